@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Sealing of bodies (environment, command, specification) with a key kept outside the journal:
+ * `keys/body.key` in the data folder, mode 0600, made at the first start. libsodium's secretbox
+ * (XSalsa20-Poly1305) with a random nonce in front. A blob is named by the digest of its sealed bytes, so
+ * that equal bodies do not show as equal and the name tells nothing of the content.
+ */
+#include <stddef.h>
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/err.h"
+
+struct seal_key;
+
+int seal_key_open(const char *folder, bool create, struct seal_key **ret, struct err *err) MUST_CHECK;
+void seal_key_close(struct seal_key *key);	/* wipes it; NULL is fine */
+void seal_close_bytes(const struct seal_key *key, const void *plain, size_t size, struct buf *ret_sealed, struct digest *ret_name);
+int seal_open_bytes(const struct seal_key *key, const void *sealed, size_t size, struct buf *ret_plain, struct err *err) MUST_CHECK;
