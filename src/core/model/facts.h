@@ -7,8 +7,10 @@
  * of slots that anyone may see: rows freed and used again never show in the hash or in a decision, ties are decided
  * by names or (submission order, client key).
  *
- * What is derived (free counts, orders, look-up by name) is the index, core/placement/view.h and core/scheduling/index.h; it
- * can be thrown away at any time. The small look-up tables here (`name_slots` ...) are derived as well and rebuilt on load.
+ * What is derived (free counts, orders) is the index, core/placement/view.h and core/scheduling/index.h; it can be thrown away
+ * at any time. The small look-ups here (`name_slots`, the fields marked "derived") are derived as well and rebuilt on load.
+ *
+ * Reading: src/core/model/README.md tells what each event does to them.
  *
  * A GPU share is counted in 1/63000 (GPU_SHARE): divides by 2 to 10 and by 1000.
  */
@@ -20,6 +22,8 @@
 #include "core/model/event.h"
 #include "core/model/ids.h"
 
+struct buf;
+
 enum {
 	GPU_SHARE = 63000,
 	NAME_MAX_BYTES = 63,
@@ -27,6 +31,8 @@ enum {
 	LEVELS_MAX = 6,		/* above the node */
 	SHAPE_MODELS_MAX = 8,
 	CHECKPOINTS_KEPT = 4,	/* newest complete ones remembered per job */
+	ISLANDS_MAX = 8,
+	FAILED_JOBS_KEPT = 4,	/* per node and GPU */
 	TASKS_MAX = 4096,	/* of one job */
 	DEPENDS_MAX = 64,
 	ARRAY_MAX = 10000,
@@ -66,6 +72,17 @@ enum stop_why {
 	STOP_START		/* a rank's place could not be prepared */
 };
 
+/* How a task ended; the same numbers as enum engine_cause (the core knows no engine). */
+enum task_cause {
+	CAUSE_EXIT,		/* by itself, with its exit code */
+	CAUSE_SIGNAL,		/* killed by a signal, not by us */
+	CAUSE_STOPPED,		/* because we stopped it */
+	CAUSE_MEMORY,		/* killed for memory */
+	CAUSE_START,		/* its place or program could not be started */
+	CAUSE_LOST,		/* with its machine or shepherd */
+	CAUSE_LOG_LIMIT
+};
+
 enum requeue_why { REQUEUE_EVICTED, REQUEUE_FAILED, REQUEUE_NODE, REQUEUE_LOST };
 
 enum attempt_state {
@@ -78,7 +95,12 @@ enum attempt_state {
 
 enum task_state { TASK_PREPARING, TASK_READY, TASK_RUNNING, TASK_EXITED };
 
-struct name { char text[NAME_MAX_BYTES + 1]; };
+/* A text interned once. Longer ones are cut to NAME_MAX_BYTES at a character's border. Never removed. */
+struct name {
+	char text[NAME_MAX_BYTES + 1];
+	uint32_t next;				/* derived: chain of its look-up slot */
+	uint32_t node, queue, team, user, token;	/* derived: who bears this name, 0 = none */
+};
 
 struct node {
 	struct name_id name;
@@ -90,17 +112,17 @@ struct node {
 	uint32_t gpu_memory_mib;
 	uint32_t cpu_milli, ram_mib;
 	uint32_t set_aside_mask;		/* GPUs not to be used */
-	uint32_t island_mask[8];		/* NVLink islands; all zero = one island */
-	uint32_t failed_job[4];			/* last different jobs that failed early here, newest first */
-	int64_t failed_ms[4];			/* and when */
+	uint32_t island_mask[ISLANDS_MAX];		/* NVLink islands; all zero = one island */
+	uint32_t failed_job[FAILED_JOBS_KEPT];			/* last different jobs that failed early here, newest first */
+	int64_t failed_ms[FAILED_JOBS_KEPT];			/* and when */
 	uint8_t state;				/* enum node_state */
 	bool simulated;
 };
 
 struct gpu_record {	/* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */
-	uint32_t failed_job[4];
-	int64_t failed_ms[4];
-	struct name_id reason;
+	uint32_t failed_job[FAILED_JOBS_KEPT];
+	int64_t failed_ms[FAILED_JOBS_KEPT];
+	struct name_id reason;		/* why it is set aside */
 };
 
 struct queue {
@@ -127,6 +149,7 @@ struct shape {
 	uint8_t require, prefer;	/* level + 1 (1 = widest), LEVEL_NODE, LEVEL_ISLAND; 0 = none */
 	uint8_t spread;			/* replicas: over hosts */
 	uint8_t fragments;		/* batch, arrays, single GPUs: fill fragments first */
+	uint32_t next;			/* derived: chain of its look-up slot */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -135,12 +158,15 @@ struct job {
 	struct queue_id queue;
 	struct shape_id shape;
 	struct attempt_id attempt;	/* the live one, 0 = none */
-	uint32_t depends;		/* first row in `depends`, 0 = none; rows linked */
+	struct attempt_id last_attempt;	/* the newest, live or over; 0 = none yet. Its tasks can be read */
+	uint32_t depends;		/* first row in `depends`, 0 = none; rows linked by next, as submitted */
+	uint32_t dependents;		/* derived: first row of jobs that wait for this one, linked by next_dependent */
 	uint32_t checkpoint;		/* first row of CHECKPOINTS_KEPT in `checkpoints`, 0 = none yet */
-	uint32_t promise;		/* first row in `promises` (linked), 0 = none */
+	uint32_t promise;		/* first row in `promises` (linked), 0 = none; used up when it is placed or ends */
 	uint32_t array_first, array_count;	/* the array's first job id and size; 0 0 = not of an array */
 	uint32_t attempts;		/* so far */
-	uint32_t body;			/* row in `bodies`: names of blob, client key */
+	uint32_t body;			/* row in `bodies`: names of blob, client key; shared by an array */
+	struct name_id reason;		/* why it is held, to be cancelled, waits again or ended (first 63 bytes) */
 	int32_t priority;
 	uint32_t restart_cost_ms, grace_ms;	/* grace UINT32_MAX = the policy's */
 	int64_t submitted_ms;
@@ -152,16 +178,29 @@ struct job {
 	int64_t run_ms;			/* of ended attempts, without what was lost: counts against limit_ms */
 	uint32_t checkpoints_made;	/* number of the newest */
 	int32_t exit_code;
+	int32_t failed_rank;		/* first to fail, once it has ended; -1 = none */
 	int32_t uid, gid;
 	uint16_t retries_left;
 	uint8_t state, kind, tier, signal, cause, resize;
 	bool cancel_asked, held, checkpoints, preempts;
+	bool evicted;			/* waits because it was evicted: PREEMPTED instead of QUEUED */
 };
 _Static_assert(sizeof(struct job) <= 192, "a million jobs must stay small");
 
-struct body { uint8_t blob[32], mac[32], client_key[32]; bool keyed; };
+/* One per submission. */
+struct body {
+	uint8_t blob[32], mac[32], client_key[32];
+	uint32_t job;			/* first job of the submission */
+	uint32_t next;			/* derived: chain of its look-up slot */
+	bool keyed;			/* has a client key */
+};
 
-struct depend { uint32_t job; uint32_t next; };
+struct depend {
+	uint32_t job;			/* that must succeed first */
+	uint32_t next;			/* of the same owner */
+	uint32_t owner;			/* the job that waits */
+	uint32_t next_dependent;	/* derived: of the same `job` */
+};
 
 struct checkpoint {
 	uint32_t number;		/* of the job's checkpoints; 0 = empty row */
@@ -174,21 +213,23 @@ struct checkpoint {
 struct attempt {
 	struct job_id job;
 	uint32_t tasks;			/* count */
-	uint32_t first_task;		/* row in `tasks`; rows are contiguous */
-	uint32_t ready, started, exited;	/* counts of tasks */
-	uint32_t for_job;		/* warned for this job; 0 = not warned */
+	uint32_t first_task;		/* row in `tasks`; rows are contiguous. 0 = dropped: the job has a newer attempt */
+	uint32_t ready, started, exited;	/* how many tasks ever became so: a task that ran counts in all three at last */
+	uint32_t for_job;		/* warned for this job; 0 = for none (warned_ms says whether it is warned) */
 	uint32_t resume_number;		/* checkpoint it started from */
 	int64_t placed_ms, released_ms, ended_ms;	/* 0 = not yet */
-	int64_t warned_ms, deadline_ms, stopped_ms;
+	int64_t warned_ms;		/* 0 = not warned, or spared */
+	int64_t deadline_ms;		/* warned or stopped: until when it may wind down */
+	int64_t stopped_ms;
 	int64_t checkpoint_ms;		/* newest complete checkpoint made by this attempt, 0 = none */
-	int32_t first_failed_rank;	/* -1 = none */
+	int32_t first_failed_rank;	/* not counting what stopping it did; -1 = none */
 	uint8_t state, why, unreachable;
 };
 
 struct task {
 	struct node_id node;
 	uint32_t gpu_mask;
-	uint32_t reports;		/* number of the newest report taken */
+	uint32_t reports;		/* number of the newest report taken (free rows: link of the free list) */
 	int32_t code;
 	int64_t step;			/* newest reported, -1 = none */
 	uint32_t peak_memory_mib;
@@ -214,11 +255,12 @@ struct facts {
 	struct table names, nodes, gpus, queues, teams, users, tokens, shapes;
 	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises;
 	uint32_t free_tasks[16];	/* heads of lists of free runs of 2^i rows; linked through `reports` */
-	uint32_t free_depends, free_promises;
-	/* derived look-ups (open addressing, ids only), rebuilt on load; never walked */
+	uint32_t free_promises;
+	/* derived look-ups (linear hashing: a slot holds the first row of a chain), rebuilt on load; never walked */
 	struct table name_slots, shape_slots, key_slots;
 };
 
+/* Empty, with the policy's first values (README); these are part of the format and never change. */
 void facts_init(struct facts *facts);
 void facts_deinit(struct facts *facts);
 /* An independent copy in microseconds; for readers in other threads. */
@@ -230,6 +272,8 @@ void apply(struct facts *facts, const struct event *event);
 
 /* Hash of all facts, by content: independent of rows, compilers and history of memory. */
 uint64_t facts_hash(const struct facts *facts);
+/* Walks all of it; what is wrong in plain words, or NULL. facts_verify aborts on it. */
+const char *facts_problem(const struct facts *facts, struct buf *ret_where);
 void facts_verify(const struct facts *facts);
 void facts_dump(const struct facts *facts, FILE *out);
 
@@ -238,7 +282,8 @@ int facts_save(const struct facts *facts, void *context, int (*write)(void *cont
 int facts_load_record(struct facts *facts, uint32_t kind, const char *text, size_t size, struct err *err) MUST_CHECK;
 int facts_load_finish(struct facts *facts, struct err *err) MUST_CHECK;	/* after the last: rebuilds look-ups, verifies */
 
-/* Look-ups. `get` must exist; `find` gives 0 when there is none. */
+/* Look-ups. `get` must exist; `find` gives 0 when there is none. Removed queues, teams and users are not found;
+ * nodes that are gone and tokens that are revoked are. Texts and pointers are void after the next change of the facts. */
 const char *facts_name(const struct facts *f, struct name_id id);	/* "" for 0 */
 struct name_id facts_name_find(const struct facts *f, const char *text);
 struct node_id facts_node_find(const struct facts *f, const char *name);
@@ -246,18 +291,19 @@ struct queue_id facts_queue_find(const struct facts *f, const char *name);
 uint32_t facts_user_find(const struct facts *f, const char *name);
 uint32_t facts_team_find(const struct facts *f, const char *name);
 uint32_t facts_token_find(const struct facts *f, const char *id);
-struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]);	/* first job submitted with it */
+struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]);	/* newest submission with it: its first job */
 static inline const struct job *job_get(const struct facts *f, struct job_id id) { return table_get(&f->jobs, id.v); }
 static inline const struct node *node_get(const struct facts *f, struct node_id id) { return table_get(&f->nodes, id.v); }
 static inline const struct queue *queue_get(const struct facts *f, struct queue_id id) { return table_get(&f->queues, id.v); }
 static inline const struct attempt *attempt_get(const struct facts *f, struct attempt_id id) { return table_get(&f->attempts, id.v); }
 static inline const struct shape *shape_get(const struct facts *f, struct shape_id id) { return table_get(&f->shapes, id.v); }
+/* Rank of an attempt that is its job's newest (live or over); NULL for an older one, whose tasks are dropped. */
 const struct task *task_get(const struct facts *f, const struct attempt *attempt, uint32_t rank);
 /* The job's newest complete checkpoint with number <= upto (0 = newest of all), NULL if none. */
 const struct checkpoint *job_checkpoint(const struct facts *f, const struct job *job, uint32_t upto);
 
 bool job_state_is_final(uint8_t state);
-bool job_is_waiting(const struct job *job);	/* queued, preempted */
+bool job_is_waiting(const struct job *job);	/* queued, preempted: may be placed */
 bool job_is_live(const struct job *job);	/* has an attempt */
 const char *job_state_name(uint8_t state);	/* "timed-out" */
 const char *tier_name(uint8_t tier);
