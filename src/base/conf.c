@@ -59,7 +59,7 @@ static const char *describe(const struct conf *c, char out[80])
 {
 	switch (c->type) {
 	case CONF_NULL:
-		return "nothing";
+		return "left empty";
 	case CONF_LIST:
 		return "a list";
 	case CONF_MAP:
@@ -68,7 +68,7 @@ static const char *describe(const struct conf *c, char out[80])
 		snprintf(out, 80, "\"%.60s\"", c->text);
 		return out;
 	}
-	return "nothing";
+	return "left empty";
 }
 
 /* "tasks must be a number, not a list" */
@@ -76,6 +76,8 @@ static int type_error(struct err *err, const char *file, const struct conf *c, c
 {
 	char text[80];
 
+	if (!c)
+		return conf_error(err, file, NULL, "%s is missing", what);
 	return conf_error(err, file, c, "%s must be %s, not %s", what, expected, describe(c, text));
 }
 
@@ -84,7 +86,7 @@ int conf_int(struct err *err, const char *file, const struct conf *c, const char
 {
 	struct err why;
 
-	if (c->type != CONF_SCALAR)
+	if (!c || c->type != CONF_SCALAR)
 		return type_error(err, file, c, what, "a whole number");
 	if (c->quoted)
 		return conf_error(err, file, c, "%s must be a whole number; \"%.60s\" is a text because of its quotes",
@@ -96,8 +98,8 @@ int conf_int(struct err *err, const char *file, const struct conf *c, const char
 
 int conf_bool(struct err *err, const char *file, const struct conf *c, const char *what, bool *ret)
 {
-	bool yes = c->type == CONF_SCALAR && !c->quoted && strcmp(c->text, "true") == 0;
-	bool no = c->type == CONF_SCALAR && !c->quoted && strcmp(c->text, "false") == 0;
+	bool yes = c && c->type == CONF_SCALAR && !c->quoted && strcmp(c->text, "true") == 0;
+	bool no = c && c->type == CONF_SCALAR && !c->quoted && strcmp(c->text, "false") == 0;
 
 	if (!yes && !no)
 		return type_error(err, file, c, what, "true or false (without quotes)");
@@ -110,7 +112,7 @@ int conf_text(struct err *err, const char *file, const struct conf *c, const cha
 {
 	size_t size;
 
-	if (c->type != CONF_SCALAR)
+	if (!c || c->type != CONF_SCALAR)
 		return type_error(err, file, c, what, "a text");
 	size = strlen(c->text);
 	if (size > max_bytes)
@@ -123,7 +125,7 @@ int conf_duration(struct err *err, const char *file, const struct conf *c, const
 {
 	struct err why;
 
-	if (c->type != CONF_SCALAR)
+	if (!c || c->type != CONF_SCALAR)
 		return type_error(err, file, c, what, "a duration such as 90s or 1h30m");
 	if (parse_duration(c->text, ret_ms, &why) < 0)
 		return conf_error(err, file, c, "%s: %s", what, why.text);
@@ -134,7 +136,7 @@ int conf_size_mib(struct err *err, const char *file, const struct conf *c, const
 {
 	struct err why;
 
-	if (c->type != CONF_SCALAR)
+	if (!c || c->type != CONF_SCALAR)
 		return type_error(err, file, c, what, "a size such as 512MiB or 80GiB");
 	if (parse_size_mib(c->text, ret_mib, &why) < 0)
 		return conf_error(err, file, c, "%s: %s", what, why.text);

@@ -40,3 +40,7 @@ int conf_build_end(struct conf_build *build) MUST_CHECK;
 void conf_build_finish(struct conf_build *build, struct conf ***ret_documents, size_t *ret_count);
 int conf_build_error(struct conf_build *build, struct conf_place at, enum err_code code,
 		     const char *format, ...) PRINTF_LIKE(4, 5);
+
+/* conf_json.c: whether the text is an object or array of strict JSON; and its reader (only for such a text). */
+bool conf_is_json(const char *text, size_t size);
+int conf_read_json(struct conf_build *build, const char *text, size_t size) MUST_CHECK;

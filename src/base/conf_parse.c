@@ -49,15 +49,12 @@ static const struct {
 } problems[] = {
 	{ "did not find expected key", "a key is expected here; is the indentation the same as above?" },
 	{ "did not find expected '-' indicator", "a list goes on here, but the line does not start with \"- \"" },
-	{ "did not find expected ',' or '}'", "a comma or } is expected here" },
-	{ "did not find expected ',' or ']'", "a comma or ] is expected here" },
 	{ "did not find expected node content", "a value is expected here" },
 	{ "did not find expected <document start>", "a new document starts with ---" },
 	{ "mapping values are not allowed in this context",
 	  "a key can't stand here; a text with \": \" in it must be in quotes" },
 	{ "block sequence entries are not allowed in this context", "a list can't start here; begin a new line" },
 	{ "could not find expected ':'", "a colon is expected behind this key" },
-	{ "found unexpected end of stream", "the text ends inside quotes" },
 	{ "found unexpected document indicator", "a new document starts inside quotes" },
 	{ "found unknown escape character", "this escape is not known; in single quotes \\ is just a \\" },
 	{ "did not find expected hexdecimal number", "hexadecimal digits are expected behind \\x, \\u or \\U" },
@@ -90,12 +87,14 @@ struct reader {
 	size_t at_index;
 };
 
-/* The byte where a mark stands. Marks come in order, but for those of keys. */
+/* The byte where a mark stands: a walk from the mark before, which is near. */
 static const char *mark_byte(struct reader *reader, const yaml_mark_t *mark)
 {
-	if (mark->index < reader->at_index) {
-		reader->at = reader->text;
-		reader->at_index = 0;
+	while (reader->at_index > mark->index) {
+		do
+			reader->at--;
+		while (utf8_tail((unsigned char)*reader->at));
+		reader->at_index--;
 	}
 	while (reader->at_index < mark->index && reader->at < reader->end) {
 		reader->at += utf8_size(reader->at, (size_t)(reader->end - reader->at));
@@ -111,11 +110,19 @@ static struct conf_place place_of(const yaml_mark_t *mark)
 
 static int parser_error(struct reader *reader)
 {
-	const yaml_mark_t *mark = &reader->parser.problem_mark;
+	const yaml_mark_t *mark = &reader->parser.problem_mark, *opened = &reader->parser.context_mark;
+	const char *problem = reader->parser.problem;
 
 	CHECK(reader->parser.error != YAML_MEMORY_ERROR);
+	if (problem && strcmp(problem, "found unexpected end of stream") == 0)
+		return conf_build_error(&reader->build, place_of(opened), ERR_INVALID,
+					"the quotes that open here are not closed");
+	if (problem && strncmp(problem, "did not find expected ','", 25) == 0)
+		return conf_build_error(&reader->build, place_of(mark), ERR_INVALID,
+					"a comma or the bracket that closes the one at line %d, column %d is expected here",
+					place_of(opened).line, place_of(opened).column);
 	return conf_build_error(&reader->build, place_of(mark), ERR_INVALID, "%s",
-				problem_text(reader->parser.problem, mark_byte(reader, mark), reader->end));
+				problem_text(problem, mark_byte(reader, mark), reader->end));
 }
 
 /* Anchors and tags, also the tag "!" that libyaml swallows: the value then starts with it. */
@@ -217,6 +224,20 @@ static int read_events(struct reader *reader)
 	return rc;
 }
 
+static int read_yaml(struct reader *reader, const char *text, size_t size)
+{
+	int rc;
+
+	reader->text = reader->at = size ? text : "";
+	reader->end = reader->text + size;
+	CHECK(yaml_parser_initialize(&reader->parser));
+	yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&reader->parser, (const unsigned char *)reader->text, size);
+	rc = read_events(reader);
+	yaml_parser_delete(&reader->parser);
+	return rc;
+}
+
 int conf_parse(const char *file, const char *text, size_t size, struct arena *arena,
 	       struct conf ***ret_documents, size_t *ret_count, struct err *err)
 {
@@ -234,15 +255,9 @@ int conf_parse(const char *file, const char *text, size_t size, struct arena *ar
 	rc = check_bytes(&reader.build, text, size);
 	if (rc < 0)
 		return rc;
-	reader.text = reader.at = size ? text : "";
-	reader.end = reader.text + size;
-	CHECK(yaml_parser_initialize(&reader.parser));
-	yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&reader.parser, (const unsigned char *)reader.text, size);
-	rc = read_events(&reader);
+	rc = conf_is_json(text, size) ? conf_read_json(&reader.build, text, size) : read_yaml(&reader, text, size);
 	if (rc >= 0)
 		conf_build_finish(&reader.build, ret_documents, ret_count);
-	yaml_parser_delete(&reader.parser);
 	conf_build_deinit(&reader.build);
 	return rc;
 }

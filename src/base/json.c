@@ -13,8 +13,6 @@
 #include "base/check.h"
 #include "base/utf8.h"
 
-enum { KIND_OBJECT, KIND_ARRAY };
-
 void json_init(struct json_reader *r, const char *text, size_t size)
 {
 	static const char nothing[1];
@@ -124,13 +122,13 @@ static void enter(struct json_reader *r, uint8_t kind)
 void json_object(struct json_reader *r)
 {
 	if (value_starts(r, JSON_OBJECT, "an object is expected here"))
-		enter(r, KIND_OBJECT);
+		enter(r, JSON_KIND_OBJECT);
 }
 
 void json_array(struct json_reader *r)
 {
 	if (value_starts(r, JSON_ARRAY, "an array is expected here"))
-		enter(r, KIND_ARRAY);
+		enter(r, JSON_KIND_ARRAY);
 }
 
 /* At a comma or the closing byte: true when another member or element follows. */
@@ -287,7 +285,7 @@ static bool scan_string(struct json_reader *r, struct json_slice *ret)
 bool json_member(struct json_reader *r, struct json_slice *ret_key)
 {
 	*ret_key = (struct json_slice){ "", 0, false };
-	if (!goes_on(r, KIND_OBJECT, '}'))
+	if (!goes_on(r, JSON_KIND_OBJECT, '}'))
 		return false;
 	if (next_byte(r) != '"') {
 		json_fail(r, r->at == r->end ? "the text ends inside an object"
@@ -308,7 +306,7 @@ bool json_member(struct json_reader *r, struct json_slice *ret_key)
 
 bool json_element(struct json_reader *r)
 {
-	if (!goes_on(r, KIND_ARRAY, ']'))
+	if (!goes_on(r, JSON_KIND_ARRAY, ']'))
 		return false;
 	r->wants = true;
 	return true;
@@ -492,7 +490,7 @@ void json_skip(struct json_reader *r)
 
 	skip_one(r);
 	while (!r->problem && r->depth > outside)
-		if (r->kind[r->depth - 1] == KIND_OBJECT ? json_member(r, &key) : json_element(r))
+		if (r->kind[r->depth - 1] == JSON_KIND_OBJECT ? json_member(r, &key) : json_element(r))
 			skip_one(r);
 }
 

@@ -29,6 +29,8 @@ enum { JSON_DEPTH_MAX = 64 };
 
 enum json_type { JSON_BAD, JSON_END, JSON_OBJECT, JSON_ARRAY, JSON_STRING, JSON_NUMBER, JSON_BOOL, JSON_NULL };
 
+enum { JSON_KIND_OBJECT, JSON_KIND_ARRAY };
+
 /* A piece of the input, still escaped when `escaped` says so. */
 struct json_slice {
 	const char *data;
@@ -40,7 +42,7 @@ struct json_reader {
 	const char *start, *at, *end;
 	const char *problem;		/* static text; NULL while all is well */
 	uint8_t depth;			/* objects and arrays entered and not left */
-	uint8_t kind[JSON_DEPTH_MAX];	/* object or array at each depth */
+	uint8_t kind[JSON_DEPTH_MAX];	/* JSON_KIND_ at each depth */
 	uint8_t fresh[JSON_DEPTH_MAX];	/* nothing read at this depth yet */
 	bool wants;			/* a value is to be read here */
 };
