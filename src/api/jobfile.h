@@ -15,6 +15,7 @@
 #include "core/model/event.h"
 
 struct arena;
+struct conf;
 
 struct job_request {
 	struct event event;	/* JOB_SUBMITTED as proposed: names, numbers; user, uid, body, keys are filled by the API */
@@ -22,19 +23,38 @@ struct job_request {
 	size_t body_size;
 };
 
-/* One document = one job. `type`: "application/yaml" or "application/json" only changes the messages; file is used in them. */
+/* One document = one job; JSON is read as JSON, everything else as YAML. `file` is used in messages. Limits: see below. */
 int jobfile_parse(const char *file, const char *text, size_t size, struct arena *arena,
 		  struct job_request *ret, struct err *err) MUST_CHECK;
+/* The two halves of it, for the command, which fills in a folder and the content of secrets' files in between. */
+int jobfile_read_text(const char *file, const char *text, size_t size, struct arena *arena, struct conf **ret, struct err *err) MUST_CHECK;
+int jobfile_read(const char *file, const struct conf *document, struct arena *arena, struct job_request *ret, struct err *err) MUST_CHECK;
+/* The document in one line: JSON, but for plain numbers that JSON does not know (007), which stay as written. Reads back the same. */
+void jobfile_write(const struct conf *document, struct buf *out);
+
+enum {
+	JOBFILE_COMMAND_MAX = 131071,	/* bytes of one argument, of `command` as text, of NAME=value: Linux takes no more */
+	JOBFILE_SCRIPT_MAX = 1 << 20,
+	JOBFILE_ARGUMENTS_MAX = 1024,
+	JOBFILE_ENV_MAX = 1000,		/* entries of env and secrets together */
+	JOBFILE_TOTAL_MAX = 1 << 20,	/* bytes of all arguments, and of all env and secrets */
+	JOBFILE_BODY_MAX = (4 << 20) - 4096, /* of the body made of all that: it becomes one sealed blob */
+	JOBFILE_CHECKPOINT_PATH_MAX = 400, /* leaves room for the names of checkpoints below it */
+	JOBFILE_WORKDIR_MAX = 4000,
+	JOBFILE_RETRIES_MAX = 100,
+	JOBFILE_PRIORITY_MAX = 1000,
+	JOBFILE_CPUS_MAX = 4096
+};
 
 /* The body, read back by the daemon to launch an attempt. Texts in the arena. */
 struct job_body {
 	const char *const *argv;	/* NULL-terminated, or NULL with script */
-	const char *script;
-	const char *const *env;		/* "NAME=value" */
-	const char *workdir;		/* absolute */
+	const char *script;		/* run by /bin/sh */
+	const char *const *env;		/* "NAME=value", secrets included; NULL-terminated, never NULL */
+	const char *workdir;		/* absolute or NULL */
 	const char *checkpoint_path;	/* absolute or NULL = a folder of the daemon's */
 	int checkpoint_signal;		/* number; 0 = none */
-	const char *const *secrets;	/* names of secrets, "NAME=secret-name" */
+	const char *const *secrets;	/* names of those in env whose values are secrets; NULL-terminated, never NULL */
 };
 int job_body_parse(const char *json, size_t size, struct arena *arena, struct job_body *ret, struct err *err) MUST_CHECK;
 

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/jobfile.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/conf.h"
+#include "core/model/facts.h"
+
+static struct arena arena;
+
+static int begin(void **state)
+{
+	(void)state;
+	arena_init(&arena, 256 << 20);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	arena_deinit(&arena);
+	return 0;
+}
+
+static struct job_request good(const char *text)
+{
+	struct job_request request;
+	struct err err = { 0 };
+
+	if (jobfile_parse("job.yaml", text, strlen(text), &arena, &request, &err) < 0)
+		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.text);
+	return request;
+}
+
+static struct err bad_bytes(const char *text, size_t size)
+{
+	struct job_request request;
+	struct err err = { 0 };
+	int rc = jobfile_parse("job.yaml", text, size, &arena, &request, &err);
+
+	if (rc >= 0)
+		fail_msg("accepted: %.200s", text);
+	assert_int_equal(rc, -(int)err.code);
+	assert_string_equal(err.file, "job.yaml");
+	return err;
+}
+
+static struct err bad(const char *text)
+{
+	return bad_bytes(text, strlen(text));
+}
+
+static char *read_golden(const char *name, size_t *ret_size)
+{
+	char path[512];
+	FILE *file;
+	char *text;
+	long size;
+
+	snprintf(path, sizeof(path), "%s/%s", GOLDEN_FOLDER, name);
+	file = fopen(path, "r");
+	if (!file)
+		fail_msg("%s is missing", path);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	size = ftell(file);
+	assert_true(size >= 0 && size < 1 << 20);
+	rewind(file);
+	text = arena_alloc(&arena, (size_t)size + 1);
+	assert_int_equal(fread(text, 1, (size_t)size, file), (size_t)size);
+	fclose(file);
+	*ret_size = (size_t)size;
+	return text;
+}
+
+/* The event and the body, one line each. */
+static void golden(const char *name)
+{
+	char file[128];
+	struct job_request request;
+	struct err err = { 0 };
+	AUTO_BUF out = BUF_INIT;
+	size_t size, expected_size;
+	const char *text, *expected;
+
+	snprintf(file, sizeof(file), "%s.yaml", name);
+	text = read_golden(file, &size);
+	if (jobfile_parse(file, text, size, &arena, &request, &err) < 0)
+		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.text);
+	event_encode(&request.event, &out);
+	buf_addc(&out, '\n');
+	buf_add(&out, request.body, request.body_size);
+	buf_addc(&out, '\n');
+	if (getenv("FAIRLEAD_SHOW_GOLDEN")) {
+		fprintf(stderr, "=== %s\n%s", name, buf_text(&out));
+		return;
+	}
+	snprintf(file, sizeof(file), "%s.expected", name);
+	expected = read_golden(file, &expected_size);
+	assert_string_equal(buf_text(&out), expected);
+}
+
+static void files_of_old_are_read_as_ever(void **state)
+{
+	(void)state;
+	golden("smallest");
+	golden("every-field");
+	golden("script");
+	golden("request.json");
+}
+
+static void each_field_reaches_the_event(void **state)
+{
+	const struct event_job_submitted *job;
+	struct job_request request;
+
+	(void)state;
+	request = good("name: a\nqueue: q\nteam: t\nproject: p\nkind: batch\ntier: best-effort\npriority: 1000\ntasks: 3\n"
+		       "gpus: {count: 2, model: X, memory: 40GiB}\ncpus: 0.5\nmemory: 2GiB\ncommand: x\nlimit: 2h\nestimate: 1h\n"
+		       "retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
+		       "resize: restart\ncheckpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
+	job = &request.event.job_submitted;
+	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
+	assert_string_equal(job->name, "a");
+	assert_string_equal(job->queue, "q");
+	assert_string_equal(job->team, "t");
+	assert_string_equal(job->project, "p");
+	assert_int_equal(job->kind, KIND_BATCH);
+	assert_int_equal(job->tier, TIER_BEST_EFFORT);
+	assert_int_equal(job->priority, 1000);
+	assert_int_equal(job->tasks_min, 3);
+	assert_int_equal(job->tasks_max, 3);
+	assert_int_equal(job->gpus, 2);
+	assert_string_equal(job->models, "X");
+	assert_int_equal(job->gpu_memory_mib, 40 << 10);
+	assert_int_equal(job->cpu_milli, 500);
+	assert_int_equal(job->memory_mib, 2048);
+	assert_int_equal(job->limit_ms, 7200000);
+	assert_int_equal(job->estimate_ms, 3600000);
+	assert_int_equal(job->retries, 1);
+	assert_int_equal(job->depends_count, 1);
+	assert_int_equal(job->depends[0], 9);
+	assert_int_equal(job->array_count, 5);
+	assert_int_equal(job->held, 1);
+	assert_string_equal(job->require, "rack");
+	assert_string_equal(job->prefer, "node");
+	assert_int_equal(job->preempts, 0);
+	assert_int_equal(job->resize, RESIZE_RESTART);
+	assert_int_equal(job->checkpoint, 1);
+	assert_int_equal(job->checkpoint_every_ms, 60000);
+	assert_int_equal(job->grace_ms, 5000);
+	assert_int_equal(job->restart_cost_ms, 6000);
+}
+
+static void defaults_are_as_documented(void **state)
+{
+	struct job_request request = good("command: x\n");
+	const struct event_job_submitted *job = &request.event.job_submitted;
+
+	(void)state;
+	assert_string_equal(job->queue, "default");
+	assert_string_equal(job->team, "");
+	assert_int_equal(job->kind, KIND_TRAINING);
+	assert_int_equal(job->tier, TIER_STANDARD);
+	assert_int_equal(job->tasks_min, 1);
+	assert_int_equal(job->tasks_max, 1);
+	assert_int_equal(job->gpus, 1);
+	assert_int_equal(job->grace_ms, -1);
+	assert_int_equal(job->array_count, 1);
+	assert_int_equal(job->preempts, 1);
+	assert_int_equal(job->checkpoint, 0);
+	assert_int_equal(job->limit_ms, 0);
+}
+
+static void a_job_without_name_gets_its_programs(void **state)
+{
+	(void)state;
+	assert_string_equal(good("command: [/usr/bin/python3, x]\n").event.job_submitted.name, "python3");
+	assert_string_equal(good("command: ./train.sh --fast\n").event.job_submitted.name, "train.sh");
+	assert_string_equal(good("command: '  nvidia-smi; true'\n").event.job_submitted.name, "nvidia-smi");
+	assert_string_equal(good("script: |\n  x\n").event.job_submitted.name, "script");
+	assert_string_equal(good("command: ['/usr/bin/-!-']\n").event.job_submitted.name, "job");
+}
+
+static void ranges_of_tasks_have_three_forms(void **state)
+{
+	(void)state;
+	assert_int_equal(good("command: x\ntasks: 2..4\n").event.job_submitted.tasks_max, 4);
+	assert_int_equal(good("command: x\ntasks: {min: 2, max: 4}\n").event.job_submitted.tasks_min, 2);
+	assert_int_equal(good("command: x\ntasks: 4\n").event.job_submitted.tasks_min, 4);
+}
+
+/* What is wrong, where, and words of the message. */
+static const struct {
+	const char *text;
+	int line, column;
+	const char *message;
+} wrong[] = {
+	{ "", 1, 1, "empty" },
+	{ "- a\n", 1, 1, "a job file is a map" },
+	{ "command: x\n---\ncommand: y\n", 3, 1, "a second job" },
+	{ "command: x\nnmae: y\n", 2, 1, "a job has no field \"nmae\"; did you mean \"name\"?" },
+	{ "command: x\ngpu: 2\n", 2, 1, "did you mean \"gpus\"?" },
+	{ "command: x\nimage: pytorch\n", 2, 1, "\"image\" is not a field: this release runs programs as they are" },
+	{ "command: x\nkind: inference\n", 2, 7, "needs a later release" },
+	{ "command: x\nkind: interactive\n", 2, 7, "needs a later release" },
+	{ "command: x\nkind: trainin\n", 2, 7, "did you mean \"training\"?" },
+	{ "command: x\ntier: best\n", 2, 7, "tier must be best-effort, standard or critical" },
+	{ "command: x\ngpus: 0.5\n", 2, 7, "fractions of a GPU" },
+	{ "command: x\ngpus: 1/7\n", 2, 7, "fractions of a GPU" },
+	{ "command: x\ngpus: 1g.10gb\n", 2, 7, "MIG slices" },
+	{ "command: x\ngpus: -1\n", 2, 7, "gpus" },
+	{ "command: x\ngpus: \"2\"\n", 2, 7, "quotes" },
+	{ "command: x\ngpus: 33\n", 2, 7, "gpus" },
+	{ "command: x\ngpus: 99999999999999999999\n", 2, 7, "gpus" },
+	{ "command: x\ngpus: {count: 0.5}\n", 2, 15, "fractions of a GPU" },
+	{ "command: x\ngpus: {modle: X}\n", 2, 8, "gpus has no field \"modle\"; did you mean \"model\"?" },
+	{ "command: x\ngpus: {model: []}\n", 2, 15, "1 to 8 models" },
+	{ "command: x\ngpus: {model: [a, b, a]}\n", 2, 22, "twice" },
+	{ "command: x\ngpus: {memory: much}\n", 2, 16, "gpus.memory" },
+	{ "command: x\ntasks: 0\n", 2, 8, "tasks" },
+	{ "command: x\ntasks: 4097\n", 2, 8, "tasks" },
+	{ "command: x\ntasks: 4..2\n", 2, 8, "smaller number comes first" },
+	{ "command: x\ntasks: 2..\n", 2, 8, "a range is written 2..4" },
+	{ "command: x\ntasks: 2..4097\n", 2, 8, "tasks" },
+	{ "command: x\ntasks: {min: 2}\n", 2, 8, "max is missing" },
+	{ "command: x\ntasks: {min: 2, maxi: 4}\n", 2, 17, "did you mean \"max\"?" },
+	{ "command: x\ntasks: [1]\n", 2, 8, "whole number" },
+	{ "command: x\npriority: 1001\n", 2, 11, "priority" },
+	{ "command: x\npriority: -1001\n", 2, 11, "priority" },
+	{ "command: x\ncpus: 0\n", 2, 7, "more than 0" },
+	{ "command: x\ncpus: 4096.001\n", 2, 7, "at most 4096" },
+	{ "command: x\ncpus: 99999999999999999999\n", 2, 7, "at most 4096" },
+	{ "command: x\ncpus: 0.0001\n", 2, 7, "three digits" },
+	{ "command: x\ncpus: .5\n", 2, 7, "must be a number" },
+	{ "command: x\ncpus: 1.\n", 2, 7, "must be a number" },
+	{ "command: x\ncpus: -1\n", 2, 7, "must be a number" },
+	{ "command: x\ncpus: \"1\"\n", 2, 7, "must be a number" },
+	{ "command: x\nmemory: 0MiB\n", 2, 9, "1MiB" },
+	{ "command: x\nmemory: 4\n", 2, 9, "unit" },
+	{ "name: x\n", 1, 1, "no command" },
+	{ "command: x\nscript: y\n", 2, 1, "not both" },
+	{ "command: ''\n", 1, 10, "empty" },
+	{ "command: '  '\n", 1, 10, "empty" },
+	{ "command:\n", 1, 1, "left empty" },
+	{ "command: []\n", 1, 10, "empty list" },
+	{ "command: ['']\n", 1, 11, "empty text" },
+	{ "command: [a, [b]]\n", 1, 14, "argument" },
+	{ "command: {a: b}\n", 1, 10, "not a map" },
+	{ "script: ''\n", 1, 9, "empty" },
+	{ "command: x\nenv: [a]\n", 2, 6, "must be a map" },
+	{ "command: x\nenv: {1A: b}\n", 2, 7, "no name of a variable" },
+	{ "command: x\nenv: {\"a=b\": c}\n", 2, 7, "no name of a variable" },
+	{ "command: x\nenv: {\"\": c}\n", 2, 7, "no name of a variable" },
+	{ "command: x\nenv: {A: [b]}\n", 2, 10, "must be a text" },
+	{ "command: x\nenv: {A: }\n", 2, 7, "left empty" },
+	{ "command: x\nenv: {FAIRLEAD_X: b}\n", 2, 7, "set by Fairlead" },
+	{ "command: x\nenv: {RANK: 1}\n", 2, 7, "set by Fairlead" },
+	{ "command: x\nsecrets: {A: open-text}\n", 2, 11, "does not stand in the job file" },
+	{ "command: x\nsecrets: {A: {file: /x}}\n", 2, 11, "fairlead submit" },
+	{ "command: x\nsecrets: {A: {vlaue: x}}\n", 2, 15, "did you mean \"value\"?" },
+	{ "command: x\nenv: {A: 1}\nsecrets: {A: {value: x}}\n", 3, 11, "in env and in secrets" },
+	{ "command: x\nworkdir: here\n", 2, 10, "absolute path" },
+	{ "command: x\nworkdir: \"/a\\u001bb\"\n", 2, 10, "control character" },
+	{ "command: x\ncheckpoint: often\n", 2, 13, "checkpoint must be none, report or signal" },
+	{ "command: x\ncheckpoint: [a]\n", 2, 13, "checkpoint must be" },
+	{ "command: x\ncheckpoint: {evry: 1m}\n", 2, 14, "did you mean \"every\"?" },
+	{ "command: x\ncheckpoint: {how: none, every: 1m}\n", 2, 19, "nothing acts on" },
+	{ "command: x\ncheckpoint: {how: report, signal: USR1}\n", 2, 35, "nothing acts on" },
+	{ "command: x\ncheckpoint: {signal: USR1, how: report}\n", 2, 33, "nothing acts on" },
+	{ "command: x\ncheckpoint: {signal: KILL}\n", 2, 22, "checkpoint.signal must be USR1" },
+	{ "command: x\ncheckpoint: {signal: SIGUSR1}\n", 2, 22, "without SIG" },
+	{ "command: x\ncheckpoint: {grace: 24h1s}\n", 2, 21, "at most 24h" },
+	{ "command: x\ncheckpoint: {every: 999ms}\n", 2, 21, "at least 1s" },
+	{ "command: x\ncheckpoint: {path: rel}\n", 2, 20, "absolute path" },
+	{ "command: x\nlimit: 999ms\n", 2, 8, "at least 1s" },
+	{ "command: x\nlimit: 3\n", 2, 8, "unit" },
+	{ "command: x\nlimit: 1h\nestimate: 2h\n", 3, 11, "estimate is more than limit" },
+	{ "command: x\nretries: 101\n", 2, 10, "retries" },
+	{ "command: x\ndepends_on: [3, 4, 3]\n", 2, 20, "job 3 twice" },
+	{ "command: x\ndepends_on: [0]\n", 2, 14, "depends_on" },
+	{ "command: x\ndepends_on: 4294967296\n", 2, 13, "depends_on" },
+	{ "command: x\narray: 10001\n", 2, 8, "array" },
+	{ "command: x\narray: 0\n", 2, 8, "array" },
+	{ "command: x\nhold: yes\n", 2, 7, "true or false" },
+	{ "command: x\ntopology: node\n", 2, 11, "must be a map" },
+	{ "command: x\ntopology: {requires: node}\n", 2, 12, "did you mean \"require\"?" },
+	{ "command: x\nname: \"a\\u001b[31m\"\n", 2, 7, "name" },
+	{ "command: x\nname: a b\n", 2, 7, "name" },
+	{ "command: x\nqueue: ../x\n", 2, 8, "queue" },
+	{ "command: x\ncommand: y\n", 2, 1, "second time" },
+	{ "a: &x [1]\ncommand: *x\n", 1, 4, "anchors" },
+	{ "command: \xff\n", 1, 10, "UTF-8" },
+	{ "{\"command\": \"x\", \"gpuz\": 1}", 1, 18, "did you mean \"gpus\"?" },
+	{ "{\"command\": \"x\"", 1, 1, "" },
+};
+
+static void everything_wrong_is_said_with_its_place(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct err err = bad(wrong[i].text);
+
+		if (!strstr(err.text, wrong[i].message))
+			fail_msg("%s\nsays: %s\nnot:  %s", wrong[i].text, err.text, wrong[i].message);
+		if (wrong[i].message[0] && (err.line != wrong[i].line || err.column != wrong[i].column))
+			fail_msg("%s\nsays: %s\nat %d:%d, not %d:%d", wrong[i].text, err.text, err.line, err.column,
+				 wrong[i].line, wrong[i].column);
+	}
+}
+
+static void a_secret_is_never_in_a_message(void **state)
+{
+	static const char *const texts[] = {
+		"command: x\nsecrets: {A: canary-5f2e}\n",
+		"command: x\nsecrets: {A: {value: [canary-5f2e]}}\n",
+		"command: x\nsecrets: {A: {value: canary-5f2e, fiel: b}}\n",
+		"command: x\nenv: {A: canary-5f2e}\nsecrets: {A: {value: canary-5f2e}}\n",
+		"command: x\nenv: {A: canary-5f2e}\ngpus: 99\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		assert_null(strstr(bad(texts[i]).text, "canary"));
+}
+
+/* A text of `size` times c, between before and after. */
+static char *filled(const char *before, char c, size_t size, const char *after)
+{
+	char *text = arena_alloc(&arena, strlen(before) + size + strlen(after) + 1);
+
+	memcpy(text, before, strlen(before));
+	memset(text + strlen(before), c, size);
+	memcpy(text + strlen(before) + size, after, strlen(after) + 1);
+	return text;
+}
+
+/* "before item0, item1 ... after" */
+static char *listed(const char *before, const char *format, size_t count, const char *after)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	buf_adds(&out, before);
+	for (size_t i = 0; i < count; i++) {
+		char item[64];
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		snprintf(item, sizeof(item), format, i + 1);
+#pragma GCC diagnostic pop
+		buf_adds(&out, item);
+	}
+	buf_adds(&out, after);
+	return arena_strdup(&arena, out.data);
+}
+
+static void each_limit_is_kept_and_one_more_refused(void **state)
+{
+	(void)state;
+	good(filled("command: ", 'x', JOBFILE_COMMAND_MAX, "\n"));
+	bad(filled("command: ", 'x', JOBFILE_COMMAND_MAX + 1, "\n"));
+	good(filled("command: [", 'x', JOBFILE_COMMAND_MAX, "]\n"));
+	bad(filled("command: [", 'x', JOBFILE_COMMAND_MAX + 1, "]\n"));
+	good(filled("script: ", 'x', JOBFILE_SCRIPT_MAX, "\n"));
+	bad(filled("script: ", 'x', JOBFILE_SCRIPT_MAX + 1, "\n"));
+	good(filled("command: x\nworkdir: /", 'x', JOBFILE_WORKDIR_MAX - 1, "\n"));
+	bad(filled("command: x\nworkdir: /", 'x', JOBFILE_WORKDIR_MAX, "\n"));
+	good(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX - 1, "}\n"));
+	bad(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX, "}\n"));
+	good(filled("command: x\nname: ", 'x', NAME_MAX_BYTES, "\n"));
+	bad(filled("command: x\nname: ", 'x', NAME_MAX_BYTES + 1, "\n"));
+	good(filled("command: x\nenv: {A: ", 'x', JOBFILE_COMMAND_MAX - 2, "}\n"));
+	bad(filled("command: x\nenv: {A: ", 'x', JOBFILE_COMMAND_MAX - 1, "}\n"));
+	good(filled("command: x\nenv: {", 'A', 255, ": x}\n"));
+	bad(filled("command: x\nenv: {", 'A', 256, ": x}\n"));
+	good(listed("command: [", "a%zu, ", JOBFILE_ARGUMENTS_MAX, "]\n"));
+	bad(listed("command: [", "a%zu, ", JOBFILE_ARGUMENTS_MAX + 1, "]\n"));
+	good(listed("command: x\nenv: {", "A%zu: b, ", JOBFILE_ENV_MAX, "}\n"));
+	bad(listed("command: x\nenv: {", "A%zu: b, ", JOBFILE_ENV_MAX + 1, "}\n"));
+	good(listed("command: x\ndepends_on: [", "%zu, ", DEPENDS_MAX, "]\n"));
+	bad(listed("command: x\ndepends_on: [", "%zu, ", DEPENDS_MAX + 1, "]\n"));
+	good(listed("command: x\ngpus: {model: [", "m%zu, ", SHAPE_MODELS_MAX, "]}\n"));
+	bad(listed("command: x\ngpus: {model: [", "m%zu, ", SHAPE_MODELS_MAX + 1, "]}\n"));
+	assert_int_equal(good("command: x\ntasks: 4096\n").event.job_submitted.tasks_max, TASKS_MAX);
+	assert_int_equal(good("command: x\ngpus: 32\n").event.job_submitted.gpus, NODE_GPUS_MAX);
+	assert_int_equal(good("command: x\narray: 10000\n").event.job_submitted.array_count, ARRAY_MAX);
+	assert_int_equal(good("command: x\nretries: 100\n").event.job_submitted.retries, JOBFILE_RETRIES_MAX);
+	assert_int_equal(good("command: x\ncpus: 4096\n").event.job_submitted.cpu_milli, JOBFILE_CPUS_MAX * 1000);
+	assert_int_equal(good("command: x\ncheckpoint: {grace: 24h}\n").event.job_submitted.grace_ms, 86400000);
+}
+
+/* Items of 100,000 bytes each: the sum is what is refused. */
+static void the_sums_have_limits_too(void **state)
+{
+	AUTO_BUF list = BUF_INIT;
+	AUTO_BUF env = BUF_INIT;
+
+	(void)state;
+	buf_adds(&list, "command: [");
+	buf_adds(&env, "command: x\nenv: {");
+	for (int i = 0; i < 11; i++) {
+		buf_adds(&list, filled("", 'x', 100000, ", "));
+		buf_addf(&env, "V%d: ", i);
+		buf_adds(&env, filled("", 'x', 100000, ", "));
+	}
+	buf_adds(&list, "]\n");
+	buf_adds(&env, "}\n");
+	assert_non_null(strstr(bad(list.data).text, "the limit is 1048576"));
+	assert_non_null(strstr(bad(env.data).text, "the limit is 1048576"));
+}
+
+static void a_text_over_ten_mib_is_too_large(void **state)
+{
+	char *text = filled("command: ", 'x', 10 << 20, "\n");
+
+	(void)state;
+	assert_int_equal(bad(text).code, ERR_TOO_LARGE);
+}
+
+static struct job_body body_of(const char *text)
+{
+	struct job_request request = good(text);
+	struct job_body body;
+	struct err err = { 0 };
+
+	if (job_body_parse(request.body, request.body_size, &arena, &body, &err) < 0)
+		fail_msg("%s: %s", err.text, request.body);
+	return body;
+}
+
+static void the_body_comes_back_as_given(void **state)
+{
+	struct job_body body;
+
+	(void)state;
+	body = body_of("command: [a, \"b \\\"c\\\"\", '']\nenv: {X: 1.50, Y: \"\\u00fc\\n\"}\nsecrets: {S: {value: geheim}}\n"
+		       "workdir: /w\ncheckpoint: {how: signal, signal: USR2, path: /c}\n");
+	assert_string_equal(body.argv[0], "a");
+	assert_string_equal(body.argv[1], "b \"c\"");
+	assert_string_equal(body.argv[2], "");
+	assert_null(body.argv[3]);
+	assert_null(body.script);
+	assert_string_equal(body.env[0], "X=1.50");
+	assert_string_equal(body.env[1], "Y=\xc3\xbc\n");
+	assert_string_equal(body.env[2], "S=geheim");
+	assert_null(body.env[3]);
+	assert_string_equal(body.secrets[0], "S");
+	assert_null(body.secrets[1]);
+	assert_string_equal(body.workdir, "/w");
+	assert_string_equal(body.checkpoint_path, "/c");
+	assert_int_equal(body.checkpoint_signal, 12);
+}
+
+static void a_command_text_is_given_to_the_shell(void **state)
+{
+	struct job_body body = body_of("command: echo $X | cat\n");
+
+	(void)state;
+	assert_string_equal(body.argv[0], "/bin/sh");
+	assert_string_equal(body.argv[1], "-c");
+	assert_string_equal(body.argv[2], "echo $X | cat");
+	assert_null(body.argv[3]);
+	assert_null(body.env[0]);
+	assert_int_equal(body.checkpoint_signal, 0);
+}
+
+static void a_script_stays_whole(void **state)
+{
+	struct job_body body = body_of("script: |\n  a\n  b\ncheckpoint: signal\n");
+
+	(void)state;
+	assert_null(body.argv);
+	assert_string_equal(body.script, "a\nb\n");
+	assert_int_equal(body.checkpoint_signal, 10);
+}
+
+static void damaged_bodies_are_refused(void **state)
+{
+	static const char *const texts[] = {
+		"", "[]", "{}", "{\"env\":{}}", "{\"argv\":[]}", "{\"argv\":[1]}", "{\"argv\":[\"a\"],\"script\":\"b\"}", "{\"script\":\"b\"",
+		"{\"script\":\"a\",\"workdir\":\"b\"}", "{\"script\":\"a\",\"checkpoint_signal\":\"KILL\"}", "{\"script\":\"a\",\"env\":[]}",
+		"{\"script\":\"a\",\"env\":{\"A\":1}}", "{\"script\":\"\\u0000\"}",
+	};
+	struct job_body body;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (job_body_parse(texts[i], strlen(texts[i]), &arena, &body, &err) >= 0)
+			fail_msg("accepted: %s", texts[i]);
+	assert_true(job_body_parse("{\"script\":\"a\",\"later\":[{}]}", 27, &arena, &body, &err) >= 0);
+}
+
+static void written_again_it_reads_the_same(void **state)
+{
+	static const char text[] =
+		"command: [a, 007, \"1\", true, \"true\"]\ntasks: 2..4\ngpus: {count: 1}\ncpus: 0.5\nlimit: 10m\nenv: {A: \"\\t\\\"x\", B: 3, C: ''}\n";
+	struct job_request first = good(text), second;
+	struct conf *document;
+	struct err err;
+	AUTO_BUF again = BUF_INIT;
+	AUTO_BUF one = BUF_INIT;
+	AUTO_BUF two = BUF_INIT;
+
+	(void)state;
+	assert_true(jobfile_read_text("job.yaml", text, strlen(text), &arena, &document, &err) >= 0);
+	jobfile_write(document, &again);
+	second = good(again.data);
+	event_encode(&first.event, &one);
+	event_encode(&second.event, &two);
+	assert_string_equal(one.data, two.data);
+	assert_string_equal(first.body, second.body);
+}
+
+static void every_field_is_documented_and_its_example_is_accepted(void **state)
+{
+	const struct jobfile_field *fields;
+	size_t count;
+
+	(void)state;
+	fields = jobfile_fields(&count);
+	assert_true(count > 30);
+	for (size_t i = 0; i < count; i++) {
+		AUTO_BUF text = BUF_INIT;
+
+		assert_true(fields[i].doc[0] && fields[i].type[0] && fields[i].standard[0]);
+		buf_addf(&text, "%s\n", fields[i].example);
+		if (strncmp(fields[i].name, "command", 7) != 0 && strncmp(fields[i].name, "script", 6) != 0)
+			buf_adds(&text, "command: x\n");
+		if (strcmp(fields[i].name, "secrets") == 0) /* over HTTP */
+			assert_non_null(strstr(bad(text.data).text, "fairlead submit"));
+		else
+			good(text.data);
+	}
+}
+
+static void the_schema_is_json_and_has_every_field(void **state)
+{
+	AUTO_BUF out = BUF_INIT;
+	const struct jobfile_field *fields;
+	json_error_t why;
+	json_t *schema;
+	size_t count;
+
+	(void)state;
+	jobfile_schema(&out);
+	schema = json_loads(out.data, JSON_REJECT_DUPLICATES, &why);
+	if (!schema)
+		fail_msg("%s: %s", why.text, out.data);
+	fields = jobfile_fields(&count);
+	for (size_t i = 0; i < count; i++)
+		if (!strchr(fields[i].name, '.'))
+			assert_non_null(json_object_get(json_object_get(schema, "properties"), fields[i].name));
+	json_decref(schema);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(files_of_old_are_read_as_ever, begin, end),
+		cmocka_unit_test_setup_teardown(each_field_reaches_the_event, begin, end),
+		cmocka_unit_test_setup_teardown(defaults_are_as_documented, begin, end),
+		cmocka_unit_test_setup_teardown(a_job_without_name_gets_its_programs, begin, end),
+		cmocka_unit_test_setup_teardown(ranges_of_tasks_have_three_forms, begin, end),
+		cmocka_unit_test_setup_teardown(everything_wrong_is_said_with_its_place, begin, end),
+		cmocka_unit_test_setup_teardown(a_secret_is_never_in_a_message, begin, end),
+		cmocka_unit_test_setup_teardown(each_limit_is_kept_and_one_more_refused, begin, end),
+		cmocka_unit_test_setup_teardown(the_sums_have_limits_too, begin, end),
+		cmocka_unit_test_setup_teardown(a_text_over_ten_mib_is_too_large, begin, end),
+		cmocka_unit_test_setup_teardown(the_body_comes_back_as_given, begin, end),
+		cmocka_unit_test_setup_teardown(a_command_text_is_given_to_the_shell, begin, end),
+		cmocka_unit_test_setup_teardown(a_script_stays_whole, begin, end),
+		cmocka_unit_test_setup_teardown(damaged_bodies_are_refused, begin, end),
+		cmocka_unit_test_setup_teardown(written_again_it_reads_the_same, begin, end),
+		cmocka_unit_test_setup_teardown(every_field_is_documented_and_its_example_is_accepted, begin, end),
+		cmocka_unit_test_setup_teardown(the_schema_is_json_and_has_every_field, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
