@@ -206,6 +206,7 @@ struct checkpoint {
 	uint32_t number;		/* of the job's checkpoints; 0 = empty row */
 	uint32_t attempt;
 	int64_t step, at_ms;
+	int64_t bytes;			/* size of all its files when it was reported: less of it later is torn */
 	bool is_void;			/* found torn */
 	char path[PATH_MAX_BYTES + 1];
 };
@@ -223,6 +224,7 @@ struct attempt {
 	int64_t stopped_ms;
 	int64_t checkpoint_ms;		/* newest complete checkpoint made by this attempt, 0 = none */
 	int32_t first_failed_rank;	/* not counting what stopping it did; -1 = none */
+	struct name_id reason;		/* the engine's words about that rank's end (first 63 bytes) */
 	uint8_t state, why, unreachable;
 };
 

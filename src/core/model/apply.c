@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/model/apply.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "core/model/edit.h"
+
+void apply(struct facts *f, const struct event *event)
+{
+	f->seq = event->seq;
+	if (event->time_ms > f->now_ms)
+		f->now_ms = event->time_ms;
+	switch (event->kind) {
+	case EVENT_NONE:
+	case EVENT_KIND_LIMIT:
+		return;
+#define EVENT(number, NAME, name, text, must) \
+	case EVENT_##NAME: \
+		apply_##name(f, &event->name); \
+		return;
+#define INT(f)
+#define TEXT(f)
+#define INTS(f)
+#define END
+#include "core/model/events.def"
+#undef EVENT
+#undef INT
+#undef TEXT
+#undef INTS
+#undef END
+	}
+}
+
+/* --- helpers of all kinds ------------------------------------------------------------------------ */
+
+uint32_t clamp_u32(int64_t value)
+{
+	return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+int32_t clamp_i32(int64_t value)
+{
+	return value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : (int32_t)value;
+}
+
+uint16_t clamp_u16(int64_t value)
+{
+	return value < 0 ? 0 : value > UINT16_MAX ? UINT16_MAX : (uint16_t)value;
+}
+
+uint8_t clamp_u8(int64_t value, uint8_t most)
+{
+	return value < 0 ? 0 : value > most ? most : (uint8_t)value;
+}
+
+int64_t clamp_positive(int64_t value)
+{
+	return value < 0 ? 0 : value;
+}
+
+int64_t add_saturating(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		return b < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
+bool list_next(const char **text, char ret[NAME_MAX_BYTES + 1])
+{
+	const char *start = *text, *end;
+	size_t size;
+
+	if (!start || !*start)
+		return false;
+	end = memchr(start, ',', strlen(start));
+	size = name_cut(start, end ? (size_t)(end - start) : strlen(start));
+	memcpy(ret, start, size);
+	ret[size] = '\0';
+	*text = end ? end + 1 : NULL;
+	return true;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+bool hex_parse(const char *text, uint8_t ret[32])
+{
+	bool good = strlen(text) == 64;
+
+	memset(ret, 0, 32);
+	for (size_t i = 0; good && i < 32; i++) {
+		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+
+		good = high >= 0 && low >= 0;
+		if (good)
+			ret[i] = (uint8_t)(high << 4 | low);
+	}
+	if (!good)
+		memset(ret, 0, 32);
+	return good;
+}
+
+/* --- the daemon and the journal itself ------------------------------------------------------------- */
+
+void apply_daemon_started(struct facts *f, const struct event_daemon_started *e)
+{
+	(void)f;
+	(void)e;
+}
+
+void apply_decided(struct facts *f, const struct event_decided *e)
+{
+	(void)f;
+	(void)e;
+}
+
+void apply_clock_ticked(struct facts *f, const struct event_clock_ticked *e)
+{
+	(void)f;
+	(void)e;
+}
+
+static void policy_set(int64_t *ret, int64_t value)
+{
+	if (value >= 0)
+		*ret = value;
+}
+
+void apply_policy_set(struct facts *f, const struct event_policy_set *e)
+{
+	struct policy *p = &f->policy;
+
+	policy_set(&p->min_runtime_ms, e->min_runtime_ms);
+	policy_set(&p->grace_ms, e->grace_ms);
+	policy_set(&p->rejoin_ms, e->rejoin_ms);
+	policy_set(&p->default_limit_ms, e->default_limit_ms);
+	policy_set(&p->packing, e->packing);
+	policy_set(&p->blackhole_failures, e->blackhole_failures);
+	policy_set(&p->blackhole_window_ms, e->blackhole_window_ms);
+	policy_set(&p->allow_critical_burst, e->allow_critical_burst);
+	policy_set(&p->backfill_depth, e->backfill_depth);
+	policy_set(&p->collect_after_ms, e->collect_after_ms);
+	policy_set(&p->half_life_ms, e->half_life_ms);
+	policy_set(&p->defragment, e->defragment);
+}

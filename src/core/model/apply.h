@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One function per kind of event, found by its name. Each checks that the event fits and then changes the
+ * facts; one that does not fit changes nothing. `apply` has set seq and time before.
+ */
+#include "core/model/facts.h"
+
+#define EVENT(number, NAME, name, text, must) void apply_##name(struct facts *f, const struct event_##name *e);
+#define INT(f)
+#define TEXT(f)
+#define INTS(f)
+#define END
+#include "core/model/events.def"
+#undef EVENT
+#undef INT
+#undef TEXT
+#undef INTS
+#undef END
+
+/* What a job is while it waits, and while it has an attempt; both follow from the other facts alone. */
+uint8_t job_waiting_state(const struct facts *f, const struct job *job);
+uint8_t job_live_state(const struct attempt *attempt);
+/* Whether it waits for its turn, a person or another job: it may come back to this after each requeue. */
+bool job_state_waits(uint8_t state);
+void job_set_state(struct facts *f, struct job_id id, uint8_t state);
+
+/* Numbers from outside, brought into range: apply is total. */
+uint32_t clamp_u32(int64_t value);
+int32_t clamp_i32(int64_t value);
+uint16_t clamp_u16(int64_t value);
+uint8_t clamp_u8(int64_t value, uint8_t most);
+int64_t clamp_positive(int64_t value);
+int64_t add_saturating(int64_t a, int64_t b);
+
+/* Copies the next part of a comma-separated list, cut like a name; false behind the last one. "" has no parts. */
+bool list_next(const char **text, char ret[NAME_MAX_BYTES + 1]);
+/* 64 hex digits; false (and zeroes) when it is anything else. */
+bool hex_parse(const char *text, uint8_t ret[32]);

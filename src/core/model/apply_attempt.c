@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attempts and their tasks. Whatever is told about an attempt that is not its job's live one is refused: this
+ * is the fencing number's work, and the one place where it is done.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "core/model/apply.h"
+#include "core/model/edit.h"
+
+/* The attempt when it is its job's live one, else 0. */
+static struct attempt_id attempt_live(const struct facts *f, int64_t id)
+{
+	struct attempt_id attempt = { id_exists(&f->attempts, id) ? (uint32_t)id : 0 };
+
+	if (attempt.v && job_get(f, attempt_get(f, attempt)->job)->attempt.v != attempt.v)
+		attempt.v = 0;
+	return attempt;
+}
+
+static void job_follow(struct facts *f, struct attempt_id id)
+{
+	const struct attempt *attempt = attempt_get(f, id);
+
+	job_set_state(f, attempt->job, job_live_state(attempt));
+}
+
+/* --- placing and stopping ------------------------------------------------------------------------------ */
+
+static bool placing_fits(const struct facts *f, const struct event_attempt_placed *e)
+{
+	const struct job *job;
+
+	if (!id_exists(&f->jobs, e->job) || e->attempt != (int64_t)f->attempts.count + 1 || e->attempt >= UINT32_MAX)
+		return false;
+	job = job_get(f, (struct job_id){ (uint32_t)e->job });
+	if (!job_state_waits(job->state) || e->nodes_count != e->masks_count)
+		return false;
+	if (!e->nodes_count || e->nodes_count > TASKS_MAX)
+		return false;
+	for (uint32_t i = 0; i < e->nodes_count; i++)
+		if (!id_exists(&f->nodes, e->nodes[i]) || e->masks[i] < 0 || e->masks[i] > UINT32_MAX)
+			return false;
+	return true;
+}
+
+/* The tasks of the attempt before are dropped: their story is in the journal. */
+static void tasks_drop(struct facts *f, struct attempt_id id)
+{
+	struct attempt *attempt;
+
+	if (!id.v || !attempt_get(f, id)->first_task)
+		return;
+	attempt = attempt_edit(f, id);
+	facts_give_tasks(f, attempt->first_task, attempt->tasks);
+	attempt->first_task = 0;
+}
+
+void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
+{
+	struct job_id job_id = { (uint32_t)e->job };
+	struct attempt_id id;
+	struct attempt *attempt;
+	struct job *job;
+	uint32_t first;
+
+	if (!placing_fits(f, e))
+		return;
+	tasks_drop(f, job_get(f, job_id)->last_attempt);
+	first = facts_take_tasks(f, e->nodes_count);
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
+		struct task *task = table_edit(&f->tasks, first + i);
+
+		task->node.v = (uint32_t)e->nodes[i];
+		task->gpu_mask = (uint32_t)e->masks[i];
+		task->step = -1;
+	}
+	id.v = table_add(&f->attempts);
+	attempt = attempt_edit(f, id);
+	attempt->job = job_id;
+	attempt->tasks = e->nodes_count;
+	attempt->first_task = first;
+	attempt->resume_number = clamp_u32(e->resume_number);
+	attempt->placed_ms = f->now_ms;
+	attempt->first_failed_rank = -1;
+	attempt->state = ATTEMPT_PREPARING;
+	job = job_edit(f, job_id);
+	job->attempt = job->last_attempt = id;
+	job->attempts++;
+	job->evicted = false;
+	first = job->promise;
+	job->promise = 0;
+	facts_give_promises(f, first);
+	job_follow(f, id);
+}
+
+void apply_attempt_released(struct facts *f, const struct event_attempt_released *e)
+{
+	struct attempt_id id = attempt_live(f, e->attempt);
+	struct attempt *attempt;
+
+	if (!id.v || attempt_get(f, id)->state != ATTEMPT_PREPARING)
+		return;
+	attempt = attempt_edit(f, id);
+	attempt->state = ATTEMPT_ACTIVE;
+	attempt->released_ms = f->now_ms;
+}
+
+/* A second warning changes for whom and until when, not since when. */
+void apply_attempt_warned(struct facts *f, const struct event_attempt_warned *e)
+{
+	struct attempt_id id = attempt_live(f, e->attempt);
+	struct attempt *attempt;
+
+	if (!id.v || attempt_get(f, id)->state == ATTEMPT_STOPPING)
+		return;
+	attempt = attempt_edit(f, id);
+	attempt->for_job = id_exists(&f->jobs, e->for_job) ? (uint32_t)e->for_job : 0;
+	attempt->deadline_ms = clamp_positive(e->deadline_ms);
+	if (!attempt->warned_ms)
+		attempt->warned_ms = f->now_ms > 0 ? f->now_ms : 1;
+	job_follow(f, id);
+}
+
+void apply_attempt_spared(struct facts *f, const struct event_attempt_spared *e)
+{
+	struct attempt_id id = attempt_live(f, e->attempt);
+	struct attempt *attempt;
+
+	if (!id.v || attempt_get(f, id)->state == ATTEMPT_STOPPING || !attempt_get(f, id)->warned_ms)
+		return;
+	attempt = attempt_edit(f, id);
+	attempt->for_job = 0;
+	attempt->deadline_ms = 0;
+	attempt->warned_ms = 0;
+	job_follow(f, id);
+}
+
+/* The first reason stays; told again, it may only have to be quicker. */
+void apply_attempt_stopped(struct facts *f, const struct event_attempt_stopped *e)
+{
+	struct attempt_id id = attempt_live(f, e->attempt);
+	int64_t deadline_ms = add_saturating(f->now_ms, clamp_positive(e->grace_ms));
+	struct attempt *attempt;
+
+	if (!id.v)
+		return;
+	attempt = attempt_edit(f, id);
+	if (attempt->state == ATTEMPT_STOPPING) {
+		if (deadline_ms < attempt->deadline_ms)
+			attempt->deadline_ms = deadline_ms;
+		return;
+	}
+	attempt->state = ATTEMPT_STOPPING;
+	attempt->why = clamp_u8(e->why, STOP_START);
+	attempt->stopped_ms = f->now_ms;
+	attempt->deadline_ms = deadline_ms;
+}
+
+/* --- the end, and who is to blame ------------------------------------------------------------------------- */
+
+/* Newest first, each job once. */
+static void failure_note(uint32_t jobs[FAILED_JOBS_KEPT], int64_t times[FAILED_JOBS_KEPT], uint32_t job, int64_t now_ms)
+{
+	uint32_t at = 0;
+
+	while (at < FAILED_JOBS_KEPT - 1 && jobs[at] != job)
+		at++;
+	memmove(&jobs[1], &jobs[0], at * sizeof(jobs[0]));
+	memmove(&times[1], &times[0], at * sizeof(times[0]));
+	jobs[0] = job;
+	times[0] = now_ms;
+}
+
+static void blame(struct facts *f, int64_t node_number, int64_t mask, uint32_t job)
+{
+	struct node_id id = { (uint32_t)node_number };
+	struct node *node;
+
+	if (!id_exists(&f->nodes, node_number))
+		return;
+	node = node_edit(f, id);
+	failure_note(node->failed_job, node->failed_ms, job, f->now_ms);
+	for (uint32_t i = 0; i < NODE_GPUS_MAX; i++) {
+		struct gpu_record *gpu;
+
+		if (!(mask >> i & 1))
+			continue;
+		gpu = table_edit(&f->gpus, (id.v - 1) * NODE_GPUS_MAX + i + 1);
+		failure_note(gpu->failed_job, gpu->failed_ms, job, f->now_ms);
+	}
+}
+
+static void job_charge(struct facts *f, struct job_id id, const struct event_attempt_ended *e)
+{
+	int64_t used = clamp_positive(e->used_gpu_ms), kept = add_saturating(clamp_positive(e->run_ms), -clamp_positive(e->lost_ms));
+	struct job *job = job_edit(f, id);
+	struct queue *queue = queue_edit(f, job->queue);
+
+	job->attempt.v = 0;
+	job->used_gpu_ms = add_saturating(job->used_gpu_ms, used);
+	job->lost_gpu_ms = add_saturating(job->lost_gpu_ms, clamp_positive(e->lost_gpu_ms));
+	job->run_ms = add_saturating(job->run_ms, clamp_positive(kept));
+	queue->used_gpu_ms = add_saturating(queue->used_gpu_ms, used);
+}
+
+/* The job keeps the state it had until the decision that follows: requeued or ended. */
+void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
+{
+	struct attempt_id id = attempt_live(f, e->attempt);
+	struct attempt *attempt;
+	struct job_id job;
+
+	if (!id.v)
+		return;
+	attempt = attempt_edit(f, id);
+	job = attempt->job;
+	attempt->state = ATTEMPT_OVER;
+	attempt->why = clamp_u8(e->why, STOP_START);
+	attempt->ended_ms = f->now_ms;
+	attempt->unreachable = 0;
+	job_charge(f, job, e);
+	for (uint32_t i = 0; i < e->blamed_nodes_count; i++)
+		blame(f, e->blamed_nodes[i], i < e->blamed_masks_count ? e->blamed_masks[i] : 0, job.v);
+}
+
+void apply_attempt_unreachable(struct facts *f, const struct event_attempt_unreachable *e)
+{
+	struct attempt_id id = attempt_live(f, e->attempt);
+	struct name_id reason;
+
+	if (!id.v)
+		return;
+	reason = facts_intern(f, e->text);
+	attempt_edit(f, id)->unreachable = e->unreachable != 0;
+	job_edit(f, attempt_get(f, id)->job)->reason = reason;
+	job_follow(f, id);
+}
+
+/* --- tasks --------------------------------------------------------------------------------------------------- */
+
+/* Row of a rank of a live attempt, else 0. */
+static uint32_t task_live(const struct facts *f, int64_t attempt_number, int64_t rank)
+{
+	struct attempt_id id = attempt_live(f, attempt_number);
+	const struct attempt *attempt;
+
+	if (!id.v)
+		return 0;
+	attempt = attempt_get(f, id);
+	return rank >= 0 && rank < (int64_t)attempt->tasks ? attempt->first_task + (uint32_t)rank : 0;
+}
+
+static const struct task *task_row(const struct facts *f, uint32_t row)
+{
+	return table_get(&f->tasks, row);
+}
+
+/* Counts the steps up to `state` that this task has not taken yet: what is later implies what is earlier. */
+static void task_advance(struct facts *f, struct attempt *attempt, uint32_t row, uint8_t state)
+{
+	struct task *task = table_edit(&f->tasks, row);
+
+	if (task->state < TASK_READY && state >= TASK_READY)
+		attempt->ready++;
+	if (task->state < TASK_RUNNING && state >= TASK_RUNNING)
+		attempt->started++;
+	task->state = state;
+}
+
+void apply_task_ready(struct facts *f, const struct event_task_ready *e)
+{
+	uint32_t row = task_live(f, e->attempt, e->rank);
+
+	if (row && task_row(f, row)->state == TASK_PREPARING)
+		task_advance(f, attempt_edit(f, attempt_live(f, e->attempt)), row, TASK_READY);
+}
+
+/* Before the release no command runs: such a word does not fit. */
+void apply_task_started(struct facts *f, const struct event_task_started *e)
+{
+	uint32_t row = task_live(f, e->attempt, e->rank);
+	struct attempt_id id = attempt_live(f, e->attempt);
+
+	if (!row || task_row(f, row)->state >= TASK_RUNNING || !attempt_get(f, id)->released_ms)
+		return;
+	task_advance(f, attempt_edit(f, id), row, TASK_RUNNING);
+	job_follow(f, id);
+}
+
+static bool exit_is_failure(const struct event_task_exited *e)
+{
+	return e->cause == CAUSE_EXIT ? e->code != 0 : e->cause != CAUSE_STOPPED;
+}
+
+void apply_task_exited(struct facts *f, const struct event_task_exited *e)
+{
+	uint32_t row = task_live(f, e->attempt, e->rank);
+	struct attempt_id id = attempt_live(f, e->attempt);
+	struct name_id reason;
+	struct attempt *attempt;
+	struct task *task;
+
+	if (!row || task_row(f, row)->state == TASK_EXITED)
+		return;
+	reason = facts_intern(f, e->text);
+	attempt = attempt_edit(f, id);
+	if (attempt->released_ms && !e->never_ran)
+		task_advance(f, attempt, row, TASK_RUNNING);
+	task = table_edit(&f->tasks, row);
+	task->state = TASK_EXITED;
+	task->code = clamp_i32(e->code);
+	task->signal = clamp_u8(e->signal, UINT8_MAX);
+	task->cause = clamp_u8(e->cause, UINT8_MAX);
+	task->never_ran = e->never_ran != 0;
+	task->memory_enforced = e->memory_enforced != 0;
+	task->peak_memory_mib = clamp_u32(e->peak_memory_mib);
+	attempt->exited++;
+	if (attempt->first_failed_rank < 0 && attempt->state != ATTEMPT_STOPPING && exit_is_failure(e)) {
+		attempt->first_failed_rank = (int32_t)e->rank;
+		attempt->reason = reason;
+	}
+	job_follow(f, id);
+}
+
+void apply_progress(struct facts *f, const struct event_progress *e)
+{
+	uint32_t row = task_live(f, e->attempt, e->rank);
+	struct task *task;
+
+	if (!row || e->number <= task_row(f, row)->reports || e->number > UINT32_MAX)
+		return;
+	task = table_edit(&f->tasks, row);
+	task->reports = (uint32_t)e->number;
+	if (e->step >= 0)
+		task->step = e->step;
+}
+
+/* --- checkpoints ------------------------------------------------------------------------------------------------ */
+
+static bool checkpoint_fits(const struct facts *f, const struct event_checkpoint_saved *e, uint32_t row)
+{
+	const struct job *job;
+
+	if (!row || !id_exists(&f->jobs, e->job))
+		return false;
+	job = job_get(f, (struct job_id){ (uint32_t)e->job });
+	if (job->attempt.v != (uint64_t)e->attempt || e->number != (int64_t)job->checkpoints_made + 1)
+		return false;
+	/* Report 0: made without a report, as a simulated engine does. */
+	if (e->report && (e->report <= task_row(f, row)->reports || e->report > UINT32_MAX))
+		return false;
+	return strlen(e->path) <= PATH_MAX_BYTES && e->number < UINT32_MAX;
+}
+
+/* Row of checkpoint `number` of a job, whose run of rows is made with its first one. */
+static uint32_t checkpoint_row(struct facts *f, struct job_id id, uint32_t number)
+{
+	struct job *job = job_edit(f, id);
+
+	if (!job->checkpoint) {
+		job->checkpoint = table_add(&f->checkpoints);
+		for (int i = 1; i < CHECKPOINTS_KEPT; i++)
+			table_add(&f->checkpoints);
+	}
+	return job->checkpoint + (number - 1) % CHECKPOINTS_KEPT;
+}
+
+void apply_checkpoint_saved(struct facts *f, const struct event_checkpoint_saved *e)
+{
+	uint32_t row = task_live(f, e->attempt, e->rank), number = (uint32_t)e->number;
+	struct job_id id = { (uint32_t)e->job };
+	int64_t at_ms = e->at_ms > 0 && e->at_ms < f->now_ms ? e->at_ms : f->now_ms;
+	struct checkpoint *checkpoint;
+	struct task *task;
+
+	if (!checkpoint_fits(f, e, row))
+		return;
+	task = table_edit(&f->tasks, row);
+	if (e->report)
+		task->reports = (uint32_t)e->report;
+	if (e->step >= 0)
+		task->step = e->step;
+	checkpoint = table_edit(&f->checkpoints, checkpoint_row(f, id, number));
+	memset(checkpoint, 0, sizeof(*checkpoint));
+	checkpoint->number = number;
+	checkpoint->attempt = (uint32_t)e->attempt;
+	checkpoint->step = e->step;
+	checkpoint->at_ms = at_ms;
+	memcpy(checkpoint->path, e->path, strlen(e->path));
+	job_edit(f, id)->checkpoints_made = number;
+	attempt_edit(f, (struct attempt_id){ (uint32_t)e->attempt })->checkpoint_ms = at_ms;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes, queues and people: what exists, under which name, and what it is now. */
+#include <string.h>
+
+#include "base/check.h"
+#include "core/model/apply.h"
+#include "core/model/edit.h"
+
+/* --- nodes ----------------------------------------------------------------------------------------- */
+
+void apply_levels_set(struct facts *f, const struct event_levels_set *e)
+{
+	const char *text = e->levels;
+	char part[NAME_MAX_BYTES + 1];
+	uint32_t count = 0;
+
+	memset(f->level, 0, sizeof(f->level));
+	while (count < LEVELS_MAX && list_next(&text, part))
+		f->level[count++] = facts_intern(f, part);
+	f->level_count = count;
+}
+
+static struct node_id node_add(struct facts *f, const char *text)
+{
+	struct name_id name = facts_intern(f, text);
+	struct node_id id = { table_add(&f->nodes) };
+
+	for (int i = 0; i < NODE_GPUS_MAX; i++)
+		table_add(&f->gpus);
+	node_edit(f, id)->name = name;
+	name_edit(f, name)->node = id.v;
+	return id;
+}
+
+static void node_set_domains(struct facts *f, struct node_id id, const char *text)
+{
+	struct name_id domain[LEVELS_MAX] = { { 0 } };
+	char part[NAME_MAX_BYTES + 1];
+
+	for (int i = 0; i < LEVELS_MAX && list_next(&text, part); i++)
+		domain[i] = facts_intern(f, part);
+	memcpy(node_edit(f, id)->domain, domain, sizeof(domain));
+}
+
+void apply_node_set(struct facts *f, const struct event_node_set *e)
+{
+	struct node_id id = facts_node_find(f, e->name);
+	struct node *node;
+
+	if (!*e->name || e->gpus < 0 || e->gpus > NODE_GPUS_MAX || e->nvlink_islands_count > ISLANDS_MAX)
+		return;
+	if (!id.v)
+		id = node_add(f, e->name);
+	node_set_domains(f, id, e->domains);
+	node = node_edit(f, id);
+	node->model = facts_intern(f, e->model);
+	node->driver = facts_intern(f, e->driver);
+	node->gpu_count = (uint32_t)e->gpus;
+	node->gpu_memory_mib = clamp_u32(e->gpu_memory_mib);
+	node->cpu_milli = clamp_u32(e->cpu_milli);
+	node->ram_mib = clamp_u32(e->ram_mib);
+	node->simulated = e->simulated != 0;
+	memset(node->island_mask, 0, sizeof(node->island_mask));
+	for (uint32_t i = 0; i < e->nvlink_islands_count; i++)
+		node->island_mask[i] = clamp_u32(e->nvlink_islands[i]);
+	if (node->state == NODE_GONE)
+		node->state = NODE_READY;
+}
+
+static void gpu_clear(struct facts *f, struct node_id id, uint32_t index)
+{
+	static const struct gpu_record clean;
+	uint32_t row = (id.v - 1) * NODE_GPUS_MAX + index + 1;
+
+	if (memcmp(table_get(&f->gpus, row), &clean, sizeof(clean)) != 0)
+		memset(table_edit(&f->gpus, row), 0, sizeof(clean));
+}
+
+void apply_node_state(struct facts *f, const struct event_node_state *e)
+{
+	struct node_id id = { (uint32_t)e->node };
+	struct name_id reason;
+	struct node *node;
+
+	if (!id_exists(&f->nodes, e->node) || e->state < 0 || e->state > NODE_GONE)
+		return;
+	reason = facts_intern(f, e->state == NODE_READY ? "" : e->reason);
+	node = node_edit(f, id);
+	node->state = (uint8_t)e->state;
+	node->reason = reason;
+	if (e->state != NODE_READY)
+		return;
+	memset(node->failed_job, 0, sizeof(node->failed_job));
+	memset(node->failed_ms, 0, sizeof(node->failed_ms));
+	for (uint32_t i = 0; i < NODE_GPUS_MAX; i++)
+		if (!(node->set_aside_mask >> i & 1))
+			gpu_clear(f, id, i);
+}
+
+void apply_gpu_state(struct facts *f, const struct event_gpu_state *e)
+{
+	struct node_id id = { (uint32_t)e->node };
+	uint32_t mask = (uint32_t)e->mask;
+	struct name_id reason;
+	struct node *node;
+
+	if (!id_exists(&f->nodes, e->node) || e->mask < 0 || e->mask > UINT32_MAX)
+		return;
+	reason = facts_intern(f, e->reason);
+	node = node_edit(f, id);
+	if (e->set_aside)
+		node->set_aside_mask |= mask;
+	else
+		node->set_aside_mask &= ~mask;
+	for (uint32_t i = 0; i < NODE_GPUS_MAX; i++) {
+		if (!(mask >> i & 1))
+			continue;
+		if (e->set_aside)
+			((struct gpu_record *)table_edit(&f->gpus, (id.v - 1) * NODE_GPUS_MAX + i + 1))->reason = reason;
+		else
+			gpu_clear(f, id, i);
+	}
+}
+
+/* --- queues ------------------------------------------------------------------------------------------ */
+
+/* The row of a name that once was a queue is used again: the same name is the same queue. */
+void apply_queue_set(struct facts *f, const struct event_queue_set *e)
+{
+	struct queue_id parent = facts_queue_find(f, e->parent), id;
+	struct name_id name, team;
+	struct queue *queue;
+
+	if (!*e->name || (*e->parent && !parent.v && strcmp(e->parent, "root") != 0))
+		return;
+	name = facts_intern(f, e->name);
+	team = facts_intern(f, e->team);
+	id.v = ((const struct name *)table_get(&f->names, name.v))->queue;
+	for (struct queue_id up = parent; up.v; up = queue_get(f, up)->parent)
+		if (up.v == id.v)
+			return;
+	if (!id.v) {
+		id.v = table_add(&f->queues);
+		name_edit(f, name)->queue = id.v;
+		queue = queue_edit(f, id);
+		queue->name = name;
+		queue->used_gpu_ms = clamp_positive(e->used_gpu_ms);
+	}
+	queue = queue_edit(f, id);
+	queue->parent = parent;
+	queue->team = team;
+	queue->guarantee_share = clamp_positive(e->guarantee_share);
+	queue->limit_share = e->limit_share < 0 ? -1 : e->limit_share;
+	queue->weight = clamp_positive(e->weight);
+	queue->default_limit_ms = clamp_positive(e->default_limit_ms);
+	queue->reserved = e->reserved != 0;
+	queue->removed = false;
+}
+
+void apply_queue_removed(struct facts *f, const struct event_queue_removed *e)
+{
+	struct queue_id id = facts_queue_find(f, e->name);
+
+	if (id.v)
+		queue_edit(f, id)->removed = true;
+}
+
+/* --- people ------------------------------------------------------------------------------------------ */
+
+void apply_team_set(struct facts *f, const struct event_team_set *e)
+{
+	struct name_id name, title;
+	struct team *team;
+	uint32_t id;
+
+	if (!*e->name)
+		return;
+	name = facts_intern(f, e->name);
+	title = facts_intern(f, e->title);
+	id = ((const struct name *)table_get(&f->names, name.v))->team;
+	if (!id) {
+		id = table_add(&f->teams);
+		name_edit(f, name)->team = id;
+	}
+	team = table_edit(&f->teams, id);
+	*team = (struct team){ .name = name, .title = title };
+	f->identity_version++;
+}
+
+void apply_team_removed(struct facts *f, const struct event_team_removed *e)
+{
+	uint32_t id = facts_team_find(f, e->name);
+
+	if (!id)
+		return;
+	((struct team *)table_edit(&f->teams, id))->removed = true;
+	f->identity_version++;
+}
+
+void apply_user_set(struct facts *f, const struct event_user_set *e)
+{
+	struct name_id name, team;
+	struct user *user;
+	uint32_t id;
+
+	if (!*e->name)
+		return;
+	name = facts_intern(f, e->name);
+	team = facts_intern(f, e->team);
+	id = ((const struct name *)table_get(&f->names, name.v))->user;
+	if (!id) {
+		id = table_add(&f->users);
+		name_edit(f, name)->user = id;
+	}
+	user = table_edit(&f->users, id);
+	memset(user, 0, sizeof(*user));
+	user->name = name;
+	user->team = team;
+	user->uid = clamp_i32(e->uid);
+	user->gid = clamp_i32(e->gid);
+	user->role = clamp_u8(e->role, ROLE_ADMIN);
+	f->identity_version++;
+}
+
+void apply_user_removed(struct facts *f, const struct event_user_removed *e)
+{
+	uint32_t id = facts_user_find(f, e->name);
+
+	if (!id)
+		return;
+	((struct user *)table_edit(&f->users, id))->removed = true;
+	f->identity_version++;
+}
+
+void apply_token_created(struct facts *f, const struct event_token_created *e)
+{
+	struct name_id name, user, note;
+	struct token *token;
+	uint8_t hash[32];
+	uint32_t id;
+
+	if (!*e->id || facts_token_find(f, e->id) || !hex_parse(e->hash, hash))
+		return;
+	name = facts_intern(f, e->id);
+	user = facts_intern(f, e->user);
+	note = facts_intern(f, e->note);
+	id = table_add(&f->tokens);
+	name_edit(f, name)->token = id;
+	token = table_edit(&f->tokens, id);
+	token->id = name;
+	token->user = user;
+	token->note = note;
+	memcpy(token->hash, hash, sizeof(hash));
+	token->expires_ms = clamp_positive(e->expires_ms);
+	f->identity_version++;
+}
+
+void apply_token_revoked(struct facts *f, const struct event_token_revoked *e)
+{
+	uint32_t id = facts_token_find(f, e->id);
+
+	if (!id || ((const struct token *)table_get(&f->tokens, id))->revoked)
+		return;
+	((struct token *)table_edit(&f->tokens, id))->revoked = true;
+	f->identity_version++;
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs and the places promised to them.
+ *
+ * A job's state is never remembered by itself: while it waits it follows from `held`, what it depends on and
+ * `evicted`; while it has an attempt, from the attempt. So a job that is let go, spared or reachable again
+ * comes back to the right state without a memory of the one before.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "core/model/apply.h"
+#include "core/model/edit.h"
+
+uint8_t job_waiting_state(const struct facts *f, const struct job *job)
+{
+	if (job->held)
+		return JOB_HELD;
+	for (uint32_t row = job->depends; row;) {
+		const struct depend *depend = table_get(&f->depends, row);
+
+		if (job_get(f, (struct job_id){ depend->job })->state != JOB_SUCCEEDED)
+			return JOB_BLOCKED;
+		row = depend->next;
+	}
+	return job->evicted ? JOB_PREEMPTED : JOB_QUEUED;
+}
+
+uint8_t job_live_state(const struct attempt *attempt)
+{
+	if (attempt->unreachable)
+		return JOB_UNREACHABLE;
+	if (attempt->warned_ms)
+		return JOB_CHECKPOINTING;
+	if (attempt->started == attempt->tasks)
+		return JOB_RUNNING;
+	return attempt->resume_number ? JOB_RESUMING : JOB_STARTING;
+}
+
+bool job_state_waits(uint8_t state)
+{
+	return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED || state == JOB_PREEMPTED;
+}
+
+void job_set_state(struct facts *f, struct job_id id, uint8_t state)
+{
+	struct job *job;
+
+	if (job_get(f, id)->state == state)
+		return;
+	job = job_edit(f, id);
+	job->state = state;
+	job->state_ms = f->now_ms;
+}
+
+static void job_wait_again(struct facts *f, struct job_id id)
+{
+	const struct job *job = job_get(f, id);
+
+	if (job_state_waits(job->state))
+		job_set_state(f, id, job_waiting_state(f, job));
+}
+
+/* The job when the event may still change it, else 0. */
+static struct job_id job_open(const struct facts *f, int64_t id)
+{
+	struct job_id job = { id_exists(&f->jobs, id) ? (uint32_t)id : 0 };
+
+	return job.v && job_state_is_final(job_get(f, job)->state) ? (struct job_id){ 0 } : job;
+}
+
+static void promise_drop(struct facts *f, struct job_id id)
+{
+	uint32_t first = job_get(f, id)->promise;
+
+	if (!first)
+		return;
+	job_edit(f, id)->promise = 0;
+	facts_give_promises(f, first);
+}
+
+/* --- submission -------------------------------------------------------------------------------------- */
+
+/* Level + 1 of a level's name; false when there is no such level. */
+static bool level_find(const struct facts *f, const char *text, uint8_t *ret)
+{
+	struct name_id name = facts_name_find(f, text);
+
+	*ret = 0;
+	if (!*text)
+		return true;
+	if (strcmp(text, "node") == 0)
+		*ret = LEVEL_NODE;
+	else if (strcmp(text, "nvlink") == 0)
+		*ret = LEVEL_ISLAND;
+	for (uint32_t i = 0; !*ret && name.v && i < f->level_count; i++)
+		if (name_same(f->level[i], name))
+			*ret = (uint8_t)(i + 1);
+	return *ret != 0;
+}
+
+/* Sorted by name, each once, so that equal wishes are equal shapes. */
+static bool models_set(struct facts *f, struct shape *shape, const char *text)
+{
+	char part[NAME_MAX_BYTES + 1];
+	uint32_t count = 0, at;
+
+	while (list_next(&text, part)) {
+		struct name_id model = facts_intern(f, part);
+
+		for (at = 0; at < count && strcmp(facts_name(f, shape->models[at]), part) < 0; at++)
+			;
+		if (!model.v || (at < count && name_same(shape->models[at], model)))
+			continue;
+		if (count == SHAPE_MODELS_MAX)
+			return false;
+		memmove(&shape->models[at + 1], &shape->models[at], (count - at) * sizeof(model));
+		shape->models[at] = model;
+		count++;
+	}
+	return true;
+}
+
+static bool shape_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
+{
+	int64_t least = e->tasks_min ? e->tasks_min : 1, most = e->tasks_max ? e->tasks_max : least;
+
+	memset(ret, 0, sizeof(*ret));
+	if (least < 1 || most < least || most > TASKS_MAX || e->gpus < 0 || e->gpus > NODE_GPUS_MAX)
+		return false;
+	if (!level_find(f, e->require, &ret->require) || !level_find(f, e->prefer, &ret->prefer))
+		return false;
+	ret->tasks_min = (uint32_t)least;
+	ret->tasks_max = (uint32_t)most;
+	ret->gpus = (uint32_t)e->gpus;
+	ret->gpu_memory_mib = clamp_u32(e->gpu_memory_mib);
+	ret->cpu_milli = clamp_u32(e->cpu_milli);
+	ret->memory_mib = clamp_u32(e->memory_mib);
+	ret->spread = e->kind == KIND_INFERENCE;
+	ret->fragments = e->kind == KIND_BATCH || e->array_count > 1 || most * e->gpus <= 1;
+	return models_set(f, ret, e->models);
+}
+
+static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
+{
+	uint32_t row = table_add(&f->bodies);
+	struct body *body = table_edit(&f->bodies, row);
+	bool keyed;
+
+	body->job = (uint32_t)e->job;
+	hex_parse(e->body, body->blob);
+	hex_parse(e->body_mac, body->mac);
+	keyed = hex_parse(e->client_key, body->client_key);
+	body->keyed = keyed;
+	if (keyed)
+		facts_link_body(f, row);
+	return row;
+}
+
+static void depends_add(struct facts *f, struct job_id id, const struct event_job_submitted *e)
+{
+	for (uint32_t i = e->depends_count; i-- > 0;) {
+		uint32_t row = table_add(&f->depends);
+		struct depend *depend = table_edit(&f->depends, row);
+		struct job *job = job_edit(f, id);
+
+		depend->job = (uint32_t)e->depends[i];
+		depend->owner = id.v;
+		depend->next = job->depends;
+		job->depends = row;
+		facts_link_dependent(f, row);
+	}
+}
+
+static void job_fill(struct job *job, const struct event_job_submitted *e)
+{
+	job->kind = clamp_u8(e->kind, KIND_INTERACTIVE);
+	job->tier = clamp_u8(e->tier, TIER_CRITICAL);
+	job->priority = clamp_i32(e->priority);
+	job->limit_ms = clamp_positive(e->limit_ms);
+	job->estimate_ms = clamp_positive(e->estimate_ms);
+	job->retries_left = clamp_u16(e->retries);
+	job->preempts = e->preempts != 0;
+	job->checkpoints = e->checkpoint != 0;
+	job->checkpoint_every_ms = clamp_positive(e->checkpoint_every_ms);
+	job->grace_ms = e->grace_ms < 0 ? UINT32_MAX : clamp_u32(e->grace_ms);
+	job->restart_cost_ms = clamp_u32(e->restart_cost_ms);
+	job->held = e->held != 0;
+	job->resize = clamp_u8(e->resize, RESIZE_RESTART);
+	job->uid = clamp_i32(e->uid);
+	job->gid = clamp_i32(e->gid);
+	job->failed_rank = -1;
+}
+
+/* One job of a submission; `first` is like it but for its id and what it depends on. */
+static void job_add(struct facts *f, const struct job *first, const struct event_job_submitted *e)
+{
+	struct job_id id = { table_add(&f->jobs) };
+
+	memcpy(job_edit(f, id), first, sizeof(*first));
+	depends_add(f, id, e);
+	job_edit(f, id)->state = job_waiting_state(f, job_get(f, id));
+}
+
+static bool submission_fits(const struct facts *f, const struct event_job_submitted *e, struct queue_id queue)
+{
+	int64_t jobs = e->array_count > 1 ? e->array_count : 1;
+
+	if (e->job != (int64_t)f->jobs.count + 1 || jobs > ARRAY_MAX || e->job + jobs > UINT32_MAX)
+		return false;
+	if (!queue.v || e->depends_count > DEPENDS_MAX)
+		return false;
+	for (uint32_t i = 0; i < e->depends_count; i++)
+		if (!id_exists(&f->jobs, e->depends[i]))
+			return false;
+	return true;
+}
+
+void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
+{
+	struct queue_id queue = facts_queue_find(f, e->queue);
+	struct shape shape;
+	struct job job;
+
+	if (!submission_fits(f, e, queue) || !shape_of(f, e, &shape))
+		return;
+	memset(&job, 0, sizeof(job));
+	job_fill(&job, e);
+	job.name = facts_intern(f, e->name);
+	job.user = facts_intern(f, e->user);
+	job.team = facts_intern(f, e->team);
+	job.project = facts_intern(f, e->project);
+	job.queue = queue;
+	job.shape = facts_intern_shape(f, &shape);
+	job.submitted_ms = job.state_ms = f->now_ms;
+	job.body = body_add(f, e);
+	if (e->array_count > 1) {
+		job.array_first = (uint32_t)e->job;
+		job.array_count = (uint32_t)e->array_count;
+	}
+	job_add(f, &job, e);
+	for (uint32_t i = 1; i < job.array_count; i++)
+		job_add(f, &job, e);
+}
+
+/* --- what people ask ----------------------------------------------------------------------------------- */
+
+void apply_job_held(struct facts *f, const struct event_job_held *e)
+{
+	struct job_id id = job_open(f, e->job);
+	struct name_id reason;
+	struct job *job;
+
+	if (!id.v)
+		return;
+	reason = facts_intern(f, e->reason);
+	job = job_edit(f, id);
+	job->held = true;
+	job->reason = reason;
+	job_wait_again(f, id);
+}
+
+void apply_job_released(struct facts *f, const struct event_job_released *e)
+{
+	struct job_id id = job_open(f, e->job);
+	struct job *job;
+
+	if (!id.v || !job_get(f, id)->held)
+		return;
+	job = job_edit(f, id);
+	job->held = false;
+	job->reason.v = 0;
+	job_wait_again(f, id);
+}
+
+void apply_job_cancel_asked(struct facts *f, const struct event_job_cancel_asked *e)
+{
+	struct job_id id = job_open(f, e->job);
+	struct name_id reason;
+	struct job *job;
+
+	if (!id.v)
+		return;
+	reason = facts_intern(f, e->reason);
+	job = job_edit(f, id);
+	job->cancel_asked = true;
+	job->reason = reason;
+}
+
+void apply_job_priority_set(struct facts *f, const struct event_job_priority_set *e)
+{
+	struct job_id id = job_open(f, e->job);
+
+	if (id.v)
+		job_edit(f, id)->priority = clamp_i32(e->priority);
+}
+
+/* --- between attempts, and the end ------------------------------------------------------------------------ */
+
+void apply_job_requeued(struct facts *f, const struct event_job_requeued *e)
+{
+	struct job_id id = job_open(f, e->job);
+	struct name_id reason;
+	struct job *job;
+
+	if (!id.v || job_is_live(job_get(f, id)) || job_state_waits(job_get(f, id)->state))
+		return;
+	reason = facts_intern(f, e->text);
+	job = job_edit(f, id);
+	job->evicted = e->why == REQUEUE_EVICTED;
+	job->retries_left = clamp_u16(e->retries_left);
+	job->reason = reason;
+	job_set_state(f, id, job_waiting_state(f, job_get(f, id)));
+}
+
+static void dependents_wake(struct facts *f, struct job_id id)
+{
+	for (uint32_t row = job_get(f, id)->dependents; row;) {
+		const struct depend *depend = table_get(&f->depends, row);
+		struct job_id owner = { depend->owner };
+
+		row = depend->next_dependent;
+		job_wait_again(f, owner);
+	}
+}
+
+void apply_job_ended(struct facts *f, const struct event_job_ended *e)
+{
+	struct job_id id = job_open(f, e->job);
+	struct name_id reason;
+	struct job *job;
+
+	if (!id.v || job_is_live(job_get(f, id)) || e->state < JOB_SUCCEEDED || e->state > JOB_TIMED_OUT)
+		return;
+	promise_drop(f, id);
+	reason = facts_intern(f, e->text);
+	job = job_edit(f, id);
+	job->exit_code = clamp_i32(e->code);
+	job->signal = clamp_u8(e->signal, UINT8_MAX);
+	job->cause = clamp_u8(e->cause, UINT8_MAX);
+	job->failed_rank = e->rank < 0 ? -1 : clamp_i32(e->rank);
+	job->reason = reason;
+	job_set_state(f, id, (uint8_t)e->state);
+	if (e->state == JOB_SUCCEEDED)
+		dependents_wake(f, id);
+}
+
+/* --- checkpoints --------------------------------------------------------------------------------------------- */
+
+void apply_checkpoint_void(struct facts *f, const struct event_checkpoint_void *e)
+{
+	struct job_id id = { (uint32_t)e->job };
+	const struct checkpoint *checkpoint;
+	uint32_t row;
+
+	if (!id_exists(&f->jobs, e->job) || e->number < 1 || e->number > UINT32_MAX || !job_get(f, id)->checkpoint)
+		return;
+	row = job_get(f, id)->checkpoint + (uint32_t)(e->number - 1) % CHECKPOINTS_KEPT;
+	checkpoint = table_get(&f->checkpoints, row);
+	if (checkpoint->number == e->number && !checkpoint->is_void)
+		((struct checkpoint *)table_edit(&f->checkpoints, row))->is_void = true;
+}
+
+/* --- promised places ------------------------------------------------------------------------------------------ */
+
+static bool promise_fits(const struct facts *f, const struct event_promise_made *e)
+{
+	if (!e->nodes_count || e->nodes_count > TASKS_MAX || e->masks_count != e->nodes_count)
+		return false;
+	for (uint32_t i = 0; i < e->nodes_count; i++)
+		if (!id_exists(&f->nodes, e->nodes[i]) || e->masks[i] < 0 || e->masks[i] > UINT32_MAX)
+			return false;
+	for (uint32_t i = 0; i < e->victims_count; i++)
+		if (!id_exists(&f->attempts, e->victims[i]))
+			return false;
+	return true;
+}
+
+/* Rows are linked from the last to the first, so that the list reads tasks by rank, then victims as given. */
+void apply_promise_made(struct facts *f, const struct event_promise_made *e)
+{
+	struct job_id id = job_open(f, e->job);
+	uint32_t first = 0, row;
+
+	if (!id.v || job_is_live(job_get(f, id)) || !promise_fits(f, e))
+		return;
+	promise_drop(f, id);
+	for (uint32_t i = e->victims_count; i-- > 0; first = row) {
+		row = facts_take_promise(f);
+		*(struct promise *)table_edit(&f->promises, row) =
+			(struct promise){ .victim = (uint32_t)e->victims[i], .next = first };
+	}
+	for (uint32_t i = e->nodes_count; i-- > 0; first = row) {
+		row = facts_take_promise(f);
+		*(struct promise *)table_edit(&f->promises, row) =
+			(struct promise){ .node = (uint32_t)e->nodes[i], .gpu_mask = (uint32_t)e->masks[i], .next = first };
+	}
+	job_edit(f, id)->promise = first;
+}
+
+void apply_promise_dropped(struct facts *f, const struct event_promise_dropped *e)
+{
+	struct job_id id = { (uint32_t)e->job };
+
+	if (id_exists(&f->jobs, e->job))
+		promise_drop(f, id);
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/model/facts.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "core/model/edit.h"
+
+_Static_assert(TASKS_MAX <= 1 << 15, "free_tasks has a list for runs of 1, 2, 4 ... 2^15 rows");
+
+static const struct policy first_policy = {
+	.min_runtime_ms = 600000,
+	.grace_ms = 120000,
+	.rejoin_ms = 600000,
+	.default_limit_ms = 86400000,
+	.blackhole_window_ms = 60000,
+	.collect_after_ms = 3600000,
+	.half_life_ms = 604800000,
+	.packing = 1,
+	.blackhole_failures = 3,
+	.allow_critical_burst = 0,
+	.backfill_depth = 32,
+	.defragment = 1,
+};
+
+void facts_init(struct facts *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->policy = first_policy;
+#define T(member, type) table_init(&f->member, sizeof(type));
+	FACTS_TABLES(T)
+#undef T
+	table_init(&f->name_slots, sizeof(uint32_t));
+	table_init(&f->shape_slots, sizeof(uint32_t));
+	table_init(&f->key_slots, sizeof(uint32_t));
+}
+
+void facts_deinit(struct facts *f)
+{
+#define T(member, type) table_deinit(&f->member);
+	FACTS_TABLES(T)
+#undef T
+	table_deinit(&f->name_slots);
+	table_deinit(&f->shape_slots);
+	table_deinit(&f->key_slots);
+	memset(f, 0, sizeof(*f));
+}
+
+void facts_freeze(const struct facts *f, struct facts *ret)
+{
+	*ret = *f;
+#define T(member, type) table_freeze(&f->member, &ret->member);
+	FACTS_TABLES(T)
+#undef T
+	table_freeze(&f->name_slots, &ret->name_slots);
+	table_freeze(&f->shape_slots, &ret->shape_slots);
+	table_freeze(&f->key_slots, &ret->key_slots);
+}
+
+/* --- linear hashing ------------------------------------------------------------------------------ */
+
+/* One look-up: its slots, the rows it finds, where a row keeps its link, and what a row is found by. */
+struct lookup {
+	struct table *slots, *rows;
+	size_t next;
+	uint64_t (*hash)(const void *row);
+};
+
+static uint64_t name_hash(const void *row)
+{
+	const struct name *name = row;
+
+	return bytes_hash(name->text, strlen(name->text));
+}
+
+static uint64_t shape_hash(const void *row)
+{
+	return bytes_hash(row, offsetof(struct shape, next));
+}
+
+static uint64_t body_hash(const void *row)
+{
+	const struct body *body = row;
+
+	return bytes_hash(body->client_key, sizeof(body->client_key));
+}
+
+static struct lookup name_lookup(struct facts *f)
+{
+	return (struct lookup){ &f->name_slots, &f->names, offsetof(struct name, next), name_hash };
+}
+
+static struct lookup shape_lookup(struct facts *f)
+{
+	return (struct lookup){ &f->shape_slots, &f->shapes, offsetof(struct shape, next), shape_hash };
+}
+
+static struct lookup body_lookup(struct facts *f)
+{
+	return (struct lookup){ &f->key_slots, &f->bodies, offsetof(struct body, next), body_hash };
+}
+
+/* Largest power of two that is not above n; n > 0. */
+static uint32_t power_below(uint32_t n)
+{
+	return UINT32_C(1) << (31 - __builtin_clz(n));
+}
+
+/* The slot (from 1) of a hash among `count` slots: by as many low bits as give one that exists. */
+static uint32_t slot_of(uint64_t hash, uint32_t count)
+{
+	uint32_t power = power_below(count), slot;
+
+	slot = (uint32_t)(hash & (2 * (uint64_t)power - 1));
+	return 1 + (slot < count ? slot : slot & (power - 1));
+}
+
+static uint32_t slot_first(const struct table *slots, uint64_t hash)
+{
+	if (!slots->count)
+		return 0;
+	return *(const uint32_t *)table_get(slots, slot_of(hash, slots->count));
+}
+
+static uint32_t row_next(const struct lookup *l, uint32_t row)
+{
+	return *(const uint32_t *)((const char *)table_get(l->rows, row) + l->next);
+}
+
+/* Writes only what changes: a write to a chunk that a reader shares copies it. */
+static void row_set_next(const struct lookup *l, uint32_t row, uint32_t next)
+{
+	if (row_next(l, row) != next)
+		*(uint32_t *)((char *)table_edit(l->rows, row) + l->next) = next;
+}
+
+static void slot_set(const struct lookup *l, uint32_t slot, uint32_t row)
+{
+	if (*(const uint32_t *)table_get(l->slots, slot) != row)
+		*(uint32_t *)table_edit(l->slots, slot) = row;
+}
+
+/* The end of a chain that is being built: behind `row`, or in the slot when that is 0. */
+static void chain_set(const struct lookup *l, uint32_t slot, uint32_t row, uint32_t next)
+{
+	if (row)
+		row_set_next(l, row, next);
+	else
+		slot_set(l, slot, next);
+}
+
+/* Adds slot n and gives it the rows of slot n - 2^k (2^k <= n) whose next bit is set. Both keep their order. */
+static void lookup_split(const struct lookup *l)
+{
+	uint32_t added = table_add(l->slots), power, from, keep = 0, move = 0, next;
+
+	if (added == 1)
+		return;
+	power = power_below(added - 1);
+	from = added - power;
+	for (uint32_t row = *(const uint32_t *)table_get(l->slots, from); row; row = next) {
+		next = row_next(l, row);
+		if (l->hash(table_get(l->rows, row)) & power) {
+			chain_set(l, added, move, row);
+			move = row;
+		} else {
+			chain_set(l, from, keep, row);
+			keep = row;
+		}
+	}
+	chain_set(l, from, keep, 0);
+	chain_set(l, added, move, 0);
+}
+
+static void lookup_add(const struct lookup *l, uint32_t row)
+{
+	uint32_t slot;
+
+	lookup_split(l);
+	slot = slot_of(l->hash(table_get(l->rows, row)), l->slots->count);
+	row_set_next(l, row, *(const uint32_t *)table_get(l->slots, slot));
+	slot_set(l, slot, row);
+}
+
+void facts_link_name(struct facts *f, uint32_t id)
+{
+	struct lookup l = name_lookup(f);
+
+	lookup_add(&l, id);
+}
+
+void facts_link_shape(struct facts *f, uint32_t id)
+{
+	struct lookup l = shape_lookup(f);
+
+	lookup_add(&l, id);
+}
+
+void facts_link_body(struct facts *f, uint32_t id)
+{
+	struct lookup l = body_lookup(f);
+
+	lookup_add(&l, id);
+}
+
+void facts_link_dependent(struct facts *f, uint32_t row)
+{
+	struct depend *depend = table_edit(&f->depends, row);
+	struct job *job = job_edit(f, (struct job_id){ depend->job });
+
+	depend->next_dependent = job->dependents;
+	job->dependents = row;
+}
+
+/* --- names ------------------------------------------------------------------------------------------ */
+
+const char *facts_name(const struct facts *f, struct name_id id)
+{
+	return id.v ? ((const struct name *)table_get(&f->names, id.v))->text : "";
+}
+
+/* No character is cut through: bytes 10xxxxxx continue one. */
+size_t name_cut(const char *text, size_t size)
+{
+	if (size <= NAME_MAX_BYTES)
+		return size;
+	size = NAME_MAX_BYTES;
+	while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
+		size--;
+	return size;
+}
+
+static struct name_id name_find(const struct facts *f, const char *text, size_t size)
+{
+	uint32_t id = size ? slot_first(&f->name_slots, bytes_hash(text, size)) : 0;
+
+	while (id) {
+		const struct name *name = table_get(&f->names, id);
+
+		if (memcmp(name->text, text, size) == 0 && !name->text[size])
+			break;
+		id = name->next;
+	}
+	return (struct name_id){ id };
+}
+
+struct name_id facts_name_find(const struct facts *f, const char *text)
+{
+	return name_find(f, text, name_cut(text, strlen(text)));
+}
+
+struct name_id facts_intern(struct facts *f, const char *text)
+{
+	char copy[NAME_MAX_BYTES + 1] = "";
+	size_t size = name_cut(text, strlen(text));
+	struct name_id id;
+
+	memcpy(copy, text, size); /* the text may be one of ours, and adding moves rows */
+	id = name_find(f, copy, size);
+	if (id.v || !size)
+		return id;
+	id.v = table_add(&f->names);
+	memcpy(name_edit(f, id)->text, copy, sizeof(copy));
+	facts_link_name(f, id.v);
+	return id;
+}
+
+static const struct name *name_get(const struct facts *f, const char *text)
+{
+	static const struct name nobody;
+	struct name_id id = facts_name_find(f, text);
+
+	return id.v ? table_get(&f->names, id.v) : &nobody;
+}
+
+struct node_id facts_node_find(const struct facts *f, const char *name)
+{
+	return (struct node_id){ name_get(f, name)->node };
+}
+
+struct queue_id facts_queue_find(const struct facts *f, const char *name)
+{
+	struct queue_id id = { name_get(f, name)->queue };
+
+	return id.v && queue_get(f, id)->removed ? (struct queue_id){ 0 } : id;
+}
+
+uint32_t facts_user_find(const struct facts *f, const char *name)
+{
+	uint32_t id = name_get(f, name)->user;
+
+	return id && ((const struct user *)table_get(&f->users, id))->removed ? 0 : id;
+}
+
+uint32_t facts_team_find(const struct facts *f, const char *name)
+{
+	uint32_t id = name_get(f, name)->team;
+
+	return id && ((const struct team *)table_get(&f->teams, id))->removed ? 0 : id;
+}
+
+uint32_t facts_token_find(const struct facts *f, const char *id)
+{
+	return name_get(f, id)->token;
+}
+
+struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32])
+{
+	uint32_t id = slot_first(&f->key_slots, bytes_hash(client_key, 32));
+
+	while (id) {
+		const struct body *body = table_get(&f->bodies, id);
+
+		if (memcmp(body->client_key, client_key, 32) == 0)
+			return (struct job_id){ body->job };
+		id = body->next;
+	}
+	return (struct job_id){ 0 };
+}
+
+/* --- shapes ------------------------------------------------------------------------------------------- */
+
+_Static_assert(offsetof(struct shape, next) == 14 * 4 + 4, "no holes: shapes are compared as bytes");
+
+struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape)
+{
+	uint32_t id = slot_first(&f->shape_slots, shape_hash(shape));
+
+	while (id) {
+		const struct shape *known = table_get(&f->shapes, id);
+
+		if (memcmp(known, shape, offsetof(struct shape, next)) == 0)
+			return (struct shape_id){ id };
+		id = known->next;
+	}
+	id = table_add(&f->shapes);
+	memcpy(table_edit(&f->shapes, id), shape, offsetof(struct shape, next));
+	facts_link_shape(f, id);
+	return (struct shape_id){ id };
+}
+
+/* --- rows that are used again --------------------------------------------------------------------------- */
+
+/* Runs hold 2^i rows. A free run is linked through `reports` of its first row; free rows are zero otherwise. */
+static uint32_t run_index(uint32_t count)
+{
+	return count > 1 ? 32 - (uint32_t)__builtin_clz(count - 1) : 0;
+}
+
+static uint32_t task_link(const struct facts *f, uint32_t row)
+{
+	return ((const struct task *)table_get(&f->tasks, row))->reports;
+}
+
+uint32_t facts_take_tasks(struct facts *f, uint32_t count)
+{
+	uint32_t index = run_index(count), first;
+
+	CHECK(count >= 1 && count <= TASKS_MAX);
+	first = f->free_tasks[index];
+	if (first) {
+		f->free_tasks[index] = task_link(f, first);
+		((struct task *)table_edit(&f->tasks, first))->reports = 0;
+		return first;
+	}
+	first = table_add(&f->tasks);
+	for (uint32_t i = 1; i < UINT32_C(1) << index; i++)
+		table_add(&f->tasks);
+	return first;
+}
+
+void facts_give_tasks(struct facts *f, uint32_t first, uint32_t count)
+{
+	uint32_t index = run_index(count);
+
+	for (uint32_t i = 0; i < count; i++)
+		memset(table_edit(&f->tasks, first + i), 0, sizeof(struct task));
+	((struct task *)table_edit(&f->tasks, first))->reports = f->free_tasks[index];
+	f->free_tasks[index] = first;
+}
+
+uint32_t facts_take_promise(struct facts *f)
+{
+	uint32_t row = f->free_promises;
+
+	if (!row)
+		return table_add(&f->promises);
+	f->free_promises = ((const struct promise *)table_get(&f->promises, row))->next;
+	memset(table_edit(&f->promises, row), 0, sizeof(struct promise));
+	return row;
+}
+
+void facts_give_promises(struct facts *f, uint32_t first)
+{
+	uint32_t next;
+
+	for (uint32_t row = first; row; row = next) {
+		struct promise *promise = table_edit(&f->promises, row);
+
+		next = promise->next;
+		*promise = (struct promise){ .next = f->free_promises };
+		f->free_promises = row;
+	}
+}
+
+/* --- questions -------------------------------------------------------------------------------------------- */
+
+const struct task *task_get(const struct facts *f, const struct attempt *attempt, uint32_t rank)
+{
+	CHECK(rank < attempt->tasks);
+	return attempt->first_task ? table_get(&f->tasks, attempt->first_task + rank) : NULL;
+}
+
+/* Checkpoint n of a job lies in row (n - 1) % CHECKPOINTS_KEPT of its run. */
+const struct checkpoint *job_checkpoint(const struct facts *f, const struct job *job, uint32_t upto)
+{
+	uint32_t number = upto && upto < job->checkpoints_made ? upto : job->checkpoints_made;
+
+	if (!job->checkpoint)
+		return NULL;
+	for (uint32_t i = 0; i < CHECKPOINTS_KEPT && number; i++, number--) {
+		const struct checkpoint *row =
+			table_get(&f->checkpoints, job->checkpoint + (number - 1) % CHECKPOINTS_KEPT);
+
+		if (row->number == number && !row->is_void)
+			return row;
+	}
+	return NULL;
+}
+
+bool job_state_is_final(uint8_t state)
+{
+	return state >= JOB_SUCCEEDED;
+}
+
+bool job_is_waiting(const struct job *job)
+{
+	return job->state == JOB_QUEUED || job->state == JOB_PREEMPTED;
+}
+
+bool job_is_live(const struct job *job)
+{
+	return job->attempt.v != 0;
+}
