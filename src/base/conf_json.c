@@ -15,11 +15,11 @@ bool conf_is_json(const char *text, size_t size)
 {
 	struct json_reader r;
 
-	json_init(&r, text, size);
-	if (json_peek(&r) != JSON_OBJECT && json_peek(&r) != JSON_ARRAY)
+	pull_init(&r, text, size);
+	if (pull_peek(&r) != PULL_OBJECT && pull_peek(&r) != PULL_ARRAY)
 		return false;
-	json_skip(&r);
-	return json_finish(&r, NULL) == 0;
+	pull_skip(&r);
+	return pull_finish(&r, NULL) == 0;
 }
 
 struct json_walk {
@@ -51,7 +51,7 @@ static int read_text(struct json_walk *walk, struct conf_place at, const struct 
 		return 0;
 	buf_clear(&walk->text);
 	buf_reserve(&walk->text, slice->size + 1);
-	json_slice_copy(&walk->r, slice, walk->text.data, slice->size + 1);
+	pull_copy(&walk->r, slice, walk->text.data, slice->size + 1);
 	if (walk->r.problem)
 		return conf_build_error(walk->build, at, ERR_INVALID, "a text can't have a NUL character in it");
 	*ret = walk->text.data;
@@ -75,28 +75,28 @@ static int read_string(struct json_walk *walk, struct conf_place at, const struc
 /* A scalar, or the start of a list or map. */
 static int read_value(struct json_walk *walk)
 {
-	enum json_type type = json_peek(&walk->r);
+	enum pull_type type = pull_peek(&walk->r);
 	struct conf_place at = place_of(walk, walk->r.at);
 	const char *first = walk->r.at;
 	struct json_slice slice;
 
 	switch (type) {
-	case JSON_OBJECT:
-		json_object(&walk->r);
+	case PULL_OBJECT:
+		pull_object(&walk->r);
 		return conf_build_begin(walk->build, at, CONF_MAP);
-	case JSON_ARRAY:
-		json_array(&walk->r);
+	case PULL_ARRAY:
+		pull_array(&walk->r);
 		return conf_build_begin(walk->build, at, CONF_LIST);
-	case JSON_STRING:
-		json_string(&walk->r, &slice);
+	case PULL_STRING:
+		pull_string(&walk->r, &slice);
 		return read_string(walk, at, &slice, false);
-	case JSON_NUMBER:
-	case JSON_BOOL:
-	case JSON_NULL:
-		json_skip(&walk->r);
+	case PULL_NUMBER:
+	case PULL_BOOL:
+	case PULL_NULL:
+		pull_skip(&walk->r);
 		return conf_build_scalar(walk->build, at, first, (size_t)(walk->r.at - first), false);
-	case JSON_BAD:
-	case JSON_END:
+	case PULL_BAD:
+	case PULL_END:
 		break;
 	}
 	UNREACHABLE(); /* conf_is_json has read all of it */
@@ -108,9 +108,9 @@ static int read_all(struct json_walk *walk)
 	int rc = read_value(walk);
 
 	while (rc >= 0 && walk->r.depth) {
-		if (walk->r.kind[walk->r.depth - 1] == JSON_KIND_ARRAY) {
-			rc = json_element(&walk->r) ? read_value(walk) : conf_build_end(walk->build);
-		} else if (json_member(&walk->r, &key)) {
+		if (walk->r.kind[walk->r.depth - 1] == PULL_KIND_ARRAY) {
+			rc = pull_element(&walk->r) ? read_value(walk) : conf_build_end(walk->build);
+		} else if (pull_member(&walk->r, &key)) {
 			rc = read_string(walk, place_of(walk, key.data - 1), &key, true);
 			if (rc >= 0)
 				rc = read_value(walk);
@@ -126,7 +126,7 @@ int conf_read_json(struct conf_build *build, const char *text, size_t size)
 	struct json_walk walk = { .build = build, .at = text, .place = { 1, 1 } };
 	int rc;
 
-	json_init(&walk.r, text, size);
+	pull_init(&walk.r, text, size);
 	rc = read_all(&walk);
 	buf_deinit(&walk.text);
 	return rc;

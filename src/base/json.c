@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One pointer walks over the text. `wants` says whether the grammar allows a value here: true at
- * the start, after a key, and after json_element; so a caller who reads twice is refused like a
+ * the start, after a key, and after pull_element; so a caller who reads twice is refused like a
  * text that lacks a comma. Strings are the bulk of real texts: they are scanned eight bytes at a
  * time for the four kinds of byte that need a look (quote, backslash, control, not ASCII).
  */
@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 
-void json_init(struct json_reader *r, const char *text, size_t size)
+void pull_init(struct json_reader *r, const char *text, size_t size)
 {
 	static const char nothing[1];
 
@@ -25,7 +25,7 @@ void json_init(struct json_reader *r, const char *text, size_t size)
 }
 
 /* The first problem stays; the place stays with it. */
-void json_fail(struct json_reader *r, const char *problem)
+void pull_fail(struct json_reader *r, const char *problem)
 {
 	if (!r->problem)
 		r->problem = problem;
@@ -35,7 +35,7 @@ static void fail_at(struct json_reader *r, const char *at, const char *problem)
 {
 	if (!r->problem)
 		r->at = at;
-	json_fail(r, problem);
+	pull_fail(r, problem);
 }
 
 static inline void skip_space(struct json_reader *r)
@@ -54,63 +54,63 @@ static inline char next_byte(struct json_reader *r)
 	return r->at < r->end ? *r->at : '\0';
 }
 
-static enum json_type type_of(char c)
+static enum pull_type type_of(char c)
 {
 	switch (c) {
 	case '{':
-		return JSON_OBJECT;
+		return PULL_OBJECT;
 	case '[':
-		return JSON_ARRAY;
+		return PULL_ARRAY;
 	case '"':
-		return JSON_STRING;
+		return PULL_STRING;
 	case 't':
 	case 'f':
-		return JSON_BOOL;
+		return PULL_BOOL;
 	case 'n':
-		return JSON_NULL;
+		return PULL_NULL;
 	default:
-		return c == '-' || (c >= '0' && c <= '9') ? JSON_NUMBER : JSON_BAD;
+		return c == '-' || (c >= '0' && c <= '9') ? PULL_NUMBER : PULL_BAD;
 	}
 }
 
-enum json_type json_peek(struct json_reader *r)
+enum pull_type pull_peek(struct json_reader *r)
 {
-	enum json_type type;
+	enum pull_type type;
 	char c;
 
 	if (r->problem)
-		return JSON_BAD;
+		return PULL_BAD;
 	c = next_byte(r);
 	if (!r->wants || (!r->depth && r->at == r->end))
-		return JSON_END;
+		return PULL_END;
 	type = type_of(c);
-	if (type == JSON_BAD)
-		json_fail(r, r->at == r->end ? "the text ends where a value is expected"
+	if (type == PULL_BAD)
+		pull_fail(r, r->at == r->end ? "the text ends where a value is expected"
 					     : "a value is expected here");
 	return type;
 }
 
 /* Whether a value of this type comes next; it is then as good as read. */
-static bool value_starts(struct json_reader *r, enum json_type type, const char *otherwise)
+static bool value_starts(struct json_reader *r, enum pull_type type, const char *otherwise)
 {
-	enum json_type next = json_peek(r);
+	enum pull_type next = pull_peek(r);
 
 	if (next == type) {
 		r->wants = false;
 		return true;
 	}
-	if (next == JSON_END && r->wants)
+	if (next == PULL_END && r->wants)
 		otherwise = "the text ends where a value is expected";
-	else if (next == JSON_END)
+	else if (next == PULL_END)
 		otherwise = "a comma or the end is expected here, not a value";
-	json_fail(r, otherwise);
+	pull_fail(r, otherwise);
 	return false;
 }
 
 static void enter(struct json_reader *r, uint8_t kind)
 {
-	if (r->depth == JSON_DEPTH_MAX) {
-		json_fail(r, "objects and arrays are nested too deep");
+	if (r->depth == PULL_DEPTH_MAX) {
+		pull_fail(r, "objects and arrays are nested too deep");
 		return;
 	}
 	r->at++;
@@ -119,16 +119,16 @@ static void enter(struct json_reader *r, uint8_t kind)
 	r->depth++;
 }
 
-void json_object(struct json_reader *r)
+void pull_object(struct json_reader *r)
 {
-	if (value_starts(r, JSON_OBJECT, "an object is expected here"))
-		enter(r, JSON_KIND_OBJECT);
+	if (value_starts(r, PULL_OBJECT, "an object is expected here"))
+		enter(r, PULL_KIND_OBJECT);
 }
 
-void json_array(struct json_reader *r)
+void pull_array(struct json_reader *r)
 {
-	if (value_starts(r, JSON_ARRAY, "an array is expected here"))
-		enter(r, JSON_KIND_ARRAY);
+	if (value_starts(r, PULL_ARRAY, "an array is expected here"))
+		enter(r, PULL_KIND_ARRAY);
 }
 
 /* At a comma or the closing byte: true when another member or element follows. */
@@ -140,7 +140,7 @@ static bool goes_on(struct json_reader *r, uint8_t kind, char close)
 	if (r->problem)
 		return false;
 	if (!r->depth || r->kind[r->depth - 1] != kind || r->wants) {
-		json_fail(r, "the value before was not read");
+		pull_fail(r, "the value before was not read");
 		return false;
 	}
 	fresh = r->fresh[r->depth - 1];
@@ -157,7 +157,7 @@ static bool goes_on(struct json_reader *r, uint8_t kind, char close)
 		r->at++;
 		return true;
 	}
-	json_fail(r, r->at == r->end ? "the text ends inside an object or array"
+	pull_fail(r, r->at == r->end ? "the text ends inside an object or array"
 				     : "a comma or the closing bracket is expected here");
 	return false;
 }
@@ -282,13 +282,13 @@ static bool scan_string(struct json_reader *r, struct json_slice *ret)
 	}
 }
 
-bool json_member(struct json_reader *r, struct json_slice *ret_key)
+bool pull_member(struct json_reader *r, struct json_slice *ret_key)
 {
 	*ret_key = (struct json_slice){ "", 0, false };
-	if (!goes_on(r, JSON_KIND_OBJECT, '}'))
+	if (!goes_on(r, PULL_KIND_OBJECT, '}'))
 		return false;
 	if (next_byte(r) != '"') {
-		json_fail(r, r->at == r->end ? "the text ends inside an object"
+		pull_fail(r, r->at == r->end ? "the text ends inside an object"
 					     : "a key in quotes is expected here");
 		return false;
 	}
@@ -296,7 +296,7 @@ bool json_member(struct json_reader *r, struct json_slice *ret_key)
 	if (!scan_string(r, ret_key))
 		return false;
 	if (next_byte(r) != ':') {
-		json_fail(r, "a colon is expected behind the key");
+		pull_fail(r, "a colon is expected behind the key");
 		return false;
 	}
 	r->at++;
@@ -304,18 +304,18 @@ bool json_member(struct json_reader *r, struct json_slice *ret_key)
 	return true;
 }
 
-bool json_element(struct json_reader *r)
+bool pull_element(struct json_reader *r)
 {
-	if (!goes_on(r, JSON_KIND_ARRAY, ']'))
+	if (!goes_on(r, PULL_KIND_ARRAY, ']'))
 		return false;
 	r->wants = true;
 	return true;
 }
 
-void json_string(struct json_reader *r, struct json_slice *ret)
+void pull_string(struct json_reader *r, struct json_slice *ret)
 {
 	*ret = (struct json_slice){ "", 0, false };
-	if (!value_starts(r, JSON_STRING, "a string is expected here"))
+	if (!value_starts(r, PULL_STRING, "a string is expected here"))
 		return;
 	r->at++;
 	scan_string(r, ret);
@@ -372,7 +372,7 @@ static bool read_number(struct json_reader *r, bool *ret_minus, uint64_t *ret)
 	uint64_t number = 0;
 	bool whole;
 
-	if (!value_starts(r, JSON_NUMBER, "a number is expected here"))
+	if (!value_starts(r, PULL_NUMBER, "a number is expected here"))
 		return false;
 	first = r->at;
 	if (!scan_number(r, &whole))
@@ -393,7 +393,7 @@ static bool read_number(struct json_reader *r, bool *ret_minus, uint64_t *ret)
 	return true;
 }
 
-void json_int(struct json_reader *r, int64_t *ret)
+void pull_int(struct json_reader *r, int64_t *ret)
 {
 	const uint64_t most = INT64_MAX;
 	uint64_t number;
@@ -403,12 +403,12 @@ void json_int(struct json_reader *r, int64_t *ret)
 	if (!read_number(r, &minus, &number))
 		return;
 	if (number > most + minus)
-		json_fail(r, "this number is too large");
+		pull_fail(r, "this number is too large");
 	else
 		*ret = minus ? (int64_t)(0 - number) : (int64_t)number;
 }
 
-void json_uint(struct json_reader *r, uint64_t *ret)
+void pull_uint(struct json_reader *r, uint64_t *ret)
 {
 	uint64_t number;
 	bool minus;
@@ -417,7 +417,7 @@ void json_uint(struct json_reader *r, uint64_t *ret)
 	if (!read_number(r, &minus, &number))
 		return;
 	if (minus && number)
-		json_fail(r, "this number can't be negative");
+		pull_fail(r, "this number can't be negative");
 	else
 		*ret = number;
 }
@@ -428,14 +428,14 @@ static bool scan_word(struct json_reader *r, const char *word, size_t size)
 		r->at += size;
 		return true;
 	}
-	json_fail(r, "a value is expected here");
+	pull_fail(r, "a value is expected here");
 	return false;
 }
 
-void json_bool(struct json_reader *r, bool *ret)
+void pull_bool(struct json_reader *r, bool *ret)
 {
 	*ret = false;
-	if (!value_starts(r, JSON_BOOL, "true or false is expected here"))
+	if (!value_starts(r, PULL_BOOL, "true or false is expected here"))
 		return;
 	if (*r->at == 't')
 		*ret = scan_word(r, "true", 4);
@@ -443,9 +443,9 @@ void json_bool(struct json_reader *r, bool *ret)
 		scan_word(r, "false", 5);
 }
 
-void json_null(struct json_reader *r)
+void pull_null(struct json_reader *r)
 {
-	if (value_starts(r, JSON_NULL, "null is expected here"))
+	if (value_starts(r, PULL_NULL, "null is expected here"))
 		scan_word(r, "null", 4);
 }
 
@@ -455,42 +455,42 @@ static void skip_one(struct json_reader *r)
 	struct json_slice slice;
 	bool flag;
 
-	switch (json_peek(r)) {
-	case JSON_OBJECT:
-		json_object(r);
+	switch (pull_peek(r)) {
+	case PULL_OBJECT:
+		pull_object(r);
 		break;
-	case JSON_ARRAY:
-		json_array(r);
+	case PULL_ARRAY:
+		pull_array(r);
 		break;
-	case JSON_STRING:
-		json_string(r, &slice);
+	case PULL_STRING:
+		pull_string(r, &slice);
 		break;
-	case JSON_NUMBER:
+	case PULL_NUMBER:
 		r->wants = false;
 		scan_number(r, &flag);
 		break;
-	case JSON_BOOL:
-		json_bool(r, &flag);
+	case PULL_BOOL:
+		pull_bool(r, &flag);
 		break;
-	case JSON_NULL:
-		json_null(r);
+	case PULL_NULL:
+		pull_null(r);
 		break;
-	case JSON_END:
-		value_starts(r, JSON_NULL, "");
+	case PULL_END:
+		value_starts(r, PULL_NULL, "");
 		break;
-	case JSON_BAD:
+	case PULL_BAD:
 		break;
 	}
 }
 
-void json_skip(struct json_reader *r)
+void pull_skip(struct json_reader *r)
 {
 	uint8_t outside = r->depth;
 	struct json_slice key;
 
 	skip_one(r);
 	while (!r->problem && r->depth > outside)
-		if (r->kind[r->depth - 1] == JSON_KIND_OBJECT ? json_member(r, &key) : json_element(r))
+		if (r->kind[r->depth - 1] == PULL_KIND_OBJECT ? pull_member(r, &key) : pull_element(r))
 			skip_one(r);
 }
 
@@ -515,7 +515,7 @@ static size_t unescape(const char **p, char out[4])
 	return utf8_write(code, out);
 }
 
-bool json_key_is(const struct json_slice *key, const char *name)
+bool pull_key_is(const struct json_slice *key, const char *name)
 {
 	const char *p = key->data, *end = key->data + key->size;
 	size_t left = strlen(name), size;
@@ -538,7 +538,7 @@ bool json_key_is(const struct json_slice *key, const char *name)
 	return left == 0;
 }
 
-void json_slice_copy(struct json_reader *r, const struct json_slice *slice, char *out, size_t room)
+void pull_copy(struct json_reader *r, const struct json_slice *slice, char *out, size_t room)
 {
 	const char *p = slice->data, *end = slice->data + slice->size;
 	size_t size, at = 0;
@@ -550,13 +550,13 @@ void json_slice_copy(struct json_reader *r, const struct json_slice *slice, char
 		if (*p == '\\') {
 			size = unescape(&p, bytes);
 			if (!bytes[0])
-				json_fail(r, "a NUL character is not allowed in this text");
+				pull_fail(r, "a NUL character is not allowed in this text");
 		} else {
 			const char *slash = slice->escaped ? memchr(p, '\\', (size_t)(end - p)) : NULL;
 
 			size = (size_t)((slash ? slash : end) - p);
 			if (size >= room - at) {
-				json_fail(r, "this text is too long");
+				pull_fail(r, "this text is too long");
 				break;
 			}
 			memcpy(out + at, p, size);
@@ -565,7 +565,7 @@ void json_slice_copy(struct json_reader *r, const struct json_slice *slice, char
 			continue;
 		}
 		if (size >= room - at) {
-			json_fail(r, "this text is too long");
+			pull_fail(r, "this text is too long");
 			break;
 		}
 		memcpy(out + at, bytes, size);
@@ -574,24 +574,24 @@ void json_slice_copy(struct json_reader *r, const struct json_slice *slice, char
 	out[r->problem ? 0 : at] = '\0';
 }
 
-char *json_slice_text(struct json_reader *r, const struct json_slice *slice, struct arena *arena)
+char *pull_text(struct json_reader *r, const struct json_slice *slice, struct arena *arena)
 {
 	/* What an escape means is never longer than the escape. */
 	char *text = arena_alloc(arena, slice->size + 1);
 
-	json_slice_copy(r, slice, text, slice->size + 1);
+	pull_copy(r, slice, text, slice->size + 1);
 	return text;
 }
 
-int json_finish(struct json_reader *r, struct err *err)
+int pull_finish(struct json_reader *r, struct err *err)
 {
 	if (!r->problem) {
 		skip_space(r);
 		if (r->depth || r->wants)
-			json_fail(r, r->at < r->end ? "not all of the value was read"
+			pull_fail(r, r->at < r->end ? "not all of the value was read"
 						    : "the text is empty or ends too early");
 		else if (r->at < r->end)
-			json_fail(r, "something follows the value");
+			pull_fail(r, "something follows the value");
 		else
 			return 0;
 	}
