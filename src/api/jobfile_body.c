@@ -33,7 +33,7 @@ struct texts {
 static void texts_add(struct texts *texts, size_t room, const char *text, struct json_reader *json)
 {
 	if (texts->count == room) {
-		json_fail(json, "the body has too many texts");
+		pull_fail(json, "the body has too many texts");
 		return;
 	}
 	texts->items[texts->count++] = text;
@@ -43,8 +43,8 @@ static const char *read_text(struct json_reader *json, struct arena *arena)
 {
 	struct json_slice slice = { 0 };
 
-	json_string(json, &slice);
-	return json_slice_text(json, &slice, arena);
+	pull_string(json, &slice);
+	return pull_text(json, &slice, arena);
 }
 
 /* A map of names and values; "NAME=value" goes into env, the name alone into names when that is wanted. */
@@ -52,9 +52,9 @@ static void read_variables(struct json_reader *json, struct arena *arena, struct
 {
 	struct json_slice key;
 
-	json_object(json);
-	while (json_member(json, &key)) {
-		const char *name = json_slice_text(json, &key, arena), *value = read_text(json, arena);
+	pull_object(json);
+	while (pull_member(json, &key)) {
+		const char *name = pull_text(json, &key, arena), *value = read_text(json, arena);
 
 		if (!name || !value)
 			continue;
@@ -66,15 +66,15 @@ static void read_variables(struct json_reader *json, struct arena *arena, struct
 
 static void read_argv(struct json_reader *json, struct arena *arena, struct texts *argv)
 {
-	json_array(json);
-	while (json_element(json)) {
+	pull_array(json);
+	while (pull_element(json)) {
 		const char *text = read_text(json, arena);
 
 		if (text)
 			texts_add(argv, JOBFILE_ARGUMENTS_MAX, text, json);
 	}
 	if (!argv->count)
-		json_fail(json, "the body's argv is empty");
+		pull_fail(json, "the body's argv is empty");
 }
 
 static struct texts texts_make(struct arena *arena, size_t room)
@@ -90,26 +90,26 @@ struct body_parts {
 static void read_member(struct json_reader *json, const struct json_slice *key, struct arena *arena,
 			struct job_body *body, struct body_parts *parts)
 {
-	if (json_key_is(key, "env")) {
+	if (pull_key_is(key, "env")) {
 		read_variables(json, arena, &parts->env, NULL);
-	} else if (json_key_is(key, "secrets")) {
+	} else if (pull_key_is(key, "secrets")) {
 		read_variables(json, arena, &parts->env, &parts->secrets);
-	} else if (json_key_is(key, "argv")) {
+	} else if (pull_key_is(key, "argv")) {
 		read_argv(json, arena, &parts->argv);
-	} else if (json_key_is(key, "shell")) {
+	} else if (pull_key_is(key, "shell")) {
 		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, "/bin/sh", json);
 		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, "-c", json);
 		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, read_text(json, arena), json);
-	} else if (json_key_is(key, "script")) {
+	} else if (pull_key_is(key, "script")) {
 		body->script = read_text(json, arena);
-	} else if (json_key_is(key, "workdir")) {
+	} else if (pull_key_is(key, "workdir")) {
 		body->workdir = read_text(json, arena);
-	} else if (json_key_is(key, "checkpoint_path")) {
+	} else if (pull_key_is(key, "checkpoint_path")) {
 		body->checkpoint_path = read_text(json, arena);
-	} else if (json_key_is(key, "checkpoint_signal")) {
+	} else if (pull_key_is(key, "checkpoint_signal")) {
 		parts->signal = read_text(json, arena);
 	} else {
-		json_skip(json);
+		pull_skip(json);
 	}
 }
 
@@ -130,20 +130,20 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 	parts.env = texts_make(arena, JOBFILE_ENV_MAX);
 	parts.secrets = texts_make(arena, JOBFILE_ENV_MAX);
 	parts.argv = texts_make(arena, JOBFILE_ARGUMENTS_MAX);
-	json_init(&json, text, size);
-	json_object(&json);
-	while (json_member(&json, &key))
+	pull_init(&json, text, size);
+	pull_object(&json);
+	while (pull_member(&json, &key))
 		read_member(&json, &key, arena, &body, &parts);
 	if (parts.signal) {
 		body.checkpoint_signal = jobfile_signal(parts.signal);
 		if (!body.checkpoint_signal)
-			json_fail(&json, "the body names a signal that is not known");
+			pull_fail(&json, "the body names a signal that is not known");
 	}
 	if (!parts.argv.count == !body.script)
-		json_fail(&json, "the body must have a command or a script");
+		pull_fail(&json, "the body must have a command or a script");
 	if (!is_absolute(body.workdir) || !is_absolute(body.checkpoint_path))
-		json_fail(&json, "a path in the body is not absolute");
-	if (json_finish(&json, err) < 0)
+		pull_fail(&json, "a path in the body is not absolute");
+	if (pull_finish(&json, err) < 0)
 		return err_prefix(err, "the job's body can't be read");
 	body.argv = parts.argv.count ? parts.argv.items : NULL;
 	body.env = parts.env.items;
