@@ -38,6 +38,7 @@ static inline bool id_exists(const struct table *table, int64_t id) { return id 
 size_t name_cut(const char *text, size_t size);
 /* The name's id, made when it is new. 0 for "". */
 struct name_id facts_intern(struct facts *f, const char *text);
+struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape);	/* 0 when there is none */
 struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape);
 /* Puts an added row into its look-up. */
 void facts_link_name(struct facts *f, uint32_t id);
@@ -50,6 +51,9 @@ uint32_t facts_take_tasks(struct facts *f, uint32_t count);
 void facts_give_tasks(struct facts *f, uint32_t first, uint32_t count);
 uint32_t facts_take_promise(struct facts *f);	/* a zeroed row */
 void facts_give_promises(struct facts *f, uint32_t first);	/* and all linked behind it */
+
+/* Whether all ids stand for rows that exist: the part of facts_check that needs no look-up. */
+int facts_check_references(const struct facts *f, struct err *err) MUST_CHECK;
 
 /* XXH3 with a seed of 0: the same on every machine. */
 uint64_t bytes_hash(const void *data, size_t size);

@@ -180,15 +180,15 @@ static const char *decode_text(struct json_reader *r, struct arena *arena)
 	struct json_slice slice;
 	const char *text;
 
-	json_string(r, &slice);
+	pull_string(r, &slice);
 	/* The longest escape of one byte has six. Checked before the arena is asked. */
 	if (slice.size > (size_t)EVENT_TEXT_MAX * 6) {
-		json_fail(r, "this text is longer than its limit of 512 bytes");
+		pull_fail(r, "this text is longer than its limit of 512 bytes");
 		return "";
 	}
-	text = json_slice_text(r, &slice, arena);
+	text = pull_text(r, &slice, arena);
 	if (strlen(text) > EVENT_TEXT_MAX) {
-		json_fail(r, "this text is longer than its limit of 512 bytes");
+		pull_fail(r, "this text is longer than its limit of 512 bytes");
 		return "";
 	}
 	return text;
@@ -202,22 +202,22 @@ static const int64_t *decode_list(struct json_reader *r, struct arena *arena, ui
 	int64_t *list;
 
 	*ret_count = 0;
-	json_array(&counter);
-	while (json_element(&counter)) {
+	pull_array(&counter);
+	while (pull_element(&counter)) {
 		if (++count > EVENT_LIST_MAX) {
-			json_fail(r, "this list is longer than its limit of 65536 numbers");
+			pull_fail(r, "this list is longer than its limit of 65536 numbers");
 			return NULL;
 		}
-		json_skip(&counter);
+		pull_skip(&counter);
 	}
-	json_array(r);
+	pull_array(r);
 	if (!count || r->problem) {
-		json_element(r);
+		pull_element(r);
 		return NULL;
 	}
 	list = arena_new_array(arena, int64_t, count);
-	while (json_element(r) && at < count)
-		json_int(r, &list[at++]);
+	while (pull_element(r) && at < count)
+		pull_int(r, &list[at++]);
 	*ret_count = at;
 	return list;
 }
@@ -232,7 +232,7 @@ static void decode_field(struct json_reader *r, const struct event_field *field,
 
 	switch (field->type) {
 	case 'i':
-		json_int(r, &number);
+		pull_int(r, &number);
 		memcpy(at, &number, sizeof(number));
 		return;
 	case 't':
@@ -254,10 +254,10 @@ static const struct event_field *field_find(const struct event_field *fields, co
 					    const struct json_slice *key)
 {
 	for (const struct event_field *field = next; field->name; field++)
-		if (json_key_is(key, field->name))
+		if (pull_key_is(key, field->name))
 			return field;
 	for (const struct event_field *field = fields; field < next; field++)
-		if (json_key_is(key, field->name))
+		if (pull_key_is(key, field->name))
 			return field;
 	return NULL;
 }
@@ -278,20 +278,20 @@ int event_decode(uint32_t kind, uint64_t seq, int64_t time_ms, const char *text,
 	event = event_make(row->info.kind, time_ms, "");
 	event.seq = seq;
 	fields = next = row->fields();
-	json_init(&r, text, size);
-	json_object(&r);
-	while (json_member(&r, &key)) {
+	pull_init(&r, text, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
 		field = field_find(fields, next, &key);
 		if (field) {
 			decode_field(&r, field, arena, (char *)&event + EVENT_BODY);
 			next = field + 1;
-		} else if (json_key_is(&key, "actor")) {
+		} else if (pull_key_is(&key, "actor")) {
 			event.actor = decode_text(&r, arena);
 		} else {
-			json_skip(&r);
+			pull_skip(&r);
 		}
 	}
-	if (json_finish(&r, err) < 0)
+	if (pull_finish(&r, err) < 0)
 		return err_prefix(err, "record %llu (%s)", (unsigned long long)seq, row->info.name);
 	*ret = event;
 	return 0;

@@ -322,7 +322,7 @@ struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]
 
 _Static_assert(offsetof(struct shape, next) == 14 * 4 + 4, "no holes: shapes are compared as bytes");
 
-struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape)
+struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape)
 {
 	uint32_t id = slot_first(&f->shape_slots, shape_hash(shape));
 
@@ -330,13 +330,22 @@ struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape)
 		const struct shape *known = table_get(&f->shapes, id);
 
 		if (memcmp(known, shape, offsetof(struct shape, next)) == 0)
-			return (struct shape_id){ id };
+			break;
 		id = known->next;
 	}
-	id = table_add(&f->shapes);
-	memcpy(table_edit(&f->shapes, id), shape, offsetof(struct shape, next));
-	facts_link_shape(f, id);
 	return (struct shape_id){ id };
+}
+
+struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape)
+{
+	struct shape_id id = facts_shape_find(f, shape);
+
+	if (id.v)
+		return id;
+	id.v = table_add(&f->shapes);
+	memcpy(table_edit(&f->shapes, id.v), shape, offsetof(struct shape, next));
+	facts_link_shape(f, id.v);
+	return id;
 }
 
 /* --- rows that are used again --------------------------------------------------------------------------- */

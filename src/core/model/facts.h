@@ -22,8 +22,6 @@
 #include "core/model/event.h"
 #include "core/model/ids.h"
 
-struct buf;
-
 enum {
 	GPU_SHARE = 63000,
 	NAME_MAX_BYTES = 63,
@@ -274,9 +272,10 @@ void apply(struct facts *facts, const struct event *event);
 
 /* Hash of all facts, by content: independent of rows, compilers and history of memory. */
 uint64_t facts_hash(const struct facts *facts);
-/* Walks all of it; what is wrong in plain words, or NULL. facts_verify aborts on it. */
-const char *facts_problem(const struct facts *facts, struct buf *ret_where);
+/* Walks all of it; ERR_CORRUPT with what is wrong, by name. facts_verify aborts then. */
+int facts_check(const struct facts *facts, struct err *err) MUST_CHECK;
 void facts_verify(const struct facts *facts);
+/* Human-readable: one record per line, names as texts. */
 void facts_dump(const struct facts *facts, FILE *out);
 
 /* Snapshot: the facts as typed records, and back. `write` nonzero stops. */
