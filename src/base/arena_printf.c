@@ -8,17 +8,19 @@
 
 char *arena_printf(struct arena *arena, const char *format, ...)
 {
-	va_list args, again;
-	char *text;
+	char small[256], *text;
+	va_list args;
 	int length;
 
 	va_start(args, format);
-	va_copy(again, args);
-	length = vsnprintf(NULL, 0, format, args);
+	length = vsnprintf(small, sizeof(small), format, args);
 	va_end(args);
 	CHECK(length >= 0);
+	if ((size_t)length < sizeof(small))
+		return arena_strndup(arena, small, (size_t)length);
 	text = arena_alloc(arena, (size_t)length + 1);
-	vsnprintf(text, (size_t)length + 1, format, again);
-	va_end(again);
+	va_start(args, format);
+	vsnprintf(text, (size_t)length + 1, format, args);
+	va_end(args);
 	return text;
 }

@@ -26,15 +26,13 @@ void conf_build_deinit(struct conf_build *build)
 
 int conf_build_error(struct conf_build *build, struct conf_place at, enum err_code code, const char *format, ...)
 {
-	char text[ERR_TEXT_MAX];
 	struct err story;
 	va_list args;
 
 	va_start(args, format);
 	err_setv(&story, code, format, args);
 	va_end(args);
-	memcpy(text, story.text, sizeof(text));
-	return err_at(build->err, code, build->file, at.line, at.column, "%s", text);
+	return err_at(build->err, code, build->file, at.line, at.column, "%s", story.text);
 }
 
 static struct conf_level *level_of(struct conf_build *build)
