@@ -29,7 +29,8 @@
  * reported; reading goes on where it can. Never silently empty: a data folder with a manifest whose
  * segments are missing refuses to open.
  *
- * Threads: one writer; readers open handles of their own.
+ * Threads: one writer (held by a lock file); readers open read-only handles of their own, one per thread,
+ * in this process or another one. journal_state may be called from any thread.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,7 +51,7 @@ struct record {
 };
 
 struct blob {
-	struct digest digest;	/* of the plain bytes and a random salt kept in the blob: see blob_seal */
+	struct digest digest;	/* of the sealed bytes (seal_close_bytes gives it); checked when read */
 	const void *data;	/* sealed bytes */
 	size_t size;		/* BLOB_MAX at most */
 };
@@ -58,6 +59,7 @@ struct blob {
 enum { RECORD_TEXT_MAX = 1 << 20, BLOB_MAX = 4 << 20 };
 #define JOURNAL_SEGMENT_BYTES ((int64_t)2 << 30)
 #define JOURNAL_RESERVE_BYTES ((int64_t)64 << 20)
+#define JOURNAL_WAL_BYTES ((int64_t)4 << 20)
 enum { JOURNAL_FULL = 1 };	/* outcome of journal_append */
 
 struct journal_options {
@@ -66,26 +68,35 @@ struct journal_options {
 	int64_t segment_bytes;		/* 0: JOURNAL_SEGMENT_BYTES */
 	int64_t reserve_bytes;		/* 0: JOURNAL_RESERVE_BYTES; -1: none */
 	bool create;			/* make an empty one when the folder has none; else a missing one is an error */
-	bool read_only;
+	bool read_only;			/* no lock, nothing is written; sees what the writer has committed */
+	bool inline_checkpoint;		/* no thread: append itself checkpoints when it is due (tests) */
+	int64_t wal_bytes;		/* checkpoint from this size on; 0: JOURNAL_WAL_BYTES */
+	/* Hears what was found wrong when opening (may be NULL); seq 0: not about one record. */
+	void *damaged_context;
+	void (*damaged)(void *context, uint64_t seq, const char *what);
 };
 
 struct journal_state {
 	uint64_t last_seq;
 	struct digest last_hash;
 	int64_t last_time_ms;
-	uint64_t set_aside;		/* records quarantined when opening */
+	uint64_t set_aside;		/* records quarantined or missing, found when opening */
 	uint32_t segments;
 	bool failed;
+	bool damaged;			/* something was wrong when opening; what can be kept of it is in quarantine/ */
+	bool full;			/* the reserve is in use: ordinary appends answer JOURNAL_FULL until there is space */
 };
 
 int journal_open(const struct journal_options *options, struct journal **ret, struct err *err) MUST_CHECK;
 void journal_close(struct journal *journal);	/* NULL is fine */
-/* All records and blobs in one commit, in order. Fills seq of each. 0, JOURNAL_FULL, or negative (then failed). */
+/* All records and blobs in one commit, in order. Fills seq of each. 0, JOURNAL_FULL (nothing written), or negative: then the
+ * journal is failed and whether the records are on disk shows only after reopening. What is over its limit is refused
+ * with ERR_TOO_LARGE before anything is written, and the journal goes on. */
 int journal_append(struct journal *journal, struct record *records, size_t count,
 		   const struct blob *blobs, size_t blob_count, bool essential, struct err *err) MUST_CHECK;
 void journal_state(const struct journal *journal, struct journal_state *ret);
 
-/* Reads records with seq >= from in order; each is handed to `take` (text valid only during the call). A
+/* Reads at most `limit` records (0: all) with seq >= from in order; each is handed to `take` (text valid only during the call). A
  * nonzero answer of take stops and is returned. `verify` checks the hash chain on the way. Damaged records
  * are reported through `damaged` (may be NULL) with seq and what is wrong, and reading goes on. */
 struct journal_reader {
@@ -96,10 +107,17 @@ struct journal_reader {
 int journal_read(struct journal *journal, uint64_t from, uint64_t limit, bool verify,
 		 const struct journal_reader *reader, struct err *err) MUST_CHECK;
 
-/* Sealed blob by digest; *ret_data is malloc'd. ERR_NOT_FOUND when there is none or it was erased. */
+/* Sealed blob by digest; *ret_data is malloc'd. ERR_NOT_FOUND when there is none or it was erased, ERR_CORRUPT
+ * when its bytes are not those that were written. */
 int journal_blob(struct journal *journal, const struct digest *digest, void **ret_data, size_t *ret_size,
 		 struct err *err) MUST_CHECK;
 /* Erases a blob for good (secure_delete); the chain stays valid. */
 int journal_blob_erase(struct journal *journal, const struct digest *digest, struct err *err) MUST_CHECK;
-/* Seals the open segment and starts the next one. Done by append itself when size or month asks for it. */
+/* Seals the open segment and starts the next one; nothing when it has no records. Done by append itself when size
+ * or month asks for it. 0, JOURNAL_FULL (it stays open), or negative (then failed). */
 int journal_seal(struct journal *journal, struct err *err) MUST_CHECK;
+
+/* A consistent copy of a data folder, also of one in use: journal, snapshots and the key for sealed bodies, in
+ * one tar archive of mode 0600. Restore it with `tar -xf FILE -C FOLDER` into an empty folder. The file
+ * appears whole and durable under its name, or not at all; an existing one is replaced. */
+int journal_backup(const char *folder, const char *file, struct err *err) MUST_CHECK;

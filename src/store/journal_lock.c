@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One writer for a data folder: journal/lock, held with flock for as long as the journal is open. The
+ * kernel lets go when the process ends in any way; the process id inside is for the message only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/journal_internal.h"
+
+static const char *user_name(uid_t uid, char *room, size_t size, struct passwd *entry)
+{
+	struct passwd *found = NULL;
+	if (getpwuid_r(uid, entry, room, size, &found) == 0 && found)
+		return found->pw_name;
+	return "unknown";
+}
+
+int journal_owner_check(const struct journal *journal, struct err *err)
+{
+	struct stat st;
+	if (!journal->io->real_paths || journal->read_only)
+		return 0;
+	if (stat(journal->path, &st) < 0 && stat(journal->folder, &st) < 0)
+		return 0;	/* told by what comes next */
+	if (st.st_uid == geteuid())
+		return 0;
+	char rooms[2][1024];
+	struct passwd entries[2];
+	return err_set(err, ERR_FORBIDDEN,
+		       "data folder \"%s\" belongs to user %s (id %u), and this program runs as %s (id %u): start it as that user, "
+		       "or choose another folder with --data", journal->folder,
+		       user_name(st.st_uid, rooms[0], sizeof(rooms[0]), &entries[0]), (unsigned)st.st_uid,
+		       user_name(geteuid(), rooms[1], sizeof(rooms[1]), &entries[1]), (unsigned)geteuid());
+}
+
+/* The id that the holder wrote; 0 when it has not yet. */
+static long lock_holder(int fd)
+{
+	char text[32] = "";
+	ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+	return got > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+int journal_lock_take(struct journal *journal, struct err *err)
+{
+	char path[PATH_MAX], text[32];
+	if (!journal->io->real_paths || journal->read_only)
+		return 0;
+	journal_file(journal, "lock", path);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return err_errno(err, ERR_IO, errno, "cannot open the lock of data folder \"%s\"", journal->folder);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int error = errno;
+		long holder = lock_holder(fd);
+		close(fd);
+		if (error != EWOULDBLOCK)
+			return err_errno(err, ERR_IO, error, "cannot lock data folder \"%s\"", journal->folder);
+		return err_set(err, ERR_CONFLICT,
+			       "data folder \"%s\" is in use by process %ld: stop that daemon first, or choose another folder with --data",
+			       journal->folder, holder);
+	}
+	int size = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)size, 0) != size) {
+		/* Only the message of a second daemon is poorer. On a full disk that must not stop a restart. */
+	}
+	journal->lock_fd = fd;
+	return 0;
+}
+
+void journal_lock_release(struct journal *journal)
+{
+	if (journal->lock_fd >= 0)
+		close(journal->lock_fd);
+	journal->lock_fd = -1;
+}

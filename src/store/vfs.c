@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A SQLite VFS whose every read, write, sync, create and delete goes through a struct io.
+ *
+ * A database file has two halves here:
+ *
+ *	data            io->read, write, sync, truncate   (one io_file per database and process)
+ *	locks, memory   on real files the system's VFS ("unix"), which other processes see
+ *	                on a test disk tables of this process (vfs_memory.c)
+ *
+ * Why one io_file for all connections: POSIX drops all locks that a process holds on a file when
+ * any descriptor of that file is closed. SQLite's unix VFS keeps count for its own descriptors; ours
+ * must not be closed while any connection of the process is open. So it is shared and counted, is opened
+ * before the lock half and closed after it.
+ *
+ * Files other than databases (WAL, rollback journal) have no locks and one io_file each. SQLite
+ * asks for no folder sync: its unix VFS does that silently after the first sync of a new WAL or journal,
+ * and so does this one, through io. Nameless temporary files go to the system's VFS whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "store/io.h"
+#include "store/vfs_memory.h"
+
+/* The data half of a database, for all its connections. */
+struct vfs_shared {
+	struct vfs_shared *next;
+	char *path;
+	unsigned users;
+	struct io_file *data;
+	struct vfs_memory memory;	/* locks and shared memory on a test disk */
+};
+
+struct vfs {
+	sqlite3_vfs base;		/* first: SQLite's pointer is ours */
+	struct vfs *next;
+	struct io *io;
+	sqlite3_vfs *system;
+	pthread_mutex_t mutex;		/* guards shared */
+	struct vfs_shared *shared;
+	atomic_int last_error;		/* errno of the last failure, for messages */
+	char name[32];
+};
+
+struct vfs_file {
+	sqlite3_file base;		/* first */
+	struct vfs *vfs;
+	struct vfs_shared *shared;	/* databases */
+	struct io_file *data;
+	struct vfs_memory_user user;	/* databases on a test disk */
+	bool sync_folder;		/* new: its name is not on disk yet */
+	bool persist_wal;
+	char *path;
+	sqlite3_file *system;		/* databases on real files: the lock half, behind this struct */
+};
+
+static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct vfs *registry;
+
+static struct vfs_file *file_of(sqlite3_file *file)
+{
+	return (struct vfs_file *)file;
+}
+
+/* The SQLite code of a failed io call; a full disk is told apart. */
+static int vfs_error(struct vfs *vfs, int result, int code)
+{
+	atomic_store(&vfs->last_error, -result);
+	if (result == -ENOSPC || result == -EDQUOT)
+		return SQLITE_FULL;
+	return code;
+}
+
+static int file_close(sqlite3_file *base)
+{
+	struct vfs_file *file = file_of(base);
+	struct vfs *vfs = file->vfs;
+	struct io *io = vfs->io;
+	if (file->system && file->system->pMethods)
+		file->system->pMethods->xClose(file->system);
+	if (file->shared) {
+		pthread_mutex_lock(&vfs->mutex);
+		if (--file->shared->users == 0) {
+			struct vfs_shared **at = &vfs->shared;
+			while (*at != file->shared)
+				at = &(*at)->next;
+			*at = file->shared->next;
+			io->close(io, file->shared->data);
+			vfs_memory_deinit(&file->shared->memory);
+			free(file->shared->path);
+			free(file->shared);
+		}
+		pthread_mutex_unlock(&vfs->mutex);
+	} else if (file->data) {
+		io->close(io, file->data);
+	}
+	free(file->path);
+	file->path = NULL;
+	return SQLITE_OK;
+}
+
+static int file_read(sqlite3_file *base, void *data, int size, sqlite3_int64 offset)
+{
+	struct vfs_file *file = file_of(base);
+	struct io *io = file->vfs->io;
+	int64_t got = io->read(io, file->data, data, (size_t)size, offset);
+	if (got < 0)
+		return vfs_error(file->vfs, (int)got, SQLITE_IOERR_READ);
+	if (got == size)
+		return SQLITE_OK;
+	memset((char *)data + got, 0, (size_t)(size - got));
+	return SQLITE_IOERR_SHORT_READ;
+}
+
+static int file_write(sqlite3_file *base, const void *data, int size, sqlite3_int64 offset)
+{
+	struct vfs_file *file = file_of(base);
+	struct io *io = file->vfs->io;
+	int result = io->write(io, file->data, data, (size_t)size, offset);
+	return result < 0 ? vfs_error(file->vfs, result, SQLITE_IOERR_WRITE) : SQLITE_OK;
+}
+
+static int file_truncate(sqlite3_file *base, sqlite3_int64 size)
+{
+	struct vfs_file *file = file_of(base);
+	struct io *io = file->vfs->io;
+	int result = io->truncate(io, file->data, size);
+	return result < 0 ? vfs_error(file->vfs, result, SQLITE_IOERR_TRUNCATE) : SQLITE_OK;
+}
+
+static int file_sync(sqlite3_file *base, int flags)
+{
+	(void)flags;
+	struct vfs_file *file = file_of(base);
+	struct io *io = file->vfs->io;
+	int result = io->sync(io, file->data);
+	if (result < 0) {
+		/* A sync that says "full" has lost pages: never a clean outcome. */
+		atomic_store(&file->vfs->last_error, -result);
+		return SQLITE_IOERR_FSYNC;
+	}
+	if (!file->sync_folder)
+		return SQLITE_OK;
+	char folder[PATH_MAX];
+	io_folder_of(file->path, folder, sizeof(folder));
+	result = io->sync_folder(io, folder);
+	if (result < 0) {
+		atomic_store(&file->vfs->last_error, -result);
+		return SQLITE_IOERR_DIR_FSYNC;
+	}
+	file->sync_folder = false;
+	return SQLITE_OK;
+}
+
+static int file_size(sqlite3_file *base, sqlite3_int64 *ret)
+{
+	struct vfs_file *file = file_of(base);
+	struct io *io = file->vfs->io;
+	int64_t size = io->size(io, file->data);
+	if (size < 0)
+		return vfs_error(file->vfs, (int)size, SQLITE_IOERR_FSTAT);
+	*ret = size;
+	return SQLITE_OK;
+}
+
+static int file_lock(sqlite3_file *base, int level)
+{
+	struct vfs_file *file = file_of(base);
+	if (file->system)
+		return file->system->pMethods->xLock(file->system, level);
+	return file->shared ? vfs_memory_lock(&file->shared->memory, &file->user, level) : SQLITE_OK;
+}
+
+static int file_unlock(sqlite3_file *base, int level)
+{
+	struct vfs_file *file = file_of(base);
+	if (file->system)
+		return file->system->pMethods->xUnlock(file->system, level);
+	if (file->shared)
+		vfs_memory_unlock(&file->shared->memory, &file->user, level);
+	return SQLITE_OK;
+}
+
+static int file_check_reserved(sqlite3_file *base, int *ret)
+{
+	struct vfs_file *file = file_of(base);
+	if (file->system)
+		return file->system->pMethods->xCheckReservedLock(file->system, ret);
+	*ret = file->shared ? vfs_memory_reserved(&file->shared->memory) : 0;
+	return SQLITE_OK;
+}
+
+static int file_control(sqlite3_file *base, int op, void *argument)
+{
+	struct vfs_file *file = file_of(base);
+	int *value = argument;
+	switch (op) {
+	case SQLITE_FCNTL_PERSIST_WAL:
+		if (*value >= 0)
+			file->persist_wal = *value != 0;
+		else
+			*value = file->persist_wal;
+		return SQLITE_OK;
+	case SQLITE_FCNTL_LAST_ERRNO:
+		*value = atomic_load(&file->vfs->last_error);
+		return SQLITE_OK;
+	default:
+		return SQLITE_NOTFOUND;
+	}
+}
+
+static int file_sector_size(sqlite3_file *base)
+{
+	(void)base;
+	return 4096;
+}
+
+/* Bytes beside a torn write stay as they were: the assumption of all file systems that SQLite's own
+ * VFS makes too. The test disk tears inside what was written, never beside it. */
+static int file_characteristics(sqlite3_file *base)
+{
+	(void)base;
+	return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
+}
+
+static int file_shm_map(sqlite3_file *base, int region, int size, int extend, void volatile **ret)
+{
+	struct vfs_file *file = file_of(base);
+	if (file->system)
+		return file->system->pMethods->xShmMap(file->system, region, size, extend, ret);
+	return vfs_memory_map(&file->shared->memory, &file->user, region, size, extend, ret);
+}
+
+static int file_shm_lock(sqlite3_file *base, int first, int count, int flags)
+{
+	struct vfs_file *file = file_of(base);
+	if (file->system)
+		return file->system->pMethods->xShmLock(file->system, first, count, flags);
+	return vfs_memory_shm_lock(&file->shared->memory, &file->user, first, count, flags);
+}
+
+static void file_shm_barrier(sqlite3_file *base)
+{
+	struct vfs_file *file = file_of(base);
+	if (file->system)
+		file->system->pMethods->xShmBarrier(file->system);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+}
+
+static int file_shm_unmap(sqlite3_file *base, int delete_flag)
+{
+	struct vfs_file *file = file_of(base);
+	if (file->system)
+		return file->system->pMethods->xShmUnmap(file->system, delete_flag);
+	vfs_memory_unmap(&file->shared->memory, &file->user);
+	return SQLITE_OK;
+}
+
+static const sqlite3_io_methods file_methods = {
+	.iVersion = 2,
+	.xClose = file_close,
+	.xRead = file_read,
+	.xWrite = file_write,
+	.xTruncate = file_truncate,
+	.xSync = file_sync,
+	.xFileSize = file_size,
+	.xLock = file_lock,
+	.xUnlock = file_unlock,
+	.xCheckReservedLock = file_check_reserved,
+	.xFileControl = file_control,
+	.xSectorSize = file_sector_size,
+	.xDeviceCharacteristics = file_characteristics,
+	.xShmMap = file_shm_map,
+	.xShmLock = file_shm_lock,
+	.xShmBarrier = file_shm_barrier,
+	.xShmUnmap = file_shm_unmap,
+};
+
+static int open_flags(int flags)
+{
+	int result = flags & SQLITE_OPEN_READONLY ? O_RDONLY : O_RDWR;
+	if (flags & SQLITE_OPEN_CREATE)
+		result |= O_CREAT;
+	if (flags & SQLITE_OPEN_EXCLUSIVE)
+		result |= O_EXCL;
+	return result;
+}
+
+/* The shared data half of a database, opened on first use. The mutex is held. */
+static int shared_get(struct vfs *vfs, const char *path, int flags, struct vfs_shared **ret)
+{
+	for (struct vfs_shared *shared = vfs->shared; shared; shared = shared->next) {
+		if (strcmp(shared->path, path) == 0) {
+			shared->users++;
+			*ret = shared;
+			return 0;
+		}
+	}
+	/* Also for a reader's connection: the process may open another one for writing. */
+	struct io_file *data;
+	int result = vfs->io->open(vfs->io, path, (open_flags(flags) & ~O_ACCMODE) | O_RDWR, 0600, &data);
+	if ((result == -EACCES || result == -EROFS || result == -EPERM) && (flags & SQLITE_OPEN_READONLY))
+		result = vfs->io->open(vfs->io, path, O_RDONLY, 0600, &data);
+	if (result < 0)
+		return result;
+	struct vfs_shared *shared = calloc(1, sizeof(*shared));
+	CHECK(shared);
+	shared->path = strdup(path);
+	CHECK(shared->path);
+	shared->data = data;
+	shared->users = 1;
+	vfs_memory_init(&shared->memory);
+	shared->next = vfs->shared;
+	vfs->shared = shared;
+	*ret = shared;
+	return 0;
+}
+
+/* A file of its own; tells whether it was made just now. */
+static int open_own(struct vfs *vfs, struct vfs_file *file, const char *path, int flags)
+{
+	struct io *io = vfs->io;
+	int result = io->open(io, path, open_flags(flags) & ~O_CREAT, 0600, &file->data);
+	if (result == -ENOENT && (flags & SQLITE_OPEN_CREATE)) {
+		result = io->open(io, path, open_flags(flags), 0600, &file->data);
+		file->sync_folder = result == 0;
+	}
+	return result;
+}
+
+static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *opened, int flags, int *ret_flags)
+{
+	struct vfs *vfs = (struct vfs *)base;
+	if (!path)
+		return vfs->system->xOpen(vfs->system, path, opened, flags, ret_flags);
+	struct vfs_file *file = file_of(opened);
+	memset(file, 0, sizeof(*file));
+	file->vfs = vfs;
+	int result;
+	if (flags & SQLITE_OPEN_MAIN_DB) {
+		pthread_mutex_lock(&vfs->mutex);
+		result = shared_get(vfs, path, flags, &file->shared);
+		pthread_mutex_unlock(&vfs->mutex);
+		if (result == 0)
+			file->data = file->shared->data;
+	} else {
+		result = open_own(vfs, file, path, flags);
+	}
+	if (result < 0) {
+		atomic_store(&vfs->last_error, -result);
+		return SQLITE_CANTOPEN;
+	}
+	file->path = strdup(path);
+	CHECK(file->path);
+	file->base.pMethods = &file_methods;
+	if (ret_flags)
+		*ret_flags = flags;
+	if (!file->shared || !vfs->io->real_paths)
+		return SQLITE_OK;
+	sqlite3_file *system = (sqlite3_file *)(void *)((char *)opened + sizeof(struct vfs_file));
+	memset(system, 0, (size_t)vfs->system->szOsFile);
+	int rc = vfs->system->xOpen(vfs->system, path, system, flags, ret_flags);
+	if (rc != SQLITE_OK) {
+		file_close(opened);
+		file->base.pMethods = NULL;
+		return rc;
+	}
+	file->system = system;
+	return SQLITE_OK;
+}
+
+static int vfs_delete(sqlite3_vfs *base, const char *path, int sync_folder)
+{
+	struct vfs *vfs = (struct vfs *)base;
+	int result = vfs->io->unlink(vfs->io, path);
+	if (result == -ENOENT)
+		return SQLITE_IOERR_DELETE_NOENT;
+	if (result < 0)
+		return vfs_error(vfs, result, SQLITE_IOERR_DELETE);
+	if (!sync_folder)
+		return SQLITE_OK;
+	char folder[PATH_MAX];
+	io_folder_of(path, folder, sizeof(folder));
+	result = vfs->io->sync_folder(vfs->io, folder);
+	return result < 0 ? vfs_error(vfs, result, SQLITE_IOERR_DIR_FSYNC) : SQLITE_OK;
+}
+
+/* As SQLite's own: an empty file does not count as there. */
+static int vfs_access(sqlite3_vfs *base, const char *path, int flags, int *ret)
+{
+	struct vfs *vfs = (struct vfs *)base;
+	struct io_file *file;
+	int how = flags == SQLITE_ACCESS_READWRITE ? O_RDWR : O_RDONLY;
+	if (vfs->io->real_paths)
+		return vfs->system->xAccess(vfs->system, path, flags, ret);
+	*ret = 0;
+	if (vfs->io->open(vfs->io, path, how, 0, &file) == 0) {
+		*ret = flags != SQLITE_ACCESS_EXISTS || vfs->io->size(vfs->io, file) > 0;
+		vfs->io->close(vfs->io, file);
+	}
+	return SQLITE_OK;
+}
+
+static int vfs_full_path(sqlite3_vfs *base, const char *path, int room, char *out)
+{
+	struct vfs *vfs = (struct vfs *)base;
+	if (vfs->io->real_paths)
+		return vfs->system->xFullPathname(vfs->system, path, room, out);
+	return snprintf(out, (size_t)room, "%s", path) < room ? SQLITE_OK : SQLITE_CANTOPEN;
+}
+
+static int vfs_last_error(sqlite3_vfs *base, int size, char *text)
+{
+	struct vfs *vfs = (struct vfs *)base;
+	if (size > 0)
+		text[0] = '\0';
+	return atomic_load(&vfs->last_error);
+}
+
+static struct vfs *vfs_create(struct io *io)
+{
+	static unsigned number;
+	struct vfs *vfs = calloc(1, sizeof(*vfs));
+	CHECK(vfs);
+	vfs->system = sqlite3_vfs_find("unix");
+	CHECK(vfs->system);
+	if (io == io_real())
+		snprintf(vfs->name, sizeof(vfs->name), "fairlead");
+	else
+		snprintf(vfs->name, sizeof(vfs->name), "fairlead-%u", ++number);
+	vfs->io = io;
+	pthread_mutex_init(&vfs->mutex, NULL);
+	vfs->base = *vfs->system;	/* clock, randomness, sleep stay the system's */
+	vfs->base.pNext = NULL;
+	vfs->base.iVersion = 2;
+	vfs->base.zName = vfs->name;
+	vfs->base.szOsFile = (int)sizeof(struct vfs_file) + vfs->system->szOsFile;
+	vfs->base.xOpen = vfs_open;
+	vfs->base.xDelete = vfs_delete;
+	vfs->base.xAccess = vfs_access;
+	vfs->base.xFullPathname = vfs_full_path;
+	vfs->base.xGetLastError = vfs_last_error;
+	int rc = sqlite3_vfs_register(&vfs->base, 0);
+	CHECK(rc == SQLITE_OK);
+	return vfs;
+}
+
+const char *io_sqlite_vfs(struct io *io)
+{
+	pthread_mutex_lock(&registry_mutex);
+	struct vfs *vfs = registry;
+	while (vfs && vfs->io != io)
+		vfs = vfs->next;
+	if (!vfs) {
+		vfs = vfs_create(io);
+		vfs->next = registry;
+		registry = vfs;
+	}
+	pthread_mutex_unlock(&registry_mutex);
+	return vfs->name;
+}
+
+void io_sqlite_vfs_drop(struct io *io)
+{
+	pthread_mutex_lock(&registry_mutex);
+	struct vfs **at = &registry;
+	while (*at && (*at)->io != io)
+		at = &(*at)->next;
+	struct vfs *vfs = *at;
+	if (vfs) {
+		CHECK(!vfs->shared);
+		*at = vfs->next;
+		sqlite3_vfs_unregister(&vfs->base);
+		pthread_mutex_destroy(&vfs->mutex);
+		free(vfs);
+	}
+	pthread_mutex_unlock(&registry_mutex);
+}

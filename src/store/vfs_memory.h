@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Locks and WAL shared memory of one database inside one process: what the operating system gives
+ * on real files, for a disk that exists only in memory. Semantics are those of sqlite3_io_methods; every
+ * function may be called from any thread. Used by vfs.c alone.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { VFS_SHM_LOCKS = 8 };
+
+struct vfs_memory {
+	pthread_mutex_t mutex;
+	unsigned sharers;		/* connections at SHARED or above */
+	bool reserved, pending, exclusive;
+	void **regions;
+	int region_count;
+	unsigned mappers;		/* connections with shared memory; the last one drops it */
+	unsigned shm_sharers[VFS_SHM_LOCKS];
+	bool shm_exclusive[VFS_SHM_LOCKS];
+};
+
+/* What one connection holds. */
+struct vfs_memory_user {
+	int level;			/* SQLITE_LOCK_* */
+	bool mapped;
+	uint16_t shared_mask, exclusive_mask;
+};
+
+void vfs_memory_init(struct vfs_memory *memory);
+void vfs_memory_deinit(struct vfs_memory *memory);
+int vfs_memory_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int level);
+void vfs_memory_unlock(struct vfs_memory *memory, struct vfs_memory_user *user, int level);
+bool vfs_memory_reserved(struct vfs_memory *memory);
+int vfs_memory_map(struct vfs_memory *memory, struct vfs_memory_user *user, int region, int size, int extend,
+		   void volatile **ret);
+int vfs_memory_shm_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int first, int count, int flags);
+void vfs_memory_unmap(struct vfs_memory *memory, struct vfs_memory_user *user);
