@@ -130,3 +130,11 @@ int seal_open_bytes(const struct seal_key *key, const void *sealed, size_t size,
 	ret_plain->data[ret_plain->size] = '\0';
 	return 0;
 }
+
+void seal_mac(const struct seal_key *key, const void *plain, size_t size, struct digest *ret)
+{
+	static const unsigned char purpose[crypto_generichash_blake2b_PERSONALBYTES] = "fairlead-bodymac";
+	int result = crypto_generichash_blake2b_salt_personal(ret->bytes, sizeof(ret->bytes), plain, size, key->bytes,
+							      sizeof(key->bytes), NULL, purpose);
+	CHECK(result == 0);
+}
