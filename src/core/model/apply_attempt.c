@@ -388,6 +388,7 @@ void apply_checkpoint_saved(struct facts *f, const struct event_checkpoint_saved
 	checkpoint->attempt = (uint32_t)e->attempt;
 	checkpoint->step = e->step;
 	checkpoint->at_ms = at_ms;
+	checkpoint->bytes = e->bytes;
 	memcpy(checkpoint->path, e->path, strlen(e->path));
 	job_edit(f, id)->checkpoints_made = number;
 	attempt_edit(f, (struct attempt_id){ (uint32_t)e->attempt })->checkpoint_ms = at_ms;

@@ -112,7 +112,7 @@ static const struct field depend_fields[] = { ONE(U32, job), LAST };
 
 #define SELF checkpoint
 static const struct field checkpoint_fields[] = {
-	ONE(U32, attempt), ONE(I64, step), ONE(I64, at_ms), ONE(BOOL, is_void), SOME(TEXT, path, PATH_MAX_BYTES + 1),
+	ONE(U32, attempt), ONE(I64, step), ONE(I64, at_ms), ONE(I64, bytes), ONE(BOOL, is_void), SOME(TEXT, path, PATH_MAX_BYTES + 1),
 	LAST
 };
 #undef SELF
