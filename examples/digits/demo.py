@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration behind scripts/quickstart.
+
+A training job of four ranks is run undisturbed; then again while the queue is flooded, a critical job preempts it, and the
+daemon is killed twice with SIGKILL. At the end its weights must have the same SHA-256. Every figure shown is read from the
+daemon, which has it from its journal. Exit status 0 only when the weights are equal and nothing was lost.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT_S = 240
+
+
+def call(*words, check=True):
+    done = subprocess.run(["fairlead", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if check and done.returncode != 0:
+        sys.exit("fairlead %s failed (%d):\n%s%s" % (" ".join(words), done.returncode, done.stdout, done.stderr))
+    return done.stdout
+
+
+def ask(*words):
+    return json.loads(call(*words, "-o", "json"))
+
+
+def say(text):
+    print(text, flush=True)
+
+
+class Daemon:
+    def __init__(self, data):
+        self.data, self.process = data, None
+
+    def up(self):
+        """Starts it in the foreground as a child, so that its pid is known; returns when it answers."""
+        log = open(os.path.join(self.data, "demo-daemon.log"), "ab")
+        self.process = subprocess.Popen(
+            ["fairlead", "up", "--data", self.data, "--nodes", "sim:2x2xH100-80GB"],
+            stdout=subprocess.PIPE, stderr=log, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit("the daemon did not start: see %s" % log.name)
+        return line.strip()
+
+    def kill(self):
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=60)
+
+
+def submit(name, command, *flags):
+    out = call("run", "--detach", "--name", name, *flags, "-o", "json", "--", *command)
+    return json.loads(out)["id"]
+
+
+def job(number):
+    return ask("job", str(number))
+
+
+def wait_until(what, test):
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        if test():
+            return
+        time.sleep(0.05)
+    sys.exit("waited %d s in vain: %s" % (LIMIT_S, what))
+
+
+def ended(number):
+    return job(number)["state"] in ("succeeded", "failed", "cancelled", "timed-out")
+
+
+def weights_hash(path):
+    with open(path) as f:
+        return f.read().strip()
+
+
+def seconds(ms):
+    return "%.1f s" % (ms / 1000)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--python", default=sys.executable)
+    p.add_argument("--data", required=True)
+    p.add_argument("--steps", type=int, default=6000)
+    p.add_argument("--keep", action="store_true")
+    a = p.parse_args()
+    out = os.path.join(a.data, "demo")
+    os.makedirs(out, exist_ok=True)
+    train = [a.python, os.path.join(HERE, "train.py"), "--steps", str(a.steps), "--every", "1000"]
+    shape = ["--tasks", "4", "--gpus", "1", "--checkpoint", "signal", "--checkpoint-grace", "20s"]
+
+    daemon = Daemon(a.data)
+    say(daemon.up())
+
+    say("\n1. The training job, undisturbed: 4 ranks on 4 GPUs.")
+    reference = submit("digits-reference", [*train, "--out", os.path.join(out, "reference")], *shape)
+    wait_until("the reference run ends", lambda: ended(reference))
+    say("   " + call("logs", str(reference)).strip().splitlines()[-1])
+
+    say("\n2. The same job again, then twelve more that want the same GPUs.")
+    digits = submit("digits", [*train, "--out", os.path.join(out, "disturbed")], *shape)
+    small = [submit("small-%d" % i, ["sleep", "0.3"], "--gpus", "1") for i in range(12)]
+    wait_until("a first checkpoint", lambda: job(digits).get("checkpoints"))
+    say(call("jobs").rstrip())
+    say("\n   Why does job %d wait?" % small[0])
+    say("   " + call("explain", str(small[0])).strip().replace("\n", "\n   "))
+
+    say("\n3. The daemon is killed (SIGKILL). The ranks go on; it comes back and finds them.")
+    daemon.kill()
+    daemon.up()
+    attempt = job(digits)["attempt"]
+    say("   job %d is %s, still attempt %s" % (digits, job(digits)["state"], attempt))
+
+    say("\n4. A critical job needs two GPUs: the training job is warned, saves, and makes room.")
+    critical = submit("critical", ["sleep", "1"], "--gpus", "1", "--tasks", "2", "--tier", "critical")
+    wait_until("the critical job runs", lambda: job(critical)["state"] in ("running", "succeeded"))
+    say(call("jobs").rstrip())
+
+    say("\n5. The daemon is killed again.")
+    daemon.kill()
+    daemon.up()
+
+    everything = [digits, critical, *small]
+    wait_until("all jobs end", lambda: all(ended(n) for n in everything))
+
+    say("\n6. What happened, from the journal:\n")
+    say("   %-18s %-10s %9s %9s %12s %12s" % ("JOB", "STATE", "ATTEMPTS", "WAITED", "USED", "LOST"))
+    for number in [reference, digits, critical, *small]:
+        j = job(number)
+        say("   %-18s %-10s %9d %9s %12s %12s" % (j["name"], j["state"], j["attempts"], seconds(j["waited_ms"]),
+            "%.1f GPU-s" % (j["used_gpu_ms"] / 1000), "%.1f GPU-s" % (j["lost_gpu_ms"] / 1000)))
+    states = {job(n)["state"] for n in everything}
+    attempts = job(digits)["attempts"]
+    same = weights_hash(os.path.join(out, "reference")) == weights_hash(os.path.join(out, "disturbed"))
+    say("\n   undisturbed  sha256 %s" % weights_hash(os.path.join(out, "reference")))
+    say("   disturbed    sha256 %s   %s, after %d attempts" % (
+        weights_hash(os.path.join(out, "disturbed")), "the same" if same else "NOT THE SAME", attempts))
+    say("   (the GPUs were simulated; processes, kills, checkpoints and times were real)")
+    if not a.keep:
+        daemon.stop()
+    if not same or attempts < 2 or states != {"succeeded"}:
+        sys.exit("the demonstration did not go as it should")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The core thread: it alone owns the facts. A turn takes what has come, makes one batch of it and hands that to the
+ * gate. Nothing of a turn is visible outside before its batch is durable:
+ *
+ *	commands, engine facts -> admit -> apply -> follow -> decide -> apply -> ... -> freeze -> batch -> gate
+ *
+ * When a commit has failed, memory is ahead of the disk. The gate has then refused everything it held; the core
+ * throws its state away and reads it back from snapshot and journal, as after a crash.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/state.h"
+
+void core_append(struct daemon *d, struct batch *batch, struct event *event)
+{
+	event->seq = d->facts.seq + 1;
+	event->time_ms = event_clock_read(&d->clock, clock_wall_ms(), clock_boot_ms());
+	if (event->time_ms < d->facts.now_ms)
+		event->time_ms = d->facts.now_ms;
+	batch_record(batch, event);
+	apply(&d->facts, event);
+	view_follow(d->view, &d->facts, event);
+}
+
+int core_admit_own(struct daemon *d, struct batch *batch, struct event *event, struct err *err)
+{
+	int result = core_admit(&d->facts, d->view, event, &batch->arena, NULL, err);
+	if (result == 0)
+		core_append(d, batch, event);
+	return result < 0 ? result : 0;
+}
+
+/* Decisions follow a record that names the state they come from, and are applied in their order. */
+static void append_decisions(struct daemon *d, struct batch *batch, const struct decisions *made)
+{
+	struct event decided = event_make(EVENT_DECIDED, d->facts.now_ms, "fairlead");
+	decided.decided.after_seq = (int64_t)d->facts.seq;
+	decided.decided.build = d->build;
+	decided.decided.policy = core_policy_name;
+	core_append(d, batch, &decided);
+	for (uint32_t i = 0; i < made->count; i++)
+		core_append(d, batch, &made->events[i]);
+	batch->decisions += made->count;
+	batch->essential = true;
+}
+
+void core_decide(struct daemon *d, struct batch *batch)
+{
+	int64_t began = clock_mono_ns();
+	d->again = false;
+	for (;;) {
+		struct decisions made = { 0 };
+		arena_reset(&d->step);
+		decide(&d->facts, d->view, DECIDE_BUDGET, &d->step, &made);
+		d->wake_ms = made.wake_ms;
+		if (made.count > 0)
+			append_decisions(d, batch, &made);
+		if (made.count == 0 && !made.more)
+			return;
+		if (clock_mono_ns() - began > (int64_t)TURN_US * 1000) {
+			d->again = true;
+			return;
+		}
+	}
+}
+
+void core_publish_into(struct daemon *d, struct batch *batch)
+{
+	struct publication *publication = calloc(1, sizeof(*publication));
+	CHECK(publication);
+	facts_freeze(&d->facts, &publication->frozen.facts);
+	publication->frozen.references = 1;
+	publication->seq = d->facts.seq;
+	batch->publication = publication;
+}
+
+/* --- what came in ------------------------------------------------------------------------------------ */
+
+static bool refused_by_state(struct daemon *d, struct command_reply *reply)
+{
+	if (!atomic_load(&d->full))
+		return false;
+	err_set(&reply->err, ERR_UNAVAILABLE, "the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
+	return true;
+}
+
+static void take_command(struct daemon *d, struct batch *batch, struct command_message *message)
+{
+	struct command *command = message->command;
+	struct command_reply reply = { 0 };
+	if (!refused_by_state(d, &reply)) {
+		int result = core_admit(&d->facts, d->view, &command->event, command->arena, &reply.job, &reply.err);
+		if (result == CORE_ALREADY) {
+			reply.already = true;
+		} else if (result == 0) {
+			reply.err.code = ERR_NONE;
+			core_append(d, batch, &command->event);
+			reply.seq = d->facts.seq;
+			if (command->event.kind == EVENT_JOB_SUBMITTED)
+				reply.job = (uint32_t)command->event.job_submitted.job;
+			if (message->sealed.size > 0)
+				batch_blob(batch, command, &message->blob, &message->sealed);
+		}
+	}
+	buf_deinit(&message->sealed);
+	batch_reply(batch, command, &reply);
+}
+
+static void take_fact(struct daemon *d, struct batch *batch, struct fact_message *message)
+{
+	struct event event;
+	if (fact_event(&d->facts, message, &event)) {
+		core_append(d, batch, &event);
+		batch->essential = true;
+	}
+	free(message);
+}
+
+/* True when asked to stop. */
+static bool take_messages(struct daemon *d, struct batch *batch, struct message *messages)
+{
+	bool stop = false;
+	while (messages) {
+		struct message *message = messages;
+		messages = message->next;
+		switch ((enum core_message)message->kind) {
+		case CORE_COMMAND:
+			take_command(d, batch, (struct command_message *)message);
+			break;
+		case CORE_FACT:
+			take_fact(d, batch, (struct fact_message *)message);
+			break;
+		case CORE_STOP:
+			stop = true;
+			break;
+		}
+	}
+	return stop;
+}
+
+/* --- the turn ------------------------------------------------------------------------------------------- */
+
+static void tick(struct daemon *d, struct batch *batch)
+{
+	int64_t now = event_clock_read(&d->clock, clock_wall_ms(), clock_boot_ms());
+	if (d->wake_ms == 0 || now < d->wake_ms)
+		return;
+	struct event ticked = event_make(EVENT_CLOCK_TICKED, now, "fairlead");
+	core_append(d, batch, &ticked);
+	batch->essential = true;
+}
+
+static void hand_over(struct daemon *d, struct batch *batch)
+{
+	if (batch->record_count == 0 && batch->reply_count == 0) {
+		batch_destroy(batch);
+		return;
+	}
+	if (batch->record_count > 0)
+		core_publish_into(d, batch);
+	d->batches_sent++;
+	mailbox_send(&d->journal_box, &batch->message);
+}
+
+static void note_turn(struct daemon *d, int64_t began_ns, const struct batch *batch)
+{
+	int64_t took_us = (clock_mono_ns() - began_ns) / 1000;
+	atomic_fetch_add(&d->turns, 1);
+	atomic_fetch_add(&d->decisions, batch->decisions);
+	if (took_us > atomic_load(&d->longest_turn_us))
+		atomic_store(&d->longest_turn_us, took_us);
+	atomic_store(&d->event_now_ms, d->facts.now_ms);
+}
+
+/* After a failed commit: the gate has emptied itself; state is read back as after a crash. */
+static void rebuild(struct daemon *d)
+{
+	struct err err = { 0 };
+	log_line(LOG_ERROR, "a commit failed; state is being read back from the journal");
+	view_destroy(d->view);
+	d->view = NULL;
+	facts_deinit(&d->facts);
+	journal_close(d->journal);
+	d->journal = NULL;
+	int result = recover(d, false, &err);
+	if (result < 0) {
+		log_line(LOG_ERROR, "the journal can't be read back: %s", err.text);
+		daemon_problem(d, err.text);
+		facts_init(&d->facts);
+		d->view = view_create(&d->facts);
+		return;
+	}
+	daemon_problem(d, "");
+	atomic_store(&d->faulted, false);
+	effects_adopt(d);
+}
+
+static void refuse_all(struct message *messages)
+{
+	while (messages) {
+		struct message *message = messages;
+		messages = message->next;
+		if (message->kind == CORE_COMMAND) {
+			struct command_message *command = (struct command_message *)message;
+			struct command_reply reply = { 0 };
+			err_set(&reply.err, ERR_UNAVAILABLE, "the journal can't be written at present: nothing new is taken; running work goes on");
+			buf_deinit(&command->sealed);
+			command->command->done(command->command->context, &reply);
+			command_destroy(command->command);
+		} else if (message->kind == CORE_FACT) {
+			free(message); /* adopt asks the engine again */
+		}
+	}
+}
+
+static int64_t wait_for(struct daemon *d)
+{
+	if (d->again)
+		return 0;
+	if (d->wake_ms == 0)
+		return -1;
+	int64_t left = d->wake_ms - event_clock_read(&d->clock, clock_wall_ms(), clock_boot_ms());
+	return left < 0 ? 0 : left > 3600000 ? 3600000 : left;
+}
+
+static bool holds_stop(const struct message *messages)
+{
+	for (const struct message *m = messages; m; m = m->next)
+		if (m->kind == CORE_STOP)
+			return true;
+	return false;
+}
+
+static void *core_main(void *argument)
+{
+	struct daemon *d = argument;
+	for (bool stop = false; !stop;) {
+		if (atomic_load(&d->faulted)) {
+			struct message *messages = mailbox_take(&d->core_box, TURN_MESSAGES, 1000);
+			stop = holds_stop(messages);
+			refuse_all(messages);
+			if (!stop && atomic_load(&d->batches_done) == d->batches_sent)
+				rebuild(d);
+			continue;
+		}
+		struct message *messages = mailbox_take(&d->core_box, TURN_MESSAGES, wait_for(d));
+		int64_t began = clock_mono_ns();
+		struct batch *batch = batch_create();
+		stop = take_messages(d, batch, messages);
+		tick(d, batch);
+		if (batch->record_count > 0 || d->again)
+			core_decide(d, batch);
+		note_turn(d, began, batch);
+		hand_over(d, batch);
+	}
+	return NULL;
+}
+
+void core_start(struct daemon *d)
+{
+	CHECK(pthread_create(&d->core_thread, NULL, core_main, d) == 0);
+}
+
+void core_join(struct daemon *d)
+{
+	struct message stop = { .kind = CORE_STOP };
+	mailbox_send(&d->core_box, &stop);
+	pthread_join(d->core_thread, NULL);
+}

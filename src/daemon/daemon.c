@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Start and end of the daemon. The order of the start: the folder, the key, the state, then the threads, and the door is
+ * opened last; the end runs the other way round. Running jobs are touched by neither.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/background.h"
+#include "daemon/state.h"
+#include "node/discover.h"
+
+static int make_folder(const char *path, struct err *err)
+{
+	char part[4096];
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(part, 0755) != 0 && errno != EEXIST)
+			return err_errno(err, ERR_IO, errno, "folder \"%s\" can't be made", part);
+		*slash = '/';
+	}
+	if (mkdir(part, 0711) != 0 && errno != EEXIST)
+		return err_errno(err, ERR_IO, errno, "data folder \"%s\" can't be made", path);
+	return 0;
+}
+
+/* --- what the daemon itself puts into the journal at its start ------------------------------------------------ */
+
+static int start_identity(struct daemon *d, struct batch *batch, struct err *err)
+{
+	if (!facts_team_find(&d->facts, "default")) {
+		struct event team = event_make(EVENT_TEAM_SET, 0, "fairlead");
+		team.team_set.name = "default";
+		team.team_set.title = "everybody without a team of their own";
+		if (core_admit_own(d, batch, &team, err) < 0)
+			return -1;
+	}
+	if (!facts_queue_find(&d->facts, "default").v) {
+		struct event queue = event_make(EVENT_QUEUE_SET, 0, "fairlead");
+		queue.queue_set.name = "default";
+		queue.queue_set.limit_share = -1;
+		queue.queue_set.weight = 1;
+		if (core_admit_own(d, batch, &queue, err) < 0)
+			return -1;
+	}
+	for (uint32_t id = 1; id <= d->facts.users.count; id++) {
+		const struct user *user = table_get(&d->facts.users, id);
+		if (!user->removed && user->uid == (int32_t)geteuid())
+			return 0;
+	}
+	const struct passwd *account = getpwuid(geteuid());
+	struct event user = event_make(EVENT_USER_SET, 0, "fairlead");
+	user.user_set.name = account ? account->pw_name : "admin";
+	user.user_set.team = "default";
+	user.user_set.role = ROLE_ADMIN;
+	user.user_set.uid = (int64_t)geteuid();
+	user.user_set.gid = (int64_t)getegid();
+	return core_admit_own(d, batch, &user, err);
+}
+
+static bool node_is_as_found(const struct facts *facts, const struct node_found *found)
+{
+	struct node_id id = facts_node_find(facts, found->name);
+	if (!id.v)
+		return false;
+	const struct node *node = node_get(facts, id);
+	return node->gpu_count == found->gpu_count && node->gpu_memory_mib == (uint64_t)found->gpu_memory_mib &&
+	       node->cpu_milli == (uint64_t)found->cpu_milli && node->ram_mib == (uint64_t)found->ram_mib &&
+	       node->simulated == found->simulated && strcmp(facts_name(facts, node->model), found->model) == 0 &&
+	       strcmp(facts_name(facts, node->driver), found->driver) == 0;
+}
+
+static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node, enum node_state state, const char *reason, struct err *err)
+{
+	struct event event = event_make(EVENT_NODE_STATE, 0, "fairlead");
+	event.node_state.node = node;
+	event.node_state.state = state;
+	event.node_state.reason = reason;
+	return core_admit_own(d, batch, &event, err);
+}
+
+static int start_nodes(struct daemon *d, struct batch *batch, const struct nodes_found *found, struct err *err)
+{
+	for (uint32_t i = 0; i < found->count; i++) {
+		const struct node_found *node = &found->nodes[i];
+		d->simulated |= node->simulated;
+		if (!node_is_as_found(&d->facts, node)) {
+			struct event event = event_make(EVENT_NODE_SET, 0, "fairlead");
+			event.node_set.name = node->name;
+			event.node_set.gpus = node->gpu_count;
+			event.node_set.model = node->model;
+			event.node_set.driver = node->driver;
+			event.node_set.gpu_memory_mib = node->gpu_memory_mib;
+			event.node_set.cpu_milli = node->cpu_milli;
+			event.node_set.ram_mib = node->ram_mib;
+			event.node_set.simulated = node->simulated;
+			if (core_admit_own(d, batch, &event, err) < 0)
+				return -1;
+		}
+		struct node_id id = facts_node_find(&d->facts, node->name);
+		if (id.v && node_get(&d->facts, id)->state == NODE_GONE &&
+		    set_node_state(d, batch, id.v, NODE_READY, "declared again", err) < 0)
+			return -1;
+	}
+	for (uint32_t id = 1; id <= d->facts.nodes.count; id++) {
+		const struct node *node = node_get(&d->facts, (struct node_id){ id });
+		bool still = node->state == NODE_GONE;
+		for (uint32_t i = 0; i < found->count && !still; i++)
+			still = strcmp(found->nodes[i].name, facts_name(&d->facts, node->name)) == 0;
+		if (!still && set_node_state(d, batch, id, NODE_GONE, "no longer declared when the daemon started", err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int start_events(struct daemon *d, const struct nodes_found *found, struct err *err)
+{
+	struct batch *batch = batch_create();
+	struct event started = event_make(EVENT_DAEMON_STARTED, 0, "fairlead");
+	started.daemon_started.build = d->build;
+	started.daemon_started.boot_id = d->boot_id;
+	started.daemon_started.boot_ms = clock_boot_ms();
+	started.daemon_started.level = 1;
+	core_append(d, batch, &started);
+	if (start_identity(d, batch, err) < 0 || start_nodes(d, batch, found, err) < 0) {
+		batch_destroy(batch);
+		return -1;
+	}
+	return gate_commit_now(d, batch, err);
+}
+
+/* --- the parts ------------------------------------------------------------------------------------------------------ */
+
+static void shepherd_path(char out[4096])
+{
+	const char *given = getenv("FAIRLEAD_SHEPHERD");
+	if (given && *given) {
+		snprintf(out, 4096, "%s", given);
+		return;
+	}
+	char self[3900] = "";
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (length > 0)
+		self[length] = '\0';
+	char *slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
+	snprintf(out, 4096, "%s/fairlead-shepherd", self);
+	if (access(out, X_OK) != 0)
+		snprintf(out, 4096, "%s/../shepherd/fairlead-shepherd", self); /* in a build folder */
+}
+
+static int open_engine(struct daemon *d, struct err *err)
+{
+	char shepherd[4096];
+	shepherd_path(shepherd);
+	if (access(shepherd, X_OK) != 0)
+		return err_errno(err, ERR_NOT_FOUND, errno, "the program fairlead-shepherd is not beside this one (\"%s\"): install it, or name it in FAIRLEAD_SHEPHERD", shepherd);
+	const struct engine_options options = { .folder = d->folder, .shepherd_path = shepherd, .context = d, .report = effects_report };
+	d->engine_ops = &engine_local;
+	return d->engine_ops->open(&options, &d->engine, err);
+}
+
+static int open_history(struct daemon *d, struct err *err)
+{
+	if (history_open(d->folder, &d->history, err) < 0)
+		return -1;
+	return history_open(d->folder, &d->history_reader, err);
+}
+
+static int open_door(struct daemon *d, const struct daemon_options *options, struct err *err)
+{
+	char socket[4096];
+	snprintf(socket, sizeof(socket), "%s/fairlead.sock", d->folder);
+	const struct http_options http = { .unix_path = socket, .listen = options->listen, .context = d->api, .handle = api_handle };
+	return http_start(&http, &d->server, err);
+}
+
+static void init(struct daemon *d, char *folder)
+{
+	*d = (struct daemon){ .folder = folder, .root = geteuid() == 0, .started_ms = clock_wall_ms() };
+	snprintf(d->build, sizeof(d->build), "%s", FAIRLEAD_VERSION);
+	snprintf(d->logs_folder, sizeof(d->logs_folder), "%s/logs", folder);
+	clock_boot_id(d->boot_id);
+	arena_init(&d->step, STEP_ARENA_BYTES);
+	mailbox_init(&d->core_box);
+	mailbox_init(&d->journal_box);
+	mailbox_init(&d->engine_box);
+	mailbox_init(&d->work_box);
+	pthread_mutex_init(&d->publication_lock, NULL);
+	pthread_cond_init(&d->durable_cond, NULL);
+	pthread_mutex_init(&d->problem_lock, NULL);
+	pthread_mutex_init(&d->reader_lock, NULL);
+	pthread_mutex_init(&d->history_lock, NULL);
+}
+
+static void greet(const struct daemon *d, const struct nodes_found *found)
+{
+	uint32_t gpus = 0;
+	for (uint32_t i = 0; i < found->count; i++)
+		gpus += found->nodes[i].gpu_count;
+	printf("Fairlead %s is up: %u node%s, %u %sGPU%s.\n", d->build, found->count, found->count == 1 ? "" : "s", gpus,
+	       d->simulated ? "simulated " : "", gpus == 1 ? "" : "s");
+	if (found->remark[0])
+		printf("%s\n", found->remark);
+	if (!d->root)
+		printf("Without root it runs jobs of its own user only, and memory limits may not be enforced.\n");
+	printf("Data folder: %s\n", d->folder);
+	if (http_port(d->server))
+		printf("HTTP: http://127.0.0.1:%d (token needed: fairlead token create)\n", http_port(d->server));
+	fflush(stdout);
+}
+
+static void wait_for_end(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	int signal_number = 0;
+	while (sigwait(&set, &signal_number) != 0)
+		;
+	log_line(LOG_INFO, "asked to stop; running jobs go on");
+}
+
+static void block_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void end(struct daemon *d)
+{
+	http_stop(d->server);
+	core_join(d);
+	gate_join(d);
+	effects_join(d);
+	feeder_join(d);
+	serve_join(d);
+	if (!atomic_load(&d->faulted))
+		snapshot_take(d);
+	d->engine_ops->close(d->engine);
+	api_destroy(d->api);
+	history_close(d->history);
+	history_close(d->history_reader);
+	journal_close(d->reader);
+	journal_close(d->journal);
+	seal_key_close(d->key);
+}
+
+static int run(struct daemon *d, const struct daemon_options *options, struct background *background, struct err *err)
+{
+	struct arena arena;
+	struct nodes_found found;
+	arena_init(&arena, 64 << 20);
+	block_signals();
+	if (nodes_find(options->nodes, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
+	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 || open_history(d, err) < 0 ||
+	    start_events(d, &found, err) < 0 || open_engine(d, err) < 0)
+		return -1;
+	serve_start(d);
+	d->api = api_create(&d->backend);
+	effects_start(d);
+	effects_adopt(d);
+	gate_start(d);
+	feeder_start(d);
+	core_start(d);
+	int result = open_door(d, options, err);
+	if (result == 0) {
+		greet(d, &found);
+		background_ready(background);
+		wait_for_end();
+	}
+	end(d);
+	arena_deinit(&arena);
+	return result;
+}
+
+int daemon_run(const struct daemon_options *options, struct err *err)
+{
+	if (make_folder(options->data, err) < 0)
+		return -1;
+	char *folder = realpath(options->data, NULL);
+	if (!folder)
+		return err_errno(err, ERR_IO, errno, "data folder \"%s\" can't be opened", options->data);
+	struct background background;
+	int result = background_begin(&background, options->background, folder, err);
+	if (result != 0) {
+		free(folder);
+		return result == BACKGROUND_PARENT ? 0 : result;
+	}
+	log_open("fairlead", LOG_INFO);
+	struct daemon *d = calloc(1, sizeof(*d));
+	CHECK(d);
+	init(d, folder);
+	result = run(d, options, &background, err);
+	if (result < 0)
+		background_failed(&background, err);
+	free(d);
+	free(folder);
+	return result;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The daemon: `fairlead up`. It wires the parts together and holds no policy of its own.
+ *
+ *	network thread	HTTP (api/): requests become commands; reads are answered from frozen facts
+ *	core thread	owns the facts: admit, apply, decide, freeze; one turn per batch of input
+ *	journal thread	one commit for all that came; then, and only then, the outputs leave (the gate)
+ *	engine thread	durable decisions become engine commands; engine facts come back to the core's mailbox
+ *	history thread	fills the read models behind the journal
+ *	worker threads	explanations, dry runs, log reading, snapshots
+ *
+ * Threads exchange messages only. README.md here draws the way of a submission.
+ */
+#include <stdbool.h>
+#include "base/err.h"
+
+struct daemon_options {
+	const char *data;	/* data folder; made when missing */
+	const char *listen;	/* HOST:PORT on loopback, NULL = only the Unix socket */
+	const char *nodes;	/* NULL = this machine as found; "sim:4x8xH100-80GB" = simulated nodes */
+	bool background;	/* answer when it is ready, then go on without the terminal */
+};
+
+/* Runs until SIGTERM or SIGINT (jobs go on); 0 at a clean end. In the background form the caller's process returns 0
+ * as soon as the daemon answers. Messages about what was found and where it listens go to stdout. */
+int daemon_run(const struct daemon_options *options, struct err *err) MUST_CHECK;

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine thread: durable decisions become commands of the engine. Every command may be given again, so after a
+ * restart each live attempt simply gets the commands of its state once more.
+ *
+ * A start needs what is too large or too secret for the facts: the job's body is read back from its sealed blob, and the
+ * checkpoint to resume from is looked at first. One that is missing or smaller than it was when it was reported is void:
+ * that becomes an event, and the one before it is taken.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/jobfile.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/state.h"
+
+#define LOG_CAP_BYTES ((int64_t)256 << 20)
+
+static void effect_send(struct daemon *d, enum effect_kind kind, uint64_t attempt, int64_t grace_ms)
+{
+	struct effect *effect = calloc(1, sizeof(*effect));
+	CHECK(effect);
+	effect->message.kind = (int)kind;
+	effect->attempt = attempt;
+	effect->grace_ms = grace_ms;
+	mailbox_send(&d->engine_box, &effect->message);
+}
+
+void effects_of_event(struct daemon *d, const struct event *event)
+{
+	if (event->kind == EVENT_ATTEMPT_PLACED)
+		effect_send(d, EFFECT_START, (uint64_t)event->attempt_placed.attempt, 0);
+	else if (event->kind == EVENT_ATTEMPT_RELEASED)
+		effect_send(d, EFFECT_RELEASE, (uint64_t)event->attempt_released.attempt, 0);
+	else if (event->kind == EVENT_ATTEMPT_WARNED)
+		effect_send(d, EFFECT_WARN, (uint64_t)event->attempt_warned.attempt, event->attempt_warned.deadline_ms - event->time_ms);
+	else if (event->kind == EVENT_ATTEMPT_STOPPED)
+		effect_send(d, EFFECT_STOP, (uint64_t)event->attempt_stopped.attempt, event->attempt_stopped.grace_ms);
+	else if (event->kind == EVENT_ATTEMPT_ENDED)
+		effect_send(d, EFFECT_FORGET, (uint64_t)event->attempt_ended.attempt, 0);
+}
+
+void effects_adopt(struct daemon *d)
+{
+	effect_send(d, EFFECT_ADOPT, 0, 0);
+}
+
+/* --- checkpoints ------------------------------------------------------------------------------------------- */
+
+enum { CHECKPOINT_FILES_MAX = 100000, CHECKPOINT_DEPTH_MAX = 8 };
+
+/* Bytes of all regular files below fd (which it closes); links are not followed. -1 when it can't be read. */
+static int64_t folder_bytes(int fd, int depth, int *files)
+{
+	DIR *folder = fdopendir(fd);
+	if (!folder) {
+		close(fd);
+		return -1;
+	}
+	int64_t sum = 0;
+	const struct dirent *entry;
+	while (sum >= 0 && (entry = readdir(folder)) && ++*files < CHECKPOINT_FILES_MAX) {
+		struct stat st;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			continue;
+		if (S_ISREG(st.st_mode)) {
+			sum += st.st_size;
+		} else if (S_ISDIR(st.st_mode) && depth < CHECKPOINT_DEPTH_MAX) {
+			int inner = openat(dirfd(folder), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			int64_t bytes = inner < 0 ? -1 : folder_bytes(inner, depth + 1, files);
+			sum = bytes < 0 ? -1 : sum + bytes;
+		}
+	}
+	closedir(folder);
+	return sum;
+}
+
+/* -1 when there is nothing that can be read. */
+static int64_t checkpoint_bytes(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return -1;
+	if (S_ISREG(st.st_mode))
+		return st.st_size;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int files = 0;
+	return fd < 0 ? -1 : folder_bytes(fd, 0, &files);
+}
+
+static const char *checkpoint_full_path(const struct checkpoint *checkpoint, const char *folder, struct arena *arena)
+{
+	if (checkpoint->path[0] == '/' || !folder)
+		return arena_strdup(arena, checkpoint->path);
+	return arena_printf(arena, "%s/%s", folder, checkpoint->path);
+}
+
+static void void_done(void *context, const struct command_reply *reply)
+{
+	(void)context;
+	if (reply->err.code != ERR_NONE)
+		log_line(LOG_WARN, "a torn checkpoint could not be recorded: %s", reply->err.text);
+}
+
+static void checkpoint_void(struct daemon *d, struct job_id job, const struct checkpoint *checkpoint, const char *reason)
+{
+	struct event event = event_make(EVENT_CHECKPOINT_VOID, 0, "engine");
+	event.checkpoint_void.job = job.v;
+	event.checkpoint_void.number = checkpoint->number;
+	event.checkpoint_void.reason = reason;
+	struct command *command = command_create(&event, NULL, 0);
+	command->done = void_done;
+	d->backend.send(d, command);
+	log_line(LOG_WARN, "job %u: checkpoint %u is not used: %s", job.v, checkpoint->number, reason);
+}
+
+/* The path to resume from; NULL = from the beginning. */
+static const char *resume_path(struct daemon *d, const struct facts *facts, struct job_id id, uint32_t number,
+			       const char *folder, struct arena *arena)
+{
+	const struct job *job = job_get(facts, id);
+	while (number > 0) {
+		const struct checkpoint *checkpoint = job_checkpoint(facts, job, number);
+		if (!checkpoint)
+			return NULL;
+		const char *path = checkpoint_full_path(checkpoint, folder, arena);
+		int64_t bytes = checkpoint_bytes(path);
+		if (bytes >= 0 && bytes >= checkpoint->bytes)
+			return path;
+		checkpoint_void(d, id, checkpoint,
+				bytes < 0 ? "it is missing or can't be read" : "it is smaller than it was when it was reported complete");
+		number = checkpoint->number - 1;
+	}
+	return NULL;
+}
+
+/* --- start --------------------------------------------------------------------------------------------------- */
+
+static void start_failed(struct daemon *d, uint64_t attempt, uint32_t tasks, const char *text)
+{
+	for (uint32_t rank = 0; rank < tasks; rank++) {
+		struct engine_fact fact = {
+			.kind = ENGINE_EXITED, .attempt = attempt, .rank = rank, .time_ms = clock_wall_ms(),
+			.cause = ENGINE_CAUSE_START, .never_ran = true,
+		};
+		snprintf(fact.text, sizeof(fact.text), "%s", text);
+		effects_report(d, &fact);
+	}
+}
+
+static const struct engine_gpu_place *places_of(const struct facts *facts, const struct attempt *attempt, struct arena *arena)
+{
+	const struct shape *shape = shape_get(facts, job_get(facts, attempt->job)->shape);
+	struct engine_gpu_place *places = arena_new_array(arena, struct engine_gpu_place, attempt->tasks);
+	uint32_t *on_node = arena_new_array(arena, uint32_t, facts->nodes.count + 1);
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(facts, attempt, rank);
+		struct engine_gpu_place *place = &places[rank];
+		place->rank = rank;
+		snprintf(place->node, sizeof(place->node), "%s", facts_name(facts, node_get(facts, task->node)->name));
+		place->gpu_mask = task->gpu_mask;
+		place->local_rank = on_node[task->node.v]++;
+		place->cpu_milli = shape->cpu_milli;
+		place->memory_mib = shape->memory_mib;
+	}
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		places[rank].local_size = on_node[task_get(facts, attempt, rank)->node.v];
+	return places;
+}
+
+static void copy_name(char out[64], const char *name)
+{
+	snprintf(out, 64, "%s", name);
+}
+
+static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id, struct arena *arena,
+			  struct engine_start *ret, struct err *err)
+{
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	const struct job *job = job_get(facts, attempt->job);
+	struct buf text = BUF_INIT;
+	struct job_body body;
+	int result = d->backend.body(d, facts, attempt->job, &text, err);
+	if (result == 0)
+		result = job_body_parse(text.data, text.size, arena, &body, err);
+	buf_deinit(&text);
+	if (result < 0)
+		return result;
+
+	*ret = (struct engine_start){
+		.job = attempt->job.v, .attempt = id, .uid = (uid_t)job->uid, .gid = (gid_t)job->gid,
+		.argv = body.argv, .script = body.script, .env = body.env, .workdir = body.workdir,
+		.checkpoint_signal = body.checkpoint_signal,
+		.simulated_gpus = node_get(facts, task_get(facts, attempt, 0)->node)->simulated,
+		.array_size = job->array_count,
+		.array_index = job->array_count ? attempt->job.v - job->array_first : 0,
+		.place_count = attempt->tasks, .places = places_of(facts, attempt, arena),
+		.log_cap_bytes = LOG_CAP_BYTES,
+	};
+	copy_name(ret->job_name, facts_name(facts, job->name));
+	copy_name(ret->user, facts_name(facts, job->user));
+	copy_name(ret->team, facts_name(facts, job->team));
+	copy_name(ret->queue, facts_name(facts, queue_get(facts, job->queue)->name));
+	if (job->checkpoints)
+		ret->checkpoint_dir = body.checkpoint_path ? body.checkpoint_path
+							   : arena_printf(arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
+	ret->resume_path = resume_path(d, facts, attempt->job, attempt->resume_number, ret->checkpoint_dir, arena);
+	return 0;
+}
+
+static void start(struct daemon *d, const struct facts *facts, uint64_t id)
+{
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	if (attempt->state != ATTEMPT_PREPARING)
+		return;
+	struct arena arena;
+	struct err err = { 0 };
+	struct engine_start start;
+	arena_init(&arena, 256 << 20);
+	int result = start_describe(d, facts, id, &arena, &start, &err);
+	if (result == 0)
+		result = d->engine_ops->start(d->engine, &start, &err);
+	if (result < 0)
+		start_failed(d, id, attempt->tasks, err.text);
+	arena_deinit(&arena);
+}
+
+/* --- after a restart --------------------------------------------------------------------------------------- */
+
+static void command_again(struct daemon *d, const struct facts *facts, uint64_t id, struct err *err)
+{
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	int64_t left = attempt->deadline_ms > facts->now_ms ? attempt->deadline_ms - facts->now_ms : 0;
+	int result = 0;
+	switch ((enum attempt_state)attempt->state) {
+	case ATTEMPT_FREE:
+	case ATTEMPT_OVER:
+		break;
+	case ATTEMPT_PREPARING:
+		start(d, facts, id);
+		break;
+	case ATTEMPT_ACTIVE:
+		result = d->engine_ops->release(d->engine, id, err);
+		if (result == 0 && attempt->for_job)
+			result = d->engine_ops->warn(d->engine, id, left, err);
+		break;
+	case ATTEMPT_STOPPING:
+		result = d->engine_ops->stop(d->engine, id, left, err);
+		break;
+	}
+	if (result < 0)
+		log_line(LOG_ERROR, "attempt %lu: %s", (unsigned long)id, err->text);
+}
+
+static void adopt(struct daemon *d, const struct facts *facts)
+{
+	uint64_t *attempts = calloc(facts->attempts.count + 1, sizeof(*attempts));
+	uint32_t *tasks = calloc(facts->attempts.count + 1, sizeof(*tasks));
+	CHECK(attempts && tasks);
+	size_t count = 0;
+	for (uint32_t id = 1; id <= facts->attempts.count; id++) {
+		const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ id });
+		if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE)
+			continue;
+		attempts[count] = id;
+		tasks[count++] = attempt->tasks;
+	}
+	struct err err = { 0 };
+	if (d->engine_ops->adopt(d->engine, attempts, tasks, count, &err) < 0)
+		log_line(LOG_ERROR, "running work could not be looked through: %s", err.text);
+	for (size_t i = 0; i < count; i++)
+		command_again(d, facts, attempts[i], &err);
+	free(attempts);
+	free(tasks);
+}
+
+/* --- the thread ---------------------------------------------------------------------------------------------- */
+
+static void carry_out(struct daemon *d, const struct effect *effect)
+{
+	struct err err = { 0 };
+	int result = 0;
+	struct publication *publication = publication_get(d);
+	const struct facts *facts = &publication->frozen.facts;
+	switch ((enum effect_kind)effect->message.kind) {
+	case EFFECT_ADOPT:
+		adopt(d, facts);
+		break;
+	case EFFECT_START:
+		start(d, facts, effect->attempt);
+		break;
+	case EFFECT_RELEASE:
+		result = d->engine_ops->release(d->engine, effect->attempt, &err);
+		break;
+	case EFFECT_WARN:
+		result = d->engine_ops->warn(d->engine, effect->attempt, effect->grace_ms, &err);
+		break;
+	case EFFECT_STOP:
+		result = d->engine_ops->stop(d->engine, effect->attempt, effect->grace_ms, &err);
+		break;
+	case EFFECT_FORGET:
+		d->engine_ops->forget(d->engine, effect->attempt);
+		break;
+	case EFFECT_QUIT:
+		break;
+	}
+	if (result < 0)
+		log_line(LOG_ERROR, "attempt %lu: %s", (unsigned long)effect->attempt, err.text);
+	publication_release(publication);
+}
+
+static void *effects_main(void *argument)
+{
+	struct daemon *d = argument;
+	for (bool stop = false; !stop;) {
+		struct message *messages = mailbox_take(&d->engine_box, 1, -1);
+		if (!messages)
+			continue;
+		struct effect *effect = (struct effect *)messages;
+		stop = messages->kind == EFFECT_QUIT;
+		carry_out(d, effect);
+		free(effect);
+	}
+	return NULL;
+}
+
+/* Relative paths count from the job's checkpoint folder, which is in the sealed body: looked up only for the size. */
+static int64_t reported_bytes(struct daemon *d, const struct engine_fact *fact)
+{
+	if (fact->path[0] == '/')
+		return checkpoint_bytes(fact->path);
+	struct publication *publication = publication_get(d);
+	const struct facts *facts = &publication->frozen.facts;
+	int64_t bytes = 0;
+	if (fact->attempt <= facts->attempts.count) {
+		const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)fact->attempt });
+		struct arena arena;
+		struct buf text = BUF_INIT;
+		struct job_body body = { 0 };
+		struct err err;
+		arena_init(&arena, 64 << 20);
+		const char *folder = arena_printf(&arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
+		if (attempt->job.v && d->backend.body(d, facts, attempt->job, &text, &err) == 0 &&
+		    job_body_parse(text.data, text.size, &arena, &body, &err) == 0 && body.checkpoint_path)
+			folder = body.checkpoint_path;
+		bytes = checkpoint_bytes(arena_printf(&arena, "%s/%s", folder, fact->path));
+		buf_deinit(&text);
+		arena_deinit(&arena);
+	}
+	publication_release(publication);
+	return bytes;
+}
+
+void effects_report(void *daemon, const struct engine_fact *fact)
+{
+	struct daemon *d = daemon;
+	struct fact_message *message = calloc(1, sizeof(*message));
+	CHECK(message);
+	message->message.kind = CORE_FACT;
+	message->fact = *fact;
+	if (fact->kind == ENGINE_REPORT && fact->checkpoint) {
+		int64_t bytes = reported_bytes(d, fact);
+		message->checkpoint_bytes = bytes < 0 ? 0 : bytes;
+	}
+	mailbox_send(&d->core_box, &message->message);
+}
+
+void effects_start(struct daemon *d)
+{
+	CHECK(pthread_create(&d->engine_thread, NULL, effects_main, d) == 0);
+}
+
+void effects_join(struct daemon *d)
+{
+	effect_send(d, EFFECT_QUIT, 0, 0);
+	pthread_join(d->engine_thread, NULL);
+}

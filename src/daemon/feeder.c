@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The history thread: copies what is durable from the journal into the read models, behind the journal and with a
+ * handle of its own. It keeps no queue: its cursor is in the read models, so a crash costs nothing but the way back to it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/state.h"
+
+enum { FEED_ROWS = 1000 };
+
+struct feed {
+	struct arena arena;
+	struct history_row rows[FEED_ROWS];
+	uint32_t count;
+	uint64_t upto;
+	uint64_t *job_of;		/* by attempt */
+	size_t job_room;
+};
+
+static uint64_t attempt_job(const struct feed *feed, uint64_t attempt)
+{
+	return attempt < feed->job_room ? feed->job_of[attempt] : 0;
+}
+
+static void attempt_learn(struct feed *feed, uint64_t attempt, uint64_t job)
+{
+	if (attempt >= feed->job_room) {
+		size_t room = feed->job_room ? feed->job_room * 2 : 1024;
+		while (room <= attempt)
+			room *= 2;
+		feed->job_of = reallocarray(feed->job_of, room, sizeof(*feed->job_of));
+		CHECK(feed->job_of);
+		memset(feed->job_of + feed->job_room, 0, (room - feed->job_room) * sizeof(*feed->job_of));
+		feed->job_room = room;
+	}
+	feed->job_of[attempt] = job;
+}
+
+/* Which job and attempt a record is about: every kind names them so. */
+struct subject { uint64_t job, attempt; };
+
+static struct subject subject_of(const struct record *record)
+{
+	struct subject subject = { 0 };
+	struct json_reader reader;
+	struct json_slice key;
+	pull_init(&reader, record->text, record->size);
+	pull_object(&reader);
+	while (pull_member(&reader, &key)) {
+		if (pull_key_is(&key, "job"))
+			pull_uint(&reader, &subject.job);
+		else if (pull_key_is(&key, "attempt"))
+			pull_uint(&reader, &subject.attempt);
+		else
+			pull_skip(&reader);
+	}
+	return subject;
+}
+
+/* The many small facts of every step stay in the journal; progress reports would swamp the lists. */
+static bool kept(uint32_t kind)
+{
+	return kind != EVENT_DECIDED && kind != EVENT_CLOCK_TICKED && kind != EVENT_PROGRESS;
+}
+
+static int take_record(void *context, const struct record *record, const struct digest *hash)
+{
+	struct feed *feed = context;
+	(void)hash;
+	feed->upto = record->seq;
+	if (!kept(record->kind))
+		return 0;
+	struct subject subject = subject_of(record);
+	if (subject.attempt && subject.job)
+		attempt_learn(feed, subject.attempt, subject.job);
+	else if (subject.attempt)
+		subject.job = attempt_job(feed, subject.attempt);
+	feed->rows[feed->count++] = (struct history_row){
+		.seq = record->seq, .time_ms = record->time_ms, .kind = record->kind, .job = subject.job, .attempt = subject.attempt,
+		.text = arena_strndup(&feed->arena, record->text, record->size), .size = record->size,
+	};
+	return 0;
+}
+
+/* Attempts that were placed before the cursor: their jobs are in the facts. */
+static void learn_from_facts(struct daemon *d, struct feed *feed)
+{
+	struct publication *publication = publication_get(d);
+	const struct facts *facts = &publication->frozen.facts;
+	for (uint32_t id = 1; id <= facts->attempts.count; id++)
+		attempt_learn(feed, id, attempt_get(facts, (struct attempt_id){ id })->job.v);
+	publication_release(publication);
+}
+
+static uint64_t wait_durable(struct daemon *d, uint64_t seen)
+{
+	pthread_mutex_lock(&d->publication_lock);
+	while (d->durable_seq <= seen && !d->stopping)
+		pthread_cond_wait(&d->durable_cond, &d->publication_lock);
+	uint64_t durable = d->stopping ? 0 : d->durable_seq;
+	pthread_mutex_unlock(&d->publication_lock);
+	return durable;
+}
+
+static int feed_some(struct daemon *d, struct feed *feed, struct journal *journal, uint64_t from, struct err *err)
+{
+	const struct journal_reader reader = { .context = feed, .take = take_record };
+	arena_reset(&feed->arena);
+	feed->count = 0;
+	feed->upto = from;
+	if (journal_read(journal, from + 1, FEED_ROWS, false, &reader, err) != 0)
+		return -1;
+	if (feed->upto == from)
+		return 0;
+	if (history_add(d->history, feed->rows, feed->count, feed->upto, err) < 0)
+		return -1;
+	pthread_mutex_lock(&d->publication_lock);
+	pthread_cond_broadcast(&d->durable_cond);	/* for those who wait for the cursor */
+	pthread_mutex_unlock(&d->publication_lock);
+	return 0;
+}
+
+static void *feeder_main(void *argument)
+{
+	struct daemon *d = argument;
+	struct feed *feed = calloc(1, sizeof(*feed));
+	CHECK(feed);
+	arena_init(&feed->arena, 2048UL << 20);
+	learn_from_facts(d, feed);
+
+	struct err err = { 0 };
+	struct journal *journal = NULL;
+	const struct journal_options options = { .folder = d->folder, .read_only = true };
+	if (journal_open(&options, &journal, &err) < 0) {
+		log_line(LOG_ERROR, "history is not kept up to date: %s", err.text);
+	} else {
+		while (wait_durable(d, history_applied(d->history)) != 0) {
+			if (feed_some(d, feed, journal, history_applied(d->history), &err) == 0)
+				continue;
+			log_line(LOG_ERROR, "history falls behind: %s; `fairlead doctor --rebuild` makes it anew", err.text);
+			break;
+		}
+	}
+	journal_close(journal);
+	free(feed->job_of);
+	arena_deinit(&feed->arena);
+	free(feed);
+	return NULL;
+}
+
+void feeder_start(struct daemon *d)
+{
+	CHECK(pthread_create(&d->history_thread, NULL, feeder_main, d) == 0);
+}
+
+void feeder_join(struct daemon *d)
+{
+	pthread_mutex_lock(&d->publication_lock);
+	d->stopping = true;
+	pthread_cond_broadcast(&d->durable_cond);
+	pthread_mutex_unlock(&d->publication_lock);
+	pthread_join(d->history_thread, NULL);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The output gate. Batches come from the core in order; all that wait are written in one commit, and only when that is
+ * on disk does anything leave: the frozen facts are published for readers, effects go to the engine, events to the stream,
+ * replies to who asked - in this order, so that an acknowledged change is seen by the next read.
+ *
+ * A commit that fails is not tried again. Everything held is refused, and the core rebuilds (core.c). Only "the
+ * disk is full" is milder: nothing was written, so the same batches go in again with the right to use the space kept
+ * in reserve, and new work is refused from then on until there is room.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/state.h"
+#include "store/io.h"
+
+enum { COMMIT_BATCHES = 64 };
+#define ROOM_AGAIN_BYTES ((int64_t)32 << 20) /* free beyond the reserve before new work is taken again */
+
+static struct batch *batch_of(struct message *message)
+{
+	return (struct batch *)message;
+}
+
+/* --- publications -------------------------------------------------------------------------------------- */
+
+struct publication *publication_get(struct daemon *d)
+{
+	pthread_mutex_lock(&d->publication_lock);
+	struct publication *publication = d->published;
+	__atomic_add_fetch(&publication->frozen.references, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&d->publication_lock);
+	return publication;
+}
+
+void publication_release(struct publication *publication)
+{
+	if (!publication || __atomic_sub_fetch(&publication->frozen.references, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	facts_deinit(&publication->frozen.facts);
+	free(publication);
+}
+
+static void publish(struct daemon *d, struct publication *publication)
+{
+	struct journal_state state;
+	journal_state(d->journal, &state);
+	publication->chain = state.last_hash;
+	pthread_mutex_lock(&d->publication_lock);
+	struct publication *old = d->published;
+	d->published = publication;
+	d->durable_seq = publication->seq;
+	pthread_cond_broadcast(&d->durable_cond);
+	pthread_mutex_unlock(&d->publication_lock);
+	publication_release(old);
+}
+
+/* --- commit ---------------------------------------------------------------------------------------------- */
+
+struct commit {
+	struct record *records;
+	size_t record_count;
+	struct blob *blobs;
+	size_t blob_count;
+	bool essential;
+};
+
+static struct commit commit_gather(struct message *batches)
+{
+	struct commit c = { 0 };
+	size_t records = 0, blobs = 0;
+	for (struct message *m = batches; m; m = m->next) {
+		records += batch_of(m)->record_count;
+		blobs += batch_of(m)->blob_count;
+		c.essential |= batch_of(m)->essential;
+	}
+	c.records = calloc(records + 1, sizeof(*c.records));
+	c.blobs = calloc(blobs + 1, sizeof(*c.blobs));
+	CHECK(c.records && c.blobs);
+	for (struct message *m = batches; m; m = m->next) {
+		const struct batch *batch = batch_of(m);
+		for (uint32_t i = 0; i < batch->record_count; i++) {
+			const struct batch_record *r = &batch->records[i];
+			c.records[c.record_count++] = (struct record){
+				.seq = r->seq, .time_ms = r->time_ms, .kind = r->kind, .must_understand = r->must,
+				.text = batch->texts.data + r->at, .size = r->size,
+			};
+		}
+		for (uint32_t i = 0; i < batch->blob_count; i++)
+			c.blobs[c.blob_count++] = (struct blob){
+				.digest = batch->blobs[i].name, .data = batch->blobs[i].sealed.data, .size = batch->blobs[i].sealed.size,
+			};
+	}
+	return c;
+}
+
+static int commit_write(struct daemon *d, const struct commit *c, struct err *err)
+{
+	if (c->record_count == 0)
+		return 0;
+	bool was_full = atomic_load(&d->full);
+	int64_t began = clock_mono_ns();
+	int result = journal_append(d->journal, c->records, c->record_count, c->blobs, c->blob_count, was_full, err);
+	if (result == JOURNAL_FULL && !was_full) {
+		log_line(LOG_ERROR, "the disk of %s is full: new work is refused, running work goes on", d->folder);
+		daemon_problem(d, "the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
+		atomic_store(&d->full, true);
+		result = journal_append(d->journal, c->records, c->record_count, c->blobs, c->blob_count, true, err);
+	}
+	if (result > 0)
+		result = err_set(err, ERR_IO, "the disk is full, and so is the space kept in reserve");
+	int64_t took_us = (clock_mono_ns() - began) / 1000;
+	atomic_fetch_add(&d->commits, 1);
+	if (took_us > atomic_load(&d->longest_commit_us))
+		atomic_store(&d->longest_commit_us, took_us);
+	return result;
+}
+
+static void commit_free(struct commit *c)
+{
+	free(c->records);
+	free(c->blobs);
+}
+
+/* --- what leaves ------------------------------------------------------------------------------------------- */
+
+static void release_events(struct daemon *d, struct batch *batch)
+{
+	for (uint32_t i = 0; i < batch->record_count; i++) {
+		const struct batch_record *r = &batch->records[i];
+		const char *text = batch->texts.data + r->at;
+		struct event event;
+		struct err err = { 0 };
+		/* what we wrote ourselves reads back, else encoder and decoder disagree: a defect */
+		CHECK(event_decode(r->kind, r->seq, r->time_ms, text, r->size, &batch->arena, &event, &err) == 0);
+		effects_of_event(d, &event);
+		event_hub_publish(api_hub(d->api), &event, text, r->size);
+	}
+}
+
+static void release_replies(struct batch *batch, const struct err *refusal)
+{
+	for (uint32_t i = 0; i < batch->reply_count; i++) {
+		struct batch_reply *r = &batch->replies[i];
+		if (refusal)
+			r->reply = (struct command_reply){ .err = *refusal };
+		r->command->done(r->command->context, &r->reply);
+		command_destroy(r->command);
+	}
+}
+
+static void refuse_batches(struct daemon *d, struct message *batches)
+{
+	struct err refusal = { 0 };
+	err_set(&refusal, ERR_UNAVAILABLE,
+		"the journal could not be written; whether this was taken is not known: send it again with the same client key when the daemon is back");
+	while (batches) {
+		struct batch *batch = batch_of(batches);
+		batches = batches->next;
+		release_replies(batch, &refusal);
+		publication_release(batch->publication);
+		batch_destroy(batch);
+		atomic_fetch_add(&d->batches_done, 1);
+	}
+}
+
+static void release_batches(struct daemon *d, struct message *batches)
+{
+	struct publication *newest = NULL;
+	for (struct message *m = batches; m; m = m->next) {
+		struct batch *batch = batch_of(m);
+		if (!batch->publication)
+			continue;
+		publication_release(newest);
+		newest = batch->publication;
+	}
+	if (newest)
+		publish(d, newest);
+	while (batches) {
+		struct batch *batch = batch_of(batches);
+		batches = batches->next;
+		release_events(d, batch);
+		release_replies(batch, NULL);
+		batch_destroy(batch);
+		atomic_fetch_add(&d->batches_done, 1);
+	}
+}
+
+int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err)
+{
+	core_publish_into(d, batch);
+	struct commit commit = commit_gather(&batch->message);
+	int result = commit_write(d, &commit, err);
+	commit_free(&commit);
+	if (result < 0)
+		return result;
+	publish(d, batch->publication);
+	batch_destroy(batch);
+	return 0;
+}
+
+/* --- snapshots, space -------------------------------------------------------------------------------------- */
+
+static void snapshot_work(void *argument)
+{
+	struct daemon *d = argument;
+	snapshot_take(d);
+	atomic_store(&d->snapshot_running, false);
+}
+
+static void maybe_snapshot(struct daemon *d)
+{
+	if (d->durable_seq - d->snapshot_seq < SNAPSHOT_EVERY || atomic_exchange(&d->snapshot_running, true))
+		return;
+	d->snapshot_seq = d->durable_seq;
+	d->backend.work(d, snapshot_work, d);
+}
+
+static void look_for_space(struct daemon *d)
+{
+	struct io *io = io_real();
+	if (!atomic_load(&d->full) || io->free_bytes(io, d->folder) < JOURNAL_RESERVE_BYTES + ROOM_AGAIN_BYTES)
+		return;
+	atomic_store(&d->full, false);
+	daemon_problem(d, "");
+	log_line(LOG_INFO, "the disk of %s has room again: new work is taken", d->folder);
+}
+
+static void *gate_main(void *argument)
+{
+	struct daemon *d = argument;
+	for (bool stop = false; !stop;) {
+		struct message *batches = mailbox_take(&d->journal_box, COMMIT_BATCHES, atomic_load(&d->full) ? 500 : -1);
+		look_for_space(d);
+		struct message **link = &batches;
+		while (*link && (*link)->kind == 0)
+			link = &(*link)->next;
+		stop = *link != NULL;	/* the quit message is the last ever sent */
+		*link = NULL;
+		if (!batches)
+			continue;
+		if (atomic_load(&d->faulted)) {
+			refuse_batches(d, batches);
+			continue;
+		}
+		struct err err = { 0 };
+		struct commit commit = commit_gather(batches);
+		int result = commit_write(d, &commit, &err);
+		commit_free(&commit);
+		if (result < 0) {
+			log_line(LOG_ERROR, "journal: %s", err.text);
+			daemon_problem(d, err.text);
+			atomic_store(&d->faulted, true);
+			refuse_batches(d, batches);
+			mailbox_poke(&d->core_box);
+			continue;
+		}
+		release_batches(d, batches);
+		maybe_snapshot(d);
+	}
+	return NULL;
+}
+
+void gate_start(struct daemon *d)
+{
+	CHECK(pthread_create(&d->journal_thread, NULL, gate_main, d) == 0);
+}
+
+void gate_join(struct daemon *d)
+{
+	struct message stop = { .kind = 1 };
+	mailbox_send(&d->journal_box, &stop);
+	pthread_join(d->journal_thread, NULL);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From disk to facts: the newest snapshot that verifies, then every record behind it, with the hash chain
+ * checked on the way. Records of kinds this release does not know are passed over when their writer said
+ * that they may be; else the daemon does not start, and says which release wrote them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/state.h"
+#include "store/snapshot.h"
+
+struct replay {
+	struct facts *facts;
+	struct arena arena;
+	uint64_t records, damaged;
+	int64_t started_event_ms, started_boot_ms;	/* of the newest DAEMON_STARTED */
+	char started_boot_id[BOOT_ID_MAX];
+	struct err err;
+};
+
+static int load_record(void *context, uint32_t kind, const char *text, size_t size)
+{
+	struct replay *replay = context;
+	return facts_load_record(replay->facts, kind, text, size, &replay->err);
+}
+
+static void note_passed_over(void *context, const char *name, const char *why)
+{
+	(void)context;
+	log_line(LOG_WARN, "snapshot %s is not used: %s; the one before it is, or the journal from its start", name, why);
+}
+
+static int replay_record(void *context, const struct record *record, const struct digest *hash)
+{
+	struct replay *replay = context;
+	(void)hash;
+	struct event event;
+	arena_reset(&replay->arena);
+	if (!event_info(record->kind)) {
+		if (!record->must_understand) {
+			replay->facts->seq = record->seq;
+			return 0;
+		}
+		return err_set(&replay->err, ERR_UNSUPPORTED,
+			       "record %lu is of kind %u, which this release does not know and may not pass over: start the newer release that wrote it",
+			       (unsigned long)record->seq, record->kind);
+	}
+	struct err err = { 0 };
+	if (event_decode(record->kind, record->seq, record->time_ms, record->text, record->size, &replay->arena, &event, &err) < 0) {
+		log_line(LOG_ERROR, "record %lu can't be read and is passed over: %s", (unsigned long)record->seq, err.text);
+		replay->damaged++;
+		replay->facts->seq = record->seq;
+		return 0;
+	}
+	apply(replay->facts, &event);
+	replay->records++;
+	if (event.kind == EVENT_DAEMON_STARTED) {
+		replay->started_event_ms = event.time_ms;
+		replay->started_boot_ms = event.daemon_started.boot_ms;
+		snprintf(replay->started_boot_id, sizeof(replay->started_boot_id), "%s", event.daemon_started.boot_id);
+	}
+	return 0;
+}
+
+static void note_damaged(void *context, uint64_t seq, const char *what)
+{
+	struct replay *replay = context;
+	replay->damaged++;
+	log_line(LOG_ERROR, "record %lu is damaged and was set aside: %s", (unsigned long)seq, what);
+}
+
+static int replay_journal(struct daemon *d, struct replay *replay, struct err *err)
+{
+	const struct journal_reader reader = { .context = replay, .take = replay_record, .damaged = note_damaged };
+	int result = journal_read(d->journal, replay->facts->seq + 1, UINT64_MAX, true, &reader, err);
+	if (result != 0 && replay->err.code != ERR_NONE && err)
+		*err = replay->err;
+	return result == 0 ? 0 : -1;
+}
+
+/* A snapshot that verifies as a file but does not load (a defect, or facts of a newer release) gives way to the journal. */
+static void load_snapshot(struct daemon *d, struct replay *replay)
+{
+	struct snapshot_head head = { 0 };
+	struct journal_state state;
+	struct err err = { 0 };
+	journal_state(d->journal, &state);
+	int result = snapshot_load(d->folder, NULL, state.last_seq, &head, replay, load_record, note_passed_over, &err);
+	if (result == SNAPSHOT_NONE)
+		return;
+	if (result == 0)
+		result = facts_load_finish(replay->facts, &err);
+	if (result == 0 && facts_hash(replay->facts) == head.state_hash) {
+		d->snapshot_seq = head.seq;
+		return;
+	}
+	log_line(LOG_WARN, "snapshot of sequence %lu is not used: %s", (unsigned long)head.seq,
+		 err.text[0] ? err.text : "its facts do not have the hash it names");
+	facts_deinit(replay->facts);
+	facts_init(replay->facts);
+}
+
+static int open_journal(struct daemon *d, bool create, struct err *err)
+{
+	const struct journal_options options = { .folder = d->folder, .create = create };
+	return journal_open(&options, &d->journal, err);
+}
+
+int recover(struct daemon *d, bool create, struct err *err)
+{
+	if (open_journal(d, create, err) < 0)
+		return -1;
+	int64_t began = clock_mono_ns();
+	struct replay replay = { .facts = &d->facts };
+	arena_init(&replay.arena, 64 << 20);
+	facts_init(&d->facts);
+	load_snapshot(d, &replay);
+	int result = replay_journal(d, &replay, err);
+	arena_deinit(&replay.arena);
+	if (result < 0) {
+		facts_deinit(&d->facts);
+		journal_close(d->journal);
+		d->journal = NULL;
+		return -1;
+	}
+	bool same_boot = strcmp(replay.started_boot_id, d->boot_id) == 0 && d->boot_id[0];
+	event_clock_start(&d->clock, clock_wall_ms(), clock_boot_ms(), replay.started_event_ms, replay.started_boot_ms,
+			  d->facts.now_ms, same_boot);
+	d->view = view_create(&d->facts);
+	d->wake_ms = 0;
+	d->again = true;
+	log_line(LOG_INFO, "state read: snapshot at %lu, %lu records behind it, %lu damaged, %ld ms", (unsigned long)d->snapshot_seq,
+		 (unsigned long)replay.records, (unsigned long)replay.damaged, (long)((clock_mono_ns() - began) / 1000000));
+	return 0;
+}
+
+/* --- snapshots -------------------------------------------------------------------------------------------- */
+
+struct saving {
+	struct snapshot_writer *writer;
+	struct err err;
+};
+
+static int save_record(void *context, uint32_t kind, const char *text, size_t size)
+{
+	struct saving *saving = context;
+	return snapshot_write(saving->writer, kind, text, size, &saving->err);
+}
+
+void snapshot_take(struct daemon *d)
+{
+	struct publication *publication = publication_get(d);
+	const struct facts *facts = &publication->frozen.facts;
+	struct snapshot_head head = {
+		.seq = publication->seq,
+		.time_ms = facts->now_ms,
+		.chain = publication->chain,
+		.state_hash = facts_hash(facts),
+	};
+	snprintf(head.build, sizeof(head.build), "%s", d->build);
+	struct saving saving = { 0 };
+	int result = snapshot_create(d->folder, NULL, &head, &saving.writer, &saving.err);
+	if (result == 0) {
+		result = facts_save(facts, &saving, save_record);
+		if (result == 0)
+			result = snapshot_commit(saving.writer, &saving.err);
+		else
+			snapshot_abandon(saving.writer);
+	}
+	publication_release(publication);
+	if (result != 0)
+		log_line(LOG_WARN, "no snapshot could be written, the one before stays: %s", saving.err.text);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the API gets from the daemon (api/backend.h), and the worker threads. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/state.h"
+
+/* --- writing -------------------------------------------------------------------------------------------------- */
+
+static void refuse(struct command *command, const struct err *err)
+{
+	struct command_reply reply = { .err = *err };
+	command->done(command->context, &reply);
+	command_destroy(command);
+}
+
+/* A daemon without root can start processes as its own user only. */
+static int may_run_as(const struct daemon *d, const struct event *event, struct err *err)
+{
+	if (event->kind != EVENT_JOB_SUBMITTED || d->root || (uid_t)event->job_submitted.uid == geteuid())
+		return 0;
+	return err_set(err, ERR_FORBIDDEN,
+		       "this daemon does not run as root, so it can run jobs of its own user only: submit as that user, or start it as root");
+}
+
+static void send_command(void *context, struct command *command)
+{
+	struct daemon *d = context;
+	struct err err = { 0 };
+	if (may_run_as(d, &command->event, &err) < 0) {
+		refuse(command, &err);
+		return;
+	}
+	if (mailbox_size(&d->core_box) > MAILBOX_MOST) {
+		err_set(&err, ERR_UNAVAILABLE, "more than %d requests wait already: try again in a moment", MAILBOX_MOST);
+		refuse(command, &err);
+		return;
+	}
+	struct command_message *message = arena_alloc(command->arena, sizeof(*message));
+	message->message.kind = CORE_COMMAND;
+	message->command = command;
+	if (command->body) {
+		char name[DIGEST_HEX_MAX];
+		seal_close_bytes(d->key, command->body, command->body_size, &message->sealed, &message->blob);
+		command->event.job_submitted.body = arena_strdup(command->arena, digest_format(&message->blob, name));
+	}
+	mailbox_send(&d->core_box, &message->message);
+}
+
+static void body_mac(void *context, const void *body, size_t size, char out[DIGEST_HEX_MAX])
+{
+	struct daemon *d = context;
+	struct digest mac;
+	seal_mac(d->key, body, size, &mac);
+	digest_format(&mac, out);
+}
+
+/* --- reading ---------------------------------------------------------------------------------------------------- */
+
+static struct frozen *get_frozen(void *context)
+{
+	return &publication_get(context)->frozen;
+}
+
+static void release_frozen(void *context, struct frozen *frozen)
+{
+	(void)context;
+	publication_release((struct publication *)frozen);
+}
+
+static int64_t resident_bytes(void)
+{
+	long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*d %ld", &pages) != 1)
+		pages = 0;
+	fclose(file);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void get_status(void *context, struct api_status *ret)
+{
+	struct daemon *d = context;
+	*ret = (struct api_status){
+		.build = d->build, .boot_id = d->boot_id, .data_folder = d->folder,
+		.started_ms = d->started_ms, .now_ms = atomic_load(&d->event_now_ms),
+		.accepting = !atomic_load(&d->faulted) && !atomic_load(&d->full),
+		.history_seq = history_applied(d->history),
+		.simulated_nodes = d->simulated, .runs_as_root = d->root,
+		.turns = atomic_load(&d->turns), .decisions = atomic_load(&d->decisions), .commits = atomic_load(&d->commits),
+		.longest_turn_us = atomic_load(&d->longest_turn_us), .longest_commit_us = atomic_load(&d->longest_commit_us),
+		.resident_bytes = resident_bytes(),
+	};
+	pthread_mutex_lock(&d->problem_lock);
+	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);
+	pthread_mutex_unlock(&d->problem_lock);
+	pthread_mutex_lock(&d->publication_lock);
+	ret->last_seq = d->durable_seq;
+	pthread_mutex_unlock(&d->publication_lock);
+}
+
+void daemon_problem(struct daemon *d, const char *text)
+{
+	pthread_mutex_lock(&d->problem_lock);
+	snprintf(d->problem, sizeof(d->problem), "%s", text);
+	pthread_mutex_unlock(&d->problem_lock);
+}
+
+static int open_reader(struct daemon *d, struct err *err)
+{
+	if (d->reader)
+		return 0;
+	const struct journal_options options = { .folder = d->folder, .read_only = true };
+	return journal_open(&options, &d->reader, err);
+}
+
+static int get_body(void *context, const struct facts *facts, struct job_id job, struct buf *ret, struct err *err)
+{
+	struct daemon *d = context;
+	const struct body *body = table_get(&facts->bodies, job_get(facts, job)->body);
+	struct digest name;
+	memcpy(name.bytes, body->blob, sizeof(name.bytes));
+	void *sealed = NULL;
+	size_t size = 0;
+	pthread_mutex_lock(&d->reader_lock);
+	int result = open_reader(d, err);
+	if (result == 0)
+		result = journal_blob(d->reader, &name, &sealed, &size, err);
+	pthread_mutex_unlock(&d->reader_lock);
+	if (result == 0)
+		result = seal_open_bytes(d->key, sealed, size, ret, err);
+	free(sealed);
+	return result;
+}
+
+struct history_take {
+	void *context;
+	int (*take)(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size);
+};
+
+static int take_row(void *context, const struct history_row *row)
+{
+	const struct history_take *to = context;
+	return to->take(to->context, row->seq, row->time_ms, row->kind, row->text, row->size);
+}
+
+/* Waits until the read models have what is durable now; gives up after ten seconds, as when the history thread has stopped. */
+static int wait_for_history(struct daemon *d, struct err *err)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 10;
+	int result = 0;
+	pthread_mutex_lock(&d->publication_lock);
+	uint64_t wanted = d->durable_seq;
+	while (history_applied(d->history) < wanted && !d->stopping && result == 0)
+		result = pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until);
+	pthread_mutex_unlock(&d->publication_lock);
+	if (result != 0)
+		return err_set(err, ERR_UNAVAILABLE, "history is behind the journal: see `fairlead doctor`");
+	return 0;
+}
+
+static int get_history(void *context, uint32_t job, uint64_t after, uint32_t limit, void *take_context,
+		       int (*take)(void *take_context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size),
+		       struct err *err)
+{
+	struct daemon *d = context;
+	if (wait_for_history(d, err) < 0)
+		return -1;
+	struct history_take to = { take_context, take };
+	pthread_mutex_lock(&d->history_lock);
+	int result = history_list(d->history_reader, job, after, limit, &to, take_row, err);
+	pthread_mutex_unlock(&d->history_lock);
+	return result;
+}
+
+/* --- workers ------------------------------------------------------------------------------------------------------ */
+
+static void work(void *context, void (*fn)(void *argument), void *argument)
+{
+	struct daemon *d = context;
+	struct job_work *job = calloc(1, sizeof(*job));
+	CHECK(job);
+	job->fn = fn;
+	job->argument = argument;
+	mailbox_send(&d->work_box, &job->message);
+}
+
+static void *work_main(void *argument)
+{
+	struct daemon *d = argument;
+	for (;;) {
+		struct message *message = mailbox_take(&d->work_box, 1, -1);
+		if (!message)
+			continue;
+		struct job_work *job = (struct job_work *)message;
+		bool stop = job->fn == NULL;
+		if (!stop)
+			job->fn(job->argument);
+		free(job);
+		if (stop)
+			return NULL;
+	}
+}
+
+void serve_start(struct daemon *d)
+{
+	d->backend = (struct api_backend){
+		.context = d, .send = send_command, .frozen = get_frozen, .release = release_frozen, .status = get_status,
+		.body = get_body, .history = get_history, .body_mac = body_mac, .work = work, .logs_folder = d->logs_folder,
+	};
+	for (int i = 0; i < WORKERS; i++)
+		CHECK(pthread_create(&d->workers[i], NULL, work_main, d) == 0);
+}
+
+void serve_join(struct daemon *d)
+{
+	for (int i = 0; i < WORKERS; i++)
+		work(d, NULL, NULL);
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(d->workers[i], NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The daemon's own state, shared by its files only. Each part names the thread that may touch it; what several
+ * threads touch is atomic or has a lock of its own.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/backend.h"
+#include "api/http.h"
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "core/core.h"
+#include "daemon/event_clock.h"
+#include "daemon/mailbox.h"
+#include "engine/engine.h"
+#include "store/history.h"
+#include "store/journal.h"
+#include "store/seal.h"
+
+enum {
+	MAILBOX_MOST = 50000,		/* commands waiting for the core; beyond it new ones are refused at once */
+	TURN_MESSAGES = 512,		/* messages of one turn */
+	TURN_US = 5000,			/* a turn ends its deciding after this and goes on in the next */
+	DECIDE_BUDGET = 20000,
+	STEP_ARENA_BYTES = 64 << 20,
+	SNAPSHOT_EVERY = 100000,	/* records */
+	WORKERS = 2
+};
+
+/* A frozen copy of the facts with the place in the journal it stands for. The API sees the first member. */
+struct publication {
+	struct frozen frozen;
+	uint64_t seq;
+	struct digest chain;	/* valid when it was the last of its commit: the only ones published */
+};
+
+/* One turn's outcome on its way to the disk: records, blobs, and what leaves once they are durable. */
+struct batch {
+	struct message message;
+	struct arena arena;
+	struct buf texts;		/* record texts, one after the other */
+	struct batch_record { uint64_t seq; int64_t time_ms; uint32_t kind; bool must; size_t at, size; } *records;
+	uint32_t record_count, record_room;
+	struct batch_blob { struct command *command; struct digest name; struct buf sealed; } *blobs;
+	uint32_t blob_count, blob_room;
+	struct batch_reply { struct command *command; struct command_reply reply; } *replies;
+	uint32_t reply_count, reply_room;
+	struct publication *publication;
+	uint32_t decisions;
+	bool essential;			/* holds facts of running work: may use the disk's reserve */
+};
+
+/* What travels to the core. */
+enum core_message { CORE_COMMAND, CORE_FACT, CORE_STOP };
+struct command_message { struct message message; struct command *command; struct digest blob; struct buf sealed; };
+struct fact_message { struct message message; struct engine_fact fact; int64_t checkpoint_bytes; };
+
+/* What travels to the engine thread. */
+enum effect_kind { EFFECT_ADOPT, EFFECT_START, EFFECT_RELEASE, EFFECT_WARN, EFFECT_STOP, EFFECT_FORGET, EFFECT_QUIT };
+struct effect { struct message message; uint64_t attempt; int64_t grace_ms; };
+
+struct job_work { struct message message; void (*fn)(void *argument); void *argument; };
+
+struct daemon {
+	const char *folder;
+	char build[64], boot_id[BOOT_ID_MAX];
+	bool root, simulated;
+
+	/* core thread */
+	struct facts facts;
+	struct view *view;
+	struct event_clock clock;
+	struct arena step;
+	int64_t wake_ms;
+	bool again;			/* the last turn stopped deciding early */
+	uint64_t batches_sent;
+
+	struct mailbox core_box, journal_box, engine_box, work_box;
+	pthread_t core_thread, journal_thread, engine_thread, history_thread, workers[WORKERS];
+
+	/* journal thread (the core thread while it recovers) */
+	struct journal *journal;
+	uint64_t snapshot_seq;
+	atomic_bool snapshot_running;
+	atomic_uint_fast64_t batches_done;
+
+	/* published, any thread */
+	pthread_mutex_t publication_lock;
+	struct publication *published;
+	pthread_cond_t durable_cond;
+	uint64_t durable_seq;		/* under publication_lock */
+	bool stopping;			/* under publication_lock */
+
+	atomic_bool faulted;		/* a commit failed: the core must rebuild */
+	atomic_bool full;		/* the disk has no room for new work */
+	pthread_mutex_t problem_lock;
+	char problem[256];
+
+	/* counters, any thread */
+	atomic_uint_fast64_t turns, decisions, commits;
+	atomic_int_fast64_t longest_turn_us, longest_commit_us, event_now_ms;
+	int64_t started_ms;
+
+	struct seal_key *key;
+	pthread_mutex_t reader_lock;	/* for reader: bodies are few */
+	struct journal *reader;
+	struct history *history;	/* history thread writes */
+	pthread_mutex_t history_lock;	/* for history_reader */
+	struct history *history_reader;
+
+	struct engine *engine;
+	const struct engine_ops *engine_ops;
+	struct api_backend backend;
+	struct api *api;
+	struct http_server *server;
+	char logs_folder[4096];
+};
+
+/* core.c */
+void core_start(struct daemon *d);
+void core_join(struct daemon *d);
+/* Appends, applies and follows one event in the batch; the event's seq and time are given here. */
+void core_append(struct daemon *d, struct batch *batch, struct event *event);
+/* core_admit, then core_append; negative when refused. Used for the events of the daemon's own start. */
+int core_admit_own(struct daemon *d, struct batch *batch, struct event *event, struct err *err) MUST_CHECK;
+void core_decide(struct daemon *d, struct batch *batch);
+void core_publish_into(struct daemon *d, struct batch *batch);
+
+/* batch.c */
+struct batch *batch_create(void);
+void batch_destroy(struct batch *batch);
+void batch_record(struct batch *batch, const struct event *event);
+void batch_reply(struct batch *batch, struct command *command, const struct command_reply *reply);
+void batch_blob(struct batch *batch, struct command *command, const struct digest *name, struct buf *sealed);
+
+/* gate.c: the journal thread */
+void gate_start(struct daemon *d);
+void gate_join(struct daemon *d);
+/* Commits the batch in the caller's thread, for the start. */
+int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err) MUST_CHECK;
+struct publication *publication_get(struct daemon *d);	/* a reference */
+void publication_release(struct publication *publication);
+
+/* recover.c */
+/* Opens the journal, loads the newest good snapshot and the records behind it; facts, view and clock are then ready. */
+int recover(struct daemon *d, bool create, struct err *err) MUST_CHECK;
+void snapshot_take(struct daemon *d);			/* of what is published; any thread but the core's */
+
+/* effects.c: the engine thread */
+void effects_start(struct daemon *d);
+void effects_join(struct daemon *d);
+void effects_of_event(struct daemon *d, const struct event *event);	/* by the gate, in order */
+void effects_adopt(struct daemon *d);			/* after a start or rebuild: the engine learns what is live */
+void effects_report(void *daemon, const struct engine_fact *fact);	/* the engine's callback */
+
+/* facts_in.c */
+/* The event an engine fact amounts to; false when it tells nothing new. */
+bool fact_event(const struct facts *facts, const struct fact_message *message, struct event *ret);
+
+/* feeder.c: the history thread */
+void feeder_start(struct daemon *d);
+void feeder_join(struct daemon *d);
+
+/* serve.c: backend for the API, worker threads */
+void serve_start(struct daemon *d);
+void serve_join(struct daemon *d);
+void daemon_problem(struct daemon *d, const char *text);	/* "" = none any more */

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/discover.h"
+
+#include <ctype.h>
+#include <hwloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "node/nvml.h"
+
+enum { SIM_NODES_MAX = 4096, GPUS_MAX = 32, MODEL_MAX = 63 };
+
+/* "NVIDIA H100 80GB HBM3" -> "H100-80GB": the words that carry the model, and the memory in whole GB. */
+static const char *model_from_name(const char *name, uint64_t memory_bytes, struct arena *arena)
+{
+	char copy[NVML_NAME_MAX];
+	snprintf(copy, sizeof(copy), "%s", name);
+	const char *model = "GPU";
+	char *save = NULL;
+	for (char *word = strtok_r(copy, " -", &save); word; word = strtok_r(NULL, " -", &save)) {
+		bool letter = isalpha((unsigned char)word[0]) != 0;
+		bool digit = word[strcspn(word, "0123456789")] != '\0';
+		if (letter && digit && strncmp(word, "HBM", 3) != 0 && strncmp(word, "SXM", 3) != 0) {
+			model = word;
+			break;
+		}
+	}
+	uint64_t gb = (memory_bytes + 500000000ULL) / 1000000000ULL;
+	uint64_t gib = (memory_bytes + ((uint64_t)1 << 29)) >> 30;
+	/* Makers name 80 GB what NVML reports as 79.6 GiB or 85 GB: the even number nearest to either. */
+	uint64_t shown = gib % 8 == 0 ? gib : (gib + 4) / 8 * 8;
+	if (shown < 8)
+		shown = gb;
+	return arena_printf(arena, "%s-%luGB", model, (unsigned long)shown);
+}
+
+static int find_cores(struct node_found *node, struct err *err)
+{
+	hwloc_topology_t topology;
+	if (hwloc_topology_init(&topology) != 0)
+		return err_set(err, ERR_INTERNAL, "the machine's topology can't be read");
+	if (hwloc_topology_load(topology) != 0) {
+		hwloc_topology_destroy(topology);
+		return err_set(err, ERR_UNAVAILABLE, "the machine's topology can't be read: is /sys mounted?");
+	}
+	int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+	hwloc_obj_t root = hwloc_get_root_obj(topology);
+	node->cpu_milli = (cores > 0 ? cores : 1) * (int64_t)1000;
+	node->ram_mib = (int64_t)(root->total_memory >> 20);
+	hwloc_topology_destroy(topology);
+	return 0;
+}
+
+static int find_gpus(struct node_found *node, struct arena *arena, const char **ret_remark, struct err *err)
+{
+	struct nvml *nvml = NULL;
+	int result = nvml_open(&nvml, err);
+	if (result == NVML_ABSENT) {
+		*ret_remark = "No NVIDIA driver was found, so this node has no GPUs and takes jobs with `gpus: 0` only. "
+			      "To try Fairlead out with simulated ones: --nodes sim:4x8xH100-80GB";
+		return 0;
+	}
+	if (result < 0)
+		return result;
+	char driver[NVML_NAME_MAX] = "";
+	uint32_t count = 0;
+	struct nvml_gpu first = { 0 };
+	if (nvml_driver(nvml, driver, err) < 0 || nvml_count(nvml, &count, err) < 0 ||
+	    (count > 0 && nvml_gpu(nvml, 0, &first, err) < 0)) {
+		nvml_close(nvml);
+		return -1;
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		struct nvml_gpu other;
+		if (nvml_gpu(nvml, i, &other, err) < 0) {
+			nvml_close(nvml);
+			return -1;
+		}
+		if (strcmp(other.name, first.name) != 0) {
+			nvml_close(nvml);
+			return err_set(err, ERR_UNSUPPORTED,
+				       "GPU 0 is \"%s\" and GPU %u is \"%s\": unlike GPUs in one machine are not supported yet",
+				       first.name, i, other.name);
+		}
+	}
+	nvml_close(nvml);
+	if (count > GPUS_MAX)
+		return err_set(err, ERR_UNSUPPORTED, "this machine has %u GPUs, more than %d", count, GPUS_MAX);
+	node->gpu_count = count;
+	node->driver = arena_strdup(arena, driver);
+	if (count > 0) {
+		node->model = model_from_name(first.name, first.memory_bytes, arena);
+		node->gpu_memory_mib = (int64_t)(first.memory_bytes >> 20);
+	}
+	return 0;
+}
+
+static int find_this_machine(struct arena *arena, struct nodes_found *ret, struct err *err)
+{
+	struct node_found *node = arena_new(arena, struct node_found);
+	char host[256] = "";
+	if (gethostname(host, sizeof(host) - 1) != 0 || !host[0])
+		snprintf(host, sizeof(host), "localhost");
+	host[MODEL_MAX] = '\0';
+	node->name = arena_strdup(arena, host);
+	node->model = node->driver = "";
+	const char *remark = "";
+	if (find_cores(node, err) < 0 || find_gpus(node, arena, &remark, err) < 0)
+		return -1;
+	*ret = (struct nodes_found){ .nodes = node, .count = 1, .remark = remark };
+	return 0;
+}
+
+/* --- simulated ---------------------------------------------------------------------------------- */
+
+struct sim_part {
+	int64_t nodes, gpus;
+	const char *model;
+	int64_t memory_mib;
+};
+
+static int sim_bad(const char *spec, struct err *err)
+{
+	return err_set(err, ERR_INVALID,
+		       "nodes \"%s\" are not understood: write sim:NODESxGPUSxMODEL, for example sim:4x8xH100-80GB or sim:2x8xH100-80GB,1x4xA100-40GB",
+		       spec);
+}
+
+static int64_t memory_from_model(const char *model)
+{
+	const char *dash = strrchr(model, '-');
+	int64_t gb = 0;
+	if (dash && sscanf(dash, "-%ldGB", &gb) == 1 && gb > 0 && gb <= 4096)
+		return gb * 1024;
+	return 80 * 1024;
+}
+
+static int sim_part(const char *spec, char *text, struct arena *arena, struct sim_part *ret, struct err *err)
+{
+	char *save = NULL;
+	char *nodes = strtok_r(text, "x", &save);
+	char *gpus = strtok_r(NULL, "x", &save);
+	char *model = save;
+	if (!nodes || !gpus || !model || !*model)
+		return sim_bad(spec, err);
+	if (parse_int(nodes, 1, SIM_NODES_MAX, &ret->nodes, NULL) < 0 || parse_int(gpus, 0, GPUS_MAX, &ret->gpus, NULL) < 0)
+		return err_set(err, ERR_INVALID, "nodes \"%s\": 1 to %d nodes of 0 to %d GPUs each", spec, SIM_NODES_MAX, GPUS_MAX);
+	if (parse_name(model, "GPU model", err) < 0)
+		return -1;
+	ret->model = arena_strdup(arena, model);
+	ret->memory_mib = memory_from_model(model);
+	return 0;
+}
+
+static int find_simulated(const char *spec, struct arena *arena, struct nodes_found *ret, struct err *err)
+{
+	char *text = arena_strdup(arena, spec + strlen("sim:"));
+	struct node_found *nodes = arena_new_array(arena, struct node_found, SIM_NODES_MAX);
+	uint32_t count = 0;
+	char *save = NULL;
+	for (char *piece = strtok_r(text, ",", &save); piece; piece = strtok_r(NULL, ",", &save)) {
+		struct sim_part part;
+		if (sim_part(spec, piece, arena, &part, err) < 0)
+			return -1;
+		for (int64_t i = 0; i < part.nodes; i++) {
+			if (count == SIM_NODES_MAX)
+				return err_set(err, ERR_INVALID, "nodes \"%s\": more than %d nodes", spec, SIM_NODES_MAX);
+			nodes[count] = (struct node_found){
+				.name = arena_printf(arena, "node%u", count),
+				.model = part.gpus ? part.model : "",
+				.driver = "",
+				.gpu_count = (uint32_t)part.gpus,
+				.gpu_memory_mib = part.memory_mib,
+				.cpu_milli = (part.gpus ? part.gpus * 8 : 16) * 1000,
+				.ram_mib = (part.gpus ? part.gpus : 1) * 65536,
+				.simulated = true,
+			};
+			count++;
+		}
+	}
+	if (count == 0)
+		return sim_bad(spec, err);
+	*ret = (struct nodes_found){
+		.nodes = nodes,
+		.count = count,
+		.remark = "The nodes are simulated: processes are real and run on this machine, the GPUs are not there.",
+	};
+	return 0;
+}
+
+int nodes_find(const char *spec, struct arena *arena, struct nodes_found *ret, struct err *err)
+{
+	if (!spec || !*spec)
+		return find_this_machine(arena, ret, err);
+	if (strncmp(spec, "sim:", 4) == 0)
+		return find_simulated(spec, arena, ret, err);
+	return sim_bad(spec, err);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What this machine has: its GPUs through NVML (loaded when there is a driver; never linked), its cores and memory
+ * through hwloc. Or nodes that are only declared: `sim:4x8xH100-80GB` makes four simulated nodes of eight GPUs on
+ * this machine. Processes on them are real, their GPUs are not, and whoever shows them says so.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/err.h"
+
+struct arena;
+
+struct node_found {
+	const char *name;
+	const char *model;		/* "H100-80GB"; "" when it has no GPU */
+	const char *driver;		/* "550.54.14"; "" when unknown */
+	uint32_t gpu_count;		/* 0..32 */
+	int64_t gpu_memory_mib;		/* of one GPU */
+	int64_t cpu_milli, ram_mib;
+	bool simulated;
+};
+
+struct nodes_found {
+	struct node_found *nodes;
+	uint32_t count;
+	const char *remark;		/* one sentence for the person who starts the daemon; "" = nothing to say */
+};
+
+/* spec NULL: this machine. Else "sim:" and parts NODESxGPUSxMODEL, comma separated; a model may end in its memory
+ * ("-80GB"), else 80 GiB are assumed. At most 4096 nodes. Simulated nodes are named node0, node1, ...; each declares 8 CPUs
+ * and 64 GiB per GPU (16 CPUs and 64 GiB when it has none). */
+int nodes_find(const char *spec, struct arena *arena, struct nodes_found *ret, struct err *err) MUST_CHECK;
