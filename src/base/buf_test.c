@@ -73,7 +73,8 @@ static void numbers_are_written_in_full(void **state)
 	buf_addi(&buf, -1);
 	buf_addc(&buf, ' ');
 	buf_addi(&buf, INT64_MAX);
-	assert_string_equal(buf_text(&buf), "0 18446744073709551615 -9223372036854775808 -1 9223372036854775807");
+	assert_string_equal(buf_text(&buf),
+			    "0 18446744073709551615 -9223372036854775808 -1 9223372036854775807");
 }
 
 static void json_texts_are_escaped(void **state)
@@ -89,7 +90,8 @@ static void json_texts_are_escaped(void **state)
 		{ "\b\t\n\f\r", 5, "\"\\b\\t\\n\\f\\r\"" },
 		{ "\0\x01\v\x1f", 4, "\"\\u0000\\u0001\\u000b\\u001f\"" },
 		{ "\x7f", 1, "\"\x7f\"" },
-		{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"" },
+		{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+		  "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"" },
 		{ "x\xffy", 3, "\"x\xef\xbf\xbdy\"" },
 		{ "\xc3", 1, "\"\xef\xbf\xbd\"" },
 		{ "\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },

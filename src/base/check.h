@@ -8,10 +8,10 @@
 
 _Noreturn void check_failed(const char *file, int line, const char *condition);
 
-#define CHECK(condition) \
-	do { \
-		if (__builtin_expect(!(condition), 0)) \
-			check_failed(__FILE__, __LINE__, #condition); \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (__builtin_expect(!(condition), 0))                                             \
+			check_failed(__FILE__, __LINE__, #condition);                              \
 	} while (0)
 #define UNREACHABLE() check_failed(__FILE__, __LINE__, "unreachable")
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

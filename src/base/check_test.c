@@ -45,7 +45,8 @@ static void a_failed_check_names_place_and_condition(void **state)
 	text[size] = '\0';
 	close(ends[0]);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	snprintf(expected, sizeof(expected), "src/some/file.c:1234: this must be true and is not: two == 3\n");
+	snprintf(expected, sizeof(expected),
+		 "src/some/file.c:1234: this must be true and is not: two == 3\n");
 	assert_string_equal(text, expected);
 }
 

@@ -54,7 +54,8 @@ const char *clock_format_local(int64_t wall_ms, char out[LOCAL_TIME_MAX])
 	time_t seconds = (time_t)(wall_ms / 1000 - (wall_ms % 1000 < 0));
 	struct tm tm;
 
-	if (!localtime_r(&seconds, &tm) || !strftime(out, LOCAL_TIME_MAX, "%Y-%m-%d %H:%M:%S", &tm)) {
+	if (!localtime_r(&seconds, &tm) ||
+	    !strftime(out, LOCAL_TIME_MAX, "%Y-%m-%d %H:%M:%S", &tm)) {
 		out[0] = '?';
 		out[1] = '\0';
 	}

@@ -67,9 +67,11 @@ static void local_times_follow_the_zone(void **state)
 		setenv("TZ", cases[i].zone, 1);
 		tzset();
 		if (cases[i].text[0] == '?')
-			assert_true(strlen(clock_format_local(cases[i].wall_ms, text)) < LOCAL_TIME_MAX);
+			assert_true(strlen(clock_format_local(cases[i].wall_ms, text)) <
+				    LOCAL_TIME_MAX);
 		else
-			assert_string_equal(clock_format_local(cases[i].wall_ms, text), cases[i].text);
+			assert_string_equal(clock_format_local(cases[i].wall_ms, text),
+					    cases[i].text);
 	}
 }
 

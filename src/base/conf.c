@@ -25,7 +25,8 @@ int conf_error(struct err *err, const char *file, const struct conf *at, const c
 	va_start(args, format);
 	err_setv(&story, ERR_INVALID, format, args);
 	va_end(args);
-	return err_at(err, ERR_INVALID, file, at ? at->line : 0, at ? at->column : 0, "%s", story.text);
+	return err_at(err, ERR_INVALID, file, at ? at->line : 0, at ? at->column : 0, "%s",
+		      story.text);
 }
 
 static bool is_known(const char *key, const char *const *known, size_t count)
@@ -48,7 +49,8 @@ int conf_only(struct err *err, const char *file, const struct conf *map, const c
 			continue;
 		hint = spelling_hint(item->key, known, count);
 		return err_at(err, ERR_INVALID, file, item->key_line, item->key_column,
-			      hint ? "%s has no field \"%.100s\"; did you mean \"%s\"?" : "%s has no field \"%.100s\"",
+			      hint ? "%s has no field \"%.100s\"; did you mean \"%s\"?"
+				   : "%s has no field \"%.100s\"",
 			      what, item->key, hint);
 	}
 	return 0;
@@ -58,21 +60,17 @@ int conf_only(struct err *err, const char *file, const struct conf *map, const c
 static const char *describe(const struct conf *c, char out[80])
 {
 	switch (c->type) {
-	case CONF_NULL:
-		return "left empty";
-	case CONF_LIST:
-		return "a list";
-	case CONF_MAP:
-		return "a map";
-	case CONF_SCALAR:
-		snprintf(out, 80, "\"%.60s\"", c->text);
-		return out;
+	case CONF_NULL: return "left empty";
+	case CONF_LIST: return "a list";
+	case CONF_MAP: return "a map";
+	case CONF_SCALAR: snprintf(out, 80, "\"%.60s\"", c->text); return out;
 	}
 	return "left empty";
 }
 
 /* "tasks must be a number, not a list" */
-static int type_error(struct err *err, const char *file, const struct conf *c, const char *what, const char *expected)
+static int type_error(struct err *err, const char *file, const struct conf *c, const char *what,
+		      const char *expected)
 {
 	char text[80];
 
@@ -89,8 +87,10 @@ int conf_int(struct err *err, const char *file, const struct conf *c, const char
 	if (!c || c->type != CONF_SCALAR)
 		return type_error(err, file, c, what, "a whole number");
 	if (c->quoted)
-		return conf_error(err, file, c, "%s must be a whole number; \"%.60s\" is a text because of its quotes",
-				  what, c->text);
+		return conf_error(
+			err, file, c,
+			"%s must be a whole number; \"%.60s\" is a text because of its quotes",
+			what, c->text);
 	if (parse_int(c->text, min, max, ret, &why) < 0)
 		return conf_error(err, file, c, "%s: %s", what, why.text);
 	return 0;
@@ -107,8 +107,8 @@ int conf_bool(struct err *err, const char *file, const struct conf *c, const cha
 	return 0;
 }
 
-int conf_text(struct err *err, const char *file, const struct conf *c, const char *what, size_t max_bytes,
-	      const char **ret)
+int conf_text(struct err *err, const char *file, const struct conf *c, const char *what,
+	      size_t max_bytes, const char **ret)
 {
 	size_t size;
 
@@ -116,12 +116,14 @@ int conf_text(struct err *err, const char *file, const struct conf *c, const cha
 		return type_error(err, file, c, what, "a text");
 	size = strlen(c->text);
 	if (size > max_bytes)
-		return conf_error(err, file, c, "%s has %zu bytes; the limit is %zu", what, size, max_bytes);
+		return conf_error(err, file, c, "%s has %zu bytes; the limit is %zu", what, size,
+				  max_bytes);
 	*ret = c->text;
 	return 0;
 }
 
-int conf_duration(struct err *err, const char *file, const struct conf *c, const char *what, int64_t *ret_ms)
+int conf_duration(struct err *err, const char *file, const struct conf *c, const char *what,
+		  int64_t *ret_ms)
 {
 	struct err why;
 
@@ -132,7 +134,8 @@ int conf_duration(struct err *err, const char *file, const struct conf *c, const
 	return 0;
 }
 
-int conf_size_mib(struct err *err, const char *file, const struct conf *c, const char *what, int64_t *ret_mib)
+int conf_size_mib(struct err *err, const char *file, const struct conf *c, const char *what,
+		  int64_t *ret_mib)
 {
 	struct err why;
 

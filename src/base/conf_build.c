@@ -7,7 +7,8 @@
 #include "base/arena.h"
 #include "base/check.h"
 
-void conf_build_init(struct conf_build *build, const char *file, struct arena *arena, struct err *err)
+void conf_build_init(struct conf_build *build, const char *file, struct arena *arena,
+		     struct err *err)
 {
 	build->file = file;
 	build->arena = arena;
@@ -24,7 +25,8 @@ void conf_build_deinit(struct conf_build *build)
 	build->open = NULL;
 }
 
-int conf_build_error(struct conf_build *build, struct conf_place at, enum err_code code, const char *format, ...)
+int conf_build_error(struct conf_build *build, struct conf_place at, enum err_code code,
+		     const char *format, ...)
 {
 	struct err story;
 	va_list args;
@@ -50,7 +52,8 @@ bool conf_build_wants_key(const struct conf_build *build)
 static int text_check(struct conf_build *build, struct conf_place at, const char *text, size_t size)
 {
 	if (memchr(text, '\0', size))
-		return conf_build_error(build, at, ERR_INVALID, "a text can't have a NUL character in it");
+		return conf_build_error(build, at, ERR_INVALID,
+					"a text can't have a NUL character in it");
 	return 0;
 }
 
@@ -84,8 +87,8 @@ static struct conf *add_value(struct conf_build *build, struct conf_place at, en
 	struct conf *conf;
 
 	if (build->nodes == CONF_NODES_MAX) {
-		conf_build_error(build, at, ERR_TOO_LARGE, "there are more than %d values in this text",
-				 CONF_NODES_MAX);
+		conf_build_error(build, at, ERR_TOO_LARGE,
+				 "there are more than %d values in this text", CONF_NODES_MAX);
 		return NULL;
 	}
 	build->nodes++;
@@ -104,7 +107,8 @@ static struct conf *add_value(struct conf_build *build, struct conf_place at, en
 	return conf;
 }
 
-int conf_build_scalar(struct conf_build *build, struct conf_place at, const char *text, size_t size, bool quoted)
+int conf_build_scalar(struct conf_build *build, struct conf_place at, const char *text, size_t size,
+		      bool quoted)
 {
 	bool is_null = !quoted && (size == 0 || (size == 1 && text[0] == '~') ||
 				   (size == 4 && memcmp(text, "null", 4) == 0));
@@ -127,12 +131,14 @@ int conf_build_begin(struct conf_build *build, struct conf_place at, enum conf_t
 	struct conf *conf;
 
 	if (build->depth == CONF_DEPTH_MAX)
-		return conf_build_error(build, at, ERR_TOO_LARGE, "lists and maps are nested more than %d deep",
+		return conf_build_error(build, at, ERR_TOO_LARGE,
+					"lists and maps are nested more than %d deep",
 					CONF_DEPTH_MAX);
 	conf = add_value(build, at, type);
 	if (!conf)
 		return -(int)ERR_TOO_LARGE;
-	build->levels[build->depth++] = (struct conf_level){ .conf = conf, .first = build->open_count };
+	build->levels[build->depth++] =
+		(struct conf_level){ .conf = conf, .first = build->open_count };
 	return 0;
 }
 
@@ -175,9 +181,10 @@ static int refuse_duplicates(struct conf_build *build, struct conf **items, size
 	free(sorted);
 	if (!again)
 		return 0;
-	return conf_build_error(build, (struct conf_place){ again->key_line, again->key_column }, ERR_INVALID,
-				"the key \"%.100s\" is here a second time; it stands at line %d already", again->key,
-				first->key_line);
+	return conf_build_error(
+		build, (struct conf_place){ again->key_line, again->key_column }, ERR_INVALID,
+		"the key \"%.100s\" is here a second time; it stands at line %d already",
+		again->key, first->key_line);
 }
 
 int conf_build_end(struct conf_build *build)

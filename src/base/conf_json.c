@@ -53,13 +53,15 @@ static int read_text(struct json_walk *walk, struct conf_place at, const struct 
 	buf_reserve(&walk->text, slice->size + 1);
 	pull_copy(&walk->r, slice, walk->text.data, slice->size + 1);
 	if (walk->r.problem)
-		return conf_build_error(walk->build, at, ERR_INVALID, "a text can't have a NUL character in it");
+		return conf_build_error(walk->build, at, ERR_INVALID,
+					"a text can't have a NUL character in it");
 	*ret = walk->text.data;
 	*ret_size = strlen(walk->text.data);
 	return 0;
 }
 
-static int read_string(struct json_walk *walk, struct conf_place at, const struct json_slice *slice, bool is_key)
+static int read_string(struct json_walk *walk, struct conf_place at, const struct json_slice *slice,
+		       bool is_key)
 {
 	const char *text;
 	size_t size;
@@ -81,12 +83,8 @@ static int read_value(struct json_walk *walk)
 	struct json_slice slice;
 
 	switch (type) {
-	case PULL_OBJECT:
-		pull_object(&walk->r);
-		return conf_build_begin(walk->build, at, CONF_MAP);
-	case PULL_ARRAY:
-		pull_array(&walk->r);
-		return conf_build_begin(walk->build, at, CONF_LIST);
+	case PULL_OBJECT: pull_object(&walk->r); return conf_build_begin(walk->build, at, CONF_MAP);
+	case PULL_ARRAY: pull_array(&walk->r); return conf_build_begin(walk->build, at, CONF_LIST);
 	case PULL_STRING:
 		pull_string(&walk->r, &slice);
 		return read_string(walk, at, &slice, false);
@@ -94,10 +92,10 @@ static int read_value(struct json_walk *walk)
 	case PULL_BOOL:
 	case PULL_NULL:
 		pull_skip(&walk->r);
-		return conf_build_scalar(walk->build, at, first, (size_t)(walk->r.at - first), false);
+		return conf_build_scalar(walk->build, at, first, (size_t)(walk->r.at - first),
+					 false);
 	case PULL_BAD:
-	case PULL_END:
-		break;
+	case PULL_END: break;
 	}
 	UNREACHABLE(); /* conf_is_json has read all of it */
 }
@@ -109,7 +107,8 @@ static int read_all(struct json_walk *walk)
 
 	while (rc >= 0 && walk->r.depth) {
 		if (walk->r.kind[walk->r.depth - 1] == PULL_KIND_ARRAY) {
-			rc = pull_element(&walk->r) ? read_value(walk) : conf_build_end(walk->build);
+			rc = pull_element(&walk->r) ? read_value(walk)
+						    : conf_build_end(walk->build);
 		} else if (pull_member(&walk->r, &key)) {
 			rc = read_string(walk, place_of(walk, key.data - 1), &key, true);
 			if (rc >= 0)

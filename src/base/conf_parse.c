@@ -14,7 +14,8 @@
 static bool is_refused(uint32_t code)
 {
 	return (code < 0x20 && code != '\t' && code != '\n') || (code >= 0x7f && code < 0xa0) ||
-	       code == 0x2028 || code == 0x2029 || code == 0xfeff || code == 0xfffe || code == 0xffff;
+	       code == 0x2028 || code == 0x2029 || code == 0xfeff || code == 0xfffe ||
+	       code == 0xffff;
 }
 
 /* Refuses bad UTF-8 and control characters. A carriage return is one unless a line feed follows. */
@@ -33,7 +34,8 @@ static int check_bytes(struct conf_build *build, const char *text, size_t size)
 			continue;
 		if (is_refused(code))
 			return conf_build_error(build, at, ERR_INVALID,
-						"a control character (U+%04X) can't stand here; in a text in double quotes it is written \\u%04x",
+						"a control character (U+%04X) can't stand here; "
+						"in a text in double quotes it is written \\u%04x",
 						code, code);
 		if (code == '\n') {
 			at.line++;
@@ -47,20 +49,27 @@ static int check_bytes(struct conf_build *build, const char *text, size_t size)
 static const struct {
 	const char *problem, *text;
 } problems[] = {
-	{ "did not find expected key", "a key is expected here; is the indentation the same as above?" },
-	{ "did not find expected '-' indicator", "a list goes on here, but the line does not start with \"- \"" },
+	{ "did not find expected key",
+	  "a key is expected here; is the indentation the same as above?" },
+	{ "did not find expected '-' indicator",
+	  "a list goes on here, but the line does not start with \"- \"" },
 	{ "did not find expected node content", "a value is expected here" },
 	{ "did not find expected <document start>", "a new document starts with ---" },
 	{ "mapping values are not allowed in this context",
 	  "a key can't stand here; a text with \": \" in it must be in quotes" },
-	{ "block sequence entries are not allowed in this context", "a list can't start here; begin a new line" },
+	{ "block sequence entries are not allowed in this context",
+	  "a list can't start here; begin a new line" },
 	{ "could not find expected ':'", "a colon is expected behind this key" },
 	{ "found unexpected document indicator", "a new document starts inside quotes" },
-	{ "found unknown escape character", "this escape is not known; in single quotes \\ is just a \\" },
-	{ "did not find expected hexdecimal number", "hexadecimal digits are expected behind \\x, \\u or \\U" },
-	{ "found invalid Unicode character escape code", "this escape is not a character; write the character itself" },
+	{ "found unknown escape character",
+	  "this escape is not known; in single quotes \\ is just a \\" },
+	{ "did not find expected hexdecimal number",
+	  "hexadecimal digits are expected behind \\x, \\u or \\U" },
+	{ "found invalid Unicode character escape code",
+	  "this escape is not a character; write the character itself" },
 	{ "found a tab character that violates indentation", "a tab can't indent; use spaces" },
-	{ "found a tab character where an indentation space is expected", "a tab can't indent; use spaces" },
+	{ "found a tab character where an indentation space is expected",
+	  "a tab can't indent; use spaces" },
 	{ "found undefined tag handle", "tags (!) are not supported" },
 };
 
@@ -83,24 +92,16 @@ struct reader {
 	struct conf_build build;
 	yaml_parser_t parser;
 	const char *text, *end;
-	const char *at; /* the byte of character number at_index: marks count characters */
-	size_t at_index;
 };
 
-/* The byte where a mark stands: a walk from the mark before, which is near. */
-static const char *mark_byte(struct reader *reader, const yaml_mark_t *mark)
+/* The byte where a mark stands; marks count characters. */
+static const char *mark_byte(const struct reader *reader, const yaml_mark_t *mark)
 {
-	while (reader->at_index > mark->index) {
-		do
-			reader->at--;
-		while (utf8_tail((unsigned char)*reader->at));
-		reader->at_index--;
-	}
-	while (reader->at_index < mark->index && reader->at < reader->end) {
-		reader->at += utf8_size(reader->at, (size_t)(reader->end - reader->at));
-		reader->at_index++;
-	}
-	return reader->at;
+	const char *at = reader->text;
+
+	for (size_t index = 0; index < mark->index && at < reader->end; index++)
+		at += utf8_size(at, (size_t)(reader->end - at));
+	return at;
 }
 
 static struct conf_place place_of(const yaml_mark_t *mark)
@@ -110,7 +111,8 @@ static struct conf_place place_of(const yaml_mark_t *mark)
 
 static int parser_error(struct reader *reader)
 {
-	const yaml_mark_t *mark = &reader->parser.problem_mark, *opened = &reader->parser.context_mark;
+	const yaml_mark_t *mark = &reader->parser.problem_mark,
+			  *opened = &reader->parser.context_mark;
 	const char *problem = reader->parser.problem;
 
 	CHECK(reader->parser.error != YAML_MEMORY_ERROR);
@@ -118,27 +120,27 @@ static int parser_error(struct reader *reader)
 		return conf_build_error(&reader->build, place_of(opened), ERR_INVALID,
 					"the quotes that open here are not closed");
 	if (problem && strncmp(problem, "did not find expected ','", 25) == 0)
-		return conf_build_error(&reader->build, place_of(mark), ERR_INVALID,
-					"a comma or the bracket that closes the one at line %d, column %d is expected here",
-					place_of(opened).line, place_of(opened).column);
+		return conf_build_error(
+			&reader->build, place_of(mark), ERR_INVALID,
+			"a comma or the bracket that closes the one at line %d, column %d "
+			"is expected here",
+			place_of(opened).line, place_of(opened).column);
 	return conf_build_error(&reader->build, place_of(mark), ERR_INVALID, "%s",
 				problem_text(problem, mark_byte(reader, mark), reader->end));
 }
 
-/* Anchors and tags, also the tag "!" that libyaml swallows: the value then starts with it. */
-static int check_properties(struct reader *reader, const yaml_event_t *event, const yaml_char_t *anchor,
-			    const yaml_char_t *tag)
+static int check_properties(struct reader *reader, const yaml_event_t *event,
+			    const yaml_char_t *anchor, const yaml_char_t *tag)
 {
 	struct conf_place at = place_of(&event->start_mark);
-	const char *byte;
 
 	if (anchor)
-		return conf_build_error(&reader->build, at, ERR_INVALID, "anchors (&%.40s) are not supported",
-					(const char *)anchor);
-	byte = mark_byte(reader, &event->start_mark);
-	if (tag || (byte < reader->end && *byte == '!'))
 		return conf_build_error(&reader->build, at, ERR_INVALID,
-					"tags (!) are not supported; a text that starts with ! must be in quotes");
+					"anchors (&%.40s) are not supported", (const char *)anchor);
+	if (tag)
+		return conf_build_error(
+			&reader->build, at, ERR_INVALID,
+			"tags (!) are not supported; a text that starts with ! must be in quotes");
 	return 0;
 }
 
@@ -166,14 +168,16 @@ static int read_begin(struct reader *reader, const yaml_event_t *event, enum con
 	int rc;
 
 	if (type == CONF_MAP)
-		rc = check_properties(reader, event, event->data.mapping_start.anchor, event->data.mapping_start.tag);
+		rc = check_properties(reader, event, event->data.mapping_start.anchor,
+				      event->data.mapping_start.tag);
 	else
 		rc = check_properties(reader, event, event->data.sequence_start.anchor,
 				      event->data.sequence_start.tag);
 	if (rc < 0)
 		return rc;
 	if (conf_build_wants_key(&reader->build))
-		return conf_build_error(&reader->build, at, ERR_INVALID, "a key must be a text, not a list or map");
+		return conf_build_error(&reader->build, at, ERR_INVALID,
+					"a key must be a text, not a list or map");
 	return conf_build_begin(&reader->build, at, type);
 }
 
@@ -184,26 +188,24 @@ static int read_event(struct reader *reader, const yaml_event_t *event)
 	switch (event->type) {
 	case YAML_ALIAS_EVENT:
 		return conf_build_error(&reader->build, at, ERR_INVALID,
-					"aliases (*%.40s) are not supported; a text that starts with * must be in quotes",
+					"aliases (*%.40s) are not supported; "
+					"a text that starts with * must be in quotes",
 					(const char *)event->data.alias.anchor);
-	case YAML_SCALAR_EVENT:
-		return read_scalar(reader, event);
-	case YAML_SEQUENCE_START_EVENT:
-		return read_begin(reader, event, CONF_LIST);
-	case YAML_MAPPING_START_EVENT:
-		return read_begin(reader, event, CONF_MAP);
+	case YAML_SCALAR_EVENT: return read_scalar(reader, event);
+	case YAML_SEQUENCE_START_EVENT: return read_begin(reader, event, CONF_LIST);
+	case YAML_MAPPING_START_EVENT: return read_begin(reader, event, CONF_MAP);
 	case YAML_SEQUENCE_END_EVENT:
-	case YAML_MAPPING_END_EVENT:
-		return conf_build_end(&reader->build);
+	case YAML_MAPPING_END_EVENT: return conf_build_end(&reader->build);
 	case YAML_DOCUMENT_START_EVENT:
-		if (event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end)
-			return conf_build_error(&reader->build, at, ERR_INVALID, "tags (%%TAG) are not supported");
+		if (event->data.document_start.tag_directives.start !=
+		    event->data.document_start.tag_directives.end)
+			return conf_build_error(&reader->build, at, ERR_INVALID,
+						"tags (%%TAG) are not supported");
 		return 0;
 	case YAML_NO_EVENT:
 	case YAML_STREAM_START_EVENT:
 	case YAML_STREAM_END_EVENT:
-	case YAML_DOCUMENT_END_EVENT:
-		return 0;
+	case YAML_DOCUMENT_END_EVENT: return 0;
 	}
 	return 0;
 }
@@ -228,7 +230,7 @@ static int read_yaml(struct reader *reader, const char *text, size_t size)
 {
 	int rc;
 
-	reader->text = reader->at = size ? text : "";
+	reader->text = size ? text : "";
 	reader->end = reader->text + size;
 	CHECK(yaml_parser_initialize(&reader->parser));
 	yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
@@ -245,9 +247,10 @@ int conf_parse(const char *file, const char *text, size_t size, struct arena *ar
 	int rc;
 
 	if (size > CONF_BYTES_MAX)
-		return err_at(err, ERR_TOO_LARGE, file, 0, 0, "the text has %zu bytes; the limit is %d", size,
-			      CONF_BYTES_MAX);
-	if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* byte order mark of some editors */
+		return err_at(err, ERR_TOO_LARGE, file, 0, 0,
+			      "the text has %zu bytes; the limit is %d", size, CONF_BYTES_MAX);
+	if (size >= 3 &&
+	    memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* byte order mark of some editors */
 		text += 3;
 		size -= 3;
 	}
@@ -255,7 +258,8 @@ int conf_parse(const char *file, const char *text, size_t size, struct arena *ar
 	rc = check_bytes(&reader.build, text, size);
 	if (rc < 0)
 		return rc;
-	rc = conf_is_json(text, size) ? conf_read_json(&reader.build, text, size) : read_yaml(&reader, text, size);
+	rc = conf_is_json(text, size) ? conf_read_json(&reader.build, text, size)
+				      : read_yaml(&reader, text, size);
 	if (rc >= 0)
 		conf_build_finish(&reader.build, ret_documents, ret_count);
 	conf_build_deinit(&reader.build);

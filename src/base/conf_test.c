@@ -16,12 +16,8 @@ static void write_tree(struct buf *out, const struct conf *c, bool places)
 	if (c->key)
 		buf_addc(out, '=');
 	switch (c->type) {
-	case CONF_NULL:
-		buf_addc(out, '~');
-		break;
-	case CONF_SCALAR:
-		buf_addf(out, c->quoted ? "'%s'" : "%s", c->text);
-		break;
+	case CONF_NULL: buf_addc(out, '~'); break;
+	case CONF_SCALAR: buf_addf(out, c->quoted ? "'%s'" : "%s", c->text); break;
 	case CONF_LIST:
 	case CONF_MAP:
 		buf_addc(out, c->type == CONF_MAP ? '{' : '[');
@@ -80,18 +76,22 @@ static void yaml_and_json_become_trees(void **state)
 		{ "a: 1\nb: two\n", "{a=1 b=two}" },
 		{ "a: 1\r\nb: 2\r\n", "{a=1 b=2}" },
 		{ "- 1\n- [2, 3]\n-\n- {a: b}\n", "[1 [2 3] ~ {a=b}]" },
-		{ "a: null\nb: ~\nc:\nd: ''\ne: 'null'\nf: Null\n", "{a=~ b=~ c=~ d='' e='null' f=Null}" },
+		{ "a: null\nb: ~\nc:\nd: ''\ne: 'null'\nf: Null\n",
+		  "{a=~ b=~ c=~ d='' e='null' f=Null}" },
 		{ "a: |\n  x\n  y\nb: >-\n  x\n  y\n", "{a='x\ny\n' b='x y'}" },
 		{ "a: \"q\\n\\u00e9\"\nb: 'it''s'\n", "{a='q\n\xc3\xa9' b='it's'}" },
 		{ "a: 1\n---\nb: 2\n...\n---\n- c\n", "{a=1} --- {b=2} --- [c]" },
 		{ "%YAML 1.2\n---\na: b\n", "{a=b}" },
 		{ "<<: {a: 1}\n", "{<<={a=1}}" },
 		{ "yes: no\n", "{yes=no}" },
-		{ "\xef\xbb\xbf" "a: 1\n", "{a=1}" },
+		{ "\xef\xbb\xbf"
+		  "a: 1\n",
+		  "{a=1}" },
 		{ "\xef\xbb\xbf{\"a\": 1}", "{a=1}" },
 		{ "{}", "{}" },
 		{ "[]", "[]" },
-		{ "{\"a\":1,\"b\":[true,null,-1.5e3,\"x\"],\"c\":{}}", "{a=1 b=[true ~ -1.5e3 'x'] c={}}" },
+		{ "{\"a\":1,\"b\":[true,null,-1.5e3,\"x\"],\"c\":{}}",
+		  "{a=1 b=[true ~ -1.5e3 'x'] c={}}" },
 		{ "{\"a\":\t\"b\",\n\t\"c\": [1,2]}\n", "{a='b' c=[1 2]}" },
 		{ "[\"\\ud83d\\ude00\\/\\u001b\"]", "['\xf0\x9f\x98\x80/\x1b']" },
 		{ "{\"null\":\"null\",\"k\\u0065y\":null}", "{null='null' key=~}" },
@@ -108,10 +108,12 @@ static void every_value_knows_its_place(void **state)
 	static const struct {
 		const char *text, *tree;
 	} cases[] = {
-		{ "a: 1\nbc:  [x, {d: 'e'}]\n", "{a@1:1=1@1:4 bc@2:1=[x@2:7 {d@2:11='e'@2:14}@2:10]@2:6}@1:1" },
+		{ "a: 1\nbc:  [x, {d: 'e'}]\n",
+		  "{a@1:1=1@1:4 bc@2:1=[x@2:7 {d@2:11='e'@2:14}@2:10]@2:6}@1:1" },
 		{ "\n\n  a:\n    - x\n    -  y\n", "{a@3:3=[x@4:7 y@5:8]@4:5}@3:3" },
 		{ "\xc3\xa9\xc3\xa9: \"\xf0\x9f\x98\x80\"\nb: [\xe2\x82\xac, x]\n",
-		  "{\xc3\xa9\xc3\xa9@1:1='\xf0\x9f\x98\x80'@1:5 b@2:1=[\xe2\x82\xac@2:5 x@2:8]@2:4}@1:1" },
+		  "{\xc3\xa9\xc3\xa9@1:1='\xf0\x9f\x98\x80'@1:5 "
+		  "b@2:1=[\xe2\x82\xac@2:5 x@2:8]@2:4}@1:1" },
 		{ "{\"\xc3\xa9\": 1,\r\n \"b\": [\"\xf0\x9f\x98\x80\", 2]}",
 		  "{\xc3\xa9@1:2=1@1:7 b@2:2=['\xf0\x9f\x98\x80'@2:8 2@2:13]@2:7}@1:1" },
 		{ "\n [ {\"a\" : null } ]", "[{a@2:5=~@2:11}@2:4]@2:2" },
@@ -132,7 +134,9 @@ static void all_that_is_refused_names_its_place(void **state)
 		{ "a: b\nc: \xff\n", "f:2:4: this is not valid UTF-8" },
 		{ "\xc3\xa9: \xc0\xaf\n", "f:1:4: this is not valid UTF-8" },
 		{ "{\"a\": \"\xed\xa0\x80\"}", "f:1:8: this is not valid UTF-8" },
-		{ "\xff\xfe" "a", "f:1:1: this is not valid UTF-8" },
+		{ "\xff\xfe"
+		  "a",
+		  "f:1:1: this is not valid UTF-8" },
 		{ "a: b\x1b[1m\n", "f:1:5: a control character (U+001B)" },
 		{ "a: \x7f\n", "f:1:4: a control character (U+007F)" },
 		{ "# \xc2\x85\n", "f:1:3: a control character (U+0085)" },
@@ -159,10 +163,14 @@ static void all_that_is_refused_names_its_place(void **state)
 		{ "%TAG ! tag:x,2000:\n---\na\n", "f:1:1: tags (%TAG)" },
 		{ "a: !e!x 1\n", "f:1:4: tags (!)" },
 		/* keys */
-		{ "a: 1\nb: 2\na: 3\n", "f:3:1: the key \"a\" is here a second time; it stands at line 1" },
-		{ "x:\n  b: 1\n  a: 1\n  'a': 2\n  b: 2\n", "f:4:3: the key \"a\" is here a second time; it stands at line 3" },
+		{ "a: 1\nb: 2\na: 3\n",
+		  "f:3:1: the key \"a\" is here a second time; it stands at line 1" },
+		{ "x:\n  b: 1\n  a: 1\n  'a': 2\n  b: 2\n",
+		  "f:4:3: the key \"a\" is here a second time; it stands at line 3" },
+		{ "b: 1\nb: 2\na: 1\na: 2\n", "f:2:1: the key \"b\" is here a second time" },
 		{ "{b: 1, a: 1, b: 2, b: 3}", "f:1:14: the key \"b\" is here a second time" },
-		{ "{\"a\": 1,\n \"\\u0061\": 2}", "f:2:2: the key \"a\" is here a second time; it stands at line 1" },
+		{ "{\"a\": 1,\n \"\\u0061\": 2}",
+		  "f:2:2: the key \"a\" is here a second time; it stands at line 1" },
 		{ "? [a]\n: b\n", "f:1:3: a key must be a text" },
 		{ "{{a: b}: c}", "f:1:2: a key must be a text" },
 		{ "? \n: b\n", "f:1:2: a key is missing" },
@@ -175,8 +183,10 @@ static void all_that_is_refused_names_its_place(void **state)
 		{ "a: 1\n b: 2\n", "f:2:3: a key can't stand here" },
 		{ "a:\n  - 1\n b: 2\n", "f:3:2: a key is expected here" },
 		{ "- a\nb: c\n", "f:2:1: a list goes on here" },
-		{ "a: [1, 2\n", "f:2:1: a comma or the bracket that closes the one at line 1, column 4" },
-		{ "a: {b: 1\nc: 2\n", "f:2:2: a comma or the bracket that closes the one at line 1, column 4" },
+		{ "a: [1, 2\n",
+		  "f:2:1: a comma or the bracket that closes the one at line 1, column 4" },
+		{ "a: {b: 1\nc: 2\n",
+		  "f:2:2: a comma or the bracket that closes the one at line 1, column 4" },
 		{ "b: 1\na: \"x\n", "f:2:4: the quotes that open here are not closed" },
 		{ "a: 'x\n", "f:1:4: the quotes that open here are not closed" },
 		{ "a: \"\\q\"\n", "f:1:5: this escape is not known" },
@@ -192,8 +202,10 @@ static void all_that_is_refused_names_its_place(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char *read = parse_sized(cases[i].text, strlen(cases[i].text), false);
 
-		if (!cases[i].error ? strncmp(read, "f:", 2) != 0 : strncmp(read, cases[i].error, strlen(cases[i].error)) != 0)
-			fail_msg("%s\nis       %s\nexpected %s", cases[i].text, read, cases[i].error);
+		if (!cases[i].error ? strncmp(read, "f:", 2) != 0
+				    : strncmp(read, cases[i].error, strlen(cases[i].error)) != 0)
+			fail_msg("%s\nis       %s\nexpected %s", cases[i].text, read,
+				 cases[i].error);
 		free(read);
 	}
 }
@@ -235,14 +247,17 @@ static void each_limit_is_taken_and_one_more_refused(void **state)
 
 	(void)state;
 	for (int depth = CONF_DEPTH_MAX; depth <= CONF_DEPTH_MAX + 1; depth++) {
-		const char *error = depth > CONF_DEPTH_MAX ? "f:1:33: lists and maps are nested more than 32 deep" : NULL;
+		const char *error = depth > CONF_DEPTH_MAX
+					    ? "f:1:33: lists and maps are nested more than 32 deep"
+					    : NULL;
 
 		closing = repeat("", "]", (size_t)depth, "");
 		text = repeat("", "[", (size_t)depth, closing);
 		assert_limit(text, strlen(text), error); /* JSON */
 		free(closing);
 		text = repeat("", "- ", (size_t)depth, "x"); /* YAML */
-		assert_limit(text, strlen(text), depth > CONF_DEPTH_MAX ? "f:1:65: lists and maps are nested" : NULL);
+		assert_limit(text, strlen(text),
+			     depth > CONF_DEPTH_MAX ? "f:1:65: lists and maps are nested" : NULL);
 	}
 	/* the list itself is a value too, and 1 the first in it */
 	text = repeat("[1", ",1", CONF_NODES_MAX - 2, "]");
@@ -278,10 +293,14 @@ static void the_arena_needed_is_bounded(void **state)
 /* Any text ends in a tree or an error with a place; ASan and UBSan watch. */
 static void damaged_texts_are_survived(void **state)
 {
-	static const char yaml[] = "name: demo\ntasks: 4\ngpus: {count: 1, model: [H100-80GB, 'A100']}\n"
-				   "env:\n  A: \"x\\n\\u00e9\"\n  B: |\n    echo \xc3\xa9\n    done\n# comment\n---\n? k\n: v\n";
-	static const char json[] = "{\"name\":\"d\xc3\xa9mo\",\"tasks\":4,\"l\":[1,{\"a\":null}],\"t\":\"\\ud83d\\ude00\"}";
-	static const char marks[] = "{}[]\",:'|>-?&*!%#@`\\ \t\n\r\x01\xff" "01ax~<";
+	static const char yaml[] =
+		"name: demo\ntasks: 4\ngpus: {count: 1, model: [H100-80GB, 'A100']}\n"
+		"env:\n  A: \"x\\n\\u00e9\"\n  B: |\n    echo \xc3\xa9\n    done\n# comment\n"
+		"---\n? k\n: v\n";
+	static const char json[] = "{\"name\":\"d\xc3\xa9mo\",\"tasks\":4,\"l\":[1,{\"a\":null}],"
+				   "\"t\":\"\\ud83d\\ude00\"}";
+	static const char marks[] = "{}[]\",:'|>-?&*!%#@`\\ \t\n\r\x01\xff"
+				    "01ax~<";
 	struct dice dice = { 4 };
 	char text[sizeof(yaml) + sizeof(json)];
 
@@ -292,7 +311,8 @@ static void damaged_texts_are_survived(void **state)
 
 		memcpy(text, i % 3 ? yaml : json, size);
 		for (uint32_t times = dice_below(&dice, 6); times; times--)
-			text[dice_below(&dice, (uint32_t)size)] = marks[dice_below(&dice, sizeof(marks) - 1)];
+			text[dice_below(&dice, (uint32_t)size)] =
+				marks[dice_below(&dice, sizeof(marks) - 1)];
 		if (dice_below(&dice, 2))
 			size = dice_below(&dice, (uint32_t)size + 1);
 		exact = malloc(size ? size : 1);
@@ -363,16 +383,11 @@ static int read_as(struct err *err, const struct conf *c, enum want want)
 	bool flag;
 
 	switch (want) {
-	case INT:
-		return conf_int(err, "f", c, "tasks", 1, 100, &number);
-	case BOOL:
-		return conf_bool(err, "f", c, "hold", &flag);
-	case TEXT:
-		return conf_text(err, "f", c, "name", 5, &text);
-	case DURATION:
-		return conf_duration(err, "f", c, "grace", &number);
-	case SIZE:
-		return conf_size_mib(err, "f", c, "memory", &number);
+	case INT: return conf_int(err, "f", c, "tasks", 1, 100, &number);
+	case BOOL: return conf_bool(err, "f", c, "hold", &flag);
+	case TEXT: return conf_text(err, "f", c, "name", 5, &text);
+	case DURATION: return conf_duration(err, "f", c, "grace", &number);
+	case SIZE: return conf_size_mib(err, "f", c, "memory", &number);
 	}
 	return 0;
 }
@@ -412,13 +427,15 @@ static void wrong_values_are_refused_with_place_and_wish(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct conf *map = parse_one(&arena, cases[i].text);
 
-		assert_int_equal(read_as(&err, conf_find(map, "x"), cases[i].want), -(int)ERR_INVALID);
+		assert_int_equal(read_as(&err, conf_find(map, "x"), cases[i].want),
+				 -(int)ERR_INVALID);
 		if (!strstr(err.text, cases[i].error))
 			fail_msg("%s: %s", cases[i].text, err.text);
 		assert_string_equal(err.file, "f");
 		assert_int_equal(err.line, 1);
 		assert_int_equal(err.column, strlen(cases[i].text) > 2 ? 4 : 3);
-		assert_int_equal(read_as(NULL, conf_find(map, "x"), cases[i].want), -(int)ERR_INVALID);
+		assert_int_equal(read_as(NULL, conf_find(map, "x"), cases[i].want),
+				 -(int)ERR_INVALID);
 		assert_int_equal(read_as(&err, NULL, cases[i].want), -(int)ERR_INVALID);
 		assert_non_null(strstr(err.text, "is missing"));
 	}

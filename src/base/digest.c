@@ -31,8 +31,8 @@ struct digest digest_of_two(const void *a, size_t a_size, const void *b, size_t 
 	context = EVP_MD_CTX_new();
 	CHECK(context != NULL);
 	CHECK(EVP_DigestInit_ex2(context, sha256, NULL) == 1);
-	CHECK(!a_size || EVP_DigestUpdate(context, a, a_size) == 1);
-	CHECK(!b_size || EVP_DigestUpdate(context, b, b_size) == 1);
+	CHECK(EVP_DigestUpdate(context, a, a_size) == 1);
+	CHECK(EVP_DigestUpdate(context, b, b_size) == 1);
 	CHECK(EVP_DigestFinal_ex(context, digest.bytes, NULL) == 1);
 	EVP_MD_CTX_free(context);
 	return digest;

@@ -87,7 +87,8 @@ static void threads_may_start_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_may_start_at_once), /* first: the algorithm is fetched once */
+		cmocka_unit_test(
+			threads_may_start_at_once), /* first: the algorithm is fetched once */
 		cmocka_unit_test(known_digests_come_out),
 		cmocka_unit_test(two_parts_are_as_one),
 		cmocka_unit_test(only_the_one_text_form_is_read),

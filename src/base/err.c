@@ -94,7 +94,8 @@ int err_prefix(struct err *err, const char *format, ...)
 	vsnprintf(err->text, sizeof(err->text), format, args);
 	va_end(args);
 	length = strlen(err->text);
-	if (snprintf(err->text + length, sizeof(err->text) - length, ": %s", old) >= (int)(sizeof(err->text) - length))
+	if (snprintf(err->text + length, sizeof(err->text) - length, ": %s", old) >=
+	    (int)(sizeof(err->text) - length))
 		cut_whole(err->text, sizeof(err->text) - 1);
 	return -(int)err->code;
 }
@@ -104,7 +105,7 @@ static const struct {
 	int http, exit;
 } codes[ERR_CODE_COUNT] = {
 	[ERR_NONE] = { "none", "nothing is wrong", 200, 0 },
-#define E(NAME, json, words, http_status, exit_status) \
+#define E(NAME, json, words, http_status, exit_status)                                             \
 	[ERR_##NAME] = { json, words, http_status, exit_status },
 #include "base/errors.def"
 #undef E

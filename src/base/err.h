@@ -31,25 +31,33 @@ enum { ERR_TEXT_MAX = 640, ERR_FILE_MAX = 256 };
 
 struct err {
 	enum err_code code;
-	int line;		  /* of the input, from 1; 0 = not about a place in a text */
-	int column;		  /* from 1, in characters */
-	char file[ERR_FILE_MAX];  /* name of the input; empty = none */
-	char text[ERR_TEXT_MAX];  /* one sentence, without a full stop at its end */
+	int line; /* of the input, from 1; 0 = not about a place in a text */
+	int column; /* from 1, in characters */
+	char file[ERR_FILE_MAX]; /* name of the input; empty = none */
+	char text[ERR_TEXT_MAX]; /* one sentence, without a full stop at its end */
 };
 
-/* Fills err (when not NULL) and returns -(int)code, so that `return err_set(...)` is one statement. */
+/*
+ * Fills err (when not NULL) and returns -(int)code, so that `return err_set(...)` is one
+ * statement.
+ */
 int err_set(struct err *err, enum err_code code, const char *format, ...) PRINTF_LIKE(3, 4);
-int err_setv(struct err *err, enum err_code code, const char *format, va_list args) PRINTF_LIKE(3, 0);
+int err_setv(struct err *err, enum err_code code, const char *format, va_list args)
+	PRINTF_LIKE(3, 0);
 /* As err_set, about a place in an input text. */
 int err_at(struct err *err, enum err_code code, const char *file, int line, int column,
 	   const char *format, ...) PRINTF_LIKE(6, 7);
-/* As err_set, with the operating system's reason in plain words behind the text (": no space left ..."). */
-int err_errno(struct err *err, enum err_code code, int errnum, const char *format, ...) PRINTF_LIKE(4, 5);
+/*
+ * As err_set, with the operating system's reason in plain words behind the text (": no space
+ * left ...").
+ */
+int err_errno(struct err *err, enum err_code code, int errnum, const char *format, ...)
+	PRINTF_LIKE(4, 5);
 /* Puts "prefix: " before the text; for adding what was being done. Returns -(int)err->code. */
 int err_prefix(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
-const char *err_code_name(enum err_code code);	/* "not_found" */
-const char *err_code_text(enum err_code code);	/* plain words */
+const char *err_code_name(enum err_code code); /* "not_found" */
+const char *err_code_text(enum err_code code); /* plain words */
 int err_code_http(enum err_code code);
 int err_code_exit(enum err_code code);
 /* The code with that JSON name, ERR_INTERNAL if there is none. */

@@ -11,12 +11,14 @@ static void setting_an_error_is_the_result(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(err_set(&err, ERR_NOT_FOUND, "queue \"%s\" does not exist", "a"), -(int)ERR_NOT_FOUND);
+	assert_int_equal(err_set(&err, ERR_NOT_FOUND, "queue \"%s\" does not exist", "a"),
+			 -(int)ERR_NOT_FOUND);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
 	assert_string_equal(err.text, "queue \"a\" does not exist");
 	assert_int_equal(err.line, 0);
 	assert_string_equal(err.file, "");
-	assert_int_equal(err_at(&err, ERR_INVALID, "job.yaml", 3, 7, "bad %d", 5), -(int)ERR_INVALID);
+	assert_int_equal(err_at(&err, ERR_INVALID, "job.yaml", 3, 7, "bad %d", 5),
+			 -(int)ERR_INVALID);
 	assert_string_equal(err.text, "bad 5");
 	assert_string_equal(err.file, "job.yaml");
 	assert_int_equal(err.line, 3);
@@ -101,7 +103,7 @@ static void every_code_is_found_by_its_name(void **state)
 	assert_int_equal(err_code_find("nothing of the kind"), ERR_INTERNAL);
 	assert_int_equal(err_code_exit(ERR_NONE), 0);
 	assert_string_equal(err_code_name((enum err_code)999), "internal");
-	assert_string_equal(err_code_name((enum err_code)-1), "internal");
+	assert_string_equal(err_code_name((enum err_code) - 1), "internal");
 }
 
 /* These numbers are part of the interface: the test is a second place that must be changed. */

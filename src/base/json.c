@@ -42,6 +42,8 @@ static inline void skip_space(struct json_reader *r)
 {
 	const char *p = r->at;
 
+	if (p < r->end && (unsigned char)*p > ' ')
+		return; /* what most texts have most often */
 	while (p < r->end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
 		p++;
 	r->at = p;
@@ -54,46 +56,39 @@ static inline char next_byte(struct json_reader *r)
 	return r->at < r->end ? *r->at : '\0';
 }
 
-static enum pull_type type_of(char c)
-{
-	switch (c) {
-	case '{':
-		return PULL_OBJECT;
-	case '[':
-		return PULL_ARRAY;
-	case '"':
-		return PULL_STRING;
-	case 't':
-	case 'f':
-		return PULL_BOOL;
-	case 'n':
-		return PULL_NULL;
-	default:
-		return c == '-' || (c >= '0' && c <= '9') ? PULL_NUMBER : PULL_BAD;
-	}
-}
+/* What a value that starts with this byte is; PULL_BAD (0) where none does. */
+static const uint8_t types[256] = {
+	['{'] = PULL_OBJECT, ['['] = PULL_ARRAY,  ['"'] = PULL_STRING, ['t'] = PULL_BOOL,
+	['f'] = PULL_BOOL,   ['n'] = PULL_NULL,   ['-'] = PULL_NUMBER, ['0'] = PULL_NUMBER,
+	['1'] = PULL_NUMBER, ['2'] = PULL_NUMBER, ['3'] = PULL_NUMBER, ['4'] = PULL_NUMBER,
+	['5'] = PULL_NUMBER, ['6'] = PULL_NUMBER, ['7'] = PULL_NUMBER, ['8'] = PULL_NUMBER,
+	['9'] = PULL_NUMBER,
+};
 
-enum pull_type pull_peek(struct json_reader *r)
+static inline enum pull_type peek(struct json_reader *r)
 {
 	enum pull_type type;
-	char c;
 
 	if (r->problem)
 		return PULL_BAD;
-	c = next_byte(r);
+	type = (enum pull_type)types[(unsigned char)next_byte(r)];
 	if (!r->wants || (!r->depth && r->at == r->end))
 		return PULL_END;
-	type = type_of(c);
 	if (type == PULL_BAD)
 		pull_fail(r, r->at == r->end ? "the text ends where a value is expected"
 					     : "a value is expected here");
 	return type;
 }
 
-/* Whether a value of this type comes next; it is then as good as read. */
-static bool value_starts(struct json_reader *r, enum pull_type type, const char *otherwise)
+enum pull_type pull_peek(struct json_reader *r)
 {
-	enum pull_type next = pull_peek(r);
+	return peek(r);
+}
+
+/* Whether a value of this type comes next; it is then as good as read. */
+static inline bool value_starts(struct json_reader *r, enum pull_type type, const char *otherwise)
+{
+	enum pull_type next = peek(r);
 
 	if (next == type) {
 		r->wants = false;
@@ -132,7 +127,7 @@ void pull_array(struct json_reader *r)
 }
 
 /* At a comma or the closing byte: true when another member or element follows. */
-static bool goes_on(struct json_reader *r, uint8_t kind, char close)
+static inline bool goes_on(struct json_reader *r, uint8_t kind, char close)
 {
 	bool fresh;
 	char c;
@@ -172,7 +167,8 @@ static uint32_t hex_value(const char *p)
 	uint32_t value = 0;
 
 	for (int i = 0; i < 4; i++) {
-		uint32_t digit = p[i] <= '9' ? (uint32_t)(p[i] - '0') : (uint32_t)((p[i] | 0x20) - 'a' + 10);
+		uint32_t digit =
+			p[i] <= '9' ? (uint32_t)(p[i] - '0') : (uint32_t)((p[i] | 0x20) - 'a' + 10);
 
 		value = value << 4 | digit;
 	}
@@ -200,12 +196,9 @@ static size_t escape_size(const char *p, const char *end)
 	case 'f':
 	case 'n':
 	case 'r':
-	case 't':
-		return 2;
-	case 'u':
-		break;
-	default:
-		return 0;
+	case 't': return 2;
+	case 'u': break;
+	default: return 0;
 	}
 	if (!is_unicode_escape(p, end))
 		return 0;
@@ -236,7 +229,7 @@ static inline uint64_t special_bytes(const char *p)
 }
 
 /* From behind the opening quote to behind the closing one. */
-static bool scan_string(struct json_reader *r, struct json_slice *ret)
+static inline bool scan_string(struct json_reader *r, struct json_slice *ret)
 {
 	const char *p = r->at, *end = r->end;
 	bool escaped = false;
@@ -338,7 +331,8 @@ static bool scan_number(struct json_reader *r, bool *ret_whole)
 	digits = p;
 	p = skip_digits(p, end);
 	if (p == digits || (*digits == '0' && p - digits > 1)) {
-		fail_at(r, digits, p == digits ? "a digit is expected here" : "a number can't start with 0");
+		fail_at(r, digits,
+			p == digits ? "a digit is expected here" : "a number can't start with 0");
 		return false;
 	}
 	if (p < end && *p == '.') {
@@ -456,30 +450,17 @@ static void skip_one(struct json_reader *r)
 	bool flag;
 
 	switch (pull_peek(r)) {
-	case PULL_OBJECT:
-		pull_object(r);
-		break;
-	case PULL_ARRAY:
-		pull_array(r);
-		break;
-	case PULL_STRING:
-		pull_string(r, &slice);
-		break;
+	case PULL_OBJECT: pull_object(r); break;
+	case PULL_ARRAY: pull_array(r); break;
+	case PULL_STRING: pull_string(r, &slice); break;
 	case PULL_NUMBER:
 		r->wants = false;
 		scan_number(r, &flag);
 		break;
-	case PULL_BOOL:
-		pull_bool(r, &flag);
-		break;
-	case PULL_NULL:
-		pull_null(r);
-		break;
-	case PULL_END:
-		value_starts(r, PULL_NULL, "");
-		break;
-	case PULL_BAD:
-		break;
+	case PULL_BOOL: pull_bool(r, &flag); break;
+	case PULL_NULL: pull_null(r); break;
+	case PULL_END: value_starts(r, PULL_NULL, ""); break;
+	case PULL_BAD: break;
 	}
 }
 
@@ -490,7 +471,8 @@ void pull_skip(struct json_reader *r)
 
 	skip_one(r);
 	while (!r->problem && r->depth > outside)
-		if (r->kind[r->depth - 1] == PULL_KIND_OBJECT ? pull_member(r, &key) : pull_element(r))
+		if (r->kind[r->depth - 1] == PULL_KIND_OBJECT ? pull_member(r, &key)
+							      : pull_element(r))
 			skip_one(r);
 }
 
@@ -552,7 +534,8 @@ void pull_copy(struct json_reader *r, const struct json_slice *slice, char *out,
 			if (!bytes[0])
 				pull_fail(r, "a NUL character is not allowed in this text");
 		} else {
-			const char *slash = slice->escaped ? memchr(p, '\\', (size_t)(end - p)) : NULL;
+			const char *slash =
+				slice->escaped ? memchr(p, '\\', (size_t)(end - p)) : NULL;
 
 			size = (size_t)((slash ? slash : end) - p);
 			if (size >= room - at) {

@@ -28,7 +28,16 @@ struct arena;
 
 enum { PULL_DEPTH_MAX = 64 };
 
-enum pull_type { PULL_BAD, PULL_END, PULL_OBJECT, PULL_ARRAY, PULL_STRING, PULL_NUMBER, PULL_BOOL, PULL_NULL };
+enum pull_type {
+	PULL_BAD,
+	PULL_END,
+	PULL_OBJECT,
+	PULL_ARRAY,
+	PULL_STRING,
+	PULL_NUMBER,
+	PULL_BOOL,
+	PULL_NULL,
+};
 
 enum { PULL_KIND_OBJECT, PULL_KIND_ARRAY };
 
@@ -41,26 +50,29 @@ struct json_slice {
 
 struct json_reader {
 	const char *start, *at, *end;
-	const char *problem;		/* static text; NULL while all is well */
-	uint8_t depth;			/* objects and arrays entered and not left */
-	uint8_t kind[PULL_DEPTH_MAX];	/* PULL_KIND_ at each depth */
-	uint8_t fresh[PULL_DEPTH_MAX];	/* nothing read at this depth yet */
-	bool wants;			/* a value is to be read here */
+	const char *problem; /* static text; NULL while all is well */
+	uint8_t depth; /* objects and arrays entered and not left */
+	uint8_t kind[PULL_DEPTH_MAX]; /* PULL_KIND_ at each depth */
+	uint8_t fresh[PULL_DEPTH_MAX]; /* nothing read at this depth yet */
+	bool wants; /* a value is to be read here */
 };
 
 void pull_init(struct json_reader *r, const char *text, size_t size);
-/* Type of the value that comes next; PULL_END where none can come: behind the last, or in an empty text. */
+/* Type of the value that comes next; PULL_END where none can: behind the last, in an empty text. */
 enum pull_type pull_peek(struct json_reader *r);
-void pull_object(struct json_reader *r);		/* enters { */
-bool pull_member(struct json_reader *r, struct json_slice *ret_key);	/* next key; false at } (left then) or error */
-void pull_array(struct json_reader *r);			/* enters [ */
-bool pull_element(struct json_reader *r);		/* another element comes; false at ] (left then) or error */
+/* Enters { or [. */
+void pull_object(struct json_reader *r);
+void pull_array(struct json_reader *r);
+/* The next key, or that another element comes; false at the end (left then) and after a problem. */
+bool pull_member(struct json_reader *r, struct json_slice *ret_key);
+bool pull_element(struct json_reader *r);
 void pull_string(struct json_reader *r, struct json_slice *ret);
 void pull_int(struct json_reader *r, int64_t *ret);
 void pull_uint(struct json_reader *r, uint64_t *ret);
 void pull_bool(struct json_reader *r, bool *ret);
 void pull_null(struct json_reader *r);
-void pull_skip(struct json_reader *r);			/* any value, checked */
+/* Any value, checked. */
+void pull_skip(struct json_reader *r);
 bool pull_key_is(const struct json_slice *key, const char *name);
 /* Unescaped bytes, NUL at the end; a \u0000 inside is an error of the reader. */
 char *pull_text(struct json_reader *r, const struct json_slice *slice, struct arena *arena);
@@ -68,7 +80,8 @@ char *pull_text(struct json_reader *r, const struct json_slice *slice, struct ar
 void pull_copy(struct json_reader *r, const struct json_slice *slice, char *out, size_t room);
 /* All of the input must have been read; 0, or -1 with what is wrong and its byte offset in err. */
 int pull_finish(struct json_reader *r, struct err *err) MUST_CHECK;
-void pull_fail(struct json_reader *r, const char *problem);	/* a reader's user found something wrong */
+/* The reader's user found something wrong: static text; the first problem stays. */
+void pull_fail(struct json_reader *r, const char *problem);
 
 /* The names of before, for sources that don't include jansson. */
 #ifndef JANSSON_H

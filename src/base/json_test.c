@@ -71,23 +71,14 @@ static json_t *read_value(struct json_reader *r, struct arena *arena)
 	bool flag;
 
 	switch (pull_peek(r)) {
-	case PULL_OBJECT:
-		return read_object(r, arena);
-	case PULL_ARRAY:
-		return read_array(r, arena);
-	case PULL_STRING:
-		return read_string(r, arena);
-	case PULL_NUMBER:
-		return read_number(r);
-	case PULL_BOOL:
-		pull_bool(r, &flag);
-		return json_boolean(flag);
-	case PULL_NULL:
-		pull_null(r);
-		return json_null();
+	case PULL_OBJECT: return read_object(r, arena);
+	case PULL_ARRAY: return read_array(r, arena);
+	case PULL_STRING: return read_string(r, arena);
+	case PULL_NUMBER: return read_number(r);
+	case PULL_BOOL: pull_bool(r, &flag); return json_boolean(flag);
+	case PULL_NULL: pull_null(r); return json_null();
 	case PULL_BAD:
-	case PULL_END:
-		break;
+	case PULL_END: break;
 	}
 	return NULL;
 }
@@ -101,7 +92,10 @@ static bool is_skipped_whole(const char *text, size_t size)
 	return pull_finish(&r, NULL) == 0;
 }
 
-/* Jansson also refuses numbers past its types and texts with NUL; those are no matter of grammar. */
+/*
+ * Jansson also refuses numbers past its types and texts with NUL; those are no matter of
+ * grammar.
+ */
 static bool is_judged(const json_error_t *error)
 {
 	return json_error_code(error) != json_error_numeric_overflow &&
@@ -144,23 +138,118 @@ static bool compare(const char *given, size_t size)
 }
 
 static const char *const taken[] = {
-	"{}", "[]", "0", "-0", "1", "-1", "\"\"", "true", "false", "null", " \t\r\n[ ] ",
-	"{\"a\":1}", "{ \"a\" : [ 1 , 2 ] , \"b\" : { } }", "[[[[[]]]]]", "[0.5,1e3,1E+3,1e-3,-0.0]",
-	"9223372036854775807", "-9223372036854775808", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\u00e9\\u20AC\"",
-	"\"\\ud83d\\ude00\"", "\"\\ud800\\udc00\\udbff\\udfff\"", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"", "\"\x7f\"",
-	"{\"\":\"\"}", "[1,\"2\",true,false,null,{},[]]", "\"1234567\\n1234567\\\\\"", "[\"\xe2\x80\xa8\"]",
+	"{}",
+	"[]",
+	"0",
+	"-0",
+	"1",
+	"-1",
+	"\"\"",
+	"true",
+	"false",
+	"null",
+	" \t\r\n[ ] ",
+	"{\"a\":1}",
+	"{ \"a\" : [ 1 , 2 ] , \"b\" : { } }",
+	"[[[[[]]]]]",
+	"[0.5,1e3,1E+3,1e-3,-0.0]",
+	"9223372036854775807",
+	"-9223372036854775808",
+	"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+	"\"\\u00e9\\u20AC\"",
+	"\"\\ud83d\\ude00\"",
+	"\"\\ud800\\udc00\\udbff\\udfff\"",
+	"\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"",
+	"\"\x7f\"",
+	"{\"\":\"\"}",
+	"[1,\"2\",true,false,null,{},[]]",
+	"\"1234567\\n1234567\\\\\"",
+	"[\"\xe2\x80\xa8\"]",
 	"{\"a\":{\"b\":{\"c\":[{\"d\":null}]}},\"e\":\"f\"}",
 };
 
 static const char *const refused[] = {
-	"", " ", "{", "}", "[", "]", "\"", ",", ":", "{]", "[}", "[1,]", "[,1]", "[1 2]", "[1,,2]", "{\"a\"}",
-	"{\"a\":}", "{\"a\":1,}", "{,}", "{\"a\" 1}", "{a:1}", "{1:2}", "{\"a\":1 \"b\":2}", "[] []", "1 2", "[1]x",
-	"tru", "True", "nul", "nulll", "falsey", "truefalse", "01", "-", "-01", "+1", "1.", ".5", "1e", "1e+", "1.e3",
-	"0x10", "1_000", "NaN", "Infinity", "-Infinity", "'a'", "\"a", "\"a\\\"", "\"\\\"", "\"\\x41\"", "\"\\u12\"",
-	"\"\\u12g4\"", "\"\\ud83d\"", "\"\\ud83dx\"", "\"\\ud83d\\n\"", "\"\\ud83d\\u0041\"", "\"\\ude00\"",
-	"\"\\ude00\\ud83d\"", "\"\\ud83d\\ud83d\"", "\"a\tb\"", "\"a\nb\"", "\"\x01\"", "\"\x1f\"", "\"\xff\"", "\"\xc3\"", "\"\xc0\x80\"",
-	"\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\xef\xbb\xbf{}", "// c\n1", "/**/1", "[1]\f", "\v1", "\xc2\xa0""1",
-	"{\"a\":1}}", "[[]", "{\"a\":[}", "\"1234567\n\"", "\"12345678\x1f\"",
+	"",
+	" ",
+	"{",
+	"}",
+	"[",
+	"]",
+	"\"",
+	",",
+	":",
+	"{]",
+	"[}",
+	"[1,]",
+	"[,1]",
+	"[1 2]",
+	"[1,,2]",
+	"{\"a\"}",
+	"{\"a\":}",
+	"{\"a\":1,}",
+	"{,}",
+	"{\"a\" 1}",
+	"{a:1}",
+	"{1:2}",
+	"{\"a\":1 \"b\":2}",
+	"[] []",
+	"1 2",
+	"[1]x",
+	"tru",
+	"True",
+	"nul",
+	"nulll",
+	"falsey",
+	"truefalse",
+	"01",
+	"-",
+	"-01",
+	"+1",
+	"1.",
+	".5",
+	"1e",
+	"1e+",
+	"1.e3",
+	"0x10",
+	"1_000",
+	"NaN",
+	"Infinity",
+	"-Infinity",
+	"'a'",
+	"\"a",
+	"\"a\\\"",
+	"\"\\\"",
+	"\"\\x41\"",
+	"\"\\u12\"",
+	"\"\\u12g4\"",
+	"\"\\ud83d\"",
+	"\"\\ud83dx\"",
+	"\"\\ud83d\\n\"",
+	"\"\\ud83d\\u0041\"",
+	"\"\\ude00\"",
+	"\"\\ude00\\ud83d\"",
+	"\"\\ud83d\\ud83d\"",
+	"\"a\tb\"",
+	"\"a\nb\"",
+	"\"\x01\"",
+	"\"\x1f\"",
+	"\"\xff\"",
+	"\"\xc3\"",
+	"\"\xc0\x80\"",
+	"\"\xed\xa0\x80\"",
+	"\"\xf4\x90\x80\x80\"",
+	"\xef\xbb\xbf{}",
+	"// c\n1",
+	"/**/1",
+	"[1]\f",
+	"\v1",
+	"\xc2\xa0"
+	"1",
+	"{\"a\":1}}",
+	"[[]",
+	"{\"a\":[}",
+	"\"1234567\n\"",
+	"\"12345678\x1f\"",
 };
 
 static void known_texts_are_taken_or_refused(void **state)
@@ -188,8 +277,32 @@ static void add_space(struct dice *dice, struct buf *out)
 static void add_string(struct dice *dice, struct buf *out)
 {
 	static const char *const pieces[] = {
-		"a", "Z", "0", " ", "/", "\\\"", "\\\\", "\\/", "\\b", "\\f", "\\n", "\\r", "\\t", "\\u0041", "\\u00e9", "\\uFFFF",
-		"\\ud83d\\ude00", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\x7f", "abcdefgh", "{", "]", ",", ":",
+		"a",
+		"Z",
+		"0",
+		" ",
+		"/",
+		"\\\"",
+		"\\\\",
+		"\\/",
+		"\\b",
+		"\\f",
+		"\\n",
+		"\\r",
+		"\\t",
+		"\\u0041",
+		"\\u00e9",
+		"\\uFFFF",
+		"\\ud83d\\ude00",
+		"\xc3\xa9",
+		"\xe2\x82\xac",
+		"\xf0\x9f\x98\x80",
+		"\x7f",
+		"abcdefgh",
+		"{",
+		"]",
+		",",
+		":",
 	};
 
 	buf_addc(out, '"');
@@ -226,7 +339,8 @@ static void add_value(struct dice *dice, struct buf *out, uint32_t depth)
 		for (uint32_t left = dice_below(dice, 6); left; left--, key++) {
 			add_space(dice, out);
 			if (what < 6) /* each key once: of doubled ones jansson keeps the last */
-				buf_addf(out, "\"%u%s", key, dice_below(dice, 2) ? "\":" : "\\u00e9\\n\" :");
+				buf_addf(out, "\"%u%s", key,
+					 dice_below(dice, 2) ? "\":" : "\\u00e9\\n\" :");
 			add_value(dice, out, depth - 1);
 			if (left > 1)
 				buf_addc(out, ',');
@@ -276,10 +390,31 @@ static void damaged_documents_are_judged_as_jansson_judges_them(void **state)
 	assert_true(refusals > 1000 && refusals < 6000);
 }
 
+/* Strings are scanned in words: every byte at every place of some words, alone and twice. */
+static void every_byte_of_a_string_is_looked_at(void **state)
+{
+	char text[28];
+
+	(void)state;
+	for (int byte = 1; byte < 256; byte++) {
+		for (size_t at = 1; at < sizeof(text) - 1; at++) {
+			memset(text, 'a', sizeof(text));
+			text[0] = text[sizeof(text) - 1] = '"';
+			text[at] = (char)byte;
+			compare(text, sizeof(text));
+			if (at > 1)
+				text[at - 1] = (char)byte;
+			compare(text, sizeof(text));
+		}
+	}
+}
+
 static void every_truncation_of_an_object_is_refused(void **state)
 {
-	static const char text[] = "{\"kind\":\"Pod\",\"n\":[1,-2.5e3,{\"\xc3\xa9\":\"\\ud83d\\ude00 \xf0\x9f\x98\x80\\n\"},true,false,null],"
-				   "\"long\":\"0123456789abcdef0123456789abcdef\",\"o\":{\"p\":{}}}";
+	static const char text[] =
+		"{\"kind\":\"Pod\",\"n\":[1,-2.5e3,{\"\xc3\xa9\":\"\\ud83d\\ude00 "
+		"\xf0\x9f\x98\x80\\n\"},true,false,null],"
+		"\"long\":\"0123456789abcdef0123456789abcdef\",\"o\":{\"p\":{}}}";
 
 	(void)state;
 	assert_true(compare(text, sizeof(text) - 1));
@@ -311,7 +446,8 @@ static void nesting_has_a_limit(void **state)
 
 static void members_are_found_by_key(void **state)
 {
-	static const char text[] = "{\"seq\":18446744073709551615,\"k\\u0065y\":\"a\\nb\",\"other\":[{},2],\"minus\":-5,\"yes\":true,\"no\":null}";
+	static const char text[] = "{\"seq\":18446744073709551615,\"k\\u0065y\":\"a\\nb\","
+				   "\"other\":[{},2],\"minus\":-5,\"yes\":true,\"no\":null}";
 	char copied[8] = "", *made = NULL;
 	struct json_slice key, slice;
 	struct json_reader r;
@@ -328,6 +464,8 @@ static void members_are_found_by_key(void **state)
 	while (pull_member(&r, &key)) {
 		if (pull_key_is(&key, "seq")) {
 			pull_uint(&r, &seq);
+		} else if (pull_key_is(&key, "keys") || pull_key_is(&key, "ke")) {
+			fail();
 		} else if (pull_key_is(&key, "key")) {
 			pull_string(&r, &slice);
 			made = pull_text(&r, &slice, &arena);
@@ -387,15 +525,9 @@ static const char *problem_of(const char *text, enum want want, size_t room)
 		pull_copy(&r, &slice, out, room);
 		assert_true(!r.problem || out[0] == '\0');
 		break;
-	case OBJECT:
-		pull_object(&r);
-		break;
-	case ARRAY:
-		pull_array(&r);
-		break;
-	case NOTHING:
-		pull_null(&r);
-		break;
+	case OBJECT: pull_object(&r); break;
+	case ARRAY: pull_array(&r); break;
+	case NOTHING: pull_null(&r); break;
 	}
 	if (r.problem) {
 		assert_int_equal(pull_peek(&r), PULL_BAD);
@@ -462,9 +594,15 @@ static void the_place_of_a_problem_is_its_byte(void **state)
 	static const struct {
 		const char *text, *place;
 	} cases[] = {
-		{ "", "at byte 0:" },		 { "[1,x]", "at byte 3:" },	    { "[1 2]", "at byte 3:" },
-		{ "{\"a\" 1}", "at byte 5:" },	 { "{\"a\":\"b\xff\"}", "at byte 7:" }, { "[1] 2", "at byte 4:" },
-		{ "[\"\\q\"]", "at byte 2:" },	 { "[1.x]", "at byte 3:" },	    { "[1,2", "at byte 4:" },
+		{ "", "at byte 0:" },
+		{ "[1,x]", "at byte 3:" },
+		{ "[1 2]", "at byte 3:" },
+		{ "{\"a\" 1}", "at byte 5:" },
+		{ "{\"a\":\"b\xff\"}", "at byte 7:" },
+		{ "[1] 2", "at byte 4:" },
+		{ "[\"\\q\"]", "at byte 2:" },
+		{ "[1.x]", "at byte 3:" },
+		{ "[1,2", "at byte 4:" },
 	};
 	struct json_reader r;
 	struct err err;
@@ -494,6 +632,12 @@ static void misuse_is_a_problem(void **state)
 	while (pull_element(&r))
 		rounds++;
 	assert_int_equal(rounds, 1);
+	assert_int_equal(pull_finish(&r, NULL), -1);
+
+	pull_init(&r, "[,]", 3);
+	pull_array(&r);
+	while (pull_element(&r))
+		;
 	assert_int_equal(pull_finish(&r, NULL), -1);
 
 	pull_init(&r, "[1 2]", 5);
@@ -540,6 +684,7 @@ static void the_first_problem_stays(void **state)
 	pull_array(&r);
 	assert_true(pull_element(&r));
 	pull_fail(&r, "this number is odd");
+	pull_fail(&r, "another problem");
 	pull_skip(&r);
 	assert_int_equal(pull_finish(&r, &err), -1);
 	assert_non_null(strstr(err.text, "this number is odd"));
@@ -551,6 +696,7 @@ int main(void)
 		cmocka_unit_test(known_texts_are_taken_or_refused),
 		cmocka_unit_test(random_documents_are_read_as_jansson_reads_them),
 		cmocka_unit_test(damaged_documents_are_judged_as_jansson_judges_them),
+		cmocka_unit_test(every_byte_of_a_string_is_looked_at),
 		cmocka_unit_test(every_truncation_of_an_object_is_refused),
 		cmocka_unit_test(nesting_has_a_limit),
 		cmocka_unit_test(members_are_found_by_key),

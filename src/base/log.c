@@ -24,14 +24,10 @@ void log_open(const char *program, enum log_level least)
 static const char *level_name(enum log_level level)
 {
 	switch (level) {
-	case LOG_DEBUG:
-		return "debug";
-	case LOG_INFO:
-		return "info";
-	case LOG_WARN:
-		return "warning";
-	case LOG_ERROR:
-		return "error";
+	case LOG_DEBUG: return "debug";
+	case LOG_INFO: return "info";
+	case LOG_WARN: return "warning";
+	case LOG_ERROR: return "error";
 	}
 	return "error";
 }

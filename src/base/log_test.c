@@ -42,7 +42,9 @@ static void a_line_has_time_program_level_and_text(void **state)
 	log_open("prog", LOG_DEBUG);
 	log_line(LOG_WARN, "disk %d%% full", 93);
 	text = capture_end();
-	assert_int_equal(sscanf(text, "%d-%d-%d %d:%d:%d %n", &year, &month, &day, &hour, &minute, &second, &end), 6);
+	assert_int_equal(sscanf(text, "%d-%d-%d %d:%d:%d %n", &year, &month, &day, &hour, &minute,
+				&second, &end),
+			 6);
 	assert_string_equal(text + end, "prog warning: disk 93% full\n");
 }
 
@@ -92,13 +94,17 @@ static void long_lines_are_cut_and_say_so(void **state)
 
 static void errno_survives_a_line(void **state)
 {
+	int closed_to_writing = open("/dev/null", O_RDONLY);
+
 	(void)state;
 	capture_start();
 	log_open("prog", LOG_DEBUG);
+	dup2(closed_to_writing, STDERR_FILENO);
 	errno = ENOTDIR;
 	log_line(LOG_INFO, "x");
 	assert_int_equal(errno, ENOTDIR);
 	capture_end();
+	close(closed_to_writing);
 }
 
 int main(void)

@@ -36,8 +36,12 @@ static const struct {
 	const char *name;
 	int64_t ms;
 } units[] = {
-	{ "w", INT64_C(604800000) }, { "d", 86400000 }, { "h", 3600000 },
-	{ "m", 60000 },		     { "s", 1000 },	{ "ms", 1 },
+	{ "w", INT64_C(604800000) },
+	{ "d", 86400000 },
+	{ "h", 3600000 },
+	{ "m", 60000 },
+	{ "s", 1000 },
+	{ "ms", 1 },
 };
 
 static const int64_t duration_max_ms = INT64_C(3650) * 86400000;
@@ -48,7 +52,8 @@ static int find_unit(const char *text)
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		size_t length = strlen(units[i].name);
 
-		if (strncmp(text, units[i].name, length) == 0 && (!text[length] || is_digit(text[length])))
+		if (strncmp(text, units[i].name, length) == 0 &&
+		    (!text[length] || is_digit(text[length])))
 			return (int)i;
 	}
 	return -1;
@@ -56,7 +61,8 @@ static int find_unit(const char *text)
 
 static int duration_error(const char *text, const char *why, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "duration \"%.60s\" %s; write for example 90s, 1h30m or 7d", text, why);
+	return err_set(err, ERR_INVALID,
+		       "duration \"%.60s\" %s; write for example 90s, 1h30m or 7d", text, why);
 }
 
 int parse_duration(const char *text, int64_t *ret_ms, struct err *err)
@@ -81,9 +87,11 @@ int parse_duration(const char *text, int64_t *ret_ms, struct err *err)
 			return duration_error(text, "is not whole; use a smaller unit", err);
 		unit = find_unit(p);
 		if (unit < 0)
-			return duration_error(text, "has a unit that is none of ms, s, m, h, d, w", err);
+			return duration_error(text, "has a unit that is none of ms, s, m, h, d, w",
+					      err);
 		if (unit <= last)
-			return duration_error(text, "must name each unit once, the largest first", err);
+			return duration_error(text, "must name each unit once, the largest first",
+					      err);
 		last = unit;
 		p += strlen(units[unit].name);
 		if (__builtin_mul_overflow((int64_t)number, units[unit].ms, &part) ||
@@ -102,8 +110,8 @@ static size_t first_unit(uint64_t ms)
 
 static size_t add_unit(char out[DURATION_TEXT_MAX], size_t at, uint64_t number, size_t unit)
 {
-	return at + (size_t)snprintf(out + at, DURATION_TEXT_MAX - at, "%llu%s", (unsigned long long)number,
-				     units[unit].name);
+	return at + (size_t)snprintf(out + at, DURATION_TEXT_MAX - at, "%llu%s",
+				     (unsigned long long)number, units[unit].name);
 }
 
 const char *format_duration(int64_t ms, char out[DURATION_TEXT_MAX])
@@ -152,7 +160,8 @@ static const uint64_t mib = 1 << 20, size_max_mib = UINT64_C(1) << 40;
 
 static int size_error(const char *text, const char *why, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "size \"%.60s\" %s; write for example 512MiB or 80GiB", text, why);
+	return err_set(err, ERR_INVALID, "size \"%.60s\" %s; write for example 512MiB or 80GiB",
+		       text, why);
 }
 
 int parse_size_mib(const char *text, int64_t *ret_mib, struct err *err)
@@ -187,8 +196,8 @@ int parse_size_mib(const char *text, int64_t *ret_mib, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		if (strcmp(p, sizes[i].name) != 0)
 			continue;
-		bytes = (__extension__(unsigned __int128)number) * sizes[i].bytes;
-		if (bytes / mib > size_max_mib || (bytes / mib == size_max_mib && bytes % mib))
+		bytes = (__extension__(unsigned __int128) number) * sizes[i].bytes;
+		if (bytes / mib > size_max_mib)
 			return size_error(text, "is too large", err);
 		if (bytes && bytes < mib)
 			return size_error(text, "is less than 1MiB", err);
@@ -228,8 +237,8 @@ int parse_int(const char *text, int64_t min, int64_t max, int64_t *ret, struct e
 	fits = read_number(&p, &number) && number <= (uint64_t)INT64_MAX + minus;
 	value = minus ? (int64_t)(0 - number) : (int64_t)number;
 	if (!fits || value < min || value > max)
-		return err_set(err, ERR_INVALID, "%.60s is not between %lld and %lld", text, (long long)min,
-			       (long long)max);
+		return err_set(err, ERR_INVALID, "%.60s is not between %lld and %lld", text,
+			       (long long)min, (long long)max);
 	*ret = value;
 	return 0;
 }
@@ -253,16 +262,20 @@ int parse_name(const char *text, const char *what, struct err *err)
 	size_t length = strlen(text);
 
 	if (!length)
-		return err_set(err, ERR_INVALID, "the %s is empty; a name has 1 to 63 characters", what);
+		return err_set(err, ERR_INVALID, "the %s is empty; a name has 1 to 63 characters",
+			       what);
 	if (length > NAME_MAX_BYTES)
-		return err_set(err, ERR_INVALID, "%s \"%.60s...\" has %zu characters; a name has at most 63",
-			       what, text, length);
+		return err_set(err, ERR_INVALID,
+			       "%s \"%.60s...\" has %zu characters; a name has at most 63", what,
+			       text, length);
 	if (!is_alnum(text[0]))
-		return err_set(err, ERR_INVALID, "%s \"%s\" does not start with a letter or digit", what, text);
+		return err_set(err, ERR_INVALID, "%s \"%s\" does not start with a letter or digit",
+			       what, text);
 	for (size_t i = 0; i < length; i++)
 		if (!is_name_char(text[i]))
 			return err_set(err, ERR_INVALID,
-				       "%s \"%s\" may only have letters a-z A-Z, digits and . _ -", what, text);
+				       "%s \"%s\" may only have letters a-z A-Z, digits and . _ -",
+				       what, text);
 	return 0;
 }
 

@@ -13,25 +13,41 @@
 struct arena;
 struct buf;
 
-/* "90s", "1h30m", "2d", "500ms", "7d"; units ms s m h d w, each once, largest first; 0..10 years. In ms. */
+/*
+ * "90s", "1h30m", "2d", "500ms", "7d"; units ms s m h d w, each once, largest first; 0..10
+ * years. In ms.
+ */
 int parse_duration(const char *text, int64_t *ret_ms, struct err *err) MUST_CHECK;
 /* Shortest exact form: 5400000 -> "1h30m"; 0 -> "0s". Writes at most 48 bytes with NUL. */
 enum { DURATION_TEXT_MAX = 48 };
 const char *format_duration(int64_t ms, char out[DURATION_TEXT_MAX]);
 /* For people: two units at most, "3d 4h", "12s". */
 const char *format_duration_short(int64_t ms, char out[DURATION_TEXT_MAX]);
-/* "80GiB", "512MiB", "2TiB"; B, KiB, MiB, GiB, TiB; also GB, MB (decimal, rounded down to MiB); in MiB, up to 2^40. */
+/*
+ * "80GiB", "512MiB", "2TiB"; B, KiB, MiB, GiB, TiB; also GB, MB (decimal, rounded down to MiB);
+ * in MiB, up to 2^40.
+ */
 int parse_size_mib(const char *text, int64_t *ret_mib, struct err *err) MUST_CHECK;
 /* 81920 -> "80GiB". */
 const char *format_size_mib(int64_t mib, char out[DURATION_TEXT_MAX]);
 int parse_int(const char *text, int64_t min, int64_t max, int64_t *ret, struct err *err) MUST_CHECK;
-/* "n[0-3]" -> n0 n1 n2 n3; "n[01-03]" keeps zeroes; "a" -> a; "r[0-1]x[0-1]" multiplies, left slowest. At most `limit`. */
-int parse_name_range(const char *text, struct arena *arena, size_t limit,
-		     const char ***ret_names, size_t *ret_count, struct err *err) MUST_CHECK;
-/* A name: 1..63 of a-z A-Z 0-9 . _ - and starts with a letter or digit. `what` goes into the message. */
+/*
+ * Names of a range, in order. Each must be a name as parse_name takes it.
+ * "n[0-3]" -> n0 n1 n2 n3; "n[01-03]" keeps zeroes; "a" -> a; "r[0-1]x[0-1]" multiplies, left
+ * slowest. At most `limit`.
+ */
+int parse_name_range(const char *text, struct arena *arena, size_t limit, const char ***ret_names,
+		     size_t *ret_count, struct err *err) MUST_CHECK;
+/*
+ * A name: 1..63 of a-z A-Z 0-9 . _ - and starts with a letter or digit. `what` goes into the
+ * message.
+ */
 int parse_name(const char *text, const char *what, struct err *err) MUST_CHECK;
 bool text_is_utf8(const char *text, size_t size);
-/* The candidate closest to word, NULL if none is close (more than a third of its letters differ). */
+/*
+ * The candidate closest to word, NULL if none is close (more than a third of its letters
+ * differ).
+ */
 const char *spelling_hint(const char *word, const char *const *candidates, size_t count);
 /* Escapes control characters and bad UTF-8 so that a terminal shows them and does not obey them. */
 void text_for_terminal(struct buf *out, const char *text, size_t size);

@@ -24,7 +24,8 @@ struct part {
 
 static int range_error(const char *text, const char *why, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "names \"%.80s\": %s; write for example n[0-3]", text, why);
+	return err_set(err, ERR_INVALID, "names \"%.80s\": %s; write for example n[0-3]", text,
+		       why);
 }
 
 /* Digits at *p; how many there were (0: none, or too many). */
@@ -76,7 +77,8 @@ static const char *read_parts(const char *text, struct part parts[PARTS_MAX], si
 		if (count == PARTS_MAX)
 			return "there are more than 7 ranges";
 		length = strcspn(p, "[]");
-		parts[count] = (struct part){ .literal = p, .literal_bytes = (int)length, .end = 1 };
+		parts[count] =
+			(struct part){ .literal = p, .literal_bytes = (int)length, .end = 1 };
 		p += length;
 		if (*p == ']')
 			return "a ] has no [ before it";
@@ -92,15 +94,16 @@ static const char *read_parts(const char *text, struct part parts[PARTS_MAX], si
 	return NULL;
 }
 
-static const char *make_name(const struct part *parts, const uint32_t *at, size_t count, struct arena *arena)
+static const char *make_name(const struct part *parts, const uint32_t *at, size_t count,
+			     struct arena *arena)
 {
 	char name[TEXT_MAX + PARTS_MAX * (DIGITS_MAX + 1) + 1];
 	size_t length = 0;
 
 	name[0] = '\0';
 	for (size_t i = 0; i < count; i++) {
-		length += (size_t)snprintf(name + length, sizeof(name) - length, "%.*s", parts[i].literal_bytes,
-					   parts[i].literal);
+		length += (size_t)snprintf(name + length, sizeof(name) - length, "%.*s",
+					   parts[i].literal_bytes, parts[i].literal);
 		if (parts[i].ranged)
 			length += (size_t)snprintf(name + length, sizeof(name) - length, "%0*u",
 						   parts[i].width, at[i]);
@@ -125,13 +128,13 @@ int parse_name_range(const char *text, struct arena *arena, size_t limit, const 
 	if (problem)
 		return range_error(text, problem, err);
 	for (size_t i = 0; i < count; i++) {
-		if (__builtin_mul_overflow(total, parts[i].end - parts[i].first, &total) || total > limit)
-			return err_set(err, ERR_TOO_LARGE, "names \"%.80s\" are more than the limit of %zu",
-				       text, limit);
+		if (__builtin_mul_overflow(total, parts[i].end - parts[i].first, &total) ||
+		    total > limit)
+			return err_set(err, ERR_TOO_LARGE,
+				       "names \"%.80s\" are more than the limit of %zu", text,
+				       limit);
 		at[i] = parts[i].first;
 	}
-	if (total > limit)
-		return err_set(err, ERR_TOO_LARGE, "names \"%.80s\" are more than the limit of %zu", text, limit);
 	names = arena_new_array(arena, const char *, total);
 	for (size_t n = 0; n < total; n++) {
 		names[n] = make_name(parts, at, count, arena);

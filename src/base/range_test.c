@@ -32,7 +32,8 @@ static void ranges_give_their_names_in_order(void **state)
 		size_t count;
 
 		arena_init(&arena, 1 << 16);
-		assert_int_equal(parse_name_range(cases[i].text, &arena, 4, &names, &count, NULL), 0);
+		assert_int_equal(parse_name_range(cases[i].text, &arena, 4, &names, &count, NULL),
+				 0);
 		for (size_t n = 0; n < count; n++)
 			buf_addf(&joined, "%s%s", n ? " " : "", names[n]);
 		assert_string_equal(buf_text(&joined), cases[i].names);
@@ -67,7 +68,8 @@ static void wrong_ranges_are_refused_with_the_reason(void **state)
 		{ "a[0-0]b[0-0]c[0-0]d[0-0]e[0-0]f[0-0]g[0-0]h[0-0]i[0-0]", "more than 7 ranges" },
 		{ "-n[0-1]", "does not start with" },
 		{ "n [0-1]", "may only have" },
-		{ "123456789012345678901234567890123456789012345678901234567890n[1000-1001]", "at most 63" },
+		{ "123456789012345678901234567890123456789012345678901234567890n[1000-1001]",
+		  "at most 63" },
 	};
 	const char **names = NULL;
 	size_t count = 42;

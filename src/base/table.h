@@ -32,11 +32,11 @@ struct table_chunk;
 struct table {
 	struct table_chunk **chunks; /* NULL entries read as zeroes */
 	uint32_t chunk_count;
-	uint32_t chunk_room;	     /* entries allocated in chunks */
+	uint32_t chunk_room; /* entries allocated in chunks */
 	uint32_t record_bytes;
-	uint32_t per_chunk;	     /* records in one chunk */
-	uint32_t count;		     /* ids 1..count have been added */
-	uint64_t inverse;	     /* 2^63 / per_chunk rounded up: a product instead of a division */
+	uint32_t per_chunk; /* records in one chunk */
+	uint32_t count; /* ids 1..count have been added */
+	uint64_t inverse; /* 2^63 / per_chunk rounded up: a product instead of a division */
 };
 
 /* One chunk of zeroes, for those never edited. */
@@ -45,7 +45,7 @@ extern const unsigned char table_zeroes[TABLE_CHUNK_BYTES];
 enum { TABLE_HEAD_BYTES = 64 }; /* of a chunk, before its records */
 
 void table_init(struct table *table, uint32_t record_bytes); /* 1..TABLE_CHUNK_BYTES-64 */
-void table_deinit(struct table *table);	/* takes a zeroed one too */
+void table_deinit(struct table *table); /* takes a zeroed one too */
 /* Adds a zeroed record; returns its id. */
 uint32_t table_add(struct table *table);
 
@@ -55,7 +55,7 @@ uint32_t table_add(struct table *table);
  */
 static inline uint32_t table_chunk_of(const struct table *table, uint32_t index)
 {
-	return (uint32_t)((__extension__(unsigned __int128)index * table->inverse) >> 63);
+	return (uint32_t)((__extension__(unsigned __int128) index * table->inverse) >> 63);
 }
 
 /* The record, read only; id must be 1..count. The pointer is void after the next edit or add. */
@@ -69,7 +69,8 @@ static inline const void *table_get(const struct table *table, uint32_t id)
 	from = (const unsigned char *)table->chunks[chunk];
 	if (__builtin_expect(!from, 0))
 		from = table_zeroes;
-	return from + TABLE_HEAD_BYTES + (size_t)(index - chunk * table->per_chunk) * table->record_bytes;
+	return from + TABLE_HEAD_BYTES +
+	       (size_t)(index - chunk * table->per_chunk) * table->record_bytes;
 }
 
 /* The record for changing; copies its chunk when that is shared. */

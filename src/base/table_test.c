@@ -57,7 +57,10 @@ static void records_do_not_overlap(void **state)
 	}
 }
 
-/* The product that stands for a division is right for every id, not only for those that fit a test. */
+/*
+ * The product that stands for a division is right for every id, not only for those that fit a
+ * test.
+ */
 static void the_chunk_of_any_id_is_right(void **state)
 {
 	struct dice dice = { 3 };
@@ -68,14 +71,16 @@ static void the_chunk_of_any_id_is_right(void **state)
 		uint32_t edge;
 
 		table_init(&table, bytes);
-		assert_true(table.per_chunk >= 1 && table.per_chunk * bytes <= TABLE_CHUNK_BYTES - 64);
+		assert_true(table.per_chunk >= 1 &&
+			    table.per_chunk * bytes <= TABLE_CHUNK_BYTES - 64);
 		for (int i = 0; i < 20; i++) {
 			uint32_t index = (uint32_t)dice_roll(&dice) >> dice_below(&dice, 32);
 
 			assert_int_equal(table_chunk_of(&table, index), index / table.per_chunk);
 			edge = index - index % table.per_chunk;
 			assert_int_equal(table_chunk_of(&table, edge), edge / table.per_chunk);
-			assert_int_equal(table_chunk_of(&table, edge - 1), (edge - 1) / table.per_chunk);
+			assert_int_equal(table_chunk_of(&table, edge - 1),
+					 (edge - 1) / table.per_chunk);
 		}
 		assert_int_equal(table_chunk_of(&table, UINT32_MAX), UINT32_MAX / table.per_chunk);
 	}
@@ -120,7 +125,8 @@ static void pair_compare(const struct pair *pair)
 {
 	assert_int_equal(pair->table.count, pair->count);
 	for (uint32_t id = 1; id <= pair->count; id++)
-		assert_int_equal(*(const uint32_t *)table_get(&pair->table, id), pair->model[id - 1]);
+		assert_int_equal(*(const uint32_t *)table_get(&pair->table, id),
+				 pair->model[id - 1]);
 	table_verify(&pair->table);
 }
 
@@ -131,7 +137,10 @@ static void pair_deinit(struct pair *pair)
 	*pair = (struct pair){ 0 };
 }
 
-/* Eight tables that freeze, change and drop each other at random: all stay what their models are. */
+/*
+ * Eight tables that freeze, change and drop each other at random: all stay what their models
+ * are.
+ */
 static void copies_are_independent(void **state)
 {
 	(void)state;
@@ -143,13 +152,15 @@ static void copies_are_independent(void **state)
 		for (int i = 0; i < 8; i++)
 			table_init(&pairs[i].table, record_bytes[seed % 4]);
 		for (int step = 0; step < 3000; step++) {
-			struct pair *one = &pairs[dice_below(&dice, 8)], *other = &pairs[dice_below(&dice, 8)];
+			struct pair *one = &pairs[dice_below(&dice, 8)],
+				    *other = &pairs[dice_below(&dice, 8)];
 			uint32_t what = dice_below(&dice, 100);
 
 			if (what < 30 && one->count < 400) {
 				pair_add(one);
 			} else if (what < 90 && one->count) {
-				pair_edit(one, 1 + dice_below(&dice, one->count), (uint32_t)dice_roll(&dice));
+				pair_edit(one, 1 + dice_below(&dice, one->count),
+					  (uint32_t)dice_roll(&dice));
 			} else if (what >= 97 && one != other) {
 				pair_deinit(other);
 				pair_freeze(one, other);
@@ -232,7 +243,8 @@ static void *reader(void *data)
 
 static void another_thread_reads_frozen_copies(void **state)
 {
-	struct handover handover = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	struct handover handover = { .lock = PTHREAD_MUTEX_INITIALIZER,
+				     .changed = PTHREAD_COND_INITIALIZER };
 	struct pair pair = { 0 };
 	struct dice dice = { 5 };
 	pthread_t thread;
@@ -254,7 +266,8 @@ static void another_thread_reads_frozen_copies(void **state)
 		pthread_cond_broadcast(&handover.changed);
 		pthread_mutex_unlock(&handover.lock);
 		for (int i = 0; i < 100; i++)
-			pair_edit(&pair, 1 + dice_below(&dice, pair.count), (uint32_t)dice_roll(&dice));
+			pair_edit(&pair, 1 + dice_below(&dice, pair.count),
+				  (uint32_t)dice_roll(&dice));
 	}
 	pthread_mutex_lock(&handover.lock);
 	while (handover.copy)

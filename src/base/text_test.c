@@ -32,11 +32,26 @@ static void all_characters_are_valid_and_nothing_else(void **state)
 
 static void bad_utf8_is_seen(void **state)
 {
-	static const char *const good[] = { "", "abc", "\xc3\xa9", "\xef\xbf\xbf", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf" };
+	static const char *const good[] = {
+		"", "abc", "\xc3\xa9", "\xef\xbf\xbf", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf"
+	};
 	static const char *const bad[] = {
-		"\x80", "\xc3", "\xc3\x28", "\xc0\xaf", "\xc1\xbf", "\xe0\x9f\xbf", "\xe2\x82", "\xe2\x28\xa1",
-		"\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf0\x9f\x98", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff",
-		"ok\xfe", "\xf8\x88\x80\x80\x80",
+		"\x80",
+		"\xc3",
+		"\xc3\x28",
+		"\xc0\xaf",
+		"\xc1\xbf",
+		"\xe0\x9f\xbf",
+		"\xe2\x82",
+		"\xe2\x28\xa1",
+		"\xed\xa0\x80",
+		"\xf0\x8f\xbf\xbf",
+		"\xf0\x9f\x98",
+		"\xf4\x90\x80\x80",
+		"\xf5\x80\x80\x80",
+		"\xff",
+		"ok\xfe",
+		"\xf8\x88\x80\x80\x80",
 	};
 
 	(void)state;
@@ -48,15 +63,26 @@ static void bad_utf8_is_seen(void **state)
 
 static void misspelt_words_get_a_hint(void **state)
 {
-	static const char *const fields[] = { "name",  "queue",	    "tasks",   "gpus", "cpus", "memory",
-					      "command", "checkpoint", "priority", "env",  "tier" };
+	static const char *const fields[] = { "name",     "queue",  "tasks",   "gpus",
+					      "cpus",     "memory", "command", "checkpoint",
+					      "priority", "env",    "tier" };
 	static const struct {
 		const char *word, *hint;
 	} cases[] = {
-		{ "taks", "tasks" },   { "task", "tasks" },	 { "GPUs", "gpus" },	 { "gpu", "gpus" },
-		{ "quue", "queue" },   { "priorty", "priority" }, { "chekpiont", "checkpoint" },
-		{ "evn", "env" },      { "memory", "memory" },	 { "comand", "command" },
-		{ "xyz", NULL },       { "", NULL },		 { "na", NULL },	 { "replicas", NULL },
+		{ "taks", "tasks" },
+		{ "task", "tasks" },
+		{ "GPUs", "gpus" },
+		{ "gpu", "gpus" },
+		{ "quue", "queue" },
+		{ "priorty", "priority" },
+		{ "chekpiont", "checkpoint" },
+		{ "evn", "env" },
+		{ "memory", "memory" },
+		{ "comand", "command" },
+		{ "xyz", NULL },
+		{ "", NULL },
+		{ "na", NULL },
+		{ "replicas", NULL },
 		{ "q", NULL },
 	};
 	char longest[100];
@@ -97,8 +123,12 @@ static void a_terminal_shows_what_it_could_obey(void **state)
 		{ "a\nb\tc\r", 6, "a\\nb\\tc\\r" },
 		{ "\x1b[31mred", 8, "\\x1b[31mred" },
 		{ "\0\x07\x7f", 3, "\\x00\\x07\\x7f" },
-		{ "\xc2\x9b""31m", 5, "\\u009b31m" },
-		{ "\xe2\x80\xae""abc", 6, "\\u202eabc" },
+		{ "\xc2\x9b"
+		  "31m",
+		  5, "\\u009b31m" },
+		{ "\xe2\x80\xae"
+		  "abc",
+		  6, "\\u202eabc" },
 		{ "\xe2\x80\xa8\xef\xbb\xbf", 6, "\\u2028\\ufeff" },
 		{ "\xff\xc3", 2, "\\xff\\xc3" },
 	};

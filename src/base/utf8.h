@@ -43,12 +43,11 @@ static inline uint32_t utf8_code(const char *text, size_t size)
 	const unsigned char *p = (const unsigned char *)text;
 
 	switch (size) {
-	case 1:
-		return p[0];
-	case 2:
-		return (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3fu);
+	case 1: return p[0];
+	case 2: return (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3fu);
 	case 3:
-		return (uint32_t)(p[0] & 0x0f) << 12 | (uint32_t)(p[1] & 0x3f) << 6 | (p[2] & 0x3fu);
+		return (uint32_t)(p[0] & 0x0f) << 12 | (uint32_t)(p[1] & 0x3f) << 6 |
+		       (p[2] & 0x3fu);
 	default:
 		return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 |
 		       (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3fu);
