@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The HTTP/1.1 server: libmicrohttpd (epoll, its own thread) on a Unix socket and/or a TCP address, with refusals of
- * ours for what that library accepts too freely (docs/http-strictness in the README here): both lengths, doubled or
+ * ours for what that library accepts too freely (see README.md here: the gate): both lengths, doubled or
  * signed lengths, missing or double Host, NUL, folded headers, codings other than chunked, oversized anything; a refused
  * request closes its connection, so nothing can be smuggled behind it.
  *
@@ -18,7 +18,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum { HTTP_BODY_MAX = 8 << 20, HTTP_CONNECTIONS_MAX = 6000 };
+enum {
+	HTTP_BODY_MAX = 8 << 20,
+	HTTP_BODIES_MAX_MIB = 256,	/* bodies being received, all together; beyond: 503 */
+	HTTP_CONNECTIONS_MAX = 6000,
+	HTTP_PEER_CONNECTIONS_MAX = 5000,	/* of one local account or one address; the daemon's own account and root: no share */
+	HTTP_REQUEST_MS = 30000,	/* from a request's first byte to its last */
+	HTTP_IDLE_MS = 120000,		/* between two requests of a connection */
+	HTTP_SEND_MS = 60000		/* an answer of which the client takes nothing for so long is cut */
+};
 
 struct http_server;
 struct http_request;	/* alive until its answer is complete */
@@ -37,6 +45,11 @@ struct http_options {
 	const char *listen;	/* "127.0.0.1:7070" or "[::1]:0"; NULL = none; only loopback is accepted (no TLS yet) */
 	void *context;
 	void (*handle)(void *context, struct http_request *request);
+	/* Called when the head is there and the body is not; may be NULL. Nonzero: it has answered already (http_reply,
+	 * http_reply_error; then `handle` is not called) and the body is read past without being kept. */
+	int (*head)(void *context, struct http_request *request);
+	/* 0 = the standard above; tests take less. */
+	int request_ms, idle_ms, send_ms, connections_max, peer_connections_max;
 };
 
 int http_start(const struct http_options *options, struct http_server **ret, struct err *err) MUST_CHECK;
@@ -64,5 +77,10 @@ void http_reply_error(struct http_request *r, const struct err *err);
 struct http_stream *http_stream_begin(struct http_request *r, const char *content_type, size_t limit_bytes,
 				      void *context, void (*closed)(void *context, struct http_stream *stream));
 bool http_stream_send(struct http_stream *stream, const void *data, size_t size);
+/* A piece of data sent to many clients and kept once. Made with one reference; thread-safe. */
+struct http_piece;
+struct http_piece *http_piece_create(const void *data, size_t size);
+void http_piece_unref(struct http_piece *piece);
+bool http_stream_share(struct http_stream *stream, struct http_piece *piece);	/* as send, without a copy */
 size_t http_stream_waiting(const struct http_stream *stream);
 void http_stream_end(struct http_stream *stream);	/* sends what waits, then closes; `closed` is still called */

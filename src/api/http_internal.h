@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What http.c, http_answer.c, http_stream.c and http_sweep.c share; nobody else includes this.
+ *
+ * Threads: per listening socket one of the library's ("network thread"), one sweeper, and whoever answers. A
+ * connection is touched by its network thread; `server->lock` guards the list of connections, their closing, and
+ * `stream`, so that the sweeper never meets a socket that is closed already.
+ */
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include "api/http.h"
+#include "api/receive.h"
+#include "api/target.h"
+#include "base/arena.h"
+
+struct connection {
+	struct receive receive;
+	struct http_server *server;
+	struct connection *next, *previous;
+	struct http_peer peer;
+	struct peer_count *count;
+	struct http_stream *stream;	/* under server->lock */
+	struct MHD_Connection *mhd;
+	_Atomic bool busy;		/* a request of it is handled or answered */
+	_Atomic int64_t idle_ms;	/* since when it is not */
+	_Atomic int64_t answered_ms;	/* since when an answer that is no stream is being sent; 0 = none */
+	bool condemned;			/* under server->lock: shut down, waits for its thread */
+};
+
+struct peer_count {
+	struct peer_count *next;
+	bool local;
+	uid_t uid;
+	char address[64];
+	int connections;
+};
+
+struct listener {
+	struct MHD_Daemon *mhd;
+	int fd;
+	bool local;
+	struct http_server *server;
+};
+
+struct http_server {
+	struct http_options options;
+	struct listener listeners[2];
+	int port;
+	char unix_path[108];
+	pthread_mutex_t lock;
+	pthread_cond_t changed;		/* handling or connections or streams went down, or stopping went up */
+	struct connection *connections;
+	struct peer_count *peers;
+	int connection_count, stream_count;
+	int handling;			/* requests given to the handler and not answered */
+	_Atomic bool stopping;
+	_Atomic int64_t body_bytes;	/* of requests being received */
+	pthread_t sweeper;
+	bool sweeping;
+};
+
+enum request_state { REQUEST_NEW, REQUEST_HANDLING, REQUEST_SUSPENDED, REQUEST_ANSWERED };
+
+struct http_request {
+	struct connection *connection;
+	struct MHD_Connection *mhd;
+	struct arena arena;
+	struct target target;
+	const char *method, *raw_target;
+	void *user;
+	struct buf body;
+	int64_t body_reserved;		/* counted into server->body_bytes */
+	struct header { struct header *next; const char *name, *value; } *headers;
+	_Atomic int state;
+	int status;
+	struct MHD_Response *response;
+	struct http_stream *stream;
+	bool begun, counted, close, queued;
+};
+
+/* The answer is in r->status and r->response: tells the network thread, wherever this is called. r is void afterwards. */
+void request_answered(struct http_request *r);
+/* Adds r's own and the standard headers. */
+void answer_dress(struct http_request *r, const char *content_type);
+void reply_problem(struct http_request *r, enum framing_problem problem);
+/* The network thread is done with a stream's connection. Calls `closed`, frees. */
+void stream_closed(struct http_stream *stream);
+/* Under server->lock. Ends it: after what waits (abort false) or at once. */
+void stream_finish(struct http_stream *stream, bool abort);
+/* Under server->lock. Its client took nothing for so long. */
+bool stream_is_stuck(struct http_stream *stream, int64_t now_ms, int64_t limit_ms);
+bool stream_is_parked(struct http_stream *stream);	/* under server->lock: suspended, so the library does not watch the socket */
+int sweeper_start(struct http_server *server, struct err *err) MUST_CHECK;
+void sweeper_stop(struct http_server *server);
+/* Host and Origin: 0, or negative with the story. */
+int request_check_host(const struct http_request *r, struct err *err) MUST_CHECK;
