@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `events` of a scenario: a person's commands go to the core, accidents to the simulated engine. */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "sim/runner.h"
+
+static int offer(struct run *run, struct event *e, const struct scenario_event *happens, struct err *err)
+{
+	int rc = world_offer(&run->world, e, NULL, err);
+
+	return rc < 0 ? run_error(run, happens->line, err) : 0;
+}
+
+static int set_node_state(struct run *run, const struct scenario_event *happens, const char *name, enum node_state state,
+			  const char *reason, struct err *err)
+{
+	struct event e = event_make(EVENT_NODE_STATE, 0, "scenario");
+
+	e.node_state.node = facts_node_find(&run->world.facts, name).v;
+	e.node_state.state = state;
+	e.node_state.reason = reason;
+	return offer(run, &e, happens, err);
+}
+
+static int happen_node(struct run *run, const struct scenario_event *happens, const char *name, struct err *err)
+{
+	struct node_id id = facts_node_find(&run->world.facts, name);
+
+	if (!id.v) {
+		err_set(err, ERR_INVALID, "node \"%s\" is not there yet", name);
+		return run_error(run, happens->line, err);
+	}
+	if (happens->kind == HAPPENS_NODE_UP)
+		return set_node_state(run, happens, name, NODE_READY, "", err);
+	if (happens->kind == HAPPENS_DRAIN)
+		return set_node_state(run, happens, name, NODE_DRAINING, "drained by hand", err);
+	engine_sim_node_down(&run->world.engine, id.v);
+	return set_node_state(run, happens, name, NODE_DOWN, "switched off", err);
+}
+
+static int happen_gpu(struct run *run, const struct scenario_event *happens, struct err *err)
+{
+	struct event e = event_make(EVENT_GPU_STATE, 0, "scenario");
+
+	e.gpu_state.node = facts_node_find(&run->world.facts, happens->name).v;
+	e.gpu_state.mask = INT64_C(1) << happens->number;
+	e.gpu_state.set_aside = happens->kind == HAPPENS_GPU_DOWN;
+	e.gpu_state.reason = happens->kind == HAPPENS_GPU_DOWN ? "set aside by hand" : "";
+	return offer(run, &e, happens, err);
+}
+
+static int happen_queue(struct run *run, const struct scenario_event *happens, struct err *err)
+{
+	for (uint32_t i = 0; i < run->scenario->queue_count; i++) {
+		struct scenario_queue *queue = &run->queues[i];
+		int rc;
+
+		if (strcmp(queue->name, happens->name) != 0)
+			continue;
+		rc = scenario_queue_change(run->scenario->file, happens->queue, &run->memory, queue, err);
+		queue->line = happens->line;
+		return rc < 0 ? rc : run_set_queue(run, queue, err);
+	}
+	err_set(err, ERR_INVALID, "there is no queue \"%s\" to change", happens->name);
+	return run_error(run, happens->line, err);
+}
+
+static int command(struct run *run, const struct scenario_event *happens, uint32_t job, struct err *err)
+{
+	static const enum event_kind kinds[] = {
+		[HAPPENS_CANCEL] = EVENT_JOB_CANCEL_ASKED, [HAPPENS_HOLD] = EVENT_JOB_HELD, [HAPPENS_RELEASE] = EVENT_JOB_RELEASED,
+	};
+	struct event e = event_make(kinds[happens->kind], 0, "scenario");
+
+	if (e.kind == EVENT_JOB_CANCEL_ASKED)
+		e.job_cancel_asked.job = job;
+	else if (e.kind == EVENT_JOB_HELD)
+		e.job_held.job = job;
+	else
+		e.job_released.job = job;
+	return offer(run, &e, happens, err);
+}
+
+static int tear_checkpoint(struct run *run, const struct scenario_event *happens, uint32_t id, struct err *err)
+{
+	const struct job *job = job_get(&run->world.facts, (struct job_id){ id });
+	const struct checkpoint *newest = job_checkpoint(&run->world.facts, job, 0);
+	struct event e = event_make(EVENT_CHECKPOINT_VOID, 0, "engine");
+
+	if (!newest) {
+		err_set(err, ERR_INVALID, "job \"%s\" has no checkpoint that could be torn", facts_name(&run->world.facts, job->name));
+		return run_error(run, happens->line, err);
+	}
+	e.checkpoint_void.job = id;
+	e.checkpoint_void.number = newest->number;
+	e.checkpoint_void.reason = "torn";
+	return offer(run, &e, happens, err);
+}
+
+/* What happens to one job; *ret_running tells whether it had an attempt that it could happen to. */
+static int happen_job(struct run *run, const struct scenario_event *happens, uint32_t id, bool *ret_running, struct err *err)
+{
+	uint32_t attempt = job_get(&run->world.facts, (struct job_id){ id })->attempt.v;
+	struct engine_sim *engine = &run->world.engine;
+
+	switch (happens->kind) {
+	case HAPPENS_FINISH:
+		*ret_running = *ret_running || attempt;
+		engine_sim_finish(engine, attempt);
+		return 0;
+	case HAPPENS_FAIL:
+		*ret_running = *ret_running || attempt;
+		engine_sim_end_rank(engine, attempt, 0, CAUSE_EXIT, 1);
+		return 0;
+	case HAPPENS_LOSE_TASK:
+		*ret_running = *ret_running || attempt;
+		engine_sim_end_rank(engine, attempt, happens->number, CAUSE_LOST, 0);
+		return 0;
+	case HAPPENS_TORN_CHECKPOINT:
+		*ret_running = true;
+		return tear_checkpoint(run, happens, id, err);
+	case HAPPENS_CANCEL:
+	case HAPPENS_HOLD:
+	case HAPPENS_RELEASE:
+		*ret_running = true;
+		return command(run, happens, id, err);
+	case HAPPENS_NODE_DOWN:
+	case HAPPENS_NODE_UP:
+	case HAPPENS_DRAIN:
+	case HAPPENS_ADD_NODE:
+	case HAPPENS_GPU_DOWN:
+	case HAPPENS_GPU_UP:
+	case HAPPENS_SET_QUEUE:
+		break;
+	}
+	UNREACHABLE();
+}
+
+static int happen_jobs(struct run *run, const struct scenario_event *happens, const char *name, struct err *err)
+{
+	const struct run_job *job = run_job_find(run, name);
+	bool running = false;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < job->count && rc == 0; i++)
+		rc = happen_job(run, happens, job->id + i, &running, err);
+	if (rc == 0 && !running) {
+		err_set(err, ERR_INVALID, "job \"%s\" %s at that time, so this can't happen to it", name,
+			job->id ? "does not run" : "is not there");
+		rc = run_error(run, happens->line, err);
+	}
+	return rc;
+}
+
+int run_happen(struct run *run, const struct scenario_event *happens, struct err *err)
+{
+	bool about_node = happens->kind <= HAPPENS_DRAIN;
+	const char **names;
+	size_t count;
+	int rc = 0;
+
+	if (happens->kind == HAPPENS_GPU_DOWN || happens->kind == HAPPENS_GPU_UP)
+		return happen_gpu(run, happens, err);
+	if (happens->kind == HAPPENS_SET_QUEUE)
+		return happen_queue(run, happens, err);
+	for (uint32_t i = 0; i < happens->node_count && rc == 0; i++)
+		rc = run_set_node(run, &happens->node[i], err);
+	if (happens->kind == HAPPENS_ADD_NODE)
+		return rc;
+	rc = parse_name_range(happens->name, &run->memory, SCENARIO_RANGE_MAX, &names, &count, err);
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = about_node ? happen_node(run, happens, names[i], err) : happen_jobs(run, happens, names[i], err);
+	return rc;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/later.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/check.h"
+
+enum form {
+	ANY,		/* the key itself */
+	IS,		/* the value is `value` */
+	IS_NOT,		/* the value is anything but `value` */
+	MAP,		/* the value is a map */
+	PART		/* the value is not a whole number */
+};
+
+struct later {
+	const char *what, *key;
+	enum form form;
+	const char *value;
+	const char *brings;	/* the capability that brings it */
+};
+
+static const struct later later_table[] = {
+	{ "node", "mig", ANY, NULL, "slices of a GPU" },
+	{ "node", "mig_allowed", IS_NOT, "false", "slices of a GPU" },
+	{ "node", "labels", ANY, NULL, "node labels" },
+	{ "node", "taints", ANY, NULL, "taints" },
+	{ "node", "class", IS_NOT, "any", "node classes" },
+	{ "node", "driver", ANY, NULL, "driver versions" },
+	{ "queue", "used", IS_NOT, "0", "past use in the order" },
+	{ "queue", "guarantee", MAP, NULL, "guarantees per model" },
+	{ "queue", "limit", MAP, NULL, "limits per model" },
+	{ "queue", "calendar", ANY, NULL, "calendars" },
+	{ "policy", "half_life", IS_NOT, "off", "past use in the order" },
+	{ "policy", "collect_after", IS_NOT, "off", "collecting nodes" },
+	{ "policy", "defragment", IS_NOT, "off", "rearranging" },
+	{ "policy", "consolidation", ANY, NULL, "rearranging" },
+	{ "policy", "rejoin", IS_NOT, "0s", "rejoining after a loss" },
+	{ "policy", "backfill", ANY, NULL, "backfill" },
+	{ "job", "gpus", PART, NULL, "sharing a GPU" },
+	{ "job", "kind", IS, "inference", "endpoints" },
+	{ "job", "kind", IS, "interactive", "interactive sessions" },
+	{ "job", "min_driver", ANY, NULL, "driver versions" },
+	{ "job", "region", ANY, NULL, "residency" },
+	{ "job", "roles", ANY, NULL, "roles" },
+	{ "job", "calendar", ANY, NULL, "calendars" },
+};
+
+/* "0.5", "1/7", "1g.10gb": starts as a number and goes on as something else. */
+static bool is_part(const char *text)
+{
+	return strspn(text, ".0123456789") > 0 && strspn(text, "0123456789") < strlen(text);
+}
+
+static bool later_applies(const struct later *later, const struct conf *value)
+{
+	bool scalar = value->type == CONF_SCALAR;
+
+	switch (later->form) {
+	case ANY:
+		return true;
+	case IS:
+		return scalar && strcmp(value->text, later->value) == 0;
+	case IS_NOT:
+		return !scalar || strcmp(value->text, later->value) != 0;
+	case MAP:
+		return value->type == CONF_MAP;
+	case PART:
+		return value->type == CONF_MAP || (scalar && is_part(value->text));
+	}
+	UNREACHABLE();
+}
+
+int later_check(const char *file, const struct conf *map, const char *what, struct err *err)
+{
+	for (size_t i = 0; map->type == CONF_MAP && i < map->count; i++) {
+		const struct conf *value = map->items[i];
+
+		for (size_t k = 0; k < ARRAY_SIZE(later_table); k++) {
+			const struct later *later = &later_table[k];
+
+			if (strcmp(later->what, what) != 0 || strcmp(later->key, value->key) != 0 ||
+			    !later_applies(later, value))
+				continue;
+			if (later->form == ANY)
+				return err_at(err, ERR_UNSUPPORTED, file, value->key_line, value->key_column,
+					      "needs a later release: key `%s` of a %s (%s)", later->key, what,
+					      later->brings);
+			return err_at(err, ERR_UNSUPPORTED, file, value->line, value->column,
+				      "needs a later release: this value of key `%s` of a %s (%s)", later->key, what,
+				      later->brings);
+		}
+	}
+	return 0;
+}

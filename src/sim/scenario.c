@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reader's top: the document, its cluster, queues and policy. Jobs, events and expectations have files of
+ * their own (scenario_jobs.c, scenario_events.c, scenario_expect.c).
+ */
+#include "sim/scenario.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "core/model/facts.h"
+#include "sim/reader.h"
+
+static const struct scenario_policy policy_default = {
+	.default_limit_ms = -1,
+	.backfill_depth = -1,
+	.blackhole_failures = -1,
+	.blackhole_window_ms = -1,
+	.defragment = -1,
+	.packing = true,
+};
+
+/* GPUs whose name does not say their memory, in MiB. */
+static const struct { const char *model; int64_t memory_mib; } known_models[] = {
+	{ "A10", 24576 },  { "A30", 24576 },	 { "A40", 49152 },     { "B200", 184320 }, { "H200", 144384 },
+	{ "L4", 24576 },   { "L40", 49152 },	 { "L40S", 49152 },    { "T4", 16384 },	   { "MI250X", 131072 },
+	{ "P100", 16384 }, { "MI300X", 196608 }, { "RTX4090", 24576 },
+};
+
+enum { GPU_MEMORY_DEFAULT_MIB = 81920, CPU_DEFAULT_MILLI = 256000, RAM_DEFAULT_MIB = 4194304 };
+
+/* "H100-80GB" says it; else a known model; else 80 GiB. */
+static int64_t model_memory_mib(const char *model)
+{
+	const char *unit = strstr(model, "GB"), *from = unit;
+	int64_t gigabytes;
+	char digits[8] = "";
+
+	while (from && from > model && from[-1] >= '0' && from[-1] <= '9')
+		from--;
+	if (unit && unit > from && unit - from < (long)sizeof(digits)) {
+		memcpy(digits, from, (size_t)(unit - from));
+		if (parse_int(digits, 1, 4096, &gigabytes, NULL) == 0)
+			return gigabytes * 1024;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(known_models); i++)
+		if (strcmp(known_models[i].model, model) == 0)
+			return known_models[i].memory_mib;
+	return GPU_MEMORY_DEFAULT_MIB;
+}
+
+/* nvlink: lists of GPU indices per island. */
+static int read_islands(struct reader *r, const struct conf *c, struct scenario_node *node)
+{
+	int64_t *masks, index, seen = 0;
+	int rc;
+
+	if (!c)
+		return 0;
+	rc = reader_list(r, c, "nvlink", 8);
+	if (rc < 0)
+		return rc;
+	masks = arena_new_array(r->arena, int64_t, c->count + 1);
+	for (size_t i = 0; i < c->count; i++) {
+		rc = reader_list(r, c->items[i], "an island of nvlink", NODE_GPUS_MAX);
+		if (rc < 0)
+			return rc;
+		for (size_t k = 0; k < c->items[i]->count; k++) {
+			rc = conf_int(r->err, r->file, c->items[i]->items[k], "GPU index", 0, (int64_t)node->gpus - 1, &index);
+			if (rc < 0)
+				return rc;
+			if (seen & INT64_C(1) << index)
+				return conf_error(r->err, r->file, c->items[i]->items[k], "GPU %d is in two islands", (int)index);
+			seen |= INT64_C(1) << index;
+			masks[i] |= INT64_C(1) << index;
+		}
+	}
+	node->islands = masks;
+	node->island_count = (uint32_t)c->count;
+	return 0;
+}
+
+/* The values of one key, side by side with `count` nodes: one for all, or as many as there are nodes. */
+static int read_beside(struct reader *r, const struct conf *c, const char *key, size_t count, struct names *ret)
+{
+	int rc = reader_range(r, c, key, ret);
+
+	if (rc == 0 && ret->count != 1 && ret->count != count)
+		return conf_error(r->err, r->file, c, "%s \"%.63s\" gives %zu names for %zu nodes", key, c->text,
+				  ret->count, count);
+	return rc;
+}
+
+/* Fills the domains of each node: "z1,r0", a level that is not said is empty between the commas. */
+static int read_domains(struct reader *r, const struct conf *item, struct scenario_node *nodes, size_t count)
+{
+	struct names domain[LEVELS_MAX] = { 0 };
+	int rc;
+
+	for (uint32_t l = 0; l < r->s->level_count; l++) {
+		const struct conf *c = conf_find(item, r->s->level[l]);
+
+		if (!c)
+			continue;
+		rc = read_beside(r, c, r->s->level[l], count, &domain[l]);
+		if (rc < 0)
+			return rc;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const char *text = "";
+
+		for (uint32_t l = 0; l < r->s->level_count; l++) {
+			const char *name = domain[l].count ? domain[l].at[domain[l].count == 1 ? 0 : i] : "";
+
+			text = arena_printf(r->arena, "%s%s%s", text, l ? "," : "", name);
+		}
+		nodes[i].domains = text;
+	}
+	return 0;
+}
+
+static int read_node_values(struct reader *r, const struct conf *item, struct scenario_node *node)
+{
+	int64_t cpus = -1;
+	int rc;
+
+	rc = reader_u32(r, item, "gpus", 0, NODE_GPUS_MAX, &node->gpus);
+	if (rc == 0)
+		rc = reader_text(r, item, "model", &node->model);
+	node->gpu_memory_mib = model_memory_mib(node->model);
+	if (rc == 0)
+		rc = reader_size(r, item, "memory", &node->gpu_memory_mib);
+	if (rc == 0)
+		rc = reader_int(r, item, "cpus", 0, 100000, &cpus);
+	if (rc == 0 && cpus >= 0)
+		node->cpu_milli = cpus * 1000;
+	if (rc == 0)
+		rc = reader_size(r, item, "ram", &node->ram_mib);
+	if (rc == 0)
+		rc = read_islands(r, conf_find(item, "nvlink"), node);
+	return rc;
+}
+
+int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret, uint32_t *ret_count)
+{
+	static const char *const fixed[] = { "name", "gpus", "model", "memory", "cpus", "ram", "nvlink" };
+	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
+	struct scenario_node first = { .model = "", .gpus = 1, .cpu_milli = CPU_DEFAULT_MILLI, .ram_mib = RAM_DEFAULT_MIB };
+	struct names names;
+	int rc;
+
+	memcpy(known, fixed, sizeof(fixed));
+	for (uint32_t l = 0; l < r->s->level_count; l++)
+		known[ARRAY_SIZE(fixed) + l] = r->s->level[l];
+	rc = reader_map(r, item, "node", known, ARRAY_SIZE(fixed) + r->s->level_count);
+	if (rc < 0)
+		return rc;
+	if (!conf_find(item, "name"))
+		return conf_error(r->err, r->file, item, "a node needs a name");
+	rc = reader_range(r, conf_find(item, "name"), "name of a node", &names);
+	if (rc == 0)
+		rc = read_node_values(r, item, &first);
+	if (rc < 0)
+		return rc;
+	first.line = item->line;
+	*ret = arena_new_array(r->arena, struct scenario_node, names.count);
+	*ret_count = (uint32_t)names.count;
+	for (size_t i = 0; i < names.count; i++) {
+		(*ret)[i] = first;
+		(*ret)[i].name = names.at[i];
+	}
+	return read_domains(r, item, *ret, names.count);
+}
+
+static int read_levels(struct reader *r, const struct conf *levels)
+{
+	struct scenario *s = r->s;
+	struct names names;
+	int rc;
+
+	s->levels = "";
+	if (!levels)
+		return 0;
+	rc = reader_ranges(r, levels, "levels", &names);
+	if (rc < 0)
+		return rc;
+	if (names.count > LEVELS_MAX)
+		return conf_error(r->err, r->file, levels, "there are %zu topology levels; the limit is %d", names.count, LEVELS_MAX);
+	s->level = names.at;
+	s->level_count = (uint32_t)names.count;
+	for (size_t i = 0; i < names.count; i++)
+		s->levels = arena_printf(r->arena, "%s%s%s", s->levels, i ? "," : "", names.at[i]);
+	return 0;
+}
+
+static int check_node_names(struct reader *r, const struct conf *list)
+{
+	const char **names = arena_new_array(r->arena, const char *, r->s->node_count + 1), *twice;
+
+	for (uint32_t i = 0; i < r->s->node_count; i++)
+		names[i] = r->s->nodes[i].name;
+	twice = reader_twice(r, names, r->s->node_count);
+	return twice ? conf_error(r->err, r->file, list, "two nodes are named \"%s\"", twice) : 0;
+}
+
+int scenario_read_cluster(struct reader *r, const struct conf *cluster)
+{
+	static const char *const known[] = { "levels", "nodes" };
+	const struct conf *list = cluster ? conf_find(cluster, "nodes") : NULL;
+	struct scenario_node *all, *some;
+	size_t total = 0;
+	uint32_t count;
+	int rc;
+
+	r->s->levels = "";
+	if (!cluster)
+		return 0;
+	rc = reader_map(r, cluster, "cluster", known, ARRAY_SIZE(known));
+	if (rc == 0)
+		rc = read_levels(r, conf_find(cluster, "levels"));
+	if (rc == 0 && list)
+		rc = reader_count(r, list, "nodes", SCENARIO_NODES_MAX, &total);
+	if (rc < 0 || !list)
+		return rc;
+	all = arena_new_array(r->arena, struct scenario_node, total + 1);
+	for (size_t i = 0; i < list->count; i++) {
+		rc = scenario_read_nodes(r, list->items[i], &some, &count);
+		if (rc < 0)
+			return rc;
+		memcpy(all + r->s->node_count, some, count * sizeof(*some));
+		r->s->node_count += count;
+	}
+	r->s->nodes = all;
+	return check_node_names(r, list);
+}
+
+/* Fills what the item says and leaves the rest of the queue as it is. */
+int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
+{
+	static const char *const known[] = { "name", "parent", "guarantee", "limit", "weight", "reserved", "used" };
+	const struct conf *guarantee, *limit;
+	int rc = reader_map(r, item, "queue", known, ARRAY_SIZE(known));
+
+	if (rc == 0)
+		rc = reader_text(r, item, "name", &queue->name);
+	if (rc == 0)
+		rc = reader_text(r, item, "parent", &queue->parent);
+	if (rc == 0)
+		rc = reader_int(r, item, "weight", 0, 1000000, &queue->weight);
+	if (rc == 0)
+		rc = reader_bool(r, item, "reserved", &queue->reserved);
+	if (rc < 0)
+		return rc;
+	guarantee = conf_find(item, "guarantee");
+	limit = conf_find(item, "limit");
+	if (guarantee)
+		rc = reader_share(r, guarantee, "guarantee", &queue->guarantee_share);
+	if (rc == 0 && limit && limit->type == CONF_SCALAR && strcmp(limit->text, "none") == 0)
+		queue->limit_share = -1;
+	else if (rc == 0 && limit)
+		rc = reader_share(r, limit, "limit", &queue->limit_share);
+	if (strcmp(queue->parent, "root") == 0)
+		queue->parent = "";
+	return rc;
+}
+
+int scenario_queue_change(const char *file, const struct conf *changes, struct arena *arena,
+			  struct scenario_queue *queue, struct err *err)
+{
+	struct reader r = { .file = file, .arena = arena, .err = err };
+
+	return scenario_read_queue(&r, changes, queue);
+}
+
+static bool queue_exists(const struct scenario *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->queue_count; i++)
+		if (strcmp(s->queues[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static const struct scenario_queue queue_default = { .name = "default", .parent = "", .limit_share = -1, .weight = 1 };
+
+static int read_queues(struct reader *r, const struct conf *list)
+{
+	struct scenario_queue *queues;
+	struct scenario *s = r->s;
+	int rc;
+
+	if (!list) {
+		s->queues = &queue_default;
+		s->queue_count = 1;
+		return 0;
+	}
+	rc = reader_list(r, list, "queues", SCENARIO_QUEUES_MAX);
+	if (rc < 0)
+		return rc;
+	queues = arena_new_array(r->arena, struct scenario_queue, list->count + 1);
+	s->queues = queues;
+	for (size_t i = 0; i < list->count; i++) {
+		struct scenario_queue queue = queue_default;
+
+		queue.name = "";
+		queue.line = list->items[i]->line;
+		rc = scenario_read_queue(r, list->items[i], &queue);
+		if (rc < 0)
+			return rc;
+		if (!*queue.name)
+			return conf_error(r->err, r->file, list->items[i], "a queue needs a name");
+		if (queue_exists(s, queue.name))
+			return conf_error(r->err, r->file, list->items[i], "two queues are named \"%.63s\"", queue.name);
+		if (*queue.parent && !queue_exists(s, queue.parent))
+			return conf_error(r->err, r->file, list->items[i],
+					  "parent \"%.63s\" of queue \"%.63s\" is not among the queues before it",
+					  queue.parent, queue.name);
+		queues[s->queue_count++] = queue;
+	}
+	return 0;
+}
+
+static int read_policy(struct reader *r, const struct conf *c)
+{
+	static const char *const known[] = { "min_runtime", "grace", "rejoin", "collect_after", "half_life", "packing",
+		"backfill", "defragment", "default_limit", "black_hole", "allow_critical_burst" };
+	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures", "window" };
+	struct scenario_policy *p = &r->s->policy;
+	const struct conf *backfill, *hole;
+	int rc;
+
+	*p = policy_default;
+	if (!c)
+		return 0;
+	backfill = conf_find(c, "backfill");
+	hole = conf_find(c, "black_hole");
+	rc = reader_map(r, c, "policy", known, ARRAY_SIZE(known));
+	if (rc == 0)
+		rc = reader_duration(r, c, "min_runtime", NULL, 0, &p->min_runtime_ms);
+	if (rc == 0)
+		rc = reader_duration(r, c, "grace", NULL, 0, &p->grace_ms);
+	if (rc == 0)
+		rc = reader_duration(r, c, "rejoin", NULL, 0, &p->rejoin_ms);
+	if (rc == 0)
+		rc = reader_duration(r, c, "collect_after", "off", 0, &p->collect_after_ms);
+	if (rc == 0)
+		rc = reader_duration(r, c, "half_life", "off", 0, &p->half_life_ms);
+	if (rc == 0)
+		rc = reader_duration(r, c, "default_limit", NULL, 0, &p->default_limit_ms);
+	if (rc == 0)
+		rc = reader_bool(r, c, "packing", &p->packing);
+	if (rc == 0)
+		rc = reader_bool(r, c, "allow_critical_burst", &p->allow_critical_burst);
+	if (rc == 0 && backfill)
+		rc = reader_map(r, backfill, "backfill", backfill_known, ARRAY_SIZE(backfill_known));
+	if (rc == 0 && backfill)
+		rc = reader_int(r, backfill, "depth", 0, 10000, &p->backfill_depth);
+	if (rc == 0 && hole)
+		rc = reader_map(r, hole, "black_hole", hole_known, ARRAY_SIZE(hole_known));
+	if (rc == 0 && hole)
+		rc = reader_int(r, hole, "failures", 1, 4, &p->blackhole_failures);
+	if (rc == 0 && hole)
+		rc = reader_duration(r, hole, "window", NULL, 0, &p->blackhole_window_ms);
+	return rc;
+}
+
+const char *scenario_title(const struct conf *document, struct arena *arena)
+{
+	const struct conf *name = conf_find(document, "name");
+
+	if (name && name->type == CONF_SCALAR && *name->text)
+		return name->text;
+	return arena_printf(arena, "scenario at line %d", document->line);
+}
+
+static int read_parts(struct reader *r, const struct conf *document)
+{
+	const struct conf *jobs = conf_find(document, "jobs"), *events = conf_find(document, "events"),
+			  *expects = conf_find(document, "expect");
+	int rc;
+
+	rc = scenario_read_cluster(r, conf_find(document, "cluster"));
+	if (rc == 0)
+		rc = read_queues(r, conf_find(document, "queues"));
+	if (rc == 0)
+		rc = read_policy(r, conf_find(document, "policy"));
+	if (rc == 0 && jobs)
+		rc = scenario_read_jobs(r, jobs);
+	if (rc == 0 && events)
+		rc = scenario_read_events(r, events);
+	if (rc == 0 && !expects)
+		return conf_error(r->err, r->file, document, "scenario \"%.100s\" expects nothing: add `expect`", r->s->name);
+	if (rc == 0)
+		rc = scenario_read_expects(r, expects);
+	return rc;
+}
+
+int scenario_read(const char *file, const struct conf *document, struct arena *arena, struct scenario *ret,
+		  struct err *err)
+{
+	static const char *const known[] = { "name", "about", "cluster", "queues", "policy", "jobs", "events", "expect" };
+	struct reader r = { .file = file, .arena = arena, .s = ret, .err = err };
+	int rc;
+
+	*ret = (struct scenario){ .file = file, .name = "", .about = "", .line = document->line };
+	rc = reader_map(&r, document, "scenario", known, ARRAY_SIZE(known));
+	if (rc == 0)
+		rc = reader_text(&r, document, "name", &ret->name);
+	if (rc == 0 && !*ret->name)
+		return conf_error(err, file, document, "a scenario needs a name");
+	if (rc == 0)
+		rc = reader_text(&r, document, "about", &ret->about);
+	return rc < 0 ? rc : read_parts(&r, document);
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time 0 of a scenario. What runs already gets a history: it was submitted and placed when its age says, by the
+ * same events that the core would have made, and its checkpoints of the time since are there. Then everything else of
+ * time 0 is submitted in the order written.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/digest.h"
+#include "sim/runner.h"
+
+int run_error(const struct run *run, int line, struct err *err)
+{
+	struct err why = *err;
+
+	return err_at(err, why.code, run->scenario->file, line, 1, "%s", why.text);
+}
+
+static int offer(struct run *run, struct event *e, int line, struct err *err)
+{
+	int rc = world_offer(&run->world, e, NULL, err);
+
+	return rc < 0 ? run_error(run, line, err) : 0;
+}
+
+/* The cluster. */
+
+static int set_policy(struct run *run, struct err *err)
+{
+	const struct scenario_policy *p = &run->scenario->policy;
+	struct event e = event_make(EVENT_POLICY_SET, 0, "scenario");
+
+	e.policy_set = (struct event_policy_set){
+		.min_runtime_ms = p->min_runtime_ms, .grace_ms = p->grace_ms, .rejoin_ms = p->rejoin_ms,
+		.default_limit_ms = p->default_limit_ms, .packing = p->packing, .blackhole_failures = p->blackhole_failures,
+		.blackhole_window_ms = p->blackhole_window_ms, .allow_critical_burst = p->allow_critical_burst,
+		.backfill_depth = p->backfill_depth, .collect_after_ms = p->collect_after_ms, .half_life_ms = p->half_life_ms,
+		.defragment = p->defragment,
+	};
+	return offer(run, &e, run->scenario->line, err);
+}
+
+static int set_levels(struct run *run, struct err *err)
+{
+	struct event e = event_make(EVENT_LEVELS_SET, 0, "scenario");
+
+	e.levels_set.levels = run->scenario->levels;
+	return run->scenario->level_count ? offer(run, &e, run->scenario->line, err) : 0;
+}
+
+int run_set_node(struct run *run, const struct scenario_node *node, struct err *err)
+{
+	struct event e = event_make(EVENT_NODE_SET, 0, "scenario");
+
+	e.node_set.name = node->name;
+	e.node_set.gpus = node->gpus;
+	e.node_set.model = node->model;
+	e.node_set.gpu_memory_mib = node->gpu_memory_mib;
+	e.node_set.cpu_milli = node->cpu_milli;
+	e.node_set.ram_mib = node->ram_mib;
+	e.node_set.domains = node->domains;
+	e.node_set.simulated = 1;
+	e.node_set.nvlink_islands = node->islands;
+	e.node_set.nvlink_islands_count = node->island_count;
+	return offer(run, &e, node->line, err);
+}
+
+int run_set_queue(struct run *run, const struct scenario_queue *queue, struct err *err)
+{
+	struct event e = event_make(EVENT_QUEUE_SET, 0, "scenario");
+
+	e.queue_set.name = queue->name;
+	e.queue_set.parent = queue->parent;
+	e.queue_set.guarantee_share = queue->guarantee_share;
+	e.queue_set.limit_share = queue->limit_share;
+	e.queue_set.weight = queue->weight;
+	e.queue_set.reserved = queue->reserved;
+	return offer(run, &e, queue->line, err);
+}
+
+static uint32_t queue_depth(const struct run *run, const struct scenario_queue *queue)
+{
+	for (uint32_t i = 0; *queue->parent && i < run->scenario->queue_count; i++)
+		if (strcmp(run->scenario->queues[i].name, queue->parent) == 0)
+			return queue_depth(run, &run->scenario->queues[i]) + 1;
+	return 0;
+}
+
+/* Parents before children; permuted: brothers in the other order. */
+static int set_queues(struct run *run, struct err *err)
+{
+	uint32_t left = run->scenario->queue_count;
+	int rc = 0;
+
+	run->queues = arena_new_array(&run->memory, struct scenario_queue, left + 1);
+	memcpy(run->queues, run->scenario->queues, left * sizeof(*run->queues));
+	for (uint32_t depth = 0; left && rc == 0; depth++)
+		for (uint32_t n = 0; n < run->scenario->queue_count && rc == 0; n++) {
+			uint32_t at = run->permuted ? run->scenario->queue_count - 1 - n : n;
+
+			if (queue_depth(run, &run->queues[at]) != depth)
+				continue;
+			rc = run_set_queue(run, &run->queues[at], err);
+			left--;
+		}
+	return rc;
+}
+
+static int set_nodes(struct run *run, struct err *err)
+{
+	uint32_t count = run->scenario->node_count;
+	int rc = 0;
+
+	run->nodes = arena_new_array(&run->memory, struct run_node, count + 1);
+	for (uint32_t n = 0; n < count; n++)
+		run->nodes[n].from = &run->scenario->nodes[n];
+	for (uint32_t n = 0; n < count && rc == 0; n++)
+		rc = run_set_node(run, &run->scenario->nodes[run->permuted ? count - 1 - n : n], err);
+	return rc;
+}
+
+/* Submitting. */
+
+static int64_t *depend_ids(struct run *run, const struct scenario_job *from, uint32_t *ret_count, struct err *err)
+{
+	uint32_t count = 0, room = 1;
+	int64_t *ids;
+
+	for (uint32_t i = 0; i < from->depend_count; i++)
+		room += run_job_find(run, from->depends[i])->count;
+	ids = arena_new_array(&run->memory, int64_t, room);
+	for (uint32_t i = 0; i < from->depend_count; i++) {
+		const struct run_job *before = run_job_find(run, from->depends[i]);
+
+		if (!before->id) {
+			err_set(err, ERR_INVALID, "job \"%s\" depends on \"%s\", which was not submitted before it", from->name,
+				from->depends[i]);
+			run_error(run, from->line, err);
+			return NULL;
+		}
+		for (uint32_t k = 0; k < before->count; k++)
+			ids[count++] = before->id + k;
+	}
+	*ret_count = count;
+	return ids;
+}
+
+static struct event submission(struct run *run, const struct scenario_job *from)
+{
+	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "scenario");
+	struct event_job_submitted *j = &e.job_submitted;
+	struct digest key = digest_of(from->name, strlen(from->name));
+	char *hex = arena_alloc(&run->memory, DIGEST_HEX_MAX);
+
+	digest_format(&key, hex);
+	j->name = from->name;
+	j->user = "scenario";
+	j->queue = from->queue;
+	j->kind = from->kind;
+	j->tier = from->tier;
+	j->priority = from->priority;
+	j->tasks_min = from->tasks_min;
+	j->tasks_max = from->tasks_max;
+	j->gpus = from->gpus;
+	j->models = from->models;
+	j->gpu_memory_mib = from->vram_mib;
+	j->cpu_milli = from->cpu_milli;
+	j->memory_mib = from->ram_mib;
+	j->require = from->require;
+	j->prefer = from->prefer;
+	j->limit_ms = from->limit_ms;
+	j->estimate_ms = from->estimate_ms;
+	j->retries = from->retries;
+	j->preempts = from->preempts;
+	j->checkpoint = from->checkpoints;
+	j->checkpoint_every_ms = from->checkpoint_every_ms;
+	j->grace_ms = from->grace_ms;
+	j->restart_cost_ms = from->restart_cost_ms;
+	j->held = from->held;
+	j->array_count = from->array_count;
+	j->resize = from->resize;
+	j->body = hex;
+	j->body_mac = hex;
+	j->client_key = hex;
+	return e;
+}
+
+/* A refusal as a reason code: what the job would wait for if it could be submitted. */
+static void refuse(struct run *run, struct run_job *job, const struct err *why)
+{
+	job->refused = true;
+	job->refusal = why->code != ERR_QUOTA ? REASON_IMPOSSIBLE :
+		       job->from->tier == TIER_CRITICAL ? REASON_GUARANTEE_ONLY : REASON_QUOTA_LIMIT;
+	job->refusal_text = arena_strdup(&run->memory, why->text);
+	if (run->trace)
+		fprintf(run->trace, "#   refused          %s: %s\n", job->from->name, why->text);
+}
+
+static void name_job(struct run *run, uint32_t index, uint32_t id)
+{
+	if (id >= run->job_room) {
+		uint32_t room = id * 2 + 64;
+		uint32_t *grown = arena_new_array(&run->memory, uint32_t, room);
+
+		if (run->job_room)
+			memcpy(grown, run->job_at, run->job_room * sizeof(*grown));
+		run->job_at = grown;
+		run->job_room = room;
+	}
+	run->job_at[id] = index + 1;
+}
+
+static void tell_engine(struct run *run, const struct run_job *job)
+{
+	const struct scenario_job *from = job->from;
+	struct sim_work work = { .runtime_ms = from->runtime_ms, .fails_after_ms = from->fails_after_ms,
+				 .every_ms = from->checkpoint_every_ms, .takes_ms = from->checkpoint_takes_ms,
+				 .restart_ms = from->restart_cost_ms, .ready_ms = from->ready_ms, .stop_ms = from->stop_ms,
+				 .checkpoints = from->checkpoints };
+
+	for (uint32_t i = 0; i < job->count; i++)
+		engine_sim_job(&run->world.engine, job->id + i, &work);
+}
+
+int run_submit(struct run *run, uint32_t index, struct err *err)
+{
+	struct run_job *job = &run->jobs[index];
+	struct event e = submission(run, job->from);
+	uint32_t id = run->world.facts.jobs.count + 1, depend_count;
+	int64_t *depends = depend_ids(run, job->from, &depend_count, err);
+	int rc;
+
+	if (!depends)
+		return -(int)err->code;
+	e.job_submitted.depends = depends;
+	e.job_submitted.depends_count = depend_count;
+	job->id = id;
+	job->count = job->from->array_count ? job->from->array_count : 1;
+	for (uint32_t i = 0; i < job->count; i++)
+		name_job(run, index, id + i);
+	rc = world_offer(&run->world, &e, NULL, err);
+	if (rc == 0) {
+		CHECK(run->world.facts.jobs.count == id + job->count - 1);
+		tell_engine(run, job);
+		return 0;
+	}
+	for (uint32_t i = 0; i < job->count; i++)
+		run->job_at[id + i] = 0;
+	job->id = job->count = 0;
+	if (rc > 0)
+		return err_at(err, ERR_INVALID, run->scenario->file, job->from->line, 1, "job \"%s\" is submitted twice", job->from->name);
+	if (err->code == ERR_UNSUPPORTED || job->from->running_count)
+		return run_error(run, job->from->line, err);
+	refuse(run, job, err);
+	return 0;
+}
+
+/* What runs already. */
+
+static struct run_node *node_of(struct run *run, const char *name)
+{
+	for (uint32_t i = 0; i < run->scenario->node_count; i++)
+		if (strcmp(run->nodes[i].from->name, name) == 0)
+			return &run->nodes[i];
+	UNREACHABLE(); /* the reader has checked the name */
+}
+
+static int no_room(struct run *run, const struct scenario_job *from, const struct run_node *node, struct err *err)
+{
+	return err_at(err, ERR_INVALID, run->scenario->file, from->line, 1,
+		      "job \"%s\" can't be running on node \"%s\": its %u GPUs are in use by the jobs before it", from->name,
+		      node->from->name, node->from->gpus);
+}
+
+/* GPUs named by index come first, so that the others find what is left. */
+static int take_named(struct run *run, const struct scenario_job *from, int64_t *masks, struct err *err)
+{
+	for (uint32_t i = 0; i < from->running_count; i++) {
+		struct run_node *node = node_of(run, from->running[i].node);
+		int32_t gpu = from->running[i].gpu;
+
+		if (gpu < 0)
+			continue;
+		if (gpu >= (int32_t)node->from->gpus || node->used_mask >> gpu & 1)
+			return no_room(run, from, node, err);
+		masks[i] = INT64_C(1) << gpu;
+		node->used_mask |= UINT32_C(1) << gpu;
+	}
+	return 0;
+}
+
+static int take_first(struct run *run, const struct scenario_job *from, int64_t *masks, struct err *err)
+{
+	for (uint32_t i = 0; i < from->running_count; i++) {
+		struct run_node *node = node_of(run, from->running[i].node);
+
+		if (from->running[i].gpu >= 0)
+			continue;
+		for (uint32_t g = 0; g < node->from->gpus && __builtin_popcountll((uint64_t)masks[i]) < (int)from->gpus; g++)
+			if (!(node->used_mask >> g & 1)) {
+				masks[i] |= INT64_C(1) << g;
+				node->used_mask |= UINT32_C(1) << g;
+			}
+		if (__builtin_popcountll((uint64_t)masks[i]) < (int)from->gpus)
+			return no_room(run, from, node, err);
+	}
+	return 0;
+}
+
+static int64_t **find_masks(struct run *run, struct err *err)
+{
+	uint32_t count = run->scenario->job_count;
+	int64_t **masks = arena_new_array(&run->memory, int64_t *, count + 1);
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && rc == 0; i++) {
+		masks[i] = arena_new_array(&run->memory, int64_t, run->jobs[i].from->running_count + 1);
+		rc = take_named(run, run->jobs[i].from, masks[i], err);
+	}
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		rc = take_first(run, run->jobs[i].from, masks[i], err);
+	return rc < 0 ? NULL : masks;
+}
+
+static void apply_rank(struct run *run, enum event_kind kind, int64_t at_ms, int64_t attempt, uint32_t tasks)
+{
+	for (uint32_t rank = 0; rank < tasks; rank++) {
+		struct event e = event_make(kind, at_ms, "engine");
+
+		if (kind == EVENT_TASK_READY) {
+			e.task_ready.attempt = attempt;
+			e.task_ready.rank = rank;
+		} else {
+			e.task_started.attempt = attempt;
+			e.task_started.rank = rank;
+			e.task_started.at_ms = at_ms;
+		}
+		world_apply(&run->world, &e, false);
+	}
+}
+
+static void start_running(struct run *run, const struct run_job *job, const int64_t *masks, int64_t at_ms)
+{
+	struct event placed = event_make(EVENT_ATTEMPT_PLACED, at_ms, "fairlead");
+	struct event released = event_make(EVENT_ATTEMPT_RELEASED, at_ms, "fairlead");
+	uint32_t count = job->from->running_count, attempt = run->world.facts.attempts.count + 1;
+	int64_t *nodes = arena_new_array(&run->memory, int64_t, count);
+
+	for (uint32_t i = 0; i < count; i++)
+		nodes[i] = facts_node_find(&run->world.facts, job->from->running[i].node).v;
+	placed.attempt_placed.job = job->id;
+	placed.attempt_placed.attempt = attempt;
+	placed.attempt_placed.nodes = nodes;
+	placed.attempt_placed.nodes_count = count;
+	placed.attempt_placed.masks = masks;
+	placed.attempt_placed.masks_count = count;
+	released.attempt_released.attempt = attempt;
+	world_apply(&run->world, &placed, true);
+	apply_rank(run, EVENT_TASK_READY, at_ms, attempt, count);
+	world_apply(&run->world, &released, true);
+	apply_rank(run, EVENT_TASK_STARTED, at_ms, attempt, count);
+}
+
+/* A checkpoint that was saved before time 0. */
+struct old_checkpoint { int64_t at_ms; uint32_t job, attempt, number; };
+
+static int compare_checkpoints(const void *a, const void *b)
+{
+	const struct old_checkpoint *x = a, *y = b;
+
+	if (x->at_ms != y->at_ms)
+		return x->at_ms < y->at_ms ? -1 : 1;
+	return x->attempt != y->attempt ? (x->attempt < y->attempt ? -1 : 1) : (int)x->number - (int)y->number;
+}
+
+static int compare_ages(const void *a, const void *b)
+{
+	const struct run_job *const *x = a, *const *y = b;
+
+	if ((*x)->from->age_ms != (*y)->from->age_ms)
+		return (*x)->from->age_ms > (*y)->from->age_ms ? -1 : 1;
+	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+static void apply_checkpoint(struct run *run, const struct old_checkpoint *old)
+{
+	struct event e = event_make(EVENT_CHECKPOINT_SAVED, old->at_ms, "engine");
+
+	e.checkpoint_saved.job = old->job;
+	e.checkpoint_saved.attempt = old->attempt;
+	e.checkpoint_saved.number = old->number;
+	e.checkpoint_saved.at_ms = old->at_ms;
+	e.checkpoint_saved.path = arena_printf(&run->memory, "job-%u/%u", old->job, old->number);
+	world_apply(&run->world, &e, false);
+}
+
+/* The newest checkpoints that a job of this age has. */
+static uint32_t old_checkpoints(const struct run_job *job, int64_t start_ms, uint32_t attempt, struct old_checkpoint *ret)
+{
+	const struct scenario_job *from = job->from;
+	struct sim_work work = { .every_ms = from->checkpoint_every_ms, .takes_ms = from->checkpoint_takes_ms,
+				 .checkpoints = from->checkpoints };
+	int64_t all = sim_work_saved(&work, from->age_ms), kept = all < CHECKPOINTS_KEPT ? all : CHECKPOINTS_KEPT;
+
+	for (int64_t n = 0; n < kept; n++)
+		ret[n] = (struct old_checkpoint){ .at_ms = start_ms + (all - kept + n + 1) * work.every_ms + work.takes_ms,
+						  .job = job->id, .attempt = attempt, .number = (uint32_t)n + 1 };
+	return (uint32_t)kept;
+}
+
+/* Starts those that ran before time 0, oldest first, with their checkpoints in between. */
+static void start_old(struct run *run, int64_t *const *masks, struct run_job **old, uint32_t count, int64_t zero_ms)
+{
+	struct old_checkpoint *saved = arena_new_array(&run->memory, struct old_checkpoint, count * CHECKPOINTS_KEPT + 1);
+	uint32_t saved_count = 0, next = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		saved_count += old_checkpoints(old[i], zero_ms - old[i]->from->age_ms, i + 1, saved + saved_count);
+	qsort(saved, saved_count, sizeof(*saved), compare_checkpoints);
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t at_ms = zero_ms - old[i]->from->age_ms;
+
+		for (; next < saved_count && saved[next].at_ms < at_ms; next++)
+			apply_checkpoint(run, &saved[next]);
+		start_running(run, old[i], masks[old[i] - run->jobs], at_ms);
+	}
+	for (; next < saved_count; next++)
+		apply_checkpoint(run, &saved[next]);
+}
+
+/* The order of submission. Permuted: queue after queue, that of the last job first; inside a queue as written. */
+static uint32_t *submit_order(struct run *run)
+{
+	const struct scenario *s = run->scenario;
+	uint32_t *order = arena_new_array(&run->memory, uint32_t, s->job_count + 1), count = 0;
+	bool *done = arena_new_array(&run->memory, bool, s->job_count + 1);
+
+	for (uint32_t n = 0; n < s->job_count; n++) {
+		uint32_t lead = run->permuted ? s->job_count - 1 - n : n;
+
+		for (uint32_t i = run->permuted ? 0 : lead; i <= lead; i++)
+			if (!done[i] && (i == lead || strcmp(s->jobs[i].queue, s->jobs[lead].queue) == 0)) {
+				order[count++] = i;
+				done[i] = true;
+			}
+	}
+	return order;
+}
+
+/* Jobs of the past when `old`, else those of time 0 itself. */
+static int submit_now(struct run *run, const uint32_t *order, bool old, struct err *err)
+{
+	int rc = 0;
+
+	for (uint32_t n = 0; n < run->scenario->job_count && rc == 0; n++) {
+		const struct scenario_job *from = run->jobs[order[n]].from;
+
+		if (from->at_ms == 0 && (from->age_ms > 0) == old)
+			rc = run_submit(run, order[n], err);
+	}
+	return rc;
+}
+
+static uint32_t list_running(struct run *run, struct run_job **ret)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < run->scenario->job_count; i++)
+		if (run->jobs[i].from->running_count)
+			ret[count++] = &run->jobs[i];
+	qsort(ret, count, sizeof(struct run_job *), compare_ages);
+	return count;
+}
+
+/* History: jobs of the past and of now are submitted, those that run are started. */
+static int set_jobs(struct run *run, const uint32_t *order, struct err *err)
+{
+	struct run_job **running = arena_new_array(&run->memory, struct run_job *, run->scenario->job_count + 1);
+	int64_t **masks = find_masks(run, err), zero_ms = run->world.checks.start_ms;
+	uint32_t count, old = 0;
+	int rc;
+
+	if (!masks)
+		return -(int)err->code;
+	rc = submit_now(run, order, true, err);
+	if (rc < 0)
+		return rc;
+	count = list_running(run, running);
+	while (old < count && running[old]->from->age_ms > 0)
+		old++;
+	start_old(run, masks, running, old, zero_ms);
+	run->world.now_ms = zero_ms;
+	rc = submit_now(run, order, false, err);
+	if (rc < 0)
+		return rc;
+	count = list_running(run, running);
+	for (uint32_t i = old; i < count; i++)
+		start_running(run, running[i], masks[running[i] - run->jobs], zero_ms);
+	for (uint32_t i = 0; i < count; i++)
+		engine_sim_adopt(&run->world.engine, &run->world.facts, i + 1, zero_ms - running[i]->from->age_ms);
+	return 0;
+}
+
+int run_setup(struct run *run, struct err *err)
+{
+	const struct scenario *s = run->scenario;
+	int64_t oldest_ms = 0;
+	int rc;
+
+	run->jobs = arena_new_array(&run->memory, struct run_job, s->job_count + 1);
+	for (uint32_t i = 0; i < s->job_count; i++) {
+		run->jobs[i] = (struct run_job){ .from = &s->jobs[i], .started_ms = -1 };
+		if (s->jobs[i].age_ms > oldest_ms)
+			oldest_ms = s->jobs[i].age_ms;
+	}
+	world_init(&run->world, WORLD_EPOCH_MS - oldest_ms);
+	run->world.checks.start_ms = WORLD_EPOCH_MS;
+	run->world.engine.now_ms = WORLD_EPOCH_MS;
+	run->world.context = run;
+	run->world.observe = run_observe;
+	rc = set_policy(run, err);
+	if (rc == 0)
+		rc = set_levels(run, err);
+	if (rc == 0)
+		rc = set_nodes(run, err);
+	if (rc == 0)
+		rc = set_queues(run, err);
+	return rc == 0 ? set_jobs(run, submit_order(run), err) : rc;
+}
