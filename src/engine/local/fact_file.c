@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/local/fact_file.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+static const char *const kind_names[] = {
+	[ENGINE_READY] = "ready",
+	[ENGINE_STARTED] = "started",
+	[ENGINE_EXITED] = "exited",
+	[ENGINE_REPORT] = "report",
+	[ENGINE_GONE] = "gone",
+};
+
+static const char *const cause_names[] = {
+	[ENGINE_CAUSE_EXIT] = "exit",
+	[ENGINE_CAUSE_SIGNAL] = "signal",
+	[ENGINE_CAUSE_STOPPED] = "stopped",
+	[ENGINE_CAUSE_MEMORY] = "memory",
+	[ENGINE_CAUSE_START] = "start",
+	[ENGINE_CAUSE_LOST] = "lost",
+	[ENGINE_CAUSE_LOG_LIMIT] = "log_limit",
+};
+
+enum { KIND_COUNT = sizeof(kind_names) / sizeof(kind_names[0]), CAUSE_COUNT = sizeof(cause_names) / sizeof(cause_names[0]) };
+
+static void add_text(struct buf *out, const char *key, const char *text)
+{
+	buf_addf(out, ",\"%s\":", key);
+	buf_add_json(out, text, strlen(text));
+}
+
+static void add_exit(struct buf *out, const struct engine_fact *fact)
+{
+	buf_addf(out, ",\"cause\":\"%s\",\"code\":%d,\"signal\":%d,\"never_ran\":%s,\"memory_enforced\":%s,\"peak_memory_mib\":%lld",
+		 cause_names[fact->cause], fact->code, fact->signal, fact->never_ran ? "true" : "false",
+		 fact->memory_enforced ? "true" : "false", (long long)fact->peak_memory_mib);
+	add_text(out, "text", fact->text);
+}
+
+static void add_report(struct buf *out, const struct engine_fact *fact)
+{
+	buf_addf(out, ",\"number\":%llu,\"step\":%lld,\"checkpoint\":%s", (unsigned long long)fact->number,
+		 (long long)fact->step, fact->checkpoint ? "true" : "false");
+	if (fact->checkpoint)
+		add_text(out, "path", fact->path);
+}
+
+void fact_format(struct buf *out, const struct engine_fact *fact)
+{
+	buf_addf(out, "{\"kind\":\"%s\",\"attempt\":%llu,\"rank\":%u,\"time_ms\":%lld", kind_names[fact->kind],
+		 (unsigned long long)fact->attempt, fact->rank, (long long)fact->time_ms);
+	if (fact->pid)
+		buf_addf(out, ",\"pid\":%lld", (long long)fact->pid);
+	if (fact->kind == ENGINE_EXITED)
+		add_exit(out, fact);
+	else if (fact->kind == ENGINE_REPORT)
+		add_report(out, fact);
+	else if (fact->text[0])
+		add_text(out, "text", fact->text);
+	buf_adds(out, "}\n");
+}
+
+static int find_name(struct json_reader *r, const char *const *names, int count)
+{
+	struct json_slice text;
+
+	json_string(r, &text);
+	for (int i = 0; i < count && !r->problem; i++)
+		if (json_key_is(&text, names[i]))
+			return i;
+	json_fail(r, "a word that this version does not know");
+	return 0;
+}
+
+static void copy_text(struct json_reader *r, char *out, size_t room)
+{
+	struct json_slice text;
+
+	json_string(r, &text);
+	json_slice_copy(r, &text, out, room);
+}
+
+static int small_int(struct json_reader *r)
+{
+	int64_t number = 0;
+
+	json_int(r, &number);
+	if (number < INT32_MIN || number > INT32_MAX)
+		json_fail(r, "a number out of range");
+	return (int)number;
+}
+
+static void member_read(struct json_reader *r, const struct json_slice *key, struct engine_fact *fact)
+{
+	if (json_key_is(key, "kind"))
+		fact->kind = (enum engine_fact_kind)find_name(r, kind_names, KIND_COUNT);
+	else if (json_key_is(key, "attempt"))
+		json_uint(r, &fact->attempt);
+	else if (json_key_is(key, "rank"))
+		fact->rank = (uint32_t)small_int(r);
+	else if (json_key_is(key, "time_ms"))
+		json_int(r, &fact->time_ms);
+	else if (json_key_is(key, "pid"))
+		json_int(r, &fact->pid);
+	else if (json_key_is(key, "cause"))
+		fact->cause = (enum engine_cause)find_name(r, cause_names, CAUSE_COUNT);
+	else if (json_key_is(key, "code"))
+		fact->code = small_int(r);
+	else if (json_key_is(key, "signal"))
+		fact->signal = small_int(r);
+	else if (json_key_is(key, "never_ran"))
+		json_bool(r, &fact->never_ran);
+	else if (json_key_is(key, "memory_enforced"))
+		json_bool(r, &fact->memory_enforced);
+	else if (json_key_is(key, "peak_memory_mib"))
+		json_int(r, &fact->peak_memory_mib);
+	else if (json_key_is(key, "text"))
+		copy_text(r, fact->text, sizeof(fact->text));
+	else if (json_key_is(key, "number"))
+		json_uint(r, &fact->number);
+	else if (json_key_is(key, "step"))
+		json_int(r, &fact->step);
+	else if (json_key_is(key, "checkpoint"))
+		json_bool(r, &fact->checkpoint);
+	else if (json_key_is(key, "path"))
+		copy_text(r, fact->path, sizeof(fact->path));
+	else
+		json_skip(r);
+}
+
+int fact_parse(const char *text, size_t size, struct engine_fact *ret, struct err *err)
+{
+	struct engine_fact fact = { .step = -1 };
+	struct json_reader r;
+	struct json_slice key;
+
+	json_init(&r, text, size);
+	json_object(&r);
+	while (json_member(&r, &key))
+		member_read(&r, &key, &fact);
+	if (json_finish(&r, err) < 0)
+		return -1;
+	*ret = fact;
+	return 0;
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/local/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "engine/failpoint.h"
+#include "engine/local/place.h"
+
+/* --- tables --------------------------------------------------------------------------------------------------- */
+
+struct attempt *attempt_find(struct engine *e, uint64_t number)
+{
+	struct attempt *attempt;
+
+	HASH_FIND(hh, e->table, &number, sizeof(number), attempt);
+	return attempt;
+}
+
+struct attempt *attempt_add(struct engine *e, uint64_t number, uint32_t count)
+{
+	struct attempt *attempt = calloc(1, sizeof(*attempt));
+
+	CHECK(attempt);
+	attempt->ranks = calloc(count ? count : 1, sizeof(*attempt->ranks));
+	CHECK(attempt->ranks);
+	attempt->number = number;
+	attempt->count = count;
+	for (uint32_t i = 0; i < count; i++)
+		attempt->ranks[i] = (struct rank){ .attempt = attempt, .number = i, .folder = -1, .watch = -1 };
+	HASH_ADD(hh, e->table, number, sizeof(attempt->number), attempt);
+	return attempt;
+}
+
+void attempt_drop(struct engine *e, struct attempt *attempt)
+{
+	HASH_DEL(e->table, attempt);
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		rank_unwatch(e, &attempt->ranks[i]);
+		if (attempt->ranks[i].folder >= 0)
+			close(attempt->ranks[i].folder);
+	}
+	free(attempt->ranks);
+	free(attempt);
+}
+
+void rank_say(struct engine *e, struct rank *rank, const struct engine_fact *fact)
+{
+	if (!rank->attempt->stale)
+		e->options.report(e->options.context, fact);
+}
+
+static void maybe_forget(struct engine *e, struct attempt *attempt)
+{
+	if (!(attempt->forgotten || attempt->stale) || attempt->jobs)
+		return;
+	for (uint32_t i = 0; i < attempt->count; i++)
+		if (attempt->ranks[i].state != RANK_ENDED)
+			return;
+	engine_queue(e, JOB_FORGET, attempt, NULL, NULL);
+}
+
+void rank_end(struct engine *e, struct rank *rank)
+{
+	rank->state = RANK_ENDED;
+	rank_unwatch(e, rank);
+	if (rank->folder >= 0)
+		close(rank->folder);
+	rank->folder = -1;
+	maybe_forget(e, rank->attempt);
+}
+
+/* --- workers -------------------------------------------------------------------------------------------------- */
+
+void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt, struct rank *rank, struct order *order)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	CHECK(job);
+	*job = (struct job){ .kind = kind, .attempt = attempt, .rank = rank, .order = order };
+	attempt->jobs++;
+	*e->last_job = job;
+	e->last_job = &job->next;
+	pthread_cond_signal(&e->work_there);
+}
+
+static void job_run(struct engine *e, struct job *job)
+{
+	switch (job->kind) {
+	case JOB_PREPARE:
+		prepare_attempt(e, job->attempt, job->order);
+		break;
+	case JOB_PREPARE_RANK:
+		prepare_rank(e, job->rank, job->order);
+		break;
+	case JOB_BURY:
+		bury_rank(e, job->rank);
+		break;
+	case JOB_FORGET:
+		forget_attempt(e, job->attempt);
+		break;
+	}
+	if (job->order)
+		order_unref(e, job->order);
+}
+
+static void job_done(struct engine *e, struct job *job)
+{
+	job->attempt->jobs--;
+	if (job->kind == JOB_FORGET)
+		attempt_drop(e, job->attempt);
+	else
+		maybe_forget(e, job->attempt);
+	free(job);
+}
+
+static void *worker_run(void *engine)
+{
+	struct engine *e = engine;
+
+	pthread_mutex_lock(&e->lock);
+	while (!e->closing) {
+		struct job *job = e->first_job;
+
+		if (!job) {
+			pthread_cond_wait(&e->work_there, &e->lock);
+			continue;
+		}
+		e->first_job = job->next;
+		if (!e->first_job)
+			e->last_job = &e->first_job;
+		pthread_mutex_unlock(&e->lock);
+		job_run(e, job);
+		pthread_mutex_lock(&e->lock);
+		job_done(e, job);
+	}
+	pthread_mutex_unlock(&e->lock);
+	return NULL;
+}
+
+/* --- open and close ------------------------------------------------------------------------------------------- */
+
+static uint64_t tag_of(const char *text)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* A folder of ours with exactly this mode; what somebody else put under the name is refused. */
+static int own_folder(const char *path, mode_t mode, struct err *err)
+{
+	struct stat st;
+
+	if (mkdir(path, mode) < 0 && errno != EEXIST)
+		return err_errno(err, ERR_IO, errno, "could not make the folder %s", path);
+	if (lstat(path, &st) < 0)
+		return err_errno(err, ERR_IO, errno, "could not look at the folder %s", path);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return err_set(err, ERR_CONFLICT, "%s is not a folder of the daemon's user (uid %u); move it away", path, (unsigned)geteuid());
+	if ((st.st_mode & 07777) != mode && chmod(path, mode) < 0)
+		return err_errno(err, ERR_IO, errno, "could not set the mode of the folder %s", path);
+	return 0;
+}
+
+/* Whether any user may pass through all folders of a path. */
+static bool all_may_pass(const char *path)
+{
+	char copy[PATH_MAX];
+	struct stat st;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	for (char *at = copy + strlen(copy); at > copy; at = strrchr(copy, '/')) {
+		*at = '\0';
+		if (copy[0] && (stat(copy, &st) < 0 || !(st.st_mode & S_IXOTH)))
+			return false;
+	}
+	return true;
+}
+
+/* Where tasks find their report socket, script and host file. Inside the data folder if every user can get there and the path
+ * leaves room for a socket's (107 bytes); else a short one of our own. */
+static int choose_run(struct engine *e, struct err *err)
+{
+	enum { ROOM_BELOW = 36 }; /* "/ATTEMPT/RANK/report" */
+	bool fits = snprintf(e->run, sizeof(e->run), "%.100s/run", e->folder) < 107 - ROOM_BELOW && strlen(e->folder) <= 100;
+
+	if (!fits || (geteuid() == 0 && !all_may_pass(e->folder))) {
+		if (geteuid() == 0)
+			snprintf(e->run, sizeof(e->run), "/run/fairlead-%08" PRIx32, (uint32_t)e->tag);
+		else
+			snprintf(e->run, sizeof(e->run), "/tmp/fairlead-%u-%08" PRIx32, (unsigned)geteuid(), (uint32_t)e->tag);
+	}
+	return own_folder(e->run, 0711, err);
+}
+
+static int open_folders(struct engine *e, struct err *err)
+{
+	if (!realpath(e->options.folder, e->folder))
+		return err_errno(err, ERR_IO, errno, "could not open the data folder %s", e->options.folder);
+	e->tag = tag_of(e->folder);
+	if (snprintf(e->attempts, PATH_MAX, "%.3900s/attempts", e->folder) >= PATH_MAX ||
+	    snprintf(e->logs, PATH_MAX, "%.3900s/logs", e->folder) >= PATH_MAX || strlen(e->folder) > 3900)
+		return err_set(err, ERR_TOO_LARGE, "the path of the data folder is too long");
+	if (access(e->shepherd, X_OK) < 0)
+		return err_errno(err, ERR_IO, errno, "could not find the program fairlead-shepherd at %s", e->shepherd);
+	if (own_folder(e->attempts, 0700, err) < 0 || own_folder(e->logs, 0750, err) < 0)
+		return -1;
+	return choose_run(e, err);
+}
+
+static int open_watch(struct engine *e, struct err *err)
+{
+	struct epoll_event inotify = { .events = EPOLLIN, .data.u64 = 1 }, wake = { .events = EPOLLIN, .data.u64 = 2 };
+
+	e->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (e->inotify < 0 || e->wake < 0 || e->epoll < 0 || epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->inotify, &inotify) < 0 ||
+	    epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &wake) < 0)
+		return err_errno(err, ERR_IO, errno, "could not watch the attempts' folders");
+	return 0;
+}
+
+static void engine_free(struct engine *e)
+{
+	struct attempt *attempt, *next;
+	struct child *child, *next_child;
+
+	HASH_ITER(hh, e->table, attempt, next)
+		attempt_drop(e, attempt);
+	HASH_ITER(hh, e->children, child, next_child) {
+		HASH_DEL(e->children, child);
+		close(child->fd);
+		free(child);
+	}
+	if (e->inotify >= 0)
+		close(e->inotify);
+	if (e->wake >= 0)
+		close(e->wake);
+	if (e->epoll >= 0)
+		close(e->epoll);
+	pthread_mutex_destroy(&e->lock);
+	pthread_cond_destroy(&e->work_there);
+	free(e);
+}
+
+static int local_open(const struct engine_options *options, struct engine **ret, struct err *err)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+
+	CHECK(e);
+	e->options = *options;
+	e->inotify = e->wake = e->epoll = -1;
+	e->last_job = &e->first_job;
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->work_there, NULL);
+	snprintf(e->shepherd, sizeof(e->shepherd), "%s", options->shepherd_path);
+	failpoint_boot_id(e->boot);
+	if (open_folders(e, err) < 0 || open_watch(e, err) < 0) {
+		engine_free(e);
+		return -1;
+	}
+	cgroup_find(&e->cgroups);
+	CHECK(pthread_create(&e->watcher, NULL, watcher_run, e) == 0);
+	for (int i = 0; i < WORKERS; i++)
+		CHECK(pthread_create(&e->workers[i], NULL, worker_run, e) == 0);
+	*ret = e;
+	return 0;
+}
+
+static void local_close(struct engine *e)
+{
+	uint64_t one = 1;
+
+	if (!e)
+		return;
+	pthread_mutex_lock(&e->lock);
+	e->closing = true;
+	pthread_cond_broadcast(&e->work_there);
+	pthread_mutex_unlock(&e->lock);
+	if (write(e->wake, &one, sizeof(one)) < 0) {
+		/* full: it wakes all the same */
+	}
+	pthread_join(e->watcher, NULL);
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(e->workers[i], NULL);
+	while (e->first_job) {
+		struct job *job = e->first_job;
+
+		e->first_job = job->next;
+		if (job->order)
+			order_unref(e, job->order);
+		free(job);
+	}
+	engine_free(e);
+}
+
+/* --- commands ------------------------------------------------------------------------------------------------- */
+
+static int local_adopt(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count, struct err *err)
+{
+	pthread_mutex_lock(&e->lock);
+	int result = adopt_all(e, attempts, task_counts, count, err);
+	pthread_mutex_unlock(&e->lock);
+	return result;
+}
+
+static int check_start(const struct engine_start *start, struct err *err)
+{
+	if (start->place_count == 0 || start->place_count > TASKS_MAX)
+		return err_set(err, ERR_INVALID, "attempt %" PRIu64 ": %u tasks; the local engine starts 1 to %d", start->attempt,
+			       start->place_count, TASKS_MAX);
+	if (!start->script && (!start->argv || !start->argv[0]))
+		return err_set(err, ERR_INVALID, "attempt %" PRIu64 " has no command", start->attempt);
+	if ((start->workdir && start->workdir[0] != '/') || (start->checkpoint_dir && start->checkpoint_dir[0] != '/'))
+		return err_set(err, ERR_INVALID, "attempt %" PRIu64 ": working directory and checkpoint folder must be absolute paths",
+			       start->attempt);
+	for (uint32_t i = 0; i < start->place_count; i++)
+		if (start->places[i].rank != i)
+			return err_set(err, ERR_INVALID, "attempt %" PRIu64 ": places are not in order of rank", start->attempt);
+	return 0;
+}
+
+static int local_start(struct engine *e, const struct engine_start *start, struct err *err)
+{
+	if (check_start(start, err) < 0)
+		return -1;
+	pthread_mutex_lock(&e->lock);
+	struct attempt *attempt = attempt_find(e, start->attempt);
+	if (attempt && attempt->gone && !attempt->jobs) {
+		attempt_drop(e, attempt); /* adopted without a trace, so it may begin now */
+		attempt = NULL;
+	}
+	if (!attempt) {
+		attempt = attempt_add(e, start->attempt, start->place_count);
+		attempt->job = start->job;
+		engine_queue(e, JOB_PREPARE, attempt, NULL, order_copy(start));
+	}
+	pthread_mutex_unlock(&e->lock);
+	return 0;
+}
+
+static struct attempt *find_or_say(struct engine *e, uint64_t number, struct err *err)
+{
+	struct attempt *attempt = attempt_find(e, number);
+
+	if (!attempt)
+		(void)err_set(err, ERR_NOT_FOUND, "the local engine has no attempt %" PRIu64, number);
+	return attempt;
+}
+
+/* The gate of a gang: all ranks are ready (or were released before), or none gets `go`. */
+static int check_ready(const struct attempt *attempt, struct err *err)
+{
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		const struct rank *rank = &attempt->ranks[i];
+
+		if (!rank->released && (rank->state != RANK_LIVE || !rank->ready_said))
+			return err_set(err, ERR_CONFLICT, "attempt %" PRIu64 " can't be released: rank %u is not ready", attempt->number, i);
+	}
+	if (attempt->stopping)
+		return err_set(err, ERR_CONFLICT, "attempt %" PRIu64 " can't be released: it is being stopped", attempt->number);
+	return 0;
+}
+
+static int release_ranks(struct attempt *attempt, struct err *err)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		struct rank *rank = &attempt->ranks[i];
+
+		if (rank->released)
+			continue;
+		(void)FAILPOINT_RANK("engine-go", i);
+		int put = place_put(rank->folder, "go", "", 0, err);
+		if (put < 0) {
+			result = put;
+			continue;
+		}
+		rank->released = true;
+		place_wake(rank->folder);
+	}
+	return result;
+}
+
+static int local_release(struct engine *e, uint64_t number, struct err *err)
+{
+	int result = -1;
+
+	pthread_mutex_lock(&e->lock);
+	struct attempt *attempt = find_or_say(e, number, err);
+	if (attempt)
+		result = check_ready(attempt, err);
+	if (attempt && result == 0)
+		result = release_ranks(attempt, err);
+	pthread_mutex_unlock(&e->lock);
+	return result;
+}
+
+static int command_ranks(struct attempt *attempt, const char *command, uint64_t number, int64_t grace_ms, struct err *err)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		struct rank *rank = &attempt->ranks[i];
+
+		if (rank->state != RANK_LIVE)
+			continue;
+		(void)FAILPOINT_RANK("engine-command", i);
+		int put = place_put_command(rank->folder, command, number, grace_ms, err);
+		if (put < 0)
+			result = put;
+		place_wake(rank->folder);
+	}
+	return result;
+}
+
+static int local_warn(struct engine *e, uint64_t number, int64_t grace_ms, struct err *err)
+{
+	int result = -1;
+
+	pthread_mutex_lock(&e->lock);
+	struct attempt *attempt = find_or_say(e, number, err);
+	if (attempt)
+		result = command_ranks(attempt, "warn", ++attempt->warn_number, grace_ms, err);
+	pthread_mutex_unlock(&e->lock);
+	return result;
+}
+
+static int local_stop(struct engine *e, uint64_t number, int64_t grace_ms, struct err *err)
+{
+	int result = -1;
+
+	pthread_mutex_lock(&e->lock);
+	struct attempt *attempt = find_or_say(e, number, err);
+	if (attempt) {
+		if (!attempt->stopping || grace_ms < attempt->stop_grace_ms)
+			attempt->stop_grace_ms = grace_ms;
+		attempt->stopping = true;
+		result = command_ranks(attempt, "stop", ++attempt->stop_number, grace_ms, err);
+	}
+	pthread_mutex_unlock(&e->lock);
+	return result;
+}
+
+static void local_forget(struct engine *e, uint64_t number)
+{
+	pthread_mutex_lock(&e->lock);
+	struct attempt *attempt = attempt_find(e, number);
+	if (attempt && !attempt->forgotten) {
+		attempt->forgotten = true;
+		maybe_forget(e, attempt);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+const struct engine_ops engine_local = {
+	.name = "local",
+	.open = local_open,
+	.close = local_close,
+	.adopt = local_adopt,
+	.start = local_start,
+	.release = local_release,
+	.warn = local_warn,
+	.stop = local_stop,
+	.forget = local_forget,
+};

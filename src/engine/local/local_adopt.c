@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * After a restart: the attempts' folders against the list of what is live in the journal.
+ *
+ *	in both		each rank is told as found: READY, STARTED, REPORTs and EXITED from its files; a free lock without
+ *			`exit` means a killed shepherd (buried, then told LOST); a spec of an earlier boot means GONE
+ *	only listed	GONE for each rank
+ *	only a folder	stale: stopped at once and cleared away, without facts
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/failpoint.h"
+#include "engine/local/local.h"
+#include "engine/local/place.h"
+
+enum { SPEC_MEMORY = 256 << 20 };
+
+static void say_gone(struct engine *e, struct rank *rank, const char *why)
+{
+	struct engine_fact fact = {
+		.kind = ENGINE_GONE,
+		.attempt = rank->attempt->number,
+		.rank = rank->number,
+		.time_ms = clock_wall_ms(),
+	};
+
+	snprintf(fact.text, sizeof(fact.text), "%s", why);
+	rank_say(e, rank, &fact);
+	rank_end(e, rank);
+}
+
+enum spec_look { SPEC_NONE, SPEC_EARLIER_BOOT, SPEC_HERE };
+
+/* What has to be known of a spec here; an unreadable one counts as of this boot: the careful reading. */
+static enum spec_look look_at_spec(const struct engine *e, struct rank *rank)
+{
+	AUTO_BUF text = BUF_INIT;
+	struct arena arena;
+	struct task_spec spec;
+	enum spec_look look = SPEC_HERE;
+
+	if (place_read(rank->folder, "spec", &text, NULL) == 1)
+		return SPEC_NONE;
+	arena_init(&arena, SPEC_MEMORY);
+	if (text.size && spec_parse(buf_text(&text), text.size, &arena, &spec, NULL) == 0) {
+		rank->attempt->job = spec.job;
+		rank->attempt->port = spec.port;
+		if (strcmp(spec.boot, e->boot) != 0)
+			look = SPEC_EARLIER_BOOT;
+		explicit_bzero(text.data, text.size);
+	}
+	arena_deinit(&arena);
+	return look;
+}
+
+/* Of an earlier boot: nothing of it can live. What it reported and how it ended, if it did, stays true. */
+static void adopt_old(struct engine *e, struct rank *rank)
+{
+	if (place_has(rank->folder, "exit")) {
+		rank->state = RANK_LIVE;
+		rank_scan(e, rank);
+		return;
+	}
+	rank_tell(e, rank, true);
+	say_gone(e, rank, "the machine was restarted");
+}
+
+static void adopt_rank(struct engine *e, struct rank *rank)
+{
+	char path[PATH_MAX];
+	struct attempt *attempt = rank->attempt;
+
+	rank->folder = place_path(path, e->attempts, attempt->number, rank->number) ?
+		open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	enum spec_look look = rank->folder < 0 ? SPEC_NONE : look_at_spec(e, rank);
+	if (look == SPEC_NONE && !(rank->folder >= 0 && place_has(rank->folder, "exit"))) {
+		say_gone(e, rank, "it was never prepared");
+		return;
+	}
+	rank->released = place_has(rank->folder, "go");
+	uint64_t warn = place_newest_command(rank->folder, "warn"), stop = place_newest_command(rank->folder, "stop");
+	if (warn > attempt->warn_number)
+		attempt->warn_number = warn;
+	if (stop > attempt->stop_number)
+		attempt->stop_number = stop;
+	attempt->stopping |= stop > 0;
+	if (look == SPEC_EARLIER_BOOT) {
+		adopt_old(e, rank);
+		return;
+	}
+	rank->state = RANK_LIVE;
+	if (rank_watch(e, rank, NULL) < 0) {
+		/* no more watches: the re-scan serves this one */
+	}
+	rank_scan(e, rank);
+}
+
+static void adopt_gone(struct engine *e, uint64_t number, uint32_t count)
+{
+	struct attempt *attempt = attempt_add(e, number, count);
+
+	attempt->gone = true;
+	for (uint32_t i = 0; i < count; i++)
+		say_gone(e, &attempt->ranks[i], "it was never prepared");
+}
+
+/* Highest rank that has a folder, plus one. */
+static uint32_t count_ranks(const struct engine *e, uint64_t number)
+{
+	char path[PATH_MAX];
+	uint32_t count = 0;
+	struct dirent *entry;
+
+	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, number);
+	DIR *dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		char *end;
+		unsigned long rank = strtoul(entry->d_name, &end, 10);
+
+		if (*end == '\0' && end != entry->d_name && rank < TASKS_MAX && rank >= count)
+			count = (uint32_t)rank + 1;
+	}
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+static void adopt_stale(struct engine *e, uint64_t number)
+{
+	struct attempt *attempt = attempt_add(e, number, count_ranks(e, number));
+
+	attempt->stale = attempt->stopping = true;
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		struct rank *rank = &attempt->ranks[i];
+
+		adopt_rank(e, rank);
+		if (rank->state != RANK_LIVE)
+			continue;
+		if (place_put_command(rank->folder, "stop", ++attempt->stop_number, 0, NULL) < 0) {
+			/* a full disk: tried again after the next restart */
+		}
+		place_wake(rank->folder);
+	}
+	if (attempt->count == 0 && !attempt->jobs)
+		engine_queue(e, JOB_FORGET, attempt, NULL, NULL);
+}
+
+static bool is_number(const char *name, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(name, &end, 10);
+	return name[0] >= '1' && name[0] <= '9' && *end == '\0' && errno == 0;
+}
+
+static void adopt_folder(struct engine *e, int attempts_fd, const char *name, const uint64_t *attempts, const uint32_t *counts, size_t count)
+{
+	uint64_t number;
+
+	if (strncmp(name, ".old-", 5) == 0) {
+		remove_folder_at(attempts_fd, name);
+		return;
+	}
+	if (!is_number(name, &number) || attempt_find(e, number))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (attempts[i] != number)
+			continue;
+		struct attempt *attempt = attempt_add(e, number, counts[i]);
+
+		for (uint32_t rank = 0; rank < attempt->count; rank++)
+			adopt_rank(e, &attempt->ranks[rank]);
+		return;
+	}
+	adopt_stale(e, number);
+}
+
+int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count, struct err *err)
+{
+	struct dirent *entry;
+	int folder = open(e->attempts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+
+	if (!dir) {
+		int result = err_errno(err, ERR_IO, errno, "could not read the attempts in %s", e->attempts);
+
+		if (folder >= 0)
+			close(folder);
+		return result;
+	}
+	while ((entry = readdir(dir)))
+		adopt_folder(e, folder, entry->d_name, attempts, task_counts, count);
+	closedir(dir);
+	for (size_t i = 0; i < count; i++)
+		if (!attempt_find(e, attempts[i]))
+			adopt_gone(e, attempts[i], task_counts[i]);
+	return 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * After a shepherd that was killed: its task must not live on, and the core may think the rank gone only when it is. By
+ * group, brand and marker everything that belonged to it is found and killed, until two looks at all processes of the
+ * machine find nothing and the groups could be removed (which the kernel allows for empty ones alone).
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/failpoint.h"
+#include "engine/local/fact_file.h"
+#include "engine/local/local.h"
+#include "engine/local/place.h"
+#include "store/io.h"
+
+enum { PASSES_MAX = 200, PASS_PAUSE_MS = 10, CLEAN_LOOKS = 2, BURY_AGAIN_MS = 1000, SPEC_MEMORY = 256 << 20, FOLDER_DEPTH_MAX = 8 };
+
+static void pause_ms(long ms)
+{
+	struct timespec pause = { .tv_nsec = ms * 1000000 };
+
+	nanosleep(&pause, NULL);
+}
+
+/* False: something is still there (it may sit in the kernel, where no signal reaches it). */
+static bool kill_leftovers(const struct task_spec *spec)
+{
+	struct proctree tree = { .brand = spec->brand, .cgroups = &spec->cgroups };
+	int clean = 0;
+
+	snprintf(tree.marker, sizeof(tree.marker), "FAIRLEAD_REPORT_SOCKET=%.120s/report", spec->run);
+	for (int pass = 0; pass < PASSES_MAX; pass++) {
+		clean = proctree_signal(&tree, true, SIGKILL) == 0 ? clean + 1 : 0;
+		if (clean >= CLEAN_LOOKS && cgroup_remove(&spec->cgroups) == 0)
+			return true;
+		if (!clean || pass > CLEAN_LOOKS)
+			pause_ms(PASS_PAUSE_MS);
+	}
+	return false;
+}
+
+/* The shepherd may have been killed between writing its record and renaming it: then the true end is known after all. */
+static bool salvage(const struct rank *rank, struct engine_fact *ret)
+{
+	return place_read_fact(rank->folder, "exit.tmp", ret, NULL) == 0 && ret->kind == ENGINE_EXITED &&
+	       ret->attempt == rank->attempt->number && ret->rank == rank->number;
+}
+
+static void find_end(const struct rank *rank, struct engine_fact *ret)
+{
+	struct engine_fact fact;
+
+	if (!salvage(rank, &fact))
+		fact = (struct engine_fact){
+			.kind = ENGINE_EXITED,
+			.attempt = rank->attempt->number,
+			.rank = rank->number,
+			.time_ms = clock_wall_ms(),
+			.cause = ENGINE_CAUSE_LOST,
+			.never_ran = !place_has(rank->folder, "go"),
+			.text = "its shepherd was killed; nothing of it is left",
+		};
+	*ret = fact;
+}
+
+static bool clear_away(const struct rank *rank)
+{
+	AUTO_BUF text = BUF_INIT;
+	struct arena arena;
+	struct task_spec spec;
+	struct err err;
+	bool cleared = true;
+
+	arena_init(&arena, SPEC_MEMORY);
+	if (place_read(rank->folder, "spec", &text, &err) == 0) {
+		/* An unreadable spec leaves the groups and the brand unknown: nothing may be claimed then. */
+		if (spec_parse(buf_text(&text), text.size, &arena, &spec, &err) < 0) {
+			log_line(LOG_ERROR, "attempt %" PRIu64 " rank %u: %s; its processes can't be found", rank->attempt->number, rank->number, err.text);
+			cleared = false;
+		} else {
+			cleared = kill_leftovers(&spec);
+		}
+		explicit_bzero(text.data, text.size);
+	}
+	arena_deinit(&arena);
+	return cleared;
+}
+
+void bury_rank(struct engine *e, struct rank *rank)
+{
+	char path[PATH_MAX];
+	struct engine_fact fact;
+
+	(void)FAILPOINT_RANK("engine-bury", rank->number);
+	if (!clear_away(rank)) {
+		pthread_mutex_lock(&e->lock);
+		rank->bury_again_ms = clock_boot_ms() + BURY_AGAIN_MS;
+		pthread_mutex_unlock(&e->lock);
+		return;
+	}
+	find_end(rank, &fact);
+	if (place_path(path, e->attempts, rank->attempt->number, rank->number) && place_put_exit(io_real(), path, &fact, NULL) < 0)
+		log_line(LOG_WARN, "attempt %" PRIu64 " rank %u: its end could not be written; it is reported all the same",
+			 rank->attempt->number, rank->number);
+	(void)FAILPOINT_RANK("engine-buried", rank->number);
+	pthread_mutex_lock(&e->lock);
+	rank_say(e, rank, &fact);
+	rank_end(e, rank);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* --- forgetting ----------------------------------------------------------------------------------------------- */
+
+static void remove_below(int parent, const char *name, int depth)
+{
+	struct dirent *entry;
+	int folder = depth < FOLDER_DEPTH_MAX ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+
+	while (dir && (entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (unlinkat(folder, entry->d_name, 0) < 0 && (errno == EISDIR || errno == EPERM))
+			remove_below(folder, entry->d_name, depth + 1);
+	}
+	if (dir)
+		closedir(dir);
+	else if (folder >= 0)
+		close(folder);
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void remove_folder_at(int parent, const char *name)
+{
+	remove_below(parent, name, 0);
+}
+
+/* A shepherd that wrote its record still holds its lock for a moment; its folder stays until then. */
+static void wait_for_shepherds(struct engine *e, const struct attempt *attempt)
+{
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		char path[PATH_MAX];
+		int folder = place_path(path, e->attempts, attempt->number, i) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+		for (int pass = 0; folder >= 0 && pass < PASSES_MAX && place_is_locked(folder); pass++)
+			pause_ms(PASS_PAUSE_MS);
+		if (folder >= 0)
+			close(folder);
+	}
+}
+
+/* By rename first: a crash in between leaves ".old-N", which the next daemon removes, never half an attempt. */
+void forget_attempt(struct engine *e, struct attempt *attempt)
+{
+	char name[40], old[48];
+	int attempts = open(e->attempts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), run = open(e->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	wait_for_shepherds(e, attempt);
+	snprintf(name, sizeof(name), "%" PRIu64, attempt->number);
+	snprintf(old, sizeof(old), ".old-%s", name);
+	if (attempts >= 0 && renameat(attempts, name, attempts, old) == 0) {
+		(void)FAILPOINT("engine-forget-renamed");
+		remove_folder_at(attempts, old);
+	}
+	if (run >= 0)
+		remove_folder_at(run, name);
+	if (attempts >= 0)
+		close(attempts);
+	if (run >= 0)
+		close(run);
+}

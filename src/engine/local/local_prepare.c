@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making the places of an attempt and spawning its shepherds. The steps, each of which a crash may come between:
+ *
+ *	mkdir attempts/N		the claim: only one daemon, once, gets this number
+ *	mkdir of each rank's folder, fsync of both levels
+ *	per rank, in parallel: run folder, spec (fsync, rename, fsync), lock taken, watch, spawn with the lock handed over
+ *
+ * After a crash in between, a rank without spec never had a shepherd, and one with a spec and a free lock has none now.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "engine/failpoint.h"
+#include "engine/local/local.h"
+#include "engine/local/place.h"
+#include "store/io.h"
+
+enum { ORDER_MEMORY = 256 << 20, PORT_LEAST = 20000, PORT_TRIES = 2000 };
+
+/* --- the order ------------------------------------------------------------------------------------------------ */
+
+static const char **copy_words(const char *const *words, struct arena *arena)
+{
+	size_t count = 0;
+
+	while (words && words[count])
+		count++;
+	const char **copy = arena_new_array(arena, const char *, count + 1);
+	for (size_t i = 0; i < count; i++)
+		copy[i] = arena_strdup(arena, words[i]);
+	return copy;
+}
+
+static const char *copy_text(const char *text, struct arena *arena)
+{
+	return text ? arena_strdup(arena, text) : NULL;
+}
+
+struct order *order_copy(const struct engine_start *start)
+{
+	struct order *order = calloc(1, sizeof(*order));
+
+	CHECK(order);
+	arena_init(&order->arena, ORDER_MEMORY);
+	order->users = 1;
+	order->start = *start;
+	order->start.argv = copy_words(start->script ? NULL : start->argv, &order->arena);
+	order->start.script = copy_text(start->script, &order->arena);
+	order->start.env = copy_words(start->env, &order->arena);
+	order->start.workdir = copy_text(start->workdir, &order->arena);
+	order->start.checkpoint_dir = copy_text(start->checkpoint_dir, &order->arena);
+	order->start.resume_path = copy_text(start->resume_path, &order->arena);
+	struct engine_gpu_place *places = arena_new_array(&order->arena, struct engine_gpu_place, start->place_count);
+	memcpy(places, start->places, start->place_count * sizeof(*places));
+	order->start.places = places;
+	task_env_nodes(&order->start, &order->arena, &order->nodes);
+	return order;
+}
+
+void order_unref(struct engine *e, struct order *order)
+{
+	pthread_mutex_lock(&e->lock);
+	bool last = --order->users == 0;
+	pthread_mutex_unlock(&e->lock);
+	if (!last)
+		return;
+	arena_deinit(&order->arena);
+	free(order);
+}
+
+/* --- failures ------------------------------------------------------------------------------------------------- */
+
+/* The rank never got a shepherd. The record is for a daemon after this one; if it can't be written, none is needed: that
+ * daemon will find no trace of it and say so. */
+static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cause, const char *text)
+{
+	char path[PATH_MAX];
+	struct engine_fact fact = {
+		.kind = ENGINE_EXITED,
+		.attempt = rank->attempt->number,
+		.rank = rank->number,
+		.time_ms = clock_wall_ms(),
+		.cause = cause,
+		.never_ran = true,
+	};
+
+	snprintf(fact.text, sizeof(fact.text), "%.255s", text);
+	if (place_path(path, e->attempts, rank->attempt->number, rank->number) && access(path, F_OK) == 0)
+		if (place_put_exit(io_real(), path, &fact, NULL) < 0) {
+			/* reported all the same */
+		}
+	pthread_mutex_lock(&e->lock);
+	rank_say(e, rank, &fact);
+	rank_end(e, rank);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* --- rendezvous port ------------------------------------------------------------------------------------------ */
+
+static bool port_is_free(uint16_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return false;
+	bool is_free = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	close(fd);
+	return is_free;
+}
+
+static bool port_is_given(struct engine *e, uint16_t port)
+{
+	struct attempt *attempt, *next;
+
+	HASH_ITER(hh, e->table, attempt, next)
+		if (attempt->port == port)
+			return true;
+	return false;
+}
+
+/* Below the range from which the kernel gives ports to outgoing connections, so none of those takes it before rank 0
+ * listens; not one of another live attempt. */
+static int choose_port(struct engine *e, struct attempt *attempt, struct err *err)
+{
+	char text[64];
+	unsigned low = 32768, tried = 0;
+
+	if (FAILPOINT("engine-port"))
+		return err_set(err, ERR_UNAVAILABLE, "no free port for the rendezvous of attempt %" PRIu64, attempt->number);
+	if (small_file_read("/proc/sys/net/ipv4/ip_local_port_range", text, sizeof(text)) > 0)
+		low = (unsigned)strtoul(text, NULL, 10);
+	unsigned first = low > PORT_LEAST + 1000 ? PORT_LEAST : 1024, end = low > first + 100 ? low : 65536;
+	unsigned at = (unsigned)((e->tag ^ attempt->number * 7919) % (end - first));
+	pthread_mutex_lock(&e->lock);
+	for (; tried < PORT_TRIES && !attempt->port; tried++) {
+		uint16_t port = (uint16_t)(first + (at + tried) % (end - first));
+
+		if (!port_is_given(e, port) && port_is_free(port))
+			attempt->port = port;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!attempt->port)
+		return err_set(err, ERR_UNAVAILABLE, "no free port for the rendezvous of attempt %" PRIu64 " among %d tried", attempt->number, PORT_TRIES);
+	return 0;
+}
+
+/* --- the attempt ---------------------------------------------------------------------------------------------- */
+
+static int make_attempt_folders(struct engine *e, const struct attempt *attempt, struct err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
+	if (FAILPOINT("engine-claim") ? (errno = ENOSPC, true) : mkdir(path, 0700) < 0)
+		return err_errno(err, ERR_IO, errno, "could not claim attempt %" PRIu64 " in the data folder", attempt->number);
+	(void)FAILPOINT("engine-claimed");
+	for (uint32_t i = 0; i < attempt->count; i++)
+		if (!place_path(path, e->attempts, attempt->number, i) || mkdir(path, 0700) < 0)
+			return err_errno(err, ERR_IO, errno, "could not make the place of rank %u of attempt %" PRIu64, i, attempt->number);
+	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
+	struct io *io = io_real();
+	int result = io->sync_folder(io, path);
+	if (result == 0)
+		result = io->sync_folder(io, e->attempts);
+	(void)FAILPOINT("engine-folders-synced");
+	if (result < 0)
+		return err_errno(err, ERR_IO, -result, "could not keep the places of attempt %" PRIu64, attempt->number);
+	return 0;
+}
+
+/* What tasks can see: RUN/ATTEMPT/hosts, and RUN/ATTEMPT/RANK for the shepherds. */
+static int make_run_folder(struct engine *e, const struct attempt *attempt, const struct order *order, struct err *err)
+{
+	char path[PATH_MAX];
+	AUTO_BUF hosts = BUF_INIT;
+
+	snprintf(path, sizeof(path), "%s/%" PRIu64, e->run, attempt->number);
+	if (mkdir(path, 0711) < 0 && errno != EEXIST)
+		return err_errno(err, ERR_IO, errno, "could not make the folder %s", path);
+	task_env_hostfile(&hosts, &order->nodes);
+	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0)
+		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
+	int result = place_put(folder, "hosts", hosts.data, hosts.size, err);
+	if (result == 0 && fchmodat(folder, "hosts", 0644, 0) < 0)
+		result = err_errno(err, ERR_IO, errno, "could not make the host file readable");
+	close(folder);
+	return result;
+}
+
+void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *order)
+{
+	struct err err;
+	int result = make_attempt_folders(e, attempt, &err);
+
+	if (result == 0)
+		result = make_run_folder(e, attempt, order, &err);
+	if (result == 0)
+		result = choose_port(e, attempt, &err);
+	if (result < 0) {
+		for (uint32_t i = 0; i < attempt->count; i++)
+			fail_rank(e, &attempt->ranks[i], ENGINE_CAUSE_START, err.text);
+		return;
+	}
+	pthread_mutex_lock(&e->lock);
+	order->users += attempt->count;
+	for (uint32_t i = 0; i < attempt->count; i++)
+		engine_queue(e, JOB_PREPARE_RANK, attempt, &attempt->ranks[i], order);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* --- one rank ------------------------------------------------------------------------------------------------- */
+
+/* The script as a file of the user's, not as an argument: arguments can be read by everybody in /proc. */
+static int put_script(const char *run, const struct engine_start *start, struct err *err)
+{
+	char path[PATH_MAX];
+	size_t size = strlen(start->script);
+
+	snprintf(path, sizeof(path), "%.4000s/script", run);
+	(void)unlink(path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0500);
+	if (fd < 0)
+		return err_errno(err, ERR_IO, errno, "could not make the task's script");
+	int result = 0;
+	ssize_t n = write(fd, start->script, size);
+	if (n != (ssize_t)size)
+		result = err_errno(err, ERR_IO, n < 0 ? errno : ENOSPC, "could not write the task's script");
+	else if (geteuid() == 0 && fchown(fd, start->uid, start->gid) < 0)
+		result = err_errno(err, ERR_IO, errno, "could not give the script to user \"%s\"", start->user);
+	close(fd);
+	return result;
+}
+
+static int write_spec(struct engine *e, const struct rank *rank, struct order *order, const char *place, const char *run, struct err *err)
+{
+	const struct engine_start *start = &order->start;
+	char name[64], hostfile[PATH_MAX], report[PATH_MAX];
+	struct arena arena;
+	AUTO_BUF text = BUF_INIT;
+
+	snprintf(hostfile, sizeof(hostfile), "%s/%" PRIu64 "/hosts", e->run, start->attempt);
+	snprintf(report, sizeof(report), "%.500s/report", run);
+	struct task_env_place at = { .nodes = &order->nodes, .report_socket = report, .hostfile = hostfile, .port = rank->attempt->port };
+	struct task_spec spec = {
+		.version = SPEC_VERSION,
+		.job = start->job,
+		.attempt = start->attempt,
+		.rank = rank->number,
+		.count = start->place_count,
+		.user = start->user,
+		.uid = start->uid,
+		.gid = start->gid,
+		.argv = (const char **)(uintptr_t)start->argv,
+		.script = start->script,
+		.workdir = start->workdir,
+		.checkpoint_dir = start->checkpoint_dir,
+		.checkpoint_signal = start->checkpoint_signal,
+		.memory_mib = start->places[rank->number].memory_mib,
+		.log_cap_bytes = start->log_cap_bytes,
+		.logs = e->logs,
+		.run = run,
+		.port = rank->attempt->port,
+		.brand = proctree_brand(e->tag, start->attempt, rank->number),
+	};
+	arena_init(&arena, ORDER_MEMORY);
+	spec.env = task_env_build(start, rank->number, &at, &arena);
+	snprintf(spec.boot, sizeof(spec.boot), "%s", e->boot);
+	snprintf(name, sizeof(name), "fairlead.%08" PRIx32 ".%" PRIu64 ".%u", (uint32_t)e->tag, start->attempt, rank->number);
+	cgroup_set_name(&e->cgroups, name, &spec.cgroups);
+	spec_format(&text, &spec);
+	int result = text.size > SPEC_BYTES_MAX ?
+		err_set(err, ERR_TOO_LARGE, "command and environment of the task take %zu bytes; at most %d", text.size, SPEC_BYTES_MAX) :
+		place_put_durable(io_real(), place, "spec", text.data, text.size, err);
+	explicit_bzero(text.data, text.size);
+	arena_deinit(&arena);
+	return result;
+}
+
+/* The environment of a shepherd: fixed, nothing of the daemon's, nothing of the job's. */
+static char **shepherd_environment(void)
+{
+	static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", lang[] = "LANG=C.UTF-8";
+	static char *words[5];
+
+	words[0] = path;
+	words[1] = lang;
+#ifdef FAIRLEAD_FAILPOINTS
+	static char points[1100], boot[100];
+	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+	const char *text;
+	int count = 2;
+
+	pthread_mutex_lock(&once);
+	if ((text = getenv("FAIRLEAD_FAILPOINT")))
+		snprintf(points, sizeof(points), "FAIRLEAD_FAILPOINT=%s", text), words[count++] = points;
+	if ((text = getenv("FAIRLEAD_TEST_BOOT_ID")))
+		snprintf(boot, sizeof(boot), "FAIRLEAD_TEST_BOOT_ID=%s", text), words[count++] = boot;
+	pthread_mutex_unlock(&once);
+#endif
+	return words;
+}
+
+static int spawn_with(struct engine *e, char *place, const posix_spawn_file_actions_t *actions, pid_t *ret, struct err *err)
+{
+	char *argv[] = { e->shepherd, place, NULL };
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	CHECK(posix_spawnattr_init(&attributes) == 0);
+	CHECK(posix_spawnattr_setsigmask(&attributes, &none) == 0);
+	CHECK(posix_spawnattr_setsigdefault(&attributes, &all) == 0);
+	CHECK(posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) == 0);
+	int error = posix_spawn(ret, e->shepherd, actions, &attributes, argv, shepherd_environment());
+	posix_spawnattr_destroy(&attributes);
+	if (error)
+		return err_errno(err, ERR_IO, error, "could not start the task's shepherd %s", e->shepherd);
+	return 0;
+}
+
+/* The lock is taken here and handed over open: from its first instruction on the shepherd holds it. */
+static int spawn_shepherd(struct engine *e, const struct rank *rank, char *place, pid_t *ret, struct err *err)
+{
+	char log[PATH_MAX];
+	posix_spawn_file_actions_t actions;
+	int lock = place_lock(rank->folder, err);
+
+	if (lock < 0)
+		return lock;
+	if (FAILPOINT_RANK("engine-spawn", rank->number)) {
+		close(lock);
+		return err_errno(err, ERR_IO, EAGAIN, "could not start the task's shepherd %s", e->shepherd);
+	}
+	snprintf(log, sizeof(log), "%.4000s/shepherd.log", place);
+	CHECK(posix_spawn_file_actions_init(&actions) == 0);
+	CHECK(posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) == 0);
+	CHECK(posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) == 0);
+	CHECK(posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0600) == 0);
+	CHECK(posix_spawn_file_actions_adddup2(&actions, lock, PLACE_LOCK_FD) == 0);
+	int result = spawn_with(e, place, &actions, ret, err);
+	posix_spawn_file_actions_destroy(&actions);
+	close(lock);
+	return result;
+}
+
+static int make_place(struct engine *e, struct rank *rank, struct order *order, char place[PATH_MAX], struct err *err)
+{
+	char run[PATH_MAX];
+
+	if (!place_path(place, e->attempts, rank->attempt->number, rank->number))
+		return err_set(err, ERR_TOO_LARGE, "the path of a task's place is too long");
+	snprintf(run, sizeof(run), "%s/%" PRIu64 "/%u", e->run, rank->attempt->number, rank->number);
+	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = ENOSPC, true) : mkdir(run, 0711) < 0 && errno != EEXIST)
+		return err_errno(err, ERR_IO, errno, "could not make the folder %s", run);
+	if (order->start.script && put_script(run, &order->start, err) < 0)
+		return -1;
+	int folder = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0)
+		return err_errno(err, ERR_IO, errno, "could not open the task's place %s", place);
+	rank->folder = folder;
+	if (mkfifoat(folder, "wake", 0600) < 0)
+		return err_errno(err, ERR_IO, errno, "could not make the task's wake pipe");
+	int result = write_spec(e, rank, order, place, run, err);
+	(void)FAILPOINT_RANK("engine-spec-written", rank->number);
+	return result;
+}
+
+/* From here the rank has a shepherd. A stop that came meanwhile found none to give it to. */
+static void rank_begins(struct engine *e, struct rank *rank, pid_t pid)
+{
+	struct attempt *attempt = rank->attempt;
+
+	rank->state = RANK_LIVE;
+	watch_shepherd(e, rank, pid);
+	if (attempt->stopping) {
+		if (place_put_command(rank->folder, "stop", attempt->stop_number, attempt->stop_grace_ms, NULL) < 0) {
+			/* the daemon's next stop, or its restart, tries again */
+		}
+		place_wake(rank->folder);
+	}
+	rank_scan(e, rank);
+}
+
+void prepare_rank(struct engine *e, struct rank *rank, struct order *order)
+{
+	char place[PATH_MAX];
+	struct err err;
+	pid_t pid;
+
+	pthread_mutex_lock(&e->lock);
+	bool stopping = rank->attempt->stopping;
+	pthread_mutex_unlock(&e->lock);
+	if (stopping) {
+		fail_rank(e, rank, ENGINE_CAUSE_STOPPED, "");
+		return;
+	}
+	int result = make_place(e, rank, order, place, &err);
+	if (result == 0) {
+		pthread_mutex_lock(&e->lock);
+		result = rank_watch(e, rank, &err);
+		pthread_mutex_unlock(&e->lock);
+	}
+	if (result == 0)
+		result = spawn_shepherd(e, rank, place, &pid, &err);
+	if (result < 0) {
+		fail_rank(e, rank, ENGINE_CAUSE_START, err.text);
+		return;
+	}
+	(void)FAILPOINT_RANK("engine-spawned", rank->number);
+	pthread_mutex_lock(&e->lock);
+	rank_begins(e, rank, pid);
+	pthread_mutex_unlock(&e->lock);
+}

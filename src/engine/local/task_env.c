@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/local/task_env.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/check.h"
+
+/* All tasks of the local engine run on this machine, whatever their nodes are called. */
+#define LOCAL_HOST "127.0.0.1"
+
+enum { OWN_VARIABLES_MAX = 40 };
+
+struct env {
+	struct arena *arena;
+	const char **words;
+	size_t count, room;
+};
+
+static bool is_name(const char *word, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(word, name, length) == 0 && word[length] == '=';
+}
+
+const char *task_env_find(const char *const *env, const char *name)
+{
+	for (size_t i = 0; env && env[i]; i++)
+		if (is_name(env[i], name))
+			return env[i] + strlen(name) + 1;
+	return NULL;
+}
+
+/* Replaces what is there under this name. */
+static void set(struct env *env, const char *name, const char *value)
+{
+	size_t i = 0;
+
+	if (!value)
+		return;
+	while (i < env->count && !is_name(env->words[i], name))
+		i++;
+	CHECK(i < env->room);
+	env->words[i] = arena_printf(env->arena, "%s=%s", name, value);
+	if (i == env->count)
+		env->count++;
+}
+
+static void set_number(struct env *env, const char *name, uint64_t number)
+{
+	set(env, name, arena_printf(env->arena, "%" PRIu64, number));
+}
+
+/* A name of ours that the job must not set even when we don't: a stale one would mislead the program. */
+static void unset(struct env *env, const char *name)
+{
+	for (size_t i = 0; i < env->count; i++)
+		if (is_name(env->words[i], name))
+			env->words[i--] = env->words[--env->count];
+	env->words[env->count] = NULL;
+}
+
+static struct env env_from(const char *const *words, struct arena *arena, size_t extra)
+{
+	size_t count = 0;
+
+	while (words && words[count])
+		count++;
+	struct env env = { .arena = arena, .room = count + extra };
+	env.words = arena_new_array(arena, const char *, env.room + 1);
+	for (size_t i = 0; i < count; i++)
+		env.words[env.count++] = arena_strdup(arena, words[i]);
+	return env;
+}
+
+void task_env_nodes(const struct engine_start *start, struct arena *arena, struct task_env_nodes *ret)
+{
+	struct task_env_nodes nodes = {
+		.index = arena_new_array(arena, uint32_t, start->place_count),
+		.slots = arena_new_array(arena, uint32_t, start->place_count),
+		.names = arena_new_array(arena, const char *, start->place_count),
+	};
+	AUTO_BUF hosts = BUF_INIT;
+
+	for (uint32_t rank = 0; rank < start->place_count; rank++) {
+		uint32_t node = 0;
+
+		while (node < nodes.count && strcmp(nodes.names[node], start->places[rank].node) != 0)
+			node++;
+		if (node == nodes.count) {
+			nodes.names[nodes.count++] = start->places[rank].node;
+			buf_addf(&hosts, "%s%s", hosts.size ? "," : "", LOCAL_HOST);
+		}
+		nodes.index[rank] = node;
+		nodes.slots[node]++;
+	}
+	nodes.hosts = arena_strdup(arena, buf_text(&hosts));
+	*ret = nodes;
+}
+
+void task_env_hostfile(struct buf *out, const struct task_env_nodes *nodes)
+{
+	for (uint32_t i = 0; i < nodes->count; i++)
+		buf_addf(out, "%s slots=%u\n", LOCAL_HOST, nodes->slots[i]);
+}
+
+static const char *gpu_list(uint64_t mask, struct arena *arena)
+{
+	AUTO_BUF list = BUF_INIT;
+
+	for (unsigned i = 0; i < 64; i++)
+		if (mask >> i & 1)
+			buf_addf(&list, "%s%u", list.size ? "," : "", i);
+	return arena_strdup(arena, buf_text(&list));
+}
+
+static void add_job(struct env *env, const struct engine_start *start, const struct engine_gpu_place *at)
+{
+	set_number(env, "FAIRLEAD_JOB_ID", start->job);
+	set(env, "FAIRLEAD_JOB_NAME", start->job_name);
+	set_number(env, "FAIRLEAD_ATTEMPT", start->attempt);
+	set(env, "FAIRLEAD_USER", start->user);
+	set(env, "FAIRLEAD_TEAM", start->team);
+	set(env, "FAIRLEAD_QUEUE", start->queue);
+	set(env, "FAIRLEAD_NODE", at->node);
+	unset(env, "FAIRLEAD_SIMULATED_GPUS");
+	if (start->simulated_gpus)
+		set(env, "FAIRLEAD_SIMULATED_GPUS", "1");
+	unset(env, "FAIRLEAD_ARRAY_INDEX");
+	unset(env, "FAIRLEAD_ARRAY_SIZE");
+	if (start->array_size) {
+		set_number(env, "FAIRLEAD_ARRAY_INDEX", start->array_index);
+		set_number(env, "FAIRLEAD_ARRAY_SIZE", start->array_size);
+	}
+	unset(env, "FAIRLEAD_CHECKPOINT_DIR");
+	unset(env, "FAIRLEAD_RESUME_FROM");
+	set(env, "FAIRLEAD_CHECKPOINT_DIR", start->checkpoint_dir);
+	set(env, "FAIRLEAD_RESUME_FROM", start->resume_path);
+}
+
+static void add_launchers(struct env *env, const struct engine_start *start, const struct engine_gpu_place *at, uint32_t node)
+{
+	set_number(env, "RANK", at->rank);
+	set_number(env, "WORLD_SIZE", start->place_count);
+	set_number(env, "LOCAL_RANK", at->local_rank);
+	set_number(env, "LOCAL_WORLD_SIZE", at->local_size);
+	set_number(env, "NODE_RANK", node);
+	set_number(env, "GROUP_RANK", node);
+	set_number(env, "OMPI_COMM_WORLD_RANK", at->rank);
+	set_number(env, "OMPI_COMM_WORLD_SIZE", start->place_count);
+	set_number(env, "OMPI_COMM_WORLD_LOCAL_RANK", at->local_rank);
+	set_number(env, "PMI_RANK", at->rank);
+	set_number(env, "PMI_SIZE", start->place_count);
+}
+
+const char **task_env_build(const struct engine_start *start, uint32_t rank, const struct task_env_place *place, struct arena *arena)
+{
+	struct env env = env_from(start->env, arena, OWN_VARIABLES_MAX);
+	const struct engine_gpu_place *at = &start->places[rank];
+
+	CHECK(rank < start->place_count);
+	add_job(&env, start, at);
+	add_launchers(&env, start, at, place->nodes->index[rank]);
+	set(&env, "CUDA_VISIBLE_DEVICES", gpu_list(at->gpu_mask, arena));
+	set(&env, "FAIRLEAD_REPORT_SOCKET", place->report_socket);
+	set(&env, "FAIRLEAD_HOSTFILE", place->hostfile);
+	set(&env, "FAIRLEAD_HOSTS", place->nodes->hosts);
+	set(&env, "MASTER_ADDR", LOCAL_HOST);
+	set_number(&env, "MASTER_PORT", place->port);
+	if (at->cpu_milli > 0 && !task_env_find(env.words, "OMP_NUM_THREADS"))
+		set_number(&env, "OMP_NUM_THREADS", (uint64_t)(at->cpu_milli + 999) / 1000);
+	return env.words;
+}
+
+const char **task_env_add_account(const char *const *words, const char *user, const char *home, const char *shell, bool is_root,
+				  struct arena *arena)
+{
+	const char *const defaults[][2] = {
+		{ "HOME", home },
+		{ "USER", user },
+		{ "LOGNAME", user },
+		{ "SHELL", shell },
+		{ "PATH", is_root ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin" },
+		{ "LANG", "C.UTF-8" },
+	};
+	struct env env = env_from(words, arena, ARRAY_SIZE(defaults));
+
+	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
+		if (!task_env_find(env.words, defaults[i][0]))
+			set(&env, defaults[i][0], defaults[i][1]);
+	return env.words;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine wants: files in the task's place. The folder is read whole each time, so nothing depends on the order or
+ * the number of wake-ups; numbers seen before are passed over.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/failpoint.h"
+#include "engine/local/place.h"
+#include "shepherd/shepherd.h"
+
+struct wishes {
+	bool go;
+	uint64_t warn, stop;			/* newest number, 0 = none newer than seen */
+	int64_t warn_grace_ms, stop_grace_ms;	/* stop: the least of the new ones */
+};
+
+static void look_at(const struct shepherd *s, const char *name, struct wishes *wishes)
+{
+	uint64_t warn = place_command_number(name, "warn"), stop = place_command_number(name, "stop");
+
+	if (strcmp(name, "go") == 0)
+		wishes->go = true;
+	if (warn > s->warn_seen && warn > wishes->warn) {
+		wishes->warn = warn;
+		wishes->warn_grace_ms = place_read_grace(s->folder, name);
+	}
+	if (stop > s->stop_seen) {
+		int64_t grace = place_read_grace(s->folder, name);
+
+		if (!wishes->stop || grace < wishes->stop_grace_ms)
+			wishes->stop_grace_ms = grace;
+		if (stop > wishes->stop)
+			wishes->stop = stop;
+	}
+}
+
+static void read_folder(const struct shepherd *s, struct wishes *wishes)
+{
+	int copy = openat(s->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		look_at(s, entry->d_name, wishes);
+	if (dir)
+		closedir(dir);
+	else if (copy >= 0)
+		close(copy);
+}
+
+static void stop_begin(struct shepherd *s, int64_t grace_ms)
+{
+	int64_t kill_at = clock_boot_ms() + grace_ms;
+	bool first = !s->stopping;
+
+	s->stopping = true;
+	if (s->phase == PREPARING || s->phase == WAITING) {
+		ending_begin(s);
+		return;
+	}
+	/* A second stop may shorten the grace, never lengthen it. */
+	if (first || kill_at < s->kill_at_ms)
+		s->kill_at_ms = kill_at;
+	if (first && grace_ms > 0) {
+		(void)proctree_signal(&s->tree, false, SIGTERM);
+		(void)proctree_signal(&s->tree, false, SIGCONT); /* a stopped process can't act on SIGTERM */
+	}
+}
+
+static void release(struct shepherd *s)
+{
+	(void)FAILPOINT_RANK("shepherd-go-seen", s->spec.rank);
+	s->go_seen = true;
+	if (write(s->go_fd, "!", 1) != 1) {
+		/* The launcher is gone: its end tells the story. */
+	}
+	s->phase = STARTING;
+	(void)FAILPOINT_RANK("shepherd-released", s->spec.rank);
+}
+
+static void warn(struct shepherd *s, int64_t grace_ms)
+{
+	report_server_notice(s, grace_ms);
+	if (s->spec.checkpoint_signal && !proctree_notify(&s->tree, s->spec.checkpoint_signal))
+		log_line(LOG_WARN, "checkpoint signal %d was not sent: no process of the task waits for it", s->spec.checkpoint_signal);
+}
+
+void control_look(struct shepherd *s)
+{
+	struct wishes wishes = { 0 };
+
+	read_folder(s, &wishes);
+	if (wishes.stop) {
+		s->stop_seen = wishes.stop;
+		(void)FAILPOINT_RANK("shepherd-stop-seen", s->spec.rank);
+		stop_begin(s, wishes.stop_grace_ms);
+	}
+	if (wishes.go && s->phase == WAITING)
+		release(s);
+	if (wishes.warn) {
+		s->warn_seen = wishes.warn;
+		if (s->phase == RUNNING && !s->stopping)
+			warn(s, wishes.warn_grace_ms);
+	}
+}
