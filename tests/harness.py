@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real daemon on an empty folder, and the real command, for system tests."""
 
+import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -151,3 +153,52 @@ def processes_with(text):
             except OSError:
                 pass
     return found
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=PATIENCE_S)
+        self.unix_path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(PATIENCE_S)
+        self.sock.connect(self.unix_path)
+
+
+class Client:
+    """HTTP over the daemon's socket; retries while the daemon is down, as a careful client does, with the same key."""
+
+    def __init__(self, data):
+        self.path = os.path.join(data, "fairlead.sock")
+        self.connection = None
+
+    def once(self, method, path, body=None, headers=None):
+        if self.connection is None:
+            self.connection = UnixConnection(self.path)
+        try:
+            self.connection.request(method, path, body=json.dumps(body) if body is not None else None,
+                                    headers={"Content-Type": "application/json", **(headers or {})})
+            answer = self.connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException):
+            self.connection = None
+            raise
+        return answer.status, json.loads(text) if text else None
+
+    def until_answered(self, method, path, body=None, headers=None):
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                status, answer = self.once(method, path, body, headers)
+                if status != 503:
+                    return status, answer
+            except (OSError, http.client.HTTPException):
+                pass
+            assert time.monotonic() < end, "no answer from the daemon for %s %s" % (method, path)
+            time.sleep(0.02)
+
+    def submit(self, job, key):
+        status, answer = self.until_answered("POST", "/api/v1/jobs", job, {"Idempotency-Key": key})
+        assert status in (200, 201), (status, answer)
+        return answer["id"]

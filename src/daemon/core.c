@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"
+#include "engine/failpoint.h"
 
 void core_append(struct daemon *d, struct batch *batch, struct event *event)
 {
@@ -252,6 +253,7 @@ static void *core_main(void *argument)
 		struct batch *batch = batch_create();
 		stop = take_messages(d, batch, messages);
 		tick(d, batch);
+		(void)FAILPOINT("core-before-decide");
 		if (batch->record_count > 0 || d->again)
 			core_decide(d, batch);
 		note_turn(d, began, batch);

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"
+#include "engine/failpoint.h"
 
 #define LOG_CAP_BYTES ((int64_t)256 << 20)
 
@@ -294,10 +295,14 @@ static void carry_out(struct daemon *d, const struct effect *effect)
 		adopt(d, facts);
 		break;
 	case EFFECT_START:
+		(void)FAILPOINT("effects-before-start");
 		start(d, facts, effect->attempt);
+		(void)FAILPOINT("effects-after-start");
 		break;
 	case EFFECT_RELEASE:
+		(void)FAILPOINT("effects-before-release");
 		result = d->engine_ops->release(d->engine, effect->attempt, &err);
+		(void)FAILPOINT("effects-after-release");
 		break;
 	case EFFECT_WARN:
 		result = d->engine_ops->warn(d->engine, effect->attempt, effect->grace_ms, &err);

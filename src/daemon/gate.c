@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"
+#include "engine/failpoint.h"
 #include "store/io.h"
 
 enum { COMMIT_BATCHES = 64 };
@@ -182,6 +183,7 @@ static void release_batches(struct daemon *d, struct message *batches)
 		struct batch *batch = batch_of(batches);
 		batches = batches->next;
 		release_events(d, batch);
+		(void)FAILPOINT("gate-before-replies");
 		release_replies(batch, NULL);
 		batch_destroy(batch);
 		atomic_fetch_add(&d->batches_done, 1);
@@ -246,8 +248,12 @@ static void *gate_main(void *argument)
 			continue;
 		}
 		struct err err = { 0 };
+		(void)FAILPOINT("gate-before-commit");
 		struct commit commit = commit_gather(batches);
 		int result = commit_write(d, &commit, &err);
+		(void)FAILPOINT("gate-after-commit");
+		if (result == 0 && FAILPOINT("gate-commit"))
+			result = err_set(&err, ERR_IO, "a commit was made to fail by a test");
 		commit_free(&commit);
 		if (result < 0) {
 			log_line(LOG_ERROR, "journal: %s", err.text);

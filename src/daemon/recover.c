@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/state.h"
+#include "engine/failpoint.h"
 #include "store/snapshot.h"
 
 struct replay {
@@ -117,6 +118,7 @@ int recover(struct daemon *d, bool create, struct err *err)
 	arena_init(&replay.arena, 64 << 20);
 	facts_init(&d->facts);
 	load_snapshot(d, &replay);
+	(void)FAILPOINT("recover-after-snapshot");
 	int result = replay_journal(d, &replay, err);
 	arena_deinit(&replay.arena);
 	if (result < 0) {
