@@ -634,10 +634,15 @@ static void misuse_is_a_problem(void **state)
 	assert_int_equal(rounds, 1);
 	assert_int_equal(pull_finish(&r, NULL), -1);
 
-	pull_init(&r, "[,]", 3);
+	pull_init(&r, "[[,],1]", 7);
+	pull_array(&r);
+	assert_true(pull_element(&r));
 	pull_array(&r);
 	while (pull_element(&r))
 		;
+	pull_element(&r);
+	pull_int(&r, &number);
+	pull_element(&r);
 	assert_int_equal(pull_finish(&r, NULL), -1);
 
 	pull_init(&r, "[1 2]", 5);
