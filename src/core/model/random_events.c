@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/model/random_events.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+
+/* splitmix64, Steele, Lea and Flood 2014. */
+uint64_t random_next(struct random *r)
+{
+	uint64_t z = r->state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+uint32_t random_below(struct random *r, uint32_t below)
+{
+	return (uint32_t)(random_next(r) % below);
+}
+
+/* --- values ------------------------------------------------------------------------------------------ */
+
+static int64_t wild(struct random *r)
+{
+	static const int64_t edges[] = {
+		0, 1, -1, 2, 31, 32, 33, 255, 256, 65535, 65536, INT32_MAX, INT32_MIN, UINT32_MAX, UINT32_MAX + INT64_C(1),
+		INT64_MAX, INT64_MIN, 1000000007, -1000000007,
+	};
+
+	return edges[random_below(r, ARRAY_SIZE(edges))];
+}
+
+/* Now and then a value from the edge instead of the one that makes sense. */
+static int64_t mostly(struct random *r, int64_t value)
+{
+	return random_below(r, 50) ? value : wild(r);
+}
+
+static int64_t upto(struct random *r, uint32_t most)
+{
+	return mostly(r, random_below(r, most + 1));
+}
+
+static int64_t between(struct random *r, int32_t low, int32_t high)
+{
+	return mostly(r, low + (int64_t)random_below(r, (uint32_t)(high - low) + 1));
+}
+
+static const char *named(struct random *r, struct arena *arena, const char *prefix, uint32_t count)
+{
+	return arena_printf(arena, "%s%u", prefix, random_below(r, count));
+}
+
+static const char *hex(struct random *r, struct arena *arena)
+{
+	/* Few different ones, so that keys come again. */
+	struct random digits = { random_below(r, 200) };
+	char *text = arena_alloc(arena, 65);
+
+	for (int i = 0; i < 64; i++)
+		text[i] = "0123456789abcdef"[random_below(&digits, 16)];
+	if (!random_below(r, 10))
+		text[random_below(r, 64)] = '\0';
+	return text;
+}
+
+/* Something that exists, more often of late; sometimes the one behind the last. */
+static int64_t recent(struct random *r, uint32_t count)
+{
+	uint32_t window = random_below(r, 4) ? 12 : count + 1;
+
+	if (window > count)
+		window = count;
+	if (!window || !random_below(r, 40))
+		return upto(r, count + 2);
+	return mostly(r, count - random_below(r, window));
+}
+
+/* A job with a live attempt, if one is met soon. */
+static uint32_t live_job(struct random *r, const struct facts *f)
+{
+	int64_t id = 0;
+
+	for (int i = 0; i < 12; i++) {
+		id = recent(r, f->jobs.count);
+		if (id >= 1 && id <= (int64_t)f->jobs.count && job_is_live(job_get(f, (struct job_id){ (uint32_t)id })))
+			break;
+	}
+	return id >= 1 && id <= (int64_t)f->jobs.count ? (uint32_t)id : 0;
+}
+
+static int64_t live_attempt(struct random *r, const struct facts *f)
+{
+	uint32_t job = live_job(r, f);
+
+	if (!job || !random_below(r, 30))
+		return recent(r, f->attempts.count);
+	return job_get(f, (struct job_id){ job })->last_attempt.v;
+}
+
+static int64_t *numbers(struct arena *arena, uint32_t count)
+{
+	return count ? arena_new_array(arena, int64_t, count) : NULL;
+}
+
+/* --- kinds -------------------------------------------------------------------------------------------- */
+
+static void fill_node_set(struct random *r, struct arena *arena, struct event_node_set *e)
+{
+	int64_t *islands = numbers(arena, 2);
+
+	e->name = named(r, arena, "n", 20);
+	e->gpus = mostly(r, random_below(r, 3) * 4);
+	e->model = named(r, arena, "model-", 3);
+	e->gpu_memory_mib = upto(r, 80000);
+	e->cpu_milli = upto(r, 64000);
+	e->ram_mib = upto(r, 500000);
+	e->domains = arena_printf(arena, "z%u,r%u", random_below(r, 2), random_below(r, 4));
+	e->simulated = upto(r, 1);
+	e->driver = "550.54";
+	islands[0] = mostly(r, 15);
+	islands[1] = mostly(r, 240);
+	e->nvlink_islands = islands;
+	e->nvlink_islands_count = random_below(r, 2) * 2;
+}
+
+static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena, struct event_job_submitted *e)
+{
+	int64_t *depends = numbers(arena, 3);
+
+	e->job = mostly(r, (int64_t)f->jobs.count + 1);
+	e->name = named(r, arena, "job-", 30);
+	e->user = named(r, arena, "u", 8);
+	e->team = named(r, arena, "t", 3);
+	e->queue = named(r, arena, "q", 6);
+	e->project = named(r, arena, "p", 3);
+	e->kind = upto(r, KIND_INTERACTIVE);
+	e->tier = upto(r, TIER_CRITICAL);
+	e->priority = between(r, -5, 5);
+	e->tasks_min = mostly(r, 1 + random_below(r, 4));
+	e->tasks_max = random_below(r, 3) ? 0 : mostly(r, 2 + random_below(r, 4));
+	e->gpus = upto(r, 4);
+	e->models = random_below(r, 2) ? "" : arena_printf(arena, "model-%u,model-%u", random_below(r, 3), random_below(r, 3));
+	e->require = random_below(r, 4) ? "" : random_below(r, 8) ? "rack" : "moon";
+	e->prefer = random_below(r, 4) ? "" : "nvlink";
+	e->limit_ms = upto(r, 1000000);
+	e->estimate_ms = upto(r, 1000000);
+	e->retries = upto(r, 3);
+	e->preempts = upto(r, 1);
+	e->checkpoint = upto(r, 1);
+	e->grace_ms = between(r, -1, 999);
+	e->restart_cost_ms = upto(r, 1000);
+	for (int i = 0; i < 3; i++)
+		depends[i] = recent(r, f->jobs.count);
+	e->depends = depends;
+	e->depends_count = random_below(r, 3) ? 0 : random_below(r, 4);
+	e->held = !random_below(r, 6);
+	e->array_count = random_below(r, 8) ? 0 : upto(r, 4);
+	e->body = hex(r, arena);
+	e->body_mac = hex(r, arena);
+	e->client_key = random_below(r, 3) ? hex(r, arena) : "";
+	e->uid = between(r, -1, 1999);
+	e->gid = between(r, -1, 1999);
+}
+
+static void fill_places(struct random *r, const struct facts *f, int64_t *nodes, int64_t *masks, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		nodes[i] = recent(r, f->nodes.count);
+		masks[i] = mostly(r, 1 + random_below(r, 15));
+	}
+}
+
+static void fill_attempt_placed(struct random *r, const struct facts *f, struct arena *arena, struct event_attempt_placed *e)
+{
+	uint32_t count = 1 + random_below(r, 6);
+	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
+
+	fill_places(r, f, nodes, masks, count);
+	e->job = recent(r, f->jobs.count);
+	e->attempt = mostly(r, (int64_t)f->attempts.count + 1);
+	e->nodes = nodes;
+	e->masks = masks;
+	e->nodes_count = count;
+	e->masks_count = random_below(r, 50) ? count : count - 1;
+	e->resume_number = upto(r, 3);
+}
+
+static void fill_attempt_ended(struct random *r, const struct facts *f, struct arena *arena, struct event_attempt_ended *e)
+{
+	uint32_t count = random_below(r, 3);
+	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
+
+	fill_places(r, f, nodes, masks, count);
+	e->attempt = live_attempt(r, f);
+	e->why = upto(r, STOP_START);
+	e->used_gpu_ms = upto(r, 100000);
+	e->lost_gpu_ms = upto(r, 1000);
+	e->run_ms = upto(r, 100000);
+	e->lost_ms = upto(r, 1000);
+	e->blamed_nodes = nodes;
+	e->blamed_masks = masks;
+	e->blamed_nodes_count = e->blamed_masks_count = count;
+}
+
+static void fill_task_exited(struct random *r, const struct facts *f, struct arena *arena, struct event_task_exited *e)
+{
+	e->attempt = live_attempt(r, f);
+	e->rank = upto(r, 4);
+	e->cause = upto(r, CAUSE_LOG_LIMIT);
+	e->code = upto(r, 2);
+	e->signal = upto(r, 15);
+	e->never_ran = !random_below(r, 5);
+	e->peak_memory_mib = upto(r, 10000);
+	e->memory_enforced = upto(r, 1);
+	e->at_ms = upto(r, 1000);
+	e->text = named(r, arena, "why ", 5);
+}
+
+static void fill_checkpoint_saved(struct random *r, const struct facts *f, struct arena *arena,
+				  struct event_checkpoint_saved *e)
+{
+	uint32_t id = live_job(r, f);
+	const struct job *job = id ? job_get(f, (struct job_id){ id }) : NULL;
+
+	e->job = mostly(r, id);
+	e->attempt = mostly(r, job ? job->last_attempt.v : 1);
+	e->rank = upto(r, 4);
+	e->report = upto(r, 6);
+	e->number = mostly(r, job ? (int64_t)job->checkpoints_made + 1 : 1);
+	e->step = between(r, -1, 999);
+	e->at_ms = upto(r, 100000);
+	e->path = named(r, arena, "/ckpt/\xc3\xa4 \"", 1000);
+}
+
+static void fill_promise_made(struct random *r, const struct facts *f, struct arena *arena, struct event_promise_made *e)
+{
+	uint32_t count = 1 + random_below(r, 4);
+	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count), *victims = numbers(arena, 2);
+
+	fill_places(r, f, nodes, masks, count);
+	victims[0] = live_attempt(r, f);
+	victims[1] = live_attempt(r, f);
+	e->job = recent(r, f->jobs.count);
+	e->nodes = nodes;
+	e->masks = masks;
+	e->nodes_count = e->masks_count = count;
+	e->victims = victims;
+	e->victims_count = random_below(r, 3);
+}
+
+/* How often each kind comes. */
+static const struct { enum event_kind kind; uint32_t weight; } weights[] = {
+	{ EVENT_DAEMON_STARTED, 1 }, { EVENT_DECIDED, 1 }, { EVENT_CLOCK_TICKED, 1 }, { EVENT_POLICY_SET, 1 },
+	{ EVENT_LEVELS_SET, 1 }, { EVENT_NODE_SET, 5 }, { EVENT_NODE_STATE, 3 }, { EVENT_GPU_STATE, 3 },
+	{ EVENT_QUEUE_SET, 4 }, { EVENT_QUEUE_REMOVED, 1 }, { EVENT_TEAM_SET, 1 }, { EVENT_TEAM_REMOVED, 1 },
+	{ EVENT_USER_SET, 1 }, { EVENT_USER_REMOVED, 1 }, { EVENT_TOKEN_CREATED, 1 }, { EVENT_TOKEN_REVOKED, 1 },
+	{ EVENT_JOB_SUBMITTED, 25 }, { EVENT_JOB_HELD, 3 }, { EVENT_JOB_RELEASED, 4 }, { EVENT_JOB_CANCEL_ASKED, 2 },
+	{ EVENT_JOB_PRIORITY_SET, 2 }, { EVENT_JOB_REQUEUED, 8 }, { EVENT_JOB_ENDED, 6 }, { EVENT_ATTEMPT_PLACED, 24 },
+	{ EVENT_ATTEMPT_RELEASED, 10 }, { EVENT_ATTEMPT_WARNED, 5 }, { EVENT_ATTEMPT_SPARED, 4 }, { EVENT_ATTEMPT_STOPPED, 5 },
+	{ EVENT_ATTEMPT_ENDED, 8 }, { EVENT_ATTEMPT_UNREACHABLE, 3 }, { EVENT_TASK_READY, 20 }, { EVENT_TASK_STARTED, 20 },
+	{ EVENT_TASK_EXITED, 14 }, { EVENT_PROGRESS, 8 }, { EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
+	{ EVENT_PROMISE_MADE, 4 }, { EVENT_PROMISE_DROPPED, 2 },
+};
+
+static enum event_kind random_kind(struct random *r)
+{
+	uint32_t sum = 0, at;
+
+	for (size_t i = 0; i < ARRAY_SIZE(weights); i++)
+		sum += weights[i].weight;
+	at = random_below(r, sum);
+	for (size_t i = 0; i < ARRAY_SIZE(weights); i++) {
+		if (at < weights[i].weight)
+			return weights[i].kind;
+		at -= weights[i].weight;
+	}
+	UNREACHABLE();
+}
+
+static void fill_cluster(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
+{
+	if (e->kind == EVENT_POLICY_SET) {
+		memset(&e->policy_set, 0xff, sizeof(e->policy_set)); /* -1: as before */
+		e->policy_set.grace_ms = between(r, -1, 999);
+		e->policy_set.backfill_depth = between(r, -1, 63);
+	} else if (e->kind == EVENT_LEVELS_SET) {
+		e->levels_set.levels = "zone,rack";
+	} else if (e->kind == EVENT_NODE_SET) {
+		fill_node_set(r, arena, &e->node_set);
+	} else if (e->kind == EVENT_NODE_STATE) {
+		e->node_state.node = recent(r, f->nodes.count);
+		e->node_state.state = upto(r, NODE_GONE);
+		e->node_state.reason = named(r, arena, "reason ", 4);
+	} else if (e->kind == EVENT_GPU_STATE) {
+		e->gpu_state.node = recent(r, f->nodes.count);
+		e->gpu_state.mask = upto(r, 15);
+		e->gpu_state.set_aside = upto(r, 1);
+		e->gpu_state.reason = named(r, arena, "reason ", 4);
+	} else if (e->kind == EVENT_QUEUE_SET) {
+		e->queue_set.name = named(r, arena, "q", 6);
+		e->queue_set.parent = random_below(r, 2) ? "" : named(r, arena, "q", 7);
+		e->queue_set.guarantee_share = mostly(r, (int64_t)random_below(r, 9) * GPU_SHARE);
+		e->queue_set.limit_share = between(r, -1, 7);
+		e->queue_set.weight = upto(r, 5);
+		e->queue_set.reserved = upto(r, 1);
+		e->queue_set.default_limit_ms = upto(r, 1000);
+		e->queue_set.team = named(r, arena, "t", 3);
+		e->queue_set.used_gpu_ms = upto(r, 1000);
+	} else if (e->kind == EVENT_QUEUE_REMOVED) {
+		e->queue_removed.name = named(r, arena, "q", 6);
+	}
+}
+
+static void fill_people(struct random *r, struct arena *arena, struct event *e)
+{
+	if (e->kind == EVENT_TEAM_SET) {
+		e->team_set.name = named(r, arena, "t", 4);
+		e->team_set.title = "a team with a title longer than a name can be, which is cut after character \xc3\xa4\xc3\xa4\xc3\xa4";
+	} else if (e->kind == EVENT_TEAM_REMOVED) {
+		e->team_removed.name = named(r, arena, "t", 4);
+	} else if (e->kind == EVENT_USER_SET) {
+		e->user_set.name = named(r, arena, "u", 8);
+		e->user_set.team = named(r, arena, "t", 4);
+		e->user_set.role = upto(r, ROLE_ADMIN);
+		e->user_set.uid = between(r, -1, 1999);
+		e->user_set.gid = between(r, -1, 1999);
+	} else if (e->kind == EVENT_USER_REMOVED) {
+		e->user_removed.name = named(r, arena, "u", 8);
+	} else if (e->kind == EVENT_TOKEN_CREATED) {
+		e->token_created.id = named(r, arena, "token-", 50);
+		e->token_created.user = named(r, arena, "u", 8);
+		e->token_created.hash = hex(r, arena);
+		e->token_created.expires_ms = upto(r, 1000);
+		e->token_created.note = "laptop";
+	} else if (e->kind == EVENT_TOKEN_REVOKED) {
+		e->token_revoked.id = named(r, arena, "token-", 50);
+	}
+}
+
+static void fill_job(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
+{
+	int64_t job = recent(r, f->jobs.count);
+
+	if (e->kind == EVENT_JOB_SUBMITTED) {
+		fill_job_submitted(r, f, arena, &e->job_submitted);
+	} else if (e->kind == EVENT_JOB_HELD) {
+		e->job_held.job = job;
+		e->job_held.reason = named(r, arena, "hold ", 3);
+	} else if (e->kind == EVENT_JOB_RELEASED) {
+		e->job_released.job = job;
+	} else if (e->kind == EVENT_JOB_CANCEL_ASKED) {
+		e->job_cancel_asked.job = job;
+		e->job_cancel_asked.reason = named(r, arena, "cancel ", 3);
+	} else if (e->kind == EVENT_JOB_PRIORITY_SET) {
+		e->job_priority_set.job = job;
+		e->job_priority_set.priority = between(r, -50, 50);
+	} else if (e->kind == EVENT_JOB_REQUEUED) {
+		e->job_requeued.job = job;
+		e->job_requeued.why = upto(r, REQUEUE_LOST);
+		e->job_requeued.retries_left = upto(r, 3);
+		e->job_requeued.text = named(r, arena, "again ", 3);
+	} else if (e->kind == EVENT_JOB_ENDED) {
+		e->job_ended.job = job;
+		e->job_ended.state = mostly(r, JOB_SUCCEEDED + random_below(r, 3) / 2 * random_below(r, 4));
+		e->job_ended.code = upto(r, 3);
+		e->job_ended.rank = between(r, -1, 3);
+		e->job_ended.text = named(r, arena, "end ", 3);
+	} else if (e->kind == EVENT_PROMISE_MADE) {
+		fill_promise_made(r, f, arena, &e->promise_made);
+	} else if (e->kind == EVENT_PROMISE_DROPPED) {
+		e->promise_dropped.job = job;
+	} else if (e->kind == EVENT_CHECKPOINT_SAVED) {
+		fill_checkpoint_saved(r, f, arena, &e->checkpoint_saved);
+	} else if (e->kind == EVENT_CHECKPOINT_VOID) {
+		e->checkpoint_void.job = job;
+		e->checkpoint_void.number = upto(r, 6);
+	}
+}
+
+static void fill_attempt(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
+{
+	int64_t attempt = live_attempt(r, f);
+
+	if (e->kind == EVENT_ATTEMPT_PLACED) {
+		fill_attempt_placed(r, f, arena, &e->attempt_placed);
+	} else if (e->kind == EVENT_ATTEMPT_RELEASED) {
+		e->attempt_released.attempt = attempt;
+	} else if (e->kind == EVENT_ATTEMPT_WARNED) {
+		e->attempt_warned.attempt = attempt;
+		e->attempt_warned.for_job = recent(r, f->jobs.count);
+		e->attempt_warned.deadline_ms = f->now_ms + random_below(r, 1000);
+		if (!random_below(r, 10))
+			e->attempt_warned.deadline_ms = wild(r);
+	} else if (e->kind == EVENT_ATTEMPT_SPARED) {
+		e->attempt_spared.attempt = attempt;
+	} else if (e->kind == EVENT_ATTEMPT_STOPPED) {
+		e->attempt_stopped.attempt = attempt;
+		e->attempt_stopped.why = upto(r, STOP_START);
+		e->attempt_stopped.grace_ms = upto(r, 1000);
+	} else if (e->kind == EVENT_ATTEMPT_ENDED) {
+		fill_attempt_ended(r, f, arena, &e->attempt_ended);
+	} else if (e->kind == EVENT_ATTEMPT_UNREACHABLE) {
+		e->attempt_unreachable.attempt = attempt;
+		e->attempt_unreachable.unreachable = upto(r, 1);
+	} else if (e->kind == EVENT_TASK_READY) {
+		e->task_ready.attempt = attempt;
+		e->task_ready.rank = upto(r, 3);
+	} else if (e->kind == EVENT_TASK_STARTED) {
+		e->task_started.attempt = attempt;
+		e->task_started.rank = upto(r, 3);
+	} else if (e->kind == EVENT_TASK_EXITED) {
+		fill_task_exited(r, f, arena, &e->task_exited);
+	} else if (e->kind == EVENT_PROGRESS) {
+		e->progress.attempt = attempt;
+		e->progress.rank = upto(r, 3);
+		e->progress.number = upto(r, 8);
+		e->progress.step = between(r, -1, 999);
+	}
+}
+
+struct event random_event(struct random *r, const struct facts *f, struct arena *arena)
+{
+	int64_t time_ms = f->now_ms + random_below(r, 100);
+	struct event e;
+
+	if (!random_below(r, 20))
+		time_ms -= 150;
+	if (!f->now_ms)
+		time_ms = 1700000000000;
+	e = event_make(random_kind(r), time_ms, named(r, arena, "u", 8));
+	e.seq = f->seq + 1;
+	fill_cluster(r, f, arena, &e);
+	fill_people(r, arena, &e);
+	fill_job(r, f, arena, &e);
+	fill_attempt(r, f, arena, &e);
+	return e;
+}
+
+/* --- for the codec --------------------------------------------------------------------------------------- */
+
+static const char *random_text(struct random *r, struct arena *arena)
+{
+	static const char *const pieces[] = { "a", "Z", "\"", "\\", "/", "\n", "\t", "\x01", "\x7f", "\xc3\xa4", "\xe2\x82\xac",
+					      "\xf0\x9f\x92\xa1", " ", "{", "]", ",", "longer piece" };
+	uint32_t count = random_below(r, 3) ? random_below(r, 6) : 0;
+	char text[128] = "";
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const char *piece = pieces[random_below(r, ARRAY_SIZE(pieces))];
+
+		memcpy(text + size, piece, strlen(piece));
+		size += strlen(piece);
+	}
+	return arena_strndup(arena, text, size);
+}
+
+static int64_t random_number(struct random *r)
+{
+	uint32_t how = random_below(r, 3);
+
+	return how == 0 ? wild(r) : how == 1 ? (int64_t)random_next(r) : random_below(r, 100);
+}
+
+struct event random_fields(struct random *r, enum event_kind kind, struct arena *arena)
+{
+	struct event e = event_make(kind, (int64_t)(random_next(r) >> 8), random_text(r, arena));
+	int64_t *list;
+
+	e.seq = random_next(r);
+	switch (kind) {
+	case EVENT_NONE:
+	case EVENT_KIND_LIMIT:
+		break;
+#define EVENT(number, NAME, name, text, must) \
+	case EVENT_##NAME: { \
+		struct event_##name *self = &e.name; \
+		(void)self;
+#define INT(f) self->f = random_number(r);
+#define TEXT(f) self->f = random_text(r, arena);
+#define INTS(f) \
+	self->f##_count = random_below(r, 5); \
+	list = numbers(arena, self->f##_count); \
+	for (uint32_t i = 0; i < self->f##_count; i++) \
+		list[i] = random_number(r); \
+	self->f = list;
+#define END \
+		break; \
+	}
+#include "core/model/events.def"
+#undef EVENT
+#undef INT
+#undef TEXT
+#undef INTS
+#undef END
+	}
+	return e;
+}

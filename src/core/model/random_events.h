@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A source of random events for tests, benches and the comparison of compilers: the same seed gives the same
+ * events everywhere. Most fit the facts they are made for, some are about what does not exist or is over, and
+ * some carry numbers from the edge of the world. apply must take them all.
+ */
+#include "core/model/facts.h"
+
+struct arena;
+
+struct random { uint64_t state; };
+
+uint64_t random_next(struct random *r);
+/* 0 .. below - 1 */
+uint32_t random_below(struct random *r, uint32_t below);
+
+/* The next event, with seq and time. Texts and lists live in the arena. */
+struct event random_event(struct random *r, const struct facts *f, struct arena *arena);
+/* An event of that kind with every field filled at random, fitting or not: for the codec. */
+struct event random_fields(struct random *r, enum event_kind kind, struct arena *arena);
