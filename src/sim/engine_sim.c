@@ -302,9 +302,9 @@ static void attempt_runs(struct engine_sim *engine, struct sim_attempt *a, int64
 	left_ms = job->work.runtime_ms == SIM_FOREVER ? SIM_FOREVER : job->work.runtime_ms - a->base_ms;
 	plan(engine, later(now_ms, later(extra_ms, left_ms > 0 ? left_ms : 0)), ITEM_FINISH, a->id, 0);
 	plan(engine, later(now_ms, job->work.fails_after_ms), ITEM_FAIL, a->id, 0);
-	if (job->work.checkpoints && job->work.every_ms > 0)	/* those before the engine's time are history */
+	if (job->work.checkpoints && job->work.every_ms > 0)	/* those complete before the engine's time are history */
 		heap_push(engine, (struct sim_item){
-			.at_ms = later(now_ms, ((engine->now_ms - now_ms) / job->work.every_ms + 1) * job->work.every_ms),
+			.at_ms = later(now_ms, (sim_work_saved(&job->work, engine->now_ms - now_ms) + 1) * job->work.every_ms),
 			.kind = ITEM_CHECKPOINT_BEGIN, .regular = true, .attempt = a->id });
 	if (a->warned && job->work.checkpoints)
 		begin_checkpoint(engine, a, now_ms, false);

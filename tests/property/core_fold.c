@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * core_fold SEED STEPS: random events through the core, the state's hash after each.
+ *
+ * Every build must print the same: compilers and optimisation must not show in facts or decisions (compare_builds).
+ * Reports come from no engine but from chance, so that the core also hears what no engine would say. Now and then the
+ * facts are saved, loaded and indexed anew, and must decide the same.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/parse.h"
+#include "core/core.h"
+#include "sim/engine_sim.h"
+#include "sim/rebuild.h"
+
+enum { STEP_CAP = 1 << 29, NODES = 12, QUEUES = 5, JOBS_MAX = 4000, REBUILD_EVERY = 64 };
+
+struct fold {
+	struct facts facts;
+	struct view *view;
+	struct arena step;
+	struct sim_random random;
+	uint64_t seq;
+	int64_t now_ms;
+	uint32_t accepted, refused, decided, rebuilt;
+};
+
+static uint32_t below(struct fold *f, uint32_t limit)
+{
+	return sim_random_below(&f->random, limit);
+}
+
+static bool one_in(struct fold *f, uint32_t n)
+{
+	return below(f, n) == 0;
+}
+
+static const char *pick(struct fold *f, const char *const *words, uint32_t count)
+{
+	return words[below(f, count)];
+}
+
+static const char *const queue_names[QUEUES] = { "default", "a", "b", "b.left", "b.right" };
+
+/* Commands. */
+
+static struct event make_node(struct fold *f)
+{
+	static const char *const models[] = { "H100-80GB", "A100-80GB", "L4" };
+	struct event e = event_make(EVENT_NODE_SET, 0, "test");
+	uint32_t n = below(f, NODES);
+
+	e.node_set.name = arena_printf(&f->step, "n%u", n);
+	e.node_set.gpus = 1 << below(f, 4);
+	e.node_set.model = pick(f, models, 3);
+	e.node_set.gpu_memory_mib = 81920;
+	e.node_set.cpu_milli = 64000;
+	e.node_set.ram_mib = 524288;
+	e.node_set.domains = arena_printf(&f->step, "z%u,r%u", n / 6, n / 3);
+	return e;
+}
+
+static struct event make_queue(struct fold *f)
+{
+	struct event e = event_make(EVENT_QUEUE_SET, 0, "test");
+	uint32_t q = below(f, QUEUES);
+
+	e.queue_set.name = queue_names[q];
+	e.queue_set.parent = q >= 3 ? "b" : "";
+	e.queue_set.guarantee_share = (int64_t)below(f, 12) * GPU_SHARE;
+	e.queue_set.limit_share = one_in(f, 2) ? -1 : (int64_t)(4 + below(f, 60)) * GPU_SHARE;
+	e.queue_set.weight = 1 + below(f, 4);
+	e.queue_set.reserved = one_in(f, 10);
+	return e;
+}
+
+static struct event make_job(struct fold *f)
+{
+	static const char *const models[] = { "", "", "", "H100-80GB", "A100-80GB,H100-80GB" };
+	static const char *const levels[] = { "", "", "", "rack", "zone", "node" };
+	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "test");
+	struct event_job_submitted *j = &e.job_submitted;
+
+	j->name = arena_printf(&f->step, "job%u", f->facts.jobs.count);
+	j->user = "test";
+	j->queue = pick(f, queue_names, QUEUES);
+	j->kind = below(f, 2);
+	j->tier = one_in(f, 8) ? TIER_CRITICAL : one_in(f, 3) ? TIER_BEST_EFFORT : TIER_STANDARD;
+	j->priority = (int64_t)below(f, 5) - 2;
+	j->tasks_min = 1 + below(f, 4);
+	j->tasks_max = j->tasks_min;
+	j->gpus = below(f, 3);
+	j->models = pick(f, models, 5);
+	j->cpu_milli = (int64_t)below(f, 4) * 4000;
+	j->memory_mib = (int64_t)below(f, 4) * 16384;
+	j->require = pick(f, levels, 6);
+	j->prefer = pick(f, levels, 6);
+	j->limit_ms = one_in(f, 3) ? (int64_t)(1 + below(f, 600)) * 1000 : 0;
+	j->retries = below(f, 3);
+	j->preempts = !one_in(f, 5);
+	j->checkpoint = one_in(f, 2);
+	j->grace_ms = one_in(f, 2) ? -1 : (int64_t)below(f, 60) * 1000;
+	j->restart_cost_ms = (int64_t)below(f, 60) * 1000;
+	j->held = one_in(f, 20);
+	j->array_count = one_in(f, 20) ? 2 + below(f, 5) : 0;
+	j->body = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+	j->body_mac = j->body;
+	return e;
+}
+
+static struct event make_job_command(struct fold *f)
+{
+	static const enum event_kind kinds[] = { EVENT_JOB_CANCEL_ASKED, EVENT_JOB_HELD, EVENT_JOB_RELEASED, EVENT_JOB_RELEASED,
+						 EVENT_JOB_PRIORITY_SET };
+	struct event e = event_make(kinds[below(f, 5)], 0, "test");
+	uint32_t job = 1 + below(f, f->facts.jobs.count);
+
+	if (e.kind == EVENT_JOB_CANCEL_ASKED)
+		e.job_cancel_asked.job = job;
+	else if (e.kind == EVENT_JOB_HELD)
+		e.job_held.job = job;
+	else if (e.kind == EVENT_JOB_RELEASED)
+		e.job_released.job = job;
+	else {
+		e.job_priority_set.job = job;
+		e.job_priority_set.priority = (int64_t)below(f, 7) - 3;
+	}
+	return e;
+}
+
+static struct event make_node_command(struct fold *f)
+{
+	struct event e = event_make(one_in(f, 3) ? EVENT_GPU_STATE : EVENT_NODE_STATE, 0, "test");
+	uint32_t node = 1 + below(f, f->facts.nodes.count);
+
+	if (e.kind == EVENT_GPU_STATE) {
+		e.gpu_state.node = node;
+		e.gpu_state.mask = 1 << below(f, 8);
+		e.gpu_state.set_aside = one_in(f, 3);
+	} else {
+		e.node_state.node = node;
+		e.node_state.state = one_in(f, 3) ? NODE_READY + below(f, NODE_GONE) : NODE_READY;
+		e.node_state.reason = "chance";
+	}
+	return e;
+}
+
+/* Reports. */
+
+static struct event make_exit(struct fold *f, uint32_t attempt, uint32_t rank)
+{
+	struct event e = event_make(EVENT_TASK_EXITED, 0, "engine");
+
+	e.task_exited.attempt = attempt;
+	e.task_exited.rank = rank;
+	e.task_exited.cause = one_in(f, 3) ? (int64_t)below(f, CAUSE_LOG_LIMIT) : CAUSE_EXIT;
+	e.task_exited.code = one_in(f, 4);
+	e.task_exited.at_ms = f->now_ms;
+	return e;
+}
+
+/* About a random rank of an attempt, mostly what could come next. */
+static struct event make_report(struct fold *f)
+{
+	uint32_t id = 1 + below(f, f->facts.attempts.count), tries = 8;
+	const struct attempt *attempt = attempt_get(&f->facts, (struct attempt_id){ id });
+	struct event e = event_make(EVENT_TASK_READY, 0, "engine");
+	uint32_t rank;
+
+	while (attempt->state == ATTEMPT_OVER && --tries) {
+		id = f->facts.attempts.count - below(f, f->facts.attempts.count < 40 ? f->facts.attempts.count : 40);
+		attempt = attempt_get(&f->facts, (struct attempt_id){ id });
+	}
+	rank = below(f, attempt->tasks + one_in(f, 50));
+	if (attempt->state == ATTEMPT_STOPPING || one_in(f, 6))
+		return make_exit(f, id, rank);
+	if (attempt->ready < attempt->tasks) {
+		e.task_ready.attempt = id;
+		e.task_ready.rank = rank;
+		return e;
+	}
+	if (one_in(f, 4) && attempt->started == attempt->tasks) {
+		e = event_make(EVENT_CHECKPOINT_SAVED, 0, "engine");
+		e.checkpoint_saved.job = attempt->job.v;
+		e.checkpoint_saved.attempt = id;
+		e.checkpoint_saved.number = job_get(&f->facts, attempt->job)->checkpoints_made + 1;
+		e.checkpoint_saved.at_ms = f->now_ms;
+		e.checkpoint_saved.path = "x";
+		return e;
+	}
+	if (one_in(f, 20)) {
+		e = event_make(EVENT_ATTEMPT_UNREACHABLE, 0, "engine");
+		e.attempt_unreachable.attempt = id;
+		e.attempt_unreachable.unreachable = below(f, 2);
+		return e;
+	}
+	e = event_make(EVENT_TASK_STARTED, 0, "engine");
+	e.task_started.attempt = id;
+	e.task_started.rank = rank;
+	e.task_started.at_ms = f->now_ms;
+	return e;
+}
+
+static struct event make_event(struct fold *f)
+{
+	uint32_t dice = below(f, 100);
+
+	if (dice < 25 && f->facts.jobs.count < JOBS_MAX)
+		return make_job(f);
+	if (dice < 30 && f->facts.jobs.count)
+		return make_job_command(f);
+	if (dice < 32)
+		return make_node(f);
+	if (dice < 34)
+		return make_queue(f);
+	if (dice < 36 && f->facts.nodes.count)
+		return make_node_command(f);
+	if (dice < 95 && f->facts.attempts.count)
+		return make_report(f);
+	return event_make(EVENT_CLOCK_TICKED, 0, "fairlead");
+}
+
+/* The fold. */
+
+static void take(struct fold *f, struct event *e)
+{
+	e->seq = ++f->seq;
+	apply(&f->facts, e);
+	view_follow(f->view, &f->facts, e);
+}
+
+static int offer(struct fold *f, struct event *e)
+{
+	struct err why;
+	uint32_t job;
+	int rc;
+
+	e->time_ms = f->now_ms;
+	rc = core_admit(&f->facts, f->view, e, &f->step, &job, &why);
+	if (rc == 0)
+		take(f, e);
+	f->accepted += rc == 0;
+	f->refused += rc < 0;
+	return rc;
+}
+
+/* A turn, sometimes with so small a budget that it must be continued. */
+static int turn(struct fold *f)
+{
+	uint64_t budget = one_in(f, 10) ? 1 + below(f, 50) : UINT64_C(1) << 40;
+	struct decisions decided = { .more = true };
+	struct err why;
+
+	for (int round = 0; decided.more; round++) {
+		if (round > 1000)
+			return fprintf(stderr, "decide says \"more\" for ever\n"), -1;
+		arena_reset(&f->step);
+		decide(&f->facts, f->view, budget, &f->step, &decided);
+		if (one_in(f, REBUILD_EVERY)) {
+			f->rebuilt++;
+			view_verify(f->view, &f->facts);
+			facts_verify(&f->facts);
+			if (rebuild_check(&f->facts, &decided, budget, &why) < 0)
+				return fprintf(stderr, "%s\n", why.text), -1;
+		}
+		for (uint32_t i = 0; i < decided.count; i++)
+			take(f, &decided.events[i]);
+		f->decided += decided.count;
+	}
+	return 0;
+}
+
+static void set_up(struct fold *f)
+{
+	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"), policy = event_make(EVENT_POLICY_SET, 0, "test");
+
+	levels.levels_set.levels = "zone,rack";
+	policy.policy_set = (struct event_policy_set){ .min_runtime_ms = 20000, .grace_ms = 30000, .rejoin_ms = 0,
+		.default_limit_ms = -1, .packing = 1, .blackhole_failures = -1, .blackhole_window_ms = -1,
+		.backfill_depth = -1, .collect_after_ms = -1, .half_life_ms = -1, .defragment = -1 };
+	CHECK(offer(f, &levels) == 0);
+	CHECK(offer(f, &policy) == 0);
+}
+
+int main(int argc, char **argv)
+{
+	struct fold f = { .now_ms = 1000000 };
+	int64_t seed, steps;
+	struct err why;
+	int rc = 0;
+
+	if (argc != 3 || parse_int(argv[1], 0, INT64_MAX, &seed, &why) < 0 || parse_int(argv[2], 1, 100000000, &steps, &why) < 0)
+		return fprintf(stderr, "usage: core_fold SEED STEPS\n"), 2;
+	f.random.state = (uint64_t)seed;
+	facts_init(&f.facts);
+	f.view = view_create(&f.facts);
+	arena_init(&f.step, STEP_CAP);
+	set_up(&f);
+	for (int64_t step = 0; step < steps && rc == 0; step++) {
+		struct event e;
+
+		arena_reset(&f.step);
+		f.now_ms += below(&f, 2000);
+		e = make_event(&f);
+		(void)(offer(&f, &e) == 0);
+		rc = turn(&f);
+		printf("%" PRId64 " %016" PRIx64 "\n", step, facts_hash(&f.facts));
+	}
+	fprintf(stderr, "seed %" PRId64 ": %u events accepted, %u refused, %u decisions, %u jobs, %u attempts, rebuilt %u times\n", seed,
+		f.accepted, f.refused, f.decided, f.facts.jobs.count, f.facts.attempts.count, f.rebuilt);
+	view_destroy(f.view);
+	facts_deinit(&f.facts);
+	arena_deinit(&f.step);
+	return rc < 0;
+}
