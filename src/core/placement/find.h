@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Where: a place for the tasks of one wish, in a space. Knows nodes, levels and shapes; never queues, tiers or
+ * prices of victims.
+ *
+ * A gang takes the narrowest level it fits in; there the fewest hosts; among equals the tightest fit, so that whole
+ * hosts and islands stay whole. README.md has worked examples.
+ *
+ * place_bound answers from counts only, in a microsecond: a "no" is certain, a "yes" is not when processors,
+ * memory or islands are asked for. place_find is exact; with ret NULL it only answers, and needs no arena. Both
+ * leave the space as it was.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "core/core.h"
+#include "core/placement/space.h"
+
+enum { PLACE_NO = 1 };
+
+struct place_request {
+	const struct shape *shape;
+	uint32_t tasks;		/* exactly so many */
+	uint32_t domain;	/* only inside this domain; 0 = the whole cluster */
+	int32_t rank;		/* only on the node of this rank; RANK_NONE = any */
+	bool scatter;		/* policy `packing: false`: the emptiest nodes first */
+};
+
+struct placement {
+	uint32_t count;		/* tasks */
+	uint32_t *ranks;	/* of nodes in the space, one per task */
+	uint32_t *masks;	/* GPUs there */
+	uint32_t domain;	/* the narrowest domain that holds all */
+	uint8_t level;		/* its level: 0 cluster .. , LEVEL_NODE */
+};
+
+int place_bound(const struct space *space, const struct place_request *request, struct verdict *ret_why);
+int place_find(const struct space *space, const struct place_request *request, struct arena *arena,
+	       struct placement *ret, struct verdict *ret_why);
+/* The most tasks, up to request->tasks, for which place_find would find a place; 0 = none. */
+uint32_t place_width(const struct space *space, const struct place_request *request);
+
+void placement_take(struct space *space, const struct placement *placement, const struct shape *shape);
+void placement_promise(struct space *space, const struct placement *placement, const struct shape *shape);

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/placement/space.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+void space_init(struct space *space)
+{
+	memset(space, 0, sizeof(*space));
+}
+
+void space_deinit(struct space *space)
+{
+	buf_deinit(&space->nodes.buf);
+	buf_deinit(&space->rank_of.buf);
+	buf_deinit(&space->domains.buf);
+	buf_deinit(&space->counts.buf);
+	buf_deinit(&space->sets.buf);
+	buf_deinit(&space->log.buf);
+	memset(space, 0, sizeof(*space));
+}
+
+/* --- questions ------------------------------------------------------------------------------------ */
+
+int32_t space_rank(const struct space *space, uint32_t node)
+{
+	if (node == 0 || node >= space->rank_of.buf.size / sizeof(int32_t))
+		return RANK_NONE;
+	return space->rank_of.at[node];
+}
+
+static size_t counts_at(const struct space *space, uint32_t domain, uint32_t class)
+{
+	return ((size_t)domain * space->class_count + class) * (space->gpus_max + 1);
+}
+
+static size_t set_at(const struct space *space, uint32_t class, uint32_t free)
+{
+	return ((size_t)class * (space->gpus_max + 1) + free) * bits_words(space->node_count);
+}
+
+const uint32_t *space_counts(const struct space *space, uint32_t domain, uint32_t class)
+{
+	return space->counts.at + counts_at(space, domain, class);
+}
+
+const uint64_t *space_set(const struct space *space, uint32_t class, uint32_t free)
+{
+	return space->sets.at + set_at(space, class, free);
+}
+
+static bool class_suits(const struct node_class *class, const struct shape *shape)
+{
+	if (class->gpu_memory_mib < shape->gpu_memory_mib)
+		return false;
+	if (shape->models[0].v == 0)
+		return true;
+	for (uint32_t i = 0; i < SHAPE_MODELS_MAX && shape->models[i].v; i++)
+		if (name_same(shape->models[i], class->model))
+			return true;
+	return false;
+}
+
+uint32_t space_classes_of(const struct space *space, const struct shape *shape, uint64_t *ret_mask)
+{
+	uint32_t count = 0;
+
+	*ret_mask = 0;
+	for (uint32_t i = 0; i < space->class_count; i++) {
+		if (i != CLASS_MIXED && !class_suits(&space->class[i], shape))
+			continue;
+		*ret_mask |= UINT64_C(1) << i;
+		count++;
+	}
+	return count;
+}
+
+int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes)
+{
+	int64_t free = 0;
+
+	for (; classes; classes &= classes - 1) {
+		const uint32_t *counts = space_counts(space, domain, (uint32_t)__builtin_ctzll(classes));
+
+		for (uint32_t f = 1; f <= space->gpus_max; f++)
+			free += (int64_t)counts[f] * f;
+	}
+	return free;
+}
+
+int64_t space_all_gpus(const struct space *space)
+{
+	int64_t all = 0;
+
+	for (uint32_t i = 0; i < space->node_count; i++)
+		all += __builtin_popcount(space_at(space, i)->usable);
+	return all;
+}
+
+/* --- changes -------------------------------------------------------------------------------------- */
+
+/* Puts the node into (+1) or out of (-1) the counts and sets, as its free GPUs are now. */
+static void node_count_in(struct space *space, uint32_t rank, bool in)
+{
+	const struct place_node *n = space_at(space, rank);
+	uint32_t free = (uint32_t)__builtin_popcount(place_node_free(n));
+	uint64_t *set;
+
+	if (!n->ready)
+		return;
+	for (uint32_t level = 0; level <= space->level_count; level++) {
+		uint32_t *count = space->counts.at + counts_at(space, n->domain[level], n->class) + free;
+
+		*count = in ? *count + 1 : *count - 1;
+	}
+	set = space->sets.at + set_at(space, n->class, free);
+	if (in)
+		bits_add(set, space->node_count, rank);
+	else
+		bits_remove(set, space->node_count, rank);
+}
+
+static void node_log(struct space *space, uint32_t rank)
+{
+	const struct place_node *n = space_at(space, rank);
+	size_t room = space->log.buf.size / sizeof(struct space_undo);
+
+	if (space->log_count == room)
+		array_resize(&space->log.buf, room ? room * 2 : 64, sizeof(struct space_undo));
+	space->log.at[space->log_count++] = (struct space_undo){ rank, n->usable, n->busy, n->promised,
+								 n->cpu_free, n->ram_free, n->ready };
+}
+
+static void node_put(struct space *space, uint32_t rank, const struct space_undo *to)
+{
+	struct place_node *n = &space->nodes.at[rank];
+	bool moves = n->ready != to->ready || n->usable != to->usable || n->busy != to->busy || n->promised != to->promised;
+
+	if (moves)
+		node_count_in(space, rank, false);
+	n->usable = to->usable;
+	n->busy = to->busy;
+	n->promised = to->promised;
+	n->cpu_free = to->cpu_free;
+	n->ram_free = to->ram_free;
+	n->ready = to->ready;
+	if (moves)
+		node_count_in(space, rank, true);
+}
+
+static struct space_undo node_now(const struct space *space, uint32_t rank)
+{
+	const struct place_node *n = space_at(space, rank);
+
+	return (struct space_undo){ rank, n->usable, n->busy, n->promised, n->cpu_free, n->ram_free, n->ready };
+}
+
+void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib)
+{
+	struct space_undo to = node_now(space, rank);
+
+	CHECK((to.busy & mask) == 0);
+	node_log(space, rank);
+	to.busy |= mask;
+	to.cpu_free -= cpu_milli;
+	to.ram_free -= ram_mib;
+	node_put(space, rank, &to);
+}
+
+void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib)
+{
+	struct space_undo to = node_now(space, rank);
+
+	CHECK((to.busy & mask) == mask);
+	node_log(space, rank);
+	to.busy &= ~mask;
+	to.cpu_free += cpu_milli;
+	to.ram_free += ram_mib;
+	node_put(space, rank, &to);
+}
+
+void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib)
+{
+	struct space_undo to = node_now(space, rank);
+
+	CHECK((to.promised & mask) == 0);
+	node_log(space, rank);
+	to.promised |= mask;
+	to.cpu_free -= cpu_milli;
+	to.ram_free -= ram_mib;
+	node_put(space, rank, &to);
+}
+
+void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib)
+{
+	struct space_undo to = node_now(space, rank);
+
+	CHECK((to.promised & mask) == mask);
+	node_log(space, rank);
+	to.promised &= ~mask;
+	to.cpu_free += cpu_milli;
+	to.ram_free += ram_mib;
+	node_put(space, rank, &to);
+}
+
+void space_idle(struct space *space)
+{
+	for (uint32_t rank = 0; rank < space->node_count; rank++) {
+		struct space_undo to = node_now(space, rank);
+
+		node_log(space, rank);
+		to.busy = 0;
+		to.promised = 0;
+		to.cpu_free = space_at(space, rank)->cpu_all;
+		to.ram_free = space_at(space, rank)->ram_all;
+		node_put(space, rank, &to);
+	}
+}
+
+void space_clear(struct space *space)
+{
+	space_idle(space);
+	for (uint32_t rank = 0; rank < space->node_count; rank++) {
+		struct space_undo to = node_now(space, rank);
+
+		to.usable = space_at(space, rank)->all;
+		to.ready = true;
+		node_put(space, rank, &to);
+	}
+}
+
+uint32_t space_mark(const struct space *space)
+{
+	return space->log_count;
+}
+
+void space_rollback(struct space *space, uint32_t mark)
+{
+	CHECK(mark <= space->log_count);
+	while (space->log_count > mark) {
+		const struct space_undo *undo = &space->log.at[--space->log_count];
+
+		node_put(space, undo->rank, undo);
+	}
+}
+
+void space_commit(struct space *space)
+{
+	space->log_count = 0;
+}
+
+/* --- build ---------------------------------------------------------------------------------------- */
+
+/* Order of nodes: names of the domains from the widest level on, then the own name. Nodes without a
+ * domain come first at that level (its name is ""). */
+static int node_compare(const struct facts *facts, uint32_t a, uint32_t b)
+{
+	const struct node *na = node_get(facts, (struct node_id){ a }), *nb = node_get(facts, (struct node_id){ b });
+	int order;
+
+	for (uint32_t level = 0; level < facts->level_count; level++) {
+		if (name_same(na->domain[level], nb->domain[level]))
+			continue;
+		order = strcmp(facts_name(facts, na->domain[level]), facts_name(facts, nb->domain[level]));
+		if (order)
+			return order;
+	}
+	if (name_same(na->name, nb->name))
+		return a < b ? -1 : a > b; /* names are unique; keeps the order total all the same */
+	return strcmp(facts_name(facts, na->name), facts_name(facts, nb->name));
+}
+
+/* Merge sort from `from` into itself with `to` as room; stable, so it needs no luck with equal ones. */
+static void nodes_sort(const struct facts *facts, uint32_t *from, uint32_t *room, uint32_t count)
+{
+	uint32_t half = count / 2, i = 0, j = half, n = 0;
+
+	if (count < 2)
+		return;
+	nodes_sort(facts, from, room, half);
+	nodes_sort(facts, from + half, room, count - half);
+	while (i < half && j < count)
+		room[n++] = node_compare(facts, from[j], from[i]) < 0 ? from[j++] : from[i++];
+	while (i < half)
+		room[n++] = from[i++];
+	while (j < count)
+		room[n++] = from[j++];
+	memcpy(from, room, n * sizeof(*from));
+}
+
+/* A class is the same number whatever order nodes came in: classes are numbered by first rank. */
+static uint8_t class_find(struct space *space, const struct node *node)
+{
+	for (uint32_t i = 0; i < space->class_count; i++)
+		if (i != CLASS_MIXED && name_same(space->class[i].model, node->model) &&
+		    space->class[i].gpu_memory_mib == node->gpu_memory_mib)
+			return (uint8_t)i;
+	if (space->class_count < CLASSES_MAX)
+		space->class[space->class_count++] = (struct node_class){ node->model, node->gpu_memory_mib };
+	return (uint8_t)(space->class_count - 1);
+}
+
+static uint32_t gpus_mask(uint32_t count)
+{
+	return count >= 32 ? UINT32_MAX : (UINT32_C(1) << count) - 1;
+}
+
+static void node_state_read(struct place_node *n, const struct node *node)
+{
+	n->ready = node->state == NODE_READY;
+	n->usable = n->ready ? n->all & ~node->set_aside_mask : 0;
+}
+
+static void node_build(struct space *space, const struct node *node, struct place_node *n)
+{
+	uint32_t rest;
+
+	n->all = gpus_mask(node->gpu_count);
+	n->cpu_all = n->cpu_free = node->cpu_milli ? (int64_t)node->cpu_milli : SPACE_UNLIMITED;
+	n->ram_all = n->ram_free = node->ram_mib ? (int64_t)node->ram_mib : SPACE_UNLIMITED;
+	n->class = class_find(space, node);
+	rest = n->all;
+	for (uint32_t i = 0; i < ISLANDS_MAX && node->island_mask[i]; i++) {
+		if (!(node->island_mask[i] & rest))
+			continue;
+		n->island[n->island_count++] = node->island_mask[i] & rest;
+		rest &= ~node->island_mask[i];
+	}
+	if (n->island_count == 0) {
+		n->island[n->island_count++] = n->all;
+	} else if (rest && n->island_count < ISLANDS_MAX) {
+		n->island[n->island_count++] = rest;
+	} else {
+		n->island[n->island_count - 1] |= rest;
+	}
+	space->islands |= n->island_count > 1;
+	if (node->gpu_count > space->gpus_max)
+		space->gpus_max = node->gpu_count;
+	node_state_read(n, node);
+}
+
+static bool domain_begins(const struct facts *facts, const struct space *space, uint32_t rank, uint32_t level)
+{
+	const struct node *before, *here;
+
+	if (rank == 0)
+		return true;
+	before = node_get(facts, (struct node_id){ space_at(space, rank - 1)->node });
+	here = node_get(facts, (struct node_id){ space_at(space, rank)->node });
+	for (uint32_t i = 0; i < level; i++)
+		if (!name_same(before->domain[i], here->domain[i]))
+			return true;
+	return false;
+}
+
+static void domains_build(struct space *space, const struct facts *facts)
+{
+	space->domain_count = 0;
+	for (uint32_t level = 0; level <= space->level_count; level++) {
+		space->level_first[level] = space->domain_count;
+		for (uint32_t rank = 0; rank < space->node_count; rank++) {
+			struct place_node *n = &space->nodes.at[rank];
+			struct domain *domain;
+
+			if (domain_begins(facts, space, rank, level)) {
+				array_resize(&space->domains.buf, space->domain_count + 1, sizeof(*domain));
+				domain = &space->domains.at[space->domain_count++];
+				domain->first = rank;
+				domain->level = (uint8_t)level;
+				if (level)
+					domain->name = node_get(facts, (struct node_id){ n->node })->domain[level - 1];
+			}
+			n->domain[level] = space->domain_count - 1;
+			space->domains.at[n->domain[level]].end = rank + 1;
+		}
+		if (space->node_count == 0 && level == 0) { /* the cluster exists without nodes too */
+			array_resize(&space->domains.buf, 1, sizeof(struct domain));
+			space->domain_count = 1;
+		}
+	}
+	space->level_first[space->level_count + 1] = space->domain_count;
+}
+
+static void clear(struct space *space)
+{
+	buf_clear(&space->nodes.buf);
+	buf_clear(&space->rank_of.buf);
+	buf_clear(&space->domains.buf);
+	buf_clear(&space->counts.buf);
+	buf_clear(&space->sets.buf);
+	space->class_count = space->gpus_max = space->node_count = space->log_count = 0;
+	space->islands = false;
+}
+
+void space_build(struct space *space, const struct facts *facts)
+{
+	ARRAY(uint32_t) order = { .buf = BUF_INIT }, room = { .buf = BUF_INIT };
+	uint32_t count = 0;
+
+	clear(space);
+	array_resize(&order.buf, facts->nodes.count, sizeof(uint32_t));
+	array_resize(&room.buf, facts->nodes.count, sizeof(uint32_t));
+	array_resize(&space->rank_of.buf, (size_t)facts->nodes.count + 1, sizeof(int32_t));
+	for (uint32_t id = 1; id <= facts->nodes.count; id++) {
+		space->rank_of.at[id] = RANK_NONE;
+		if (node_get(facts, (struct node_id){ id })->state != NODE_GONE)
+			order.at[count++] = id;
+	}
+	nodes_sort(facts, order.at, room.at, count);
+	space->node_count = count;
+	space->level_count = facts->level_count;
+	array_resize(&space->nodes.buf, count, sizeof(struct place_node));
+	for (uint32_t rank = 0; rank < count; rank++) {
+		space->nodes.at[rank].node = order.at[rank];
+		space->rank_of.at[order.at[rank]] = (int32_t)rank;
+		node_build(space, node_get(facts, (struct node_id){ order.at[rank] }), &space->nodes.at[rank]);
+	}
+	domains_build(space, facts);
+	array_resize(&space->counts.buf, (size_t)space->domain_count * space->class_count * (space->gpus_max + 1), sizeof(uint32_t));
+	array_resize(&space->sets.buf, (size_t)space->class_count * (space->gpus_max + 1) * bits_words(count), sizeof(uint64_t));
+	for (uint32_t rank = 0; rank < count; rank++)
+		node_count_in(space, rank, true);
+	buf_deinit(&order.buf);
+	buf_deinit(&room.buf);
+}
+
+void space_node_refresh(struct space *space, const struct facts *facts, struct node_id node)
+{
+	int32_t rank = space_rank(space, node.v);
+	struct place_node to;
+	struct space_undo undo;
+
+	CHECK(rank != RANK_NONE);
+	to = *space_at(space, (uint32_t)rank);
+	node_state_read(&to, node_get(facts, node));
+	undo = node_now(space, (uint32_t)rank);
+	undo.ready = to.ready;
+	undo.usable = to.usable;
+	node_log(space, (uint32_t)rank);
+	node_put(space, (uint32_t)rank, &undo);
+}
+
+/* --- checks ---------------------------------------------------------------------------------------- */
+
+static uint32_t counted(const struct space *space, uint32_t domain, uint32_t class, uint32_t free)
+{
+	const struct domain *d = &space->domains.at[domain];
+	uint32_t count = 0;
+
+	for (uint32_t rank = d->first; rank < d->end; rank++) {
+		const struct place_node *n = space_at(space, rank);
+
+		count += n->ready && n->class == class && (uint32_t)__builtin_popcount(place_node_free(n)) == free;
+	}
+	return count;
+}
+
+void space_verify(const struct space *space)
+{
+	for (uint32_t domain = 0; domain < space->domain_count; domain++)
+		for (uint32_t class = 0; class < space->class_count; class++)
+			for (uint32_t free = 0; free <= space->gpus_max; free++)
+				CHECK(space_counts(space, domain, class)[free] == counted(space, domain, class, free));
+	for (uint32_t rank = 0; rank < space->node_count; rank++) {
+		const struct place_node *n = space_at(space, rank);
+		uint32_t free = (uint32_t)__builtin_popcount(place_node_free(n));
+		const uint64_t *set = space_set(space, n->class, free);
+
+		CHECK((n->usable & ~n->all) == 0);
+		CHECK((bits_next(set, space->node_count, rank, rank + 1) == rank) == n->ready);
+	}
+}
+
+bool space_same(const struct space *a, const struct space *b)
+{
+	return a->node_count == b->node_count && a->domain_count == b->domain_count && a->class_count == b->class_count &&
+	       a->nodes.buf.size == b->nodes.buf.size && a->counts.buf.size == b->counts.buf.size &&
+	       a->sets.buf.size == b->sets.buf.size &&
+	       (a->nodes.buf.size == 0 || memcmp(a->nodes.at, b->nodes.at, a->nodes.buf.size) == 0) &&
+	       (a->counts.buf.size == 0 || memcmp(a->counts.at, b->counts.at, a->counts.buf.size) == 0) &&
+	       (a->sets.buf.size == 0 || memcmp(a->sets.at, b->sets.at, a->sets.buf.size) == 0);
+}

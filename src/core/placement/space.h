@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The space: the free side of the cluster. Which GPUs, processors and memory of which node nobody holds, and how
+ * many of them lie together at each level of the topology.
+ *
+ * Nodes are put in order of (names of their domains, own name); the place in that order is the node's `rank`. So
+ * a domain (a rack, a leaf, a zone) is a run of ranks, and ties go to the lower rank, whatever order nodes came
+ * in. Nodes that a wish cannot tell apart (same model, same GPU memory) are one class.
+ *
+ *	domain 0, the cluster:  rank 0 ............................ 11
+ *	rack:                   [0 1 2 3] [4 5 6 7] [8 9 10 11]
+ *	counts of a domain:     how many ready nodes of a class have 0, 1, 2 ... GPUs free
+ *	sets of ranks:          which nodes of a class have exactly f GPUs free
+ *
+ * "How many tasks of two GPUs fit in this rack" is a sum over at most 33 counts; "the fullest node where one more
+ * fits" is the first member of a set. Only counts that exist are walked.
+ *
+ * What-ifs change the space and roll it back: every change is logged (space_mark, space_rollback). A GPU is free
+ * when it is usable (node ready, not set aside), not busy (held by an attempt) and not promised.
+ *
+ * Costs: take or give of one task 50 ns plus 10 ns per level; build O(n log n). Derived from the facts, may be thrown
+ * away at any time. Limits: CLASSES_MAX classes exactly; what is beyond shares one class and is looked at node by node.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/model/facts.h"
+#include "core/placement/array.h"
+#include "core/placement/bits.h"
+
+enum {
+	CLASSES_MAX = 64,
+	CLASS_MIXED = CLASSES_MAX - 1,	/* holds every class beyond the others */
+	SPACE_LEVELS = LEVELS_MAX + 1,	/* the cluster and the levels above a node */
+	RANK_NONE = -1
+};
+
+/* Stands for "not stated": a node without a figure for processors or memory does not limit them. */
+#define SPACE_UNLIMITED (INT64_MAX / 4)
+
+struct place_node {
+	uint32_t node;			/* node_id */
+	uint32_t all;			/* mask of the GPUs it has */
+	uint32_t usable;		/* not set aside; 0 when the node is not ready */
+	uint32_t busy;			/* held by attempts */
+	uint32_t promised;		/* kept for a job whose victims are leaving */
+	bool ready;
+	uint8_t class;
+	uint8_t island_count;		/* 1 when all GPUs are in one */
+	uint32_t island[ISLANDS_MAX];
+	uint32_t domain[SPACE_LEVELS];	/* by level; 0 of all is the cluster */
+	int64_t cpu_free, ram_free;	/* milli-CPUs, MiB; below 0 while a promise waits for its victims */
+	int64_t cpu_all, ram_all;
+};
+
+struct domain {
+	uint32_t first, end;		/* ranks */
+	struct name_id name;		/* 0 = the cluster, or nodes that name no domain of this level */
+	uint8_t level;			/* 0 = cluster, else 1 + index of the level */
+};
+
+struct node_class { struct name_id model; uint32_t gpu_memory_mib; };
+
+struct space_undo { uint32_t rank, usable, busy, promised; int64_t cpu_free, ram_free; bool ready; };
+
+struct space {
+	uint32_t node_count;
+	uint32_t gpus_max;		/* of one node */
+	uint32_t level_count;		/* topology levels above the node */
+	uint32_t class_count;
+	uint32_t domain_count;
+	bool islands;			/* some node has more than one */
+	struct node_class class[CLASSES_MAX];
+	uint32_t level_first[SPACE_LEVELS + 1]; /* domains of level l: level_first[l] .. level_first[l + 1] */
+	ARRAY(struct place_node) nodes;	/* by rank */
+	ARRAY(int32_t) rank_of;		/* by node_id; RANK_NONE = none */
+	ARRAY(struct domain) domains;	/* by level, then by first rank */
+	ARRAY(uint32_t) counts;		/* [domain][class][free GPUs] */
+	ARRAY(uint64_t) sets;		/* [class][free GPUs][bits] */
+	ARRAY(struct space_undo) log;
+	uint32_t log_count;
+};
+
+void space_init(struct space *space);
+void space_deinit(struct space *space);		/* takes a zeroed one too */
+/* Builds it from the cluster's description; nothing is busy or promised. */
+void space_build(struct space *space, const struct facts *facts);
+/* The node's state or set-aside GPUs changed; the node must be known (its description is as at the build). */
+void space_node_refresh(struct space *space, const struct facts *facts, struct node_id node);
+
+/* Questions */
+static inline uint32_t place_node_free(const struct place_node *n) { return n->usable & ~n->busy & ~n->promised; }
+static inline const struct place_node *space_at(const struct space *s, uint32_t rank) { return &s->nodes.at[rank]; }
+int32_t space_rank(const struct space *space, uint32_t node);	/* RANK_NONE: not in the space */
+const uint32_t *space_counts(const struct space *space, uint32_t domain, uint32_t class);	/* [gpus_max + 1] */
+const uint64_t *space_set(const struct space *space, uint32_t class, uint32_t free);
+uint32_t space_classes_of(const struct space *space, const struct shape *shape, uint64_t *ret_mask); /* how many; bit mask */
+int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
+int64_t space_all_gpus(const struct space *space);	/* usable ones, busy or not */
+
+/* Changes. Masks must be free (take, promise) or held (give, unpromise); cpu and ram are the task's wishes. */
+void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib);
+void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib);
+void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib);
+void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib);
+/* As if everything were idle, ready and back in use: "could it ever run here". For what-ifs only. */
+void space_clear(struct space *space);
+/* As if everything were idle, on the nodes that are ready now. */
+void space_idle(struct space *space);
+
+uint32_t space_mark(const struct space *space);
+void space_rollback(struct space *space, uint32_t mark);
+void space_commit(struct space *space);		/* forgets the log: what was changed stays */
+void space_verify(const struct space *space);	/* counts and sets equal what the nodes say, else aborts */
+bool space_same(const struct space *a, const struct space *b);

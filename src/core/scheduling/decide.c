@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A turn:
+ *
+ *	1. what must follow from what happened: release, stop, end, requeue	(lifecycle.c)
+ *	2. promises looked at again: dropped, made smaller, victims spared	(promise.c)
+ *	3. warned victims that saved, or whose time is over, are stopped	(lifecycle.c)
+ *	4. promised places that are free now are taken				(promise.c)
+ *	5. who is next, where, at whose expense, else from when on		(order.c, evict.c, reserve.c)
+ *
+ * When 1, 2 or 3 decide anything the pass ends there and asks to be called again: the rest then sees the facts as they
+ * are with those decisions, and needs no second bookkeeping of its own.
+ */
+#include "base/check.h"
+#include "core/scheduling/pass.h"
+
+const char *const core_policy_name = "default/1";
+
+void pass_begin(struct pass *pass, const struct facts *facts, struct view *view, uint64_t budget, struct arena *arena)
+{
+	*pass = (struct pass){ .facts = facts, .view = view, .arena = arena, .budget = budget };
+	pass->no_place = arena_new_array(arena, int64_t, (size_t)facts->shapes.count + 1);
+}
+
+struct event *pass_emit(struct pass *pass, enum event_kind kind)
+{
+	struct event *event;
+
+	if (pass->count == pass->room) {
+		struct event *old = pass->events;
+
+		pass->room = pass->room ? pass->room * 2 : 16;
+		pass->events = arena_new_array(pass->arena, struct event, pass->room);
+		if (old)
+			memcpy(pass->events, old, pass->count * sizeof(*old));
+	}
+	event = &pass->events[pass->count++];
+	*event = event_make(kind, pass->facts->now_ms, "fairlead");
+	return event;
+}
+
+void pass_wake(struct pass *pass, int64_t at_ms)
+{
+	if (at_ms > pass->facts->now_ms && (!pass->wake_ms || at_ms < pass->wake_ms))
+		pass->wake_ms = at_ms;
+}
+
+/* Without a decision there is nothing to come back for: such a pass is finished whatever it costs. */
+bool pass_is_spent(const struct pass *pass)
+{
+	return pass->count >= DECISIONS_MAX || (pass->count > 0 && pass->work >= pass->budget);
+}
+
+struct place_request pass_request(const struct pass *pass, const struct shape *shape, uint32_t tasks)
+{
+	return (struct place_request){ .shape = shape, .tasks = tasks, .rank = RANK_NONE, .scatter = pass->facts->policy.packing == 0 };
+}
+
+void pass_run(struct pass *pass)
+{
+	lifecycle_due(pass);
+	if (!pass->count)
+		lifecycle_nodes(pass);
+	if (!pass->count)
+		promises_review(pass);
+	if (pass->count) {
+		pass->more = true;
+		return;
+	}
+	lifecycle_warned(pass);
+	if (pass->count) {
+		pass->more = true;
+		return;
+	}
+	standings_make(&pass->standings, pass->facts, pass->view, pass->arena);
+	promises_place(pass);
+	order_run(pass);
+}
+
+void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step, struct decisions *ret)
+{
+	struct pass pass;
+	uint32_t mark;
+
+	view_refresh(view, facts);
+	pass_begin(&pass, facts, view, budget, step);
+	mark = space_mark(&view->space);
+	pass_run(&pass);
+	space_rollback(&view->space, mark);
+	*ret = (struct decisions){ .events = pass.events, .count = pass.count, .more = pass.more, .wake_ms = pass.wake_ms };
+}

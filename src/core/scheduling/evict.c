@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who makes room. For a blocked job a set of running jobs is sought that lets it start when they are gone:
+ *
+ *	candidates	in order: those that leave anyhow; best-effort; lower ranks of its own queue and work of queues
+ *			above their share, by cost (GPU-time lost since the last checkpoint, and the restart)
+ *	units		where: single nodes for a job of one task, domains of the level it requires, else the cluster
+ *	solve		in a unit, candidates are given back in order until the job fits (proved on the space itself), then
+ *			each is taken back, the dearest first, and kept out of the set when the job fits all the same
+ *	choose		the cheapest of the solutions of the first units that hold enough
+ *
+ * So every set is sufficient, and no part of it is (minimal). Worked example in README.md. Nothing is touched before
+ * the set is proved. A set is refused when a victim's queue would be entitled to take the place back.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "core/scheduling/pass.h"
+
+enum { SOLUTIONS_MAX = 8, TRIES_MAX = 64 };
+
+struct solution {
+	uint32_t *chosen;	/* indices of candidates */
+	uint32_t count;
+	int64_t cost;		/* of standard work */
+	int64_t spare_cost;	/* of best-effort work */
+	struct placement place;
+};
+
+struct hunt {
+	struct pass *pass;
+	uint32_t job;
+	const struct job *j;
+	const struct shape *shape;
+	uint64_t rank;
+	int64_t need;		/* share of its least width */
+	bool room_short;
+	struct victim *candidates;
+	uint32_t count;
+	int64_t gpus;		/* that all candidates hold */
+};
+
+/* --- candidates -------------------------------------------------------------------------------------------- */
+
+int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+{
+	int64_t gpus = (int64_t)shape_get(facts, job->shape)->gpus * attempt->tasks;
+	int64_t since_ms = attempt->checkpoint_ms > attempt->released_ms ? attempt->checkpoint_ms : attempt->released_ms;
+	int64_t lost_ms = attempt->released_ms ? facts->now_ms - since_ms : 0;
+
+	return gpus * (lost_ms + (int64_t)job->restart_cost_ms);
+}
+
+bool pass_job_leaves(const struct pass *pass, uint32_t job)
+{
+	return pass->view->jobs.at[job].leaving || (pass->leaving && pass->leaving[job / 64] >> job % 64 & 1);
+}
+
+static struct victim victim_of(const struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct job_view *jv = &pass->view->jobs.at[id];
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+
+	return (struct victim){ .job = id, .queue = jv->queue, .attempt = attempt, .shape = shape_get(pass->facts, job->shape),
+				.rank = jv->rank, .share = jv->share, .tier = jv->tier,
+				.cost = victim_cost(pass->facts, job, attempt) };
+}
+
+/* Cheaper first; among equals the later submission. */
+static bool victim_before(const struct victim *a, const struct victim *b)
+{
+	if (a->coming != b->coming)
+		return a->coming;
+	if ((a->tier == TIER_BEST_EFFORT) != (b->tier == TIER_BEST_EFFORT))
+		return a->tier == TIER_BEST_EFFORT;
+	if (a->cost != b->cost)
+		return a->cost < b->cost;
+	return a->job > b->job;
+}
+
+static void victims_sort(struct victim *list, struct victim *room, uint32_t count)
+{
+	uint32_t half = count / 2, i = 0, j = half, n = 0;
+
+	if (count < 2)
+		return;
+	victims_sort(list, room, half);
+	victims_sort(list + half, room, count - half);
+	while (i < half && j < count)
+		room[n++] = victim_before(&list[j], &list[i]) ? list[j++] : list[i++];
+	while (i < half)
+		room[n++] = list[i++];
+	while (j < count)
+		room[n++] = list[j++];
+	memcpy(list, room, n * sizeof(*list));
+}
+
+/* 0 = may be evicted now; else when it may be, INT64_MAX = never. */
+static int64_t victim_safe_until_ms(const struct pass *pass, const struct job *job, const struct attempt *attempt)
+{
+	int64_t since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
+	int64_t mature_ms = since_ms + pass->facts->policy.min_runtime_ms;
+
+	if (job->tier == TIER_CRITICAL || attempt->unreachable || attempt->exited)
+		return INT64_MAX;
+	if (job->tier == TIER_BEST_EFFORT || mature_ms <= pass->facts->now_ms)
+		return 0;
+	return mature_ms;
+}
+
+static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool spare)
+{
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
+		uint8_t tier = (uint8_t)(walk.key >> 32);
+		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
+		int64_t safe_ms;
+
+		if ((tier == TIER_BEST_EFFORT) != spare) {
+			if (spare)
+				return; /* ranks rise: no more best-effort */
+			continue;
+		}
+		if (pass_job_leaves(pass, walk.id))
+			continue;
+		safe_ms = victim_safe_until_ms(pass, job, attempt_get(pass->facts, job->attempt));
+		if (safe_ms && safe_ms != INT64_MAX && (!pass->victims_mature_ms[list] || safe_ms < pass->victims_mature_ms[list]))
+			pass->victims_mature_ms[list] = safe_ms;
+		if (!safe_ms)
+			pass->victims[list][pass->victim_counts[list]++] = victim_of(pass, walk.id);
+	}
+}
+
+/* List 0: best-effort work of all queues. List q: standard work of queue q. Made once per pass. */
+static void victims_make(struct pass *pass, uint32_t list)
+{
+	uint32_t room = 0, queues = pass->standings.count;
+
+	if (!pass->victims) {
+		pass->victims = arena_new_array(pass->arena, struct victim *, queues);
+		pass->victim_counts = arena_new_array(pass->arena, uint32_t, queues);
+		pass->victims_made = arena_new_array(pass->arena, bool, queues);
+		pass->victims_mature_ms = arena_new_array(pass->arena, int64_t, queues);
+	}
+	if (pass->victims_made[list])
+		return;
+	pass->victims_made[list] = true;
+	for (uint32_t q = list ? list : 1; q < queues && (!list || q == list); q++)
+		room += sorted_size(&pass->view->pool, pass->view->queues.at[q].running);
+	pass->victims[list] = arena_new_array(pass->arena, struct victim, room + 1);
+	for (uint32_t q = list ? list : 1; q < queues && (!list || q == list); q++)
+		victims_read(pass, list, q, list == 0);
+	victims_sort(pass->victims[list], arena_new_array(pass->arena, struct victim, room + 1), pass->victim_counts[list]);
+}
+
+static void coming_add(struct pass *pass, uint32_t id)
+{
+	struct victim v = victim_of(pass, id);
+
+	v.coming = true;
+	v.cost = 0;
+	if (pass->coming_count == pass->coming_room) {
+		struct victim *old = pass->coming;
+
+		pass->coming_room = pass->coming_room ? pass->coming_room * 2 : 16;
+		pass->coming = arena_new_array(pass->arena, struct victim, pass->coming_room);
+		if (old)
+			memcpy(pass->coming, old, pass->coming_count * sizeof(*old));
+	}
+	pass->coming[pass->coming_count++] = v;
+}
+
+static void coming_make(struct pass *pass)
+{
+	struct sorted_walk walk;
+
+	if (pass->leaving)
+		return;
+	pass->leaving = arena_new_array(pass->arena, uint64_t, pass->facts->jobs.count / 64 + 1);
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->leaving, &walk); any; any = sorted_next(&pass->view->pool, &walk))
+		if (!attempt_get(pass->facts, job_get(pass->facts, (struct job_id){ walk.id })->attempt)->unreachable)
+			coming_add(pass, walk.id);
+}
+
+/* Is the candidate one for this job as the queues stand now (some candidates may be given back already)? */
+static bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
+{
+	const struct standings *s = &hunt->pass->standings;
+	uint32_t top;
+
+	if (v->coming || v->tier == TIER_BEST_EFFORT)
+		return true;
+	if (v->queue == hunt->j->queue.v)
+		return v->rank < hunt->rank;
+	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
+	return standing_within(s, hunt->j->queue.v, top, hunt->need) && standing_above(s, v->queue, top);
+}
+
+static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
+{
+	struct victim v = { .queue = queue, .tier = TIER_STANDARD };
+
+	if (queue == hunt->j->queue.v)
+		return true;
+	return hunt->pass->view->queues.at[queue].running && candidate_may_go(hunt, &v);
+}
+
+static void list_add(struct hunt *hunt, uint32_t list)
+{
+	struct pass *pass = hunt->pass;
+
+	victims_make(pass, list);
+	if (pass->victims_mature_ms[list])
+		pass_wake(pass, pass->victims_mature_ms[list]);
+	for (uint32_t i = 0; i < pass->victim_counts[list]; i++) {
+		const struct victim *v = &pass->victims[list][i];
+
+		if (pass_job_leaves(pass, v->job) || (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT && v->rank >= hunt->rank))
+			continue;
+		hunt->candidates[hunt->count++] = *v;
+		hunt->gpus += v->share / GPU_SHARE;
+	}
+}
+
+static uint32_t list_room(struct hunt *hunt, uint32_t list)
+{
+	victims_make(hunt->pass, list);
+	return hunt->pass->victim_counts[list];
+}
+
+/* All candidates in their order. False when they can't be enough, whatever is chosen. */
+static bool candidates_make(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t room, lists = 0, queues = pass->standings.count;
+	uint64_t classes;
+
+	coming_make(pass);
+	room = pass->coming_count + list_room(hunt, 0);
+	for (uint32_t q = 1; q < queues; q++)
+		room += queue_may_give(hunt, q) ? list_room(hunt, q) : 0;
+	hunt->candidates = arena_new_array(pass->arena, struct victim, room + 1);
+	for (uint32_t i = 0; i < pass->coming_count; i++) {
+		hunt->candidates[hunt->count++] = pass->coming[i];
+		hunt->gpus += pass->coming[i].share / GPU_SHARE;
+	}
+	list_add(hunt, 0);
+	for (uint32_t q = 1; q < queues; q++) {
+		uint32_t before = hunt->count;
+
+		if (queue_may_give(hunt, q))
+			list_add(hunt, q);
+		lists += hunt->count > before;
+	}
+	if (lists > 1)
+		victims_sort(hunt->candidates, arena_new_array(pass->arena, struct victim, room + 1), hunt->count);
+	space_classes_of(&pass->view->space, hunt->shape, &classes);
+	return hunt->count && space_free_gpus(&pass->view->space, 0, classes) + hunt->gpus >= hunt->need / GPU_SHARE;
+}
+
+/* --- giving and taking back -------------------------------------------------------------------------------- */
+
+static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
+{
+	struct space *space = &hunt->pass->view->space;
+
+	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+		const struct task *task = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(space, task->node.v);
+
+		if (rank == RANK_NONE)
+			continue;
+		if (give)
+			space_give(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli, v->shape->memory_mib);
+		else
+			space_take(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli, v->shape->memory_mib);
+	}
+}
+
+static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
+{
+	tasks_move(hunt, v, give);
+	if (!v->coming)
+		standing_leave(&hunt->pass->standings, v->queue, v->tier, give ? v->share : -v->share);
+}
+
+static bool room_is_enough(const struct hunt *hunt)
+{
+	return quota_room(&hunt->pass->standings, hunt->j->queue.v, hunt->j->tier, true, hunt->need, NULL) >= hunt->need;
+}
+
+/* In a unit: 0 is the whole cluster, else 1 + rank of a node, or 1 + index of a domain. */
+static struct place_request unit_request(const struct hunt *hunt, uint32_t unit, bool nodes)
+{
+	struct place_request request = pass_request(hunt->pass, hunt->shape, hunt->shape->tasks_min);
+
+	if (unit && nodes)
+		request.rank = (int32_t)unit - 1;
+	else if (unit)
+		request.domain = unit - 1;
+	return request;
+}
+
+static bool fits(struct hunt *hunt, const struct place_request *request)
+{
+	hunt->pass->work++;
+	return room_is_enough(hunt) && place_bound(&hunt->pass->view->space, request, NULL) == 0 &&
+	       place_find(&hunt->pass->view->space, request, NULL, NULL, NULL) == 0;
+}
+
+static bool victim_touches(const struct hunt *hunt, const struct victim *v, const struct place_request *request)
+{
+	const struct space *space = &hunt->pass->view->space;
+	const struct domain *d = &space->domains.at[request->domain];
+
+	if (request->domain == 0 && request->rank == RANK_NONE)
+		return true;
+	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+		const struct task *task = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(space, task->node.v);
+
+		if (rank != RANK_NONE && (request->rank == RANK_NONE ? (uint32_t)rank >= d->first && (uint32_t)rank < d->end : rank == request->rank))
+			return true;
+	}
+	return false;
+}
+
+/* --- solving a unit -------------------------------------------------------------------------------------------- */
+
+/* Nobody in the set may be entitled to come back at once at the job's expense. */
+static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct victim *v = &hunt->candidates[chosen[i]];
+
+		if (v->coming || v->tier == TIER_BEST_EFFORT || v->queue == hunt->j->queue.v)
+			continue;
+		if (standing_within(&hunt->pass->standings, v->queue, queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue), v->share))
+			return false;
+	}
+	return true;
+}
+
+/* Gives candidates back in order until the job fits; the stride grows so that large sets need few trials. */
+static bool give_until_fit(struct hunt *hunt, const struct place_request *request, uint32_t end, uint32_t *chosen, uint32_t *count)
+{
+	uint32_t stride = 1, since = 0;
+
+	for (uint32_t i = 0; i < end; i++) {
+		const struct victim *v = &hunt->candidates[i];
+
+		if (!victim_touches(hunt, v, request) || !candidate_may_go(hunt, v))
+			continue;
+		victim_move(hunt, v, true);
+		chosen[(*count)++] = i;
+		if (++since < stride)
+			continue;
+		if (fits(hunt, request))
+			return true;
+		if (*count >= 64)
+			stride = *count / 16;
+		since = 0;
+	}
+	return since && fits(hunt, request);
+}
+
+/* The dearest first: without it, does the job still fit? Then it stays. */
+static uint32_t take_back(struct hunt *hunt, const struct place_request *request, uint32_t *chosen, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = count; i-- > 0;) {
+		victim_move(hunt, &hunt->candidates[chosen[i]], false);
+		if (fits(hunt, request)) {
+			chosen[i] = UINT32_MAX;
+			continue;
+		}
+		victim_move(hunt, &hunt->candidates[chosen[i]], true);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (chosen[i] != UINT32_MAX)
+			chosen[kept++] = chosen[i];
+	return kept;
+}
+
+static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, struct solution *ret)
+{
+	struct pass *pass = hunt->pass;
+	struct place_request request = unit_request(hunt, unit, nodes);
+	uint32_t mark = space_mark(&pass->view->space), count = 0;
+	bool good;
+
+	*ret = (struct solution){ .chosen = arena_new_array(pass->arena, uint32_t, end + 1) };
+	good = give_until_fit(hunt, &request, end, ret->chosen, &count);
+	if (good) {
+		ret->count = count = take_back(hunt, &request, ret->chosen, count);
+		good = set_is_final(hunt, ret->chosen, count) &&
+		       place_find(&pass->view->space, &request, pass->arena, &ret->place, NULL) == 0;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct victim *v = &hunt->candidates[ret->chosen[i]];
+
+		if (v->tier == TIER_BEST_EFFORT)
+			ret->spare_cost += v->cost;
+		else
+			ret->cost += v->cost;
+		if (!v->coming)
+			standing_leave(&pass->standings, v->queue, v->tier, -v->share);
+	}
+	space_rollback(&pass->view->space, mark);
+	return good;
+}
+
+static bool solution_better(const struct solution *a, const struct solution *b)
+{
+	if (a->cost != b->cost)
+		return a->cost < b->cost;
+	if (a->spare_cost != b->spare_cost)
+		return a->spare_cost < b->spare_cost;
+	return a->count < b->count;
+}
+
+/* --- units ---------------------------------------------------------------------------------------------------------- */
+
+static bool units_are_nodes(const struct shape *shape)
+{
+	return shape->tasks_min == 1 || shape->require == LEVEL_NODE || shape->require == LEVEL_ISLAND;
+}
+
+static uint32_t unit_of(const struct hunt *hunt, uint32_t rank, bool nodes)
+{
+	return 1 + (nodes ? rank : space_at(&hunt->pass->view->space, rank)->domain[hunt->shape->require]);
+}
+
+static uint32_t unit_free(const struct hunt *hunt, uint32_t unit, bool nodes)
+{
+	const struct space *space = &hunt->pass->view->space;
+	uint64_t classes;
+
+	if (nodes)
+		return (uint32_t)__builtin_popcount(place_node_free(space_at(space, unit - 1)));
+	space_classes_of(space, hunt->shape, &classes);
+	return (uint32_t)space_free_gpus(space, unit - 1, classes);
+}
+
+/* GPUs that would be free in the unit when the candidates seen so far were gone. */
+static uint32_t *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t units = pass->view->space.node_count + pass->view->space.domain_count + 1;
+
+	if (!pass->tally) {
+		pass->tally = arena_new_array(pass->arena, uint32_t, units);
+		pass->tally_stamp = arena_new_array(pass->arena, uint32_t, units);
+	}
+	if (pass->tally_stamp[unit] != pass->stamp) {
+		pass->tally_stamp[unit] = pass->stamp;
+		pass->tally[unit] = unit_free(hunt, unit, nodes);
+	}
+	return &pass->tally[unit];
+}
+
+struct choice { struct solution best; uint32_t solved, tries; bool any; };
+
+static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, struct choice *choice)
+{
+	struct solution solution;
+
+	choice->tries++;
+	if (!unit_solve(hunt, unit, nodes, end, &solution))
+		return;
+	if (!choice->any || solution_better(&solution, &choice->best))
+		choice->best = solution;
+	choice->any = true;
+	choice->solved++;
+}
+
+/* The victim's next task lies in the same unit: the tally is not complete before that one. */
+static bool same_unit_follows(const struct hunt *hunt, const struct victim *v, uint32_t task, uint32_t unit, bool nodes)
+{
+	const struct task *next;
+	int32_t rank;
+
+	if (task + 1 >= v->attempt->tasks)
+		return false;
+	next = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + task + 1);
+	rank = space_rank(&hunt->pass->view->space, next->node.v);
+	return rank != RANK_NONE && unit_of(hunt, (uint32_t)rank, nodes) == unit;
+}
+
+/* Adds one candidate to the tallies of the units it touches, and tries those that may hold enough now. */
+static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struct choice *choice)
+{
+	const struct victim *v = &hunt->candidates[index];
+	int64_t need = hunt->need / GPU_SHARE;
+
+	for (uint32_t i = 0; i < v->attempt->tasks && choice->solved < SOLUTIONS_MAX && choice->tries < TRIES_MAX; i++) {
+		const struct task *task = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(&hunt->pass->view->space, task->node.v);
+		const struct place_node *node;
+		uint32_t unit, *tally;
+
+		if (rank == RANK_NONE)
+			continue;
+		node = space_at(&hunt->pass->view->space, (uint32_t)rank);
+		unit = unit_of(hunt, (uint32_t)rank, nodes);
+		tally = unit_tally(hunt, unit, nodes);
+		*tally += (uint32_t)__builtin_popcount(task->gpu_mask & node->usable & ~node->promised);
+		if ((int64_t)*tally >= need && !same_unit_follows(hunt, v, i, unit, nodes))
+			unit_try(hunt, unit, nodes, index + 1, choice);
+	}
+}
+
+/* Any further solution costs at least what its last candidate costs. */
+static bool search_is_over(const struct hunt *hunt, uint32_t index, const struct choice *choice)
+{
+	const struct victim *v = &hunt->candidates[index];
+
+	if (choice->solved >= SOLUTIONS_MAX || choice->tries >= TRIES_MAX)
+		return true;
+	if (!choice->any || v->coming)
+		return false;
+	if (v->tier == TIER_BEST_EFFORT)
+		return choice->best.cost == 0 && v->cost >= choice->best.spare_cost;
+	return v->cost >= choice->best.cost;
+}
+
+static bool hunt_run(struct hunt *hunt, struct solution *ret)
+{
+	bool nodes = units_are_nodes(hunt->shape);
+	struct choice choice = { .any = false };
+
+	if (hunt->room_short || (!nodes && !hunt->shape->require) || hunt->shape->gpus == 0) {
+		unit_try(hunt, 0, false, hunt->count, &choice);
+	} else {
+		hunt->pass->stamp++;
+		for (uint32_t i = 0; i < hunt->count && !search_is_over(hunt, i, &choice); i++)
+			candidate_tally(hunt, i, nodes, &choice);
+	}
+	*ret = choice.best;
+	return choice.any;
+}
+
+/* --- carrying it out --------------------------------------------------------------------------------------------------- */
+
+static void promise_emit(struct hunt *hunt, const struct solution *solution)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t tasks = solution->place.count;
+	int64_t *nodes = arena_new_array(pass->arena, int64_t, tasks), *masks = arena_new_array(pass->arena, int64_t, tasks);
+	int64_t *victims = arena_new_array(pass->arena, int64_t, solution->count + 1);
+	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
+
+	for (uint32_t i = 0; i < tasks; i++) {
+		nodes[i] = space_at(&pass->view->space, solution->place.ranks[i])->node;
+		masks[i] = solution->place.masks[i];
+	}
+	for (uint32_t i = 0; i < solution->count; i++)
+		victims[i] = job_get(pass->facts, (struct job_id){ hunt->candidates[solution->chosen[i]].job })->attempt.v;
+	*e = (struct event_promise_made){ .job = hunt->job, .nodes = nodes, .nodes_count = tasks, .masks = masks, .masks_count = tasks,
+					  .victims = victims, .victims_count = solution->count };
+}
+
+static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
+{
+	struct pass *pass = hunt->pass;
+
+	promise_emit(hunt, solution);
+	placement_promise(&pass->view->space, &solution->place, hunt->shape);
+	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier, hunt->need);
+	for (uint32_t i = 0; i < solution->count; i++) {
+		const struct victim *v = &hunt->candidates[solution->chosen[i]];
+
+		if (v->coming)
+			continue;
+		lifecycle_evict(pass, v->job, hunt->job);
+		standing_leave(&pass->standings, v->queue, v->tier, v->share);
+		pass->leaving[v->job / 64] |= UINT64_C(1) << v->job % 64;
+		coming_add(pass, v->job);
+	}
+}
+
+int evict_for(struct pass *pass, uint32_t job, bool room_short)
+{
+	const struct job *j = job_get(pass->facts, (struct job_id){ job });
+	struct hunt hunt = { .pass = pass, .job = job, .j = j, .shape = shape_get(pass->facts, j->shape), .rank = job_rank(j),
+			     .room_short = room_short };
+	struct solution solution;
+
+	if (!j->preempts || j->tier == TIER_BEST_EFFORT || pass->searches >= EVICT_SEARCHES_MAX)
+		return EVICT_NO;
+	hunt.need = shape_share(hunt.shape, hunt.shape->tasks_min);
+	if (!candidates_make(&hunt))
+		return EVICT_NO;
+	if (!hunt_run(&hunt, &solution)) {
+		pass->searches++;
+		return EVICT_NO;
+	}
+	hunt_carry_out(&hunt, &solution);
+	return 0;
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of attempts: what must be decided when ranks become ready, exit or fail, when people cancel, when time
+ * is over, when a node is drained or swallows one job after the other. README.md has the table of states.
+ *
+ * Each decision here follows from facts about one job (or node), so none waits for another; the order is that
+ * of job ids.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "core/scheduling/pass.h"
+
+/* Between the request to end and the kill, for those whose work is safe or lost anyhow. */
+enum { STOP_GRACE_MS = 5000 };
+
+/* At most this part of the nodes (and of a node's GPUs) is set aside without a person: one in ... */
+enum { ASIDE_PART = 4 };
+
+int64_t job_grace_ms(const struct facts *facts, const struct job *job)
+{
+	return job->grace_ms == UINT32_MAX ? facts->policy.grace_ms : (int64_t)job->grace_ms;
+}
+
+static int64_t short_grace_ms(const struct facts *facts, const struct job *job)
+{
+	int64_t grace_ms = job_grace_ms(facts, job);
+
+	return grace_ms < STOP_GRACE_MS ? grace_ms : STOP_GRACE_MS;
+}
+
+static void attempt_stop(struct pass *pass, const struct job *job, enum stop_why why, int64_t grace_ms, const char *text)
+{
+	struct event_attempt_stopped *e = &pass_emit(pass, EVENT_ATTEMPT_STOPPED)->attempt_stopped;
+
+	e->attempt = job->attempt.v;
+	e->why = why;
+	e->grace_ms = grace_ms;
+	e->text = text;
+}
+
+/* --- the end of an attempt ---------------------------------------------------------------------------- */
+
+static const struct task *failed_task(const struct facts *facts, const struct attempt *attempt)
+{
+	return attempt->first_failed_rank < 0 ? NULL :
+	       table_get(&facts->tasks, attempt->first_task + (uint32_t)attempt->first_failed_rank);
+}
+
+static enum stop_why failure_why(const struct task *task)
+{
+	if (task->cause == CAUSE_LOST)
+		return STOP_LOST;
+	return task->cause == CAUSE_START ? STOP_START : STOP_FAILED;
+}
+
+static bool all_succeeded(const struct facts *facts, const struct attempt *attempt)
+{
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+
+		if (task->cause != CAUSE_EXIT || task->code != 0 || task->never_ran)
+			return false;
+	}
+	return true;
+}
+
+/* Why the attempt is over. One that was told to stop but whose ranks all ended well before has simply succeeded. */
+static enum stop_why attempt_why(const struct facts *facts, const struct attempt *attempt)
+{
+	const struct task *failed = failed_task(facts, attempt);
+
+	if (all_succeeded(facts, attempt))
+		return STOP_NONE;
+	if (attempt->state == ATTEMPT_STOPPING || (attempt->state == ATTEMPT_OVER && attempt->why != STOP_NONE))
+		return (enum stop_why)attempt->why;
+	return failed ? failure_why(failed) : STOP_LOST; /* ended, not by itself and not by us */
+}
+
+static const char *failure_text(struct pass *pass, const struct attempt *attempt)
+{
+	const struct task *task = failed_task(pass->facts, attempt);
+	const char *words = facts_name(pass->facts, attempt->reason), *node;
+
+	if (!task)
+		return words;
+	node = facts_name(pass->facts, node_get(pass->facts, task->node)->name);
+	switch ((enum task_cause)task->cause) {
+	case CAUSE_EXIT:
+		return arena_printf(pass->arena, "rank %d on %s exited with code %d", attempt->first_failed_rank, node, task->code);
+	case CAUSE_SIGNAL:
+		return arena_printf(pass->arena, "rank %d on %s was killed by signal %u", attempt->first_failed_rank, node, task->signal);
+	case CAUSE_MEMORY:
+		return arena_printf(pass->arena, "rank %d on %s ran out of memory", attempt->first_failed_rank, node);
+	case CAUSE_START:
+		return arena_printf(pass->arena, "rank %d on %s could not be started: %s", attempt->first_failed_rank, node, words);
+	case CAUSE_LOST:
+		return arena_printf(pass->arena, "rank %d was lost with %s", attempt->first_failed_rank, node);
+	case CAUSE_STOPPED:
+	case CAUSE_LOG_LIMIT:
+		break;
+	}
+	return words;
+}
+
+static bool why_loses_work(enum stop_why why)
+{
+	return why != STOP_NONE && why != STOP_CANCELLED && why != STOP_LIMIT;
+}
+
+static int64_t gpus_all(const struct node *node)
+{
+	return ((INT64_C(1) << node->gpu_count) - 1) & UINT32_MAX;
+}
+
+/* An early failure is the node's as likely as the program's. Out of memory is the program's. */
+static void blame(struct pass *pass, const struct attempt *attempt, enum stop_why why, struct event_attempt_ended *e)
+{
+	const struct task *task = failed_task(pass->facts, attempt);
+	int64_t *node, *mask;
+
+	if ((why != STOP_FAILED && why != STOP_START) || !task || task->cause == CAUSE_MEMORY)
+		return;
+	if (attempt->released_ms && pass->facts->now_ms - attempt->released_ms > pass->facts->policy.blackhole_window_ms)
+		return;
+	node = arena_new(pass->arena, int64_t);
+	mask = arena_new(pass->arena, int64_t);
+	*node = task->node.v;
+	*mask = task->gpu_mask ? task->gpu_mask : gpus_all(node_get(pass->facts, task->node)); /* without GPUs: all of them */
+	e->blamed_nodes = node;
+	e->blamed_masks = mask;
+	e->blamed_nodes_count = e->blamed_masks_count = 1;
+}
+
+static void attempt_end(struct pass *pass, const struct job *job, const struct attempt *attempt, enum stop_why why)
+{
+	int64_t now_ms = pass->facts->now_ms, gpus = (int64_t)shape_get(pass->facts, job->shape)->gpus * attempt->tasks;
+	int64_t since_ms = attempt->checkpoint_ms > attempt->released_ms ? attempt->checkpoint_ms : attempt->released_ms;
+	struct event_attempt_ended *e = &pass_emit(pass, EVENT_ATTEMPT_ENDED)->attempt_ended;
+
+	e->attempt = job->attempt.v;
+	e->why = why;
+	e->used_gpu_ms = gpus * (now_ms - attempt->placed_ms);
+	if (attempt->released_ms) {
+		e->run_ms = now_ms - attempt->released_ms;
+		e->lost_ms = why_loses_work(why) ? now_ms - since_ms : 0;
+		e->lost_gpu_ms = gpus * e->lost_ms;
+	}
+	blame(pass, attempt, why, e);
+}
+
+static void job_end(struct pass *pass, uint32_t id, enum job_state state, const struct attempt *attempt, const char *text)
+{
+	const struct task *task = attempt && state == JOB_FAILED ? failed_task(pass->facts, attempt) : NULL;
+	struct event_job_ended *e = &pass_emit(pass, EVENT_JOB_ENDED)->job_ended;
+
+	e->job = id;
+	e->state = state;
+	e->rank = -1;
+	e->text = text;
+	if (task) {
+		e->code = task->code;
+		e->signal = task->signal;
+		e->cause = task->cause;
+		e->rank = attempt->first_failed_rank;
+	}
+}
+
+static void job_requeue(struct pass *pass, uint32_t id, const struct job *job, enum requeue_why why, const char *text)
+{
+	struct event_job_requeued *e = &pass_emit(pass, EVENT_JOB_REQUEUED)->job_requeued;
+
+	e->job = id;
+	e->attempt = job->last_attempt.v;
+	e->why = why;
+	e->retries_left = job->retries_left - (why == REQUEUE_FAILED);
+	e->text = text;
+}
+
+static const char *cancel_text(struct pass *pass, const struct job *job)
+{
+	const char *words = facts_name(pass->facts, job->reason);
+
+	return *words ? arena_printf(pass->arena, "cancelled: %s", words) : "cancelled";
+}
+
+/* What becomes of the job after its attempt ended for this reason. */
+static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job, const struct attempt *attempt, enum stop_why why)
+{
+	char duration[DURATION_TEXT_MAX];
+
+	if (why != STOP_NONE && job->cancel_asked) {
+		job_end(pass, id, JOB_CANCELLED, attempt, cancel_text(pass, job));
+		return;
+	}
+	switch (why) {
+	case STOP_NONE:
+		job_end(pass, id, JOB_SUCCEEDED, attempt, "");
+		return;
+	case STOP_CANCELLED:
+		job_end(pass, id, JOB_CANCELLED, attempt, cancel_text(pass, job));
+		return;
+	case STOP_LIMIT:
+		job_end(pass, id, JOB_TIMED_OUT, attempt, arena_printf(pass->arena, "its run-time limit of %s is over",
+								       format_duration(job->limit_ms, duration)));
+		return;
+	case STOP_EVICTED:
+		job_requeue(pass, id, job, REQUEUE_EVICTED, "made room for other work");
+		return;
+	case STOP_NODE:
+		job_requeue(pass, id, job, REQUEUE_NODE, "its node is being drained");
+		return;
+	case STOP_LOST:
+		job_requeue(pass, id, job, REQUEUE_LOST, failure_text(pass, attempt));
+		return;
+	case STOP_FAILED:
+	case STOP_START:
+		if (job->retries_left)
+			job_requeue(pass, id, job, REQUEUE_FAILED, failure_text(pass, attempt));
+		else
+			job_end(pass, id, JOB_FAILED, attempt, failure_text(pass, attempt));
+		return;
+	}
+}
+
+/* --- one job that is due ----------------------------------------------------------------------------------- */
+
+static void waiting_due(struct pass *pass, uint32_t id, const struct job *job)
+{
+	uint32_t dead = job_dead_dependency(pass->facts, job);
+	const struct job *other;
+
+	if (job->cancel_asked) {
+		job_end(pass, id, JOB_CANCELLED, NULL, cancel_text(pass, job));
+		return;
+	}
+	CHECK(dead != 0);
+	other = job_get(pass->facts, (struct job_id){ dead });
+	job_end(pass, id, JOB_CANCELLED, NULL, arena_printf(pass->arena, "job %u \"%s\", which it depends on, ended as %s", dead,
+							    facts_name(pass->facts, other->name), job_state_name(other->state)));
+}
+
+/* A node under it is drained: it may save its work first. Or the drain was called off. */
+static void drain_due(struct pass *pass, const struct job *job, const struct attempt *attempt)
+{
+	int64_t grace_ms = job_grace_ms(pass->facts, job);
+	struct event_attempt_warned *e;
+
+	if (attempt->warned_ms) {
+		pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt = job->attempt.v;
+		return;
+	}
+	if (attempt->state == ATTEMPT_PREPARING || grace_ms == 0) {
+		attempt_stop(pass, job, STOP_NODE, 0, "its node is being drained");
+		return;
+	}
+	e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
+	e->attempt = job->attempt.v;
+	e->deadline_ms = pass->facts->now_ms + grace_ms;
+}
+
+static void live_due(struct pass *pass, uint32_t id, const struct job *job)
+{
+	const struct facts *facts = pass->facts;
+	const struct attempt *attempt = attempt_get(facts, job->attempt);
+	const struct task *failed = failed_task(facts, attempt);
+
+	if (attempt->exited == attempt->tasks) {
+		enum stop_why why = attempt_why(facts, attempt);
+
+		attempt_end(pass, job, attempt, why);
+		job_follow_up(pass, id, job, attempt, why);
+	} else if (job->cancel_asked) {
+		attempt_stop(pass, job, STOP_CANCELLED, attempt->released_ms ? job_grace_ms(facts, job) : 0, cancel_text(pass, job));
+	} else if (failed) {
+		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job), failure_text(pass, attempt));
+	} else if (attempt->state == ATTEMPT_PREPARING && attempt->exited) {
+		attempt_stop(pass, job, STOP_LOST, 0, "a rank ended before the job began");
+	} else if (attempt->state == ATTEMPT_PREPARING && attempt->ready == attempt->tasks) {
+		pass_emit(pass, EVENT_ATTEMPT_RELEASED)->attempt_released.attempt = job->attempt.v;
+	} else {
+		drain_due(pass, job, attempt);
+	}
+}
+
+static void job_due(struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct attempt *attempt;
+
+	if (job->attempt.v) {
+		live_due(pass, id, job);
+	} else if (job->state == JOB_QUEUED || job->state == JOB_HELD || job->state == JOB_BLOCKED || job->state == JOB_PREEMPTED) {
+		waiting_due(pass, id, job);
+	} else { /* between attempts: its end is known, what follows is not decided yet */
+		attempt = attempt_get(pass->facts, job->last_attempt);
+		job_follow_up(pass, id, job, attempt, attempt_why(pass->facts, attempt));
+	}
+}
+
+static void limits_due(struct pass *pass)
+{
+	const struct facts *facts = pass->facts;
+	struct sorted_walk walk;
+	char duration[DURATION_TEXT_MAX];
+
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->deadlines, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job *job = job_get(facts, (struct job_id){ walk.id });
+		const struct attempt *attempt = attempt_get(facts, job->attempt);
+		int64_t limit_ms = job_limit_end_ms(facts, job);
+
+		if ((int64_t)walk.key > facts->now_ms) {
+			pass_wake(pass, (int64_t)walk.key);
+			return;
+		}
+		if (attempt->state == ATTEMPT_STOPPING || attempt->exited == attempt->tasks)
+			continue;
+		if (limit_ms && limit_ms <= facts->now_ms && !pass->view->jobs.at[walk.id].due)
+			attempt_stop(pass, job, STOP_LIMIT, job_grace_ms(facts, job),
+				     arena_printf(pass->arena, "its run-time limit of %s is over", format_duration(job->limit_ms, duration)));
+	}
+}
+
+void lifecycle_due(struct pass *pass)
+{
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->due, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
+		if (pass_is_spent(pass))
+			return;
+		job_due(pass, walk.id);
+		pass->work++;
+	}
+	limits_due(pass);
+}
+
+/* --- winding down ------------------------------------------------------------------------------------------- */
+
+void lifecycle_warned(struct pass *pass)
+{
+	const struct facts *facts = pass->facts;
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job *job = job_get(facts, (struct job_id){ walk.id });
+		const struct attempt *attempt = attempt_get(facts, job->attempt);
+		enum stop_why why = attempt->for_job ? STOP_EVICTED : STOP_NODE;
+		bool saved = job->checkpoints && attempt->checkpoint_ms && attempt->checkpoint_ms >= attempt->warned_ms;
+		bool over = facts->now_ms >= attempt->deadline_ms;
+		const char *text = attempt->for_job ? arena_printf(pass->arena, "makes room for job %u", attempt->for_job) :
+						      "its node is being drained";
+
+		if (saved && !over) {
+			int64_t left_ms = attempt->deadline_ms - facts->now_ms, grace_ms = short_grace_ms(facts, job);
+
+			attempt_stop(pass, job, why, left_ms < grace_ms ? left_ms : grace_ms, text);
+		} else if (over) {
+			attempt_stop(pass, job, why, 0, text);
+		} else {
+			pass_wake(pass, attempt->deadline_ms);
+		}
+	}
+}
+
+void lifecycle_evict(struct pass *pass, uint32_t id, uint32_t for_job)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+	int64_t grace_ms = job_grace_ms(pass->facts, job);
+	struct event_attempt_warned *e;
+
+	if (job->tier == TIER_BEST_EFFORT || attempt->state == ATTEMPT_PREPARING || grace_ms == 0) {
+		attempt_stop(pass, job, STOP_EVICTED, 0, arena_printf(pass->arena, "makes room for job %u", for_job));
+		return;
+	}
+	e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
+	e->attempt = job->attempt.v;
+	e->for_job = for_job;
+	e->deadline_ms = pass->facts->now_ms + grace_ms;
+	pass_wake(pass, e->deadline_ms);
+}
+
+/* --- black holes ----------------------------------------------------------------------------------------------- */
+
+static const struct gpu_record *gpu_get(const struct facts *facts, uint32_t node, uint32_t gpu)
+{
+	return table_get(&facts->gpus, (node - 1) * NODE_GPUS_MAX + gpu + 1);
+}
+
+static bool gpu_failed_with(const struct gpu_record *gpu, uint32_t job)
+{
+	for (uint32_t i = 0; i < FAILED_JOBS_KEPT; i++)
+		if (gpu->failed_job[i] == job)
+			return true;
+	return false;
+}
+
+/* GPUs in use that saw every failure of the node: they, not the node, are the black hole. */
+static uint32_t gpus_to_blame(const struct facts *facts, uint32_t id)
+{
+	const struct node *node = node_get(facts, (struct node_id){ id });
+	uint32_t mask = 0;
+
+	for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++) {
+		bool all = !(node->set_aside_mask >> gpu & 1);
+
+		for (uint32_t i = 0; i < FAILED_JOBS_KEPT && node->failed_job[i]; i++)
+			all = all && (!failure_counts(facts, id, i) || gpu_failed_with(gpu_get(facts, id, gpu), node->failed_job[i]));
+		mask |= all ? UINT32_C(1) << gpu : 0;
+	}
+	return mask;
+}
+
+static bool node_may_go(const struct facts *facts)
+{
+	uint32_t nodes = 0, aside = 0, ready = 0;
+
+	for (uint32_t id = 1; id <= facts->nodes.count; id++) {
+		uint8_t state = node_get(facts, (struct node_id){ id })->state;
+
+		nodes += state != NODE_GONE;
+		aside += state == NODE_QUARANTINED;
+		ready += state == NODE_READY;
+	}
+	return ready > 1 && aside < (nodes / ASIDE_PART > 1 ? nodes / ASIDE_PART : 1);
+}
+
+static bool gpus_may_go(const struct node *node, uint32_t mask)
+{
+	uint32_t aside = (uint32_t)__builtin_popcount(node->set_aside_mask | mask), most = node->gpu_count / ASIDE_PART;
+
+	return aside < node->gpu_count && aside <= (most > 1 ? most : 1);
+}
+
+static void node_due(struct pass *pass, uint32_t id)
+{
+	const struct node *node = node_get(pass->facts, (struct node_id){ id });
+	uint32_t mask = gpus_to_blame(pass->facts, id), jobs;
+
+	if (!node_failed_often(pass->facts, id, &jobs))
+		return;
+	if (mask && mask != gpus_all(node) && gpus_may_go(node, mask)) {
+		struct event_gpu_state *e = &pass_emit(pass, EVENT_GPU_STATE)->gpu_state;
+
+		e->node = id;
+		e->mask = mask;
+		e->set_aside = 1;
+		e->reason = arena_printf(pass->arena, "%u different jobs failed early on it", jobs);
+	} else if (node->state == NODE_READY && node_may_go(pass->facts)) {
+		struct event_node_state *e = &pass_emit(pass, EVENT_NODE_STATE)->node_state;
+
+		e->node = id;
+		e->state = NODE_QUARANTINED;
+		e->reason = arena_printf(pass->arena, "%u different jobs failed early on it", jobs);
+	}
+}
+
+/* One node per pass, the first by rank: how many may go is counted in the facts. */
+void lifecycle_nodes(struct pass *pass)
+{
+	uint32_t count = pass->count;
+
+	if (!pass->view->nodes_due)
+		return;
+	for (uint32_t rank = 0; rank < pass->view->space.node_count && pass->count == count; rank++) {
+		uint32_t node = space_at(&pass->view->space, rank)->node;
+
+		if (sorted_has(&pass->view->pool, pass->view->nodes_due, node, node))
+			node_due(pass, node);
+	}
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose turn it is. Across queues: the queue that uses least of its share, level by level down the tree; inside
+ * a queue: rank (tier, priority), then the earlier submission. Standard and critical work of all queues goes
+ * before best-effort work of any.
+ *
+ * A queue's waiting jobs are walked by rank; the buckets of one rank form a heap by their first job. Jobs of one
+ * bucket are decided alike: when one does not fit, none does, and the bucket is done for this pass. So a pass
+ * costs about one step per bucket and one per job that starts, however many wait.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "core/scheduling/pass.h"
+
+/* Where the walk through a bucket stands. */
+struct cursor { uint32_t bucket, job; struct sorted_walk *walk; };
+
+struct turn {
+	struct sorted_walk buckets;	/* of the queue, the next one to be opened */
+	bool any;			/* there is a next one */
+	bool open;			/* may still have a job to try */
+	uint32_t below;			/* open queues in its subtree, itself included */
+	struct cursor *heap;		/* buckets of the rank at hand, by first job */
+	uint32_t count, room;
+};
+
+struct order { struct pass *pass; struct turn *turns; bool spare; };
+
+enum try_result { TRY_STARTED, TRY_BLOCKED };
+
+/* --- heap of one rank -------------------------------------------------------------------------------- */
+
+static void heap_down(struct turn *turn, uint32_t at)
+{
+	for (;;) {
+		uint32_t least = at;
+		struct cursor moved = turn->heap[at];
+
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < turn->count; child++)
+			if (turn->heap[child].job < turn->heap[least].job)
+				least = child;
+		if (least == at)
+			return;
+		turn->heap[at] = turn->heap[least];
+		turn->heap[least] = moved;
+		at = least;
+	}
+}
+
+static void heap_push(struct order *order, struct turn *turn, struct cursor added)
+{
+	uint32_t at;
+
+	if (turn->count == turn->room) {
+		struct cursor *old = turn->heap;
+
+		turn->room = turn->room ? turn->room * 2 : 8;
+		turn->heap = arena_new_array(order->pass->arena, struct cursor, turn->room);
+		if (turn->count)
+			memcpy(turn->heap, old, turn->count * sizeof(*old));
+	}
+	for (at = turn->count++; at > 0 && turn->heap[(at - 1) / 2].job > added.job; at = (at - 1) / 2)
+		turn->heap[at] = turn->heap[(at - 1) / 2];
+	turn->heap[at] = added;
+}
+
+static void heap_pop(struct turn *turn)
+{
+	turn->heap[0] = turn->heap[--turn->count];
+	heap_down(turn, 0);
+}
+
+/* --- a queue's next job --------------------------------------------------------------------------------- */
+
+static const struct bucket *bucket_at(const struct order *order, uint32_t index)
+{
+	return &order->pass->view->buckets.at[index];
+}
+
+static bool next_is_due(const struct order *order, const struct turn *turn)
+{
+	uint8_t tier;
+
+	if (!turn->any)
+		return false;
+	tier = (uint8_t)(bucket_at(order, turn->buckets.id)->rank >> 32);
+	return (tier == TIER_BEST_EFFORT) == order->spare;
+}
+
+/* Opens the buckets of the next rank. */
+static bool rank_open(struct order *order, struct turn *turn)
+{
+	uint64_t rank;
+
+	if (!next_is_due(order, turn))
+		return false;
+	rank = bucket_at(order, turn->buckets.id)->rank;
+	while (turn->any && bucket_at(order, turn->buckets.id)->rank == rank) {
+		struct cursor added = { .bucket = turn->buckets.id };
+
+		if (sorted_first(&order->pass->view->pool, bucket_at(order, added.bucket)->jobs, NULL, &added.job))
+			heap_push(order, turn, added);
+		turn->any = sorted_next(&order->pass->view->pool, &turn->buckets);
+	}
+	return true;
+}
+
+static struct cursor *turn_next(struct order *order, struct turn *turn)
+{
+	while (!turn->count)
+		if (!rank_open(order, turn))
+			return NULL;
+	return &turn->heap[0];
+}
+
+/* The job at hand was started or promised: on to the next one of its bucket. */
+static void turn_advance(struct order *order, struct turn *turn)
+{
+	struct cursor *c = &turn->heap[0];
+	const struct sorted_pool *pool = &order->pass->view->pool;
+
+	if (!c->walk) {
+		c->walk = arena_new(order->pass->arena, struct sorted_walk);
+		(void)sorted_begin(pool, bucket_at(order, c->bucket)->jobs, c->walk);
+	}
+	if (!sorted_next(pool, c->walk)) {
+		heap_pop(turn);
+		return;
+	}
+	c->job = c->walk->id;
+	heap_down(turn, 0);
+}
+
+/* --- one job ------------------------------------------------------------------------------------------------ */
+
+static void watch_note(struct pass *pass, uint32_t bucket, uint32_t job, const struct verdict *why)
+{
+	struct watch *watch = pass->watch;
+
+	if (!watch || watch->seen)
+		return;
+	if (job != watch->job && pass->view->jobs.at[watch->job].bucket != bucket)
+		return;
+	watch->seen = true;
+	watch->verdict = *why;
+}
+
+static bool watches(const struct pass *pass)
+{
+	return pass->watch && !pass->watch->seen;
+}
+
+/* As wide as the queue and the place allow; 0 when not even the least width fits. */
+static uint32_t place_widest(struct pass *pass, const struct shape *shape, int64_t room, struct placement *ret)
+{
+	int64_t one = shape_share(shape, 1);
+	uint32_t most = one && room / one < shape->tasks_max ? (uint32_t)(room / one) : shape->tasks_max;
+	struct place_request request = pass_request(pass, shape, most);
+
+	if (most > shape->tasks_min)
+		request.tasks = place_width(&pass->view->space, &request);
+	while (request.tasks >= shape->tasks_min) {
+		if (place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0)
+			return request.tasks;
+		request.tasks--;
+	}
+	return 0;
+}
+
+static void place_why(struct pass *pass, const struct shape *shape, struct verdict *ret)
+{
+	struct place_request request = pass_request(pass, shape, shape->tasks_min);
+
+	if (place_find(&pass->view->space, &request, NULL, NULL, ret) == 0)
+		ret->code = REASON_NONE;
+}
+
+/* Does it fit now, if nothing reserved stood in its way? Leaves the reservations as they were. */
+static bool fits_without_reservations(struct pass *pass, const struct shape *shape, int64_t end_ms)
+{
+	struct place_request request = pass_request(pass, shape, shape->tasks_min);
+	bool fits;
+
+	if (!pass->applied)
+		return false;
+	reserve_layer(pass, 0);
+	fits = place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0;
+	reserve_layer(pass, end_ms);
+	return fits;
+}
+
+static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id, const struct shape *shape, int64_t end_ms)
+{
+	struct verdict why = { 0 };
+	bool reserved = end_ms && fits_without_reservations(pass, shape, end_ms);
+
+	if (!reserved && evict_for(pass, id, false) == 0)
+		return TRY_STARTED;
+	if (watches(pass)) {
+		if (reserved)
+			why = (struct verdict){ .code = REASON_RESERVATION, .holder = { reserve_holder(pass, end_ms) } };
+		else
+			place_why(pass, shape, &why);
+		watch_note(pass, bucket, id, &why);
+	}
+	if (end_ms)
+		reserve_for(pass, id);
+	return TRY_BLOCKED;
+}
+
+static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	int64_t need = shape_share(shape, shape->tasks_min), end_ms = 0, *memo = &pass->no_place[job->shape.v], room;
+	struct verdict why = { 0 };
+	struct placement place;
+
+	pass->work++;
+	room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
+	if (room < need) {
+		if (evict_for(pass, id, true) == 0)
+			return TRY_STARTED;
+		watch_note(pass, bucket, id, &why);
+		return TRY_BLOCKED;
+	}
+	if (job->tier != TIER_BEST_EFFORT)
+		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
+	reserve_layer(pass, end_ms);
+	if (!*memo || end_ms < *memo - 1) {
+		if (place_widest(pass, shape, room, &place)) {
+			pass_start(pass, id, &place, false);
+			return TRY_STARTED;
+		}
+		*memo = end_ms + 1;
+	}
+	return job_blocked(pass, bucket, id, shape, end_ms);
+}
+
+void pass_start(struct pass *pass, uint32_t id, const struct placement *place, bool promised)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	const struct checkpoint *checkpoint = job->checkpoint ? job_checkpoint(pass->facts, job, 0) : NULL;
+	int64_t *numbers = arena_new_array(pass->arena, int64_t, (size_t)2 * place->count);
+	int64_t share = shape_share(shape, place->count);
+	struct event_attempt_placed *e = &pass_emit(pass, EVENT_ATTEMPT_PLACED)->attempt_placed;
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		numbers[i] = space_at(&pass->view->space, place->ranks[i])->node;
+		numbers[place->count + i] = place->masks[i];
+	}
+	e->job = id;
+	e->attempt = (int64_t)pass->facts->attempts.count + ++pass->attempts;
+	e->nodes = numbers;
+	e->masks = numbers + place->count;
+	e->nodes_count = e->masks_count = place->count;
+	e->resume_number = checkpoint ? checkpoint->number : 0;
+	placement_take(&pass->view->space, place, shape);
+	if (promised)
+		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
+	standing_start(&pass->standings, job->queue.v, job->tier, share);
+	if (pass->watch && pass->watch->job == id)
+		pass->watch->started = true;
+}
+
+/* --- whose turn ------------------------------------------------------------------------------------------------ */
+
+/* Down the tree: a queue's own jobs first, then the child that comes first; equal ones by name. */
+static uint32_t turn_pick(const struct order *order)
+{
+	const struct queue_view *queues = order->pass->view->queues.at;
+	const struct standing *at = order->pass->standings.at;
+	uint32_t queue = 0;
+
+	while (!order->turns[queue].open) {
+		uint32_t best = 0;
+
+		for (uint32_t id = queues[queue].first_child; id; id = queues[id].next_sibling)
+			if (order->turns[id].below && (!best || standing_compare(&at[id], &at[best]) < 0))
+				best = id;
+		CHECK(best != 0);
+		queue = best;
+	}
+	return queue;
+}
+
+static void turn_close(struct order *order, uint32_t queue)
+{
+	order->turns[queue].open = false;
+	for (;;) {
+		order->turns[queue].below--;
+		if (!queue)
+			return;
+		queue = order->pass->view->queues.at[queue].parent;
+	}
+}
+
+static void turns_open(struct order *order)
+{
+	const struct view *view = order->pass->view;
+
+	for (uint32_t queue = 1; queue < order->pass->standings.count; queue++) {
+		struct turn *turn = &order->turns[queue];
+
+		turn->open = turn->count || next_is_due(order, turn);
+		for (uint32_t up = queue; turn->open; up = view->queues.at[up].parent) {
+			order->turns[up].below++;
+			if (!up)
+				break;
+		}
+	}
+}
+
+/* Tries the queue's jobs until one starts or none is left. */
+static void turn_take(struct order *order, uint32_t queue)
+{
+	struct turn *turn = &order->turns[queue];
+
+	for (;;) {
+		struct cursor *c = turn_next(order, turn);
+
+		if (!c) {
+			turn_close(order, queue);
+			return;
+		}
+		if (job_try(order->pass, c->bucket, c->job) == TRY_STARTED) {
+			turn_advance(order, turn);
+			return;
+		}
+		heap_pop(turn);
+	}
+}
+
+void order_run(struct pass *pass)
+{
+	struct order order = { .pass = pass };
+
+	order.turns = arena_new_array(pass->arena, struct turn, pass->standings.count);
+	for (uint32_t queue = 1; queue < pass->standings.count; queue++)
+		order.turns[queue].any = sorted_begin(&pass->view->pool, pass->view->queues.at[queue].buckets, &order.turns[queue].buckets);
+	for (int round = 0; round < 2; round++) {
+		order.spare = round == 1;
+		turns_open(&order);
+		while (order.turns[0].below) {
+			if (pass_is_spent(pass)) {
+				pass->more = true;
+				return;
+			}
+			turn_take(&order, turn_pick(&order));
+		}
+	}
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Promised places. While victims wind down, the place they leave is kept for the job they leave it for. At each
+ * decision the plan is looked at again:
+ *
+ *	the job was cancelled or held, or a node of the place is not usable any more	-> dropped, victims spared
+ *	it fits somewhere without those victims that are not stopped yet		-> the same
+ *	it fits without some of them							-> promised anew, these are spared
+ *	every GPU of the place is free							-> the job starts there
+ *
+ * A victim that was told to stop can't be spared. A victim that another promise counts on is not spared.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "core/scheduling/pass.h"
+
+static uint32_t promise_victim(const struct promise_view *p, uint32_t i)
+{
+	return p->numbers.at[2 * p->tasks + i];
+}
+
+/* The victim's job when its attempt still lives, else 0. */
+static uint32_t victim_live(const struct pass *pass, uint32_t attempt)
+{
+	struct job_id job = attempt_get(pass->facts, (struct attempt_id){ attempt })->job;
+
+	return job_get(pass->facts, job)->attempt.v == attempt ? job.v : 0;
+}
+
+static bool victim_is_stopped(const struct pass *pass, uint32_t attempt)
+{
+	return !victim_live(pass, attempt) || attempt_get(pass->facts, (struct attempt_id){ attempt })->state == ATTEMPT_STOPPING;
+}
+
+static bool place_is_usable(const struct pass *pass, const struct promise_view *p)
+{
+	for (uint32_t i = 0; i < p->tasks; i++) {
+		int32_t rank = space_rank(&pass->view->space, p->numbers.at[i]);
+
+		if (rank == RANK_NONE || (p->numbers.at[p->tasks + i] & ~space_at(&pass->view->space, (uint32_t)rank)->usable))
+			return false;
+		if (!space_at(&pass->view->space, (uint32_t)rank)->ready)
+			return false;
+	}
+	return true;
+}
+
+/* Every live victim still leaves; else the promise could never be kept. */
+static bool victims_leave(const struct pass *pass, const struct promise_view *p)
+{
+	for (uint32_t i = 0; i < p->victims; i++)
+		if (victim_live(pass, promise_victim(p, i)) &&
+		    !attempt_is_leaving(attempt_get(pass->facts, (struct attempt_id){ promise_victim(p, i) })))
+			return false;
+	return true;
+}
+
+static void promise_space_move(struct pass *pass, const struct promise_view *p, bool make)
+{
+	struct space *space = &pass->view->space;
+
+	for (uint32_t i = 0; i < p->tasks; i++) {
+		int32_t rank = space_rank(space, p->numbers.at[i]);
+
+		if (rank == RANK_NONE)
+			continue;
+		if (make)
+			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+		else
+			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+	}
+}
+
+static void attempt_give(struct pass *pass, uint32_t attempt, const struct shape *shape)
+{
+	const struct attempt *a = attempt_get(pass->facts, (struct attempt_id){ attempt });
+
+	for (uint32_t i = 0; i < a->tasks; i++) {
+		const struct task *task = table_get(&pass->facts->tasks, a->first_task + i);
+		int32_t rank = space_rank(&pass->view->space, task->node.v);
+
+		if (rank != RANK_NONE)
+			space_give(&pass->view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli, shape->memory_mib);
+	}
+}
+
+static const struct shape *attempt_shape(const struct pass *pass, uint32_t attempt)
+{
+	struct job_id job = attempt_get(pass->facts, (struct attempt_id){ attempt })->job;
+
+	return shape_get(pass->facts, job_get(pass->facts, job)->shape);
+}
+
+/* Does the job fit when, of its victims, only those marked in `keep` go? */
+static bool fits_with(struct pass *pass, const struct promise_view *p, const bool *keep, struct placement *ret)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
+	struct place_request request = pass_request(pass, shape_get(pass->facts, job->shape), p->tasks);
+	uint32_t mark = space_mark(&pass->view->space);
+	bool fits;
+
+	promise_space_move(pass, p, false);
+	for (uint32_t i = 0; i < p->victims; i++)
+		if (keep[i] && victim_live(pass, promise_victim(p, i)))
+			attempt_give(pass, promise_victim(p, i), attempt_shape(pass, promise_victim(p, i)));
+	fits = place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0;
+	space_rollback(&pass->view->space, mark);
+	pass->work++;
+	return fits;
+}
+
+static void promise_drop(struct pass *pass, uint32_t job)
+{
+	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = job;
+}
+
+static void promise_renew(struct pass *pass, const struct promise_view *p, const bool *keep, const struct placement *place)
+{
+	int64_t *nodes = arena_new_array(pass->arena, int64_t, place->count), *masks = arena_new_array(pass->arena, int64_t, place->count);
+	int64_t *victims = arena_new_array(pass->arena, int64_t, p->victims + 1);
+	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		nodes[i] = space_at(&pass->view->space, place->ranks[i])->node;
+		masks[i] = place->masks[i];
+	}
+	e->job = p->job;
+	e->nodes = nodes;
+	e->masks = masks;
+	e->nodes_count = e->masks_count = place->count;
+	e->victims = victims;
+	for (uint32_t i = 0; i < p->victims; i++)
+		if (keep[i] && victim_live(pass, promise_victim(p, i)))
+			victims[e->victims_count++] = promise_victim(p, i);
+}
+
+/* Tries to do without each victim that may still be spared, the dearest first. */
+static bool promise_shrink(struct pass *pass, const struct promise_view *p)
+{
+	bool *keep = arena_new_array(pass->arena, bool, p->victims + 1), needs = false, shrunk = false;
+	struct placement place = { .count = 0 }, smaller;
+
+	for (uint32_t i = 0; i < p->victims; i++)
+		keep[i] = true;
+	for (uint32_t i = p->victims; i-- > 0;) {
+		if (victim_is_stopped(pass, promise_victim(p, i)))
+			continue;
+		keep[i] = false;
+		if (fits_with(pass, p, keep, &smaller)) {
+			place = smaller;
+			shrunk = true;
+		} else {
+			keep[i] = true;
+		}
+	}
+	if (!shrunk)
+		return false;
+	for (uint32_t i = 0; i < p->victims; i++)
+		needs = needs || (keep[i] && victim_live(pass, promise_victim(p, i)));
+	if (needs)
+		promise_renew(pass, p, keep, &place);
+	else
+		promise_drop(pass, p->job);
+	return true;
+}
+
+/* Only GPUs beyond those of the promise itself can make a victim needless. */
+static bool others_are_free(const struct pass *pass, const struct promise_view *p)
+{
+	const struct shape *shape = shape_get(pass->facts, job_get(pass->facts, (struct job_id){ p->job })->shape);
+	uint64_t classes;
+
+	space_classes_of(&pass->view->space, shape, &classes);
+	if (!shape->gpus)
+		return true;
+	for (uint32_t i = 0; i < p->victims; i++)
+		if (!victim_is_stopped(pass, promise_victim(p, i)))
+			return space_free_gpus(&pass->view->space, 0, classes) > 0;
+	return false;
+}
+
+static void promise_review(struct pass *pass, const struct promise_view *p)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
+
+	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) || !victims_leave(pass, p))
+		promise_drop(pass, p->job);
+	else if (others_are_free(pass, p))
+		(void)promise_shrink(pass, p);
+}
+
+/* --- sparing -------------------------------------------------------------------------------------------- */
+
+static bool attempt_is_counted_on(const struct pass *pass, uint32_t attempt)
+{
+	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
+		const struct promise_view *p = &pass->view->promises.at[i];
+
+		for (uint32_t v = 0; v < p->victims; v++)
+			if (promise_victim(p, v) == attempt)
+				return true;
+	}
+	return false;
+}
+
+static void warned_spare(struct pass *pass)
+{
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
+
+		if (attempt_get(pass->facts, job->attempt)->for_job && !attempt_is_counted_on(pass, job->attempt.v))
+			pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt = job->attempt.v;
+	}
+}
+
+/* A promise that goes ends the review: what follows is decided on the facts without it. */
+void promises_review(struct pass *pass)
+{
+	uint32_t count = pass->count;
+
+	for (uint32_t i = 0; i < pass->view->promise_count && pass->count == count; i++)
+		promise_review(pass, &pass->view->promises.at[i]);
+	if (pass->count == count)
+		warned_spare(pass);
+}
+
+/* --- keeping the promise ----------------------------------------------------------------------------------- */
+
+static bool place_is_free(const struct pass *pass, const struct promise_view *p)
+{
+	const struct space *space = &pass->view->space;
+
+	for (uint32_t i = 0; i < p->tasks; i++) {
+		int32_t rank = space_rank(space, p->numbers.at[i]);
+
+		if (rank == RANK_NONE || (space_at(space, (uint32_t)rank)->busy & p->numbers.at[p->tasks + i]))
+			return false;
+		if ((p->cpu_milli && space_at(space, (uint32_t)rank)->cpu_free < 0) || (p->ram_mib && space_at(space, (uint32_t)rank)->ram_free < 0))
+			return false;
+	}
+	return true;
+}
+
+static bool quota_allows(const struct pass *pass, const struct promise_view *p)
+{
+	const struct standing *at;
+
+	for (uint32_t id = p->queue; id; id = pass->view->queues.at[id].parent) {
+		at = &pass->standings.at[id];
+		if (at->limit != INT64_MAX && at->hold + p->share > at->limit)
+			return false;
+	}
+	return true;
+}
+
+void promises_place(struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
+		const struct promise_view *p = &pass->view->promises.at[i];
+		struct placement place = { .count = p->tasks };
+
+		if (!place_is_free(pass, p) || !quota_allows(pass, p))
+			continue;
+		place.ranks = arena_new_array(pass->arena, uint32_t, p->tasks);
+		place.masks = arena_new_array(pass->arena, uint32_t, p->tasks);
+		for (uint32_t t = 0; t < p->tasks; t++) {
+			place.ranks[t] = (uint32_t)space_rank(&pass->view->space, p->numbers.at[t]);
+			place.masks[t] = p->numbers.at[p->tasks + t];
+		}
+		promise_space_move(pass, p, false);
+		pass_start(pass, p->job, &place, true);
+	}
+}

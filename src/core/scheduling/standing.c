@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shares, top down. A parent's share is divided among its children (and the jobs that sit in the parent itself):
+ * first guarantees, as far as they are wanted; then the rest by weight among those that want more, again and
+ * again until nobody wants more or nothing is left.
+ *
+ *	12 GPUs; a: guarantee 6, wants 2; b: weight 1, wants 9; c: weight 3, wants 4
+ *	guarantees: a 2 of its 6, the other 4 are lent. Rest 10: b 2.5, c 7.5, but c wants only 4; so c 4, b 6.
+ */
+#include "core/scheduling/standing.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+
+__extension__ typedef __int128 wide;
+
+/* a * b / c, exact in between; c > 0. */
+static int64_t part_of(int64_t a, int64_t b, int64_t c)
+{
+	return (int64_t)((wide)a * b / c);
+}
+
+/* --- guarantees -------------------------------------------------------------------------------------- */
+
+static int64_t gpus_that_exist(const struct facts *facts)
+{
+	int64_t gpus = 0;
+
+	for (uint32_t id = 1; id <= facts->nodes.count; id++) {
+		const struct node *node = node_get(facts, (struct node_id){ id });
+
+		gpus += node->state == NODE_GONE ? 0 : node->gpu_count;
+	}
+	return gpus * GPU_SHARE;
+}
+
+static bool queue_is_default(const struct facts *facts, const struct queue *queue)
+{
+	return queue->parent.v == 0 && queue->guarantee_share == 0 && strcmp(facts_name(facts, queue->name), "default") == 0;
+}
+
+int64_t queue_guarantee(const struct facts *facts, struct queue_id id)
+{
+	const struct queue *queue = queue_get(facts, id);
+	int64_t rest;
+
+	if (!queue_is_default(facts, queue))
+		return queue->guarantee_share;
+	rest = gpus_that_exist(facts);
+	for (uint32_t other = 1; other <= facts->queues.count; other++) {
+		const struct queue *q = queue_get(facts, (struct queue_id){ other });
+
+		if (!q->removed && q->parent.v == 0)
+			rest -= q->guarantee_share;
+	}
+	return rest > 0 ? rest : 0;
+}
+
+/* --- sums ---------------------------------------------------------------------------------------------- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void standing_read(struct standings *s, uint32_t id)
+{
+	const struct queue_view *qv = &s->view->queues.at[id];
+	struct standing *at = &s->at[id];
+
+	at->limit = INT64_MAX;
+	at->weight = 1;
+	if (id) {
+		const struct queue *queue = queue_get(s->facts, (struct queue_id){ id });
+
+		at->guarantee = queue->removed ? 0 : queue_guarantee(s->facts, (struct queue_id){ id });
+		at->limit = queue->limit_share < 0 ? INT64_MAX : queue->limit_share;
+		at->weight = queue->weight > 0 ? queue->weight : 1;
+		at->reserved = queue->reserved && !queue->removed;
+		at->past = queue->used_gpu_ms;
+	}
+	for (uint32_t tier = 0; tier < TIERS; tier++) {
+		int64_t plan = qv->hold[tier] - qv->leave[tier] + qv->promised[tier];
+
+		at->hold += qv->hold[tier];
+		at->plan += plan;
+		at->use += tier == TIER_BEST_EFFORT ? 0 : plan;
+	}
+	at->critical = qv->hold[TIER_CRITICAL] - qv->leave[TIER_CRITICAL] + qv->promised[TIER_CRITICAL];
+}
+
+/* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster wants nothing. */
+static void demand_read(struct standings *s, uint32_t id)
+{
+	struct standing *at = &s->at[id];
+	struct sorted_walk walk;
+
+	at->demand = at->use;
+	at->demand_critical = at->critical;
+	for (bool any = sorted_begin(&s->view->pool, s->view->queues.at[id].buckets, &walk); any; any = sorted_next(&s->view->pool, &walk)) {
+		const struct bucket *b = &s->view->buckets.at[walk.id];
+		uint8_t tier = (uint8_t)(b->rank >> 32);
+		const struct shape *shape = shape_get(s->facts, (struct shape_id){ b->shape });
+		int64_t one = shape_share(shape, shape->tasks_min), all;
+
+		if (tier == TIER_BEST_EFFORT)
+			break; /* ranks fall: only best-effort from here on */
+		if (one > s->capacity)
+			continue;
+		all = one * sorted_size(&s->view->pool, b->jobs);
+		at->demand += all;
+		if (tier == TIER_CRITICAL)
+			at->demand_critical += all;
+	}
+}
+
+static void sums_up(struct standings *s)
+{
+	for (uint32_t i = s->count; i-- > 1;) {
+		uint32_t id = s->view->queue_order.at[i];
+		struct standing *at = &s->at[id], *up = &s->at[s->view->queues.at[id].parent];
+
+		at->demand = least(at->demand, at->limit);
+		at->demand_critical = least(at->demand_critical, at->demand);
+		up->hold += at->hold;
+		up->plan += at->plan;
+		up->use += at->use;
+		up->critical += at->critical;
+		up->demand += at->demand;
+		up->demand_critical += at->demand_critical;
+		up->past += at->past;
+	}
+}
+
+/* --- shares ----------------------------------------------------------------------------------------------- */
+
+/* One taker of a parent's share: a child, or the parent's own jobs (queue 0 here). */
+struct taker { uint32_t queue; int64_t demand, critical, guarantee, weight, share; bool reserved; };
+
+/* Guarantees do not fit: critical work first, the rest in proportion. */
+static void guarantees_cut(struct taker *takers, uint32_t count, int64_t amount, int64_t wanted)
+{
+	int64_t critical = 0, rest;
+
+	for (uint32_t i = 0; i < count; i++)
+		critical += least(takers[i].share, takers[i].critical);
+	rest = critical < amount ? amount - critical : 0;
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t first = least(takers[i].share, takers[i].critical), more = takers[i].share - first;
+
+		if (critical > amount)
+			first = part_of(first, amount, critical);
+		takers[i].share = first + (wanted > critical ? part_of(more, rest, wanted - critical) : 0);
+	}
+}
+
+/* The rest by weight among those who want more; what one cannot use passes on. */
+static void rest_fill(struct taker *takers, uint32_t count, int64_t rest)
+{
+	bool passed_on = true;
+
+	while (rest > 0 && passed_on) {
+		int64_t weights = 0, given = 0;
+
+		passed_on = false;
+		for (uint32_t i = 0; i < count; i++)
+			weights += takers[i].share < takers[i].demand ? takers[i].weight : 0;
+		if (!weights)
+			return;
+		for (uint32_t i = 0; i < count; i++) {
+			struct taker *t = &takers[i];
+			int64_t lacks = t->demand - t->share;
+
+			if (lacks > 0 && lacks <= part_of(rest, t->weight, weights)) {
+				t->share += lacks;
+				given += lacks;
+				passed_on = true;
+			}
+		}
+		rest -= given;
+		if (passed_on)
+			continue;
+		for (uint32_t i = 0; i < count; i++)
+			if (takers[i].share < takers[i].demand)
+				takers[i].share += part_of(rest, takers[i].weight, weights);
+	}
+}
+
+static void shares_divide(struct standings *s, uint32_t parent, struct taker *takers)
+{
+	const struct queue_view *queues = s->view->queues.at;
+	int64_t own = s->at[parent].demand, critical = s->at[parent].demand_critical, wanted = 0, withheld = 0;
+	uint32_t count = 0;
+
+	for (uint32_t id = queues[parent].first_child; id; id = queues[id].next_sibling) {
+		const struct standing *at = &s->at[id];
+
+		takers[count++] = (struct taker){ .queue = id, .demand = at->demand, .critical = at->demand_critical,
+						  .guarantee = at->guarantee, .weight = at->weight, .reserved = at->reserved };
+		own -= at->demand;
+		critical -= at->demand_critical;
+	}
+	if (!count)
+		return;
+	if (own > 0)
+		takers[count++] = (struct taker){ .demand = own, .critical = critical > 0 ? critical : 0, .weight = 1 };
+	for (uint32_t i = 0; i < count; i++) {
+		takers[i].share = least(takers[i].guarantee, takers[i].demand);
+		wanted += takers[i].share;
+		withheld += takers[i].reserved ? takers[i].guarantee - takers[i].share : 0;
+	}
+	if (wanted > s->at[parent].share)
+		guarantees_cut(takers, count, s->at[parent].share, wanted);
+	else
+		rest_fill(takers, count, s->at[parent].share - wanted - withheld);
+	for (uint32_t i = 0; i < count; i++)
+		if (takers[i].queue)
+			s->at[takers[i].queue].share = takers[i].share;
+}
+
+static void reserved_list(struct standings *s, struct arena *arena)
+{
+	s->reserved = arena_new_array(arena, uint32_t, s->count);
+	for (uint32_t i = 1; i < s->count; i++) {
+		uint32_t id = s->view->queue_order.at[i];
+		bool below = false;
+
+		for (uint32_t up = s->view->queues.at[id].parent; up; up = s->view->queues.at[up].parent)
+			below |= s->at[up].reserved;
+		if (s->at[id].reserved && !below)
+			s->reserved[s->reserved_count++] = id;
+	}
+}
+
+void standings_make(struct standings *ret, const struct facts *facts, const struct view *view, struct arena *arena)
+{
+	struct taker *takers;
+
+	*ret = (struct standings){ .facts = facts, .view = view, .count = facts->queues.count + 1 };
+	ret->capacity = space_all_gpus(&view->space) * GPU_SHARE;
+	ret->at = arena_new_array(arena, struct standing, ret->count);
+	takers = arena_new_array(arena, struct taker, ret->count + 1);
+	for (uint32_t id = 0; id < ret->count; id++) {
+		standing_read(ret, id);
+		demand_read(ret, id);
+	}
+	sums_up(ret);
+	ret->at[0].share = ret->capacity;
+	for (uint32_t i = 0; i < ret->count; i++)
+		shares_divide(ret, view->queue_order.at[i], takers);
+	reserved_list(ret, arena);
+}
+
+/* --- changes -------------------------------------------------------------------------------------------------- */
+
+static void path_add(struct standings *s, uint32_t queue, uint8_t tier, int64_t hold, int64_t plan)
+{
+	for (;;) {
+		struct standing *at = &s->at[queue];
+
+		at->hold += hold;
+		at->plan += plan;
+		at->use += tier == TIER_BEST_EFFORT ? 0 : plan;
+		at->critical += tier == TIER_CRITICAL ? plan : 0;
+		if (!queue)
+			return;
+		queue = s->view->queues.at[queue].parent;
+	}
+}
+
+void standing_start(struct standings *s, uint32_t queue, uint8_t tier, int64_t share)
+{
+	path_add(s, queue, tier, share, share);
+}
+
+void standing_promise(struct standings *s, uint32_t queue, uint8_t tier, int64_t share)
+{
+	path_add(s, queue, tier, 0, share);
+}
+
+void standing_leave(struct standings *s, uint32_t queue, uint8_t tier, int64_t share)
+{
+	path_add(s, queue, tier, 0, -share);
+}
+
+/* --- questions -------------------------------------------------------------------------------------------------- */
+
+static int64_t amount_of(const struct standing *at, bool in_plan)
+{
+	return in_plan || at->plan > at->hold ? at->plan : at->hold;
+}
+
+static bool queue_is_in(const struct view *view, uint32_t queue, uint32_t top)
+{
+	for (; queue; queue = view->queues.at[queue].parent)
+		if (queue == top)
+			return true;
+	return false;
+}
+
+/* What other queues keep for themselves. */
+static int64_t withheld_from(const struct standings *s, uint32_t queue, bool in_plan)
+{
+	int64_t withheld = 0;
+
+	for (uint32_t i = 0; i < s->reserved_count; i++) {
+		const struct standing *at = &s->at[s->reserved[i]];
+		int64_t idle = at->guarantee - amount_of(at, in_plan);
+
+		if (idle > 0 && !queue_is_in(s->view, queue, s->reserved[i]))
+			withheld += idle;
+	}
+	return withheld;
+}
+
+static int64_t room_narrow(int64_t room, int64_t bound, enum reason code, uint32_t at, int64_t need, struct verdict *ret_why)
+{
+	bound = bound > 0 ? bound : 0;
+	if (bound < room && bound < need && ret_why)
+		*ret_why = (struct verdict){ .code = (uint16_t)code, .at = at, .have = bound, .need = need };
+	return least(room, bound);
+}
+
+int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool in_plan, int64_t need, struct verdict *ret_why)
+{
+	int64_t room = INT64_MAX, withheld;
+
+	for (uint32_t id = queue; id; id = s->view->queues.at[id].parent) {
+		const struct standing *at = &s->at[id];
+
+		if (at->limit != INT64_MAX)
+			room = room_narrow(room, at->limit - amount_of(at, in_plan), REASON_QUOTA_LIMIT, id, need, ret_why);
+	}
+	if (tier == TIER_CRITICAL && !s->facts->policy.allow_critical_burst)
+		room = room_narrow(room, s->at[queue].guarantee - s->at[queue].critical, REASON_GUARANTEE_ONLY, queue, need, ret_why);
+	withheld = s->reserved_count ? withheld_from(s, queue, in_plan) : 0;
+	if (withheld)
+		room = room_narrow(room, s->capacity - amount_of(&s->at[0], in_plan) - withheld, REASON_QUOTA_LIMIT, 0, need, ret_why);
+	return room;
+}
+
+bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, int64_t share)
+{
+	for (; queue != top; queue = s->view->queues.at[queue].parent)
+		if (s->at[queue].use + share > s->at[queue].share)
+			return false;
+	return true;
+}
+
+bool standing_above(const struct standings *s, uint32_t queue, uint32_t top)
+{
+	for (; queue != top; queue = s->view->queues.at[queue].parent)
+		if (s->at[queue].use <= s->at[queue].share)
+			return false;
+	return true;
+}
+
+uint32_t queue_meet(const struct view *view, uint32_t a, uint32_t b)
+{
+	for (; a; a = view->queues.at[a].parent)
+		if (queue_is_in(view, b, a))
+			return a;
+	return 0;
+}
+
+int standing_compare(const struct standing *a, const struct standing *b)
+{
+	wide left = (wide)a->use * b->share, right = (wide)b->use * a->share;
+
+	if ((a->share > 0) != (b->share > 0))
+		return a->share > 0 ? -1 : 1;
+	if (left != right)
+		return left < right ? -1 : 1;
+	left = (wide)a->past * b->weight;
+	right = (wide)b->past * a->weight;
+	return left == right ? 0 : left < right ? -1 : 1;
+}

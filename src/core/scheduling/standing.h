@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How queues stand: what each holds, wants, is promised by configuration, and its share of what there is.
+ *
+ * Amounts are GPU shares (1/63000 GPU). Each figure of a queue covers its whole subtree. Best-effort work is in
+ * `hold` and `plan` (it counts against limits) but in no share.
+ *
+ *	hold	what attempts hold now, leaving ones too: no limit may be passed even for an instant
+ *	plan	what they will hold when leaving ones are gone and promised places are taken
+ *	use	as plan, without best-effort: what is compared with shares
+ *	share	guarantee and weighted part, as DESIGN 5.1 has it; README.md computes one by hand
+ *
+ * The standing is made once per decision and kept up to date as the decision goes on.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/scheduling/view.h"
+
+struct standing {
+	int64_t guarantee;	/* of the default queue: what nobody else was promised */
+	int64_t limit;		/* INT64_MAX = none */
+	int64_t weight;
+	int64_t hold, plan, use;
+	int64_t critical;	/* part of use */
+	int64_t demand, demand_critical;	/* use and what waits, never more than the limit */
+	int64_t share;
+	int64_t past;		/* GPU-ms used before */
+	bool reserved;		/* its guarantee is never lent */
+};
+
+struct standings {
+	const struct facts *facts;
+	const struct view *view;
+	uint32_t count;
+	struct standing *at;	/* by queue id; [0] is the whole cluster */
+	int64_t capacity;	/* of GPUs that are ready */
+	uint32_t reserved_count;
+	uint32_t *reserved;	/* queues that lend nothing, none below another */
+};
+
+void standings_make(struct standings *ret, const struct facts *facts, const struct view *view, struct arena *arena);
+
+/* An attempt starts, a place is promised, an attempt begins to leave; -share takes it back. */
+void standing_start(struct standings *s, uint32_t queue, uint8_t tier, int64_t share);
+void standing_promise(struct standings *s, uint32_t queue, uint8_t tier, int64_t share);
+void standing_leave(struct standings *s, uint32_t queue, uint8_t tier, int64_t share);
+
+/* Share amounts that the queue may still start in this tier, now; and in plan (when those leaving are gone). When it
+ * is less than `need`, ret_why says which bound it is. INT64_MAX = no bound. */
+int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool in_plan, int64_t need, struct verdict *ret_why);
+/* With `share` more, is the queue and all above it, up to below `top`, within their shares? */
+bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
+/* Is the queue and all above it, up to below `top`, above its share? */
+bool standing_above(const struct standings *s, uint32_t queue, uint32_t top);
+/* The narrowest queue that holds both; 0 = only the cluster does. */
+uint32_t queue_meet(const struct view *view, uint32_t a, uint32_t b);
+/* The queue's guarantee as it counts; for the default queue what is left of all GPUs that exist. */
+int64_t queue_guarantee(const struct facts *facts, struct queue_id queue);
+/* Sign of: a's turn comes before (-1), with (0), after (1) b's: use over share, then past use over weight. */
+int standing_compare(const struct standing *a, const struct standing *b);

@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job_sync is the heart: it compares what the index holds of a job with what the facts say and mends the
+ * difference. Following an event is job_sync for the jobs it touches; building is job_sync for all.
+ */
+#include "core/scheduling/view.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+/* --- buckets ----------------------------------------------------------------------------------------- */
+
+/* Class of a run time: eighths of octaves, so that jobs of one bucket differ by an eighth at most. 0 = not declared. */
+static uint8_t run_class_of(const struct job *job)
+{
+	int64_t ms = job->limit_ms ? job->limit_ms : job->estimate_ms;
+	uint32_t octave;
+
+	if (ms <= 0)
+		return 0;
+	octave = 63 - (uint32_t)__builtin_clzll((uint64_t)ms | 8);
+	octave = octave > 33 ? 33 : octave; /* 2^33 ms are 99 days */
+	return (uint8_t)((octave - 3) * 8 + (((uint64_t)ms >> (octave - 3)) & 7) + 1);
+}
+
+static uint32_t bucket_hash(uint32_t queue, uint64_t rank, uint32_t shape, uint8_t run_class)
+{
+	uint64_t x = (rank ^ (uint64_t)queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)shape << 8 | run_class);
+
+	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return (uint32_t)(x ^ x >> 32);
+}
+
+static uint32_t *bucket_slot(struct view *view, const struct bucket *b)
+{
+	uint32_t slots = (uint32_t)(view->bucket_slots.buf.size / sizeof(uint32_t));
+
+	return &view->bucket_slots.at[bucket_hash(b->queue, b->rank, b->shape, b->run_class) & (slots - 1)];
+}
+
+static void bucket_slots_grow(struct view *view)
+{
+	uint32_t slots = (uint32_t)(view->bucket_slots.buf.size / sizeof(uint32_t));
+	struct sorted_walk walk;
+
+	if (view->buckets_used < slots)
+		return;
+	slots = slots ? slots * 2 : 64;
+	array_resize(&view->bucket_slots.buf, slots, sizeof(uint32_t));
+	memset(view->bucket_slots.at, 0, slots * sizeof(uint32_t));
+	for (uint32_t q = 0; q < view->queues.buf.size / sizeof(struct queue_view); q++) {
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &walk); any; any = sorted_next(&view->pool, &walk)) {
+			uint32_t *slot = bucket_slot(view, &view->buckets.at[walk.id]);
+
+			view->buckets.at[walk.id].next = *slot;
+			*slot = walk.id;
+		}
+	}
+}
+
+static uint64_t falling(uint64_t rank)
+{
+	return UINT64_MAX - rank;
+}
+
+static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
+{
+	uint32_t index, *slot;
+
+	bucket_slots_grow(view);
+	slot = bucket_slot(view, wanted);
+	for (index = *slot; index; index = view->buckets.at[index].next) {
+		const struct bucket *b = &view->buckets.at[index];
+
+		if (b->queue == wanted->queue && b->rank == wanted->rank && b->shape == wanted->shape && b->run_class == wanted->run_class)
+			return index;
+	}
+	index = view->bucket_free;
+	if (index)
+		view->bucket_free = view->buckets.at[index].next;
+	else
+		index = ++view->bucket_count;
+	if (view->buckets.buf.size <= index * sizeof(struct bucket))
+		array_resize(&view->buckets.buf, (size_t)index * 2 + 64, sizeof(struct bucket));
+	view->buckets.at[index] = *wanted;
+	view->buckets.at[index].next = *slot;
+	*slot = index;
+	view->buckets_used++;
+	sorted_add(&view->pool, &view->queues.at[wanted->queue].buckets, falling(wanted->rank), index);
+	return index;
+}
+
+static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
+{
+	struct bucket *b = &view->buckets.at[index];
+	uint32_t *link;
+
+	sorted_remove(&view->pool, &b->jobs, job, job);
+	if (b->jobs)
+		return;
+	sorted_remove(&view->pool, &view->queues.at[b->queue].buckets, falling(b->rank), index);
+	for (link = bucket_slot(view, b); *link != index; link = &view->buckets.at[*link].next)
+		CHECK(*link != 0);
+	*link = b->next;
+	b->next = view->bucket_free;
+	view->bucket_free = index;
+	view->buckets_used--;
+}
+
+static void job_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	struct job_view *jv = &view->jobs.at[id];
+	struct bucket wanted = { .rank = job_rank(job), .queue = job->queue.v, .shape = job->shape.v, .run_class = run_class_of(job) };
+	bool waits = job_is_waiting(job) && !job->cancel_asked && !job->promise;
+	uint32_t bucket = 0;
+
+	if (waits)
+		bucket = bucket_get(view, &wanted);
+	if (bucket == jv->bucket)
+		return;
+	if (bucket)
+		sorted_add(&view->pool, &view->buckets.at[bucket].jobs, id, id);
+	if (jv->bucket)
+		bucket_leave(view, jv->bucket, id);
+	jv->bucket = bucket;
+}
+
+/* --- running jobs ------------------------------------------------------------------------------------- */
+
+static void tasks_move(struct view *view, const struct facts *facts, const struct attempt *attempt, const struct shape *shape, bool take)
+{
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+		int32_t rank = space_rank(&view->space, task->node.v);
+
+		if (rank == RANK_NONE)
+			continue;
+		if (take)
+			space_take(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli, shape->memory_mib);
+		else
+			space_give(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli, shape->memory_mib);
+	}
+	space_commit(&view->space);
+}
+
+static void set_move(struct view *view, uint32_t *root, bool *in, bool wanted, uint32_t id)
+{
+	if (*in == wanted)
+		return;
+	if (wanted)
+		sorted_add(&view->pool, root, id, id);
+	else
+		sorted_remove(&view->pool, root, id, id);
+	*in = wanted;
+}
+
+static void time_move(struct view *view, uint32_t *root, int64_t *at_ms, int64_t wanted_ms, uint32_t id)
+{
+	if (*at_ms == wanted_ms)
+		return;
+	if (*at_ms)
+		sorted_remove(&view->pool, root, (uint64_t)*at_ms, id);
+	if (wanted_ms)
+		sorted_add(&view->pool, root, (uint64_t)wanted_ms, id);
+	*at_ms = wanted_ms;
+}
+
+static void run_leave(struct view *view, uint32_t id)
+{
+	struct job_view *jv = &view->jobs.at[id];
+	struct queue_view *queue = &view->queues.at[jv->queue];
+
+	sorted_remove(&view->pool, &queue->running, jv->rank, id);
+	queue->hold[jv->tier] -= jv->share;
+	if (jv->leaving)
+		queue->leave[jv->tier] -= jv->share;
+	set_move(view, &view->leaving, &jv->leaving, false, id);
+	set_move(view, &view->warned, &jv->warned, false, id);
+	time_move(view, &view->deadlines, &jv->deadline_ms, 0, id);
+	time_move(view, &view->ends, &jv->end_ms, 0, id);
+	jv->attempt = 0;
+}
+
+static void run_enter(struct view *view, const struct facts *facts, uint32_t id, const struct job *job)
+{
+	const struct attempt *attempt = attempt_get(facts, job->attempt);
+	struct job_view *jv = &view->jobs.at[id];
+	struct queue_view *queue = &view->queues.at[job->queue.v];
+
+	jv->attempt = job->attempt.v;
+	jv->queue = job->queue.v;
+	jv->rank = job_rank(job);
+	jv->tier = job->tier;
+	jv->share = shape_share(shape_get(facts, job->shape), attempt->tasks);
+	sorted_add(&view->pool, &queue->running, jv->rank, id);
+	queue->hold[jv->tier] += jv->share;
+}
+
+static int64_t run_deadline_ms(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+{
+	int64_t limit_ms = attempt->state == ATTEMPT_ACTIVE ? job_limit_end_ms(facts, job) : 0;
+
+	if (attempt->state == ATTEMPT_STOPPING || !attempt->warned_ms)
+		return limit_ms;
+	return limit_ms && limit_ms < attempt->deadline_ms ? limit_ms : attempt->deadline_ms;
+}
+
+static int64_t run_end_ms(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+{
+	int64_t since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
+	int64_t end_ms = attempt_is_leaving(attempt) ? attempt->deadline_ms : since_ms + job_expected_ms(facts, job);
+
+	return end_ms > 0 ? end_ms : 1;
+}
+
+static void job_run_sync(struct view *view, const struct facts *facts, uint32_t id)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	struct job_view *jv = &view->jobs.at[id];
+	const struct attempt *attempt;
+	bool leaving;
+
+	if (jv->attempt && jv->attempt != job->attempt.v) {
+		if (!view->space_stale)
+			tasks_move(view, facts, attempt_get(facts, (struct attempt_id){ jv->attempt }),
+				   shape_get(facts, job->shape), false);
+		run_leave(view, id);
+	} else if (jv->attempt && jv->rank != job_rank(job)) {
+		sorted_remove(&view->pool, &view->queues.at[jv->queue].running, jv->rank, id);
+		jv->rank = job_rank(job);
+		sorted_add(&view->pool, &view->queues.at[jv->queue].running, jv->rank, id);
+	}
+	if (!job->attempt.v)
+		return;
+	attempt = attempt_get(facts, job->attempt);
+	if (!jv->attempt) {
+		run_enter(view, facts, id, job);
+		if (!view->space_stale)
+			tasks_move(view, facts, attempt, shape_get(facts, job->shape), true);
+	}
+	leaving = attempt_is_leaving(attempt);
+	if (leaving != jv->leaving)
+		view->queues.at[jv->queue].leave[jv->tier] += leaving ? jv->share : -jv->share;
+	set_move(view, &view->leaving, &jv->leaving, leaving, id);
+	set_move(view, &view->warned, &jv->warned, attempt->warned_ms && attempt->state != ATTEMPT_STOPPING, id);
+	time_move(view, &view->deadlines, &jv->deadline_ms, run_deadline_ms(facts, job, attempt), id);
+	time_move(view, &view->ends, &jv->end_ms, run_end_ms(facts, job, attempt), id);
+}
+
+/* --- promises --------------------------------------------------------------------------------------------- */
+
+static uint32_t promise_at(const struct view *view, uint32_t job)
+{
+	uint32_t first = 0, end = view->promise_count;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (view->promises.at[middle].job < job)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
+}
+
+const struct promise_view *view_promise(const struct view *view, uint32_t job)
+{
+	uint32_t at = promise_at(view, job);
+
+	return at < view->promise_count && view->promises.at[at].job == job ? &view->promises.at[at] : NULL;
+}
+
+static void promise_space(struct view *view, const struct promise_view *p, bool make)
+{
+	if (view->space_stale)
+		return;
+	for (uint32_t i = 0; i < p->tasks; i++) {
+		int32_t rank = space_rank(&view->space, p->numbers.at[i]);
+
+		if (rank == RANK_NONE)
+			continue;
+		if (make)
+			space_promise(&view->space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+		else
+			space_unpromise(&view->space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+	}
+	space_commit(&view->space);
+}
+
+static void promise_leave(struct view *view, uint32_t job)
+{
+	uint32_t at = promise_at(view, job);
+	struct promise_view *p = &view->promises.at[at];
+
+	CHECK(at < view->promise_count && p->job == job);
+	promise_space(view, p, false);
+	view->queues.at[p->queue].promised[p->tier] -= p->share;
+	buf_deinit(&p->numbers.buf);
+	memmove(p, p + 1, (view->promise_count - at - 1) * sizeof(*p));
+	view->promise_count--;
+	memset(&view->promises.at[view->promise_count], 0, sizeof(*p));
+}
+
+static void promise_read(const struct facts *facts, uint32_t first, struct promise_view *p)
+{
+	uint32_t at = 0;
+
+	for (uint32_t row = first; row;) {
+		const struct promise *promise = table_get(&facts->promises, row);
+
+		p->tasks += promise->node != 0;
+		p->victims += promise->node == 0;
+		row = promise->next;
+	}
+	array_resize(&p->numbers.buf, (size_t)2 * p->tasks + p->victims, sizeof(uint32_t));
+	for (uint32_t row = first; row; at++) {
+		const struct promise *promise = table_get(&facts->promises, row);
+
+		if (promise->node) {
+			p->numbers.at[at] = promise->node;
+			p->numbers.at[p->tasks + at] = promise->gpu_mask;
+		} else {
+			p->numbers.at[p->tasks + at] = promise->victim;
+		}
+		row = promise->next;
+	}
+}
+
+static void promise_enter(struct view *view, const struct facts *facts, uint32_t id, const struct job *job)
+{
+	const struct shape *shape = shape_get(facts, job->shape);
+	uint32_t at = promise_at(view, id);
+	struct promise_view *p;
+
+	array_ensure(&view->promises.buf, (size_t)view->promise_count + 1, sizeof(*p));
+	p = &view->promises.at[at];
+	memmove(p + 1, p, (view->promise_count - at) * sizeof(*p));
+	view->promise_count++;
+	memset(p, 0, sizeof(*p));
+	p->job = id;
+	p->queue = job->queue.v;
+	p->tier = job->tier;
+	p->cpu_milli = shape->cpu_milli;
+	p->ram_mib = shape->memory_mib;
+	promise_read(facts, job->promise, p);
+	p->share = shape_share(shape, p->tasks);
+	view->queues.at[p->queue].promised[p->tier] += p->share;
+	promise_space(view, p, true);
+}
+
+/* `again`: the promise is another one than before. */
+static void job_promise_sync(struct view *view, const struct facts *facts, uint32_t id, bool again)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	struct job_view *jv = &view->jobs.at[id];
+
+	if (jv->promised && (!job->promise || again)) {
+		promise_leave(view, id);
+		jv->promised = false;
+	}
+	if (job->promise && !jv->promised) {
+		promise_enter(view, facts, id, job);
+		jv->promised = true;
+	}
+}
+
+/* --- one job, all of it ------------------------------------------------------------------------------------ */
+
+static bool job_needs(const struct view *view, const struct facts *facts, const struct job *job)
+{
+	const struct attempt *attempt;
+
+	if (job_is_due(facts, job))
+		return true;
+	if (!job->attempt.v)
+		return false;
+	attempt = attempt_get(facts, job->attempt);
+	if (attempt->state == ATTEMPT_STOPPING)
+		return false;
+	if (!attempt->warned_ms)
+		return view->draining && attempt_on_draining(facts, attempt);
+	return !attempt->for_job && !attempt_on_draining(facts, attempt);
+}
+
+static void job_sync(struct view *view, const struct facts *facts, uint32_t id, bool promise_again)
+{
+	const struct job *job;
+
+	if (id == 0 || id > facts->jobs.count)
+		return;
+	job = job_get(facts, (struct job_id){ id });
+	if (facts->jobs.count >= view->jobs.buf.size / sizeof(struct job_view))
+		array_resize(&view->jobs.buf, (size_t)facts->jobs.count + facts->jobs.count / 2 + 64, sizeof(struct job_view));
+	job_promise_sync(view, facts, id, promise_again);
+	job_run_sync(view, facts, id);
+	job_wait_sync(view, facts, id);
+	set_move(view, &view->due, &view->jobs.at[id].due, job_needs(view, facts, job), id);
+}
+
+/* --- queues and space, when stale ---------------------------------------------------------------------------- */
+
+/* The queues' shapes of the tree: children by name. */
+static void queues_build(struct view *view, const struct facts *facts)
+{
+	uint32_t count = facts->queues.count, listed = 0;
+
+	array_ensure(&view->queues.buf, (size_t)count + 1, sizeof(struct queue_view));
+	array_resize(&view->queue_order.buf, 0, sizeof(uint32_t));
+	for (uint32_t id = 0; id <= count; id++)
+		view->queues.at[id].first_child = view->queues.at[id].next_sibling = view->queues.at[id].parent = 0;
+	for (uint32_t id = 1; id <= count; id++) {
+		const struct queue *queue = queue_get(facts, (struct queue_id){ id });
+		uint32_t *link = &view->queues.at[queue->parent.v].first_child;
+
+		view->queues.at[id].parent = queue->parent.v;
+		while (*link && strcmp(facts_name(facts, queue_get(facts, (struct queue_id){ *link })->name),
+				       facts_name(facts, queue->name)) < 0)
+			link = &view->queues.at[*link].next_sibling;
+		view->queues.at[id].next_sibling = *link;
+		*link = id;
+	}
+	array_resize(&view->queue_order.buf, (size_t)count + 1, sizeof(uint32_t));
+	view->queue_order.at[listed++] = 0;
+	for (uint32_t i = 0; i < listed; i++)
+		for (uint32_t id = view->queues.at[view->queue_order.at[i]].first_child; id; id = view->queues.at[id].next_sibling)
+			view->queue_order.at[listed++] = id;
+	CHECK(listed == count + 1);
+	view->queues_stale = false;
+}
+
+static void space_fill(struct view *view, const struct facts *facts)
+{
+	struct sorted_walk walk;
+
+	space_build(&view->space, facts);
+	view->space_stale = false;
+	for (uint32_t q = 1; q <= facts->queues.count; q++) {
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any; any = sorted_next(&view->pool, &walk)) {
+			const struct job *job = job_get(facts, (struct job_id){ walk.id });
+
+			tasks_move(view, facts, attempt_get(facts, job->attempt), shape_get(facts, job->shape), true);
+		}
+	}
+	for (uint32_t i = 0; i < view->promise_count; i++)
+		promise_space(view, &view->promises.at[i], true);
+}
+
+void view_refresh(struct view *view, const struct facts *facts)
+{
+	if (view->queues_stale)
+		queues_build(view, facts);
+	if (view->space_stale)
+		space_fill(view, facts);
+}
+
+/* --- nodes ------------------------------------------------------------------------------------------------- */
+
+static void node_due_sync(struct view *view, const struct facts *facts, uint32_t id)
+{
+	const struct node *node = node_get(facts, (struct node_id){ id });
+	bool due = node->state != NODE_QUARANTINED && node_failed_often(facts, id, NULL);
+
+	if (sorted_has(&view->pool, view->nodes_due, id, id) == due)
+		return;
+	if (due)
+		sorted_add(&view->pool, &view->nodes_due, id, id);
+	else
+		sorted_remove(&view->pool, &view->nodes_due, id, id);
+}
+
+static uint32_t nodes_draining(const struct facts *facts)
+{
+	uint32_t count = 0;
+
+	for (uint32_t id = 1; id <= facts->nodes.count; id++)
+		count += node_get(facts, (struct node_id){ id })->state == NODE_DRAINING;
+	return count;
+}
+
+static void running_sync(struct view *view, const struct facts *facts)
+{
+	struct sorted_walk walk;
+
+	for (uint32_t q = 1; q <= facts->queues.count; q++)
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any; any = sorted_next(&view->pool, &walk))
+			job_sync(view, facts, walk.id, false);
+}
+
+static void node_follow(struct view *view, const struct facts *facts, int64_t id)
+{
+	uint32_t draining;
+
+	if (id < 1 || id > (int64_t)facts->nodes.count)
+		return;
+	node_due_sync(view, facts, (uint32_t)id);
+	if (space_rank(&view->space, (uint32_t)id) == RANK_NONE ||
+	    node_get(facts, (struct node_id){ (uint32_t)id })->state == NODE_GONE)
+		view->space_stale = true;
+	if (!view->space_stale) {
+		space_node_refresh(&view->space, facts, (struct node_id){ (uint32_t)id });
+		space_commit(&view->space);
+	}
+	draining = nodes_draining(facts);
+	if (draining != view->draining) {
+		view->draining = draining;
+		running_sync(view, facts);
+	}
+}
+
+/* --- following ----------------------------------------------------------------------------------------------- */
+
+static void dependents_sync(struct view *view, const struct facts *facts, uint32_t id)
+{
+	uint32_t row = id >= 1 && id <= facts->jobs.count ? job_get(facts, (struct job_id){ id })->dependents : 0;
+
+	while (row) {
+		const struct depend *depend = table_get(&facts->depends, row);
+
+		job_sync(view, facts, depend->owner, false);
+		row = depend->next_dependent;
+	}
+}
+
+static void attempt_follow(struct view *view, const struct facts *facts, int64_t attempt)
+{
+	if (attempt >= 1 && attempt <= (int64_t)facts->attempts.count)
+		job_sync(view, facts, attempt_get(facts, (struct attempt_id){ (uint32_t)attempt })->job.v, false);
+}
+
+static void job_follow(struct view *view, const struct facts *facts, int64_t job)
+{
+	if (job >= 1 && job <= (int64_t)facts->jobs.count)
+		job_sync(view, facts, (uint32_t)job, false);
+}
+
+static void submitted_follow(struct view *view, const struct facts *facts)
+{
+	while (view->job_count < facts->jobs.count)
+		job_sync(view, facts, ++view->job_count, false);
+}
+
+static void ended_follow(struct view *view, const struct facts *facts, const struct event_attempt_ended *e)
+{
+	attempt_follow(view, facts, e->attempt);
+	for (uint32_t i = 0; i < e->blamed_nodes_count; i++)
+		node_follow(view, facts, e->blamed_nodes[i]);
+}
+
+void view_follow(struct view *view, const struct facts *facts, const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_LEVELS_SET:
+		view->space_stale = true;
+		return;
+	case EVENT_NODE_SET:
+		view->space_stale = true;
+		return;
+	case EVENT_NODE_STATE:
+		node_follow(view, facts, event->node_state.node);
+		return;
+	case EVENT_GPU_STATE:
+		node_follow(view, facts, event->gpu_state.node);
+		return;
+	case EVENT_POLICY_SET:
+		running_sync(view, facts);
+		return;
+	case EVENT_QUEUE_SET:
+		queues_build(view, facts);
+		running_sync(view, facts);
+		return;
+	case EVENT_QUEUE_REMOVED:
+		view->queues_stale = true;
+		return;
+	case EVENT_JOB_SUBMITTED:
+		submitted_follow(view, facts);
+		return;
+	case EVENT_JOB_HELD:
+		job_follow(view, facts, event->job_held.job);
+		return;
+	case EVENT_JOB_RELEASED:
+		job_follow(view, facts, event->job_released.job);
+		return;
+	case EVENT_JOB_CANCEL_ASKED:
+		job_follow(view, facts, event->job_cancel_asked.job);
+		return;
+	case EVENT_JOB_PRIORITY_SET:
+		job_follow(view, facts, event->job_priority_set.job);
+		return;
+	case EVENT_JOB_REQUEUED:
+		job_follow(view, facts, event->job_requeued.job);
+		return;
+	case EVENT_JOB_ENDED:
+		job_follow(view, facts, event->job_ended.job);
+		if (event->job_ended.job >= 1 && event->job_ended.job <= UINT32_MAX)
+			dependents_sync(view, facts, (uint32_t)event->job_ended.job);
+		return;
+	case EVENT_ATTEMPT_PLACED:
+		job_follow(view, facts, event->attempt_placed.job);
+		return;
+	case EVENT_ATTEMPT_RELEASED:
+		attempt_follow(view, facts, event->attempt_released.attempt);
+		return;
+	case EVENT_ATTEMPT_WARNED:
+		attempt_follow(view, facts, event->attempt_warned.attempt);
+		return;
+	case EVENT_ATTEMPT_SPARED:
+		attempt_follow(view, facts, event->attempt_spared.attempt);
+		return;
+	case EVENT_ATTEMPT_STOPPED:
+		attempt_follow(view, facts, event->attempt_stopped.attempt);
+		return;
+	case EVENT_ATTEMPT_ENDED:
+		ended_follow(view, facts, &event->attempt_ended);
+		return;
+	case EVENT_ATTEMPT_UNREACHABLE:
+		attempt_follow(view, facts, event->attempt_unreachable.attempt);
+		return;
+	case EVENT_TASK_READY:
+		attempt_follow(view, facts, event->task_ready.attempt);
+		return;
+	case EVENT_TASK_EXITED:
+		attempt_follow(view, facts, event->task_exited.attempt);
+		return;
+	case EVENT_CHECKPOINT_SAVED:
+		job_follow(view, facts, event->checkpoint_saved.job);
+		return;
+	case EVENT_PROMISE_MADE:
+		if (event->promise_made.job >= 1 && event->promise_made.job <= UINT32_MAX)
+			job_sync(view, facts, (uint32_t)event->promise_made.job, true);
+		return;
+	case EVENT_PROMISE_DROPPED:
+		job_follow(view, facts, event->promise_dropped.job);
+		return;
+	case EVENT_NONE:
+	case EVENT_DAEMON_STARTED:
+	case EVENT_DECIDED:
+	case EVENT_CLOCK_TICKED:
+	case EVENT_TEAM_SET:
+	case EVENT_TEAM_REMOVED:
+	case EVENT_USER_SET:
+	case EVENT_USER_REMOVED:
+	case EVENT_TOKEN_CREATED:
+	case EVENT_TOKEN_REVOKED:
+	case EVENT_TASK_STARTED:
+	case EVENT_PROGRESS:
+	case EVENT_CHECKPOINT_VOID:
+	case EVENT_KIND_LIMIT:
+		return; /* nothing in the index depends on these */
+	}
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------ */
+
+/* A view is one record of a buf, so that memory comes from base alone. */
+struct view *view_create(const struct facts *facts)
+{
+	struct buf memory = BUF_INIT;
+	struct view *view;
+
+	array_resize(&memory, 1, sizeof(struct view));
+	view = (struct view *)buf_take(&memory);
+	space_init(&view->space);
+	sorted_init(&view->pool);
+	queues_build(view, facts);
+	view->space_stale = true; /* filled once, after the jobs */
+	view->draining = nodes_draining(facts);
+	while (view->job_count < facts->jobs.count)
+		job_sync(view, facts, ++view->job_count, false);
+	for (uint32_t id = 1; id <= facts->nodes.count; id++)
+		node_due_sync(view, facts, id);
+	view_refresh(view, facts);
+	return view;
+}
+
+void view_destroy(struct view *view)
+{
+	struct buf memory;
+
+	if (!view)
+		return;
+	for (uint32_t i = 0; i < view->promise_count; i++)
+		buf_deinit(&view->promises.at[i].numbers.buf);
+	space_deinit(&view->space);
+	sorted_deinit(&view->pool);
+	buf_deinit(&view->jobs.buf);
+	buf_deinit(&view->buckets.buf);
+	buf_deinit(&view->bucket_slots.buf);
+	buf_deinit(&view->queues.buf);
+	buf_deinit(&view->queue_order.buf);
+	buf_deinit(&view->promises.buf);
+	memory = (struct buf){ .data = (char *)view };
+	buf_deinit(&memory);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the index asks of the facts: each answer depends on the facts alone, never on time passing. */
+#include "core/scheduling/view.h"
+
+/* Used when neither queue nor policy names one. */
+#define RUN_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
+
+/* Failures further apart than this are not one story. */
+#define FAILURE_MEMORY_MS (INT64_C(3600) * 1000)
+
+int64_t job_expected_ms(const struct facts *facts, const struct job *job)
+{
+	int64_t ms = job->limit_ms ? job->limit_ms : job->estimate_ms;
+
+	if (!ms)
+		ms = queue_get(facts, job->queue)->default_limit_ms;
+	if (!ms)
+		ms = facts->policy.default_limit_ms;
+	if (!ms)
+		ms = RUN_DEFAULT_MS;
+	return ms > job->run_ms ? ms - job->run_ms : 1;
+}
+
+int64_t job_limit_end_ms(const struct facts *facts, const struct job *job)
+{
+	const struct attempt *attempt;
+	int64_t left_ms = job->limit_ms - job->run_ms;
+
+	if (!job->limit_ms || !job->attempt.v)
+		return 0;
+	attempt = attempt_get(facts, job->attempt);
+	if (!attempt->released_ms)
+		return 0;
+	return attempt->released_ms + (left_ms > 0 ? left_ms : 0);
+}
+
+uint32_t job_dead_dependency(const struct facts *facts, const struct job *job)
+{
+	for (uint32_t row = job->depends; row;) {
+		const struct depend *depend = table_get(&facts->depends, row);
+		uint8_t state = job_get(facts, (struct job_id){ depend->job })->state;
+
+		if (job_state_is_final(state) && state != JOB_SUCCEEDED)
+			return depend->job;
+		row = depend->next;
+	}
+	return 0;
+}
+
+static bool attempt_is_due(const struct job *job, const struct attempt *attempt)
+{
+	if (attempt->exited == attempt->tasks)
+		return true;
+	switch ((enum attempt_state)attempt->state) {
+	case ATTEMPT_PREPARING:
+		return job->cancel_asked || attempt->exited || attempt->ready == attempt->tasks;
+	case ATTEMPT_ACTIVE:
+		return job->cancel_asked || attempt->first_failed_rank >= 0;
+	case ATTEMPT_STOPPING:
+	case ATTEMPT_FREE:
+	case ATTEMPT_OVER:
+		break;
+	}
+	return false;
+}
+
+static bool state_waits(uint8_t state)
+{
+	return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED || state == JOB_PREEMPTED;
+}
+
+bool job_is_due(const struct facts *facts, const struct job *job)
+{
+	if (job_state_is_final(job->state))
+		return false;
+	if (job->attempt.v)
+		return attempt_is_due(job, attempt_get(facts, job->attempt));
+	if (!state_waits(job->state))
+		return true; /* its attempt ended, and what follows was not decided yet */
+	return job->cancel_asked || job_dead_dependency(facts, job);
+}
+
+bool attempt_is_leaving(const struct attempt *attempt)
+{
+	return attempt->state == ATTEMPT_STOPPING || attempt->warned_ms;
+}
+
+bool attempt_on_draining(const struct facts *facts, const struct attempt *attempt)
+{
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+
+		if (node_get(facts, task->node)->state == NODE_DRAINING)
+			return true;
+	}
+	return false;
+}
+
+/* The jobs of one array are one origin: ten copies of a program that does not start say nothing about a node. */
+static uint32_t failure_origin(const struct facts *facts, uint32_t job)
+{
+	const struct job *j = job_get(facts, (struct job_id){ job });
+
+	return j->array_first ? j->array_first : job;
+}
+
+bool failure_counts(const struct facts *facts, uint32_t id, uint32_t failure)
+{
+	const struct node *node = node_get(facts, (struct node_id){ id });
+
+	if (!node->failed_job[failure] || node->failed_ms[failure] + FAILURE_MEMORY_MS < node->failed_ms[0])
+		return false;
+	if (!node->gpu_count)
+		return true;
+	for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++) {
+		const struct gpu_record *record = table_get(&facts->gpus, (id - 1) * NODE_GPUS_MAX + gpu + 1);
+
+		for (uint32_t i = 0; i < FAILED_JOBS_KEPT && !(node->set_aside_mask >> gpu & 1); i++)
+			if (record->failed_job[i] == node->failed_job[failure])
+				return true;
+	}
+	return false;
+}
+
+bool node_failed_often(const struct facts *facts, uint32_t id, uint32_t *ret_jobs)
+{
+	const struct node *node = node_get(facts, (struct node_id){ id });
+	uint32_t origins[FAILED_JOBS_KEPT], count = 0;
+
+	for (uint32_t i = 0; i < FAILED_JOBS_KEPT; i++) {
+		uint32_t known = 0, origin;
+
+		if (!failure_counts(facts, id, i))
+			continue;
+		origin = failure_origin(facts, node->failed_job[i]);
+		while (known < count && origins[known] != origin)
+			known++;
+		if (known == count)
+			origins[count++] = origin;
+	}
+	if (ret_jobs)
+		*ret_jobs = count;
+	return facts->policy.blackhole_failures > 0 && (int64_t)count >= facts->policy.blackhole_failures;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does the index say what one built anew from the facts says? Compared by content: which rows of the pool or
+ * which bucket numbers are used depends on history and is seen by nobody. */
+#include <string.h>
+
+#include "base/check.h"
+#include "core/scheduling/view.h"
+
+static void sets_same(const struct view *a, uint32_t root_a, const struct view *b, uint32_t root_b)
+{
+	struct sorted_walk wa, wb;
+	bool any_a = sorted_begin(&a->pool, root_a, &wa), any_b = sorted_begin(&b->pool, root_b, &wb);
+
+	for (; any_a && any_b; any_a = sorted_next(&a->pool, &wa), any_b = sorted_next(&b->pool, &wb))
+		CHECK(wa.key == wb.key && wa.id == wb.id);
+	CHECK(any_a == any_b);
+}
+
+static void queue_same(const struct view *a, const struct view *b, uint32_t q)
+{
+	const struct queue_view *qa = &a->queues.at[q], *qb = &b->queues.at[q];
+
+	sets_same(a, qa->running, b, qb->running);
+	CHECK(sorted_size(&a->pool, qa->buckets) == sorted_size(&b->pool, qb->buckets));
+	for (uint32_t tier = 0; tier < TIERS; tier++) {
+		CHECK(qa->hold[tier] == qb->hold[tier]);
+		CHECK(qa->leave[tier] == qb->leave[tier]);
+		CHECK(qa->promised[tier] == qb->promised[tier]);
+	}
+}
+
+static void bucket_same(const struct view *a, uint32_t ia, const struct view *b, uint32_t ib)
+{
+	const struct bucket *ba = &a->buckets.at[ia], *bb = &b->buckets.at[ib];
+
+	CHECK((ia == 0) == (ib == 0));
+	if (!ia)
+		return;
+	CHECK(ba->rank == bb->rank && ba->queue == bb->queue && ba->shape == bb->shape && ba->run_class == bb->run_class);
+	CHECK(sorted_size(&a->pool, ba->jobs) == sorted_size(&b->pool, bb->jobs));
+}
+
+static void job_same(const struct view *a, const struct view *b, uint32_t id)
+{
+	const struct job_view *ja = &a->jobs.at[id], *jb = &b->jobs.at[id];
+
+	bucket_same(a, ja->bucket, b, jb->bucket);
+	CHECK(ja->attempt == jb->attempt);
+	CHECK(ja->deadline_ms == jb->deadline_ms && ja->end_ms == jb->end_ms);
+	CHECK(ja->due == jb->due && ja->leaving == jb->leaving && ja->warned == jb->warned && ja->promised == jb->promised);
+	CHECK(!ja->attempt || (ja->rank == jb->rank && ja->share == jb->share && ja->tier == jb->tier));
+}
+
+void view_verify(const struct view *view, const struct facts *facts)
+{
+	struct view *fresh = view_create(facts);
+
+	CHECK(view->job_count == fresh->job_count);
+	CHECK(view->buckets_used == fresh->buckets_used);
+	CHECK(view->promise_count == fresh->promise_count);
+	CHECK(view->draining == fresh->draining);
+	for (uint32_t q = 1; q <= facts->queues.count; q++)
+		queue_same(view, fresh, q);
+	for (uint32_t id = 1; id <= view->job_count; id++)
+		job_same(view, fresh, id);
+	sets_same(view, view->due, fresh, fresh->due);
+	sets_same(view, view->deadlines, fresh, fresh->deadlines);
+	sets_same(view, view->ends, fresh, fresh->ends);
+	sets_same(view, view->warned, fresh, fresh->warned);
+	sets_same(view, view->leaving, fresh, fresh->leaving);
+	sets_same(view, view->nodes_due, fresh, fresh->nodes_due);
+	if (!view->space_stale) {
+		space_verify(&view->space);
+		CHECK(space_same(&view->space, &fresh->space));
+	}
+	view_destroy(fresh);
+}
