@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cancel, hold, release: one small change of each job named. */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/follow.h"
+#include "cli/jobs.h"
+#include "cli/problem.h"
+
+/* Asks on the terminal; without one nobody can answer. */
+static int ask_yes(const struct invocation *in, size_t count, struct err *err)
+{
+	char answer[16];
+
+	if (arg_has(in, "yes") || count < 2)
+		return 0;
+	if (isatty(STDIN_FILENO) != 1)
+		return err_set(err, ERR_INVALID, "%zu jobs would be cancelled; say --yes where nobody can be asked", count);
+	fprintf(stderr, "Cancel %zu jobs? [y/N] ", count);
+	fflush(stderr);
+	if (!fgets(answer, sizeof(answer), stdin) || (answer[0] != 'y' && answer[0] != 'Y'))
+		return err_set(err, ERR_INVALID, "nothing was cancelled");
+	return 0;
+}
+
+static void say_done(const char *done, uint32_t job, const json_t *answer, struct buf *out)
+{
+	buf_addf(out, "job %u %s\n", job, get_bool(answer, "already") ? "was so already" : done);
+}
+
+/* Does all, says each failure, and answers the first one's exit status. */
+static int change_all(struct invocation *in, struct client *client, const uint32_t *jobs, size_t count, const char *verb, const char *done)
+{
+	json_t *body = json_object(), *answer;
+	AUTO_BUF out = BUF_INIT;
+	struct err err;
+	int status = 0;
+
+	if (arg_has(in, "reason"))
+		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
+	for (size_t i = 0; i < count; i++) {
+		answer = NULL;
+		if (client_send(client, "POST", client_path(in->arena, "/api/v1/jobs/%u/%s", jobs[i], verb), body, &answer, &err) < 0) {
+			problem_show(&err);
+			if (!status)
+				status = err_code_exit(err.code);
+			continue;
+		}
+		say_done(done, jobs[i], answer, &out);
+		output_buf(&out);
+		json_decref(answer);
+	}
+	json_decref(body);
+	return status;
+}
+
+static int named_jobs(const struct invocation *in, uint32_t *jobs, struct err *err)
+{
+	int rc = 0;
+
+	for (int i = 0; i < in->arg_count && rc >= 0; i++)
+		rc = arg_job(in->args[i], &jobs[i], err);
+	return rc;
+}
+
+/* The caller's own jobs that are not over. An administrator's --all too: others' jobs are named one by one. */
+static int own_jobs(struct invocation *in, struct client *client, uint32_t **ret, size_t *ret_count, struct err *err)
+{
+	json_t *caller = NULL, *rows = NULL, *row;
+	AUTO_BUF path = BUF_INIT;
+	size_t index;
+	int rc = client_get(client, "/api/v1/whoami", &caller, err);
+
+	if (rc < 0)
+		return rc;
+	buf_adds(&path, "/api/v1/jobs");
+	query_add(&path, "user", get_text(caller, "user"));
+	json_decref(caller);
+	rc = fetch_jobs(client, in->arena, path.data, INT32_MAX, &rows, err);
+	if (rc < 0)
+		return rc;
+	*ret = arena_new_array(in->arena, uint32_t, json_array_size(rows) + 1);
+	*ret_count = 0;
+	json_array_foreach(rows, index, row)
+		if (!state_is_final(get_text(row, "state")))
+			(*ret)[(*ret_count)++] = (uint32_t)get_int(row, "id");
+	json_decref(rows);
+	return 0;
+}
+
+static int run_cancel(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	size_t count = (size_t)in->arg_count;
+	uint32_t *jobs = arena_new_array(in->arena, uint32_t, count + 1);
+	int rc;
+
+	if (arg_has(in, "all") == (count > 0))
+		return err_set(err, ERR_INVALID, count ? "--all cancels all jobs of yours; leave the numbers out" : "cancel needs ID..., or --all");
+	rc = named_jobs(in, jobs, err);
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
+	if (rc >= 0 && !count)
+		rc = own_jobs(in, client, &jobs, &count, err);
+	if (rc >= 0)
+		rc = ask_yes(in, count, err);
+	if (rc < 0)
+		return rc;
+	if (!count)
+		notice("no job of yours waits or runs");
+	return change_all(in, client, jobs, count, "cancel", "is being cancelled");
+}
+
+static int run_simple(struct invocation *in, const char *verb, const char *done, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	uint32_t *jobs = arena_new_array(in->arena, uint32_t, (size_t)in->arg_count + 1);
+	int rc = named_jobs(in, jobs, err);
+
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
+	return rc < 0 ? rc : change_all(in, client, jobs, (size_t)in->arg_count, verb, done);
+}
+
+static int run_hold(struct invocation *in, struct err *err)
+{
+	return run_simple(in, "hold", "is held", err);
+}
+
+static int run_release(struct invocation *in, struct err *err)
+{
+	return run_simple(in, "release", "may start", err);
+}
+
+static const struct flag cancel_flags[] = {
+	{ "all", 0, NULL, "all jobs of yours that wait or run", false },
+	{ "yes", 'y', NULL, "don't ask when there are several", false },
+	{ "reason", 0, "TEXT", "shown with the job", false },
+	{ 0 },
+};
+static const struct flag reason_flags[] = {
+	{ "reason", 0, "TEXT", "shown with the job", false },
+	{ 0 },
+};
+
+const struct command command_cancel = {
+	.name = "cancel",
+	.arguments = "ID...",
+	.summary = "stop jobs for good",
+	.about = "A job that runs gets SIGTERM, then after its grace SIGKILL. Several at once are asked about on a terminal; scripts say --yes.",
+	.flags = cancel_flags,
+	.examples = "fairlead cancel 12\n"
+		    "fairlead cancel --all --yes\tall of yours",
+	.route = "POST /api/v1/jobs/{id}/cancel",
+	.shares = SHARES_DAEMON,
+	.most = -1,
+	.argument = ARGUMENT_JOB,
+	.run = run_cancel,
+};
+
+const struct command command_hold = {
+	.name = "hold",
+	.arguments = "ID...",
+	.summary = "keep waiting jobs from starting",
+	.flags = reason_flags,
+	.examples = "fairlead hold 12 --reason \"data not there yet\"",
+	.route = "POST /api/v1/jobs/{id}/hold",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_JOB,
+	.run = run_hold,
+};
+
+const struct command command_release = {
+	.name = "release",
+	.arguments = "ID...",
+	.summary = "let held jobs start",
+	.examples = "fairlead release 12",
+	.route = "POST /api/v1/jobs/{id}/release",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_JOB,
+	.run = run_release,
+};

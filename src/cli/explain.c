@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/jobs.h"
+
+static void add_sentence(struct buf *out, const char *before, const char *text)
+{
+	if (!text[0])
+		return;
+	buf_adds(out, before);
+	say_text(out, text);
+	buf_addc(out, '\n');
+}
+
+static void add_ahead(const json_t *answer, struct buf *out)
+{
+	const json_t *ahead = json_object_get(answer, "ahead"), *job;
+	int64_t count = get_int(answer, "ahead_count");
+	size_t index;
+
+	if (get_int(answer, "position"))
+		buf_addf(out, "It is number %lld of those that wait in its queue", (long long)get_int(answer, "position"));
+	if (get_int(answer, "position") && count)
+		buf_adds(out, "; ahead of it: ");
+	json_array_foreach((json_t *)(uintptr_t)ahead, index, job)
+		buf_addf(out, "%s%lld", index ? ", " : "", (long long)json_integer_value(job));
+	if (count > (int64_t)json_array_size(ahead))
+		buf_addf(out, " and %lld more", (long long)(count - (int64_t)json_array_size(ahead)));
+	if (get_int(answer, "position"))
+		buf_adds(out, ".\n");
+}
+
+static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+{
+	json_t *answer = NULL, *line;
+	AUTO_BUF out = BUF_INIT;
+	size_t index;
+	uint32_t id;
+	int rc = arg_job(in->args[0], &id, err);
+
+	if (rc >= 0)
+		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/explain", id), &answer, err);
+	if (rc < 0)
+		return rc;
+	if (!output_value(output, answer, "reason")) {
+		buf_addf(&out, "job %u is ", id);
+		output_state(output, get_text(answer, "state"), &out);
+		if (strcmp(get_text(answer, "reason"), "none") != 0)
+			buf_addf(&out, " (%s)", get_text(answer, "reason"));
+		buf_adds(&out, "\n");
+		add_sentence(&out, "", get_text(answer, "summary"));
+		json_array_foreach(json_object_get(answer, "lines"), index, line)
+			add_sentence(&out, "  - ", get_text(line, "text"));
+		add_ahead(answer, &out);
+		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
+		output_buf(&out);
+	}
+	json_decref(answer);
+	return 0;
+}
+
+static int run_explain(struct invocation *in, struct err *err)
+{
+	return watch(in, show, err);
+}
+
+const struct command command_explain = {
+	.name = "explain",
+	.arguments = "ID",
+	.summary = "say why a job waits, who is ahead, and what would let it start",
+	.examples = "fairlead explain 12\n"
+		    "fairlead explain 12 -o name\tthe reason's code alone",
+	.route = "GET /api/v1/jobs/{id}/explain",
+	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.least = 1,
+	.most = 1,
+	.argument = ARGUMENT_JOB,
+	.run = run_explain,
+};

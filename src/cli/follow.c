@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/follow.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "cli/jobs.h"
+#include "cli/problem.h"
+
+enum { POLL_FIRST_MS = 20, POLL_MOST_MS = 1000, SAY_WAITING_MS = 1500 };
+
+bool state_is_final(const char *state)
+{
+	static const char *const final[] = { "succeeded", "failed", "cancelled", "timed-out" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(final); i++)
+		if (strcmp(state, final[i]) == 0)
+			return true;
+	return false;
+}
+
+int follow_exit_status(const json_t *job, bool own)
+{
+	int code = (int)get_int(job, "exit_code"), signal = (int)get_int(job, "signal");
+
+	if (strcmp(get_text(job, "state"), "succeeded") == 0)
+		return 0;
+	if (own && strcmp(get_text(job, "state"), "failed") == 0) {
+		if (signal > 0 && signal < 128)
+			return 128 + signal;
+		if (code > 0 && code < 256)
+			return code;
+	}
+	return 1;
+}
+
+/* One stream of one rank. */
+struct log {
+	struct stream stream;
+	struct log_writer writer;
+	bool open;
+};
+
+struct following {
+	struct client *client;
+	struct arena *arena;
+	const struct follow_options *options;
+	struct log logs[FOLLOW_RANKS_MAX * 2];
+	size_t log_count;
+	int64_t shown_attempt;		/* whose output is or was shown */
+	char state[32], reason[256];	/* as last said */
+	int64_t since_ms;		/* this state was first seen, monotonic */
+	int wait_ms;
+};
+
+static bool take_log(void *context, const char *data, size_t size)
+{
+	log_write(context, data, size);
+	return true;
+}
+
+static int open_log(struct following *f, size_t rank, int64_t attempt, bool is_err, bool prefix, struct err *err)
+{
+	struct log *log = &f->logs[f->log_count];
+	int fd = is_err ? STDERR_FILENO : STDOUT_FILENO;
+
+	*log = (struct log){ .writer = { .fd = fd, .raw = isatty(fd) != 1 } };
+	if (prefix)
+		snprintf(log->writer.prefix, sizeof(log->writer.prefix), "[%zu] ", rank);
+	log->stream.path = arena_printf(f->arena, "/api/v1/jobs/%u/logs/%zu?stream=%s&attempt=%lld&follow=1", f->options->job, rank,
+					is_err ? "stderr" : "stdout", (long long)attempt);
+	log->stream.context = &log->writer;
+	log->stream.take = take_log;
+	if (client_stream_begin(f->client, &log->stream, err) < 0)
+		return -(int)err->code;
+	log->open = true;
+	f->log_count++;
+	return 0;
+}
+
+static void close_logs(struct following *f)
+{
+	for (size_t i = 0; i < f->log_count; i++) {
+		client_stream_end(f->client, &f->logs[i].stream);
+		log_writer_end(&f->logs[i].writer);
+	}
+	f->log_count = 0;
+}
+
+static int open_logs(struct following *f, const json_t *job, const json_t *attempt, struct err *err)
+{
+	size_t tasks = json_array_size(json_object_get(attempt, "ranks")), shown;
+	int rc = 0;
+
+	if (!tasks)
+		tasks = (size_t)get_int(job, "tasks_max");
+	shown = tasks > FOLLOW_RANKS_MAX ? FOLLOW_RANKS_MAX : tasks;
+	if (shown < tasks)
+		notice("the output of ranks 0 to %zu of %zu follows; `fairlead logs -f %u/RANK` shows others", shown - 1, tasks, f->options->job);
+	for (size_t rank = 0; rank < shown && rc >= 0; rank++) {
+		rc = open_log(f, rank, attempt_number(attempt), false, tasks > 1, err);
+		if (rc >= 0)
+			rc = open_log(f, rank, attempt_number(attempt), true, tasks > 1, err);
+	}
+	return rc;
+}
+
+/* What happened, once, on stderr. */
+static void say_state(struct following *f, const json_t *job)
+{
+	const char *state = get_text(job, "state"), *reason = get_text(job, "reason");
+	bool changed = strcmp(state, f->state) != 0, waits = strcmp(state, "queued") == 0 || strcmp(state, "preempted") == 0 ||
+							     strcmp(state, "held") == 0 || strcmp(state, "blocked") == 0;
+	AUTO_BUF places = BUF_INIT;
+	int64_t now = clock_mono_ns() / 1000000;
+
+	if (changed) {
+		snprintf(f->state, sizeof(f->state), "%s", state);
+		f->since_ms = now;
+		f->reason[0] = '\0';
+		f->wait_ms = POLL_FIRST_MS;
+	}
+	if (changed && strcmp(state, "preempted") == 0)
+		notice("job %u was stopped for others and waits at its old place", f->options->job);
+	if (changed && strcmp(state, "checkpointing") == 0)
+		notice("job %u has to make room and saves its work", f->options->job);
+	if (changed && strcmp(state, "unreachable") == 0)
+		notice("job %u is unreachable; it goes on where it is, if that machine still runs", f->options->job);
+	if (changed && strcmp(state, "running") == 0) {
+		job_places(job_newest_attempt(job), &places);
+		notice("job %u runs%s%s", f->options->job, places.size ? " on " : "", buf_text(&places));
+	}
+	if (waits && reason[0] && now - f->since_ms > SAY_WAITING_MS && strcmp(reason, f->reason) != 0) {
+		snprintf(f->reason, sizeof(f->reason), "%s", reason);
+		notice("job %u waits: %s", f->options->job, reason);
+	}
+}
+
+static bool any_log_open(struct following *f)
+{
+	bool open = false;
+
+	for (size_t i = 0; i < f->log_count; i++) {
+		struct log *log = &f->logs[i];
+
+		if (log->open && log->stream.over) {
+			log->open = false;
+			f->wait_ms = POLL_FIRST_MS;
+			if (log->stream.err.code != ERR_NONE && log->stream.err.code != ERR_NOT_FOUND)
+				notice("the output can't be followed: %s", log->stream.err.text);
+		}
+		open = open || log->open;
+	}
+	return open;
+}
+
+/* Shows output for up to the time of one poll. */
+static void wait_for_more(struct following *f)
+{
+	int64_t until = clock_mono_ns() / 1000000 + f->wait_ms;
+	int64_t left;
+
+	while (!interrupted() && (left = until - clock_mono_ns() / 1000000) > 0) {
+		bool open = any_log_open(f);
+
+		if (f->log_count && open)
+			client_streams_wait(f->client, (int)left);
+		else
+			interruptible_sleep((int)left);
+		if (open && !any_log_open(f))
+			break; /* the last one ended: there is news */
+	}
+	f->wait_ms = f->wait_ms * 3 / 2 < POLL_MOST_MS ? f->wait_ms * 3 / 2 : POLL_MOST_MS;
+}
+
+/* One look at the job. 1: it is over and all is shown. */
+static int look(struct following *f, json_t **ret_job, struct err *err)
+{
+	const json_t *attempt;
+	int rc = client_get(f->client, client_path(f->arena, "/api/v1/jobs/%u", f->options->job), ret_job, err);
+
+	if (rc < 0)
+		return rc;
+	say_state(f, *ret_job);
+	attempt = job_newest_attempt(*ret_job);
+	if (!f->options->quiet && attempt && attempt_number(attempt) && attempt_number(attempt) != f->shown_attempt && !any_log_open(f)) {
+		close_logs(f);
+		f->shown_attempt = attempt_number(attempt);
+		rc = open_logs(f, *ret_job, attempt, err);
+		return rc;
+	}
+	return state_is_final(get_text(*ret_job, "state")) && !any_log_open(f);
+}
+
+int follow_job(struct client *client, struct arena *arena, const struct follow_options *options, json_t **ret_job, struct err *err)
+{
+	struct following f = { .client = client, .arena = arena, .options = options, .wait_ms = POLL_FIRST_MS };
+	json_t *job = NULL;
+	int rc = 0, lost = 0;
+
+	interrupt_watch();
+	while (!interrupted()) {
+		json_decref(job);
+		job = NULL;
+		rc = look(&f, &job, err);
+		if (rc == -(int)ERR_UNREACHABLE || rc == -(int)ERR_UNAVAILABLE) { /* it may be restarting: the job does not mind */
+			if (!lost++)
+				notice("%s; job %u goes on, waiting for the daemon", err->text, options->job);
+			if (lost > 120)
+				break;
+			close_logs(&f);
+			f.shown_attempt = 0;
+			f.wait_ms = POLL_MOST_MS;
+		} else if (rc != 0) {
+			break;
+		} else {
+			lost = 0;
+		}
+		wait_for_more(&f);
+	}
+	close_logs(&f);
+	if (rc > 0 && job) {
+		*ret_job = job;
+		return 0;
+	}
+	json_decref(job);
+	return rc < 0 && !interrupted() ? rc : FOLLOW_DETACHED;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/jobs.h"
+#include "cli/nouns.h"
+
+static void cell_node(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "node")); }
+static void cell_index(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "index")); }
+static void cell_model(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "model")); }
+static void cell_size(const json_t *row, struct buf *out) { cell_memory(out, get_int(row, "memory_mib")); }
+static void cell_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
+static void cell_simulated(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "simulated") ? "yes" : "no"); }
+static void cell_user(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "user")); }
+static void cell_reason(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "reason")); }
+
+static void cell_job(const json_t *row, struct buf *out)
+{
+	if (get_int(row, "job"))
+		buf_addi(out, get_int(row, "job"));
+}
+
+static const struct column columns[] = {
+	{ "NODE", false, cell_node }, { "GPU", false, cell_index }, { "MODEL", false, cell_model }, { "MEMORY", true, cell_size },
+	{ "SIMULATED", false, cell_simulated }, { "STATE", false, cell_state }, { "JOB", false, cell_job }, { "USER", false, cell_user },
+	{ "REASON", false, cell_reason }, { 0 },
+};
+
+/* A GPU is named NODE/INDEX, as `gpus aside` takes it. */
+static void print_names(const json_t *rows)
+{
+	AUTO_BUF out = BUF_INIT;
+	const json_t *row;
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)rows, index, row) {
+		cell_text(&out, get_text(row, "node"));
+		buf_addf(&out, "/%lld\n", (long long)get_int(row, "index"));
+	}
+	output_buf(&out);
+}
+
+static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+{
+	AUTO_BUF path = BUF_INIT;
+	json_t *rows = NULL;
+	int rc;
+
+	buf_adds(&path, "/api/v1/gpus");
+	if (arg_has(in, "node"))
+		query_add(&path, "node", arg_flag(in, "node"));
+	if (output->form != OUTPUT_NAME)
+		return show_noun(client, output, path.data, "gpus", columns, "index", err);
+	rc = fetch_list(client, path.data, "gpus", &rows, err);
+	if (rc >= 0)
+		print_names(rows);
+	json_decref(rows);
+	return rc;
+}
+
+static int run_gpus(struct invocation *in, struct err *err)
+{
+	return watch(in, show, err);
+}
+
+/* "n0/3": one GPU of a node. */
+static int set_aside(struct invocation *in, bool aside, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	int rc = client_open(in, &client, err);
+
+	for (int i = 0; i < in->arg_count && rc >= 0; i++) {
+		const char *slash = strchr(in->args[i], '/'), *node;
+		int64_t index;
+		struct err why;
+		json_t *body;
+
+		if (!slash || parse_int(slash + 1, 0, 31, &index, &why) < 0)
+			return err_set(err, ERR_INVALID, "\"%.60s\" names no GPU; write NODE/INDEX, such as n0/3", in->args[i]);
+		node = arena_strndup(in->arena, in->args[i], (size_t)(slash - in->args[i]));
+		body = json_pack("{s:I, s:b}", "index", (json_int_t)index, "set_aside", aside);
+		if (arg_has(in, "reason"))
+			json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
+		rc = change_noun(client, "POST", client_path(in->arena, "/api/v1/nodes/%s/gpus", node), body,
+				 aside ? "is set aside" : "takes work again", arena_printf(in->arena, "GPU %s", in->args[i]), err);
+		json_decref(body);
+	}
+	return rc;
+}
+
+static int run_aside(struct invocation *in, struct err *err)
+{
+	return set_aside(in, true, err);
+}
+
+static int run_back(struct invocation *in, struct err *err)
+{
+	return set_aside(in, false, err);
+}
+
+static const struct flag list_flags[] = {
+	{ "node", 0, "NAME", "only of this node", false },
+	{ 0 },
+};
+static const struct flag reason_flags[] = {
+	{ "reason", 0, "TEXT", "shown with the GPU", false },
+	{ 0 },
+};
+
+const struct command command_gpus = {
+	.name = "gpus",
+	.arguments = "[list]",
+	.summary = "list GPUs with the job on each, set them aside and back",
+	.flags = list_flags,
+	.examples = "fairlead gpus --node n0\n"
+		    "fairlead gpus aside n0/3 --reason \"ECC errors\"",
+	.route = "GET /api/v1/gpus",
+	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.run = run_gpus,
+};
+
+const struct command command_gpus_aside = {
+	.name = "gpus aside",
+	.arguments = "NODE/INDEX...",
+	.summary = "give a GPU no new work",
+	.flags = reason_flags,
+	.examples = "fairlead gpus aside n0/3 --reason \"ECC errors\"",
+	.route = "POST /api/v1/nodes/{name}/gpus",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.run = run_aside,
+};
+
+const struct command command_gpus_back = {
+	.name = "gpus back",
+	.arguments = "NODE/INDEX...",
+	.summary = "take a GPU back into use, also one that was set aside after failures",
+	.flags = reason_flags,
+	.examples = "fairlead gpus back n0/3",
+	.route = "POST /api/v1/nodes/{name}/gpus",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.run = run_back,
+};

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One job: the page of `fairlead job ID`, and sentences about a job that several commands say. */
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/follow.h"
+#include "cli/jobs.h"
+
+const json_t *job_newest_attempt(const json_t *job)
+{
+	return json_object_get(job, "attempt");
+}
+
+int64_t attempt_number(const json_t *attempt)
+{
+	return get_int(attempt, "attempt");
+}
+
+void job_places(const json_t *attempt, struct buf *out)
+{
+	const json_t *ranks = json_object_get(attempt, "ranks"), *rank;
+	const char *last = "";
+	bool simulated = false;
+	size_t index, named = 0;
+
+	json_array_foreach((json_t *)(uintptr_t)ranks, index, rank) {
+		const char *node = get_text(rank, "node");
+
+		simulated = simulated || get_bool(rank, "simulated");
+		if (strcmp(node, last) == 0)
+			continue;
+		if (named++ < 8) {
+			buf_adds(out, named > 1 ? ", " : "");
+			say_text(out, node);
+		}
+		last = node;
+	}
+	if (named > 8)
+		buf_addf(out, " and %zu more", named - 8);
+	if (simulated)
+		buf_adds(out, " (simulated GPUs)");
+}
+
+void job_end_sentence(const json_t *job, struct buf *out)
+{
+	const char *state = get_text(job, "state"), *reason = get_text(job, "reason");
+	int64_t rank = get_int(job, "failed_rank");
+
+	buf_addf(out, "job %lld ", (long long)get_int(job, "id"));
+	if (strcmp(state, "cancelled") == 0)
+		buf_adds(out, "was cancelled");
+	else if (strcmp(state, "timed-out") == 0)
+		buf_adds(out, "ran into its time limit");
+	else
+		say_text(out, state);
+	if (reason[0]) {
+		buf_adds(out, ": ");
+		say_text(out, reason);
+	} else if (strcmp(state, "failed") == 0 && rank >= 0) {
+		if (get_int(job, "signal"))
+			buf_addf(out, ": rank %lld was ended by signal %lld", (long long)rank, (long long)get_int(job, "signal"));
+		else
+			buf_addf(out, ": rank %lld exited with %lld", (long long)rank, (long long)get_int(job, "exit_code"));
+	}
+}
+
+/* --- the page --------------------------------------------------------------------------------------------------- */
+
+static void line(struct buf *out, const char *title)
+{
+	size_t from = out->size;
+
+	buf_adds(out, title);
+	while (out->size - from < 14)
+		buf_addc(out, ' ');
+}
+
+static void text_line(struct buf *out, const char *title, const char *text)
+{
+	if (!text[0])
+		return;
+	line(out, title);
+	say_text(out, text);
+	buf_addc(out, '\n');
+}
+
+static void duration_line(struct buf *out, const char *title, int64_t ms)
+{
+	if (!ms)
+		return;
+	line(out, title);
+	say_duration(out, ms);
+	buf_addc(out, '\n');
+}
+
+static void add_head(const struct output *output, const json_t *job, struct buf *out)
+{
+	buf_addf(out, "job %lld  ", (long long)get_int(job, "id"));
+	say_text(out, get_text(job, "name"));
+	buf_adds(out, "\n");
+	line(out, "state");
+	output_state(output, get_text(job, "state"), out);
+	if (get_int(job, "state_ms")) {
+		buf_adds(out, " since ");
+		say_time(out, get_int(job, "state_ms"));
+	}
+	if (get_bool(job, "cancel_asked") && !state_is_final(get_text(job, "state")))
+		buf_adds(out, ", is being cancelled");
+	buf_addc(out, '\n');
+	text_line(out, "reason", get_text(job, "reason"));
+	if (get_text(job, "cause")[0] && state_is_final(get_text(job, "state")) && strcmp(get_text(job, "state"), "succeeded") != 0) {
+		line(out, "end");
+		buf_adds(out, get_text(job, "cause"));
+		if (get_int(job, "failed_rank") >= 0)
+			buf_addf(out, ", rank %lld first", (long long)get_int(job, "failed_rank"));
+		if (get_int(job, "signal"))
+			buf_addf(out, ", signal %lld", (long long)get_int(job, "signal"));
+		else
+			buf_addf(out, ", exit code %lld", (long long)get_int(job, "exit_code"));
+		buf_addc(out, '\n');
+	}
+}
+
+static void add_owner(const json_t *job, struct buf *out)
+{
+	line(out, "user");
+	say_text(out, get_text(job, "user"));
+	if (get_text(job, "team")[0]) {
+		buf_adds(out, ", team ");
+		say_text(out, get_text(job, "team"));
+	}
+	if (get_text(job, "project")[0]) {
+		buf_adds(out, ", project ");
+		say_text(out, get_text(job, "project"));
+	}
+	buf_addc(out, '\n');
+	line(out, "queue");
+	say_text(out, get_text(job, "queue"));
+	buf_addf(out, ", %s, %s, priority %lld\n", get_text(job, "tier"), get_text(job, "kind"), (long long)get_int(job, "priority"));
+}
+
+static void add_wish(const json_t *job, struct buf *out)
+{
+	const json_t *models = json_object_get(job, "models"), *model;
+	char text[DURATION_TEXT_MAX];
+	size_t index;
+
+	line(out, "wants");
+	buf_addi(out, get_int(job, "tasks_min"));
+	if (get_int(job, "tasks_min") != get_int(job, "tasks_max"))
+		buf_addf(out, "..%lld", (long long)get_int(job, "tasks_max"));
+	buf_addf(out, " task%s of %lld GPU%s", get_int(job, "tasks_max") == 1 ? "" : "s", (long long)get_int(job, "gpus_per_task"),
+		 get_int(job, "gpus_per_task") == 1 ? "" : "s");
+	json_array_foreach((json_t *)(uintptr_t)models, index, model) {
+		buf_adds(out, index ? " or " : " ");
+		say_text(out, json_string_value(model));
+	}
+	if (get_int(job, "gpu_memory_mib"))
+		buf_addf(out, " with %s", format_size_mib(get_int(job, "gpu_memory_mib"), text));
+	if (get_int(job, "cpu_milli"))
+		buf_addf(out, ", %lld.%03lld CPUs", (long long)get_int(job, "cpu_milli") / 1000, (long long)get_int(job, "cpu_milli") % 1000);
+	if (get_int(job, "memory_mib"))
+		buf_addf(out, ", %s memory", format_size_mib(get_int(job, "memory_mib"), text));
+	buf_addc(out, '\n');
+}
+
+static void add_array(const json_t *job, struct buf *out)
+{
+	const json_t *depends = json_object_get(job, "depends_on"), *other;
+	size_t index;
+
+	if (get_int(job, "array_count") > 1) {
+		line(out, "array");
+		buf_addf(out, "element %lld of %lld, jobs %lld to %lld\n", (long long)(get_int(job, "id") - get_int(job, "array_first")),
+			 (long long)get_int(job, "array_count"), (long long)get_int(job, "array_first"),
+			 (long long)(get_int(job, "array_first") + get_int(job, "array_count") - 1));
+	}
+	if (json_array_size(depends)) {
+		line(out, "after");
+		json_array_foreach((json_t *)(uintptr_t)depends, index, other)
+			buf_addf(out, "%sjob %lld", index ? ", " : "", (long long)json_integer_value(other));
+		buf_addc(out, '\n');
+	}
+}
+
+static void add_use(const json_t *job, struct buf *out)
+{
+	buf_addc(out, '\n');
+	line(out, "submitted");
+	say_time(out, get_int(job, "submitted_ms"));
+	buf_addc(out, '\n');
+	duration_line(out, "waited", get_int(job, "waited_ms"));
+	duration_line(out, "ran", get_int(job, "ran_ms"));
+	duration_line(out, "limit", get_int(job, "limit_ms"));
+	duration_line(out, "estimate", get_int(job, "estimate_ms"));
+	line(out, "attempts");
+	buf_addf(out, "%lld", (long long)get_int(job, "attempts"));
+	if (get_int(job, "retries_left"))
+		buf_addf(out, ", %lld retr%s left", (long long)get_int(job, "retries_left"), get_int(job, "retries_left") == 1 ? "y" : "ies");
+	buf_addc(out, '\n');
+	line(out, "used");
+	buf_addf(out, "%lld GPU-seconds, %lld of them lost\n", (long long)get_int(job, "used_gpu_seconds"), (long long)get_int(job, "lost_gpu_seconds"));
+}
+
+static void add_checkpoints(const json_t *job, struct buf *out)
+{
+	const json_t *list = json_object_get(job, "checkpoints"), *checkpoint;
+	size_t index;
+
+	if (!json_array_size(list))
+		return;
+	buf_addf(out, "\ncheckpoints (%lld made)\n", (long long)get_int(job, "checkpoints_made"));
+	json_array_foreach((json_t *)(uintptr_t)list, index, checkpoint) {
+		buf_addf(out, "  %lld  step %lld  ", (long long)get_int(checkpoint, "number"), (long long)get_int(checkpoint, "step"));
+		say_time(out, get_int(checkpoint, "at_ms"));
+		if (get_bool(checkpoint, "void"))
+			buf_adds(out, "  torn, not used");
+		if (get_text(checkpoint, "path")[0]) {
+			buf_adds(out, "  ");
+			say_text(out, get_text(checkpoint, "path"));
+		}
+		buf_addc(out, '\n');
+	}
+}
+
+static void cell_rank(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "rank")); }
+static void cell_node(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "node")); }
+static void cell_rank_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
+static void cell_simulated(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "simulated") ? "yes" : "no"); }
+static void cell_peak(const json_t *row, struct buf *out) { cell_memory(out, get_int(row, "peak_memory_mib")); }
+
+static void cell_rank_gpus(const json_t *row, struct buf *out)
+{
+	const json_t *gpu;
+	size_t index;
+
+	json_array_foreach(json_object_get(row, "gpus"), index, gpu)
+		buf_addf(out, "%s%lld", index ? "," : "", (long long)json_integer_value(gpu));
+}
+
+static void cell_step(const json_t *row, struct buf *out)
+{
+	if (json_object_get(row, "step") && get_int(row, "step") >= 0)
+		buf_addi(out, get_int(row, "step"));
+}
+
+static void cell_end(const json_t *row, struct buf *out)
+{
+	if (!get_text(row, "cause")[0])
+		return;
+	buf_adds(out, get_text(row, "cause"));
+	if (get_int(row, "signal"))
+		buf_addf(out, ":signal-%lld", (long long)get_int(row, "signal"));
+	else if (strcmp(get_text(row, "cause"), "exit") == 0)
+		buf_addf(out, ":%lld", (long long)get_int(row, "code"));
+}
+
+static const struct column rank_columns[] = {
+	{ "RANK", false, cell_rank }, { "NODE", false, cell_node }, { "GPUS", false, cell_rank_gpus }, { "SIMULATED", false, cell_simulated },
+	{ "STATE", false, cell_rank_state }, { "STEP", false, cell_step }, { "PEAK-MEMORY", true, cell_peak }, { "END", false, cell_end }, { 0 },
+};
+
+static void add_attempt(const struct output *output, const json_t *attempt, struct buf *out)
+{
+	if (!attempt || !attempt_number(attempt))
+		return;
+	buf_addf(out, "\nattempt %lld is %s", (long long)attempt_number(attempt), get_text(attempt, "state"));
+	if (strcmp(get_text(attempt, "why"), "none") != 0 && get_text(attempt, "why")[0])
+		buf_addf(out, " (%s)", get_text(attempt, "why"));
+	if (get_int(attempt, "resumed_from"))
+		buf_addf(out, ", resumed from checkpoint %lld", (long long)get_int(attempt, "resumed_from"));
+	if (get_int(attempt, "for_job"))
+		buf_addf(out, ", makes room for job %lld", (long long)get_int(attempt, "for_job"));
+	if (get_bool(attempt, "unreachable"))
+		buf_adds(out, ", unreachable");
+	buf_addc(out, '\n');
+	if (get_int(attempt, "released_ms")) {
+		line(out, "started");
+		say_time(out, get_int(attempt, "released_ms"));
+		buf_addc(out, '\n');
+	}
+	if (get_int(attempt, "ended_ms")) {
+		line(out, "ended");
+		say_time(out, get_int(attempt, "ended_ms"));
+		buf_addc(out, '\n');
+	}
+	if (json_array_size(json_object_get(attempt, "ranks")))
+		output_table(output, rank_columns, json_object_get(attempt, "ranks"), out);
+}
+
+static int show_job(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+{
+	AUTO_BUF out = BUF_INIT;
+	json_t *job = NULL;
+	uint32_t id;
+	int rc = arg_job(in->args[0], &id, err);
+
+	if (rc >= 0)
+		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
+	if (rc < 0)
+		return rc;
+	if (!output_value(output, job, "id")) {
+		add_head(output, job, &out);
+		add_owner(job, &out);
+		add_wish(job, &out);
+		add_array(job, &out);
+		add_use(job, &out);
+		add_checkpoints(job, &out);
+		add_attempt(output, job_newest_attempt(job), &out);
+		output_buf(&out);
+	}
+	json_decref(job);
+	return 0;
+}
+
+/* --- --history: all that happened ------------------------------------------------------------------------------ */
+
+static int show_history(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+{
+	json_t *all = json_array(), *answer = NULL, *event;
+	AUTO_BUF out = BUF_INIT;
+	int64_t after = 0;
+	size_t index;
+	uint32_t id;
+	int rc = arg_job(in->args[0], &id, err);
+
+	while (rc >= 0) {
+		rc = client_get(client, arena_printf(in->arena, "/api/v1/jobs/%u/history?limit=500&after=%lld", id, (long long)after), &answer, err);
+		if (rc < 0)
+			break;
+		json_array_extend(all, json_object_get(answer, "events"));
+		after = get_int(answer, "next");
+		json_decref(answer);
+		if (!after)
+			break;
+	}
+	if (rc >= 0 && !output_value(output, all, "seq")) {
+		json_array_foreach(all, index, event)
+			event_line(event, &out);
+		output_buf(&out);
+	}
+	json_decref(all);
+	return rc < 0 ? rc : 0;
+}
+
+static int show_spec(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+{
+	AUTO_BUF out = BUF_INIT;
+	json_t *spec = NULL;
+	uint32_t id;
+	int rc = arg_job(in->args[0], &id, err);
+
+	if (rc >= 0)
+		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/spec", id), &spec, err);
+	if (rc < 0)
+		return rc;
+	if (!output_value(output, spec, "workdir")) {
+		AUTO_BUF yaml = BUF_INIT;
+
+		output_yaml(spec, &yaml);
+		for (const char *at = yaml.data; *at;) { /* line by line, so that line ends stay */
+			size_t length = strcspn(at, "\n");
+
+			text_for_terminal(&out, at, length);
+			buf_addc(&out, '\n');
+			at += length + (at[length] == '\n');
+		}
+		output_buf(&out);
+	}
+	json_decref(spec);
+	return 0;
+}
+
+static int run_job(struct invocation *in, struct err *err)
+{
+	if (arg_has(in, "history"))
+		return watch(in, show_history, err);
+	return watch(in, arg_has(in, "spec") ? show_spec : show_job, err);
+}
+
+static const struct flag flags[] = {
+	{ "history", 0, NULL, "all that happened to it, with times and who caused it", false },
+	{ "spec", 0, NULL, "what it runs: command, folder, names of its variables; for its owner", false },
+	{ 0 },
+};
+
+const struct command command_job = {
+	.name = "job",
+	.arguments = "ID",
+	.summary = "show one job, live or past",
+	.flags = flags,
+	.examples = "fairlead job 12\n"
+		    "fairlead job 12 --history\tevery change, with time, actor and reason\n"
+		    "fairlead job 12 -o json | jq .checkpoints",
+	.route = "GET /api/v1/jobs/{id}",
+	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.least = 1,
+	.most = 1,
+	.argument = ARGUMENT_JOB,
+	.run = run_job,
+};

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/jobs.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/problem.h"
+
+enum { WATCH_MS = 2000, PAGE = 500 };
+
+/* --- lists, watching ---------------------------------------------------------------------------------------- */
+
+int fetch_list(struct client *client, const char *path, const char *name, json_t **ret, struct err *err)
+{
+	json_t *answer = NULL, *list;
+	int rc = client_get(client, path, &answer, err);
+
+	if (rc < 0)
+		return rc;
+	list = json_object_get(answer, name);
+	*ret = json_is_array(list) ? json_incref(list) : json_array();
+	json_decref(answer);
+	return 0;
+}
+
+int watch(struct invocation *in, int (*show)(struct invocation *in, struct client *client, const struct output *output, struct err *err),
+	  struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	struct output output;
+	int rc = client_open(in, &client, err);
+
+	if (rc < 0)
+		return rc;
+	output_init(&output, in);
+	if (!arg_has(in, "watch"))
+		return show(in, client, &output, err);
+	interrupt_watch();
+	do {
+		if (output.terminal)
+			output_write("\033[H\033[2J\033[3J", 11);
+		rc = show(in, client, &output, err);
+	} while (rc >= 0 && interruptible_sleep(WATCH_MS));
+	return rc;
+}
+
+int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit, json_t **ret, struct err *err)
+{
+	json_t *all = json_array(), *answer = NULL;
+	int64_t after = 0;
+	int rc;
+
+	do {
+		int64_t left = limit - (int64_t)json_array_size(all), page = left < PAGE ? left : PAGE;
+
+		rc = client_get(client, arena_printf(arena, "%s%climit=%lld&after=%lld", path, strchr(path, '?') ? '&' : '?', (long long)page,
+						     (long long)after), &answer, err);
+		if (rc < 0)
+			break;
+		json_array_extend(all, json_object_get(answer, "jobs"));
+		after = get_int(answer, "next");
+		json_decref(answer);
+	} while (after && (int64_t)json_array_size(all) < limit);
+	if (rc < 0) {
+		json_decref(all);
+		return rc;
+	}
+	*ret = all;
+	return 0;
+}
+
+/* --- fairlead jobs -------------------------------------------------------------------------------------------- */
+
+static void cell_id(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "id")); }
+static void cell_name(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "name")); }
+static void cell_user(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "user")); }
+static void cell_team(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "team")); }
+static void cell_queue(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "queue")); }
+static void cell_project(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "project")); }
+static void cell_kind(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "kind")); }
+static void cell_tier(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "tier")); }
+static void cell_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
+static void cell_priority(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "priority")); }
+static void cell_attempts(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "attempts")); }
+static void cell_submitted(const json_t *row, struct buf *out) { cell_time(out, get_int(row, "submitted_ms")); }
+static void cell_age(const json_t *row, struct buf *out) { cell_duration(out, clock_wall_ms() - get_int(row, "submitted_ms")); }
+static void cell_reason(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "reason")); }
+static void cell_simulated(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "simulated") ? "yes" : "no"); }
+
+/* "4" or "2..4" */
+static void cell_tasks(const json_t *row, struct buf *out)
+{
+	buf_addi(out, get_int(row, "tasks_min"));
+	if (get_int(row, "tasks_min") != get_int(row, "tasks_max"))
+		buf_addf(out, "..%lld", (long long)get_int(row, "tasks_max"));
+}
+
+/* GPUs of all tasks it has, or wants at least. */
+static void cell_gpus(const json_t *row, struct buf *out)
+{
+	int64_t tasks = get_int(row, "tasks");
+
+	buf_addi(out, (tasks ? tasks : get_int(row, "tasks_min")) * get_int(row, "gpus_per_task"));
+}
+
+static void cell_in_state(const json_t *row, struct buf *out)
+{
+	if (get_int(row, "state_ms"))
+		cell_duration(out, clock_wall_ms() - get_int(row, "state_ms"));
+}
+
+static const struct column job_columns[] = {
+	{ "JOB", false, cell_id }, { "NAME", false, cell_name }, { "USER", false, cell_user }, { "QUEUE", false, cell_queue },
+	{ "TIER", false, cell_tier }, { "STATE", false, cell_state }, { "TASKS", false, cell_tasks }, { "GPUS", false, cell_gpus },
+	{ "AGE", false, cell_age }, { "IN-STATE", true, cell_in_state }, { "TEAM", true, cell_team }, { "PROJECT", true, cell_project },
+	{ "KIND", true, cell_kind }, { "PRIORITY", true, cell_priority }, { "ATTEMPTS", true, cell_attempts },
+	{ "SUBMITTED", true, cell_submitted }, { "SIMULATED", true, cell_simulated }, { "REASON", false, cell_reason }, { 0 },
+};
+
+static const char *jobs_path(const struct invocation *in)
+{
+	static const char *const filters[] = { "state", "user", "team", "queue", "name" };
+	AUTO_BUF path = BUF_INIT;
+
+	buf_adds(&path, "/api/v1/jobs");
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+		if (arg_has(in, filters[i]))
+			query_add(&path, filters[i], arg_flag(in, filters[i]));
+	if (arg_has(in, "all") || arg_has(in, "state"))
+		query_add(&path, "active", "0");
+	return arena_strdup(in->arena, path.data);
+}
+
+static bool any_simulated(const json_t *rows)
+{
+	const json_t *row;
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)rows, index, row)
+		if (get_bool(row, "simulated"))
+			return true;
+	return false;
+}
+
+static int show_jobs(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+{
+	json_t *rows = NULL;
+	int64_t limit;
+	int rc = arg_number(in, "limit", 1, INT32_MAX, INT32_MAX, &limit, err);
+
+	if (rc >= 0)
+		rc = fetch_jobs(client, in->arena, jobs_path(in), limit, &rows, err);
+	if (rc < 0)
+		return rc;
+	output_list(output, job_columns, rows, "id");
+	if (output->form <= OUTPUT_WIDE && any_simulated(rows))
+		notice("GPUs are simulated: processes are real, GPUs are not");
+	json_decref(rows);
+	return 0;
+}
+
+static int run_jobs(struct invocation *in, struct err *err)
+{
+	return watch(in, show_jobs, err);
+}
+
+static const struct flag jobs_flags[] = {
+	{ "all", 'a', NULL, "also those that ended more than a day ago", false },
+	{ "state", 's', "STATES", "only these, separated by commas: queued,running", false },
+	{ "user", 'u', "NAME", "only this user's", false },
+	{ "team", 0, "NAME", "only this team's", false },
+	{ "queue", 'q', "NAME", "only of this queue", false },
+	{ "name", 'n', "NAME", "only with this name", false },
+	{ "limit", 0, "N", "the first N by number", false },
+	{ 0 },
+};
+
+const struct command command_jobs = {
+	.name = "jobs",
+	.arguments = "",
+	.summary = "list jobs",
+	.about = "Lists what waits, runs, or ended within a day. Columns never have blanks in them, so that awk can split the lines; \"-\" is "
+		 "an empty one.",
+	.flags = jobs_flags,
+	.examples = "fairlead jobs --watch\tuntil Ctrl-C\n"
+		    "fairlead jobs -s queued,preempted -o wide\twhat waits, with all columns\n"
+		    "fairlead jobs -u alice -o name | xargs fairlead cancel --yes\tfor scripts",
+	.route = "GET /api/v1/jobs",
+	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.run = run_jobs,
+};
+
+/* --- submissions ------------------------------------------------------------------------------------------------- */
+
+uint32_t submitted_job(const json_t *answer)
+{
+	return (uint32_t)get_int(answer, "id");
+}
+
+static void submitted_sentence(const json_t *answer, struct buf *out)
+{
+	int64_t count = get_int(answer, "count"), id = get_int(answer, "id");
+
+	if (count > 1)
+		buf_addf(out, "jobs %lld to %lld (", (long long)id, (long long)(id + count - 1));
+	else
+		buf_addf(out, "job %lld (", (long long)id);
+	say_text(out, get_text(answer, "name"));
+	buf_adds(out, get_bool(answer, "already") ? ") was submitted before with this key, to queue " : ") is in queue ");
+	say_text(out, get_text(answer, "queue"));
+	if (get_text(answer, "prospect")[0]) {
+		buf_adds(out, ". ");
+		say_text(out, get_text(answer, "prospect"));
+	}
+}
+
+void say_submitted(const json_t *answer)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	submitted_sentence(answer, &out);
+	notice("%s", out.data);
+}
+
+void show_submitted(const struct output *output, const json_t *answer)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	if (output_value(output, answer, "id"))
+		return;
+	submitted_sentence(answer, &out);
+	buf_adds(&out, "\n");
+	output_buf(&out);
+}
+
+/* "n0 0,1" for each rank, ranks on one node together */
+static void add_dry_places(const json_t *places, struct buf *out)
+{
+	const json_t *place, *gpu;
+	size_t index, at;
+
+	json_array_foreach((json_t *)(uintptr_t)places, index, place) {
+		buf_addf(out, "  rank %lld on ", (long long)get_int(place, "rank"));
+		say_text(out, get_text(place, "node"));
+		if (json_array_size(json_object_get(place, "gpus")))
+			buf_adds(out, ", GPU ");
+		json_array_foreach(json_object_get(place, "gpus"), at, gpu)
+			buf_addf(out, "%s%lld", at ? "," : "", (long long)json_integer_value(gpu));
+		buf_addc(out, '\n');
+	}
+}
+
+int show_dry_run(const struct output *output, const json_t *answer)
+{
+	const json_t *why = json_object_get(answer, "why");
+	AUTO_BUF out = BUF_INIT;
+
+	if (output_value(output, answer, "name"))
+		return 0;
+	buf_addf(&out, "The job is good; nothing was submitted. In queue ");
+	say_text(&out, get_text(answer, "queue"));
+	if (get_bool(answer, "starts_now")) {
+		buf_adds(&out, " it would start now");
+		if (get_int(answer, "evicts"))
+			buf_addf(&out, ", once %lld other job%s made room", (long long)get_int(answer, "evicts"),
+				 get_int(answer, "evicts") == 1 ? " has" : "s have");
+		buf_adds(&out, ":\n");
+		add_dry_places(json_object_get(answer, "places"), &out);
+	} else {
+		buf_adds(&out, " it would wait: ");
+		say_text(&out, get_text(why, "summary"));
+		buf_addc(&out, '\n');
+		if (get_text(why, "remedy")[0]) {
+			say_text(&out, get_text(why, "remedy"));
+			buf_addc(&out, '\n');
+		}
+	}
+	if (get_text(answer, "prospect")[0]) {
+		say_text(&out, get_text(answer, "prospect"));
+		buf_addc(&out, '\n');
+	}
+	output_buf(&out);
+	return 0;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/follow.h"
+#include "cli/jobs.h"
+#include "cli/problem.h"
+
+/* "12" or "12/3" */
+static int parse_target(const struct invocation *in, uint32_t *ret_job, int64_t *ret_rank, struct err *err)
+{
+	const char *text = in->args[0], *slash = strchr(text, '/');
+	struct err why;
+
+	*ret_rank = -1;
+	if (slash && parse_int(slash + 1, 0, 4095, ret_rank, &why) < 0)
+		return err_set(err, ERR_INVALID, "\"%.60s\": behind the slash stands a rank, from 0", text);
+	return arg_job(slash ? arena_strndup(in->arena, text, (size_t)(slash - text)) : text, ret_job, err);
+}
+
+static const char *log_path(const struct invocation *in, uint32_t job, int64_t rank)
+{
+	AUTO_BUF path = BUF_INIT;
+
+	buf_addf(&path, "/api/v1/jobs/%u/logs/%lld", job, (long long)rank);
+	query_add(&path, "stream", arg_has(in, "stderr") ? "stderr" : "stdout");
+	if (arg_has(in, "attempt"))
+		query_add(&path, "attempt", arg_flag(in, "attempt"));
+	if (arg_has(in, "tail"))
+		query_add(&path, "offset", arena_printf(in->arena, "-%s", arg_flag(in, "tail")));
+	if (arg_has(in, "follow"))
+		query_add(&path, "follow", "1");
+	return arena_strdup(in->arena, path.data);
+}
+
+static bool take(void *context, const char *data, size_t size)
+{
+	log_write(context, data, size);
+	return true;
+}
+
+/* All logs side by side until each has ended or Ctrl-C came. */
+static int show_ranks(struct invocation *in, struct client *client, uint32_t job, int64_t first, int64_t end, struct err *err)
+{
+	size_t count = (size_t)(end - first), open = 0;
+	struct stream *streams = arena_new_array(in->arena, struct stream, count);
+	struct log_writer *writers = arena_new_array(in->arena, struct log_writer, count);
+	int rc = 0;
+
+	for (size_t i = 0; i < count && rc >= 0; i++) {
+		writers[i] = (struct log_writer){ .fd = STDOUT_FILENO, .raw = arg_has(in, "raw") || isatty(STDOUT_FILENO) != 1 };
+		if (count > 1)
+			snprintf(writers[i].prefix, sizeof(writers[i].prefix), "[%lld] ", (long long)first + (long long)i);
+		streams[i] = (struct stream){ .path = log_path(in, job, first + (int64_t)i), .context = &writers[i], .take = take };
+		rc = client_stream_begin(client, &streams[i], err);
+		for (open = 0; rc >= 0 && !arg_has(in, "follow") && !streams[i].over && !interrupted();)
+			client_streams_wait(client, 1000); /* one after the other, so that ranks do not mix */
+	}
+	while (rc >= 0 && !interrupted()) {
+		open = 0;
+		for (size_t i = 0; i < count; i++)
+			open += !streams[i].over;
+		if (!open)
+			break;
+		client_streams_wait(client, 1000);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (rc >= 0 && streams[i].over && streams[i].err.code != ERR_NONE) {
+			*err = streams[i].err;
+			rc = -(int)err->code;
+		}
+		client_stream_end(client, &streams[i]);
+		log_writer_end(&writers[i]);
+	}
+	return rc;
+}
+
+static int run_logs(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	json_t *job = NULL;
+	int64_t rank, tasks, unused;
+	uint32_t id;
+	int rc = parse_target(in, &id, &rank, err);
+
+	if (rc >= 0)
+		rc = arg_number(in, "attempt", 1, UINT32_MAX, 0, &unused, err);
+	if (rc >= 0)
+		rc = arg_number(in, "tail", 1, INT64_MAX, 0, &unused, err);
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
+	if (rc < 0)
+		return rc;
+	interrupt_watch();
+	if (rank >= 0)
+		return show_ranks(in, client, id, rank, rank + 1, err);
+	rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
+	if (rc < 0)
+		return rc;
+	tasks = (int64_t)json_array_size(json_object_get(job_newest_attempt(job), "ranks"));
+	if (!tasks)
+		tasks = get_int(job, "tasks_max");
+	json_decref(job);
+	if (tasks > 1 && !arg_has(in, "all-ranks"))
+		notice("this is rank 0 of %lld; `fairlead logs %u/RANK` shows another, --all-ranks all", (long long)tasks, id);
+	return show_ranks(in, client, id, 0, arg_has(in, "all-ranks") && tasks > 0 ? tasks : 1, err);
+}
+
+static const struct flag flags[] = {
+	{ "follow", 'f', NULL, "go on until the rank has ended; Ctrl-C ends only the looking", false },
+	{ "stderr", 0, NULL, "what it wrote to stderr; default stdout", false },
+	{ "all-ranks", 0, NULL, "every rank's, with its number in front of each line", false },
+	{ "attempt", 0, "N", "of this attempt; default the newest", false },
+	{ "tail", 0, "BYTES", "only the last so many bytes", false },
+	{ "raw", 0, NULL, "on a terminal too, pass everything the job wrote, escape sequences included", false },
+	{ 0 },
+};
+
+const struct command command_logs = {
+	.name = "logs",
+	.arguments = "ID[/RANK]",
+	.summary = "show what a job printed, live or afterwards",
+	.about = "Without a rank it is rank 0. On a terminal colours pass, and other control sequences are shown instead of obeyed. The logs of "
+		 "other people's jobs are for their team's lead and for administrators.",
+	.flags = flags,
+	.examples = "fairlead logs -f 12\tfollow rank 0\n"
+		    "fairlead logs 12/3 --stderr\twhat rank 3 complained of\n"
+		    "fairlead logs 12 --tail 2000\tthe end",
+	.route = "GET /api/v1/jobs/{id}/logs/{rank}",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = 1,
+	.argument = ARGUMENT_JOB,
+	.run = run_logs,
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/jobs.h"
+#include "cli/nouns.h"
+
+static int64_t gpus_of(const json_t *row, const char *name)
+{
+	return get_int(json_object_get(row, "gpus"), name);
+}
+
+static void cell_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
+static void cell_simulated(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "simulated") ? "yes" : "no"); }
+static void cell_model(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "model")); }
+static void cell_gpus(const json_t *row, struct buf *out) { buf_addi(out, gpus_of(row, "total")); }
+static void cell_free(const json_t *row, struct buf *out) { buf_addi(out, gpus_of(row, "free")); }
+static void cell_allocated(const json_t *row, struct buf *out) { buf_addi(out, gpus_of(row, "allocated")); }
+static void cell_unusable(const json_t *row, struct buf *out) { buf_addi(out, gpus_of(row, "unusable")); }
+static void cell_jobs(const json_t *row, struct buf *out) { buf_addu(out, json_array_size(json_object_get(row, "jobs"))); }
+static void cell_gpu_memory(const json_t *row, struct buf *out) { cell_memory(out, get_int(row, "gpu_memory_mib")); }
+static void cell_cpus(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "cpu_milli") / 1000); }
+static void cell_ram(const json_t *row, struct buf *out) { cell_memory(out, get_int(row, "ram_mib")); }
+static void cell_driver(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "driver")); }
+static void cell_reason(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "reason")); }
+
+static void cell_domains(const json_t *row, struct buf *out)
+{
+	const json_t *domain;
+	size_t index;
+
+	json_array_foreach(json_object_get(row, "domains"), index, domain) {
+		if (index)
+			buf_addc(out, '/');
+		cell_text(out, json_string_value(domain) ? json_string_value(domain) : "");
+	}
+}
+
+static const struct column columns[] = {
+	{ "NODE", false, cell_noun_name }, { "STATE", false, cell_state }, { "SIMULATED", false, cell_simulated },
+	{ "MODEL", false, cell_model }, { "GPUS", false, cell_gpus }, { "FREE", false, cell_free }, { "ALLOCATED", false, cell_allocated },
+	{ "UNUSABLE", true, cell_unusable }, { "JOBS", false, cell_jobs }, { "GPU-MEMORY", true, cell_gpu_memory }, { "CPUS", true, cell_cpus },
+	{ "MEMORY", true, cell_ram }, { "DRIVER", true, cell_driver }, { "PLACE", true, cell_domains }, { "REASON", false, cell_reason }, { 0 },
+};
+
+static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+{
+	(void)in;
+	return show_noun(client, output, "/api/v1/nodes", "nodes", columns, "name", err);
+}
+
+static int run_nodes(struct invocation *in, struct err *err)
+{
+	return watch(in, show, err);
+}
+
+static int set_state(struct invocation *in, const char *state, const char *done, struct err *err)
+{
+	json_t *body = json_pack("{s:s}", "state", state);
+	int rc;
+
+	if (arg_has(in, "reason"))
+		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
+	rc = change_each(in, "/api/v1/nodes/%s/state", body, done, "node", err);
+	json_decref(body);
+	return rc;
+}
+
+static int run_cordon(struct invocation *in, struct err *err)
+{
+	return set_state(in, "cordoned", "takes no new work", err);
+}
+
+static int run_drain(struct invocation *in, struct err *err)
+{
+	return set_state(in, "draining", "is being drained", err);
+}
+
+static int run_ready(struct invocation *in, struct err *err)
+{
+	return set_state(in, "ready", "takes work again", err);
+}
+
+static const struct flag reason_flags[] = {
+	{ "reason", 0, "TEXT", "shown with the node", false },
+	{ 0 },
+};
+
+const struct command command_nodes = {
+	.name = "nodes",
+	.arguments = "[list]",
+	.summary = "list nodes, take them out of use and back",
+	.examples = "fairlead nodes\n"
+		    "fairlead nodes cordon n3 --reason \"fan\"\tno new work there",
+	.route = "GET /api/v1/nodes",
+	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.run = run_nodes,
+};
+
+const struct command command_nodes_cordon = {
+	.name = "nodes cordon",
+	.arguments = "NAME...",
+	.summary = "give a node no new work; what runs there goes on",
+	.flags = reason_flags,
+	.examples = "fairlead nodes cordon n3 --reason \"fan\"",
+	.route = "POST /api/v1/nodes/{name}/state",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_NODE,
+	.run = run_cordon,
+};
+
+const struct command command_nodes_drain = {
+	.name = "nodes drain",
+	.arguments = "NAME...",
+	.summary = "move the work of a node away, after its checkpoints",
+	.flags = reason_flags,
+	.examples = "fairlead nodes drain n3",
+	.route = "POST /api/v1/nodes/{name}/state",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_NODE,
+	.run = run_drain,
+};
+
+const struct command command_nodes_ready = {
+	.name = "nodes ready",
+	.arguments = "NAME...",
+	.summary = "take a node back into use, also one that was set aside after failures",
+	.flags = reason_flags,
+	.examples = "fairlead nodes ready n3",
+	.route = "POST /api/v1/nodes/{name}/state",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_NODE,
+	.run = run_ready,
+};

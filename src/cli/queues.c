@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/jobs.h"
+#include "cli/nouns.h"
+
+static void cell_parent(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "parent")); }
+static void cell_team(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "team")); }
+static void cell_guarantee(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "guarantee_gpus")); }
+static void cell_limit(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "limit_gpus")); }
+static void cell_weight(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "weight")); }
+static void cell_reserved(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "reserved") ? "yes" : "no"); }
+static void cell_gpus(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "gpus")); }
+static void cell_running(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "running")); }
+static void cell_waiting(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "waiting")); }
+static void cell_used(const json_t *row, struct buf *out) { buf_addf(out, "%lldh", (long long)get_int(row, "used_gpu_seconds") / 3600); }
+
+static void cell_default_limit(const json_t *row, struct buf *out)
+{
+	if (get_int(row, "default_limit_ms"))
+		cell_duration(out, get_int(row, "default_limit_ms"));
+}
+
+static const struct column columns[] = {
+	{ "QUEUE", false, cell_noun_name }, { "PARENT", false, cell_parent }, { "TEAM", false, cell_team },
+	{ "GUARANTEE", false, cell_guarantee }, { "LIMIT", false, cell_limit }, { "WEIGHT", false, cell_weight },
+	{ "GPUS", false, cell_gpus }, { "RUNNING", false, cell_running }, { "WAITING", false, cell_waiting },
+	{ "RESERVED", true, cell_reserved }, { "DEFAULT-LIMIT", true, cell_default_limit }, { "USED-GPU-TIME", true, cell_used }, { 0 },
+};
+
+static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+{
+	(void)in;
+	return show_noun(client, output, "/api/v1/queues", "queues", columns, "name", err);
+}
+
+static int run_queues(struct invocation *in, struct err *err)
+{
+	return watch(in, show, err);
+}
+
+static int exists(struct client *client, const char *name, bool *ret, struct err *err)
+{
+	json_t *rows = NULL, *row;
+	size_t index;
+	int rc = fetch_list(client, "/api/v1/queues", "queues", &rows, err);
+
+	*ret = false;
+	json_array_foreach(rows, index, row)
+		*ret = *ret || strcmp(get_text(row, "name"), name) == 0;
+	json_decref(rows);
+	return rc;
+}
+
+/* What the flags say of the queue. */
+static int queue_body(const struct invocation *in, json_t *body, struct err *err)
+{
+	static const struct { const char *flag, *field; } texts[] = {
+		{ "parent", "parent" }, { "team", "team" }, { "guarantee", "guarantee_gpus" }, { "limit", "limit_gpus" },
+		{ "default-limit", "default_limit" },
+	};
+	int64_t weight;
+	int rc = arg_number(in, "weight", 1, 1000000, 0, &weight, err);
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (arg_has(in, texts[i].flag))
+			json_object_set_new(body, texts[i].field, json_string(arg_flag(in, texts[i].flag)));
+	if (weight)
+		json_object_set_new(body, "weight", json_integer(weight));
+	if (arg_has(in, "reserved"))
+		json_object_set_new(body, "reserved", json_boolean(strcmp(arg_flag(in, "reserved"), "yes") == 0));
+	return rc;
+}
+
+static int set_queue(struct invocation *in, bool create, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	json_t *body = json_object();
+	bool there = false;
+	int rc = parse_name(in->args[0], "queue", err);
+
+	if (rc >= 0)
+		rc = queue_body(in, body, err);
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
+	if (rc >= 0)
+		rc = exists(client, in->args[0], &there, err);
+	if (rc >= 0 && create && there)
+		rc = err_set(err, ERR_CONFLICT, "queue \"%s\" is there already; `fairlead queues change` changes it", in->args[0]);
+	if (rc >= 0 && !create && !there)
+		rc = err_set(err, ERR_NOT_FOUND, "there is no queue \"%s\"; `fairlead queues create` makes one", in->args[0]);
+	if (rc >= 0)
+		rc = change_noun(client, "PUT", client_path(in->arena, "/api/v1/queues/%s", in->args[0]), body, create ? "was made" : "was changed",
+				 arena_printf(in->arena, "queue %s", in->args[0]), err);
+	json_decref(body);
+	return rc;
+}
+
+static int run_create(struct invocation *in, struct err *err)
+{
+	return set_queue(in, true, err);
+}
+
+static int run_change(struct invocation *in, struct err *err)
+{
+	return set_queue(in, false, err);
+}
+
+static int run_delete(struct invocation *in, struct err *err)
+{
+	return delete_noun(in, "/api/v1/queues/%s", "queue", err);
+}
+
+static const struct flag set_flags[] = {
+	{ "guarantee", 0, "GPUS", "GPUs promised to it; what it does not use is lent", false },
+	{ "limit", 0, "GPUS", "GPUs it may never pass, or none", false },
+	{ "weight", 0, "N", "its part of what nobody is promised; default 1", false },
+	{ "parent", 0, "QUEUE", "the queue above it", false },
+	{ "team", 0, "NAME", "only this team's members may submit; default everybody", false },
+	{ "reserved", 0, "yes|no", "yes: its guarantee is never lent; default no", false },
+	{ "default-limit", 0, "DURATION", "run time assumed for jobs that declare none", false },
+	{ 0 },
+};
+
+const struct command command_queues = {
+	.name = "queues",
+	.arguments = "[list]",
+	.summary = "list, create, change and delete queues",
+	.about = "A queue's share is its guarantee plus its weighted part of what nobody else is promised. Work above the share runs as long as "
+		 "others leave room.",
+	.examples = "fairlead queues\n"
+		    "fairlead queues create vision --guarantee 8 --limit 32 --team vision",
+	.route = "GET /api/v1/queues",
+	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.run = run_queues,
+};
+
+const struct command command_queues_create = {
+	.name = "queues create",
+	.arguments = "NAME",
+	.summary = "make a queue",
+	.flags = set_flags,
+	.examples = "fairlead queues create vision --guarantee 8 --team vision",
+	.route = "PUT /api/v1/queues/{name}",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = 1,
+	.run = run_create,
+};
+
+const struct command command_queues_change = {
+	.name = "queues change",
+	.arguments = "NAME",
+	.summary = "change a queue; what is not given stays",
+	.flags = set_flags,
+	.examples = "fairlead queues change vision --guarantee 16\n"
+		    "fairlead queues change vision --limit none",
+	.route = "PUT /api/v1/queues/{name}",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = 1,
+	.argument = ARGUMENT_QUEUE,
+	.run = run_change,
+};
+
+const struct command command_queues_delete = {
+	.name = "queues delete",
+	.arguments = "NAME",
+	.summary = "delete a queue without jobs and without queues below it",
+	.examples = "fairlead queues delete vision",
+	.route = "DELETE /api/v1/queues/{name}",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = 1,
+	.argument = ARGUMENT_QUEUE,
+	.run = run_delete,
+};
