@@ -52,6 +52,8 @@ void facts_give_tasks(struct facts *f, uint32_t first, uint32_t count);
 uint32_t facts_take_promise(struct facts *f);	/* a zeroed row */
 void facts_give_promises(struct facts *f, uint32_t first);	/* and all linked behind it */
 
+/* Whether each row lies in the chain of its slot, once. */
+bool facts_lookups_are_right(const struct facts *f);
 /* Whether all ids stand for rows that exist: the part of facts_check that needs no look-up. */
 int facts_check_references(const struct facts *f, struct err *err) MUST_CHECK;
 

@@ -212,6 +212,33 @@ void facts_link_dependent(struct facts *f, uint32_t row)
 	job->dependents = row;
 }
 
+/* Every row in the chain of its hash, and each once. False when not. */
+static bool lookup_is_right(const struct lookup *l)
+{
+	uint64_t rows = 0;
+
+	for (uint32_t slot = 1; slot <= l->slots->count; slot++) {
+		uint32_t row = *(const uint32_t *)table_get(l->slots, slot);
+
+		for (; row; row = row_next(l, row), rows++)
+			if (row > l->rows->count || rows >= l->slots->count ||
+			    slot_of(l->hash(table_get(l->rows, row)), l->slots->count) != slot)
+				return false;
+	}
+	return rows == l->slots->count;
+}
+
+bool facts_lookups_are_right(const struct facts *f)
+{
+	struct facts copy = *f; /* only looked at: a look-up holds pointers that may also change tables */
+	const struct lookup lookups[] = { name_lookup(&copy), shape_lookup(&copy), body_lookup(&copy) };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lookups); i++)
+		if (!lookup_is_right(&lookups[i]))
+			return false;
+	return true;
+}
+
 /* --- names ------------------------------------------------------------------------------------------ */
 
 const char *facts_name(const struct facts *f, struct name_id id)

@@ -174,6 +174,8 @@ static int check_lookups(const struct facts *f, struct err *err)
 {
 	uint32_t keyed = 0;
 
+	if (!facts_lookups_are_right(f))
+		return WRONG("a look-up holds a row in the wrong chain, twice or not at all");
 	for (uint32_t id = 1; id <= f->names.count; id++)
 		if (facts_name_find(f, facts_name(f, (struct name_id){ id })).v != id)
 			return WRONG("name %u is not found by its text", id);

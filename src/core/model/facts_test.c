@@ -444,7 +444,7 @@ static void facts_verify_sees_what_is_wrong(void **state)
 			name_edit(&broken, node_get(&broken, (struct node_id){ 1 })->name)->node = 2;
 			break;
 		case 10:
-			broken.free_promises = 0;
+			broken.free_promises = broken.free_promises ? 0 : 1;
 			break;
 		default:
 			job_edit(&broken, (struct job_id){ ((struct depend *)table_edit(&broken.depends, 1))->job })->dependents = 0;

@@ -111,6 +111,7 @@ static int64_t *numbers(struct arena *arena, uint32_t count)
 static void fill_node_set(struct random *r, struct arena *arena, struct event_node_set *e)
 {
 	int64_t *islands = numbers(arena, 2);
+	uint32_t rack;
 
 	e->name = named(r, arena, "n", 20);
 	e->gpus = mostly(r, random_below(r, 3) * 4);
@@ -118,7 +119,8 @@ static void fill_node_set(struct random *r, struct arena *arena, struct event_no
 	e->gpu_memory_mib = upto(r, 80000);
 	e->cpu_milli = upto(r, 64000);
 	e->ram_mib = upto(r, 500000);
-	e->domains = arena_printf(arena, "z%u,r%u", random_below(r, 2), random_below(r, 4));
+	rack = random_below(r, 4);
+	e->domains = arena_printf(arena, "z%u,r%u", rack % 2, rack);
 	e->simulated = upto(r, 1);
 	e->driver = "550.54";
 	islands[0] = mostly(r, 15);
@@ -130,6 +132,7 @@ static void fill_node_set(struct random *r, struct arena *arena, struct event_no
 static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena, struct event_job_submitted *e)
 {
 	int64_t *depends = numbers(arena, 3);
+	uint32_t models;
 
 	e->job = mostly(r, (int64_t)f->jobs.count + 1);
 	e->name = named(r, arena, "job-", 30);
@@ -143,7 +146,8 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->tasks_min = mostly(r, 1 + random_below(r, 4));
 	e->tasks_max = random_below(r, 3) ? 0 : mostly(r, 2 + random_below(r, 4));
 	e->gpus = upto(r, 4);
-	e->models = random_below(r, 2) ? "" : arena_printf(arena, "model-%u,model-%u", random_below(r, 3), random_below(r, 3));
+	models = random_below(r, 18);
+	e->models = models % 2 ? "" : arena_printf(arena, "model-%u,model-%u", models % 3, models / 6);
 	e->require = random_below(r, 4) ? "" : random_below(r, 8) ? "rack" : "moon";
 	e->prefer = random_below(r, 4) ? "" : "nvlink";
 	e->limit_ms = upto(r, 1000000);
@@ -341,6 +345,11 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 	}
 }
 
+/* Mostly success, so that what depends on it goes on. */
+static const uint8_t ended_states[] = {
+	JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_FAILED, JOB_CANCELLED, JOB_TIMED_OUT,
+};
+
 static void fill_job(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
 {
 	int64_t job = recent(r, f->jobs.count);
@@ -365,7 +374,7 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->job_requeued.text = named(r, arena, "again ", 3);
 	} else if (e->kind == EVENT_JOB_ENDED) {
 		e->job_ended.job = job;
-		e->job_ended.state = mostly(r, JOB_SUCCEEDED + random_below(r, 3) / 2 * random_below(r, 4));
+		e->job_ended.state = mostly(r, ended_states[random_below(r, ARRAY_SIZE(ended_states))]);
 		e->job_ended.code = upto(r, 3);
 		e->job_ended.rank = between(r, -1, 3);
 		e->job_ended.text = named(r, arena, "end ", 3);
@@ -425,13 +434,15 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 struct event random_event(struct random *r, const struct facts *f, struct arena *arena)
 {
 	int64_t time_ms = f->now_ms + random_below(r, 100);
+	enum event_kind kind;
 	struct event e;
 
 	if (!random_below(r, 20))
 		time_ms -= 150;
 	if (!f->now_ms)
 		time_ms = 1700000000000;
-	e = event_make(random_kind(r), time_ms, named(r, arena, "u", 8));
+	kind = random_kind(r); /* one call a statement: compilers order arguments as they like */
+	e = event_make(kind, time_ms, named(r, arena, "u", 8));
 	e.seq = f->seq + 1;
 	fill_cluster(r, f, arena, &e);
 	fill_people(r, arena, &e);
@@ -468,9 +479,10 @@ static int64_t random_number(struct random *r)
 
 struct event random_fields(struct random *r, enum event_kind kind, struct arena *arena)
 {
-	struct event e = event_make(kind, (int64_t)(random_next(r) >> 8), random_text(r, arena));
+	struct event e = event_make(kind, (int64_t)(random_next(r) >> 8), "");
 	int64_t *list;
 
+	e.actor = random_text(r, arena);
 	e.seq = random_next(r);
 	switch (kind) {
 	case EVENT_NONE:
