@@ -176,7 +176,7 @@ void ending_record(struct shepherd *s)
 	fill_record(s);
 	report_server_close(s);
 	/* How it ended is known here alone: on a full or failing disk this process stays until it can be written. */
-	while (place_put_exit(io_real(), s->path, &s->end, &err) < 0) {
+	while (place_put_exit(io_real(), s->path, &s->end, &err) < 0 && !place_is_deleted(s->folder)) {
 		log_line(LOG_ERROR, "%s; trying again", err.text);
 		nanosleep(&pause, NULL);
 	}

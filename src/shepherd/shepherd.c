@@ -229,26 +229,31 @@ static void collect_children(struct shepherd *s)
 	}
 }
 
+/* Not by the engine's wish: the machine goes down, or the place was removed under us. With all that is ours. */
+static void shut_down(struct shepherd *s)
+{
+	int64_t kill_at = clock_boot_ms() + SHUTDOWN_GRACE_MS;
+
+	if (s->shutdown)
+		return;
+	s->shutdown = s->stopping = true;
+	if (s->phase < STARTING) {
+		ending_begin(s);
+		return;
+	}
+	if (kill_at < s->kill_at_ms)
+		s->kill_at_ms = kill_at;
+	(void)proctree_signal(&s->tree, false, SIGTERM);
+	(void)proctree_signal(&s->tree, false, SIGCONT);
+}
+
 static void read_signals(struct shepherd *s)
 {
 	struct signalfd_siginfo info;
 
-	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD || s->shutdown)
-			continue;
-		/* Somebody, most often the machine's shutdown, wants us to end: with all that is ours. */
-		s->shutdown = s->stopping = true;
-		if (s->phase < STARTING) {
-			ending_begin(s);
-		} else {
-			int64_t kill_at = clock_boot_ms() + SHUTDOWN_GRACE_MS;
-
-			if (kill_at < s->kill_at_ms)
-				s->kill_at_ms = kill_at;
-			(void)proctree_signal(&s->tree, false, SIGTERM);
-			(void)proctree_signal(&s->tree, false, SIGCONT);
-		}
-	}
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo != SIGCHLD)
+			shut_down(s);
 	collect_children(s);
 }
 
@@ -278,6 +283,9 @@ static void check_times(struct shepherd *s)
 	if (now >= s->recheck_ms) {
 		s->recheck_ms = now + RECHECK_MS;
 		control_look(s);
+		/* Without its place nobody knows of this task any more: it holds what is thought free. */
+		if (place_is_deleted(s->folder))
+			shut_down(s);
 	}
 	memory_look(s);
 	if (s->phase < ENDING && s->stopping && now >= s->kill_at_ms) {

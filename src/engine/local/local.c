@@ -81,6 +81,21 @@ void rank_end(struct engine *e, struct rank *rank)
 	maybe_forget(e, rank->attempt);
 }
 
+void rank_gone(struct engine *e, struct rank *rank, const char *why)
+{
+	struct engine_fact fact = {
+		.kind = ENGINE_GONE,
+		.attempt = rank->attempt->number,
+		.rank = rank->number,
+		.time_ms = clock_wall_ms(),
+	};
+
+	snprintf(fact.text, sizeof(fact.text), "%s", why);
+	rank->gone = true;
+	rank_say(e, rank, &fact);
+	rank_end(e, rank);
+}
+
 /* --- workers -------------------------------------------------------------------------------------------------- */
 
 void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt, struct rank *rank, struct order *order)
@@ -335,20 +350,41 @@ static int check_start(const struct engine_start *start, struct err *err)
 	return 0;
 }
 
+/* An attempt that was adopted half made (the daemon before this one died while it prepared it): the ranks that never had
+ * a shepherd are made now. */
+static void start_rest(struct engine *e, struct attempt *attempt, const struct engine_start *start)
+{
+	struct order *order = order_copy(start);
+
+	for (uint32_t i = 0; i < attempt->count && i < start->place_count; i++) {
+		struct rank *rank = &attempt->ranks[i];
+
+		if (rank->state == RANK_ENDED && rank->gone) {
+			rank->state = RANK_PREPARING;
+			rank->gone = false;
+			rank->waits = true;
+		} else if (rank->state == RANK_BURYING && rank->unborn && !rank->again) {
+			rank->again = order;
+			order->users++;
+		}
+	}
+	engine_queue(e, JOB_PREPARE, attempt, NULL, order);
+}
+
 static int local_start(struct engine *e, const struct engine_start *start, struct err *err)
 {
 	if (check_start(start, err) < 0)
 		return -1;
 	pthread_mutex_lock(&e->lock);
 	struct attempt *attempt = attempt_find(e, start->attempt);
-	if (attempt && attempt->gone && !attempt->jobs) {
-		attempt_drop(e, attempt); /* adopted without a trace, so it may begin now */
-		attempt = NULL;
-	}
 	if (!attempt) {
 		attempt = attempt_add(e, start->attempt, start->place_count);
 		attempt->job = start->job;
+		for (uint32_t i = 0; i < attempt->count; i++)
+			attempt->ranks[i].waits = true;
 		engine_queue(e, JOB_PREPARE, attempt, NULL, order_copy(start));
+	} else if (attempt->adopted && !attempt->stale && !attempt->forgotten) {
+		start_rest(e, attempt, start);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return 0;

@@ -39,6 +39,10 @@ struct rank {
 	enum rank_state state;
 	bool ready_said, started_said;
 	bool released;			/* `go` is there */
+	bool waits;			/* for its attempt's JOB_PREPARE */
+	bool gone;			/* ENDED by GONE: start may make it again */
+	bool unborn;			/* adopted with a spec, but no shepherd and no `go`: start may make it again */
+	struct order *again;		/* start came while it is BURYING and unborn */
 	int folder;			/* its place, -1 = not open */
 	int watch;			/* inotify's number, -1 = none; key of the hash below */
 	int lock_looks;			/* how often the lock will be looked at again soon */
@@ -64,7 +68,7 @@ struct attempt {
 	struct rank *ranks;
 	uint16_t port;
 	bool stale;			/* of no interest to the core: stopped and cleared, no facts */
-	bool gone;			/* there was no folder: nothing to do */
+	bool adopted;			/* its folder may be there already */
 	bool stopping, forgotten;
 	int64_t stop_grace_ms;
 	uint64_t warn_number, stop_number;
@@ -114,6 +118,8 @@ struct attempt *attempt_add(struct engine *e, uint64_t number, uint32_t count);
 void attempt_drop(struct engine *e, struct attempt *attempt);
 void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt, struct rank *rank, struct order *order);
 void rank_say(struct engine *e, struct rank *rank, const struct engine_fact *fact);
+/* Tells GONE and ends the rank. */
+void rank_gone(struct engine *e, struct rank *rank, const char *why);
 /* The rank is over: closes what it holds; the attempt may be forgotten when all are. */
 void rank_end(struct engine *e, struct rank *rank);
 
@@ -122,6 +128,7 @@ void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *or
 void prepare_rank(struct engine *e, struct rank *rank, struct order *order);
 struct order *order_copy(const struct engine_start *start);
 void order_unref(struct engine *e, struct order *order);	/* takes the mutex */
+void rank_again(struct engine *e, struct rank *rank);		/* queues it with its `again`; the mutex held */
 
 /* local_watch.c */
 void *watcher_run(void *engine);

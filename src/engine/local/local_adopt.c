@@ -23,20 +23,6 @@
 
 enum { SPEC_MEMORY = 256 << 20 };
 
-static void say_gone(struct engine *e, struct rank *rank, const char *why)
-{
-	struct engine_fact fact = {
-		.kind = ENGINE_GONE,
-		.attempt = rank->attempt->number,
-		.rank = rank->number,
-		.time_ms = clock_wall_ms(),
-	};
-
-	snprintf(fact.text, sizeof(fact.text), "%s", why);
-	rank_say(e, rank, &fact);
-	rank_end(e, rank);
-}
-
 enum spec_look { SPEC_NONE, SPEC_EARLIER_BOOT, SPEC_HERE };
 
 /* What has to be known of a spec here; an unreadable one counts as of this boot: the careful reading. */
@@ -70,7 +56,7 @@ static void adopt_old(struct engine *e, struct rank *rank)
 		return;
 	}
 	rank_tell(e, rank, true);
-	say_gone(e, rank, "the machine was restarted");
+	rank_gone(e, rank, "the machine was restarted");
 }
 
 static void adopt_rank(struct engine *e, struct rank *rank)
@@ -82,7 +68,7 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 		open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	enum spec_look look = rank->folder < 0 ? SPEC_NONE : look_at_spec(e, rank);
 	if (look == SPEC_NONE && !(rank->folder >= 0 && place_has(rank->folder, "exit"))) {
-		say_gone(e, rank, "it was never prepared");
+		rank_gone(e, rank, "it was never prepared");
 		return;
 	}
 	rank->released = place_has(rank->folder, "go");
@@ -97,6 +83,7 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 		return;
 	}
 	rank->state = RANK_LIVE;
+	rank->unborn = !rank->released && !place_is_locked(rank->folder) && !place_has(rank->folder, "exit");
 	if (rank_watch(e, rank, NULL) < 0) {
 		/* no more watches: the re-scan serves this one */
 	}
@@ -107,9 +94,9 @@ static void adopt_gone(struct engine *e, uint64_t number, uint32_t count)
 {
 	struct attempt *attempt = attempt_add(e, number, count);
 
-	attempt->gone = true;
+	attempt->adopted = true;
 	for (uint32_t i = 0; i < count; i++)
-		say_gone(e, &attempt->ranks[i], "it was never prepared");
+		rank_gone(e, &attempt->ranks[i], "it was never prepared");
 }
 
 /* Highest rank that has a folder, plus one. */
@@ -177,6 +164,7 @@ static void adopt_folder(struct engine *e, int attempts_fd, const char *name, co
 			continue;
 		struct attempt *attempt = attempt_add(e, number, counts[i]);
 
+		attempt->adopted = true;
 		for (uint32_t rank = 0; rank < attempt->count; rank++)
 			adopt_rank(e, &attempt->ranks[rank]);
 		return;

@@ -108,6 +108,15 @@ void bury_rank(struct engine *e, struct rank *rank)
 		pthread_mutex_unlock(&e->lock);
 		return;
 	}
+	if (rank->unborn && !salvage(rank, &fact)) {
+		pthread_mutex_lock(&e->lock);
+		if (rank->again)
+			rank_again(e, rank);
+		else
+			rank_gone(e, rank, "it was not prepared to its end");
+		pthread_mutex_unlock(&e->lock);
+		return;
+	}
 	find_end(rank, &fact);
 	if (place_path(path, e->attempts, rank->attempt->number, rank->number) && place_put_exit(io_real(), path, &fact, NULL) < 0)
 		log_line(LOG_WARN, "attempt %" PRIu64 " rank %u: its end could not be written; it is reported all the same",

@@ -165,11 +165,12 @@ static int make_attempt_folders(struct engine *e, const struct attempt *attempt,
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
-	if (FAILPOINT("engine-claim") ? (errno = ENOSPC, true) : mkdir(path, 0700) < 0)
+	if (FAILPOINT("engine-claim") ? (errno = ENOSPC, true) : mkdir(path, 0700) < 0 && !(errno == EEXIST && attempt->adopted))
 		return err_errno(err, ERR_IO, errno, "could not claim attempt %" PRIu64 " in the data folder", attempt->number);
 	(void)FAILPOINT("engine-claimed");
 	for (uint32_t i = 0; i < attempt->count; i++)
-		if (!place_path(path, e->attempts, attempt->number, i) || mkdir(path, 0700) < 0)
+		if (!place_path(path, e->attempts, attempt->number, i) ||
+		    (mkdir(path, 0700) < 0 && !(errno == EEXIST && attempt->adopted)))
 			return err_errno(err, ERR_IO, errno, "could not make the place of rank %u of attempt %" PRIu64, i, attempt->number);
 	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
 	struct io *io = io_real();
@@ -202,6 +203,62 @@ static int make_run_folder(struct engine *e, const struct attempt *attempt, cons
 	return result;
 }
 
+/* The part of a path below the data folder, NULL when it is not in there. */
+static const char *below_data(const struct engine *e, const char *path)
+{
+	const char *const names[] = { e->folder, e->options.folder };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t length = strlen(names[i]);
+
+		if (strncmp(path, names[i], length) == 0 && path[length] == '/' && path[length + 1])
+			return path + length + 1;
+	}
+	return NULL;
+}
+
+/* One step down: the folder is made if it is not there. The descriptor, -1 with errno; ret_made: it is new. */
+static int step_down(int parent, const char *name, mode_t mode, bool *ret_made)
+{
+	*ret_made = mkdirat(parent, name, mode) == 0;
+	return *ret_made || errno == EEXIST ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+}
+
+/* A checkpoint folder inside the data folder, which is the daemon's: made here and given to the user, who could not make it.
+ * All other folders are made by the launcher, as the user; so is one below a folder that is not the daemon's own: root
+ * makes nothing where somebody else can change names meanwhile. */
+static int make_checkpoint_folder(struct engine *e, const struct engine_start *start, struct err *err)
+{
+	const char *below = start->checkpoint_dir && geteuid() == 0 ? below_data(e, start->checkpoint_dir) : NULL;
+	int folder = below ? open(e->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	bool made = false, ours = true;
+
+	if (folder < 0)
+		return 0;
+	while (below && ours) {
+		char name[256];
+		struct stat st;
+		size_t length = strcspn(below, "/");
+		const char *next = below[length] ? below + length + strspn(below + length, "/") : "";
+
+		snprintf(name, sizeof(name), "%.*s", (int)length, below);
+		ours = strcmp(name, "..") != 0 && fstat(folder, &st) == 0 && st.st_uid == geteuid();
+		int deeper = ours ? step_down(folder, name, *next ? 0711 : 0755, &made) : -1;
+		int saved = errno;
+		close(folder);
+		folder = deeper;
+		if (ours && deeper < 0)
+			return err_errno(err, ERR_IO, saved, "could not make the checkpoint folder %s", start->checkpoint_dir);
+		below = *next ? next : NULL;
+	}
+	int result = 0;
+	if (ours && made && fchown(folder, start->uid, start->gid) < 0)
+		result = err_errno(err, ERR_IO, errno, "could not give the checkpoint folder to user \"%s\"", start->user);
+	if (folder >= 0)
+		close(folder);
+	return result;
+}
+
 void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *order)
 {
 	struct err err;
@@ -210,17 +267,41 @@ void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *or
 	if (result == 0)
 		result = make_run_folder(e, attempt, order, &err);
 	if (result == 0)
+		result = make_checkpoint_folder(e, &order->start, &err);
+	if (result == 0 && !attempt->port)
 		result = choose_port(e, attempt, &err);
-	if (result < 0) {
-		for (uint32_t i = 0; i < attempt->count; i++)
-			fail_rank(e, &attempt->ranks[i], ENGINE_CAUSE_START, err.text);
-		return;
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		struct rank *rank = &attempt->ranks[i];
+
+		pthread_mutex_lock(&e->lock);
+		bool waits = rank->waits;
+		rank->waits = false;
+		pthread_mutex_unlock(&e->lock);
+		if (!waits)
+			continue;
+		if (result < 0) {
+			fail_rank(e, rank, ENGINE_CAUSE_START, err.text);
+			continue;
+		}
+		pthread_mutex_lock(&e->lock);
+		order->users++;
+		engine_queue(e, JOB_PREPARE_RANK, attempt, rank, order);
+		pthread_mutex_unlock(&e->lock);
 	}
-	pthread_mutex_lock(&e->lock);
-	order->users += attempt->count;
-	for (uint32_t i = 0; i < attempt->count; i++)
-		engine_queue(e, JOB_PREPARE_RANK, attempt, &attempt->ranks[i], order);
-	pthread_mutex_unlock(&e->lock);
+}
+
+void rank_again(struct engine *e, struct rank *rank)
+{
+	struct order *order = rank->again;
+
+	rank_unwatch(e, rank);
+	close(rank->folder);
+	rank->folder = -1;
+	rank->again = NULL;
+	rank->unborn = false;
+	rank->ready_said = rank->started_said = false;
+	rank->state = RANK_PREPARING;
+	engine_queue(e, JOB_PREPARE_RANK, rank->attempt, rank, order);
 }
 
 /* --- one rank ------------------------------------------------------------------------------------------------- */
@@ -359,12 +440,31 @@ static int spawn_shepherd(struct engine *e, const struct rank *rank, char *place
 	return result;
 }
 
+/* What a daemon before this one left of a place that never had a task. */
+static int empty_place(struct engine *e, const struct rank *rank, struct err *err)
+{
+	char path[PATH_MAX], name[16];
+
+	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, rank->attempt->number);
+	snprintf(name, sizeof(name), "%u", rank->number);
+	int attempt = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (attempt < 0)
+		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
+	remove_folder_at(attempt, name);
+	int result = mkdirat(attempt, name, 0700) < 0 || fsync(attempt) < 0 ?
+		err_errno(err, ERR_IO, errno, "could not make the place of rank %s of attempt %" PRIu64, name, rank->attempt->number) : 0;
+	close(attempt);
+	return result;
+}
+
 static int make_place(struct engine *e, struct rank *rank, struct order *order, char place[PATH_MAX], struct err *err)
 {
 	char run[PATH_MAX];
 
 	if (!place_path(place, e->attempts, rank->attempt->number, rank->number))
 		return err_set(err, ERR_TOO_LARGE, "the path of a task's place is too long");
+	if (rank->attempt->adopted && empty_place(e, rank, err) < 0)
+		return -1;
 	snprintf(run, sizeof(run), "%s/%" PRIu64 "/%u", e->run, rank->attempt->number, rank->number);
 	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = ENOSPC, true) : mkdir(run, 0711) < 0 && errno != EEXIST)
 		return err_errno(err, ERR_IO, errno, "could not make the folder %s", run);

@@ -48,6 +48,13 @@ bool place_has(int folder, const char *name)
 	return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+bool place_is_deleted(int folder)
+{
+	struct stat st;
+
+	return fstat(folder, &st) == 0 && st.st_nlink == 0;
+}
+
 static int write_all(int fd, const char *data, size_t size)
 {
 	while (size) {

@@ -35,6 +35,8 @@ bool place_path(char out[PATH_MAX], const char *attempts, uint64_t attempt, uint
 /* Whole file into out (cleared first): 0; 1 = there is none; negative. */
 int place_read(int folder, const char *name, struct buf *out, struct err *err) MUST_CHECK;
 bool place_has(int folder, const char *name);
+/* Whether the folder itself was removed. */
+bool place_is_deleted(int folder);
 /* By temporary file and rename; no fsync. */
 int place_put(int folder, const char *name, const void *data, size_t size, struct err *err) MUST_CHECK;
 /* As place_put, but what was there or the new content survives power loss, whole. path: of the folder. A file NAME.tmp that
