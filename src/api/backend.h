@@ -16,6 +16,7 @@
 #include "core/core.h"
 
 struct api_backend;
+struct http_request;
 
 struct frozen {			/* shared; release it soon */
 	struct facts facts;
@@ -80,8 +81,10 @@ struct event_hub;
 void event_hub_publish(struct event_hub *hub, const struct event *event, const char *text, size_t size);
 
 /* The API as a whole: what http_options.handle is given. */
+struct http_request;
 struct api;
 struct api *api_create(const struct api_backend *backend);
 void api_destroy(struct api *api);
+int api_head(void *api, struct http_request *request);	/* http_options.head: who asks what, before the body is read */
 void api_handle(void *api, struct http_request *request);
 struct event_hub *api_hub(struct api *api);

@@ -638,6 +638,11 @@ const char *http_query(const struct http_request *r, const char *name)
 	return target_query(&r->target, name);
 }
 
+const char *http_query_name(const struct http_request *r, size_t index)
+{
+	return index < r->target.query_count ? r->target.query[index].name : NULL;
+}
+
 const char *http_header(const struct http_request *r, const char *name)
 {
 	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);

@@ -59,6 +59,7 @@ void http_stop(struct http_server *server);		/* no new requests; waits for handl
 const char *http_method(const struct http_request *r);
 const char *http_path(const struct http_request *r);	/* decoded once; no query */
 const char *http_query(const struct http_request *r, const char *name);	/* decoded; NULL = not given */
+const char *http_query_name(const struct http_request *r, size_t index);	/* of those given, in order; NULL behind the last */
 const char *http_header(const struct http_request *r, const char *name);
 const void *http_body(const struct http_request *r, size_t *ret_size);
 const struct http_peer *http_peer(const struct http_request *r);
@@ -71,6 +72,7 @@ void http_add_header(struct http_request *r, const char *name, const char *value
 void http_reply(struct http_request *r, int status, const char *content_type, struct buf *body);
 /* Answers with {"error":{"code","message","file","line","column"}} and the code's HTTP status. */
 void http_reply_error(struct http_request *r, const struct err *err);
+void http_reply_error_status(struct http_request *r, int status, const struct err *err);	/* ... and another HTTP status */
 
 /* Begins a streamed answer. `closed` is called once, when the client went away or the server stops; then the stream is void.
  * send copies; it answers false when more than `limit` bytes wait for this client (nothing was added then): the caller decides. */

@@ -104,6 +104,11 @@ void http_reply_error(struct http_request *r, const struct err *err)
 	error_reply(r, err_code_http(err->code), err_code_name(err->code), err);
 }
 
+void http_reply_error_status(struct http_request *r, int status, const struct err *err)
+{
+	error_reply(r, status, err_code_name(err->code), err);
+}
+
 void reply_problem(struct http_request *r, enum framing_problem problem)
 {
 	const int status = framing_problem_http(problem);

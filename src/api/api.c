@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a request to its handler, and back: routing, authentication, permission, commands. */
+#include <stdlib.h>
+#include <string.h>
+#include "api/call.h"
+#include "api/hub.h"
+#include "api/log_feed.h"
+#include "api/planner.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/parse.h"
+
+static void (*const handlers[ROUTE_COUNT])(struct call *) = {
+#define ROUTE(id, method, path, summary, least, flags, body, response) [ROUTE_##id] = handle_##id,
+#define QUERY(name, type, doc)
+#define END
+#include "api/routes.def"
+#undef ROUTE
+#undef QUERY
+#undef END
+};
+
+struct api *api_create(const struct api_backend *backend)
+{
+	struct api *api = calloc(1, sizeof *api);
+
+	CHECK(api);
+	api->backend = backend;
+	api->hub = event_hub_create(backend);
+	api->planner = planner_create(backend);
+	api->log_feed = log_feed_create(backend);
+	return api;
+}
+
+void api_destroy(struct api *api)
+{
+	if (!api)
+		return;
+	event_hub_destroy(api->hub);
+	planner_destroy(api->planner);
+	log_feed_destroy(api->log_feed);
+	free(api);
+}
+
+struct event_hub *api_hub(struct api *api)
+{
+	return api->hub;
+}
+
+/* --- the head of a request ------------------------------------------------------------------------------------- */
+
+static int query_read(struct call *call, size_t index, const char *text, struct err *err)
+{
+	const struct route_query *query = &call->route->query[index];
+	struct err why = { 0 };
+
+	call->given[index] = true;
+	switch (query->type) {
+	case QUERY_text:
+		if (strlen(text) > 255)
+			return err_set(err, ERR_INVALID, "?%s= is longer than 255 bytes", query->name);
+		return 0;
+	case QUERY_integer:
+		if (parse_int(text, INT64_MIN / 2, INT64_MAX / 2, &call->number[index], &why) < 0)
+			return err_set(err, ERR_INVALID, "?%s=%.40s: expected a whole number", query->name, text);
+		return 0;
+	case QUERY_flag:
+		if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+			return err_set(err, ERR_INVALID, "?%s=%.40s: expected 0 or 1", query->name, text);
+		call->number[index] = text[0] == '1';
+		return 0;
+	}
+	UNREACHABLE();
+}
+
+struct query_walk { struct call *call; struct err *err; int result; };
+
+/* An unknown query is refused: a misspelt filter would answer with everything. */
+static int queries_read(struct call *call, struct err *err)
+{
+	const char *names[ROUTE_QUERIES_MAX];
+	const char *name;
+
+	for (size_t i = 0; i < call->route->query_count; i++)
+		names[i] = call->route->query[i].name;
+	for (size_t i = 0; (name = http_query_name(call->request, i)); i++) {
+		size_t index = 0;
+
+		while (index < call->route->query_count && strcmp(names[index], name) != 0)
+			index++;
+		if (index == call->route->query_count) {
+			const char *hint = spelling_hint(name, names, call->route->query_count);
+
+			return err_set(err, ERR_INVALID, "%s %s knows no ?%.40s=%s%s%s", call->route->method, call->route->path, name,
+				       hint ? "; did you mean ?" : "", hint ? hint : "", hint ? "=" : "");
+		}
+		if (query_read(call, index, http_query(call->request, name), err) < 0)
+			return -(int)ERR_INVALID;
+	}
+	return 0;
+}
+
+static int route_choose(struct call *call, struct err *err)
+{
+	struct http_request *r = call->request;
+
+	route_find(http_method(r), http_path(r), &call->match);
+	call->route = call->match.route;
+	if (call->route)
+		return 0;
+	if (call->match.allow[0]) {
+		http_add_header(r, "Allow", call->match.allow);
+		return err_set(err, ERR_UNSUPPORTED, "%s is not a method of %.120s; it has %s", http_method(r), http_path(r), call->match.allow);
+	}
+	return err_set(err, ERR_NOT_FOUND, "there is nothing at %.120s; GET /api/v1/openapi.json lists what there is", http_path(r));
+}
+
+static int caller_find(struct call *call, struct err *err)
+{
+	const struct api_backend *backend = call->api->backend;
+	struct frozen *frozen = backend->frozen(backend->context);
+	const int result = identity_find(&frozen->facts, http_peer(call->request), http_header(call->request, "Authorization"),
+					 clock_wall_ms(), &call->caller, err);
+
+	backend->release(backend->context, frozen);
+	return result;
+}
+
+int api_head(void *context, struct http_request *request)
+{
+	struct call *call = arena_new(http_arena(request), struct call);
+	struct err err = { 0 };
+	bool missing;
+
+	call->api = context;
+	call->request = request;
+	call->arena = http_arena(request);
+	http_set_user(request, call);
+	missing = route_choose(call, &err) < 0;
+	/* Who is nobody does not learn either which paths there are. */
+	if (missing || !(call->route->flags & ROUTE_PUBLIC)) {
+		struct err who = { 0 };
+
+		if (caller_find(call, &who) < 0) {
+			http_reply_error(request, &who);
+			return 1;
+		}
+	}
+	if (missing) {
+		if (call->match.allow[0])
+			http_reply_error_status(request, 405, &err);
+		else
+			http_reply_error(request, &err);
+		return 1;
+	}
+	/* Known at the head: no body of a caller who may not is read. */
+	if (!(call->route->flags & ROUTE_PUBLIC) && route_permits(call->route, call->caller.role, RELATION_GLOBAL))
+		call->permitted = true;
+	if (call->route->flags & ROUTE_PUBLIC)
+		call->permitted = true;
+	if (queries_read(call, &err) < 0) {
+		http_reply_error(request, &err);
+		return 1;
+	}
+	return 0;
+}
+
+/* --- the handler ------------------------------------------------------------------------------------------------ */
+
+static bool role_is_enough_for_any(const struct route *route, uint8_t role)
+{
+	for (int relation = 0; relation < RELATION_COUNT; relation++)
+		if (route_permits(route, role, (enum relation)relation))
+			return true;
+	return false;
+}
+
+static void call_run(void *argument)
+{
+	struct call *call = argument;
+	const struct api_backend *backend = call->api->backend;
+	struct err err = { 0 };
+	struct job_id id;
+	const struct job *job;
+
+	call->frozen = backend->frozen(backend->context);
+	call->facts = &call->frozen->facts;
+	/* A job in the path: found, and permission asked, in one place for all. */
+	if (strstr(call->route->path, "/jobs/{id}") &&
+	    (call_job(call, &id, &job, &err) < 0 ||
+	     call_permit(call, relation_of_job(call, job), arena_printf(call->arena, "job %u", id.v), &err) < 0)) {
+		call_fail(call, &err);
+		return;
+	}
+	handlers[call->route->id](call);
+}
+
+void api_handle(void *context, struct http_request *request)
+{
+	struct api *api = context;
+	struct call *call = http_user(request);
+	struct err err = { 0 };
+	size_t size;
+
+	if (!call) {	/* the server was started without api_head */
+		if (api_head(context, request))
+			return;
+		call = http_user(request);
+	}
+	(void)http_body(request, &size);
+	if (size && !*call->route->body) {
+		err_set(&err, ERR_INVALID, "%s %s takes no body", call->route->method, call->route->path);
+		http_reply_error(request, &err);
+		return;
+	}
+	if (!call->permitted && !role_is_enough_for_any(call->route, call->caller.role)) {
+		err_set(&err, ERR_FORBIDDEN, "%s (%s) may not use %s %s, whatever it is about", call->caller.user,
+			role_name(call->caller.role), call->route->method, call->route->path);
+		http_reply_error(request, &err);
+		return;
+	}
+	if (call->route->flags & ROUTE_WORKER)
+		api->backend->work(api->backend->context, call_run, call);
+	else
+		call_run(call);
+}
+
+/* --- permission --------------------------------------------------------------------------------------------------- */
+
+static const char *relation_words(enum relation relation)
+{
+	static const char *const words[RELATION_COUNT] = { "", "of one's own", "of one's own team", "of others" };
+
+	return words[relation];
+}
+
+int call_permit(struct call *call, enum relation relation, const char *what, struct err *err)
+{
+	const struct route *route = call->route;
+
+	if (route_permits(route, call->caller.role, relation)) {
+		call->permitted = true;
+		return 0;
+	}
+	if (route->least[relation] == ROLE_NONE)
+		return err_set(err, ERR_FORBIDDEN, "%s: nobody may do that", what);
+	return err_set(err, ERR_FORBIDDEN, "%s: %s is %s; for things %s that takes the role %s", what, call->caller.user,
+		       role_name(call->caller.role), relation_words(relation), role_name(route->least[relation]));
+}
+
+bool call_may(const struct call *call, enum route_id route, enum relation relation)
+{
+	return route_permits(route_get(route), call->caller.role, relation);
+}
+
+enum relation relation_of_owner(const struct call *call, const char *user, const char *team)
+{
+	if (user && *user && !strcmp(user, call->caller.user))
+		return RELATION_OWN;
+	if (team && *team && !strcmp(team, call->caller.team))
+		return RELATION_TEAM;
+	return RELATION_OTHER;
+}
+
+enum relation relation_of_job(const struct call *call, const struct job *job)
+{
+	return relation_of_owner(call, facts_name(call->facts, job->user), facts_name(call->facts, job->team));
+}
+
+/* --- input ---------------------------------------------------------------------------------------------------------- */
+
+const char body_file[] = "request body";
+
+static size_t query_index(const struct call *call, const char *name)
+{
+	for (size_t i = 0; i < call->route->query_count; i++)
+		if (!strcmp(call->route->query[i].name, name))
+			return i;
+	UNREACHABLE();
+}
+
+const char *call_query(const struct call *call, const char *name)
+{
+	return http_query(call->request, name);
+}
+
+bool call_query_given(const struct call *call, const char *name)
+{
+	return call->given[query_index(call, name)];
+}
+
+int64_t call_query_int(const struct call *call, const char *name, int64_t standard)
+{
+	const size_t index = query_index(call, name);
+
+	return call->given[index] ? call->number[index] : standard;
+}
+
+int call_page(const struct call *call, int64_t *ret_after, uint32_t *ret_limit, struct err *err)
+{
+	const int64_t after = call_query_int(call, "after", 0), limit = call_query_int(call, "limit", 100);
+
+	if (after < 0)
+		return err_set(err, ERR_INVALID, "?after=%lld: expected 0 or more", (long long)after);
+	if (limit < 1 || limit > 500)
+		return err_set(err, ERR_INVALID, "?limit=%lld: expected 1 to 500", (long long)limit);
+	*ret_after = after;
+	*ret_limit = (uint32_t)limit;
+	return 0;
+}
+
+bool job_exists(const struct facts *facts, uint32_t id)
+{
+	return id && id <= facts->jobs.count && job_get(facts, (struct job_id){ id })->submitted_ms;
+}
+
+int call_job(struct call *call, struct job_id *ret, const struct job **ret_job, struct err *err)
+{
+	const char *text = call->match.param[0];
+	int64_t id;
+
+	if (parse_int(text, 1, UINT32_MAX, &id, NULL) < 0)
+		return err_set(err, ERR_INVALID, "job \"%.40s\": expected its number", text);
+	if (!job_exists(call->facts, (uint32_t)id))
+		return err_set(err, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+	ret->v = (uint32_t)id;
+	*ret_job = job_get(call->facts, *ret);
+	return 0;
+}
+
+/* --- answers --------------------------------------------------------------------------------------------------------- */
+
+void call_release(struct call *call)
+{
+	if (call->frozen)
+		call->api->backend->release(call->api->backend->context, call->frozen);
+	call->frozen = NULL;
+	call->facts = NULL;
+}
+
+/* The last lock: what nothing permitted is not answered, whatever a handler forgot. */
+static bool answer_allowed(struct call *call)
+{
+	struct err err = { 0 };
+
+	call_release(call);
+	if (call->permitted)
+		return true;
+	err_set(&err, ERR_INTERNAL, "nothing permitted %s %s", call->route->method, call->route->path);
+	http_reply_error(call->request, &err);
+	return false;
+}
+
+void call_reply(struct call *call, int status, struct buf *json)
+{
+	if (answer_allowed(call)) {
+		buf_addc(json, '\n');
+		http_reply(call->request, status, "application/json", json);
+	}
+	buf_deinit(json);
+}
+
+void call_reply_text(struct call *call, const char *content_type, struct buf *text)
+{
+	if (answer_allowed(call))
+		http_reply(call->request, 200, content_type, text);
+	buf_deinit(text);
+}
+
+void call_fail(struct call *call, const struct err *err)
+{
+	call_release(call);
+	buf_deinit(&call->made);
+	http_reply_error(call->request, err);
+}
+
+struct event call_event(const struct call *call, enum event_kind kind)
+{
+	return event_make(kind, 0, call->caller.user);
+}
+
+static void command_done(void *context, const struct command_reply *reply)
+{
+	struct call *call = context;
+	struct buf out = BUF_INIT;
+
+	if (reply->err.code != ERR_NONE) {
+		call_fail(call, &reply->err);
+		return;
+	}
+	if (call->made.size) {
+		/* A prepared answer gets its sequence number at the end. */
+		out = call->made;
+		call->made = BUF_INIT;
+		out_int(&out, "seq", (int64_t)reply->seq);
+		out_end(&out, '}');
+		call_reply(call, call->made_status, &out);
+		return;
+	}
+	out_object(&out, NULL);
+	out_int(&out, "seq", (int64_t)reply->seq);
+	out_bool(&out, "already", reply->already);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+void call_send(struct call *call, const struct event *event)
+{
+	struct command *command = command_create(event, NULL, 0);
+	const struct api_backend *backend = call->api->backend;
+
+	CHECK(call->permitted);
+	/* No facts are held while the command is on its way. */
+	call_release(call);
+	command->context = call;
+	command->done = command_done;
+	backend->send(backend->context, command);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One job in full; why it waits; what it runs; what happened to it. */
+#include "api/job_show.h"
+
+#include <string.h>
+#include "api/history_page.h"
+#include "api/jobfile.h"
+#include "api/planner.h"
+#include "api/tally.h"
+#include "base/check.h"
+
+enum { ATTEMPTS_SHOWN = 100 };
+
+static const char *cause_name(uint8_t cause)
+{
+	static const char *const names[] = { [CAUSE_EXIT] = "exit", [CAUSE_SIGNAL] = "signal", [CAUSE_STOPPED] = "stopped",
+					     [CAUSE_MEMORY] = "memory", [CAUSE_START] = "start", [CAUSE_LOST] = "lost",
+					     [CAUSE_LOG_LIMIT] = "log-limit" };
+
+	return cause < ARRAY_SIZE(names) ? names[cause] : "";
+}
+
+static const char *attempt_state_name(uint8_t state)
+{
+	static const char *const names[] = { [ATTEMPT_FREE] = "", [ATTEMPT_PREPARING] = "preparing", [ATTEMPT_ACTIVE] = "active",
+					     [ATTEMPT_STOPPING] = "stopping", [ATTEMPT_OVER] = "over" };
+
+	return state < ARRAY_SIZE(names) ? names[state] : "";
+}
+
+static const char *task_state_name(uint8_t state)
+{
+	static const char *const names[] = { [TASK_PREPARING] = "preparing", [TASK_READY] = "ready", [TASK_RUNNING] = "running",
+					     [TASK_EXITED] = "exited" };
+
+	return state < ARRAY_SIZE(names) ? names[state] : "";
+}
+
+void gpu_list_add(struct buf *out, const char *key, uint32_t mask)
+{
+	out_list(out, key);
+	for (; mask; mask &= mask - 1)
+		out_int(out, NULL, __builtin_ctz(mask));
+	out_end(out, ']');
+}
+
+static void task_add(struct buf *out, const struct facts *f, uint32_t rank, const struct task *task)
+{
+	out_object(out, NULL);
+	out_int(out, "rank", rank);
+	out_text(out, "node", task->node.v ? facts_name(f, node_get(f, task->node)->name) : "");
+	gpu_list_add(out, "gpus", task->gpu_mask);
+	out_text(out, "state", task_state_name(task->state));
+	out_int(out, "step", task->step);
+	out_int(out, "code", task->code);
+	out_int(out, "signal", task->signal);
+	out_text(out, "cause", task->state == TASK_EXITED ? cause_name(task->cause) : "");
+	out_int(out, "peak_memory_mib", task->peak_memory_mib);
+	out_bool(out, "memory_enforced", task->memory_enforced);
+	out_bool(out, "simulated", task->node.v && node_get(f, task->node)->simulated);
+	out_end(out, '}');
+}
+
+static void attempt_add(struct buf *out, const struct facts *f, uint32_t id, const struct attempt *attempt)
+{
+	out_object(out, NULL);
+	out_int(out, "attempt", id);
+	out_text(out, "state", attempt_state_name(attempt->state));
+	out_text(out, "why", stop_why_name(attempt->why));
+	out_text(out, "reason", facts_name(f, attempt->reason));
+	out_int(out, "placed_ms", attempt->placed_ms);
+	out_int(out, "released_ms", attempt->released_ms);
+	out_int(out, "ended_ms", attempt->ended_ms);
+	out_int(out, "warned_ms", attempt->warned_ms);
+	out_int(out, "deadline_ms", attempt->deadline_ms);
+	out_int(out, "for_job", attempt->for_job);
+	out_int(out, "resumed_from", attempt->resume_number);
+	out_bool(out, "unreachable", attempt->unreachable);
+	out_bool(out, "simulated", attempt_simulated(f, attempt));
+	out_list(out, "tasks");
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(f, attempt, rank);
+
+		if (task)
+			task_add(out, f, rank, task);
+	}
+	out_end(out, ']');
+	out_end(out, '}');
+}
+
+/* The newest ones, newest last. Older ones are found by walking back; a job rarely has more than one. */
+static void attempts_add(struct buf *out, const struct facts *f, uint32_t job_id, const struct job *job)
+{
+	uint32_t found[ATTEMPTS_SHOWN], count = 0;
+	struct attempt_id newest;
+
+	(void)job_newest(f, job, &newest);
+	for (uint32_t id = newest.v; id && count < ATTEMPTS_SHOWN && count < job->attempts; id--)
+		if (attempt_get(f, (struct attempt_id){ id })->job.v == job_id)
+			found[count++] = id;
+	out_list(out, "attempts");
+	while (count--)
+		attempt_add(out, f, found[count], attempt_get(f, (struct attempt_id){ found[count] }));
+	out_end(out, ']');
+}
+
+static void checkpoints_add(struct buf *out, const struct facts *f, const struct job *job, bool with_path)
+{
+	out_list(out, "checkpoints");
+	for (uint32_t shown = 0, upto = 0; shown < CHECKPOINTS_KEPT; shown++) {
+		const struct checkpoint *c = job_checkpoint(f, job, upto);
+
+		if (!c)
+			break;
+		out_object(out, NULL);
+		out_int(out, "number", c->number);
+		out_int(out, "attempt", c->attempt);
+		out_int(out, "step", c->step);
+		out_int(out, "at_ms", c->at_ms);
+		out_bool(out, "void", c->is_void);
+		if (with_path)
+			out_text(out, "path", c->path);
+		out_end(out, '}');
+		upto = c->number - 1;
+		if (!upto)
+			break;
+	}
+	out_end(out, ']');
+}
+
+static void wishes_add(struct buf *out, const struct facts *f, const struct job *job)
+{
+	const struct shape *shape = shape_get(f, job->shape);
+
+	out_list(out, "models");
+	for (size_t i = 0; i < SHAPE_MODELS_MAX && shape->models[i].v; i++)
+		out_text(out, NULL, facts_name(f, shape->models[i]));
+	out_end(out, ']');
+	out_int(out, "gpu_memory_mib", shape->gpu_memory_mib);
+	out_int(out, "cpu_milli", shape->cpu_milli);
+	out_int(out, "memory_mib", shape->memory_mib);
+	out_int(out, "limit_ms", job->limit_ms);
+	out_int(out, "estimate_ms", job->estimate_ms);
+	out_int(out, "retries_left", job->retries_left);
+	out_list(out, "depends_on");
+	for (uint32_t row = job->depends; row; ) {
+		const struct depend *d = table_get(&f->depends, row);
+
+		out_int(out, NULL, d->job);
+		row = d->next;
+	}
+	out_end(out, ']');
+}
+
+static bool job_wants_reason(const struct job *job)
+{
+	return job_is_waiting(job) || job->state == JOB_BLOCKED || job->state == JOB_HELD;
+}
+
+/* Why it is in its state, in one sentence: for one that waits the true first reason, asked of the core. */
+static const char *job_reason(struct call *call, uint32_t id, const struct job *job)
+{
+	const struct facts *facts;
+	struct explanation e = { 0 };
+	struct view *view;
+
+	if (!job_wants_reason(job))
+		return facts_name(call->facts, job->reason);
+	view = planner_enter(call->api->planner, call->frozen, id, &facts);
+	explain_job(facts, view, (struct job_id){ id }, call->arena, &e);
+	e.summary = e.summary ? arena_strdup(call->arena, e.summary) : "";
+	planner_leave(call->api->planner);
+	return e.summary;
+}
+
+void handle_job_show(struct call *call)
+{
+	struct err err = { 0 };
+	struct job_id id;
+	const struct job *job;
+	struct buf out = BUF_INIT;
+	struct attempt_id newest;
+	bool private;
+
+	if (call_job(call, &id, &job, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
+	private = call_may(call, ROUTE_job_logs, relation_of_job(call, job));
+	out_object(&out, NULL);
+	job_head_add(&out, call->facts, id.v, job);
+	out_time(&out, "state_since", job->state_ms);
+	out_time(&out, "submitted", job->submitted_ms);
+	wishes_add(&out, call->facts, job);
+	attempts_add(&out, call->facts, id.v, job);
+	checkpoints_add(&out, call->facts, job, private);
+	out_int(&out, "checkpoints_made", job->checkpoints_made);
+	out_int(&out, "used_gpu_seconds", job->used_gpu_ms / 1000);
+	out_int(&out, "lost_gpu_seconds", job->lost_gpu_ms / 1000);
+	out_int(&out, "ran_ms", job->run_ms);
+	out_int(&out, "signal", job->signal);
+	out_int(&out, "failed_rank", job->failed_rank);
+	out_text(&out, "cause", job_state_is_final(job->state) ? cause_name(job->cause) : "");
+	out_text(&out, "reason", job_reason(call, id.v, job));
+	out_bool(&out, "cancel_asked", job->cancel_asked);
+	out_bool(&out, "held", job->held);
+	out_bool(&out, "simulated", attempt_simulated(call->facts, job_newest(call->facts, job, &newest)));
+	out_bool(&out, "may_read_logs", private);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+/* --- explain ---------------------------------------------------------------------------------------------------------- */
+
+void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job, const char *state, const struct explanation *e)
+{
+	out_object(out, key);
+	out_int(out, "job", job);
+	out_text(out, "state", state);
+	out_text(out, "reason", reason_name(e->reason));
+	out_text(out, "summary", e->summary);
+	out_text(out, "remedy", e->remedy);
+	out_int(out, "position", e->position);
+	out_list(out, "lines");
+	for (uint32_t i = 0; i < e->line_count; i++) {
+		out_object(out, NULL);
+		out_text(out, "code", reason_name((enum reason)e->lines[i].code));
+		out_text(out, "text", e->lines[i].text);
+		out_end(out, '}');
+	}
+	out_end(out, ']');
+	out_list(out, "ahead");
+	for (uint32_t i = 0; i < e->ahead_listed && i < ARRAY_SIZE(e->ahead); i++)
+		out_int(out, NULL, e->ahead[i].v);
+	out_end(out, ']');
+	out_int(out, "ahead_count", e->ahead_count);
+	out_int(out, "seq", (int64_t)f->seq);
+	out_end(out, '}');
+}
+
+void handle_job_explain(struct call *call)
+{
+	const struct facts *facts;
+	struct err err = { 0 };
+	struct explanation e = { 0 };
+	struct buf out = BUF_INIT;
+	struct job_id id;
+	const struct job *job;
+	struct view *view;
+
+	if (call_job(call, &id, &job, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
+	view = planner_enter(call->api->planner, call->frozen, id.v, &facts);
+	explain_job(facts, view, id, call->arena, &e);
+	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e);
+	planner_leave(call->api->planner);
+	call_reply(call, 200, &out);
+}
+
+/* --- spec --------------------------------------------------------------------------------------------------------------- */
+
+/* The name part of "NAME=value" or "NAME=secret". */
+static void names_add(struct buf *out, const char *key, const char *const *list, struct arena *arena)
+{
+	out_list(out, key);
+	for (size_t i = 0; list && list[i]; i++)
+		out_text(out, NULL, arena_strndup(arena, list[i], strcspn(list[i], "=")));
+	out_end(out, ']');
+}
+
+static void spec_reply(struct call *call, const struct job_body *body)
+{
+	struct buf out = BUF_INIT;
+
+	out_object(&out, NULL);
+	if (body->argv) {
+		out_list(&out, "command");
+		for (size_t i = 0; body->argv[i]; i++)
+			out_text(&out, NULL, body->argv[i]);
+		out_end(&out, ']');
+	}
+	if (body->script)
+		out_text(&out, "script", body->script);
+	if (body->workdir)
+		out_text(&out, "workdir", body->workdir);
+	if (body->checkpoint_path)
+		out_text(&out, "checkpoint_path", body->checkpoint_path);
+	out_int(&out, "checkpoint_signal", body->checkpoint_signal);
+	names_add(&out, "env", body->env, call->arena);
+	names_add(&out, "secrets", body->secrets, call->arena);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+void handle_job_spec(struct call *call)
+{
+	const struct api_backend *backend = call->api->backend;
+	struct buf plain = BUF_INIT;
+	struct job_body body;
+	struct err err = { 0 };
+	struct job_id id;
+	const struct job *job;
+
+	if (call_job(call, &id, &job, &err) < 0 || backend->body(backend->context, call->facts, id, &plain, &err) < 0 ||
+	    job_body_parse(buf_text(&plain), plain.size, call->arena, &body, &err) < 0)
+		call_fail(call, &err);
+	else
+		spec_reply(call, &body);
+	if (plain.data)
+		explicit_bzero(plain.data, plain.size);
+	buf_deinit(&plain);
+}
+
+void handle_job_history(struct call *call)
+{
+	struct err err = { 0 };
+	struct job_id id;
+	const struct job *job;
+
+	if (call_job(call, &id, &job, &err) < 0)
+		call_fail(call, &err);
+	else
+		history_reply(call, id.v, call_may(call, ROUTE_job_logs, relation_of_job(call, job)));
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Parts of jobs that several handlers write. */
+#include "api/call.h"
+
+/* The fields that a job has in a list as well as alone. */
+void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const struct job *job);
+void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job, const char *state, const struct explanation *e);
+void gpu_list_add(struct buf *out, const char *key, uint32_t mask);

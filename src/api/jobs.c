@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: lists and the verbs. Submission is submit.c, the full view job_show.c. */
+#include <string.h>
+#include "api/job_show.h"
+#include "api/tally.h"
+#include "base/check.h"
+#include "base/parse.h"
+
+enum { DAY_MS = 86400000 };
+
+struct job_filter {
+	uint32_t states;	/* bit per state */
+	struct name_id user, team, name;
+	struct queue_id queue;
+	bool nothing;		/* a name was asked for that nobody bears */
+	int64_t ended_after_ms;
+};
+
+static int states_read(const char *text, struct arena *arena, uint32_t *ret, struct err *err)
+{
+	static const char *words[JOB_STATES];
+
+	for (uint8_t i = 0; i < JOB_STATES; i++)
+		words[i] = job_state_name(i);
+	*ret = 0;
+	while (*text) {
+		const size_t size = strcspn(text, ",");
+		const char *word = arena_strndup(arena, text, size), *hint;
+		uint8_t state;
+
+		if (!job_state_find(word, &state)) {
+			hint = spelling_hint(word, words, JOB_STATES);
+			return err_set(err, ERR_INVALID, "there is no job state \"%.40s\"%s%s%s", word, hint ? "; did you mean \"" : "",
+				       hint ? hint : "", hint ? "\"" : "");
+		}
+		*ret |= 1u << state;
+		text += size + (text[size] == ',');
+	}
+	return 0;
+}
+
+static struct name_id name_asked(const struct call *call, const char *query, bool *ret_nothing)
+{
+	const char *text = call_query(call, query);
+	struct name_id id = { 0 };
+
+	if (!text)
+		return id;
+	id = facts_name_find(call->facts, text);
+	if (!id.v)
+		*ret_nothing = true;
+	return id;
+}
+
+static int filter_read(struct call *call, struct job_filter *ret, struct err *err)
+{
+	const char *states = call_query(call, "state"), *queue = call_query(call, "queue");
+
+	memset(ret, 0, sizeof *ret);
+	ret->states = UINT32_MAX;
+	if (states && states_read(states, call->arena, &ret->states, err) < 0)
+		return -(int)ERR_INVALID;
+	ret->user = name_asked(call, "user", &ret->nothing);
+	ret->team = name_asked(call, "team", &ret->nothing);
+	ret->name = name_asked(call, "name", &ret->nothing);
+	if (queue) {
+		ret->queue = facts_queue_find(call->facts, queue);
+		ret->nothing = ret->nothing || !ret->queue.v;
+	}
+	/* Whoever asks for a state wants all that are in it. */
+	if (call_query_int(call, "active", states ? 0 : 1))
+		ret->ended_after_ms = call->facts->now_ms - DAY_MS;
+	return 0;
+}
+
+static bool filter_takes(const struct job_filter *filter, const struct job *job)
+{
+	return job->submitted_ms && (filter->states >> job->state & 1) &&
+	       (!filter->user.v || filter->user.v == job->user.v) && (!filter->team.v || filter->team.v == job->team.v) &&
+	       (!filter->name.v || filter->name.v == job->name.v) && (!filter->queue.v || filter->queue.v == job->queue.v) &&
+	       (!job_state_is_final(job->state) || job->state_ms > filter->ended_after_ms);
+}
+
+void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const struct job *job)
+{
+	const struct shape *shape = shape_get(f, job->shape);
+
+	out_int(out, "id", id);
+	out_text(out, "name", facts_name(f, job->name));
+	out_text(out, "user", facts_name(f, job->user));
+	out_text(out, "team", facts_name(f, job->team));
+	out_text(out, "queue", job->queue.v ? facts_name(f, queue_get(f, job->queue)->name) : "");
+	out_text(out, "project", facts_name(f, job->project));
+	out_text(out, "kind", kind_name(job->kind));
+	out_text(out, "tier", tier_name(job->tier));
+	out_int(out, "priority", job->priority);
+	out_text(out, "state", job_state_name(job->state));
+	out_int(out, "state_ms", job->state_ms);
+	out_int(out, "submitted_ms", job->submitted_ms);
+	out_int(out, "tasks_min", shape->tasks_min);
+	out_int(out, "tasks_max", shape->tasks_max);
+	out_int(out, "tasks", job_is_live(job) ? attempt_get(f, job->attempt)->tasks : 0);
+	out_int(out, "gpus_per_task", shape->gpus);
+	out_int(out, "gpus", job_gpus_held(f, job));
+	out_int(out, "attempt_count", job->attempts);
+	out_int(out, "exit_code", job->exit_code);
+	if (job->array_count > 1) {
+		out_int(out, "array_first", job->array_first);
+		out_int(out, "array_count", job->array_count);
+	}
+}
+
+static void summary_add(struct buf *out, const struct facts *f, uint32_t id, const struct job *job)
+{
+	struct attempt_id newest;
+
+	out_object(out, NULL);
+	job_head_add(out, f, id, job);
+	out_text(out, "reason", facts_name(f, job->reason));
+	out_bool(out, "simulated", attempt_simulated(f, job_newest(f, job, &newest)));
+	out_end(out, '}');
+}
+
+void handle_job_list(struct call *call)
+{
+	struct job_filter filter;
+	struct err err = { 0 };
+	struct buf out = BUF_INIT;
+	uint32_t limit, count = 0, last = 0;
+	int64_t after;
+	bool more = false;
+
+	if (call_page(call, &after, &limit, &err) < 0 || filter_read(call, &filter, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
+	out_object(&out, NULL);
+	out_list(&out, "jobs");
+	for (int64_t id = after + 1; id <= call->facts->jobs.count && !filter.nothing && !more; id++) {
+		const struct job *job = job_get(call->facts, (struct job_id){ (uint32_t)id });
+
+		if (!filter_takes(&filter, job))
+			continue;
+		more = count == limit;
+		if (more)
+			break;
+		summary_add(&out, call->facts, (uint32_t)id, job);
+		last = (uint32_t)id;
+		count++;
+	}
+	out_end(&out, ']');
+	if (more)
+		out_int(&out, "next", last);
+	out_int(&out, "seq", (int64_t)call->facts->seq);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+/* --- verbs ------------------------------------------------------------------------------------------------------------ */
+
+/* Body of a verb that may say why. */
+static int reason_read(struct call *call, const char **ret, struct err *err)
+{
+	const struct conf *body;
+	bool given;
+
+	*ret = "";
+	if (call_body(call, &body, err) < 0)
+		return -(int)ERR_INVALID;
+	return body_text(body, "reason", EVENT_TEXT_MAX - 1, ret, &given, err);
+}
+
+static uint32_t path_job(struct call *call)
+{
+	struct err err = { 0 };
+	struct job_id id = { 0 };
+	const struct job *job;
+
+	CHECK(call_job(call, &id, &job, &err) == 0);	/* was there a moment ago, in the same facts */
+	return id.v;
+}
+
+void handle_job_cancel(struct call *call)
+{
+	struct event event = call_event(call, EVENT_JOB_CANCEL_ASKED);
+	struct err err = { 0 };
+
+	event.job_cancel_asked.job = path_job(call);
+	if (reason_read(call, &event.job_cancel_asked.reason, &err) < 0)
+		call_fail(call, &err);
+	else
+		call_send(call, &event);
+}
+
+void handle_job_hold(struct call *call)
+{
+	struct event event = call_event(call, EVENT_JOB_HELD);
+	struct err err = { 0 };
+
+	event.job_held.job = path_job(call);
+	if (reason_read(call, &event.job_held.reason, &err) < 0)
+		call_fail(call, &err);
+	else
+		call_send(call, &event);
+}
+
+void handle_job_release(struct call *call)
+{
+	struct event event = call_event(call, EVENT_JOB_RELEASED);
+	const struct conf *body;
+	struct err err = { 0 };
+
+	event.job_released.job = path_job(call);
+	if (call_body(call, &body, &err) < 0)
+		call_fail(call, &err);
+	else
+		call_send(call, &event);
+}
+
+void handle_job_priority(struct call *call)
+{
+	struct event event = call_event(call, EVENT_JOB_PRIORITY_SET);
+	const struct conf *body;
+	struct err err = { 0 };
+	bool given;
+
+	event.job_priority_set.job = path_job(call);
+	if (call_body(call, &body, &err) < 0 ||
+	    body_int(body, "priority", -1000, 1000, &event.job_priority_set.priority, &given, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
+	if (!given) {
+		err_set(&err, ERR_INVALID, "the request body needs the field \"priority\", -1000 to 1000");
+		call_fail(call, &err);
+		return;
+	}
+	call_send(call, &event);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logs: which rank of which attempt is meant. */
+#include <string.h>
+#include "api/call.h"
+#include "api/log_feed.h"
+#include "api/tally.h"
+#include "base/parse.h"
+
+/* The attempt asked for, which must be one of this job's. */
+static int attempt_choose(struct call *call, uint32_t id, const struct job *job, uint32_t *ret, struct err *err)
+{
+	const int64_t asked = call_query_int(call, "attempt", 0);
+	struct attempt_id newest;
+
+	(void)job_newest(call->facts, job, &newest);
+	if (!newest.v)
+		return err_set(err, ERR_NOT_FOUND, "job %u has not started yet, so it has printed nothing", id);
+	if (!call_query_given(call, "attempt")) {
+		*ret = newest.v;
+		return 0;
+	}
+	if (asked < 1 || asked > call->facts->attempts.count ||
+	    attempt_get(call->facts, (struct attempt_id){ (uint32_t)asked })->job.v != id)
+		return err_set(err, ERR_NOT_FOUND, "job %u has no attempt %lld", id, (long long)asked);
+	*ret = (uint32_t)asked;
+	return 0;
+}
+
+static int rank_read(struct call *call, uint32_t job, uint32_t attempt, uint32_t *ret, struct err *err)
+{
+	const char *text = call->match.param[1];
+	const uint32_t tasks = attempt_get(call->facts, (struct attempt_id){ attempt })->tasks;
+	int64_t rank;
+
+	if (parse_int(text, 0, TASKS_MAX - 1, &rank, NULL) < 0)
+		return err_set(err, ERR_INVALID, "rank \"%.40s\": expected a number from 0", text);
+	if (rank >= tasks)
+		return err_set(err, ERR_NOT_FOUND, "job %u, attempt %u has no rank %lld; it has %u", job, attempt, (long long)rank, tasks);
+	*ret = (uint32_t)rank;
+	return 0;
+}
+
+static int wish_read(struct call *call, struct log_wish *ret, struct err *err)
+{
+	const char *stream = call_query(call, "stream");
+	const struct job *job;
+	struct job_id id;
+	int rc = call_job(call, &id, &job, err);
+
+	if (rc >= 0)
+		rc = attempt_choose(call, id.v, job, &ret->attempt, err);
+	if (rc >= 0)
+		rc = rank_read(call, id.v, ret->attempt, &ret->rank, err);
+	if (rc < 0)
+		return rc;
+	ret->job = id.v;
+	ret->errors = stream && !strcmp(stream, "stderr");
+	if (stream && !ret->errors && strcmp(stream, "stdout") != 0)
+		return err_set(err, ERR_INVALID, "?stream=%.40s: expected stdout or stderr", stream);
+	ret->follow = call_query_int(call, "follow", 0) != 0;
+	ret->offset = call_query_int(call, "offset", 0);
+	return 0;
+}
+
+void handle_job_logs(struct call *call)
+{
+	struct log_wish wish = { 0 };
+	struct err err = { 0 };
+
+	if (wish_read(call, &wish, &err) < 0)
+		call_fail(call, &err);
+	else
+		log_feed_begin(call->api->log_feed, call, &wish);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon says of itself. */
+#include <string.h>
+#include "api/call.h"
+#include "api/hub.h"
+#include "api/schema.h"
+#include "api/tally.h"
+
+static struct api_status status_get(const struct call *call)
+{
+	struct api_status status = { 0 };
+
+	call->api->backend->status(call->api->backend->context, &status);
+	return status;
+}
+
+/* Open to everybody: a monitor needs no token to see that the daemon is in trouble, and why. */
+void handle_healthz(struct call *call)
+{
+	const struct api_status status = status_get(call);
+	struct buf out = BUF_INIT;
+
+	out_object(&out, NULL);
+	out_text(&out, "status", status.accepting ? "ok" : "failing");
+	if (!status.accepting)
+		out_text(&out, "problem", status.problem);
+	out_end(&out, '}');
+	call_reply(call, status.accepting ? 200 : 503, &out);
+}
+
+void handle_version(struct call *call)
+{
+	struct buf out = BUF_INIT;
+
+	out_object(&out, NULL);
+	out_text(&out, "version", FAIRLEAD_VERSION);
+	out_text(&out, "api", "v1");
+	out_text(&out, "policy", core_policy_name);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+void handle_whoami(struct call *call)
+{
+	const struct caller *caller = &call->caller;
+	struct buf out = BUF_INIT;
+
+	out_object(&out, NULL);
+	out_text(&out, "user", caller->user);
+	out_text(&out, "team", caller->team);
+	out_text(&out, "role", role_name(caller->role));
+	out_int(&out, "uid", caller->uid);
+	out_text(&out, "by", *caller->token ? "token" : "socket");
+	if (*caller->token)
+		out_text(&out, "token", caller->token);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+static int64_t users_count(const struct facts *f)
+{
+	int64_t count = 0;
+
+	for (uint32_t id = 1; id <= f->users.count; id++) {
+		const struct user *user = table_get(&f->users, id);
+
+		count += user->name.v && !user->removed;
+	}
+	return count;
+}
+
+static int64_t nodes_count(const struct facts *f)
+{
+	int64_t count = 0;
+
+	for (uint32_t id = 1; id <= f->nodes.count; id++)
+		count += node_get(f, (struct node_id){ id })->state != NODE_GONE;
+	return count;
+}
+
+static void status_counts_add(struct buf *out, const struct facts *f)
+{
+	struct tally tally;
+	struct gpu_count gpus;
+
+	tally_init(&tally, f);
+	gpus = tally_all(&tally, f);
+	out_object(out, "jobs");
+	for (uint8_t i = 0; i < JOB_STATES; i++)
+		out_int(out, job_state_name(i), (int64_t)tally.jobs[i]);
+	out_end(out, '}');
+	out_object(out, "gpus");
+	out_int(out, "total", gpus.total);
+	out_int(out, "allocated", gpus.allocated);
+	out_int(out, "free", gpus.free);
+	out_int(out, "unusable", gpus.unusable);
+	out_end(out, '}');
+	out_int(out, "nodes", nodes_count(f));
+	out_int(out, "users", users_count(f));
+	tally_deinit(&tally);
+}
+
+void handle_status(struct call *call)
+{
+	const struct api_status status = status_get(call);
+	struct buf out = BUF_INIT;
+
+	out_object(&out, NULL);
+	out_text(&out, "version", FAIRLEAD_VERSION);
+	out_text(&out, "policy", core_policy_name);
+	out_bool(&out, "accepting", status.accepting);
+	out_text(&out, "problem", status.problem);
+	out_int(&out, "started_ms", status.started_ms);
+	out_time(&out, "started", status.started_ms);
+	out_int(&out, "now_ms", status.now_ms);
+	out_int(&out, "last_seq", (int64_t)status.last_seq);
+	out_int(&out, "history_seq", (int64_t)status.history_seq);
+	out_bool(&out, "simulated", status.simulated_nodes);
+	out_bool(&out, "runs_as_root", status.runs_as_root);
+	if (call->caller.role == ROLE_ADMIN) {
+		out_text(&out, "data_folder", status.data_folder);
+		out_text(&out, "boot_id", status.boot_id);
+	}
+	out_int(&out, "turns", (int64_t)status.turns);
+	out_int(&out, "decisions", (int64_t)status.decisions);
+	out_int(&out, "commits", (int64_t)status.commits);
+	out_int(&out, "longest_turn_us", status.longest_turn_us);
+	out_int(&out, "longest_commit_us", status.longest_commit_us);
+	out_int(&out, "stream_clients", event_hub_clients(call->api->hub));
+	out_int(&out, "resident_bytes", status.resident_bytes);
+	status_counts_add(&out, call->facts);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+void handle_policy(struct call *call)
+{
+	const struct policy *p = &call->facts->policy;
+	struct buf out = BUF_INIT;
+
+	out_object(&out, NULL);
+	out_text(&out, "name", core_policy_name);
+	out_int(&out, "min_runtime_ms", p->min_runtime_ms);
+	out_int(&out, "grace_ms", p->grace_ms);
+	out_int(&out, "rejoin_ms", p->rejoin_ms);
+	out_int(&out, "default_limit_ms", p->default_limit_ms);
+	out_int(&out, "blackhole_window_ms", p->blackhole_window_ms);
+	out_int(&out, "blackhole_failures", p->blackhole_failures);
+	out_int(&out, "collect_after_ms", p->collect_after_ms);
+	out_int(&out, "half_life_ms", p->half_life_ms);
+	out_int(&out, "packing", p->packing);
+	out_int(&out, "allow_critical_burst", p->allow_critical_burst);
+	out_int(&out, "backfill_depth", p->backfill_depth);
+	out_int(&out, "defragment", p->defragment);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+void handle_openapi(struct call *call)
+{
+	struct buf out = BUF_INIT;
+
+	openapi_document(&out);
+	call_reply(call, 200, &out);
+}
+
+/* --- metrics ------------------------------------------------------------------------------------------------------------------ */
+
+static void metric_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf_addf(out, "# HELP fairlead_%s %s\n# TYPE fairlead_%s %s\n", name, help, name, type);
+}
+
+static void metric(struct buf *out, const char *name, const char *type, const char *help, int64_t value)
+{
+	metric_head(out, name, type, help);
+	buf_addf(out, "fairlead_%s %lld\n", name, (long long)value);
+}
+
+/* Microseconds as seconds, in digits. */
+static void metric_us(struct buf *out, const char *name, const char *help, int64_t us)
+{
+	metric_head(out, name, "gauge", help);
+	buf_addf(out, "fairlead_%s %lld.%06d\n", name, (long long)(us / 1000000), (int)(us % 1000000));
+}
+
+/* Names of queues hold letters, digits, dots, hyphens and underscores only: nothing to escape in a label. */
+static void queue_metrics(struct buf *out, const struct facts *f, const struct tally *tally)
+{
+	static const struct { const char *name, *help; } kinds[] = {
+		{ "queue_waiting_jobs", "Jobs of the queue that could start if there were room." },
+		{ "queue_running_jobs", "Jobs of the queue that hold a place." },
+		{ "queue_gpus", "GPUs held by jobs of the queue." },
+	};
+
+	for (size_t kind = 0; kind < 3; kind++) {
+		metric_head(out, kinds[kind].name, "gauge", kinds[kind].help);
+		for (uint32_t id = 1; id <= f->queues.count; id++) {
+			const struct queue *q = queue_get(f, (struct queue_id){ id });
+			const struct tally_queue *t = &tally->queues[id - 1];
+			const uint64_t value = kind == 0 ? t->waiting : kind == 1 ? t->running : t->gpus;
+
+			if (q->name.v && !q->removed)
+				buf_addf(out, "fairlead_%s{queue=\"%s\"} %llu\n", kinds[kind].name, facts_name(f, q->name), (unsigned long long)value);
+		}
+	}
+}
+
+void handle_metrics(struct call *call)
+{
+	const struct api_status s = status_get(call);
+	const struct facts *f = call->facts;
+	struct buf out = BUF_INIT;
+	struct tally tally;
+	struct gpu_count gpus;
+
+	tally_init(&tally, f);
+	gpus = tally_all(&tally, f);
+	metric_head(&out, "info", "gauge", "Version, as a label.");
+	buf_adds(&out, "fairlead_info{version=\"" FAIRLEAD_VERSION "\"} 1\n");
+	metric(&out, "accepting", "gauge", "1 while new work is acknowledged.", s.accepting);
+	metric(&out, "start_time_ms", "gauge", "Start of the daemon, ms since 1970.", s.started_ms);
+	metric_head(&out, "jobs", "gauge", "Jobs by state.");
+	for (uint8_t i = 0; i < JOB_STATES; i++)
+		buf_addf(&out, "fairlead_jobs{state=\"%s\"} %llu\n", job_state_name(i), (unsigned long long)tally.jobs[i]);
+	metric_head(&out, "gpus", "gauge", "GPUs by what becomes of them.");
+	buf_addf(&out, "fairlead_gpus{state=\"free\"} %u\nfairlead_gpus{state=\"allocated\"} %u\nfairlead_gpus{state=\"unusable\"} %u\n",
+		 gpus.free, gpus.allocated, gpus.unusable);
+	metric(&out, "simulated", "gauge", "1 when some nodes are simulated.", s.simulated_nodes);
+	queue_metrics(&out, f, &tally);
+	metric(&out, "journal_records_total", "counter", "Durable records of the journal.", (int64_t)s.last_seq);
+	metric(&out, "history_records_total", "counter", "Records that the history database has seen.", (int64_t)s.history_seq);
+	metric(&out, "turns_total", "counter", "Turns of the core since the start.", (int64_t)s.turns);
+	metric(&out, "decisions_total", "counter", "Decisions since the start.", (int64_t)s.decisions);
+	metric(&out, "commits_total", "counter", "Commits of the journal since the start.", (int64_t)s.commits);
+	metric_us(&out, "longest_turn_seconds", "Longest turn of the core since the start.", s.longest_turn_us);
+	metric_us(&out, "longest_commit_seconds", "Longest commit of the journal since the start.", s.longest_commit_us);
+	metric(&out, "stream_clients", "gauge", "Open event streams.", event_hub_clients(call->api->hub));
+	metric(&out, "resident_bytes", "gauge", "Memory of the daemon.", s.resident_bytes);
+	tally_deinit(&tally);
+	call_reply_text(call, "text/plain; version=0.0.4; charset=utf-8", &out);
+}

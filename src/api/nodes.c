@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes and GPUs. */
+#include <string.h>
+#include "api/call.h"
+#include "api/order.h"
+#include "api/tally.h"
+#include "base/check.h"
+
+static struct named *nodes_by_name(struct call *call, uint32_t *ret_count)
+{
+	const struct facts *f = call->facts;
+	struct named *order = arena_new_array(call->arena, struct named, f->nodes.count + 1);
+
+	*ret_count = 0;
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+
+		if (node->name.v && node->state != NODE_GONE)
+			order[(*ret_count)++] = (struct named){ facts_name(f, node->name), id };
+	}
+	named_sort(order, *ret_count);
+	return order;
+}
+
+static void count_add(struct buf *out, const char *key, struct gpu_count count)
+{
+	out_object(out, key);
+	out_int(out, "total", count.total);
+	out_int(out, "allocated", count.allocated);
+	out_int(out, "free", count.free);
+	out_int(out, "unusable", count.unusable);
+	out_end(out, '}');
+}
+
+/* Jobs with GPUs on the node, each once. (One without GPUs is not counted by GPU; the job itself says where it is.) */
+static void node_jobs_add(struct buf *out, const struct tally *tally, const struct node *node, uint32_t id)
+{
+	const uint32_t *held = &tally->gpu_job[(size_t)(id - 1) * NODE_GPUS_MAX];
+
+	out_list(out, "jobs");
+	for (uint32_t i = 0; i < node->gpu_count; i++) {
+		bool seen = false;
+
+		for (uint32_t k = 0; k < i; k++)
+			seen = seen || held[k] == held[i];
+		if (held[i] && !seen)
+			out_int(out, NULL, held[i]);
+	}
+	out_end(out, ']');
+}
+
+static void node_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id)
+{
+	const struct node *node = node_get(f, (struct node_id){ id });
+
+	out_object(out, NULL);
+	out_text(out, "name", facts_name(f, node->name));
+	out_text(out, "state", node_state_name(node->state));
+	out_text(out, "reason", facts_name(f, node->reason));
+	out_bool(out, "simulated", node->simulated);
+	out_text(out, "model", facts_name(f, node->model));
+	out_text(out, "driver", facts_name(f, node->driver));
+	out_int(out, "gpu_memory_mib", node->gpu_memory_mib);
+	out_int(out, "cpu_milli", node->cpu_milli);
+	out_int(out, "ram_mib", node->ram_mib);
+	out_list(out, "domains");
+	for (uint32_t level = 0; level < f->level_count && level < LEVELS_MAX; level++)
+		out_text(out, NULL, facts_name(f, node->domain[level]));
+	out_end(out, ']');
+	count_add(out, "gpus", tally_node(tally, f, (struct node_id){ id }));
+	node_jobs_add(out, tally, node, id);
+	out_end(out, '}');
+}
+
+void handle_node_list(struct call *call)
+{
+	const struct facts *f = call->facts;
+	struct tally tally;
+	struct buf out = BUF_INIT;
+	uint32_t count;
+	const struct named *order = nodes_by_name(call, &count);
+
+	tally_init(&tally, f);
+	out_object(&out, NULL);
+	out_list(&out, "nodes");
+	for (uint32_t i = 0; i < count; i++)
+		node_add(&out, f, &tally, order[i].id);
+	out_end(&out, ']');
+	out_list(&out, "levels");
+	for (uint32_t level = 0; level < f->level_count && level < LEVELS_MAX; level++)
+		out_text(&out, NULL, facts_name(f, f->level[level]));
+	out_end(&out, ']');
+	out_end(&out, '}');
+	tally_deinit(&tally);
+	call_reply(call, 200, &out);
+}
+
+static void gpu_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t node_id, uint32_t index)
+{
+	const struct node *node = node_get(f, (struct node_id){ node_id });
+	const uint32_t row = (node_id - 1) * NODE_GPUS_MAX + index, job = tally->gpu_job[row];
+	const bool aside = node->set_aside_mask >> index & 1;
+	const struct gpu_record *record = row + 1 <= f->gpus.count ? table_get(&f->gpus, row + 1) : NULL;
+
+	out_object(out, NULL);
+	out_text(out, "node", facts_name(f, node->name));
+	out_int(out, "index", index);
+	out_text(out, "model", facts_name(f, node->model));
+	out_int(out, "memory_mib", node->gpu_memory_mib);
+	out_text(out, "state", job ? "allocated" : aside ? "set-aside" : node->state == NODE_READY ? "free" : "unusable");
+	out_text(out, "reason", aside && record ? facts_name(f, record->reason) : "");
+	out_int(out, "job", job);
+	out_text(out, "user", job ? facts_name(f, job_get(f, (struct job_id){ job })->user) : "");
+	out_bool(out, "simulated", node->simulated);
+	out_end(out, '}');
+}
+
+void handle_gpu_list(struct call *call)
+{
+	const struct facts *f = call->facts;
+	const char *only = call_query(call, "node");
+	struct tally tally;
+	struct buf out = BUF_INIT;
+	uint32_t count;
+	const struct named *order = nodes_by_name(call, &count);
+
+	tally_init(&tally, f);
+	out_object(&out, NULL);
+	out_list(&out, "gpus");
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < node_get(f, (struct node_id){ order[i].id })->gpu_count; k++)
+			if (!only || !strcmp(only, order[i].name))
+				gpu_add(&out, f, &tally, order[i].id, k);
+	out_end(&out, ']');
+	out_end(&out, '}');
+	tally_deinit(&tally);
+	call_reply(call, 200, &out);
+}
+
+/* --- changes ------------------------------------------------------------------------------------------------------------- */
+
+static int node_find(struct call *call, struct node_id *ret, struct err *err)
+{
+	const char *name = call->match.param[0];
+
+	*ret = facts_node_find(call->facts, name);
+	if (!ret->v)
+		return err_set(err, ERR_NOT_FOUND, "there is no node \"%s\"", name);
+	return 0;
+}
+
+void handle_node_state(struct call *call)
+{
+	static const struct { const char *word; enum node_state state; } words[] = {
+		{ "ready", NODE_READY }, { "cordoned", NODE_CORDONED }, { "draining", NODE_DRAINING },
+	};
+	struct event event = call_event(call, EVENT_NODE_STATE);
+	const struct conf *body;
+	const char *state = "";
+	struct err err = { 0 };
+	struct node_id id;
+	bool given;
+
+	if (node_find(call, &id, &err) < 0 || call_body(call, &body, &err) < 0 ||
+	    body_text(body, "state", 32, &state, &given, &err) < 0 ||
+	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &event.node_state.reason, &given, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
+	event.node_state.node = id.v;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i].word, state)) {
+			event.node_state.state = words[i].state;
+			call_send(call, &event);
+			return;
+		}
+	err_set(&err, ERR_INVALID, "node state \"%s\": expected ready, cordoned or draining", state);
+	call_fail(call, &err);
+}
+
+static int gpu_mask_read(struct call *call, const struct conf *body, struct node_id id, int64_t *ret, struct err *err)
+{
+	const struct node *node = node_get(call->facts, id);
+	const int64_t all = (int64_t)(((uint64_t)1 << node->gpu_count) - 1);
+	int64_t index = 0;
+	bool by_index, by_mask;
+
+	if (!node->gpu_count)
+		return err_set(err, ERR_INVALID, "node \"%s\" has no GPUs", facts_name(call->facts, node->name));
+	if (body_int(body, "index", 0, node->gpu_count - 1, &index, &by_index, err) < 0 ||
+	    body_int(body, "mask", 1, all, ret, &by_mask, err) < 0)
+		return -(int)ERR_INVALID;
+	if (by_index == by_mask)
+		return err_set(err, ERR_INVALID, "the request body needs \"index\" (one GPU, from 0) or \"mask\" (bit i stands for GPU i)");
+	if (by_index)
+		*ret = (int64_t)1 << index;
+	return 0;
+}
+
+void handle_gpu_set(struct call *call)
+{
+	struct event event = call_event(call, EVENT_GPU_STATE);
+	const struct conf *body;
+	struct err err = { 0 };
+	struct node_id id;
+	bool given, aside = false;
+
+	if (node_find(call, &id, &err) < 0 || call_body(call, &body, &err) < 0 ||
+	    gpu_mask_read(call, body, id, &event.gpu_state.mask, &err) < 0 ||
+	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &event.gpu_state.reason, &given, &err) < 0 ||
+	    body_bool(body, "set_aside", &aside, &given, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
+	if (!given) {
+		err_set(&err, ERR_INVALID, "the request body needs \"set_aside\", true or false");
+		call_fail(call, &err);
+		return;
+	}
+	event.gpu_state.node = id.v;
+	event.gpu_state.set_aside = aside;
+	call_send(call, &event);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queues. A lead runs the queues below his team's own: what stands under the root, or under another team's queue, is a
+ * promise of the whole site and an admin's to change.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "api/call.h"
+#include "api/order.h"
+#include "api/tally.h"
+#include "base/check.h"
+#include "base/parse.h"
+
+static void queue_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id)
+{
+	const struct queue *q = queue_get(f, (struct queue_id){ id });
+	const struct tally_queue *t = &tally->queues[id - 1];
+
+	out_object(out, NULL);
+	out_text(out, "name", facts_name(f, q->name));
+	out_text(out, "parent", q->parent.v ? facts_name(f, queue_get(f, q->parent)->name) : "");
+	out_text(out, "team", facts_name(f, q->team));
+	out_share(out, "guarantee_gpus", q->guarantee_share);
+	if (q->limit_share >= 0)
+		out_share(out, "limit_gpus", q->limit_share);
+	out_int(out, "weight", q->weight);
+	out_bool(out, "reserved", q->reserved);
+	out_int(out, "default_limit_ms", q->default_limit_ms);
+	out_int(out, "used_gpu_seconds", q->used_gpu_ms / 1000);
+	out_int(out, "running", t->running);
+	out_int(out, "waiting", t->waiting);
+	out_int(out, "gpus", (int64_t)t->gpus);
+	out_end(out, '}');
+}
+
+void handle_queue_list(struct call *call)
+{
+	const struct facts *f = call->facts;
+	struct named *order = arena_new_array(call->arena, struct named, f->queues.count + 1);
+	struct tally tally;
+	struct buf out = BUF_INIT;
+	uint32_t count = 0;
+
+	for (uint32_t id = 1; id <= f->queues.count; id++) {
+		const struct queue *q = queue_get(f, (struct queue_id){ id });
+
+		if (q->name.v && !q->removed)
+			order[count++] = (struct named){ facts_name(f, q->name), id };
+	}
+	named_sort(order, count);
+	tally_init(&tally, f);
+	out_object(&out, NULL);
+	out_list(&out, "queues");
+	for (uint32_t i = 0; i < count; i++)
+		queue_add(&out, f, &tally, order[i].id);
+	out_end(&out, ']');
+	out_end(&out, '}');
+	tally_deinit(&tally);
+	call_reply(call, 200, &out);
+}
+
+/* "8", "0.5", "-1" (only where none is allowed) as a share. Exact: digits, no floating point. */
+static int share_read(const struct conf *body, const char *name, bool none_allowed, int64_t *ret, struct err *err)
+{
+	const struct conf *c = conf_find(body, name);
+	int64_t whole = 0, part = 0, scale = 1;
+	const char *p;
+
+	if (!c)
+		return 0;
+	if (c->type != CONF_SCALAR)
+		return conf_error(err, body_file, c, "%s: expected a number of GPUs", name);
+	p = c->text;
+	if (none_allowed && (!strcmp(p, "-1") || !strcmp(p, "none"))) {
+		*ret = -1;
+		return 0;
+	}
+	while (*p >= '0' && *p <= '9' && whole <= 10000000)
+		whole = whole * 10 + (*p++ - '0');
+	if (p == c->text || whole > 10000000)
+		return conf_error(err, body_file, c, "%s: \"%.40s\" is not a number of GPUs from 0 to 10000000", name, c->text);
+	if (*p == '.')
+		for (p++; *p >= '0' && *p <= '9' && scale < 1000000; p++, scale *= 10)
+			part = part * 10 + (*p - '0');
+	if (*p)
+		return conf_error(err, body_file, c, "%s: \"%.40s\" is not a number of GPUs with at most six decimals", name, c->text);
+	*ret = whole * GPU_SHARE + (part * GPU_SHARE + scale / 2) / scale;
+	return 0;
+}
+
+static int limit_read(const struct conf *body, int64_t *ret, struct err *err)
+{
+	const struct conf *c = conf_find(body, "default_limit");
+
+	return c ? conf_duration(err, body_file, c, "default_limit", ret) : 0;
+}
+
+/* The queue as it is, or a new one's first values. */
+static void queue_begin(const struct facts *f, const char *name, struct event_queue_set *e)
+{
+	const struct queue_id id = facts_queue_find(f, name);
+	const struct queue *q;
+
+	e->name = name;
+	e->limit_share = -1;
+	e->weight = 1;
+	if (!id.v)
+		return;
+	q = queue_get(f, id);
+	e->parent = q->parent.v ? facts_name(f, queue_get(f, q->parent)->name) : "";
+	e->guarantee_share = q->guarantee_share;
+	e->limit_share = q->limit_share;
+	e->weight = q->weight;
+	e->reserved = q->reserved;
+	e->default_limit_ms = q->default_limit_ms;
+	e->team = facts_name(f, q->team);
+	e->used_gpu_ms = q->used_gpu_ms;
+}
+
+static int queue_read(struct call *call, struct event_queue_set *e, struct err *err)
+{
+	const struct conf *body;
+	bool given, reserved = e->reserved != 0;
+	int rc = call_body(call, &body, err);
+
+	if (rc >= 0)
+		rc = body_text(body, "parent", NAME_MAX_BYTES, &e->parent, &given, err);
+	if (rc >= 0)
+		rc = body_text(body, "team", NAME_MAX_BYTES, &e->team, &given, err);
+	if (rc >= 0)
+		rc = share_read(body, "guarantee_gpus", false, &e->guarantee_share, err);
+	if (rc >= 0)
+		rc = share_read(body, "limit_gpus", true, &e->limit_share, err);
+	if (rc >= 0)
+		rc = body_int(body, "weight", 1, 1000000, &e->weight, &given, err);
+	if (rc >= 0)
+		rc = body_bool(body, "reserved", &reserved, &given, err);
+	if (rc >= 0)
+		rc = limit_read(body, &e->default_limit_ms, err);
+	e->reserved = reserved;
+	return rc;
+}
+
+/* The team of a queue by name; "" when it has none or does not exist. */
+static const char *queue_team(const struct facts *f, const char *name)
+{
+	const struct queue_id id = facts_queue_find(f, name);
+
+	return id.v ? facts_name(f, queue_get(f, id)->team) : "";
+}
+
+/* A queue that stands under one of the caller's team and is, and stays, the team's. */
+static enum relation queue_relation(const struct call *call, const char *name, const char *parent, const char *team)
+{
+	const struct facts *f = call->facts;
+	const struct queue_id id = facts_queue_find(f, name);
+	const char *mine = call->caller.team;
+
+	if (!*mine || strcmp(team, mine) != 0 || !*parent || strcmp(queue_team(f, parent), mine) != 0)
+		return RELATION_OTHER;
+	if (id.v) {
+		const struct queue *q = queue_get(f, id);
+		const char *old_parent = q->parent.v ? facts_name(f, queue_get(f, q->parent)->name) : "";
+
+		/* Neither taken from another team nor moved away from where an admin put it. */
+		if (strcmp(facts_name(f, q->team), mine) != 0 || strcmp(queue_team(f, old_parent), mine) != 0)
+			return RELATION_OTHER;
+	}
+	return RELATION_TEAM;
+}
+
+void handle_queue_set(struct call *call)
+{
+	struct event event = call_event(call, EVENT_QUEUE_SET);
+	struct event_queue_set *e = &event.queue_set;
+	const char *name = call->match.param[0];
+	struct err err = { 0 };
+
+	queue_begin(call->facts, name, e);
+	if (parse_name(name, "queue", &err) < 0 || queue_read(call, e, &err) < 0 ||
+	    call_permit(call, queue_relation(call, name, e->parent, e->team), arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
+		call_fail(call, &err);
+	else
+		call_send(call, &event);
+}
+
+void handle_queue_remove(struct call *call)
+{
+	struct event event = call_event(call, EVENT_QUEUE_REMOVED);
+	const char *name = call->match.param[0];
+	struct event as_is = event_make(EVENT_QUEUE_SET, 0, "");
+	struct err err = { 0 };
+
+	if (!facts_queue_find(call->facts, name).v) {
+		err_set(&err, ERR_NOT_FOUND, "there is no queue \"%s\"", name);
+		call_fail(call, &err);
+		return;
+	}
+	queue_begin(call->facts, name, &as_is.queue_set);
+	event.queue_removed.name = name;
+	if (call_permit(call, queue_relation(call, name, as_is.queue_set.parent, as_is.queue_set.team),
+			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
+		call_fail(call, &err);
+	else
+		call_send(call, &event);
+}

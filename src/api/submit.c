@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Submission. The way of a job file: parsed (jobfile.h), given its owner, checked for the right to use its queue, then a
+ * command to the core; the answer leaves when it is durable.
+ *
+ * The client key: the header Idempotency-Key, made one's own by hashing it with the user's name, so that two people
+ * may use the same key. With it goes a MAC of the body: the same key with another body is a conflict.
+ */
+#include <string.h>
+#include "api/call.h"
+#include "api/job_show.h"
+#include "api/jobfile.h"
+#include "api/planner.h"
+#include "base/check.h"
+#include "base/digest.h"
+#include "base/parse.h"
+
+enum { KEY_MAX = 255, FILE_NAME_MAX = 200 };
+
+struct submission {
+	struct call *call;
+	struct job_request request;
+	const char *prospect;
+};
+
+/* The file's name, for messages only: printable, short. */
+static const char *file_name(const struct call *call)
+{
+	const char *given = http_header(call->request, "X-Fairlead-File");
+
+	if (!given || !*given)
+		return "job file";
+	if (!text_is_utf8(given, strlen(given)))
+		return "job file";
+	return arena_strndup(call->arena, given, strnlen(given, FILE_NAME_MAX));
+}
+
+static int client_key(struct call *call, const char **ret, struct err *err)
+{
+	const char *key = http_header(call->request, "Idempotency-Key");
+	char *hex = arena_alloc(call->arena, DIGEST_HEX_MAX);
+	struct digest digest;
+
+	*ret = "";
+	if (!key)
+		return 0;
+	if (!*key || strlen(key) > KEY_MAX)
+		return err_set(err, ERR_INVALID, "the Idempotency-Key must have 1 to %d characters", KEY_MAX);
+	digest = digest_of_two(call->caller.user, strlen(call->caller.user) + 1, key, strlen(key));
+	*ret = digest_format(&digest, hex);
+	return 0;
+}
+
+/* Whose it is, and for which team it counts. Only an admin submits for another team than his own. */
+static int owner_fill(struct call *call, struct event_job_submitted *job, struct err *err)
+{
+	job->user = call->caller.user;
+	job->uid = call->caller.uid;
+	job->gid = call->caller.gid;
+	if (!*job->team) {
+		job->team = call->caller.team;
+		return 0;
+	}
+	if (strcmp(job->team, call->caller.team) != 0 && call->caller.role != ROLE_ADMIN)
+		return err_set(err, ERR_FORBIDDEN, "team \"%s\": %s is of team \"%s\"; leave the field out", job->team, call->caller.user,
+			       call->caller.team);
+	if (!facts_team_find(call->facts, job->team))
+		return err_set(err, ERR_NOT_FOUND, "there is no team \"%s\"", job->team);
+	return 0;
+}
+
+/* The queue says who may: its team's members, or everybody when it has none. */
+static int queue_permit(struct call *call, const char *name, struct err *err)
+{
+	const struct queue_id id = facts_queue_find(call->facts, name);
+	const char *team;
+
+	if (!id.v)	/* the core says so, with the names that there are; nothing is granted by it */
+		return call_permit(call, RELATION_TEAM, "a job", err);
+	team = facts_name(call->facts, queue_get(call->facts, id)->team);
+	if (!*team || !strcmp(team, call->caller.team))
+		return call_permit(call, RELATION_TEAM, arena_printf(call->arena, "a job in queue \"%s\"", name), err);
+	if (route_permits(call->route, call->caller.role, RELATION_OTHER)) {
+		call->permitted = true;
+		return 0;
+	}
+	return err_set(err, ERR_FORBIDDEN, "queue \"%s\" is for team \"%s\"; %s is of team \"%s\"", name, team, call->caller.user,
+		       call->caller.team);
+}
+
+static int submission_read(struct submission *s, struct err *err)
+{
+	struct call *call = s->call;
+	struct event_job_submitted *job = &s->request.event.job_submitted;
+	char *mac = arena_alloc(call->arena, DIGEST_HEX_MAX);
+	size_t size;
+	const char *text = http_body(call->request, &size);
+	int rc = jobfile_parse(file_name(call), text, size, call->arena, &s->request, err);
+
+	if (rc < 0)
+		return rc;
+	s->request.event.actor = call->caller.user;
+	rc = owner_fill(call, job, err);
+	if (rc >= 0)
+		rc = queue_permit(call, job->queue, err);
+	if (rc >= 0)
+		rc = client_key(call, &job->client_key, err);
+	if (rc < 0)
+		return rc;
+	call->api->backend->body_mac(call->api->backend->context, s->request.body, s->request.body_size, mac);
+	job->body_mac = mac;
+	return 0;
+}
+
+static void answer_begin(struct buf *out, const struct submission *s, uint32_t id, bool already, bool dry_run)
+{
+	const struct event_job_submitted *job = &s->request.event.job_submitted;
+
+	out_object(out, NULL);
+	out_int(out, "id", id);
+	out_int(out, "array_count", job->array_count > 1 ? job->array_count : 1);
+	out_bool(out, "already", already);
+	out_bool(out, "dry_run", dry_run);
+	out_text(out, "name", job->name);
+	out_text(out, "queue", job->queue);
+	if (s->prospect)
+		out_text(out, "prospect", s->prospect);
+}
+
+static void submitted(void *context, const struct command_reply *reply)
+{
+	struct submission *s = context;
+	struct buf out = BUF_INIT;
+
+	if (reply->err.code != ERR_NONE) {
+		call_fail(s->call, &reply->err);
+		return;
+	}
+	answer_begin(&out, s, reply->job, reply->already, false);
+	out_end(&out, '}');
+	http_add_header(s->call->request, "Location", arena_printf(s->call->arena, "/api/v1/jobs/%u", reply->job));
+	call_reply(s->call, reply->already ? 200 : 201, &out);
+}
+
+static void submission_send(struct submission *s)
+{
+	struct call *call = s->call;
+	struct command *command = command_create(&s->request.event, s->request.body, s->request.body_size);
+
+	CHECK(call->permitted);
+	call_release(call);
+	command->context = s;
+	command->done = submitted;
+	call->api->backend->send(call->api->backend->context, command);
+}
+
+/* --- dry run and prospect: in a worker ----------------------------------------------------------------------------------- */
+
+static void prospect_find(struct submission *s)
+{
+	struct call *call = s->call;
+	const struct facts *facts;
+	struct view *view = planner_enter(call->api->planner, call->frozen, 0, &facts);
+	const char *text = explain_prospect(facts, view, &s->request.event, call->arena);
+
+	s->prospect = text ? arena_strdup(call->arena, text) : "";
+	planner_leave(call->api->planner);
+}
+
+static void places_add(struct buf *out, const struct facts *f, const struct event *placed)
+{
+	const bool promise = placed->kind == EVENT_PROMISE_MADE;
+	const int64_t *nodes = promise ? placed->promise_made.nodes : placed->attempt_placed.nodes;
+	const int64_t *masks = promise ? placed->promise_made.masks : placed->attempt_placed.masks;
+	const uint32_t count = promise ? placed->promise_made.nodes_count : placed->attempt_placed.nodes_count;
+	const uint32_t mask_count = promise ? placed->promise_made.masks_count : placed->attempt_placed.masks_count;
+
+	out_list(out, "places");
+	for (uint32_t rank = 0; rank < count; rank++) {
+		const int64_t node = nodes[rank];
+
+		out_object(out, NULL);
+		out_int(out, "rank", rank);
+		out_text(out, "node", node > 0 && node <= f->nodes.count ? facts_name(f, node_get(f, (struct node_id){ (uint32_t)node })->name) : "");
+		gpu_list_add(out, "gpus", rank < mask_count ? (uint32_t)masks[rank] : 0);
+		out_end(out, '}');
+	}
+	out_end(out, ']');
+}
+
+/* Checked by the core as a submission is, then decided on a copy; nothing is sent. */
+static int dry_run(struct submission *s, struct buf *out, struct err *err)
+{
+	struct call *call = s->call;
+	struct event event = s->request.event;
+	struct dry_run run = { 0 };
+	const struct facts *facts;
+	struct view *view;
+	uint32_t job = 0;
+	int rc;
+
+	view = planner_enter(call->api->planner, call->frozen, 0, &facts);
+	event.time_ms = facts->now_ms;
+	event.job_submitted.client_key = "";
+	rc = core_admit(facts, view, &event, call->arena, &job, err);
+	planner_leave(call->api->planner);
+	if (rc < 0)
+		return rc;
+	core_dry_run(call->facts, &event, call->arena, &run);
+	answer_begin(out, s, 0, false, true);
+	out_bool(out, "starts_now", run.starts_now);
+	out_int(out, "evicts", run.victims);
+	if (run.placed)
+		places_add(out, call->facts, run.placed);
+	if (!run.starts_now)
+		explanation_add(out, "why", call->facts, 0, "queued", &run.why);
+	out_end(out, '}');
+	return 0;
+}
+
+static void submission_consider(void *argument)
+{
+	struct submission *s = argument;
+	struct err err = { 0 };
+	struct buf out = BUF_INIT;
+
+	prospect_find(s);
+	if (!call_query_int(s->call, "dry_run", 0)) {
+		submission_send(s);
+		return;
+	}
+	if (dry_run(s, &out, &err) < 0) {
+		buf_deinit(&out);
+		call_fail(s->call, &err);
+	} else {
+		call_reply(s->call, 200, &out);
+	}
+}
+
+void handle_job_submit(struct call *call)
+{
+	struct submission *s = arena_new(call->arena, struct submission);
+	struct err err = { 0 };
+
+	s->call = call;
+	if (submission_read(s, &err) < 0)
+		call_fail(call, &err);
+	else if (call_query_int(call, "dry_run", 0) || call_query_int(call, "prospect", 0))
+		call->api->backend->work(call->api->backend->context, submission_consider, s);
+	else
+		submission_send(s);
+}
