@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a job waits. The verdict is the decision's own: the pass runs on the view with a watch on the job, its
+ * decisions are thrown away, and what it noted when the job's turn came is put into words. Only "could it ever run"
+ * and "is it the promises" are asked here, of the same placement on a changed view.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "core/explain/words.h"
+#include "core/scheduling/admit.h"
+
+enum { LINES_MAX = 16, HOLDERS_MAX = 3 };
+
+const char *reason_name(enum reason reason)
+{
+	static const char *const names[] = {
+		[REASON_NONE] = "none", [REASON_QUOTA_LIMIT] = "quota_limit", [REASON_GUARANTEE_ONLY] = "guarantee_only",
+		[REASON_BUDGET] = "budget", [REASON_PRIORITY] = "priority", [REASON_RESERVATION] = "reservation",
+		[REASON_CAPACITY] = "capacity", [REASON_TOPOLOGY] = "topology", [REASON_FRAGMENTATION] = "fragmentation",
+		[REASON_MODEL] = "model", [REASON_MEMORY] = "memory", [REASON_CPU] = "cpu", [REASON_RAM] = "ram",
+		[REASON_DRIVER] = "driver", [REASON_PARTITION] = "partition", [REASON_SHARING] = "sharing",
+		[REASON_NODE_CLASS] = "node_class", [REASON_RESIDENCY] = "residency", [REASON_DEPENDENCY] = "dependency",
+		[REASON_WINDOW] = "window", [REASON_HOLD] = "hold", [REASON_IMPOSSIBLE] = "impossible",
+	};
+
+	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
+}
+
+/* --- the verdict ---------------------------------------------------------------------------------------------- */
+
+/* On an idle cluster of all nodes that exist: NONE, or what forbids it for ever. */
+static struct verdict ever_verdict(const struct words *w)
+{
+	struct place_request request = { .shape = w->shape, .tasks = w->shape->tasks_min, .rank = RANK_NONE };
+	uint32_t mark = space_mark(&w->view->space);
+	struct verdict v = { 0 };
+
+	space_clear(&w->view->space);
+	if (place_find(&w->view->space, &request, NULL, NULL, &v) == 0)
+		v = (struct verdict){ 0 };
+	space_rollback(&w->view->space, mark);
+	if (v.code == REASON_CAPACITY) {
+		v.have = w->shape->gpus ? v.have / w->shape->gpus : 0;
+		v.need = w->shape->tasks_min;
+	}
+	if (v.code == REASON_CAPACITY || v.code == REASON_FRAGMENTATION)
+		v.code = REASON_IMPOSSIBLE;
+	return v;
+}
+
+/* It would fit on what is promised to others: the first of those, by job id. */
+static uint32_t promise_in_the_way(const struct words *w)
+{
+	struct place_request request = { .shape = w->shape, .tasks = w->shape->tasks_min, .rank = RANK_NONE };
+	struct space *space = &w->view->space;
+	uint32_t mark = space_mark(space), holder = 0;
+
+	for (uint32_t i = 0; i < w->view->promise_count && !holder; i++) {
+		const struct promise_view *p = &w->view->promises.at[i];
+
+		for (uint32_t t = 0; t < p->tasks; t++) {
+			int32_t rank = space_rank(space, p->numbers.at[t]);
+
+			if (rank != RANK_NONE)
+				space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + t], p->cpu_milli, p->ram_mib);
+		}
+		if (place_find(space, &request, NULL, NULL, NULL) == 0)
+			holder = p->job;
+	}
+	space_rollback(space, mark);
+	return holder;
+}
+
+/* What the next pass finds when the job's turn comes. */
+static bool watched_verdict(const struct words *w, struct verdict *ret)
+{
+	struct watch watch = { .job = w->job };
+	uint32_t mark = space_mark(&w->view->space);
+	struct pass pass;
+
+	pass_begin(&pass, w->facts, w->view, UINT64_MAX, w->arena);
+	pass.watch = &watch;
+	standings_make(&pass.standings, w->facts, w->view, w->arena);
+	promises_place(&pass);
+	order_run(&pass);
+	space_rollback(&w->view->space, mark);
+	*ret = watch.verdict;
+	return watch.seen;
+}
+
+static struct verdict waiting_verdict(const struct words *w)
+{
+	struct verdict v, ever;
+	uint32_t holder;
+
+	if (!watched_verdict(w, &v))
+		return (struct verdict){ 0 };
+	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY || v.code == REASON_RESERVATION)
+		return v;
+	ever = ever_verdict(w);
+	if (ever.code)
+		return ever;
+	holder = promise_in_the_way(w);
+	if (holder)
+		return (struct verdict){ .code = REASON_PRIORITY, .holder = { holder } };
+	return v;
+}
+
+static uint32_t open_dependency(const struct words *w)
+{
+	for (uint32_t row = w->j->depends; row;) {
+		const struct depend *depend = table_get(&w->facts->depends, row);
+
+		if (job_get(w->facts, (struct job_id){ depend->job })->state != JOB_SUCCEEDED)
+			return depend->job;
+		row = depend->next;
+	}
+	return 0;
+}
+
+/* --- who is ahead ------------------------------------------------------------------------------------------------- */
+
+/* Keeps the list sorted by job id and at most as long as there is room. */
+static void ahead_insert(struct explanation *ret, uint32_t from, uint32_t job)
+{
+	uint32_t at = ret->ahead_listed;
+
+	while (at > from && ret->ahead[at - 1].v > job)
+		at--;
+	if (at == ARRAY_SIZE(ret->ahead))
+		return;
+	if (ret->ahead_listed < ARRAY_SIZE(ret->ahead))
+		ret->ahead_listed++;
+	memmove(&ret->ahead[at + 1], &ret->ahead[at], (ret->ahead_listed - at - 1) * sizeof(ret->ahead[0]));
+	ret->ahead[at].v = job;
+}
+
+static void bucket_ahead(const struct words *w, const struct bucket *b, uint32_t limit, uint32_t from, struct explanation *ret)
+{
+	struct sorted_walk walk;
+	uint32_t taken = 0;
+
+	for (bool any = sorted_begin(&w->view->pool, b->jobs, &walk); any && walk.id < limit && taken < ARRAY_SIZE(ret->ahead);
+	     any = sorted_next(&w->view->pool, &walk), taken++)
+		ahead_insert(ret, from, walk.id);
+	ret->ahead_count += sorted_before(&w->view->pool, b->jobs, limit, limit);
+}
+
+static void ahead_find(const struct words *w, struct explanation *ret)
+{
+	uint64_t rank = job_rank(w->j), group = UINT64_MAX;
+	uint32_t from = 0;
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[w->j->queue.v].buckets, &walk); any;
+	     any = sorted_next(&w->view->pool, &walk)) {
+		const struct bucket *b = &w->view->buckets.at[walk.id];
+
+		if (b->rank < rank)
+			break;
+		if (b->rank != group)
+			from = ret->ahead_listed;
+		group = b->rank;
+		bucket_ahead(w, b, b->rank == rank ? w->job : UINT32_MAX, from, ret);
+	}
+	ret->position = ret->ahead_count + 1;
+}
+
+/* --- the chain ------------------------------------------------------------------------------------------------------- */
+
+struct chain { struct explain_line *lines; uint32_t count; };
+
+static void chain_add(struct chain *chain, enum reason code, const char *text)
+{
+	if (chain->count < LINES_MAX)
+		chain->lines[chain->count++] = (struct explain_line){ .code = (uint16_t)code, .text = text };
+}
+
+static void queue_line(const struct words *w, struct chain *chain)
+{
+	uint32_t id = w->j->queue.v;
+	const struct queue *queue = queue_get(w->facts, w->j->queue);
+	struct standings s;
+	const char *limit = "no limit";
+
+	standings_make(&s, w->facts, w->view, w->arena);
+	if (queue->limit_share >= 0)
+		limit = arena_printf(w->arena, "limit %s", share_text(w->arena, queue->limit_share));
+	chain_add(chain, REASON_NONE, arena_printf(w->arena, "queue \"%s\" uses %s of its share of %s GPUs (guarantee %s, %s)",
+						   facts_name(w->facts, queue->name), share_text(w->arena, s.at[id].use),
+						   share_text(w->arena, s.at[id].share), share_text(w->arena, s.at[id].guarantee), limit));
+}
+
+static void order_line(const struct words *w, struct chain *chain, const struct explanation *e)
+{
+	if (!e->position)
+		return;
+	if (!e->ahead_count) {
+		chain_add(chain, REASON_NONE, "it is the first that waits in its queue");
+		return;
+	}
+	chain_add(chain, REASON_PRIORITY, arena_printf(w->arena, "%u job%s ahead of it in its queue, the first is %s", e->ahead_count,
+						       e->ahead_count == 1 ? " is" : "s are", words_job(w, e->ahead[0].v)));
+}
+
+/* The jobs that hold most GPUs of suitable nodes, largest first, then by id. */
+static void holder_lines(const struct words *w, struct chain *chain)
+{
+	uint32_t top[HOLDERS_MAX] = { 0 };
+	int64_t held[HOLDERS_MAX] = { 0 };
+	struct sorted_walk walk;
+
+	for (uint32_t q = 1; q <= w->facts->queues.count; q++) {
+		for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[q].running, &walk); any; any = sorted_next(&w->view->pool, &walk)) {
+			int64_t gpus = w->view->jobs.at[walk.id].share / GPU_SHARE;
+			uint32_t at = HOLDERS_MAX, job = walk.id;
+
+			while (at > 0 && (gpus > held[at - 1] || (gpus == held[at - 1] && gpus && job < top[at - 1])))
+				at--;
+			for (uint32_t i = HOLDERS_MAX; i-- > at + 1;) {
+				top[i] = top[i - 1];
+				held[i] = held[i - 1];
+			}
+			if (at < HOLDERS_MAX) {
+				top[at] = job;
+				held[at] = gpus;
+			}
+		}
+	}
+	for (uint32_t i = 0; i < HOLDERS_MAX && held[i]; i++) {
+		const struct job *job = job_get(w->facts, (struct job_id){ top[i] });
+
+		chain_add(chain, REASON_NONE, arena_printf(w->arena, "%s of queue \"%s\" holds %s, and is expected to end %s", words_job(w, top[i]),
+							   facts_name(w->facts, queue_get(w->facts, job->queue)->name), words_gpus(w, held[i]),
+							   words_until(w, w->view->jobs.at[top[i]].end_ms)));
+	}
+}
+
+/* Nodes that can't be used now, when there are any. */
+static void nodes_line(const struct words *w, struct chain *chain)
+{
+	uint32_t count = 0, first = 0;
+
+	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++) {
+		if (space_at(&w->view->space, rank)->ready)
+			continue;
+		first = count++ ? first : space_at(&w->view->space, rank)->node;
+	}
+	if (count)
+		chain_add(chain, REASON_NONE, arena_printf(w->arena, "%u node%s can't be used now, such as \"%s\", which is %s", count,
+							   count == 1 ? "" : "s", facts_name(w->facts, node_get(w->facts, (struct node_id){ first })->name),
+							   node_state_name(node_get(w->facts, (struct node_id){ first })->state)));
+}
+
+static bool reason_is_of_place(enum reason reason)
+{
+	return reason == REASON_CAPACITY || reason == REASON_TOPOLOGY || reason == REASON_FRAGMENTATION || reason == REASON_CPU ||
+	       reason == REASON_RAM || reason == REASON_RESERVATION || reason == REASON_PRIORITY;
+}
+
+static void chain_make(const struct words *w, struct explanation *ret)
+{
+	struct chain chain = { .lines = arena_new_array(w->arena, struct explain_line, LINES_MAX) };
+
+	chain_add(&chain, ret->reason, ret->summary);
+	queue_line(w, &chain);
+	order_line(w, &chain, ret);
+	if (reason_is_of_place(ret->reason)) {
+		holder_lines(w, &chain);
+		nodes_line(w, &chain);
+	}
+	ret->lines = chain.lines;
+	ret->line_count = chain.count;
+}
+
+/* --- entrances ------------------------------------------------------------------------------------------------------------ */
+
+static void explain_done(const struct words *w, struct explanation *ret)
+{
+	const char *state = job_state_name(w->j->state);
+
+	if (job_state_is_final(w->j->state))
+		ret->summary = arena_printf(w->arena, "it has ended as %s", state);
+	else
+		ret->summary = arena_printf(w->arena, "it does not wait: it is %s", state);
+	ret->remedy = "";
+}
+
+static void explain_verdict(const struct words *w, const struct verdict *v, struct explanation *ret)
+{
+	ret->verdict = *v;
+	ret->reason = (enum reason)v->code;
+	ret->summary = words_summary(w, v);
+	ret->remedy = words_remedy(w, v);
+}
+
+/* Its place is promised: it waits for victims to leave. */
+static void explain_promise(const struct words *w, struct explanation *ret)
+{
+	const struct promise_view *p = view_promise(w->view, w->job);
+	int64_t last_ms = w->facts->now_ms;
+	uint32_t leaving = 0;
+
+	for (uint32_t i = 0; i < p->victims; i++) {
+		struct attempt_id id = { p->numbers.at[2 * p->tasks + i] };
+		const struct attempt *attempt = attempt_get(w->facts, id);
+
+		if (attempt->state == ATTEMPT_OVER)
+			continue;
+		leaving++;
+		last_ms = attempt->deadline_ms > last_ms ? attempt->deadline_ms : last_ms;
+	}
+	ret->verdict = (struct verdict){ .code = REASON_CAPACITY, .have = 0, .need = leaving };
+	ret->reason = REASON_CAPACITY;
+	ret->summary = arena_printf(w->arena, "its place is kept for it until %u job%s made room, at the latest %s", leaving,
+				    leaving == 1 ? " has" : "s have", words_until(w, last_ms));
+	ret->remedy = "";
+}
+
+static struct words words_make(const struct facts *facts, struct view *view, struct job_id id, struct arena *arena)
+{
+	const struct job *job = job_get(facts, id);
+
+	return (struct words){ .facts = facts, .view = view, .arena = arena, .job = id.v, .j = job, .shape = shape_get(facts, job->shape) };
+}
+
+void explain_job(const struct facts *facts, struct view *view, struct job_id id, struct arena *arena, struct explanation *ret)
+{
+	struct words w = words_make(facts, view, id, arena);
+	struct verdict v = { 0 };
+
+	*ret = (struct explanation){ .summary = "", .remedy = "" };
+	view_refresh(view, facts);
+	if (job_state_is_final(w.j->state) || job_is_live(w.j)) {
+		explain_done(&w, ret);
+		return;
+	}
+	if (w.j->held) {
+		v.code = REASON_HOLD;
+		explain_verdict(&w, &v, ret);
+	} else if (open_dependency(&w)) {
+		v = (struct verdict){ .code = REASON_DEPENDENCY, .holder = { open_dependency(&w) } };
+		explain_verdict(&w, &v, ret);
+	} else if (w.j->promise) {
+		explain_promise(&w, ret);
+	} else if (view->jobs.at[id.v].bucket) {
+		v = waiting_verdict(&w);
+		ahead_find(&w, ret);
+		explain_verdict(&w, &v, ret);
+	} else {
+		ret->summary = "what follows for it is about to be decided";
+	}
+	chain_make(&w, ret);
+}
+
+/* --- what may happen -------------------------------------------------------------------------------------------------- */
+
+static const char *duration_text(struct arena *arena, int64_t ms)
+{
+	char duration[DURATION_TEXT_MAX];
+
+	return arena_strdup(arena, format_duration(ms, duration));
+}
+
+static const char *standard_prospect(const struct facts *facts, const struct event_job_submitted *e, struct arena *arena)
+{
+	int64_t grace_ms = e->grace_ms < 0 ? facts->policy.grace_ms : e->grace_ms;
+	const char *when = facts->policy.min_runtime_ms ?
+			   arena_printf(arena, " once it has run for %s", duration_text(arena, facts->policy.min_runtime_ms)) : "";
+	const char *what = e->checkpoint ?
+			   arena_printf(arena, "it then has %s to write a checkpoint and goes on from its newest one", duration_text(arena, grace_ms)) :
+			   "it declares no checkpoints, so it then starts again from the beginning";
+
+	return arena_printf(arena, "Standard job: more important work of its queue, or a queue that takes back its share, may stop it%s; %s", when, what);
+}
+
+/* What the whole cluster, idle, says to the wish; "" when it could run. The wish is made a job in a copy of the facts. */
+static const char *impossible_text(const struct facts *facts, struct view *view, const struct event *submitted, struct arena *arena)
+{
+	struct event event = *submitted;
+	struct facts copy;
+	struct verdict v = { 0 };
+	const char *text = "";
+
+	facts_freeze(facts, &copy);
+	event.job_submitted.job = (int64_t)facts->jobs.count + 1;
+	event.job_submitted.array_count = 0;
+	apply(&copy, &event);
+	if (copy.jobs.count == facts->jobs.count + 1) {
+		struct words w = words_make(&copy, view, (struct job_id){ copy.jobs.count }, arena);
+
+		v = ever_verdict(&w);
+		if (v.code)
+			text = arena_printf(arena, "; on this cluster as it is it can't start: it %s", words_summary(&w, &v));
+	}
+	facts_deinit(&copy);
+	return text;
+}
+
+const char *explain_prospect(const struct facts *facts, struct view *view, const struct event *job_submitted, struct arena *arena)
+{
+	const struct event_job_submitted *e = &job_submitted->job_submitted;
+	const char *text, *limit = "";
+
+	view_refresh(view, facts);
+	if (e->limit_ms)
+		limit = arena_printf(arena, "; its run-time limit is %s", duration_text(arena, e->limit_ms));
+	if (e->tier == TIER_CRITICAL)
+		text = "Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue";
+	else if (e->tier == TIER_BEST_EFFORT)
+		text = arena_printf(arena, "Best-effort job: it runs on spare GPUs only, and is stopped at once, without warning, when other work needs "
+				    "them; it then %s", e->checkpoint ? "goes on later from its newest checkpoint" : "starts again from the beginning");
+	else
+		text = standard_prospect(facts, e, arena);
+	return arena_printf(arena, "%s%s%s", text, limit, impossible_text(facts, view, job_submitted, arena));
+}
+
+/* --- dry run ------------------------------------------------------------------------------------------------------------- */
+
+enum { DRY_PASSES_MAX = 64 };
+
+/* Looks through decisions for the job's place. */
+static bool dry_found(const struct decisions *d, int64_t job, struct dry_run *ret)
+{
+	for (uint32_t i = 0; i < d->count; i++) {
+		const struct event *e = &d->events[i];
+
+		if (e->kind == EVENT_ATTEMPT_PLACED && e->attempt_placed.job == job) {
+			ret->starts_now = true;
+			ret->placed = e;
+			return true;
+		}
+		if (e->kind == EVENT_PROMISE_MADE && e->promise_made.job == job) {
+			ret->victims = e->promise_made.victims_count;
+			ret->placed = e;
+			return true;
+		}
+	}
+	return false;
+}
+
+void core_dry_run(const struct facts *facts, const struct event *job_submitted, struct arena *arena, struct dry_run *ret)
+{
+	struct facts copy;
+	struct view *view;
+	struct decisions d = { .more = true };
+	bool found = false;
+
+	*ret = (struct dry_run){ .why = { .summary = "", .remedy = "" } };
+	facts_freeze(facts, &copy);
+	apply(&copy, job_submitted);
+	view = view_create(&copy);
+	for (int i = 0; i < DRY_PASSES_MAX && d.more && !found; i++) {
+		decide(&copy, view, UINT64_MAX, arena, &d);
+		found = dry_found(&d, job_submitted->job_submitted.job, ret);
+		for (uint32_t k = 0; k < d.count; k++) {
+			apply(&copy, &d.events[k]);
+			view_follow(view, &copy, &d.events[k]);
+		}
+	}
+	if (!ret->starts_now && copy.jobs.count >= job_submitted->job_submitted.job)
+		explain_job(&copy, view, (struct job_id){ (uint32_t)job_submitted->job_submitted.job }, arena, &ret->why);
+	view_destroy(view);
+	facts_deinit(&copy);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/explain/words.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "core/scheduling/admit.h"
+
+/* --- parts ------------------------------------------------------------------------------------------------ */
+
+const char *words_job(const struct words *w, uint32_t job)
+{
+	return arena_printf(w->arena, "job %u \"%s\"", job, facts_name(w->facts, job_get(w->facts, (struct job_id){ job })->name));
+}
+
+const char *words_gpus(const struct words *w, int64_t gpus)
+{
+	return arena_printf(w->arena, "%lld GPU%s", (long long)gpus, gpus == 1 ? "" : "s");
+}
+
+const char *words_level(const struct words *w, uint8_t level)
+{
+	if (level == LEVEL_NODE)
+		return "node";
+	if (level == LEVEL_ISLAND)
+		return "NVLink island";
+	if (level >= 1 && level <= w->facts->level_count)
+		return arena_strdup(w->arena, facts_name(w->facts, w->facts->level[level - 1]));
+	return "cluster";
+}
+
+const char *words_until(const struct words *w, int64_t end_ms)
+{
+	char duration[DURATION_TEXT_MAX];
+
+	if (end_ms <= w->facts->now_ms)
+		return "any moment";
+	return arena_printf(w->arena, "in %s", format_duration_short(end_ms - w->facts->now_ms, duration));
+}
+
+static const char *queue_text(const struct words *w, uint32_t queue)
+{
+	return arena_strdup(w->arena, facts_name(w->facts, queue_get(w->facts, (struct queue_id){ queue })->name));
+}
+
+/* The domain (or node) that the verdict is about: `rack "r0"`, `node "n3"`. */
+static const char *place_text(const struct words *w, const struct verdict *v)
+{
+	const struct space *space = &w->view->space;
+	struct name_id name;
+
+	if (v->level == LEVEL_NODE || v->level == LEVEL_ISLAND) {
+		if (v->at >= space->node_count)
+			return "node";
+		name = node_get(w->facts, (struct node_id){ space_at(space, v->at)->node })->name;
+		return arena_printf(w->arena, "node \"%s\"", facts_name(w->facts, name));
+	}
+	name = v->at < space->domain_count ? space->domains.at[v->at].name : (struct name_id){ 0 };
+	if (!name.v)
+		return words_level(w, v->level);
+	return arena_printf(w->arena, "%s \"%s\"", words_level(w, v->level), facts_name(w->facts, name));
+}
+
+static const char *size_text(const struct words *w, int64_t mib)
+{
+	char size[DURATION_TEXT_MAX];
+
+	return arena_strdup(w->arena, format_size_mib(mib, size));
+}
+
+static const char *models_text(const struct words *w)
+{
+	const char *text = "";
+
+	for (uint32_t i = 0; i < SHAPE_MODELS_MAX && w->shape->models[i].v; i++)
+		text = arena_printf(w->arena, "%s%s%s", text, i ? " or " : "", facts_name(w->facts, w->shape->models[i]));
+	return text;
+}
+
+/* "4 tasks of 2 GPUs", "3 GPUs". */
+static const char *wish_text(const struct words *w)
+{
+	if (w->shape->tasks_min == 1)
+		return words_gpus(w, w->shape->gpus);
+	return arena_printf(w->arena, "%u tasks of %s", w->shape->tasks_min, words_gpus(w, w->shape->gpus));
+}
+
+static const char *limit_text(const struct words *w, const struct verdict *v)
+{
+	const struct queue *queue;
+
+	if (!v->at)
+		return arena_printf(w->arena, "needs %s GPUs, but of those not kept for queues with a reserved guarantee only %s are left",
+				    share_text(w->arena, v->need), share_text(w->arena, v->have));
+	queue = queue_get(w->facts, (struct queue_id){ v->at });
+	return arena_printf(w->arena, "needs %s GPUs, but queue \"%s\" may use %s more (its limit is %s)", share_text(w->arena, v->need),
+			    queue_text(w, v->at), share_text(w->arena, v->have), share_text(w->arena, queue->limit_share));
+}
+
+/* --- what is wrong ---------------------------------------------------------------------------------------------- */
+
+static const char *placing_summary(const struct words *w, const struct verdict *v)
+{
+	if (v->code == REASON_TOPOLOGY)
+		return arena_printf(w->arena, "needs %u tasks in one %s; the best, %s, has room for %lld of %lld", w->shape->tasks_min,
+				    words_level(w, v->level), place_text(w, v), (long long)v->have, (long long)v->need);
+	if (v->code == REASON_FRAGMENTATION)
+		return arena_printf(w->arena, "needs %s; enough GPUs are free, but spread so that only %lld of %lld tasks fit", wish_text(w),
+				    (long long)v->have, (long long)v->need);
+	if (v->code == REASON_CPU)
+		return arena_printf(w->arena, "needs %u.%03u processors per task; beside the free GPUs they are enough for %lld of %lld tasks",
+				    w->shape->cpu_milli / 1000, w->shape->cpu_milli % 1000, (long long)v->have, (long long)v->need);
+	if (v->code == REASON_RAM)
+		return arena_printf(w->arena, "needs %s of memory per task; beside the free GPUs it is enough for %lld of %lld tasks",
+				    size_text(w, w->shape->memory_mib), (long long)v->have, (long long)v->need);
+	if (v->code == REASON_MODEL)
+		return arena_printf(w->arena, "needs a GPU of model %s; this cluster has none", models_text(w));
+	if (v->code == REASON_MEMORY)
+		return arena_printf(w->arena, "needs %s of memory on each GPU; the largest here has %s", size_text(w, v->need), size_text(w, v->have));
+	return arena_printf(w->arena, "needs %s; %lld of %lld GPUs are free", wish_text(w), (long long)v->have, (long long)v->need);
+}
+
+const char *words_summary(const struct words *w, const struct verdict *v)
+{
+	switch ((enum reason)v->code) {
+	case REASON_NONE:
+		return "can start with the next decision";
+	case REASON_HOLD:
+		return "is held until somebody releases it";
+	case REASON_DEPENDENCY:
+		return arena_printf(w->arena, "waits for %s to succeed", words_job(w, v->holder.v));
+	case REASON_QUOTA_LIMIT:
+		return limit_text(w, v);
+	case REASON_GUARANTEE_ONLY:
+		return arena_printf(w->arena, "needs %s GPUs of the guarantee of queue \"%s\", of which critical work has left %s",
+				    share_text(w->arena, v->need), queue_text(w, v->at), share_text(w->arena, v->have));
+	case REASON_IMPOSSIBLE:
+		return arena_printf(w->arena, "needs %s; the whole cluster, if it were idle, has place for %lld of %lld", wish_text(w),
+				    (long long)v->have, (long long)v->need);
+	case REASON_PRIORITY:
+		return arena_printf(w->arena, "would fit, but the place is promised to %s, which comes first", words_job(w, v->holder.v));
+	case REASON_RESERVATION:
+		return arena_printf(w->arena, "would fit now, but might still run when the place is needed by %s, which comes first",
+				    words_job(w, v->holder.v));
+	case REASON_CAPACITY:
+	case REASON_TOPOLOGY:
+	case REASON_FRAGMENTATION:
+	case REASON_MODEL:
+	case REASON_MEMORY:
+	case REASON_CPU:
+	case REASON_RAM:
+		return placing_summary(w, v);
+	case REASON_BUDGET:
+	case REASON_DRIVER:
+	case REASON_PARTITION:
+	case REASON_SHARING:
+	case REASON_NODE_CLASS:
+	case REASON_RESIDENCY:
+	case REASON_WINDOW:
+		break;
+	}
+	return reason_name((enum reason)v->code);
+}
+
+/* --- what would help --------------------------------------------------------------------------------------------- */
+
+/* The next running job to end, as far as is known. */
+static const char *next_end_text(const struct words *w)
+{
+	uint64_t key;
+	uint32_t job;
+
+	if (!sorted_first(&w->view->pool, w->view->ends, &key, &job))
+		return "";
+	return arena_printf(w->arena, "; %s is expected to end %s", words_job(w, job), words_until(w, (int64_t)key));
+}
+
+static const char *limit_remedy(const struct words *w, const struct verdict *v)
+{
+	const struct queue *queue;
+
+	if (!v->at)
+		return "use a queue with a guarantee, or ask an admin whether the guarantee must be reserved";
+	queue = queue_get(w->facts, (struct queue_id){ v->at });
+	if (v->need > queue->limit_share)
+		return arena_printf(w->arena, "ask for at most %s GPUs, use another queue, or ask an admin to raise the limit of queue \"%s\"",
+				    share_text(w->arena, queue->limit_share), queue_text(w, v->at));
+	return arena_printf(w->arena, "starts when jobs of queue \"%s\" have given back %s GPUs, or when an admin raises its limit to %s",
+			    queue_text(w, v->at), share_text(w->arena, v->need - v->have),
+			    share_text(w->arena, queue->limit_share + v->need - v->have));
+}
+
+/* Models that nodes of this cluster have, each once. */
+static const char *cluster_models(const struct words *w)
+{
+	const struct space *space = &w->view->space;
+	const char *text = "";
+
+	for (uint32_t i = 0; i < space->class_count; i++) {
+		bool seen = false;
+
+		for (uint32_t k = 0; k < i; k++)
+			seen |= name_same(space->class[k].model, space->class[i].model);
+		if (!seen)
+			text = arena_printf(w->arena, "%s%s%s", text, *text ? ", " : "", facts_name(w->facts, space->class[i].model));
+	}
+	return *text ? text : "none";
+}
+
+static const char *placing_remedy(const struct words *w, const struct verdict *v)
+{
+	long long lacks = (long long)(v->need - v->have);
+
+	if (v->code == REASON_TOPOLOGY)
+		return arena_printf(w->arena, "needs room for %lld more task%s in one %s%s", lacks, lacks == 1 ? "" : "s", words_level(w, v->level),
+				    next_end_text(w));
+	if (v->code == REASON_FRAGMENTATION)
+		return arena_printf(w->arena, "needs %s free together for %lld more task%s%s", words_gpus(w, w->shape->gpus), lacks,
+				    lacks == 1 ? "" : "s", next_end_text(w));
+	if (v->code == REASON_MODEL)
+		return arena_printf(w->arena, "accept one of the models of this cluster: %s", cluster_models(w));
+	if (v->code == REASON_MEMORY)
+		return arena_printf(w->arena, "ask for at most %s of GPU memory", size_text(w, v->have));
+	if (v->code == REASON_CPU)
+		return "ask for fewer processors per task, or wait for jobs to end";
+	if (v->code == REASON_RAM)
+		return "ask for less memory per task, or wait for jobs to end";
+	return arena_printf(w->arena, "needs %lld more free GPU%s%s", lacks, lacks == 1 ? "" : "s", next_end_text(w));
+}
+
+const char *words_remedy(const struct words *w, const struct verdict *v)
+{
+	switch ((enum reason)v->code) {
+	case REASON_NONE:
+		return "";
+	case REASON_HOLD:
+		return arena_printf(w->arena, "fairlead release %u", w->job);
+	case REASON_DEPENDENCY:
+		return "";
+	case REASON_QUOTA_LIMIT:
+		return limit_remedy(w, v);
+	case REASON_GUARANTEE_ONLY:
+		return arena_printf(w->arena, "starts when critical jobs of queue \"%s\" have given back %s GPUs; or submit it with tier standard, or "
+				    "ask an admin to raise the guarantee", queue_text(w, v->at), share_text(w->arena, v->need - v->have));
+	case REASON_IMPOSSIBLE:
+		return "ask for fewer tasks or GPUs, or add nodes";
+	case REASON_PRIORITY:
+		return "waits for its turn; a higher priority than the other job's would change the order";
+	case REASON_RESERVATION:
+		return "declare a run-time limit short enough to end before that time, or wait";
+	case REASON_CAPACITY:
+	case REASON_TOPOLOGY:
+	case REASON_FRAGMENTATION:
+	case REASON_MODEL:
+	case REASON_MEMORY:
+	case REASON_CPU:
+	case REASON_RAM:
+		return placing_remedy(w, v);
+	case REASON_BUDGET:
+	case REASON_DRIVER:
+	case REASON_PARTITION:
+	case REASON_SHARING:
+	case REASON_NODE_CLASS:
+	case REASON_RESIDENCY:
+	case REASON_WINDOW:
+		break;
+	}
+	return "";
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Verdicts in words. All texts are made in the arena, so that they outlive the facts. */
+#include "core/scheduling/pass.h"
+
+struct words {
+	const struct facts *facts;
+	struct view *view;
+	struct arena *arena;
+	uint32_t job;
+	const struct job *j;
+	const struct shape *shape;
+};
+
+const char *words_job(const struct words *w, uint32_t job);			/* job 7 "train" */
+const char *words_gpus(const struct words *w, int64_t gpus);			/* 1 GPU, 3 GPUs */
+const char *words_level(const struct words *w, uint8_t level);			/* rack, node, NVLink island */
+const char *words_summary(const struct words *w, const struct verdict *v);
+const char *words_remedy(const struct words *w, const struct verdict *v);
+/* In how long something expected to end at end_ms does: "in 2h 10m", "any moment". */
+const char *words_until(const struct words *w, int64_t end_ms);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A submission: every field in its range, everything it names exists, and critical work inside its guarantee. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/parse.h"
+#include "core/model/apply.h"
+#include "core/scheduling/admit.h"
+#include "core/scheduling/standing.h"
+
+/* A client key names the same submission for so long. */
+#define CLIENT_KEY_MS (INT64_C(7) * 86400 * 1000)
+
+/* --- numbers ----------------------------------------------------------------------------------------- */
+
+static int numbers_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	const struct { const char *what; int64_t value, min, max; } fields[] = {
+		{ "the kind of a job", e->kind, KIND_TRAINING, KIND_INTERACTIVE },
+		{ "the tier of a job", e->tier, TIER_BEST_EFFORT, TIER_CRITICAL },
+		{ "a priority", e->priority, -1000000, 1000000 },
+		{ "the number of tasks", e->tasks_min, 1, TASKS_MAX },
+		{ "the greatest number of tasks", e->tasks_max, 1, TASKS_MAX },
+		{ "the number of GPUs per task", e->gpus, 0, NODE_GPUS_MAX },
+		{ "the GPU memory of a task in MiB", e->gpu_memory_mib, 0, INT32_MAX },
+		{ "the processors of a task in thousandths", e->cpu_milli, 0, INT32_MAX },
+		{ "the memory of a task in MiB", e->memory_mib, 0, INT32_MAX },
+		{ "the run-time limit in ms", e->limit_ms, 0, ADMIT_DURATION_MAX_MS },
+		{ "the estimated run time in ms", e->estimate_ms, 0, ADMIT_DURATION_MAX_MS },
+		{ "the number of retries", e->retries, 0, 1000 },
+		{ "the checkpoint interval in ms", e->checkpoint_every_ms, 0, ADMIT_DURATION_MAX_MS },
+		{ "the grace time in ms", e->grace_ms, -1, INT64_C(7) * 86400 * 1000 },
+		{ "the restart cost in ms", e->restart_cost_ms, 0, INT64_C(7) * 86400 * 1000 },
+		{ "the size of an array", e->array_count, 0, ARRAY_MAX },
+		{ "resize", e->resize, RESIZE_FREE, RESIZE_RESTART },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (admit_range(a, fields[i].what, fields[i].value, fields[i].min, fields[i].max) < 0)
+			return -(int)ERR_INVALID;
+	if (e->tasks_max < e->tasks_min)
+		return err_set(a->err, ERR_INVALID, "tasks: the greatest number %lld is less than the least %lld", (long long)e->tasks_max,
+			       (long long)e->tasks_min);
+	return 0;
+}
+
+/* --- what it names --------------------------------------------------------------------------------------- */
+
+static int level_check(const struct admission *a, const char *what, const char *level)
+{
+	const char *known = "node, nvlink";
+	struct name_id name = facts_name_find(a->facts, level);
+
+	if (!*level || strcmp(level, "node") == 0 || strcmp(level, "nvlink") == 0)
+		return 0;
+	for (uint32_t i = a->facts->level_count; i-- > 0;) {
+		if (name.v && name_same(a->facts->level[i], name))
+			return 0;
+		known = arena_printf(a->arena, "%s, %s", facts_name(a->facts, a->facts->level[i]), known);
+	}
+	return err_set(a->err, ERR_INVALID, "topology: %s: there is no level \"%s\" in this cluster; levels are %s", what, level, known);
+}
+
+static int depends_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	if (e->depends_count > DEPENDS_MAX)
+		return err_set(a->err, ERR_INVALID, "%u jobs to depend on are given; the limit is %d", e->depends_count, DEPENDS_MAX);
+	for (uint32_t i = 0; i < e->depends_count; i++) {
+		const struct job *job;
+
+		if (e->depends[i] < 1 || e->depends[i] > (int64_t)a->facts->jobs.count)
+			return err_set(a->err, ERR_NOT_FOUND, "job %lld, which this one depends on, does not exist", (long long)e->depends[i]);
+		job = job_get(a->facts, (struct job_id){ (uint32_t)e->depends[i] });
+		if (job_state_is_final(job->state) && job->state != JOB_SUCCEEDED)
+			return err_set(a->err, ERR_CONFLICT, "job %lld \"%s\", which this one depends on, has ended as %s", (long long)e->depends[i],
+				       facts_name(a->facts, job->name), job_state_name(job->state));
+		for (uint32_t k = 0; k < i; k++)
+			if (e->depends[k] == e->depends[i])
+				return err_set(a->err, ERR_INVALID, "job %lld to depend on is named twice", (long long)e->depends[i]);
+	}
+	return 0;
+}
+
+static int names_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	int rc = admit_name(a, "job", e->name);
+
+	if (rc == 0)
+		rc = admit_text(a, "the user", e->user);
+	if (rc == 0 && *e->project)
+		rc = admit_name(a, "project", e->project);
+	if (rc == 0)
+		rc = admit_names(a, "model", e->models, SHAPE_MODELS_MAX, false);
+	if (rc >= 0)
+		rc = level_check(a, "require", e->require);
+	if (rc == 0)
+		rc = level_check(a, "prefer", e->prefer);
+	if (rc == 0)
+		rc = depends_check(a, e);
+	if (rc < 0)
+		return rc;
+	if (*e->team && !facts_team_find(a->facts, e->team))
+		return err_set(a->err, ERR_NOT_FOUND, "team \"%s\" does not exist", e->team);
+	return 0;
+}
+
+/* --- guarantee -------------------------------------------------------------------------------------------- */
+
+static int critical_check(const struct admission *a, const struct event_job_submitted *e, struct queue_id queue)
+{
+	int64_t need = e->tasks_min * e->gpus * GPU_SHARE, guarantee = queue_guarantee(a->facts, queue);
+
+	if (e->tier != TIER_CRITICAL || a->facts->policy.allow_critical_burst || need <= guarantee)
+		return 0;
+	return err_set(a->err, ERR_QUOTA, "critical job asks for %s GPU%s, but queue \"%s\" guarantees %s: use tier standard, or ask an admin to "
+		       "raise the guarantee", share_text(a->arena, need), need == GPU_SHARE ? "" : "s", e->queue,
+		       share_text(a->arena, guarantee));
+}
+
+/* --- the same submission again -------------------------------------------------------------------------------- */
+
+static int key_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	uint8_t key[32], mac[32];
+	const struct body *body;
+	struct job_id job;
+
+	if (!*e->client_key)
+		return 0;
+	if (!hex_parse(e->client_key, key) || !hex_parse(e->body_mac, mac))
+		return err_set(a->err, ERR_INVALID, "the client key or the MAC of the body is not 64 hexadecimal digits");
+	job = facts_key_find(a->facts, key);
+	if (!job.v || job_get(a->facts, job)->submitted_ms + CLIENT_KEY_MS < a->facts->now_ms)
+		return 0;
+	body = table_get(&a->facts->bodies, job_get(a->facts, job)->body);
+	if (memcmp(body->mac, mac, sizeof(mac)) != 0)
+		return err_set(a->err, ERR_CONFLICT, "this client key was used for job %u with another content; use a new key for a new job", job.v);
+	if (a->ret_job)
+		*a->ret_job = job.v;
+	return CORE_ALREADY;
+}
+
+int admit_job_submitted(const struct admission *a, struct event_job_submitted *e)
+{
+	struct queue_id queue;
+	int rc = key_check(a, e);
+
+	if (rc)
+		return rc;
+	e->tasks_min = e->tasks_min ? e->tasks_min : 1;
+	e->tasks_max = e->tasks_max ? e->tasks_max : e->tasks_min;
+	rc = numbers_check(a, e);
+	if (rc == 0)
+		rc = names_check(a, e);
+	if (rc < 0)
+		return rc;
+	queue = admit_queue_find(a, e->queue);
+	if (!queue.v)
+		return -(int)ERR_NOT_FOUND;
+	rc = critical_check(a, e, queue);
+	if (rc < 0)
+		return rc;
+	e->job = (int64_t)a->facts->jobs.count + 1;
+	if (e->job + (e->array_count ? e->array_count : 1) >= UINT32_MAX)
+		return err_set(a->err, ERR_UNAVAILABLE, "every job number has been used");
+	if (a->ret_job)
+		*a->ret_job = (uint32_t)e->job;
+	return 0;
+}
