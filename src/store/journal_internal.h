@@ -40,7 +40,7 @@ struct journal_worker {
 	uint32_t checker_number;
 };
 
-enum { SEALED_CACHE = 8 };
+enum { SEALED_CACHE = 64 };
 
 struct journal {
 	struct io *io;

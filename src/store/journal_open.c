@@ -327,9 +327,8 @@ static int make_folder(struct journal *journal, const char *path, struct err *er
 {
 	char above[PATH_MAX];
 	int error = journal->io->mkdir(journal->io, path, 0700);
-	if (error == -EEXIST)
-		return 0;
-	if (error == 0) {
+	/* One that is there may have come from a start whose sync failed. */
+	if (error == 0 || error == -EEXIST) {
 		io_folder_of(path, above, sizeof(above));
 		error = journal->io->sync_folder(journal->io, above);
 	}

@@ -32,9 +32,9 @@ static int key_make(struct io *io, const char *folder, const char *path, const u
 	char keys[PATH_MAX];
 	io_folder_of(path, keys, sizeof(keys));
 	int error = io->mkdir(io, keys, 0700);
-	if (error == 0)
-		error = io->sync_folder(io, folder);
 	if (error == 0 || error == -EEXIST)
+		error = io->sync_folder(io, folder);
+	if (error == 0)
 		error = io_replace_file(io, path, bytes, crypto_secretbox_KEYBYTES, 0600);
 	if (error == 0)
 		return 0;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/check.h"
 #include "store/guard.h"
 #include "store/io.h"
@@ -67,10 +68,10 @@ static const char open_text[] =
 
 struct segment {
 	sqlite3 *db;
-	struct io *io;
 	char *path;
 	int64_t next_blob;	/* 0: not known yet */
 	int wal_frames;		/* told by SQLite at each commit */
+	struct buf text;	/* of the row of segment_get, whose statement must not stay open: it would hold the log */
 	sqlite3_stmt *statements[STATEMENTS];
 };
 
@@ -141,6 +142,7 @@ static void segment_free(struct segment *segment)
 		sqlite3_finalize(segment->statements[i]);
 	int rc = sqlite3_close(segment->db);
 	CHECK(rc == SQLITE_OK);
+	buf_deinit(&segment->text);
 	free(segment->path);
 	free(segment);
 }
@@ -168,7 +170,6 @@ static int segment_connect(struct io *io, const char *path, enum segment_mode mo
 {
 	struct segment *segment = calloc(1, sizeof(*segment));
 	CHECK(segment);
-	segment->io = io;
 	segment->path = strdup(path);
 	CHECK(segment->path);
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
@@ -475,14 +476,17 @@ int segment_get(struct segment *segment, uint64_t seq, struct segment_row *ret, 
 	sqlite3_stmt *get = statement_get(segment, GET, &rc);
 	if (!get)
 		return segment_fail(segment, rc, err, "read");
-	sqlite3_reset(get);	/* ends the row of the call before */
 	sqlite3_bind_int64(get, 1, seq > INT64_MAX ? INT64_MAX : (int64_t)seq);
 	rc = sqlite3_step(get);
+	int result = 0;
 	if (rc == SQLITE_ROW) {
 		row_read(get, ret);
-		return 0;
+		buf_clear(&segment->text);
+		buf_add(&segment->text, ret->record.text, ret->record.size);
+		ret->record.text = buf_text(&segment->text);
+	} else {
+		result = rc == SQLITE_DONE ? SEGMENT_END : segment_fail(segment, rc, err, "read");
 	}
-	int result = rc == SQLITE_DONE ? SEGMENT_END : segment_fail(segment, rc, err, "read");
 	sqlite3_reset(get);
 	return result;
 }

@@ -141,9 +141,9 @@ int snapshot_create(const char *folder, struct io *io, const struct snapshot_hea
 	int done = EVP_DigestInit_ex(w->sum, EVP_sha256(), NULL);
 	CHECK(done == 1);
 	w->error = w->io->mkdir(w->io, w->folder, 0700);
-	if (w->error == 0)
+	if (w->error == 0 || w->error == -EEXIST)
 		w->error = w->io->sync_folder(w->io, folder);
-	else if (w->error == -EEXIST)
+	if (w->error == 0)
 		w->error = w->io->list(w->io, w->folder, w, drop_temporary);
 	if (w->error == 0)
 		w->error = w->io->open(w->io, w->temporary, O_RDWR | O_CREAT | O_TRUNC, 0600, &w->file);

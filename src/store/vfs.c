@@ -57,7 +57,7 @@ struct vfs_file {
 	struct vfs_shared *shared;	/* databases */
 	struct io_file *data;
 	struct vfs_memory_user user;	/* databases on a test disk */
-	bool sync_folder;		/* new: its name is not on disk yet */
+	bool sync_folder;		/* its name may not be on disk yet */
 	bool persist_wal;
 	char *path;
 	sqlite3_file *system;		/* databases on real files: the lock half, behind this struct */
@@ -326,16 +326,13 @@ static int shared_get(struct vfs *vfs, const char *path, int flags, struct vfs_s
 	return 0;
 }
 
-/* A file of its own; tells whether it was made just now. */
+/* A file of its own. Its name may not be on disk even if it is there already: a reader makes an empty log and never
+ * syncs it, while an older log of that name was removed. With the first sync the folder is synced too. */
 static int open_own(struct vfs *vfs, struct vfs_file *file, const char *path, int flags)
 {
 	struct io *io = vfs->io;
-	int result = io->open(io, path, open_flags(flags) & ~O_CREAT, 0600, &file->data);
-	if (result == -ENOENT && (flags & SQLITE_OPEN_CREATE)) {
-		result = io->open(io, path, open_flags(flags), 0600, &file->data);
-		file->sync_folder = result == 0;
-	}
-	return result;
+	file->sync_folder = (flags & SQLITE_OPEN_CREATE) != 0;
+	return io->open(io, path, open_flags(flags), 0600, &file->data);
 }
 
 static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *opened, int flags, int *ret_flags)

@@ -60,7 +60,7 @@ void store_test_record_sized(uint64_t seq, size_t size, char text[STORE_TEST_TEX
 	}
 	text[size] = '\0';
 	*ret = (struct record){
-		.time_ms = 1700000000000 + (int64_t)seq * 1000,
+		.time_ms = 1700000000000 + (int64_t)seq * 1000 + (int64_t)(seq / 500) * 31 * 86400000,
 		.kind = (uint32_t)(seq % 40) + 1,
 		.must_understand = seq % 3 == 0,
 		.text = text,

@@ -18,7 +18,7 @@ int store_test_setup(void **state);
 int store_test_teardown(void **state);
 void store_test_remove(const char *path);	/* a folder and all in it */
 
-/* The record with this number: text of 20 to 700 bytes, time one second apart, kind 1 to 40. */
+/* The record with this number: text of 20 to 700 bytes, kind 1 to 40, one second apart, a new month every 500. */
 void store_test_record(uint64_t seq, char text[STORE_TEST_TEXT_MAX], struct record *ret);
 /* The same with a text of exactly `size` bytes. */
 void store_test_record_sized(uint64_t seq, size_t size, char text[STORE_TEST_TEXT_MAX], struct record *ret);
