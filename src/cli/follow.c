@@ -90,7 +90,7 @@ static void close_logs(struct following *f)
 
 static int open_logs(struct following *f, const json_t *job, const json_t *attempt, struct err *err)
 {
-	size_t tasks = json_array_size(json_object_get(attempt, "ranks")), shown;
+	size_t tasks = json_array_size(json_object_get(attempt, "tasks")), shown;
 	int rc = 0;
 
 	if (!tasks)

@@ -9,7 +9,10 @@
 
 const json_t *job_newest_attempt(const json_t *job)
 {
-	return json_object_get(job, "attempt");
+	const json_t *attempts = json_object_get(job, "attempts");
+	size_t count = json_array_size(attempts);
+
+	return count ? json_array_get(attempts, count - 1) : NULL;
 }
 
 int64_t attempt_number(const json_t *attempt)
@@ -19,15 +22,13 @@ int64_t attempt_number(const json_t *attempt)
 
 void job_places(const json_t *attempt, struct buf *out)
 {
-	const json_t *ranks = json_object_get(attempt, "ranks"), *rank;
+	const json_t *tasks = json_object_get(attempt, "tasks"), *task;
 	const char *last = "";
-	bool simulated = false;
 	size_t index, named = 0;
 
-	json_array_foreach((json_t *)(uintptr_t)ranks, index, rank) {
-		const char *node = get_text(rank, "node");
+	json_array_foreach((json_t *)(uintptr_t)tasks, index, task) {
+		const char *node = get_text(task, "node");
 
-		simulated = simulated || get_bool(rank, "simulated");
 		if (strcmp(node, last) == 0)
 			continue;
 		if (named++ < 8) {
@@ -38,7 +39,7 @@ void job_places(const json_t *attempt, struct buf *out)
 	}
 	if (named > 8)
 		buf_addf(out, " and %zu more", named - 8);
-	if (simulated)
+	if (get_bool(attempt, "simulated"))
 		buf_adds(out, " (simulated GPUs)");
 }
 
@@ -195,7 +196,7 @@ static void add_use(const json_t *job, struct buf *out)
 	duration_line(out, "limit", get_int(job, "limit_ms"));
 	duration_line(out, "estimate", get_int(job, "estimate_ms"));
 	line(out, "attempts");
-	buf_addf(out, "%lld", (long long)get_int(job, "attempts"));
+	buf_addf(out, "%lld", (long long)get_int(job, "attempt_count"));
 	if (get_int(job, "retries_left"))
 		buf_addf(out, ", %lld retr%s left", (long long)get_int(job, "retries_left"), get_int(job, "retries_left") == 1 ? "y" : "ies");
 	buf_addc(out, '\n');
@@ -285,8 +286,8 @@ static void add_attempt(const struct output *output, const json_t *attempt, stru
 		say_time(out, get_int(attempt, "ended_ms"));
 		buf_addc(out, '\n');
 	}
-	if (json_array_size(json_object_get(attempt, "ranks")))
-		output_table(output, rank_columns, json_object_get(attempt, "ranks"), out);
+	if (json_array_size(json_object_get(attempt, "tasks")))
+		output_table(output, rank_columns, json_object_get(attempt, "tasks"), out);
 }
 
 static int show_job(struct invocation *in, struct client *client, const struct output *output, struct err *err)

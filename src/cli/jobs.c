@@ -82,7 +82,7 @@ static void cell_kind(const json_t *row, struct buf *out) { cell_text(out, get_t
 static void cell_tier(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "tier")); }
 static void cell_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
 static void cell_priority(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "priority")); }
-static void cell_attempts(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "attempts")); }
+static void cell_attempts(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "attempt_count")); }
 static void cell_submitted(const json_t *row, struct buf *out) { cell_time(out, get_int(row, "submitted_ms")); }
 static void cell_age(const json_t *row, struct buf *out) { cell_duration(out, clock_wall_ms() - get_int(row, "submitted_ms")); }
 static void cell_reason(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "reason")); }
@@ -200,7 +200,7 @@ uint32_t submitted_job(const json_t *answer)
 
 static void submitted_sentence(const json_t *answer, struct buf *out)
 {
-	int64_t count = get_int(answer, "count"), id = get_int(answer, "id");
+	int64_t count = get_int(answer, "array_count"), id = get_int(answer, "id");
 
 	if (count > 1)
 		buf_addf(out, "jobs %lld to %lld (", (long long)id, (long long)(id + count - 1));

@@ -98,7 +98,7 @@ static int run_logs(struct invocation *in, struct err *err)
 	rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
 	if (rc < 0)
 		return rc;
-	tasks = (int64_t)json_array_size(json_object_get(job_newest_attempt(job), "ranks"));
+	tasks = (int64_t)json_array_size(json_object_get(job_newest_attempt(job), "tasks"));
 	if (!tasks)
 		tasks = get_int(job, "tasks_max");
 	json_decref(job);

@@ -61,7 +61,7 @@ static int run_run(struct invocation *in, struct err *err)
 		return rc;
 	}
 	id = submitted_job(answer);
-	if (arg_has(in, "detach") || get_int(answer, "count") > 1 || output.form != OUTPUT_TABLE) {
+	if (arg_has(in, "detach") || get_int(answer, "array_count") > 1 || output.form != OUTPUT_TABLE) {
 		show_submitted(&output, answer);
 		json_decref(answer);
 		return 0;

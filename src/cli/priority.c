@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/jobs.h"
+#include "cli/nouns.h"
+
+static int run_priority(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	json_t *body;
+	int64_t priority;
+	uint32_t id;
+	int rc = arg_number(in, "to", -1000, 1000, INT64_MIN, &priority, err);
+
+	if (rc >= 0 && !arg_has(in, "to"))
+		rc = err_set(err, ERR_INVALID, "priority needs --to N, from -1000 to 1000");
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
+	body = json_pack("{s:I}", "priority", (json_int_t)priority);
+	for (int i = 0; i < in->arg_count && rc >= 0; i++) {
+		rc = arg_job(in->args[i], &id, err);
+		if (rc >= 0)
+			rc = change_noun(client, "POST", client_path(in->arena, "/api/v1/jobs/%u/priority", id), body, "has the new priority",
+					 arena_printf(in->arena, "job %u", id), err);
+	}
+	json_decref(body);
+	return rc;
+}
+
+static const struct flag flags[] = {
+	{ "to", 0, "N", "the new one, -1000 to 1000; the higher one goes first inside its queue and tier", false },
+	{ 0 },
+};
+
+const struct command command_priority = {
+	.name = "priority",
+	.arguments = "ID...",
+	.summary = "change the order of waiting jobs inside their queue",
+	.flags = flags,
+	.examples = "fairlead priority 12 --to 10",
+	.route = "POST /api/v1/jobs/{id}/priority",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_JOB,
+	.run = run_priority,
+};
