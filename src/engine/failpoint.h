@@ -15,6 +15,8 @@
  *	error	FAILPOINT answers true: the code there behaves as if its next call had failed
  *	pause	SIGSTOP to the own process; SIGCONT lets it go on
  *
+ * The engine hands FAIRLEAD_FAILPOINT on to its shepherds; FAIRLEAD_SHEPHERD_FAILPOINT, where set, is theirs instead.
+ *
  * failpoints.txt lists all names with their meaning; a test holds the list and the sources against each other.
  */
 #include <stdbool.h>

@@ -180,8 +180,6 @@ class Drive:
     def kill(self):
         self.process.kill()
         self.process.wait()
-        while self.next_fact() is not None:
-            pass
         self.facts = []
 
     def quit(self):

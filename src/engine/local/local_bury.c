@@ -154,27 +154,38 @@ void remove_folder_at(int parent, const char *name)
 	remove_below(parent, name, 0);
 }
 
-/* A shepherd that wrote its record still holds its lock for a moment; its folder stays until then. */
-static void wait_for_shepherds(struct engine *e, const struct attempt *attempt)
+/* A shepherd that wrote its record still holds its lock for a moment; its folder stays until then. If it was killed in that
+ * moment, its groups are still there (they are empty: the record says so). */
+static void leave_rank(const char *path)
 {
-	for (uint32_t i = 0; i < attempt->count; i++) {
-		char path[PATH_MAX];
-		int folder = place_path(path, e->attempts, attempt->number, i) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	AUTO_BUF text = BUF_INIT;
+	struct arena arena;
+	struct task_spec spec;
+	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-		for (int pass = 0; folder >= 0 && pass < PASSES_MAX && place_is_locked(folder); pass++)
-			pause_ms(PASS_PAUSE_MS);
-		if (folder >= 0)
-			close(folder);
-	}
+	if (folder < 0)
+		return;
+	for (int pass = 0; pass < PASSES_MAX && place_is_locked(folder); pass++)
+		pause_ms(PASS_PAUSE_MS);
+	arena_init(&arena, SPEC_MEMORY);
+	if (place_read(folder, "spec", &text, NULL) == 0 && spec_parse(buf_text(&text), text.size, &arena, &spec, NULL) == 0 &&
+	    cgroup_remove(&spec.cgroups) != 0)
+		log_line(LOG_WARN, "a control group of %s could not be removed: %s", path, spec.cgroups.tree);
+	if (text.size)
+		explicit_bzero(text.data, text.size);
+	arena_deinit(&arena);
+	close(folder);
 }
 
 /* By rename first: a crash in between leaves ".old-N", which the next daemon removes, never half an attempt. */
 void forget_attempt(struct engine *e, struct attempt *attempt)
 {
-	char name[40], old[48];
+	char name[40], old[48], path[PATH_MAX];
 	int attempts = open(e->attempts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), run = open(e->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	wait_for_shepherds(e, attempt);
+	for (uint32_t i = 0; i < attempt->count; i++)
+		if (place_path(path, e->attempts, attempt->number, i))
+			leave_rank(path);
 	snprintf(name, sizeof(name), "%" PRIu64, attempt->number);
 	snprintf(old, sizeof(old), ".old-%s", name);
 	if (attempts >= 0 && renameat(attempts, name, attempts, old) == 0) {

@@ -387,7 +387,7 @@ static char **shepherd_environment(void)
 	int count = 2;
 
 	pthread_mutex_lock(&once);
-	if ((text = getenv("FAIRLEAD_FAILPOINT")))
+	if ((text = getenv("FAIRLEAD_SHEPHERD_FAILPOINT")) || (text = getenv("FAIRLEAD_FAILPOINT")))
 		snprintf(points, sizeof(points), "FAIRLEAD_FAILPOINT=%s", text), words[count++] = points;
 	if ((text = getenv("FAIRLEAD_TEST_BOOT_ID")))
 		snprintf(boot, sizeof(boot), "FAIRLEAD_TEST_BOOT_ID=%s", text), words[count++] = boot;

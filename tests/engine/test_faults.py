@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local engine under faults: every failpoint, killed shepherds, killed daemons, a restarted machine.
+
+`kill()` and `up()` of a Drive are the death and restart of the daemon. What must hold: a command of a rank runs at most
+once, its end is told once it is true and the same each time, and after EXITED nothing of it is left.
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import drive as driving
+from drive import Drive, PYTHON, is_alive, processes_with, wait_until
+
+ROOT = os.geteuid() == 0
+PLAIN = 65534
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src")
+USERS = [None, PLAIN] if ROOT else [None]
+needs_failpoints = pytest.mark.skipif(not driving.has_failpoints(), reason="needs a build with -Dfailpoints=true")
+
+
+def listed():
+    with open(SOURCE + "/engine/failpoints.txt") as file:
+        return {line.split()[0]: "(e" in line for line in file if line.strip() and not line.startswith("#")}
+
+
+def points(prefix, errors=None):
+    return [name for name, is_error in listed().items() if name.startswith(prefix) and errors in (None, is_error)]
+
+
+def test_the_list_of_failpoints_is_that_of_the_sources():
+    found = set()
+    for folder in ("engine", "engine/local", "shepherd"):
+        for name in os.listdir(os.path.join(SOURCE, folder)):
+            if name.endswith(".c"):
+                with open(os.path.join(SOURCE, folder, name)) as file:
+                    found |= set(re.findall(r'FAILPOINT(?:_RANK)?\("([a-z-]+)"', file.read()))
+    steps = {"%s-%s" % (name, step) for name in ("spec", "exit") for step in ("write", "sync", "rename", "folder-sync")}
+    assert set(listed()) == found | steps | {"reserve-write", "reserve-sync"}
+
+
+class Counted:
+    """A command that notes each time it runs, and how often it did."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="fairlead-count-")
+        os.chmod(self.folder, 0o777)
+
+    def argv(self, after=""):
+        return ["sh", "-c", "echo $$ >> %s/$RANK; %s" % (self.folder, after or "true")]
+
+    def times(self, rank):
+        try:
+            with open("%s/%d" % (self.folder, rank)) as file:
+                return len(file.readlines())
+        except FileNotFoundError:
+            return 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder)
+
+
+# --- errors at each step and rank ------------------------------------------------------------------------------------
+
+
+@needs_failpoints
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize("point", ["engine-place", "engine-spawn", "shepherd-cgroup", "shepherd-fork"])
+def test_a_failure_at_any_rank_is_told_and_no_command_of_the_gang_runs(point, rank):
+    with Counted() as count, Drive(env={"FAIRLEAD_FAILPOINT": "%s@%d:error" % (point, rank)}) as engine:
+        engine.must("adopt")
+        engine.start(1, *count.argv(), count=3)
+        end = engine.wait_fact("exited", 1, rank)
+        assert (end["cause"], end["never_ran"]) == ("start", True) and end["text"]
+        reply = engine.do("release", 1)
+        assert not reply["ok"] and "can't be released" in reply["error"]
+        engine.must("stop", 1, 0)
+        for other in {0, 1, 2} - {rank}:
+            assert engine.wait_fact("exited", 1, other)["cause"] == "stopped"
+        assert [count.times(i) for i in range(3)] == [0, 0, 0]
+        wait_until("the groups are gone", lambda: not engine.groups())
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", ["engine-claim", "engine-port", "spec-write", "spec-sync", "spec-rename", "spec-folder-sync",
+                                   "reserve-write", "reserve-sync"])
+def test_a_failed_step_of_the_preparation_ends_the_rank_with_its_reason(point):
+    with Counted() as count, Drive(env={"FAIRLEAD_FAILPOINT": point + ":error"}) as engine:
+        engine.must("adopt")
+        engine.start(1, *count.argv())
+        end = engine.wait_fact("exited", 1)
+        assert (end["cause"], end["never_ran"]) == ("start", True) and end["text"]
+        assert count.times(0) == 0
+
+
+@needs_failpoints
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_failed_exec_after_the_release_is_told_for_its_rank(rank):
+    with Counted() as count, Drive(env={"FAIRLEAD_FAILPOINT": "shepherd-exec@%d:error" % rank}) as engine:
+        engine.must("adopt")
+        engine.begin(1, *count.argv(), count=3)
+        end = engine.wait_fact("exited", 1, rank)
+        assert (end["cause"], end["never_ran"]) == ("start", True) and "could not run" in end["text"]
+        for other in {0, 1, 2} - {rank}:
+            assert engine.wait_fact("exited", 1, other)["code"] == 0
+        assert count.times(rank) == 0
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", ["exit-write", "exit-sync", "exit-rename", "exit-folder-sync"])
+def test_an_exit_record_is_tried_again_until_it_is_written(point):
+    with Drive(env={"FAIRLEAD_FAILPOINT": point + ":error"}) as engine:
+        engine.must("adopt")
+        end = engine.run(1, "sh", "-c", "exit 6")
+        assert (end["cause"], end["code"]) == ("exit", 6)
+        if point != "exit-folder-sync":
+            with open(engine.place(1) + "/shepherd.log") as file:
+                assert "trying again" in file.read()
+
+
+# --- killed shepherds ------------------------------------------------------------------------------------------------
+
+
+@needs_failpoints
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("point", points("shepherd-") + points("reserve-") + points("exit-"))
+def test_a_shepherd_killed_at_any_point_leaves_nothing_and_its_end_is_told_once(point, user):
+    wanted_stop = point in ("shepherd-stop-seen", "shepherd-kill")
+    with Counted() as count, Drive(env={"FAIRLEAD_SHEPHERD_FAILPOINT": point + ":kill"}, user=user) as engine:
+        engine.must("adopt")
+        uid = user if user is not None else os.geteuid()
+        number = str(200000 + os.getpid())
+        engine.start(1, *count.argv("sleep %s & exit 5" % number if not wanted_stop else "sleep %s" % number), uid=uid, gid=uid)
+        while not [fact for fact in engine.facts if fact["kind"] in ("ready", "exited")]:
+            engine.next_fact()
+        if engine.facts[-1]["kind"] == "ready":
+            # The shepherd may be killed right behind `ready`; then the release is refused or comes too late.
+            engine.do("release", 1)
+            if wanted_stop:
+                wait_until("the task runs", lambda: count.times(0))
+                engine.must("stop", 1, 0)
+        end = engine.wait_fact("exited", 1)
+        assert not [pid for pid in processes_with("sleep\0" + number) if is_alive(pid)]
+        assert count.times(0) <= 1
+        if end["cause"] == "exit":
+            assert end["code"] == 5 and count.times(0) == 1
+        elif point == "shepherd-exec":
+            assert end["cause"] in ("start", "signal")
+        else:
+            assert end["cause"] == "lost"
+        if end["never_ran"]:
+            assert count.times(0) == 0
+        # The same end is told after a restart.
+        engine.kill()
+        engine.up()
+        engine.must("adopt", "1:1")
+        again = engine.wait_fact("exited", 1)
+        assert {key: again[key] for key in again if key != "at_us"} == {key: end[key] for key in end if key != "at_us"}
+
+
+ESCAPED = """import os,time
+if os.fork()==0:
+ os.setsid()
+ if os.fork()==0:
+  for f in (0,1,2): os.close(f)
+  os.execve('/bin/sleep',['sleep','{number}'],{{}})
+ os._exit(0)
+os.wait()
+for i in range(5):
+ if os.fork()==0:
+  time.sleep(1000)
+open('{mark}','w').close()
+time.sleep(1000)
+# killed-{number}
+"""
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("daemon_dead", [False, True])
+def test_the_tree_of_a_killed_shepherd_does_not_live_on(user, daemon_dead, tmp_path_factory):
+    """Also what left session, environment, parent and output; also when the daemon was dead too."""
+    with Counted() as count, Drive(user=user) as engine:
+        engine.must("adopt")
+        uid = user if user is not None else os.geteuid()
+        number, mark = str(300000 + os.getpid()), count.folder + "/mark"
+        engine.begin(1, PYTHON, "-c", ESCAPED.format(number=number, mark=mark), uid=uid, gid=uid)
+        wait_until("the tree", lambda: os.path.exists(mark))
+
+        def left():
+            return [pid for pid in processes_with("sleep\0" + number) + processes_with("killed-" + number)
+                    if is_alive(pid) and pid not in (engine.process.pid, shepherd)]
+        shepherd = engine.shepherd(1)
+        assert len(left()) >= 7
+        if daemon_dead:
+            engine.kill()
+        os.kill(shepherd, signal.SIGKILL)
+        if daemon_dead:
+            engine.up()
+            engine.must("adopt", "1:1")
+        end = engine.wait_fact("exited", 1)
+        assert (end["cause"], end["never_ran"]) == ("lost", False)
+        assert left() == []
+
+
+# --- killed daemons --------------------------------------------------------------------------------------------------
+
+
+def finish(engine, count, ranks, options=None):
+    """What the daemon does after its restart with an attempt that is live in its journal."""
+    engine.up()
+    engine.must("adopt", "1:%d" % ranks)
+    engine.start(1, *count.argv(), count=ranks)
+    while True:
+        state = {}
+        for fact in engine.facts:
+            if fact["kind"] != "gone":
+                state[fact["rank"]] = fact["kind"]
+        if len(state) == ranks:
+            break
+        assert engine.next_fact() is not None
+    engine.must("release", 1)
+    for rank in range(ranks):
+        end = engine.wait_fact("exited", 1, rank)
+        assert (end["cause"], end["code"]) == ("exit", 0), end
+    assert [count.times(rank) for rank in range(ranks)] == [1] * ranks
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", ["engine-claim", "engine-claimed", "engine-folders-synced", "engine-port", "engine-place@1",
+                                   "engine-spec-written@1", "engine-spawn@1", "engine-spawned@1", "engine-go@0", "engine-go@1",
+                                   "engine-go@2", "engine-exit-seen", "spec-write", "spec-sync", "spec-rename", "spec-folder-sync",
+                                   "spec-rename:kill:3"])
+def test_a_daemon_killed_at_any_point_goes_on_where_it_was(point):
+    ranks = 3
+    with Counted() as count, Drive(env={"FAIRLEAD_FAILPOINT": point if ":kill" in point else point + ":kill"}) as engine:
+        # The shepherds get the failpoints too; these are all the engine's.
+        engine.send("adopt")
+        engine.answer("adopt")
+        engine.send("start", 1, "count=%d" % ranks, "--", *count.argv())
+        ready = set()
+        while len(ready) < ranks:
+            fact = engine.next_fact()
+            if fact is None:
+                break
+            ready.add(fact["rank"])
+        if engine.process.poll() is None and len(ready) == ranks:
+            engine.send("release", 1)
+        engine.process.wait(timeout=driving.PATIENCE_S)
+        engine.kill()
+        finish(engine, count, ranks)
+
+
+def test_running_work_does_not_notice_the_death_of_the_daemon():
+    with Counted() as count, Drive() as engine:
+        engine.must("adopt")
+        engine.begin(1, *count.argv("while [ ! -e %s/end ]; do sleep 0.02; done; echo done; exit 8" % count.folder), count=2)
+        pids = [engine.wait_fact("started", 1, rank)["pid"] for rank in range(2)]
+        for _ in range(3):
+            engine.kill()
+            assert all(is_alive(pid) for pid in pids)
+            engine.up()
+            engine.must("adopt", "1:2")
+            assert [engine.wait_fact("started", 1, rank)["pid"] for rank in range(2)] == pids
+        # Now it ends while no daemon is there.
+        engine.kill()
+        open(count.folder + "/end", "w").close()
+        wait_until("the records", lambda: all(os.path.exists(engine.place(1, rank) + "/exit") for rank in range(2)))
+        engine.up()
+        engine.must("adopt", "1:2")
+        for rank in range(2):
+            assert engine.wait_fact("exited", 1, rank)["code"] == 8
+            assert engine.log(1, rank) == "done\n" and count.times(rank) == 1
+
+
+def test_reports_made_while_the_daemon_was_down_are_told_later():
+    from test_engine import Reporter
+    with Drive() as engine:
+        engine.must("adopt")
+        engine.begin(1, "sleep", "1000")
+        engine.wait_fact("started", 1)
+        engine.kill()
+        reporter = Reporter(engine.folder + "/run/1/0/report")
+        for step in range(5):
+            assert reporter.say('{"step": %d, "checkpoint": "/ck/%d"}' % (step, step))["ok"]
+        engine.up()
+        engine.must("adopt", "1:1")
+        while len([fact for fact in engine.facts if fact["kind"] == "report"]) < 5:
+            engine.next_fact()
+        assert [fact["number"] for fact in engine.facts if fact["kind"] == "report"] == [1, 2, 3, 4, 5]
+
+
+def test_a_stop_after_a_restart_reaches_the_adopted_task():
+    with Drive() as engine:
+        engine.must("adopt")
+        engine.begin(1, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done")
+        engine.wait_fact("started", 1)
+        engine.must("stop", 1, 3600000)
+        engine.kill()
+        engine.up()
+        engine.must("adopt", "1:1")
+        engine.must("stop", 1, 0)
+        assert engine.wait_fact("exited", 1)["cause"] == "stopped"
+
+
+def test_what_the_journal_does_not_know_is_stopped_and_cleared_without_a_word():
+    with Drive() as engine:
+        engine.must("adopt")
+        for attempt in (1, 2):
+            engine.begin(attempt, "sleep", "1000", count=2)
+        pids = [engine.wait_fact("started", attempt, rank)["pid"] for attempt in (1, 2) for rank in (0, 1)]
+        engine.start(3, "true")
+        engine.wait_fact("ready", 3)
+        engine.kill()
+        engine.up()
+        engine.must("adopt", "2:2")
+        wait_until("stale ones are cleared", lambda: os.listdir(engine.folder + "/attempts") == ["2"])
+        assert [is_alive(pid) for pid in pids] == [False, False, True, True]
+        for rank in (0, 1):
+            engine.wait_fact("started", 2, rank)
+        assert {fact["attempt"] for fact in engine.facts} == {2}
+
+
+def test_an_attempt_without_a_trace_is_told_gone():
+    with Drive() as engine:
+        engine.must("adopt", "4:2")
+        for rank in (0, 1):
+            engine.wait_fact("gone", 4, rank)
+        reply = engine.do("release", 4)
+        assert not reply["ok"]
+
+
+# --- a restarted machine ---------------------------------------------------------------------------------------------
+
+
+@needs_failpoints
+def test_after_a_restart_of_the_machine_unfinished_work_is_gone_and_finished_work_is_not():
+    from test_engine import Reporter
+    with Drive(env={"FAIRLEAD_TEST_BOOT_ID": "first"}) as engine:
+        engine.must("adopt")
+        assert engine.run(1, "sh", "-c", "exit 9")["code"] == 9
+        engine.begin(2, "sleep", "1000")
+        engine.wait_fact("started", 2)
+        assert Reporter(engine.folder + "/run/2/0/report").say('{"step": 5, "checkpoint": "/ck/5"}')["ok"]
+        shepherd = engine.shepherd(2)
+        pid = engine.wait_fact("started", 2)["pid"]
+        engine.kill()
+        os.kill(shepherd, signal.SIGKILL)
+        wait_until("the task died with its shepherd", lambda: not is_alive(pid))
+        engine.up(env={"FAIRLEAD_TEST_BOOT_ID": "second"})
+        engine.must("adopt", "1:1", "2:1")
+        assert engine.wait_fact("exited", 1)["code"] == 9
+        gone = engine.wait_fact("gone", 2)
+        assert "restarted" in gone["text"]
+        assert [fact["path"] for fact in engine.facts if fact["kind"] == "report"] == ["/ck/5"]
+        assert not [fact for fact in engine.facts if fact["kind"] == "exited" and fact["attempt"] == 2]
+
+
+def is_stopped(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "T"
+    except OSError:
+        return False
+
+
+# --- pauses and chance -----------------------------------------------------------------------------------------------
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", ["shepherd-begin", "shepherd-go-seen", "shepherd-task-over", "exit-rename"])
+def test_a_shepherd_that_pauses_only_delays(point):
+    with Drive(env={"FAIRLEAD_SHEPHERD_FAILPOINT": point + ":pause"}) as engine:
+        engine.must("adopt")
+
+        def wake():
+            wait_until("the pause", lambda: any(is_stopped(pid) for pid in engine.shepherds()))
+            for pid in engine.shepherds():
+                if pid != engine.process.pid:
+                    try:
+                        os.kill(pid, signal.SIGCONT)
+                    except ProcessLookupError:
+                        pass
+        engine.start(1, "sh", "-c", "exit 3")
+        if point == "shepherd-begin":
+            wake()
+        engine.wait_fact("ready", 1)
+        engine.must("release", 1)
+        if point != "shepherd-begin":
+            wake()
+        assert engine.wait_fact("exited", 1)["code"] == 3
+
+
+def test_random_kills_of_daemon_and_shepherds_lose_nothing_and_run_nothing_twice():
+    seed = int(os.environ.get("FAIRLEAD_TEST_SEED", str(random.randrange(10**6))))
+    rounds = int(os.environ.get("FAIRLEAD_TEST_KILLS", "25"))
+    chance = random.Random(seed)
+    print("seed", seed)
+    with Counted() as count, Drive() as engine:
+        engine.must("adopt")
+        for attempt in range(1, rounds + 1):
+            ranks = chance.randrange(1, 4)
+            what = "echo $$ >> %s/%d.$RANK; sleep 0.0%d; exit 5" % (count.folder, attempt, chance.randrange(10))
+            engine.start(attempt, "sh", "-c", what, count=ranks)
+            killed = set()
+            released = False
+            ends = {}
+            while len(ends) < ranks:
+                act = chance.randrange(12)
+                if act == 0:
+                    engine.kill()
+                    engine.up()
+                    engine.must("adopt", "%d:%d" % (attempt, ranks))
+                    if not released:
+                        engine.start(attempt, "sh", "-c", what, count=ranks)
+                    else:
+                        engine.do("release", attempt)
+                elif act == 1:
+                    rank = chance.randrange(ranks)
+                    for pid in processes_with(engine.place(attempt, rank)):
+                        if pid != engine.process.pid:
+                            try:
+                                os.kill(pid, signal.SIGKILL)
+                                killed.add(rank)
+                            except ProcessLookupError:
+                                pass
+                fact = None
+                try:
+                    fact = engine.lines.get(timeout=0.05)
+                except Exception:
+                    pass
+                if fact:
+                    engine.facts.append(fact)
+                if not released and engine.do("release", attempt)["ok"]:
+                    released = True
+                for fact in engine.facts:
+                    if fact["attempt"] == attempt and fact["kind"] == "exited":
+                        if fact["rank"] in ends:
+                            assert ends[fact["rank"]]["cause"] == fact["cause"]
+                        ends[fact["rank"]] = fact
+                if killed and not released and ends and len(ends) < ranks:
+                    engine.must("stop", attempt, 0)
+            for rank, end in ends.items():
+                try:
+                    with open("%s/%d.%d" % (count.folder, attempt, rank)) as file:
+                        pids = [int(line) for line in file]
+                except FileNotFoundError:
+                    pids = []
+                assert len(pids) <= 1, "seed %d: attempt %d rank %d ran twice" % (seed, attempt, rank)
+                assert not [pid for pid in pids if is_alive(pid)], "seed %d: an orphan" % seed
+                if end["cause"] == "exit":
+                    assert end["code"] == 5 and len(pids) == 1
+                elif end["cause"] == "lost":
+                    assert rank in killed, "seed %d: attempt %d rank %d lost, but not killed" % (seed, attempt, rank)
+                else:
+                    assert end["cause"] == "stopped" and killed, (seed, end)
+            engine.must("forget", attempt)
+        wait_until("all is forgotten", lambda: not os.listdir(engine.folder + "/attempts"))
+        assert not engine.groups()
+
