@@ -30,6 +30,25 @@ const char *reason_name(enum reason reason)
 
 /* --- the verdict ---------------------------------------------------------------------------------------------- */
 
+/* Is this wish of the shape, apart from all its others, one that no place meets? */
+static bool wish_alone_fails(const struct words *w, enum reason code)
+{
+	struct shape alone = { .tasks_min = w->shape->tasks_min, .tasks_max = w->shape->tasks_min, .gpus = w->shape->gpus };
+	struct place_request request = { .shape = &alone, .tasks = alone.tasks_min, .rank = RANK_NONE };
+
+	if (code == REASON_CPU)
+		alone.cpu_milli = w->shape->cpu_milli;
+	else if (code == REASON_RAM)
+		alone.memory_mib = w->shape->memory_mib;
+	else if (code == REASON_MEMORY)
+		alone.gpu_memory_mib = w->shape->gpu_memory_mib;
+	else if (code == REASON_TOPOLOGY)
+		alone.require = w->shape->require;
+	else
+		return true;
+	return place_find(&w->view->space, &request, NULL, NULL, NULL) != 0;
+}
+
 /* On an idle cluster of all nodes that exist: NONE, or what forbids it for ever. */
 static struct verdict ever_verdict(const struct words *w)
 {
@@ -40,8 +59,10 @@ static struct verdict ever_verdict(const struct words *w)
 	space_clear(&w->view->space);
 	if (place_find(&w->view->space, &request, NULL, NULL, &v) == 0)
 		v = (struct verdict){ 0 };
+	else if (!wish_alone_fails(w, (enum reason)v.code))
+		v = (struct verdict){ .code = REASON_IMPOSSIBLE, .need = w->shape->tasks_min };
 	space_rollback(&w->view->space, mark);
-	if (v.code == REASON_CAPACITY) {
+	if (v.code == REASON_CAPACITY) { /* in GPUs; said in tasks */
 		v.have = w->shape->gpus ? v.have / w->shape->gpus : 0;
 		v.need = w->shape->tasks_min;
 	}

@@ -244,7 +244,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 		return arena_printf(w->arena, "starts when critical jobs of queue \"%s\" have given back %s GPUs; or submit it with tier standard, or "
 				    "ask an admin to raise the guarantee", queue_text(w, v->at), share_text(w->arena, v->need - v->have));
 	case REASON_IMPOSSIBLE:
-		return "ask for fewer tasks or GPUs, or add nodes";
+		return "ask for less (tasks, GPUs, or wishes that no node meets all at once), or add nodes";
 	case REASON_PRIORITY:
 		return "waits for its turn; a higher priority than the other job's would change the order";
 	case REASON_RESERVATION:

@@ -500,9 +500,6 @@ static int admit_job_held(const struct admission *a, const struct event_job_held
 
 	if (!job)
 		return job_failure(a);
-	if (job_is_live(job))
-		return err_set(a->err, ERR_CONFLICT, "job %lld \"%s\" has started already; only a waiting job can be held", (long long)e->job,
-			       facts_name(a->facts, job->name));
 	return job->held ? CORE_ALREADY : admit_text(a, "the reason", e->reason);
 }
 

@@ -2,8 +2,9 @@
 /*
  * Who makes room. For a blocked job a set of running jobs is sought that lets it start when they are gone:
  *
- *	candidates	in order: those that leave anyhow; best-effort; lower ranks of its own queue and work of queues
- *			above their share, by cost (GPU-time lost since the last checkpoint, and the restart)
+ *	candidates	in order: places promised to lower ranks of its own queue; those that leave anyhow; best-effort;
+ *			lower ranks of its own queue and work of queues above their share, by cost (GPU-time lost since
+ *			the last checkpoint, and the restart)
  *	units		where: single nodes for a job of one task, domains of the level it requires, else the cluster
  *	solve		in a unit, candidates are given back in order until the job fits (proved on the space itself), then
  *			each is taken back, the dearest first, and kept out of the set when the job fits all the same
@@ -45,7 +46,8 @@ struct hunt {
 int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
 {
 	int64_t gpus = (int64_t)shape_get(facts, job->shape)->gpus * attempt->tasks;
-	int64_t since_ms = attempt->checkpoint_ms > attempt->released_ms ? attempt->checkpoint_ms : attempt->released_ms;
+	int64_t saved_ms = attempt_saved_ms(facts, job, attempt);
+	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
 	int64_t lost_ms = attempt->released_ms ? facts->now_ms - since_ms : 0;
 
 	return gpus * (lost_ms + (int64_t)job->restart_cost_ms);
@@ -70,6 +72,8 @@ static struct victim victim_of(const struct pass *pass, uint32_t id)
 /* Cheaper first; among equals the later submission. */
 static bool victim_before(const struct victim *a, const struct victim *b)
 {
+	if ((a->promise != NULL) != (b->promise != NULL))
+		return a->promise != NULL;
 	if (a->coming != b->coming)
 		return a->coming;
 	if ((a->tier == TIER_BEST_EFFORT) != (b->tier == TIER_BEST_EFFORT))
@@ -185,13 +189,29 @@ static void coming_make(struct pass *pass)
 			coming_add(pass, walk.id);
 }
 
+/* Promises to lower ranks of the same queue: the place goes to the higher one. */
+static void promises_add(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+
+	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
+		const struct promise_view *p = &pass->view->promises.at[i];
+		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
+
+		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || (pass->promises_gone && pass->promises_gone[i]))
+			continue;
+		hunt->candidates[hunt->count++] = (struct victim){ .job = p->job, .queue = p->queue, .promise = p, .rank = rank,
+								   .share = p->share, .tier = p->tier };
+	}
+}
+
 /* Is the candidate one for this job as the queues stand now (some candidates may be given back already)? */
 static bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 {
 	const struct standings *s = &hunt->pass->standings;
 	uint32_t top;
 
-	if (v->coming || v->tier == TIER_BEST_EFFORT)
+	if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT)
 		return true;
 	if (v->queue == hunt->j->queue.v)
 		return v->rank < hunt->rank;
@@ -239,10 +259,11 @@ static bool candidates_make(struct hunt *hunt)
 	uint64_t classes;
 
 	coming_make(pass);
-	room = pass->coming_count + list_room(hunt, 0);
+	room = pass->view->promise_count + pass->coming_count + list_room(hunt, 0);
 	for (uint32_t q = 1; q < queues; q++)
 		room += queue_may_give(hunt, q) ? list_room(hunt, q) : 0;
 	hunt->candidates = arena_new_array(pass->arena, struct victim, room + 1);
+	promises_add(hunt);
 	for (uint32_t i = 0; i < pass->coming_count; i++) {
 		hunt->candidates[hunt->count++] = pass->coming[i];
 		hunt->gpus += pass->coming[i].share / GPU_SHARE;
@@ -280,8 +301,29 @@ static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
 	}
 }
 
+static void promise_move(struct hunt *hunt, const struct promise_view *p, bool give)
+{
+	struct space *space = &hunt->pass->view->space;
+
+	for (uint32_t i = 0; i < p->tasks; i++) {
+		int32_t rank = space_rank(space, p->numbers.at[i]);
+
+		if (rank == RANK_NONE)
+			continue;
+		if (give)
+			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+		else
+			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+	}
+}
+
 static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
 {
+	if (v->promise) {
+		promise_move(hunt, v->promise, give);
+		standing_promise(&hunt->pass->standings, v->queue, v->tier, give ? -v->share : v->share);
+		return;
+	}
 	tasks_move(hunt, v, give);
 	if (!v->coming)
 		standing_leave(&hunt->pass->standings, v->queue, v->tier, give ? v->share : -v->share);
@@ -316,7 +358,7 @@ static bool victim_touches(const struct hunt *hunt, const struct victim *v, cons
 	const struct space *space = &hunt->pass->view->space;
 	const struct domain *d = &space->domains.at[request->domain];
 
-	if (request->domain == 0 && request->rank == RANK_NONE)
+	if (v->promise || (request->domain == 0 && request->rank == RANK_NONE))
 		return true;
 	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
 		const struct task *task = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
@@ -336,7 +378,7 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 	for (uint32_t i = 0; i < count; i++) {
 		const struct victim *v = &hunt->candidates[chosen[i]];
 
-		if (v->coming || v->tier == TIER_BEST_EFFORT || v->queue == hunt->j->queue.v)
+		if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT || v->queue == hunt->j->queue.v)
 			continue;
 		if (standing_within(&hunt->pass->standings, v->queue, queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue), v->share))
 			return false;
@@ -407,7 +449,9 @@ static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t en
 			ret->spare_cost += v->cost;
 		else
 			ret->cost += v->cost;
-		if (!v->coming)
+		if (v->promise)
+			standing_promise(&pass->standings, v->queue, v->tier, v->share);
+		else if (!v->coming)
 			standing_leave(&pass->standings, v->queue, v->tier, -v->share);
 	}
 	space_rollback(&pass->view->space, mark);
@@ -491,12 +535,27 @@ static bool same_unit_follows(const struct hunt *hunt, const struct victim *v, u
 	return rank != RANK_NONE && unit_of(hunt, (uint32_t)rank, nodes) == unit;
 }
 
+/* Promised GPUs that are free, or will be when their holders are gone. */
+static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool nodes)
+{
+	for (uint32_t i = 0; i < p->tasks; i++) {
+		int32_t rank = space_rank(&hunt->pass->view->space, p->numbers.at[i]);
+
+		if (rank != RANK_NONE)
+			*unit_tally(hunt, unit_of(hunt, (uint32_t)rank, nodes), nodes) += (uint32_t)__builtin_popcount(p->numbers.at[p->tasks + i]);
+	}
+}
+
 /* Adds one candidate to the tallies of the units it touches, and tries those that may hold enough now. */
 static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struct choice *choice)
 {
 	const struct victim *v = &hunt->candidates[index];
 	int64_t need = hunt->need / GPU_SHARE;
 
+	if (v->promise) {
+		promise_tally(hunt, v->promise, nodes);
+		return;
+	}
 	for (uint32_t i = 0; i < v->attempt->tasks && choice->solved < SOLUTIONS_MAX && choice->tries < TRIES_MAX; i++) {
 		const struct task *task = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(&hunt->pass->view->space, task->node.v);
@@ -521,7 +580,7 @@ static bool search_is_over(const struct hunt *hunt, uint32_t index, const struct
 
 	if (choice->solved >= SOLUTIONS_MAX || choice->tries >= TRIES_MAX)
 		return true;
-	if (!choice->any || v->coming)
+	if (!choice->any || v->promise || v->coming)
 		return false;
 	if (v->tier == TIER_BEST_EFFORT)
 		return choice->best.cost == 0 && v->cost >= choice->best.spare_cost;
@@ -552,6 +611,7 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 	uint32_t tasks = solution->place.count;
 	int64_t *nodes = arena_new_array(pass->arena, int64_t, tasks), *masks = arena_new_array(pass->arena, int64_t, tasks);
 	int64_t *victims = arena_new_array(pass->arena, int64_t, solution->count + 1);
+	uint32_t count = 0;
 	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
 
 	for (uint32_t i = 0; i < tasks; i++) {
@@ -559,22 +619,40 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 		masks[i] = solution->place.masks[i];
 	}
 	for (uint32_t i = 0; i < solution->count; i++)
-		victims[i] = job_get(pass->facts, (struct job_id){ hunt->candidates[solution->chosen[i]].job })->attempt.v;
+		if (!hunt->candidates[solution->chosen[i]].promise)
+			victims[count++] = job_get(pass->facts, (struct job_id){ hunt->candidates[solution->chosen[i]].job })->attempt.v;
 	*e = (struct event_promise_made){ .job = hunt->job, .nodes = nodes, .nodes_count = tasks, .masks = masks, .masks_count = tasks,
-					  .victims = victims, .victims_count = solution->count };
+					  .victims = victims, .victims_count = count };
+}
+
+/* The lower job's promise goes; it waits again, and the next pass looks for another place for it. */
+static void promise_take(struct hunt *hunt, const struct promise_view *p)
+{
+	struct pass *pass = hunt->pass;
+
+	if (!pass->promises_gone)
+		pass->promises_gone = arena_new_array(pass->arena, bool, pass->view->promise_count);
+	pass->promises_gone[p - pass->view->promises.at] = true;
+	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = p->job;
+	promise_move(hunt, p, true);
+	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
+	pass->more = true;
 }
 
 static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 {
 	struct pass *pass = hunt->pass;
 
+	for (uint32_t i = 0; i < solution->count; i++)
+		if (hunt->candidates[solution->chosen[i]].promise)
+			promise_take(hunt, hunt->candidates[solution->chosen[i]].promise);
 	promise_emit(hunt, solution);
 	placement_promise(&pass->view->space, &solution->place, hunt->shape);
 	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier, hunt->need);
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *v = &hunt->candidates[solution->chosen[i]];
 
-		if (v->coming)
+		if (v->promise || v->coming)
 			continue;
 		lifecycle_evict(pass, v->job, hunt->job);
 		standing_leave(&pass->standings, v->queue, v->tier, v->share);

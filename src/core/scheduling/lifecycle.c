@@ -136,7 +136,8 @@ static void blame(struct pass *pass, const struct attempt *attempt, enum stop_wh
 static void attempt_end(struct pass *pass, const struct job *job, const struct attempt *attempt, enum stop_why why)
 {
 	int64_t now_ms = pass->facts->now_ms, gpus = (int64_t)shape_get(pass->facts, job->shape)->gpus * attempt->tasks;
-	int64_t since_ms = attempt->checkpoint_ms > attempt->released_ms ? attempt->checkpoint_ms : attempt->released_ms;
+	int64_t saved_ms = attempt_saved_ms(pass->facts, job, attempt);
+	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
 	struct event_attempt_ended *e = &pass_emit(pass, EVENT_ATTEMPT_ENDED)->attempt_ended;
 
 	e->attempt = job->attempt.v;
@@ -346,7 +347,7 @@ void lifecycle_warned(struct pass *pass)
 		const struct job *job = job_get(facts, (struct job_id){ walk.id });
 		const struct attempt *attempt = attempt_get(facts, job->attempt);
 		enum stop_why why = attempt->for_job ? STOP_EVICTED : STOP_NODE;
-		bool saved = job->checkpoints && attempt->checkpoint_ms && attempt->checkpoint_ms >= attempt->warned_ms;
+		bool saved = job->checkpoints && attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
 		bool over = facts->now_ms >= attempt->deadline_ms;
 		const char *text = attempt->for_job ? arena_printf(pass->arena, "makes room for job %u", attempt->for_job) :
 						      "its node is being drained";

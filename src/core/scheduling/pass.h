@@ -36,6 +36,7 @@ struct victim {
 	int64_t cost;			/* GPU-ms that its eviction loses; 0 for one that leaves anyhow */
 	uint8_t tier;
 	bool coming;			/* leaves already, for another job or for good */
+	const struct promise_view *promise; /* not a running job, but a place promised to `job`; else NULL */
 };
 
 struct victims { ARRAY(struct victim) list; uint32_t count; bool made; int64_t mature_ms; };
@@ -62,6 +63,7 @@ struct pass {
 	struct victim *coming;
 	uint32_t coming_count, coming_room;
 	uint64_t *leaving;		/* jobs that this pass told to leave, one bit each; NULL = none yet */
+	bool *promises_gone;		/* by index: taken over in this pass; NULL = none */
 	uint32_t searches;
 	uint32_t *tally, *tally_stamp, stamp;	/* by node or domain, see evict.c */
 	/* reservations, by start_ms */

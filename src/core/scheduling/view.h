@@ -103,6 +103,8 @@ bool job_is_due(const struct facts *facts, const struct job *job);
 /* A job it depends on ended without success, so it never can start: that one, else 0. */
 uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
 bool attempt_on_draining(const struct facts *facts, const struct attempt *attempt);
+/* When the attempt's newest checkpoint that is still good was complete; 0 = it made none. */
+int64_t attempt_saved_ms(const struct facts *facts, const struct job *job, const struct attempt *attempt);
 bool attempt_is_leaving(const struct attempt *attempt);
 /* Early failure number `failure` of the node is recent, and of a GPU that is not set aside already. */
 bool failure_counts(const struct facts *facts, uint32_t node, uint32_t failure);

@@ -80,6 +80,16 @@ bool job_is_due(const struct facts *facts, const struct job *job)
 	return job->cancel_asked || job_dead_dependency(facts, job);
 }
 
+int64_t attempt_saved_ms(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+{
+	const struct checkpoint *checkpoint;
+
+	if (!attempt->checkpoint_ms)
+		return 0;
+	checkpoint = job_checkpoint(facts, job, 0);
+	return checkpoint && checkpoint->attempt == job->last_attempt.v ? checkpoint->at_ms : 0;
+}
+
 bool attempt_is_leaving(const struct attempt *attempt)
 {
 	return attempt->state == ATTEMPT_STOPPING || attempt->warned_ms;
