@@ -3,13 +3,18 @@
 /*
  * Changing the facts: for apply and the snapshot's loader alone. Everybody else reads.
  *
- * Look-ups use linear hashing: a slot holds the first row of a chain, rows hold the next one. Each row that
+ * Look-ups use linear hashing: a slot holds the first row of a chain, links hold the next one. Each row that
  * is added brings one slot and splits one chain, so the cost of growing is spread evenly: a table of a
- * million rows never stops the core to rehash. Chains keep their order, newest first.
+ * million rows never stops the core to rehash. Chains keep their order, newest first. Links lie apart from
+ * the rows and know the row's hash: a split changes a few of the small chunks, which may have to be copied for a
+ * frozen reader, and none of the large ones.
  */
 #include "core/model/facts.h"
 
-/* Every table of the facts with its row type: T(member, type). Derived slots are not among them. */
+/* A row's place in its look-up; of the same number as the row. */
+struct link { uint32_t next, hash; };
+
+/* Every table of the facts with its row type: T(member, type). */
 #define FACTS_TABLES(T) \
 	T(names, struct name) \
 	T(nodes, struct node) \
@@ -25,7 +30,13 @@
 	T(checkpoints, struct checkpoint) \
 	T(attempts, struct attempt) \
 	T(tasks, struct task) \
-	T(promises, struct promise)
+	T(promises, struct promise) \
+	T(name_slots, uint32_t) \
+	T(shape_slots, uint32_t) \
+	T(key_slots, uint32_t) \
+	T(name_links, struct link) \
+	T(shape_links, struct link) \
+	T(key_links, struct link)
 
 static inline struct job *job_edit(struct facts *f, struct job_id id) { return table_edit(&f->jobs, id.v); }
 static inline struct attempt *attempt_edit(struct facts *f, struct attempt_id id) { return table_edit(&f->attempts, id.v); }

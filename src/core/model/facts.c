@@ -30,9 +30,6 @@ void facts_init(struct facts *f)
 #define T(member, type) table_init(&f->member, sizeof(type));
 	FACTS_TABLES(T)
 #undef T
-	table_init(&f->name_slots, sizeof(uint32_t));
-	table_init(&f->shape_slots, sizeof(uint32_t));
-	table_init(&f->key_slots, sizeof(uint32_t));
 }
 
 void facts_deinit(struct facts *f)
@@ -40,9 +37,6 @@ void facts_deinit(struct facts *f)
 #define T(member, type) table_deinit(&f->member);
 	FACTS_TABLES(T)
 #undef T
-	table_deinit(&f->name_slots);
-	table_deinit(&f->shape_slots);
-	table_deinit(&f->key_slots);
 	memset(f, 0, sizeof(*f));
 }
 
@@ -52,52 +46,40 @@ void facts_freeze(const struct facts *f, struct facts *ret)
 #define T(member, type) table_freeze(&f->member, &ret->member);
 	FACTS_TABLES(T)
 #undef T
-	table_freeze(&f->name_slots, &ret->name_slots);
-	table_freeze(&f->shape_slots, &ret->shape_slots);
-	table_freeze(&f->key_slots, &ret->key_slots);
 }
 
 /* --- linear hashing ------------------------------------------------------------------------------ */
 
-/* One look-up: its slots, the rows it finds, where a row keeps its link, and what a row is found by. */
-struct lookup {
-	struct table *slots, *rows;
-	size_t next;
-	uint64_t (*hash)(const void *row);
-};
-
-static uint64_t name_hash(const void *row)
-{
-	const struct name *name = row;
-
-	return bytes_hash(name->text, strlen(name->text));
-}
-
-static uint64_t shape_hash(const void *row)
-{
-	return bytes_hash(row, offsetof(struct shape, next));
-}
-
-static uint64_t body_hash(const void *row)
-{
-	const struct body *body = row;
-
-	return bytes_hash(body->client_key, sizeof(body->client_key));
-}
+struct lookup { struct table *slots, *links; };
 
 static struct lookup name_lookup(struct facts *f)
 {
-	return (struct lookup){ &f->name_slots, &f->names, offsetof(struct name, next), name_hash };
+	return (struct lookup){ &f->name_slots, &f->name_links };
 }
 
 static struct lookup shape_lookup(struct facts *f)
 {
-	return (struct lookup){ &f->shape_slots, &f->shapes, offsetof(struct shape, next), shape_hash };
+	return (struct lookup){ &f->shape_slots, &f->shape_links };
 }
 
-static struct lookup body_lookup(struct facts *f)
+static struct lookup key_lookup(struct facts *f)
 {
-	return (struct lookup){ &f->key_slots, &f->bodies, offsetof(struct body, next), body_hash };
+	return (struct lookup){ &f->key_slots, &f->key_links };
+}
+
+static uint32_t name_hash(const char *text, size_t size)
+{
+	return (uint32_t)bytes_hash(text, size);
+}
+
+static uint32_t shape_hash(const struct shape *shape)
+{
+	return (uint32_t)bytes_hash(shape, sizeof(*shape));
+}
+
+static uint32_t key_hash(const uint8_t key[32])
+{
+	return (uint32_t)bytes_hash(key, 32);
 }
 
 /* Largest power of two that is not above n; n > 0. */
@@ -107,31 +89,30 @@ static uint32_t power_below(uint32_t n)
 }
 
 /* The slot (from 1) of a hash among `count` slots: by as many low bits as give one that exists. */
-static uint32_t slot_of(uint64_t hash, uint32_t count)
+static uint32_t slot_of(uint32_t hash, uint32_t count)
 {
-	uint32_t power = power_below(count), slot;
+	uint32_t power = power_below(count), slot = hash & (2 * power - 1);
 
-	slot = (uint32_t)(hash & (2 * (uint64_t)power - 1));
 	return 1 + (slot < count ? slot : slot & (power - 1));
 }
 
-static uint32_t slot_first(const struct table *slots, uint64_t hash)
+static uint32_t slot_first(const struct table *slots, uint32_t hash)
 {
 	if (!slots->count)
 		return 0;
 	return *(const uint32_t *)table_get(slots, slot_of(hash, slots->count));
 }
 
-static uint32_t row_next(const struct lookup *l, uint32_t row)
+static const struct link *link_get(const struct table *links, uint32_t row)
 {
-	return *(const uint32_t *)((const char *)table_get(l->rows, row) + l->next);
+	return table_get(links, row);
 }
 
 /* Writes only what changes: a write to a chunk that a reader shares copies it. */
-static void row_set_next(const struct lookup *l, uint32_t row, uint32_t next)
+static void link_set(const struct lookup *l, uint32_t row, uint32_t next)
 {
-	if (row_next(l, row) != next)
-		*(uint32_t *)((char *)table_edit(l->rows, row) + l->next) = next;
+	if (link_get(l->links, row)->next != next)
+		((struct link *)table_edit(l->links, row))->next = next;
 }
 
 static void slot_set(const struct lookup *l, uint32_t slot, uint32_t row)
@@ -144,7 +125,7 @@ static void slot_set(const struct lookup *l, uint32_t slot, uint32_t row)
 static void chain_set(const struct lookup *l, uint32_t slot, uint32_t row, uint32_t next)
 {
 	if (row)
-		row_set_next(l, row, next);
+		link_set(l, row, next);
 	else
 		slot_set(l, slot, next);
 }
@@ -159,8 +140,10 @@ static void lookup_split(const struct lookup *l)
 	power = power_below(added - 1);
 	from = added - power;
 	for (uint32_t row = *(const uint32_t *)table_get(l->slots, from); row; row = next) {
-		next = row_next(l, row);
-		if (l->hash(table_get(l->rows, row)) & power) {
+		const struct link *link = link_get(l->links, row);
+
+		next = link->next;
+		if (link->hash & power) {
 			chain_set(l, added, move, row);
 			move = row;
 		} else {
@@ -172,35 +155,40 @@ static void lookup_split(const struct lookup *l)
 	chain_set(l, added, move, 0);
 }
 
-static void lookup_add(const struct lookup *l, uint32_t row)
+/* The rows between the last one added and this one are found by nothing. */
+static void lookup_add(const struct lookup *l, uint32_t row, uint32_t hash)
 {
 	uint32_t slot;
 
 	lookup_split(l);
-	slot = slot_of(l->hash(table_get(l->rows, row)), l->slots->count);
-	row_set_next(l, row, *(const uint32_t *)table_get(l->slots, slot));
+	while (l->links->count < row)
+		table_add(l->links);
+	slot = slot_of(hash, l->slots->count);
+	*(struct link *)table_edit(l->links, row) = (struct link){ *(const uint32_t *)table_get(l->slots, slot), hash };
 	slot_set(l, slot, row);
 }
 
 void facts_link_name(struct facts *f, uint32_t id)
 {
+	const char *text = facts_name(f, (struct name_id){ id });
 	struct lookup l = name_lookup(f);
 
-	lookup_add(&l, id);
+	lookup_add(&l, id, name_hash(text, strlen(text)));
 }
 
 void facts_link_shape(struct facts *f, uint32_t id)
 {
 	struct lookup l = shape_lookup(f);
 
-	lookup_add(&l, id);
+	lookup_add(&l, id, shape_hash(shape_get(f, (struct shape_id){ id })));
 }
 
 void facts_link_body(struct facts *f, uint32_t id)
 {
-	struct lookup l = body_lookup(f);
+	const struct body *body = table_get(&f->bodies, id);
+	struct lookup l = key_lookup(f);
 
-	lookup_add(&l, id);
+	lookup_add(&l, id, key_hash(body->client_key));
 }
 
 void facts_link_dependent(struct facts *f, uint32_t row)
@@ -212,31 +200,25 @@ void facts_link_dependent(struct facts *f, uint32_t row)
 	job->dependents = row;
 }
 
-/* Every row in the chain of its hash, and each once. False when not. */
-static bool lookup_is_right(const struct lookup *l)
+/* Every row in the chain of its hash, and each once. */
+static bool lookup_is_right(const struct table *slots, const struct table *links)
 {
 	uint64_t rows = 0;
 
-	for (uint32_t slot = 1; slot <= l->slots->count; slot++) {
-		uint32_t row = *(const uint32_t *)table_get(l->slots, slot);
+	for (uint32_t slot = 1; slot <= slots->count; slot++) {
+		uint32_t row = *(const uint32_t *)table_get(slots, slot);
 
-		for (; row; row = row_next(l, row), rows++)
-			if (row > l->rows->count || rows >= l->slots->count ||
-			    slot_of(l->hash(table_get(l->rows, row)), l->slots->count) != slot)
+		for (; row; row = link_get(links, row)->next, rows++)
+			if (row > links->count || rows >= slots->count || slot_of(link_get(links, row)->hash, slots->count) != slot)
 				return false;
 	}
-	return rows == l->slots->count;
+	return rows == slots->count;
 }
 
 bool facts_lookups_are_right(const struct facts *f)
 {
-	struct facts copy = *f; /* only looked at: a look-up holds pointers that may also change tables */
-	const struct lookup lookups[] = { name_lookup(&copy), shape_lookup(&copy), body_lookup(&copy) };
-
-	for (size_t i = 0; i < ARRAY_SIZE(lookups); i++)
-		if (!lookup_is_right(&lookups[i]))
-			return false;
-	return true;
+	return lookup_is_right(&f->name_slots, &f->name_links) && lookup_is_right(&f->shape_slots, &f->shape_links) &&
+	       lookup_is_right(&f->key_slots, &f->key_links);
 }
 
 /* --- names ------------------------------------------------------------------------------------------ */
@@ -259,14 +241,14 @@ size_t name_cut(const char *text, size_t size)
 
 static struct name_id name_find(const struct facts *f, const char *text, size_t size)
 {
-	uint32_t id = size ? slot_first(&f->name_slots, bytes_hash(text, size)) : 0;
+	uint32_t id = size ? slot_first(&f->name_slots, name_hash(text, size)) : 0;
 
 	while (id) {
 		const struct name *name = table_get(&f->names, id);
 
 		if (memcmp(name->text, text, size) == 0 && !name->text[size])
 			break;
-		id = name->next;
+		id = link_get(&f->name_links, id)->next;
 	}
 	return (struct name_id){ id };
 }
@@ -333,21 +315,21 @@ uint32_t facts_token_find(const struct facts *f, const char *id)
 
 struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32])
 {
-	uint32_t id = slot_first(&f->key_slots, bytes_hash(client_key, 32));
+	uint32_t id = slot_first(&f->key_slots, key_hash(client_key));
 
 	while (id) {
 		const struct body *body = table_get(&f->bodies, id);
 
 		if (memcmp(body->client_key, client_key, 32) == 0)
 			return (struct job_id){ body->job };
-		id = body->next;
+		id = link_get(&f->key_links, id)->next;
 	}
 	return (struct job_id){ 0 };
 }
 
 /* --- shapes ------------------------------------------------------------------------------------------- */
 
-_Static_assert(offsetof(struct shape, next) == 14 * 4 + 4, "no holes: shapes are compared as bytes");
+_Static_assert(sizeof(struct shape) == 14 * 4 + 4, "no holes: shapes are compared as bytes");
 
 struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape)
 {
@@ -356,9 +338,9 @@ struct shape_id facts_shape_find(const struct facts *f, const struct shape *shap
 	while (id) {
 		const struct shape *known = table_get(&f->shapes, id);
 
-		if (memcmp(known, shape, offsetof(struct shape, next)) == 0)
+		if (memcmp(known, shape, sizeof(*shape)) == 0)
 			break;
-		id = known->next;
+		id = link_get(&f->shape_links, id)->next;
 	}
 	return (struct shape_id){ id };
 }
@@ -370,7 +352,7 @@ struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape)
 	if (id.v)
 		return id;
 	id.v = table_add(&f->shapes);
-	memcpy(table_edit(&f->shapes, id.v), shape, offsetof(struct shape, next));
+	memcpy(table_edit(&f->shapes, id.v), shape, sizeof(*shape));
 	facts_link_shape(f, id.v);
 	return id;
 }

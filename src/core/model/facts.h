@@ -96,7 +96,6 @@ enum task_state { TASK_PREPARING, TASK_READY, TASK_RUNNING, TASK_EXITED };
 /* A text interned once. Longer ones are cut to NAME_MAX_BYTES at a character's border. Never removed. */
 struct name {
 	char text[NAME_MAX_BYTES + 1];
-	uint32_t next;				/* derived: chain of its look-up slot */
 	uint32_t node, queue, team, user, token;	/* derived: who bears this name, 0 = none */
 };
 
@@ -147,7 +146,6 @@ struct shape {
 	uint8_t require, prefer;	/* level + 1 (1 = widest), LEVEL_NODE, LEVEL_ISLAND; 0 = none */
 	uint8_t spread;			/* replicas: over hosts */
 	uint8_t fragments;		/* batch, arrays, single GPUs: fill fragments first */
-	uint32_t next;			/* derived: chain of its look-up slot */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -189,7 +187,6 @@ _Static_assert(sizeof(struct job) <= 192, "a million jobs must stay small");
 struct body {
 	uint8_t blob[32], mac[32], client_key[32];
 	uint32_t job;			/* first job of the submission */
-	uint32_t next;			/* derived: chain of its look-up slot */
 	bool keyed;			/* has a client key */
 };
 
@@ -256,8 +253,8 @@ struct facts {
 	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises;
 	uint32_t free_tasks[16];	/* heads of lists of free runs of 2^i rows; linked through `reports` */
 	uint32_t free_promises;
-	/* derived look-ups (linear hashing: a slot holds the first row of a chain), rebuilt on load; never walked */
-	struct table name_slots, shape_slots, key_slots;
+	/* derived look-ups (linear hashing: a slot holds the first row of a chain, a row's link the next one), rebuilt on load; never walked */
+	struct table name_slots, shape_slots, key_slots, name_links, shape_links, key_links;
 };
 
 /* Empty, with the policy's first values (README); these are part of the format and never change. */

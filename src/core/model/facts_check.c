@@ -344,9 +344,6 @@ void facts_verify(const struct facts *f)
 #define T(member, type) table_verify(&f->member);
 	FACTS_TABLES(T)
 #undef T
-	table_verify(&f->name_slots);
-	table_verify(&f->shape_slots);
-	table_verify(&f->key_slots);
 	if (facts_check(f, &err) < 0)
 		check_failed(__FILE__, __LINE__, err.text);
 }
