@@ -315,12 +315,11 @@ static const char *check_bytes(struct snapshot_file *file, uint64_t seq)
 		return "it is of another format";
 	const char *trailer = file->data + file->size - TRAILER_BYTES;
 	char hex[DIGEST_HEX_MAX], count[21];
-	struct digest said, is = digest_of(file->data, file->size - 65);
-	memcpy(hex, trailer + TRAILER_HEAD, 64);
-	hex[64] = '\0';
+	struct digest is = digest_of(file->data, file->size - 65);
+	digest_format(&is, hex);
 	memcpy(count, trailer + 4, 20);
 	count[20] = '\0';
-	if (strncmp(trailer, "end ", 4) != 0 || !digest_parse(hex, &said) || !digest_equal(&said, &is))
+	if (strncmp(trailer, "end ", 4) != 0 || memcmp(trailer + TRAILER_HEAD, hex, 64) != 0 || trailer[TRAILER_BYTES - 1] != '\n')
 		return "its digest does not match";
 	const char *end = memchr(file->data, '\n', file->size < HEAD_MAX ? file->size : HEAD_MAX);
 	if (!end || !parse_head(file->data, &file->head) || !parse_number(count, 10, &file->count))
