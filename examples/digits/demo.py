@@ -85,8 +85,22 @@ def weights_hash(path):
         return f.read().strip()
 
 
-def seconds(ms):
-    return "%.1f s" % (ms / 1000)
+def waits(number):
+    """Time from each moment it began to wait until its commands were let go, from its history in the journal."""
+    since, waited, times = None, 0, 0
+    for row in ask("job", str(number), "--history"):
+        if row["kind"] in ("job-submitted", "job-requeued"):
+            since = row["time_ms"]
+            times += row["kind"] == "job-requeued"
+        elif row["kind"] == "attempt-released" and since is not None:
+            waited, since = waited + row["time_ms"] - since, None
+    return waited, times
+
+
+def why_waiting(numbers):
+    """The reason each waiting job is given at this moment."""
+    waiting = [j["id"] for j in ask("jobs") if j["id"] in numbers and j["state"] in ("queued", "preempted")]
+    return {n: ask("explain", str(n))["reason"] for n in waiting}
 
 
 def main():
@@ -117,16 +131,21 @@ def main():
     say("\n   Why does job %d wait?" % small[0])
     say("   " + call("explain", str(small[0])).strip().replace("\n", "\n   "))
 
+    reasons = why_waiting(small)
+
     say("\n3. The daemon is killed (SIGKILL). The ranks go on; it comes back and finds them.")
     daemon.kill()
     daemon.up()
-    attempt = job(digits)["attempt"]
-    say("   job %d is %s, still attempt %s" % (digits, job(digits)["state"], attempt))
+    found = job(digits)
+    say("   job %d is %s, attempt %d" % (digits, found["state"], found["attempts"][-1]["attempt"]))
 
     say("\n4. A critical job needs two GPUs: the training job is warned, saves, and makes room.")
+    say("   (A standard job is safe for its first ten minutes by default; here that is set to one second.)")
+    call("policy", "set", "--min-runtime", "1s")
     critical = submit("critical", ["sleep", "1"], "--gpus", "1", "--tasks", "2", "--tier", "critical")
     wait_until("the critical job runs", lambda: job(critical)["state"] in ("running", "succeeded"))
     say(call("jobs").rstrip())
+    reasons.update(why_waiting([digits, critical]))
 
     say("\n5. The daemon is killed again.")
     daemon.kill()
@@ -136,13 +155,14 @@ def main():
     wait_until("all jobs end", lambda: all(ended(n) for n in everything))
 
     say("\n6. What happened, from the journal:\n")
-    say("   %-18s %-10s %9s %9s %12s %12s" % ("JOB", "STATE", "ATTEMPTS", "WAITED", "USED", "LOST"))
+    say("   %-18s %-10s %8s %8s  %-14s %12s %12s" % ("JOB", "STATE", "REQUEUED", "WAITED", "FOR", "USED", "LOST"))
     for number in [reference, digits, critical, *small]:
         j = job(number)
-        say("   %-18s %-10s %9d %9s %12s %12s" % (j["name"], j["state"], j["attempts"], seconds(j["waited_ms"]),
-            "%.1f GPU-s" % (j["used_gpu_ms"] / 1000), "%.1f GPU-s" % (j["lost_gpu_ms"] / 1000)))
+        waited, times = waits(number)
+        say("   %-18s %-10s %8d %7.1fs  %-14s %12s %12s" % (j["name"], j["state"], times, waited / 1000, reasons.get(number, "-"),
+            "%.1f GPU-s" % j["used_gpu_seconds"], "%.1f GPU-s" % j["lost_gpu_seconds"]))
     states = {job(n)["state"] for n in everything}
-    attempts = job(digits)["attempts"]
+    attempts = job(digits)["attempt_count"]
     same = weights_hash(os.path.join(out, "reference")) == weights_hash(os.path.join(out, "disturbed"))
     say("\n   undisturbed  sha256 %s" % weights_hash(os.path.join(out, "reference")))
     say("   disturbed    sha256 %s   %s, after %d attempts" % (

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "cli/commands.h"
 #include "cli/jobs.h"
+#include "cli/nouns.h"
 
 static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
 {
@@ -31,4 +34,84 @@ const struct command command_policy = {
 	.route = "GET /api/v1/policy",
 	.shares = SHARES_OUTPUT | SHARES_DAEMON,
 	.run = run_policy,
+};
+
+/* Flags and the body's fields that they fill; numbers and yes|no are told apart by the daemon from their form. */
+static const struct flag set_flags[] = {
+	{ "min-runtime", 0, "DURATION", "a standard job younger than that is not evicted", false },
+	{ "grace", 0, "DURATION", "time a victim gets for its checkpoint when its job names none", false },
+	{ "default-limit", 0, "DURATION", "run time assumed for jobs that declare none", false },
+	{ "blackhole-window", 0, "DURATION", "a failure so soon after the start counts against node and GPU", false },
+	{ "blackhole-failures", 0, "N", "so many of different jobs set it aside, 1 to 4; 0 = never", false },
+	{ "packing", 0, "yes|no", "pack tightly, so that whole hosts stay free", false },
+	{ "allow-critical-burst", 0, "yes|no", "critical work may leave its queue's guarantee", false },
+	{ "backfill-depth", 0, "N", "blocked jobs that hold a reservation", false },
+	{ 0 },
+};
+
+static int add_switch(const struct invocation *in, const char *flag, const char *field, json_t *body, struct err *err)
+{
+	if (!arg_has(in, flag))
+		return 0;
+	const char *text = arg_flag(in, flag);
+	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+		return err_set(err, ERR_INVALID, "--%s takes yes or no, not \"%s\"", flag, text);
+	json_object_set_new(body, field, json_boolean(strcmp(text, "yes") == 0));
+	return 0;
+}
+
+static int add_number(const struct invocation *in, const char *flag, const char *field, int64_t max, json_t *body, struct err *err)
+{
+	int64_t value;
+	int rc = arg_number(in, flag, 0, max, 0, &value, err);
+
+	if (rc >= 0 && arg_has(in, flag))
+		json_object_set_new(body, field, json_integer(value));
+	return rc;
+}
+
+static int policy_body(const struct invocation *in, json_t *body, struct err *err)
+{
+	static const struct { const char *flag, *field; } durations[] = {
+		{ "min-runtime", "min_runtime" }, { "grace", "grace" }, { "default-limit", "default_limit" }, { "blackhole-window", "blackhole_window" },
+	};
+	int rc = add_number(in, "blackhole-failures", "blackhole_failures", 4, body, err);
+
+	if (rc >= 0)
+		rc = add_number(in, "backfill-depth", "backfill_depth", 1024, body, err);
+	if (rc >= 0)
+		rc = add_switch(in, "packing", "packing", body, err);
+	if (rc >= 0)
+		rc = add_switch(in, "allow-critical-burst", "allow_critical_burst", body, err);
+	for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++)
+		if (arg_has(in, durations[i].flag))
+			json_object_set_new(body, durations[i].field, json_string(arg_flag(in, durations[i].flag)));
+	if (rc >= 0 && json_object_size(body) == 0)
+		rc = err_set(err, ERR_INVALID, "nothing to change: give at least one flag; `fairlead help policy set` lists them");
+	return rc;
+}
+
+static int run_set(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	json_t *body = json_object();
+	int rc = policy_body(in, body, err);
+
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
+	if (rc >= 0)
+		rc = change_noun(client, "PUT", "/api/v1/policy", body, "was changed", "the policy", err);
+	json_decref(body);
+	return rc;
+}
+
+const struct command command_policy_set = {
+	.name = "policy set",
+	.arguments = "",
+	.summary = "change values of the scheduling policy; what is not given stays",
+	.flags = set_flags,
+	.examples = "fairlead policy set --min-runtime 1m --grace 5m",
+	.route = "PUT /api/v1/policy",
+	.shares = SHARES_DAEMON,
+	.run = run_set,
 };

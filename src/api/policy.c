@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policy's values: shown to everybody, changed by admins. Values that nothing acts on yet are not offered. */
+#include "api/call.h"
+
+void handle_policy(struct call *call)
+{
+	const struct policy *p = &call->facts->policy;
+	struct buf out = BUF_INIT;
+
+	out_object(&out, NULL);
+	out_text(&out, "name", core_policy_name);
+	out_int(&out, "min_runtime_ms", p->min_runtime_ms);
+	out_int(&out, "grace_ms", p->grace_ms);
+	out_int(&out, "default_limit_ms", p->default_limit_ms);
+	out_int(&out, "blackhole_window_ms", p->blackhole_window_ms);
+	out_int(&out, "blackhole_failures", p->blackhole_failures);
+	out_int(&out, "packing", p->packing);
+	out_int(&out, "allow_critical_burst", p->allow_critical_burst);
+	out_int(&out, "backfill_depth", p->backfill_depth);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+static int duration_read(const struct conf *body, const char *name, int64_t *ret_ms, struct err *err)
+{
+	const struct conf *c = conf_find(body, name);
+
+	return c ? conf_duration(err, body_file, c, name, ret_ms) : 0;
+}
+
+static int switch_read(const struct conf *body, const char *name, int64_t *ret, struct err *err)
+{
+	bool given, value = false;
+	int rc = body_bool(body, name, &value, &given, err);
+
+	if (rc >= 0 && given)
+		*ret = value;
+	return rc;
+}
+
+static int policy_read(const struct conf *body, struct event_policy_set *e, struct err *err)
+{
+	bool given;
+	int rc = duration_read(body, "min_runtime", &e->min_runtime_ms, err);
+
+	if (rc >= 0)
+		rc = duration_read(body, "grace", &e->grace_ms, err);
+	if (rc >= 0)
+		rc = duration_read(body, "default_limit", &e->default_limit_ms, err);
+	if (rc >= 0)
+		rc = duration_read(body, "blackhole_window", &e->blackhole_window_ms, err);
+	if (rc >= 0)
+		rc = body_int(body, "blackhole_failures", 0, 4, &e->blackhole_failures, &given, err);
+	if (rc >= 0)
+		rc = switch_read(body, "packing", &e->packing, err);
+	if (rc >= 0)
+		rc = switch_read(body, "allow_critical_burst", &e->allow_critical_burst, err);
+	if (rc >= 0)
+		rc = body_int(body, "backfill_depth", 0, 1024, &e->backfill_depth, &given, err);
+	return rc;
+}
+
+void handle_policy_set(struct call *call)
+{
+	struct event event = call_event(call, EVENT_POLICY_SET);
+	const struct conf *body;
+	struct err err = { 0 };
+
+	event.policy_set = (struct event_policy_set){
+		.min_runtime_ms = -1, .grace_ms = -1, .rejoin_ms = -1, .default_limit_ms = -1, .packing = -1, .blackhole_failures = -1,
+		.blackhole_window_ms = -1, .allow_critical_burst = -1, .backfill_depth = -1, .collect_after_ms = -1, .half_life_ms = -1,
+		.defragment = -1,
+	};
+	if (call_body(call, &body, &err) < 0 || policy_read(body, &event.policy_set, &err) < 0)
+		call_fail(call, &err);
+	else
+		call_send(call, &event);
+}
