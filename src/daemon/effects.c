@@ -151,7 +151,7 @@ static void start_failed(struct daemon *d, uint64_t attempt, uint32_t tasks, con
 			.kind = ENGINE_EXITED, .attempt = attempt, .rank = rank, .time_ms = clock_wall_ms(),
 			.cause = ENGINE_CAUSE_START, .never_ran = true,
 		};
-		snprintf(fact.text, sizeof(fact.text), "%s", text);
+		snprintf(fact.text, sizeof(fact.text), "%.255s", text);
 		effects_report(d, &fact);
 	}
 }
