@@ -394,6 +394,17 @@ static const char *const own_names[] = {
 	"MASTER_PORT", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE",
 };
 
+/* Names that start with FAIRLEAD_ are ours, now and later; these are for jobs that use the command themselves. */
+static const char *const commands_names[] = { "FAIRLEAD_DATA", "FAIRLEAD_SERVER", "FAIRLEAD_TOKEN" };
+
+static bool is_in(const char *name, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(name, list[i]) == 0)
+			return true;
+	return false;
+}
+
 static int check_env_name(struct reading *r, const struct conf *c, const char *what)
 {
 	bool good = c->key[0] && !(c->key[0] >= '0' && c->key[0] <= '9');
@@ -402,11 +413,10 @@ static int check_env_name(struct reading *r, const struct conf *c, const char *w
 		good = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
 	if (!good || strlen(c->key) > 255)
 		return key_error(r, c, "%s: \"%.60s\" is no name of a variable; it has letters, digits and _, and starts with no digit", what, c->key);
-	if (strncmp(c->key, "FAIRLEAD_", 9) == 0)
+	if (strncmp(c->key, "FAIRLEAD_", 9) == 0 && !is_in(c->key, commands_names, ARRAY_SIZE(commands_names)))
 		return key_error(r, c, "%s: names that start with FAIRLEAD_ are set by Fairlead (%.60s)", what, c->key);
-	for (size_t i = 0; i < ARRAY_SIZE(own_names); i++)
-		if (strcmp(c->key, own_names[i]) == 0)
-			return key_error(r, c, "%s: %s is set by Fairlead for each task", what, c->key);
+	if (is_in(c->key, own_names, ARRAY_SIZE(own_names)))
+		return key_error(r, c, "%s: %s is set by Fairlead for each task", what, c->key);
 	return 0;
 }
 

@@ -464,6 +464,7 @@ static void a_command_text_is_given_to_the_shell(void **state)
 	struct job_body body = body_of("command: echo $X | cat\n");
 
 	(void)state;
+	assert_string_equal(body_of("command: x\nenv: {FAIRLEAD_DATA: /d}\n").env[0], "FAIRLEAD_DATA=/d");
 	assert_string_equal(body.argv[0], "/bin/sh");
 	assert_string_equal(body.argv[1], "-c");
 	assert_string_equal(body.argv[2], "echo $X | cat");

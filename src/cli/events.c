@@ -6,8 +6,28 @@
 #include "cli/commands.h"
 #include "cli/jobs.h"
 #include "cli/problem.h"
+#include "core/model/facts.h"
 
-/* "19:02:11  job-submitted  job=12 name=resnet ..." */
+/* Numbers that stand for words. A value of 0 is left out of records, so it is not shown either. */
+static const struct { const char *kind, *field; const char *(*name)(uint8_t value); } words[] = {
+	{ "job-submitted", "tier", tier_name }, { "job-submitted", "kind", kind_name }, { "job-ended", "state", job_state_name },
+	{ "attempt-stopped", "why", stop_why_name }, { "attempt-ended", "why", stop_why_name }, { "node-state", "state", node_state_name },
+	{ "user-set", "role", role_name },
+};
+
+static bool add_word(const char *kind, const char *field, const json_t *value, struct buf *out)
+{
+	if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > 255)
+		return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(words[i].kind, kind) == 0 && strcmp(words[i].field, field) == 0) {
+			say_text(out, words[i].name((uint8_t)json_integer_value(value)));
+			return true;
+		}
+	return false;
+}
+
+/* "71  2026-03-01 19:02:11  job-submitted  job=12 name=resnet ..." */
 void event_line(const json_t *event, struct buf *out)
 {
 	const json_t *fields = json_object_get(event, "event"), *value;
@@ -24,6 +44,8 @@ void event_line(const json_t *event, struct buf *out)
 		buf_addc(out, ' ');
 		say_text(out, key);
 		buf_addc(out, '=');
+		if (add_word(get_text(event, "kind"), key, value, out))
+			continue;
 		if (json_is_string(value) && !strpbrk(json_string_value(value), " \t\n\"=")) {
 			say_text(out, json_string_value(value));
 			continue;

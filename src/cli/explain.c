@@ -51,7 +51,8 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 		buf_adds(&out, "\n");
 		add_sentence(&out, "", get_text(answer, "summary"));
 		json_array_foreach(json_object_get(answer, "lines"), index, line)
-			add_sentence(&out, "  - ", get_text(line, "text"));
+			if (strcmp(get_text(line, "text"), get_text(answer, "summary")) != 0)
+				add_sentence(&out, "  - ", get_text(line, "text"));
 		add_ahead(answer, &out);
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
 		output_buf(&out);

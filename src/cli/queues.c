@@ -8,14 +8,26 @@
 
 static void cell_parent(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "parent")); }
 static void cell_team(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "team")); }
-static void cell_guarantee(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "guarantee_gpus")); }
-static void cell_limit(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "limit_gpus")); }
 static void cell_weight(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "weight")); }
 static void cell_reserved(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "reserved") ? "yes" : "no"); }
 static void cell_gpus(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "gpus")); }
 static void cell_running(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "running")); }
 static void cell_waiting(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "waiting")); }
 static void cell_used(const json_t *row, struct buf *out) { buf_addf(out, "%lldh", (long long)get_int(row, "used_gpu_seconds") / 3600); }
+
+/* "8" or "0.5"; nothing when it is not said. */
+static void add_gpus(const json_t *value, struct buf *out)
+{
+	if (json_is_integer(value))
+		buf_addi(out, json_integer_value(value));
+	else if (json_is_real(value))
+		buf_addf(out, "%.6g", json_real_value(value));
+	else if (json_is_string(value))
+		cell_text(out, json_string_value(value));
+}
+
+static void cell_guarantee(const json_t *row, struct buf *out) { add_gpus(json_object_get(row, "guarantee_gpus"), out); }
+static void cell_limit(const json_t *row, struct buf *out) { add_gpus(json_object_get(row, "limit_gpus"), out); }
 
 static void cell_default_limit(const json_t *row, struct buf *out)
 {
