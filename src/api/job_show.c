@@ -98,6 +98,9 @@ static void attempts_add(struct buf *out, const struct facts *f, uint32_t job_id
 	for (uint32_t id = newest.v; id && count < ATTEMPTS_SHOWN && count < job->attempts; id--)
 		if (attempt_get(f, (struct attempt_id){ id })->job.v == job_id)
 			found[count++] = id;
+	/* Event time of the moment for one that still waits for its first. */
+	out_int(out, "waited_ms", (count && count == job->attempts ? attempt_get(f, (struct attempt_id){ found[count - 1] })->placed_ms :
+				   job->attempts || job_state_is_final(job->state) ? job->state_ms : f->now_ms) - job->submitted_ms);
 	out_list(out, "attempts");
 	while (count--)
 		attempt_add(out, f, found[count], attempt_get(f, (struct attempt_id){ found[count] }));

@@ -5,7 +5,6 @@
 #include "api/hub.h"
 #include "api/schema.h"
 #include "api/tally.h"
-#include "base/check.h"
 
 static struct api_status status_get(const struct call *call)
 {
@@ -132,43 +131,6 @@ void handle_status(struct call *call)
 	status_counts_add(&out, call->facts);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
-}
-
-/* Only what something acts on already; the other values of the event are set by later releases. */
-void handle_policy_set(struct call *call)
-{
-	struct event event = call_event(call, EVENT_POLICY_SET);
-	struct event_policy_set *e = &event.policy_set;
-	const struct { const char *name; int64_t most; int64_t *value; } fields[] = {
-		{ "min_runtime_ms", 30ll * 86400000, &e->min_runtime_ms }, { "grace_ms", 86400000, &e->grace_ms },
-		{ "rejoin_ms", 86400000, &e->rejoin_ms }, { "default_limit_ms", 3650ll * 86400000, &e->default_limit_ms },
-		{ "blackhole_window_ms", 86400000, &e->blackhole_window_ms }, { "blackhole_failures", 100, &e->blackhole_failures },
-		{ "allow_critical_burst", 1, &e->allow_critical_burst },
-	};
-	const struct conf *body;
-	struct err err = { 0 };
-	bool given, any = false;
-
-	*e = (struct event_policy_set){ .min_runtime_ms = -1, .grace_ms = -1, .rejoin_ms = -1, .default_limit_ms = -1, .packing = -1,
-					.blackhole_failures = -1, .blackhole_window_ms = -1, .allow_critical_burst = -1, .backfill_depth = -1,
-					.collect_after_ms = -1, .half_life_ms = -1, .defragment = -1 };
-	if (call_body(call, &body, &err) < 0) {
-		call_fail(call, &err);
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (body_int(body, fields[i].name, 0, fields[i].most, fields[i].value, &given, &err) < 0) {
-			call_fail(call, &err);
-			return;
-		}
-		any = any || given;
-	}
-	if (any) {
-		call_send(call, &event);
-		return;
-	}
-	err_set(&err, ERR_INVALID, "the request body names no value of the policy");
-	call_fail(call, &err);
 }
 
 void handle_openapi(struct call *call)
