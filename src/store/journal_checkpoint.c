@@ -6,7 +6,7 @@
  * The log can start anew only when all of it is copied and nobody reads it. A copy beside running
  * appends never catches up, so there are two steps: the bulk without any lock, then, with appends held
  * back, the few pages that came meanwhile. That holds an append for about two syncs, instead of
- * for the copy of 4 MiB.
+ * for the copy of 4 MiB. Appends wait for the whole of it only when the log has grown to four times its size.
  *
  * A full disk is no failure here: the log keeps everything and the next turn tries again. Any other
  * error is, for a failed sync must never be asked again.
@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "store/journal_internal.h"
 
-enum { WAL_FRAME_BYTES = 4096 + 24 };
+enum { WAL_FRAME_BYTES = 4096 + 24, STEPS_MAX = 4 };
 
 /* Finishes a sealed segment as far as readers and the disk let it; the next start does the rest. */
 static void finish_sealed(struct journal *journal, struct segment *sealed, bool locked)
@@ -101,9 +101,12 @@ static void *worker_main(void *context)
 			pthread_mutex_lock(&journal->mutex);
 		} else if (worker->due) {
 			worker->due = false;
+			worker->busy = true;
 			pthread_mutex_unlock(&journal->mutex);
 			worker_checkpoint(journal);
 			pthread_mutex_lock(&journal->mutex);
+			worker->busy = false;
+			pthread_cond_signal(&worker->done);
 		} else {
 			pthread_cond_wait(&worker->wake, &journal->mutex);
 		}
@@ -116,6 +119,7 @@ void worker_start(struct journal *journal)
 {
 	struct journal_worker *worker = &journal->worker;
 	pthread_cond_init(&worker->wake, NULL);
+	pthread_cond_init(&worker->done, NULL);
 	if (journal->inline_checkpoint)
 		return;
 	int error = pthread_create(&worker->thread, NULL, worker_main, journal);
@@ -142,6 +146,7 @@ void worker_stop(struct journal *journal)
 	free(worker->sealed);
 	worker->sealed = NULL;
 	pthread_cond_destroy(&worker->wake);
+	pthread_cond_destroy(&worker->done);
 }
 
 void worker_wake(struct journal *journal, int wal_frames)
@@ -158,10 +163,13 @@ void worker_wake(struct journal *journal, int wal_frames)
 	int left;
 	if (journal->inline_checkpoint) {
 		(void)checkpoint_step(journal, journal->open, true, &left);
-	} else if (!worker->due) {
-		worker->due = true;
-		pthread_cond_signal(&worker->wake);
+		return;
 	}
+	worker->due = true;
+	pthread_cond_signal(&worker->wake);
+	/* A thread that does not keep up holds the appends: the log must not grow without end. */
+	while (wal_frames >= STEPS_MAX * step && (worker->due || worker->busy) && !journal->state.failed)
+		pthread_cond_wait(&worker->done, &journal->mutex);
 }
 
 void worker_hand_over(struct journal *journal, struct segment *sealed)

@@ -31,8 +31,8 @@ struct name_map {
 /* The thread that checkpoints and finishes sealed segments. */
 struct journal_worker {
 	pthread_t thread;
-	pthread_cond_t wake;
-	bool running, stop, due;
+	pthread_cond_t wake, done;
+	bool running, stop, due, busy;
 	int last_frames, due_frames;	/* of the write-ahead log: at the last commit; when to copy next */
 	struct segment **sealed;	/* handed over by journal_seal */
 	size_t sealed_count;
