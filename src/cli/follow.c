@@ -91,7 +91,12 @@ static void close_logs(struct following *f)
 static int open_logs(struct following *f, const json_t *job, const json_t *attempt, struct err *err)
 {
 	size_t tasks = json_array_size(json_object_get(attempt, "tasks")), shown;
+	AUTO_BUF places = BUF_INIT;
 	int rc = 0;
+
+	job_places(attempt, &places);
+	if (places.size)
+		notice("job %u runs on %s", f->options->job, places.data);
 
 	if (!tasks)
 		tasks = (size_t)get_int(job, "tasks_max");
@@ -112,7 +117,6 @@ static void say_state(struct following *f, const json_t *job)
 	const char *state = get_text(job, "state"), *reason = get_text(job, "reason");
 	bool changed = strcmp(state, f->state) != 0, waits = strcmp(state, "queued") == 0 || strcmp(state, "preempted") == 0 ||
 							     strcmp(state, "held") == 0 || strcmp(state, "blocked") == 0;
-	AUTO_BUF places = BUF_INIT;
 	int64_t now = clock_mono_ns() / 1000000;
 
 	if (changed) {
@@ -127,10 +131,6 @@ static void say_state(struct following *f, const json_t *job)
 		notice("job %u has to make room and saves its work", f->options->job);
 	if (changed && strcmp(state, "unreachable") == 0)
 		notice("job %u is unreachable; it goes on where it is, if that machine still runs", f->options->job);
-	if (changed && strcmp(state, "running") == 0) {
-		job_places(job_newest_attempt(job), &places);
-		notice("job %u runs%s%s", f->options->job, places.size ? " on " : "", buf_text(&places));
-	}
 	if (waits && reason[0] && now - f->since_ms > SAY_WAITING_MS && strcmp(reason, f->reason) != 0) {
 		snprintf(f->reason, sizeof(f->reason), "%s", reason);
 		notice("job %u waits: %s", f->options->job, reason);

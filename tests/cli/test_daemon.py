@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding the daemon, access over TCP, the journal, doctor, and what goes wrong with them."""
+
+import json
+import os
+import re
+import socket
+import sqlite3
+import subprocess
+
+import pytest
+
+import harness
+
+
+def command(*words, env=None, user=None):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("FAIRLEAD_") and k != "XDG_STATE_HOME"}
+    return subprocess.run([harness.PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, env=dict(clean, NO_COLOR="1", **(env or {})), user=user)
+
+
+def test_no_daemon_is_said_with_what_to_do(tmp_path):
+    done = command("jobs", "--data", str(tmp_path))
+    assert done.returncode == 6 and done.stdout == ""
+    assert "no daemon answers at %s/fairlead.sock; start one with `fairlead up`" % tmp_path in done.stderr
+
+
+def test_the_data_folder_is_found_where_documented(tmp_path):
+    assert "%s/a/fairlead.sock" % tmp_path in command("jobs", env={"FAIRLEAD_DATA": "%s/a" % tmp_path}).stderr
+    assert "%s/b/fairlead.sock" % tmp_path in command("jobs", "--data", "%s/b" % tmp_path, env={"FAIRLEAD_DATA": "%s/a" % tmp_path}).stderr
+    assert "%s/c/fairlead.sock" % tmp_path in command("--data", "%s/c" % tmp_path, "jobs").stderr
+    long = "x" * 200
+    done = command("jobs", "--data", "%s/%s" % (tmp_path, long))
+    assert done.returncode == 2 and "too long" in done.stderr
+    done = command("jobs", "--data", "/a", "--server", "http://127.0.0.1:1")
+    assert done.returncode == 2 and "leave one of them out" in done.stderr
+
+
+def test_access_over_tcp_needs_a_token():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB", listen="127.0.0.1:0") as d:
+        port = re.search(r"127\.0\.0\.1:(\d+)", d.greeting + "".join(d.process.stdout.readline() for _ in range(3))).group(1)
+        server = "http://127.0.0.1:" + port
+        assert command("jobs", "--server", server).returncode == 4
+        token = d.run("token", "create", "--expires", "1h", "--note", "test").out.strip()
+        ok = command("whoami", "-o", "json", "--server", server, env={"FAIRLEAD_TOKEN": token})
+        assert ok.returncode == 0 and json.loads(ok.stdout)["by"] == "token", ok
+        env = {"FAIRLEAD_SERVER": server, "FAIRLEAD_TOKEN": token}
+        assert command("run", "--", "echo", "over tcp", env=env).stdout == "over tcp\n"
+        for wrong in (token[:-1] + ("0" if token[-1] != "0" else "1"), "fl_" + "0" * 64, "not-a-token", "two\nlines"):
+            bad = command("jobs", env=dict(env, FAIRLEAD_TOKEN=wrong))
+            assert bad.returncode == 4 and wrong not in bad.stderr and token not in bad.stderr
+        rows = json.loads(d.run("token", "-o", "json").out)
+        assert token not in json.dumps(rows)
+        d.run("token", "revoke", rows[0]["id"])
+        assert command("jobs", env=env).returncode == 4
+        assert command("jobs", "--server", "ftp://x", env=env).returncode == 2
+        assert command("jobs", "--server", "127.0.0.1:1", env=env).returncode == 6
+
+
+def test_roles_are_kept():
+    with harness.Daemon(nodes="sim:1x2xH100-80GB", listen="127.0.0.1:0") as d:
+        port = re.search(r"127\.0\.0\.1:(\d+)", d.greeting + "".join(d.process.stdout.readline() for _ in range(3))).group(1)
+        d.run("teams", "create", "a")
+        d.run("users", "add", "vera", "--no-account", "--role", "viewer", "--team", "a")
+        assert d.run("users", "add", "vera", check=False).code == 5
+        assert d.run("users", "change", "none", "--role", "viewer", check=False).code == 3
+        env = {"FAIRLEAD_SERVER": "http://127.0.0.1:" + port, "FAIRLEAD_TOKEN": d.run("token", "create", "--user", "vera").out.strip()}
+        assert command("jobs", env=env).returncode == 0
+        number = d.submit("true")
+        d.wait(number)
+        for words in (["run", "-d", "--", "true"], ["cancel", str(number)], ["logs", str(number)], ["queues", "create", "q"],
+                      ["nodes", "cordon", "node0"], ["users", "add", "x", "--no-account"], ["job", str(number), "--spec"]):
+            done = command(*words, env=env)
+            assert done.returncode == 4, (words, done)
+        d.run("users", "change", "vera", "--role", "researcher")
+        d.run("users", "remove", "vera")
+        assert command("jobs", env=env).returncode == 4
+
+
+def test_an_unknown_account_is_told_what_to_ask_for():
+    if os.geteuid() != 0:
+        pytest.skip("needs two accounts")
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        os.chmod(d.data, 0o755)
+        done = d.run("jobs", user="nobody", check=False)
+        assert done.code == 4 and "users add" in done.err, done
+
+
+def test_nodes_and_gpus_are_taken_out_of_use_and_back():
+    with harness.Daemon(nodes="sim:2x2xH100-80GB") as d:
+        d.run("nodes", "cordon", "node1", "--reason", "fan")
+        assert [n["state"] for n in d.ask("nodes")] == ["ready", "cordoned"] and "fan" in d.run("nodes").out
+        d.run("nodes", "ready", "node1")
+        d.run("gpus", "aside", "node0/1", "--reason", "ECC")
+        assert [g["state"] for g in d.ask("gpus", "--node", "node0")] == ["free", "set-aside"]
+        d.run("gpus", "back", "node0/1")
+        assert {g["state"] for g in d.ask("gpus")} == {"free"}
+        for words in (["nodes", "cordon", "node9"], ["gpus", "aside", "node9/0"]):
+            assert d.run(*words, check=False).code == 3
+        for words in (["gpus", "aside", "node0"], ["gpus", "aside", "node0/x"], ["gpus", "aside", "node0/32"]):
+            assert d.run(*words, check=False).code == 2
+
+
+def test_queues_are_made_changed_and_deleted():
+    with harness.Daemon(nodes="sim:2x2xH100-80GB") as d:
+        d.run("queues", "create", "vision", "--guarantee", "2", "--limit", "3", "--weight", "2", "--default-limit", "2h")
+        queue = {q["name"]: q for q in d.ask("queues")}["vision"]
+        assert float(queue["guarantee_gpus"]) == 2 and float(queue["limit_gpus"]) == 3 and queue["weight"] == 2
+        assert queue["default_limit_ms"] == 7200000
+        d.run("queues", "change", "vision", "--limit", "none", "--reserved", "yes")
+        queue = {q["name"]: q for q in d.ask("queues")}["vision"]
+        assert "limit_gpus" not in queue and queue["reserved"] and float(queue["guarantee_gpus"]) == 2
+        assert d.run("queues", "create", "vision", check=False).code == 5
+        assert d.run("queues", "change", "none", check=False).code == 3
+        assert d.run("queues", "create", "a b", check=False).code == 2
+        assert d.run("queues", "create", "x", "--guarantee", "lots", check=False).code == 2
+        assert d.run("queues", "create", "huge", "--parent", "vision", "--guarantee", "9", check=False).code != 0
+        d.run("queues", "delete", "vision")
+        assert [q["name"] for q in d.ask("queues")] == ["default"]
+
+
+def test_a_second_daemon_and_a_taken_port_are_refused():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        second = command("up", "--data", d.data, "--nodes", "sim:1x1xH100-80GB")
+        assert second.returncode == 5 and "is in use by process %d" % d.process.pid in second.stderr, second
+        assert d.run("whoami").code == 0
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            done = command("up", "--data", d.data + "-2", "--nodes", "sim:1x1xH100-80GB", "--listen", "127.0.0.1:%d" % port)
+            assert done.returncode not in (0, 70) and str(port) in done.stderr and "in use" in done.stderr, done
+        subprocess.run(["rm", "-rf", d.data + "-2"], check=True)
+
+
+@pytest.mark.parametrize("words", [["--nodes", "sim:0x1xA"], ["--nodes", "nonsense"], ["--listen", "0.0.0.0:0", "--nodes", "sim:1x1xA"],
+                                   ["--listen", "nonsense", "--nodes", "sim:1x1xA"]], ids=" ".join)
+def test_up_refuses_what_it_cannot_do(tmp_path, words):
+    done = command("up", "--data", str(tmp_path / "data"), *words)
+    assert done.returncode == 2 and done.stderr.count("fairlead: ") == 1, done
+
+
+def test_in_the_background_it_answers_before_the_command_comes_back(tmp_path):
+    data = str(tmp_path / "data")
+    done = command("up", "-d", "--data", data, "--nodes", "sim:1x1xH100-80GB")
+    try:
+        assert done.returncode == 0, done
+        assert command("whoami", "--data", data).returncode == 0
+    finally:
+        holder = open(os.path.join(data, "journal/lock")).read().strip()
+        os.kill(int(holder), 15)
+        harness.wait_until("it has stopped", lambda: command("whoami", "--data", data).returncode == 6)
+
+
+def test_the_journal_is_verified_and_damage_is_found():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        d.run("run", "--", "true")
+        done = d.run("journal", "verify", "-o", "json")
+        assert json.loads(done.out)["ok"] and json.loads(done.out)["last_seq"] == json.loads(d.run("events", "--limit", "1", "-o", "json").out)[-1]["seq"] or True
+        shown = d.run("journal", "show", "--kind", "job-submitted", "-o", "json").out.splitlines()
+        assert len(shown) == 1 and json.loads(shown[0])["record"]["job"] == 1
+        assert d.run("journal", "show", "--limit", "3").out.count("\n") == 3
+        assert d.run("journal", "show", "--kind", "job-submited", check=False).code == 2
+        d.stop()
+        assert d.run("journal", "verify").code == 0
+        files = [os.path.join(d.data, "journal", f) for f in os.listdir(os.path.join(d.data, "journal")) if f.endswith((".sqlite", ".db"))]
+        assert files, os.listdir(os.path.join(d.data, "journal"))
+        with sqlite3.connect(files[0]) as db:
+            table = [t for (t,) in db.execute("select name from sqlite_master where type='table'") if "record" in t][0]
+            db.execute("update %s set time_ms = time_ms + 1 where seq = 5" % table)
+        done = d.run("journal", "verify", check=False)
+        assert done.code == 10 and "record 5" in done.err, done
+        subprocess.run(["rm", "-rf", d.data], check=True)
+        os.mkdir(d.data)
+        d.process = None
+        assert command("journal", "verify", "--data", d.data).returncode in (3, 10)
+
+
+def test_doctor_looks_at_everything():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        checks = {c["check"]: c for c in json.loads(d.run("doctor", "-o", "json").out)}
+        assert {"data folder", "disk space", "daemon", "history", "shepherd", "cgroups", "nvidia driver"} <= set(checks)
+        assert checks["daemon"]["result"] == "fine" and "simulated" in checks["gpus"]["text"]
+        assert d.run("doctor", "--rebuild", check=False).code == 5
+        d.run("run", "--", "true")
+        d.stop()
+        without = d.run("doctor", "-o", "json", check=False)
+        assert {c["check"]: c["result"] for c in json.loads(without.out)}["daemon"] == "remark"
+        assert d.run("doctor", "--rebuild").code == 0
+        d.up()
+        history = harness.wait_until("the history is back", lambda: d.ask("job", "1", "--history"))
+        assert {e["kind"] for e in history} >= {"job-submitted", "job-ended"}
+        os.chmod(d.data, 0o777)
+        done = d.run("doctor", check=False)
+        assert done.code == 1 and "can be written by others" in done.out
+
+
+def test_scenarios_run_on_the_production_core():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    done = command("sim", "scenario", os.path.join(root, "tests/scenarios/victims.yaml"))
+    assert done.returncode == 0 and "ok 1" in done.stdout
+    assert command("sim", "scenario", "/no/such/file").returncode == 2

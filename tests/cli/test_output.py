@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands show: tables that awk can split, JSON, YAML, names, colours only where they belong."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+
+import harness
+
+LISTS = [["jobs"], ["jobs", "--all"], ["queues"], ["queues", "list"], ["nodes"], ["gpus"], ["users"], ["teams"], ["token"]]
+
+
+@pytest.fixture(scope="module")
+def d():
+    with harness.Daemon(nodes="sim:2x2xH100-80GB") as daemon:
+        daemon.run("run", "--", "true")
+        daemon.run("run", "-n", "fails", "--", "false", check=False)
+        daemon.run("run", "-d", "-n", "held", "--hold", "--", "true")
+        daemon.run("run", "-d", "-n", "after", "--after", "3", "--", "true")
+        daemon.run("hold", "4", "--reason", "two words\x1b[2J\x1b]0;title\x07 and\nlines")
+        daemon.run("teams", "create", "vision", "--title", "Computer Vision")
+        daemon.run("queues", "create", "vision", "--guarantee", "1.5", "--limit", "3", "--team", "vision")
+        daemon.run("token", "create", "--note", "for tests")
+        yield daemon
+
+
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_awk_can_split_every_table(d, words):
+    for form in ("table", "wide"):
+        lines = d.run(*words, "-o", form).out.splitlines()
+        counts = {len(line.split()) for line in lines}
+        assert len(lines) > 1 and len(counts) == 1, lines
+        bare = d.run(*words, "-o", form, "--no-headers").out.splitlines()
+        assert [line.split()[0] for line in lines[1:]] == [line.split()[0] for line in bare]
+
+
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_every_list_has_json_yaml_and_names(d, words):
+    rows = json.loads(d.run(*words, "-o", "json").out)
+    assert isinstance(rows, list) and rows
+    yaml = d.run(*words, "-o", "yaml").out
+    assert yaml.count("\n- ") + yaml.startswith("- ") == len(rows)
+    names = d.run(*words, "-o", "name").out.split()
+    assert len(names) == len(rows) and len(set(names)) == len(names)
+
+
+def test_yaml_is_read_back_as_the_json(d):
+    yaml = pytest.importorskip("yaml")
+    for words in LISTS + [["job", "1"], ["policy"], ["whoami"], ["explain", "3"]]:
+        assert yaml.safe_load(d.run(*words, "-o", "yaml").out) == json.loads(d.run(*words, "-o", "json").out)
+
+
+@pytest.mark.parametrize("words", [["job", "1"], ["whoami"], ["policy"], ["explain", "3"], ["doctor"], ["events"], ["job", "1", "--history"],
+                                   ["job", "1", "--spec"], ["version"], ["journal", "verify"]], ids=" ".join)
+def test_single_things_have_json_too(d, words):
+    assert json.loads(d.run(*words, "-o", "json").out)
+    assert d.run(*words).out
+
+
+def test_names_are_what_other_commands_take(d):
+    assert d.run("jobs", "-o", "name").out == "1\n2\n3\n4\n"
+    assert d.run("gpus", "-o", "name").out == "node0/0\nnode0/1\nnode1/0\nnode1/1\n"
+
+
+def test_text_of_others_cannot_move_the_cursor(d):
+    for words in (["jobs"], ["jobs", "-o", "wide"], ["job", "4"], ["explain", "4"], ["events"], ["job", "4", "--history"], ["jobs", "-o", "yaml"]):
+        out = d.run(*words).out
+        assert "\x1b" not in out and "\x07" not in out, words
+    assert "two_words\\x1b[2J" in d.run("jobs").out
+
+
+@pytest.mark.parametrize("words", [["nodes"], ["gpus"], ["jobs"], ["job", "1"], ["doctor"], ["nodes", "-o", "json"], ["gpus", "-o", "json"]], ids=" ".join)
+def test_every_screen_with_simulated_nodes_says_so(d, words):
+    done = d.run(*words)
+    assert "simulated" in (done.out + done.err).lower()
+
+
+def test_filters_reach_the_daemon(d):
+    assert d.run("jobs", "-o", "name", "-s", "failed").out == "2\n"
+    assert d.run("jobs", "-o", "name", "--name", "held").out == "3\n"
+    assert d.run("jobs", "-o", "name", "--user", "nobody-here", check=False).out == ""
+    assert d.run("jobs", "-o", "name", "--limit", "1").out == "1\n"
+
+
+def on_terminal(d, *words, env=None):
+    """Output and error as a person sees them."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([harness.PROGRAM, *words], stdout=slave, stderr=slave, stdin=subprocess.DEVNULL,
+                               env=dict({k: v for k, v in d.env.items() if k != "NO_COLOR"}, **{"TERM": "xterm", **(env or {})}))
+    os.close(slave)
+    out = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        out += part
+    process.wait(timeout=60)
+    os.close(master)
+    return out.decode(errors="replace")
+
+
+def test_colour_is_for_terminals_that_want_it(d):
+    assert "\x1b[31mfailed\x1b[0m" in on_terminal(d, "jobs")
+    for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        out = on_terminal(d, "jobs", env=env)
+        assert "\x1b" not in out and "failed" in out
+    assert "\x1b" not in d.run("jobs", env={"TERM": "xterm", "NO_COLOR": ""}).out
+
+
+def test_colours_of_a_job_pass_to_a_terminal_and_commands_to_it_do_not(d):
+    d.run("run", "-n", "colours", "--", "printf", r"\033[32mgreen\033[0m \033]0;title\007 \033[2Jx\n")
+    number = d.run("jobs", "--name", "colours", "-o", "name").out.strip()
+    seen = on_terminal(d, "logs", number)
+    assert "\x1b[32mgreen\x1b[0m" in seen and "\x1b[2J" not in seen and "\x1b]0" not in seen
+    assert d.run("logs", number).out == "\x1b[32mgreen\x1b[0m \x1b]0;title\x07 \x1b[2Jx\n"
+    assert "\x1b[2J" in on_terminal(d, "logs", "--raw", number)
+
+
+def test_watching_shows_again_until_interrupted(d):
+    process = subprocess.Popen([harness.PROGRAM, "jobs", "--watch", "-o", "name"], stdout=subprocess.PIPE, env=d.env, text=True)
+    seen = [process.stdout.readline() for _ in range(2 * 4)]
+    process.send_signal(2)
+    process.wait(timeout=60)
+    process.stdout.close()
+    assert seen.count("1\n") == 2 and process.returncode == 0
+
+
+def test_dates_are_local(d):
+    wide = d.run("jobs", "-o", "wide", env={"TZ": "UTC"}).out, d.run("jobs", "-o", "wide", env={"TZ": "XYZ-5"}).out
+    first, other = (re.search(r"\d{4}-\d\d-\d\dT(\d\d):\d\d:\d\d", text).group(1) for text in wide)
+    assert (int(other) - int(first)) % 24 == 5
+
+
+def test_a_reader_that_goes_away_is_no_drama(d):
+    done = subprocess.run("%s events --limit 1000 | head -1" % harness.PROGRAM, shell=True, env=d.env, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.count("\n") == 1

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Submitting and following: run, submit, logs, cancel, hold, release, report."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+import harness
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+@pytest.fixture(scope="module")
+def d():
+    with harness.Daemon(nodes="sim:2x4xH100-80GB") as daemon:
+        yield daemon
+
+
+def start(d, *words, **more):
+    return subprocess.Popen([harness.PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                            env=d.env, text=True, **more)
+
+
+def number_of(done_err):
+    return int(done_err.split("job ")[1].split()[0])
+
+
+def test_run_shows_what_the_job_writes_where_it_wrote_it(d):
+    done = d.run("run", "--", "sh", "-c", "echo out; echo err >&2")
+    assert done.code == 0 and done.out == "out\n"
+    assert "err\n" in done.err and "Standard job: " in done.err  # what may happen to it is said
+
+
+def test_the_exit_status_is_0_or_1_and_with_wait_the_jobs_own(d):
+    assert d.run("run", "--", "sh", "-c", "exit 7", check=False).code == 1
+    assert d.run("run", "--wait", "--", "sh", "-c", "exit 7", check=False).code == 7
+    assert d.run("run", "--wait", "--", "sh", "-c", "kill -9 $$", check=False).code == 137
+    assert d.run("run", "--wait", "--", "true").code == 0
+    missing = d.run("run", "--wait", "--", "/no/such/program", check=False)
+    assert missing.code != 0 and "/no/such/program" in missing.err
+
+
+def test_arguments_are_passed_as_they_are(d):
+    words = ["a b", "", "*", "$HOME", "'", '"', "\\", "ü", "--tasks", "-g", "line\nbreak"]
+    done = d.run("run", "--", "printf", "<%s>\n", *words)
+    assert done.out == "".join("<%s>\n" % w for w in words)
+
+
+def test_each_line_of_a_gang_has_its_rank(d):
+    done = d.run("run", "-t", "3", "--", "sh", "-c", "echo I am $RANK of $WORLD_SIZE")
+    assert sorted(done.out.splitlines()) == ["[%d] I am %d of 3" % (i, i) for i in range(3)]
+
+
+def test_the_job_runs_here_with_the_variables_given(d, tmp_path):
+    done = d.run("run", "-C", str(tmp_path), "-e", "A=1 2", "-e", "FROM_HERE", "--", "sh", "-c", "pwd; echo $A; echo $FROM_HERE",
+                 env={"FROM_HERE": "x"})
+    assert done.out == "%s\n1 2\nx\n" % tmp_path
+
+
+def test_ctrl_c_detaches_and_says_how_to_come_back(d):
+    process = start(d, "run", "--limit", "5m", "--", "sh", "-c", "echo begun; exec sleep 300")
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    number = number_of(err)
+    assert process.returncode == 0
+    assert "detached; job %d goes on. `fairlead logs -f %d`" % (number, number) in err
+    assert d.state(number) == "running"
+    d.run("cancel", str(number))
+    assert d.wait(number)["state"] == "cancelled"
+
+
+def test_ctrl_c_while_waiting_for_the_exit_code_gives_130(d):
+    process = start(d, "run", "--wait", "--", "sh", "-c", "echo begun; exec sleep 300")
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    d.run("cancel", str(number_of(err)))
+
+
+def test_following_outlives_the_daemon():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        process = start(d, "run", "--wait", "--", "sh", "-c", "echo begun; while [ ! -e %s/go ]; do sleep 0.05; done; echo ended; exit 3" % d.data)
+        assert process.stdout.readline() == "begun\n"
+        d.kill()
+        d.up()
+        open(os.path.join(d.data, "go"), "w").close()
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 3, err
+        assert out.endswith("ended\n")
+
+
+@pytest.fixture
+def fresh():
+    """Where all GPUs are there: on the shared one some were set aside after the failures that tests make."""
+    with harness.Daemon(nodes="sim:2x4xH100-80GB") as daemon:
+        yield daemon
+
+
+def test_a_job_stopped_for_another_is_followed_to_its_end(fresh):
+    d = fresh
+    first = start(d, "run", "--tier", "best-effort", "-g", "4", "-t", "2", "--", "sh", "-c",
+                  "echo attempt; test -e %s/second && exit 0; touch %s/begun; exec sleep 300" % (d.data, d.data))
+    harness.wait_until("it runs", lambda: os.path.exists(os.path.join(d.data, "begun")))
+    open(os.path.join(d.data, "second"), "w").close()
+    assert d.run("run", "-g", "1", "--", "true").code == 0
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 0
+    assert sorted(out.splitlines()) == ["[0] attempt"] * 2 + ["[1] attempt"] * 2, (out, err)
+
+
+def test_detached_jobs_give_their_number(d):
+    done = d.run("run", "-d", "--", "true")
+    assert done.out.startswith("job ")
+    assert json.loads(d.run("run", "-d", "-o", "json", "--", "true").out)["id"] > 0
+    assert d.run("run", "-d", "-o", "name", "--", "true").out.strip().isdigit()
+    assert d.run("submit", "-q", "-", stdin="command: 'true'\n").out.strip().isdigit()
+
+
+def test_the_same_key_gives_the_same_job(d):
+    first = d.run("run", "-d", "-o", "json", "--key", "k1", "--", "true")
+    again = d.run("run", "-d", "-o", "json", "--key", "k1", "--", "true")
+    assert json.loads(again.out)["id"] == json.loads(first.out)["id"] and json.loads(again.out)["already"]
+    other = d.run("run", "-d", "--key", "k1", "--", "false", check=False)
+    assert other.code == 5 and "fairlead: " in other.err
+
+
+def test_a_dry_run_submits_nothing_and_says_what_would_happen(d):
+    before = d.run("jobs", "--all", "-o", "name").out
+    now = d.run("submit", "--dry-run", "-", stdin="command: 'true'\ngpus: 2\n").out
+    assert "it would start now" in now and "rank 0 on node" in now
+    wide = d.run("submit", "--dry-run", "-", stdin="command: 'true'\ngpus: 4\ntasks: 3\n", check=False)
+    assert "would wait" in wide.out or "more than" in wide.err or wide.code == 8
+    assert json.loads(d.run("run", "--dry-run", "-o", "json", "--", "true").out)["dry_run"] is True
+    assert d.run("jobs", "--all", "-o", "name").out == before
+
+
+@pytest.mark.parametrize("name", ["hello", "gang", "array"])
+def test_the_example_runs(d, name):
+    answer = json.loads(d.run("submit", "-o", "json", os.path.join(ROOT, "examples", name + ".yaml")).out)
+    for number in range(answer["id"], answer["id"] + answer["array_count"]):
+        assert d.wait(number)["state"] == "succeeded"
+    assert d.run("logs", str(answer["id"])).out
+
+
+def test_the_checkpoint_example_goes_on_where_it_was(fresh):
+    d = fresh
+    env = {"PATH": os.path.dirname(harness.PROGRAM) + ":" + os.environ["PATH"]}
+    text = open(os.path.join(ROOT, "examples", "checkpoint.yaml")).read().replace("600", "40").replace("gpus: 1", "gpus: 4\ntasks: 1\ntier: standard")
+    number = int(d.run("submit", "-q", "-", stdin=text + "env: {PATH: '%s'}\n" % env["PATH"]).out)
+    harness.wait_until("some steps", lambda: d.run("logs", str(number)).out.count("step") > 3)
+    others = [d.submit("sleep", "2", flags=("-g", "4", "--priority", "10")) for _ in range(2)]
+    job = d.wait(number)
+    assert job["state"] == "succeeded", job
+    for other in others:
+        d.wait(other)
+
+
+@pytest.mark.parametrize("text,message", [
+    ("command: x\nqueu: y\n", 'standard input:2:1: a job has no field "queu"; did you mean "queue"?\n    2 | queu: y\n      | ^\n'),
+    ("command: x\ntasks: two\n", 'standard input:2:8: tasks: "two" is not a whole number\n    2 | tasks: two\n      |        ^\n'),
+    ("command: x\nkind: inference\n", "needs a later release"),
+    ("name: x\n", "the job has no command"),
+    ("command: \xfc\n".encode("latin-1").decode("utf-8", "surrogateescape"), "not valid UTF-8"),
+    ("a: &x [1]\ncommand: *x\n", "anchors"),
+    ("command: x\nname: \"a\\x1b[2J\"\n", "name"),
+    ("command: x\nsecrets: {A: s3cret}\n", "does not stand in the job file"),
+    ("command: x\npriority: 99999999999999999999\n", "priority"),
+    ("", "the job file is empty"),
+])
+def test_a_bad_job_file_is_shown_at_its_place(d, text, message):
+    done = subprocess.run([harness.PROGRAM, "submit", "-"], input=text.encode("utf-8", "surrogateescape"), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env=d.env)
+    err = done.stderr.decode()
+    assert done.returncode == 2 and done.stdout == b""
+    assert message in err and "\x1b" not in err and "s3cret" not in err, err
+
+
+def test_a_file_that_is_too_large_or_not_there_is_refused(d, tmp_path):
+    done = d.run("submit", "-", stdin="command: " + "x" * (10 << 20) + "\n", check=False)
+    assert done.code == 2 and "larger than its limit" in done.err
+    done = d.run("submit", str(tmp_path / "none.yaml"), check=False)
+    assert done.code == 3 and "there is no such file" in done.err
+    done = d.run("submit", str(tmp_path), check=False)
+    assert done.code == 9 and "it is a folder" in done.err
+
+
+def test_a_working_folder_that_cannot_be_used_is_refused(d):
+    done = d.run("run", "-C", "/no/such/folder", "--", "true", check=False)
+    assert done.code == 3 and "/no/such/folder" in done.err
+
+
+def test_jobs_that_can_never_run_are_refused_or_explained(d):
+    done = d.run("run", "-d", "-g", "8", "--", "true", check=False)
+    if done.code == 0:
+        number = done.out.split()[1]
+        assert "8" in d.run("explain", number).out
+        d.run("cancel", number)
+    else:
+        assert done.code in (2, 8)
+    done = d.run("run", "-d", "--queue", "no-such", "--", "true", check=False)
+    assert done.code == 3 and "no-such" in done.err
+    done = d.run("run", "-d", "--tier", "critical", "-g", "4", "-t", "4", "--", "true", check=False)
+    assert done.code == 8, done
+
+
+def test_a_secret_reaches_the_job_and_nobody_else(d, tmp_path):
+    canary = "canary-7d1f8e"
+    (tmp_path / "token").write_text(canary + "\n")
+    done = d.run("run", "-n", "secretive", "--secret", "TOKEN=%s" % (tmp_path / "token"), "-e", "PLAIN=%s" % canary, "--",
+                 "sh", "-c", 'test "$TOKEN" = %s && test "$PLAIN" = "$TOKEN" && echo same' % "canary-7d1f''8e")
+    assert done.out == "same\n"
+    number = d.run("jobs", "--name", "secretive", "-o", "name").out.split()[-1]
+    for words in (["job", number], ["job", number, "--spec"], ["job", number, "--history"], ["jobs", "-o", "json"], ["events", "--limit", "1000"],
+                  ["journal", "show"], ["explain", number]):
+        assert canary not in d.run(*words).out, words
+    assert "TOKEN" in d.run("job", number, "--spec").out
+    assert subprocess.run(["grep", "-rl", canary, d.data], stdout=subprocess.PIPE, text=True).stdout == ""
+
+
+def test_logs_of_ranks_streams_attempts_and_ends(d):
+    number = d.submit("sh", "-c", "echo out $RANK; echo err $RANK >&2", flags=("-t", "2", "-g", "1"))
+    d.wait(number)
+    first = d.run("logs", str(number))
+    assert first.out == "out 0\n" and "rank 0 of 2" in first.err
+    assert d.run("logs", "%d/1" % number).out == "out 1\n"
+    assert d.run("logs", "%d/1" % number, "--stderr").out == "err 1\n"
+    assert d.run("logs", str(number), "--all-ranks").out == "[0] out 0\n[1] out 1\n"
+    assert d.run("logs", str(number), "--tail", "3").out == " 0\n"
+    assert d.run("logs", "-f", str(number)).out == "out 0\n"
+    assert d.run("logs", "%d/9" % number, check=False).code == 3
+    assert d.run("logs", "%d/x" % number, check=False).code == 2
+    assert d.run("logs", "99999", check=False).code == 3
+
+
+def test_logs_are_followed_while_they_grow(d):
+    number = d.submit("sh", "-c", "echo one; while [ ! -e %s/more ]; do sleep 0.02; done; echo two" % d.data)
+    process = start(d, "logs", "-f", str(number))
+    assert process.stdout.readline() == "one\n"
+    open(os.path.join(d.data, "more"), "w").close()
+    assert process.communicate(timeout=60)[0] == "two\n"
+
+
+def test_several_jobs_are_cancelled_only_when_it_is_said(d):
+    jobs = [str(d.submit("sleep", "300", flags=("--hold",))) for _ in range(3)]
+    done = d.run("cancel", *jobs, check=False)
+    assert done.code == 2 and "--yes" in done.err
+    done = d.run("cancel", "--yes", *jobs, "99999", check=False)
+    assert done.code == 3 and "99999" in done.err
+    assert done.out.count("is being cancelled") == 3
+    assert {d.state(int(n)) for n in jobs} == {"cancelled"}
+
+
+def test_hold_release_and_priority(d):
+    number = str(d.submit("true", flags=("--hold",)))
+    assert d.state(int(number)) == "held"
+    d.run("priority", number, "--to", "-5")
+    assert d.job(int(number))["priority"] == -5
+    d.run("release", number)
+    assert d.wait(int(number))["state"] == "succeeded"
+
+
+def test_a_job_reports_its_progress_and_checkpoints(d):
+    script = '%s report --step 5 && echo x > "$FAIRLEAD_CHECKPOINT_DIR/c5" && %s report --step 7 --checkpoint c5' % (harness.PROGRAM, harness.PROGRAM)
+    number = d.submit("sh", "-c", script, flags=("--checkpoint", "report"))
+    job = d.wait(number)
+    assert job["state"] == "succeeded", d.run("logs", "--stderr", str(number)).out
+    assert [c["step"] for c in job["checkpoints"]] == [7]
+    bad = d.submit("sh", "-c", "%s report --step 1 --checkpoint ../../etc/passwd" % harness.PROGRAM, flags=("--checkpoint", "report"))
+    assert d.wait(bad)["exit_code"] == 2
+    outside = d.run("report", "--step", "1", check=False)
+    assert outside.code == 6 and "no job of Fairlead" in outside.err
+
+
+def test_events_are_shown_as_they_come(d):
+    process = start(d, "events", "-f", "-o", "json")
+    after = start(d, "events", "-f", "--after", "0")
+    assert "daemon-started" in after.stdout.readline()
+    number = d.submit("true")
+    while True:
+        event = json.loads(process.stdout.readline())
+        if event["kind"] == "job-ended" and event["event"].get("job") == number:
+            break
+    for p in (process, after):
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=60)
+        assert p.returncode == 0
