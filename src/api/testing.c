@@ -405,12 +405,25 @@ const char *testing_token(const char *user)
 	UNREACHABLE();
 }
 
-const struct facts *testing_facts(void) { return &world.facts; }
+/* Through the lock: what the daemon's threads did before is seen. */
+const struct facts *testing_facts(void)
+{
+	pthread_mutex_lock(&world.lock);
+	pthread_mutex_unlock(&world.lock);
+	return &world.facts;
+}
+
 const char *testing_logs(void) { return world.logs; }
 const char *testing_socket(void) { return world.socket; }
 int testing_port(void) { return http_port(world.server); }
-void testing_refuse(bool refuse) { world.refuse = refuse; }
-uint64_t testing_last_seq(void) { return world.facts.seq; }
+uint64_t testing_last_seq(void) { return testing_facts()->seq; }
+
+void testing_refuse(bool refuse)
+{
+	pthread_mutex_lock(&world.lock);
+	world.refuse = refuse;
+	pthread_mutex_unlock(&world.lock);
+}
 
 uint32_t testing_job(const char *user, const char *team, const char *queue, int64_t gpus)
 {
@@ -446,7 +459,7 @@ uint32_t testing_job(const char *user, const char *team, const char *queue, int6
 
 void testing_engine(uint32_t job)
 {
-	const uint32_t attempt = job_get(&world.facts, (struct job_id){ job })->attempt.v;
+	const uint32_t attempt = job_get(testing_facts(), (struct job_id){ job })->attempt.v;
 	uint32_t tasks;
 	struct event e;
 

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes docs/api.md from the route table and the schemas.
+ *
+ *	api_docs			to standard output
+ *	api_docs --openapi		the OpenAPI document instead, as the daemon serves it
+ *	api_docs FILE			is FILE that text? exit status 1 when not (a test asks that)
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "api/route.h"
+#include "api/schema.h"
+#include "base/buf.h"
+
+static const char head[] =
+	"<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
+	"<!-- Made from src/api/routes.def and src/api/schemas.def: ninja -C build src/api/api_docs && build/src/api/api_docs > docs/api.md -->\n"
+	"# The HTTP API\n\n"
+	"On the daemon's own machine, over its Unix socket; the kernel says who is calling:\n\n"
+	"    curl --unix-socket DATA/fairlead.sock http://localhost/api/v1/jobs\n\n"
+	"Over TCP (`fairlead up --listen 127.0.0.1:7070`), with a token of `fairlead token create`:\n\n"
+	"    curl -H \"Authorization: Bearer $FAIRLEAD_TOKEN\" http://127.0.0.1:7070/api/v1/jobs\n\n"
+	"Submit a job; with the same `Idempotency-Key` a second try gives the same job:\n\n"
+	"    curl --unix-socket DATA/fairlead.sock -H 'Content-Type: application/yaml' -H 'Idempotency-Key: night-run-12' \\\n"
+	"         --data-binary @train.yaml http://localhost/api/v1/jobs\n\n"
+	"Listen to events; `id` of the last one seen, as `Last-Event-ID` or `?after=`, goes on from there. An event `resync` says that\n"
+	"this client was too slow and some were left out: read the lists again.\n\n"
+	"    curl --unix-socket DATA/fairlead.sock -N -H 'Accept: text/event-stream' 'http://localhost/api/v1/events?after=0'\n\n"
+	"The same as a machine reads it is served at `/api/v1/openapi.json` (OpenAPI 3.1).\n\n"
+	"## Rules\n\n"
+	"- Answers are JSON, with ids as numbers and times in ms since 1970 (`_ms`). Fields are added in later releases, never renamed.\n"
+	"- Bodies are JSON or YAML. A field or `?name=` that is not known is refused.\n"
+	"- An answer to a change comes when the change is durable, also through power loss. `already` says that it was so before.\n"
+	"- Errors are `{\"error\": {\"code\", \"message\", \"file\", \"line\", \"column\"}}`; the codes and their HTTP status are below.\n"
+	"- Requests are HTTP/1.1, read strictly (src/api/README.md): a head of 32 KiB, a body of 8 MiB, 30 s for a whole request.\n"
+	"- `Host` must name this machine's loopback. A request that changes something and comes from a web page of another origin is refused.\n"
+	"- Who may: the least role, by whose the object is. `viewer` < `researcher`, `service` < `lead` < `admin`. Own: the caller's;\n"
+	"  team: of the caller's team; other: everybody else's. For submissions the queue counts: team = a queue of the caller's team or of nobody.\n\n";
+
+static void permission_add(struct buf *out, const struct route *route)
+{
+	static const char *const words[RELATION_COUNT] = { "", "own: ", "team: ", "other: " };
+	int count = 0;
+
+	if (route->flags & ROUTE_PUBLIC)
+		buf_adds(out, "everybody, without authentication");
+	for (int relation = 0; relation < RELATION_COUNT && !(route->flags & ROUTE_PUBLIC); relation++)
+		if (route->least[relation] != ROLE_NONE)
+			buf_addf(out, "%s%s%s", count++ ? ", " : "", words[relation], role_name(route->least[relation]));
+}
+
+static void route_add(struct buf *out, const struct route *route)
+{
+	buf_addf(out, "### %s %s\n\n%s.\n\nWho may: ", route->method, route->path, route->summary);
+	permission_add(out, route);
+	buf_adds(out, ".\n");
+	if (*route->body && schema_find(route->body))
+		buf_addf(out, "Body: [%s](#%s).\n", route->body, route->body);
+	else if (*route->body)
+		buf_addf(out, "Body: a [job file](job-file.md).\n");
+	if (schema_find(route->response))
+		buf_addf(out, "Answer: [%s](#%s).\n", route->response, route->response);
+	else
+		buf_addf(out, "Answer: %s.\n", route->response);
+	if (route->query_count) {
+		buf_adds(out, "\n| query | type | |\n|---|---|---|\n");
+		for (size_t i = 0; i < route->query_count; i++) {
+			static const char *const types[] = { [QUERY_text] = "text", [QUERY_integer] = "integer", [QUERY_flag] = "0 or 1" };
+
+			buf_addf(out, "| `%s` | %s | %s |\n", route->query[i].name, types[route->query[i].type], route->query[i].doc);
+		}
+	}
+	buf_addc(out, '\n');
+}
+
+static void schema_add(struct buf *out, const struct schema *schema)
+{
+	buf_addf(out, "### <a id=\"%s\"></a>%s\n\n%s.\n\n", schema->name, schema->name, schema->doc);
+	if (!schema->count)
+		return;
+	buf_adds(out, "| field | type | |\n|---|---|---|\n");
+	for (size_t i = 0; i < schema->count; i++) {
+		const struct schema_field *f = &schema->fields[i];
+		const bool list = f->type[0] == '[';
+
+		buf_addf(out, "| `%s` | %s%.*s%s | %s |\n", f->name, list ? "list of " : "", (int)strcspn(f->type + list, "]?"), f->type + list,
+			 schema_field_optional(f) ? ", may be missing" : "", f->doc);
+	}
+	buf_addc(out, '\n');
+}
+
+static void page_make(struct buf *out)
+{
+	size_t route_count, schema_count;
+	const struct route *routes = route_table(&route_count);
+	const struct schema *schemas = schema_table(&schema_count);
+
+	buf_adds(out, head);
+	buf_adds(out, "## Routes\n\n");
+	for (size_t i = 0; i < route_count; i++)
+		route_add(out, &routes[i]);
+	buf_adds(out, "## Forms\n\n");
+	for (size_t i = 0; i < schema_count; i++)
+		schema_add(out, &schemas[i]);
+	buf_adds(out, "## Errors\n\n| code | status | |\n|---|---|---|\n");
+	for (int code = ERR_NONE + 1; code < ERR_CODE_COUNT; code++)
+		buf_addf(out, "| `%s` | %d | %s |\n", err_code_name((enum err_code)code), err_code_http((enum err_code)code),
+			 err_code_text((enum err_code)code));
+	buf_adds(out, "\nA method that a path does not have is answered with 405, a request that is not HTTP/1.1 with 505, and "
+		      "one that came in too slowly with 408.\n");
+}
+
+int main(int argc, char **argv)
+{
+	struct buf page = BUF_INIT;
+	FILE *file;
+	char *have;
+	size_t size;
+	int result;
+
+	if (argc == 2 && !strcmp(argv[1], "--openapi")) {
+		openapi_document(&page);
+		argc = 1;
+	} else {
+		page_make(&page);
+	}
+	if (argc < 2) {
+		fwrite(page.data, 1, page.size, stdout);
+		buf_deinit(&page);
+		return 0;
+	}
+	file = fopen(argv[1], "r");
+	have = calloc(1, page.size + 2);
+	size = file && have ? fread(have, 1, page.size + 1, file) : 0;
+	result = size == page.size && !memcmp(have, page.data, size) ? 0 : 1;
+	if (result)
+		fprintf(stderr, "%s is not what the route table says: api_docs > %s\n", argv[1], argv[1]);
+	if (file)
+		fclose(file);
+	free(have);
+	buf_deinit(&page);
+	return result;
+}
