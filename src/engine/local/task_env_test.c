@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/testing.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "engine/local/task_env.h"
+
+static const struct engine_gpu_place places[] = {
+	{ .rank = 0, .node = "a", .gpu_mask = 0x8000000000000001, .local_rank = 0, .local_size = 2 },
+	{ .rank = 1, .node = "b", .local_rank = 0, .local_size = 1, .cpu_milli = 500 },
+	{ .rank = 2, .node = "a", .gpu_mask = 6, .local_rank = 1, .local_size = 2 },
+};
+
+static const char **build(const char *const *env, uint32_t rank, struct arena *arena)
+{
+	struct engine_start start = { .job = 3, .attempt = 4, .job_name = "name", .user = "u", .env = env, .place_count = 3, .places = places };
+	static struct task_env_nodes nodes;
+
+	task_env_nodes(&start, arena, &nodes);
+	struct task_env_place place = { .nodes = &nodes, .report_socket = "/r", .hostfile = "/h", .port = 1234 };
+	return task_env_build(&start, rank, &place, arena);
+}
+
+static void fairleads_names_win_over_the_jobs(void **state)
+{
+	const char *const mine[] = { "RANK=9", "FAIRLEAD_RESUME_FROM=/stale", "FAIRLEAD_SIMULATED_GPUS=1", "CUDA_VISIBLE_DEVICES=0,1,2", "MINE=1",
+				     "RANKING=2", NULL };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	const char **env = build(mine, 1, &arena);
+	assert_string_equal(task_env_find(env, "RANK"), "1");
+	assert_string_equal(task_env_find(env, "RANKING"), "2");
+	assert_string_equal(task_env_find(env, "MINE"), "1");
+	assert_string_equal(task_env_find(env, "CUDA_VISIBLE_DEVICES"), "");
+	assert_null(task_env_find(env, "FAIRLEAD_RESUME_FROM"));
+	assert_null(task_env_find(env, "FAIRLEAD_SIMULATED_GPUS"));
+	for (size_t i = 0; env[i]; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_false(strcmp(env[i], env[j]) == 0);
+	arena_deinit(&arena);
+}
+
+static void nodes_count_in_order_of_their_first_rank(void **state)
+{
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	assert_string_equal(task_env_find(build(NULL, 0, &arena), "NODE_RANK"), "0");
+	assert_string_equal(task_env_find(build(NULL, 1, &arena), "NODE_RANK"), "1");
+	assert_string_equal(task_env_find(build(NULL, 2, &arena), "NODE_RANK"), "0");
+	assert_string_equal(task_env_find(build(NULL, 0, &arena), "CUDA_VISIBLE_DEVICES"), "0,63");
+	assert_string_equal(task_env_find(build(NULL, 2, &arena), "CUDA_VISIBLE_DEVICES"), "1,2");
+	assert_string_equal(task_env_find(build(NULL, 1, &arena), "OMP_NUM_THREADS"), "1");
+	assert_null(task_env_find(build(NULL, 0, &arena), "OMP_NUM_THREADS"));
+	assert_string_equal(task_env_find(build(NULL, 0, &arena), "FAIRLEAD_HOSTS"), "127.0.0.1,127.0.0.1");
+	arena_deinit(&arena);
+}
+
+static void the_account_fills_only_what_is_missing(void **state)
+{
+	const char *const mine[] = { "HOME=/elsewhere", "PATH=/opt", NULL };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	const char **env = task_env_add_account(mine, "alice", "/home/alice", "/bin/zsh", false, &arena);
+	assert_string_equal(task_env_find(env, "HOME"), "/elsewhere");
+	assert_string_equal(task_env_find(env, "PATH"), "/opt");
+	assert_string_equal(task_env_find(env, "USER"), "alice");
+	assert_string_equal(task_env_find(env, "SHELL"), "/bin/zsh");
+	assert_string_equal(task_env_find(env, "LANG"), "C.UTF-8");
+	arena_deinit(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fairleads_names_win_over_the_jobs),
+		cmocka_unit_test(nodes_count_in_order_of_their_first_rank),
+		cmocka_unit_test(the_account_fills_only_what_is_missing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
