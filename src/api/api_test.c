@@ -532,6 +532,8 @@ static void bad_submissions_say_what_and_where(void **state)
 	static char deep[200001];
 
 	(void)state;
+	change("ada", "PUT", "/api/v1/users/rob", "{\"uid\":-1}");
+	refused("rob", "POST", "/api/v1/jobs", "{\"command\":[\"true\"]}", 403, "no account on this machine");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		refused("rita", "POST", "/api/v1/jobs", cases[i].body, cases[i].status, cases[i].part);
 	memset(deep, '[', 200000);

@@ -54,6 +54,9 @@ static int client_key(struct call *call, const char **ret, struct err *err)
 /* Whose it is, and for which team it counts. Only an admin submits for another team than his own. */
 static int owner_fill(struct call *call, struct event_job_submitted *job, struct err *err)
 {
+	if (call->caller.uid < 0)
+		return err_set(err, ERR_FORBIDDEN, "%s has no account on this machine as which a job could run; ask an admin to run: "
+			       "fairlead users change %s --uid UID", call->caller.user, call->caller.user);
 	job->user = call->caller.user;
 	job->uid = call->caller.uid;
 	job->gid = call->caller.gid;
