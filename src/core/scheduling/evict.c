@@ -198,7 +198,7 @@ static void promises_add(struct hunt *hunt)
 		const struct promise_view *p = &pass->view->promises.at[i];
 		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
 
-		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || (pass->promises_gone && pass->promises_gone[i]))
+		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || pass->promises_gone[i])
 			continue;
 		hunt->candidates[hunt->count++] = (struct victim){ .job = p->job, .queue = p->queue, .promise = p, .rank = rank,
 								   .share = p->share, .tier = p->tier };
@@ -630,8 +630,6 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 {
 	struct pass *pass = hunt->pass;
 
-	if (!pass->promises_gone)
-		pass->promises_gone = arena_new_array(pass->arena, bool, pass->view->promise_count);
 	pass->promises_gone[p - pass->view->promises.at] = true;
 	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = p->job;
 	promise_move(hunt, p, true);

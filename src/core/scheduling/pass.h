@@ -63,7 +63,7 @@ struct pass {
 	struct victim *coming;
 	uint32_t coming_count, coming_room;
 	uint64_t *leaving;		/* jobs that this pass told to leave, one bit each; NULL = none yet */
-	bool *promises_gone;		/* by index: taken over in this pass; NULL = none */
+	bool *promises_gone;		/* by index in the view: kept or taken over in this pass */
 	uint32_t searches;
 	uint32_t *tally, *tally_stamp, stamp;	/* by node or domain, see evict.c */
 	/* reservations, by start_ms */

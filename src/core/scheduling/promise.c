@@ -258,6 +258,7 @@ static bool quota_allows(const struct pass *pass, const struct promise_view *p)
 
 void promises_place(struct pass *pass)
 {
+	pass->promises_gone = arena_new_array(pass->arena, bool, pass->view->promise_count + 1);
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
 		struct placement place = { .count = p->tasks };
@@ -271,6 +272,7 @@ void promises_place(struct pass *pass)
 			place.masks[t] = p->numbers.at[p->tasks + t];
 		}
 		promise_space_move(pass, p, false);
+		pass->promises_gone[i] = true;
 		pass_start(pass, p->job, &place, true);
 	}
 }
