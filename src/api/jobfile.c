@@ -1,43 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the tree of a job file (base/conf.h) to a proposed JOB_SUBMITTED and the body that the engine needs.
+ * From the tree of a job file (base/conf.h) to a proposed JOB_SUBMITTED and the body that the
+ * engine needs.
  *
- * Each field of jobfile.def has a reader here, read_ID. read_fields walks a map in the order written, finds each key in the
- * table, and calls its reader; so the first complaint is about the first wrong line, and a field without a reader does not link.
- * What needs two fields (command or script, estimate against limit) is checked behind that, in finish.
+ * Each field of jobfile.def has a reader in jobfile_values.c, read_ID. Here a map is walked in the
+ * order written, each key found in the table, and its reader called; so the first complaint is
+ * about the first wrong line, and a field without a reader does not compile. What needs two fields
+ * (command or script, estimate against limit) is checked behind that, in finish.
  */
 #include "api/jobfile.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "api/jobfile_table.h"
+#include "api/jobfile_reading.h"
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/conf.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
 
-static const int64_t day_ms = 86400000;
-
-/* What is being read: the document, and what was found in it so far. */
-struct reading {
-	const char *file;
-	const struct conf *document;
-	struct arena *arena;
-	struct err *err;
-	struct event_job_submitted *job;
-	const struct conf *estimate;
-	struct body_source body;
-	bool has_how;
-};
-
-typedef int read_fn(struct reading *r, const struct conf *c, const char *what);
-
-static int read_fields(struct reading *r, const struct conf *map, const char *prefix);
-
-static int key_error(struct reading *r, const struct conf *c, const char *format, ...) PRINTF_LIKE(3, 4);
-static int key_error(struct reading *r, const struct conf *c, const char *format, ...)
+int jobfile_key_error(struct reading *r, const struct conf *c, const char *format, ...)
 {
 	struct err story;
 	va_list args;
@@ -48,635 +30,50 @@ static int key_error(struct reading *r, const struct conf *c, const char *format
 	return err_at(r->err, ERR_INVALID, r->file, c->key_line, c->key_column, "%s", story.text);
 }
 
-/* Texts that go into records are looked at here: a name, or "" where none is allowed. */
-static int read_name_text(struct reading *r, const struct conf *c, const char *what, const char **ret)
-{
-	struct err why;
-	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, ret);
-
-	if (rc < 0)
-		return rc;
-	if (parse_name(*ret, what, &why) < 0)
-		return conf_error(r->err, r->file, c, "%s", why.text);
-	return 0;
-}
-
-/* A path without control characters. */
-static int read_path_text(struct reading *r, const struct conf *c, const char *what, size_t max, const char **ret)
-{
-	int rc = conf_text(r->err, r->file, c, what, max, ret);
-
-	if (rc < 0)
-		return rc;
-	if ((*ret)[0] != '/')
-		return conf_error(r->err, r->file, c, "%s must be an absolute path, one that starts with /; it is \"%.100s\"", what, *ret);
-	for (const char *p = *ret; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			return conf_error(r->err, r->file, c, "%s has a control character in it", what);
-	return 0;
-}
-
-/* One word of a list of words; the message names them all. */
-static int read_word(struct reading *r, const struct conf *c, const char *what, const char *const *words, size_t count, size_t *ret)
-{
-	char list[200];
-	size_t at = 0;
-	const char *text, *hint;
-	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, &text);
-
-	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(text, words[i]) == 0) {
-			*ret = i;
-			return 0;
-		}
-	list[0] = '\0';
-	for (size_t i = 0; i < count && at < sizeof(list); i++)
-		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s", i ? (i + 1 == count ? " or " : ", ") : "", words[i]);
-	hint = spelling_hint(text, words, count);
-	if (hint)
-		return conf_error(r->err, r->file, c, "%s must be %s, not \"%.60s\"; did you mean \"%s\"?", what, list, text, hint);
-	return conf_error(r->err, r->file, c, "%s must be %s, not \"%.60s\"", what, list, text);
-}
-
-/* --- whose it is, and its order ----------------------------------------------------------------------- */
-
-static int read_name(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_name_text(r, c, what, &r->job->name);
-}
-
-static int read_queue(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_name_text(r, c, what, &r->job->queue);
-}
-
-static int read_team(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_name_text(r, c, what, &r->job->team);
-}
-
-static int read_project(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_name_text(r, c, what, &r->job->project);
-}
-
-static int read_kind(struct reading *r, const struct conf *c, const char *what)
-{
-	static const char *const words[] = { "training", "batch" };
-	size_t which = 0;
-	const char *text;
-	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, &text);
-
-	if (rc < 0)
-		return rc;
-	if (strcmp(text, "inference") == 0 || strcmp(text, "interactive") == 0)
-		return conf_error(r->err, r->file, c, "kind \"%s\" needs a later release; this one runs training and batch", text);
-	rc = read_word(r, c, what, words, ARRAY_SIZE(words), &which);
-	r->job->kind = which ? KIND_BATCH : KIND_TRAINING;
-	return rc;
-}
-
-static int read_tier(struct reading *r, const struct conf *c, const char *what)
-{
-	static const char *const words[] = { "best-effort", "standard", "critical" };
-	size_t which = TIER_STANDARD;
-	int rc;
-
-	_Static_assert(TIER_BEST_EFFORT == 0 && TIER_STANDARD == 1 && TIER_CRITICAL == 2, "words are in the order of the tiers");
-	rc = read_word(r, c, what, words, ARRAY_SIZE(words), &which);
-	r->job->tier = (int64_t)which;
-	return rc;
-}
-
-static int read_priority(struct reading *r, const struct conf *c, const char *what)
-{
-	return conf_int(r->err, r->file, c, what, -JOBFILE_PRIORITY_MAX, JOBFILE_PRIORITY_MAX, &r->job->priority);
-}
-
-/* --- what it needs ------------------------------------------------------------------------------------- */
-
-static int check_range(struct reading *r, const struct conf *c, int64_t min, int64_t max)
-{
-	if (min > max)
-		return conf_error(r->err, r->file, c, "tasks: the smaller number comes first; %lld is more than %lld",
-				  (long long)min, (long long)max);
-	r->job->tasks_min = min;
-	r->job->tasks_max = max;
-	return 0;
-}
-
-/* "2..4" */
-static int read_range_text(struct reading *r, const struct conf *c)
-{
-	const char *dots = strstr(c->text, "..");
-	int64_t min, max;
-	struct err why;
-
-	if (parse_int(arena_strndup(r->arena, c->text, (size_t)(dots - c->text)), 1, TASKS_MAX, &min, &why) < 0 ||
-	    parse_int(dots + 2, 1, TASKS_MAX, &max, &why) < 0)
-		return conf_error(r->err, r->file, c, "tasks: %s; a range is written 2..4", why.text);
-	return check_range(r, c, min, max);
-}
-
-static int read_range_map(struct reading *r, const struct conf *c)
-{
-	static const char *const known[] = { "min", "max" };
-	const struct conf *min = conf_find(c, "min"), *max = conf_find(c, "max");
-	int64_t from, to;
-	int rc = conf_only(r->err, r->file, c, "tasks", known, ARRAY_SIZE(known));
-
-	if (rc < 0)
-		return rc;
-	if (!min || !max)
-		return conf_error(r->err, r->file, c, "tasks: %s is missing; write {min: 2, max: 4}", min ? "max" : "min");
-	rc = conf_int(r->err, r->file, min, "tasks.min", 1, TASKS_MAX, &from);
-	if (rc >= 0)
-		rc = conf_int(r->err, r->file, max, "tasks.max", 1, TASKS_MAX, &to);
-	return rc < 0 ? rc : check_range(r, c, from, to);
-}
-
-static int read_tasks(struct reading *r, const struct conf *c, const char *what)
-{
-	int64_t count;
-	int rc;
-
-	if (c->type == CONF_MAP)
-		return read_range_map(r, c);
-	if (c->type == CONF_SCALAR && strstr(c->text, ".."))
-		return read_range_text(r, c);
-	rc = conf_int(r->err, r->file, c, what, 1, TASKS_MAX, &count);
-	return rc < 0 ? rc : check_range(r, c, count, count);
-}
-
-/* Fractions and MIG profiles by their names, for people who know them from elsewhere. */
-static int read_gpus_count(struct reading *r, const struct conf *c, const char *what)
-{
-	size_t digits;
-
-	if (c->type == CONF_SCALAR) {
-		digits = strspn(c->text, "0123456789");
-		if (digits && c->text[digits] == 'g' && c->text[digits + 1] == '.')
-			return conf_error(r->err, r->file, c, "MIG slices (\"%.20s\") need a later release; write a whole number of GPUs", c->text);
-		if ((c->text[digits] == '.' || c->text[digits] == '/') && strspn(c->text, "0123456789./") == strlen(c->text))
-			return conf_error(r->err, r->file, c, "fractions of a GPU (\"%.20s\") need a later release; write a whole number", c->text);
-	}
-	return conf_int(r->err, r->file, c, what, 0, NODE_GPUS_MAX, &r->job->gpus);
-}
-
-static int read_gpus(struct reading *r, const struct conf *c, const char *what)
-{
-	return c->type == CONF_MAP ? read_fields(r, c, "gpus.") : read_gpus_count(r, c, what);
-}
-
-static int read_gpus_model(struct reading *r, const struct conf *c, const char *what)
-{
-	char list[SHAPE_MODELS_MAX * (NAME_MAX_BYTES + 1) + 1];
-	const char *names[SHAPE_MODELS_MAX];
-	size_t at = 0, count = c->type == CONF_LIST ? c->count : 1;
-	int rc;
-
-	if (!count || count > SHAPE_MODELS_MAX)
-		return conf_error(r->err, r->file, c, "%s takes 1 to %d models, not %zu", what, SHAPE_MODELS_MAX, count);
-	for (size_t i = 0; i < count; i++) {
-		const struct conf *item = c->type == CONF_LIST ? c->items[i] : c;
-
-		rc = read_name_text(r, item, what, &names[i]);
-		if (rc < 0)
-			return rc;
-		for (size_t k = 0; k < i; k++)
-			if (strcmp(names[k], names[i]) == 0)
-				return conf_error(r->err, r->file, item, "%s names \"%s\" twice", what, names[i]);
-		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s", i ? "," : "", names[i]);
-	}
-	r->job->models = arena_strdup(r->arena, list);
-	return 0;
-}
-
-static int read_gpus_memory(struct reading *r, const struct conf *c, const char *what)
-{
-	int rc = conf_size_mib(r->err, r->file, c, what, &r->job->gpu_memory_mib);
-
-	if (rc >= 0 && r->job->gpu_memory_mib > INT32_MAX)
-		return conf_error(r->err, r->file, c, "%s: no GPU has that much memory", what);
-	return rc;
-}
-
-/* "8", "0.5", "1.125": thousandths, exactly. */
-static int read_cpus(struct reading *r, const struct conf *c, const char *what)
-{
-	int64_t milli = 0, part = 100;
-	const char *p;
-
-	if (c->type != CONF_SCALAR || c->quoted)
-		return conf_error(r->err, r->file, c, "%s must be a number such as 8 or 0.5", what);
-	for (p = c->text; *p >= '0' && *p <= '9' && milli <= JOBFILE_CPUS_MAX * 10; p++)
-		milli = milli * 10 + (*p - '0');
-	milli *= 1000;
-	if (p > c->text && *p == '.' && p[1])
-		for (p++; *p >= '0' && *p <= '9' && part; p++, part /= 10)
-			milli += (*p - '0') * part;
-	if (p == c->text || (*p && milli <= JOBFILE_CPUS_MAX * 1000))
-		return conf_error(r->err, r->file, c, "%s must be a number such as 8 or 0.5, with at most three digits behind the point, not \"%.40s\"",
-				  what, c->text);
-	if (!milli || milli > JOBFILE_CPUS_MAX * 1000)
-		return conf_error(r->err, r->file, c, "%s must be more than 0 and at most %d, not \"%.40s\"", what, JOBFILE_CPUS_MAX, c->text);
-	r->job->cpu_milli = milli;
-	return 0;
-}
-
-static int read_memory(struct reading *r, const struct conf *c, const char *what)
-{
-	int rc = conf_size_mib(r->err, r->file, c, what, &r->job->memory_mib);
-
-	if (rc >= 0 && (!r->job->memory_mib || r->job->memory_mib > INT32_MAX))
-		return conf_error(r->err, r->file, c, "%s must be from 1MiB to 2047TiB", what);
-	return rc;
-}
-
-static int read_topology(struct reading *r, const struct conf *c, const char *what)
-{
-	if (c->type != CONF_MAP)
-		return conf_error(r->err, r->file, c, "%s must be a map such as {require: node}", what);
-	return read_fields(r, c, "topology.");
-}
-
-static int read_topology_require(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_name_text(r, c, what, &r->job->require);
-}
-
-static int read_topology_prefer(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_name_text(r, c, what, &r->job->prefer);
-}
-
-static int read_preempts(struct reading *r, const struct conf *c, const char *what)
-{
-	bool yes = true;
-	int rc = conf_bool(r->err, r->file, c, what, &yes);
-
-	r->job->preempts = yes;
-	return rc;
-}
-
-static int read_resize(struct reading *r, const struct conf *c, const char *what)
-{
-	static const char *const words[] = { "free", "restart" };
-	size_t which = 0;
-	int rc = read_word(r, c, what, words, ARRAY_SIZE(words), &which);
-
-	r->job->resize = which ? RESIZE_RESTART : RESIZE_FREE;
-	return rc;
-}
-
-/* --- what runs ------------------------------------------------------------------------------------------- */
-
-static int read_command_list(struct reading *r, const struct conf *c, const char *what)
-{
-	size_t total = 0;
-	const char *text;
-	int rc;
-
-	if (!c->count)
-		return conf_error(r->err, r->file, c, "%s is an empty list; it needs a program", what);
-	if (c->count > JOBFILE_ARGUMENTS_MAX)
-		return conf_error(r->err, r->file, c, "%s has %zu parts; the limit is %d", what, c->count, JOBFILE_ARGUMENTS_MAX);
-	for (size_t i = 0; i < c->count; i++) {
-		rc = conf_text(r->err, r->file, c->items[i], "an argument of command", JOBFILE_COMMAND_MAX, &text);
-		if (rc < 0)
-			return rc;
-		total += strlen(text);
-	}
-	if (!c->items[0]->text[0])
-		return conf_error(r->err, r->file, c->items[0], "%s: the program is an empty text", what);
-	if (total > JOBFILE_TOTAL_MAX)
-		return conf_error(r->err, r->file, c, "%s has %zu bytes; the limit is %d", what, total, JOBFILE_TOTAL_MAX);
-	return 0;
-}
-
-static bool is_blank(const char *text)
-{
-	return text[strspn(text, " \t\r\n")] == '\0';
-}
-
-static int read_command(struct reading *r, const struct conf *c, const char *what)
-{
-	const char *text;
-	int rc;
-
-	r->body.command = c;
-	if (c->type == CONF_LIST)
-		return read_command_list(r, c, what);
-	if (c->type == CONF_MAP)
-		return conf_error(r->err, r->file, c, "%s must be a text or a list, not a map", what);
-	rc = conf_text(r->err, r->file, c, what, JOBFILE_COMMAND_MAX, &text);
-	if (rc >= 0 && is_blank(text))
-		return conf_error(r->err, r->file, c, "%s is empty", what);
-	return rc;
-}
-
-static int read_script(struct reading *r, const struct conf *c, const char *what)
-{
-	const char *text;
-	int rc = conf_text(r->err, r->file, c, what, JOBFILE_SCRIPT_MAX, &text);
-
-	r->body.script = c;
-	if (rc >= 0 && is_blank(text))
-		return conf_error(r->err, r->file, c, "%s is empty", what);
-	return rc;
-}
-
-/* What Fairlead sets itself; see docs/task-environment.md. */
-static const char *const own_names[] = {
-	"CUDA_VISIBLE_DEVICES", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "MASTER_ADDR",
-	"MASTER_PORT", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE",
-};
-
-/* Names that start with FAIRLEAD_ are ours, now and later; these are for jobs that use the command themselves. */
-static const char *const commands_names[] = { "FAIRLEAD_DATA", "FAIRLEAD_SERVER", "FAIRLEAD_TOKEN" };
-
-static bool is_in(const char *name, const char *const *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(name, list[i]) == 0)
-			return true;
-	return false;
-}
-
-static int check_env_name(struct reading *r, const struct conf *c, const char *what)
-{
-	bool good = c->key[0] && !(c->key[0] >= '0' && c->key[0] <= '9');
-
-	for (const char *p = c->key; *p && good; p++)
-		good = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
-	if (!good || strlen(c->key) > 255)
-		return key_error(r, c, "%s: \"%.60s\" is no name of a variable; it has letters, digits and _, and starts with no digit", what, c->key);
-	if (strncmp(c->key, "FAIRLEAD_", 9) == 0 && !is_in(c->key, commands_names, ARRAY_SIZE(commands_names)))
-		return key_error(r, c, "%s: names that start with FAIRLEAD_ are set by Fairlead (%.60s)", what, c->key);
-	if (is_in(c->key, own_names, ARRAY_SIZE(own_names)))
-		return key_error(r, c, "%s: %s is set by Fairlead for each task", what, c->key);
-	return 0;
-}
-
-static int read_env(struct reading *r, const struct conf *c, const char *what)
-{
-	const char *text;
-	int rc;
-
-	if (c->type != CONF_MAP)
-		return conf_error(r->err, r->file, c, "%s must be a map such as {DATA: /data}", what);
-	r->body.env = c;
-	for (size_t i = 0; i < c->count; i++) {
-		const struct conf *item = c->items[i];
-
-		rc = check_env_name(r, item, what);
-		if (rc < 0)
-			return rc;
-		if (item->type == CONF_NULL)
-			return key_error(r, item, "%s: %.60s is left empty; for an empty text write \"\"", what, item->key);
-		if (item->type != CONF_SCALAR)
-			return conf_error(r->err, r->file, item, "%s: %.60s must be a text, a number, true or false", what, item->key);
-		rc = conf_text(r->err, r->file, item, "the value of a variable", JOBFILE_COMMAND_MAX - strlen(item->key) - 1, &text);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-/* {NAME: {value: TEXT}}; the command has made that of {NAME: {file: PATH}}. */
-static int read_secrets(struct reading *r, const struct conf *c, const char *what)
-{
-	static const char *const known[] = { "value", "file" };
-	const char *text;
-	int rc;
-
-	if (c->type != CONF_MAP)
-		return conf_error(r->err, r->file, c, "%s must be a map such as {HUB_TOKEN: {file: /home/alice/.hub-token}}", what);
-	r->body.secrets = c;
-	for (size_t i = 0; i < c->count; i++) {
-		const struct conf *item = c->items[i], *value = conf_find(item, "value");
-
-		rc = check_env_name(r, item, what);
-		if (rc < 0)
-			return rc;
-		if (item->type != CONF_MAP) /* the value is not said: it may be the secret */
-			return key_error(r, item, "%s: %.60s must be a map {file: PATH}; a secret does not stand in the job file itself", what, item->key);
-		rc = conf_only(r->err, r->file, item, "a secret", known, ARRAY_SIZE(known));
-		if (rc < 0)
-			return rc;
-		if (!value)
-			return key_error(r, item, "%s: %.60s needs {value: TEXT} here; files are read by `fairlead submit`, where they are", what, item->key);
-		if (value->type != CONF_SCALAR)
-			return key_error(r, item, "%s: the value of %.60s must be a text", what, item->key);
-		rc = conf_text(r->err, r->file, value, "the value of a secret", JOBFILE_COMMAND_MAX - strlen(item->key) - 1, &text);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-static int read_workdir(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_path_text(r, c, what, JOBFILE_WORKDIR_MAX, &r->body.workdir);
-}
-
-/* --- checkpoints ------------------------------------------------------------------------------------------- */
-
-static int read_checkpoint_how(struct reading *r, const struct conf *c, const char *what)
-{
-	static const char *const words[] = { "none", "report", "signal" };
-	size_t which = 0;
-	int rc = read_word(r, c, what, words, ARRAY_SIZE(words), &which);
-
-	r->has_how = true;
-	r->job->checkpoint = which > 0;
-	if (which == 2 && !r->body.checkpoint_signal)
-		r->body.checkpoint_signal = "USR1";
-	if (which != 2 && r->body.checkpoint_signal && rc >= 0)
-		return conf_error(r->err, r->file, c, "%s is \"%s\", so nothing acts on checkpoint.signal; leave one of them out", what, words[which]);
-	return rc;
-}
-
-static int read_checkpoint(struct reading *r, const struct conf *c, const char *what)
-{
-	const struct conf *how = conf_find(c, "how");
-	int rc;
-
-	if (c->type == CONF_SCALAR)
-		return read_checkpoint_how(r, c, what);
-	if (c->type != CONF_MAP)
-		return conf_error(r->err, r->file, c, "%s must be signal, report, none, or a map such as {how: signal, every: 10m}", what);
-	rc = read_fields(r, c, "checkpoint.");
-	if (rc < 0)
-		return rc;
-	if (!how) { /* the default of a map */
-		r->job->checkpoint = 1;
-		if (!r->body.checkpoint_signal)
-			r->body.checkpoint_signal = "USR1";
-	}
-	if (!r->job->checkpoint && c->count > 1)
-		return conf_error(r->err, r->file, how, "checkpoint.how is \"none\", so nothing acts on the other fields of checkpoint; leave them out");
-	return 0;
-}
-
-static int read_checkpoint_signal(struct reading *r, const struct conf *c, const char *what)
-{
-	static const char *const words[] = { "USR1", "USR2", "HUP", "INT", "QUIT", "TERM", "ALRM" };
-	size_t which = 0;
-	int rc;
-
-	if (c->type == CONF_SCALAR && strncmp(c->text, "SIG", 3) == 0 && strlen(c->text) < 12)
-		return conf_error(r->err, r->file, c, "%s is written without SIG: %s", what, c->text + 3);
-	rc = read_word(r, c, what, words, ARRAY_SIZE(words), &which);
-	if (rc >= 0 && r->has_how && !r->body.checkpoint_signal)
-		return conf_error(r->err, r->file, c, "nothing acts on %s unless checkpoint.how is \"signal\"; leave one of them out", what);
-	r->body.checkpoint_signal = words[which];
-	return rc;
-}
-
-static int read_short_duration(struct reading *r, const struct conf *c, const char *what, int64_t *ret)
-{
-	int rc = conf_duration(r->err, r->file, c, what, ret);
-
-	if (rc >= 0 && *ret > day_ms)
-		return conf_error(r->err, r->file, c, "%s is at most 24h, not \"%.40s\"", what, c->text);
-	return rc;
-}
-
-static int read_checkpoint_every(struct reading *r, const struct conf *c, const char *what)
-{
-	int rc = conf_duration(r->err, r->file, c, what, &r->job->checkpoint_every_ms);
-
-	if (rc >= 0 && r->job->checkpoint_every_ms < 1000)
-		return conf_error(r->err, r->file, c, "%s must be at least 1s", what);
-	return rc;
-}
-
-static int read_checkpoint_grace(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_short_duration(r, c, what, &r->job->grace_ms);
-}
-
-static int read_checkpoint_path(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_path_text(r, c, what, JOBFILE_CHECKPOINT_PATH_MAX, &r->body.checkpoint_path);
-}
-
-static int read_checkpoint_restart_cost(struct reading *r, const struct conf *c, const char *what)
-{
-	return read_short_duration(r, c, what, &r->job->restart_cost_ms);
-}
-
-/* --- time, failure, others ------------------------------------------------------------------------------------ */
-
-static int read_limit(struct reading *r, const struct conf *c, const char *what)
-{
-	int rc = conf_duration(r->err, r->file, c, what, &r->job->limit_ms);
-
-	if (rc >= 0 && r->job->limit_ms < 1000)
-		return conf_error(r->err, r->file, c, "%s must be at least 1s", what);
-	return rc;
-}
-
-static int read_estimate(struct reading *r, const struct conf *c, const char *what)
-{
-	int rc = conf_duration(r->err, r->file, c, what, &r->job->estimate_ms);
-
-	r->estimate = c;
-	if (rc >= 0 && r->job->estimate_ms < 1000)
-		return conf_error(r->err, r->file, c, "%s must be at least 1s", what);
-	return rc;
-}
-
-static int read_retries(struct reading *r, const struct conf *c, const char *what)
-{
-	return conf_int(r->err, r->file, c, what, 0, JOBFILE_RETRIES_MAX, &r->job->retries);
-}
-
-static int read_depends_on(struct reading *r, const struct conf *c, const char *what)
-{
-	size_t count = c->type == CONF_LIST ? c->count : 1;
-	int64_t *jobs;
-	int rc;
-
-	if (count > DEPENDS_MAX)
-		return conf_error(r->err, r->file, c, "%s names %zu jobs; the limit is %d", what, count, DEPENDS_MAX);
-	jobs = arena_new_array(r->arena, int64_t, count + 1);
-	for (size_t i = 0; i < count; i++) {
-		const struct conf *item = c->type == CONF_LIST ? c->items[i] : c;
-
-		rc = conf_int(r->err, r->file, item, what, 1, UINT32_MAX, &jobs[i]);
-		if (rc < 0)
-			return rc;
-		for (size_t k = 0; k < i; k++)
-			if (jobs[k] == jobs[i])
-				return conf_error(r->err, r->file, item, "%s names job %lld twice", what, (long long)jobs[i]);
-	}
-	r->job->depends = jobs;
-	r->job->depends_count = (uint32_t)count;
-	return 0;
-}
-
-static int read_array(struct reading *r, const struct conf *c, const char *what)
-{
-	return conf_int(r->err, r->file, c, what, 1, ARRAY_MAX, &r->job->array_count);
-}
-
-static int read_hold(struct reading *r, const struct conf *c, const char *what)
-{
-	bool yes = false;
-	int rc = conf_bool(r->err, r->file, c, what, &yes);
-
-	r->job->held = yes;
-	return rc;
-}
-
-/* --- the whole -------------------------------------------------------------------------------------------------- */
-
-static read_fn *const readers[] = {
-#define FIELD(name, id, type, schema, standard, doc, example) read_##id,
-#include "api/jobfile.def"
-};
-
 /* Complains about a key that is no field here. */
 static int unknown_key(struct reading *r, const struct conf *item, const char *prefix)
 {
-	const char *candidates[JOBFILE_FIELDS_MAX], *hint, *later = prefix[0] ? NULL : jobfile_later(item->key);
+	const char *candidates[JOBFILE_FIELDS_MAX], *hint,
+		*later = prefix[0] ? NULL : jobfile_later(item->key);
 	const struct jobfile_field *fields;
 	size_t count, known = 0, length = strlen(prefix);
 
 	if (later)
-		return key_error(r, item, "\"%.60s\" is not a field: %s", item->key, later);
+		return jobfile_key_error(r, item, "\"%.60s\" is not a field: %s", item->key, later);
 	fields = jobfile_fields(&count);
 	for (size_t i = 0; i < count; i++)
-		if (strncmp(fields[i].name, prefix, length) == 0 && !strchr(fields[i].name + length, '.'))
+		if (strncmp(fields[i].name, prefix, length) == 0 &&
+		    !strchr(fields[i].name + length, '.'))
 			candidates[known++] = fields[i].name + length;
 	hint = spelling_hint(item->key, candidates, known);
-	return key_error(r, item, hint ? "%s%.*s has no field \"%.100s\"; did you mean \"%s\"?" : "%s%.*s has no field \"%.100s\"",
-			 length ? "" : "a job", length ? (int)length - 1 : 0, prefix, item->key, hint);
+	return jobfile_key_error(r, item,
+				 hint ? "%s%.*s has no field \"%.100s\"; did you mean \"%s\"?"
+				      : "%s%.*s has no field \"%.100s\"",
+				 length ? "" : "a job", length ? (int)length - 1 : 0, prefix,
+				 item->key, hint);
 }
 
-static int read_fields(struct reading *r, const struct conf *map, const char *prefix)
+int jobfile_read_fields(struct reading *r, const struct conf *map, const char *prefix)
 {
 	const struct jobfile_field *fields;
 	size_t count, at, length = strlen(prefix);
 	int rc;
 
 	fields = jobfile_fields(&count);
-	CHECK(count == ARRAY_SIZE(readers));
 	for (size_t i = 0; i < map->count; i++) {
 		const struct conf *item = map->items[i];
 
 		for (at = 0; at < count; at++)
-			if (strncmp(fields[at].name, prefix, length) == 0 && strcmp(fields[at].name + length, item->key) == 0)
+			if (strncmp(fields[at].name, prefix, length) == 0 &&
+			    strcmp(fields[at].name + length, item->key) == 0)
 				break;
 		if (at == count || strchr(item->key, '.'))
 			return unknown_key(r, item, prefix);
 		if (item->type == CONF_NULL)
-			return key_error(r, item, "%s is left empty; give it a value or leave it out", fields[at].name);
-		rc = readers[at](r, item, fields[at].name);
+			return jobfile_key_error(
+				r, item, "%s is left empty; give it a value or leave it out",
+				fields[at].name);
+		rc = jobfile_readers[at](r, item, fields[at].name);
 		if (rc < 0)
 			return rc;
 	}
@@ -691,8 +88,12 @@ static const char *default_name(struct reading *r)
 	size_t size = 0, length;
 
 	if (r->body.command)
-		text = r->body.command->type == CONF_LIST ? r->body.command->items[0]->text : r->body.command->text + strspn(r->body.command->text, " \t\r\n");
-	length = r->body.command && r->body.command->type == CONF_LIST ? strlen(text) : strcspn(text, " \t\r\n;|&<>()");
+		text = r->body.command->type == CONF_LIST
+			       ? r->body.command->items[0]->text
+			       : r->body.command->text + strspn(r->body.command->text, " \t\r\n");
+	length = r->body.command && r->body.command->type == CONF_LIST
+			 ? strlen(text)
+			 : strcspn(text, " \t\r\n;|&<>()");
 	slash = memrchr(text, '/', length);
 	if (slash) {
 		length -= (size_t)(slash + 1 - text);
@@ -700,7 +101,8 @@ static const char *default_name(struct reading *r)
 	}
 	for (size_t i = 0; i < length && size < NAME_MAX_BYTES; i++) {
 		char c = text[i];
-		bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		bool alnum =
+			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 
 		if (alnum || (size && (c == '.' || c == '_' || c == '-')))
 			name[size++] = c;
@@ -711,21 +113,30 @@ static const char *default_name(struct reading *r)
 /* Names in env and secrets together: how many, how long, none twice. */
 static int check_environment(struct reading *r)
 {
-	size_t env = r->body.env ? r->body.env->count : 0, secrets = r->body.secrets ? r->body.secrets->count : 0, total = 0;
+	size_t env = r->body.env ? r->body.env->count : 0,
+	       secrets = r->body.secrets ? r->body.secrets->count : 0, total = 0;
 
 	if (env + secrets > JOBFILE_ENV_MAX)
-		return key_error(r, r->body.env ? r->body.env : r->body.secrets, "env and secrets have %zu variables; the limit is %d", env + secrets, JOBFILE_ENV_MAX);
+		return jobfile_key_error(r, r->body.env ? r->body.env : r->body.secrets,
+					 "env and secrets have %zu variables; the limit is %d",
+					 env + secrets, JOBFILE_ENV_MAX);
 	for (size_t i = 0; i < env; i++)
-		total += strlen(r->body.env->items[i]->key) + strlen(r->body.env->items[i]->text) + 2;
+		total += strlen(r->body.env->items[i]->key) + strlen(r->body.env->items[i]->text) +
+			 2;
 	for (size_t i = 0; i < secrets; i++) {
 		const struct conf *item = r->body.secrets->items[i];
 
 		if (r->body.env && conf_find(r->body.env, item->key))
-			return key_error(r, item, "%.60s stands in env and in secrets; leave one of them out", item->key);
+			return jobfile_key_error(
+				r, item,
+				"%.60s stands in env and in secrets; leave one of them out",
+				item->key);
 		total += strlen(item->key) + strlen(conf_find(item, "value")->text) + 2;
 	}
 	if (total > JOBFILE_TOTAL_MAX)
-		return key_error(r, r->body.env ? r->body.env : r->body.secrets, "env and secrets have %zu bytes; the limit is %d", total, JOBFILE_TOTAL_MAX);
+		return jobfile_key_error(r, r->body.env ? r->body.env : r->body.secrets,
+					 "env and secrets have %zu bytes; the limit is %d", total,
+					 JOBFILE_TOTAL_MAX);
 	return 0;
 }
 
@@ -736,11 +147,16 @@ static int finish(struct reading *r)
 	int rc;
 
 	if (r->body.command && r->body.script)
-		return key_error(r, r->body.script, "a job has a command or a script, not both");
+		return jobfile_key_error(r, r->body.script,
+					 "a job has a command or a script, not both");
 	if (!r->body.command && !r->body.script)
-		return conf_error(r->err, r->file, r->document, "the job has no command; add for example: command: python3 train.py");
+		return conf_error(
+			r->err, r->file, r->document,
+			"the job has no command; add for example: command: python3 train.py");
 	if (job->limit_ms && job->estimate_ms > job->limit_ms)
-		return conf_error(r->err, r->file, r->estimate, "estimate is more than limit; then it would be stopped before its end");
+		return conf_error(
+			r->err, r->file, r->estimate,
+			"estimate is more than limit; then it would be stopped before its end");
 	rc = check_environment(r);
 	if (rc < 0)
 		return rc;
@@ -751,32 +167,61 @@ static int finish(struct reading *r)
 	return 0;
 }
 
-int jobfile_read(const char *file, const struct conf *document, struct arena *arena, struct job_request *ret, struct err *err)
+int jobfile_read(const char *file, const struct conf *document, struct arena *arena,
+		 struct job_request *ret, struct err *err)
 {
 	struct event event = event_make(EVENT_JOB_SUBMITTED, 0, "");
-	struct reading r = { .file = file, .document = document, .arena = arena, .err = err, .job = &event.job_submitted };
+	struct reading r = { .file = file,
+			     .document = document,
+			     .arena = arena,
+			     .err = err,
+			     .job = &event.job_submitted };
 	AUTO_BUF body = BUF_INIT;
 	int rc;
 
-	event.job_submitted = (struct event_job_submitted){ .name = "", .user = "", .team = "", .queue = "default", .project = "",
-		.kind = KIND_TRAINING, .tier = TIER_STANDARD, .tasks_min = 1, .tasks_max = 1, .gpus = 1, .models = "", .require = "",
-		.prefer = "", .preempts = 1, .grace_ms = -1, .array_count = 1, .body = "", .body_mac = "", .client_key = "", .uid = -1, .gid = -1 };
+	event.job_submitted = (struct event_job_submitted){ .name = "",
+							    .user = "",
+							    .team = "",
+							    .queue = "default",
+							    .project = "",
+							    .kind = KIND_TRAINING,
+							    .tier = TIER_STANDARD,
+							    .tasks_min = 1,
+							    .tasks_max = 1,
+							    .gpus = 1,
+							    .models = "",
+							    .require = "",
+							    .prefer = "",
+							    .preempts = 1,
+							    .grace_ms = -1,
+							    .array_count = 1,
+							    .body = "",
+							    .body_mac = "",
+							    .client_key = "",
+							    .uid = -1,
+							    .gid = -1 };
 	if (document->type != CONF_MAP)
-		return conf_error(err, file, document, "a job file is a map of fields, such as name: and command:");
-	rc = read_fields(&r, document, "");
+		return conf_error(err, file, document,
+				  "a job file is a map of fields, such as name: and command:");
+	rc = jobfile_read_fields(&r, document, "");
 	if (rc >= 0)
 		rc = finish(&r);
 	if (rc < 0)
 		return rc;
 	job_body_write(&r.body, &body);
 	if (body.size > JOBFILE_BODY_MAX)
-		return err_at(err, ERR_TOO_LARGE, file, 0, 0, "command, environment and paths of the job take %zu bytes; the limit is %d",
-			      body.size, JOBFILE_BODY_MAX);
-	*ret = (struct job_request){ .event = event, .body = arena_strndup(arena, body.data, body.size), .body_size = body.size };
+		return err_at(
+			err, ERR_TOO_LARGE, file, 0, 0,
+			"command, environment and paths of the job take %zu bytes; the limit is %d",
+			body.size, JOBFILE_BODY_MAX);
+	*ret = (struct job_request){ .event = event,
+				     .body = arena_strndup(arena, body.data, body.size),
+				     .body_size = body.size };
 	return 0;
 }
 
-int jobfile_read_text(const char *file, const char *text, size_t size, struct arena *arena, struct conf **ret, struct err *err)
+int jobfile_read_text(const char *file, const char *text, size_t size, struct arena *arena,
+		      struct conf **ret, struct err *err)
 {
 	struct conf **documents;
 	size_t count;
@@ -785,14 +230,17 @@ int jobfile_read_text(const char *file, const char *text, size_t size, struct ar
 	if (rc < 0)
 		return rc;
 	if (!count || (count == 1 && documents[0]->type == CONF_NULL))
-		return err_at(err, ERR_INVALID, file, 1, 1, "the job file is empty; it needs at least a command");
+		return err_at(err, ERR_INVALID, file, 1, 1,
+			      "the job file is empty; it needs at least a command");
 	if (count > 1)
-		return conf_error(err, file, documents[1], "a second job starts here; a job file holds one");
+		return conf_error(err, file, documents[1],
+				  "a second job starts here; a job file holds one");
 	*ret = documents[0];
 	return 0;
 }
 
-int jobfile_parse(const char *file, const char *text, size_t size, struct arena *arena, struct job_request *ret, struct err *err)
+int jobfile_parse(const char *file, const char *text, size_t size, struct arena *arena,
+		  struct job_request *ret, struct err *err)
 {
 	struct conf *document;
 	int rc = jobfile_read_text(file, text, size, arena, &document, err);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The job file (YAML or JSON): the same form for `fairlead submit FILE`, for flags of `fairlead run` (turned into JSON by
- * the command), and for POST /api/v1/jobs. One table of fields (jobfile_fields) gives the validation, the hints, the
- * documentation page and the schema in the OpenAPI document.
+ * The job file (YAML or JSON): the same form for `fairlead submit FILE`, for flags of `fairlead
+ * run` (turned into JSON by the command), and for POST /api/v1/jobs. One table of fields
+ * (jobfile_fields) gives the validation, the hints, the documentation page and the schema in the
+ * OpenAPI document.
  *
- * A field or key that nothing acts on yet is refused by name. Everything wrong is said with file, line and column.
+ * A field or key that nothing acts on yet is refused by name. Everything wrong is said with file,
+ * line and column.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,27 +20,42 @@ struct arena;
 struct conf;
 
 struct job_request {
-	struct event event;	/* JOB_SUBMITTED as proposed: names, numbers; user, uid, body, keys are filled by the API */
-	const char *body;	/* JSON: command or script, env, workdir, checkpoint path and signal ...: what the engine needs, may hold secrets */
+	struct event
+		event; /* JOB_SUBMITTED as proposed: names, numbers; user, uid, body, keys are filled by the API */
+	const char *
+		body; /* JSON: command or script, env, workdir, checkpoint path and signal ...: what the engine needs, may hold secrets */
 	size_t body_size;
 };
 
-/* One document = one job; JSON is read as JSON, everything else as YAML. `file` is used in messages. Limits: see below. */
+/*
+ * One document = one job; JSON is read as JSON, everything else as YAML. `file` is used in
+ * messages. Limits: see below.
+ */
 int jobfile_parse(const char *file, const char *text, size_t size, struct arena *arena,
 		  struct job_request *ret, struct err *err) MUST_CHECK;
-/* The two halves of it, for the command, which fills in a folder and the content of secrets' files in between. */
-int jobfile_read_text(const char *file, const char *text, size_t size, struct arena *arena, struct conf **ret, struct err *err) MUST_CHECK;
-int jobfile_read(const char *file, const struct conf *document, struct arena *arena, struct job_request *ret, struct err *err) MUST_CHECK;
-/* The document in one line: JSON, but for plain numbers that JSON does not know (007), which stay as written. Reads back the same. */
+/*
+ * The two halves of it, for the command, which fills in a folder and the content of secrets' files
+ * in between.
+ */
+int jobfile_read_text(const char *file, const char *text, size_t size, struct arena *arena,
+		      struct conf **ret, struct err *err) MUST_CHECK;
+int jobfile_read(const char *file, const struct conf *document, struct arena *arena,
+		 struct job_request *ret, struct err *err) MUST_CHECK;
+/*
+ * The document in one line: JSON, but for plain numbers that JSON does not know (007), which stay
+ * as written. Reads back the same.
+ */
 void jobfile_write(const struct conf *document, struct buf *out);
 
 enum {
-	JOBFILE_COMMAND_MAX = 131071,	/* bytes of one argument, of `command` as text, of NAME=value: Linux takes no more */
+	JOBFILE_COMMAND_MAX =
+		131071, /* bytes of one argument, of `command` as text, of NAME=value: Linux takes no more */
 	JOBFILE_SCRIPT_MAX = 1 << 20,
 	JOBFILE_ARGUMENTS_MAX = 1024,
-	JOBFILE_ENV_MAX = 1000,		/* entries of env and secrets together */
-	JOBFILE_TOTAL_MAX = 1 << 20,	/* bytes of all arguments, and of all env and secrets */
-	JOBFILE_BODY_MAX = (4 << 20) - 4096, /* of the body made of all that: it becomes one sealed blob */
+	JOBFILE_ENV_MAX = 1000, /* entries of env and secrets together */
+	JOBFILE_TOTAL_MAX = 1 << 20, /* bytes of all arguments, and of all env and secrets */
+	JOBFILE_BODY_MAX =
+		(4 << 20) - 4096, /* of the body made of all that: it becomes one sealed blob */
 	JOBFILE_CHECKPOINT_PATH_MAX = 400, /* leaves room for the names of checkpoints below it */
 	JOBFILE_WORKDIR_MAX = 4000,
 	JOBFILE_RETRIES_MAX = 100,
@@ -48,22 +65,25 @@ enum {
 
 /* The body, read back by the daemon to launch an attempt. Texts in the arena. */
 struct job_body {
-	const char *const *argv;	/* NULL-terminated, or NULL with script */
-	const char *script;		/* run by /bin/sh */
-	const char *const *env;		/* "NAME=value", secrets included; NULL-terminated, never NULL */
-	const char *workdir;		/* absolute or NULL */
-	const char *checkpoint_path;	/* absolute or NULL = a folder of the daemon's */
-	int checkpoint_signal;		/* number; 0 = none */
-	const char *const *secrets;	/* names of those in env whose values are secrets; NULL-terminated, never NULL */
+	const char *const *argv; /* NULL-terminated, or NULL with script */
+	const char *script; /* run by /bin/sh */
+	const char *const *env; /* "NAME=value", secrets included; NULL-terminated, never NULL */
+	const char *workdir; /* absolute or NULL */
+	const char *checkpoint_path; /* absolute or NULL = a folder of the daemon's */
+	int checkpoint_signal; /* number; 0 = none */
+	const char *const *
+		secrets; /* names of those in env whose values are secrets; NULL-terminated, never NULL */
 };
-int job_body_parse(const char *json, size_t size, struct arena *arena, struct job_body *ret, struct err *err) MUST_CHECK;
+int job_body_parse(const char *json, size_t size, struct arena *arena, struct job_body *ret,
+		   struct err *err) MUST_CHECK;
 
 struct jobfile_field {
-	const char *name;	/* "checkpoint.every" for nested ones */
-	const char *type;	/* "text", "integer", "integer or range", "duration", "size", "list of text", ... */
-	const char *standard;	/* default, in words */
-	const char *doc;	/* one or two sentences */
-	const char *example;	/* YAML */
+	const char *name; /* "checkpoint.every" for nested ones */
+	const char *
+		type; /* "text", "integer", "integer or range", "duration", "size", "list of text", ... */
+	const char *standard; /* default, in words */
+	const char *doc; /* one or two sentences */
+	const char *example; /* YAML */
 };
 const struct jobfile_field *jobfile_fields(size_t *ret_count);
-void jobfile_schema(struct buf *out);	/* JSON schema object for the OpenAPI document */
+void jobfile_schema(struct buf *out); /* JSON schema object for the OpenAPI document */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The body of a job: what the engine needs to run it, as JSON. Written at submission, read back at each attempt, possibly by
- * another release, so unknown members are passed over. What is read has been authenticated (it came out of a sealed blob),
- * but is checked all the same. docs/decisions/0004 has the form.
+ * The body of a job: what the engine needs to run it, as JSON. Written at submission, read back at
+ * each attempt, possibly by another release, so unknown members are passed over. What is read has
+ * been authenticated (it came out of a sealed blob), but is checked all the same.
+ * docs/decisions/0004 has the form.
  */
 #include <string.h>
 
@@ -14,8 +15,12 @@
 
 int jobfile_signal(const char *name)
 {
-	static const struct { const char *name; int number; } signals[] = {
-		{ "HUP", 1 }, { "INT", 2 }, { "QUIT", 3 }, { "USR1", 10 }, { "USR2", 12 }, { "ALRM", 14 }, { "TERM", 15 },
+	static const struct {
+		const char *name;
+		int number;
+	} signals[] = {
+		{ "HUP", 1 },   { "INT", 2 },   { "QUIT", 3 },  { "USR1", 10 },
+		{ "USR2", 12 }, { "ALRM", 14 }, { "TERM", 15 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
@@ -47,8 +52,12 @@ static const char *read_text(struct json_reader *json, struct arena *arena)
 	return pull_text(json, &slice, arena);
 }
 
-/* A map of names and values; "NAME=value" goes into env, the name alone into names when that is wanted. */
-static void read_variables(struct json_reader *json, struct arena *arena, struct texts *env, struct texts *names)
+/*
+ * A map of names and values; "NAME=value" goes into env, the name alone into names when that is
+ * wanted.
+ */
+static void read_variables(struct json_reader *json, struct arena *arena, struct texts *env,
+			   struct texts *names)
 {
 	struct json_slice key;
 
@@ -118,7 +127,8 @@ static bool is_absolute(const char *path)
 	return !path || path[0] == '/';
 }
 
-int job_body_parse(const char *text, size_t size, struct arena *arena, struct job_body *ret, struct err *err)
+int job_body_parse(const char *text, size_t size, struct arena *arena, struct job_body *ret,
+		   struct err *err)
 {
 	struct body_parts parts = { 0 };
 	struct job_body body = { 0 };
@@ -126,7 +136,8 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 	struct json_slice key;
 
 	if (size > JOBFILE_BODY_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the job's body has %zu bytes; the limit is %d", size, JOBFILE_BODY_MAX);
+		return err_set(err, ERR_TOO_LARGE, "the job's body has %zu bytes; the limit is %d",
+			       size, JOBFILE_BODY_MAX);
 	parts.env = texts_make(arena, JOBFILE_ENV_MAX);
 	parts.secrets = texts_make(arena, JOBFILE_ENV_MAX);
 	parts.argv = texts_make(arena, JOBFILE_ARGUMENTS_MAX);
@@ -181,7 +192,8 @@ void job_body_write(const struct body_source *from, struct buf *out)
 		write_member(out, from->env->items[i]->key, from->env->items[i]->text);
 	buf_adds(out, "},\"secrets\":{");
 	for (size_t i = 0; from->secrets && i < from->secrets->count; i++)
-		write_member(out, from->secrets->items[i]->key, conf_find(from->secrets->items[i], "value")->text);
+		write_member(out, from->secrets->items[i]->key,
+			     conf_find(from->secrets->items[i], "value")->text);
 	buf_addc(out, '}');
 	if (from->script)
 		write_member(out, "script", from->script->text);
@@ -211,7 +223,8 @@ static bool is_plain_number(const char *text)
 
 static void write_scalar(const struct conf *c, struct buf *out)
 {
-	bool plain = !c->quoted && (is_plain_number(c->text) || strcmp(c->text, "true") == 0 || strcmp(c->text, "false") == 0);
+	bool plain = !c->quoted && (is_plain_number(c->text) || strcmp(c->text, "true") == 0 ||
+				    strcmp(c->text, "false") == 0);
 
 	if (plain)
 		buf_adds(out, c->text);

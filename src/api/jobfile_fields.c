@@ -6,7 +6,8 @@
 #include "base/check.h"
 
 static const struct jobfile_field fields[] = {
-#define FIELD(name, id, type, schema, standard, doc, example) { name, type, standard, doc, example },
+#define FIELD(name, id, type, schema, standard, doc, example)                                      \
+	{ name, type, standard, doc, example },
 #include "api/jobfile.def"
 };
 _Static_assert(ARRAY_SIZE(fields) <= JOBFILE_FIELDS_MAX, "raise JOBFILE_FIELDS_MAX");
@@ -16,7 +17,9 @@ static const char *const schemas[] = {
 #include "api/jobfile.def"
 };
 
-static const struct { const char *name, *why; } later[] = {
+static const struct {
+	const char *name, *why;
+} later[] = {
 #define LATER(name, why) { name, why },
 #include "api/jobfile.def"
 };
@@ -40,7 +43,9 @@ void jobfile_schema(struct buf *out)
 {
 	bool first = true;
 
-	buf_adds(out, "{\"type\":\"object\",\"description\":\"A job. Give command or script.\",\"additionalProperties\":false,\"properties\":{");
+	buf_adds(
+		out,
+		"{\"type\":\"object\",\"description\":\"A job. Give command or script.\",\"additionalProperties\":false,\"properties\":{");
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		const struct jobfile_field *field = &fields[i];
 

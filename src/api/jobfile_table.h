@@ -7,15 +7,17 @@ struct conf;
 
 /* What of a job file goes into the body; NULL = not given. Checked by jobfile.c. */
 struct body_source {
-	const struct conf *command, *script;	/* one of them */
-	const struct conf *env, *secrets;	/* maps */
+	const struct conf *command, *script; /* one of them */
+	const struct conf *env, *secrets; /* maps */
 	const char *workdir, *checkpoint_path, *checkpoint_signal;
 };
 void job_body_write(const struct body_source *from, struct buf *out);
 
 enum { JOBFILE_FIELDS_MAX = 64 };
 
-/* Why a name that people may know from elsewhere is no field yet; NULL when it is not one of these. */
+/*
+ * Why a name that people may know from elsewhere is no field yet; NULL when it is not one of these.
+ */
 const char *jobfile_later(const char *name);
 /* Number of a signal by the name in a body; 0 = not one of those a job may name. */
 int jobfile_signal(const char *name);

@@ -123,10 +123,11 @@ static void each_field_reaches_the_event(void **state)
 	struct job_request request;
 
 	(void)state;
-	request = good("name: a\nqueue: q\nteam: t\nproject: p\nkind: batch\ntier: best-effort\npriority: 1000\ntasks: 3\n"
-		       "gpus: {count: 2, model: X, memory: 40GiB}\ncpus: 0.5\nmemory: 2GiB\ncommand: x\nlimit: 2h\nestimate: 1h\n"
-		       "retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
-		       "resize: restart\ncheckpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
+	request = good(
+		"name: a\nqueue: q\nteam: t\nproject: p\nkind: batch\ntier: best-effort\npriority: 1000\ntasks: 3\n"
+		"gpus: {count: 2, model: X, memory: 40GiB}\ncpus: 0.5\nmemory: 2GiB\ncommand: x\nlimit: 2h\nestimate: 1h\n"
+		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
+		"resize: restart\ncheckpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
 	job = &request.event.job_submitted;
 	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
 	assert_string_equal(job->name, "a");
@@ -183,9 +184,12 @@ static void defaults_are_as_documented(void **state)
 static void a_job_without_name_gets_its_programs(void **state)
 {
 	(void)state;
-	assert_string_equal(good("command: [/usr/bin/python3, x]\n").event.job_submitted.name, "python3");
-	assert_string_equal(good("command: ./train.sh --fast\n").event.job_submitted.name, "train.sh");
-	assert_string_equal(good("command: '  nvidia-smi; true'\n").event.job_submitted.name, "nvidia-smi");
+	assert_string_equal(good("command: [/usr/bin/python3, x]\n").event.job_submitted.name,
+			    "python3");
+	assert_string_equal(good("command: ./train.sh --fast\n").event.job_submitted.name,
+			    "train.sh");
+	assert_string_equal(good("command: '  nvidia-smi; true'\n").event.job_submitted.name,
+			    "nvidia-smi");
 	assert_string_equal(good("script: |\n  x\n").event.job_submitted.name, "script");
 	assert_string_equal(good("command: ['/usr/bin/-!-']\n").event.job_submitted.name, "job");
 }
@@ -194,7 +198,8 @@ static void ranges_of_tasks_have_three_forms(void **state)
 {
 	(void)state;
 	assert_int_equal(good("command: x\ntasks: 2..4\n").event.job_submitted.tasks_max, 4);
-	assert_int_equal(good("command: x\ntasks: {min: 2, max: 4}\n").event.job_submitted.tasks_min, 2);
+	assert_int_equal(
+		good("command: x\ntasks: {min: 2, max: 4}\n").event.job_submitted.tasks_min, 2);
 	assert_int_equal(good("command: x\ntasks: 4\n").event.job_submitted.tasks_min, 4);
 }
 
@@ -209,7 +214,8 @@ static const struct {
 	{ "command: x\n---\ncommand: y\n", 3, 1, "a second job" },
 	{ "command: x\nnmae: y\n", 2, 1, "a job has no field \"nmae\"; did you mean \"name\"?" },
 	{ "command: x\ngpu: 2\n", 2, 1, "did you mean \"gpus\"?" },
-	{ "command: x\nimage: pytorch\n", 2, 1, "\"image\" is not a field: this release runs programs as they are" },
+	{ "command: x\nimage: pytorch\n", 2, 1,
+	  "\"image\" is not a field: this release runs programs as they are" },
 	{ "command: x\nkind: inference\n", 2, 7, "needs a later release" },
 	{ "command: x\nkind: interactive\n", 2, 7, "needs a later release" },
 	{ "command: x\nkind: trainin\n", 2, 7, "did you mean \"training\"?" },
@@ -222,7 +228,8 @@ static const struct {
 	{ "command: x\ngpus: 33\n", 2, 7, "gpus" },
 	{ "command: x\ngpus: 99999999999999999999\n", 2, 7, "gpus" },
 	{ "command: x\ngpus: {count: 0.5}\n", 2, 15, "fractions of a GPU" },
-	{ "command: x\ngpus: {modle: X}\n", 2, 8, "gpus has no field \"modle\"; did you mean \"model\"?" },
+	{ "command: x\ngpus: {modle: X}\n", 2, 8,
+	  "gpus has no field \"modle\"; did you mean \"model\"?" },
 	{ "command: x\ngpus: {model: []}\n", 2, 15, "1 to 8 models" },
 	{ "command: x\ngpus: {model: [a, b, a]}\n", 2, 22, "twice" },
 	{ "command: x\ngpus: {memory: much}\n", 2, 16, "gpus.memory" },
@@ -310,10 +317,12 @@ static void everything_wrong_is_said_with_its_place(void **state)
 		struct err err = bad(wrong[i].text);
 
 		if (!strstr(err.text, wrong[i].message))
-			fail_msg("%s\nsays: %s\nnot:  %s", wrong[i].text, err.text, wrong[i].message);
-		if (wrong[i].message[0] && (err.line != wrong[i].line || err.column != wrong[i].column))
-			fail_msg("%s\nsays: %s\nat %d:%d, not %d:%d", wrong[i].text, err.text, err.line, err.column,
-				 wrong[i].line, wrong[i].column);
+			fail_msg("%s\nsays: %s\nnot:  %s", wrong[i].text, err.text,
+				 wrong[i].message);
+		if (wrong[i].message[0] &&
+		    (err.line != wrong[i].line || err.column != wrong[i].column))
+			fail_msg("%s\nsays: %s\nat %d:%d, not %d:%d", wrong[i].text, err.text,
+				 err.line, err.column, wrong[i].line, wrong[i].column);
 	}
 }
 
@@ -373,7 +382,8 @@ static void each_limit_is_kept_and_one_more_refused(void **state)
 	bad(filled("script: ", 'x', JOBFILE_SCRIPT_MAX + 1, "\n"));
 	good(filled("command: x\nworkdir: /", 'x', JOBFILE_WORKDIR_MAX - 1, "\n"));
 	bad(filled("command: x\nworkdir: /", 'x', JOBFILE_WORKDIR_MAX, "\n"));
-	good(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX - 1, "}\n"));
+	good(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX - 1,
+		    "}\n"));
 	bad(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX, "}\n"));
 	good(filled("command: x\nname: ", 'x', NAME_MAX_BYTES, "\n"));
 	bad(filled("command: x\nname: ", 'x', NAME_MAX_BYTES + 1, "\n"));
@@ -389,12 +399,18 @@ static void each_limit_is_kept_and_one_more_refused(void **state)
 	bad(listed("command: x\ndepends_on: [", "%zu, ", DEPENDS_MAX + 1, "]\n"));
 	good(listed("command: x\ngpus: {model: [", "m%zu, ", SHAPE_MODELS_MAX, "]}\n"));
 	bad(listed("command: x\ngpus: {model: [", "m%zu, ", SHAPE_MODELS_MAX + 1, "]}\n"));
-	assert_int_equal(good("command: x\ntasks: 4096\n").event.job_submitted.tasks_max, TASKS_MAX);
+	assert_int_equal(good("command: x\ntasks: 4096\n").event.job_submitted.tasks_max,
+			 TASKS_MAX);
 	assert_int_equal(good("command: x\ngpus: 32\n").event.job_submitted.gpus, NODE_GPUS_MAX);
-	assert_int_equal(good("command: x\narray: 10000\n").event.job_submitted.array_count, ARRAY_MAX);
-	assert_int_equal(good("command: x\nretries: 100\n").event.job_submitted.retries, JOBFILE_RETRIES_MAX);
-	assert_int_equal(good("command: x\ncpus: 4096\n").event.job_submitted.cpu_milli, JOBFILE_CPUS_MAX * 1000);
-	assert_int_equal(good("command: x\ncheckpoint: {grace: 24h}\n").event.job_submitted.grace_ms, 86400000);
+	assert_int_equal(good("command: x\narray: 10000\n").event.job_submitted.array_count,
+			 ARRAY_MAX);
+	assert_int_equal(good("command: x\nretries: 100\n").event.job_submitted.retries,
+			 JOBFILE_RETRIES_MAX);
+	assert_int_equal(good("command: x\ncpus: 4096\n").event.job_submitted.cpu_milli,
+			 JOBFILE_CPUS_MAX * 1000);
+	assert_int_equal(
+		good("command: x\ncheckpoint: {grace: 24h}\n").event.job_submitted.grace_ms,
+		86400000);
 }
 
 /* Items of 100,000 bytes each: the sum is what is refused. */
@@ -441,8 +457,9 @@ static void the_body_comes_back_as_given(void **state)
 	struct job_body body;
 
 	(void)state;
-	body = body_of("command: [a, \"b \\\"c\\\"\", '']\nenv: {X: 1.50, Y: \"\\u00fc\\n\"}\nsecrets: {S: {value: geheim}}\n"
-		       "workdir: /w\ncheckpoint: {how: signal, signal: USR2, path: /c}\n");
+	body = body_of(
+		"command: [a, \"b \\\"c\\\"\", '']\nenv: {X: 1.50, Y: \"\\u00fc\\n\"}\nsecrets: {S: {value: geheim}}\n"
+		"workdir: /w\ncheckpoint: {how: signal, signal: USR2, path: /c}\n");
 	assert_string_equal(body.argv[0], "a");
 	assert_string_equal(body.argv[1], "b \"c\"");
 	assert_string_equal(body.argv[2], "");
@@ -464,7 +481,8 @@ static void a_command_text_is_given_to_the_shell(void **state)
 	struct job_body body = body_of("command: echo $X | cat\n");
 
 	(void)state;
-	assert_string_equal(body_of("command: x\nenv: {FAIRLEAD_DATA: /d}\n").env[0], "FAIRLEAD_DATA=/d");
+	assert_string_equal(body_of("command: x\nenv: {FAIRLEAD_DATA: /d}\n").env[0],
+			    "FAIRLEAD_DATA=/d");
 	assert_string_equal(body.argv[0], "/bin/sh");
 	assert_string_equal(body.argv[1], "-c");
 	assert_string_equal(body.argv[2], "echo $X | cat");
@@ -486,9 +504,19 @@ static void a_script_stays_whole(void **state)
 static void damaged_bodies_are_refused(void **state)
 {
 	static const char *const texts[] = {
-		"", "[]", "{}", "{\"env\":{}}", "{\"argv\":[]}", "{\"argv\":[1]}", "{\"argv\":[\"a\"],\"script\":\"b\"}", "{\"script\":\"b\"",
-		"{\"script\":\"a\",\"workdir\":\"b\"}", "{\"script\":\"a\",\"checkpoint_signal\":\"KILL\"}", "{\"script\":\"a\",\"env\":[]}",
-		"{\"script\":\"a\",\"env\":{\"A\":1}}", "{\"script\":\"\\u0000\"}",
+		"",
+		"[]",
+		"{}",
+		"{\"env\":{}}",
+		"{\"argv\":[]}",
+		"{\"argv\":[1]}",
+		"{\"argv\":[\"a\"],\"script\":\"b\"}",
+		"{\"script\":\"b\"",
+		"{\"script\":\"a\",\"workdir\":\"b\"}",
+		"{\"script\":\"a\",\"checkpoint_signal\":\"KILL\"}",
+		"{\"script\":\"a\",\"env\":[]}",
+		"{\"script\":\"a\",\"env\":{\"A\":1}}",
+		"{\"script\":\"\\u0000\"}",
 	};
 	struct job_body body;
 	struct err err;
@@ -497,7 +525,8 @@ static void damaged_bodies_are_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (job_body_parse(texts[i], strlen(texts[i]), &arena, &body, &err) >= 0)
 			fail_msg("accepted: %s", texts[i]);
-	assert_true(job_body_parse("{\"script\":\"a\",\"later\":[{}]}", 27, &arena, &body, &err) >= 0);
+	assert_true(job_body_parse("{\"script\":\"a\",\"later\":[{}]}", 27, &arena, &body, &err) >=
+		    0);
 }
 
 static void written_again_it_reads_the_same(void **state)
@@ -512,7 +541,8 @@ static void written_again_it_reads_the_same(void **state)
 	AUTO_BUF two = BUF_INIT;
 
 	(void)state;
-	assert_true(jobfile_read_text("job.yaml", text, strlen(text), &arena, &document, &err) >= 0);
+	assert_true(jobfile_read_text("job.yaml", text, strlen(text), &arena, &document, &err) >=
+		    0);
 	jobfile_write(document, &again);
 	second = good(again.data);
 	event_encode(&first.event, &one);
@@ -534,7 +564,8 @@ static void every_field_is_documented_and_its_example_is_accepted(void **state)
 
 		assert_true(fields[i].doc[0] && fields[i].type[0] && fields[i].standard[0]);
 		buf_addf(&text, "%s\n", fields[i].example);
-		if (strncmp(fields[i].name, "command", 7) != 0 && strncmp(fields[i].name, "script", 6) != 0)
+		if (strncmp(fields[i].name, "command", 7) != 0 &&
+		    strncmp(fields[i].name, "script", 6) != 0)
 			buf_adds(&text, "command: x\n");
 		if (strcmp(fields[i].name, "secrets") == 0) /* over HTTP */
 			assert_non_null(strstr(bad(text.data).text, "fairlead submit"));
@@ -559,7 +590,8 @@ static void the_schema_is_json_and_has_every_field(void **state)
 	fields = jobfile_fields(&count);
 	for (size_t i = 0; i < count; i++)
 		if (!strchr(fields[i].name, '.'))
-			assert_non_null(json_object_get(json_object_get(schema, "properties"), fields[i].name));
+			assert_non_null(json_object_get(json_object_get(schema, "properties"),
+							fields[i].name));
 	json_decref(schema);
 }
 
@@ -571,9 +603,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(defaults_are_as_documented, begin, end),
 		cmocka_unit_test_setup_teardown(a_job_without_name_gets_its_programs, begin, end),
 		cmocka_unit_test_setup_teardown(ranges_of_tasks_have_three_forms, begin, end),
-		cmocka_unit_test_setup_teardown(everything_wrong_is_said_with_its_place, begin, end),
+		cmocka_unit_test_setup_teardown(everything_wrong_is_said_with_its_place, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_secret_is_never_in_a_message, begin, end),
-		cmocka_unit_test_setup_teardown(each_limit_is_kept_and_one_more_refused, begin, end),
+		cmocka_unit_test_setup_teardown(each_limit_is_kept_and_one_more_refused, begin,
+						end),
 		cmocka_unit_test_setup_teardown(the_sums_have_limits_too, begin, end),
 		cmocka_unit_test_setup_teardown(a_text_over_ten_mib_is_too_large, begin, end),
 		cmocka_unit_test_setup_teardown(the_body_comes_back_as_given, begin, end),
@@ -581,7 +615,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_script_stays_whole, begin, end),
 		cmocka_unit_test_setup_teardown(damaged_bodies_are_refused, begin, end),
 		cmocka_unit_test_setup_teardown(written_again_it_reads_the_same, begin, end),
-		cmocka_unit_test_setup_teardown(every_field_is_documented_and_its_example_is_accepted, begin, end),
+		cmocka_unit_test_setup_teardown(
+			every_field_is_documented_and_its_example_is_accepted, begin, end),
 		cmocka_unit_test_setup_teardown(the_schema_is_json_and_has_every_field, begin, end),
 	};
 

@@ -6,7 +6,8 @@
 #include "base/check.h"
 #include "base/parse.h"
 
-static const struct flag *find_long(const struct flag *const *flags, size_t count, const char *name, size_t length)
+static const struct flag *find_long(const struct flag *const *flags, size_t count, const char *name,
+				    size_t length)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(flags[i]->name, name, length) == 0 && !flags[i]->name[length])
@@ -22,8 +23,8 @@ static const struct flag *find_letter(const struct flag *const *flags, size_t co
 	return NULL;
 }
 
-static int unknown(const struct invocation *in, const struct flag *const *flags, size_t count, const char *word, size_t length,
-		   struct err *err)
+static int unknown(const struct invocation *in, const struct flag *const *flags, size_t count,
+		   const char *word, size_t length, struct err *err)
 {
 	const char *names[FLAGS_MAX], *hint = NULL;
 	char text[80] = "";
@@ -35,9 +36,11 @@ static int unknown(const struct invocation *in, const struct flag *const *flags,
 		hint = spelling_hint(text, names, count);
 	}
 	if (hint)
-		return err_set(err, ERR_INVALID, "%s has no flag %.*s; did you mean --%s?", in->command->name, (int)length, word, hint);
-	return err_set(err, ERR_INVALID, "%s has no flag %.*s; `fairlead help %s` lists them", in->command->name,
-		       (int)(length > 80 ? 80 : length), word, in->command->name);
+		return err_set(err, ERR_INVALID, "%s has no flag %.*s; did you mean --%s?",
+			       in->command->name, (int)length, word, hint);
+	return err_set(err, ERR_INVALID, "%s has no flag %.*s; `fairlead help %s` lists them",
+		       in->command->name, (int)(length > 80 ? 80 : length), word,
+		       in->command->name);
 }
 
 /* "a|b|c" in a flag's value are all it takes. */
@@ -53,10 +56,12 @@ static int check_choice(const struct flag *flag, const char *text, struct err *e
 		if (strlen(text) == length && strncmp(at, text, length) == 0)
 			return 0;
 	}
-	return err_set(err, ERR_INVALID, "--%s takes one of %s, not \"%.60s\"", flag->name, flag->value, text);
+	return err_set(err, ERR_INVALID, "--%s takes one of %s, not \"%.60s\"", flag->name,
+		       flag->value, text);
 }
 
-static int add_value(struct invocation *in, const struct flag *flag, const char *text, struct err *err)
+static int add_value(struct invocation *in, const struct flag *flag, const char *text,
+		     struct err *err)
 {
 	int rc = flag->value ? check_choice(flag, text, err) : 0;
 
@@ -71,13 +76,14 @@ static int add_value(struct invocation *in, const struct flag *flag, const char 
 }
 
 /* Words[at] starts with a dash. Returns the number of words used up. */
-static int parse_flag(struct invocation *in, const struct flag *const *flags, size_t flag_count, const char *const *words, int left,
-		      struct err *err)
+static int parse_flag(struct invocation *in, const struct flag *const *flags, size_t flag_count,
+		      const char *const *words, int left, struct err *err)
 {
 	const char *word = words[0], *text = NULL;
 	bool is_long = word[1] == '-';
 	size_t length = is_long ? strcspn(word, "=") : 2;
-	const struct flag *flag = is_long ? find_long(flags, flag_count, word + 2, length - 2) : find_letter(flags, flag_count, word[1]);
+	const struct flag *flag = is_long ? find_long(flags, flag_count, word + 2, length - 2)
+					  : find_letter(flags, flag_count, word[1]);
 	int rc, used = 1;
 
 	if (!flag)
@@ -86,11 +92,14 @@ static int parse_flag(struct invocation *in, const struct flag *const *flags, si
 		text = word + length + is_long;
 	if (!flag->value) {
 		if (text)
-			return err_set(err, ERR_INVALID, "--%s takes no value, so \"%.60s\" can't stand there", flag->name, word);
+			return err_set(err, ERR_INVALID,
+				       "--%s takes no value, so \"%.60s\" can't stand there",
+				       flag->name, word);
 		text = "";
 	} else if (!text) {
 		if (left < 2)
-			return err_set(err, ERR_INVALID, "--%s needs a value: %s", flag->name, flag->value);
+			return err_set(err, ERR_INVALID, "--%s needs a value: %s", flag->name,
+				       flag->value);
 		text = words[1];
 		used = 2;
 	}
@@ -103,9 +112,11 @@ static int check_count(const struct invocation *in, struct err *err)
 	const struct command *command = in->command;
 
 	if (in->arg_count < command->least)
-		return err_set(err, ERR_INVALID, "%s needs %s; see `fairlead help %s`", command->name, command->arguments, command->name);
+		return err_set(err, ERR_INVALID, "%s needs %s; see `fairlead help %s`",
+			       command->name, command->arguments, command->name);
 	if (command->most >= 0 && in->arg_count > command->most)
-		return err_set(err, ERR_INVALID, "%s does not take \"%.60s\"; see `fairlead help %s`", command->name,
+		return err_set(err, ERR_INVALID,
+			       "%s does not take \"%.60s\"; see `fairlead help %s`", command->name,
 			       in->args[command->most], command->name);
 	return 0;
 }
@@ -173,7 +184,8 @@ int arg_job(const char *text, uint32_t *ret, struct err *err)
 	return 0;
 }
 
-int arg_number(const struct invocation *in, const char *name, int64_t min, int64_t max, int64_t standard, int64_t *ret, struct err *err)
+int arg_number(const struct invocation *in, const char *name, int64_t min, int64_t max,
+	       int64_t standard, int64_t *ret, struct err *err)
 {
 	const char *text = arg_flag(in, name);
 	struct err why;

@@ -30,15 +30,30 @@ static int end(void **state)
 }
 
 static const struct flag flags[] = {
-	{ "size", 's', "N", "a size", false }, { "env", 'e', "NAME", "a name", true }, { "quick", 'q', NULL, "a switch", false },
-	{ "form", 0, "a|b", "a choice", false }, { 0 },
+	{ "size", 's', "N", "a size", false },
+	{ "env", 'e', "NAME", "a name", true },
+	{ "quick", 'q', NULL, "a switch", false },
+	{ "form", 0, "a|b", "a choice", false },
+	{ 0 },
 };
-static const struct command plain = { .name = "test", .arguments = "ARG", .flags = flags, .most = 2 };
-static const struct command rest = { .name = "test", .arguments = "COMMAND...", .flags = flags, .most = -1, .rest = true, .least = 1 };
+static const struct command plain = {
+	.name = "test", .arguments = "ARG", .flags = flags, .most = 2
+};
+static const struct command rest = { .name = "test",
+				     .arguments = "COMMAND...",
+				     .flags = flags,
+				     .most = -1,
+				     .rest = true,
+				     .least = 1 };
 
-#define WORDS(...) (const char *const[]){ __VA_ARGS__, NULL }
+#define WORDS(...)                                                                                 \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		__VA_ARGS__, NULL                                                                  \
+	}
 
-static int parse(struct invocation *in, const struct command *command, const char *const *words, struct err *err)
+static int parse(struct invocation *in, const struct command *command, const char *const *words,
+		 struct err *err)
 {
 	int count = 0;
 
@@ -121,7 +136,10 @@ static void help_is_heard_even_when_arguments_are_missing(void **state)
 
 static void what_is_wrong_is_said(void **state)
 {
-	static const struct { const char *words[4]; const char *message; } cases[] = {
+	static const struct {
+		const char *words[4];
+		const char *message;
+	} cases[] = {
 		{ { "--sise", "1" }, "did you mean --size?" },
 		{ { "--nonsense" }, "has no flag --nonsense" },
 		{ { "-z" }, "has no flag -z" },
@@ -178,14 +196,15 @@ static void paths_are_encoded(void **state)
 	AUTO_BUF path = BUF_INIT;
 
 	(void)state;
-	assert_string_equal(client_path(&arena, "/a/%s/b/%u", "x/../y ?&%\xc3\xbc", 7u), "/a/x%2F..%2Fy%20%3F%26%25%C3%BC/b/7");
+	assert_string_equal(client_path(&arena, "/a/%s/b/%u", "x/../y ?&%\xc3\xbc", 7u),
+			    "/a/x%2F..%2Fy%20%3F%26%25%C3%BC/b/7");
 	buf_adds(&path, "/a");
 	query_add(&path, "q", "1&2=3");
 	query_add(&path, "r", "x");
 	assert_string_equal(path.data, "/a?q=1%262%3D3&r=x");
 }
 
-/* --- flags of run become a job file --------------------------------------------------------------------------- */
+/* Flags of run become a job file */
 
 static int from_flags(const char *const *words, struct submission *submission, struct err *err)
 {
@@ -204,20 +223,26 @@ static void flags_of_run_become_fields(void **state)
 	struct err err;
 
 	(void)state;
-	if (from_flags(WORDS("-g", "2", "-t", "2..4", "-m", "A", "-m", "B", "-e", "X=1", "-e", "Y=", "--checkpoint", "signal",
-			     "--checkpoint-grace", "2m", "--after", "3", "--after", "4", "--hold", "--no-preempt", "-C", "/", "--", "ls", "-l", "7"),
+	if (from_flags(WORDS("-g", "2", "-t", "2..4", "-m", "A", "-m", "B", "-e", "X=1", "-e",
+			     "Y=", "--checkpoint", "signal", "--checkpoint-grace", "2m", "--after",
+			     "3", "--after", "4", "--hold", "--no-preempt", "-C", "/", "--", "ls",
+			     "-l", "7"),
 		       &submission, &err) < 0)
 		fail_msg("%s", err.text);
 	jobfile_write(submission.document, &text);
-	assert_string_equal(text.data,
-			    "{\"tasks\": \"2..4\", \"gpus\": {\"count\": 2, \"model\": [\"A\", \"B\"]}, \"workdir\": \"/\", "
-			    "\"checkpoint\": {\"how\": \"signal\", \"grace\": \"2m\"}, \"depends_on\": [3, 4], \"env\": {\"X\": \"1\", \"Y\": \"\"}, "
-			    "\"hold\": true, \"preempts\": false, \"command\": [\"ls\", \"-l\", \"7\"]}");
+	assert_string_equal(
+		text.data,
+		"{\"tasks\": \"2..4\", \"gpus\": {\"count\": 2, \"model\": [\"A\", \"B\"]}, \"workdir\": \"/\", "
+		"\"checkpoint\": {\"how\": \"signal\", \"grace\": \"2m\"}, \"depends_on\": [3, 4], \"env\": {\"X\": \"1\", \"Y\": \"\"}, "
+		"\"hold\": true, \"preempts\": false, \"command\": [\"ls\", \"-l\", \"7\"]}");
 }
 
 static void a_wrong_flag_is_named(void **state)
 {
-	static const struct { const char *words[6]; const char *message; } cases[] = {
+	static const struct {
+		const char *words[6];
+		const char *message;
+	} cases[] = {
 		{ { "-g", "0.5", "ls" }, "--gpus: fractions of a GPU" },
 		{ { "-t", "x", "ls" }, "--tasks: tasks: \"x\" is not a whole number" },
 		{ { "--limit", "3", "ls" }, "--limit: limit" },
@@ -229,7 +254,8 @@ static void a_wrong_flag_is_named(void **state)
 		{ { "--secret", "A", "ls" }, "--secret needs NAME=FILE" },
 		{ { "--secret", "A=/no/such/file", "ls" }, "there is no such file" },
 		{ { "--after", "x", "ls" }, "--after: " },
-		{ { "-C", "/no/such/folder", "ls" }, "the working folder \"/no/such/folder\" can't be used" },
+		{ { "-C", "/no/such/folder", "ls" },
+		  "the working folder \"/no/such/folder\" can't be used" },
 	};
 	struct submission submission;
 	struct err err;
@@ -250,7 +276,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_repeated_flag_keeps_all_its_values, begin, end),
 		cmocka_unit_test_setup_teardown(two_dashes_end_the_flags, begin, end),
 		cmocka_unit_test_setup_teardown(a_command_line_keeps_its_own_flags, begin, end),
-		cmocka_unit_test_setup_teardown(help_is_heard_even_when_arguments_are_missing, begin, end),
+		cmocka_unit_test_setup_teardown(help_is_heard_even_when_arguments_are_missing,
+						begin, end),
 		cmocka_unit_test_setup_teardown(what_is_wrong_is_said, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_flags_are_refused, begin, end),
 		cmocka_unit_test_setup_teardown(numbers_of_jobs_are_checked, begin, end),

@@ -15,7 +15,9 @@ static int ask_yes(const struct invocation *in, size_t count, struct err *err)
 	if (arg_has(in, "yes") || count < 2)
 		return 0;
 	if (isatty(STDIN_FILENO) != 1)
-		return err_set(err, ERR_INVALID, "%zu jobs would be cancelled; say --yes where nobody can be asked", count);
+		return err_set(err, ERR_INVALID,
+			       "%zu jobs would be cancelled; say --yes where nobody can be asked",
+			       count);
 	fprintf(stderr, "Cancel %zu jobs? [y/N] ", count);
 	fflush(stderr);
 	if (!fgets(answer, sizeof(answer), stdin) || (answer[0] != 'y' && answer[0] != 'Y'))
@@ -29,7 +31,8 @@ static void say_done(const char *done, uint32_t job, const json_t *answer, struc
 }
 
 /* Does all, says each failure, and answers the first one's exit status. */
-static int change_all(struct invocation *in, struct client *client, const uint32_t *jobs, size_t count, const char *verb, const char *done)
+static int change_all(struct invocation *in, struct client *client, const uint32_t *jobs,
+		      size_t count, const char *verb, const char *done)
 {
 	json_t *body = json_object(), *answer;
 	AUTO_BUF out = BUF_INIT;
@@ -40,7 +43,9 @@ static int change_all(struct invocation *in, struct client *client, const uint32
 		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
 	for (size_t i = 0; i < count; i++) {
 		answer = NULL;
-		if (client_send(client, "POST", client_path(in->arena, "/api/v1/jobs/%u/%s", jobs[i], verb), body, &answer, &err) < 0) {
+		if (client_send(client, "POST",
+				client_path(in->arena, "/api/v1/jobs/%u/%s", jobs[i], verb), body,
+				&answer, &err) < 0) {
 			problem_show(&err);
 			if (!status)
 				status = err_code_exit(err.code);
@@ -63,8 +68,12 @@ static int named_jobs(const struct invocation *in, uint32_t *jobs, struct err *e
 	return rc;
 }
 
-/* The caller's own jobs that are not over. An administrator's --all too: others' jobs are named one by one. */
-static int own_jobs(struct invocation *in, struct client *client, uint32_t **ret, size_t *ret_count, struct err *err)
+/*
+ * The caller's own jobs that are not over. An administrator's --all too: others' jobs are named one
+ * by one.
+ */
+static int own_jobs(struct invocation *in, struct client *client, uint32_t **ret, size_t *ret_count,
+		    struct err *err)
 {
 	json_t *caller = NULL, *rows = NULL, *row;
 	AUTO_BUF path = BUF_INIT;
@@ -81,9 +90,8 @@ static int own_jobs(struct invocation *in, struct client *client, uint32_t **ret
 		return rc;
 	*ret = arena_new_array(in->arena, uint32_t, json_array_size(rows) + 1);
 	*ret_count = 0;
-	json_array_foreach(rows, index, row)
-		if (!state_is_final(get_text(row, "state")))
-			(*ret)[(*ret_count)++] = (uint32_t)get_int(row, "id");
+	json_array_foreach(rows, index, row) if (!state_is_final(get_text(row, "state")))(
+		*ret)[(*ret_count)++] = (uint32_t)get_int(row, "id");
 	json_decref(rows);
 	return 0;
 }
@@ -96,7 +104,9 @@ static int run_cancel(struct invocation *in, struct err *err)
 	int rc;
 
 	if (arg_has(in, "all") == (count > 0))
-		return err_set(err, ERR_INVALID, count ? "--all cancels all jobs of yours; leave the numbers out" : "cancel needs ID..., or --all");
+		return err_set(err, ERR_INVALID,
+			       count ? "--all cancels all jobs of yours; leave the numbers out"
+				     : "cancel needs ID..., or --all");
 	rc = named_jobs(in, jobs, err);
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
@@ -147,7 +157,8 @@ const struct command command_cancel = {
 	.name = "cancel",
 	.arguments = "ID...",
 	.summary = "stop jobs for good",
-	.about = "A job that runs gets SIGTERM, then after its grace SIGKILL. Several at once are asked about on a terminal; scripts say --yes.",
+	.about =
+		"A job that runs gets SIGTERM, then after its grace SIGKILL. Several at once are asked about on a terminal; scripts say --yes.",
 	.flags = cancel_flags,
 	.examples = "fairlead cancel 12\n"
 		    "fairlead cancel --all --yes\tall of yours",

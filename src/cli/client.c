@@ -17,15 +17,15 @@ enum { ANSWER_MAX = 256 << 20 };
 
 struct client {
 	struct arena *arena;
-	CURL *curl;		/* for calls, one after the other: keeps its connection */
-	CURLM *multi;		/* for streams; NULL until the first */
-	const char *socket;	/* NULL = TCP */
-	const char *base;	/* "http://localhost" or "http://host:port" */
+	CURL *curl; /* for calls, one after the other: keeps its connection */
+	CURLM *multi; /* for streams; NULL until the first */
+	const char *socket; /* NULL = TCP */
+	const char *base; /* "http://localhost" or "http://host:port" */
 	const char *where;
-	char *authorization;	/* "Authorization: Bearer ..." or NULL */
+	char *authorization; /* "Authorization: Bearer ..." or NULL */
 };
 
-/* --- Ctrl-C ------------------------------------------------------------------------------------------------ */
+/* Ctrl-C */
 
 static volatile sig_atomic_t was_interrupted;
 static int wake_pipe[2] = { -1, -1 };
@@ -75,7 +75,7 @@ bool interruptible_sleep(int ms)
 	return !was_interrupted;
 }
 
-/* --- which daemon --------------------------------------------------------------------------------------------- */
+/* Which daemon */
 
 static const char *first_text(const char *a, const char *b, const char *c)
 {
@@ -140,15 +140,19 @@ static int use_server(struct client *client, const char *server, struct err *err
 	size_t length;
 
 	if (strncmp(server, "http://", 7) != 0 && strstr(server, "://"))
-		return err_set(err, ERR_INVALID, "server \"%.100s\" must be http://HOST:PORT", server);
-	client->base = strstr(server, "://") ? server : arena_printf(client->arena, "http://%s", server);
+		return err_set(err, ERR_INVALID, "server \"%.100s\" must be http://HOST:PORT",
+			       server);
+	client->base =
+		strstr(server, "://") ? server : arena_printf(client->arena, "http://%s", server);
 	length = strlen(client->base);
 	if (client->base[length - 1] == '/')
 		client->base = arena_strndup(client->arena, client->base, length - 1);
 	client->where = client->base;
 	if (!token || !token[0])
-		return err_set(err, ERR_UNAUTHENTICATED, "over TCP a token is needed; make one with `fairlead token create` on the daemon's machine "
-			       "and put it into FAIRLEAD_TOKEN");
+		return err_set(
+			err, ERR_UNAUTHENTICATED,
+			"over TCP a token is needed; make one with `fairlead token create` on the daemon's machine "
+			"and put it into FAIRLEAD_TOKEN");
 	if (strlen(token) > 256 || token[strcspn(token, "\r\n")])
 		return err_set(err, ERR_UNAUTHENTICATED, "what is in FAIRLEAD_TOKEN is no token");
 	client->authorization = arena_printf(client->arena, "Authorization: Bearer %s", token);
@@ -166,14 +170,18 @@ int client_open(const struct invocation *in, struct client **ret, struct err *er
 	if (!server && !folder_said)
 		server = first_text(getenv("FAIRLEAD_SERVER"), NULL, NULL);
 	else if (server && folder_said)
-		return err_set(err, ERR_INVALID, "--data and --server name two daemons; leave one of them out");
+		return err_set(err, ERR_INVALID,
+			       "--data and --server name two daemons; leave one of them out");
 	if (server) {
 		rc = use_server(client, server, err);
 	} else {
 		client->socket = client->where = find_socket(in);
 		client->base = "http://localhost";
 		if (strlen(client->socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-			rc = err_set(err, ERR_INVALID, "the path of the socket, \"%.200s\", is too long for the system; use a shorter --data", client->socket);
+			rc = err_set(
+				err, ERR_INVALID,
+				"the path of the socket, \"%.200s\", is too long for the system; use a shorter --data",
+				client->socket);
 	}
 	if (rc < 0)
 		return rc;
@@ -204,7 +212,7 @@ const char *client_where(const struct client *client)
 	return client->where;
 }
 
-/* --- calls --------------------------------------------------------------------------------------------------------- */
+/* Calls */
 
 static size_t keep(char *data, size_t one, size_t count, void *context)
 {
@@ -217,7 +225,8 @@ static size_t keep(char *data, size_t one, size_t count, void *context)
 }
 
 /* What every request has. */
-static void prepare(const struct client *client, CURL *curl, const char *url, struct curl_slist *headers)
+static void prepare(const struct client *client, CURL *curl, const char *url,
+		    struct curl_slist *headers)
 {
 	curl_easy_reset(curl);
 	if (client->socket)
@@ -249,7 +258,9 @@ static struct curl_slist *make_headers(const struct client *client, const struct
 	if (client->authorization)
 		list = add_header(list, client->authorization);
 	if (call->body)
-		list = add_header(list, arena_printf(client->arena, "Content-Type: %s", call->content_type ? call->content_type : "application/json"));
+		list = add_header(list, arena_printf(client->arena, "Content-Type: %s",
+						     call->content_type ? call->content_type
+									: "application/json"));
 	else if (strcmp(call->method, "GET") != 0)
 		list = add_header(list, "Content-Type: application/json");
 	for (const char *const *header = call->headers; header && *header; header++)
@@ -261,16 +272,26 @@ static struct curl_slist *make_headers(const struct client *client, const struct
 static int curl_problem(const struct client *client, CURLcode code, long os_error, struct err *err)
 {
 	if (code == CURLE_OPERATION_TIMEDOUT)
-		return err_set(err, ERR_TIMEOUT, "the daemon at %s did not answer in time", client->where);
+		return err_set(err, ERR_TIMEOUT, "the daemon at %s did not answer in time",
+			       client->where);
 	if (code == CURLE_WRITE_ERROR)
-		return err_set(err, ERR_TOO_LARGE, "the answer of the daemon at %s is too large", client->where);
+		return err_set(err, ERR_TOO_LARGE, "the answer of the daemon at %s is too large",
+			       client->where);
 	if (code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST)
-		return err_set(err, ERR_UNREACHABLE, "the daemon at %s broke the connection; is it restarting?", client->where);
+		return err_set(err, ERR_UNREACHABLE,
+			       "the daemon at %s broke the connection; is it restarting?",
+			       client->where);
 	if (!client->socket)
 		return err_set(err, ERR_UNREACHABLE, "no daemon answers at %s", client->where);
 	if (os_error == EACCES || os_error == EPERM)
-		return err_set(err, ERR_FORBIDDEN, "this account may not reach the daemon's socket %s: permission denied", client->where);
-	return err_set(err, ERR_UNREACHABLE, "no daemon answers at %s; start one with `fairlead up`, or name its folder with --data", client->where);
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"this account may not reach the daemon's socket %s: permission denied",
+			client->where);
+	return err_set(
+		err, ERR_UNREACHABLE,
+		"no daemon answers at %s; start one with `fairlead up`, or name its folder with --data",
+		client->where);
 }
 
 /* {"error":{"code","message","file","line","column"}} */
@@ -278,20 +299,25 @@ static int daemon_error(long status, const struct buf *answer, struct err *err)
 {
 	json_t *root = json_loadb(buf_text(answer), answer->size, 0, NULL);
 	const json_t *error = json_object_get(root, "error");
-	const char *code = json_string_value(json_object_get(error, "code")), *message = json_string_value(json_object_get(error, "message"));
+	const char *code = json_string_value(json_object_get(error, "code")),
+		   *message = json_string_value(json_object_get(error, "message"));
 	const char *file = json_string_value(json_object_get(error, "file"));
 	int rc;
 
 	if (code && message)
-		rc = err_at(err, err_code_find(code), file ? file : "", (int)json_integer_value(json_object_get(error, "line")),
-			    (int)json_integer_value(json_object_get(error, "column")), "%s", message);
+		rc = err_at(err, err_code_find(code), file ? file : "",
+			    (int)json_integer_value(json_object_get(error, "line")),
+			    (int)json_integer_value(json_object_get(error, "column")), "%s",
+			    message);
 	else
-		rc = err_set(err, status == 404 ? ERR_NOT_FOUND : ERR_INTERNAL, "the daemon answered with HTTP status %ld and no explanation", status);
+		rc = err_set(err, status == 404 ? ERR_NOT_FOUND : ERR_INTERNAL,
+			     "the daemon answered with HTTP status %ld and no explanation", status);
 	json_decref(root);
 	return rc;
 }
 
-static int perform(struct client *client, const struct call *call, struct buf *answer, struct err *err)
+static int perform(struct client *client, const struct call *call, struct buf *answer,
+		   struct err *err)
 {
 	struct curl_slist *headers = make_headers(client, call);
 	const char *url = arena_printf(client->arena, "%s%s", client->base, call->path);
@@ -303,7 +329,8 @@ static int perform(struct client *client, const struct call *call, struct buf *a
 	curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, answer);
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, 120000L);
 	if (call->body || strcmp(call->method, "POST") == 0 || strcmp(call->method, "PUT") == 0) {
-		curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_size);
+		curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE,
+				 (curl_off_t)call->body_size);
 		curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, call->body ? call->body : "");
 	}
 	if (strcmp(call->method, "GET") != 0)
@@ -329,7 +356,10 @@ int client_call(struct client *client, const struct call *call, json_t **ret, st
 	if (answer.size) {
 		root = json_loadb(answer.data, answer.size, JSON_DECODE_ANY, &why);
 		if (!root)
-			return err_set(err, ERR_INTERNAL, "what answers at %s is not a Fairlead daemon: its answer is no JSON", client->where);
+			return err_set(
+				err, ERR_INTERNAL,
+				"what answers at %s is not a Fairlead daemon: its answer is no JSON",
+				client->where);
 	}
 	if (ret)
 		*ret = root;
@@ -343,13 +373,19 @@ int client_get(struct client *client, const char *path, json_t **ret, struct err
 	return client_call(client, &(struct call){ .method = "GET", .path = path }, ret, err);
 }
 
-int client_send(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret, struct err *err)
+int client_send(struct client *client, const char *method, const char *path, const json_t *body,
+		json_t **ret, struct err *err)
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	int rc;
 
 	CHECK(!body || text);
-	rc = client_call(client, &(struct call){ .method = method, .path = path, .body = text, .body_size = text ? strlen(text) : 0 }, ret, err);
+	rc = client_call(client,
+			 &(struct call){ .method = method,
+					 .path = path,
+					 .body = text,
+					 .body_size = text ? strlen(text) : 0 },
+			 ret, err);
 	free(text);
 	return rc;
 }
@@ -359,7 +395,7 @@ int client_text(struct client *client, const char *path, struct buf *ret, struct
 	return perform(client, &(struct call){ .method = "GET", .path = path }, ret, err);
 }
 
-/* --- streams ------------------------------------------------------------------------------------------------------------ */
+/* Streams */
 
 static size_t stream_data(char *data, size_t one, size_t count, void *context)
 {
@@ -387,7 +423,8 @@ int client_stream_begin(struct client *client, struct stream *stream, struct err
 		headers[0] = arena_printf(client->arena, "Accept: %s", stream->accept);
 	call.headers = headers;
 	list = make_headers(client, &call);
-	prepare(client, curl, arena_printf(client->arena, "%s%s", client->base, stream->path), list);
+	prepare(client, curl, arena_printf(client->arena, "%s%s", client->base, stream->path),
+		list);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, stream_data);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, stream);
 	curl_easy_setopt(curl, CURLOPT_PRIVATE, stream);
@@ -443,13 +480,14 @@ void client_streams_wait(struct client *client, int wait_ms)
 	}
 }
 
-/* --- paths ------------------------------------------------------------------------------------------------------------------ */
+/* Paths */
 
 static void add_encoded(struct buf *out, const char *text)
 {
 	for (const char *p = text; *p; p++) {
-		bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '-' || *p == '_' ||
-			     *p == '.' || *p == '~';
+		bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+			     (*p >= '0' && *p <= '9') || *p == '-' || *p == '_' || *p == '.' ||
+			     *p == '~';
 
 		if (plain)
 			buf_addc(out, *p);

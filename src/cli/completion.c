@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion. The scripts for the shells are a few lines each: they hand the words typed so far to `fairlead __words`, which
- * knows commands, flags and their values from the table, and asks the daemon for ids and names.
+ * Completion. The scripts for the shells are a few lines each: they hand the words typed so far to
+ * `fairlead __words`, which knows commands, flags and their values from the table, and asks the
+ * daemon for ids and names.
  */
 #include <string.h>
 
@@ -44,8 +45,12 @@ static const char fish_script[] =
 
 static int run_completion(struct invocation *in, struct err *err)
 {
-	static const struct { const char *shell, *script; } scripts[] = {
-		{ "bash", bash_script }, { "zsh", zsh_script }, { "fish", fish_script },
+	static const struct {
+		const char *shell, *script;
+	} scripts[] = {
+		{ "bash", bash_script },
+		{ "zsh", zsh_script },
+		{ "fish", fish_script },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(scripts); i++)
@@ -53,7 +58,9 @@ static int run_completion(struct invocation *in, struct err *err)
 			output_write(scripts[i].script, strlen(scripts[i].script));
 			return 0;
 		}
-	return err_set(err, ERR_UNSUPPORTED, "there is completion for bash, zsh and fish, not for \"%.60s\"", in->args[0]);
+	return err_set(err, ERR_UNSUPPORTED,
+		       "there is completion for bash, zsh and fish, not for \"%.60s\"",
+		       in->args[0]);
 }
 
 const struct command command_completion = {
@@ -67,11 +74,11 @@ const struct command command_completion = {
 	.run = run_completion,
 };
 
-/* --- __words --------------------------------------------------------------------------------------------------- */
+/* __words */
 
 struct candidates {
 	struct invocation *in;
-	const char *start;	/* what is typed of the word */
+	const char *start; /* what is typed of the word */
 	struct buf out;
 };
 
@@ -98,7 +105,9 @@ static void offer_choices(struct candidates *c, const char *choices)
 /* Ids or names that the daemon knows. Completion never complains. */
 static void offer_known(struct candidates *c, enum argument_kind kind)
 {
-	static const struct { const char *path, *list, *name; } known[] = {
+	static const struct {
+		const char *path, *list, *name;
+	} known[] = {
 		[ARGUMENT_NONE] = { NULL, NULL, NULL },
 		[ARGUMENT_JOB] = { "/api/v1/jobs?limit=200", "jobs", "id" },
 		[ARGUMENT_QUEUE] = { "/api/v1/queues", "queues", "name" },
@@ -116,10 +125,14 @@ static void offer_known(struct candidates *c, enum argument_kind kind)
 	if (!known[kind].path || client_open(c->in, &client, &err) < 0)
 		return;
 	if (fetch_list(client, known[kind].path, known[kind].list, &rows, &err) >= 0)
-		json_array_foreach(rows, index, row) {
+		json_array_foreach(rows, index, row)
+		{
 			const json_t *value = json_object_get(row, known[kind].name);
-			const char *text = json_is_integer(value) ? arena_printf(c->in->arena, "%lld", (long long)json_integer_value(value)) :
-								    get_text(row, known[kind].name);
+			const char *text =
+				json_is_integer(value)
+					? arena_printf(c->in->arena, "%lld",
+						       (long long)json_integer_value(value))
+					: get_text(row, known[kind].name);
 
 			offer(c, text, strlen(text));
 		}
@@ -141,9 +154,13 @@ static const struct flag *flag_of(const struct command *command, const char *wor
 
 static void offer_flag_values(struct candidates *c, const struct flag *flag)
 {
-	static const struct { const char *flag; enum argument_kind kind; } kinds[] = {
-		{ "queue", ARGUMENT_QUEUE }, { "parent", ARGUMENT_QUEUE }, { "team", ARGUMENT_TEAM }, { "user", ARGUMENT_USER },
-		{ "after", ARGUMENT_JOB }, { "job", ARGUMENT_JOB },
+	static const struct {
+		const char *flag;
+		enum argument_kind kind;
+	} kinds[] = {
+		{ "queue", ARGUMENT_QUEUE }, { "parent", ARGUMENT_QUEUE },
+		{ "team", ARGUMENT_TEAM },   { "user", ARGUMENT_USER },
+		{ "after", ARGUMENT_JOB },   { "job", ARGUMENT_JOB },
 	};
 
 	if (strchr(flag->value, '|'))
@@ -170,7 +187,8 @@ static void offer_commands(struct candidates *c)
 	for (size_t i = 0; i < command_count; i++) {
 		const char *name = commands[i]->name;
 		size_t length = strcspn(name, " ");
-		bool again = i > 0 && strncmp(commands[i - 1]->name, name, length) == 0 && strcspn(commands[i - 1]->name, " ") == length;
+		bool again = i > 0 && strncmp(commands[i - 1]->name, name, length) == 0 &&
+			     strcspn(commands[i - 1]->name, " ") == length;
 
 		if (!commands[i]->hidden && !again)
 			offer(c, name, length);
@@ -182,8 +200,10 @@ static void offer_subcommands(struct candidates *c, const char *noun)
 	size_t length = strlen(noun);
 
 	for (size_t i = 0; i < command_count; i++)
-		if (strncmp(commands[i]->name, noun, length) == 0 && commands[i]->name[length] == ' ')
-			offer(c, commands[i]->name + length + 1, strlen(commands[i]->name + length + 1));
+		if (strncmp(commands[i]->name, noun, length) == 0 &&
+		    commands[i]->name[length] == ' ')
+			offer(c, commands[i]->name + length + 1,
+			      strlen(commands[i]->name + length + 1));
 }
 
 /* Behind the command's name: a flag, a flag's value, or an argument. */
@@ -195,7 +215,8 @@ static void offer_behind(struct candidates *c, const struct command *command, co
 		offer_flag_values(c, flag);
 	else if (c->start[0] == '-')
 		offer_flags(c, command);
-	else if (strchr(command->arguments, '|') && !strchr(command->arguments, '[') && !strchr(command->arguments, '-'))
+	else if (strchr(command->arguments, '|') && !strchr(command->arguments, '[') &&
+		 !strchr(command->arguments, '-'))
 		offer_choices(c, command->arguments);
 	else
 		offer_known(c, command->argument);
@@ -203,12 +224,14 @@ static void offer_behind(struct candidates *c, const struct command *command, co
 
 static int run_words(struct invocation *in, struct err *err)
 {
-	struct candidates c = { .in = in, .start = in->arg_count ? in->args[in->arg_count - 1] : "" };
+	struct candidates c = { .in = in,
+				.start = in->arg_count ? in->args[in->arg_count - 1] : "" };
 	int at = 0, typed = in->arg_count ? in->arg_count - 1 : 0;
 	const struct command *command = NULL;
 
 	(void)err;
-	while (at < typed && in->args[at][0] == '-') { /* flags before the command choose the daemon */
+	while (at < typed &&
+	       in->args[at][0] == '-') { /* flags before the command choose the daemon */
 		if (strcmp(in->args[at], "--data") == 0 && at + 1 < typed)
 			in->global_data = in->args[at + 1];
 		at += strchr(in->args[at], '=') ? 1 : 2;
@@ -219,12 +242,14 @@ static int run_words(struct invocation *in, struct err *err)
 		const char *noun = in->args[at++];
 
 		if (command_has_subcommands(noun) && at < typed)
-			command = command_find(arena_printf(in->arena, "%s %s", noun, in->args[at]));
+			command =
+				command_find(arena_printf(in->arena, "%s %s", noun, in->args[at]));
 		if (command)
 			at++;
 		else
 			command = command_find(noun);
-		if (command_has_subcommands(noun) && at >= typed && c.start[0] != '-' && (!command || strcmp(command->name, noun) == 0))
+		if (command_has_subcommands(noun) && at >= typed && c.start[0] != '-' &&
+		    (!command || strcmp(command->name, noun) == 0))
 			offer_subcommands(&c, noun);
 		else if (strcmp(noun, "help") == 0)
 			offer_commands(&c);

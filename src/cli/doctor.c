@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at everything that must be right for Fairlead to work here, and says what to do about what is not. */
+/*
+ * Looks at everything that must be right for Fairlead to work here, and says what to do about what
+ * is not.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +31,10 @@ struct examination {
 
 enum finding { FINE, REMARK, PROBLEM };
 
-static void find(struct examination *e, const char *what, enum finding finding, const char *format, ...) PRINTF_LIKE(4, 5);
-static void find(struct examination *e, const char *what, enum finding finding, const char *format, ...)
+static void find(struct examination *e, const char *what, enum finding finding, const char *format,
+		 ...) PRINTF_LIKE(4, 5);
+static void find(struct examination *e, const char *what, enum finding finding, const char *format,
+		 ...)
 {
 	static const char *const words[] = { "fine", "remark", "problem" };
 	char text[700];
@@ -38,11 +43,12 @@ static void find(struct examination *e, const char *what, enum finding finding, 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	json_array_append_new(e->findings, json_pack("{s:s, s:s, s:s}", "check", what, "result", words[finding], "text", text));
+	json_array_append_new(e->findings, json_pack("{s:s, s:s, s:s}", "check", what, "result",
+						     words[finding], "text", text));
 	e->problem = e->problem || finding == PROBLEM;
 }
 
-/* --- the data folder ---------------------------------------------------------------------------------------- */
+/* the data folder */
 
 /* The process that holds the journal's lock; 0 = none, -1 = not to be seen. */
 static long lock_holder(const char *folder, struct arena *arena)
@@ -66,18 +72,22 @@ static void check_folder(struct examination *e)
 
 	if (stat(e->folder, &status) < 0) {
 		if (errno == ENOENT)
-			find(e, "data folder", REMARK, "%s does not exist; `fairlead up` makes it", e->folder);
+			find(e, "data folder", REMARK, "%s does not exist; `fairlead up` makes it",
+			     e->folder);
 		else
-			find(e, "data folder", PROBLEM, "%s can't be looked at: %s", e->folder, err_errno_text(errno));
+			find(e, "data folder", PROBLEM, "%s can't be looked at: %s", e->folder,
+			     err_errno_text(errno));
 		return;
 	}
 	if (!S_ISDIR(status.st_mode))
 		find(e, "data folder", PROBLEM, "%s is no folder", e->folder);
 	else if (status.st_uid != geteuid() && geteuid() != 0)
-		find(e, "data folder", REMARK, "%s belongs to another account (id %u); only that one can start its daemon", e->folder,
-		     (unsigned int)status.st_uid);
+		find(e, "data folder", REMARK,
+		     "%s belongs to another account (id %u); only that one can start its daemon",
+		     e->folder, (unsigned int)status.st_uid);
 	else if (status.st_mode & 022)
-		find(e, "data folder", PROBLEM, "%s can be written by others; `chmod go-w %s`", e->folder, e->folder);
+		find(e, "data folder", PROBLEM, "%s can be written by others; `chmod go-w %s`",
+		     e->folder, e->folder);
 	else
 		find(e, "data folder", FINE, "%s", e->folder);
 }
@@ -91,13 +101,17 @@ static void check_space(struct examination *e)
 		return; /* said above */
 	free_mib = (int64_t)((uint64_t)space.f_bavail * space.f_frsize >> 20);
 	if (free_mib < 256)
-		find(e, "disk space", PROBLEM, "%lld MiB are free; new work is refused when there is no space left", (long long)free_mib);
+		find(e, "disk space", PROBLEM,
+		     "%lld MiB are free; new work is refused when there is no space left",
+		     (long long)free_mib);
 	else if (free_mib < 2048)
-		find(e, "disk space", REMARK, "%lld MiB are free; logs and journal grow", (long long)free_mib);
+		find(e, "disk space", REMARK, "%lld MiB are free; logs and journal grow",
+		     (long long)free_mib);
 	else
 		find(e, "disk space", FINE, "%lld GiB free", (long long)free_mib >> 10);
 	if (space.f_files && space.f_favail < 1000)
-		find(e, "inodes", PROBLEM, "%llu files can still be made", (unsigned long long)space.f_favail);
+		find(e, "inodes", PROBLEM, "%llu files can still be made",
+		     (unsigned long long)space.f_favail);
 }
 
 static void check_file_system(struct examination *e)
@@ -107,12 +121,14 @@ static void check_file_system(struct examination *e)
 	if (statfs(e->folder, &status) < 0)
 		return;
 	if (status.f_type == 0x6969 || status.f_type == 0xff534d42L || status.f_type == 0x517b)
-		find(e, "file system", PROBLEM, "the data folder lies on a network file system; locks and fsync are not safe there");
+		find(e, "file system", PROBLEM,
+		     "the data folder lies on a network file system; locks and fsync are not safe there");
 	else if (status.f_type == 0x01021994)
-		find(e, "file system", REMARK, "the data folder lies in memory (tmpfs); a restart of the machine loses it");
+		find(e, "file system", REMARK,
+		     "the data folder lies in memory (tmpfs); a restart of the machine loses it");
 }
 
-/* --- the daemon --------------------------------------------------------------------------------------------------- */
+/* the daemon */
 
 static void check_status(struct examination *e, const json_t *status)
 {
@@ -120,23 +136,30 @@ static void check_status(struct examination *e, const json_t *status)
 	int64_t clock = clock_wall_ms() - get_int(status, "now_ms");
 
 	if (get_bool(status, "accepting"))
-		find(e, "daemon", FINE, "version %s answers and takes work", get_text(status, "version"));
+		find(e, "daemon", FINE, "version %s answers and takes work",
+		     get_text(status, "version"));
 	else
 		find(e, "daemon", PROBLEM, "it takes no new work: %s", get_text(status, "problem"));
 	if (strcmp(get_text(status, "version"), FAIRLEAD_VERSION) != 0)
-		find(e, "version", REMARK, "the daemon is %s, this command %s; start the daemon again to use the same", get_text(status, "version"),
-		     FAIRLEAD_VERSION);
+		find(e, "version", REMARK,
+		     "the daemon is %s, this command %s; start the daemon again to use the same",
+		     get_text(status, "version"), FAIRLEAD_VERSION);
 	if (lag > 10000)
-		find(e, "history", REMARK, "the history database is %lld records behind; it catches up by itself", (long long)lag);
+		find(e, "history", REMARK,
+		     "the history database is %lld records behind; it catches up by itself",
+		     (long long)lag);
 	else
-		find(e, "history", FINE, "%lld records behind the journal", (long long)(lag > 0 ? lag : 0));
+		find(e, "history", FINE, "%lld records behind the journal",
+		     (long long)(lag > 0 ? lag : 0));
 	if (clock < -2000)
-		find(e, "clock", REMARK, "event time is %lld s ahead of the clock: the clock was set back; it waits until both agree",
+		find(e, "clock", REMARK,
+		     "event time is %lld s ahead of the clock: the clock was set back; it waits until both agree",
 		     (long long)(-clock / 1000));
 	if (get_bool(status, "simulated"))
 		find(e, "gpus", REMARK, "nodes are simulated: processes are real, GPUs are not");
 	if (!get_bool(status, "runs_as_root"))
-		find(e, "account", REMARK, "the daemon has no root rights: it runs only its own account's jobs");
+		find(e, "account", REMARK,
+		     "the daemon has no root rights: it runs only its own account's jobs");
 }
 
 static void check_daemon(struct examination *e)
@@ -146,33 +169,42 @@ static void check_daemon(struct examination *e)
 	struct err err;
 	long holder = lock_holder(e->folder, e->in->arena);
 
-	if (client_open(e->in, &client, &err) < 0 || client_get(client, "/api/v1/status", &status, &err) < 0) {
+	if (client_open(e->in, &client, &err) < 0 ||
+	    client_get(client, "/api/v1/status", &status, &err) < 0) {
 		if (holder > 0 && err.code == ERR_UNREACHABLE)
-			find(e, "daemon", PROBLEM, "process %ld holds the data folder, but does not answer; see daemon.log there", holder);
+			find(e, "daemon", PROBLEM,
+			     "process %ld holds the data folder, but does not answer; see daemon.log there",
+			     holder);
 		else
-			find(e, "daemon", err.code == ERR_UNREACHABLE ? REMARK : PROBLEM, "%s", err.text);
+			find(e, "daemon", err.code == ERR_UNREACHABLE ? REMARK : PROBLEM, "%s",
+			     err.text);
 		return;
 	}
 	check_status(e, status);
 	json_decref(status);
 }
 
-/* --- the machine ---------------------------------------------------------------------------------------------------- */
+/* the machine */
 
 static void check_cgroups(struct examination *e)
 {
 	struct statfs status;
-	bool second = statfs("/sys/fs/cgroup", &status) == 0 && (long)status.f_type == cgroup2_magic;
+	bool second =
+		statfs("/sys/fs/cgroup", &status) == 0 && (long)status.f_type == cgroup2_magic;
 	bool first = access("/sys/fs/cgroup/memory/cgroup.procs", F_OK) == 0;
 
 	if (second && access("/sys/fs/cgroup/cgroup.procs", W_OK) == 0)
-		find(e, "cgroups", FINE, "version 2, writable: memory limits are kept by the kernel");
+		find(e, "cgroups", FINE,
+		     "version 2, writable: memory limits are kept by the kernel");
 	else if (first && access("/sys/fs/cgroup/memory/cgroup.procs", W_OK) == 0)
-		find(e, "cgroups", FINE, "version 1, writable: memory limits are kept by the kernel");
+		find(e, "cgroups", FINE,
+		     "version 1, writable: memory limits are kept by the kernel");
 	else if (second || first)
-		find(e, "cgroups", REMARK, "not writable for this account: memory limits of jobs are watched, not enforced");
+		find(e, "cgroups", REMARK,
+		     "not writable for this account: memory limits of jobs are watched, not enforced");
 	else
-		find(e, "cgroups", REMARK, "none here: memory limits of jobs are watched, not enforced");
+		find(e, "cgroups", REMARK,
+		     "none here: memory limits of jobs are watched, not enforced");
 }
 
 static void check_gpus(struct examination *e)
@@ -182,38 +214,43 @@ static void check_gpus(struct examination *e)
 	if (library)
 		find(e, "nvidia driver", FINE, "its library (NVML) is there");
 	else
-		find(e, "nvidia driver", REMARK, "none on this machine: use `fairlead up --nodes sim:...` to try things, or jobs with --gpus 0");
+		find(e, "nvidia driver", REMARK,
+		     "none on this machine: use `fairlead up --nodes sim:...` to try things, or jobs with --gpus 0");
 	if (library)
 		dlclose(library);
 }
 
 static void check_shepherd(struct examination *e)
 {
-	static const char *const places[] = { "fairlead-shepherd", "../shepherd/fairlead-shepherd" };
+	static const char *const places[] = { "fairlead-shepherd",
+					      "../shepherd/fairlead-shepherd" };
 	const char *said = getenv("FAIRLEAD_SHEPHERD");
 	char self[4096];
 	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
 	if (said && said[0]) {
-		find(e, "shepherd", access(said, X_OK) == 0 ? FINE : PROBLEM, "%s (FAIRLEAD_SHEPHERD)", said);
+		find(e, "shepherd", access(said, X_OK) == 0 ? FINE : PROBLEM,
+		     "%s (FAIRLEAD_SHEPHERD)", said);
 		return;
 	}
 	self[size > 0 ? size : 0] = '\0';
 	slash = strrchr(self, '/');
 	for (size_t i = 0; slash && i < 2; i++) {
-		const char *path = arena_printf(e->in->arena, "%.*s/%s", (int)(slash - self), self, places[i]);
+		const char *path =
+			arena_printf(e->in->arena, "%.*s/%s", (int)(slash - self), self, places[i]);
 
 		if (access(path, X_OK) == 0) {
 			find(e, "shepherd", FINE, "%s", path);
 			return;
 		}
 	}
-	find(e, "shepherd", PROBLEM, "the program fairlead-shepherd, which runs tasks, is not beside this one: install it, or name it in "
+	find(e, "shepherd", PROBLEM,
+	     "the program fairlead-shepherd, which runs tasks, is not beside this one: install it, or name it in "
 	     "FAIRLEAD_SHEPHERD");
 }
 
-/* --- the history database made anew ---------------------------------------------------------------------------------- */
+/* the history database made anew */
 
 static int rebuild(struct invocation *in, const char *folder, struct err *err)
 {
@@ -222,32 +259,46 @@ static int rebuild(struct invocation *in, const char *folder, struct err *err)
 	int rc;
 
 	if (holder)
-		return err_set(err, ERR_CONFLICT, "a daemon (process %ld) uses the data folder \"%.200s\"; stop it first, jobs go on", holder, folder);
+		return err_set(
+			err, ERR_CONFLICT,
+			"a daemon (process %ld) uses the data folder \"%.200s\"; stop it first, jobs go on",
+			holder, folder);
 	if (access(arena_printf(in->arena, "%s/journal", folder), F_OK) != 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no journal in \"%.200s\"; name the data folder with --data", folder);
+		return err_set(
+			err, ERR_NOT_FOUND,
+			"there is no journal in \"%.200s\"; name the data folder with --data",
+			folder);
 	rc = history_open(folder, &history, err);
 	if (rc >= 0)
 		rc = history_clear(history, err);
 	history_close(history);
 	if (rc < 0)
 		return rc;
-	output_write("The history database is empty now. The daemon fills it again from the journal when it starts.\n", 94);
+	output_write(
+		"The history database is empty now. The daemon fills it again from the journal when it starts.\n",
+		94);
 	return 0;
 }
 
-/* --- the report --------------------------------------------------------------------------------------------------------- */
+/* the report */
 
-static void cell_check(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "check")); }
-static void cell_result(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "result")); }
-static void cell_found(const json_t *row, struct buf *out) { say_text(out, get_text(row, "text")); }
+static void cell_found(const json_t *row, struct buf *out)
+{
+	say_text(out, get_text(row, "text"));
+}
 
 static const struct column columns[] = {
-	{ "CHECK", false, cell_check }, { "RESULT", false, cell_result }, { "FOUND", false, cell_found }, { 0 },
+	{ "CHECK", "check", CELL_TEXT },
+	{ "RESULT", "result", CELL_TEXT },
+	{ "FOUND", .cell = cell_found },
+	{ 0 },
 };
 
 static int run_doctor(struct invocation *in, struct err *err)
 {
-	struct examination e = { .in = in, .folder = client_data_folder(in), .findings = json_array() };
+	struct examination e = { .in = in,
+				 .folder = client_data_folder(in),
+				 .findings = json_array() };
 	struct output output;
 
 	if (arg_has(in, "rebuild"))
@@ -266,7 +317,8 @@ static int run_doctor(struct invocation *in, struct err *err)
 }
 
 static const struct flag flags[] = {
-	{ "rebuild", 0, NULL, "make the history database anew from the journal; the daemon must be stopped", false },
+	{ "rebuild", 0, NULL,
+	  "make the history database anew from the journal; the daemon must be stopped", false },
 	{ 0 },
 };
 
@@ -274,7 +326,8 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.arguments = "",
 	.summary = "look for what is wrong with this installation",
-	.about = "Each line is a check: fine, a remark, or a problem with what to do about it. The exit status is 1 when there is a problem.",
+	.about =
+		"Each line is a check: fine, a remark, or a problem with what to do about it. The exit status is 1 when there is a problem.",
 	.flags = flags,
 	.examples = "fairlead doctor\n"
 		    "fairlead doctor --rebuild\twhen the history database is damaged",

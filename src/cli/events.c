@@ -9,15 +9,20 @@
 #include "core/model/facts.h"
 
 /* Numbers that stand for words. A value of 0 is left out of records, so it is not shown either. */
-static const struct { const char *kind, *field; const char *(*name)(uint8_t value); } words[] = {
-	{ "job-submitted", "tier", tier_name }, { "job-submitted", "kind", kind_name }, { "job-ended", "state", job_state_name },
-	{ "attempt-stopped", "why", stop_why_name }, { "attempt-ended", "why", stop_why_name }, { "node-state", "state", node_state_name },
+static const struct {
+	const char *kind, *field;
+	const char *(*name)(uint8_t value);
+} words[] = {
+	{ "job-submitted", "tier", tier_name },    { "job-submitted", "kind", kind_name },
+	{ "job-ended", "state", job_state_name },  { "attempt-stopped", "why", stop_why_name },
+	{ "attempt-ended", "why", stop_why_name }, { "node-state", "state", node_state_name },
 	{ "user-set", "role", role_name },
 };
 
 static bool add_word(const char *kind, const char *field, const json_t *value, struct buf *out)
 {
-	if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > 255)
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+	    json_integer_value(value) > 255)
 		return false;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(words[i].kind, kind) == 0 && strcmp(words[i].field, field) == 0) {
@@ -40,7 +45,8 @@ void event_line(const json_t *event, struct buf *out)
 	say_text(out, get_text(event, "kind"));
 	for (size_t pad = strlen(get_text(event, "kind")); pad < 20; pad++)
 		buf_addc(out, ' ');
-	json_object_foreach((json_t *)(uintptr_t)fields, key, value) {
+	json_object_foreach((json_t *)(uintptr_t)fields, key, value)
+	{
 		buf_addc(out, ' ');
 		say_text(out, key);
 		buf_addc(out, '=');
@@ -73,14 +79,14 @@ static void print_event(const struct output *output, const json_t *event)
 	output_buf(&out);
 }
 
-/* --- the stream ------------------------------------------------------------------------------------------------ */
+/* The stream */
 
 /* Lines "field: value", an empty line ends an event. */
 struct sse {
 	struct buf line, data;
 	char event[32];
 	const struct output *output;
-	int64_t job;		/* only events that name it; 0 = all */
+	int64_t job; /* only events that name it; 0 = all */
 	int64_t last_seq;
 	bool resync;
 };
@@ -95,7 +101,8 @@ static void finish_event(struct sse *sse)
 		value = json_loadb(sse->data.data, sse->data.size, 0, NULL);
 		if (get_int(value, "seq"))
 			sse->last_seq = get_int(value, "seq");
-		if (value && (!sse->job || get_int(json_object_get(value, "event"), "job") == sse->job))
+		if (value &&
+		    (!sse->job || get_int(json_object_get(value, "event"), "job") == sse->job))
 			print_event(sse->output, value);
 		json_decref(value);
 	}
@@ -138,10 +145,14 @@ static bool take_stream(void *context, const char *data, size_t size)
 
 static int follow_once(struct client *client, struct arena *arena, struct sse *sse, struct err *err)
 {
-	struct stream stream = { .accept = "text/event-stream", .context = sse, .take = take_stream };
+	struct stream stream = { .accept = "text/event-stream",
+				 .context = sse,
+				 .take = take_stream };
 	int rc;
 
-	stream.path = sse->last_seq >= 0 ? arena_printf(arena, "/api/v1/events?after=%lld", (long long)sse->last_seq) : "/api/v1/events";
+	stream.path = sse->last_seq >= 0 ? arena_printf(arena, "/api/v1/events?after=%lld",
+							(long long)sse->last_seq)
+					 : "/api/v1/events";
 	rc = client_stream_begin(client, &stream, err);
 	while (rc >= 0 && !stream.over && !interrupted())
 		client_streams_wait(client, 1000);
@@ -156,7 +167,8 @@ static int follow_once(struct client *client, struct arena *arena, struct sse *s
 }
 
 /* Comes back after a restart of the daemon, behind the last event seen. */
-static int follow(struct invocation *in, struct client *client, const struct output *output, int64_t after, struct err *err)
+static int follow(struct invocation *in, struct client *client, const struct output *output,
+		  int64_t after, struct err *err)
 {
 	struct sse sse = { .output = output, .last_seq = after };
 	int rc = arg_number(in, "job", 1, UINT32_MAX, 0, &sse.job, err);
@@ -169,7 +181,8 @@ static int follow(struct invocation *in, struct client *client, const struct out
 			rc = 0;
 			interruptible_sleep(1000);
 		} else if (sse.resync) {
-			notice("this side was too slow; going on from event %lld", (long long)sse.last_seq);
+			notice("this side was too slow; going on from event %lld",
+			       (long long)sse.last_seq);
 			sse.resync = false;
 		} else if (rc >= 0) {
 			interruptible_sleep(200);
@@ -191,7 +204,8 @@ static int newest_seq(struct client *client, int64_t *ret, struct err *err)
 }
 
 /* Without --after the last ones, as many as --limit says. */
-static int list(struct invocation *in, struct client *client, const struct output *output, int64_t after, int64_t limit, struct err *err)
+static int list(struct invocation *in, struct client *client, const struct output *output,
+		int64_t after, int64_t limit, struct err *err)
 {
 	json_t *answer = NULL, *all = json_array(), *event;
 	size_t index;
@@ -199,10 +213,15 @@ static int list(struct invocation *in, struct client *client, const struct outpu
 	int rc = arg_number(in, "job", 1, UINT32_MAX, 0, &job, err);
 
 	while (rc >= 0 && left > 0) {
-		const char *base = job ? arena_printf(in->arena, "/api/v1/jobs/%lld/history", (long long)job) : "/api/v1/events";
+		const char *base =
+			job ? arena_printf(in->arena, "/api/v1/jobs/%lld/history", (long long)job)
+			    : "/api/v1/events";
 
-		rc = client_get(client, arena_printf(in->arena, "%s?after=%lld&limit=%lld", base, (long long)after,
-						     (long long)(left < 500 ? left : 500)), &answer, err);
+		rc = client_get(client,
+				arena_printf(in->arena, "%s?after=%lld&limit=%lld", base,
+					     (long long)after,
+					     (long long)(left < 500 ? left : 500)),
+				&answer, err);
 		if (rc < 0)
 			break;
 		json_array_extend(all, json_object_get(answer, "events"));
@@ -215,8 +234,7 @@ static int list(struct invocation *in, struct client *client, const struct outpu
 	if (rc >= 0 && output->form == OUTPUT_NAME)
 		output_list(output, NULL, all, "seq");
 	else if (rc >= 0 && !output_value(output, all, "seq"))
-		json_array_foreach(all, index, event)
-			print_event(output, event);
+		json_array_foreach(all, index, event) print_event(output, event);
 	json_decref(all);
 	return rc < 0 ? rc : 0;
 }
@@ -256,8 +274,9 @@ const struct command command_events = {
 	.name = "events",
 	.arguments = "",
 	.summary = "show what happened, and what happens",
-	.about = "Each line has a number, a time, a kind, and the event's fields. With -f and -o json each event is one line of JSON. A break of "
-		 "the connection loses nothing: the stream goes on behind the last event seen.",
+	.about =
+		"Each line has a number, a time, a kind, and the event's fields. With -f and -o json each event is one line of JSON. A break of "
+		"the connection loses nothing: the stream goes on behind the last event seen.",
 	.flags = flags,
 	.examples = "fairlead events -f\n"
 		    "fairlead events --job 12\tall of one job\n"

@@ -20,18 +20,21 @@ static void add_ahead(const json_t *answer, struct buf *out)
 	size_t index;
 
 	if (get_int(answer, "position"))
-		buf_addf(out, "It is number %lld of those that wait in its queue", (long long)get_int(answer, "position"));
+		buf_addf(out, "It is number %lld of those that wait in its queue",
+			 (long long)get_int(answer, "position"));
 	if (get_int(answer, "position") && count)
 		buf_adds(out, "; ahead of it: ");
 	json_array_foreach((json_t *)(uintptr_t)ahead, index, job)
 		buf_addf(out, "%s%lld", index ? ", " : "", (long long)json_integer_value(job));
 	if (count > (int64_t)json_array_size(ahead))
-		buf_addf(out, " and %lld more", (long long)(count - (int64_t)json_array_size(ahead)));
+		buf_addf(out, " and %lld more",
+			 (long long)(count - (int64_t)json_array_size(ahead)));
 	if (get_int(answer, "position"))
 		buf_adds(out, ".\n");
 }
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	json_t *answer = NULL, *line;
 	AUTO_BUF out = BUF_INIT;
@@ -40,7 +43,8 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 	int rc = arg_job(in->args[0], &id, err);
 
 	if (rc >= 0)
-		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/explain", id), &answer, err);
+		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/explain", id),
+				&answer, err);
 	if (rc < 0)
 		return rc;
 	if (!output_value(output, answer, "reason")) {
@@ -50,9 +54,10 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 			buf_addf(&out, " (%s)", get_text(answer, "reason"));
 		buf_adds(&out, "\n");
 		add_sentence(&out, "", get_text(answer, "summary"));
-		json_array_foreach(json_object_get(answer, "lines"), index, line)
-			if (strcmp(get_text(line, "text"), get_text(answer, "summary")) != 0)
-				add_sentence(&out, "  - ", get_text(line, "text"));
+		json_array_foreach(
+			json_object_get(answer, "lines"), index,
+			line) if (strcmp(get_text(line, "text"), get_text(answer, "summary")) != 0)
+			add_sentence(&out, "  - ", get_text(line, "text"));
 		add_ahead(answer, &out);
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
 		output_buf(&out);

@@ -48,9 +48,9 @@ struct following {
 	const struct follow_options *options;
 	struct log logs[FOLLOW_RANKS_MAX * 2];
 	size_t log_count;
-	int64_t shown_attempt;		/* whose output is or was shown */
-	char state[32], reason[256];	/* as last said */
-	int64_t since_ms;		/* this state was first seen, monotonic */
+	int64_t shown_attempt; /* whose output is or was shown */
+	char state[32], reason[256]; /* as last said */
+	int64_t since_ms; /* this state was first seen, monotonic */
 	int wait_ms;
 };
 
@@ -60,7 +60,8 @@ static bool take_log(void *context, const char *data, size_t size)
 	return true;
 }
 
-static int open_log(struct following *f, size_t rank, int64_t attempt, bool is_err, bool prefix, struct err *err)
+static int open_log(struct following *f, size_t rank, int64_t attempt, bool is_err, bool prefix,
+		    struct err *err)
 {
 	struct log *log = &f->logs[f->log_count];
 	int fd = is_err ? STDERR_FILENO : STDOUT_FILENO;
@@ -68,8 +69,9 @@ static int open_log(struct following *f, size_t rank, int64_t attempt, bool is_e
 	*log = (struct log){ .writer = { .fd = fd, .raw = isatty(fd) != 1 } };
 	if (prefix)
 		snprintf(log->writer.prefix, sizeof(log->writer.prefix), "[%zu] ", rank);
-	log->stream.path = arena_printf(f->arena, "/api/v1/jobs/%u/logs/%zu?stream=%s&attempt=%lld&follow=1", f->options->job, rank,
-					is_err ? "stderr" : "stdout", (long long)attempt);
+	log->stream.path = arena_printf(
+		f->arena, "/api/v1/jobs/%u/logs/%zu?stream=%s&attempt=%lld&follow=1",
+		f->options->job, rank, is_err ? "stderr" : "stdout", (long long)attempt);
 	log->stream.context = &log->writer;
 	log->stream.take = take_log;
 	if (client_stream_begin(f->client, &log->stream, err) < 0)
@@ -102,7 +104,8 @@ static int open_logs(struct following *f, const json_t *job, const json_t *attem
 		tasks = (size_t)get_int(job, "tasks_max");
 	shown = tasks > FOLLOW_RANKS_MAX ? FOLLOW_RANKS_MAX : tasks;
 	if (shown < tasks)
-		notice("the output of ranks 0 to %zu of %zu follows; `fairlead logs -f %u/RANK` shows others", shown - 1, tasks, f->options->job);
+		notice("the output of ranks 0 to %zu of %zu follows; `fairlead logs -f %u/RANK` shows others",
+		       shown - 1, tasks, f->options->job);
 	for (size_t rank = 0; rank < shown && rc >= 0; rank++) {
 		rc = open_log(f, rank, attempt_number(attempt), false, tasks > 1, err);
 		if (rc >= 0)
@@ -115,8 +118,9 @@ static int open_logs(struct following *f, const json_t *job, const json_t *attem
 static void say_state(struct following *f, const json_t *job)
 {
 	const char *state = get_text(job, "state"), *reason = get_text(job, "reason");
-	bool changed = strcmp(state, f->state) != 0, waits = strcmp(state, "queued") == 0 || strcmp(state, "preempted") == 0 ||
-							     strcmp(state, "held") == 0 || strcmp(state, "blocked") == 0;
+	bool changed = strcmp(state, f->state) != 0,
+	     waits = strcmp(state, "queued") == 0 || strcmp(state, "preempted") == 0 ||
+		     strcmp(state, "held") == 0 || strcmp(state, "blocked") == 0;
 	int64_t now = clock_mono_ns() / 1000000;
 
 	if (changed) {
@@ -130,8 +134,10 @@ static void say_state(struct following *f, const json_t *job)
 	if (changed && strcmp(state, "checkpointing") == 0)
 		notice("job %u has to make room and saves its work", f->options->job);
 	if (changed && strcmp(state, "unreachable") == 0)
-		notice("job %u is unreachable; it goes on where it is, if that machine still runs", f->options->job);
-	if (waits && reason[0] && now - f->since_ms > SAY_WAITING_MS && strcmp(reason, f->reason) != 0) {
+		notice("job %u is unreachable; it goes on where it is, if that machine still runs",
+		       f->options->job);
+	if (waits && reason[0] && now - f->since_ms > SAY_WAITING_MS &&
+	    strcmp(reason, f->reason) != 0) {
 		snprintf(f->reason, sizeof(f->reason), "%s", reason);
 		notice("job %u waits: %s", f->options->job, reason);
 	}
@@ -147,7 +153,8 @@ static bool any_log_open(struct following *f)
 		if (log->open && log->stream.over) {
 			log->open = false;
 			f->wait_ms = POLL_FIRST_MS;
-			if (log->stream.err.code != ERR_NONE && log->stream.err.code != ERR_NOT_FOUND)
+			if (log->stream.err.code != ERR_NONE &&
+			    log->stream.err.code != ERR_NOT_FOUND)
 				notice("the output can't be followed: %s", log->stream.err.text);
 		}
 		open = open || log->open;
@@ -178,13 +185,15 @@ static void wait_for_more(struct following *f)
 static int look(struct following *f, json_t **ret_job, struct err *err)
 {
 	const json_t *attempt;
-	int rc = client_get(f->client, client_path(f->arena, "/api/v1/jobs/%u", f->options->job), ret_job, err);
+	int rc = client_get(f->client, client_path(f->arena, "/api/v1/jobs/%u", f->options->job),
+			    ret_job, err);
 
 	if (rc < 0)
 		return rc;
 	say_state(f, *ret_job);
 	attempt = job_newest_attempt(*ret_job);
-	if (!f->options->quiet && attempt && attempt_number(attempt) && attempt_number(attempt) != f->shown_attempt && !any_log_open(f)) {
+	if (!f->options->quiet && attempt && attempt_number(attempt) &&
+	    attempt_number(attempt) != f->shown_attempt && !any_log_open(f)) {
 		close_logs(f);
 		f->shown_attempt = attempt_number(attempt);
 		rc = open_logs(f, *ret_job, attempt, err);
@@ -193,9 +202,12 @@ static int look(struct following *f, json_t **ret_job, struct err *err)
 	return state_is_final(get_text(*ret_job, "state")) && !any_log_open(f);
 }
 
-int follow_job(struct client *client, struct arena *arena, const struct follow_options *options, json_t **ret_job, struct err *err)
+int follow_job(struct client *client, struct arena *arena, const struct follow_options *options,
+	       json_t **ret_job, struct err *err)
 {
-	struct following f = { .client = client, .arena = arena, .options = options, .wait_ms = POLL_FIRST_MS };
+	struct following f = {
+		.client = client, .arena = arena, .options = options, .wait_ms = POLL_FIRST_MS
+	};
 	json_t *job = NULL;
 	int rc = 0, lost = 0;
 
@@ -204,9 +216,11 @@ int follow_job(struct client *client, struct arena *arena, const struct follow_o
 		json_decref(job);
 		job = NULL;
 		rc = look(&f, &job, err);
-		if (rc == -(int)ERR_UNREACHABLE || rc == -(int)ERR_UNAVAILABLE) { /* it may be restarting: the job does not mind */
+		if (rc == -(int)ERR_UNREACHABLE ||
+		    rc == -(int)ERR_UNAVAILABLE) { /* it may be restarting: the job does not mind */
 			if (!lost++)
-				notice("%s; job %u goes on, waiting for the daemon", err->text, options->job);
+				notice("%s; job %u goes on, waiting for the daemon", err->text,
+				       options->job);
 			if (lost > 120)
 				break;
 			close_logs(&f);

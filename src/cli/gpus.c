@@ -6,15 +6,6 @@
 #include "cli/jobs.h"
 #include "cli/nouns.h"
 
-static void cell_node(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "node")); }
-static void cell_index(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "index")); }
-static void cell_model(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "model")); }
-static void cell_size(const json_t *row, struct buf *out) { cell_memory(out, get_int(row, "memory_mib")); }
-static void cell_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
-static void cell_simulated(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "simulated") ? "yes" : "no"); }
-static void cell_user(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "user")); }
-static void cell_reason(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "reason")); }
-
 static void cell_job(const json_t *row, struct buf *out)
 {
 	if (get_int(row, "job"))
@@ -22,9 +13,16 @@ static void cell_job(const json_t *row, struct buf *out)
 }
 
 static const struct column columns[] = {
-	{ "NODE", false, cell_node }, { "GPU", false, cell_index }, { "MODEL", false, cell_model }, { "MEMORY", true, cell_size },
-	{ "SIMULATED", false, cell_simulated }, { "STATE", false, cell_state }, { "JOB", false, cell_job }, { "USER", false, cell_user },
-	{ "REASON", false, cell_reason }, { 0 },
+	{ "NODE", "node", CELL_TEXT },
+	{ "GPU", "index", CELL_INT },
+	{ "MODEL", "model", CELL_TEXT },
+	{ "MEMORY", "memory_mib", CELL_MEMORY, true },
+	{ "SIMULATED", "simulated", CELL_YES },
+	{ "STATE", "state", CELL_TEXT },
+	{ "JOB", .cell = cell_job },
+	{ "USER", "user", CELL_TEXT },
+	{ "REASON", "reason", CELL_TEXT },
+	{ 0 },
 };
 
 /* A GPU is named NODE/INDEX, as `gpus aside` takes it. */
@@ -34,14 +32,16 @@ static void print_names(const json_t *rows)
 	const json_t *row;
 	size_t index;
 
-	json_array_foreach((json_t *)(uintptr_t)rows, index, row) {
+	json_array_foreach((json_t *)(uintptr_t)rows, index, row)
+	{
 		cell_text(&out, get_text(row, "node"));
 		buf_addf(&out, "/%lld\n", (long long)get_int(row, "index"));
 	}
 	output_buf(&out);
 }
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	AUTO_BUF path = BUF_INIT;
 	json_t *rows = NULL;
@@ -77,13 +77,17 @@ static int set_aside(struct invocation *in, bool aside, struct err *err)
 		json_t *body;
 
 		if (!slash || parse_int(slash + 1, 0, 31, &index, &why) < 0)
-			return err_set(err, ERR_INVALID, "\"%.60s\" names no GPU; write NODE/INDEX, such as n0/3", in->args[i]);
+			return err_set(err, ERR_INVALID,
+				       "\"%.60s\" names no GPU; write NODE/INDEX, such as n0/3",
+				       in->args[i]);
 		node = arena_strndup(in->arena, in->args[i], (size_t)(slash - in->args[i]));
 		body = json_pack("{s:I, s:b}", "index", (json_int_t)index, "set_aside", aside);
 		if (arg_has(in, "reason"))
 			json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
-		rc = change_noun(client, "POST", client_path(in->arena, "/api/v1/nodes/%s/gpus", node), body,
-				 aside ? "is set aside" : "takes work again", arena_printf(in->arena, "GPU %s", in->args[i]), err);
+		rc = change_noun(client, "POST",
+				 client_path(in->arena, "/api/v1/nodes/%s/gpus", node), body,
+				 aside ? "is set aside" : "takes work again",
+				 arena_printf(in->arena, "GPU %s", in->args[i]), err);
 		json_decref(body);
 	}
 	return rc;

@@ -73,7 +73,9 @@ void help_flag(const struct flag *flag, struct buf *out)
 }
 
 void help_examples(const struct command *command,
-		   void (*take)(struct buf *out, const char *line, size_t length, const char *what, size_t what_length), struct buf *out)
+		   void (*take)(struct buf *out, const char *line, size_t length, const char *what,
+				size_t what_length),
+		   struct buf *out)
 {
 	for (const char *at = command->examples; at && *at;) {
 		size_t whole = strcspn(at, "\n"), length = strcspn(at, "\t\n");
@@ -109,7 +111,8 @@ static void add_flags(const struct command *command, struct buf *out)
 	}
 }
 
-static void add_example(struct buf *out, const char *line, size_t length, const char *what, size_t what_length)
+static void add_example(struct buf *out, const char *line, size_t length, const char *what,
+			size_t what_length)
 {
 	size_t start = out->size;
 
@@ -142,7 +145,8 @@ static void add_subcommands(const struct command *command, struct buf *out)
 		buf_addf(out, "%s\n", commands[i]->summary);
 	}
 	if (!first)
-		buf_addf(out, "\n`fairlead help %s SUB-COMMAND` says more of each.\n", command->name);
+		buf_addf(out, "\n`fairlead help %s SUB-COMMAND` says more of each.\n",
+			 command->name);
 }
 
 int help_command(const struct command *command)
@@ -168,7 +172,7 @@ int help_command(const struct command *command)
 	return 0;
 }
 
-/* --- fairlead help ---------------------------------------------------------------------------------------- */
+/* Fairlead help */
 
 /* "queues create" stands on the page of queues; "journal verify" has no such page. */
 static bool has_noun_page(const struct command *command)
@@ -187,7 +191,7 @@ static void add_overview(struct buf *out)
 	size_t start;
 
 	buf_adds(out, "Fairlead shares GPUs between people and teams.\n\n"
-		 "  fairlead COMMAND [flags] [arguments]\n\nCommands\n");
+		      "  fairlead COMMAND [flags] [arguments]\n\nCommands\n");
 	for (size_t i = 0; i < command_count; i++) {
 		if (commands[i]->hidden || has_noun_page(commands[i]))
 			continue;
@@ -203,7 +207,9 @@ static void add_overview(struct buf *out)
 		pad_to(out, start, 18);
 		buf_addf(out, "%s\n", topics[i].summary);
 	}
-	buf_adds(out, "\nFirst steps: `fairlead up -d`, then `fairlead run -- nvidia-smi`. `fairlead help COMMAND` says more.\n");
+	buf_adds(
+		out,
+		"\nFirst steps: `fairlead up -d`, then `fairlead run -- nvidia-smi`. `fairlead help COMMAND` says more.\n");
 }
 
 static int help_topic(const char *name)
@@ -231,8 +237,11 @@ static int unknown(const char *word, struct err *err)
 		names[count++] = topics[i].name;
 	hint = spelling_hint(word, names, count);
 	if (hint)
-		return err_set(err, ERR_INVALID, "there is no help on \"%.60s\"; did you mean \"%s\"?", word, hint);
-	return err_set(err, ERR_INVALID, "there is no help on \"%.60s\"; `fairlead help` lists commands and topics", word);
+		return err_set(err, ERR_INVALID,
+			       "there is no help on \"%.60s\"; did you mean \"%s\"?", word, hint);
+	return err_set(err, ERR_INVALID,
+		       "there is no help on \"%.60s\"; `fairlead help` lists commands and topics",
+		       word);
 }
 
 /* fairlead help --markdown PAGE and --man PAGE, from which the build makes files. */
@@ -270,7 +279,8 @@ static int run_help(struct invocation *in, struct err *err)
 		output_buf(&out);
 		return 0;
 	}
-	name = in->arg_count == 1 ? in->args[0] : arena_printf(in->arena, "%s %s", in->args[0], in->args[1]);
+	name = in->arg_count == 1 ? in->args[0]
+				  : arena_printf(in->arena, "%s %s", in->args[0], in->args[1]);
 	command = command_find(name);
 	if (command)
 		return help_command(command);
@@ -279,7 +289,8 @@ static int run_help(struct invocation *in, struct err *err)
 	for (size_t i = 0; i < command_count; i++)
 		if (command_is_sub_of(commands[i], name)) { /* a noun that is no command itself */
 			add_subcommands(&(struct command){ .name = name }, &out);
-			output_write(out.data + 1, out.size - 1); /* without its empty line in front */
+			output_write(out.data + 1,
+				     out.size - 1); /* without its empty line in front */
 			return 0;
 		}
 	return unknown(name, err);
@@ -287,7 +298,8 @@ static int run_help(struct invocation *in, struct err *err)
 
 static const struct flag flags[] = {
 	{ "man", 0, "COMMAND", "print its man page; \"fairlead\" is the first one", false },
-	{ "markdown", 0, "PAGE", "print a page of the documentation: commands, job-file or exit-codes", false },
+	{ "markdown", 0, "PAGE",
+	  "print a page of the documentation: commands, job-file or exit-codes", false },
 	{ 0 },
 };
 

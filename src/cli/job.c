@@ -26,7 +26,8 @@ void job_places(const json_t *attempt, struct buf *out)
 	const char *last = "";
 	size_t index, named = 0;
 
-	json_array_foreach((json_t *)(uintptr_t)tasks, index, task) {
+	json_array_foreach((json_t *)(uintptr_t)tasks, index, task)
+	{
 		const char *node = get_text(task, "node");
 
 		if (strcmp(node, last) == 0)
@@ -60,13 +61,15 @@ void job_end_sentence(const json_t *job, struct buf *out)
 		say_text(out, reason);
 	} else if (strcmp(state, "failed") == 0 && rank >= 0) {
 		if (get_int(job, "signal"))
-			buf_addf(out, ": rank %lld was ended by signal %lld", (long long)rank, (long long)get_int(job, "signal"));
+			buf_addf(out, ": rank %lld was ended by signal %lld", (long long)rank,
+				 (long long)get_int(job, "signal"));
 		else
-			buf_addf(out, ": rank %lld exited with %lld", (long long)rank, (long long)get_int(job, "exit_code"));
+			buf_addf(out, ": rank %lld exited with %lld", (long long)rank,
+				 (long long)get_int(job, "exit_code"));
 	}
 }
 
-/* --- the page --------------------------------------------------------------------------------------------------- */
+/* The page */
 
 static void line(struct buf *out, const char *title)
 {
@@ -110,7 +113,8 @@ static void add_head(const struct output *output, const json_t *job, struct buf 
 		buf_adds(out, ", is being cancelled");
 	buf_addc(out, '\n');
 	text_line(out, "reason", get_text(job, "reason"));
-	if (get_text(job, "cause")[0] && state_is_final(get_text(job, "state")) && strcmp(get_text(job, "state"), "succeeded") != 0) {
+	if (get_text(job, "cause")[0] && state_is_final(get_text(job, "state")) &&
+	    strcmp(get_text(job, "state"), "succeeded") != 0) {
 		line(out, "end");
 		buf_adds(out, get_text(job, "cause"));
 		if (get_int(job, "failed_rank") >= 0)
@@ -138,7 +142,8 @@ static void add_owner(const json_t *job, struct buf *out)
 	buf_addc(out, '\n');
 	line(out, "queue");
 	say_text(out, get_text(job, "queue"));
-	buf_addf(out, ", %s, %s, priority %lld\n", get_text(job, "tier"), get_text(job, "kind"), (long long)get_int(job, "priority"));
+	buf_addf(out, ", %s, %s, priority %lld\n", get_text(job, "tier"), get_text(job, "kind"),
+		 (long long)get_int(job, "priority"));
 }
 
 static void add_wish(const json_t *job, struct buf *out)
@@ -151,16 +156,19 @@ static void add_wish(const json_t *job, struct buf *out)
 	buf_addi(out, get_int(job, "tasks_min"));
 	if (get_int(job, "tasks_min") != get_int(job, "tasks_max"))
 		buf_addf(out, "..%lld", (long long)get_int(job, "tasks_max"));
-	buf_addf(out, " task%s of %lld GPU%s", get_int(job, "tasks_max") == 1 ? "" : "s", (long long)get_int(job, "gpus_per_task"),
+	buf_addf(out, " task%s of %lld GPU%s", get_int(job, "tasks_max") == 1 ? "" : "s",
+		 (long long)get_int(job, "gpus_per_task"),
 		 get_int(job, "gpus_per_task") == 1 ? "" : "s");
-	json_array_foreach((json_t *)(uintptr_t)models, index, model) {
+	json_array_foreach((json_t *)(uintptr_t)models, index, model)
+	{
 		buf_adds(out, index ? " or " : " ");
 		say_text(out, json_string_value(model));
 	}
 	if (get_int(job, "gpu_memory_mib"))
 		buf_addf(out, " with %s", format_size_mib(get_int(job, "gpu_memory_mib"), text));
 	if (get_int(job, "cpu_milli"))
-		buf_addf(out, ", %lld.%03lld CPUs", (long long)get_int(job, "cpu_milli") / 1000, (long long)get_int(job, "cpu_milli") % 1000);
+		buf_addf(out, ", %lld.%03lld CPUs", (long long)get_int(job, "cpu_milli") / 1000,
+			 (long long)get_int(job, "cpu_milli") % 1000);
 	if (get_int(job, "memory_mib"))
 		buf_addf(out, ", %s memory", format_size_mib(get_int(job, "memory_mib"), text));
 	buf_addc(out, '\n');
@@ -173,14 +181,17 @@ static void add_array(const json_t *job, struct buf *out)
 
 	if (get_int(job, "array_count") > 1) {
 		line(out, "array");
-		buf_addf(out, "element %lld of %lld, jobs %lld to %lld\n", (long long)(get_int(job, "id") - get_int(job, "array_first")),
-			 (long long)get_int(job, "array_count"), (long long)get_int(job, "array_first"),
-			 (long long)(get_int(job, "array_first") + get_int(job, "array_count") - 1));
+		buf_addf(
+			out, "element %lld of %lld, jobs %lld to %lld\n",
+			(long long)(get_int(job, "id") - get_int(job, "array_first")),
+			(long long)get_int(job, "array_count"),
+			(long long)get_int(job, "array_first"),
+			(long long)(get_int(job, "array_first") + get_int(job, "array_count") - 1));
 	}
 	if (json_array_size(depends)) {
 		line(out, "after");
-		json_array_foreach((json_t *)(uintptr_t)depends, index, other)
-			buf_addf(out, "%sjob %lld", index ? ", " : "", (long long)json_integer_value(other));
+		json_array_foreach((json_t *)(uintptr_t)depends, index, other) buf_addf(
+			out, "%sjob %lld", index ? ", " : "", (long long)json_integer_value(other));
 		buf_addc(out, '\n');
 	}
 }
@@ -198,10 +209,13 @@ static void add_use(const json_t *job, struct buf *out)
 	line(out, "attempts");
 	buf_addf(out, "%lld", (long long)get_int(job, "attempt_count"));
 	if (get_int(job, "retries_left"))
-		buf_addf(out, ", %lld retr%s left", (long long)get_int(job, "retries_left"), get_int(job, "retries_left") == 1 ? "y" : "ies");
+		buf_addf(out, ", %lld retr%s left", (long long)get_int(job, "retries_left"),
+			 get_int(job, "retries_left") == 1 ? "y" : "ies");
 	buf_addc(out, '\n');
 	line(out, "used");
-	buf_addf(out, "%lld GPU-seconds, %lld of them lost\n", (long long)get_int(job, "used_gpu_seconds"), (long long)get_int(job, "lost_gpu_seconds"));
+	buf_addf(out, "%.1f GPU-seconds, %.1f of them lost\n",
+		 (double)get_int(job, "used_gpu_ms") / 1000,
+		 (double)get_int(job, "lost_gpu_ms") / 1000);
 }
 
 static void add_checkpoints(const json_t *job, struct buf *out)
@@ -212,8 +226,10 @@ static void add_checkpoints(const json_t *job, struct buf *out)
 	if (!json_array_size(list))
 		return;
 	buf_addf(out, "\ncheckpoints (%lld made)\n", (long long)get_int(job, "checkpoints_made"));
-	json_array_foreach((json_t *)(uintptr_t)list, index, checkpoint) {
-		buf_addf(out, "  %lld  step %lld  ", (long long)get_int(checkpoint, "number"), (long long)get_int(checkpoint, "step"));
+	json_array_foreach((json_t *)(uintptr_t)list, index, checkpoint)
+	{
+		buf_addf(out, "  %lld  step %lld  ", (long long)get_int(checkpoint, "number"),
+			 (long long)get_int(checkpoint, "step"));
 		say_time(out, get_int(checkpoint, "at_ms"));
 		if (get_bool(checkpoint, "void"))
 			buf_adds(out, "  torn, not used");
@@ -224,12 +240,6 @@ static void add_checkpoints(const json_t *job, struct buf *out)
 		buf_addc(out, '\n');
 	}
 }
-
-static void cell_rank(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "rank")); }
-static void cell_node(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "node")); }
-static void cell_rank_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
-static void cell_simulated(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "simulated") ? "yes" : "no"); }
-static void cell_peak(const json_t *row, struct buf *out) { cell_memory(out, get_int(row, "peak_memory_mib")); }
 
 static void cell_rank_gpus(const json_t *row, struct buf *out)
 {
@@ -258,19 +268,28 @@ static void cell_end(const json_t *row, struct buf *out)
 }
 
 static const struct column rank_columns[] = {
-	{ "RANK", false, cell_rank }, { "NODE", false, cell_node }, { "GPUS", false, cell_rank_gpus }, { "SIMULATED", false, cell_simulated },
-	{ "STATE", false, cell_rank_state }, { "STEP", false, cell_step }, { "PEAK-MEMORY", true, cell_peak }, { "END", false, cell_end }, { 0 },
+	{ "RANK", "rank", CELL_INT },
+	{ "NODE", "node", CELL_TEXT },
+	{ "GPUS", .cell = cell_rank_gpus },
+	{ "SIMULATED", "simulated", CELL_YES },
+	{ "STATE", "state", CELL_TEXT },
+	{ "STEP", .cell = cell_step },
+	{ "PEAK-MEMORY", "peak_memory_mib", CELL_MEMORY, true },
+	{ "END", .cell = cell_end },
+	{ 0 },
 };
 
 static void add_attempt(const struct output *output, const json_t *attempt, struct buf *out)
 {
 	if (!attempt || !attempt_number(attempt))
 		return;
-	buf_addf(out, "\nattempt %lld is %s", (long long)attempt_number(attempt), get_text(attempt, "state"));
+	buf_addf(out, "\nattempt %lld is %s", (long long)attempt_number(attempt),
+		 get_text(attempt, "state"));
 	if (strcmp(get_text(attempt, "why"), "none") != 0 && get_text(attempt, "why")[0])
 		buf_addf(out, " (%s)", get_text(attempt, "why"));
 	if (get_int(attempt, "resumed_from"))
-		buf_addf(out, ", resumed from checkpoint %lld", (long long)get_int(attempt, "resumed_from"));
+		buf_addf(out, ", resumed from checkpoint %lld",
+			 (long long)get_int(attempt, "resumed_from"));
 	if (get_int(attempt, "for_job"))
 		buf_addf(out, ", makes room for job %lld", (long long)get_int(attempt, "for_job"));
 	if (get_bool(attempt, "unreachable"))
@@ -290,7 +309,8 @@ static void add_attempt(const struct output *output, const json_t *attempt, stru
 		output_table(output, rank_columns, json_object_get(attempt, "tasks"), out);
 }
 
-static int show_job(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show_job(struct invocation *in, struct client *client, const struct output *output,
+		    struct err *err)
 {
 	AUTO_BUF out = BUF_INIT;
 	json_t *job = NULL;
@@ -315,9 +335,10 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 	return 0;
 }
 
-/* --- --history: all that happened ------------------------------------------------------------------------------ */
+/* --history: all that happened */
 
-static int show_history(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show_history(struct invocation *in, struct client *client, const struct output *output,
+			struct err *err)
 {
 	json_t *all = json_array(), *answer = NULL, *event;
 	AUTO_BUF out = BUF_INIT;
@@ -327,7 +348,11 @@ static int show_history(struct invocation *in, struct client *client, const stru
 	int rc = arg_job(in->args[0], &id, err);
 
 	while (rc >= 0) {
-		rc = client_get(client, arena_printf(in->arena, "/api/v1/jobs/%u/history?limit=500&after=%lld", id, (long long)after), &answer, err);
+		rc = client_get(client,
+				arena_printf(in->arena,
+					     "/api/v1/jobs/%u/history?limit=500&after=%lld", id,
+					     (long long)after),
+				&answer, err);
 		if (rc < 0)
 			break;
 		json_array_extend(all, json_object_get(answer, "events"));
@@ -337,15 +362,15 @@ static int show_history(struct invocation *in, struct client *client, const stru
 			break;
 	}
 	if (rc >= 0 && !output_value(output, all, "seq")) {
-		json_array_foreach(all, index, event)
-			event_line(event, &out);
+		json_array_foreach(all, index, event) event_line(event, &out);
 		output_buf(&out);
 	}
 	json_decref(all);
 	return rc < 0 ? rc : 0;
 }
 
-static int show_spec(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show_spec(struct invocation *in, struct client *client, const struct output *output,
+		     struct err *err)
 {
 	AUTO_BUF out = BUF_INIT;
 	json_t *spec = NULL;
@@ -353,7 +378,8 @@ static int show_spec(struct invocation *in, struct client *client, const struct 
 	int rc = arg_job(in->args[0], &id, err);
 
 	if (rc >= 0)
-		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/spec", id), &spec, err);
+		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/spec", id), &spec,
+				err);
 	if (rc < 0)
 		return rc;
 	if (!output_value(output, spec, "workdir")) {
@@ -382,7 +408,8 @@ static int run_job(struct invocation *in, struct err *err)
 
 static const struct flag flags[] = {
 	{ "history", 0, NULL, "all that happened to it, with times and who caused it", false },
-	{ "spec", 0, NULL, "what it runs: command, folder, names of its variables; for its owner", false },
+	{ "spec", 0, NULL, "what it runs: command, folder, names of its variables; for its owner",
+	  false },
 	{ 0 },
 };
 

@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/problem.h"
 
 enum { WATCH_MS = 2000, PAGE = 500 };
 
-/* --- lists, watching ---------------------------------------------------------------------------------------- */
+/* Lists, watching */
 
-int fetch_list(struct client *client, const char *path, const char *name, json_t **ret, struct err *err)
+int fetch_list(struct client *client, const char *path, const char *name, json_t **ret,
+	       struct err *err)
 {
 	json_t *answer = NULL, *list;
 	int rc = client_get(client, path, &answer, err);
@@ -24,7 +24,9 @@ int fetch_list(struct client *client, const char *path, const char *name, json_t
 	return 0;
 }
 
-int watch(struct invocation *in, int (*show)(struct invocation *in, struct client *client, const struct output *output, struct err *err),
+int watch(struct invocation *in,
+	  int (*show)(struct invocation *in, struct client *client, const struct output *output,
+		      struct err *err),
 	  struct err *err)
 {
 	AUTO_CLIENT client = NULL;
@@ -45,17 +47,22 @@ int watch(struct invocation *in, int (*show)(struct invocation *in, struct clien
 	return rc;
 }
 
-int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit, json_t **ret, struct err *err)
+int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit,
+	       json_t **ret, struct err *err)
 {
 	json_t *all = json_array(), *answer = NULL;
 	int64_t after = 0;
 	int rc;
 
 	do {
-		int64_t left = limit - (int64_t)json_array_size(all), page = left < PAGE ? left : PAGE;
+		int64_t left = limit - (int64_t)json_array_size(all),
+			page = left < PAGE ? left : PAGE;
 
-		rc = client_get(client, arena_printf(arena, "%s%climit=%lld&after=%lld", path, strchr(path, '?') ? '&' : '?', (long long)page,
-						     (long long)after), &answer, err);
+		rc = client_get(client,
+				arena_printf(arena, "%s%climit=%lld&after=%lld", path,
+					     strchr(path, '?') ? '&' : '?', (long long)page,
+					     (long long)after),
+				&answer, err);
 		if (rc < 0)
 			break;
 		json_array_extend(all, json_object_get(answer, "jobs"));
@@ -70,23 +77,14 @@ int fetch_jobs(struct client *client, struct arena *arena, const char *path, int
 	return 0;
 }
 
-/* --- fairlead jobs -------------------------------------------------------------------------------------------- */
+/* Fairlead jobs */
 
-static void cell_id(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "id")); }
-static void cell_name(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "name")); }
-static void cell_user(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "user")); }
-static void cell_team(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "team")); }
-static void cell_queue(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "queue")); }
-static void cell_project(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "project")); }
-static void cell_kind(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "kind")); }
-static void cell_tier(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "tier")); }
-static void cell_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
-static void cell_priority(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "priority")); }
-static void cell_attempts(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "attempt_count")); }
-static void cell_submitted(const json_t *row, struct buf *out) { cell_time(out, get_int(row, "submitted_ms")); }
-static void cell_age(const json_t *row, struct buf *out) { cell_duration(out, clock_wall_ms() - get_int(row, "submitted_ms")); }
-static void cell_reason(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "reason")); }
-static void cell_simulated(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "simulated") ? "yes" : "no"); }
+static void cell_reason(const json_t *row, struct buf *out)
+{
+	const char *code = get_text(row, "reason_code");
+
+	cell_text(out, *code ? code : get_text(row, "reason"));
+}
 
 /* "4" or "2..4" */
 static void cell_tasks(const json_t *row, struct buf *out)
@@ -104,18 +102,26 @@ static void cell_gpus(const json_t *row, struct buf *out)
 	buf_addi(out, (tasks ? tasks : get_int(row, "tasks_min")) * get_int(row, "gpus_per_task"));
 }
 
-static void cell_in_state(const json_t *row, struct buf *out)
-{
-	if (get_int(row, "state_ms"))
-		cell_duration(out, clock_wall_ms() - get_int(row, "state_ms"));
-}
-
 static const struct column job_columns[] = {
-	{ "JOB", false, cell_id }, { "NAME", false, cell_name }, { "USER", false, cell_user }, { "QUEUE", false, cell_queue },
-	{ "TIER", false, cell_tier }, { "STATE", false, cell_state }, { "TASKS", false, cell_tasks }, { "GPUS", false, cell_gpus },
-	{ "AGE", false, cell_age }, { "IN-STATE", true, cell_in_state }, { "TEAM", true, cell_team }, { "PROJECT", true, cell_project },
-	{ "KIND", true, cell_kind }, { "PRIORITY", true, cell_priority }, { "ATTEMPTS", true, cell_attempts },
-	{ "SUBMITTED", true, cell_submitted }, { "SIMULATED", true, cell_simulated }, { "REASON", false, cell_reason }, { 0 },
+	{ "JOB", "id", CELL_INT },
+	{ "NAME", "name", CELL_TEXT },
+	{ "USER", "user", CELL_TEXT },
+	{ "QUEUE", "queue", CELL_TEXT },
+	{ "TIER", "tier", CELL_TEXT },
+	{ "STATE", "state", CELL_TEXT },
+	{ "TASKS", .cell = cell_tasks },
+	{ "GPUS", .cell = cell_gpus },
+	{ "AGE", "submitted_ms", CELL_AGE },
+	{ "IN-STATE", "state_ms", CELL_AGE, true },
+	{ "TEAM", "team", CELL_TEXT, true },
+	{ "PROJECT", "project", CELL_TEXT, true },
+	{ "KIND", "kind", CELL_TEXT, true },
+	{ "PRIORITY", "priority", CELL_INT, true },
+	{ "ATTEMPTS", "attempt_count", CELL_INT, true },
+	{ "SUBMITTED", "submitted_ms", CELL_TIME, true },
+	{ "SIMULATED", "simulated", CELL_YES, true },
+	{ "REASON", .cell = cell_reason },
+	{ 0 },
 };
 
 static const char *jobs_path(const struct invocation *in)
@@ -137,13 +143,13 @@ static bool any_simulated(const json_t *rows)
 	const json_t *row;
 	size_t index;
 
-	json_array_foreach((json_t *)(uintptr_t)rows, index, row)
-		if (get_bool(row, "simulated"))
-			return true;
+	json_array_foreach((json_t *)(uintptr_t)rows, index,
+			   row) if (get_bool(row, "simulated")) return true;
 	return false;
 }
 
-static int show_jobs(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show_jobs(struct invocation *in, struct client *client, const struct output *output,
+		     struct err *err)
 {
 	json_t *rows = NULL;
 	int64_t limit;
@@ -180,8 +186,9 @@ const struct command command_jobs = {
 	.name = "jobs",
 	.arguments = "",
 	.summary = "list jobs",
-	.about = "Lists what waits, runs, or ended within a day. Columns never have blanks in them, so that awk can split the lines; \"-\" is "
-		 "an empty one.",
+	.about =
+		"Lists what waits, runs, or ended within a day. Columns never have blanks in them, so that awk can split the lines; \"-\" is "
+		"an empty one.",
 	.flags = jobs_flags,
 	.examples = "fairlead jobs --watch\tuntil Ctrl-C\n"
 		    "fairlead jobs -s queued,preempted -o wide\twhat waits, with all columns\n"
@@ -191,7 +198,7 @@ const struct command command_jobs = {
 	.run = run_jobs,
 };
 
-/* --- submissions ------------------------------------------------------------------------------------------------- */
+/* Submissions */
 
 uint32_t submitted_job(const json_t *answer)
 {
@@ -207,7 +214,9 @@ static void submitted_sentence(const json_t *answer, struct buf *out)
 	else
 		buf_addf(out, "job %lld (", (long long)id);
 	say_text(out, get_text(answer, "name"));
-	buf_adds(out, get_bool(answer, "already") ? ") was submitted before with this key, to queue " : ") is in queue ");
+	buf_adds(out, get_bool(answer, "already")
+			      ? ") was submitted before with this key, to queue "
+			      : ") is in queue ");
 	say_text(out, get_text(answer, "queue"));
 	if (get_text(answer, "prospect")[0]) {
 		buf_adds(out, ". ");
@@ -240,7 +249,8 @@ static void add_dry_places(const json_t *places, struct buf *out)
 	const json_t *place, *gpu;
 	size_t index, at;
 
-	json_array_foreach((json_t *)(uintptr_t)places, index, place) {
+	json_array_foreach((json_t *)(uintptr_t)places, index, place)
+	{
 		buf_addf(out, "  rank %lld on ", (long long)get_int(place, "rank"));
 		say_text(out, get_text(place, "node"));
 		if (json_array_size(json_object_get(place, "gpus")))
@@ -263,7 +273,8 @@ int show_dry_run(const struct output *output, const json_t *answer)
 	if (get_bool(answer, "starts_now")) {
 		buf_adds(&out, " it would start now");
 		if (get_int(answer, "evicts"))
-			buf_addf(&out, ", once %lld other job%s made room", (long long)get_int(answer, "evicts"),
+			buf_addf(&out, ", once %lld other job%s made room",
+				 (long long)get_int(answer, "evicts"),
 				 get_int(answer, "evicts") == 1 ? " has" : "s have");
 		buf_adds(&out, ":\n");
 		add_dry_places(json_object_get(answer, "places"), &out);

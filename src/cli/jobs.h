@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Jobs as the API answers them, and how they are shown: what run, submit, jobs, job, logs and follow share. */
+/*
+ * Jobs as the API answers them, and how they are shown: what run, submit, jobs, job, logs and
+ * follow share.
+ */
 #include "cli/client.h"
 #include "cli/output.h"
 
-uint32_t submitted_job(const json_t *answer);			/* number of the (first) job */
-void say_submitted(const json_t *answer);			/* on stderr: number, queue, what may happen */
+uint32_t submitted_job(const json_t *answer); /* number of the (first) job */
+void say_submitted(const json_t *answer); /* on stderr: number, queue, what may happen */
 void show_submitted(const struct output *output, const json_t *answer);
-int show_dry_run(const struct output *output, const json_t *answer);	/* exit status */
+int show_dry_run(const struct output *output, const json_t *answer); /* exit status */
 /* "job 12 failed: rank 0 exited with 3" */
 void job_end_sentence(const json_t *job, struct buf *out);
 /* The newest attempt with its tasks, NULL = none yet. */
@@ -16,11 +19,15 @@ int64_t attempt_number(const json_t *attempt);
 /* "n0, n1 (simulated GPUs)" */
 void job_places(const json_t *attempt, struct buf *out);
 /* All pages of a list of jobs. query: path with what is asked for. */
-int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit, json_t **ret, struct err *err) MUST_CHECK;
+int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit,
+	       json_t **ret, struct err *err) MUST_CHECK;
 /* Runs show once, or every two seconds with --watch until Ctrl-C. */
-int watch(struct invocation *in, int (*show)(struct invocation *in, struct client *client, const struct output *output, struct err *err),
+int watch(struct invocation *in,
+	  int (*show)(struct invocation *in, struct client *client, const struct output *output,
+		      struct err *err),
 	  struct err *err) MUST_CHECK;
 /* One event as a line for people. */
 void event_line(const json_t *event, struct buf *out);
 /* GET a list {"NAME": [...]} or [...]; *ret is the array (json_decref). */
-int fetch_list(struct client *client, const char *path, const char *name, json_t **ret, struct err *err) MUST_CHECK;
+int fetch_list(struct client *client, const char *path, const char *name, json_t **ret,
+	       struct err *err) MUST_CHECK;

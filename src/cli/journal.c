@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal, read directly from the data folder: works with and without a daemon, and changes nothing. */
+/*
+ * The journal, read directly from the data folder: works with and without a daemon, and changes
+ * nothing.
+ */
 #include <string.h>
 #include <unistd.h>
 
@@ -27,9 +30,12 @@ static void say_damage(void *context, uint64_t seq, const char *what)
 		notice("%s", what);
 }
 
-static int open_journal(struct invocation *in, struct damage *damage, struct journal **ret, struct err *err)
+static int open_journal(struct invocation *in, struct damage *damage, struct journal **ret,
+			struct err *err)
 {
-	const struct journal_options options = { .folder = client_data_folder(in), .read_only = true, .damaged_context = damage,
+	const struct journal_options options = { .folder = client_data_folder(in),
+						 .read_only = true,
+						 .damaged_context = damage,
 						 .damaged = damage ? say_damage : NULL };
 
 	return journal_open(&options, ret, err);
@@ -45,10 +51,10 @@ static const char *kind_text(uint32_t kind, char out[24])
 	return out;
 }
 
-/* --- verify ------------------------------------------------------------------------------------------------ */
+/* verify */
 
 struct walk {
-	struct damage damage;	/* first: the context of say_damage too */
+	struct damage damage; /* first: the context of say_damage too */
 	uint64_t records, first, last;
 	int64_t first_ms, last_ms;
 	struct digest hash;
@@ -76,12 +82,15 @@ static void show_walk(struct invocation *in, const struct walk *walk, uint64_t d
 	json_t *answer;
 
 	digest_format(&walk->hash, hex);
-	answer = json_pack("{s:b, s:I, s:I, s:I, s:I, s:s}", "ok", damaged == 0, "records", (json_int_t)walk->records, "damaged", (json_int_t)damaged,
-			   "first_seq", (json_int_t)walk->first, "last_seq", (json_int_t)walk->last, "hash", hex);
+	answer =
+		json_pack("{s:b, s:I, s:I, s:I, s:I, s:s}", "ok", damaged == 0, "records",
+			  (json_int_t)walk->records, "damaged", (json_int_t)damaged, "first_seq",
+			  (json_int_t)walk->first, "last_seq", (json_int_t)walk->last, "hash", hex);
 	output_init(&output, in);
 	if (!output_value(&output, answer, "hash")) {
 		if (walk->records) {
-			buf_addf(&out, "%llu records, %llu to %llu, from ", (unsigned long long)walk->records, (unsigned long long)walk->first,
+			buf_addf(&out, "%llu records, %llu to %llu, from ",
+				 (unsigned long long)walk->records, (unsigned long long)walk->first,
 				 (unsigned long long)walk->last);
 			say_time(&out, walk->first_ms);
 			buf_adds(&out, " to ");
@@ -90,7 +99,8 @@ static void show_walk(struct invocation *in, const struct walk *walk, uint64_t d
 		} else {
 			buf_adds(&out, "The journal is empty.\n");
 		}
-		buf_adds(&out, damaged ? "Damage was found; what is readable is kept.\n" : "Every record is as it was written.\n");
+		buf_adds(&out, damaged ? "Damage was found; what is readable is kept.\n"
+				       : "Every record is as it was written.\n");
 		output_buf(&out);
 	}
 	json_decref(answer);
@@ -100,7 +110,9 @@ static int run_verify(struct invocation *in, struct err *err)
 {
 	struct journal *journal = NULL;
 	struct walk walk = { 0 };
-	const struct journal_reader reader = { .context = &walk, .take = count_record, .damaged = say_damage };
+	const struct journal_reader reader = { .context = &walk,
+					       .take = count_record,
+					       .damaged = say_damage };
 	struct journal_state state;
 	int rc = open_journal(in, &walk.damage, &journal, err);
 
@@ -121,22 +133,23 @@ const struct command command_journal_verify = {
 	.name = "journal verify",
 	.arguments = "",
 	.summary = "check every record of the journal against the chain of hashes",
-	.about = "Reads the data folder itself, also while a daemon runs there; nothing is changed. The exit status is 10 when a record is "
-		 "damaged or missing; its number and what is wrong are on stderr. What the daemon set aside earlier lies in quarantine/.",
+	.about =
+		"Reads the data folder itself, also while a daemon runs there; nothing is changed. The exit status is 10 when a record is "
+		"damaged or missing; its number and what is wrong are on stderr. What the daemon set aside earlier lies in quarantine/.",
 	.examples = "fairlead journal verify\n"
 		    "fairlead journal verify --data /backup/fairlead\ta backup",
 	.shares = SHARES_OUTPUT | SHARES_DAEMON,
 	.run = run_verify,
 };
 
-/* --- show ------------------------------------------------------------------------------------------------------ */
+/* show */
 
 struct show {
-	struct damage damage;	/* first, as above */
+	struct damage damage; /* first, as above */
 	struct buf out;
 	bool json;
-	int64_t kind, job;	/* wanted; 0 = all */
-	uint64_t left;		/* records still to show */
+	int64_t kind, job; /* wanted; 0 = all */
+	uint64_t left; /* records still to show */
 	const char *job_text;
 };
 
@@ -153,15 +166,20 @@ static int show_record(void *context, const struct record *record, const struct 
 	struct show *show = context;
 	char unknown[24], hex[DIGEST_HEX_MAX], time[LOCAL_TIME_MAX];
 
-	if ((show->kind && record->kind != show->kind) || (show->job && !is_about(record, show->job_text)))
+	if ((show->kind && record->kind != show->kind) ||
+	    (show->job && !is_about(record, show->job_text)))
 		return 0;
 	if (show->json) {
-		buf_addf(&show->out, "{\"seq\":%llu,\"time_ms\":%lld,\"kind\":\"%s\",\"hash\":\"%s\",\"record\":", (unsigned long long)record->seq,
-			 (long long)record->time_ms, kind_text(record->kind, unknown), digest_format(hash, hex));
+		buf_addf(
+			&show->out,
+			"{\"seq\":%llu,\"time_ms\":%lld,\"kind\":\"%s\",\"hash\":\"%s\",\"record\":",
+			(unsigned long long)record->seq, (long long)record->time_ms,
+			kind_text(record->kind, unknown), digest_format(hash, hex));
 		buf_add(&show->out, record->text, record->size);
 		buf_adds(&show->out, "}\n");
 	} else {
-		buf_addf(&show->out, "%7llu  %s  %-20s  ", (unsigned long long)record->seq, clock_format_local(record->time_ms, time),
+		buf_addf(&show->out, "%7llu  %s  %-20s  ", (unsigned long long)record->seq,
+			 clock_format_local(record->time_ms, time),
 			 kind_text(record->kind, unknown));
 		text_for_terminal(&show->out, record->text, record->size);
 		buf_addc(&show->out, '\n');
@@ -188,14 +206,19 @@ static int find_kind(const char *name, int64_t *ret, struct err *err)
 		}
 	}
 	hint = spelling_hint(name, names, count);
-	return err_set(err, ERR_INVALID, hint ? "--kind: there is no kind \"%.60s\"; did you mean \"%s\"?" : "--kind: there is no kind \"%.60s\"", name, hint);
+	return err_set(err, ERR_INVALID,
+		       hint ? "--kind: there is no kind \"%.60s\"; did you mean \"%s\"?"
+			    : "--kind: there is no kind \"%.60s\"",
+		       name, hint);
 }
 
 static int run_show(struct invocation *in, struct err *err)
 {
 	struct journal *journal = NULL;
 	struct show show = { 0 };
-	const struct journal_reader reader = { .context = &show, .take = show_record, .damaged = say_damage };
+	const struct journal_reader reader = { .context = &show,
+					       .take = show_record,
+					       .damaged = say_damage };
 	struct output output;
 	int64_t from, limit;
 	int rc = arg_number(in, "from", 1, INT64_MAX, 1, &from, err);
@@ -234,8 +257,9 @@ const struct command command_journal_show = {
 	.name = "journal show",
 	.arguments = "",
 	.summary = "print the journal's records",
-	.about = "Reads the data folder itself, also while a daemon runs there. Commands and environments of jobs are not in the records, only "
-		 "the names of their sealed bodies.",
+	.about =
+		"Reads the data folder itself, also while a daemon runs there. Commands and environments of jobs are not in the records, only "
+		"the names of their sealed bodies.",
 	.flags = show_flags,
 	.examples = "fairlead journal show --limit 20\n"
 		    "fairlead journal show --job 12\tall that names job 12\n"

@@ -20,7 +20,10 @@ static void write_all(int fd, const char *data, size_t size)
 	}
 }
 
-/* Length of a colour or erase-line sequence at text (ESC [ digits ; m or K); 0 = none, -1 = may become one. */
+/*
+ * Length of a colour or erase-line sequence at text (ESC [ digits ; m or K); 0 = none, -1 = may
+ * become one.
+ */
 static int harmless_sequence(const char *text, size_t size)
 {
 	size_t i = 2;

@@ -8,15 +8,18 @@
 #include "cli/problem.h"
 
 /* "12" or "12/3" */
-static int parse_target(const struct invocation *in, uint32_t *ret_job, int64_t *ret_rank, struct err *err)
+static int parse_target(const struct invocation *in, uint32_t *ret_job, int64_t *ret_rank,
+			struct err *err)
 {
 	const char *text = in->args[0], *slash = strchr(text, '/');
 	struct err why;
 
 	*ret_rank = -1;
 	if (slash && parse_int(slash + 1, 0, 4095, ret_rank, &why) < 0)
-		return err_set(err, ERR_INVALID, "\"%.60s\": behind the slash stands a rank, from 0", text);
-	return arg_job(slash ? arena_strndup(in->arena, text, (size_t)(slash - text)) : text, ret_job, err);
+		return err_set(err, ERR_INVALID,
+			       "\"%.60s\": behind the slash stands a rank, from 0", text);
+	return arg_job(slash ? arena_strndup(in->arena, text, (size_t)(slash - text)) : text,
+		       ret_job, err);
 }
 
 static const char *log_path(const struct invocation *in, uint32_t job, int64_t rank)
@@ -41,7 +44,8 @@ static bool take(void *context, const char *data, size_t size)
 }
 
 /* All logs side by side until each has ended or Ctrl-C came. */
-static int show_ranks(struct invocation *in, struct client *client, uint32_t job, int64_t first, int64_t end, struct err *err)
+static int show_ranks(struct invocation *in, struct client *client, uint32_t job, int64_t first,
+		      int64_t end, struct err *err)
 {
 	size_t count = (size_t)(end - first), open = 0;
 	struct stream *streams = arena_new_array(in->arena, struct stream, count);
@@ -49,13 +53,20 @@ static int show_ranks(struct invocation *in, struct client *client, uint32_t job
 	int rc = 0;
 
 	for (size_t i = 0; i < count && rc >= 0; i++) {
-		writers[i] = (struct log_writer){ .fd = STDOUT_FILENO, .raw = arg_has(in, "raw") || isatty(STDOUT_FILENO) != 1 };
+		writers[i] = (struct log_writer){
+			.fd = STDOUT_FILENO, .raw = arg_has(in, "raw") || isatty(STDOUT_FILENO) != 1
+		};
 		if (count > 1)
-			snprintf(writers[i].prefix, sizeof(writers[i].prefix), "[%lld] ", (long long)first + (long long)i);
-		streams[i] = (struct stream){ .path = log_path(in, job, first + (int64_t)i), .context = &writers[i], .take = take };
+			snprintf(writers[i].prefix, sizeof(writers[i].prefix), "[%lld] ",
+				 (long long)first + (long long)i);
+		streams[i] = (struct stream){ .path = log_path(in, job, first + (int64_t)i),
+					      .context = &writers[i],
+					      .take = take };
 		rc = client_stream_begin(client, &streams[i], err);
-		for (open = 0; rc >= 0 && !arg_has(in, "follow") && !streams[i].over && !interrupted();)
-			client_streams_wait(client, 1000); /* one after the other, so that ranks do not mix */
+		for (open = 0;
+		     rc >= 0 && !arg_has(in, "follow") && !streams[i].over && !interrupted();)
+			client_streams_wait(
+				client, 1000); /* one after the other, so that ranks do not mix */
 	}
 	while (rc >= 0 && !interrupted()) {
 		open = 0;
@@ -103,17 +114,21 @@ static int run_logs(struct invocation *in, struct err *err)
 		tasks = get_int(job, "tasks_max");
 	json_decref(job);
 	if (tasks > 1 && !arg_has(in, "all-ranks"))
-		notice("this is rank 0 of %lld; `fairlead logs %u/RANK` shows another, --all-ranks all", (long long)tasks, id);
-	return show_ranks(in, client, id, 0, arg_has(in, "all-ranks") && tasks > 0 ? tasks : 1, err);
+		notice("this is rank 0 of %lld; `fairlead logs %u/RANK` shows another, --all-ranks all",
+		       (long long)tasks, id);
+	return show_ranks(in, client, id, 0, arg_has(in, "all-ranks") && tasks > 0 ? tasks : 1,
+			  err);
 }
 
 static const struct flag flags[] = {
-	{ "follow", 'f', NULL, "go on until the rank has ended; Ctrl-C ends only the looking", false },
+	{ "follow", 'f', NULL, "go on until the rank has ended; Ctrl-C ends only the looking",
+	  false },
 	{ "stderr", 0, NULL, "what it wrote to stderr; default stdout", false },
 	{ "all-ranks", 0, NULL, "every rank's, with its number in front of each line", false },
 	{ "attempt", 0, "N", "of this attempt; default the newest", false },
 	{ "tail", 0, "BYTES", "only the last so many bytes", false },
-	{ "raw", 0, NULL, "on a terminal too, pass everything the job wrote, escape sequences included", false },
+	{ "raw", 0, NULL,
+	  "on a terminal too, pass everything the job wrote, escape sequences included", false },
 	{ 0 },
 };
 
@@ -121,8 +136,9 @@ const struct command command_logs = {
 	.name = "logs",
 	.arguments = "ID[/RANK]",
 	.summary = "show what a job printed, live or afterwards",
-	.about = "Without a rank it is rank 0. On a terminal colours pass, and other control sequences are shown instead of obeyed. The logs of "
-		 "other people's jobs are for their team's lead and for administrators.",
+	.about =
+		"Without a rank it is rank 0. On a terminal colours pass, and other control sequences are shown instead of obeyed. The logs of "
+		"other people's jobs are for their team's lead and for administrators.",
 	.flags = flags,
 	.examples = "fairlead logs -f 12\tfollow rank 0\n"
 		    "fairlead logs 12/3 --stderr\twhat rank 3 complained of\n"

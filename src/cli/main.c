@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fairlead: finds the command in the table, parses its flags, runs it, and says what went wrong, once.
+ * fairlead: finds the command in the table, parses its flags, runs it, and says what went wrong,
+ * once.
  *
  *	table.{h,c}	the one table of commands; commands.def has their order
  *	args.{h,c}	flags and arguments of one call
@@ -20,21 +21,31 @@
 
 static const size_t arena_cap = (size_t)1 << 30;
 
-/* Words before the command: only what chooses the daemon, and --help, --version. Returns how many, negative = wrong. */
-static int parse_global(struct invocation *in, const char *const *words, int count, const char **ret_command, struct err *err)
+/*
+ * Words before the command: only what chooses the daemon, and --help, --version. Returns how many,
+ * negative = wrong.
+ */
+static int parse_global(struct invocation *in, const char *const *words, int count,
+			const char **ret_command, struct err *err)
 {
 	int i = 0;
 
 	while (i < count && words[i][0] == '-') {
-		const char **target = strncmp(words[i], "--data", 6) == 0 ? &in->global_data : &in->global_server;
+		const char **target =
+			strncmp(words[i], "--data", 6) == 0 ? &in->global_data : &in->global_server;
 		size_t length = strcspn(words[i], "=");
 
-		if (strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0 || strcmp(words[i], "--version") == 0) {
+		if (strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0 ||
+		    strcmp(words[i], "--version") == 0) {
 			*ret_command = words[i][2] == 'v' ? "version" : "help";
 			return count; /* the rest does not count */
 		}
-		if (strncmp(words[i], "--data", length) != 0 && strncmp(words[i], "--server", length) != 0)
-			return err_set(err, ERR_INVALID, "there is no flag %.60s before the command; flags of a command stand behind its name", words[i]);
+		if (strncmp(words[i], "--data", length) != 0 &&
+		    strncmp(words[i], "--server", length) != 0)
+			return err_set(
+				err, ERR_INVALID,
+				"there is no flag %.60s before the command; flags of a command stand behind its name",
+				words[i]);
 		if (words[i][length] == '=') {
 			*target = words[i++] + length + 1;
 		} else if (i + 1 < count) {
@@ -57,8 +68,10 @@ static int unknown_command(const char *word, struct err *err)
 			names[count++] = commands[i]->name;
 	hint = spelling_hint(word, names, count);
 	if (hint)
-		return err_set(err, ERR_INVALID, "there is no command \"%.60s\"; did you mean \"%s\"?", word, hint);
-	return err_set(err, ERR_INVALID, "there is no command \"%.60s\"; `fairlead help` lists them", word);
+		return err_set(err, ERR_INVALID,
+			       "there is no command \"%.60s\"; did you mean \"%s\"?", word, hint);
+	return err_set(err, ERR_INVALID,
+		       "there is no command \"%.60s\"; `fairlead help` lists them", word);
 }
 
 /* "queues crate": the word behind a noun that has sub-commands. */
@@ -69,16 +82,22 @@ static int unknown_subcommand(const char *noun, const char *word, struct err *er
 
 	names[count++] = "list";
 	for (size_t i = 0; i < command_count && count < ARRAY_SIZE(names); i++)
-		if (strncmp(commands[i]->name, noun, length) == 0 && commands[i]->name[length] == ' ')
+		if (strncmp(commands[i]->name, noun, length) == 0 &&
+		    commands[i]->name[length] == ' ')
 			names[count++] = commands[i]->name + length + 1;
 	hint = spelling_hint(word, names, count);
 	if (hint)
-		return err_set(err, ERR_INVALID, "%s has no sub-command \"%.60s\"; did you mean \"%s\"?", noun, word, hint);
-	return err_set(err, ERR_INVALID, "%s has no sub-command \"%.60s\"; `fairlead help %s` lists them", noun, word, noun);
+		return err_set(err, ERR_INVALID,
+			       "%s has no sub-command \"%.60s\"; did you mean \"%s\"?", noun, word,
+			       hint);
+	return err_set(err, ERR_INVALID,
+		       "%s has no sub-command \"%.60s\"; `fairlead help %s` lists them", noun, word,
+		       noun);
 }
 
 /* Finds the command of one or two words; *used counts them. */
-static int find_command(const char *const *words, int count, struct arena *arena, const struct command **ret, int *used, struct err *err)
+static int find_command(const char *const *words, int count, struct arena *arena,
+			const struct command **ret, int *used, struct err *err)
 {
 	const struct command *command = command_find(words[0]);
 	bool family = command_has_subcommands(words[0]);
@@ -99,14 +118,17 @@ static int find_command(const char *const *words, int count, struct arena *arena
 			return unknown_subcommand(words[0], words[1], err);
 	}
 	if (!command && family)
-		return err_set(err, ERR_INVALID, "%s needs a sub-command; `fairlead help %s` lists them", words[0], words[0]);
+		return err_set(err, ERR_INVALID,
+			       "%s needs a sub-command; `fairlead help %s` lists them", words[0],
+			       words[0]);
 	if (!command)
 		return unknown_command(words[0], err);
 	*ret = command;
 	return 0;
 }
 
-static int run(const char *const *words, int count, const char *self, struct arena *arena, struct err *err)
+static int run(const char *const *words, int count, const char *self, struct arena *arena,
+	       struct err *err)
 {
 	struct invocation in = { .arena = arena, .self = self };
 	const char *shortcut = NULL;
@@ -139,7 +161,8 @@ int main(int argc, char **argv)
 	int rc;
 
 	arena_init(&arena, arena_cap);
-	rc = run((const char *const *)argv + 1, argc > 1 ? argc - 1 : 0, argc ? argv[0] : "fairlead", &arena, &err);
+	rc = run((const char *const *)argv + 1, argc > 1 ? argc - 1 : 0,
+		 argc ? argv[0] : "fairlead", &arena, &err);
 	if (rc < 0) {
 		problem_show(&err);
 		rc = err_code_exit(err.code);

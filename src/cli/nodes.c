@@ -8,26 +8,38 @@ static int64_t gpus_of(const json_t *row, const char *name)
 	return get_int(json_object_get(row, "gpus"), name);
 }
 
-static void cell_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
-static void cell_simulated(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "simulated") ? "yes" : "no"); }
-static void cell_model(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "model")); }
-static void cell_gpus(const json_t *row, struct buf *out) { buf_addi(out, gpus_of(row, "total")); }
-static void cell_free(const json_t *row, struct buf *out) { buf_addi(out, gpus_of(row, "free")); }
-static void cell_allocated(const json_t *row, struct buf *out) { buf_addi(out, gpus_of(row, "allocated")); }
-static void cell_unusable(const json_t *row, struct buf *out) { buf_addi(out, gpus_of(row, "unusable")); }
-static void cell_jobs(const json_t *row, struct buf *out) { buf_addu(out, json_array_size(json_object_get(row, "jobs"))); }
-static void cell_gpu_memory(const json_t *row, struct buf *out) { cell_memory(out, get_int(row, "gpu_memory_mib")); }
-static void cell_cpus(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "cpu_milli") / 1000); }
-static void cell_ram(const json_t *row, struct buf *out) { cell_memory(out, get_int(row, "ram_mib")); }
-static void cell_driver(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "driver")); }
-static void cell_reason(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "reason")); }
+static void cell_gpus(const json_t *row, struct buf *out)
+{
+	buf_addi(out, gpus_of(row, "total"));
+}
+static void cell_free(const json_t *row, struct buf *out)
+{
+	buf_addi(out, gpus_of(row, "free"));
+}
+static void cell_allocated(const json_t *row, struct buf *out)
+{
+	buf_addi(out, gpus_of(row, "allocated"));
+}
+static void cell_unusable(const json_t *row, struct buf *out)
+{
+	buf_addi(out, gpus_of(row, "unusable"));
+}
+static void cell_jobs(const json_t *row, struct buf *out)
+{
+	buf_addu(out, json_array_size(json_object_get(row, "jobs")));
+}
+static void cell_cpus(const json_t *row, struct buf *out)
+{
+	buf_addi(out, get_int(row, "cpu_milli") / 1000);
+}
 
 static void cell_domains(const json_t *row, struct buf *out)
 {
 	const json_t *domain;
 	size_t index;
 
-	json_array_foreach(json_object_get(row, "domains"), index, domain) {
+	json_array_foreach(json_object_get(row, "domains"), index, domain)
+	{
 		if (index)
 			buf_addc(out, '/');
 		cell_text(out, json_string_value(domain) ? json_string_value(domain) : "");
@@ -35,13 +47,26 @@ static void cell_domains(const json_t *row, struct buf *out)
 }
 
 static const struct column columns[] = {
-	{ "NODE", false, cell_noun_name }, { "STATE", false, cell_state }, { "SIMULATED", false, cell_simulated },
-	{ "MODEL", false, cell_model }, { "GPUS", false, cell_gpus }, { "FREE", false, cell_free }, { "ALLOCATED", false, cell_allocated },
-	{ "UNUSABLE", true, cell_unusable }, { "JOBS", false, cell_jobs }, { "GPU-MEMORY", true, cell_gpu_memory }, { "CPUS", true, cell_cpus },
-	{ "MEMORY", true, cell_ram }, { "DRIVER", true, cell_driver }, { "PLACE", true, cell_domains }, { "REASON", false, cell_reason }, { 0 },
+	{ "NODE", "name", CELL_TEXT },
+	{ "STATE", "state", CELL_TEXT },
+	{ "SIMULATED", "simulated", CELL_YES },
+	{ "MODEL", "model", CELL_TEXT },
+	{ "GPUS", .cell = cell_gpus },
+	{ "FREE", .cell = cell_free },
+	{ "ALLOCATED", .cell = cell_allocated },
+	{ "UNUSABLE", .cell = cell_unusable, .wide = true },
+	{ "JOBS", .cell = cell_jobs },
+	{ "GPU-MEMORY", "gpu_memory_mib", CELL_MEMORY, true },
+	{ "CPUS", .cell = cell_cpus, .wide = true },
+	{ "MEMORY", "ram_mib", CELL_MEMORY, true },
+	{ "DRIVER", "driver", CELL_TEXT, true },
+	{ "PLACE", .cell = cell_domains, .wide = true },
+	{ "REASON", "reason", CELL_TEXT },
+	{ 0 },
 };
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	(void)in;
 	return show_noun(client, output, "/api/v1/nodes", "nodes", columns, "name", err);

@@ -4,13 +4,8 @@
 #include "cli/jobs.h"
 #include "cli/problem.h"
 
-void cell_noun_name(const json_t *row, struct buf *out)
-{
-	cell_text(out, get_text(row, "name"));
-}
-
-int show_noun(struct client *client, const struct output *output, const char *path, const char *list, const struct column *columns,
-	      const char *name, struct err *err)
+int show_noun(struct client *client, const struct output *output, const char *path,
+	      const char *list, const struct column *columns, const char *name, struct err *err)
 {
 	json_t *rows = NULL, *row;
 	bool simulated = false;
@@ -20,16 +15,15 @@ int show_noun(struct client *client, const struct output *output, const char *pa
 	if (rc < 0)
 		return rc;
 	output_list(output, columns, rows, name);
-	json_array_foreach(rows, index, row)
-		simulated = simulated || get_bool(row, "simulated");
+	json_array_foreach(rows, index, row) simulated = simulated || get_bool(row, "simulated");
 	if (simulated && output->form <= OUTPUT_WIDE)
 		notice("GPUs are simulated: processes are real, GPUs are not");
 	json_decref(rows);
 	return 0;
 }
 
-int change_noun(struct client *client, const char *method, const char *path, const json_t *body, const char *done, const char *what,
-		struct err *err)
+int change_noun(struct client *client, const char *method, const char *path, const json_t *body,
+		const char *done, const char *what, struct err *err)
 {
 	json_t *answer = NULL;
 	AUTO_BUF out = BUF_INIT;
@@ -54,18 +48,19 @@ int delete_noun(struct invocation *in, const char *path, const char *noun, struc
 
 	if (rc < 0)
 		return rc;
-	return change_noun(client, "DELETE", client_path(in->arena, path, in->args[0]), NULL, "was removed",
-			   arena_printf(in->arena, "%s %s", noun, in->args[0]), err);
+	return change_noun(client, "DELETE", client_path(in->arena, path, in->args[0]), NULL,
+			   "was removed", arena_printf(in->arena, "%s %s", noun, in->args[0]), err);
 }
 
-int change_each(struct invocation *in, const char *path, const json_t *body, const char *done, const char *noun, struct err *err)
+int change_each(struct invocation *in, const char *path, const json_t *body, const char *done,
+		const char *noun, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
 	int rc = client_open(in, &client, err);
 
 	for (int i = 0; i < in->arg_count && rc >= 0; i++)
-		rc = change_noun(client, "POST", client_path(in->arena, path, in->args[i]), body, done,
-				 arena_printf(in->arena, "%s %s", noun, in->args[i]), err);
+		rc = change_noun(client, "POST", client_path(in->arena, path, in->args[i]), body,
+				 done, arena_printf(in->arena, "%s %s", noun, in->args[i]), err);
 	return rc;
 }
 

@@ -21,12 +21,17 @@ static bool wants_colour(void)
 
 void output_init(struct output *output, const struct invocation *in)
 {
-	static const struct { const char *name; enum output_form form; } forms[] = {
-		{ "table", OUTPUT_TABLE }, { "wide", OUTPUT_WIDE }, { "json", OUTPUT_JSON }, { "yaml", OUTPUT_YAML }, { "name", OUTPUT_NAME },
+	static const struct {
+		const char *name;
+		enum output_form form;
+	} forms[] = {
+		{ "table", OUTPUT_TABLE }, { "wide", OUTPUT_WIDE }, { "json", OUTPUT_JSON },
+		{ "yaml", OUTPUT_YAML },   { "name", OUTPUT_NAME },
 	};
 	const char *form = arg_flag(in, "output");
 
-	*output = (struct output){ .headers = !arg_has(in, "no-headers"), .terminal = isatty(STDOUT_FILENO) == 1 };
+	*output = (struct output){ .headers = !arg_has(in, "no-headers"),
+				   .terminal = isatty(STDOUT_FILENO) == 1 };
 	output->colour = output->terminal && wants_colour();
 	for (size_t i = 0; form && i < ARRAY_SIZE(forms); i++)
 		if (strcmp(form, forms[i].name) == 0)
@@ -43,7 +48,8 @@ void output_write(const void *data, size_t size)
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written < 0) {
-			fprintf(stderr, "fairlead: the output can't be written: %s\n", err_errno_text(errno));
+			fprintf(stderr, "fairlead: the output can't be written: %s\n",
+				err_errno_text(errno));
 			exit(err_code_exit(ERR_IO));
 		}
 		p += written;
@@ -57,7 +63,7 @@ void output_buf(struct buf *buf)
 	buf_clear(buf);
 }
 
-/* --- members of answers -------------------------------------------------------------------------------- */
+/* members of answers */
 
 const char *get_text(const json_t *object, const char *name)
 {
@@ -76,7 +82,7 @@ bool get_bool(const json_t *object, const char *name)
 	return json_is_true(json_object_get(object, name));
 }
 
-/* --- cells ------------------------------------------------------------------------------------------------- */
+/* cells */
 
 void say_text(struct buf *out, const char *text)
 {
@@ -139,15 +145,20 @@ void say_duration(struct buf *out, int64_t ms)
 	buf_adds(out, format_duration_short(ms, text));
 }
 
-/* --- states -------------------------------------------------------------------------------------------------- */
+/* states */
 
 static const char *state_colour(const char *state)
 {
-	static const struct { const char *state, *colour; } colours[] = {
-		{ "running", "32" }, { "starting", "32" }, { "resuming", "32" }, { "ready", "32" }, { "succeeded", "32" },
-		{ "checkpointing", "33" }, { "preempted", "33" }, { "held", "33" }, { "blocked", "33" }, { "draining", "33" },
-		{ "cordoned", "33" }, { "failed", "31" }, { "timed-out", "31" }, { "unreachable", "31" }, { "down", "31" },
-		{ "quarantined", "31" }, { "set-aside", "31" }, { "cancelled", "90" }, { "gone", "90" },
+	static const struct {
+		const char *state, *colour;
+	} colours[] = {
+		{ "running", "32" },     { "starting", "32" },    { "resuming", "32" },
+		{ "ready", "32" },       { "succeeded", "32" },   { "checkpointing", "33" },
+		{ "preempted", "33" },   { "held", "33" },        { "blocked", "33" },
+		{ "draining", "33" },    { "cordoned", "33" },    { "failed", "31" },
+		{ "timed-out", "31" },   { "unreachable", "31" }, { "down", "31" },
+		{ "quarantined", "31" }, { "set-aside", "31" },   { "cancelled", "90" },
+		{ "gone", "90" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(colours); i++)
@@ -167,9 +178,12 @@ void output_state(const struct output *output, const char *state, struct buf *ou
 		buf_adds(out, "\033[0m");
 }
 
-/* --- tables ------------------------------------------------------------------------------------------------------ */
+/* tables */
 
-/* Characters as wide as one column each; good enough for names, which are ASCII, and close for the rest. */
+/*
+ * Characters as wide as one column each; good enough for names, which are ASCII, and close for the
+ * rest.
+ */
 static size_t width_of(const char *text, size_t size)
 {
 	size_t width = 0;
@@ -179,11 +193,36 @@ static size_t width_of(const char *text, size_t size)
 	return width;
 }
 
+static void add_cell(const struct column *column, const json_t *row, struct buf *out)
+{
+	int64_t number = column->member ? get_int(row, column->member) : 0;
+
+	if (column->cell) {
+		column->cell(row, out);
+		return;
+	}
+	switch (column->kind) {
+	case CELL_TEXT: cell_text(out, get_text(row, column->member)); break;
+	case CELL_INT: buf_addi(out, number); break;
+	case CELL_YES: buf_adds(out, get_bool(row, column->member) ? "yes" : "no"); break;
+	case CELL_TIME: cell_time(out, number); break;
+	case CELL_AGE:
+		if (number)
+			cell_duration(out, clock_wall_ms() - number);
+		break;
+	case CELL_DURATION:
+		if (number)
+			cell_duration(out, number);
+		break;
+	case CELL_MEMORY: cell_memory(out, number); break;
+	}
+}
+
 struct grid {
 	const struct column *columns[32];
 	size_t column_count;
-	struct buf text;	/* all cells, one behind the other */
-	size_t *ends;		/* of each cell in text */
+	struct buf text; /* all cells, one behind the other */
+	size_t *ends; /* of each cell in text */
 	size_t cells, room;
 	size_t widths[32];
 };
@@ -215,10 +254,11 @@ static void grid_fill(struct grid *grid, const struct output *output, const json
 		buf_adds(&grid->text, grid->columns[c]->title);
 		grid_cell(grid, c, from);
 	}
-	json_array_foreach((json_t *)(uintptr_t)rows, index, row) {
+	json_array_foreach((json_t *)(uintptr_t)rows, index, row)
+	{
 		for (size_t c = 0; c < grid->column_count; c++) {
 			from = grid->text.size;
-			grid->columns[c]->cell(row, &grid->text);
+			add_cell(grid->columns[c], row, &grid->text);
 			grid_cell(grid, c, from);
 		}
 	}
@@ -248,13 +288,15 @@ static void grid_write(const struct grid *grid, const struct output *output, str
 		if (column + 1 == grid->column_count)
 			buf_addc(out, '\n');
 		else
-			for (size_t pad = width_of(text, size); pad < grid->widths[column] + 2; pad++)
+			for (size_t pad = width_of(text, size); pad < grid->widths[column] + 2;
+			     pad++)
 				buf_addc(out, ' ');
 		from = grid->ends[i];
 	}
 }
 
-void output_table(const struct output *output, const struct column *columns, const json_t *rows, struct buf *out)
+void output_table(const struct output *output, const struct column *columns, const json_t *rows,
+		  struct buf *out)
 {
 	struct grid grid = { 0 };
 
@@ -270,19 +312,25 @@ void output_table(const struct output *output, const struct column *columns, con
 	buf_deinit(&grid.text);
 }
 
-/* --- YAML ----------------------------------------------------------------------------------------------------------- */
+/* YAML */
 
-/* Whether a text needs no quotes: letters first, nothing that YAML might take for something else. */
+/*
+ * Whether a text needs no quotes: letters first, nothing that YAML might take for something else.
+ */
 static bool yaml_plain(const char *text)
 {
-	static const char *const words[] = { "true", "false", "null", "yes", "no", "on", "off", "y", "n" };
+	static const char *const words[] = { "true", "false", "null", "yes", "no",
+					     "on",   "off",   "y",    "n" };
 
-	if (!((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z') || text[0] == '/'))
+	if (!((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z') ||
+	      text[0] == '/'))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (strcasecmp(text, words[i]) == 0)
 			return false;
-	return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")] == '\0';
+	return text[strspn(text,
+			   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")] ==
+	       '\0';
 }
 
 static void yaml_text(const char *text, struct buf *out)
@@ -309,7 +357,8 @@ static void yaml_scalar(const json_t *value, struct buf *out)
 
 static bool yaml_is_block(const json_t *value)
 {
-	return (json_is_object(value) && json_object_size(value)) || (json_is_array(value) && json_array_size(value));
+	return (json_is_object(value) && json_object_size(value)) ||
+	       (json_is_array(value) && json_array_size(value));
 }
 
 static void yaml_value(const json_t *value, int depth, bool inline_first, struct buf *out);
@@ -343,7 +392,8 @@ static void yaml_value(const json_t *value, int depth, bool inline_first, struct
 	size_t index;
 
 	if (json_is_object(value)) {
-		json_object_foreach((json_t *)(uintptr_t)value, key, item) {
+		json_object_foreach((json_t *)(uintptr_t)value, key, item)
+		{
 			if (!inline_first)
 				yaml_indent(out, depth);
 			inline_first = false;
@@ -353,7 +403,8 @@ static void yaml_value(const json_t *value, int depth, bool inline_first, struct
 		}
 		return;
 	}
-	json_array_foreach(value, index, item) {
+	json_array_foreach(value, index, item)
+	{
 		yaml_indent(out, depth);
 		buf_addc(out, '-');
 		yaml_behind(item, depth + 1, true, out);
@@ -370,7 +421,7 @@ void output_yaml(const json_t *value, struct buf *out)
 	buf_addc(out, '\n');
 }
 
-/* --- the forms ----------------------------------------------------------------------------------------------------------- */
+/* the forms */
 
 static void add_name(const json_t *row, const char *name, struct buf *out)
 {
@@ -390,8 +441,7 @@ bool output_value(const struct output *output, const json_t *value, const char *
 
 	switch (output->form) {
 	case OUTPUT_TABLE:
-	case OUTPUT_WIDE:
-		return false;
+	case OUTPUT_WIDE: return false;
 	case OUTPUT_JSON:
 		text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
 		CHECK(text != NULL);
@@ -399,26 +449,22 @@ bool output_value(const struct output *output, const json_t *value, const char *
 		buf_addc(&out, '\n');
 		free(text);
 		break;
-	case OUTPUT_YAML:
-		output_yaml(value, &out);
-		break;
-	case OUTPUT_NAME:
-		add_name(value, name, &out);
-		break;
+	case OUTPUT_YAML: output_yaml(value, &out); break;
+	case OUTPUT_NAME: add_name(value, name, &out); break;
 	}
 	output_buf(&out);
 	return true;
 }
 
-void output_list(const struct output *output, const struct column *columns, const json_t *rows, const char *name)
+void output_list(const struct output *output, const struct column *columns, const json_t *rows,
+		 const char *name)
 {
 	AUTO_BUF out = BUF_INIT;
 	const json_t *row;
 	size_t index;
 
 	if (output->form == OUTPUT_NAME)
-		json_array_foreach((json_t *)(uintptr_t)rows, index, row)
-			add_name(row, name, &out);
+		json_array_foreach((json_t *)(uintptr_t)rows, index, row) add_name(row, name, &out);
 	else if (!output_value(output, rows, name))
 		output_table(output, columns, rows, &out);
 	output_buf(&out);

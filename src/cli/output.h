@@ -3,11 +3,13 @@
 /*
  * What a command shows: tables, JSON, YAML, names.
  *
- * A table has one row per line and no spaces inside cells, so that awk can split it; an empty cell is "-". The columns are as
- * wide as what is in them. Every text from outside passes text_for_terminal, so a job's name can't move the cursor. Colour is
- * only for states, only on a terminal, never the only sign, and off with NO_COLOR or TERM=dumb.
+ * A table has one row per line and no spaces inside cells, so that awk can split it; an empty cell
+ * is "-". The columns are as wide as what is in them. Every text from outside passes
+ * text_for_terminal, so a job's name can't move the cursor. Colour is only for states, only on a
+ * terminal, never the only sign, and off with NO_COLOR or TERM=dumb.
  *
- * JSON is the daemon's own answer, unchanged but for its layout: its names and types are the API's promise.
+ * JSON is the daemon's own answer, unchanged but for its layout: its names and types are the API's
+ * promise.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,27 +23,34 @@ struct output {
 	enum output_form form;
 	bool headers;
 	bool colour;
-	bool terminal;		/* stdout is one */
+	bool terminal; /* stdout is one */
 };
 
 void output_init(struct output *output, const struct invocation *in);
 
+/* What is in a member, and how it is shown; the words are those of the cell_ functions below. */
+enum cell { CELL_TEXT, CELL_INT, CELL_YES, CELL_TIME, CELL_AGE, CELL_DURATION, CELL_MEMORY };
+
 struct column {
-	const char *title;	/* upper case; NULL ends the list */
-	bool wide;		/* only in the wide form */
+	const char *title; /* upper case; NULL ends the list */
+	const char *member; /* of the row; NULL when `cell` makes the text */
+	enum cell kind;
+	bool wide; /* only in the wide form */
 	/* Appends the cell's text; nothing = "-". */
 	void (*cell)(const json_t *row, struct buf *out);
 };
 
 /* A list in the form asked for. name: the member that identifies a row. */
-void output_list(const struct output *output, const struct column *columns, const json_t *rows, const char *name);
+void output_list(const struct output *output, const struct column *columns, const json_t *rows,
+		 const char *name);
 /* One thing as JSON or YAML; false when the form is for people and the caller has to show it. */
 bool output_value(const struct output *output, const json_t *value, const char *name);
-void output_table(const struct output *output, const struct column *columns, const json_t *rows, struct buf *out);
+void output_table(const struct output *output, const struct column *columns, const json_t *rows,
+		  struct buf *out);
 void output_yaml(const json_t *value, struct buf *out);
 /* Writes to stdout, all of it or exits: a broken pipe ends the command. */
 void output_write(const void *data, size_t size);
-void output_buf(struct buf *buf);	/* writes and clears */
+void output_buf(struct buf *buf); /* writes and clears */
 
 /* A word for a state with its colour. */
 void output_state(const struct output *output, const char *state, struct buf *out);
@@ -53,8 +62,8 @@ bool get_bool(const json_t *object, const char *name);
 
 /* Cells: text without spaces, from members. */
 void cell_text(struct buf *out, const char *text);
-void cell_time(struct buf *out, int64_t ms);		/* local, "2026-03-01T14:02:11"; 0 = nothing */
-void cell_duration(struct buf *out, int64_t ms);	/* "3d4h" */
+void cell_time(struct buf *out, int64_t ms); /* local, "2026-03-01T14:02:11"; 0 = nothing */
+void cell_duration(struct buf *out, int64_t ms); /* "3d4h" */
 void cell_memory(struct buf *out, int64_t mib);
 /* For people, in sentences: "2026-03-01 14:02:11". */
 void say_time(struct buf *out, int64_t ms);

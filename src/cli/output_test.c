@@ -12,9 +12,10 @@
 #include "cli/follow.h"
 #include "cli/jobs.h"
 
-static void cell_a(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "a")); }
-static void cell_b(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "b")); }
-static const struct column columns[] = { { "A", false, cell_a }, { "WIDE", true, cell_b }, { "STATE", false, cell_b }, { 0 } };
+static const struct column columns[] = { { "A", "a", CELL_TEXT },
+					 { "WIDE", "b", CELL_TEXT, true },
+					 { "STATE", "b", CELL_TEXT },
+					 { 0 } };
 
 static void rendered(const struct output *output, const char *rows, const char *expected)
 {
@@ -32,7 +33,8 @@ static void columns_are_as_wide_as_their_cells(void **state)
 	struct output output = { .headers = true };
 
 	(void)state;
-	rendered(&output, "[{\"a\":\"long-name\",\"b\":\"x\"},{\"a\":\"s\",\"b\":\"yy\"}]", "A          STATE\nlong-name  x\ns          yy\n");
+	rendered(&output, "[{\"a\":\"long-name\",\"b\":\"x\"},{\"a\":\"s\",\"b\":\"yy\"}]",
+		 "A          STATE\nlong-name  x\ns          yy\n");
 	rendered(&output, "[]", "A  STATE\n");
 }
 
@@ -57,7 +59,8 @@ static void awk_can_split_every_line(void **state)
 	struct output output = { .headers = false };
 
 	(void)state;
-	rendered(&output, "[{\"a\":\"two words\\tand\\nmore\",\"b\":\"\"}]", "two_words\\tand\\nmore  -\n");
+	rendered(&output, "[{\"a\":\"two words\\tand\\nmore\",\"b\":\"\"}]",
+		 "two_words\\tand\\nmore  -\n");
 }
 
 static void a_name_cannot_move_the_cursor(void **state)
@@ -78,7 +81,8 @@ static void wide_characters_line_up(void **state)
 	struct output output = { .headers = false };
 
 	(void)state;
-	rendered(&output, "[{\"a\":\"\xc3\xbc\xc3\xbc\",\"b\":\"x\"},{\"a\":\"ab\",\"b\":\"y\"}]", "\xc3\xbc\xc3\xbc  x\nab  y\n");
+	rendered(&output, "[{\"a\":\"\xc3\xbc\xc3\xbc\",\"b\":\"x\"},{\"a\":\"ab\",\"b\":\"y\"}]",
+		 "\xc3\xbc\xc3\xbc  x\nab  y\n");
 }
 
 static void colour_is_only_for_states_and_never_moves_a_column(void **state)
@@ -86,22 +90,26 @@ static void colour_is_only_for_states_and_never_moves_a_column(void **state)
 	struct output output = { .headers = true, .colour = true };
 
 	(void)state;
-	rendered(&output, "[{\"a\":\"running\",\"b\":\"running\"}]", "A        STATE\nrunning  \033[32mrunning\033[0m\n");
+	rendered(&output, "[{\"a\":\"running\",\"b\":\"running\"}]",
+		 "A        STATE\nrunning  \033[32mrunning\033[0m\n");
 	rendered(&output, "[{\"a\":\"n\",\"b\":\"unheard-of\"}]", "A  STATE\nn  unheard-of\n");
 }
 
 static void yaml_reads_as_the_same(void **state)
 {
-	json_t *value = json_loads("{\"id\":12,\"name\":\"a b\",\"yes\":\"no\",\"n\":\"7\",\"list\":[1,\"x\",{\"k\":null,\"l\":[]}],\"deep\":{\"a\":{\"b\":true}},"
-				   "\"empty\":{},\"text\":\"two\\nlines: x\"}", 0, NULL);
+	json_t *value = json_loads(
+		"{\"id\":12,\"name\":\"a b\",\"yes\":\"no\",\"n\":\"7\",\"list\":[1,\"x\",{\"k\":null,\"l\":[]}],\"deep\":{\"a\":{\"b\":true}},"
+		"\"empty\":{},\"text\":\"two\\nlines: x\"}",
+		0, NULL);
 	AUTO_BUF out = BUF_INIT;
 
 	(void)state;
 	assert_non_null(value);
 	output_yaml(value, &out);
-	assert_string_equal(out.data,
-			    "id: 12\nname: \"a b\"\n\"yes\": \"no\"\n\"n\": \"7\"\nlist:\n  - 1\n  - x\n  - k: null\n    l: []\ndeep:\n  a:\n    b: true\n"
-			    "empty: {}\ntext: \"two\\nlines: x\"\n");
+	assert_string_equal(
+		out.data,
+		"id: 12\nname: \"a b\"\n\"yes\": \"no\"\n\"n\": \"7\"\nlist:\n  - 1\n  - x\n  - k: null\n    l: []\ndeep:\n  a:\n    b: true\n"
+		"empty: {}\ntext: \"two\\nlines: x\"\n");
 	json_decref(value);
 }
 
@@ -135,7 +143,7 @@ static void cells_for_times_have_no_blanks(void **state)
 	assert_string_equal(out.data, "some_text ");
 }
 
-/* --- exit status of a job --------------------------------------------------------------------------------------- */
+/* Exit status of a job */
 
 static int exit_of(const char *job, bool own)
 {
@@ -160,11 +168,16 @@ static void the_jobs_own_exit_code_is_passed_on(void **state)
 
 static void the_end_of_a_job_is_one_sentence(void **state)
 {
-	static const struct { const char *job, *sentence; } cases[] = {
-		{ "{\"id\":3,\"state\":\"failed\",\"failed_rank\":1,\"exit_code\":7}", "job 3 failed: rank 1 exited with 7" },
-		{ "{\"id\":3,\"state\":\"failed\",\"failed_rank\":0,\"signal\":11}", "job 3 failed: rank 0 was ended by signal 11" },
+	static const struct {
+		const char *job, *sentence;
+	} cases[] = {
+		{ "{\"id\":3,\"state\":\"failed\",\"failed_rank\":1,\"exit_code\":7}",
+		  "job 3 failed: rank 1 exited with 7" },
+		{ "{\"id\":3,\"state\":\"failed\",\"failed_rank\":0,\"signal\":11}",
+		  "job 3 failed: rank 0 was ended by signal 11" },
 		{ "{\"id\":3,\"state\":\"cancelled\",\"failed_rank\":-1}", "job 3 was cancelled" },
-		{ "{\"id\":3,\"state\":\"timed-out\",\"reason\":\"after 1h\"}", "job 3 ran into its time limit: after 1h" },
+		{ "{\"id\":3,\"state\":\"timed-out\",\"reason\":\"after 1h\"}",
+		  "job 3 ran into its time limit: after 1h" },
 	};
 
 	(void)state;
@@ -178,7 +191,7 @@ static void the_end_of_a_job_is_one_sentence(void **state)
 	}
 }
 
-/* --- output of jobs on a terminal --------------------------------------------------------------------------------- */
+/* Output of jobs on a terminal */
 
 static void written(bool raw, const char *prefix, const char *const *pieces, const char *expected)
 {
@@ -200,12 +213,17 @@ static void written(bool raw, const char *prefix, const char *const *pieces, con
 	assert_string_equal(got, expected);
 }
 
-#define PIECES(...) (const char *const[]){ __VA_ARGS__, NULL }
+#define PIECES(...)                                                                                \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		__VA_ARGS__, NULL                                                                  \
+	}
 
 static void colours_pass_and_commands_to_the_terminal_do_not(void **state)
 {
 	(void)state;
-	written(false, "", PIECES("a\033[31mred\033[0m\033[K\r\tb\n"), "a\033[31mred\033[0m\033[K\r\tb\n");
+	written(false, "", PIECES("a\033[31mred\033[0m\033[K\r\tb\n"),
+		"a\033[31mred\033[0m\033[K\r\tb\n");
 	written(false, "", PIECES("\033]0;title\007x\n"), "\\x1b]0;title\\x07x\n");
 	written(false, "", PIECES("\033[2J\n"), "\\x1b[2J\n");
 	written(true, "", PIECES("\033[2J\xff\n"), "\033[2J\xff\n");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Help as pages: the topics, docs/commands.md, docs/job-file.md, docs/exit-codes.md and the man pages, all from the tables
- * (commands, fields of the job file, errors). tests/cli compares the files in docs/ with what is made here.
+ * Help as pages: the topics, docs/commands.md, docs/job-file.md, docs/exit-codes.md and the man
+ * pages, all from the tables (commands, fields of the job file, errors). tests/cli compares the
+ * files in docs/ with what is made here.
  */
 #include <string.h>
 
@@ -9,9 +10,10 @@
 #include "base/check.h"
 #include "cli/help.h"
 
-static const char generated[] = "<!-- Made by `fairlead help --markdown`; change the tables in src/, not this file. -->\n";
+static const char generated[] =
+	"<!-- Made by `fairlead help --markdown`; change the tables in src/, not this file. -->\n";
 
-/* --- job file ----------------------------------------------------------------------------------------------- */
+/* job file */
 
 static const char job_file_intro[] =
 	"A job file says what to run and what it needs. The smallest one has one line:\n\n"
@@ -101,7 +103,10 @@ static void job_file_markdown(struct buf *out)
 	const struct jobfile_field *fields;
 	size_t count;
 
-	buf_addf(out, "%s# The job file\n\n%s\n| field | takes | default | what it is |\n|---|---|---|---|\n", generated, job_file_intro);
+	buf_addf(
+		out,
+		"%s# The job file\n\n%s\n| field | takes | default | what it is |\n|---|---|---|---|\n",
+		generated, job_file_intro);
 	fields = jobfile_fields(&count);
 	for (size_t i = 0; i < count; i++) {
 		buf_addf(out, "| `%s` | ", fields[i].name);
@@ -114,13 +119,18 @@ static void job_file_markdown(struct buf *out)
 		add_code_cell(out, fields[i].example);
 		buf_adds(out, " |\n");
 	}
-	buf_adds(out, "\nWhat a task finds in its environment is in [task-environment.md](task-environment.md). "
-		 "The names above live for ever: [decisions/0004](decisions/0004-job-file-and-exit-codes.md).\n");
+	buf_adds(
+		out,
+		"\nWhat a task finds in its environment is in [task-environment.md](task-environment.md). "
+		"The names above live for ever: [decisions/0004](decisions/0004-job-file-and-exit-codes.md).\n");
 }
 
-/* --- exit codes -------------------------------------------------------------------------------------------------- */
+/* exit codes */
 
-static const struct { const char *name, *text; int http, exit; } errors[] = {
+static const struct {
+	const char *name, *text;
+	int http, exit;
+} errors[] = {
 #define E(NAME, name, text, http, exit) { name, text, http, exit },
 #include "base/errors.def"
 #undef E
@@ -140,15 +150,21 @@ static void exit_codes_text(struct buf *out)
 
 static void exit_codes_markdown(struct buf *out)
 {
-	buf_addf(out, "%s# Exit codes\n\n%s\n| exit status | name in JSON | HTTP status | meaning |\n|---|---|---|---|\n", generated, exit_intro);
+	buf_addf(
+		out,
+		"%s# Exit codes\n\n%s\n| exit status | name in JSON | HTTP status | meaning |\n|---|---|---|---|\n",
+		generated, exit_intro);
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
-		buf_addf(out, "| %d | `%s` | %d | %s |\n", errors[i].exit, errors[i].name, errors[i].http, errors[i].text);
-	buf_adds(out, "\nErrors of the API carry the name: `{\"error\": {\"code\": \"quota\", \"message\": \"...\"}}`, and file, line and column when "
-		 "they are about a place in a job file. Names and numbers never change: "
-		 "[decisions/0004](decisions/0004-job-file-and-exit-codes.md).\n");
+		buf_addf(out, "| %d | `%s` | %d | %s |\n", errors[i].exit, errors[i].name,
+			 errors[i].http, errors[i].text);
+	buf_adds(
+		out,
+		"\nErrors of the API carry the name: `{\"error\": {\"code\": \"quota\", \"message\": \"...\"}}`, and file, line and column when "
+		"they are about a place in a job file. Names and numbers never change: "
+		"[decisions/0004](decisions/0004-job-file-and-exit-codes.md).\n");
 }
 
-/* --- environment ------------------------------------------------------------------------------------------------- */
+/* environment */
 
 static const char environment_intro[] =
 	"FAIRLEAD_DATA: the data folder of the daemon to speak to. Without it: /var/lib/fairlead for root, else fairlead in XDG_STATE_HOME or "
@@ -165,14 +181,16 @@ static void environment_text(struct buf *out)
 
 const struct topic topics[] = {
 	{ "job-file", "all fields of a job file", job_file_text, job_file_markdown },
-	{ "exit-codes", "what exit statuses and error names mean", exit_codes_text, exit_codes_markdown },
+	{ "exit-codes", "what exit statuses and error names mean", exit_codes_text,
+	  exit_codes_markdown },
 	{ "environment", "variables that the command looks at", environment_text, NULL },
 };
 const size_t topic_count = ARRAY_SIZE(topics);
 
-/* --- docs/commands.md ---------------------------------------------------------------------------------------------- */
+/* docs/commands.md */
 
-static void markdown_example(struct buf *out, const char *line, size_t length, const char *what, size_t what_length)
+static void markdown_example(struct buf *out, const char *line, size_t length, const char *what,
+			     size_t what_length)
 {
 	buf_addf(out, "    %.*s", (int)length, line);
 	if (what_length)
@@ -204,8 +222,11 @@ void help_commands_markdown(struct buf *out)
 {
 	AUTO_BUF text = BUF_INIT;
 
-	buf_addf(out, "%s# Commands\n\nEvery command has `--help`. Exit statuses are in [exit-codes.md](exit-codes.md), "
-		 "the form of job files in [job-file.md](job-file.md).\n", generated);
+	buf_addf(
+		out,
+		"%s# Commands\n\nEvery command has `--help`. Exit statuses are in [exit-codes.md](exit-codes.md), "
+		"the form of job files in [job-file.md](job-file.md).\n",
+		generated);
 	for (size_t i = 0; i < command_count; i++) {
 		const struct command *command = commands[i];
 
@@ -213,7 +234,8 @@ void help_commands_markdown(struct buf *out)
 			continue;
 		buf_clear(&text);
 		help_synopsis(command, &text);
-		buf_addf(out, "\n## fairlead %s\n\n%s.\n\n    %s\n", command->name, command->summary, text.data);
+		buf_addf(out, "\n## fairlead %s\n\n%s.\n\n    %s\n", command->name,
+			 command->summary, text.data);
 		if (command->about)
 			buf_addf(out, "\n%s\n", command->about);
 		markdown_flags(command, out);
@@ -226,9 +248,12 @@ void help_commands_markdown(struct buf *out)
 	}
 }
 
-/* --- man pages ------------------------------------------------------------------------------------------------------- */
+/* man pages */
 
-/* Text for roff: a leading dot or quote is a request, a backslash an escape, hyphens must stay hyphens. */
+/*
+ * Text for roff: a leading dot or quote is a request, a backslash an escape, hyphens must stay
+ * hyphens.
+ */
 static void roff_text(struct buf *out, const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -250,7 +275,8 @@ static void roff(struct buf *out, const char *text)
 	roff_text(out, text, strlen(text));
 }
 
-static void roff_example(struct buf *out, const char *line, size_t length, const char *what, size_t what_length)
+static void roff_example(struct buf *out, const char *line, size_t length, const char *what,
+			 size_t what_length)
 {
 	if (what_length) {
 		buf_adds(out, ".PP\n");
@@ -328,7 +354,7 @@ static void man_overview(struct buf *out)
 
 	roff_head(out, "fairlead", "share GPUs between people and teams");
 	buf_adds(out, ".SH SYNOPSIS\n.B fairlead\nCOMMAND [flags] [arguments]\n.SH DESCRIPTION\n"
-		 "Each command has a page of its own.\n.SH COMMANDS\n");
+		      "Each command has a page of its own.\n.SH COMMANDS\n");
 	for (size_t i = 0; i < command_count; i++) {
 		if (commands[i]->hidden || strchr(commands[i]->name, ' '))
 			continue;

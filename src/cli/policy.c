@@ -5,7 +5,8 @@
 #include "cli/jobs.h"
 #include "cli/nouns.h"
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	AUTO_BUF out = BUF_INIT;
 	json_t *policy = NULL;
@@ -36,20 +37,28 @@ const struct command command_policy = {
 	.run = run_policy,
 };
 
-/* Flags and the body's fields that they fill; numbers and yes|no are told apart by the daemon from their form. */
+/*
+ * Flags and the body's fields that they fill; numbers and yes|no are told apart by the daemon from
+ * their form.
+ */
 static const struct flag set_flags[] = {
 	{ "min-runtime", 0, "DURATION", "a standard job younger than that is not evicted", false },
-	{ "grace", 0, "DURATION", "time a victim gets for its checkpoint when its job names none", false },
+	{ "grace", 0, "DURATION", "time a victim gets for its checkpoint when its job names none",
+	  false },
 	{ "default-limit", 0, "DURATION", "run time assumed for jobs that declare none", false },
-	{ "blackhole-window", 0, "DURATION", "a failure so soon after the start counts against node and GPU", false },
-	{ "blackhole-failures", 0, "N", "so many of different jobs set it aside, 1 to 4; 0 = never", false },
+	{ "blackhole-window", 0, "DURATION",
+	  "a failure so soon after the start counts against node and GPU", false },
+	{ "blackhole-failures", 0, "N", "so many of different jobs set it aside, 1 to 4; 0 = never",
+	  false },
 	{ "packing", 0, "yes|no", "pack tightly, so that whole hosts stay free", false },
-	{ "allow-critical-burst", 0, "yes|no", "critical work may leave its queue's guarantee", false },
+	{ "allow-critical-burst", 0, "yes|no", "critical work may leave its queue's guarantee",
+	  false },
 	{ "backfill-depth", 0, "N", "blocked jobs that hold a reservation", false },
 	{ 0 },
 };
 
-static int add_switch(const struct invocation *in, const char *flag, const char *field, json_t *body, struct err *err)
+static int add_switch(const struct invocation *in, const char *flag, const char *field,
+		      json_t *body, struct err *err)
 {
 	if (!arg_has(in, flag))
 		return 0;
@@ -60,7 +69,8 @@ static int add_switch(const struct invocation *in, const char *flag, const char 
 	return 0;
 }
 
-static int add_number(const struct invocation *in, const char *flag, const char *field, int64_t max, json_t *body, struct err *err)
+static int add_number(const struct invocation *in, const char *flag, const char *field, int64_t max,
+		      json_t *body, struct err *err)
 {
 	int64_t value;
 	int rc = arg_number(in, flag, 0, max, 0, &value, err);
@@ -72,8 +82,13 @@ static int add_number(const struct invocation *in, const char *flag, const char 
 
 static int policy_body(const struct invocation *in, json_t *body, struct err *err)
 {
-	static const struct { const char *flag, *field; } durations[] = {
-		{ "min-runtime", "min_runtime" }, { "grace", "grace" }, { "default-limit", "default_limit" }, { "blackhole-window", "blackhole_window" },
+	static const struct {
+		const char *flag, *field;
+	} durations[] = {
+		{ "min-runtime", "min_runtime" },
+		{ "grace", "grace" },
+		{ "default-limit", "default_limit" },
+		{ "blackhole-window", "blackhole_window" },
 	};
 	int rc = add_number(in, "blackhole-failures", "blackhole_failures", 4, body, err);
 
@@ -85,9 +100,12 @@ static int policy_body(const struct invocation *in, json_t *body, struct err *er
 		rc = add_switch(in, "allow-critical-burst", "allow_critical_burst", body, err);
 	for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++)
 		if (arg_has(in, durations[i].flag))
-			json_object_set_new(body, durations[i].field, json_string(arg_flag(in, durations[i].flag)));
+			json_object_set_new(body, durations[i].field,
+					    json_string(arg_flag(in, durations[i].flag)));
 	if (rc >= 0 && json_object_size(body) == 0)
-		rc = err_set(err, ERR_INVALID, "nothing to change: give at least one flag; `fairlead help policy set` lists them");
+		rc = err_set(
+			err, ERR_INVALID,
+			"nothing to change: give at least one flag; `fairlead help policy set` lists them");
 	return rc;
 }
 
@@ -100,7 +118,8 @@ static int run_set(struct invocation *in, struct err *err)
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
 	if (rc >= 0)
-		rc = change_noun(client, "PUT", "/api/v1/policy", body, "was changed", "the policy", err);
+		rc = change_noun(client, "PUT", "/api/v1/policy", body, "was changed", "the policy",
+				 err);
 	json_decref(body);
 	return rc;
 }

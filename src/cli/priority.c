@@ -19,7 +19,9 @@ static int run_priority(struct invocation *in, struct err *err)
 	for (int i = 0; i < in->arg_count && rc >= 0; i++) {
 		rc = arg_job(in->args[i], &id, err);
 		if (rc >= 0)
-			rc = change_noun(client, "POST", client_path(in->arena, "/api/v1/jobs/%u/priority", id), body, "has the new priority",
+			rc = change_noun(client, "POST",
+					 client_path(in->arena, "/api/v1/jobs/%u/priority", id),
+					 body, "has the new priority",
 					 arena_printf(in->arena, "job %u", id), err);
 	}
 	json_decref(body);
@@ -27,7 +29,9 @@ static int run_priority(struct invocation *in, struct err *err)
 }
 
 static const struct flag flags[] = {
-	{ "to", 0, "N", "the new one, -1000 to 1000; the higher one goes first inside its queue and tier", false },
+	{ "to", 0, "N",
+	  "the new one, -1000 to 1000; the higher one goes first inside its queue and tier",
+	  false },
 	{ 0 },
 };
 

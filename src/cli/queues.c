@@ -6,14 +6,10 @@
 #include "cli/jobs.h"
 #include "cli/nouns.h"
 
-static void cell_parent(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "parent")); }
-static void cell_team(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "team")); }
-static void cell_weight(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "weight")); }
-static void cell_reserved(const json_t *row, struct buf *out) { buf_adds(out, get_bool(row, "reserved") ? "yes" : "no"); }
-static void cell_gpus(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "gpus")); }
-static void cell_running(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "running")); }
-static void cell_waiting(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "waiting")); }
-static void cell_used(const json_t *row, struct buf *out) { buf_addf(out, "%lldh", (long long)get_int(row, "used_gpu_seconds") / 3600); }
+static void cell_used(const json_t *row, struct buf *out)
+{
+	buf_addf(out, "%lldh", (long long)get_int(row, "used_gpu_ms") / 3600000);
+}
 
 /* "8" or "0.5"; nothing when it is not said. */
 static void add_gpus(const json_t *value, struct buf *out)
@@ -26,23 +22,33 @@ static void add_gpus(const json_t *value, struct buf *out)
 		cell_text(out, json_string_value(value));
 }
 
-static void cell_guarantee(const json_t *row, struct buf *out) { add_gpus(json_object_get(row, "guarantee_gpus"), out); }
-static void cell_limit(const json_t *row, struct buf *out) { add_gpus(json_object_get(row, "limit_gpus"), out); }
-
-static void cell_default_limit(const json_t *row, struct buf *out)
+static void cell_guarantee(const json_t *row, struct buf *out)
 {
-	if (get_int(row, "default_limit_ms"))
-		cell_duration(out, get_int(row, "default_limit_ms"));
+	add_gpus(json_object_get(row, "guarantee_gpus"), out);
+}
+static void cell_limit(const json_t *row, struct buf *out)
+{
+	add_gpus(json_object_get(row, "limit_gpus"), out);
 }
 
 static const struct column columns[] = {
-	{ "QUEUE", false, cell_noun_name }, { "PARENT", false, cell_parent }, { "TEAM", false, cell_team },
-	{ "GUARANTEE", false, cell_guarantee }, { "LIMIT", false, cell_limit }, { "WEIGHT", false, cell_weight },
-	{ "GPUS", false, cell_gpus }, { "RUNNING", false, cell_running }, { "WAITING", false, cell_waiting },
-	{ "RESERVED", true, cell_reserved }, { "DEFAULT-LIMIT", true, cell_default_limit }, { "USED-GPU-TIME", true, cell_used }, { 0 },
+	{ "QUEUE", "name", CELL_TEXT },
+	{ "PARENT", "parent", CELL_TEXT },
+	{ "TEAM", "team", CELL_TEXT },
+	{ "GUARANTEE", .cell = cell_guarantee },
+	{ "LIMIT", .cell = cell_limit },
+	{ "WEIGHT", "weight", CELL_INT },
+	{ "GPUS", "gpus", CELL_INT },
+	{ "RUNNING", "running", CELL_INT },
+	{ "WAITING", "waiting", CELL_INT },
+	{ "RESERVED", "reserved", CELL_YES, true },
+	{ "DEFAULT-LIMIT", "default_limit_ms", CELL_DURATION, true },
+	{ "USED-GPU-TIME", .cell = cell_used, .wide = true },
+	{ 0 },
 };
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	(void)in;
 	return show_noun(client, output, "/api/v1/queues", "queues", columns, "name", err);
@@ -60,8 +66,8 @@ static int exists(struct client *client, const char *name, bool *ret, struct err
 	int rc = fetch_list(client, "/api/v1/queues", "queues", &rows, err);
 
 	*ret = false;
-	json_array_foreach(rows, index, row)
-		*ret = *ret || strcmp(get_text(row, "name"), name) == 0;
+	json_array_foreach(rows, index, row) *ret =
+		*ret || strcmp(get_text(row, "name"), name) == 0;
 	json_decref(rows);
 	return rc;
 }
@@ -69,8 +75,13 @@ static int exists(struct client *client, const char *name, bool *ret, struct err
 /* What the flags say of the queue. */
 static int queue_body(const struct invocation *in, json_t *body, struct err *err)
 {
-	static const struct { const char *flag, *field; } texts[] = {
-		{ "parent", "parent" }, { "team", "team" }, { "guarantee", "guarantee_gpus" }, { "limit", "limit_gpus" },
+	static const struct {
+		const char *flag, *field;
+	} texts[] = {
+		{ "parent", "parent" },
+		{ "team", "team" },
+		{ "guarantee", "guarantee_gpus" },
+		{ "limit", "limit_gpus" },
 		{ "default-limit", "default_limit" },
 	};
 	int64_t weight;
@@ -78,11 +89,13 @@ static int queue_body(const struct invocation *in, json_t *body, struct err *err
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (arg_has(in, texts[i].flag))
-			json_object_set_new(body, texts[i].field, json_string(arg_flag(in, texts[i].flag)));
+			json_object_set_new(body, texts[i].field,
+					    json_string(arg_flag(in, texts[i].flag)));
 	if (weight)
 		json_object_set_new(body, "weight", json_integer(weight));
 	if (arg_has(in, "reserved"))
-		json_object_set_new(body, "reserved", json_boolean(strcmp(arg_flag(in, "reserved"), "yes") == 0));
+		json_object_set_new(body, "reserved",
+				    json_boolean(strcmp(arg_flag(in, "reserved"), "yes") == 0));
 	return rc;
 }
 
@@ -100,11 +113,17 @@ static int set_queue(struct invocation *in, bool create, struct err *err)
 	if (rc >= 0)
 		rc = exists(client, in->args[0], &there, err);
 	if (rc >= 0 && create && there)
-		rc = err_set(err, ERR_CONFLICT, "queue \"%s\" is there already; `fairlead queues change` changes it", in->args[0]);
+		rc = err_set(err, ERR_CONFLICT,
+			     "queue \"%s\" is there already; `fairlead queues change` changes it",
+			     in->args[0]);
 	if (rc >= 0 && !create && !there)
-		rc = err_set(err, ERR_NOT_FOUND, "there is no queue \"%s\"; `fairlead queues create` makes one", in->args[0]);
+		rc = err_set(err, ERR_NOT_FOUND,
+			     "there is no queue \"%s\"; `fairlead queues create` makes one",
+			     in->args[0]);
 	if (rc >= 0)
-		rc = change_noun(client, "PUT", client_path(in->arena, "/api/v1/queues/%s", in->args[0]), body, create ? "was made" : "was changed",
+		rc = change_noun(client, "PUT",
+				 client_path(in->arena, "/api/v1/queues/%s", in->args[0]), body,
+				 create ? "was made" : "was changed",
 				 arena_printf(in->arena, "queue %s", in->args[0]), err);
 	json_decref(body);
 	return rc;
@@ -140,8 +159,9 @@ const struct command command_queues = {
 	.name = "queues",
 	.arguments = "[list]",
 	.summary = "list, create, change and delete queues",
-	.about = "A queue's share is its guarantee plus its weighted part of what nobody else is promised. Work above the share runs as long as "
-		 "others leave room.",
+	.about =
+		"A queue's share is its guarantee plus its weighted part of what nobody else is promised. Work above the share runs as long as "
+		"others leave room.",
 	.examples = "fairlead queues\n"
 		    "fairlead queues create vision --guarantee 8 --limit 32 --team vision",
 	.route = "GET /api/v1/queues",

@@ -47,9 +47,11 @@ static int ask(int fd, const char *line, size_t size, struct buf *answer, struct
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			return err_set(err, ERR_TIMEOUT, "the report was sent, but no answer came within 30 s");
+			return err_set(err, ERR_TIMEOUT,
+				       "the report was sent, but no answer came within 30 s");
 		if (got <= 0)
-			return err_set(err, ERR_UNREACHABLE, "the report socket was closed before it answered");
+			return err_set(err, ERR_UNREACHABLE,
+				       "the report socket was closed before it answered");
 		buf_add(answer, part, (size_t)got);
 	}
 	return 0;
@@ -57,7 +59,8 @@ static int ask(int fd, const char *line, size_t size, struct buf *answer, struct
 
 static int run_report(struct invocation *in, struct err *err)
 {
-	const char *socket_path = getenv("FAIRLEAD_REPORT_SOCKET"), *checkpoint = arg_flag(in, "checkpoint");
+	const char *socket_path = getenv("FAIRLEAD_REPORT_SOCKET"),
+		   *checkpoint = arg_flag(in, "checkpoint");
 	AUTO_BUF line = BUF_INIT;
 	AUTO_BUF answer = BUF_INIT;
 	json_t *reply;
@@ -69,7 +72,8 @@ static int run_report(struct invocation *in, struct err *err)
 	if (step < 0)
 		return err_set(err, ERR_INVALID, "report needs --step N: how far the job is");
 	if (!socket_path || !socket_path[0])
-		return err_set(err, ERR_UNAVAILABLE, "this is no job of Fairlead: FAIRLEAD_REPORT_SOCKET is not set");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "this is no job of Fairlead: FAIRLEAD_REPORT_SOCKET is not set");
 	buf_addf(&line, "{\"step\": %lld", (long long)step);
 	if (checkpoint) {
 		buf_adds(&line, ", \"checkpoint\": ");
@@ -87,14 +91,17 @@ static int run_report(struct invocation *in, struct err *err)
 	if (get_bool(reply, "ok"))
 		rc = 0;
 	else
-		rc = err_set(err, ERR_INVALID, "the report was refused: %s", get_text(reply, "error")[0] ? get_text(reply, "error") : "no reason was given");
+		rc = err_set(err, ERR_INVALID, "the report was refused: %s",
+			     get_text(reply, "error")[0] ? get_text(reply, "error")
+							 : "no reason was given");
 	json_decref(reply);
 	return rc;
 }
 
 static const struct flag flags[] = {
 	{ "step", 0, "N", "how far the job is; a number that grows", false },
-	{ "checkpoint", 0, "PATH", "a checkpoint that is complete: absolute, or below FAIRLEAD_CHECKPOINT_DIR", false },
+	{ "checkpoint", 0, "PATH",
+	  "a checkpoint that is complete: absolute, or below FAIRLEAD_CHECKPOINT_DIR", false },
 	{ 0 },
 };
 
@@ -102,10 +109,12 @@ const struct command command_report = {
 	.name = "report",
 	.arguments = "",
 	.summary = "tell of progress and checkpoints, from inside a job",
-	.about = "Write a checkpoint completely, fsync it, rename it, and then report it: Fairlead resumes only from reported ones. When the "
-		 "command comes back with 0 the report is on disk. docs/task-environment.md describes the socket behind it.",
+	.about =
+		"Write a checkpoint completely, fsync it, rename it, and then report it: Fairlead resumes only from reported ones. When the "
+		"command comes back with 0 the report is on disk. docs/task-environment.md describes the socket behind it.",
 	.flags = flags,
-	.examples = "fairlead report --step 1200\n"
-		    "fairlead report --step 1200 --checkpoint step-1200\tcomplete, may be resumed from",
+	.examples =
+		"fairlead report --step 1200\n"
+		"fairlead report --step 1200 --checkpoint step-1200\tcomplete, may be resumed from",
 	.run = run_report,
 };

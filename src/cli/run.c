@@ -26,7 +26,8 @@ static int follow(struct invocation *in, struct client *client, uint32_t id, str
 	if (rc < 0)
 		return rc;
 	if (rc == FOLLOW_DETACHED) {
-		notice("detached; job %u goes on. `fairlead logs -f %u` shows its output again, `fairlead cancel %u` stops it", id, id, id);
+		notice("detached; job %u goes on. `fairlead logs -f %u` shows its output again, `fairlead cancel %u` stops it",
+		       id, id, id);
 		return arg_has(in, "wait") ? 130 : 0;
 	}
 	rc = say_end(job, in);
@@ -44,7 +45,8 @@ static int run_run(struct invocation *in, struct err *err)
 	int rc;
 
 	if (arg_has(in, "detach") && arg_has(in, "wait"))
-		return err_set(err, ERR_INVALID, "--detach and --wait contradict each other; leave one of them out");
+		return err_set(err, ERR_INVALID,
+			       "--detach and --wait contradict each other; leave one of them out");
 	rc = submission_from_flags(in, &submission, err);
 	if (rc >= 0)
 		rc = submission_check(in, &submission, err);
@@ -61,7 +63,8 @@ static int run_run(struct invocation *in, struct err *err)
 		return rc;
 	}
 	id = submitted_job(answer);
-	if (arg_has(in, "detach") || get_int(answer, "array_count") > 1 || output.form != OUTPUT_TABLE) {
+	if (arg_has(in, "detach") || get_int(answer, "array_count") > 1 ||
+	    output.form != OUTPUT_TABLE) {
 		show_submitted(&output, answer);
 		json_decref(answer);
 		return 0;
@@ -75,7 +78,8 @@ static const struct flag flags[] = {
 	{ "detach", 'd', NULL, "don't follow it: print its number and come back", false },
 	{ "wait", 'w', NULL, "pass the job's own exit code on", false },
 	{ "dry-run", 0, NULL, "check it and say what would happen; nothing is submitted", false },
-	{ "key", 0, "TEXT", "the same key within 7 days gives the same job, so that a script can try again", false },
+	{ "key", 0, "TEXT",
+	  "the same key within 7 days gives the same job, so that a script can try again", false },
 	{ 0 },
 };
 
@@ -83,15 +87,17 @@ const struct command command_run = {
 	.name = "run",
 	.arguments = "[--] COMMAND...",
 	.summary = "submit a command and follow its output",
-	.about = "The command runs on the GPUs that Fairlead gives it, in the current folder, with the flags' fields (see `fairlead help "
-		 "job-file`). Its output is shown until it ends. Ctrl-C detaches: the job goes on.\n\n"
-		 "The exit status is 0 when the job succeeded and 1 when it did not; with --wait it is the job's own.",
+	.about =
+		"The command runs on the GPUs that Fairlead gives it, in the current folder, with the flags' fields (see `fairlead help "
+		"job-file`). Its output is shown until it ends. Ctrl-C detaches: the job goes on.\n\n"
+		"The exit status is 0 when the job succeeded and 1 when it did not; with --wait it is the job's own.",
 	.flags = flags,
-	.examples = "fairlead run -- nvidia-smi\tone GPU, shown until it ends\n"
-		    "fairlead run -g 8 -t 4 -- python3 train.py\tfour processes with 8 GPUs each\n"
-		    "fairlead run -d --tier best-effort -- ./embed.sh\tspare GPUs, in the background\n"
-		    "fairlead run --wait -g 0 -- make test\tno GPU; a script sees make's exit code\n"
-		    "fairlead run --checkpoint signal --checkpoint-grace 2m -- python3 train.py\tmay be stopped, saves its work first",
+	.examples =
+		"fairlead run -- nvidia-smi\tone GPU, shown until it ends\n"
+		"fairlead run -g 8 -t 4 -- python3 train.py\tfour processes with 8 GPUs each\n"
+		"fairlead run -d --tier best-effort -- ./embed.sh\tspare GPUs, in the background\n"
+		"fairlead run --wait -g 0 -- make test\tno GPU; a script sees make's exit code\n"
+		"fairlead run --checkpoint signal --checkpoint-grace 2m -- python3 train.py\tmay be stopped, saves its work first",
 	.route = "POST /api/v1/jobs",
 	.shares = SHARES_JOB | SHARES_DAEMON | SHARES_OUTPUT,
 	.least = 1,

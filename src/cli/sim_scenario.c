@@ -33,8 +33,9 @@ const struct command command_sim_scenario = {
 	.name = "sim scenario",
 	.arguments = "FILE...",
 	.summary = "run policy tests on the scheduler, in virtual time",
-	.about = "A scenario is a small cluster, some queues, some jobs, what happens, and what must be true at the end; it runs on the same "
-		 "code that schedules real jobs. The exit status is 0 when all hold, 1 when one does not, 2 on bad input.",
+	.about =
+		"A scenario is a small cluster, some queues, some jobs, what happens, and what must be true at the end; it runs on the same "
+		"code that schedules real jobs. The exit status is 0 when all hold, 1 when one does not, 2 on bad input.",
 	.flags = flags,
 	.examples = "fairlead sim scenario policy/*.yaml\n"
 		    "fairlead sim scenario --trace lent-gpus.yaml\twhy it went so",

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "cli/problem.h"
 
-/* --- files ------------------------------------------------------------------------------------------------- */
+/* Files */
 
 /* Reads a whole file; one byte more than limit is too large. */
 static int read_all(int fd, const char *what, size_t limit, struct buf *out, struct err *err)
@@ -25,24 +25,28 @@ static int read_all(int fd, const char *what, size_t limit, struct buf *out, str
 		if (got < 0)
 			return err_errno(err, ERR_IO, errno, "%s can't be read", what);
 		if (out->size + (size_t)got > limit)
-			return err_set(err, ERR_TOO_LARGE, "%s is larger than its limit of %zu bytes", what, limit);
+			return err_set(err, ERR_TOO_LARGE,
+				       "%s is larger than its limit of %zu bytes", what, limit);
 		buf_add(out, part, (size_t)got);
 	}
 	return 0;
 }
 
-static int read_file(const char *path, const char *what, size_t limit, struct buf *out, struct err *err)
+static int read_file(const char *path, const char *what, size_t limit, struct buf *out,
+		     struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
 
 	if (fd < 0)
-		return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "%s can't be opened", what);
+		return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno,
+				 "%s can't be opened", what);
 	rc = read_all(fd, what, limit, out, err);
 	close(fd);
 	return rc;
 }
 
-int submission_read(const struct invocation *in, const char *path, struct submission *ret, struct err *err)
+int submission_read(const struct invocation *in, const char *path, struct submission *ret,
+		    struct err *err)
 {
 	bool standard = strcmp(path, "-") == 0;
 	const char *file = standard ? "standard input" : path;
@@ -53,7 +57,8 @@ int submission_read(const struct invocation *in, const char *path, struct submis
 	if (standard)
 		rc = read_all(STDIN_FILENO, file, CONF_BYTES_MAX, &text, err);
 	else
-		rc = read_file(path, arena_printf(in->arena, "job file \"%.200s\"", path), CONF_BYTES_MAX, &text, err);
+		rc = read_file(path, arena_printf(in->arena, "job file \"%.200s\"", path),
+			       CONF_BYTES_MAX, &text, err);
 	if (rc < 0)
 		return rc;
 	kept = arena_strndup(in->arena, buf_text(&text), text.size);
@@ -62,7 +67,7 @@ int submission_read(const struct invocation *in, const char *path, struct submis
 	return jobfile_read_text(file, kept, text.size, in->arena, &ret->document, err);
 }
 
-/* --- trees ----------------------------------------------------------------------------------------------------- */
+/* Trees */
 
 static struct conf *make(struct arena *arena, enum conf_type type, const char *key, int line)
 {
@@ -74,7 +79,8 @@ static struct conf *make(struct arena *arena, enum conf_type type, const char *k
 	return conf;
 }
 
-static struct conf *make_text(struct arena *arena, const char *key, const char *text, bool quoted, int line)
+static struct conf *make_text(struct arena *arena, const char *key, const char *text, bool quoted,
+			      int line)
 {
 	struct conf *conf = make(arena, CONF_SCALAR, key, line);
 
@@ -101,60 +107,91 @@ static struct conf *find(const struct conf *map, const char *key)
 	return NULL;
 }
 
-/* --- from flags --------------------------------------------------------------------------------------------------- */
+/* From flags */
 
 /* Flags that are fields of the job file: what the flag is called and where its value goes. */
-static const struct { const char *flag, *parent, *field; } targets[] = {
-	{ "name", NULL, "name" }, { "queue", NULL, "queue" }, { "team", NULL, "team" }, { "project", NULL, "project" },
-	{ "kind", NULL, "kind" }, { "tier", NULL, "tier" }, { "priority", NULL, "priority" }, { "tasks", NULL, "tasks" },
-	{ "gpus", "gpus", "count" }, { "gpu-memory", "gpus", "memory" }, { "cpus", NULL, "cpus" }, { "memory", NULL, "memory" },
-	{ "workdir", NULL, "workdir" }, { "checkpoint", "checkpoint", "how" }, { "checkpoint-signal", "checkpoint", "signal" },
-	{ "checkpoint-every", "checkpoint", "every" }, { "checkpoint-grace", "checkpoint", "grace" }, { "checkpoint-path", "checkpoint", "path" },
-	{ "restart-cost", "checkpoint", "restart_cost" }, { "limit", NULL, "limit" }, { "estimate", NULL, "estimate" },
-	{ "retries", NULL, "retries" }, { "array", NULL, "array" }, { "require", "topology", "require" },
-	{ "prefer", "topology", "prefer" }, { "resize", NULL, "resize" },
+static const struct {
+	const char *flag, *parent, *field;
+} targets[] = {
+	{ "name", NULL, "name" },
+	{ "queue", NULL, "queue" },
+	{ "team", NULL, "team" },
+	{ "project", NULL, "project" },
+	{ "kind", NULL, "kind" },
+	{ "tier", NULL, "tier" },
+	{ "priority", NULL, "priority" },
+	{ "tasks", NULL, "tasks" },
+	{ "gpus", "gpus", "count" },
+	{ "gpu-memory", "gpus", "memory" },
+	{ "cpus", NULL, "cpus" },
+	{ "memory", NULL, "memory" },
+	{ "workdir", NULL, "workdir" },
+	{ "checkpoint", "checkpoint", "how" },
+	{ "checkpoint-signal", "checkpoint", "signal" },
+	{ "checkpoint-every", "checkpoint", "every" },
+	{ "checkpoint-grace", "checkpoint", "grace" },
+	{ "checkpoint-path", "checkpoint", "path" },
+	{ "restart-cost", "checkpoint", "restart_cost" },
+	{ "limit", NULL, "limit" },
+	{ "estimate", NULL, "estimate" },
+	{ "retries", NULL, "retries" },
+	{ "array", NULL, "array" },
+	{ "require", "topology", "require" },
+	{ "prefer", "topology", "prefer" },
+	{ "resize", NULL, "resize" },
 };
 
 const struct flag submission_flags[] = {
 	{ "name", 'n', "NAME", "what you call the job; default: the program's name", false },
-	{ "gpus", 'g', "N", "whole GPUs for each task; 0 is work for the CPU alone; default 1", false },
-	{ "tasks", 't', "N", "how many processes start together, or none does: 4, or 2..4; default 1", false },
+	{ "gpus", 'g', "N", "whole GPUs for each task; 0 is work for the CPU alone; default 1",
+	  false },
+	{ "tasks", 't', "N",
+	  "how many processes start together, or none does: 4, or 2..4; default 1", false },
 	{ "queue", 'q', "NAME", "the queue it waits in; default: default", false },
-	{ "tier", 0, "critical|standard|best-effort", "what may happen to it for others; default standard", false },
-	{ "priority", 'p', "N", "order inside queue and tier, -1000 to 1000; the higher one first", false },
+	{ "tier", 0, "critical|standard|best-effort",
+	  "what may happen to it for others; default standard", false },
+	{ "priority", 'p', "N", "order inside queue and tier, -1000 to 1000; the higher one first",
+	  false },
 	{ "model", 'm', "NAME", "an accepted GPU model", true },
 	{ "gpu-memory", 0, "SIZE", "the least memory a GPU must have", false },
 	{ "cpus", 'c', "N", "CPUs for each task, also 0.5", false },
 	{ "memory", 0, "SIZE", "memory of the machine for each task", false },
-	{ "env", 'e', "NAME=VALUE", "a variable for the tasks; NAME alone takes the value from here", true },
-	{ "secret", 0, "NAME=FILE", "a variable whose value is read from a file and never shown", true },
+	{ "env", 'e', "NAME=VALUE",
+	  "a variable for the tasks; NAME alone takes the value from here", true },
+	{ "secret", 0, "NAME=FILE", "a variable whose value is read from a file and never shown",
+	  true },
 	{ "workdir", 'C', "DIR", "the folder the tasks start in; default: the current one", false },
 	{ "limit", 'l', "DURATION", "the longest it may run", false },
 	{ "estimate", 0, "DURATION", "how long you expect it to run", false },
-	{ "checkpoint", 0, "signal|report|none", "how it hears that its work is to be saved", false },
+	{ "checkpoint", 0, "signal|report|none", "how it hears that its work is to be saved",
+	  false },
 	{ "checkpoint-signal", 0, "NAME", "that signal; default USR1", false },
 	{ "checkpoint-every", 0, "DURATION", "how often it saves its work by itself", false },
 	{ "checkpoint-path", 0, "DIR", "the folder of its checkpoints", false },
-	{ "checkpoint-grace", 0, "DURATION", "how long saving may take when it has to make room", false },
+	{ "checkpoint-grace", 0, "DURATION", "how long saving may take when it has to make room",
+	  false },
 	{ "restart-cost", 0, "DURATION", "what a restart costs besides the work lost", false },
 	{ "retries", 0, "N", "how often it is started again after a failure of its own", false },
 	{ "after", 0, "ID", "a job that must have succeeded before", true },
 	{ "array", 0, "N", "so many equal jobs, numbered from 0 in FAIRLEAD_ARRAY_INDEX", false },
 	{ "hold", 0, NULL, "keep it waiting until `fairlead release`", false },
-	{ "kind", 0, "training|batch", "keep tasks close together, or fill gaps; default training", false },
+	{ "kind", 0, "training|batch", "keep tasks close together, or fill gaps; default training",
+	  false },
 	{ "team", 0, "NAME", "the team it counts for", false },
 	{ "project", 0, "NAME", "a label by which use can be told apart", false },
-	{ "require", 0, "LEVEL", "all tasks inside one place of this level: nvlink, node, rack", false },
+	{ "require", 0, "LEVEL", "all tasks inside one place of this level: nvlink, node, rack",
+	  false },
 	{ "prefer", 0, "LEVEL", "the same as a wish", false },
 	{ "no-preempt", 0, NULL, "never stop others for it", false },
-	{ "resize", 0, "free|restart", "what losing or gaining tasks costs a range of tasks", false },
+	{ "resize", 0, "free|restart", "what losing or gaining tasks costs a range of tasks",
+	  false },
 	{ 0 },
 };
 
 struct builder {
 	const struct invocation *in;
 	struct conf *document;
-	const char **flags;	/* by line */
+	const char **flags; /* by line */
 	size_t lines;
 };
 
@@ -189,7 +226,8 @@ static void add_fields(struct builder *b)
 		line = next_line(b, targets[i].flag);
 		if (targets[i].parent)
 			parent = container(b, targets[i].parent, CONF_MAP, line);
-		append(b->in->arena, parent, make_text(b->in->arena, targets[i].field, text, false, line));
+		append(b->in->arena, parent,
+		       make_text(b->in->arena, targets[i].field, text, false, line));
 	}
 }
 
@@ -216,7 +254,8 @@ static void add_after(struct builder *b)
 	for (size_t i = 0; (text = arg_flag_at(b->in, "after", i)); i++) {
 		int line = next_line(b, "after");
 
-		append(b->in->arena, container(b, "depends_on", CONF_LIST, line), make_text(b->in->arena, NULL, text, false, line));
+		append(b->in->arena, container(b, "depends_on", CONF_LIST, line),
+		       make_text(b->in->arena, NULL, text, false, line));
 	}
 }
 
@@ -226,14 +265,19 @@ static int add_env(struct builder *b, struct err *err)
 
 	for (size_t i = 0; (text = arg_flag_at(b->in, "env", i)); i++) {
 		const char *equals = strchr(text, '='), *value = equals ? equals + 1 : getenv(text);
-		const char *name = equals ? arena_strndup(b->in->arena, text, (size_t)(equals - text)) : text;
+		const char *name =
+			equals ? arena_strndup(b->in->arena, text, (size_t)(equals - text)) : text;
 		int line = next_line(b, "env");
 
 		if (!value)
-			return err_set(err, ERR_INVALID, "--env %.60s: there is no such variable here; write NAME=VALUE", text);
+			return err_set(
+				err, ERR_INVALID,
+				"--env %.60s: there is no such variable here; write NAME=VALUE",
+				text);
 		if (conf_find(find(b->document, "env"), name))
 			return err_set(err, ERR_INVALID, "--env: %.60s is given twice", name);
-		append(b->in->arena, container(b, "env", CONF_MAP, line), make_text(b->in->arena, name, value, true, line));
+		append(b->in->arena, container(b, "env", CONF_MAP, line),
+		       make_text(b->in->arena, name, value, true, line));
 	}
 	return 0;
 }
@@ -248,9 +292,13 @@ static int add_secrets(struct builder *b, struct err *err)
 		struct conf *secret;
 
 		if (!equals || !equals[1])
-			return err_set(err, ERR_INVALID, "--secret needs NAME=FILE; the value itself is read from the file");
-		secret = make(b->in->arena, CONF_MAP, arena_strndup(b->in->arena, text, (size_t)(equals - text)), line);
-		append(b->in->arena, secret, make_text(b->in->arena, "file", equals + 1, true, line));
+			return err_set(
+				err, ERR_INVALID,
+				"--secret needs NAME=FILE; the value itself is read from the file");
+		secret = make(b->in->arena, CONF_MAP,
+			      arena_strndup(b->in->arena, text, (size_t)(equals - text)), line);
+		append(b->in->arena, secret,
+		       make_text(b->in->arena, "file", equals + 1, true, line));
 		append(b->in->arena, container(b, "secrets", CONF_MAP, line), secret);
 	}
 	return 0;
@@ -262,13 +310,16 @@ static void add_command(struct builder *b)
 	struct conf *list = container(b, "command", CONF_LIST, line);
 
 	for (int i = 0; i < b->in->arg_count; i++)
-		append(b->in->arena, list, make_text(b->in->arena, NULL, b->in->args[i], true, line));
+		append(b->in->arena, list,
+		       make_text(b->in->arena, NULL, b->in->args[i], true, line));
 }
 
 int submission_from_flags(const struct invocation *in, struct submission *ret, struct err *err)
 {
-	struct builder b = { .in = in, .document = make(in->arena, CONF_MAP, NULL, 0),
-			     .flags = arena_new_array(in->arena, const char *, in->value_count + 4) };
+	struct builder b = { .in = in,
+			     .document = make(in->arena, CONF_MAP, NULL, 0),
+			     .flags = arena_new_array(in->arena, const char *,
+						      in->value_count + 4) };
 	int rc;
 
 	add_fields(&b);
@@ -280,17 +331,23 @@ int submission_from_flags(const struct invocation *in, struct submission *ret, s
 	if (rc < 0)
 		return rc;
 	if (arg_has(in, "hold"))
-		append(in->arena, b.document, make_text(in->arena, "hold", "true", false, next_line(&b, "hold")));
+		append(in->arena, b.document,
+		       make_text(in->arena, "hold", "true", false, next_line(&b, "hold")));
 	if (arg_has(in, "no-preempt"))
-		append(in->arena, b.document, make_text(in->arena, "preempts", "false", false, next_line(&b, "no-preempt")));
+		append(in->arena, b.document,
+		       make_text(in->arena, "preempts", "false", false,
+				 next_line(&b, "no-preempt")));
 	add_command(&b);
-	*ret = (struct submission){ .document = b.document, .file = "", .flags = b.flags, .flag_count = b.lines };
+	*ret = (struct submission){
+		.document = b.document, .file = "", .flags = b.flags, .flag_count = b.lines
+	};
 	return 0;
 }
 
-/* --- filling in and checking ------------------------------------------------------------------------------------------ */
+/* Filling in and checking */
 
-static int read_secret(const struct invocation *in, const struct submission *submission, struct conf *secret, struct err *err)
+static int read_secret(const struct invocation *in, const struct submission *submission,
+		       struct conf *secret, struct err *err)
 {
 	const struct conf *file = conf_find(secret, "file");
 	const char *what, *text = "";
@@ -300,14 +357,17 @@ static int read_secret(const struct invocation *in, const struct submission *sub
 	if (!file || conf_find(secret, "value"))
 		return 0; /* said by jobfile_read */
 	if (file->type != CONF_SCALAR || !file->text[0])
-		return conf_error(err, submission->file, file, "secrets: the file of %.60s must be a path", secret->key);
-	what = arena_printf(in->arena, "the file of secret %.60s, \"%.200s\",", secret->key, file->text);
+		return conf_error(err, submission->file, file,
+				  "secrets: the file of %.60s must be a path", secret->key);
+	what = arena_printf(in->arena, "the file of secret %.60s, \"%.200s\",", secret->key,
+			    file->text);
 	rc = read_file(file->text, what, JOBFILE_COMMAND_MAX, &content, err);
 	if (rc < 0)
 		return rc;
 	if (content.size && content.data[content.size - 1] == '\n')
 		content.data[--content.size] = '\0';
-	if (content.size && (memchr(content.data, '\0', content.size) || !text_is_utf8(content.data, content.size)))
+	if (content.size &&
+	    (memchr(content.data, '\0', content.size) || !text_is_utf8(content.data, content.size)))
 		return err_set(err, ERR_INVALID, "%s is no text", what);
 	if (content.size)
 		text = arena_strndup(in->arena, content.data, content.size);
@@ -322,7 +382,8 @@ static int fill_secrets(const struct invocation *in, struct submission *submissi
 	struct conf *secrets = find(submission->document, "secrets");
 	int rc = 0;
 
-	for (size_t i = 0; secrets && secrets->type == CONF_MAP && i < secrets->count && rc >= 0; i++)
+	for (size_t i = 0; secrets && secrets->type == CONF_MAP && i < secrets->count && rc >= 0;
+	     i++)
 		if (secrets->items[i]->type == CONF_MAP)
 			rc = read_secret(in, submission, secrets->items[i], err);
 	return rc;
@@ -337,11 +398,13 @@ static int fill_workdir(const struct invocation *in, struct submission *submissi
 	if (said && !(submission->flags && said->text[0] != '/'))
 		return 0;
 	if (!getcwd(folder, sizeof(folder)))
-		return err_errno(err, ERR_IO, errno, "the current folder can't be found; say --workdir");
+		return err_errno(err, ERR_IO, errno,
+				 "the current folder can't be found; say --workdir");
 	if (said)
 		said->text = arena_printf(in->arena, "%s/%s", folder, said->text);
 	else
-		append(in->arena, submission->document, make_text(in->arena, "workdir", arena_strdup(in->arena, folder), true, 0));
+		append(in->arena, submission->document,
+		       make_text(in->arena, "workdir", arena_strdup(in->arena, folder), true, 0));
 	return 0;
 }
 
@@ -365,7 +428,8 @@ static int check_folder(const struct submission *submission, struct err *err)
 
 	if (!folder || access(folder->text, R_OK | X_OK) == 0)
 		return 0;
-	return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_FORBIDDEN, errno, "the working folder \"%.300s\" can't be used", folder->text);
+	return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_FORBIDDEN, errno,
+			 "the working folder \"%.300s\" can't be used", folder->text);
 }
 
 int submission_check(const struct invocation *in, struct submission *submission, struct err *err)
@@ -386,7 +450,7 @@ int submission_check(const struct invocation *in, struct submission *submission,
 	return check_folder(submission, err);
 }
 
-/* --- sending -------------------------------------------------------------------------------------------------------------- */
+/* Sending */
 
 static const char *new_key(struct arena *arena)
 {
@@ -400,13 +464,17 @@ static const char *new_key(struct arena *arena)
 	return arena_strdup(arena, text);
 }
 
-int submission_send(const struct invocation *in, struct client *client, const struct submission *submission, bool dry_run,
-		    json_t **ret, struct err *err)
+int submission_send(const struct invocation *in, struct client *client,
+		    const struct submission *submission, bool dry_run, json_t **ret,
+		    struct err *err)
 {
 	const char *key = arg_flag(in, "key"), *headers[2] = { NULL, NULL };
 	AUTO_BUF body = BUF_INIT;
-	struct call call = { .method = "POST", .path = dry_run ? "/api/v1/jobs?dry_run=1&prospect=1" : "/api/v1/jobs?prospect=1",
-			     .content_type = "application/yaml", .headers = headers };
+	struct call call = { .method = "POST",
+			     .path = dry_run ? "/api/v1/jobs?dry_run=1&prospect=1"
+					     : "/api/v1/jobs?prospect=1",
+			     .content_type = "application/yaml",
+			     .headers = headers };
 	int rc;
 
 	if (!key && !dry_run)

@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A job on its way from a file or from flags to the daemon. It stays the tree of base/conf.h until it is sent, so that every
- * complaint can name its line, or its flag. What only this side can know is filled in: the current folder, and what is in the
- * files of secrets.
+ * A job on its way from a file or from flags to the daemon. It stays the tree of base/conf.h until
+ * it is sent, so that every complaint can name its line, or its flag. What only this side can know
+ * is filled in: the current folder, and what is in the files of secrets.
  */
 #include "base/conf.h"
 #include "cli/client.h"
 
 struct submission {
 	struct conf *document;
-	const char *file;		/* name for messages; "" = made from flags */
-	const char *const *flags;	/* flag of each line of a document made from flags, from line 1 */
+	const char *file; /* name for messages; "" = made from flags */
+	const char *const *flags; /* flag of each line of a document made from flags, from line 1 */
 	size_t flag_count;
 };
 
 /* path "-" is standard input. */
-int submission_read(const struct invocation *in, const char *path, struct submission *ret, struct err *err) MUST_CHECK;
+int submission_read(const struct invocation *in, const char *path, struct submission *ret,
+		    struct err *err) MUST_CHECK;
 /* From the flags of `fairlead run` and its command line. */
-int submission_from_flags(const struct invocation *in, struct submission *ret, struct err *err) MUST_CHECK;
-extern const struct flag submission_flags[];	/* these flags */
+int submission_from_flags(const struct invocation *in, struct submission *ret, struct err *err)
+	MUST_CHECK;
+extern const struct flag submission_flags[]; /* these flags */
 /* Fills in and checks all that can be checked here. */
-int submission_check(const struct invocation *in, struct submission *submission, struct err *err) MUST_CHECK;
-/* Sends it; tries once more with the same key when the connection broke, so that it is never there twice. */
-int submission_send(const struct invocation *in, struct client *client, const struct submission *submission, bool dry_run,
-		    json_t **ret, struct err *err) MUST_CHECK;
+int submission_check(const struct invocation *in, struct submission *submission, struct err *err)
+	MUST_CHECK;
+/*
+ * Sends it; tries once more with the same key when the connection broke, so that it is never there
+ * twice.
+ */
+int submission_send(const struct invocation *in, struct client *client,
+		    const struct submission *submission, bool dry_run, json_t **ret,
+		    struct err *err) MUST_CHECK;

@@ -33,7 +33,8 @@ static int run_submit(struct invocation *in, struct err *err)
 static const struct flag flags[] = {
 	{ "dry-run", 0, NULL, "check it and say what would happen; nothing is submitted", false },
 	{ "quiet", 'q', NULL, "print only the job's number", false },
-	{ "key", 0, "TEXT", "the same key within 7 days gives the same job, so that a script can try again", false },
+	{ "key", 0, "TEXT",
+	  "the same key within 7 days gives the same job, so that a script can try again", false },
 	{ 0 },
 };
 
@@ -41,12 +42,14 @@ const struct command command_submit = {
 	.name = "submit",
 	.arguments = "FILE|-",
 	.summary = "submit a job file",
-	.about = "The file is YAML or JSON; `fairlead help job-file` lists its fields. \"-\" reads standard input. Without workdir the job "
-		 "runs in the current folder.",
+	.about =
+		"The file is YAML or JSON; `fairlead help job-file` lists its fields. \"-\" reads standard input. Without workdir the job "
+		"runs in the current folder.",
 	.flags = flags,
-	.examples = "fairlead submit train.yaml\n"
-		    "fairlead submit --dry-run train.yaml\twould it start now, where, or what does it wait for\n"
-		    "id=$(fairlead submit -q train.yaml)\tthe number, for scripts",
+	.examples =
+		"fairlead submit train.yaml\n"
+		"fairlead submit --dry-run train.yaml\twould it start now, where, or what does it wait for\n"
+		"id=$(fairlead submit -q train.yaml)\tthe number, for scripts",
 	.route = "POST /api/v1/jobs",
 	.shares = SHARES_DAEMON | SHARES_OUTPUT,
 	.least = 1,

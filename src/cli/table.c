@@ -16,8 +16,11 @@ const struct command *const commands[] = {
 const size_t command_count = ARRAY_SIZE(commands);
 
 static const struct flag daemon_flags[] = {
-	{ "data", 0, "DIR", "data folder of the daemon to speak to; FAIRLEAD_DATA says it too", false },
-	{ "server", 0, "URL", "speak to a daemon over TCP, with the token in FAIRLEAD_TOKEN; FAIRLEAD_SERVER says it too", false },
+	{ "data", 0, "DIR", "data folder of the daemon to speak to; FAIRLEAD_DATA says it too",
+	  false },
+	{ "server", 0, "URL",
+	  "speak to a daemon over TCP, with the token in FAIRLEAD_TOKEN; FAIRLEAD_SERVER says it too",
+	  false },
 	{ 0 },
 };
 static const struct flag output_flags[] = {
@@ -47,7 +50,8 @@ bool command_has_subcommands(const char *name)
 	size_t length = strlen(name);
 
 	for (size_t i = 0; i < command_count; i++)
-		if (strncmp(commands[i]->name, name, length) == 0 && commands[i]->name[length] == ' ')
+		if (strncmp(commands[i]->name, name, length) == 0 &&
+		    commands[i]->name[length] == ' ')
 			return true;
 	return false;
 }

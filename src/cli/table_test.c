@@ -41,8 +41,10 @@ static void no_two_commands_or_flags_have_one_name(void **state)
 		assert_ptr_equal(command_find(commands[i]->name), commands[i]);
 		for (size_t a = 0; a < count; a++)
 			for (size_t b = 0; b < a; b++)
-				if (strcmp(flags[a]->name, flags[b]->name) == 0 || (flags[a]->letter && flags[a]->letter == flags[b]->letter))
-					fail_msg("%s: --%s and --%s", commands[i]->name, flags[a]->name, flags[b]->name);
+				if (strcmp(flags[a]->name, flags[b]->name) == 0 ||
+				    (flags[a]->letter && flags[a]->letter == flags[b]->letter))
+					fail_msg("%s: --%s and --%s", commands[i]->name,
+						 flags[a]->name, flags[b]->name);
 	}
 }
 
@@ -58,7 +60,8 @@ static void every_flag_is_documented(void **state)
 			size_t length = strlen(flags[k]->doc);
 
 			if (length < 8 || flags[k]->doc[length - 1] == '.')
-				fail_msg("%s --%s: \"%s\"", commands[i]->name, flags[k]->name, flags[k]->doc);
+				fail_msg("%s --%s: \"%s\"", commands[i]->name, flags[k]->name,
+					 flags[k]->doc);
 		}
 	}
 }
@@ -86,7 +89,8 @@ static int split(char *line, const char **words, int most)
 	return count;
 }
 
-static void try_example(struct buf *out, const char *line, size_t length, const char *what, size_t what_length)
+static void try_example(struct buf *out, const char *line, size_t length, const char *what,
+			size_t what_length)
 {
 	const char *start = memmem(line, length, "fairlead ", 9), *words[64], *name;
 	struct arena arena;
@@ -150,8 +154,13 @@ static void every_route_named_exists(void **state)
 
 /* Those that other commands use, or programs. */
 static const char *const without_command[] = {
-	"GET /healthz", "GET /metrics", "GET /api/v1/version", "GET /api/v1/status", "GET /api/v1/openapi.json",
-	"GET /api/v1/jobs/{id}/spec", "GET /api/v1/jobs/{id}/history",
+	"GET /healthz",
+	"GET /metrics",
+	"GET /api/v1/version",
+	"GET /api/v1/status",
+	"GET /api/v1/openapi.json",
+	"GET /api/v1/jobs/{id}/spec",
+	"GET /api/v1/jobs/{id}/history",
 };
 
 static void every_route_has_a_command(void **state)

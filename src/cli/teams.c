@@ -4,14 +4,15 @@
 #include "cli/jobs.h"
 #include "cli/nouns.h"
 
-static void cell_members(const json_t *row, struct buf *out) { buf_addi(out, get_int(row, "members")); }
-static void cell_title(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "title")); }
-
 static const struct column columns[] = {
-	{ "TEAM", false, cell_noun_name }, { "MEMBERS", false, cell_members }, { "TITLE", false, cell_title }, { 0 },
+	{ "TEAM", "name", CELL_TEXT },
+	{ "MEMBERS", "members", CELL_INT },
+	{ "TITLE", "title", CELL_TEXT },
+	{ 0 },
 };
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	(void)in;
 	return show_noun(client, output, "/api/v1/teams", "teams", columns, "name", err);
@@ -33,8 +34,9 @@ static int run_create(struct invocation *in, struct err *err)
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
 	if (rc >= 0)
-		rc = change_noun(client, "PUT", client_path(in->arena, "/api/v1/teams/%s", in->args[0]), body, "is there",
-				 arena_printf(in->arena, "team %s", in->args[0]), err);
+		rc = change_noun(client, "PUT",
+				 client_path(in->arena, "/api/v1/teams/%s", in->args[0]), body,
+				 "is there", arena_printf(in->arena, "team %s", in->args[0]), err);
 	json_decref(body);
 	return rc;
 }

@@ -4,11 +4,6 @@
 #include "cli/nouns.h"
 #include "cli/problem.h"
 
-static void cell_id(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "id")); }
-static void cell_user(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "user")); }
-static void cell_state(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "state")); }
-static void cell_note(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "note")); }
-
 static void cell_expires(const json_t *row, struct buf *out)
 {
 	if (get_int(row, "expires_ms"))
@@ -18,11 +13,13 @@ static void cell_expires(const json_t *row, struct buf *out)
 }
 
 static const struct column columns[] = {
-	{ "TOKEN", false, cell_id }, { "USER", false, cell_user }, { "STATE", false, cell_state }, { "EXPIRES", false, cell_expires },
-	{ "NOTE", false, cell_note }, { 0 },
+	{ "TOKEN", "id", CELL_TEXT },    { "USER", "user", CELL_TEXT },
+	{ "STATE", "state", CELL_TEXT }, { "EXPIRES", .cell = cell_expires },
+	{ "NOTE", "note", CELL_TEXT },   { 0 },
 };
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	(void)in;
 	return show_noun(client, output, "/api/v1/tokens", "tokens", columns, "id", err);
@@ -54,7 +51,8 @@ static int run_create(struct invocation *in, struct err *err)
 	if (!output_value(&output, answer, "token")) {
 		buf_addf(&out, "%s\n", get_text(answer, "token"));
 		output_buf(&out);
-		notice("token %s acts for %s; it is shown only this once. Put it into FAIRLEAD_TOKEN.", get_text(answer, "id"), get_text(answer, "user"));
+		notice("token %s acts for %s; it is shown only this once. Put it into FAIRLEAD_TOKEN.",
+		       get_text(answer, "id"), get_text(answer, "user"));
 	}
 	json_decref(answer);
 	return 0;

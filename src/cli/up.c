@@ -17,9 +17,13 @@ static int run_up(struct invocation *in, struct err *err)
 
 static const struct flag flags[] = {
 	{ "data", 0, "DIR", "data folder, made when missing; FAIRLEAD_DATA says it too", false },
-	{ "listen", 0, "HOST:PORT", "also answer over TCP, on a loopback address only; callers then need a token", false },
-	{ "nodes", 0, "SPEC", "simulated nodes instead of this machine's GPUs: sim:4x8xH100-80GB is four with eight each", false },
-	{ "detach", 'd', NULL, "come back as soon as it answers; it goes on without the terminal", false },
+	{ "listen", 0, "HOST:PORT",
+	  "also answer over TCP, on a loopback address only; callers then need a token", false },
+	{ "nodes", 0, "SPEC",
+	  "simulated nodes instead of this machine's GPUs: sim:4x8xH100-80GB is four with eight each",
+	  false },
+	{ "detach", 'd', NULL, "come back as soon as it answers; it goes on without the terminal",
+	  false },
 	{ 0 },
 };
 
@@ -27,11 +31,12 @@ const struct command command_up = {
 	.name = "up",
 	.arguments = "",
 	.summary = "start the daemon",
-	.about = "The daemon keeps everything in its data folder and takes up what runs there when it starts again: stopping or killing it "
-		 "neither stops nor changes running jobs. On this machine commands reach it through a socket in the folder, and the system "
-		 "says who is calling; whoever starts it first is its administrator.\n\n"
-		 "Without --nodes it uses the GPUs of this machine. With simulated nodes the processes of jobs are real, the GPUs are not, "
-		 "and every screen says so.",
+	.about =
+		"The daemon keeps everything in its data folder and takes up what runs there when it starts again: stopping or killing it "
+		"neither stops nor changes running jobs. On this machine commands reach it through a socket in the folder, and the system "
+		"says who is calling; whoever starts it first is its administrator.\n\n"
+		"Without --nodes it uses the GPUs of this machine. With simulated nodes the processes of jobs are real, the GPUs are not, "
+		"and every screen says so.",
 	.flags = flags,
 	.examples = "fairlead up -d\tthis machine's GPUs, in the background\n"
 		    "fairlead up --data /tmp/try --nodes sim:2x4xH100-80GB\ta playground\n"

@@ -7,9 +7,6 @@
 #include "cli/jobs.h"
 #include "cli/nouns.h"
 
-static void cell_team(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "team")); }
-static void cell_role(const json_t *row, struct buf *out) { cell_text(out, get_text(row, "role")); }
-
 static void cell_uid(const json_t *row, struct buf *out)
 {
 	if (get_int(row, "uid") >= 0)
@@ -17,10 +14,15 @@ static void cell_uid(const json_t *row, struct buf *out)
 }
 
 static const struct column columns[] = {
-	{ "USER", false, cell_noun_name }, { "TEAM", false, cell_team }, { "ROLE", false, cell_role }, { "UID", false, cell_uid }, { 0 },
+	{ "USER", "name", CELL_TEXT },
+	{ "TEAM", "team", CELL_TEXT },
+	{ "ROLE", "role", CELL_TEXT },
+	{ "UID", .cell = cell_uid },
+	{ 0 },
 };
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	(void)in;
 	return show_noun(client, output, "/api/v1/users", "users", columns, "name", err);
@@ -73,8 +75,8 @@ static int exists(struct client *client, const char *name, bool *ret, struct err
 	int rc = fetch_list(client, "/api/v1/users", "users", &rows, err);
 
 	*ret = false;
-	json_array_foreach(rows, index, row)
-		*ret = *ret || strcmp(get_text(row, "name"), name) == 0;
+	json_array_foreach(rows, index, row) *ret =
+		*ret || strcmp(get_text(row, "name"), name) == 0;
 	json_decref(rows);
 	return rc;
 }
@@ -93,13 +95,19 @@ static int set_user(struct invocation *in, bool add, struct err *err)
 	if (rc >= 0)
 		rc = exists(client, in->args[0], &there, err);
 	if (rc >= 0 && add && there)
-		rc = err_set(err, ERR_CONFLICT, "user \"%s\" is there already; `fairlead users change` changes them", in->args[0]);
+		rc = err_set(err, ERR_CONFLICT,
+			     "user \"%s\" is there already; `fairlead users change` changes them",
+			     in->args[0]);
 	if (rc >= 0 && !add && !there)
-		rc = err_set(err, ERR_NOT_FOUND, "there is no user \"%s\"; `fairlead users add` makes one", in->args[0]);
+		rc = err_set(err, ERR_NOT_FOUND,
+			     "there is no user \"%s\"; `fairlead users add` makes one",
+			     in->args[0]);
 	if (add)
 		add_account(in, body);
 	if (rc >= 0)
-		rc = change_noun(client, "PUT", client_path(in->arena, "/api/v1/users/%s", in->args[0]), body, add ? "was added" : "was changed",
+		rc = change_noun(client, "PUT",
+				 client_path(in->arena, "/api/v1/users/%s", in->args[0]), body,
+				 add ? "was added" : "was changed",
 				 arena_printf(in->arena, "user %s", in->args[0]), err);
 	json_decref(body);
 	return rc;
@@ -121,11 +129,13 @@ static int run_remove(struct invocation *in, struct err *err)
 }
 
 static const struct flag add_flags[] = {
-	{ "role", 0, "viewer|researcher|service|lead|admin", "what they may do; default researcher", false },
+	{ "role", 0, "viewer|researcher|service|lead|admin", "what they may do; default researcher",
+	  false },
 	{ "team", 0, "NAME", "their team", false },
 	{ "uid", 0, "N", "account on this machine; default the one of the same name", false },
 	{ "gid", 0, "N", "its group", false },
-	{ "no-account", 0, NULL, "they have none on this machine and come with tokens only", false },
+	{ "no-account", 0, NULL, "they have none on this machine and come with tokens only",
+	  false },
 	{ 0 },
 };
 static const struct flag change_flags[] = {
@@ -140,8 +150,9 @@ const struct command command_users = {
 	.name = "users",
 	.arguments = "[list]",
 	.summary = "list, add, change and remove users",
-	.about = "viewer sees lists; researcher submits and manages their own jobs; service is the same for programs; lead also manages jobs, "
-		 "members, queues and tokens of their team; admin may do all.",
+	.about =
+		"viewer sees lists; researcher submits and manages their own jobs; service is the same for programs; lead also manages jobs, "
+		"members, queues and tokens of their team; admin may do all.",
 	.examples = "fairlead users add alice --team vision\n"
 		    "fairlead users change alice --role lead",
 	.route = "GET /api/v1/users",

@@ -10,7 +10,8 @@ static int run_version(struct invocation *in, struct err *err)
 	(void)err;
 	output_init(&output, in);
 	if (!output_value(&output, answer, "version"))
-		output_write("fairlead " FAIRLEAD_VERSION "\n", sizeof("fairlead " FAIRLEAD_VERSION "\n") - 1);
+		output_write("fairlead " FAIRLEAD_VERSION "\n",
+			     sizeof("fairlead " FAIRLEAD_VERSION "\n") - 1);
 	json_decref(answer);
 	return 0;
 }

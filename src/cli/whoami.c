@@ -2,7 +2,8 @@
 #include "cli/commands.h"
 #include "cli/jobs.h"
 
-static int show(struct invocation *in, struct client *client, const struct output *output, struct err *err)
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
 {
 	AUTO_BUF out = BUF_INIT;
 	json_t *caller = NULL;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What jobfile.c (the walk over the document) and jobfile_values.c (a reader for each field) share. */
+#include "api/jobfile_table.h"
+#include "base/conf.h"
+
+/* What is being read: the document, and what was found in it so far. */
+struct reading {
+	const char *file;
+	const struct conf *document;
+	struct arena *arena;
+	struct err *err;
+	struct event_job_submitted *job;
+	const struct conf *estimate;
+	struct body_source body;
+	bool has_how;
+};
+
+typedef int read_fn(struct reading *r, const struct conf *c, const char *what);
+
+/* Reads the value of one field; `what` is its name for messages. Negative with the place in err. */
+typedef int jobfile_reader(struct reading *r, const struct conf *c, const char *what);
+
+/* In the order of jobfile_fields. */
+extern jobfile_reader *const jobfile_readers[];
+
+/* Reads a map whose fields are those of the table that start with prefix ("checkpoint."). */
+int jobfile_read_fields(struct reading *r, const struct conf *map, const char *prefix) MUST_CHECK;
+/* An error at the place of a key, not of its value. */
+int jobfile_key_error(struct reading *r, const struct conf *c, const char *format, ...)
+	PRINTF_LIKE(3, 4);
