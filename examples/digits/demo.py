@@ -160,7 +160,7 @@ def main():
         j = job(number)
         waited, times = waits(number)
         say("   %-18s %-10s %8d %7.1fs  %-14s %12s %12s" % (j["name"], j["state"], times, waited / 1000, reasons.get(number, "-"),
-            "%.1f GPU-s" % j["used_gpu_seconds"], "%.1f GPU-s" % j["lost_gpu_seconds"]))
+            "%.1f GPU-s" % (j["used_gpu_ms"] / 1000), "%.1f GPU-s" % (j["lost_gpu_ms"] / 1000)))
     states = {job(n)["state"] for n in everything}
     attempts = job(digits)["attempt_count"]
     same = weights_hash(os.path.join(out, "reference")) == weights_hash(os.path.join(out, "disturbed"))

@@ -155,7 +155,7 @@ static void wishes_add(struct buf *out, const struct facts *f, const struct job 
 	out_end(out, ']');
 }
 
-static bool job_wants_reason(const struct job *job)
+bool job_wants_reason(const struct job *job)
 {
 	return job_is_waiting(job) || job->state == JOB_BLOCKED || job->state == JOB_HELD;
 }
@@ -198,8 +198,8 @@ void handle_job_show(struct call *call)
 	attempts_add(&out, call->facts, id.v, job);
 	checkpoints_add(&out, call->facts, job, private);
 	out_int(&out, "checkpoints_made", job->checkpoints_made);
-	out_int(&out, "used_gpu_seconds", job->used_gpu_ms / 1000);
-	out_int(&out, "lost_gpu_seconds", job->lost_gpu_ms / 1000);
+	out_int(&out, "used_gpu_ms", job->used_gpu_ms);
+	out_int(&out, "lost_gpu_ms", job->lost_gpu_ms);
 	out_int(&out, "ran_ms", job->run_ms);
 	out_int(&out, "signal", job->signal);
 	out_int(&out, "failed_rank", job->failed_rank);

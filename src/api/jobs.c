@@ -2,6 +2,7 @@
 /* Jobs: lists and the verbs. Submission is submit.c, the full view job_show.c. */
 #include <string.h>
 #include "api/job_show.h"
+#include "api/planner.h"
 #include "api/tally.h"
 #include "base/check.h"
 #include "base/parse.h"
@@ -110,13 +111,36 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 	}
 }
 
-static void summary_add(struct buf *out, const struct facts *f, uint32_t id, const struct job *job)
+/* The view for a list's reasons, entered with the first job that waits. */
+struct reasons {
+	struct view *view;
+	const struct facts *facts;
+};
+
+static void reason_add(struct call *call, struct buf *out, uint32_t id, const struct job *job, struct reasons *reasons)
 {
+	struct explanation e = { 0 };
+
+	if (!job_wants_reason(job)) {
+		out_text(out, "reason", facts_name(call->facts, job->reason));
+		out_text(out, "reason_code", "");
+		return;
+	}
+	if (!reasons->view)
+		reasons->view = planner_enter(call->api->planner, call->frozen, 0, &reasons->facts);
+	explain_job(reasons->facts, reasons->view, (struct job_id){ id }, call->arena, &e);
+	out_text(out, "reason", e.summary);
+	out_text(out, "reason_code", reason_name(e.reason));
+}
+
+static void summary_add(struct call *call, struct buf *out, uint32_t id, const struct job *job, struct reasons *reasons)
+{
+	const struct facts *f = call->facts;
 	struct attempt_id newest;
 
 	out_object(out, NULL);
 	job_head_add(out, f, id, job);
-	out_text(out, "reason", facts_name(f, job->reason));
+	reason_add(call, out, id, job, reasons);
 	out_bool(out, "simulated", attempt_simulated(f, job_newest(f, job, &newest)));
 	out_end(out, '}');
 }
@@ -124,6 +148,7 @@ static void summary_add(struct buf *out, const struct facts *f, uint32_t id, con
 void handle_job_list(struct call *call)
 {
 	struct job_filter filter;
+	struct reasons reasons = { 0 };
 	struct err err = { 0 };
 	struct buf out = BUF_INIT;
 	uint32_t limit, count = 0, last = 0;
@@ -144,10 +169,12 @@ void handle_job_list(struct call *call)
 		more = count == limit;
 		if (more)
 			break;
-		summary_add(&out, call->facts, (uint32_t)id, job);
+		summary_add(call, &out, (uint32_t)id, job, &reasons);
 		last = (uint32_t)id;
 		count++;
 	}
+	if (reasons.view)
+		planner_leave(call->api->planner);
 	out_end(&out, ']');
 	if (more)
 		out_int(&out, "next", last);

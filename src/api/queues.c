@@ -26,7 +26,7 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_int(out, "weight", q->weight);
 	out_bool(out, "reserved", q->reserved);
 	out_int(out, "default_limit_ms", q->default_limit_ms);
-	out_int(out, "used_gpu_seconds", q->used_gpu_ms / 1000);
+	out_int(out, "used_gpu_ms", q->used_gpu_ms);
 	out_int(out, "running", t->running);
 	out_int(out, "waiting", t->waiting);
 	out_int(out, "gpus", (int64_t)t->gpus);
