@@ -2,6 +2,7 @@
 /* Answers, and the check of where a request comes from. */
 #include "api/http_internal.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include "base/check.h"
 #include "base/clock.h"
@@ -145,17 +146,19 @@ static size_t host_name_size(const char *host)
 
 static bool host_is_loopback(const char *host, size_t size)
 {
+	struct in_addr address;
+	char text[INET_ADDRSTRLEN];
+
 	if (size == 9 && !strncasecmp(host, "localhost", 9))
 		return true;
 	if (size == 5 && !memcmp(host, "[::1]", 5))
 		return true;
-	/* 127.0.0.0/8, digits and dots only: "127.0.0.1.example.org" is not one. */
-	if (size < 9 || size > 15 || memcmp(host, "127.", 4) != 0)
+	/* 127.0.0.0/8, in its one exact form: "127.0.0.1.example.org" and "127.1" are not. */
+	if (size >= sizeof text)
 		return false;
-	for (size_t i = 0; i < size; i++)
-		if (host[i] != '.' && (host[i] < '0' || host[i] > '9'))
-			return false;
-	return true;
+	memcpy(text, host, size);
+	text[size] = '\0';
+	return inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
 static bool method_is_safe(const char *method)
