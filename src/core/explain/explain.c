@@ -103,6 +103,7 @@ static bool watched_verdict(const struct words *w, struct verdict *ret)
 
 	pass_begin(&pass, w->facts, w->view, UINT64_MAX, w->arena);
 	pass.watch = &watch;
+	pass.promises_gone = arena_new_array(w->arena, bool, w->view->promise_count + 1);
 	standings_make(&pass.standings, w->facts, w->view, w->arena);
 	promises_place(&pass);
 	order_run(&pass);

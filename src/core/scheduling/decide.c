@@ -61,18 +61,16 @@ void pass_run(struct pass *pass)
 	lifecycle_due(pass);
 	if (!pass->count)
 		lifecycle_nodes(pass);
-	if (!pass->count)
+	if (!pass->count) {
+		standings_make(&pass->standings, pass->facts, pass->view, pass->arena);
 		promises_review(pass);
+	}
+	if (!pass->count)
+		lifecycle_warned(pass);
 	if (pass->count) {
 		pass->more = true;
 		return;
 	}
-	lifecycle_warned(pass);
-	if (pass->count) {
-		pass->more = true;
-		return;
-	}
-	standings_make(&pass->standings, pass->facts, pass->view, pass->arena);
 	promises_place(pass);
 	order_run(pass);
 }

@@ -4,7 +4,7 @@
  * decision the plan is looked at again:
  *
  *	the job was cancelled or held, or a node of the place is not usable any more	-> dropped, victims spared
- *	it fits somewhere without those victims that are not stopped yet		-> the same
+ *	it fits somewhere without those victims that are not stopped yet		-> it starts there, they are spared
  *	it fits without some of them							-> promised anew, these are spared
  *	every GPU of the place is free							-> the job starts there
  *
@@ -92,7 +92,19 @@ static const struct shape *attempt_shape(const struct pass *pass, uint32_t attem
 	return shape_get(pass->facts, job_get(pass->facts, job)->shape);
 }
 
-/* Does the job fit when, of its victims, only those marked in `keep` go? */
+/* The victims that are spared go on holding what they hold. */
+static void victims_stay(struct pass *pass, const struct promise_view *p, const bool *keep, bool stay)
+{
+	for (uint32_t i = 0; i < p->victims; i++) {
+		uint32_t job = victim_live(pass, promise_victim(p, i));
+		const struct job_view *jv = &pass->view->jobs.at[job];
+
+		if (job && !keep[i])
+			standing_leave(&pass->standings, jv->queue, jv->tier, stay ? -jv->share : jv->share);
+	}
+}
+
+/* Does the job fit, on the ground and in its queue's limits, when of its victims only those marked in `keep` go? */
 static bool fits_with(struct pass *pass, const struct promise_view *p, const bool *keep, struct placement *ret)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
@@ -100,6 +112,13 @@ static bool fits_with(struct pass *pass, const struct promise_view *p, const boo
 	uint32_t mark = space_mark(&pass->view->space);
 	bool fits;
 
+	victims_stay(pass, p, keep, true);
+	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
+	fits = quota_room(&pass->standings, p->queue, p->tier, true, p->share, NULL) >= p->share;
+	standing_promise(&pass->standings, p->queue, p->tier, p->share);
+	victims_stay(pass, p, keep, false);
+	if (!fits)
+		return false;
 	promise_space_move(pass, p, false);
 	for (uint32_t i = 0; i < p->victims; i++)
 		if (keep[i] && victim_live(pass, promise_victim(p, i)))
@@ -135,6 +154,26 @@ static void promise_renew(struct pass *pass, const struct promise_view *p, const
 			victims[e->victims_count++] = promise_victim(p, i);
 }
 
+static bool quota_allows(const struct pass *pass, const struct promise_view *p)
+{
+	const struct standing *at;
+
+	for (uint32_t id = p->queue; id; id = pass->view->queues.at[id].parent) {
+		at = &pass->standings.at[id];
+		if (at->limit != INT64_MAX && at->hold + p->share > at->limit)
+			return false;
+	}
+	return true;
+}
+
+/* The job starts, at its promised place or at another one that is free. */
+static void promise_keep(struct pass *pass, const struct promise_view *p, const struct placement *place)
+{
+	promise_space_move(pass, p, false);
+	pass->promises_gone[p - pass->view->promises.at] = true;
+	pass_start(pass, p->job, place, true);
+}
+
 /* Tries to do without each victim that may still be spared, the dearest first. */
 static bool promise_shrink(struct pass *pass, const struct promise_view *p)
 {
@@ -158,10 +197,10 @@ static bool promise_shrink(struct pass *pass, const struct promise_view *p)
 		return false;
 	for (uint32_t i = 0; i < p->victims; i++)
 		needs = needs || (keep[i] && victim_live(pass, promise_victim(p, i)));
-	if (needs)
+	if (needs || !quota_allows(pass, p))
 		promise_renew(pass, p, keep, &place);
 	else
-		promise_drop(pass, p->job);
+		promise_keep(pass, p, &place);
 	return true;
 }
 
@@ -192,27 +231,47 @@ static void promise_review(struct pass *pass, const struct promise_view *p)
 
 /* --- sparing -------------------------------------------------------------------------------------------- */
 
-static bool attempt_is_counted_on(const struct pass *pass, uint32_t attempt)
+/* The first promised job that counts on the attempt, `wanted` if it does; 0 = none. */
+static uint32_t attempt_goes_for(const struct pass *pass, uint32_t attempt, uint32_t wanted)
 {
+	uint32_t first = 0;
+
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
 
-		for (uint32_t v = 0; v < p->victims; v++)
-			if (promise_victim(p, v) == attempt)
-				return true;
+		for (uint32_t v = 0; v < p->victims; v++) {
+			if (promise_victim(p, v) != attempt)
+				continue;
+			first = first ? first : p->job;
+			if (p->job == wanted)
+				return wanted;
+		}
 	}
-	return false;
+	return first;
 }
 
-static void warned_spare(struct pass *pass)
+/* Victims nobody counts on any more are spared; those that go for another job now are told so, with the time they have. */
+static void warned_review(struct pass *pass)
 {
 	struct sorted_walk walk;
 
 	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
+		const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+		uint32_t goes_for;
 
-		if (attempt_get(pass->facts, job->attempt)->for_job && !attempt_is_counted_on(pass, job->attempt.v))
+		if (!attempt->for_job)
+			continue;
+		goes_for = attempt_goes_for(pass, job->attempt.v, attempt->for_job);
+		if (!goes_for) {
 			pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt = job->attempt.v;
+		} else if (goes_for != attempt->for_job) {
+			struct event_attempt_warned *e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
+
+			e->attempt = job->attempt.v;
+			e->for_job = goes_for;
+			e->deadline_ms = attempt->deadline_ms;
+		}
 	}
 }
 
@@ -221,10 +280,11 @@ void promises_review(struct pass *pass)
 {
 	uint32_t count = pass->count;
 
+	pass->promises_gone = arena_new_array(pass->arena, bool, pass->view->promise_count + 1);
 	for (uint32_t i = 0; i < pass->view->promise_count && pass->count == count; i++)
 		promise_review(pass, &pass->view->promises.at[i]);
 	if (pass->count == count)
-		warned_spare(pass);
+		warned_review(pass);
 }
 
 /* --- keeping the promise ----------------------------------------------------------------------------------- */
@@ -244,21 +304,8 @@ static bool place_is_free(const struct pass *pass, const struct promise_view *p)
 	return true;
 }
 
-static bool quota_allows(const struct pass *pass, const struct promise_view *p)
-{
-	const struct standing *at;
-
-	for (uint32_t id = p->queue; id; id = pass->view->queues.at[id].parent) {
-		at = &pass->standings.at[id];
-		if (at->limit != INT64_MAX && at->hold + p->share > at->limit)
-			return false;
-	}
-	return true;
-}
-
 void promises_place(struct pass *pass)
 {
-	pass->promises_gone = arena_new_array(pass->arena, bool, pass->view->promise_count + 1);
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
 		struct placement place = { .count = p->tasks };
@@ -271,8 +318,6 @@ void promises_place(struct pass *pass)
 			place.ranks[t] = (uint32_t)space_rank(&pass->view->space, p->numbers.at[t]);
 			place.masks[t] = p->numbers.at[p->tasks + t];
 		}
-		promise_space_move(pass, p, false);
-		pass->promises_gone[i] = true;
-		pass_start(pass, p->job, &place, true);
+		promise_keep(pass, p, &place);
 	}
 }
