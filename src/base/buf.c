@@ -110,11 +110,13 @@ void buf_addi(struct buf *buf, int64_t number)
 	buf_addu(buf, size);
 }
 
-static void add_json_special(struct buf *buf, unsigned char c)
+/* A character of at most four hexadecimal digits that JSON texts hold as an escape. */
+static void add_json_special(struct buf *buf, uint32_t c)
 {
 	static const char hex[] = "0123456789abcdef";
 	static const char letters[] = "btn.fr"; /* from \b, 8; there is no escape for 11 */
-	char out[6] = { '\\', (char)c, '0', '0', '0', '0' };
+	char out[6] = { '\\',       (char)c, hex[c >> 12 & 15], hex[c >> 8 & 15], hex[c >> 4 & 15],
+			hex[c & 15] };
 
 	if (c == '"' || c == '\\') {
 		buf_add(buf, out, 2);
@@ -123,8 +125,6 @@ static void add_json_special(struct buf *buf, unsigned char c)
 		buf_add(buf, out, 2);
 	} else {
 		out[1] = 'u';
-		out[4] = hex[c >> 4];
-		out[5] = hex[c & 15];
 		buf_add(buf, out, 6);
 	}
 }
@@ -132,27 +132,30 @@ static void add_json_special(struct buf *buf, unsigned char c)
 void buf_add_json(struct buf *buf, const char *text, size_t size)
 {
 	size_t done = 0, at = 0, length;
+	uint32_t code;
 
 	buf_reserve(buf, size + 2);
 	buf_addc(buf, '"');
 	while (at < size) {
 		unsigned char c = (unsigned char)text[at];
 
-		if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') {
+		if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
 			at++;
 			continue;
 		}
-		length = c < 0x80 ? 0 : utf8_size(text + at, size - at);
-		if (length) {
+		length = utf8_size(text + at, size - at);
+		code = length ? utf8_code(text + at, length) : 0xfffd;
+		if (length > 1 && !utf8_is_control(code)) {
 			at += length;
 			continue;
 		}
 		buf_add(buf, text + done, at - done);
-		if (c < 0x80)
-			add_json_special(buf, c);
+		if (length)
+			add_json_special(buf, code);
 		else
 			buf_add(buf, "\xef\xbf\xbd", 3);
-		done = ++at;
+		at += length ? length : 1;
+		done = at;
 	}
 	buf_add(buf, text + done, at - done);
 	buf_addc(buf, '"');

@@ -27,8 +27,8 @@ void buf_addf(struct buf *buf, const char *format, ...) __attribute__((format(pr
 void buf_addu(struct buf *buf, uint64_t number); /* decimal, fast */
 void buf_addi(struct buf *buf, int64_t number);
 /*
- * Appends text as a JSON string in quotes: escapes quote, backslash, controls; bad UTF-8 becomes
- * U+FFFD.
+ * Appends text as a JSON string in quotes: escapes quote, backslash and all controls, also those
+ * that JSON would take plain (utf8_is_control); bad UTF-8 becomes U+FFFD.
  */
 void buf_add_json(struct buf *buf, const char *text, size_t size);
 /* Takes the bytes out (caller frees with free()); the buf is empty afterwards. Never NULL. */

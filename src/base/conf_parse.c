@@ -11,13 +11,6 @@
 #include "base/conf_build.h"
 #include "base/utf8.h"
 
-static bool is_refused(uint32_t code)
-{
-	return (code < 0x20 && code != '\t' && code != '\n') || (code >= 0x7f && code < 0xa0) ||
-	       code == 0x2028 || code == 0x2029 || code == 0xfeff || code == 0xfffe ||
-	       code == 0xffff;
-}
-
 /* Refuses bad UTF-8 and control characters. A carriage return is one unless a line feed follows. */
 static int check_bytes(struct conf_build *build, const char *text, size_t size)
 {
@@ -32,7 +25,7 @@ static int check_bytes(struct conf_build *build, const char *text, size_t size)
 		code = utf8_code(text + i, length);
 		if (code == '\r' && i + 1 < size && text[i + 1] == '\n')
 			continue;
-		if (is_refused(code))
+		if (utf8_is_control(code))
 			return conf_build_error(build, at, ERR_INVALID,
 						"a control character (U+%04X) can't stand here; "
 						"in a text in double quotes it is written \\u%04x",

@@ -4,6 +4,7 @@
  * One character of UTF-8 at a time, strictly (RFC 3629): no overlong forms, no surrogates, nothing
  * above U+10FFFF.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,18 @@ static inline uint32_t utf8_code(const char *text, size_t size)
 		return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 |
 		       (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3fu);
 	}
+}
+
+/*
+ * Characters that stand in a text as an escape only: controls but tab and line feed, separators of
+ * lines, marks of byte order. What reads files refuses them plain, so what writes texts that are
+ * read again escapes them.
+ */
+static inline bool utf8_is_control(uint32_t code)
+{
+	return (code < 0x20 && code != '\t' && code != '\n') || (code >= 0x7f && code < 0xa0) ||
+	       code == 0x2028 || code == 0x2029 || code == 0xfeff || code == 0xfffe ||
+	       code == 0xffff;
 }
 
 /* Writes a code point that is a valid character; returns its bytes. */
