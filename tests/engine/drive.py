@@ -193,7 +193,10 @@ class Drive:
             self.process.kill()
             self.process.wait()
         for pid in self.shepherds():
-            os.kill(pid, signal.SIGCONT)
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
         self.up()
         self.must("adopt")
         wait_until("stale attempts cleared", lambda: not [n for n in os.listdir(self.folder + "/attempts")])

@@ -201,7 +201,7 @@ def test_the_tree_of_a_killed_shepherd_does_not_live_on(user, daemon_dead, tmp_p
             return [pid for pid in processes_with("sleep\0" + number) + processes_with("killed-" + number)
                     if is_alive(pid) and pid not in (engine.process.pid, shepherd)]
         shepherd = engine.shepherd(1)
-        assert len(left()) >= 7
+        wait_until("all seven", lambda: len(left()) >= 7)
         if daemon_dead:
             engine.kill()
         os.kill(shepherd, signal.SIGKILL)

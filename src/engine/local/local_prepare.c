@@ -372,28 +372,37 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 	return result;
 }
 
-/* The environment of a shepherd: fixed, nothing of the daemon's, nothing of the job's. */
-static char **shepherd_environment(void)
+/* The environment of a shepherd: fixed, nothing of the daemon's, nothing of the job's. Made once, read by all workers. */
+static char *shepherd_words[5];
+
+static void make_environment(void)
 {
 	static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", lang[] = "LANG=C.UTF-8";
-	static char *words[5];
 
-	words[0] = path;
-	words[1] = lang;
+	shepherd_words[0] = path;
+	shepherd_words[1] = lang;
 #ifdef FAIRLEAD_FAILPOINTS
 	static char points[1100], boot[100];
-	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
 	const char *text;
 	int count = 2;
 
-	pthread_mutex_lock(&once);
-	if ((text = getenv("FAIRLEAD_SHEPHERD_FAILPOINT")) || (text = getenv("FAIRLEAD_FAILPOINT")))
-		snprintf(points, sizeof(points), "FAIRLEAD_FAILPOINT=%s", text), words[count++] = points;
-	if ((text = getenv("FAIRLEAD_TEST_BOOT_ID")))
-		snprintf(boot, sizeof(boot), "FAIRLEAD_TEST_BOOT_ID=%s", text), words[count++] = boot;
-	pthread_mutex_unlock(&once);
+	if ((text = getenv("FAIRLEAD_SHEPHERD_FAILPOINT")) || (text = getenv("FAIRLEAD_FAILPOINT"))) {
+		snprintf(points, sizeof(points), "FAIRLEAD_FAILPOINT=%s", text);
+		shepherd_words[count++] = points;
+	}
+	if ((text = getenv("FAIRLEAD_TEST_BOOT_ID"))) {
+		snprintf(boot, sizeof(boot), "FAIRLEAD_TEST_BOOT_ID=%s", text);
+		shepherd_words[count++] = boot;
+	}
 #endif
-	return words;
+}
+
+static char **shepherd_environment(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	CHECK(pthread_once(&once, make_environment) == 0);
+	return shepherd_words;
 }
 
 static int spawn_with(struct engine *e, char *place, const posix_spawn_file_actions_t *actions, pid_t *ret, struct err *err)
