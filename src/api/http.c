@@ -16,11 +16,16 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "api/wait.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/parse.h"
 
-enum { POOL_BYTES = 96 << 10, ARENA_CAP = 256 << 20 };
+/*
+ * Memory of a connection in the library: the largest head, its fields' records and the head of an answer. All of it is cleared
+ * for each request, so no more than that.
+ */
+enum { POOL_BYTES = FRAMING_HEAD_MAX + (12 << 10), ARENA_CAP = 256 << 20 };
 
 /* --- connections --------------------------------------------------------------------------------------- */
 
@@ -554,7 +559,7 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 	options_fill(&server->options);
 	files_raise(server->options.connections_max);
 	pthread_mutex_init(&server->lock, NULL);
-	pthread_cond_init(&server->changed, NULL);
+	cond_init(&server->changed);
 	server->listeners[0].fd = server->listeners[1].fd = -1;
 	server->listeners[0].local = true;
 	if (options->unix_path && unix_listen(server, options->unix_path, &server->listeners[0].fd, err) < 0)
@@ -589,8 +594,7 @@ static void server_drain(struct http_server *server)
 	for (struct connection *c = server->connections; c; c = c->next)
 		if (c->stream)
 			stream_finish(c->stream, false);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 2;
+	until = wait_until(2000);
 	while (server->stream_count)
 		if (pthread_cond_timedwait(&server->changed, &server->lock, &until))
 			break;

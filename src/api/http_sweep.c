@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "api/wait.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -71,10 +72,7 @@ static void *sweep(void *context)
 
 		for (struct connection *c = server->connections; c; c = c->next)
 			connection_sweep(c, now);
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += step * 1000000;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+		until = wait_until(step);
 		/* Woken by every connection that closes as well; the walk is cheap, but not that cheap. */
 		while (!atomic_load(&server->stopping) && pthread_cond_timedwait(&server->changed, &server->lock, &until) != ETIMEDOUT)
 			;

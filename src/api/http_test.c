@@ -187,6 +187,7 @@ static bool answer(int fd, char *out, size_t room)
 		if (end) {
 			length = strstr(out, "Content-Length: ");
 			want = (size_t)(end + 4 - out) + (length ? strtoul(length + 16, NULL, 10) : 0);
+			assert_true(want < room);
 			if (have == want)
 				return true;
 		}
@@ -236,6 +237,31 @@ static void requests_are_answered_over_both_sockets_on_one_connection(void **sta
 		SAY(fd, "POST /later HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
 		assert_true(answer(fd, out, sizeof out));
 		assert_non_null(strstr(out, "POST /later 5 hello"));
+		close(fd);
+	}
+}
+
+/* The library's memory is sized for it; every field at its limit at once. */
+static void a_head_of_the_largest_size_is_served(void **state)
+{
+	static char text[FRAMING_HEAD_MAX + 1], out[16384];
+
+	(void)state;
+	for (int local = 0; local < 2; local++) {
+		const int fd = dial(local);
+
+		for (int turn = 0; turn < 2; turn++) {
+			size_t size = (size_t)snprintf(text, sizeof text, "GET /%0*d HTTP/1.1\r\nHost: localhost\r\n", FRAMING_TARGET_MAX - 1, 0);
+
+			for (int i = 1; i < FRAMING_FIELDS_MAX - 1; i++)
+				size += (size_t)snprintf(text + size, sizeof text - size, "X-%d: %0300d\r\n", i, i);
+			size += (size_t)snprintf(text + size, sizeof text - size, "Y: %0*d\r\n\r\n", (int)(FRAMING_HEAD_MAX - size - 7), 0);
+			assert_int_equal(size, FRAMING_HEAD_MAX);
+			say(fd, text, size);
+			assert_true(answer(fd, out, sizeof out));
+			if (!strstr(out, " 200 "))
+				fail_msg("%s", out);
+		}
 		close(fd);
 	}
 }
@@ -648,6 +674,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(requests_are_answered_over_both_sockets_on_one_connection, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_head_of_the_largest_size_is_served, setup, teardown),
 		cmocka_unit_test_setup_teardown(pipelined_requests_are_answered_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_hostile_request_is_refused_and_closes_its_connection, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_hostile_request_is_refused_as_the_second_of_a_connection, setup, teardown),

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api/history_page.h"
+#include "api/wait.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -277,12 +278,8 @@ static void waiting_wake(struct event_hub *hub)
 
 static void wait_ms(struct event_hub *hub, int64_t ms)
 {
-	struct timespec until;
+	const struct timespec until = wait_until(ms);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (ms % 1000) * 1000000;
-	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	(void)pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
 }
 
@@ -317,7 +314,7 @@ struct event_hub *event_hub_create(const struct api_backend *backend)
 	CHECK(hub);
 	hub->backend = backend;
 	pthread_mutex_init(&hub->lock, NULL);
-	pthread_cond_init(&hub->changed, NULL);
+	cond_init(&hub->changed);
 	CHECK(pthread_create(&hub->thread, NULL, run, hub) == 0);
 	return hub;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "api/wait.h"
 #include "base/check.h"
 #include "engine/task_log.h"
 
@@ -105,10 +106,7 @@ static void *run(void *context)
 			pthread_cond_wait(&feed->changed, &feed->lock);
 			continue;
 		}
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += ms * 1000000;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+		until = wait_until(ms);
 		(void)pthread_cond_timedwait(&feed->changed, &feed->lock, &until);
 	}
 	pthread_mutex_unlock(&feed->lock);
@@ -137,7 +135,7 @@ struct log_feed *log_feed_create(const struct api_backend *backend)
 	CHECK(feed);
 	feed->backend = backend;
 	pthread_mutex_init(&feed->lock, NULL);
-	pthread_cond_init(&feed->changed, NULL);
+	cond_init(&feed->changed);
 	CHECK(pthread_create(&feed->thread, NULL, run, feed) == 0);
 	return feed;
 }
