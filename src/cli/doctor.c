@@ -296,13 +296,12 @@ static const struct column columns[] = {
 
 static int run_doctor(struct invocation *in, struct err *err)
 {
-	struct examination e = { .in = in,
-				 .folder = client_data_folder(in),
-				 .findings = json_array() };
+	struct examination e = { .in = in, .folder = client_data_folder(in) };
 	struct output output;
 
 	if (arg_has(in, "rebuild"))
 		return rebuild(in, e.folder, err);
+	e.findings = json_array();
 	check_folder(&e);
 	check_space(&e);
 	check_file_system(&e);

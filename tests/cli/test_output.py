@@ -70,7 +70,7 @@ def test_text_of_others_cannot_move_the_cursor(d):
     for words in (["jobs"], ["jobs", "-o", "wide"], ["job", "4"], ["explain", "4"], ["events"], ["job", "4", "--history"], ["jobs", "-o", "yaml"]):
         out = d.run(*words).out
         assert "\x1b" not in out and "\x07" not in out, words
-    assert "two words\\x1b[2J" in d.run("job", "4", "--history").out
+    assert "two words\\u001B[2J" in d.run("job", "4", "--history").out
 
 
 @pytest.mark.parametrize("words", [["nodes"], ["gpus"], ["jobs"], ["job", "1"], ["doctor"], ["nodes", "-o", "json"], ["gpus", "-o", "json"]], ids=" ".join)
