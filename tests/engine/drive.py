@@ -159,7 +159,7 @@ class Drive:
         return processes_with(self.folder + "/attempts/")
 
     def shepherd(self, attempt, rank=0):
-        found = [pid for pid in processes_with(self.place(attempt, rank)) if pid != self.process.pid]
+        found = [pid for pid in processes_with(self.place(attempt, rank) + "\0") if pid != self.process.pid]
         assert len(found) == 1, found
         return found[0]
 

@@ -277,6 +277,34 @@ def test_a_users_task_can_read_no_spec_and_no_log(engine):
     assert oct(os.stat(engine.folder + "/logs/1/1/0.out").st_mode & 0o777) == "0o640"
 
 
+@needs_root
+def test_a_checkpoint_folder_in_the_data_folder_is_made_for_the_user(engine):
+    folder = engine.folder + "/checkpoints/1"
+    engine.run(1, "sh", "-c", "id -u; touch $FAIRLEAD_CHECKPOINT_DIR/x", uid=PLAIN, gid=PLAIN, checkpoint=folder)
+    assert os.stat(folder + "/x").st_uid == PLAIN
+    assert os.stat(engine.folder + "/checkpoints").st_uid == 0
+
+
+@needs_root
+def test_nothing_is_made_as_root_where_a_user_can_change_names(engine, tmp_path):
+    tmp_path.chmod(0o755)
+    engine.run(1, "ln", "-s", str(tmp_path), engine.folder + "/checkpoints/1/link", uid=PLAIN, gid=PLAIN, checkpoint=engine.folder + "/checkpoints/1")
+    for attempt, name in ((2, "link/deep"), (3, "link"), (4, "../../attempts/4")):
+        engine.start(attempt, "true", uid=PLAIN, gid=PLAIN, checkpoint=engine.folder + "/checkpoints/1/" + name)
+        assert engine.wait_fact("exited", attempt)["cause"] == "start"
+    assert os.listdir(tmp_path) == [] and os.stat(tmp_path).st_uid == 0
+
+
+@needs_root
+def test_namespaces_of_its_own_do_not_help_a_task_to_live_on(engine):
+    number = str(400000 + os.getpid())
+    engine.begin(1, "unshare", "--pid", "--fork", "--mount", "--net", "--ipc", "sh", "-c", "setsid sleep %s & exec sleep %s" % (number, number))
+    wait_until("both sleep", lambda: len([pid for pid in processes_with("sleep\0" + number)]) == 2)
+    engine.must("stop", 1, 0)
+    engine.wait_fact("exited", 1)
+    assert not [pid for pid in processes_with("sleep\0" + number) if is_alive(pid)]
+
+
 # --- stop, and trees that try to escape --------------------------------------------------------------------------------
 
 
