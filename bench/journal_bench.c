@@ -32,12 +32,14 @@ static int compare(const void *a, const void *b)
 static void print_line(const char *what, size_t calls, int64_t total_ns, size_t records)
 {
 	qsort(samples, calls, sizeof(*samples), compare);
-	printf("%-40s %8" PRId64 " %8" PRId64 " %8" PRId64 " us  %8.0f calls/s  %9.0f records/s\n", what, samples[calls / 2] / 1000,
-	       samples[calls * 99 / 100] / 1000, samples[calls * 999 / 1000] / 1000, (double)calls * 1e9 / (double)total_ns,
+	printf("%-40s %8" PRId64 " %8" PRId64 " %8" PRId64 " us  %8.0f calls/s  %9.0f records/s\n",
+	       what, samples[calls / 2] / 1000, samples[calls * 99 / 100] / 1000,
+	       samples[calls * 999 / 1000] / 1000, (double)calls * 1e9 / (double)total_ns,
 	       (double)calls * (double)records * 1e9 / (double)total_ns);
 }
 
-static void bench_disk(const char *folder, const char *what, size_t bytes, bool filled, int64_t seconds)
+static void bench_disk(const char *folder, const char *what, size_t bytes, bool filled,
+		       int64_t seconds)
 {
 	char path[512];
 	static char data[GROUP * RECORD_BYTES];
@@ -66,7 +68,8 @@ static void bench_disk(const char *folder, const char *what, size_t bytes, bool 
 	unlink(path);
 }
 
-static void bench_journal(const char *folder, const char *what, size_t group, bool bodies, int64_t seconds)
+static void bench_journal(const char *folder, const char *what, size_t group, bool bodies,
+			  int64_t seconds)
 {
 	char path[512];
 	static char text[RECORD_BYTES], body[BODY_BYTES];
@@ -93,13 +96,19 @@ static void bench_journal(const char *folder, const char *what, size_t group, bo
 	int64_t start = clock_mono_ns(), now = start;
 	while (calls < CALLS_MAX && now - start < seconds * 1000000000) {
 		for (size_t i = 0; i < group; i++) {
-			records[i] = (struct record){ .time_ms = 1700000000000, .kind = 1, .text = text, .size = sizeof(text) };
+			records[i] = (struct record){ .time_ms = 1700000000000,
+						      .kind = 1,
+						      .text = text,
+						      .size = sizeof(text) };
 			/* A name of its own for each; what is in it does not matter here. */
 			uint64_t number = calls * GROUP + i;
-			blobs[i] = (struct blob){ .digest = digest_of(&number, sizeof(number)), .data = body, .size = sizeof(body) };
+			blobs[i] = (struct blob){ .digest = digest_of(&number, sizeof(number)),
+						  .data = body,
+						  .size = sizeof(body) };
 		}
 		int64_t before = clock_mono_ns();
-		if (journal_append(journal, records, group, blobs, bodies ? group : 0, false, &err) != 0) {
+		if (journal_append(journal, records, group, blobs, bodies ? group : 0, false,
+				   &err) != 0) {
 			fprintf(stderr, "%s\n", err.text);
 			exit(1);
 		}
@@ -148,8 +157,8 @@ static void bench_read(const char *folder, const char *what)
 		exit(1);
 	}
 	double ns = (double)(clock_mono_ns() - before);
-	printf("%-40s %8.2f us per record, %" PRIu64 " records\n", "reading and verifying", ns / 1000 / (double)state.last_seq,
-	       state.last_seq);
+	printf("%-40s %8.2f us per record, %" PRIu64 " records\n", "reading and verifying",
+	       ns / 1000 / (double)state.last_seq, state.last_seq);
 	journal_close(journal);
 }
 
@@ -163,7 +172,8 @@ int main(int argc, char **argv)
 	printf("%-40s %8s %8s %8s\n", "", "median", "P99", "P99.9");
 	bench_disk(path, "disk, 600 bytes behind the end", RECORD_BYTES, false, seconds);
 	bench_disk(path, "disk, 600 bytes over written ones", RECORD_BYTES, true, seconds);
-	bench_disk(path, "disk, 64 x 600 bytes over written ones", GROUP * RECORD_BYTES, true, seconds);
+	bench_disk(path, "disk, 64 x 600 bytes over written ones", GROUP * RECORD_BYTES, true,
+		   seconds);
 	bench_journal(path, "journal 1", 1, false, seconds);
 	bench_journal(path, "journal 64", GROUP, false, seconds);
 	bench_journal(path, "journal 64 with bodies of 700", GROUP, true, seconds);

@@ -26,7 +26,8 @@ enum { TAR_BLOCK = 512, PART = 1 << 20 };
 struct backup {
 	struct io *io;
 	const char *folder, *file;
-	char temporary[PATH_MAX], copy[PATH_MAX];	/* the archive until it is whole; a segment on its way into it */
+	char temporary[PATH_MAX],
+		copy[PATH_MAX]; /* the archive until it is whole; a segment on its way into it */
 	struct io_file *archive;
 	int64_t offset;
 	struct manifest manifest;
@@ -62,7 +63,9 @@ static int archive_header(struct backup *b, const char *name, int64_t size)
 	size_t length = strlen(name);
 	bool folder = name[length - 1] == '/';
 	if (size >= (int64_t)8 << 30)
-		return err_set(b->err, ERR_TOO_LARGE, "%s/%s is over 8 GiB and cannot be part of a backup archive", b->folder, name);
+		return err_set(b->err, ERR_TOO_LARGE,
+			       "%s/%s is over 8 GiB and cannot be part of a backup archive",
+			       b->folder, name);
 	CHECK(length < 100);
 	memcpy(block, name, length);
 	put_octal(block + 100, 7, folder ? 0700 : 0600);
@@ -95,15 +98,19 @@ static int archive_file(struct backup *b, const char *path, const char *name, bo
 	int error = b->io->open(b->io, path, O_RDONLY, 0, &file);
 	*ret_missing = error == -ENOENT;
 	if (error < 0)
-		return *ret_missing ? 0 : err_errno(b->err, ERR_IO, -error, "cannot read %s for the backup", path);
+		return *ret_missing ? 0
+				    : err_errno(b->err, ERR_IO, -error,
+						"cannot read %s for the backup", path);
 	int64_t size = b->io->size(b->io, file), done = 0;
-	int result = size < 0 ? err_errno(b->err, ERR_IO, (int)-size, "cannot read %s for the backup", path) :
-				archive_header(b, name, size);
+	int result = size < 0 ? err_errno(b->err, ERR_IO, (int)-size,
+					  "cannot read %s for the backup", path)
+			      : archive_header(b, name, size);
 	while (result == 0 && done < size) {
 		size_t want = size - done < PART ? (size_t)(size - done) : PART;
 		int64_t got = b->io->read(b->io, file, b->part, want, done);
 		if (got != (int64_t)want) {
-			result = err_errno(b->err, ERR_IO, got < 0 ? (int)-got : EIO, "cannot read %s for the backup", path);
+			result = err_errno(b->err, ERR_IO, got < 0 ? (int)-got : EIO,
+					   "cannot read %s for the backup", path);
 			break;
 		}
 		result = archive_write(b, b->part, want);
@@ -144,7 +151,9 @@ static int add_key_and_snapshots(struct backup *b)
 		int listed = b->io->list(b->io, path, b, take_snapshot);
 		/* A failure of take_snapshot has its text; other negatives are those of the listing. */
 		if (listed < 0 && listed != -ENOENT)
-			result = b->err->code ? -(int)b->err->code : err_errno(b->err, ERR_IO, -listed, "cannot list %s", path);
+			result = b->err->code ? -(int)b->err->code
+					      : err_errno(b->err, ERR_IO, -listed, "cannot list %s",
+							  path);
 	}
 	return result;
 }
@@ -180,7 +189,8 @@ static int add_journal(struct backup *b)
 		return err_set(b->err, ERR_INVALID, "the name of the data folder is too long");
 	int result = manifest_load(b->io, path, &b->manifest, b->err);
 	if (result == MANIFEST_NONE)
-		return err_set(b->err, ERR_NOT_FOUND, "data folder \"%s\" has no journal to back up", b->folder);
+		return err_set(b->err, ERR_NOT_FOUND,
+			       "data folder \"%s\" has no journal to back up", b->folder);
 	if (result == MANIFEST_BAD)
 		return -(int)ERR_CORRUPT;
 	if (result == 0)
@@ -188,7 +198,8 @@ static int add_journal(struct backup *b)
 	/* The manifest of this moment, through a file of its own: the daemon may replace it at any time. */
 	if (result == 0) {
 		int error = manifest_save(b->io, b->copy, &b->manifest);
-		result = error < 0 ? write_failed(b, error) : archive_file(b, b->copy, "journal/manifest", &missing);
+		result = error < 0 ? write_failed(b, error)
+				   : archive_file(b, b->copy, "journal/manifest", &missing);
 	}
 	for (uint32_t i = 0; i < b->manifest.count && result == 0; i++)
 		result = add_segment(b, b->manifest.segments[i].number);
@@ -214,9 +225,12 @@ static int backup_finish(struct backup *b)
 int journal_backup(const char *folder, const char *file, struct err *err)
 {
 	struct err own;
-	struct backup b = { .io = io_real(), .folder = folder, .file = file, .err = err ? err : &own };
+	struct backup b = {
+		.io = io_real(), .folder = folder, .file = file, .err = err ? err : &own
+	};
 	*b.err = (struct err){ 0 };
-	if (snprintf(b.temporary, sizeof(b.temporary), "%s.tmp", file) >= (int)sizeof(b.temporary) ||
+	if (snprintf(b.temporary, sizeof(b.temporary), "%s.tmp", file) >=
+		    (int)sizeof(b.temporary) ||
 	    snprintf(b.copy, sizeof(b.copy), "%s.part", file) >= (int)sizeof(b.copy))
 		return err_set(b.err, ERR_INVALID, "the name of the backup file is too long");
 	int error = b.io->open(b.io, b.temporary, O_RDWR | O_CREAT | O_TRUNC, 0600, &b.archive);

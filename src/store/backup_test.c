@@ -42,7 +42,8 @@ static void append_one(struct journal *journal, uint64_t seq)
 static void *append_main(void *context)
 {
 	struct appending *a = context;
-	for (uint64_t seq = atomic_load(&a->acknowledged) + 1; !atomic_load(&a->stop) && seq < 5000; seq++) {
+	for (uint64_t seq = atomic_load(&a->acknowledged) + 1; !atomic_load(&a->stop) && seq < 5000;
+	     seq++) {
 		append_one(a->journal, seq);
 		atomic_store(&a->acknowledged, seq);
 	}
@@ -51,7 +52,8 @@ static void *append_main(void *context)
 
 static void unpack(const char *file, const char *to)
 {
-	char *const argv[] = { "tar", "-xf", (char *)(uintptr_t)file, "-C", (char *)(uintptr_t)to, NULL };
+	char *const argv[] = { "tar", "-xf", (char *)(uintptr_t)file, "-C", (char *)(uintptr_t)to,
+			       NULL };
 	pid_t pid;
 	int status;
 	assert_int_equal(mkdir(to, 0700), 0);
@@ -66,7 +68,9 @@ static void take_a_snapshot(const char *folder, struct journal *journal)
 	struct snapshot_writer *w;
 	struct err err;
 	journal_state(journal, &now);
-	struct snapshot_head head = { .seq = now.last_seq, .chain = now.last_hash, .build = "test" };
+	struct snapshot_head head = { .seq = now.last_seq,
+				      .chain = now.last_hash,
+				      .build = "test" };
 	assert_int_equal(snapshot_create(folder, NULL, &head, &w, &err), 0);
 	assert_int_equal(snapshot_write(w, 1, "{}", 2, &err), 0);
 	assert_int_equal(snapshot_commit(w, &err), 0);
@@ -89,7 +93,8 @@ static void expect_restored(const char *folder, uint64_t least, struct digest se
 	struct journal_state now;
 	struct snapshot_head head;
 	struct journal_options options = { .folder = folder };
-	if (journal_open(&options, &journal, &err) < 0 || seal_key_open(folder, false, &key, &err) < 0)
+	if (journal_open(&options, &journal, &err) < 0 ||
+	    seal_key_open(folder, false, &key, &err) < 0)
 		fail_msg("%s", err.text);
 	journal_state(journal, &now);
 	assert_true(now.last_seq >= least);
@@ -107,7 +112,9 @@ static void expect_restored(const char *folder, uint64_t least, struct digest se
 	assert_int_equal(seal_open_bytes(key, data, size, &plain, &err), 0);
 	assert_string_equal(buf_text(&plain), "the body");
 	free(data);
-	assert_int_equal(snapshot_load(folder, NULL, now.last_seq, &head, NULL, take_nothing, NULL, &err), 0);
+	assert_int_equal(
+		snapshot_load(folder, NULL, now.last_seq, &head, NULL, take_nothing, NULL, &err),
+		0);
 	append_one(journal, now.last_seq + 1);
 	seal_key_close(key);
 	journal_close(journal);
@@ -124,8 +131,11 @@ static void a_backup_taken_while_appending_is_a_whole_data_folder(void **state)
 	char data[80], file[80], to[90];
 	snprintf(data, sizeof(data), "%s/data", folder->path);
 	snprintf(file, sizeof(file), "%s/backup.tar", folder->path);
-	struct journal_options options = { .folder = data, .create = true, .segment_bytes = 20000, .reserve_bytes = -1 };
-	if (journal_open(&options, &a.journal, &err) < 0 || seal_key_open(data, true, &key, &err) < 0)
+	struct journal_options options = {
+		.folder = data, .create = true, .segment_bytes = 20000, .reserve_bytes = -1
+	};
+	if (journal_open(&options, &a.journal, &err) < 0 ||
+	    seal_key_open(data, true, &key, &err) < 0)
 		fail_msg("%s", err.text);
 	seal_close_bytes(key, "the body", 8, &sealed, &name);
 	struct blob blob = { name, sealed.data, sealed.size };

@@ -69,8 +69,8 @@ static int list_record(void *context, const struct record *record, const struct 
 {
 	struct buf *list = context;
 	char hex[DIGEST_HEX_MAX];
-	buf_addf(list, "%" PRIu64 " %" PRId64 " %" PRIu32 " %d %s ", record->seq, record->time_ms, record->kind,
-		 record->must_understand, digest_format(hash, hex));
+	buf_addf(list, "%" PRIu64 " %" PRId64 " %" PRIu32 " %d %s ", record->seq, record->time_ms,
+		 record->kind, record->must_understand, digest_format(hash, hex));
 	buf_add(list, record->text, record->size);
 	buf_addc(list, '\n');
 	return 0;
@@ -110,9 +110,12 @@ static void list_all(const char *folder, struct buf *ret)
 	struct seal_key *key;
 	struct err err;
 	struct snapshot_head head;
-	struct journal_options options = { .folder = folder, .reserve_bytes = -1, .wal_bytes = 64 << 10 };
+	struct journal_options options = { .folder = folder,
+					   .reserve_bytes = -1,
+					   .wal_bytes = 64 << 10 };
 	struct journal_reader reader = { ret, list_record, list_damage };
-	if (journal_open(&options, &journal, &err) < 0 || journal_read(journal, 1, 0, true, &reader, &err) != 0 ||
+	if (journal_open(&options, &journal, &err) < 0 ||
+	    journal_read(journal, 1, 0, true, &reader, &err) != 0 ||
 	    seal_key_open(folder, false, &key, &err) < 0)
 		fail_msg("%s", err.text);
 	struct digest name;
@@ -123,15 +126,16 @@ static void list_all(const char *folder, struct buf *ret)
 	journal_state(journal, &now);
 	assert_false(now.damaged);
 	assert_true(parse_body_name(folder, &name));
-	if (journal_blob(journal, &name, &data, &size, &err) < 0 || seal_open_bytes(key, data, size, &plain, &err) < 0)
+	if (journal_blob(journal, &name, &data, &size, &err) < 0 ||
+	    seal_open_bytes(key, data, size, &plain, &err) < 0)
 		fail_msg("%s", err.text);
 	buf_addf(ret, "body %s\n", buf_text(&plain));
 	free(data);
 	if (snapshot_load(folder, NULL, UINT64_MAX, &head, ret, list_snapshot, NULL, &err) != 0)
 		fail_msg("the snapshot cannot be loaded");
 	char hex[DIGEST_HEX_MAX];
-	buf_addf(ret, "snapshot %" PRIu64 " %" PRId64 " %s %016" PRIx64 " %s\n", head.seq, head.time_ms,
-		 digest_format(&head.chain, hex), head.state_hash, head.build);
+	buf_addf(ret, "snapshot %" PRIu64 " %" PRId64 " %s %016" PRIx64 " %s\n", head.seq,
+		 head.time_ms, digest_format(&head.chain, hex), head.state_hash, head.build);
 	seal_key_close(key);
 	journal_close(journal);
 }
@@ -144,15 +148,19 @@ static void make_records(struct journal *journal, const struct blob *body, const
 	struct journal_state now;
 	for (uint64_t seq = 1; seq <= RECORDS; seq++) {
 		store_test_record_sized(seq, 20 + (size_t)(seq % 30), text, &record);
-		assert_int_equal(journal_append(journal, &record, 1, body, seq == 3, false, &err), 0);
+		assert_int_equal(journal_append(journal, &record, 1, body, seq == 3, false, &err),
+				 0);
 		if (seq == SEAL_AFTER)
 			assert_int_equal(journal_seal(journal, &err), 0);
 		if (seq != SNAPSHOT_AT)
 			continue;
 		struct snapshot_writer *w;
 		journal_state(journal, &now);
-		struct snapshot_head head = { .seq = seq, .time_ms = now.last_time_ms, .chain = now.last_hash,
-					      .state_hash = 0x0123456789abcdef, .build = "0.1.0" };
+		struct snapshot_head head = { .seq = seq,
+					      .time_ms = now.last_time_ms,
+					      .chain = now.last_hash,
+					      .state_hash = 0x0123456789abcdef,
+					      .build = "0.1.0" };
 		assert_int_equal(snapshot_create(folder, NULL, &head, &w, &err), 0);
 		for (uint32_t kind = 1; kind <= 3; kind++)
 			assert_int_equal(snapshot_write(w, kind, "{\"id\":1}", 8, &err), 0);
@@ -169,8 +177,11 @@ static void make_folder(const char *folder)
 	AUTO_BUF list = BUF_INIT;
 	struct blob body;
 	char path[512], hex[DIGEST_HEX_MAX + 1];
-	struct journal_options options = { .folder = folder, .create = true, .reserve_bytes = -1, .wal_bytes = 64 << 10 };
-	if (journal_open(&options, &journal, &err) < 0 || seal_key_open(folder, true, &key, &err) < 0)
+	struct journal_options options = {
+		.folder = folder, .create = true, .reserve_bytes = -1, .wal_bytes = 64 << 10
+	};
+	if (journal_open(&options, &journal, &err) < 0 ||
+	    seal_key_open(folder, true, &key, &err) < 0)
 		fail_msg("%s", err.text);
 	seal_close_bytes(key, body_text, sizeof(body_text) - 1, &sealed, &body.digest);
 	body.data = sealed.data;
@@ -186,7 +197,11 @@ static void make_folder(const char *folder)
 	snprintf(path, sizeof(path), "%s/records.txt", folder);
 	assert_int_equal(io_replace_file(io_real(), path, list.data, list.size, 0644), 0);
 	/* What a start makes anew is not frozen. */
-	static const char *const passing[] = { "lock", "head", "000001.sqlite-wal", "000001.sqlite-shm", "000002.sqlite-wal",
+	static const char *const passing[] = { "lock",
+					       "head",
+					       "000001.sqlite-wal",
+					       "000001.sqlite-shm",
+					       "000002.sqlite-wal",
 					       "000002.sqlite-shm" };
 	for (size_t i = 0; i < ARRAY_SIZE(passing); i++) {
 		snprintf(path, sizeof(path), "%s/journal/%s", folder, passing[i]);

@@ -11,12 +11,11 @@
 #include "base/check.h"
 
 /* application_id "FLH1"; another user_version means another form, and the file is made anew. */
-static const char pragma_text[] =
-	"PRAGMA journal_mode = WAL;"
-	"PRAGMA synchronous = NORMAL;"
-	"PRAGMA temp_store = MEMORY;"
-	"PRAGMA cache_size = -4096;"
-	"PRAGMA trusted_schema = OFF;";
+static const char pragma_text[] = "PRAGMA journal_mode = WAL;"
+				  "PRAGMA synchronous = NORMAL;"
+				  "PRAGMA temp_store = MEMORY;"
+				  "PRAGMA cache_size = -4096;"
+				  "PRAGMA trusted_schema = OFF;";
 
 static const char create_text[] =
 	"BEGIN IMMEDIATE;"
@@ -29,7 +28,19 @@ static const char create_text[] =
 	"PRAGMA user_version = 1;"
 	"COMMIT;";
 
-enum statement { DO_BEGIN, DO_COMMIT, DO_ROLLBACK, ADD, MOVE, APPLIED, LIST_ALL, LIST_JOB, CLEAR, CLEAR_CURSOR, STATEMENTS };
+enum statement {
+	DO_BEGIN,
+	DO_COMMIT,
+	DO_ROLLBACK,
+	ADD,
+	MOVE,
+	APPLIED,
+	LIST_ALL,
+	LIST_JOB,
+	CLEAR,
+	CLEAR_CURSOR,
+	STATEMENTS
+};
 
 static const char *const statement_text[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
@@ -38,9 +49,11 @@ static const char *const statement_text[STATEMENTS] = {
 	[ADD] = "INSERT OR IGNORE INTO change(seq, time_ms, kind, job, attempt, text) VALUES (?, ?, ?, ?, ?, ?)",
 	[MOVE] = "UPDATE applied SET seq = max(seq, ?) WHERE id = 1",
 	[APPLIED] = "SELECT seq FROM applied WHERE id = 1",
-	[LIST_ALL] = "SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE seq > ?1 ORDER BY seq LIMIT ?2",
-	[LIST_JOB] = "SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE job = ?3 AND job != 0 AND seq > ?1 "
-		     "ORDER BY seq LIMIT ?2",
+	[LIST_ALL] =
+		"SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+	[LIST_JOB] =
+		"SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE job = ?3 AND job != 0 AND seq > ?1 "
+		"ORDER BY seq LIMIT ?2",
 	[CLEAR] = "DELETE FROM change",
 	[CLEAR_CURSOR] = "UPDATE applied SET seq = 0 WHERE id = 1",
 };
@@ -55,12 +68,16 @@ struct history {
 static int history_fail(const struct history *history, int rc, struct err *err, const char *doing)
 {
 	int error = sqlite3_system_errno(history->db);
-	bool damaged = (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB || (rc & 0xff) == SQLITE_ERROR;
+	bool damaged = (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB ||
+		       (rc & 0xff) == SQLITE_ERROR;
 	if (damaged)
-		return err_set(err, ERR_CORRUPT, "cannot %s %s: it is damaged; `fairlead doctor --rebuild` makes it anew", doing,
-			       history->path);
+		return err_set(
+			err, ERR_CORRUPT,
+			"cannot %s %s: it is damaged; `fairlead doctor --rebuild` makes it anew",
+			doing, history->path);
 	if ((rc & 0xff) == SQLITE_FULL)
-		return err_set(err, ERR_IO, "cannot %s %s: no space left on the disk", doing, history->path);
+		return err_set(err, ERR_IO, "cannot %s %s: no space left on the disk", doing,
+			       history->path);
 	if (error && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN))
 		return err_errno(err, ERR_IO, error, "cannot %s %s", doing, history->path);
 	return err_set(err, ERR_IO, "cannot %s %s: %s", doing, history->path, sqlite3_errstr(rc));
@@ -92,7 +109,8 @@ static int history_prepare(struct history *history)
 {
 	int64_t version = 0, applied = 0;
 	int rc = sqlite3_open_v2(history->path, &history->db,
-				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+				 NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_busy_timeout(history->db, 5000);
 	if (rc == SQLITE_OK)
@@ -104,7 +122,8 @@ static int history_prepare(struct history *history)
 	if (rc == SQLITE_OK && version == 0)
 		rc = sqlite3_exec(history->db, create_text, NULL, NULL, NULL);
 	for (size_t i = 0; i < STATEMENTS && rc == SQLITE_OK; i++)
-		rc = sqlite3_prepare_v3(history->db, statement_text[i], -1, SQLITE_PREPARE_PERSISTENT, &history->statements[i], NULL);
+		rc = sqlite3_prepare_v3(history->db, statement_text[i], -1,
+					SQLITE_PREPARE_PERSISTENT, &history->statements[i], NULL);
 	if (rc == SQLITE_OK)
 		rc = read_number(history->db, statement_text[APPLIED], &applied);
 	atomic_store(&history->applied, (uint64_t)applied);
@@ -149,7 +168,8 @@ int history_open(const char *folder, struct history **ret, struct err *err)
 	int size = asprintf(&history->path, "%s/history.sqlite", folder);
 	CHECK(size > 0);
 	int rc = history_prepare(history);
-	if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB || (rc & 0xff) == SQLITE_ERROR) {
+	if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB ||
+	    (rc & 0xff) == SQLITE_ERROR) {
 		history_shut(history);
 		move_aside(history);
 		rc = history_prepare(history);
@@ -179,13 +199,15 @@ static int add_rows(struct history *history, const struct history_row *rows, siz
 		sqlite3_bind_int64(add, 3, row->kind);
 		sqlite3_bind_int64(add, 4, (int64_t)row->job);
 		sqlite3_bind_int64(add, 5, (int64_t)row->attempt);
-		sqlite3_bind_text(add, 6, row->size ? row->text : "", (int)row->size, SQLITE_STATIC);
+		sqlite3_bind_text(add, 6, row->size ? row->text : "", (int)row->size,
+				  SQLITE_STATIC);
 		rc = history_do(history, ADD);
 	}
 	return rc;
 }
 
-int history_add(struct history *history, const struct history_row *rows, size_t count, uint64_t upto, struct err *err)
+int history_add(struct history *history, const struct history_row *rows, size_t count,
+		uint64_t upto, struct err *err)
 {
 	uint64_t applied = history_applied(history);
 	if (count && rows[count - 1].seq > upto)

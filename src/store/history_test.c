@@ -29,8 +29,13 @@ static void add(struct history *history, uint64_t first, uint64_t last, uint64_t
 	struct err err;
 	for (uint64_t n = first; n <= last; n++, count++) {
 		snprintf(texts[count], sizeof(texts[count]), "{\"n\":%llu}", (unsigned long long)n);
-		rows[count] = (struct history_row){ .seq = n, .time_ms = (int64_t)n * 7, .kind = (uint32_t)(n % 9), .job = n % 5,
-						    .attempt = n % 2, .text = texts[count], .size = strlen(texts[count]) };
+		rows[count] = (struct history_row){ .seq = n,
+						    .time_ms = (int64_t)n * 7,
+						    .kind = (uint32_t)(n % 9),
+						    .job = n % 5,
+						    .attempt = n % 2,
+						    .text = texts[count],
+						    .size = strlen(texts[count]) };
 	}
 	if (history_add(history, rows, count, upto, &err) < 0)
 		fail_msg("%s", err.text);

@@ -23,7 +23,8 @@ struct io_file {
 	int fd;
 };
 
-static int real_open(struct io *io, const char *path, int flags, unsigned mode, struct io_file **ret)
+static int real_open(struct io *io, const char *path, int flags, unsigned mode,
+		     struct io_file **ret)
 {
 	(void)io;
 	int fd;
@@ -48,12 +49,14 @@ static void real_close(struct io *io, struct io_file *file)
 	free(file);
 }
 
-static int64_t real_read(struct io *io, struct io_file *file, void *data, size_t size, int64_t offset)
+static int64_t real_read(struct io *io, struct io_file *file, void *data, size_t size,
+			 int64_t offset)
 {
 	(void)io;
 	size_t done = 0;
 	while (done < size) {
-		ssize_t n = pread(file->fd, (char *)data + done, size - done, (off_t)(offset + (int64_t)done));
+		ssize_t n = pread(file->fd, (char *)data + done, size - done,
+				  (off_t)(offset + (int64_t)done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -65,12 +68,14 @@ static int64_t real_read(struct io *io, struct io_file *file, void *data, size_t
 	return (int64_t)done;
 }
 
-static int real_write(struct io *io, struct io_file *file, const void *data, size_t size, int64_t offset)
+static int real_write(struct io *io, struct io_file *file, const void *data, size_t size,
+		      int64_t offset)
 {
 	(void)io;
 	size_t done = 0;
 	while (done < size) {
-		ssize_t n = pwrite(file->fd, (const char *)data + done, size - done, (off_t)(offset + (int64_t)done));
+		ssize_t n = pwrite(file->fd, (const char *)data + done, size - done,
+				   (off_t)(offset + (int64_t)done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -140,7 +145,8 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* The names first, then `take`: it may change the folder. */
-static int real_list(struct io *io, const char *path, void *context, int (*take)(void *context, const char *name))
+static int real_list(struct io *io, const char *path, void *context,
+		     int (*take)(void *context, const char *name))
 {
 	(void)io;
 	DIR *folder = opendir(path);

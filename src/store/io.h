@@ -16,11 +16,14 @@ struct io_file;
 struct io {
 	void *context;
 	/* flags: open(2)'s O_RDONLY/O_RDWR/O_CREAT/O_EXCL/O_TRUNC. 0 or -errno, in all functions here. */
-	int (*open)(struct io *io, const char *path, int flags, unsigned mode, struct io_file **ret);
+	int (*open)(struct io *io, const char *path, int flags, unsigned mode,
+		    struct io_file **ret);
 	void (*close)(struct io *io, struct io_file *file);
-	int64_t (*read)(struct io *io, struct io_file *file, void *data, size_t size, int64_t offset); /* bytes, 0 at the end */
-	int (*write)(struct io *io, struct io_file *file, const void *data, size_t size, int64_t offset); /* all or -errno */
-	int (*sync)(struct io *io, struct io_file *file);		/* fdatasync with size */
+	int64_t (*read)(struct io *io, struct io_file *file, void *data, size_t size,
+			int64_t offset); /* bytes, 0 at the end */
+	int (*write)(struct io *io, struct io_file *file, const void *data, size_t size,
+		     int64_t offset); /* all or -errno */
+	int (*sync)(struct io *io, struct io_file *file); /* fdatasync with size */
 	int (*truncate)(struct io *io, struct io_file *file, int64_t size);
 	int64_t (*size)(struct io *io, struct io_file *file);
 	int (*rename)(struct io *io, const char *from, const char *to);
@@ -28,7 +31,8 @@ struct io {
 	int (*mkdir)(struct io *io, const char *path, unsigned mode);
 	int (*sync_folder)(struct io *io, const char *path);
 	/* Names in a folder, in order of name; `take` nonzero stops. */
-	int (*list)(struct io *io, const char *path, void *context, int (*take)(void *context, const char *name));
+	int (*list)(struct io *io, const char *path, void *context,
+		    int (*take)(void *context, const char *name));
 	int64_t (*free_bytes)(struct io *io, const char *path);
 	/* Makes the file `size` bytes long with its space taken from the disk (the reserve against a full one). */
 	int (*allocate)(struct io *io, struct io_file *file, int64_t size);

@@ -68,8 +68,10 @@ static void files_are_written_read_cut_and_grown(void **state)
 	struct io_file *file;
 	char data[16];
 	assert_int_equal(io->open(io, name_in(place, "f"), O_RDWR, 0, &file), -ENOENT);
-	assert_int_equal(io->open(io, name_in(place, "no/f"), O_RDWR | O_CREAT, 0600, &file), -ENOENT);
-	assert_int_equal(io->open(io, name_in(place, "f"), O_RDWR | O_CREAT | O_EXCL, 0600, &file), 0);
+	assert_int_equal(io->open(io, name_in(place, "no/f"), O_RDWR | O_CREAT, 0600, &file),
+			 -ENOENT);
+	assert_int_equal(io->open(io, name_in(place, "f"), O_RDWR | O_CREAT | O_EXCL, 0600, &file),
+			 0);
 	assert_int_equal(io->write(io, file, "hello", 5, 3), 0);
 	assert_int_equal(io->size(io, file), 8);
 	assert_int_equal(io->read(io, file, data, 16, 0), 8);
@@ -87,7 +89,8 @@ static void files_are_written_read_cut_and_grown(void **state)
 	assert_int_equal(io->allocate(io, file, 10000), 0);
 	assert_int_equal(io->size(io, file), 10000);
 	io->close(io, file);
-	assert_int_equal(io->open(io, name_in(place, "f"), O_RDWR | O_CREAT | O_EXCL, 0600, &file), -EEXIST);
+	assert_int_equal(io->open(io, name_in(place, "f"), O_RDWR | O_CREAT | O_EXCL, 0600, &file),
+			 -EEXIST);
 	assert_int_equal(io->open(io, name_in(place, "f"), O_RDWR | O_TRUNC, 0600, &file), 0);
 	assert_int_equal(io->size(io, file), 0);
 	io->close(io, file);
@@ -213,12 +216,14 @@ static void a_crash_may_keep_any_part_in_any_order(void **state)
 	unsigned torn[2] = { 0 }, second_alone[2] = { 0 };
 	for (uint64_t seed = 0; seed < 200; seed++) {
 		for (int how = IO_TEAR; how <= IO_REORDER; how++) {
-			struct io_disk *crashed = io_disk_crash(place->disk, (enum io_crash)how, seed);
+			struct io_disk *crashed =
+				io_disk_crash(place->disk, (enum io_crash)how, seed);
 			char *data;
 			size_t size;
-			assert_int_equal(io_read_file(io_disk_io(crashed), "/d/f", 4096, &data, &size), 0);
+			assert_int_equal(
+				io_read_file(io_disk_io(crashed), "/d/f", 4096, &data, &size), 0);
 			assert_int_equal(size, 2048);
-			for (size_t at = 0; at < 2048; at++)	/* sectors are whole */
+			for (size_t at = 0; at < 2048; at++) /* sectors are whole */
 				assert_int_equal(data[at], data[at / 512 * 512]);
 			torn[how - IO_TEAR] += data[0] != data[512] || data[1024] != data[1536];
 			second_alone[how - IO_TEAR] += !data[0] && !data[512] && data[1024];
@@ -227,7 +232,7 @@ static void a_crash_may_keep_any_part_in_any_order(void **state)
 		}
 	}
 	assert_true(torn[0] > 0 && torn[1] > 0);
-	assert_int_equal(second_alone[0], 0);	/* a tear keeps the order */
+	assert_int_equal(second_alone[0], 0); /* a tear keeps the order */
 	assert_true(second_alone[1] > 0);
 	io->close(io, file);
 }
@@ -241,7 +246,7 @@ static void a_failed_sync_loses_what_reads_still_show(void **state)
 	io_disk_fail(place->disk, IO_SYNC, 1, EIO);
 	assert_int_equal(io->sync(io, file), -EIO);
 	assert_true(io_disk_failed(place->disk));
-	assert_int_equal(io->sync(io, file), 0);	/* and this one lies */
+	assert_int_equal(io->sync(io, file), 0); /* and this one lies */
 	expect_text(place->disk, "/d/f", "new");
 	struct io_disk *crashed = io_disk_crash(place->disk, IO_FORGET, 1);
 	expect_text(crashed, "/d/f", "old");
@@ -288,7 +293,11 @@ static void chosen_syncs_are_left_out(void **state)
 
 int main(void)
 {
-#define BOTH(name) { #name " (real)", name, real_setup, teardown, NULL }, { #name " (disk)", name, disk_setup, teardown, NULL }
+#define BOTH(name)                                                                                 \
+	{ #name " (real)", name, real_setup, teardown, NULL },                                     \
+	{                                                                                          \
+		#name " (disk)", name, disk_setup, teardown, NULL                                  \
+	}
 #define DISK(name) cmocka_unit_test_setup_teardown(name, disk_setup, teardown)
 	const struct CMUnitTest tests[] = {
 		BOTH(files_are_written_read_cut_and_grown),

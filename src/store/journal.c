@@ -5,7 +5,7 @@
  *	1. hash each record onto the one before it
  *	2. one transaction with all records and bodies
  *	3. commit: SQLite writes the pages to its log and syncs it        <- durable here
- *	4. the head file (never synced) tells a later start what must be there
+ *	4. the head file (not synced here) tells a later start what must be there
  *	5. the caller may act on it
  *
  * A failure at 2 for want of space rolls back and is an outcome. Any other failure makes the journal failed:
@@ -38,26 +38,33 @@ int journal_month(int64_t time_ms)
 }
 
 /* Over its limit, or out of order: refused before anything is written. */
-static int append_check(const struct journal *journal, const struct record *records, size_t count, const struct blob *blobs,
-			size_t blob_count, struct err *err)
+static int append_check(const struct journal *journal, const struct record *records, size_t count,
+			const struct blob *blobs, size_t blob_count, struct err *err)
 {
 	if (journal->read_only)
-		return err_set(err, ERR_UNSUPPORTED, "the journal of \"%s\" was opened for reading only", journal->folder);
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the journal of \"%s\" was opened for reading only",
+			       journal->folder);
 	if (journal->state.failed)
-		return err_set(err, ERR_UNAVAILABLE, "the journal of \"%s\" failed and must be opened again: %s", journal->folder,
-			       journal->failed_text);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "the journal of \"%s\" failed and must be opened again: %s",
+			       journal->folder, journal->failed_text);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t seq = journal->state.last_seq + 1 + i;
 		if (records[i].size > RECORD_TEXT_MAX)
-			return err_set(err, ERR_TOO_LARGE, "a record of %zu bytes is over the limit of %d", records[i].size,
-				       RECORD_TEXT_MAX);
+			return err_set(err, ERR_TOO_LARGE,
+				       "a record of %zu bytes is over the limit of %d",
+				       records[i].size, RECORD_TEXT_MAX);
 		if (records[i].seq != 0 && records[i].seq != seq)
-			return err_set(err, ERR_CONFLICT, "record %llu cannot be appended: the next one is %llu",
+			return err_set(err, ERR_CONFLICT,
+				       "record %llu cannot be appended: the next one is %llu",
 				       (unsigned long long)records[i].seq, (unsigned long long)seq);
 	}
 	for (size_t i = 0; i < blob_count; i++)
 		if (blobs[i].size > BLOB_MAX)
-			return err_set(err, ERR_TOO_LARGE, "a body of %zu bytes is over the limit of %d", blobs[i].size, BLOB_MAX);
+			return err_set(err, ERR_TOO_LARGE,
+				       "a body of %zu bytes is over the limit of %d", blobs[i].size,
+				       BLOB_MAX);
 	return 0;
 }
 
@@ -66,7 +73,8 @@ static void hash_records(struct journal *journal, struct record *records, size_t
 	if (count > journal->hashes_room) {
 		journal->hashes_room = count * 2;
 		free(journal->hashes);
-		journal->hashes = reallocarray(NULL, journal->hashes_room, sizeof(*journal->hashes));
+		journal->hashes =
+			reallocarray(NULL, journal->hashes_room, sizeof(*journal->hashes));
 		CHECK(journal->hashes);
 	}
 	const struct digest *prev = &journal->state.last_hash;
@@ -78,10 +86,10 @@ static void hash_records(struct journal *journal, struct record *records, size_t
 }
 
 /* What the commit changed, remembered. */
-static void note_append(struct journal *journal, const struct record *records, size_t count, const struct blob *blobs,
-			size_t blob_count)
+static void note_append(struct journal *journal, const struct record *records, size_t count,
+			const struct blob *blobs, size_t blob_count)
 {
-	enum { ROW_BYTES = 64, BLOB_ROW_BYTES = 56 };	/* beside the text: about what SQLite adds */
+	enum { ROW_BYTES = 64, BLOB_ROW_BYTES = 56 }; /* beside the text: about what SQLite adds */
 	if (count) {
 		journal->state.last_seq = records[count - 1].seq;
 		journal->state.last_hash = journal->hashes[count - 1];
@@ -96,16 +104,18 @@ static void note_append(struct journal *journal, const struct record *records, s
 }
 
 /* The commit, with the reserve where the facts are essential. The mutex is held. */
-static int append_commit(struct journal *journal, struct record *records, size_t count, const struct blob *blobs,
-			 size_t blob_count, bool essential, struct err *err)
+static int append_commit(struct journal *journal, struct record *records, size_t count,
+			 const struct blob *blobs, size_t blob_count, bool essential,
+			 struct err *err)
 {
 	int64_t first_blob = 0;
 	int frames = 0;
 	hash_records(journal, records, count);
-	int result = segment_append(journal->open, records, journal->hashes, count, blobs, blob_count, &first_blob, &frames, err);
+	int result = segment_append(journal->open, records, journal->hashes, count, blobs,
+				    blob_count, &first_blob, &frames, err);
 	if (result == SEGMENT_FULL && essential && reserve_release(journal))
-		result = segment_append(journal->open, records, journal->hashes, count, blobs, blob_count, &first_blob, &frames,
-					err);
+		result = segment_append(journal->open, records, journal->hashes, count, blobs,
+					blob_count, &first_blob, &frames, err);
 	if (result == SEGMENT_FULL)
 		return JOURNAL_FULL;
 	if (result < 0)
@@ -114,7 +124,8 @@ static int append_commit(struct journal *journal, struct record *records, size_t
 	names_note(journal, first_blob, blobs, blob_count);
 	result = head_write(journal);
 	if (result < 0) {
-		err_errno(err, ERR_IO, -result, "cannot write the head of the journal of \"%s\"", journal->folder);
+		err_errno(err, ERR_IO, -result, "cannot write the head of the journal of \"%s\"",
+			  journal->folder);
 		return journal_fail(journal, err);
 	}
 	worker_wake(journal, frames);
@@ -123,8 +134,9 @@ static int append_commit(struct journal *journal, struct record *records, size_t
 
 static int seal_locked(struct journal *journal, struct err *err);
 
-static int append_locked(struct journal *journal, struct record *records, size_t count, const struct blob *blobs,
-			 size_t blob_count, bool essential, struct err *err)
+static int append_locked(struct journal *journal, struct record *records, size_t count,
+			 const struct blob *blobs, size_t blob_count, bool essential,
+			 struct err *err)
 {
 	int result = append_check(journal, records, count, blobs, blob_count, err);
 	if (result < 0 || count + blob_count == 0)
@@ -134,7 +146,8 @@ static int append_locked(struct journal *journal, struct record *records, size_t
 	if (!journal->reserve_whole && !essential)
 		return JOURNAL_FULL;
 	bool due = journal->open_bytes >= journal->segment_bytes;
-	if (count && journal->open_month >= 0 && journal_month(records[0].time_ms) != journal->open_month)
+	if (count && journal->open_month >= 0 &&
+	    journal_month(records[0].time_ms) != journal->open_month)
 		due = true;
 	if (due) {
 		/* Without the space for a new segment the old one just grows on. */
@@ -145,12 +158,13 @@ static int append_locked(struct journal *journal, struct record *records, size_t
 	return append_commit(journal, records, count, blobs, blob_count, essential, err);
 }
 
-int journal_append(struct journal *journal, struct record *records, size_t count, const struct blob *blobs,
-		   size_t blob_count, bool essential, struct err *err)
+int journal_append(struct journal *journal, struct record *records, size_t count,
+		   const struct blob *blobs, size_t blob_count, bool essential, struct err *err)
 {
 	struct err own;
 	pthread_mutex_lock(&journal->mutex);
-	int result = append_locked(journal, records, count, blobs, blob_count, essential, err ? err : &own);
+	int result = append_locked(journal, records, count, blobs, blob_count, essential,
+				   err ? err : &own);
 	pthread_mutex_unlock(&journal->mutex);
 	return result;
 }
@@ -191,7 +205,8 @@ static int seal_locked(struct journal *journal, struct err *err)
 	const struct manifest_segment *last = manifest_last(&journal->manifest);
 	if (journal->state.last_seq < last->first)
 		return 0;
-	struct segment_meta meta = { .number = last->number + 1, .first = journal->state.last_seq + 1,
+	struct segment_meta meta = { .number = last->number + 1,
+				     .first = journal->state.last_seq + 1,
 				     .prev = journal->state.last_hash };
 	memcpy(meta.id, journal->manifest.id, JOURNAL_ID_BYTES);
 	char path[PATH_MAX];
@@ -243,10 +258,13 @@ void journal_close(struct journal *journal)
 		return;
 	worker_stop(journal);
 	journal_cache_drop(journal, 0);
-	if (journal->state.failed)
+	if (journal->state.failed) {
 		segment_drop(journal->open);
-	else
+	} else {
+		/* Closing copies the log in: the head goes with it. A failure here is one of the next start. */
+		(void)head_sync(journal);
 		segment_close(journal->open, true);
+	}
 	head_close(journal);
 	journal_lock_release(journal);
 	manifest_deinit(&journal->manifest);

@@ -39,38 +39,39 @@
 #include "base/err.h"
 
 struct journal;
-struct io;	/* store/io.h: the file layer, replaced in tests */
+struct io; /* store/io.h: the file layer, replaced in tests */
 
 struct record {
-	uint64_t seq;		/* given by journal_append when 0 */
+	uint64_t seq; /* given by journal_append when 0 */
 	int64_t time_ms;
 	uint32_t kind;
 	bool must_understand;
-	const char *text;	/* JSON, UTF-8, not NUL-terminated */
-	size_t size;		/* RECORD_TEXT_MAX at most */
+	const char *text; /* JSON, UTF-8, not NUL-terminated */
+	size_t size; /* RECORD_TEXT_MAX at most */
 };
 
 struct blob {
-	struct digest digest;	/* of the sealed bytes (seal_close_bytes gives it); checked when read */
-	const void *data;	/* sealed bytes */
-	size_t size;		/* BLOB_MAX at most */
+	struct digest
+		digest; /* of the sealed bytes (seal_close_bytes gives it); checked when read */
+	const void *data; /* sealed bytes */
+	size_t size; /* BLOB_MAX at most */
 };
 
 enum { RECORD_TEXT_MAX = 1 << 20, BLOB_MAX = 4 << 20 };
 #define JOURNAL_SEGMENT_BYTES ((int64_t)2 << 30)
 #define JOURNAL_RESERVE_BYTES ((int64_t)64 << 20)
 #define JOURNAL_WAL_BYTES ((int64_t)4 << 20)
-enum { JOURNAL_FULL = 1 };	/* outcome of journal_append */
+enum { JOURNAL_FULL = 1 }; /* outcome of journal_append */
 
 struct journal_options {
-	const char *folder;		/* the data folder; journal/ is made in it */
-	struct io *io;			/* NULL: the real files */
-	int64_t segment_bytes;		/* 0: JOURNAL_SEGMENT_BYTES */
-	int64_t reserve_bytes;		/* 0: JOURNAL_RESERVE_BYTES; -1: none */
-	bool create;			/* make an empty one when the folder has none; else a missing one is an error */
-	bool read_only;			/* no lock, nothing is written; sees what the writer has committed */
-	bool inline_checkpoint;		/* no thread: append itself checkpoints when it is due (tests) */
-	int64_t wal_bytes;		/* checkpoint from this size on; 0: JOURNAL_WAL_BYTES */
+	const char *folder; /* the data folder; journal/ is made in it */
+	struct io *io; /* NULL: the real files */
+	int64_t segment_bytes; /* 0: JOURNAL_SEGMENT_BYTES */
+	int64_t reserve_bytes; /* 0: JOURNAL_RESERVE_BYTES; -1: none */
+	bool create; /* make an empty one when the folder has none; else a missing one is an error */
+	bool read_only; /* no lock, nothing is written; sees what the writer has committed */
+	bool inline_checkpoint; /* no thread: append itself checkpoints when it is due (tests) */
+	int64_t wal_bytes; /* checkpoint from this size on; 0: JOURNAL_WAL_BYTES */
 	/* Hears what was found wrong when opening (may be NULL); seq 0: not about one record. */
 	void *damaged_context;
 	void (*damaged)(void *context, uint64_t seq, const char *what);
@@ -80,20 +81,22 @@ struct journal_state {
 	uint64_t last_seq;
 	struct digest last_hash;
 	int64_t last_time_ms;
-	uint64_t set_aside;		/* records quarantined or missing, found when opening */
+	uint64_t set_aside; /* records quarantined or missing, found when opening */
 	uint32_t segments;
 	bool failed;
-	bool damaged;			/* something was wrong when opening; what can be kept of it is in quarantine/ */
-	bool full;			/* the reserve is in use: ordinary appends answer JOURNAL_FULL until there is space */
+	bool damaged; /* something was wrong when opening; what can be kept of it is in quarantine/ */
+	bool full; /* the reserve is in use: ordinary appends answer JOURNAL_FULL until there is space */
 };
 
-int journal_open(const struct journal_options *options, struct journal **ret, struct err *err) MUST_CHECK;
-void journal_close(struct journal *journal);	/* NULL is fine */
+int journal_open(const struct journal_options *options, struct journal **ret, struct err *err)
+	MUST_CHECK;
+void journal_close(struct journal *journal); /* NULL is fine */
 /* All records and blobs in one commit, in order. Fills seq of each. 0, JOURNAL_FULL (nothing written), or negative: then the
  * journal is failed and whether the records are on disk shows only after reopening. What is over its limit is refused
  * with ERR_TOO_LARGE before anything is written, and the journal goes on. */
 int journal_append(struct journal *journal, struct record *records, size_t count,
-		   const struct blob *blobs, size_t blob_count, bool essential, struct err *err) MUST_CHECK;
+		   const struct blob *blobs, size_t blob_count, bool essential, struct err *err)
+	MUST_CHECK;
 void journal_state(const struct journal *journal, struct journal_state *ret);
 
 /* Reads at most `limit` records (0: all) with seq >= from in order; each is handed to `take` (text valid only during the call). A
@@ -109,10 +112,11 @@ int journal_read(struct journal *journal, uint64_t from, uint64_t limit, bool ve
 
 /* Sealed blob by digest; *ret_data is malloc'd. ERR_NOT_FOUND when there is none or it was erased, ERR_CORRUPT
  * when its bytes are not those that were written. */
-int journal_blob(struct journal *journal, const struct digest *digest, void **ret_data, size_t *ret_size,
-		 struct err *err) MUST_CHECK;
+int journal_blob(struct journal *journal, const struct digest *digest, void **ret_data,
+		 size_t *ret_size, struct err *err) MUST_CHECK;
 /* Erases a blob for good (secure_delete); the chain stays valid. */
-int journal_blob_erase(struct journal *journal, const struct digest *digest, struct err *err) MUST_CHECK;
+int journal_blob_erase(struct journal *journal, const struct digest *digest, struct err *err)
+	MUST_CHECK;
 /* Seals the open segment and starts the next one; nothing when it has no records. Done by append itself when size
  * or month asks for it. 0, JOURNAL_FULL (it stays open), or negative (then failed). */
 int journal_seal(struct journal *journal, struct err *err) MUST_CHECK;

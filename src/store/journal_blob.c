@@ -58,14 +58,15 @@ void names_note(struct journal *journal, int64_t first_id, const struct blob *bl
 {
 	struct name_map *map = &journal->names;
 	if (map->segment != manifest_last(&journal->manifest)->number)
-		return;	/* not asked for yet: the first look-up reads all */
+		return; /* not asked for yet: the first look-up reads all */
 	for (size_t i = 0; i < count; i++)
 		map_put(map, name_key(&blobs[i].digest), first_id + (int64_t)i);
 }
 
 /* Finds the id in one segment; SEGMENT_END: not there. */
-static int find_in(struct journal *journal, const struct manifest_segment *entry, struct segment *segment,
-		   const struct digest *digest, int64_t *ret_id, struct err *err)
+static int find_in(struct journal *journal, const struct manifest_segment *entry,
+		   struct segment *segment, const struct digest *digest, int64_t *ret_id,
+		   struct err *err)
 {
 	if (entry->state != SEGMENT_OPEN)
 		return segment_find_name(segment, digest, ret_id, err);
@@ -89,12 +90,14 @@ static int find_in(struct journal *journal, const struct manifest_segment *entry
 
 static int busy_error(const struct journal *journal, struct err *err)
 {
-	return err_set(err, ERR_UNAVAILABLE, "the journal of \"%s\" is locked by a reader: try again", journal->folder);
+	return err_set(err, ERR_UNAVAILABLE,
+		       "the journal of \"%s\" is locked by a reader: try again", journal->folder);
 }
 
 /* Where the body is, newest segment first; SEGMENT_END when nowhere. A segment that cannot be read is passed over
  * unless nothing is found elsewhere: then its error is the answer. */
-static int blob_find(struct journal *journal, const struct digest *digest, struct segment **ret, int64_t *ret_id, struct err *err)
+static int blob_find(struct journal *journal, const struct digest *digest, struct segment **ret,
+		     int64_t *ret_id, struct err *err)
 {
 	struct err first_error;
 	int failure = 0;
@@ -127,7 +130,8 @@ static int blob_missing(const struct digest *digest, const char *why, struct err
 	return err_set(err, ERR_NOT_FOUND, "body %s %s", digest_format(digest, hex), why);
 }
 
-static int blob_locked(struct journal *journal, const struct digest *digest, void **ret_data, size_t *ret_size, struct err *err)
+static int blob_locked(struct journal *journal, const struct digest *digest, void **ret_data,
+		       size_t *ret_size, struct err *err)
 {
 	struct segment *segment;
 	int64_t id;
@@ -151,7 +155,8 @@ static int blob_locked(struct journal *journal, const struct digest *digest, voi
 	if (!digest_equal(&is, digest)) {
 		char hex[DIGEST_HEX_MAX];
 		free(data);
-		return err_set(err, ERR_CORRUPT, "body %s in %s is damaged: its bytes have another digest",
+		return err_set(err, ERR_CORRUPT,
+			       "body %s in %s is damaged: its bytes have another digest",
 			       digest_format(digest, hex), segment_path(segment));
 	}
 	*ret_data = data;
@@ -159,7 +164,8 @@ static int blob_locked(struct journal *journal, const struct digest *digest, voi
 	return 0;
 }
 
-int journal_blob(struct journal *journal, const struct digest *digest, void **ret_data, size_t *ret_size, struct err *err)
+int journal_blob(struct journal *journal, const struct digest *digest, void **ret_data,
+		 size_t *ret_size, struct err *err)
 {
 	pthread_mutex_lock(&journal->mutex);
 	int result = blob_locked(journal, digest, ret_data, ret_size, err);
@@ -195,7 +201,9 @@ static int erase_locked(struct journal *journal, const struct digest *digest, st
 	}
 	segment_close(writer, false);
 	if (result == SEGMENT_FULL)
-		return err_set(err, ERR_UNAVAILABLE, "no space left to erase a body in the journal of \"%s\"", journal->folder);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "no space left to erase a body in the journal of \"%s\"",
+			       journal->folder);
 	return result > 0 ? busy_error(journal, err) : result;
 }
 
@@ -204,10 +212,13 @@ int journal_blob_erase(struct journal *journal, const struct digest *digest, str
 	pthread_mutex_lock(&journal->mutex);
 	int result;
 	if (journal->read_only)
-		result = err_set(err, ERR_UNSUPPORTED, "the journal of \"%s\" was opened for reading only", journal->folder);
+		result = err_set(err, ERR_UNSUPPORTED,
+				 "the journal of \"%s\" was opened for reading only",
+				 journal->folder);
 	else if (journal->state.failed)
-		result = err_set(err, ERR_UNAVAILABLE, "the journal of \"%s\" failed and must be opened again: %s", journal->folder,
-				 journal->failed_text);
+		result = err_set(err, ERR_UNAVAILABLE,
+				 "the journal of \"%s\" failed and must be opened again: %s",
+				 journal->folder, journal->failed_text);
 	else
 		result = erase_locked(journal, digest, err);
 	pthread_mutex_unlock(&journal->mutex);

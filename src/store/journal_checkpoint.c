@@ -37,7 +37,8 @@ static void finish_sealed(struct journal *journal, struct segment *sealed, bool 
 }
 
 /* One checkpoint of a connection; negative = the journal is failed now. */
-static int checkpoint_step(struct journal *journal, struct segment *segment, bool locked, int *ret_left)
+static int checkpoint_step(struct journal *journal, struct segment *segment, bool locked,
+			   int *ret_left)
 {
 	struct err err;
 	int result = segment_checkpoint(segment, ret_left, &err);
@@ -71,17 +72,31 @@ static struct segment *worker_segment(struct journal *journal)
 	return worker->checker;
 }
 
+/* The end of a checkpoint, with appends held back: what came meanwhile, and the head on disk before
+ * the log is used again. */
+static void checkpoint_end(struct journal *journal, struct segment *segment, int left)
+{
+	if (journal->state.failed || (left && checkpoint_step(journal, segment, true, &left) != 0))
+		return;
+	int error = head_sync(journal);
+	if (error < 0) {
+		struct err err;
+		err_errno(&err, ERR_IO, -error, "cannot sync the head of the journal of \"%s\"",
+			  journal->folder);
+		(void)journal_fail(journal, &err);
+	}
+}
+
 static void worker_checkpoint(struct journal *journal)
 {
 	pthread_mutex_lock(&journal->mutex);
 	struct segment *segment = journal->state.failed ? NULL : worker_segment(journal);
 	pthread_mutex_unlock(&journal->mutex);
 	int left = 0;
-	if (!segment || checkpoint_step(journal, segment, false, &left) != 0 || left == 0)
+	if (!segment || checkpoint_step(journal, segment, false, &left) != 0)
 		return;
 	pthread_mutex_lock(&journal->mutex);
-	if (!journal->state.failed)
-		(void)checkpoint_step(journal, segment, true, &left);
+	checkpoint_end(journal, segment, left);
 	pthread_mutex_unlock(&journal->mutex);
 }
 
@@ -94,9 +109,10 @@ static void *worker_main(void *context)
 		if (worker->sealed_count) {
 			struct segment *sealed = worker->sealed[0], *checker = worker->checker;
 			worker->checker = NULL;
-			memmove(worker->sealed, worker->sealed + 1, --worker->sealed_count * sizeof(struct segment *));
+			memmove(worker->sealed, worker->sealed + 1,
+				--worker->sealed_count * sizeof(struct segment *));
 			pthread_mutex_unlock(&journal->mutex);
-			segment_close(checker, true);	/* the last connection removes the log */
+			segment_close(checker, true); /* the last connection removes the log */
 			finish_sealed(journal, sealed, false);
 			pthread_mutex_lock(&journal->mutex);
 		} else if (worker->due) {
@@ -154,21 +170,21 @@ void worker_wake(struct journal *journal, int wal_frames)
 	struct journal_worker *worker = &journal->worker;
 	int step = (int)(journal->wal_bytes / WAL_FRAME_BYTES) + 1;
 	if (wal_frames < worker->last_frames || worker->due_frames == 0)
-		worker->due_frames = step;	/* it started anew */
+		worker->due_frames = step; /* it started anew */
 	worker->last_frames = wal_frames;
 	if (wal_frames < worker->due_frames)
 		return;
 	/* While a reader keeps the log from starting anew, one try for each further step, not for each commit. */
 	worker->due_frames = wal_frames + step;
-	int left;
 	if (journal->inline_checkpoint) {
-		(void)checkpoint_step(journal, journal->open, true, &left);
+		checkpoint_end(journal, journal->open, 1);
 		return;
 	}
 	worker->due = true;
 	pthread_cond_signal(&worker->wake);
 	/* A thread that does not keep up holds the appends: the log must not grow without end. */
-	while (wal_frames >= STEPS_MAX * step && (worker->due || worker->busy) && !journal->state.failed)
+	while (wal_frames >= STEPS_MAX * step && (worker->due || worker->busy) &&
+	       !journal->state.failed)
 		pthread_cond_wait(&worker->done, &journal->mutex);
 }
 
@@ -179,7 +195,8 @@ void worker_hand_over(struct journal *journal, struct segment *sealed)
 		finish_sealed(journal, sealed, true);
 		return;
 	}
-	worker->sealed = reallocarray(worker->sealed, worker->sealed_count + 1, sizeof(struct segment *));
+	worker->sealed =
+		reallocarray(worker->sealed, worker->sealed_count + 1, sizeof(struct segment *));
 	CHECK(worker->sealed);
 	worker->sealed[worker->sealed_count++] = sealed;
 	pthread_cond_signal(&worker->wake);

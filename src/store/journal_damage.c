@@ -21,16 +21,19 @@ static bool quarantine_open(struct journal *journal, const char *name, struct io
 {
 	char path[PATH_MAX];
 	struct io *io = journal->io;
-	if (journal->read_only || snprintf(path, sizeof(path), "%s/quarantine", journal->folder) >= (int)sizeof(path))
+	if (journal->read_only ||
+	    snprintf(path, sizeof(path), "%s/quarantine", journal->folder) >= (int)sizeof(path))
 		return false;
 	if (io->mkdir(io, path, 0700) == 0)
 		(void)io->sync_folder(io, journal->folder);
-	if (snprintf(path, sizeof(path), "%s/quarantine/%s", journal->folder, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/quarantine/%s", journal->folder, name) >=
+	    (int)sizeof(path))
 		return false;
 	return io->open(io, path, O_RDWR | O_CREAT | O_EXCL, 0600, ret) == 0;
 }
 
-static void quarantine_write(struct journal *journal, const char *name, const void *data, size_t size)
+static void quarantine_write(struct journal *journal, const char *name, const void *data,
+			     size_t size)
 {
 	struct io_file *file;
 	if (!quarantine_open(journal, name, &file))
@@ -47,9 +50,13 @@ void quarantine_row(struct journal *journal, const struct segment_row *row)
 	char name[64], hex[DIGEST_HEX_MAX];
 	const struct record *record = &row->record;
 	snprintf(name, sizeof(name), "record-%020" PRIu64, record->seq);
-	buf_addf(&text, "seq %" PRIu64 "\ntime_ms %" PRId64 "\nkind %" PRIu32 "\nmust_understand %d\nhash %s\nwrong %s\nbytes %zu\n\n",
-		 record->seq, record->time_ms, record->kind, record->must_understand, digest_format(&row->hash, hex),
-		 row->wrong ? row->wrong : "its hash does not follow from the record before it", record->size);
+	buf_addf(&text,
+		 "seq %" PRIu64 "\ntime_ms %" PRId64 "\nkind %" PRIu32
+		 "\nmust_understand %d\nhash %s\nwrong %s\nbytes %zu\n\n",
+		 record->seq, record->time_ms, record->kind, record->must_understand,
+		 digest_format(&row->hash, hex),
+		 row->wrong ? row->wrong : "its hash does not follow from the record before it",
+		 record->size);
 	buf_add(&text, record->text, record->size);
 	quarantine_write(journal, name, text.data, text.size);
 }
@@ -60,7 +67,8 @@ void quarantine_file(struct journal *journal, const char *name)
 	char *data;
 	size_t size;
 	journal_file(journal, name, path);
-	if (journal->read_only || io_read_file(journal->io, path, QUARANTINE_FILE_MAX, &data, &size) < 0)
+	if (journal->read_only ||
+	    io_read_file(journal->io, path, QUARANTINE_FILE_MAX, &data, &size) < 0)
 		return;
 	quarantine_write(journal, name, data, size);
 	free(data);
@@ -110,7 +118,7 @@ static int segments_there(struct journal *journal, struct numbers *ret, struct e
 struct found {
 	bool readable, has_meta;
 	struct segment_meta meta;
-	uint64_t last;		/* 0: no records */
+	uint64_t last; /* 0: no records */
 };
 
 static void look_into(struct journal *journal, uint32_t number, struct found *ret)
@@ -123,7 +131,7 @@ static void look_into(struct journal *journal, uint32_t number, struct found *re
 	if (segment_open(journal->io, path, SEGMENT_READ_ONLY, &segment, &err) < 0)
 		return;
 	ret->has_meta = segment_meta(segment, &ret->meta, &err) == 0;
-	int result = segment_last(segment, &ret->last, &err);
+	int result = segment_last(segment, UINT64_MAX, &ret->last, &err);
 	ret->readable = result == 0 || result == SEGMENT_END;
 	segment_drop(segment);
 }
@@ -147,9 +155,11 @@ int manifest_rebuild(struct journal *journal, struct err *err)
 	if (segments_there(journal, &there, err) < 0)
 		return -(int)err->code;
 	if (there.count == 0 || there.count != there.highest)
-		return err_set(err, ERR_CORRUPT,
-			       "%s has no usable manifest, and its %u segment files are not a row from 1 to %u: restore the data folder "
-			       "from a backup", journal->path, there.count, there.highest);
+		return err_set(
+			err, ERR_CORRUPT,
+			"%s has no usable manifest, and its %u segment files are not a row from 1 to %u: restore the data folder "
+			"from a backup",
+			journal->path, there.count, there.highest);
 	manifest_deinit(manifest);
 	uint64_t reached = 0;
 	for (uint32_t number = 1; number <= there.highest; number++) {
@@ -158,9 +168,11 @@ int manifest_rebuild(struct journal *journal, struct err *err)
 		if (!found.has_meta || found.meta.number != number) {
 			struct manifest_segment *before = manifest_last(manifest);
 			if (before && before->state == SEGMENT_OPEN)
-				return err_set(err, ERR_CORRUPT,
-					       "%s has no usable manifest, and %06u.sqlite cannot be read: restore the data folder from a "
-					       "backup", journal->path, number);
+				return err_set(
+					err, ERR_CORRUPT,
+					"%s has no usable manifest, and %06u.sqlite cannot be read: restore the data folder from a "
+					"backup",
+					journal->path, number);
 			manifest_add(manifest, number, reached + 1)->state = SEGMENT_DAMAGED;
 			continue;
 		}
@@ -171,8 +183,11 @@ int manifest_rebuild(struct journal *journal, struct err *err)
 		reached = found.last;
 	}
 	if (manifest_last(manifest)->state != SEGMENT_OPEN)
-		return err_set(err, ERR_CORRUPT, "%s has no usable manifest, and its last segment cannot be read: restore the data "
-			       "folder from a backup", journal->path);
+		return err_set(
+			err, ERR_CORRUPT,
+			"%s has no usable manifest, and its last segment cannot be read: restore the data "
+			"folder from a backup",
+			journal->path);
 	journal_report(journal, 0, "the manifest was rebuilt from the segments");
 	return 0;
 }
@@ -186,15 +201,22 @@ int journal_adopt_strays(struct journal *journal, struct err *err)
 	for (uint32_t number = manifest->count + 1; number <= there.highest; number++) {
 		struct found found;
 		look_into(journal, number, &found);
-		bool ours = found.has_meta && memcmp(found.meta.id, manifest->id, JOURNAL_ID_BYTES) == 0;
-		if (found.last && ours && found.meta.number == number && number == manifest->count + 1) {
+		bool ours = found.has_meta &&
+			    memcmp(found.meta.id, manifest->id, JOURNAL_ID_BYTES) == 0;
+		if (found.last && ours && found.meta.number == number &&
+		    number == manifest->count + 1) {
 			seal_before(journal, &found.meta);
 			manifest_add(manifest, number, found.meta.first);
-			journal_report(journal, 0, "segment %06u.sqlite was not in the manifest and is taken in", number);
+			journal_report(
+				journal, 0,
+				"segment %06u.sqlite was not in the manifest and is taken in",
+				number);
 		} else if (found.last) {
-			return err_set(err, ERR_CORRUPT,
-				       "%s/%06u.sqlite is not in the manifest, holds records and does not follow the last segment: move it "
-				       "elsewhere, or restore the data folder from a backup", journal->path, number);
+			return err_set(
+				err, ERR_CORRUPT,
+				"%s/%06u.sqlite is not in the manifest, holds records and does not follow the last segment: move it "
+				"elsewhere, or restore the data folder from a backup",
+				journal->path, number);
 		} else if (!journal->read_only) {
 			char path[PATH_MAX];
 			journal_segment_file(journal, number, "-wal", path);
@@ -209,7 +231,7 @@ int journal_adopt_strays(struct journal *journal, struct err *err)
 /* ---- the open segment ---- */
 
 struct tail {
-	uint64_t last;			/* 0: none could be found */
+	uint64_t last; /* 0: none could be found */
 	struct digest hash;
 	int64_t time_ms;
 	bool damaged;
@@ -233,14 +255,17 @@ static void check_tail(struct journal *journal, uint64_t first, uint64_t last, s
 		struct err err;
 		int got = segment_get(journal->open, seq, &row, &err);
 		if (got != 0) {
-			tail_bad(journal, tail, seq, got == SEGMENT_END ? "it is missing" : "it cannot be read");
+			tail_bad(journal, tail, seq,
+				 got == SEGMENT_END ? "it is missing" : "it cannot be read");
 			known = false;
 			continue;
 		}
 		struct digest expected = record_hash(&prev, &row.record);
 		if (!row.good || (known && !digest_equal(&expected, &row.hash))) {
 			quarantine_row(journal, &row);
-			tail_bad(journal, tail, seq, row.good ? "its hash does not follow from the record before it" : row.wrong);
+			tail_bad(journal, tail, seq,
+				 row.good ? "its hash does not follow from the record before it"
+					  : row.wrong);
 		}
 		prev = row.hash;
 		known = row.good;
@@ -265,33 +290,47 @@ static int64_t time_before(struct journal *journal, uint64_t seq)
 	struct segment_row row;
 	struct err err;
 	uint32_t count = journal->manifest.count;
-	if (count < 2 || journal_segment(journal, journal->manifest.segments[count - 2].number, &segment, &err) < 0)
+	if (count < 2 || journal_segment(journal, journal->manifest.segments[count - 2].number,
+					 &segment, &err) < 0)
 		return 0;
-	int64_t time_ms = segment_get(segment, seq, &row, &err) == 0 && row.good ? row.record.time_ms : 0;
+	int64_t time_ms =
+		segment_get(segment, seq, &row, &err) == 0 && row.good ? row.record.time_ms : 0;
 	return time_ms;
 }
 
 int journal_inspect(struct journal *journal, bool *ret_damaged, struct err *err)
 {
 	const struct manifest_segment *entry = manifest_last(&journal->manifest);
-	struct tail tail = { .last = entry->first - 1, .hash = journal_prev_of(journal, journal->manifest.count - 1) };
+	struct tail tail = { .last = entry->first - 1,
+			     .hash = journal_prev_of(journal, journal->manifest.count - 1) };
 	struct journal_head head;
 	bool has_head = head_read(journal, &head) == 0;
-	uint64_t last = 0;
-	int result = journal->open ? segment_last(journal->open, &last, err) : -1;
+	uint64_t good = 0, end = 0;
+	int result = journal->open ? segment_end(journal->open, &good, &end, err) : -1;
 	if (result == SEGMENT_BUSY)
-		return err_set(err, ERR_UNAVAILABLE, "%s is locked by another program: try again", segment_path(journal->open));
+		return err_set(err, ERR_UNAVAILABLE, "%s is locked by another program: try again",
+			       segment_path(journal->open));
 	if (result < 0) {
 		tail.damaged = true;
 		journal_report(journal, 0, "the open segment cannot be read: %s", err->text);
-	} else if (result == 0 && last >= entry->first && (!has_head || last - entry->first < UINT64_MAX / 2)) {
-		tail.last = last;
-		check_tail(journal, entry->first, last, &tail);
+	} else if (result == 0 && good >= entry->first) {
+		tail.last = good;
+		check_tail(journal, entry->first, good, &tail);
 		journal->open_month = month_of_first(journal, entry->first);
 	} else {
 		tail.time_ms = time_before(journal, tail.last);
 	}
-	if (has_head && head.seq == tail.last && !digest_equal(&head.hash, &tail.hash) && !tail.damaged)
+	/* Bad rows at the end: the head knows better how many there were, when it is not older. */
+	bool head_leads = has_head && head.seq >= tail.last;
+	for (uint64_t seq = tail.last + 1; result == 0 && !head_leads && seq <= end; seq++)
+		tail_bad(journal, &tail, seq, "it cannot be read");
+	if (result == 0 && end > tail.last) {
+		tail.damaged = true;
+		if (!head_leads)
+			tail.last = end;
+	}
+	if (has_head && head.seq == tail.last && !digest_equal(&head.hash, &tail.hash) &&
+	    !tail.damaged)
 		tail_bad(journal, &tail, head.seq, "it is not the one that was acknowledged");
 	for (uint64_t seq = tail.last + 1; has_head && seq <= head.seq; seq++)
 		tail_bad(journal, &tail, seq, "it is missing");

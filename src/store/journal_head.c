@@ -4,8 +4,10 @@
  *
  *	"FLHEAD1\0" | id of the journal, 16 | seq 8 | time_ms 8 | hash 32 | XXH3-64 of these 8
  *
- * SQLite takes a damaged write-ahead log for a shorter one and says nothing. The head tells: it is
- * written after each commit, so a head beyond the last record means that acknowledged records are gone.
+ * SQLite takes a damaged write-ahead log for a shorter one, and a damaged page may hide rows; neither says
+ * anything. The head tells: it is written after each commit, so a head beyond the last record means that
+ * acknowledged records are gone. It is synced when the log has been copied into the segment: then it covers
+ * all rows that are there and no longer in the log, also after a power loss.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +40,8 @@ int head_read(const struct journal *journal, struct journal_head *ret)
 		return HEAD_NONE;
 	int64_t got = journal->io->read(journal->io, file, bytes, sizeof(bytes), 0);
 	journal->io->close(journal->io, file);
-	if (got != HEAD_BYTES || memcmp(bytes, head_magic, 8) != 0 || get_be64(bytes + 72) != XXH3_64bits(bytes, 72) ||
+	if (got != HEAD_BYTES || memcmp(bytes, head_magic, 8) != 0 ||
+	    get_be64(bytes + 72) != XXH3_64bits(bytes, 72) ||
 	    memcmp(bytes + 8, journal->manifest.id, JOURNAL_ID_BYTES) != 0)
 		return HEAD_NONE;
 	ret->seq = get_be64(bytes + 24);
@@ -53,12 +56,18 @@ int head_write(struct journal *journal)
 	if (!journal->head) {
 		char path[PATH_MAX];
 		journal_file(journal, "head", path);
-		int result = journal->io->open(journal->io, path, O_RDWR | O_CREAT, 0600, &journal->head);
+		int result = journal->io->open(journal->io, path, O_RDWR | O_CREAT, 0600,
+					       &journal->head);
 		if (result < 0)
 			return result;
 	}
 	head_format(journal, bytes);
 	return journal->io->write(journal->io, journal->head, bytes, sizeof(bytes), 0);
+}
+
+int head_sync(struct journal *journal)
+{
+	return journal->head ? journal->io->sync(journal->io, journal->head) : 0;
 }
 
 void head_close(struct journal *journal)

@@ -12,8 +12,8 @@
 #include "store/manifest.h"
 #include "store/segment.h"
 
-/* The last acknowledged record, written beside each commit and never synced: after a kill it says what must be
- * there, after a power loss it may be old or torn and then says nothing. */
+/* The last acknowledged record, written beside each commit and synced with each checkpoint only: after a kill it says
+ * what must be there, after a power loss what must be there at least. */
 struct journal_head {
 	uint64_t seq;
 	int64_t time_ms;
@@ -22,10 +22,13 @@ struct journal_head {
 
 /* Names of bodies of the open segment: first 8 bytes of the digest to id, open addressing, id 0 = free. */
 struct name_map {
-	struct name_slot { uint64_t key; int64_t id; } *slots;
-	size_t room, count;	/* room is a power of two */
-	int64_t last_id;	/* highest id taken in */
-	uint32_t segment;	/* which one it is of; 0: none yet */
+	struct name_slot {
+		uint64_t key;
+		int64_t id;
+	} *slots;
+	size_t room, count; /* room is a power of two */
+	int64_t last_id; /* highest id taken in */
+	uint32_t segment; /* which one it is of; 0: none yet */
 };
 
 /* The thread that checkpoints and finishes sealed segments. */
@@ -33,10 +36,11 @@ struct journal_worker {
 	pthread_t thread;
 	pthread_cond_t wake, done;
 	bool running, stop, due, busy;
-	int last_frames, due_frames;	/* of the write-ahead log: at the last commit; when to copy next */
-	struct segment **sealed;	/* handed over by journal_seal */
+	int last_frames,
+		due_frames; /* of the write-ahead log: at the last commit; when to copy next */
+	struct segment **sealed; /* handed over by journal_seal */
 	size_t sealed_count;
-	struct segment *checker;	/* its own connection to the open segment */
+	struct segment *checker; /* its own connection to the open segment */
 	uint32_t checker_number;
 };
 
@@ -44,43 +48,51 @@ enum { SEALED_CACHE = 64 };
 
 struct journal {
 	struct io *io;
-	char *folder, *path;		/* the data folder; its journal/ */
+	char *folder, *path; /* the data folder; its journal/ */
 	int64_t segment_bytes, reserve_bytes, wal_bytes;
 	bool read_only, inline_checkpoint;
 	void *damaged_context;
 	void (*damaged_report)(void *context, uint64_t seq, const char *what);
 
-	int lock_fd;			/* -1: none */
-	pthread_mutex_t mutex;		/* one append, seal or checkpoint's end at a time; guards all below */
+	int lock_fd; /* -1: none */
+	pthread_mutex_t
+		mutex; /* one append, seal or checkpoint's end at a time; guards all below */
 	struct manifest manifest;
-	struct segment *open;		/* of the writer; a reader's connection is in the cache */
+	struct segment *open; /* of the writer; a reader's connection is in the cache */
 	struct io_file *head;
 	struct journal_state state;
 	char failed_text[ERR_TEXT_MAX];
-	int64_t open_bytes;		/* about, of the open segment */
-	int open_month;			/* year * 12 + month of its first record; -1: none yet */
+	int64_t open_bytes; /* about, of the open segment */
+	int open_month; /* year * 12 + month of its first record; -1: none yet */
 	bool reserve_whole;
-	struct digest *hashes;		/* scratch of append */
+	struct digest *hashes; /* scratch of append */
 	size_t hashes_room;
 	struct name_map names;
-	struct cached_segment { uint32_t number; struct segment *segment; uint64_t used; } cache[SEALED_CACHE];
+	struct cached_segment {
+		uint32_t number;
+		struct segment *segment;
+		uint64_t used;
+	} cache[SEALED_CACHE];
 	uint64_t cache_clock;
 	struct journal_worker worker;
 };
 
 /* ---- journal_open.c: names and opening ---- */
 void journal_file(const struct journal *journal, const char *name, char out[PATH_MAX]);
-void journal_segment_file(const struct journal *journal, uint32_t number, const char *suffix, char out[PATH_MAX]);
+void journal_segment_file(const struct journal *journal, uint32_t number, const char *suffix,
+			  char out[PATH_MAX]);
 /* Tells the owner and remembers it. */
-void journal_report(struct journal *journal, uint64_t seq, const char *format, ...) PRINTF_LIKE(3, 4);
+void journal_report(struct journal *journal, uint64_t seq, const char *format, ...)
+	PRINTF_LIKE(3, 4);
 int journal_month(int64_t time_ms);
 /* The hash before the first record of segment `index` of the manifest. */
 struct digest journal_prev_of(const struct journal *journal, uint32_t index);
 
 /* ---- journal_head.c ---- */
 enum { HEAD_NONE = 1 };
-int head_read(const struct journal *journal, struct journal_head *ret);	/* 0 or HEAD_NONE */
-int head_write(struct journal *journal);	/* of journal->state; 0 or -errno */
+int head_read(const struct journal *journal, struct journal_head *ret); /* 0 or HEAD_NONE */
+int head_write(struct journal *journal); /* of journal->state; 0 or -errno */
+int head_sync(struct journal *journal); /* 0 or -errno */
 void head_close(struct journal *journal);
 
 /* ---- journal_lock.c ---- */
@@ -91,8 +103,8 @@ int journal_lock_take(struct journal *journal, struct err *err) MUST_CHECK;
 void journal_lock_release(struct journal *journal);
 
 /* ---- journal_reserve.c ---- */
-void reserve_restore(struct journal *journal);	/* sets reserve_whole when the reserve is on disk */
-bool reserve_release(struct journal *journal);	/* gives its space back; false when there was none */
+void reserve_restore(struct journal *journal); /* sets reserve_whole when the reserve is on disk */
+bool reserve_release(struct journal *journal); /* gives its space back; false when there was none */
 
 /* ---- journal_damage.c ---- */
 enum { TAIL_CHECKED = 64 };
@@ -103,7 +115,7 @@ int journal_adopt_strays(struct journal *journal, struct err *err) MUST_CHECK;
 /* Looks at the open segment's end and at what the head says; fills state and *ret_damaged. */
 int journal_inspect(struct journal *journal, bool *ret_damaged, struct err *err) MUST_CHECK;
 void quarantine_row(struct journal *journal, const struct segment_row *row);
-void quarantine_file(struct journal *journal, const char *name);	/* copies journal/NAME */
+void quarantine_file(struct journal *journal, const char *name); /* copies journal/NAME */
 
 /* ---- journal_checkpoint.c ---- */
 void worker_start(struct journal *journal);
@@ -122,7 +134,9 @@ void names_deinit(struct name_map *map);
 
 /* ---- journal_read.c ---- */
 /* A connection for reading a segment; kept by the journal, valid until the next call. */
-int journal_segment(struct journal *journal, uint32_t number, struct segment **ret, struct err *err) MUST_CHECK;
-void journal_cache_drop(struct journal *journal, uint32_t number);	/* 0: all */
+int journal_segment(struct journal *journal, uint32_t number, struct segment **ret, struct err *err)
+	MUST_CHECK;
+void journal_cache_drop(struct journal *journal, uint32_t number); /* 0: all */
 /* A reader's look at manifest and head as they are now. */
-int journal_refresh(struct journal *journal, struct journal_head *ret_head, bool *ret_has_head, struct err *err) MUST_CHECK;
+int journal_refresh(struct journal *journal, struct journal_head *ret_head, bool *ret_has_head,
+		    struct err *err) MUST_CHECK;

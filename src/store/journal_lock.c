@@ -63,7 +63,8 @@ static int lock_try(int fd)
 		if (errno != EWOULDBLOCK)
 			return -1;
 		long holder = lock_holder(fd);
-		if (holder != (long)getpid() && (holder <= 0 || kill((pid_t)holder, 0) == 0 || errno != ESRCH))
+		if (holder != (long)getpid() &&
+		    (holder <= 0 || kill((pid_t)holder, 0) == 0 || errno != ESRCH))
 			break;
 		nanosleep(&pause, NULL);
 	}

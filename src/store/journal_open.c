@@ -2,9 +2,8 @@
 /*
  * Opening, in this order: owner, lock, manifest, stray files, the open segment's end, its log copied in.
  *
- * Two things of the last run may look durable and not be: what a failed sync left in the kernel's memory. So
- * the write-ahead log is written again over itself and synced before anything in it is believed, and the
- * manifest is replaced by itself.
+ * What a failed sync of the last run left in the kernel's memory looks durable and is not. So the
+ * write-ahead log is written over itself and synced before anything in it is believed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +19,14 @@
 void journal_file(const struct journal *journal, const char *name, char out[PATH_MAX])
 {
 	int size = snprintf(out, PATH_MAX, "%s/%s", journal->path, name);
-	CHECK(size < PATH_MAX);	/* the folder's length was checked */
+	CHECK(size < PATH_MAX); /* the folder's length was checked */
 }
 
-void journal_segment_file(const struct journal *journal, uint32_t number, const char *suffix, char out[PATH_MAX])
+void journal_segment_file(const struct journal *journal, uint32_t number, const char *suffix,
+			  char out[PATH_MAX])
 {
-	int size = snprintf(out, PATH_MAX, "%s/%06" PRIu32 ".sqlite%s", journal->path, number, suffix);
+	int size =
+		snprintf(out, PATH_MAX, "%s/%06" PRIu32 ".sqlite%s", journal->path, number, suffix);
 	CHECK(size < PATH_MAX);
 }
 
@@ -73,16 +74,21 @@ static int refuse_lost_journal(struct journal *journal, struct err *err)
 	}
 	if (!found)
 		return 0;
-	return err_set(err, ERR_CORRUPT,
-		       "data folder \"%s\" was in use, and its journal is missing: put %s back, restore a backup, or choose an empty "
-		       "folder with --data", journal->folder, journal->path);
+	return err_set(
+		err, ERR_CORRUPT,
+		"data folder \"%s\" was in use, and its journal is missing: put %s back, restore a backup, or choose an empty "
+		"folder with --data",
+		journal->folder, journal->path);
 }
 
 static int first_error(struct journal *journal, int error, const char *what, struct err *err)
 {
 	if (error == -ENOSPC || error == -EDQUOT)
-		return err_set(err, ERR_UNAVAILABLE, "no space left to make a journal in \"%s\": free some, or choose another folder "
-			       "with --data", journal->folder);
+		return err_set(
+			err, ERR_UNAVAILABLE,
+			"no space left to make a journal in \"%s\": free some, or choose another folder "
+			"with --data",
+			journal->folder);
 	return err_errno(err, ERR_IO, -error, "cannot %s \"%s\"", what, journal->folder);
 }
 
@@ -122,14 +128,16 @@ static int without_manifest(struct journal *journal, bool create, struct err *er
 		return result;
 	journal_segment_file(journal, 1, "", path);
 	if (segment_open(journal->io, path, SEGMENT_READ_ONLY, &segment, &why) == 0) {
-		result = segment_last(segment, &last, &why);
+		result = segment_last(segment, UINT64_MAX, &last, &why);
 		segment_drop(segment);
 		if (result != SEGMENT_END)
 			return manifest_rebuild(journal, err);
 	}
 	if (!create)
-		return err_set(err, ERR_NOT_FOUND, "data folder \"%s\" has no journal: `fairlead up --data %s` makes one",
-			       journal->folder, journal->folder);
+		return err_set(
+			err, ERR_NOT_FOUND,
+			"data folder \"%s\" has no journal: `fairlead up --data %s` makes one",
+			journal->folder, journal->folder);
 	return journal_make(journal, err);
 }
 
@@ -159,8 +167,11 @@ static int check_files(struct journal *journal, struct err *err)
 		journal_segment_file(journal, journal->manifest.segments[i].number, "", path);
 		int result = journal->io->open(journal->io, path, O_RDONLY, 0, &file);
 		if (result == -ENOENT)
-			return err_set(err, ERR_CORRUPT, "%s is missing, and the manifest says that it holds records: put it back, or "
-				       "restore the data folder from a backup", path);
+			return err_set(
+				err, ERR_CORRUPT,
+				"%s is missing, and the manifest says that it holds records: put it back, or "
+				"restore the data folder from a backup",
+				path);
 		if (result < 0)
 			return err_errno(err, ERR_IO, -result, "cannot open %s", path);
 		journal->io->close(journal->io, file);
@@ -209,7 +220,9 @@ static int begin_behind(struct journal *journal, struct err *err)
 	last->state = SEGMENT_DAMAGED;
 	last->last = journal->state.last_seq;
 	last->hash = journal->state.last_hash;
-	struct segment_meta meta = { .number = last->number + 1, .first = last->last + 1, .prev = last->hash };
+	struct segment_meta meta = { .number = last->number + 1,
+				     .first = last->last + 1,
+				     .prev = last->hash };
 	memcpy(meta.id, journal->manifest.id, JOURNAL_ID_BYTES);
 	journal_segment_file(journal, meta.number, "", path);
 	int result = segment_create(journal->io, path, &meta, 2 * journal->wal_bytes, err);
@@ -280,12 +293,17 @@ static int open_writer(struct journal *journal, bool create, struct err *err)
 		result = segment_checkpoint(journal->open, &left, err);
 	if (result < 0)
 		return result;
+	/* One whose folder could not be synced may be seen and not be on disk. It need not be written again:
+	 * the first commit syncs that folder with its log, and until then nothing depends on it. */
+	int error = 0;
 	journal_file(journal, "manifest", path);
-	int error = manifest_save(journal->io, path, &journal->manifest);
-	/* A full disk must not stop a restart; the old manifest is as good unless something was changed. */
-	if (error < 0 && (journal->state.damaged || (error != -ENOSPC && error != -EDQUOT)))
+	if (journal->state.damaged)
+		error = manifest_save(journal->io, path, &journal->manifest);
+	if (error < 0)
 		return first_error(journal, error, "write the manifest in", err);
 	error = head_write(journal);
+	if (error == 0)
+		error = head_sync(journal);
 	if (error < 0 && error != -ENOSPC && error != -EDQUOT)
 		return first_error(journal, error, "write the head in", err);
 	reserve_restore(journal);
@@ -305,13 +323,16 @@ static int open_reader(struct journal *journal, struct err *err)
 	bool has_head = head_read(journal, &head) == 0;
 	const struct manifest_segment *entry = manifest_last(&journal->manifest);
 	journal->state.last_seq = entry->first - 1;
-	journal->state.last_hash = journal->manifest.count > 1 ? journal_prev_of(journal, journal->manifest.count - 1) : none;
+	journal->state.last_hash = journal->manifest.count > 1
+					   ? journal_prev_of(journal, journal->manifest.count - 1)
+					   : none;
 	result = journal_segment(journal, entry->number, &segment, err);
 	if (result < 0 && err->code != ERR_CORRUPT)
 		return result;
 	struct segment_row row;
-	uint64_t last;
-	if (result == 0 && segment_last(segment, &last, err) == 0 && segment_get(segment, last, &row, err) == 0 && row.good) {
+	uint64_t last, end;
+	if (result == 0 && segment_end(segment, &last, &end, err) == 0 &&
+	    segment_get(segment, last, &row, err) == 0 && row.good) {
 		journal->state.last_seq = last;
 		journal->state.last_hash = row.hash;
 		journal->state.last_time_ms = row.record.time_ms;
@@ -349,13 +370,15 @@ static int open_all(struct journal *journal, bool create, struct err *err)
 	struct err why;
 	int there = journal->io->list(journal->io, journal->path, &(bool){ false }, find_snapshot);
 	if (there < 0) {
-		err_errno(&why, ERR_NOT_FOUND, -there, "data folder \"%s\" has no journal", journal->folder);
-		return err_set(err, there == -ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: `fairlead up --data %s` makes one", why.text,
-			       journal->folder);
+		err_errno(&why, ERR_NOT_FOUND, -there, "data folder \"%s\" has no journal",
+			  journal->folder);
+		return err_set(err, there == -ENOENT ? ERR_NOT_FOUND : ERR_IO,
+			       "%s: `fairlead up --data %s` makes one", why.text, journal->folder);
 	}
 	result = journal_lock_take(journal, err);
 	if (result == 0)
-		result = journal->read_only ? open_reader(journal, err) : open_writer(journal, create, err);
+		result = journal->read_only ? open_reader(journal, err)
+					    : open_writer(journal, create, err);
 	return result;
 }
 
@@ -365,15 +388,19 @@ int journal_open(const struct journal_options *options, struct journal **ret, st
 	err = err ? err : &own;
 	size_t length = strlen(options->folder);
 	if (length == 0 || length > PATH_MAX - 128)
-		return err_set(err, ERR_INVALID, "the name of the data folder has %zu bytes; 1 to %d are possible", length, PATH_MAX - 128);
+		return err_set(err, ERR_INVALID,
+			       "the name of the data folder has %zu bytes; 1 to %d are possible",
+			       length, PATH_MAX - 128);
 	struct journal *journal = calloc(1, sizeof(*journal));
 	CHECK(journal);
 	journal->io = options->io ? options->io : io_real();
 	journal->folder = strdup(options->folder);
 	int size = asprintf(&journal->path, "%s/journal", options->folder);
 	CHECK(journal->folder && size > 0);
-	journal->segment_bytes = options->segment_bytes ? options->segment_bytes : JOURNAL_SEGMENT_BYTES;
-	journal->reserve_bytes = options->reserve_bytes ? options->reserve_bytes : JOURNAL_RESERVE_BYTES;
+	journal->segment_bytes =
+		options->segment_bytes ? options->segment_bytes : JOURNAL_SEGMENT_BYTES;
+	journal->reserve_bytes =
+		options->reserve_bytes ? options->reserve_bytes : JOURNAL_RESERVE_BYTES;
 	journal->wal_bytes = options->wal_bytes ? options->wal_bytes : JOURNAL_WAL_BYTES;
 	journal->read_only = options->read_only;
 	journal->inline_checkpoint = options->inline_checkpoint || options->read_only;

@@ -23,10 +23,10 @@ enum { PORTION = 4096 };
 struct reading {
 	struct journal *journal;
 	const struct journal_reader *reader;
-	uint64_t next;			/* sequence that comes next */
-	uint64_t left;			/* records to hand over still */
+	uint64_t next; /* sequence that comes next */
+	uint64_t left; /* records to hand over still */
 	bool verify;
-	unsigned candidates;		/* 0 to 2 possible hashes of record next - 1 */
+	unsigned candidates; /* 0 to 2 possible hashes of record next - 1 */
 	struct digest candidate[2];
 };
 
@@ -113,7 +113,7 @@ static int take_portion(struct reading *r, struct segment *segment, uint64_t to,
 		if (got != 0)
 			break;
 		if (row.record.seq < r->next || row.record.seq > to)
-			continue;	/* a damaged page out of its place */
+			continue; /* a damaged page out of its place */
 		result = take_missing(r, segment, row.record.seq);
 		if (result == 0 && r->left && r->next == row.record.seq)
 			result = take_row(r, &row);
@@ -124,11 +124,13 @@ static int take_portion(struct reading *r, struct segment *segment, uint64_t to,
 	if (result != 0)
 		return result;
 	if (got == SEGMENT_BUSY)
-		return err_set(err, ERR_UNAVAILABLE, "%s is locked by another program: try again", segment_path(segment));
+		return err_set(err, ERR_UNAVAILABLE, "%s is locked by another program: try again",
+			       segment_path(segment));
 	return take_missing(r, segment, to + 1);
 }
 
-static int take_segment(struct reading *r, const struct manifest_segment *entry, uint64_t last, struct err *err)
+static int take_segment(struct reading *r, const struct manifest_segment *entry, uint64_t last,
+			struct err *err)
 {
 	struct segment *segment;
 	struct err why;
@@ -167,7 +169,9 @@ static int find_start(struct reading *r, uint32_t index, struct err *err)
 	if (journal_segment(r->journal, entry->number, &segment, &ignored) == 0) {
 		int got = segment_get(segment, r->next - 1, &row, &ignored);
 		if (got == SEGMENT_BUSY)
-			return err_set(err, ERR_UNAVAILABLE, "%s is locked by another program: try again", segment_path(segment));
+			return err_set(err, ERR_UNAVAILABLE,
+				       "%s is locked by another program: try again",
+				       segment_path(segment));
 		if (got == 0 && row.good)
 			expect_only(r, &row.hash);
 	}
@@ -175,7 +179,8 @@ static int find_start(struct reading *r, uint32_t index, struct err *err)
 }
 
 /* The last sequence to be expected now. */
-static int find_last(struct reading *r, const struct journal_head *head, bool has_head, uint64_t *ret)
+static int find_last(struct reading *r, const struct journal_head *head, bool has_head,
+		     uint64_t *ret)
 {
 	struct journal *journal = r->journal;
 	const struct manifest_segment *entry = manifest_last(&journal->manifest);
@@ -184,19 +189,22 @@ static int find_last(struct reading *r, const struct journal_head *head, bool ha
 		return 0;
 	struct segment *segment;
 	struct err ignored;
-	uint64_t last = entry->first - 1;
-	if (journal_segment(journal, entry->number, &segment, &ignored) == 0)
-		if (segment_last(segment, &last, &ignored) != 0)
-			last = entry->first - 1;
+	uint64_t last = entry->first - 1, good, end;
+	if (journal_segment(journal, entry->number, &segment, &ignored) == 0 &&
+	    segment_end(segment, &good, &end, &ignored) == 0 && end > last)
+		last = has_head && head->seq >= good ? good : end;
 	*ret = has_head && head->seq > last ? head->seq : last;
 	return 0;
 }
 
-int journal_read(struct journal *journal, uint64_t from, uint64_t limit, bool verify, const struct journal_reader *reader,
-		 struct err *err)
+int journal_read(struct journal *journal, uint64_t from, uint64_t limit, bool verify,
+		 const struct journal_reader *reader, struct err *err)
 {
-	struct reading r = { .journal = journal, .reader = reader, .next = from ? from : 1,
-			     .left = limit ? limit : UINT64_MAX, .verify = verify };
+	struct reading r = { .journal = journal,
+			     .reader = reader,
+			     .next = from ? from : 1,
+			     .left = limit ? limit : UINT64_MAX,
+			     .verify = verify };
 	struct journal_head head;
 	bool has_head = false, started = false;
 	uint64_t last;
@@ -215,8 +223,10 @@ int journal_read(struct journal *journal, uint64_t from, uint64_t limit, bool ve
 			result = take_segment(&r, &entry, end, err);
 		/* At a seam the manifest says what the last hash was. */
 		if (entry.state != SEGMENT_OPEN && r.next == end + 1) {
-			if (verify && r.candidates == 1 && !digest_equal(&r.candidate[0], &entry.hash))
-				report(&r, end, "its hash is not the one that the manifest has for it");
+			if (verify && r.candidates == 1 &&
+			    !digest_equal(&r.candidate[0], &entry.hash))
+				report(&r, end,
+				       "its hash is not the one that the manifest has for it");
 			expect_only(&r, &entry.hash);
 		}
 	}
@@ -250,7 +260,9 @@ int journal_segment(struct journal *journal, uint32_t number, struct segment **r
 	if (result < 0)
 		return result;
 	segment_drop(oldest->segment);
-	*oldest = (struct cached_segment){ .number = number, .segment = segment, .used = ++journal->cache_clock };
+	*oldest = (struct cached_segment){ .number = number,
+					   .segment = segment,
+					   .used = ++journal->cache_clock };
 	*ret = segment;
 	return 0;
 }
@@ -266,7 +278,8 @@ void journal_cache_drop(struct journal *journal, uint32_t number)
 	}
 }
 
-int journal_refresh(struct journal *journal, struct journal_head *ret_head, bool *ret_has_head, struct err *err)
+int journal_refresh(struct journal *journal, struct journal_head *ret_head, bool *ret_has_head,
+		    struct err *err)
 {
 	/* In this order: what the head says is in a segment that a manifest read later knows. */
 	*ret_has_head = head_read(journal, ret_head) == 0;
@@ -277,11 +290,13 @@ int journal_refresh(struct journal *journal, struct journal_head *ret_head, bool
 	int result = manifest_load(journal->io, path, &now, err);
 	if (result != 0) {
 		manifest_deinit(&now);
-		return result < 0 ? result : 0;	/* the one known from opening serves */
+		return result < 0 ? result : 0; /* the one known from opening serves */
 	}
 	if (memcmp(now.id, journal->manifest.id, JOURNAL_ID_BYTES) != 0) {
 		manifest_deinit(&now);
-		return err_set(err, ERR_CONFLICT, "the journal of \"%s\" was replaced by another one: open it again", journal->folder);
+		return err_set(err, ERR_CONFLICT,
+			       "the journal of \"%s\" was replaced by another one: open it again",
+			       journal->folder);
 	}
 	manifest_deinit(&journal->manifest);
 	journal->manifest = now;

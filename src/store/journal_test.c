@@ -79,10 +79,13 @@ static void the_hash_is_the_documented_one(void **state)
 	struct store_test_folder *folder = *state;
 	struct journal_options options = { .folder = folder->path, .create = true };
 	struct journal *journal = open_it(&options);
-	struct record record = { .time_ms = 1000, .kind = 7, .must_understand = true, .text = "{}", .size = 2 };
+	struct record record = {
+		.time_ms = 1000, .kind = 7, .must_understand = true, .text = "{}", .size = 2
+	};
 	struct err err;
 	assert_int_equal(journal_append(journal, &record, 1, NULL, 0, false, &err), 0);
-	uint8_t bytes[32 + 32 + 2] = { [39] = 1, [46] = 1000 >> 8, [47] = 1000 & 255, [55] = 7, [63] = 1, [64] = '{', [65] = '}' };
+	uint8_t bytes[32 + 32 + 2] = { [39] = 1, [46] = 1000 >> 8, [47] = 1000 & 255, [55] = 7,
+				       [63] = 1, [64] = '{',       [65] = '}' };
 	struct digest expected = digest_of(bytes, sizeof(bytes));
 	struct journal_state now;
 	journal_state(journal, &now);
@@ -92,8 +95,8 @@ static void the_hash_is_the_documented_one(void **state)
 	journal_close(journal);
 }
 
-
-static void expect_error(const struct journal_options *options, enum err_code code, const char *part)
+static void expect_error(const struct journal_options *options, enum err_code code,
+			 const char *part)
 {
 	struct journal *journal;
 	struct err err;
@@ -249,7 +252,9 @@ static void limits_hold_and_one_more_is_refused(void **state)
 static void segments_are_sealed_by_size_and_by_month(void **state)
 {
 	struct store_test_folder *folder = *state;
-	struct journal_options options = { .folder = folder->path, .create = true, .segment_bytes = 100000 };
+	struct journal_options options = { .folder = folder->path,
+					   .create = true,
+					   .segment_bytes = 100000 };
 	struct journal *journal = open_it(&options);
 	struct journal_state now;
 	append_many(journal, 400, 20);
@@ -257,13 +262,13 @@ static void segments_are_sealed_by_size_and_by_month(void **state)
 	assert_true(now.segments >= 2 && now.segments <= 4);
 	uint32_t before = now.segments;
 	append_many(journal, 20, 20);
-	append_many(journal, 100, 1);	/* number 500 is in the next month */
+	append_many(journal, 100, 1); /* number 500 is in the next month */
 	journal_state(journal, &now);
 	assert_true(now.segments > before);
 	struct err err;
 	before = now.segments;
 	assert_int_equal(journal_seal(journal, &err), 0);
-	assert_int_equal(journal_seal(journal, &err), 0);	/* an empty one is not sealed */
+	assert_int_equal(journal_seal(journal, &err), 0); /* an empty one is not sealed */
 	journal_state(journal, &now);
 	assert_int_equal(now.segments, before + 1);
 	expect_all(journal, 1, 520);
@@ -333,7 +338,8 @@ static void reading_stops_at_the_limit_or_when_told(void **state)
 static bool files_hold(const struct store_test_folder *folder, const void *bytes, size_t size)
 {
 	char command[64 + sizeof(folder->path)];
-	static const char *const names[] = { "000001.sqlite", "000001.sqlite-wal", "000002.sqlite", "000002.sqlite-wal" };
+	static const char *const names[] = { "000001.sqlite", "000001.sqlite-wal", "000002.sqlite",
+					     "000002.sqlite-wal" };
 	bool found = false;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(command, sizeof(command), "%s/journal/%s", folder->path, names[i]);
@@ -353,8 +359,11 @@ static bool files_hold(const struct store_test_folder *folder, const void *bytes
 
 static struct blob make_body(char text[100], int number)
 {
-	int size = snprintf(text, 100, "the body of number %d, which nobody else has %d", number, number * 7919);
-	return (struct blob){ .digest = digest_of(text, (size_t)size), .data = text, .size = (size_t)size };
+	int size = snprintf(text, 100, "the body of number %d, which nobody else has %d", number,
+			    number * 7919);
+	return (struct blob){ .digest = digest_of(text, (size_t)size),
+			      .data = text,
+			      .size = (size_t)size };
 }
 
 static void expect_body(struct journal *journal, const struct blob *blob)
@@ -372,7 +381,9 @@ static void expect_body(struct journal *journal, const struct blob *blob)
 static void bodies_are_found_in_all_segments_and_can_be_erased_for_good(void **state)
 {
 	struct store_test_folder *folder = *state;
-	struct journal_options options = { .folder = folder->path, .create = true, .inline_checkpoint = true };
+	struct journal_options options = { .folder = folder->path,
+					   .create = true,
+					   .inline_checkpoint = true };
 	struct journal *journal = open_it(&options);
 	char texts[40][100];
 	struct blob blobs[40];
@@ -382,7 +393,8 @@ static void bodies_are_found_in_all_segments_and_can_be_erased_for_good(void **s
 		blobs[i] = make_body(texts[i], i);
 	record.seq = 0;
 	assert_int_equal(journal_append(journal, &record, 1, blobs, 10, false, &err), 0);
-	expect_body(journal, &blobs[3]);	/* the table of names is made here and kept up from now on */
+	expect_body(journal,
+		    &blobs[3]); /* the table of names is made here and kept up from now on */
 	for (int i = 10; i < 30; i++) {
 		record.seq = 0;
 		assert_int_equal(journal_append(journal, &record, 1, &blobs[i], 1, false, &err), 0);
@@ -400,7 +412,7 @@ static void bodies_are_found_in_all_segments_and_can_be_erased_for_good(void **s
 	size_t size;
 	assert_true(journal_blob(journal, &blobs[35].digest, &data, &size, &err) < 0);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
-	static const int erased[] = { 5, 25 };	/* one in a sealed segment, one in the open one */
+	static const int erased[] = { 5, 25 }; /* one in a sealed segment, one in the open one */
 	for (int i = 0; i < 2; i++) {
 		const struct blob *blob = &blobs[erased[i]];
 		assert_true(files_hold(folder, blob->data, blob->size));
@@ -426,7 +438,9 @@ static void bodies_are_found_in_all_segments_and_can_be_erased_for_good(void **s
 static void the_log_stays_small_while_appends_go_on(void **state)
 {
 	struct store_test_folder *folder = *state;
-	struct journal_options options = { .folder = folder->path, .create = true, .wal_bytes = 128 << 10, .reserve_bytes = -1 };
+	struct journal_options options = {
+		.folder = folder->path, .create = true, .wal_bytes = 128 << 10, .reserve_bytes = -1
+	};
 	struct journal *journal = open_it(&options);
 	char path[128];
 	struct stat st;
@@ -437,7 +451,9 @@ static void the_log_stays_small_while_appends_go_on(void **state)
 	memset(text, 'x', sizeof(text));
 	for (int i = 0; i < 150; i++) {
 		for (int k = 0; k < 64; k++)
-			records[k] = (struct record){ .time_ms = 1, .kind = 1, .text = text, .size = sizeof(text) };
+			records[k] = (struct record){
+				.time_ms = 1, .kind = 1, .text = text, .size = sizeof(text)
+			};
 		assert_int_equal(journal_append(journal, records, 64, NULL, 0, false, &err), 0);
 	}
 	file_of(folder, "journal/000001.sqlite-wal", path);
@@ -449,7 +465,9 @@ static void the_log_stays_small_while_appends_go_on(void **state)
 static void the_reserve_is_on_disk(void **state)
 {
 	struct store_test_folder *folder = *state;
-	struct journal_options options = { .folder = folder->path, .create = true, .reserve_bytes = 1 << 20 };
+	struct journal_options options = { .folder = folder->path,
+					   .create = true,
+					   .reserve_bytes = 1 << 20 };
 	struct journal *journal = open_it(&options);
 	struct journal_state now;
 	struct stat st;

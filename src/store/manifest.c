@@ -25,10 +25,13 @@ void manifest_deinit(struct manifest *manifest)
 
 struct manifest_segment *manifest_add(struct manifest *manifest, uint32_t number, uint64_t first)
 {
-	manifest->segments = reallocarray(manifest->segments, (size_t)manifest->count + 1, sizeof(*manifest->segments));
+	manifest->segments = reallocarray(manifest->segments, (size_t)manifest->count + 1,
+					  sizeof(*manifest->segments));
 	CHECK(manifest->segments);
 	struct manifest_segment *segment = &manifest->segments[manifest->count++];
-	*segment = (struct manifest_segment){ .number = number, .first = first, .state = SEGMENT_OPEN };
+	*segment = (struct manifest_segment){ .number = number,
+					      .first = first,
+					      .state = SEGMENT_OPEN };
 	return segment;
 }
 
@@ -73,8 +76,8 @@ int manifest_save(struct io *io, const char *path, const struct manifest *manife
 	buf_addf(&text, "fairlead-journal %d\nid %s\n", JOURNAL_FORMAT, id);
 	for (uint32_t i = 0; i < manifest->count; i++) {
 		const struct manifest_segment *s = &manifest->segments[i];
-		buf_addf(&text, "segment %" PRIu32 " %" PRIu64 " %" PRIu64 " %s %s\n", s->number, s->first, s->last,
-			 digest_format(&s->hash, hex), state_names[s->state]);
+		buf_addf(&text, "segment %" PRIu32 " %" PRIu64 " %" PRIu64 " %s %s\n", s->number,
+			 s->first, s->last, digest_format(&s->hash, hex), state_names[s->state]);
 	}
 	struct digest check = digest_of(text.data, text.size);
 	buf_addf(&text, "check %s\n", digest_format(&check, hex));
@@ -107,11 +110,13 @@ static bool next_number(char **at, uint64_t *ret)
 static bool parse_segment(char *line, struct manifest *manifest)
 {
 	uint64_t number, first, last;
-	if (!next_number(&line, &number) || !next_number(&line, &first) || !next_number(&line, &last))
+	if (!next_number(&line, &number) || !next_number(&line, &first) ||
+	    !next_number(&line, &last))
 		return false;
 	char *hex = next_word(&line), *name = next_word(&line);
 	struct digest hash;
-	if (!hex || !name || line || !digest_parse(hex, &hash) || number != (uint64_t)manifest->count + 1)
+	if (!hex || !name || line || !digest_parse(hex, &hash) ||
+	    number != (uint64_t)manifest->count + 1)
 		return false;
 	if (manifest->count && manifest_last(manifest)->state == SEGMENT_OPEN)
 		return false;
@@ -139,9 +144,11 @@ static bool parse_lines(char *text, struct manifest *ret)
 		text = end + 1;
 		number++;
 		if (number == 1)
-			continue;	/* the format, looked at before */
+			continue; /* the format, looked at before */
 		if (number == 2) {
-			if (strncmp(line, "id ", 3) != 0 || strlen(line) != 3 + 2 * JOURNAL_ID_BYTES || !parse_id(line + 3, ret->id))
+			if (strncmp(line, "id ", 3) != 0 ||
+			    strlen(line) != 3 + 2 * JOURNAL_ID_BYTES ||
+			    !parse_id(line + 3, ret->id))
 				return false;
 		} else if (strncmp(line, "segment ", 8) != 0 || !parse_segment(line + 8, ret)) {
 			return false;
@@ -179,9 +186,11 @@ int manifest_load(struct io *io, const char *path, struct manifest *ret, struct 
 		unsigned long long format = strtoull(text + 17, &end, 10);
 		if (*end == '\n' && format > JOURNAL_FORMAT && format < 1000) {
 			free(text);
-			return err_set(err, ERR_UNSUPPORTED,
-				       "%s is of journal format %llu, and this fairlead reads format %d: start the fairlead version "
-				       "that wrote this data folder, or choose another folder with --data", path, format, JOURNAL_FORMAT);
+			return err_set(
+				err, ERR_UNSUPPORTED,
+				"%s is of journal format %llu, and this fairlead reads format %d: start the fairlead version "
+				"that wrote this data folder, or choose another folder with --data",
+				path, format, JOURNAL_FORMAT);
 		}
 	}
 	if (!check_holds(text, size) || !parse_lines(text, ret)) {

@@ -27,9 +27,9 @@ enum { JOURNAL_FORMAT = 1, JOURNAL_ID_BYTES = 16, MANIFEST_BYTES_MAX = 16 << 20 
 enum segment_state { SEGMENT_SEALED, SEGMENT_DAMAGED, SEGMENT_OPEN };
 
 struct manifest_segment {
-	uint32_t number;	/* from 1, no gaps; the file is NNNNNN.sqlite */
-	uint64_t first, last;	/* sequences; last is 0 while open */
-	struct digest hash;	/* of record `last`, zeroes while open */
+	uint32_t number; /* from 1, no gaps; the file is NNNNNN.sqlite */
+	uint64_t first, last; /* sequences; last is 0 while open */
+	struct digest hash; /* of record `last`, zeroes while open */
 	enum segment_state state;
 };
 
@@ -43,11 +43,12 @@ void manifest_init(struct manifest *manifest);
 void manifest_deinit(struct manifest *manifest);
 /* Adds an open segment behind the last; returns it (valid until the next add). */
 struct manifest_segment *manifest_add(struct manifest *manifest, uint32_t number, uint64_t first);
-struct manifest_segment *manifest_last(struct manifest *manifest);	/* NULL when it has none */
+struct manifest_segment *manifest_last(struct manifest *manifest); /* NULL when it has none */
 
 enum { MANIFEST_NONE = 1, MANIFEST_BAD = 2 };
 /* 0, MANIFEST_NONE without a file, MANIFEST_BAD with the reason in err when its bytes are not what was written;
  * negative: it cannot be read, or another version wrote it. `ret` must be initialised. */
-int manifest_load(struct io *io, const char *path, struct manifest *ret, struct err *err) MUST_CHECK;
+int manifest_load(struct io *io, const char *path, struct manifest *ret, struct err *err)
+	MUST_CHECK;
 /* 0 or -errno. */
 int manifest_save(struct io *io, const char *path, const struct manifest *manifest) MUST_CHECK;

@@ -89,7 +89,9 @@ static void every_cut_and_flip_shows(void **state)
 			text[i] = (char)(text[i] ^ 1 << bit);
 			int result = load_text(text, size, &got, &err);
 			/* A letter of the check itself in upper case is the same check; a higher format is refused as such. */
-			if (result != MANIFEST_BAD && !(result < 0 && err.code == ERR_UNSUPPORTED) && !(result == 0 && i > size - 66))
+			if (result != MANIFEST_BAD &&
+			    !(result < 0 && err.code == ERR_UNSUPPORTED) &&
+			    !(result == 0 && i > size - 66))
 				fail_msg("byte %zu, bit %d: %d", i, bit, result);
 			manifest_deinit(&got);
 			text[i] = (char)(text[i] ^ 1 << bit);

@@ -12,7 +12,8 @@
 #include "base/check.h"
 #include "store/io.h"
 
-_Static_assert(SEAL_OVERHEAD == crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES, "what secretbox adds");
+_Static_assert(SEAL_OVERHEAD == crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES,
+	       "what secretbox adds");
 
 struct seal_key {
 	uint8_t bytes[crypto_secretbox_KEYBYTES];
@@ -27,7 +28,8 @@ static void sodium_start(void)
 }
 
 /* A new key under a name that is complete and durable before the key is used. */
-static int key_make(struct io *io, const char *folder, const char *path, const uint8_t *bytes, struct err *err)
+static int key_make(struct io *io, const char *folder, const char *path, const uint8_t *bytes,
+		    struct err *err)
 {
 	char keys[PATH_MAX];
 	io_folder_of(path, keys, sizeof(keys));
@@ -49,11 +51,13 @@ static int key_check_mode(struct io *io, const char *path, struct err *err)
 	struct stat st;
 	if (!io->real_paths || lstat(path, &st) < 0 || (st.st_mode & 077) == 0)
 		return 0;
-	return err_set(err, ERR_FORBIDDEN, "the key %s can be read by other users (mode %03o): chmod 600 it", path,
+	return err_set(err, ERR_FORBIDDEN,
+		       "the key %s can be read by other users (mode %03o): chmod 600 it", path,
 		       (unsigned)st.st_mode & 0777);
 }
 
-int seal_key_open_io(const char *folder, struct io *io, bool create, struct seal_key **ret, struct err *err)
+int seal_key_open_io(const char *folder, struct io *io, bool create, struct seal_key **ret,
+		     struct err *err)
 {
 	char path[PATH_MAX];
 	char *data = NULL;
@@ -69,13 +73,18 @@ int seal_key_open_io(const char *folder, struct io *io, bool create, struct seal
 		randombytes_buf(key->bytes, sizeof(key->bytes));
 		result = key_make(io, folder, path, key->bytes, err);
 	} else if (error == -ENOENT) {
-		result = err_set(err, ERR_NOT_FOUND, "the key %s is missing: without it sealed bodies cannot be read; restore it from a "
-				 "backup", path);
+		result = err_set(
+			err, ERR_NOT_FOUND,
+			"the key %s is missing: without it sealed bodies cannot be read; restore it from a "
+			"backup",
+			path);
 	} else if (error < 0) {
 		result = err_errno(err, ERR_IO, -error, "cannot read the key %s", path);
 	} else if (size != sizeof(key->bytes)) {
-		result = err_set(err, ERR_CORRUPT, "the key %s has %zu bytes instead of %zu: restore it from a backup", path, size,
-				 sizeof(key->bytes));
+		result =
+			err_set(err, ERR_CORRUPT,
+				"the key %s has %zu bytes instead of %zu: restore it from a backup",
+				path, size, sizeof(key->bytes));
 	} else {
 		memcpy(key->bytes, data, sizeof(key->bytes));
 		result = key_check_mode(io, path, err);
@@ -98,10 +107,11 @@ int seal_key_open(const char *folder, bool create, struct seal_key **ret, struct
 
 void seal_key_close(struct seal_key *key)
 {
-	sodium_free(key);	/* wipes it; NULL is fine */
+	sodium_free(key); /* wipes it; NULL is fine */
 }
 
-void seal_close_bytes(const struct seal_key *key, const void *plain, size_t size, struct buf *ret_sealed, struct digest *ret_name)
+void seal_close_bytes(const struct seal_key *key, const void *plain, size_t size,
+		      struct buf *ret_sealed, struct digest *ret_name)
 {
 	uint8_t nonce[crypto_secretbox_NONCEBYTES];
 	randombytes_buf(nonce, sizeof(nonce));
@@ -116,16 +126,20 @@ void seal_close_bytes(const struct seal_key *key, const void *plain, size_t size
 	*ret_name = digest_of(ret_sealed->data, ret_sealed->size);
 }
 
-int seal_open_bytes(const struct seal_key *key, const void *sealed, size_t size, struct buf *ret_plain, struct err *err)
+int seal_open_bytes(const struct seal_key *key, const void *sealed, size_t size,
+		    struct buf *ret_plain, struct err *err)
 {
 	const uint8_t *bytes = sealed;
 	buf_clear(ret_plain);
 	if (size < SEAL_OVERHEAD)
-		return err_set(err, ERR_CORRUPT, "a sealed body of %zu bytes is too short to be one", size);
+		return err_set(err, ERR_CORRUPT,
+			       "a sealed body of %zu bytes is too short to be one", size);
 	buf_reserve(ret_plain, size);
-	if (crypto_secretbox_open_easy((uint8_t *)ret_plain->data, bytes + crypto_secretbox_NONCEBYTES,
+	if (crypto_secretbox_open_easy((uint8_t *)ret_plain->data,
+				       bytes + crypto_secretbox_NONCEBYTES,
 				       size - crypto_secretbox_NONCEBYTES, bytes, key->bytes) != 0)
-		return err_set(err, ERR_CORRUPT, "a sealed body was changed, or was sealed with another key");
+		return err_set(err, ERR_CORRUPT,
+			       "a sealed body was changed, or was sealed with another key");
 	ret_plain->size = size - SEAL_OVERHEAD;
 	ret_plain->data[ret_plain->size] = '\0';
 	return 0;
@@ -133,8 +147,10 @@ int seal_open_bytes(const struct seal_key *key, const void *sealed, size_t size,
 
 void seal_mac(const struct seal_key *key, const void *plain, size_t size, struct digest *ret)
 {
-	static const unsigned char purpose[crypto_generichash_blake2b_PERSONALBYTES] = "fairlead-bodymac";
-	int result = crypto_generichash_blake2b_salt_personal(ret->bytes, sizeof(ret->bytes), plain, size, key->bytes,
-							      sizeof(key->bytes), NULL, purpose);
+	static const unsigned char purpose[crypto_generichash_blake2b_PERSONALBYTES] =
+		"fairlead-bodymac";
+	int result = crypto_generichash_blake2b_salt_personal(ret->bytes, sizeof(ret->bytes), plain,
+							      size, key->bytes, sizeof(key->bytes),
+							      NULL, purpose);
 	CHECK(result == 0);
 }

@@ -16,10 +16,21 @@
 #include "store/io.h"
 
 enum statement {
-	DO_BEGIN, DO_COMMIT, DO_ROLLBACK,
-	ADD_RECORD, ADD_BLOB, ADD_NAME, LAST_BLOB,
-	SCAN, GET, LAST, META,
-	NAMES, FIND_NAME, BLOB_DATA, ERASE,
+	DO_BEGIN,
+	DO_COMMIT,
+	DO_ROLLBACK,
+	ADD_RECORD,
+	ADD_BLOB,
+	ADD_NAME,
+	LAST_BLOB,
+	SCAN,
+	GET,
+	LAST,
+	META,
+	NAMES,
+	FIND_NAME,
+	BLOB_DATA,
+	ERASE,
 	STATEMENTS
 };
 
@@ -27,14 +38,15 @@ static const char *const statement_text[STATEMENTS] = {
 	[DO_BEGIN] = "BEGIN IMMEDIATE",
 	[DO_COMMIT] = "COMMIT",
 	[DO_ROLLBACK] = "ROLLBACK",
-	[ADD_RECORD] = "INSERT INTO record(seq, time_ms, kind, must_understand, text, hash, guard) VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[ADD_RECORD] =
+		"INSERT INTO record(seq, time_ms, kind, must_understand, text, hash, guard) VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[ADD_BLOB] = "INSERT INTO blob(id, data) VALUES (?, ?)",
 	[ADD_NAME] = "INSERT INTO blob_name(id, digest) VALUES (?, ?)",
 	[LAST_BLOB] = "SELECT max(id) FROM blob_name",
 	[SCAN] = "SELECT seq, time_ms, kind, must_understand, text, hash, guard FROM record "
 		 "WHERE seq >= ? AND seq <= ? ORDER BY seq",
 	[GET] = "SELECT seq, time_ms, kind, must_understand, text, hash, guard FROM record WHERE seq = ?",
-	[LAST] = "SELECT max(seq) FROM record",
+	[LAST] = "SELECT max(seq) FROM record WHERE seq <= ?",
 	[META] = "SELECT number, first, prev, id FROM segment",
 	[NAMES] = "SELECT id, digest FROM blob_name WHERE id > ? ORDER BY id",
 	[FIND_NAME] = "SELECT max(id) FROM blob_name WHERE digest = ?",
@@ -47,7 +59,7 @@ static const char create_text[] =
 	"PRAGMA page_size = 4096;"
 	"PRAGMA journal_mode = MEMORY;"
 	"PRAGMA synchronous = OFF;"
-	"PRAGMA application_id = 1179405873;"	/* "FLJ1" */
+	"PRAGMA application_id = 1179405873;" /* "FLJ1" */
 	"PRAGMA user_version = 1;"
 	"BEGIN;"
 	"CREATE TABLE segment(number INTEGER NOT NULL, first INTEGER NOT NULL, prev BLOB NOT NULL, id BLOB NOT NULL);"
@@ -59,9 +71,9 @@ static const char create_text[] =
 
 static const char open_text[] =
 	"PRAGMA synchronous = FULL;"
-	"PRAGMA wal_autocheckpoint = 0;"	/* the journal says when */
+	"PRAGMA wal_autocheckpoint = 0;" /* the journal says when */
 	"PRAGMA secure_delete = ON;"
-	"PRAGMA cell_size_check = ON;"		/* a damaged page is refused, not followed */
+	"PRAGMA cell_size_check = ON;" /* a damaged page is refused, not followed */
 	"PRAGMA temp_store = MEMORY;"
 	"PRAGMA cache_size = -8192;"
 	"PRAGMA trusted_schema = OFF;";
@@ -69,9 +81,10 @@ static const char open_text[] =
 struct segment {
 	sqlite3 *db;
 	char *path;
-	int64_t next_blob;	/* 0: not known yet */
-	int wal_frames;		/* told by SQLite at each commit */
-	struct buf text;	/* of the row of segment_get, whose statement must not stay open: it would hold the log */
+	int64_t next_blob; /* 0: not known yet */
+	int wal_frames; /* told by SQLite at each commit */
+	struct buf
+		text; /* of the row of segment_get, whose statement must not stay open: it would hold the log */
 	sqlite3_stmt *statements[STATEMENTS];
 };
 
@@ -80,24 +93,21 @@ static int segment_fail(struct segment *segment, int rc, struct err *err, const 
 {
 	int system = sqlite3_system_errno(segment->db);
 	switch (rc & 0xff) {
-	case SQLITE_FULL:
-		return SEGMENT_FULL;
+	case SQLITE_FULL: return SEGMENT_FULL;
 	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return SEGMENT_BUSY;
+	case SQLITE_LOCKED: return SEGMENT_BUSY;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-	case SQLITE_ERROR:	/* a table is missing */
+	case SQLITE_ERROR: /* a table is missing */
 	case SQLITE_SCHEMA:
-		return err_set(err, ERR_CORRUPT, "cannot %s %s: the file is damaged (%s)", doing, segment->path,
-			       sqlite3_errmsg(segment->db));
+		return err_set(err, ERR_CORRUPT, "cannot %s %s: the file is damaged (%s)", doing,
+			       segment->path, sqlite3_errmsg(segment->db));
 	case SQLITE_IOERR:
 	case SQLITE_CANTOPEN:
 		if (system)
 			return err_errno(err, ERR_IO, system, "cannot %s %s", doing, segment->path);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	return err_set(err, ERR_IO, "cannot %s %s: %s", doing, segment->path, sqlite3_errstr(rc));
 }
@@ -108,7 +118,8 @@ static sqlite3_stmt *statement_get(struct segment *segment, enum statement which
 	sqlite3_stmt **at = &segment->statements[which];
 	*ret_rc = SQLITE_OK;
 	if (!*at)
-		*ret_rc = sqlite3_prepare_v3(segment->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, at, NULL);
+		*ret_rc = sqlite3_prepare_v3(segment->db, statement_text[which], -1,
+					     SQLITE_PREPARE_PERSISTENT, at, NULL);
 	return *at;
 }
 
@@ -165,8 +176,8 @@ void segment_drop(struct segment *segment)
 }
 
 /* A connection without any statement run. Never fails to give a segment: errors of opening come with first use. */
-static int segment_connect(struct io *io, const char *path, enum segment_mode mode, bool create, struct segment **ret,
-			   struct err *err)
+static int segment_connect(struct io *io, const char *path, enum segment_mode mode, bool create,
+			   struct segment **ret, struct err *err)
 {
 	struct segment *segment = calloc(1, sizeof(*segment));
 	CHECK(segment);
@@ -182,7 +193,8 @@ static int segment_connect(struct io *io, const char *path, enum segment_mode mo
 		size_t at = (size_t)snprintf(uri, sizeof(uri), "file:");
 		for (const char *c = path; *c && at + 32 < sizeof(uri); c++) {
 			if (*c == '?' || *c == '#' || *c == '%')
-				at += (size_t)snprintf(uri + at, sizeof(uri) - at, "%%%02x", (unsigned)*c);
+				at += (size_t)snprintf(uri + at, sizeof(uri) - at, "%%%02x",
+						       (unsigned)*c);
 			else
 				uri[at++] = *c;
 		}
@@ -198,13 +210,15 @@ static int segment_connect(struct io *io, const char *path, enum segment_mode mo
 	if (rc != SQLITE_OK) {
 		int result = segment_fail(segment, rc, err, "open");
 		segment_free(segment);
-		return result > 0 ? err_set(err, ERR_IO, "cannot open %s: it is locked", path) : result;
+		return result > 0 ? err_set(err, ERR_IO, "cannot open %s: it is locked", path)
+				  : result;
 	}
 	*ret = segment;
 	return 0;
 }
 
-int segment_open(struct io *io, const char *path, enum segment_mode mode, struct segment **ret, struct err *err)
+int segment_open(struct io *io, const char *path, enum segment_mode mode, struct segment **ret,
+		 struct err *err)
 {
 	struct segment *segment;
 	int result = segment_connect(io, path, mode, false, &segment, err);
@@ -219,7 +233,8 @@ int segment_open(struct io *io, const char *path, enum segment_mode mode, struct
 		result = segment_fail(segment, rc, err, "open");
 	if (result != 0) {
 		segment_drop(segment);
-		return result > 0 ? err_set(err, ERR_IO, "cannot open %s: it is locked", path) : result;
+		return result > 0 ? err_set(err, ERR_IO, "cannot open %s: it is locked", path)
+				  : result;
 	}
 	sqlite3_wal_hook(segment->db, on_commit, segment);
 	*ret = segment;
@@ -236,7 +251,9 @@ static int wal_fill(struct io *io, const char *path, int64_t bytes)
 		return result;
 	for (int64_t at = 0; at < bytes && result == 0; at += (int64_t)sizeof(zeroes)) {
 		int64_t left = bytes - at;
-		result = io->write(io, file, zeroes, left < (int64_t)sizeof(zeroes) ? (size_t)left : sizeof(zeroes), at);
+		result = io->write(io, file, zeroes,
+				   left < (int64_t)sizeof(zeroes) ? (size_t)left : sizeof(zeroes),
+				   at);
 	}
 	if (result == 0)
 		result = io->sync(io, file);
@@ -260,8 +277,10 @@ static int segment_fill(struct segment *segment, const struct segment_meta *meta
 	int rc = sqlite3_exec(segment->db, create_text, NULL, NULL, NULL);
 	sqlite3_stmt *statement = NULL;
 	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(segment->db, "INSERT INTO segment(number, first, prev, id) VALUES (?, ?, ?, ?)", -1,
-					&statement, NULL);
+		rc = sqlite3_prepare_v2(
+			segment->db,
+			"INSERT INTO segment(number, first, prev, id) VALUES (?, ?, ?, ?)", -1,
+			&statement, NULL);
 	if (rc == SQLITE_OK) {
 		sqlite3_bind_int64(statement, 1, meta->number);
 		sqlite3_bind_int64(statement, 2, (int64_t)meta->first);
@@ -275,7 +294,8 @@ static int segment_fill(struct segment *segment, const struct segment_meta *meta
 	return rc;
 }
 
-int segment_create(struct io *io, const char *path, const struct segment_meta *meta, int64_t wal_bytes, struct err *err)
+int segment_create(struct io *io, const char *path, const struct segment_meta *meta,
+		   int64_t wal_bytes, struct err *err)
 {
 	char wal[PATH_MAX];
 	if (snprintf(wal, sizeof(wal), "%s-wal", path) >= (int)sizeof(wal))
@@ -325,7 +345,9 @@ int segment_meta(struct segment *segment, struct segment_meta *ret, struct err *
 		memcpy(ret->prev.bytes, sqlite3_column_blob(statement, 2), DIGEST_BYTES);
 		memcpy(ret->id, sqlite3_column_blob(statement, 3), JOURNAL_ID_BYTES);
 	} else if (rc == SQLITE_ROW || rc == SQLITE_DONE) {
-		result = err_set(err, ERR_CORRUPT, "%s is damaged: it does not say which segment it is", segment->path);
+		result = err_set(err, ERR_CORRUPT,
+				 "%s is damaged: it does not say which segment it is",
+				 segment->path);
 	} else {
 		result = segment_fail(segment, rc, err, "open");
 	}
@@ -333,7 +355,8 @@ int segment_meta(struct segment *segment, struct segment_meta *ret, struct err *
 	return result;
 }
 
-static int add_records(struct segment *segment, const struct record *records, const struct digest *hashes, size_t count)
+static int add_records(struct segment *segment, const struct record *records,
+		       const struct digest *hashes, size_t count)
 {
 	int rc;
 	sqlite3_stmt *add = statement_get(segment, ADD_RECORD, &rc);
@@ -343,7 +366,8 @@ static int add_records(struct segment *segment, const struct record *records, co
 		sqlite3_bind_int64(add, 2, record->time_ms);
 		sqlite3_bind_int64(add, 3, record->kind);
 		sqlite3_bind_int64(add, 4, record->must_understand);
-		sqlite3_bind_text(add, 5, record->size ? record->text : "", (int)record->size, SQLITE_STATIC);
+		sqlite3_bind_text(add, 5, record->size ? record->text : "", (int)record->size,
+				  SQLITE_STATIC);
 		sqlite3_bind_blob(add, 6, hashes[i].bytes, DIGEST_BYTES, SQLITE_STATIC);
 		sqlite3_bind_int64(add, 7, record_guard(record, &hashes[i]));
 		rc = statement_run(add);
@@ -354,11 +378,13 @@ static int add_records(struct segment *segment, const struct record *records, co
 static int add_blobs(struct segment *segment, const struct blob *blobs, size_t count, int64_t first)
 {
 	int rc, rc_name;
-	sqlite3_stmt *add = statement_get(segment, ADD_BLOB, &rc), *name = statement_get(segment, ADD_NAME, &rc_name);
+	sqlite3_stmt *add = statement_get(segment, ADD_BLOB, &rc),
+		     *name = statement_get(segment, ADD_NAME, &rc_name);
 	rc = rc == SQLITE_OK ? rc_name : rc;
 	for (size_t i = 0; i < count && rc == SQLITE_OK; i++) {
 		sqlite3_bind_int64(add, 1, first + (int64_t)i);
-		sqlite3_bind_blob(add, 2, blobs[i].size ? blobs[i].data : "", (int)blobs[i].size, SQLITE_STATIC);
+		sqlite3_bind_blob(add, 2, blobs[i].size ? blobs[i].data : "", (int)blobs[i].size,
+				  SQLITE_STATIC);
 		rc = statement_run(add);
 		if (rc != SQLITE_OK)
 			break;
@@ -387,8 +413,9 @@ static int blob_next(struct segment *segment)
 	return rc;
 }
 
-int segment_append(struct segment *segment, const struct record *records, const struct digest *hashes, size_t count,
-		   const struct blob *blobs, size_t blob_count, int64_t *ret_blob_id, int *ret_wal_frames, struct err *err)
+int segment_append(struct segment *segment, const struct record *records,
+		   const struct digest *hashes, size_t count, const struct blob *blobs,
+		   size_t blob_count, int64_t *ret_blob_id, int *ret_wal_frames, struct err *err)
 {
 	int rc = segment_do(segment, DO_BEGIN);
 	if (rc == SQLITE_OK && blob_count)
@@ -411,7 +438,10 @@ int segment_append(struct segment *segment, const struct record *records, const 
 		if (rc != SQLITE_OK && result > 0)
 			result = segment_fail(segment, rc, err, "roll back in");
 	}
-	return result == SEGMENT_BUSY ? err_set(err, ERR_IO, "cannot write to %s: it is locked by another program", segment->path) : result;
+	return result == SEGMENT_BUSY
+		       ? err_set(err, ERR_IO, "cannot write to %s: it is locked by another program",
+				 segment->path)
+		       : result;
 }
 
 static void row_read(sqlite3_stmt *statement, struct segment_row *ret)
@@ -420,17 +450,21 @@ static void row_read(sqlite3_stmt *statement, struct segment_row *ret)
 	struct record *record = &ret->record;
 	record->seq = (uint64_t)sqlite3_column_int64(statement, 0);
 	record->time_ms = sqlite3_column_int64(statement, 1);
-	int64_t kind = sqlite3_column_int64(statement, 2), must = sqlite3_column_int64(statement, 3);
+	int64_t kind = sqlite3_column_int64(statement, 2),
+		must = sqlite3_column_int64(statement, 3);
 	record->kind = (uint32_t)kind;
 	record->must_understand = must == 1;
 	const void *text = sqlite3_column_blob(statement, 4);
 	record->text = text ? text : "";
 	record->size = (size_t)sqlite3_column_bytes(statement, 4);
-	bool typed = sqlite3_column_type(statement, 1) == SQLITE_INTEGER && sqlite3_column_type(statement, 2) == SQLITE_INTEGER &&
-		     sqlite3_column_type(statement, 3) == SQLITE_INTEGER && sqlite3_column_type(statement, 4) == SQLITE_TEXT &&
-		     sqlite3_column_type(statement, 5) == SQLITE_BLOB && sqlite3_column_type(statement, 6) == SQLITE_INTEGER;
-	if (!typed || kind < 0 || kind > UINT32_MAX || (must != 0 && must != 1) || record->size > RECORD_TEXT_MAX ||
-	    sqlite3_column_bytes(statement, 5) != DIGEST_BYTES) {
+	bool typed = sqlite3_column_type(statement, 1) == SQLITE_INTEGER &&
+		     sqlite3_column_type(statement, 2) == SQLITE_INTEGER &&
+		     sqlite3_column_type(statement, 3) == SQLITE_INTEGER &&
+		     sqlite3_column_type(statement, 4) == SQLITE_TEXT &&
+		     sqlite3_column_type(statement, 5) == SQLITE_BLOB &&
+		     sqlite3_column_type(statement, 6) == SQLITE_INTEGER;
+	if (!typed || kind < 0 || kind > UINT32_MAX || (must != 0 && must != 1) ||
+	    record->size > RECORD_TEXT_MAX || sqlite3_column_bytes(statement, 5) != DIGEST_BYTES) {
 		ret->wrong = "its row is not of the form it was written in";
 		return;
 	}
@@ -491,12 +525,13 @@ int segment_get(struct segment *segment, uint64_t seq, struct segment_row *ret, 
 	return result;
 }
 
-int segment_last(struct segment *segment, uint64_t *ret, struct err *err)
+int segment_last(struct segment *segment, uint64_t limit, uint64_t *ret, struct err *err)
 {
 	int rc;
 	sqlite3_stmt *last = statement_get(segment, LAST, &rc);
 	if (!last)
 		return segment_fail(segment, rc, err, "read");
+	sqlite3_bind_int64(last, 1, limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
 	rc = sqlite3_step(last);
 	int result = 0;
 	if (rc != SQLITE_ROW)
@@ -509,8 +544,33 @@ int segment_last(struct segment *segment, uint64_t *ret, struct err *err)
 	return result;
 }
 
+int segment_end(struct segment *segment, uint64_t *ret_good, uint64_t *ret_end, struct err *err)
+{
+	enum { BAD_ROWS_MAX = 64 };
+	struct segment_row row;
+	uint64_t seq = UINT64_MAX, bad = 0;
+	int result = 0;
+	for (unsigned i = 0; i <= BAD_ROWS_MAX && seq > 0; i++) {
+		result = segment_last(segment, seq, &seq, err);
+		if (result == 0)
+			result = segment_get(segment, seq, &row, err);
+		if (result != 0 || row.good)
+			break;
+		bad = bad ? bad : seq;
+		seq--;
+	}
+	if (result < 0 || result == SEGMENT_BUSY || (result == SEGMENT_END && !bad))
+		return result;
+	/* Here seq is the good row, or the one below the lowest bad row seen. A bad row far above it has a
+	 * damaged number: it was the next one. */
+	*ret_good = seq;
+	*ret_end = !bad ? seq : bad - seq <= BAD_ROWS_MAX ? bad : seq + 1;
+	return 0;
+}
+
 int segment_names(struct segment *segment, int64_t after, void *context,
-		  void (*take)(void *context, int64_t id, const struct digest *digest), struct err *err)
+		  void (*take)(void *context, int64_t id, const struct digest *digest),
+		  struct err *err)
 {
 	int rc;
 	sqlite3_stmt *names = statement_get(segment, NAMES, &rc);
@@ -529,7 +589,8 @@ int segment_names(struct segment *segment, int64_t after, void *context,
 	return result;
 }
 
-int segment_find_name(struct segment *segment, const struct digest *digest, int64_t *ret_id, struct err *err)
+int segment_find_name(struct segment *segment, const struct digest *digest, int64_t *ret_id,
+		      struct err *err)
 {
 	int rc;
 	sqlite3_stmt *find = statement_get(segment, FIND_NAME, &rc);
@@ -548,7 +609,8 @@ int segment_find_name(struct segment *segment, const struct digest *digest, int6
 	return result;
 }
 
-int segment_blob(struct segment *segment, int64_t id, void **ret_data, size_t *ret_size, struct err *err)
+int segment_blob(struct segment *segment, int64_t id, void **ret_data, size_t *ret_size,
+		 struct err *err)
 {
 	int rc;
 	sqlite3_stmt *get = statement_get(segment, BLOB_DATA, &rc);
@@ -595,14 +657,17 @@ int segment_erase(struct segment *segment, int64_t id, struct err *err)
 int segment_checkpoint(struct segment *segment, int *ret_left, struct err *err)
 {
 	int frames = 0, copied = 0;
-	int rc = sqlite3_wal_checkpoint_v2(segment->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
+	int rc = sqlite3_wal_checkpoint_v2(segment->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames,
+					   &copied);
 	*ret_left = frames - copied;
 	return rc == SQLITE_OK ? 0 : segment_fail(segment, rc, err, "checkpoint");
 }
 
 int segment_finish(struct segment *segment, struct err *err)
 {
-	int rc = sqlite3_exec(segment->db, "CREATE INDEX IF NOT EXISTS blob_name_digest ON blob_name(digest)", NULL, NULL, NULL);
+	int rc = sqlite3_exec(segment->db,
+			      "CREATE INDEX IF NOT EXISTS blob_name_digest ON blob_name(digest)",
+			      NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		rc = checkpoint_empty(segment);
 	return rc == SQLITE_OK ? 0 : segment_fail(segment, rc, err, "finish");
@@ -611,7 +676,9 @@ int segment_finish(struct segment *segment, struct err *err)
 int segment_copy(struct segment *segment, const char *to, struct err *err)
 {
 	sqlite3 *copy = NULL;
-	int rc = sqlite3_open_v2(to, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, "unix");
+	int rc = sqlite3_open_v2(to, &copy,
+				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+				 "unix");
 	sqlite3_backup *backup = NULL;
 	if (rc == SQLITE_OK) {
 		backup = sqlite3_backup_init(copy, "main", segment->db, "main");
@@ -621,8 +688,11 @@ int segment_copy(struct segment *segment, const char *to, struct err *err)
 	}
 	sqlite3_close(copy);
 	if ((rc & 0xff) == SQLITE_FULL)
-		return err_set(err, ERR_IO, "cannot copy %s to %s: no space left on the disk of the copy", segment->path, to);
+		return err_set(err, ERR_IO,
+			       "cannot copy %s to %s: no space left on the disk of the copy",
+			       segment->path, to);
 	if (rc != SQLITE_OK)
-		return err_set(err, ERR_IO, "cannot copy %s to %s: %s", segment->path, to, sqlite3_errstr(rc));
+		return err_set(err, ERR_IO, "cannot copy %s to %s: %s", segment->path, to,
+			       sqlite3_errstr(rc));
 	return 0;
 }

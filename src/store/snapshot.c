@@ -24,8 +24,8 @@
 
 enum {
 	FRAME_BYTES = 1 << 20,
-	LEVEL = 1,			/* the disk is faster than any higher one */
-	TRAILER_HEAD = 4 + 20 + 1,	/* "end COUNT " */
+	LEVEL = 1, /* the disk is faster than any higher one */
+	TRAILER_HEAD = 4 + 20 + 1, /* "end COUNT " */
 	TRAILER_BYTES = TRAILER_HEAD + 64 + 1,
 	KEPT = 2,
 	HEAD_MAX = 512,
@@ -36,14 +36,14 @@ enum {
 
 struct snapshot_writer {
 	struct io *io;
-	char *folder, *path, *temporary;	/* snapshots/, its file, and the name until then */
+	char *folder, *path, *temporary; /* snapshots/, its file, and the name until then */
 	struct io_file *file;
 	int64_t offset;
 	uint64_t count;
 	struct buf lines, packed;
 	EVP_MD_CTX *sum;
 	ZSTD_CCtx *zstd;
-	int error;			/* first one; the rest is then refused */
+	int error; /* first one; the rest is then refused */
 };
 
 /* ---- writing ---- */
@@ -67,7 +67,8 @@ static int write_frame(struct snapshot_writer *w)
 	size_t bound = ZSTD_compressBound(w->lines.size);
 	buf_clear(&w->packed);
 	buf_reserve(&w->packed, bound);
-	size_t size = ZSTD_compressCCtx(w->zstd, w->packed.data, bound, w->lines.data, w->lines.size, LEVEL);
+	size_t size = ZSTD_compressCCtx(w->zstd, w->packed.data, bound, w->lines.data,
+					w->lines.size, LEVEL);
 	CHECK(!ZSTD_isError(size));
 	buf_clear(&w->lines);
 	return write_bytes(w, w->packed.data, size, true);
@@ -117,14 +118,17 @@ static void write_head(struct snapshot_writer *w, const struct snapshot_head *he
 	AUTO_BUF line = BUF_INIT;
 	char hex[DIGEST_HEX_MAX];
 	CHECK(!strpbrk(head->build, " \n"));
-	buf_addf(&line, "fairlead-snapshot 1 seq=%" PRIu64 " time=%" PRId64 " chain=%s state=%016" PRIx64 " build=%s\n", head->seq,
-		 head->time_ms, digest_format(&head->chain, hex), head->state_hash, head->build);
+	buf_addf(&line,
+		 "fairlead-snapshot 1 seq=%" PRIu64 " time=%" PRId64 " chain=%s state=%016" PRIx64
+		 " build=%s\n",
+		 head->seq, head->time_ms, digest_format(&head->chain, hex), head->state_hash,
+		 head->build);
 	CHECK(line.size <= HEAD_MAX);
 	(void)write_bytes(w, line.data, line.size, true);
 }
 
-int snapshot_create(const char *folder, struct io *io, const struct snapshot_head *head, struct snapshot_writer **ret,
-		    struct err *err)
+int snapshot_create(const char *folder, struct io *io, const struct snapshot_head *head,
+		    struct snapshot_writer **ret, struct err *err)
 {
 	struct snapshot_writer *w = calloc(1, sizeof(*w));
 	CHECK(w);
@@ -146,7 +150,8 @@ int snapshot_create(const char *folder, struct io *io, const struct snapshot_hea
 	if (w->error == 0)
 		w->error = w->io->list(w->io, w->folder, w, drop_temporary);
 	if (w->error == 0)
-		w->error = w->io->open(w->io, w->temporary, O_RDWR | O_CREAT | O_TRUNC, 0600, &w->file);
+		w->error = w->io->open(w->io, w->temporary, O_RDWR | O_CREAT | O_TRUNC, 0600,
+				       &w->file);
 	if (w->error == 0)
 		write_head(w, head);
 	if (w->error < 0) {
@@ -158,12 +163,16 @@ int snapshot_create(const char *folder, struct io *io, const struct snapshot_hea
 	return 0;
 }
 
-int snapshot_write(struct snapshot_writer *w, uint32_t kind, const char *text, size_t size, struct err *err)
+int snapshot_write(struct snapshot_writer *w, uint32_t kind, const char *text, size_t size,
+		   struct err *err)
 {
 	if (size > RECORD_TEXT_MAX)
-		return err_set(err, ERR_TOO_LARGE, "a snapshot record of %zu bytes is over the limit of %d", size, RECORD_TEXT_MAX);
+		return err_set(err, ERR_TOO_LARGE,
+			       "a snapshot record of %zu bytes is over the limit of %d", size,
+			       RECORD_TEXT_MAX);
 	if (size && memchr(text, '\n', size))
-		return err_set(err, ERR_INVALID, "a snapshot record of kind %u holds a line break", kind);
+		return err_set(err, ERR_INVALID, "a snapshot record of kind %u holds a line break",
+			       kind);
 	buf_addu(&w->lines, kind);
 	buf_addc(&w->lines, ' ');
 	buf_add(&w->lines, text, size);
@@ -189,7 +198,7 @@ static void write_trailer(struct snapshot_writer *w)
 }
 
 struct name_list {
-	uint64_t *seqs;		/* ascending */
+	uint64_t *seqs; /* ascending */
 	size_t count;
 };
 
@@ -200,7 +209,8 @@ static bool parse_name_seq(const char *name, uint64_t *ret)
 	for (int i = 0; i < 20; i++) {
 		if (name[i] < '0' || name[i] > '9')
 			return false;
-		if (__builtin_mul_overflow(*ret, 10, ret) || __builtin_add_overflow(*ret, (uint64_t)(name[i] - '0'), ret))
+		if (__builtin_mul_overflow(*ret, 10, ret) ||
+		    __builtin_add_overflow(*ret, (uint64_t)(name[i] - '0'), ret))
 			return false;
 	}
 	return strcmp(name + 20, ".snap") == 0;
@@ -214,7 +224,7 @@ static int take_name(void *context, const char *name)
 		return 0;
 	list->seqs = reallocarray(list->seqs, list->count + 1, sizeof(*list->seqs));
 	CHECK(list->seqs);
-	list->seqs[list->count++] = seq;	/* names come in order, and these sort as their numbers */
+	list->seqs[list->count++] = seq; /* names come in order, and these sort as their numbers */
 	return 0;
 }
 
@@ -224,7 +234,8 @@ static void drop_older(struct io *io, const char *folder)
 	char path[PATH_MAX];
 	if (io->list(io, folder, &list, take_name) == 0)
 		for (size_t i = 0; i + KEPT < list.count; i++)
-			if (snprintf(path, sizeof(path), "%s/%020" PRIu64 ".snap", folder, list.seqs[i]) < (int)sizeof(path))
+			if (snprintf(path, sizeof(path), "%s/%020" PRIu64 ".snap", folder,
+				     list.seqs[i]) < (int)sizeof(path))
 				(void)io->unlink(io, path);
 	free(list.seqs);
 }
@@ -281,9 +292,10 @@ static bool parse_head(const char *line, struct snapshot_head *ret)
 {
 	char value[128];
 	uint64_t number;
-	const char *at = line + 20;	/* behind "fairlead-snapshot 1 " */
+	const char *at = line + 20; /* behind "fairlead-snapshot 1 " */
 	*ret = (struct snapshot_head){ 0 };
-	if (!head_field(&at, "seq", ' ', value, sizeof(value)) || !parse_number(value, 10, &ret->seq))
+	if (!head_field(&at, "seq", ' ', value, sizeof(value)) ||
+	    !parse_number(value, 10, &ret->seq))
 		return false;
 	if (!head_field(&at, "time", ' ', value, sizeof(value)))
 		return false;
@@ -291,9 +303,11 @@ static bool parse_head(const char *line, struct snapshot_head *ret)
 	if (!parse_number(value + negative, 10, &number) || number > INT64_MAX)
 		return false;
 	ret->time_ms = negative ? -(int64_t)number : (int64_t)number;
-	if (!head_field(&at, "chain", ' ', value, sizeof(value)) || !digest_parse(value, &ret->chain))
+	if (!head_field(&at, "chain", ' ', value, sizeof(value)) ||
+	    !digest_parse(value, &ret->chain))
 		return false;
-	if (!head_field(&at, "state", ' ', value, sizeof(value)) || !parse_number(value, 16, &ret->state_hash))
+	if (!head_field(&at, "state", ' ', value, sizeof(value)) ||
+	    !parse_number(value, 16, &ret->state_hash))
 		return false;
 	return head_field(&at, "build", '\n', ret->build, sizeof(ret->build));
 }
@@ -301,7 +315,7 @@ static bool parse_head(const char *line, struct snapshot_head *ret)
 struct snapshot_file {
 	char *data;
 	size_t size;
-	size_t body, body_end;	/* the frames */
+	size_t body, body_end; /* the frames */
 	uint64_t count;
 	struct snapshot_head head;
 };
@@ -319,7 +333,8 @@ static const char *check_bytes(struct snapshot_file *file, uint64_t seq)
 	digest_format(&is, hex);
 	memcpy(count, trailer + 4, 20);
 	count[20] = '\0';
-	if (strncmp(trailer, "end ", 4) != 0 || memcmp(trailer + TRAILER_HEAD, hex, 64) != 0 || trailer[TRAILER_BYTES - 1] != '\n')
+	if (strncmp(trailer, "end ", 4) != 0 || memcmp(trailer + TRAILER_HEAD, hex, 64) != 0 ||
+	    trailer[TRAILER_BYTES - 1] != '\n')
 		return "its digest does not match";
 	const char *end = memchr(file->data, '\n', file->size < HEAD_MAX ? file->size : HEAD_MAX);
 	if (!end || !parse_head(file->data, &file->head) || !parse_number(count, 10, &file->count))
@@ -333,7 +348,8 @@ static const char *check_bytes(struct snapshot_file *file, uint64_t seq)
 
 /* One line "KIND TEXT" to take; without take it is only counted. */
 static int take_line(const char *line, size_t size, void *context,
-		     int (*take)(void *context, uint32_t kind, const char *text, size_t size), const char **problem)
+		     int (*take)(void *context, uint32_t kind, const char *text, size_t size),
+		     const char **problem)
 {
 	uint64_t kind = 0;
 	size_t at = 0;
@@ -348,7 +364,8 @@ static int take_line(const char *line, size_t size, void *context,
 
 /* Goes through all records; nonzero of take stops it. */
 static int walk(const struct snapshot_file *file, void *context,
-		int (*take)(void *context, uint32_t kind, const char *text, size_t size), const char **problem)
+		int (*take)(void *context, uint32_t kind, const char *text, size_t size),
+		const char **problem)
 {
 	AUTO_BUF lines = BUF_INIT;
 	ZSTD_DCtx *zstd = ZSTD_createDCtx();
@@ -370,7 +387,8 @@ static int walk(const struct snapshot_file *file, void *context,
 		lines.size += out.pos;
 		size_t start = 0;
 		char *end;
-		while (result == 0 && !*problem && (end = memchr(lines.data + start, '\n', lines.size - start))) {
+		while (result == 0 && !*problem &&
+		       (end = memchr(lines.data + start, '\n', lines.size - start))) {
 			size_t size = (size_t)(end - lines.data) - start;
 			result = take_line(lines.data + start, size, context, take, problem);
 			start += size + 1;
@@ -388,7 +406,8 @@ static int walk(const struct snapshot_file *file, void *context,
 }
 
 /* Reads and verifies all of it; NULL or what is wrong. The data is the caller's to free in any case. */
-static const char *load_file(struct io *io, const char *path, uint64_t seq, struct snapshot_file *ret)
+static const char *load_file(struct io *io, const char *path, uint64_t seq,
+			     struct snapshot_file *ret)
 {
 	const char *problem = NULL;
 	*ret = (struct snapshot_file){ 0 };
@@ -401,14 +420,17 @@ static const char *load_file(struct io *io, const char *path, uint64_t seq, stru
 	return problem;
 }
 
-int snapshot_load(const char *folder, struct io *io, uint64_t max_seq, struct snapshot_head *ret_head, void *context,
+int snapshot_load(const char *folder, struct io *io, uint64_t max_seq,
+		  struct snapshot_head *ret_head, void *context,
 		  int (*take)(void *context, uint32_t kind, const char *text, size_t size),
-		  void (*passed_over)(void *context, const char *name, const char *why), struct err *err)
+		  void (*passed_over)(void *context, const char *name, const char *why),
+		  struct err *err)
 {
 	char snapshots[PATH_MAX], path[PATH_MAX], name[32];
 	struct name_list list = { 0 };
 	io = io ? io : io_real();
-	if (snprintf(snapshots, sizeof(snapshots), "%s/snapshots", folder) >= (int)sizeof(snapshots) - 32)
+	if (snprintf(snapshots, sizeof(snapshots), "%s/snapshots", folder) >=
+	    (int)sizeof(snapshots) - 32)
 		return err_set(err, ERR_INVALID, "the name of the data folder is too long");
 	int error = io->list(io, snapshots, &list, take_name), result = SNAPSHOT_NONE;
 	if (error < 0 && error != -ENOENT)

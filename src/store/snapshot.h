@@ -14,18 +14,27 @@
 
 struct io;
 struct snapshot_writer;
-struct snapshot_head { uint64_t seq; int64_t time_ms; struct digest chain; uint64_t state_hash; char build[64]; };
+struct snapshot_head {
+	uint64_t seq;
+	int64_t time_ms;
+	struct digest chain;
+	uint64_t state_hash;
+	char build[64];
+};
 
 int snapshot_create(const char *folder, struct io *io, const struct snapshot_head *head,
 		    struct snapshot_writer **ret, struct err *err) MUST_CHECK;
-int snapshot_write(struct snapshot_writer *w, uint32_t kind, const char *text, size_t size, struct err *err) MUST_CHECK;
+int snapshot_write(struct snapshot_writer *w, uint32_t kind, const char *text, size_t size,
+		   struct err *err) MUST_CHECK;
 /* Makes it durable under its name, drops older ones beyond two. Frees w in every case. */
 int snapshot_commit(struct snapshot_writer *w, struct err *err) MUST_CHECK;
-void snapshot_abandon(struct snapshot_writer *w);	/* NULL is fine */
+void snapshot_abandon(struct snapshot_writer *w); /* NULL is fine */
 
 enum { SNAPSHOT_NONE = 1 };
 /* Loads the newest snapshot that verifies and is not newer than max_seq: head first, then every record to `take`
  * (nonzero stops). All of it is verified before the first record is handed over. `passed_over` (may be NULL) hears of bad ones. */
-int snapshot_load(const char *folder, struct io *io, uint64_t max_seq, struct snapshot_head *ret_head, void *context,
+int snapshot_load(const char *folder, struct io *io, uint64_t max_seq,
+		  struct snapshot_head *ret_head, void *context,
 		  int (*take)(void *context, uint32_t kind, const char *text, size_t size),
-		  void (*passed_over)(void *context, const char *name, const char *why), struct err *err) MUST_CHECK;
+		  void (*passed_over)(void *context, const char *name, const char *why),
+		  struct err *err) MUST_CHECK;

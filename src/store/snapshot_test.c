@@ -14,7 +14,9 @@
 
 static struct snapshot_head head_of(uint64_t seq)
 {
-	struct snapshot_head head = { .seq = seq, .time_ms = (int64_t)seq * 10 - 5, .state_hash = seq * 0x123456789abcdef1u,
+	struct snapshot_head head = { .seq = seq,
+				      .time_ms = (int64_t)seq * 10 - 5,
+				      .state_hash = seq * 0x123456789abcdef1u,
 				      .build = "0.1.0-test" };
 	head.chain.bytes[0] = (uint8_t)seq;
 	head.chain.bytes[31] = 0xff;
@@ -50,7 +52,8 @@ static int take(void *context, uint32_t kind, const char *text, size_t size)
 	char expected[STORE_TEST_TEXT_MAX];
 	struct record record;
 	store_test_record(loading->count++, expected, &record);
-	loading->wrong += kind != record.kind || size != record.size || memcmp(text, expected, size) != 0;
+	loading->wrong +=
+		kind != record.kind || size != record.size || memcmp(text, expected, size) != 0;
 	return loading->count == loading->stop_at ? 44 : 0;
 }
 
@@ -62,7 +65,8 @@ static void passed_over(void *context, const char *name, const char *why)
 	loading->passed_over++;
 }
 
-static int load(const char *folder, uint64_t max_seq, struct loading *loading, struct snapshot_head *ret)
+static int load(const char *folder, uint64_t max_seq, struct loading *loading,
+		struct snapshot_head *ret)
 {
 	struct err err;
 	int result = snapshot_load(folder, NULL, max_seq, ret, loading, take, passed_over, &err);
@@ -77,7 +81,7 @@ static void a_snapshot_comes_back_whole(void **state)
 	struct snapshot_head head, expected = head_of(42);
 	struct loading loading = { 0 };
 	assert_int_equal(load(folder->path, UINT64_MAX, &loading, &head), SNAPSHOT_NONE);
-	write_snapshot(folder->path, 42, 10000);	/* several frames */
+	write_snapshot(folder->path, 42, 10000); /* several frames */
 	assert_int_equal(load(folder->path, UINT64_MAX, &loading, &head), 0);
 	assert_int_equal(loading.count, 10000);
 	assert_int_equal(loading.wrong, 0);

@@ -37,30 +37,30 @@ struct vfs_shared {
 	char *path;
 	unsigned users;
 	struct io_file *data;
-	struct vfs_memory memory;	/* locks and shared memory on a test disk */
+	struct vfs_memory memory; /* locks and shared memory on a test disk */
 };
 
 struct vfs {
-	sqlite3_vfs base;		/* first: SQLite's pointer is ours */
+	sqlite3_vfs base; /* first: SQLite's pointer is ours */
 	struct vfs *next;
 	struct io *io;
 	sqlite3_vfs *system;
-	pthread_mutex_t mutex;		/* guards shared */
+	pthread_mutex_t mutex; /* guards shared */
 	struct vfs_shared *shared;
-	atomic_int last_error;		/* errno of the last failure, for messages */
+	atomic_int last_error; /* errno of the last failure, for messages */
 	char name[32];
 };
 
 struct vfs_file {
-	sqlite3_file base;		/* first */
+	sqlite3_file base; /* first */
 	struct vfs *vfs;
-	struct vfs_shared *shared;	/* databases */
+	struct vfs_shared *shared; /* databases */
 	struct io_file *data;
-	struct vfs_memory_user user;	/* databases on a test disk */
-	bool sync_folder;		/* its name may not be on disk yet */
+	struct vfs_memory_user user; /* databases on a test disk */
+	bool sync_folder; /* its name may not be on disk yet */
 	bool persist_wal;
 	char *path;
-	sqlite3_file *system;		/* databases on real files: the lock half, behind this struct */
+	sqlite3_file *system; /* databases on real files: the lock half, behind this struct */
 };
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -177,7 +177,8 @@ static int file_lock(sqlite3_file *base, int level)
 	struct vfs_file *file = file_of(base);
 	if (file->system)
 		return file->system->pMethods->xLock(file->system, level);
-	return file->shared ? vfs_memory_lock(&file->shared->memory, &file->user, level) : SQLITE_OK;
+	return file->shared ? vfs_memory_lock(&file->shared->memory, &file->user, level)
+			    : SQLITE_OK;
 }
 
 static int file_unlock(sqlite3_file *base, int level)
@@ -213,8 +214,7 @@ static int file_control(sqlite3_file *base, int op, void *argument)
 	case SQLITE_FCNTL_LAST_ERRNO:
 		*value = atomic_load(&file->vfs->last_error);
 		return SQLITE_OK;
-	default:
-		return SQLITE_NOTFOUND;
+	default: return SQLITE_NOTFOUND;
 	}
 }
 
@@ -254,7 +254,7 @@ static void file_shm_barrier(sqlite3_file *base)
 	if (file->system)
 		file->system->pMethods->xShmBarrier(file->system);
 	else
-		atomic_thread_fence(memory_order_seq_cst);
+		vfs_memory_barrier(&file->shared->memory);
 }
 
 static int file_shm_unmap(sqlite3_file *base, int delete_flag)
@@ -308,8 +308,10 @@ static int shared_get(struct vfs *vfs, const char *path, int flags, struct vfs_s
 	}
 	/* Also for a reader's connection: the process may open another one for writing. */
 	struct io_file *data;
-	int result = vfs->io->open(vfs->io, path, (open_flags(flags) & ~O_ACCMODE) | O_RDWR, 0600, &data);
-	if ((result == -EACCES || result == -EROFS || result == -EPERM) && (flags & SQLITE_OPEN_READONLY))
+	int result = vfs->io->open(vfs->io, path, (open_flags(flags) & ~O_ACCMODE) | O_RDWR, 0600,
+				   &data);
+	if ((result == -EACCES || result == -EROFS || result == -EPERM) &&
+	    (flags & SQLITE_OPEN_READONLY))
 		result = vfs->io->open(vfs->io, path, O_RDONLY, 0600, &data);
 	if (result < 0)
 		return result;
@@ -335,7 +337,8 @@ static int open_own(struct vfs *vfs, struct vfs_file *file, const char *path, in
 	return io->open(io, path, open_flags(flags), 0600, &file->data);
 }
 
-static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *opened, int flags, int *ret_flags)
+static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *opened, int flags,
+		    int *ret_flags)
 {
 	struct vfs *vfs = (struct vfs *)base;
 	if (!path)
@@ -437,7 +440,7 @@ static struct vfs *vfs_create(struct io *io)
 		snprintf(vfs->name, sizeof(vfs->name), "fairlead-%u", ++number);
 	vfs->io = io;
 	pthread_mutex_init(&vfs->mutex, NULL);
-	vfs->base = *vfs->system;	/* clock, randomness, sleep stay the system's */
+	vfs->base = *vfs->system; /* clock, randomness, sleep stay the system's */
 	vfs->base.pNext = NULL;
 	vfs->base.iVersion = 2;
 	vfs->base.zName = vfs->name;

@@ -82,8 +82,8 @@ bool vfs_memory_reserved(struct vfs_memory *memory)
 	return result;
 }
 
-int vfs_memory_map(struct vfs_memory *memory, struct vfs_memory_user *user, int region, int size, int extend,
-		   void volatile **ret)
+int vfs_memory_map(struct vfs_memory *memory, struct vfs_memory_user *user, int region, int size,
+		   int extend, void volatile **ret)
 {
 	pthread_mutex_lock(&memory->mutex);
 	if (!user->mapped) {
@@ -92,7 +92,8 @@ int vfs_memory_map(struct vfs_memory *memory, struct vfs_memory_user *user, int 
 	}
 	*ret = NULL;
 	if (region >= memory->region_count && extend) {
-		memory->regions = reallocarray(memory->regions, (size_t)region + 1, sizeof(*memory->regions));
+		memory->regions =
+			reallocarray(memory->regions, (size_t)region + 1, sizeof(*memory->regions));
 		CHECK(memory->regions);
 		while (memory->region_count <= region) {
 			memory->regions[memory->region_count] = calloc(1, (size_t)size);
@@ -118,7 +119,8 @@ static void shm_release(struct vfs_memory *memory, struct vfs_memory_user *user,
 }
 
 /* Whether the user can take the slot in the way that flags ask for. */
-static bool shm_free(const struct vfs_memory *memory, const struct vfs_memory_user *user, int slot, int flags)
+static bool shm_free(const struct vfs_memory *memory, const struct vfs_memory_user *user, int slot,
+		     int flags)
 {
 	unsigned own = user->shared_mask >> slot & 1u;
 	if (memory->shm_exclusive[slot] && !(user->exclusive_mask >> slot & 1u))
@@ -126,7 +128,8 @@ static bool shm_free(const struct vfs_memory *memory, const struct vfs_memory_us
 	return (flags & SQLITE_SHM_SHARED) || memory->shm_sharers[slot] == own;
 }
 
-int vfs_memory_shm_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int first, int count, int flags)
+int vfs_memory_shm_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int first,
+			int count, int flags)
 {
 	int rc = SQLITE_OK;
 	pthread_mutex_lock(&memory->mutex);
@@ -159,5 +162,11 @@ void vfs_memory_unmap(struct vfs_memory *memory, struct vfs_memory_user *user)
 		if (--memory->mappers == 0)
 			drop_regions(memory);
 	}
+	pthread_mutex_unlock(&memory->mutex);
+}
+
+void vfs_memory_barrier(struct vfs_memory *memory)
+{
+	pthread_mutex_lock(&memory->mutex);
 	pthread_mutex_unlock(&memory->mutex);
 }

@@ -13,18 +13,18 @@ enum { VFS_SHM_LOCKS = 8 };
 
 struct vfs_memory {
 	pthread_mutex_t mutex;
-	unsigned sharers;		/* connections at SHARED or above */
+	unsigned sharers; /* connections at SHARED or above */
 	bool reserved, pending, exclusive;
 	void **regions;
 	int region_count;
-	unsigned mappers;		/* connections with shared memory; the last one drops it */
+	unsigned mappers; /* connections with shared memory; the last one drops it */
 	unsigned shm_sharers[VFS_SHM_LOCKS];
 	bool shm_exclusive[VFS_SHM_LOCKS];
 };
 
 /* What one connection holds. */
 struct vfs_memory_user {
-	int level;			/* SQLITE_LOCK_* */
+	int level; /* SQLITE_LOCK_* */
 	bool mapped;
 	uint16_t shared_mask, exclusive_mask;
 };
@@ -34,7 +34,10 @@ void vfs_memory_deinit(struct vfs_memory *memory);
 int vfs_memory_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int level);
 void vfs_memory_unlock(struct vfs_memory *memory, struct vfs_memory_user *user, int level);
 bool vfs_memory_reserved(struct vfs_memory *memory);
-int vfs_memory_map(struct vfs_memory *memory, struct vfs_memory_user *user, int region, int size, int extend,
-		   void volatile **ret);
-int vfs_memory_shm_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int first, int count, int flags);
+int vfs_memory_map(struct vfs_memory *memory, struct vfs_memory_user *user, int region, int size,
+		   int extend, void volatile **ret);
+int vfs_memory_shm_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int first,
+			int count, int flags);
+/* All writes of this thread to shared memory before it are seen by others after it. */
+void vfs_memory_barrier(struct vfs_memory *memory);
 void vfs_memory_unmap(struct vfs_memory *memory, struct vfs_memory_user *user);

@@ -19,7 +19,7 @@
 struct crashes {
 	struct workload *w;
 	uint64_t points, checks;
-	uint64_t forgotten_kept, forgotten_promise;	/* version of the last check with FORGET */
+	uint64_t forgotten_kept, forgotten_promise; /* version of the last check with FORGET */
 	bool stop_at_first;
 	uint64_t violations;
 	char problem[VIOLATION_MAX];
@@ -30,7 +30,8 @@ static enum promise_part part_of(const struct crashes *c, const char *path)
 {
 	if (c->points % 61 == 0)
 		return PROMISE_ALL;
-	return c->points % 7 == 0 || strstr(path, "/snapshots") ? PROMISE_END_AND_SNAPSHOT : PROMISE_END;
+	return c->points % 7 == 0 || strstr(path, "/snapshots") ? PROMISE_END_AND_SNAPSHOT
+								: PROMISE_END;
 }
 
 static void crash_once(struct crashes *c, enum io_crash how, const char *path)
@@ -49,8 +50,8 @@ static void crash_once(struct crashes *c, enum io_crash how, const char *path)
 	if (result == 0)
 		return;
 	if (c->violations++ == 0)
-		snprintf(c->problem, sizeof(c->problem), "crash %d before change %llu: %s", (int)how, (unsigned long long)c->points,
-			 problem);
+		snprintf(c->problem, sizeof(c->problem), "crash %d before change %llu: %s",
+			 (int)how, (unsigned long long)c->points, problem);
 }
 
 static void before_change(void *context, enum io_call call, const char *path)
@@ -79,7 +80,8 @@ static void run(struct crashes *c, struct io_disk *disk, uint64_t seed, unsigned
 	c->w = &w;
 	io_disk_watch(disk, c, before_change);
 	int result = workload_open(&w);
-	for (unsigned i = 0; i < operations && result == 0 && !(c->stop_at_first && c->violations); i++)
+	for (unsigned i = 0; i < operations && result == 0 && !(c->stop_at_first && c->violations);
+	     i++)
 		result = workload_step(&w);
 	if (result < 0)
 		fail_msg("the run itself failed: %s", w.problem);
@@ -93,8 +95,9 @@ static void power_lost_at_every_change_loses_nothing_acknowledged(void **state)
 	for (uint64_t seed = 1; seed <= campaign_factor(); seed++) {
 		struct crashes c = { 0 };
 		run(&c, io_disk_create(), seed, 2000);
-		print_message("seed %llu: %llu changes, %llu crashes, %llu violations\n", (unsigned long long)seed,
-			      (unsigned long long)c.points, (unsigned long long)c.checks, (unsigned long long)c.violations);
+		print_message("seed %llu: %llu changes, %llu crashes, %llu violations\n",
+			      (unsigned long long)seed, (unsigned long long)c.points,
+			      (unsigned long long)c.checks, (unsigned long long)c.violations);
 		if (c.violations)
 			fail_msg("%s", c.problem);
 		assert_true(c.points > 10000);
@@ -114,13 +117,14 @@ static const struct removal {
 	{ "folder of a log", IO_SYNC_FOLDER, IO_SKIP_OLD, "*.sqlite-wal" },
 	{ "manifest", IO_SYNC, IO_SKIP_ALL, "*/manifest.tmp" },
 	{ "folder of the manifest", IO_SYNC_FOLDER, IO_SKIP_ALL, "*/manifest" },
-	{ "folder of the journal", IO_SYNC_FOLDER, IO_SKIP_ALL, "/d/journal" },
+	{ "folder above the data folder", IO_SYNC_FOLDER, IO_SKIP_ALL, WORKLOAD_FOLDER },
+	{ "folder of the journal", IO_SYNC_FOLDER, IO_SKIP_ALL, WORKLOAD_FOLDER "/journal" },
 	{ "snapshot", IO_SYNC, IO_SKIP_ALL, "*/snapshots/*" },
 	{ "folder of a snapshot", IO_SYNC_FOLDER, IO_SKIP_ALL, "*/snapshots/*" },
-	{ "folder of the snapshots", IO_SYNC_FOLDER, IO_SKIP_ALL, "/d/snapshots" },
+	{ "folder of the snapshots", IO_SYNC_FOLDER, IO_SKIP_ALL, WORKLOAD_FOLDER "/snapshots" },
 	{ "key", IO_SYNC, IO_SKIP_ALL, "*/body.key.tmp" },
 	{ "folder of the key", IO_SYNC_FOLDER, IO_SKIP_ALL, "*/body.key" },
-	{ "folder of the keys", IO_SYNC_FOLDER, IO_SKIP_ALL, "/d/keys" },
+	{ "folder of the keys", IO_SYNC_FOLDER, IO_SKIP_ALL, WORKLOAD_FOLDER "/keys" },
 };
 
 static void without_any_one_sync_the_loss_shows(void **state)
@@ -132,8 +136,8 @@ static void without_any_one_sync_the_loss_shows(void **state)
 		struct crashes c = { .stop_at_first = true };
 		io_disk_skip(disk, removal->call, removal->which, removal->pattern);
 		run(&c, disk, 7, 2000);
-		print_message("without the sync of %-24s %6llu crashes, then: %s\n", removal->name, (unsigned long long)c.checks,
-			      c.violations ? c.problem : "nothing");
+		print_message("without the sync of %-24s %6llu crashes, then: %s\n", removal->name,
+			      (unsigned long long)c.checks, c.violations ? c.problem : "nothing");
 		if (!c.violations)
 			fail_msg("nothing shows that the sync of the %s is missing", removal->name);
 	}

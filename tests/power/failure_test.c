@@ -52,16 +52,19 @@ static void expect_kept(struct workload *w, enum io_call call, uint64_t k)
 	for (int how = 0; how < IO_CRASHES; how++) {
 		struct io_disk *crashed = io_disk_crash(w->disk, (enum io_crash)how, k);
 		if (promise_check(&w->promise, crashed, PROMISE_ALL, &last, problem) != 0)
-			fail_msg("%s %llu failed, crash %d: %s", io_call_name(call), (unsigned long long)k, how, problem);
+			fail_msg("%s %llu failed, crash %d: %s", io_call_name(call),
+				 (unsigned long long)k, how, problem);
 		io_disk_destroy(crashed);
 	}
 	struct io_disk *killed = io_disk_copy(w->disk);
 	if (promise_check(&w->promise, killed, PROMISE_ALL, &last, problem) != 0)
-		fail_msg("%s %llu failed, killed: %s", io_call_name(call), (unsigned long long)k, problem);
+		fail_msg("%s %llu failed, killed: %s", io_call_name(call), (unsigned long long)k,
+			 problem);
 	io_disk_destroy(killed);
 	workload_close(w);
 	if (promise_check_on(&w->promise, w->disk, k, problem) != 0)
-		fail_msg("%s %llu failed, opened again: %s", io_call_name(call), (unsigned long long)k, problem);
+		fail_msg("%s %llu failed, opened again: %s", io_call_name(call),
+			 (unsigned long long)k, problem);
 }
 
 /* Every k until the run has fewer such calls. `allowed`: the run may go on after the failure. */
@@ -75,7 +78,8 @@ static void fail_each(enum io_call call, int error, bool allowed)
 		int result = run_steps(&w);
 		bool failed = io_disk_failed(w.disk);
 		if (failed && result == 0 && !allowed)
-			fail_msg("%s %llu failed and nobody said so", io_call_name(call), (unsigned long long)k);
+			fail_msg("%s %llu failed and nobody said so", io_call_name(call),
+				 (unsigned long long)k);
 		if (!failed && result < 0)
 			fail_msg("without any failure: %s", w.problem);
 		if (failed)
@@ -87,8 +91,9 @@ static void fail_each(enum io_call call, int error, bool allowed)
 		if (!failed)
 			break;
 	}
-	print_message("%-11s failed with %s in %llu places, %llu of them stopped the run\n", io_call_name(call),
-		      error == ENOSPC ? "no space" : "an error", (unsigned long long)k - 1, (unsigned long long)stopped);
+	print_message("%-11s failed with %s in %llu places, %llu of them stopped the run\n",
+		      io_call_name(call), error == ENOSPC ? "no space" : "an error",
+		      (unsigned long long)k - 1, (unsigned long long)stopped);
 	assert_true(k > 1);
 }
 
@@ -138,6 +143,93 @@ static void other_failed_calls_lose_nothing(void **state)
 	fail_each(IO_MKDIR, EIO, true);
 	fail_each(IO_ALLOCATE, ENOSPC, true);
 	fail_each(IO_READ, EIO, true);
+}
+
+/* ---- a start after a failed sync, and the power lost during that start ---- */
+
+struct reopening {
+	struct io_disk *disk;
+	const struct promise *promise;
+	uint64_t points, violations;
+	char problem[VIOLATION_MAX];
+};
+
+static void crash_while_reopening(void *context, enum io_call call, const char *path)
+{
+	struct reopening *r = context;
+	(void)call;
+	(void)path;
+	r->points++;
+	for (int how = 0; how < IO_CRASHES; how++) {
+		char problem[VIOLATION_MAX];
+		uint64_t last;
+		struct io_disk *crashed = io_disk_crash(r->disk, (enum io_crash)how, r->points);
+		if (promise_check(r->promise, crashed, PROMISE_ALL, &last, problem) != 0 &&
+		    r->violations++ == 0)
+			snprintf(r->problem, sizeof(r->problem), "%s", problem);
+		io_disk_destroy(crashed);
+	}
+}
+
+/* Every k-th call fails; the start after it loses power before each of its changes. `left_out`: syncs that
+ * this start does not do. */
+static void reopen_each(enum io_call call, enum io_call left_out_call, const char *left_out,
+			struct reopening *ret)
+{
+	*ret = (struct reopening){ 0 };
+	for (uint64_t k = 1;; k++) {
+		struct workload w, again;
+		workload_init(&w, io_disk_create(), 3);
+		io_disk_fail(w.disk, call, k, EIO);
+		(void)run_steps(&w);
+		bool failed = io_disk_failed(w.disk), opened = w.promise.opened;
+		workload_close(&w);
+		if (failed && opened) {
+			ret->disk = w.disk;
+			ret->promise = &w.promise;
+			workload_init(&again, w.disk, 1);
+			again.promise = w.promise;
+			io_disk_watch(w.disk, ret, crash_while_reopening);
+			io_disk_skip(w.disk, left_out_call, IO_SKIP_ALL, left_out);
+			if (workload_open(&again) < 0)
+				fail_msg("%s %llu: %s", io_call_name(call), (unsigned long long)k,
+					 again.problem);
+			io_disk_watch(w.disk, NULL, NULL);
+			io_disk_skip(w.disk, left_out_call, IO_SKIP_ALL, NULL);
+			/* And right after it, with one more record acknowledged behind what was found. */
+			struct journal_state found;
+			journal_state(again.journal, &found);
+			again.promise.last_seq = again.promise.trying_seq = found.last_seq;
+			if (workload_append(&again, 1) < 0)
+				fail_msg("%s", again.problem);
+			ret->promise = &again.promise;
+			crash_while_reopening(ret, IO_WRITE, "");
+			workload_close(&again);
+		}
+		io_disk_destroy(w.disk);
+		if (!failed)
+			return;
+	}
+}
+
+static void a_start_after_a_failed_sync_believes_only_what_is_on_disk(void **state)
+{
+	(void)state;
+	struct reopening r;
+	static const enum io_call calls[] = { IO_SYNC, IO_SYNC_FOLDER };
+	for (size_t i = 0; i < 2; i++) {
+		reopen_each(calls[i], IO_SYNC, NULL, &r);
+		print_message("%s failed, then %llu crashes while starting: %llu violations\n",
+			      io_call_name(calls[i]), (unsigned long long)r.points * IO_CRASHES,
+			      (unsigned long long)r.violations);
+		if (r.violations)
+			fail_msg("%s", r.problem);
+		assert_true(r.points > 50);
+	}
+	/* Without writing the log over itself something is lost. */
+	reopen_each(IO_SYNC, IO_SYNC, "*.sqlite-wal", &r);
+	print_message("without the sync of the log when starting: %s\n", r.problem);
+	assert_true(r.violations > 0);
 }
 
 static void on_a_full_disk_only_essential_facts_are_taken(void **state)
@@ -197,6 +289,7 @@ int main(void)
 		cmocka_unit_test(a_failed_rename_is_never_acknowledged),
 		cmocka_unit_test(a_failed_folder_sync_is_never_acknowledged),
 		cmocka_unit_test(other_failed_calls_lose_nothing),
+		cmocka_unit_test(a_start_after_a_failed_sync_believes_only_what_is_on_disk),
 		cmocka_unit_test(on_a_full_disk_only_essential_facts_are_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static void small_record(uint64_t seq, char text[STORE_TEST_TEXT_MAX], struct re
 
 static bool has_body(uint64_t seq)
 {
-	return seq % 4 == 0 && seq != 4;	/* 4's is the sealed one */
+	return seq % 4 == 0 && seq != 4; /* 4's is the sealed one */
 }
 
 static void body_of(uint64_t seq, uint8_t data[BODY_MAX], struct blob *ret)
@@ -75,7 +75,8 @@ static void on_damage(void *context, uint64_t seq, const char *what)
 {
 	struct workload *w = context;
 	w->reports++;
-	snprintf(w->problem, sizeof(w->problem), "damage reported (record %llu): %s", (unsigned long long)seq, what);
+	snprintf(w->problem, sizeof(w->problem), "damage reported (record %llu): %s",
+		 (unsigned long long)seq, what);
 }
 
 static int fail_with(struct workload *w, const struct err *err)
@@ -89,14 +90,21 @@ int workload_open(struct workload *w)
 	struct err err;
 	struct io *io = io_disk_io(w->disk);
 	struct journal_options options = {
-		.folder = "/d", .io = io, .create = !w->promise.opened, .inline_checkpoint = true, .wal_bytes = WAL_BYTES,
-		.reserve_bytes = 256 << 10, .segment_bytes = 64 << 10, .damaged_context = w, .damaged = on_damage,
+		.folder = WORKLOAD_FOLDER,
+		.io = io,
+		.create = !w->promise.opened,
+		.inline_checkpoint = true,
+		.wal_bytes = WAL_BYTES,
+		.reserve_bytes = 256 << 10,
+		.segment_bytes = 64 << 10,
+		.damaged_context = w,
+		.damaged = on_damage,
 	};
 	if (journal_open(&options, &w->journal, &err) < 0)
 		return fail_with(w, &err);
 	w->promise.opened = true;
 	w->promise.version++;
-	if (seal_key_open_io("/d", io, !w->promise.keyed, &w->key, &err) < 0)
+	if (seal_key_open_io(WORKLOAD_FOLDER, io, !w->promise.keyed, &w->key, &err) < 0)
 		return fail_with(w, &err);
 	return 0;
 }
@@ -132,13 +140,16 @@ int workload_append(struct workload *w, unsigned group)
 		if (has_body(seq))
 			body_of(seq, bodies[i], &blobs[blob_count++]);
 		if (seq == 4) {
-			seal_close_bytes(w->key, sealed_text, sizeof(sealed_text), &sealed, &promise->sealed_name);
-			blobs[blob_count++] = (struct blob){ promise->sealed_name, sealed.data, sealed.size };
+			seal_close_bytes(w->key, sealed_text, sizeof(sealed_text), &sealed,
+					 &promise->sealed_name);
+			blobs[blob_count++] =
+				(struct blob){ promise->sealed_name, sealed.data, sealed.size };
 		}
 	}
 	promise->trying_seq = promise->last_seq + group;
 	promise->version++;
-	int result = journal_append(w->journal, records, group, blobs, blob_count, w->essential, &err);
+	int result =
+		journal_append(w->journal, records, group, blobs, blob_count, w->essential, &err);
 	if (result < 0)
 		return fail_with(w, &err);
 	if (result == JOURNAL_FULL) {
@@ -160,9 +171,12 @@ int workload_snapshot(struct workload *w)
 	char text[STORE_TEST_TEXT_MAX];
 	struct record record;
 	journal_state(w->journal, &state);
-	struct snapshot_head head = { .seq = state.last_seq, .time_ms = state.last_time_ms, .chain = state.last_hash,
-				      .state_hash = state.last_seq * 3, .build = "test" };
-	if (snapshot_create("/d", io_disk_io(w->disk), &head, &writer, &err) < 0)
+	struct snapshot_head head = { .seq = state.last_seq,
+				      .time_ms = state.last_time_ms,
+				      .chain = state.last_hash,
+				      .state_hash = state.last_seq * 3,
+				      .build = "test" };
+	if (snapshot_create(WORKLOAD_FOLDER, io_disk_io(w->disk), &head, &writer, &err) < 0)
 		return fail_with(w, &err);
 	for (uint64_t i = 0; i < SNAPSHOT_RECORDS; i++) {
 		small_record(state.last_seq + i, text, &record);
@@ -238,12 +252,12 @@ static int check_record(void *context, const struct record *record, const struct
 	struct record expected;
 	(void)hash;
 	small_record(record->seq, text, &expected);
-	if (record->seq != check->next || record->time_ms != expected.time_ms || record->kind != expected.kind ||
-	    record->must_understand != expected.must_understand || record->size != expected.size ||
-	    memcmp(record->text, text, expected.size) != 0) {
+	if (record->seq != check->next || record->time_ms != expected.time_ms ||
+	    record->kind != expected.kind || record->must_understand != expected.must_understand ||
+	    record->size != expected.size || memcmp(record->text, text, expected.size) != 0) {
 		check->wrong = true;
-		problem_at(check->problem, "record %llu came back changed, or instead of %llu", (unsigned long long)record->seq,
-			   (unsigned long long)check->next);
+		problem_at(check->problem, "record %llu came back changed, or instead of %llu",
+			   (unsigned long long)record->seq, (unsigned long long)check->next);
 	}
 	check->next = record->seq + 1;
 	return 0;
@@ -256,7 +270,8 @@ static void check_damage(void *context, uint64_t seq, const char *what)
 	problem_at(check->problem, "record %llu: %s", (unsigned long long)seq, what);
 }
 
-static int check_body(const struct promise *promise, struct journal *journal, uint64_t seq, char *problem)
+static int check_body(const struct promise *promise, struct journal *journal, uint64_t seq,
+		      char *problem)
 {
 	struct blob body;
 	uint8_t bytes[BODY_MAX];
@@ -267,15 +282,20 @@ static int check_body(const struct promise *promise, struct journal *journal, ui
 		return 0;
 	body_of(seq, bytes, &body);
 	int result = journal_blob(journal, &body.digest, &data, &size, &err);
-	if (result < 0 && err.code == ERR_NOT_FOUND && (is_erased(promise, seq) || promise->erasing == seq))
+	if (result < 0 && err.code == ERR_NOT_FOUND &&
+	    (is_erased(promise, seq) || promise->erasing == seq))
 		return 0;
 	if (result < 0)
-		return problem_at(problem, "body of record %llu: %s", (unsigned long long)seq, err.text);
+		return problem_at(problem, "body of record %llu: %s", (unsigned long long)seq,
+				  err.text);
 	bool equal = size == body.size && memcmp(data, bytes, size) == 0;
 	free(data);
 	if (is_erased(promise, seq))
-		return problem_at(problem, "body of record %llu came back after it was erased", (unsigned long long)seq);
-	return equal ? 0 : problem_at(problem, "body of record %llu came back changed", (unsigned long long)seq);
+		return problem_at(problem, "body of record %llu came back after it was erased",
+				  (unsigned long long)seq);
+	return equal ? 0
+		     : problem_at(problem, "body of record %llu came back changed",
+				  (unsigned long long)seq);
 }
 
 static int check_sealed(const struct promise *promise, const struct workload *w, char *problem)
@@ -292,7 +312,9 @@ static int check_sealed(const struct promise *promise, const struct workload *w,
 	free(data);
 	if (result < 0)
 		return problem_at(problem, "the sealed body: %s", err.text);
-	return plain.size == sizeof(sealed_text) ? 0 : problem_at(problem, "the sealed body came back changed");
+	return plain.size == sizeof(sealed_text)
+		       ? 0
+		       : problem_at(problem, "the sealed body came back changed");
 }
 
 static int take_snapshot_record(void *context, uint32_t kind, const char *text, size_t size)
@@ -301,7 +323,8 @@ static int take_snapshot_record(void *context, uint32_t kind, const char *text, 
 	char expected_text[STORE_TEST_TEXT_MAX];
 	struct record expected;
 	small_record(check->head->seq + check->snapshot_records++, expected_text, &expected);
-	if (kind != expected.kind || size != expected.size || memcmp(text, expected_text, size) != 0)
+	if (kind != expected.kind || size != expected.size ||
+	    memcmp(text, expected_text, size) != 0)
 		check->wrong = true;
 	return 0;
 }
@@ -313,12 +336,15 @@ static void snapshot_passed_over(void *context, const char *name, const char *wh
 	problem_at(check->problem, "snapshot %s: %s", name, why);
 }
 
-static int check_snapshot(const struct promise *promise, struct io_disk *disk, uint64_t last, char *problem)
+static int check_snapshot(const struct promise *promise, struct io_disk *disk, uint64_t last,
+			  char *problem)
 {
 	struct snapshot_head head = { 0 };
 	struct err err;
-	struct check check = { .problem = problem, .head = &head };	/* the head comes before the records */
-	int result = snapshot_load("/d", io_disk_io(disk), UINT64_MAX, &head, &check, take_snapshot_record, snapshot_passed_over, &err);
+	struct check check = { .problem = problem,
+			       .head = &head }; /* the head comes before the records */
+	int result = snapshot_load(WORKLOAD_FOLDER, io_disk_io(disk), UINT64_MAX, &head, &check,
+				   take_snapshot_record, snapshot_passed_over, &err);
 	if (result < 0)
 		return problem_at(problem, "snapshot: %s", err.text);
 	if (check.wrong)
@@ -326,13 +352,16 @@ static int check_snapshot(const struct promise *promise, struct io_disk *disk, u
 	if (result == SNAPSHOT_NONE && promise->snapshot_seq == 0)
 		return 0;
 	if (result == SNAPSHOT_NONE || head.seq < promise->snapshot_seq)
-		return problem_at(problem, "snapshot %llu was acknowledged and is gone", (unsigned long long)promise->snapshot_seq);
-	if (head.seq > last || check.snapshot_records != SNAPSHOT_RECORDS || head.state_hash != head.seq * 3)
+		return problem_at(problem, "snapshot %llu was acknowledged and is gone",
+				  (unsigned long long)promise->snapshot_seq);
+	if (head.seq > last || check.snapshot_records != SNAPSHOT_RECORDS ||
+	    head.state_hash != head.seq * 3)
 		return problem_at(problem, "snapshot %llu is wrong", (unsigned long long)head.seq);
 	return 0;
 }
 
-static int check_records(const struct promise *promise, struct workload *w, uint64_t from, uint64_t *ret_last, char *problem)
+static int check_records(const struct promise *promise, struct workload *w, uint64_t from,
+			 uint64_t *ret_last, char *problem)
 {
 	struct journal_state state;
 	struct err err;
@@ -341,8 +370,10 @@ static int check_records(const struct promise *promise, struct workload *w, uint
 	if (w->reports || state.damaged)
 		return problem_at(problem, "%s", w->problem);
 	if (state.last_seq != promise->last_seq && state.last_seq != promise->trying_seq)
-		return problem_at(problem, "last record is %llu; %llu was acknowledged, %llu under way", (unsigned long long)state.last_seq,
-				  (unsigned long long)promise->last_seq, (unsigned long long)promise->trying_seq);
+		return problem_at(
+			problem, "last record is %llu; %llu was acknowledged, %llu under way",
+			(unsigned long long)state.last_seq, (unsigned long long)promise->last_seq,
+			(unsigned long long)promise->trying_seq);
 	struct check check = { .next = from, .problem = problem };
 	struct journal_reader reader = { &check, check_record, check_damage };
 	if (journal_read(w->journal, from, 0, true, &reader, &err) != 0)
@@ -350,16 +381,18 @@ static int check_records(const struct promise *promise, struct workload *w, uint
 	if (check.damaged || check.wrong)
 		return -1;
 	if (state.last_seq >= from && check.next != state.last_seq + 1)
-		return problem_at(problem, "reading ended at record %llu of %llu", (unsigned long long)check.next - 1,
+		return problem_at(problem, "reading ended at record %llu of %llu",
+				  (unsigned long long)check.next - 1,
 				  (unsigned long long)state.last_seq);
 	return 0;
 }
 
-static int check_all(const struct promise *promise, struct workload *w, enum promise_part part, uint64_t *ret_last,
-		     char *problem)
+static int check_all(const struct promise *promise, struct workload *w, enum promise_part part,
+		     uint64_t *ret_last, char *problem)
 {
 	enum { END = 12 };
-	uint64_t from = part != PROMISE_ALL && promise->last_seq > END ? promise->last_seq - END : 1;
+	uint64_t from = part != PROMISE_ALL && promise->last_seq > END
+	? promise->last_seq - END : 1;
 	int result = check_records(promise, w, from, ret_last, problem);
 	for (uint64_t seq = from; seq <= *ret_last && result == 0; seq++)
 		if (part == PROMISE_ALL || !is_erased(promise, seq))
@@ -371,8 +404,8 @@ static int check_all(const struct promise *promise, struct workload *w, enum pro
 	return result;
 }
 
-int promise_check(const struct promise *promise, struct io_disk *disk, enum promise_part part, uint64_t *ret_last,
-		  char problem[VIOLATION_MAX])
+int promise_check(const struct promise *promise, struct io_disk *disk, enum promise_part part,
+		  uint64_t *ret_last, char problem[VIOLATION_MAX])
 {
 	struct workload w;
 	workload_init(&w, disk, 1);
@@ -388,7 +421,20 @@ int promise_check(const struct promise *promise, struct io_disk *disk, enum prom
 	return result;
 }
 
-int promise_check_on(const struct promise *promise, struct io_disk *disk, uint64_t seed, char problem[VIOLATION_MAX])
+/* What a start found and may act on is kept, even if the power goes at once. */
+static int check_belief(const struct promise *promise, struct io_disk *disk, uint64_t seed,
+			uint64_t last, char *problem)
+{
+	struct promise believed = *promise;
+	believed.last_seq = believed.trying_seq = last;
+	struct io_disk *crashed = io_disk_crash(disk, IO_FORGET, seed);
+	int result = promise_check(&believed, crashed, PROMISE_END, &last, problem);
+	io_disk_destroy(crashed);
+	return result;
+}
+
+int promise_check_on(const struct promise *promise, struct io_disk *disk, uint64_t seed,
+		     char problem[VIOLATION_MAX])
 {
 	struct workload w;
 	uint64_t last;
@@ -398,6 +444,8 @@ int promise_check_on(const struct promise *promise, struct io_disk *disk, uint64
 	if (result < 0)
 		return problem_at(problem, "opening: %s", w.problem);
 	result = check_all(promise, &w, PROMISE_END, &last, problem);
+	if (result == 0)
+		result = check_belief(promise, disk, seed, last, problem);
 	w.promise.last_seq = w.promise.trying_seq = last;
 	for (int i = 0; i < 3 && result == 0; i++) {
 		result = workload_append(&w, 1 + (unsigned)(seed % 3));

@@ -15,17 +15,21 @@
 
 enum { WORKLOAD_SEQ_MAX = 40000, VIOLATION_MAX = 1024 };
 
+/* The data folder, made by the first start. */
+#define WORKLOAD_FOLDER "/d/data"
+
 struct promise {
-	bool opened;			/* the journal was made: it must be there */
-	bool keyed;			/* the key was made, and a body sealed with it is record 4's */
-	uint64_t last_seq;		/* acknowledged */
-	uint64_t trying_seq;		/* last one of the group under way; either all of it is there or none */
-	uint64_t snapshot_seq;		/* of the newest acknowledged snapshot, 0 = none */
-	uint64_t erasing;		/* body being erased now: may be there or not */
+	bool opened; /* the journal was made: it must be there */
+	bool keyed; /* the key was made, and a body sealed with it is record 4's */
+	uint64_t last_seq; /* acknowledged */
+	uint64_t
+		trying_seq; /* last one of the group under way; either all of it is there or none */
+	uint64_t snapshot_seq; /* of the newest acknowledged snapshot, 0 = none */
+	uint64_t erasing; /* body being erased now: may be there or not */
 	uint64_t last_erased;
 	uint8_t erased[WORKLOAD_SEQ_MAX / 8 + 1];
 	struct digest sealed_name;
-	uint64_t version;		/* counts changes of all above */
+	uint64_t version; /* counts changes of all above */
 };
 
 struct journal;
@@ -37,10 +41,10 @@ struct workload {
 	struct seal_key *key;
 	struct promise promise;
 	uint64_t random;
-	uint32_t reports;		/* of damage when opening: there must be none */
-	bool essential;			/* appends are marked so */
-	uint64_t full;			/* appends that answered JOURNAL_FULL */
-	char problem[VIOLATION_MAX];	/* text of the last failure */
+	uint32_t reports; /* of damage when opening: there must be none */
+	bool essential; /* appends are marked so */
+	uint64_t full; /* appends that answered JOURNAL_FULL */
+	char problem[VIOLATION_MAX]; /* text of the last failure */
 };
 
 /* On an empty or older disk; nothing is opened yet. */
@@ -60,10 +64,11 @@ int workload_seal(struct workload *w);
 enum promise_part { PROMISE_END, PROMISE_END_AND_SNAPSHOT, PROMISE_ALL };
 /* Opens the disk as a new start would and compares; 0 or -1 with the difference in problem. The disk is changed by it.
  * *ret_last: last sequence found. */
-int promise_check(const struct promise *promise, struct io_disk *disk, enum promise_part part, uint64_t *ret_last,
-		  char problem[VIOLATION_MAX]);
+int promise_check(const struct promise *promise, struct io_disk *disk, enum promise_part part,
+		  uint64_t *ret_last, char problem[VIOLATION_MAX]);
 /* The same, then goes on: appends, crashes again with nothing kept that was not synced, and checks that too. */
-int promise_check_on(const struct promise *promise, struct io_disk *disk, uint64_t seed, char problem[VIOLATION_MAX]);
+int promise_check_on(const struct promise *promise, struct io_disk *disk, uint64_t seed,
+		     char problem[VIOLATION_MAX]);
 
 /* How much: 1 in the suite; FAIRLEAD_CAMPAIGN=N multiplies it. */
 uint64_t campaign_factor(void);

@@ -14,16 +14,16 @@
 
 /* A file, whatever its names are. */
 struct disk_inode {
-	unsigned users;			/* names in either picture, waiting changes, open files */
+	unsigned users; /* names in either picture, waiting changes, open files */
 	struct disk_content seen, kept;
-	struct disk_change *changes;	/* of the content, waiting, in order */
+	struct disk_change *changes; /* of the content, waiting, in order */
 	struct disk_change **changes_end;
 };
 
 struct disk_change {
 	struct disk_change *next;
-	uint64_t number;		/* order over all changes of the disk */
-	bool truncate;			/* to `offset` bytes */
+	uint64_t number; /* order over all changes of the disk */
+	bool truncate; /* to `offset` bytes */
 	int64_t offset;
 	size_t size;
 	uint8_t data[];
@@ -36,7 +36,7 @@ struct disk_name {
 };
 
 struct disk_names {
-	struct disk_name *items;	/* by path */
+	struct disk_name *items; /* by path */
 	size_t count;
 };
 
@@ -45,11 +45,11 @@ struct disk_move {
 	struct disk_move *next;
 	uint64_t number;
 	char *from, *to;
-	struct disk_inode *inode;	/* of `to`; NULL for a folder */
+	struct disk_inode *inode; /* of `to`; NULL for a folder */
 };
 
 struct io_disk {
-	struct io io;			/* first; context is the disk */
+	struct io io; /* first; context is the disk */
 	pthread_mutex_t mutex;
 	struct disk_names seen, kept;
 	struct disk_move *moves, **moves_end;
@@ -77,7 +77,8 @@ struct io_file {
 
 const char *io_call_name(enum io_call call)
 {
-	static const char *const names[IO_CALLS] = { "open", "read", "write", "sync", "truncate", "rename", "unlink", "mkdir",
+	static const char *const names[IO_CALLS] = { "open",        "read",    "write",  "sync",
+						     "truncate",    "rename",  "unlink", "mkdir",
 						     "sync_folder", "allocate" };
 	return names[call];
 }
@@ -162,10 +163,12 @@ static void names_remove(struct io_disk *disk, struct disk_names *names, const c
 	inode_unref(disk, names->items[at].inode);
 	free(names->items[at].path);
 	names->count--;
-	memmove(&names->items[at], &names->items[at + 1], (names->count - at) * sizeof(*names->items));
+	memmove(&names->items[at], &names->items[at + 1],
+		(names->count - at) * sizeof(*names->items));
 }
 
-static void names_put(struct io_disk *disk, struct disk_names *names, const char *path, struct disk_inode *inode)
+static void names_put(struct io_disk *disk, struct disk_names *names, const char *path,
+		      struct disk_inode *inode)
 {
 	bool found;
 	size_t at = names_at(names, path, &found);
@@ -177,7 +180,8 @@ static void names_put(struct io_disk *disk, struct disk_names *names, const char
 	}
 	names->items = reallocarray(names->items, names->count + 1, sizeof(*names->items));
 	CHECK(names->items);
-	memmove(&names->items[at + 1], &names->items[at], (names->count - at) * sizeof(*names->items));
+	memmove(&names->items[at + 1], &names->items[at],
+		(names->count - at) * sizeof(*names->items));
 	names->items[at] = (struct disk_name){ .path = strdup(path), .inode = inode };
 	CHECK(names->items[at].path);
 	names->count++;
@@ -210,7 +214,8 @@ static void move_free(struct io_disk *disk, struct disk_move *move)
 	disk->waiting--;
 }
 
-static void move_add(struct io_disk *disk, const char *from, const char *to, struct disk_inode *inode)
+static void move_add(struct io_disk *disk, const char *from, const char *to,
+		     struct disk_inode *inode)
 {
 	struct disk_move *move = calloc(1, sizeof(*move));
 	CHECK(move);
@@ -227,7 +232,8 @@ static void move_add(struct io_disk *disk, const char *from, const char *to, str
 static bool in_folder(const char *path, const char *folder)
 {
 	size_t length = strlen(folder);
-	return path && strncmp(path, folder, length) == 0 && path[length] == '/' && !strchr(path + length + 1, '/');
+	return path && strncmp(path, folder, length) == 0 && path[length] == '/' &&
+	       !strchr(path + length + 1, '/');
 }
 
 static bool move_in(const struct disk_move *move, const char *folder)
@@ -308,7 +314,8 @@ static bool disk_fits(const struct io_disk *disk, const struct disk_inode *inode
 
 /* ---- struct io ---- */
 
-static int disk_open(struct io *io, const char *path, int flags, unsigned mode, struct io_file **ret)
+static int disk_open(struct io *io, const char *path, int flags, unsigned mode,
+		     struct io_file **ret)
 {
 	(void)mode;
 	struct io_disk *disk = disk_of(io);
@@ -364,7 +371,8 @@ static void disk_close(struct io *io, struct io_file *file)
 	free(file);
 }
 
-static int64_t disk_read(struct io *io, struct io_file *file, void *data, size_t size, int64_t offset)
+static int64_t disk_read(struct io *io, struct io_file *file, void *data, size_t size,
+			 int64_t offset)
 {
 	struct io_disk *disk = disk_of(io);
 	int result = call_begin(disk, IO_READ, file->path);
@@ -387,7 +395,8 @@ static struct disk_change *change_add(struct io_disk *disk, struct disk_inode *i
 	return change;
 }
 
-static int disk_write(struct io *io, struct io_file *file, const void *data, size_t size, int64_t offset)
+static int disk_write(struct io *io, struct io_file *file, const void *data, size_t size,
+		      int64_t offset)
 {
 	struct io_disk *disk = disk_of(io);
 	int result = call_begin(disk, IO_WRITE, file->path);
@@ -523,13 +532,14 @@ static int disk_sync_folder(struct io *io, const char *path)
 	struct io_disk *disk = disk_of(io);
 	int result = call_begin(disk, IO_SYNC_FOLDER, path);
 	if (result < 0)
-		return result;	/* the names still wait */
+		return result; /* the names still wait */
 	if (!call_skipped(disk, IO_SYNC_FOLDER, path))
 		moves_settle(disk, path);
 	return call_end(disk, 0);
 }
 
-static int disk_list(struct io *io, const char *path, void *context, int (*take)(void *context, const char *name))
+static int disk_list(struct io *io, const char *path, void *context,
+		     int (*take)(void *context, const char *name))
 {
 	struct io_disk *disk = disk_of(io);
 	char *names[4096];
@@ -645,7 +655,7 @@ struct io *io_disk_io(struct io_disk *disk)
 struct crash {
 	enum io_crash how;
 	uint64_t random;
-	uint64_t cut;		/* TEAR: number of the change that is torn; those before are kept */
+	uint64_t cut; /* TEAR: number of the change that is torn; those before are kept */
 };
 
 static uint64_t crash_random(struct crash *crash)
@@ -655,19 +665,22 @@ static uint64_t crash_random(struct crash *crash)
 }
 
 /* Each sector of the change old or new. */
-static void apply_torn(struct disk_content *content, const struct disk_change *change, struct crash *crash)
+static void apply_torn(struct disk_content *content, const struct disk_change *change,
+		       struct crash *crash)
 {
 	int64_t at = change->offset, end = change->offset + (int64_t)change->size;
 	while (at < end) {
 		int64_t next = (at / 512 + 1) * 512;
 		next = next < end ? next : end;
 		if (crash_random(crash) % 2)
-			content_write(content, change->data + (at - change->offset), (size_t)(next - at), at);
+			content_write(content, change->data + (at - change->offset),
+				      (size_t)(next - at), at);
 		at = next;
 	}
 }
 
-static void crash_content(struct disk_content *content, const struct disk_inode *inode, struct crash *crash)
+static void crash_content(struct disk_content *content, const struct disk_inode *inode,
+			  struct crash *crash)
 {
 	for (const struct disk_change *change = inode->changes; change; change = change->next) {
 		bool whole = false, torn = false;
@@ -696,7 +709,8 @@ static bool crash_keeps_move(const struct disk_move *move, struct crash *crash)
 /* One of the numbers of waiting changes, by chance. */
 static uint64_t crash_cut(struct io_disk *disk, struct crash *crash)
 {
-	uint64_t wanted = disk->waiting ? crash_random(crash) % disk->waiting : 0, result = UINT64_MAX;
+	uint64_t wanted = disk->waiting ? crash_random(crash) % disk->waiting : 0,
+		 result = UINT64_MAX;
 	uint64_t *numbers = calloc(disk->waiting + 1, sizeof(*numbers));
 	CHECK(numbers);
 	size_t count = 0;
@@ -704,8 +718,8 @@ static uint64_t crash_cut(struct io_disk *disk, struct crash *crash)
 		numbers[count++] = move->number;
 	for (size_t i = 0; i < disk->seen.count; i++) {
 		const struct disk_inode *inode = disk->seen.items[i].inode;
-		for (const struct disk_change *change = inode ? inode->changes : NULL; change && count < disk->waiting;
-		     change = change->next)
+		for (const struct disk_change *change = inode ? inode->changes : NULL;
+		     change && count < disk->waiting; change = change->next)
 			numbers[count++] = change->number;
 	}
 	if (count)
@@ -793,7 +807,8 @@ uint64_t io_disk_waiting(const struct io_disk *disk)
 
 /* ---- faults ---- */
 
-void io_disk_watch(struct io_disk *disk, void *context, void (*before)(void *context, enum io_call call, const char *path))
+void io_disk_watch(struct io_disk *disk, void *context,
+		   void (*before)(void *context, enum io_call call, const char *path))
 {
 	disk->watch = before;
 	disk->watch_context = context;

@@ -28,7 +28,16 @@
 struct io_disk;
 
 enum io_call {
-	IO_OPEN, IO_READ, IO_WRITE, IO_SYNC, IO_TRUNCATE, IO_RENAME, IO_UNLINK, IO_MKDIR, IO_SYNC_FOLDER, IO_ALLOCATE,
+	IO_OPEN,
+	IO_READ,
+	IO_WRITE,
+	IO_SYNC,
+	IO_TRUNCATE,
+	IO_RENAME,
+	IO_UNLINK,
+	IO_MKDIR,
+	IO_SYNC_FOLDER,
+	IO_ALLOCATE,
 	IO_CALLS
 };
 const char *io_call_name(enum io_call call);
@@ -50,10 +59,11 @@ uint64_t io_disk_kept_version(const struct io_disk *disk);
 uint64_t io_disk_waiting(const struct io_disk *disk);
 
 /* Called before each call that changes something, from the thread that makes it. NULL: nobody. */
-void io_disk_watch(struct io_disk *disk, void *context, void (*before)(void *context, enum io_call call, const char *path));
+void io_disk_watch(struct io_disk *disk, void *context,
+		   void (*before)(void *context, enum io_call call, const char *path));
 /* The k-th call of this kind from now on (1: the next) fails once with -error. 0: none. */
 void io_disk_fail(struct io_disk *disk, enum io_call call, uint64_t k, int error);
-bool io_disk_failed(const struct io_disk *disk);	/* that failure has happened */
+bool io_disk_failed(const struct io_disk *disk); /* that failure has happened */
 uint64_t io_disk_calls(const struct io_disk *disk, enum io_call call);
 /* Bytes it can hold (rounded up to 4 KiB per file); -1: any number. */
 void io_disk_capacity(struct io_disk *disk, int64_t bytes);

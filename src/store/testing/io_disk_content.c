@@ -32,7 +32,8 @@ void content_copy(struct disk_content *to, const struct disk_content *from)
 {
 	to->size = from->size;
 	to->count = from->count;
-	to->blocks = from->count ? reallocarray(NULL, from->count, sizeof(struct disk_block *)) : NULL;
+	to->blocks =
+		from->count ? reallocarray(NULL, from->count, sizeof(struct disk_block *)) : NULL;
 	CHECK(to->blocks || from->count == 0);
 	for (size_t i = 0; i < from->count; i++) {
 		to->blocks[i] = from->blocks[i];
@@ -48,9 +49,12 @@ int64_t content_read(const struct disk_content *content, void *data, size_t size
 	if ((int64_t)size > content->size - offset)
 		size = (size_t)(content->size - offset);
 	for (size_t done = 0; done < size;) {
-		size_t at = (size_t)offset + done, within = at % BLOCK_BYTES, part = BLOCK_BYTES - within;
+		size_t at = (size_t)offset + done, within = at % BLOCK_BYTES,
+		       part = BLOCK_BYTES - within;
 		part = part < size - done ? part : size - done;
-		const struct disk_block *block = at / BLOCK_BYTES < content->count ? content->blocks[at / BLOCK_BYTES] : NULL;
+		const struct disk_block *block = at / BLOCK_BYTES < content->count
+							 ? content->blocks[at / BLOCK_BYTES]
+							 : NULL;
 		if (block)
 			memcpy((uint8_t *)data + done, block->data + within, part);
 		else
@@ -67,7 +71,8 @@ static struct disk_block *block_edit(struct disk_content *content, size_t index)
 		size_t count = index + 1;
 		content->blocks = reallocarray(content->blocks, count, sizeof(struct disk_block *));
 		CHECK(content->blocks);
-		memset(content->blocks + content->count, 0, (count - content->count) * sizeof(struct disk_block *));
+		memset(content->blocks + content->count, 0,
+		       (count - content->count) * sizeof(struct disk_block *));
 		content->count = count;
 	}
 	struct disk_block *block = content->blocks[index];
@@ -88,9 +93,11 @@ static struct disk_block *block_edit(struct disk_content *content, size_t index)
 void content_write(struct disk_content *content, const void *data, size_t size, int64_t offset)
 {
 	for (size_t done = 0; done < size;) {
-		size_t at = (size_t)offset + done, within = at % BLOCK_BYTES, part = BLOCK_BYTES - within;
+		size_t at = (size_t)offset + done, within = at % BLOCK_BYTES,
+		       part = BLOCK_BYTES - within;
 		part = part < size - done ? part : size - done;
-		memcpy(block_edit(content, at / BLOCK_BYTES)->data + within, (const uint8_t *)data + done, part);
+		memcpy(block_edit(content, at / BLOCK_BYTES)->data + within,
+		       (const uint8_t *)data + done, part);
 		done += part;
 	}
 	if (offset + (int64_t)size > content->size)
@@ -107,7 +114,8 @@ void content_resize(struct disk_content *content, int64_t size)
 			content->count = keep;
 		size_t within = (size_t)size % BLOCK_BYTES;
 		if (within && keep <= content->count && keep > 0 && content->blocks[keep - 1])
-			memset(block_edit(content, keep - 1)->data + within, 0, BLOCK_BYTES - within);
+			memset(block_edit(content, keep - 1)->data + within, 0,
+			       BLOCK_BYTES - within);
 	}
 	content->size = size;
 }

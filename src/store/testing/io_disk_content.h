@@ -11,7 +11,7 @@ struct disk_block;
 
 struct disk_content {
 	int64_t size;
-	struct disk_block **blocks;	/* NULL entries are zeroes */
+	struct disk_block **blocks; /* NULL entries are zeroes */
 	size_t count;
 };
 

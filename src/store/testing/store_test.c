@@ -45,10 +45,12 @@ int store_test_teardown(void **state)
 	return 0;
 }
 
-void store_test_record_sized(uint64_t seq, size_t size, char text[STORE_TEST_TEXT_MAX], struct record *ret)
+void store_test_record_sized(uint64_t seq, size_t size, char text[STORE_TEST_TEXT_MAX],
+			     struct record *ret)
 {
 	CHECK(size >= 20 && size < STORE_TEST_TEXT_MAX);
-	int at = snprintf(text, STORE_TEST_TEXT_MAX, "{\"n\":%llu,\"x\":\"", (unsigned long long)seq);
+	int at = snprintf(text, STORE_TEST_TEXT_MAX, "{\"n\":%llu,\"x\":\"",
+			  (unsigned long long)seq);
 	uint64_t mix = seq * 0x9e3779b97f4a7c15u;
 	for (size_t i = (size_t)at; i < size; i++) {
 		mix = mix * 6364136223846793005u + 1442695040888963407u;
@@ -60,7 +62,8 @@ void store_test_record_sized(uint64_t seq, size_t size, char text[STORE_TEST_TEX
 	}
 	text[size] = '\0';
 	*ret = (struct record){
-		.time_ms = 1700000000000 + (int64_t)seq * 1000 + (int64_t)(seq / 500) * 31 * 86400000,
+		.time_ms =
+			1700000000000 + (int64_t)seq * 1000 + (int64_t)(seq / 500) * 31 * 86400000,
 		.kind = (uint32_t)(seq % 40) + 1,
 		.must_understand = seq % 3 == 0,
 		.text = text,
@@ -82,9 +85,9 @@ int store_test_take(void *context, const struct record *record, const struct dig
 		store_test_record_sized(record->seq, reading->size, text, &expected);
 	else
 		store_test_record(record->seq, text, &expected);
-	if (record->seq != reading->next || record->time_ms != expected.time_ms || record->kind != expected.kind ||
-	    record->must_understand != expected.must_understand || record->size != expected.size ||
-	    memcmp(record->text, text, expected.size) != 0)
+	if (record->seq != reading->next || record->time_ms != expected.time_ms ||
+	    record->kind != expected.kind || record->must_understand != expected.must_understand ||
+	    record->size != expected.size || memcmp(record->text, text, expected.size) != 0)
 		reading->wrong++;
 	reading->next = record->seq + 1;
 	reading->last_hash = *hash;
