@@ -91,11 +91,23 @@ static int queue_permit(struct call *call, const char *name, struct err *err)
 		       call->caller.team);
 }
 
+/* Of all that was asked for, the body included: a repeated key with anything else in it is a conflict. */
+static const char *request_mac(struct call *call, const struct job_request *request)
+{
+	AUTO_BUF all = BUF_INIT;
+	char *mac = arena_alloc(call->arena, DIGEST_HEX_MAX);
+
+	event_encode(&request->event, &all);
+	buf_addc(&all, '\n');
+	buf_add(&all, request->body, request->body_size);
+	call->api->backend->body_mac(call->api->backend->context, all.data, all.size, mac);
+	return mac;
+}
+
 static int submission_read(struct submission *s, struct err *err)
 {
 	struct call *call = s->call;
 	struct event_job_submitted *job = &s->request.event.job_submitted;
-	char *mac = arena_alloc(call->arena, DIGEST_HEX_MAX);
 	size_t size;
 	const char *text = http_body(call->request, &size);
 	int rc = jobfile_parse(file_name(call), text, size, call->arena, &s->request, err);
@@ -106,13 +118,10 @@ static int submission_read(struct submission *s, struct err *err)
 	rc = owner_fill(call, job, err);
 	if (rc >= 0)
 		rc = queue_permit(call, job->queue, err);
-	if (rc >= 0)
-		rc = client_key(call, &job->client_key, err);
 	if (rc < 0)
 		return rc;
-	call->api->backend->body_mac(call->api->backend->context, s->request.body, s->request.body_size, mac);
-	job->body_mac = mac;
-	return 0;
+	job->body_mac = request_mac(call, &s->request);
+	return client_key(call, &job->client_key, err);
 }
 
 static void answer_begin(struct buf *out, const struct submission *s, uint32_t id, bool already, bool dry_run)
