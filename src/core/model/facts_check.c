@@ -47,6 +47,21 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 	return 0;
 }
 
+/* Every way up ends at the root: who walks it trusts that. */
+static int check_queue_tree(const struct facts *f, struct err *err)
+{
+	for (uint32_t id = 1; id <= f->queues.count; id++) {
+		uint32_t up = id;
+
+		for (uint32_t steps = 0; up; steps++) {
+			if (steps == f->queues.count)
+				return WRONG("queue %u is above itself", id);
+			up = queue_get(f, (struct queue_id){ up })->parent.v;
+		}
+	}
+	return 0;
+}
+
 static int check_people_references(const struct facts *f, struct err *err)
 {
 	for (uint32_t id = 1; id <= f->teams.count; id++) {
@@ -130,6 +145,8 @@ int facts_check_references(const struct facts *f, struct err *err)
 {
 	int result = check_cluster_references(f, err);
 
+	if (!result)
+		result = check_queue_tree(f, err);
 	if (!result)
 		result = check_people_references(f, err);
 	if (!result)

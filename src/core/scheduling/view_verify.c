@@ -31,11 +31,13 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 
 static void bucket_same(const struct view *a, uint32_t ia, const struct view *b, uint32_t ib)
 {
-	const struct bucket *ba = &a->buckets.at[ia], *bb = &b->buckets.at[ib];
+	const struct bucket *ba, *bb;
 
 	CHECK((ia == 0) == (ib == 0));
 	if (!ia)
 		return;
+	ba = &a->buckets.at[ia];
+	bb = &b->buckets.at[ib];
 	CHECK(ba->rank == bb->rank && ba->queue == bb->queue && ba->shape == bb->shape && ba->run_class == bb->run_class);
 	CHECK(sorted_size(&a->pool, ba->jobs) == sorted_size(&b->pool, bb->jobs));
 }
