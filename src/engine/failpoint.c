@@ -8,6 +8,7 @@
 #include "base/clock.h"
 
 #ifdef FAIRLEAD_FAILPOINTS
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -63,6 +64,16 @@ static void points_read(void)
 	}
 }
 
+/* Opening a FIFO for reading waits for a writer. */
+static void wait_at_gate(void)
+{
+	const char *gate = getenv("FAIRLEAD_FAILPOINT_GATE");
+	int fd = gate ? open(gate, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		close(fd);
+}
+
 bool failpoint_hit(const char *name, int64_t rank)
 {
 	bool error = false;
@@ -81,6 +92,8 @@ bool failpoint_hit(const char *name, int64_t rank)
 			kill(getpid(), SIGKILL);
 		else if (strcmp(point->action, "pause") == 0)
 			kill(getpid(), SIGSTOP);
+		else if (strcmp(point->action, "hold") == 0)
+			wait_at_gate();
 		else
 			error = true;
 	}

@@ -14,6 +14,7 @@
  *	kill	SIGKILL to the own process
  *	error	FAILPOINT answers true: the code there behaves as if its next call had failed
  *	pause	SIGSTOP to the own process; SIGCONT lets it go on
+ *	hold	only this thread waits, until somebody opens the FIFO named by FAIRLEAD_FAILPOINT_GATE for writing
  *
  * The engine hands FAIRLEAD_FAILPOINT on to its shepherds; FAIRLEAD_SHEPHERD_FAILPOINT, where set, is theirs instead.
  *

@@ -51,6 +51,14 @@ def processes_with(word):
     return found
 
 
+def parent_of(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return int(file.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
 def is_alive(pid):
     try:
         with open("/proc/%d/stat" % pid) as file:
@@ -159,7 +167,9 @@ class Drive:
         return processes_with(self.folder + "/attempts/")
 
     def shepherd(self, attempt, rank=0):
-        found = [pid for pid in processes_with(self.place(attempt, rank) + "\0") if pid != self.process.pid]
+        """Its launcher has the same command line until it becomes the task; it is the shepherd's child."""
+        found = processes_with(self.place(attempt, rank) + "\0")
+        found = [pid for pid in found if parent_of(pid) not in found]
         assert len(found) == 1, found
         return found[0]
 

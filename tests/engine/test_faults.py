@@ -403,6 +403,48 @@ def test_a_shepherd_that_pauses_only_delays(point):
         assert engine.wait_fact("exited", 1)["code"] == 3
 
 
+@needs_failpoints
+def test_a_gang_whose_one_rank_is_not_ready_is_not_released_in_part():
+    with Counted() as count, Drive(env={"FAIRLEAD_SHEPHERD_FAILPOINT": "shepherd-before-ready@1:pause"}) as engine:
+        engine.must("adopt")
+        engine.start(1, *count.argv(), count=3)
+        wait_until("the pause", lambda: any(is_stopped(pid) for pid in engine.shepherds()))
+        for rank in (0, 2):
+            engine.wait_fact("ready", 1, rank)
+        reply = engine.do("release", 1)
+        assert not reply["ok"] and "rank 1 is not ready" in reply["error"]
+        assert not [rank for rank in range(3) if os.path.exists(engine.place(1, rank) + "/go")]
+        os.kill(engine.shepherd(1, 1), signal.SIGCONT)
+        engine.wait_fact("ready", 1, 1)
+        engine.must("release", 1)
+        for rank in range(3):
+            assert engine.wait_fact("exited", 1, rank)["code"] == 0
+        assert [count.times(rank) for rank in range(3)] == [1, 1, 1]
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", ["engine-place", "engine-spec-written", "engine-spawned"])
+def test_a_stop_that_comes_while_a_place_is_made_reaches_it(point):
+    with Counted() as count:
+        gate = count.folder + "/gate"
+        os.mkfifo(gate)
+        with Drive(env={"FAIRLEAD_FAILPOINT": point + "@1:hold", "FAIRLEAD_SHEPHERD_FAILPOINT": "", "FAIRLEAD_FAILPOINT_GATE": gate}) as engine:
+            engine.must("adopt")
+            engine.start(1, *count.argv(), count=2)
+            opened = open(gate, "w") if point != "engine-spawned" else None  # waits until the worker stands there
+            if opened is None:
+                wait_until("the spawn", lambda: processes_with(engine.place(1, 1) + "\0"))
+                engine.must("stop", 1, 0)
+                opened = open(gate, "w")
+            else:
+                engine.must("stop", 1, 0)
+            opened.close()
+            for rank in (0, 1):
+                end = engine.wait_fact("exited", 1, rank)
+                assert (end["cause"], end["never_ran"]) == ("stopped", True)
+            assert [count.times(rank) for rank in (0, 1)] == [0, 0]
+
+
 def test_random_kills_of_daemon_and_shepherds_lose_nothing_and_run_nothing_twice():
     seed = int(os.environ.get("FAIRLEAD_TEST_SEED", str(random.randrange(10**6))))
     rounds = int(os.environ.get("FAIRLEAD_TEST_KILLS", "25"))
@@ -465,7 +507,8 @@ def test_random_kills_of_daemon_and_shepherds_lose_nothing_and_run_nothing_twice
                 elif end["cause"] == "lost":
                     assert rank in killed, "seed %d: attempt %d rank %d lost, but not killed" % (seed, attempt, rank)
                 else:
-                    assert end["cause"] == "stopped" and killed, (seed, end)
+                    # A launcher that was killed before its shepherd reads as a failed start.
+                    assert end["cause"] in ("stopped", "start") and killed, (seed, end)
             engine.must("forget", attempt)
         wait_until("all is forgotten", lambda: not os.listdir(engine.folder + "/attempts"))
         assert not engine.groups()
