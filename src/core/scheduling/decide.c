@@ -19,7 +19,7 @@ const char *const core_policy_name = "default/1";
 void pass_begin(struct pass *pass, const struct facts *facts, struct view *view, uint64_t budget, struct arena *arena)
 {
 	*pass = (struct pass){ .facts = facts, .view = view, .arena = arena, .budget = budget };
-	pass->no_place = arena_new_array(arena, int64_t, (size_t)facts->shapes.count + 1);
+	pass->memos = arena_new_array(arena, struct shape_memo, (size_t)facts->shapes.count + 1);
 }
 
 struct event *pass_emit(struct pass *pass, enum event_kind kind)

@@ -36,10 +36,18 @@ struct hunt {
 	uint64_t rank;
 	int64_t need;		/* share of its least width */
 	bool room_short;
-	struct victim *candidates;
-	uint32_t count;
+	struct victim *fresh;	/* promises and those that come; then follow the kept ones */
+	uint32_t fresh_count, count;
+	uint32_t *scratch;	/* indices of candidates while a unit is solved */
 	int64_t gpus;		/* that all candidates hold */
 };
+
+static const struct victim *candidate(const struct hunt *hunt, uint32_t i)
+{
+	const struct candidates *kept = &hunt->pass->kept;
+
+	return i < hunt->fresh_count ? &hunt->fresh[i] : &kept->list[kept->first + i - hunt->fresh_count];
+}
 
 /* --- candidates -------------------------------------------------------------------------------------------- */
 
@@ -177,6 +185,19 @@ static void coming_add(struct pass *pass, uint32_t id)
 	pass->coming[pass->coming_count++] = v;
 }
 
+/* Some GPU it leaves is promised to nobody (or it holds none: then its processors may matter). */
+static bool coming_has_surplus(const struct pass *pass, const struct victim *v)
+{
+	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+		const struct task *task = table_get(&pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(&pass->view->space, task->node.v);
+
+		if (rank != RANK_NONE && (!task->gpu_mask || (task->gpu_mask & ~space_at(&pass->view->space, (uint32_t)rank)->promised)))
+			return true;
+	}
+	return false;
+}
+
 static void coming_make(struct pass *pass)
 {
 	struct sorted_walk walk;
@@ -189,29 +210,17 @@ static void coming_make(struct pass *pass)
 			coming_add(pass, walk.id);
 }
 
-/* Promises to lower ranks of the same queue: the place goes to the higher one. */
-static void promises_add(struct hunt *hunt)
-{
-	struct pass *pass = hunt->pass;
-
-	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
-		const struct promise_view *p = &pass->view->promises.at[i];
-		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
-
-		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || pass->promises_gone[i])
-			continue;
-		hunt->candidates[hunt->count++] = (struct victim){ .job = p->job, .queue = p->queue, .promise = p, .rank = rank,
-								   .share = p->share, .tier = p->tier };
-	}
-}
-
 /* Is the candidate one for this job as the queues stand now (some candidates may be given back already)? */
 static bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 {
 	const struct standings *s = &hunt->pass->standings;
 	uint32_t top;
 
-	if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT)
+	if (v->promise || v->coming)
+		return true;
+	if (v->job && pass_job_leaves(hunt->pass, v->job))
+		return false;
+	if (v->tier == TIER_BEST_EFFORT)
 		return true;
 	if (v->queue == hunt->j->queue.v)
 		return v->rank < hunt->rank;
@@ -228,9 +237,36 @@ static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 	return hunt->pass->view->queues.at[queue].running && candidate_may_go(hunt, &v);
 }
 
+/* Promises to lower ranks of the same queue (the place goes to the higher one), and those that leave anyhow. */
+static void fresh_make(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t promises;
+
+	hunt->fresh = arena_new_array(pass->arena, struct victim, (size_t)pass->view->promise_count + pass->coming_count + 1);
+	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
+		const struct promise_view *p = &pass->view->promises.at[i];
+		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
+
+		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || pass->promises_gone[i])
+			continue;
+		hunt->fresh[hunt->fresh_count++] = (struct victim){ .job = p->job, .queue = p->queue, .promise = p, .rank = rank,
+								    .share = p->share, .tier = p->tier };
+		hunt->gpus += p->share / GPU_SHARE;
+	}
+	promises = hunt->fresh_count;
+	for (uint32_t i = 0; i < pass->coming_count; i++) {
+		if (!promises && !coming_has_surplus(pass, &pass->coming[i]))
+			continue;
+		hunt->fresh[hunt->fresh_count++] = pass->coming[i];
+		hunt->gpus += pass->coming[i].share / GPU_SHARE;
+	}
+}
+
 static void list_add(struct hunt *hunt, uint32_t list)
 {
 	struct pass *pass = hunt->pass;
+	struct candidates *kept = &pass->kept;
 
 	victims_make(pass, list);
 	if (pass->victims_mature_ms[list])
@@ -240,8 +276,8 @@ static void list_add(struct hunt *hunt, uint32_t list)
 
 		if (pass_job_leaves(pass, v->job) || (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT && v->rank >= hunt->rank))
 			continue;
-		hunt->candidates[hunt->count++] = *v;
-		hunt->gpus += v->share / GPU_SHARE;
+		kept->list[kept->count++] = *v;
+		kept->gpus += v->share / GPU_SHARE;
 	}
 }
 
@@ -251,35 +287,86 @@ static uint32_t list_room(struct hunt *hunt, uint32_t list)
 	return hunt->pass->victim_counts[list];
 }
 
-/* All candidates in their order. False when they can't be enough, whatever is chosen. */
-static bool candidates_make(struct hunt *hunt)
+/* Best-effort work, lower ranks of the queue, and queues above their share, in order. */
+static void kept_make(struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
-	uint32_t room, lists = 0, queues = pass->standings.count;
-	uint64_t classes;
+	struct candidates *kept = &pass->kept;
+	uint32_t room = list_room(hunt, 0), lists = 0, queues = pass->standings.count;
 
-	coming_make(pass);
-	room = pass->view->promise_count + pass->coming_count + list_room(hunt, 0);
 	for (uint32_t q = 1; q < queues; q++)
 		room += queue_may_give(hunt, q) ? list_room(hunt, q) : 0;
-	hunt->candidates = arena_new_array(pass->arena, struct victim, room + 1);
-	promises_add(hunt);
-	for (uint32_t i = 0; i < pass->coming_count; i++) {
-		hunt->candidates[hunt->count++] = pass->coming[i];
-		hunt->gpus += pass->coming[i].share / GPU_SHARE;
-	}
+	*kept = (struct candidates){ .queue = hunt->j->queue.v, .rank = hunt->rank, .starts = pass->starts, .need = hunt->need };
+	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
 	list_add(hunt, 0);
 	for (uint32_t q = 1; q < queues; q++) {
-		uint32_t before = hunt->count;
+		uint32_t before = kept->count;
 
 		if (queue_may_give(hunt, q))
 			list_add(hunt, q);
-		lists += hunt->count > before;
+		lists += kept->count > before;
 	}
 	if (lists > 1)
-		victims_sort(hunt->candidates, arena_new_array(pass->arena, struct victim, room + 1), hunt->count);
+		victims_sort(kept->list, arena_new_array(pass->arena, struct victim, room + 1), kept->count);
+}
+
+/* Room for the indices of all candidates. */
+static void scratch_make(struct hunt *hunt)
+{
+	struct candidates *kept = &hunt->pass->kept;
+
+	if (kept->scratch_room < hunt->count) {
+		kept->scratch_room = hunt->count + hunt->count / 2 + 16;
+		kept->scratch = arena_new_array(hunt->pass->arena, uint32_t, kept->scratch_room);
+	}
+	hunt->scratch = kept->scratch;
+}
+
+static bool kept_serves(const struct hunt *hunt)
+{
+	const struct candidates *kept = &hunt->pass->kept;
+
+	return kept->list && kept->queue == hunt->j->queue.v && kept->rank == hunt->rank && kept->starts == hunt->pass->starts &&
+	       kept->need <= hunt->need;
+}
+
+/* All candidates. False when they can't be enough, whatever is chosen. */
+static bool candidates_make(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = &pass->kept;
+	uint64_t classes;
+
+	coming_make(pass);
+	fresh_make(hunt);
+	if (!kept_serves(hunt))
+		kept_make(hunt);
+	while (kept->first < kept->count && pass_job_leaves(pass, kept->list[kept->first].job))
+		kept->gpus -= kept->list[kept->first++].share / GPU_SHARE;
+	hunt->count = hunt->fresh_count + kept->count - kept->first;
+	hunt->gpus += kept->gpus;
 	space_classes_of(&pass->view->space, hunt->shape, &classes);
-	return hunt->count && space_free_gpus(&pass->view->space, 0, classes) + hunt->gpus >= hunt->need / GPU_SHARE;
+	hunt->gpus += space_free_gpus(&pass->view->space, 0, classes);
+	return hunt->count && hunt->gpus >= hunt->need / GPU_SHARE;
+}
+
+/* Known from another job of the queue: lower ranks and larger needs find no more candidates. */
+static bool is_barren(const struct hunt *hunt)
+{
+	const struct barren *b = hunt->pass->barren ? &hunt->pass->barren[hunt->j->queue.v] : NULL;
+
+	return b && b->known && b->changes == hunt->pass->changes && hunt->rank <= b->rank && hunt->need >= b->need &&
+	       b->gpus < hunt->need / GPU_SHARE;
+}
+
+static void barren_note(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	int64_t gpus = hunt->count ? hunt->gpus : -1;
+
+	if (!pass->barren)
+		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);
+	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank, .need = hunt->need, .gpus = gpus, .changes = pass->changes, .known = true };
 }
 
 /* --- giving and taking back -------------------------------------------------------------------------------- */
@@ -376,7 +463,7 @@ static bool victim_touches(const struct hunt *hunt, const struct victim *v, cons
 static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		const struct victim *v = &hunt->candidates[chosen[i]];
+		const struct victim *v = candidate(hunt, chosen[i]);
 
 		if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT || v->queue == hunt->j->queue.v)
 			continue;
@@ -392,7 +479,7 @@ static bool give_until_fit(struct hunt *hunt, const struct place_request *reques
 	uint32_t stride = 1, since = 0;
 
 	for (uint32_t i = 0; i < end; i++) {
-		const struct victim *v = &hunt->candidates[i];
+		const struct victim *v = candidate(hunt, i);
 
 		if (!victim_touches(hunt, v, request) || !candidate_may_go(hunt, v))
 			continue;
@@ -415,12 +502,12 @@ static uint32_t take_back(struct hunt *hunt, const struct place_request *request
 	uint32_t kept = 0;
 
 	for (uint32_t i = count; i-- > 0;) {
-		victim_move(hunt, &hunt->candidates[chosen[i]], false);
+		victim_move(hunt, candidate(hunt, chosen[i]), false);
 		if (fits(hunt, request)) {
 			chosen[i] = UINT32_MAX;
 			continue;
 		}
-		victim_move(hunt, &hunt->candidates[chosen[i]], true);
+		victim_move(hunt, candidate(hunt, chosen[i]), true);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		if (chosen[i] != UINT32_MAX)
@@ -435,7 +522,7 @@ static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t en
 	uint32_t mark = space_mark(&pass->view->space), count = 0;
 	bool good;
 
-	*ret = (struct solution){ .chosen = arena_new_array(pass->arena, uint32_t, end + 1) };
+	*ret = (struct solution){ .chosen = hunt->scratch };
 	good = give_until_fit(hunt, &request, end, ret->chosen, &count);
 	if (good) {
 		ret->count = count = take_back(hunt, &request, ret->chosen, count);
@@ -443,7 +530,7 @@ static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t en
 		       place_find(&pass->view->space, &request, pass->arena, &ret->place, NULL) == 0;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		const struct victim *v = &hunt->candidates[ret->chosen[i]];
+		const struct victim *v = candidate(hunt, ret->chosen[i]);
 
 		if (v->tier == TIER_BEST_EFFORT)
 			ret->spare_cost += v->cost;
@@ -512,12 +599,17 @@ struct choice { struct solution best; uint32_t solved, tries; bool any; };
 static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, struct choice *choice)
 {
 	struct solution solution;
+	uint32_t *chosen;
 
 	choice->tries++;
 	if (!unit_solve(hunt, unit, nodes, end, &solution))
 		return;
-	if (!choice->any || solution_better(&solution, &choice->best))
+	if (!choice->any || solution_better(&solution, &choice->best)) {
+		chosen = arena_new_array(hunt->pass->arena, uint32_t, solution.count + 1);
+		memcpy(chosen, solution.chosen, solution.count * sizeof(*chosen));
 		choice->best = solution;
+		choice->best.chosen = chosen;
+	}
 	choice->any = true;
 	choice->solved++;
 }
@@ -549,7 +641,7 @@ static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool 
 /* Adds one candidate to the tallies of the units it touches, and tries those that may hold enough now. */
 static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struct choice *choice)
 {
-	const struct victim *v = &hunt->candidates[index];
+	const struct victim *v = candidate(hunt, index);
 	int64_t need = hunt->need / GPU_SHARE;
 
 	if (v->promise) {
@@ -576,7 +668,7 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 /* Any further solution costs at least what its last candidate costs. */
 static bool search_is_over(const struct hunt *hunt, uint32_t index, const struct choice *choice)
 {
-	const struct victim *v = &hunt->candidates[index];
+	const struct victim *v = candidate(hunt, index);
 
 	if (choice->solved >= SOLUTIONS_MAX || choice->tries >= TRIES_MAX)
 		return true;
@@ -619,8 +711,8 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 		masks[i] = solution->place.masks[i];
 	}
 	for (uint32_t i = 0; i < solution->count; i++)
-		if (!hunt->candidates[solution->chosen[i]].promise)
-			victims[count++] = job_get(pass->facts, (struct job_id){ hunt->candidates[solution->chosen[i]].job })->attempt.v;
+		if (!candidate(hunt, solution->chosen[i])->promise)
+			victims[count++] = job_get(pass->facts, (struct job_id){ candidate(hunt, solution->chosen[i])->job })->attempt.v;
 	*e = (struct event_promise_made){ .job = hunt->job, .nodes = nodes, .nodes_count = tasks, .masks = masks, .masks_count = tasks,
 					  .victims = victims, .victims_count = count };
 }
@@ -642,20 +734,24 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	struct pass *pass = hunt->pass;
 
 	for (uint32_t i = 0; i < solution->count; i++)
-		if (hunt->candidates[solution->chosen[i]].promise)
-			promise_take(hunt, hunt->candidates[solution->chosen[i]].promise);
+		if (candidate(hunt, solution->chosen[i])->promise)
+			promise_take(hunt, candidate(hunt, solution->chosen[i])->promise);
 	promise_emit(hunt, solution);
+	pass->changes++;
 	placement_promise(&pass->view->space, &solution->place, hunt->shape);
 	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier, hunt->need);
 	for (uint32_t i = 0; i < solution->count; i++) {
-		const struct victim *v = &hunt->candidates[solution->chosen[i]];
+		const struct victim *v = candidate(hunt, solution->chosen[i]);
+		struct victim added;
 
 		if (v->promise || v->coming)
 			continue;
 		lifecycle_evict(pass, v->job, hunt->job);
 		standing_leave(&pass->standings, v->queue, v->tier, v->share);
 		pass->leaving[v->job / 64] |= UINT64_C(1) << v->job % 64;
-		coming_add(pass, v->job);
+		added = *v;
+		if (coming_has_surplus(pass, &added))
+			coming_add(pass, added.job);
 	}
 }
 
@@ -669,8 +765,13 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 	if (!j->preempts || j->tier == TIER_BEST_EFFORT || pass->searches >= EVICT_SEARCHES_MAX)
 		return EVICT_NO;
 	hunt.need = shape_share(hunt.shape, hunt.shape->tasks_min);
-	if (!candidates_make(&hunt))
+	if (is_barren(&hunt))
 		return EVICT_NO;
+	if (!candidates_make(&hunt)) {
+		barren_note(&hunt);
+		return EVICT_NO;
+	}
+	scratch_make(&hunt);
 	if (!hunt_run(&hunt, &solution)) {
 		pass->searches++;
 		return EVICT_NO;

@@ -177,23 +177,28 @@ static void place_why(struct pass *pass, const struct shape *shape, struct verdi
 }
 
 /* Does it fit now, if nothing reserved stood in its way? Leaves the reservations as they were. */
-static bool fits_without_reservations(struct pass *pass, const struct shape *shape, int64_t end_ms)
+static bool fits_without_reservations(struct pass *pass, const struct shape *shape, struct shape_memo *memo, int64_t end_ms)
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
-	bool fits;
 
-	if (!pass->applied)
+	if (!pass->applied || memo->no_end_ms == 1)
 		return false;
+	if (memo->fits_at == pass->changes + 1)
+		return true;
 	reserve_layer(pass, 0);
-	fits = place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0;
+	if (place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0)
+		memo->fits_at = pass->changes + 1;
+	else
+		memo->no_end_ms = 1;
 	reserve_layer(pass, end_ms);
-	return fits;
+	return memo->fits_at == pass->changes + 1;
 }
 
 static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id, const struct shape *shape, int64_t end_ms)
 {
+	struct shape_memo *memo = &pass->memos[job_get(pass->facts, (struct job_id){ id })->shape.v];
 	struct verdict why = { 0 };
-	bool reserved = end_ms && fits_without_reservations(pass, shape, end_ms);
+	bool reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms);
 
 	if (!reserved && evict_for(pass, id, false) == 0)
 		return TRY_STARTED;
@@ -204,8 +209,8 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 			place_why(pass, shape, &why);
 		watch_note(pass, bucket, id, &why);
 	}
-	if (end_ms)
-		reserve_for(pass, id);
+	if (end_ms && !memo->no_reservation)
+		memo->no_reservation = !reserve_for(pass, id);
 	return TRY_BLOCKED;
 }
 
@@ -213,7 +218,8 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	int64_t need = shape_share(shape, shape->tasks_min), end_ms = 0, *memo = &pass->no_place[job->shape.v], room;
+	int64_t need = shape_share(shape, shape->tasks_min), end_ms = 0, room;
+	struct shape_memo *memo = &pass->memos[job->shape.v];
 	struct verdict why = { 0 };
 	struct placement place;
 
@@ -228,12 +234,12 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
 	reserve_layer(pass, end_ms);
-	if (!*memo || end_ms < *memo - 1) {
+	if (!memo->no_end_ms || end_ms < memo->no_end_ms - 1) {
 		if (place_widest(pass, shape, room, &place)) {
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}
-		*memo = end_ms + 1;
+		memo->no_end_ms = end_ms + 1;
 	}
 	return job_blocked(pass, bucket, id, shape, end_ms);
 }
@@ -257,6 +263,8 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	e->masks = numbers + place->count;
 	e->nodes_count = e->masks_count = place->count;
 	e->resume_number = checkpoint ? checkpoint->number : 0;
+	pass->starts++;
+	pass->changes++;
 	placement_take(&pass->view->space, place, shape);
 	if (promised)
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
@@ -348,6 +356,8 @@ void order_run(struct pass *pass)
 				pass->more = true;
 				return;
 			}
+			if (pass->watch && pass->watch->seen)
+				return; /* explain has what it wants */
 			turn_take(&order, turn_pick(&order));
 		}
 	}

@@ -15,7 +15,7 @@
 enum {
 	DECISIONS_MAX = 16384,		/* of one pass; then it says "more" */
 	EVICT_SEARCHES_MAX = 64,	/* of one pass that find nothing */
-	RESERVE_RELEASES_MAX = 20000	/* expected ends looked at in one pass for reservations */
+	RESERVE_RELEASES_MAX = 4096	/* expected ends looked at in one pass for reservations */
 };
 
 /* A place that a blocked job will have at start_ms. Others may use it until then. */
@@ -39,7 +39,25 @@ struct victim {
 	const struct promise_view *promise; /* not a running job, but a place promised to `job`; else NULL */
 };
 
-struct victims { ARRAY(struct victim) list; uint32_t count; bool made; int64_t mature_ms; };
+/* What a pass knows of a shape. Space only shrinks during a pass, so "does not fit" stays true. */
+struct shape_memo {
+	int64_t no_end_ms;	/* 1 + least expected end for which it did not fit; 0 = not known */
+	uint32_t fits_at;	/* 1 + pass->changes at which it fitted but for reservations; 0 = never */
+	bool no_reservation;	/* none was found */
+};
+
+/* Candidates for the jobs of one queue and rank, kept while nothing starts. */
+struct candidates {
+	struct victim *list;
+	uint32_t *scratch, scratch_room;	/* for lists of indices */
+	uint32_t first, count;	/* first: those before it have left */
+	uint32_t queue, starts;
+	uint64_t rank;
+	int64_t need, gpus;
+};
+
+/* What evictions could bring together for a queue's jobs, when it was last looked at. */
+struct barren { uint64_t rank; int64_t need, gpus; uint32_t changes; bool known; };
 
 struct watch { uint32_t job; bool seen, started; struct verdict verdict; };
 
@@ -54,7 +72,8 @@ struct pass {
 	uint32_t attempts;		/* ids given out to this point */
 	int64_t wake_ms;		/* 0 = need not */
 	bool more;
-	int64_t *no_place;		/* by shape: 1 + least expected end for which it was found not to fit; 0 = not known */
+	struct shape_memo *memos;	/* by shape */
+	uint32_t starts, changes;	/* attempts started; these and promises made */
 	/* eviction */
 	struct victim **victims;	/* [0] best-effort of all queues, else standard of the queue; sorted by cost */
 	uint32_t *victim_counts;
@@ -63,6 +82,8 @@ struct pass {
 	struct victim *coming;
 	uint32_t coming_count, coming_room;
 	uint64_t *leaving;		/* jobs that this pass told to leave, one bit each; NULL = none yet */
+	struct candidates kept;
+	struct barren *barren;		/* by queue; NULL = not yet made */
 	bool *promises_gone;		/* by index in the view: kept or taken over in this pass */
 	uint32_t searches;
 	uint32_t *tally, *tally_stamp, stamp;	/* by node or domain, see evict.c */
@@ -98,8 +119,8 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short);
 bool pass_job_leaves(const struct pass *pass, uint32_t job);
 int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt);
 
-/* reserve.c: reservations of the first blocked jobs. */
-void reserve_for(struct pass *pass, uint32_t job);
+/* reserve.c: reservations of the first blocked jobs. False: there is none for it. */
+bool reserve_for(struct pass *pass, uint32_t job);
 /* Keeps in the space what is reserved from before end_ms on, and nothing else. */
 void reserve_layer(struct pass *pass, int64_t end_ms);
 uint32_t reserve_holder(const struct pass *pass, int64_t end_ms);	/* job of the first such reservation; 0 = none */

@@ -88,7 +88,7 @@ static bool sweep(struct pass *pass, const struct place_request *request, int64_
 	return found;
 }
 
-void reserve_for(struct pass *pass, uint32_t id)
+bool reserve_for(struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
@@ -97,17 +97,18 @@ void reserve_for(struct pass *pass, uint32_t id)
 	uint32_t at;
 
 	if ((int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth || pass->releases >= RESERVE_RELEASES_MAX)
-		return;
+		return false;
 	if (!pass->reservations)
 		pass->reservations = arena_new_array(pass->arena, struct reservation, (size_t)pass->facts->policy.backfill_depth);
 	reserve_layer(pass, INT64_MAX); /* those before it keep their places */
 	if (!sweep(pass, &request, &r.start_ms, &r.place)) {
 		reserve_layer(pass, 0);
-		return;
+		return false;
 	}
 	reserve_layer(pass, 0);
 	for (at = pass->reservation_count; at > 0 && pass->reservations[at - 1].start_ms > r.start_ms; at--)
 		pass->reservations[at] = pass->reservations[at - 1];
 	pass->reservations[at] = r;
 	pass->reservation_count++;
+	return true;
 }

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cost of decisions, in process, on one core.
+ *
+ *	decide_bench [PART...]		default: all of fill queue event reclaim explain
+ *
+ *	fill	5,000 nodes x 8 GPUs, 40,000 one-GPU jobs: decide alone, and with apply and follow
+ *	queue	12,500 x 8 GPUs, all busy; 1,000,000 jobs wait in 200 queues (3 levels), 200 shapes, then 10,000 shapes
+ *	event	12,500 x 8 GPUs, 100,000 running one-GPU jobs, 32 gangs with reservations: one job ends
+ *	reclaim	4,000 GPUs are held by 4,000 jobs of a borrower; the owner's 4,000 jobs come
+ *	explain	why a job waits, on the state of `queue`
+ *
+ * Events are made outside the measured time. A loop at the start tells how fast the machine was. Nothing is asserted.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "core/core.h"
+
+static struct facts f;
+static struct view *view;
+static struct arena step;
+static uint64_t seq;
+static int64_t now_ms = 1700000000000;
+static volatile uint64_t sink;
+
+static int64_t now_us(void)
+{
+	return clock_mono_ns() / 1000;
+}
+
+static void report(const char *what, int64_t us)
+{
+	printf("%-66s %10.3f ms\n", what, (double)us / 1000.0);
+	fflush(stdout);
+}
+
+static void calibrate(void)
+{
+	int64_t start = now_us();
+	uint64_t x = 1;
+
+	for (int i = 0; i < 100000000; i++)
+		x = x * 6364136223846793005 + 1442695040888963407;
+	sink = x;
+	printf("%-66s %10.3f ns\n", "calibration: one dependent multiply and add", (double)(now_us() - start) / 100000.0);
+}
+
+static void put(struct event *e)
+{
+	e->seq = ++seq;
+	e->time_ms = now_ms;
+	apply(&f, e);
+	view_follow(view, &f, e);
+}
+
+static void world_begin(uint32_t nodes)
+{
+	char name[32], domains[64];
+	struct event e = event_make(EVENT_LEVELS_SET, now_ms, "bench");
+
+	facts_init(&f);
+	view = view_create(&f);
+	arena_init(&step, (size_t)2 << 30);
+	e.levels_set.levels = "zone,leaf";
+	put(&e);
+	for (uint32_t i = 0; i < nodes; i++) {
+		e = event_make(EVENT_NODE_SET, now_ms, "bench");
+		snprintf(name, sizeof(name), "n%05u", i);
+		snprintf(domains, sizeof(domains), "z%02u,l%03u", i / 512, i / 32);
+		e.node_set.name = name;
+		e.node_set.gpus = 8;
+		e.node_set.model = "H100-80GB";
+		e.node_set.gpu_memory_mib = 81920;
+		e.node_set.domains = domains;
+		put(&e);
+	}
+}
+
+static void world_end(void)
+{
+	view_destroy(view);
+	facts_deinit(&f);
+	arena_deinit(&step);
+}
+
+static void queue_set(const char *name, const char *parent, int64_t guarantee)
+{
+	struct event e = event_make(EVENT_QUEUE_SET, now_ms, "bench");
+
+	e.queue_set.name = name;
+	e.queue_set.parent = parent;
+	e.queue_set.guarantee_share = guarantee * GPU_SHARE;
+	e.queue_set.limit_share = -1;
+	e.queue_set.weight = 1;
+	put(&e);
+}
+
+static struct event job_event(const char *queue, int64_t tasks, int64_t gpus, int64_t cpu, int64_t priority)
+{
+	struct event e = event_make(EVENT_JOB_SUBMITTED, now_ms, "bench");
+
+	e.job_submitted.job = (int64_t)f.jobs.count + 1;
+	e.job_submitted.name = "job";
+	e.job_submitted.user = "ann";
+	e.job_submitted.queue = queue;
+	e.job_submitted.kind = KIND_BATCH;
+	e.job_submitted.tier = TIER_STANDARD;
+	e.job_submitted.priority = priority;
+	e.job_submitted.tasks_min = e.job_submitted.tasks_max = tasks;
+	e.job_submitted.gpus = gpus;
+	e.job_submitted.cpu_milli = cpu;
+	e.job_submitted.preempts = 1;
+	e.job_submitted.grace_ms = -1;
+	return e;
+}
+
+static void submit(const char *queue, int64_t tasks, int64_t gpus, int64_t cpu, int64_t priority)
+{
+	struct event e = job_event(queue, tasks, gpus, cpu, priority);
+
+	put(&e);
+}
+
+/* Decides until there is no more; *ret_decide_us is the part of decide. */
+static uint64_t settle(int64_t *ret_decide_us)
+{
+	struct decisions d = { .more = true };
+	uint64_t count = 0;
+
+	*ret_decide_us = 0;
+	while (d.more) {
+		int64_t start = now_us();
+
+		arena_reset(&step);
+		decide(&f, view, 10000000, &step, &d);
+		*ret_decide_us += now_us() - start;
+		for (uint32_t i = 0; i < d.count; i++)
+			put(&d.events[i]);
+		count += d.count;
+	}
+	return count;
+}
+
+/* Everything placed becomes ready, is released and started. */
+static void run_all(void)
+{
+	int64_t us;
+
+	for (uint32_t id = 1; id <= f.attempts.count; id++) {
+		const struct attempt *a = attempt_get(&f, (struct attempt_id){ id });
+
+		for (uint32_t rank = 0; a->state == ATTEMPT_PREPARING && rank < a->tasks; rank++) {
+			struct event e = event_make(EVENT_TASK_READY, now_ms, "bench");
+
+			e.task_ready.attempt = id;
+			e.task_ready.rank = rank;
+			put(&e);
+		}
+	}
+	(void)settle(&us);
+}
+
+static void bench_fill(void)
+{
+	int64_t us, start;
+
+	world_begin(5000);
+	queue_set("default", "", 0);
+	for (int i = 0; i < 40000; i++)
+		submit("default", 1, 1, 0, 0);
+	start = now_us();
+	(void)settle(&us);
+	report("fill 5,000 x 8 with 40,000 one-GPU jobs: with apply and follow", now_us() - start);
+	report("  decide alone", us);
+	CHECK(f.attempts.count == 40000);
+	start = now_us();
+	run_all();
+	report("  40,000 ready, released (all of it)", now_us() - start);
+	world_end();
+}
+
+static void queues_make(void)
+{
+	char name[32], parent[32];
+
+	for (int a = 0; a < 8; a++) {
+		snprintf(name, sizeof(name), "a%d", a);
+		queue_set(name, "", 12500);
+		for (int b = 0; b < 6; b++) {
+			snprintf(parent, sizeof(parent), "a%d", a);
+			snprintf(name, sizeof(name), "a%d.%d", a, b);
+			queue_set(name, parent, 2000);
+			for (int c = 0; c < 3; c++) {
+				snprintf(parent, sizeof(parent), "a%d.%d", a, b);
+				snprintf(name, sizeof(name), "a%d.%d.%d", a, b, c);
+				queue_set(name, parent, 500);
+			}
+		}
+	}
+}
+
+static const char *queue_name(uint32_t i, char out[32])
+{
+	snprintf(out, 32, "a%u.%u.%u", i % 8, i / 8 % 6, i / 48 % 3);
+	return out;
+}
+
+static void pass_report(const char *what)
+{
+	int64_t start = now_us();
+	struct decisions d;
+
+	for (int i = 0; i < 10; i++) {
+		arena_reset(&step);
+		decide(&f, view, 10000000, &step, &d);
+	}
+	report(what, (now_us() - start) / 10);
+	printf("  (%u decisions, step arena %zu KiB)\n", d.count, step.used_bytes / 1024);
+}
+
+static void queue_fill(uint32_t shapes)
+{
+	char name[32];
+	int64_t us;
+
+	world_begin(12500);
+	queues_make();
+	for (uint32_t i = 0; i < 100000; i++)
+		submit(queue_name(i, name), 1, 1, 0, 0);
+	(void)settle(&us);
+	run_all();
+	for (uint32_t i = 0; i < 1000000; i++)
+		submit(queue_name(i / 7, name), 1 + i % shapes % 20, 1 + i % shapes / 20 % 8, i % shapes / 160 * 100, 0);
+}
+
+static void bench_queue(void)
+{
+	int64_t start = now_us();
+
+	queue_fill(200);
+	report("submit and index 1,000,000 jobs (with set-up)", now_us() - start);
+	pass_report("full pass, 1,000,000 queued, 200 shapes, cluster full");
+	world_end();
+	queue_fill(10000);
+	pass_report("full pass, 1,000,000 queued, 10,000 shapes, cluster full");
+	world_end();
+}
+
+static void bench_event(void)
+{
+	int64_t us, worst = 0, sum = 0, follow = 0;
+	char name[32];
+
+	world_begin(12500);
+	queues_make();
+	for (uint32_t i = 0; i < 100000; i++)
+		submit(queue_name(i, name), 1, 1, 0, 0);
+	(void)settle(&us);
+	run_all();
+	for (int i = 0; i < 32; i++)
+		submit(queue_name((uint32_t)i, name), 8 + i, 8, 0, 0);
+	(void)settle(&us);
+	for (uint32_t i = 1; i <= 1000; i++) {
+		struct event e = event_make(EVENT_TASK_EXITED, now_ms, "bench");
+		int64_t start;
+
+		e.task_exited.attempt = i * 97;
+		now_ms += 10;
+		start = now_us();
+		put(&e);
+		follow += now_us() - start;
+		(void)settle(&us);
+		worst = us > worst ? us : worst;
+		sum += us;
+	}
+	report("one job ends, 100,000 running, 32 gangs blocked: decide, mean", sum / 1000);
+	report("  decide, worst of 1,000", worst);
+	report("  apply and follow of its exit, mean", follow / 1000);
+	world_end();
+}
+
+static void bench_reclaim(void)
+{
+	int64_t us, start;
+	struct event e = event_make(EVENT_POLICY_SET, now_ms, "bench");
+
+	world_begin(500);
+	queue_set("owner", "", 4000);
+	queue_set("borrower", "", 0);
+	e.policy_set = (struct event_policy_set){ .min_runtime_ms = 0, .grace_ms = 60000, .rejoin_ms = -1, .default_limit_ms = -1, .packing = -1,
+						  .blackhole_failures = -1, .blackhole_window_ms = -1, .allow_critical_burst = -1,
+						  .backfill_depth = -1, .collect_after_ms = -1, .half_life_ms = -1, .defragment = -1 };
+	put(&e);
+	for (int i = 0; i < 4000; i++)
+		submit("borrower", 1, 1, 0, 0);
+	(void)settle(&us);
+	run_all();
+	now_ms += 3600000;
+	for (int i = 0; i < 4000; i++)
+		submit("owner", 1, 1, 0, 0);
+	start = now_us();
+	(void)settle(&us);
+	report("reclaim 4,000 GPUs held by 4,000 jobs, for 4,000 jobs: all", now_us() - start);
+	report("  decide alone", us);
+	world_end();
+}
+
+static void bench_reclaim_gang(void)
+{
+	int64_t us;
+
+	world_begin(500);
+	queue_set("owner", "", 4000);
+	queue_set("borrower", "", 0);
+	for (int i = 0; i < 4000; i++)
+		submit("borrower", 1, 1, 0, 0);
+	(void)settle(&us);
+	run_all();
+	now_ms += 3600000;
+	submit("owner", 500, 8, 0, 0);
+	(void)settle(&us);
+	report("  for one gang of 500 x 8: decide alone", us);
+	world_end();
+}
+
+static void bench_explain(void)
+{
+	struct explanation why;
+	int64_t start;
+
+	queue_fill(200);
+	start = now_us();
+	for (uint32_t i = 0; i < 10; i++) {
+		arena_reset(&step);
+		explain_job(&f, view, (struct job_id){ 200000 + i * 77777 }, &step, &why);
+	}
+	report("explain one of 1,000,000 waiting jobs", (now_us() - start) / 10);
+	printf("  \"%s\"; %u ahead\n", why.summary, why.ahead_count);
+	world_end();
+}
+
+int main(int argc, char **argv)
+{
+	const struct { const char *name; void (*run)(void); } parts[] = {
+		{ "fill", bench_fill }, { "queue", bench_queue }, { "event", bench_event }, { "reclaim", bench_reclaim },
+		{ "reclaim", bench_reclaim_gang }, { "explain", bench_explain },
+	};
+
+	calibrate();
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		bool wanted = argc == 1;
+
+		for (int k = 1; k < argc; k++)
+			wanted |= strcmp(argv[k], parts[i].name) == 0;
+		if (wanted)
+			parts[i].run();
+	}
+	return 0;
+}
