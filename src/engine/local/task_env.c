@@ -2,7 +2,9 @@
 #include "engine/local/task_env.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -54,7 +56,8 @@ static void set_number(struct env *env, const char *name, uint64_t number)
 	set(env, name, arena_printf(env->arena, "%" PRIu64, number));
 }
 
-/* A name of ours that the job must not set even when we don't: a stale one would mislead the program. */
+/* A name of ours that the job must not set even when we don't: a stale one would mislead the
+ * program. */
 static void unset(struct env *env, const char *name)
 {
 	for (size_t i = 0; i < env->count; i++)
@@ -76,7 +79,8 @@ static struct env env_from(const char *const *words, struct arena *arena, size_t
 	return env;
 }
 
-void task_env_nodes(const struct engine_start *start, struct arena *arena, struct task_env_nodes *ret)
+void task_env_nodes(const struct engine_start *start, struct arena *arena,
+		    struct task_env_nodes *ret)
 {
 	struct task_env_nodes nodes = {
 		.index = arena_new_array(arena, uint32_t, start->place_count),
@@ -88,7 +92,8 @@ void task_env_nodes(const struct engine_start *start, struct arena *arena, struc
 	for (uint32_t rank = 0; rank < start->place_count; rank++) {
 		uint32_t node = 0;
 
-		while (node < nodes.count && strcmp(nodes.names[node], start->places[rank].node) != 0)
+		while (node < nodes.count &&
+		       strcmp(nodes.names[node], start->places[rank].node) != 0)
 			node++;
 		if (node == nodes.count) {
 			nodes.names[nodes.count++] = start->places[rank].node;
@@ -117,7 +122,8 @@ static const char *gpu_list(uint64_t mask, struct arena *arena)
 	return arena_strdup(arena, buf_text(&list));
 }
 
-static void add_job(struct env *env, const struct engine_start *start, const struct engine_gpu_place *at)
+static void add_job(struct env *env, const struct engine_start *start,
+		    const struct engine_gpu_place *at)
 {
 	set_number(env, "FAIRLEAD_JOB_ID", start->job);
 	set(env, "FAIRLEAD_JOB_NAME", start->job_name);
@@ -141,7 +147,8 @@ static void add_job(struct env *env, const struct engine_start *start, const str
 	set(env, "FAIRLEAD_RESUME_FROM", start->resume_path);
 }
 
-static void add_launchers(struct env *env, const struct engine_start *start, const struct engine_gpu_place *at, uint32_t node)
+static void add_launchers(struct env *env, const struct engine_start *start,
+			  const struct engine_gpu_place *at, uint32_t node)
 {
 	set_number(env, "RANK", at->rank);
 	set_number(env, "WORLD_SIZE", start->place_count);
@@ -156,7 +163,23 @@ static void add_launchers(struct env *env, const struct engine_start *start, con
 	set_number(env, "PMI_SIZE", start->place_count);
 }
 
-const char **task_env_build(const struct engine_start *start, uint32_t rank, const struct task_env_place *place, struct arena *arena)
+/* Where the running program lies: `fairlead` itself, or a test's driver. */
+static const char *program_folder(struct arena *arena)
+{
+	char path[PATH_MAX];
+	ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (size <= 0)
+		return "";
+	path[size] = '\0';
+	char *slash = strrchr(path, '/');
+	if (slash)
+		*slash = '\0';
+	return arena_strdup(arena, path);
+}
+
+const char **task_env_build(const struct engine_start *start, uint32_t rank,
+			    const struct task_env_place *place, struct arena *arena)
 {
 	struct env env = env_from(start->env, arena, OWN_VARIABLES_MAX);
 	const struct engine_gpu_place *at = &start->places[rank];
@@ -170,20 +193,32 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank, con
 	set(&env, "FAIRLEAD_HOSTS", place->nodes->hosts);
 	set(&env, "MASTER_ADDR", LOCAL_HOST);
 	set_number(&env, "MASTER_PORT", place->port);
+	set(&env, "FAIRLEAD_BIN", program_folder(arena));
 	if (at->cpu_milli > 0 && !task_env_find(env.words, "OMP_NUM_THREADS"))
 		set_number(&env, "OMP_NUM_THREADS", (uint64_t)(at->cpu_milli + 999) / 1000);
 	return env.words;
 }
 
-const char **task_env_add_account(const char *const *words, const char *user, const char *home, const char *shell, bool is_root,
-				  struct arena *arena)
+/* The account's usual path, and behind it the folder of `fairlead`, so that `fairlead report` is
+ * found inside a job. */
+static const char *default_path(const char *const *words, bool is_root, struct arena *arena)
+{
+	const char *usual = is_root ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+				    : "/usr/local/bin:/usr/bin:/bin";
+	const char *bin = task_env_find(words, "FAIRLEAD_BIN");
+
+	return bin && *bin ? arena_printf(arena, "%s:%s", usual, bin) : usual;
+}
+
+const char **task_env_add_account(const char *const *words, const char *user, const char *home,
+				  const char *shell, bool is_root, struct arena *arena)
 {
 	const char *const defaults[][2] = {
 		{ "HOME", home },
 		{ "USER", user },
 		{ "LOGNAME", user },
 		{ "SHELL", shell },
-		{ "PATH", is_root ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : "/usr/local/bin:/usr/bin:/bin" },
+		{ "PATH", default_path(words, is_root, arena) },
 		{ "LANG", "C.UTF-8" },
 	};
 	struct env env = env_from(words, arena, ARRAY_SIZE(defaults));
