@@ -22,7 +22,7 @@ struct point {
 	char name[POINT_NAME_MAX];
 	char action[8];
 	int64_t rank;
-	long count;		/* acts at this hit */
+	long count; /* acts at this hit */
 	atomic_long hits;
 };
 

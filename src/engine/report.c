@@ -15,7 +15,8 @@ static bool path_is_fit(const char *path)
 	for (const char *p = path; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			return false;
-	/* No step of the path may be `..`: the path is shown to people and given to the next attempt. */
+	/* No step of the path may be `..`: the path is shown to people and given to the next
+	 * attempt. */
 	for (const char *p = path; p; p = strchr(p, '/')) {
 		if (*p == '/')
 			p++;
@@ -25,7 +26,8 @@ static bool path_is_fit(const char *path)
 	return true;
 }
 
-static void member_read(struct json_reader *r, const struct json_slice *key, struct report *report, unsigned *seen)
+static void member_read(struct json_reader *r, const struct json_slice *key, struct report *report,
+			unsigned *seen)
 {
 	unsigned member = 0;
 	struct json_slice text;
@@ -41,7 +43,9 @@ static void member_read(struct json_reader *r, const struct json_slice *key, str
 		json_slice_copy(r, &text, report->checkpoint, sizeof(report->checkpoint));
 		report->has_checkpoint = true;
 		if (!r->problem && !path_is_fit(report->checkpoint))
-			json_fail(r, "checkpoint must be a path without \"..\" and control characters");
+			json_fail(
+				r,
+				"checkpoint must be a path without \"..\" and control characters");
 	} else if (json_key_is(key, "watch")) {
 		member = SEEN_WATCH;
 		json_bool(r, &report->watch);
@@ -61,7 +65,8 @@ int report_parse(const char *line, size_t size, struct report *ret, struct err *
 	unsigned seen = 0;
 
 	if (size > REPORT_LINE_MAX)
-		return err_set(err, ERR_TOO_LARGE, "a report is one line of at most %d bytes", REPORT_LINE_MAX);
+		return err_set(err, ERR_TOO_LARGE, "a report is one line of at most %d bytes",
+			       REPORT_LINE_MAX);
 	json_init(&r, line, size);
 	json_object(&r);
 	while (json_member(&r, &key))
@@ -74,17 +79,20 @@ int report_parse(const char *line, size_t size, struct report *ret, struct err *
 	return 0;
 }
 
-int report_path(const struct report *report, const char *folder, char out[REPORT_PATH_MAX], struct err *err)
+int report_path(const struct report *report, const char *folder, char out[REPORT_PATH_MAX],
+		struct err *err)
 {
 	int n;
 
 	if (report->checkpoint[0] == '/')
 		n = snprintf(out, REPORT_PATH_MAX, "%s", report->checkpoint);
 	else if (!folder)
-		return err_set(err, ERR_INVALID, "this job declares no checkpoint folder: give an absolute path");
+		return err_set(err, ERR_INVALID,
+			       "this job declares no checkpoint folder: give an absolute path");
 	else
 		n = snprintf(out, REPORT_PATH_MAX, "%s/%s", folder, report->checkpoint);
 	if (n < 0 || n >= REPORT_PATH_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the checkpoint's path is longer than %d bytes", REPORT_PATH_MAX - 1);
+		return err_set(err, ERR_TOO_LARGE, "the checkpoint's path is longer than %d bytes",
+			       REPORT_PATH_MAX - 1);
 	return 0;
 }

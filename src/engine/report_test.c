@@ -21,7 +21,8 @@ static void progress_checkpoint_and_watch_are_read(void **state)
 	assert_int_equal(parse("{\"step\": 1200}", &report), 0);
 	assert_int_equal(report.step, 1200);
 	assert_false(report.has_checkpoint || report.watch);
-	assert_int_equal(parse(" { \"checkpoint\" : \"step-\\u0031\" , \"step\" : 0 } ", &report), 0);
+	assert_int_equal(parse(" { \"checkpoint\" : \"step-\\u0031\" , \"step\" : 0 } ", &report),
+			 0);
 	assert_true(report.has_checkpoint);
 	assert_string_equal(report.checkpoint, "step-1");
 	assert_int_equal(report.step, 0);
@@ -33,11 +34,33 @@ static void progress_checkpoint_and_watch_are_read(void **state)
 static void what_is_no_report_is_refused_with_a_reason(void **state)
 {
 	static const char *const bad[] = {
-		"", "{}", "[]", "1", "null", "{\"step\":1", "{\"step\":1}}", "{\"step\":-1}", "{\"step\":1.0}", "{\"step\":1e3}",
-		"{\"step\":\"1\"}", "{\"step\":9007199254740993}", "{\"step\":99999999999999999999}", "{\"step\":1,\"step\":1}",
-		"{\"watch\":1}", "{\"watch\":false}", "{\"checkpoint\":1}", "{\"checkpoint\":\"\"}", "{\"checkpoint\":\"..\"}",
-		"{\"checkpoint\":\"a/../b\"}", "{\"checkpoint\":\"/..\"}", "{\"checkpoint\":\"a\\u0000\"}", "{\"checkpoint\":\"a\\n\"}",
-		"{\"checkpoint\":\"\\u007f\"}", "{\"checkpoint\":\"\xff\"}", "{\"other\":1}", "{\"step\":1,\"other\":{}}",
+		"",
+		"{}",
+		"[]",
+		"1",
+		"null",
+		"{\"step\":1",
+		"{\"step\":1}}",
+		"{\"step\":-1}",
+		"{\"step\":1.0}",
+		"{\"step\":1e3}",
+		"{\"step\":\"1\"}",
+		"{\"step\":9007199254740993}",
+		"{\"step\":99999999999999999999}",
+		"{\"step\":1,\"step\":1}",
+		"{\"watch\":1}",
+		"{\"watch\":false}",
+		"{\"checkpoint\":1}",
+		"{\"checkpoint\":\"\"}",
+		"{\"checkpoint\":\"..\"}",
+		"{\"checkpoint\":\"a/../b\"}",
+		"{\"checkpoint\":\"/..\"}",
+		"{\"checkpoint\":\"a\\u0000\"}",
+		"{\"checkpoint\":\"a\\n\"}",
+		"{\"checkpoint\":\"\\u007f\"}",
+		"{\"checkpoint\":\"\xff\"}",
+		"{\"other\":1}",
+		"{\"step\":1,\"other\":{}}",
 	};
 
 	(void)state;

@@ -17,9 +17,10 @@
 enum { SPACE_LOOK_BYTES = 4 << 20, RESERVE_PERCENT = 5, OFFSET_DIGITS = 20, READ_TRIES = 3 };
 #define RESERVE_MAX_BYTES ((uint64_t)256 << 20)
 
-/* --- writing ------------------------------------------------------------------------------------------------- */
+/* --- writing --- */
 
-void task_log_init(struct task_log *log, int folder, uint32_t rank, enum task_stream stream, int64_t cap_bytes)
+void task_log_init(struct task_log *log, int folder, uint32_t rank, enum task_stream stream,
+		   int64_t cap_bytes)
 {
 	if (cap_bytes == 0)
 		cap_bytes = TASK_LOG_CAP_DEFAULT;
@@ -33,7 +34,8 @@ void task_log_init(struct task_log *log, int folder, uint32_t rank, enum task_st
 		.in_head = true,
 		.room = cap_bytes / 4,
 	};
-	snprintf(log->name, sizeof(log->name), "%u.%s", rank, stream == TASK_STDOUT ? "out" : "err");
+	snprintf(log->name, sizeof(log->name), "%u.%s", rank,
+		 stream == TASK_STDOUT ? "out" : "err");
 }
 
 static void close_file(struct task_log *log)
@@ -90,7 +92,8 @@ static bool open_next(struct task_log *log)
 	return true;
 }
 
-/* Looks at the free space now and then: statvfs costs a microsecond, output comes in pieces of 64 KiB. */
+/* Looks at the free space now and then: statvfs costs a microsecond, output comes in pieces of 64
+ * KiB. */
 static bool has_space(struct task_log *log, size_t size)
 {
 	struct statvfs fs;
@@ -148,7 +151,7 @@ void task_log_write(struct task_log *log, const void *data, size_t size)
 	}
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static int open_folder(int parent, const char *name, bool make)
 {
@@ -184,7 +187,10 @@ int task_log_folder(const char *logs_folder, uint64_t job, uint64_t attempt, str
 	int fd = open_steps(logs_folder, job, attempt, true);
 
 	if (fd < 0)
-		return err_errno(err, ERR_IO, errno, "could not make the log folder of job %" PRIu64 ", attempt %" PRIu64, job, attempt);
+		return err_errno(err, ERR_IO, errno,
+				 "could not make the log folder of job %" PRIu64
+				 ", attempt %" PRIu64,
+				 job, attempt);
 	return fd;
 }
 
@@ -192,7 +198,9 @@ struct found {
 	uint64_t offset, size;
 };
 
-enum { FOUND_MAX = TASK_LOG_PARTS + 4 }; /* a part being made and one being dropped may both be seen */
+enum {
+	FOUND_MAX = TASK_LOG_PARTS + 4
+}; /* a part being made and one being dropped may both be seen */
 
 /* "3.out" is the head, "3.out.DIGITS" a part; anything else is not of this stream. */
 static bool part_of(const char *name, const char *stream, uint64_t *ret_offset)
@@ -236,7 +244,8 @@ static size_t find_parts(int folder, const char *stream, struct found found[FOUN
 
 		if (!part_of(entry->d_name, stream, &found[count].offset))
 			continue;
-		if (fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		if (fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode))
 			continue;
 		found[count++].size = (uint64_t)st.st_size;
 	}
@@ -246,7 +255,8 @@ static size_t find_parts(int folder, const char *stream, struct found found[FOUN
 }
 
 /* A part may be dropped between listing and opening: -ENOENT, and the caller lists again. */
-static int read_part(int folder, const char *stream, uint64_t part, uint64_t offset, void *data, size_t room, size_t *ret_size)
+static int read_part(int folder, const char *stream, uint64_t part, uint64_t offset, void *data,
+		     size_t room, size_t *ret_size)
 {
 	char name[TASK_LOG_NAME_MAX];
 
@@ -264,7 +274,8 @@ static int read_part(int folder, const char *stream, uint64_t part, uint64_t off
 	return result;
 }
 
-static int read_once(int folder, const char *stream, uint64_t offset, void *data, size_t room, struct task_log_piece *ret)
+static int read_once(int folder, const char *stream, uint64_t offset, void *data, size_t room,
+		     struct task_log_piece *ret)
 {
 	struct found found[FOUND_MAX];
 	size_t count = find_parts(folder, stream, found), i = 0;
@@ -281,8 +292,9 @@ static int read_once(int folder, const char *stream, uint64_t offset, void *data
 	return read_part(folder, stream, found[i].offset, ret->offset, data, room, &ret->size);
 }
 
-int task_log_read(const char *logs_folder, uint64_t job, uint64_t attempt, uint32_t rank, enum task_stream stream,
-		  uint64_t offset, void *data, size_t room, struct task_log_piece *ret, struct err *err)
+int task_log_read(const char *logs_folder, uint64_t job, uint64_t attempt, uint32_t rank,
+		  enum task_stream stream, uint64_t offset, void *data, size_t room,
+		  struct task_log_piece *ret, struct err *err)
 {
 	char name[TASK_LOG_NAME_MAX];
 	int folder = open_steps(logs_folder, job, attempt, false), result = -ENOENT;
@@ -291,23 +303,28 @@ int task_log_read(const char *logs_folder, uint64_t job, uint64_t attempt, uint3
 	if (folder < 0 && errno == ENOENT)
 		return 0;
 	if (folder < 0)
-		return err_errno(err, ERR_IO, errno, "could not open the log of job %" PRIu64 ", attempt %" PRIu64, job, attempt);
+		return err_errno(err, ERR_IO, errno,
+				 "could not open the log of job %" PRIu64 ", attempt %" PRIu64, job,
+				 attempt);
 	snprintf(name, sizeof(name), "%u.%s", rank, stream == TASK_STDOUT ? "out" : "err");
 	for (int i = 0; i < READ_TRIES && result == -ENOENT; i++)
 		result = read_once(folder, name, offset, data, room, ret);
 	close(folder);
 	if (result < 0 && result != -ENOENT)
-		return err_errno(err, ERR_IO, -result, "could not read log %s of job %" PRIu64 ", attempt %" PRIu64, name, job, attempt);
+		return err_errno(err, ERR_IO, -result,
+				 "could not read log %s of job %" PRIu64 ", attempt %" PRIu64, name,
+				 job, attempt);
 	return 0;
 }
 
-int task_log_tail(const char *logs_folder, uint64_t job, uint64_t attempt, uint32_t rank, enum task_stream stream,
-		  uint64_t bytes, uint64_t *ret_offset, struct err *err)
+int task_log_tail(const char *logs_folder, uint64_t job, uint64_t attempt, uint32_t rank,
+		  enum task_stream stream, uint64_t bytes, uint64_t *ret_offset, struct err *err)
 {
 	struct task_log_piece piece;
 	char nothing[1];
 
-	if (task_log_read(logs_folder, job, attempt, rank, stream, UINT64_MAX / 2, nothing, 1, &piece, err) < 0)
+	if (task_log_read(logs_folder, job, attempt, rank, stream, UINT64_MAX / 2, nothing, 1,
+			  &piece, err) < 0)
 		return -1;
 	*ret_offset = piece.end > bytes ? piece.end - bytes : 0;
 	return 0;

@@ -69,7 +69,8 @@ static void write_stream(struct task_log *log, uint64_t size, size_t piece)
 }
 
 /* Reads all from an offset; returns bytes read, checks each. */
-static uint64_t read_stream(struct place *place, uint64_t offset, uint64_t *ret_end, unsigned *ret_gaps)
+static uint64_t read_stream(struct place *place, uint64_t offset, uint64_t *ret_end,
+			    unsigned *ret_gaps)
 {
 	char data[5000];
 	uint64_t total = 0;
@@ -77,7 +78,9 @@ static uint64_t read_stream(struct place *place, uint64_t offset, uint64_t *ret_
 
 	*ret_gaps = 0;
 	for (;;) {
-		assert_int_equal(task_log_read(place->logs, 7, 3, 0, TASK_STDOUT, offset, data, sizeof(data), &piece, NULL), 0);
+		assert_int_equal(task_log_read(place->logs, 7, 3, 0, TASK_STDOUT, offset, data,
+					       sizeof(data), &piece, NULL),
+				 0);
 		*ret_end = piece.end;
 		if (piece.size == 0)
 			return total;
@@ -125,9 +128,11 @@ static void a_log_that_is_not_there_yet_is_empty(void **state)
 	struct task_log_piece piece;
 	char data[10];
 
-	assert_int_equal(task_log_read(place->logs, 7, 3, 9, TASK_STDERR, 5, data, 10, &piece, NULL), 0);
+	assert_int_equal(
+		task_log_read(place->logs, 7, 3, 9, TASK_STDERR, 5, data, 10, &piece, NULL), 0);
 	assert_int_equal(piece.size, 0);
-	assert_int_equal(task_log_read(place->logs, 8, 1, 0, TASK_STDOUT, 0, data, 10, &piece, NULL), 0);
+	assert_int_equal(
+		task_log_read(place->logs, 8, 1, 0, TASK_STDOUT, 0, data, 10, &piece, NULL), 0);
 	assert_int_equal(piece.size, 0);
 }
 
@@ -135,7 +140,8 @@ static void a_log_that_is_not_there_yet_is_empty(void **state)
 static void a_long_log_keeps_head_and_tail_within_its_cap(void **state)
 {
 	struct place *place = *state;
-	static const uint64_t sizes[] = { CAP / 4, CAP / 4 + 1, CAP, CAP + 1, CAP + CAP / 8, 3 * CAP + 17, 40 * CAP + 5 };
+	static const uint64_t sizes[] = { CAP / 4,       CAP / 4 + 1,  CAP,         CAP + 1,
+					  CAP + CAP / 8, 3 * CAP + 17, 40 * CAP + 5 };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct task_log log;
@@ -156,7 +162,8 @@ static void a_long_log_keeps_head_and_tail_within_its_cap(void **state)
 			assert_true(kept > CAP / 2);
 
 		uint64_t tail;
-		assert_int_equal(task_log_tail(place->logs, 7, 3, 0, TASK_STDOUT, 1000, &tail, NULL), 0);
+		assert_int_equal(
+			task_log_tail(place->logs, 7, 3, 0, TASK_STDOUT, 1000, &tail, NULL), 0);
 		assert_int_equal(read_stream(place, tail, &end, &gaps), 1000);
 
 		struct dirent *entry;
@@ -197,7 +204,8 @@ static void links_are_neither_written_nor_read_through(void **state)
 	char data[10];
 
 	assert_int_equal(symlinkat("/etc/passwd", place->folder, "0.out"), 0);
-	assert_int_equal(task_log_read(place->logs, 7, 3, 0, TASK_STDOUT, 0, data, 10, &piece, NULL), 0);
+	assert_int_equal(
+		task_log_read(place->logs, 7, 3, 0, TASK_STDOUT, 0, data, 10, &piece, NULL), 0);
 	assert_int_equal(piece.size, 0);
 	task_log_init(&log, place->folder, 0, TASK_STDOUT, CAP);
 	task_log_write(&log, "x", 1);
@@ -209,10 +217,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_short_log_is_read_back_whole, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_log_that_is_not_there_yet_is_empty, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_long_log_keeps_head_and_tail_within_its_cap, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_cannot_be_written_leaves_a_gap_and_the_stream_goes_on, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(links_are_neither_written_nor_read_through, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_log_that_is_not_there_yet_is_empty, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_long_log_keeps_head_and_tail_within_its_cap,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_cannot_be_written_leaves_a_gap_and_the_stream_goes_on, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(links_are_neither_written_nor_read_through, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

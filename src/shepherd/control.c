@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine wants: files in the task's place. The folder is read whole each time, so nothing depends on the order or
- * the number of wake-ups; numbers seen before are passed over.
+ * What the engine wants: files in the task's place. The folder is read whole each time, so nothing
+ * depends on the order or the number of wake-ups; numbers seen before are passed over.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,13 +18,14 @@
 
 struct wishes {
 	bool go;
-	uint64_t warn, stop;			/* newest number, 0 = none newer than seen */
-	int64_t warn_grace_ms, stop_grace_ms;	/* stop: the least of the new ones */
+	uint64_t warn, stop; /* newest number, 0 = none newer than seen */
+	int64_t warn_grace_ms, stop_grace_ms; /* stop: the least of the new ones */
 };
 
 static void look_at(const struct shepherd *s, const char *name, struct wishes *wishes)
 {
-	uint64_t warn = place_command_number(name, "warn"), stop = place_command_number(name, "stop");
+	uint64_t warn = place_command_number(name, "warn"),
+		 stop = place_command_number(name, "stop");
 
 	if (strcmp(name, "go") == 0)
 		wishes->go = true;
@@ -71,7 +72,8 @@ static void stop_begin(struct shepherd *s, int64_t grace_ms)
 		s->kill_at_ms = kill_at;
 	if (first && grace_ms > 0) {
 		(void)proctree_signal(&s->tree, false, SIGTERM);
-		(void)proctree_signal(&s->tree, false, SIGCONT); /* a stopped process can't act on SIGTERM */
+		(void)proctree_signal(&s->tree, false,
+				      SIGCONT); /* a stopped process can't act on SIGTERM */
 	}
 }
 
@@ -90,7 +92,9 @@ static void warn(struct shepherd *s, int64_t grace_ms)
 {
 	report_server_notice(s, grace_ms);
 	if (s->spec.checkpoint_signal && !proctree_notify(&s->tree, s->spec.checkpoint_signal))
-		log_line(LOG_WARN, "checkpoint signal %d was not sent: no process of the task waits for it", s->spec.checkpoint_signal);
+		log_line(LOG_WARN,
+			 "checkpoint signal %d was not sent: no process of the task waits for it",
+			 s->spec.checkpoint_signal);
 }
 
 void control_look(struct shepherd *s)

@@ -48,7 +48,8 @@ void ending_begin(struct shepherd *s)
 		s->kill_at_ms = now + LEFTOVER_GRACE_MS;
 	s->kill_pause_ms = KILL_FIRST_MS;
 	if (!at_once && s->kill_at_ms > now)
-		(void)proctree_signal(&s->tree, false, SIGTERM), (void)proctree_signal(&s->tree, false, SIGCONT);
+		(void)proctree_signal(&s->tree, false, SIGTERM),
+			(void)proctree_signal(&s->tree, false, SIGCONT);
 }
 
 void ending_fail(struct shepherd *s, const struct err *err)
@@ -59,7 +60,8 @@ void ending_fail(struct shepherd *s, const struct err *err)
 	ending_begin(s);
 }
 
-/* Nothing to wait for, and nobody in the groups (a process that somebody else put there counts too). */
+/* Nothing to wait for, and nobody in the groups (a process that somebody else put there counts
+ * too). */
 static bool nothing_left(struct shepherd *s)
 {
 	AUTO_PIDS members = { 0 };
@@ -83,7 +85,8 @@ void ending_step(struct shepherd *s)
 	(void)FAILPOINT_RANK("shepherd-kill", s->spec.rank);
 	(void)proctree_signal(&s->tree, false, SIGKILL);
 	s->kill_at_ms = now + s->kill_pause_ms;
-	s->kill_pause_ms = s->kill_pause_ms * 2 < KILL_SLOWEST_MS ? s->kill_pause_ms * 2 : KILL_SLOWEST_MS;
+	s->kill_pause_ms =
+		s->kill_pause_ms * 2 < KILL_SLOWEST_MS ? s->kill_pause_ms * 2 : KILL_SLOWEST_MS;
 }
 
 void memory_look(struct shepherd *s)
@@ -101,12 +104,14 @@ void memory_look(struct shepherd *s)
 		s->memory_peak_mib = mib;
 	if (s->spec.memory_mib && mib > s->spec.memory_mib && !s->stopping) {
 		s->memory_killed = true;
-		snprintf(s->end.text, sizeof(s->end.text), "it used %" PRId64 " MiB, its limit is %" PRId64 " MiB", mib, s->spec.memory_mib);
+		snprintf(s->end.text, sizeof(s->end.text),
+			 "it used %" PRId64 " MiB, its limit is %" PRId64 " MiB", mib,
+			 s->spec.memory_mib);
 		(void)proctree_signal(&s->tree, false, SIGKILL);
 	}
 }
 
-/* --- the record ----------------------------------------------------------------------------------------------- */
+/* --- the record --- */
 
 static void read_memory(struct shepherd *s, int64_t *ret_oom_kills)
 {
@@ -136,13 +141,18 @@ static enum engine_cause find_cause(struct shepherd *s, int64_t oom_kills)
 		return ENGINE_CAUSE_MEMORY;
 	if (oom_kills > 0 && !well) {
 		if (s->memory_enforced)
-			snprintf(end->text, sizeof(end->text), "the kernel killed a process of it at its memory limit of %" PRId64 " MiB",
+			snprintf(end->text, sizeof(end->text),
+				 "the kernel killed a process of it at its memory limit of %" PRId64
+				 " MiB",
 				 s->spec.memory_mib);
 		else
-			snprintf(end->text, sizeof(end->text), "the kernel killed a process of it because the machine ran out of memory");
+			snprintf(
+				end->text, sizeof(end->text),
+				"the kernel killed a process of it because the machine ran out of memory");
 		return ENGINE_CAUSE_MEMORY;
 	}
-	return s->task_over && WIFSIGNALED(s->task_status) ? ENGINE_CAUSE_SIGNAL : ENGINE_CAUSE_EXIT;
+	return s->task_over && WIFSIGNALED(s->task_status) ? ENGINE_CAUSE_SIGNAL
+							   : ENGINE_CAUSE_EXIT;
 }
 
 static void fill_record(struct shepherd *s)
@@ -175,12 +185,15 @@ void ending_record(struct shepherd *s)
 	output_drain(s);
 	fill_record(s);
 	report_server_close(s);
-	/* How it ended is known here alone: on a full or failing disk this process stays until it can be written. */
-	while (place_put_exit(io_real(), s->path, &s->end, &err) < 0 && !place_is_deleted(s->folder)) {
+	/* How it ended is known here alone: on a full or failing disk this process stays until it
+	 * can be written. */
+	while (place_put_exit(io_real(), s->path, &s->end, &err) < 0 &&
+	       !place_is_deleted(s->folder)) {
 		log_line(LOG_ERROR, "%s; trying again", err.text);
 		nanosleep(&pause, NULL);
 	}
 	(void)FAILPOINT_RANK("shepherd-exit-written", s->spec.rank);
 	if (cgroup_remove(&s->spec.cgroups) != 0)
-		log_line(LOG_WARN, "a control group of the task could not be removed: %s", s->spec.cgroups.tree);
+		log_line(LOG_WARN, "a control group of the task could not be removed: %s",
+			 s->spec.cgroups.tree);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making the launcher: the process that prepares itself as the user, says READY, and on a byte in its go pipe becomes the
- * task. So everything that can fail (groups, account, folder, program) fails before any rank of the gang runs, and
- * between go and exec nothing is left to do.
+ * Making the launcher: the process that prepares itself as the user, says READY, and on a byte in
+ * its go pipe becomes the task. So everything that can fail (groups, account, folder, program)
+ * fails before any rank of the gang runs, and between go and exec nothing is left to do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +25,10 @@ static int check_user(const struct task_spec *spec, struct err *err)
 {
 	if (geteuid() == 0 || spec->uid == geteuid())
 		return 0;
-	return err_set(err, ERR_FORBIDDEN,
-		       "the daemon does not run as root, so it can only run jobs of its own user (uid %u); user \"%s\" has uid %u",
-		       (unsigned)geteuid(), spec->user, (unsigned)spec->uid);
+	return err_set(
+		err, ERR_FORBIDDEN,
+		"the daemon does not run as root, so it can only run jobs of its own user (uid %u); user \"%s\" has uid %u",
+		(unsigned)geteuid(), spec->user, (unsigned)spec->uid);
 }
 
 static int open_pipes(int go[2], int status[2], struct err *err)
@@ -46,7 +47,8 @@ static int open_pipes(int go[2], int status[2], struct err *err)
 static int make_groups(struct shepherd *s, struct launch_fds *fds, struct err *err)
 {
 	if (FAILPOINT_RANK("shepherd-cgroup", s->spec.rank))
-		return err_errno(err, ERR_IO, EIO, "could not make the control group %s", s->spec.cgroups.tree);
+		return err_errno(err, ERR_IO, EIO, "could not make the control group %s",
+				 s->spec.cgroups.tree);
 	if (cgroup_make(&s->spec.cgroups, s->spec.memory_mib, &s->memory_enforced, err) < 0)
 		return -1;
 	fds->cgroup_count = cgroup_open(&s->spec.cgroups, fds->cgroups, err);
@@ -60,7 +62,8 @@ static int fork_launcher(struct shepherd *s, const struct launch_fds *fds, struc
 	account_find(&s->spec, &s->arena, &account);
 	if (!s->spec.workdir)
 		s->spec.workdir = account.home;
-	const char **env = task_env_add_account(s->spec.env, s->spec.user, account.home, account.shell, s->spec.uid == 0, &s->arena);
+	const char **env = task_env_add_account(s->spec.env, s->spec.user, account.home,
+						account.shell, s->spec.uid == 0, &s->arena);
 	pid_t parent = getpid();
 	pid_t pid = FAILPOINT_RANK("shepherd-fork", s->spec.rank) ? (errno = EAGAIN, -1) : fork();
 	if (pid < 0)

@@ -92,11 +92,14 @@ static void become_user(const struct task_spec *spec, const struct account *acco
 {
 	if (geteuid() == 0) {
 		if (setgroups((size_t)account->group_count, account->groups) < 0 ||
-		    setresgid(spec->gid, spec->gid, spec->gid) < 0 || setresuid(spec->uid, spec->uid, spec->uid) < 0)
-			fail(status, errno, "could not become user \"%s\" (uid %u)", spec->user, (unsigned)spec->uid);
+		    setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
+		    setresuid(spec->uid, spec->uid, spec->uid) < 0)
+			fail(status, errno, "could not become user \"%s\" (uid %u)", spec->user,
+			     (unsigned)spec->uid);
 	}
 	if (getuid() != spec->uid || geteuid() != spec->uid || (spec->uid != 0 && setuid(0) == 0))
-		fail(status, 0, "could not give up the daemon's rights for user \"%s\"", spec->user);
+		fail(status, 0, "could not give up the daemon's rights for user \"%s\"",
+		     spec->user);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		fail(status, errno, "could not forbid new privileges to the task");
 }
@@ -127,32 +130,41 @@ static void enter_folders(const struct task_spec *spec, int status)
 		if (result == 0 && access(spec->checkpoint_dir, W_OK | X_OK) < 0)
 			result = -errno;
 		if (result < 0)
-			fail(status, -result, "checkpoint folder \"%.120s\" can't be used by user \"%s\"", spec->checkpoint_dir, spec->user);
+			fail(status, -result,
+			     "checkpoint folder \"%.120s\" can't be used by user \"%s\"",
+			     spec->checkpoint_dir, spec->user);
 	}
 	if (chdir(spec->workdir) < 0)
-		fail(status, errno, "working directory \"%.140s\" can't be entered by user \"%s\"", spec->workdir, spec->user);
+		fail(status, errno, "working directory \"%.140s\" can't be entered by user \"%s\"",
+		     spec->workdir, spec->user);
 }
 
 static void arrange_fds(const struct launch_fds *fds)
 {
-	int status = fcntl(fds->status, F_DUPFD_CLOEXEC, 64), go = fcntl(fds->go, F_DUPFD_CLOEXEC, 64);
+	int status = fcntl(fds->status, F_DUPFD_CLOEXEC, 64),
+	    go = fcntl(fds->go, F_DUPFD_CLOEXEC, 64);
 	int out = fcntl(fds->out, F_DUPFD_CLOEXEC, 64), err = fcntl(fds->err, F_DUPFD_CLOEXEC, 64);
-	int opened = open("/dev/null", O_RDONLY | O_CLOEXEC), null = fcntl(opened, F_DUPFD_CLOEXEC, 64);
+	int opened = open("/dev/null", O_RDONLY | O_CLOEXEC),
+	    null = fcntl(opened, F_DUPFD_CLOEXEC, 64);
 
 	/* All are above the numbers they go to now, so none is overwritten before it is used. */
 	if (status < 0 || go < 0 || out < 0 || err < 0 || null < 0)
 		fail(fds->status, errno, "could not arrange the task's input and output");
-	if (dup3(status, STATUS_FD, O_CLOEXEC) < 0 || dup3(go, GO_FD, O_CLOEXEC) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-	    dup2(err, STDERR_FILENO) < 0 || dup2(null, STDIN_FILENO) < 0)
+	if (dup3(status, STATUS_FD, O_CLOEXEC) < 0 || dup3(go, GO_FD, O_CLOEXEC) < 0 ||
+	    dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0 ||
+	    dup2(null, STDIN_FILENO) < 0)
 		_exit(127); /* nobody left to tell */
 	if (syscall(SYS_close_range, FIRST_FREE_FD, ~0U, 0) < 0)
 		fail(STATUS_FD, errno, "could not close what the task must not see");
 }
 
-/* By the system call: the library hides the two signals it uses itself, and they too may come ignored. */
+/* By the system call: the library hides the two signals it uses itself, and they too may come
+ * ignored. */
 static void reset_signals(void)
 {
-	const unsigned long normal[4] = { 0 }; /* the kernel's struct sigaction: SIG_DFL, no flags, empty mask */
+	const unsigned long normal[4] = {
+		0
+	}; /* the kernel's struct sigaction: SIG_DFL, no flags, empty mask */
 	sigset_t none;
 
 	for (int sig = 1; sig < NSIG; sig++)
@@ -161,8 +173,8 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Where the program is, as the user sees it: a name without slash is looked up in the task's own PATH. Found means it may
- * be executed; what is found but may not be is remembered for the message. */
+/* Where the program is, as the user sees it: a name without slash is looked up in the task's own
+ * PATH. Found means it may be executed; what is found but may not be is remembered for the message. */
 static bool find_program(const char *name, const char *path, char out[PATH_MAX], int *ret_errno)
 {
 	*ret_errno = ENOENT;
@@ -177,7 +189,8 @@ static bool find_program(const char *name, const char *path, char out[PATH_MAX],
 		int length = (int)strcspn(at, ":");
 		struct stat st;
 
-		if (snprintf(out, PATH_MAX, "%.*s/%s", length ? length : 1, length ? at : ".", name) >= PATH_MAX)
+		if (snprintf(out, PATH_MAX, "%.*s/%s", length ? length : 1, length ? at : ".",
+			     name) >= PATH_MAX)
 			continue;
 		if (stat(out, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
@@ -188,7 +201,8 @@ static bool find_program(const char *name, const char *path, char out[PATH_MAX],
 	return false;
 }
 
-/* A script lies as a file in the run folder; one that names its interpreter gets it, the others /bin/sh. */
+/* A script lies as a file in the run folder; one that names its interpreter gets it, the others
+ * /bin/sh. */
 static char **script_words(const struct task_spec *spec, char path[PATH_MAX])
 {
 	static char shell[] = "/bin/sh";
@@ -228,7 +242,8 @@ static void wait_for_go(void)
 		_exit(0);
 }
 
-static _Noreturn void become_task(const struct task_spec *spec, const char *program, char **words, char **env)
+static _Noreturn void become_task(const struct task_spec *spec, const char *program, char **words,
+				  char **env)
 {
 	say(STATUS_FD, LAUNCH_EXEC, "");
 	if (FAILPOINT_RANK("shepherd-exec", spec->rank))
@@ -253,8 +268,8 @@ static _Noreturn void become_task(const struct task_spec *spec, const char *prog
 	fail(STATUS_FD, errno, "could not run \"%.180s\"", program);
 }
 
-_Noreturn void launcher_run(const struct task_spec *spec, const struct account *account, const char *const *env,
-			    const struct launch_fds *fds, pid_t parent)
+_Noreturn void launcher_run(const struct task_spec *spec, const struct account *account,
+			    const char *const *env, const struct launch_fds *fds, pid_t parent)
 {
 	char program[PATH_MAX], script[PATH_MAX];
 	int errnum;
@@ -274,7 +289,8 @@ _Noreturn void launcher_run(const struct task_spec *spec, const struct account *
 	if (!words || !variables || !words[0])
 		fail(STATUS_FD, 0, "the task has no command");
 	if (!find_program(words[0], task_env_find(env, "PATH"), program, &errnum))
-		fail(STATUS_FD, errnum, "command \"%.160s\" can't be run by user \"%s\"", words[0], spec->user);
+		fail(STATUS_FD, errnum, "command \"%.160s\" can't be run by user \"%s\"", words[0],
+		     spec->user);
 	say(STATUS_FD, LAUNCH_READY, "");
 	wait_for_go();
 	become_task(spec, program, words, variables);

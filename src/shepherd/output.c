@@ -20,10 +20,12 @@ int output_open(struct shepherd *s, int ret_child_ends[2], struct err *err)
 		int fds[2];
 
 		if (pipe2(fds, O_CLOEXEC) < 0)
-			return err_errno(err, ERR_IO, errno, "could not make a pipe for the task's output");
+			return err_errno(err, ERR_IO, errno,
+					 "could not make a pipe for the task's output");
 		(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 		s->outputs[i].fd = fds[0];
-		task_log_init(&s->outputs[i].log, folder, s->spec.rank, i ? TASK_STDERR : TASK_STDOUT, s->spec.log_cap_bytes);
+		task_log_init(&s->outputs[i].log, folder, s->spec.rank,
+			      i ? TASK_STDERR : TASK_STDOUT, s->spec.log_cap_bytes);
 		ret_child_ends[i] = fds[1];
 	}
 	return 0;
@@ -53,7 +55,8 @@ void output_drain(struct shepherd *s)
 		struct output *output = &s->outputs[i];
 		uint64_t from = output->log.offset;
 
-		/* Bounded: a process outside the tree may hold the other end (handed over a socket) and go on writing. */
+		/* Bounded: a process outside the tree may hold the other end (handed over a socket)
+		 * and go on writing. */
 		while (output_read(output) && output->log.offset - from < DRAIN_MAX_BYTES)
 			;
 		if (output->fd >= 0)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report socket (docs/task-environment.md). Everything that arrives here is the job's own and may be hostile: at
- * most CLIENTS_MAX connections, one line buffer each, answers that a client does not read close its connection, and no
- * more than CHECKPOINTS_PER_WINDOW checkpoint reports in CHECKPOINT_WINDOW_MS (each costs an fsync).
+ * The report socket (docs/task-environment.md). Everything that arrives here is the job's own and
+ * may be hostile: at most CLIENTS_MAX connections, one line buffer each, answers that a client does
+ * not read close its connection, and no more than CHECKPOINTS_PER_WINDOW checkpoint reports in
+ * CHECKPOINT_WINDOW_MS (each costs an fsync).
  *
- * A checkpoint is answered after its line in `reports` is on disk. Progress is answered when it is taken, and written at
- * most once a second: only the newest step matters. When the file passes REPORTS_FILE_MAX it is written anew
- * with the newest checkpoints; numbers go on.
+ * A checkpoint is answered after its line in `reports` is on disk. Progress is answered when it is
+ * taken, and written at most once a second: only the newest step matters. When the file passes
+ * REPORTS_FILE_MAX it is written anew with the newest checkpoints; numbers go on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,16 +32,20 @@ int report_server_open(struct shepherd *s, struct err *err)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct report_server *server = &s->reports;
 
-	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s/report", s->spec.run) >= (int)sizeof(address.sun_path))
-		return err_set(err, ERR_TOO_LARGE, "the path of the report socket is too long: %s/report", s->spec.run);
+	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s/report", s->spec.run) >=
+	    (int)sizeof(address.sun_path))
+		return err_set(err, ERR_TOO_LARGE,
+			       "the path of the report socket is too long: %s/report", s->spec.run);
 	(void)unlink(address.sun_path);
 	server->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (server->fd < 0 || bind(server->fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    chmod(address.sun_path, 0600) < 0 || listen(server->fd, CLIENTS_MAX) < 0)
-		return err_errno(err, ERR_IO, errno, "could not make the report socket %s", address.sun_path);
+		return err_errno(err, ERR_IO, errno, "could not make the report socket %s",
+				 address.sun_path);
 	/* The folder is the daemon's, so nobody can put another file under this name meanwhile. */
 	if (geteuid() == 0 && lchown(address.sun_path, s->spec.uid, s->spec.gid) < 0)
-		return err_errno(err, ERR_IO, errno, "could not give the report socket to user \"%s\"", s->spec.user);
+		return err_errno(err, ERR_IO, errno,
+				 "could not give the report socket to user \"%s\"", s->spec.user);
 	return 0;
 }
 
@@ -62,7 +67,7 @@ void report_server_close(struct shepherd *s)
 	s->reports.fd = s->reports.file = -1;
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------- */
+/* --- the file --- */
 
 /* Keeps the newest checkpoints of the old text. */
 static void keep_newest(const struct buf *old, struct buf *out)
@@ -107,7 +112,8 @@ static int open_file(struct shepherd *s, struct err *err)
 		return -1;
 	if (server->file >= 0)
 		return 0;
-	server->file = openat(s->folder, "reports", O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	server->file = openat(s->folder, "reports",
+			      O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct stat st;
 	if (server->file < 0 || fstat(server->file, &st) < 0 || fsync(s->folder) < 0)
 		return err_errno(err, ERR_IO, errno, "the report could not be kept");
@@ -115,7 +121,8 @@ static int open_file(struct shepherd *s, struct err *err)
 	return 0;
 }
 
-/* One write per line: a reader sees whole lines or an unfinished last one. What a failed write left is cut off. */
+/* One write per line: a reader sees whole lines or an unfinished last one. What a failed write left
+ * is cut off. */
 static int append(struct shepherd *s, const struct engine_fact *fact, struct err *err)
 {
 	AUTO_BUF line = BUF_INIT;
@@ -124,7 +131,9 @@ static int append(struct shepherd *s, const struct engine_fact *fact, struct err
 	fact_format(&line, fact);
 	if (open_file(s, err) < 0)
 		return -1;
-	ssize_t n = FAILPOINT_RANK("report-write", s->spec.rank) ? (errno = ENOSPC, -1) : write(server->file, line.data, line.size);
+	ssize_t n = FAILPOINT_RANK("report-write", s->spec.rank)
+			    ? (errno = ENOSPC, -1)
+			    : write(server->file, line.data, line.size);
 	if (n != (ssize_t)line.size) {
 		int saved = n < 0 ? errno : ENOSPC;
 
@@ -134,7 +143,9 @@ static int append(struct shepherd *s, const struct engine_fact *fact, struct err
 		return err_errno(err, ERR_IO, saved, "the report could not be kept");
 	}
 	server->file_bytes += n;
-	if (fact->checkpoint && (FAILPOINT_RANK("report-sync", s->spec.rank) ? (errno = EIO, -1) : fdatasync(server->file)) < 0)
+	if (fact->checkpoint &&
+	    (FAILPOINT_RANK("report-sync", s->spec.rank) ? (errno = EIO, -1)
+							 : fdatasync(server->file)) < 0)
 		return err_errno(err, ERR_IO, errno, "the report could not be kept");
 	return 0;
 }
@@ -155,7 +166,7 @@ int64_t report_server_flush(struct shepherd *s, bool now)
 	return INT64_MAX;
 }
 
-/* --- one line ------------------------------------------------------------------------------------------------- */
+/* --- one line --- */
 
 static int check_rate(struct report_server *server, struct err *err)
 {
@@ -166,8 +177,9 @@ static int check_rate(struct report_server *server, struct err *err)
 		server->window_count = 0;
 	}
 	if (++server->window_count > CHECKPOINTS_PER_WINDOW)
-		return err_set(err, ERR_UNAVAILABLE, "more than %d checkpoint reports in %d seconds", CHECKPOINTS_PER_WINDOW,
-			       CHECKPOINT_WINDOW_MS / 1000);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "more than %d checkpoint reports in %d seconds",
+			       CHECKPOINTS_PER_WINDOW, CHECKPOINT_WINDOW_MS / 1000);
 	return 0;
 }
 
@@ -193,7 +205,8 @@ static int take_report(struct shepherd *s, const struct report *report, struct e
 		(void)report_server_flush(s, false);
 		return 0;
 	}
-	if (report_path(report, s->spec.checkpoint_dir, fact.path, err) < 0 || check_rate(server, err) < 0)
+	if (report_path(report, s->spec.checkpoint_dir, fact.path, err) < 0 ||
+	    check_rate(server, err) < 0)
 		return -1;
 	(void)report_server_flush(s, true); /* numbers in the file only grow */
 	fact.number = ++server->number;
@@ -220,7 +233,8 @@ static void answer(struct report_client *client, const struct err *err)
 	buf_deinit(&line);
 }
 
-static void take_line(struct shepherd *s, struct report_client *client, const char *line, size_t size)
+static void take_line(struct shepherd *s, struct report_client *client, const char *line,
+		      size_t size)
 {
 	struct report report;
 	struct err err;
@@ -251,7 +265,8 @@ static void take_lines(struct shepherd *s, struct report_client *client)
 	if (client->fd >= 0 && client->in_size > REPORT_LINE_MAX) {
 		struct err err;
 
-		err_set(&err, ERR_TOO_LARGE, "a report is one line of at most %d bytes", REPORT_LINE_MAX);
+		err_set(&err, ERR_TOO_LARGE, "a report is one line of at most %d bytes",
+			REPORT_LINE_MAX);
 		if (!client->skipping)
 			answer(client, &err);
 		client->skipping = true;
@@ -259,7 +274,7 @@ static void take_lines(struct shepherd *s, struct report_client *client)
 	}
 }
 
-/* --- connections ---------------------------------------------------------------------------------------------- */
+/* --- connections --- */
 
 static void client_write(struct report_client *client)
 {
@@ -275,7 +290,8 @@ static void client_write(struct report_client *client)
 
 static void client_read(struct shepherd *s, struct report_client *client)
 {
-	ssize_t n = recv(client->fd, client->in + client->in_size, sizeof(client->in) - client->in_size, MSG_DONTWAIT);
+	ssize_t n = recv(client->fd, client->in + client->in_size,
+			 sizeof(client->in) - client->in_size, MSG_DONTWAIT);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		client_close(client);
@@ -295,7 +311,8 @@ static bool caller_may(const struct shepherd *s, int fd)
 	struct ucred who;
 	socklen_t size = sizeof(who);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && (who.uid == s->spec.uid || who.uid == 0);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
+	       (who.uid == s->spec.uid || who.uid == 0);
 }
 
 static void accept_client(struct shepherd *s)
@@ -360,12 +377,14 @@ void report_server_handle(struct shepherd *s, const struct pollfd *poll)
 void report_server_notice(struct shepherd *s, int64_t grace_ms)
 {
 	char line[96];
-	int n = snprintf(line, sizeof(line), "{\"notice\": \"checkpoint\", \"grace_ms\": %" PRId64 "}\n", grace_ms);
+	int n = snprintf(line, sizeof(line),
+			 "{\"notice\": \"checkpoint\", \"grace_ms\": %" PRId64 "}\n", grace_ms);
 
 	for (int i = 0; i < CLIENTS_MAX; i++) {
 		struct report_client *client = &s->reports.clients[i];
 
-		if (client->fd < 0 || !client->watches || client->out_size + (size_t)n > sizeof(client->out))
+		if (client->fd < 0 || !client->watches ||
+		    client->out_size + (size_t)n > sizeof(client->out))
 			continue;
 		memcpy(client->out + client->out_size, line, (size_t)n);
 		client->out_size += (size_t)n;

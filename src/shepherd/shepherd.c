@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fairlead-shepherd PLACE: owns one task. See shepherd.h for the phases and README.md for the whole story.
+ * fairlead-shepherd PLACE: owns one task. See shepherd.h for the phases and README.md for the whole
+ * story.
  *
- * It is started by the local engine with: descriptor 3 = the lock of its place, taken already (so there is no moment in
- * which it lives without it), stderr = shepherd.log of the place, an environment of two fixed variables.
+ * It is started by the local engine with: descriptor 3 = the lock of its place, taken already (so
+ * there is no moment in which it lives without it), stderr = shepherd.log of the place, an
+ * environment of two fixed variables.
  */
 #include "shepherd/shepherd.h"
 
@@ -31,7 +33,7 @@ enum { POLLS_MAX = CLIENTS_MAX + 8, OUTPUT_ROUNDS = 16 };
 
 static struct shepherd the_shepherd; /* one per process; large buffers, so not on the stack */
 
-/* --- set-up --------------------------------------------------------------------------------------------------- */
+/* --- set-up --- */
 
 static int open_signals(struct shepherd *s, struct err *err)
 {
@@ -61,7 +63,8 @@ static int open_place(struct shepherd *s, const char *path, struct err *err)
 		return err_errno(err, ERR_IO, errno, "could not open the task's place %s", path);
 	int result = place_read(s->folder, "spec", &text, err);
 	if (result != 0)
-		return result < 0 ? result : err_set(err, ERR_NOT_FOUND, "there is no spec in %s", path);
+		return result < 0 ? result
+				  : err_set(err, ERR_NOT_FOUND, "there is no spec in %s", path);
 	if (spec_parse(buf_text(&text), text.size, &s->arena, &s->spec, err) < 0)
 		return -1;
 	explicit_bzero(text.data, text.size);
@@ -98,9 +101,10 @@ static int prepare(struct shepherd *s, struct err *err)
 	return 0;
 }
 
-/* --- the launcher's progress ---------------------------------------------------------------------------------- */
+/* --- the launcher's progress --- */
 
-static int say_fact(struct shepherd *s, const char *name, enum engine_fact_kind kind, struct err *err)
+static int say_fact(struct shepherd *s, const char *name, enum engine_fact_kind kind,
+		    struct err *err)
 {
 	struct engine_fact fact = {
 		.kind = kind,
@@ -182,9 +186,7 @@ static void read_status(struct shepherd *s)
 		if (s->phase == PREPARING)
 			launcher_ready(s);
 		break;
-	case LAUNCH_EXEC:
-		s->exec_begun = true;
-		break;
+	case LAUNCH_EXEC: s->exec_begun = true; break;
 	case LAUNCH_FAILED:
 		s->exec_begun = false;
 		note.text[sizeof(note.text) - 1] = '\0';
@@ -195,7 +197,7 @@ static void read_status(struct shepherd *s)
 	}
 }
 
-/* --- children ------------------------------------------------------------------------------------------------- */
+/* --- children --- */
 
 /* What the launcher said before it ended comes first: its last words are in the pipe. */
 static void finish_status(struct shepherd *s)
@@ -229,7 +231,8 @@ static void collect_children(struct shepherd *s)
 	}
 }
 
-/* Not by the engine's wish: the machine goes down, or the place was removed under us. With all that is ours. */
+/* Not by the engine's wish: the machine goes down, or the place was removed under us. With all that
+ * is ours. */
 static void shut_down(struct shepherd *s)
 {
 	int64_t kill_at = clock_boot_ms() + SHUTDOWN_GRACE_MS;
@@ -257,7 +260,7 @@ static void read_signals(struct shepherd *s)
 	collect_children(s);
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------------- */
+/* --- the loop --- */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -283,7 +286,8 @@ static void check_times(struct shepherd *s)
 	if (now >= s->recheck_ms) {
 		s->recheck_ms = now + RECHECK_MS;
 		control_look(s);
-		/* Without its place nobody knows of this task any more: it holds what is thought free. */
+		/* Without its place nobody knows of this task any more: it holds what is thought
+		 * free. */
 		if (place_is_deleted(s->folder))
 			shut_down(s);
 	}
@@ -319,7 +323,9 @@ static void turn(struct shepherd *s)
 		control_look(s);
 	}
 	for (int i = 0; i < 2; i++)
-		for (int round = 0; polls[3 + i].revents && round < OUTPUT_ROUNDS && output_read(&s->outputs[i]); round++)
+		for (int round = 0;
+		     polls[3 + i].revents && round < OUTPUT_ROUNDS && output_read(&s->outputs[i]);
+		     round++)
 			;
 	for (size_t i = fixed; i < count; i++)
 		report_server_handle(s, &polls[i]);
@@ -330,7 +336,9 @@ static void turn(struct shepherd *s)
 
 static void init(struct shepherd *s)
 {
-	*s = (struct shepherd){ .folder = -1, .wake = -1, .signals = -1, .go_fd = -1, .status_fd = -1 };
+	*s = (struct shepherd){
+		.folder = -1, .wake = -1, .signals = -1, .go_fd = -1, .status_fd = -1
+	};
 	s->outputs[0].fd = s->outputs[1].fd = -1;
 	s->outputs[0].log.fd = s->outputs[1].log.fd = -1;
 	s->reports.fd = s->reports.file = -1;
@@ -348,11 +356,13 @@ int main(int argc, char **argv)
 
 	log_open("fairlead-shepherd", LOG_INFO);
 	if (argc != 2) {
-		log_line(LOG_ERROR, "this program is started by the daemon: fairlead-shepherd PLACE");
+		log_line(LOG_ERROR,
+			 "this program is started by the daemon: fairlead-shepherd PLACE");
 		return 2;
 	}
 	if (syscall(SYS_close_range, PLACE_LOCK_FD + 1, ~0U, 0) < 0)
-		log_line(LOG_WARN, "inherited files could not be closed: %s", err_errno_text(errno));
+		log_line(LOG_WARN, "inherited files could not be closed: %s",
+			 err_errno_text(errno));
 	(void)fcntl(PLACE_LOCK_FD, F_SETFD, FD_CLOEXEC);
 	init(s);
 	if (open_signals(s, &err) < 0 || open_place(s, argv[1], &err) < 0) {

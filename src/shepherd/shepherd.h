@@ -9,7 +9,8 @@
  *	             ready      go          started    main process over,   nothing left,
  *	                                               or stop              exit written
  *
- * From each of the first four it may go to ENDING at once (a failure, or a stop before the release).
+ * From each of the first four it may go to ENDING at once (a failure, or a stop before the
+ * release).
  */
 #include <limits.h>
 #include <poll.h>
@@ -26,13 +27,13 @@
 #include "engine/task_log.h"
 
 enum {
-	RECHECK_MS = 2000,		/* the folder is looked at this often even if nobody woke us */
-	LEFTOVER_GRACE_MS = 1000,	/* for what the task left behind when its main process ended */
-	SHUTDOWN_GRACE_MS = 20000,	/* when the machine goes down (SIGTERM to the shepherd) */
-	KILL_FIRST_MS = 10,		/* the kill loop: from this ... */
-	KILL_SLOWEST_MS = 500,		/* ... to this pause between passes */
+	RECHECK_MS = 2000, /* the folder is looked at this often even if nobody woke us */
+	LEFTOVER_GRACE_MS = 1000, /* for what the task left behind when its main process ended */
+	SHUTDOWN_GRACE_MS = 20000, /* when the machine goes down (SIGTERM to the shepherd) */
+	KILL_FIRST_MS = 10, /* the kill loop: from this ... */
+	KILL_SLOWEST_MS = 500, /* ... to this pause between passes */
 	MEMORY_LOOK_MS = 500,
-	SHEPHERD_MEMORY = 64 << 20	/* cap of its arena */
+	SHEPHERD_MEMORY = 64 << 20 /* cap of its arena */
 };
 
 enum shepherd_phase { PREPARING, WAITING, STARTING, RUNNING, ENDING, OVER };
@@ -45,16 +46,22 @@ struct launch_note {
 };
 
 struct output {
-	int fd;				/* read end, -1 = closed */
+	int fd; /* read end, -1 = closed */
 	struct task_log log;
 };
 
-enum { CLIENTS_MAX = 32, PENDING_MAX = 4096, CHECKPOINTS_PER_WINDOW = 100, CHECKPOINT_WINDOW_MS = 10000, PROGRESS_EVERY_MS = 1000 };
+enum {
+	CLIENTS_MAX = 32,
+	PENDING_MAX = 4096,
+	CHECKPOINTS_PER_WINDOW = 100,
+	CHECKPOINT_WINDOW_MS = 10000,
+	PROGRESS_EVERY_MS = 1000
+};
 
 struct report_client {
-	int fd;				/* -1 = free */
+	int fd; /* -1 = free */
 	bool watches;
-	bool skipping;			/* dropping the rest of a line that was too long */
+	bool skipping; /* dropping the rest of a line that was too long */
 	size_t in_size;
 	char in[REPORT_LINE_MAX + 1];
 	size_t out_size;
@@ -62,46 +69,46 @@ struct report_client {
 };
 
 struct report_server {
-	int fd;				/* listening, -1 = none */
-	int file;			/* `reports`, -1 until the first */
-	uint64_t number;		/* of the newest report */
+	int fd; /* listening, -1 = none */
+	int file; /* `reports`, -1 until the first */
+	uint64_t number; /* of the newest report */
 	int64_t file_bytes;
-	struct engine_fact progress;	/* newest progress; pending when it is not in the file yet */
+	struct engine_fact progress; /* newest progress; pending when it is not in the file yet */
 	bool progress_pending;
-	int64_t progress_at_ms;		/* when one was last written */
-	int64_t window_at_ms;		/* of counting checkpoints */
+	int64_t progress_at_ms; /* when one was last written */
+	int64_t window_at_ms; /* of counting checkpoints */
 	int window_count;
 	struct report_client clients[CLIENTS_MAX];
 };
 
 struct shepherd {
-	char path[PATH_MAX];		/* the task's place */
-	int folder;			/* the same, opened */
-	int wake;			/* FIFO */
-	int signals;			/* signalfd */
+	char path[PATH_MAX]; /* the task's place */
+	int folder; /* the same, opened */
+	int wake; /* FIFO */
+	int signals; /* signalfd */
 	struct arena arena;
 	struct task_spec spec;
 	enum shepherd_phase phase;
 
-	pid_t task;			/* launcher, then the task's main process; 0 = none */
-	int go_fd, status_fd;		/* pipes to and from the launcher, -1 = closed */
-	bool exec_begun, ran;		/* it is about to exec; the user's command did run */
+	pid_t task; /* launcher, then the task's main process; 0 = none */
+	int go_fd, status_fd; /* pipes to and from the launcher, -1 = closed */
+	bool exec_begun, ran; /* it is about to exec; the user's command did run */
 	bool task_over;
-	int task_status;		/* of wait */
+	int task_status; /* of wait */
 	int64_t task_peak_kib;
 	struct proctree tree;
 	struct output outputs[2];
 	struct report_server reports;
 
 	bool go_seen;
-	uint64_t warn_seen, stop_seen;	/* newest numbers acted on */
-	bool stopping;			/* a stop came */
-	bool shutdown;			/* the machine goes down */
-	bool failed;			/* it could not be started; end.text says why */
-	bool memory_killed;		/* we killed it for its sampled memory */
+	uint64_t warn_seen, stop_seen; /* newest numbers acted on */
+	bool stopping; /* a stop came */
+	bool shutdown; /* the machine goes down */
+	bool failed; /* it could not be started; end.text says why */
+	bool memory_killed; /* we killed it for its sampled memory */
 	bool memory_enforced;
 	int64_t memory_look_ms, memory_peak_mib;
-	int64_t kill_at_ms;		/* boot clock; when SIGKILL is due in ENDING, or while stopping; INT64_MAX = not */
+	int64_t kill_at_ms; /* boot clock; when SIGKILL is due in ENDING, or while stopping; INT64_MAX = not */
 	int64_t kill_pause_ms;
 	int64_t recheck_ms;
 	struct engine_fact end;
@@ -120,15 +127,15 @@ struct account {
 	gid_t *groups;
 	int group_count;
 };
-_Noreturn void launcher_run(const struct task_spec *spec, const struct account *account, const char *const *env,
-			    const struct launch_fds *fds, pid_t parent);
+_Noreturn void launcher_run(const struct task_spec *spec, const struct account *account,
+			    const char *const *env, const struct launch_fds *fds, pid_t parent);
 /* account.c: never fails; a user without account gets `/` as home and its one group. */
 void account_find(const struct task_spec *spec, struct arena *arena, struct account *ret);
 
 /* output.c */
 int output_open(struct shepherd *s, int ret_child_ends[2], struct err *err) MUST_CHECK;
-bool output_read(struct output *output);	/* true while there may be more at once */
-void output_drain(struct shepherd *s);		/* what is in the pipes, then closes them */
+bool output_read(struct output *output); /* true while there may be more at once */
+void output_drain(struct shepherd *s); /* what is in the pipes, then closes them */
 
 /* report_server.c */
 int report_server_open(struct shepherd *s, struct err *err) MUST_CHECK;
@@ -143,8 +150,9 @@ int64_t report_server_flush(struct shepherd *s, bool now);
 void control_look(struct shepherd *s);
 
 /* ending.c */
-void ending_begin(struct shepherd *s);		/* idempotent; from any phase */
+void ending_begin(struct shepherd *s); /* idempotent; from any phase */
 void ending_fail(struct shepherd *s, const struct err *err); /* the task could not be started */
-void ending_step(struct shepherd *s);		/* one pass of the kill loop; moves to OVER when nothing is left */
-void ending_record(struct shepherd *s);		/* writes `exit`, until it is written */
-void memory_look(struct shepherd *s);		/* sampled limit and peak */
+void ending_step(
+	struct shepherd *s); /* one pass of the kill loop; moves to OVER when nothing is left */
+void ending_record(struct shepherd *s); /* writes `exit`, until it is written */
+void memory_look(struct shepherd *s); /* sampled limit and peak */

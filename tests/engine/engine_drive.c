@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The local engine on a string: commands on stdin, facts on stdout as one JSON object per line. For tests and measuring.
+ * The local engine on a string: commands on stdin, facts on stdout as one JSON object per line. For
+ * tests and measuring.
  *
  *	engine_drive FOLDER SHEPHERD
  *
- * A command is one line of words separated by tabs; "\n" in a word stands for a newline. Each is answered by
- * {"did":"COMMAND","ok":true} or with "error". Facts come in between, as the engine reports them, with the wall
- * clock in microseconds at which they were reported ("at_us").
+ * A command is one line of words separated by tabs; "\n" in a word stands for a newline. Each is
+ * answered by {"did":"COMMAND","ok":true} or with "error". Facts come in between, as the engine
+ * reports them, with the wall clock in microseconds at which they were reported ("at_us").
  *
  *	adopt [ATTEMPT:COUNT]...
  *	start ATTEMPT KEY=VALUE... -- ARGV...	 keys: count nodes uid gid user job workdir checkpoint resume signal memory
@@ -60,7 +61,8 @@ static void answer(const char *command, int result, const struct err *err)
 {
 	struct buf line = BUF_INIT;
 
-	buf_addf(&line, "{\"did\":\"%s\",\"ok\":%s,\"at_us\":%" PRId64, command, result < 0 ? "false" : "true", wall_us());
+	buf_addf(&line, "{\"did\":\"%s\",\"ok\":%s,\"at_us\":%" PRId64, command,
+		 result < 0 ? "false" : "true", wall_us());
 	if (result < 0) {
 		buf_adds(&line, ",\"error\":");
 		buf_add_json(&line, err->text, strlen(err->text));
@@ -122,7 +124,8 @@ static int64_t number(char **words, const char *key, int64_t otherwise)
 static struct engine_gpu_place *make_places(char **words, uint32_t count)
 {
 	struct engine_gpu_place *places = calloc(count ? count : 1, sizeof(*places));
-	uint32_t nodes = (uint32_t)number(words, "nodes", 1), per = nodes ? (count + nodes - 1) / nodes : count;
+	uint32_t nodes = (uint32_t)number(words, "nodes", 1),
+		 per = nodes ? (count + nodes - 1) / nodes : count;
 
 	CHECK(places);
 	for (uint32_t i = 0; i < count; i++) {
@@ -227,7 +230,9 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	struct engine_options options = { .folder = argv[1], .shepherd_path = argv[2], .report = report };
+	struct engine_options options = { .folder = argv[1],
+					  .shepherd_path = argv[2],
+					  .report = report };
 	int result = engine_local.open(&options, &engine, &err);
 	answer("open", result, &err);
 	if (result < 0)

@@ -13,10 +13,11 @@
 
 #include "engine/failpoint.h"
 
-/* A fork bomb ends here; enough for any honest rank with its threads, and never more than a quarter of the machine's. */
+/* A fork bomb ends here; enough for any honest rank with its threads, and never more than a quarter
+ * of the machine's. */
 enum { TASK_PIDS_MAX = 32768, TASK_PIDS_MIN = 1024, NESTED_MAX = 16 };
 
-/* --- finding parents ------------------------------------------------------------------------------------------ */
+/* --- finding parents --- */
 
 /* Whether the comma separated list has the word. */
 static bool list_has(const char *list, const char *word)
@@ -25,7 +26,8 @@ static bool list_has(const char *list, const char *word)
 
 	for (const char *at = list; (at = strstr(at, word)); at += length) {
 		bool starts = at == list || at[-1] == ',' || at[-1] == ' ';
-		bool ends = at[length] == '\0' || at[length] == ',' || at[length] == ' ' || at[length] == '\n';
+		bool ends = at[length] == '\0' || at[length] == ',' || at[length] == ' ' ||
+			    at[length] == '\n';
 
 		if (starts && ends)
 			return true;
@@ -47,7 +49,8 @@ static bool own_path(const char *text, const char *controller, char out[CGROUP_P
 		char list[128];
 		snprintf(list, sizeof(list), "%.*s", (int)(path - names - 1), names + 1);
 		if (*controller ? list_has(list, controller) : list[0] == '\0')
-			return snprintf(out, CGROUP_PATH_MAX, "%.*s", (int)(end - path - 1), path + 1) < CGROUP_PATH_MAX;
+			return snprintf(out, CGROUP_PATH_MAX, "%.*s", (int)(end - path - 1),
+					path + 1) < CGROUP_PATH_MAX;
 	}
 	return false;
 }
@@ -85,8 +88,10 @@ static bool find_mount(const char *text, const char *controller, struct mount *r
 	return false;
 }
 
-/* The own group's folder in a hierarchy. Under a bind mount (a container) the path begins with the mount's root. */
-static bool own_folder(const char *cgroups, const char *mounts, const char *controller, char out[CGROUP_PATH_MAX])
+/* The own group's folder in a hierarchy. Under a bind mount (a container) the path begins with the
+ * mount's root. */
+static bool own_folder(const char *cgroups, const char *mounts, const char *controller,
+		       char out[CGROUP_PATH_MAX])
 {
 	char path[CGROUP_PATH_MAX];
 	struct mount mount;
@@ -97,7 +102,8 @@ static bool own_folder(const char *cgroups, const char *mounts, const char *cont
 	if (strcmp(mount.root, "/") != 0) {
 		size_t length = strlen(mount.root);
 
-		if (strncmp(path, mount.root, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+		if (strncmp(path, mount.root, length) == 0 &&
+		    (path[length] == '/' || path[length] == '\0'))
 			below = path + length;
 		else if (strcmp(path, "/") != 0)
 			return false;
@@ -107,7 +113,8 @@ static bool own_folder(const char *cgroups, const char *mounts, const char *cont
 	return snprintf(out, CGROUP_PATH_MAX, "%s%s", mount.point, below) < CGROUP_PATH_MAX;
 }
 
-void cgroup_parents_read(const char *cgroup_text, const char *mountinfo_text, struct cgroup_set *ret_parents)
+void cgroup_parents_read(const char *cgroup_text, const char *mountinfo_text,
+			 struct cgroup_set *ret_parents)
 {
 	struct cgroup_set set = { 0 };
 
@@ -139,8 +146,9 @@ static int put(const char *folder, const char *file, const char *text)
 	return small_file_write(path, text);
 }
 
-/* Version 2 lets a group hand controllers to children only when no process lives in it. A group that systemd
- * delegated to us holds just us: we move into a child. Somebody else's processes are left alone. */
+/* Version 2 lets a group hand controllers to children only when no process lives in it. A group
+ * that systemd delegated to us holds just us: we move into a child. Somebody else's processes are
+ * left alone. */
 static void leave_for_child(const char *parent)
 {
 	char path[CGROUP_PATH_MAX], text[64], own[32];
@@ -149,7 +157,8 @@ static void leave_for_child(const char *parent)
 	if (snprintf(path, sizeof(path), "%s/cgroup.procs", parent) >= CGROUP_PATH_MAX ||
 	    small_file_read(path, text, sizeof(text)) <= 0 || strcmp(text, own) != 0)
 		return;
-	if (snprintf(path, sizeof(path), "%s/fairlead-daemon", parent) >= CGROUP_PATH_MAX || (mkdir(path, 0755) < 0 && errno != EEXIST))
+	if (snprintf(path, sizeof(path), "%s/fairlead-daemon", parent) >= CGROUP_PATH_MAX ||
+	    (mkdir(path, 0755) < 0 && errno != EEXIST))
 		return;
 	(void)put(path, "cgroup.procs", "0");
 }
@@ -197,8 +206,8 @@ void cgroup_find(struct cgroup_set *ret_parents)
 		cgroup_parents_read(cgroups, mounts, &set);
 	free(cgroups);
 	free(mounts);
-	/* A task is moved into its groups before it gives up root, so groups are of use to root alone, or in a
-	 * group that was delegated to this user; the probe tells. */
+	/* A task is moved into its groups before it gives up root, so groups are of use to root
+	 * alone, or in a group that was delegated to this user; the probe tells. */
 	probe(set.tree);
 	enable_v2(&set);
 	if (!set.memory_v2)
@@ -230,7 +239,7 @@ bool cgroup_set_is_empty(const struct cgroup_set *set)
 	return !set->tree[0] && !set->memory[0] && !set->pids[0];
 }
 
-/* --- one task's groups ---------------------------------------------------------------------------------------- */
+/* --- one task's groups --- */
 
 /* The distinct folders of a set. */
 static size_t folders_of(const struct cgroup_set *set, const char *out[CGROUP_FOLDERS_MAX])
@@ -260,7 +269,8 @@ static int limit_memory(const struct cgroup_set *set, int64_t mib, bool *ret_enf
 		(void)put(set->memory, "memory.swap.max", "0");
 	} else {
 		result = put(set->memory, "memory.limit_in_bytes", text);
-		(void)put(set->memory, "memory.memsw.limit_in_bytes", text); /* only where swap is counted */
+		(void)put(set->memory, "memory.memsw.limit_in_bytes",
+			  text); /* only where swap is counted */
 	}
 	*ret_enforced = result == 0;
 	return result;
@@ -283,7 +293,8 @@ static void limit_pids(const struct cgroup_set *set)
 	(void)put(set->pids, "pids.max", text);
 }
 
-int cgroup_make(const struct cgroup_set *set, int64_t memory_mib, bool *ret_enforced, struct err *err)
+int cgroup_make(const struct cgroup_set *set, int64_t memory_mib, bool *ret_enforced,
+		struct err *err)
 {
 	const char *folders[CGROUP_FOLDERS_MAX];
 	size_t count = folders_of(set, folders);
@@ -291,12 +302,14 @@ int cgroup_make(const struct cgroup_set *set, int64_t memory_mib, bool *ret_enfo
 	*ret_enforced = false;
 	for (size_t i = 0; i < count; i++)
 		if (mkdir(folders[i], 0755) < 0 && errno != EEXIST)
-			return err_errno(err, ERR_IO, errno, "could not make the control group %s", folders[i]);
+			return err_errno(err, ERR_IO, errno, "could not make the control group %s",
+					 folders[i]);
 	if (set->memory[0] && memory_mib > 0) {
 		int result = limit_memory(set, memory_mib, ret_enforced);
 
 		if (result < 0)
-			return err_errno(err, ERR_IO, -result, "could not set the memory limit of %" PRId64 " MiB in %s",
+			return err_errno(err, ERR_IO, -result,
+					 "could not set the memory limit of %" PRId64 " MiB in %s",
 					 memory_mib, set->memory);
 	}
 	if (set->pids[0])
@@ -319,7 +332,8 @@ int cgroup_open(const struct cgroup_set *set, int fds[CGROUP_FOLDERS_MAX], struc
 
 			while (i-- > 0)
 				close(fds[i]);
-			return err_errno(err, ERR_IO, saved, "could not open the control group %s", path);
+			return err_errno(err, ERR_IO, saved, "could not open the control group %s",
+					 path);
 		}
 	}
 	return (int)count;

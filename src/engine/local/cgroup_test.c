@@ -12,8 +12,10 @@ static void a_machine_with_version_2_alone_is_understood(void **state)
 	struct cgroup_set set;
 
 	(void)state;
-	cgroup_parents_read("0::/system.slice/fairlead.service\n",
-			    "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n", &set);
+	cgroup_parents_read(
+		"0::/system.slice/fairlead.service\n",
+		"29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n",
+		&set);
 	assert_string_equal(set.tree, "/sys/fs/cgroup/system.slice/fairlead.service");
 	assert_true(set.tree_v2);
 	assert_string_equal(set.memory, "");
@@ -25,10 +27,12 @@ static void a_hybrid_machine_is_understood(void **state)
 	struct cgroup_set set;
 
 	(void)state;
-	cgroup_parents_read("9:name=systemd:/\n8:pids:/\n5:cpu,cpuacct:/x\n4:memory:/box/one\n0::/\n",
-			    "30 29 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-			    "31 29 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
-			    "32 29 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n", &set);
+	cgroup_parents_read(
+		"9:name=systemd:/\n8:pids:/\n5:cpu,cpuacct:/x\n4:memory:/box/one\n0::/\n",
+		"30 29 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+		"31 29 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+		"32 29 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+		&set);
 	assert_string_equal(set.tree, "/sys/fs/cgroup/unified");
 	assert_true(set.tree_v2);
 	assert_string_equal(set.memory, "/sys/fs/cgroup/memory/box/one");
@@ -41,11 +45,14 @@ static void without_version_2_the_freezer_or_pids_group_holds_the_tree(void **st
 	struct cgroup_set set;
 
 	(void)state;
-	cgroup_parents_read("6:freezer:/f\n8:pids:/p\n",
-			    "30 29 0:27 / /cg/freezer rw - cgroup cgroup rw,freezer\n31 29 0:28 / /cg/pids rw - cgroup cgroup rw,pids\n", &set);
+	cgroup_parents_read(
+		"6:freezer:/f\n8:pids:/p\n",
+		"30 29 0:27 / /cg/freezer rw - cgroup cgroup rw,freezer\n31 29 0:28 / /cg/pids rw - cgroup cgroup rw,pids\n",
+		&set);
 	assert_string_equal(set.tree, "/cg/freezer/f");
 	assert_false(set.tree_v2);
-	cgroup_parents_read("8:pids:/p\n", "31 29 0:28 / /cg/pids rw - cgroup cgroup rw,pids\n", &set);
+	cgroup_parents_read("8:pids:/p\n", "31 29 0:28 / /cg/pids rw - cgroup cgroup rw,pids\n",
+			    &set);
 	assert_string_equal(set.tree, "/cg/pids/p");
 }
 
@@ -54,16 +61,23 @@ static void a_containers_view_of_a_part_of_the_tree_is_understood(void **state)
 	struct cgroup_set set;
 
 	(void)state;
-	cgroup_parents_read("4:memory:/docker/abc/in\n", "30 29 0:27 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n", &set);
+	cgroup_parents_read(
+		"4:memory:/docker/abc/in\n",
+		"30 29 0:27 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
+		&set);
 	assert_string_equal(set.memory, "/sys/fs/cgroup/memory/in");
 	/* The mount shows another part than the one we are in: no use. */
-	cgroup_parents_read("4:memory:/docker/abcd\n", "30 29 0:27 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n", &set);
+	cgroup_parents_read(
+		"4:memory:/docker/abcd\n",
+		"30 29 0:27 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
+		&set);
 	assert_string_equal(set.memory, "");
 }
 
 static void nonsense_means_no_groups(void **state)
 {
-	static const char *const texts[] = { "", "\n\n", ":", "::", "0:", "0::", "4:memory", "x:memory:/a", "a\nb\nc" };
+	static const char *const texts[] = { "",    "\n\n",     ":",           "::",     "0:",
+					     "0::", "4:memory", "x:memory:/a", "a\nb\nc" };
 	struct cgroup_set set;
 
 	(void)state;

@@ -6,24 +6,21 @@
 #include "base/json.h"
 
 static const char *const kind_names[] = {
-	[ENGINE_READY] = "ready",
-	[ENGINE_STARTED] = "started",
-	[ENGINE_EXITED] = "exited",
-	[ENGINE_REPORT] = "report",
-	[ENGINE_GONE] = "gone",
+	[ENGINE_READY] = "ready",   [ENGINE_STARTED] = "started", [ENGINE_EXITED] = "exited",
+	[ENGINE_REPORT] = "report", [ENGINE_GONE] = "gone",
 };
 
 static const char *const cause_names[] = {
-	[ENGINE_CAUSE_EXIT] = "exit",
-	[ENGINE_CAUSE_SIGNAL] = "signal",
-	[ENGINE_CAUSE_STOPPED] = "stopped",
-	[ENGINE_CAUSE_MEMORY] = "memory",
-	[ENGINE_CAUSE_START] = "start",
-	[ENGINE_CAUSE_LOST] = "lost",
+	[ENGINE_CAUSE_EXIT] = "exit",           [ENGINE_CAUSE_SIGNAL] = "signal",
+	[ENGINE_CAUSE_STOPPED] = "stopped",     [ENGINE_CAUSE_MEMORY] = "memory",
+	[ENGINE_CAUSE_START] = "start",         [ENGINE_CAUSE_LOST] = "lost",
 	[ENGINE_CAUSE_LOG_LIMIT] = "log_limit",
 };
 
-enum { KIND_COUNT = sizeof(kind_names) / sizeof(kind_names[0]), CAUSE_COUNT = sizeof(cause_names) / sizeof(cause_names[0]) };
+enum {
+	KIND_COUNT = sizeof(kind_names) / sizeof(kind_names[0]),
+	CAUSE_COUNT = sizeof(cause_names) / sizeof(cause_names[0])
+};
 
 static void add_text(struct buf *out, const char *key, const char *text)
 {
@@ -33,24 +30,29 @@ static void add_text(struct buf *out, const char *key, const char *text)
 
 static void add_exit(struct buf *out, const struct engine_fact *fact)
 {
-	buf_addf(out, ",\"cause\":\"%s\",\"code\":%d,\"signal\":%d,\"never_ran\":%s,\"memory_enforced\":%s,\"peak_memory_mib\":%lld",
-		 cause_names[fact->cause], fact->code, fact->signal, fact->never_ran ? "true" : "false",
-		 fact->memory_enforced ? "true" : "false", (long long)fact->peak_memory_mib);
+	buf_addf(
+		out,
+		",\"cause\":\"%s\",\"code\":%d,\"signal\":%d,\"never_ran\":%s,\"memory_enforced\":%s,\"peak_memory_mib\":%lld",
+		cause_names[fact->cause], fact->code, fact->signal,
+		fact->never_ran ? "true" : "false", fact->memory_enforced ? "true" : "false",
+		(long long)fact->peak_memory_mib);
 	add_text(out, "text", fact->text);
 }
 
 static void add_report(struct buf *out, const struct engine_fact *fact)
 {
-	buf_addf(out, ",\"number\":%llu,\"step\":%lld,\"checkpoint\":%s", (unsigned long long)fact->number,
-		 (long long)fact->step, fact->checkpoint ? "true" : "false");
+	buf_addf(out, ",\"number\":%llu,\"step\":%lld,\"checkpoint\":%s",
+		 (unsigned long long)fact->number, (long long)fact->step,
+		 fact->checkpoint ? "true" : "false");
 	if (fact->checkpoint)
 		add_text(out, "path", fact->path);
 }
 
 void fact_format(struct buf *out, const struct engine_fact *fact)
 {
-	buf_addf(out, "{\"kind\":\"%s\",\"attempt\":%llu,\"rank\":%u,\"time_ms\":%lld", kind_names[fact->kind],
-		 (unsigned long long)fact->attempt, fact->rank, (long long)fact->time_ms);
+	buf_addf(out, "{\"kind\":\"%s\",\"attempt\":%llu,\"rank\":%u,\"time_ms\":%lld",
+		 kind_names[fact->kind], (unsigned long long)fact->attempt, fact->rank,
+		 (long long)fact->time_ms);
 	if (fact->pid)
 		buf_addf(out, ",\"pid\":%lld", (long long)fact->pid);
 	if (fact->kind == ENGINE_EXITED)
@@ -92,7 +94,8 @@ static int small_int(struct json_reader *r)
 	return (int)number;
 }
 
-static void member_read(struct json_reader *r, const struct json_slice *key, struct engine_fact *fact)
+static void member_read(struct json_reader *r, const struct json_slice *key,
+			struct engine_fact *fact)
 {
 	if (json_key_is(key, "kind"))
 		fact->kind = (enum engine_fact_kind)find_name(r, kind_names, KIND_COUNT);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Facts as text: what a shepherd leaves in the files `ready`, `started`, `exit` and in each line of `reports`.
- * One JSON object per fact. Unknown members are skipped, so a newer shepherd's files can be read by an older
- * daemon; numbers of the enums are never reused.
+ * Facts as text: what a shepherd leaves in the files `ready`, `started`, `exit` and in each line of
+ * `reports`. One JSON object per fact. Unknown members are skipped, so a newer shepherd's files can
+ * be read by an older daemon; numbers of the enums are never reused.
  */
 #include <stddef.h>
 #include "base/buf.h"

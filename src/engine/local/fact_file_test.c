@@ -36,20 +36,51 @@ static void check_same(const struct engine_fact *fact)
 static void every_kind_is_read_back_as_written(void **state)
 {
 	(void)state;
-	check_same(&(struct engine_fact){ .kind = ENGINE_READY, .attempt = UINT64_MAX, .rank = 12, .time_ms = 1, .pid = 99, .step = -1 });
-	check_same(&(struct engine_fact){ .kind = ENGINE_STARTED, .attempt = 1, .time_ms = INT64_MAX, .pid = 1, .step = -1 });
-	check_same(&(struct engine_fact){ .kind = ENGINE_GONE, .attempt = 1, .text = "the machine was restarted", .step = -1 });
-	check_same(&(struct engine_fact){ .kind = ENGINE_REPORT, .attempt = 1, .number = 3, .step = -1, .checkpoint = true, .path = "/a \"b\"\t" });
-	check_same(&(struct engine_fact){ .kind = ENGINE_REPORT, .attempt = 1, .number = UINT64_MAX, .step = INT64_C(1) << 53 });
+	check_same(&(struct engine_fact){ .kind = ENGINE_READY,
+					  .attempt = UINT64_MAX,
+					  .rank = 12,
+					  .time_ms = 1,
+					  .pid = 99,
+					  .step = -1 });
+	check_same(&(struct engine_fact){
+		.kind = ENGINE_STARTED, .attempt = 1, .time_ms = INT64_MAX, .pid = 1, .step = -1 });
+	check_same(&(struct engine_fact){ .kind = ENGINE_GONE,
+					  .attempt = 1,
+					  .text = "the machine was restarted",
+					  .step = -1 });
+	check_same(&(struct engine_fact){ .kind = ENGINE_REPORT,
+					  .attempt = 1,
+					  .number = 3,
+					  .step = -1,
+					  .checkpoint = true,
+					  .path = "/a \"b\"\t" });
+	check_same(&(struct engine_fact){ .kind = ENGINE_REPORT,
+					  .attempt = 1,
+					  .number = UINT64_MAX,
+					  .step = INT64_C(1) << 53 });
 	for (int cause = ENGINE_CAUSE_EXIT; cause <= ENGINE_CAUSE_LOG_LIMIT; cause++)
-		check_same(&(struct engine_fact){ .kind = ENGINE_EXITED, .attempt = 5, .rank = 1, .cause = (enum engine_cause)cause, .code = 255,
-			.signal = 64, .never_ran = true, .memory_enforced = true, .peak_memory_mib = 123456, .text = "why\n\"so\"", .step = -1 });
+		check_same(&(struct engine_fact){ .kind = ENGINE_EXITED,
+						  .attempt = 5,
+						  .rank = 1,
+						  .cause = (enum engine_cause)cause,
+						  .code = 255,
+						  .signal = 64,
+						  .never_ran = true,
+						  .memory_enforced = true,
+						  .peak_memory_mib = 123456,
+						  .text = "why\n\"so\"",
+						  .step = -1 });
 }
 
-/* The longest record fits into the space that is taken for `exit` beforehand: escapes can make six bytes of one. */
+/* The longest record fits into the space that is taken for `exit` beforehand: escapes can make six
+ * bytes of one. */
 static void the_longest_texts_fit_their_line(void **state)
 {
-	struct engine_fact fact = { .kind = ENGINE_EXITED, .cause = ENGINE_CAUSE_MEMORY, .attempt = UINT64_MAX, .rank = UINT32_MAX >> 1, .step = -1 };
+	struct engine_fact fact = { .kind = ENGINE_EXITED,
+				    .cause = ENGINE_CAUSE_MEMORY,
+				    .attempt = UINT64_MAX,
+				    .rank = UINT32_MAX >> 1,
+				    .step = -1 };
 	AUTO_BUF text = BUF_INIT;
 
 	(void)state;
@@ -61,8 +92,15 @@ static void the_longest_texts_fit_their_line(void **state)
 
 static void what_a_newer_version_adds_is_skipped_and_nonsense_refused(void **state)
 {
-	static const char newer[] = "{\"kind\":\"ready\",\"attempt\":4,\"rank\":0,\"new\":{\"a\":[1]},\"time_ms\":7}";
-	static const char *const bad[] = { "", "{", "[]", "{\"kind\":\"other\"}", "{\"rank\":-99999999999}", "{\"cause\":3}", "{} {}" };
+	static const char newer[] =
+		"{\"kind\":\"ready\",\"attempt\":4,\"rank\":0,\"new\":{\"a\":[1]},\"time_ms\":7}";
+	static const char *const bad[] = { "",
+					   "{",
+					   "[]",
+					   "{\"kind\":\"other\"}",
+					   "{\"rank\":-99999999999}",
+					   "{\"cause\":3}",
+					   "{} {}" };
 	struct engine_fact fact;
 	struct err err;
 

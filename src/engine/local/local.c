@@ -18,7 +18,7 @@
 #include "engine/failpoint.h"
 #include "engine/local/place.h"
 
-/* --- tables --------------------------------------------------------------------------------------------------- */
+/* --- tables --- */
 
 struct attempt *attempt_find(struct engine *e, uint64_t number)
 {
@@ -38,7 +38,8 @@ struct attempt *attempt_add(struct engine *e, uint64_t number, uint32_t count)
 	attempt->number = number;
 	attempt->count = count;
 	for (uint32_t i = 0; i < count; i++)
-		attempt->ranks[i] = (struct rank){ .attempt = attempt, .number = i, .folder = -1, .watch = -1 };
+		attempt->ranks[i] =
+			(struct rank){ .attempt = attempt, .number = i, .folder = -1, .watch = -1 };
 	HASH_ADD(hh, e->table, number, sizeof(attempt->number), attempt);
 	return attempt;
 }
@@ -96,9 +97,10 @@ void rank_gone(struct engine *e, struct rank *rank, const char *why)
 	rank_end(e, rank);
 }
 
-/* --- workers -------------------------------------------------------------------------------------------------- */
+/* --- workers --- */
 
-void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt, struct rank *rank, struct order *order)
+void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt, struct rank *rank,
+		  struct order *order)
 {
 	struct job *job = calloc(1, sizeof(*job));
 
@@ -113,18 +115,10 @@ void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt,
 static void job_run(struct engine *e, struct job *job)
 {
 	switch (job->kind) {
-	case JOB_PREPARE:
-		prepare_attempt(e, job->attempt, job->order);
-		break;
-	case JOB_PREPARE_RANK:
-		prepare_rank(e, job->rank, job->order);
-		break;
-	case JOB_BURY:
-		bury_rank(e, job->rank);
-		break;
-	case JOB_FORGET:
-		forget_attempt(e, job->attempt);
-		break;
+	case JOB_PREPARE: prepare_attempt(e, job->attempt, job->order); break;
+	case JOB_PREPARE_RANK: prepare_rank(e, job->rank, job->order); break;
+	case JOB_BURY: bury_rank(e, job->rank); break;
+	case JOB_FORGET: forget_attempt(e, job->attempt); break;
 	}
 	if (job->order)
 		order_unref(e, job->order);
@@ -164,7 +158,7 @@ static void *worker_run(void *engine)
 	return NULL;
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------- */
+/* --- open and close --- */
 
 static uint64_t tag_of(const char *text)
 {
@@ -185,9 +179,12 @@ static int own_folder(const char *path, mode_t mode, struct err *err)
 	if (lstat(path, &st) < 0)
 		return err_errno(err, ERR_IO, errno, "could not look at the folder %s", path);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return err_set(err, ERR_CONFLICT, "%s is not a folder of the daemon's user (uid %u); move it away", path, (unsigned)geteuid());
+		return err_set(err, ERR_CONFLICT,
+			       "%s is not a folder of the daemon's user (uid %u); move it away",
+			       path, (unsigned)geteuid());
 	if ((st.st_mode & 07777) != mode && chmod(path, mode) < 0)
-		return err_errno(err, ERR_IO, errno, "could not set the mode of the folder %s", path);
+		return err_errno(err, ERR_IO, errno, "could not set the mode of the folder %s",
+				 path);
 	return 0;
 }
 
@@ -206,18 +203,21 @@ static bool all_may_pass(const char *path)
 	return true;
 }
 
-/* Where tasks find their report socket, script and host file. Inside the data folder if every user can get there and the path
- * leaves room for a socket's (107 bytes); else a short one of our own. */
+/* Where tasks find their report socket, script and host file. Inside the data folder if every user
+ * can get there and the path leaves room for a socket's (107 bytes); else a short one of our own. */
 static int choose_run(struct engine *e, struct err *err)
 {
 	enum { ROOM_BELOW = 36 }; /* "/ATTEMPT/RANK/report" */
-	bool fits = snprintf(e->run, sizeof(e->run), "%.100s/run", e->folder) < 107 - ROOM_BELOW && strlen(e->folder) <= 100;
+	bool fits = snprintf(e->run, sizeof(e->run), "%.100s/run", e->folder) < 107 - ROOM_BELOW &&
+		    strlen(e->folder) <= 100;
 
 	if (!fits || (geteuid() == 0 && !all_may_pass(e->folder))) {
 		if (geteuid() == 0)
-			snprintf(e->run, sizeof(e->run), "/run/fairlead-%08" PRIx32, (uint32_t)e->tag);
+			snprintf(e->run, sizeof(e->run), "/run/fairlead-%08" PRIx32,
+				 (uint32_t)e->tag);
 		else
-			snprintf(e->run, sizeof(e->run), "/tmp/fairlead-%u-%08" PRIx32, (unsigned)geteuid(), (uint32_t)e->tag);
+			snprintf(e->run, sizeof(e->run), "/tmp/fairlead-%u-%08" PRIx32,
+				 (unsigned)geteuid(), (uint32_t)e->tag);
 	}
 	return own_folder(e->run, 0711, err);
 }
@@ -225,13 +225,16 @@ static int choose_run(struct engine *e, struct err *err)
 static int open_folders(struct engine *e, struct err *err)
 {
 	if (!realpath(e->options.folder, e->folder))
-		return err_errno(err, ERR_IO, errno, "could not open the data folder %s", e->options.folder);
+		return err_errno(err, ERR_IO, errno, "could not open the data folder %s",
+				 e->options.folder);
 	e->tag = tag_of(e->folder);
 	if (snprintf(e->attempts, PATH_MAX, "%.3900s/attempts", e->folder) >= PATH_MAX ||
-	    snprintf(e->logs, PATH_MAX, "%.3900s/logs", e->folder) >= PATH_MAX || strlen(e->folder) > 3900)
+	    snprintf(e->logs, PATH_MAX, "%.3900s/logs", e->folder) >= PATH_MAX ||
+	    strlen(e->folder) > 3900)
 		return err_set(err, ERR_TOO_LARGE, "the path of the data folder is too long");
 	if (access(e->shepherd, X_OK) < 0)
-		return err_errno(err, ERR_IO, errno, "could not find the program fairlead-shepherd at %s", e->shepherd);
+		return err_errno(err, ERR_IO, errno,
+				 "could not find the program fairlead-shepherd at %s", e->shepherd);
 	if (own_folder(e->attempts, 0700, err) < 0 || own_folder(e->logs, 0750, err) < 0)
 		return -1;
 	return choose_run(e, err);
@@ -239,12 +242,14 @@ static int open_folders(struct engine *e, struct err *err)
 
 static int open_watch(struct engine *e, struct err *err)
 {
-	struct epoll_event inotify = { .events = EPOLLIN, .data.u64 = 1 }, wake = { .events = EPOLLIN, .data.u64 = 2 };
+	struct epoll_event inotify = { .events = EPOLLIN, .data.u64 = 1 },
+			   wake = { .events = EPOLLIN, .data.u64 = 2 };
 
 	e->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (e->inotify < 0 || e->wake < 0 || e->epoll < 0 || epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->inotify, &inotify) < 0 ||
+	if (e->inotify < 0 || e->wake < 0 || e->epoll < 0 ||
+	    epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->inotify, &inotify) < 0 ||
 	    epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &wake) < 0)
 		return err_errno(err, ERR_IO, errno, "could not watch the attempts' folders");
 	return 0;
@@ -256,8 +261,9 @@ static void engine_free(struct engine *e)
 	struct child *child, *next_child;
 
 	HASH_ITER(hh, e->table, attempt, next)
-		attempt_drop(e, attempt);
-	HASH_ITER(hh, e->children, child, next_child) {
+	attempt_drop(e, attempt);
+	HASH_ITER(hh, e->children, child, next_child)
+	{
 		HASH_DEL(e->children, child);
 		close(child->fd);
 		free(child);
@@ -324,9 +330,10 @@ static void local_close(struct engine *e)
 	engine_free(e);
 }
 
-/* --- commands ------------------------------------------------------------------------------------------------- */
+/* --- commands --- */
 
-static int local_adopt(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count, struct err *err)
+static int local_adopt(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts,
+		       size_t count, struct err *err)
 {
 	pthread_mutex_lock(&e->lock);
 	int result = adopt_all(e, attempts, task_counts, count, err);
@@ -337,21 +344,28 @@ static int local_adopt(struct engine *e, const uint64_t *attempts, const uint32_
 static int check_start(const struct engine_start *start, struct err *err)
 {
 	if (start->place_count == 0 || start->place_count > TASKS_MAX)
-		return err_set(err, ERR_INVALID, "attempt %" PRIu64 ": %u tasks; the local engine starts 1 to %d", start->attempt,
-			       start->place_count, TASKS_MAX);
+		return err_set(err, ERR_INVALID,
+			       "attempt %" PRIu64 ": %u tasks; the local engine starts 1 to %d",
+			       start->attempt, start->place_count, TASKS_MAX);
 	if (!start->script && (!start->argv || !start->argv[0]))
-		return err_set(err, ERR_INVALID, "attempt %" PRIu64 " has no command", start->attempt);
-	if ((start->workdir && start->workdir[0] != '/') || (start->checkpoint_dir && start->checkpoint_dir[0] != '/'))
-		return err_set(err, ERR_INVALID, "attempt %" PRIu64 ": working directory and checkpoint folder must be absolute paths",
+		return err_set(err, ERR_INVALID, "attempt %" PRIu64 " has no command",
+			       start->attempt);
+	if ((start->workdir && start->workdir[0] != '/') ||
+	    (start->checkpoint_dir && start->checkpoint_dir[0] != '/'))
+		return err_set(err, ERR_INVALID,
+			       "attempt %" PRIu64
+			       ": working directory and checkpoint folder must be absolute paths",
 			       start->attempt);
 	for (uint32_t i = 0; i < start->place_count; i++)
 		if (start->places[i].rank != i)
-			return err_set(err, ERR_INVALID, "attempt %" PRIu64 ": places are not in order of rank", start->attempt);
+			return err_set(err, ERR_INVALID,
+				       "attempt %" PRIu64 ": places are not in order of rank",
+				       start->attempt);
 	return 0;
 }
 
-/* An attempt that was adopted half made (the daemon before this one died while it prepared it): the ranks that never had
- * a shepherd are made now. */
+/* An attempt that was adopted half made (the daemon before this one died while it prepared it): the
+ * ranks that never had a shepherd are made now. */
 static void start_rest(struct engine *e, struct attempt *attempt, const struct engine_start *start)
 {
 	struct order *order = order_copy(start);
@@ -395,7 +409,8 @@ static struct attempt *find_or_say(struct engine *e, uint64_t number, struct err
 	struct attempt *attempt = attempt_find(e, number);
 
 	if (!attempt)
-		(void)err_set(err, ERR_NOT_FOUND, "the local engine has no attempt %" PRIu64, number);
+		(void)err_set(err, ERR_NOT_FOUND, "the local engine has no attempt %" PRIu64,
+			      number);
 	return attempt;
 }
 
@@ -406,10 +421,15 @@ static int check_ready(const struct attempt *attempt, struct err *err)
 		const struct rank *rank = &attempt->ranks[i];
 
 		if (!rank->released && (rank->state != RANK_LIVE || !rank->ready_said))
-			return err_set(err, ERR_CONFLICT, "attempt %" PRIu64 " can't be released: rank %u is not ready", attempt->number, i);
+			return err_set(err, ERR_CONFLICT,
+				       "attempt %" PRIu64
+				       " can't be released: rank %u is not ready",
+				       attempt->number, i);
 	}
 	if (attempt->stopping)
-		return err_set(err, ERR_CONFLICT, "attempt %" PRIu64 " can't be released: it is being stopped", attempt->number);
+		return err_set(err, ERR_CONFLICT,
+			       "attempt %" PRIu64 " can't be released: it is being stopped",
+			       attempt->number);
 	return 0;
 }
 
@@ -448,7 +468,8 @@ static int local_release(struct engine *e, uint64_t number, struct err *err)
 	return result;
 }
 
-static int command_ranks(struct attempt *attempt, const char *command, uint64_t number, int64_t grace_ms, struct err *err)
+static int command_ranks(struct attempt *attempt, const char *command, uint64_t number,
+			 int64_t grace_ms, struct err *err)
 {
 	int result = 0;
 

@@ -3,10 +3,11 @@
 /*
  * The local engine from inside. README.md tells the story; engine.h is the contract.
  *
- * Threads: the caller's (commands), one watcher (inotify, deaths of shepherds, the slow re-scan) and WORKERS workers for
- * what may block (fsync, removing, killing what a dead shepherd left). One mutex guards everything in struct engine;
- * facts are reported with it held, so the facts of a rank come in order (report does not block, engine.h says).
- * Workers let go of it around file work and mark what they work on: `working` ranks and `jobs` of an attempt.
+ * Threads: the caller's (commands), one watcher (inotify, deaths of shepherds, the slow re-scan)
+ * and WORKERS workers for what may block (fsync, removing, killing what a dead shepherd left). One
+ * mutex guards everything in struct engine; facts are reported with it held, so the facts of a rank
+ * come in order (report does not block, engine.h says). Workers let go of it around file work and
+ * mark what they work on: `working` ranks and `jobs` of an attempt.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -22,13 +23,20 @@
 #include "engine/local/spec.h"
 #include "engine/local/task_env.h"
 
-enum { WORKERS = 4, RESCAN_MS = 2000, RUN_PATH_MAX = 128, TASKS_MAX = 4096, LOCK_LOOKS = 20, LOCK_LOOK_MS = 10 };
+enum {
+	WORKERS = 4,
+	RESCAN_MS = 2000,
+	RUN_PATH_MAX = 128,
+	TASKS_MAX = 4096,
+	LOCK_LOOKS = 20,
+	LOCK_LOOK_MS = 10
+};
 
 enum rank_state {
-	RANK_PREPARING,		/* no shepherd yet */
-	RANK_LIVE,		/* a shepherd has it */
-	RANK_BURYING,		/* its shepherd is dead without a record: a worker kills what is left */
-	RANK_ENDED		/* EXITED or GONE was reported */
+	RANK_PREPARING, /* no shepherd yet */
+	RANK_LIVE, /* a shepherd has it */
+	RANK_BURYING, /* its shepherd is dead without a record: a worker kills what is left */
+	RANK_ENDED /* EXITED or GONE was reported */
 };
 
 struct attempt;
@@ -38,24 +46,24 @@ struct rank {
 	uint32_t number;
 	enum rank_state state;
 	bool ready_said, started_said;
-	bool released;			/* `go` is there */
-	bool waits;			/* for its attempt's JOB_PREPARE */
-	bool gone;			/* ENDED by GONE: start may make it again */
-	bool unborn;			/* adopted with a spec, but no shepherd and no `go`: start may make it again */
-	struct order *again;		/* start came while it is BURYING and unborn */
-	int folder;			/* its place, -1 = not open */
-	int watch;			/* inotify's number, -1 = none; key of the hash below */
-	int lock_looks;			/* how often the lock will be looked at again soon */
-	uint64_t report_number;		/* newest one reported */
+	bool released; /* `go` is there */
+	bool waits; /* for its attempt's JOB_PREPARE */
+	bool gone; /* ENDED by GONE: start may make it again */
+	bool unborn; /* adopted with a spec, but no shepherd and no `go`: start may make it again */
+	struct order *again; /* start came while it is BURYING and unborn */
+	int folder; /* its place, -1 = not open */
+	int watch; /* inotify's number, -1 = none; key of the hash below */
+	int lock_looks; /* how often the lock will be looked at again soon */
+	uint64_t report_number; /* newest one reported */
 	ino_t reports_inode;
 	off_t reports_at;
-	int64_t bury_again_ms;		/* boot clock; 0 = not waiting */
+	int64_t bury_again_ms; /* boot clock; 0 = not waiting */
 	UT_hash_handle hh;
 };
 
 /* A shepherd that is a child of this process; outlives its attempt by the moment it takes to end. */
 struct child {
-	int fd;				/* pidfd, key */
+	int fd; /* pidfd, key */
 	pid_t pid;
 	uint64_t attempt;
 	uint32_t rank;
@@ -67,12 +75,12 @@ struct attempt {
 	uint32_t count;
 	struct rank *ranks;
 	uint16_t port;
-	bool stale;			/* of no interest to the core: stopped and cleared, no facts */
-	bool adopted;			/* its folder may be there already */
+	bool stale; /* of no interest to the core: stopped and cleared, no facts */
+	bool adopted; /* its folder may be there already */
 	bool stopping, forgotten;
 	int64_t stop_grace_ms;
 	uint64_t warn_number, stop_number;
-	uint32_t jobs;			/* in the workers' queue or hands */
+	uint32_t jobs; /* in the workers' queue or hands */
 	UT_hash_handle hh;
 };
 
@@ -96,19 +104,20 @@ struct job {
 
 struct engine {
 	struct engine_options options;
-	char folder[PATH_MAX], attempts[PATH_MAX], logs[PATH_MAX], run[RUN_PATH_MAX], shepherd[PATH_MAX];
+	char folder[PATH_MAX], attempts[PATH_MAX], logs[PATH_MAX], run[RUN_PATH_MAX],
+		shepherd[PATH_MAX];
 	char boot[SPEC_BOOT_MAX];
-	uint64_t tag;			/* of the data folder */
-	struct cgroup_set cgroups;	/* parents */
+	uint64_t tag; /* of the data folder */
+	struct cgroup_set cgroups; /* parents */
 
 	pthread_mutex_t lock;
 	pthread_cond_t work_there;
 	pthread_t watcher, workers[WORKERS];
 	bool closing;
 	struct job *first_job, **last_job;
-	struct attempt *table;		/* by number */
-	struct rank *watched;		/* by watch */
-	struct child *children;		/* by pidfd; removed by the watcher alone */
+	struct attempt *table; /* by number */
+	struct rank *watched; /* by watch */
+	struct child *children; /* by pidfd; removed by the watcher alone */
 	int inotify, wake, epoll;
 };
 
@@ -116,7 +125,8 @@ struct engine {
 struct attempt *attempt_find(struct engine *e, uint64_t number);
 struct attempt *attempt_add(struct engine *e, uint64_t number, uint32_t count);
 void attempt_drop(struct engine *e, struct attempt *attempt);
-void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt, struct rank *rank, struct order *order);
+void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt, struct rank *rank,
+		  struct order *order);
 void rank_say(struct engine *e, struct rank *rank, const struct engine_fact *fact);
 /* Tells GONE and ends the rank. */
 void rank_gone(struct engine *e, struct rank *rank, const char *why);
@@ -127,20 +137,23 @@ void rank_end(struct engine *e, struct rank *rank);
 void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *order);
 void prepare_rank(struct engine *e, struct rank *rank, struct order *order);
 struct order *order_copy(const struct engine_start *start);
-void order_unref(struct engine *e, struct order *order);	/* takes the mutex */
-void rank_again(struct engine *e, struct rank *rank);		/* queues it with its `again`; the mutex held */
+void order_unref(struct engine *e, struct order *order); /* takes the mutex */
+void rank_again(struct engine *e,
+		struct rank *rank); /* queues it with its `again`; the mutex held */
 
 /* local_watch.c */
 void *watcher_run(void *engine);
 int rank_watch(struct engine *e, struct rank *rank, struct err *err) MUST_CHECK;
 void rank_unwatch(struct engine *e, struct rank *rank);
-void rank_scan(struct engine *e, struct rank *rank);		/* the mutex held */
-/* READY, STARTED and REPORTs that were not told yet; reports before STARTED only if `all`. The mutex held. */
+void rank_scan(struct engine *e, struct rank *rank); /* the mutex held */
+/* READY, STARTED and REPORTs that were not told yet; reports before STARTED only if `all`. The
+ * mutex held. */
 void rank_tell(struct engine *e, struct rank *rank, bool all);
 void watch_shepherd(struct engine *e, const struct rank *rank, pid_t pid);
 
 /* local_adopt.c */
-int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count, struct err *err) MUST_CHECK;
+int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count,
+	      struct err *err) MUST_CHECK;
 
 /* local_bury.c: on a worker, the mutex not held */
 void bury_rank(struct engine *e, struct rank *rank);

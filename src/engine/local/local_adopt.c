@@ -2,8 +2,10 @@
 /*
  * After a restart: the attempts' folders against the list of what is live in the journal.
  *
- *	in both		each rank is told as found: READY, STARTED, REPORTs and EXITED from its files; a free lock without
- *			`exit` means a killed shepherd (buried, then told LOST); a spec of an earlier boot means GONE
+ *	in both		each rank is told as found: READY, STARTED, REPORTs and EXITED from its
+ *			files; a free lock without `exit` means a killed shepherd (buried, then told
+ *			LOST), or, without `go`, a place half made (GONE, or made again by start); a
+ *			spec of an earlier boot means GONE
  *	only listed	GONE for each rank
  *	only a folder	stale: stopped at once and cleared away, without facts
  */
@@ -25,7 +27,8 @@ enum { SPEC_MEMORY = 256 << 20 };
 
 enum spec_look { SPEC_NONE, SPEC_EARLIER_BOOT, SPEC_HERE };
 
-/* What has to be known of a spec here; an unreadable one counts as of this boot: the careful reading. */
+/* What has to be known of a spec here; an unreadable one counts as of this boot: the careful
+ * reading. */
 static enum spec_look look_at_spec(const struct engine *e, struct rank *rank)
 {
 	AUTO_BUF text = BUF_INIT;
@@ -47,7 +50,8 @@ static enum spec_look look_at_spec(const struct engine *e, struct rank *rank)
 	return look;
 }
 
-/* Of an earlier boot: nothing of it can live. What it reported and how it ended, if it did, stays true. */
+/* Of an earlier boot: nothing of it can live. What it reported and how it ended, if it did, stays
+ * true. */
 static void adopt_old(struct engine *e, struct rank *rank)
 {
 	if (place_has(rank->folder, "exit")) {
@@ -64,15 +68,17 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 	char path[PATH_MAX];
 	struct attempt *attempt = rank->attempt;
 
-	rank->folder = place_path(path, e->attempts, attempt->number, rank->number) ?
-		open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	rank->folder = place_path(path, e->attempts, attempt->number, rank->number)
+			       ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+			       : -1;
 	enum spec_look look = rank->folder < 0 ? SPEC_NONE : look_at_spec(e, rank);
 	if (look == SPEC_NONE && !(rank->folder >= 0 && place_has(rank->folder, "exit"))) {
 		rank_gone(e, rank, "it was never prepared");
 		return;
 	}
 	rank->released = place_has(rank->folder, "go");
-	uint64_t warn = place_newest_command(rank->folder, "warn"), stop = place_newest_command(rank->folder, "stop");
+	uint64_t warn = place_newest_command(rank->folder, "warn"),
+		 stop = place_newest_command(rank->folder, "stop");
 	if (warn > attempt->warn_number)
 		attempt->warn_number = warn;
 	if (stop > attempt->stop_number)
@@ -83,7 +89,8 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 		return;
 	}
 	rank->state = RANK_LIVE;
-	rank->unborn = !rank->released && !place_is_locked(rank->folder) && !place_has(rank->folder, "exit");
+	rank->unborn = !rank->released && !place_is_locked(rank->folder) &&
+		       !place_has(rank->folder, "exit");
 	if (rank_watch(e, rank, NULL) < 0) {
 		/* no more watches: the re-scan serves this one */
 	}
@@ -149,7 +156,8 @@ static bool is_number(const char *name, uint64_t *ret)
 	return name[0] >= '1' && name[0] <= '9' && *end == '\0' && errno == 0;
 }
 
-static void adopt_folder(struct engine *e, int attempts_fd, const char *name, const uint64_t *attempts, const uint32_t *counts, size_t count)
+static void adopt_folder(struct engine *e, int attempts_fd, const char *name,
+			 const uint64_t *attempts, const uint32_t *counts, size_t count)
 {
 	uint64_t number;
 
@@ -172,14 +180,16 @@ static void adopt_folder(struct engine *e, int attempts_fd, const char *name, co
 	adopt_stale(e, number);
 }
 
-int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count, struct err *err)
+int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count,
+	      struct err *err)
 {
 	struct dirent *entry;
 	int folder = open(e->attempts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 
 	if (!dir) {
-		int result = err_errno(err, ERR_IO, errno, "could not read the attempts in %s", e->attempts);
+		int result = err_errno(err, ERR_IO, errno, "could not read the attempts in %s",
+				       e->attempts);
 
 		if (folder >= 0)
 			close(folder);

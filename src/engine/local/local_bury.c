@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After a shepherd that was killed: its task must not live on, and the core may think the rank gone only when it is. By
- * group, brand and marker everything that belonged to it is found and killed, until two looks at all processes of the
- * machine find nothing and the groups could be removed (which the kernel allows for empty ones alone).
+ * After a shepherd that was killed: its task must not live on, and the core may think the rank gone
+ * only when it is. By group, brand and marker everything that belonged to it is found and killed,
+ * until two looks at all processes of the machine find nothing and the groups could be removed
+ * (which the kernel allows for empty ones alone).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +24,14 @@
 #include "engine/local/place.h"
 #include "store/io.h"
 
-enum { PASSES_MAX = 200, PASS_PAUSE_MS = 10, CLEAN_LOOKS = 2, BURY_AGAIN_MS = 1000, SPEC_MEMORY = 256 << 20, FOLDER_DEPTH_MAX = 8 };
+enum {
+	PASSES_MAX = 200,
+	PASS_PAUSE_MS = 10,
+	CLEAN_LOOKS = 2,
+	BURY_AGAIN_MS = 1000,
+	SPEC_MEMORY = 256 << 20,
+	FOLDER_DEPTH_MAX = 8
+};
 
 static void pause_ms(long ms)
 {
@@ -38,7 +46,8 @@ static bool kill_leftovers(const struct task_spec *spec)
 	struct proctree tree = { .brand = spec->brand, .cgroups = &spec->cgroups };
 	int clean = 0;
 
-	snprintf(tree.marker, sizeof(tree.marker), "FAIRLEAD_REPORT_SOCKET=%.120s/report", spec->run);
+	snprintf(tree.marker, sizeof(tree.marker), "FAIRLEAD_REPORT_SOCKET=%.120s/report",
+		 spec->run);
 	for (int pass = 0; pass < PASSES_MAX; pass++) {
 		clean = proctree_signal(&tree, true, SIGKILL) == 0 ? clean + 1 : 0;
 		if (clean >= CLEAN_LOOKS && cgroup_remove(&spec->cgroups) == 0)
@@ -49,11 +58,13 @@ static bool kill_leftovers(const struct task_spec *spec)
 	return false;
 }
 
-/* The shepherd may have been killed between writing its record and renaming it: then the true end is known after all. */
+/* The shepherd may have been killed between writing its record and renaming it: then the true end
+ * is known after all. */
 static bool salvage(const struct rank *rank, struct engine_fact *ret)
 {
-	return place_read_fact(rank->folder, "exit.tmp", ret, NULL) == 0 && ret->kind == ENGINE_EXITED &&
-	       ret->attempt == rank->attempt->number && ret->rank == rank->number;
+	return place_read_fact(rank->folder, "exit.tmp", ret, NULL) == 0 &&
+	       ret->kind == ENGINE_EXITED && ret->attempt == rank->attempt->number &&
+	       ret->rank == rank->number;
 }
 
 static void find_end(const struct rank *rank, struct engine_fact *ret)
@@ -83,9 +94,12 @@ static bool clear_away(const struct rank *rank)
 
 	arena_init(&arena, SPEC_MEMORY);
 	if (place_read(rank->folder, "spec", &text, &err) == 0) {
-		/* An unreadable spec leaves the groups and the brand unknown: nothing may be claimed then. */
+		/* An unreadable spec leaves the groups and the brand unknown: nothing may be
+		 * claimed then. */
 		if (spec_parse(buf_text(&text), text.size, &arena, &spec, &err) < 0) {
-			log_line(LOG_ERROR, "attempt %" PRIu64 " rank %u: %s; its processes can't be found", rank->attempt->number, rank->number, err.text);
+			log_line(LOG_ERROR,
+				 "attempt %" PRIu64 " rank %u: %s; its processes can't be found",
+				 rank->attempt->number, rank->number, err.text);
 			cleared = false;
 		} else {
 			cleared = kill_leftovers(&spec);
@@ -118,8 +132,11 @@ void bury_rank(struct engine *e, struct rank *rank)
 		return;
 	}
 	find_end(rank, &fact);
-	if (place_path(path, e->attempts, rank->attempt->number, rank->number) && place_put_exit(io_real(), path, &fact, NULL) < 0)
-		log_line(LOG_WARN, "attempt %" PRIu64 " rank %u: its end could not be written; it is reported all the same",
+	if (place_path(path, e->attempts, rank->attempt->number, rank->number) &&
+	    place_put_exit(io_real(), path, &fact, NULL) < 0)
+		log_line(LOG_WARN,
+			 "attempt %" PRIu64
+			 " rank %u: its end could not be written; it is reported all the same",
 			 rank->attempt->number, rank->number);
 	(void)FAILPOINT_RANK("engine-buried", rank->number);
 	pthread_mutex_lock(&e->lock);
@@ -128,12 +145,14 @@ void bury_rank(struct engine *e, struct rank *rank)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* --- forgetting ----------------------------------------------------------------------------------------------- */
+/* --- forgetting --- */
 
 static void remove_below(int parent, const char *name, int depth)
 {
 	struct dirent *entry;
-	int folder = depth < FOLDER_DEPTH_MAX ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	int folder = depth < FOLDER_DEPTH_MAX
+			     ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+			     : -1;
 	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 
 	while (dir && (entry = readdir(dir))) {
@@ -154,8 +173,8 @@ void remove_folder_at(int parent, const char *name)
 	remove_below(parent, name, 0);
 }
 
-/* A shepherd that wrote its record still holds its lock for a moment; its folder stays until then. If it was killed in that
- * moment, its groups are still there (they are empty: the record says so). */
+/* A shepherd that wrote its record still holds its lock for a moment; its folder stays until then.
+ * If it was killed in that moment, its groups are still there (they are empty: the record says so). */
 static void leave_rank(const char *path)
 {
 	AUTO_BUF text = BUF_INIT;
@@ -168,20 +187,24 @@ static void leave_rank(const char *path)
 	for (int pass = 0; pass < PASSES_MAX && place_is_locked(folder); pass++)
 		pause_ms(PASS_PAUSE_MS);
 	arena_init(&arena, SPEC_MEMORY);
-	if (place_read(folder, "spec", &text, NULL) == 0 && spec_parse(buf_text(&text), text.size, &arena, &spec, NULL) == 0 &&
+	if (place_read(folder, "spec", &text, NULL) == 0 &&
+	    spec_parse(buf_text(&text), text.size, &arena, &spec, NULL) == 0 &&
 	    cgroup_remove(&spec.cgroups) != 0)
-		log_line(LOG_WARN, "a control group of %s could not be removed: %s", path, spec.cgroups.tree);
+		log_line(LOG_WARN, "a control group of %s could not be removed: %s", path,
+			 spec.cgroups.tree);
 	if (text.size)
 		explicit_bzero(text.data, text.size);
 	arena_deinit(&arena);
 	close(folder);
 }
 
-/* By rename first: a crash in between leaves ".old-N", which the next daemon removes, never half an attempt. */
+/* By rename first: a crash in between leaves ".old-N", which the next daemon removes, never half an
+ * attempt. */
 void forget_attempt(struct engine *e, struct attempt *attempt)
 {
 	char name[40], old[48], path[PATH_MAX];
-	int attempts = open(e->attempts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), run = open(e->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int attempts = open(e->attempts, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    run = open(e->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	for (uint32_t i = 0; i < attempt->count; i++)
 		if (place_path(path, e->attempts, attempt->number, i))

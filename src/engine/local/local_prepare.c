@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making the places of an attempt and spawning its shepherds. The steps, each of which a crash may come between:
+ * Making the places of an attempt and spawning its shepherds. The steps, each of which a crash may
+ * come between:
  *
  *	mkdir attempts/N		the claim: only one daemon, once, gets this number
  *	mkdir of each rank's folder, fsync of both levels
- *	per rank, in parallel: run folder, spec (fsync, rename, fsync), lock taken, watch, spawn with the lock handed over
+ *	per rank, in parallel: run folder, spec (fsync, rename, fsync), lock taken, watch,
+ *	spawn with the lock handed over
  *
- * After a crash in between, a rank without spec never had a shepherd, and one with a spec and a free lock has none now.
+ * After a crash in between, a rank without spec never had a shepherd, and one with a spec and a
+ * free lock has none now.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +33,7 @@
 
 enum { ORDER_MEMORY = 256 << 20, PORT_LEAST = 20000, PORT_TRIES = 2000 };
 
-/* --- the order ------------------------------------------------------------------------------------------------ */
+/* --- the order --- */
 
 static const char **copy_words(const char *const *words, struct arena *arena)
 {
@@ -63,7 +66,8 @@ struct order *order_copy(const struct engine_start *start)
 	order->start.workdir = copy_text(start->workdir, &order->arena);
 	order->start.checkpoint_dir = copy_text(start->checkpoint_dir, &order->arena);
 	order->start.resume_path = copy_text(start->resume_path, &order->arena);
-	struct engine_gpu_place *places = arena_new_array(&order->arena, struct engine_gpu_place, start->place_count);
+	struct engine_gpu_place *places =
+		arena_new_array(&order->arena, struct engine_gpu_place, start->place_count);
 	memcpy(places, start->places, start->place_count * sizeof(*places));
 	order->start.places = places;
 	task_env_nodes(&order->start, &order->arena, &order->nodes);
@@ -81,11 +85,12 @@ void order_unref(struct engine *e, struct order *order)
 	free(order);
 }
 
-/* --- failures ------------------------------------------------------------------------------------------------- */
+/* --- failures --- */
 
-/* The rank never got a shepherd. The record is for a daemon after this one; if it can't be written, none is needed: that
- * daemon will find no trace of it and say so. */
-static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cause, const char *text)
+/* The rank never got a shepherd. The record is for a daemon after this one; if it can't be written,
+ * none is needed: that daemon will find no trace of it and say so. */
+static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cause,
+		      const char *text)
 {
 	char path[PATH_MAX];
 	struct engine_fact fact = {
@@ -98,7 +103,8 @@ static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cau
 	};
 
 	snprintf(fact.text, sizeof(fact.text), "%.255s", text);
-	if (place_path(path, e->attempts, rank->attempt->number, rank->number) && access(path, F_OK) == 0)
+	if (place_path(path, e->attempts, rank->attempt->number, rank->number) &&
+	    access(path, F_OK) == 0)
 		if (place_put_exit(io_real(), path, &fact, NULL) < 0) {
 			/* reported all the same */
 		}
@@ -108,11 +114,13 @@ static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cau
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* --- rendezvous port ------------------------------------------------------------------------------------------ */
+/* --- rendezvous port --- */
 
 static bool port_is_free(uint16_t port)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons(port),
+				       .sin_addr.s_addr = htonl(INADDR_ANY) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -127,23 +135,26 @@ static bool port_is_given(struct engine *e, uint16_t port)
 	struct attempt *attempt, *next;
 
 	HASH_ITER(hh, e->table, attempt, next)
-		if (attempt->port == port)
-			return true;
+	if (attempt->port == port)
+		return true;
 	return false;
 }
 
-/* Below the range from which the kernel gives ports to outgoing connections, so none of those takes it before rank 0
- * listens; not one of another live attempt. */
+/* Below the range from which the kernel gives ports to outgoing connections, so none of those takes
+ * it before rank 0 listens; not one of another live attempt. */
 static int choose_port(struct engine *e, struct attempt *attempt, struct err *err)
 {
 	char text[64];
 	unsigned low = 32768, tried = 0;
 
 	if (FAILPOINT("engine-port"))
-		return err_set(err, ERR_UNAVAILABLE, "no free port for the rendezvous of attempt %" PRIu64, attempt->number);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "no free port for the rendezvous of attempt %" PRIu64,
+			       attempt->number);
 	if (small_file_read("/proc/sys/net/ipv4/ip_local_port_range", text, sizeof(text)) > 0)
 		low = (unsigned)strtoul(text, NULL, 10);
-	unsigned first = low > PORT_LEAST + 1000 ? PORT_LEAST : 1024, end = low > first + 100 ? low : 65536;
+	unsigned first = low > PORT_LEAST + 1000 ? PORT_LEAST : 1024,
+		 end = low > first + 100 ? low : 65536;
 	unsigned at = (unsigned)((e->tag ^ attempt->number * 7919) % (end - first));
 	pthread_mutex_lock(&e->lock);
 	for (; tried < PORT_TRIES && !attempt->port; tried++) {
@@ -154,24 +165,33 @@ static int choose_port(struct engine *e, struct attempt *attempt, struct err *er
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (!attempt->port)
-		return err_set(err, ERR_UNAVAILABLE, "no free port for the rendezvous of attempt %" PRIu64 " among %d tried", attempt->number, PORT_TRIES);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "no free port for the rendezvous of attempt %" PRIu64
+			       " among %d tried",
+			       attempt->number, PORT_TRIES);
 	return 0;
 }
 
-/* --- the attempt ---------------------------------------------------------------------------------------------- */
+/* --- the attempt --- */
 
 static int make_attempt_folders(struct engine *e, const struct attempt *attempt, struct err *err)
 {
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
-	if (FAILPOINT("engine-claim") ? (errno = ENOSPC, true) : mkdir(path, 0700) < 0 && !(errno == EEXIST && attempt->adopted))
-		return err_errno(err, ERR_IO, errno, "could not claim attempt %" PRIu64 " in the data folder", attempt->number);
+	if (FAILPOINT("engine-claim")
+		    ? (errno = ENOSPC, true)
+		    : mkdir(path, 0700) < 0 && !(errno == EEXIST && attempt->adopted))
+		return err_errno(err, ERR_IO, errno,
+				 "could not claim attempt %" PRIu64 " in the data folder",
+				 attempt->number);
 	(void)FAILPOINT("engine-claimed");
 	for (uint32_t i = 0; i < attempt->count; i++)
 		if (!place_path(path, e->attempts, attempt->number, i) ||
 		    (mkdir(path, 0700) < 0 && !(errno == EEXIST && attempt->adopted)))
-			return err_errno(err, ERR_IO, errno, "could not make the place of rank %u of attempt %" PRIu64, i, attempt->number);
+			return err_errno(err, ERR_IO, errno,
+					 "could not make the place of rank %u of attempt %" PRIu64,
+					 i, attempt->number);
 	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
 	struct io *io = io_real();
 	int result = io->sync_folder(io, path);
@@ -179,12 +199,14 @@ static int make_attempt_folders(struct engine *e, const struct attempt *attempt,
 		result = io->sync_folder(io, e->attempts);
 	(void)FAILPOINT("engine-folders-synced");
 	if (result < 0)
-		return err_errno(err, ERR_IO, -result, "could not keep the places of attempt %" PRIu64, attempt->number);
+		return err_errno(err, ERR_IO, -result,
+				 "could not keep the places of attempt %" PRIu64, attempt->number);
 	return 0;
 }
 
 /* What tasks can see: RUN/ATTEMPT/hosts, and RUN/ATTEMPT/RANK for the shepherds. */
-static int make_run_folder(struct engine *e, const struct attempt *attempt, const struct order *order, struct err *err)
+static int make_run_folder(struct engine *e, const struct attempt *attempt,
+			   const struct order *order, struct err *err)
 {
 	char path[PATH_MAX];
 	AUTO_BUF hosts = BUF_INIT;
@@ -217,19 +239,26 @@ static const char *below_data(const struct engine *e, const char *path)
 	return NULL;
 }
 
-/* One step down: the folder is made if it is not there. The descriptor, -1 with errno; ret_made: it is new. */
+/* One step down: the folder is made if it is not there. The descriptor, -1 with errno; ret_made: it
+ * is new. */
 static int step_down(int parent, const char *name, mode_t mode, bool *ret_made)
 {
 	*ret_made = mkdirat(parent, name, mode) == 0;
-	return *ret_made || errno == EEXIST ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	return *ret_made || errno == EEXIST
+		       ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+		       : -1;
 }
 
-/* A checkpoint folder inside the data folder, which is the daemon's: made here and given to the user, who could not make it.
- * All other folders are made by the launcher, as the user; so is one below a folder that is not the daemon's own: root
- * makes nothing where somebody else can change names meanwhile. */
-static int make_checkpoint_folder(struct engine *e, const struct engine_start *start, struct err *err)
+/* A checkpoint folder inside the data folder, which is the daemon's: made here and given to the
+ * user, who could not make it. All other folders are made by the launcher, as the user; so is one
+ * below a folder that is not the daemon's own: root makes nothing where somebody else can change
+ * names meanwhile. */
+static int make_checkpoint_folder(struct engine *e, const struct engine_start *start,
+				  struct err *err)
 {
-	const char *below = start->checkpoint_dir && geteuid() == 0 ? below_data(e, start->checkpoint_dir) : NULL;
+	const char *below = start->checkpoint_dir && geteuid() == 0
+				    ? below_data(e, start->checkpoint_dir)
+				    : NULL;
 	int folder = below ? open(e->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	bool made = false, ours = true;
 
@@ -239,7 +268,8 @@ static int make_checkpoint_folder(struct engine *e, const struct engine_start *s
 		char name[256];
 		struct stat st;
 		size_t length = strcspn(below, "/");
-		const char *next = below[length] ? below + length + strspn(below + length, "/") : "";
+		const char *next =
+			below[length] ? below + length + strspn(below + length, "/") : "";
 
 		snprintf(name, sizeof(name), "%.*s", (int)length, below);
 		ours = strcmp(name, "..") != 0 && fstat(folder, &st) == 0 && st.st_uid == geteuid();
@@ -248,12 +278,16 @@ static int make_checkpoint_folder(struct engine *e, const struct engine_start *s
 		close(folder);
 		folder = deeper;
 		if (ours && deeper < 0)
-			return err_errno(err, ERR_IO, saved, "could not make the checkpoint folder %s", start->checkpoint_dir);
+			return err_errno(err, ERR_IO, saved,
+					 "could not make the checkpoint folder %s",
+					 start->checkpoint_dir);
 		below = *next ? next : NULL;
 	}
 	int result = 0;
 	if (ours && made && fchown(folder, start->uid, start->gid) < 0)
-		result = err_errno(err, ERR_IO, errno, "could not give the checkpoint folder to user \"%s\"", start->user);
+		result = err_errno(err, ERR_IO, errno,
+				   "could not give the checkpoint folder to user \"%s\"",
+				   start->user);
 	if (folder >= 0)
 		close(folder);
 	return result;
@@ -304,9 +338,10 @@ void rank_again(struct engine *e, struct rank *rank)
 	engine_queue(e, JOB_PREPARE_RANK, rank->attempt, rank, order);
 }
 
-/* --- one rank ------------------------------------------------------------------------------------------------- */
+/* --- one rank --- */
 
-/* The script as a file of the user's, not as an argument: arguments can be read by everybody in /proc. */
+/* The script as a file of the user's, not as an argument: arguments can be read by everybody in
+ * /proc. */
 static int put_script(const char *run, const struct engine_start *start, struct err *err)
 {
 	char path[PATH_MAX];
@@ -320,14 +355,17 @@ static int put_script(const char *run, const struct engine_start *start, struct 
 	int result = 0;
 	ssize_t n = write(fd, start->script, size);
 	if (n != (ssize_t)size)
-		result = err_errno(err, ERR_IO, n < 0 ? errno : ENOSPC, "could not write the task's script");
+		result = err_errno(err, ERR_IO, n < 0 ? errno : ENOSPC,
+				   "could not write the task's script");
 	else if (geteuid() == 0 && fchown(fd, start->uid, start->gid) < 0)
-		result = err_errno(err, ERR_IO, errno, "could not give the script to user \"%s\"", start->user);
+		result = err_errno(err, ERR_IO, errno, "could not give the script to user \"%s\"",
+				   start->user);
 	close(fd);
 	return result;
 }
 
-static int write_spec(struct engine *e, const struct rank *rank, struct order *order, const char *place, const char *run, struct err *err)
+static int write_spec(struct engine *e, const struct rank *rank, struct order *order,
+		      const char *place, const char *run, struct err *err)
 {
 	const struct engine_start *start = &order->start;
 	char name[64], hostfile[PATH_MAX], report[PATH_MAX];
@@ -336,7 +374,10 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 
 	snprintf(hostfile, sizeof(hostfile), "%s/%" PRIu64 "/hosts", e->run, start->attempt);
 	snprintf(report, sizeof(report), "%.500s/report", run);
-	struct task_env_place at = { .nodes = &order->nodes, .report_socket = report, .hostfile = hostfile, .port = rank->attempt->port };
+	struct task_env_place at = { .nodes = &order->nodes,
+				     .report_socket = report,
+				     .hostfile = hostfile,
+				     .port = rank->attempt->port };
 	struct task_spec spec = {
 		.version = SPEC_VERSION,
 		.job = start->job,
@@ -361,18 +402,23 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 	arena_init(&arena, ORDER_MEMORY);
 	spec.env = task_env_build(start, rank->number, &at, &arena);
 	snprintf(spec.boot, sizeof(spec.boot), "%s", e->boot);
-	snprintf(name, sizeof(name), "fairlead.%08" PRIx32 ".%" PRIu64 ".%u", (uint32_t)e->tag, start->attempt, rank->number);
+	snprintf(name, sizeof(name), "fairlead.%08" PRIx32 ".%" PRIu64 ".%u", (uint32_t)e->tag,
+		 start->attempt, rank->number);
 	cgroup_set_name(&e->cgroups, name, &spec.cgroups);
 	spec_format(&text, &spec);
-	int result = text.size > SPEC_BYTES_MAX ?
-		err_set(err, ERR_TOO_LARGE, "command and environment of the task take %zu bytes; at most %d", text.size, SPEC_BYTES_MAX) :
-		place_put_durable(io_real(), place, "spec", text.data, text.size, err);
+	int result =
+		text.size > SPEC_BYTES_MAX
+			? err_set(err, ERR_TOO_LARGE,
+				  "command and environment of the task take %zu bytes; at most %d",
+				  text.size, SPEC_BYTES_MAX)
+			: place_put_durable(io_real(), place, "spec", text.data, text.size, err);
 	explicit_bzero(text.data, text.size);
 	arena_deinit(&arena);
 	return result;
 }
 
-/* The environment of a shepherd: fixed, nothing of the daemon's, nothing of the job's. Made once, read by all workers. */
+/* The environment of a shepherd: fixed, nothing of the daemon's, nothing of the job's. Made once,
+ * read by all workers. */
 static char *shepherd_words[5];
 
 static void make_environment(void)
@@ -386,7 +432,8 @@ static void make_environment(void)
 	const char *text;
 	int count = 2;
 
-	if ((text = getenv("FAIRLEAD_SHEPHERD_FAILPOINT")) || (text = getenv("FAIRLEAD_FAILPOINT"))) {
+	if ((text = getenv("FAIRLEAD_SHEPHERD_FAILPOINT")) ||
+	    (text = getenv("FAIRLEAD_FAILPOINT"))) {
 		snprintf(points, sizeof(points), "FAIRLEAD_FAILPOINT=%s", text);
 		shepherd_words[count++] = points;
 	}
@@ -405,7 +452,8 @@ static char **shepherd_environment(void)
 	return shepherd_words;
 }
 
-static int spawn_with(struct engine *e, char *place, const posix_spawn_file_actions_t *actions, pid_t *ret, struct err *err)
+static int spawn_with(struct engine *e, char *place, const posix_spawn_file_actions_t *actions,
+		      pid_t *ret, struct err *err)
 {
 	char *argv[] = { e->shepherd, place, NULL };
 	posix_spawnattr_t attributes;
@@ -416,16 +464,20 @@ static int spawn_with(struct engine *e, char *place, const posix_spawn_file_acti
 	CHECK(posix_spawnattr_init(&attributes) == 0);
 	CHECK(posix_spawnattr_setsigmask(&attributes, &none) == 0);
 	CHECK(posix_spawnattr_setsigdefault(&attributes, &all) == 0);
-	CHECK(posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) == 0);
-	int error = posix_spawn(ret, e->shepherd, actions, &attributes, argv, shepherd_environment());
+	CHECK(posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+							    POSIX_SPAWN_SETSIGDEF) == 0);
+	int error =
+		posix_spawn(ret, e->shepherd, actions, &attributes, argv, shepherd_environment());
 	posix_spawnattr_destroy(&attributes);
 	if (error)
-		return err_errno(err, ERR_IO, error, "could not start the task's shepherd %s", e->shepherd);
+		return err_errno(err, ERR_IO, error, "could not start the task's shepherd %s",
+				 e->shepherd);
 	return 0;
 }
 
 /* The lock is taken here and handed over open: from its first instruction on the shepherd holds it. */
-static int spawn_shepherd(struct engine *e, const struct rank *rank, char *place, pid_t *ret, struct err *err)
+static int spawn_shepherd(struct engine *e, const struct rank *rank, char *place, pid_t *ret,
+			  struct err *err)
 {
 	char log[PATH_MAX];
 	posix_spawn_file_actions_t actions;
@@ -435,13 +487,18 @@ static int spawn_shepherd(struct engine *e, const struct rank *rank, char *place
 		return lock;
 	if (FAILPOINT_RANK("engine-spawn", rank->number)) {
 		close(lock);
-		return err_errno(err, ERR_IO, EAGAIN, "could not start the task's shepherd %s", e->shepherd);
+		return err_errno(err, ERR_IO, EAGAIN, "could not start the task's shepherd %s",
+				 e->shepherd);
 	}
 	snprintf(log, sizeof(log), "%.4000s/shepherd.log", place);
 	CHECK(posix_spawn_file_actions_init(&actions) == 0);
-	CHECK(posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) == 0);
-	CHECK(posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) == 0);
-	CHECK(posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0600) == 0);
+	CHECK(posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) ==
+	      0);
+	CHECK(posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) ==
+	      0);
+	CHECK(posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log,
+					       O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW,
+					       0600) == 0);
 	CHECK(posix_spawn_file_actions_adddup2(&actions, lock, PLACE_LOCK_FD) == 0);
 	int result = spawn_with(e, place, &actions, ret, err);
 	posix_spawn_file_actions_destroy(&actions);
@@ -460,13 +517,17 @@ static int empty_place(struct engine *e, const struct rank *rank, struct err *er
 	if (attempt < 0)
 		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
 	remove_folder_at(attempt, name);
-	int result = mkdirat(attempt, name, 0700) < 0 || fsync(attempt) < 0 ?
-		err_errno(err, ERR_IO, errno, "could not make the place of rank %s of attempt %" PRIu64, name, rank->attempt->number) : 0;
+	int result = mkdirat(attempt, name, 0700) < 0 || fsync(attempt) < 0
+			     ? err_errno(err, ERR_IO, errno,
+					 "could not make the place of rank %s of attempt %" PRIu64,
+					 name, rank->attempt->number)
+			     : 0;
 	close(attempt);
 	return result;
 }
 
-static int make_place(struct engine *e, struct rank *rank, struct order *order, char place[PATH_MAX], struct err *err)
+static int make_place(struct engine *e, struct rank *rank, struct order *order,
+		      char place[PATH_MAX], struct err *err)
 {
 	char run[PATH_MAX];
 
@@ -474,8 +535,10 @@ static int make_place(struct engine *e, struct rank *rank, struct order *order, 
 		return err_set(err, ERR_TOO_LARGE, "the path of a task's place is too long");
 	if (rank->attempt->adopted && empty_place(e, rank, err) < 0)
 		return -1;
-	snprintf(run, sizeof(run), "%s/%" PRIu64 "/%u", e->run, rank->attempt->number, rank->number);
-	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = ENOSPC, true) : mkdir(run, 0711) < 0 && errno != EEXIST)
+	snprintf(run, sizeof(run), "%s/%" PRIu64 "/%u", e->run, rank->attempt->number,
+		 rank->number);
+	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = ENOSPC, true)
+							 : mkdir(run, 0711) < 0 && errno != EEXIST)
 		return err_errno(err, ERR_IO, errno, "could not make the folder %s", run);
 	if (order->start.script && put_script(run, &order->start, err) < 0)
 		return -1;
@@ -498,7 +561,8 @@ static void rank_begins(struct engine *e, struct rank *rank, pid_t pid)
 	rank->state = RANK_LIVE;
 	watch_shepherd(e, rank, pid);
 	if (attempt->stopping) {
-		if (place_put_command(rank->folder, "stop", attempt->stop_number, attempt->stop_grace_ms, NULL) < 0) {
+		if (place_put_command(rank->folder, "stop", attempt->stop_number,
+				      attempt->stop_grace_ms, NULL) < 0) {
 			/* the daemon's next stop, or its restart, tries again */
 		}
 		place_wake(rank->folder);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From files to facts. inotify says that something changed in a place, a pidfd that a shepherd of ours died; both only
- * cause rank_scan, which reads what is there. A slow re-scan does the same for all, so a lost event costs a delay.
+ * From files to facts. inotify says that something changed in a place, a pidfd that a shepherd of
+ * ours died; both only cause rank_scan, which reads what is there. A slow re-scan does the same for
+ * all, so a lost event costs a delay.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@
 enum { TAG_INOTIFY = 1, TAG_WAKE = 2, EVENTS_MAX = 64, REPORTS_READ = 64 << 10 };
 #define TAG_CHILD (UINT64_C(1) << 32) /* | pidfd */
 
-/* --- watching ------------------------------------------------------------------------------------------------- */
+/* --- watching --- */
 
 int rank_watch(struct engine *e, struct rank *rank, struct err *err)
 {
@@ -34,9 +35,14 @@ int rank_watch(struct engine *e, struct rank *rank, struct err *err)
 
 	if (!place_path(path, e->attempts, rank->attempt->number, rank->number))
 		return err_set(err, ERR_TOO_LARGE, "the path of a task's place is too long");
-	rank->watch = inotify_add_watch(e->inotify, path, IN_MOVED_TO | IN_MODIFY | IN_CLOSE_WRITE | IN_ONLYDIR | IN_DONT_FOLLOW);
+	rank->watch = inotify_add_watch(e->inotify, path,
+					IN_MOVED_TO | IN_MODIFY | IN_CLOSE_WRITE | IN_ONLYDIR |
+						IN_DONT_FOLLOW);
 	if (rank->watch < 0)
-		return err_errno(err, ERR_IO, errno, "could not watch %s; the limit is /proc/sys/fs/inotify/max_user_watches", path);
+		return err_errno(
+			err, ERR_IO, errno,
+			"could not watch %s; the limit is /proc/sys/fs/inotify/max_user_watches",
+			path);
 	HASH_ADD(hh, e->watched, watch, sizeof(rank->watch), rank);
 	return 0;
 }
@@ -50,15 +56,19 @@ void rank_unwatch(struct engine *e, struct rank *rank)
 	rank->watch = -1;
 }
 
-/* The pidfd tells of the death of our own child at once, and lets us collect it: no zombies in the daemon. */
+/* The pidfd tells of the death of our own child at once, and lets us collect it: no zombies in the
+ * daemon. */
 void watch_shepherd(struct engine *e, const struct rank *rank, pid_t pid)
 {
 	struct child *child = calloc(1, sizeof(*child));
 
 	CHECK(child);
-	*child = (struct child){ .pid = pid, .attempt = rank->attempt->number, .rank = rank->number };
+	*child = (struct child){ .pid = pid,
+				 .attempt = rank->attempt->number,
+				 .rank = rank->number };
 	child->fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = TAG_CHILD | (uint64_t)child->fd };
+	struct epoll_event event = { .events = EPOLLIN,
+				     .data.u64 = TAG_CHILD | (uint64_t)child->fd };
 	if (child->fd < 0 || epoll_ctl(e->epoll, EPOLL_CTL_ADD, child->fd, &event) < 0) {
 		if (child->fd >= 0)
 			close(child->fd);
@@ -68,16 +78,19 @@ void watch_shepherd(struct engine *e, const struct rank *rank, pid_t pid)
 	HASH_ADD(hh, e->children, fd, sizeof(child->fd), child);
 }
 
-/* --- reading -------------------------------------------------------------------------------------------------- */
+/* --- reading --- */
 
-/* A file that holds a fact of this rank. An unreadable one counts as not there: the end will be told all the same. */
-static bool read_fact(struct rank *rank, const char *name, enum engine_fact_kind kind, struct engine_fact *ret)
+/* A file that holds a fact of this rank. An unreadable one counts as not there: the end will be
+ * told all the same. */
+static bool read_fact(struct rank *rank, const char *name, enum engine_fact_kind kind,
+		      struct engine_fact *ret)
 {
 	return place_read_fact(rank->folder, name, ret, NULL) == 0 && ret->kind == kind &&
 	       ret->attempt == rank->attempt->number && ret->rank == rank->number;
 }
 
-static void say_once(struct engine *e, struct rank *rank, const char *name, enum engine_fact_kind kind, bool *said)
+static void say_once(struct engine *e, struct rank *rank, const char *name,
+		     enum engine_fact_kind kind, bool *said)
 {
 	struct engine_fact fact;
 
@@ -91,7 +104,8 @@ static void say_report(struct engine *e, struct rank *rank, const char *line, si
 {
 	struct engine_fact fact;
 
-	if (fact_parse(line, size, &fact, NULL) < 0 || fact.kind != ENGINE_REPORT || fact.number <= rank->report_number)
+	if (fact_parse(line, size, &fact, NULL) < 0 || fact.kind != ENGINE_REPORT ||
+	    fact.number <= rank->report_number)
 		return;
 	rank->report_number = fact.number;
 	fact.attempt = rank->attempt->number;
@@ -109,7 +123,8 @@ static void say_reports(struct engine *e, struct rank *rank)
 
 	if (fd < 0)
 		return;
-	if (fstat(fd, &st) == 0 && (st.st_ino != rank->reports_inode || st.st_size < rank->reports_at)) {
+	if (fstat(fd, &st) == 0 &&
+	    (st.st_ino != rank->reports_inode || st.st_size < rank->reports_at)) {
 		rank->reports_inode = st.st_ino;
 		rank->reports_at = 0;
 	}
@@ -153,8 +168,8 @@ void rank_tell(struct engine *e, struct rank *rank, bool all)
 		say_reports(e, rank);
 }
 
-/* What is looked at first may only grow while the rest is read: the lock before `exit`, `exit` before the others, so an end is
- * told after everything that came before it. */
+/* What is looked at first may only grow while the rest is read: the lock before `exit`, `exit`
+ * before the others, so an end is told after everything that came before it. */
 void rank_scan(struct engine *e, struct rank *rank)
 {
 	if (rank->state != RANK_LIVE)
@@ -171,12 +186,13 @@ void rank_scan(struct engine *e, struct rank *rank)
 	}
 }
 
-/* --- the thread ----------------------------------------------------------------------------------------------- */
+/* --- the thread --- */
 
 static bool is_of_interest(const char *name)
 {
-	return strcmp(name, "ready") == 0 || strcmp(name, "started") == 0 || strcmp(name, "exit") == 0 ||
-	       strcmp(name, "reports") == 0 || strcmp(name, "lock") == 0;
+	return strcmp(name, "ready") == 0 || strcmp(name, "started") == 0 ||
+	       strcmp(name, "exit") == 0 || strcmp(name, "reports") == 0 ||
+	       strcmp(name, "lock") == 0;
 }
 
 static void scan_all(struct engine *e)
@@ -184,15 +200,16 @@ static void scan_all(struct engine *e)
 	struct attempt *attempt, *next;
 
 	HASH_ITER(hh, e->table, attempt, next)
-		for (uint32_t i = 0; i < attempt->count; i++) {
-			struct rank *rank = &attempt->ranks[i];
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		struct rank *rank = &attempt->ranks[i];
 
-			if (rank->state == RANK_BURYING && rank->bury_again_ms && clock_boot_ms() >= rank->bury_again_ms) {
-				rank->bury_again_ms = 0;
-				engine_queue(e, JOB_BURY, attempt, rank, NULL);
-			}
-			rank_scan(e, rank);
+		if (rank->state == RANK_BURYING && rank->bury_again_ms &&
+		    clock_boot_ms() >= rank->bury_again_ms) {
+			rank->bury_again_ms = 0;
+			engine_queue(e, JOB_BURY, attempt, rank, NULL);
 		}
+		rank_scan(e, rank);
+	}
 }
 
 static void take_event(struct engine *e, const struct inotify_event *event)
@@ -221,7 +238,8 @@ static void read_inotify(struct engine *e)
 
 	while ((n = read(e->inotify, room, sizeof(room))) > 0) {
 		for (const char *at = room; at < room + n;) {
-			const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
+			const struct inotify_event *event =
+				(const struct inotify_event *)(const void *)at;
 
 			take_event(e, event);
 			at += sizeof(*event) + event->len;
@@ -252,7 +270,8 @@ static bool look_at_locks(struct engine *e)
 	struct rank *rank, *next;
 	bool again = false;
 
-	HASH_ITER(hh, e->watched, rank, next) {
+	HASH_ITER(hh, e->watched, rank, next)
+	{
 		if (!rank->lock_looks)
 			continue;
 		rank->lock_looks--;

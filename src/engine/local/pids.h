@@ -10,7 +10,7 @@ struct pid_list {
 	size_t count, room;
 };
 
-void pid_list_add(struct pid_list *list, pid_t pid);	/* twice is once */
+void pid_list_add(struct pid_list *list, pid_t pid); /* twice is once */
 void pid_list_deinit(struct pid_list *list);
 /* Each number in a text of numbers and white space. */
 void pid_list_add_text(struct pid_list *list, const char *text);

@@ -76,7 +76,8 @@ int place_put(int folder, const char *name, const void *data, size_t size, struc
 	int result;
 
 	snprintf(temporary, sizeof(temporary), "%s.tmp", name);
-	int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			0600);
 	if (fd < 0)
 		return err_errno(err, ERR_IO, errno, "could not make a task's file \"%s\"", name);
 	result = write_all(fd, data, size);
@@ -84,11 +85,13 @@ int place_put(int folder, const char *name, const void *data, size_t size, struc
 	if (result == 0 && renameat(folder, temporary, folder, name) < 0)
 		result = -errno;
 	if (result < 0)
-		return err_errno(err, ERR_IO, -result, "could not write a task's file \"%s\"", name);
+		return err_errno(err, ERR_IO, -result, "could not write a task's file \"%s\"",
+				 name);
 	return 0;
 }
 
-/* write, sync, rename, sync of the folder: each step a failpoint, "spec-write", "exit-sync" and so on. */
+/* write, sync, rename, sync of the folder: each step a failpoint, "spec-write", "exit-sync" and so
+ * on. */
 #ifdef FAIRLEAD_FAILPOINTS
 static bool step_fails(const char *name, const char *step)
 {
@@ -101,10 +104,12 @@ static bool step_fails(const char *name, const char *step)
 #define step_fails(name, step) ((void)(name), false)
 #endif
 
-static int write_and_sync(struct io *io, const char *path, const char *name, const void *data, size_t size)
+static int write_and_sync(struct io *io, const char *path, const char *name, const void *data,
+			  size_t size)
 {
 	struct io_file *file;
-	int result = step_fails(name, "write") ? -EIO : io->open(io, path, O_RDWR | O_CREAT, 0600, &file);
+	int result = step_fails(name, "write") ? -EIO
+					       : io->open(io, path, O_RDWR | O_CREAT, 0600, &file);
 
 	if (result < 0)
 		return result;
@@ -117,14 +122,16 @@ static int write_and_sync(struct io *io, const char *path, const char *name, con
 	return result;
 }
 
-int place_put_durable(struct io *io, const char *path, const char *name, const void *data, size_t size, struct err *err)
+int place_put_durable(struct io *io, const char *path, const char *name, const void *data,
+		      size_t size, struct err *err)
 {
 	char temporary[PATH_MAX], final[PATH_MAX];
 	int result;
 
 	if (snprintf(temporary, sizeof(temporary), "%s/%s.tmp", path, name) >= PATH_MAX ||
 	    snprintf(final, sizeof(final), "%s/%s", path, name) >= PATH_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the path of a task's file \"%s\" is too long", name);
+		return err_set(err, ERR_TOO_LARGE, "the path of a task's file \"%s\" is too long",
+			       name);
 	result = write_and_sync(io, temporary, name, data, size);
 	/* A failed sync leaves pages that the kernel calls clean: the next try must be a new file. */
 	if (result < 0)
@@ -134,7 +141,8 @@ int place_put_durable(struct io *io, const char *path, const char *name, const v
 	if (result == 0)
 		result = step_fails(name, "folder-sync") ? -EIO : io->sync_folder(io, path);
 	if (result < 0)
-		return err_errno(err, ERR_IO, -result, "could not write a task's file \"%s\"", name);
+		return err_errno(err, ERR_IO, -result, "could not write a task's file \"%s\"",
+				 name);
 	return 0;
 }
 
@@ -147,17 +155,20 @@ int place_reserve_exit(struct io *io, const char *path, struct err *err)
 	if (snprintf(temporary, sizeof(temporary), "%s/exit.tmp", path) >= PATH_MAX)
 		return err_set(err, ERR_TOO_LARGE, "the path of a task's folder is too long");
 	memset(spaces, ' ', sizeof(spaces));
-	int result = step_fails("reserve", "write") ? -ENOSPC : io->open(io, temporary, O_RDWR | O_CREAT, 0600, &file);
+	int result = step_fails("reserve", "write")
+			     ? -ENOSPC
+			     : io->open(io, temporary, O_RDWR | O_CREAT, 0600, &file);
 	if (result == 0) {
 		result = io->write(io, file, spaces, sizeof(spaces), 0);
 		io->close(io, file);
 	}
 	if (result < 0)
-		return err_errno(err, ERR_IO, -result, "could not take the space for a task's exit record");
+		return err_errno(err, ERR_IO, -result,
+				 "could not take the space for a task's exit record");
 	return 0;
 }
 
-/* --- facts ---------------------------------------------------------------------------------------------------- */
+/* --- facts --- */
 
 int place_read_fact(int folder, const char *name, struct engine_fact *ret, struct err *err)
 {
@@ -189,9 +200,10 @@ int place_put_exit(struct io *io, const char *path, const struct engine_fact *fa
 	return place_put_durable(io, path, "exit", text.data, text.size, err);
 }
 
-/* --- commands ------------------------------------------------------------------------------------------------- */
+/* --- commands --- */
 
-int place_put_command(int folder, const char *command, uint64_t number, int64_t grace_ms, struct err *err)
+int place_put_command(int folder, const char *command, uint64_t number, int64_t grace_ms,
+		      struct err *err)
 {
 	char name[64], text[64];
 
@@ -263,7 +275,7 @@ void place_wake(int folder)
 	close(fd);
 }
 
-/* --- the lock ------------------------------------------------------------------------------------------------- */
+/* --- the lock --- */
 
 int place_lock(int folder, struct err *err)
 {

@@ -17,11 +17,17 @@
 
 enum { SEEDS = 6 };
 
-static const struct engine_fact ending = { .kind = ENGINE_EXITED, .attempt = 4, .rank = 2, .cause = ENGINE_CAUSE_EXIT, .code = 7, .step = -1 };
+static const struct engine_fact ending = { .kind = ENGINE_EXITED,
+					   .attempt = 4,
+					   .rank = 2,
+					   .cause = ENGINE_CAUSE_EXIT,
+					   .code = 7,
+					   .step = -1 };
 
-/* --- power loss ----------------------------------------------------------------------------------------------- */
+/* --- power loss --- */
 
-/* What a crash may leave of "/d/exit": nothing, or the record whole. 1 = it is there, 0 = not, -1 = torn. */
+/* What a crash may leave of "/d/exit": nothing, or the record whole. 1 = it is there, 0 = not, -1 =
+ * torn. */
 static int look(struct io_disk *disk)
 {
 	struct engine_fact fact;
@@ -31,15 +37,18 @@ static int look(struct io_disk *disk)
 
 	if (result < 0)
 		return 0;
-	result = fact_parse(text, size, &fact, NULL) == 0 && fact.kind == ENGINE_EXITED && fact.code == 7 ? 1 : -1;
+	result = fact_parse(text, size, &fact, NULL) == 0 && fact.kind == ENGINE_EXITED &&
+				 fact.code == 7
+			 ? 1
+			 : -1;
 	free(text);
 	return result;
 }
 
 struct trial {
 	struct io_disk *disk;
-	bool done;		/* the record was acknowledged */
-	unsigned wrong;		/* torn, or acknowledged and gone */
+	bool done; /* the record was acknowledged */
+	unsigned wrong; /* torn, or acknowledged and gone */
 	unsigned crashes;
 };
 
@@ -47,7 +56,8 @@ static void crash(struct trial *trial)
 {
 	for (int how = 0; how < IO_CRASHES; how++)
 		for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-			struct io_disk *after = io_disk_crash(trial->disk, (enum io_crash)how, seed);
+			struct io_disk *after =
+				io_disk_crash(trial->disk, (enum io_crash)how, seed);
 			int found = look(after);
 
 			trial->wrong += found < 0 || (trial->done && found == 0);
@@ -63,7 +73,8 @@ static void crash_before(void *trial, enum io_call call, const char *path)
 	crash(trial);
 }
 
-/* A record's way with a crash before each call and after the last; `skip` leaves out the syncs of that kind. */
+/* A record's way with a crash before each call and after the last; `skip` leaves out the syncs of
+ * that kind. */
 static unsigned wrongs_without(int skip, const char *pattern, unsigned *ret_crashes)
 {
 	struct trial trial = { .disk = io_disk_create() };
@@ -103,7 +114,8 @@ static void without_either_sync_a_record_is_torn_or_lost(void **state)
 
 static void every_failing_call_is_told_and_the_next_try_succeeds(void **state)
 {
-	static const enum io_call calls[] = { IO_OPEN, IO_WRITE, IO_TRUNCATE, IO_SYNC, IO_RENAME, IO_SYNC_FOLDER };
+	static const enum io_call calls[] = { IO_OPEN, IO_WRITE,  IO_TRUNCATE,
+					      IO_SYNC, IO_RENAME, IO_SYNC_FOLDER };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -137,7 +149,7 @@ static void a_full_disk_still_takes_the_exit_record(void **state)
 	io_disk_destroy(trial.disk);
 }
 
-/* --- real folders --------------------------------------------------------------------------------------------- */
+/* --- real folders --- */
 
 static int set_up(void **state)
 {
@@ -253,10 +265,13 @@ int main(void)
 		cmocka_unit_test(without_either_sync_a_record_is_torn_or_lost),
 		cmocka_unit_test(every_failing_call_is_told_and_the_next_try_succeeds),
 		cmocka_unit_test(a_full_disk_still_takes_the_exit_record),
-		cmocka_unit_test_setup_teardown(a_lock_is_seen_while_its_holder_lives_and_not_after, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_lock_handed_over_outlives_the_one_who_took_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lock_is_seen_while_its_holder_lives_and_not_after,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lock_handed_over_outlives_the_one_who_took_it,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(commands_are_numbered, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(files_are_not_read_through_links_and_pipes_do_not_block, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			files_are_not_read_through_links_and_pipes_do_not_block, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ bool proctree_put_brand(uint64_t brand)
 	return setrlimit(RLIMIT_RTTIME, &limit) == 0;
 }
 
-/* --- what /proc says of one process --------------------------------------------------------------------------- */
+/* --- what /proc says of one process --- */
 
 static ssize_t read_proc(pid_t pid, const char *file, char *out, size_t room)
 {
@@ -46,8 +46,8 @@ static ssize_t read_proc(pid_t pid, const char *file, char *out, size_t room)
 	return small_file_read(path, out, room);
 }
 
-/* Parent of a process, 0 when it is gone; ret_zombie: it is over and only waits to be collected. The name in /proc/PID/stat
- * may hold anything, so fields count from the last bracket. */
+/* Parent of a process, 0 when it is gone; ret_zombie: it is over and only waits to be collected.
+ * The name in /proc/PID/stat may hold anything, so fields count from the last bracket. */
 static pid_t parent_of(pid_t pid, bool *ret_zombie)
 {
 	char text[1024], state;
@@ -71,7 +71,8 @@ static bool has_brand(pid_t pid, uint64_t brand)
 	if (!brand || read_proc(pid, "limits", text, sizeof(text)) <= 0)
 		return false;
 	const char *line = strstr(text, "Max realtime timeout");
-	if (!line || sscanf(line + strlen("Max realtime timeout"), "%" SCNu64 " %" SCNu64, &soft, &hard) != 2)
+	if (!line || sscanf(line + strlen("Max realtime timeout"), "%" SCNu64 " %" SCNu64, &soft,
+			    &hard) != 2)
 		return false;
 	return hard == brand;
 }
@@ -123,9 +124,10 @@ bool proctree_owns(const struct proctree *tree, pid_t pid)
 	return has_brand(pid, tree->brand) || has_marker(pid, tree->marker);
 }
 
-/* --- finding all ---------------------------------------------------------------------------------------------- */
+/* --- finding all --- */
 
-/* Whether this kernel lists children (CONFIG_PROC_CHILDREN); without it all processes are looked through. */
+/* Whether this kernel lists children (CONFIG_PROC_CHILDREN); without it all processes are looked
+ * through. */
 static bool lists_children(void)
 {
 	return access("/proc/thread-self/children", F_OK) == 0;
@@ -230,7 +232,7 @@ void proctree_members(const struct proctree *tree, bool all_marks, struct pid_li
 		each_process(&search, take_marked);
 }
 
-/* --- signals -------------------------------------------------------------------------------------------------- */
+/* --- signals --- */
 
 bool proctree_signal_one(const struct proctree *tree, pid_t pid, int sig)
 {
@@ -238,7 +240,8 @@ bool proctree_signal_one(const struct proctree *tree, pid_t pid, int sig)
 
 	if (fd < 0)
 		return false;
-	bool done = proctree_owns(tree, pid) && syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) == 0;
+	bool done =
+		proctree_owns(tree, pid) && syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) == 0;
 	close(fd);
 	return done;
 }
@@ -296,7 +299,7 @@ size_t proctree_notify(const struct proctree *tree, int sig)
 	return notify_below(tree, tree->root, sig, 64);
 }
 
-/* --- memory --------------------------------------------------------------------------------------------------- */
+/* --- memory --- */
 
 static int64_t kib_of(const char *text, const char *key)
 {

@@ -79,9 +79,12 @@ static void brands_of_neighbours_differ(void **state)
 	(void)state;
 	for (uint64_t attempt = 1; attempt < 200; attempt++)
 		for (uint32_t rank = 0; rank < 50; rank++) {
-			assert_true(proctree_brand(7, attempt, rank) != proctree_brand(7, attempt, rank + 1));
-			assert_true(proctree_brand(7, attempt, rank) != proctree_brand(7, attempt + 1, rank));
-			assert_true(proctree_brand(7, attempt, rank) != proctree_brand(8, attempt, rank));
+			assert_true(proctree_brand(7, attempt, rank) !=
+				    proctree_brand(7, attempt, rank + 1));
+			assert_true(proctree_brand(7, attempt, rank) !=
+				    proctree_brand(7, attempt + 1, rank));
+			assert_true(proctree_brand(7, attempt, rank) !=
+				    proctree_brand(8, attempt, rank));
 		}
 }
 
@@ -132,7 +135,8 @@ static void orphans_descend_from_the_subreaper(void **state)
 static void what_has_no_mark_is_never_signalled(void **state)
 {
 	pid_t stranger = child(NULL, NULL);
-	struct proctree tree = { .brand = proctree_brand(1, 2, 3), .marker = "FAIRLEAD_REPORT_SOCKET=/none" };
+	struct proctree tree = { .brand = proctree_brand(1, 2, 3),
+				 .marker = "FAIRLEAD_REPORT_SOCKET=/none" };
 
 	(void)state;
 	assert_false(proctree_signal_one(&tree, stranger, SIGKILL));

@@ -42,8 +42,9 @@ static void add_cgroups(struct buf *out, const struct cgroup_set *set)
 
 void spec_format(struct buf *out, const struct task_spec *spec)
 {
-	buf_addf(out, "{\"version\":%lld,\"job\":%llu,\"attempt\":%llu,\"rank\":%u,\"count\":%u", (long long)spec->version,
-		 (unsigned long long)spec->job, (unsigned long long)spec->attempt, spec->rank, spec->count);
+	buf_addf(out, "{\"version\":%lld,\"job\":%llu,\"attempt\":%llu,\"rank\":%u,\"count\":%u",
+		 (long long)spec->version, (unsigned long long)spec->job,
+		 (unsigned long long)spec->attempt, spec->rank, spec->count);
 	add_text(out, "boot", spec->boot);
 	add_text(out, "user", spec->user);
 	add_number(out, "uid", spec->uid);
@@ -109,7 +110,8 @@ static int64_t read_number(struct json_reader *r, int64_t max)
 	return r->problem ? 0 : number;
 }
 
-static bool cgroup_member(struct json_reader *r, const struct json_slice *key, struct cgroup_set *set)
+static bool cgroup_member(struct json_reader *r, const struct json_slice *key,
+			  struct cgroup_set *set)
 {
 	if (json_key_is(key, "cgroup_name"))
 		read_path(r, set->name);
@@ -128,7 +130,8 @@ static bool cgroup_member(struct json_reader *r, const struct json_slice *key, s
 	return true;
 }
 
-static bool text_member(struct json_reader *r, const struct json_slice *key, struct arena *arena, struct task_spec *spec)
+static bool text_member(struct json_reader *r, const struct json_slice *key, struct arena *arena,
+			struct task_spec *spec)
 {
 	if (json_key_is(key, "user"))
 		spec->user = read_text(r, arena);
@@ -151,7 +154,8 @@ static bool text_member(struct json_reader *r, const struct json_slice *key, str
 	return true;
 }
 
-static void number_member(struct json_reader *r, const struct json_slice *key, struct task_spec *spec)
+static void number_member(struct json_reader *r, const struct json_slice *key,
+			  struct task_spec *spec)
 {
 	if (json_key_is(key, "version"))
 		spec->version = read_number(r, 1000);
@@ -181,7 +185,8 @@ static void number_member(struct json_reader *r, const struct json_slice *key, s
 		json_skip(r);
 }
 
-int spec_parse(const char *text, size_t size, struct arena *arena, struct task_spec *ret, struct err *err)
+int spec_parse(const char *text, size_t size, struct arena *arena, struct task_spec *ret,
+	       struct err *err)
 {
 	struct task_spec spec = { .uid = (uid_t)-1, .gid = (gid_t)-1 };
 	struct json_reader r;
@@ -193,16 +198,20 @@ int spec_parse(const char *text, size_t size, struct arena *arena, struct task_s
 		if (json_key_is(&key, "boot")) {
 			json_string(&r, &boot);
 			json_slice_copy(&r, &boot, spec.boot, sizeof(spec.boot));
-		} else if (!cgroup_member(&r, &key, &spec.cgroups) && !text_member(&r, &key, arena, &spec)) {
+		} else if (!cgroup_member(&r, &key, &spec.cgroups) &&
+			   !text_member(&r, &key, arena, &spec)) {
 			number_member(&r, &key, &spec);
 		}
 	}
 	if (json_finish(&r, err) < 0)
 		return err_prefix(err, "specification of a task");
 	if (spec.version < 1 || spec.version > SPEC_VERSION)
-		return err_set(err, ERR_UNSUPPORTED, "the specification of a task has version %lld; this program understands 1 to %d",
-			       (long long)spec.version, SPEC_VERSION);
-	if (!spec.user || !spec.argv || !spec.env || !spec.logs || !spec.run || spec.uid == (uid_t)-1 || spec.gid == (gid_t)-1)
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"the specification of a task has version %lld; this program understands 1 to %d",
+			(long long)spec.version, SPEC_VERSION);
+	if (!spec.user || !spec.argv || !spec.env || !spec.logs || !spec.run ||
+	    spec.uid == (uid_t)-1 || spec.gid == (gid_t)-1)
 		return err_set(err, ERR_CORRUPT, "the specification of a task is incomplete");
 	*ret = spec;
 	return 0;

@@ -12,15 +12,36 @@ static const char *const variables[] = { "A=b=c", "EMPTY=", NULL };
 static struct task_spec sample(void)
 {
 	return (struct task_spec){
-		.version = SPEC_VERSION, .job = 7, .attempt = UINT64_MAX, .rank = 3, .count = 4, .boot = "boot-id", .user = "alice",
-		.uid = 4294967294U - 1, .gid = 12, .argv = (const char **)(uintptr_t)words, .env = (const char **)(uintptr_t)variables,
-		.workdir = "/home/alice", .checkpoint_dir = "/ck", .checkpoint_signal = 10, .memory_mib = 4096, .log_cap_bytes = 1 << 20,
-		.logs = "/d/logs", .run = "/d/run/1/3", .port = 65535, .brand = UINT64_C(1) << 60 | 5,
-		.cgroups = { .name = "n", .tree = "/t/n", .memory = "/m/n", .pids = "/p/n", .tree_v2 = true },
+		.version = SPEC_VERSION,
+		.job = 7,
+		.attempt = UINT64_MAX,
+		.rank = 3,
+		.count = 4,
+		.boot = "boot-id",
+		.user = "alice",
+		.uid = 4294967294U - 1,
+		.gid = 12,
+		.argv = (const char **)(uintptr_t)words,
+		.env = (const char **)(uintptr_t)variables,
+		.workdir = "/home/alice",
+		.checkpoint_dir = "/ck",
+		.checkpoint_signal = 10,
+		.memory_mib = 4096,
+		.log_cap_bytes = 1 << 20,
+		.logs = "/d/logs",
+		.run = "/d/run/1/3",
+		.port = 65535,
+		.brand = UINT64_C(1) << 60 | 5,
+		.cgroups = { .name = "n",
+			     .tree = "/t/n",
+			     .memory = "/m/n",
+			     .pids = "/p/n",
+			     .tree_v2 = true },
 	};
 }
 
-static int parse(const struct buf *text, struct arena *arena, struct task_spec *spec, struct err *err)
+static int parse(const struct buf *text, struct arena *arena, struct task_spec *spec,
+		 struct err *err)
 {
 	arena_init(arena, 64 << 20);
 	return spec_parse(buf_text(text), text->size, arena, spec, err);
@@ -81,7 +102,8 @@ static void a_torn_specification_is_refused_at_every_byte(void **state)
 
 static void without_a_user_nothing_runs(void **state)
 {
-	static const char none[] = "{\"version\":1,\"job\":1,\"attempt\":1,\"rank\":0,\"user\":\"a\",\"argv\":[],\"env\":[],\"logs\":\"/\",\"run\":\"/\"}";
+	static const char none[] =
+		"{\"version\":1,\"job\":1,\"attempt\":1,\"rank\":0,\"user\":\"a\",\"argv\":[],\"env\":[],\"logs\":\"/\",\"run\":\"/\"}";
 	struct task_spec read;
 	struct arena arena;
 	struct err err;
@@ -89,7 +111,8 @@ static void without_a_user_nothing_runs(void **state)
 	(void)state;
 	arena_init(&arena, 64 << 20);
 	/* No uid must not read as uid 0. */
-	assert_int_equal(spec_parse(none, sizeof(none) - 1, &arena, &read, &err), -(int)ERR_CORRUPT);
+	assert_int_equal(spec_parse(none, sizeof(none) - 1, &arena, &read, &err),
+			 -(int)ERR_CORRUPT);
 	arena_deinit(&arena);
 }
 

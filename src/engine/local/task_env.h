@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The environment of a task (docs/task-environment.md): the job's own variables, then Fairlead's, which win. What comes
- * from the user's account (HOME, PATH ...) is added by the shepherd, where the job does not set it. Nothing of the
- * daemon's own environment gets in.
+ * The environment of a task (docs/task-environment.md): the job's own variables, then Fairlead's,
+ * which win. What comes from the user's account (HOME, PATH ...) is added by the shepherd, where
+ * the job does not set it. Nothing of the daemon's own environment gets in.
  */
 #include "engine/engine.h"
 
@@ -11,27 +11,29 @@ struct arena;
 
 /* The attempt's nodes in order of their first rank. */
 struct task_env_nodes {
-	uint32_t *index;		/* of each rank's node */
-	uint32_t *slots;		/* tasks on each node */
+	uint32_t *index; /* of each rank's node */
+	uint32_t *slots; /* tasks on each node */
 	uint32_t count;
 	const char **names;
-	const char *hosts;		/* comma separated, one entry per node */
+	const char *hosts; /* comma separated, one entry per node */
 };
 
-void task_env_nodes(const struct engine_start *start, struct arena *arena, struct task_env_nodes *ret);
+void task_env_nodes(const struct engine_start *start, struct arena *arena,
+		    struct task_env_nodes *ret);
 
 struct task_env_place {
 	const struct task_env_nodes *nodes;
-	const char *report_socket;	/* path */
-	const char *hostfile;		/* path */
-	uint16_t port;			/* rendezvous */
+	const char *report_socket; /* path */
+	const char *hostfile; /* path */
+	uint16_t port; /* rendezvous */
 };
 
 /* NULL-terminated, in the arena. */
-const char **task_env_build(const struct engine_start *start, uint32_t rank, const struct task_env_place *place, struct arena *arena);
+const char **task_env_build(const struct engine_start *start, uint32_t rank,
+			    const struct task_env_place *place, struct arena *arena);
 /* Adds the account's variables where env has none of that name. */
-const char **task_env_add_account(const char *const *env, const char *user, const char *home, const char *shell, bool is_root,
-				  struct arena *arena);
+const char **task_env_add_account(const char *const *env, const char *user, const char *home,
+				  const char *shell, bool is_root, struct arena *arena);
 /* "host slots=N" per node, in order of first rank. */
 struct buf;
 void task_env_hostfile(struct buf *out, const struct task_env_nodes *nodes);

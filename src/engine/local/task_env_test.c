@@ -6,25 +6,42 @@
 #include "engine/local/task_env.h"
 
 static const struct engine_gpu_place places[] = {
-	{ .rank = 0, .node = "a", .gpu_mask = 0x8000000000000001, .local_rank = 0, .local_size = 2 },
+	{ .rank = 0,
+	  .node = "a",
+	  .gpu_mask = 0x8000000000000001,
+	  .local_rank = 0,
+	  .local_size = 2 },
 	{ .rank = 1, .node = "b", .local_rank = 0, .local_size = 1, .cpu_milli = 500 },
 	{ .rank = 2, .node = "a", .gpu_mask = 6, .local_rank = 1, .local_size = 2 },
 };
 
 static const char **build(const char *const *env, uint32_t rank, struct arena *arena)
 {
-	struct engine_start start = { .job = 3, .attempt = 4, .job_name = "name", .user = "u", .env = env, .place_count = 3, .places = places };
+	struct engine_start start = { .job = 3,
+				      .attempt = 4,
+				      .job_name = "name",
+				      .user = "u",
+				      .env = env,
+				      .place_count = 3,
+				      .places = places };
 	static struct task_env_nodes nodes;
 
 	task_env_nodes(&start, arena, &nodes);
-	struct task_env_place place = { .nodes = &nodes, .report_socket = "/r", .hostfile = "/h", .port = 1234 };
+	struct task_env_place place = {
+		.nodes = &nodes, .report_socket = "/r", .hostfile = "/h", .port = 1234
+	};
 	return task_env_build(&start, rank, &place, arena);
 }
 
 static void fairleads_names_win_over_the_jobs(void **state)
 {
-	const char *const mine[] = { "RANK=9", "FAIRLEAD_RESUME_FROM=/stale", "FAIRLEAD_SIMULATED_GPUS=1", "CUDA_VISIBLE_DEVICES=0,1,2", "MINE=1",
-				     "RANKING=2", NULL };
+	const char *const mine[] = { "RANK=9",
+				     "FAIRLEAD_RESUME_FROM=/stale",
+				     "FAIRLEAD_SIMULATED_GPUS=1",
+				     "CUDA_VISIBLE_DEVICES=0,1,2",
+				     "MINE=1",
+				     "RANKING=2",
+				     NULL };
 	struct arena arena;
 
 	(void)state;
@@ -55,7 +72,8 @@ static void nodes_count_in_order_of_their_first_rank(void **state)
 	assert_string_equal(task_env_find(build(NULL, 2, &arena), "CUDA_VISIBLE_DEVICES"), "1,2");
 	assert_string_equal(task_env_find(build(NULL, 1, &arena), "OMP_NUM_THREADS"), "1");
 	assert_null(task_env_find(build(NULL, 0, &arena), "OMP_NUM_THREADS"));
-	assert_string_equal(task_env_find(build(NULL, 0, &arena), "FAIRLEAD_HOSTS"), "127.0.0.1,127.0.0.1");
+	assert_string_equal(task_env_find(build(NULL, 0, &arena), "FAIRLEAD_HOSTS"),
+			    "127.0.0.1,127.0.0.1");
 	arena_deinit(&arena);
 }
 
@@ -66,7 +84,8 @@ static void the_account_fills_only_what_is_missing(void **state)
 
 	(void)state;
 	arena_init(&arena, 1 << 20);
-	const char **env = task_env_add_account(mine, "alice", "/home/alice", "/bin/zsh", false, &arena);
+	const char **env =
+		task_env_add_account(mine, "alice", "/home/alice", "/bin/zsh", false, &arena);
 	assert_string_equal(task_env_find(env, "HOME"), "/elsewhere");
 	assert_string_equal(task_env_find(env, "PATH"), "/opt");
 	assert_string_equal(task_env_find(env, "USER"), "alice");
