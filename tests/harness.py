@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,17 @@ PROGRAM = os.path.join(BUILD, "src/cli/fairlead")
 SHEPHERD = os.path.join(BUILD, "src/shepherd/fairlead-shepherd")
 FINAL = ("succeeded", "failed", "cancelled", "timed-out")
 PATIENCE_S = float(os.environ.get("FAIRLEAD_TEST_PATIENCE_S", "60"))
+
+
+def folder_for_tests():
+    memory = "/dev/shm"
+    if "FAIRLEAD_TEST_TMP" in os.environ:
+        return os.environ["FAIRLEAD_TEST_TMP"]
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30
+    return memory if roomy else tempfile.gettempdir()
+
+
+TMP = folder_for_tests()
 
 
 def wait_until(what, test, patience=None):
@@ -38,42 +50,72 @@ class Result:
 
 
 class Daemon:
-    """`with Daemon() as d:` one daemon; d.kill() and d.up() again as often as a test likes."""
+    """`with Daemon() as d:` one daemon; d.kill() and d.up() again as often as a test likes.
+
+    Its folder is made in FAIRLEAD_TEST_TMP, else in memory where there is room: what only power loss can show has tests of
+    its own, and on a disk most of a test's time would be waiting for it. At the end nothing of the test is left, also when
+    it failed; the folder of a failed test stays, and its name is in the failure's output.
+    """
 
     def __init__(self, nodes="sim:4x4xH100-80GB", listen=None, data=None, env=None, user=None):
         self.nodes, self.listen, self.user = nodes, listen, user
-        self.data = data or tempfile.mkdtemp(prefix="fairlead-test-")
+        self.data = data or tempfile.mkdtemp(prefix="fairlead-test-", dir=TMP)
+        self.own_data = data is None
+        if user is not None and data is None:
+            os.chown(self.data, user, user)
+        if data is None:
+            os.chmod(self.data, 0o711)
         self.env = dict(os.environ, FAIRLEAD_DATA=self.data, NO_COLOR="1", **(env or {}))
         self.env.pop("FAIRLEAD_SERVER", None)
         self.process, self.greeting = None, ""
 
     def __enter__(self):
-        self.up()
+        try:
+            self.up()
+        except BaseException:
+            self.destroy()
+            raise
         return self
 
     def __exit__(self, kind, value, trace):
-        self.end()
-        if kind is None:
-            subprocess.run(["rm", "-rf", self.data], check=True)
+        try:
+            if kind is None:
+                self.end()
+        except BaseException as e:
+            kind = e
+            raise
+        finally:
+            self.destroy()
+            if kind is None:
+                os.unlink(self.data + ".log")
+                if self.own_data:
+                    shutil.rmtree(self.data)
+            else:
+                print("kept: %s and %s.log, which ends so:\n%s" % (self.data, self.data, self.log()))
 
     def up(self, env=None, expect=True):
-        words = [PROGRAM, "up", "--data", self.data]
+        """expect=False: it may end again at once (greeting is then empty)."""
+        # Should this test run be killed, its daemons go too.
+        words = ["setpriv", "--pdeathsig", "KILL", PROGRAM, "up", "--data", self.data]
         if self.nodes:
             words += ["--nodes", self.nodes]
         if self.listen:
             words += ["--listen", self.listen]
-        log = open(os.path.join(self.data, "test-daemon.log"), "ab")
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL,
-                                        env=dict(self.env, **(env or {})), text=True, user=self.user,
-                                        start_new_session=True)
+        if self.process and self.process.stdout and not self.process.stdout.closed:
+            self.process.wait()
+            self.process.stdout.close()
+        with open(self.data + ".log", "ab") as log:
+            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL,
+                                            env=dict(self.env, **(env or {})), text=True, user=self.user, group=self.user,
+                                            extra_groups=[] if self.user is not None else None, start_new_session=True)
         self.greeting = self.process.stdout.readline()
         if expect:
             assert self.greeting, "the daemon did not start:\n" + self.log()
         return self
 
     def log(self):
-        with open(os.path.join(self.data, "test-daemon.log"), errors="replace") as f:
-            return f.read()[-4000:]
+        with open(self.data + ".log", errors="replace") as f:
+            return f.read()[-6000:]
 
     def kill(self):
         self.process.kill()
@@ -95,11 +137,46 @@ class Daemon:
             return
         if not self.alive():
             self.up()
-        self.run("cancel", "--yes", "--all", check=False)
-        try:
-            wait_until("jobs end", lambda: not self.jobs(), 30)
-        finally:
-            self.stop()
+        client = Client(self.data)
+        for job in client.jobs():
+            if job["state"] not in FINAL:
+                client.until_answered("POST", "/api/v1/jobs/%d/cancel" % job["id"], {})
+        wait_until("jobs end", lambda: not [j for j in client.jobs() if j["state"] not in FINAL])
+        wait_until("places are cleared", lambda: not os.listdir(os.path.join(self.data, "attempts")))
+        assert self.stop() == 0
+        assert not self.leftovers(), "processes left over: %s" % self.leftovers()
+
+    # Of this daemon alone: the engine puts the tag of its folder into names outside of it.
+    def tag(self):
+        value = 0xcbf29ce484222325
+        for byte in os.path.realpath(self.data).encode():
+            value = (value ^ byte) * 0x100000001b3 % 2**64
+        return "%08x" % (value % 2**32)
+
+    def shepherds(self):
+        """Not the launchers, which are forks of them until their exec: those belong to the task."""
+        found = processes_with(self.data + "/attempts/", ("cmdline",))
+        return [pid for pid in found if parent_of(pid) not in found]
+
+    def leftovers(self):
+        """Shepherds and tasks: what names this folder, or has the report socket that the engine gave."""
+        return sorted(set(processes_with(self.data + "/attempts/", ("cmdline",)) + processes_with("/run/fairlead-%s/" % self.tag(), ("environ",))))
+
+    def destroy(self):
+        """Without the daemon's help, and whatever state it is in."""
+        if self.process and self.alive():
+            self.kill()
+        for _ in range(50):
+            left = self.leftovers()
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            if not left:
+                break
+            time.sleep(0.02)
+        shutil.rmtree("/run/fairlead-" + self.tag(), ignore_errors=True)
 
     # --- the command -------------------------------------------------------------------------------------------
 
@@ -138,13 +215,13 @@ class Daemon:
         return self.run("logs", *flags, str(number)).out
 
 
-def processes_with(text):
-    """pids whose environment or command line holds the text."""
+def processes_with(text, where=("environ", "cmdline")):
+    """pids whose environment or command line holds the text (zombies have neither)."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
-        for name in ("environ", "cmdline"):
+        for name in where:
             try:
                 with open("/proc/%s/%s" % (entry, name), "rb") as f:
                     if text.encode() in f.read():
@@ -153,6 +230,28 @@ def processes_with(text):
             except OSError:
                 pass
     return found
+
+
+def is_alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def parent_of(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return int(f.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
+def has_failpoints():
+    """Whether the build under test has them: their names are in the program then."""
+    with open(SHEPHERD, "rb") as f:
+        return b"shepherd-go-seen" in f.read()
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -167,11 +266,13 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Client:
-    """HTTP over the daemon's socket; retries while the daemon is down, as a careful client does, with the same key."""
+    """HTTP over the daemon's socket; tries again while the daemon is down, as a careful client does, with the same key.
 
-    def __init__(self, data):
+    `revive` is called when there is no answer: a test that kills daemons starts one there."""
+
+    def __init__(self, data, revive=None):
         self.path = os.path.join(data, "fairlead.sock")
-        self.connection = None
+        self.connection, self.revive = None, revive
 
     def once(self, method, path, body=None, headers=None):
         if self.connection is None:
@@ -182,6 +283,7 @@ class Client:
             answer = self.connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException):
+            self.connection.close()
             self.connection = None
             raise
         return answer.status, json.loads(text) if text else None
@@ -196,9 +298,26 @@ class Client:
             except (OSError, http.client.HTTPException):
                 pass
             assert time.monotonic() < end, "no answer from the daemon for %s %s" % (method, path)
+            if self.revive:
+                self.revive()
             time.sleep(0.02)
+
+    def get(self, path):
+        status, answer = self.until_answered("GET", path)
+        assert status == 200, (path, status, answer)
+        return answer
 
     def submit(self, job, key):
         status, answer = self.until_answered("POST", "/api/v1/jobs", job, {"Idempotency-Key": key})
         assert status in (200, 201), (status, answer)
         return answer["id"]
+
+    def jobs(self, query="", since=0):
+        """All of them, page by page."""
+        found, after = [], since
+        while True:
+            page = self.get("/api/v1/jobs?limit=500&active=0&after=%d%s" % (after, query))["jobs"]
+            found += page
+            if len(page) < 500:
+                return found
+            after = page[-1]["id"]
