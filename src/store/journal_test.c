@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -481,6 +482,128 @@ static void the_reserve_is_on_disk(void **state)
 	journal_close(journal);
 }
 
+/* Changes a closed journal's first segment behind its back. */
+static void tamper(const struct store_test_folder *folder, const char *sql, int64_t number,
+		   const void *bytes, size_t size)
+{
+	char path[128];
+	sqlite3 *db;
+	sqlite3_stmt *statement;
+	file_of(folder, "journal/000001.sqlite", path);
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+	if (number)
+		sqlite3_bind_int64(statement, 1, number);
+	if (size)
+		sqlite3_bind_blob(statement, 2, bytes, (int)size, SQLITE_STATIC);
+	assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+	assert_int_equal(sqlite3_changes(db), 1);
+	sqlite3_finalize(statement);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+struct damage_list {
+	uint64_t read, damaged[8];
+	char what[8][80];
+	size_t count;
+};
+
+static int count_read(void *context, const struct record *record, const struct digest *hash)
+{
+	(void)record;
+	(void)hash;
+	((struct damage_list *)context)->read++;
+	return 0;
+}
+
+static void note_damage(void *context, uint64_t seq, const char *what)
+{
+	struct damage_list *list = context;
+	assert_true(list->count < 8);
+	list->damaged[list->count] = seq;
+	snprintf(list->what[list->count++], sizeof(list->what[0]), "%s", what);
+}
+
+static struct damage_list read_damaged(const struct journal_options *options, bool verify)
+{
+	struct damage_list list = { 0 };
+	struct journal_reader reader = { &list, count_read, note_damage };
+	struct journal *journal = open_it(options);
+	struct err err;
+	if (journal_read(journal, 1, 0, verify, &reader, &err) != 0)
+		fail_msg("%s", err.text);
+	journal_close(journal);
+	return list;
+}
+
+/* Someone who can write the file changes a record and mends its checksum; only the chain shows it. */
+static void a_record_changed_with_its_checksum_mended_breaks_the_chain(void **state)
+{
+	struct store_test_folder *folder = *state;
+	struct journal_options options = { .folder = folder->path, .create = true };
+	struct journal *journal = open_it(&options);
+	append_many(journal, 200, 20);
+	struct damage_list list = { 0 };
+	journal_close(journal);
+	/* Kind 21 instead of 31; the checksum is made with the hash as it is. */
+	char text[STORE_TEST_TEXT_MAX];
+	struct record record;
+	struct digest prev = { 0 };
+	for (uint64_t seq = 1; seq <= 30; seq++) {
+		store_test_record(seq, text, &record);
+		record.seq = seq;
+		prev = record_hash(&prev, &record);
+	}
+	record.kind = 21;
+	tamper(folder, "UPDATE record SET kind = 21, guard = ?1 WHERE seq = 30",
+	       record_guard(&record, &prev), NULL, 0);
+	list = read_damaged(&options, true);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.damaged[0], 30);
+	assert_non_null(strstr(list.what[0], "does not follow"));
+	assert_int_equal(list.read, 199);
+	/* Without verifying nobody asked. */
+	list = read_damaged(&options, false);
+	assert_int_equal(list.count, 0);
+	assert_int_equal(list.read, 200);
+	/* One that is simply changed, and one that is gone. */
+	tamper(folder, "UPDATE record SET time_ms = time_ms + 1 WHERE seq = 40", 0, NULL, 0);
+	tamper(folder, "DELETE FROM record WHERE seq = 50", 0, NULL, 0);
+	list = read_damaged(&options, true);
+	assert_int_equal(list.count, 3);
+	assert_int_equal(list.damaged[1], 40);
+	assert_non_null(strstr(list.what[1], "checksum"));
+	assert_int_equal(list.damaged[2], 50);
+	assert_non_null(strstr(list.what[2], "missing"));
+	assert_int_equal(list.read, 197);
+	/* The bytes of the two that are there are kept aside. */
+	char path[128];
+	file_of(folder, "quarantine/record-00000000000000000030", path);
+	assert_int_equal(access(path, F_OK), 0);
+	file_of(folder, "quarantine/record-00000000000000000040", path);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+static void a_changed_body_is_an_error(void **state)
+{
+	struct store_test_folder *folder = *state;
+	struct journal_options options = { .folder = folder->path, .create = true };
+	struct journal *journal = open_it(&options);
+	char text[100];
+	struct blob blob = make_body(text, 1);
+	struct record record = { .kind = 1, .text = "{}", .size = 2 };
+	struct err err;
+	assert_int_equal(journal_append(journal, &record, 1, &blob, 1, false, &err), 0);
+	journal_close(journal);
+	tamper(folder, "UPDATE blob SET data = ?2 WHERE id = ?1", 1, "other bytes", 11);
+	journal = open_it(&options);
+	void *data;
+	size_t size;
+	assert_true(journal_blob(journal, &blob.digest, &data, &size, &err) < 0);
+	assert_int_equal(err.code, ERR_CORRUPT);
+	journal_close(journal);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_test_setup, store_test_teardown)
@@ -497,6 +620,8 @@ int main(void)
 		CASE(a_reader_sees_what_is_committed_across_seals),
 		CASE(reading_stops_at_the_limit_or_when_told),
 		CASE(bodies_are_found_in_all_segments_and_can_be_erased_for_good),
+		CASE(a_record_changed_with_its_checksum_mended_breaks_the_chain),
+		CASE(a_changed_body_is_an_error),
 		CASE(the_log_stays_small_while_appends_go_on),
 		CASE(the_reserve_is_on_disk),
 	};

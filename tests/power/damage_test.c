@@ -114,6 +114,7 @@ static void expect_honest(const struct base *base, struct io_disk *disk, struct 
 						   .wal_bytes = 48 << 10,
 						   .segment_bytes = 64 << 10 };
 		struct journal_reader reader = { &seen, see_record, see_damage };
+		struct journal_state now;
 		seen.records = calloc(last + 1, 1);
 		CHECK(seen.records);
 		seen.outside = 0;
@@ -126,6 +127,10 @@ static void expect_honest(const struct base *base, struct io_disk *disk, struct 
 				fail_msg("%s: record %" PRIu64 " is silently gone", what, seq);
 			lost += !again && seen.records[seq] == 2;
 		}
+		/* The last record is looked at when opening. */
+		journal_state(journal, &now);
+		if (!again && seen.records[last] == 2 && (!now.damaged || now.set_aside == 0))
+			fail_msg("%s: opening does not say that the last record is lost", what);
 		if (seen.wrong)
 			fail_msg("%s: a record came back changed", what);
 		if (seen.outside != (uint64_t)again)
