@@ -13,24 +13,32 @@ enum { ATTEMPTS_SHOWN = 100 };
 
 static const char *cause_name(uint8_t cause)
 {
-	static const char *const names[] = { [CAUSE_EXIT] = "exit", [CAUSE_SIGNAL] = "signal", [CAUSE_STOPPED] = "stopped",
-					     [CAUSE_MEMORY] = "memory", [CAUSE_START] = "start", [CAUSE_LOST] = "lost",
-					     [CAUSE_LOG_LIMIT] = "log-limit" };
+	static const char *const names[] = {
+		[CAUSE_EXIT] = "exit",          [CAUSE_SIGNAL] = "signal",
+		[CAUSE_STOPPED] = "stopped",    [CAUSE_MEMORY] = "memory",
+		[CAUSE_START] = "start",        [CAUSE_LOST] = "lost",
+		[CAUSE_LOG_LIMIT] = "log-limit"
+	};
 
 	return cause < ARRAY_SIZE(names) ? names[cause] : "";
 }
 
 static const char *attempt_state_name(uint8_t state)
 {
-	static const char *const names[] = { [ATTEMPT_FREE] = "", [ATTEMPT_PREPARING] = "preparing", [ATTEMPT_ACTIVE] = "active",
-					     [ATTEMPT_STOPPING] = "stopping", [ATTEMPT_OVER] = "over" };
+	static const char *const names[] = { [ATTEMPT_FREE] = "",
+					     [ATTEMPT_PREPARING] = "preparing",
+					     [ATTEMPT_ACTIVE] = "active",
+					     [ATTEMPT_STOPPING] = "stopping",
+					     [ATTEMPT_OVER] = "over" };
 
 	return state < ARRAY_SIZE(names) ? names[state] : "";
 }
 
 static const char *task_state_name(uint8_t state)
 {
-	static const char *const names[] = { [TASK_PREPARING] = "preparing", [TASK_READY] = "ready", [TASK_RUNNING] = "running",
+	static const char *const names[] = { [TASK_PREPARING] = "preparing",
+					     [TASK_READY] = "ready",
+					     [TASK_RUNNING] = "running",
 					     [TASK_EXITED] = "exited" };
 
 	return state < ARRAY_SIZE(names) ? names[state] : "";
@@ -61,7 +69,8 @@ static void task_add(struct buf *out, const struct facts *f, uint32_t rank, cons
 	out_end(out, '}');
 }
 
-static void attempt_add(struct buf *out, const struct facts *f, uint32_t id, const struct attempt *attempt)
+static void attempt_add(struct buf *out, const struct facts *f, uint32_t id,
+			const struct attempt *attempt)
 {
 	out_object(out, NULL);
 	out_int(out, "attempt", id);
@@ -89,7 +98,8 @@ static void attempt_add(struct buf *out, const struct facts *f, uint32_t id, con
 }
 
 /* The newest ones, newest last. Older ones are found by walking back; a job rarely has more than one. */
-static void attempts_add(struct buf *out, const struct facts *f, uint32_t job_id, const struct job *job)
+static void attempts_add(struct buf *out, const struct facts *f, uint32_t job_id,
+			 const struct job *job)
 {
 	uint32_t found[ATTEMPTS_SHOWN], count = 0;
 	struct attempt_id newest;
@@ -99,15 +109,21 @@ static void attempts_add(struct buf *out, const struct facts *f, uint32_t job_id
 		if (attempt_get(f, (struct attempt_id){ id })->job.v == job_id)
 			found[count++] = id;
 	/* Event time of the moment for one that still waits for its first. */
-	out_int(out, "waited_ms", (count && count == job->attempts ? attempt_get(f, (struct attempt_id){ found[count - 1] })->placed_ms :
-				   job->attempts || job_state_is_final(job->state) ? job->state_ms : f->now_ms) - job->submitted_ms);
+	out_int(out, "waited_ms",
+		(count && count == job->attempts
+			 ? attempt_get(f, (struct attempt_id){ found[count - 1] })->placed_ms
+		 : job->attempts || job_state_is_final(job->state) ? job->state_ms
+								   : f->now_ms) -
+			job->submitted_ms);
 	out_list(out, "attempts");
 	while (count--)
-		attempt_add(out, f, found[count], attempt_get(f, (struct attempt_id){ found[count] }));
+		attempt_add(out, f, found[count],
+			    attempt_get(f, (struct attempt_id){ found[count] }));
 	out_end(out, ']');
 }
 
-static void checkpoints_add(struct buf *out, const struct facts *f, const struct job *job, bool with_path)
+static void checkpoints_add(struct buf *out, const struct facts *f, const struct job *job,
+			    bool with_path)
 {
 	out_list(out, "checkpoints");
 	for (uint32_t shown = 0, upto = 0; shown < CHECKPOINTS_KEPT; shown++) {
@@ -146,7 +162,7 @@ static void wishes_add(struct buf *out, const struct facts *f, const struct job 
 	out_int(out, "estimate_ms", job->estimate_ms);
 	out_int(out, "retries_left", job->retries_left);
 	out_list(out, "depends_on");
-	for (uint32_t row = job->depends; row; ) {
+	for (uint32_t row = job->depends; row;) {
 		const struct depend *d = table_get(&f->depends, row);
 
 		out_int(out, NULL, d->job);
@@ -207,7 +223,8 @@ void handle_job_show(struct call *call)
 	out_text(&out, "reason", job_reason(call, id.v, job));
 	out_bool(&out, "cancel_asked", job->cancel_asked);
 	out_bool(&out, "held", job->held);
-	out_bool(&out, "simulated", attempt_simulated(call->facts, job_newest(call->facts, job, &newest)));
+	out_bool(&out, "simulated",
+		 attempt_simulated(call->facts, job_newest(call->facts, job, &newest)));
 	out_bool(&out, "may_read_logs", private);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
@@ -215,7 +232,8 @@ void handle_job_show(struct call *call)
 
 /* --- explain ---------------------------------------------------------------------------------------------------------- */
 
-void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job, const char *state, const struct explanation *e)
+void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
+		     const char *state, const struct explanation *e)
 {
 	out_object(out, key);
 	out_int(out, "job", job);
@@ -265,7 +283,8 @@ void handle_job_explain(struct call *call)
 /* --- spec --------------------------------------------------------------------------------------------------------------- */
 
 /* The name part of "NAME=value" or "NAME=secret". */
-static void names_add(struct buf *out, const char *key, const char *const *list, struct arena *arena)
+static void names_add(struct buf *out, const char *key, const char *const *list,
+		      struct arena *arena)
 {
 	out_list(out, key);
 	for (size_t i = 0; list && list[i]; i++)
@@ -306,7 +325,8 @@ void handle_job_spec(struct call *call)
 	struct job_id id;
 	const struct job *job;
 
-	if (call_job(call, &id, &job, &err) < 0 || backend->body(backend->context, call->facts, id, &plain, &err) < 0 ||
+	if (call_job(call, &id, &job, &err) < 0 ||
+	    backend->body(backend->context, call->facts, id, &plain, &err) < 0 ||
 	    job_body_parse(buf_text(&plain), plain.size, call->arena, &body, &err) < 0)
 		call_fail(call, &err);
 	else
@@ -325,5 +345,6 @@ void handle_job_history(struct call *call)
 	if (call_job(call, &id, &job, &err) < 0)
 		call_fail(call, &err);
 	else
-		history_reply(call, id.v, call_may(call, ROUTE_job_logs, relation_of_job(call, job)));
+		history_reply(call, id.v,
+			      call_may(call, ROUTE_job_logs, relation_of_job(call, job)));
 }

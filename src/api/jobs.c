@@ -10,10 +10,10 @@
 enum { DAY_MS = 86400000 };
 
 struct job_filter {
-	uint32_t states;	/* bit per state */
+	uint32_t states; /* bit per state */
 	struct name_id user, team, name;
 	struct queue_id queue;
-	bool nothing;		/* a name was asked for that nobody bears */
+	bool nothing; /* a name was asked for that nobody bears */
 	int64_t ended_after_ms;
 };
 
@@ -31,8 +31,9 @@ static int states_read(const char *text, struct arena *arena, uint32_t *ret, str
 
 		if (!job_state_find(word, &state)) {
 			hint = spelling_hint(word, words, JOB_STATES);
-			return err_set(err, ERR_INVALID, "there is no job state \"%.40s\"%s%s%s", word, hint ? "; did you mean \"" : "",
-				       hint ? hint : "", hint ? "\"" : "");
+			return err_set(err, ERR_INVALID, "there is no job state \"%.40s\"%s%s%s",
+				       word, hint ? "; did you mean \"" : "", hint ? hint : "",
+				       hint ? "\"" : "");
 		}
 		*ret |= 1u << state;
 		text += size + (text[size] == ',');
@@ -77,8 +78,10 @@ static int filter_read(struct call *call, struct job_filter *ret, struct err *er
 static bool filter_takes(const struct job_filter *filter, const struct job *job)
 {
 	return job->submitted_ms && (filter->states >> job->state & 1) &&
-	       (!filter->user.v || filter->user.v == job->user.v) && (!filter->team.v || filter->team.v == job->team.v) &&
-	       (!filter->name.v || filter->name.v == job->name.v) && (!filter->queue.v || filter->queue.v == job->queue.v) &&
+	       (!filter->user.v || filter->user.v == job->user.v) &&
+	       (!filter->team.v || filter->team.v == job->team.v) &&
+	       (!filter->name.v || filter->name.v == job->name.v) &&
+	       (!filter->queue.v || filter->queue.v == job->queue.v) &&
 	       (!job_state_is_final(job->state) || job->state_ms > filter->ended_after_ms);
 }
 
@@ -117,7 +120,8 @@ struct reasons {
 	const struct facts *facts;
 };
 
-static void reason_add(struct call *call, struct buf *out, uint32_t id, const struct job *job, struct reasons *reasons)
+static void reason_add(struct call *call, struct buf *out, uint32_t id, const struct job *job,
+		       struct reasons *reasons)
 {
 	struct explanation e = { 0 };
 
@@ -133,7 +137,8 @@ static void reason_add(struct call *call, struct buf *out, uint32_t id, const st
 	out_text(out, "reason_code", reason_name(e.reason));
 }
 
-static void summary_add(struct call *call, struct buf *out, uint32_t id, const struct job *job, struct reasons *reasons)
+static void summary_add(struct call *call, struct buf *out, uint32_t id, const struct job *job,
+			struct reasons *reasons)
 {
 	const struct facts *f = call->facts;
 	struct attempt_id newest;
@@ -161,7 +166,8 @@ void handle_job_list(struct call *call)
 	}
 	out_object(&out, NULL);
 	out_list(&out, "jobs");
-	for (int64_t id = after + 1; id <= call->facts->jobs.count && !filter.nothing && !more; id++) {
+	for (int64_t id = after + 1; id <= call->facts->jobs.count && !filter.nothing && !more;
+	     id++) {
 		const struct job *job = job_get(call->facts, (struct job_id){ (uint32_t)id });
 
 		if (!filter_takes(&filter, job))
@@ -203,7 +209,8 @@ static uint32_t path_job(struct call *call)
 	struct job_id id = { 0 };
 	const struct job *job;
 
-	CHECK(call_job(call, &id, &job, &err) == 0);	/* was there a moment ago, in the same facts */
+	/* was there a moment ago, in the same facts */
+	CHECK(call_job(call, &id, &job, &err) == 0);
 	return id.v;
 }
 
@@ -253,12 +260,14 @@ void handle_job_priority(struct call *call)
 
 	event.job_priority_set.job = path_job(call);
 	if (call_body(call, &body, &err) < 0 ||
-	    body_int(body, "priority", -1000, 1000, &event.job_priority_set.priority, &given, &err) < 0) {
+	    body_int(body, "priority", -1000, 1000, &event.job_priority_set.priority, &given,
+		     &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
 	if (!given) {
-		err_set(&err, ERR_INVALID, "the request body needs the field \"priority\", -1000 to 1000");
+		err_set(&err, ERR_INVALID,
+			"the request body needs the field \"priority\", -1000 to 1000");
 		call_fail(call, &err);
 		return;
 	}
