@@ -58,22 +58,29 @@ static int query_read(struct call *call, size_t index, const char *text, struct 
 	switch (query->type) {
 	case QUERY_text:
 		if (strlen(text) > 255)
-			return err_set(err, ERR_INVALID, "?%s= is longer than 255 bytes", query->name);
+			return err_set(err, ERR_INVALID, "?%s= is longer than 255 bytes",
+				       query->name);
 		return 0;
 	case QUERY_integer:
 		if (parse_int(text, INT64_MIN / 2, INT64_MAX / 2, &call->number[index], &why) < 0)
-			return err_set(err, ERR_INVALID, "?%s=%.40s: expected a whole number", query->name, text);
+			return err_set(err, ERR_INVALID, "?%s=%.40s: expected a whole number",
+				       query->name, text);
 		return 0;
 	case QUERY_flag:
 		if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-			return err_set(err, ERR_INVALID, "?%s=%.40s: expected 0 or 1", query->name, text);
+			return err_set(err, ERR_INVALID, "?%s=%.40s: expected 0 or 1", query->name,
+				       text);
 		call->number[index] = text[0] == '1';
 		return 0;
 	}
 	UNREACHABLE();
 }
 
-struct query_walk { struct call *call; struct err *err; int result; };
+struct query_walk {
+	struct call *call;
+	struct err *err;
+	int result;
+};
 
 /* An unknown query is refused: a misspelt filter would answer with everything. */
 static int queries_read(struct call *call, struct err *err)
@@ -91,8 +98,10 @@ static int queries_read(struct call *call, struct err *err)
 		if (index == call->route->query_count) {
 			const char *hint = spelling_hint(name, names, call->route->query_count);
 
-			return err_set(err, ERR_INVALID, "%s %s knows no ?%.40s=%s%s%s", call->route->method, call->route->path, name,
-				       hint ? "; did you mean ?" : "", hint ? hint : "", hint ? "=" : "");
+			return err_set(err, ERR_INVALID, "%s %s knows no ?%.40s=%s%s%s",
+				       call->route->method, call->route->path, name,
+				       hint ? "; did you mean ?" : "", hint ? hint : "",
+				       hint ? "=" : "");
 		}
 		if (query_read(call, index, http_query(call->request, name), err) < 0)
 			return -(int)ERR_INVALID;
@@ -110,16 +119,20 @@ static int route_choose(struct call *call, struct err *err)
 		return 0;
 	if (call->match.allow[0]) {
 		http_add_header(r, "Allow", call->match.allow);
-		return err_set(err, ERR_UNSUPPORTED, "%s is not a method of %.120s; it has %s", http_method(r), http_path(r), call->match.allow);
+		return err_set(err, ERR_UNSUPPORTED, "%s is not a method of %.120s; it has %s",
+			       http_method(r), http_path(r), call->match.allow);
 	}
-	return err_set(err, ERR_NOT_FOUND, "there is nothing at %.120s; GET /api/v1/openapi.json lists what there is", http_path(r));
+	return err_set(err, ERR_NOT_FOUND,
+		       "there is nothing at %.120s; GET /api/v1/openapi.json lists what there is",
+		       http_path(r));
 }
 
 static int caller_find(struct call *call, struct err *err)
 {
 	const struct api_backend *backend = call->api->backend;
 	struct frozen *frozen = backend->frozen(backend->context);
-	const int result = identity_find(&frozen->facts, http_peer(call->request), http_header(call->request, "Authorization"),
+	const int result = identity_find(&frozen->facts, http_peer(call->request),
+					 http_header(call->request, "Authorization"),
 					 clock_wall_ms(), &call->caller, err);
 
 	backend->release(backend->context, frozen);
@@ -154,7 +167,8 @@ int api_head(void *context, struct http_request *request)
 		return 1;
 	}
 	/* Known at the head: no body of a caller who may not is read. */
-	if (!(call->route->flags & ROUTE_PUBLIC) && route_permits(call->route, call->caller.role, RELATION_GLOBAL))
+	if (!(call->route->flags & ROUTE_PUBLIC) &&
+	    route_permits(call->route, call->caller.role, RELATION_GLOBAL))
 		call->permitted = true;
 	if (call->route->flags & ROUTE_PUBLIC)
 		call->permitted = true;
@@ -188,7 +202,8 @@ static void call_run(void *argument)
 	/* A job in the path: found, and permission asked, in one place for all. */
 	if (strstr(call->route->path, "/jobs/{id}") &&
 	    (call_job(call, &id, &job, &err) < 0 ||
-	     call_permit(call, relation_of_job(call, job), arena_printf(call->arena, "job %u", id.v), &err) < 0)) {
+	     call_permit(call, relation_of_job(call, job),
+			 arena_printf(call->arena, "job %u", id.v), &err) < 0)) {
 		call_fail(call, &err);
 		return;
 	}
@@ -202,20 +217,22 @@ void api_handle(void *context, struct http_request *request)
 	struct err err = { 0 };
 	size_t size;
 
-	if (!call) {	/* the server was started without api_head */
+	if (!call) { /* the server was started without api_head */
 		if (api_head(context, request))
 			return;
 		call = http_user(request);
 	}
 	(void)http_body(request, &size);
 	if (size && !*call->route->body) {
-		err_set(&err, ERR_INVALID, "%s %s takes no body", call->route->method, call->route->path);
+		err_set(&err, ERR_INVALID, "%s %s takes no body", call->route->method,
+			call->route->path);
 		http_reply_error(request, &err);
 		return;
 	}
 	if (!call->permitted && !role_is_enough_for_any(call->route, call->caller.role)) {
-		err_set(&err, ERR_FORBIDDEN, "%s (%s) may not use %s %s, whatever it is about", call->caller.user,
-			role_name(call->caller.role), call->route->method, call->route->path);
+		err_set(&err, ERR_FORBIDDEN, "%s (%s) may not use %s %s, whatever it is about",
+			call->caller.user, role_name(call->caller.role), call->route->method,
+			call->route->path);
 		http_reply_error(request, &err);
 		return;
 	}
@@ -229,7 +246,8 @@ void api_handle(void *context, struct http_request *request)
 
 static const char *relation_words(enum relation relation)
 {
-	static const char *const words[RELATION_COUNT] = { "", "of one's own", "of one's own team", "of others" };
+	static const char *const words[RELATION_COUNT] = { "", "of one's own", "of one's own team",
+							   "of others" };
 
 	return words[relation];
 }
@@ -244,8 +262,9 @@ int call_permit(struct call *call, enum relation relation, const char *what, str
 	}
 	if (route->least[relation] == ROLE_NONE)
 		return err_set(err, ERR_FORBIDDEN, "%s: nobody may do that", what);
-	return err_set(err, ERR_FORBIDDEN, "%s: %s is %s; for things %s that takes the role %s", what, call->caller.user,
-		       role_name(call->caller.role), relation_words(relation), role_name(route->least[relation]));
+	return err_set(err, ERR_FORBIDDEN, "%s: %s is %s; for things %s that takes the role %s",
+		       what, call->caller.user, role_name(call->caller.role),
+		       relation_words(relation), role_name(route->least[relation]));
 }
 
 bool call_may(const struct call *call, enum route_id route, enum relation relation)
@@ -264,7 +283,8 @@ enum relation relation_of_owner(const struct call *call, const char *user, const
 
 enum relation relation_of_job(const struct call *call, const struct job *job)
 {
-	return relation_of_owner(call, facts_name(call->facts, job->user), facts_name(call->facts, job->team));
+	return relation_of_owner(call, facts_name(call->facts, job->user),
+				 facts_name(call->facts, job->team));
 }
 
 /* --- input ---------------------------------------------------------------------------------------------------------- */
@@ -298,12 +318,15 @@ int64_t call_query_int(const struct call *call, const char *name, int64_t standa
 
 int call_page(const struct call *call, int64_t *ret_after, uint32_t *ret_limit, struct err *err)
 {
-	const int64_t after = call_query_int(call, "after", 0), limit = call_query_int(call, "limit", 100);
+	const int64_t after = call_query_int(call, "after", 0),
+		      limit = call_query_int(call, "limit", 100);
 
 	if (after < 0)
-		return err_set(err, ERR_INVALID, "?after=%lld: expected 0 or more", (long long)after);
+		return err_set(err, ERR_INVALID, "?after=%lld: expected 0 or more",
+			       (long long)after);
 	if (limit < 1 || limit > 500)
-		return err_set(err, ERR_INVALID, "?limit=%lld: expected 1 to 500", (long long)limit);
+		return err_set(err, ERR_INVALID, "?limit=%lld: expected 1 to 500",
+			       (long long)limit);
 	*ret_after = after;
 	*ret_limit = (uint32_t)limit;
 	return 0;
@@ -346,7 +369,8 @@ static bool answer_allowed(struct call *call)
 	call_release(call);
 	if (call->permitted)
 		return true;
-	err_set(&err, ERR_INTERNAL, "nothing permitted %s %s", call->route->method, call->route->path);
+	err_set(&err, ERR_INTERNAL, "nothing permitted %s %s", call->route->method,
+		call->route->path);
 	http_reply_error(call->request, &err);
 	return false;
 }

@@ -45,9 +45,11 @@ static void permission_add(struct buf *out, const struct route *route)
 
 	if (route->flags & ROUTE_PUBLIC)
 		buf_adds(out, "everybody, without authentication");
-	for (int relation = 0; relation < RELATION_COUNT && !(route->flags & ROUTE_PUBLIC); relation++)
+	for (int relation = 0; relation < RELATION_COUNT && !(route->flags & ROUTE_PUBLIC);
+	     relation++)
 		if (route->least[relation] != ROLE_NONE)
-			buf_addf(out, "%s%s%s", count++ ? ", " : "", words[relation], role_name(route->least[relation]));
+			buf_addf(out, "%s%s%s", count++ ? ", " : "", words[relation],
+				 role_name(route->least[relation]));
 }
 
 static void route_add(struct buf *out, const struct route *route)
@@ -66,9 +68,12 @@ static void route_add(struct buf *out, const struct route *route)
 	if (route->query_count) {
 		buf_adds(out, "\n| query | type | |\n|---|---|---|\n");
 		for (size_t i = 0; i < route->query_count; i++) {
-			static const char *const types[] = { [QUERY_text] = "text", [QUERY_integer] = "integer", [QUERY_flag] = "0 or 1" };
+			static const char *const types[] = { [QUERY_text] = "text",
+							     [QUERY_integer] = "integer",
+							     [QUERY_flag] = "0 or 1" };
 
-			buf_addf(out, "| `%s` | %s | %s |\n", route->query[i].name, types[route->query[i].type], route->query[i].doc);
+			buf_addf(out, "| `%s` | %s | %s |\n", route->query[i].name,
+				 types[route->query[i].type], route->query[i].doc);
 		}
 	}
 	buf_addc(out, '\n');
@@ -76,7 +81,8 @@ static void route_add(struct buf *out, const struct route *route)
 
 static void schema_add(struct buf *out, const struct schema *schema)
 {
-	buf_addf(out, "### <a id=\"%s\"></a>%s\n\n%s.\n\n", schema->name, schema->name, schema->doc);
+	buf_addf(out, "### <a id=\"%s\"></a>%s\n\n%s.\n\n", schema->name, schema->name,
+		 schema->doc);
 	if (!schema->count)
 		return;
 	buf_adds(out, "| field | type | |\n|---|---|---|\n");
@@ -84,7 +90,8 @@ static void schema_add(struct buf *out, const struct schema *schema)
 		const struct schema_field *f = &schema->fields[i];
 		const bool list = f->type[0] == '[';
 
-		buf_addf(out, "| `%s` | %s%.*s%s | %s |\n", f->name, list ? "list of " : "", (int)strcspn(f->type + list, "]?"), f->type + list,
+		buf_addf(out, "| `%s` | %s%.*s%s | %s |\n", f->name, list ? "list of " : "",
+			 (int)strcspn(f->type + list, "]?"), f->type + list,
 			 schema_field_optional(f) ? ", may be missing" : "", f->doc);
 	}
 	buf_addc(out, '\n');
@@ -105,10 +112,12 @@ static void page_make(struct buf *out)
 		schema_add(out, &schemas[i]);
 	buf_adds(out, "## Errors\n\n| code | status | |\n|---|---|---|\n");
 	for (int code = ERR_NONE + 1; code < ERR_CODE_COUNT; code++)
-		buf_addf(out, "| `%s` | %d | %s |\n", err_code_name((enum err_code)code), err_code_http((enum err_code)code),
-			 err_code_text((enum err_code)code));
-	buf_adds(out, "\nA method that a path does not have is answered with 405, a request that is not HTTP/1.1 with 505, and "
-		      "one that came in too slowly with 408.\n");
+		buf_addf(out, "| `%s` | %d | %s |\n", err_code_name((enum err_code)code),
+			 err_code_http((enum err_code)code), err_code_text((enum err_code)code));
+	buf_adds(
+		out,
+		"\nA method that a path does not have is answered with 405, a request that is not HTTP/1.1 with 505, and "
+		"one that came in too slowly with 408.\n");
 }
 
 int main(int argc, char **argv)
@@ -135,7 +144,8 @@ int main(int argc, char **argv)
 	size = file && have ? fread(have, 1, page.size + 1, file) : 0;
 	result = size == page.size && !memcmp(have, page.data, size) ? 0 : 1;
 	if (result)
-		fprintf(stderr, "%s is not what the route table says: api_docs > %s\n", argv[1], argv[1]);
+		fprintf(stderr, "%s is not what the route table says: api_docs > %s\n", argv[1],
+			argv[1]);
 	if (file)
 		fclose(file);
 	free(have);

@@ -18,16 +18,17 @@
 struct api_backend;
 struct http_request;
 
-struct frozen {			/* shared; release it soon */
+struct frozen { /* shared; release it soon */
 	struct facts facts;
-	int references;		/* the daemon's */
+	int references; /* the daemon's */
 };
 
 /* The answer to a command. `err.code` ERR_NONE = done and durable. */
 struct command_reply {
-	uint64_t seq;		/* of the event; 0 for "already so" */
-	uint32_t job;		/* for JOB_SUBMITTED: the (first) id */
-	bool already;		/* it was so before (repeated client key, cancel of a cancelled job ...) */
+	uint64_t seq; /* of the event; 0 for "already so" */
+	uint32_t job; /* for JOB_SUBMITTED: the (first) id */
+	/* it was so before (repeated client key, cancel of a cancelled job ...) */
+	bool already;
 	struct err err;
 };
 
@@ -35,11 +36,12 @@ struct command_reply {
  * from send() on; `done` is called once from a thread of the daemon. */
 struct command {
 	struct event event;
-	const void *body;	/* plain body of a JOB_SUBMITTED (JSON): sealed by the daemon, named in the event; NULL = none */
+	/* plain body of a JOB_SUBMITTED (JSON): sealed by the daemon, named in the event; NULL = none */
+	const void *body;
 	size_t body_size;
 	void *context;
 	void (*done)(void *context, const struct command_reply *reply);
-	struct arena *arena;	/* holds all of the above, this struct too */
+	struct arena *arena; /* holds all of the above, this struct too */
 	struct command *next;
 };
 struct command *command_create(const struct event *event, const void *body, size_t body_size);
@@ -47,12 +49,13 @@ void command_destroy(struct command *command);
 
 struct api_status {
 	const char *build, *boot_id, *data_folder;
-	int64_t started_ms, now_ms;	/* event time */
-	bool accepting;			/* false: nothing new is acknowledged; `problem` says why */
+	int64_t started_ms, now_ms; /* event time */
+	/* false: nothing new is acknowledged; `problem` says why */
+	bool accepting;
 	char problem[256];
 	uint64_t last_seq, history_seq;
 	bool simulated_nodes, runs_as_root;
-	uint64_t turns, decisions, commits;	/* counters since the start */
+	uint64_t turns, decisions, commits; /* counters since the start */
 	int64_t longest_turn_us, longest_commit_us;
 	uint32_t stream_clients;
 	int64_t resident_bytes;
@@ -65,26 +68,33 @@ struct api_backend {
 	void (*release)(void *context, struct frozen *frozen);
 	void (*status)(void *context, struct api_status *ret);
 	/* Plain body of a job (JSON as submitted). Blocking file access; any thread. */
-	int (*body)(void *context, const struct facts *facts, struct job_id job, struct buf *ret, struct err *err);
+	int (*body)(void *context, const struct facts *facts, struct job_id job, struct buf *ret,
+		    struct err *err);
 	/* Rows of a job's history (job 0: all events), seq > after. Waits until everything durable at the call is in there. */
-	int (*history)(void *context, uint32_t job, uint64_t after, uint32_t limit, void *take_context,
-		       int (*take)(void *take_context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size), struct err *err);
+	int (*history)(void *context, uint32_t job, uint64_t after, uint32_t limit,
+		       void *take_context,
+		       int (*take)(void *take_context, uint64_t seq, int64_t time_ms, uint32_t kind,
+				   const char *text, size_t size),
+		       struct err *err);
 	/* MAC of a plain body, so that a repeated client key with another body can be told; 64 hex digits and NUL. */
 	void (*body_mac)(void *context, const void *body, size_t size, char out[DIGEST_HEX_MAX]);
 	/* Runs fn on a worker thread (estimates, explanations, log reading). */
 	void (*work)(void *context, void (*fn)(void *argument), void *argument);
-	const char *logs_folder;	/* LOGS/JOB/ATTEMPT/RANK.out and .err: see src/engine/local/README.md */
+	/* LOGS/JOB/ATTEMPT/RANK.out and .err: see src/engine/local/README.md */
+	const char *logs_folder;
 };
 
 /* The event stream: the daemon calls this with each durable event, in order, from one thread. */
 struct event_hub;
-void event_hub_publish(struct event_hub *hub, const struct event *event, const char *text, size_t size);
+void event_hub_publish(struct event_hub *hub, const struct event *event, const char *text,
+		       size_t size);
 
 /* The API as a whole: what http_options.handle is given. */
 struct http_request;
 struct api;
 struct api *api_create(const struct api_backend *backend);
 void api_destroy(struct api *api);
-int api_head(void *api, struct http_request *request);	/* http_options.head: who asks what, before the body is read */
+/* http_options.head: who asks what, before the body is read */
+int api_head(void *api, struct http_request *request);
 void api_handle(void *api, struct http_request *request);
 struct event_hub *api_hub(struct api *api);

@@ -19,7 +19,8 @@ int call_body(struct call *call, const struct conf **ret, struct err *err)
 
 	CHECK(schema);
 	if (size > BODY_SMALL_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the request body is larger than %d bytes", BODY_SMALL_MAX);
+		return err_set(err, ERR_TOO_LARGE, "the request body is larger than %d bytes",
+			       BODY_SMALL_MAX);
 	if (conf_parse(body_file, text, size, call->arena, &documents, &count, err) < 0)
 		return -(int)ERR_INVALID;
 	if (!count || (count == 1 && documents[0]->type == CONF_NULL)) {
@@ -27,7 +28,8 @@ int call_body(struct call *call, const struct conf **ret, struct err *err)
 		return 0;
 	}
 	if (count > 1 || documents[0]->type != CONF_MAP)
-		return err_set(err, ERR_INVALID, "the request body is not one object with named fields");
+		return err_set(err, ERR_INVALID,
+			       "the request body is not one object with named fields");
 	for (size_t i = 0; i < schema->count; i++)
 		known[i] = schema->fields[i].name;
 	if (conf_only(err, body_file, documents[0], schema->name, known, schema->count) < 0)
@@ -36,7 +38,8 @@ int call_body(struct call *call, const struct conf **ret, struct err *err)
 	return 0;
 }
 
-int body_text(const struct conf *body, const char *name, size_t max, const char **ret, bool *ret_given, struct err *err)
+int body_text(const struct conf *body, const char *name, size_t max, const char **ret,
+	      bool *ret_given, struct err *err)
 {
 	const struct conf *c = conf_find(body, name);
 
@@ -44,7 +47,8 @@ int body_text(const struct conf *body, const char *name, size_t max, const char 
 	return c ? conf_text(err, body_file, c, name, max, ret) : 0;
 }
 
-int body_int(const struct conf *body, const char *name, int64_t min, int64_t max, int64_t *ret, bool *ret_given, struct err *err)
+int body_int(const struct conf *body, const char *name, int64_t min, int64_t max, int64_t *ret,
+	     bool *ret_given, struct err *err)
 {
 	const struct conf *c = conf_find(body, name);
 
@@ -52,7 +56,8 @@ int body_int(const struct conf *body, const char *name, int64_t min, int64_t max
 	return c ? conf_int(err, body_file, c, name, min, max, ret) : 0;
 }
 
-int body_bool(const struct conf *body, const char *name, bool *ret, bool *ret_given, struct err *err)
+int body_bool(const struct conf *body, const char *name, bool *ret, bool *ret_given,
+	      struct err *err)
 {
 	const struct conf *c = conf_find(body, name);
 

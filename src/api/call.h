@@ -28,19 +28,22 @@ struct call {
 	const struct route *route;
 	struct route_match match;
 	struct caller caller;
-	struct frozen *frozen;		/* taken when the handler begins, given back with the answer */
-	const struct facts *facts;	/* = &frozen->facts */
+	/* taken when the handler begins, given back with the answer */
+	struct frozen *frozen;
+	const struct facts *facts; /* = &frozen->facts */
 	struct arena *arena;
 	bool permitted;
-	int64_t number[ROUTE_QUERIES_MAX];	/* of integer and flag queries, by their place in the route */
+	/* of integer and flag queries, by their place in the route */
+	int64_t number[ROUTE_QUERIES_MAX];
 	bool given[ROUTE_QUERIES_MAX];
-	struct buf made;		/* an answer to be sent when a command is durable */
+	struct buf made; /* an answer to be sent when a command is durable */
 	int made_status;
 };
 
 /* --- permission ---------------------------------------------------------------------------------------------- */
 /* ERR_FORBIDDEN, with what would be needed. `what`: "job 12". */
-int call_permit(struct call *call, enum relation relation, const char *what, struct err *err) MUST_CHECK;
+int call_permit(struct call *call, enum relation relation, const char *what, struct err *err)
+	MUST_CHECK;
 /* Permission of another route, for parts of an answer. */
 bool call_may(const struct call *call, enum route_id route, enum relation relation);
 enum relation relation_of_owner(const struct call *call, const char *user, const char *team);
@@ -52,16 +55,21 @@ const char *call_query(const struct call *call, const char *name);
 int64_t call_query_int(const struct call *call, const char *name, int64_t standard);
 bool call_query_given(const struct call *call, const char *name);
 /* after and limit of a paged list: limit 1..500. */
-int call_page(const struct call *call, int64_t *ret_after, uint32_t *ret_limit, struct err *err) MUST_CHECK;
+int call_page(const struct call *call, int64_t *ret_after, uint32_t *ret_limit, struct err *err)
+	MUST_CHECK;
 /* The body as a map, checked against the route's schema for unknown fields; an empty body is an empty map. */
 int call_body(struct call *call, const struct conf **ret, struct err *err) MUST_CHECK;
 /* Field of it; ret stays as it is when the field was not given, and false is answered. */
-int body_text(const struct conf *body, const char *name, size_t max, const char **ret, bool *ret_given, struct err *err) MUST_CHECK;
-int body_int(const struct conf *body, const char *name, int64_t min, int64_t max, int64_t *ret, bool *ret_given, struct err *err) MUST_CHECK;
-int body_bool(const struct conf *body, const char *name, bool *ret, bool *ret_given, struct err *err) MUST_CHECK;
-extern const char body_file[];	/* name of bodies in messages */
+int body_text(const struct conf *body, const char *name, size_t max, const char **ret,
+	      bool *ret_given, struct err *err) MUST_CHECK;
+int body_int(const struct conf *body, const char *name, int64_t min, int64_t max, int64_t *ret,
+	     bool *ret_given, struct err *err) MUST_CHECK;
+int body_bool(const struct conf *body, const char *name, bool *ret, bool *ret_given,
+	      struct err *err) MUST_CHECK;
+extern const char body_file[]; /* name of bodies in messages */
 /* The job of the path. */
-int call_job(struct call *call, struct job_id *ret, const struct job **ret_job, struct err *err) MUST_CHECK;
+int call_job(struct call *call, struct job_id *ret, const struct job **ret_job, struct err *err)
+	MUST_CHECK;
 bool job_exists(const struct facts *facts, uint32_t id);
 
 /* --- answers ------------------------------------------------------------------------------------------------- */
@@ -73,10 +81,12 @@ void call_release(struct call *call);
 /* Sends the event to the core and answers when it is durable: call->made if there is something in it, else Done. The event
  * is copied. */
 void call_send(struct call *call, const struct event *event);
-struct event call_event(const struct call *call, enum event_kind kind);	/* actor and time filled */
+/* actor and time filled */
+struct event call_event(const struct call *call, enum event_kind kind);
 
 /* --- handlers (one per route) --------------------------------------------------------------------------------- */
-#define ROUTE(id, method, path, summary, least, flags, body, response) void handle_##id(struct call *call);
+#define ROUTE(id, method, path, summary, least, flags, body, response)                             \
+	void handle_##id(struct call *call);
 #define QUERY(name, type, doc)
 #define END
 #include "api/routes.def"

@@ -28,19 +28,23 @@ static const int64_t *copy_list(struct arena *arena, const int64_t *list, uint32
 static void event_own(struct event *event, struct arena *arena)
 {
 	switch ((int)event->kind) {
-#define EVENT(number, NAME, name, text, must) case EVENT_##NAME: { struct event_##name *e = &event->name; (void)e;
+#define EVENT(number, NAME, name, text, must)                                                      \
+	case EVENT_##NAME: {                                                                       \
+		struct event_##name *e = &event->name;                                             \
+		(void)e;
 #define INT(f)
 #define TEXT(f) e->f = copy_text(arena, e->f);
 #define INTS(f) e->f = copy_list(arena, e->f, e->f##_count);
-#define END break; }
+#define END                                                                                        \
+	break;                                                                                     \
+	}
 #include "core/model/events.def"
 #undef EVENT
 #undef INT
 #undef TEXT
 #undef INTS
 #undef END
-	default:
-		UNREACHABLE();
+	default: UNREACHABLE();
 	}
 	event->actor = copy_text(arena, event->actor);
 }
@@ -54,7 +58,7 @@ struct command *command_create(const struct event *event, const void *body, size
 	arena_init(&arena, COMMAND_CAP);
 	home = arena_new(&arena, struct arena);
 	command = arena_new(&arena, struct command);
-	*home = arena;		/* from here on the arena lives in itself */
+	*home = arena; /* from here on the arena lives in itself */
 	command->arena = home;
 	command->event = *event;
 	event_own(&command->event, home);

@@ -20,9 +20,11 @@ static int stream_after(const struct call *call, int64_t *ret, struct err *err)
 
 	*ret = call_query_int(call, "after", -1);
 	if (*ret < -1)
-		return err_set(err, ERR_INVALID, "?after=%lld: expected 0 or more", (long long)*ret);
+		return err_set(err, ERR_INVALID, "?after=%lld: expected 0 or more",
+			       (long long)*ret);
 	if (last && *last && parse_int(last, 0, INT64_MAX / 2, ret, NULL) < 0)
-		return err_set(err, ERR_INVALID, "Last-Event-ID \"%.40s\": expected a sequence number", last);
+		return err_set(err, ERR_INVALID,
+			       "Last-Event-ID \"%.40s\": expected a sequence number", last);
 	return 0;
 }
 

@@ -9,25 +9,25 @@
 #include "base/check.h"
 
 enum state {
-	S_START,	/* nothing of a request came yet */
+	S_START, /* nothing of a request came yet */
 	S_METHOD,
 	S_TARGET_FIRST,
 	S_TARGET,
-	S_VERSION,	/* digits counts into "HTTP/1.1" */
-	S_LINE_LF,	/* LF of the request line */
-	S_FIELD_FIRST,	/* first byte of a field line, or CR of the empty line */
+	S_VERSION, /* digits counts into "HTTP/1.1" */
+	S_LINE_LF, /* LF of the request line */
+	S_FIELD_FIRST, /* first byte of a field line, or CR of the empty line */
 	S_NAME,
-	S_VALUE_SPACE,	/* optional space before the value */
+	S_VALUE_SPACE, /* optional space before the value */
 	S_VALUE,
 	S_VALUE_LF,
-	S_HEAD_LF,	/* LF of the empty line */
+	S_HEAD_LF, /* LF of the empty line */
 	S_BODY,
 	S_CHUNK_SIZE,
 	S_CHUNK_SIZE_LF,
 	S_CHUNK_DATA,
 	S_CHUNK_CR,
 	S_CHUNK_LF,
-	S_LAST_CR,	/* the empty line behind the last chunk */
+	S_LAST_CR, /* the empty line behind the last chunk */
 	S_LAST_LF,
 	S_BAD
 };
@@ -56,7 +56,10 @@ __attribute__((constructor)) static void classes_fill(void)
 	}
 }
 
-static const struct { uint16_t http; const char *text; } problems[FRAMING_PROBLEM_COUNT] = {
+static const struct {
+	uint16_t http;
+	const char *text;
+} problems[FRAMING_PROBLEM_COUNT] = {
 	[FRAMING_OK] = { 200, "the request is well formed" },
 #define P(NAME, http, text) [FRAMING_##NAME] = { http, text },
 #include "api/framing.def"
@@ -108,8 +111,13 @@ static void request_begin(struct framing *f)
 
 static void name_end(struct framing *f)
 {
-	static const struct { const char *name; uint8_t field; } known[] = {
-		{ "host", FIELD_HOST }, { "content-length", FIELD_LENGTH }, { "transfer-encoding", FIELD_CODING },
+	static const struct {
+		const char *name;
+		uint8_t field;
+	} known[] = {
+		{ "host", FIELD_HOST },
+		{ "content-length", FIELD_LENGTH },
+		{ "transfer-encoding", FIELD_CODING },
 		{ "expect", FIELD_EXPECT },
 	};
 
@@ -142,11 +150,8 @@ static int length_parse(const struct framing *f, uint64_t *ret)
 static enum framing_problem field_end(struct framing *f)
 {
 	switch ((enum field)f->field) {
-	case FIELD_OTHER:
-		return FRAMING_OK;
-	case FIELD_EXPECT:
-		f->expects = true;
-		return FRAMING_OK;
+	case FIELD_OTHER: return FRAMING_OK;
+	case FIELD_EXPECT: f->expects = true; return FRAMING_OK;
 	case FIELD_HOST:
 		if (f->host)
 			return FRAMING_HOST_TWICE;
@@ -158,7 +163,8 @@ static enum framing_problem field_end(struct framing *f)
 		f->has_length = true;
 		return length_parse(f, &f->length) < 0 ? FRAMING_LENGTH : FRAMING_OK;
 	case FIELD_CODING:
-		if (f->has_coding || f->value_bytes != 7 || strncasecmp(f->value, "chunked", 7) != 0)
+		if (f->has_coding || f->value_bytes != 7 ||
+		    strncasecmp(f->value, "chunked", 7) != 0)
 			return FRAMING_CODING;
 		f->has_coding = true;
 		return FRAMING_OK;
@@ -248,7 +254,8 @@ static enum framing_event line_byte(struct framing *f, unsigned char c)
 		}
 		if (!(classes[c] & C_TARGET))
 			return bad(f, FRAMING_TARGET);
-		return ++f->target_bytes > FRAMING_TARGET_MAX ? bad(f, FRAMING_TARGET_LONG) : FRAMING_MORE;
+		return ++f->target_bytes > FRAMING_TARGET_MAX ? bad(f, FRAMING_TARGET_LONG)
+							      : FRAMING_MORE;
 	case S_VERSION:
 		if (f->digits == sizeof version - 1) {
 			if (c != '\r')
@@ -256,9 +263,9 @@ static enum framing_event line_byte(struct framing *f, unsigned char c)
 			f->state = S_LINE_LF;
 			return FRAMING_MORE;
 		}
-		return c == (unsigned char)version[f->digits++] ? FRAMING_MORE : bad(f, FRAMING_VERSION);
-	default:
-		UNREACHABLE();
+		return c == (unsigned char)version[f->digits++] ? FRAMING_MORE
+								: bad(f, FRAMING_VERSION);
+	default: UNREACHABLE();
 	}
 }
 
@@ -320,24 +327,19 @@ static enum framing_event head_byte(struct framing *f, unsigned char c)
 	case S_METHOD:
 	case S_TARGET_FIRST:
 	case S_TARGET:
-	case S_VERSION:
-		return line_byte(f, c);
+	case S_VERSION: return line_byte(f, c);
 	case S_FIELD_FIRST:
-	case S_NAME:
-		return name_byte(f, c);
+	case S_NAME: return name_byte(f, c);
 	case S_VALUE_SPACE:
-	case S_VALUE:
-		return value_byte(f, c);
+	case S_VALUE: return value_byte(f, c);
 	case S_LINE_LF:
 	case S_VALUE_LF:
 		if (c != '\n')
 			return bad(f, FRAMING_LINE_END);
 		f->state = S_FIELD_FIRST;
 		return FRAMING_MORE;
-	case S_HEAD_LF:
-		return c == '\n' ? head_end(f) : bad(f, FRAMING_LINE_END);
-	default:
-		UNREACHABLE();
+	case S_HEAD_LF: return c == '\n' ? head_end(f) : bad(f, FRAMING_LINE_END);
+	default: UNREACHABLE();
 	}
 }
 
@@ -363,8 +365,7 @@ static enum framing_event chunk_size_byte(struct framing *f, unsigned char c)
 static enum framing_event chunk_byte(struct framing *f, unsigned char c)
 {
 	switch (f->state) {
-	case S_CHUNK_SIZE:
-		return chunk_size_byte(f, c);
+	case S_CHUNK_SIZE: return chunk_size_byte(f, c);
 	case S_CHUNK_SIZE_LF:
 		f->state = f->left ? S_CHUNK_DATA : S_LAST_CR;
 		return c == '\n' ? FRAMING_MORE : bad(f, FRAMING_CHUNK);
@@ -384,8 +385,7 @@ static enum framing_event chunk_byte(struct framing *f, unsigned char c)
 			return bad(f, FRAMING_CHUNK);
 		f->state = S_START;
 		return FRAMING_END;
-	default:
-		UNREACHABLE();
+	default: UNREACHABLE();
 	}
 }
 

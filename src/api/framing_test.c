@@ -10,7 +10,8 @@
 #include "base/check.h"
 
 /* Feeds in pieces of `step` bytes; counts heads and ends, stops at the first refusal. */
-static enum framing_problem feed(const char *text, size_t size, size_t step, int *ret_heads, int *ret_ends, size_t *ret_end)
+static enum framing_problem feed(const char *text, size_t size, size_t step, int *ret_heads,
+				 int *ret_ends, size_t *ret_end)
 {
 	struct framing f;
 	size_t at = 0;
@@ -22,20 +23,14 @@ static enum framing_problem feed(const char *text, size_t size, size_t step, int
 		size_t piece = size - at < step ? size - at : step, used;
 
 		switch (framing_feed(&f, text + at, piece, &used)) {
-		case FRAMING_BAD:
-			*ret_end = at + used;
-			return (enum framing_problem)f.problem;
+		case FRAMING_BAD: *ret_end = at + used; return (enum framing_problem)f.problem;
 		case FRAMING_HEAD:
 			++*ret_heads;
 			if (f.body == FRAMING_BODY_NONE)
 				++*ret_ends;
 			break;
-		case FRAMING_END:
-			++*ret_ends;
-			break;
-		case FRAMING_MORE:
-			assert_int_equal(used, piece);
-			break;
+		case FRAMING_END: ++*ret_ends; break;
+		case FRAMING_MORE: assert_int_equal(used, piece); break;
 		}
 		at += used;
 		*ret_end = at;
@@ -56,7 +51,8 @@ static void well_formed_requests_are_found_whole_in_every_cut(void **state)
 		int heads, ends;
 		size_t end;
 
-		assert_int_equal(feed(text, sizeof text - 1, step, &heads, &ends, &end), FRAMING_OK);
+		assert_int_equal(feed(text, sizeof text - 1, step, &heads, &ends, &end),
+				 FRAMING_OK);
 		assert_int_equal(heads, 4);
 		assert_int_equal(ends, 4);
 	}
@@ -69,11 +65,13 @@ static void every_hostile_request_is_refused_for_its_reason_in_every_cut(void **
 		for (size_t step = 1; step <= hostile[i].size; step++) {
 			int heads, ends;
 			size_t end;
-			const enum framing_problem problem = feed(hostile[i].text, hostile[i].size, step, &heads, &ends, &end);
+			const enum framing_problem problem =
+				feed(hostile[i].text, hostile[i].size, step, &heads, &ends, &end);
 
 			if (problem != hostile[i].problem)
-				fail_msg("\"%s\" in pieces of %zu: %s, expected: %s", hostile[i].name, step,
-					 framing_problem_text(problem), framing_problem_text(hostile[i].problem));
+				fail_msg("\"%s\" in pieces of %zu: %s, expected: %s",
+					 hostile[i].name, step, framing_problem_text(problem),
+					 framing_problem_text(hostile[i].problem));
 			assert_int_equal(heads, hostile[i].in_body ? 1 : 0);
 			assert_int_equal(ends, 0);
 		}
@@ -87,16 +85,20 @@ static void limits_hold_to_the_byte(void **state)
 	size_t end;
 
 	(void)state;
-	size = snprintf(text, sizeof text, "GET /%0*d HTTP/1.1\r\nHost: a\r\n\r\n", FRAMING_TARGET_MAX - 1, 0);
+	size = snprintf(text, sizeof text, "GET /%0*d HTTP/1.1\r\nHost: a\r\n\r\n",
+			FRAMING_TARGET_MAX - 1, 0);
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_OK);
 	assert_int_equal(heads, 1);
-	size = snprintf(text, sizeof text, "GET /%0*d HTTP/1.1\r\nHost: a\r\n\r\n", FRAMING_TARGET_MAX, 0);
+	size = snprintf(text, sizeof text, "GET /%0*d HTTP/1.1\r\nHost: a\r\n\r\n",
+			FRAMING_TARGET_MAX, 0);
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_TARGET_LONG);
 
-	size = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\nX: %0*d\r\n\r\n", FRAMING_HEAD_MAX - 32, 0);
+	size = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\nX: %0*d\r\n\r\n",
+			FRAMING_HEAD_MAX - 32, 0);
 	assert_int_equal(size, FRAMING_HEAD_MAX);
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_OK);
-	size = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\nX: %0*d\r\n\r\n", FRAMING_HEAD_MAX - 31, 0);
+	size = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\nX: %0*d\r\n\r\n",
+			FRAMING_HEAD_MAX - 31, 0);
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_HEAD_LARGE);
 
 	for (int fields = FRAMING_FIELDS_MAX; fields <= FRAMING_FIELDS_MAX + 1; fields++) {
@@ -107,15 +109,22 @@ static void limits_hold_to_the_byte(void **state)
 		assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end),
 				 fields == FRAMING_FIELDS_MAX ? FRAMING_OK : FRAMING_FIELDS_MANY);
 	}
-	size = snprintf(text, sizeof text, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", 1 << 20);
+	size = snprintf(text, sizeof text,
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", 1 << 20);
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_OK);
-	size = snprintf(text, sizeof text, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", (1 << 20) + 1);
+	size = snprintf(text, sizeof text,
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", (1 << 20) + 1);
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_BODY_LARGE);
-	size = snprintf(text, sizeof text, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n");
+	size = snprintf(
+		text, sizeof text,
+		"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n");
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_BODY_LARGE);
-	size = snprintf(text, sizeof text, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n");
+	size = snprintf(
+		text, sizeof text,
+		"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n");
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_BODY_LARGE);
-	size = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\n%0*d: 1\r\n\r\n", FRAMING_NAME_MAX + 1, 0);
+	size = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\n%0*d: 1\r\n\r\n",
+			FRAMING_NAME_MAX + 1, 0);
 	assert_int_equal(feed(text, (size_t)size, 4096, &heads, &ends, &end), FRAMING_NAME_LONG);
 }
 
@@ -131,9 +140,12 @@ static void no_byte_is_let_through_where_a_head_takes_none(void **state)
 
 		*strstr(text, ".b") = (char)c;
 		if (c != '\r')
-			assert_int_equal(feed(text, sizeof text - 1, 4096, &heads, &ends, &end) == FRAMING_OK, value_fine);
+			assert_int_equal(feed(text, sizeof text - 1, 4096, &heads, &ends, &end) ==
+						 FRAMING_OK,
+					 value_fine);
 		else
-			assert_int_equal(feed(text, sizeof text - 1, 4096, &heads, &ends, &end), FRAMING_LINE_END);
+			assert_int_equal(feed(text, sizeof text - 1, 4096, &heads, &ends, &end),
+					 FRAMING_LINE_END);
 	}
 	for (int c = 1; c < 256; c++) {
 		char text[] = "GET /a.b HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -142,9 +154,11 @@ static void no_byte_is_let_through_where_a_head_takes_none(void **state)
 
 		*strstr(text, ".b") = (char)c;
 		if (c == ' ' || c >= 0x80 || c < 0x20 || strchr("\"#<>\\^`{|}\x7f", c))
-			assert_int_not_equal(feed(text, sizeof text - 1, 4096, &heads, &ends, &end), FRAMING_OK);
+			assert_int_not_equal(feed(text, sizeof text - 1, 4096, &heads, &ends, &end),
+					     FRAMING_OK);
 		else
-			assert_int_equal(feed(text, sizeof text - 1, 4096, &heads, &ends, &end), FRAMING_OK);
+			assert_int_equal(feed(text, sizeof text - 1, 4096, &heads, &ends, &end),
+					 FRAMING_OK);
 	}
 }
 

@@ -8,7 +8,8 @@
 /* Fields that leave for nobody: they are of use only to whoever attacks or correlates. */
 static bool field_is_secret(const struct json_slice *key)
 {
-	return pull_key_is(key, "hash") || pull_key_is(key, "body") || pull_key_is(key, "body_mac") || pull_key_is(key, "client_key");
+	return pull_key_is(key, "hash") || pull_key_is(key, "body") ||
+	       pull_key_is(key, "body_mac") || pull_key_is(key, "client_key");
 }
 
 static bool field_is_private(const struct json_slice *key)
@@ -25,7 +26,7 @@ static bool members_copy(struct buf *out, const char *text, size_t size, enum ev
 	pull_init(&r, text, size);
 	pull_object(&r);
 	while (pull_member(&r, &key)) {
-		const char *start = key.data - 1;	/* its quote */
+		const char *start = key.data - 1; /* its quote */
 
 		pull_skip(&r);
 		if (r.problem)
@@ -39,15 +40,17 @@ static bool members_copy(struct buf *out, const char *text, size_t size, enum ev
 	return pull_finish(&r, NULL) == 0;
 }
 
-bool event_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size, enum event_view view)
+bool event_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text,
+	       size_t size, enum event_view view)
 {
 	const struct event_info *info = event_info(kind);
 	const size_t before = out->size;
 
-	if (view == EVENT_VIEW_PUBLIC && (kind == EVENT_TOKEN_CREATED || kind == EVENT_TOKEN_REVOKED))
+	if (view == EVENT_VIEW_PUBLIC &&
+	    (kind == EVENT_TOKEN_CREATED || kind == EVENT_TOKEN_REVOKED))
 		return false;
-	buf_addf(out, "{\"seq\":%llu,\"time_ms\":%lld,\"kind\":\"%s\",\"event\":{", (unsigned long long)seq, (long long)time_ms,
-		 info ? info->name : "unknown");
+	buf_addf(out, "{\"seq\":%llu,\"time_ms\":%lld,\"kind\":\"%s\",\"event\":{",
+		 (unsigned long long)seq, (long long)time_ms, info ? info->name : "unknown");
 	if (!members_copy(out, text, size, view)) {
 		out->size = before;
 		return false;
@@ -56,9 +59,15 @@ bool event_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind, co
 	return true;
 }
 
-struct page { struct buf *out; enum event_view view; uint32_t rows, limit; uint64_t last; };
+struct page {
+	struct buf *out;
+	enum event_view view;
+	uint32_t rows, limit;
+	uint64_t last;
+};
 
-static int page_take(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size)
+static int page_take(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text,
+		     size_t size)
 {
 	struct page *page = context;
 	const size_t before = page->out->size;
@@ -90,7 +99,8 @@ void history_reply(struct call *call, uint32_t job, bool full)
 	call_release(call);
 	out_object(&out, NULL);
 	out_list(&out, "events");
-	if (backend->history(backend->context, job, (uint64_t)after, page.limit, &page, page_take, &err) < 0) {
+	if (backend->history(backend->context, job, (uint64_t)after, page.limit, &page, page_take,
+			     &err) < 0) {
 		buf_deinit(&out);
 		call_fail(call, &err);
 		return;

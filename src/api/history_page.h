@@ -8,6 +8,7 @@ enum event_view { EVENT_VIEW_PUBLIC, EVENT_VIEW_FULL };
 
 /* Appends the event as one JSON object {"seq", "time_ms", "kind", "event"}; false (and nothing appended) when it is not for
  * that reader: tokens are for admins. */
-bool event_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size, enum event_view view);
+bool event_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text,
+	       size_t size, enum event_view view);
 /* Answers with the page asked for by after and limit. */
 void history_reply(struct call *call, uint32_t job, bool full);

@@ -33,7 +33,11 @@ static void peer_fill(struct connection *c, bool local)
 {
 	struct ucred who;
 	socklen_t size = sizeof who;
-	union { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; } address;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address;
 
 	c->peer.uid = (uid_t)-1;
 	c->peer.gid = (gid_t)-1;
@@ -61,7 +65,8 @@ static struct peer_count *peer_count_get(struct http_server *server, const struc
 	struct peer_count *p;
 
 	for (p = server->peers; p; p = p->next)
-		if (p->local == peer->local && p->uid == peer->uid && !strcmp(p->address, peer->address))
+		if (p->local == peer->local && p->uid == peer->uid &&
+		    !strcmp(p->address, peer->address))
 			return p;
 	p = calloc(1, sizeof *p);
 	CHECK(p);
@@ -97,7 +102,8 @@ static bool connection_allowed(const struct connection *c)
 	return c->count->connections <= o->peer_connections_max;
 }
 
-static struct connection *connection_create(struct listener *listener, struct MHD_Connection *mhd, int fd)
+static struct connection *connection_create(struct listener *listener, struct MHD_Connection *mhd,
+					    int fd)
 {
 	struct http_server *server = listener->server;
 	struct connection *c = calloc(1, sizeof *c);
@@ -120,7 +126,8 @@ static struct connection *connection_create(struct listener *listener, struct MH
 	c->count = peer_count_get(server, &c->peer);
 	c->count->connections++;
 	if (!connection_allowed(c)) {
-		receive_answer_bare(fd, 503, "unavailable", "the daemon has as many connections as it takes");
+		receive_answer_bare(fd, 503, "unavailable",
+				    "the daemon has as many connections as it takes");
 		shutdown(fd, SHUT_RDWR);
 		c->condemned = true;
 	}
@@ -147,7 +154,8 @@ static void connection_destroy(struct connection *c)
 	free(c);
 }
 
-static void connection_notify(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_ConnectionNotificationCode code)
+static void connection_notify(void *cls, struct MHD_Connection *mhd, void **context,
+			      enum MHD_ConnectionNotificationCode code)
 {
 	const union MHD_ConnectionInfo *info;
 
@@ -169,7 +177,8 @@ static void connection_notify(void *cls, struct MHD_Connection *mhd, void **cont
 
 static void *request_create(void *cls, const char *target, struct MHD_Connection *mhd)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct http_request *r = calloc(1, sizeof *r);
 
 	(void)cls;
@@ -183,7 +192,8 @@ static void *request_create(void *cls, const char *target, struct MHD_Connection
 	return r;
 }
 
-static void request_destroy(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode code)
+static void request_destroy(void *cls, struct MHD_Connection *mhd, void **context,
+			    enum MHD_RequestTerminationCode code)
 {
 	struct http_request *r = *context;
 	struct connection *c;
@@ -208,13 +218,19 @@ static void request_destroy(void *cls, struct MHD_Connection *mhd, void **contex
 	atomic_store(&c->busy, false);
 }
 
-struct field_check { struct http_request *r; int seen[8]; const char *twice; };
+struct field_check {
+	struct http_request *r;
+	int seen[8];
+	const char *twice;
+};
 
 /* A field of which only one can be meant, and of which different readers would take different ones. */
-static enum MHD_Result field_check(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result field_check(void *context, enum MHD_ValueKind kind, const char *name,
+				   const char *value)
 {
-	static const char *const single[] = { "authorization", "content-type", "origin", "idempotency-key", "accept",
-					      "last-event-id", "x-fairlead-file", "sec-fetch-site" };
+	static const char *const single[] = { "authorization",   "content-type",  "origin",
+					      "idempotency-key", "accept",        "last-event-id",
+					      "x-fairlead-file", "sec-fetch-site" };
 	struct field_check *check = context;
 
 	(void)kind;
@@ -255,13 +271,15 @@ static void request_begin(struct http_request *r, const char *method)
 		refuse(r, &err);
 		return;
 	}
-	if (target_parse(r->raw_target, &r->arena, &r->target, &err) < 0 || request_check_host(r, &err) < 0) {
+	if (target_parse(r->raw_target, &r->arena, &r->target, &err) < 0 ||
+	    request_check_host(r, &err) < 0) {
 		refuse(r, &err);
 		return;
 	}
 	MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, field_check, &fields);
 	if (fields.twice) {
-		err_set(&err, ERR_INVALID, "the request has more than one %s header field", fields.twice);
+		err_set(&err, ERR_INVALID, "the request has more than one %s header field",
+			fields.twice);
 		refuse(r, &err);
 		return;
 	}
@@ -281,7 +299,8 @@ static void body_add(struct http_request *r, const char *data, size_t size)
 	r->body_reserved += (int64_t)size;
 	all = atomic_fetch_add(&server->body_bytes, (int64_t)size) + (int64_t)size;
 	if (all > (int64_t)HTTP_BODIES_MAX_MIB << 20) {
-		err_set(&err, ERR_UNAVAILABLE, "the daemon is reading as many request bodies as it takes at a time; try again");
+		err_set(&err, ERR_UNAVAILABLE,
+			"the daemon is reading as many request bodies as it takes at a time; try again");
 		buf_deinit(&r->body);
 		refuse(r, &err);
 		return;
@@ -301,7 +320,7 @@ static enum MHD_Result answer_queue(struct http_request *r)
 	if (r->close)
 		MHD_add_response_header(r->response, "Connection", "close");
 	result = MHD_queue_response(r->mhd, (unsigned int)r->status, r->response);
-	MHD_destroy_response(r->response);	/* the library has a reference of its own */
+	MHD_destroy_response(r->response); /* the library has a reference of its own */
 	r->response = NULL;
 	return result;
 }
@@ -319,8 +338,9 @@ static void request_handle(struct http_request *r)
 }
 
 /* The library's callback: once with the head, once per piece of body, once at the end, once more when resumed. */
-static enum MHD_Result access_handler(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
-				      const char *version, const char *data, size_t *size, void **context)
+static enum MHD_Result access_handler(void *cls, struct MHD_Connection *mhd, const char *url,
+				      const char *method, const char *version, const char *data,
+				      size_t *size, void **context)
 {
 	struct http_request *r = *context;
 	int handling = REQUEST_HANDLING;
@@ -380,16 +400,20 @@ static int unix_clear_stale(const struct sockaddr_un *address, struct err *err)
 	if (lstat(address->sun_path, &what) < 0)
 		return 0;
 	if (!S_ISSOCK(what.st_mode))
-		return err_set(err, ERR_CONFLICT, "\"%s\" is in the way of the socket and is not a socket", address->sun_path);
+		return err_set(err, ERR_CONFLICT,
+			       "\"%s\" is in the way of the socket and is not a socket",
+			       address->sun_path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_errno(err, ERR_IO, errno, "no socket can be made");
 	result = connect(fd, (const struct sockaddr *)address, sizeof *address);
 	close(fd);
 	if (!result)
-		return err_set(err, ERR_CONFLICT, "another daemon listens on \"%s\"", address->sun_path);
+		return err_set(err, ERR_CONFLICT, "another daemon listens on \"%s\"",
+			       address->sun_path);
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
-		return err_errno(err, ERR_IO, errno, "the old socket \"%s\" can't be removed", address->sun_path);
+		return err_errno(err, ERR_IO, errno, "the old socket \"%s\" can't be removed",
+				 address->sun_path);
 	return 0;
 }
 
@@ -399,8 +423,10 @@ static int unix_listen(struct http_server *server, const char *path, int *ret, s
 	int fd;
 
 	if (strlen(path) >= sizeof address.sun_path)
-		return err_set(err, ERR_INVALID, "the socket's path \"%s\" is longer than %zu bytes; choose a data folder with a shorter path",
-			       path, sizeof address.sun_path - 1);
+		return err_set(
+			err, ERR_INVALID,
+			"the socket's path \"%s\" is longer than %zu bytes; choose a data folder with a shorter path",
+			path, sizeof address.sun_path - 1);
 	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
 	if (unix_clear_stale(&address, err) < 0)
 		return -(int)ERR_IO;
@@ -408,7 +434,8 @@ static int unix_listen(struct http_server *server, const char *path, int *ret, s
 	if (fd < 0)
 		return err_errno(err, ERR_IO, errno, "no socket can be made");
 	/* Everybody may connect: who is calling is the kernel's word, and what he may do is decided per request. */
-	if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || chmod(path, 0666) < 0 || listen(fd, 1024) < 0) {
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || chmod(path, 0666) < 0 ||
+	    listen(fd, 1024) < 0) {
 		err_errno(err, ERR_IO, errno, "the daemon can't listen on \"%s\"", path);
 		close(fd);
 		return -(int)ERR_IO;
@@ -418,7 +445,11 @@ static int unix_listen(struct http_server *server, const char *path, int *ret, s
 	return 0;
 }
 
-union address { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; };
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
 
 /* "127.0.0.1:7070", "localhost:0" or "[::1]:7070". */
 static int listen_parse(const char *text, union address *ret, socklen_t *ret_size, struct err *err)
@@ -430,14 +461,17 @@ static int listen_parse(const char *text, union address *ret, socklen_t *ret_siz
 
 	memset(ret, 0, sizeof *ret);
 	if (!colon || parse_int(colon + 1, 0, 65535, &port, NULL) < 0)
-		return err_set(err, ERR_INVALID, "listen address \"%s\": expected HOST:PORT, as in 127.0.0.1:7070", text);
+		return err_set(err, ERR_INVALID,
+			       "listen address \"%s\": expected HOST:PORT, as in 127.0.0.1:7070",
+			       text);
 	size = (size_t)(colon - text);
 	if (size >= 2 && text[0] == '[' && text[size - 1] == ']') {
 		text++;
 		size -= 2;
 	}
 	if (size >= sizeof host)
-		return err_set(err, ERR_INVALID, "listen address \"%.80s\": the host is too long", text);
+		return err_set(err, ERR_INVALID, "listen address \"%.80s\": the host is too long",
+			       text);
 	memcpy(host, text, size);
 	host[size] = '\0';
 	if (!strcmp(host, "localhost") || inet_pton(AF_INET, host, &ret->v4.sin_addr) == 1) {
@@ -455,10 +489,16 @@ static int listen_parse(const char *text, union address *ret, socklen_t *ret_siz
 		if (IN6_IS_ADDR_LOOPBACK(&ret->v6.sin6_addr))
 			return 0;
 	} else {
-		return err_set(err, ERR_INVALID, "listen address \"%s\": the host must be 127.0.0.1, [::1] or localhost", host);
+		return err_set(
+			err, ERR_INVALID,
+			"listen address \"%s\": the host must be 127.0.0.1, [::1] or localhost",
+			host);
 	}
-	return err_set(err, ERR_UNSUPPORTED, "listen address \"%s\" is not on this machine's loopback, and there is no TLS yet; "
-		       "listen on 127.0.0.1 and reach it through ssh -L", host);
+	return err_set(
+		err, ERR_UNSUPPORTED,
+		"listen address \"%s\" is not on this machine's loopback, and there is no TLS yet; "
+		"listen on 127.0.0.1 and reach it through ssh -L",
+		host);
 }
 
 static int tcp_listen(struct http_server *server, const char *text, int *ret, struct err *err)
@@ -476,7 +516,9 @@ static int tcp_listen(struct http_server *server, const char *text, int *ret, st
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (bind(fd, &address.any, size) < 0 || listen(fd, 1024) < 0) {
 		if (errno == EADDRINUSE)
-			err_set(err, ERR_CONFLICT, "listen address \"%s\" is in use by another program; choose another port", text);
+			err_set(err, ERR_CONFLICT,
+				"listen address \"%s\" is in use by another program; choose another port",
+				text);
 		else
 			err_errno(err, ERR_IO, errno, "the daemon can't listen on \"%s\"", text);
 		close(fd);
@@ -484,7 +526,8 @@ static int tcp_listen(struct http_server *server, const char *text, int *ret, st
 	}
 	size = sizeof address;
 	if (!getsockname(fd, &address.any, &size))
-		server->port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+		server->port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port
+								      : address.v6.sin6_port);
 	*ret = fd;
 	return 0;
 }
@@ -493,20 +536,17 @@ static int listener_start(struct http_server *server, struct listener *listener,
 {
 	listener->server = server;
 	listener->mhd = MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0,
-		NULL, NULL, access_handler, server,
-		MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL,
-		MHD_OPTION_LISTEN_SOCKET, listener->fd,
-		MHD_OPTION_NOTIFY_CONNECTION, connection_notify, listener,
-		MHD_OPTION_NOTIFY_COMPLETED, request_destroy, server,
-		MHD_OPTION_URI_LOG_CALLBACK, request_create, server,
-		MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+			MHD_USE_ITC | MHD_USE_ERROR_LOG,
+		0, NULL, NULL, access_handler, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
+		NULL, MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_CONNECTION,
+		connection_notify, listener, MHD_OPTION_NOTIFY_COMPLETED, request_destroy, server,
+		MHD_OPTION_URI_LOG_CALLBACK, request_create, server, MHD_OPTION_UNESCAPE_CALLBACK,
+		unescape_nothing, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
 		/* One more than we let in, so that who is over the limit is told so. */
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)server->options.connections_max + 64,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-		MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)16384,
-		MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)16384, MHD_OPTION_END);
 	if (!listener->mhd)
 		return err_set(err, ERR_INTERNAL, "the HTTP server can't start");
 	return 0;
@@ -562,12 +602,15 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 	cond_init(&server->changed);
 	server->listeners[0].fd = server->listeners[1].fd = -1;
 	server->listeners[0].local = true;
-	if (options->unix_path && unix_listen(server, options->unix_path, &server->listeners[0].fd, err) < 0)
+	if (options->unix_path &&
+	    unix_listen(server, options->unix_path, &server->listeners[0].fd, err) < 0)
 		goto failed;
-	if (options->listen && tcp_listen(server, options->listen, &server->listeners[1].fd, err) < 0)
+	if (options->listen &&
+	    tcp_listen(server, options->listen, &server->listeners[1].fd, err) < 0)
 		goto failed;
 	for (size_t i = 0; i < ARRAY_SIZE(server->listeners); i++)
-		if (server->listeners[i].fd >= 0 && listener_start(server, &server->listeners[i], err) < 0)
+		if (server->listeners[i].fd >= 0 &&
+		    listener_start(server, &server->listeners[i], err) < 0)
 			goto failed;
 	if (sweeper_start(server, err) < 0)
 		goto failed;

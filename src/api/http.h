@@ -20,29 +20,32 @@
 
 enum {
 	HTTP_BODY_MAX = 8 << 20,
-	HTTP_BODIES_MAX_MIB = 256,	/* bodies being received, all together; beyond: 503 */
+	HTTP_BODIES_MAX_MIB = 256, /* bodies being received, all together; beyond: 503 */
 	HTTP_CONNECTIONS_MAX = 6000,
-	HTTP_PEER_CONNECTIONS_MAX = 5000,	/* of one local account or one address; the daemon's own account and root: no share */
-	HTTP_REQUEST_MS = 30000,	/* from a request's first byte to its last */
-	HTTP_IDLE_MS = 120000,		/* between two requests of a connection */
-	HTTP_SEND_MS = 60000		/* an answer of which the client takes nothing for so long is cut */
+	/* of one local account or one address; the daemon's own account and root: no share */
+	HTTP_PEER_CONNECTIONS_MAX = 5000,
+	HTTP_REQUEST_MS = 30000, /* from a request's first byte to its last */
+	HTTP_IDLE_MS = 120000, /* between two requests of a connection */
+	HTTP_SEND_MS = 60000 /* an answer of which the client takes nothing for so long is cut */
 };
 
 struct http_server;
-struct http_request;	/* alive until its answer is complete */
+struct http_request; /* alive until its answer is complete */
 struct http_stream;
 
 struct http_peer {
-	bool local;		/* over the Unix socket: the kernel said who */
+	bool local; /* over the Unix socket: the kernel said who */
 	uid_t uid;
 	gid_t gid;
 	pid_t pid;
-	char address[64];	/* of TCP peers */
+	char address[64]; /* of TCP peers */
 };
 
 struct http_options {
-	const char *unix_path;	/* NULL = none; made mode 0666 (who may do what is decided per caller), stale one replaced */
-	const char *listen;	/* "127.0.0.1:7070" or "[::1]:0"; NULL = none; only loopback is accepted (no TLS yet) */
+	/* NULL = none; made mode 0666 (who may do what is decided per caller), stale one replaced */
+	const char *unix_path;
+	/* "127.0.0.1:7070" or "[::1]:0"; NULL = none; only loopback is accepted (no TLS yet) */
+	const char *listen;
 	void *context;
 	void (*handle)(void *context, struct http_request *request);
 	/* Called when the head is there and the body is not; may be NULL. Nonzero: it has answered already (http_reply,
@@ -52,37 +55,47 @@ struct http_options {
 	int request_ms, idle_ms, send_ms, connections_max, peer_connections_max;
 };
 
-int http_start(const struct http_options *options, struct http_server **ret, struct err *err) MUST_CHECK;
-int http_port(const struct http_server *server);	/* the TCP port really bound, 0 = none */
-void http_stop(struct http_server *server);		/* no new requests; waits for handlers' answers; NULL is fine */
+int http_start(const struct http_options *options, struct http_server **ret, struct err *err)
+	MUST_CHECK;
+/* the TCP port really bound, 0 = none */
+int http_port(const struct http_server *server);
+/* no new requests; waits for handlers' answers; NULL is fine */
+void http_stop(struct http_server *server);
 
 const char *http_method(const struct http_request *r);
-const char *http_path(const struct http_request *r);	/* decoded once; no query */
-const char *http_query(const struct http_request *r, const char *name);	/* decoded; NULL = not given */
-const char *http_query_name(const struct http_request *r, size_t index);	/* of those given, in order; NULL behind the last */
+const char *http_path(const struct http_request *r); /* decoded once; no query */
+/* decoded; NULL = not given */
+const char *http_query(const struct http_request *r, const char *name);
+/* of those given, in order; NULL behind the last */
+const char *http_query_name(const struct http_request *r, size_t index);
 const char *http_header(const struct http_request *r, const char *name);
 const void *http_body(const struct http_request *r, size_t *ret_size);
 const struct http_peer *http_peer(const struct http_request *r);
-struct arena *http_arena(struct http_request *r);	/* freed with the request */
-void http_set_user(struct http_request *r, void *user);	/* for the handler's own use */
+struct arena *http_arena(struct http_request *r); /* freed with the request */
+void http_set_user(struct http_request *r, void *user); /* for the handler's own use */
 void *http_user(const struct http_request *r);
-void http_add_header(struct http_request *r, const char *name, const char *value);	/* before the answer */
+/* before the answer */
+void http_add_header(struct http_request *r, const char *name, const char *value);
 
 /* Answers; takes the bytes out of body (may be NULL = empty). */
 void http_reply(struct http_request *r, int status, const char *content_type, struct buf *body);
 /* Answers with {"error":{"code","message","file","line","column"}} and the code's HTTP status. */
 void http_reply_error(struct http_request *r, const struct err *err);
-void http_reply_error_status(struct http_request *r, int status, const struct err *err);	/* ... and another HTTP status */
+/* ... and another HTTP status */
+void http_reply_error_status(struct http_request *r, int status, const struct err *err);
 
 /* Begins a streamed answer. `closed` is called once, when the client went away or the server stops; then the stream is void.
  * send copies; it answers false when more than `limit` bytes wait for this client (nothing was added then): the caller decides. */
-struct http_stream *http_stream_begin(struct http_request *r, const char *content_type, size_t limit_bytes,
-				      void *context, void (*closed)(void *context, struct http_stream *stream));
+struct http_stream *http_stream_begin(struct http_request *r, const char *content_type,
+				      size_t limit_bytes, void *context,
+				      void (*closed)(void *context, struct http_stream *stream));
 bool http_stream_send(struct http_stream *stream, const void *data, size_t size);
 /* A piece of data sent to many clients and kept once. Made with one reference; thread-safe. */
 struct http_piece;
 struct http_piece *http_piece_create(const void *data, size_t size);
 void http_piece_unref(struct http_piece *piece);
-bool http_stream_share(struct http_stream *stream, struct http_piece *piece);	/* as send, without a copy */
+/* as send, without a copy */
+bool http_stream_share(struct http_stream *stream, struct http_piece *piece);
 size_t http_stream_waiting(const struct http_stream *stream);
-void http_stream_end(struct http_stream *stream);	/* sends what waits, then closes; `closed` is still called */
+/* sends what waits, then closes; `closed` is still called */
+void http_stream_end(struct http_stream *stream);

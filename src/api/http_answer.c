@@ -7,7 +7,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-static const struct { const char *name, *value; } standard_headers[] = {
+static const struct {
+	const char *name, *value;
+} standard_headers[] = {
 	{ "Cache-Control", "no-store" },
 	{ "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'" },
 	{ "Cross-Origin-Resource-Policy", "same-origin" },
@@ -44,7 +46,8 @@ void answer_dress(struct http_request *r, const char *content_type)
 		MHD_add_response_header(r->response, h->name, h->value);
 	for (size_t i = 0; i < ARRAY_SIZE(standard_headers); i++)
 		if (!header_given(r, standard_headers[i].name))
-			MHD_add_response_header(r->response, standard_headers[i].name, standard_headers[i].value);
+			MHD_add_response_header(r->response, standard_headers[i].name,
+						standard_headers[i].value);
 }
 
 void request_answered(struct http_request *r)
@@ -71,8 +74,10 @@ void http_reply(struct http_request *r, int status, const char *content_type, st
 
 	CHECK(atomic_load(&r->state) != REQUEST_ANSWERED && !r->response);
 	r->status = status;
-	r->response = size ? MHD_create_response_from_buffer_with_free_callback(size, buf_take(body), free)
-			   : MHD_create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT);
+	r->response = size ? MHD_create_response_from_buffer_with_free_callback(
+				     size, buf_take(body), free)
+			   : MHD_create_response_from_buffer(0, (void *)(uintptr_t)"",
+							     MHD_RESPMEM_PERSISTENT);
 	answer_dress(r, content_type);
 	request_answered(r);
 }
@@ -139,7 +144,8 @@ static size_t host_name_size(const char *host)
 	rest = host + size;
 	if (*rest == '\0')
 		return size;
-	if (*rest != ':' || !rest[1] || strlen(rest + 1) > 5 || rest[1 + strspn(rest + 1, "0123456789")])
+	if (*rest != ':' || !rest[1] || strlen(rest + 1) > 5 ||
+	    rest[1 + strspn(rest + 1, "0123456789")])
 		return 0;
 	return size;
 }
@@ -172,17 +178,25 @@ static bool method_is_safe(const char *method)
  */
 int request_check_host(const struct http_request *r, struct err *err)
 {
-	const char *host = http_header(r, "Host"), *origin = http_header(r, "Origin"), *site = http_header(r, "Sec-Fetch-Site");
+	const char *host = http_header(r, "Host"), *origin = http_header(r, "Origin"),
+		   *site = http_header(r, "Sec-Fetch-Site");
 	const size_t size = host ? host_name_size(host) : 0;
 
 	if (!size || !host_is_loopback(host, size))
-		return err_set(err, ERR_FORBIDDEN, "Host \"%.80s\" is not a name of this daemon; use 127.0.0.1, [::1] or localhost",
-			       host ? host : "");
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"Host \"%.80s\" is not a name of this daemon; use 127.0.0.1, [::1] or localhost",
+			host ? host : "");
 	if (method_is_safe(r->method))
 		return 0;
 	if (origin && (strncmp(origin, "http://", 7) != 0 || strcasecmp(origin + 7, host) != 0))
-		return err_set(err, ERR_FORBIDDEN, "the request comes from a page of \"%.80s\", which may change nothing here", origin);
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"the request comes from a page of \"%.80s\", which may change nothing here",
+			origin);
 	if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
-		return err_set(err, ERR_FORBIDDEN, "the request comes from a page of another site, which may change nothing here");
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"the request comes from a page of another site, which may change nothing here");
 	return 0;
 }

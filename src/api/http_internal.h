@@ -21,12 +21,14 @@ struct connection {
 	struct connection *next, *previous;
 	struct http_peer peer;
 	struct peer_count *count;
-	struct http_stream *stream;	/* under server->lock */
+	struct http_stream *stream; /* under server->lock */
 	struct MHD_Connection *mhd;
-	_Atomic bool busy;		/* a request of it is handled or answered */
-	_Atomic int64_t idle_ms;	/* since when it is not */
-	_Atomic int64_t answered_ms;	/* since when an answer that is no stream is being sent; 0 = none */
-	bool condemned;			/* under server->lock: shut down, waits for its thread */
+	_Atomic bool busy; /* a request of it is handled or answered */
+	_Atomic int64_t idle_ms; /* since when it is not */
+	/* since when an answer that is no stream is being sent; 0 = none */
+	_Atomic int64_t answered_ms;
+	/* under server->lock: shut down, waits for its thread */
+	bool condemned;
 };
 
 struct peer_count {
@@ -50,13 +52,14 @@ struct http_server {
 	int port;
 	char unix_path[108];
 	pthread_mutex_t lock;
-	pthread_cond_t changed;		/* handling or connections or streams went down, or stopping went up */
+	/* handling or connections or streams went down, or stopping went up */
+	pthread_cond_t changed;
 	struct connection *connections;
 	struct peer_count *peers;
 	int connection_count, stream_count;
-	int handling;			/* requests given to the handler and not answered */
+	int handling; /* requests given to the handler and not answered */
 	_Atomic bool stopping;
-	_Atomic int64_t body_bytes;	/* of requests being received */
+	_Atomic int64_t body_bytes; /* of requests being received */
 	pthread_t sweeper;
 	bool sweeping;
 };
@@ -71,8 +74,11 @@ struct http_request {
 	const char *method, *raw_target;
 	void *user;
 	struct buf body;
-	int64_t body_reserved;		/* counted into server->body_bytes */
-	struct header { struct header *next; const char *name, *value; } *headers;
+	int64_t body_reserved; /* counted into server->body_bytes */
+	struct header {
+		struct header *next;
+		const char *name, *value;
+	} *headers;
 	_Atomic int state;
 	int status;
 	struct MHD_Response *response;
@@ -91,7 +97,8 @@ void stream_closed(struct http_stream *stream);
 void stream_finish(struct http_stream *stream, bool abort);
 /* Under server->lock. Its client took nothing for so long. */
 bool stream_is_stuck(struct http_stream *stream, int64_t now_ms, int64_t limit_ms);
-bool stream_is_parked(struct http_stream *stream);	/* under server->lock: suspended, so the library does not watch the socket */
+/* under server->lock: suspended, so the library does not watch the socket */
+bool stream_is_parked(struct http_stream *stream);
 int sweeper_start(struct http_server *server, struct err *err) MUST_CHECK;
 void sweeper_stop(struct http_server *server);
 /* Host and Origin: 0, or negative with the story. */

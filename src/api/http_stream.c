@@ -17,17 +17,20 @@ struct http_piece {
 	char data[];
 };
 
-struct waiting { struct waiting *next; struct http_piece *piece; };
+struct waiting {
+	struct waiting *next;
+	struct http_piece *piece;
+};
 
 struct http_stream {
 	struct connection *connection;
 	struct MHD_Connection *mhd;
 	pthread_mutex_t lock;
 	struct waiting *first, **last;
-	size_t offset;		/* taken of the first piece */
-	size_t bytes;		/* waiting in all */
+	size_t offset; /* taken of the first piece */
+	size_t bytes; /* waiting in all */
 	size_t limit;
-	int64_t moved_ms;	/* when the client last took something, or nothing waited */
+	int64_t moved_ms; /* when the client last took something, or nothing waited */
 	bool parked, ended, aborted;
 	void *context;
 	void (*closed)(void *context, struct http_stream *stream);
@@ -114,8 +117,9 @@ static ssize_t reader(void *context, uint64_t position, char *data, size_t size)
 	return result;
 }
 
-struct http_stream *http_stream_begin(struct http_request *r, const char *content_type, size_t limit_bytes,
-				      void *context, void (*closed)(void *context, struct http_stream *stream))
+struct http_stream *http_stream_begin(struct http_request *r, const char *content_type,
+				      size_t limit_bytes, void *context,
+				      void (*closed)(void *context, struct http_stream *stream))
 {
 	struct http_stream *s = calloc(1, sizeof *s);
 	struct http_server *server = r->connection->server;
@@ -181,7 +185,8 @@ bool http_stream_send(struct http_stream *s, const void *data, size_t size)
 
 size_t http_stream_waiting(const struct http_stream *stream)
 {
-	struct http_stream *s = (struct http_stream *)(uintptr_t)stream;	/* the lock is not part of what const promises */
+	/* the lock is not part of what const promises */
+	struct http_stream *s = (struct http_stream *)(uintptr_t)stream;
 	size_t bytes;
 
 	pthread_mutex_lock(&s->lock);

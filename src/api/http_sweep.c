@@ -35,14 +35,16 @@ static void cut(struct connection *c)
 static void connection_sweep(struct connection *c, int64_t now)
 {
 	const struct http_options *o = &c->server->options;
-	const int64_t began = atomic_load(&c->receive.began_ms), answered = atomic_load(&c->answered_ms);
+	const int64_t began = atomic_load(&c->receive.began_ms),
+		      answered = atomic_load(&c->answered_ms);
 	const bool busy = atomic_load(&c->busy);
 
 	if (c->condemned)
 		return;
 	if (began && now - began > o->request_ms) {
 		if (!busy)
-			receive_answer_bare(c->receive.fd, 408, "timeout", "the request came in too slowly");
+			receive_answer_bare(c->receive.fd, 408, "timeout",
+					    "the request came in too slowly");
 		cut(c);
 	} else if (!busy && !began && now - atomic_load(&c->idle_ms) > o->idle_ms) {
 		cut(c);
@@ -50,7 +52,8 @@ static void connection_sweep(struct connection *c, int64_t now)
 		cut(c);
 	} else if (c->stream && stream_is_stuck(c->stream, now, o->send_ms)) {
 		cut(c);
-	} else if ((c->stream ? stream_is_parked(c->stream) : !busy) && peer_is_gone(c->receive.fd)) {
+	} else if ((c->stream ? stream_is_parked(c->stream) : !busy) &&
+		   peer_is_gone(c->receive.fd)) {
 		cut(c);
 	}
 }
@@ -74,7 +77,8 @@ static void *sweep(void *context)
 			connection_sweep(c, now);
 		until = wait_until(step);
 		/* Woken by every connection that closes as well; the walk is cheap, but not that cheap. */
-		while (!atomic_load(&server->stopping) && pthread_cond_timedwait(&server->changed, &server->lock, &until) != ETIMEDOUT)
+		while (!atomic_load(&server->stopping) &&
+		       pthread_cond_timedwait(&server->changed, &server->lock, &until) != ETIMEDOUT)
 			;
 	}
 	pthread_mutex_unlock(&server->lock);

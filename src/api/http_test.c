@@ -20,7 +20,10 @@ static struct http_server *server;
 static _Atomic int smuggled, handled;
 static char socket_path[64];
 
-struct later { pthread_t thread; struct http_request *request; };
+struct later {
+	pthread_t thread;
+	struct http_request *request;
+};
 
 static void echo(struct http_request *r)
 {
@@ -146,12 +149,15 @@ static int teardown(void **state)
 static int dial(bool local)
 {
 	struct sockaddr_un u = { .sun_family = AF_UNIX };
-	struct sockaddr_in t = { .sin_family = AF_INET, .sin_port = htons((uint16_t)http_port(server)) };
+	struct sockaddr_in t = { .sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)http_port(server)) };
 	const int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM, 0);
 
 	t.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	snprintf(u.sun_path, sizeof u.sun_path, "%s", socket_path);
-	assert_int_equal(local ? connect(fd, (struct sockaddr *)&u, sizeof u) : connect(fd, (struct sockaddr *)&t, sizeof t), 0);
+	assert_int_equal(local ? connect(fd, (struct sockaddr *)&u, sizeof u)
+			       : connect(fd, (struct sockaddr *)&t, sizeof t),
+			 0);
 	return fd;
 }
 
@@ -163,7 +169,7 @@ static void say(int fd, const char *text, size_t size)
 		const ssize_t sent = send(fd, text + at, size - at, MSG_NOSIGNAL);
 
 		if (sent < 0)
-			return;	/* the server closed: the answer tells */
+			return; /* the server closed: the answer tells */
 		at += (size_t)sent;
 	}
 }
@@ -186,7 +192,8 @@ static bool answer(int fd, char *out, size_t room)
 		end = want ? NULL : strstr(out, "\r\n\r\n");
 		if (end) {
 			length = strstr(out, "Content-Length: ");
-			want = (size_t)(end + 4 - out) + (length ? strtoul(length + 16, NULL, 10) : 0);
+			want = (size_t)(end + 4 - out) +
+			       (length ? strtoul(length + 16, NULL, 10) : 0);
 			assert_true(want < room);
 			if (have == want)
 				return true;
@@ -217,7 +224,8 @@ static bool closes(int fd)
 #define SAY(fd, text) say(fd, text, sizeof(text) - 1)
 
 static const char get[] = "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n";
-static const char post[] = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello";
+static const char post[] =
+	"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello";
 
 static void requests_are_answered_over_both_sockets_on_one_connection(void **state)
 {
@@ -234,7 +242,8 @@ static void requests_are_answered_over_both_sockets_on_one_connection(void **sta
 			assert_non_null(strstr(out, "X-Content-Type-Options: nosniff"));
 			assert_non_null(strstr(out, "Cache-Control: no-store"));
 		}
-		SAY(fd, "POST /later HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
+		SAY(fd,
+		    "POST /later HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
 		assert_true(answer(fd, out, sizeof out));
 		assert_non_null(strstr(out, "POST /later 5 hello"));
 		close(fd);
@@ -251,11 +260,15 @@ static void a_head_of_the_largest_size_is_served(void **state)
 		const int fd = dial(local);
 
 		for (int turn = 0; turn < 2; turn++) {
-			size_t size = (size_t)snprintf(text, sizeof text, "GET /%0*d HTTP/1.1\r\nHost: localhost\r\n", FRAMING_TARGET_MAX - 1, 0);
+			size_t size = (size_t)snprintf(text, sizeof text,
+						       "GET /%0*d HTTP/1.1\r\nHost: localhost\r\n",
+						       FRAMING_TARGET_MAX - 1, 0);
 
 			for (int i = 1; i < FRAMING_FIELDS_MAX - 1; i++)
-				size += (size_t)snprintf(text + size, sizeof text - size, "X-%d: %0300d\r\n", i, i);
-			size += (size_t)snprintf(text + size, sizeof text - size, "Y: %0*d\r\n\r\n", (int)(FRAMING_HEAD_MAX - size - 7), 0);
+				size += (size_t)snprintf(text + size, sizeof text - size,
+							 "X-%d: %0300d\r\n", i, i);
+			size += (size_t)snprintf(text + size, sizeof text - size, "Y: %0*d\r\n\r\n",
+						 (int)(FRAMING_HEAD_MAX - size - 7), 0);
 			assert_int_equal(size, FRAMING_HEAD_MAX);
 			say(fd, text, size);
 			assert_true(answer(fd, out, sizeof out));
@@ -272,7 +285,8 @@ static void pipelined_requests_are_answered_in_order(void **state)
 	const int fd = dial(true);
 
 	(void)state;
-	SAY(fd, "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\nGET /b HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	SAY(fd,
+	    "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\nGET /b HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	assert_true(answer(fd, out, sizeof out));
 	assert_non_null(strstr(out, "GET /later 0"));
 	assert_true(answer(fd, out, sizeof out));
@@ -312,7 +326,8 @@ static void hostile_case(const struct hostile *h, bool local, const char *before
 	if (!answered)
 		fail_msg("\"%s\": no answer", h->name);
 	snprintf(status, sizeof status, " %d ", framing_problem_http(h->problem));
-	if (!strstr(out, status) || !strstr(out, framing_problem_text(h->problem)) || !strstr(out, "Connection: close"))
+	if (!strstr(out, status) || !strstr(out, framing_problem_text(h->problem)) ||
+	    !strstr(out, "Connection: close"))
 		fail_msg("\"%s\": answered with %s", h->name, out);
 	if (!at_end(fd))
 		fail_msg("\"%s\": the connection stays open", h->name);
@@ -367,7 +382,8 @@ static void a_body_over_the_limit_is_told_so_even_to_who_sends_it_all_first(void
 	for (int local = 0; local < 2; local++) {
 		const int fd = dial(local);
 
-		SAY(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10485760\r\n\r\n");
+		SAY(fd,
+		    "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10485760\r\n\r\n");
 		for (int i = 0; i < 160; i++)
 			say(fd, block, sizeof block);
 		assert_true(answer(fd, out, sizeof out));
@@ -397,7 +413,10 @@ static void a_refusal_at_the_head_reads_past_the_body(void **state)
 
 static void foreign_hosts_and_origins_are_refused(void **state)
 {
-	static const struct { const char *text; int status; } cases[] = {
+	static const struct {
+		const char *text;
+		int status;
+	} cases[] = {
 		{ "GET /a HTTP/1.1\r\nHost: localhost:7070\r\n\r\n", 200 },
 		{ "GET /a HTTP/1.1\r\nHost: 127.0.0.1:7070\r\n\r\n", 200 },
 		{ "GET /a HTTP/1.1\r\nHost: [::1]:7070\r\n\r\n", 200 },
@@ -413,10 +432,14 @@ static void foreign_hosts_and_origins_are_refused(void **state)
 		{ "GET /a HTTP/1.1\r\nHost: user@localhost\r\n\r\n", 403 },
 		{ "GET /a HTTP/1.1\r\nHost: localhost, evil.example\r\n\r\n", 403 },
 		{ "GET /a HTTP/1.1\r\nHost: [::1\r\n\r\n", 403 },
-		{ "GET /a HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", 200 },
+		{ "GET /a HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n",
+		  200 },
 	};
 	static const char *const methods[] = { "POST", "PUT", "DELETE", "PATCH" };
-	static const struct { const char *fields; int status; } origins[] = {
+	static const struct {
+		const char *fields;
+		int status;
+	} origins[] = {
 		{ "", 200 },
 		{ "Origin: http://localhost:7070\r\n", 200 },
 		{ "Origin: http://evil.example\r\n", 403 },
@@ -446,8 +469,10 @@ static void foreign_hosts_and_origins_are_refused(void **state)
 		for (size_t i = 0; i < ARRAY_SIZE(origins); i++) {
 			const int fd = dial(false);
 
-			snprintf(text, sizeof text, "%s /a HTTP/1.1\r\nHost: localhost:7070\r\n%sContent-Length: 0\r\n\r\n",
-				 methods[m], origins[i].fields);
+			snprintf(
+				text, sizeof text,
+				"%s /a HTTP/1.1\r\nHost: localhost:7070\r\n%sContent-Length: 0\r\n\r\n",
+				methods[m], origins[i].fields);
 			say(fd, text, strlen(text));
 			assert_true(answer(fd, out, sizeof out));
 			snprintf(status, sizeof status, " %d ", origins[i].status);
@@ -459,9 +484,11 @@ static void foreign_hosts_and_origins_are_refused(void **state)
 
 static void ambiguous_targets_are_refused(void **state)
 {
-	static const char *const bad[] = { "/a/../b", "/a/./b", "/a//b", "/..", "/a/%2e%2e/b", "/a%2fb", "/a%5cb", "/a%00b", "/a%0ab",
-					   "/a%", "/a%4", "/a%zz", "/%c0%af", "/%ff", "/a/", "//a", "/a?x=1&x=2", "/a?=1", "/a?x=%00",
-					   "/a?x=%e0%80%80" };
+	static const char *const bad[] = { "/a/../b",     "/a/./b", "/a//b",    "/..",
+					   "/a/%2e%2e/b", "/a%2fb", "/a%5cb",   "/a%00b",
+					   "/a%0ab",      "/a%",    "/a%4",     "/a%zz",
+					   "/%c0%af",     "/%ff",   "/a/",      "//a",
+					   "/a?x=1&x=2",  "/a?=1",  "/a?x=%00", "/a?x=%e0%80%80" };
 	char out[4096], text[256];
 
 	(void)state;
@@ -486,7 +513,7 @@ static void a_client_that_sends_slowly_is_cut_however_steadily(void **state)
 
 	(void)state;
 	SAY(body, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n");
-	for (size_t i = 0; ; i++) {
+	for (size_t i = 0;; i++) {
 		/* A byte whenever nothing came for a moment: the connection is never quiet for as long as its deadline. */
 		if (poll(&p, 1, 20) > 0)
 			break;
@@ -673,24 +700,44 @@ static void who_calls_over_the_socket_is_the_kernels_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(requests_are_answered_over_both_sockets_on_one_connection, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_head_of_the_largest_size_is_served, setup, teardown),
-		cmocka_unit_test_setup_teardown(pipelined_requests_are_answered_in_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(every_hostile_request_is_refused_and_closes_its_connection, setup, teardown),
-		cmocka_unit_test_setup_teardown(every_hostile_request_is_refused_as_the_second_of_a_connection, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_is_smuggled_behind_a_refused_request, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_body_over_the_limit_is_told_so_even_to_who_sends_it_all_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_refusal_at_the_head_reads_past_the_body, setup, teardown),
-		cmocka_unit_test_setup_teardown(foreign_hosts_and_origins_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			requests_are_answered_over_both_sockets_on_one_connection, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_head_of_the_largest_size_is_served, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(pipelined_requests_are_answered_in_order, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			every_hostile_request_is_refused_and_closes_its_connection, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			every_hostile_request_is_refused_as_the_second_of_a_connection, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_smuggled_behind_a_refused_request, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_body_over_the_limit_is_told_so_even_to_who_sends_it_all_first, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_refusal_at_the_head_reads_past_the_body, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(foreign_hosts_and_origins_are_refused, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(ambiguous_targets_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_client_that_sends_slowly_is_cut_however_steadily, setup_hasty, teardown),
-		cmocka_unit_test_setup_teardown(a_client_that_does_not_take_its_answer_is_cut, setup_hasty, teardown),
-		cmocka_unit_test_setup_teardown(connections_over_a_limit_are_told_so, setup_small, teardown),
-		cmocka_unit_test_setup_teardown(streams_carry_what_is_sent_until_they_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_stream_takes_no_more_than_its_limit, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_quiet_stream_whose_client_left_is_closed, setup, teardown),
-		cmocka_unit_test_setup_teardown(stopping_ends_streams_and_closes_connections, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_calls_over_the_socket_is_the_kernels_word, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_client_that_sends_slowly_is_cut_however_steadily,
+						setup_hasty, teardown),
+		cmocka_unit_test_setup_teardown(a_client_that_does_not_take_its_answer_is_cut,
+						setup_hasty, teardown),
+		cmocka_unit_test_setup_teardown(connections_over_a_limit_are_told_so, setup_small,
+						teardown),
+		cmocka_unit_test_setup_teardown(streams_carry_what_is_sent_until_they_end, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_stream_takes_no_more_than_its_limit, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_quiet_stream_whose_client_left_is_closed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(stopping_ends_streams_and_closes_connections, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(who_calls_over_the_socket_is_the_kernels_word,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,14 +23,17 @@ enum sub_state { CATCHING, WAITING, LIVE };
 struct subscriber {
 	struct subscriber *next, *previous;
 	struct event_hub *hub;
-	struct http_stream *stream;	/* NULL: closed */
-	uint64_t cursor;		/* the newest event it has */
+	struct http_stream *stream; /* NULL: closed */
+	uint64_t cursor; /* the newest event it has */
 	enum event_view view;
 	enum sub_state state;
 	bool lost;
 };
 
-struct pending { uint64_t seq; size_t at[2]; };	/* where an event begins in both renditions */
+struct pending {
+	uint64_t seq;
+	size_t at[2];
+}; /* where an event begins in both renditions */
 
 struct event_hub {
 	const struct api_backend *backend;
@@ -41,18 +44,20 @@ struct event_hub {
 	struct subscriber *subscribers;
 	uint32_t clients, catching;
 	uint64_t last_seq, flushed_seq;
-	struct buf batch[2];		/* by enum event_view */
+	struct buf batch[2]; /* by enum event_view */
 	struct pending *events;
 	size_t event_count, event_room;
-	int64_t batch_ms;		/* when the first event of the batch came */
+	int64_t batch_ms; /* when the first event of the batch came */
 };
 
-static void frame_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size, enum event_view view)
+static void frame_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind,
+		      const char *text, size_t size, enum event_view view)
 {
 	const struct event_info *info = event_info(kind);
 	const size_t before = out->size;
 
-	buf_addf(out, "id: %llu\nevent: %s\ndata: ", (unsigned long long)seq, info ? info->name : "unknown");
+	buf_addf(out, "id: %llu\nevent: %s\ndata: ", (unsigned long long)seq,
+		 info ? info->name : "unknown");
 	if (!event_add(out, seq, time_ms, kind, text, size, view)) {
 		out->size = before;
 		return;
@@ -72,7 +77,8 @@ static struct pending *pending_add(struct event_hub *hub)
 	return &hub->events[hub->event_count++];
 }
 
-void event_hub_publish(struct event_hub *hub, const struct event *event, const char *text, size_t size)
+void event_hub_publish(struct event_hub *hub, const struct event *event, const char *text,
+		       size_t size)
 {
 	struct pending *p;
 
@@ -85,7 +91,8 @@ void event_hub_publish(struct event_hub *hub, const struct event *event, const c
 		p->seq = event->seq;
 		for (int view = 0; view < 2; view++) {
 			p->at[view] = hub->batch[view].size;
-			frame_add(&hub->batch[view], event->seq, event->time_ms, event->kind, text, size, (enum event_view)view);
+			frame_add(&hub->batch[view], event->seq, event->time_ms, event->kind, text,
+				  size, (enum event_view)view);
 		}
 		if (hub->event_count == 1) {
 			hub->batch_ms = clock_boot_ms();
@@ -98,7 +105,8 @@ void event_hub_publish(struct event_hub *hub, const struct event *event, const c
 /* --- sending -------------------------------------------------------------------------------------------------------------- */
 
 /* Under the lock. What of the batch is new to this client, which may have been led past its beginning. */
-static void batch_send(struct event_hub *hub, struct subscriber *sub, struct http_piece *const piece[2])
+static void batch_send(struct event_hub *hub, struct subscriber *sub,
+		       struct http_piece *const piece[2])
 {
 	const struct buf *batch = &hub->batch[sub->view];
 	size_t first = 0;
@@ -110,7 +118,8 @@ static void batch_send(struct event_hub *hub, struct subscriber *sub, struct htt
 	if (!first)
 		sub->lost = !http_stream_share(sub->stream, piece[sub->view]);
 	else
-		sub->lost = !http_stream_send(sub->stream, batch->data + hub->events[first].at[sub->view],
+		sub->lost = !http_stream_send(sub->stream,
+					      batch->data + hub->events[first].at[sub->view],
 					      batch->size - hub->events[first].at[sub->view]);
 	sub->cursor = hub->last_seq;
 }
@@ -118,8 +127,9 @@ static void batch_send(struct event_hub *hub, struct subscriber *sub, struct htt
 static void resync_send(struct event_hub *hub, struct subscriber *sub)
 {
 	char text[128];
-	const int size = snprintf(text, sizeof text, "id: %llu\nevent: resync\ndata: {\"seq\":%llu}\n\n", (unsigned long long)hub->last_seq,
-				  (unsigned long long)hub->last_seq);
+	const int size =
+		snprintf(text, sizeof text, "id: %llu\nevent: resync\ndata: {\"seq\":%llu}\n\n",
+			 (unsigned long long)hub->last_seq, (unsigned long long)hub->last_seq);
 
 	if (http_stream_send(sub->stream, text, (size_t)size)) {
 		sub->lost = false;
@@ -182,15 +192,21 @@ static void closed(void *context, struct http_stream *stream)
 	pthread_mutex_lock(&hub->lock);
 	sub->stream = NULL;
 	hub->clients--;
-	if (sub->state != CATCHING)	/* else its worker clears up */
+	if (sub->state != CATCHING) /* else its worker clears up */
 		unlink_free(sub);
 	pthread_cond_broadcast(&hub->changed);
 	pthread_mutex_unlock(&hub->lock);
 }
 
-struct catch_page { struct buf out; enum event_view view; uint64_t last; uint32_t rows; };
+struct catch_page {
+	struct buf out;
+	enum event_view view;
+	uint64_t last;
+	uint32_t rows;
+};
 
-static int catch_take(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size)
+static int catch_take(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text,
+		      size_t size)
 {
 	struct catch_page *page = context;
 
@@ -213,9 +229,11 @@ static bool catch_step(struct event_hub *hub, struct subscriber *sub)
 		return false;
 	}
 	pthread_mutex_unlock(&hub->lock);
-	rc = hub->backend->history(hub->backend->context, 0, page.last, PAGE_ROWS, &page, catch_take, &err);
+	rc = hub->backend->history(hub->backend->context, 0, page.last, PAGE_ROWS, &page,
+				   catch_take, &err);
 	pthread_mutex_lock(&hub->lock);
-	if (sub->stream && rc >= 0 && page.out.size && !http_stream_send(sub->stream, page.out.data, page.out.size))
+	if (sub->stream && rc >= 0 && page.out.size &&
+	    !http_stream_send(sub->stream, page.out.data, page.out.size))
 		rc = -1;
 	buf_deinit(&page.out);
 	sub->cursor = page.last;
@@ -230,7 +248,7 @@ static bool catch_step(struct event_hub *hub, struct subscriber *sub)
 	if (page.rows == PAGE_ROWS)
 		return true;
 	if (sub->cursor < target)
-		sub->cursor = target;	/* not every record is in the history */
+		sub->cursor = target; /* not every record is in the history */
 	if (sub->cursor < hub->flushed_seq)
 		return true;
 	sub->state = LIVE;
@@ -262,7 +280,8 @@ static void waiting_wake(struct event_hub *hub)
 	do {
 		chosen = NULL;
 		for (struct subscriber *sub = hub->subscribers; sub && !chosen; sub = sub->next)
-			if (sub->state == WAITING && sub->stream && http_stream_waiting(sub->stream) <= HUB_WAITING_MAX / 2)
+			if (sub->state == WAITING && sub->stream &&
+			    http_stream_waiting(sub->stream) <= HUB_WAITING_MAX / 2)
 				chosen = sub;
 		if (!chosen)
 			return;
@@ -370,14 +389,16 @@ void event_hub_subscribe(struct event_hub *hub, struct call *call, int64_t after
 		hub->subscribers = sub;
 		hub->clients++;
 		hub->catching += sub->state == CATCHING;
-		sub->stream = http_stream_begin(call->request, "text/event-stream", STREAM_LIMIT, sub, closed);
+		sub->stream = http_stream_begin(call->request, "text/event-stream", STREAM_LIMIT,
+						sub, closed);
 		(void)http_stream_send(sub->stream, "retry: 1000\n\n", 13);
 		pthread_cond_broadcast(&hub->changed);
 	}
 	pthread_mutex_unlock(&hub->lock);
 	if (full) {
 		free(sub);
-		err_set(&err, ERR_UNAVAILABLE, "the daemon has as many event streams as it takes (%d)", HUB_CLIENTS_MAX);
+		err_set(&err, ERR_UNAVAILABLE,
+			"the daemon has as many event streams as it takes (%d)", HUB_CLIENTS_MAX);
 		http_reply_error(call->request, &err);
 	} else if (after >= 0) {
 		catch_up(sub);

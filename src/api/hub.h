@@ -11,10 +11,16 @@
 #include "api/backend.h"
 #include "api/call.h"
 
-enum { HUB_CLIENTS_MAX = 5000, HUB_BATCH_MS = 100, HUB_WAITING_MAX = 256 << 10, HUB_HEARTBEAT_MS = 15000 };
+enum {
+	HUB_CLIENTS_MAX = 5000,
+	HUB_BATCH_MS = 100,
+	HUB_WAITING_MAX = 256 << 10,
+	HUB_HEARTBEAT_MS = 15000
+};
 
 struct event_hub *event_hub_create(const struct api_backend *backend);
-void event_hub_destroy(struct event_hub *hub);	/* all streams must have ended (http_stop); NULL is fine */
+/* all streams must have ended (http_stop); NULL is fine */
+void event_hub_destroy(struct event_hub *hub);
 uint32_t event_hub_clients(struct event_hub *hub);
 /* Makes the call's answer a stream. after -1: from now on. Errors are answered too. In a worker. */
 void event_hub_subscribe(struct event_hub *hub, struct call *call, int64_t after);

@@ -26,29 +26,35 @@ static int account_fill(const struct facts *f, uint32_t id, struct caller *ret)
 	return 0;
 }
 
-static int local_find(const struct facts *f, const struct http_peer *peer, struct caller *ret, struct err *err)
+static int local_find(const struct facts *f, const struct http_peer *peer, struct caller *ret,
+		      struct err *err)
 {
 	if (peer->uid != (uid_t)-1)
 		for (uint32_t id = 1; id <= f->users.count; id++) {
 			const struct user *user = table_get(&f->users, id);
 
-			if (user->uid >= 0 && (uid_t)user->uid == peer->uid && !account_fill(f, id, ret))
+			if (user->uid >= 0 && (uid_t)user->uid == peer->uid &&
+			    !account_fill(f, id, ret))
 				return 0;
 		}
-	return err_set(err, ERR_UNAUTHENTICATED,
-		       "the account with uid %ld is not a user of Fairlead; ask an admin to run: fairlead users add NAME --uid %ld --team TEAM",
-		       (long)peer->uid, (long)peer->uid);
+	return err_set(
+		err, ERR_UNAUTHENTICATED,
+		"the account with uid %ld is not a user of Fairlead; ask an admin to run: fairlead users add NAME --uid %ld --team TEAM",
+		(long)peer->uid, (long)peer->uid);
 }
 
 static bool token_is_well_formed(const char *text)
 {
-	return strlen(text) == TOKEN_TEXT_MAX - 1 && !memcmp(text, "fl_", 3) && strspn(text + 3, "0123456789abcdef") == 64;
+	return strlen(text) == TOKEN_TEXT_MAX - 1 && !memcmp(text, "fl_", 3) &&
+	       strspn(text + 3, "0123456789abcdef") == 64;
 }
 
-static int token_find(const struct facts *f, const char *text, int64_t now_ms, struct caller *ret, struct err *err)
+static int token_find(const struct facts *f, const char *text, int64_t now_ms, struct caller *ret,
+		      struct err *err)
 {
 	/* One text for all that is wrong with a token: whoever tries tokens learns nothing. */
-	static const char refused[] = "the token is not valid: unknown, expired, revoked, or of a removed user; make one with: fairlead token create";
+	static const char refused[] =
+		"the token is not valid: unknown, expired, revoked, or of a removed user; make one with: fairlead token create";
 	const struct token *found = NULL;
 	struct digest digest;
 	uint32_t user;
@@ -71,17 +77,20 @@ static int token_find(const struct facts *f, const char *text, int64_t now_ms, s
 	return 0;
 }
 
-int identity_find(const struct facts *facts, const struct http_peer *peer, const char *authorization, int64_t now_ms,
-		  struct caller *ret, struct err *err)
+int identity_find(const struct facts *facts, const struct http_peer *peer,
+		  const char *authorization, int64_t now_ms, struct caller *ret, struct err *err)
 {
 	if (authorization) {
 		if (strncasecmp(authorization, "Bearer ", 7) != 0)
-			return err_set(err, ERR_UNAUTHENTICATED, "the Authorization header must be: Bearer TOKEN");
+			return err_set(err, ERR_UNAUTHENTICATED,
+				       "the Authorization header must be: Bearer TOKEN");
 		return token_find(facts, authorization + 7, now_ms, ret, err);
 	}
 	if (peer->local)
 		return local_find(facts, peer, ret, err);
-	return err_set(err, ERR_UNAUTHENTICATED, "over TCP a token is needed: Authorization: Bearer TOKEN; make one with: fairlead token create");
+	return err_set(
+		err, ERR_UNAUTHENTICATED,
+		"over TCP a token is needed: Authorization: Bearer TOKEN; make one with: fairlead token create");
 }
 
 void token_make(char ret_token[TOKEN_TEXT_MAX], char ret_hash[TOKEN_HASH_MAX])

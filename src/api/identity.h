@@ -14,13 +14,14 @@ enum { TOKEN_TEXT_MAX = 3 + 64 + 1, TOKEN_HASH_MAX = 65 };
 
 struct caller {
 	char user[NAME_MAX_BYTES + 1], team[NAME_MAX_BYTES + 1];
-	char token[NAME_MAX_BYTES + 1];	/* id; "" = came over the Unix socket */
-	uint8_t role;			/* enum role, never ROLE_NONE */
+	char token[NAME_MAX_BYTES + 1]; /* id; "" = came over the Unix socket */
+	uint8_t role; /* enum role, never ROLE_NONE */
 	int32_t uid, gid;
 };
 
 /* ERR_UNAUTHENTICATED with the remedy, or 0. now_ms: wall time, for expiry. authorization: the header, NULL = none. */
-int identity_find(const struct facts *facts, const struct http_peer *peer, const char *authorization, int64_t now_ms,
-		  struct caller *ret, struct err *err) MUST_CHECK;
+int identity_find(const struct facts *facts, const struct http_peer *peer,
+		  const char *authorization, int64_t now_ms, struct caller *ret, struct err *err)
+	MUST_CHECK;
 /* A new token and its hash (hexadecimal). */
 void token_make(char ret_token[TOKEN_TEXT_MAX], char ret_hash[TOKEN_HASH_MAX]);

@@ -5,7 +5,8 @@
 
 /* The fields that a job has in a list as well as alone. */
 void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const struct job *job);
-void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job, const char *state, const struct explanation *e);
+void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
+		     const char *state, const struct explanation *e);
 /* Whether its reason is asked of the core: it waits. */
 bool job_wants_reason(const struct job *job);
 void gpu_list_add(struct buf *out, const char *key, uint32_t mask);

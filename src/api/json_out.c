@@ -70,7 +70,8 @@ void out_share(struct buf *out, const char *key, int64_t share)
 {
 	const int64_t milli = (share * 1000 + GPU_SHARE / 2) / GPU_SHARE;
 	char text[40];
-	size_t size = (size_t)snprintf(text, sizeof text, "%lld.%03d", (long long)(milli / 1000), (int)(milli % 1000));
+	size_t size = (size_t)snprintf(text, sizeof text, "%lld.%03d", (long long)(milli / 1000),
+				       (int)(milli % 1000));
 
 	while (text[size - 1] == '0')
 		size--;

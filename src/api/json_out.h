@@ -8,10 +8,11 @@
 #include <stdint.h>
 #include "base/buf.h"
 
-void out_object(struct buf *out, const char *key);	/* { ... out_end(out, '}') */
-void out_list(struct buf *out, const char *key);	/* [ ... out_end(out, ']') */
+void out_object(struct buf *out, const char *key); /* { ... out_end(out, '}') */
+void out_list(struct buf *out, const char *key); /* [ ... out_end(out, ']') */
 void out_end(struct buf *out, char closing);
-void out_text(struct buf *out, const char *key, const char *text);	/* NULL is written as "" */
+/* NULL is written as "" */
+void out_text(struct buf *out, const char *key, const char *text);
 void out_int(struct buf *out, const char *key, int64_t number);
 void out_bool(struct buf *out, const char *key, bool value);
 /* "2026-03-01T14:02:11.250Z"; "" for 0. */

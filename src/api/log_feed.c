@@ -12,7 +12,7 @@ enum { PIECE_BYTES = 64 << 10, WAITING_MAX = 1 << 20, BUSY_MS = 5, QUIET_MS = 10
 struct reader {
 	struct reader *next;
 	struct log_feed *feed;
-	struct http_stream *stream;	/* NULL: closed */
+	struct http_stream *stream; /* NULL: closed */
 	struct log_wish wish;
 	uint64_t offset;
 	bool ended;
@@ -42,7 +42,8 @@ static bool rank_is_over(const struct facts *f, const struct log_wish *wish)
 	if (wish->attempt > f->attempts.count)
 		return true;
 	attempt = attempt_get(f, (struct attempt_id){ wish->attempt });
-	if (attempt->job.v != wish->job || attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE)
+	if (attempt->job.v != wish->job || attempt->state == ATTEMPT_OVER ||
+	    attempt->state == ATTEMPT_FREE)
 		return true;
 	task = task_get(f, attempt, wish->rank);
 	return !task || task->state == TASK_EXITED;
@@ -58,8 +59,8 @@ static bool reader_step(struct log_feed *feed, struct reader *r, const struct fa
 
 	if (http_stream_waiting(r->stream) + PIECE_BYTES + sizeof gap > WAITING_MAX)
 		return false;
-	if (task_log_read(feed->backend->logs_folder, r->wish.job, r->wish.attempt, r->wish.rank, which(&r->wish), r->offset, data,
-			  sizeof data, &piece, &err) < 0)
+	if (task_log_read(feed->backend->logs_folder, r->wish.job, r->wish.attempt, r->wish.rank,
+			  which(&r->wish), r->offset, data, sizeof data, &piece, &err) < 0)
 		piece.size = 0;
 	if (!piece.size) {
 		if (over || err.code != ERR_NONE) {
@@ -69,7 +70,8 @@ static bool reader_step(struct log_feed *feed, struct reader *r, const struct fa
 		return false;
 	}
 	if (piece.offset > r->offset) {
-		snprintf(gap, sizeof gap, "\n[fairlead: %llu bytes of output were not kept]\n", (unsigned long long)(piece.offset - r->offset));
+		snprintf(gap, sizeof gap, "\n[fairlead: %llu bytes of output were not kept]\n",
+			 (unsigned long long)(piece.offset - r->offset));
 		(void)http_stream_send(r->stream, gap, strlen(gap));
 	}
 	(void)http_stream_send(r->stream, data, piece.size);
@@ -156,13 +158,15 @@ void log_feed_destroy(struct log_feed *feed)
 }
 
 /* Where to begin: an offset, or so many bytes before the end. */
-static int offset_find(struct log_feed *feed, const struct log_wish *wish, uint64_t *ret, struct err *err)
+static int offset_find(struct log_feed *feed, const struct log_wish *wish, uint64_t *ret,
+		       struct err *err)
 {
 	if (wish->offset >= 0) {
 		*ret = (uint64_t)wish->offset;
 		return 0;
 	}
-	return task_log_tail(feed->backend->logs_folder, wish->job, wish->attempt, wish->rank, which(wish), (uint64_t)-wish->offset, ret, err);
+	return task_log_tail(feed->backend->logs_folder, wish->job, wish->attempt, wish->rank,
+			     which(wish), (uint64_t)-wish->offset, ret, err);
 }
 
 void log_feed_begin(struct log_feed *feed, struct call *call, const struct log_wish *wish)
@@ -186,14 +190,17 @@ void log_feed_begin(struct log_feed *feed, struct call *call, const struct log_w
 		r->next = feed->readers;
 		feed->readers = r;
 		feed->count++;
-		http_add_header(call->request, "X-Fairlead-Attempt", arena_printf(call->arena, "%u", wish->attempt));
-		r->stream = http_stream_begin(call->request, "text/plain; charset=utf-8", 2 * WAITING_MAX, r, closed);
+		http_add_header(call->request, "X-Fairlead-Attempt",
+				arena_printf(call->arena, "%u", wish->attempt));
+		r->stream = http_stream_begin(call->request, "text/plain; charset=utf-8",
+					      2 * WAITING_MAX, r, closed);
 		pthread_cond_broadcast(&feed->changed);
 	}
 	pthread_mutex_unlock(&feed->lock);
 	if (full) {
 		free(r);
-		err_set(&err, ERR_UNAVAILABLE, "the daemon has as many log readers as it takes (%d)", LOG_FEEDS_MAX);
+		err_set(&err, ERR_UNAVAILABLE,
+			"the daemon has as many log readers as it takes (%d)", LOG_FEEDS_MAX);
 		http_reply_error(call->request, &err);
 	}
 }

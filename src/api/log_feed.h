@@ -10,13 +10,13 @@ enum { LOG_FEEDS_MAX = 1000 };
 struct log_feed;
 
 struct log_feed *log_feed_create(const struct api_backend *backend);
-void log_feed_destroy(struct log_feed *feed);	/* all streams must have ended; NULL is fine */
+void log_feed_destroy(struct log_feed *feed); /* all streams must have ended; NULL is fine */
 
 struct log_wish {
 	uint32_t job, attempt, rank;
-	bool errors;		/* stderr */
+	bool errors; /* stderr */
 	bool follow;
-	int64_t offset;		/* negative: from the end */
+	int64_t offset; /* negative: from the end */
 };
 /* Makes the call's answer a stream of the log's bytes. Errors are answered too. */
 void log_feed_begin(struct log_feed *feed, struct call *call, const struct log_wish *wish);

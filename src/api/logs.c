@@ -7,26 +7,30 @@
 #include "base/parse.h"
 
 /* The attempt asked for, which must be one of this job's. */
-static int attempt_choose(struct call *call, uint32_t id, const struct job *job, uint32_t *ret, struct err *err)
+static int attempt_choose(struct call *call, uint32_t id, const struct job *job, uint32_t *ret,
+			  struct err *err)
 {
 	const int64_t asked = call_query_int(call, "attempt", 0);
 	struct attempt_id newest;
 
 	(void)job_newest(call->facts, job, &newest);
 	if (!newest.v)
-		return err_set(err, ERR_NOT_FOUND, "job %u has not started yet, so it has printed nothing", id);
+		return err_set(err, ERR_NOT_FOUND,
+			       "job %u has not started yet, so it has printed nothing", id);
 	if (!call_query_given(call, "attempt")) {
 		*ret = newest.v;
 		return 0;
 	}
 	if (asked < 1 || asked > call->facts->attempts.count ||
 	    attempt_get(call->facts, (struct attempt_id){ (uint32_t)asked })->job.v != id)
-		return err_set(err, ERR_NOT_FOUND, "job %u has no attempt %lld", id, (long long)asked);
+		return err_set(err, ERR_NOT_FOUND, "job %u has no attempt %lld", id,
+			       (long long)asked);
 	*ret = (uint32_t)asked;
 	return 0;
 }
 
-static int rank_read(struct call *call, uint32_t job, uint32_t attempt, uint32_t *ret, struct err *err)
+static int rank_read(struct call *call, uint32_t job, uint32_t attempt, uint32_t *ret,
+		     struct err *err)
 {
 	const char *text = call->match.param[1];
 	const uint32_t tasks = attempt_get(call->facts, (struct attempt_id){ attempt })->tasks;
@@ -35,7 +39,8 @@ static int rank_read(struct call *call, uint32_t job, uint32_t attempt, uint32_t
 	if (parse_int(text, 0, TASKS_MAX - 1, &rank, NULL) < 0)
 		return err_set(err, ERR_INVALID, "rank \"%.40s\": expected a number from 0", text);
 	if (rank >= tasks)
-		return err_set(err, ERR_NOT_FOUND, "job %u, attempt %u has no rank %lld; it has %u", job, attempt, (long long)rank, tasks);
+		return err_set(err, ERR_NOT_FOUND, "job %u, attempt %u has no rank %lld; it has %u",
+			       job, attempt, (long long)rank, tasks);
 	*ret = (uint32_t)rank;
 	return 0;
 }
@@ -56,7 +61,8 @@ static int wish_read(struct call *call, struct log_wish *ret, struct err *err)
 	ret->job = id.v;
 	ret->errors = stream && !strcmp(stream, "stderr");
 	if (stream && !ret->errors && strcmp(stream, "stdout") != 0)
-		return err_set(err, ERR_INVALID, "?stream=%.40s: expected stdout or stderr", stream);
+		return err_set(err, ERR_INVALID, "?stream=%.40s: expected stdout or stderr",
+			       stream);
 	ret->follow = call_query_int(call, "follow", 0) != 0;
 	ret->offset = call_query_int(call, "offset", 0);
 	return 0;

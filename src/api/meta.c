@@ -148,7 +148,8 @@ static void metric_head(struct buf *out, const char *name, const char *type, con
 	buf_addf(out, "# HELP fairlead_%s %s\n# TYPE fairlead_%s %s\n", name, help, name, type);
 }
 
-static void metric(struct buf *out, const char *name, const char *type, const char *help, int64_t value)
+static void metric(struct buf *out, const char *name, const char *type, const char *help,
+		   int64_t value)
 {
 	metric_head(out, name, type, help);
 	buf_addf(out, "fairlead_%s %lld\n", name, (long long)value);
@@ -158,13 +159,16 @@ static void metric(struct buf *out, const char *name, const char *type, const ch
 static void metric_us(struct buf *out, const char *name, const char *help, int64_t us)
 {
 	metric_head(out, name, "gauge", help);
-	buf_addf(out, "fairlead_%s %lld.%06d\n", name, (long long)(us / 1000000), (int)(us % 1000000));
+	buf_addf(out, "fairlead_%s %lld.%06d\n", name, (long long)(us / 1000000),
+		 (int)(us % 1000000));
 }
 
 /* Names of queues hold letters, digits, dots, hyphens and underscores only: nothing to escape in a label. */
 static void queue_metrics(struct buf *out, const struct facts *f, const struct tally *tally)
 {
-	static const struct { const char *name, *help; } kinds[] = {
+	static const struct {
+		const char *name, *help;
+	} kinds[] = {
 		{ "queue_waiting_jobs", "Jobs of the queue that could start if there were room." },
 		{ "queue_running_jobs", "Jobs of the queue that hold a place." },
 		{ "queue_gpus", "GPUs held by jobs of the queue." },
@@ -175,10 +179,13 @@ static void queue_metrics(struct buf *out, const struct facts *f, const struct t
 		for (uint32_t id = 1; id <= f->queues.count; id++) {
 			const struct queue *q = queue_get(f, (struct queue_id){ id });
 			const struct tally_queue *t = &tally->queues[id - 1];
-			const uint64_t value = kind == 0 ? t->waiting : kind == 1 ? t->running : t->gpus;
+			const uint64_t value = kind == 0   ? t->waiting
+					       : kind == 1 ? t->running
+							   : t->gpus;
 
 			if (q->name.v && !q->removed)
-				buf_addf(out, "fairlead_%s{queue=\"%s\"} %llu\n", kinds[kind].name, facts_name(f, q->name), (unsigned long long)value);
+				buf_addf(out, "fairlead_%s{queue=\"%s\"} %llu\n", kinds[kind].name,
+					 facts_name(f, q->name), (unsigned long long)value);
 		}
 	}
 }
@@ -199,20 +206,31 @@ void handle_metrics(struct call *call)
 	metric(&out, "start_time_ms", "gauge", "Start of the daemon, ms since 1970.", s.started_ms);
 	metric_head(&out, "jobs", "gauge", "Jobs by state.");
 	for (uint8_t i = 0; i < JOB_STATES; i++)
-		buf_addf(&out, "fairlead_jobs{state=\"%s\"} %llu\n", job_state_name(i), (unsigned long long)tally.jobs[i]);
+		buf_addf(&out, "fairlead_jobs{state=\"%s\"} %llu\n", job_state_name(i),
+			 (unsigned long long)tally.jobs[i]);
 	metric_head(&out, "gpus", "gauge", "GPUs by what becomes of them.");
-	buf_addf(&out, "fairlead_gpus{state=\"free\"} %u\nfairlead_gpus{state=\"allocated\"} %u\nfairlead_gpus{state=\"unusable\"} %u\n",
-		 gpus.free, gpus.allocated, gpus.unusable);
+	buf_addf(
+		&out,
+		"fairlead_gpus{state=\"free\"} %u\nfairlead_gpus{state=\"allocated\"} %u\nfairlead_gpus{state=\"unusable\"} %u\n",
+		gpus.free, gpus.allocated, gpus.unusable);
 	metric(&out, "simulated", "gauge", "1 when some nodes are simulated.", s.simulated_nodes);
 	queue_metrics(&out, f, &tally);
-	metric(&out, "journal_records_total", "counter", "Durable records of the journal.", (int64_t)s.last_seq);
-	metric(&out, "history_records_total", "counter", "Records that the history database has seen.", (int64_t)s.history_seq);
-	metric(&out, "turns_total", "counter", "Turns of the core since the start.", (int64_t)s.turns);
-	metric(&out, "decisions_total", "counter", "Decisions since the start.", (int64_t)s.decisions);
-	metric(&out, "commits_total", "counter", "Commits of the journal since the start.", (int64_t)s.commits);
-	metric_us(&out, "longest_turn_seconds", "Longest turn of the core since the start.", s.longest_turn_us);
-	metric_us(&out, "longest_commit_seconds", "Longest commit of the journal since the start.", s.longest_commit_us);
-	metric(&out, "stream_clients", "gauge", "Open event streams.", event_hub_clients(call->api->hub));
+	metric(&out, "journal_records_total", "counter", "Durable records of the journal.",
+	       (int64_t)s.last_seq);
+	metric(&out, "history_records_total", "counter",
+	       "Records that the history database has seen.", (int64_t)s.history_seq);
+	metric(&out, "turns_total", "counter", "Turns of the core since the start.",
+	       (int64_t)s.turns);
+	metric(&out, "decisions_total", "counter", "Decisions since the start.",
+	       (int64_t)s.decisions);
+	metric(&out, "commits_total", "counter", "Commits of the journal since the start.",
+	       (int64_t)s.commits);
+	metric_us(&out, "longest_turn_seconds", "Longest turn of the core since the start.",
+		  s.longest_turn_us);
+	metric_us(&out, "longest_commit_seconds", "Longest commit of the journal since the start.",
+		  s.longest_commit_us);
+	metric(&out, "stream_clients", "gauge", "Open event streams.",
+	       event_hub_clients(call->api->hub));
 	metric(&out, "resident_bytes", "gauge", "Memory of the daemon.", s.resident_bytes);
 	tally_deinit(&tally);
 	call_reply_text(call, "text/plain; version=0.0.4; charset=utf-8", &out);

@@ -33,7 +33,8 @@ static void count_add(struct buf *out, const char *key, struct gpu_count count)
 }
 
 /* Jobs with GPUs on the node, each once. (One without GPUs is not counted by GPU; the job itself says where it is.) */
-static void node_jobs_add(struct buf *out, const struct tally *tally, const struct node *node, uint32_t id)
+static void node_jobs_add(struct buf *out, const struct tally *tally, const struct node *node,
+			  uint32_t id)
 {
 	const uint32_t *held = &tally->gpu_job[(size_t)(id - 1) * NODE_GPUS_MAX];
 
@@ -95,19 +96,25 @@ void handle_node_list(struct call *call)
 	call_reply(call, 200, &out);
 }
 
-static void gpu_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t node_id, uint32_t index)
+static void gpu_add(struct buf *out, const struct facts *f, const struct tally *tally,
+		    uint32_t node_id, uint32_t index)
 {
 	const struct node *node = node_get(f, (struct node_id){ node_id });
 	const uint32_t row = (node_id - 1) * NODE_GPUS_MAX + index, job = tally->gpu_job[row];
 	const bool aside = node->set_aside_mask >> index & 1;
-	const struct gpu_record *record = row + 1 <= f->gpus.count ? table_get(&f->gpus, row + 1) : NULL;
+	const struct gpu_record *record =
+		row + 1 <= f->gpus.count ? table_get(&f->gpus, row + 1) : NULL;
 
 	out_object(out, NULL);
 	out_text(out, "node", facts_name(f, node->name));
 	out_int(out, "index", index);
 	out_text(out, "model", facts_name(f, node->model));
 	out_int(out, "memory_mib", node->gpu_memory_mib);
-	out_text(out, "state", job ? "allocated" : aside ? "set-aside" : node->state == NODE_READY ? "free" : "unusable");
+	out_text(out, "state",
+		 job                         ? "allocated"
+		 : aside                     ? "set-aside"
+		 : node->state == NODE_READY ? "free"
+					     : "unusable");
 	out_text(out, "reason", aside && record ? facts_name(f, record->reason) : "");
 	out_int(out, "job", job);
 	out_text(out, "user", job ? facts_name(f, job_get(f, (struct job_id){ job })->user) : "");
@@ -128,7 +135,8 @@ void handle_gpu_list(struct call *call)
 	out_object(&out, NULL);
 	out_list(&out, "gpus");
 	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t k = 0; k < node_get(f, (struct node_id){ order[i].id })->gpu_count; k++)
+		for (uint32_t k = 0; k < node_get(f, (struct node_id){ order[i].id })->gpu_count;
+		     k++)
 			if (!only || !strcmp(only, order[i].name))
 				gpu_add(&out, f, &tally, order[i].id, k);
 	out_end(&out, ']');
@@ -151,8 +159,13 @@ static int node_find(struct call *call, struct node_id *ret, struct err *err)
 
 void handle_node_state(struct call *call)
 {
-	static const struct { const char *word; enum node_state state; } words[] = {
-		{ "ready", NODE_READY }, { "cordoned", NODE_CORDONED }, { "draining", NODE_DRAINING },
+	static const struct {
+		const char *word;
+		enum node_state state;
+	} words[] = {
+		{ "ready", NODE_READY },
+		{ "cordoned", NODE_CORDONED },
+		{ "draining", NODE_DRAINING },
 	};
 	struct event event = call_event(call, EVENT_NODE_STATE);
 	const struct conf *body;
@@ -163,7 +176,8 @@ void handle_node_state(struct call *call)
 
 	if (node_find(call, &id, &err) < 0 || call_body(call, &body, &err) < 0 ||
 	    body_text(body, "state", 32, &state, &given, &err) < 0 ||
-	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &event.node_state.reason, &given, &err) < 0) {
+	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &event.node_state.reason, &given, &err) <
+		    0) {
 		call_fail(call, &err);
 		return;
 	}
@@ -174,11 +188,13 @@ void handle_node_state(struct call *call)
 			call_send(call, &event);
 			return;
 		}
-	err_set(&err, ERR_INVALID, "node state \"%s\": expected ready, cordoned or draining", state);
+	err_set(&err, ERR_INVALID, "node state \"%s\": expected ready, cordoned or draining",
+		state);
 	call_fail(call, &err);
 }
 
-static int gpu_mask_read(struct call *call, const struct conf *body, struct node_id id, int64_t *ret, struct err *err)
+static int gpu_mask_read(struct call *call, const struct conf *body, struct node_id id,
+			 int64_t *ret, struct err *err)
 {
 	const struct node *node = node_get(call->facts, id);
 	const int64_t all = (int64_t)(((uint64_t)1 << node->gpu_count) - 1);
@@ -186,12 +202,15 @@ static int gpu_mask_read(struct call *call, const struct conf *body, struct node
 	bool by_index, by_mask;
 
 	if (!node->gpu_count)
-		return err_set(err, ERR_INVALID, "node \"%s\" has no GPUs", facts_name(call->facts, node->name));
+		return err_set(err, ERR_INVALID, "node \"%s\" has no GPUs",
+			       facts_name(call->facts, node->name));
 	if (body_int(body, "index", 0, node->gpu_count - 1, &index, &by_index, err) < 0 ||
 	    body_int(body, "mask", 1, all, ret, &by_mask, err) < 0)
 		return -(int)ERR_INVALID;
 	if (by_index == by_mask)
-		return err_set(err, ERR_INVALID, "the request body needs \"index\" (one GPU, from 0) or \"mask\" (bit i stands for GPU i)");
+		return err_set(
+			err, ERR_INVALID,
+			"the request body needs \"index\" (one GPU, from 0) or \"mask\" (bit i stands for GPU i)");
 	if (by_index)
 		*ret = (int64_t)1 << index;
 	return 0;
@@ -207,7 +226,8 @@ void handle_gpu_set(struct call *call)
 
 	if (node_find(call, &id, &err) < 0 || call_body(call, &body, &err) < 0 ||
 	    gpu_mask_read(call, body, id, &event.gpu_state.mask, &err) < 0 ||
-	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &event.gpu_state.reason, &given, &err) < 0 ||
+	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &event.gpu_state.reason, &given, &err) <
+		    0 ||
 	    body_bool(body, "set_aside", &aside, &given, &err) < 0) {
 		call_fail(call, &err);
 		return;

@@ -62,28 +62,37 @@ static void schema_add(struct buf *out, const struct schema *schema)
 
 static void parameters_add(struct buf *out, const struct route *route)
 {
-	static const char *const types[] = { [QUERY_text] = "\"type\":\"string\"", [QUERY_integer] = "\"type\":\"integer\"",
-					     [QUERY_flag] = "\"type\":\"string\",\"enum\":[\"0\",\"1\"]" };
+	static const char *const types[] = { [QUERY_text] = "\"type\":\"string\"",
+					     [QUERY_integer] = "\"type\":\"integer\"",
+					     [QUERY_flag] =
+						     "\"type\":\"string\",\"enum\":[\"0\",\"1\"]" };
 	const char *comma = "";
 
 	buf_adds(out, "\"parameters\":[");
 	for (const char *p = strchr(route->path, '{'); p; p = strchr(p + 1, '{')) {
 		const int size = (int)strcspn(p + 1, "}");
 
-		buf_addf(out, "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}", comma, size, p + 1);
+		buf_addf(
+			out,
+			"%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}",
+			comma, size, p + 1);
 		comma = ",";
 	}
 	for (size_t i = 0; i < route->query_count; i++) {
-		buf_addf(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"description\":", comma, route->query[i].name);
+		buf_addf(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"description\":", comma,
+			 route->query[i].name);
 		text_add(out, route->query[i].doc);
 		buf_addf(out, ",\"schema\":{%s}}", types[route->query[i].type]);
 		comma = ",";
 	}
 	if (route->id == ROUTE_job_submit)
-		buf_addf(out, "%s{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"description\":\"the same key of the same user gives the same job\","
-			 "\"schema\":{\"type\":\"string\",\"maxLength\":255}},"
-			 "{\"name\":\"X-Fairlead-File\",\"in\":\"header\",\"description\":\"name of the file, for messages\","
-			 "\"schema\":{\"type\":\"string\"}}", comma);
+		buf_addf(
+			out,
+			"%s{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"description\":\"the same key of the same user gives the same job\","
+			"\"schema\":{\"type\":\"string\",\"maxLength\":255}},"
+			"{\"name\":\"X-Fairlead-File\",\"in\":\"header\",\"description\":\"name of the file, for messages\","
+			"\"schema\":{\"type\":\"string\"}}",
+			comma);
 	buf_adds(out, "],");
 }
 
@@ -91,7 +100,8 @@ static void response_add(struct buf *out, const struct route *route)
 {
 	const bool made = route->id == ROUTE_job_submit || route->id == ROUTE_token_create;
 
-	buf_addf(out, "\"responses\":{\"%s\":{\"description\":\"done\",\"content\":{", made ? "201" : "200");
+	buf_addf(out, "\"responses\":{\"%s\":{\"description\":\"done\",\"content\":{",
+		 made ? "201" : "200");
 	if (strchr(route->response, '/'))
 		buf_addf(out, "\"%s\":{\"schema\":{\"type\":\"string\"}}", route->response);
 	else {
@@ -103,11 +113,15 @@ static void response_add(struct buf *out, const struct route *route)
 		buf_adds(out, ",\"text/event-stream\":{\"schema\":{\"type\":\"string\"}}");
 	buf_adds(out, "}}");
 	if (route->id == ROUTE_job_submit)
-		buf_adds(out, ",\"200\":{\"description\":\"a dry run, or a job submitted before with the same key\",\"content\":"
-			 "{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Submitted\"}}}}");
+		buf_adds(
+			out,
+			",\"200\":{\"description\":\"a dry run, or a job submitted before with the same key\",\"content\":"
+			"{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Submitted\"}}}}");
 	if (route->id == ROUTE_healthz)
-		buf_adds(out, ",\"503\":{\"description\":\"it takes no work\",\"content\":"
-			 "{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Health\"}}}}");
+		buf_adds(
+			out,
+			",\"503\":{\"description\":\"it takes no work\",\"content\":"
+			"{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Health\"}}}}");
 	buf_adds(out, ",\"default\":{\"$ref\":\"#/components/responses/Error\"}}");
 }
 
@@ -124,16 +138,23 @@ static void operation_add(struct buf *out, const struct route *route)
 	buf_adds(out, ",\"x-least-role\":{");
 	for (int relation = 0, n = 0; relation < RELATION_COUNT; relation++)
 		if (route->least[relation] != ROLE_NONE)
-			buf_addf(out, "%s\"%s\":\"%s\"", n++ ? "," : "", relation_name((enum relation)relation), role_name(route->least[relation]));
+			buf_addf(out, "%s\"%s\":\"%s\"", n++ ? "," : "",
+				 relation_name((enum relation)relation),
+				 role_name(route->least[relation]));
 	buf_adds(out, "},");
 	if (route->flags & ROUTE_PUBLIC)
 		buf_adds(out, "\"security\":[],");
 	parameters_add(out, route);
 	if (!strcmp(route->body, "JobFile"))
-		buf_adds(out, "\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}},"
-			 "\"application/yaml\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}}}},");
+		buf_adds(
+			out,
+			"\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}},"
+			"\"application/yaml\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}}}},");
 	else if (*route->body)
-		buf_addf(out, "\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}}},", route->body);
+		buf_addf(
+			out,
+			"\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}}},",
+			route->body);
 	response_add(out, route);
 	buf_addc(out, '}');
 }
@@ -153,9 +174,12 @@ void openapi_document(struct buf *out)
 	const struct route *routes = route_table(&route_count);
 	const struct schema *schemas = schema_table(&schema_count);
 
-	buf_adds(out, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Fairlead\",\"version\":\"" FAIRLEAD_VERSION "\","
-		 "\"description\":\"Shares GPUs between teams.\",\"license\":{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}},"
-		 "\"servers\":[{\"url\":\"/\"}],\"security\":[{\"token\":[]}],\"paths\":{");
+	buf_adds(
+		out,
+		"{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Fairlead\",\"version\":\"" FAIRLEAD_VERSION
+		"\","
+		"\"description\":\"Shares GPUs between teams.\",\"license\":{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}},"
+		"\"servers\":[{\"url\":\"/\"}],\"security\":[{\"token\":[]}],\"paths\":{");
 	for (size_t i = 0; i < route_count; i++) {
 		bool more = false;
 
@@ -171,9 +195,11 @@ void openapi_document(struct buf *out)
 			}
 		buf_addc(out, '}');
 	}
-	buf_adds(out, "},\"components\":{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
-		 "\"A token over TCP; over the Unix socket the kernel says who is calling.\"}},\"responses\":{\"Error\":{\"description\":"
-		 "\"what went wrong\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/ErrorReply\"}}}}},\"schemas\":{");
+	buf_adds(
+		out,
+		"},\"components\":{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
+		"\"A token over TCP; over the Unix socket the kernel says who is calling.\"}},\"responses\":{\"Error\":{\"description\":"
+		"\"what went wrong\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/ErrorReply\"}}}}},\"schemas\":{");
 	for (size_t i = 0; i < schema_count; i++) {
 		schema_add(out, &schemas[i]);
 		buf_addc(out, ',');

@@ -7,7 +7,7 @@
 static int named_compare(const void *a, const void *b)
 {
 	const struct named *x = a, *y = b;
-	const int order = strverscmp(x->name, y->name);	/* node2 before node10 */
+	const int order = strverscmp(x->name, y->name); /* node2 before node10 */
 
 	return order ? order : (x->id > y->id) - (x->id < y->id);
 }

@@ -4,6 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct named { const char *name; uint32_t id; };
+struct named {
+	const char *name;
+	uint32_t id;
+};
 
 void named_sort(struct named *list, size_t count);

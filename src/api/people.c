@@ -76,14 +76,20 @@ static int role_read(const struct conf *body, int64_t *ret, struct err *err)
 		return 0;
 	if (!role_find(text, &role) || role == ROLE_NONE) {
 		hint = spelling_hint(text, words, ARRAY_SIZE(words));
-		return conf_error(err, body_file, conf_find(body, "role"), "there is no role \"%s\"%s%s%s", text,
-				  hint ? "; did you mean \"" : ": viewer, researcher, service, lead or admin", hint ? hint : "", hint ? "\"?" : "");
+		return conf_error(err, body_file, conf_find(body, "role"),
+				  "there is no role \"%s\"%s%s%s", text,
+				  hint ? "; did you mean \""
+				       : ": viewer, researcher, service, lead or admin",
+				  hint ? hint : "", hint ? "\"?" : "");
 	}
 	*ret = role;
 	return 0;
 }
 
-struct user_change { struct event_user_set *e; bool account; };
+struct user_change {
+	struct event_user_set *e;
+	bool account;
+};
 
 static int user_read(struct call *call, struct user_change *change, struct err *err)
 {
@@ -106,7 +112,8 @@ static int user_read(struct call *call, struct user_change *change, struct err *
 }
 
 /* No role grants more than it holds. Exact roles are ordered; a service is not above a researcher but is below a lead. */
-static int grant_check(const struct call *call, uint32_t id, const struct user_change *change, struct err *err)
+static int grant_check(const struct call *call, uint32_t id, const struct user_change *change,
+		       struct err *err)
 {
 	const struct facts *f = call->facts;
 	const struct event_user_set *e = change->e;
@@ -115,28 +122,40 @@ static int grant_check(const struct call *call, uint32_t id, const struct user_c
 	if (call->caller.role == ROLE_ADMIN)
 		return 0;
 	if (e->role > call->caller.role || (old && old->role > call->caller.role))
-		return err_set(err, ERR_FORBIDDEN, "user \"%s\": %s is %s and can't give or change the role %s", e->name, call->caller.user,
-			       role_name(call->caller.role), role_name(old && old->role > e->role ? old->role : (uint8_t)e->role));
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"user \"%s\": %s is %s and can't give or change the role %s", e->name,
+			call->caller.user, role_name(call->caller.role),
+			role_name(old && old->role > e->role ? old->role : (uint8_t)e->role));
 	if (change->account)
-		return err_set(err, ERR_FORBIDDEN, "user \"%s\": jobs run as the account that uid and gid name, so only an admin sets them", e->name);
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"user \"%s\": jobs run as the account that uid and gid name, so only an admin sets them",
+			e->name);
 	if (strcmp(e->team, call->caller.team) != 0)
-		return err_set(err, ERR_FORBIDDEN, "user \"%s\": only an admin moves people between teams", e->name);
+		return err_set(err, ERR_FORBIDDEN,
+			       "user \"%s\": only an admin moves people between teams", e->name);
 	return 0;
 }
 
 /* Somebody else's account would give two people one name before the kernel. */
-static int account_check(const struct facts *f, uint32_t id, const struct event_user_set *e, struct err *err)
+static int account_check(const struct facts *f, uint32_t id, const struct event_user_set *e,
+			 struct err *err)
 {
 	if (e->uid >= 0)
 		for (uint32_t i = 1; i <= f->users.count; i++) {
 			const struct user *other = table_get(&f->users, i);
 
 			if (i != id && !other->removed && other->name.v && other->uid == e->uid)
-				return err_set(err, ERR_CONFLICT, "user \"%s\": uid %lld is user \"%s\" already", e->name, (long long)e->uid,
+				return err_set(err, ERR_CONFLICT,
+					       "user \"%s\": uid %lld is user \"%s\" already",
+					       e->name, (long long)e->uid,
 					       facts_name(f, other->name));
 		}
 	if (*e->team && !facts_team_find(f, e->team))
-		return err_set(err, ERR_NOT_FOUND, "there is no team \"%s\"; make it with: fairlead teams create %s", e->team, e->team);
+		return err_set(err, ERR_NOT_FOUND,
+			       "there is no team \"%s\"; make it with: fairlead teams create %s",
+			       e->team, e->team);
 	return 0;
 }
 
@@ -153,10 +172,12 @@ static int last_admin_check(const struct facts *f, uint32_t id, bool stays, stru
 		if (i != id && other->name.v && !other->removed && other->role == ROLE_ADMIN)
 			return 0;
 	}
-	return err_set(err, ERR_CONFLICT, "\"%s\" is the last admin; make another one first", facts_name(f, user->name));
+	return err_set(err, ERR_CONFLICT, "\"%s\" is the last admin; make another one first",
+		       facts_name(f, user->name));
 }
 
-static enum relation user_relation(const struct call *call, uint32_t id, const char *name, const char *team)
+static enum relation user_relation(const struct call *call, uint32_t id, const char *name,
+				   const char *team)
 {
 	const struct user *user = id ? table_get(&call->facts->users, id) : NULL;
 
@@ -172,8 +193,10 @@ void handle_user_set(struct call *call)
 	struct err err = { 0 };
 
 	if (parse_name(name, "user", &err) < 0 || user_read(call, &change, &err) < 0 ||
-	    call_permit(call, user_relation(call, id, name, change.e->team), arena_printf(call->arena, "user \"%s\"", name), &err) < 0 ||
-	    grant_check(call, id, &change, &err) < 0 || account_check(call->facts, id, change.e, &err) < 0 ||
+	    call_permit(call, user_relation(call, id, name, change.e->team),
+			arena_printf(call->arena, "user \"%s\"", name), &err) < 0 ||
+	    grant_check(call, id, &change, &err) < 0 ||
+	    account_check(call->facts, id, change.e, &err) < 0 ||
 	    last_admin_check(call->facts, id, change.e->role == ROLE_ADMIN, &err) < 0)
 		call_fail(call, &err);
 	else
@@ -192,8 +215,11 @@ void handle_user_remove(struct call *call)
 	event.user_removed.name = name;
 	if (!id)
 		err_set(&err, ERR_NOT_FOUND, "there is no user \"%s\"", name);
-	if (!id || call_permit(call, user_relation(call, id, name, ""), arena_printf(call->arena, "user \"%s\"", name), &err) < 0 ||
-	    grant_check(call, id, &change, &err) < 0 || last_admin_check(call->facts, id, false, &err) < 0)
+	if (!id ||
+	    call_permit(call, user_relation(call, id, name, ""),
+			arena_printf(call->arena, "user \"%s\"", name), &err) < 0 ||
+	    grant_check(call, id, &change, &err) < 0 ||
+	    last_admin_check(call->facts, id, false, &err) < 0)
 		call_fail(call, &err);
 	else
 		call_send(call, &event);
@@ -253,10 +279,14 @@ void handle_team_set(struct call *call)
 	bool given;
 
 	event.team_set.name = name;
-	event.team_set.title = id ? facts_name(call->facts, ((const struct team *)table_get(&call->facts->teams, id))->title) : "";
+	event.team_set.title =
+		id ? facts_name(call->facts,
+				((const struct team *)table_get(&call->facts->teams, id))->title)
+		   : "";
 	if (parse_name(name, "team", &err) < 0 || call_body(call, &body, &err) < 0 ||
 	    body_text(body, "title", NAME_MAX_BYTES, &event.team_set.title, &given, &err) < 0 ||
-	    call_permit(call, relation_of_owner(call, NULL, name), arena_printf(call->arena, "team \"%s\"", name), &err) < 0)
+	    call_permit(call, relation_of_owner(call, NULL, name),
+			arena_printf(call->arena, "team \"%s\"", name), &err) < 0)
 		call_fail(call, &err);
 	else
 		call_send(call, &event);
@@ -270,14 +300,17 @@ void handle_team_remove(struct call *call)
 	struct err err = { 0 };
 
 	event.team_removed.name = name;
-	if (call_permit(call, relation_of_owner(call, NULL, name), arena_printf(call->arena, "team \"%s\"", name), &err) < 0) {
+	if (call_permit(call, relation_of_owner(call, NULL, name),
+			arena_printf(call->arena, "team \"%s\"", name), &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
 	if (!id)
 		err_set(&err, ERR_NOT_FOUND, "there is no team \"%s\"", name);
-	else if (members(call->facts, ((const struct team *)table_get(&call->facts->teams, id))->name))
-		err_set(&err, ERR_CONFLICT, "team \"%s\" has members; move or remove them first", name);
+	else if (members(call->facts,
+			 ((const struct team *)table_get(&call->facts->teams, id))->name))
+		err_set(&err, ERR_CONFLICT, "team \"%s\" has members; move or remove them first",
+			name);
 	if (err.code != ERR_NONE)
 		call_fail(call, &err);
 	else

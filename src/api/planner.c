@@ -12,8 +12,8 @@ enum { FRESH_MS = 500 };
 struct planner {
 	const struct api_backend *backend;
 	pthread_mutex_t lock;
-	struct facts facts;	/* a frozen copy of our own */
-	struct view *view;	/* NULL = none */
+	struct facts facts; /* a frozen copy of our own */
+	struct view *view; /* NULL = none */
 	int64_t made_ms;
 };
 
@@ -52,12 +52,15 @@ static bool is_fresh(const struct planner *planner, const struct facts *now, uin
 		return false;
 	if (planner->facts.seq == now->seq)
 		return true;
-	if (!job || planner->facts.seq > now->seq || clock_boot_ms() - planner->made_ms > FRESH_MS || job > planner->facts.jobs.count)
+	if (!job || planner->facts.seq > now->seq ||
+	    clock_boot_ms() - planner->made_ms > FRESH_MS || job > planner->facts.jobs.count)
 		return false;
-	return !memcmp(job_get(&planner->facts, (struct job_id){ job }), job_get(now, (struct job_id){ job }), sizeof(struct job));
+	return !memcmp(job_get(&planner->facts, (struct job_id){ job }),
+		       job_get(now, (struct job_id){ job }), sizeof(struct job));
 }
 
-struct view *planner_enter(struct planner *planner, struct frozen *frozen, uint32_t job, const struct facts **ret_facts)
+struct view *planner_enter(struct planner *planner, struct frozen *frozen, uint32_t job,
+			   const struct facts **ret_facts)
 {
 	pthread_mutex_lock(&planner->lock);
 	if (!is_fresh(planner, &frozen->facts, job)) {

@@ -9,8 +9,9 @@
 struct planner;
 
 struct planner *planner_create(const struct api_backend *backend);
-void planner_destroy(struct planner *planner);	/* NULL is fine */
+void planner_destroy(struct planner *planner); /* NULL is fine */
 /* The facts of `frozen` (or, when a view of hardly older ones that say the same of this job is at hand, those) with their
  * view. Give back with planner_leave. job 0: no particular one. */
-struct view *planner_enter(struct planner *planner, struct frozen *frozen, uint32_t job, const struct facts **ret_facts);
+struct view *planner_enter(struct planner *planner, struct frozen *frozen, uint32_t job,
+			   const struct facts **ret_facts);
 void planner_leave(struct planner *planner);

@@ -21,7 +21,8 @@ void handle_policy(struct call *call)
 	call_reply(call, 200, &out);
 }
 
-static int duration_read(const struct conf *body, const char *name, int64_t *ret_ms, struct err *err)
+static int duration_read(const struct conf *body, const char *name, int64_t *ret_ms,
+			 struct err *err)
 {
 	const struct conf *c = conf_find(body, name);
 
@@ -50,7 +51,8 @@ static int policy_read(const struct conf *body, struct event_policy_set *e, stru
 	if (rc >= 0)
 		rc = duration_read(body, "blackhole_window", &e->blackhole_window_ms, err);
 	if (rc >= 0)
-		rc = body_int(body, "blackhole_failures", 0, 4, &e->blackhole_failures, &given, err);
+		rc = body_int(body, "blackhole_failures", 0, 4, &e->blackhole_failures, &given,
+			      err);
 	if (rc >= 0)
 		rc = switch_read(body, "packing", &e->packing, err);
 	if (rc >= 0)
@@ -67,8 +69,17 @@ void handle_policy_set(struct call *call)
 	struct err err = { 0 };
 
 	event.policy_set = (struct event_policy_set){
-		.min_runtime_ms = -1, .grace_ms = -1, .rejoin_ms = -1, .default_limit_ms = -1, .packing = -1, .blackhole_failures = -1,
-		.blackhole_window_ms = -1, .allow_critical_burst = -1, .backfill_depth = -1, .collect_after_ms = -1, .half_life_ms = -1,
+		.min_runtime_ms = -1,
+		.grace_ms = -1,
+		.rejoin_ms = -1,
+		.default_limit_ms = -1,
+		.packing = -1,
+		.blackhole_failures = -1,
+		.blackhole_window_ms = -1,
+		.allow_critical_burst = -1,
+		.backfill_depth = -1,
+		.collect_after_ms = -1,
+		.half_life_ms = -1,
 		.defragment = -1,
 	};
 	if (call_body(call, &body, &err) < 0 || policy_read(body, &event.policy_set, &err) < 0)

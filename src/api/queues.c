@@ -11,7 +11,8 @@
 #include "base/check.h"
 #include "base/parse.h"
 
-static void queue_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id)
+static void queue_add(struct buf *out, const struct facts *f, const struct tally *tally,
+		      uint32_t id)
 {
 	const struct queue *q = queue_get(f, (struct queue_id){ id });
 	const struct tally_queue *t = &tally->queues[id - 1];
@@ -60,7 +61,8 @@ void handle_queue_list(struct call *call)
 }
 
 /* "8", "0.5", "-1" (only where none is allowed) as a share. Exact: digits, no floating point. */
-static int share_read(const struct conf *body, const char *name, bool none_allowed, int64_t *ret, struct err *err)
+static int share_read(const struct conf *body, const char *name, bool none_allowed, int64_t *ret,
+		      struct err *err)
 {
 	const struct conf *c = conf_find(body, name);
 	int64_t whole = 0, part = 0, scale = 1;
@@ -78,12 +80,16 @@ static int share_read(const struct conf *body, const char *name, bool none_allow
 	while (*p >= '0' && *p <= '9' && whole <= 10000000)
 		whole = whole * 10 + (*p++ - '0');
 	if (p == c->text || whole > 10000000)
-		return conf_error(err, body_file, c, "%s: \"%.40s\" is not a number of GPUs from 0 to 10000000", name, c->text);
+		return conf_error(err, body_file, c,
+				  "%s: \"%.40s\" is not a number of GPUs from 0 to 10000000", name,
+				  c->text);
 	if (*p == '.')
 		for (p++; *p >= '0' && *p <= '9' && scale < 1000000; p++, scale *= 10)
 			part = part * 10 + (*p - '0');
 	if (*p)
-		return conf_error(err, body_file, c, "%s: \"%.40s\" is not a number of GPUs with at most six decimals", name, c->text);
+		return conf_error(err, body_file, c,
+				  "%s: \"%.40s\" is not a number of GPUs with at most six decimals",
+				  name, c->text);
 	*ret = whole * GPU_SHARE + (part * GPU_SHARE + scale / 2) / scale;
 	return 0;
 }
@@ -150,20 +156,24 @@ static const char *queue_team(const struct facts *f, const char *name)
 }
 
 /* A queue that stands under one of the caller's team and is, and stays, the team's. */
-static enum relation queue_relation(const struct call *call, const char *name, const char *parent, const char *team)
+static enum relation queue_relation(const struct call *call, const char *name, const char *parent,
+				    const char *team)
 {
 	const struct facts *f = call->facts;
 	const struct queue_id id = facts_queue_find(f, name);
 	const char *mine = call->caller.team;
 
-	if (!*mine || strcmp(team, mine) != 0 || !*parent || strcmp(queue_team(f, parent), mine) != 0)
+	if (!*mine || strcmp(team, mine) != 0 || !*parent ||
+	    strcmp(queue_team(f, parent), mine) != 0)
 		return RELATION_OTHER;
 	if (id.v) {
 		const struct queue *q = queue_get(f, id);
-		const char *old_parent = q->parent.v ? facts_name(f, queue_get(f, q->parent)->name) : "";
+		const char *old_parent =
+			q->parent.v ? facts_name(f, queue_get(f, q->parent)->name) : "";
 
 		/* Neither taken from another team nor moved away from where an admin put it. */
-		if (strcmp(facts_name(f, q->team), mine) != 0 || strcmp(queue_team(f, old_parent), mine) != 0)
+		if (strcmp(facts_name(f, q->team), mine) != 0 ||
+		    strcmp(queue_team(f, old_parent), mine) != 0)
 			return RELATION_OTHER;
 	}
 	return RELATION_TEAM;
@@ -178,7 +188,8 @@ void handle_queue_set(struct call *call)
 
 	queue_begin(call->facts, name, e);
 	if (parse_name(name, "queue", &err) < 0 || queue_read(call, e, &err) < 0 ||
-	    call_permit(call, queue_relation(call, name, e->parent, e->team), arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
+	    call_permit(call, queue_relation(call, name, e->parent, e->team),
+			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
 		call_fail(call, &err);
 	else
 		call_send(call, &event);
@@ -198,7 +209,8 @@ void handle_queue_remove(struct call *call)
 	}
 	queue_begin(call->facts, name, &as_is.queue_set);
 	event.queue_removed.name = name;
-	if (call_permit(call, queue_relation(call, name, as_is.queue_set.parent, as_is.queue_set.team),
+	if (call_permit(call,
+			queue_relation(call, name, as_is.queue_set.parent, as_is.queue_set.team),
 			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
 		call_fail(call, &err);
 	else

@@ -16,7 +16,8 @@ enum { FD_LIMIT = 65536, READ_BYTES = 16384, SWALLOW_MAX = 64 << 20 };
 
 static _Atomic(struct receive *) gates[FD_LIMIT];
 
-static const char refused_head[] = "GET " RECEIVE_REFUSED_TARGET " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static const char refused_head[] =
+	"GET " RECEIVE_REFUSED_TARGET " HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 void receive_open(struct receive *receive, int fd, uint64_t body_max)
 {
@@ -49,10 +50,12 @@ void receive_answer_bare(int fd, int status, const char *code, const char *messa
 	char body[320], text[640];
 	int size;
 
-	snprintf(body, sizeof body, "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n", code, message);
-	size = snprintf(text, sizeof text,
-			"HTTP/1.1 %d Refused\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-			status, strlen(body), body);
+	snprintf(body, sizeof body, "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n", code,
+		 message);
+	size = snprintf(
+		text, sizeof text,
+		"HTTP/1.1 %d Refused\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+		status, strlen(body), body);
 	CHECK(size > 0 && (size_t)size < sizeof text);
 	(void)!send(fd, text, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -73,7 +76,8 @@ static void refuse_head(struct receive *receive, size_t rest)
 	const struct framing *f = &receive->framing;
 
 	/* A client that sends all of its body before it reads should find the answer, not a reset connection. */
-	if (f->problem == FRAMING_BODY_LARGE && f->has_length && !f->expects && f->length <= SWALLOW_MAX && f->length > rest) {
+	if (f->problem == FRAMING_BODY_LARGE && f->has_length && !f->expects &&
+	    f->length <= SWALLOW_MAX && f->length > rest) {
 		receive->swallow = f->length - rest;
 		receive->held.size = receive->good;
 		return;
@@ -96,7 +100,8 @@ static ssize_t body_cut(struct receive *receive)
 	const enum framing_problem problem = (enum framing_problem)receive->framing.problem;
 
 	if (!receive->told)
-		receive_answer_bare(receive->fd, framing_problem_http(problem), "invalid", framing_problem_text(problem));
+		receive_answer_bare(receive->fd, framing_problem_http(problem), "invalid",
+				    framing_problem_text(problem));
 	receive->told = true;
 	return 0;
 }
@@ -123,14 +128,13 @@ static void inspect(struct receive *receive, size_t from)
 
 		if (framing_idle(f))
 			atomic_store(&receive->began_ms, 0);
-		switch (framing_feed(f, receive->held.data + from, receive->held.size - from, &used)) {
+		switch (framing_feed(f, receive->held.data + from, receive->held.size - from,
+				     &used)) {
 		case FRAMING_HEAD:
 			receive->heads_passed++;
 			receive->good = from + used;
 			break;
-		case FRAMING_END:
-			receive->good = from + used;
-			break;
+		case FRAMING_END: receive->good = from + used; break;
 		case FRAMING_MORE:
 			if (!in_head)
 				receive->good = from + used;
@@ -169,7 +173,8 @@ static void held_compact(struct receive *receive)
 {
 	if (!receive->given)
 		return;
-	memmove(receive->held.data, receive->held.data + receive->given, receive->held.size - receive->given);
+	memmove(receive->held.data, receive->held.data + receive->given,
+		receive->held.size - receive->given);
 	receive->held.size -= receive->given;
 	receive->good -= receive->given;
 	receive->given = 0;
@@ -188,7 +193,8 @@ static ssize_t refill(struct receive *receive, size_t want)
 	if (got <= 0)
 		return got;
 	if (receive->swallow) {
-		receive->swallow -= (uint64_t)got < receive->swallow ? (uint64_t)got : receive->swallow;
+		receive->swallow -=
+			(uint64_t)got < receive->swallow ? (uint64_t)got : receive->swallow;
 		if (!receive->swallow) {
 			stand_in(receive);
 			deadline_note(receive);
@@ -232,11 +238,14 @@ ssize_t receive_take(struct receive *receive, void *data, size_t size)
  * The library's recv(2). Named by its symbol, so that the header's own declaration (which the hardened C library makes
  * an inline function) stays out of the way.
  */
-ssize_t receive_interposed(int fd, void *data, size_t size, int flags) __asm__("recv") __attribute__((visibility("default")));
+ssize_t receive_interposed(int fd, void *data, size_t size, int flags) __asm__("recv")
+	__attribute__((visibility("default")));
 
 ssize_t receive_interposed(int fd, void *data, size_t size, int flags)
 {
-	struct receive *receive = fd >= 0 && fd < FD_LIMIT ? atomic_load_explicit(&gates[fd], memory_order_acquire) : NULL;
+	struct receive *receive = fd >= 0 && fd < FD_LIMIT
+					  ? atomic_load_explicit(&gates[fd], memory_order_acquire)
+					  : NULL;
 
 	if (!receive)
 		return recvfrom(fd, data, size, flags, NULL, NULL);

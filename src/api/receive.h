@@ -29,23 +29,27 @@
 struct receive {
 	int fd;
 	struct framing framing;
-	struct buf held;	/* [0, given) went to the library, [given, good) may go, behind it a head not yet complete */
+	/* [0, given) went to the library, [given, good) may go, behind it a head not yet complete */
+	struct buf held;
 	size_t given, good;
-	uint64_t swallow;	/* bytes of a refused body to be read and forgotten before the refusal is handed over */
-	uint32_t heads_passed;	/* requests handed to the library, the stand-in for a refused one counted */
-	uint32_t heads_seen;	/* requests that the library told us of */
-	uint32_t refused_head;	/* number of the stand-in; 0 = none */
-	bool over;		/* nothing more is handed over */
-	bool cut;		/* the body's framing broke: end of file for the library */
-	bool told;		/* ... and the client was told so */
+	/* bytes of a refused body to be read and forgotten before the refusal is handed over */
+	uint64_t swallow;
+	/* requests handed to the library, the stand-in for a refused one counted */
+	uint32_t heads_passed;
+	uint32_t heads_seen; /* requests that the library told us of */
+	uint32_t refused_head; /* number of the stand-in; 0 = none */
+	bool over; /* nothing more is handed over */
+	bool cut; /* the body's framing broke: end of file for the library */
+	bool told; /* ... and the client was told so */
 	/* Read by the sweeper in another thread: */
-	_Atomic int64_t began_ms;	/* first byte of the request being read, boot clock; 0 = none */
-	_Atomic bool partial_head;	/* ... and its head is not complete */
+	/* first byte of the request being read, boot clock; 0 = none */
+	_Atomic int64_t began_ms;
+	_Atomic bool partial_head; /* ... and its head is not complete */
 };
 
 /* Puts the gate before fd, which nobody may have read from. The struct stays the caller's, and stays until receive_close. */
 void receive_open(struct receive *receive, int fd, uint64_t body_max);
-void receive_close(struct receive *receive);	/* before fd is closed */
+void receive_close(struct receive *receive); /* before fd is closed */
 /* The library shows its next request: false = the gate never passed it. *ret_problem: FRAMING_OK, or it stands for a
  * refused one. */
 bool receive_head_seen(struct receive *receive, enum framing_problem *ret_problem);

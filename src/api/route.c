@@ -10,11 +10,16 @@
 /* LEAST expands to four arguments, so that a second expansion sees them one by one. */
 #define LEAST(global, own, team, other) ROLE_##global, ROLE_##own, ROLE_##team, ROLE_##other
 #define ROUTE(...) ROUTE_FILL(__VA_ARGS__)
-#define ROUTE_FILL(id_, method_, path_, summary_, global_, own_, team_, other_, flags_, body_, response_) \
-	{ .id = ROUTE_##id_, .name = #id_, .method = #method_, .path = path_, .summary = summary_, \
-	  .least = { global_, own_, team_, other_ }, .flags = flags_, .body = body_, .response = response_, .query = {
+#define ROUTE_FILL(id_, method_, path_, summary_, global_, own_, team_, other_, flags_, body_,     \
+		   response_)                                                                      \
+	{                                                                                          \
+		.id = ROUTE_##id_, .name = #id_, .method = #method_, .path = path_,                \
+		.summary = summary_, .least = { global_, own_, team_, other_ }, .flags = flags_,   \
+		.body = body_, .response = response_, .query = {
 #define QUERY(name_, type_, doc_) { name_, QUERY_##type_, doc_ },
+/* clang-format off */
 #define END { NULL, 0, NULL } } },
+/* clang-format on */
 
 static struct route table[ROUTE_COUNT] = {
 #include "api/routes.def"
@@ -26,7 +31,8 @@ static struct route table[ROUTE_COUNT] = {
 __attribute__((constructor)) static void table_finish(void)
 {
 	for (size_t i = 0; i < ROUTE_COUNT; i++)
-		while (table[i].query_count < ROUTE_QUERIES_MAX && table[i].query[table[i].query_count].name)
+		while (table[i].query_count < ROUTE_QUERIES_MAX &&
+		       table[i].query[table[i].query_count].name)
 			table[i].query_count++;
 }
 
@@ -82,7 +88,8 @@ void route_find(const char *method, const char *path, struct route_match *ret)
 			ret->route = &table[i];
 			return;
 		}
-		used += (size_t)snprintf(ret->allow + used, sizeof ret->allow - used, "%s%s", used ? ", " : "", table[i].method);
+		used += (size_t)snprintf(ret->allow + used, sizeof ret->allow - used, "%s%s",
+					 used ? ", " : "", table[i].method);
 		CHECK(used < sizeof ret->allow);
 	}
 }

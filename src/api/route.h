@@ -29,18 +29,22 @@ enum { ROUTE_PUBLIC = 1, ROUTE_WORKER = 2, ROUTE_STREAM = 4 };
 enum { ROUTE_QUERIES_MAX = 10, ROUTE_PARAMS_MAX = 2 };
 
 enum query_type { QUERY_text, QUERY_integer, QUERY_flag };
-struct route_query { const char *name; enum query_type type; const char *doc; };
+struct route_query {
+	const char *name;
+	enum query_type type;
+	const char *doc;
+};
 
 struct route {
 	enum route_id id;
-	const char *name;	/* "job_list": also its operationId */
+	const char *name; /* "job_list": also its operationId */
 	const char *method;
-	const char *path;	/* "/api/v1/jobs/{id}" */
+	const char *path; /* "/api/v1/jobs/{id}" */
 	const char *summary;
-	uint8_t least[RELATION_COUNT];	/* enum role; ROLE_NONE = nobody */
+	uint8_t least[RELATION_COUNT]; /* enum role; ROLE_NONE = nobody */
 	uint8_t flags;
-	const char *body;	/* name of its schema, "" = takes none */
-	const char *response;	/* name of a schema, "object" or a media type */
+	const char *body; /* name of its schema, "" = takes none */
+	const char *response; /* name of a schema, "object" or a media type */
 	struct route_query query[ROUTE_QUERIES_MAX];
 	size_t query_count;
 };
@@ -57,4 +61,4 @@ struct route_match {
 };
 void route_find(const char *method, const char *path, struct route_match *ret);
 bool route_permits(const struct route *route, uint8_t role, enum relation relation);
-const char *relation_name(enum relation relation);	/* "own" */
+const char *relation_name(enum relation relation); /* "own" */

@@ -8,10 +8,23 @@
 #include "api/testing.h"
 #include "base/check.h"
 
-static int setup(void **state) { (void)state; testing_start(); return 0; }
-static int teardown(void **state) { (void)state; testing_stop(); return 0; }
+static int setup(void **state)
+{
+	(void)state;
+	testing_start();
+	return 0;
+}
+static int teardown(void **state)
+{
+	(void)state;
+	testing_stop();
+	return 0;
+}
 
-static const char *const role_user[] = { [ROLE_VIEWER] = "vera", [ROLE_RESEARCHER] = "rita", [ROLE_SERVICE] = "sam", [ROLE_LEAD] = "lena",
+static const char *const role_user[] = { [ROLE_VIEWER] = "vera",
+					 [ROLE_RESEARCHER] = "rita",
+					 [ROLE_SERVICE] = "sam",
+					 [ROLE_LEAD] = "lena",
 					 [ROLE_ADMIN] = "ada" };
 
 /* --- the table ---------------------------------------------------------------------------------------------------------- */
@@ -28,9 +41,11 @@ static void the_permission_matrix_is_the_golden_one(void **state)
 	(void)state;
 	for (size_t i = 0; i < count; i++)
 		for (int relation = 0; relation < RELATION_COUNT; relation++) {
-			if (routes[i].least[relation] == ROLE_NONE && !(routes[i].flags & ROUTE_PUBLIC))
+			if (routes[i].least[relation] == ROLE_NONE &&
+			    !(routes[i].flags & ROUTE_PUBLIC))
 				continue;
-			buf_addf(&out, "%s %s %s:", routes[i].method, routes[i].path, relation_name((enum relation)relation));
+			buf_addf(&out, "%s %s %s:", routes[i].method, routes[i].path,
+				 relation_name((enum relation)relation));
 			for (uint8_t role = ROLE_VIEWER; role <= ROLE_ADMIN; role++)
 				if (route_permits(&routes[i], role, (enum relation)relation))
 					buf_addf(&out, " %s", role_name(role));
@@ -49,7 +64,8 @@ static void the_permission_matrix_is_the_golden_one(void **state)
 			fputs(out.data, file);
 			fclose(file);
 		}
-		fail_msg("the permission matrix differs from " GOLDEN_FOLDER "/permissions.txt; the new one is in ./permissions.txt");
+		fail_msg("the permission matrix differs from " GOLDEN_FOLDER
+			 "/permissions.txt; the new one is in ./permissions.txt");
 	}
 	buf_deinit(&out);
 }
@@ -68,16 +84,21 @@ static void no_role_may_less_than_the_one_below_it_and_nobody_may_nothing(void *
 				continue;
 			assert_false(route_permits(&routes[i], ROLE_NONE, (enum relation)relation));
 			for (uint8_t role = ROLE_VIEWER; role <= ROLE_ADMIN; role++) {
-				const bool may = route_permits(&routes[i], role, (enum relation)relation);
+				const bool may =
+					route_permits(&routes[i], role, (enum relation)relation);
 
 				assert_true(may || !below);
 				below = may;
 			}
-			assert_false(route_permits(&routes[i], ROLE_ADMIN + 1, (enum relation)relation));
+			assert_false(
+				route_permits(&routes[i], ROLE_ADMIN + 1, (enum relation)relation));
 			assert_false(route_permits(&routes[i], ROLE_ADMIN, RELATION_COUNT));
 			/* Nearer is never less. */
-			if (relation > RELATION_OWN && routes[i].least[relation - 1] != ROLE_NONE && relation - 1 != RELATION_GLOBAL)
-				assert_true(routes[i].least[relation - 1] <= routes[i].least[relation] || routes[i].least[relation] == ROLE_NONE);
+			if (relation > RELATION_OWN && routes[i].least[relation - 1] != ROLE_NONE &&
+			    relation - 1 != RELATION_GLOBAL)
+				assert_true(routes[i].least[relation - 1] <=
+						    routes[i].least[relation] ||
+					    routes[i].least[relation] == ROLE_NONE);
 		}
 }
 
@@ -99,12 +120,14 @@ static void every_schema_that_is_named_is_there(void **state)
 			char name[64];
 			const char *type = schemas[i].fields[k].type;
 
-			snprintf(name, sizeof name, "%.*s", (int)strcspn(type + (*type == '['), "]?"), type + (*type == '['));
+			snprintf(name, sizeof name, "%.*s",
+				 (int)strcspn(type + (*type == '['), "]?"), type + (*type == '['));
 			if (name[0] >= 'A' && name[0] <= 'Z')
 				assert_non_null(schema_find(name));
 			else
-				assert_true(!strcmp(name, "string") || !strcmp(name, "integer") || !strcmp(name, "number") ||
-					    !strcmp(name, "boolean") || !strcmp(name, "object"));
+				assert_true(!strcmp(name, "string") || !strcmp(name, "integer") ||
+					    !strcmp(name, "number") || !strcmp(name, "boolean") ||
+					    !strcmp(name, "object"));
 		}
 }
 
@@ -123,7 +146,12 @@ static void paths_are_matched_whole_and_by_segment(void **state)
 	assert_null(m.route);
 	assert_string_equal(m.allow, "GET, POST");
 	for (size_t i = 0; i < 6; i++) {
-		static const char *const none[] = { "/", "/api", "/api/v1/job", "/api/v1/jobs/1/cancel/x", "/api/v1/jobsx", "/api/v2/jobs" };
+		static const char *const none[] = { "/",
+						    "/api",
+						    "/api/v1/job",
+						    "/api/v1/jobs/1/cancel/x",
+						    "/api/v1/jobsx",
+						    "/api/v2/jobs" };
 
 		route_find("GET", none[i], &m);
 		assert_null(m.route);
@@ -133,24 +161,32 @@ static void paths_are_matched_whole_and_by_segment(void **state)
 
 /* --- the daemon keeps to it ------------------------------------------------------------------------------------------------ */
 
-struct world_ids { uint32_t own, team, other; };
+struct world_ids {
+	uint32_t own, team, other;
+};
 
 /* Path and body of a request of that route about an object of that relation; false: there is no such object. */
-static bool request_make(const struct route *route, enum relation relation, uint8_t role, const struct world_ids *ids,
-			 char *path, size_t room, const char **body)
+static bool request_make(const struct route *route, enum relation relation, uint8_t role,
+			 const struct world_ids *ids, char *path, size_t room, const char **body)
 {
 	static char text[256];
 	const char *me = role_user[role];
-	const uint32_t job = relation == RELATION_OWN ? ids->own : relation == RELATION_TEAM ? ids->team : ids->other;
-	const char *person = relation == RELATION_OWN ? me : relation == RELATION_TEAM ? "rob" : "bob";
+	const uint32_t job = relation == RELATION_OWN    ? ids->own
+			     : relation == RELATION_TEAM ? ids->team
+							 : ids->other;
+	const char *person = relation == RELATION_OWN    ? me
+			     : relation == RELATION_TEAM ? "rob"
+							 : "bob";
 	const char *rest = strchr(route->path, '}');
 
 	*body = NULL;
 	snprintf(path, room, "%s", route->path);
 	if (relation == RELATION_GLOBAL)
-		return !strchr(route->path, '{') || !strcmp(route->path + strlen("/api/v1/"), "nodes/{name}/state") || strstr(route->path, "/nodes/");
+		return !strchr(route->path, '{') ||
+		       !strcmp(route->path + strlen("/api/v1/"), "nodes/{name}/state") ||
+		       strstr(route->path, "/nodes/");
 	if (relation == RELATION_TEAM && role == ROLE_ADMIN)
-		return false;	/* the admin of this world has no team */
+		return false; /* the admin of this world has no team */
 	if (strstr(route->path, "/jobs/{id}")) {
 		snprintf(path, room, "/api/v1/jobs/%u%s", job, rest ? rest + 1 : "");
 		if (route->id == ROUTE_job_logs)
@@ -160,39 +196,39 @@ static bool request_make(const struct route *route, enum relation relation, uint
 	}
 	switch ((int)route->id) {
 	case ROUTE_job_submit:
-		snprintf(text, sizeof text, "command: [\"true\"]\nqueue: %s\n", relation == RELATION_TEAM ? "red" : "blue");
+		snprintf(text, sizeof text, "command: [\"true\"]\nqueue: %s\n",
+			 relation == RELATION_TEAM ? "red" : "blue");
 		*body = text;
 		return relation != RELATION_OWN;
 	case ROUTE_queue_set:
-		snprintf(path, room, "/api/v1/queues/%s", relation == RELATION_TEAM ? "red-low" : "blue");
+		snprintf(path, room, "/api/v1/queues/%s",
+			 relation == RELATION_TEAM ? "red-low" : "blue");
 		*body = "{\"weight\":2}";
 		return relation != RELATION_OWN;
 	case ROUTE_queue_remove:
-		snprintf(path, room, "/api/v1/queues/%s", relation == RELATION_TEAM ? "red-low" : "blue");
+		snprintf(path, room, "/api/v1/queues/%s",
+			 relation == RELATION_TEAM ? "red-low" : "blue");
 		return relation != RELATION_OWN;
 	case ROUTE_user_set:
 		snprintf(path, room, "/api/v1/users/%s", person);
 		*body = "{}";
 		return true;
-	case ROUTE_user_remove:
-		snprintf(path, room, "/api/v1/users/%s", person);
-		return true;
+	case ROUTE_user_remove: snprintf(path, room, "/api/v1/users/%s", person); return true;
 	case ROUTE_team_set:
-		snprintf(path, room, "/api/v1/teams/%s", relation == RELATION_TEAM ? "red" : "blue");
+		snprintf(path, room, "/api/v1/teams/%s",
+			 relation == RELATION_TEAM ? "red" : "blue");
 		*body = "{\"title\":\"New\"}";
 		return relation != RELATION_OWN;
 	case ROUTE_team_remove:
-		snprintf(path, room, "/api/v1/teams/%s", relation == RELATION_TEAM ? "red" : "blue");
+		snprintf(path, room, "/api/v1/teams/%s",
+			 relation == RELATION_TEAM ? "red" : "blue");
 		return relation != RELATION_OWN;
 	case ROUTE_token_create:
 		snprintf(text, sizeof text, "{\"user\":\"%s\"}", person);
 		*body = text;
 		return true;
-	case ROUTE_token_revoke:
-		snprintf(path, room, "/api/v1/tokens/t-%s", person);
-		return true;
-	default:
-		return false;
+	case ROUTE_token_revoke: snprintf(path, room, "/api/v1/tokens/t-%s", person); return true;
+	default: return false;
 	}
 }
 
@@ -222,26 +258,37 @@ static void the_daemon_permits_what_the_table_permits_and_refuses_the_rest(void 
 				struct answer answer;
 				bool may;
 
-				if (!request_make(&routes[i], (enum relation)relation, role, &ids, path, sizeof path, &body))
+				if (!request_make(&routes[i], (enum relation)relation, role, &ids,
+						  path, sizeof path, &body))
 					continue;
 				/* A route without an object has one relation only. */
-				if (relation == RELATION_GLOBAL && routes[i].least[RELATION_GLOBAL] == ROLE_NONE && !(routes[i].flags & ROUTE_PUBLIC))
+				if (relation == RELATION_GLOBAL &&
+				    routes[i].least[RELATION_GLOBAL] == ROLE_NONE &&
+				    !(routes[i].flags & ROUTE_PUBLIC))
 					continue;
 				at = strstr(path, "{name}");
-				if (at) {	/* nodes */
+				if (at) { /* nodes */
 					memmove(at + 2, at + 6, strlen(at + 6) + 1);
 					memcpy(at, "n0", 2);
-					body = strstr(path, "/state") ? "{\"state\":\"cordoned\"}" : "{\"index\":0,\"set_aside\":true}";
+					body = strstr(path, "/state")
+						       ? "{\"state\":\"cordoned\"}"
+						       : "{\"index\":0,\"set_aside\":true}";
 				}
 				if (routes[i].id == ROUTE_policy_set)
 					body = "{\"grace\":\"1m\"}";
-				answer = testing_call(role_user[role], routes[i].method, path, NULL, body);
+				answer = testing_call(role_user[role], routes[i].method, path, NULL,
+						      body);
 				may = route_permits(&routes[i], role, (enum relation)relation);
 				asked++;
 				refused += !may;
-				if (may ? answer.status == 401 || answer.status == 403 || answer.status >= 500 : answer.status != 403)
-					fail_msg("%s %s as %s (%s): %s, but %d %s", routes[i].method, path, role_name(role),
-						 relation_name((enum relation)relation), may ? "permitted" : "forbidden", answer.status, answer.text);
+				if (may ? answer.status == 401 || answer.status == 403 ||
+						    answer.status >= 500
+					: answer.status != 403)
+					fail_msg("%s %s as %s (%s): %s, but %d %s",
+						 routes[i].method, path, role_name(role),
+						 relation_name((enum relation)relation),
+						 may ? "permitted" : "forbidden", answer.status,
+						 answer.text);
 				answer_free(&answer);
 			}
 	/* The walk walked. */
@@ -277,7 +324,8 @@ static void nobody_in_particular_gets_only_the_health(void **state)
 			if (!strcmp(path, "/healthz") && (m == 0 || m == 5))
 				assert_int_equal(answer.status, 200);
 			else if (answer.status != 401)
-				fail_msg("%s %s without a token: %d %s", methods[m], real, answer.status, answer.text);
+				fail_msg("%s %s without a token: %d %s", methods[m], real,
+					 answer.status, answer.text);
 			else if (m != 5)
 				assert_non_null(strstr(answer.text, "fairlead token create"));
 			answer_free(&answer);
@@ -290,7 +338,8 @@ static void the_openapi_document_is_whole(void **state)
 	size_t count;
 	const struct route *routes = route_table(&count);
 	const json_t *paths = json_object_get(answer.json, "paths");
-	const json_t *schemas = json_object_get(json_object_get(answer.json, "components"), "schemas");
+	const json_t *schemas =
+		json_object_get(json_object_get(answer.json, "components"), "schemas");
 	const char *at = answer.text;
 
 	(void)state;
@@ -304,8 +353,10 @@ static void the_openapi_document_is_whole(void **state)
 			method[n] = (char)(routes[i].method[n] | 0x20);
 		method[n] = '\0';
 		operation = json_object_get(json_object_get(paths, routes[i].path), method);
-		assert_string_equal(json_string_value(json_object_get(operation, "operationId")), routes[i].name);
-		assert_non_null(json_object_get(json_object_get(operation, "responses"), "default"));
+		assert_string_equal(json_string_value(json_object_get(operation, "operationId")),
+				    routes[i].name);
+		assert_non_null(
+			json_object_get(json_object_get(operation, "responses"), "default"));
 	}
 	/* Every reference leads somewhere. */
 	while ((at = strstr(at, "#/components/schemas/"))) {

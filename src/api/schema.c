@@ -4,9 +4,13 @@
 #include <string.h>
 #include "base/check.h"
 
-#define SCHEMA(name_, doc_) { .name = #name_, .doc = doc_, .fields = {
+#define SCHEMA(name_, doc_)                                                                        \
+	{                                                                                          \
+		.name = #name_, .doc = doc_, .fields = {
 #define FIELD(name_, type_, doc_) { name_, type_, doc_ },
+/* clang-format off */
 #define END { NULL, NULL, NULL } } },
+/* clang-format on */
 static struct schema table[] = {
 #include "api/schemas.def"
 };

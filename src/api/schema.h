@@ -7,7 +7,9 @@
 
 enum { SCHEMA_FIELDS_MAX = 48 };
 
-struct schema_field { const char *name, *type, *doc; };
+struct schema_field {
+	const char *name, *type, *doc;
+};
 struct schema {
 	const char *name, *doc;
 	size_t count;
@@ -15,7 +17,7 @@ struct schema {
 };
 
 const struct schema *schema_table(size_t *ret_count);
-const struct schema *schema_find(const char *name);	/* NULL if there is none */
+const struct schema *schema_find(const char *name); /* NULL if there is none */
 bool schema_field_optional(const struct schema_field *field);
 /* The OpenAPI 3.1 document, made from the route table and the schemas. */
 void openapi_document(struct buf *out);

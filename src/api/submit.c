@@ -45,7 +45,8 @@ static int client_key(struct call *call, const char **ret, struct err *err)
 	if (!key)
 		return 0;
 	if (!*key || strlen(key) > KEY_MAX)
-		return err_set(err, ERR_INVALID, "the Idempotency-Key must have 1 to %d characters", KEY_MAX);
+		return err_set(err, ERR_INVALID, "the Idempotency-Key must have 1 to %d characters",
+			       KEY_MAX);
 	digest = digest_of_two(call->caller.user, strlen(call->caller.user) + 1, key, strlen(key));
 	*ret = digest_format(&digest, hex);
 	return 0;
@@ -55,8 +56,11 @@ static int client_key(struct call *call, const char **ret, struct err *err)
 static int owner_fill(struct call *call, struct event_job_submitted *job, struct err *err)
 {
 	if (call->caller.uid < 0)
-		return err_set(err, ERR_FORBIDDEN, "%s has no account on this machine as which a job could run; ask an admin to run: "
-			       "fairlead users change %s --uid UID", call->caller.user, call->caller.user);
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"%s has no account on this machine as which a job could run; ask an admin to run: "
+			"fairlead users change %s --uid UID",
+			call->caller.user, call->caller.user);
 	job->user = call->caller.user;
 	job->uid = call->caller.uid;
 	job->gid = call->caller.gid;
@@ -65,8 +69,9 @@ static int owner_fill(struct call *call, struct event_job_submitted *job, struct
 		return 0;
 	}
 	if (strcmp(job->team, call->caller.team) != 0 && call->caller.role != ROLE_ADMIN)
-		return err_set(err, ERR_FORBIDDEN, "team \"%s\": %s is of team \"%s\"; leave the field out", job->team, call->caller.user,
-			       call->caller.team);
+		return err_set(err, ERR_FORBIDDEN,
+			       "team \"%s\": %s is of team \"%s\"; leave the field out", job->team,
+			       call->caller.user, call->caller.team);
 	if (!facts_team_find(call->facts, job->team))
 		return err_set(err, ERR_NOT_FOUND, "there is no team \"%s\"", job->team);
 	return 0;
@@ -78,17 +83,18 @@ static int queue_permit(struct call *call, const char *name, struct err *err)
 	const struct queue_id id = facts_queue_find(call->facts, name);
 	const char *team;
 
-	if (!id.v)	/* the core says so, with the names that there are; nothing is granted by it */
+	if (!id.v) /* the core says so, with the names that there are; nothing is granted by it */
 		return call_permit(call, RELATION_TEAM, "a job", err);
 	team = facts_name(call->facts, queue_get(call->facts, id)->team);
 	if (!*team || !strcmp(team, call->caller.team))
-		return call_permit(call, RELATION_TEAM, arena_printf(call->arena, "a job in queue \"%s\"", name), err);
+		return call_permit(call, RELATION_TEAM,
+				   arena_printf(call->arena, "a job in queue \"%s\"", name), err);
 	if (route_permits(call->route, call->caller.role, RELATION_OTHER)) {
 		call->permitted = true;
 		return 0;
 	}
-	return err_set(err, ERR_FORBIDDEN, "queue \"%s\" is for team \"%s\"; %s is of team \"%s\"", name, team, call->caller.user,
-		       call->caller.team);
+	return err_set(err, ERR_FORBIDDEN, "queue \"%s\" is for team \"%s\"; %s is of team \"%s\"",
+		       name, team, call->caller.user, call->caller.team);
 }
 
 /* Of all that was asked for, the body included: a repeated key with anything else in it is a conflict. */
@@ -124,7 +130,8 @@ static int submission_read(struct submission *s, struct err *err)
 	return client_key(call, &job->client_key, err);
 }
 
-static void answer_begin(struct buf *out, const struct submission *s, uint32_t id, bool already, bool dry_run)
+static void answer_begin(struct buf *out, const struct submission *s, uint32_t id, bool already,
+			 bool dry_run)
 {
 	const struct event_job_submitted *job = &s->request.event.job_submitted;
 
@@ -150,14 +157,16 @@ static void submitted(void *context, const struct command_reply *reply)
 	}
 	answer_begin(&out, s, reply->job, reply->already, false);
 	out_end(&out, '}');
-	http_add_header(s->call->request, "Location", arena_printf(s->call->arena, "/api/v1/jobs/%u", reply->job));
+	http_add_header(s->call->request, "Location",
+			arena_printf(s->call->arena, "/api/v1/jobs/%u", reply->job));
 	call_reply(s->call, reply->already ? 200 : 201, &out);
 }
 
 static void submission_send(struct submission *s)
 {
 	struct call *call = s->call;
-	struct command *command = command_create(&s->request.event, s->request.body, s->request.body_size);
+	struct command *command =
+		command_create(&s->request.event, s->request.body, s->request.body_size);
 
 	CHECK(call->permitted);
 	call_release(call);
@@ -184,8 +193,10 @@ static void places_add(struct buf *out, const struct facts *f, const struct even
 	const bool promise = placed->kind == EVENT_PROMISE_MADE;
 	const int64_t *nodes = promise ? placed->promise_made.nodes : placed->attempt_placed.nodes;
 	const int64_t *masks = promise ? placed->promise_made.masks : placed->attempt_placed.masks;
-	const uint32_t count = promise ? placed->promise_made.nodes_count : placed->attempt_placed.nodes_count;
-	const uint32_t mask_count = promise ? placed->promise_made.masks_count : placed->attempt_placed.masks_count;
+	const uint32_t count =
+		promise ? placed->promise_made.nodes_count : placed->attempt_placed.nodes_count;
+	const uint32_t mask_count =
+		promise ? placed->promise_made.masks_count : placed->attempt_placed.masks_count;
 
 	out_list(out, "places");
 	for (uint32_t rank = 0; rank < count; rank++) {
@@ -193,7 +204,11 @@ static void places_add(struct buf *out, const struct facts *f, const struct even
 
 		out_object(out, NULL);
 		out_int(out, "rank", rank);
-		out_text(out, "node", node > 0 && node <= f->nodes.count ? facts_name(f, node_get(f, (struct node_id){ (uint32_t)node })->name) : "");
+		out_text(out, "node",
+			 node > 0 && node <= f->nodes.count
+				 ? facts_name(f,
+					      node_get(f, (struct node_id){ (uint32_t)node })->name)
+				 : "");
 		gpu_list_add(out, "gpus", rank < mask_count ? (uint32_t)masks[rank] : 0);
 		out_end(out, '}');
 	}

@@ -5,7 +5,8 @@
 #include <string.h>
 #include "base/check.h"
 
-static void gpus_take(struct tally *tally, const struct facts *f, uint32_t id, const struct attempt *attempt)
+static void gpus_take(struct tally *tally, const struct facts *f, uint32_t id,
+		      const struct attempt *attempt)
 {
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
@@ -13,7 +14,8 @@ static void gpus_take(struct tally *tally, const struct facts *f, uint32_t id, c
 		if (!task || !task->node.v)
 			continue;
 		for (uint32_t mask = task->gpu_mask; mask; mask &= mask - 1)
-			tally->gpu_job[(task->node.v - 1) * NODE_GPUS_MAX + (uint32_t)__builtin_ctz(mask)] = id;
+			tally->gpu_job[(task->node.v - 1) * NODE_GPUS_MAX +
+				       (uint32_t)__builtin_ctz(mask)] = id;
 	}
 }
 
@@ -84,7 +86,8 @@ struct gpu_count tally_all(const struct tally *tally, const struct facts *f)
 	return all;
 }
 
-const struct attempt *job_newest(const struct facts *f, const struct job *job, struct attempt_id *ret)
+const struct attempt *job_newest(const struct facts *f, const struct job *job,
+				 struct attempt_id *ret)
 {
 	*ret = job_is_live(job) ? job->attempt : job->last_attempt;
 	return ret->v ? attempt_get(f, *ret) : NULL;
@@ -92,7 +95,9 @@ const struct attempt *job_newest(const struct facts *f, const struct job *job, s
 
 uint32_t job_gpus_held(const struct facts *f, const struct job *job)
 {
-	return job_is_live(job) ? attempt_get(f, job->attempt)->tasks * shape_get(f, job->shape)->gpus : 0;
+	return job_is_live(job)
+		       ? attempt_get(f, job->attempt)->tasks * shape_get(f, job->shape)->gpus
+		       : 0;
 }
 
 bool attempt_simulated(const struct facts *f, const struct attempt *attempt)

@@ -33,7 +33,8 @@ static char *decode(const char *text, size_t size, bool query, struct arena *are
 		high = i + 2 < size ? hex_value(text[i + 1]) : -1;
 		low = i + 2 < size ? hex_value(text[i + 2]) : -1;
 		if (high < 0 || low < 0) {
-			err_set(err, ERR_INVALID, "the URL holds a %% that is not followed by two hexadecimal digits");
+			err_set(err, ERR_INVALID,
+				"the URL holds a %% that is not followed by two hexadecimal digits");
 			return NULL;
 		}
 		out[n] = (char)(high << 4 | low);
@@ -42,7 +43,8 @@ static char *decode(const char *text, size_t size, bool query, struct arena *are
 			return NULL;
 		}
 		if (!query && (out[n] == '/' || out[n] == '\\')) {
-			err_set(err, ERR_INVALID, "the URL's path holds an escaped slash or backslash");
+			err_set(err, ERR_INVALID,
+				"the URL's path holds an escaped slash or backslash");
 			return NULL;
 		}
 		n++;
@@ -66,15 +68,18 @@ static int path_check(const char *path, struct err *err)
 	for (;;) {
 		size_t size = strcspn(segment, "/");
 
-		if (!size || (size == 1 && segment[0] == '.') || (size == 2 && !memcmp(segment, "..", 2)))
-			return err_set(err, ERR_INVALID, "the URL's path has an empty segment, \".\" or \"..\"");
+		if (!size || (size == 1 && segment[0] == '.') ||
+		    (size == 2 && !memcmp(segment, "..", 2)))
+			return err_set(err, ERR_INVALID,
+				       "the URL's path has an empty segment, \".\" or \"..\"");
 		if (!segment[size])
 			return 0;
 		segment += size + 1;
 	}
 }
 
-static int query_parse(const char *text, size_t size, struct arena *arena, struct target *target, struct err *err)
+static int query_parse(const char *text, size_t size, struct arena *arena, struct target *target,
+		       struct err *err)
 {
 	while (size) {
 		const char *end = memchr(text, '&', size);
@@ -84,20 +89,24 @@ static int query_parse(const char *text, size_t size, struct arena *arena, struc
 		const char *name, *value;
 
 		name = decode(text, name_size, true, arena, err);
-		value = !name ? NULL : equals ? decode(equals + 1, part - name_size - 1, true, arena, err) : "";
+		value = !name    ? NULL
+			: equals ? decode(equals + 1, part - name_size - 1, true, arena, err)
+				 : "";
 		if (!value)
 			return -(int)ERR_INVALID;
 		if (!*name)
-			return err_set(err, ERR_INVALID, "the URL's query has a value without a name");
+			return err_set(err, ERR_INVALID,
+				       "the URL's query has a value without a name");
 		if (target_query(target, name))
 			return err_set(err, ERR_INVALID, "the URL gives \"%.60s\" twice", name);
 		if (target->query_count == TARGET_QUERIES_MAX)
-			return err_set(err, ERR_INVALID, "the URL's query has more than %d values", TARGET_QUERIES_MAX);
+			return err_set(err, ERR_INVALID, "the URL's query has more than %d values",
+				       TARGET_QUERIES_MAX);
 		target->query[target->query_count].name = name;
 		target->query[target->query_count++].value = value;
 		text += part;
 		size -= part;
-		if (size) {	/* the & */
+		if (size) { /* the & */
 			text++;
 			size--;
 		}

@@ -16,9 +16,13 @@ enum { TARGET_QUERIES_MAX = 16 };
 struct target {
 	const char *path;
 	size_t query_count;
-	struct { const char *name, *value; } query[TARGET_QUERIES_MAX];
+	struct {
+		const char *name, *value;
+	} query[TARGET_QUERIES_MAX];
 };
 
 /* text: visible ASCII that begins with '/', as framing.h lets through. Texts of *ret live in the arena. */
-int target_parse(const char *text, struct arena *arena, struct target *ret, struct err *err) MUST_CHECK;
-const char *target_query(const struct target *target, const char *name);	/* NULL = not given */
+int target_parse(const char *text, struct arena *arena, struct target *ret, struct err *err)
+	MUST_CHECK;
+/* NULL = not given */
+const char *target_query(const struct target *target, const char *name);

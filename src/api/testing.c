@@ -15,7 +15,14 @@
 
 enum { BLOBS_MAX = 4096 };
 
-struct kept { uint64_t seq; int64_t time_ms; uint32_t kind; uint32_t job; char *text; size_t size; };
+struct kept {
+	uint64_t seq;
+	int64_t time_ms;
+	uint32_t kind;
+	uint32_t job;
+	char *text;
+	size_t size;
+};
 
 static struct {
 	pthread_mutex_t lock;
@@ -24,7 +31,11 @@ static struct {
 	struct arena step;
 	struct kept *history;
 	size_t history_count, history_room;
-	struct { uint32_t job, count; char *text; size_t size; } bodies[BLOBS_MAX];
+	struct {
+		uint32_t job, count;
+		char *text;
+		size_t size;
+	} bodies[BLOBS_MAX];
 	size_t body_count;
 	struct api *api;
 	struct http_server *server;
@@ -34,9 +45,14 @@ static struct {
 	int working;
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER };
 
-static const struct { const char *name, *team; enum role role; } people[] = {
-	{ "root", "", ROLE_ADMIN }, { "ada", "", ROLE_ADMIN }, { "vera", "red", ROLE_VIEWER }, { "rita", "red", ROLE_RESEARCHER },
-	{ "sam", "red", ROLE_SERVICE }, { "lena", "red", ROLE_LEAD }, { "rob", "red", ROLE_RESEARCHER }, { "bob", "blue", ROLE_RESEARCHER },
+static const struct {
+	const char *name, *team;
+	enum role role;
+} people[] = {
+	{ "root", "", ROLE_ADMIN },        { "ada", "", ROLE_ADMIN },
+	{ "vera", "red", ROLE_VIEWER },    { "rita", "red", ROLE_RESEARCHER },
+	{ "sam", "red", ROLE_SERVICE },    { "lena", "red", ROLE_LEAD },
+	{ "rob", "red", ROLE_RESEARCHER }, { "bob", "blue", ROLE_RESEARCHER },
 	{ "lars", "blue", ROLE_LEAD },
 };
 static char tokens[ARRAY_SIZE(people)][TOKEN_TEXT_MAX], hashes[ARRAY_SIZE(people)][TOKEN_HASH_MAX];
@@ -68,7 +84,8 @@ static void keep(const struct event *event, const char *text, size_t size)
 		CHECK(world.history);
 	}
 	k = &world.history[world.history_count++];
-	*k = (struct kept){ event->seq, event->time_ms, event->kind, event_job(event), strndup(text, size), size };
+	*k = (struct kept){ event->seq,       event->time_ms,      event->kind,
+			    event_job(event), strndup(text, size), size };
 }
 
 static void apply_locked(const struct event *proposed)
@@ -129,14 +146,17 @@ static void send_command(void *context, struct command *command)
 		err_set(&reply.err, ERR_UNAVAILABLE, "the disk is full");
 	} else {
 		command->event.time_ms = world.facts.now_ms + 1;
-		rc = core_admit(&world.facts, world.view, &command->event, command->arena, &job, &reply.err);
+		rc = core_admit(&world.facts, world.view, &command->event, command->arena, &job,
+				&reply.err);
 		if (rc == 0) {
 			if (command->event.kind == EVENT_JOB_SUBMITTED) {
 				job = (uint32_t)command->event.job_submitted.job;
 				CHECK(world.body_count < BLOBS_MAX);
 				world.bodies[world.body_count].job = job;
-				world.bodies[world.body_count].count = (uint32_t)command->event.job_submitted.array_count;
-				world.bodies[world.body_count].text = strndup(command->body, command->body_size);
+				world.bodies[world.body_count].count =
+					(uint32_t)command->event.job_submitted.array_count;
+				world.bodies[world.body_count].text =
+					strndup(command->body, command->body_size);
 				world.bodies[world.body_count++].size = command->body_size;
 			}
 			apply_locked(&command->event);
@@ -174,27 +194,39 @@ static void get_status(void *context, struct api_status *ret)
 {
 	(void)context;
 	pthread_mutex_lock(&world.lock);
-	*ret = (struct api_status){ .build = "test", .boot_id = "boot", .data_folder = "/data", .started_ms = 1700000000000,
-				    .now_ms = world.facts.now_ms, .accepting = !world.refuse, .last_seq = world.facts.seq,
-				    .history_seq = world.facts.seq, .simulated_nodes = true, .turns = 3, .longest_turn_us = 1500 };
+	*ret = (struct api_status){ .build = "test",
+				    .boot_id = "boot",
+				    .data_folder = "/data",
+				    .started_ms = 1700000000000,
+				    .now_ms = world.facts.now_ms,
+				    .accepting = !world.refuse,
+				    .last_seq = world.facts.seq,
+				    .history_seq = world.facts.seq,
+				    .simulated_nodes = true,
+				    .turns = 3,
+				    .longest_turn_us = 1500 };
 	snprintf(ret->problem, sizeof ret->problem, "%s", world.refuse ? "the disk is full" : "");
 	pthread_mutex_unlock(&world.lock);
 }
 
-static int get_body(void *context, const struct facts *facts, struct job_id job, struct buf *ret, struct err *err)
+static int get_body(void *context, const struct facts *facts, struct job_id job, struct buf *ret,
+		    struct err *err)
 {
 	(void)context;
 	(void)facts;
 	for (size_t i = 0; i < world.body_count; i++)
-		if (job.v - world.bodies[i].job < (world.bodies[i].count ? world.bodies[i].count : 1)) {
+		if (job.v - world.bodies[i].job <
+		    (world.bodies[i].count ? world.bodies[i].count : 1)) {
 			buf_add(ret, world.bodies[i].text, world.bodies[i].size);
 			return 0;
 		}
 	return err_set(err, ERR_NOT_FOUND, "no body");
 }
 
-static int read_history(void *context, uint32_t job, uint64_t after, uint32_t limit, void *take_context,
-			int (*take)(void *take_context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size),
+static int read_history(void *context, uint32_t job, uint64_t after, uint32_t limit,
+			void *take_context,
+			int (*take)(void *take_context, uint64_t seq, int64_t time_ms,
+				    uint32_t kind, const char *text, size_t size),
 			struct err *err)
 {
 	size_t count;
@@ -223,7 +255,10 @@ static void body_mac(void *context, const void *body, size_t size, char out[DIGE
 	digest_format(&digest, out);
 }
 
-struct piece_of_work { void (*fn)(void *argument); void *argument; };
+struct piece_of_work {
+	void (*fn)(void *argument);
+	void *argument;
+};
 
 static void *work_thread(void *context)
 {
@@ -254,8 +289,15 @@ static void work(void *context, void (*fn)(void *argument), void *argument)
 }
 
 static const struct api_backend backend = {
-	.send = send_command, .frozen = get_frozen, .release = release, .status = get_status, .body = get_body,
-	.history = read_history, .body_mac = body_mac, .work = work, .logs_folder = world.logs,
+	.send = send_command,
+	.frozen = get_frozen,
+	.release = release,
+	.status = get_status,
+	.body = get_body,
+	.history = read_history,
+	.body_mac = body_mac,
+	.work = work,
+	.logs_folder = world.logs,
 };
 
 /* --- the world --------------------------------------------------------------------------------------------------------- */
@@ -354,7 +396,10 @@ void testing_reset(void)
 void testing_start(void)
 {
 	struct err err = { 0 };
-	struct http_options options = { .unix_path = world.socket, .listen = "127.0.0.1:0", .handle = api_handle, .head = api_head };
+	struct http_options options = { .unix_path = world.socket,
+					.listen = "127.0.0.1:0",
+					.handle = api_handle,
+					.head = api_head };
 
 	if (!tokens[0][0])
 		for (size_t i = 0; i < ARRAY_SIZE(people); i++)
@@ -413,10 +458,22 @@ const struct facts *testing_facts(void)
 	return &world.facts;
 }
 
-const char *testing_logs(void) { return world.logs; }
-const char *testing_socket(void) { return world.socket; }
-int testing_port(void) { return http_port(world.server); }
-uint64_t testing_last_seq(void) { return testing_facts()->seq; }
+const char *testing_logs(void)
+{
+	return world.logs;
+}
+const char *testing_socket(void)
+{
+	return world.socket;
+}
+int testing_port(void)
+{
+	return http_port(world.server);
+}
+uint64_t testing_last_seq(void)
+{
+	return testing_facts()->seq;
+}
 
 void testing_refuse(bool refuse)
 {
@@ -486,12 +543,15 @@ void testing_engine(uint32_t job)
 int testing_dial(bool local)
 {
 	struct sockaddr_un u = { .sun_family = AF_UNIX };
-	struct sockaddr_in t = { .sin_family = AF_INET, .sin_port = htons((uint16_t)testing_port()) };
+	struct sockaddr_in t = { .sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)testing_port()) };
 	const int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM, 0);
 
 	t.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	snprintf(u.sun_path, sizeof u.sun_path, "%s", world.socket);
-	assert_int_equal(local ? connect(fd, (struct sockaddr *)&u, sizeof u) : connect(fd, (struct sockaddr *)&t, sizeof t), 0);
+	assert_int_equal(local ? connect(fd, (struct sockaddr *)&u, sizeof u)
+			       : connect(fd, (struct sockaddr *)&t, sizeof t),
+			 0);
 	return fd;
 }
 
@@ -514,14 +574,16 @@ static size_t unchunk(char *data, size_t size)
 	return out;
 }
 
-struct answer testing_call(const char *user, const char *method, const char *path, const char *headers, const char *body)
+struct answer testing_call(const char *user, const char *method, const char *path,
+			   const char *headers, const char *body)
 {
 	struct answer answer = { 0 };
 	struct buf out = BUF_INIT, in = BUF_INIT;
 	const int fd = testing_dial(!user);
 	char *end;
 
-	buf_addf(&out, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s", method, path, headers ? headers : "");
+	buf_addf(&out, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s", method, path,
+		 headers ? headers : "");
 	if (user && *user)
 		buf_addf(&out, "Authorization: Bearer %s\r\n", testing_token(user));
 	if (body || strcmp(method, "GET") != 0)
@@ -529,7 +591,7 @@ struct answer testing_call(const char *user, const char *method, const char *pat
 	buf_adds(&out, "\r\n");
 	if (body)
 		buf_adds(&out, body);
-	for (size_t at = 0; at < out.size; ) {
+	for (size_t at = 0; at < out.size;) {
 		const ssize_t sent = send(fd, out.data + at, out.size - at, MSG_NOSIGNAL);
 
 		if (sent < 0)
@@ -578,6 +640,7 @@ struct answer testing_get(const char *user, const char *path, int status)
 	struct answer answer = testing_call(user, "GET", path, NULL, NULL);
 
 	if (answer.status != status)
-		fail_msg("GET %s as %s: %d %s", path, user ? user : "socket", answer.status, answer.text);
+		fail_msg("GET %s as %s: %d %s", path, user ? user : "socket", answer.status,
+			 answer.text);
 	return answer;
 }

@@ -8,7 +8,8 @@
 #include "base/parse.h"
 
 /* Whose token it is, to the caller: own, of his team, of others. */
-static enum relation token_relation(const struct call *call, const char *user_name, uint8_t *ret_role)
+static enum relation token_relation(const struct call *call, const char *user_name,
+				    uint8_t *ret_role)
 {
 	const uint32_t id = facts_user_find(call->facts, user_name);
 	const struct user *user = id ? table_get(&call->facts->users, id) : NULL;
@@ -42,7 +43,9 @@ void handle_token_list(struct call *call)
 		const struct token *token = table_get(&f->tokens, id);
 
 		/* Who may end a token may see that it is there. */
-		if (token->id.v && call_may(call, ROUTE_token_revoke, token_relation(call, facts_name(f, token->user), &role)))
+		if (token->id.v &&
+		    call_may(call, ROUTE_token_revoke,
+			     token_relation(call, facts_name(f, token->user), &role)))
 			token_add(&out, f, token);
 	}
 	out_end(&out, ']');
@@ -50,7 +53,10 @@ void handle_token_list(struct call *call)
 	call_reply(call, 200, &out);
 }
 
-struct token_wish { const char *user, *note; int64_t expires_ms; };
+struct token_wish {
+	const char *user, *note;
+	int64_t expires_ms;
+};
 
 static int wish_read(struct call *call, struct token_wish *wish, struct err *err)
 {
@@ -60,7 +66,8 @@ static int wish_read(struct call *call, struct token_wish *wish, struct err *err
 
 	wish->user = call->caller.user;
 	wish->note = "";
-	if (call_body(call, &body, err) < 0 || body_text(body, "user", NAME_MAX_BYTES, &wish->user, &given, err) < 0 ||
+	if (call_body(call, &body, err) < 0 ||
+	    body_text(body, "user", NAME_MAX_BYTES, &wish->user, &given, err) < 0 ||
 	    body_text(body, "note", NAME_MAX_BYTES, &wish->note, &given, err) < 0)
 		return -(int)ERR_INVALID;
 	expires = conf_find(body, "expires");
@@ -69,7 +76,8 @@ static int wish_read(struct call *call, struct token_wish *wish, struct err *err
 	if (conf_duration(err, body_file, expires, "expires", &valid_ms) < 0)
 		return -(int)ERR_INVALID;
 	if (valid_ms < 1000)
-		return conf_error(err, body_file, expires, "expires: a token is valid for a second at least");
+		return conf_error(err, body_file, expires,
+				  "expires: a token is valid for a second at least");
 	wish->expires_ms = clock_wall_ms() + valid_ms;
 	return 0;
 }
@@ -84,8 +92,8 @@ static int token_permit(struct call *call, const char *user, struct err *err)
 	if (call_permit(call, relation, what, err) < 0)
 		return -(int)ERR_FORBIDDEN;
 	if (role > call->caller.role)
-		return err_set(err, ERR_FORBIDDEN, "%s: %s is %s, and the token would be %s", what, call->caller.user,
-			       role_name(call->caller.role), role_name(role));
+		return err_set(err, ERR_FORBIDDEN, "%s: %s is %s, and the token would be %s", what,
+			       call->caller.user, role_name(call->caller.role), role_name(role));
 	return 0;
 }
 
