@@ -14,11 +14,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/wait.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/background.h"
 #include "daemon/state.h"
 #include "node/discover.h"
+
+int64_t daemon_wall_ms(void)
+{
+#ifdef FAIRLEAD_FAILPOINTS
+	const char *step = getenv("FAIRLEAD_TEST_WALL_STEP_MS");
+	if (step)
+		return clock_wall_ms() + strtoll(step, NULL, 10);
+#endif
+	return clock_wall_ms();
+}
 
 static int make_folder(const char *path, struct err *err)
 {
@@ -131,7 +142,7 @@ static int start_events(struct daemon *d, const struct nodes_found *found, struc
 	started.daemon_started.build = d->build;
 	started.daemon_started.boot_id = d->boot_id;
 	started.daemon_started.boot_ms = clock_boot_ms();
-	started.daemon_started.level = 1;
+	started.daemon_started.level = JOURNAL_LEVEL;
 	core_append(d, batch, &started);
 	if (start_identity(d, batch, err) < 0 || start_nodes(d, batch, found, err) < 0) {
 		batch_destroy(batch);
@@ -163,18 +174,19 @@ static void shepherd_path(char out[4096])
 
 static int open_engine(struct daemon *d, struct err *err)
 {
-	char shepherd[4096];
-	shepherd_path(shepherd);
-	if (access(shepherd, X_OK) != 0)
-		return err_errno(err, ERR_NOT_FOUND, errno, "the program fairlead-shepherd is not beside this one (\"%s\"): install it, or name it in FAIRLEAD_SHEPHERD", shepherd);
-	const struct engine_options options = { .folder = d->folder, .shepherd_path = shepherd, .context = d, .report = effects_report };
+	shepherd_path(d->shepherd);
+	if (access(d->shepherd, X_OK) != 0)
+		return err_errno(err, ERR_NOT_FOUND, errno, "the program fairlead-shepherd is not beside this one (\"%s\"): install it, or name it in FAIRLEAD_SHEPHERD", d->shepherd);
 	d->engine_ops = &engine_local;
-	return d->engine_ops->open(&options, &d->engine, err);
+	return effects_open_engine(d, err);
 }
 
 static int open_history(struct daemon *d, struct err *err)
 {
 	if (history_open(d->folder, &d->history, err) < 0)
+		return -1;
+	/* It is of another journal that stood here: filled anew. */
+	if (history_applied(d->history) > d->facts.seq && history_clear(d->history, err) < 0)
 		return -1;
 	return history_open(d->folder, &d->history_reader, err);
 }
@@ -183,7 +195,7 @@ static int open_door(struct daemon *d, const struct daemon_options *options, str
 {
 	char socket[4096];
 	snprintf(socket, sizeof(socket), "%s/fairlead.sock", d->folder);
-	const struct http_options http = { .unix_path = socket, .listen = options->listen, .context = d->api, .handle = api_handle };
+	const struct http_options http = { .unix_path = socket, .listen = options->listen, .context = d->api, .handle = api_handle, .head = api_head };
 	return http_start(&http, &d->server, err);
 }
 
@@ -199,7 +211,7 @@ static void init(struct daemon *d, char *folder)
 	mailbox_init(&d->engine_box);
 	mailbox_init(&d->work_box);
 	pthread_mutex_init(&d->publication_lock, NULL);
-	pthread_cond_init(&d->durable_cond, NULL);
+	cond_init(&d->durable_cond);
 	pthread_mutex_init(&d->problem_lock, NULL);
 	pthread_mutex_init(&d->reader_lock, NULL);
 	pthread_mutex_init(&d->history_lock, NULL);
@@ -248,6 +260,7 @@ static void block_signals(void)
 static void end(struct daemon *d)
 {
 	http_stop(d->server);
+	atomic_store(&d->ending, true);
 	core_join(d);
 	gate_join(d);
 	effects_join(d);
