@@ -428,6 +428,17 @@ static bool fit_better(const struct search *search, const struct fit *a, const s
 	return a->free < b->free;
 }
 
+/* What a domain holds at most: exact when only GPUs are asked for. */
+static uint64_t domain_bound(const struct search *search, uint32_t domain)
+{
+	struct histogram histogram = { { 0 } };
+
+	if (search->shape->gpus == 0)
+		return UINT64_MAX;
+	histogram_fast(search, domain, &histogram);
+	return histogram_tasks(&histogram);
+}
+
 /* The best domain of the level that holds all tasks; *ret_most is what the best one that does not would hold. */
 static bool level_find(const struct search *search, const struct place_request *request, uint32_t level,
 		       uint32_t *ret_domain, struct fit *ret, uint64_t *ret_most, uint32_t *ret_most_at)
@@ -442,6 +453,8 @@ static bool level_find(const struct search *search, const struct place_request *
 
 		if (!domain_allowed(request, space, domain))
 			continue;
+		if (search->exact && domain_bound(search, domain) <= (*ret_most < search->tasks ? *ret_most : search->tasks - 1))
+			continue; /* neither holds them nor is the best of those that do not */
 		histogram_make(search, domain, &histogram);
 		tasks = histogram_tasks(&histogram);
 		if (tasks > *ret_most) {
@@ -617,12 +630,7 @@ static bool require_is_one_node(const struct shape *shape)
 /* A sum over the request's domain says no before any smaller domain is looked at. */
 static bool cluster_is_short(const struct search *search, const struct place_request *request)
 {
-	struct histogram histogram;
-
-	if (search->exact || request->rank != RANK_NONE)
-		return false;
-	histogram_make(search, request->domain, &histogram);
-	return histogram_tasks(&histogram) < search->tasks;
+	return request->rank == RANK_NONE && domain_bound(search, request->domain) < search->tasks;
 }
 
 /* From the narrowest level to the widest allowed. `prefer` only matters to replicas: all others go narrow anyhow. */

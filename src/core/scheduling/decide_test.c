@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/scheduling/testing.h"
 
+#include <string.h>
+
+#define MINUTE INT64_C(60000)
+
+/* --- the plain way ------------------------------------------------------------------------------------- */
+
 static void a_job_is_placed_released_and_ends(void **state)
 {
 	struct world w;
@@ -11,14 +17,631 @@ static void a_job_is_placed_released_and_ends(void **state)
 	job = world_submit(&w, (struct wish){ .tasks = 2, .gpus = 1 });
 	world_decide(&w);
 	assert_int_equal(world_running(&w, job), 2);
-	assert_int_equal(job_get(&w.facts, (struct job_id){ job })->state, JOB_STARTING);
+	assert_int_equal(world_state(&w, job), JOB_STARTING);
 	world_ready(&w, job);
 	world_decide(&w);
 	world_start(&w, job);
-	assert_int_equal(job_get(&w.facts, (struct job_id){ job })->state, JOB_RUNNING);
+	assert_int_equal(world_state(&w, job), JOB_RUNNING);
 	world_exit(&w, job, 0);
 	world_decide(&w);
-	assert_int_equal(job_get(&w.facts, (struct job_id){ job })->state, JOB_SUCCEEDED);
+	assert_int_equal(world_state(&w, job), JOB_SUCCEEDED);
+	world_deinit(&w);
+}
+
+static void nothing_is_released_before_every_rank_is_ready(void **state)
+{
+	struct event e;
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	job = world_submit(&w, (struct wish){ .tasks = 2 });
+	world_decide(&w);
+	e = world_event(&w, EVENT_TASK_READY);
+	e.task_ready.attempt = 1;
+	world_apply(&w, &e);
+	world_decide(&w);
+	assert_int_equal(w.decisions, 0);
+	e.task_ready.rank = 1;
+	world_apply(&w, &e);
+	world_decide(&w);
+	assert_int_equal(attempt_get(&w.facts, (struct attempt_id){ 1 })->state, ATTEMPT_ACTIVE);
+	assert_int_equal(world_running(&w, job), 2);
+	world_deinit(&w);
+}
+
+static void a_rank_that_cannot_start_ends_the_attempt_whole(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	job = world_submit(&w, (struct wish){ .tasks = 2 });
+	world_decide(&w);
+	world_exit_rank(&w, job, 1, CAUSE_START, 0);
+	world_decide(&w);
+	assert_int_equal(attempt_get(&w.facts, (struct attempt_id){ 1 })->state, ATTEMPT_STOPPING);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_FAILED);
+	world_deinit(&w);
+}
+
+static void retries_are_used_up_then_the_job_fails(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	job = world_submit(&w, (struct wish){ .tasks = 2, .retries = 2 });
+	for (int i = 0; i < 2; i++) {
+		world_run(&w);
+		world_exit_rank(&w, job, 0, CAUSE_EXIT, 3);
+		world_run(&w);
+		assert_int_equal(world_state(&w, job), JOB_RUNNING);
+	}
+	world_exit_rank(&w, job, 0, CAUSE_EXIT, 3);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_FAILED);
+	assert_int_equal(job_get(&w.facts, (struct job_id){ job })->exit_code, 3);
+	world_deinit(&w);
+}
+
+static void a_lost_rank_costs_no_retry_and_the_gang_comes_back_whole(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	job = world_submit(&w, (struct wish){ .tasks = 2 });
+	world_run(&w);
+	world_exit_rank(&w, job, 1, CAUSE_LOST, 0);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_RUNNING);
+	assert_int_equal(job_get(&w.facts, (struct job_id){ job })->attempts, 2);
+	world_deinit(&w);
+}
+
+static void a_cancelled_job_ends_wherever_it_is(void **state)
+{
+	struct world w;
+	uint32_t running, waiting;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	running = world_submit(&w, (struct wish){ .gpus = 1 });
+	waiting = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	world_cancel(&w, running);
+	world_cancel(&w, waiting);
+	world_run(&w);
+	assert_int_equal(world_state(&w, running), JOB_CANCELLED);
+	assert_int_equal(world_state(&w, waiting), JOB_CANCELLED);
+	world_deinit(&w);
+}
+
+static void a_job_that_depends_on_a_failed_one_is_cancelled(void **state)
+{
+	struct world w;
+	uint32_t first, second, third;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	first = world_submit(&w, (struct wish){ .gpus = 1 });
+	second = world_submit(&w, (struct wish){ .gpus = 1, .depends = first });
+	third = world_submit(&w, (struct wish){ .gpus = 1, .depends = second });
+	world_run(&w);
+	assert_int_equal(world_state(&w, second), JOB_BLOCKED);
+	world_exit(&w, first, 1);
+	world_run(&w);
+	assert_int_equal(world_state(&w, second), JOB_CANCELLED);
+	assert_int_equal(world_state(&w, third), JOB_CANCELLED);
+	world_deinit(&w);
+}
+
+/* --- time ------------------------------------------------------------------------------------------------ */
+
+static void a_run_time_limit_counts_earlier_attempts_without_what_was_lost(void **state)
+{
+	struct world w;
+	uint32_t job, high;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	job = world_submit(&w, (struct wish){ .checkpoint = true, .limit_ms = 10 * MINUTE });
+	world_run(&w);
+	world_at(&w, 1000 + 4 * MINUTE);
+	world_saved(&w, job);
+	world_at(&w, 1000 + 6 * MINUTE); /* two minutes are lost */
+	high = world_submit(&w, (struct wish){ .priority = 1 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, high), 1);
+	assert_int_equal(job_get(&w.facts, (struct job_id){ job })->lost_gpu_ms, 2 * MINUTE);
+	assert_int_equal(job_get(&w.facts, (struct job_id){ job })->run_ms, 4 * MINUTE);
+	world_exit(&w, high, 0);
+	world_run(&w);
+	assert_int_equal(world_running(&w, job), 1);
+	assert_int_equal(w.wake_ms, 1000 + 12 * MINUTE); /* six minutes are left */
+	world_at(&w, 1000 + 12 * MINUTE - 1);
+	world_run(&w);
+	assert_int_equal(world_running(&w, job), 1);
+	world_at(&w, 1000 + 12 * MINUTE);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_TIMED_OUT);
+	world_deinit(&w);
+}
+
+/* --- winding down ------------------------------------------------------------------------------------------- */
+
+struct wind { struct world w; uint32_t low, high; };
+
+/* `low` runs on the one GPU, `high` wants it; grace of one minute. */
+static void wind_init(struct wind *t, bool checkpoint)
+{
+	world_init(&t->w, "n0:1");
+	world_policy(&t->w, MINUTE, 0);
+	t->low = world_submit(&t->w, (struct wish){ .checkpoint = checkpoint });
+	world_run(&t->w);
+	world_at(&t->w, 1000 + 10 * MINUTE);
+	t->high = world_submit(&t->w, (struct wish){ .priority = 1 });
+	world_run(&t->w);
+	assert_int_equal(world_state(&t->w, t->low), JOB_CHECKPOINTING);
+	assert_int_equal(world_running(&t->w, t->high), 0);
+	assert_int_equal(t->w.wake_ms, 1000 + 11 * MINUTE);
+}
+
+static void a_victim_stops_when_its_checkpoint_is_complete(void **state)
+{
+	struct wind t;
+
+	(void)state;
+	wind_init(&t, true);
+	world_at(&t.w, 1000 + 10 * MINUTE + 5);
+	world_saved(&t.w, t.low);
+	world_run(&t.w);
+	assert_int_equal(world_running(&t.w, t.high), 1);
+	assert_int_equal(world_state(&t.w, t.low), JOB_PREEMPTED);
+	assert_int_equal(job_get(&t.w.facts, (struct job_id){ t.low })->lost_gpu_ms, 0);
+	world_exit(&t.w, t.high, 0);
+	world_run(&t.w);
+	assert_int_equal(attempt_get(&t.w.facts, job_get(&t.w.facts, (struct job_id){ t.low })->attempt)->resume_number, 1);
+	world_deinit(&t.w);
+}
+
+static void a_checkpoint_from_before_the_warning_does_not_stop_it(void **state)
+{
+	struct wind t;
+
+	(void)state;
+	world_init(&t.w, "n0:1");
+	world_policy(&t.w, MINUTE, 0);
+	t.low = world_submit(&t.w, (struct wish){ .checkpoint = true });
+	world_run(&t.w);
+	world_at(&t.w, 5000);
+	world_saved(&t.w, t.low);
+	world_at(&t.w, 6000);
+	t.high = world_submit(&t.w, (struct wish){ .priority = 1 });
+	world_run(&t.w);
+	assert_int_equal(world_state(&t.w, t.low), JOB_CHECKPOINTING);
+	world_deinit(&t.w);
+}
+
+static void a_victim_without_checkpoint_has_all_of_its_grace(void **state)
+{
+	struct wind t;
+
+	(void)state;
+	wind_init(&t, false);
+	world_at(&t.w, 1000 + 11 * MINUTE - 1);
+	world_run(&t.w);
+	assert_int_equal(world_running(&t.w, t.low), 1);
+	world_at(&t.w, 1000 + 11 * MINUTE);
+	world_run(&t.w);
+	assert_int_equal(world_running(&t.w, t.high), 1);
+	assert_int_equal(job_get(&t.w.facts, (struct job_id){ t.low })->lost_gpu_ms, 11 * MINUTE);
+	world_deinit(&t.w);
+}
+
+static void a_victim_is_spared_when_the_preemptor_is_cancelled(void **state)
+{
+	struct wind t;
+
+	(void)state;
+	wind_init(&t, true);
+	world_cancel(&t.w, t.high);
+	world_run(&t.w);
+	assert_int_equal(world_state(&t.w, t.low), JOB_RUNNING);
+	assert_int_equal(t.w.evictions, 0);
+	world_deinit(&t.w);
+}
+
+static void a_victim_is_spared_when_another_place_is_free(void **state)
+{
+	struct wind t;
+	struct event e;
+
+	(void)state;
+	wind_init(&t, true);
+	e = world_event(&t.w, EVENT_NODE_SET);
+	e.node_set.name = "n1";
+	e.node_set.gpus = 1;
+	world_apply(&t.w, &e);
+	world_run(&t.w);
+	assert_int_equal(world_state(&t.w, t.low), JOB_RUNNING);
+	assert_string_equal(world_places(&t.w, t.high), "n1/1");
+	world_deinit(&t.w);
+}
+
+static void two_preemptors_do_not_count_on_the_same_gpus(void **state)
+{
+	uint32_t low[2], high[2];
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	world_policy(&w, MINUTE, 0);
+	for (int i = 0; i < 2; i++)
+		low[i] = world_submit(&w, (struct wish){ .checkpoint = true });
+	world_run(&w);
+	for (int i = 0; i < 2; i++)
+		high[i] = world_submit(&w, (struct wish){ .priority = 1 });
+	world_run(&w);
+	assert_int_equal(world_state(&w, low[0]), JOB_CHECKPOINTING);
+	assert_int_equal(world_state(&w, low[1]), JOB_CHECKPOINTING);
+	world_saved(&w, low[0]);
+	world_run(&w);
+	assert_int_equal(world_running(&w, high[0]) + world_running(&w, high[1]), 1);
+	world_deinit(&w);
+}
+
+static void what_one_victim_leaves_over_serves_the_next(void **state)
+{
+	uint32_t wide, first, second;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4");
+	world_policy(&w, MINUTE, 0);
+	wide = world_submit(&w, (struct wish){ .gpus = 4 });
+	world_run(&w);
+	first = world_submit(&w, (struct wish){ .gpus = 2, .priority = 1 });
+	second = world_submit(&w, (struct wish){ .gpus = 2, .priority = 1 });
+	world_at(&w, 2000);
+	world_run(&w);
+	world_at(&w, 2000 + MINUTE);
+	world_run(&w);
+	assert_int_equal(world_running(&w, first), 1);
+	assert_int_equal(world_running(&w, second), 1);
+	assert_int_equal(world_running(&w, wide), 0);
+	assert_int_equal(w.evictions, 1);
+	world_deinit(&w);
+}
+
+static void best_effort_work_is_stopped_at_once(void **state)
+{
+	uint32_t spare, normal;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	world_policy(&w, MINUTE, MINUTE);
+	spare = world_submit(&w, (struct wish){ .best_effort = true, .checkpoint = true });
+	world_run(&w);
+	normal = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, normal), 1);
+	assert_int_equal(world_state(&w, spare), JOB_PREEMPTED);
+	world_deinit(&w);
+}
+
+static void a_young_job_is_safe_until_it_is_mature(void **state)
+{
+	uint32_t high;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	world_policy(&w, 0, MINUTE);
+	(void)world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	high = world_submit(&w, (struct wish){ .priority = 1 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, high), 0);
+	assert_int_equal(w.wake_ms, 1000 + MINUTE);
+	world_at(&w, 1000 + MINUTE);
+	world_run(&w);
+	assert_int_equal(world_running(&w, high), 1);
+	world_deinit(&w);
+}
+
+/* --- victims ---------------------------------------------------------------------------------------------------- */
+
+static void the_cheapest_node_is_cleared(void **state)
+{
+	uint32_t jobs[5], high;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:2 n1:2");
+	jobs[0] = world_submit(&w, (struct wish){ .gpus = 1 });
+	jobs[1] = world_submit(&w, (struct wish){ .gpus = 1 });
+	jobs[2] = world_submit(&w, (struct wish){ .gpus = 1, .checkpoint = true });
+	jobs[3] = world_submit(&w, (struct wish){ .gpus = 1, .checkpoint = true });
+	world_place(&w, jobs[0], "n0");
+	world_place(&w, jobs[1], "n1");
+	world_place(&w, jobs[2], "n0");
+	world_place(&w, jobs[3], "n1");
+	world_at(&w, 1000 + 50 * MINUTE);
+	world_saved(&w, jobs[2]);
+	world_at(&w, 1000 + 60 * MINUTE);
+	high = world_submit(&w, (struct wish){ .gpus = 2, .priority = 1 });
+	world_run(&w);
+	/* n0: 60 + 10 minutes are lost; n1: 60 + 60 */
+	assert_string_equal(world_places(&w, high), "n0/3");
+	assert_int_equal(world_running(&w, jobs[1]) + world_running(&w, jobs[3]), 2);
+	world_deinit(&w);
+}
+
+static void one_wide_victim_goes_before_many_small_ones_that_cost_more(void **state)
+{
+	uint32_t small[4], big, high;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	for (int i = 0; i < 4; i++) {
+		small[i] = world_submit(&w, (struct wish){ .gpus = 1 });
+		world_place(&w, small[i], "n0");
+	}
+	world_at(&w, 1000 + 10 * MINUTE);
+	big = world_submit(&w, (struct wish){ .gpus = 4 });
+	world_place(&w, big, "n0");
+	world_at(&w, 1000 + 20 * MINUTE);
+	high = world_submit(&w, (struct wish){ .gpus = 4, .priority = 1 });
+	world_run(&w);
+	/* each small one costs 20 and comes first in order, but the big one alone costs 40, and four small ones 80 */
+	assert_int_equal(world_running(&w, high), 1);
+	assert_int_equal(w.evictions, 1);
+	assert_int_equal(world_running(&w, big), 0);
+	assert_int_equal(world_running(&w, small[0]), 1);
+	world_deinit(&w);
+}
+
+static void the_queues_limit_is_made_room_in_by_its_own_lower_work(void **state)
+{
+	uint32_t low[2], high, wide;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	world_queue(&w, "q", "", 0, 2, 1);
+	for (int i = 0; i < 2; i++)
+		low[i] = world_submit(&w, (struct wish){ .queue = "q" });
+	world_run(&w);
+	wide = world_submit(&w, (struct wish){ .queue = "q", .gpus = 3, .priority = 2 });
+	world_run(&w);
+	assert_int_equal(w.evictions, 0);
+	assert_int_equal(world_running(&w, wide), 0);
+	high = world_submit(&w, (struct wish){ .queue = "q", .priority = 1 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, high), 1);
+	assert_int_equal(world_running(&w, low[0]), 1);
+	assert_int_equal(world_running(&w, low[1]), 0);
+	world_deinit(&w);
+}
+
+static void a_rack_is_cleared_for_a_gang_that_needs_one(void **state)
+{
+	uint32_t job, gang, dear;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "r0: n0:2 n1:2 | r1: n2:2 n3:2");
+	dear = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_place(&w, dear, "n0");
+	world_at(&w, 1000 + 60 * MINUTE);
+	for (int i = 0; i < 4; i++) {
+		char node[3] = { 'n', (char)('0' + i), 0 };
+
+		job = world_submit(&w, (struct wish){ .gpus = 1 });
+		world_place(&w, job, node);
+	}
+	world_at(&w, 1000 + 61 * MINUTE);
+	gang = world_submit(&w, (struct wish){ .tasks = 4, .require = "rack", .priority = 1 });
+	world_run(&w);
+	assert_string_equal(world_places(&w, gang), "n2/1 n2/2 n3/1 n3/2");
+	assert_int_equal(w.evictions, 2);
+	world_deinit(&w);
+}
+
+/* --- nodes ------------------------------------------------------------------------------------------------------- */
+
+static void set_node(struct world *w, const char *name, enum node_state to)
+{
+	struct event e = world_event(w, EVENT_NODE_STATE);
+
+	e.node_state.node = facts_node_find(&w->facts, name).v;
+	e.node_state.state = to;
+	world_apply(w, &e);
+}
+
+static void a_drained_node_is_left_after_a_checkpoint(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1");
+	world_policy(&w, MINUTE, 0);
+	job = world_submit(&w, (struct wish){ .checkpoint = true });
+	world_run(&w);
+	assert_string_equal(world_places(&w, job), "n0/1");
+	set_node(&w, "n0", NODE_DRAINING);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_CHECKPOINTING);
+	world_at(&w, 5000);
+	world_saved(&w, job);
+	world_run(&w);
+	assert_string_equal(world_places(&w, job), "n1/1");
+	world_deinit(&w);
+}
+
+static void a_drain_that_is_called_off_spares(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1");
+	world_policy(&w, MINUTE, 0);
+	job = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	set_node(&w, "n0", NODE_DRAINING);
+	world_run(&w);
+	set_node(&w, "n0", NODE_READY);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_RUNNING);
+	assert_int_equal(job_get(&w.facts, (struct job_id){ job })->attempts, 1);
+	world_deinit(&w);
+}
+
+/* Jobs that fail at once, each on the first GPU of the first node. */
+static void fail_jobs(struct world *w, uint32_t count, int64_t array)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t job = world_submit(w, (struct wish){ .gpus = 1, .array = array });
+
+		for (uint32_t k = 0; k < (array ? array : 1); k++) {
+			world_run(w);
+			world_exit(w, job + k, 1);
+			world_run(w);
+		}
+	}
+}
+
+static void a_gpu_on_which_different_jobs_fail_early_is_set_aside(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	fail_jobs(&w, 2, 0);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->set_aside_mask, 0);
+	fail_jobs(&w, 1, 0);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->set_aside_mask, 1);
+	job = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	assert_string_equal(world_places(&w, job), "n0/2");
+	world_deinit(&w);
+}
+
+static void the_jobs_of_one_array_do_not_make_a_black_hole(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1");
+	fail_jobs(&w, 1, 4);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->state, NODE_READY);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->set_aside_mask, 0);
+	world_deinit(&w);
+}
+
+static void a_black_hole_is_quarantined_but_never_the_last_node(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1");
+	fail_jobs(&w, 3, 0);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->state, NODE_QUARANTINED);
+	fail_jobs(&w, 4, 0);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n1"))->state, NODE_READY);
+	world_deinit(&w);
+}
+
+/* --- order --------------------------------------------------------------------------------------------------------- */
+
+static void a_job_that_does_not_fit_holds_up_nobody(void **state)
+{
+	struct world w;
+	uint32_t wide, small;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	wide = world_submit(&w, (struct wish){ .gpus = 1, .tasks = 3 });
+	small = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, wide), 0);
+	assert_int_equal(world_running(&w, small), 1);
+	world_deinit(&w);
+}
+
+static void queues_take_turns_by_their_use_of_their_share(void **state)
+{
+	uint32_t a[6], b[6], in_a = 0, in_b = 0;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:6");
+	world_queue(&w, "a", "", 0, -1, 1);
+	world_queue(&w, "b", "", 0, -1, 2);
+	for (int i = 0; i < 6; i++)
+		a[i] = world_submit(&w, (struct wish){ .queue = "a" });
+	for (int i = 0; i < 6; i++)
+		b[i] = world_submit(&w, (struct wish){ .queue = "b" });
+	world_run(&w);
+	for (int i = 0; i < 6; i++) {
+		in_a += world_running(&w, a[i]);
+		in_b += world_running(&w, b[i]);
+	}
+	assert_int_equal(in_a, 2);
+	assert_int_equal(in_b, 4);
+	world_deinit(&w);
+}
+
+static void standard_work_of_any_queue_goes_before_best_effort(void **state)
+{
+	struct world w;
+	uint32_t spare, normal;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	world_queue(&w, "a", "", 0, -1, 100);
+	world_queue(&w, "b", "", 0, -1, 1);
+	spare = world_submit(&w, (struct wish){ .queue = "a", .best_effort = true });
+	normal = world_submit(&w, (struct wish){ .queue = "b" });
+	world_decide(&w);
+	assert_int_equal(world_running(&w, normal), 1);
+	assert_int_equal(world_running(&w, spare), 0);
+	world_deinit(&w);
+}
+
+static void a_reserved_guarantee_is_not_lent(void **state)
+{
+	struct event e;
+	struct world w;
+	uint32_t one, two;
+
+	(void)state;
+	world_init(&w, "n0:3");
+	world_queue(&w, "other", "", 0, -1, 1);
+	e = world_event(&w, EVENT_QUEUE_SET);
+	e.queue_set.name = "keeper";
+	e.queue_set.guarantee_share = 2 * GPU_SHARE;
+	e.queue_set.limit_share = -1;
+	e.queue_set.weight = 1;
+	e.queue_set.reserved = 1;
+	world_apply(&w, &e);
+	one = world_submit(&w, (struct wish){ .queue = "other" });
+	two = world_submit(&w, (struct wish){ .queue = "other" });
+	world_run(&w);
+	assert_int_equal(world_running(&w, one), 1);
+	assert_int_equal(world_running(&w, two), 0);
 	world_deinit(&w);
 }
 
@@ -26,6 +649,35 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_is_placed_released_and_ends),
+		cmocka_unit_test(nothing_is_released_before_every_rank_is_ready),
+		cmocka_unit_test(a_rank_that_cannot_start_ends_the_attempt_whole),
+		cmocka_unit_test(retries_are_used_up_then_the_job_fails),
+		cmocka_unit_test(a_lost_rank_costs_no_retry_and_the_gang_comes_back_whole),
+		cmocka_unit_test(a_cancelled_job_ends_wherever_it_is),
+		cmocka_unit_test(a_job_that_depends_on_a_failed_one_is_cancelled),
+		cmocka_unit_test(a_run_time_limit_counts_earlier_attempts_without_what_was_lost),
+		cmocka_unit_test(a_victim_stops_when_its_checkpoint_is_complete),
+		cmocka_unit_test(a_checkpoint_from_before_the_warning_does_not_stop_it),
+		cmocka_unit_test(a_victim_without_checkpoint_has_all_of_its_grace),
+		cmocka_unit_test(a_victim_is_spared_when_the_preemptor_is_cancelled),
+		cmocka_unit_test(a_victim_is_spared_when_another_place_is_free),
+		cmocka_unit_test(two_preemptors_do_not_count_on_the_same_gpus),
+		cmocka_unit_test(what_one_victim_leaves_over_serves_the_next),
+		cmocka_unit_test(best_effort_work_is_stopped_at_once),
+		cmocka_unit_test(a_young_job_is_safe_until_it_is_mature),
+		cmocka_unit_test(the_cheapest_node_is_cleared),
+		cmocka_unit_test(one_wide_victim_goes_before_many_small_ones_that_cost_more),
+		cmocka_unit_test(the_queues_limit_is_made_room_in_by_its_own_lower_work),
+		cmocka_unit_test(a_rack_is_cleared_for_a_gang_that_needs_one),
+		cmocka_unit_test(a_drained_node_is_left_after_a_checkpoint),
+		cmocka_unit_test(a_drain_that_is_called_off_spares),
+		cmocka_unit_test(a_gpu_on_which_different_jobs_fail_early_is_set_aside),
+		cmocka_unit_test(the_jobs_of_one_array_do_not_make_a_black_hole),
+		cmocka_unit_test(a_black_hole_is_quarantined_but_never_the_last_node),
+		cmocka_unit_test(a_job_that_does_not_fit_holds_up_nobody),
+		cmocka_unit_test(queues_take_turns_by_their_use_of_their_share),
+		cmocka_unit_test(standard_work_of_any_queue_goes_before_best_effort),
+		cmocka_unit_test(a_reserved_guarantee_is_not_lent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

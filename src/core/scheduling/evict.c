@@ -7,7 +7,9 @@
  *			the last checkpoint, and the restart)
  *	units		where: single nodes for a job of one task, domains of the level it requires, else the cluster
  *	solve		in a unit, candidates are given back in order until the job fits (proved on the space itself), then
- *			each is taken back, the dearest first, and kept out of the set when the job fits all the same
+ *			each is taken back, the dearest first, and kept out of the set when the job fits all the same; and
+ *			once more the other way: all are given back and the cheapest taken back first, which finds the one
+ *			wide victim that is worth less than many small ones
  *	choose		the cheapest of the solutions of the first units that hold enough
  *
  * So every set is sufficient, and no part of it is (minimal). Worked example in README.md. Nothing is touched before
@@ -18,7 +20,7 @@
 #include "base/check.h"
 #include "core/scheduling/pass.h"
 
-enum { SOLUTIONS_MAX = 8, TRIES_MAX = 64 };
+enum { SOLUTIONS_MAX = 8, TRIES_MAX = 64, OTHER_WAY_MAX = 128 };
 
 struct solution {
 	uint32_t *chosen;	/* indices of candidates */
@@ -108,17 +110,32 @@ static void victims_sort(struct victim *list, struct victim *room, uint32_t coun
 	memcpy(list, room, n * sizeof(*list));
 }
 
-/* 0 = may be evicted now; else when it may be, INT64_MAX = never. */
-static int64_t victim_safe_until_ms(const struct pass *pass, const struct job *job, const struct attempt *attempt)
+static void victim_add(struct pass *pass, uint32_t list, uint32_t id)
 {
-	int64_t since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
-	int64_t mature_ms = since_ms + pass->facts->policy.min_runtime_ms;
+	uint32_t count = pass->victim_counts[list];
 
-	if (job->tier == TIER_CRITICAL || attempt->unreachable || attempt->exited)
-		return INT64_MAX;
-	if (job->tier == TIER_BEST_EFFORT || mature_ms <= pass->facts->now_ms)
-		return 0;
-	return mature_ms;
+	if (count == pass->victim_rooms[list]) {
+		struct victim *old = pass->victims[list];
+
+		pass->victim_rooms[list] = count ? count * 2 : 16;
+		pass->victims[list] = arena_new_array(pass->arena, struct victim, pass->victim_rooms[list]);
+		if (old)
+			memcpy(pass->victims[list], old, count * sizeof(*old));
+	}
+	pass->victims[list][count] = victim_of(pass, id);
+	pass->victim_counts[list]++;
+}
+
+/* Standard work younger than min_runtime is safe; *ret_ms becomes the time when the first of it no longer is. */
+static bool is_young(const struct pass *pass, const struct job_view *jv, int64_t *ret_ms)
+{
+	int64_t mature_ms = jv->since_ms + pass->facts->policy.min_runtime_ms;
+
+	if (jv->tier == TIER_BEST_EFFORT || mature_ms <= pass->facts->now_ms)
+		return false;
+	if (!*ret_ms || mature_ms < *ret_ms)
+		*ret_ms = mature_ms;
+	return true;
 }
 
 static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool spare)
@@ -127,33 +144,29 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool 
 
 	for (bool any = sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk); any;
 	     any = sorted_next(&pass->view->pool, &walk)) {
-		uint8_t tier = (uint8_t)(walk.key >> 32);
-		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
-		int64_t safe_ms;
+		const struct job_view *jv = &pass->view->jobs.at[walk.id];
+		const struct attempt *attempt;
 
-		if ((tier == TIER_BEST_EFFORT) != spare) {
-			if (spare)
-				return; /* ranks rise: no more best-effort */
+		if (jv->tier == TIER_CRITICAL || (jv->tier != TIER_BEST_EFFORT && spare))
+			return; /* ranks rise: no more that may go */
+		if ((jv->tier == TIER_BEST_EFFORT) != spare || pass_job_leaves(pass, walk.id) ||
+		    is_young(pass, jv, &pass->victims_mature_ms[list]))
 			continue;
-		}
-		if (pass_job_leaves(pass, walk.id))
-			continue;
-		safe_ms = victim_safe_until_ms(pass, job, attempt_get(pass->facts, job->attempt));
-		if (safe_ms && safe_ms != INT64_MAX && (!pass->victims_mature_ms[list] || safe_ms < pass->victims_mature_ms[list]))
-			pass->victims_mature_ms[list] = safe_ms;
-		if (!safe_ms)
-			pass->victims[list][pass->victim_counts[list]++] = victim_of(pass, walk.id);
+		attempt = attempt_get(pass->facts, (struct attempt_id){ jv->attempt });
+		if (!attempt->unreachable && !attempt->exited)
+			victim_add(pass, list, walk.id);
 	}
 }
 
 /* List 0: best-effort work of all queues. List q: standard work of queue q. Made once per pass. */
 static void victims_make(struct pass *pass, uint32_t list)
 {
-	uint32_t room = 0, queues = pass->standings.count;
+	uint32_t queues = pass->standings.count;
 
 	if (!pass->victims) {
 		pass->victims = arena_new_array(pass->arena, struct victim *, queues);
 		pass->victim_counts = arena_new_array(pass->arena, uint32_t, queues);
+		pass->victim_rooms = arena_new_array(pass->arena, uint32_t, queues);
 		pass->victims_made = arena_new_array(pass->arena, bool, queues);
 		pass->victims_mature_ms = arena_new_array(pass->arena, int64_t, queues);
 	}
@@ -161,11 +174,10 @@ static void victims_make(struct pass *pass, uint32_t list)
 		return;
 	pass->victims_made[list] = true;
 	for (uint32_t q = list ? list : 1; q < queues && (!list || q == list); q++)
-		room += sorted_size(&pass->view->pool, pass->view->queues.at[q].running);
-	pass->victims[list] = arena_new_array(pass->arena, struct victim, room + 1);
-	for (uint32_t q = list ? list : 1; q < queues && (!list || q == list); q++)
 		victims_read(pass, list, q, list == 0);
-	victims_sort(pass->victims[list], arena_new_array(pass->arena, struct victim, room + 1), pass->victim_counts[list]);
+	if (pass->victim_counts[list] > 1)
+		victims_sort(pass->victims[list], arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
+			     pass->victim_counts[list]);
 }
 
 static void coming_add(struct pass *pass, uint32_t id)
@@ -231,9 +243,11 @@ static bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 {
 	struct victim v = { .queue = queue, .tier = TIER_STANDARD };
+	uint32_t running = hunt->pass->view->queues.at[queue].running;
 
-	if (queue == hunt->j->queue.v)
-		return true;
+	if (queue == hunt->j->queue.v) /* standard work of a lower rank */
+		return sorted_before(&hunt->pass->view->pool, running, hunt->rank, 0) >
+		       sorted_before(&hunt->pass->view->pool, running, (uint64_t)TIER_STANDARD << 32, 0);
 	return hunt->pass->view->queues.at[queue].running && candidate_may_go(hunt, &v);
 }
 
@@ -473,8 +487,9 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 	return true;
 }
 
-/* Gives candidates back in order until the job fits; the stride grows so that large sets need few trials. */
-static bool give_until_fit(struct hunt *hunt, const struct place_request *request, uint32_t end, uint32_t *chosen, uint32_t *count)
+/* Gives candidates back in order until the job fits (or all); the stride grows so that large sets need few trials. */
+static bool give_until_fit(struct hunt *hunt, const struct place_request *request, uint32_t end, bool all, uint32_t *chosen,
+			   uint32_t *count)
 {
 	uint32_t stride = 1, since = 0;
 
@@ -485,7 +500,7 @@ static bool give_until_fit(struct hunt *hunt, const struct place_request *reques
 			continue;
 		victim_move(hunt, v, true);
 		chosen[(*count)++] = i;
-		if (++since < stride)
+		if (++since < stride || all)
 			continue;
 		if (fits(hunt, request))
 			return true;
@@ -496,26 +511,30 @@ static bool give_until_fit(struct hunt *hunt, const struct place_request *reques
 	return since && fits(hunt, request);
 }
 
-/* The dearest first: without it, does the job still fit? Then it stays. */
-static uint32_t take_back(struct hunt *hunt, const struct place_request *request, uint32_t *chosen, uint32_t count)
+/* Takes the victim at `i` of the chosen back for good when the job fits without it. */
+static void take_back_one(struct hunt *hunt, const struct place_request *request, uint32_t *chosen, uint32_t i)
+{
+	victim_move(hunt, candidate(hunt, chosen[i]), false);
+	if (fits(hunt, request))
+		chosen[i] = UINT32_MAX;
+	else
+		victim_move(hunt, candidate(hunt, chosen[i]), true);
+}
+
+/* Each in turn, from the dearest or from the cheapest: none that is left can be missed. */
+static uint32_t take_back(struct hunt *hunt, const struct place_request *request, bool cheap_first, uint32_t *chosen, uint32_t count)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = count; i-- > 0;) {
-		victim_move(hunt, candidate(hunt, chosen[i]), false);
-		if (fits(hunt, request)) {
-			chosen[i] = UINT32_MAX;
-			continue;
-		}
-		victim_move(hunt, candidate(hunt, chosen[i]), true);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		take_back_one(hunt, request, chosen, cheap_first ? i : count - 1 - i);
 	for (uint32_t i = 0; i < count; i++)
 		if (chosen[i] != UINT32_MAX)
 			chosen[kept++] = chosen[i];
 	return kept;
 }
 
-static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, struct solution *ret)
+static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, bool cheap_first, struct solution *ret)
 {
 	struct pass *pass = hunt->pass;
 	struct place_request request = unit_request(hunt, unit, nodes);
@@ -523,9 +542,9 @@ static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t en
 	bool good;
 
 	*ret = (struct solution){ .chosen = hunt->scratch };
-	good = give_until_fit(hunt, &request, end, ret->chosen, &count);
+	good = give_until_fit(hunt, &request, end, cheap_first, ret->chosen, &count) && (!cheap_first || count <= OTHER_WAY_MAX);
 	if (good) {
-		ret->count = count = take_back(hunt, &request, ret->chosen, count);
+		ret->count = count = take_back(hunt, &request, cheap_first, ret->chosen, count);
 		good = set_is_final(hunt, ret->chosen, count) &&
 		       place_find(&pass->view->space, &request, pass->arena, &ret->place, NULL) == 0;
 	}
@@ -596,14 +615,13 @@ static uint32_t *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
 
 struct choice { struct solution best; uint32_t solved, tries; bool any; };
 
-static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, struct choice *choice)
+static bool unit_try_one(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, bool cheap_first, struct choice *choice)
 {
 	struct solution solution;
 	uint32_t *chosen;
 
-	choice->tries++;
-	if (!unit_solve(hunt, unit, nodes, end, &solution))
-		return;
+	if (!unit_solve(hunt, unit, nodes, end, cheap_first, &solution))
+		return false;
 	if (!choice->any || solution_better(&solution, &choice->best)) {
 		chosen = arena_new_array(hunt->pass->arena, uint32_t, solution.count + 1);
 		memcpy(chosen, solution.chosen, solution.count * sizeof(*chosen));
@@ -611,7 +629,18 @@ static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end,
 		choice->best.chosen = chosen;
 	}
 	choice->any = true;
+	return true;
+}
+
+/* Both ways; the other way can only be better when the first found more than one victim. */
+static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, struct choice *choice)
+{
+	choice->tries++;
+	if (!unit_try_one(hunt, unit, nodes, end, false, choice))
+		return;
 	choice->solved++;
+	if (choice->best.count > 1)
+		(void)unit_try_one(hunt, unit, nodes, end, true, choice);
 }
 
 /* The victim's next task lies in the same unit: the tally is not complete before that one. */

@@ -21,13 +21,18 @@ struct turn {
 	bool any;			/* there is a next one */
 	bool open;			/* may still have a job to try */
 	uint32_t below;			/* open queues in its subtree, itself included */
-	struct cursor *heap;		/* buckets of the rank at hand, by first job */
+	struct cursor *heap;		/* buckets of the rank at hand, by first job; room for all of the queue */
 	uint32_t count, room;
 };
 
 struct order { struct pass *pass; struct turn *turns; bool spare; };
 
 enum try_result { TRY_STARTED, TRY_BLOCKED };
+
+static const struct bucket *bucket_at(const struct order *order, uint32_t index)
+{
+	return &order->pass->view->buckets.at[index];
+}
 
 /* --- heap of one rank -------------------------------------------------------------------------------- */
 
@@ -52,14 +57,11 @@ static void heap_push(struct order *order, struct turn *turn, struct cursor adde
 {
 	uint32_t at;
 
-	if (turn->count == turn->room) {
-		struct cursor *old = turn->heap;
-
-		turn->room = turn->room ? turn->room * 2 : 8;
+	if (!turn->heap) {
+		turn->room = sorted_size(&order->pass->view->pool, order->pass->view->queues.at[bucket_at(order, added.bucket)->queue].buckets);
 		turn->heap = arena_new_array(order->pass->arena, struct cursor, turn->room);
-		if (turn->count)
-			memcpy(turn->heap, old, turn->count * sizeof(*old));
 	}
+	CHECK(turn->count < turn->room);
 	for (at = turn->count++; at > 0 && turn->heap[(at - 1) / 2].job > added.job; at = (at - 1) / 2)
 		turn->heap[at] = turn->heap[(at - 1) / 2];
 	turn->heap[at] = added;
@@ -72,11 +74,6 @@ static void heap_pop(struct turn *turn)
 }
 
 /* --- a queue's next job --------------------------------------------------------------------------------- */
-
-static const struct bucket *bucket_at(const struct order *order, uint32_t index)
-{
-	return &order->pass->view->buckets.at[index];
-}
 
 static bool next_is_due(const struct order *order, const struct turn *turn)
 {

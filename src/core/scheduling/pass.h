@@ -76,7 +76,7 @@ struct pass {
 	uint32_t starts, changes;	/* attempts started; these and promises made */
 	/* eviction */
 	struct victim **victims;	/* [0] best-effort of all queues, else standard of the queue; sorted by cost */
-	uint32_t *victim_counts;
+	uint32_t *victim_counts, *victim_rooms;
 	bool *victims_made;
 	int64_t *victims_mature_ms;	/* earliest time at which a job that is too young now may be evicted; 0 = none */
 	struct victim *coming;

@@ -240,6 +240,7 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 		if (!view->space_stale)
 			tasks_move(view, facts, attempt, shape_get(facts, job->shape), true);
 	}
+	jv->since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
 	leaving = attempt_is_leaving(attempt);
 	if (leaving != jv->leaving)
 		view->queues.at[jv->queue].leave[jv->tier] += leaving ? jv->share : -jv->share;

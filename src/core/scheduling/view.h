@@ -32,6 +32,7 @@ struct job_view {
 	uint32_t queue;
 	uint64_t rank;		/* under which it runs */
 	int64_t share;		/* GPU shares its attempt holds */
+	int64_t since_ms;	/* released, or else placed */
 	int64_t deadline_ms;	/* in `deadlines`; 0 = none */
 	int64_t end_ms;		/* in `ends`; 0 = none */
 	uint8_t tier;
