@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/scheduling/testing.h"
+
+#include <string.h>
+
+static struct explanation why(struct world *w, uint32_t job)
+{
+	struct explanation e;
+
+	explain_job(&w->facts, w->view, (struct job_id){ job }, &w->step, &e);
+	view_verify(w->view, &w->facts);
+	return e;
+}
+
+static void waits_for(struct world *w, uint32_t job, enum reason reason, const char *words)
+{
+	struct explanation e = why(w, job);
+
+	assert_string_equal(reason_name(e.reason), reason_name(reason));
+	if (!strstr(e.summary, words))
+		fail_msg("\"%s\" does not say \"%s\"", e.summary, words);
+}
+
+static void the_first_true_reason_is_named(void **state)
+{
+	struct world w;
+	uint32_t held, before, after, limit, gang, wide;
+
+	(void)state;
+	world_init(&w, "r0: n0:2 n1:2 | r1: n2:2");
+	world_queue(&w, "q", "", 0, 1, 1);
+	held = world_submit(&w, (struct wish){ .held = true });
+	before = world_submit(&w, (struct wish){ .name = "prepare", .gpus = 2 });
+	after = world_submit(&w, (struct wish){ .depends = before });
+	limit = world_submit(&w, (struct wish){ .queue = "q", .gpus = 2 });
+	gang = world_submit(&w, (struct wish){ .tasks = 6, .require = "rack" });
+	wide = world_submit(&w, (struct wish){ .tasks = 7 });
+	world_run(&w);
+	waits_for(&w, held, REASON_HOLD, "held");
+	waits_for(&w, after, REASON_DEPENDENCY, "job 2 \"prepare\"");
+	waits_for(&w, limit, REASON_QUOTA_LIMIT, "queue \"q\" may use 1 more (its limit is 1)");
+	waits_for(&w, gang, REASON_TOPOLOGY, "4 of 6");
+	waits_for(&w, wide, REASON_IMPOSSIBLE, "place for 6 of 7");
+	assert_int_equal(why(&w, before).reason, REASON_NONE);
+	world_deinit(&w);
+}
+
+static void who_holds_and_who_is_ahead_is_told(void **state)
+{
+	struct explanation e;
+	struct world w;
+	uint32_t last;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	(void)world_submit(&w, (struct wish){ .name = "holder", .gpus = 8, .limit_ms = 3600000 });
+	world_run(&w);
+	(void)world_submit(&w, (struct wish){ .name = "first" });
+	(void)world_submit(&w, (struct wish){ .name = "better", .priority = 0, .gpus = 2 });
+	last = world_submit(&w, (struct wish){ .name = "last" });
+	world_decide(&w);
+	e = why(&w, last);
+	assert_int_equal(e.reason, REASON_CAPACITY);
+	assert_int_equal(e.position, 3);
+	assert_int_equal(e.ahead_count, 2);
+	assert_int_equal(e.ahead[0].v, 2);
+	assert_int_equal(e.ahead[1].v, 3);
+	assert_non_null(strstr(e.remedy, "job 1 \"holder\" is expected to end in 1h"));
+	assert_non_null(strstr(e.lines[3].text, "job 1 \"holder\" of queue \"default\" holds 8 GPUs"));
+	world_deinit(&w);
+}
+
+static void a_place_kept_for_a_victim_to_leave_is_told(void **state)
+{
+	struct world w;
+	uint32_t high, other;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	world_policy(&w, 60000, 0);
+	(void)world_submit(&w, (struct wish){ .checkpoint = true });
+	world_run(&w);
+	high = world_submit(&w, (struct wish){ .priority = 1, .name = "high" });
+	world_run(&w);
+	other = world_submit(&w, (struct wish){ .gpus = 1 });
+	waits_for(&w, high, REASON_CAPACITY, "kept for it until 1 job has made room, at the latest in 1m");
+	waits_for(&w, other, REASON_CAPACITY, "0 of 1 GPUs are free");
+	world_deinit(&w);
+}
+
+static void critical_work_waits_when_other_critical_work_holds_the_guarantee(void **state)
+{
+	struct world w;
+	uint32_t second;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	world_queue(&w, "a", "", 4, -1, 1);
+	(void)world_submit(&w, (struct wish){ .queue = "a", .tier = TIER_CRITICAL, .tasks = 3 });
+	second = world_submit(&w, (struct wish){ .queue = "a", .tier = TIER_CRITICAL, .tasks = 2 });
+	world_run(&w);
+	waits_for(&w, second, REASON_GUARANTEE_ONLY, "needs 2 GPUs of the guarantee of queue \"a\", of which critical work has left 1");
+	world_deinit(&w);
+}
+
+static void a_reservation_is_named_with_its_holder(void **state)
+{
+	struct explanation e;
+	struct world w;
+	uint32_t wide, late;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1 n2:1 n3:1");
+	(void)world_submit(&w, (struct wish){ .tasks = 3, .limit_ms = 1860000 });
+	world_run(&w);
+	wide = world_submit(&w, (struct wish){ .tasks = 4, .limit_ms = 660000 });
+	late = world_submit(&w, (struct wish){ .limit_ms = 3060000 });
+	world_run(&w);
+	e = why(&w, late);
+	assert_int_equal(e.reason, REASON_RESERVATION);
+	assert_int_equal(e.verdict.holder.v, wide);
+	waits_for(&w, wide, REASON_CAPACITY, "1 of 4 GPUs are free");
+	world_deinit(&w);
+}
+
+static struct event submission(const struct world *w, const char *queue, int64_t tasks, enum tier tier, int64_t priority)
+{
+	struct event e = world_event(w, EVENT_JOB_SUBMITTED);
+
+	e.job_submitted.job = (int64_t)w->facts.jobs.count + 1;
+	e.job_submitted.name = "new";
+	e.job_submitted.user = "ann";
+	e.job_submitted.queue = queue;
+	e.job_submitted.kind = KIND_BATCH;
+	e.job_submitted.tier = tier;
+	e.job_submitted.priority = priority;
+	e.job_submitted.tasks_min = e.job_submitted.tasks_max = tasks;
+	e.job_submitted.gpus = 1;
+	e.job_submitted.preempts = 1;
+	e.job_submitted.grace_ms = -1;
+	return e;
+}
+
+static void a_dry_run_changes_nothing_and_says_what_would_be(void **state)
+{
+	struct dry_run run;
+	struct event e;
+	struct world w;
+	uint64_t hash;
+
+	(void)state;
+	world_init(&w, "n0:4");
+	(void)world_submit(&w, (struct wish){ .gpus = 3 });
+	world_run(&w);
+	hash = facts_hash(&w.facts);
+	e = submission(&w, "default", 1, TIER_STANDARD, 0);
+	core_dry_run(&w.facts, &e, &w.step, &run);
+	assert_true(run.starts_now);
+	assert_int_equal(run.placed->attempt_placed.masks[0], 8);
+	e = submission(&w, "default", 2, TIER_STANDARD, 1);
+	core_dry_run(&w.facts, &e, &w.step, &run);
+	assert_false(run.starts_now);
+	assert_int_equal(run.victims, 1);
+	e = submission(&w, "default", 2, TIER_STANDARD, 0);
+	core_dry_run(&w.facts, &e, &w.step, &run);
+	assert_false(run.starts_now);
+	assert_null(run.placed);
+	assert_int_equal(run.why.reason, REASON_CAPACITY);
+	assert_true(facts_hash(&w.facts) == hash);
+	world_deinit(&w);
+}
+
+static void what_may_happen_is_said_in_one_sentence(void **state)
+{
+	struct event e;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4");
+	world_policy(&w, 120000, 600000);
+	e = submission(&w, "default", 1, TIER_STANDARD, 0);
+	e.job_submitted.checkpoint = 1;
+	assert_string_equal(explain_prospect(&w.facts, w.view, &e, &w.step),
+			    "Standard job: more important work of its queue, or a queue that takes back its share, may stop it once it has run "
+			    "for 10m; it then has 2m to write a checkpoint and goes on from its newest one");
+	e = submission(&w, "default", 5, TIER_CRITICAL, 0);
+	assert_string_equal(explain_prospect(&w.facts, w.view, &e, &w.step),
+			    "Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue; on this cluster "
+			    "as it is it can't start: it needs 5 tasks of 1 GPU; the whole cluster, if it were idle, has place for 4 of 5");
+	world_deinit(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_true_reason_is_named),
+		cmocka_unit_test(who_holds_and_who_is_ahead_is_told),
+		cmocka_unit_test(a_place_kept_for_a_victim_to_leave_is_told),
+		cmocka_unit_test(critical_work_waits_when_other_critical_work_holds_the_guarantee),
+		cmocka_unit_test(a_reservation_is_named_with_its_holder),
+		cmocka_unit_test(a_dry_run_changes_nothing_and_says_what_would_be),
+		cmocka_unit_test(what_may_happen_is_said_in_one_sentence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

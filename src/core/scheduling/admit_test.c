@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/scheduling/testing.h"
+
+#include <string.h>
+
+#define KEY_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define KEY_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static int admit(struct world *w, struct event *e, uint32_t *ret_job, struct err *err)
+{
+	int rc;
+
+	*err = (struct err){ .code = ERR_NONE };
+	rc = core_admit(&w->facts, w->view, e, &w->step, ret_job, err);
+	if (rc == 0)
+		world_apply(w, e);
+	return rc;
+}
+
+static void refused(struct world *w, struct event *e, enum err_code code, const char *text)
+{
+	uint64_t seq = w->facts.seq;
+	struct err err;
+
+	assert_int_equal(admit(w, e, NULL, &err), -(int)code);
+	assert_string_equal(err.text, text);
+	assert_int_equal(w->facts.seq, seq);
+}
+
+static struct event job(const struct world *w)
+{
+	struct event e = world_event(w, EVENT_JOB_SUBMITTED);
+
+	e.job_submitted.name = "train";
+	e.job_submitted.user = "ann";
+	e.job_submitted.queue = "default";
+	e.job_submitted.kind = KIND_BATCH;
+	e.job_submitted.tier = TIER_STANDARD;
+	e.job_submitted.gpus = 1;
+	e.job_submitted.grace_ms = -1;
+	e.job_submitted.preempts = 1;
+	return e;
+}
+
+static void a_submission_gets_the_next_job_number(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+	uint32_t id = 0;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = job(&w);
+	e.job_submitted.array_count = 3;
+	assert_int_equal(admit(&w, &e, &id, &err), 0);
+	assert_int_equal(id, 1);
+	e = job(&w);
+	assert_int_equal(admit(&w, &e, &id, &err), 0);
+	assert_int_equal(id, 4);
+	assert_int_equal(job_get(&w.facts, (struct job_id){ 4 })->state, JOB_QUEUED);
+	world_deinit(&w);
+}
+
+static void a_repeated_client_key_gives_the_same_job(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+	uint32_t id = 0;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = job(&w);
+	e.job_submitted.client_key = KEY_A;
+	e.job_submitted.body_mac = KEY_B;
+	assert_int_equal(admit(&w, &e, &id, &err), 0);
+	e = job(&w);
+	e.job_submitted.client_key = KEY_A;
+	e.job_submitted.body_mac = KEY_B;
+	id = 0;
+	assert_int_equal(admit(&w, &e, &id, &err), CORE_ALREADY);
+	assert_int_equal(id, 1);
+	e.job_submitted.body_mac = KEY_A;
+	refused(&w, &e, ERR_CONFLICT, "this client key was used for job 1 with another content; use a new key for a new job");
+	world_at(&w, w.now_ms + INT64_C(8) * 86400 * 1000);
+	assert_int_equal(admit(&w, &e, &id, &err), 0);
+	assert_int_equal(id, 2);
+	world_deinit(&w);
+}
+
+static void critical_work_stays_inside_its_guarantee(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:16");
+	world_queue(&w, "a", "", 8, -1, 1);
+	e = job(&w);
+	e.job_submitted.tier = TIER_CRITICAL;
+	e.job_submitted.queue = "a";
+	e.job_submitted.tasks_min = 12;
+	refused(&w, &e, ERR_QUOTA, "critical job asks for 12 GPUs, but queue \"a\" guarantees 8: use tier standard, or ask an admin to raise "
+		"the guarantee");
+	e.job_submitted.tasks_min = e.job_submitted.tasks_max = 8;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	e = job(&w); /* the default queue owns the other eight */
+	e.job_submitted.tier = TIER_CRITICAL;
+	e.job_submitted.tasks_min = 8;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	world_deinit(&w);
+}
+
+static void what_a_job_names_must_exist(void **state)
+{
+	const int64_t nobody = 7;
+	struct world w;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "r0: n0:8");
+	world_queue(&w, "vision", "", 0, -1, 1);
+	e = job(&w);
+	e.job_submitted.queue = "vison";
+	refused(&w, &e, ERR_NOT_FOUND, "queue \"vison\" does not exist; did you mean \"vision\"?");
+	e = job(&w);
+	e.job_submitted.require = "leaf";
+	refused(&w, &e, ERR_INVALID, "topology: require: there is no level \"leaf\" in this cluster; levels are rack, node, nvlink");
+	e = job(&w);
+	e.job_submitted.depends = &nobody;
+	e.job_submitted.depends_count = 1;
+	refused(&w, &e, ERR_NOT_FOUND, "job 7, which this one depends on, does not exist");
+	e = job(&w);
+	e.job_submitted.team = "red";
+	refused(&w, &e, ERR_NOT_FOUND, "team \"red\" does not exist");
+	world_deinit(&w);
+}
+
+static void numbers_have_bounds(void **state)
+{
+	struct world w;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = job(&w);
+	e.job_submitted.gpus = -1;
+	refused(&w, &e, ERR_INVALID, "the number of GPUs per task is -1; it must be between 0 and 32");
+	e = job(&w);
+	e.job_submitted.tasks_min = TASKS_MAX + 1;
+	refused(&w, &e, ERR_INVALID, "the number of tasks is 4097; it must be between 1 and 4096");
+	e = job(&w);
+	e.job_submitted.tasks_min = 4;
+	e.job_submitted.tasks_max = 2;
+	refused(&w, &e, ERR_INVALID, "tasks: the greatest number 2 is less than the least 4");
+	e = job(&w);
+	e.job_submitted.array_count = ARRAY_MAX + 1;
+	refused(&w, &e, ERR_INVALID, "the size of an array is 10001; it must be between 0 and 10000");
+	world_deinit(&w);
+}
+
+static struct event queue(const struct world *w, const char *name, const char *parent, int64_t guarantee, int64_t limit)
+{
+	struct event e = world_event(w, EVENT_QUEUE_SET);
+
+	e.queue_set.name = name;
+	e.queue_set.parent = parent;
+	e.queue_set.guarantee_share = guarantee * GPU_SHARE;
+	e.queue_set.limit_share = limit < 0 ? -1 : limit * GPU_SHARE;
+	return e;
+}
+
+static void queues_form_a_tree_whose_guarantees_add_up(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = queue(&w, "research", "", 8, -1);
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	e = queue(&w, "vision", "research", 12, -1);
+	refused(&w, &e, ERR_INVALID, "queue \"vision\": guarantee 12 is more than the 8 GPUs left of its parent \"research\"'s guarantee of 8");
+	e = queue(&w, "vision", "research", 6, -1);
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	e = queue(&w, "research", "", 4, -1);
+	refused(&w, &e, ERR_CONFLICT, "queue \"research\": guarantee 4 is less than the 6 GPUs promised to the queues below it");
+	e = queue(&w, "research", "vision", 8, -1);
+	refused(&w, &e, ERR_INVALID, "queue \"research\" can't lie below \"vision\", which lies below it");
+	e = queue(&w, "text", "research", 2, 1);
+	refused(&w, &e, ERR_INVALID, "queue \"text\": guarantee 2 is more than its limit 1");
+	world_deinit(&w);
+}
+
+static void what_is_in_use_is_not_removed(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	world_queue(&w, "a", "", 0, -1, 1);
+	world_queue(&w, "b", "a", 0, -1, 1);
+	(void)world_submit(&w, (struct wish){ .queue = "b" });
+	e = world_event(&w, EVENT_QUEUE_REMOVED);
+	e.queue_removed.name = "a";
+	refused(&w, &e, ERR_CONFLICT, "queue \"a\" has queue \"b\" below it; remove that one first");
+	e.queue_removed.name = "b";
+	refused(&w, &e, ERR_CONFLICT, "queue \"b\" has 1 jobs that are not over (job 1 is the first); cancel them or wait");
+	e.queue_removed.name = "default";
+	refused(&w, &e, ERR_CONFLICT, "queue \"default\" can't be removed: jobs that name no queue go there");
+	world_cancel(&w, 1);
+	world_decide(&w);
+	e.queue_removed.name = "b";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	world_deinit(&w);
+}
+
+static void a_final_job_is_not_changed(void **state)
+{
+	struct world w;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	(void)world_submit(&w, (struct wish){ .name = "train" });
+	world_cancel(&w, 1);
+	world_decide(&w);
+	e = world_event(&w, EVENT_JOB_CANCEL_ASKED);
+	e.job_cancel_asked.job = 1;
+	refused(&w, &e, ERR_CONFLICT, "job 1 \"train\" has ended as cancelled and can't be cancelled any more");
+	e.job_cancel_asked.job = 2;
+	refused(&w, &e, ERR_NOT_FOUND, "job 2 does not exist");
+	world_deinit(&w);
+}
+
+static void decisions_do_not_come_from_outside(void **state)
+{
+	struct world w;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = world_event(&w, EVENT_JOB_ENDED);
+	refused(&w, &e, ERR_INVALID, "\"job-ended\" is decided by the core and can't be asked for");
+	world_deinit(&w);
+}
+
+static void the_last_admin_stays(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = world_event(&w, EVENT_USER_SET);
+	e.user_set.name = "ann";
+	e.user_set.role = ROLE_ADMIN;
+	e.user_set.uid = -1;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	e.user_set.role = ROLE_VIEWER;
+	refused(&w, &e, ERR_CONFLICT, "user \"ann\" is the only admin; make another one first");
+	e = world_event(&w, EVENT_USER_REMOVED);
+	e.user_removed.name = "ann";
+	refused(&w, &e, ERR_CONFLICT, "user \"ann\" is the only admin; make another one first");
+	world_deinit(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_submission_gets_the_next_job_number),
+		cmocka_unit_test(a_repeated_client_key_gives_the_same_job),
+		cmocka_unit_test(critical_work_stays_inside_its_guarantee),
+		cmocka_unit_test(what_a_job_names_must_exist),
+		cmocka_unit_test(numbers_have_bounds),
+		cmocka_unit_test(queues_form_a_tree_whose_guarantees_add_up),
+		cmocka_unit_test(what_is_in_use_is_not_removed),
+		cmocka_unit_test(a_final_job_is_not_changed),
+		cmocka_unit_test(decisions_do_not_come_from_outside),
+		cmocka_unit_test(the_last_admin_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
