@@ -19,7 +19,7 @@
 void core_append(struct daemon *d, struct batch *batch, struct event *event)
 {
 	event->seq = d->facts.seq + 1;
-	event->time_ms = event_clock_read(&d->clock, clock_wall_ms(), clock_boot_ms());
+	event->time_ms = event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());
 	if (event->time_ms < d->facts.now_ms)
 		event->time_ms = d->facts.now_ms;
 	batch_record(batch, event);
@@ -69,21 +69,33 @@ void core_decide(struct daemon *d, struct batch *batch)
 	}
 }
 
-void core_publish_into(struct daemon *d, struct batch *batch)
+struct publication *publication_create(struct daemon *d)
 {
 	struct publication *publication = calloc(1, sizeof(*publication));
 	CHECK(publication);
 	facts_freeze(&d->facts, &publication->frozen.facts);
 	publication->frozen.references = 1;
 	publication->seq = d->facts.seq;
-	batch->publication = publication;
+	publication->clock = d->clock;
+	return publication;
+}
+
+void core_publish_into(struct daemon *d, struct batch *batch)
+{
+	batch->publication = publication_create(d);
 }
 
 /* --- what came in ------------------------------------------------------------------------------------ */
 
-static bool refused_by_state(struct daemon *d, struct command_reply *reply)
+/* What makes work end, or keeps it from a torn checkpoint, is taken on a full disk too. */
+static bool is_essential(enum event_kind kind)
 {
-	if (!atomic_load(&d->full))
+	return kind == EVENT_JOB_CANCEL_ASKED || kind == EVENT_CHECKPOINT_VOID;
+}
+
+static bool refused_by_state(struct daemon *d, enum event_kind kind, struct command_reply *reply)
+{
+	if (!atomic_load(&d->full) || is_essential(kind))
 		return false;
 	err_set(&reply->err, ERR_UNAVAILABLE, "the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
 	return true;
@@ -93,13 +105,14 @@ static void take_command(struct daemon *d, struct batch *batch, struct command_m
 {
 	struct command *command = message->command;
 	struct command_reply reply = { 0 };
-	if (!refused_by_state(d, &reply)) {
+	if (!refused_by_state(d, command->event.kind, &reply)) {
 		int result = core_admit(&d->facts, d->view, &command->event, command->arena, &reply.job, &reply.err);
 		if (result == CORE_ALREADY) {
 			reply.already = true;
 		} else if (result == 0) {
 			reply.err.code = ERR_NONE;
 			core_append(d, batch, &command->event);
+			batch->essential |= is_essential(command->event.kind);
 			reply.seq = d->facts.seq;
 			if (command->event.kind == EVENT_JOB_SUBMITTED)
 				reply.job = (uint32_t)command->event.job_submitted.job;
@@ -147,7 +160,7 @@ static bool take_messages(struct daemon *d, struct batch *batch, struct message 
 
 static void tick(struct daemon *d, struct batch *batch)
 {
-	int64_t now = event_clock_read(&d->clock, clock_wall_ms(), clock_boot_ms());
+	int64_t now = event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());
 	if (d->wake_ms == 0 || now < d->wake_ms)
 		return;
 	struct event ticked = event_make(EVENT_CLOCK_TICKED, now, "fairlead");
@@ -196,8 +209,10 @@ static void rebuild(struct daemon *d)
 		return;
 	}
 	daemon_problem(d, "");
+	atomic_store(&d->full, false); /* the next commit says so again */
+	gate_publish_rebuilt(d);
 	atomic_store(&d->faulted, false);
-	effects_adopt(d);
+	effects_adopt_anew(d);
 }
 
 static void refuse_all(struct message *messages)
@@ -213,7 +228,7 @@ static void refuse_all(struct message *messages)
 			command->command->done(command->command->context, &reply);
 			command_destroy(command->command);
 		} else if (message->kind == CORE_FACT) {
-			free(message); /* adopt asks the engine again */
+			free(message); /* a new engine tells it again */
 		}
 	}
 }
@@ -224,7 +239,7 @@ static int64_t wait_for(struct daemon *d)
 		return 0;
 	if (d->wake_ms == 0)
 		return -1;
-	int64_t left = d->wake_ms - event_clock_read(&d->clock, clock_wall_ms(), clock_boot_ms());
+	int64_t left = d->wake_ms - event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());
 	return left < 0 ? 0 : left > 3600000 ? 3600000 : left;
 }
 

@@ -6,6 +6,9 @@
  * A start needs what is too large or too secret for the facts: the job's body is read back from its sealed blob, and the
  * checkpoint to resume from is looked at first. One that is missing or smaller than it was when it was reported is void:
  * that becomes an event, and the one before it is taken.
+ *
+ * A command that could not be carried out for want of space or the like is given again each second until it could, or its attempt
+ * is over: nobody else would.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +25,7 @@
 #include "engine/failpoint.h"
 
 #define LOG_CAP_BYTES ((int64_t)256 << 20)
+enum { AGAIN_MS = 1000 };
 
 static void effect_send(struct daemon *d, enum effect_kind kind, uint64_t attempt, int64_t grace_ms)
 {
@@ -50,6 +54,11 @@ void effects_of_event(struct daemon *d, const struct event *event)
 void effects_adopt(struct daemon *d)
 {
 	effect_send(d, EFFECT_ADOPT, 0, 0);
+}
+
+void effects_adopt_anew(struct daemon *d)
+{
+	effect_send(d, EFFECT_ADOPT_ANEW, 0, 0);
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------------------- */
@@ -144,12 +153,12 @@ static const char *resume_path(struct daemon *d, const struct facts *facts, stru
 
 /* --- start --------------------------------------------------------------------------------------------------- */
 
-static void start_failed(struct daemon *d, uint64_t attempt, uint32_t tasks, const char *text)
+static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks, enum engine_cause cause, const char *text)
 {
 	for (uint32_t rank = 0; rank < tasks; rank++) {
 		struct engine_fact fact = {
 			.kind = ENGINE_EXITED, .attempt = attempt, .rank = rank, .time_ms = clock_wall_ms(),
-			.cause = ENGINE_CAUSE_START, .never_ran = true,
+			.cause = cause, .never_ran = true,
 		};
 		snprintf(fact.text, sizeof(fact.text), "%.255s", text);
 		effects_report(d, &fact);
@@ -219,6 +228,11 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 static void start(struct daemon *d, const struct facts *facts, uint64_t id)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	if (attempt->state == ATTEMPT_STOPPING) {
+		/* Told to stop before this thread came to it: the engine never hears of it, so its end is ours to tell. */
+		never_started(d, id, attempt->tasks, ENGINE_CAUSE_STOPPED, "it was stopped before it was started");
+		return;
+	}
 	if (attempt->state != ATTEMPT_PREPARING)
 		return;
 	struct arena arena;
@@ -229,17 +243,82 @@ static void start(struct daemon *d, const struct facts *facts, uint64_t id)
 	if (result == 0)
 		result = d->engine_ops->start(d->engine, &start, &err);
 	if (result < 0)
-		start_failed(d, id, attempt->tasks, err.text);
+		never_started(d, id, attempt->tasks, ENGINE_CAUSE_START, err.text);
 	arena_deinit(&arena);
+}
+
+/* --- commands -------------------------------------------------------------------------------------------------- */
+
+int effects_open_engine(struct daemon *d, struct err *err)
+{
+	const struct engine_options options = { .folder = d->folder, .shepherd_path = d->shepherd, .context = d, .report = effects_report };
+	return d->engine_ops->open(&options, &d->engine, err);
+}
+
+static bool attempt_is_over(const struct facts *facts, uint64_t id)
+{
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	return attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE;
+}
+
+/* The engine has no trace of an attempt that is to stop: then it is over, and somebody must say so. */
+static void stopped_nothing(struct daemon *d, const struct facts *facts, uint64_t id)
+{
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct engine_fact fact = { .kind = ENGINE_GONE, .attempt = id, .rank = rank, .time_ms = clock_wall_ms() };
+		effects_report(d, &fact);
+	}
+}
+
+static int command(struct daemon *d, const struct facts *facts, enum effect_kind kind, uint64_t id, int64_t grace_ms, struct err *err)
+{
+	switch (kind) {
+	case EFFECT_RELEASE:
+		return d->engine_ops->release(d->engine, id, err);
+	case EFFECT_WARN:
+		return d->engine_ops->warn(d->engine, id, grace_ms, err);
+	case EFFECT_STOP:
+		break;
+	case EFFECT_ADOPT:
+	case EFFECT_ADOPT_ANEW:
+	case EFFECT_START:
+	case EFFECT_FORGET:
+	case EFFECT_QUIT:
+		return 0;
+	}
+	int result = d->engine_ops->stop(d->engine, id, grace_ms, err);
+	if (result < 0 && err->code == ERR_NOT_FOUND && !attempt_is_over(facts, id)) {
+		stopped_nothing(d, facts, id);
+		return 0;
+	}
+	return result;
+}
+
+/* Refusals are answers: the engine tells by facts what it knows better. */
+static bool is_worth_again(const struct err *err)
+{
+	return err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT;
+}
+
+/* Answers whether it is to be given again. */
+static bool command_failed(struct daemon *d, const struct facts *facts, const struct effect *effect)
+{
+	struct err err = { 0 };
+	if (effect->given_again && attempt_is_over(facts, effect->attempt))
+		return false;
+	int result = command(d, facts, (enum effect_kind)effect->message.kind, effect->attempt, effect->grace_ms, &err);
+	if (result < 0 && !effect->given_again)
+		log_line(LOG_ERROR, "attempt %lu: %s", (unsigned long)effect->attempt, err.text);
+	return result < 0 && is_worth_again(&err);
 }
 
 /* --- after a restart --------------------------------------------------------------------------------------- */
 
-static void command_again(struct daemon *d, const struct facts *facts, uint64_t id, struct err *err)
+static void command_again(struct daemon *d, const struct facts *facts, uint64_t id)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
 	int64_t left = attempt->deadline_ms > facts->now_ms ? attempt->deadline_ms - facts->now_ms : 0;
-	int result = 0;
 	switch ((enum attempt_state)attempt->state) {
 	case ATTEMPT_FREE:
 	case ATTEMPT_OVER:
@@ -248,16 +327,14 @@ static void command_again(struct daemon *d, const struct facts *facts, uint64_t 
 		start(d, facts, id);
 		break;
 	case ATTEMPT_ACTIVE:
-		result = d->engine_ops->release(d->engine, id, err);
-		if (result == 0 && attempt->for_job)
-			result = d->engine_ops->warn(d->engine, id, left, err);
+		effect_send(d, EFFECT_RELEASE, id, 0);
+		if (attempt->warned_ms)
+			effect_send(d, EFFECT_WARN, id, left);
 		break;
 	case ATTEMPT_STOPPING:
-		result = d->engine_ops->stop(d->engine, id, left, err);
+		effect_send(d, EFFECT_STOP, id, left);
 		break;
 	}
-	if (result < 0)
-		log_line(LOG_ERROR, "attempt %lu: %s", (unsigned long)id, err->text);
 }
 
 static void adopt(struct daemon *d, const struct facts *facts)
@@ -268,7 +345,7 @@ static void adopt(struct daemon *d, const struct facts *facts)
 	size_t count = 0;
 	for (uint32_t id = 1; id <= facts->attempts.count; id++) {
 		const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ id });
-		if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE)
+		if (attempt_is_over(facts, id))
 			continue;
 		attempts[count] = id;
 		tasks[count++] = attempt->tasks;
@@ -277,38 +354,58 @@ static void adopt(struct daemon *d, const struct facts *facts)
 	if (d->engine_ops->adopt(d->engine, attempts, tasks, count, &err) < 0)
 		log_line(LOG_ERROR, "running work could not be looked through: %s", err.text);
 	for (size_t i = 0; i < count; i++)
-		command_again(d, facts, attempts[i], &err);
+		command_again(d, facts, attempts[i]);
 	free(attempts);
 	free(tasks);
 }
 
-/* --- the thread ---------------------------------------------------------------------------------------------- */
-
-static void carry_out(struct daemon *d, const struct effect *effect)
+/* Facts that came while the journal could not be written are lost, and an engine tells each only once: a new one
+ * tells all of them, as after a restart of the daemon. Running work does not notice. */
+static void engine_anew(struct daemon *d)
 {
 	struct err err = { 0 };
-	int result = 0;
+	d->engine_ops->close(d->engine);
+	d->engine = NULL;
+	for (bool said = false; effects_open_engine(d, &err) < 0; said = true) {
+		if (!said)
+			log_line(LOG_ERROR, "the engine could not be opened again, which is tried each second: %s", err.text);
+		if (atomic_load(&d->ending))
+			return;
+		sleep(1);
+	}
+}
+
+/* --- the thread ---------------------------------------------------------------------------------------------- */
+
+/* Answers whether it is to be given again. */
+static bool carry_out(struct daemon *d, const struct effect *effect)
+{
+	bool again = false;
+	if (effect->message.kind == EFFECT_START)
+		(void)FAILPOINT("effects-before-start");
 	struct publication *publication = publication_get(d);
 	const struct facts *facts = &publication->frozen.facts;
 	switch ((enum effect_kind)effect->message.kind) {
+	case EFFECT_ADOPT_ANEW:
+		engine_anew(d);
+		if (d->engine)
+			adopt(d, facts);
+		break;
 	case EFFECT_ADOPT:
 		adopt(d, facts);
 		break;
 	case EFFECT_START:
-		(void)FAILPOINT("effects-before-start");
 		start(d, facts, effect->attempt);
 		(void)FAILPOINT("effects-after-start");
 		break;
 	case EFFECT_RELEASE:
 		(void)FAILPOINT("effects-before-release");
-		result = d->engine_ops->release(d->engine, effect->attempt, &err);
+		again = command_failed(d, facts, effect);
 		(void)FAILPOINT("effects-after-release");
 		break;
 	case EFFECT_WARN:
-		result = d->engine_ops->warn(d->engine, effect->attempt, effect->grace_ms, &err);
-		break;
 	case EFFECT_STOP:
-		result = d->engine_ops->stop(d->engine, effect->attempt, effect->grace_ms, &err);
+		again = command_failed(d, facts, effect);
 		break;
 	case EFFECT_FORGET:
 		d->engine_ops->forget(d->engine, effect->attempt);
@@ -316,23 +413,54 @@ static void carry_out(struct daemon *d, const struct effect *effect)
 	case EFFECT_QUIT:
 		break;
 	}
-	if (result < 0)
-		log_line(LOG_ERROR, "attempt %lu: %s", (unsigned long)effect->attempt, err.text);
 	publication_release(publication);
+	return again;
+}
+
+struct again { struct message *first; int64_t at_ms; };
+
+/* Answers whether it was the last. */
+static bool handle_effect(struct daemon *d, struct effect *effect, struct again *again)
+{
+	bool quit = effect->message.kind == EFFECT_QUIT;
+	if (atomic_load(&d->ending) || !carry_out(d, effect)) {
+		free(effect);
+		return quit;
+	}
+	if (!again->first)
+		again->at_ms = clock_boot_ms() + AGAIN_MS;
+	effect->given_again = true;
+	effect->message.next = again->first;
+	again->first = &effect->message;
+	return quit;
+}
+
+static void give_again(struct daemon *d, struct again *again)
+{
+	struct message *message = again->first;
+	again->first = NULL;
+	while (message) {
+		struct effect *effect = (struct effect *)message;
+		message = message->next;
+		(void)handle_effect(d, effect, again);
+	}
 }
 
 static void *effects_main(void *argument)
 {
 	struct daemon *d = argument;
-	for (bool stop = false; !stop;) {
-		struct message *messages = mailbox_take(&d->engine_box, 1, -1);
-		if (!messages)
+	struct again again = { 0 };
+	for (bool quit = false; !quit;) {
+		int64_t left_ms = again.first ? again.at_ms - clock_boot_ms() : -1;
+		if (again.first && left_ms <= 0) {
+			give_again(d, &again);
 			continue;
-		struct effect *effect = (struct effect *)messages;
-		stop = messages->kind == EFFECT_QUIT;
-		carry_out(d, effect);
-		free(effect);
+		}
+		struct message *message = mailbox_take(&d->engine_box, 1, left_ms);
+		if (message)
+			quit = handle_effect(d, (struct effect *)message, &again);
 	}
+	give_again(d, &again); /* frees them: the end has come */
 	return NULL;
 }
 
@@ -344,7 +472,7 @@ static int64_t reported_bytes(struct daemon *d, const struct engine_fact *fact)
 	struct publication *publication = publication_get(d);
 	const struct facts *facts = &publication->frozen.facts;
 	int64_t bytes = 0;
-	if (fact->attempt <= facts->attempts.count) {
+	if (fact->attempt && fact->attempt <= facts->attempts.count) {
 		const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)fact->attempt });
 		struct arena arena;
 		struct buf text = BUF_INIT;

@@ -7,6 +7,17 @@
 
 #include "daemon/state.h"
 
+/* The engine's causes go into events as they are. */
+#define SAME(name) _Static_assert((int)CAUSE_##name == (int)ENGINE_CAUSE_##name, "task_cause and engine_cause have the same numbers")
+SAME(EXIT);
+SAME(SIGNAL);
+SAME(STOPPED);
+SAME(MEMORY);
+SAME(START);
+SAME(LOST);
+SAME(LOG_LIMIT);
+#undef SAME
+
 static bool exit_event(const struct facts *facts, const struct engine_fact *fact, const struct attempt *attempt,
 		       const struct task *task, struct event *ret)
 {

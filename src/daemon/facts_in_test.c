@@ -58,7 +58,8 @@ static int stop(void **state)
 
 static bool news(enum engine_fact_kind kind, uint32_t rank, uint64_t number, struct event *ret)
 {
-	struct fact_message message = { .fact = { .kind = kind, .attempt = 1, .rank = rank, .number = number, .time_ms = 5 } };
+	static struct fact_message message; /* the event made of it points into it */
+	message = (struct fact_message){ .fact = { .kind = kind, .attempt = 1, .rank = rank, .number = number, .time_ms = 5 } };
 	return fact_event(&facts, &message, ret);
 }
 

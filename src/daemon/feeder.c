@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wait.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -116,13 +117,29 @@ static int feed_some(struct daemon *d, struct feed *feed, struct journal *journa
 	if (journal_read(journal, from + 1, FEED_ROWS, false, &reader, err) != 0)
 		return -1;
 	if (feed->upto == from)
-		return 0;
+		return err_set(err, ERR_CORRUPT, "record %lu and those behind it can't be read", (unsigned long)from + 1);
 	if (history_add(d->history, feed->rows, feed->count, feed->upto, err) < 0)
 		return -1;
 	pthread_mutex_lock(&d->publication_lock);
 	pthread_cond_broadcast(&d->durable_cond);	/* for those who wait for the cursor */
 	pthread_mutex_unlock(&d->publication_lock);
 	return 0;
+}
+
+static int open_own(struct daemon *d, struct journal **ret, struct err *err)
+{
+	const struct journal_options options = { .folder = d->folder, .read_only = true };
+	return journal_open(&options, ret, err);
+}
+
+/* A second, or until the end. */
+static void wait_a_moment(struct daemon *d)
+{
+	const struct timespec until = wait_until(1000);
+	pthread_mutex_lock(&d->publication_lock);
+	while (!d->stopping && pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until) == 0)
+		continue;
+	pthread_mutex_unlock(&d->publication_lock);
 }
 
 static void *feeder_main(void *argument)
@@ -133,18 +150,25 @@ static void *feeder_main(void *argument)
 	arena_init(&feed->arena, 2048UL << 20);
 	learn_from_facts(d, feed);
 
-	struct err err = { 0 };
 	struct journal *journal = NULL;
-	const struct journal_options options = { .folder = d->folder, .read_only = true };
-	if (journal_open(&options, &journal, &err) < 0) {
-		log_line(LOG_ERROR, "history is not kept up to date: %s", err.text);
-	} else {
-		while (wait_durable(d, history_applied(d->history)) != 0) {
-			if (feed_some(d, feed, journal, history_applied(d->history), &err) == 0)
-				continue;
-			log_line(LOG_ERROR, "history falls behind: %s; `fairlead doctor --rebuild` makes it anew", err.text);
-			break;
+	struct err err = { 0 };
+	bool behind = false;
+	while (wait_durable(d, history_applied(d->history)) != 0) {
+		int result = journal ? 0 : open_own(d, &journal, &err);
+		if (result == 0)
+			result = feed_some(d, feed, journal, history_applied(d->history), &err);
+		if (result == 0 && behind)
+			log_line(LOG_INFO, "history follows the journal again");
+		if (result < 0) {
+			atomic_store(&d->history_behind, true);
+			if (!behind)
+				log_line(LOG_ERROR, "history falls behind, and is tried again each second: %s", err.text);
+			journal_close(journal);
+			journal = NULL;
+			wait_a_moment(d);
 		}
+		behind = result < 0;
+		atomic_store(&d->history_behind, behind);
 	}
 	journal_close(journal);
 	free(feed->job_of);

@@ -203,6 +203,34 @@ int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err)
 	return 0;
 }
 
+/* --- after a rebuild ---------------------------------------------------------------------------------------- */
+
+/* A commit that failed may be on disk all the same, or in part of it: who listens must not miss those records. */
+static int stream_record(void *context, const struct record *record, const struct digest *hash)
+{
+	struct daemon *d = context;
+	struct arena arena;
+	struct event event;
+	struct err err = { 0 };
+	(void)hash;
+	arena_init(&arena, 64 << 20);
+	if (event_decode(record->kind, record->seq, record->time_ms, record->text, record->size, &arena, &event, &err) == 0)
+		event_hub_publish(api_hub(d->api), &event, record->text, record->size);
+	arena_deinit(&arena);
+	return 0;
+}
+
+void gate_publish_rebuilt(struct daemon *d)
+{
+	const struct journal_reader reader = { .context = d, .take = stream_record };
+	struct err err = { 0 };
+	uint64_t seen = d->durable_seq; /* only the gate, which is idle, and this thread ever write it */
+	struct publication *publication = publication_create(d);
+	publish(d, publication);
+	if (publication->seq > seen && journal_read(d->journal, seen + 1, 0, false, &reader, &err) != 0)
+		log_line(LOG_ERROR, "the event stream lacks records behind %lu: %s", (unsigned long)seen, err.text);
+}
+
 /* --- snapshots, space -------------------------------------------------------------------------------------- */
 
 static void snapshot_work(void *argument)
@@ -212,9 +240,19 @@ static void snapshot_work(void *argument)
 	atomic_store(&d->snapshot_running, false);
 }
 
+static uint64_t snapshot_every(void)
+{
+#ifdef FAIRLEAD_FAILPOINTS
+	const char *given = getenv("FAIRLEAD_TEST_SNAPSHOT_EVERY");
+	if (given)
+		return strtoull(given, NULL, 10);
+#endif
+	return SNAPSHOT_EVERY;
+}
+
 static void maybe_snapshot(struct daemon *d)
 {
-	if (d->durable_seq - d->snapshot_seq < SNAPSHOT_EVERY || atomic_exchange(&d->snapshot_running, true))
+	if (d->durable_seq - d->snapshot_seq < snapshot_every() || atomic_exchange(&d->snapshot_running, true))
 		return;
 	d->snapshot_seq = d->durable_seq;
 	d->backend.work(d, snapshot_work, d);

@@ -7,23 +7,61 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "daemon/state.h"
 #include "engine/failpoint.h"
 #include "store/snapshot.h"
 
+/* A record of our own in a snapshot, beside those of the facts (core/model/records.h). */
+enum { SNAPSHOT_CLOCK = 2000 };
+
 struct replay {
 	struct facts *facts;
 	struct arena arena;
 	uint64_t records, damaged;
-	int64_t started_event_ms, started_boot_ms;	/* of the newest DAEMON_STARTED */
-	char started_boot_id[BOOT_ID_MAX];
+	int64_t known_event_ms, known_boot_ms;	/* both clocks at one moment: of the snapshot, or the newest DAEMON_STARTED */
+	char known_boot_id[BOOT_ID_MAX];
+	int64_t level;
 	struct err err;
 };
+
+static int load_clock(struct replay *replay, const char *text, size_t size)
+{
+	struct json_reader reader;
+	struct json_slice key, boot = { 0 };
+	pull_init(&reader, text, size);
+	pull_object(&reader);
+	while (pull_member(&reader, &key)) {
+		if (pull_key_is(&key, "boot_id")) {
+			pull_string(&reader, &boot);
+			pull_copy(&reader, &boot, replay->known_boot_id, sizeof(replay->known_boot_id));
+		} else if (pull_key_is(&key, "event_ms")) {
+			pull_int(&reader, &replay->known_event_ms);
+		} else if (pull_key_is(&key, "boot_ms")) {
+			pull_int(&reader, &replay->known_boot_ms);
+		} else if (pull_key_is(&key, "level")) {
+			pull_int(&reader, &replay->level);
+		} else {
+			pull_skip(&reader);
+		}
+	}
+	return pull_finish(&reader, &replay->err);
+}
+
+static int save_clock(const struct daemon *d, const struct publication *publication, struct snapshot_writer *writer, struct err *err)
+{
+	char text[256];
+	int size = snprintf(text, sizeof(text), "{\"boot_id\":\"%s\",\"event_ms\":%lld,\"boot_ms\":%lld,\"level\":%d}", d->boot_id,
+			    (long long)publication->clock.event_ms, (long long)publication->clock.boot_ms, JOURNAL_LEVEL);
+	return snapshot_write(writer, SNAPSHOT_CLOCK, text, (size_t)size, err);
+}
 
 static int load_record(void *context, uint32_t kind, const char *text, size_t size)
 {
 	struct replay *replay = context;
+	if (kind == SNAPSHOT_CLOCK)
+		return load_clock(replay, text, size);
 	return facts_load_record(replay->facts, kind, text, size, &replay->err);
 }
 
@@ -58,9 +96,10 @@ static int replay_record(void *context, const struct record *record, const struc
 	apply(replay->facts, &event);
 	replay->records++;
 	if (event.kind == EVENT_DAEMON_STARTED) {
-		replay->started_event_ms = event.time_ms;
-		replay->started_boot_ms = event.daemon_started.boot_ms;
-		snprintf(replay->started_boot_id, sizeof(replay->started_boot_id), "%s", event.daemon_started.boot_id);
+		replay->known_event_ms = event.time_ms;
+		replay->known_boot_ms = event.daemon_started.boot_ms;
+		snprintf(replay->known_boot_id, sizeof(replay->known_boot_id), "%s", event.daemon_started.boot_id);
+		replay->level = event.daemon_started.level;
 	}
 	return 0;
 }
@@ -78,7 +117,39 @@ static int replay_journal(struct daemon *d, struct replay *replay, struct err *e
 	int result = journal_read(d->journal, replay->facts->seq + 1, UINT64_MAX, true, &reader, err);
 	if (result != 0 && replay->err.code != ERR_NONE && err)
 		*err = replay->err;
-	return result == 0 ? 0 : -1;
+	if (result != 0)
+		return -1;
+	if (replay->level > JOURNAL_LEVEL)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the journal of \"%s\" is of level %ld and this release reads up to level %d: start the newer release that wrote it",
+			       d->folder, (long)replay->level, JOURNAL_LEVEL);
+	/* Where the last records were set aside, their numbers are not given again. */
+	struct journal_state state;
+	journal_state(d->journal, &state);
+	if (replay->facts->seq < state.last_seq)
+		replay->facts->seq = state.last_seq;
+	return 0;
+}
+
+struct link { const struct snapshot_head *head; bool found, follows; };
+
+static int compare_link(void *context, const struct record *record, const struct digest *hash)
+{
+	struct link *link = context;
+	link->found = record->seq == link->head->seq;
+	link->follows = digest_equal(hash, &link->head->chain);
+	return 1;
+}
+
+/* Whether a snapshot is of this journal and not of one that stood here before. A record set aside can't contradict it. */
+static bool snapshot_belongs(struct daemon *d, const struct snapshot_head *head)
+{
+	struct link link = { .head = head };
+	const struct journal_reader reader = { .context = &link, .take = compare_link };
+	struct err err = { 0 };
+	if (journal_read(d->journal, head->seq, 1, false, &reader, &err) < 0)
+		return true; /* the replay meets the same trouble, and tells it */
+	return !link.found || link.follows;
 }
 
 /* A snapshot that verifies as a file but does not load (a defect, or facts of a newer release) gives way to the journal. */
@@ -93,14 +164,21 @@ static void load_snapshot(struct daemon *d, struct replay *replay)
 		return;
 	if (result == 0)
 		result = facts_load_finish(replay->facts, &err);
-	if (result == 0 && facts_hash(replay->facts) == head.state_hash) {
+	if (result == 0 && facts_hash(replay->facts) != head.state_hash)
+		result = err_set(&err, ERR_CORRUPT, "its facts do not have the hash it names");
+	if (result == 0 && !snapshot_belongs(d, &head))
+		result = err_set(&err, ERR_CONFLICT, "it is of another journal than the one in this folder");
+	if (result == 0) {
 		d->snapshot_seq = head.seq;
 		return;
 	}
-	log_line(LOG_WARN, "snapshot of sequence %lu is not used: %s", (unsigned long)head.seq,
-		 err.text[0] ? err.text : "its facts do not have the hash it names");
+	const char *why = err.text[0] ? err.text : replay->err.text;
+	log_line(LOG_WARN, "snapshot of sequence %lu is not used: %s", (unsigned long)head.seq, why);
 	facts_deinit(replay->facts);
 	facts_init(replay->facts);
+	replay->err = (struct err){ 0 };
+	replay->known_boot_id[0] = '\0';
+	replay->known_event_ms = replay->known_boot_ms = replay->level = 0;
 }
 
 static int open_journal(struct daemon *d, bool create, struct err *err)
@@ -117,6 +195,7 @@ int recover(struct daemon *d, bool create, struct err *err)
 	struct replay replay = { .facts = &d->facts };
 	arena_init(&replay.arena, 64 << 20);
 	facts_init(&d->facts);
+	d->snapshot_seq = 0;
 	load_snapshot(d, &replay);
 	(void)FAILPOINT("recover-after-snapshot");
 	int result = replay_journal(d, &replay, err);
@@ -127,8 +206,8 @@ int recover(struct daemon *d, bool create, struct err *err)
 		d->journal = NULL;
 		return -1;
 	}
-	bool same_boot = strcmp(replay.started_boot_id, d->boot_id) == 0 && d->boot_id[0];
-	event_clock_start(&d->clock, clock_wall_ms(), clock_boot_ms(), replay.started_event_ms, replay.started_boot_ms,
+	bool same_boot = strcmp(replay.known_boot_id, d->boot_id) == 0 && d->boot_id[0];
+	event_clock_start(&d->clock, daemon_wall_ms(), clock_boot_ms(), replay.known_event_ms, replay.known_boot_ms,
 			  d->facts.now_ms, same_boot);
 	d->view = view_create(&d->facts);
 	d->wake_ms = 0;
@@ -166,6 +245,8 @@ void snapshot_take(struct daemon *d)
 	int result = snapshot_create(d->folder, NULL, &head, &saving.writer, &saving.err);
 	if (result == 0) {
 		result = facts_save(facts, &saving, save_record);
+		if (result == 0)
+			result = save_clock(d, publication, saving.writer, &saving.err);
 		if (result == 0)
 			result = snapshot_commit(saving.writer, &saving.err);
 		else

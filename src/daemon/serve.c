@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/wait.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"
@@ -149,19 +150,18 @@ static int take_row(void *context, const struct history_row *row)
 	return to->take(to->context, row->seq, row->time_ms, row->kind, row->text, row->size);
 }
 
-/* Waits until the read models have what is durable now; gives up after ten seconds, as when the history thread has stopped. */
+/* Waits until the read models have what is durable now; not when they can't be written, and ten seconds at most. */
 static int wait_for_history(struct daemon *d, struct err *err)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 10;
+	const struct timespec until = wait_until(10000);
 	int result = 0;
 	pthread_mutex_lock(&d->publication_lock);
 	uint64_t wanted = d->durable_seq;
-	while (history_applied(d->history) < wanted && !d->stopping && result == 0)
+	while (history_applied(d->history) < wanted && !d->stopping && !atomic_load(&d->history_behind) && result == 0)
 		result = pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until);
+	bool reached = history_applied(d->history) >= wanted;
 	pthread_mutex_unlock(&d->publication_lock);
-	if (result != 0)
+	if (!reached)
 		return err_set(err, ERR_UNAVAILABLE, "history is behind the journal: see `fairlead doctor`");
 	return 0;
 }

@@ -30,7 +30,8 @@ enum {
 	DECIDE_BUDGET = 20000,
 	STEP_ARENA_BYTES = 64 << 20,
 	SNAPSHOT_EVERY = 100000,	/* records */
-	WORKERS = 2
+	WORKERS = 2,
+	JOURNAL_LEVEL = 1		/* readers below the level of a DAEMON_STARTED record refuse the journal */
 };
 
 /* A frozen copy of the facts with the place in the journal it stands for. The API sees the first member. */
@@ -38,6 +39,7 @@ struct publication {
 	struct frozen frozen;
 	uint64_t seq;
 	struct digest chain;	/* valid when it was the last of its commit: the only ones published */
+	struct event_clock clock;	/* event time and boot time, read together */
 };
 
 /* One turn's outcome on its way to the disk: records, blobs, and what leaves once they are durable. */
@@ -62,8 +64,8 @@ struct command_message { struct message message; struct command *command; struct
 struct fact_message { struct message message; struct engine_fact fact; int64_t checkpoint_bytes; };
 
 /* What travels to the engine thread. */
-enum effect_kind { EFFECT_ADOPT, EFFECT_START, EFFECT_RELEASE, EFFECT_WARN, EFFECT_STOP, EFFECT_FORGET, EFFECT_QUIT };
-struct effect { struct message message; uint64_t attempt; int64_t grace_ms; };
+enum effect_kind { EFFECT_ADOPT, EFFECT_ADOPT_ANEW, EFFECT_START, EFFECT_RELEASE, EFFECT_WARN, EFFECT_STOP, EFFECT_FORGET, EFFECT_QUIT };
+struct effect { struct message message; uint64_t attempt; int64_t grace_ms; bool given_again; };
 
 struct job_work { struct message message; void (*fn)(void *argument); void *argument; };
 
@@ -111,11 +113,14 @@ struct daemon {
 	pthread_mutex_t reader_lock;	/* for reader: bodies are few */
 	struct journal *reader;
 	struct history *history;	/* history thread writes */
+	atomic_bool history_behind;	/* it can't at present */
 	pthread_mutex_t history_lock;	/* for history_reader */
 	struct history *history_reader;
 
-	struct engine *engine;
+	struct engine *engine;		/* engine thread, once that runs */
 	const struct engine_ops *engine_ops;
+	char shepherd[4096];
+	atomic_bool ending;		/* what is still to be done is done by the next start */
 	struct api_backend backend;
 	struct api *api;
 	struct http_server *server;
@@ -131,6 +136,7 @@ void core_append(struct daemon *d, struct batch *batch, struct event *event);
 int core_admit_own(struct daemon *d, struct batch *batch, struct event *event, struct err *err) MUST_CHECK;
 void core_decide(struct daemon *d, struct batch *batch);
 void core_publish_into(struct daemon *d, struct batch *batch);
+struct publication *publication_create(struct daemon *d);	/* of the facts as they are: by their owner */
 
 /* batch.c */
 struct batch *batch_create(void);
@@ -144,6 +150,9 @@ void gate_start(struct daemon *d);
 void gate_join(struct daemon *d);
 /* Commits the batch in the caller's thread, for the start. */
 int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err) MUST_CHECK;
+/* After a rebuild, by the core thread while the gate is idle: publishes the facts that were read back. Records of a failed
+ * commit that are on disk after all go to the stream; their effects are the engine's to adopt. */
+void gate_publish_rebuilt(struct daemon *d);
 struct publication *publication_get(struct daemon *d);	/* a reference */
 void publication_release(struct publication *publication);
 
@@ -156,8 +165,13 @@ void snapshot_take(struct daemon *d);			/* of what is published; any thread but 
 void effects_start(struct daemon *d);
 void effects_join(struct daemon *d);
 void effects_of_event(struct daemon *d, const struct event *event);	/* by the gate, in order */
-void effects_adopt(struct daemon *d);			/* after a start or rebuild: the engine learns what is live */
+void effects_adopt(struct daemon *d);			/* after a start: the engine learns what is live */
+void effects_adopt_anew(struct daemon *d);		/* after a rebuild: so does a new one, as facts of the old one were lost */
+int effects_open_engine(struct daemon *d, struct err *err) MUST_CHECK;
 void effects_report(void *daemon, const struct engine_fact *fact);	/* the engine's callback */
+
+/* daemon.c */
+int64_t daemon_wall_ms(void);			/* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds with failpoints */
 
 /* facts_in.c */
 /* The event an engine fact amounts to; false when it tells nothing new. */
