@@ -248,7 +248,8 @@ static void check_placed(struct checks *checks, const struct facts *f, const str
 	book_placed(checks, f, e, job);
 	check_nodes_room(checks, f, name, e);
 	check_level(checks, f, name, shape, e);
-	check_limits(checks, f, name, job->queue);
+	if (shape->gpus)	/* one without GPUs takes nothing of a limit that was lowered meanwhile */
+		check_limits(checks, f, name, job->queue);
 	for (uint32_t i = 0; i < checks->eviction_count; i++)
 		if (checks->evictions[i].for_job == (uint32_t)e->job)
 			checks->evictions[i].settled = true;

@@ -36,8 +36,6 @@ static const struct later later_table[] = {
 	{ "policy", "collect_after", IS_NOT, "off", "collecting nodes" },
 	{ "policy", "defragment", IS_NOT, "off", "rearranging" },
 	{ "policy", "consolidation", ANY, NULL, "rearranging" },
-	{ "policy", "rejoin", IS_NOT, "0s", "rejoining after a loss" },
-	{ "policy", "backfill", ANY, NULL, "backfill" },
 	{ "job", "gpus", PART, NULL, "sharing a GPU" },
 	{ "job", "kind", IS, "inference", "endpoints" },
 	{ "job", "kind", IS, "interactive", "interactive sessions" },

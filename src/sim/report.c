@@ -52,8 +52,9 @@ static void json_result(struct report *report, const struct scenario *s, const s
 	json_text(&out, "name", s->name);
 	buf_addc(&out, ',');
 	json_text(&out, "file", s->file);
-	buf_addf(&out, ",\"line\":%d,\"result\":\"%s\",\"events\":%llu,\"turns\":%llu,\"end_ms\":%lld,\"mismatches\":[", s->line,
-		 ok ? "passed" : "failed", (unsigned long long)r->events, (unsigned long long)r->turns, (long long)r->end_ms);
+	buf_addf(&out, ",\"line\":%d,\"result\":\"%s\",\"events\":%llu,\"turns\":%llu,\"trail\":\"%016llx\",\"end_ms\":%lld,\"mismatches\":[", s->line,
+		 ok ? "passed" : "failed", (unsigned long long)r->events, (unsigned long long)r->turns,
+		 (unsigned long long)r->trail, (long long)r->end_ms);
 	for (uint32_t i = 0; i < r->mismatch_count; i++) {
 		const struct mismatch *m = &r->mismatches[i];
 		const char *const fields[][2] = { { "at", m->when }, { "what", m->what }, { "expected", m->expected },

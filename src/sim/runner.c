@@ -108,8 +108,8 @@ static int run_once(struct run *run, struct err *err)
 	struct agenda agenda = { .run = run };
 	int rc = run_setup(run, err);
 
-	/* Large ones are looked at now and then: the check costs as much as all facts. */
-	run->world.rebuild_every = s->job_count < JOBS_WATCHED ? 1 : s->job_count / 10;
+	/* Large ones are looked at now and then: a look costs as much as all facts. */
+	run->world.look_every = s->job_count < JOBS_WATCHED ? 1 : s->job_count / 10;
 	agenda.submitted = arena_new_array(&run->memory, bool, s->job_count + 1);
 	agenda.happened = arena_new_array(&run->memory, bool, s->event_count + 1);
 	for (uint32_t i = 0; i < s->job_count; i++)
@@ -152,7 +152,8 @@ static void take_result(const struct run *run, struct arena *arena, struct scena
 	const struct checks *checks = &run->world.checks;
 
 	*ret = (struct scenario_result){ .mismatch_count = run->mismatch_count, .events = run->world.seq,
-					 .turns = run->world.turns, .end_ms = run->world.now_ms - WORLD_EPOCH_MS };
+					 .turns = run->world.turns, .trail = run->world.trail,
+					 .end_ms = run->world.now_ms - WORLD_EPOCH_MS };
 	ret->mismatches = arena_new_array(arena, struct mismatch, run->mismatch_count + 1);
 	ret->problems = arena_new_array(arena, const char *, CHECKS_TEXTS_MAX);
 	for (uint32_t i = 0; i < run->mismatch_count; i++) {

@@ -56,7 +56,7 @@ struct scenario_result {
 	uint32_t mismatch_count;
 	const char **problems;		/* broken promises that hold for every scenario */
 	uint32_t problem_count;
-	uint64_t events, turns;
+	uint64_t events, turns, trail;	/* trail: hash of all its events and states */
 	int64_t end_ms;			/* virtual time at the end */
 };
 

@@ -144,7 +144,7 @@ static int read_node_values(struct reader *r, const struct conf *item, struct sc
 
 int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret, uint32_t *ret_count)
 {
-	static const char *const fixed[] = { "name", "gpus", "model", "memory", "cpus", "ram", "nvlink" };
+	static const char *const fixed[] = { "name", "gpus", "model", "memory", "cpus", "ram", "nvlink", "class", "mig_allowed" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
 	struct scenario_node first = { .model = "", .gpus = 1, .cpu_milli = CPU_DEFAULT_MILLI, .ram_mib = RAM_DEFAULT_MIB };
 	struct names names;

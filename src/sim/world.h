@@ -8,8 +8,8 @@
  *	world_settle	everything that is due now: reports of the engine, decisions, and what they cause, until it is quiet
  *	world_next_ms	when something happens by itself
  *
- * In every turn (or every rebuild_every-th) the facts are saved, loaded and indexed anew, and must give the same hash
- * and decide the same.
+ * In every turn (or every look_every-th) facts and index are verified, and the facts are saved, loaded and indexed anew: they must
+ * give the same hash and decide the same.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,9 +27,9 @@ struct world {
 	struct engine_sim engine;
 	struct checks checks;
 	struct arena step, request;
-	uint64_t seq, turns, trail;	/* trail: hash of all events and all states so far */
+	uint64_t seq, turns, trail;	/* trail: hash of all events, and of the states looked at, so far */
 	int64_t now_ms, wake_ms;	/* wake 0 = the core need not be woken */
-	uint32_t rebuild_every;		/* 0 = never */
+	uint32_t look_every;		/* at least 1 */
 	uint64_t budget;
 	void *context;
 	/* Sees each event just after it was applied; NULL = nobody looks. */

@@ -209,15 +209,15 @@ static struct event make_event(struct fold *f)
 {
 	uint32_t dice = below(f, 100);
 
-	if (dice < 25 && f->facts.jobs.count < JOBS_MAX)
+	if (dice < 4 && f->facts.jobs.count < JOBS_MAX)
 		return make_job(f);
-	if (dice < 30 && f->facts.jobs.count)
+	if (dice < 7 && f->facts.jobs.count)
 		return make_job_command(f);
-	if (dice < 32)
+	if (dice < 8)
 		return make_node(f);
-	if (dice < 34)
+	if (dice < 9)
 		return make_queue(f);
-	if (dice < 36 && f->facts.nodes.count)
+	if (dice < 11 && f->facts.nodes.count)
 		return make_node_command(f);
 	if (dice < 95 && f->facts.attempts.count)
 		return make_report(f);

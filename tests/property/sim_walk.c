@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim_walk SEED STEPS: a random walk of the whole system in virtual time. Jobs come and go, nodes fail, people change
+ * sim_walk SEED STEPS [trace]: a random walk of the whole system in virtual time. Jobs come and go, nodes fail, people change
  * their minds, and what the engine reports is lost, repeated and reordered. After each step the checkers of src/sim
  * must have nothing to say. In the end all faults stop, every report is repeated, and every job must come to an end.
+ * With `trace` every event is printed to stderr.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/parse.h"
 #include "sim/world.h"
 
@@ -86,7 +88,7 @@ static void set_up(struct walk *k)
 		set_node(k, n);
 	for (uint32_t q = 0; q < QUEUES; q++)
 		set_queue(k, q, false);
-	k->world.rebuild_every = 7;
+	k->world.look_every = 37;
 }
 
 static void submit(struct walk *k)
@@ -260,6 +262,16 @@ static void check_over(struct walk *k)
 				checks_problem(&w->checks, &w->facts, "GPU %u of node %u is held when all is over", g, n);
 }
 
+static void show(void *context, const struct world *world, const struct event *e, bool decision)
+{
+	AUTO_BUF text = BUF_INIT;
+
+	(void)context;
+	event_encode(e, &text);
+	fprintf(stderr, "%8" PRId64 " %c %s %s\n", world->facts.now_ms - WORLD_EPOCH_MS, decision ? '>' : ' ', event_info(e->kind)->name,
+		buf_text(&text));
+}
+
 static void summary(const struct walk *k, int64_t seed)
 {
 	const struct facts *f = &k->world.facts;
@@ -282,10 +294,12 @@ int main(int argc, char **argv)
 	struct err why;
 	bool bad;
 
-	if (argc != 3 || parse_int(argv[1], 0, INT64_MAX, &seed, &why) < 0 || parse_int(argv[2], 1, 100000000, &steps, &why) < 0)
-		return fprintf(stderr, "usage: sim_walk SEED STEPS\n"), 2;
+	if (argc < 3 || argc > 4 || parse_int(argv[1], 0, INT64_MAX, &seed, &why) < 0 || parse_int(argv[2], 1, 100000000, &steps, &why) < 0)
+		return fprintf(stderr, "usage: sim_walk SEED STEPS [trace]\n"), 2;
 	k.random.state = (uint64_t)seed;
 	world_init(&k.world, WORLD_EPOCH_MS);
+	if (argc == 4)
+		k.world.observe = show;
 	set_up(&k);
 	k.world.engine.faults = (struct sim_faults){ .lose = 20, .repeat = 50, .delay = 100, .delay_max_ms = 15000,
 						     .random = { (uint64_t)seed ^ 0x5eed } };
