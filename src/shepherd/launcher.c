@@ -34,7 +34,7 @@ enum { STATUS_FD = 3, GO_FD = 4, FIRST_FREE_FD = 5, TASK_FILES_MAX = 65536 };
 
 static void say(int fd, enum launch_step step, const char *text)
 {
-	struct launch_note note = { .step = step };
+	struct launch_note note = { .step = (int32_t)step };
 
 	snprintf(note.text, sizeof(note.text), "%s", text);
 	if (write(fd, &note, sizeof(note)) < 0) {

@@ -88,7 +88,7 @@ static int take_nothing(void *context, uint32_t kind, const char *text, size_t s
 static void expect_restored(const char *folder, uint64_t least, struct digest sealed_name)
 {
 	struct journal *journal;
-	struct seal_key *key;
+	struct seal_key *key = NULL;
 	struct err err;
 	struct journal_state now;
 	struct snapshot_head head;
@@ -125,7 +125,7 @@ static void a_backup_taken_while_appending_is_a_whole_data_folder(void **state)
 	struct store_test_folder *folder = *state;
 	struct appending a = { 0 };
 	struct err err;
-	struct seal_key *key;
+	struct seal_key *key = NULL;
 	AUTO_BUF sealed = BUF_INIT;
 	struct digest name;
 	char data[80], file[80], to[90];

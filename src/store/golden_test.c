@@ -107,7 +107,7 @@ static bool parse_body_name(const char *folder, struct digest *ret)
 static void list_all(const char *folder, struct buf *ret)
 {
 	struct journal *journal;
-	struct seal_key *key;
+	struct seal_key *key = NULL;
 	struct err err;
 	struct snapshot_head head;
 	struct journal_options options = { .folder = folder,
@@ -171,7 +171,7 @@ static void make_records(struct journal *journal, const struct blob *body, const
 static void make_folder(const char *folder)
 {
 	struct journal *journal;
-	struct seal_key *key;
+	struct seal_key *key = NULL;
 	struct err err;
 	AUTO_BUF sealed = BUF_INIT;
 	AUTO_BUF list = BUF_INIT;

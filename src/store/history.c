@@ -52,8 +52,8 @@ static const char *const statement_text[STATEMENTS] = {
 	[LIST_ALL] =
 		"SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE seq > ?1 ORDER BY seq LIMIT ?2",
 	[LIST_JOB] =
-		"SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE job = ?3 AND job != 0 AND seq > ?1 "
-		"ORDER BY seq LIMIT ?2",
+		("SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE job = ?3 AND job != 0 AND seq > ?1 "
+		 "ORDER BY seq LIMIT ?2"),
 	[CLEAR] = "DELETE FROM change",
 	[CLEAR_CURSOR] = "UPDATE applied SET seq = 0 WHERE id = 1",
 };

@@ -43,8 +43,8 @@ static const char *const statement_text[STATEMENTS] = {
 	[ADD_BLOB] = "INSERT INTO blob(id, data) VALUES (?, ?)",
 	[ADD_NAME] = "INSERT INTO blob_name(id, digest) VALUES (?, ?)",
 	[LAST_BLOB] = "SELECT max(id) FROM blob_name",
-	[SCAN] = "SELECT seq, time_ms, kind, must_understand, text, hash, guard FROM record "
-		 "WHERE seq >= ? AND seq <= ? ORDER BY seq",
+	[SCAN] = ("SELECT seq, time_ms, kind, must_understand, text, hash, guard FROM record "
+		  "WHERE seq >= ? AND seq <= ? ORDER BY seq"),
 	[GET] = "SELECT seq, time_ms, kind, must_understand, text, hash, guard FROM record WHERE seq = ?",
 	[LAST] = "SELECT max(seq) FROM record WHERE seq <= ?",
 	[META] = "SELECT number, first, prev, id FROM segment",
