@@ -3,7 +3,8 @@
  * Promised places. While victims wind down, the place they leave is kept for the job they leave it for. At each
  * decision the plan is looked at again:
  *
- *	the job was cancelled or held, or a node of the place is not usable any more	-> dropped, victims spared
+ *	the job was cancelled or held, a node of the place is not usable any more, or
+ *	a limit was lowered below what it needs						-> dropped, victims spared
  *	it fits somewhere without those victims that are not stopped yet		-> it starts there, they are spared
  *	it fits without some of them							-> promised anew, these are spared
  *	every GPU of the place is free							-> the job starts there
@@ -104,6 +105,17 @@ static void victims_stay(struct pass *pass, const struct promise_view *p, const 
 	}
 }
 
+/* Is there still room in its queues' limits once all that leave are gone? A limit may have been lowered meanwhile. */
+static bool promise_has_room(struct pass *pass, const struct promise_view *p)
+{
+	bool has;
+
+	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
+	has = quota_room(&pass->standings, p->queue, p->tier, true, p->share, NULL) >= p->share;
+	standing_promise(&pass->standings, p->queue, p->tier, p->share);
+	return has;
+}
+
 /* Does the job fit, on the ground and in its queue's limits, when of its victims only those marked in `keep` go? */
 static bool fits_with(struct pass *pass, const struct promise_view *p, const bool *keep, struct placement *ret)
 {
@@ -113,9 +125,7 @@ static bool fits_with(struct pass *pass, const struct promise_view *p, const boo
 	bool fits;
 
 	victims_stay(pass, p, keep, true);
-	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
-	fits = quota_room(&pass->standings, p->queue, p->tier, true, p->share, NULL) >= p->share;
-	standing_promise(&pass->standings, p->queue, p->tier, p->share);
+	fits = promise_has_room(pass, p);
 	victims_stay(pass, p, keep, false);
 	if (!fits)
 		return false;
@@ -223,7 +233,8 @@ static void promise_review(struct pass *pass, const struct promise_view *p)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 
-	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) || !victims_leave(pass, p))
+	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) || !victims_leave(pass, p) ||
+	    !promise_has_room(pass, p))
 		promise_drop(pass, p->job);
 	else if (others_are_free(pass, p))
 		(void)promise_shrink(pass, p);
