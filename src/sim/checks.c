@@ -32,12 +32,15 @@ void checks_problem(struct checks *checks, const struct facts *facts, const char
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	format_duration(facts->now_ms > checks->start_ms ? facts->now_ms - checks->start_ms : 0, when);
-	checks->problems[checks->problem_count - 1] = arena_printf(&checks->memory, "at %s: %s", when, text);
+	format_duration(facts->now_ms > checks->start_ms ? facts->now_ms - checks->start_ms : 0,
+			when);
+	checks->problems[checks->problem_count - 1] =
+		arena_printf(&checks->memory, "at %s: %s", when, text);
 }
 
 /* An array that index fits into; new records are zero. */
-static void *room_for(struct checks *checks, void *array, uint32_t index, uint32_t *room, size_t bytes)
+static void *room_for(struct checks *checks, void *array, uint32_t index, uint32_t *room,
+		      size_t bytes)
 {
 	uint32_t larger = *room ? *room : 16;
 	void *grown;
@@ -55,12 +58,16 @@ static void *room_for(struct checks *checks, void *array, uint32_t index, uint32
 
 static const char *job_text(const struct facts *f, int64_t id)
 {
-	return id > 0 && id <= f->jobs.count ? facts_name(f, job_get(f, (struct job_id){ (uint32_t)id })->name) : "?";
+	return id > 0 && id <= f->jobs.count
+		       ? facts_name(f, job_get(f, (struct job_id){ (uint32_t)id })->name)
+		       : "?";
 }
 
 static const struct attempt *attempt_find(const struct facts *f, int64_t id)
 {
-	return id > 0 && id <= f->attempts.count ? attempt_get(f, (struct attempt_id){ (uint32_t)id }) : NULL;
+	return id > 0 && id <= f->attempts.count
+		       ? attempt_get(f, (struct attempt_id){ (uint32_t)id })
+		       : NULL;
 }
 
 static const char *attempt_job_text(const struct facts *f, int64_t id)
@@ -72,17 +79,20 @@ static const char *attempt_job_text(const struct facts *f, int64_t id)
 
 /* The books. */
 
-static void book_queue(struct checks *checks, const struct facts *f, struct queue_id id, int64_t share)
+static void book_queue(struct checks *checks, const struct facts *f, struct queue_id id,
+		       int64_t share)
 {
 	for (; id.v; id = queue_get(f, id)->parent) {
-		checks->queues = room_for(checks, checks->queues, id.v, &checks->queue_room, sizeof(*checks->queues));
+		checks->queues = room_for(checks, checks->queues, id.v, &checks->queue_room,
+					  sizeof(*checks->queues));
 		checks->queues[id.v] += share;
 	}
 }
 
 static void book_node(struct checks *checks, uint32_t node, int64_t cpu_milli, int64_t ram_mib)
 {
-	checks->nodes = room_for(checks, checks->nodes, node, &checks->node_room, sizeof(*checks->nodes));
+	checks->nodes =
+		room_for(checks, checks->nodes, node, &checks->node_room, sizeof(*checks->nodes));
 	checks->nodes[node].cpu_milli += cpu_milli;
 	checks->nodes[node].ram_mib += ram_mib;
 }
@@ -92,14 +102,16 @@ static int64_t shape_share(const struct shape *shape, uint32_t tasks)
 	return (int64_t)tasks * shape->gpus * GPU_SHARE;
 }
 
-static void book_placed(struct checks *checks, const struct facts *f, const struct event_attempt_placed *e, const struct job *job)
+static void book_placed(struct checks *checks, const struct facts *f,
+			const struct event_attempt_placed *e, const struct job *job)
 {
 	const struct shape *shape = shape_get(f, job->shape);
 
 	for (uint32_t i = 0; i < e->nodes_count; i++)
 		book_node(checks, (uint32_t)e->nodes[i], shape->cpu_milli, shape->memory_mib);
 	book_queue(checks, f, job->queue, shape_share(shape, e->nodes_count));
-	checks->live = room_for(checks, checks->live, checks->live_count, &checks->live_room, sizeof(*checks->live));
+	checks->live = room_for(checks, checks->live, checks->live_count, &checks->live_room,
+				sizeof(*checks->live));
 	checks->live[checks->live_count++] = (uint32_t)e->attempt;
 }
 
@@ -118,7 +130,8 @@ static void book_ended(struct checks *checks, const struct facts *f, uint32_t id
 	job = job_get(f, attempt->job);
 	shape = shape_get(f, job->shape);
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
-		book_node(checks, task_get(f, attempt, rank)->node.v, -(int64_t)shape->cpu_milli, -(int64_t)shape->memory_mib);
+		book_node(checks, task_get(f, attempt, rank)->node.v, -(int64_t)shape->cpu_milli,
+			  -(int64_t)shape->memory_mib);
 	book_queue(checks, f, job->queue, -shape_share(shape, attempt->tasks));
 }
 
@@ -134,48 +147,62 @@ static bool model_fits(const struct shape *shape, const struct node *node)
 	return false;
 }
 
-static void check_task(struct checks *checks, const struct facts *f, const struct engine_sim *engine, const char *name,
-		       const struct shape *shape, uint32_t id, uint32_t mask)
+static void check_task(struct checks *checks, const struct facts *f,
+		       const struct engine_sim *engine, const char *name, const struct shape *shape,
+		       uint32_t id, uint32_t mask)
 {
 	const struct node *node = node_get(f, (struct node_id){ id });
 	const char *at = facts_name(f, node->name);
 
 	if (node->state != NODE_READY)
-		checks_problem(checks, f, "job %s is placed on node %s, which is %s", name, at, node_state_name(node->state));
+		checks_problem(checks, f, "job %s is placed on node %s, which is %s", name, at,
+			       node_state_name(node->state));
 	if ((uint32_t)__builtin_popcount(mask) != shape->gpus)
-		checks_problem(checks, f, "a task of job %s gets %d GPUs on %s, it wants %u", name, __builtin_popcount(mask), at, shape->gpus);
+		checks_problem(checks, f, "a task of job %s gets %d GPUs on %s, it wants %u", name,
+			       __builtin_popcount(mask), at, shape->gpus);
 	if (node->gpu_count < 32 && mask >> node->gpu_count)
-		checks_problem(checks, f, "job %s is placed on GPUs that node %s does not have", name, at);
+		checks_problem(checks, f, "job %s is placed on GPUs that node %s does not have",
+			       name, at);
 	if (mask & node->set_aside_mask)
-		checks_problem(checks, f, "job %s is placed on a GPU of %s that is set aside", name, at);
+		checks_problem(checks, f, "job %s is placed on a GPU of %s that is set aside", name,
+			       at);
 	if (shape->gpus && !model_fits(shape, node))
-		checks_problem(checks, f, "job %s is placed on node %s, whose model it does not accept", name, at);
+		checks_problem(checks, f,
+			       "job %s is placed on node %s, whose model it does not accept", name,
+			       at);
 	if (shape->gpus && shape->gpu_memory_mib > node->gpu_memory_mib)
-		checks_problem(checks, f, "job %s is placed on node %s, whose GPUs have too little memory", name, at);
+		checks_problem(checks, f,
+			       "job %s is placed on node %s, whose GPUs have too little memory",
+			       name, at);
 	for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
 		uint32_t holder = mask >> g & 1 ? engine_sim_holder(engine, id, g) : 0;
 
 		if (holder)
-			checks_problem(checks, f, "GPU %s/%u is given to job %s while job %s holds it", at, g, name,
-				       attempt_job_text(f, holder));
+			checks_problem(checks, f,
+				       "GPU %s/%u is given to job %s while job %s holds it", at, g,
+				       name, attempt_job_text(f, holder));
 	}
 }
 
-static void check_nodes_room(struct checks *checks, const struct facts *f, const char *name, const struct event_attempt_placed *e)
+static void check_nodes_room(struct checks *checks, const struct facts *f, const char *name,
+			     const struct event_attempt_placed *e)
 {
 	for (uint32_t i = 0; i < e->nodes_count; i++) {
 		const struct node *node = node_get(f, (struct node_id){ (uint32_t)e->nodes[i] });
 		const struct checks_node *used = &checks->nodes[e->nodes[i]];
 
 		if (used->cpu_milli > node->cpu_milli)
-			checks_problem(checks, f, "job %s takes node %s to %lld milli-CPUs of %u", name,
-				       facts_name(f, node->name), (long long)used->cpu_milli, node->cpu_milli);
+			checks_problem(checks, f, "job %s takes node %s to %lld milli-CPUs of %u",
+				       name, facts_name(f, node->name), (long long)used->cpu_milli,
+				       node->cpu_milli);
 		if (used->ram_mib > node->ram_mib)
-			checks_problem(checks, f, "job %s takes node %s to %lld MiB of %u", name, facts_name(f, node->name),
-				       (long long)used->ram_mib, node->ram_mib);
+			checks_problem(checks, f, "job %s takes node %s to %lld MiB of %u", name,
+				       facts_name(f, node->name), (long long)used->ram_mib,
+				       node->ram_mib);
 		for (uint32_t k = 0; k < i; k++)
 			if (e->nodes[k] == e->nodes[i] && e->masks[k] & e->masks[i])
-				checks_problem(checks, f, "two tasks of job %s get the same GPU", name);
+				checks_problem(checks, f, "two tasks of job %s get the same GPU",
+					       name);
 	}
 }
 
@@ -191,8 +218,8 @@ static bool in_one_island(const struct node *node, uint32_t mask)
 	return !islands;
 }
 
-static void check_level(struct checks *checks, const struct facts *f, const char *name, const struct shape *shape,
-			const struct event_attempt_placed *e)
+static void check_level(struct checks *checks, const struct facts *f, const char *name,
+			const struct shape *shape, const struct event_attempt_placed *e)
 {
 	const struct node *first = node_get(f, (struct node_id){ (uint32_t)e->nodes[0] });
 	uint32_t mask = 0;
@@ -206,27 +233,33 @@ static void check_level(struct checks *checks, const struct facts *f, const char
 			apart = apart || e->nodes[i] != e->nodes[0];
 		else
 			apart = apart || !node->domain[shape->require - 1].v ||
-				!name_same(node->domain[shape->require - 1], first->domain[shape->require - 1]);
+				!name_same(node->domain[shape->require - 1],
+					   first->domain[shape->require - 1]);
 	}
 	if (shape->require == LEVEL_ISLAND && !in_one_island(first, mask))
 		apart = true;
 	if (apart)
-		checks_problem(checks, f, "job %s is placed across the topology level that it requires", name);
+		checks_problem(checks, f,
+			       "job %s is placed across the topology level that it requires", name);
 }
 
-static void check_limits(struct checks *checks, const struct facts *f, const char *name, struct queue_id id)
+static void check_limits(struct checks *checks, const struct facts *f, const char *name,
+			 struct queue_id id)
 {
 	for (; id.v; id = queue_get(f, id)->parent) {
 		const struct queue *queue = queue_get(f, id);
 
 		if (queue->limit_share >= 0 && checks->queues[id.v] > queue->limit_share)
-			checks_problem(checks, f, "job %s takes queue %s to %lld/63000 GPUs, its limit is %lld/63000", name,
-				       facts_name(f, queue->name), (long long)checks->queues[id.v], (long long)queue->limit_share);
+			checks_problem(
+				checks, f,
+				"job %s takes queue %s to %lld/63000 GPUs, its limit is %lld/63000",
+				name, facts_name(f, queue->name), (long long)checks->queues[id.v],
+				(long long)queue->limit_share);
 	}
 }
 
-static void check_placed(struct checks *checks, const struct facts *f, const struct engine_sim *engine,
-			 const struct event_attempt_placed *e)
+static void check_placed(struct checks *checks, const struct facts *f,
+			 const struct engine_sim *engine, const struct event_attempt_placed *e)
 {
 	const struct job *job;
 	const struct shape *shape;
@@ -240,15 +273,18 @@ static void check_placed(struct checks *checks, const struct facts *f, const str
 	job = job_get(f, (struct job_id){ (uint32_t)e->job });
 	shape = shape_get(f, job->shape);
 	if (!job_is_waiting(job))
-		checks_problem(checks, f, "job %s is placed although it is %s", name, job_state_name(job->state));
+		checks_problem(checks, f, "job %s is placed although it is %s", name,
+			       job_state_name(job->state));
 	if (e->nodes_count < shape->tasks_min || e->nodes_count > shape->tasks_max)
-		checks_problem(checks, f, "job %s is placed with %u tasks, it has %u to %u", name, e->nodes_count, shape->tasks_min, shape->tasks_max);
+		checks_problem(checks, f, "job %s is placed with %u tasks, it has %u to %u", name,
+			       e->nodes_count, shape->tasks_min, shape->tasks_max);
 	for (uint32_t i = 0; i < e->nodes_count; i++)
-		check_task(checks, f, engine, name, shape, (uint32_t)e->nodes[i], (uint32_t)e->masks[i]);
+		check_task(checks, f, engine, name, shape, (uint32_t)e->nodes[i],
+			   (uint32_t)e->masks[i]);
 	book_placed(checks, f, e, job);
 	check_nodes_room(checks, f, name, e);
 	check_level(checks, f, name, shape, e);
-	if (shape->gpus)	/* one without GPUs takes nothing of a limit that was lowered meanwhile */
+	if (shape->gpus) /* one without GPUs takes nothing of a limit that was lowered meanwhile */
 		check_limits(checks, f, name, job->queue);
 	for (uint32_t i = 0; i < checks->eviction_count; i++)
 		if (checks->evictions[i].for_job == (uint32_t)e->job)
@@ -257,13 +293,15 @@ static void check_placed(struct checks *checks, const struct facts *f, const str
 
 /* Starting. */
 
-static void check_released(struct checks *checks, const struct facts *f, const struct engine_sim *engine, int64_t id)
+static void check_released(struct checks *checks, const struct facts *f,
+			   const struct engine_sim *engine, int64_t id)
 {
 	const struct sim_attempt *a = engine_sim_attempt(engine, (uint32_t)id);
 
 	for (uint32_t rank = 0; a && rank < a->task_count; rank++)
 		if (a->tasks[rank].state == SIM_TASK_PREPARING)
-			checks_problem(checks, f, "job %s is released before rank %u is ready", attempt_job_text(f, id), rank);
+			checks_problem(checks, f, "job %s is released before rank %u is ready",
+				       attempt_job_text(f, id), rank);
 }
 
 /* Evicting. */
@@ -272,25 +310,29 @@ static void note_for(struct checks *checks, int64_t attempt, int64_t job)
 {
 	if (attempt <= 0 || attempt > UINT32_MAX || job <= 0)
 		return;
-	checks->for_job = room_for(checks, checks->for_job, (uint32_t)attempt, &checks->for_room, sizeof(*checks->for_job));
+	checks->for_job = room_for(checks, checks->for_job, (uint32_t)attempt, &checks->for_room,
+				   sizeof(*checks->for_job));
 	checks->for_job[attempt] = (uint32_t)job;
 }
 
-static void check_critical(struct checks *checks, const struct facts *f, int64_t id, const char *what)
+static void check_critical(struct checks *checks, const struct facts *f, int64_t id,
+			   const char *what)
 {
 	const struct attempt *attempt = attempt_find(f, id);
 
 	if (attempt && job_get(f, attempt->job)->tier == TIER_CRITICAL)
-		checks_problem(checks, f, "critical job %s is %s", job_text(f, attempt->job.v), what);
+		checks_problem(checks, f, "critical job %s is %s", job_text(f, attempt->job.v),
+			       what);
 }
 
-static void check_stopped(struct checks *checks, const struct facts *f, const struct event_attempt_stopped *e)
+static void check_stopped(struct checks *checks, const struct facts *f,
+			  const struct event_attempt_stopped *e)
 {
 	if (e->why != STOP_EVICTED)
 		return;
 	check_critical(checks, f, e->attempt, "evicted");
-	checks->evictions = room_for(checks, checks->evictions, checks->eviction_count, &checks->eviction_room,
-				     sizeof(*checks->evictions));
+	checks->evictions = room_for(checks, checks->evictions, checks->eviction_count,
+				     &checks->eviction_room, sizeof(*checks->evictions));
 	checks->evictions[checks->eviction_count++] = (struct checks_eviction){
 		.attempt = (uint32_t)e->attempt,
 		.for_job = e->attempt < checks->for_room ? checks->for_job[e->attempt] : 0,
@@ -298,7 +340,8 @@ static void check_stopped(struct checks *checks, const struct facts *f, const st
 	};
 }
 
-/* What may keep a job from the place that was made for it: its owner's word (job), or a change of the cluster (job 0). */
+/* What may keep a job from the place that was made for it: its owner's word (job), or a change of
+ * the cluster (job 0). */
 static void excuse(struct checks *checks, int64_t job)
 {
 	for (uint32_t i = 0; i < checks->eviction_count; i++)
@@ -306,9 +349,11 @@ static void excuse(struct checks *checks, int64_t job)
 			checks->evictions[i].settled = true;
 }
 
-static void check_final(struct checks *checks, const struct facts *f, const struct event_job_ended *e)
+static void check_final(struct checks *checks, const struct facts *f,
+			const struct event_job_ended *e)
 {
-	if (e->job > 0 && e->job <= f->jobs.count && job_state_is_final(job_get(f, (struct job_id){ (uint32_t)e->job })->state))
+	if (e->job > 0 && e->job <= f->jobs.count &&
+	    job_state_is_final(job_get(f, (struct job_id){ (uint32_t)e->job })->state))
 		checks_problem(checks, f, "job %s ends a second time", job_text(f, e->job));
 	excuse(checks, e->job);
 }
@@ -319,7 +364,8 @@ static void check_promise(struct checks *checks, const struct event_promise_made
 		note_for(checks, e->victims[i], e->job);
 }
 
-void checks_event(struct checks *checks, const struct facts *f, const struct engine_sim *engine, const struct event *e)
+void checks_event(struct checks *checks, const struct facts *f, const struct engine_sim *engine,
+		  const struct event *e)
 {
 	if (e->time_ms < f->now_ms)
 		checks_problem(checks, f, "event time runs backwards");
@@ -344,8 +390,8 @@ void checks_event(struct checks *checks, const struct facts *f, const struct eng
 		excuse(checks, e->job_cancel_asked.job);
 	if (e->kind == EVENT_JOB_HELD)
 		excuse(checks, e->job_held.job);
-	if (e->kind == EVENT_NODE_SET || e->kind == EVENT_NODE_STATE || e->kind == EVENT_GPU_STATE ||
-	    e->kind == EVENT_QUEUE_SET || e->kind == EVENT_POLICY_SET)
+	if (e->kind == EVENT_NODE_SET || e->kind == EVENT_NODE_STATE ||
+	    e->kind == EVENT_GPU_STATE || e->kind == EVENT_QUEUE_SET || e->kind == EVENT_POLICY_SET)
 		excuse(checks, 0);
 }
 
@@ -362,11 +408,13 @@ static void check_whole(struct checks *checks, const struct facts *f, uint32_t i
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
-		lost += task->state == TASK_EXITED && (task->cause != CAUSE_EXIT || task->code != 0);
+		lost += task->state == TASK_EXITED &&
+			(task->cause != CAUSE_EXIT || task->code != 0);
 	}
 	if (lost && attempt->tasks - lost < shape->tasks_min)
-		checks_problem(checks, f, "job %s runs on with %u of %u tasks; its minimum is %u", job_text(f, attempt->job.v),
-			       attempt->tasks - lost, attempt->tasks, shape->tasks_min);
+		checks_problem(checks, f, "job %s runs on with %u of %u tasks; its minimum is %u",
+			       job_text(f, attempt->job.v), attempt->tasks - lost, attempt->tasks,
+			       shape->tasks_min);
 }
 
 void checks_settled(struct checks *checks, const struct facts *f)
@@ -378,10 +426,13 @@ void checks_settled(struct checks *checks, const struct facts *f)
 
 		if (eviction->for_job || eviction->settled)
 			continue;
-		eviction->for_job = eviction->attempt < checks->for_room ? checks->for_job[eviction->attempt] : 0;
+		eviction->for_job = eviction->attempt < checks->for_room
+					    ? checks->for_job[eviction->attempt]
+					    : 0;
 		eviction->settled = !eviction->for_job;
 		if (!eviction->for_job)
-			checks_problem(checks, f, "job %s is evicted for nobody", attempt_job_text(f, eviction->attempt));
+			checks_problem(checks, f, "job %s is evicted for nobody",
+				       attempt_job_text(f, eviction->attempt));
 	}
 }
 
@@ -391,8 +442,10 @@ void checks_end(struct checks *checks, const struct facts *f)
 		struct checks_eviction *eviction = &checks->evictions[i];
 
 		if (!eviction->settled)
-			checks_problem(checks, f, "job %s was evicted for job %s, which then did not start",
-				       attempt_job_text(f, eviction->attempt), job_text(f, eviction->for_job));
+			checks_problem(checks, f,
+				       "job %s was evicted for job %s, which then did not start",
+				       attempt_job_text(f, eviction->attempt),
+				       job_text(f, eviction->for_job));
 		eviction->settled = true;
 	}
 }

@@ -40,7 +40,8 @@ static void assert_problem(const char *words)
 	for (uint32_t i = 0; i < checks.problem_count && i < CHECKS_TEXTS_MAX; i++)
 		if (strstr(checks.problems[i], words))
 			return;
-	fail_msg("nobody says \"%s\"; first of %u: %s", words, checks.problem_count, checks.problem_count ? checks.problems[0] : "none");
+	fail_msg("nobody says \"%s\"; first of %u: %s", words, checks.problem_count,
+		 checks.problem_count ? checks.problems[0] : "none");
 }
 
 static void add_node(const char *name, const char *rack)
@@ -67,9 +68,21 @@ static void add_queue(const char *name, const char *parent, int64_t limit)
 	take(e);
 }
 
-static const struct event_job_submitted plain = { .name = "job", .user = "test", .team = "", .queue = "q", .project = "",
-	.tier = TIER_STANDARD, .tasks_min = 1, .tasks_max = 1, .gpus = 1, .models = "", .require = "", .prefer = "",
-	.body = "", .body_mac = "", .client_key = "" };
+static const struct event_job_submitted plain = { .name = "job",
+						  .user = "test",
+						  .team = "",
+						  .queue = "q",
+						  .project = "",
+						  .tier = TIER_STANDARD,
+						  .tasks_min = 1,
+						  .tasks_max = 1,
+						  .gpus = 1,
+						  .models = "",
+						  .require = "",
+						  .prefer = "",
+						  .body = "",
+						  .body_mac = "",
+						  .client_key = "" };
 
 /* The next job, with its id as its only surprise. */
 static uint32_t submit(struct event_job_submitted job)
@@ -464,7 +477,7 @@ static int set_up(void **state)
 	checks_init(&checks, 0);
 	e.levels_set.levels = "rack";
 	take(e);
-	e = make(EVENT_POLICY_SET);	/* all off: nobody may rejoin */
+	e = make(EVENT_POLICY_SET); /* all off: nobody may rejoin */
 	take(e);
 	add_node("n1", "r0");
 	add_node("n2", "r0");

@@ -7,17 +7,23 @@
 #include "base/check.h"
 
 enum item_kind {
-	ITEM_READY, ITEM_STARTED, ITEM_FINISH, ITEM_FAIL, ITEM_CHECKPOINT_BEGIN, ITEM_CHECKPOINT_DONE, ITEM_EXIT,
-	ITEM_REPORT			/* an event that is on its way */
+	ITEM_READY,
+	ITEM_STARTED,
+	ITEM_FINISH,
+	ITEM_FAIL,
+	ITEM_CHECKPOINT_BEGIN,
+	ITEM_CHECKPOINT_DONE,
+	ITEM_EXIT,
+	ITEM_REPORT /* an event that is on its way */
 };
 
 struct sim_item {
 	int64_t at_ms;
 	uint64_t order;
 	enum item_kind kind;
-	bool regular;			/* checkpoint by interval: alone it keeps no scenario going */
+	bool regular; /* checkpoint by interval: alone it keeps no scenario going */
 	uint32_t attempt, rank;
-	int64_t work_ms;		/* CHECKPOINT_DONE: what it holds */
+	int64_t work_ms; /* CHECKPOINT_DONE: what it holds */
 	const struct event *report;
 };
 
@@ -51,7 +57,8 @@ static void heap_push(struct engine_sim *engine, struct sim_item item)
 
 	if (engine->item_count > engine->item_room) {
 		engine->item_room = engine->item_room ? engine->item_room * 2 : HEAP_FIRST;
-		engine->items = reallocarray(engine->items, engine->item_room, sizeof(*engine->items));
+		engine->items =
+			reallocarray(engine->items, engine->item_room, sizeof(*engine->items));
 		CHECK(engine->items);
 	}
 	item.order = engine->order++;
@@ -69,7 +76,8 @@ static struct sim_item heap_pop(struct engine_sim *engine)
 	size_t at = 0, child;
 
 	while ((child = 2 * at + 1) < engine->item_count) {
-		if (child + 1 < engine->item_count && item_before(&engine->items[child + 1], &engine->items[child]))
+		if (child + 1 < engine->item_count &&
+		    item_before(&engine->items[child + 1], &engine->items[child]))
 			child++;
 		if (!item_before(&engine->items[child], &last))
 			break;
@@ -89,10 +97,13 @@ static int64_t later(int64_t from_ms, int64_t by_ms)
 }
 
 /* Plans something; what never happens is not planned. */
-static void plan(struct engine_sim *engine, int64_t at_ms, enum item_kind kind, uint32_t attempt, uint32_t rank)
+static void plan(struct engine_sim *engine, int64_t at_ms, enum item_kind kind, uint32_t attempt,
+		 uint32_t rank)
 {
 	if (at_ms != SIM_FOREVER)
-		heap_push(engine, (struct sim_item){ .at_ms = at_ms, .kind = kind, .attempt = attempt, .rank = rank });
+		heap_push(engine,
+			  (struct sim_item){
+				  .at_ms = at_ms, .kind = kind, .attempt = attempt, .rank = rank });
 }
 
 /* Records. */
@@ -111,7 +122,8 @@ void engine_sim_deinit(struct engine_sim *engine)
 }
 
 /* An array that index fits into; new records are zero. */
-static void *room_for(struct engine_sim *engine, void *array, uint32_t index, uint32_t *room, size_t bytes)
+static void *room_for(struct engine_sim *engine, void *array, uint32_t index, uint32_t *room,
+		      size_t bytes)
 {
 	uint32_t larger = *room ? *room : 16;
 	void *grown;
@@ -129,7 +141,8 @@ static void *room_for(struct engine_sim *engine, void *array, uint32_t index, ui
 
 static struct sim_job *job_edit(struct engine_sim *engine, uint32_t job)
 {
-	engine->jobs = room_for(engine, engine->jobs, job, &engine->job_room, sizeof(*engine->jobs));
+	engine->jobs =
+		room_for(engine, engine->jobs, job, &engine->job_room, sizeof(*engine->jobs));
 	return &engine->jobs[job];
 }
 
@@ -159,11 +172,13 @@ uint32_t engine_sim_holder(const struct engine_sim *engine, uint32_t node, uint3
 	return index < engine->holder_room ? engine->holders[index] : 0;
 }
 
-static void hold(struct engine_sim *engine, uint32_t node, uint32_t mask, uint32_t from, uint32_t to)
+static void hold(struct engine_sim *engine, uint32_t node, uint32_t mask, uint32_t from,
+		 uint32_t to)
 {
 	uint32_t first = (node - 1) * NODE_GPUS_MAX;
 
-	engine->holders = room_for(engine, engine->holders, first + NODE_GPUS_MAX, &engine->holder_room, sizeof(*engine->holders));
+	engine->holders = room_for(engine, engine->holders, first + NODE_GPUS_MAX,
+				   &engine->holder_room, sizeof(*engine->holders));
 	for (uint32_t g = 0; g < NODE_GPUS_MAX; g++)
 		if (mask >> g & 1 && engine->holders[first + g] == from)
 			engine->holders[first + g] = to;
@@ -172,7 +187,9 @@ static void hold(struct engine_sim *engine, uint32_t node, uint32_t mask, uint32
 /* Work done by the attempt at that time. */
 static int64_t work_at(const struct sim_attempt *a, const struct sim_job *job, int64_t at_ms)
 {
-	int64_t done = a->started_ms < 0 ? 0 : at_ms - a->started_ms - (a->resumed ? job->work.restart_ms : 0);
+	int64_t done = a->started_ms < 0
+			       ? 0
+			       : at_ms - a->started_ms - (a->resumed ? job->work.restart_ms : 0);
 
 	return a->base_ms + (done > 0 ? done : 0);
 }
@@ -185,31 +202,41 @@ static int64_t saved_work(const struct sim_job *job, uint32_t number)
 	return 0;
 }
 
-static void remember_saved(struct engine_sim *engine, struct sim_job *job, uint32_t number, int64_t work_ms)
+static void remember_saved(struct engine_sim *engine, struct sim_job *job, uint32_t number,
+			   int64_t work_ms)
 {
-	job->saved = room_for(engine, job->saved, job->saved_count, &job->saved_room, sizeof(*job->saved));
+	job->saved = room_for(engine, job->saved, job->saved_count, &job->saved_room,
+			      sizeof(*job->saved));
 	job->saved[job->saved_count++] = (struct sim_saved){ .number = number, .work_ms = work_ms };
 }
 
 /* The commands. */
 
-static struct sim_attempt *attempt_add(struct engine_sim *engine, const struct facts *facts, uint32_t id)
+static struct sim_attempt *attempt_add(struct engine_sim *engine, const struct facts *facts,
+				       uint32_t id)
 {
 	const struct attempt *record = attempt_get(facts, (struct attempt_id){ id });
 	struct sim_job *job = job_edit(engine, record->job.v);
 	struct sim_attempt *a;
 
-	engine->attempts = room_for(engine, engine->attempts, id, &engine->attempt_room, sizeof(*engine->attempts));
+	engine->attempts = room_for(engine, engine->attempts, id, &engine->attempt_room,
+				    sizeof(*engine->attempts));
 	a = &engine->attempts[id];
-	*a = (struct sim_attempt){ .id = id, .job = record->job.v, .task_count = record->tasks, .live = record->tasks,
-				   .started_ms = -1, .saved_ms = -1, .resumed = job->attempts > 0 };
+	*a = (struct sim_attempt){ .id = id,
+				   .job = record->job.v,
+				   .task_count = record->tasks,
+				   .live = record->tasks,
+				   .started_ms = -1,
+				   .saved_ms = -1,
+				   .resumed = job->attempts > 0 };
 	a->tasks = arena_new_array(&engine->memory, struct sim_task, record->tasks);
 	a->base_ms = record->resume_number ? saved_work(job, record->resume_number) : 0;
 	job->attempts++;
 	for (uint32_t rank = 0; rank < record->tasks; rank++) {
 		const struct task *task = task_get(facts, record, rank);
 
-		a->tasks[rank] = (struct sim_task){ .node = task->node.v, .gpu_mask = task->gpu_mask };
+		a->tasks[rank] =
+			(struct sim_task){ .node = task->node.v, .gpu_mask = task->gpu_mask };
 		hold(engine, task->node.v, task->gpu_mask, 0, id);
 	}
 	return a;
@@ -220,7 +247,8 @@ static void take_placed(struct engine_sim *engine, const struct facts *facts, co
 	struct sim_attempt *a = attempt_add(engine, facts, (uint32_t)e->attempt_placed.attempt);
 
 	for (uint32_t rank = 0; rank < a->task_count; rank++)
-		plan(engine, later(e->time_ms, engine->jobs[a->job].work.ready_ms), ITEM_READY, a->id, rank);
+		plan(engine, later(e->time_ms, engine->jobs[a->job].work.ready_ms), ITEM_READY,
+		     a->id, rank);
 }
 
 static void take_released(struct engine_sim *engine, struct sim_attempt *a, int64_t now_ms)
@@ -229,15 +257,20 @@ static void take_released(struct engine_sim *engine, struct sim_attempt *a, int6
 		return;
 	a->released = true;
 	for (uint32_t rank = 0; rank < a->task_count; rank++)
-		plan(engine, later(now_ms, engine->jobs[a->job].work.start_ms), ITEM_STARTED, a->id, rank);
+		plan(engine, later(now_ms, engine->jobs[a->job].work.start_ms), ITEM_STARTED, a->id,
+		     rank);
 }
 
 /* A checkpoint begins now; regular ones are those by interval. */
-static void begin_checkpoint(struct engine_sim *engine, struct sim_attempt *a, int64_t now_ms, bool regular)
+static void begin_checkpoint(struct engine_sim *engine, struct sim_attempt *a, int64_t now_ms,
+			     bool regular)
 {
 	const struct sim_job *job = &engine->jobs[a->job];
-	struct sim_item item = { .at_ms = later(now_ms, job->work.takes_ms), .kind = ITEM_CHECKPOINT_DONE, .regular = regular,
-				 .attempt = a->id, .work_ms = work_at(a, job, now_ms) };
+	struct sim_item item = { .at_ms = later(now_ms, job->work.takes_ms),
+				 .kind = ITEM_CHECKPOINT_DONE,
+				 .regular = regular,
+				 .attempt = a->id,
+				 .work_ms = work_at(a, job, now_ms) };
 
 	if (a->saving || a->started_ms < 0 || a->live < a->task_count || item.at_ms == SIM_FOREVER)
 		return;
@@ -253,17 +286,20 @@ static void take_warned(struct engine_sim *engine, struct sim_attempt *a, int64_
 }
 
 /*
- * How long a rank takes to go: its own stop time, and not more than the grace. A job that was not warned before
- * uses the grace to save, if it can; one that is evicted and has no checkpoints is given all of it.
+ * How long a rank takes to go: its own stop time, and not more than the grace. A job that was not
+ * warned before uses the grace to save, if it can; one that is evicted and has no checkpoints is
+ * given all of it.
  */
 static void take_stopped(struct engine_sim *engine, struct sim_attempt *a, const struct event *e)
 {
 	const struct sim_work *work = &engine->jobs[a->job].work;
-	int64_t takes_ms = work->stop_ms, grace_ms = e->attempt_stopped.grace_ms > 0 ? e->attempt_stopped.grace_ms : 0;
+	int64_t takes_ms = work->stop_ms,
+		grace_ms = e->attempt_stopped.grace_ms > 0 ? e->attempt_stopped.grace_ms : 0;
 	bool unwarned = !a->warned && a->started_ms >= 0;
 
 	a->stopping = true;
-	if (unwarned && work->checkpoints && work->takes_ms <= grace_ms && a->saved_ms != e->time_ms) {
+	if (unwarned && work->checkpoints && work->takes_ms <= grace_ms &&
+	    a->saved_ms != e->time_ms) {
 		begin_checkpoint(engine, a, e->time_ms, false);
 		if (takes_ms < work->takes_ms)
 			takes_ms = work->takes_ms;
@@ -282,13 +318,17 @@ void engine_sim_take(struct engine_sim *engine, const struct facts *facts, const
 
 	if (e->kind == EVENT_ATTEMPT_PLACED)
 		take_placed(engine, facts, e);
-	if (e->kind == EVENT_ATTEMPT_RELEASED && (a = attempt_edit(engine, (uint32_t)e->attempt_released.attempt)))
+	if (e->kind == EVENT_ATTEMPT_RELEASED &&
+	    (a = attempt_edit(engine, (uint32_t)e->attempt_released.attempt)))
 		take_released(engine, a, e->time_ms);
-	if (e->kind == EVENT_ATTEMPT_WARNED && (a = attempt_edit(engine, (uint32_t)e->attempt_warned.attempt)))
+	if (e->kind == EVENT_ATTEMPT_WARNED &&
+	    (a = attempt_edit(engine, (uint32_t)e->attempt_warned.attempt)))
 		take_warned(engine, a, e->time_ms);
-	if (e->kind == EVENT_ATTEMPT_SPARED && (a = attempt_edit(engine, (uint32_t)e->attempt_spared.attempt)))
+	if (e->kind == EVENT_ATTEMPT_SPARED &&
+	    (a = attempt_edit(engine, (uint32_t)e->attempt_spared.attempt)))
 		a->warned = false;
-	if (e->kind == EVENT_ATTEMPT_STOPPED && (a = attempt_edit(engine, (uint32_t)e->attempt_stopped.attempt)))
+	if (e->kind == EVENT_ATTEMPT_STOPPED &&
+	    (a = attempt_edit(engine, (uint32_t)e->attempt_stopped.attempt)))
 		take_stopped(engine, a, e);
 }
 
@@ -299,13 +339,21 @@ static void attempt_runs(struct engine_sim *engine, struct sim_attempt *a, int64
 	int64_t extra_ms = a->resumed ? job->work.restart_ms : 0, left_ms;
 
 	a->started_ms = now_ms;
-	left_ms = job->work.runtime_ms == SIM_FOREVER ? SIM_FOREVER : job->work.runtime_ms - a->base_ms;
-	plan(engine, later(now_ms, later(extra_ms, left_ms > 0 ? left_ms : 0)), ITEM_FINISH, a->id, 0);
+	left_ms = job->work.runtime_ms == SIM_FOREVER ? SIM_FOREVER
+						      : job->work.runtime_ms - a->base_ms;
+	plan(engine, later(now_ms, later(extra_ms, left_ms > 0 ? left_ms : 0)), ITEM_FINISH, a->id,
+	     0);
 	plan(engine, later(now_ms, job->work.fails_after_ms), ITEM_FAIL, a->id, 0);
-	if (job->work.checkpoints && job->work.every_ms > 0)	/* those complete before the engine's time are history */
-		heap_push(engine, (struct sim_item){
-			.at_ms = later(now_ms, (sim_work_saved(&job->work, engine->now_ms - now_ms) + 1) * job->work.every_ms),
-			.kind = ITEM_CHECKPOINT_BEGIN, .regular = true, .attempt = a->id });
+	if (job->work.checkpoints &&
+	    job->work.every_ms > 0) /* those complete before the engine's time are history */
+		heap_push(engine,
+			  (struct sim_item){
+				  .at_ms = later(now_ms, (sim_work_saved(&job->work,
+									 engine->now_ms - now_ms) +
+							  1) * job->work.every_ms),
+				  .kind = ITEM_CHECKPOINT_BEGIN,
+				  .regular = true,
+				  .attempt = a->id });
 	if (a->warned && job->work.checkpoints)
 		begin_checkpoint(engine, a, now_ms, false);
 }
@@ -317,7 +365,8 @@ int64_t sim_work_saved(const struct sim_work *work, int64_t age_ms)
 	return (age_ms - work->takes_ms) / work->every_ms;
 }
 
-void engine_sim_adopt(struct engine_sim *engine, const struct facts *facts, uint32_t attempt, int64_t started_ms)
+void engine_sim_adopt(struct engine_sim *engine, const struct facts *facts, uint32_t attempt,
+		      int64_t started_ms)
 {
 	struct sim_attempt *a = attempt_add(engine, facts, attempt);
 	struct sim_job *job = &engine->jobs[a->job];
@@ -329,7 +378,8 @@ void engine_sim_adopt(struct engine_sim *engine, const struct facts *facts, uint
 		a->tasks[rank].state = SIM_TASK_RUNNING;
 	attempt_runs(engine, a, started_ms);
 	for (uint32_t n = 1; n <= record->checkpoints_made; n++) {
-		int64_t work_ms = (saved - (int64_t)(record->checkpoints_made - n)) * job->work.every_ms;
+		int64_t work_ms =
+			(saved - (int64_t)(record->checkpoints_made - n)) * job->work.every_ms;
 
 		remember_saved(engine, job, n, work_ms);
 		a->saved_ms = started_ms + work_ms + job->work.takes_ms;
@@ -352,7 +402,8 @@ static struct event report_exit(const struct sim_attempt *a, uint32_t rank, int6
 	return e;
 }
 
-static struct event report_rank(enum event_kind kind, const struct sim_attempt *a, uint32_t rank, int64_t at_ms)
+static struct event report_rank(enum event_kind kind, const struct sim_attempt *a, uint32_t rank,
+				int64_t at_ms)
 {
 	struct event e = event_make(kind, at_ms, "engine");
 
@@ -393,10 +444,12 @@ static void report(struct engine_sim *engine, struct event e)
 		at_ms += sim_random_below(&faults->random, (uint32_t)faults->delay_max_ms + 1);
 	send(engine, &e, at_ms);
 	if (chance(faults, faults->repeat))
-		send(engine, &e, at_ms + sim_random_below(&faults->random, (uint32_t)faults->delay_max_ms + 1));
+		send(engine, &e,
+		     at_ms + sim_random_below(&faults->random, (uint32_t)faults->delay_max_ms + 1));
 }
 
-static void rank_ends(struct engine_sim *engine, struct sim_attempt *a, uint32_t rank, enum task_cause cause, int32_t code)
+static void rank_ends(struct engine_sim *engine, struct sim_attempt *a, uint32_t rank,
+		      enum task_cause cause, int32_t code)
 {
 	struct sim_task *task = &a->tasks[rank];
 
@@ -411,7 +464,8 @@ static void rank_ends(struct engine_sim *engine, struct sim_attempt *a, uint32_t
 	report(engine, report_exit(a, rank, engine->now_ms));
 }
 
-static void checkpoint_done(struct engine_sim *engine, const struct facts *facts, struct sim_attempt *a, int64_t work_ms)
+static void checkpoint_done(struct engine_sim *engine, const struct facts *facts,
+			    struct sim_attempt *a, int64_t work_ms)
 {
 	const struct job *job = job_get(facts, (struct job_id){ a->job });
 	struct event e = event_make(EVENT_CHECKPOINT_SAVED, engine->now_ms, "engine");
@@ -424,7 +478,8 @@ static void checkpoint_done(struct engine_sim *engine, const struct facts *facts
 	e.checkpoint_saved.number = job->checkpoints_made + 1;
 	e.checkpoint_saved.step = work_ms;
 	e.checkpoint_saved.at_ms = engine->now_ms;
-	e.checkpoint_saved.path = arena_printf(&engine->memory, "job-%u/%lld", a->job, (long long)e.checkpoint_saved.number);
+	e.checkpoint_saved.path = arena_printf(&engine->memory, "job-%u/%lld", a->job,
+					       (long long)e.checkpoint_saved.number);
 	a->saved_ms = engine->now_ms;
 	remember_saved(engine, &engine->jobs[a->job], (uint32_t)e.checkpoint_saved.number, work_ms);
 	send(engine, &e, engine->now_ms);
@@ -435,8 +490,11 @@ static void checkpoint_begins(struct engine_sim *engine, struct sim_attempt *a)
 	if (a->live < a->task_count || a->stopping)
 		return;
 	begin_checkpoint(engine, a, engine->now_ms, true);
-	heap_push(engine, (struct sim_item){ .at_ms = later(engine->now_ms, engine->jobs[a->job].work.every_ms),
-					     .kind = ITEM_CHECKPOINT_BEGIN, .regular = true, .attempt = a->id });
+	heap_push(engine, (struct sim_item){ .at_ms = later(engine->now_ms,
+							    engine->jobs[a->job].work.every_ms),
+					     .kind = ITEM_CHECKPOINT_BEGIN,
+					     .regular = true,
+					     .attempt = a->id });
 }
 
 static void rank_starts(struct engine_sim *engine, struct sim_attempt *a, uint32_t rank)
@@ -454,7 +512,8 @@ static void rank_starts(struct engine_sim *engine, struct sim_attempt *a, uint32
 }
 
 /* Makes one planned thing happen. */
-static void happen(struct engine_sim *engine, const struct facts *facts, const struct sim_item *item)
+static void happen(struct engine_sim *engine, const struct facts *facts,
+		   const struct sim_item *item)
 {
 	struct sim_attempt *a = attempt_edit(engine, item->attempt);
 
@@ -465,26 +524,13 @@ static void happen(struct engine_sim *engine, const struct facts *facts, const s
 		a->tasks[item->rank].state = SIM_TASK_READY;
 		report(engine, report_rank(EVENT_TASK_READY, a, item->rank, engine->now_ms));
 		return;
-	case ITEM_STARTED:
-		rank_starts(engine, a, item->rank);
-		return;
-	case ITEM_FINISH:
-		engine_sim_finish(engine, a->id);
-		return;
-	case ITEM_FAIL:
-		rank_ends(engine, a, item->rank, CAUSE_EXIT, 1);
-		return;
-	case ITEM_CHECKPOINT_BEGIN:
-		checkpoint_begins(engine, a);
-		return;
-	case ITEM_CHECKPOINT_DONE:
-		checkpoint_done(engine, facts, a, item->work_ms);
-		return;
-	case ITEM_EXIT:
-		rank_ends(engine, a, item->rank, CAUSE_STOPPED, 0);
-		return;
-	case ITEM_REPORT:
-		break;
+	case ITEM_STARTED: rank_starts(engine, a, item->rank); return;
+	case ITEM_FINISH: engine_sim_finish(engine, a->id); return;
+	case ITEM_FAIL: rank_ends(engine, a, item->rank, CAUSE_EXIT, 1); return;
+	case ITEM_CHECKPOINT_BEGIN: checkpoint_begins(engine, a); return;
+	case ITEM_CHECKPOINT_DONE: checkpoint_done(engine, facts, a, item->work_ms); return;
+	case ITEM_EXIT: rank_ends(engine, a, item->rank, CAUSE_STOPPED, 0); return;
+	case ITEM_REPORT: break;
 	}
 	UNREACHABLE();
 }
@@ -499,7 +545,8 @@ bool engine_sim_is_busy(const struct engine_sim *engine)
 	return engine->pressing > 0;
 }
 
-bool engine_sim_pop(struct engine_sim *engine, const struct facts *facts, int64_t now_ms, struct event *ret)
+bool engine_sim_pop(struct engine_sim *engine, const struct facts *facts, int64_t now_ms,
+		    struct event *ret)
 {
 	while (engine->item_count && engine->items[0].at_ms <= now_ms) {
 		struct sim_item item = heap_pop(engine);
@@ -529,7 +576,8 @@ void engine_sim_finish(struct engine_sim *engine, uint32_t attempt)
 		rank_ends(engine, a, rank, CAUSE_EXIT, 0);
 }
 
-void engine_sim_end_rank(struct engine_sim *engine, uint32_t attempt, uint32_t rank, enum task_cause cause, int32_t code)
+void engine_sim_end_rank(struct engine_sim *engine, uint32_t attempt, uint32_t rank,
+			 enum task_cause cause, int32_t code)
 {
 	struct sim_attempt *a = attempt_edit(engine, attempt);
 
@@ -561,7 +609,9 @@ void engine_sim_repeat(struct engine_sim *engine)
 			if (a->tasks[rank].state == SIM_TASK_GONE)
 				e = report_exit(a, rank, engine->now_ms);
 			else
-				e = report_rank(a->tasks[rank].state == SIM_TASK_READY ? EVENT_TASK_READY : EVENT_TASK_STARTED,
+				e = report_rank(a->tasks[rank].state == SIM_TASK_READY
+							? EVENT_TASK_READY
+							: EVENT_TASK_STARTED,
 						a, rank, engine->now_ms);
 			send(engine, &e, engine->now_ms);
 		}

@@ -106,7 +106,8 @@ static void nothing_runs_before_the_release(void **state)
 static void a_job_ends_when_its_work_is_done(void **state)
 {
 	(void)state;
-	start((struct sim_work){ .runtime_ms = 100, .fails_after_ms = SIM_FOREVER, .start_ms = 3 }, 10);
+	start((struct sim_work){ .runtime_ms = 100, .fails_after_ms = SIM_FOREVER, .start_ms = 3 },
+	      10);
 	silent_until(112);
 	assert_int_equal(next(113, EVENT_TASK_EXITED).task_exited.cause, CAUSE_EXIT);
 	next(113, EVENT_TASK_EXITED);
@@ -129,8 +130,12 @@ static void a_job_that_fails_does_so_in_its_first_rank(void **state)
 static void checkpoints_come_at_their_interval_and_do_not_keep_it_busy(void **state)
 {
 	(void)state;
-	start((struct sim_work){ .runtime_ms = SIM_FOREVER, .fails_after_ms = SIM_FOREVER, .checkpoints = true, .every_ms = 100,
-				 .takes_ms = 7 }, 0);
+	start((struct sim_work){ .runtime_ms = SIM_FOREVER,
+				 .fails_after_ms = SIM_FOREVER,
+				 .checkpoints = true,
+				 .every_ms = 100,
+				 .takes_ms = 7 },
+	      0);
 	assert_false(engine_sim_is_busy(&engine));
 	assert_int_equal(next(107, EVENT_CHECKPOINT_SAVED).checkpoint_saved.number, 1);
 	assert_int_equal(next(207, EVENT_CHECKPOINT_SAVED).checkpoint_saved.number, 2);
@@ -141,7 +146,11 @@ static void a_warned_job_saves_at_once(void **state)
 	struct event e = at(EVENT_ATTEMPT_WARNED, 50);
 
 	(void)state;
-	start((struct sim_work){ .runtime_ms = SIM_FOREVER, .fails_after_ms = SIM_FOREVER, .checkpoints = true, .takes_ms = 7 }, 0);
+	start((struct sim_work){ .runtime_ms = SIM_FOREVER,
+				 .fails_after_ms = SIM_FOREVER,
+				 .checkpoints = true,
+				 .takes_ms = 7 },
+	      0);
 	silent_until(50);
 	e.attempt_warned.attempt = 1;
 	e.attempt_warned.deadline_ms = 1000;
@@ -155,7 +164,10 @@ static void a_warned_job_saves_at_once(void **state)
 static void stopping_takes_no_longer_than_the_grace(void **state)
 {
 	(void)state;
-	start((struct sim_work){ .runtime_ms = SIM_FOREVER, .fails_after_ms = SIM_FOREVER, .stop_ms = 500 }, 0);
+	start((struct sim_work){ .runtime_ms = SIM_FOREVER,
+				 .fails_after_ms = SIM_FOREVER,
+				 .stop_ms = 500 },
+	      0);
 	silent_until(20);
 	stop(20, 100, STOP_CANCELLED);
 	silent_until(119);

@@ -42,7 +42,8 @@ static bool is_waiting(const struct run *run, const struct run_job *job)
 	if (job->refused)
 		return true;
 	for (uint32_t i = 0; i < job->count; i++)
-		if (job_state_is_final(record(run, job, i)->state) || job_is_live(record(run, job, i)))
+		if (job_state_is_final(record(run, job, i)->state) ||
+		    job_is_live(record(run, job, i)))
 			return false;
 	return job->count > 0;
 }
@@ -95,7 +96,8 @@ static const char *explanation(struct run *run, const struct run_job *job, enum 
 	if (!is_waiting(run, job))
 		return "";
 	arena_reset(&run->world.request);
-	explain_job(&run->world.facts, run->world.view, (struct job_id){ job->id }, &run->world.request, &why);
+	explain_job(&run->world.facts, run->world.view, (struct job_id){ job->id },
+		    &run->world.request, &why);
 	*ret = why.reason;
 	buf_adds(&text, why.summary);
 	for (uint32_t i = 0; i < why.line_count; i++)
@@ -107,7 +109,9 @@ static const char *explanation(struct run *run, const struct run_job *job, enum 
 
 static const char *state_text(const struct run *run, const struct run_job *job)
 {
-	return job->refused ? "refused" : job->count ? job_state_name(record(run, job, 0)->state) : "not submitted";
+	return job->refused ? "refused"
+	       : job->count ? job_state_name(record(run, job, 0)->state)
+			    : "not submitted";
 }
 
 /* Lists of jobs: waiting, evicted, moved, untouched, finished. */
@@ -142,7 +146,8 @@ static const char *true_text(struct run *run, question *ask)
 }
 
 /* Exactly these, or so many. */
-static void check_exactly(struct run *run, const char *when, const struct expect_item *item, question *ask)
+static void check_exactly(struct run *run, const char *when, const struct expect_item *item,
+			  question *ask)
 {
 	int64_t count = 0;
 	bool same = true;
@@ -155,13 +160,20 @@ static void check_exactly(struct run *run, const char *when, const struct expect
 	}
 	if (item->counted ? count == item->number : same)
 		return;
-	run_mismatch(run, (struct mismatch){ .when = when, .what = item->label, .line = item->line,
-		.expected = item->counted ? arena_printf(&run->memory, "%lld jobs", (long long)item->number) : list_text(run, item),
-		.actual = true_text(run, ask) });
+	run_mismatch(run,
+		     (struct mismatch){
+			     .when = when,
+			     .what = item->label,
+			     .line = item->line,
+			     .expected = item->counted ? arena_printf(&run->memory, "%lld jobs",
+								      (long long)item->number)
+						       : list_text(run, item),
+			     .actual = true_text(run, ask) });
 }
 
 /* Each of these; an empty list: nobody at all. */
-static void check_each(struct run *run, const char *when, const struct expect_item *item, question *ask)
+static void check_each(struct run *run, const char *when, const struct expect_item *item,
+		       question *ask)
 {
 	if (item->name_count == 0 && item->key != EXPECT_UNTOUCHED) {
 		check_exactly(run, when, item, ask);
@@ -173,9 +185,16 @@ static void check_each(struct run *run, const char *when, const struct expect_it
 
 		if (ask(run, job))
 			continue;
-		run_mismatch(run, (struct mismatch){ .when = when, .what = item->label, .line = item->line, .expected = item->names[i],
-			.actual = item->key == EXPECT_UNTOUCHED ? (job->evicted ? "evicted" : "lost its place") : state_text(run, job),
-			.why = explanation(run, job, &reason) });
+		run_mismatch(run, (struct mismatch){
+					  .when = when,
+					  .what = item->label,
+					  .line = item->line,
+					  .expected = item->names[i],
+					  .actual = item->key == EXPECT_UNTOUCHED
+							    ? (job->evicted ? "evicted"
+									    : "lost its place")
+							    : state_text(run, job),
+					  .why = explanation(run, job, &reason) });
 	}
 }
 
@@ -186,14 +205,21 @@ static const char *label(struct run *run, const struct expect_item *item)
 	return arena_printf(&run->memory, "%s.%s", expect_key_name(item->key), item->label);
 }
 
-static void check_number(struct run *run, const char *when, const struct expect_item *item, int64_t actual, const char *why)
+static void check_number(struct run *run, const char *when, const struct expect_item *item,
+			 int64_t actual, const char *why)
 {
 	if (actual == item->number)
 		return;
-	run_mismatch(run, (struct mismatch){ .when = when, .line = item->line, .why = why,
-		.what = item->key == EXPECT_TOTAL_RUNNING_GPUS ? item->label : label(run, item),
-		.expected = arena_printf(&run->memory, "%lld", (long long)item->number),
-		.actual = arena_printf(&run->memory, "%lld", (long long)actual) });
+	run_mismatch(
+		run,
+		(struct mismatch){
+			.when = when,
+			.line = item->line,
+			.why = why,
+			.what = item->key == EXPECT_TOTAL_RUNNING_GPUS ? item->label
+								       : label(run, item),
+			.expected = arena_printf(&run->memory, "%lld", (long long)item->number),
+			.actual = arena_printf(&run->memory, "%lld", (long long)actual) });
 }
 
 static void check_running(struct run *run, const char *when, const struct expect_item *item)
@@ -227,8 +253,11 @@ static void check_sum(struct run *run, const char *when, const struct expect_ite
 	if (item->key == EXPECT_ATTEMPTS)
 		check_number(run, when, item, attempts, "");
 	else if (lost_ms != item->number)
-		run_mismatch(run, (struct mismatch){ .when = when, .line = item->line, .what = label(run, item),
-			.expected = duration(run, item->number), .actual = duration(run, lost_ms) });
+		run_mismatch(run, (struct mismatch){ .when = when,
+						     .line = item->line,
+						     .what = label(run, item),
+						     .expected = duration(run, item->number),
+						     .actual = duration(run, lost_ms) });
 }
 
 static void check_total(struct run *run, const char *when, const struct expect_item *item)
@@ -237,7 +266,8 @@ static void check_total(struct run *run, const char *when, const struct expect_i
 	int64_t total = 0;
 
 	for (uint32_t id = 1; id <= f->jobs.count; id++)
-		total += (int64_t)run_tasks_running(run, id) * shape_get(f, job_get(f, (struct job_id){ id })->shape)->gpus;
+		total += (int64_t)run_tasks_running(run, id) *
+			 shape_get(f, job_get(f, (struct job_id){ id })->shape)->gpus;
 	check_number(run, when, item, total, "");
 }
 
@@ -260,15 +290,20 @@ static const char *texts_text(struct run *run, const struct expect_item *item)
 	return arena_strdup(&run->memory, buf_text(&text));
 }
 
-static void word_mismatch(struct run *run, const char *when, const struct expect_item *item, const char *name,
-			  const char *actual, const char *why)
+static void word_mismatch(struct run *run, const char *when, const struct expect_item *item,
+			  const char *name, const char *actual, const char *why)
 {
-	run_mismatch(run, (struct mismatch){ .when = when, .line = item->line, .why = why,
-		.what = arena_printf(&run->memory, "%s.%s", expect_key_name(item->key), name),
-		.expected = texts_text(run, item), .actual = actual });
+	run_mismatch(run, (struct mismatch){ .when = when,
+					     .line = item->line,
+					     .why = why,
+					     .what = arena_printf(&run->memory, "%s.%s",
+								  expect_key_name(item->key), name),
+					     .expected = texts_text(run, item),
+					     .actual = actual });
 }
 
-static void check_reason(struct run *run, const char *when, const struct expect_item *item, const char *name)
+static void check_reason(struct run *run, const char *when, const struct expect_item *item,
+			 const char *name)
 {
 	const struct run_job *job = run_job_find(run, name);
 	enum reason reason;
@@ -276,16 +311,23 @@ static void check_reason(struct run *run, const char *when, const struct expect_
 
 	if (item->key == EXPECT_REASON) {
 		if (!is_among(item, reason_name(reason)))
-			word_mismatch(run, when, item, name, reason ? reason_name(reason) : state_text(run, job), why);
+			word_mismatch(run, when, item, name,
+				      reason ? reason_name(reason) : state_text(run, job), why);
 		return;
 	}
 	for (uint32_t i = 0; i < item->text_count; i++)
 		if (!strstr(why, item->texts[i]))
-			run_mismatch(run, (struct mismatch){ .when = when, .line = item->line, .expected = item->texts[i],
-				.what = arena_printf(&run->memory, "reason_has.%s", name), .actual = *why ? why : state_text(run, job) });
+			run_mismatch(run, (struct mismatch){
+						  .when = when,
+						  .line = item->line,
+						  .expected = item->texts[i],
+						  .what = arena_printf(&run->memory,
+								       "reason_has.%s", name),
+						  .actual = *why ? why : state_text(run, job) });
 }
 
-static void check_state(struct run *run, const char *when, const struct expect_item *item, const char *name)
+static void check_state(struct run *run, const char *when, const struct expect_item *item,
+			const char *name)
 {
 	const struct run_job *job = run_job_find(run, name);
 
@@ -293,20 +335,24 @@ static void check_state(struct run *run, const char *when, const struct expect_i
 		word_mismatch(run, when, item, name, state_text(run, job), "");
 	for (uint32_t i = 0; i < job->count; i++)
 		if (!is_among(item, job_state_name(record(run, job, i)->state)))
-			word_mismatch(run, when, item, name, job_state_name(record(run, job, i)->state), "");
+			word_mismatch(run, when, item, name,
+				      job_state_name(record(run, job, i)->state), "");
 }
 
-static void check_node_state(struct run *run, const char *when, const struct expect_item *item, const char *name)
+static void check_node_state(struct run *run, const char *when, const struct expect_item *item,
+			     const char *name)
 {
 	const struct facts *f = &run->world.facts;
 	struct node_id id = facts_node_find(f, name);
 	const char *state = id.v ? node_state_name(node_get(f, id)->state) : "not there";
 
 	if (!is_among(item, state))
-		word_mismatch(run, when, item, name, state, id.v ? facts_name(f, node_get(f, id)->reason) : "");
+		word_mismatch(run, when, item, name, state,
+			      id.v ? facts_name(f, node_get(f, id)->reason) : "");
 }
 
-static void check_started(struct run *run, const char *when, const struct expect_item *item, const char *name)
+static void check_started(struct run *run, const char *when, const struct expect_item *item,
+			  const char *name)
 {
 	const struct run_job *job = run_job_find(run, name);
 	const char *expected;
@@ -314,14 +360,21 @@ static void check_started(struct run *run, const char *when, const struct expect
 	if (job->started_ms >= item->not_before_ms && job->started_ms <= item->by_ms)
 		return;
 	if (item->by_ms == SCENARIO_FOREVER)
-		expected = arena_printf(&run->memory, "not before %s", duration(run, item->not_before_ms));
+		expected = arena_printf(&run->memory, "not before %s",
+					duration(run, item->not_before_ms));
 	else if (item->not_before_ms == 0)
 		expected = arena_printf(&run->memory, "by %s", duration(run, item->by_ms));
 	else
-		expected = arena_printf(&run->memory, "%s to %s", duration(run, item->not_before_ms), duration(run, item->by_ms));
-	run_mismatch(run, (struct mismatch){ .when = when, .line = item->line, .expected = expected,
-		.what = arena_printf(&run->memory, "started.%s", name),
-		.actual = job->started_ms < 0 ? "never" : duration(run, job->started_ms) });
+		expected =
+			arena_printf(&run->memory, "%s to %s", duration(run, item->not_before_ms),
+				     duration(run, item->by_ms));
+	run_mismatch(run, (struct mismatch){ .when = when,
+					     .line = item->line,
+					     .expected = expected,
+					     .what = arena_printf(&run->memory, "started.%s", name),
+					     .actual = job->started_ms < 0
+							       ? "never"
+							       : duration(run, job->started_ms) });
 }
 
 /* Places. */
@@ -353,7 +406,8 @@ static const char *nodes_text(struct run *run, const struct attempt *attempt, ui
 		for (uint32_t k = 0; k < rank && !seen; k++)
 			seen = task_get(&run->world.facts, attempt, k)->node.v == task->node.v;
 		if (!seen)
-			buf_addf(&text, "%s%s", (*ret_count)++ ? ", " : "", node_text(run, task->node));
+			buf_addf(&text, "%s%s", (*ret_count)++ ? ", " : "",
+				 node_text(run, task->node));
 	}
 	return arena_strdup(&run->memory, buf_text(&text));
 }
@@ -369,8 +423,9 @@ static bool is_within(const struct run *run, const struct attempt *attempt, cons
 	for (uint32_t rank = 1; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
-		if (at == f->level_count ? task->node.v != first->node.v :
-		    !name_same(node_get(f, task->node)->domain[at], node_get(f, first->node)->domain[at]))
+		if (at == f->level_count ? task->node.v != first->node.v
+					 : !name_same(node_get(f, task->node)->domain[at],
+						      node_get(f, first->node)->domain[at]))
 			return false;
 	}
 	return true;
@@ -388,38 +443,44 @@ static bool shares_gpu(const struct run *run, const struct attempt *a, const str
 	return false;
 }
 
-static bool place_holds(struct run *run, const struct expect_item *item, const struct attempt *attempt, uint32_t node_count)
+static bool place_holds(struct run *run, const struct expect_item *item,
+			const struct attempt *attempt, uint32_t node_count)
 {
 	uint32_t hits = 0;
 
 	switch (item->form) {
-	case PLACE_COUNT:
-		return node_count == (uint32_t)item->number;
-	case PLACE_WITHIN:
-		return is_within(run, attempt, item->texts[0]);
+	case PLACE_COUNT: return node_count == (uint32_t)item->number;
+	case PLACE_WITHIN: return is_within(run, attempt, item->texts[0]);
 	case PLACE_NODES:
 	case PLACE_AVOID:
 		for (uint32_t i = 0; i < item->text_count; i++) {
 			bool on = false;
 
 			for (uint32_t rank = 0; rank < attempt->tasks && !on; rank++)
-				on = strcmp(node_text(run, task_get(&run->world.facts, attempt, rank)->node), item->texts[i]) == 0;
+				on = strcmp(node_text(run,
+						      task_get(&run->world.facts, attempt, rank)
+							      ->node),
+					    item->texts[i]) == 0;
 			hits += on;
 		}
-		return item->form == PLACE_AVOID ? hits == 0 : hits == item->text_count && hits == node_count;
+		return item->form == PLACE_AVOID ? hits == 0
+						 : hits == item->text_count && hits == node_count;
 	case PLACE_SAME_GPU:
 	case PLACE_OTHER_GPU:
 		for (uint32_t i = 0; i < item->text_count; i++)
-			hits += shares_gpu(run, attempt, live_attempt(run, run_job_find(run, item->texts[i])));
+			hits += shares_gpu(run, attempt,
+					   live_attempt(run, run_job_find(run, item->texts[i])));
 		return item->form == PLACE_SAME_GPU ? hits == item->text_count : hits == 0;
 	}
 	UNREACHABLE();
 }
 
-static void check_place(struct run *run, const char *when, const struct expect_item *item, const char *name)
+static void check_place(struct run *run, const char *when, const struct expect_item *item,
+			const char *name)
 {
 	static const char *const forms[] = {
-		[PLACE_NODES] = "exactly on", [PLACE_WITHIN] = "within one", [PLACE_COUNT] = "nodes:", [PLACE_AVOID] = "not on",
+		[PLACE_NODES] = "exactly on",       [PLACE_WITHIN] = "within one",
+		[PLACE_COUNT] = "nodes:",           [PLACE_AVOID] = "not on",
 		[PLACE_SAME_GPU] = "on a GPU with", [PLACE_OTHER_GPU] = "on no GPU of",
 	};
 	const struct run_job *job = run_job_find(run, name);
@@ -432,18 +493,27 @@ static void check_place(struct run *run, const char *when, const struct expect_i
 		nodes = nodes_text(run, attempt, &count);
 	if (attempt && place_holds(run, item, attempt, count))
 		return;
-	run_mismatch(run, (struct mismatch){ .when = when, .line = item->line,
-		.what = arena_printf(&run->memory, "place.%s", name),
-		.expected = item->form == PLACE_COUNT ? arena_printf(&run->memory, "%lld nodes", (long long)item->number) :
-			    arena_printf(&run->memory, "%s %s", forms[item->form], texts_text(run, item)),
-		.actual = attempt ? nodes : state_text(run, job), .why = attempt ? "" : explanation(run, job, &reason) });
+	run_mismatch(run, (struct mismatch){
+				  .when = when,
+				  .line = item->line,
+				  .what = arena_printf(&run->memory, "place.%s", name),
+				  .expected = item->form == PLACE_COUNT
+						      ? arena_printf(&run->memory, "%lld nodes",
+								     (long long)item->number)
+						      : arena_printf(&run->memory, "%s %s",
+								     forms[item->form],
+								     texts_text(run, item)),
+				  .actual = attempt ? nodes : state_text(run, job),
+				  .why = attempt ? "" : explanation(run, job, &reason) });
 }
 
 /* All. */
 
-typedef void check_one(struct run *run, const char *when, const struct expect_item *item, const char *name);
+typedef void check_one(struct run *run, const char *when, const struct expect_item *item,
+		       const char *name);
 
-static void check_names(struct run *run, const char *when, const struct expect_item *item, check_one *check)
+static void check_names(struct run *run, const char *when, const struct expect_item *item,
+			check_one *check)
 {
 	for (uint32_t i = 0; i < item->name_count; i++)
 		check(run, when, item, item->names[i]);
@@ -452,54 +522,29 @@ static void check_names(struct run *run, const char *when, const struct expect_i
 static void check_item(struct run *run, const char *when, const struct expect_item *item)
 {
 	switch (item->key) {
-	case EXPECT_RUNNING:
-		check_running(run, when, item);
-		return;
-	case EXPECT_WAITING:
-		check_each(run, when, item, is_waiting);
-		return;
-	case EXPECT_EVICTED:
-		check_exactly(run, when, item, was_evicted);
-		return;
-	case EXPECT_MOVED:
-		check_exactly(run, when, item, was_moved);
-		return;
-	case EXPECT_UNTOUCHED:
-		check_each(run, when, item, is_untouched);
-		return;
-	case EXPECT_FINISHED:
-		check_each(run, when, item, is_finished);
-		return;
-	case EXPECT_PLACE:
-		check_names(run, when, item, check_place);
-		return;
-	case EXPECT_STARTED:
-		check_names(run, when, item, check_started);
-		return;
+	case EXPECT_RUNNING: check_running(run, when, item); return;
+	case EXPECT_WAITING: check_each(run, when, item, is_waiting); return;
+	case EXPECT_EVICTED: check_exactly(run, when, item, was_evicted); return;
+	case EXPECT_MOVED: check_exactly(run, when, item, was_moved); return;
+	case EXPECT_UNTOUCHED: check_each(run, when, item, is_untouched); return;
+	case EXPECT_FINISHED: check_each(run, when, item, is_finished); return;
+	case EXPECT_PLACE: check_names(run, when, item, check_place); return;
+	case EXPECT_STARTED: check_names(run, when, item, check_started); return;
 	case EXPECT_REASON:
-	case EXPECT_REASON_HAS:
-		check_names(run, when, item, check_reason);
-		return;
-	case EXPECT_TOTAL_RUNNING_GPUS:
-		check_total(run, when, item);
-		return;
-	case EXPECT_STATE:
-		check_names(run, when, item, check_state);
-		return;
+	case EXPECT_REASON_HAS: check_names(run, when, item, check_reason); return;
+	case EXPECT_TOTAL_RUNNING_GPUS: check_total(run, when, item); return;
+	case EXPECT_STATE: check_names(run, when, item, check_state); return;
 	case EXPECT_ATTEMPTS:
-	case EXPECT_WORK_LOST:
-		check_sum(run, when, item);
-		return;
-	case EXPECT_NODE_STATE:
-		check_names(run, when, item, check_node_state);
-		return;
+	case EXPECT_WORK_LOST: check_sum(run, when, item); return;
+	case EXPECT_NODE_STATE: check_names(run, when, item, check_node_state); return;
 	}
 	UNREACHABLE();
 }
 
 void run_expect(struct run *run, const struct expectation *expectation)
 {
-	const char *when = expectation->at_ms == SCENARIO_FOREVER ? "end" : duration(run, expectation->at_ms);
+	const char *when =
+		expectation->at_ms == SCENARIO_FOREVER ? "end" : duration(run, expectation->at_ms);
 
 	for (uint32_t i = 0; i < expectation->item_count; i++)
 		check_item(run, when, &expectation->items[i]);

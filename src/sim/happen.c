@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `events` of a scenario: a person's commands go to the core, accidents to the simulated engine. */
+/* The `events` of a scenario: a person's commands go to the core, accidents to the simulated
+ * engine. */
 #include <string.h>
 
 #include "base/check.h"
 #include "base/parse.h"
 #include "sim/runner.h"
 
-static int offer(struct run *run, struct event *e, const struct scenario_event *happens, struct err *err)
+static int offer(struct run *run, struct event *e, const struct scenario_event *happens,
+		 struct err *err)
 {
 	int rc = world_offer(&run->world, e, NULL, err);
 
 	return rc < 0 ? run_error(run, happens->line, err) : 0;
 }
 
-static int set_node_state(struct run *run, const struct scenario_event *happens, const char *name, enum node_state state,
-			  const char *reason, struct err *err)
+static int set_node_state(struct run *run, const struct scenario_event *happens, const char *name,
+			  enum node_state state, const char *reason, struct err *err)
 {
 	struct event e = event_make(EVENT_NODE_STATE, 0, "scenario");
 
@@ -24,7 +26,8 @@ static int set_node_state(struct run *run, const struct scenario_event *happens,
 	return offer(run, &e, happens, err);
 }
 
-static int happen_node(struct run *run, const struct scenario_event *happens, const char *name, struct err *err)
+static int happen_node(struct run *run, const struct scenario_event *happens, const char *name,
+		       struct err *err)
 {
 	struct node_id id = facts_node_find(&run->world.facts, name);
 
@@ -59,7 +62,8 @@ static int happen_queue(struct run *run, const struct scenario_event *happens, s
 
 		if (strcmp(queue->name, happens->name) != 0)
 			continue;
-		rc = scenario_queue_change(run->scenario->file, happens->queue, &run->memory, queue, err);
+		rc = scenario_queue_change(run->scenario->file, happens->queue, &run->memory, queue,
+					   err);
 		queue->line = happens->line;
 		return rc < 0 ? rc : run_set_queue(run, queue, err);
 	}
@@ -67,10 +71,13 @@ static int happen_queue(struct run *run, const struct scenario_event *happens, s
 	return run_error(run, happens->line, err);
 }
 
-static int command(struct run *run, const struct scenario_event *happens, uint32_t job, struct err *err)
+static int command(struct run *run, const struct scenario_event *happens, uint32_t job,
+		   struct err *err)
 {
 	static const enum event_kind kinds[] = {
-		[HAPPENS_CANCEL] = EVENT_JOB_CANCEL_ASKED, [HAPPENS_HOLD] = EVENT_JOB_HELD, [HAPPENS_RELEASE] = EVENT_JOB_RELEASED,
+		[HAPPENS_CANCEL] = EVENT_JOB_CANCEL_ASKED,
+		[HAPPENS_HOLD] = EVENT_JOB_HELD,
+		[HAPPENS_RELEASE] = EVENT_JOB_RELEASED,
 	};
 	struct event e = event_make(kinds[happens->kind], 0, "scenario");
 
@@ -83,14 +90,16 @@ static int command(struct run *run, const struct scenario_event *happens, uint32
 	return offer(run, &e, happens, err);
 }
 
-static int tear_checkpoint(struct run *run, const struct scenario_event *happens, uint32_t id, struct err *err)
+static int tear_checkpoint(struct run *run, const struct scenario_event *happens, uint32_t id,
+			   struct err *err)
 {
 	const struct job *job = job_get(&run->world.facts, (struct job_id){ id });
 	const struct checkpoint *newest = job_checkpoint(&run->world.facts, job, 0);
 	struct event e = event_make(EVENT_CHECKPOINT_VOID, 0, "engine");
 
 	if (!newest) {
-		err_set(err, ERR_INVALID, "job \"%s\" has no checkpoint that could be torn", facts_name(&run->world.facts, job->name));
+		err_set(err, ERR_INVALID, "job \"%s\" has no checkpoint that could be torn",
+			facts_name(&run->world.facts, job->name));
 		return run_error(run, happens->line, err);
 	}
 	e.checkpoint_void.job = id;
@@ -100,7 +109,8 @@ static int tear_checkpoint(struct run *run, const struct scenario_event *happens
 }
 
 /* What happens to one job; *ret_running tells whether it had an attempt that it could happen to. */
-static int happen_job(struct run *run, const struct scenario_event *happens, uint32_t id, bool *ret_running, struct err *err)
+static int happen_job(struct run *run, const struct scenario_event *happens, uint32_t id,
+		      bool *ret_running, struct err *err)
 {
 	uint32_t attempt = job_get(&run->world.facts, (struct job_id){ id })->attempt.v;
 	struct engine_sim *engine = &run->world.engine;
@@ -123,22 +133,20 @@ static int happen_job(struct run *run, const struct scenario_event *happens, uin
 		return tear_checkpoint(run, happens, id, err);
 	case HAPPENS_CANCEL:
 	case HAPPENS_HOLD:
-	case HAPPENS_RELEASE:
-		*ret_running = true;
-		return command(run, happens, id, err);
+	case HAPPENS_RELEASE: *ret_running = true; return command(run, happens, id, err);
 	case HAPPENS_NODE_DOWN:
 	case HAPPENS_NODE_UP:
 	case HAPPENS_DRAIN:
 	case HAPPENS_ADD_NODE:
 	case HAPPENS_GPU_DOWN:
 	case HAPPENS_GPU_UP:
-	case HAPPENS_SET_QUEUE:
-		break;
+	case HAPPENS_SET_QUEUE: break;
 	}
 	UNREACHABLE();
 }
 
-static int happen_jobs(struct run *run, const struct scenario_event *happens, const char *name, struct err *err)
+static int happen_jobs(struct run *run, const struct scenario_event *happens, const char *name,
+		       struct err *err)
 {
 	const struct run_job *job = run_job_find(run, name);
 	bool running = false;
@@ -147,8 +155,8 @@ static int happen_jobs(struct run *run, const struct scenario_event *happens, co
 	for (uint32_t i = 0; i < job->count && rc == 0; i++)
 		rc = happen_job(run, happens, job->id + i, &running, err);
 	if (rc == 0 && !running) {
-		err_set(err, ERR_INVALID, "job \"%s\" %s at that time, so this can't happen to it", name,
-			job->id ? "does not run" : "is not there");
+		err_set(err, ERR_INVALID, "job \"%s\" %s at that time, so this can't happen to it",
+			name, job->id ? "does not run" : "is not there");
 		rc = run_error(run, happens->line, err);
 	}
 	return rc;
@@ -171,6 +179,7 @@ int run_happen(struct run *run, const struct scenario_event *happens, struct err
 		return rc;
 	rc = parse_name_range(happens->name, &run->memory, SCENARIO_RANGE_MAX, &names, &count, err);
 	for (size_t i = 0; rc == 0 && i < count; i++)
-		rc = about_node ? happen_node(run, happens, names[i], err) : happen_jobs(run, happens, names[i], err);
+		rc = about_node ? happen_node(run, happens, names[i], err)
+				: happen_jobs(run, happens, names[i], err);
 	return rc;
 }

@@ -7,18 +7,18 @@
 #include "base/check.h"
 
 enum form {
-	ANY,		/* the key itself */
-	IS,		/* the value is `value` */
-	IS_NOT,		/* the value is anything but `value` */
-	MAP,		/* the value is a map */
-	PART		/* the value is not a whole number */
+	ANY, /* the key itself */
+	IS, /* the value is `value` */
+	IS_NOT, /* the value is anything but `value` */
+	MAP, /* the value is a map */
+	PART /* the value is not a whole number */
 };
 
 struct later {
 	const char *what, *key;
 	enum form form;
 	const char *value;
-	const char *brings;	/* the capability that brings it */
+	const char *brings; /* the capability that brings it */
 };
 
 static const struct later later_table[] = {
@@ -56,16 +56,11 @@ static bool later_applies(const struct later *later, const struct conf *value)
 	bool scalar = value->type == CONF_SCALAR;
 
 	switch (later->form) {
-	case ANY:
-		return true;
-	case IS:
-		return scalar && strcmp(value->text, later->value) == 0;
-	case IS_NOT:
-		return !scalar || strcmp(value->text, later->value) != 0;
-	case MAP:
-		return value->type == CONF_MAP;
-	case PART:
-		return value->type == CONF_MAP || (scalar && is_part(value->text));
+	case ANY: return true;
+	case IS: return scalar && strcmp(value->text, later->value) == 0;
+	case IS_NOT: return !scalar || strcmp(value->text, later->value) != 0;
+	case MAP: return value->type == CONF_MAP;
+	case PART: return value->type == CONF_MAP || (scalar && is_part(value->text));
 	}
 	UNREACHABLE();
 }
@@ -82,12 +77,13 @@ int later_check(const char *file, const struct conf *map, const char *what, stru
 			    !later_applies(later, value))
 				continue;
 			if (later->form == ANY)
-				return err_at(err, ERR_UNSUPPORTED, file, value->key_line, value->key_column,
-					      "needs a later release: key `%s` of a %s (%s)", later->key, what,
-					      later->brings);
+				return err_at(err, ERR_UNSUPPORTED, file, value->key_line,
+					      value->key_column,
+					      "needs a later release: key `%s` of a %s (%s)",
+					      later->key, what, later->brings);
 			return err_at(err, ERR_UNSUPPORTED, file, value->line, value->column,
-				      "needs a later release: this value of key `%s` of a %s (%s)", later->key, what,
-				      later->brings);
+				      "needs a later release: this value of key `%s` of a %s (%s)",
+				      later->key, what, later->brings);
 		}
 	}
 	return 0;

@@ -8,7 +8,8 @@
 #include "core/model/facts.h"
 #include "sim/later.h"
 
-int reader_map(struct reader *r, const struct conf *c, const char *kind, const char *const *known, size_t count)
+int reader_map(struct reader *r, const struct conf *c, const char *kind, const char *const *known,
+	       size_t count)
 {
 	int rc;
 
@@ -25,18 +26,21 @@ int reader_list(struct reader *r, const struct conf *c, const char *what, size_t
 	if (c->type != CONF_LIST)
 		return conf_error(r->err, r->file, c, "%s must be a list", what);
 	if (c->count > limit)
-		return conf_error(r->err, r->file, c, "%s has %zu entries; the limit is %zu", what, c->count, limit);
+		return conf_error(r->err, r->file, c, "%s has %zu entries; the limit is %zu", what,
+				  c->count, limit);
 	return 0;
 }
 
-int reader_int(struct reader *r, const struct conf *map, const char *key, int64_t min, int64_t max, int64_t *ret)
+int reader_int(struct reader *r, const struct conf *map, const char *key, int64_t min, int64_t max,
+	       int64_t *ret)
 {
 	const struct conf *c = conf_find(map, key);
 
 	return c ? conf_int(r->err, r->file, c, key, min, max, ret) : 0;
 }
 
-int reader_u32(struct reader *r, const struct conf *map, const char *key, uint32_t min, uint32_t max, uint32_t *ret)
+int reader_u32(struct reader *r, const struct conf *map, const char *key, uint32_t min,
+	       uint32_t max, uint32_t *ret)
 {
 	int64_t value = *ret;
 	int rc = reader_int(r, map, key, min, max, &value);
@@ -67,8 +71,8 @@ int reader_size(struct reader *r, const struct conf *map, const char *key, int64
 	return c ? conf_size_mib(r->err, r->file, c, key, ret_mib) : 0;
 }
 
-int reader_duration(struct reader *r, const struct conf *map, const char *key, const char *word, int64_t value,
-		    int64_t *ret)
+int reader_duration(struct reader *r, const struct conf *map, const char *key, const char *word,
+		    int64_t value, int64_t *ret)
 {
 	const struct conf *c = conf_find(map, key);
 
@@ -86,8 +90,10 @@ int reader_range(struct reader *r, const struct conf *c, const char *what, struc
 	struct err why;
 
 	if (c->type != CONF_SCALAR)
-		return conf_error(r->err, r->file, c, "%s must be a name such as n0 or \"n[0-3]\"", what);
-	if (parse_name_range(c->text, r->arena, SCENARIO_RANGE_MAX, &ret->at, &ret->count, &why) < 0)
+		return conf_error(r->err, r->file, c, "%s must be a name such as n0 or \"n[0-3]\"",
+				  what);
+	if (parse_name_range(c->text, r->arena, SCENARIO_RANGE_MAX, &ret->at, &ret->count, &why) <
+	    0)
 		return conf_error(r->err, r->file, c, "%s: %s", what, why.text);
 	return 0;
 }
@@ -107,7 +113,8 @@ int reader_ranges(struct reader *r, const struct conf *c, const char *what, stru
 			return rc;
 		total = all.count + part.count;
 		if (total > SCENARIO_RANGE_MAX)
-			return conf_error(r->err, r->file, c, "%s are more than the limit of %d", what, SCENARIO_RANGE_MAX);
+			return conf_error(r->err, r->file, c, "%s are more than the limit of %d",
+					  what, SCENARIO_RANGE_MAX);
 		if (total > room) {
 			const char **old = all.at;
 
@@ -122,7 +129,8 @@ int reader_ranges(struct reader *r, const struct conf *c, const char *what, stru
 	return 0;
 }
 
-int reader_count(struct reader *r, const struct conf *list, const char *what, size_t limit, size_t *ret)
+int reader_count(struct reader *r, const struct conf *list, const char *what, size_t limit,
+		 size_t *ret)
 {
 	size_t total = 0;
 	int rc = reader_list(r, list, what, limit);
@@ -135,7 +143,8 @@ int reader_count(struct reader *r, const struct conf *list, const char *what, si
 			rc = reader_range(r, name, "name", &names);
 		total += names.count;
 		if (rc == 0 && total > limit)
-			return conf_error(r->err, r->file, list, "there are more than %zu %s", limit, what);
+			return conf_error(r->err, r->file, list, "there are more than %zu %s",
+					  limit, what);
 	}
 	*ret = total;
 	return rc;
@@ -149,7 +158,8 @@ int reader_share(struct reader *r, const struct conf *c, const char *what, int64
 	size_t size;
 
 	if (c->type != CONF_SCALAR || c->quoted)
-		return conf_error(r->err, r->file, c, "%s must be a number of GPUs such as 4 or 0.5", what);
+		return conf_error(r->err, r->file, c,
+				  "%s must be a number of GPUs such as 4 or 0.5", what);
 	p = c->text;
 	size = strspn(p, digits);
 	if (size < 1 || size > 7)
@@ -170,9 +180,10 @@ int reader_share(struct reader *r, const struct conf *c, const char *what, int64
 	*ret = whole * GPU_SHARE + part * (GPU_SHARE / scale);
 	return 0;
 bad:
-	return conf_error(r->err, r->file, c,
-			  "%s \"%.40s\" is not a number of GPUs; write for example 4 or 0.5 (three decimals at most)",
-			  what, c->text);
+	return conf_error(
+		r->err, r->file, c,
+		"%s \"%.40s\" is not a number of GPUs; write for example 4 or 0.5 (three decimals at most)",
+		what, c->text);
 }
 
 int reader_unknown(struct reader *r, const struct conf *c, const char *what, const char *name,
@@ -181,7 +192,9 @@ int reader_unknown(struct reader *r, const struct conf *c, const char *what, con
 	const char *hint = spelling_hint(name, candidates, count);
 
 	if (hint)
-		return conf_error(r->err, r->file, c, "there is no %s \"%.63s\"; did you mean \"%s\"?", what, name, hint);
+		return conf_error(r->err, r->file, c,
+				  "there is no %s \"%.63s\"; did you mean \"%s\"?", what, name,
+				  hint);
 	return conf_error(r->err, r->file, c, "there is no %s \"%.63s\"", what, name);
 }
 

@@ -41,12 +41,14 @@ static int difference(const char *is, const char *was, struct err *err)
 		same++;
 	while (same && is[same - 1] != '\n')
 		same--;
-	return err_set(err, ERR_INTERNAL, "after save, load and rebuild the core decides \"%.*s\" instead of \"%.*s\"",
-		       (int)strcspn(is + same, "\n"), is + same, (int)strcspn(was + same, "\n"), was + same);
+	return err_set(err, ERR_INTERNAL,
+		       "after save, load and rebuild the core decides \"%.*s\" instead of \"%.*s\"",
+		       (int)strcspn(is + same, "\n"), is + same, (int)strcspn(was + same, "\n"),
+		       was + same);
 }
 
-static int compare(const struct facts *facts, const struct facts *loaded, const struct decisions *decided,
-		   uint64_t budget, struct err *err)
+static int compare(const struct facts *facts, const struct facts *loaded,
+		   const struct decisions *decided, uint64_t budget, struct err *err)
 {
 	AUTO_BUF was = BUF_INIT;
 	AUTO_BUF is = BUF_INIT;
@@ -56,7 +58,8 @@ static int compare(const struct facts *facts, const struct facts *loaded, const 
 	int rc = 0;
 
 	if (facts_hash(facts) != facts_hash(loaded))
-		return err_set(err, ERR_INTERNAL, "after save and load the facts have another hash");
+		return err_set(err, ERR_INTERNAL,
+			       "after save and load the facts have another hash");
 	arena_init(&step, STEP_CAP);
 	view = view_create(loaded);
 	decide(loaded, view, budget, &step, &again);
@@ -69,14 +72,16 @@ static int compare(const struct facts *facts, const struct facts *loaded, const 
 	return rc;
 }
 
-int rebuild_check(const struct facts *facts, const struct decisions *decided, uint64_t budget, struct err *err)
+int rebuild_check(const struct facts *facts, const struct decisions *decided, uint64_t budget,
+		  struct err *err)
 {
 	struct facts loaded;
 	struct loading loading = { .facts = &loaded, .err = err };
 	int rc;
 
 	facts_init(&loaded);
-	rc = facts_save(facts, &loading, load_record) != 0 ? -(int)ERR_INTERNAL : facts_load_finish(&loaded, err);
+	rc = facts_save(facts, &loading, load_record) != 0 ? -(int)ERR_INTERNAL
+							   : facts_load_finish(&loaded, err);
 	if (rc == 0)
 		rc = compare(facts, &loaded, decided, budget, err);
 	facts_deinit(&loaded);

@@ -17,17 +17,20 @@ static void tap_line(struct report *report, bool ok, const char *name)
 	fprintf(report->out, "%sok %u - %s\n", ok ? "" : "not ", report->count, buf_text(&text));
 }
 
-static void tap_result(struct report *report, const struct scenario *s, const struct scenario_result *r)
+static void tap_result(struct report *report, const struct scenario *s,
+		       const struct scenario_result *r)
 {
 	if (r->mismatch_count == 0 && r->problem_count == 0)
 		return;
 	fprintf(report->out, "#   %s:%d\n", s->file, s->line);
 	if (r->mismatch_count)
-		fprintf(report->out, "#   %-8s %-32s %-24s %s\n", "at", "what", "expected", "actual");
+		fprintf(report->out, "#   %-8s %-32s %-24s %s\n", "at", "what", "expected",
+			"actual");
 	for (uint32_t i = 0; i < r->mismatch_count; i++) {
 		const struct mismatch *m = &r->mismatches[i];
 
-		fprintf(report->out, "#   %-8s %-32s %-24s %s\n", m->when, m->what, m->expected, m->actual);
+		fprintf(report->out, "#   %-8s %-32s %-24s %s\n", m->when, m->what, m->expected,
+			m->actual);
 		if (*m->why && strcmp(m->why, m->actual) != 0)
 			fprintf(report->out, "#   %-8s   (line %d) %s\n", "", m->line, m->why);
 	}
@@ -44,7 +47,8 @@ static void json_text(struct buf *out, const char *key, const char *text)
 	buf_add_json(out, text, strlen(text));
 }
 
-static void json_result(struct report *report, const struct scenario *s, const struct scenario_result *r, bool ok)
+static void json_result(struct report *report, const struct scenario *s,
+			const struct scenario_result *r, bool ok)
 {
 	AUTO_BUF out = BUF_INIT;
 
@@ -52,13 +56,18 @@ static void json_result(struct report *report, const struct scenario *s, const s
 	json_text(&out, "name", s->name);
 	buf_addc(&out, ',');
 	json_text(&out, "file", s->file);
-	buf_addf(&out, ",\"line\":%d,\"result\":\"%s\",\"events\":%llu,\"turns\":%llu,\"trail\":\"%016llx\",\"end_ms\":%lld,\"mismatches\":[", s->line,
-		 ok ? "passed" : "failed", (unsigned long long)r->events, (unsigned long long)r->turns,
-		 (unsigned long long)r->trail, (long long)r->end_ms);
+	buf_addf(
+		&out,
+		",\"line\":%d,\"result\":\"%s\",\"events\":%llu,\"turns\":%llu,\"trail\":\"%016llx\",\"end_ms\":%lld,\"mismatches\":[",
+		s->line, ok ? "passed" : "failed", (unsigned long long)r->events,
+		(unsigned long long)r->turns, (unsigned long long)r->trail, (long long)r->end_ms);
 	for (uint32_t i = 0; i < r->mismatch_count; i++) {
 		const struct mismatch *m = &r->mismatches[i];
-		const char *const fields[][2] = { { "at", m->when }, { "what", m->what }, { "expected", m->expected },
-						  { "actual", m->actual }, { "why", m->why } };
+		const char *const fields[][2] = { { "at", m->when },
+						  { "what", m->what },
+						  { "expected", m->expected },
+						  { "actual", m->actual },
+						  { "why", m->why } };
 
 		buf_addf(&out, "%s{\"line\":%d", i ? "," : "", m->line);
 		for (size_t k = 0; k < ARRAY_SIZE(fields); k++) {
@@ -84,7 +93,8 @@ static void json_refused(struct report *report, const char *name, const struct e
 	json_text(&out, "name", name);
 	buf_addc(&out, ',');
 	json_text(&out, "file", err->file);
-	buf_addf(&out, ",\"line\":%d,\"column\":%d,\"result\":\"refused\",", err->line, err->column);
+	buf_addf(&out, ",\"line\":%d,\"column\":%d,\"result\":\"refused\",", err->line,
+		 err->column);
 	json_text(&out, "code", err_code_name(err->code));
 	buf_addc(&out, ',');
 	json_text(&out, "error", err->text);
@@ -103,7 +113,8 @@ void report_begin(struct report *report, enum report_form form, FILE *out, size_
 		fputs("{\"scenarios\":[", out);
 }
 
-void report_result(struct report *report, const struct scenario *scenario, const struct scenario_result *result)
+void report_result(struct report *report, const struct scenario *scenario,
+		   const struct scenario_result *result)
 {
 	bool ok = result->mismatch_count == 0 && result->problem_count == 0;
 
@@ -133,8 +144,10 @@ void report_refused(struct report *report, const char *name, const struct err *e
 void report_end(struct report *report)
 {
 	if (report->form == REPORT_JSON)
-		fprintf(report->out, "],\n\"passed\":%u,\"failed\":%u,\"refused\":%u}\n", report->passed, report->failed, report->refused);
+		fprintf(report->out, "],\n\"passed\":%u,\"failed\":%u,\"refused\":%u}\n",
+			report->passed, report->failed, report->refused);
 	else if (report->failed || report->refused)
-		fprintf(report->out, "# %u passed, %u failed, %u refused\n", report->passed, report->failed, report->refused);
+		fprintf(report->out, "# %u passed, %u failed, %u refused\n", report->passed,
+			report->failed, report->refused);
 	fflush(report->out);
 }

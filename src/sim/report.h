@@ -20,7 +20,8 @@ struct report {
 };
 
 void report_begin(struct report *report, enum report_form form, FILE *out, size_t planned);
-void report_result(struct report *report, const struct scenario *scenario, const struct scenario_result *result);
+void report_result(struct report *report, const struct scenario *scenario,
+		   const struct scenario_result *result);
 /* One that could not be read or run. */
 void report_refused(struct report *report, const char *name, const struct err *err);
 void report_end(struct report *report);

@@ -80,7 +80,8 @@ static int run_through(struct run *run, struct agenda *agenda, struct err *err)
 		int64_t next_ms;
 
 		if (step == STEPS_MAX) {
-			checks_problem(&w->checks, &w->facts, "the scenario does not end within %d steps", STEPS_MAX);
+			checks_problem(&w->checks, &w->facts,
+				       "the scenario does not end within %d steps", STEPS_MAX);
 			break;
 		}
 		world_settle(w);
@@ -91,7 +92,8 @@ static int run_through(struct run *run, struct agenda *agenda, struct err *err)
 		next_ms = world_next_ms(w);
 		if (absolute(agenda->next_ms) < next_ms)
 			next_ms = absolute(agenda->next_ms);
-		for (; expected < s->expect_count && absolute(s->expects[expected].at_ms) < next_ms; expected++)
+		for (; expected < s->expect_count && absolute(s->expects[expected].at_ms) < next_ms;
+		     expected++)
 			run_expect(run, &s->expects[expected]);
 		world_advance(w, next_ms);
 		if (absolute(agenda->next_ms) == next_ms)
@@ -151,17 +153,23 @@ static void take_result(const struct run *run, struct arena *arena, struct scena
 {
 	const struct checks *checks = &run->world.checks;
 
-	*ret = (struct scenario_result){ .mismatch_count = run->mismatch_count, .events = run->world.seq,
-					 .turns = run->world.turns, .trail = run->world.trail,
+	*ret = (struct scenario_result){ .mismatch_count = run->mismatch_count,
+					 .events = run->world.seq,
+					 .turns = run->world.turns,
+					 .trail = run->world.trail,
 					 .end_ms = run->world.now_ms - WORLD_EPOCH_MS };
 	ret->mismatches = arena_new_array(arena, struct mismatch, run->mismatch_count + 1);
 	ret->problems = arena_new_array(arena, const char *, CHECKS_TEXTS_MAX);
 	for (uint32_t i = 0; i < run->mismatch_count; i++) {
 		const struct mismatch *from = &run->mismatches[i];
 
-		ret->mismatches[i] = (struct mismatch){ .line = from->line, .when = arena_strdup(arena, from->when),
-			.what = arena_strdup(arena, from->what), .expected = arena_strdup(arena, from->expected),
-			.actual = arena_strdup(arena, from->actual), .why = arena_strdup(arena, from->why) };
+		ret->mismatches[i] =
+			(struct mismatch){ .line = from->line,
+					   .when = arena_strdup(arena, from->when),
+					   .what = arena_strdup(arena, from->what),
+					   .expected = arena_strdup(arena, from->expected),
+					   .actual = arena_strdup(arena, from->actual),
+					   .why = arena_strdup(arena, from->why) };
 	}
 	for (uint32_t i = 0; i < checks->problem_count && i < CHECKS_TEXTS_MAX; i++)
 		add_problem(ret, arena, checks->problems[i]);
@@ -176,12 +184,13 @@ static const char *first_difference(const char *a, const char *b, struct arena *
 		same++;
 	while (same && b[same - 1] != '\n')
 		same--;
-	return arena_printf(arena, "\"%.*s\" instead of \"%.*s\"", (int)strcspn(b + same, "\n"), b + same,
-			    (int)strcspn(a + same, "\n"), a + same);
+	return arena_printf(arena, "\"%.*s\" instead of \"%.*s\"", (int)strcspn(b + same, "\n"),
+			    b + same, (int)strcspn(a + same, "\n"), a + same);
 }
 
 /* Runs it again and compares with the first run. */
-static int run_again(const struct run *first, bool permuted, struct arena *arena, struct scenario_result *ret, struct err *err)
+static int run_again(const struct run *first, bool permuted, struct arena *arena,
+		     struct scenario_result *ret, struct err *err)
 {
 	struct run run;
 	int rc;
@@ -192,18 +201,26 @@ static int run_again(const struct run *first, bool permuted, struct arena *arena
 	if (rc < 0)
 		err_prefix(err, permuted ? "in another order" : "run again");
 	else if (!permuted && run.world.trail != first->world.trail)
-		add_problem(ret, arena, "the same input gave other events or states the second time");
+		add_problem(ret, arena,
+			    "the same input gave other events or states the second time");
 	else if (permuted && strcmp(buf_text(&run.outcome), buf_text(&first->outcome)) != 0)
-		add_problem(ret, arena, arena_printf(arena, "with nodes, queues and unrelated jobs in another order: %s",
-			    first_difference(buf_text(&first->outcome), buf_text(&run.outcome), arena)));
-	for (uint32_t i = 0; rc == 0 && permuted && i < run.world.checks.problem_count && i < CHECKS_TEXTS_MAX; i++)
-		add_problem(ret, arena, arena_printf(arena, "in another order, %s", run.world.checks.problems[i]));
+		add_problem(
+			ret, arena,
+			arena_printf(arena,
+				     "with nodes, queues and unrelated jobs in another order: %s",
+				     first_difference(buf_text(&first->outcome),
+						      buf_text(&run.outcome), arena)));
+	for (uint32_t i = 0;
+	     rc == 0 && permuted && i < run.world.checks.problem_count && i < CHECKS_TEXTS_MAX; i++)
+		add_problem(
+			ret, arena,
+			arena_printf(arena, "in another order, %s", run.world.checks.problems[i]));
 	run_deinit(&run);
 	return rc;
 }
 
-int scenario_run(const struct scenario *scenario, FILE *trace, struct arena *arena, struct scenario_result *ret,
-		 struct err *err)
+int scenario_run(const struct scenario *scenario, FILE *trace, struct arena *arena,
+		 struct scenario_result *ret, struct err *err)
 {
 	struct run run;
 	int rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader's top: the document, its cluster, queues and policy. Jobs, events and expectations have files of
- * their own (scenario_jobs.c, scenario_events.c, scenario_expect.c).
+ * The reader's top: the document, its cluster, queues and policy. Jobs, events and expectations
+ * have files of their own (scenario_jobs.c, scenario_events.c, scenario_expect.c).
  */
 #include "sim/scenario.h"
 
@@ -22,10 +22,14 @@ static const struct scenario_policy policy_default = {
 };
 
 /* GPUs whose name does not say their memory, in MiB. */
-static const struct { const char *model; int64_t memory_mib; } known_models[] = {
-	{ "A10", 24576 },  { "A30", 24576 },	 { "A40", 49152 },     { "B200", 184320 }, { "H200", 144384 },
-	{ "L4", 24576 },   { "L40", 49152 },	 { "L40S", 49152 },    { "T4", 16384 },	   { "MI250X", 131072 },
-	{ "P100", 16384 }, { "MI300X", 196608 }, { "RTX4090", 24576 },
+static const struct {
+	const char *model;
+	int64_t memory_mib;
+} known_models[] = {
+	{ "A10", 24576 },     { "A30", 24576 },     { "A40", 49152 },  { "B200", 184320 },
+	{ "H200", 144384 },   { "L4", 24576 },      { "L40", 49152 },  { "L40S", 49152 },
+	{ "T4", 16384 },      { "MI250X", 131072 }, { "P100", 16384 }, { "MI300X", 196608 },
+	{ "RTX4090", 24576 },
 };
 
 enum { GPU_MEMORY_DEFAULT_MIB = 81920, CPU_DEFAULT_MILLI = 256000, RAM_DEFAULT_MIB = 4194304 };
@@ -67,11 +71,13 @@ static int read_islands(struct reader *r, const struct conf *c, struct scenario_
 		if (rc < 0)
 			return rc;
 		for (size_t k = 0; k < c->items[i]->count; k++) {
-			rc = conf_int(r->err, r->file, c->items[i]->items[k], "GPU index", 0, (int64_t)node->gpus - 1, &index);
+			rc = conf_int(r->err, r->file, c->items[i]->items[k], "GPU index", 0,
+				      (int64_t)node->gpus - 1, &index);
 			if (rc < 0)
 				return rc;
 			if (seen & INT64_C(1) << index)
-				return conf_error(r->err, r->file, c->items[i]->items[k], "GPU %d is in two islands", (int)index);
+				return conf_error(r->err, r->file, c->items[i]->items[k],
+						  "GPU %d is in two islands", (int)index);
 			seen |= INT64_C(1) << index;
 			masks[i] |= INT64_C(1) << index;
 		}
@@ -81,19 +87,22 @@ static int read_islands(struct reader *r, const struct conf *c, struct scenario_
 	return 0;
 }
 
-/* The values of one key, side by side with `count` nodes: one for all, or as many as there are nodes. */
-static int read_beside(struct reader *r, const struct conf *c, const char *key, size_t count, struct names *ret)
+/* The values of one key, side by side with `count` nodes: one for all, or as many as there are
+ * nodes. */
+static int read_beside(struct reader *r, const struct conf *c, const char *key, size_t count,
+		       struct names *ret)
 {
 	int rc = reader_range(r, c, key, ret);
 
 	if (rc == 0 && ret->count != 1 && ret->count != count)
-		return conf_error(r->err, r->file, c, "%s \"%.63s\" gives %zu names for %zu nodes", key, c->text,
-				  ret->count, count);
+		return conf_error(r->err, r->file, c, "%s \"%.63s\" gives %zu names for %zu nodes",
+				  key, c->text, ret->count, count);
 	return rc;
 }
 
 /* Fills the domains of each node: "z1,r0", a level that is not said is empty between the commas. */
-static int read_domains(struct reader *r, const struct conf *item, struct scenario_node *nodes, size_t count)
+static int read_domains(struct reader *r, const struct conf *item, struct scenario_node *nodes,
+			size_t count)
 {
 	struct names domain[LEVELS_MAX] = { 0 };
 	int rc;
@@ -111,7 +120,8 @@ static int read_domains(struct reader *r, const struct conf *item, struct scenar
 		const char *text = "";
 
 		for (uint32_t l = 0; l < r->s->level_count; l++) {
-			const char *name = domain[l].count ? domain[l].at[domain[l].count == 1 ? 0 : i] : "";
+			const char *name =
+				domain[l].count ? domain[l].at[domain[l].count == 1 ? 0 : i] : "";
 
 			text = arena_printf(r->arena, "%s%s%s", text, l ? "," : "", name);
 		}
@@ -142,11 +152,15 @@ static int read_node_values(struct reader *r, const struct conf *item, struct sc
 	return rc;
 }
 
-int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret, uint32_t *ret_count)
+int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret,
+			uint32_t *ret_count)
 {
-	static const char *const fixed[] = { "name", "gpus", "model", "memory", "cpus", "ram", "nvlink", "class", "mig_allowed" };
+	static const char *const fixed[] = { "name", "gpus",   "model", "memory",     "cpus",
+					     "ram",  "nvlink", "class", "mig_allowed" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
-	struct scenario_node first = { .model = "", .gpus = 1, .cpu_milli = CPU_DEFAULT_MILLI, .ram_mib = RAM_DEFAULT_MIB };
+	struct scenario_node first = {
+		.model = "", .gpus = 1, .cpu_milli = CPU_DEFAULT_MILLI, .ram_mib = RAM_DEFAULT_MIB
+	};
 	struct names names;
 	int rc;
 
@@ -186,7 +200,9 @@ static int read_levels(struct reader *r, const struct conf *levels)
 	if (rc < 0)
 		return rc;
 	if (names.count > LEVELS_MAX)
-		return conf_error(r->err, r->file, levels, "there are %zu topology levels; the limit is %d", names.count, LEVELS_MAX);
+		return conf_error(r->err, r->file, levels,
+				  "there are %zu topology levels; the limit is %d", names.count,
+				  LEVELS_MAX);
 	s->level = names.at;
 	s->level_count = (uint32_t)names.count;
 	for (size_t i = 0; i < names.count; i++)
@@ -238,7 +254,8 @@ int scenario_read_cluster(struct reader *r, const struct conf *cluster)
 /* Fills what the item says and leaves the rest of the queue as it is. */
 int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
 {
-	static const char *const known[] = { "name", "parent", "guarantee", "limit", "weight", "reserved", "used" };
+	static const char *const known[] = { "name",   "parent",   "guarantee", "limit",
+					     "weight", "reserved", "used" };
 	const struct conf *guarantee, *limit;
 	int rc = reader_map(r, item, "queue", known, ARRAY_SIZE(known));
 
@@ -281,7 +298,9 @@ static bool queue_exists(const struct scenario *s, const char *name)
 	return false;
 }
 
-static const struct scenario_queue queue_default = { .name = "default", .parent = "", .limit_share = -1, .weight = 1 };
+static const struct scenario_queue queue_default = {
+	.name = "default", .parent = "", .limit_share = -1, .weight = 1
+};
 
 static int read_queues(struct reader *r, const struct conf *list)
 {
@@ -310,11 +329,13 @@ static int read_queues(struct reader *r, const struct conf *list)
 		if (!*queue.name)
 			return conf_error(r->err, r->file, list->items[i], "a queue needs a name");
 		if (queue_exists(s, queue.name))
-			return conf_error(r->err, r->file, list->items[i], "two queues are named \"%.63s\"", queue.name);
-		if (*queue.parent && !queue_exists(s, queue.parent))
 			return conf_error(r->err, r->file, list->items[i],
-					  "parent \"%.63s\" of queue \"%.63s\" is not among the queues before it",
-					  queue.parent, queue.name);
+					  "two queues are named \"%.63s\"", queue.name);
+		if (*queue.parent && !queue_exists(s, queue.parent))
+			return conf_error(
+				r->err, r->file, list->items[i],
+				"parent \"%.63s\" of queue \"%.63s\" is not among the queues before it",
+				queue.parent, queue.name);
 		queues[s->queue_count++] = queue;
 	}
 	return 0;
@@ -322,9 +343,19 @@ static int read_queues(struct reader *r, const struct conf *list)
 
 static int read_policy(struct reader *r, const struct conf *c)
 {
-	static const char *const known[] = { "min_runtime", "grace", "rejoin", "collect_after", "half_life", "packing",
-		"backfill", "defragment", "default_limit", "black_hole", "allow_critical_burst" };
-	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures", "window" };
+	static const char *const known[] = { "min_runtime",
+					     "grace",
+					     "rejoin",
+					     "collect_after",
+					     "half_life",
+					     "packing",
+					     "backfill",
+					     "defragment",
+					     "default_limit",
+					     "black_hole",
+					     "allow_critical_burst" };
+	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
+											 "window" };
 	struct scenario_policy *p = &r->s->policy;
 	const struct conf *backfill, *hole;
 	int rc;
@@ -352,7 +383,8 @@ static int read_policy(struct reader *r, const struct conf *c)
 	if (rc == 0)
 		rc = reader_bool(r, c, "allow_critical_burst", &p->allow_critical_burst);
 	if (rc == 0 && backfill)
-		rc = reader_map(r, backfill, "backfill", backfill_known, ARRAY_SIZE(backfill_known));
+		rc = reader_map(r, backfill, "backfill", backfill_known,
+				ARRAY_SIZE(backfill_known));
 	if (rc == 0 && backfill)
 		rc = reader_int(r, backfill, "depth", 0, 10000, &p->backfill_depth);
 	if (rc == 0 && hole)
@@ -375,7 +407,8 @@ const char *scenario_title(const struct conf *document, struct arena *arena)
 
 static int read_parts(struct reader *r, const struct conf *document)
 {
-	const struct conf *jobs = conf_find(document, "jobs"), *events = conf_find(document, "events"),
+	const struct conf *jobs = conf_find(document, "jobs"),
+			  *events = conf_find(document, "events"),
 			  *expects = conf_find(document, "expect");
 	int rc;
 
@@ -389,16 +422,18 @@ static int read_parts(struct reader *r, const struct conf *document)
 	if (rc == 0 && events)
 		rc = scenario_read_events(r, events);
 	if (rc == 0 && !expects)
-		return conf_error(r->err, r->file, document, "scenario \"%.100s\" expects nothing: add `expect`", r->s->name);
+		return conf_error(r->err, r->file, document,
+				  "scenario \"%.100s\" expects nothing: add `expect`", r->s->name);
 	if (rc == 0)
 		rc = scenario_read_expects(r, expects);
 	return rc;
 }
 
-int scenario_read(const char *file, const struct conf *document, struct arena *arena, struct scenario *ret,
-		  struct err *err)
+int scenario_read(const char *file, const struct conf *document, struct arena *arena,
+		  struct scenario *ret, struct err *err)
 {
-	static const char *const known[] = { "name", "about", "cluster", "queues", "policy", "jobs", "events", "expect" };
+	static const char *const known[] = { "name",   "about", "cluster", "queues",
+					     "policy", "jobs",  "events",  "expect" };
 	struct reader r = { .file = file, .arena = arena, .s = ret, .err = err };
 	int rc;
 

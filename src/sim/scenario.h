@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A scenario: a small cluster, some queues, some jobs, what happens, and what must be true. Read from one YAML
- * document (the format is described in README.md), with every default filled in and every range of names
- * expanded, so that whoever runs it needs no policy of its own.
+ * A scenario: a small cluster, some queues, some jobs, what happens, and what must be true. Read
+ * from one YAML document (the format is described in README.md), with every default filled in and
+ * every range of names expanded, so that whoever runs it needs no policy of its own.
  *
- * A scenario and all its texts live in the arena it was read into. Times are ms since the scenario's start.
+ * A scenario and all its texts live in the arena it was read into. Times are ms since the
+ * scenario's start.
  *
- * Keys of the format that this release does not act on are refused by name (later.c), with ERR_UNSUPPORTED; every
- * other complaint is ERR_INVALID. Both carry file, line and column.
+ * Keys of the format that this release does not act on are refused by name (later.c), with
+ * ERR_UNSUPPORTED; every other complaint is ERR_INVALID. Both carry file, line and column.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,15 +24,16 @@ enum {
 	SCENARIO_QUEUES_MAX = 1000,
 	SCENARIO_JOBS_MAX = 100000,
 	SCENARIO_EVENTS_MAX = 10000,
-	SCENARIO_RANGE_MAX = 10000	/* names one range expands to */
+	SCENARIO_RANGE_MAX = 10000 /* names one range expands to */
 };
 
-#define SCENARIO_FOREVER INT64_MAX	/* a run time that never ends; the time of an expectation at the end */
+#define SCENARIO_FOREVER                                                                           \
+	INT64_MAX /* a run time that never ends; the time of an expectation at the end */
 
 struct scenario_node {
-	const char *name, *model;	/* model "" = none said */
-	const char *domains;		/* name at each level, comma separated, widest first */
-	const int64_t *islands;		/* masks of GPU indices, none = all in one */
+	const char *name, *model; /* model "" = none said */
+	const char *domains; /* name at each level, comma separated, widest first */
+	const int64_t *islands; /* masks of GPU indices, none = all in one */
 	uint32_t island_count;
 	uint32_t gpus;
 	int64_t gpu_memory_mib, cpu_milli, ram_mib;
@@ -39,79 +41,115 @@ struct scenario_node {
 };
 
 struct scenario_queue {
-	const char *name, *parent;	/* parent "" = the root */
-	int64_t guarantee_share, limit_share;	/* 1/63000 GPU; limit -1 = none */
+	const char *name, *parent; /* parent "" = the root */
+	int64_t guarantee_share, limit_share; /* 1/63000 GPU; limit -1 = none */
 	int64_t weight;
 	bool reserved;
 	int line;
 };
 
 struct scenario_policy {
-	int64_t min_runtime_ms, grace_ms, rejoin_ms, collect_after_ms, half_life_ms;	/* 0 = off */
-	int64_t default_limit_ms, backfill_depth, blackhole_failures, blackhole_window_ms, defragment;	/* -1 = the core's own default */
+	int64_t min_runtime_ms, grace_ms, rejoin_ms, collect_after_ms, half_life_ms; /* 0 = off */
+	int64_t default_limit_ms, backfill_depth, blackhole_failures, blackhole_window_ms,
+		defragment; /* -1 = the core's own default */
 	bool packing, allow_critical_burst;
 };
 
 /* A place of a task that runs already when the scenario starts. */
 struct scenario_place {
 	const char *node;
-	int32_t gpu;			/* its GPU, -1 = the first free ones */
+	int32_t gpu; /* its GPU, -1 = the first free ones */
 };
 
 struct scenario_job {
 	const char *name, *queue;
-	const char *models;		/* accepted ones, comma separated; "" = any */
-	const char *require, *prefer;	/* topology levels, "" = none */
-	const char *const *depends;	/* names of jobs, ranges expanded */
+	const char *models; /* accepted ones, comma separated; "" = any */
+	const char *require, *prefer; /* topology levels, "" = none */
+	const char *const *depends; /* names of jobs, ranges expanded */
 	uint32_t depend_count;
-	uint32_t tasks_min, tasks_max, gpus, array_count;	/* array_count 0 = no array */
-	uint8_t kind, tier, resize;	/* enums of core/model/facts.h */
+	uint32_t tasks_min, tasks_max, gpus, array_count; /* array_count 0 = no array */
+	uint8_t kind, tier, resize; /* enums of core/model/facts.h */
 	bool preempts, checkpoints, held;
 	int32_t priority;
 	uint32_t retries;
 	int64_t vram_mib, cpu_milli, ram_mib;
-	int64_t at_ms, runtime_ms, limit_ms, estimate_ms, restart_cost_ms;	/* limit, estimate 0 = none */
-	int64_t checkpoint_every_ms, checkpoint_takes_ms, grace_ms;	/* every 0 = only when warned; grace -1 = the policy's */
-	int64_t fails_after_ms;		/* each attempt fails after running so long; SCENARIO_FOREVER = never */
-	int64_t ready_ms, stop_ms;	/* how long the engine takes to prepare and to stop it */
-	const struct scenario_place *running;	/* by task */
-	uint32_t running_count;		/* 0 = does not run at the start */
+	int64_t at_ms, runtime_ms, limit_ms, estimate_ms,
+		restart_cost_ms; /* limit, estimate 0 = none */
+	int64_t checkpoint_every_ms, checkpoint_takes_ms,
+		grace_ms; /* every 0 = only when warned; grace -1 = the policy's */
+	/* each attempt fails after running so long; SCENARIO_FOREVER = never */
+	int64_t fails_after_ms;
+	int64_t ready_ms, stop_ms; /* how long the engine takes to prepare and to stop it */
+	const struct scenario_place *running; /* by task */
+	uint32_t running_count; /* 0 = does not run at the start */
 	int64_t age_ms;
 	int line;
 };
 
 enum scenario_event_kind {
-	HAPPENS_NODE_DOWN, HAPPENS_NODE_UP, HAPPENS_DRAIN, HAPPENS_ADD_NODE, HAPPENS_GPU_DOWN, HAPPENS_GPU_UP, HAPPENS_SET_QUEUE,
-	HAPPENS_FINISH, HAPPENS_FAIL, HAPPENS_CANCEL, HAPPENS_HOLD, HAPPENS_RELEASE, HAPPENS_LOSE_TASK, HAPPENS_TORN_CHECKPOINT
+	HAPPENS_NODE_DOWN,
+	HAPPENS_NODE_UP,
+	HAPPENS_DRAIN,
+	HAPPENS_ADD_NODE,
+	HAPPENS_GPU_DOWN,
+	HAPPENS_GPU_UP,
+	HAPPENS_SET_QUEUE,
+	HAPPENS_FINISH,
+	HAPPENS_FAIL,
+	HAPPENS_CANCEL,
+	HAPPENS_HOLD,
+	HAPPENS_RELEASE,
+	HAPPENS_LOSE_TASK,
+	HAPPENS_TORN_CHECKPOINT
 };
 
 struct scenario_event {
 	int64_t at_ms;
 	enum scenario_event_kind kind;
-	const char *name;		/* of the job, node or queue; a job's may be a range */
-	uint32_t number;		/* rank, or GPU index */
-	const struct scenario_node *node;	/* ADD_NODE: one after the other */
+	const char *name; /* of the job, node or queue; a job's may be a range */
+	uint32_t number; /* rank, or GPU index */
+	const struct scenario_node *node; /* ADD_NODE: one after the other */
 	uint32_t node_count;
-	const struct conf *queue;	/* SET_QUEUE: the keys that change */
+	const struct conf *queue; /* SET_QUEUE: the keys that change */
 	int line;
 };
 
 enum expect_key {
-	EXPECT_RUNNING, EXPECT_WAITING, EXPECT_EVICTED, EXPECT_MOVED, EXPECT_UNTOUCHED, EXPECT_FINISHED, EXPECT_PLACE, EXPECT_STARTED,
-	EXPECT_REASON, EXPECT_REASON_HAS, EXPECT_TOTAL_RUNNING_GPUS, EXPECT_STATE, EXPECT_ATTEMPTS, EXPECT_WORK_LOST, EXPECT_NODE_STATE
+	EXPECT_RUNNING,
+	EXPECT_WAITING,
+	EXPECT_EVICTED,
+	EXPECT_MOVED,
+	EXPECT_UNTOUCHED,
+	EXPECT_FINISHED,
+	EXPECT_PLACE,
+	EXPECT_STARTED,
+	EXPECT_REASON,
+	EXPECT_REASON_HAS,
+	EXPECT_TOTAL_RUNNING_GPUS,
+	EXPECT_STATE,
+	EXPECT_ATTEMPTS,
+	EXPECT_WORK_LOST,
+	EXPECT_NODE_STATE
 };
 
-enum place_form { PLACE_NODES, PLACE_WITHIN, PLACE_COUNT, PLACE_AVOID, PLACE_SAME_GPU, PLACE_OTHER_GPU };
+enum place_form {
+	PLACE_NODES,
+	PLACE_WITHIN,
+	PLACE_COUNT,
+	PLACE_AVOID,
+	PLACE_SAME_GPU,
+	PLACE_OTHER_GPU
+};
 
 /* One thing to check. Which fields count depends on the key. */
 struct expect_item {
 	enum expect_key key;
-	const char *label;		/* as written: "u[0-7]" */
-	const char *const *names;	/* the jobs (or nodes) it is about, ranges expanded */
+	const char *label; /* as written: "u[0-7]" */
+	const char *const *names; /* the jobs (or nodes) it is about, ranges expanded */
 	uint32_t name_count;
-	bool counted;			/* EVICTED, MOVED: `number` of them, whoever they are */
+	bool counted; /* EVICTED, MOVED: `number` of them, whoever they are */
 	int64_t number;
-	const char *const *texts;	/* reasons, text to find, nodes, state, level, other jobs */
+	const char *const *texts; /* reasons, text to find, nodes, state, level, other jobs */
 	uint32_t text_count;
 	enum place_form form;
 	int64_t not_before_ms, by_ms;
@@ -119,7 +157,7 @@ struct expect_item {
 };
 
 struct expectation {
-	int64_t at_ms;			/* SCENARIO_FOREVER = the end */
+	int64_t at_ms; /* SCENARIO_FOREVER = the end */
 	const struct expect_item *items;
 	uint32_t item_count;
 	int line;
@@ -128,22 +166,23 @@ struct expectation {
 struct scenario {
 	const char *file, *name, *about;
 	int line;
-	const char *levels;		/* comma separated, widest first */
+	const char *levels; /* comma separated, widest first */
 	const char *const *level;
 	uint32_t level_count;
 	struct scenario_policy policy;
 	const struct scenario_node *nodes;
 	const struct scenario_queue *queues;
 	const struct scenario_job *jobs;
-	const struct scenario_event *events;	/* as written */
-	const struct expectation *expects;	/* by rising time */
+	const struct scenario_event *events; /* as written */
+	const struct expectation *expects; /* by rising time */
 	uint32_t node_count, queue_count, job_count, event_count, expect_count;
 };
 
 /* Reads one document. The document must live as long as the scenario. */
 int scenario_read(const char *file, const struct conf *document, struct arena *arena,
 		  struct scenario *ret, struct err *err) MUST_CHECK;
-/* The document's name, for messages about one that can't be read; "scenario at line N" when it has none. */
+/* The document's name, for messages about one that can't be read; "scenario at line N" when it
+ * has none. */
 const char *scenario_title(const struct conf *document, struct arena *arena);
 /* Changes of a SET_QUEUE event, on top of what the queue is. */
 int scenario_queue_change(const char *file, const struct conf *changes, struct arena *arena,

@@ -11,13 +11,23 @@
 
 enum about { ABOUT_NODE, ABOUT_JOB, ABOUT_TASK, ABOUT_GPU, ABOUT_NEW_NODE, ABOUT_QUEUE };
 
-static const struct happening { const char *key; enum scenario_event_kind kind; enum about about; } happenings[] = {
-	{ "node_down", HAPPENS_NODE_DOWN, ABOUT_NODE },	{ "node_up", HAPPENS_NODE_UP, ABOUT_NODE },
-	{ "drain", HAPPENS_DRAIN, ABOUT_NODE },		{ "add_node", HAPPENS_ADD_NODE, ABOUT_NEW_NODE },
-	{ "gpu_down", HAPPENS_GPU_DOWN, ABOUT_GPU },	{ "gpu_up", HAPPENS_GPU_UP, ABOUT_GPU },
-	{ "set_queue", HAPPENS_SET_QUEUE, ABOUT_QUEUE }, { "finish", HAPPENS_FINISH, ABOUT_JOB },
-	{ "fail", HAPPENS_FAIL, ABOUT_JOB },		{ "cancel", HAPPENS_CANCEL, ABOUT_JOB },
-	{ "hold", HAPPENS_HOLD, ABOUT_JOB },		{ "release", HAPPENS_RELEASE, ABOUT_JOB },
+static const struct happening {
+	const char *key;
+	enum scenario_event_kind kind;
+	enum about about;
+} happenings[] = {
+	{ "node_down", HAPPENS_NODE_DOWN, ABOUT_NODE },
+	{ "node_up", HAPPENS_NODE_UP, ABOUT_NODE },
+	{ "drain", HAPPENS_DRAIN, ABOUT_NODE },
+	{ "add_node", HAPPENS_ADD_NODE, ABOUT_NEW_NODE },
+	{ "gpu_down", HAPPENS_GPU_DOWN, ABOUT_GPU },
+	{ "gpu_up", HAPPENS_GPU_UP, ABOUT_GPU },
+	{ "set_queue", HAPPENS_SET_QUEUE, ABOUT_QUEUE },
+	{ "finish", HAPPENS_FINISH, ABOUT_JOB },
+	{ "fail", HAPPENS_FAIL, ABOUT_JOB },
+	{ "cancel", HAPPENS_CANCEL, ABOUT_JOB },
+	{ "hold", HAPPENS_HOLD, ABOUT_JOB },
+	{ "release", HAPPENS_RELEASE, ABOUT_JOB },
 	{ "lose_task", HAPPENS_LOSE_TASK, ABOUT_TASK },
 	{ "torn_checkpoint", HAPPENS_TORN_CHECKPOINT, ABOUT_JOB },
 };
@@ -47,7 +57,8 @@ int scenario_check_node(struct reader *r, const struct conf *c, const char *name
 }
 
 /* "gang/1": a name and a number behind a slash. */
-static int read_part(struct reader *r, const struct conf *c, const char *what, uint32_t max, struct scenario_event *event)
+static int read_part(struct reader *r, const struct conf *c, const char *what, uint32_t max,
+		     struct scenario_event *event)
 {
 	const char *slash = c->type == CONF_SCALAR ? strchr(c->text, '/') : NULL;
 	int64_t number;
@@ -76,7 +87,8 @@ static int read_queue(struct reader *r, const struct conf *c, struct scenario_ev
 	return 0;
 }
 
-static int read_about(struct reader *r, const struct conf *c, enum about about, struct scenario_event *event)
+static int read_about(struct reader *r, const struct conf *c, enum about about,
+		      struct scenario_event *event)
 {
 	struct scenario_node *nodes;
 	struct names names;
@@ -87,22 +99,23 @@ static int read_about(struct reader *r, const struct conf *c, enum about about, 
 	case ABOUT_JOB:
 		rc = reader_range(r, c, about == ABOUT_NODE ? "node" : "job", &names);
 		for (size_t i = 0; rc == 0 && i < names.count; i++)
-			rc = about == ABOUT_NODE ? scenario_check_node(r, c, names.at[i]) :
-						   scenario_check_job(r, c, names.at[i]);
+			rc = about == ABOUT_NODE ? scenario_check_node(r, c, names.at[i])
+						 : scenario_check_job(r, c, names.at[i]);
 		event->name = rc == 0 ? c->text : "";
 		return rc;
 	case ABOUT_TASK:
-		rc = read_part(r, c, "lose_task needs a job and a rank, as in gang/1", TASKS_MAX - 1, event);
+		rc = read_part(r, c, "lose_task needs a job and a rank, as in gang/1",
+			       TASKS_MAX - 1, event);
 		return rc < 0 ? rc : scenario_check_job(r, c, event->name);
 	case ABOUT_GPU:
-		rc = read_part(r, c, "a node and a GPU index are needed, as in n0/3", NODE_GPUS_MAX - 1, event);
+		rc = read_part(r, c, "a node and a GPU index are needed, as in n0/3",
+			       NODE_GPUS_MAX - 1, event);
 		return rc < 0 ? rc : scenario_check_node(r, c, event->name);
 	case ABOUT_NEW_NODE:
 		rc = scenario_read_nodes(r, c, &nodes, &event->node_count);
 		event->node = rc == 0 ? nodes : NULL;
 		return rc;
-	case ABOUT_QUEUE:
-		return read_queue(r, c, event);
+	case ABOUT_QUEUE: return read_queue(r, c, event);
 	}
 	UNREACHABLE();
 }
@@ -124,12 +137,15 @@ static int read_event(struct reader *r, const struct conf *item, struct scenario
 		if (!conf_find(item, happenings[i].key))
 			continue;
 		if (found)
-			return conf_error(r->err, r->file, item, "an event is one thing, this one is %s and %s; write two events",
-					  found->key, happenings[i].key);
+			return conf_error(
+				r->err, r->file, item,
+				"an event is one thing, this one is %s and %s; write two events",
+				found->key, happenings[i].key);
 		found = &happenings[i];
 	}
 	if (!found)
-		return conf_error(r->err, r->file, item, "the event says when, but not what happens");
+		return conf_error(r->err, r->file, item,
+				  "the event says when, but not what happens");
 	event->kind = found->kind;
 	event->line = item->line;
 	return read_about(r, conf_find(item, found->key), found->about, event);

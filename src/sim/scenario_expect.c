@@ -11,11 +11,20 @@
 #include "sim/reader.h"
 
 static const char *const key_names[] = {
-	[EXPECT_RUNNING] = "running",	[EXPECT_WAITING] = "waiting",	  [EXPECT_EVICTED] = "evicted",
-	[EXPECT_MOVED] = "moved",	[EXPECT_UNTOUCHED] = "untouched", [EXPECT_FINISHED] = "finished",
-	[EXPECT_PLACE] = "place",	[EXPECT_STARTED] = "started",	  [EXPECT_REASON] = "reason",
-	[EXPECT_REASON_HAS] = "reason_has", [EXPECT_TOTAL_RUNNING_GPUS] = "total_running_gpus",
-	[EXPECT_STATE] = "state",	[EXPECT_ATTEMPTS] = "attempts",	  [EXPECT_WORK_LOST] = "work_lost",
+	[EXPECT_RUNNING] = "running",
+	[EXPECT_WAITING] = "waiting",
+	[EXPECT_EVICTED] = "evicted",
+	[EXPECT_MOVED] = "moved",
+	[EXPECT_UNTOUCHED] = "untouched",
+	[EXPECT_FINISHED] = "finished",
+	[EXPECT_PLACE] = "place",
+	[EXPECT_STARTED] = "started",
+	[EXPECT_REASON] = "reason",
+	[EXPECT_REASON_HAS] = "reason_has",
+	[EXPECT_TOTAL_RUNNING_GPUS] = "total_running_gpus",
+	[EXPECT_STATE] = "state",
+	[EXPECT_ATTEMPTS] = "attempts",
+	[EXPECT_WORK_LOST] = "work_lost",
 	[EXPECT_NODE_STATE] = "node_state",
 };
 
@@ -26,14 +35,17 @@ const char *expect_key_name(enum expect_key key)
 }
 
 /* One item for a whole list: `waiting: [a, "u[0-7]"]`; or a number of jobs where `may_count`. */
-static int read_whole(struct reader *r, const struct conf *c, struct expect_item *item, bool may_count)
+static int read_whole(struct reader *r, const struct conf *c, struct expect_item *item,
+		      bool may_count)
 {
 	struct names names;
 	int rc;
 
-	if (may_count && c->type == CONF_SCALAR && strspn(c->text, "0123456789") == strlen(c->text)) {
+	if (may_count && c->type == CONF_SCALAR &&
+	    strspn(c->text, "0123456789") == strlen(c->text)) {
 		item->counted = true;
-		return conf_int(r->err, r->file, c, item->label, 0, SCENARIO_JOBS_MAX, &item->number);
+		return conf_int(r->err, r->file, c, item->label, 0, SCENARIO_JOBS_MAX,
+				&item->number);
 	}
 	if (c->type != CONF_LIST)
 		return conf_error(r->err, r->file, c, "%s must be a list of jobs%s", item->label,
@@ -50,7 +62,8 @@ static int read_whole(struct reader *r, const struct conf *c, struct expect_item
 
 static int read_texts(struct reader *r, const struct conf *c, struct expect_item *item)
 {
-	const char **texts = arena_new_array(r->arena, const char *, c->type == CONF_LIST ? c->count + 1 : 1);
+	const char **texts =
+		arena_new_array(r->arena, const char *, c->type == CONF_LIST ? c->count + 1 : 1);
 	int rc = 0;
 
 	item->texts = texts;
@@ -60,13 +73,14 @@ static int read_texts(struct reader *r, const struct conf *c, struct expect_item
 	}
 	item->text_count = (uint32_t)c->count;
 	for (size_t i = 0; rc == 0 && i < c->count; i++)
-		rc = conf_text(r->err, r->file, c->items[i], item->label, EVENT_TEXT_MAX, &texts[i]);
+		rc = conf_text(r->err, r->file, c->items[i], item->label, EVENT_TEXT_MAX,
+			       &texts[i]);
 	return rc;
 }
 
 /* Each text must be one of the words. */
-static int read_words(struct reader *r, const struct conf *c, const char *what, const char *const *words, size_t count,
-		      struct expect_item *item)
+static int read_words(struct reader *r, const struct conf *c, const char *what,
+		      const char *const *words, size_t count, struct expect_item *item)
 {
 	int rc = read_texts(r, c, item);
 
@@ -128,7 +142,8 @@ static int take_names(struct expect_item *item, const struct names *names)
 	return 0;
 }
 
-/* What a place must be: [n0, n1], {within: rack}, {nodes: 2}, {avoid: [n2]}, {same_gpu: [x]}, {other_gpu: [x]}. */
+/* What a place must be: [n0, n1], {within: rack}, {nodes: 2}, {avoid: [n2]}, {same_gpu: [x]},
+ * {other_gpu: [x]}. */
 static int read_place(struct reader *r, const struct conf *c, struct expect_item *item)
 {
 	static const char *const known[] = { "within", "nodes", "avoid", "same_gpu", "other_gpu" };
@@ -147,22 +162,26 @@ static int read_place(struct reader *r, const struct conf *c, struct expect_item
 	if (rc < 0)
 		return rc;
 	if (c->count != 1)
-		return conf_error(r->err, r->file, c, "place is a list of nodes or a map with one of within, nodes, avoid, same_gpu, other_gpu");
+		return conf_error(
+			r->err, r->file, c,
+			"place is a list of nodes or a map with one of within, nodes, avoid, same_gpu, other_gpu");
 	value = c->items[0];
 	if (strcmp(value->key, "nodes") == 0) {
 		item->form = PLACE_COUNT;
-		return conf_int(r->err, r->file, value, "nodes", 1, SCENARIO_NODES_MAX, &item->number);
+		return conf_int(r->err, r->file, value, "nodes", 1, SCENARIO_NODES_MAX,
+				&item->number);
 	}
 	if (strcmp(value->key, "within") == 0) {
 		item->form = PLACE_WITHIN;
 		return read_texts(r, value, item);
 	}
-	item->form = strcmp(value->key, "avoid") == 0 ? PLACE_AVOID :
-		     strcmp(value->key, "same_gpu") == 0 ? PLACE_SAME_GPU : PLACE_OTHER_GPU;
+	item->form = strcmp(value->key, "avoid") == 0      ? PLACE_AVOID
+		     : strcmp(value->key, "same_gpu") == 0 ? PLACE_SAME_GPU
+							   : PLACE_OTHER_GPU;
 	rc = reader_ranges(r, value, value->key, &names);
 	for (size_t i = 0; rc == 0 && i < names.count; i++)
-		rc = item->form == PLACE_AVOID ? scenario_check_node(r, value, names.at[i]) :
-						 scenario_check_job(r, value, names.at[i]);
+		rc = item->form == PLACE_AVOID ? scenario_check_node(r, value, names.at[i])
+					       : scenario_check_job(r, value, names.at[i]);
 	return rc == 0 ? take_names(item, &names) : rc;
 }
 
@@ -172,33 +191,26 @@ static int read_value(struct reader *r, const struct conf *c, struct expect_item
 	case EXPECT_RUNNING:
 	case EXPECT_ATTEMPTS:
 		return conf_int(r->err, r->file, c, item->label, 0, INT32_MAX, &item->number);
-	case EXPECT_WORK_LOST:
-		return conf_duration(r->err, r->file, c, item->label, &item->number);
-	case EXPECT_PLACE:
-		return read_place(r, c, item);
-	case EXPECT_STARTED:
-		return read_started(r, c, item);
-	case EXPECT_REASON:
-		return read_reasons(r, c, item);
-	case EXPECT_REASON_HAS:
-		return read_texts(r, c, item);
-	case EXPECT_STATE:
-		return read_state(r, c, item);
-	case EXPECT_NODE_STATE:
-		return read_node_state(r, c, item);
+	case EXPECT_WORK_LOST: return conf_duration(r->err, r->file, c, item->label, &item->number);
+	case EXPECT_PLACE: return read_place(r, c, item);
+	case EXPECT_STARTED: return read_started(r, c, item);
+	case EXPECT_REASON: return read_reasons(r, c, item);
+	case EXPECT_REASON_HAS: return read_texts(r, c, item);
+	case EXPECT_STATE: return read_state(r, c, item);
+	case EXPECT_NODE_STATE: return read_node_state(r, c, item);
 	case EXPECT_WAITING:
 	case EXPECT_EVICTED:
 	case EXPECT_MOVED:
 	case EXPECT_UNTOUCHED:
 	case EXPECT_FINISHED:
-	case EXPECT_TOTAL_RUNNING_GPUS:
-		break;
+	case EXPECT_TOTAL_RUNNING_GPUS: break;
 	}
 	UNREACHABLE();
 }
 
 /* A map by job (or node): one item per entry. */
-static int read_map(struct reader *r, const struct conf *map, enum expect_key key, struct expect_item *items)
+static int read_map(struct reader *r, const struct conf *map, enum expect_key key,
+		    struct expect_item *items)
 {
 	struct names names;
 	struct err why;
@@ -210,12 +222,15 @@ static int read_map(struct reader *r, const struct conf *map, enum expect_key ke
 		items[i] = (struct expect_item){ .key = key, .label = c->key, .line = c->key_line };
 		if (strchr(c->key, '/'))
 			return err_at(r->err, ERR_UNSUPPORTED, r->file, c->key_line, c->key_column,
-				      "needs a later release: job/role in key `%s` (roles)", expect_key_name(key));
-		if (parse_name_range(c->key, r->arena, SCENARIO_RANGE_MAX, &names.at, &names.count, &why) < 0)
-			return conf_error(r->err, r->file, c, "%s: %s", expect_key_name(key), why.text);
+				      "needs a later release: job/role in key `%s` (roles)",
+				      expect_key_name(key));
+		if (parse_name_range(c->key, r->arena, SCENARIO_RANGE_MAX, &names.at, &names.count,
+				     &why) < 0)
+			return conf_error(r->err, r->file, c, "%s: %s", expect_key_name(key),
+					  why.text);
 		for (size_t k = 0; rc == 0 && k < names.count; k++)
-			rc = key == EXPECT_NODE_STATE ? scenario_check_node(r, c, names.at[k]) :
-							scenario_check_job(r, c, names.at[k]);
+			rc = key == EXPECT_NODE_STATE ? scenario_check_node(r, c, names.at[k])
+						      : scenario_check_job(r, c, names.at[k]);
 		items[i].names = names.at;
 		items[i].name_count = (uint32_t)names.count;
 		if (rc == 0)
@@ -237,15 +252,16 @@ static enum expect_key key_find(const char *name)
 	UNREACHABLE(); /* only known keys come here */
 }
 
-static int read_key(struct reader *r, const struct conf *c, struct expect_item *items, uint32_t *count)
+static int read_key(struct reader *r, const struct conf *c, struct expect_item *items,
+		    uint32_t *count)
 {
 	enum expect_key key = key_find(c->key);
 	struct expect_item *item = &items[*count];
 
 	if (key_is_map(key)) {
 		if (c->type != CONF_MAP)
-			return conf_error(r->err, r->file, c, "%s must be a map such as {%s: ...}", c->key,
-					  key == EXPECT_NODE_STATE ? "node" : "job");
+			return conf_error(r->err, r->file, c, "%s must be a map such as {%s: ...}",
+					  c->key, key == EXPECT_NODE_STATE ? "node" : "job");
 		*count += (uint32_t)c->count;
 		return read_map(r, c, key, item);
 	}
@@ -291,14 +307,17 @@ int scenario_read_expects(struct reader *r, const struct conf *list)
 	if (rc < 0)
 		return rc;
 	if (list->count == 0)
-		return conf_error(r->err, r->file, list, "expect is empty: a scenario that checks nothing always passes");
+		return conf_error(r->err, r->file, list,
+				  "expect is empty: a scenario that checks nothing always passes");
 	expects = arena_new_array(r->arena, struct expectation, list->count);
 	r->s->expects = expects;
 	r->s->expect_count = (uint32_t)list->count;
 	for (size_t i = 0; rc == 0 && i < list->count; i++) {
 		rc = read_expectation(r, list->items[i], &expects[i]);
 		if (rc == 0 && i && expects[i].at_ms < expects[i - 1].at_ms)
-			return conf_error(r->err, r->file, list->items[i], "expectations are checked in order; this one is earlier than the one before it");
+			return conf_error(
+				r->err, r->file, list->items[i],
+				"expectations are checked in order; this one is earlier than the one before it");
 	}
 	return rc;
 }

@@ -7,7 +7,8 @@
 
 #include "base/conf.h"
 
-static int read_whole(const char *path, struct arena *arena, const char **ret, size_t *ret_size, struct err *err)
+static int read_whole(const char *path, struct arena *arena, const char **ret, size_t *ret_size,
+		      struct err *err)
 {
 	char *text = arena_alloc(arena, CONF_BYTES_MAX + 2);
 	FILE *file = fopen(path, "re");
@@ -15,7 +16,8 @@ static int read_whole(const char *path, struct arena *arena, const char **ret, s
 	int failed;
 
 	if (!file)
-		return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "can't open %s", path);
+		return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno,
+				 "can't open %s", path);
 	errno = 0;
 	size = fread(text, 1, CONF_BYTES_MAX + 1, file);
 	failed = ferror(file) ? errno : 0;
@@ -23,7 +25,8 @@ static int read_whole(const char *path, struct arena *arena, const char **ret, s
 	if (failed)
 		return err_errno(err, ERR_IO, failed, "can't read %s", path);
 	if (size > CONF_BYTES_MAX)
-		return err_set(err, ERR_TOO_LARGE, "%s is larger than the limit of %d bytes", path, CONF_BYTES_MAX);
+		return err_set(err, ERR_TOO_LARGE, "%s is larger than the limit of %d bytes", path,
+			       CONF_BYTES_MAX);
 	*ret = text;
 	*ret_size = size;
 	return 0;
@@ -39,7 +42,8 @@ static void check_twice(const struct scenario_file *file, size_t at)
 				       "two scenarios of this file are named \"%.100s\"", d->name);
 }
 
-int scenario_file_read(const char *path, struct arena *arena, struct scenario_file *ret, struct err *err)
+int scenario_file_read(const char *path, struct arena *arena, struct scenario_file *ret,
+		       struct err *err)
 {
 	struct conf **documents;
 	const char *text = "";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A file of scenarios: its documents, each read by itself, so that one that can't be read does not hide the others. */
+/* A file of scenarios: its documents, each read by itself, so that one that can't be read does
+ * not hide the others. */
 #include <stddef.h>
 #include "base/arena.h"
 #include "base/err.h"
@@ -8,9 +9,9 @@
 
 struct scenario_document {
 	const char *name;
-	int rc;				/* 0, or negative with the reason in err */
+	int rc; /* 0, or negative with the reason in err */
 	struct err err;
-	struct scenario scenario;	/* when rc is 0 */
+	struct scenario scenario; /* when rc is 0 */
 };
 
 struct scenario_file {
@@ -19,6 +20,7 @@ struct scenario_file {
 	size_t count;
 };
 
-/* All in the arena. Fails when the file can't be read as YAML at all, or is empty; a name that stands twice is the
- * second document's error. */
-int scenario_file_read(const char *path, struct arena *arena, struct scenario_file *ret, struct err *err) MUST_CHECK;
+/* All in the arena. Fails when the file can't be read as YAML at all, or is empty; a name that
+ * stands twice is the second document's error. */
+int scenario_file_read(const char *path, struct arena *arena, struct scenario_file *ret,
+		       struct err *err) MUST_CHECK;

@@ -48,7 +48,8 @@ static int read_tasks(struct reader *r, const struct conf *c, struct scenario_jo
 	if (rc == 0)
 		rc = reader_u32(r, c, "max", 1, TASKS_MAX, &job->tasks_max);
 	if (rc == 0 && job->tasks_max < job->tasks_min)
-		return conf_error(r->err, r->file, c, "max %u is less than min %u", job->tasks_max, job->tasks_min);
+		return conf_error(r->err, r->file, c, "max %u is less than min %u", job->tasks_max,
+				  job->tasks_min);
 	return rc;
 }
 
@@ -63,9 +64,11 @@ static int read_models(struct reader *r, const struct conf *c, struct scenario_j
 	if (rc < 0)
 		return rc;
 	if (names.count > SHAPE_MODELS_MAX)
-		return conf_error(r->err, r->file, c, "there are %zu models; the limit is %d", names.count, SHAPE_MODELS_MAX);
+		return conf_error(r->err, r->file, c, "there are %zu models; the limit is %d",
+				  names.count, SHAPE_MODELS_MAX);
 	for (size_t i = 0; i < names.count; i++)
-		job->models = arena_printf(r->arena, "%s%s%s", job->models, i ? "," : "", names.at[i]);
+		job->models =
+			arena_printf(r->arena, "%s%s%s", job->models, i ? "," : "", names.at[i]);
 	return 0;
 }
 
@@ -134,11 +137,14 @@ static int read_words(struct reader *r, const struct conf *item, struct scenario
 	if (rc < 0)
 		return rc;
 	if (kind && !kind_find(kind, &job->kind))
-		return reader_unknown(r, conf_find(item, "kind"), "kind", kind, kinds, ARRAY_SIZE(kinds));
+		return reader_unknown(r, conf_find(item, "kind"), "kind", kind, kinds,
+				      ARRAY_SIZE(kinds));
 	if (tier && !tier_find(tier, &job->tier))
-		return reader_unknown(r, conf_find(item, "tier"), "tier", tier, tiers, ARRAY_SIZE(tiers));
+		return reader_unknown(r, conf_find(item, "tier"), "tier", tier, tiers,
+				      ARRAY_SIZE(tiers));
 	if (resize && strcmp(resize, "free") != 0 && strcmp(resize, "restart") != 0)
-		return reader_unknown(r, conf_find(item, "resize"), "way to resize", resize, resizes, ARRAY_SIZE(resizes));
+		return reader_unknown(r, conf_find(item, "resize"), "way to resize", resize,
+				      resizes, ARRAY_SIZE(resizes));
 	if (resize)
 		job->resize = strcmp(resize, "free") == 0 ? RESIZE_FREE : RESIZE_RESTART;
 	return 0;
@@ -146,7 +152,10 @@ static int read_words(struct reader *r, const struct conf *item, struct scenario
 
 static int read_times(struct reader *r, const struct conf *item, struct scenario_job *job)
 {
-	const struct { const char *key, *word; int64_t value, *ret; } times[] = {
+	const struct {
+		const char *key, *word;
+		int64_t value, *ret;
+	} times[] = {
 		{ "at", NULL, 0, &job->at_ms },
 		{ "runtime", "forever", SCENARIO_FOREVER, &job->runtime_ms },
 		{ "limit", "none", 0, &job->limit_ms },
@@ -161,7 +170,8 @@ static int read_times(struct reader *r, const struct conf *item, struct scenario
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(times); i++)
-		rc = reader_duration(r, item, times[i].key, times[i].word, times[i].value, times[i].ret);
+		rc = reader_duration(r, item, times[i].key, times[i].word, times[i].value,
+				     times[i].ret);
 	return rc;
 }
 
@@ -195,21 +205,25 @@ static int read_numbers(struct reader *r, const struct conf *item, struct scenar
 /* Who runs already. */
 
 /* One entry of `running`: "n0", "n[0-1]", "n0/3"; the text is cut at the slash. */
-static int read_place(struct reader *r, const struct conf *at, const char *text, struct names *ret_nodes, int32_t *ret_gpu)
+static int read_place(struct reader *r, const struct conf *at, const char *text,
+		      struct names *ret_nodes, int32_t *ret_gpu)
 {
 	const char *slash = strchr(text, '/');
 	int64_t gpu = -1;
 	struct err why;
 
 	if (slash && strchr(slash + 1, '/'))
-		return err_at(r->err, ERR_UNSUPPORTED, r->file, at->line, at->column,
-			      "needs a later release: a slice in key `running` of a job (slices of a GPU)");
+		return err_at(
+			r->err, ERR_UNSUPPORTED, r->file, at->line, at->column,
+			"needs a later release: a slice in key `running` of a job (slices of a GPU)");
 	if (slash && parse_int(slash + 1, 0, NODE_GPUS_MAX - 1, &gpu, &why) < 0)
-		return conf_error(r->err, r->file, at, "GPU index in \"%.60s\": %s", text, why.text);
+		return conf_error(r->err, r->file, at, "GPU index in \"%.60s\": %s", text,
+				  why.text);
 	*ret_gpu = (int32_t)gpu;
 	if (slash)
 		text = arena_strndup(r->arena, text, (size_t)(slash - text));
-	if (parse_name_range(text, r->arena, SCENARIO_RANGE_MAX, &ret_nodes->at, &ret_nodes->count, &why) < 0)
+	if (parse_name_range(text, r->arena, SCENARIO_RANGE_MAX, &ret_nodes->at, &ret_nodes->count,
+			     &why) < 0)
 		return conf_error(r->err, r->file, at, "running: %s", why.text);
 	for (size_t i = 0; i < ret_nodes->count; i++)
 		if (scenario_check_node(r, at, ret_nodes->at[i]) < 0)
@@ -218,29 +232,34 @@ static int read_place(struct reader *r, const struct conf *at, const char *text,
 }
 
 /* Gives one entry's tasks to the jobs that the name expanded to. */
-static int give_places(struct reader *r, const struct conf *at, const struct names *nodes, int32_t gpu, uint32_t tasks,
-		       struct scenario_job *jobs, size_t count)
+static int give_places(struct reader *r, const struct conf *at, const struct names *nodes,
+		       int32_t gpu, uint32_t tasks, struct scenario_job *jobs, size_t count)
 {
 	bool beside = nodes->count > 1 && count > 1;
 
 	if (beside && nodes->count != count)
-		return conf_error(r->err, r->file, at, "running names %zu nodes side by side with %zu jobs", nodes->count, count);
+		return conf_error(r->err, r->file, at,
+				  "running names %zu nodes side by side with %zu jobs",
+				  nodes->count, count);
 	for (size_t i = 0; i < count; i++) {
-		struct scenario_place *places = arena_new_array(r->arena, struct scenario_place,
-								jobs[i].running_count + tasks * nodes->count);
+		struct scenario_place *places =
+			arena_new_array(r->arena, struct scenario_place,
+					jobs[i].running_count + tasks * nodes->count);
 
 		if (jobs[i].running_count)
 			memcpy(places, jobs[i].running, jobs[i].running_count * sizeof(*places));
 		for (size_t n = 0; n < (beside ? 1 : nodes->count); n++)
 			for (uint32_t t = 0; t < tasks; t++)
 				places[jobs[i].running_count++] =
-					(struct scenario_place){ .node = nodes->at[beside ? i : n], .gpu = gpu };
+					(struct scenario_place){ .node = nodes->at[beside ? i : n],
+								 .gpu = gpu };
 		jobs[i].running = places;
 	}
 	return 0;
 }
 
-static int read_running(struct reader *r, const struct conf *c, struct scenario_job *jobs, size_t count)
+static int read_running(struct reader *r, const struct conf *c, struct scenario_job *jobs,
+			size_t count)
 {
 	struct names nodes = { 0 };
 	int64_t tasks = 1;
@@ -248,27 +267,38 @@ static int read_running(struct reader *r, const struct conf *c, struct scenario_
 	int rc = 0;
 
 	if (c->type != CONF_LIST && c->type != CONF_MAP)
-		return conf_error(r->err, r->file, c, "running must be a list of nodes, one per task, or a map {n0: 2}");
+		return conf_error(
+			r->err, r->file, c,
+			"running must be a list of nodes, one per task, or a map {n0: 2}");
 	if (c->count == 0)
-		return conf_error(r->err, r->file, c, "running is empty; leave it out for a job that waits");
+		return conf_error(r->err, r->file, c,
+				  "running is empty; leave it out for a job that waits");
 	for (size_t i = 0; rc == 0 && i < c->count; i++) {
 		const struct conf *item = c->items[i];
 
 		if (c->type == CONF_MAP)
-			rc = conf_int(r->err, r->file, item, "number of tasks", 1, TASKS_MAX, &tasks);
+			rc = conf_int(r->err, r->file, item, "number of tasks", 1, TASKS_MAX,
+				      &tasks);
 		else if (item->type != CONF_SCALAR)
-			return conf_error(r->err, r->file, item, "running: a node's name is expected");
+			return conf_error(r->err, r->file, item,
+					  "running: a node's name is expected");
 		if (rc == 0)
-			rc = read_place(r, item, c->type == CONF_MAP ? item->key : item->text, &nodes, &gpu);
+			rc = read_place(r, item, c->type == CONF_MAP ? item->key : item->text,
+					&nodes, &gpu);
 		if (rc == 0 && gpu >= 0 && (tasks != 1 || jobs[0].gpus != 1))
-			return conf_error(r->err, r->file, item, "a GPU can be named only for a task of one GPU");
+			return conf_error(r->err, r->file, item,
+					  "a GPU can be named only for a task of one GPU");
 		if (rc == 0)
 			rc = give_places(r, item, &nodes, gpu, (uint32_t)tasks, jobs, count);
 	}
 	for (size_t i = 0; rc == 0 && i < count; i++)
-		if (jobs[i].running_count < jobs[i].tasks_min || jobs[i].running_count > jobs[i].tasks_max)
-			return conf_error(r->err, r->file, c, "running places %u tasks of job \"%s\", which has %u to %u",
-					  jobs[i].running_count, jobs[i].name, jobs[i].tasks_min, jobs[i].tasks_max);
+		if (jobs[i].running_count < jobs[i].tasks_min ||
+		    jobs[i].running_count > jobs[i].tasks_max)
+			return conf_error(
+				r->err, r->file, c,
+				"running places %u tasks of job \"%s\", which has %u to %u",
+				jobs[i].running_count, jobs[i].name, jobs[i].tasks_min,
+				jobs[i].tasks_max);
 	return rc;
 }
 
@@ -290,23 +320,36 @@ static int check_queue(struct reader *r, const struct conf *item, const struct s
 static int check_job(struct reader *r, const struct conf *item, const struct scenario_job *job)
 {
 	if (job->running_count && job->at_ms)
-		return conf_error(r->err, r->file, item, "job \"%s\" is running already; `at` is for those that come later", job->name);
+		return conf_error(
+			r->err, r->file, item,
+			"job \"%s\" is running already; `at` is for those that come later",
+			job->name);
 	if (job->running_count && job->held)
-		return conf_error(r->err, r->file, item, "job \"%s\" can't be both running and held", job->name);
+		return conf_error(r->err, r->file, item,
+				  "job \"%s\" can't be both running and held", job->name);
 	if (job->running_count && job->array_count)
-		return conf_error(r->err, r->file, item, "job \"%s\": an array can't be running already; name the jobs \"%s[0-%u]\"",
-				  job->name, job->name, job->array_count - 1);
+		return conf_error(
+			r->err, r->file, item,
+			"job \"%s\": an array can't be running already; name the jobs \"%s[0-%u]\"",
+			job->name, job->name, job->array_count - 1);
 	if (job->age_ms && !job->running_count)
-		return conf_error(r->err, r->file, item, "job \"%s\" has an age but is not running", job->name);
+		return conf_error(r->err, r->file, item, "job \"%s\" has an age but is not running",
+				  job->name);
 	return check_queue(r, item, job);
 }
 
-static int read_job(struct reader *r, const struct conf *item, struct scenario_job *jobs, uint32_t *count)
+static int read_job(struct reader *r, const struct conf *item, struct scenario_job *jobs,
+		    uint32_t *count)
 {
-	static const char *const known[] = { "name", "queue", "kind", "tier", "priority", "tasks", "gpus", "model", "vram",
-		"topology", "preempts", "at", "runtime", "limit", "restart_cost", "resize", "checkpoint", "running", "age",
-		"cpus", "ram", "depends", "retries", "held", "array", "estimate", "grace", "fails_after", "starts_in", "stops_in" };
-	const struct conf *running = conf_find(item, "running"), *depends = conf_find(item, "depends");
+	static const char *const known[] = {
+		"name",    "queue",    "kind",         "tier",        "priority",   "tasks",
+		"gpus",    "model",    "vram",         "topology",    "preempts",   "at",
+		"runtime", "limit",    "restart_cost", "resize",      "checkpoint", "running",
+		"age",     "cpus",     "ram",          "depends",     "retries",    "held",
+		"array",   "estimate", "grace",        "fails_after", "starts_in",  "stops_in"
+	};
+	const struct conf *running = conf_find(item, "running"),
+			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;
 	struct names names = { 0 }, before = { 0 };
 	int rc = reader_map(r, item, "job", known, ARRAY_SIZE(known));

@@ -35,8 +35,10 @@ struct options {
 static int read_options(int argc, char **argv, struct options *ret)
 {
 	static const struct option longs[] = {
-		{ "output", required_argument, NULL, 'o' }, { "trace", no_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
+		{ "output", required_argument, NULL, 'o' },
+		{ "trace", no_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int c;
 
@@ -52,18 +54,26 @@ static int read_options(int argc, char **argv, struct options *ret)
 		else if (c == 'h')
 			ret->help = true;
 		else if (c == 'o')
-			return fprintf(stderr, "%s: output form \"%s\" is not known; use tap or json\n", argv[0], optarg), -1;
+			return fprintf(stderr,
+				       "%s: output form \"%s\" is not known; use tap or json\n",
+				       argv[0], optarg),
+			       -1;
 		else
 			return -1;
 	}
 	if (!ret->help && optind == argc)
-		return fprintf(stderr, "%s: no scenario file is given; see %s --help\n", argv[0], argv[0]), -1;
+		return fprintf(stderr, "%s: no scenario file is given; see %s --help\n", argv[0],
+			       argv[0]),
+		       -1;
 	if (argc - optind > FILES_MAX)
-		return fprintf(stderr, "%s: %d files are more than the limit of %d\n", argv[0], argc - optind, FILES_MAX), -1;
+		return fprintf(stderr, "%s: %d files are more than the limit of %d\n", argv[0],
+			       argc - optind, FILES_MAX),
+		       -1;
 	return 0;
 }
 
-static void run_document(const struct scenario_document *d, const struct options *options, struct report *report)
+static void run_document(const struct scenario_document *d, const struct options *options,
+			 struct report *report)
 {
 	struct scenario_result result;
 	struct arena arena;
@@ -76,8 +86,11 @@ static void run_document(const struct scenario_document *d, const struct options
 	if (options->trace)
 		fprintf(options->form == REPORT_TAP ? stdout : stderr, "# %s\n", d->scenario.name);
 	arena_init(&arena, MEMORY_CAP);
-	if (scenario_run(&d->scenario, !options->trace ? NULL : options->form == REPORT_TAP ? stdout : stderr, &arena,
-			 &result, &err) < 0)
+	if (scenario_run(&d->scenario,
+			 !options->trace               ? NULL
+			 : options->form == REPORT_TAP ? stdout
+						       : stderr,
+			 &arena, &result, &err) < 0)
 		report_refused(report, d->name, &err);
 	else
 		report_result(report, &d->scenario, &result);
@@ -87,13 +100,15 @@ static void run_document(const struct scenario_document *d, const struct options
 static void complain(const char *command, const struct err *err)
 {
 	if (*err->file)
-		fprintf(stderr, "%s: %s:%d:%d: %s\n", command, err->file, err->line, err->column, err->text);
+		fprintf(stderr, "%s: %s:%d:%d: %s\n", command, err->file, err->line, err->column,
+			err->text);
 	else
 		fprintf(stderr, "%s: %s\n", command, err->text);
 }
 
 /* All files are read before any is run, so that bad input is seen at once. */
-static int run_files(const char *command, char **paths, size_t count, const struct options *options, struct arena *arena)
+static int run_files(const char *command, char **paths, size_t count, const struct options *options,
+		     struct arena *arena)
 {
 	struct scenario_file *files = arena_new_array(arena, struct scenario_file, count);
 	struct report report;

@@ -4,8 +4,9 @@
  *
  *	scenario_suite [--later LIST] FILE...
  *
- * LIST is a map from file name to a map from scenario name to the reason why it must wait. A scenario on the list
- * must not pass, all others must; what the list names must exist. So the list can only be true. Output: TAP.
+ * LIST is a map from file name to a map from scenario name to the reason why it must wait. A
+ * scenario on the list must not pass, all others must; what the list names must exist. So the
+ * list can only be true. Output: TAP.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 
 struct suite {
 	struct arena arena;
-	struct conf *later;		/* NULL = no list */
+	struct conf *later; /* NULL = no list */
 	uint32_t count, wrong;
 };
 
@@ -31,7 +32,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static void say(struct suite *suite, bool good, const char *name, const char *note, const char *text)
+static void say(struct suite *suite, bool good, const char *name, const char *note,
+		const char *text)
 {
 	printf("%sok %u - %s%s%s\n", good ? "" : "not ", ++suite->count, name, note, text);
 	suite->wrong += !good;
@@ -45,7 +47,8 @@ static bool document_holds(struct suite *suite, const struct scenario_document *
 
 	if (d->rc < 0) {
 		if (loud)
-			printf("# %s:%d:%d: %s\n", d->err.file, d->err.line, d->err.column, d->err.text);
+			printf("# %s:%d:%d: %s\n", d->err.file, d->err.line, d->err.column,
+			       d->err.text);
 		return false;
 	}
 	if (scenario_run(&d->scenario, NULL, &suite->arena, &result, &err) < 0) {
@@ -54,8 +57,9 @@ static bool document_holds(struct suite *suite, const struct scenario_document *
 		return false;
 	}
 	for (uint32_t i = 0; loud && i < result.mismatch_count; i++)
-		printf("# at %s: %s: expected %s, is %s %s\n", result.mismatches[i].when, result.mismatches[i].what,
-		       result.mismatches[i].expected, result.mismatches[i].actual, result.mismatches[i].why);
+		printf("# at %s: %s: expected %s, is %s %s\n", result.mismatches[i].when,
+		       result.mismatches[i].what, result.mismatches[i].expected,
+		       result.mismatches[i].actual, result.mismatches[i].why);
 	for (uint32_t i = 0; loud && i < result.problem_count; i++)
 		printf("# must never be: %s\n", result.problems[i]);
 	return result.mismatch_count == 0 && result.problem_count == 0;
@@ -63,7 +67,8 @@ static bool document_holds(struct suite *suite, const struct scenario_document *
 
 static void run_file(struct suite *suite, const struct scenario_file *file)
 {
-	const struct conf *later = suite->later ? conf_find(suite->later, base_name(file->path)) : NULL;
+	const struct conf *later =
+		suite->later ? conf_find(suite->later, base_name(file->path)) : NULL;
 
 	for (size_t i = 0; i < file->count; i++) {
 		const struct scenario_document *d = &file->documents[i];
@@ -71,7 +76,8 @@ static void run_file(struct suite *suite, const struct scenario_file *file)
 		bool holds = document_holds(suite, d, !reason);
 
 		if (reason && holds)
-			say(suite, false, d->name, ": it passes now; take it off the list of later ones", "");
+			say(suite, false, d->name,
+			    ": it passes now; take it off the list of later ones", "");
 		else if (reason)
 			say(suite, true, d->name, ", later: ", reason->text ? reason->text : "");
 		else
@@ -93,9 +99,11 @@ static void check_list(struct suite *suite, const struct scenario_file *files, s
 			bool found = false;
 
 			for (size_t d = 0; file && d < file->count; d++)
-				found = found || strcmp(file->documents[d].name, part->items[k]->key) == 0;
+				found = found ||
+					strcmp(file->documents[d].name, part->items[k]->key) == 0;
 			if (!found)
-				say(suite, false, part->items[k]->key, " is on the list of later ones, but not in ", part->key);
+				say(suite, false, part->items[k]->key,
+				    " is on the list of later ones, but not in ", part->key);
 		}
 	}
 }
@@ -128,8 +136,9 @@ int main(int argc, char **argv)
 	arena_init(&suite.arena, MEMORY_CAP);
 	files = arena_new_array(&suite.arena, struct scenario_file, (size_t)argc);
 	for (int i = 1; i < argc; i++) {
-		int rc = strcmp(argv[i], "--later") == 0 && i + 1 < argc ?
-			 read_list(&suite, argv[++i], &err) : scenario_file_read(argv[i], &suite.arena, &files[count++], &err);
+		int rc = strcmp(argv[i], "--later") == 0 && i + 1 < argc
+				 ? read_list(&suite, argv[++i], &err)
+				 : scenario_file_read(argv[i], &suite.arena, &files[count++], &err);
 
 		if (rc < 0) {
 			printf("Bail out! %s:%d: %s\n", err.file, err.line, err.text);

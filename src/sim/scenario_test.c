@@ -50,12 +50,14 @@ static void assert_refused(const char *text, int line, int column, const char *w
 		fail_msg("\"%s\" is not in \"%s\"", words, err.text);
 	assert_string_equal(err.file, "t.yaml");
 	if (err.line != line || err.column != column)
-		fail_msg("at %d:%d instead of %d:%d: %s", err.line, err.column, line, column, err.text);
+		fail_msg("at %d:%d instead of %d:%d: %s", err.line, err.column, line, column,
+			 err.text);
 }
 
 static void what_is_not_said_has_its_default(void **state)
 {
-	struct scenario s = read_good("name: x\njobs:\n  - {name: a}\ncluster:\n  nodes:\n    - {name: n0, gpus: 2}\n");
+	struct scenario s = read_good(
+		"name: x\njobs:\n  - {name: a}\ncluster:\n  nodes:\n    - {name: n0, gpus: 2}\n");
 
 	(void)state;
 	assert_string_equal(s.about, "");
@@ -81,8 +83,9 @@ static void what_is_not_said_has_its_default(void **state)
 
 static void ranges_of_a_node_expand_side_by_side(void **state)
 {
-	struct scenario s = read_good("name: x\ncluster:\n  levels: [zone, rack]\n  nodes:\n"
-				      "    - {name: \"n[0-2]\", gpus: 4, zone: z, rack: \"r[5-7]\", model: H100-80GB}\n");
+	struct scenario s = read_good(
+		"name: x\ncluster:\n  levels: [zone, rack]\n  nodes:\n"
+		"    - {name: \"n[0-2]\", gpus: 4, zone: z, rack: \"r[5-7]\", model: H100-80GB}\n");
 
 	(void)state;
 	assert_int_equal(s.node_count, 3);
@@ -94,8 +97,9 @@ static void ranges_of_a_node_expand_side_by_side(void **state)
 
 static void the_memory_of_a_gpu_comes_from_its_model(void **state)
 {
-	struct scenario s = read_good("name: x\ncluster:\n  nodes:\n    - {name: a, model: A100-40GB}\n    - {name: b, model: L4}\n"
-				      "    - {name: c, model: L4, memory: 20GiB}\n    - {name: d, model: Strange}\n");
+	struct scenario s = read_good(
+		"name: x\ncluster:\n  nodes:\n    - {name: a, model: A100-40GB}\n    - {name: b, model: L4}\n"
+		"    - {name: c, model: L4, memory: 20GiB}\n    - {name: d, model: Strange}\n");
 
 	(void)state;
 	assert_int_equal(s.nodes[0].gpu_memory_mib, 40960);
@@ -106,11 +110,12 @@ static void the_memory_of_a_gpu_comes_from_its_model(void **state)
 
 static void running_places_go_side_by_side_with_the_jobs(void **state)
 {
-	struct scenario s = read_good("name: x\ncluster:\n  nodes:\n    - {name: \"n[0-3]\", gpus: 4}\njobs:\n"
-				      "  - {name: \"a[0-1]\", tasks: 2, running: [\"n[0-1]\", n3]}\n"
-				      "  - {name: b, tasks: 3, running: [\"n[0-2]\"]}\n"
-				      "  - {name: c, tasks: 3, running: {n0: 2, n1: 1}}\n"
-				      "  - {name: d, running: [n2/3], age: 1h}\n");
+	struct scenario s =
+		read_good("name: x\ncluster:\n  nodes:\n    - {name: \"n[0-3]\", gpus: 4}\njobs:\n"
+			  "  - {name: \"a[0-1]\", tasks: 2, running: [\"n[0-1]\", n3]}\n"
+			  "  - {name: b, tasks: 3, running: [\"n[0-2]\"]}\n"
+			  "  - {name: c, tasks: 3, running: {n0: 2, n1: 1}}\n"
+			  "  - {name: d, running: [n2/3], age: 1h}\n");
 
 	(void)state;
 	assert_int_equal(s.job_count, 5);
@@ -127,8 +132,9 @@ static void running_places_go_side_by_side_with_the_jobs(void **state)
 
 static void shares_are_exact(void **state)
 {
-	struct scenario s = read_good("name: x\nqueues:\n  - {name: a, guarantee: 0.3, limit: 4}\n  - {name: b, limit: none}\n"
-				      "  - {name: c, guarantee: 2.125}\n");
+	struct scenario s = read_good(
+		"name: x\nqueues:\n  - {name: a, guarantee: 0.3, limit: 4}\n  - {name: b, limit: none}\n"
+		"  - {name: c, guarantee: 2.125}\n");
 
 	(void)state;
 	assert_int_equal(s.queues[0].guarantee_share, 18900);
@@ -139,9 +145,10 @@ static void shares_are_exact(void **state)
 
 static void expectations_expand_names_and_keep_their_label(void **state)
 {
-	struct scenario s = read_good("name: x\njobs:\n  - {name: \"u[0-2]\"}\nexpect:\n  - at: 5m\n    running: {\"u[0-2]\": 2}\n"
-				      "    evicted: 1\n  - waiting: [\"u[1-2]\"]\n    evicted: [u0]\n"
-				      "    started: {u0: {not_before: 1m, by: 2m}}\n    reason: {u1: [capacity, quota_limit]}\n");
+	struct scenario s = read_good(
+		"name: x\njobs:\n  - {name: \"u[0-2]\"}\nexpect:\n  - at: 5m\n    running: {\"u[0-2]\": 2}\n"
+		"    evicted: 1\n  - waiting: [\"u[1-2]\"]\n    evicted: [u0]\n"
+		"    started: {u0: {not_before: 1m, by: 2m}}\n    reason: {u1: [capacity, quota_limit]}\n");
 	const struct expect_item *items = s.expects[0].items;
 
 	(void)state;
@@ -161,39 +168,61 @@ static void expectations_expand_names_and_keep_their_label(void **state)
 
 static void bad_input_is_refused_with_its_place(void **state)
 {
-	static const struct { const char *text; int line, column; const char *words; } cases[] = {
+	static const struct {
+		const char *text;
+		int line, column;
+		const char *words;
+	} cases[] = {
 		{ "nam: x\n", 1, 1, "did you mean \"name\"" },
 		{ "about: x\n", 1, 1, "needs a name" },
 		{ "name: x\nexpect: []\n", 2, 9, "expect is empty" },
 		{ "name: x\nexpect:\n  - at: 5m\n", 3, 5, "expects nothing" },
 		{ "name: x\ncluster:\n  nodes:\n    - {gpus: 2}\n", 4, 7, "a node needs a name" },
-		{ "name: x\ncluster:\n  nodes:\n    - {name: n0, gpsu: 2}\n", 4, 18, "did you mean \"gpus\"" },
+		{ "name: x\ncluster:\n  nodes:\n    - {name: n0, gpsu: 2}\n", 4, 18,
+		  "did you mean \"gpus\"" },
 		{ "name: x\ncluster:\n  nodes:\n    - {name: n0, gpus: 33}\n", 4, 24, "32" },
-		{ "name: x\ncluster:\n  nodes:\n    - {name: n0}\n    - {name: \"n[0-3]\"}\n", 4, 5, "two nodes are named \"n0\"" },
-		{ "name: x\ncluster:\n  levels: [rack]\n  nodes:\n    - {name: \"n[0-3]\", rack: \"r[0-1]\"}\n", 5, 30, "2 names for 4 nodes" },
+		{ "name: x\ncluster:\n  nodes:\n    - {name: n0}\n    - {name: \"n[0-3]\"}\n", 4, 5,
+		  "two nodes are named \"n0\"" },
+		{ "name: x\ncluster:\n  levels: [rack]\n  nodes:\n    - {name: \"n[0-3]\", rack: \"r[0-1]\"}\n",
+		  5, 30, "2 names for 4 nodes" },
 		{ "name: x\njobs:\n  - {queue: a}\n", 3, 5, "a job needs a name" },
-		{ "name: x\njobs:\n  - {name: a, queue: deflaut}\n", 3, 22, "did you mean \"default\"" },
-		{ "name: x\njobs:\n  - {name: a}\n  - {name: a}\n", 3, 3, "two jobs are named \"a\"" },
-		{ "name: x\njobs:\n  - {name: a, tier: standart}\n", 3, 21, "did you mean \"standard\"" },
-		{ "name: x\njobs:\n  - {name: a, tasks: {min: 3, max: 2}}\n", 3, 22, "max 2 is less than min 3" },
+		{ "name: x\njobs:\n  - {name: a, queue: deflaut}\n", 3, 22,
+		  "did you mean \"default\"" },
+		{ "name: x\njobs:\n  - {name: a}\n  - {name: a}\n", 3, 3,
+		  "two jobs are named \"a\"" },
+		{ "name: x\njobs:\n  - {name: a, tier: standart}\n", 3, 21,
+		  "did you mean \"standard\"" },
+		{ "name: x\njobs:\n  - {name: a, tasks: {min: 3, max: 2}}\n", 3, 22,
+		  "max 2 is less than min 3" },
 		{ "name: x\njobs:\n  - {name: a, gpus: -1}\n", 3, 21, "gpus" },
 		{ "name: x\njobs:\n  - {name: a, runtime: 5}\n", 3, 24, "lacks a unit" },
-		{ "name: x\njobs:\n  - {name: a, age: 5m}\n", 3, 5, "has an age but is not running" },
+		{ "name: x\njobs:\n  - {name: a, age: 5m}\n", 3, 5,
+		  "has an age but is not running" },
 		{ "name: x\njobs:\n  - {name: a, depends: [b]}\n", 3, 3, "there is no job \"b\"" },
-		{ "name: x\njobs:\n  - {name: a, topology: {require: rak}}\n", 3, 35, "there is no topology level \"rak\"" },
-		{ "name: x\ncluster:\n  nodes:\n    - {name: n0}\njobs:\n  - {name: a, running: [n1]}\n", 6, 25, "there is no node \"n1\"" },
-		{ "name: x\ncluster:\n  nodes:\n    - {name: n0}\njobs:\n  - {name: a, tasks: 2, running: [n0]}\n", 6, 34, "places 1 tasks" },
+		{ "name: x\njobs:\n  - {name: a, topology: {require: rak}}\n", 3, 35,
+		  "there is no topology level \"rak\"" },
+		{ "name: x\ncluster:\n  nodes:\n    - {name: n0}\njobs:\n  - {name: a, running: [n1]}\n",
+		  6, 25, "there is no node \"n1\"" },
+		{ "name: x\ncluster:\n  nodes:\n    - {name: n0}\njobs:\n  - {name: a, tasks: 2, running: [n0]}\n",
+		  6, 34, "places 1 tasks" },
 		{ "name: x\nqueues:\n  - {name: a, parent: b}\n", 3, 5, "parent \"b\"" },
 		{ "name: x\nqueues:\n  - {name: a, limit: 1.2345}\n", 3, 22, "three decimals" },
 		{ "name: x\nevents:\n  - {at: 5m}\n", 3, 5, "not what happens" },
 		{ "name: x\nevents:\n  - {at: 5m, explode: n0}\n", 3, 14, "explode" },
-		{ "name: x\ncluster:\n  nodes:\n    - {name: n0}\nevents:\n  - {node_up: n0, drain: n0}\n", 6, 5, "write two events" },
-		{ "name: x\njobs:\n  - {name: a}\nevents:\n  - {lose_task: a}\n", 5, 17, "a job and a rank" },
-		{ "name: x\njobs:\n  - {name: job0}\nexpect:\n  - running: {job1: 1}\n", 5, 21, "did you mean \"job0\"" },
-		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - reason: {a: capacitiy}\n", 5, 17, "did you mean \"capacity\"" },
-		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - {at: 5m, waiting: [a]}\n  - {at: 4m, waiting: [a]}\n", 6, 5, "earlier" },
-		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - place: {a: {on: n0}}\n", 5, 17, "\"on\"" },
-		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - state: {a: runing}\n", 5, 16, "did you mean \"running\"" },
+		{ "name: x\ncluster:\n  nodes:\n    - {name: n0}\nevents:\n  - {node_up: n0, drain: n0}\n",
+		  6, 5, "write two events" },
+		{ "name: x\njobs:\n  - {name: a}\nevents:\n  - {lose_task: a}\n", 5, 17,
+		  "a job and a rank" },
+		{ "name: x\njobs:\n  - {name: job0}\nexpect:\n  - running: {job1: 1}\n", 5, 21,
+		  "did you mean \"job0\"" },
+		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - reason: {a: capacitiy}\n", 5, 17,
+		  "did you mean \"capacity\"" },
+		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - {at: 5m, waiting: [a]}\n  - {at: 4m, waiting: [a]}\n",
+		  6, 5, "earlier" },
+		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - place: {a: {on: n0}}\n", 5, 17,
+		  "\"on\"" },
+		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - state: {a: runing}\n", 5, 16,
+		  "did you mean \"running\"" },
 	};
 
 	(void)state;
@@ -203,7 +232,9 @@ static void bad_input_is_refused_with_its_place(void **state)
 
 static void keys_of_later_releases_are_refused_by_name(void **state)
 {
-	static const struct { const char *text, *words; } cases[] = {
+	static const struct {
+		const char *text, *words;
+	} cases[] = {
 		{ "cluster:\n  nodes:\n    - {name: n0, mig: [[1g.10gb]]}\n", "key `mig`" },
 		{ "cluster:\n  nodes:\n    - {name: n0, labels: {a: b}}\n", "key `labels`" },
 		{ "cluster:\n  nodes:\n    - {name: n0, taints: [a]}\n", "key `taints`" },
@@ -229,7 +260,8 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 		struct scenario s;
 		struct err err = { 0 };
 
-		assert_true(read_text(arena_printf(&arena, "name: x\n%s", cases[i].text), &s, &err) < 0);
+		assert_true(read_text(arena_printf(&arena, "name: x\n%s", cases[i].text), &s,
+				      &err) < 0);
 		assert_int_equal(err.code, ERR_UNSUPPORTED);
 		assert_non_null(strstr(err.text, "needs a later release"));
 		if (!strstr(err.text, cases[i].words))
@@ -240,8 +272,9 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 
 static void values_that_change_nothing_are_taken(void **state)
 {
-	struct scenario s = read_good("name: x\npolicy: {half_life: off, collect_after: off}\n"
-				      "queues:\n  - {name: default, used: 0}\ncluster:\n  nodes:\n    - {name: n0, class: any}\n");
+	struct scenario s = read_good(
+		"name: x\npolicy: {half_life: off, collect_after: off}\n"
+		"queues:\n  - {name: default, used: 0}\ncluster:\n  nodes:\n    - {name: n0, class: any}\n");
 
 	(void)state;
 	assert_int_equal(s.policy.half_life_ms, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time 0 of a scenario. What runs already gets a history: it was submitted and placed when its age says, by the
- * same events that the core would have made, and its checkpoints of the time since are there. Then everything else of
- * time 0 is submitted in the order written.
+ * Time 0 of a scenario. What runs already gets a history: it was submitted and placed when its
+ * age says, by the same events that the core would have made, and its checkpoints of the time
+ * since are there. Then everything else of time 0 is submitted in the order written.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,10 +33,17 @@ static int set_policy(struct run *run, struct err *err)
 	struct event e = event_make(EVENT_POLICY_SET, 0, "scenario");
 
 	e.policy_set = (struct event_policy_set){
-		.min_runtime_ms = p->min_runtime_ms, .grace_ms = p->grace_ms, .rejoin_ms = p->rejoin_ms,
-		.default_limit_ms = p->default_limit_ms, .packing = p->packing, .blackhole_failures = p->blackhole_failures,
-		.blackhole_window_ms = p->blackhole_window_ms, .allow_critical_burst = p->allow_critical_burst,
-		.backfill_depth = p->backfill_depth, .collect_after_ms = p->collect_after_ms, .half_life_ms = p->half_life_ms,
+		.min_runtime_ms = p->min_runtime_ms,
+		.grace_ms = p->grace_ms,
+		.rejoin_ms = p->rejoin_ms,
+		.default_limit_ms = p->default_limit_ms,
+		.packing = p->packing,
+		.blackhole_failures = p->blackhole_failures,
+		.blackhole_window_ms = p->blackhole_window_ms,
+		.allow_critical_burst = p->allow_critical_burst,
+		.backfill_depth = p->backfill_depth,
+		.collect_after_ms = p->collect_after_ms,
+		.half_life_ms = p->half_life_ms,
 		.defragment = p->defragment,
 	};
 	return offer(run, &e, run->scenario->line, err);
@@ -117,13 +124,15 @@ static int set_nodes(struct run *run, struct err *err)
 	for (uint32_t n = 0; n < count; n++)
 		run->nodes[n].from = &run->scenario->nodes[n];
 	for (uint32_t n = 0; n < count && rc == 0; n++)
-		rc = run_set_node(run, &run->scenario->nodes[run->permuted ? count - 1 - n : n], err);
+		rc = run_set_node(run, &run->scenario->nodes[run->permuted ? count - 1 - n : n],
+				  err);
 	return rc;
 }
 
 /* Submitting. */
 
-static int64_t *depend_ids(struct run *run, const struct scenario_job *from, uint32_t *ret_count, struct err *err)
+static int64_t *depend_ids(struct run *run, const struct scenario_job *from, uint32_t *ret_count,
+			   struct err *err)
 {
 	uint32_t count = 0, room = 1;
 	int64_t *ids;
@@ -135,8 +144,9 @@ static int64_t *depend_ids(struct run *run, const struct scenario_job *from, uin
 		const struct run_job *before = run_job_find(run, from->depends[i]);
 
 		if (!before->id) {
-			err_set(err, ERR_INVALID, "job \"%s\" depends on \"%s\", which was not submitted before it", from->name,
-				from->depends[i]);
+			err_set(err, ERR_INVALID,
+				"job \"%s\" depends on \"%s\", which was not submitted before it",
+				from->name, from->depends[i]);
 			run_error(run, from->line, err);
 			return NULL;
 		}
@@ -191,8 +201,9 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 static void refuse(struct run *run, struct run_job *job, const struct err *why)
 {
 	job->refused = true;
-	job->refusal = why->code != ERR_QUOTA ? REASON_IMPOSSIBLE :
-		       job->from->tier == TIER_CRITICAL ? REASON_GUARANTEE_ONLY : REASON_QUOTA_LIMIT;
+	job->refusal = why->code != ERR_QUOTA             ? REASON_IMPOSSIBLE
+		       : job->from->tier == TIER_CRITICAL ? REASON_GUARANTEE_ONLY
+							  : REASON_QUOTA_LIMIT;
 	job->refusal_text = arena_strdup(&run->memory, why->text);
 	if (run->trace)
 		fprintf(run->trace, "#   refused          %s: %s\n", job->from->name, why->text);
@@ -215,9 +226,13 @@ static void name_job(struct run *run, uint32_t index, uint32_t id)
 static void tell_engine(struct run *run, const struct run_job *job)
 {
 	const struct scenario_job *from = job->from;
-	struct sim_work work = { .runtime_ms = from->runtime_ms, .fails_after_ms = from->fails_after_ms,
-				 .every_ms = from->checkpoint_every_ms, .takes_ms = from->checkpoint_takes_ms,
-				 .restart_ms = from->restart_cost_ms, .ready_ms = from->ready_ms, .stop_ms = from->stop_ms,
+	struct sim_work work = { .runtime_ms = from->runtime_ms,
+				 .fails_after_ms = from->fails_after_ms,
+				 .every_ms = from->checkpoint_every_ms,
+				 .takes_ms = from->checkpoint_takes_ms,
+				 .restart_ms = from->restart_cost_ms,
+				 .ready_ms = from->ready_ms,
+				 .stop_ms = from->stop_ms,
 				 .checkpoints = from->checkpoints };
 
 	for (uint32_t i = 0; i < job->count; i++)
@@ -250,7 +265,8 @@ int run_submit(struct run *run, uint32_t index, struct err *err)
 		run->job_at[id + i] = 0;
 	job->id = job->count = 0;
 	if (rc > 0)
-		return err_at(err, ERR_INVALID, run->scenario->file, job->from->line, 1, "job \"%s\" is submitted twice", job->from->name);
+		return err_at(err, ERR_INVALID, run->scenario->file, job->from->line, 1,
+			      "job \"%s\" is submitted twice", job->from->name);
 	if (err->code == ERR_UNSUPPORTED || job->from->running_count)
 		return run_error(run, job->from->line, err);
 	refuse(run, job, err);
@@ -267,15 +283,18 @@ static struct run_node *node_of(struct run *run, const char *name)
 	UNREACHABLE(); /* the reader has checked the name */
 }
 
-static int no_room(struct run *run, const struct scenario_job *from, const struct run_node *node, struct err *err)
+static int no_room(struct run *run, const struct scenario_job *from, const struct run_node *node,
+		   struct err *err)
 {
-	return err_at(err, ERR_INVALID, run->scenario->file, from->line, 1,
-		      "job \"%s\" can't be running on node \"%s\": its %u GPUs are in use by the jobs before it", from->name,
-		      node->from->name, node->from->gpus);
+	return err_at(
+		err, ERR_INVALID, run->scenario->file, from->line, 1,
+		"job \"%s\" can't be running on node \"%s\": its %u GPUs are in use by the jobs before it",
+		from->name, node->from->name, node->from->gpus);
 }
 
 /* GPUs named by index come first, so that the others find what is left. */
-static int take_named(struct run *run, const struct scenario_job *from, int64_t *masks, struct err *err)
+static int take_named(struct run *run, const struct scenario_job *from, int64_t *masks,
+		      struct err *err)
 {
 	for (uint32_t i = 0; i < from->running_count; i++) {
 		struct run_node *node = node_of(run, from->running[i].node);
@@ -291,14 +310,17 @@ static int take_named(struct run *run, const struct scenario_job *from, int64_t 
 	return 0;
 }
 
-static int take_first(struct run *run, const struct scenario_job *from, int64_t *masks, struct err *err)
+static int take_first(struct run *run, const struct scenario_job *from, int64_t *masks,
+		      struct err *err)
 {
 	for (uint32_t i = 0; i < from->running_count; i++) {
 		struct run_node *node = node_of(run, from->running[i].node);
 
 		if (from->running[i].gpu >= 0)
 			continue;
-		for (uint32_t g = 0; g < node->from->gpus && __builtin_popcountll((uint64_t)masks[i]) < (int)from->gpus; g++)
+		for (uint32_t g = 0; g < node->from->gpus &&
+				     __builtin_popcountll((uint64_t)masks[i]) < (int)from->gpus;
+		     g++)
 			if (!(node->used_mask >> g & 1)) {
 				masks[i] |= INT64_C(1) << g;
 				node->used_mask |= UINT32_C(1) << g;
@@ -316,7 +338,8 @@ static int64_t **find_masks(struct run *run, struct err *err)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		masks[i] = arena_new_array(&run->memory, int64_t, run->jobs[i].from->running_count + 1);
+		masks[i] = arena_new_array(&run->memory, int64_t,
+					   run->jobs[i].from->running_count + 1);
 		rc = take_named(run, run->jobs[i].from, masks[i], err);
 	}
 	for (uint32_t i = 0; i < count && rc == 0; i++)
@@ -324,7 +347,8 @@ static int64_t **find_masks(struct run *run, struct err *err)
 	return rc < 0 ? NULL : masks;
 }
 
-static void apply_rank(struct run *run, enum event_kind kind, int64_t at_ms, int64_t attempt, uint32_t tasks)
+static void apply_rank(struct run *run, enum event_kind kind, int64_t at_ms, int64_t attempt,
+		       uint32_t tasks)
 {
 	for (uint32_t rank = 0; rank < tasks; rank++) {
 		struct event e = event_make(kind, at_ms, "engine");
@@ -341,7 +365,8 @@ static void apply_rank(struct run *run, enum event_kind kind, int64_t at_ms, int
 	}
 }
 
-static void start_running(struct run *run, const struct run_job *job, const int64_t *masks, int64_t at_ms)
+static void start_running(struct run *run, const struct run_job *job, const int64_t *masks,
+			  int64_t at_ms)
 {
 	struct event placed = event_make(EVENT_ATTEMPT_PLACED, at_ms, "fairlead");
 	struct event released = event_make(EVENT_ATTEMPT_RELEASED, at_ms, "fairlead");
@@ -364,7 +389,10 @@ static void start_running(struct run *run, const struct run_job *job, const int6
 }
 
 /* A checkpoint that was saved before time 0. */
-struct old_checkpoint { int64_t at_ms; uint32_t job, attempt, number; };
+struct old_checkpoint {
+	int64_t at_ms;
+	uint32_t job, attempt, number;
+};
 
 static int compare_checkpoints(const void *a, const void *b)
 {
@@ -372,7 +400,8 @@ static int compare_checkpoints(const void *a, const void *b)
 
 	if (x->at_ms != y->at_ms)
 		return x->at_ms < y->at_ms ? -1 : 1;
-	return x->attempt != y->attempt ? (x->attempt < y->attempt ? -1 : 1) : (int)x->number - (int)y->number;
+	return x->attempt != y->attempt ? (x->attempt < y->attempt ? -1 : 1)
+					: (int)x->number - (int)y->number;
 }
 
 static int compare_ages(const void *a, const void *b)
@@ -381,7 +410,7 @@ static int compare_ages(const void *a, const void *b)
 
 	if ((*x)->from->age_ms != (*y)->from->age_ms)
 		return (*x)->from->age_ms > (*y)->from->age_ms ? -1 : 1;
-	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+	return (*x)->id<(*y)->id ? -1 : (*x)->id>(*y)->id;
 }
 
 static void apply_checkpoint(struct run *run, const struct old_checkpoint *old)
@@ -397,27 +426,37 @@ static void apply_checkpoint(struct run *run, const struct old_checkpoint *old)
 }
 
 /* The newest checkpoints that a job of this age has. */
-static uint32_t old_checkpoints(const struct run_job *job, int64_t start_ms, uint32_t attempt, struct old_checkpoint *ret)
+static uint32_t old_checkpoints(const struct run_job *job, int64_t start_ms, uint32_t attempt,
+				struct old_checkpoint *ret)
 {
 	const struct scenario_job *from = job->from;
-	struct sim_work work = { .every_ms = from->checkpoint_every_ms, .takes_ms = from->checkpoint_takes_ms,
+	struct sim_work work = { .every_ms = from->checkpoint_every_ms,
+				 .takes_ms = from->checkpoint_takes_ms,
 				 .checkpoints = from->checkpoints };
-	int64_t all = sim_work_saved(&work, from->age_ms), kept = all < CHECKPOINTS_KEPT ? all : CHECKPOINTS_KEPT;
+	int64_t all = sim_work_saved(&work, from->age_ms),
+		kept = all < CHECKPOINTS_KEPT ? all : CHECKPOINTS_KEPT;
 
 	for (int64_t n = 0; n < kept; n++)
-		ret[n] = (struct old_checkpoint){ .at_ms = start_ms + (all - kept + n + 1) * work.every_ms + work.takes_ms,
-						  .job = job->id, .attempt = attempt, .number = (uint32_t)n + 1 };
+		ret[n] = (struct old_checkpoint){
+			.at_ms = start_ms + (all - kept + n + 1) * work.every_ms + work.takes_ms,
+			.job = job->id,
+			.attempt = attempt,
+			.number = (uint32_t)n + 1
+		};
 	return (uint32_t)kept;
 }
 
 /* Starts those that ran before time 0, oldest first, with their checkpoints in between. */
-static void start_old(struct run *run, int64_t *const *masks, struct run_job **old, uint32_t count, int64_t zero_ms)
+static void start_old(struct run *run, int64_t *const *masks, struct run_job **old, uint32_t count,
+		      int64_t zero_ms)
 {
-	struct old_checkpoint *saved = arena_new_array(&run->memory, struct old_checkpoint, count * CHECKPOINTS_KEPT + 1);
+	struct old_checkpoint *saved =
+		arena_new_array(&run->memory, struct old_checkpoint, count * CHECKPOINTS_KEPT + 1);
 	uint32_t saved_count = 0, next = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		saved_count += old_checkpoints(old[i], zero_ms - old[i]->from->age_ms, i + 1, saved + saved_count);
+		saved_count += old_checkpoints(old[i], zero_ms - old[i]->from->age_ms, i + 1,
+					       saved + saved_count);
 	qsort(saved, saved_count, sizeof(*saved), compare_checkpoints);
 	for (uint32_t i = 0; i < count; i++) {
 		int64_t at_ms = zero_ms - old[i]->from->age_ms;
@@ -430,7 +469,8 @@ static void start_old(struct run *run, int64_t *const *masks, struct run_job **o
 		apply_checkpoint(run, &saved[next]);
 }
 
-/* The order of submission. Permuted: queue after queue, that of the last job first; inside a queue as written. */
+/* The order of submission. Permuted: queue after queue, that of the last job first; inside a
+ * queue as written. */
 static uint32_t *submit_order(struct run *run)
 {
 	const struct scenario *s = run->scenario;
@@ -441,7 +481,8 @@ static uint32_t *submit_order(struct run *run)
 		uint32_t lead = run->permuted ? s->job_count - 1 - n : n;
 
 		for (uint32_t i = run->permuted ? 0 : lead; i <= lead; i++)
-			if (!done[i] && (i == lead || strcmp(s->jobs[i].queue, s->jobs[lead].queue) == 0)) {
+			if (!done[i] &&
+			    (i == lead || strcmp(s->jobs[i].queue, s->jobs[lead].queue) == 0)) {
 				order[count++] = i;
 				done[i] = true;
 			}
@@ -477,7 +518,8 @@ static uint32_t list_running(struct run *run, struct run_job **ret)
 /* History: jobs of the past and of now are submitted, those that run are started. */
 static int set_jobs(struct run *run, const uint32_t *order, struct err *err)
 {
-	struct run_job **running = arena_new_array(&run->memory, struct run_job *, run->scenario->job_count + 1);
+	struct run_job **running =
+		arena_new_array(&run->memory, struct run_job *, run->scenario->job_count + 1);
 	int64_t **masks = find_masks(run, err), zero_ms = run->world.checks.start_ms;
 	uint32_t count, old = 0;
 	int rc;
@@ -499,7 +541,8 @@ static int set_jobs(struct run *run, const uint32_t *order, struct err *err)
 	for (uint32_t i = old; i < count; i++)
 		start_running(run, running[i], masks[running[i] - run->jobs], zero_ms);
 	for (uint32_t i = 0; i < count; i++)
-		engine_sim_adopt(&run->world.engine, &run->world.facts, i + 1, zero_ms - running[i]->from->age_ms);
+		engine_sim_adopt(&run->world.engine, &run->world.facts, i + 1,
+				 zero_ms - running[i]->from->age_ms);
 	return 0;
 }
 

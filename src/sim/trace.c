@@ -13,7 +13,8 @@ static const char *time_text(int64_t at_ms, char out[TIME_TEXT_MAX])
 {
 	char text[DURATION_TEXT_MAX];
 
-	format_duration(at_ms < WORLD_EPOCH_MS ? WORLD_EPOCH_MS - at_ms : at_ms - WORLD_EPOCH_MS, text);
+	format_duration(at_ms < WORLD_EPOCH_MS ? WORLD_EPOCH_MS - at_ms : at_ms - WORLD_EPOCH_MS,
+			text);
 	snprintf(out, TIME_TEXT_MAX, "%s%s", at_ms < WORLD_EPOCH_MS ? "-" : "", text);
 	return out;
 }
@@ -22,7 +23,9 @@ static const char *job_text(const struct run *run, int64_t id)
 {
 	const struct facts *f = &run->world.facts;
 
-	return id > 0 && id <= f->jobs.count ? facts_name(f, job_get(f, (struct job_id){ (uint32_t)id })->name) : "?";
+	return id > 0 && id <= f->jobs.count
+		       ? facts_name(f, job_get(f, (struct job_id){ (uint32_t)id })->name)
+		       : "?";
 }
 
 static const char *attempt_text(const struct run *run, int64_t id)
@@ -34,14 +37,16 @@ static const char *attempt_text(const struct run *run, int64_t id)
 	return job_text(run, attempt_get(f, (struct attempt_id){ (uint32_t)id })->job.v);
 }
 
-static void add_places(const struct run *run, struct buf *line, const int64_t *nodes, const int64_t *masks, uint32_t count)
+static void add_places(const struct run *run, struct buf *line, const int64_t *nodes,
+		       const int64_t *masks, uint32_t count)
 {
 	const struct facts *f = &run->world.facts;
 
 	for (uint32_t i = 0; i < count; i++) {
 		bool first = true;
 
-		buf_addf(line, " %s[", facts_name(f, node_get(f, (struct node_id){ (uint32_t)nodes[i] })->name));
+		buf_addf(line, " %s[",
+			 facts_name(f, node_get(f, (struct node_id){ (uint32_t)nodes[i] })->name));
 		for (int g = 0; g < NODE_GPUS_MAX; g++)
 			if (masks[i] >> g & 1) {
 				buf_addf(line, first ? "%d" : ",%d", g);
@@ -62,15 +67,19 @@ static void describe_places(const struct run *run, const struct event *e, struct
 {
 	if (e->kind == EVENT_ATTEMPT_PLACED) {
 		buf_addf(line, "%s on", job_text(run, e->attempt_placed.job));
-		add_places(run, line, e->attempt_placed.nodes, e->attempt_placed.masks, e->attempt_placed.nodes_count);
+		add_places(run, line, e->attempt_placed.nodes, e->attempt_placed.masks,
+			   e->attempt_placed.nodes_count);
 		if (e->attempt_placed.resume_number)
-			buf_addf(line, ", from checkpoint %lld", (long long)e->attempt_placed.resume_number);
+			buf_addf(line, ", from checkpoint %lld",
+				 (long long)e->attempt_placed.resume_number);
 	}
 	if (e->kind == EVENT_PROMISE_MADE) {
 		buf_addf(line, "to %s:", job_text(run, e->promise_made.job));
-		add_places(run, line, e->promise_made.nodes, e->promise_made.masks, e->promise_made.nodes_count);
+		add_places(run, line, e->promise_made.nodes, e->promise_made.masks,
+			   e->promise_made.nodes_count);
 		for (uint32_t i = 0; i < e->promise_made.victims_count; i++)
-			buf_addf(line, "%s%s", i ? ", " : ", once gone: ", attempt_text(run, e->promise_made.victims[i]));
+			buf_addf(line, "%s%s", i ? ", " : ", once gone: ",
+				 attempt_text(run, e->promise_made.victims[i]));
 	}
 	if (e->kind == EVENT_PROMISE_DROPPED)
 		buf_addf(line, "to %s", job_text(run, e->promise_dropped.job));
@@ -83,21 +92,28 @@ static void describe_attempt(const struct run *run, const struct event *e, struc
 	if (e->kind == EVENT_ATTEMPT_RELEASED)
 		buf_adds(line, attempt_text(run, e->attempt_released.attempt));
 	if (e->kind == EVENT_ATTEMPT_WARNED)
-		buf_addf(line, "%s, to make room for %s, until %s", attempt_text(run, e->attempt_warned.attempt),
-			 e->attempt_warned.for_job ? job_text(run, e->attempt_warned.for_job) : "nobody",
+		buf_addf(line, "%s, to make room for %s, until %s",
+			 attempt_text(run, e->attempt_warned.attempt),
+			 e->attempt_warned.for_job ? job_text(run, e->attempt_warned.for_job)
+						   : "nobody",
 			 time_text(e->attempt_warned.deadline_ms, text));
 	if (e->kind == EVENT_ATTEMPT_SPARED)
-		buf_addf(line, "%s, no longer in anybody's way", attempt_text(run, e->attempt_spared.attempt));
+		buf_addf(line, "%s, no longer in anybody's way",
+			 attempt_text(run, e->attempt_spared.attempt));
 	if (e->kind == EVENT_ATTEMPT_STOPPED) {
 		buf_addf(line, "%s, %s, grace %s", attempt_text(run, e->attempt_stopped.attempt),
-			 stop_why_name((uint8_t)e->attempt_stopped.why), format_duration(e->attempt_stopped.grace_ms, text));
+			 stop_why_name((uint8_t)e->attempt_stopped.why),
+			 format_duration(e->attempt_stopped.grace_ms, text));
 		add_words(line, e->attempt_stopped.text);
 	}
 	if (e->kind == EVENT_ATTEMPT_ENDED)
-		buf_addf(line, "%s, %s, lost %s of GPU time", attempt_text(run, e->attempt_ended.attempt),
-			 stop_why_name((uint8_t)e->attempt_ended.why), format_duration(e->attempt_ended.lost_gpu_ms, text));
+		buf_addf(line, "%s, %s, lost %s of GPU time",
+			 attempt_text(run, e->attempt_ended.attempt),
+			 stop_why_name((uint8_t)e->attempt_ended.why),
+			 format_duration(e->attempt_ended.lost_gpu_ms, text));
 	if (e->kind == EVENT_TASK_EXITED)
-		buf_addf(line, "%s/%lld", attempt_text(run, e->task_exited.attempt), (long long)e->task_exited.rank);
+		buf_addf(line, "%s/%lld", attempt_text(run, e->task_exited.attempt),
+			 (long long)e->task_exited.rank);
 }
 
 static void describe_job(const struct run *run, const struct event *e, struct buf *line)
@@ -113,13 +129,17 @@ static void describe_job(const struct run *run, const struct event *e, struct bu
 		add_words(line, e->job_requeued.text);
 	}
 	if (e->kind == EVENT_JOB_ENDED) {
-		buf_addf(line, "%s, %s", job_text(run, e->job_ended.job), job_state_name((uint8_t)e->job_ended.state));
+		buf_addf(line, "%s, %s", job_text(run, e->job_ended.job),
+			 job_state_name((uint8_t)e->job_ended.state));
 		add_words(line, e->job_ended.text);
 	}
 	if (e->kind == EVENT_CHECKPOINT_SAVED)
-		buf_addf(line, "%s, number %lld", job_text(run, e->checkpoint_saved.job), (long long)e->checkpoint_saved.number);
+		buf_addf(line, "%s, number %lld", job_text(run, e->checkpoint_saved.job),
+			 (long long)e->checkpoint_saved.number);
 	if (e->kind == EVENT_NODE_STATE) {
-		buf_addf(line, "%s %s", facts_name(f, node_get(f, (struct node_id){ (uint32_t)e->node_state.node })->name),
+		buf_addf(line, "%s %s",
+			 facts_name(f, node_get(f, (struct node_id){ (uint32_t)e->node_state.node })
+					       ->name),
 			 node_state_name((uint8_t)e->node_state.state));
 		add_words(line, e->node_state.reason);
 	}
@@ -135,8 +155,8 @@ void run_trace_event(struct run *run, const struct event *e, bool decision)
 	describe_job(run, e, &line);
 	if (!decision && line.size == 0)
 		return;
-	fprintf(run->trace, "# %8s  %c %-17s %s\n", time_text(e->time_ms, text), decision ? '>' : ' ', event_info(e->kind)->name,
-		buf_text(&line));
+	fprintf(run->trace, "# %8s  %c %-17s %s\n", time_text(e->time_ms, text),
+		decision ? '>' : ' ', event_info(e->kind)->name, buf_text(&line));
 }
 
 /* The waiting jobs with their reasons, told when they are not as told before. */
@@ -154,7 +174,8 @@ void run_trace_waits(struct run *run)
 			continue;
 		arena_reset(&run->world.request);
 		explain_job(f, run->world.view, (struct job_id){ id }, &run->world.request, &why);
-		buf_addf(&now, "#             %-17s %s: %s\n", "  waits", facts_name(f, job->name), why.summary);
+		buf_addf(&now, "#             %-17s %s: %s\n", "  waits", facts_name(f, job->name),
+			 why.summary);
 	}
 	if (strcmp(buf_text(&now), buf_text(&run->waits)) == 0)
 		return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run remembers of each job beyond the facts: who was evicted, who was touched, who started when. */
+/* What a run remembers of each job beyond the facts: who was evicted, who was touched, who
+ * started when. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +104,9 @@ static void add_places(struct run *run, uint32_t id)
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
-		places[rank] = arena_printf(&run->memory, " %s/%x", facts_name(f, node_get(f, task->node)->name), task->gpu_mask);
+		places[rank] =
+			arena_printf(&run->memory, " %s/%x",
+				     facts_name(f, node_get(f, task->node)->name), task->gpu_mask);
 	}
 	qsort(places, attempt->tasks, sizeof(*places), compare_texts);
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
@@ -118,13 +121,16 @@ void run_outcome(struct run *run)
 	for (uint32_t i = 0; i < run->scenario->job_count; i++) {
 		const struct run_job *job = &run->jobs[i];
 
-		buf_addf(&run->outcome, "%s%s%s started %lld", job->from->name, job->refused ? " refused" : "",
-			 job->evicted ? " evicted" : "", (long long)job->started_ms);
+		buf_addf(&run->outcome, "%s%s%s started %lld", job->from->name,
+			 job->refused ? " refused" : "", job->evicted ? " evicted" : "",
+			 (long long)job->started_ms);
 		for (uint32_t k = 0; k < job->count; k++) {
 			const struct job *record = job_get(f, (struct job_id){ job->id + k });
 
-			buf_addf(&run->outcome, " %s since %lld, attempts %u, lost %lld", job_state_name(record->state),
-				 (long long)(record->state_ms - WORLD_EPOCH_MS), record->attempts, (long long)record->lost_gpu_ms);
+			buf_addf(&run->outcome, " %s since %lld, attempts %u, lost %lld",
+				 job_state_name(record->state),
+				 (long long)(record->state_ms - WORLD_EPOCH_MS), record->attempts,
+				 (long long)record->lost_gpu_ms);
 			add_places(run, job->id + k);
 		}
 		buf_addc(&run->outcome, '\n');

@@ -80,7 +80,8 @@ int world_offer(struct world *w, struct event *e, uint32_t *ret_job, struct err 
 	return 0;
 }
 
-/* Everything that costs as much as the whole state: facts and index are sound, and the index is derived. */
+/* Everything that costs as much as the whole state: facts and index are sound, and the index is
+ * derived. */
 static void look(struct world *w, const struct decisions *decided)
 {
 	struct err why = { 0 };
@@ -118,7 +119,8 @@ static uint32_t take_reports(struct world *w)
 	while (engine_sim_pop(&w->engine, &w->facts, w->now_ms, &e)) {
 		count++;
 		if (world_offer(w, &e, NULL, &why) < 0 && why.code == ERR_INTERNAL)
-			checks_problem(&w->checks, &w->facts, "a report of the engine is refused: %s", why.text);
+			checks_problem(&w->checks, &w->facts,
+				       "a report of the engine is refused: %s", why.text);
 	}
 	return count;
 }
@@ -131,13 +133,15 @@ void world_settle(struct world *w)
 		if (reports || decisions)
 			continue;
 		if (w->wake_ms && w->wake_ms <= w->now_ms) {
-			checks_problem(&w->checks, &w->facts, "the core asks to be woken at a time that has passed");
+			checks_problem(&w->checks, &w->facts,
+				       "the core asks to be woken at a time that has passed");
 			w->wake_ms = 0;
 		}
 		checks_settled(&w->checks, &w->facts);
 		return;
 	}
-	checks_problem(&w->checks, &w->facts, "the core never comes to rest: %d turns at one instant", ROUNDS_MAX);
+	checks_problem(&w->checks, &w->facts,
+		       "the core never comes to rest: %d turns at one instant", ROUNDS_MAX);
 }
 
 int64_t world_next_ms(const struct world *w)
@@ -174,5 +178,6 @@ void world_check_still(struct world *w)
 	arena_reset(&w->step);
 	decide(&w->facts, w->view, w->budget, &w->step, &decided);
 	if (decided.count)
-		checks_problem(&w->checks, &w->facts, "at the end, one more step decides %s", event_info(decided.events[0].kind)->name);
+		checks_problem(&w->checks, &w->facts, "at the end, one more step decides %s",
+			       event_info(decided.events[0].kind)->name);
 }

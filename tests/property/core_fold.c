@@ -2,9 +2,10 @@
 /*
  * core_fold SEED STEPS: random events through the core, the state's hash after each.
  *
- * Every build must print the same: compilers and optimisation must not show in facts or decisions (compare_builds).
- * Reports come from no engine but from chance, so that the core also hears what no engine would say. Now and then the
- * facts are saved, loaded and indexed anew, and must decide the same.
+ * Every build must print the same: compilers and optimisation must not show in facts or decisions
+ * (compare_builds). Reports come from no engine but from chance, so that the core also hears what
+ * no engine would say. Now and then the facts are saved, loaded and indexed anew, and must decide
+ * the same.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,7 +115,8 @@ static struct event make_job(struct fold *f)
 
 static struct event make_job_command(struct fold *f)
 {
-	static const enum event_kind kinds[] = { EVENT_JOB_CANCEL_ASKED, EVENT_JOB_HELD, EVENT_JOB_RELEASED, EVENT_JOB_RELEASED,
+	static const enum event_kind kinds[] = { EVENT_JOB_CANCEL_ASKED, EVENT_JOB_HELD,
+						 EVENT_JOB_RELEASED, EVENT_JOB_RELEASED,
 						 EVENT_JOB_PRIORITY_SET };
 	struct event e = event_make(kinds[below(f, 5)], 0, "test");
 	uint32_t job = 1 + below(f, f->facts.jobs.count);
@@ -172,7 +174,8 @@ static struct event make_report(struct fold *f)
 	uint32_t rank;
 
 	while (attempt->state == ATTEMPT_OVER && --tries) {
-		id = f->facts.attempts.count - below(f, f->facts.attempts.count < 40 ? f->facts.attempts.count : 40);
+		id = f->facts.attempts.count -
+		     below(f, f->facts.attempts.count < 40 ? f->facts.attempts.count : 40);
 		attempt = attempt_get(&f->facts, (struct attempt_id){ id });
 	}
 	rank = below(f, attempt->tasks + one_in(f, 50));
@@ -276,12 +279,21 @@ static int turn(struct fold *f)
 
 static void set_up(struct fold *f)
 {
-	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"), policy = event_make(EVENT_POLICY_SET, 0, "test");
+	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"),
+		     policy = event_make(EVENT_POLICY_SET, 0, "test");
 
 	levels.levels_set.levels = "zone,rack";
-	policy.policy_set = (struct event_policy_set){ .min_runtime_ms = 20000, .grace_ms = 30000, .rejoin_ms = 0,
-		.default_limit_ms = -1, .packing = 1, .blackhole_failures = -1, .blackhole_window_ms = -1,
-		.backfill_depth = -1, .collect_after_ms = -1, .half_life_ms = -1, .defragment = -1 };
+	policy.policy_set = (struct event_policy_set){ .min_runtime_ms = 20000,
+						       .grace_ms = 30000,
+						       .rejoin_ms = 0,
+						       .default_limit_ms = -1,
+						       .packing = 1,
+						       .blackhole_failures = -1,
+						       .blackhole_window_ms = -1,
+						       .backfill_depth = -1,
+						       .collect_after_ms = -1,
+						       .half_life_ms = -1,
+						       .defragment = -1 };
 	CHECK(offer(f, &levels) == 0);
 	CHECK(offer(f, &policy) == 0);
 }
@@ -293,7 +305,8 @@ int main(int argc, char **argv)
 	struct err why;
 	int rc = 0;
 
-	if (argc != 3 || parse_int(argv[1], 0, INT64_MAX, &seed, &why) < 0 || parse_int(argv[2], 1, 100000000, &steps, &why) < 0)
+	if (argc != 3 || parse_int(argv[1], 0, INT64_MAX, &seed, &why) < 0 ||
+	    parse_int(argv[2], 1, 100000000, &steps, &why) < 0)
 		return fprintf(stderr, "usage: core_fold SEED STEPS\n"), 2;
 	f.random.state = (uint64_t)seed;
 	facts_init(&f.facts);
@@ -310,8 +323,11 @@ int main(int argc, char **argv)
 		rc = turn(&f);
 		printf("%" PRId64 " %016" PRIx64 "\n", step, facts_hash(&f.facts));
 	}
-	fprintf(stderr, "seed %" PRId64 ": %u events accepted, %u refused, %u decisions, %u jobs, %u attempts, rebuilt %u times\n", seed,
-		f.accepted, f.refused, f.decided, f.facts.jobs.count, f.facts.attempts.count, f.rebuilt);
+	fprintf(stderr,
+		"seed %" PRId64
+		": %u events accepted, %u refused, %u decisions, %u jobs, %u attempts, rebuilt %u times\n",
+		seed, f.accepted, f.refused, f.decided, f.facts.jobs.count, f.facts.attempts.count,
+		f.rebuilt);
 	view_destroy(f.view);
 	facts_deinit(&f.facts);
 	arena_deinit(&f.step);

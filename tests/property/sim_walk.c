@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim_walk SEED STEPS [trace]: a random walk of the whole system in virtual time. Jobs come and go, nodes fail, people change
- * their minds, and what the engine reports is lost, repeated and reordered. After each step the checkers of src/sim
- * must have nothing to say. In the end all faults stop, every report is repeated, and every job must come to an end.
- * With `trace` every event is printed to stderr.
+ * sim_walk SEED STEPS [trace]: a random walk of the whole system in virtual time. Jobs come and
+ * go, nodes fail, people change their minds, and what the engine reports is lost, repeated and
+ * reordered. After each step the checkers of src/sim must have nothing to say. In the end all
+ * faults stop, every report is repeated, and every job must come to an end. With `trace` every
+ * event is printed to stderr.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,19 +70,29 @@ static void set_queue(struct walk *k, uint32_t q, bool anew)
 	e.queue_set.name = queue_names[q];
 	e.queue_set.parent = "";
 	e.queue_set.guarantee_share = q == 1 ? 8 * GPU_SHARE : q == 2 ? 4 * GPU_SHARE : 0;
-	e.queue_set.limit_share = q == 3 || (anew && one_in(k, 4)) ? (int64_t)(10 + below(k, 10)) * GPU_SHARE : -1;
+	e.queue_set.limit_share =
+		q == 3 || (anew && one_in(k, 4)) ? (int64_t)(10 + below(k, 10)) * GPU_SHARE : -1;
 	e.queue_set.weight = 1 + q;
 	offer(k, &e);
 }
 
 static void set_up(struct walk *k)
 {
-	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"), policy = event_make(EVENT_POLICY_SET, 0, "test");
+	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"),
+		     policy = event_make(EVENT_POLICY_SET, 0, "test");
 
 	levels.levels_set.levels = "rack";
-	policy.policy_set = (struct event_policy_set){ .min_runtime_ms = 10000, .grace_ms = 30000, .rejoin_ms = 0,
-		.default_limit_ms = -1, .packing = 1, .blackhole_failures = -1, .blackhole_window_ms = -1,
-		.backfill_depth = -1, .collect_after_ms = -1, .half_life_ms = -1, .defragment = -1 };
+	policy.policy_set = (struct event_policy_set){ .min_runtime_ms = 10000,
+						       .grace_ms = 30000,
+						       .rejoin_ms = 0,
+						       .default_limit_ms = -1,
+						       .packing = 1,
+						       .blackhole_failures = -1,
+						       .blackhole_window_ms = -1,
+						       .backfill_depth = -1,
+						       .collect_after_ms = -1,
+						       .half_life_ms = -1,
+						       .defragment = -1 };
 	offer(k, &levels);
 	offer(k, &policy);
 	for (uint32_t n = 0; n < NODES; n++)
@@ -97,10 +108,15 @@ static void submit(struct walk *k)
 	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "test");
 	struct event_job_submitted *j = &e.job_submitted;
 	uint32_t id = k->world.facts.jobs.count + 1;
-	struct sim_work work = { .fails_after_ms = one_in(k, 8) ? (int64_t)below(k, 120000) : SIM_FOREVER,
-				 .runtime_ms = 1000 + (int64_t)below(k, 300000), .takes_ms = (int64_t)below(k, 20000),
-				 .every_ms = one_in(k, 2) ? 30000 : 0, .ready_ms = (int64_t)below(k, 3000),
-				 .start_ms = (int64_t)below(k, 1000), .stop_ms = (int64_t)below(k, 5000), .checkpoints = one_in(k, 2) };
+	struct sim_work work = { .fails_after_ms =
+					 one_in(k, 8) ? (int64_t)below(k, 120000) : SIM_FOREVER,
+				 .runtime_ms = 1000 + (int64_t)below(k, 300000),
+				 .takes_ms = (int64_t)below(k, 20000),
+				 .every_ms = one_in(k, 2) ? 30000 : 0,
+				 .ready_ms = (int64_t)below(k, 3000),
+				 .start_ms = (int64_t)below(k, 1000),
+				 .stop_ms = (int64_t)below(k, 5000),
+				 .checkpoints = one_in(k, 2) };
 	char name[16];
 
 	snprintf(name, sizeof(name), "j%u", id);
@@ -132,7 +148,8 @@ static void submit(struct walk *k)
 
 static void command_job(struct walk *k)
 {
-	static const enum event_kind kinds[] = { EVENT_JOB_CANCEL_ASKED, EVENT_JOB_HELD, EVENT_JOB_RELEASED, EVENT_JOB_RELEASED };
+	static const enum event_kind kinds[] = { EVENT_JOB_CANCEL_ASKED, EVENT_JOB_HELD,
+						 EVENT_JOB_RELEASED, EVENT_JOB_RELEASED };
 	struct event e = event_make(kinds[below(k, 4)], 0, "test");
 	uint32_t jobs = k->world.facts.jobs.count, job;
 
@@ -162,7 +179,9 @@ static void set_node_state(struct walk *k, uint32_t node, enum node_state state)
 
 static void disturb_node(struct walk *k)
 {
-	static const enum node_state states[] = { NODE_DOWN, NODE_DRAINING, NODE_CORDONED, NODE_READY, NODE_READY, NODE_READY, NODE_READY };
+	static const enum node_state states[] = { NODE_DOWN,  NODE_DRAINING, NODE_CORDONED,
+						  NODE_READY, NODE_READY,    NODE_READY,
+						  NODE_READY };
 	struct event e = event_make(EVENT_GPU_STATE, 0, "test");
 
 	if (one_in(k, 3)) {
@@ -190,13 +209,15 @@ static void disturb_attempt(struct walk *k)
 	if (one_in(k, 3))
 		engine_sim_finish(&k->world.engine, id);
 	else
-		engine_sim_end_rank(&k->world.engine, id, below(k, a->task_count), one_in(k, 2) ? CAUSE_LOST : CAUSE_SIGNAL, 0);
+		engine_sim_end_rank(&k->world.engine, id, below(k, a->task_count),
+				    one_in(k, 2) ? CAUSE_LOST : CAUSE_SIGNAL, 0);
 }
 
 static void step_once(struct walk *k)
 {
 	uint32_t dice = below(k, 100);
-	int64_t next_ms = world_next_ms(&k->world), most_ms = k->world.now_ms + (int64_t)below(k, 10000);
+	int64_t next_ms = world_next_ms(&k->world),
+		most_ms = k->world.now_ms + (int64_t)below(k, 10000);
 
 	world_advance(&k->world, next_ms < most_ms ? next_ms : most_ms);
 	if (dice < 35)
@@ -253,13 +274,15 @@ static void check_over(struct walk *k)
 		const struct job *job = job_get(&w->facts, (struct job_id){ id });
 
 		if (job_is_live(job))
-			checks_problem(&w->checks, &w->facts, "job %s never came to an end, it is %s", facts_name(&w->facts, job->name),
-				       job_state_name(job->state));
+			checks_problem(
+				&w->checks, &w->facts, "job %s never came to an end, it is %s",
+				facts_name(&w->facts, job->name), job_state_name(job->state));
 	}
 	for (uint32_t n = 1; n <= NODES; n++)
 		for (uint32_t g = 0; g < NODE_GPUS_MAX; g++)
 			if (engine_sim_holder(&w->engine, n, g))
-				checks_problem(&w->checks, &w->facts, "GPU %u of node %u is held when all is over", g, n);
+				checks_problem(&w->checks, &w->facts,
+					       "GPU %u of node %u is held when all is over", g, n);
 }
 
 static void show(void *context, const struct world *world, const struct event *e, bool decision)
@@ -268,8 +291,8 @@ static void show(void *context, const struct world *world, const struct event *e
 
 	(void)context;
 	event_encode(e, &text);
-	fprintf(stderr, "%8" PRId64 " %c %s %s\n", world->facts.now_ms - WORLD_EPOCH_MS, decision ? '>' : ' ', event_info(e->kind)->name,
-		buf_text(&text));
+	fprintf(stderr, "%8" PRId64 " %c %s %s\n", world->facts.now_ms - WORLD_EPOCH_MS,
+		decision ? '>' : ' ', event_info(e->kind)->name, buf_text(&text));
 }
 
 static void summary(const struct walk *k, int64_t seed)
@@ -279,8 +302,10 @@ static void summary(const struct walk *k, int64_t seed)
 
 	for (uint32_t id = 1; id <= f->jobs.count; id++)
 		counts[job_get(f, (struct job_id){ id })->state]++;
-	printf("seed %" PRId64 ": %u jobs, %u attempts, %u evictions, %" PRIu64 " events, %" PRIu64 " turns, %u refused;", seed, f->jobs.count,
-	       f->attempts.count, k->world.checks.eviction_count, k->world.seq, k->world.turns, k->refused);
+	printf("seed %" PRId64 ": %u jobs, %u attempts, %u evictions, %" PRIu64 " events, %" PRIu64
+	       " turns, %u refused;",
+	       seed, f->jobs.count, f->attempts.count, k->world.checks.eviction_count, k->world.seq,
+	       k->world.turns, k->refused);
 	for (uint8_t s = 0; s <= JOB_TIMED_OUT; s++)
 		if (counts[s])
 			printf(" %s %u", job_state_name(s), counts[s]);
@@ -294,14 +319,18 @@ int main(int argc, char **argv)
 	struct err why;
 	bool bad;
 
-	if (argc < 3 || argc > 4 || parse_int(argv[1], 0, INT64_MAX, &seed, &why) < 0 || parse_int(argv[2], 1, 100000000, &steps, &why) < 0)
+	if (argc < 3 || argc > 4 || parse_int(argv[1], 0, INT64_MAX, &seed, &why) < 0 ||
+	    parse_int(argv[2], 1, 100000000, &steps, &why) < 0)
 		return fprintf(stderr, "usage: sim_walk SEED STEPS [trace]\n"), 2;
 	k.random.state = (uint64_t)seed;
 	world_init(&k.world, WORLD_EPOCH_MS);
 	if (argc == 4)
 		k.world.observe = show;
 	set_up(&k);
-	k.world.engine.faults = (struct sim_faults){ .lose = 20, .repeat = 50, .delay = 100, .delay_max_ms = 15000,
+	k.world.engine.faults = (struct sim_faults){ .lose = 20,
+						     .repeat = 50,
+						     .delay = 100,
+						     .delay_max_ms = 15000,
 						     .random = { (uint64_t)seed ^ 0x5eed } };
 	for (int64_t step = 0; step < steps && !k.world.checks.problem_count; step++)
 		step_once(&k);
