@@ -88,12 +88,23 @@ static void release(struct shepherd *s)
 	(void)FAILPOINT_RANK("shepherd-released", s->spec.rank);
 }
 
+/* A program that is still loading does not catch the signal yet, and would die of it: it is tried
+ * again later. */
+void control_signal(struct shepherd *s)
+{
+	if (!s->signal_due || s->phase != RUNNING || s->stopping)
+		return;
+	s->signal_due = proctree_notify(&s->tree, s->spec.checkpoint_signal) == 0;
+}
+
 static void warn(struct shepherd *s, int64_t grace_ms)
 {
 	report_server_notice(s, grace_ms);
-	if (s->spec.checkpoint_signal && !proctree_notify(&s->tree, s->spec.checkpoint_signal))
+	s->signal_due = s->spec.checkpoint_signal != 0;
+	control_signal(s);
+	if (s->signal_due)
 		log_line(LOG_WARN,
-			 "checkpoint signal %d was not sent: no process of the task waits for it",
+			 "checkpoint signal %d was not sent: no process of the task waits for it yet",
 			 s->spec.checkpoint_signal);
 }
 
@@ -109,7 +120,8 @@ void control_look(struct shepherd *s)
 	}
 	if (wishes.go && s->phase == WAITING)
 		release(s);
-	if (wishes.warn) {
+	/* One that comes while the command is being started is kept until it runs. */
+	if (wishes.warn && s->phase >= RUNNING) {
 		s->warn_seen = wishes.warn;
 		if (s->phase == RUNNING && !s->stopping)
 			warn(s, wishes.warn_grace_ms);

@@ -286,6 +286,7 @@ static void check_times(struct shepherd *s)
 	if (now >= s->recheck_ms) {
 		s->recheck_ms = now + RECHECK_MS;
 		control_look(s);
+		control_signal(s);
 		/* Without its place nobody knows of this task any more: it holds what is thought
 		 * free. */
 		if (place_is_deleted(s->folder))

@@ -102,6 +102,7 @@ struct shepherd {
 
 	bool go_seen;
 	uint64_t warn_seen, stop_seen; /* newest numbers acted on */
+	bool signal_due; /* the checkpoint signal found nobody who waits for it yet */
 	bool stopping; /* a stop came */
 	bool shutdown; /* the machine goes down */
 	bool failed; /* it could not be started; end.text says why */
@@ -148,6 +149,8 @@ int64_t report_server_flush(struct shepherd *s, bool now);
 
 /* control.c: what the engine wants; reads the folder and acts. */
 void control_look(struct shepherd *s);
+/* Sends the checkpoint signal that is still due, if somebody waits for it now. */
+void control_signal(struct shepherd *s);
 
 /* ending.c */
 void ending_begin(struct shepherd *s); /* idempotent; from any phase */

@@ -601,6 +601,26 @@ def test_a_signal_that_nobody_waits_for_is_not_sent(engine):
     assert end["signal"] != signal.SIGUSR1
 
 
+def test_a_signal_does_not_kill_a_program_that_blocks_all_signals_only_while_it_makes_a_process(engine):
+    inner = "import subprocess\nprint('up', flush=True)\nwhile True: subprocess.run(['/bin/true'])"
+    engine.begin(1, PYTHON, "-c", inner, signal=int(signal.SIGUSR1))
+    wait_until("up", lambda: "up" in engine.log(1))
+    for _ in range(100):
+        engine.must("warn", 1, 30000)
+    engine.must("stop", 1, 0)
+    assert engine.wait_fact("exited", 1)["cause"] == "stopped"
+
+
+def test_a_signal_for_which_a_program_waits_with_all_signals_blocked_reaches_it(engine):
+    inner = ("import os,signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\nprint('up', flush=True)\n"
+             "import time\nwhile signal.SIGUSR1 not in signal.sigpending(): time.sleep(0.02)\nprint('warned', flush=True)")
+    engine.begin(1, PYTHON, "-c", inner, signal=int(signal.SIGUSR1))
+    wait_until("up", lambda: "up" in engine.log(1))
+    engine.must("warn", 1, 30000)
+    assert engine.wait_fact("exited", 1)["cause"] == "exit"
+    assert "warned" in engine.log(1)
+
+
 def test_a_task_whose_place_was_removed_is_ended(engine):
     engine.begin(1, "sh", "-c", "sleep 1000; true")
     pid = engine.wait_fact("started", 1)["pid"]

@@ -12,9 +12,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CLIMB_MAX = 256, PATH_ROOM = 64, STATUS_ROOM = 4096 };
+enum { BLOCKED_NEARLY_ALL = 48, BLOCKED_LOOKS = 20, BLOCKED_PAUSE_MS = 5 };
 
 /* 2^60: far above any real-time limit in use, far below "unlimited". */
 #define BRAND_BASE ((uint64_t)1 << 60)
@@ -267,14 +269,30 @@ static uint64_t signal_mask(const char *status, const char *name)
 	return line ? strtoull(line + strlen(name), NULL, 16) : 0;
 }
 
+/* Caught, or blocked for good: so do programs with a signalfd, or with a thread in sigwait. A mask of nearly everything
+ * may also be that of a process that is just making another one (fork and posix_spawn block all signals for some
+ * moments), and would be killed by the signal right after: it counts when it sleeps with it, or keeps it. */
 static bool wants_signal(pid_t pid, int sig)
 {
-	char status[STATUS_ROOM];
+	const struct timespec pause = { .tv_nsec = BLOCKED_PAUSE_MS * 1000000L };
 	uint64_t bit = UINT64_C(1) << (sig - 1);
+	char status[STATUS_ROOM];
 
-	if (read_proc(pid, "status", status, sizeof(status)) <= 0)
-		return false;
-	return ((signal_mask(status, "\nSigCgt:") | signal_mask(status, "\nSigBlk:")) & bit) != 0;
+	for (int look = 0; look < BLOCKED_LOOKS; look++) {
+		if (look > 0)
+			nanosleep(&pause, NULL);
+		if (read_proc(pid, "status", status, sizeof(status)) <= 0)
+			return false;
+		uint64_t blocked = signal_mask(status, "\nSigBlk:");
+
+		if (signal_mask(status, "\nSigCgt:") & bit)
+			return true;
+		if (!(blocked & bit))
+			return false;
+		if (__builtin_popcountll(blocked) < BLOCKED_NEARLY_ALL || strstr(status, "\nState:\tS"))
+			return true;
+	}
+	return true;
 }
 
 static size_t notify_below(const struct proctree *tree, pid_t pid, int sig, int depth)
