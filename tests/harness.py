@@ -54,7 +54,7 @@ class Daemon:
 
     Its folder is made in FAIRLEAD_TEST_TMP, else in memory where there is room: what only power loss can show has tests of
     its own, and on a disk most of a test's time would be waiting for it. At the end nothing of the test is left, also when
-    it failed; the folder of a failed test stays, and its name is in the failure's output.
+    it failed. Folders stay where FAIRLEAD_TEST_KEEP is set, or where the `with` is left by a failure: its name is said then.
     """
 
     def __init__(self, nodes="sim:4x4xH100-80GB", listen=None, data=None, env=None, user=None):
@@ -86,7 +86,7 @@ class Daemon:
             raise
         finally:
             self.destroy()
-            if kind is None:
+            if kind is None and "FAIRLEAD_TEST_KEEP" not in os.environ:
                 os.unlink(self.data + ".log")
                 if self.own_data:
                     shutil.rmtree(self.data)
