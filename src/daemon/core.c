@@ -16,15 +16,20 @@
 #include "daemon/state.h"
 #include "engine/failpoint.h"
 
-void core_append(struct daemon *d, struct batch *batch, struct event *event)
+static void append(struct daemon *d, struct batch *batch, struct event *event)
 {
 	event->seq = d->facts.seq + 1;
-	event->time_ms = event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());
 	if (event->time_ms < d->facts.now_ms)
 		event->time_ms = d->facts.now_ms;
 	batch_record(batch, event);
 	apply(&d->facts, event);
 	view_follow(d->view, &d->facts, event);
+}
+
+void core_append(struct daemon *d, struct batch *batch, struct event *event)
+{
+	event->time_ms = event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());
+	append(d, batch, event);
 }
 
 int core_admit_own(struct daemon *d, struct batch *batch, struct event *event, struct err *err)
@@ -35,16 +40,17 @@ int core_admit_own(struct daemon *d, struct batch *batch, struct event *event, s
 	return result < 0 ? result : 0;
 }
 
-/* Decisions follow a record that names the state they come from, and are applied in their order. */
+/* Decisions follow a record that names the state they come from, and are applied in their order. They have the time of that
+ * state: deadlines that they name count from it. */
 static void append_decisions(struct daemon *d, struct batch *batch, const struct decisions *made)
 {
 	struct event decided = event_make(EVENT_DECIDED, d->facts.now_ms, "fairlead");
 	decided.decided.after_seq = (int64_t)d->facts.seq;
 	decided.decided.build = d->build;
 	decided.decided.policy = core_policy_name;
-	core_append(d, batch, &decided);
+	append(d, batch, &decided);
 	for (uint32_t i = 0; i < made->count; i++)
-		core_append(d, batch, &made->events[i]);
+		append(d, batch, &made->events[i]);
 	batch->decisions += made->count;
 	batch->essential = true;
 }
@@ -194,7 +200,8 @@ static void note_turn(struct daemon *d, int64_t began_ns, const struct batch *ba
 static void rebuild(struct daemon *d)
 {
 	struct err err = { 0 };
-	log_line(LOG_ERROR, "a commit failed; state is being read back from the journal");
+	if (!d->unreadable)
+		log_line(LOG_ERROR, "a commit failed; state is being read back from the journal");
 	view_destroy(d->view);
 	d->view = NULL;
 	facts_deinit(&d->facts);
@@ -202,12 +209,15 @@ static void rebuild(struct daemon *d)
 	d->journal = NULL;
 	int result = recover(d, false, &err);
 	if (result < 0) {
-		log_line(LOG_ERROR, "the journal can't be read back: %s", err.text);
+		if (!d->unreadable)
+			log_line(LOG_ERROR, "the journal can't be read back, which is tried again each second: %s", err.text);
+		d->unreadable = true;
 		daemon_problem(d, err.text);
 		facts_init(&d->facts);
 		d->view = view_create(&d->facts);
 		return;
 	}
+	d->unreadable = false;
 	daemon_problem(d, "");
 	atomic_store(&d->full, false); /* the next commit says so again */
 	gate_publish_rebuilt(d);

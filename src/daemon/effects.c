@@ -10,12 +10,8 @@
  * A command that could not be carried out for want of space or the like is given again each second until it could, or its attempt
  * is over: nobody else would.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/jobfile.h"
@@ -62,48 +58,6 @@ void effects_adopt_anew(struct daemon *d)
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------------------- */
-
-enum { CHECKPOINT_FILES_MAX = 100000, CHECKPOINT_DEPTH_MAX = 8 };
-
-/* Bytes of all regular files below fd (which it closes); links are not followed. -1 when it can't be read. */
-static int64_t folder_bytes(int fd, int depth, int *files)
-{
-	DIR *folder = fdopendir(fd);
-	if (!folder) {
-		close(fd);
-		return -1;
-	}
-	int64_t sum = 0;
-	const struct dirent *entry;
-	while (sum >= 0 && (entry = readdir(folder)) && ++*files < CHECKPOINT_FILES_MAX) {
-		struct stat st;
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-			continue;
-		if (S_ISREG(st.st_mode)) {
-			sum += st.st_size;
-		} else if (S_ISDIR(st.st_mode) && depth < CHECKPOINT_DEPTH_MAX) {
-			int inner = openat(dirfd(folder), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-			int64_t bytes = inner < 0 ? -1 : folder_bytes(inner, depth + 1, files);
-			sum = bytes < 0 ? -1 : sum + bytes;
-		}
-	}
-	closedir(folder);
-	return sum;
-}
-
-/* -1 when there is nothing that can be read. */
-static int64_t checkpoint_bytes(const char *path)
-{
-	struct stat st;
-	if (stat(path, &st) != 0)
-		return -1;
-	if (S_ISREG(st.st_mode))
-		return st.st_size;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int files = 0;
-	return fd < 0 ? -1 : folder_bytes(fd, 0, &files);
-}
 
 static const char *checkpoint_full_path(const struct checkpoint *checkpoint, const char *folder, struct arena *arena)
 {
@@ -462,47 +416,6 @@ static void *effects_main(void *argument)
 	}
 	give_again(d, &again); /* frees them: the end has come */
 	return NULL;
-}
-
-/* Relative paths count from the job's checkpoint folder, which is in the sealed body: looked up only for the size. */
-static int64_t reported_bytes(struct daemon *d, const struct engine_fact *fact)
-{
-	if (fact->path[0] == '/')
-		return checkpoint_bytes(fact->path);
-	struct publication *publication = publication_get(d);
-	const struct facts *facts = &publication->frozen.facts;
-	int64_t bytes = 0;
-	if (fact->attempt && fact->attempt <= facts->attempts.count) {
-		const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)fact->attempt });
-		struct arena arena;
-		struct buf text = BUF_INIT;
-		struct job_body body = { 0 };
-		struct err err;
-		arena_init(&arena, 64 << 20);
-		const char *folder = arena_printf(&arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
-		if (attempt->job.v && d->backend.body(d, facts, attempt->job, &text, &err) == 0 &&
-		    job_body_parse(text.data, text.size, &arena, &body, &err) == 0 && body.checkpoint_path)
-			folder = body.checkpoint_path;
-		bytes = checkpoint_bytes(arena_printf(&arena, "%s/%s", folder, fact->path));
-		buf_deinit(&text);
-		arena_deinit(&arena);
-	}
-	publication_release(publication);
-	return bytes;
-}
-
-void effects_report(void *daemon, const struct engine_fact *fact)
-{
-	struct daemon *d = daemon;
-	struct fact_message *message = calloc(1, sizeof(*message));
-	CHECK(message);
-	message->message.kind = CORE_FACT;
-	message->fact = *fact;
-	if (fact->kind == ENGINE_REPORT && fact->checkpoint) {
-		int64_t bytes = reported_bytes(d, fact);
-		message->checkpoint_bytes = bytes < 0 ? 0 : bytes;
-	}
-	mailbox_send(&d->core_box, &message->message);
 }
 
 void effects_start(struct daemon *d)

@@ -82,9 +82,10 @@ struct daemon {
 	int64_t wake_ms;
 	bool again;			/* the last turn stopped deciding early */
 	uint64_t batches_sent;
+	bool unreadable;		/* the journal could not be read back; said once */
 
-	struct mailbox core_box, journal_box, engine_box, work_box;
-	pthread_t core_thread, journal_thread, engine_thread, history_thread, workers[WORKERS];
+	struct mailbox core_box, journal_box, engine_box, report_box, work_box;
+	pthread_t core_thread, journal_thread, engine_thread, reports_thread, history_thread, workers[WORKERS];
 
 	/* journal thread (the core thread while it recovers) */
 	struct journal *journal;
@@ -120,6 +121,8 @@ struct daemon {
 	struct engine *engine;		/* engine thread, once that runs */
 	const struct engine_ops *engine_ops;
 	char shepherd[4096];
+	pthread_mutex_t measured_lock;
+	struct measured *measured;	/* attempts whose facts wait for a checkpoint to be measured */
 	atomic_bool ending;		/* what is still to be done is done by the next start */
 	struct api_backend backend;
 	struct api *api;
@@ -168,7 +171,12 @@ void effects_of_event(struct daemon *d, const struct event *event);	/* by the ga
 void effects_adopt(struct daemon *d);			/* after a start: the engine learns what is live */
 void effects_adopt_anew(struct daemon *d);		/* after a rebuild: so does a new one, as facts of the old one were lost */
 int effects_open_engine(struct daemon *d, struct err *err) MUST_CHECK;
-void effects_report(void *daemon, const struct engine_fact *fact);	/* the engine's callback */
+
+/* reports.c: what the engine tells */
+void effects_report(void *daemon, const struct engine_fact *fact);	/* the engine's callback: does not block */
+int64_t checkpoint_bytes(const char *path);	/* of all its files; -1 when there is nothing that can be read */
+void reports_start(struct daemon *d);
+bool reports_join(struct daemon *d);			/* false: it is stuck in a file server that does not answer */
 
 /* daemon.c */
 int64_t daemon_wall_ms(void);			/* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds with failpoints */
