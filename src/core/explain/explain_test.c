@@ -88,6 +88,26 @@ static void a_place_kept_for_a_victim_to_leave_is_told(void **state)
 	world_deinit(&w);
 }
 
+static void a_place_promised_to_a_better_job_is_a_matter_of_priority(void **state)
+{
+	struct world w;
+	uint32_t high, other;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	world_policy(&w, 60000, 0);
+	(void)world_submit(&w, (struct wish){ .checkpoint = true });
+	world_run(&w);
+	high = world_submit(&w, (struct wish){ .priority = 1, .gpus = 2, .name = "high" });
+	world_run(&w);
+	other = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, other), 0);
+	waits_for(&w, other, REASON_PRIORITY, "promised to job 2 \"high\"");
+	assert_int_equal(why(&w, other).verdict.holder.v, high);
+	world_deinit(&w);
+}
+
 static void critical_work_waits_when_other_critical_work_holds_the_guarantee(void **state)
 {
 	struct world w;
@@ -196,6 +216,7 @@ int main(void)
 		cmocka_unit_test(the_first_true_reason_is_named),
 		cmocka_unit_test(who_holds_and_who_is_ahead_is_told),
 		cmocka_unit_test(a_place_kept_for_a_victim_to_leave_is_told),
+		cmocka_unit_test(a_place_promised_to_a_better_job_is_a_matter_of_priority),
 		cmocka_unit_test(critical_work_waits_when_other_critical_work_holds_the_guarantee),
 		cmocka_unit_test(a_reservation_is_named_with_its_holder),
 		cmocka_unit_test(a_dry_run_changes_nothing_and_says_what_would_be),

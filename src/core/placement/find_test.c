@@ -153,6 +153,9 @@ static void a_gang_takes_the_narrowest_level_then_the_fewest_hosts(void **state)
 		{ "r0: n0:2 n1:2 | r1: n2:4", { TASKS(4, 1) }, false, "n2/1 n2/2 n2/4 n2/8" },
 		/* no node does, but one rack: though two nodes of two racks would be fewer than three */
 		{ "r0: n0:2 n1:2 n2:2 | r1: n3:4 | r2: n4:4", { TASKS(5, 1) }, false, "n0/1 n0/2 n1/1 n1/2 n2/1" },
+		/* two racks hold it: the one with fewer hosts; with as many, the one with less free */
+		{ "r0: n0:2 n1:2 n2:2 | r1: n3:3 n4:3", { TASKS(6, 1) }, false, "n3/1 n3/2 n3/4 n4/1 n4/2 n4/4" },
+		{ "r0: n0:4 n1:4 n2:4 | r1: n3:4 n4:4", { TASKS(5, 1) }, false, "n3/1 n3/2 n3/4 n3/8 n4/1" },
 		/* across racks: the largest hosts first, the last one the tightest that holds the rest */
 		{ "r0: n0:4 n1:1 | r1: n2:4 n3:2", { TASKS(9, 1) }, false, "n0/1 n0/2 n0/4 n0/8 n1/1 n2/1 n2/2 n2/4 n2/8" },
 		/* two hosts are enough; whole ones stay whole */

@@ -457,6 +457,82 @@ static void a_rack_is_cleared_for_a_gang_that_needs_one(void **state)
 	world_deinit(&w);
 }
 
+static void equal_priority_and_polite_jobs_evict_nobody(void **state)
+{
+	uint32_t equal, polite;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	(void)world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	equal = world_submit(&w, (struct wish){ .gpus = 1 });
+	polite = world_submit(&w, (struct wish){ .priority = 9, .polite = true });
+	world_run(&w);
+	assert_int_equal(world_running(&w, equal) + world_running(&w, polite), 0);
+	assert_int_equal(w.evictions, 0);
+	world_deinit(&w);
+}
+
+static void critical_work_is_never_evicted_not_even_for_its_owner(void **state)
+{
+	uint32_t loan, claim;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	world_queue(&w, "owner", "", 2, -1, 1);
+	world_queue(&w, "borrower", "", 0, -1, 1);
+	loan = world_submit(&w, (struct wish){ .queue = "borrower", .tier = TIER_CRITICAL });
+	world_place(&w, loan, "n0"); /* it would not be placed by the core: there is no guarantee */
+	claim = world_submit(&w, (struct wish){ .queue = "owner", .gpus = 2 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, loan), 1);
+	assert_int_equal(world_running(&w, claim), 0);
+	world_deinit(&w);
+}
+
+static void only_queues_above_their_share_give_back(void **state)
+{
+	uint32_t own, loan, claim;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:2 n1:2");
+	world_queue(&w, "a", "", 2, -1, 1);
+	world_queue(&w, "b", "", 2, -1, 1);
+	world_queue(&w, "c", "", 0, -1, 1);
+	loan = world_submit(&w, (struct wish){ .queue = "c", .tasks = 2 });
+	world_place(&w, loan, "n1 n1");
+	world_at(&w, 1000 + 60 * MINUTE);
+	own = world_submit(&w, (struct wish){ .queue = "b", .tasks = 2 }); /* the cheaper victim */
+	world_place(&w, own, "n0 n0");
+	claim = world_submit(&w, (struct wish){ .queue = "a", .tasks = 2 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, own), 2);
+	assert_int_equal(world_running(&w, claim), 2);
+	assert_int_equal(world_running(&w, loan), 0);
+	world_deinit(&w);
+}
+
+static void a_job_that_ends_just_in_time_runs_before_a_reserved_one(void **state)
+{
+	(void)state;
+	for (int64_t late_ms = 0; late_ms < 2; late_ms++) {
+		struct world w;
+		uint32_t job;
+
+		world_init(&w, "n0:2 n1:1");
+		(void)world_submit(&w, (struct wish){ .gpus = 2, .limit_ms = 10 * MINUTE });
+		world_run(&w);
+		(void)world_submit(&w, (struct wish){ .tasks = 3, .limit_ms = MINUTE });
+		job = world_submit(&w, (struct wish){ .limit_ms = 10 * MINUTE + late_ms });
+		world_run(&w);
+		assert_int_equal(world_running(&w, job), 1 - late_ms);
+		world_deinit(&w);
+	}
+}
+
 /* --- nodes ------------------------------------------------------------------------------------------------------- */
 
 static void set_node(struct world *w, const char *name, enum node_state to)
@@ -545,7 +621,7 @@ static void the_jobs_of_one_array_do_not_make_a_black_hole(void **state)
 
 	(void)state;
 	world_init(&w, "n0:1 n1:1");
-	fail_jobs(&w, 1, 4);
+	fail_jobs(&w, 1, 8); /* four on each node */
 	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->state, NODE_READY);
 	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->set_aside_mask, 0);
 	world_deinit(&w);
@@ -561,6 +637,22 @@ static void a_black_hole_is_quarantined_but_never_the_last_node(void **state)
 	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->state, NODE_QUARANTINED);
 	fail_jobs(&w, 4, 0);
 	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n1"))->state, NODE_READY);
+	world_deinit(&w);
+}
+
+static void the_only_ready_node_is_not_quarantined(void **state)
+{
+	struct world w;
+	char name[3] = "n0";
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1 n2:1 n3:1 n4:1 n5:1 n6:1 n7:1");
+	for (int i = 1; i < 8; i++) {
+		name[1] = (char)('0' + i);
+		set_node(&w, name, NODE_CORDONED);
+	}
+	fail_jobs(&w, 4, 0);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->state, NODE_READY);
 	world_deinit(&w);
 }
 
@@ -601,6 +693,7 @@ static void queues_take_turns_by_their_use_of_their_share(void **state)
 	}
 	assert_int_equal(in_a, 2);
 	assert_int_equal(in_b, 4);
+	assert_int_equal(w.evictions, 0);
 	world_deinit(&w);
 }
 
@@ -669,11 +762,16 @@ int main(void)
 		cmocka_unit_test(one_wide_victim_goes_before_many_small_ones_that_cost_more),
 		cmocka_unit_test(the_queues_limit_is_made_room_in_by_its_own_lower_work),
 		cmocka_unit_test(a_rack_is_cleared_for_a_gang_that_needs_one),
+		cmocka_unit_test(equal_priority_and_polite_jobs_evict_nobody),
+		cmocka_unit_test(critical_work_is_never_evicted_not_even_for_its_owner),
+		cmocka_unit_test(only_queues_above_their_share_give_back),
+		cmocka_unit_test(a_job_that_ends_just_in_time_runs_before_a_reserved_one),
 		cmocka_unit_test(a_drained_node_is_left_after_a_checkpoint),
 		cmocka_unit_test(a_drain_that_is_called_off_spares),
 		cmocka_unit_test(a_gpu_on_which_different_jobs_fail_early_is_set_aside),
 		cmocka_unit_test(the_jobs_of_one_array_do_not_make_a_black_hole),
 		cmocka_unit_test(a_black_hole_is_quarantined_but_never_the_last_node),
+		cmocka_unit_test(the_only_ready_node_is_not_quarantined),
 		cmocka_unit_test(a_job_that_does_not_fit_holds_up_nobody),
 		cmocka_unit_test(queues_take_turns_by_their_use_of_their_share),
 		cmocka_unit_test(standard_work_of_any_queue_goes_before_best_effort),

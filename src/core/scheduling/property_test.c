@@ -130,6 +130,7 @@ static void submit(struct twins *t)
 	wish.tasks_max = wish.tasks + (below(4) == 0 ? below(4) : 0);
 	wish.require = below(4) ? "" : below(2) ? "rack" : "node";
 	wish.best_effort = below(4) == 0;
+	wish.tier = below(5) == 0 ? TIER_CRITICAL : TIER_STANDARD;
 	wish.checkpoint = below(2);
 	wish.polite = below(6) == 0;
 	wish.kind = below(6) == 0 ? KIND_INFERENCE : KIND_BATCH;

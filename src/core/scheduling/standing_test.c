@@ -151,6 +151,7 @@ static void when_guarantees_do_not_fit_critical_work_comes_first(void **state)
 
 static void best_effort_work_and_jobs_wider_than_the_cluster_want_no_share(void **state)
 {
+	struct standings s;
 	struct world w;
 
 	(void)state;
@@ -159,6 +160,10 @@ static void best_effort_work_and_jobs_wider_than_the_cluster_want_no_share(void 
 	world_queue(&w, "b", "", 0, -1, 1);
 	(void)world_submit(&w, (struct wish){ .queue = "a", .best_effort = true, .tasks = 8 });
 	(void)world_submit(&w, (struct wish){ .queue = "a", .tasks = 9 });
+	world_run(&w); /* the best-effort job runs */
+	standings_make(&s, &w.facts, w.view, &w.step);
+	assert_int_equal(s.at[facts_queue_find(&w.facts, "a").v].use, 0);
+	assert_int_equal(s.at[facts_queue_find(&w.facts, "a").v].hold, 8 * GPU_SHARE);
 	want(&w, "b", 20, TIER_STANDARD);
 	assert_int_equal(share_of(&w, "a"), 0);
 	assert_int_equal(share_of(&w, "b"), 8 * GPU_SHARE);

@@ -304,7 +304,7 @@ static void attempt_id_check(const struct world *w, const struct event *e)
 {
 	if (e->kind == EVENT_ATTEMPT_PLACED)
 		CHECK(e->attempt_placed.attempt == (int64_t)w->facts.attempts.count + 1);
-	if (e->kind == EVENT_ATTEMPT_WARNED || (e->kind == EVENT_ATTEMPT_STOPPED && e->attempt_stopped.why == STOP_EVICTED)) {
+	if ((e->kind == EVENT_ATTEMPT_WARNED && e->attempt_warned.for_job) || (e->kind == EVENT_ATTEMPT_STOPPED && e->attempt_stopped.why == STOP_EVICTED)) {
 		int64_t id = e->kind == EVENT_ATTEMPT_WARNED ? e->attempt_warned.attempt : e->attempt_stopped.attempt;
 
 		CHECK(job_get(&w->facts, attempt_get(&w->facts, (struct attempt_id){ (uint32_t)id })->job)->tier != TIER_CRITICAL);
