@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { CLIMB_MAX = 256, PATH_ROOM = 64, STATUS_ROOM = 4096 };
-enum { BLOCKED_NEARLY_ALL = 48, BLOCKED_LOOKS = 20, BLOCKED_PAUSE_MS = 5 };
+enum { BLOCKED_NEARLY_ALL = 48, BLOCKED_LOOKS = 20, BLOCKED_ASLEEP = 4, BLOCKED_PAUSE_MS = 5 };
 
 /* 2^60: far above any real-time limit in use, far below "unlimited". */
 #define BRAND_BASE ((uint64_t)1 << 60)
@@ -277,8 +277,9 @@ static bool wants_signal(pid_t pid, int sig)
 	const struct timespec pause = { .tv_nsec = BLOCKED_PAUSE_MS * 1000000L };
 	uint64_t bit = UINT64_C(1) << (sig - 1);
 	char status[STATUS_ROOM];
+	int asleep = 0; /* looks: state and mask are not read at one moment */
 
-	for (int look = 0; look < BLOCKED_LOOKS; look++) {
+	for (int look = 0; look < BLOCKED_LOOKS && asleep < BLOCKED_ASLEEP; look++) {
 		if (look > 0)
 			nanosleep(&pause, NULL);
 		if (read_proc(pid, "status", status, sizeof(status)) <= 0)
@@ -289,8 +290,9 @@ static bool wants_signal(pid_t pid, int sig)
 			return true;
 		if (!(blocked & bit))
 			return false;
-		if (__builtin_popcountll(blocked) < BLOCKED_NEARLY_ALL || strstr(status, "\nState:\tS"))
+		if (__builtin_popcountll(blocked) < BLOCKED_NEARLY_ALL)
 			return true;
+		asleep += strstr(status, "\nState:\tS") != NULL;
 	}
 	return true;
 }
