@@ -170,7 +170,7 @@ static bool quota_allows(const struct pass *pass, const struct promise_view *p)
 
 	for (uint32_t id = p->queue; id; id = pass->view->queues.at[id].parent) {
 		at = &pass->standings.at[id];
-		if (at->limit != INT64_MAX && at->hold + p->share > at->limit)
+		if (p->share && at->limit != INT64_MAX && at->hold + p->share > at->limit)
 			return false;
 	}
 	return true;
