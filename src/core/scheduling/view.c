@@ -556,9 +556,15 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_LEVELS_SET:
 		view->space_stale = true;
 		return;
-	case EVENT_NODE_SET:
+	case EVENT_NODE_SET: {
+		struct node_id id = facts_node_find(facts, event->node_set.name);
+
+		/* Another count of GPUs changes what remembered failures say of the node. */
+		if (id.v)
+			node_due_sync(view, facts, id.v);
 		view->space_stale = true;
 		return;
+	}
 	case EVENT_NODE_STATE:
 		node_follow(view, facts, event->node_state.node);
 		return;
