@@ -3,6 +3,7 @@
  * Users and teams. What keeps roles from growing: nobody grants a role above his own, nobody changes a user above
  * himself, a lead acts inside his team only, and the account on the machine (as whom jobs run) is an admin's to set.
  */
+#include <pwd.h>
 #include <string.h>
 #include "api/call.h"
 #include "api/order.h"
@@ -91,6 +92,17 @@ struct user_change {
 	bool account;
 };
 
+/* The first group of the account, as the machine has it; -1 = it has none with this uid. */
+static int64_t account_group(int64_t uid)
+{
+	struct passwd entry, *found = NULL;
+	char room[4096];
+
+	if (uid < 0 || getpwuid_r((uid_t)uid, &entry, room, sizeof(room), &found) != 0 || !found)
+		return -1;
+	return (int64_t)found->pw_gid;
+}
+
 static int user_read(struct call *call, struct user_change *change, struct err *err)
 {
 	struct event_user_set *e = change->e;
@@ -107,6 +119,8 @@ static int user_read(struct call *call, struct user_change *change, struct err *
 	if (body_int(body, "uid", -1, INT32_MAX, &e->uid, &uid_given, err) < 0 ||
 	    body_int(body, "gid", -1, INT32_MAX, &e->gid, &gid_given, err) < 0)
 		return -(int)ERR_INVALID;
+	if (uid_given && !gid_given)
+		e->gid = account_group(e->uid);
 	change->account = uid_given || gid_given;
 	return 0;
 }

@@ -61,6 +61,12 @@ static int owner_fill(struct call *call, struct event_job_submitted *job, struct
 			"%s has no account on this machine as which a job could run; ask an admin to run: "
 			"fairlead users change %s --uid UID",
 			call->caller.user, call->caller.user);
+	if (call->caller.gid < 0)
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"%s has no group on this machine as which a job could run; ask an admin to run: "
+			"fairlead users change %s --gid GID",
+			call->caller.user, call->caller.user);
 	job->user = call->caller.user;
 	job->uid = call->caller.uid;
 	job->gid = call->caller.gid;

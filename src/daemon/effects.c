@@ -40,9 +40,11 @@ void effects_of_event(struct daemon *d, const struct event *event)
 	else if (event->kind == EVENT_ATTEMPT_RELEASED)
 		effect_send(d, EFFECT_RELEASE, (uint64_t)event->attempt_released.attempt, 0);
 	else if (event->kind == EVENT_ATTEMPT_WARNED)
-		effect_send(d, EFFECT_WARN, (uint64_t)event->attempt_warned.attempt, event->attempt_warned.deadline_ms - event->time_ms);
+		effect_send(d, EFFECT_WARN, (uint64_t)event->attempt_warned.attempt,
+			    event->attempt_warned.deadline_ms - event->time_ms);
 	else if (event->kind == EVENT_ATTEMPT_STOPPED)
-		effect_send(d, EFFECT_STOP, (uint64_t)event->attempt_stopped.attempt, event->attempt_stopped.grace_ms);
+		effect_send(d, EFFECT_STOP, (uint64_t)event->attempt_stopped.attempt,
+			    event->attempt_stopped.grace_ms);
 	else if (event->kind == EVENT_ATTEMPT_ENDED)
 		effect_send(d, EFFECT_FORGET, (uint64_t)event->attempt_ended.attempt, 0);
 }
@@ -59,7 +61,8 @@ void effects_adopt_anew(struct daemon *d)
 
 /* --- checkpoints ------------------------------------------------------------------------------------------- */
 
-static const char *checkpoint_full_path(const struct checkpoint *checkpoint, const char *folder, struct arena *arena)
+static const char *checkpoint_full_path(const struct checkpoint *checkpoint, const char *folder,
+					struct arena *arena)
 {
 	if (checkpoint->path[0] == '/' || !folder)
 		return arena_strdup(arena, checkpoint->path);
@@ -73,7 +76,8 @@ static void void_done(void *context, const struct command_reply *reply)
 		log_line(LOG_WARN, "a torn checkpoint could not be recorded: %s", reply->err.text);
 }
 
-static void checkpoint_void(struct daemon *d, struct job_id job, const struct checkpoint *checkpoint, const char *reason)
+static void checkpoint_void(struct daemon *d, struct job_id job,
+			    const struct checkpoint *checkpoint, const char *reason)
 {
 	struct event event = event_make(EVENT_CHECKPOINT_VOID, 0, "engine");
 	event.checkpoint_void.job = job.v;
@@ -82,12 +86,13 @@ static void checkpoint_void(struct daemon *d, struct job_id job, const struct ch
 	struct command *command = command_create(&event, NULL, 0);
 	command->done = void_done;
 	d->backend.send(d, command);
-	log_line(LOG_WARN, "job %u: checkpoint %u is not used: %s", job.v, checkpoint->number, reason);
+	log_line(LOG_WARN, "job %u: checkpoint %u is not used: %s", job.v, checkpoint->number,
+		 reason);
 }
 
 /* The path to resume from; NULL = from the beginning. */
-static const char *resume_path(struct daemon *d, const struct facts *facts, struct job_id id, uint32_t number,
-			       const char *folder, struct arena *arena)
+static const char *resume_path(struct daemon *d, const struct facts *facts, struct job_id id,
+			       uint32_t number, const char *folder, struct arena *arena)
 {
 	const struct job *job = job_get(facts, id);
 	while (number > 0) {
@@ -98,8 +103,10 @@ static const char *resume_path(struct daemon *d, const struct facts *facts, stru
 		int64_t bytes = checkpoint_bytes(path);
 		if (bytes >= 0 && bytes >= checkpoint->bytes)
 			return path;
-		checkpoint_void(d, id, checkpoint,
-				bytes < 0 ? "it is missing or can't be read" : "it is smaller than it was when it was reported complete");
+		checkpoint_void(
+			d, id, checkpoint,
+			bytes < 0 ? "it is missing or can't be read"
+				  : "it is smaller than it was when it was reported complete");
 		number = checkpoint->number - 1;
 	}
 	return NULL;
@@ -107,28 +114,36 @@ static const char *resume_path(struct daemon *d, const struct facts *facts, stru
 
 /* --- start --------------------------------------------------------------------------------------------------- */
 
-static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks, enum engine_cause cause, const char *text)
+static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks,
+			  enum engine_cause cause, const char *text)
 {
 	for (uint32_t rank = 0; rank < tasks; rank++) {
 		struct engine_fact fact = {
-			.kind = ENGINE_EXITED, .attempt = attempt, .rank = rank, .time_ms = clock_wall_ms(),
-			.cause = cause, .never_ran = true,
+			.kind = ENGINE_EXITED,
+			.attempt = attempt,
+			.rank = rank,
+			.time_ms = clock_wall_ms(),
+			.cause = cause,
+			.never_ran = true,
 		};
 		snprintf(fact.text, sizeof(fact.text), "%.255s", text);
 		effects_report(d, &fact);
 	}
 }
 
-static const struct engine_gpu_place *places_of(const struct facts *facts, const struct attempt *attempt, struct arena *arena)
+static const struct engine_gpu_place *places_of(const struct facts *facts,
+						const struct attempt *attempt, struct arena *arena)
 {
 	const struct shape *shape = shape_get(facts, job_get(facts, attempt->job)->shape);
-	struct engine_gpu_place *places = arena_new_array(arena, struct engine_gpu_place, attempt->tasks);
+	struct engine_gpu_place *places =
+		arena_new_array(arena, struct engine_gpu_place, attempt->tasks);
 	uint32_t *on_node = arena_new_array(arena, uint32_t, facts->nodes.count + 1);
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(facts, attempt, rank);
 		struct engine_gpu_place *place = &places[rank];
 		place->rank = rank;
-		snprintf(place->node, sizeof(place->node), "%s", facts_name(facts, node_get(facts, task->node)->name));
+		snprintf(place->node, sizeof(place->node), "%s",
+			 facts_name(facts, node_get(facts, task->node)->name));
 		place->gpu_mask = task->gpu_mask;
 		place->local_rank = on_node[task->node.v]++;
 		place->cpu_milli = shape->cpu_milli;
@@ -144,8 +159,8 @@ static void copy_name(char out[64], const char *name)
 	snprintf(out, 64, "%s", name);
 }
 
-static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id, struct arena *arena,
-			  struct engine_start *ret, struct err *err)
+static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
+			  struct arena *arena, struct engine_start *ret, struct err *err)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
 	const struct job *job = job_get(facts, attempt->job);
@@ -157,15 +172,27 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 	buf_deinit(&text);
 	if (result < 0)
 		return result;
+	if (job->uid < 0 || job->gid < 0)
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"user \"%s\" had no account or group on this machine when the job was submitted",
+			facts_name(facts, job->user));
 
 	*ret = (struct engine_start){
-		.job = attempt->job.v, .attempt = id, .uid = (uid_t)job->uid, .gid = (gid_t)job->gid,
-		.argv = body.argv, .script = body.script, .env = body.env, .workdir = body.workdir,
+		.job = attempt->job.v,
+		.attempt = id,
+		.uid = (uid_t)job->uid,
+		.gid = (gid_t)job->gid,
+		.argv = body.argv,
+		.script = body.script,
+		.env = body.env,
+		.workdir = body.workdir,
 		.checkpoint_signal = body.checkpoint_signal,
 		.simulated_gpus = node_get(facts, task_get(facts, attempt, 0)->node)->simulated,
 		.array_size = job->array_count,
 		.array_index = job->array_count ? attempt->job.v - job->array_first : 0,
-		.place_count = attempt->tasks, .places = places_of(facts, attempt, arena),
+		.place_count = attempt->tasks,
+		.places = places_of(facts, attempt, arena),
 		.log_cap_bytes = LOG_CAP_BYTES,
 	};
 	copy_name(ret->job_name, facts_name(facts, job->name));
@@ -173,9 +200,12 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 	copy_name(ret->team, facts_name(facts, job->team));
 	copy_name(ret->queue, facts_name(facts, queue_get(facts, job->queue)->name));
 	if (job->checkpoints)
-		ret->checkpoint_dir = body.checkpoint_path ? body.checkpoint_path
-							   : arena_printf(arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
-	ret->resume_path = resume_path(d, facts, attempt->job, attempt->resume_number, ret->checkpoint_dir, arena);
+		ret->checkpoint_dir = body.checkpoint_path
+					      ? body.checkpoint_path
+					      : arena_printf(arena, "%s/checkpoints/%u", d->folder,
+							     attempt->job.v);
+	ret->resume_path = resume_path(d, facts, attempt->job, attempt->resume_number,
+				       ret->checkpoint_dir, arena);
 	return 0;
 }
 
@@ -184,7 +214,8 @@ static void start(struct daemon *d, const struct facts *facts, uint64_t id)
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
 	if (attempt->state == ATTEMPT_STOPPING) {
 		/* Told to stop before this thread came to it: the engine never hears of it, so its end is ours to tell. */
-		never_started(d, id, attempt->tasks, ENGINE_CAUSE_STOPPED, "it was stopped before it was started");
+		never_started(d, id, attempt->tasks, ENGINE_CAUSE_STOPPED,
+			      "it was stopped before it was started");
 		return;
 	}
 	if (attempt->state != ATTEMPT_PREPARING)
@@ -205,7 +236,10 @@ static void start(struct daemon *d, const struct facts *facts, uint64_t id)
 
 int effects_open_engine(struct daemon *d, struct err *err)
 {
-	const struct engine_options options = { .folder = d->folder, .shepherd_path = d->shepherd, .context = d, .report = effects_report };
+	const struct engine_options options = { .folder = d->folder,
+						.shepherd_path = d->shepherd,
+						.context = d,
+						.report = effects_report };
 	return d->engine_ops->open(&options, &d->engine, err);
 }
 
@@ -220,26 +254,25 @@ static void stopped_nothing(struct daemon *d, const struct facts *facts, uint64_
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
-		const struct engine_fact fact = { .kind = ENGINE_GONE, .attempt = id, .rank = rank, .time_ms = clock_wall_ms() };
+		const struct engine_fact fact = {
+			.kind = ENGINE_GONE, .attempt = id, .rank = rank, .time_ms = clock_wall_ms()
+		};
 		effects_report(d, &fact);
 	}
 }
 
-static int command(struct daemon *d, const struct facts *facts, enum effect_kind kind, uint64_t id, int64_t grace_ms, struct err *err)
+static int command(struct daemon *d, const struct facts *facts, enum effect_kind kind, uint64_t id,
+		   int64_t grace_ms, struct err *err)
 {
 	switch (kind) {
-	case EFFECT_RELEASE:
-		return d->engine_ops->release(d->engine, id, err);
-	case EFFECT_WARN:
-		return d->engine_ops->warn(d->engine, id, grace_ms, err);
-	case EFFECT_STOP:
-		break;
+	case EFFECT_RELEASE: return d->engine_ops->release(d->engine, id, err);
+	case EFFECT_WARN: return d->engine_ops->warn(d->engine, id, grace_ms, err);
+	case EFFECT_STOP: break;
 	case EFFECT_ADOPT:
 	case EFFECT_ADOPT_ANEW:
 	case EFFECT_START:
 	case EFFECT_FORGET:
-	case EFFECT_QUIT:
-		return 0;
+	case EFFECT_QUIT: return 0;
 	}
 	int result = d->engine_ops->stop(d->engine, id, grace_ms, err);
 	if (result < 0 && err->code == ERR_NOT_FOUND && !attempt_is_over(facts, id)) {
@@ -261,7 +294,8 @@ static bool command_failed(struct daemon *d, const struct facts *facts, const st
 	struct err err = { 0 };
 	if (effect->given_again && attempt_is_over(facts, effect->attempt))
 		return false;
-	int result = command(d, facts, (enum effect_kind)effect->message.kind, effect->attempt, effect->grace_ms, &err);
+	int result = command(d, facts, (enum effect_kind)effect->message.kind, effect->attempt,
+			     effect->grace_ms, &err);
 	if (result < 0 && !effect->given_again)
 		log_line(LOG_ERROR, "attempt %lu: %s", (unsigned long)effect->attempt, err.text);
 	return result < 0 && is_worth_again(&err);
@@ -272,22 +306,18 @@ static bool command_failed(struct daemon *d, const struct facts *facts, const st
 static void command_again(struct daemon *d, const struct facts *facts, uint64_t id)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
-	int64_t left = attempt->deadline_ms > facts->now_ms ? attempt->deadline_ms - facts->now_ms : 0;
+	int64_t left =
+		attempt->deadline_ms > facts->now_ms ? attempt->deadline_ms - facts->now_ms : 0;
 	switch ((enum attempt_state)attempt->state) {
 	case ATTEMPT_FREE:
-	case ATTEMPT_OVER:
-		break;
-	case ATTEMPT_PREPARING:
-		start(d, facts, id);
-		break;
+	case ATTEMPT_OVER: break;
+	case ATTEMPT_PREPARING: start(d, facts, id); break;
 	case ATTEMPT_ACTIVE:
 		effect_send(d, EFFECT_RELEASE, id, 0);
 		if (attempt->warned_ms)
 			effect_send(d, EFFECT_WARN, id, left);
 		break;
-	case ATTEMPT_STOPPING:
-		effect_send(d, EFFECT_STOP, id, left);
-		break;
+	case ATTEMPT_STOPPING: effect_send(d, EFFECT_STOP, id, left); break;
 	}
 }
 
@@ -322,7 +352,10 @@ static void engine_anew(struct daemon *d)
 	d->engine = NULL;
 	for (bool said = false; effects_open_engine(d, &err) < 0; said = true) {
 		if (!said)
-			log_line(LOG_ERROR, "the engine could not be opened again, which is tried each second: %s", err.text);
+			log_line(
+				LOG_ERROR,
+				"the engine could not be opened again, which is tried each second: %s",
+				err.text);
 		if (atomic_load(&d->ending))
 			return;
 		sleep(1);
@@ -345,9 +378,7 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 		if (d->engine)
 			adopt(d, facts);
 		break;
-	case EFFECT_ADOPT:
-		adopt(d, facts);
-		break;
+	case EFFECT_ADOPT: adopt(d, facts); break;
 	case EFFECT_START:
 		start(d, facts, effect->attempt);
 		(void)FAILPOINT("effects-after-start");
@@ -358,20 +389,18 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 		(void)FAILPOINT("effects-after-release");
 		break;
 	case EFFECT_WARN:
-	case EFFECT_STOP:
-		again = command_failed(d, facts, effect);
-		break;
-	case EFFECT_FORGET:
-		d->engine_ops->forget(d->engine, effect->attempt);
-		break;
-	case EFFECT_QUIT:
-		break;
+	case EFFECT_STOP: again = command_failed(d, facts, effect); break;
+	case EFFECT_FORGET: d->engine_ops->forget(d->engine, effect->attempt); break;
+	case EFFECT_QUIT: break;
 	}
 	publication_release(publication);
 	return again;
 }
 
-struct again { struct message *first; int64_t at_ms; };
+struct again {
+	struct message *first;
+	int64_t at_ms;
+};
 
 /* Answers whether it was the last. */
 static bool handle_effect(struct daemon *d, struct effect *effect, struct again *again)
