@@ -137,11 +137,9 @@ class Daemon:
             return
         if not self.alive():
             self.up()
-        client = Client(self.data)
-        for job in client.jobs():
-            if job["state"] not in FINAL:
-                client.until_answered("POST", "/api/v1/jobs/%d/cancel" % job["id"], {})
-        wait_until("jobs end", lambda: not [j for j in client.jobs() if j["state"] not in FINAL])
+        for job in self.jobs("--all"):
+            self.run("cancel", str(job["id"]), check=False)
+        wait_until("jobs end", lambda: not self.jobs("--all"))
         wait_until("places are cleared", lambda: not os.listdir(os.path.join(self.data, "attempts")))
         assert self.stop() == 0
         assert not self.leftovers(), "processes left over: %s" % self.leftovers()
@@ -182,7 +180,8 @@ class Daemon:
 
     def run(self, *words, check=True, stdin=None, env=None, user=None, timeout=None):
         done = subprocess.run([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, input=stdin, text=True,
-                              errors="replace", env=dict(self.env, **(env or {})), user=user, timeout=timeout or PATIENCE_S)
+                              errors="replace", env=dict(self.env, **(env or {})), user=self.user if user is None else user,
+                              timeout=timeout or PATIENCE_S)
         result = Result(done.returncode, done.stdout, done.stderr)
         assert not check or result.code == 0, "fairlead %s: %r" % (" ".join(words), result)
         return result
