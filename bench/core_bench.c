@@ -36,7 +36,8 @@ static void calibrate(void)
 	for (int i = 0; i < 100000000; i++)
 		x = x * 6364136223846793005 + 1442695040888963407;
 	sink = x;
-	printf("%-52s %10.3f ns\n", "calibration: one dependent multiply and add", (double)(now_us() - start) / 100000.0);
+	printf("%-52s %10.3f ns\n", "calibration: one dependent multiply and add",
+	       (double)(now_us() - start) / 100000.0);
 }
 
 static struct event make(enum event_kind kind)
@@ -91,8 +92,8 @@ static void measure(const char *what, uint32_t count, void (*fill)(uint32_t i, s
 		spent += took;
 		worst = took > worst ? took : worst;
 	}
-	printf("apply %-46s %10.1f ns   worst batch of %d: %.1f ns each, %u times\n", what, (double)spent * 1000 / count, BATCH,
-	       (double)worst * 1000 / BATCH, count);
+	printf("apply %-46s %10.1f ns   worst batch of %d: %.1f ns each, %u times\n", what,
+	       (double)spent * 1000 / count, BATCH, (double)worst * 1000 / BATCH, count);
 }
 
 static char texts[BATCH][4][72];
@@ -245,7 +246,8 @@ static void measure_snapshot(void)
 	start = now_us();
 	if (facts_save(&f, &out, write_record) < 0)
 		abort();
-	printf("%-52s %10.1f ms   %.1f MiB of records\n", "save", (double)(now_us() - start) / 1000, (double)out.size / 1048576);
+	printf("%-52s %10.1f ms   %.1f MiB of records\n", "save", (double)(now_us() - start) / 1000,
+	       (double)out.size / 1048576);
 	start = now_us();
 	load_all(&out, &back);
 	printf("%-52s %10.1f ms\n", "load, checks included", (double)(now_us() - start) / 1000);
@@ -255,8 +257,10 @@ static void measure_snapshot(void)
 
 static void print_memory(void)
 {
-	const struct table *tables[] = { &f.names, &f.nodes, &f.gpus, &f.queues, &f.shapes, &f.jobs, &f.bodies, &f.attempts,
-					 &f.tasks, &f.checkpoints, &f.name_slots, &f.shape_slots, &f.key_slots };
+	const struct table *tables[] = { &f.names,    &f.nodes,       &f.gpus,       &f.queues,
+					 &f.shapes,   &f.jobs,        &f.bodies,     &f.attempts,
+					 &f.tasks,    &f.checkpoints, &f.name_slots, &f.shape_slots,
+					 &f.key_slots };
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
@@ -273,7 +277,8 @@ int main(int argc, char **argv)
 	calibrate();
 	facts_init(&f);
 	set_up(node_count);
-	printf("%u jobs, %u nodes, %u queues, %u shapes\n", jobs, node_count, (unsigned int)QUEUES, (unsigned int)SHAPES);
+	printf("%u jobs, %u nodes, %u queues, %u shapes\n", jobs, node_count, (unsigned int)QUEUES,
+	       (unsigned int)SHAPES);
 	measure("job-submitted", jobs, fill_submitted);
 	measure("attempt-placed", live, fill_placed);
 	measure("task-ready", live, fill_ready);

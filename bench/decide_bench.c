@@ -48,7 +48,8 @@ static void calibrate(void)
 	for (int i = 0; i < 100000000; i++)
 		x = x * 6364136223846793005 + 1442695040888963407;
 	sink = x;
-	printf("%-66s %10.3f ns\n", "calibration: one dependent multiply and add", (double)(now_us() - start) / 100000.0);
+	printf("%-66s %10.3f ns\n", "calibration: one dependent multiply and add",
+	       (double)(now_us() - start) / 100000.0);
 }
 
 static void put(struct event *e)
@@ -101,7 +102,8 @@ static void queue_set(const char *name, const char *parent, int64_t guarantee)
 	put(&e);
 }
 
-static struct event job_event(const char *queue, int64_t tasks, int64_t gpus, int64_t cpu, int64_t priority)
+static struct event job_event(const char *queue, int64_t tasks, int64_t gpus, int64_t cpu,
+			      int64_t priority)
 {
 	struct event e = event_make(EVENT_JOB_SUBMITTED, now_ms, "bench");
 
@@ -236,7 +238,8 @@ static void queue_fill(uint32_t shapes)
 	(void)settle(&us);
 	run_all();
 	for (uint32_t i = 0; i < 1000000; i++)
-		submit(queue_name(i / 7, name), 1 + i % shapes % 20, 1 + i % shapes / 20 % 8, i % shapes / 160 * 100, 0);
+		submit(queue_name(i / 7, name), 1 + i % shapes % 20, 1 + i % shapes / 20 % 8,
+		       i % shapes / 160 * 100, 0);
 }
 
 static void bench_queue(void)
@@ -293,9 +296,18 @@ static void bench_reclaim(void)
 	world_begin(500);
 	queue_set("owner", "", 4000);
 	queue_set("borrower", "", 0);
-	e.policy_set = (struct event_policy_set){ .min_runtime_ms = 0, .grace_ms = 60000, .rejoin_ms = -1, .default_limit_ms = -1, .packing = -1,
-						  .blackhole_failures = -1, .blackhole_window_ms = -1, .allow_critical_burst = -1,
-						  .backfill_depth = -1, .collect_after_ms = -1, .half_life_ms = -1, .defragment = -1 };
+	e.policy_set = (struct event_policy_set){ .min_runtime_ms = 0,
+						  .grace_ms = 60000,
+						  .rejoin_ms = -1,
+						  .default_limit_ms = -1,
+						  .packing = -1,
+						  .blackhole_failures = -1,
+						  .blackhole_window_ms = -1,
+						  .allow_critical_burst = -1,
+						  .backfill_depth = -1,
+						  .collect_after_ms = -1,
+						  .half_life_ms = -1,
+						  .defragment = -1 };
 	put(&e);
 	for (int i = 0; i < 4000; i++)
 		submit("borrower", 1, 1, 0, 0);
@@ -347,9 +359,16 @@ static void bench_explain(void)
 
 int main(int argc, char **argv)
 {
-	const struct { const char *name; void (*run)(void); } parts[] = {
-		{ "fill", bench_fill }, { "queue", bench_queue }, { "event", bench_event }, { "reclaim", bench_reclaim },
-		{ "reclaim", bench_reclaim_gang }, { "explain", bench_explain },
+	const struct {
+		const char *name;
+		void (*run)(void);
+	} parts[] = {
+		{ "fill", bench_fill },
+		{ "queue", bench_queue },
+		{ "event", bench_event },
+		{ "reclaim", bench_reclaim },
+		{ "reclaim", bench_reclaim_gang },
+		{ "explain", bench_explain },
 	};
 
 	calibrate();

@@ -52,7 +52,8 @@ int main(int argc, char **argv)
 		value ^= value << 17;
 	}
 	double loop_ms = (double)(now_ns() - began) / 1e6;
-	printf("{\"fdatasync_median_us\":%.0f,\"fdatasync_p99_us\":%.0f,\"loop_ms\":%.0f,\"check\":%u}\n", (double)took[ROUNDS / 2] / 1e3,
-	       (double)took[ROUNDS * 99 / 100] / 1e3, loop_ms, (unsigned)(value & 1));
+	printf("{\"fdatasync_median_us\":%.0f,\"fdatasync_p99_us\":%.0f,\"loop_ms\":%.0f,\"check\":%u}\n",
+	       (double)took[ROUNDS / 2] / 1e3, (double)took[ROUNDS * 99 / 100] / 1e3, loop_ms,
+	       (unsigned)(value & 1));
 	return 0;
 }

@@ -60,15 +60,17 @@ static void send_request(struct client *c, long number)
 	for (size_t i = 0; i < sizeof(filler) - 1; i++)
 		filler[i] = (char)('a' + (number * 31 + (long)i * 7) % 26);
 	filler[sizeof(filler) - 1] = '\0';
-	int size = snprintf(body, sizeof(body),
-			    "{\"name\":\"%s-%ld\",\"queue\":\"default\",\"kind\":\"training\",\"tier\":\"standard\",\"tasks\":4,"
-			    "\"gpus\":{\"count\":1,\"memory\":\"40GiB\"},\"cpus\":4,\"memory\":\"16GiB\",\"hold\":true,\"retries\":2,\"limit\":\"4h\","
-			    "\"command\":[\"python3\",\"train.py\",\"--run\",\"%ld\"],\"env\":{\"NUMBER\":\"%ld\",\"FILLER\":\"%s\"}}",
-			    prefix, number, number, number, filler);
-	int total = snprintf(request, sizeof(request),
-			     "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-			     "Idempotency-Key: %s-%ld\r\nContent-Length: %d\r\n\r\n%s",
-			     prefix, number, size, body);
+	int size = snprintf(
+		body, sizeof(body),
+		"{\"name\":\"%s-%ld\",\"queue\":\"default\",\"kind\":\"training\",\"tier\":\"standard\",\"tasks\":4,"
+		"\"gpus\":{\"count\":1,\"memory\":\"40GiB\"},\"cpus\":4,\"memory\":\"16GiB\",\"hold\":true,\"retries\":2,\"limit\":\"4h\","
+		"\"command\":[\"python3\",\"train.py\",\"--run\",\"%ld\"],\"env\":{\"NUMBER\":\"%ld\",\"FILLER\":\"%s\"}}",
+		prefix, number, number, number, filler);
+	int total = snprintf(
+		request, sizeof(request),
+		"POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+		"Idempotency-Key: %s-%ld\r\nContent-Length: %d\r\n\r\n%s",
+		prefix, number, size, body);
 	c->have = 0;
 	c->sent_ns = now_ns();
 	for (int sent = 0; sent < total;) {
@@ -91,7 +93,8 @@ static bool take_answer(struct client *c)
 	if (!end)
 		return false;
 	const char *length = strcasestr(c->answer, "content-length:");
-	size_t wanted = (size_t)(end - c->answer) + 4 + (length ? strtoul(length + 15, NULL, 10) : 0);
+	size_t wanted =
+		(size_t)(end - c->answer) + 4 + (length ? strtoul(length + 15, NULL, 10) : 0);
 	if (c->have < wanted)
 		return false;
 	if (strncmp(c->answer, "HTTP/1.1 2", 10) != 0) {
@@ -149,7 +152,8 @@ int main(int argc, char **argv)
 	double seconds = (double)(now_ns() - began) / 1e9;
 	qsort(took, (size_t)requests, sizeof(*took), by_size);
 	printf("{\"clients\":%ld,\"requests\":%ld,\"seconds\":%.3f,\"per_second\":%.0f,\"median_us\":%.0f,\"p99_us\":%.0f,\"p999_us\":%.0f,\"max_us\":%.0f}\n",
-	       clients, requests, seconds, (double)requests / seconds, (double)took[requests / 2] / 1e3,
-	       (double)took[requests * 99 / 100] / 1e3, (double)took[requests * 999 / 1000] / 1e3, (double)took[requests - 1] / 1e3);
+	       clients, requests, seconds, (double)requests / seconds,
+	       (double)took[requests / 2] / 1e3, (double)took[requests * 99 / 100] / 1e3,
+	       (double)took[requests * 999 / 1000] / 1e3, (double)took[requests - 1] / 1e3);
 	return 0;
 }

@@ -94,7 +94,9 @@ static bool same_shape(const struct conf *c, const json_t *json)
 			if (!same_shape(c->items[i], json_array_get(json, i)))
 				return false;
 		return true;
-	case JSON_STRING: return c->type == CONF_SCALAR && c->quoted && strcmp(c->text, json_string_value(json)) == 0;
+	case JSON_STRING:
+		return c->type == CONF_SCALAR && c->quoted &&
+		       strcmp(c->text, json_string_value(json)) == 0;
 	case JSON_NULL: return c->type == CONF_NULL;
 	case JSON_INTEGER:
 	case JSON_REAL:
@@ -111,12 +113,9 @@ static int depth_of(const json_t *json)
 	json_t *item;
 	size_t i;
 
-	json_object_foreach ((json_t *)(uintptr_t)json, key, item)
-		if ((depth = depth_of(item)) > most)
-			most = depth;
-	json_array_foreach (json, i, item)
-		if ((depth = depth_of(item)) > most)
-			most = depth;
+	json_object_foreach((json_t *)(uintptr_t)json, key,
+			    item) if ((depth = depth_of(item)) > most) most = depth;
+	json_array_foreach(json, i, item) if ((depth = depth_of(item)) > most) most = depth;
 	return most + 1;
 }
 
@@ -128,7 +127,8 @@ static void check_json(const char *text, size_t size, int rc, struct conf **docu
 
 	/* DEL and the control characters of Latin 1 are refused when written out, though JSON would have them. */
 	for (size_t i = 0; i < size; i++)
-		control |= text[i] == 0x7f || (unsigned char)text[i] == 0xc2 || (unsigned char)text[i] == 0xef || text[i] == '\0' || text[i] == '\r' ||
+		control |= text[i] == 0x7f || (unsigned char)text[i] == 0xc2 ||
+			   (unsigned char)text[i] == 0xef || text[i] == '\0' || text[i] == '\r' ||
 			   (unsigned char)text[i] == 0xe2;
 	if (json && rc < 0)
 		CHECK(control || depth_of(json) > CONF_DEPTH_MAX);

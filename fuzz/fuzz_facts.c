@@ -8,21 +8,28 @@
 /* Arrays of ten thousand jobs are legal, and many of them only slow. */
 static bool is_slow(const struct facts *f, const struct event *event)
 {
-	return event->kind == EVENT_JOB_SUBMITTED && event->job_submitted.array_count > 64 && f->jobs.count > 2000;
+	return event->kind == EVENT_JOB_SUBMITTED && event->job_submitted.array_count > 64 &&
+	       f->jobs.count > 2000;
 }
 
 /* Every field of the table, one by one: the codec must lose nothing. */
 static void check_same(const struct event *a, const struct event *b)
 {
-	CHECK(a->kind == b->kind && a->seq == b->seq && a->time_ms == b->time_ms && strcmp(a->actor, b->actor) == 0);
+	CHECK(a->kind == b->kind && a->seq == b->seq && a->time_ms == b->time_ms &&
+	      strcmp(a->actor, b->actor) == 0);
 	switch ((uint32_t)a->kind) {
-#define EVENT(number, NAME, name, text, must) case number: { \
-		const struct event_##name *x = &a->name, *y = &b->name; \
+#define EVENT(number, NAME, name, text, must)                                                      \
+	case number: {                                                                             \
+		const struct event_##name *x = &a->name, *y = &b->name;                            \
 		(void)x, (void)y;
 #define INT(f) CHECK(x->f == y->f);
 #define TEXT(f) CHECK(strcmp(x->f, y->f) == 0);
-#define INTS(f) CHECK(x->f##_count == y->f##_count && (!x->f##_count || memcmp(x->f, y->f, x->f##_count * sizeof(*x->f)) == 0));
-#define END break; }
+#define INTS(f)                                                                                    \
+	CHECK(x->f##_count == y->f##_count &&                                                      \
+	      (!x->f##_count || memcmp(x->f, y->f, x->f##_count * sizeof(*x->f)) == 0));
+#define END                                                                                        \
+	break;                                                                                     \
+	}
 #include "core/model/events.def"
 #undef EVENT
 #undef INT
@@ -33,20 +40,23 @@ static void check_same(const struct event *a, const struct event *b)
 	}
 }
 
-int fuzz_event(struct facts *f, uint32_t kind, uint32_t ms, const char *json, size_t size, struct arena *arena)
+int fuzz_event(struct facts *f, uint32_t kind, uint32_t ms, const char *json, size_t size,
+	       struct arena *arena)
 {
 	struct event event, back;
 	struct err err = { 0 };
 	AUTO_BUF text = BUF_INIT;
 	AUTO_BUF again = BUF_INIT;
-	int rc = event_decode(kind, f->seq + 1, f->now_ms + (int64_t)ms - 1000, json, size, arena, &event, &err);
+	int rc = event_decode(kind, f->seq + 1, f->now_ms + (int64_t)ms - 1000, json, size, arena,
+			      &event, &err);
 
 	if (rc < 0) {
 		fuzz_check_refusal(rc, &err);
 		return rc;
 	}
 	event_encode(&event, &text);
-	CHECK(event_decode(kind, event.seq, event.time_ms, text.data, text.size, arena, &back, &err) == 0);
+	CHECK(event_decode(kind, event.seq, event.time_ms, text.data, text.size, arena, &back,
+			   &err) == 0);
 	check_same(&event, &back);
 	event_encode(&back, &again);
 	CHECK(text.size == again.size && memcmp(text.data, again.data, text.size) == 0);

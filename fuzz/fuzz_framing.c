@@ -17,7 +17,7 @@ enum { BODY_MAX = 96, EVENTS_MAX = 256 };
 
 struct told {
 	enum framing_event event;
-	size_t at;		/* bytes read when it was told */
+	size_t at; /* bytes read when it was told */
 	int problem, body;
 	uint64_t length;
 };
@@ -51,10 +51,12 @@ static void feed(const char *text, size_t size, uint32_t dice, size_t most, stru
 			CHECK(used == piece);
 			continue;
 		}
-		ret->told[ret->count++] = (struct told){ event, at, f.problem, f.body, event == FRAMING_HEAD ? f.length : 0 };
+		ret->told[ret->count++] = (struct told){ event, at, f.problem, f.body,
+							 event == FRAMING_HEAD ? f.length : 0 };
 		if (event == FRAMING_BAD) {
 			CHECK(f.problem > FRAMING_OK && f.problem < FRAMING_PROBLEM_COUNT);
-			CHECK(framing_feed(&f, "GET", 3, &used) == FRAMING_BAD && used == 0); /* for ever */
+			CHECK(framing_feed(&f, "GET", 3, &used) == FRAMING_BAD &&
+			      used == 0); /* for ever */
 			return;
 		}
 		CHECK(used > 0);
@@ -63,7 +65,8 @@ static void feed(const char *text, size_t size, uint32_t dice, size_t most, stru
 
 static bool is_token(unsigned char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c));
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
 /* The request line, without CR LF. */
@@ -71,7 +74,8 @@ static bool line_is_fit(const char *line, size_t size)
 {
 	const char *space = memchr(line, ' ', size), *end = size > 9 ? line + size - 9 : line;
 
-	if (!space || space == line || space - line > 16 || end <= space + 1 || memcmp(end, " HTTP/1.1", 9) != 0 || space[1] != '/')
+	if (!space || space == line || space - line > 16 || end <= space + 1 ||
+	    memcmp(end, " HTTP/1.1", 9) != 0 || space[1] != '/')
 		return false;
 	for (const char *p = line; p < space; p++)
 		if (*p < 'A' || *p > 'Z')
@@ -82,7 +86,10 @@ static bool line_is_fit(const char *line, size_t size)
 	return end - space - 1 <= FRAMING_TARGET_MAX;
 }
 
-struct head { int hosts, lengths, codings, fields; uint64_t length; };
+struct head {
+	int hosts, lengths, codings, fields;
+	uint64_t length;
+};
 
 static bool value_of_length(const char *value, size_t size, uint64_t *ret)
 {
@@ -118,7 +125,8 @@ static bool field_is_fit(const char *line, size_t size, struct head *head)
 	head->fields++;
 	if (name == 4 && strncasecmp(line, "host", 4) == 0 && (++head->hosts > 1 || !left))
 		return false;
-	if (name == 14 && strncasecmp(line, "content-length", 14) == 0 && (++head->lengths > 1 || !value_of_length(value, left, &head->length)))
+	if (name == 14 && strncasecmp(line, "content-length", 14) == 0 &&
+	    (++head->lengths > 1 || !value_of_length(value, left, &head->length)))
 		return false;
 	if (name == 17 && strncasecmp(line, "transfer-encoding", 17) == 0 &&
 	    (++head->codings > 1 || left != 7 || strncasecmp(value, "chunked", 7) != 0))
@@ -142,7 +150,8 @@ static bool head_is_fit(const char *text, size_t size, struct head *head)
 			return false;
 		at += line + 2;
 	}
-	if (head->fields > FRAMING_FIELDS_MAX || head->hosts != 1 || (head->lengths && head->codings))
+	if (head->fields > FRAMING_FIELDS_MAX || head->hosts != 1 ||
+	    (head->lengths && head->codings))
 		return false;
 	return head->length <= BODY_MAX;
 }
@@ -167,7 +176,9 @@ static void check_heads(const char *text, size_t size, const struct account *acc
 		if (!fit)
 			return;
 		CHECK(told->at == (size_t)(end - text) + 4);
-		CHECK(told->body == (head.codings ? FRAMING_BODY_CHUNKED : head.length ? FRAMING_BODY_LENGTH : FRAMING_BODY_NONE));
+		CHECK(told->body == (head.codings  ? FRAMING_BODY_CHUNKED
+				     : head.length ? FRAMING_BODY_LENGTH
+						   : FRAMING_BODY_NONE));
 		CHECK(told->body == FRAMING_BODY_CHUNKED || told->length == head.length);
 		at = told->at;
 		i++;
@@ -196,8 +207,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < whole.count; i++) {
 		const struct told *a = &whole.told[i], *b = &bytes.told[i], *c = &pieces.told[i];
 
-		CHECK(a->event == b->event && a->event == c->event && a->at == b->at && a->at == c->at);
-		CHECK(a->problem == b->problem && a->problem == c->problem && a->body == b->body && a->body == c->body);
+		CHECK(a->event == b->event && a->event == c->event && a->at == b->at &&
+		      a->at == c->at);
+		CHECK(a->problem == b->problem && a->problem == c->problem && a->body == b->body &&
+		      a->body == c->body);
 		CHECK(a->length == b->length && a->length == c->length);
 	}
 	if (whole.count < EVENTS_MAX)

@@ -23,16 +23,19 @@ static void check_name(const char *text)
 
 static void check_numbers(const struct event_job_submitted *job)
 {
-	CHECK(job->tasks_min >= 1 && job->tasks_min <= job->tasks_max && job->tasks_max <= TASKS_MAX);
+	CHECK(job->tasks_min >= 1 && job->tasks_min <= job->tasks_max &&
+	      job->tasks_max <= TASKS_MAX);
 	CHECK(job->gpus >= 0 && job->gpus <= NODE_GPUS_MAX);
 	CHECK(job->gpu_memory_mib >= 0 && job->memory_mib >= 0);
 	CHECK(job->cpu_milli >= 0 && job->cpu_milli <= JOBFILE_CPUS_MAX * 1000);
 	CHECK(job->priority >= -JOBFILE_PRIORITY_MAX && job->priority <= JOBFILE_PRIORITY_MAX);
-	CHECK(job->limit_ms >= 0 && job->estimate_ms >= 0 && job->grace_ms >= -1 && job->checkpoint_every_ms >= 0);
+	CHECK(job->limit_ms >= 0 && job->estimate_ms >= 0 && job->grace_ms >= -1 &&
+	      job->checkpoint_every_ms >= 0);
 	CHECK(job->retries >= 0 && job->retries <= JOBFILE_RETRIES_MAX);
 	CHECK(job->array_count >= 1 && job->array_count <= ARRAY_MAX);
 	CHECK(job->depends_count <= DEPENDS_MAX);
-	CHECK(job->job == 0 && job->uid <= 0 && !*job->user && !*job->body); /* nobody says from outside who he is */
+	CHECK(job->job == 0 && job->uid <= 0 && !*job->user &&
+	      !*job->body); /* nobody says from outside who he is */
 }
 
 static void check_body(const struct job_request *request, struct arena *arena)
@@ -40,13 +43,15 @@ static void check_body(const struct job_request *request, struct arena *arena)
 	struct job_body body;
 	struct err err;
 
-	CHECK(request->body_size <= JOBFILE_BODY_MAX && strlen(request->body) == request->body_size);
+	CHECK(request->body_size <= JOBFILE_BODY_MAX &&
+	      strlen(request->body) == request->body_size);
 	CHECK(job_body_parse(request->body, request->body_size, arena, &body, &err) == 0);
 	CHECK(!body.argv != !body.script);
 	CHECK(!body.workdir || body.workdir[0] == '/');
 	CHECK(!body.checkpoint_path || body.checkpoint_path[0] == '/');
 	for (const char *const *env = body.env; *env; env++)
-		CHECK(strchr(*env, '=') != NULL && **env != '=' && strncmp(*env, "FAIRLEAD_", 9) != 0);
+		CHECK(strchr(*env, '=') != NULL && **env != '=' &&
+		      strncmp(*env, "FAIRLEAD_", 9) != 0);
 }
 
 static void check_codec(const struct event *event, struct arena *arena, struct buf *ret_text)
@@ -56,13 +61,15 @@ static void check_codec(const struct event *event, struct arena *arena, struct b
 	AUTO_BUF again = BUF_INIT;
 
 	event_encode(event, ret_text);
-	CHECK(event_decode(EVENT_JOB_SUBMITTED, 1, 0, ret_text->data, ret_text->size, arena, &back, &err) == 0);
+	CHECK(event_decode(EVENT_JOB_SUBMITTED, 1, 0, ret_text->data, ret_text->size, arena, &back,
+			   &err) == 0);
 	event_encode(&back, &again);
 	CHECK(strcmp(again.data, ret_text->data) == 0);
 }
 
 /* Written in one line it is the same job. */
-static void check_rewritten(const char *text, size_t size, const struct job_request *request, const char *event, struct arena *arena)
+static void check_rewritten(const char *text, size_t size, const struct job_request *request,
+			    const char *event, struct arena *arena)
 {
 	struct conf *document;
 	struct job_request again;
@@ -75,7 +82,8 @@ static void check_rewritten(const char *text, size_t size, const struct job_requ
 	CHECK(jobfile_parse("job.yaml", line.data, line.size, arena, &again, &err) == 0);
 	event_encode(&again.event, &second);
 	CHECK(strcmp(second.data, event) == 0);
-	CHECK(again.body_size == request->body_size && memcmp(again.body, request->body, again.body_size) == 0);
+	CHECK(again.body_size == request->body_size &&
+	      memcmp(again.body, request->body, again.body_size) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -56,7 +56,8 @@ static json_t *read_text(struct json_reader *r)
 	pull_copy(&copy, &slice, out, sizeof(out));
 	pull_string(r, &slice);
 	text = pull_text(r, &slice, &arena);
-	CHECK(!!r->problem >= !!(copy.problem && strlen(text) < sizeof(out))); /* both ways to unescape agree */
+	CHECK(!!r->problem >=
+	      !!(copy.problem && strlen(text) < sizeof(out))); /* both ways to unescape agree */
 	CHECK(copy.problem || strcmp(out, text) == 0);
 	return r->problem ? NULL : json_string_nocheck(text);
 }
@@ -99,8 +100,10 @@ static json_t *read_value(struct json_reader *r)
 
 static bool is_judged(const json_error_t *error)
 {
-	return json_error_code(error) != json_error_numeric_overflow && json_error_code(error) != json_error_null_character &&
-	       json_error_code(error) != json_error_null_byte_in_key && json_error_code(error) != json_error_stack_overflow;
+	return json_error_code(error) != json_error_numeric_overflow &&
+	       json_error_code(error) != json_error_null_character &&
+	       json_error_code(error) != json_error_null_byte_in_key &&
+	       json_error_code(error) != json_error_stack_overflow;
 }
 
 static uint32_t depth_of(const uint8_t *data, size_t size)

@@ -47,7 +47,8 @@ static bool drain(struct receive *receive, uint32_t *dice, bool cut, struct buf 
 }
 
 /* Sends text in pieces (cut) or whole, and collects what the library is given. */
-static void pass(const char *text, size_t size, uint32_t dice, bool cut, struct buf *out, struct receive *receive)
+static void pass(const char *text, size_t size, uint32_t dice, bool cut, struct buf *out,
+		 struct receive *receive)
 {
 	int pair[2];
 	size_t at = 0;
@@ -75,7 +76,8 @@ static void pass(const char *text, size_t size, uint32_t dice, bool cut, struct 
 }
 
 /* Only whole and well-formed heads reach the library. */
-static void check_given(const struct buf *out, const char *text, size_t size, const struct receive *receive)
+static void check_given(const struct buf *out, const char *text, size_t size,
+			const struct receive *receive)
 {
 	const size_t tail = sizeof(stand_in) - 1;
 	size_t given = out->size, at = 0;
@@ -91,7 +93,8 @@ static void check_given(const struct buf *out, const char *text, size_t size, co
 	framing_init(&f, BODY_MAX);
 	while (at < given) {
 		size_t used;
-		const enum framing_event event = framing_feed(&f, out->data + at, given - at, &used);
+		const enum framing_event event =
+			framing_feed(&f, out->data + at, given - at, &used);
 
 		CHECK(event != FRAMING_BAD);
 		heads += event == FRAMING_HEAD;
@@ -115,9 +118,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pass(text, size, data[0], true, &two, &cut);
 	check_given(&one, text, size, &whole);
 	check_given(&two, text, size, &cut);
-	CHECK(whole.refused_head == cut.refused_head && whole.heads_passed == cut.heads_passed && whole.cut == cut.cut);
+	CHECK(whole.refused_head == cut.refused_head && whole.heads_passed == cut.heads_passed &&
+	      whole.cut == cut.cut);
 	/* In a body that breaks, the bytes before the break may or may not have gone on; all else is the same. */
-	CHECK(whole.cut || (one.size == two.size && memcmp(buf_text(&one), buf_text(&two), one.size) == 0));
+	CHECK(whole.cut ||
+	      (one.size == two.size && memcmp(buf_text(&one), buf_text(&two), one.size) == 0));
 	fuzz_accepted = !whole.refused_head && !whole.cut && whole.heads_passed > 0;
 	return 0;
 }

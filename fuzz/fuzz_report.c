@@ -37,7 +37,8 @@ static void check_checkpoint(const struct report *report)
 	else if (report->checkpoint[0] == '/')
 		CHECK(strcmp(path, report->checkpoint) == 0);
 	else
-		CHECK(strncmp(path, folder, sizeof(folder) - 1) == 0 && path[sizeof(folder) - 1] == '/');
+		CHECK(strncmp(path, folder, sizeof(folder) - 1) == 0 &&
+		      path[sizeof(folder) - 1] == '/');
 	rc = report_path(report, NULL, path, &err);
 	CHECK((rc == 0) == (report->checkpoint[0] == '/'));
 }
@@ -62,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (report.step >= 0)
 		CHECK(json_integer_value(json_object_get(json, "step")) == report.step);
 	if (report.has_checkpoint) {
-		CHECK(strcmp(json_string_value(json_object_get(json, "checkpoint")), report.checkpoint) == 0);
+		CHECK(strcmp(json_string_value(json_object_get(json, "checkpoint")),
+			     report.checkpoint) == 0);
 		check_checkpoint(&report);
 	}
 	json_decref(json);

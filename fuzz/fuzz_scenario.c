@@ -25,7 +25,8 @@ static bool is_small(const struct scenario *s)
 		const struct scenario_job *job = &s->jobs[i];
 
 		tasks += (uint64_t)job->tasks_max * (job->array_count ? job->array_count : 1);
-		if (job->retries > 8 || (job->checkpoint_every_ms && job->checkpoint_every_ms < 60000))
+		if (job->retries > 8 ||
+		    (job->checkpoint_every_ms && job->checkpoint_every_ms < 60000))
 			return false;
 	}
 	return tasks <= 64;
@@ -52,7 +53,8 @@ static void check_limits(const struct scenario *s)
 	for (uint32_t i = 0; i < s->node_count; i++)
 		CHECK(*s->nodes[i].name && s->nodes[i].gpus <= 32);
 	for (uint32_t i = 0; i < s->job_count; i++)
-		CHECK(*s->jobs[i].name && s->jobs[i].tasks_min >= 1 && s->jobs[i].tasks_min <= s->jobs[i].tasks_max && s->jobs[i].at_ms >= 0);
+		CHECK(*s->jobs[i].name && s->jobs[i].tasks_min >= 1 &&
+		      s->jobs[i].tasks_min <= s->jobs[i].tasks_max && s->jobs[i].at_ms >= 0);
 	for (uint32_t i = 1; i < s->expect_count; i++)
 		CHECK(s->expects[i - 1].at_ms <= s->expects[i].at_ms);
 }
@@ -70,7 +72,8 @@ static void document(const struct conf *c, const char *text, size_t size, struct
 		return;
 	}
 	CHECK(scenario_read("s.yaml", c, arena, &second, &err) == 0);
-	CHECK(first.node_count == second.node_count && first.job_count == second.job_count && first.event_count == second.event_count);
+	CHECK(first.node_count == second.node_count && first.job_count == second.job_count &&
+	      first.event_count == second.event_count);
 	check_limits(&first);
 	if (is_small(&first))
 		run_it(&first, arena);

@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	facts_init(&f);
 	arena_init(&arena, 64 << 20);
-	for (int i = 0; i < 4 * FUZZ_RECORDS_MAX && rc == 0 && fuzz_line(&text, &left, &line, &length); i++) {
+	for (int i = 0;
+	     i < 4 * FUZZ_RECORDS_MAX && rc == 0 && fuzz_line(&text, &left, &line, &length); i++) {
 		uint32_t kind, ms;
 
 		if (!fuzz_number(&line, &length, &kind) || !fuzz_number(&line, &length, &ms))

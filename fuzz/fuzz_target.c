@@ -23,7 +23,8 @@ static void check_path(const char *path)
 	for (const char *at = path + 1; path[1];) {
 		const size_t size = strcspn(at, "/");
 
-		CHECK(size > 0 && !(size == 1 && at[0] == '.') && !(size == 2 && at[0] == '.' && at[1] == '.'));
+		CHECK(size > 0 && !(size == 1 && at[0] == '.') &&
+		      !(size == 2 && at[0] == '.' && at[1] == '.'));
 		if (!at[size])
 			break;
 		at += size + 1;

@@ -119,7 +119,8 @@ static int promises_check(void)
 	size_t kept = 0, broken = 0;
 
 	for (size_t i = 0; i < corpus_count; i++) {
-		const bool ok = strncmp(corpus[i].name, "ok-", 3) == 0, no = strncmp(corpus[i].name, "no-", 3) == 0;
+		const bool ok = strncmp(corpus[i].name, "ok-", 3) == 0,
+			   no = strncmp(corpus[i].name, "no-", 3) == 0;
 
 		give(corpus[i].data, corpus[i].size);
 		if (!ok && !no)
@@ -132,7 +133,9 @@ static int promises_check(void)
 		fprintf(stderr, "%s was %s\n", corpus[i].name, fuzz_accepted ? "taken" : "refused");
 	}
 	if (corpus_count < CORPUS_LEAST || kept == 0) {
-		fprintf(stderr, "%zu inputs, %zu of them with a verdict: at least %d are expected\n", corpus_count, kept, CORPUS_LEAST);
+		fprintf(stderr,
+			"%zu inputs, %zu of them with a verdict: at least %d are expected\n",
+			corpus_count, kept, CORPUS_LEAST);
 		return 1;
 	}
 	return broken ? 1 : 0;
@@ -149,9 +152,46 @@ static size_t insert(uint8_t *data, size_t size, size_t at, const uint8_t *from,
 
 static size_t mutate_once(uint8_t *data, size_t size)
 {
-	static const char *const words[] = { "\"", "\\", "{", "}", "[", "]", ":", ",", "\n", "\r\n", " ", "\t", "\xff", "\xc3", "\xe2\x82", "\x1b[2J",
-		"-1", "0", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "4294967295", "2147483648", "1e9", "null", "true",
-		"\\u0000", "\\ud800", "..", "/", "%2e", "- ", "&a ", "*a", "!!str ", "<<: ", "---\n", "|\n", "'", "#" };
+	static const char *const words[] = { "\"",
+					     "\\",
+					     "{",
+					     "}",
+					     "[",
+					     "]",
+					     ":",
+					     ",",
+					     "\n",
+					     "\r\n",
+					     " ",
+					     "\t",
+					     "\xff",
+					     "\xc3",
+					     "\xe2\x82",
+					     "\x1b[2J",
+					     "-1",
+					     "0",
+					     "9223372036854775807",
+					     "-9223372036854775808",
+					     "18446744073709551616",
+					     "4294967295",
+					     "2147483648",
+					     "1e9",
+					     "null",
+					     "true",
+					     "\\u0000",
+					     "\\ud800",
+					     "..",
+					     "/",
+					     "%2e",
+					     "- ",
+					     "&a ",
+					     "*a",
+					     "!!str ",
+					     "<<: ",
+					     "---\n",
+					     "|\n",
+					     "'",
+					     "#" };
 	const size_t at = size ? roll((uint32_t)size) : 0;
 	const struct input *other = &corpus[roll((uint32_t)corpus_count)];
 	uint8_t piece[64];
@@ -214,7 +254,8 @@ int main(int argc, char **argv)
 	dice = argc == 4 ? strtoull(argv[3], NULL, 10) : 1;
 	snprintf(crash_path, sizeof(crash_path), "crash-%.100s", name);
 	signal(SIGABRT, on_abort);
-	printf("%s: %lu changed inputs from seed %llu\n", name, mutations, (unsigned long long)dice);
+	printf("%s: %lu changed inputs from seed %llu\n", name, mutations,
+	       (unsigned long long)dice);
 	corpus_read(argv[1]);
 	rc = promises_check();
 	if (rc == 0 && corpus_count)

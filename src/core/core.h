@@ -16,24 +16,42 @@
 #include "core/model/facts.h"
 
 struct arena;
-struct view;	/* the index: everything derived; core/scheduling/view.h puts it together */
+struct view; /* the index: everything derived; core/scheduling/view.h puts it together */
 
 /* Reason codes of SCENARIOS.md; the text form is the name in lower case. */
 enum reason {
-	REASON_NONE, REASON_QUOTA_LIMIT, REASON_GUARANTEE_ONLY, REASON_BUDGET, REASON_PRIORITY, REASON_RESERVATION,
-	REASON_CAPACITY, REASON_TOPOLOGY, REASON_FRAGMENTATION, REASON_MODEL, REASON_MEMORY, REASON_CPU, REASON_RAM, REASON_DRIVER,
-	REASON_PARTITION, REASON_SHARING, REASON_NODE_CLASS, REASON_RESIDENCY, REASON_DEPENDENCY, REASON_WINDOW, REASON_HOLD,
+	REASON_NONE,
+	REASON_QUOTA_LIMIT,
+	REASON_GUARANTEE_ONLY,
+	REASON_BUDGET,
+	REASON_PRIORITY,
+	REASON_RESERVATION,
+	REASON_CAPACITY,
+	REASON_TOPOLOGY,
+	REASON_FRAGMENTATION,
+	REASON_MODEL,
+	REASON_MEMORY,
+	REASON_CPU,
+	REASON_RAM,
+	REASON_DRIVER,
+	REASON_PARTITION,
+	REASON_SHARING,
+	REASON_NODE_CLASS,
+	REASON_RESIDENCY,
+	REASON_DEPENDENCY,
+	REASON_WINDOW,
+	REASON_HOLD,
 	REASON_IMPOSSIBLE
 };
 const char *reason_name(enum reason reason);
 
 /* Why not, in figures: the decision's own record, which explain only puts into words. */
 struct verdict {
-	uint16_t code;		/* enum reason */
-	uint8_t level;		/* topology level concerned: level + 1, LEVEL_NODE ..., 0 = none */
-	uint32_t at;		/* best domain of that level (name_id), or node, or queue; 0 = none */
-	int64_t have, need;	/* in tasks, GPUs, MiB, milli-CPUs or shares, as the code says */
-	struct job_id holder;	/* a job that holds what is missing, or that is ahead */
+	uint16_t code; /* enum reason */
+	uint8_t level; /* topology level concerned: level + 1, LEVEL_NODE ..., 0 = none */
+	uint32_t at; /* best domain of that level (name_id), or node, or queue; 0 = none */
+	int64_t have, need; /* in tasks, GPUs, MiB, milli-CPUs or shares, as the code says */
+	struct job_id holder; /* a job that holds what is missing, or that is ahead */
 };
 
 /* Checks a proposed event (a command) and completes it: ids are given here (job of JOB_SUBMITTED, node of a NODE_STATE given
@@ -43,23 +61,26 @@ struct verdict {
  * guarantee above the parent's, removal of what is in use ... Authority (who may) is checked before, by api/.
  * Texts that admit makes live in arena. */
 enum { CORE_ALREADY = 1 };
-int core_admit(const struct facts *facts, const struct view *view, struct event *event, struct arena *arena,
-	       uint32_t *ret_job, struct err *err) MUST_CHECK;
+int core_admit(const struct facts *facts, const struct view *view, struct event *event,
+	       struct arena *arena, uint32_t *ret_job, struct err *err) MUST_CHECK;
 
-struct view *view_create(const struct facts *facts);	/* built from the facts alone */
+struct view *view_create(const struct facts *facts); /* built from the facts alone */
 void view_destroy(struct view *view);
-void view_follow(struct view *view, const struct facts *facts, const struct event *event); /* after apply of event */
-void view_verify(const struct view *view, const struct facts *facts);	/* equals a rebuilt one, else aborts */
+void view_follow(struct view *view, const struct facts *facts,
+		 const struct event *event); /* after apply of event */
+void view_verify(const struct view *view,
+		 const struct facts *facts); /* equals a rebuilt one, else aborts */
 
 struct decisions {
-	struct event *events;	/* in the arena; time and actor filled, seq 0 */
+	struct event *events; /* in the arena; time and actor filled, seq 0 */
 	uint32_t count;
-	bool more;		/* stopped at its budget: apply these and call again */
-	int64_t wake_ms;	/* call again (CLOCK_TICKED) at this event time even if nothing happens; 0 = need not */
+	bool more; /* stopped at its budget: apply these and call again */
+	int64_t wake_ms; /* call again (CLOCK_TICKED) at this event time even if nothing happens; 0 = need not */
 };
 
 /* What to do now. The view comes back as it was given. budget: units of work (about one placement attempt each). */
-void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step, struct decisions *ret);
+void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,
+	    struct decisions *ret);
 
 /* Name of the policy as it stands in Decided records: "default/1". */
 extern const char *const core_policy_name;
@@ -67,25 +88,34 @@ extern const char *const core_policy_name;
 /* --- explain ----------------------------------------------------------------------------------------- */
 
 struct explain_line {
-	uint16_t code;		/* enum reason, REASON_NONE for context */
-	const char *text;	/* one sentence, names and figures in it */
+	uint16_t code; /* enum reason, REASON_NONE for context */
+	const char *text; /* one sentence, names and figures in it */
 };
 
 struct explanation {
-	enum reason reason;	/* the true first reason; REASON_NONE when it does not wait */
-	const char *summary;	/* one sentence */
-	const char *remedy;	/* what would let it start; "" when nothing in the reader's power */
-	uint32_t position;	/* among those waiting in its queue, from 1; 0 = does not wait */
+	enum reason reason; /* the true first reason; REASON_NONE when it does not wait */
+	const char *summary; /* one sentence */
+	const char *remedy; /* what would let it start; "" when nothing in the reader's power */
+	uint32_t position; /* among those waiting in its queue, from 1; 0 = does not wait */
 	uint32_t line_count;
-	const struct explain_line *lines;	/* the chain: queue, quota, order, constraints, holders */
-	uint32_t ahead_count;	/* jobs before it in its queue (the first EXPLAIN_AHEAD_MAX in `ahead`) */
+	const struct explain_line *lines; /* the chain: queue, quota, order, constraints, holders */
+	uint32_t
+		ahead_count; /* jobs before it in its queue (the first EXPLAIN_AHEAD_MAX in `ahead`) */
 	uint32_t ahead_listed;
 	struct job_id ahead[16];
 	struct verdict verdict;
 };
-void explain_job(const struct facts *facts, struct view *view, struct job_id job, struct arena *arena, struct explanation *ret);
+void explain_job(const struct facts *facts, struct view *view, struct job_id job,
+		 struct arena *arena, struct explanation *ret);
 /* What may happen to the job, in one sentence, for the moment of submission: "Standard job: it may be stopped for ... after a checkpoint". */
-const char *explain_prospect(const struct facts *facts, struct view *view, const struct event *job_submitted, struct arena *arena);
+const char *explain_prospect(const struct facts *facts, struct view *view,
+			     const struct event *job_submitted, struct arena *arena);
 /* As if this JOB_SUBMITTED (admitted form) were decided now on a copy: would it start, where, else why not. Changes nothing. */
-struct dry_run { bool starts_now; uint32_t victims; const struct event *placed; /* ATTEMPT_PLACED or PROMISE_MADE, NULL */ struct explanation why; };
-void core_dry_run(const struct facts *facts, const struct event *job_submitted, struct arena *arena, struct dry_run *ret);
+struct dry_run {
+	bool starts_now;
+	uint32_t victims;
+	const struct event *placed; /* ATTEMPT_PLACED or PROMISE_MADE, NULL */
+	struct explanation why;
+};
+void core_dry_run(const struct facts *facts, const struct event *job_submitted, struct arena *arena,
+		  struct dry_run *ret);

@@ -51,10 +51,12 @@ static int parent_wait(int in, struct err *err)
 	}
 	if (failed && size > 1)
 		return err_set(err, (enum err_code)failure[0], "%s", failure + 1);
-	return err_set(err, ERR_INTERNAL, "the daemon ended while it started: see daemon.log in the data folder");
+	return err_set(err, ERR_INTERNAL,
+		       "the daemon ended while it started: see daemon.log in the data folder");
 }
 
-int background_begin(struct background *background, bool wanted, const char *folder, struct err *err)
+int background_begin(struct background *background, bool wanted, const char *folder,
+		     struct err *err)
 {
 	background->pipe_fd = -1;
 	if (!wanted)

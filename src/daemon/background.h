@@ -7,12 +7,15 @@
 #include <stdbool.h>
 #include "base/err.h"
 
-enum { BACKGROUND_PARENT = 1 };	/* outcome: this is the caller's process, and the daemon is ready */
+enum { BACKGROUND_PARENT = 1 }; /* outcome: this is the caller's process, and the daemon is ready */
 
-struct background { int pipe_fd; };	/* -1 in the foreground */
+struct background {
+	int pipe_fd;
+}; /* -1 in the foreground */
 
 /* 0: go on (as the child, or in the foreground). The child's stdout goes to the caller until it is ready, its stderr to
  * daemon.log in the folder. */
-int background_begin(struct background *background, bool wanted, const char *folder, struct err *err) MUST_CHECK;
+int background_begin(struct background *background, bool wanted, const char *folder,
+		     struct err *err) MUST_CHECK;
 void background_ready(struct background *background);
 void background_failed(struct background *background, const struct err *err);

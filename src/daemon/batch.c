@@ -38,7 +38,8 @@ static void *grown(void *array, uint32_t count, uint32_t *room, size_t size)
 
 void batch_record(struct batch *batch, const struct event *event)
 {
-	batch->records = grown(batch->records, batch->record_count, &batch->record_room, sizeof(*batch->records));
+	batch->records = grown(batch->records, batch->record_count, &batch->record_room,
+			       sizeof(*batch->records));
 	size_t at = batch->texts.size;
 	event_encode(event, &batch->texts);
 	batch->records[batch->record_count++] = (struct batch_record){
@@ -53,13 +54,16 @@ void batch_record(struct batch *batch, const struct event *event)
 
 void batch_reply(struct batch *batch, struct command *command, const struct command_reply *reply)
 {
-	batch->replies = grown(batch->replies, batch->reply_count, &batch->reply_room, sizeof(*batch->replies));
+	batch->replies = grown(batch->replies, batch->reply_count, &batch->reply_room,
+			       sizeof(*batch->replies));
 	batch->replies[batch->reply_count++] = (struct batch_reply){ command, *reply };
 }
 
-void batch_blob(struct batch *batch, struct command *command, const struct digest *name, struct buf *sealed)
+void batch_blob(struct batch *batch, struct command *command, const struct digest *name,
+		struct buf *sealed)
 {
-	batch->blobs = grown(batch->blobs, batch->blob_count, &batch->blob_room, sizeof(*batch->blobs));
+	batch->blobs =
+		grown(batch->blobs, batch->blob_count, &batch->blob_room, sizeof(*batch->blobs));
 	batch->blobs[batch->blob_count++] = (struct batch_blob){ command, *name, *sealed };
 	*sealed = BUF_INIT;
 }

@@ -103,7 +103,8 @@ static bool refused_by_state(struct daemon *d, enum event_kind kind, struct comm
 {
 	if (!atomic_load(&d->full) || is_essential(kind))
 		return false;
-	err_set(&reply->err, ERR_UNAVAILABLE, "the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
+	err_set(&reply->err, ERR_UNAVAILABLE,
+		"the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
 	return true;
 }
 
@@ -112,7 +113,8 @@ static void take_command(struct daemon *d, struct batch *batch, struct command_m
 	struct command *command = message->command;
 	struct command_reply reply = { 0 };
 	if (!refused_by_state(d, command->event.kind, &reply)) {
-		int result = core_admit(&d->facts, d->view, &command->event, command->arena, &reply.job, &reply.err);
+		int result = core_admit(&d->facts, d->view, &command->event, command->arena,
+					&reply.job, &reply.err);
 		if (result == CORE_ALREADY) {
 			reply.already = true;
 		} else if (result == 0) {
@@ -148,15 +150,9 @@ static bool take_messages(struct daemon *d, struct batch *batch, struct message 
 		struct message *message = messages;
 		messages = message->next;
 		switch ((enum core_message)message->kind) {
-		case CORE_COMMAND:
-			take_command(d, batch, (struct command_message *)message);
-			break;
-		case CORE_FACT:
-			take_fact(d, batch, (struct fact_message *)message);
-			break;
-		case CORE_STOP:
-			stop = true;
-			break;
+		case CORE_COMMAND: take_command(d, batch, (struct command_message *)message); break;
+		case CORE_FACT: take_fact(d, batch, (struct fact_message *)message); break;
+		case CORE_STOP: stop = true; break;
 		}
 	}
 	return stop;
@@ -210,7 +206,10 @@ static void rebuild(struct daemon *d)
 	int result = recover(d, false, &err);
 	if (result < 0) {
 		if (!d->unreadable)
-			log_line(LOG_ERROR, "the journal can't be read back, which is tried again each second: %s", err.text);
+			log_line(
+				LOG_ERROR,
+				"the journal can't be read back, which is tried again each second: %s",
+				err.text);
 		d->unreadable = true;
 		daemon_problem(d, err.text);
 		facts_init(&d->facts);
@@ -233,7 +232,8 @@ static void refuse_all(struct message *messages)
 		if (message->kind == CORE_COMMAND) {
 			struct command_message *command = (struct command_message *)message;
 			struct command_reply reply = { 0 };
-			err_set(&reply.err, ERR_UNAVAILABLE, "the journal can't be written at present: nothing new is taken; running work goes on");
+			err_set(&reply.err, ERR_UNAVAILABLE,
+				"the journal can't be written at present: nothing new is taken; running work goes on");
 			buf_deinit(&command->sealed);
 			command->command->done(command->command->context, &reply);
 			command_destroy(command->command);

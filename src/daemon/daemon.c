@@ -86,13 +86,16 @@ static bool node_is_as_found(const struct facts *facts, const struct node_found 
 	if (!id.v)
 		return false;
 	const struct node *node = node_get(facts, id);
-	return node->gpu_count == found->gpu_count && node->gpu_memory_mib == (uint64_t)found->gpu_memory_mib &&
-	       node->cpu_milli == (uint64_t)found->cpu_milli && node->ram_mib == (uint64_t)found->ram_mib &&
-	       node->simulated == found->simulated && strcmp(facts_name(facts, node->model), found->model) == 0 &&
+	return node->gpu_count == found->gpu_count &&
+	       node->gpu_memory_mib == (uint64_t)found->gpu_memory_mib &&
+	       node->cpu_milli == (uint64_t)found->cpu_milli &&
+	       node->ram_mib == (uint64_t)found->ram_mib && node->simulated == found->simulated &&
+	       strcmp(facts_name(facts, node->model), found->model) == 0 &&
 	       strcmp(facts_name(facts, node->driver), found->driver) == 0;
 }
 
-static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node, enum node_state state, const char *reason, struct err *err)
+static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node,
+			  enum node_state state, const char *reason, struct err *err)
 {
 	struct event event = event_make(EVENT_NODE_STATE, 0, "fairlead");
 	event.node_state.node = node;
@@ -101,7 +104,8 @@ static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node, 
 	return core_admit_own(d, batch, &event, err);
 }
 
-static int start_nodes(struct daemon *d, struct batch *batch, const struct nodes_found *found, struct err *err)
+static int start_nodes(struct daemon *d, struct batch *batch, const struct nodes_found *found,
+		       struct err *err)
 {
 	for (uint32_t i = 0; i < found->count; i++) {
 		const struct node_found *node = &found->nodes[i];
@@ -128,8 +132,10 @@ static int start_nodes(struct daemon *d, struct batch *batch, const struct nodes
 		const struct node *node = node_get(&d->facts, (struct node_id){ id });
 		bool still = node->state == NODE_GONE;
 		for (uint32_t i = 0; i < found->count && !still; i++)
-			still = strcmp(found->nodes[i].name, facts_name(&d->facts, node->name)) == 0;
-		if (!still && set_node_state(d, batch, id, NODE_GONE, "no longer declared when the daemon started", err) < 0)
+			still = strcmp(found->nodes[i].name, facts_name(&d->facts, node->name)) ==
+				0;
+		if (!still && set_node_state(d, batch, id, NODE_GONE,
+					     "no longer declared when the daemon started", err) < 0)
 			return -1;
 	}
 	return 0;
@@ -169,14 +175,18 @@ static void shepherd_path(char out[4096])
 		*slash = '\0';
 	snprintf(out, 4096, "%s/fairlead-shepherd", self);
 	if (access(out, X_OK) != 0)
-		snprintf(out, 4096, "%s/../shepherd/fairlead-shepherd", self); /* in a build folder */
+		snprintf(out, 4096, "%s/../shepherd/fairlead-shepherd",
+			 self); /* in a build folder */
 }
 
 static int open_engine(struct daemon *d, struct err *err)
 {
 	shepherd_path(d->shepherd);
 	if (access(d->shepherd, X_OK) != 0)
-		return err_errno(err, ERR_NOT_FOUND, errno, "the program fairlead-shepherd is not beside this one (\"%s\"): install it, or name it in FAIRLEAD_SHEPHERD", d->shepherd);
+		return err_errno(
+			err, ERR_NOT_FOUND, errno,
+			"the program fairlead-shepherd is not beside this one (\"%s\"): install it, or name it in FAIRLEAD_SHEPHERD",
+			d->shepherd);
 	d->engine_ops = &engine_local;
 	return effects_open_engine(d, err);
 }
@@ -195,13 +205,19 @@ static int open_door(struct daemon *d, const struct daemon_options *options, str
 {
 	char socket[4096];
 	snprintf(socket, sizeof(socket), "%s/fairlead.sock", d->folder);
-	const struct http_options http = { .unix_path = socket, .listen = options->listen, .context = d->api, .handle = api_handle, .head = api_head };
+	const struct http_options http = { .unix_path = socket,
+					   .listen = options->listen,
+					   .context = d->api,
+					   .handle = api_handle,
+					   .head = api_head };
 	return http_start(&http, &d->server, err);
 }
 
 static void init(struct daemon *d, char *folder)
 {
-	*d = (struct daemon){ .folder = folder, .root = geteuid() == 0, .started_ms = clock_wall_ms() };
+	*d = (struct daemon){ .folder = folder,
+			      .root = geteuid() == 0,
+			      .started_ms = clock_wall_ms() };
 	snprintf(d->build, sizeof(d->build), "%s", FAIRLEAD_VERSION);
 	snprintf(d->logs_folder, sizeof(d->logs_folder), "%s/logs", folder);
 	clock_boot_id(d->boot_id);
@@ -224,15 +240,17 @@ static void greet(const struct daemon *d, const struct nodes_found *found)
 	uint32_t gpus = 0;
 	for (uint32_t i = 0; i < found->count; i++)
 		gpus += found->nodes[i].gpu_count;
-	printf("Fairlead %s is up: %u node%s, %u %sGPU%s.\n", d->build, found->count, found->count == 1 ? "" : "s", gpus,
-	       d->simulated ? "simulated " : "", gpus == 1 ? "" : "s");
+	printf("Fairlead %s is up: %u node%s, %u %sGPU%s.\n", d->build, found->count,
+	       found->count == 1 ? "" : "s", gpus, d->simulated ? "simulated " : "",
+	       gpus == 1 ? "" : "s");
 	if (found->remark[0])
 		printf("%s\n", found->remark);
 	if (!d->root)
 		printf("Without root it runs jobs of its own user only, and memory limits may not be enforced.\n");
 	printf("Data folder: %s\n", d->folder);
 	if (http_port(d->server))
-		printf("HTTP: http://127.0.0.1:%d (token needed: fairlead token create)\n", http_port(d->server));
+		printf("HTTP: http://127.0.0.1:%d (token needed: fairlead token create)\n",
+		       http_port(d->server));
 	fflush(stdout);
 }
 
@@ -272,7 +290,8 @@ static void end(struct daemon *d)
 		snapshot_take(d);
 	d->engine_ops->close(d->engine);
 	if (!reports_join(d)) {
-		log_line(LOG_WARN, "a checkpoint folder does not answer: ended without waiting for it");
+		log_line(LOG_WARN,
+			 "a checkpoint folder does not answer: ended without waiting for it");
 		journal_close(d->journal);
 		_exit(EXIT_SUCCESS);
 	}
@@ -284,15 +303,16 @@ static void end(struct daemon *d)
 	seal_key_close(d->key);
 }
 
-static int run(struct daemon *d, const struct daemon_options *options, struct background *background, struct err *err)
+static int run(struct daemon *d, const struct daemon_options *options,
+	       struct background *background, struct err *err)
 {
 	struct arena arena;
 	struct nodes_found found;
 	arena_init(&arena, 64 << 20);
 	block_signals();
 	if (nodes_find(options->nodes, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
-	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 || open_history(d, err) < 0 ||
-	    start_events(d, &found, err) < 0 || open_engine(d, err) < 0)
+	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
+	    open_history(d, err) < 0 || start_events(d, &found, err) < 0 || open_engine(d, err) < 0)
 		return -1;
 	serve_start(d);
 	d->api = api_create(&d->backend);
@@ -319,7 +339,8 @@ int daemon_run(const struct daemon_options *options, struct err *err)
 		return -1;
 	char *folder = realpath(options->data, NULL);
 	if (!folder)
-		return err_errno(err, ERR_IO, errno, "data folder \"%s\" can't be opened", options->data);
+		return err_errno(err, ERR_IO, errno, "data folder \"%s\" can't be opened",
+				 options->data);
 	struct background background;
 	int result = background_begin(&background, options->background, folder, err);
 	if (result != 0) {

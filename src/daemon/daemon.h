@@ -16,10 +16,10 @@
 #include "base/err.h"
 
 struct daemon_options {
-	const char *data;	/* data folder; made when missing */
-	const char *listen;	/* HOST:PORT on loopback, NULL = only the Unix socket */
-	const char *nodes;	/* NULL = this machine as found; "sim:4x8xH100-80GB" = simulated nodes */
-	bool background;	/* answer when it is ready, then go on without the terminal */
+	const char *data; /* data folder; made when missing */
+	const char *listen; /* HOST:PORT on loopback, NULL = only the Unix socket */
+	const char *nodes; /* NULL = this machine as found; "sim:4x8xH100-80GB" = simulated nodes */
+	bool background; /* answer when it is ready, then go on without the terminal */
 };
 
 /* Runs until SIGTERM or SIGINT (jobs go on); 0 at a clean end. In the background form the caller's process returns 0

@@ -4,7 +4,8 @@
 enum { SLEW = 200 };
 
 void event_clock_start(struct event_clock *clock, int64_t wall_ms, int64_t boot_ms,
-		       int64_t started_event_ms, int64_t started_boot_ms, int64_t last_event_ms, int same_boot)
+		       int64_t started_event_ms, int64_t started_boot_ms, int64_t last_event_ms,
+		       int same_boot)
 {
 	int64_t now = wall_ms;
 	if (same_boot && started_event_ms > 0)

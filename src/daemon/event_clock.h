@@ -9,11 +9,12 @@
 #include <stdint.h>
 
 struct event_clock {
-	int64_t event_ms, boot_ms;	/* of the last reading */
-	int64_t carry_ms;		/* passed time not yet counted towards moving */
+	int64_t event_ms, boot_ms; /* of the last reading */
+	int64_t carry_ms; /* passed time not yet counted towards moving */
 };
 
 /* last_event_ms, last_boot_ms: of the newest DAEMON_STARTED record and what followed (0 = none); same_boot: its boot id is ours. */
 void event_clock_start(struct event_clock *clock, int64_t wall_ms, int64_t boot_ms,
-		       int64_t started_event_ms, int64_t started_boot_ms, int64_t last_event_ms, int same_boot);
+		       int64_t started_event_ms, int64_t started_boot_ms, int64_t last_event_ms,
+		       int same_boot);
 int64_t event_clock_read(struct event_clock *clock, int64_t wall_ms, int64_t boot_ms);

@@ -49,7 +49,8 @@ static void a_restart_in_the_same_boot_goes_on_by_the_boot_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_step_of_the_wall_clock_moves_event_time_by_one_part_in_200_at_most),
+		cmocka_unit_test(
+			a_step_of_the_wall_clock_moves_event_time_by_one_part_in_200_at_most),
 		cmocka_unit_test(event_time_never_runs_backwards),
 		cmocka_unit_test(a_restart_in_the_same_boot_goes_on_by_the_boot_clock),
 	};

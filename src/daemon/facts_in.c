@@ -8,7 +8,9 @@
 #include "daemon/state.h"
 
 /* The engine's causes go into events as they are. */
-#define SAME(name) _Static_assert((int)CAUSE_##name == (int)ENGINE_CAUSE_##name, "task_cause and engine_cause have the same numbers")
+#define SAME(name)                                                                                 \
+	_Static_assert((int)CAUSE_##name == (int)ENGINE_CAUSE_##name,                              \
+		       "task_cause and engine_cause have the same numbers")
 SAME(EXIT);
 SAME(SIGNAL);
 SAME(STOPPED);
@@ -18,8 +20,8 @@ SAME(LOST);
 SAME(LOG_LIMIT);
 #undef SAME
 
-static bool exit_event(const struct facts *facts, const struct engine_fact *fact, const struct attempt *attempt,
-		       const struct task *task, struct event *ret)
+static bool exit_event(const struct facts *facts, const struct engine_fact *fact,
+		       const struct attempt *attempt, const struct task *task, struct event *ret)
 {
 	(void)facts;
 	if (task->state == TASK_EXITED)
@@ -47,8 +49,8 @@ static bool exit_event(const struct facts *facts, const struct engine_fact *fact
 	return true;
 }
 
-static bool report_event(const struct facts *facts, const struct fact_message *message, const struct attempt *attempt,
-			 const struct task *task, struct event *ret)
+static bool report_event(const struct facts *facts, const struct fact_message *message,
+			 const struct attempt *attempt, const struct task *task, struct event *ret)
 {
 	const struct engine_fact *fact = &message->fact;
 	if (fact->number <= task->reports)
@@ -80,8 +82,10 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 	const struct engine_fact *fact = &message->fact;
 	if (fact->attempt == 0 || fact->attempt > facts->attempts.count)
 		return false;
-	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)fact->attempt });
-	if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE || fact->rank >= attempt->tasks)
+	const struct attempt *attempt =
+		attempt_get(facts, (struct attempt_id){ (uint32_t)fact->attempt });
+	if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE ||
+	    fact->rank >= attempt->tasks)
 		return false;
 	const struct task *task = task_get(facts, attempt, fact->rank);
 
@@ -102,11 +106,9 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 		ret->task_started.pid = fact->pid;
 		ret->task_started.at_ms = fact->time_ms;
 		return true;
-	case ENGINE_REPORT:
-		return report_event(facts, message, attempt, task, ret);
+	case ENGINE_REPORT: return report_event(facts, message, attempt, task, ret);
 	case ENGINE_EXITED:
-	case ENGINE_GONE:
-		return exit_event(facts, fact, attempt, task, ret);
+	case ENGINE_GONE: return exit_event(facts, fact, attempt, task, ret);
 	}
 	return false;
 }

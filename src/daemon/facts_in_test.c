@@ -59,7 +59,9 @@ static int stop(void **state)
 static bool news(enum engine_fact_kind kind, uint32_t rank, uint64_t number, struct event *ret)
 {
 	static struct fact_message message; /* the event made of it points into it */
-	message = (struct fact_message){ .fact = { .kind = kind, .attempt = 1, .rank = rank, .number = number, .time_ms = 5 } };
+	message = (struct fact_message){
+		.fact = { .kind = kind, .attempt = 1, .rank = rank, .number = number, .time_ms = 5 }
+	};
 	return fact_event(&facts, &message, ret);
 }
 
@@ -101,7 +103,8 @@ static void nothing_is_heard_of_an_unknown_attempt_or_rank(void **state)
 	assert_false(news(ENGINE_EXITED, 2, 0, &event));
 }
 
-static void a_place_that_was_never_released_is_not_lost_when_the_engine_has_no_trace_of_it(void **state)
+static void
+a_place_that_was_never_released_is_not_lost_when_the_engine_has_no_trace_of_it(void **state)
 {
 	(void)state;
 	struct event event;
@@ -122,7 +125,12 @@ static void checkpoints_are_numbered_per_job(void **state)
 {
 	(void)state;
 	struct event event;
-	struct fact_message message = { .fact = { .kind = ENGINE_REPORT, .attempt = 1, .number = 1, .checkpoint = true, .step = 7, .path = "a" },
+	struct fact_message message = { .fact = { .kind = ENGINE_REPORT,
+						  .attempt = 1,
+						  .number = 1,
+						  .checkpoint = true,
+						  .step = 7,
+						  .path = "a" },
 					.checkpoint_bytes = 12 };
 	assert_true(fact_event(&facts, &message, &event));
 	assert_int_equal(event.kind, EVENT_CHECKPOINT_SAVED);
@@ -139,8 +147,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_fact_is_news_once, start, stop),
-		cmocka_unit_test_setup_teardown(nothing_is_heard_of_an_unknown_attempt_or_rank, start, stop),
-		cmocka_unit_test_setup_teardown(a_place_that_was_never_released_is_not_lost_when_the_engine_has_no_trace_of_it, start, stop),
+		cmocka_unit_test_setup_teardown(nothing_is_heard_of_an_unknown_attempt_or_rank,
+						start, stop),
+		cmocka_unit_test_setup_teardown(
+			a_place_that_was_never_released_is_not_lost_when_the_engine_has_no_trace_of_it,
+			start, stop),
 		cmocka_unit_test_setup_teardown(checkpoints_are_numbered_per_job, start, stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ struct feed {
 	struct history_row rows[FEED_ROWS];
 	uint32_t count;
 	uint64_t upto;
-	uint64_t *job_of;		/* by attempt */
+	uint64_t *job_of; /* by attempt */
 	size_t job_room;
 };
 
@@ -36,14 +36,17 @@ static void attempt_learn(struct feed *feed, uint64_t attempt, uint64_t job)
 			room *= 2;
 		feed->job_of = reallocarray(feed->job_of, room, sizeof(*feed->job_of));
 		CHECK(feed->job_of);
-		memset(feed->job_of + feed->job_room, 0, (room - feed->job_room) * sizeof(*feed->job_of));
+		memset(feed->job_of + feed->job_room, 0,
+		       (room - feed->job_room) * sizeof(*feed->job_of));
 		feed->job_room = room;
 	}
 	feed->job_of[attempt] = job;
 }
 
 /* Which job and attempt a record is about: every kind names them so. */
-struct subject { uint64_t job, attempt; };
+struct subject {
+	uint64_t job, attempt;
+};
 
 static struct subject subject_of(const struct record *record)
 {
@@ -82,8 +85,13 @@ static int take_record(void *context, const struct record *record, const struct 
 	else if (subject.attempt)
 		subject.job = attempt_job(feed, subject.attempt);
 	feed->rows[feed->count++] = (struct history_row){
-		.seq = record->seq, .time_ms = record->time_ms, .kind = record->kind, .job = subject.job, .attempt = subject.attempt,
-		.text = arena_strndup(&feed->arena, record->text, record->size), .size = record->size,
+		.seq = record->seq,
+		.time_ms = record->time_ms,
+		.kind = record->kind,
+		.job = subject.job,
+		.attempt = subject.attempt,
+		.text = arena_strndup(&feed->arena, record->text, record->size),
+		.size = record->size,
 	};
 	return 0;
 }
@@ -108,7 +116,8 @@ static uint64_t wait_durable(struct daemon *d, uint64_t seen)
 	return durable;
 }
 
-static int feed_some(struct daemon *d, struct feed *feed, struct journal *journal, uint64_t from, struct err *err)
+static int feed_some(struct daemon *d, struct feed *feed, struct journal *journal, uint64_t from,
+		     struct err *err)
 {
 	const struct journal_reader reader = { .context = feed, .take = take_record };
 	arena_reset(&feed->arena);
@@ -117,11 +126,12 @@ static int feed_some(struct daemon *d, struct feed *feed, struct journal *journa
 	if (journal_read(journal, from + 1, FEED_ROWS, false, &reader, err) != 0)
 		return -1;
 	if (feed->upto == from)
-		return err_set(err, ERR_CORRUPT, "record %lu and those behind it can't be read", (unsigned long)from + 1);
+		return err_set(err, ERR_CORRUPT, "record %lu and those behind it can't be read",
+			       (unsigned long)from + 1);
 	if (history_add(d->history, feed->rows, feed->count, feed->upto, err) < 0)
 		return -1;
 	pthread_mutex_lock(&d->publication_lock);
-	pthread_cond_broadcast(&d->durable_cond);	/* for those who wait for the cursor */
+	pthread_cond_broadcast(&d->durable_cond); /* for those who wait for the cursor */
 	pthread_mutex_unlock(&d->publication_lock);
 	return 0;
 }
@@ -137,7 +147,8 @@ static void wait_a_moment(struct daemon *d)
 {
 	const struct timespec until = wait_until(1000);
 	pthread_mutex_lock(&d->publication_lock);
-	while (!d->stopping && pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until) == 0)
+	while (!d->stopping &&
+	       pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until) == 0)
 		continue;
 	pthread_mutex_unlock(&d->publication_lock);
 }
@@ -162,7 +173,9 @@ static void *feeder_main(void *argument)
 		if (result < 0) {
 			atomic_store(&d->history_behind, true);
 			if (!behind)
-				log_line(LOG_ERROR, "history falls behind, and is tried again each second: %s", err.text);
+				log_line(LOG_ERROR,
+					 "history falls behind, and is tried again each second: %s",
+					 err.text);
 			journal_close(journal);
 			journal = NULL;
 			wait_a_moment(d);

@@ -18,7 +18,8 @@
 #include "store/io.h"
 
 enum { COMMIT_BATCHES = 64 };
-#define ROOM_AGAIN_BYTES ((int64_t)32 << 20) /* free beyond the reserve before new work is taken again */
+#define ROOM_AGAIN_BYTES                                                                           \
+	((int64_t)32 << 20) /* free beyond the reserve before new work is taken again */
 
 static struct batch *batch_of(struct message *message)
 {
@@ -38,7 +39,8 @@ struct publication *publication_get(struct daemon *d)
 
 void publication_release(struct publication *publication)
 {
-	if (!publication || __atomic_sub_fetch(&publication->frozen.references, 1, __ATOMIC_ACQ_REL) > 0)
+	if (!publication ||
+	    __atomic_sub_fetch(&publication->frozen.references, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	facts_deinit(&publication->frozen.facts);
 	free(publication);
@@ -85,13 +87,19 @@ static struct commit commit_gather(struct message *batches)
 		for (uint32_t i = 0; i < batch->record_count; i++) {
 			const struct batch_record *r = &batch->records[i];
 			c.records[c.record_count++] = (struct record){
-				.seq = r->seq, .time_ms = r->time_ms, .kind = r->kind, .must_understand = r->must,
-				.text = batch->texts.data + r->at, .size = r->size,
+				.seq = r->seq,
+				.time_ms = r->time_ms,
+				.kind = r->kind,
+				.must_understand = r->must,
+				.text = batch->texts.data + r->at,
+				.size = r->size,
 			};
 		}
 		for (uint32_t i = 0; i < batch->blob_count; i++)
 			c.blobs[c.blob_count++] = (struct blob){
-				.digest = batch->blobs[i].name, .data = batch->blobs[i].sealed.data, .size = batch->blobs[i].sealed.size,
+				.digest = batch->blobs[i].name,
+				.data = batch->blobs[i].sealed.data,
+				.size = batch->blobs[i].sealed.size,
 			};
 	}
 	return c;
@@ -103,15 +111,22 @@ static int commit_write(struct daemon *d, const struct commit *c, struct err *er
 		return 0;
 	bool was_full = atomic_load(&d->full);
 	int64_t began = clock_mono_ns();
-	int result = journal_append(d->journal, c->records, c->record_count, c->blobs, c->blob_count, was_full, err);
+	int result = journal_append(d->journal, c->records, c->record_count, c->blobs,
+				    c->blob_count, was_full, err);
 	if (result == JOURNAL_FULL && !was_full) {
-		log_line(LOG_ERROR, "the disk of %s is full: new work is refused, running work goes on", d->folder);
-		daemon_problem(d, "the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
+		log_line(LOG_ERROR,
+			 "the disk of %s is full: new work is refused, running work goes on",
+			 d->folder);
+		daemon_problem(
+			d,
+			"the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
 		atomic_store(&d->full, true);
-		result = journal_append(d->journal, c->records, c->record_count, c->blobs, c->blob_count, true, err);
+		result = journal_append(d->journal, c->records, c->record_count, c->blobs,
+					c->blob_count, true, err);
 	}
 	if (result > 0)
-		result = err_set(err, ERR_IO, "the disk is full, and so is the space kept in reserve");
+		result = err_set(err, ERR_IO,
+				 "the disk is full, and so is the space kept in reserve");
 	int64_t took_us = (clock_mono_ns() - began) / 1000;
 	atomic_fetch_add(&d->commits, 1);
 	if (took_us > atomic_load(&d->longest_commit_us))
@@ -135,7 +150,8 @@ static void release_events(struct daemon *d, struct batch *batch)
 		struct event event;
 		struct err err = { 0 };
 		/* what we wrote ourselves reads back, else encoder and decoder disagree: a defect */
-		CHECK(event_decode(r->kind, r->seq, r->time_ms, text, r->size, &batch->arena, &event, &err) == 0);
+		CHECK(event_decode(r->kind, r->seq, r->time_ms, text, r->size, &batch->arena,
+				   &event, &err) == 0);
 		effects_of_event(d, &event);
 		event_hub_publish(api_hub(d->api), &event, text, r->size);
 	}
@@ -214,7 +230,8 @@ static int stream_record(void *context, const struct record *record, const struc
 	struct err err = { 0 };
 	(void)hash;
 	arena_init(&arena, 64 << 20);
-	if (event_decode(record->kind, record->seq, record->time_ms, record->text, record->size, &arena, &event, &err) == 0)
+	if (event_decode(record->kind, record->seq, record->time_ms, record->text, record->size,
+			 &arena, &event, &err) == 0)
 		event_hub_publish(api_hub(d->api), &event, record->text, record->size);
 	arena_deinit(&arena);
 	return 0;
@@ -224,11 +241,14 @@ void gate_publish_rebuilt(struct daemon *d)
 {
 	const struct journal_reader reader = { .context = d, .take = stream_record };
 	struct err err = { 0 };
-	uint64_t seen = d->durable_seq; /* only the gate, which is idle, and this thread ever write it */
+	uint64_t seen =
+		d->durable_seq; /* only the gate, which is idle, and this thread ever write it */
 	struct publication *publication = publication_create(d);
 	publish(d, publication);
-	if (publication->seq > seen && journal_read(d->journal, seen + 1, 0, false, &reader, &err) != 0)
-		log_line(LOG_ERROR, "the event stream lacks records behind %lu: %s", (unsigned long)seen, err.text);
+	if (publication->seq > seen &&
+	    journal_read(d->journal, seen + 1, 0, false, &reader, &err) != 0)
+		log_line(LOG_ERROR, "the event stream lacks records behind %lu: %s",
+			 (unsigned long)seen, err.text);
 }
 
 /* --- snapshots, space -------------------------------------------------------------------------------------- */
@@ -252,7 +272,8 @@ static uint64_t snapshot_every(void)
 
 static void maybe_snapshot(struct daemon *d)
 {
-	if (d->durable_seq - d->snapshot_seq < snapshot_every() || atomic_exchange(&d->snapshot_running, true))
+	if (d->durable_seq - d->snapshot_seq < snapshot_every() ||
+	    atomic_exchange(&d->snapshot_running, true))
 		return;
 	d->snapshot_seq = d->durable_seq;
 	d->backend.work(d, snapshot_work, d);
@@ -261,7 +282,8 @@ static void maybe_snapshot(struct daemon *d)
 static void look_for_space(struct daemon *d)
 {
 	struct io *io = io_real();
-	if (!atomic_load(&d->full) || io->free_bytes(io, d->folder) < JOURNAL_RESERVE_BYTES + ROOM_AGAIN_BYTES)
+	if (!atomic_load(&d->full) ||
+	    io->free_bytes(io, d->folder) < JOURNAL_RESERVE_BYTES + ROOM_AGAIN_BYTES)
 		return;
 	atomic_store(&d->full, false);
 	daemon_problem(d, "");
@@ -272,12 +294,13 @@ static void *gate_main(void *argument)
 {
 	struct daemon *d = argument;
 	for (bool stop = false; !stop;) {
-		struct message *batches = mailbox_take(&d->journal_box, COMMIT_BATCHES, atomic_load(&d->full) ? 500 : -1);
+		struct message *batches = mailbox_take(&d->journal_box, COMMIT_BATCHES,
+						       atomic_load(&d->full) ? 500 : -1);
 		look_for_space(d);
 		struct message **link = &batches;
 		while (*link && (*link)->kind == 0)
 			link = &(*link)->next;
-		stop = *link != NULL;	/* the quit message is the last ever sent */
+		stop = *link != NULL; /* the quit message is the last ever sent */
 		*link = NULL;
 		if (!batches)
 			continue;

@@ -11,7 +11,7 @@
 
 struct message {
 	struct message *next;
-	int kind;		/* of the receiver's own list */
+	int kind; /* of the receiver's own list */
 };
 
 struct mailbox {
@@ -23,7 +23,7 @@ struct mailbox {
 };
 
 void mailbox_init(struct mailbox *box);
-void mailbox_deinit(struct mailbox *box);	/* must be empty */
+void mailbox_deinit(struct mailbox *box); /* must be empty */
 void mailbox_send(struct mailbox *box, struct message *message);
 /* Wakes the receiver without a message. */
 void mailbox_poke(struct mailbox *box);

@@ -28,7 +28,8 @@ static void every_message_arrives_once_and_in_its_senders_order(void **state)
 	mailbox_init(&box);
 	pthread_t threads[SENDERS];
 	for (int i = 0; i < SENDERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, send_all, (void *)(intptr_t)i), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, send_all, (void *)(intptr_t)i),
+				 0);
 	int next[SENDERS] = { 0 };
 	int got = 0;
 	while (got < SENDERS * EACH) {

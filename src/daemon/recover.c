@@ -20,7 +20,8 @@ struct replay {
 	struct facts *facts;
 	struct arena arena;
 	uint64_t records, damaged;
-	int64_t known_event_ms, known_boot_ms;	/* both clocks at one moment: of the snapshot, or the newest DAEMON_STARTED */
+	int64_t known_event_ms,
+		known_boot_ms; /* both clocks at one moment: of the snapshot, or the newest DAEMON_STARTED */
 	char known_boot_id[BOOT_ID_MAX];
 	int64_t level;
 	struct err err;
@@ -35,7 +36,8 @@ static int load_clock(struct replay *replay, const char *text, size_t size)
 	while (pull_member(&reader, &key)) {
 		if (pull_key_is(&key, "boot_id")) {
 			pull_string(&reader, &boot);
-			pull_copy(&reader, &boot, replay->known_boot_id, sizeof(replay->known_boot_id));
+			pull_copy(&reader, &boot, replay->known_boot_id,
+				  sizeof(replay->known_boot_id));
 		} else if (pull_key_is(&key, "event_ms")) {
 			pull_int(&reader, &replay->known_event_ms);
 		} else if (pull_key_is(&key, "boot_ms")) {
@@ -49,11 +51,14 @@ static int load_clock(struct replay *replay, const char *text, size_t size)
 	return pull_finish(&reader, &replay->err);
 }
 
-static int save_clock(const struct daemon *d, const struct publication *publication, struct snapshot_writer *writer, struct err *err)
+static int save_clock(const struct daemon *d, const struct publication *publication,
+		      struct snapshot_writer *writer, struct err *err)
 {
 	char text[256];
-	int size = snprintf(text, sizeof(text), "{\"boot_id\":\"%s\",\"event_ms\":%lld,\"boot_ms\":%lld,\"level\":%d}", d->boot_id,
-			    (long long)publication->clock.event_ms, (long long)publication->clock.boot_ms, JOURNAL_LEVEL);
+	int size = snprintf(text, sizeof(text),
+			    "{\"boot_id\":\"%s\",\"event_ms\":%lld,\"boot_ms\":%lld,\"level\":%d}",
+			    d->boot_id, (long long)publication->clock.event_ms,
+			    (long long)publication->clock.boot_ms, JOURNAL_LEVEL);
 	return snapshot_write(writer, SNAPSHOT_CLOCK, text, (size_t)size, err);
 }
 
@@ -68,7 +73,9 @@ static int load_record(void *context, uint32_t kind, const char *text, size_t si
 static void note_passed_over(void *context, const char *name, const char *why)
 {
 	(void)context;
-	log_line(LOG_WARN, "snapshot %s is not used: %s; the one before it is, or the journal from its start", name, why);
+	log_line(LOG_WARN,
+		 "snapshot %s is not used: %s; the one before it is, or the journal from its start",
+		 name, why);
 }
 
 static int replay_record(void *context, const struct record *record, const struct digest *hash)
@@ -82,13 +89,16 @@ static int replay_record(void *context, const struct record *record, const struc
 			replay->facts->seq = record->seq;
 			return 0;
 		}
-		return err_set(&replay->err, ERR_UNSUPPORTED,
-			       "record %lu is of kind %u, which this release does not know and may not pass over: start the newer release that wrote it",
-			       (unsigned long)record->seq, record->kind);
+		return err_set(
+			&replay->err, ERR_UNSUPPORTED,
+			"record %lu is of kind %u, which this release does not know and may not pass over: start the newer release that wrote it",
+			(unsigned long)record->seq, record->kind);
 	}
 	struct err err = { 0 };
-	if (event_decode(record->kind, record->seq, record->time_ms, record->text, record->size, &replay->arena, &event, &err) < 0) {
-		log_line(LOG_ERROR, "record %lu can't be read and is passed over: %s", (unsigned long)record->seq, err.text);
+	if (event_decode(record->kind, record->seq, record->time_ms, record->text, record->size,
+			 &replay->arena, &event, &err) < 0) {
+		log_line(LOG_ERROR, "record %lu can't be read and is passed over: %s",
+			 (unsigned long)record->seq, err.text);
 		replay->damaged++;
 		replay->facts->seq = record->seq;
 		return 0;
@@ -98,7 +108,8 @@ static int replay_record(void *context, const struct record *record, const struc
 	if (event.kind == EVENT_DAEMON_STARTED) {
 		replay->known_event_ms = event.time_ms;
 		replay->known_boot_ms = event.daemon_started.boot_ms;
-		snprintf(replay->known_boot_id, sizeof(replay->known_boot_id), "%s", event.daemon_started.boot_id);
+		snprintf(replay->known_boot_id, sizeof(replay->known_boot_id), "%s",
+			 event.daemon_started.boot_id);
 		replay->level = event.daemon_started.level;
 	}
 	return 0;
@@ -108,21 +119,26 @@ static void note_damaged(void *context, uint64_t seq, const char *what)
 {
 	struct replay *replay = context;
 	replay->damaged++;
-	log_line(LOG_ERROR, "record %lu is damaged and was set aside: %s", (unsigned long)seq, what);
+	log_line(LOG_ERROR, "record %lu is damaged and was set aside: %s", (unsigned long)seq,
+		 what);
 }
 
 static int replay_journal(struct daemon *d, struct replay *replay, struct err *err)
 {
-	const struct journal_reader reader = { .context = replay, .take = replay_record, .damaged = note_damaged };
-	int result = journal_read(d->journal, replay->facts->seq + 1, UINT64_MAX, true, &reader, err);
+	const struct journal_reader reader = { .context = replay,
+					       .take = replay_record,
+					       .damaged = note_damaged };
+	int result =
+		journal_read(d->journal, replay->facts->seq + 1, UINT64_MAX, true, &reader, err);
 	if (result != 0 && replay->err.code != ERR_NONE && err)
 		*err = replay->err;
 	if (result != 0)
 		return -1;
 	if (replay->level > JOURNAL_LEVEL)
-		return err_set(err, ERR_UNSUPPORTED,
-			       "the journal of \"%s\" is of level %ld and this release reads up to level %d: start the newer release that wrote it",
-			       d->folder, (long)replay->level, JOURNAL_LEVEL);
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"the journal of \"%s\" is of level %ld and this release reads up to level %d: start the newer release that wrote it",
+			d->folder, (long)replay->level, JOURNAL_LEVEL);
 	/* Where the last records were set aside, their numbers are not given again. */
 	struct journal_state state;
 	journal_state(d->journal, &state);
@@ -131,7 +147,10 @@ static int replay_journal(struct daemon *d, struct replay *replay, struct err *e
 	return 0;
 }
 
-struct link { const struct snapshot_head *head; bool found, follows; };
+struct link {
+	const struct snapshot_head *head;
+	bool found, follows;
+};
 
 static int compare_link(void *context, const struct record *record, const struct digest *hash)
 {
@@ -159,7 +178,8 @@ static void load_snapshot(struct daemon *d, struct replay *replay)
 	struct journal_state state;
 	struct err err = { 0 };
 	journal_state(d->journal, &state);
-	int result = snapshot_load(d->folder, NULL, state.last_seq, &head, replay, load_record, note_passed_over, &err);
+	int result = snapshot_load(d->folder, NULL, state.last_seq, &head, replay, load_record,
+				   note_passed_over, &err);
 	if (result == SNAPSHOT_NONE)
 		return;
 	if (result == 0)
@@ -167,13 +187,15 @@ static void load_snapshot(struct daemon *d, struct replay *replay)
 	if (result == 0 && facts_hash(replay->facts) != head.state_hash)
 		result = err_set(&err, ERR_CORRUPT, "its facts do not have the hash it names");
 	if (result == 0 && !snapshot_belongs(d, &head))
-		result = err_set(&err, ERR_CONFLICT, "it is of another journal than the one in this folder");
+		result = err_set(&err, ERR_CONFLICT,
+				 "it is of another journal than the one in this folder");
 	if (result == 0) {
 		d->snapshot_seq = head.seq;
 		return;
 	}
 	const char *why = err.text[0] ? err.text : replay->err.text;
-	log_line(LOG_WARN, "snapshot of sequence %lu is not used: %s", (unsigned long)head.seq, why);
+	log_line(LOG_WARN, "snapshot of sequence %lu is not used: %s", (unsigned long)head.seq,
+		 why);
 	facts_deinit(replay->facts);
 	facts_init(replay->facts);
 	replay->err = (struct err){ 0 };
@@ -207,13 +229,15 @@ int recover(struct daemon *d, bool create, struct err *err)
 		return -1;
 	}
 	bool same_boot = strcmp(replay.known_boot_id, d->boot_id) == 0 && d->boot_id[0];
-	event_clock_start(&d->clock, daemon_wall_ms(), clock_boot_ms(), replay.known_event_ms, replay.known_boot_ms,
-			  d->facts.now_ms, same_boot);
+	event_clock_start(&d->clock, daemon_wall_ms(), clock_boot_ms(), replay.known_event_ms,
+			  replay.known_boot_ms, d->facts.now_ms, same_boot);
 	d->view = view_create(&d->facts);
 	d->wake_ms = 0;
 	d->again = true;
-	log_line(LOG_INFO, "state read: snapshot at %lu, %lu records behind it, %lu damaged, %ld ms", (unsigned long)d->snapshot_seq,
-		 (unsigned long)replay.records, (unsigned long)replay.damaged, (long)((clock_mono_ns() - began) / 1000000));
+	log_line(LOG_INFO,
+		 "state read: snapshot at %lu, %lu records behind it, %lu damaged, %ld ms",
+		 (unsigned long)d->snapshot_seq, (unsigned long)replay.records,
+		 (unsigned long)replay.damaged, (long)((clock_mono_ns() - began) / 1000000));
 	return 0;
 }
 
@@ -254,5 +278,6 @@ void snapshot_take(struct daemon *d)
 	}
 	publication_release(publication);
 	if (result != 0)
-		log_line(LOG_WARN, "no snapshot could be written, the one before stays: %s", saving.err.text);
+		log_line(LOG_WARN, "no snapshot could be written, the one before stays: %s",
+			 saving.err.text);
 }

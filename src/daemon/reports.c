@@ -40,7 +40,8 @@ static int64_t folder_bytes(int fd, int depth, int *files)
 		if (S_ISREG(st.st_mode)) {
 			sum += st.st_size;
 		} else if (S_ISDIR(st.st_mode) && depth < CHECKPOINT_DEPTH_MAX) {
-			int inner = openat(dirfd(folder), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			int inner = openat(dirfd(folder), entry->d_name,
+					   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			int64_t bytes = inner < 0 ? -1 : folder_bytes(inner, depth + 1, files);
 			sum = bytes < 0 ? -1 : sum + bytes;
 		}
@@ -71,15 +72,18 @@ static int64_t reported_bytes(struct daemon *d, const struct engine_fact *fact)
 	const struct facts *facts = &publication->frozen.facts;
 	int64_t bytes = 0;
 	if (fact->attempt && fact->attempt <= facts->attempts.count) {
-		const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)fact->attempt });
+		const struct attempt *attempt =
+			attempt_get(facts, (struct attempt_id){ (uint32_t)fact->attempt });
 		struct arena arena;
 		struct buf text = BUF_INIT;
 		struct job_body body = { 0 };
 		struct err err;
 		arena_init(&arena, 64 << 20);
-		const char *folder = arena_printf(&arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
+		const char *folder =
+			arena_printf(&arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
 		if (attempt->job.v && d->backend.body(d, facts, attempt->job, &text, &err) == 0 &&
-		    job_body_parse(text.data, text.size, &arena, &body, &err) == 0 && body.checkpoint_path)
+		    job_body_parse(text.data, text.size, &arena, &body, &err) == 0 &&
+		    body.checkpoint_path)
 			folder = body.checkpoint_path;
 		bytes = checkpoint_bytes(arena_printf(&arena, "%s/%s", folder, fact->path));
 		buf_deinit(&text);
@@ -92,10 +96,14 @@ static int64_t reported_bytes(struct daemon *d, const struct engine_fact *fact)
 /* --- the way to the core -------------------------------------------------------------------------------------- */
 
 enum { PATIENCE_MS = 5000 };
-enum { REPORT_FACT, REPORT_QUIT };	/* what travels to the measuring thread */
+enum { REPORT_FACT, REPORT_QUIT }; /* what travels to the measuring thread */
 
 /* An attempt that has facts in the measuring thread's mailbox. */
-struct measured { struct measured *next; uint64_t attempt; uint32_t facts; };
+struct measured {
+	struct measured *next;
+	uint64_t attempt;
+	uint32_t facts;
+};
 
 static struct measured **measured_find(struct daemon *d, uint64_t attempt)
 {
@@ -160,7 +168,8 @@ static void *reports_main(void *argument)
 			free(message);
 			return NULL;
 		}
-		if (message->fact.kind == ENGINE_REPORT && message->fact.checkpoint && !atomic_load(&d->ending)) {
+		if (message->fact.kind == ENGINE_REPORT && message->fact.checkpoint &&
+		    !atomic_load(&d->ending)) {
 			int64_t bytes = reported_bytes(d, &message->fact);
 			message->checkpoint_bytes = bytes < 0 ? 0 : bytes;
 		}

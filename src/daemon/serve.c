@@ -21,10 +21,12 @@ static void refuse(struct command *command, const struct err *err)
 /* A daemon without root can start processes as its own user only. */
 static int may_run_as(const struct daemon *d, const struct event *event, struct err *err)
 {
-	if (event->kind != EVENT_JOB_SUBMITTED || d->root || (uid_t)event->job_submitted.uid == geteuid())
+	if (event->kind != EVENT_JOB_SUBMITTED || d->root ||
+	    (uid_t)event->job_submitted.uid == geteuid())
 		return 0;
-	return err_set(err, ERR_FORBIDDEN,
-		       "this daemon does not run as root, so it can run jobs of its own user only: submit as that user, or start it as root");
+	return err_set(
+		err, ERR_FORBIDDEN,
+		"this daemon does not run as root, so it can run jobs of its own user only: submit as that user, or start it as root");
 }
 
 static void send_command(void *context, struct command *command)
@@ -36,7 +38,8 @@ static void send_command(void *context, struct command *command)
 		return;
 	}
 	if (mailbox_size(&d->core_box) > MAILBOX_MOST) {
-		err_set(&err, ERR_UNAVAILABLE, "more than %d requests wait already: try again in a moment", MAILBOX_MOST);
+		err_set(&err, ERR_UNAVAILABLE,
+			"more than %d requests wait already: try again in a moment", MAILBOX_MOST);
 		refuse(command, &err);
 		return;
 	}
@@ -45,8 +48,10 @@ static void send_command(void *context, struct command *command)
 	message->command = command;
 	if (command->body) {
 		char name[DIGEST_HEX_MAX];
-		seal_close_bytes(d->key, command->body, command->body_size, &message->sealed, &message->blob);
-		command->event.job_submitted.body = arena_strdup(command->arena, digest_format(&message->blob, name));
+		seal_close_bytes(d->key, command->body, command->body_size, &message->sealed,
+				 &message->blob);
+		command->event.job_submitted.body =
+			arena_strdup(command->arena, digest_format(&message->blob, name));
 	}
 	mailbox_send(&d->core_box, &message->message);
 }
@@ -88,13 +93,20 @@ static void get_status(void *context, struct api_status *ret)
 {
 	struct daemon *d = context;
 	*ret = (struct api_status){
-		.build = d->build, .boot_id = d->boot_id, .data_folder = d->folder,
-		.started_ms = d->started_ms, .now_ms = atomic_load(&d->event_now_ms),
+		.build = d->build,
+		.boot_id = d->boot_id,
+		.data_folder = d->folder,
+		.started_ms = d->started_ms,
+		.now_ms = atomic_load(&d->event_now_ms),
 		.accepting = !atomic_load(&d->faulted) && !atomic_load(&d->full),
 		.history_seq = history_applied(d->history),
-		.simulated_nodes = d->simulated, .runs_as_root = d->root,
-		.turns = atomic_load(&d->turns), .decisions = atomic_load(&d->decisions), .commits = atomic_load(&d->commits),
-		.longest_turn_us = atomic_load(&d->longest_turn_us), .longest_commit_us = atomic_load(&d->longest_commit_us),
+		.simulated_nodes = d->simulated,
+		.runs_as_root = d->root,
+		.turns = atomic_load(&d->turns),
+		.decisions = atomic_load(&d->decisions),
+		.commits = atomic_load(&d->commits),
+		.longest_turn_us = atomic_load(&d->longest_turn_us),
+		.longest_commit_us = atomic_load(&d->longest_commit_us),
 		.resident_bytes = resident_bytes(),
 	};
 	pthread_mutex_lock(&d->problem_lock);
@@ -120,7 +132,8 @@ static int open_reader(struct daemon *d, struct err *err)
 	return journal_open(&options, &d->reader, err);
 }
 
-static int get_body(void *context, const struct facts *facts, struct job_id job, struct buf *ret, struct err *err)
+static int get_body(void *context, const struct facts *facts, struct job_id job, struct buf *ret,
+		    struct err *err)
 {
 	struct daemon *d = context;
 	const struct body *body = table_get(&facts->bodies, job_get(facts, job)->body);
@@ -141,7 +154,8 @@ static int get_body(void *context, const struct facts *facts, struct job_id job,
 
 struct history_take {
 	void *context;
-	int (*take)(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size);
+	int (*take)(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text,
+		    size_t size);
 };
 
 static int take_row(void *context, const struct history_row *row)
@@ -157,17 +171,21 @@ static int wait_for_history(struct daemon *d, struct err *err)
 	int result = 0;
 	pthread_mutex_lock(&d->publication_lock);
 	uint64_t wanted = d->durable_seq;
-	while (history_applied(d->history) < wanted && !d->stopping && !atomic_load(&d->history_behind) && result == 0)
+	while (history_applied(d->history) < wanted && !d->stopping &&
+	       !atomic_load(&d->history_behind) && result == 0)
 		result = pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until);
 	bool reached = history_applied(d->history) >= wanted;
 	pthread_mutex_unlock(&d->publication_lock);
 	if (!reached)
-		return err_set(err, ERR_UNAVAILABLE, "history is behind the journal: see `fairlead doctor`");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "history is behind the journal: see `fairlead doctor`");
 	return 0;
 }
 
-static int get_history(void *context, uint32_t job, uint64_t after, uint32_t limit, void *take_context,
-		       int (*take)(void *take_context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text, size_t size),
+static int get_history(void *context, uint32_t job, uint64_t after, uint32_t limit,
+		       void *take_context,
+		       int (*take)(void *take_context, uint64_t seq, int64_t time_ms, uint32_t kind,
+				   const char *text, size_t size),
 		       struct err *err)
 {
 	struct daemon *d = context;
@@ -212,8 +230,16 @@ static void *work_main(void *argument)
 void serve_start(struct daemon *d)
 {
 	d->backend = (struct api_backend){
-		.context = d, .send = send_command, .frozen = get_frozen, .release = release_frozen, .status = get_status,
-		.body = get_body, .history = get_history, .body_mac = body_mac, .work = work, .logs_folder = d->logs_folder,
+		.context = d,
+		.send = send_command,
+		.frozen = get_frozen,
+		.release = release_frozen,
+		.status = get_status,
+		.body = get_body,
+		.history = get_history,
+		.body_mac = body_mac,
+		.work = work,
+		.logs_folder = d->logs_folder,
 	};
 	for (int i = 0; i < WORKERS; i++)
 		CHECK(pthread_create(&d->workers[i], NULL, work_main, d) == 0);

@@ -24,50 +24,92 @@
 #include "store/seal.h"
 
 enum {
-	MAILBOX_MOST = 50000,		/* commands waiting for the core; beyond it new ones are refused at once */
-	TURN_MESSAGES = 512,		/* messages of one turn */
-	TURN_US = 5000,			/* a turn ends its deciding after this and goes on in the next */
+	MAILBOX_MOST =
+		50000, /* commands waiting for the core; beyond it new ones are refused at once */
+	TURN_MESSAGES = 512, /* messages of one turn */
+	TURN_US = 5000, /* a turn ends its deciding after this and goes on in the next */
 	DECIDE_BUDGET = 20000,
-	STEP_ARENA_BYTES = 64 << 20,
-	SNAPSHOT_EVERY = 100000,	/* records */
+	STEP_ARENA_BYTES = 256 << 20,
+	SNAPSHOT_EVERY = 100000, /* records */
 	WORKERS = 2,
-	JOURNAL_LEVEL = 1		/* readers below the level of a DAEMON_STARTED record refuse the journal */
+	JOURNAL_LEVEL =
+		1 /* readers below the level of a DAEMON_STARTED record refuse the journal */
 };
 
 /* A frozen copy of the facts with the place in the journal it stands for. The API sees the first member. */
 struct publication {
 	struct frozen frozen;
 	uint64_t seq;
-	struct digest chain;	/* valid when it was the last of its commit: the only ones published */
-	struct event_clock clock;	/* event time and boot time, read together */
+	struct digest chain; /* valid when it was the last of its commit: the only ones published */
+	struct event_clock clock; /* event time and boot time, read together */
 };
 
 /* One turn's outcome on its way to the disk: records, blobs, and what leaves once they are durable. */
 struct batch {
 	struct message message;
 	struct arena arena;
-	struct buf texts;		/* record texts, one after the other */
-	struct batch_record { uint64_t seq; int64_t time_ms; uint32_t kind; bool must; size_t at, size; } *records;
+	struct buf texts; /* record texts, one after the other */
+	struct batch_record {
+		uint64_t seq;
+		int64_t time_ms;
+		uint32_t kind;
+		bool must;
+		size_t at, size;
+	} *records;
 	uint32_t record_count, record_room;
-	struct batch_blob { struct command *command; struct digest name; struct buf sealed; } *blobs;
+	struct batch_blob {
+		struct command *command;
+		struct digest name;
+		struct buf sealed;
+	} *blobs;
 	uint32_t blob_count, blob_room;
-	struct batch_reply { struct command *command; struct command_reply reply; } *replies;
+	struct batch_reply {
+		struct command *command;
+		struct command_reply reply;
+	} *replies;
 	uint32_t reply_count, reply_room;
 	struct publication *publication;
 	uint32_t decisions;
-	bool essential;			/* holds facts of running work: may use the disk's reserve */
+	bool essential; /* holds facts of running work: may use the disk's reserve */
 };
 
 /* What travels to the core. */
 enum core_message { CORE_COMMAND, CORE_FACT, CORE_STOP };
-struct command_message { struct message message; struct command *command; struct digest blob; struct buf sealed; };
-struct fact_message { struct message message; struct engine_fact fact; int64_t checkpoint_bytes; };
+struct command_message {
+	struct message message;
+	struct command *command;
+	struct digest blob;
+	struct buf sealed;
+};
+struct fact_message {
+	struct message message;
+	struct engine_fact fact;
+	int64_t checkpoint_bytes;
+};
 
 /* What travels to the engine thread. */
-enum effect_kind { EFFECT_ADOPT, EFFECT_ADOPT_ANEW, EFFECT_START, EFFECT_RELEASE, EFFECT_WARN, EFFECT_STOP, EFFECT_FORGET, EFFECT_QUIT };
-struct effect { struct message message; uint64_t attempt; int64_t grace_ms; bool given_again; };
+enum effect_kind {
+	EFFECT_ADOPT,
+	EFFECT_ADOPT_ANEW,
+	EFFECT_START,
+	EFFECT_RELEASE,
+	EFFECT_WARN,
+	EFFECT_STOP,
+	EFFECT_FORGET,
+	EFFECT_QUIT
+};
+struct effect {
+	struct message message;
+	uint64_t attempt;
+	int64_t grace_ms;
+	bool given_again;
+};
 
-struct job_work { struct message message; void (*fn)(void *argument); void *argument; };
+struct job_work {
+	struct message message;
+	void (*fn)(void *argument);
+	void *argument;
+};
 
 struct daemon {
 	const char *folder;
@@ -80,12 +122,13 @@ struct daemon {
 	struct event_clock clock;
 	struct arena step;
 	int64_t wake_ms;
-	bool again;			/* the last turn stopped deciding early */
+	bool again; /* the last turn stopped deciding early */
 	uint64_t batches_sent;
-	bool unreadable;		/* the journal could not be read back; said once */
+	bool unreadable; /* the journal could not be read back; said once */
 
 	struct mailbox core_box, journal_box, engine_box, report_box, work_box;
-	pthread_t core_thread, journal_thread, engine_thread, reports_thread, history_thread, workers[WORKERS];
+	pthread_t core_thread, journal_thread, engine_thread, reports_thread, history_thread,
+		workers[WORKERS];
 
 	/* journal thread (the core thread while it recovers) */
 	struct journal *journal;
@@ -97,11 +140,11 @@ struct daemon {
 	pthread_mutex_t publication_lock;
 	struct publication *published;
 	pthread_cond_t durable_cond;
-	uint64_t durable_seq;		/* under publication_lock */
-	bool stopping;			/* under publication_lock */
+	uint64_t durable_seq; /* under publication_lock */
+	bool stopping; /* under publication_lock */
 
-	atomic_bool faulted;		/* a commit failed: the core must rebuild */
-	atomic_bool full;		/* the disk has no room for new work */
+	atomic_bool faulted; /* a commit failed: the core must rebuild */
+	atomic_bool full; /* the disk has no room for new work */
 	pthread_mutex_t problem_lock;
 	char problem[256];
 
@@ -111,19 +154,19 @@ struct daemon {
 	int64_t started_ms;
 
 	struct seal_key *key;
-	pthread_mutex_t reader_lock;	/* for reader: bodies are few */
+	pthread_mutex_t reader_lock; /* for reader: bodies are few */
 	struct journal *reader;
-	struct history *history;	/* history thread writes */
-	atomic_bool history_behind;	/* it can't at present */
-	pthread_mutex_t history_lock;	/* for history_reader */
+	struct history *history; /* history thread writes */
+	atomic_bool history_behind; /* it can't at present */
+	pthread_mutex_t history_lock; /* for history_reader */
 	struct history *history_reader;
 
-	struct engine *engine;		/* engine thread, once that runs */
+	struct engine *engine; /* engine thread, once that runs */
 	const struct engine_ops *engine_ops;
 	char shepherd[4096];
 	pthread_mutex_t measured_lock;
-	struct measured *measured;	/* attempts whose facts wait for a checkpoint to be measured */
-	atomic_bool ending;		/* what is still to be done is done by the next start */
+	struct measured *measured; /* attempts whose facts wait for a checkpoint to be measured */
+	atomic_bool ending; /* what is still to be done is done by the next start */
 	struct api_backend backend;
 	struct api *api;
 	struct http_server *server;
@@ -136,17 +179,20 @@ void core_join(struct daemon *d);
 /* Appends, applies and follows one event in the batch; the event's seq and time are given here. */
 void core_append(struct daemon *d, struct batch *batch, struct event *event);
 /* core_admit, then core_append; negative when refused. Used for the events of the daemon's own start. */
-int core_admit_own(struct daemon *d, struct batch *batch, struct event *event, struct err *err) MUST_CHECK;
+int core_admit_own(struct daemon *d, struct batch *batch, struct event *event, struct err *err)
+	MUST_CHECK;
 void core_decide(struct daemon *d, struct batch *batch);
 void core_publish_into(struct daemon *d, struct batch *batch);
-struct publication *publication_create(struct daemon *d);	/* of the facts as they are: by their owner */
+struct publication *
+publication_create(struct daemon *d); /* of the facts as they are: by their owner */
 
 /* batch.c */
 struct batch *batch_create(void);
 void batch_destroy(struct batch *batch);
 void batch_record(struct batch *batch, const struct event *event);
 void batch_reply(struct batch *batch, struct command *command, const struct command_reply *reply);
-void batch_blob(struct batch *batch, struct command *command, const struct digest *name, struct buf *sealed);
+void batch_blob(struct batch *batch, struct command *command, const struct digest *name,
+		struct buf *sealed);
 
 /* gate.c: the journal thread */
 void gate_start(struct daemon *d);
@@ -156,30 +202,34 @@ int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err) MUST
 /* After a rebuild, by the core thread while the gate is idle: publishes the facts that were read back. Records of a failed
  * commit that are on disk after all go to the stream; their effects are the engine's to adopt. */
 void gate_publish_rebuilt(struct daemon *d);
-struct publication *publication_get(struct daemon *d);	/* a reference */
+struct publication *publication_get(struct daemon *d); /* a reference */
 void publication_release(struct publication *publication);
 
 /* recover.c */
 /* Opens the journal, loads the newest good snapshot and the records behind it; facts, view and clock are then ready. */
 int recover(struct daemon *d, bool create, struct err *err) MUST_CHECK;
-void snapshot_take(struct daemon *d);			/* of what is published; any thread but the core's */
+void snapshot_take(struct daemon *d); /* of what is published; any thread but the core's */
 
 /* effects.c: the engine thread */
 void effects_start(struct daemon *d);
 void effects_join(struct daemon *d);
-void effects_of_event(struct daemon *d, const struct event *event);	/* by the gate, in order */
-void effects_adopt(struct daemon *d);			/* after a start: the engine learns what is live */
-void effects_adopt_anew(struct daemon *d);		/* after a rebuild: so does a new one, as facts of the old one were lost */
+void effects_of_event(struct daemon *d, const struct event *event); /* by the gate, in order */
+void effects_adopt(struct daemon *d); /* after a start: the engine learns what is live */
+void effects_adopt_anew(
+	struct daemon
+		*d); /* after a rebuild: so does a new one, as facts of the old one were lost */
 int effects_open_engine(struct daemon *d, struct err *err) MUST_CHECK;
 
 /* reports.c: what the engine tells */
-void effects_report(void *daemon, const struct engine_fact *fact);	/* the engine's callback: does not block */
-int64_t checkpoint_bytes(const char *path);	/* of all its files; -1 when there is nothing that can be read */
+void effects_report(void *daemon,
+		    const struct engine_fact *fact); /* the engine's callback: does not block */
+int64_t checkpoint_bytes(
+	const char *path); /* of all its files; -1 when there is nothing that can be read */
 void reports_start(struct daemon *d);
-bool reports_join(struct daemon *d);			/* false: it is stuck in a file server that does not answer */
+bool reports_join(struct daemon *d); /* false: it is stuck in a file server that does not answer */
 
 /* daemon.c */
-int64_t daemon_wall_ms(void);			/* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds with failpoints */
+int64_t daemon_wall_ms(void); /* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds with failpoints */
 
 /* facts_in.c */
 /* The event an engine fact amounts to; false when it tells nothing new. */
@@ -192,4 +242,4 @@ void feeder_join(struct daemon *d);
 /* serve.c: backend for the API, worker threads */
 void serve_start(struct daemon *d);
 void serve_join(struct daemon *d);
-void daemon_problem(struct daemon *d, const char *text);	/* "" = none any more */
+void daemon_problem(struct daemon *d, const char *text); /* "" = none any more */

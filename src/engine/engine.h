@@ -28,79 +28,79 @@
 #include "base/err.h"
 
 enum engine_fact_kind {
-	ENGINE_READY,		/* a rank's place is prepared */
-	ENGINE_STARTED,		/* a rank's command runs */
-	ENGINE_EXITED,		/* a rank is over and none of its processes is left */
-	ENGINE_REPORT,		/* progress or checkpoint from inside the job */
-	ENGINE_GONE		/* the engine has no trace of this attempt's rank, or only one of an earlier boot */
+	ENGINE_READY, /* a rank's place is prepared */
+	ENGINE_STARTED, /* a rank's command runs */
+	ENGINE_EXITED, /* a rank is over and none of its processes is left */
+	ENGINE_REPORT, /* progress or checkpoint from inside the job */
+	ENGINE_GONE /* the engine has no trace of this attempt's rank, or only one of an earlier boot */
 };
 
 enum engine_cause {
-	ENGINE_CAUSE_EXIT,		/* exited by itself with `code` */
-	ENGINE_CAUSE_SIGNAL,		/* killed by `signal`, not by us */
-	ENGINE_CAUSE_STOPPED,		/* ended because we stopped it */
-	ENGINE_CAUSE_MEMORY,		/* killed for memory (OOM) */
-	ENGINE_CAUSE_START,		/* its place or program could not be started; `text` says why */
-	ENGINE_CAUSE_LOST,		/* lost with the machine (reboot) or its shepherd killed; nothing of it is left */
-	ENGINE_CAUSE_LOG_LIMIT		/* reserved: logs rotate, they do not kill */
+	ENGINE_CAUSE_EXIT, /* exited by itself with `code` */
+	ENGINE_CAUSE_SIGNAL, /* killed by `signal`, not by us */
+	ENGINE_CAUSE_STOPPED, /* ended because we stopped it */
+	ENGINE_CAUSE_MEMORY, /* killed for memory (OOM) */
+	ENGINE_CAUSE_START, /* its place or program could not be started; `text` says why */
+	ENGINE_CAUSE_LOST, /* lost with the machine (reboot) or its shepherd killed; nothing of it is left */
+	ENGINE_CAUSE_LOG_LIMIT /* reserved: logs rotate, they do not kill */
 };
 
 struct engine_fact {
 	enum engine_fact_kind kind;
 	uint64_t attempt;
 	uint32_t rank;
-	int64_t time_ms;		/* wall time at which it happened */
+	int64_t time_ms; /* wall time at which it happened */
 	/* EXITED */
 	enum engine_cause cause;
 	int code, signal;
-	bool never_ran;			/* the user's command was never started */
-	bool memory_enforced;		/* the memory limit was enforced by the kernel */
-	int64_t peak_memory_mib;	/* 0 = not known */
-	char text[256];			/* reason in plain words, may be empty */
+	bool never_ran; /* the user's command was never started */
+	bool memory_enforced; /* the memory limit was enforced by the kernel */
+	int64_t peak_memory_mib; /* 0 = not known */
+	char text[256]; /* reason in plain words, may be empty */
 	/* STARTED, READY */
 	int64_t pid;
 	/* REPORT */
-	uint64_t number;		/* of the report within the rank, from 1: repeats are recognised by it */
-	int64_t step;			/* -1 = not said */
-	bool checkpoint;		/* path names a finished checkpoint */
+	uint64_t number; /* of the report within the rank, from 1: repeats are recognised by it */
+	int64_t step; /* -1 = not said */
+	bool checkpoint; /* path names a finished checkpoint */
 	char path[480];
 };
 
 struct engine_gpu_place {
 	uint32_t rank;
 	char node[64];
-	uint64_t gpu_mask;		/* indices of the node's GPUs */
-	uint32_t local_rank;		/* among this attempt's tasks on the node */
+	uint64_t gpu_mask; /* indices of the node's GPUs */
+	uint32_t local_rank; /* among this attempt's tasks on the node */
 	uint32_t local_size;
-	int64_t cpu_milli;		/* 0 = not asked */
-	int64_t memory_mib;		/* limit of the task; 0 = none */
+	int64_t cpu_milli; /* 0 = not asked */
+	int64_t memory_mib; /* limit of the task; 0 = none */
 };
 
 struct engine_start {
 	uint64_t job, attempt;
 	char job_name[64], user[64], queue[64], team[64];
-	uid_t uid;			/* the submitting user */
+	uid_t uid; /* the submitting user */
 	gid_t gid;
-	const char *const *argv;	/* NULL-terminated; or NULL and script */
-	const char *script;		/* run by /bin/sh, NULL if argv */
-	const char *const *env;		/* "NAME=value", NULL-terminated: the job's own, secrets resolved */
-	const char *workdir;		/* absolute; NULL = home of the user, / when there is none */
-	const char *checkpoint_dir;	/* absolute, made by the engine as the user; NULL = none */
-	const char *resume_path;	/* newest complete checkpoint, NULL = start from the beginning */
-	int checkpoint_signal;		/* sent by warn; 0 = only the notice on the report socket */
-	bool simulated_gpus;		/* there is no real device behind the indices */
-	uint32_t array_index;		/* and its size; 0 0 when no array */
+	const char *const *argv; /* NULL-terminated; or NULL and script */
+	const char *script; /* run by /bin/sh, NULL if argv */
+	const char *const *env; /* "NAME=value", NULL-terminated: the job's own, secrets resolved */
+	const char *workdir; /* absolute; NULL = home of the user, / when there is none */
+	const char *checkpoint_dir; /* absolute, made by the engine as the user; NULL = none */
+	const char *resume_path; /* newest complete checkpoint, NULL = start from the beginning */
+	int checkpoint_signal; /* sent by warn; 0 = only the notice on the report socket */
+	bool simulated_gpus; /* there is no real device behind the indices */
+	uint32_t array_index; /* and its size; 0 0 when no array */
 	uint32_t array_size;
-	uint32_t place_count;		/* = tasks of the attempt */
-	const struct engine_gpu_place *places;	/* by rank */
-	int64_t log_cap_bytes;		/* per stream and rank, all rotated parts together */
+	uint32_t place_count; /* = tasks of the attempt */
+	const struct engine_gpu_place *places; /* by rank */
+	int64_t log_cap_bytes; /* per stream and rank, all rotated parts together */
 };
 
 struct engine;
 
 struct engine_options {
-	const char *folder;		/* the data folder; attempts/ and logs/ are made in it */
-	const char *shepherd_path;	/* program fairlead-shepherd */
+	const char *folder; /* the data folder; attempts/ and logs/ are made in it */
+	const char *shepherd_path; /* program fairlead-shepherd */
 	void *context;
 	void (*report)(void *context, const struct engine_fact *fact);
 };
@@ -108,10 +108,11 @@ struct engine_options {
 struct engine_ops {
 	const char *name;
 	int (*open)(const struct engine_options *options, struct engine **ret, struct err *err);
-	void (*close)(struct engine *engine);	/* running work goes on */
+	void (*close)(struct engine *engine); /* running work goes on */
 	/* After a restart: these attempts are live in the journal. Anything else found is stopped and cleared away as stale.
 	 * For each rank of these, READY/STARTED/EXITED/REPORT/GONE are reported again as found. */
-	int (*adopt)(struct engine *engine, const uint64_t *attempts, const uint32_t *task_counts, size_t count, struct err *err);
+	int (*adopt)(struct engine *engine, const uint64_t *attempts, const uint32_t *task_counts,
+		     size_t count, struct err *err);
 	/* Returns at once; a failure to prepare a rank comes as EXITED with ENGINE_CAUSE_START. */
 	int (*start)(struct engine *engine, const struct engine_start *start, struct err *err);
 	int (*release)(struct engine *engine, uint64_t attempt, struct err *err);

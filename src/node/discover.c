@@ -23,7 +23,8 @@ static const char *model_from_name(const char *name, uint64_t memory_bytes, stru
 	for (char *word = strtok_r(copy, " -", &save); word; word = strtok_r(NULL, " -", &save)) {
 		bool letter = isalpha((unsigned char)word[0]) != 0;
 		bool digit = word[strcspn(word, "0123456789")] != '\0';
-		if (letter && digit && strncmp(word, "HBM", 3) != 0 && strncmp(word, "SXM", 3) != 0) {
+		if (letter && digit && strncmp(word, "HBM", 3) != 0 &&
+		    strncmp(word, "SXM", 3) != 0) {
 			model = word;
 			break;
 		}
@@ -44,7 +45,8 @@ static int find_cores(struct node_found *node, struct err *err)
 		return err_set(err, ERR_INTERNAL, "the machine's topology can't be read");
 	if (hwloc_topology_load(topology) != 0) {
 		hwloc_topology_destroy(topology);
-		return err_set(err, ERR_UNAVAILABLE, "the machine's topology can't be read: is /sys mounted?");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "the machine's topology can't be read: is /sys mounted?");
 	}
 	int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
 	hwloc_obj_t root = hwloc_get_root_obj(topology);
@@ -54,13 +56,15 @@ static int find_cores(struct node_found *node, struct err *err)
 	return 0;
 }
 
-static int find_gpus(struct node_found *node, struct arena *arena, const char **ret_remark, struct err *err)
+static int find_gpus(struct node_found *node, struct arena *arena, const char **ret_remark,
+		     struct err *err)
 {
 	struct nvml *nvml = NULL;
 	int result = nvml_open(&nvml, err);
 	if (result == NVML_ABSENT) {
-		*ret_remark = "No NVIDIA driver was found, so this node has no GPUs and takes jobs with `gpus: 0` only. "
-			      "To try Fairlead out with simulated ones: --nodes sim:4x8xH100-80GB";
+		*ret_remark =
+			"No NVIDIA driver was found, so this node has no GPUs and takes jobs with `gpus: 0` only. "
+			"To try Fairlead out with simulated ones: --nodes sim:4x8xH100-80GB";
 		return 0;
 	}
 	if (result < 0)
@@ -81,14 +85,16 @@ static int find_gpus(struct node_found *node, struct arena *arena, const char **
 		}
 		if (strcmp(other.name, first.name) != 0) {
 			nvml_close(nvml);
-			return err_set(err, ERR_UNSUPPORTED,
-				       "GPU 0 is \"%s\" and GPU %u is \"%s\": unlike GPUs in one machine are not supported yet",
-				       first.name, i, other.name);
+			return err_set(
+				err, ERR_UNSUPPORTED,
+				"GPU 0 is \"%s\" and GPU %u is \"%s\": unlike GPUs in one machine are not supported yet",
+				first.name, i, other.name);
 		}
 	}
 	nvml_close(nvml);
 	if (count > GPUS_MAX)
-		return err_set(err, ERR_UNSUPPORTED, "this machine has %u GPUs, more than %d", count, GPUS_MAX);
+		return err_set(err, ERR_UNSUPPORTED, "this machine has %u GPUs, more than %d",
+			       count, GPUS_MAX);
 	node->gpu_count = count;
 	node->driver = arena_strdup(arena, driver);
 	if (count > 0) {
@@ -124,9 +130,10 @@ struct sim_part {
 
 static int sim_bad(const char *spec, struct err *err)
 {
-	return err_set(err, ERR_INVALID,
-		       "nodes \"%s\" are not understood: write sim:NODESxGPUSxMODEL, for example sim:4x8xH100-80GB or sim:2x8xH100-80GB,1x4xA100-40GB",
-		       spec);
+	return err_set(
+		err, ERR_INVALID,
+		"nodes \"%s\" are not understood: write sim:NODESxGPUSxMODEL, for example sim:4x8xH100-80GB or sim:2x8xH100-80GB,1x4xA100-40GB",
+		spec);
 }
 
 static int64_t memory_from_model(const char *model)
@@ -138,7 +145,8 @@ static int64_t memory_from_model(const char *model)
 	return 80 * 1024;
 }
 
-static int sim_part(const char *spec, char *text, struct arena *arena, struct sim_part *ret, struct err *err)
+static int sim_part(const char *spec, char *text, struct arena *arena, struct sim_part *ret,
+		    struct err *err)
 {
 	char *save = NULL;
 	char *nodes = strtok_r(text, "x", &save);
@@ -146,8 +154,10 @@ static int sim_part(const char *spec, char *text, struct arena *arena, struct si
 	char *model = save;
 	if (!nodes || !gpus || !model || !*model)
 		return sim_bad(spec, err);
-	if (parse_int(nodes, 1, SIM_NODES_MAX, &ret->nodes, NULL) < 0 || parse_int(gpus, 0, GPUS_MAX, &ret->gpus, NULL) < 0)
-		return err_set(err, ERR_INVALID, "nodes \"%s\": 1 to %d nodes of 0 to %d GPUs each", spec, SIM_NODES_MAX, GPUS_MAX);
+	if (parse_int(nodes, 1, SIM_NODES_MAX, &ret->nodes, NULL) < 0 ||
+	    parse_int(gpus, 0, GPUS_MAX, &ret->gpus, NULL) < 0)
+		return err_set(err, ERR_INVALID, "nodes \"%s\": 1 to %d nodes of 0 to %d GPUs each",
+			       spec, SIM_NODES_MAX, GPUS_MAX);
 	if (parse_name(model, "GPU model", err) < 0)
 		return -1;
 	ret->model = arena_strdup(arena, model);
@@ -155,7 +165,8 @@ static int sim_part(const char *spec, char *text, struct arena *arena, struct si
 	return 0;
 }
 
-static int find_simulated(const char *spec, struct arena *arena, struct nodes_found *ret, struct err *err)
+static int find_simulated(const char *spec, struct arena *arena, struct nodes_found *ret,
+			  struct err *err)
 {
 	char *text = arena_strdup(arena, spec + strlen("sim:"));
 	struct node_found *nodes = arena_new_array(arena, struct node_found, SIM_NODES_MAX);
@@ -167,7 +178,8 @@ static int find_simulated(const char *spec, struct arena *arena, struct nodes_fo
 			return -1;
 		for (int64_t i = 0; i < part.nodes; i++) {
 			if (count == SIM_NODES_MAX)
-				return err_set(err, ERR_INVALID, "nodes \"%s\": more than %d nodes", spec, SIM_NODES_MAX);
+				return err_set(err, ERR_INVALID, "nodes \"%s\": more than %d nodes",
+					       spec, SIM_NODES_MAX);
 			nodes[count] = (struct node_found){
 				.name = arena_printf(arena, "node%u", count),
 				.model = part.gpus ? part.model : "",
@@ -186,7 +198,8 @@ static int find_simulated(const char *spec, struct arena *arena, struct nodes_fo
 	*ret = (struct nodes_found){
 		.nodes = nodes,
 		.count = count,
-		.remark = "The nodes are simulated: processes are real and run on this machine, the GPUs are not there.",
+		.remark =
+			"The nodes are simulated: processes are real and run on this machine, the GPUs are not there.",
 	};
 	return 0;
 }

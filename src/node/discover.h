@@ -13,10 +13,10 @@ struct arena;
 
 struct node_found {
 	const char *name;
-	const char *model;		/* "H100-80GB"; "" when it has no GPU */
-	const char *driver;		/* "550.54.14"; "" when unknown */
-	uint32_t gpu_count;		/* 0..32 */
-	int64_t gpu_memory_mib;		/* of one GPU */
+	const char *model; /* "H100-80GB"; "" when it has no GPU */
+	const char *driver; /* "550.54.14"; "" when unknown */
+	uint32_t gpu_count; /* 0..32 */
+	int64_t gpu_memory_mib; /* of one GPU */
 	int64_t cpu_milli, ram_mib;
 	bool simulated;
 };
@@ -24,10 +24,12 @@ struct node_found {
 struct nodes_found {
 	struct node_found *nodes;
 	uint32_t count;
-	const char *remark;		/* one sentence for the person who starts the daemon; "" = nothing to say */
+	const char *
+		remark; /* one sentence for the person who starts the daemon; "" = nothing to say */
 };
 
 /* spec NULL: this machine. Else "sim:" and parts NODESxGPUSxMODEL, comma separated; a model may end in its memory
  * ("-80GB"), else 80 GiB are assumed. At most 4096 nodes. Simulated nodes are named node0, node1, ...; each declares 8 CPUs
  * and 64 GiB per GPU (16 CPUs and 64 GiB when it has none). */
-int nodes_find(const char *spec, struct arena *arena, struct nodes_found *ret, struct err *err) MUST_CHECK;
+int nodes_find(const char *spec, struct arena *arena, struct nodes_found *ret, struct err *err)
+	MUST_CHECK;

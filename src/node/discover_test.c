@@ -45,8 +45,11 @@ static void simulated_nodes_are_declared_by_one_word(void **state)
 static void a_bad_declaration_is_refused_with_the_form_it_should_have(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "sim:", "sim:4", "sim:4x8", "sim:0x8xH100", "sim:4x33xH100", "sim:4097x1xH100",
-					   "4x8xH100", "sim:-1x8xH100", "sim:1x1xH 100", "sim:4000x1xA,4000x1xB" };
+	static const char *const bad[] = { "sim:",          "sim:4",
+					   "sim:4x8",       "sim:0x8xH100",
+					   "sim:4x33xH100", "sim:4097x1xH100",
+					   "4x8xH100",      "sim:-1x8xH100",
+					   "sim:1x1xH 100", "sim:4000x1xA,4000x1xB" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct nodes_found found;
 		err = (struct err){ 0 };
@@ -97,11 +100,16 @@ static void a_machine_without_driver_has_no_gpus_and_says_what_to_do(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(simulated_nodes_are_declared_by_one_word, start, stop),
-		cmocka_unit_test_setup_teardown(a_bad_declaration_is_refused_with_the_form_it_should_have, start, stop),
-		cmocka_unit_test_setup_teardown(gpus_of_this_machine_come_from_the_driver, start, stop),
-		cmocka_unit_test_setup_teardown(unlike_gpus_and_a_driver_that_fails_are_said, start, stop),
-		cmocka_unit_test_setup_teardown(a_machine_without_driver_has_no_gpus_and_says_what_to_do, start, stop),
+		cmocka_unit_test_setup_teardown(simulated_nodes_are_declared_by_one_word, start,
+						stop),
+		cmocka_unit_test_setup_teardown(
+			a_bad_declaration_is_refused_with_the_form_it_should_have, start, stop),
+		cmocka_unit_test_setup_teardown(gpus_of_this_machine_come_from_the_driver, start,
+						stop),
+		cmocka_unit_test_setup_teardown(unlike_gpus_and_a_driver_that_fails_are_said, start,
+						stop),
+		cmocka_unit_test_setup_teardown(
+			a_machine_without_driver_has_no_gpus_and_says_what_to_do, start, stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

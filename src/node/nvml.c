@@ -41,15 +41,20 @@ static int resolve(struct nvml *nvml, struct err *err)
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		void *found = dlsym(nvml->library, wanted[i].name);
 		if (!found)
-			return err_set(err, ERR_UNSUPPORTED, "the NVIDIA driver's library has no %s: install a newer driver", wanted[i].name);
-		memcpy(wanted[i].slot, &found, sizeof(found)); /* POSIX: a function pointer fits in void * */
+			return err_set(
+				err, ERR_UNSUPPORTED,
+				"the NVIDIA driver's library has no %s: install a newer driver",
+				wanted[i].name);
+		memcpy(wanted[i].slot, &found,
+		       sizeof(found)); /* POSIX: a function pointer fits in void * */
 	}
 	return 0;
 }
 
 static int nvml_failed(struct nvml *nvml, int result, const char *what, struct err *err)
 {
-	return err_set(err, ERR_UNAVAILABLE, "NVIDIA driver: %s: %s", what, nvml->error_text(result));
+	return err_set(err, ERR_UNAVAILABLE, "NVIDIA driver: %s: %s", what,
+		       nvml->error_text(result));
 }
 
 int nvml_open(struct nvml **ret, struct err *err)

@@ -13,12 +13,12 @@ enum { NVML_ABSENT = 1, NVML_NAME_MAX = 96 };
 struct nvml;
 
 struct nvml_gpu {
-	char name[NVML_NAME_MAX];	/* "NVIDIA H100 80GB HBM3" */
+	char name[NVML_NAME_MAX]; /* "NVIDIA H100 80GB HBM3" */
 	uint64_t memory_bytes;
 };
 
 int nvml_open(struct nvml **ret, struct err *err) MUST_CHECK;
-void nvml_close(struct nvml *nvml);	/* NULL is fine */
+void nvml_close(struct nvml *nvml); /* NULL is fine */
 int nvml_driver(struct nvml *nvml, char out[NVML_NAME_MAX], struct err *err) MUST_CHECK;
 int nvml_count(struct nvml *nvml, uint32_t *ret, struct err *err) MUST_CHECK;
 int nvml_gpu(struct nvml *nvml, uint32_t index, struct nvml_gpu *ret, struct err *err) MUST_CHECK;

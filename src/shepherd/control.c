@@ -103,9 +103,10 @@ static void warn(struct shepherd *s, int64_t grace_ms)
 	s->signal_due = s->spec.checkpoint_signal != 0;
 	control_signal(s);
 	if (s->signal_due)
-		log_line(LOG_WARN,
-			 "checkpoint signal %d was not sent: no process of the task waits for it yet",
-			 s->spec.checkpoint_signal);
+		log_line(
+			LOG_WARN,
+			"checkpoint signal %d was not sent: no process of the task waits for it yet",
+			s->spec.checkpoint_signal);
 }
 
 void control_look(struct shepherd *s)

@@ -71,10 +71,20 @@ static void taken(const struct buf *text)
 
 static void text_that_is_not_utf8_is_refused_wherever_it_stands(void **state)
 {
-	static const char *const bad[] = { "\xff", "\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf0\x9f\x98" };
-	static const struct { const char *before, *after; } places[] = {
-		{ "command: a", "\n" }, { "command: x\nname: \"a", "\"\n" }, { "command: x\n# ", "\n" }, { "command: x\nenv: {A", ": b}\n" },
-		{ "script: |\n  echo ", "\n" }, { "{\"command\":\"", "\"}" }, { "{\"command\":\"x\",\"", "\":1}" }, { "command: [a, '", "']\n" },
+	static const char *const bad[] = { "\xff",         "\x80",         "\xc0\xaf",
+					   "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+					   "\xe2\x82",     "\xf0\x9f\x98" };
+	static const struct {
+		const char *before, *after;
+	} places[] = {
+		{ "command: a", "\n" },
+		{ "command: x\nname: \"a", "\"\n" },
+		{ "command: x\n# ", "\n" },
+		{ "command: x\nenv: {A", ": b}\n" },
+		{ "script: |\n  echo ", "\n" },
+		{ "{\"command\":\"", "\"}" },
+		{ "{\"command\":\"x\",\"", "\":1}" },
+		{ "command: [a, '", "']\n" },
 	};
 
 	(void)state;
@@ -90,9 +100,12 @@ static void text_that_is_not_utf8_is_refused_wherever_it_stands(void **state)
 /* Where it stands plainly; in quotes an escape says it, for the fields that a terminal will show. */
 static void control_characters_are_refused_wherever_they_stand(void **state)
 {
-	static const struct { const char *before, *after; } places[] = {
-		{ "command: a", "b\n" }, { "command: x\nname: 'a", "b'\n" }, { "command: x\n# a", "b\n" }, { "{\"command\":\"a", "b\"}" },
-		{ "script: |\n  a", "b\n" }, { "command: x\nenv: {A: 'a", "b'}\n" },
+	static const struct {
+		const char *before, *after;
+	} places[] = {
+		{ "command: a", "b\n" },      { "command: x\nname: 'a", "b'\n" },
+		{ "command: x\n# a", "b\n" }, { "{\"command\":\"a", "b\"}" },
+		{ "script: |\n  a", "b\n" },  { "command: x\nenv: {A: 'a", "b'}\n" },
 	};
 
 	(void)state;
@@ -114,23 +127,58 @@ static void control_characters_are_refused_wherever_they_stand(void **state)
 
 static void hostile_names_are_refused_in_every_field_that_takes_a_name(void **state)
 {
-	static const char *const fields[] = { "name: %", "queue: %", "team: %", "project: %", "gpus: {count: 1, model: %}",
-		"gpus: {count: 1, model: [A100, %]}", "topology: {require: %}", "topology: {prefer: %}" };
-	static const char *const names[] = { "\"a\\e[2J\"", "\"a\\u001b]0;x\\u0007\"", "\"a\\nb\"", "\"a\\rb\"", "\"a\\tb\"", "\"\\x7f\"", "\"a\\u009b31m\"",
-		"\"a\\u202eb\"", "\"\\ufeffa\"", "''", "' '", "a/b", "../x", "'..'", "a b", "'a,b'", "\"a\\\"b\"", "\"a'b\"", "'a;b'", "'a$b'", "'`a`'", "'<a>'",
-		"'-a'", "'.a'", "a\\b", "\xc3\xa4", "'a:b'", "'%41'", "[[a]]", "{a: b}" };
+	static const char *const fields[] = { "name: %",
+					      "queue: %",
+					      "team: %",
+					      "project: %",
+					      "gpus: {count: 1, model: %}",
+					      "gpus: {count: 1, model: [A100, %]}",
+					      "topology: {require: %}",
+					      "topology: {prefer: %}" };
+	static const char *const names[] = { "\"a\\e[2J\"",
+					     "\"a\\u001b]0;x\\u0007\"",
+					     "\"a\\nb\"",
+					     "\"a\\rb\"",
+					     "\"a\\tb\"",
+					     "\"\\x7f\"",
+					     "\"a\\u009b31m\"",
+					     "\"a\\u202eb\"",
+					     "\"\\ufeffa\"",
+					     "''",
+					     "' '",
+					     "a/b",
+					     "../x",
+					     "'..'",
+					     "a b",
+					     "'a,b'",
+					     "\"a\\\"b\"",
+					     "\"a'b\"",
+					     "'a;b'",
+					     "'a$b'",
+					     "'`a`'",
+					     "'<a>'",
+					     "'-a'",
+					     "'.a'",
+					     "a\\b",
+					     "\xc3\xa4",
+					     "'a:b'",
+					     "'%41'",
+					     "[[a]]",
+					     "{a: b}" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		const char *mark = strchr(fields[i], '%');
 		AUTO_BUF good = BUF_INIT;
 
-		buf_addf(&good, "command: x\n%.*snode%s\n", (int)(mark - fields[i]), fields[i], mark + 1);
+		buf_addf(&good, "command: x\n%.*snode%s\n", (int)(mark - fields[i]), fields[i],
+			 mark + 1);
 		taken(&good);
 		for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
 			AUTO_BUF text = BUF_INIT;
 
-			buf_addf(&text, "command: x\n%.*s%s%s\n", (int)(mark - fields[i]), fields[i], names[k], mark + 1);
+			buf_addf(&text, "command: x\n%.*s%s%s\n", (int)(mark - fields[i]),
+				 fields[i], names[k], mark + 1);
 			refused(&text);
 		}
 	}
@@ -138,7 +186,11 @@ static void hostile_names_are_refused_in_every_field_that_takes_a_name(void **st
 
 static void a_misspelt_field_of_any_letters_is_named_harmlessly(void **state)
 {
-	static const char *const keys[] = { "\"n\\e[31mame\"", "\"\\u202egpus\"", "\"a\\nb\"", "\"\"", "\" name\"", "'na me'", "Name", "NAME", "\xc3\xbc" };
+	static const char *const keys[] = {
+		"\"n\\e[31mame\"", "\"\\u202egpus\"", "\"a\\nb\"", "\"\"",
+		"\" name\"",       "'na me'",         "Name",      "NAME",
+		"\xc3\xbc"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -153,25 +205,60 @@ static void a_misspelt_field_of_any_letters_is_named_harmlessly(void **state)
 
 static void numbers_out_of_range_are_refused_in_every_field_that_takes_one(void **state)
 {
-	static const char *const fields[] = { "tasks: %", "tasks: {min: 1, max: %}", "tasks: {min: %, max: 4096}", "tasks: 1..%", "gpus: %", "gpus: {count: %}",
-		"gpus: {count: 1, memory: %MiB}", "cpus: %", "memory: %MiB", "priority: %", "limit: %s", "estimate: %s", "retries: %", "depends_on: %",
-		"depends_on: [%]", "array: %", "checkpoint: {how: report, every: %s}", "checkpoint: {how: report, grace: %s}",
-		"checkpoint: {how: report, restart_cost: %s}" };
-	static const char *const numbers[] = { "-9223372036854775808", "-9223372036854775809", "-2147483649", "9223372036854775807", "9223372036854775808",
-		"18446744073709551616", "18446744073709551617", "99999999999999999999999999", "-99999999999999999999999999", "1e30", "0x7fffffff",
-		"1_000", "+1", "--1", "1.5.5", "NaN", ".inf", "\xd9\xa1", "1 1", "''", "true" };
+	static const char *const fields[] = { "tasks: %",
+					      "tasks: {min: 1, max: %}",
+					      "tasks: {min: %, max: 4096}",
+					      "tasks: 1..%",
+					      "gpus: %",
+					      "gpus: {count: %}",
+					      "gpus: {count: 1, memory: %MiB}",
+					      "cpus: %",
+					      "memory: %MiB",
+					      "priority: %",
+					      "limit: %s",
+					      "estimate: %s",
+					      "retries: %",
+					      "depends_on: %",
+					      "depends_on: [%]",
+					      "array: %",
+					      "checkpoint: {how: report, every: %s}",
+					      "checkpoint: {how: report, grace: %s}",
+					      "checkpoint: {how: report, restart_cost: %s}" };
+	static const char *const numbers[] = { "-9223372036854775808",
+					       "-9223372036854775809",
+					       "-2147483649",
+					       "9223372036854775807",
+					       "9223372036854775808",
+					       "18446744073709551616",
+					       "18446744073709551617",
+					       "99999999999999999999999999",
+					       "-99999999999999999999999999",
+					       "1e30",
+					       "0x7fffffff",
+					       "1_000",
+					       "+1",
+					       "--1",
+					       "1.5.5",
+					       "NaN",
+					       ".inf",
+					       "\xd9\xa1",
+					       "1 1",
+					       "''",
+					       "true" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		const char *mark = strchr(fields[i], '%');
 		AUTO_BUF good = BUF_INIT;
 
-		buf_addf(&good, "command: x\n%.*s2%s\n", (int)(mark - fields[i]), fields[i], mark + 1);
+		buf_addf(&good, "command: x\n%.*s2%s\n", (int)(mark - fields[i]), fields[i],
+			 mark + 1);
 		taken(&good);
 		for (size_t k = 0; k < ARRAY_SIZE(numbers); k++) {
 			AUTO_BUF text = BUF_INIT;
 
-			buf_addf(&text, "command: x\n%.*s%s%s\n", (int)(mark - fields[i]), fields[i], numbers[k], mark + 1);
+			buf_addf(&text, "command: x\n%.*s%s%s\n", (int)(mark - fields[i]),
+				 fields[i], numbers[k], mark + 1);
 			refused(&text);
 		}
 	}
@@ -190,7 +277,10 @@ static void a_map_or_list_of_something_else_is_refused_in_every_field(void **sta
 	for (size_t i = 0; i < count; i++) {
 		AUTO_BUF map = BUF_INIT;
 		AUTO_BUF list = BUF_INIT;
-		const char *other = strcmp(fields[i].name, "command") == 0 || strcmp(fields[i].name, "script") == 0 ? "" : "command: x\n";
+		const char *other = strcmp(fields[i].name, "command") == 0 ||
+						    strcmp(fields[i].name, "script") == 0
+					    ? ""
+					    : "command: x\n";
 
 		if (strchr(fields[i].name, '.'))
 			continue;
@@ -206,7 +296,9 @@ static void a_map_or_list_of_something_else_is_refused_in_every_field(void **sta
 
 static void nobody_says_in_a_job_file_who_he_is(void **state)
 {
-	static const char *const keys[] = { "user", "uid", "gid", "root", "privileged", "id", "job", "state", "body", "client_key", "token" };
+	static const char *const keys[] = { "user",       "uid",        "gid",  "root",
+					    "privileged", "id",         "job",  "state",
+					    "body",       "client_key", "token" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -246,9 +338,18 @@ static void repeated(struct buf *out, const char *before, const char *item, size
 
 static void ten_mib_of_anything_are_too_large_and_not_looked_at(void **state)
 {
-	static const struct { const char *before, *item; } shapes[] = {
-		{ "command: x\n", "# comment\n" }, { "", "[" }, { "", "{" }, { "{\"command\":\"", "x" }, { "command: |\n", "  line\n" }, { "", "a: &a\n" },
-		{ "", "- - - " }, { "\"", "k" }, { "", " " },
+	static const struct {
+		const char *before, *item;
+	} shapes[] = {
+		{ "command: x\n", "# comment\n" },
+		{ "", "[" },
+		{ "", "{" },
+		{ "{\"command\":\"", "x" },
+		{ "command: |\n", "  line\n" },
+		{ "", "a: &a\n" },
+		{ "", "- - - " },
+		{ "\"", "k" },
+		{ "", " " },
 	};
 
 	(void)state;
@@ -278,8 +379,12 @@ static void a_million_levels_are_refused_in_little_memory(void **state)
 
 static void a_name_of_a_megabyte_is_refused_and_not_repeated(void **state)
 {
-	static const struct { const char *before, *after; } places[] = { { "command: x\n", ": 1\n" }, { "command: x\nname: ", "\n" }, { "command: x\nqueue: ", "\n" },
-		{ "command: x\nenv: {", ": 1}\n" }, { "command: x\ntier: ", "\n" }, { "command: x\nlimit: ", "\n" }, { "command: x\ngpus: ", "\n" } };
+	static const struct {
+		const char *before, *after;
+	} places[] = { { "command: x\n", ": 1\n" },     { "command: x\nname: ", "\n" },
+		       { "command: x\nqueue: ", "\n" }, { "command: x\nenv: {", ": 1}\n" },
+		       { "command: x\ntier: ", "\n" },  { "command: x\nlimit: ", "\n" },
+		       { "command: x\ngpus: ", "\n" } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
@@ -296,17 +401,27 @@ static void a_name_of_a_megabyte_is_refused_and_not_repeated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(text_that_is_not_utf8_is_refused_wherever_it_stands, begin, end),
-		cmocka_unit_test_setup_teardown(control_characters_are_refused_wherever_they_stand, begin, end),
-		cmocka_unit_test_setup_teardown(hostile_names_are_refused_in_every_field_that_takes_a_name, begin, end),
-		cmocka_unit_test_setup_teardown(a_misspelt_field_of_any_letters_is_named_harmlessly, begin, end),
-		cmocka_unit_test_setup_teardown(numbers_out_of_range_are_refused_in_every_field_that_takes_one, begin, end),
-		cmocka_unit_test_setup_teardown(a_map_or_list_of_something_else_is_refused_in_every_field, begin, end),
+		cmocka_unit_test_setup_teardown(text_that_is_not_utf8_is_refused_wherever_it_stands,
+						begin, end),
+		cmocka_unit_test_setup_teardown(control_characters_are_refused_wherever_they_stand,
+						begin, end),
+		cmocka_unit_test_setup_teardown(
+			hostile_names_are_refused_in_every_field_that_takes_a_name, begin, end),
+		cmocka_unit_test_setup_teardown(a_misspelt_field_of_any_letters_is_named_harmlessly,
+						begin, end),
+		cmocka_unit_test_setup_teardown(
+			numbers_out_of_range_are_refused_in_every_field_that_takes_one, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_map_or_list_of_something_else_is_refused_in_every_field, begin, end),
 		cmocka_unit_test_setup_teardown(nobody_says_in_a_job_file_who_he_is, begin, end),
-		cmocka_unit_test_setup_teardown(an_alias_bomb_is_refused_in_little_memory, begin, end),
-		cmocka_unit_test_setup_teardown(ten_mib_of_anything_are_too_large_and_not_looked_at, begin, end),
-		cmocka_unit_test_setup_teardown(a_million_levels_are_refused_in_little_memory, begin, end),
-		cmocka_unit_test_setup_teardown(a_name_of_a_megabyte_is_refused_and_not_repeated, begin, end),
+		cmocka_unit_test_setup_teardown(an_alias_bomb_is_refused_in_little_memory, begin,
+						end),
+		cmocka_unit_test_setup_teardown(ten_mib_of_anything_are_too_large_and_not_looked_at,
+						begin, end),
+		cmocka_unit_test_setup_teardown(a_million_levels_are_refused_in_little_memory,
+						begin, end),
+		cmocka_unit_test_setup_teardown(a_name_of_a_megabyte_is_refused_and_not_repeated,
+						begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,12 +13,9 @@ void apply(struct facts *f, const struct event *event)
 		f->now_ms = event->time_ms;
 	switch (event->kind) {
 	case EVENT_NONE:
-	case EVENT_KIND_LIMIT:
-		return;
-#define EVENT(number, NAME, name, text, must) \
-	case EVENT_##NAME: \
-		apply_##name(f, &event->name); \
-		return;
+	case EVENT_KIND_LIMIT: return;
+#define EVENT(number, NAME, name, text, must)                                                      \
+	case EVENT_##NAME: apply_##name(f, &event->name); return;
 #define INT(f)
 #define TEXT(f)
 #define INTS(f)

@@ -6,7 +6,8 @@
  */
 #include "core/model/facts.h"
 
-#define EVENT(number, NAME, name, text, must) void apply_##name(struct facts *f, const struct event_##name *e);
+#define EVENT(number, NAME, name, text, must)                                                      \
+	void apply_##name(struct facts *f, const struct event_##name *e);
 #define INT(f)
 #define TEXT(f)
 #define INTS(f)

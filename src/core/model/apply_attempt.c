@@ -32,7 +32,8 @@ static bool placing_fits(const struct facts *f, const struct event_attempt_place
 {
 	const struct job *job;
 
-	if (!id_exists(&f->jobs, e->job) || e->attempt != (int64_t)f->attempts.count + 1 || e->attempt >= UINT32_MAX)
+	if (!id_exists(&f->jobs, e->job) || e->attempt != (int64_t)f->attempts.count + 1 ||
+	    e->attempt >= UINT32_MAX)
 		return false;
 	job = job_get(f, (struct job_id){ (uint32_t)e->job });
 	if (!job_state_waits(job->state) || e->nodes_count != e->masks_count)
@@ -40,7 +41,8 @@ static bool placing_fits(const struct facts *f, const struct event_attempt_place
 	if (!e->nodes_count || e->nodes_count > TASKS_MAX)
 		return false;
 	for (uint32_t i = 0; i < e->nodes_count; i++)
-		if (!id_exists(&f->nodes, e->nodes[i]) || e->masks[i] < 0 || e->masks[i] > UINT32_MAX)
+		if (!id_exists(&f->nodes, e->nodes[i]) || e->masks[i] < 0 ||
+		    e->masks[i] > UINT32_MAX)
 			return false;
 	return true;
 }
@@ -128,7 +130,8 @@ void apply_attempt_spared(struct facts *f, const struct event_attempt_spared *e)
 	struct attempt_id id = attempt_live(f, e->attempt);
 	struct attempt *attempt;
 
-	if (!id.v || attempt_get(f, id)->state == ATTEMPT_STOPPING || !attempt_get(f, id)->warned_ms)
+	if (!id.v || attempt_get(f, id)->state == ATTEMPT_STOPPING ||
+	    !attempt_get(f, id)->warned_ms)
 		return;
 	attempt = attempt_edit(f, id);
 	attempt->for_job = 0;
@@ -161,7 +164,8 @@ void apply_attempt_stopped(struct facts *f, const struct event_attempt_stopped *
 /* --- the end, and who is to blame ------------------------------------------------------------------------- */
 
 /* Newest first, each job once. */
-static void failure_note(uint32_t jobs[FAILED_JOBS_KEPT], int64_t times[FAILED_JOBS_KEPT], uint32_t job, int64_t now_ms)
+static void failure_note(uint32_t jobs[FAILED_JOBS_KEPT], int64_t times[FAILED_JOBS_KEPT],
+			 uint32_t job, int64_t now_ms)
 {
 	uint32_t at = 0;
 
@@ -194,7 +198,8 @@ static void blame(struct facts *f, int64_t node_number, int64_t mask, uint32_t j
 
 static void job_charge(struct facts *f, struct job_id id, const struct event_attempt_ended *e)
 {
-	int64_t used = clamp_positive(e->used_gpu_ms), kept = add_saturating(clamp_positive(e->run_ms), -clamp_positive(e->lost_ms));
+	int64_t used = clamp_positive(e->used_gpu_ms),
+		kept = add_saturating(clamp_positive(e->run_ms), -clamp_positive(e->lost_ms));
 	struct job *job = job_edit(f, id);
 	struct queue *queue = queue_edit(f, job->queue);
 
@@ -222,7 +227,8 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 	attempt->unreachable = 0;
 	job_charge(f, job, e);
 	for (uint32_t i = 0; i < e->blamed_nodes_count; i++)
-		blame(f, e->blamed_nodes[i], i < e->blamed_masks_count ? e->blamed_masks[i] : 0, job.v);
+		blame(f, e->blamed_nodes[i], i < e->blamed_masks_count ? e->blamed_masks[i] : 0,
+		      job.v);
 }
 
 void apply_attempt_unreachable(struct facts *f, const struct event_attempt_unreachable *e)
@@ -249,7 +255,8 @@ static uint32_t task_live(const struct facts *f, int64_t attempt_number, int64_t
 	if (!id.v)
 		return 0;
 	attempt = attempt_get(f, id);
-	return rank >= 0 && rank < (int64_t)attempt->tasks ? attempt->first_task + (uint32_t)rank : 0;
+	return rank >= 0 && rank < (int64_t)attempt->tasks ? attempt->first_task + (uint32_t)rank
+							   : 0;
 }
 
 static const struct task *task_row(const struct facts *f, uint32_t row)
@@ -317,7 +324,8 @@ void apply_task_exited(struct facts *f, const struct event_task_exited *e)
 	task->memory_enforced = e->memory_enforced != 0;
 	task->peak_memory_mib = clamp_u32(e->peak_memory_mib);
 	attempt->exited++;
-	if (attempt->first_failed_rank < 0 && attempt->state != ATTEMPT_STOPPING && exit_is_failure(e)) {
+	if (attempt->first_failed_rank < 0 && attempt->state != ATTEMPT_STOPPING &&
+	    exit_is_failure(e)) {
 		attempt->first_failed_rank = (int32_t)e->rank;
 		attempt->reason = reason;
 	}
@@ -339,14 +347,16 @@ void apply_progress(struct facts *f, const struct event_progress *e)
 
 /* --- checkpoints ------------------------------------------------------------------------------------------------ */
 
-static bool checkpoint_fits(const struct facts *f, const struct event_checkpoint_saved *e, uint32_t row)
+static bool checkpoint_fits(const struct facts *f, const struct event_checkpoint_saved *e,
+			    uint32_t row)
 {
 	const struct job *job;
 
 	if (!row || !id_exists(&f->jobs, e->job))
 		return false;
 	job = job_get(f, (struct job_id){ (uint32_t)e->job });
-	if (job->attempt.v != (uint64_t)e->attempt || e->number != (int64_t)job->checkpoints_made + 1)
+	if (job->attempt.v != (uint64_t)e->attempt ||
+	    e->number != (int64_t)job->checkpoints_made + 1)
 		return false;
 	/* Report 0: made without a report, as a simulated engine does. */
 	if (e->report && (e->report <= task_row(f, row)->reports || e->report > UINT32_MAX))

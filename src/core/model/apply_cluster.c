@@ -47,7 +47,8 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 	struct node_id id = facts_node_find(f, e->name);
 	struct node *node;
 
-	if (!*e->name || e->gpus < 0 || e->gpus > NODE_GPUS_MAX || e->nvlink_islands_count > ISLANDS_MAX)
+	if (!*e->name || e->gpus < 0 || e->gpus > NODE_GPUS_MAX ||
+	    e->nvlink_islands_count > ISLANDS_MAX)
 		return;
 	if (!id.v)
 		id = node_add(f, e->name);
@@ -116,7 +117,9 @@ void apply_gpu_state(struct facts *f, const struct event_gpu_state *e)
 		if (!(mask >> i & 1))
 			continue;
 		if (e->set_aside)
-			((struct gpu_record *)table_edit(&f->gpus, (id.v - 1) * NODE_GPUS_MAX + i + 1))->reason = reason;
+			((struct gpu_record *)table_edit(&f->gpus,
+							 (id.v - 1) * NODE_GPUS_MAX + i + 1))
+				->reason = reason;
 		else
 			gpu_clear(f, id, i);
 	}

@@ -39,7 +39,8 @@ uint8_t job_live_state(const struct attempt *attempt)
 
 bool job_state_waits(uint8_t state)
 {
-	return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED || state == JOB_PREEMPTED;
+	return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED ||
+	       state == JOB_PREEMPTED;
 }
 
 void job_set_state(struct facts *f, struct job_id id, uint8_t state)
@@ -202,7 +203,8 @@ static void job_add(struct facts *f, const struct job *first, const struct event
 	job_edit(f, id)->state = job_waiting_state(f, job_get(f, id));
 }
 
-static bool submission_fits(const struct facts *f, const struct event_job_submitted *e, struct queue_id queue)
+static bool submission_fits(const struct facts *f, const struct event_job_submitted *e,
+			    struct queue_id queue)
 {
 	int64_t jobs = e->array_count > 1 ? e->array_count : 1;
 
@@ -330,7 +332,8 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 	struct name_id reason;
 	struct job *job;
 
-	if (!id.v || job_is_live(job_get(f, id)) || e->state < JOB_SUCCEEDED || e->state > JOB_TIMED_OUT)
+	if (!id.v || job_is_live(job_get(f, id)) || e->state < JOB_SUCCEEDED ||
+	    e->state > JOB_TIMED_OUT)
 		return;
 	promise_drop(f, id);
 	reason = facts_intern(f, e->text);
@@ -353,7 +356,8 @@ void apply_checkpoint_void(struct facts *f, const struct event_checkpoint_void *
 	const struct checkpoint *checkpoint;
 	uint32_t row;
 
-	if (!id_exists(&f->jobs, e->job) || e->number < 1 || e->number > UINT32_MAX || !job_get(f, id)->checkpoint)
+	if (!id_exists(&f->jobs, e->job) || e->number < 1 || e->number > UINT32_MAX ||
+	    !job_get(f, id)->checkpoint)
 		return;
 	row = job_get(f, id)->checkpoint + (uint32_t)(e->number - 1) % CHECKPOINTS_KEPT;
 	checkpoint = table_get(&f->checkpoints, row);
@@ -368,7 +372,8 @@ static bool promise_fits(const struct facts *f, const struct event_promise_made 
 	if (!e->nodes_count || e->nodes_count > TASKS_MAX || e->masks_count != e->nodes_count)
 		return false;
 	for (uint32_t i = 0; i < e->nodes_count; i++)
-		if (!id_exists(&f->nodes, e->nodes[i]) || e->masks[i] < 0 || e->masks[i] > UINT32_MAX)
+		if (!id_exists(&f->nodes, e->nodes[i]) || e->masks[i] < 0 ||
+		    e->masks[i] > UINT32_MAX)
 			return false;
 	for (uint32_t i = 0; i < e->victims_count; i++)
 		if (!id_exists(&f->attempts, e->victims[i]))
@@ -393,7 +398,9 @@ void apply_promise_made(struct facts *f, const struct event_promise_made *e)
 	for (uint32_t i = e->nodes_count; i-- > 0; first = row) {
 		row = facts_take_promise(f);
 		*(struct promise *)table_edit(&f->promises, row) =
-			(struct promise){ .node = (uint32_t)e->nodes[i], .gpu_mask = (uint32_t)e->masks[i], .next = first };
+			(struct promise){ .node = (uint32_t)e->nodes[i],
+					  .gpu_mask = (uint32_t)e->masks[i],
+					  .next = first };
 	}
 	job_edit(f, id)->promise = first;
 }

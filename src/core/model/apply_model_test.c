@@ -12,7 +12,10 @@
 
 enum { JOBS = 8000, ATTEMPTS = 8000, RANKS = 8, PROMISED = 8, KEPT_MAX = 200, STEPS = 10000 };
 
-struct model_task { int64_t node, mask, reports, step; int state, code; };
+struct model_task {
+	int64_t node, mask, reports, step;
+	int state, code;
+};
 
 struct model_attempt {
 	uint32_t job, ranks;
@@ -24,7 +27,10 @@ struct model_attempt {
 	struct model_task task[RANKS];
 };
 
-struct model_checkpoint { bool is_void; int64_t step; };
+struct model_checkpoint {
+	bool is_void;
+	int64_t step;
+};
 
 struct model_job {
 	int state;
@@ -51,12 +57,14 @@ static struct model m;
 
 static bool is_final(int state)
 {
-	return state == JOB_SUCCEEDED || state == JOB_FAILED || state == JOB_CANCELLED || state == JOB_TIMED_OUT;
+	return state == JOB_SUCCEEDED || state == JOB_FAILED || state == JOB_CANCELLED ||
+	       state == JOB_TIMED_OUT;
 }
 
 static bool waits(int state)
 {
-	return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED || state == JOB_PREEMPTED;
+	return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED ||
+	       state == JOB_PREEMPTED;
 }
 
 static struct model_job *open_job(int64_t id)
@@ -86,7 +94,10 @@ static void wait_again(struct model_job *job)
 
 	for (uint32_t i = 0; i < job->depend_count; i++)
 		blocked |= m.job[job->depends[i]].state != JOB_SUCCEEDED;
-	move(job, job->held ? JOB_HELD : blocked ? JOB_BLOCKED : job->evicted ? JOB_PREEMPTED : JOB_QUEUED);
+	move(job, job->held      ? JOB_HELD
+		  : blocked      ? JOB_BLOCKED
+		  : job->evicted ? JOB_PREEMPTED
+				 : JOB_QUEUED);
 }
 
 static bool all_started(const struct model_attempt *attempt)
@@ -119,8 +130,12 @@ static void model_submitted(const struct event_job_submitted *e, const struct fa
 
 		job->held = e->held != 0;
 		job->submitted = job->since = m.now;
-		job->priority = e->priority > INT32_MAX ? INT32_MAX : e->priority < INT32_MIN ? INT32_MIN : e->priority;
-		job->retries = e->retries < 0 ? 0 : e->retries > UINT16_MAX ? UINT16_MAX : e->retries;
+		job->priority = e->priority > INT32_MAX   ? INT32_MAX
+				: e->priority < INT32_MIN ? INT32_MIN
+							  : e->priority;
+		job->retries = e->retries < 0            ? 0
+			       : e->retries > UINT16_MAX ? UINT16_MAX
+							 : e->retries;
 		job->depend_count = e->depends_count;
 		for (uint32_t i = 0; i < e->depends_count; i++)
 			job->depends[i] = (uint32_t)e->depends[i];
@@ -129,7 +144,8 @@ static void model_submitted(const struct event_job_submitted *e, const struct fa
 	}
 }
 
-static bool places_exist(const int64_t *nodes, uint32_t count, const int64_t *masks, uint32_t mask_count, uint32_t node_count)
+static bool places_exist(const int64_t *nodes, uint32_t count, const int64_t *masks,
+			 uint32_t mask_count, uint32_t node_count)
 {
 	if (count != mask_count || !count)
 		return false;
@@ -150,10 +166,13 @@ static void model_placed(const struct event_attempt_placed *e, const struct fact
 	attempt = &m.attempt[++m.attempts];
 	attempt->job = (uint32_t)e->job;
 	attempt->ranks = e->nodes_count;
-	attempt->resume = e->resume_number < 0 ? 0 : e->resume_number > UINT32_MAX ? UINT32_MAX : e->resume_number;
+	attempt->resume = e->resume_number < 0            ? 0
+			  : e->resume_number > UINT32_MAX ? UINT32_MAX
+							  : e->resume_number;
 	attempt->first_failed = -1;
 	for (uint32_t i = 0; i < e->nodes_count; i++)
-		attempt->task[i] = (struct model_task){ e->nodes[i], e->masks[i], 0, -1, TASK_PREPARING, 0 };
+		attempt->task[i] =
+			(struct model_task){ e->nodes[i], e->masks[i], 0, -1, TASK_PREPARING, 0 };
 	job->attempt = job->last = m.attempts;
 	job->attempts++;
 	job->evicted = false;
@@ -211,13 +230,16 @@ static void model_exited(const struct event_task_exited *e)
 	struct model_task *task;
 	bool bad = e->cause == CAUSE_EXIT ? e->code != 0 : e->cause != CAUSE_STOPPED;
 
-	if (!attempt || e->rank < 0 || e->rank >= attempt->ranks || attempt->task[e->rank].state == TASK_EXITED)
+	if (!attempt || e->rank < 0 || e->rank >= attempt->ranks ||
+	    attempt->task[e->rank].state == TASK_EXITED)
 		return;
 	task = &attempt->task[e->rank];
 	if (attempt->released && !e->never_ran)
 		attempt->was_ready[e->rank] = attempt->was_started[e->rank] = true;
 	task->state = TASK_EXITED;
-	task->code = e->code > INT32_MAX ? INT32_MAX : e->code < INT32_MIN ? INT32_MIN : (int)e->code;
+	task->code = e->code > INT32_MAX   ? INT32_MAX
+		     : e->code < INT32_MIN ? INT32_MIN
+					   : (int)e->code;
 	if (bad && !attempt->stopping && attempt->first_failed < 0)
 		attempt->first_failed = (int)e->rank;
 	follow(attempt);
@@ -259,7 +281,8 @@ static void model_saved(const struct event_checkpoint_saved *e)
 	struct model_attempt *attempt = live(e->attempt);
 	struct model_job *job = open_job(e->job);
 
-	if (!attempt || !job || job->attempt != e->attempt || e->rank < 0 || e->rank >= attempt->ranks || e->number != job->made + 1)
+	if (!attempt || !job || job->attempt != e->attempt || e->rank < 0 ||
+	    e->rank >= attempt->ranks || e->number != job->made + 1)
 		return;
 	if (e->report && (e->report <= attempt->task[e->rank].reports || e->report > UINT32_MAX))
 		return;
@@ -279,7 +302,8 @@ static void model_promise(const struct event_promise_made *e, const struct facts
 {
 	struct model_job *job = open_job(e->job);
 
-	if (!job || job->attempt || !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count))
+	if (!job || job->attempt ||
+	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count))
 		return;
 	for (uint32_t i = 0; i < e->victims_count; i++)
 		if (e->victims[i] < 1 || e->victims[i] > m.attempts)
@@ -314,7 +338,9 @@ static void model_requeued(const struct event_job_requeued *e)
 	if (!job || job->attempt || waits(job->state))
 		return;
 	job->evicted = e->why == REQUEUE_EVICTED;
-	job->retries = e->retries_left < 0 ? 0 : e->retries_left > UINT16_MAX ? UINT16_MAX : e->retries_left;
+	job->retries = e->retries_left < 0            ? 0
+		       : e->retries_left > UINT16_MAX ? UINT16_MAX
+						      : e->retries_left;
 	wait_again(job);
 }
 
@@ -386,7 +412,9 @@ static void model_job_event(const struct event *event, const struct facts *f)
 
 		job = open_job(event->job_priority_set.job);
 		if (job)
-			job->priority = priority > INT32_MAX ? INT32_MAX : priority < INT32_MIN ? INT32_MIN : priority;
+			job->priority = priority > INT32_MAX   ? INT32_MAX
+					: priority < INT32_MIN ? INT32_MIN
+							       : priority;
 	} else if (event->kind == EVENT_PROMISE_MADE) {
 		model_promise(&event->promise_made, f);
 	} else if (event->kind == EVENT_PROMISE_DROPPED) {
@@ -440,11 +468,13 @@ static void model_apply(const struct event *event, const struct facts *f)
 static uint64_t seed;
 static uint64_t step;
 
-#define SAME(a, b) \
-	do { \
-		if ((int64_t)(a) != (int64_t)(b)) \
-			fail_msg("FACTS_SEED=%llu, event %llu, %s %u: " #a " is %lld, but " #b " is %lld", \
-				 (unsigned long long)seed, (unsigned long long)step, what, id, (long long)(a), (long long)(b)); \
+#define SAME(a, b)                                                                                 \
+	do {                                                                                       \
+		if ((int64_t)(a) != (int64_t)(b))                                                  \
+			fail_msg("FACTS_SEED=%llu, event %llu, %s %u: " #a " is %lld, but " #b     \
+				 " is %lld",                                                       \
+				 (unsigned long long)seed, (unsigned long long)step, what, id,     \
+				 (long long)(a), (long long)(b));                                  \
 	} while (0)
 
 static void same_promise(const struct facts *f, uint32_t id)
@@ -505,8 +535,10 @@ static void same_attempt(const struct facts *f, uint32_t id)
 
 	SAME(attempt->job.v, want->job);
 	SAME(attempt->tasks, want->ranks);
-	SAME(attempt->state, want->over ? ATTEMPT_OVER : want->stopping ? ATTEMPT_STOPPING :
-			     want->released ? ATTEMPT_ACTIVE : ATTEMPT_PREPARING);
+	SAME(attempt->state, want->over       ? ATTEMPT_OVER
+			     : want->stopping ? ATTEMPT_STOPPING
+			     : want->released ? ATTEMPT_ACTIVE
+					      : ATTEMPT_PREPARING);
 	SAME(attempt->why, want->why);
 	SAME(attempt->unreachable, want->unreachable);
 	SAME(attempt->warned_ms != 0, want->warned);

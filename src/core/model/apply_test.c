@@ -51,11 +51,13 @@ static struct event event_of(enum event_kind kind, int64_t time_ms, const struct
 
 	event.kind = kind;
 	event_encode(&event, &text);
-	assert_int_equal(event_decode(kind, ++seq, time_ms, text.data, text.size, &scratch, &event, &err), 0);
+	assert_int_equal(
+		event_decode(kind, ++seq, time_ms, text.data, text.size, &scratch, &event, &err),
+		0);
 	return event;
 }
 
-#define EVENT_OF(NAME, name, time_ms, ...) \
+#define EVENT_OF(NAME, name, time_ms, ...)                                                         \
 	event_of(EVENT_##NAME, time_ms, &(const struct event){ .name = { __VA_ARGS__ } })
 
 static int set_up(void **state)
@@ -65,8 +67,10 @@ static int set_up(void **state)
 	arena_init(&scratch, 1 << 20);
 	facts_init(&f);
 	fits(EVENT_OF(LEVELS_SET, levels_set, 10, .levels = "zone,rack"));
-	fits(EVENT_OF(NODE_SET, node_set, 10, .name = "n0", .gpus = 4, .model = "H100-80GB", .domains = "z0,r0"));
-	fits(EVENT_OF(NODE_SET, node_set, 10, .name = "n1", .gpus = 4, .model = "H100-80GB", .domains = "z0,r1"));
+	fits(EVENT_OF(NODE_SET, node_set, 10, .name = "n0", .gpus = 4, .model = "H100-80GB",
+		      .domains = "z0,r0"));
+	fits(EVENT_OF(NODE_SET, node_set, 10, .name = "n1", .gpus = 4, .model = "H100-80GB",
+		      .domains = "z0,r1"));
 	fits(EVENT_OF(QUEUE_SET, queue_set, 10, .name = "default", .limit_share = -1, .weight = 1));
 	return 0;
 }
@@ -96,16 +100,18 @@ static void is(uint32_t id, enum job_state state)
 
 static void submit(int64_t time_ms, uint32_t id)
 {
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, time_ms, .job = id, .name = "train", .user = "ann", .queue = "default",
-		      .tasks_min = 2, .gpus = 1, .checkpoint = 1));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, time_ms, .job = id, .name = "train",
+		      .user = "ann", .queue = "default", .tasks_min = 2, .gpus = 1,
+		      .checkpoint = 1));
 }
 
 static const int64_t both_nodes[] = { 1, 2 }, first_gpus[] = { 1, 1 };
 
 static struct event placed(int64_t time_ms, uint32_t job_id, uint32_t attempt_id, uint32_t resume)
 {
-	return EVENT_OF(ATTEMPT_PLACED, attempt_placed, time_ms, .job = job_id, .attempt = attempt_id, .nodes = both_nodes,
-			.nodes_count = 2, .masks = first_gpus, .masks_count = 2, .resume_number = resume);
+	return EVENT_OF(ATTEMPT_PLACED, attempt_placed, time_ms, .job = job_id,
+			.attempt = attempt_id, .nodes = both_nodes, .nodes_count = 2,
+			.masks = first_gpus, .masks_count = 2, .resume_number = resume);
 }
 
 static void ready(int64_t time_ms, uint32_t id, uint32_t rank)
@@ -115,12 +121,14 @@ static void ready(int64_t time_ms, uint32_t id, uint32_t rank)
 
 static void started(int64_t time_ms, uint32_t id, uint32_t rank)
 {
-	fits(EVENT_OF(TASK_STARTED, task_started, time_ms, .attempt = id, .rank = rank, .pid = 100));
+	fits(EVENT_OF(TASK_STARTED, task_started, time_ms, .attempt = id, .rank = rank,
+		      .pid = 100));
 }
 
 static void exited(int64_t time_ms, uint32_t id, uint32_t rank, enum task_cause cause, int code)
 {
-	fits(EVENT_OF(TASK_EXITED, task_exited, time_ms, .attempt = id, .rank = rank, .cause = cause, .code = code));
+	fits(EVENT_OF(TASK_EXITED, task_exited, time_ms, .attempt = id, .rank = rank,
+		      .cause = cause, .code = code));
 }
 
 /* Job 1 runs in attempt 1 from time 100 on. */
@@ -160,12 +168,14 @@ static void a_job_goes_from_queued_to_succeeded(void **state)
 	exited(500, 1, 0, CAUSE_EXIT, 0);
 	exited(510, 1, 1, CAUSE_EXIT, 0);
 	assert_true(attempt(1)->exited == 2 && attempt(1)->first_failed_rank == -1);
-	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 520, .attempt = 1, .used_gpu_ms = 880, .run_ms = 440));
+	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 520, .attempt = 1, .used_gpu_ms = 880,
+		      .run_ms = 440));
 	is(1, JOB_RUNNING);
 	assert_false(job_is_live(job(1)));
 	fits(EVENT_OF(JOB_ENDED, job_ended, 520, .job = 1, .state = JOB_SUCCEEDED, .rank = -1));
 	is(1, JOB_SUCCEEDED);
-	assert_true(job_state_is_final(job(1)->state) && job(1)->used_gpu_ms == 880 && job(1)->run_ms == 440);
+	assert_true(job_state_is_final(job(1)->state) && job(1)->used_gpu_ms == 880 &&
+		    job(1)->run_ms == 440);
 	assert_true(queue_get(&f, job(1)->queue)->used_gpu_ms == 880);
 }
 
@@ -187,7 +197,8 @@ static void what_is_told_twice_counts_once(void **state)
 	does_not_fit(EVENT_OF(TASK_STARTED, task_started, 110, .attempt = 1, .rank = 0));
 	does_not_fit(EVENT_OF(ATTEMPT_RELEASED, attempt_released, 110, .attempt = 1));
 	exited(120, 1, 0, CAUSE_SIGNAL, 0);
-	does_not_fit(EVENT_OF(TASK_EXITED, task_exited, 130, .attempt = 1, .rank = 0, .cause = CAUSE_EXIT));
+	does_not_fit(EVENT_OF(TASK_EXITED, task_exited, 130, .attempt = 1, .rank = 0,
+			      .cause = CAUSE_EXIT));
 	does_not_fit(EVENT_OF(TASK_STARTED, task_started, 130, .attempt = 1, .rank = 0));
 	assert_int_equal(task_get(&f, attempt(1), 0)->cause, CAUSE_SIGNAL);
 }
@@ -203,8 +214,8 @@ static void an_exit_alone_says_that_the_command_ran(void **state)
 	exited(90, 1, 0, CAUSE_EXIT, 0);
 	assert_true(attempt(1)->started == 1 && attempt(1)->exited == 1);
 	is(1, JOB_STARTING);
-	fits(EVENT_OF(TASK_EXITED, task_exited, 90, .attempt = 1, .rank = 1, .cause = CAUSE_START, .never_ran = 1,
-		      .text = "no such program"));
+	fits(EVENT_OF(TASK_EXITED, task_exited, 90, .attempt = 1, .rank = 1, .cause = CAUSE_START,
+		      .never_ran = 1, .text = "no such program"));
 	assert_int_equal(attempt(1)->started, 1);
 	assert_int_equal(attempt(1)->first_failed_rank, 1);
 	assert_string_equal(facts_name(&f, attempt(1)->reason), "no such program");
@@ -215,7 +226,8 @@ static void the_first_failure_is_remembered_and_what_stopping_does_is_none(void 
 	(void)state;
 	run_job();
 	exited(200, 1, 1, CAUSE_EXIT, 3);
-	fits(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 210, .attempt = 1, .why = STOP_FAILED, .grace_ms = 30));
+	fits(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 210, .attempt = 1, .why = STOP_FAILED,
+		      .grace_ms = 30));
 	assert_true(attempt(1)->deadline_ms == 240 && attempt(1)->stopped_ms == 210);
 	exited(220, 1, 0, CAUSE_SIGNAL, 0);
 	assert_int_equal(attempt(1)->first_failed_rank, 1);
@@ -226,11 +238,16 @@ static void a_second_stop_can_only_be_quicker(void **state)
 {
 	(void)state;
 	run_job();
-	fits(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 200, .attempt = 1, .why = STOP_EVICTED, .grace_ms = 100));
-	does_not_fit(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 210, .attempt = 1, .why = STOP_CANCELLED, .grace_ms = 100));
-	fits(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 220, .attempt = 1, .why = STOP_CANCELLED, .grace_ms = 10));
-	assert_true(attempt(1)->deadline_ms == 230 && attempt(1)->why == STOP_EVICTED && attempt(1)->stopped_ms == 200);
-	does_not_fit(EVENT_OF(ATTEMPT_WARNED, attempt_warned, 220, .attempt = 1, .for_job = 1, .deadline_ms = 400));
+	fits(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 200, .attempt = 1, .why = STOP_EVICTED,
+		      .grace_ms = 100));
+	does_not_fit(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 210, .attempt = 1,
+			      .why = STOP_CANCELLED, .grace_ms = 100));
+	fits(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 220, .attempt = 1, .why = STOP_CANCELLED,
+		      .grace_ms = 10));
+	assert_true(attempt(1)->deadline_ms == 230 && attempt(1)->why == STOP_EVICTED &&
+		    attempt(1)->stopped_ms == 200);
+	does_not_fit(EVENT_OF(ATTEMPT_WARNED, attempt_warned, 220, .attempt = 1, .for_job = 1,
+			      .deadline_ms = 400));
 	does_not_fit(EVENT_OF(ATTEMPT_SPARED, attempt_spared, 220, .attempt = 1));
 }
 
@@ -239,14 +256,18 @@ static void a_warned_job_checkpoints_and_a_spared_one_runs_on(void **state)
 	(void)state;
 	run_job();
 	submit(110, 2);
-	fits(EVENT_OF(ATTEMPT_WARNED, attempt_warned, 120, .attempt = 1, .for_job = 2, .deadline_ms = 300));
+	fits(EVENT_OF(ATTEMPT_WARNED, attempt_warned, 120, .attempt = 1, .for_job = 2,
+		      .deadline_ms = 300));
 	is(1, JOB_CHECKPOINTING);
-	assert_true(attempt(1)->for_job == 2 && attempt(1)->warned_ms == 120 && attempt(1)->deadline_ms == 300);
-	fits(EVENT_OF(ATTEMPT_WARNED, attempt_warned, 130, .attempt = 1, .for_job = 2, .deadline_ms = 200));
+	assert_true(attempt(1)->for_job == 2 && attempt(1)->warned_ms == 120 &&
+		    attempt(1)->deadline_ms == 300);
+	fits(EVENT_OF(ATTEMPT_WARNED, attempt_warned, 130, .attempt = 1, .for_job = 2,
+		      .deadline_ms = 200));
 	assert_true(attempt(1)->warned_ms == 120 && attempt(1)->deadline_ms == 200);
 	fits(EVENT_OF(ATTEMPT_SPARED, attempt_spared, 140, .attempt = 1));
 	is(1, JOB_RUNNING);
-	assert_true(attempt(1)->for_job == 0 && attempt(1)->warned_ms == 0 && job(1)->state_ms == 140);
+	assert_true(attempt(1)->for_job == 0 && attempt(1)->warned_ms == 0 &&
+		    job(1)->state_ms == 140);
 	does_not_fit(EVENT_OF(ATTEMPT_SPARED, attempt_spared, 150, .attempt = 1));
 }
 
@@ -254,19 +275,20 @@ static void an_evicted_job_is_preempted_then_resumes(void **state)
 {
 	(void)state;
 	run_job();
-	fits(EVENT_OF(CHECKPOINT_SAVED, checkpoint_saved, 150, .job = 1, .attempt = 1, .rank = 0, .report = 1, .number = 1,
-		      .step = 40, .path = "/c/1", .bytes = 7));
+	fits(EVENT_OF(CHECKPOINT_SAVED, checkpoint_saved, 150, .job = 1, .attempt = 1, .rank = 0,
+		      .report = 1, .number = 1, .step = 40, .path = "/c/1", .bytes = 7));
 	assert_true(attempt(1)->checkpoint_ms == 150);
 	fits(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 200, .attempt = 1, .why = STOP_EVICTED));
 	exited(210, 1, 0, CAUSE_STOPPED, 0);
 	exited(210, 1, 1, CAUSE_STOPPED, 0);
-	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 210, .attempt = 1, .why = STOP_EVICTED, .used_gpu_ms = 260, .lost_gpu_ms = 120,
-		      .run_ms = 130, .lost_ms = 60));
+	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 210, .attempt = 1, .why = STOP_EVICTED,
+		      .used_gpu_ms = 260, .lost_gpu_ms = 120, .run_ms = 130, .lost_ms = 60));
 	assert_true(job(1)->run_ms == 70 && job(1)->lost_gpu_ms == 120);
-	fits(EVENT_OF(JOB_REQUEUED, job_requeued, 210, .job = 1, .attempt = 1, .why = REQUEUE_EVICTED, .retries_left = 2,
-		      .text = "makes room for job 2"));
+	fits(EVENT_OF(JOB_REQUEUED, job_requeued, 210, .job = 1, .attempt = 1,
+		      .why = REQUEUE_EVICTED, .retries_left = 2, .text = "makes room for job 2"));
 	is(1, JOB_PREEMPTED);
-	assert_true(job_is_waiting(job(1)) && job(1)->retries_left == 2 && job(1)->submitted_ms == 50);
+	assert_true(job_is_waiting(job(1)) && job(1)->retries_left == 2 &&
+		    job(1)->submitted_ms == 50);
 	assert_string_equal(facts_name(&f, job(1)->reason), "makes room for job 2");
 	fits(placed(300, 1, 2, 1));
 	is(1, JOB_RESUMING);
@@ -292,7 +314,8 @@ static void an_unreachable_attempt_comes_back_to_what_it_was(void **state)
 	(void)state;
 	run_job();
 	fits(EVENT_OF(ATTEMPT_WARNED, attempt_warned, 120, .attempt = 1, .deadline_ms = 300));
-	fits(EVENT_OF(ATTEMPT_UNREACHABLE, attempt_unreachable, 130, .attempt = 1, .unreachable = 1, .text = "no word from n0"));
+	fits(EVENT_OF(ATTEMPT_UNREACHABLE, attempt_unreachable, 130, .attempt = 1, .unreachable = 1,
+		      .text = "no word from n0"));
 	is(1, JOB_UNREACHABLE);
 	fits(EVENT_OF(ATTEMPT_SPARED, attempt_spared, 140, .attempt = 1));
 	is(1, JOB_UNREACHABLE);
@@ -306,7 +329,8 @@ static void a_final_state_never_changes(void **state)
 	submit(50, 1);
 	does_not_fit(EVENT_OF(JOB_ENDED, job_ended, 60, .job = 1, .state = JOB_RUNNING));
 	does_not_fit(EVENT_OF(JOB_ENDED, job_ended, 60, .job = 1, .state = JOB_TIMED_OUT + 1));
-	fits(EVENT_OF(JOB_ENDED, job_ended, 60, .job = 1, .state = JOB_CANCELLED, .rank = -1, .text = "by ann"));
+	fits(EVENT_OF(JOB_ENDED, job_ended, 60, .job = 1, .state = JOB_CANCELLED, .rank = -1,
+		      .text = "by ann"));
 	does_not_fit(EVENT_OF(JOB_ENDED, job_ended, 70, .job = 1, .state = JOB_SUCCEEDED));
 	does_not_fit(EVENT_OF(JOB_HELD, job_held, 70, .job = 1));
 	does_not_fit(EVENT_OF(JOB_RELEASED, job_released, 70, .job = 1));
@@ -337,10 +361,13 @@ static void nothing_from_an_older_attempt_is_taken(void **state)
 	fits(placed(220, 1, 2, 0));
 	does_not_fit(EVENT_OF(TASK_READY, task_ready, 230, .attempt = 1, .rank = 0));
 	does_not_fit(EVENT_OF(TASK_EXITED, task_exited, 230, .attempt = 1, .rank = 0, .code = 1));
-	does_not_fit(EVENT_OF(PROGRESS, progress, 230, .attempt = 1, .rank = 0, .number = 9, .step = 9));
-	does_not_fit(EVENT_OF(CHECKPOINT_SAVED, checkpoint_saved, 230, .job = 1, .attempt = 1, .number = 1, .report = 1));
+	does_not_fit(
+		EVENT_OF(PROGRESS, progress, 230, .attempt = 1, .rank = 0, .number = 9, .step = 9));
+	does_not_fit(EVENT_OF(CHECKPOINT_SAVED, checkpoint_saved, 230, .job = 1, .attempt = 1,
+			      .number = 1, .report = 1));
 	does_not_fit(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 230, .attempt = 1, .used_gpu_ms = 5));
-	does_not_fit(EVENT_OF(ATTEMPT_UNREACHABLE, attempt_unreachable, 230, .attempt = 1, .unreachable = 1));
+	does_not_fit(EVENT_OF(ATTEMPT_UNREACHABLE, attempt_unreachable, 230, .attempt = 1,
+			      .unreachable = 1));
 	does_not_fit(EVENT_OF(ATTEMPT_STOPPED, attempt_stopped, 230, .attempt = 1));
 }
 
@@ -361,12 +388,15 @@ static void reports_are_taken_once_and_in_order(void **state)
 	(void)state;
 	run_job();
 	fits(EVENT_OF(PROGRESS, progress, 110, .attempt = 1, .rank = 0, .number = 2, .step = 20));
-	does_not_fit(EVENT_OF(PROGRESS, progress, 120, .attempt = 1, .rank = 0, .number = 2, .step = 21));
-	does_not_fit(EVENT_OF(PROGRESS, progress, 120, .attempt = 1, .rank = 0, .number = 1, .step = 10));
+	does_not_fit(EVENT_OF(PROGRESS, progress, 120, .attempt = 1, .rank = 0, .number = 2,
+			      .step = 21));
+	does_not_fit(EVENT_OF(PROGRESS, progress, 120, .attempt = 1, .rank = 0, .number = 1,
+			      .step = 10));
 	does_not_fit(EVENT_OF(PROGRESS, progress, 120, .attempt = 1, .rank = 2, .number = 3));
 	does_not_fit(EVENT_OF(PROGRESS, progress, 120, .attempt = 1, .rank = -1, .number = 3));
 	fits(EVENT_OF(PROGRESS, progress, 130, .attempt = 1, .rank = 0, .number = 3, .step = -1));
-	assert_true(task_get(&f, attempt(1), 0)->step == 20 && task_get(&f, attempt(1), 0)->reports == 3);
+	assert_true(task_get(&f, attempt(1), 0)->step == 20 &&
+		    task_get(&f, attempt(1), 0)->reports == 3);
 	assert_true(task_get(&f, attempt(1), 1)->step == -1);
 }
 
@@ -377,8 +407,9 @@ static struct event saved(int64_t time_ms, uint32_t number)
 	static char path[8][8];
 
 	snprintf(path[number % 8], sizeof(path[0]), "/c/%u", number);
-	return EVENT_OF(CHECKPOINT_SAVED, checkpoint_saved, time_ms, .job = 1, .attempt = 1, .rank = 0, .report = number,
-			.number = number, .step = 10 * number, .at_ms = time_ms - 1, .path = path[number % 8]);
+	return EVENT_OF(CHECKPOINT_SAVED, checkpoint_saved, time_ms, .job = 1, .attempt = 1,
+			.rank = 0, .report = number, .number = number, .step = 10 * number,
+			.at_ms = time_ms - 1, .path = path[number % 8]);
 }
 
 static void the_newest_whole_checkpoints_are_kept(void **state)
@@ -391,7 +422,8 @@ static void the_newest_whole_checkpoints_are_kept(void **state)
 		fits(saved(200 + number, number));
 	does_not_fit(saved(210, 6));
 	assert_string_equal(job_checkpoint(&f, job(1), 0)->path, "/c/6");
-	assert_true(job_checkpoint(&f, job(1), 0)->at_ms == 205 && job_checkpoint(&f, job(1), 0)->step == 60);
+	assert_true(job_checkpoint(&f, job(1), 0)->at_ms == 205 &&
+		    job_checkpoint(&f, job(1), 0)->step == 60);
 	assert_int_equal(job_checkpoint(&f, job(1), 4)->number, 4);
 	assert_null(job_checkpoint(&f, job(1), 2));
 	fits(EVENT_OF(CHECKPOINT_VOID, checkpoint_void, 220, .job = 1, .number = 6));
@@ -428,8 +460,10 @@ static void a_job_waits_for_all_it_depends_on(void **state)
 	(void)state;
 	submit(50, 1);
 	submit(50, 2);
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 3, .queue = "default", .depends = later, .depends_count = 1));
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 3, .queue = "default", .depends = two, .depends_count = 2, .held = 1));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 3, .queue = "default",
+			      .depends = later, .depends_count = 1));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 3, .queue = "default",
+		      .depends = two, .depends_count = 2, .held = 1));
 	is(3, JOB_HELD);
 	fits(EVENT_OF(JOB_RELEASED, job_released, 65, .job = 3));
 	is(3, JOB_BLOCKED);
@@ -438,7 +472,8 @@ static void a_job_waits_for_all_it_depends_on(void **state)
 	fits(EVENT_OF(JOB_ENDED, job_ended, 80, .job = 1, .state = JOB_SUCCEEDED));
 	is(3, JOB_QUEUED);
 	assert_true(job(3)->state_ms == 80);
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 90, .job = 4, .queue = "default", .depends = two, .depends_count = 2));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 90, .job = 4, .queue = "default",
+		      .depends = two, .depends_count = 2));
 	is(4, JOB_QUEUED);
 }
 
@@ -448,7 +483,8 @@ static void a_job_stays_blocked_when_what_it_depends_on_fails(void **state)
 
 	(void)state;
 	submit(50, 1);
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .depends = one, .depends_count = 1));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+		      .depends = one, .depends_count = 1));
 	fits(EVENT_OF(JOB_ENDED, job_ended, 70, .job = 1, .state = JOB_FAILED));
 	is(2, JOB_BLOCKED);
 }
@@ -464,18 +500,20 @@ static void an_array_is_many_jobs_with_one_body(void **state)
 	memset(key, 'a', 64);
 	key[64] = '\0';
 	memset(bytes, 0xaa, sizeof(bytes));
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .array_count = 3, .client_key = key,
-		      .depends = one, .depends_count = 1));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+		      .array_count = 3, .client_key = key, .depends = one, .depends_count = 1));
 	assert_int_equal(f.jobs.count, 4);
 	for (uint32_t id = 2; id <= 4; id++) {
 		is(id, JOB_BLOCKED);
-		assert_true(job(id)->array_first == 2 && job(id)->array_count == 3 && job(id)->body == job(2)->body);
+		assert_true(job(id)->array_first == 2 && job(id)->array_count == 3 &&
+			    job(id)->body == job(2)->body);
 	}
 	assert_int_equal(facts_key_find(&f, bytes).v, 2);
 	fits(EVENT_OF(JOB_ENDED, job_ended, 70, .job = 1, .state = JOB_SUCCEEDED));
 	for (uint32_t id = 2; id <= 4; id++)
 		is(id, JOB_QUEUED);
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 80, .job = 5, .queue = "default", .array_count = ARRAY_MAX + 1));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 80, .job = 5, .queue = "default",
+			      .array_count = ARRAY_MAX + 1));
 }
 
 static void a_client_key_finds_the_newest_submission(void **state)
@@ -489,7 +527,8 @@ static void a_client_key_finds_the_newest_submission(void **state)
 	memset(bytes, 0x11, sizeof(bytes));
 	assert_int_equal(facts_key_find(&f, bytes).v, 0);
 	for (uint32_t id = 1; id <= 20; id++) {
-		fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 50, .job = id, .queue = "default", .client_key = id % 2 ? key : ""));
+		fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 50, .job = id, .queue = "default",
+			      .client_key = id % 2 ? key : ""));
 		assert_int_equal(facts_key_find(&f, bytes).v, id % 2 ? id : id - 1);
 	}
 }
@@ -504,27 +543,36 @@ static void a_submission_that_makes_no_sense_is_not_taken(void **state)
 		many[i] = 1;
 	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "nowhere"));
 	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2));
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .tasks_min = -1));
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .tasks_min = 3, .tasks_max = 2));
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .tasks_max = TASKS_MAX + 1));
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .gpus = NODE_GPUS_MAX + 1));
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .require = "moon"));
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .depends = many,
-			      .depends_count = DEPENDS_MAX + 1));
-	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .models = "a,b,c,d,e,f,g,h,i"));
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .models = "a,b,c,d,e,f,g,h,a",
-		      .depends = many, .depends_count = DEPENDS_MAX, .tasks_max = TASKS_MAX, .gpus = NODE_GPUS_MAX));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+			      .tasks_min = -1));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+			      .tasks_min = 3, .tasks_max = 2));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+			      .tasks_max = TASKS_MAX + 1));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+			      .gpus = NODE_GPUS_MAX + 1));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+			      .require = "moon"));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+			      .depends = many, .depends_count = DEPENDS_MAX + 1));
+	does_not_fit(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+			      .models = "a,b,c,d,e,f,g,h,i"));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+		      .models = "a,b,c,d,e,f,g,h,a", .depends = many, .depends_count = DEPENDS_MAX,
+		      .tasks_max = TASKS_MAX, .gpus = NODE_GPUS_MAX));
 }
 
 static void equal_wishes_are_one_shape(void **state)
 {
 	(void)state;
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 1, .queue = "default", .tasks_min = 4, .gpus = 2, .models = "b,a",
-		      .require = "rack", .priority = 3));
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default", .tasks_min = 4, .gpus = 2, .models = "a,b,a",
-		      .require = "rack", .limit_ms = 9));
-	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 3, .queue = "default", .tasks_min = 4, .gpus = 2, .models = "a",
-		      .require = "rack"));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 1, .queue = "default",
+		      .tasks_min = 4, .gpus = 2, .models = "b,a", .require = "rack",
+		      .priority = 3));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 2, .queue = "default",
+		      .tasks_min = 4, .gpus = 2, .models = "a,b,a", .require = "rack",
+		      .limit_ms = 9));
+	fits(EVENT_OF(JOB_SUBMITTED, job_submitted, 60, .job = 3, .queue = "default",
+		      .tasks_min = 4, .gpus = 2, .models = "a", .require = "rack"));
 	assert_int_equal(job(1)->shape.v, job(2)->shape.v);
 	assert_int_not_equal(job(1)->shape.v, job(3)->shape.v);
 	assert_string_equal(facts_name(&f, shape_get(&f, job(1)->shape)->models[0]), "a");
@@ -538,8 +586,9 @@ static struct event promised(int64_t time_ms, uint32_t job_id)
 {
 	static const int64_t victims[] = { 1 };
 
-	return EVENT_OF(PROMISE_MADE, promise_made, time_ms, .job = job_id, .nodes = both_nodes, .nodes_count = 2,
-			.masks = first_gpus, .masks_count = 2, .victims = victims, .victims_count = 1);
+	return EVENT_OF(PROMISE_MADE, promise_made, time_ms, .job = job_id, .nodes = both_nodes,
+			.nodes_count = 2, .masks = first_gpus, .masks_count = 2, .victims = victims,
+			.victims_count = 1);
 }
 
 static void a_promise_lasts_until_it_is_kept_dropped_or_void(void **state)
@@ -578,8 +627,9 @@ static void fail_here(uint32_t id, int64_t time_ms)
 
 	submit(time_ms, id);
 	fits(placed(time_ms, id, id, 0));
-	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, time_ms, .attempt = id, .why = STOP_FAILED, .blamed_nodes = node,
-		      .blamed_nodes_count = 1, .blamed_masks = mask, .blamed_masks_count = 1));
+	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, time_ms, .attempt = id, .why = STOP_FAILED,
+		      .blamed_nodes = node, .blamed_nodes_count = 1, .blamed_masks = mask,
+		      .blamed_masks_count = 1));
 }
 
 static void early_failures_are_remembered_by_node_and_gpu(void **state)
@@ -596,8 +646,10 @@ static void early_failures_are_remembered_by_node_and_gpu(void **state)
 	assert_int_equal(gpu->failed_job[0], 5);
 	gpu = table_get(&f.gpus, 2);
 	assert_int_equal(gpu->failed_job[0], 0);
-	fits(EVENT_OF(GPU_STATE, gpu_state, 600, .node = 1, .mask = 4, .set_aside = 1, .reason = "black hole"));
-	fits(EVENT_OF(NODE_STATE, node_state, 600, .node = 1, .state = NODE_QUARANTINED, .reason = "black hole"));
+	fits(EVENT_OF(GPU_STATE, gpu_state, 600, .node = 1, .mask = 4, .set_aside = 1,
+		      .reason = "black hole"));
+	fits(EVENT_OF(NODE_STATE, node_state, 600, .node = 1, .state = NODE_QUARANTINED,
+		      .reason = "black hole"));
 	fits(EVENT_OF(NODE_STATE, node_state, 700, .node = 1, .state = NODE_READY));
 	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[0], 0);
 	gpu = table_get(&f.gpus, 1);
@@ -619,7 +671,8 @@ static void a_job_that_fails_again_counts_once_and_is_the_newest(void **state)
 	fail_here(2, 200);
 	fits(EVENT_OF(JOB_REQUEUED, job_requeued, 300, .job = 1, .why = REQUEUE_FAILED));
 	fits(placed(310, 1, 3, 0));
-	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 320, .attempt = 3, .why = STOP_FAILED, .blamed_nodes = node, .blamed_nodes_count = 1));
+	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 320, .attempt = 3, .why = STOP_FAILED,
+		      .blamed_nodes = node, .blamed_nodes_count = 1));
 	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[0], 1);
 	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[1], 2);
 	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[2], 0);
@@ -629,7 +682,8 @@ static void a_job_that_fails_again_counts_once_and_is_the_newest(void **state)
 static void a_node_keeps_its_number_when_it_changes_or_returns(void **state)
 {
 	(void)state;
-	fits(EVENT_OF(NODE_STATE, node_state, 50, .node = 2, .state = NODE_GONE, .reason = "removed"));
+	fits(EVENT_OF(NODE_STATE, node_state, 50, .node = 2, .state = NODE_GONE,
+		      .reason = "removed"));
 	fits(EVENT_OF(NODE_SET, node_set, 60, .name = "n1", .gpus = 8, .model = "A100-40GB"));
 	assert_int_equal(facts_node_find(&f, "n1").v, 2);
 	assert_int_equal(node_get(&f, (struct node_id){ 2 })->state, NODE_READY);
@@ -639,7 +693,8 @@ static void a_node_keeps_its_number_when_it_changes_or_returns(void **state)
 	does_not_fit(EVENT_OF(NODE_SET, node_set, 70, .gpus = 1));
 	does_not_fit(EVENT_OF(NODE_STATE, node_state, 70, .node = 3, .state = NODE_DOWN));
 	does_not_fit(EVENT_OF(NODE_STATE, node_state, 70, .node = 1, .state = NODE_GONE + 1));
-	does_not_fit(EVENT_OF(GPU_STATE, gpu_state, 70, .node = 1, .mask = (int64_t)1 << 32, .set_aside = 1));
+	does_not_fit(EVENT_OF(GPU_STATE, gpu_state, 70, .node = 1, .mask = (int64_t)1 << 32,
+			      .set_aside = 1));
 }
 
 static void queues_form_a_tree_without_circles(void **state)
@@ -661,18 +716,22 @@ static void queues_form_a_tree_without_circles(void **state)
 
 static void each_change_of_people_raises_the_identity_version(void **state)
 {
-	static const char hash[] = "00000000000000000000000000000000000000000000000000000000000000ff";
+	static const char hash[] =
+		"00000000000000000000000000000000000000000000000000000000000000ff";
 	const struct token *token;
 
 	(void)state;
 	fits(EVENT_OF(TEAM_SET, team_set, 50, .name = "vision"));
-	fits(EVENT_OF(USER_SET, user_set, 50, .name = "ann", .team = "vision", .role = ROLE_LEAD, .uid = -1));
+	fits(EVENT_OF(USER_SET, user_set, 50, .name = "ann", .team = "vision", .role = ROLE_LEAD,
+		      .uid = -1));
 	fits(EVENT_OF(TOKEN_CREATED, token_created, 50, .id = "t1", .user = "ann", .hash = hash));
 	assert_true(f.identity_version == 3);
 	token = table_get(&f.tokens, facts_token_find(&f, "t1"));
 	assert_int_equal(token->hash[31], 0xff);
-	does_not_fit(EVENT_OF(TOKEN_CREATED, token_created, 60, .id = "t1", .user = "ann", .hash = hash));
-	does_not_fit(EVENT_OF(TOKEN_CREATED, token_created, 60, .id = "t2", .user = "ann", .hash = "00"));
+	does_not_fit(EVENT_OF(TOKEN_CREATED, token_created, 60, .id = "t1", .user = "ann",
+			      .hash = hash));
+	does_not_fit(EVENT_OF(TOKEN_CREATED, token_created, 60, .id = "t2", .user = "ann",
+			      .hash = "00"));
 	fits(EVENT_OF(TOKEN_REVOKED, token_revoked, 60, .id = "t1"));
 	does_not_fit(EVENT_OF(TOKEN_REVOKED, token_revoked, 60, .id = "t1"));
 	fits(EVENT_OF(USER_REMOVED, user_removed, 60, .name = "ann"));
@@ -690,12 +749,13 @@ static void a_policy_of_minus_one_stays(void **state)
 
 	(void)state;
 	event.seq = ++seq;
-	memset(&event.policy_set, 0xff, sizeof(event.policy_set));	/* -1 in each field */
+	memset(&event.policy_set, 0xff, sizeof(event.policy_set)); /* -1 in each field */
 	does_not_fit(event);
 	event.policy_set.backfill_depth = 7;
 	event.policy_set.rejoin_ms = 0;
 	fits(event);
-	assert_true(f.policy.backfill_depth == 7 && f.policy.rejoin_ms == 0 && f.policy.grace_ms == grace_ms);
+	assert_true(f.policy.backfill_depth == 7 && f.policy.rejoin_ms == 0 &&
+		    f.policy.grace_ms == grace_ms);
 }
 
 static void time_never_runs_backwards(void **state)

@@ -12,44 +12,65 @@
 #include "core/model/facts.h"
 
 /* A row's place in its look-up; of the same number as the row. */
-struct link { uint32_t next, hash; };
+struct link {
+	uint32_t next, hash;
+};
 
 /* Every table of the facts with its row type: T(member, type). */
-#define FACTS_TABLES(T) \
-	T(names, struct name) \
-	T(nodes, struct node) \
-	T(gpus, struct gpu_record) \
-	T(queues, struct queue) \
-	T(teams, struct team) \
-	T(users, struct user) \
-	T(tokens, struct token) \
-	T(shapes, struct shape) \
-	T(jobs, struct job) \
-	T(bodies, struct body) \
-	T(depends, struct depend) \
-	T(checkpoints, struct checkpoint) \
-	T(attempts, struct attempt) \
-	T(tasks, struct task) \
-	T(promises, struct promise) \
-	T(name_slots, uint32_t) \
-	T(shape_slots, uint32_t) \
-	T(key_slots, uint32_t) \
-	T(name_links, struct link) \
-	T(shape_links, struct link) \
+#define FACTS_TABLES(T)                                                                            \
+	T(names, struct name)                                                                      \
+	T(nodes, struct node)                                                                      \
+	T(gpus, struct gpu_record)                                                                 \
+	T(queues, struct queue)                                                                    \
+	T(teams, struct team)                                                                      \
+	T(users, struct user)                                                                      \
+	T(tokens, struct token)                                                                    \
+	T(shapes, struct shape)                                                                    \
+	T(jobs, struct job)                                                                        \
+	T(bodies, struct body)                                                                     \
+	T(depends, struct depend)                                                                  \
+	T(checkpoints, struct checkpoint)                                                          \
+	T(attempts, struct attempt)                                                                \
+	T(tasks, struct task)                                                                      \
+	T(promises, struct promise)                                                                \
+	T(name_slots, uint32_t)                                                                    \
+	T(shape_slots, uint32_t)                                                                   \
+	T(key_slots, uint32_t)                                                                     \
+	T(name_links, struct link)                                                                 \
+	T(shape_links, struct link)                                                                \
 	T(key_links, struct link)
 
-static inline struct job *job_edit(struct facts *f, struct job_id id) { return table_edit(&f->jobs, id.v); }
-static inline struct attempt *attempt_edit(struct facts *f, struct attempt_id id) { return table_edit(&f->attempts, id.v); }
-static inline struct node *node_edit(struct facts *f, struct node_id id) { return table_edit(&f->nodes, id.v); }
-static inline struct queue *queue_edit(struct facts *f, struct queue_id id) { return table_edit(&f->queues, id.v); }
-static inline struct name *name_edit(struct facts *f, struct name_id id) { return table_edit(&f->names, id.v); }
-static inline bool id_exists(const struct table *table, int64_t id) { return id >= 1 && id <= (int64_t)table->count; }
+static inline struct job *job_edit(struct facts *f, struct job_id id)
+{
+	return table_edit(&f->jobs, id.v);
+}
+static inline struct attempt *attempt_edit(struct facts *f, struct attempt_id id)
+{
+	return table_edit(&f->attempts, id.v);
+}
+static inline struct node *node_edit(struct facts *f, struct node_id id)
+{
+	return table_edit(&f->nodes, id.v);
+}
+static inline struct queue *queue_edit(struct facts *f, struct queue_id id)
+{
+	return table_edit(&f->queues, id.v);
+}
+static inline struct name *name_edit(struct facts *f, struct name_id id)
+{
+	return table_edit(&f->names, id.v);
+}
+static inline bool id_exists(const struct table *table, int64_t id)
+{
+	return id >= 1 && id <= (int64_t)table->count;
+}
 
 /* How much of a text a name keeps. */
 size_t name_cut(const char *text, size_t size);
 /* The name's id, made when it is new. 0 for "". */
 struct name_id facts_intern(struct facts *f, const char *text);
-struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape);	/* 0 when there is none */
+struct shape_id facts_shape_find(const struct facts *f,
+				 const struct shape *shape); /* 0 when there is none */
 struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape);
 /* Puts an added row into its look-up. */
 void facts_link_name(struct facts *f, uint32_t id);
@@ -60,8 +81,8 @@ void facts_link_dependent(struct facts *f, uint32_t row);
 /* A run of `count` zeroed task rows (room is rounded up to a power of two), and back. */
 uint32_t facts_take_tasks(struct facts *f, uint32_t count);
 void facts_give_tasks(struct facts *f, uint32_t first, uint32_t count);
-uint32_t facts_take_promise(struct facts *f);	/* a zeroed row */
-void facts_give_promises(struct facts *f, uint32_t first);	/* and all linked behind it */
+uint32_t facts_take_promise(struct facts *f); /* a zeroed row */
+void facts_give_promises(struct facts *f, uint32_t first); /* and all linked behind it */
 
 /* Whether each row lies in the chain of its slot, once. */
 bool facts_lookups_are_right(const struct facts *f);

@@ -15,23 +15,24 @@
 
 struct event_field {
 	const char *name;
-	char type;		/* 'i' int64_t, 't' text, 'l' list of int64_t */
-	uint16_t offset;	/* in the kind's struct */
-	uint16_t count_offset;	/* lists */
+	char type; /* 'i' int64_t, 't' text, 'l' list of int64_t */
+	uint16_t offset; /* in the kind's struct */
+	uint16_t count_offset; /* lists */
 };
 
-#define EVENT(number, NAME, name, text, must) \
-	static const struct event_field *fields_##name(void) \
-	{ \
-		typedef struct event_##name self; \
+#define EVENT(number, NAME, name, text, must)                                                      \
+	static const struct event_field *fields_##name(void)                                       \
+	{                                                                                          \
+		typedef struct event_##name self;                                                  \
 		static const struct event_field fields[] = {
 #define INT(f) { #f, 'i', offsetof(self, f), 0 },
 #define TEXT(f) { #f, 't', offsetof(self, f), 0 },
 #define INTS(f) { #f, 'l', offsetof(self, f), offsetof(self, f##_count) },
-#define END \
+#define END                                                                                        \
 			{ NULL, 0, sizeof(self), 0 } \
-		}; \
-		return fields; \
+		}                                                                                  \
+	;                                                                                          \
+	return fields;                                                                             \
 	}
 #include "core/model/events.def"
 #undef EVENT
@@ -46,7 +47,8 @@ struct event_kind_row {
 };
 
 static const struct event_kind_row event_kinds[EVENT_KIND_LIMIT] = {
-#define EVENT(number, NAME, name, text, must) [number] = { { EVENT_##NAME, text, must }, fields_##name },
+#define EVENT(number, NAME, name, text, must)                                                      \
+	[number] = { { EVENT_##NAME, text, must }, fields_##name },
 #define INT(f)
 #define TEXT(f)
 #define INTS(f)
@@ -76,7 +78,8 @@ const struct event_info *event_info(uint32_t kind)
 	return row ? &row->info : NULL;
 }
 
-void event_fields(uint32_t kind, void *context, void (*take)(void *context, const char *name, char type))
+void event_fields(uint32_t kind, void *context,
+		  void (*take)(void *context, const char *name, char type))
 {
 	const struct event_kind_row *row = kind_row(kind);
 
@@ -122,7 +125,8 @@ static void encode_list(struct buf *out, const int64_t *list, uint32_t count)
 	buf_addc(out, ']');
 }
 
-static void encode_field(struct buf *out, size_t first, const struct event_field *field, const char *body)
+static void encode_field(struct buf *out, size_t first, const struct event_field *field,
+			 const char *body)
 {
 	const char *at = body + field->offset;
 	int64_t number;
@@ -153,8 +157,7 @@ static void encode_field(struct buf *out, size_t first, const struct event_field
 		add_key(out, first, field->name);
 		encode_list(out, list, count);
 		return;
-	default:
-		UNREACHABLE();
+	default: UNREACHABLE();
 	}
 }
 
@@ -222,7 +225,8 @@ static const int64_t *decode_list(struct json_reader *r, struct arena *arena, ui
 	return list;
 }
 
-static void decode_field(struct json_reader *r, const struct event_field *field, struct arena *arena, char *body)
+static void decode_field(struct json_reader *r, const struct event_field *field,
+			 struct arena *arena, char *body)
 {
 	char *at = body + field->offset;
 	int64_t number;
@@ -244,13 +248,13 @@ static void decode_field(struct json_reader *r, const struct event_field *field,
 		memcpy(at, &list, sizeof(list));
 		memcpy(body + field->count_offset, &count, sizeof(count));
 		return;
-	default:
-		UNREACHABLE();
+	default: UNREACHABLE();
 	}
 }
 
 /* The field of that name. Fields come in the table's order from our own encoder, so the search starts behind the last one. */
-static const struct event_field *field_find(const struct event_field *fields, const struct event_field *next,
+static const struct event_field *field_find(const struct event_field *fields,
+					    const struct event_field *next,
 					    const struct json_slice *key)
 {
 	for (const struct event_field *field = next; field->name; field++)
@@ -272,9 +276,10 @@ int event_decode(uint32_t kind, uint64_t seq, int64_t time_ms, const char *text,
 	struct event event;
 
 	if (!row)
-		return err_set(err, ERR_UNSUPPORTED,
-			       "record %llu is of kind %u, which this release does not know: use the release that wrote it or a later one",
-			       (unsigned long long)seq, kind);
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"record %llu is of kind %u, which this release does not know: use the release that wrote it or a later one",
+			(unsigned long long)seq, kind);
 	event = event_make(row->info.kind, time_ms, "");
 	event.seq = seq;
 	fields = next = row->fields();

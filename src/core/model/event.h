@@ -32,14 +32,20 @@ enum event_kind {
 #undef TEXT
 #undef INTS
 #undef END
-	EVENT_KIND_LIMIT = 64	/* greater than every number */
+	EVENT_KIND_LIMIT = 64 /* greater than every number */
 };
 
-#define EVENT(number, NAME, name, text, must) struct event_##name { char unused_;
+#define EVENT(number, NAME, name, text, must)                                                      \
+	struct event_##name {                                                                      \
+		char unused_;
 #define INT(f) int64_t f;
 #define TEXT(f) const char *f;
-#define INTS(f) const int64_t *f; uint32_t f##_count;
-#define END };
+#define INTS(f)                                                                                    \
+	const int64_t *f;                                                                          \
+	uint32_t f##_count;
+#define END                                                                                        \
+	}                                                                                          \
+	;
 #include "core/model/events.def"
 #undef EVENT
 #undef INT
@@ -48,10 +54,10 @@ enum event_kind {
 #undef END
 
 struct event {
-	uint64_t seq;		/* 0 = not yet admitted */
-	int64_t time_ms;	/* event time; never runs backwards */
+	uint64_t seq; /* 0 = not yet admitted */
+	int64_t time_ms; /* event time; never runs backwards */
 	enum event_kind kind;
-	const char *actor;	/* who caused it: user name, "fairlead" for decisions, "engine" */
+	const char *actor; /* who caused it: user name, "fairlead" for decisions, "engine" */
 	union {
 #define EVENT(number, NAME, name, text, must) struct event_##name name;
 #define INT(f)
@@ -68,7 +74,11 @@ struct event {
 };
 
 /* What the table says of a kind; NULL for an unknown number. */
-struct event_info { enum event_kind kind; const char *name; bool must_understand; };
+struct event_info {
+	enum event_kind kind;
+	const char *name;
+	bool must_understand;
+};
 const struct event_info *event_info(uint32_t kind);
 /* An event of that kind with every field 0, "" or empty. */
 struct event event_make(enum event_kind kind, int64_t time_ms, const char *actor);
@@ -79,4 +89,5 @@ void event_encode(const struct event *event, struct buf *out);
 int event_decode(uint32_t kind, uint64_t seq, int64_t time_ms, const char *text, size_t size,
 		 struct arena *arena, struct event *ret, struct err *err) MUST_CHECK;
 /* For tests and documentation: walks the fields of a kind. type: 'i', 't' or 'l'. */
-void event_fields(uint32_t kind, void *context, void (*take)(void *context, const char *name, char type));
+void event_fields(uint32_t kind, void *context,
+		  void (*take)(void *context, const char *name, char type));

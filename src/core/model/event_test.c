@@ -24,7 +24,8 @@ static const enum event_kind all_kinds[] = {
 
 enum { KINDS = sizeof(all_kinds) / sizeof(all_kinds[0]) };
 
-static int decode(enum event_kind kind, const char *text, struct arena *arena, struct event *ret, struct err *err)
+static int decode(enum event_kind kind, const char *text, struct arena *arena, struct event *ret,
+		  struct err *err)
 {
 	return event_decode(kind, 9, 1000, text, strlen(text), arena, ret, err);
 }
@@ -46,19 +47,17 @@ static void same_event(const struct event *a, const struct event *b)
 	assert_string_equal(a->actor, b->actor);
 	switch (a->kind) {
 	case EVENT_NONE:
-	case EVENT_KIND_LIMIT:
-		fail();
-		break;
-#define EVENT(number, NAME, name, text, must) \
-	case EVENT_##NAME: { \
-		const struct event_##name *x = &a->name, *y = &b->name; \
-		(void)x; \
+	case EVENT_KIND_LIMIT: fail(); break;
+#define EVENT(number, NAME, name, text, must)                                                      \
+	case EVENT_##NAME: {                                                                       \
+		const struct event_##name *x = &a->name, *y = &b->name;                            \
+		(void)x;                                                                           \
 		(void)y;
 #define INT(f) assert_true(x->f == y->f);
 #define TEXT(f) assert_string_equal(x->f, y->f);
 #define INTS(f) same_list(x->f, x->f##_count, y->f, y->f##_count);
-#define END \
-		break; \
+#define END                                                                                        \
+	break;                                                                                     \
 	}
 #include "core/model/events.def"
 #undef EVENT
@@ -85,7 +84,8 @@ static void every_kind_comes_back_as_it_was(void **state)
 		buf_clear(&text);
 		event = random_fields(&random, all_kinds[i % KINDS], &arena);
 		event_encode(&event, &text);
-		if (event_decode(event.kind, event.seq, event.time_ms, text.data, text.size, &arena, &back, &err) < 0)
+		if (event_decode(event.kind, event.seq, event.time_ms, text.data, text.size, &arena,
+				 &back, &err) < 0)
 			fail_msg("%s: %s", text.data, err.text);
 		same_event(&event, &back);
 	}
@@ -105,8 +105,9 @@ static void an_event_reads_like_this(void **state)
 	event.attempt_placed.masks = masks;
 	event.attempt_placed.nodes_count = event.attempt_placed.masks_count = 2;
 	event_encode(&event, &text);
-	assert_string_equal(buf_text(&text),
-			    "{\"actor\":\"fairlead\",\"job\":12,\"attempt\":7,\"nodes\":[3,4],\"masks\":[1,255]}");
+	assert_string_equal(
+		buf_text(&text),
+		"{\"actor\":\"fairlead\",\"job\":12,\"attempt\":7,\"nodes\":[3,4],\"masks\":[1,255]}");
 }
 
 static void what_is_empty_is_left_out(void **state)
@@ -138,7 +139,8 @@ static void what_is_missing_reads_as_empty(void **state)
 
 static void fields_of_a_later_release_are_passed_over(void **state)
 {
-	static const char text[] = "{\"later\":{\"a\":[1,{\"b\":null}]},\"job\":5,\"also\":[1.5,\"x\"],\"reason\":\"why\",\"flag\":true}";
+	static const char text[] =
+		"{\"later\":{\"a\":[1,{\"b\":null}]},\"job\":5,\"also\":[1.5,\"x\"],\"reason\":\"why\",\"flag\":true}";
 	struct arena arena;
 	struct event event;
 	struct err err;
@@ -159,9 +161,13 @@ static void fields_come_in_any_order(void **state)
 
 	(void)state;
 	arena_init(&arena, ARENA_CAP);
-	assert_int_equal(decode(EVENT_TASK_STARTED, "{\"at_ms\":4,\"pid\":3,\"rank\":2,\"actor\":\"engine\",\"attempt\":1}", &arena,
-				&event, &err), 0);
-	assert_true(event.task_started.attempt == 1 && event.task_started.rank == 2 && event.task_started.pid == 3);
+	assert_int_equal(
+		decode(EVENT_TASK_STARTED,
+		       "{\"at_ms\":4,\"pid\":3,\"rank\":2,\"actor\":\"engine\",\"attempt\":1}",
+		       &arena, &event, &err),
+		0);
+	assert_true(event.task_started.attempt == 1 && event.task_started.rank == 2 &&
+		    event.task_started.pid == 3);
 	assert_true(event.task_started.at_ms == 4);
 	assert_string_equal(event.actor, "engine");
 	arena_deinit(&arena);
@@ -169,7 +175,9 @@ static void fields_come_in_any_order(void **state)
 
 static void a_kind_of_a_later_release_is_named_in_the_error(void **state)
 {
-	static const uint32_t unknown[] = { 0, 9, 63, EVENT_KIND_LIMIT, EVENT_KIND_LIMIT + 1, UINT32_MAX };
+	static const uint32_t unknown[] = {
+		0, 9, 63, EVENT_KIND_LIMIT, EVENT_KIND_LIMIT + 1, UINT32_MAX
+	};
 	struct arena arena;
 	struct event event;
 	struct err err;
@@ -181,7 +189,8 @@ static void a_kind_of_a_later_release_is_named_in_the_error(void **state)
 
 		snprintf(number, sizeof(number), "kind %u,", unknown[i]);
 		assert_null(event_info(unknown[i]));
-		assert_int_equal(event_decode(unknown[i], 77, 0, "{}", 2, &arena, &event, &err), -(int)ERR_UNSUPPORTED);
+		assert_int_equal(event_decode(unknown[i], 77, 0, "{}", 2, &arena, &event, &err),
+				 -(int)ERR_UNSUPPORTED);
 		assert_non_null(strstr(err.text, number));
 		assert_non_null(strstr(err.text, "record 77"));
 	}
@@ -191,11 +200,32 @@ static void a_kind_of_a_later_release_is_named_in_the_error(void **state)
 static void wrong_types_are_refused(void **state)
 {
 	static const char *const bad[] = {
-		"{\"job\":\"5\"}", "{\"job\":1.5}", "{\"job\":1e3}", "{\"job\":[1]}", "{\"job\":null}", "{\"job\":true}",
-		"{\"job\":9223372036854775808}", "{\"job\":-9223372036854775809}", "{\"name\":5}", "{\"name\":null}",
-		"{\"depends\":5}", "{\"depends\":{}}", "{\"depends\":[\"1\"]}", "{\"depends\":[1,[2]]}", "{\"depends\":[1,null]}",
-		"{\"actor\":5}", "{\"job\":5", "{\"job\":5,}", "[]", "", "5", "{\"job\":5}{}", "{\"name\":\"a\\u0000b\"}",
-		"{\"name\":\"\xff\"}", "{\"depends\":[1,2", "{\"depends\":[1 2]}",
+		"{\"job\":\"5\"}",
+		"{\"job\":1.5}",
+		"{\"job\":1e3}",
+		"{\"job\":[1]}",
+		"{\"job\":null}",
+		"{\"job\":true}",
+		"{\"job\":9223372036854775808}",
+		"{\"job\":-9223372036854775809}",
+		"{\"name\":5}",
+		"{\"name\":null}",
+		"{\"depends\":5}",
+		"{\"depends\":{}}",
+		"{\"depends\":[\"1\"]}",
+		"{\"depends\":[1,[2]]}",
+		"{\"depends\":[1,null]}",
+		"{\"actor\":5}",
+		"{\"job\":5",
+		"{\"job\":5,}",
+		"[]",
+		"",
+		"5",
+		"{\"job\":5}{}",
+		"{\"name\":\"a\\u0000b\"}",
+		"{\"name\":\"\xff\"}",
+		"{\"depends\":[1,2",
+		"{\"depends\":[1 2]}",
 	};
 	struct arena arena;
 	struct event event;
@@ -213,7 +243,8 @@ static void wrong_types_are_refused(void **state)
 	arena_deinit(&arena);
 }
 
-static int decode_text_of(size_t size, const char *unit, struct arena *arena, struct event *ret, struct err *err)
+static int decode_text_of(size_t size, const char *unit, struct arena *arena, struct event *ret,
+			  struct err *err)
 {
 	AUTO_BUF text = BUF_INIT;
 
@@ -289,14 +320,18 @@ static void cut_and_changed_records_never_crash(void **state)
 		if (i & 1)
 			text.size = random_below(&random, (uint32_t)text.size);
 		else
-			text.data[random_below(&random, (uint32_t)text.size)] ^= (char)(1 << random_below(&random, 8));
-		refused += event_decode(event.kind, 1, 0, text.data, text.size, &arena, &back, NULL) < 0;
+			text.data[random_below(&random, (uint32_t)text.size)] ^=
+				(char)(1 << random_below(&random, 8));
+		refused += event_decode(event.kind, 1, 0, text.data, text.size, &arena, &back,
+					NULL) < 0;
 	}
-	assert_true(refused > 10000);	/* each cut, and most flips */
+	assert_true(refused > 10000); /* each cut, and most flips */
 	arena_deinit(&arena);
 }
 
-struct seen { char text[512]; };
+struct seen {
+	char text[512];
+};
 
 static void note_field(void *context, const char *name, char type)
 {

@@ -50,7 +50,9 @@ void facts_freeze(const struct facts *f, struct facts *ret)
 
 /* --- linear hashing ------------------------------------------------------------------------------ */
 
-struct lookup { struct table *slots, *links; };
+struct lookup {
+	struct table *slots, *links;
+};
 
 static struct lookup name_lookup(struct facts *f)
 {
@@ -164,7 +166,8 @@ static void lookup_add(const struct lookup *l, uint32_t row, uint32_t hash)
 	while (l->links->count < row)
 		table_add(l->links);
 	slot = slot_of(hash, l->slots->count);
-	*(struct link *)table_edit(l->links, row) = (struct link){ *(const uint32_t *)table_get(l->slots, slot), hash };
+	*(struct link *)table_edit(l->links, row) =
+		(struct link){ *(const uint32_t *)table_get(l->slots, slot), hash };
 	slot_set(l, slot, row);
 }
 
@@ -209,7 +212,8 @@ static bool lookup_is_right(const struct table *slots, const struct table *links
 		uint32_t row = *(const uint32_t *)table_get(slots, slot);
 
 		for (; row; row = link_get(links, row)->next, rows++)
-			if (row > links->count || rows >= slots->count || slot_of(link_get(links, row)->hash, slots->count) != slot)
+			if (row > links->count || rows >= slots->count ||
+			    slot_of(link_get(links, row)->hash, slots->count) != slot)
 				return false;
 	}
 	return rows == slots->count;
@@ -217,7 +221,8 @@ static bool lookup_is_right(const struct table *slots, const struct table *links
 
 bool facts_lookups_are_right(const struct facts *f)
 {
-	return lookup_is_right(&f->name_slots, &f->name_links) && lookup_is_right(&f->shape_slots, &f->shape_links) &&
+	return lookup_is_right(&f->name_slots, &f->name_links) &&
+	       lookup_is_right(&f->shape_slots, &f->shape_links) &&
 	       lookup_is_right(&f->key_slots, &f->key_links);
 }
 
@@ -437,8 +442,8 @@ const struct checkpoint *job_checkpoint(const struct facts *f, const struct job 
 	if (!job->checkpoint)
 		return NULL;
 	for (uint32_t i = 0; i < CHECKPOINTS_KEPT && number; i++, number--) {
-		const struct checkpoint *row =
-			table_get(&f->checkpoints, job->checkpoint + (number - 1) % CHECKPOINTS_KEPT);
+		const struct checkpoint *row = table_get(
+			&f->checkpoints, job->checkpoint + (number - 1) % CHECKPOINTS_KEPT);
 
 		if (row->number == number && !row->is_void)
 			return row;

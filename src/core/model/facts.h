@@ -26,12 +26,12 @@ enum {
 	GPU_SHARE = 63000,
 	NAME_MAX_BYTES = 63,
 	NODE_GPUS_MAX = 32,
-	LEVELS_MAX = 6,		/* above the node */
+	LEVELS_MAX = 6, /* above the node */
 	SHAPE_MODELS_MAX = 8,
-	CHECKPOINTS_KEPT = 4,	/* newest complete ones remembered per job */
+	CHECKPOINTS_KEPT = 4, /* newest complete ones remembered per job */
 	ISLANDS_MAX = 8,
-	FAILED_JOBS_KEPT = 4,	/* per node and GPU */
-	TASKS_MAX = 4096,	/* of one job */
+	FAILED_JOBS_KEPT = 4, /* per node and GPU */
+	TASKS_MAX = 4096, /* of one job */
 	DEPENDS_MAX = 64,
 	ARRAY_MAX = 10000,
 	PATH_MAX_BYTES = 479
@@ -39,56 +39,63 @@ enum {
 
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_RESEARCHER, ROLE_SERVICE, ROLE_LEAD, ROLE_ADMIN };
 enum job_kind { KIND_TRAINING, KIND_BATCH, KIND_INFERENCE, KIND_INTERACTIVE };
-enum tier { TIER_BEST_EFFORT, TIER_STANDARD, TIER_CRITICAL };	/* rising */
-enum node_state { NODE_READY, NODE_CORDONED, NODE_DRAINING, NODE_QUARANTINED, NODE_DOWN, NODE_GONE };
+enum tier { TIER_BEST_EFFORT, TIER_STANDARD, TIER_CRITICAL }; /* rising */
+enum node_state {
+	NODE_READY,
+	NODE_CORDONED,
+	NODE_DRAINING,
+	NODE_QUARANTINED,
+	NODE_DOWN,
+	NODE_GONE
+};
 enum resize { RESIZE_FREE, RESIZE_RESTART };
 
 enum job_state {
-	JOB_QUEUED,		/* waits, may be placed */
-	JOB_HELD,		/* waits, by a person's word */
-	JOB_BLOCKED,		/* waits for a job it depends on */
-	JOB_STARTING,		/* placed, ranks being prepared, or released and not all started; first time or from nothing */
+	JOB_QUEUED, /* waits, may be placed */
+	JOB_HELD, /* waits, by a person's word */
+	JOB_BLOCKED, /* waits for a job it depends on */
+	JOB_STARTING, /* placed, ranks being prepared, or released and not all started; first time or from nothing */
 	JOB_RUNNING,
-	JOB_CHECKPOINTING,	/* warned; winds down unless it is spared */
-	JOB_PREEMPTED,		/* was evicted, waits at its old place */
-	JOB_RESUMING,		/* starting again from a checkpoint */
+	JOB_CHECKPOINTING, /* warned; winds down unless it is spared */
+	JOB_PREEMPTED, /* was evicted, waits at its old place */
+	JOB_RESUMING, /* starting again from a checkpoint */
 	JOB_UNREACHABLE,
-	JOB_SUCCEEDED,		/* final from here on */
+	JOB_SUCCEEDED, /* final from here on */
 	JOB_FAILED,
 	JOB_CANCELLED,
 	JOB_TIMED_OUT
 };
 
 enum stop_why {
-	STOP_NONE,		/* ended by itself */
-	STOP_EVICTED,		/* made room for another job */
+	STOP_NONE, /* ended by itself */
+	STOP_EVICTED, /* made room for another job */
 	STOP_CANCELLED,
-	STOP_FAILED,		/* a rank failed: the attempt ends whole */
-	STOP_LIMIT,		/* run-time limit */
-	STOP_NODE,		/* its node went down or is drained */
-	STOP_LOST,		/* lost with the machine or its shepherd */
-	STOP_START		/* a rank's place could not be prepared */
+	STOP_FAILED, /* a rank failed: the attempt ends whole */
+	STOP_LIMIT, /* run-time limit */
+	STOP_NODE, /* its node went down or is drained */
+	STOP_LOST, /* lost with the machine or its shepherd */
+	STOP_START /* a rank's place could not be prepared */
 };
 
 /* How a task ended; the same numbers as enum engine_cause (the core knows no engine). */
 enum task_cause {
-	CAUSE_EXIT,		/* by itself, with its exit code */
-	CAUSE_SIGNAL,		/* killed by a signal, not by us */
-	CAUSE_STOPPED,		/* because we stopped it */
-	CAUSE_MEMORY,		/* killed for memory */
-	CAUSE_START,		/* its place or program could not be started */
-	CAUSE_LOST,		/* with its machine or shepherd */
+	CAUSE_EXIT, /* by itself, with its exit code */
+	CAUSE_SIGNAL, /* killed by a signal, not by us */
+	CAUSE_STOPPED, /* because we stopped it */
+	CAUSE_MEMORY, /* killed for memory */
+	CAUSE_START, /* its place or program could not be started */
+	CAUSE_LOST, /* with its machine or shepherd */
 	CAUSE_LOG_LIMIT
 };
 
 enum requeue_why { REQUEUE_EVICTED, REQUEUE_FAILED, REQUEUE_NODE, REQUEUE_LOST };
 
 enum attempt_state {
-	ATTEMPT_FREE,		/* row not in use */
-	ATTEMPT_PREPARING,	/* placed; ranks are being made ready */
-	ATTEMPT_ACTIVE,		/* released */
-	ATTEMPT_STOPPING,	/* the engine was told to stop it */
-	ATTEMPT_OVER		/* ended; kept while its job is remembered */
+	ATTEMPT_FREE, /* row not in use */
+	ATTEMPT_PREPARING, /* placed; ranks are being made ready */
+	ATTEMPT_ACTIVE, /* released */
+	ATTEMPT_STOPPING, /* the engine was told to stop it */
+	ATTEMPT_OVER /* ended; kept while its job is remembered */
 };
 
 enum task_state { TASK_PREPARING, TASK_READY, TASK_RUNNING, TASK_EXITED };
@@ -96,56 +103,70 @@ enum task_state { TASK_PREPARING, TASK_READY, TASK_RUNNING, TASK_EXITED };
 /* A text interned once. Longer ones are cut to NAME_MAX_BYTES at a character's border. Never removed. */
 struct name {
 	char text[NAME_MAX_BYTES + 1];
-	uint32_t node, queue, team, user, token;	/* derived: who bears this name, 0 = none */
+	uint32_t node, queue, team, user, token; /* derived: who bears this name, 0 = none */
 };
 
 struct node {
 	struct name_id name;
 	struct name_id model;
-	struct name_id domain[LEVELS_MAX];	/* name at each level, widest first; 0 = none */
+	struct name_id domain[LEVELS_MAX]; /* name at each level, widest first; 0 = none */
 	struct name_id driver;
-	struct name_id reason;			/* why it is not ready (first 63 bytes) */
+	struct name_id reason; /* why it is not ready (first 63 bytes) */
 	uint32_t gpu_count;
 	uint32_t gpu_memory_mib;
 	uint32_t cpu_milli, ram_mib;
-	uint32_t set_aside_mask;		/* GPUs not to be used */
-	uint32_t island_mask[ISLANDS_MAX];		/* NVLink islands; all zero = one island */
-	uint32_t failed_job[FAILED_JOBS_KEPT];			/* last different jobs that failed early here, newest first */
-	int64_t failed_ms[FAILED_JOBS_KEPT];			/* and when */
-	uint8_t state;				/* enum node_state */
+	uint32_t set_aside_mask; /* GPUs not to be used */
+	uint32_t island_mask[ISLANDS_MAX]; /* NVLink islands; all zero = one island */
+	/* the last different jobs that failed early here, newest first, and when */
+	uint32_t failed_job[FAILED_JOBS_KEPT];
+	int64_t failed_ms[FAILED_JOBS_KEPT];
+	uint8_t state; /* enum node_state */
 	bool simulated;
 };
 
-struct gpu_record {	/* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */
+struct gpu_record { /* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */
 	uint32_t failed_job[FAILED_JOBS_KEPT];
 	int64_t failed_ms[FAILED_JOBS_KEPT];
-	struct name_id reason;		/* why it is set aside */
+	struct name_id reason; /* why it is set aside */
 };
 
 struct queue {
 	struct name_id name;
-	struct queue_id parent;		/* 0 = directly below the root */
-	struct name_id team;		/* whose members may submit; 0 = everybody */
-	int64_t guarantee_share, limit_share;	/* limit -1 = none */
+	struct queue_id parent; /* 0 = directly below the root */
+	struct name_id team; /* whose members may submit; 0 = everybody */
+	int64_t guarantee_share, limit_share; /* limit -1 = none */
 	int64_t weight;
-	int64_t default_limit_ms;	/* 0 = the policy's */
-	int64_t used_gpu_ms;		/* past use (not decayed: issue of the decay is policy's) */
+	int64_t default_limit_ms; /* 0 = the policy's */
+	int64_t used_gpu_ms; /* past use (not decayed: issue of the decay is policy's) */
 	bool reserved, removed;
 };
 
-struct team { struct name_id name, title; bool removed; };
-struct user { struct name_id name, team; int32_t uid, gid; uint8_t role; bool removed; };
-struct token { struct name_id id, user, note; uint8_t hash[32]; int64_t expires_ms; bool revoked; };
+struct team {
+	struct name_id name, title;
+	bool removed;
+};
+struct user {
+	struct name_id name, team;
+	int32_t uid, gid;
+	uint8_t role;
+	bool removed;
+};
+struct token {
+	struct name_id id, user, note;
+	uint8_t hash[32];
+	int64_t expires_ms;
+	bool revoked;
+};
 
 /* Equal wishes of unequal jobs: what placement needs to know, and nothing of time, rank or owner. */
 struct shape {
 	uint32_t tasks_min, tasks_max;
-	uint32_t gpus;			/* whole GPUs per task */
+	uint32_t gpus; /* whole GPUs per task */
 	uint32_t gpu_memory_mib, cpu_milli, memory_mib;
-	struct name_id models[SHAPE_MODELS_MAX];	/* sorted by name; none = any */
-	uint8_t require, prefer;	/* level + 1 (1 = widest), LEVEL_NODE, LEVEL_ISLAND; 0 = none */
-	uint8_t spread;			/* replicas: over hosts */
-	uint8_t fragments;		/* batch, arrays, single GPUs: fill fragments first */
+	struct name_id models[SHAPE_MODELS_MAX]; /* sorted by name; none = any */
+	uint8_t require, prefer; /* level + 1 (1 = widest), LEVEL_NODE, LEVEL_ISLAND; 0 = none */
+	uint8_t spread; /* replicas: over hosts */
+	uint8_t fragments; /* batch, arrays, single GPUs: fill fragments first */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -153,105 +174,120 @@ struct job {
 	struct name_id name, user, team, project;
 	struct queue_id queue;
 	struct shape_id shape;
-	struct attempt_id attempt;	/* the live one, 0 = none */
-	struct attempt_id last_attempt;	/* the newest, live or over; 0 = none yet. Its tasks can be read */
-	uint32_t depends;		/* first row in `depends`, 0 = none; rows linked by next, as submitted */
-	uint32_t dependents;		/* derived: first row of jobs that wait for this one, linked by next_dependent */
-	uint32_t checkpoint;		/* first row of CHECKPOINTS_KEPT in `checkpoints`, 0 = none yet */
-	uint32_t promise;		/* first row in `promises` (linked), 0 = none; used up when it is placed or ends */
-	uint32_t array_first, array_count;	/* the array's first job id and size; 0 0 = not of an array */
-	uint32_t attempts;		/* so far */
-	uint32_t body;			/* row in `bodies`: names of blob, client key; shared by an array */
-	struct name_id reason;		/* why it is held, to be cancelled, waits again or ended (first 63 bytes) */
+	struct attempt_id attempt; /* the live one, 0 = none */
+	struct attempt_id
+		last_attempt; /* the newest, live or over; 0 = none yet. Its tasks can be read */
+	uint32_t depends; /* first row in `depends`, 0 = none; rows linked by next, as submitted */
+	uint32_t
+		dependents; /* derived: first row of jobs that wait for this one, linked by next_dependent */
+	uint32_t checkpoint; /* first row of CHECKPOINTS_KEPT in `checkpoints`, 0 = none yet */
+	uint32_t
+		promise; /* first row in `promises` (linked), 0 = none; used up when it is placed or ends */
+	uint32_t array_first,
+		array_count; /* the array's first job id and size; 0 0 = not of an array */
+	uint32_t attempts; /* so far */
+	uint32_t body; /* row in `bodies`: names of blob, client key; shared by an array */
+	struct name_id
+		reason; /* why it is held, to be cancelled, waits again or ended (first 63 bytes) */
 	int32_t priority;
-	uint32_t restart_cost_ms, grace_ms;	/* grace UINT32_MAX = the policy's */
+	uint32_t restart_cost_ms, grace_ms; /* grace UINT32_MAX = the policy's */
 	int64_t submitted_ms;
-	int64_t state_ms;		/* since when it is in its state */
-	int64_t limit_ms;		/* 0 = none declared */
+	int64_t state_ms; /* since when it is in its state */
+	int64_t limit_ms; /* 0 = none declared */
 	int64_t estimate_ms;
 	int64_t checkpoint_every_ms;
-	int64_t used_gpu_ms, lost_gpu_ms;	/* of ended attempts */
-	int64_t run_ms;			/* of ended attempts, without what was lost: counts against limit_ms */
-	uint32_t checkpoints_made;	/* number of the newest */
+	int64_t used_gpu_ms, lost_gpu_ms; /* of ended attempts */
+	int64_t run_ms; /* of ended attempts, without what was lost: counts against limit_ms */
+	uint32_t checkpoints_made; /* number of the newest */
 	int32_t exit_code;
-	int32_t failed_rank;		/* first to fail, once it has ended; -1 = none */
+	int32_t failed_rank; /* first to fail, once it has ended; -1 = none */
 	int32_t uid, gid;
 	uint16_t retries_left;
 	uint8_t state, kind, tier, signal, cause, resize;
 	bool cancel_asked, held, checkpoints, preempts;
-	bool evicted;			/* waits because it was evicted: PREEMPTED instead of QUEUED */
+	bool evicted; /* waits because it was evicted: PREEMPTED instead of QUEUED */
 };
 _Static_assert(sizeof(struct job) <= 192, "a million jobs must stay small");
 
 /* One per submission. */
 struct body {
 	uint8_t blob[32], mac[32], client_key[32];
-	uint32_t job;			/* first job of the submission */
-	bool keyed;			/* has a client key */
+	uint32_t job; /* first job of the submission */
+	bool keyed; /* has a client key */
 };
 
 struct depend {
-	uint32_t job;			/* that must succeed first */
-	uint32_t next;			/* of the same owner */
-	uint32_t owner;			/* the job that waits */
-	uint32_t next_dependent;	/* derived: of the same `job` */
+	uint32_t job; /* that must succeed first */
+	uint32_t next; /* of the same owner */
+	uint32_t owner; /* the job that waits */
+	uint32_t next_dependent; /* derived: of the same `job` */
 };
 
 struct checkpoint {
-	uint32_t number;		/* of the job's checkpoints; 0 = empty row */
+	uint32_t number; /* of the job's checkpoints; 0 = empty row */
 	uint32_t attempt;
 	int64_t step, at_ms;
-	int64_t bytes;			/* size of all its files when it was reported: less of it later is torn */
-	bool is_void;			/* found torn */
+	int64_t bytes; /* size of all its files when it was reported: less of it later is torn */
+	bool is_void; /* found torn */
 	char path[PATH_MAX_BYTES + 1];
 };
 
 struct attempt {
 	struct job_id job;
-	uint32_t tasks;			/* count */
-	uint32_t first_task;		/* row in `tasks`; rows are contiguous. 0 = dropped: the job has a newer attempt */
-	uint32_t ready, started, exited;	/* how many tasks ever became so: a task that ran counts in all three at last */
-	uint32_t for_job;		/* warned for this job; 0 = for none (warned_ms says whether it is warned) */
-	uint32_t resume_number;		/* checkpoint it started from */
-	int64_t placed_ms, released_ms, ended_ms;	/* 0 = not yet */
-	int64_t warned_ms;		/* 0 = not warned, or spared */
-	int64_t deadline_ms;		/* warned or stopped: until when it may wind down */
+	uint32_t tasks; /* count */
+	uint32_t
+		first_task; /* row in `tasks`; rows are contiguous. 0 = dropped: the job has a newer attempt */
+	uint32_t ready, started,
+		exited; /* how many tasks ever became so: a task that ran counts in all three at last */
+	uint32_t
+		for_job; /* warned for this job; 0 = for none (warned_ms says whether it is warned) */
+	uint32_t resume_number; /* checkpoint it started from */
+	int64_t placed_ms, released_ms, ended_ms; /* 0 = not yet */
+	int64_t warned_ms; /* 0 = not warned, or spared */
+	int64_t deadline_ms; /* warned or stopped: until when it may wind down */
 	int64_t stopped_ms;
-	int64_t checkpoint_ms;		/* newest complete checkpoint made by this attempt, 0 = none */
-	int32_t first_failed_rank;	/* not counting what stopping it did; -1 = none */
-	struct name_id reason;		/* the engine's words about that rank's end (first 63 bytes) */
+	int64_t checkpoint_ms; /* newest complete checkpoint made by this attempt, 0 = none */
+	int32_t first_failed_rank; /* not counting what stopping it did; -1 = none */
+	struct name_id reason; /* the engine's words about that rank's end (first 63 bytes) */
 	uint8_t state, why, unreachable;
 };
 
 struct task {
 	struct node_id node;
 	uint32_t gpu_mask;
-	uint32_t reports;		/* number of the newest report taken (free rows: link of the free list) */
+	uint32_t reports; /* number of the newest report taken (free rows: link of the free list) */
 	int32_t code;
-	int64_t step;			/* newest reported, -1 = none */
+	int64_t step; /* newest reported, -1 = none */
 	uint32_t peak_memory_mib;
 	uint8_t state, signal, cause;
 	bool never_ran, memory_enforced;
 };
 
 /* A place promised to a job until its victims are gone: rows linked by next, one per task, then one per victim. */
-struct promise { uint32_t node; uint32_t gpu_mask; uint32_t victim; uint32_t next; };
+struct promise {
+	uint32_t node;
+	uint32_t gpu_mask;
+	uint32_t victim;
+	uint32_t next;
+};
 
 struct policy {
-	int64_t min_runtime_ms, grace_ms, rejoin_ms, default_limit_ms, blackhole_window_ms, collect_after_ms, half_life_ms;
+	int64_t min_runtime_ms, grace_ms, rejoin_ms, default_limit_ms, blackhole_window_ms,
+		collect_after_ms, half_life_ms;
 	int64_t packing, blackhole_failures, allow_critical_burst, backfill_depth, defragment;
 };
 
 struct facts {
-	uint64_t seq;			/* of the last event applied */
-	int64_t now_ms;			/* its time */
+	uint64_t seq; /* of the last event applied */
+	int64_t now_ms; /* its time */
 	struct policy policy;
-	struct name_id level[LEVELS_MAX];	/* topology levels, widest first */
+	struct name_id level[LEVELS_MAX]; /* topology levels, widest first */
 	uint32_t level_count;
-	uint64_t identity_version;	/* grows with each event about people or tokens */
+	uint64_t identity_version; /* grows with each event about people or tokens */
 	struct table names, nodes, gpus, queues, teams, users, tokens, shapes;
 	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises;
-	uint32_t free_tasks[16];	/* heads of lists of free runs of 2^i rows; linked through `reports` */
+	uint32_t free_tasks
+		[16]; /* heads of lists of free runs of 2^i rows; linked through `reports` */
 	uint32_t free_promises;
 	/* derived look-ups (linear hashing: a slot holds the first row of a chain, a row's link the next one), rebuilt on load; never walked */
 	struct table name_slots, shape_slots, key_slots, name_links, shape_links, key_links;
@@ -276,34 +312,55 @@ void facts_verify(const struct facts *facts);
 void facts_dump(const struct facts *facts, FILE *out);
 
 /* Snapshot: the facts as typed records, and back. `write` nonzero stops. */
-int facts_save(const struct facts *facts, void *context, int (*write)(void *context, uint32_t kind, const char *text, size_t size));
-int facts_load_record(struct facts *facts, uint32_t kind, const char *text, size_t size, struct err *err) MUST_CHECK;
-int facts_load_finish(struct facts *facts, struct err *err) MUST_CHECK;	/* after the last: rebuilds look-ups, verifies */
+int facts_save(const struct facts *facts, void *context,
+	       int (*write)(void *context, uint32_t kind, const char *text, size_t size));
+int facts_load_record(struct facts *facts, uint32_t kind, const char *text, size_t size,
+		      struct err *err) MUST_CHECK;
+int facts_load_finish(struct facts *facts, struct err *err)
+	MUST_CHECK; /* after the last: rebuilds look-ups, verifies */
 
 /* Look-ups. `get` must exist; `find` gives 0 when there is none. Removed queues, teams and users are not found;
  * nodes that are gone and tokens that are revoked are. Texts and pointers are void after the next change of the facts. */
-const char *facts_name(const struct facts *f, struct name_id id);	/* "" for 0 */
+const char *facts_name(const struct facts *f, struct name_id id); /* "" for 0 */
 struct name_id facts_name_find(const struct facts *f, const char *text);
 struct node_id facts_node_find(const struct facts *f, const char *name);
 struct queue_id facts_queue_find(const struct facts *f, const char *name);
 uint32_t facts_user_find(const struct facts *f, const char *name);
 uint32_t facts_team_find(const struct facts *f, const char *name);
 uint32_t facts_token_find(const struct facts *f, const char *id);
-struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]);	/* newest submission with it: its first job */
-static inline const struct job *job_get(const struct facts *f, struct job_id id) { return table_get(&f->jobs, id.v); }
-static inline const struct node *node_get(const struct facts *f, struct node_id id) { return table_get(&f->nodes, id.v); }
-static inline const struct queue *queue_get(const struct facts *f, struct queue_id id) { return table_get(&f->queues, id.v); }
-static inline const struct attempt *attempt_get(const struct facts *f, struct attempt_id id) { return table_get(&f->attempts, id.v); }
-static inline const struct shape *shape_get(const struct facts *f, struct shape_id id) { return table_get(&f->shapes, id.v); }
+struct job_id
+facts_key_find(const struct facts *f,
+	       const uint8_t client_key[32]); /* newest submission with it: its first job */
+static inline const struct job *job_get(const struct facts *f, struct job_id id)
+{
+	return table_get(&f->jobs, id.v);
+}
+static inline const struct node *node_get(const struct facts *f, struct node_id id)
+{
+	return table_get(&f->nodes, id.v);
+}
+static inline const struct queue *queue_get(const struct facts *f, struct queue_id id)
+{
+	return table_get(&f->queues, id.v);
+}
+static inline const struct attempt *attempt_get(const struct facts *f, struct attempt_id id)
+{
+	return table_get(&f->attempts, id.v);
+}
+static inline const struct shape *shape_get(const struct facts *f, struct shape_id id)
+{
+	return table_get(&f->shapes, id.v);
+}
 /* Rank of an attempt that is its job's newest (live or over); NULL for an older one, whose tasks are dropped. */
 const struct task *task_get(const struct facts *f, const struct attempt *attempt, uint32_t rank);
 /* The job's newest complete checkpoint with number <= upto (0 = newest of all), NULL if none. */
-const struct checkpoint *job_checkpoint(const struct facts *f, const struct job *job, uint32_t upto);
+const struct checkpoint *job_checkpoint(const struct facts *f, const struct job *job,
+					uint32_t upto);
 
 bool job_state_is_final(uint8_t state);
-bool job_is_waiting(const struct job *job);	/* queued, preempted: may be placed */
-bool job_is_live(const struct job *job);	/* has an attempt */
-const char *job_state_name(uint8_t state);	/* "timed-out" */
+bool job_is_waiting(const struct job *job); /* queued, preempted: may be placed */
+bool job_is_live(const struct job *job); /* has an attempt */
+const char *job_state_name(uint8_t state); /* "timed-out" */
 const char *tier_name(uint8_t tier);
 const char *kind_name(uint8_t kind);
 const char *role_name(uint8_t role);

@@ -30,18 +30,20 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 	if (f->level_count > LEVELS_MAX)
 		return WRONG("%u topology levels are more than %d", f->level_count, LEVELS_MAX);
 	if (f->gpus.count != (uint64_t)f->nodes.count * NODE_GPUS_MAX)
-		return WRONG("%u GPU records do not belong to %u nodes", f->gpus.count, f->nodes.count);
+		return WRONG("%u GPU records do not belong to %u nodes", f->gpus.count,
+			     f->nodes.count);
 	for (uint32_t id = 1; id <= f->nodes.count; id++) {
 		const struct node *node = node_get(f, (struct node_id){ id });
 
-		if (!node->name.v || !name_ok(f, node->name) || !name_ok(f, node->model) || node->gpu_count > NODE_GPUS_MAX ||
-		    node->state > NODE_GONE)
+		if (!node->name.v || !name_ok(f, node->name) || !name_ok(f, node->model) ||
+		    node->gpu_count > NODE_GPUS_MAX || node->state > NODE_GONE)
 			return WRONG("node %u: its name, GPU count or state is out of range", id);
 	}
 	for (uint32_t id = 1; id <= f->queues.count; id++) {
 		const struct queue *queue = queue_get(f, (struct queue_id){ id });
 
-		if (!queue->name.v || !name_ok(f, queue->name) || !row_ok(&f->queues, queue->parent.v))
+		if (!queue->name.v || !name_ok(f, queue->name) ||
+		    !row_ok(&f->queues, queue->parent.v))
 			return WRONG("queue %u: its name or parent does not exist", id);
 	}
 	return 0;
@@ -73,7 +75,8 @@ static int check_people_references(const struct facts *f, struct err *err)
 	for (uint32_t id = 1; id <= f->users.count; id++) {
 		const struct user *user = table_get(&f->users, id);
 
-		if (!user->name.v || !name_ok(f, user->name) || !name_ok(f, user->team) || user->role > ROLE_ADMIN)
+		if (!user->name.v || !name_ok(f, user->name) || !name_ok(f, user->team) ||
+		    user->role > ROLE_ADMIN)
 			return WRONG("user %u: its name, team or role does not exist", id);
 	}
 	for (uint32_t id = 1; id <= f->tokens.count; id++) {
@@ -93,21 +96,28 @@ static int check_job_references(const struct facts *f, struct err *err)
 	for (uint32_t id = 1; id <= f->jobs.count; id++) {
 		const struct job *job = job_get(f, (struct job_id){ id });
 
-		if (!id_exists(&f->queues, job->queue.v) || !id_exists(&f->shapes, job->shape.v) || !id_exists(&f->bodies, job->body))
+		if (!id_exists(&f->queues, job->queue.v) || !id_exists(&f->shapes, job->shape.v) ||
+		    !id_exists(&f->bodies, job->body))
 			return WRONG("job %u: its queue, shape or submission does not exist", id);
-		if (!row_ok(&f->attempts, job->attempt.v) || !row_ok(&f->attempts, job->last_attempt.v) ||
+		if (!row_ok(&f->attempts, job->attempt.v) ||
+		    !row_ok(&f->attempts, job->last_attempt.v) ||
 		    !row_ok(&f->depends, job->depends) || !row_ok(&f->promises, job->promise) ||
-		    (job->checkpoint && job->checkpoint + CHECKPOINTS_KEPT - 1 > f->checkpoints.count))
-			return WRONG("job %u: its attempt, dependency, promise or checkpoint does not exist", id);
-		if (job->state > JOB_TIMED_OUT || job->kind > KIND_INTERACTIVE || job->tier > TIER_CRITICAL)
+		    (job->checkpoint &&
+		     job->checkpoint + CHECKPOINTS_KEPT - 1 > f->checkpoints.count))
+			return WRONG(
+				"job %u: its attempt, dependency, promise or checkpoint does not exist",
+				id);
+		if (job->state > JOB_TIMED_OUT || job->kind > KIND_INTERACTIVE ||
+		    job->tier > TIER_CRITICAL)
 			return WRONG("job %u: its state, kind or tier is out of range", id);
 	}
 	for (uint32_t row = 1; row <= f->depends.count; row++) {
 		const struct depend *depend = table_get(&f->depends, row);
 
-		if (!id_exists(&f->jobs, depend->job) || depend->job >= depend->owner || !id_exists(&f->jobs, depend->owner) ||
-		    !row_ok(&f->depends, depend->next))
-			return WRONG("job %u: it depends on job %u, which does not come before it", depend->owner, depend->job);
+		if (!id_exists(&f->jobs, depend->job) || depend->job >= depend->owner ||
+		    !id_exists(&f->jobs, depend->owner) || !row_ok(&f->depends, depend->next))
+			return WRONG("job %u: it depends on job %u, which does not come before it",
+				     depend->owner, depend->job);
 	}
 	return 0;
 }
@@ -118,8 +128,11 @@ static int check_attempt_references(const struct facts *f, struct err *err)
 		const struct attempt *attempt = attempt_get(f, (struct attempt_id){ id });
 
 		if (!id_exists(&f->jobs, attempt->job.v) || !row_ok(&f->jobs, attempt->for_job))
-			return WRONG("attempt %u: its job or the job it makes room for does not exist", id);
-		if (!attempt->tasks || attempt->tasks > TASKS_MAX || attempt->state == ATTEMPT_FREE || attempt->state > ATTEMPT_OVER)
+			return WRONG(
+				"attempt %u: its job or the job it makes room for does not exist",
+				id);
+		if (!attempt->tasks || attempt->tasks > TASKS_MAX ||
+		    attempt->state == ATTEMPT_FREE || attempt->state > ATTEMPT_OVER)
 			return WRONG("attempt %u: its tasks or state are out of range", id);
 		if (!attempt->first_task)
 			continue;
@@ -129,13 +142,16 @@ static int check_attempt_references(const struct facts *f, struct err *err)
 			const struct task *task = task_get(f, attempt, rank);
 
 			if (!id_exists(&f->nodes, task->node.v) || task->state > TASK_EXITED)
-				return WRONG("attempt %u, rank %u: its node does not exist or its state is out of range", id, rank);
+				return WRONG(
+					"attempt %u, rank %u: its node does not exist or its state is out of range",
+					id, rank);
 		}
 	}
 	for (uint32_t row = 1; row <= f->promises.count; row++) {
 		const struct promise *promise = table_get(&f->promises, row);
 
-		if (!row_ok(&f->nodes, promise->node) || !row_ok(&f->attempts, promise->victim) || !row_ok(&f->promises, promise->next))
+		if (!row_ok(&f->nodes, promise->node) || !row_ok(&f->attempts, promise->victim) ||
+		    !row_ok(&f->promises, promise->next))
 			return WRONG("promise %u: its node or victim does not exist", row);
 	}
 	return 0;
@@ -161,7 +177,8 @@ int facts_check_references(const struct facts *f, struct err *err)
 static int check_bearers(const struct facts *f, struct err *err)
 {
 	for (uint32_t id = 1; id <= f->nodes.count; id++)
-		if (facts_node_find(f, facts_name(f, node_get(f, (struct node_id){ id })->name)).v != id)
+		if (facts_node_find(f, facts_name(f, node_get(f, (struct node_id){ id })->name))
+			    .v != id)
 			return WRONG("node %u is not found by its name", id);
 	for (uint32_t id = 1; id <= f->queues.count; id++) {
 		const struct queue *queue = queue_get(f, (struct queue_id){ id });
@@ -182,7 +199,10 @@ static int check_bearers(const struct facts *f, struct err *err)
 			return WRONG("user %u is not found by its name", id);
 	}
 	for (uint32_t id = 1; id <= f->tokens.count; id++)
-		if (facts_token_find(f, facts_name(f, ((const struct token *)table_get(&f->tokens, id))->id)) != id)
+		if (facts_token_find(
+			    f,
+			    facts_name(f, ((const struct token *)table_get(&f->tokens, id))->id)) !=
+		    id)
 			return WRONG("token %u is not found by its name", id);
 	return 0;
 }
@@ -206,7 +226,8 @@ static int check_lookups(const struct facts *f, struct err *err)
 		if (body->keyed && facts_key_find(f, body->client_key).v < body->job)
 			return WRONG("submission %u is not found by its client key", id);
 	}
-	if (f->name_slots.count != f->names.count || f->shape_slots.count != f->shapes.count || f->key_slots.count != keyed)
+	if (f->name_slots.count != f->names.count || f->shape_slots.count != f->shapes.count ||
+	    f->key_slots.count != keyed)
 		return WRONG("a look-up has not one slot per row");
 	return check_bearers(f, err);
 }
@@ -247,7 +268,9 @@ static int check_tasks_owned(const struct facts *f, struct err *err)
 		for (; row && rows <= f->tasks.count; rows += UINT64_C(1) << i)
 			row = ((const struct task *)table_get(&f->tasks, row))->reports;
 	}
-	return rows == f->tasks.count ? 0 : WRONG("task rows: %u exist, %llu have an owner", f->tasks.count, (unsigned long long)rows);
+	return rows == f->tasks.count ? 0
+				      : WRONG("task rows: %u exist, %llu have an owner",
+					      f->tasks.count, (unsigned long long)rows);
 }
 
 static int check_rows_owned(const struct facts *f, struct err *err)
@@ -263,11 +286,13 @@ static int check_rows_owned(const struct facts *f, struct err *err)
 			const struct depend *depend = table_get(&f->depends, row);
 
 			if (depend->owner != id)
-				return WRONG("job %u: a dependency of its list is job %u's", id, depend->owner);
+				return WRONG("job %u: a dependency of its list is job %u's", id,
+					     depend->owner);
 			row = depend->next;
 		}
 	}
-	if (promises != f->promises.count || checkpoints != f->checkpoints.count || depends != f->depends.count)
+	if (promises != f->promises.count || checkpoints != f->checkpoints.count ||
+	    depends != f->depends.count)
 		return WRONG("promise, checkpoint or dependency rows without an owner");
 	return check_tasks_owned(f, err);
 }
@@ -277,15 +302,19 @@ static int check_dependents(const struct facts *f, struct err *err)
 	uint64_t count = 0;
 
 	for (uint32_t id = 1; id <= f->jobs.count; id++) {
-		for (uint32_t row = job_get(f, (struct job_id){ id })->dependents; row && count <= f->depends.count; count++) {
+		for (uint32_t row = job_get(f, (struct job_id){ id })->dependents;
+		     row && count <= f->depends.count; count++) {
 			const struct depend *depend = table_get(&f->depends, row);
 
 			if (depend->job != id)
-				return WRONG("job %u: its list of dependents holds one of job %u", id, depend->job);
+				return WRONG("job %u: its list of dependents holds one of job %u",
+					     id, depend->job);
 			row = depend->next_dependent;
 		}
 	}
-	return count == f->depends.count ? 0 : WRONG("not every dependency is known to the job that it waits for");
+	return count == f->depends.count
+		       ? 0
+		       : WRONG("not every dependency is known to the job that it waits for");
 }
 
 /* --- jobs and attempts -------------------------------------------------------------------------------------- */
@@ -297,16 +326,20 @@ static int check_job(const struct facts *f, struct job_id id, struct err *err)
 
 	if (job_is_live(job)) {
 		attempt = attempt_get(f, job->attempt);
-		if (attempt->job.v != id.v || attempt->state == ATTEMPT_OVER || job->last_attempt.v != job->attempt.v)
-			return WRONG("job %u: attempt %u is not its live one", id.v, job->attempt.v);
+		if (attempt->job.v != id.v || attempt->state == ATTEMPT_OVER ||
+		    job->last_attempt.v != job->attempt.v)
+			return WRONG("job %u: attempt %u is not its live one", id.v,
+				     job->attempt.v);
 		if (job->state != job_live_state(attempt))
-			return WRONG("job %u is %s, but its attempt says %s", id.v, job_state_name(job->state),
+			return WRONG("job %u is %s, but its attempt says %s", id.v,
+				     job_state_name(job->state),
 				     job_state_name(job_live_state(attempt)));
 		if (job->promise)
 			return WRONG("job %u has a place and a promise", id.v);
 	} else if (job_state_waits(job->state)) {
 		if (job->state != job_waiting_state(f, job))
-			return WRONG("job %u is %s, but waits as %s", id.v, job_state_name(job->state),
+			return WRONG("job %u is %s, but waits as %s", id.v,
+				     job_state_name(job->state),
 				     job_state_name(job_waiting_state(f, job)));
 	} else if (job_state_is_final(job->state) ? job->promise : !job->last_attempt.v) {
 		return WRONG("job %u is %s without an attempt", id.v, job_state_name(job->state));
@@ -321,9 +354,12 @@ static int check_attempt(const struct facts *f, struct attempt_id id, struct err
 	bool newest = job_get(f, attempt->job)->last_attempt.v == id.v;
 
 	if (attempt->state != ATTEMPT_OVER && job_get(f, attempt->job)->attempt.v != id.v)
-		return WRONG("attempt %u is not over, but job %u has another one", id.v, attempt->job.v);
+		return WRONG("attempt %u is not over, but job %u has another one", id.v,
+			     attempt->job.v);
 	if (newest != (attempt->first_task != 0))
-		return WRONG("attempt %u: it has tasks though it is not the newest, or the other way", id.v);
+		return WRONG(
+			"attempt %u: it has tasks though it is not the newest, or the other way",
+			id.v);
 	for (uint32_t rank = 0; newest && rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
@@ -331,8 +367,9 @@ static int check_attempt(const struct facts *f, struct attempt_id id, struct err
 		started += task->state == TASK_RUNNING;
 		exited += task->state == TASK_EXITED;
 	}
-	if (newest && (exited != attempt->exited || ready > attempt->ready || started > attempt->started ||
-		       attempt->ready > ready + exited || attempt->started > started + exited))
+	if (newest &&
+	    (exited != attempt->exited || ready > attempt->ready || started > attempt->started ||
+	     attempt->ready > ready + exited || attempt->started > started + exited))
 		return WRONG("attempt %u: its counts of tasks are wrong", id.v);
 	return 0;
 }

@@ -19,8 +19,10 @@ static void print_event(const struct event *event)
 	AUTO_BUF text = BUF_INIT;
 
 	event_encode(event, &text);
-	printf("{\"seq\":%" PRIu64 ",\"time_ms\":%" PRId64 ",\"kind\":%d,\"name\":\"%s\",\"event\":%s}\n", event->seq,
-	       event->time_ms, (int)event->kind, event_info(event->kind)->name, buf_text(&text));
+	printf("{\"seq\":%" PRIu64 ",\"time_ms\":%" PRId64
+	       ",\"kind\":%d,\"name\":\"%s\",\"event\":%s}\n",
+	       event->seq, event->time_ms, (int)event->kind, event_info(event->kind)->name,
+	       buf_text(&text));
 }
 
 static void fold(uint64_t seed, uint64_t steps, uint64_t every, bool events)
@@ -55,7 +57,8 @@ int main(int argc, char **argv)
 	argv += events;
 	argc -= events;
 	if (argc < 3 || argc > 4 - events) {
-		fputs("usage: facts_fold SEED STEPS [EVERY]\n       facts_fold --events SEED STEPS\n", stderr);
+		fputs("usage: facts_fold SEED STEPS [EVERY]\n       facts_fold --events SEED STEPS\n",
+		      stderr);
 		return 2;
 	}
 	for (int i = 1; i < argc; i++)

@@ -21,7 +21,7 @@ struct hasher {
 	const struct facts *f;
 	XXH3_state_t state;
 	uint32_t used;
-	unsigned char bytes[2048];	/* so that XXH3 is called with long runs */
+	unsigned char bytes[2048]; /* so that XXH3 is called with long runs */
 };
 
 static void hash_bytes(struct hasher *h, const void *data, size_t size)

@@ -27,8 +27,8 @@ static void encode_hex(struct buf *out, const unsigned char *bytes, size_t count
 	buf_addc(out, '"');
 }
 
-static void encode_element(const struct facts *f, const struct field *field, const void *row, uint32_t at, bool readable,
-			   struct buf *out)
+static void encode_element(const struct facts *f, const struct field *field, const void *row,
+			   uint32_t at, bool readable, struct buf *out)
 {
 	int64_t value = field_int(field, row, at);
 	const char *text;
@@ -41,7 +41,8 @@ static void encode_element(const struct facts *f, const struct field *field, con
 	}
 }
 
-static void encode_value(const struct facts *f, const struct field *field, const void *row, bool readable, struct buf *out)
+static void encode_value(const struct facts *f, const struct field *field, const void *row,
+			 bool readable, struct buf *out)
 {
 	const char *at = (const char *)row + field->offset;
 
@@ -62,7 +63,8 @@ static void encode_value(const struct facts *f, const struct field *field, const
 	}
 }
 
-void record_encode(const struct facts *f, const struct record_row *row, bool readable, struct buf *out)
+void record_encode(const struct facts *f, const struct record_row *row, bool readable,
+		   struct buf *out)
 {
 	buf_adds(out, "{\"row\":");
 	buf_addu(out, row->id);
@@ -124,7 +126,8 @@ static void load_u32(struct json_reader *r, uint32_t *ret)
 	*ret = clamp_u32(value);
 }
 
-static void load_element(struct json_reader *r, const struct facts *f, const struct field *field, void *row, uint32_t at)
+static void load_element(struct json_reader *r, const struct facts *f, const struct field *field,
+			 void *row, uint32_t at)
 {
 	int64_t value;
 
@@ -147,7 +150,8 @@ static void load_bytes(struct json_reader *r, const struct field *field, void *r
 		pull_fail(r, "64 hexadecimal digits are expected here");
 }
 
-static void load_value(struct json_reader *r, const struct facts *f, const struct field *field, void *row)
+static void load_value(struct json_reader *r, const struct facts *f, const struct field *field,
+		       void *row)
 {
 	struct json_slice slice;
 
@@ -165,7 +169,8 @@ static void load_value(struct json_reader *r, const struct facts *f, const struc
 	}
 }
 
-static const struct field *field_find(const struct field *fields, const struct field *next, const struct json_slice *key)
+static const struct field *field_find(const struct field *fields, const struct field *next,
+				      const struct json_slice *key)
 {
 	for (const struct field *field = next; field->name; field++)
 		if (pull_key_is(key, field->name))
@@ -176,8 +181,8 @@ static const struct field *field_find(const struct field *fields, const struct f
 	return NULL;
 }
 
-static int load_json(const struct facts *f, uint32_t kind, const char *text, size_t size, struct loaded *ret,
-		     void *row, struct err *err)
+static int load_json(const struct facts *f, uint32_t kind, const char *text, size_t size,
+		     struct loaded *ret, void *row, struct err *err)
 {
 	const struct field *fields = record_fields(kind), *next = fields, *field;
 	struct json_reader r;
@@ -207,11 +212,13 @@ static int load_json(const struct facts *f, uint32_t kind, const char *text, siz
 
 static int out_of_order(uint32_t kind, const struct loaded *loaded, struct err *err)
 {
-	return err_set(err, ERR_CORRUPT, "snapshot record \"%s\" %u (%u) does not follow the one before", record_name(kind),
-		       loaded->id, loaded->sub);
+	return err_set(err, ERR_CORRUPT,
+		       "snapshot record \"%s\" %u (%u) does not follow the one before",
+		       record_name(kind), loaded->id, loaded->sub);
 }
 
-static int place_next(struct table *table, uint32_t kind, const struct loaded *loaded, struct err *err)
+static int place_next(struct table *table, uint32_t kind, const struct loaded *loaded,
+		      struct err *err)
 {
 	if (loaded->id != table->count + 1 || loaded->sub)
 		return out_of_order(kind, loaded, err);
@@ -232,7 +239,8 @@ static int place_gpu(struct facts *f, const struct loaded *loaded, struct err *e
 {
 	if (!id_exists(&f->nodes, loaded->id) || loaded->sub >= NODE_GPUS_MAX)
 		return out_of_order(RECORD_GPU, loaded, err);
-	memcpy(table_edit(&f->gpus, (loaded->id - 1) * NODE_GPUS_MAX + loaded->sub + 1), loaded->row, sizeof(struct gpu_record));
+	memcpy(table_edit(&f->gpus, (loaded->id - 1) * NODE_GPUS_MAX + loaded->sub + 1),
+	       loaded->row, sizeof(struct gpu_record));
 	return 0;
 }
 
@@ -287,7 +295,8 @@ static int place_checkpoint(struct facts *f, const struct loaded *loaded, struct
 		for (int i = 1; i < CHECKPOINTS_KEPT; i++)
 			table_add(&f->checkpoints);
 	}
-	checkpoint = table_edit(&f->checkpoints, job->checkpoint + (loaded->sub - 1) % CHECKPOINTS_KEPT);
+	checkpoint =
+		table_edit(&f->checkpoints, job->checkpoint + (loaded->sub - 1) % CHECKPOINTS_KEPT);
 	memcpy(checkpoint, loaded->row, sizeof(*checkpoint));
 	checkpoint->number = loaded->sub;
 	return 0;
@@ -304,7 +313,8 @@ static int place_task(struct facts *f, const struct loaded *loaded, struct err *
 		return out_of_order(RECORD_TASK, loaded, err);
 	if (!attempt->first_task)
 		attempt->first_task = facts_take_tasks(f, attempt->tasks);
-	memcpy(table_edit(&f->tasks, attempt->first_task + loaded->sub), loaded->row, sizeof(struct task));
+	memcpy(table_edit(&f->tasks, attempt->first_task + loaded->sub), loaded->row,
+	       sizeof(struct task));
 	return 0;
 }
 
@@ -313,52 +323,38 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	switch ((enum record_kind)kind) {
 	case RECORD_HEAD:
 	case RECORD_POLICY:
-	case RECORD_END:
-		return 0; /* read into its place already */
-	case RECORD_NAME:
-		return place_next(&f->names, kind, loaded, err);
-	case RECORD_NODE:
-		return place_node(f, loaded, err);
-	case RECORD_GPU:
-		return place_gpu(f, loaded, err);
-	case RECORD_QUEUE:
-		return place_next(&f->queues, kind, loaded, err);
-	case RECORD_TEAM:
-		return place_next(&f->teams, kind, loaded, err);
-	case RECORD_USER:
-		return place_next(&f->users, kind, loaded, err);
-	case RECORD_TOKEN:
-		return place_next(&f->tokens, kind, loaded, err);
-	case RECORD_SHAPE:
-		return place_next(&f->shapes, kind, loaded, err);
-	case RECORD_BODY:
-		return place_next(&f->bodies, kind, loaded, err);
-	case RECORD_JOB:
-		return place_next(&f->jobs, kind, loaded, err);
-	case RECORD_DEPEND:
-		return place_depend(f, loaded, err);
-	case RECORD_CHECKPOINT:
-		return place_checkpoint(f, loaded, err);
-	case RECORD_PROMISE:
-		return place_promise(f, loaded, err);
-	case RECORD_ATTEMPT:
-		return place_next(&f->attempts, kind, loaded, err);
-	case RECORD_TASK:
-		return place_task(f, loaded, err);
+	case RECORD_END: return 0; /* read into its place already */
+	case RECORD_NAME: return place_next(&f->names, kind, loaded, err);
+	case RECORD_NODE: return place_node(f, loaded, err);
+	case RECORD_GPU: return place_gpu(f, loaded, err);
+	case RECORD_QUEUE: return place_next(&f->queues, kind, loaded, err);
+	case RECORD_TEAM: return place_next(&f->teams, kind, loaded, err);
+	case RECORD_USER: return place_next(&f->users, kind, loaded, err);
+	case RECORD_TOKEN: return place_next(&f->tokens, kind, loaded, err);
+	case RECORD_SHAPE: return place_next(&f->shapes, kind, loaded, err);
+	case RECORD_BODY: return place_next(&f->bodies, kind, loaded, err);
+	case RECORD_JOB: return place_next(&f->jobs, kind, loaded, err);
+	case RECORD_DEPEND: return place_depend(f, loaded, err);
+	case RECORD_CHECKPOINT: return place_checkpoint(f, loaded, err);
+	case RECORD_PROMISE: return place_promise(f, loaded, err);
+	case RECORD_ATTEMPT: return place_next(&f->attempts, kind, loaded, err);
+	case RECORD_TASK: return place_task(f, loaded, err);
 	}
 	UNREACHABLE();
 }
 
-int facts_load_record(struct facts *f, uint32_t kind, const char *text, size_t size, struct err *err)
+int facts_load_record(struct facts *f, uint32_t kind, const char *text, size_t size,
+		      struct err *err)
 {
 	struct loaded loaded;
 	void *row = loaded.row;
 	int result;
 
 	if (!record_fields(kind))
-		return err_set(err, ERR_UNSUPPORTED,
-			       "the snapshot holds records of kind %u, which this release does not know: use the release that wrote it or a later one",
-			       kind);
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"the snapshot holds records of kind %u, which this release does not know: use the release that wrote it or a later one",
+			kind);
 	memset(&loaded, 0, sizeof(loaded));
 	if (kind == RECORD_HEAD)
 		row = f;

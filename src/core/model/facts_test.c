@@ -9,7 +9,10 @@
 
 /* --- tools ------------------------------------------------------------------------------------------ */
 
-struct source { struct random random; struct arena arena; };
+struct source {
+	struct random random;
+	struct arena arena;
+};
 
 static struct source source_make(uint64_t seed)
 {
@@ -33,7 +36,11 @@ static void step(struct source *source, struct facts *f, struct facts *also, uin
 	}
 }
 
-struct saved { uint32_t kind[60000]; struct buf text[60000]; uint32_t count; };
+struct saved {
+	uint32_t kind[60000];
+	struct buf text[60000];
+	uint32_t count;
+};
 
 static int keep_record(void *context, uint32_t kind, const char *text, size_t size)
 {
@@ -67,7 +74,8 @@ static int load(const struct saved *saved, struct facts *ret, struct err *err)
 
 	facts_init(ret);
 	for (uint32_t i = 0; !result && i < saved->count; i++)
-		result = facts_load_record(ret, saved->kind[i], saved->text[i].data, saved->text[i].size, err);
+		result = facts_load_record(ret, saved->kind[i], saved->text[i].data,
+					   saved->text[i].size, err);
 	return result ? result : facts_load_finish(ret, err);
 }
 
@@ -161,7 +169,10 @@ static void a_long_name_is_cut_at_a_character(void **state)
 	id = facts_intern(&f, text);
 	assert_int_equal(strlen(facts_name(&f, id)), 61);
 	assert_int_equal(facts_name_find(&f, text).v, id.v);
-	memcpy(text + 60, "\xe2\x82\xac" "x", 4); /* bytes 60 to 62: just fits */
+	memcpy(text + 60,
+	       "\xe2\x82\xac"
+	       "x",
+	       4); /* bytes 60 to 62: just fits */
 	id = facts_intern(&f, text);
 	assert_int_equal(strlen(facts_name(&f, id)), NAME_MAX_BYTES);
 	facts_deinit(&f);
@@ -182,7 +193,8 @@ static void words_go_both_ways(void **state)
 	assert_true(kind_find("interactive", &value) && value == KIND_INTERACTIVE);
 	assert_true(role_find("admin", &value) && value == ROLE_ADMIN);
 	value = 77;
-	assert_false(tier_find("unknown", &value) || role_find("", &value) || kind_find("Batch", &value));
+	assert_false(tier_find("unknown", &value) || role_find("", &value) ||
+		     kind_find("Batch", &value));
 	assert_int_equal(value, 77);
 	assert_string_equal(node_state_name(NODE_GONE), "gone");
 	assert_string_equal(stop_why_name(STOP_START), "start");
@@ -372,12 +384,15 @@ static void a_snapshot_with_a_record_lost_is_refused_or_harmless(void **state)
 		facts_init(&back);
 		for (uint32_t i = 0; !result && i < saved->count; i++)
 			if (i != lost)
-				result = facts_load_record(&back, saved->kind[i], saved->text[i].data, saved->text[i].size, &err);
+				result = facts_load_record(&back, saved->kind[i],
+							   saved->text[i].data, saved->text[i].size,
+							   &err);
 		if (!result)
 			result = facts_load_finish(&back, &err);
 		refused += result < 0;
 		if (!result)
-			assert_true(facts_hash(&back) != facts_hash(&f) || saved->kind[lost] == 1002);
+			assert_true(facts_hash(&back) != facts_hash(&f) ||
+				    saved->kind[lost] == 1002);
 		facts_deinit(&back);
 	}
 	assert_true(refused > saved->count / 3);
@@ -411,43 +426,31 @@ static void facts_verify_sees_what_is_wrong(void **state)
 		job = job_edit(&broken, (struct job_id){ 1 });
 		attempt = attempt_edit(&broken, (struct attempt_id){ broken.attempts.count });
 		switch (what) {
-		case 0:
-			job->queue.v = 99;
-			break;
+		case 0: job->queue.v = 99; break;
 		case 1:
 			job->state = job->state == JOB_RUNNING ? JOB_STARTING : JOB_RUNNING;
 			job->last_attempt.v = 0;
 			break;
-		case 2:
-			job->depends = broken.depends.count + 1;
-			break;
-		case 3:
-			attempt->tasks++;
-			break;
-		case 4:
-			attempt->exited++;
-			break;
-		case 5:
-			attempt->job.v = broken.jobs.count + 1;
-			break;
-		case 6:
-			table_add(&broken.tasks);
-			break;
-		case 7:
-			table_add(&broken.promises);
-			break;
+		case 2: job->depends = broken.depends.count + 1; break;
+		case 3: attempt->tasks++; break;
+		case 4: attempt->exited++; break;
+		case 5: attempt->job.v = broken.jobs.count + 1; break;
+		case 6: table_add(&broken.tasks); break;
+		case 7: table_add(&broken.promises); break;
 		case 8:
 			*(uint32_t *)table_edit(&broken.name_slots, 1) = 0;
 			*(uint32_t *)table_edit(&broken.name_slots, 2) = 0;
 			break;
 		case 9:
-			name_edit(&broken, node_get(&broken, (struct node_id){ 1 })->name)->node = 2;
+			name_edit(&broken, node_get(&broken, (struct node_id){ 1 })->name)->node =
+				2;
 			break;
-		case 10:
-			broken.free_promises = broken.free_promises ? 0 : 1;
-			break;
+		case 10: broken.free_promises = broken.free_promises ? 0 : 1; break;
 		default:
-			job_edit(&broken, (struct job_id){ ((struct depend *)table_edit(&broken.depends, 1))->job })->dependents = 0;
+			job_edit(&broken,
+				 (struct job_id){
+					 ((struct depend *)table_edit(&broken.depends, 1))->job })
+				->dependents = 0;
 			break;
 		}
 		if (facts_check(&broken, &err) == 0)

@@ -16,7 +16,13 @@
 
 static const char *folder;
 
-struct line { uint64_t seq; int64_t time_ms; uint64_t kind; const char *event; size_t size; };
+struct line {
+	uint64_t seq;
+	int64_t time_ms;
+	uint64_t kind;
+	const char *event;
+	size_t size;
+};
 
 static void line_read(const char *text, size_t size, struct line *ret)
 {
@@ -55,7 +61,8 @@ static void replay_line(struct facts *f, struct arena *arena, const char *text, 
 	struct err err;
 
 	line_read(text, size, &line);
-	if (event_decode((uint32_t)line.kind, line.seq, line.time_ms, line.event, line.size, arena, &event, &err) < 0)
+	if (event_decode((uint32_t)line.kind, line.seq, line.time_ms, line.event, line.size, arena,
+			 &event, &err) < 0)
 		fail_msg("%s", err.text);
 	event_encode(&event, &again);
 	assert_int_equal(again.size, line.size);
@@ -96,8 +103,9 @@ static void replay_file(const char *name)
 		if (f.seq != seq)
 			continue;
 		if (facts_hash(&f) != hash)
-			fail_msg("%s: after event %" PRIu64 " the state's hash is %016" PRIx64 ", not %016" PRIx64, name, seq,
-				 facts_hash(&f), hash);
+			fail_msg("%s: after event %" PRIu64 " the state's hash is %016" PRIx64
+				 ", not %016" PRIx64,
+				 name, seq, facts_hash(&f), hash);
 		compared++;
 	}
 	assert_true(seq == f.seq);

@@ -4,12 +4,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct job_id { uint32_t v; };
-struct attempt_id { uint32_t v; };	/* = the fencing number */
-struct node_id { uint32_t v; };
-struct queue_id { uint32_t v; };
-struct name_id { uint32_t v; };		/* interned name */
-struct shape_id { uint32_t v; };	/* interned wish */
-struct domain_id { uint32_t v; };	/* place of the topology tree, see view */
+struct job_id {
+	uint32_t v;
+};
+struct attempt_id {
+	uint32_t v;
+}; /* = the fencing number */
+struct node_id {
+	uint32_t v;
+};
+struct queue_id {
+	uint32_t v;
+};
+struct name_id {
+	uint32_t v;
+}; /* interned name */
+struct shape_id {
+	uint32_t v;
+}; /* interned wish */
+struct domain_id {
+	uint32_t v;
+}; /* place of the topology tree, see view */
 
-static inline bool name_same(struct name_id a, struct name_id b) { return a.v == b.v; }
+static inline bool name_same(struct name_id a, struct name_id b)
+{
+	return a.v == b.v;
+}

@@ -26,7 +26,9 @@ uint32_t random_below(struct random *r, uint32_t below)
 static int64_t wild(struct random *r)
 {
 	static const int64_t edges[] = {
-		0, 1, -1, 2, 31, 32, 33, 255, 256, 65535, 65536, INT32_MAX, INT32_MIN, UINT32_MAX, UINT32_MAX + INT64_C(1),
+		0,         1,         -1,         2,           31,
+		32,        33,        255,        256,         65535,
+		65536,     INT32_MAX, INT32_MIN,  UINT32_MAX,  UINT32_MAX + INT64_C(1),
 		INT64_MAX, INT64_MIN, 1000000007, -1000000007,
 	};
 
@@ -86,7 +88,8 @@ static uint32_t live_job(struct random *r, const struct facts *f)
 
 	for (int i = 0; i < 12; i++) {
 		id = recent(r, f->jobs.count);
-		if (id >= 1 && id <= (int64_t)f->jobs.count && job_is_live(job_get(f, (struct job_id){ (uint32_t)id })))
+		if (id >= 1 && id <= (int64_t)f->jobs.count &&
+		    job_is_live(job_get(f, (struct job_id){ (uint32_t)id })))
 			break;
 	}
 	return id >= 1 && id <= (int64_t)f->jobs.count ? (uint32_t)id : 0;
@@ -129,7 +132,8 @@ static void fill_node_set(struct random *r, struct arena *arena, struct event_no
 	e->nvlink_islands_count = random_below(r, 2) * 2;
 }
 
-static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena, struct event_job_submitted *e)
+static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena,
+			       struct event_job_submitted *e)
 {
 	int64_t *depends = numbers(arena, 3);
 	uint32_t models;
@@ -147,7 +151,8 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->tasks_max = random_below(r, 3) ? 0 : mostly(r, 2 + random_below(r, 4));
 	e->gpus = upto(r, 4);
 	models = random_below(r, 18);
-	e->models = models % 2 ? "" : arena_printf(arena, "model-%u,model-%u", models % 3, models / 6);
+	e->models =
+		models % 2 ? "" : arena_printf(arena, "model-%u,model-%u", models % 3, models / 6);
 	e->require = random_below(r, 4) ? "" : random_below(r, 8) ? "rack" : "moon";
 	e->prefer = random_below(r, 4) ? "" : "nvlink";
 	e->limit_ms = upto(r, 1000000);
@@ -170,7 +175,8 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->gid = between(r, -1, 1999);
 }
 
-static void fill_places(struct random *r, const struct facts *f, int64_t *nodes, int64_t *masks, uint32_t count)
+static void fill_places(struct random *r, const struct facts *f, int64_t *nodes, int64_t *masks,
+			uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		nodes[i] = recent(r, f->nodes.count);
@@ -178,7 +184,8 @@ static void fill_places(struct random *r, const struct facts *f, int64_t *nodes,
 	}
 }
 
-static void fill_attempt_placed(struct random *r, const struct facts *f, struct arena *arena, struct event_attempt_placed *e)
+static void fill_attempt_placed(struct random *r, const struct facts *f, struct arena *arena,
+				struct event_attempt_placed *e)
 {
 	uint32_t count = 1 + random_below(r, 6);
 	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
@@ -193,7 +200,8 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	e->resume_number = upto(r, 3);
 }
 
-static void fill_attempt_ended(struct random *r, const struct facts *f, struct arena *arena, struct event_attempt_ended *e)
+static void fill_attempt_ended(struct random *r, const struct facts *f, struct arena *arena,
+			       struct event_attempt_ended *e)
 {
 	uint32_t count = random_below(r, 3);
 	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
@@ -210,7 +218,8 @@ static void fill_attempt_ended(struct random *r, const struct facts *f, struct a
 	e->blamed_nodes_count = e->blamed_masks_count = count;
 }
 
-static void fill_task_exited(struct random *r, const struct facts *f, struct arena *arena, struct event_task_exited *e)
+static void fill_task_exited(struct random *r, const struct facts *f, struct arena *arena,
+			     struct event_task_exited *e)
 {
 	e->attempt = live_attempt(r, f);
 	e->rank = upto(r, 4);
@@ -240,10 +249,12 @@ static void fill_checkpoint_saved(struct random *r, const struct facts *f, struc
 	e->path = named(r, arena, "/ckpt/\xc3\xa4 \"", 1000);
 }
 
-static void fill_promise_made(struct random *r, const struct facts *f, struct arena *arena, struct event_promise_made *e)
+static void fill_promise_made(struct random *r, const struct facts *f, struct arena *arena,
+			      struct event_promise_made *e)
 {
 	uint32_t count = 1 + random_below(r, 4);
-	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count), *victims = numbers(arena, 2);
+	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count),
+		*victims = numbers(arena, 2);
 
 	fill_places(r, f, nodes, masks, count);
 	victims[0] = live_attempt(r, f);
@@ -257,17 +268,29 @@ static void fill_promise_made(struct random *r, const struct facts *f, struct ar
 }
 
 /* How often each kind comes. */
-static const struct { enum event_kind kind; uint32_t weight; } weights[] = {
-	{ EVENT_DAEMON_STARTED, 1 }, { EVENT_DECIDED, 1 }, { EVENT_CLOCK_TICKED, 1 }, { EVENT_POLICY_SET, 1 },
-	{ EVENT_LEVELS_SET, 1 }, { EVENT_NODE_SET, 5 }, { EVENT_NODE_STATE, 3 }, { EVENT_GPU_STATE, 3 },
-	{ EVENT_QUEUE_SET, 4 }, { EVENT_QUEUE_REMOVED, 1 }, { EVENT_TEAM_SET, 1 }, { EVENT_TEAM_REMOVED, 1 },
-	{ EVENT_USER_SET, 1 }, { EVENT_USER_REMOVED, 1 }, { EVENT_TOKEN_CREATED, 1 }, { EVENT_TOKEN_REVOKED, 1 },
-	{ EVENT_JOB_SUBMITTED, 25 }, { EVENT_JOB_HELD, 3 }, { EVENT_JOB_RELEASED, 4 }, { EVENT_JOB_CANCEL_ASKED, 2 },
-	{ EVENT_JOB_PRIORITY_SET, 2 }, { EVENT_JOB_REQUEUED, 8 }, { EVENT_JOB_ENDED, 6 }, { EVENT_ATTEMPT_PLACED, 24 },
-	{ EVENT_ATTEMPT_RELEASED, 10 }, { EVENT_ATTEMPT_WARNED, 5 }, { EVENT_ATTEMPT_SPARED, 4 }, { EVENT_ATTEMPT_STOPPED, 5 },
-	{ EVENT_ATTEMPT_ENDED, 8 }, { EVENT_ATTEMPT_UNREACHABLE, 3 }, { EVENT_TASK_READY, 20 }, { EVENT_TASK_STARTED, 20 },
-	{ EVENT_TASK_EXITED, 14 }, { EVENT_PROGRESS, 8 }, { EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
-	{ EVENT_PROMISE_MADE, 4 }, { EVENT_PROMISE_DROPPED, 2 },
+static const struct {
+	enum event_kind kind;
+	uint32_t weight;
+} weights[] = {
+	{ EVENT_DAEMON_STARTED, 1 },    { EVENT_DECIDED, 1 },
+	{ EVENT_CLOCK_TICKED, 1 },      { EVENT_POLICY_SET, 1 },
+	{ EVENT_LEVELS_SET, 1 },        { EVENT_NODE_SET, 5 },
+	{ EVENT_NODE_STATE, 3 },        { EVENT_GPU_STATE, 3 },
+	{ EVENT_QUEUE_SET, 4 },         { EVENT_QUEUE_REMOVED, 1 },
+	{ EVENT_TEAM_SET, 1 },          { EVENT_TEAM_REMOVED, 1 },
+	{ EVENT_USER_SET, 1 },          { EVENT_USER_REMOVED, 1 },
+	{ EVENT_TOKEN_CREATED, 1 },     { EVENT_TOKEN_REVOKED, 1 },
+	{ EVENT_JOB_SUBMITTED, 25 },    { EVENT_JOB_HELD, 3 },
+	{ EVENT_JOB_RELEASED, 4 },      { EVENT_JOB_CANCEL_ASKED, 2 },
+	{ EVENT_JOB_PRIORITY_SET, 2 },  { EVENT_JOB_REQUEUED, 8 },
+	{ EVENT_JOB_ENDED, 6 },         { EVENT_ATTEMPT_PLACED, 24 },
+	{ EVENT_ATTEMPT_RELEASED, 10 }, { EVENT_ATTEMPT_WARNED, 5 },
+	{ EVENT_ATTEMPT_SPARED, 4 },    { EVENT_ATTEMPT_STOPPED, 5 },
+	{ EVENT_ATTEMPT_ENDED, 8 },     { EVENT_ATTEMPT_UNREACHABLE, 3 },
+	{ EVENT_TASK_READY, 20 },       { EVENT_TASK_STARTED, 20 },
+	{ EVENT_TASK_EXITED, 14 },      { EVENT_PROGRESS, 8 },
+	{ EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
+	{ EVENT_PROMISE_MADE, 4 },      { EVENT_PROMISE_DROPPED, 2 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -285,7 +308,8 @@ static enum event_kind random_kind(struct random *r)
 	UNREACHABLE();
 }
 
-static void fill_cluster(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
+static void fill_cluster(struct random *r, const struct facts *f, struct arena *arena,
+			 struct event *e)
 {
 	if (e->kind == EVENT_POLICY_SET) {
 		memset(&e->policy_set, 0xff, sizeof(e->policy_set)); /* -1: as before */
@@ -323,7 +347,8 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 {
 	if (e->kind == EVENT_TEAM_SET) {
 		e->team_set.name = named(r, arena, "t", 4);
-		e->team_set.title = "a team with a title longer than a name can be, which is cut after character \xc3\xa4\xc3\xa4\xc3\xa4";
+		e->team_set.title =
+			"a team with a title longer than a name can be, which is cut after character \xc3\xa4\xc3\xa4\xc3\xa4";
 	} else if (e->kind == EVENT_TEAM_REMOVED) {
 		e->team_removed.name = named(r, arena, "t", 4);
 	} else if (e->kind == EVENT_USER_SET) {
@@ -347,7 +372,8 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 
 /* Mostly success, so that what depends on it goes on. */
 static const uint8_t ended_states[] = {
-	JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_FAILED, JOB_CANCELLED, JOB_TIMED_OUT,
+	JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED,
+	JOB_SUCCEEDED, JOB_FAILED,    JOB_CANCELLED, JOB_TIMED_OUT,
 };
 
 static void fill_job(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
@@ -374,7 +400,8 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->job_requeued.text = named(r, arena, "again ", 3);
 	} else if (e->kind == EVENT_JOB_ENDED) {
 		e->job_ended.job = job;
-		e->job_ended.state = mostly(r, ended_states[random_below(r, ARRAY_SIZE(ended_states))]);
+		e->job_ended.state =
+			mostly(r, ended_states[random_below(r, ARRAY_SIZE(ended_states))]);
 		e->job_ended.code = upto(r, 3);
 		e->job_ended.rank = between(r, -1, 3);
 		e->job_ended.text = named(r, arena, "end ", 3);
@@ -390,7 +417,8 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 	}
 }
 
-static void fill_attempt(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
+static void fill_attempt(struct random *r, const struct facts *f, struct arena *arena,
+			 struct event *e)
 {
 	int64_t attempt = live_attempt(r, f);
 
@@ -455,8 +483,23 @@ struct event random_event(struct random *r, const struct facts *f, struct arena 
 
 static const char *random_text(struct random *r, struct arena *arena)
 {
-	static const char *const pieces[] = { "a", "Z", "\"", "\\", "/", "\n", "\t", "\x01", "\x7f", "\xc3\xa4", "\xe2\x82\xac",
-					      "\xf0\x9f\x92\xa1", " ", "{", "]", ",", "longer piece" };
+	static const char *const pieces[] = { "a",
+					      "Z",
+					      "\"",
+					      "\\",
+					      "/",
+					      "\n",
+					      "\t",
+					      "\x01",
+					      "\x7f",
+					      "\xc3\xa4",
+					      "\xe2\x82\xac",
+					      "\xf0\x9f\x92\xa1",
+					      " ",
+					      "{",
+					      "]",
+					      ",",
+					      "longer piece" };
 	uint32_t count = random_below(r, 3) ? random_below(r, 6) : 0;
 	char text[128] = "";
 	size_t size = 0;
@@ -486,22 +529,21 @@ struct event random_fields(struct random *r, enum event_kind kind, struct arena 
 	e.seq = random_next(r);
 	switch (kind) {
 	case EVENT_NONE:
-	case EVENT_KIND_LIMIT:
-		break;
-#define EVENT(number, NAME, name, text, must) \
-	case EVENT_##NAME: { \
-		struct event_##name *self = &e.name; \
+	case EVENT_KIND_LIMIT: break;
+#define EVENT(number, NAME, name, text, must)                                                      \
+	case EVENT_##NAME: {                                                                       \
+		struct event_##name *self = &e.name;                                               \
 		(void)self;
 #define INT(f) self->f = random_number(r);
 #define TEXT(f) self->f = random_text(r, arena);
-#define INTS(f) \
-	self->f##_count = random_below(r, 5); \
-	list = numbers(arena, self->f##_count); \
-	for (uint32_t i = 0; i < self->f##_count; i++) \
-		list[i] = random_number(r); \
+#define INTS(f)                                                                                    \
+	self->f##_count = random_below(r, 5);                                                      \
+	list = numbers(arena, self->f##_count);                                                    \
+	for (uint32_t i = 0; i < self->f##_count; i++)                                             \
+		list[i] = random_number(r);                                                        \
 	self->f = list;
-#define END \
-		break; \
+#define END                                                                                        \
+	break;                                                                                     \
 	}
 #include "core/model/events.def"
 #undef EVENT

@@ -9,7 +9,9 @@
 
 struct arena;
 
-struct random { uint64_t state; };
+struct random {
+	uint64_t state;
+};
 
 uint64_t random_next(struct random *r);
 /* 0 .. below - 1 */

@@ -14,19 +14,28 @@
 /* The tables. A field is only added at the end: its number is part of the hash. */
 
 #define SELF facts
-static const struct field head_fields[] = {
-	ONE(I64, seq), ONE(I64, now_ms), ONE(I64, identity_version), ONE(U32, level_count), SOME(NAME, level, LEVELS_MAX),
-	LAST
-};
+static const struct field head_fields[] = { ONE(I64, seq),
+					    ONE(I64, now_ms),
+					    ONE(I64, identity_version),
+					    ONE(U32, level_count),
+					    SOME(NAME, level, LEVELS_MAX),
+					    LAST };
 #undef SELF
 
 #define SELF policy
-static const struct field policy_fields[] = {
-	ONE(I64, min_runtime_ms), ONE(I64, grace_ms), ONE(I64, rejoin_ms), ONE(I64, default_limit_ms),
-	ONE(I64, blackhole_window_ms), ONE(I64, collect_after_ms), ONE(I64, half_life_ms), ONE(I64, packing),
-	ONE(I64, blackhole_failures), ONE(I64, allow_critical_burst), ONE(I64, backfill_depth), ONE(I64, defragment),
-	LAST
-};
+static const struct field policy_fields[] = { ONE(I64, min_runtime_ms),
+					      ONE(I64, grace_ms),
+					      ONE(I64, rejoin_ms),
+					      ONE(I64, default_limit_ms),
+					      ONE(I64, blackhole_window_ms),
+					      ONE(I64, collect_after_ms),
+					      ONE(I64, half_life_ms),
+					      ONE(I64, packing),
+					      ONE(I64, blackhole_failures),
+					      ONE(I64, allow_critical_burst),
+					      ONE(I64, backfill_depth),
+					      ONE(I64, defragment),
+					      LAST };
 #undef SELF
 
 #define SELF name
@@ -34,76 +43,131 @@ static const struct field name_fields[] = { SOME(TEXT, text, NAME_MAX_BYTES + 1)
 #undef SELF
 
 #define SELF node
-static const struct field node_fields[] = {
-	ONE(NAME, name), ONE(NAME, model), SOME(NAME, domain, LEVELS_MAX), ONE(NAME, driver), ONE(NAME, reason),
-	ONE(U32, gpu_count), ONE(U32, gpu_memory_mib), ONE(U32, cpu_milli), ONE(U32, ram_mib), ONE(U32, set_aside_mask),
-	SOME(U32, island_mask, ISLANDS_MAX), SOME(U32, failed_job, FAILED_JOBS_KEPT), SOME(I64, failed_ms, FAILED_JOBS_KEPT),
-	ONE(U8, state), ONE(BOOL, simulated),
-	LAST
-};
+static const struct field node_fields[] = { ONE(NAME, name),
+					    ONE(NAME, model),
+					    SOME(NAME, domain, LEVELS_MAX),
+					    ONE(NAME, driver),
+					    ONE(NAME, reason),
+					    ONE(U32, gpu_count),
+					    ONE(U32, gpu_memory_mib),
+					    ONE(U32, cpu_milli),
+					    ONE(U32, ram_mib),
+					    ONE(U32, set_aside_mask),
+					    SOME(U32, island_mask, ISLANDS_MAX),
+					    SOME(U32, failed_job, FAILED_JOBS_KEPT),
+					    SOME(I64, failed_ms, FAILED_JOBS_KEPT),
+					    ONE(U8, state),
+					    ONE(BOOL, simulated),
+					    LAST };
 #undef SELF
 
 #define SELF gpu_record
-static const struct field gpu_fields[] = {
-	SOME(U32, failed_job, FAILED_JOBS_KEPT), SOME(I64, failed_ms, FAILED_JOBS_KEPT), ONE(NAME, reason),
-	LAST
-};
+static const struct field gpu_fields[] = { SOME(U32, failed_job, FAILED_JOBS_KEPT),
+					   SOME(I64, failed_ms, FAILED_JOBS_KEPT),
+					   ONE(NAME, reason), LAST };
 #undef SELF
 
 #define SELF queue
-static const struct field queue_fields[] = {
-	ONE(NAME, name), ONE(U32, parent), ONE(NAME, team), ONE(I64, guarantee_share), ONE(I64, limit_share), ONE(I64, weight),
-	ONE(I64, default_limit_ms), ONE(I64, used_gpu_ms), ONE(BOOL, reserved), ONE(BOOL, removed),
-	LAST
-};
+static const struct field queue_fields[] = { ONE(NAME, name),
+					     ONE(U32, parent),
+					     ONE(NAME, team),
+					     ONE(I64, guarantee_share),
+					     ONE(I64, limit_share),
+					     ONE(I64, weight),
+					     ONE(I64, default_limit_ms),
+					     ONE(I64, used_gpu_ms),
+					     ONE(BOOL, reserved),
+					     ONE(BOOL, removed),
+					     LAST };
 #undef SELF
 
 #define SELF team
-static const struct field team_fields[] = { ONE(NAME, name), ONE(NAME, title), ONE(BOOL, removed), LAST };
+static const struct field team_fields[] = { ONE(NAME, name), ONE(NAME, title), ONE(BOOL, removed),
+					    LAST };
 #undef SELF
 
 #define SELF user
 static const struct field user_fields[] = {
-	ONE(NAME, name), ONE(NAME, team), ONE(I32, uid), ONE(I32, gid), ONE(U8, role), ONE(BOOL, removed),
-	LAST
+	ONE(NAME, name), ONE(NAME, team),    ONE(I32, uid), ONE(I32, gid),
+	ONE(U8, role),   ONE(BOOL, removed), LAST
 };
 #undef SELF
 
 #define SELF token
-static const struct field token_fields[] = {
-	ONE(NAME, id), ONE(NAME, user), ONE(NAME, note), SOME(BYTES, hash, 32), ONE(I64, expires_ms), ONE(BOOL, revoked),
-	LAST
-};
+static const struct field token_fields[] = { ONE(NAME, id),
+					     ONE(NAME, user),
+					     ONE(NAME, note),
+					     SOME(BYTES, hash, 32),
+					     ONE(I64, expires_ms),
+					     ONE(BOOL, revoked),
+					     LAST };
 #undef SELF
 
 #define SELF shape
-static const struct field shape_fields[] = {
-	ONE(U32, tasks_min), ONE(U32, tasks_max), ONE(U32, gpus), ONE(U32, gpu_memory_mib), ONE(U32, cpu_milli),
-	ONE(U32, memory_mib), SOME(NAME, models, SHAPE_MODELS_MAX), ONE(U8, require), ONE(U8, prefer), ONE(U8, spread),
-	ONE(U8, fragments),
-	LAST
-};
+static const struct field shape_fields[] = { ONE(U32, tasks_min),
+					     ONE(U32, tasks_max),
+					     ONE(U32, gpus),
+					     ONE(U32, gpu_memory_mib),
+					     ONE(U32, cpu_milli),
+					     ONE(U32, memory_mib),
+					     SOME(NAME, models, SHAPE_MODELS_MAX),
+					     ONE(U8, require),
+					     ONE(U8, prefer),
+					     ONE(U8, spread),
+					     ONE(U8, fragments),
+					     LAST };
 #undef SELF
 
 #define SELF body
 static const struct field body_fields[] = {
-	SOME(BYTES, blob, 32), SOME(BYTES, mac, 32), SOME(BYTES, client_key, 32), ONE(U32, job), ONE(BOOL, keyed),
-	LAST
+	SOME(BYTES, blob, 32), SOME(BYTES, mac, 32), SOME(BYTES, client_key, 32),
+	ONE(U32, job),         ONE(BOOL, keyed),     LAST
 };
 #undef SELF
 
 #define SELF job
-static const struct field job_fields[] = {
-	ONE(NAME, name), ONE(NAME, user), ONE(NAME, team), ONE(NAME, project), ONE(U32, queue), ONE(U32, shape),
-	ONE(U32, attempt), ONE(U32, last_attempt), ONE(U32, array_first), ONE(U32, array_count), ONE(U32, attempts),
-	ONE(U32, body), ONE(NAME, reason), ONE(I32, priority), ONE(U32, restart_cost_ms), ONE(U32, grace_ms),
-	ONE(I64, submitted_ms), ONE(I64, state_ms), ONE(I64, limit_ms), ONE(I64, estimate_ms), ONE(I64, checkpoint_every_ms),
-	ONE(I64, used_gpu_ms), ONE(I64, lost_gpu_ms), ONE(I64, run_ms), ONE(U32, checkpoints_made), ONE(I32, exit_code),
-	ONE(I32, failed_rank), ONE(I32, uid), ONE(I32, gid), ONE(U16, retries_left), ONE(U8, state), ONE(U8, kind),
-	ONE(U8, tier), ONE(U8, signal), ONE(U8, cause), ONE(U8, resize), ONE(BOOL, cancel_asked), ONE(BOOL, held),
-	ONE(BOOL, checkpoints), ONE(BOOL, preempts), ONE(BOOL, evicted),
-	LAST
-};
+static const struct field job_fields[] = { ONE(NAME, name),
+					   ONE(NAME, user),
+					   ONE(NAME, team),
+					   ONE(NAME, project),
+					   ONE(U32, queue),
+					   ONE(U32, shape),
+					   ONE(U32, attempt),
+					   ONE(U32, last_attempt),
+					   ONE(U32, array_first),
+					   ONE(U32, array_count),
+					   ONE(U32, attempts),
+					   ONE(U32, body),
+					   ONE(NAME, reason),
+					   ONE(I32, priority),
+					   ONE(U32, restart_cost_ms),
+					   ONE(U32, grace_ms),
+					   ONE(I64, submitted_ms),
+					   ONE(I64, state_ms),
+					   ONE(I64, limit_ms),
+					   ONE(I64, estimate_ms),
+					   ONE(I64, checkpoint_every_ms),
+					   ONE(I64, used_gpu_ms),
+					   ONE(I64, lost_gpu_ms),
+					   ONE(I64, run_ms),
+					   ONE(U32, checkpoints_made),
+					   ONE(I32, exit_code),
+					   ONE(I32, failed_rank),
+					   ONE(I32, uid),
+					   ONE(I32, gid),
+					   ONE(U16, retries_left),
+					   ONE(U8, state),
+					   ONE(U8, kind),
+					   ONE(U8, tier),
+					   ONE(U8, signal),
+					   ONE(U8, cause),
+					   ONE(U8, resize),
+					   ONE(BOOL, cancel_asked),
+					   ONE(BOOL, held),
+					   ONE(BOOL, checkpoints),
+					   ONE(BOOL, preempts),
+					   ONE(BOOL, evicted),
+					   LAST };
 #undef SELF
 
 #define SELF depend
@@ -111,32 +175,56 @@ static const struct field depend_fields[] = { ONE(U32, job), LAST };
 #undef SELF
 
 #define SELF checkpoint
-static const struct field checkpoint_fields[] = {
-	ONE(U32, attempt), ONE(I64, step), ONE(I64, at_ms), ONE(I64, bytes), ONE(BOOL, is_void), SOME(TEXT, path, PATH_MAX_BYTES + 1),
-	LAST
-};
+static const struct field checkpoint_fields[] = { ONE(U32, attempt),
+						  ONE(I64, step),
+						  ONE(I64, at_ms),
+						  ONE(I64, bytes),
+						  ONE(BOOL, is_void),
+						  SOME(TEXT, path, PATH_MAX_BYTES + 1),
+						  LAST };
 #undef SELF
 
 #define SELF promise
-static const struct field promise_fields[] = { ONE(U32, node), ONE(U32, gpu_mask), ONE(U32, victim), LAST };
+static const struct field promise_fields[] = { ONE(U32, node), ONE(U32, gpu_mask), ONE(U32, victim),
+					       LAST };
 #undef SELF
 
 #define SELF attempt
-static const struct field attempt_fields[] = {
-	ONE(U32, job), ONE(U32, tasks), ONE(U32, ready), ONE(U32, started), ONE(U32, exited), ONE(U32, for_job),
-	ONE(U32, resume_number), ONE(I64, placed_ms), ONE(I64, released_ms), ONE(I64, ended_ms), ONE(I64, warned_ms),
-	ONE(I64, deadline_ms), ONE(I64, stopped_ms), ONE(I64, checkpoint_ms), ONE(I32, first_failed_rank), ONE(NAME, reason),
-	ONE(U8, state), ONE(U8, why), ONE(U8, unreachable),
-	LAST
-};
+static const struct field attempt_fields[] = { ONE(U32, job),
+					       ONE(U32, tasks),
+					       ONE(U32, ready),
+					       ONE(U32, started),
+					       ONE(U32, exited),
+					       ONE(U32, for_job),
+					       ONE(U32, resume_number),
+					       ONE(I64, placed_ms),
+					       ONE(I64, released_ms),
+					       ONE(I64, ended_ms),
+					       ONE(I64, warned_ms),
+					       ONE(I64, deadline_ms),
+					       ONE(I64, stopped_ms),
+					       ONE(I64, checkpoint_ms),
+					       ONE(I32, first_failed_rank),
+					       ONE(NAME, reason),
+					       ONE(U8, state),
+					       ONE(U8, why),
+					       ONE(U8, unreachable),
+					       LAST };
 #undef SELF
 
 #define SELF task
-static const struct field task_fields[] = {
-	ONE(U32, node), ONE(U32, gpu_mask), ONE(U32, reports), ONE(I32, code), ONE(I64, step), ONE(U32, peak_memory_mib),
-	ONE(U8, state), ONE(U8, signal), ONE(U8, cause), ONE(BOOL, never_ran), ONE(BOOL, memory_enforced),
-	LAST
-};
+static const struct field task_fields[] = { ONE(U32, node),
+					    ONE(U32, gpu_mask),
+					    ONE(U32, reports),
+					    ONE(I32, code),
+					    ONE(I64, step),
+					    ONE(U32, peak_memory_mib),
+					    ONE(U8, state),
+					    ONE(U8, signal),
+					    ONE(U8, cause),
+					    ONE(BOOL, never_ran),
+					    ONE(BOOL, memory_enforced),
+					    LAST };
 #undef SELF
 
 static const struct {
@@ -169,7 +257,8 @@ _Static_assert(sizeof(struct policy) <= RECORD_ROW_MAX, "fits a record's buffer"
 
 const struct field *record_fields(uint32_t kind)
 {
-	return kind >= RECORD_HEAD && kind < RECORD_END ? record_kinds[kind - RECORD_HEAD].fields : NULL;
+	return kind >= RECORD_HEAD && kind < RECORD_END ? record_kinds[kind - RECORD_HEAD].fields
+							: NULL;
 }
 
 const char *record_name(uint32_t kind)
@@ -185,16 +274,12 @@ size_t field_bytes(const struct field *field)
 	case FIELD_U8:
 	case FIELD_BOOL:
 	case FIELD_BYTES:
-	case FIELD_TEXT:
-		return 1;
-	case FIELD_U16:
-		return 2;
+	case FIELD_TEXT: return 1;
+	case FIELD_U16: return 2;
 	case FIELD_U32:
 	case FIELD_I32:
-	case FIELD_NAME:
-		return 4;
-	case FIELD_I64:
-		return 8;
+	case FIELD_NAME: return 4;
+	case FIELD_I64: return 8;
 	}
 	UNREACHABLE();
 }
@@ -216,7 +301,8 @@ bool field_is_empty(const struct field *field, const void *row)
 
 int64_t field_int(const struct field *field, const void *row, uint32_t at)
 {
-	const unsigned char *from = (const unsigned char *)row + field->offset + at * field_bytes(field);
+	const unsigned char *from =
+		(const unsigned char *)row + field->offset + at * field_bytes(field);
 	uint16_t u16;
 	uint32_t u32;
 	int32_t i32;
@@ -224,24 +310,14 @@ int64_t field_int(const struct field *field, const void *row, uint32_t at)
 
 	switch ((enum field_type)field->type) {
 	case FIELD_U8:
-	case FIELD_BOOL:
-		return *from;
-	case FIELD_U16:
-		memcpy(&u16, from, sizeof(u16));
-		return u16;
+	case FIELD_BOOL: return *from;
+	case FIELD_U16: memcpy(&u16, from, sizeof(u16)); return u16;
 	case FIELD_U32:
-	case FIELD_NAME:
-		memcpy(&u32, from, sizeof(u32));
-		return u32;
-	case FIELD_I32:
-		memcpy(&i32, from, sizeof(i32));
-		return i32;
-	case FIELD_I64:
-		memcpy(&i64, from, sizeof(i64));
-		return i64;
+	case FIELD_NAME: memcpy(&u32, from, sizeof(u32)); return u32;
+	case FIELD_I32: memcpy(&i32, from, sizeof(i32)); return i32;
+	case FIELD_I64: memcpy(&i64, from, sizeof(i64)); return i64;
 	case FIELD_BYTES:
-	case FIELD_TEXT:
-		break;
+	case FIELD_TEXT: break;
 	}
 	UNREACHABLE();
 }
@@ -249,22 +325,15 @@ int64_t field_int(const struct field *field, const void *row, uint32_t at)
 static bool in_range(const struct field *field, int64_t value)
 {
 	switch ((enum field_type)field->type) {
-	case FIELD_U8:
-		return value >= 0 && value <= UINT8_MAX;
-	case FIELD_BOOL:
-		return value == 0 || value == 1;
-	case FIELD_U16:
-		return value >= 0 && value <= UINT16_MAX;
+	case FIELD_U8: return value >= 0 && value <= UINT8_MAX;
+	case FIELD_BOOL: return value == 0 || value == 1;
+	case FIELD_U16: return value >= 0 && value <= UINT16_MAX;
 	case FIELD_U32:
-	case FIELD_NAME:
-		return value >= 0 && value <= UINT32_MAX;
-	case FIELD_I32:
-		return value >= INT32_MIN && value <= INT32_MAX;
-	case FIELD_I64:
-		return true;
+	case FIELD_NAME: return value >= 0 && value <= UINT32_MAX;
+	case FIELD_I32: return value >= INT32_MIN && value <= INT32_MAX;
+	case FIELD_I64: return true;
 	case FIELD_BYTES:
-	case FIELD_TEXT:
-		break;
+	case FIELD_TEXT: break;
 	}
 	UNREACHABLE();
 }
@@ -297,7 +366,8 @@ struct walk {
 	int (*take)(void *context, const struct record_row *row);
 };
 
-static int walk_take(const struct walk *w, uint32_t kind, uint32_t id, uint32_t sub, const void *row)
+static int walk_take(const struct walk *w, uint32_t kind, uint32_t id, uint32_t sub,
+		     const void *row)
 {
 	const struct record_row record = { kind, id, sub, record_fields(kind), row };
 
@@ -322,19 +392,23 @@ static int walk_gpus(const struct walk *w)
 		const struct gpu_record *gpu = table_get(&w->f->gpus, row);
 
 		if (memcmp(gpu, &clean, sizeof(clean)) != 0)
-			result = walk_take(w, RECORD_GPU, (row - 1) / NODE_GPUS_MAX + 1, (row - 1) % NODE_GPUS_MAX, gpu);
+			result = walk_take(w, RECORD_GPU, (row - 1) / NODE_GPUS_MAX + 1,
+					   (row - 1) % NODE_GPUS_MAX, gpu);
 	}
 	return result;
 }
 
 static int walk_checkpoints(const struct walk *w, uint32_t id, const struct job *job)
 {
-	uint32_t number = job->checkpoints_made < CHECKPOINTS_KEPT ? 1 : job->checkpoints_made - CHECKPOINTS_KEPT + 1;
+	uint32_t number = job->checkpoints_made < CHECKPOINTS_KEPT
+				  ? 1
+				  : job->checkpoints_made - CHECKPOINTS_KEPT + 1;
 	int result = 0;
 
 	for (; !result && job->checkpoint && number <= job->checkpoints_made; number++)
 		result = walk_take(w, RECORD_CHECKPOINT, id, number,
-				   table_get(&w->f->checkpoints, job->checkpoint + (number - 1) % CHECKPOINTS_KEPT));
+				   table_get(&w->f->checkpoints,
+					     job->checkpoint + (number - 1) % CHECKPOINTS_KEPT));
 	return result;
 }
 
@@ -372,12 +446,18 @@ static int walk_attempt(const struct walk *w, uint32_t id)
 	return result;
 }
 
-int facts_walk(const struct facts *f, void *context, int (*take)(void *context, const struct record_row *row))
+int facts_walk(const struct facts *f, void *context,
+	       int (*take)(void *context, const struct record_row *row))
 {
 	const struct walk w = { f, context, take };
-	const struct { uint32_t kind; const struct table *table; } plain[] = {
-		{ RECORD_NODE, &f->nodes }, { RECORD_QUEUE, &f->queues }, { RECORD_TEAM, &f->teams },
-		{ RECORD_USER, &f->users }, { RECORD_TOKEN, &f->tokens }, { RECORD_SHAPE, &f->shapes }, { RECORD_BODY, &f->bodies },
+	const struct {
+		uint32_t kind;
+		const struct table *table;
+	} plain[] = {
+		{ RECORD_NODE, &f->nodes },   { RECORD_QUEUE, &f->queues },
+		{ RECORD_TEAM, &f->teams },   { RECORD_USER, &f->users },
+		{ RECORD_TOKEN, &f->tokens }, { RECORD_SHAPE, &f->shapes },
+		{ RECORD_BODY, &f->bodies },
 	};
 	int result = walk_table(&w, RECORD_NAME, &f->names);
 

@@ -12,11 +12,11 @@
 #include "core/model/facts.h"
 
 enum record_kind {
-	RECORD_HEAD = 1000,	/* seq, time, levels */
+	RECORD_HEAD = 1000, /* seq, time, levels */
 	RECORD_POLICY,
-	RECORD_NAME,		/* come first. Not hashed: where a name is used, its text counts */
+	RECORD_NAME, /* come first. Not hashed: where a name is used, its text counts */
 	RECORD_NODE,
-	RECORD_GPU,		/* id node, sub index; only those with something to say */
+	RECORD_GPU, /* id node, sub index; only those with something to say */
 	RECORD_QUEUE,
 	RECORD_TEAM,
 	RECORD_USER,
@@ -24,26 +24,31 @@ enum record_kind {
 	RECORD_SHAPE,
 	RECORD_BODY,
 	RECORD_JOB,
-	RECORD_DEPEND,		/* id job, sub from 0; these three follow their job */
-	RECORD_CHECKPOINT,	/* id job, sub its number; oldest first */
-	RECORD_PROMISE,		/* id job, sub from 0 */
+	RECORD_DEPEND, /* id job, sub from 0; these three follow their job */
+	RECORD_CHECKPOINT, /* id job, sub its number; oldest first */
+	RECORD_PROMISE, /* id job, sub from 0 */
 	RECORD_ATTEMPT,
-	RECORD_TASK,		/* id attempt, sub rank; follow their attempt */
+	RECORD_TASK, /* id attempt, sub rank; follow their attempt */
 	RECORD_END
 };
 
 enum field_type {
-	FIELD_U8, FIELD_BOOL, FIELD_U16, FIELD_U32, FIELD_I32, FIELD_I64,
-	FIELD_NAME,		/* name_id; hashed as text, saved as number */
-	FIELD_BYTES,		/* `count` bytes, as hex */
-	FIELD_TEXT		/* char[count], NUL-terminated */
+	FIELD_U8,
+	FIELD_BOOL,
+	FIELD_U16,
+	FIELD_U32,
+	FIELD_I32,
+	FIELD_I64,
+	FIELD_NAME, /* name_id; hashed as text, saved as number */
+	FIELD_BYTES, /* `count` bytes, as hex */
+	FIELD_TEXT /* char[count], NUL-terminated */
 };
 
 struct field {
-	const char *name;	/* NULL ends the table */
+	const char *name; /* NULL ends the table */
 	uint8_t type;
 	uint16_t offset;
-	uint16_t count;		/* elements; above 1 a list (but for bytes and texts) */
+	uint16_t count; /* elements; above 1 a list (but for bytes and texts) */
 };
 
 struct record_row {
@@ -55,9 +60,9 @@ struct record_row {
 /* Largest row of all kinds but the head. */
 enum { RECORD_ROW_MAX = 1024 };
 
-const struct field *record_fields(uint32_t kind);	/* NULL for an unknown kind */
-const char *record_name(uint32_t kind);			/* "job" */
-size_t field_bytes(const struct field *field);		/* of one element */
+const struct field *record_fields(uint32_t kind); /* NULL for an unknown kind */
+const char *record_name(uint32_t kind); /* "job" */
+size_t field_bytes(const struct field *field); /* of one element */
 bool field_is_list(const struct field *field);
 bool field_is_empty(const struct field *field, const void *row);
 /* A number field's element, widened. */
@@ -66,6 +71,8 @@ int64_t field_int(const struct field *field, const void *row, uint32_t at);
 bool field_set_int(const struct field *field, void *row, uint32_t at, int64_t value);
 
 /* All records in their order; a nonzero answer of take stops and is returned. */
-int facts_walk(const struct facts *f, void *context, int (*take)(void *context, const struct record_row *row));
+int facts_walk(const struct facts *f, void *context,
+	       int (*take)(void *context, const struct record_row *row));
 /* Appends one as JSON. readable: names as texts. */
-void record_encode(const struct facts *f, const struct record_row *row, bool readable, struct buf *out);
+void record_encode(const struct facts *f, const struct record_row *row, bool readable,
+		   struct buf *out);

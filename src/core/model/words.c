@@ -6,34 +6,43 @@
 #include "core/model/facts.h"
 
 static const char *const job_states[] = {
-	[JOB_QUEUED] = "queued", [JOB_HELD] = "held", [JOB_BLOCKED] = "blocked", [JOB_STARTING] = "starting",
-	[JOB_RUNNING] = "running", [JOB_CHECKPOINTING] = "checkpointing", [JOB_PREEMPTED] = "preempted",
-	[JOB_RESUMING] = "resuming", [JOB_UNREACHABLE] = "unreachable", [JOB_SUCCEEDED] = "succeeded",
-	[JOB_FAILED] = "failed", [JOB_CANCELLED] = "cancelled", [JOB_TIMED_OUT] = "timed-out",
+	[JOB_QUEUED] = "queued",           [JOB_HELD] = "held",
+	[JOB_BLOCKED] = "blocked",         [JOB_STARTING] = "starting",
+	[JOB_RUNNING] = "running",         [JOB_CHECKPOINTING] = "checkpointing",
+	[JOB_PREEMPTED] = "preempted",     [JOB_RESUMING] = "resuming",
+	[JOB_UNREACHABLE] = "unreachable", [JOB_SUCCEEDED] = "succeeded",
+	[JOB_FAILED] = "failed",           [JOB_CANCELLED] = "cancelled",
+	[JOB_TIMED_OUT] = "timed-out",
 };
 
 static const char *const tiers[] = {
-	[TIER_BEST_EFFORT] = "best-effort", [TIER_STANDARD] = "standard", [TIER_CRITICAL] = "critical",
+	[TIER_BEST_EFFORT] = "best-effort",
+	[TIER_STANDARD] = "standard",
+	[TIER_CRITICAL] = "critical",
 };
 
 static const char *const kinds[] = {
-	[KIND_TRAINING] = "training", [KIND_BATCH] = "batch", [KIND_INFERENCE] = "inference",
+	[KIND_TRAINING] = "training",
+	[KIND_BATCH] = "batch",
+	[KIND_INFERENCE] = "inference",
 	[KIND_INTERACTIVE] = "interactive",
 };
 
 static const char *const roles[] = {
-	[ROLE_NONE] = "none", [ROLE_VIEWER] = "viewer", [ROLE_RESEARCHER] = "researcher", [ROLE_SERVICE] = "service",
-	[ROLE_LEAD] = "lead", [ROLE_ADMIN] = "admin",
+	[ROLE_NONE] = "none",       [ROLE_VIEWER] = "viewer", [ROLE_RESEARCHER] = "researcher",
+	[ROLE_SERVICE] = "service", [ROLE_LEAD] = "lead",     [ROLE_ADMIN] = "admin",
 };
 
 static const char *const node_states[] = {
-	[NODE_READY] = "ready", [NODE_CORDONED] = "cordoned", [NODE_DRAINING] = "draining",
-	[NODE_QUARANTINED] = "quarantined", [NODE_DOWN] = "down", [NODE_GONE] = "gone",
+	[NODE_READY] = "ready",       [NODE_CORDONED] = "cordoned",
+	[NODE_DRAINING] = "draining", [NODE_QUARANTINED] = "quarantined",
+	[NODE_DOWN] = "down",         [NODE_GONE] = "gone",
 };
 
 static const char *const stop_whys[] = {
-	[STOP_NONE] = "none", [STOP_EVICTED] = "evicted", [STOP_CANCELLED] = "cancelled", [STOP_FAILED] = "failed",
-	[STOP_LIMIT] = "limit", [STOP_NODE] = "node", [STOP_LOST] = "lost", [STOP_START] = "start",
+	[STOP_NONE] = "none",     [STOP_EVICTED] = "evicted", [STOP_CANCELLED] = "cancelled",
+	[STOP_FAILED] = "failed", [STOP_LIMIT] = "limit",     [STOP_NODE] = "node",
+	[STOP_LOST] = "lost",     [STOP_START] = "start",
 };
 
 static const char *word(const char *const *words, size_t count, uint8_t value)
@@ -52,14 +61,44 @@ static bool word_find(const char *const *words, size_t count, const char *name, 
 	return false;
 }
 
-const char *job_state_name(uint8_t state) { return word(job_states, ARRAY_SIZE(job_states), state); }
-const char *tier_name(uint8_t tier) { return word(tiers, ARRAY_SIZE(tiers), tier); }
-const char *kind_name(uint8_t kind) { return word(kinds, ARRAY_SIZE(kinds), kind); }
-const char *role_name(uint8_t role) { return word(roles, ARRAY_SIZE(roles), role); }
-const char *node_state_name(uint8_t state) { return word(node_states, ARRAY_SIZE(node_states), state); }
-const char *stop_why_name(uint8_t why) { return word(stop_whys, ARRAY_SIZE(stop_whys), why); }
+const char *job_state_name(uint8_t state)
+{
+	return word(job_states, ARRAY_SIZE(job_states), state);
+}
+const char *tier_name(uint8_t tier)
+{
+	return word(tiers, ARRAY_SIZE(tiers), tier);
+}
+const char *kind_name(uint8_t kind)
+{
+	return word(kinds, ARRAY_SIZE(kinds), kind);
+}
+const char *role_name(uint8_t role)
+{
+	return word(roles, ARRAY_SIZE(roles), role);
+}
+const char *node_state_name(uint8_t state)
+{
+	return word(node_states, ARRAY_SIZE(node_states), state);
+}
+const char *stop_why_name(uint8_t why)
+{
+	return word(stop_whys, ARRAY_SIZE(stop_whys), why);
+}
 
-bool job_state_find(const char *name, uint8_t *ret) { return word_find(job_states, ARRAY_SIZE(job_states), name, ret); }
-bool tier_find(const char *name, uint8_t *ret) { return word_find(tiers, ARRAY_SIZE(tiers), name, ret); }
-bool kind_find(const char *name, uint8_t *ret) { return word_find(kinds, ARRAY_SIZE(kinds), name, ret); }
-bool role_find(const char *name, uint8_t *ret) { return word_find(roles, ARRAY_SIZE(roles), name, ret); }
+bool job_state_find(const char *name, uint8_t *ret)
+{
+	return word_find(job_states, ARRAY_SIZE(job_states), name, ret);
+}
+bool tier_find(const char *name, uint8_t *ret)
+{
+	return word_find(tiers, ARRAY_SIZE(tiers), name, ret);
+}
+bool kind_find(const char *name, uint8_t *ret)
+{
+	return word_find(kinds, ARRAY_SIZE(kinds), name, ret);
+}
+bool role_find(const char *name, uint8_t *ret)
+{
+	return word_find(roles, ARRAY_SIZE(roles), name, ret);
+}

@@ -14,7 +14,11 @@
 #include <string.h>
 #include "base/buf.h"
 
-#define ARRAY(type) union { struct buf buf; type *at; }
+#define ARRAY(type)                                                                                \
+	union {                                                                                    \
+		struct buf buf;                                                                    \
+		type *at;                                                                          \
+	}
 
 /* Makes it `count` records long; records beyond the old end are zero. */
 static inline void array_resize(struct buf *buf, size_t count, size_t record_bytes)

@@ -9,8 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-static inline uint32_t bits_row(uint32_t room) { return (room + 63) / 64; }
-static inline uint32_t bits_words(uint32_t room) { return bits_row(room) + bits_row(bits_row(room)); }
+static inline uint32_t bits_row(uint32_t room)
+{
+	return (room + 63) / 64;
+}
+static inline uint32_t bits_words(uint32_t room)
+{
+	return bits_row(room) + bits_row(bits_row(room));
+}
 
 static inline void bits_add(uint64_t *words, uint32_t room, uint32_t member)
 {

@@ -27,25 +27,33 @@ struct search {
 	const struct shape *shape;
 	uint32_t tasks;
 	uint64_t classes;
-	bool exact;		/* each node must be looked at */
+	bool exact; /* each node must be looked at */
 	bool scatter;
-	uint64_t *used;		/* ranks drawn so far, one bit each; only while drawing */
+	uint64_t *used; /* ranks drawn so far, one bit each; only while drawing */
 };
 
 /* Hosts of a domain by capacity; a capacity above CAPACITY_MAX counts as CAPACITY_MAX. */
-struct histogram { uint32_t hosts[CAPACITY_MAX + 1]; };
+struct histogram {
+	uint32_t hosts[CAPACITY_MAX + 1];
+};
 
-struct fit { uint32_t hosts, top; int64_t free; };
+struct fit {
+	uint32_t hosts, top;
+	int64_t free;
+};
 
-static bool search_begin(struct search *search, const struct space *space, const struct place_request *request)
+static bool search_begin(struct search *search, const struct space *space,
+			 const struct place_request *request)
 {
 	const struct shape *shape = request->shape;
 
-	*search = (struct search){ .space = space, .shape = shape, .tasks = request->tasks, .scatter = request->scatter };
+	*search = (struct search){
+		.space = space, .shape = shape, .tasks = request->tasks, .scatter = request->scatter
+	};
 	if (!space_classes_of(space, shape, &search->classes))
 		return false;
-	search->exact = shape->gpus == 0 || shape->cpu_milli || shape->memory_mib || search->classes >> CLASS_MIXED & 1 ||
-			shape->require == LEVEL_ISLAND;
+	search->exact = shape->gpus == 0 || shape->cpu_milli || shape->memory_mib ||
+			search->classes >> CLASS_MIXED & 1 || shape->require == LEVEL_ISLAND;
 	return true;
 }
 
@@ -65,7 +73,8 @@ static uint32_t node_gpu_tasks(const struct search *search, const struct place_n
 	if (search->shape->require != LEVEL_ISLAND)
 		return (uint32_t)__builtin_popcount(free) / search->shape->gpus;
 	for (uint32_t i = 0; i < node->island_count; i++) {
-		uint32_t tasks = (uint32_t)__builtin_popcount(free & node->island[i]) / search->shape->gpus;
+		uint32_t tasks =
+			(uint32_t)__builtin_popcount(free & node->island[i]) / search->shape->gpus;
 
 		best = tasks > best ? tasks : best;
 	}
@@ -103,7 +112,8 @@ static void histogram_fast(const struct search *search, uint32_t domain, struct 
 	uint32_t gpus = search->shape->gpus;
 
 	for (uint64_t classes = search->classes; classes; classes &= classes - 1) {
-		const uint32_t *counts = space_counts(search->space, domain, (uint32_t)__builtin_ctzll(classes));
+		const uint32_t *counts =
+			space_counts(search->space, domain, (uint32_t)__builtin_ctzll(classes));
 
 		for (uint32_t free = gpus; free <= search->space->gpus_max; free++)
 			ret->hosts[free / gpus] += counts[free];
@@ -184,12 +194,15 @@ static uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t
 		uint32_t best = 0, best_size = 0;
 
 		for (uint32_t i = 0; i < node->island_count; i++) {
-			uint32_t part = node->island[i] & from & ~picked, size = (uint32_t)__builtin_popcount(part);
+			uint32_t part = node->island[i] & from & ~picked,
+				 size = (uint32_t)__builtin_popcount(part);
 			bool holds = size >= count, best_holds = best_size >= count;
 
 			if (!size)
 				continue;
-			if (!best_size || (holds && !best_holds) || (holds == best_holds && (holds ? size < best_size : size > best_size))) {
+			if (!best_size || (holds && !best_holds) ||
+			    (holds == best_holds &&
+			     (holds ? size < best_size : size > best_size))) {
 				best = part;
 				best_size = size;
 			}
@@ -203,10 +216,12 @@ static uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t
 }
 
 /* Adds `tasks` tasks on the node to the placement: together in one island where possible, then each. */
-static void node_fill(const struct search *search, uint32_t rank, uint32_t tasks, struct placement *ret)
+static void node_fill(const struct search *search, uint32_t rank, uint32_t tasks,
+		      struct placement *ret)
 {
 	const struct place_node *node = space_at(search->space, rank);
-	uint32_t gpus = search->shape->gpus, from = gpus_pick(node, place_node_free(node), tasks * gpus);
+	uint32_t gpus = search->shape->gpus,
+		 from = gpus_pick(node, place_node_free(node), tasks * gpus);
 
 	while (tasks--) {
 		uint32_t mask = gpus_pick(node, from, gpus);
@@ -220,7 +235,10 @@ static void node_fill(const struct search *search, uint32_t rank, uint32_t tasks
 /* --- drawing nodes ------------------------------------------------------------------------------------- */
 
 /* What was drawn: nodes and how many tasks each; `rest` tasks are still without a node. */
-struct draw { uint32_t *ranks, *tasks; uint32_t count, rest; };
+struct draw {
+	uint32_t *ranks, *tasks;
+	uint32_t count, rest;
+};
 
 static bool draw_add(struct draw *draw, uint32_t rank, uint32_t tasks)
 {
@@ -231,8 +249,8 @@ static bool draw_add(struct draw *draw, uint32_t rank, uint32_t tasks)
 }
 
 /* Nodes with exactly `free` GPUs free, by rank. True while more are wanted: `last` draws one node for all the rest. */
-static bool draw_free(const struct search *search, struct draw *draw, uint32_t first, uint32_t end, uint32_t free,
-		      uint32_t capacity, bool last)
+static bool draw_free(const struct search *search, struct draw *draw, uint32_t first, uint32_t end,
+		      uint32_t free, uint32_t capacity, bool last)
 {
 	const struct space *space = search->space;
 	uint32_t next[CLASSES_MAX], rank;
@@ -241,7 +259,8 @@ static bool draw_free(const struct search *search, struct draw *draw, uint32_t f
 	for (classes = search->classes; classes; classes &= classes - 1) {
 		uint32_t class = (uint32_t)__builtin_ctzll(classes);
 
-		next[class] = bits_next(space_set(space, class, free), space->node_count, first, end);
+		next[class] =
+			bits_next(space_set(space, class, free), space->node_count, first, end);
 	}
 	for (;;) {
 		uint32_t from = CLASSES_MAX;
@@ -257,10 +276,12 @@ static bool draw_free(const struct search *search, struct draw *draw, uint32_t f
 		}
 		if (rank >= end)
 			return true;
-		next[from] = bits_next(space_set(space, from, free), space->node_count, rank + 1, end);
+		next[from] =
+			bits_next(space_set(space, from, free), space->node_count, rank + 1, end);
 		if (search->used[rank / 64] >> rank % 64 & 1)
 			continue;
-		if (search->exact && (last ? node_capacity(search, rank) < draw->rest : node_capacity(search, rank) != capacity))
+		if (search->exact && (last ? node_capacity(search, rank) < draw->rest
+					   : node_capacity(search, rank) != capacity))
 			continue;
 		search->used[rank / 64] |= UINT64_C(1) << rank % 64;
 		if (!draw_add(draw, rank, last ? draw->rest : capacity) || last)
@@ -271,7 +292,8 @@ static bool draw_free(const struct search *search, struct draw *draw, uint32_t f
 }
 
 /* Full hosts of this capacity, as long as the rest needs a whole one. */
-static void draw_full(const struct search *search, struct draw *draw, const struct domain *d, uint32_t capacity)
+static void draw_full(const struct search *search, struct draw *draw, const struct domain *d,
+		      uint32_t capacity)
 {
 	uint32_t gpus = search->shape->gpus, max = search->space->gpus_max;
 	uint32_t from = capacity * gpus, end = search->exact ? max + 1 : from + gpus;
@@ -293,7 +315,8 @@ static void draw_last(const struct search *search, struct draw *draw, const stru
 	}
 }
 
-static void draw_domain(const struct search *search, struct draw *draw, const struct domain *d, uint32_t top)
+static void draw_domain(const struct search *search, struct draw *draw, const struct domain *d,
+			uint32_t top)
 {
 	for (uint32_t capacity = top; capacity > 0 && draw->rest; capacity--) {
 		if (draw->rest >= capacity)
@@ -306,7 +329,8 @@ static void draw_domain(const struct search *search, struct draw *draw, const st
 }
 
 /* Replicas: one per host while hosts last, the fullest hosts first, then a second round. */
-static void draw_spread(const struct search *search, struct draw *draw, const struct domain *d, struct arena *arena)
+static void draw_spread(const struct search *search, struct draw *draw, const struct domain *d,
+			struct arena *arena)
 {
 	uint32_t max = search->space->gpus_max, span = d->end - d->first;
 	uint32_t *ranks = arena_new_array(arena, uint32_t, span), count = 0;
@@ -315,7 +339,8 @@ static void draw_spread(const struct search *search, struct draw *draw, const st
 		uint32_t free = search->scatter ? max - i : i;
 
 		for (uint32_t rank = d->first; rank < d->end; rank++)
-			if ((uint32_t)__builtin_popcount(place_node_free(space_at(search->space, rank))) == free &&
+			if ((uint32_t)__builtin_popcount(
+				    place_node_free(space_at(search->space, rank))) == free &&
 			    node_capacity(search, rank))
 				ranks[count++] = rank;
 	}
@@ -351,7 +376,8 @@ static uint32_t island_tightest(const struct place_node *node, uint32_t gpus)
 }
 
 /* The lowest rank in [first, end) with exactly `free` GPUs free that holds all tasks; `end` = none. */
-static uint32_t one_node_lowest(const struct search *search, uint32_t first, uint32_t end, uint32_t free)
+static uint32_t one_node_lowest(const struct search *search, uint32_t first, uint32_t end,
+				uint32_t free)
 {
 	const struct space *space = search->space;
 
@@ -370,7 +396,8 @@ static uint32_t one_node_lowest(const struct search *search, uint32_t first, uin
  * more than one island. */
 static int32_t one_island_find(const struct search *search, uint32_t first, uint32_t end)
 {
-	uint32_t need = search->tasks * search->shape->gpus, best_island = UINT32_MAX, best_free = UINT32_MAX;
+	uint32_t need = search->tasks * search->shape->gpus, best_island = UINT32_MAX,
+		 best_free = UINT32_MAX;
 	int32_t best = RANK_NONE;
 
 	for (uint32_t rank = first; rank < end; rank++) {
@@ -381,7 +408,8 @@ static int32_t one_island_find(const struct search *search, uint32_t first, uint
 			continue;
 		island = island_tightest(node, need);
 		free = (uint32_t)__builtin_popcount(place_node_free(node));
-		if (island < best_island || (island == best_island && island != UINT32_MAX && free < best_free)) {
+		if (island < best_island ||
+		    (island == best_island && island != UINT32_MAX && free < best_free)) {
 			best = (int32_t)rank;
 			best_island = island;
 			best_free = free;
@@ -402,7 +430,8 @@ static int32_t one_node_find(const struct search *search, uint32_t first, uint32
 	if (search->space->islands && need > 1)
 		best = one_island_find(search, first, end);
 	for (uint32_t i = need; best == RANK_NONE && i <= max; i++) {
-		uint32_t rank = one_node_lowest(search, first, end, search->scatter ? max - (i - need) : i);
+		uint32_t rank =
+			one_node_lowest(search, first, end, search->scatter ? max - (i - need) : i);
 
 		if (rank < end)
 			best = (int32_t)rank;
@@ -410,11 +439,14 @@ static int32_t one_node_find(const struct search *search, uint32_t first, uint32
 	return best;
 }
 
-static bool domain_allowed(const struct place_request *request, const struct space *space, uint32_t domain)
+static bool domain_allowed(const struct place_request *request, const struct space *space,
+			   uint32_t domain)
 {
-	const struct domain *d = &space->domains.at[domain], *in = &space->domains.at[request->domain];
+	const struct domain *d = &space->domains.at[domain],
+			    *in = &space->domains.at[request->domain];
 
-	return d->first >= in->first && d->end <= in->end && (d->level == 0 || d->name.v || request->domain == domain);
+	return d->first >= in->first && d->end <= in->end &&
+	       (d->level == 0 || d->name.v || request->domain == domain);
 }
 
 static bool fit_better(const struct search *search, const struct fit *a, const struct fit *b)
@@ -440,20 +472,24 @@ static uint64_t domain_bound(const struct search *search, uint32_t domain)
 }
 
 /* The best domain of the level that holds all tasks; *ret_most is what the best one that does not would hold. */
-static bool level_find(const struct search *search, const struct place_request *request, uint32_t level,
-		       uint32_t *ret_domain, struct fit *ret, uint64_t *ret_most, uint32_t *ret_most_at)
+static bool level_find(const struct search *search, const struct place_request *request,
+		       uint32_t level, uint32_t *ret_domain, struct fit *ret, uint64_t *ret_most,
+		       uint32_t *ret_most_at)
 {
 	const struct space *space = search->space;
 	bool found = false;
 
-	for (uint32_t domain = space->level_first[level]; domain < space->level_first[level + 1]; domain++) {
+	for (uint32_t domain = space->level_first[level]; domain < space->level_first[level + 1];
+	     domain++) {
 		struct histogram histogram;
 		struct fit fit;
 		uint64_t tasks;
 
 		if (!domain_allowed(request, space, domain))
 			continue;
-		if (search->exact && domain_bound(search, domain) <= (*ret_most < search->tasks ? *ret_most : search->tasks - 1))
+		if (search->exact &&
+		    domain_bound(search, domain) <=
+			    (*ret_most < search->tasks ? *ret_most : search->tasks - 1))
 			continue; /* neither holds them nor is the best of those that do not */
 		histogram_make(search, domain, &histogram);
 		tasks = histogram_tasks(&histogram);
@@ -496,7 +532,8 @@ static void draw_sort(struct draw *draw)
 	}
 }
 
-static void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena, struct placement *ret)
+static void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena,
+			struct placement *ret)
 {
 	const struct domain *d = &search->space->domains.at[domain];
 	uint32_t span = d->end - d->first, room = span < search->tasks ? span : search->tasks;
@@ -507,7 +544,8 @@ static void domain_fill(struct search *search, uint32_t domain, uint32_t top, st
 	if (search->shape->spread) {
 		draw_spread(search, &draw, d, arena);
 	} else {
-		search->used = arena_new_array(arena, uint64_t, bits_row(search->space->node_count));
+		search->used =
+			arena_new_array(arena, uint64_t, bits_row(search->space->node_count));
 		draw_domain(search, &draw, d, top);
 		search->used = NULL;
 	}
@@ -519,11 +557,13 @@ static void domain_fill(struct search *search, uint32_t domain, uint32_t top, st
 	ret->level = d->level;
 }
 
-static bool one_node_place(struct search *search, const struct place_request *request, struct arena *arena, struct placement *ret)
+static bool one_node_place(struct search *search, const struct place_request *request,
+			   struct arena *arena, struct placement *ret)
 {
 	const struct domain *in = &search->space->domains.at[request->domain];
 	uint32_t first = request->rank == RANK_NONE ? in->first : (uint32_t)request->rank;
-	int32_t rank = one_node_find(search, first, request->rank == RANK_NONE ? in->end : first + 1);
+	int32_t rank =
+		one_node_find(search, first, request->rank == RANK_NONE ? in->end : first + 1);
 
 	if (rank == RANK_NONE)
 		return false;
@@ -538,10 +578,13 @@ static bool one_node_place(struct search *search, const struct place_request *re
 
 /* --- why not ----------------------------------------------------------------------------------------------- */
 
-static void verdict_set(struct verdict *ret, enum reason code, uint8_t level, uint32_t at, int64_t have, int64_t need)
+static void verdict_set(struct verdict *ret, enum reason code, uint8_t level, uint32_t at,
+			int64_t have, int64_t need)
 {
 	if (ret)
-		*ret = (struct verdict){ .code = (uint16_t)code, .level = level, .at = at, .have = have, .need = need };
+		*ret = (struct verdict){
+			.code = (uint16_t)code, .level = level, .at = at, .have = have, .need = need
+		};
 }
 
 /* No class suits: is it the model or the memory? `have` is the largest memory among the accepted models. */
@@ -566,13 +609,15 @@ static int class_verdict(const struct space *space, const struct shape *shape, s
 }
 
 /* Most tasks in the whole request's domain with this shape, on any number of nodes. */
-static uint64_t tasks_anywhere(const struct search *search, const struct shape *shape, const struct place_request *request)
+static uint64_t tasks_anywhere(const struct search *search, const struct shape *shape,
+			       const struct place_request *request)
 {
 	struct search other = *search;
 	struct histogram histogram;
 
 	other.shape = shape;
-	other.exact = shape->gpus == 0 || shape->cpu_milli || shape->memory_mib || other.classes >> CLASS_MIXED & 1;
+	other.exact = shape->gpus == 0 || shape->cpu_milli || shape->memory_mib ||
+		      other.classes >> CLASS_MIXED & 1;
 	if (request->rank != RANK_NONE)
 		return node_capacity(&other, (uint32_t)request->rank);
 	histogram_make(&other, request->domain, &histogram);
@@ -580,8 +625,8 @@ static uint64_t tasks_anywhere(const struct search *search, const struct shape *
 }
 
 /* The first that holds: too few GPUs; processors; memory of the node; split up; too narrow a level. */
-static int place_verdict(const struct search *search, const struct place_request *request, uint64_t most, uint32_t most_at,
-			 uint8_t level, struct verdict *ret)
+static int place_verdict(const struct search *search, const struct place_request *request,
+			 uint64_t most, uint32_t most_at, uint8_t level, struct verdict *ret)
 {
 	struct shape bare = *search->shape, one;
 	int64_t free = space_free_gpus(search->space, request->domain, search->classes);
@@ -594,11 +639,16 @@ static int place_verdict(const struct search *search, const struct place_request
 	if (free < need) {
 		verdict_set(ret, REASON_CAPACITY, 0, 0, free, need);
 	} else if (tasks_anywhere(search, &bare, request) < search->tasks) {
-		verdict_set(ret, REASON_FRAGMENTATION, 0, 0, (int64_t)tasks_anywhere(search, &bare, request), search->tasks);
-	} else if (one = bare, one.cpu_milli = search->shape->cpu_milli, tasks_anywhere(search, &one, request) < search->tasks) {
-		verdict_set(ret, REASON_CPU, 0, 0, (int64_t)tasks_anywhere(search, &one, request), search->tasks);
-	} else if (one = *search->shape, one.require = 0, tasks_anywhere(search, &one, request) < search->tasks) {
-		verdict_set(ret, REASON_RAM, 0, 0, (int64_t)tasks_anywhere(search, &one, request), search->tasks);
+		verdict_set(ret, REASON_FRAGMENTATION, 0, 0,
+			    (int64_t)tasks_anywhere(search, &bare, request), search->tasks);
+	} else if (one = bare, one.cpu_milli = search->shape->cpu_milli,
+		   tasks_anywhere(search, &one, request) < search->tasks) {
+		verdict_set(ret, REASON_CPU, 0, 0, (int64_t)tasks_anywhere(search, &one, request),
+			    search->tasks);
+	} else if (one = *search->shape, one.require = 0,
+		   tasks_anywhere(search, &one, request) < search->tasks) {
+		verdict_set(ret, REASON_RAM, 0, 0, (int64_t)tasks_anywhere(search, &one, request),
+			    search->tasks);
 	} else {
 		verdict_set(ret, REASON_TOPOLOGY, level, most_at, (int64_t)most, search->tasks);
 	}
@@ -607,12 +657,14 @@ static int place_verdict(const struct search *search, const struct place_request
 
 /* --- entrances ---------------------------------------------------------------------------------------------- */
 
-static void one_node_most(const struct search *search, const struct place_request *request, uint64_t *most, uint32_t *at)
+static void one_node_most(const struct search *search, const struct place_request *request,
+			  uint64_t *most, uint32_t *at)
 {
 	const struct domain *in = &search->space->domains.at[request->domain];
 	uint32_t first = request->rank == RANK_NONE ? in->first : (uint32_t)request->rank;
 
-	for (uint32_t rank = first; rank < (request->rank == RANK_NONE ? in->end : first + 1); rank++) {
+	for (uint32_t rank = first; rank < (request->rank == RANK_NONE ? in->end : first + 1);
+	     rank++) {
 		uint32_t tasks = node_capacity(search, rank);
 
 		if (tasks > *most) {
@@ -634,8 +686,9 @@ static bool cluster_is_short(const struct search *search, const struct place_req
 }
 
 /* From the narrowest level to the widest allowed. `prefer` only matters to replicas: all others go narrow anyhow. */
-static bool levels_find(struct search *search, const struct place_request *request, struct arena *arena,
-			struct placement *ret, uint64_t *most, uint32_t *most_at)
+static bool levels_find(struct search *search, const struct place_request *request,
+			struct arena *arena, struct placement *ret, uint64_t *most,
+			uint32_t *most_at)
 {
 	const struct shape *shape = search->shape;
 	uint32_t widest = shape->require, domain;
@@ -660,7 +713,8 @@ static bool levels_find(struct search *search, const struct place_request *reque
 int place_find(const struct space *space, const struct place_request *request, struct arena *arena,
 	       struct placement *ret, struct verdict *ret_why)
 {
-	bool spread = request->shape->spread && request->tasks > 1 && !require_is_one_node(request->shape);
+	bool spread = request->shape->spread && request->tasks > 1 &&
+		      !require_is_one_node(request->shape);
 	struct search search;
 	uint32_t most_at = 0;
 	uint64_t most = 0;
@@ -676,14 +730,16 @@ int place_find(const struct space *space, const struct place_request *request, s
 	if (require_is_one_node(request->shape) || request->rank != RANK_NONE) {
 		if (ret_why)
 			one_node_most(&search, request, &most, &most_at);
-		return place_verdict(&search, request, most, most_at, request->shape->require, ret_why);
+		return place_verdict(&search, request, most, most_at, request->shape->require,
+				     ret_why);
 	}
 	if (levels_find(&search, request, arena, ret, &most, &most_at))
 		return 0;
 	return place_verdict(&search, request, most, most_at, request->shape->require, ret_why);
 }
 
-int place_bound(const struct space *space, const struct place_request *request, struct verdict *ret_why)
+int place_bound(const struct space *space, const struct place_request *request,
+		struct verdict *ret_why)
 {
 	struct search search;
 	int64_t free, need;
@@ -692,8 +748,9 @@ int place_bound(const struct space *space, const struct place_request *request, 
 		return class_verdict(space, request->shape, ret_why);
 	if (request->shape->gpus == 0)
 		return 0;
-	free = request->rank == RANK_NONE ? space_free_gpus(space, request->domain, search.classes) :
-	       __builtin_popcount(place_node_free(space_at(space, (uint32_t)request->rank)));
+	free = request->rank == RANK_NONE ? space_free_gpus(space, request->domain, search.classes)
+					  : __builtin_popcount(place_node_free(
+						    space_at(space, (uint32_t)request->rank)));
 	need = (int64_t)request->tasks * request->shape->gpus;
 	if (free >= need)
 		return 0;
@@ -724,14 +781,18 @@ uint32_t place_width(const struct space *space, const struct place_request *requ
 	return most < request->tasks ? (uint32_t)most : request->tasks;
 }
 
-void placement_take(struct space *space, const struct placement *placement, const struct shape *shape)
+void placement_take(struct space *space, const struct placement *placement,
+		    const struct shape *shape)
 {
 	for (uint32_t i = 0; i < placement->count; i++)
-		space_take(space, placement->ranks[i], placement->masks[i], shape->cpu_milli, shape->memory_mib);
+		space_take(space, placement->ranks[i], placement->masks[i], shape->cpu_milli,
+			   shape->memory_mib);
 }
 
-void placement_promise(struct space *space, const struct placement *placement, const struct shape *shape)
+void placement_promise(struct space *space, const struct placement *placement,
+		       const struct shape *shape)
 {
 	for (uint32_t i = 0; i < placement->count; i++)
-		space_promise(space, placement->ranks[i], placement->masks[i], shape->cpu_milli, shape->memory_mib);
+		space_promise(space, placement->ranks[i], placement->masks[i], shape->cpu_milli,
+			      shape->memory_mib);
 }

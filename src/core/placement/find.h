@@ -21,25 +21,28 @@ enum { PLACE_NO = 1 };
 
 struct place_request {
 	const struct shape *shape;
-	uint32_t tasks;		/* exactly so many */
-	uint32_t domain;	/* only inside this domain; 0 = the whole cluster */
-	int32_t rank;		/* only on the node of this rank; RANK_NONE = any */
-	bool scatter;		/* policy `packing: false`: the emptiest nodes first */
+	uint32_t tasks; /* exactly so many */
+	uint32_t domain; /* only inside this domain; 0 = the whole cluster */
+	int32_t rank; /* only on the node of this rank; RANK_NONE = any */
+	bool scatter; /* policy `packing: false`: the emptiest nodes first */
 };
 
 struct placement {
-	uint32_t count;		/* tasks */
-	uint32_t *ranks;	/* of nodes in the space, one per task */
-	uint32_t *masks;	/* GPUs there */
-	uint32_t domain;	/* the narrowest domain that holds all */
-	uint8_t level;		/* its level: 0 cluster .. , LEVEL_NODE */
+	uint32_t count; /* tasks */
+	uint32_t *ranks; /* of nodes in the space, one per task */
+	uint32_t *masks; /* GPUs there */
+	uint32_t domain; /* the narrowest domain that holds all */
+	uint8_t level; /* its level: 0 cluster .. , LEVEL_NODE */
 };
 
-int place_bound(const struct space *space, const struct place_request *request, struct verdict *ret_why);
+int place_bound(const struct space *space, const struct place_request *request,
+		struct verdict *ret_why);
 int place_find(const struct space *space, const struct place_request *request, struct arena *arena,
 	       struct placement *ret, struct verdict *ret_why);
 /* The most tasks, up to request->tasks, for which place_find would find a place; 0 = none. */
 uint32_t place_width(const struct space *space, const struct place_request *request);
 
-void placement_take(struct space *space, const struct placement *placement, const struct shape *shape);
-void placement_promise(struct space *space, const struct placement *placement, const struct shape *shape);
+void placement_take(struct space *space, const struct placement *placement,
+		    const struct shape *shape);
+void placement_promise(struct space *space, const struct placement *placement,
+		       const struct shape *shape);

@@ -13,7 +13,11 @@
 #include "base/check.h"
 #include "core/placement/find.h"
 
-struct board { struct facts facts; struct space space; struct arena arena; };
+struct board {
+	struct facts facts;
+	struct space space;
+	struct arena arena;
+};
 
 static void put(struct board *b, struct event *e)
 {
@@ -83,7 +87,8 @@ static void board_init(struct board *b, const char *picture)
 	}
 	space_build(&b->space, &b->facts);
 	for (uint32_t n = 0; n < nodes; n++)
-		space_take(&b->space, (uint32_t)space_rank(&b->space, n + 1), (1U << busy[n]) - 1, 0, 0);
+		space_take(&b->space, (uint32_t)space_rank(&b->space, n + 1), (1U << busy[n]) - 1,
+			   0, 0);
 	space_commit(&b->space);
 }
 
@@ -96,7 +101,9 @@ static void board_deinit(struct board *b)
 
 static const char *node_text(const struct board *b, uint32_t rank)
 {
-	return facts_name(&b->facts, node_get(&b->facts, (struct node_id){ space_at(&b->space, rank)->node })->name);
+	return facts_name(
+		&b->facts,
+		node_get(&b->facts, (struct node_id){ space_at(&b->space, rank)->node })->name);
 }
 
 /* "n0/3 n1/c": nodes with masks by rank; or the reason and figures: "topology 2 of 4". */
@@ -107,22 +114,34 @@ static const char *answer(struct board *b, const struct place_request *r)
 	const char *text = "";
 
 	if (place_find(&b->space, r, &b->arena, &place, &why))
-		return arena_printf(&b->arena, "%s %lld of %lld", reason_name((enum reason)why.code), (long long)why.have, (long long)why.need);
+		return arena_printf(&b->arena, "%s %lld of %lld",
+				    reason_name((enum reason)why.code), (long long)why.have,
+				    (long long)why.need);
 	for (uint32_t i = 0; i < place.count; i++)
-		text = arena_printf(&b->arena, "%s%s%s/%x", text, i ? " " : "", node_text(b, place.ranks[i]), place.masks[i]);
+		text = arena_printf(&b->arena, "%s%s%s/%x", text, i ? " " : "",
+				    node_text(b, place.ranks[i]), place.masks[i]);
 	return text;
 }
 
-struct question { const char *picture; struct shape shape; bool scatter; const char *want; };
+struct question {
+	const char *picture;
+	struct shape shape;
+	bool scatter;
+	const char *want;
+};
 
 static void ask(const struct question *q)
 {
-	struct place_request r = { .shape = &q->shape, .tasks = q->shape.tasks_min, .rank = RANK_NONE, .scatter = q->scatter };
+	struct place_request r = { .shape = &q->shape,
+				   .tasks = q->shape.tasks_min,
+				   .rank = RANK_NONE,
+				   .scatter = q->scatter };
 	struct board b;
 
 	board_init(&b, q->picture);
 	assert_string_equal(answer(&b, &r), q->want);
-	assert_true((place_find(&b.space, &r, NULL, NULL, NULL) == 0) == (strchr(q->want, '/') != NULL));
+	assert_true((place_find(&b.space, &r, NULL, NULL, NULL) == 0) ==
+		    (strchr(q->want, '/') != NULL));
 	space_verify(&b.space);
 	board_deinit(&b);
 }
@@ -152,14 +171,29 @@ static void a_gang_takes_the_narrowest_level_then_the_fewest_hosts(void **state)
 		/* one node holds it whole */
 		{ "r0: n0:2 n1:2 | r1: n2:4", { TASKS(4, 1) }, false, "n2/1 n2/2 n2/4 n2/8" },
 		/* no node does, but one rack: though two nodes of two racks would be fewer than three */
-		{ "r0: n0:2 n1:2 n2:2 | r1: n3:4 | r2: n4:4", { TASKS(5, 1) }, false, "n0/1 n0/2 n1/1 n1/2 n2/1" },
+		{ "r0: n0:2 n1:2 n2:2 | r1: n3:4 | r2: n4:4",
+		  { TASKS(5, 1) },
+		  false,
+		  "n0/1 n0/2 n1/1 n1/2 n2/1" },
 		/* two racks hold it: the one with fewer hosts; with as many, the one with less free */
-		{ "r0: n0:2 n1:2 n2:2 | r1: n3:3 n4:3", { TASKS(6, 1) }, false, "n3/1 n3/2 n3/4 n4/1 n4/2 n4/4" },
-		{ "r0: n0:4 n1:4 n2:4 | r1: n3:4 n4:4", { TASKS(5, 1) }, false, "n3/1 n3/2 n3/4 n3/8 n4/1" },
+		{ "r0: n0:2 n1:2 n2:2 | r1: n3:3 n4:3",
+		  { TASKS(6, 1) },
+		  false,
+		  "n3/1 n3/2 n3/4 n4/1 n4/2 n4/4" },
+		{ "r0: n0:4 n1:4 n2:4 | r1: n3:4 n4:4",
+		  { TASKS(5, 1) },
+		  false,
+		  "n3/1 n3/2 n3/4 n3/8 n4/1" },
 		/* across racks: the largest hosts first, the last one the tightest that holds the rest */
-		{ "r0: n0:4 n1:1 | r1: n2:4 n3:2", { TASKS(9, 1) }, false, "n0/1 n0/2 n0/4 n0/8 n1/1 n2/1 n2/2 n2/4 n2/8" },
+		{ "r0: n0:4 n1:1 | r1: n2:4 n3:2",
+		  { TASKS(9, 1) },
+		  false,
+		  "n0/1 n0/2 n0/4 n0/8 n1/1 n2/1 n2/2 n2/4 n2/8" },
 		/* two hosts are enough; whole ones stay whole */
-		{ "r0: n0:8 n1:8 n2:5 n3:4 n4:3", { TASKS(9, 1) }, false, "n2/1 n2/2 n2/4 n2/8 n2/10 n3/1 n3/2 n3/4 n3/8" },
+		{ "r0: n0:8 n1:8 n2:5 n3:4 n4:3",
+		  { TASKS(9, 1) },
+		  false,
+		  "n2/1 n2/2 n2/4 n2/8 n2/10 n3/1 n3/2 n3/4 n3/8" },
 		/* tasks of two: odd GPUs stay over */
 		{ "r0: n0:3 n1:3 n2:2", { TASKS(3, 2) }, false, "n0/3 n1/3 n2/3" },
 	};
@@ -172,12 +206,27 @@ static void a_gang_takes_the_narrowest_level_then_the_fewest_hosts(void **state)
 static void a_required_level_is_kept(void **state)
 {
 	static const struct question questions[] = {
-		{ "r0: n0:2 n1:2 | r1: n2:2", { TASKS(6, 1), .require = RACK }, false, "topology 4 of 6" },
-		{ "r0: n0:2 n1:2 | r1: n2:2", { TASKS(4, 1), .require = LEVEL_NODE }, false, "topology 2 of 4" },
-		{ "r0: i0:8", { TASKS(4, 1), .require = LEVEL_ISLAND }, false, "i0/1 i0/2 i0/4 i0/8" },
+		{ "r0: n0:2 n1:2 | r1: n2:2",
+		  { TASKS(6, 1), .require = RACK },
+		  false,
+		  "topology 4 of 6" },
+		{ "r0: n0:2 n1:2 | r1: n2:2",
+		  { TASKS(4, 1), .require = LEVEL_NODE },
+		  false,
+		  "topology 2 of 4" },
+		{ "r0: i0:8",
+		  { TASKS(4, 1), .require = LEVEL_ISLAND },
+		  false,
+		  "i0/1 i0/2 i0/4 i0/8" },
 		{ "r0: i0:8", { TASKS(5, 1), .require = LEVEL_ISLAND }, false, "topology 4 of 5" },
-		{ "r0: n0:2 n1:2/2 | r1: n2:2", { TASKS(4, 1), .require = RACK }, false, "topology 2 of 4" },
-		{ "r0: n0:2 n1:2/2 | r1: n2:2/1", { TASKS(4, 1), .require = RACK }, false, "capacity 3 of 4" },
+		{ "r0: n0:2 n1:2/2 | r1: n2:2",
+		  { TASKS(4, 1), .require = RACK },
+		  false,
+		  "topology 2 of 4" },
+		{ "r0: n0:2 n1:2/2 | r1: n2:2/1",
+		  { TASKS(4, 1), .require = RACK },
+		  false,
+		  "capacity 3 of 4" },
 	};
 
 	(void)state;
@@ -210,9 +259,13 @@ static void what_is_missing_is_said(void **state)
 
 	(void)state;
 	ask(&q);
-	q = (struct question){ "r: n0:8", { TASKS(3, 1), .cpu_milli = 12000 }, false, "cpu 2 of 3" };
+	q = (struct question){
+		"r: n0:8", { TASKS(3, 1), .cpu_milli = 12000 }, false, "cpu 2 of 3"
+	};
 	ask(&q);
-	q = (struct question){ "r: n0:8", { TASKS(3, 1), .memory_mib = 100 * 1024 }, false, "ram 2 of 3" };
+	q = (struct question){
+		"r: n0:8", { TASKS(3, 1), .memory_mib = 100 * 1024 }, false, "ram 2 of 3"
+	};
 	ask(&q);
 	board_init(&b, "r: n0:8 a0:8");
 	assert_string_equal(answer(&b, &r), "memory 81920 of 90000");
@@ -229,7 +282,10 @@ static void what_is_missing_is_said(void **state)
 static void replicas_spread_over_hosts(void **state)
 {
 	static const struct question questions[] = {
-		{ "r: n0:8 n1:8 n2:8/6 n3:8", { TASKS(4, 1), .spread = 1 }, false, "n0/1 n1/1 n2/40 n3/1" },
+		{ "r: n0:8 n1:8 n2:8/6 n3:8",
+		  { TASKS(4, 1), .spread = 1 },
+		  false,
+		  "n0/1 n1/1 n2/40 n3/1" },
 		{ "r: n0:2 n1:1", { TASKS(3, 1), .spread = 1 }, false, "n0/1 n0/2 n1/1" },
 	};
 
@@ -298,7 +354,8 @@ static uint32_t naive_width(const struct space *space, const struct shape *shape
 
 		if (shape->cpu_milli && n->cpu_free / shape->cpu_milli < tasks)
 			tasks = (uint32_t)(n->cpu_free / shape->cpu_milli);
-		if (shape->require == LEVEL_NODE || (shape->require == RACK && rank && n->domain[1] != rack))
+		if (shape->require == LEVEL_NODE ||
+		    (shape->require == RACK && rank && n->domain[1] != rack))
 			sum = 0;
 		rack = n->domain[1];
 		sum += tasks;
@@ -313,17 +370,23 @@ static void a_place_is_found_exactly_when_there_is_one(void **state)
 
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
-		struct shape shape = { TASKS(1 + below(8), 1 + below(4)), .require = levels[below(3)], .cpu_milli = below(2) * 6000 };
-		struct place_request r = { .shape = &shape, .tasks = shape.tasks_min, .rank = RANK_NONE };
+		struct shape shape = { TASKS(1 + below(8), 1 + below(4)),
+				       .require = levels[below(3)], .cpu_milli = below(2) * 6000 };
+		struct place_request r = { .shape = &shape,
+					   .tasks = shape.tasks_min,
+					   .rank = RANK_NONE };
 		char picture[128];
 		struct placement place;
 		struct board b;
 		uint32_t width;
 
-		snprintf(picture, sizeof(picture), "r0: n0:8/%u n1:8/%u n2:4/%u | r1: n3:4/%u n4:8/%u", below(9), below(9), below(5), below(5), below(9));
+		snprintf(picture, sizeof(picture),
+			 "r0: n0:8/%u n1:8/%u n2:4/%u | r1: n3:4/%u n4:8/%u", below(9), below(9),
+			 below(5), below(5), below(9));
 		board_init(&b, picture);
 		width = naive_width(&b.space, &shape);
-		assert_int_equal(place_find(&b.space, &r, &b.arena, &place, NULL) == 0, width >= r.tasks);
+		assert_int_equal(place_find(&b.space, &r, &b.arena, &place, NULL) == 0,
+				 width >= r.tasks);
 		assert_int_equal(place_width(&b.space, &r), width < r.tasks ? width : r.tasks);
 		if (width >= r.tasks)
 			placement_take(&b.space, &place, &shape); /* aborts when a GPU is busy */

@@ -81,7 +81,8 @@ int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t cla
 	int64_t free = 0;
 
 	for (; classes; classes &= classes - 1) {
-		const uint32_t *counts = space_counts(space, domain, (uint32_t)__builtin_ctzll(classes));
+		const uint32_t *counts =
+			space_counts(space, domain, (uint32_t)__builtin_ctzll(classes));
 
 		for (uint32_t f = 1; f <= space->gpus_max; f++)
 			free += (int64_t)counts[f] * f;
@@ -110,7 +111,8 @@ static void node_count_in(struct space *space, uint32_t rank, bool in)
 	if (!n->ready)
 		return;
 	for (uint32_t level = 0; level <= space->level_count; level++) {
-		uint32_t *count = space->counts.at + counts_at(space, n->domain[level], n->class) + free;
+		uint32_t *count =
+			space->counts.at + counts_at(space, n->domain[level], n->class) + free;
 
 		*count = in ? *count + 1 : *count - 1;
 	}
@@ -128,14 +130,16 @@ static void node_log(struct space *space, uint32_t rank)
 
 	if (space->log_count == room)
 		array_resize(&space->log.buf, room ? room * 2 : 64, sizeof(struct space_undo));
-	space->log.at[space->log_count++] = (struct space_undo){ rank, n->usable, n->busy, n->promised,
-								 n->cpu_free, n->ram_free, n->ready };
+	space->log.at[space->log_count++] =
+		(struct space_undo){ rank,        n->usable,   n->busy, n->promised,
+				     n->cpu_free, n->ram_free, n->ready };
 }
 
 static void node_put(struct space *space, uint32_t rank, const struct space_undo *to)
 {
 	struct place_node *n = &space->nodes.at[rank];
-	bool moves = n->ready != to->ready || n->usable != to->usable || n->busy != to->busy || n->promised != to->promised;
+	bool moves = n->ready != to->ready || n->usable != to->usable || n->busy != to->busy ||
+		     n->promised != to->promised;
 
 	if (moves)
 		node_count_in(space, rank, false);
@@ -153,10 +157,12 @@ static struct space_undo node_now(const struct space *space, uint32_t rank)
 {
 	const struct place_node *n = space_at(space, rank);
 
-	return (struct space_undo){ rank, n->usable, n->busy, n->promised, n->cpu_free, n->ram_free, n->ready };
+	return (struct space_undo){ rank,        n->usable,   n->busy, n->promised,
+				    n->cpu_free, n->ram_free, n->ready };
 }
 
-void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib)
+void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
+		int64_t ram_mib)
 {
 	struct space_undo to = node_now(space, rank);
 
@@ -168,7 +174,8 @@ void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_m
 	node_put(space, rank, &to);
 }
 
-void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib)
+void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
+		int64_t ram_mib)
 {
 	struct space_undo to = node_now(space, rank);
 
@@ -180,7 +187,8 @@ void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_m
 	node_put(space, rank, &to);
 }
 
-void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib)
+void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
+		   int64_t ram_mib)
 {
 	struct space_undo to = node_now(space, rank);
 
@@ -192,7 +200,8 @@ void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cp
 	node_put(space, rank, &to);
 }
 
-void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib)
+void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
+		     int64_t ram_mib)
 {
 	struct space_undo to = node_now(space, rank);
 
@@ -256,18 +265,21 @@ void space_commit(struct space *space)
  * domain come first at that level (its name is ""). */
 static int node_compare(const struct facts *facts, uint32_t a, uint32_t b)
 {
-	const struct node *na = node_get(facts, (struct node_id){ a }), *nb = node_get(facts, (struct node_id){ b });
+	const struct node *na = node_get(facts, (struct node_id){ a }),
+			  *nb = node_get(facts, (struct node_id){ b });
 	int order;
 
 	for (uint32_t level = 0; level < facts->level_count; level++) {
 		if (name_same(na->domain[level], nb->domain[level]))
 			continue;
-		order = strcmp(facts_name(facts, na->domain[level]), facts_name(facts, nb->domain[level]));
+		order = strcmp(facts_name(facts, na->domain[level]),
+			       facts_name(facts, nb->domain[level]));
 		if (order)
 			return order;
 	}
 	if (name_same(na->name, nb->name))
-		return a < b ? -1 : a > b; /* names are unique; keeps the order total all the same */
+		return a < b ? -1
+			     : a > b; /* names are unique; keeps the order total all the same */
 	return strcmp(facts_name(facts, na->name), facts_name(facts, nb->name));
 }
 
@@ -297,7 +309,8 @@ static uint8_t class_find(struct space *space, const struct node *node)
 		    space->class[i].gpu_memory_mib == node->gpu_memory_mib)
 			return (uint8_t)i;
 	if (space->class_count < CLASSES_MAX)
-		space->class[space->class_count++] = (struct node_class){ node->model, node->gpu_memory_mib };
+		space->class[space->class_count++] =
+			(struct node_class){ node->model, node->gpu_memory_mib };
 	return (uint8_t)(space->class_count - 1);
 }
 
@@ -340,7 +353,8 @@ static void node_build(struct space *space, const struct node *node, struct plac
 	node_state_read(n, node);
 }
 
-static bool domain_begins(const struct facts *facts, const struct space *space, uint32_t rank, uint32_t level)
+static bool domain_begins(const struct facts *facts, const struct space *space, uint32_t rank,
+			  uint32_t level)
 {
 	const struct node *before, *here;
 
@@ -364,17 +378,20 @@ static void domains_build(struct space *space, const struct facts *facts)
 			struct domain *domain;
 
 			if (domain_begins(facts, space, rank, level)) {
-				array_resize(&space->domains.buf, space->domain_count + 1, sizeof(*domain));
+				array_resize(&space->domains.buf, space->domain_count + 1,
+					     sizeof(*domain));
 				domain = &space->domains.at[space->domain_count++];
 				domain->first = rank;
 				domain->level = (uint8_t)level;
 				if (level)
-					domain->name = node_get(facts, (struct node_id){ n->node })->domain[level - 1];
+					domain->name = node_get(facts, (struct node_id){ n->node })
+							       ->domain[level - 1];
 			}
 			n->domain[level] = space->domain_count - 1;
 			space->domains.at[n->domain[level]].end = rank + 1;
 		}
-		if (space->node_count == 0 && level == 0) { /* the cluster exists without nodes too */
+		if (space->node_count == 0 &&
+		    level == 0) { /* the cluster exists without nodes too */
 			array_resize(&space->domains.buf, 1, sizeof(struct domain));
 			space->domain_count = 1;
 		}
@@ -414,11 +431,16 @@ void space_build(struct space *space, const struct facts *facts)
 	for (uint32_t rank = 0; rank < count; rank++) {
 		space->nodes.at[rank].node = order.at[rank];
 		space->rank_of.at[order.at[rank]] = (int32_t)rank;
-		node_build(space, node_get(facts, (struct node_id){ order.at[rank] }), &space->nodes.at[rank]);
+		node_build(space, node_get(facts, (struct node_id){ order.at[rank] }),
+			   &space->nodes.at[rank]);
 	}
 	domains_build(space, facts);
-	array_resize(&space->counts.buf, (size_t)space->domain_count * space->class_count * (space->gpus_max + 1), sizeof(uint32_t));
-	array_resize(&space->sets.buf, (size_t)space->class_count * (space->gpus_max + 1) * bits_words(count), sizeof(uint64_t));
+	array_resize(&space->counts.buf,
+		     (size_t)space->domain_count * space->class_count * (space->gpus_max + 1),
+		     sizeof(uint32_t));
+	array_resize(&space->sets.buf,
+		     (size_t)space->class_count * (space->gpus_max + 1) * bits_words(count),
+		     sizeof(uint64_t));
 	for (uint32_t rank = 0; rank < count; rank++)
 		node_count_in(space, rank, true);
 	buf_deinit(&order.buf);
@@ -451,7 +473,8 @@ static uint32_t counted(const struct space *space, uint32_t domain, uint32_t cla
 	for (uint32_t rank = d->first; rank < d->end; rank++) {
 		const struct place_node *n = space_at(space, rank);
 
-		count += n->ready && n->class == class && (uint32_t)__builtin_popcount(place_node_free(n)) == free;
+		count += n->ready && n->class == class &&
+			 (uint32_t)__builtin_popcount(place_node_free(n)) == free;
 	}
 	return count;
 }
@@ -459,9 +482,10 @@ static uint32_t counted(const struct space *space, uint32_t domain, uint32_t cla
 void space_verify(const struct space *space)
 {
 	for (uint32_t domain = 0; domain < space->domain_count; domain++)
-		for (uint32_t class = 0; class < space->class_count; class++)
+		for (uint32_t class = 0; class < space->class_count; class ++)
 			for (uint32_t free = 0; free <= space->gpus_max; free++)
-				CHECK(space_counts(space, domain, class)[free] == counted(space, domain, class, free));
+				CHECK(space_counts(space, domain, class)[free] ==
+				      counted(space, domain, class, free));
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {
 		const struct place_node *n = space_at(space, rank);
 		uint32_t free = (uint32_t)__builtin_popcount(place_node_free(n));
@@ -474,10 +498,12 @@ void space_verify(const struct space *space)
 
 bool space_same(const struct space *a, const struct space *b)
 {
-	return a->node_count == b->node_count && a->domain_count == b->domain_count && a->class_count == b->class_count &&
-	       a->nodes.buf.size == b->nodes.buf.size && a->counts.buf.size == b->counts.buf.size &&
-	       a->sets.buf.size == b->sets.buf.size &&
-	       (a->nodes.buf.size == 0 || memcmp(a->nodes.at, b->nodes.at, a->nodes.buf.size) == 0) &&
-	       (a->counts.buf.size == 0 || memcmp(a->counts.at, b->counts.at, a->counts.buf.size) == 0) &&
+	return a->node_count == b->node_count && a->domain_count == b->domain_count &&
+	       a->class_count == b->class_count && a->nodes.buf.size == b->nodes.buf.size &&
+	       a->counts.buf.size == b->counts.buf.size && a->sets.buf.size == b->sets.buf.size &&
+	       (a->nodes.buf.size == 0 ||
+		memcmp(a->nodes.at, b->nodes.at, a->nodes.buf.size) == 0) &&
+	       (a->counts.buf.size == 0 ||
+		memcmp(a->counts.at, b->counts.at, a->counts.buf.size) == 0) &&
 	       (a->sets.buf.size == 0 || memcmp(a->sets.at, b->sets.at, a->sets.buf.size) == 0);
 }

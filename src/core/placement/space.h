@@ -30,8 +30,8 @@
 
 enum {
 	CLASSES_MAX = 64,
-	CLASS_MIXED = CLASSES_MAX - 1,	/* holds every class beyond the others */
-	SPACE_LEVELS = LEVELS_MAX + 1,	/* the cluster and the levels above a node */
+	CLASS_MIXED = CLASSES_MAX - 1, /* holds every class beyond the others */
+	SPACE_LEVELS = LEVELS_MAX + 1, /* the cluster and the levels above a node */
 	RANK_NONE = -1
 };
 
@@ -39,70 +39,91 @@ enum {
 #define SPACE_UNLIMITED (INT64_MAX / 4)
 
 struct place_node {
-	uint32_t node;			/* node_id */
-	uint32_t all;			/* mask of the GPUs it has */
-	uint32_t usable;		/* not set aside; 0 when the node is not ready */
-	uint32_t busy;			/* held by attempts */
-	uint32_t promised;		/* kept for a job whose victims are leaving */
+	uint32_t node; /* node_id */
+	uint32_t all; /* mask of the GPUs it has */
+	uint32_t usable; /* not set aside; 0 when the node is not ready */
+	uint32_t busy; /* held by attempts */
+	uint32_t promised; /* kept for a job whose victims are leaving */
 	bool ready;
 	uint8_t class;
-	uint8_t island_count;		/* 1 when all GPUs are in one */
+	uint8_t island_count; /* 1 when all GPUs are in one */
 	uint32_t island[ISLANDS_MAX];
-	uint32_t domain[SPACE_LEVELS];	/* by level; 0 of all is the cluster */
-	int64_t cpu_free, ram_free;	/* milli-CPUs, MiB; below 0 while a promise waits for its victims */
+	uint32_t domain[SPACE_LEVELS]; /* by level; 0 of all is the cluster */
+	int64_t cpu_free,
+		ram_free; /* milli-CPUs, MiB; below 0 while a promise waits for its victims */
 	int64_t cpu_all, ram_all;
 };
 
 struct domain {
-	uint32_t first, end;		/* ranks */
-	struct name_id name;		/* 0 = the cluster, or nodes that name no domain of this level */
-	uint8_t level;			/* 0 = cluster, else 1 + index of the level */
+	uint32_t first, end; /* ranks */
+	struct name_id name; /* 0 = the cluster, or nodes that name no domain of this level */
+	uint8_t level; /* 0 = cluster, else 1 + index of the level */
 };
 
-struct node_class { struct name_id model; uint32_t gpu_memory_mib; };
+struct node_class {
+	struct name_id model;
+	uint32_t gpu_memory_mib;
+};
 
-struct space_undo { uint32_t rank, usable, busy, promised; int64_t cpu_free, ram_free; bool ready; };
+struct space_undo {
+	uint32_t rank, usable, busy, promised;
+	int64_t cpu_free, ram_free;
+	bool ready;
+};
 
 struct space {
 	uint32_t node_count;
-	uint32_t gpus_max;		/* of one node */
-	uint32_t level_count;		/* topology levels above the node */
+	uint32_t gpus_max; /* of one node */
+	uint32_t level_count; /* topology levels above the node */
 	uint32_t class_count;
 	uint32_t domain_count;
-	bool islands;			/* some node has more than one */
+	bool islands; /* some node has more than one */
 	struct node_class class[CLASSES_MAX];
-	uint32_t level_first[SPACE_LEVELS + 1]; /* domains of level l: level_first[l] .. level_first[l + 1] */
-	ARRAY(struct place_node) nodes;	/* by rank */
-	ARRAY(int32_t) rank_of;		/* by node_id; RANK_NONE = none */
-	ARRAY(struct domain) domains;	/* by level, then by first rank */
-	ARRAY(uint32_t) counts;		/* [domain][class][free GPUs] */
-	ARRAY(uint64_t) sets;		/* [class][free GPUs][bits] */
+	uint32_t level_first[SPACE_LEVELS +
+			     1]; /* domains of level l: level_first[l] .. level_first[l + 1] */
+	ARRAY(struct place_node) nodes; /* by rank */
+	ARRAY(int32_t) rank_of; /* by node_id; RANK_NONE = none */
+	ARRAY(struct domain) domains; /* by level, then by first rank */
+	ARRAY(uint32_t) counts; /* [domain][class][free GPUs] */
+	ARRAY(uint64_t) sets; /* [class][free GPUs][bits] */
 	ARRAY(struct space_undo) log;
 	uint32_t log_count;
 };
 
 void space_init(struct space *space);
-void space_deinit(struct space *space);		/* takes a zeroed one too */
+void space_deinit(struct space *space); /* takes a zeroed one too */
 /* Builds it from the cluster's description; nothing is busy or promised. */
 void space_build(struct space *space, const struct facts *facts);
 /* The node's state or set-aside GPUs changed; the node must be known (its description is as at the build). */
 void space_node_refresh(struct space *space, const struct facts *facts, struct node_id node);
 
 /* Questions */
-static inline uint32_t place_node_free(const struct place_node *n) { return n->usable & ~n->busy & ~n->promised; }
-static inline const struct place_node *space_at(const struct space *s, uint32_t rank) { return &s->nodes.at[rank]; }
-int32_t space_rank(const struct space *space, uint32_t node);	/* RANK_NONE: not in the space */
-const uint32_t *space_counts(const struct space *space, uint32_t domain, uint32_t class);	/* [gpus_max + 1] */
+static inline uint32_t place_node_free(const struct place_node *n)
+{
+	return n->usable & ~n->busy & ~n->promised;
+}
+static inline const struct place_node *space_at(const struct space *s, uint32_t rank)
+{
+	return &s->nodes.at[rank];
+}
+int32_t space_rank(const struct space *space, uint32_t node); /* RANK_NONE: not in the space */
+const uint32_t *space_counts(const struct space *space, uint32_t domain,
+			     uint32_t class); /* [gpus_max + 1] */
 const uint64_t *space_set(const struct space *space, uint32_t class, uint32_t free);
-uint32_t space_classes_of(const struct space *space, const struct shape *shape, uint64_t *ret_mask); /* how many; bit mask */
+uint32_t space_classes_of(const struct space *space, const struct shape *shape,
+			  uint64_t *ret_mask); /* how many; bit mask */
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
-int64_t space_all_gpus(const struct space *space);	/* usable ones, busy or not */
+int64_t space_all_gpus(const struct space *space); /* usable ones, busy or not */
 
 /* Changes. Masks must be free (take, promise) or held (give, unpromise); cpu and ram are the task's wishes. */
-void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib);
-void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib);
-void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib);
-void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli, int64_t ram_mib);
+void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
+		int64_t ram_mib);
+void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
+		int64_t ram_mib);
+void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
+		   int64_t ram_mib);
+void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
+		     int64_t ram_mib);
 /* As if everything were idle, ready and back in use: "could it ever run here". For what-ifs only. */
 void space_clear(struct space *space);
 /* As if everything were idle, on the nodes that are ready now. */
@@ -110,6 +131,7 @@ void space_idle(struct space *space);
 
 uint32_t space_mark(const struct space *space);
 void space_rollback(struct space *space, uint32_t mark);
-void space_commit(struct space *space);		/* forgets the log: what was changed stays */
-void space_verify(const struct space *space);	/* counts and sets equal what the nodes say, else aborts */
+void space_commit(struct space *space); /* forgets the log: what was changed stays */
+void space_verify(
+	const struct space *space); /* counts and sets equal what the nodes say, else aborts */
 bool space_same(const struct space *a, const struct space *b);

@@ -15,12 +15,13 @@
 
 /* --- parts of checks ------------------------------------------------------------------------------------ */
 
-int admit_range(const struct admission *a, const char *what, int64_t value, int64_t min, int64_t max)
+int admit_range(const struct admission *a, const char *what, int64_t value, int64_t min,
+		int64_t max)
 {
 	if (value >= min && value <= max)
 		return 0;
-	return err_set(a->err, ERR_INVALID, "%s is %lld; it must be between %lld and %lld", what, (long long)value, (long long)min,
-		       (long long)max);
+	return err_set(a->err, ERR_INVALID, "%s is %lld; it must be between %lld and %lld", what,
+		       (long long)value, (long long)min, (long long)max);
 }
 
 int admit_name(const struct admission *a, const char *what, const char *text)
@@ -33,27 +34,33 @@ int admit_text(const struct admission *a, const char *what, const char *text)
 	size_t size = strlen(text);
 
 	if (size > EVENT_TEXT_MAX)
-		return err_set(a->err, ERR_TOO_LARGE, "%s has %llu bytes; the limit is %d", what, (unsigned long long)size, EVENT_TEXT_MAX);
+		return err_set(a->err, ERR_TOO_LARGE, "%s has %llu bytes; the limit is %d", what,
+			       (unsigned long long)size, EVENT_TEXT_MAX);
 	if (!text_is_utf8(text, size))
 		return err_set(a->err, ERR_INVALID, "%s is not valid UTF-8", what);
 	return 0;
 }
 
-int admit_names(const struct admission *a, const char *what, const char *list, int max, bool empty_allowed)
+int admit_names(const struct admission *a, const char *what, const char *list, int max,
+		bool empty_allowed)
 {
 	int count = 0;
 
 	if (strlen(list) > EVENT_TEXT_MAX)
-		return err_set(a->err, ERR_TOO_LARGE, "the list of %s names has more than %d bytes", what, EVENT_TEXT_MAX);
+		return err_set(a->err, ERR_TOO_LARGE, "the list of %s names has more than %d bytes",
+			       what, EVENT_TEXT_MAX);
 	while (*list) {
 		const char *end = memchr(list, ',', strlen(list));
 		size_t size = end ? (size_t)(end - list) : strlen(list);
-		int rc = size == 0 && empty_allowed ? 0 : admit_name(a, what, arena_strndup(a->arena, list, size));
+		int rc = size == 0 && empty_allowed
+				 ? 0
+				 : admit_name(a, what, arena_strndup(a->arena, list, size));
 
 		if (rc < 0)
 			return rc;
 		if (++count > max)
-			return err_set(a->err, ERR_INVALID, "%d %s names are given; the limit is %d", count, what, max);
+			return err_set(a->err, ERR_INVALID,
+				       "%d %s names are given; the limit is %d", count, what, max);
 		list += size + (end ? 1 : 0);
 	}
 	return count;
@@ -70,12 +77,15 @@ struct queue_id admit_queue_find(const struct admission *a, const char *name)
 	names = arena_array(a->arena, (size_t)a->facts->queues.count + 1, sizeof(*names));
 	for (uint32_t q = 1; q <= a->facts->queues.count; q++)
 		if (!queue_get(a->facts, (struct queue_id){ q })->removed)
-			names[count++] = facts_name(a->facts, queue_get(a->facts, (struct queue_id){ q })->name);
+			names[count++] = facts_name(
+				a->facts, queue_get(a->facts, (struct queue_id){ q })->name);
 	hint = spelling_hint(name, names, count);
 	if (hint)
-		err_set(a->err, ERR_NOT_FOUND, "queue \"%s\" does not exist; did you mean \"%s\"?", name, hint);
+		err_set(a->err, ERR_NOT_FOUND, "queue \"%s\" does not exist; did you mean \"%s\"?",
+			name, hint);
 	else
-		err_set(a->err, ERR_NOT_FOUND, "queue \"%s\" does not exist; `fairlead queues` lists those that do", name);
+		err_set(a->err, ERR_NOT_FOUND,
+			"queue \"%s\" does not exist; `fairlead queues` lists those that do", name);
 	return id;
 }
 
@@ -96,7 +106,10 @@ const char *share_text(struct arena *arena, int64_t share)
 
 static int admit_policy_set(const struct admission *a, const struct event_policy_set *e)
 {
-	const struct { const char *what; int64_t value, max; } fields[] = {
+	const struct {
+		const char *what;
+		int64_t value, max;
+	} fields[] = {
 		{ "min_runtime", e->min_runtime_ms, ADMIT_DURATION_MAX_MS },
 		{ "grace", e->grace_ms, ADMIT_DURATION_MAX_MS },
 		{ "rejoin", e->rejoin_ms, ADMIT_DURATION_MAX_MS },
@@ -112,7 +125,8 @@ static int admit_policy_set(const struct admission *a, const struct event_policy
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (fields[i].value != -1 && admit_range(a, fields[i].what, fields[i].value, 0, fields[i].max) < 0)
+		if (fields[i].value != -1 &&
+		    admit_range(a, fields[i].what, fields[i].value, 0, fields[i].max) < 0)
 			return -(int)ERR_INVALID;
 	return 0;
 }
@@ -142,17 +156,26 @@ static int admit_levels_set(const struct admission *a, const struct event_levels
 		return CORE_ALREADY;
 	while (list_next(&list, part)) {
 		if (strcmp(part, "node") == 0 || strcmp(part, "nvlink") == 0)
-			return err_set(a->err, ERR_INVALID, "level \"%s\" exists below every other one and can't be declared", part);
+			return err_set(
+				a->err, ERR_INVALID,
+				"level \"%s\" exists below every other one and can't be declared",
+				part);
 		for (rest = list; rest && list_next(&rest, other);)
 			if (strcmp(part, other) == 0)
-				return err_set(a->err, ERR_INVALID, "level \"%s\" is named twice", part);
+				return err_set(a->err, ERR_INVALID, "level \"%s\" is named twice",
+					       part);
 	}
 	for (uint32_t id = 1; id <= a->facts->jobs.count; id++) {
 		const struct job *job = job_get(a->facts, (struct job_id){ id });
 		const struct shape *shape = shape_get(a->facts, job->shape);
 
-		if (!job_state_is_final(job->state) && ((shape->require && shape->require <= LEVELS_MAX) || (shape->prefer && shape->prefer <= LEVELS_MAX)))
-			return err_set(a->err, ERR_CONFLICT, "job %u names a topology level; levels can change when no such job waits or runs", id);
+		if (!job_state_is_final(job->state) &&
+		    ((shape->require && shape->require <= LEVELS_MAX) ||
+		     (shape->prefer && shape->prefer <= LEVELS_MAX)))
+			return err_set(
+				a->err, ERR_CONFLICT,
+				"job %u names a topology level; levels can change when no such job waits or runs",
+				id);
 	}
 	return 0;
 }
@@ -162,12 +185,18 @@ static int islands_check(const struct admission *a, const struct event_node_set 
 	int64_t all = (INT64_C(1) << e->gpus) - 1, seen = 0;
 
 	if (e->nvlink_islands_count > ISLANDS_MAX)
-		return err_set(a->err, ERR_INVALID, "node \"%s\" has %u NVLink islands; the limit is %d", e->name, e->nvlink_islands_count, ISLANDS_MAX);
+		return err_set(a->err, ERR_INVALID,
+			       "node \"%s\" has %u NVLink islands; the limit is %d", e->name,
+			       e->nvlink_islands_count, ISLANDS_MAX);
 	for (uint32_t i = 0; i < e->nvlink_islands_count; i++) {
 		if (e->nvlink_islands[i] <= 0 || (e->nvlink_islands[i] & ~all))
-			return err_set(a->err, ERR_INVALID, "node \"%s\": NVLink island %u names GPUs that the node does not have", e->name, i);
+			return err_set(
+				a->err, ERR_INVALID,
+				"node \"%s\": NVLink island %u names GPUs that the node does not have",
+				e->name, i);
 		if (e->nvlink_islands[i] & seen)
-			return err_set(a->err, ERR_INVALID, "node \"%s\": a GPU is in two NVLink islands", e->name);
+			return err_set(a->err, ERR_INVALID,
+				       "node \"%s\": a GPU is in two NVLink islands", e->name);
 		seen |= e->nvlink_islands[i];
 	}
 	return 0;
@@ -182,11 +211,15 @@ static bool node_is(const struct facts *f, const struct node *n, const struct ev
 	for (int i = 0; i < LEVELS_MAX && list_next(&list, part); i++)
 		domain[i] = facts_name_find(f, part);
 	for (uint32_t i = 0; i < ISLANDS_MAX; i++)
-		if (n->island_mask[i] != (i < e->nvlink_islands_count ? (uint32_t)e->nvlink_islands[i] : 0))
+		if (n->island_mask[i] !=
+		    (i < e->nvlink_islands_count ? (uint32_t)e->nvlink_islands[i] : 0))
 			return false;
-	return n->state != NODE_GONE && n->gpu_count == e->gpus && n->gpu_memory_mib == e->gpu_memory_mib && n->cpu_milli == e->cpu_milli &&
-	       n->ram_mib == e->ram_mib && n->simulated == (e->simulated != 0) && strcmp(facts_name(f, n->model), e->model) == 0 &&
-	       strcmp(facts_name(f, n->driver), e->driver) == 0 && memcmp(domain, n->domain, sizeof(domain)) == 0;
+	return n->state != NODE_GONE && n->gpu_count == e->gpus &&
+	       n->gpu_memory_mib == e->gpu_memory_mib && n->cpu_milli == e->cpu_milli &&
+	       n->ram_mib == e->ram_mib && n->simulated == (e->simulated != 0) &&
+	       strcmp(facts_name(f, n->model), e->model) == 0 &&
+	       strcmp(facts_name(f, n->driver), e->driver) == 0 &&
+	       memcmp(domain, n->domain, sizeof(domain)) == 0;
 }
 
 static int admit_node_set(const struct admission *a, const struct event_node_set *e)
@@ -199,7 +232,8 @@ static int admit_node_set(const struct admission *a, const struct event_node_set
 	if (rc == 0)
 		rc = admit_range(a, "the memory of a GPU in MiB", e->gpu_memory_mib, 0, INT32_MAX);
 	if (rc == 0)
-		rc = admit_range(a, "the processors of a node in thousandths", e->cpu_milli, 0, INT32_MAX);
+		rc = admit_range(a, "the processors of a node in thousandths", e->cpu_milli, 0,
+				 INT32_MAX);
 	if (rc == 0)
 		rc = admit_range(a, "the memory of a node in MiB", e->ram_mib, 0, INT32_MAX);
 	if (rc == 0)
@@ -232,7 +266,8 @@ static int admit_node_state(const struct admission *a, const struct event_node_s
 	if (rc < 0)
 		return rc;
 	if (node->state == NODE_GONE && e->state != NODE_GONE)
-		return err_set(a->err, ERR_CONFLICT, "node \"%s\" is gone; it comes back when it is declared again",
+		return err_set(a->err, ERR_CONFLICT,
+			       "node \"%s\" is gone; it comes back when it is declared again",
 			       facts_name(a->facts, node->name));
 	/* Ready once more is a person's word that the failures seen there are dealt with. */
 	return node->state == e->state && e->state != NODE_READY ? CORE_ALREADY : 0;
@@ -246,9 +281,11 @@ static int admit_gpu_state(const struct admission *a, const struct event_gpu_sta
 	if (rc < 0)
 		return rc;
 	if (e->mask <= 0 || e->mask >> node->gpu_count)
-		return err_set(a->err, ERR_INVALID, "node \"%s\" has GPUs 0 to %d; another one is named", facts_name(a->facts, node->name),
-			       (int)node->gpu_count - 1);
-	if (e->set_aside ? (node->set_aside_mask & e->mask) == e->mask : (node->set_aside_mask & e->mask) == 0)
+		return err_set(a->err, ERR_INVALID,
+			       "node \"%s\" has GPUs 0 to %d; another one is named",
+			       facts_name(a->facts, node->name), (int)node->gpu_count - 1);
+	if (e->set_aside ? (node->set_aside_mask & e->mask) == e->mask
+			 : (node->set_aside_mask & e->mask) == 0)
 		return CORE_ALREADY;
 	return 0;
 }
@@ -264,7 +301,8 @@ static bool queue_is_below(const struct facts *f, struct queue_id queue, struct 
 }
 
 /* Guarantees of the queues below `parent`, `except` left out. */
-static int64_t children_guarantee(const struct facts *f, struct queue_id parent, struct queue_id except)
+static int64_t children_guarantee(const struct facts *f, struct queue_id parent,
+				  struct queue_id except)
 {
 	int64_t sum = 0;
 
@@ -277,32 +315,44 @@ static int64_t children_guarantee(const struct facts *f, struct queue_id parent,
 	return sum;
 }
 
-static int guarantee_check(const struct admission *a, const struct event_queue_set *e, struct queue_id id, struct queue_id parent)
+static int guarantee_check(const struct admission *a, const struct event_queue_set *e,
+			   struct queue_id id, struct queue_id parent)
 {
 	const struct facts *f = a->facts;
 	int64_t taken, below;
 
 	if (e->limit_share >= 0 && e->guarantee_share > e->limit_share)
-		return err_set(a->err, ERR_INVALID, "queue \"%s\": guarantee %s is more than its limit %s", e->name,
-			       share_text(a->arena, e->guarantee_share), share_text(a->arena, e->limit_share));
+		return err_set(a->err, ERR_INVALID,
+			       "queue \"%s\": guarantee %s is more than its limit %s", e->name,
+			       share_text(a->arena, e->guarantee_share),
+			       share_text(a->arena, e->limit_share));
 	below = id.v ? children_guarantee(f, id, (struct queue_id){ 0 }) : 0;
 	if (below > e->guarantee_share)
-		return err_set(a->err, ERR_CONFLICT, "queue \"%s\": guarantee %s is less than the %s GPUs promised to the queues below it", e->name,
-			       share_text(a->arena, e->guarantee_share), share_text(a->arena, below));
+		return err_set(
+			a->err, ERR_CONFLICT,
+			"queue \"%s\": guarantee %s is less than the %s GPUs promised to the queues below it",
+			e->name, share_text(a->arena, e->guarantee_share),
+			share_text(a->arena, below));
 	if (!parent.v || !e->guarantee_share)
 		return 0;
 	taken = children_guarantee(f, parent, id);
 	if (taken + e->guarantee_share <= queue_get(f, parent)->guarantee_share)
 		return 0;
-	return err_set(a->err, ERR_INVALID, "queue \"%s\": guarantee %s is more than the %s GPUs left of its parent \"%s\"'s guarantee of %s", e->name,
-		       share_text(a->arena, e->guarantee_share), share_text(a->arena, queue_get(f, parent)->guarantee_share - taken),
-		       facts_name(f, queue_get(f, parent)->name), share_text(a->arena, queue_get(f, parent)->guarantee_share));
+	return err_set(
+		a->err, ERR_INVALID,
+		"queue \"%s\": guarantee %s is more than the %s GPUs left of its parent \"%s\"'s guarantee of %s",
+		e->name, share_text(a->arena, e->guarantee_share),
+		share_text(a->arena, queue_get(f, parent)->guarantee_share - taken),
+		facts_name(f, queue_get(f, parent)->name),
+		share_text(a->arena, queue_get(f, parent)->guarantee_share));
 }
 
-static bool queue_is(const struct facts *f, const struct queue *q, const struct event_queue_set *e, struct queue_id parent)
+static bool queue_is(const struct facts *f, const struct queue *q, const struct event_queue_set *e,
+		     struct queue_id parent)
 {
-	return !q->removed && q->parent.v == parent.v && q->guarantee_share == e->guarantee_share && q->limit_share == e->limit_share &&
-	       q->weight == e->weight && q->reserved == (e->reserved != 0) && q->default_limit_ms == e->default_limit_ms &&
+	return !q->removed && q->parent.v == parent.v && q->guarantee_share == e->guarantee_share &&
+	       q->limit_share == e->limit_share && q->weight == e->weight &&
+	       q->reserved == (e->reserved != 0) && q->default_limit_ms == e->default_limit_ms &&
 	       strcmp(facts_name(f, q->team), e->team) == 0;
 }
 
@@ -315,25 +365,33 @@ static int admit_queue_set(const struct admission *a, struct event_queue_set *e)
 	if (rc < 0)
 		return rc;
 	if (strcmp(e->name, "root") == 0)
-		return err_set(a->err, ERR_INVALID, "queue \"root\" stands above all others and can't be made or changed");
+		return err_set(
+			a->err, ERR_INVALID,
+			"queue \"root\" stands above all others and can't be made or changed");
 	if (*e->parent && strcmp(e->parent, "root") != 0) {
 		parent = admit_queue_find(a, e->parent);
 		if (!parent.v)
 			return -(int)ERR_NOT_FOUND;
 	}
 	if (id.v && queue_is_below(f, parent, id))
-		return err_set(a->err, ERR_INVALID, "queue \"%s\" can't lie below \"%s\", which lies below it", e->name, e->parent);
+		return err_set(a->err, ERR_INVALID,
+			       "queue \"%s\" can't lie below \"%s\", which lies below it", e->name,
+			       e->parent);
 	if (*e->team && !facts_team_find(f, e->team))
-		return err_set(a->err, ERR_NOT_FOUND, "queue \"%s\": team \"%s\" does not exist", e->name, e->team);
+		return err_set(a->err, ERR_NOT_FOUND, "queue \"%s\": team \"%s\" does not exist",
+			       e->name, e->team);
 	if (e->weight == 0)
 		e->weight = 1;
 	rc = admit_range(a, "a queue's weight", e->weight, 1, 1000000);
 	if (rc == 0)
-		rc = admit_range(a, "a queue's guarantee in shares", e->guarantee_share, 0, INT64_C(1000000) * GPU_SHARE);
+		rc = admit_range(a, "a queue's guarantee in shares", e->guarantee_share, 0,
+				 INT64_C(1000000) * GPU_SHARE);
 	if (rc == 0)
-		rc = admit_range(a, "a queue's limit in shares", e->limit_share, -1, INT64_C(1000000) * GPU_SHARE);
+		rc = admit_range(a, "a queue's limit in shares", e->limit_share, -1,
+				 INT64_C(1000000) * GPU_SHARE);
 	if (rc == 0)
-		rc = admit_range(a, "a queue's default run-time limit in ms", e->default_limit_ms, 0, ADMIT_DURATION_MAX_MS);
+		rc = admit_range(a, "a queue's default run-time limit in ms", e->default_limit_ms,
+				 0, ADMIT_DURATION_MAX_MS);
 	if (rc == 0)
 		rc = guarantee_check(a, e, id, parent);
 	if (rc < 0)
@@ -350,20 +408,28 @@ static int admit_queue_removed(const struct admission *a, const struct event_que
 	if (!id.v)
 		return -(int)ERR_NOT_FOUND;
 	if (strcmp(e->name, "default") == 0)
-		return err_set(a->err, ERR_CONFLICT, "queue \"default\" can't be removed: jobs that name no queue go there");
+		return err_set(
+			a->err, ERR_CONFLICT,
+			"queue \"default\" can't be removed: jobs that name no queue go there");
 	for (uint32_t q = 1; q <= f->queues.count; q++)
-		if (queue_get(f, (struct queue_id){ q })->parent.v == id.v && !queue_get(f, (struct queue_id){ q })->removed)
-			return err_set(a->err, ERR_CONFLICT, "queue \"%s\" has queue \"%s\" below it; remove that one first", e->name,
-				       facts_name(f, queue_get(f, (struct queue_id){ q })->name));
+		if (queue_get(f, (struct queue_id){ q })->parent.v == id.v &&
+		    !queue_get(f, (struct queue_id){ q })->removed)
+			return err_set(
+				a->err, ERR_CONFLICT,
+				"queue \"%s\" has queue \"%s\" below it; remove that one first",
+				e->name, facts_name(f, queue_get(f, (struct queue_id){ q })->name));
 	for (uint32_t job = 1; job <= f->jobs.count; job++) {
-		if (job_get(f, (struct job_id){ job })->queue.v != id.v || job_state_is_final(job_get(f, (struct job_id){ job })->state))
+		if (job_get(f, (struct job_id){ job })->queue.v != id.v ||
+		    job_state_is_final(job_get(f, (struct job_id){ job })->state))
 			continue;
 		first = first ? first : job;
 		jobs++;
 	}
 	if (jobs)
-		return err_set(a->err, ERR_CONFLICT, "queue \"%s\" has %u jobs that are not over (job %u is the first); cancel them or wait", e->name,
-			       jobs, first);
+		return err_set(
+			a->err, ERR_CONFLICT,
+			"queue \"%s\" has %u jobs that are not over (job %u is the first); cancel them or wait",
+			e->name, jobs, first);
 	return 0;
 }
 
@@ -387,13 +453,15 @@ static int admit_team_removed(const struct admission *a, const struct event_team
 		const struct user *user = table_get(&f->users, id);
 
 		if (!user->removed && name_same(user->team, name))
-			return err_set(a->err, ERR_CONFLICT, "team \"%s\" still has user \"%s\"", e->name, facts_name(f, user->name));
+			return err_set(a->err, ERR_CONFLICT, "team \"%s\" still has user \"%s\"",
+				       e->name, facts_name(f, user->name));
 	}
 	for (uint32_t id = 1; id <= f->queues.count; id++) {
 		const struct queue *queue = queue_get(f, (struct queue_id){ id });
 
 		if (!queue->removed && name_same(queue->team, name))
-			return err_set(a->err, ERR_CONFLICT, "team \"%s\" still has queue \"%s\"", e->name, facts_name(f, queue->name));
+			return err_set(a->err, ERR_CONFLICT, "team \"%s\" still has queue \"%s\"",
+				       e->name, facts_name(f, queue->name));
 	}
 	return 0;
 }
@@ -424,9 +492,13 @@ static int admit_user_set(const struct admission *a, const struct event_user_set
 	if (rc < 0)
 		return rc;
 	if (*e->team && !facts_team_find(f, e->team))
-		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\": team \"%s\" does not exist", e->name, e->team);
-	if (id && e->role != ROLE_ADMIN && ((const struct user *)table_get(&f->users, id))->role == ROLE_ADMIN && !other_admins(f, id))
-		return err_set(a->err, ERR_CONFLICT, "user \"%s\" is the only admin; make another one first", e->name);
+		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\": team \"%s\" does not exist",
+			       e->name, e->team);
+	if (id && e->role != ROLE_ADMIN &&
+	    ((const struct user *)table_get(&f->users, id))->role == ROLE_ADMIN &&
+	    !other_admins(f, id))
+		return err_set(a->err, ERR_CONFLICT,
+			       "user \"%s\" is the only admin; make another one first", e->name);
 	return 0;
 }
 
@@ -436,8 +508,10 @@ static int admit_user_removed(const struct admission *a, const struct event_user
 
 	if (!id)
 		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\" does not exist", e->name);
-	if (((const struct user *)table_get(&a->facts->users, id))->role == ROLE_ADMIN && !other_admins(a->facts, id))
-		return err_set(a->err, ERR_CONFLICT, "user \"%s\" is the only admin; make another one first", e->name);
+	if (((const struct user *)table_get(&a->facts->users, id))->role == ROLE_ADMIN &&
+	    !other_admins(a->facts, id))
+		return err_set(a->err, ERR_CONFLICT,
+			       "user \"%s\" is the only admin; make another one first", e->name);
 	return 0;
 }
 
@@ -455,9 +529,11 @@ static int admit_token_created(const struct admission *a, const struct event_tok
 	if (!facts_user_find(a->facts, e->user))
 		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\" does not exist", e->user);
 	if (!hex_parse(e->hash, hash))
-		return err_set(a->err, ERR_INVALID, "the hash of token \"%s\" is not 64 hexadecimal digits", e->id);
+		return err_set(a->err, ERR_INVALID,
+			       "the hash of token \"%s\" is not 64 hexadecimal digits", e->id);
 	if (e->expires_ms && e->expires_ms <= a->facts->now_ms)
-		return err_set(a->err, ERR_INVALID, "token \"%s\" would have expired already", e->id);
+		return err_set(a->err, ERR_INVALID, "token \"%s\" would have expired already",
+			       e->id);
 	return 0;
 }
 
@@ -484,8 +560,8 @@ static const struct job *job_open(const struct admission *a, int64_t id, const c
 	job = job_get(a->facts, (struct job_id){ (uint32_t)id });
 	if (!job_state_is_final(job->state))
 		return job;
-	err_set(a->err, ERR_CONFLICT, "job %lld \"%s\" has ended as %s and can't be %s any more", (long long)id,
-		facts_name(a->facts, job->name), job_state_name(job->state), what);
+	err_set(a->err, ERR_CONFLICT, "job %lld \"%s\" has ended as %s and can't be %s any more",
+		(long long)id, facts_name(a->facts, job->name), job_state_name(job->state), what);
 	return NULL;
 }
 
@@ -524,7 +600,8 @@ static int admit_job_cancel_asked(const struct admission *a, const struct event_
 static int admit_job_priority_set(const struct admission *a, const struct event_job_priority_set *e)
 {
 	const struct job *job = job_open(a, e->job, "given another priority");
-	int rc = job ? admit_range(a, "a priority", e->priority, -1000000, 1000000) : job_failure(a);
+	int rc =
+		job ? admit_range(a, "a priority", e->priority, -1000000, 1000000) : job_failure(a);
 
 	if (rc < 0)
 		return rc;
@@ -539,8 +616,10 @@ static int admit_report(const struct admission *a, int64_t attempt)
 	struct attempt_id id = { (uint32_t)attempt };
 
 	if (attempt < 1 || attempt > (int64_t)a->facts->attempts.count)
-		return err_set(a->err, ERR_NOT_FOUND, "attempt %lld does not exist", (long long)attempt);
-	return job_get(a->facts, attempt_get(a->facts, id)->job)->attempt.v == id.v ? 0 : CORE_ALREADY;
+		return err_set(a->err, ERR_NOT_FOUND, "attempt %lld does not exist",
+			       (long long)attempt);
+	return job_get(a->facts, attempt_get(a->facts, id)->job)->attempt.v == id.v ? 0
+										    : CORE_ALREADY;
 }
 
 static int admit_checkpoint_void(const struct admission *a, const struct event_checkpoint_void *e)
@@ -554,11 +633,12 @@ static int refuse_decision(const struct admission *a, const struct event *event)
 {
 	const struct event_info *info = event_info(event->kind);
 
-	return err_set(a->err, ERR_INVALID, "\"%s\" is decided by the core and can't be asked for", info ? info->name : "an unknown kind");
+	return err_set(a->err, ERR_INVALID, "\"%s\" is decided by the core and can't be asked for",
+		       info ? info->name : "an unknown kind");
 }
 
-int core_admit(const struct facts *facts, const struct view *view, struct event *event, struct arena *arena, uint32_t *ret_job,
-	       struct err *err)
+int core_admit(const struct facts *facts, const struct view *view, struct event *event,
+	       struct arena *arena, uint32_t *ret_job, struct err *err)
 {
 	struct admission a = { .facts = facts, .arena = arena, .ret_job = ret_job, .err = err };
 
@@ -566,58 +646,32 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	switch (event->kind) {
 	case EVENT_DAEMON_STARTED:
 	case EVENT_DECIDED:
-	case EVENT_CLOCK_TICKED:
-		return 0;
-	case EVENT_POLICY_SET:
-		return admit_policy_set(&a, &event->policy_set);
-	case EVENT_LEVELS_SET:
-		return admit_levels_set(&a, &event->levels_set);
-	case EVENT_NODE_SET:
-		return admit_node_set(&a, &event->node_set);
-	case EVENT_NODE_STATE:
-		return admit_node_state(&a, &event->node_state);
-	case EVENT_GPU_STATE:
-		return admit_gpu_state(&a, &event->gpu_state);
-	case EVENT_QUEUE_SET:
-		return admit_queue_set(&a, &event->queue_set);
-	case EVENT_QUEUE_REMOVED:
-		return admit_queue_removed(&a, &event->queue_removed);
-	case EVENT_TEAM_SET:
-		return admit_team_set(&a, &event->team_set);
-	case EVENT_TEAM_REMOVED:
-		return admit_team_removed(&a, &event->team_removed);
-	case EVENT_USER_SET:
-		return admit_user_set(&a, &event->user_set);
-	case EVENT_USER_REMOVED:
-		return admit_user_removed(&a, &event->user_removed);
-	case EVENT_TOKEN_CREATED:
-		return admit_token_created(&a, &event->token_created);
-	case EVENT_TOKEN_REVOKED:
-		return admit_token_revoked(&a, &event->token_revoked);
-	case EVENT_JOB_SUBMITTED:
-		return admit_job_submitted(&a, &event->job_submitted);
-	case EVENT_JOB_HELD:
-		return admit_job_held(&a, &event->job_held);
-	case EVENT_JOB_RELEASED:
-		return admit_job_released(&a, &event->job_released);
-	case EVENT_JOB_CANCEL_ASKED:
-		return admit_job_cancel_asked(&a, &event->job_cancel_asked);
-	case EVENT_JOB_PRIORITY_SET:
-		return admit_job_priority_set(&a, &event->job_priority_set);
-	case EVENT_ATTEMPT_UNREACHABLE:
-		return admit_report(&a, event->attempt_unreachable.attempt);
-	case EVENT_TASK_READY:
-		return admit_report(&a, event->task_ready.attempt);
-	case EVENT_TASK_STARTED:
-		return admit_report(&a, event->task_started.attempt);
-	case EVENT_TASK_EXITED:
-		return admit_report(&a, event->task_exited.attempt);
-	case EVENT_PROGRESS:
-		return admit_report(&a, event->progress.attempt);
-	case EVENT_CHECKPOINT_SAVED:
-		return admit_report(&a, event->checkpoint_saved.attempt);
-	case EVENT_CHECKPOINT_VOID:
-		return admit_checkpoint_void(&a, &event->checkpoint_void);
+	case EVENT_CLOCK_TICKED: return 0;
+	case EVENT_POLICY_SET: return admit_policy_set(&a, &event->policy_set);
+	case EVENT_LEVELS_SET: return admit_levels_set(&a, &event->levels_set);
+	case EVENT_NODE_SET: return admit_node_set(&a, &event->node_set);
+	case EVENT_NODE_STATE: return admit_node_state(&a, &event->node_state);
+	case EVENT_GPU_STATE: return admit_gpu_state(&a, &event->gpu_state);
+	case EVENT_QUEUE_SET: return admit_queue_set(&a, &event->queue_set);
+	case EVENT_QUEUE_REMOVED: return admit_queue_removed(&a, &event->queue_removed);
+	case EVENT_TEAM_SET: return admit_team_set(&a, &event->team_set);
+	case EVENT_TEAM_REMOVED: return admit_team_removed(&a, &event->team_removed);
+	case EVENT_USER_SET: return admit_user_set(&a, &event->user_set);
+	case EVENT_USER_REMOVED: return admit_user_removed(&a, &event->user_removed);
+	case EVENT_TOKEN_CREATED: return admit_token_created(&a, &event->token_created);
+	case EVENT_TOKEN_REVOKED: return admit_token_revoked(&a, &event->token_revoked);
+	case EVENT_JOB_SUBMITTED: return admit_job_submitted(&a, &event->job_submitted);
+	case EVENT_JOB_HELD: return admit_job_held(&a, &event->job_held);
+	case EVENT_JOB_RELEASED: return admit_job_released(&a, &event->job_released);
+	case EVENT_JOB_CANCEL_ASKED: return admit_job_cancel_asked(&a, &event->job_cancel_asked);
+	case EVENT_JOB_PRIORITY_SET: return admit_job_priority_set(&a, &event->job_priority_set);
+	case EVENT_ATTEMPT_UNREACHABLE: return admit_report(&a, event->attempt_unreachable.attempt);
+	case EVENT_TASK_READY: return admit_report(&a, event->task_ready.attempt);
+	case EVENT_TASK_STARTED: return admit_report(&a, event->task_started.attempt);
+	case EVENT_TASK_EXITED: return admit_report(&a, event->task_exited.attempt);
+	case EVENT_PROGRESS: return admit_report(&a, event->progress.attempt);
+	case EVENT_CHECKPOINT_SAVED: return admit_report(&a, event->checkpoint_saved.attempt);
+	case EVENT_CHECKPOINT_VOID: return admit_checkpoint_void(&a, &event->checkpoint_void);
 	case EVENT_NONE:
 	case EVENT_JOB_REQUEUED:
 	case EVENT_JOB_ENDED:
@@ -629,8 +683,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_ATTEMPT_ENDED:
 	case EVENT_PROMISE_MADE:
 	case EVENT_PROMISE_DROPPED:
-	case EVENT_KIND_LIMIT:
-		break;
+	case EVENT_KIND_LIMIT: break;
 	}
 	return refuse_decision(&a, event);
 }

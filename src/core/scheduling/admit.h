@@ -6,20 +6,22 @@
 struct admission {
 	const struct facts *facts;
 	struct arena *arena;
-	uint32_t *ret_job;	/* may be NULL */
+	uint32_t *ret_job; /* may be NULL */
 	struct err *err;
 };
 
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
 
 /* A number between two bounds, else ERR_INVALID: `what` must be between .. and .., not ... */
-int admit_range(const struct admission *a, const char *what, int64_t value, int64_t min, int64_t max) MUST_CHECK;
+int admit_range(const struct admission *a, const char *what, int64_t value, int64_t min,
+		int64_t max) MUST_CHECK;
 /* A name as parse_name has it; `what` goes into the message. */
 int admit_name(const struct admission *a, const char *what, const char *text) MUST_CHECK;
 /* Text for people: UTF-8, at most EVENT_TEXT_MAX bytes. */
 int admit_text(const struct admission *a, const char *what, const char *text) MUST_CHECK;
 /* Walks a list "a,b,c"; each part must be a name. Returns how many there are, or a failure. */
-int admit_names(const struct admission *a, const char *what, const char *list, int max, bool empty_allowed) MUST_CHECK;
+int admit_names(const struct admission *a, const char *what, const char *list, int max,
+		bool empty_allowed) MUST_CHECK;
 /* The queue of that name; 0 and the error, with a hint, when there is none. */
 struct queue_id admit_queue_find(const struct admission *a, const char *name);
 /* "12" or "0.5": a share in GPUs, in the arena. */

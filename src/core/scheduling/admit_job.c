@@ -16,7 +16,10 @@
 
 static int numbers_check(const struct admission *a, const struct event_job_submitted *e)
 {
-	const struct { const char *what; int64_t value, min, max; } fields[] = {
+	const struct {
+		const char *what;
+		int64_t value, min, max;
+	} fields[] = {
 		{ "the kind of a job", e->kind, KIND_TRAINING, KIND_INTERACTIVE },
 		{ "the tier of a job", e->tier, TIER_BEST_EFFORT, TIER_CRITICAL },
 		{ "a priority", e->priority, -1000000, 1000000 },
@@ -29,7 +32,8 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "the run-time limit in ms", e->limit_ms, 0, ADMIT_DURATION_MAX_MS },
 		{ "the estimated run time in ms", e->estimate_ms, 0, ADMIT_DURATION_MAX_MS },
 		{ "the number of retries", e->retries, 0, 1000 },
-		{ "the checkpoint interval in ms", e->checkpoint_every_ms, 0, ADMIT_DURATION_MAX_MS },
+		{ "the checkpoint interval in ms", e->checkpoint_every_ms, 0,
+		  ADMIT_DURATION_MAX_MS },
 		{ "the grace time in ms", e->grace_ms, -1, INT64_C(7) * 86400 * 1000 },
 		{ "the restart cost in ms", e->restart_cost_ms, 0, INT64_C(7) * 86400 * 1000 },
 		{ "the size of an array", e->array_count, 0, ARRAY_MAX },
@@ -37,11 +41,13 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (admit_range(a, fields[i].what, fields[i].value, fields[i].min, fields[i].max) < 0)
+		if (admit_range(a, fields[i].what, fields[i].value, fields[i].min, fields[i].max) <
+		    0)
 			return -(int)ERR_INVALID;
 	if (e->tasks_max < e->tasks_min)
-		return err_set(a->err, ERR_INVALID, "tasks: the greatest number %lld is less than the least %lld", (long long)e->tasks_max,
-			       (long long)e->tasks_min);
+		return err_set(a->err, ERR_INVALID,
+			       "tasks: the greatest number %lld is less than the least %lld",
+			       (long long)e->tasks_max, (long long)e->tasks_min);
 	return 0;
 }
 
@@ -57,27 +63,39 @@ static int level_check(const struct admission *a, const char *what, const char *
 	for (uint32_t i = a->facts->level_count; i-- > 0;) {
 		if (name.v && name_same(a->facts->level[i], name))
 			return 0;
-		known = arena_printf(a->arena, "%s, %s", facts_name(a->facts, a->facts->level[i]), known);
+		known = arena_printf(a->arena, "%s, %s", facts_name(a->facts, a->facts->level[i]),
+				     known);
 	}
-	return err_set(a->err, ERR_INVALID, "topology: %s: there is no level \"%s\" in this cluster; levels are %s", what, level, known);
+	return err_set(a->err, ERR_INVALID,
+		       "topology: %s: there is no level \"%s\" in this cluster; levels are %s",
+		       what, level, known);
 }
 
 static int depends_check(const struct admission *a, const struct event_job_submitted *e)
 {
 	if (e->depends_count > DEPENDS_MAX)
-		return err_set(a->err, ERR_INVALID, "%u jobs to depend on are given; the limit is %d", e->depends_count, DEPENDS_MAX);
+		return err_set(a->err, ERR_INVALID,
+			       "%u jobs to depend on are given; the limit is %d", e->depends_count,
+			       DEPENDS_MAX);
 	for (uint32_t i = 0; i < e->depends_count; i++) {
 		const struct job *job;
 
 		if (e->depends[i] < 1 || e->depends[i] > (int64_t)a->facts->jobs.count)
-			return err_set(a->err, ERR_NOT_FOUND, "job %lld, which this one depends on, does not exist", (long long)e->depends[i]);
+			return err_set(a->err, ERR_NOT_FOUND,
+				       "job %lld, which this one depends on, does not exist",
+				       (long long)e->depends[i]);
 		job = job_get(a->facts, (struct job_id){ (uint32_t)e->depends[i] });
 		if (job_state_is_final(job->state) && job->state != JOB_SUCCEEDED)
-			return err_set(a->err, ERR_CONFLICT, "job %lld \"%s\", which this one depends on, has ended as %s", (long long)e->depends[i],
-				       facts_name(a->facts, job->name), job_state_name(job->state));
+			return err_set(
+				a->err, ERR_CONFLICT,
+				"job %lld \"%s\", which this one depends on, has ended as %s",
+				(long long)e->depends[i], facts_name(a->facts, job->name),
+				job_state_name(job->state));
 		for (uint32_t k = 0; k < i; k++)
 			if (e->depends[k] == e->depends[i])
-				return err_set(a->err, ERR_INVALID, "job %lld to depend on is named twice", (long long)e->depends[i]);
+				return err_set(a->err, ERR_INVALID,
+					       "job %lld to depend on is named twice",
+					       (long long)e->depends[i]);
 	}
 	return 0;
 }
@@ -107,15 +125,20 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 
 /* --- guarantee -------------------------------------------------------------------------------------------- */
 
-static int critical_check(const struct admission *a, const struct event_job_submitted *e, struct queue_id queue)
+static int critical_check(const struct admission *a, const struct event_job_submitted *e,
+			  struct queue_id queue)
 {
-	int64_t need = e->tasks_min * e->gpus * GPU_SHARE, guarantee = queue_guarantee(a->facts, queue);
+	int64_t need = e->tasks_min * e->gpus * GPU_SHARE,
+		guarantee = queue_guarantee(a->facts, queue);
 
 	if (e->tier != TIER_CRITICAL || a->facts->policy.allow_critical_burst || need <= guarantee)
 		return 0;
-	return err_set(a->err, ERR_QUOTA, "critical job asks for %s GPU%s, but queue \"%s\" guarantees %s: use tier standard, or ask an admin to "
-		       "raise the guarantee", share_text(a->arena, need), need == GPU_SHARE ? "" : "s", e->queue,
-		       share_text(a->arena, guarantee));
+	return err_set(
+		a->err, ERR_QUOTA,
+		"critical job asks for %s GPU%s, but queue \"%s\" guarantees %s: use tier standard, or ask an admin to "
+		"raise the guarantee",
+		share_text(a->arena, need), need == GPU_SHARE ? "" : "s", e->queue,
+		share_text(a->arena, guarantee));
 }
 
 /* --- the same submission again -------------------------------------------------------------------------------- */
@@ -129,13 +152,18 @@ static int key_check(const struct admission *a, const struct event_job_submitted
 	if (!*e->client_key)
 		return 0;
 	if (!hex_parse(e->client_key, key) || !hex_parse(e->body_mac, mac))
-		return err_set(a->err, ERR_INVALID, "the client key or the MAC of the body is not 64 hexadecimal digits");
+		return err_set(
+			a->err, ERR_INVALID,
+			"the client key or the MAC of the body is not 64 hexadecimal digits");
 	job = facts_key_find(a->facts, key);
 	if (!job.v || job_get(a->facts, job)->submitted_ms + CLIENT_KEY_MS < a->facts->now_ms)
 		return 0;
 	body = table_get(&a->facts->bodies, job_get(a->facts, job)->body);
 	if (memcmp(body->mac, mac, sizeof(mac)) != 0)
-		return err_set(a->err, ERR_CONFLICT, "this client key was used for job %u with another content; use a new key for a new job", job.v);
+		return err_set(
+			a->err, ERR_CONFLICT,
+			"this client key was used for job %u with another content; use a new key for a new job",
+			job.v);
 	if (a->ret_job)
 		*a->ret_job = job.v;
 	return CORE_ALREADY;

@@ -82,7 +82,8 @@ static void a_repeated_client_key_gives_the_same_job(void **state)
 	assert_int_equal(admit(&w, &e, &id, &err), CORE_ALREADY);
 	assert_int_equal(id, 1);
 	e.job_submitted.body_mac = KEY_A;
-	refused(&w, &e, ERR_CONFLICT, "this client key was used for job 1 with another content; use a new key for a new job");
+	refused(&w, &e, ERR_CONFLICT,
+		"this client key was used for job 1 with another content; use a new key for a new job");
 	world_at(&w, w.now_ms + INT64_C(8) * 86400 * 1000);
 	assert_int_equal(admit(&w, &e, &id, &err), 0);
 	assert_int_equal(id, 2);
@@ -102,7 +103,8 @@ static void critical_work_stays_inside_its_guarantee(void **state)
 	e.job_submitted.tier = TIER_CRITICAL;
 	e.job_submitted.queue = "a";
 	e.job_submitted.tasks_min = 12;
-	refused(&w, &e, ERR_QUOTA, "critical job asks for 12 GPUs, but queue \"a\" guarantees 8: use tier standard, or ask an admin to raise "
+	refused(&w, &e, ERR_QUOTA,
+		"critical job asks for 12 GPUs, but queue \"a\" guarantees 8: use tier standard, or ask an admin to raise "
 		"the guarantee");
 	e.job_submitted.tasks_min = e.job_submitted.tasks_max = 8;
 	assert_int_equal(admit(&w, &e, NULL, &err), 0);
@@ -127,7 +129,8 @@ static void what_a_job_names_must_exist(void **state)
 	refused(&w, &e, ERR_NOT_FOUND, "queue \"vison\" does not exist; did you mean \"vision\"?");
 	e = job(&w);
 	e.job_submitted.require = "leaf";
-	refused(&w, &e, ERR_INVALID, "topology: require: there is no level \"leaf\" in this cluster; levels are rack, node, nvlink");
+	refused(&w, &e, ERR_INVALID,
+		"topology: require: there is no level \"leaf\" in this cluster; levels are rack, node, nvlink");
 	e = job(&w);
 	e.job_submitted.depends = &nobody;
 	e.job_submitted.depends_count = 1;
@@ -147,7 +150,8 @@ static void numbers_have_bounds(void **state)
 	world_init(&w, "n0:8");
 	e = job(&w);
 	e.job_submitted.gpus = -1;
-	refused(&w, &e, ERR_INVALID, "the number of GPUs per task is -1; it must be between 0 and 32");
+	refused(&w, &e, ERR_INVALID,
+		"the number of GPUs per task is -1; it must be between 0 and 32");
 	e = job(&w);
 	e.job_submitted.tasks_min = TASKS_MAX + 1;
 	refused(&w, &e, ERR_INVALID, "the number of tasks is 4097; it must be between 1 and 4096");
@@ -157,11 +161,13 @@ static void numbers_have_bounds(void **state)
 	refused(&w, &e, ERR_INVALID, "tasks: the greatest number 2 is less than the least 4");
 	e = job(&w);
 	e.job_submitted.array_count = ARRAY_MAX + 1;
-	refused(&w, &e, ERR_INVALID, "the size of an array is 10001; it must be between 0 and 10000");
+	refused(&w, &e, ERR_INVALID,
+		"the size of an array is 10001; it must be between 0 and 10000");
 	world_deinit(&w);
 }
 
-static struct event queue(const struct world *w, const char *name, const char *parent, int64_t guarantee, int64_t limit)
+static struct event queue(const struct world *w, const char *name, const char *parent,
+			  int64_t guarantee, int64_t limit)
 {
 	struct event e = world_event(w, EVENT_QUEUE_SET);
 
@@ -184,13 +190,16 @@ static void queues_form_a_tree_whose_guarantees_add_up(void **state)
 	assert_int_equal(admit(&w, &e, NULL, &err), 0);
 	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
 	e = queue(&w, "vision", "research", 12, -1);
-	refused(&w, &e, ERR_INVALID, "queue \"vision\": guarantee 12 is more than the 8 GPUs left of its parent \"research\"'s guarantee of 8");
+	refused(&w, &e, ERR_INVALID,
+		"queue \"vision\": guarantee 12 is more than the 8 GPUs left of its parent \"research\"'s guarantee of 8");
 	e = queue(&w, "vision", "research", 6, -1);
 	assert_int_equal(admit(&w, &e, NULL, &err), 0);
 	e = queue(&w, "research", "", 4, -1);
-	refused(&w, &e, ERR_CONFLICT, "queue \"research\": guarantee 4 is less than the 6 GPUs promised to the queues below it");
+	refused(&w, &e, ERR_CONFLICT,
+		"queue \"research\": guarantee 4 is less than the 6 GPUs promised to the queues below it");
 	e = queue(&w, "research", "vision", 8, -1);
-	refused(&w, &e, ERR_INVALID, "queue \"research\" can't lie below \"vision\", which lies below it");
+	refused(&w, &e, ERR_INVALID,
+		"queue \"research\" can't lie below \"vision\", which lies below it");
 	e = queue(&w, "text", "research", 2, 1);
 	refused(&w, &e, ERR_INVALID, "queue \"text\": guarantee 2 is more than its limit 1");
 	world_deinit(&w);
@@ -209,11 +218,14 @@ static void what_is_in_use_is_not_removed(void **state)
 	(void)world_submit(&w, (struct wish){ .queue = "b" });
 	e = world_event(&w, EVENT_QUEUE_REMOVED);
 	e.queue_removed.name = "a";
-	refused(&w, &e, ERR_CONFLICT, "queue \"a\" has queue \"b\" below it; remove that one first");
+	refused(&w, &e, ERR_CONFLICT,
+		"queue \"a\" has queue \"b\" below it; remove that one first");
 	e.queue_removed.name = "b";
-	refused(&w, &e, ERR_CONFLICT, "queue \"b\" has 1 jobs that are not over (job 1 is the first); cancel them or wait");
+	refused(&w, &e, ERR_CONFLICT,
+		"queue \"b\" has 1 jobs that are not over (job 1 is the first); cancel them or wait");
 	e.queue_removed.name = "default";
-	refused(&w, &e, ERR_CONFLICT, "queue \"default\" can't be removed: jobs that name no queue go there");
+	refused(&w, &e, ERR_CONFLICT,
+		"queue \"default\" can't be removed: jobs that name no queue go there");
 	world_cancel(&w, 1);
 	world_decide(&w);
 	e.queue_removed.name = "b";
@@ -233,7 +245,8 @@ static void a_final_job_is_not_changed(void **state)
 	world_decide(&w);
 	e = world_event(&w, EVENT_JOB_CANCEL_ASKED);
 	e.job_cancel_asked.job = 1;
-	refused(&w, &e, ERR_CONFLICT, "job 1 \"train\" has ended as cancelled and can't be cancelled any more");
+	refused(&w, &e, ERR_CONFLICT,
+		"job 1 \"train\" has ended as cancelled and can't be cancelled any more");
 	e.job_cancel_asked.job = 2;
 	refused(&w, &e, ERR_NOT_FOUND, "job 2 does not exist");
 	world_deinit(&w);

@@ -16,7 +16,8 @@
 
 const char *const core_policy_name = "default/1";
 
-void pass_begin(struct pass *pass, const struct facts *facts, struct view *view, uint64_t budget, struct arena *arena)
+void pass_begin(struct pass *pass, const struct facts *facts, struct view *view, uint64_t budget,
+		struct arena *arena)
 {
 	*pass = (struct pass){ .facts = facts, .view = view, .arena = arena, .budget = budget };
 	pass->memos = arena_new_array(arena, struct shape_memo, (size_t)facts->shapes.count + 1);
@@ -51,9 +52,13 @@ bool pass_is_spent(const struct pass *pass)
 	return pass->count >= DECISIONS_MAX || (pass->count > 0 && pass->work >= pass->budget);
 }
 
-struct place_request pass_request(const struct pass *pass, const struct shape *shape, uint32_t tasks)
+struct place_request pass_request(const struct pass *pass, const struct shape *shape,
+				  uint32_t tasks)
 {
-	return (struct place_request){ .shape = shape, .tasks = tasks, .rank = RANK_NONE, .scatter = pass->facts->policy.packing == 0 };
+	return (struct place_request){ .shape = shape,
+				       .tasks = tasks,
+				       .rank = RANK_NONE,
+				       .scatter = pass->facts->policy.packing == 0 };
 }
 
 void pass_run(struct pass *pass)
@@ -75,7 +80,8 @@ void pass_run(struct pass *pass)
 	order_run(pass);
 }
 
-void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step, struct decisions *ret)
+void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,
+	    struct decisions *ret)
 {
 	struct pass pass;
 	uint32_t mark;
@@ -85,5 +91,8 @@ void decide(const struct facts *facts, struct view *view, uint64_t budget, struc
 	mark = space_mark(&view->space);
 	pass_run(&pass);
 	space_rollback(&view->space, mark);
-	*ret = (struct decisions){ .events = pass.events, .count = pass.count, .more = pass.more, .wake_ms = pass.wake_ms };
+	*ret = (struct decisions){ .events = pass.events,
+				   .count = pass.count,
+				   .more = pass.more,
+				   .wake_ms = pass.wake_ms };
 }

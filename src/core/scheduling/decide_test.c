@@ -176,7 +176,10 @@ static void a_run_time_limit_counts_earlier_attempts_without_what_was_lost(void 
 
 /* --- winding down ------------------------------------------------------------------------------------------- */
 
-struct wind { struct world w; uint32_t low, high; };
+struct wind {
+	struct world w;
+	uint32_t low, high;
+};
 
 /* `low` runs on the one GPU, `high` wants it; grace of one minute. */
 static void wind_init(struct wind *t, bool checkpoint)
@@ -207,7 +210,10 @@ static void a_victim_stops_when_its_checkpoint_is_complete(void **state)
 	assert_int_equal(job_get(&t.w.facts, (struct job_id){ t.low })->lost_gpu_ms, 0);
 	world_exit(&t.w, t.high, 0);
 	world_run(&t.w);
-	assert_int_equal(attempt_get(&t.w.facts, job_get(&t.w.facts, (struct job_id){ t.low })->attempt)->resume_number, 1);
+	assert_int_equal(
+		attempt_get(&t.w.facts, job_get(&t.w.facts, (struct job_id){ t.low })->attempt)
+			->resume_number,
+		1);
 	world_deinit(&t.w);
 }
 
@@ -634,7 +640,8 @@ static void a_black_hole_is_quarantined_but_never_the_last_node(void **state)
 	(void)state;
 	world_init(&w, "n0:1 n1:1");
 	fail_jobs(&w, 3, 0);
-	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->state, NODE_QUARANTINED);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->state,
+			 NODE_QUARANTINED);
 	fail_jobs(&w, 4, 0);
 	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n1"))->state, NODE_READY);
 	world_deinit(&w);

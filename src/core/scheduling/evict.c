@@ -23,10 +23,10 @@
 enum { SOLUTIONS_MAX = 8, TRIES_MAX = 64, OTHER_WAY_MAX = 128 };
 
 struct solution {
-	uint32_t *chosen;	/* indices of candidates */
+	uint32_t *chosen; /* indices of candidates */
 	uint32_t count;
-	int64_t cost;		/* of standard work */
-	int64_t spare_cost;	/* of best-effort work */
+	int64_t cost; /* of standard work */
+	int64_t spare_cost; /* of best-effort work */
 	struct placement place;
 };
 
@@ -36,19 +36,20 @@ struct hunt {
 	const struct job *j;
 	const struct shape *shape;
 	uint64_t rank;
-	int64_t need;		/* share of its least width */
+	int64_t need; /* share of its least width */
 	bool room_short;
-	struct victim *fresh;	/* promises and those that come; then follow the kept ones */
+	struct victim *fresh; /* promises and those that come; then follow the kept ones */
 	uint32_t fresh_count, count;
-	uint32_t *scratch;	/* indices of candidates while a unit is solved */
-	int64_t gpus;		/* that all candidates hold */
+	uint32_t *scratch; /* indices of candidates while a unit is solved */
+	int64_t gpus; /* that all candidates hold */
 };
 
 static const struct victim *candidate(const struct hunt *hunt, uint32_t i)
 {
 	const struct candidates *kept = &hunt->pass->kept;
 
-	return i < hunt->fresh_count ? &hunt->fresh[i] : &kept->list[kept->first + i - hunt->fresh_count];
+	return i < hunt->fresh_count ? &hunt->fresh[i]
+				     : &kept->list[kept->first + i - hunt->fresh_count];
 }
 
 /* --- candidates -------------------------------------------------------------------------------------------- */
@@ -65,7 +66,8 @@ int64_t victim_cost(const struct facts *facts, const struct job *job, const stru
 
 bool pass_job_leaves(const struct pass *pass, uint32_t job)
 {
-	return pass->view->jobs.at[job].leaving || (pass->leaving && pass->leaving[job / 64] >> job % 64 & 1);
+	return pass->view->jobs.at[job].leaving ||
+	       (pass->leaving && pass->leaving[job / 64] >> job % 64 & 1);
 }
 
 static struct victim victim_of(const struct pass *pass, uint32_t id)
@@ -74,8 +76,13 @@ static struct victim victim_of(const struct pass *pass, uint32_t id)
 	const struct job_view *jv = &pass->view->jobs.at[id];
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 
-	return (struct victim){ .job = id, .queue = jv->queue, .attempt = attempt, .shape = shape_get(pass->facts, job->shape),
-				.rank = jv->rank, .share = jv->share, .tier = jv->tier,
+	return (struct victim){ .job = id,
+				.queue = jv->queue,
+				.attempt = attempt,
+				.shape = shape_get(pass->facts, job->shape),
+				.rank = jv->rank,
+				.share = jv->share,
+				.tier = jv->tier,
 				.cost = victim_cost(pass->facts, job, attempt) };
 }
 
@@ -118,7 +125,8 @@ static void victim_add(struct pass *pass, uint32_t list, uint32_t id)
 		struct victim *old = pass->victims[list];
 
 		pass->victim_rooms[list] = count ? count * 2 : 16;
-		pass->victims[list] = arena_new_array(pass->arena, struct victim, pass->victim_rooms[list]);
+		pass->victims[list] =
+			arena_new_array(pass->arena, struct victim, pass->victim_rooms[list]);
 		if (old)
 			memcpy(pass->victims[list], old, count * sizeof(*old));
 	}
@@ -142,8 +150,9 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool 
 {
 	struct sorted_walk walk;
 
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk); any;
-	     any = sorted_next(&pass->view->pool, &walk)) {
+	for (bool any =
+		     sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk);
+	     any; any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job_view *jv = &pass->view->jobs.at[walk.id];
 		const struct attempt *attempt;
 
@@ -176,7 +185,8 @@ static void victims_make(struct pass *pass, uint32_t list)
 	for (uint32_t q = list ? list : 1; q < queues && (!list || q == list); q++)
 		victims_read(pass, list, q, list == 0);
 	if (pass->victim_counts[list] > 1)
-		victims_sort(pass->victims[list], arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
+		victims_sort(pass->victims[list],
+			     arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
 			     pass->victim_counts[list]);
 }
 
@@ -201,10 +211,13 @@ static void coming_add(struct pass *pass, uint32_t id)
 static bool coming_has_surplus(const struct pass *pass, const struct victim *v)
 {
 	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
-		const struct task *task = table_get(&pass->facts->tasks, v->attempt->first_task + i);
+		const struct task *task =
+			table_get(&pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
 
-		if (rank != RANK_NONE && (!task->gpu_mask || (task->gpu_mask & ~space_at(&pass->view->space, (uint32_t)rank)->promised)))
+		if (rank != RANK_NONE &&
+		    (!task->gpu_mask ||
+		     (task->gpu_mask & ~space_at(&pass->view->space, (uint32_t)rank)->promised)))
 			return true;
 	}
 	return false;
@@ -217,8 +230,11 @@ static void coming_make(struct pass *pass)
 	if (pass->leaving)
 		return;
 	pass->leaving = arena_new_array(pass->arena, uint64_t, pass->facts->jobs.count / 64 + 1);
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->leaving, &walk); any; any = sorted_next(&pass->view->pool, &walk))
-		if (!attempt_get(pass->facts, job_get(pass->facts, (struct job_id){ walk.id })->attempt)->unreachable)
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->leaving, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk))
+		if (!attempt_get(pass->facts,
+				 job_get(pass->facts, (struct job_id){ walk.id })->attempt)
+			     ->unreachable)
 			coming_add(pass, walk.id);
 }
 
@@ -237,7 +253,8 @@ static bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	if (v->queue == hunt->j->queue.v)
 		return v->rank < hunt->rank;
 	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
-	return standing_within(s, hunt->j->queue.v, top, hunt->need) && standing_above(s, v->queue, top);
+	return standing_within(s, hunt->j->queue.v, top, hunt->need) &&
+	       standing_above(s, v->queue, top);
 }
 
 static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
@@ -247,7 +264,8 @@ static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 
 	if (queue == hunt->j->queue.v) /* standard work of a lower rank */
 		return sorted_before(&hunt->pass->view->pool, running, hunt->rank, 0) >
-		       sorted_before(&hunt->pass->view->pool, running, (uint64_t)TIER_STANDARD << 32, 0);
+		       sorted_before(&hunt->pass->view->pool, running,
+				     (uint64_t)TIER_STANDARD << 32, 0);
 	return hunt->pass->view->queues.at[queue].running && candidate_may_go(hunt, &v);
 }
 
@@ -257,15 +275,20 @@ static void fresh_make(struct hunt *hunt)
 	struct pass *pass = hunt->pass;
 	uint32_t promises;
 
-	hunt->fresh = arena_new_array(pass->arena, struct victim, (size_t)pass->view->promise_count + pass->coming_count + 1);
+	hunt->fresh = arena_new_array(pass->arena, struct victim,
+				      (size_t)pass->view->promise_count + pass->coming_count + 1);
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
 		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
 
 		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || pass->promises_gone[i])
 			continue;
-		hunt->fresh[hunt->fresh_count++] = (struct victim){ .job = p->job, .queue = p->queue, .promise = p, .rank = rank,
-								    .share = p->share, .tier = p->tier };
+		hunt->fresh[hunt->fresh_count++] = (struct victim){ .job = p->job,
+								    .queue = p->queue,
+								    .promise = p,
+								    .rank = rank,
+								    .share = p->share,
+								    .tier = p->tier };
 		hunt->gpus += p->share / GPU_SHARE;
 	}
 	promises = hunt->fresh_count;
@@ -288,7 +311,9 @@ static void list_add(struct hunt *hunt, uint32_t list)
 	for (uint32_t i = 0; i < pass->victim_counts[list]; i++) {
 		const struct victim *v = &pass->victims[list][i];
 
-		if (pass_job_leaves(pass, v->job) || (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT && v->rank >= hunt->rank))
+		if (pass_job_leaves(pass, v->job) ||
+		    (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT &&
+		     v->rank >= hunt->rank))
 			continue;
 		kept->list[kept->count++] = *v;
 		kept->gpus += v->share / GPU_SHARE;
@@ -310,7 +335,10 @@ static void kept_make(struct hunt *hunt)
 
 	for (uint32_t q = 1; q < queues; q++)
 		room += queue_may_give(hunt, q) ? list_room(hunt, q) : 0;
-	*kept = (struct candidates){ .queue = hunt->j->queue.v, .rank = hunt->rank, .starts = pass->starts, .need = hunt->need };
+	*kept = (struct candidates){ .queue = hunt->j->queue.v,
+				     .rank = hunt->rank,
+				     .starts = pass->starts,
+				     .need = hunt->need };
 	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
 	list_add(hunt, 0);
 	for (uint32_t q = 1; q < queues; q++) {
@@ -321,7 +349,8 @@ static void kept_make(struct hunt *hunt)
 		lists += kept->count > before;
 	}
 	if (lists > 1)
-		victims_sort(kept->list, arena_new_array(pass->arena, struct victim, room + 1), kept->count);
+		victims_sort(kept->list, arena_new_array(pass->arena, struct victim, room + 1),
+			     kept->count);
 }
 
 /* Room for the indices of all candidates. */
@@ -340,8 +369,8 @@ static bool kept_serves(const struct hunt *hunt)
 {
 	const struct candidates *kept = &hunt->pass->kept;
 
-	return kept->list && kept->queue == hunt->j->queue.v && kept->rank == hunt->rank && kept->starts == hunt->pass->starts &&
-	       kept->need <= hunt->need;
+	return kept->list && kept->queue == hunt->j->queue.v && kept->rank == hunt->rank &&
+	       kept->starts == hunt->pass->starts && kept->need <= hunt->need;
 }
 
 /* All candidates. False when they can't be enough, whatever is chosen. */
@@ -369,8 +398,8 @@ static bool is_barren(const struct hunt *hunt)
 {
 	const struct barren *b = hunt->pass->barren ? &hunt->pass->barren[hunt->j->queue.v] : NULL;
 
-	return b && b->known && b->changes == hunt->pass->changes && hunt->rank <= b->rank && hunt->need >= b->need &&
-	       b->gpus < hunt->need / GPU_SHARE;
+	return b && b->known && b->changes == hunt->pass->changes && hunt->rank <= b->rank &&
+	       hunt->need >= b->need && b->gpus < hunt->need / GPU_SHARE;
 }
 
 static void barren_note(struct hunt *hunt)
@@ -380,7 +409,11 @@ static void barren_note(struct hunt *hunt)
 
 	if (!pass->barren)
 		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);
-	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank, .need = hunt->need, .gpus = gpus, .changes = pass->changes, .known = true };
+	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank,
+							  .need = hunt->need,
+							  .gpus = gpus,
+							  .changes = pass->changes,
+							  .known = true };
 }
 
 /* --- giving and taking back -------------------------------------------------------------------------------- */
@@ -390,15 +423,18 @@ static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
 	struct space *space = &hunt->pass->view->space;
 
 	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
-		const struct task *task = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+		const struct task *task =
+			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
 
 		if (rank == RANK_NONE)
 			continue;
 		if (give)
-			space_give(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli, v->shape->memory_mib);
+			space_give(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli,
+				   v->shape->memory_mib);
 		else
-			space_take(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli, v->shape->memory_mib);
+			space_take(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli,
+				   v->shape->memory_mib);
 	}
 }
 
@@ -412,9 +448,11 @@ static void promise_move(struct hunt *hunt, const struct promise_view *p, bool g
 		if (rank == RANK_NONE)
 			continue;
 		if (give)
-			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
+					p->cpu_milli, p->ram_mib);
 		else
-			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
+				      p->cpu_milli, p->ram_mib);
 	}
 }
 
@@ -422,23 +460,27 @@ static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
 {
 	if (v->promise) {
 		promise_move(hunt, v->promise, give);
-		standing_promise(&hunt->pass->standings, v->queue, v->tier, give ? -v->share : v->share);
+		standing_promise(&hunt->pass->standings, v->queue, v->tier,
+				 give ? -v->share : v->share);
 		return;
 	}
 	tasks_move(hunt, v, give);
 	if (!v->coming)
-		standing_leave(&hunt->pass->standings, v->queue, v->tier, give ? v->share : -v->share);
+		standing_leave(&hunt->pass->standings, v->queue, v->tier,
+			       give ? v->share : -v->share);
 }
 
 static bool room_is_enough(const struct hunt *hunt)
 {
-	return quota_room(&hunt->pass->standings, hunt->j->queue.v, hunt->j->tier, true, hunt->need, NULL) >= hunt->need;
+	return quota_room(&hunt->pass->standings, hunt->j->queue.v, hunt->j->tier, true, hunt->need,
+			  NULL) >= hunt->need;
 }
 
 /* In a unit: 0 is the whole cluster, else 1 + rank of a node, or 1 + index of a domain. */
 static struct place_request unit_request(const struct hunt *hunt, uint32_t unit, bool nodes)
 {
-	struct place_request request = pass_request(hunt->pass, hunt->shape, hunt->shape->tasks_min);
+	struct place_request request =
+		pass_request(hunt->pass, hunt->shape, hunt->shape->tasks_min);
 
 	if (unit && nodes)
 		request.rank = (int32_t)unit - 1;
@@ -454,7 +496,8 @@ static bool fits(struct hunt *hunt, const struct place_request *request)
 	       place_find(&hunt->pass->view->space, request, NULL, NULL, NULL) == 0;
 }
 
-static bool victim_touches(const struct hunt *hunt, const struct victim *v, const struct place_request *request)
+static bool victim_touches(const struct hunt *hunt, const struct victim *v,
+			   const struct place_request *request)
 {
 	const struct space *space = &hunt->pass->view->space;
 	const struct domain *d = &space->domains.at[request->domain];
@@ -462,10 +505,14 @@ static bool victim_touches(const struct hunt *hunt, const struct victim *v, cons
 	if (v->promise || (request->domain == 0 && request->rank == RANK_NONE))
 		return true;
 	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
-		const struct task *task = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+		const struct task *task =
+			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
 
-		if (rank != RANK_NONE && (request->rank == RANK_NONE ? (uint32_t)rank >= d->first && (uint32_t)rank < d->end : rank == request->rank))
+		if (rank != RANK_NONE &&
+		    (request->rank == RANK_NONE
+			     ? (uint32_t)rank >= d->first && (uint32_t)rank < d->end
+			     : rank == request->rank))
 			return true;
 	}
 	return false;
@@ -479,17 +526,20 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 	for (uint32_t i = 0; i < count; i++) {
 		const struct victim *v = candidate(hunt, chosen[i]);
 
-		if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT || v->queue == hunt->j->queue.v)
+		if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT ||
+		    v->queue == hunt->j->queue.v)
 			continue;
-		if (standing_within(&hunt->pass->standings, v->queue, queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue), v->share))
+		if (standing_within(&hunt->pass->standings, v->queue,
+				    queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue),
+				    v->share))
 			return false;
 	}
 	return true;
 }
 
 /* Gives candidates back in order until the job fits (or all); the stride grows so that large sets need few trials. */
-static bool give_until_fit(struct hunt *hunt, const struct place_request *request, uint32_t end, bool all, uint32_t *chosen,
-			   uint32_t *count)
+static bool give_until_fit(struct hunt *hunt, const struct place_request *request, uint32_t end,
+			   bool all, uint32_t *chosen, uint32_t *count)
 {
 	uint32_t stride = 1, since = 0;
 
@@ -512,7 +562,8 @@ static bool give_until_fit(struct hunt *hunt, const struct place_request *reques
 }
 
 /* Takes the victim at `i` of the chosen back for good when the job fits without it. */
-static void take_back_one(struct hunt *hunt, const struct place_request *request, uint32_t *chosen, uint32_t i)
+static void take_back_one(struct hunt *hunt, const struct place_request *request, uint32_t *chosen,
+			  uint32_t i)
 {
 	victim_move(hunt, candidate(hunt, chosen[i]), false);
 	if (fits(hunt, request))
@@ -522,7 +573,8 @@ static void take_back_one(struct hunt *hunt, const struct place_request *request
 }
 
 /* Each in turn, from the dearest or from the cheapest: none that is left can be missed. */
-static uint32_t take_back(struct hunt *hunt, const struct place_request *request, bool cheap_first, uint32_t *chosen, uint32_t count)
+static uint32_t take_back(struct hunt *hunt, const struct place_request *request, bool cheap_first,
+			  uint32_t *chosen, uint32_t count)
 {
 	uint32_t kept = 0;
 
@@ -534,7 +586,8 @@ static uint32_t take_back(struct hunt *hunt, const struct place_request *request
 	return kept;
 }
 
-static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, bool cheap_first, struct solution *ret)
+static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, bool cheap_first,
+		       struct solution *ret)
 {
 	struct pass *pass = hunt->pass;
 	struct place_request request = unit_request(hunt, unit, nodes);
@@ -542,11 +595,13 @@ static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t en
 	bool good;
 
 	*ret = (struct solution){ .chosen = hunt->scratch };
-	good = give_until_fit(hunt, &request, end, cheap_first, ret->chosen, &count) && (!cheap_first || count <= OTHER_WAY_MAX);
+	good = give_until_fit(hunt, &request, end, cheap_first, ret->chosen, &count) &&
+	       (!cheap_first || count <= OTHER_WAY_MAX);
 	if (good) {
 		ret->count = count = take_back(hunt, &request, cheap_first, ret->chosen, count);
 		good = set_is_final(hunt, ret->chosen, count) &&
-		       place_find(&pass->view->space, &request, pass->arena, &ret->place, NULL) == 0;
+		       place_find(&pass->view->space, &request, pass->arena, &ret->place, NULL) ==
+			       0;
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		const struct victim *v = candidate(hunt, ret->chosen[i]);
@@ -577,12 +632,14 @@ static bool solution_better(const struct solution *a, const struct solution *b)
 
 static bool units_are_nodes(const struct shape *shape)
 {
-	return shape->tasks_min == 1 || shape->require == LEVEL_NODE || shape->require == LEVEL_ISLAND;
+	return shape->tasks_min == 1 || shape->require == LEVEL_NODE ||
+	       shape->require == LEVEL_ISLAND;
 }
 
 static uint32_t unit_of(const struct hunt *hunt, uint32_t rank, bool nodes)
 {
-	return 1 + (nodes ? rank : space_at(&hunt->pass->view->space, rank)->domain[hunt->shape->require]);
+	return 1 + (nodes ? rank
+			  : space_at(&hunt->pass->view->space, rank)->domain[hunt->shape->require]);
 }
 
 static uint32_t unit_free(const struct hunt *hunt, uint32_t unit, bool nodes)
@@ -613,9 +670,14 @@ static uint32_t *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
 	return &pass->tally[unit];
 }
 
-struct choice { struct solution best; uint32_t solved, tries; bool any; };
+struct choice {
+	struct solution best;
+	uint32_t solved, tries;
+	bool any;
+};
 
-static bool unit_try_one(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, bool cheap_first, struct choice *choice)
+static bool unit_try_one(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end,
+			 bool cheap_first, struct choice *choice)
 {
 	struct solution solution;
 	uint32_t *chosen;
@@ -633,7 +695,8 @@ static bool unit_try_one(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t 
 }
 
 /* Both ways; the other way can only be better when the first found more than one victim. */
-static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, struct choice *choice)
+static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end,
+		     struct choice *choice)
 {
 	choice->tries++;
 	if (!unit_try_one(hunt, unit, nodes, end, false, choice))
@@ -644,7 +707,8 @@ static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end,
 }
 
 /* The victim's next task lies in the same unit: the tally is not complete before that one. */
-static bool same_unit_follows(const struct hunt *hunt, const struct victim *v, uint32_t task, uint32_t unit, bool nodes)
+static bool same_unit_follows(const struct hunt *hunt, const struct victim *v, uint32_t task,
+			      uint32_t unit, bool nodes)
 {
 	const struct task *next;
 	int32_t rank;
@@ -663,7 +727,8 @@ static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool 
 		int32_t rank = space_rank(&hunt->pass->view->space, p->numbers.at[i]);
 
 		if (rank != RANK_NONE)
-			*unit_tally(hunt, unit_of(hunt, (uint32_t)rank, nodes), nodes) += (uint32_t)__builtin_popcount(p->numbers.at[p->tasks + i]);
+			*unit_tally(hunt, unit_of(hunt, (uint32_t)rank, nodes), nodes) +=
+				(uint32_t)__builtin_popcount(p->numbers.at[p->tasks + i]);
 	}
 }
 
@@ -677,8 +742,11 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		promise_tally(hunt, v->promise, nodes);
 		return;
 	}
-	for (uint32_t i = 0; i < v->attempt->tasks && choice->solved < SOLUTIONS_MAX && choice->tries < TRIES_MAX; i++) {
-		const struct task *task = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+	for (uint32_t i = 0;
+	     i < v->attempt->tasks && choice->solved < SOLUTIONS_MAX && choice->tries < TRIES_MAX;
+	     i++) {
+		const struct task *task =
+			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(&hunt->pass->view->space, task->node.v);
 		const struct place_node *node;
 		uint32_t unit, *tally;
@@ -688,7 +756,8 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		node = space_at(&hunt->pass->view->space, (uint32_t)rank);
 		unit = unit_of(hunt, (uint32_t)rank, nodes);
 		tally = unit_tally(hunt, unit, nodes);
-		*tally += (uint32_t)__builtin_popcount(task->gpu_mask & node->usable & ~node->promised);
+		*tally += (uint32_t)__builtin_popcount(task->gpu_mask & node->usable &
+						       ~node->promised);
 		if ((int64_t)*tally >= need && !same_unit_follows(hunt, v, i, unit, nodes))
 			unit_try(hunt, unit, nodes, index + 1, choice);
 	}
@@ -730,7 +799,8 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 {
 	struct pass *pass = hunt->pass;
 	uint32_t tasks = solution->place.count;
-	int64_t *nodes = arena_new_array(pass->arena, int64_t, tasks), *masks = arena_new_array(pass->arena, int64_t, tasks);
+	int64_t *nodes = arena_new_array(pass->arena, int64_t, tasks),
+		*masks = arena_new_array(pass->arena, int64_t, tasks);
 	int64_t *victims = arena_new_array(pass->arena, int64_t, solution->count + 1);
 	uint32_t count = 0;
 	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
@@ -741,9 +811,18 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 	}
 	for (uint32_t i = 0; i < solution->count; i++)
 		if (!candidate(hunt, solution->chosen[i])->promise)
-			victims[count++] = job_get(pass->facts, (struct job_id){ candidate(hunt, solution->chosen[i])->job })->attempt.v;
-	*e = (struct event_promise_made){ .job = hunt->job, .nodes = nodes, .nodes_count = tasks, .masks = masks, .masks_count = tasks,
-					  .victims = victims, .victims_count = count };
+			victims[count++] =
+				job_get(pass->facts,
+					(struct job_id){
+						candidate(hunt, solution->chosen[i])->job })
+					->attempt.v;
+	*e = (struct event_promise_made){ .job = hunt->job,
+					  .nodes = nodes,
+					  .nodes_count = tasks,
+					  .masks = masks,
+					  .masks_count = tasks,
+					  .victims = victims,
+					  .victims_count = count };
 }
 
 /* The lower job's promise goes; it waits again, and the next pass looks for another place for it. */
@@ -787,7 +866,11 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 int evict_for(struct pass *pass, uint32_t job, bool room_short)
 {
 	const struct job *j = job_get(pass->facts, (struct job_id){ job });
-	struct hunt hunt = { .pass = pass, .job = job, .j = j, .shape = shape_get(pass->facts, j->shape), .rank = job_rank(j),
+	struct hunt hunt = { .pass = pass,
+			     .job = job,
+			     .j = j,
+			     .shape = shape_get(pass->facts, j->shape),
+			     .rank = job_rank(j),
 			     .room_short = room_short };
 	struct solution solution;
 

@@ -30,7 +30,8 @@ static int64_t short_grace_ms(const struct facts *facts, const struct job *job)
 	return grace_ms < STOP_GRACE_MS ? grace_ms : STOP_GRACE_MS;
 }
 
-static void attempt_stop(struct pass *pass, const struct job *job, enum stop_why why, int64_t grace_ms, const char *text)
+static void attempt_stop(struct pass *pass, const struct job *job, enum stop_why why,
+			 int64_t grace_ms, const char *text)
 {
 	struct event_attempt_stopped *e = &pass_emit(pass, EVENT_ATTEMPT_STOPPED)->attempt_stopped;
 
@@ -44,8 +45,10 @@ static void attempt_stop(struct pass *pass, const struct job *job, enum stop_why
 
 static const struct task *failed_task(const struct facts *facts, const struct attempt *attempt)
 {
-	return attempt->first_failed_rank < 0 ? NULL :
-	       table_get(&facts->tasks, attempt->first_task + (uint32_t)attempt->first_failed_rank);
+	return attempt->first_failed_rank < 0
+		       ? NULL
+		       : table_get(&facts->tasks,
+				   attempt->first_task + (uint32_t)attempt->first_failed_rank);
 }
 
 static enum stop_why failure_why(const struct task *task)
@@ -73,7 +76,8 @@ static enum stop_why attempt_why(const struct facts *facts, const struct attempt
 
 	if (all_succeeded(facts, attempt))
 		return STOP_NONE;
-	if (attempt->state == ATTEMPT_STOPPING || (attempt->state == ATTEMPT_OVER && attempt->why != STOP_NONE))
+	if (attempt->state == ATTEMPT_STOPPING ||
+	    (attempt->state == ATTEMPT_OVER && attempt->why != STOP_NONE))
 		return (enum stop_why)attempt->why;
 	return failed ? failure_why(failed) : STOP_LOST; /* ended, not by itself and not by us */
 }
@@ -88,18 +92,22 @@ static const char *failure_text(struct pass *pass, const struct attempt *attempt
 	node = facts_name(pass->facts, node_get(pass->facts, task->node)->name);
 	switch ((enum task_cause)task->cause) {
 	case CAUSE_EXIT:
-		return arena_printf(pass->arena, "rank %d on %s exited with code %d", attempt->first_failed_rank, node, task->code);
+		return arena_printf(pass->arena, "rank %d on %s exited with code %d",
+				    attempt->first_failed_rank, node, task->code);
 	case CAUSE_SIGNAL:
-		return arena_printf(pass->arena, "rank %d on %s was killed by signal %u", attempt->first_failed_rank, node, task->signal);
+		return arena_printf(pass->arena, "rank %d on %s was killed by signal %u",
+				    attempt->first_failed_rank, node, task->signal);
 	case CAUSE_MEMORY:
-		return arena_printf(pass->arena, "rank %d on %s ran out of memory", attempt->first_failed_rank, node);
+		return arena_printf(pass->arena, "rank %d on %s ran out of memory",
+				    attempt->first_failed_rank, node);
 	case CAUSE_START:
-		return arena_printf(pass->arena, "rank %d on %s could not be started: %s", attempt->first_failed_rank, node, words);
+		return arena_printf(pass->arena, "rank %d on %s could not be started: %s",
+				    attempt->first_failed_rank, node, words);
 	case CAUSE_LOST:
-		return arena_printf(pass->arena, "rank %d was lost with %s", attempt->first_failed_rank, node);
+		return arena_printf(pass->arena, "rank %d was lost with %s",
+				    attempt->first_failed_rank, node);
 	case CAUSE_STOPPED:
-	case CAUSE_LOG_LIMIT:
-		break;
+	case CAUSE_LOG_LIMIT: break;
 	}
 	return words;
 }
@@ -115,27 +123,33 @@ static int64_t gpus_all(const struct node *node)
 }
 
 /* An early failure is the node's as likely as the program's. Out of memory is the program's. */
-static void blame(struct pass *pass, const struct attempt *attempt, enum stop_why why, struct event_attempt_ended *e)
+static void blame(struct pass *pass, const struct attempt *attempt, enum stop_why why,
+		  struct event_attempt_ended *e)
 {
 	const struct task *task = failed_task(pass->facts, attempt);
 	int64_t *node, *mask;
 
 	if ((why != STOP_FAILED && why != STOP_START) || !task || task->cause == CAUSE_MEMORY)
 		return;
-	if (attempt->released_ms && pass->facts->now_ms - attempt->released_ms > pass->facts->policy.blackhole_window_ms)
+	if (attempt->released_ms &&
+	    pass->facts->now_ms - attempt->released_ms > pass->facts->policy.blackhole_window_ms)
 		return;
 	node = arena_new(pass->arena, int64_t);
 	mask = arena_new(pass->arena, int64_t);
 	*node = task->node.v;
-	*mask = task->gpu_mask ? task->gpu_mask : gpus_all(node_get(pass->facts, task->node)); /* without GPUs: all of them */
+	*mask = task->gpu_mask ? task->gpu_mask
+			       : gpus_all(node_get(pass->facts,
+						   task->node)); /* without GPUs: all of them */
 	e->blamed_nodes = node;
 	e->blamed_masks = mask;
 	e->blamed_nodes_count = e->blamed_masks_count = 1;
 }
 
-static void attempt_end(struct pass *pass, const struct job *job, const struct attempt *attempt, enum stop_why why)
+static void attempt_end(struct pass *pass, const struct job *job, const struct attempt *attempt,
+			enum stop_why why)
 {
-	int64_t now_ms = pass->facts->now_ms, gpus = (int64_t)shape_get(pass->facts, job->shape)->gpus * attempt->tasks;
+	int64_t now_ms = pass->facts->now_ms,
+		gpus = (int64_t)shape_get(pass->facts, job->shape)->gpus * attempt->tasks;
 	int64_t saved_ms = attempt_saved_ms(pass->facts, job, attempt);
 	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
 	struct event_attempt_ended *e = &pass_emit(pass, EVENT_ATTEMPT_ENDED)->attempt_ended;
@@ -151,9 +165,11 @@ static void attempt_end(struct pass *pass, const struct job *job, const struct a
 	blame(pass, attempt, why, e);
 }
 
-static void job_end(struct pass *pass, uint32_t id, enum job_state state, const struct attempt *attempt, const char *text)
+static void job_end(struct pass *pass, uint32_t id, enum job_state state,
+		    const struct attempt *attempt, const char *text)
 {
-	const struct task *task = attempt && state == JOB_FAILED ? failed_task(pass->facts, attempt) : NULL;
+	const struct task *task =
+		attempt && state == JOB_FAILED ? failed_task(pass->facts, attempt) : NULL;
 	struct event_job_ended *e = &pass_emit(pass, EVENT_JOB_ENDED)->job_ended;
 
 	e->job = id;
@@ -168,7 +184,8 @@ static void job_end(struct pass *pass, uint32_t id, enum job_state state, const 
 	}
 }
 
-static void job_requeue(struct pass *pass, uint32_t id, const struct job *job, enum requeue_why why, const char *text)
+static void job_requeue(struct pass *pass, uint32_t id, const struct job *job, enum requeue_why why,
+			const char *text)
 {
 	struct event_job_requeued *e = &pass_emit(pass, EVENT_JOB_REQUEUED)->job_requeued;
 
@@ -187,7 +204,8 @@ static const char *cancel_text(struct pass *pass, const struct job *job)
 }
 
 /* What becomes of the job after its attempt ended for this reason. */
-static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job, const struct attempt *attempt, enum stop_why why)
+static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
+			  const struct attempt *attempt, enum stop_why why)
 {
 	char duration[DURATION_TEXT_MAX];
 
@@ -196,15 +214,14 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 		return;
 	}
 	switch (why) {
-	case STOP_NONE:
-		job_end(pass, id, JOB_SUCCEEDED, attempt, "");
-		return;
+	case STOP_NONE: job_end(pass, id, JOB_SUCCEEDED, attempt, ""); return;
 	case STOP_CANCELLED:
 		job_end(pass, id, JOB_CANCELLED, attempt, cancel_text(pass, job));
 		return;
 	case STOP_LIMIT:
-		job_end(pass, id, JOB_TIMED_OUT, attempt, arena_printf(pass->arena, "its run-time limit of %s is over",
-								       format_duration(job->limit_ms, duration)));
+		job_end(pass, id, JOB_TIMED_OUT, attempt,
+			arena_printf(pass->arena, "its run-time limit of %s is over",
+				     format_duration(job->limit_ms, duration)));
 		return;
 	case STOP_EVICTED:
 		job_requeue(pass, id, job, REQUEUE_EVICTED, "made room for other work");
@@ -238,8 +255,9 @@ static void waiting_due(struct pass *pass, uint32_t id, const struct job *job)
 	}
 	CHECK(dead != 0);
 	other = job_get(pass->facts, (struct job_id){ dead });
-	job_end(pass, id, JOB_CANCELLED, NULL, arena_printf(pass->arena, "job %u \"%s\", which it depends on, ended as %s", dead,
-							    facts_name(pass->facts, other->name), job_state_name(other->state)));
+	job_end(pass, id, JOB_CANCELLED, NULL,
+		arena_printf(pass->arena, "job %u \"%s\", which it depends on, ended as %s", dead,
+			     facts_name(pass->facts, other->name), job_state_name(other->state)));
 }
 
 /* A node under it is drained: it may save its work first. Or the drain was called off. */
@@ -273,9 +291,12 @@ static void live_due(struct pass *pass, uint32_t id, const struct job *job)
 		attempt_end(pass, job, attempt, why);
 		job_follow_up(pass, id, job, attempt, why);
 	} else if (job->cancel_asked) {
-		attempt_stop(pass, job, STOP_CANCELLED, attempt->released_ms ? job_grace_ms(facts, job) : 0, cancel_text(pass, job));
+		attempt_stop(pass, job, STOP_CANCELLED,
+			     attempt->released_ms ? job_grace_ms(facts, job) : 0,
+			     cancel_text(pass, job));
 	} else if (failed) {
-		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job), failure_text(pass, attempt));
+		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job),
+			     failure_text(pass, attempt));
 	} else if (attempt->state == ATTEMPT_PREPARING && attempt->exited) {
 		attempt_stop(pass, job, STOP_LOST, 0, "a rank ended before the job began");
 	} else if (attempt->state == ATTEMPT_PREPARING && attempt->ready == attempt->tasks) {
@@ -292,7 +313,8 @@ static void job_due(struct pass *pass, uint32_t id)
 
 	if (job->attempt.v) {
 		live_due(pass, id, job);
-	} else if (job->state == JOB_QUEUED || job->state == JOB_HELD || job->state == JOB_BLOCKED || job->state == JOB_PREEMPTED) {
+	} else if (job->state == JOB_QUEUED || job->state == JOB_HELD ||
+		   job->state == JOB_BLOCKED || job->state == JOB_PREEMPTED) {
 		waiting_due(pass, id, job);
 	} else { /* between attempts: its end is known, what follows is not decided yet */
 		attempt = attempt_get(pass->facts, job->last_attempt);
@@ -306,7 +328,8 @@ static void limits_due(struct pass *pass)
 	struct sorted_walk walk;
 	char duration[DURATION_TEXT_MAX];
 
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->deadlines, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->deadlines, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job *job = job_get(facts, (struct job_id){ walk.id });
 		const struct attempt *attempt = attempt_get(facts, job->attempt);
 		int64_t limit_ms = job_limit_end_ms(facts, job);
@@ -319,7 +342,8 @@ static void limits_due(struct pass *pass)
 			continue;
 		if (limit_ms && limit_ms <= facts->now_ms && !pass->view->jobs.at[walk.id].due)
 			attempt_stop(pass, job, STOP_LIMIT, job_grace_ms(facts, job),
-				     arena_printf(pass->arena, "its run-time limit of %s is over", format_duration(job->limit_ms, duration)));
+				     arena_printf(pass->arena, "its run-time limit of %s is over",
+						  format_duration(job->limit_ms, duration)));
 	}
 }
 
@@ -327,7 +351,8 @@ void lifecycle_due(struct pass *pass)
 {
 	struct sorted_walk walk;
 
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->due, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->due, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
 		if (pass_is_spent(pass))
 			return;
 		job_due(pass, walk.id);
@@ -343,17 +368,22 @@ void lifecycle_warned(struct pass *pass)
 	const struct facts *facts = pass->facts;
 	struct sorted_walk walk;
 
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job *job = job_get(facts, (struct job_id){ walk.id });
 		const struct attempt *attempt = attempt_get(facts, job->attempt);
 		enum stop_why why = attempt->for_job ? STOP_EVICTED : STOP_NODE;
-		bool saved = job->checkpoints && attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
+		bool saved = job->checkpoints &&
+			     attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
 		bool over = facts->now_ms >= attempt->deadline_ms;
-		const char *text = attempt->for_job ? arena_printf(pass->arena, "makes room for job %u", attempt->for_job) :
-						      "its node is being drained";
+		const char *text = attempt->for_job
+					   ? arena_printf(pass->arena, "makes room for job %u",
+							  attempt->for_job)
+					   : "its node is being drained";
 
 		if (saved && !over) {
-			int64_t left_ms = attempt->deadline_ms - facts->now_ms, grace_ms = short_grace_ms(facts, job);
+			int64_t left_ms = attempt->deadline_ms - facts->now_ms,
+				grace_ms = short_grace_ms(facts, job);
 
 			attempt_stop(pass, job, why, left_ms < grace_ms ? left_ms : grace_ms, text);
 		} else if (over) {
@@ -372,7 +402,8 @@ void lifecycle_evict(struct pass *pass, uint32_t id, uint32_t for_job)
 	struct event_attempt_warned *e;
 
 	if (job->tier == TIER_BEST_EFFORT || attempt->state == ATTEMPT_PREPARING || grace_ms == 0) {
-		attempt_stop(pass, job, STOP_EVICTED, 0, arena_printf(pass->arena, "makes room for job %u", for_job));
+		attempt_stop(pass, job, STOP_EVICTED, 0,
+			     arena_printf(pass->arena, "makes room for job %u", for_job));
 		return;
 	}
 	e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
@@ -407,7 +438,9 @@ static uint32_t gpus_to_blame(const struct facts *facts, uint32_t id)
 		bool all = !(node->set_aside_mask >> gpu & 1);
 
 		for (uint32_t i = 0; i < FAILED_JOBS_KEPT && node->failed_job[i]; i++)
-			all = all && (!failure_counts(facts, id, i) || gpu_failed_with(gpu_get(facts, id, gpu), node->failed_job[i]));
+			all = all &&
+			      (!failure_counts(facts, id, i) ||
+			       gpu_failed_with(gpu_get(facts, id, gpu), node->failed_job[i]));
 		mask |= all ? UINT32_C(1) << gpu : 0;
 	}
 	return mask;
@@ -429,7 +462,8 @@ static bool node_may_go(const struct facts *facts)
 
 static bool gpus_may_go(const struct node *node, uint32_t mask)
 {
-	uint32_t aside = (uint32_t)__builtin_popcount(node->set_aside_mask | mask), most = node->gpu_count / ASIDE_PART;
+	uint32_t aside = (uint32_t)__builtin_popcount(node->set_aside_mask | mask),
+		 most = node->gpu_count / ASIDE_PART;
 
 	return aside < node->gpu_count && aside <= (most > 1 ? most : 1);
 }
@@ -464,7 +498,8 @@ void lifecycle_nodes(struct pass *pass)
 
 	if (!pass->view->nodes_due)
 		return;
-	for (uint32_t rank = 0; rank < pass->view->space.node_count && pass->count == count; rank++) {
+	for (uint32_t rank = 0; rank < pass->view->space.node_count && pass->count == count;
+	     rank++) {
 		uint32_t node = space_at(&pass->view->space, rank)->node;
 
 		if (sorted_has(&pass->view->pool, pass->view->nodes_due, node, node))

@@ -14,18 +14,26 @@
 #include "core/scheduling/pass.h"
 
 /* Where the walk through a bucket stands. */
-struct cursor { uint32_t bucket, job; struct sorted_walk *walk; };
+struct cursor {
+	uint32_t bucket, job;
+	struct sorted_walk *walk;
+};
 
 struct turn {
-	struct sorted_walk buckets;	/* of the queue, the next one to be opened */
-	bool any;			/* there is a next one */
-	bool open;			/* may still have a job to try */
-	uint32_t below;			/* open queues in its subtree, itself included */
-	struct cursor *heap;		/* buckets of the rank at hand, by first job; room for all of the queue */
+	struct sorted_walk buckets; /* of the queue, the next one to be opened */
+	bool any; /* there is a next one */
+	bool open; /* may still have a job to try */
+	uint32_t below; /* open queues in its subtree, itself included */
+	struct cursor
+		*heap; /* buckets of the rank at hand, by first job; room for all of the queue */
 	uint32_t count, room;
 };
 
-struct order { struct pass *pass; struct turn *turns; bool spare; };
+struct order {
+	struct pass *pass;
+	struct turn *turns;
+	bool spare;
+};
 
 enum try_result { TRY_STARTED, TRY_BLOCKED };
 
@@ -42,7 +50,8 @@ static void heap_down(struct turn *turn, uint32_t at)
 		uint32_t least = at;
 		struct cursor moved = turn->heap[at];
 
-		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < turn->count; child++)
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < turn->count;
+		     child++)
 			if (turn->heap[child].job < turn->heap[least].job)
 				least = child;
 		if (least == at)
@@ -58,11 +67,15 @@ static void heap_push(struct order *order, struct turn *turn, struct cursor adde
 	uint32_t at;
 
 	if (!turn->heap) {
-		turn->room = sorted_size(&order->pass->view->pool, order->pass->view->queues.at[bucket_at(order, added.bucket)->queue].buckets);
+		turn->room = sorted_size(
+			&order->pass->view->pool,
+			order->pass->view->queues.at[bucket_at(order, added.bucket)->queue]
+				.buckets);
 		turn->heap = arena_new_array(order->pass->arena, struct cursor, turn->room);
 	}
 	CHECK(turn->count < turn->room);
-	for (at = turn->count++; at > 0 && turn->heap[(at - 1) / 2].job > added.job; at = (at - 1) / 2)
+	for (at = turn->count++; at > 0 && turn->heap[(at - 1) / 2].job > added.job;
+	     at = (at - 1) / 2)
 		turn->heap[at] = turn->heap[(at - 1) / 2];
 	turn->heap[at] = added;
 }
@@ -96,7 +109,8 @@ static bool rank_open(struct order *order, struct turn *turn)
 	while (turn->any && bucket_at(order, turn->buckets.id)->rank == rank) {
 		struct cursor added = { .bucket = turn->buckets.id };
 
-		if (sorted_first(&order->pass->view->pool, bucket_at(order, added.bucket)->jobs, NULL, &added.job))
+		if (sorted_first(&order->pass->view->pool, bucket_at(order, added.bucket)->jobs,
+				 NULL, &added.job))
 			heap_push(order, turn, added);
 		turn->any = sorted_next(&order->pass->view->pool, &turn->buckets);
 	}
@@ -149,10 +163,12 @@ static bool watches(const struct pass *pass)
 }
 
 /* As wide as the queue and the place allow; 0 when not even the least width fits. */
-static uint32_t place_widest(struct pass *pass, const struct shape *shape, int64_t room, struct placement *ret)
+static uint32_t place_widest(struct pass *pass, const struct shape *shape, int64_t room,
+			     struct placement *ret)
 {
 	int64_t one = shape_share(shape, 1);
-	uint32_t most = one && room / one < shape->tasks_max ? (uint32_t)(room / one) : shape->tasks_max;
+	uint32_t most =
+		one && room / one < shape->tasks_max ? (uint32_t)(room / one) : shape->tasks_max;
 	struct place_request request = pass_request(pass, shape, most);
 
 	if (most > shape->tasks_min)
@@ -174,7 +190,8 @@ static void place_why(struct pass *pass, const struct shape *shape, struct verdi
 }
 
 /* Does it fit now, if nothing reserved stood in its way? Leaves the reservations as they were. */
-static bool fits_without_reservations(struct pass *pass, const struct shape *shape, struct shape_memo *memo, int64_t end_ms)
+static bool fits_without_reservations(struct pass *pass, const struct shape *shape,
+				      struct shape_memo *memo, int64_t end_ms)
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
 
@@ -191,9 +208,11 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 	return memo->fits_at == pass->changes + 1;
 }
 
-static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id, const struct shape *shape, int64_t end_ms)
+static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id,
+				   const struct shape *shape, int64_t end_ms)
 {
-	struct shape_memo *memo = &pass->memos[job_get(pass->facts, (struct job_id){ id })->shape.v];
+	struct shape_memo *memo =
+		&pass->memos[job_get(pass->facts, (struct job_id){ id })->shape.v];
 	struct verdict why = { 0 };
 	bool reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms);
 
@@ -201,7 +220,8 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 		return TRY_STARTED;
 	if (watches(pass)) {
 		if (reserved)
-			why = (struct verdict){ .code = REASON_RESERVATION, .holder = { reserve_holder(pass, end_ms) } };
+			why = (struct verdict){ .code = REASON_RESERVATION,
+						.holder = { reserve_holder(pass, end_ms) } };
 		else
 			place_why(pass, shape, &why);
 		watch_note(pass, bucket, id, &why);
@@ -245,7 +265,8 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	const struct checkpoint *checkpoint = job->checkpoint ? job_checkpoint(pass->facts, job, 0) : NULL;
+	const struct checkpoint *checkpoint =
+		job->checkpoint ? job_checkpoint(pass->facts, job, 0) : NULL;
 	int64_t *numbers = arena_new_array(pass->arena, int64_t, (size_t)2 * place->count);
 	int64_t share = shape_share(shape, place->count);
 	struct event_attempt_placed *e = &pass_emit(pass, EVENT_ATTEMPT_PLACED)->attempt_placed;
@@ -283,7 +304,8 @@ static uint32_t turn_pick(const struct order *order)
 		uint32_t best = 0;
 
 		for (uint32_t id = queues[queue].first_child; id; id = queues[id].next_sibling)
-			if (order->turns[id].below && (!best || standing_compare(&at[id], &at[best]) < 0))
+			if (order->turns[id].below &&
+			    (!best || standing_compare(&at[id], &at[best]) < 0))
 				best = id;
 		CHECK(best != 0);
 		queue = best;
@@ -344,7 +366,9 @@ void order_run(struct pass *pass)
 
 	order.turns = arena_new_array(pass->arena, struct turn, pass->standings.count);
 	for (uint32_t queue = 1; queue < pass->standings.count; queue++)
-		order.turns[queue].any = sorted_begin(&pass->view->pool, pass->view->queues.at[queue].buckets, &order.turns[queue].buckets);
+		order.turns[queue].any =
+			sorted_begin(&pass->view->pool, pass->view->queues.at[queue].buckets,
+				     &order.turns[queue].buckets);
 	for (int round = 0; round < 2; round++) {
 		order.spare = round == 1;
 		turns_open(&order);

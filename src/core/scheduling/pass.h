@@ -13,9 +13,9 @@
 #include "core/scheduling/view.h"
 
 enum {
-	DECISIONS_MAX = 16384,		/* of one pass; then it says "more" */
-	EVICT_SEARCHES_MAX = 64,	/* of one pass that find nothing */
-	RESERVE_RELEASES_MAX = 4096	/* expected ends looked at in one pass for reservations */
+	DECISIONS_MAX = 16384, /* of one pass; then it says "more" */
+	EVICT_SEARCHES_MAX = 64, /* of one pass that find nothing */
+	RESERVE_RELEASES_MAX = 4096 /* expected ends looked at in one pass for reservations */
 };
 
 /* A place that a blocked job will have at start_ms. Others may use it until then. */
@@ -23,7 +23,8 @@ struct reservation {
 	uint32_t job;
 	int64_t start_ms;
 	struct placement place;
-	uint32_t *kept;			/* masks that were promised in the space for it, by task; NULL = not in the space */
+	uint32_t *
+		kept; /* masks that were promised in the space for it, by task; NULL = not in the space */
 	const struct shape *shape;
 };
 
@@ -32,34 +33,44 @@ struct victim {
 	const struct attempt *attempt;
 	const struct shape *shape;
 	uint64_t rank;
-	int64_t share;			/* GPU shares it holds */
-	int64_t cost;			/* GPU-ms that its eviction loses; 0 for one that leaves anyhow */
+	int64_t share; /* GPU shares it holds */
+	int64_t cost; /* GPU-ms that its eviction loses; 0 for one that leaves anyhow */
 	uint8_t tier;
-	bool coming;			/* leaves already, for another job or for good */
-	const struct promise_view *promise; /* not a running job, but a place promised to `job`; else NULL */
+	bool coming; /* leaves already, for another job or for good */
+	const struct promise_view
+		*promise; /* not a running job, but a place promised to `job`; else NULL */
 };
 
 /* What a pass knows of a shape. Space only shrinks during a pass, so "does not fit" stays true. */
 struct shape_memo {
-	int64_t no_end_ms;	/* 1 + least expected end for which it did not fit; 0 = not known */
-	uint32_t fits_at;	/* 1 + pass->changes at which it fitted but for reservations; 0 = never */
-	bool no_reservation;	/* none was found */
+	int64_t no_end_ms; /* 1 + least expected end for which it did not fit; 0 = not known */
+	uint32_t fits_at; /* 1 + pass->changes at which it fitted but for reservations; 0 = never */
+	bool no_reservation; /* none was found */
 };
 
 /* Candidates for the jobs of one queue and rank, kept while nothing starts. */
 struct candidates {
 	struct victim *list;
-	uint32_t *scratch, scratch_room;	/* for lists of indices */
-	uint32_t first, count;	/* first: those before it have left */
+	uint32_t *scratch, scratch_room; /* for lists of indices */
+	uint32_t first, count; /* first: those before it have left */
 	uint32_t queue, starts;
 	uint64_t rank;
 	int64_t need, gpus;
 };
 
 /* What evictions could bring together for a queue's jobs, when it was last looked at. */
-struct barren { uint64_t rank; int64_t need, gpus; uint32_t changes; bool known; };
+struct barren {
+	uint64_t rank;
+	int64_t need, gpus;
+	uint32_t changes;
+	bool known;
+};
 
-struct watch { uint32_t job; bool seen, started; struct verdict verdict; };
+struct watch {
+	uint32_t job;
+	bool seen, started;
+	struct verdict verdict;
+};
 
 struct pass {
 	const struct facts *facts;
@@ -69,61 +80,69 @@ struct pass {
 	struct event *events;
 	uint32_t count, room;
 	uint64_t budget, work;
-	uint32_t attempts;		/* ids given out to this point */
-	int64_t wake_ms;		/* 0 = need not */
+	uint32_t attempts; /* ids given out to this point */
+	int64_t wake_ms; /* 0 = need not */
 	bool more;
-	struct shape_memo *memos;	/* by shape */
-	uint32_t starts, changes;	/* attempts started; these and promises made */
+	struct shape_memo *memos; /* by shape */
+	uint32_t starts, changes; /* attempts started; these and promises made */
 	/* eviction */
-	struct victim **victims;	/* [0] best-effort of all queues, else standard of the queue; sorted by cost */
+	struct victim **
+		victims; /* [0] best-effort of all queues, else standard of the queue; sorted by cost */
 	uint32_t *victim_counts, *victim_rooms;
 	bool *victims_made;
-	int64_t *victims_mature_ms;	/* earliest time at which a job that is too young now may be evicted; 0 = none */
+	int64_t *
+		victims_mature_ms; /* earliest time at which a job that is too young now may be evicted; 0 = none */
 	struct victim *coming;
 	uint32_t coming_count, coming_room;
-	uint64_t *leaving;		/* jobs that this pass told to leave, one bit each; NULL = none yet */
+	uint64_t *leaving; /* jobs that this pass told to leave, one bit each; NULL = none yet */
 	struct candidates kept;
-	struct barren *barren;		/* by queue; NULL = not yet made */
-	bool *promises_gone;		/* by index in the view: kept or taken over in this pass */
+	struct barren *barren; /* by queue; NULL = not yet made */
+	bool *promises_gone; /* by index in the view: kept or taken over in this pass */
 	uint32_t searches;
-	uint32_t *tally, *tally_stamp, stamp;	/* by node or domain, see evict.c */
+	uint32_t *tally, *tally_stamp, stamp; /* by node or domain, see evict.c */
 	/* reservations, by start_ms */
 	struct reservation *reservations;
 	uint32_t reservation_count, applied;
 	uint64_t releases;
-	struct watch *watch;		/* what explain wants to know of one job; NULL = nothing */
+	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
 
-void pass_begin(struct pass *pass, const struct facts *facts, struct view *view, uint64_t budget, struct arena *arena);
+void pass_begin(struct pass *pass, const struct facts *facts, struct view *view, uint64_t budget,
+		struct arena *arena);
 /* A new decision with time and actor; void after the next one. */
 struct event *pass_emit(struct pass *pass, enum event_kind kind);
-void pass_wake(struct pass *pass, int64_t at_ms);	/* the earliest wins; times not after now are passed over */
+void pass_wake(struct pass *pass,
+	       int64_t at_ms); /* the earliest wins; times not after now are passed over */
 bool pass_is_spent(const struct pass *pass);
-struct place_request pass_request(const struct pass *pass, const struct shape *shape, uint32_t tasks);
+struct place_request pass_request(const struct pass *pass, const struct shape *shape,
+				  uint32_t tasks);
 
 /* lifecycle.c: what must follow from what happened. */
-void lifecycle_due(struct pass *pass);		/* ready, failed, cancelled, ended, drained, run-time limit */
-void lifecycle_warned(struct pass *pass);	/* those that wind down: saved, or out of time */
-void lifecycle_nodes(struct pass *pass);	/* black holes */
+void lifecycle_due(
+	struct pass *pass); /* ready, failed, cancelled, ended, drained, run-time limit */
+void lifecycle_warned(struct pass *pass); /* those that wind down: saved, or out of time */
+void lifecycle_nodes(struct pass *pass); /* black holes */
 /* Tells a running job to make room for another: stopped at once, or warned. */
 void lifecycle_evict(struct pass *pass, uint32_t job, uint32_t for_job);
 int64_t job_grace_ms(const struct facts *facts, const struct job *job);
 
 /* promise.c: places promised to jobs whose victims are leaving. */
-void promises_review(struct pass *pass);	/* drops, spares, makes smaller */
-void promises_place(struct pass *pass);		/* starts those whose place is free */
+void promises_review(struct pass *pass); /* drops, spares, makes smaller */
+void promises_place(struct pass *pass); /* starts those whose place is free */
 
 /* evict.c: 0 = done: promised, victims told to leave; EVICT_NO. `room_short`: the queue's limit is what lacks. */
 enum { EVICT_NO = 1 };
 int evict_for(struct pass *pass, uint32_t job, bool room_short);
 bool pass_job_leaves(const struct pass *pass, uint32_t job);
-int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt);
+int64_t victim_cost(const struct facts *facts, const struct job *job,
+		    const struct attempt *attempt);
 
 /* reserve.c: reservations of the first blocked jobs. False: there is none for it. */
 bool reserve_for(struct pass *pass, uint32_t job);
 /* Keeps in the space what is reserved from before end_ms on, and nothing else. */
 void reserve_layer(struct pass *pass, int64_t end_ms);
-uint32_t reserve_holder(const struct pass *pass, int64_t end_ms);	/* job of the first such reservation; 0 = none */
+uint32_t reserve_holder(const struct pass *pass,
+			int64_t end_ms); /* job of the first such reservation; 0 = none */
 
 /* order.c: who is next; starts what can start. */
 void order_run(struct pass *pass);

@@ -31,7 +31,8 @@ static uint32_t victim_live(const struct pass *pass, uint32_t attempt)
 
 static bool victim_is_stopped(const struct pass *pass, uint32_t attempt)
 {
-	return !victim_live(pass, attempt) || attempt_get(pass->facts, (struct attempt_id){ attempt })->state == ATTEMPT_STOPPING;
+	return !victim_live(pass, attempt) ||
+	       attempt_get(pass->facts, (struct attempt_id){ attempt })->state == ATTEMPT_STOPPING;
 }
 
 static bool place_is_usable(const struct pass *pass, const struct promise_view *p)
@@ -39,7 +40,8 @@ static bool place_is_usable(const struct pass *pass, const struct promise_view *
 	for (uint32_t i = 0; i < p->tasks; i++) {
 		int32_t rank = space_rank(&pass->view->space, p->numbers.at[i]);
 
-		if (rank == RANK_NONE || (p->numbers.at[p->tasks + i] & ~space_at(&pass->view->space, (uint32_t)rank)->usable))
+		if (rank == RANK_NONE || (p->numbers.at[p->tasks + i] &
+					  ~space_at(&pass->view->space, (uint32_t)rank)->usable))
 			return false;
 		if (!space_at(&pass->view->space, (uint32_t)rank)->ready)
 			return false;
@@ -52,7 +54,8 @@ static bool victims_leave(const struct pass *pass, const struct promise_view *p)
 {
 	for (uint32_t i = 0; i < p->victims; i++)
 		if (victim_live(pass, promise_victim(p, i)) &&
-		    !attempt_is_leaving(attempt_get(pass->facts, (struct attempt_id){ promise_victim(p, i) })))
+		    !attempt_is_leaving(
+			    attempt_get(pass->facts, (struct attempt_id){ promise_victim(p, i) })))
 			return false;
 	return true;
 }
@@ -67,9 +70,11 @@ static void promise_space_move(struct pass *pass, const struct promise_view *p, 
 		if (rank == RANK_NONE)
 			continue;
 		if (make)
-			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
+				      p->cpu_milli, p->ram_mib);
 		else
-			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
+					p->cpu_milli, p->ram_mib);
 	}
 }
 
@@ -82,7 +87,8 @@ static void attempt_give(struct pass *pass, uint32_t attempt, const struct shape
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
 
 		if (rank != RANK_NONE)
-			space_give(&pass->view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli, shape->memory_mib);
+			space_give(&pass->view->space, (uint32_t)rank, task->gpu_mask,
+				   shape->cpu_milli, shape->memory_mib);
 	}
 }
 
@@ -94,14 +100,16 @@ static const struct shape *attempt_shape(const struct pass *pass, uint32_t attem
 }
 
 /* The victims that are spared go on holding what they hold. */
-static void victims_stay(struct pass *pass, const struct promise_view *p, const bool *keep, bool stay)
+static void victims_stay(struct pass *pass, const struct promise_view *p, const bool *keep,
+			 bool stay)
 {
 	for (uint32_t i = 0; i < p->victims; i++) {
 		uint32_t job = victim_live(pass, promise_victim(p, i));
 		const struct job_view *jv = &pass->view->jobs.at[job];
 
 		if (job && !keep[i])
-			standing_leave(&pass->standings, jv->queue, jv->tier, stay ? -jv->share : jv->share);
+			standing_leave(&pass->standings, jv->queue, jv->tier,
+				       stay ? -jv->share : jv->share);
 	}
 }
 
@@ -117,10 +125,12 @@ static bool promise_has_room(struct pass *pass, const struct promise_view *p)
 }
 
 /* Does the job fit, on the ground and in its queue's limits, when of its victims only those marked in `keep` go? */
-static bool fits_with(struct pass *pass, const struct promise_view *p, const bool *keep, struct placement *ret)
+static bool fits_with(struct pass *pass, const struct promise_view *p, const bool *keep,
+		      struct placement *ret)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
-	struct place_request request = pass_request(pass, shape_get(pass->facts, job->shape), p->tasks);
+	struct place_request request =
+		pass_request(pass, shape_get(pass->facts, job->shape), p->tasks);
 	uint32_t mark = space_mark(&pass->view->space);
 	bool fits;
 
@@ -132,7 +142,8 @@ static bool fits_with(struct pass *pass, const struct promise_view *p, const boo
 	promise_space_move(pass, p, false);
 	for (uint32_t i = 0; i < p->victims; i++)
 		if (keep[i] && victim_live(pass, promise_victim(p, i)))
-			attempt_give(pass, promise_victim(p, i), attempt_shape(pass, promise_victim(p, i)));
+			attempt_give(pass, promise_victim(p, i),
+				     attempt_shape(pass, promise_victim(p, i)));
 	fits = place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0;
 	space_rollback(&pass->view->space, mark);
 	pass->work++;
@@ -144,9 +155,11 @@ static void promise_drop(struct pass *pass, uint32_t job)
 	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = job;
 }
 
-static void promise_renew(struct pass *pass, const struct promise_view *p, const bool *keep, const struct placement *place)
+static void promise_renew(struct pass *pass, const struct promise_view *p, const bool *keep,
+			  const struct placement *place)
 {
-	int64_t *nodes = arena_new_array(pass->arena, int64_t, place->count), *masks = arena_new_array(pass->arena, int64_t, place->count);
+	int64_t *nodes = arena_new_array(pass->arena, int64_t, place->count),
+		*masks = arena_new_array(pass->arena, int64_t, place->count);
 	int64_t *victims = arena_new_array(pass->arena, int64_t, p->victims + 1);
 	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
 
@@ -177,7 +190,8 @@ static bool quota_allows(const struct pass *pass, const struct promise_view *p)
 }
 
 /* The job starts, at its promised place or at another one that is free. */
-static void promise_keep(struct pass *pass, const struct promise_view *p, const struct placement *place)
+static void promise_keep(struct pass *pass, const struct promise_view *p,
+			 const struct placement *place)
 {
 	promise_space_move(pass, p, false);
 	pass->promises_gone[p - pass->view->promises.at] = true;
@@ -187,7 +201,8 @@ static void promise_keep(struct pass *pass, const struct promise_view *p, const 
 /* Tries to do without each victim that may still be spared, the dearest first. */
 static bool promise_shrink(struct pass *pass, const struct promise_view *p)
 {
-	bool *keep = arena_new_array(pass->arena, bool, p->victims + 1), needs = false, shrunk = false;
+	bool *keep = arena_new_array(pass->arena, bool, p->victims + 1), needs = false,
+	     shrunk = false;
 	struct placement place = { .count = 0 }, smaller;
 
 	for (uint32_t i = 0; i < p->victims; i++)
@@ -217,7 +232,8 @@ static bool promise_shrink(struct pass *pass, const struct promise_view *p)
 /* Only GPUs beyond those of the promise itself can make a victim needless. */
 static bool others_are_free(const struct pass *pass, const struct promise_view *p)
 {
-	const struct shape *shape = shape_get(pass->facts, job_get(pass->facts, (struct job_id){ p->job })->shape);
+	const struct shape *shape =
+		shape_get(pass->facts, job_get(pass->facts, (struct job_id){ p->job })->shape);
 	uint64_t classes;
 
 	space_classes_of(&pass->view->space, shape, &classes);
@@ -233,8 +249,8 @@ static void promise_review(struct pass *pass, const struct promise_view *p)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 
-	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) || !victims_leave(pass, p) ||
-	    !promise_has_room(pass, p))
+	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) ||
+	    !victims_leave(pass, p) || !promise_has_room(pass, p))
 		promise_drop(pass, p->job);
 	else if (others_are_free(pass, p))
 		(void)promise_shrink(pass, p);
@@ -266,7 +282,8 @@ static void warned_review(struct pass *pass)
 {
 	struct sorted_walk walk;
 
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any; any = sorted_next(&pass->view->pool, &walk)) {
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
 		const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 		uint32_t goes_for;
@@ -275,9 +292,11 @@ static void warned_review(struct pass *pass)
 			continue;
 		goes_for = attempt_goes_for(pass, job->attempt.v, attempt->for_job);
 		if (!goes_for) {
-			pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt = job->attempt.v;
+			pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt =
+				job->attempt.v;
 		} else if (goes_for != attempt->for_job) {
-			struct event_attempt_warned *e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
+			struct event_attempt_warned *e =
+				&pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
 
 			e->attempt = job->attempt.v;
 			e->for_job = goes_for;
@@ -307,9 +326,11 @@ static bool place_is_free(const struct pass *pass, const struct promise_view *p)
 	for (uint32_t i = 0; i < p->tasks; i++) {
 		int32_t rank = space_rank(space, p->numbers.at[i]);
 
-		if (rank == RANK_NONE || (space_at(space, (uint32_t)rank)->busy & p->numbers.at[p->tasks + i]))
+		if (rank == RANK_NONE ||
+		    (space_at(space, (uint32_t)rank)->busy & p->numbers.at[p->tasks + i]))
 			return false;
-		if ((p->cpu_milli && space_at(space, (uint32_t)rank)->cpu_free < 0) || (p->ram_mib && space_at(space, (uint32_t)rank)->ram_free < 0))
+		if ((p->cpu_milli && space_at(space, (uint32_t)rank)->cpu_free < 0) ||
+		    (p->ram_mib && space_at(space, (uint32_t)rank)->ram_free < 0))
 			return false;
 	}
 	return true;

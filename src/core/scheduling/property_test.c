@@ -29,7 +29,9 @@ static uint32_t below(uint32_t limit)
 }
 
 /* Two worlds that live through the same, one with its nodes in another order. */
-struct twins { struct world w[2]; };
+struct twins {
+	struct world w[2];
+};
 
 static const char *const pictures[2] = {
 	"r0: n0:4 n1:4 | r1: n2:4 n3:2 | r2: n4:8 n5:1",
@@ -57,7 +59,8 @@ static const char *node_name(const struct world *w, int64_t node)
 	return facts_name(&w->facts, node_get(&w->facts, (struct node_id){ (uint32_t)node })->name);
 }
 
-static void places_text(const struct world *w, const int64_t *nodes, const int64_t *masks, uint32_t count, struct buf *out)
+static void places_text(const struct world *w, const int64_t *nodes, const int64_t *masks,
+			uint32_t count, struct buf *out)
 {
 	for (uint32_t i = 0; i < count; i++)
 		buf_addf(out, " %s/%llx", node_name(w, nodes[i]), (unsigned long long)masks[i]);
@@ -70,10 +73,12 @@ static void decisions_text(const struct world *w, const struct decisions *d, str
 		struct event e = d->events[i];
 
 		if (e.kind == EVENT_ATTEMPT_PLACED) {
-			places_text(w, e.attempt_placed.nodes, e.attempt_placed.masks, e.attempt_placed.nodes_count, out);
+			places_text(w, e.attempt_placed.nodes, e.attempt_placed.masks,
+				    e.attempt_placed.nodes_count, out);
 			e.attempt_placed.nodes_count = 0;
 		} else if (e.kind == EVENT_PROMISE_MADE) {
-			places_text(w, e.promise_made.nodes, e.promise_made.masks, e.promise_made.nodes_count, out);
+			places_text(w, e.promise_made.nodes, e.promise_made.masks,
+				    e.promise_made.nodes_count, out);
 			e.promise_made.nodes_count = 0;
 		} else if (e.kind == EVENT_NODE_STATE) {
 			buf_addf(out, " %s", node_name(w, e.node_state.node));
@@ -125,7 +130,10 @@ static void compare(struct twins *t)
 static void submit(struct twins *t)
 {
 	static const char *const queues[] = { "default", "a", "b", "a1", "a2" };
-	struct wish wish = { .queue = queues[below(5)], .tasks = 1 + below(4), .gpus = below(5), .priority = (int64_t)below(3) - 1 };
+	struct wish wish = { .queue = queues[below(5)],
+			     .tasks = 1 + below(4),
+			     .gpus = below(5),
+			     .priority = (int64_t)below(3) - 1 };
 
 	wish.tasks_max = wish.tasks + (below(4) == 0 ? below(4) : 0);
 	wish.require = below(4) ? "" : below(2) ? "rack" : "node";
@@ -182,7 +190,9 @@ static void engine_step(struct twins *t, uint32_t job)
 
 static void node_change(struct twins *t)
 {
-	uint32_t node = below(NODES), state = below(3) == 0 ? NODE_READY : below(2) ? NODE_DRAINING : NODE_CORDONED;
+	uint32_t node = below(NODES), state = below(3) == 0 ? NODE_READY
+					      : below(2)    ? NODE_DRAINING
+							    : NODE_CORDONED;
 	char name[16];
 
 	snprintf(name, sizeof(name), "n%u", node);
@@ -198,7 +208,8 @@ static void node_change(struct twins *t)
 static void person_acts(struct twins *t, uint32_t job, uint32_t what)
 {
 	for (int i = 0; i < 2; i++) {
-		struct event held = world_event(&t->w[i], EVENT_JOB_HELD), released = world_event(&t->w[i], EVENT_JOB_RELEASED);
+		struct event held = world_event(&t->w[i], EVENT_JOB_HELD),
+			     released = world_event(&t->w[i], EVENT_JOB_RELEASED);
 		struct event priority = world_event(&t->w[i], EVENT_JOB_PRIORITY_SET);
 
 		held.job_held.job = released.job_released.job = priority.job_priority_set.job = job;

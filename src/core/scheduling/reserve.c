@@ -25,14 +25,16 @@ static void reservation_keep(struct pass *pass, struct reservation *r)
 	r->kept = arena_new_array(pass->arena, uint32_t, r->place.count);
 	for (uint32_t i = 0; i < r->place.count; i++) {
 		r->kept[i] = r->place.masks[i] & ~space_at(space, r->place.ranks[i])->promised;
-		space_promise(space, r->place.ranks[i], r->kept[i], r->shape->cpu_milli, r->shape->memory_mib);
+		space_promise(space, r->place.ranks[i], r->kept[i], r->shape->cpu_milli,
+			      r->shape->memory_mib);
 	}
 }
 
 static void reservation_free(struct pass *pass, struct reservation *r)
 {
 	for (uint32_t i = 0; i < r->place.count; i++)
-		space_unpromise(&pass->view->space, r->place.ranks[i], r->kept[i], r->shape->cpu_milli, r->shape->memory_mib);
+		space_unpromise(&pass->view->space, r->place.ranks[i], r->kept[i],
+				r->shape->cpu_milli, r->shape->memory_mib);
 	r->kept = NULL;
 }
 
@@ -40,13 +42,16 @@ void reserve_layer(struct pass *pass, int64_t end_ms)
 {
 	while (pass->applied && pass->reservations[pass->applied - 1].start_ms >= end_ms)
 		reservation_free(pass, &pass->reservations[--pass->applied]);
-	while (pass->applied < pass->reservation_count && pass->reservations[pass->applied].start_ms < end_ms)
+	while (pass->applied < pass->reservation_count &&
+	       pass->reservations[pass->applied].start_ms < end_ms)
 		reservation_keep(pass, &pass->reservations[pass->applied++]);
 }
 
 uint32_t reserve_holder(const struct pass *pass, int64_t end_ms)
 {
-	return pass->reservation_count && pass->reservations[0].start_ms < end_ms ? pass->reservations[0].job : 0;
+	return pass->reservation_count && pass->reservations[0].start_ms < end_ms
+		       ? pass->reservations[0].job
+		       : 0;
 }
 
 /* --- finding one ---------------------------------------------------------------------------------------- */
@@ -62,12 +67,14 @@ static void job_give(struct pass *pass, uint32_t id)
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
 
 		if (rank != RANK_NONE)
-			space_give(&pass->view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli, shape->memory_mib);
+			space_give(&pass->view->space, (uint32_t)rank, task->gpu_mask,
+				   shape->cpu_milli, shape->memory_mib);
 	}
 }
 
 /* Goes through the expected ends; true when the request fits at *ret_ms. Rolled back in any case. */
-static bool sweep(struct pass *pass, const struct place_request *request, int64_t *ret_ms, struct placement *ret)
+static bool sweep(struct pass *pass, const struct place_request *request, int64_t *ret_ms,
+		  struct placement *ret)
 {
 	struct space *space = &pass->view->space;
 	uint32_t mark = space_mark(space);
@@ -79,10 +86,12 @@ static bool sweep(struct pass *pass, const struct place_request *request, int64_
 		if (pass->releases++ >= RESERVE_RELEASES_MAX)
 			break;
 		job_give(pass, walk.id);
-		if (place_bound(space, request, NULL) || place_find(space, request, NULL, NULL, NULL))
+		if (place_bound(space, request, NULL) ||
+		    place_find(space, request, NULL, NULL, NULL))
 			continue;
 		found = place_find(space, request, pass->arena, ret, NULL) == 0;
-		*ret_ms = (int64_t)walk.key > pass->facts->now_ms ? (int64_t)walk.key : pass->facts->now_ms;
+		*ret_ms = (int64_t)walk.key > pass->facts->now_ms ? (int64_t)walk.key
+								  : pass->facts->now_ms;
 	}
 	space_rollback(space, mark);
 	return found;
@@ -96,17 +105,20 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	struct reservation r = { .job = id, .shape = shape };
 	uint32_t at;
 
-	if ((int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth || pass->releases >= RESERVE_RELEASES_MAX)
+	if ((int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth ||
+	    pass->releases >= RESERVE_RELEASES_MAX)
 		return false;
 	if (!pass->reservations)
-		pass->reservations = arena_new_array(pass->arena, struct reservation, (size_t)pass->facts->policy.backfill_depth);
+		pass->reservations = arena_new_array(pass->arena, struct reservation,
+						     (size_t)pass->facts->policy.backfill_depth);
 	reserve_layer(pass, INT64_MAX); /* those before it keep their places */
 	if (!sweep(pass, &request, &r.start_ms, &r.place)) {
 		reserve_layer(pass, 0);
 		return false;
 	}
 	reserve_layer(pass, 0);
-	for (at = pass->reservation_count; at > 0 && pass->reservations[at - 1].start_ms > r.start_ms; at--)
+	for (at = pass->reservation_count;
+	     at > 0 && pass->reservations[at - 1].start_ms > r.start_ms; at--)
 		pass->reservations[at] = pass->reservations[at - 1];
 	pass->reservations[at] = r;
 	pass->reservation_count++;

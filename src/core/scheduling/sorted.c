@@ -74,7 +74,8 @@ static void size_set(const struct sorted_pool *pool, uint32_t node)
 }
 
 /* Members before `at` into *ret_left, the others into *ret_right. */
-static void split(const struct sorted_pool *pool, uint32_t root, const struct sorted_node *at, uint32_t *ret_left, uint32_t *ret_right)
+static void split(const struct sorted_pool *pool, uint32_t root, const struct sorted_node *at,
+		  uint32_t *ret_left, uint32_t *ret_right)
 {
 	struct sorted_node *n = node_at(pool, root);
 
@@ -174,7 +175,8 @@ uint32_t sorted_before(const struct sorted_pool *pool, uint32_t root, uint64_t k
 	return before;
 }
 
-bool sorted_first(const struct sorted_pool *pool, uint32_t root, uint64_t *ret_key, uint32_t *ret_id)
+bool sorted_first(const struct sorted_pool *pool, uint32_t root, uint64_t *ret_key,
+		  uint32_t *ret_id)
 {
 	if (!root)
 		return false;

@@ -18,32 +18,41 @@
 
 enum { SORTED_DEPTH_MAX = 128 };
 
-struct sorted_node { uint64_t key; uint32_t id, left, right, size; };
+struct sorted_node {
+	uint64_t key;
+	uint32_t id, left, right, size;
+};
 
 struct sorted_pool {
-	ARRAY(struct sorted_node) nodes;	/* [0] is the empty set */
-	uint32_t count;				/* in use, [0] included */
-	uint32_t free;				/* list of free ones, linked by left */
+	ARRAY(struct sorted_node) nodes; /* [0] is the empty set */
+	uint32_t count; /* in use, [0] included */
+	uint32_t free; /* list of free ones, linked by left */
 };
 
 struct sorted_walk {
 	uint64_t key;
 	uint32_t id;
 	uint32_t depth;
-	uint32_t path[SORTED_DEPTH_MAX];	/* nodes still to be shown, the next one last */
+	uint32_t path[SORTED_DEPTH_MAX]; /* nodes still to be shown, the next one last */
 };
 
 void sorted_init(struct sorted_pool *pool);
-void sorted_deinit(struct sorted_pool *pool);		/* takes a zeroed one too */
-void sorted_clear(struct sorted_pool *pool);		/* every set is void */
-void sorted_add(struct sorted_pool *pool, uint32_t *root, uint64_t key, uint32_t id);		/* must not be in it */
-void sorted_remove(struct sorted_pool *pool, uint32_t *root, uint64_t key, uint32_t id);	/* must be in it */
+void sorted_deinit(struct sorted_pool *pool); /* takes a zeroed one too */
+void sorted_clear(struct sorted_pool *pool); /* every set is void */
+void sorted_add(struct sorted_pool *pool, uint32_t *root, uint64_t key,
+		uint32_t id); /* must not be in it */
+void sorted_remove(struct sorted_pool *pool, uint32_t *root, uint64_t key,
+		   uint32_t id); /* must be in it */
 bool sorted_has(const struct sorted_pool *pool, uint32_t root, uint64_t key, uint32_t id);
-static inline uint32_t sorted_size(const struct sorted_pool *pool, uint32_t root) { return root ? pool->nodes.at[root].size : 0; }
+static inline uint32_t sorted_size(const struct sorted_pool *pool, uint32_t root)
+{
+	return root ? pool->nodes.at[root].size : 0;
+}
 /* How many members come before (key, id). */
 uint32_t sorted_before(const struct sorted_pool *pool, uint32_t root, uint64_t key, uint32_t id);
 /* The first member; false = empty. */
-bool sorted_first(const struct sorted_pool *pool, uint32_t root, uint64_t *ret_key, uint32_t *ret_id);
+bool sorted_first(const struct sorted_pool *pool, uint32_t root, uint64_t *ret_key,
+		  uint32_t *ret_id);
 /* Walks in rising order. The set must not change meanwhile. */
 bool sorted_begin(const struct sorted_pool *pool, uint32_t root, struct sorted_walk *walk);
 bool sorted_next(const struct sorted_pool *pool, struct sorted_walk *walk);

@@ -38,7 +38,8 @@ static int64_t gpus_that_exist(const struct facts *facts)
 
 static bool queue_is_default(const struct facts *facts, const struct queue *queue)
 {
-	return queue->parent.v == 0 && queue->guarantee_share == 0 && strcmp(facts_name(facts, queue->name), "default") == 0;
+	return queue->parent.v == 0 && queue->guarantee_share == 0 &&
+	       strcmp(facts_name(facts, queue->name), "default") == 0;
 }
 
 int64_t queue_guarantee(const struct facts *facts, struct queue_id id)
@@ -75,7 +76,8 @@ static void standing_read(struct standings *s, uint32_t id)
 	if (id) {
 		const struct queue *queue = queue_get(s->facts, (struct queue_id){ id });
 
-		at->guarantee = queue->removed ? 0 : queue_guarantee(s->facts, (struct queue_id){ id });
+		at->guarantee =
+			queue->removed ? 0 : queue_guarantee(s->facts, (struct queue_id){ id });
 		at->limit = queue->limit_share < 0 ? INT64_MAX : queue->limit_share;
 		at->weight = queue->weight > 0 ? queue->weight : 1;
 		at->reserved = queue->reserved && !queue->removed;
@@ -88,7 +90,8 @@ static void standing_read(struct standings *s, uint32_t id)
 		at->plan += plan;
 		at->use += tier == TIER_BEST_EFFORT ? 0 : plan;
 	}
-	at->critical = qv->hold[TIER_CRITICAL] - qv->leave[TIER_CRITICAL] + qv->promised[TIER_CRITICAL];
+	at->critical =
+		qv->hold[TIER_CRITICAL] - qv->leave[TIER_CRITICAL] + qv->promised[TIER_CRITICAL];
 }
 
 /* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster wants nothing. */
@@ -99,7 +102,8 @@ static void demand_read(struct standings *s, uint32_t id)
 
 	at->demand = at->use;
 	at->demand_critical = at->critical;
-	for (bool any = sorted_begin(&s->view->pool, s->view->queues.at[id].buckets, &walk); any; any = sorted_next(&s->view->pool, &walk)) {
+	for (bool any = sorted_begin(&s->view->pool, s->view->queues.at[id].buckets, &walk); any;
+	     any = sorted_next(&s->view->pool, &walk)) {
 		const struct bucket *b = &s->view->buckets.at[walk.id];
 		uint8_t tier = (uint8_t)(b->rank >> 32);
 		const struct shape *shape = shape_get(s->facts, (struct shape_id){ b->shape });
@@ -137,7 +141,11 @@ static void sums_up(struct standings *s)
 /* --- shares ----------------------------------------------------------------------------------------------- */
 
 /* One taker of a parent's share: a child, or the parent's own jobs (queue 0 here). */
-struct taker { uint32_t queue; int64_t demand, critical, guarantee, weight, share; bool reserved; };
+struct taker {
+	uint32_t queue;
+	int64_t demand, critical, guarantee, weight, share;
+	bool reserved;
+};
 
 /* Guarantees do not fit: critical work first, the rest in proportion. */
 static void guarantees_cut(struct taker *takers, uint32_t count, int64_t amount, int64_t wanted)
@@ -148,11 +156,13 @@ static void guarantees_cut(struct taker *takers, uint32_t count, int64_t amount,
 		critical += least(takers[i].share, takers[i].critical);
 	rest = critical < amount ? amount - critical : 0;
 	for (uint32_t i = 0; i < count; i++) {
-		int64_t first = least(takers[i].share, takers[i].critical), more = takers[i].share - first;
+		int64_t first = least(takers[i].share, takers[i].critical),
+			more = takers[i].share - first;
 
 		if (critical > amount)
 			first = part_of(first, amount, critical);
-		takers[i].share = first + (wanted > critical ? part_of(more, rest, wanted - critical) : 0);
+		takers[i].share =
+			first + (wanted > critical ? part_of(more, rest, wanted - critical) : 0);
 	}
 }
 
@@ -191,21 +201,28 @@ static void rest_fill(struct taker *takers, uint32_t count, int64_t rest)
 static void shares_divide(struct standings *s, uint32_t parent, struct taker *takers)
 {
 	const struct queue_view *queues = s->view->queues.at;
-	int64_t own = s->at[parent].demand, critical = s->at[parent].demand_critical, wanted = 0, withheld = 0;
+	int64_t own = s->at[parent].demand, critical = s->at[parent].demand_critical, wanted = 0,
+		withheld = 0;
 	uint32_t count = 0;
 
 	for (uint32_t id = queues[parent].first_child; id; id = queues[id].next_sibling) {
 		const struct standing *at = &s->at[id];
 
-		takers[count++] = (struct taker){ .queue = id, .demand = at->demand, .critical = at->demand_critical,
-						  .guarantee = at->guarantee, .weight = at->weight, .reserved = at->reserved };
+		takers[count++] = (struct taker){ .queue = id,
+						  .demand = at->demand,
+						  .critical = at->demand_critical,
+						  .guarantee = at->guarantee,
+						  .weight = at->weight,
+						  .reserved = at->reserved };
 		own -= at->demand;
 		critical -= at->demand_critical;
 	}
 	if (!count)
 		return;
 	if (own > 0)
-		takers[count++] = (struct taker){ .demand = own, .critical = critical > 0 ? critical : 0, .weight = 1 };
+		takers[count++] = (struct taker){ .demand = own,
+						  .critical = critical > 0 ? critical : 0,
+						  .weight = 1 };
 	for (uint32_t i = 0; i < count; i++) {
 		takers[i].share = least(takers[i].guarantee, takers[i].demand);
 		wanted += takers[i].share;
@@ -227,14 +244,16 @@ static void reserved_list(struct standings *s, struct arena *arena)
 		uint32_t id = s->view->queue_order.at[i];
 		bool below = false;
 
-		for (uint32_t up = s->view->queues.at[id].parent; up; up = s->view->queues.at[up].parent)
+		for (uint32_t up = s->view->queues.at[id].parent; up;
+		     up = s->view->queues.at[up].parent)
 			below |= s->at[up].reserved;
 		if (s->at[id].reserved && !below)
 			s->reserved[s->reserved_count++] = id;
 	}
 }
 
-void standings_make(struct standings *ret, const struct facts *facts, const struct view *view, struct arena *arena)
+void standings_make(struct standings *ret, const struct facts *facts, const struct view *view,
+		    struct arena *arena)
 {
 	struct taker *takers;
 
@@ -315,15 +334,19 @@ static int64_t withheld_from(const struct standings *s, uint32_t queue, bool in_
 	return withheld;
 }
 
-static int64_t room_narrow(int64_t room, int64_t bound, enum reason code, uint32_t at, int64_t need, struct verdict *ret_why)
+static int64_t room_narrow(int64_t room, int64_t bound, enum reason code, uint32_t at, int64_t need,
+			   struct verdict *ret_why)
 {
 	bound = bound > 0 ? bound : 0;
 	if (bound < room && bound < need && ret_why)
-		*ret_why = (struct verdict){ .code = (uint16_t)code, .at = at, .have = bound, .need = need };
+		*ret_why = (struct verdict){
+			.code = (uint16_t)code, .at = at, .have = bound, .need = need
+		};
 	return least(room, bound);
 }
 
-int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool in_plan, int64_t need, struct verdict *ret_why)
+int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool in_plan,
+		   int64_t need, struct verdict *ret_why)
 {
 	int64_t room = INT64_MAX, withheld;
 
@@ -331,13 +354,16 @@ int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool
 		const struct standing *at = &s->at[id];
 
 		if (at->limit != INT64_MAX)
-			room = room_narrow(room, at->limit - amount_of(at, in_plan), REASON_QUOTA_LIMIT, id, need, ret_why);
+			room = room_narrow(room, at->limit - amount_of(at, in_plan),
+					   REASON_QUOTA_LIMIT, id, need, ret_why);
 	}
 	if (tier == TIER_CRITICAL && !s->facts->policy.allow_critical_burst)
-		room = room_narrow(room, s->at[queue].guarantee - s->at[queue].critical, REASON_GUARANTEE_ONLY, queue, need, ret_why);
+		room = room_narrow(room, s->at[queue].guarantee - s->at[queue].critical,
+				   REASON_GUARANTEE_ONLY, queue, need, ret_why);
 	withheld = s->reserved_count ? withheld_from(s, queue, in_plan) : 0;
 	if (withheld)
-		room = room_narrow(room, s->capacity - amount_of(&s->at[0], in_plan) - withheld, REASON_QUOTA_LIMIT, 0, need, ret_why);
+		room = room_narrow(room, s->capacity - amount_of(&s->at[0], in_plan) - withheld,
+				   REASON_QUOTA_LIMIT, 0, need, ret_why);
 	return room;
 }
 

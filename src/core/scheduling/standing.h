@@ -18,28 +18,29 @@
 #include "core/scheduling/view.h"
 
 struct standing {
-	int64_t guarantee;	/* of the default queue: what nobody else was promised */
-	int64_t limit;		/* INT64_MAX = none */
+	int64_t guarantee; /* of the default queue: what nobody else was promised */
+	int64_t limit; /* INT64_MAX = none */
 	int64_t weight;
 	int64_t hold, plan, use;
-	int64_t critical;	/* part of use */
-	int64_t demand, demand_critical;	/* use and what waits, never more than the limit */
+	int64_t critical; /* part of use */
+	int64_t demand, demand_critical; /* use and what waits, never more than the limit */
 	int64_t share;
-	int64_t past;		/* GPU-ms used before */
-	bool reserved;		/* its guarantee is never lent */
+	int64_t past; /* GPU-ms used before */
+	bool reserved; /* its guarantee is never lent */
 };
 
 struct standings {
 	const struct facts *facts;
 	const struct view *view;
 	uint32_t count;
-	struct standing *at;	/* by queue id; [0] is the whole cluster */
-	int64_t capacity;	/* of GPUs that are ready */
+	struct standing *at; /* by queue id; [0] is the whole cluster */
+	int64_t capacity; /* of GPUs that are ready */
 	uint32_t reserved_count;
-	uint32_t *reserved;	/* queues that lend nothing, none below another */
+	uint32_t *reserved; /* queues that lend nothing, none below another */
 };
 
-void standings_make(struct standings *ret, const struct facts *facts, const struct view *view, struct arena *arena);
+void standings_make(struct standings *ret, const struct facts *facts, const struct view *view,
+		    struct arena *arena);
 
 /* An attempt starts, a place is promised, an attempt begins to leave; -share takes it back. */
 void standing_start(struct standings *s, uint32_t queue, uint8_t tier, int64_t share);
@@ -48,7 +49,8 @@ void standing_leave(struct standings *s, uint32_t queue, uint8_t tier, int64_t s
 
 /* Share amounts that the queue may still start in this tier, now; and in plan (when those leaving are gone). When it
  * is less than `need`, ret_why says which bound it is. INT64_MAX = no bound. */
-int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool in_plan, int64_t need, struct verdict *ret_why);
+int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool in_plan,
+		   int64_t need, struct verdict *ret_why);
 /* With `share` more, is the queue and all above it, up to below `top`, within their shares? */
 bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
 /* Is the queue and all above it, up to below `top`, above its share? */

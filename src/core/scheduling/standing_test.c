@@ -24,7 +24,8 @@ static void set_is(const struct sorted_pool *pool, uint32_t root, const bool in[
 	struct sorted_walk walk;
 	uint32_t count = 0, next = 0;
 
-	for (bool any = sorted_begin(pool, root, &walk); any; any = sorted_next(pool, &walk), next++) {
+	for (bool any = sorted_begin(pool, root, &walk); any;
+	     any = sorted_next(pool, &walk), next++) {
 		while (next < MEMBERS && !in[next])
 			next++;
 		assert_int_equal(walk.key, next / 10);
@@ -48,7 +49,8 @@ static void a_sorted_set_is_what_was_added_and_not_removed(void **state)
 	for (int i = 0; i < 20000; i++) {
 		uint32_t set = below(2), member = below(MEMBERS);
 
-		assert_int_equal(sorted_has(&pool, root[set], member / 10, member), in[set][member]);
+		assert_int_equal(sorted_has(&pool, root[set], member / 10, member),
+				 in[set][member]);
 		if (in[set][member])
 			sorted_remove(&pool, &root[set], member / 10, member);
 		else
@@ -177,7 +179,8 @@ static void the_default_queue_owns_what_nobody_else_is_promised(void **state)
 	(void)state;
 	world_init(&w, "n0:12");
 	world_queue(&w, "a", "", 8, -1, 1);
-	assert_int_equal(queue_guarantee(&w.facts, facts_queue_find(&w.facts, "default")), 4 * GPU_SHARE);
+	assert_int_equal(queue_guarantee(&w.facts, facts_queue_find(&w.facts, "default")),
+			 4 * GPU_SHARE);
 	world_queue(&w, "b", "", 8, -1, 1);
 	assert_int_equal(queue_guarantee(&w.facts, facts_queue_find(&w.facts, "default")), 0);
 	world_deinit(&w);
@@ -187,7 +190,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sorted_set_is_what_was_added_and_not_removed),
-		cmocka_unit_test(guarantees_come_first_the_rest_by_weight_and_what_is_not_wanted_passes_on),
+		cmocka_unit_test(
+			guarantees_come_first_the_rest_by_weight_and_what_is_not_wanted_passes_on),
 		cmocka_unit_test(thirds_are_exact),
 		cmocka_unit_test(a_childs_share_comes_from_its_parents),
 		cmocka_unit_test(when_guarantees_do_not_fit_critical_work_comes_first),

@@ -56,7 +56,8 @@ static void picture_word(struct world *w, const char *word, char rack[PICTURE_WO
 	node_add(w, word, rack, gpus);
 }
 
-static void queue_set(struct world *w, const char *name, const char *parent, int64_t guarantee, int64_t limit, int64_t weight)
+static void queue_set(struct world *w, const char *name, const char *parent, int64_t guarantee,
+		      int64_t limit, int64_t weight)
 {
 	struct event e = world_event(w, EVENT_QUEUE_SET);
 
@@ -68,7 +69,8 @@ static void queue_set(struct world *w, const char *name, const char *parent, int
 	world_apply(w, &e);
 }
 
-void world_queue(struct world *w, const char *name, const char *parent, int64_t guarantee, int64_t limit, int64_t weight)
+void world_queue(struct world *w, const char *name, const char *parent, int64_t guarantee,
+		 int64_t limit, int64_t weight)
 {
 	queue_set(w, name, parent, guarantee, limit, weight);
 }
@@ -78,9 +80,18 @@ void world_policy(struct world *w, int64_t grace_ms, int64_t min_runtime_ms)
 	struct event e = world_event(w, EVENT_POLICY_SET);
 	struct event_policy_set *p = &e.policy_set;
 
-	*p = (struct event_policy_set){ .min_runtime_ms = min_runtime_ms, .grace_ms = grace_ms, .rejoin_ms = -1, .default_limit_ms = -1,
-					.packing = -1, .blackhole_failures = -1, .blackhole_window_ms = -1, .allow_critical_burst = -1,
-					.backfill_depth = -1, .collect_after_ms = -1, .half_life_ms = -1, .defragment = -1 };
+	*p = (struct event_policy_set){ .min_runtime_ms = min_runtime_ms,
+					.grace_ms = grace_ms,
+					.rejoin_ms = -1,
+					.default_limit_ms = -1,
+					.packing = -1,
+					.blackhole_failures = -1,
+					.blackhole_window_ms = -1,
+					.allow_critical_burst = -1,
+					.backfill_depth = -1,
+					.collect_after_ms = -1,
+					.half_life_ms = -1,
+					.defragment = -1 };
 	world_apply(w, &e);
 }
 
@@ -188,7 +199,8 @@ static int64_t attempt_id_of(const struct world *w, uint32_t job)
 }
 
 /* GPUs of the node that no attempt holds, lowest first; enough of them. */
-static uint32_t free_mask(const struct world *w, uint32_t node, uint32_t gpus, const int64_t *nodes, const int64_t *masks, uint32_t so_far)
+static uint32_t free_mask(const struct world *w, uint32_t node, uint32_t gpus, const int64_t *nodes,
+			  const int64_t *masks, uint32_t so_far)
 {
 	uint32_t busy = 0, mask = 0;
 
@@ -215,7 +227,9 @@ void world_place(struct world *w, uint32_t job, const char *nodes)
 {
 	struct event e = world_event(w, EVENT_ATTEMPT_PLACED);
 	int64_t ids[64], masks[64];
-	uint32_t count = 0, gpus = shape_get(&w->facts, job_get(&w->facts, (struct job_id){ job })->shape)->gpus;
+	uint32_t count = 0,
+		 gpus = shape_get(&w->facts, job_get(&w->facts, (struct job_id){ job })->shape)
+				->gpus;
 	char name[PICTURE_WORD];
 
 	while (*nodes) {
@@ -229,8 +243,13 @@ void world_place(struct world *w, uint32_t job, const char *nodes)
 		nodes += size;
 		nodes += *nodes == ' ';
 	}
-	e.attempt_placed = (struct event_attempt_placed){ .job = job, .attempt = (int64_t)w->facts.attempts.count + 1, .nodes = ids,
-							  .nodes_count = count, .masks = masks, .masks_count = count };
+	e.attempt_placed =
+		(struct event_attempt_placed){ .job = job,
+					       .attempt = (int64_t)w->facts.attempts.count + 1,
+					       .nodes = ids,
+					       .nodes_count = count,
+					       .masks = masks,
+					       .masks_count = count };
 	world_apply(w, &e);
 	world_ready(w, job);
 	e = world_event(w, EVENT_ATTEMPT_RELEASED);
@@ -284,7 +303,8 @@ void world_saved(struct world *w, uint32_t job)
 
 	e.checkpoint_saved.job = job;
 	e.checkpoint_saved.attempt = attempt_id_of(w, job);
-	e.checkpoint_saved.number = job_get(&w->facts, (struct job_id){ job })->checkpoints_made + 1;
+	e.checkpoint_saved.number =
+		job_get(&w->facts, (struct job_id){ job })->checkpoints_made + 1;
 	e.checkpoint_saved.at_ms = w->now_ms;
 	e.checkpoint_saved.path = "/c";
 	world_apply(w, &e);
@@ -304,10 +324,14 @@ static void attempt_id_check(const struct world *w, const struct event *e)
 {
 	if (e->kind == EVENT_ATTEMPT_PLACED)
 		CHECK(e->attempt_placed.attempt == (int64_t)w->facts.attempts.count + 1);
-	if ((e->kind == EVENT_ATTEMPT_WARNED && e->attempt_warned.for_job) || (e->kind == EVENT_ATTEMPT_STOPPED && e->attempt_stopped.why == STOP_EVICTED)) {
-		int64_t id = e->kind == EVENT_ATTEMPT_WARNED ? e->attempt_warned.attempt : e->attempt_stopped.attempt;
+	if ((e->kind == EVENT_ATTEMPT_WARNED && e->attempt_warned.for_job) ||
+	    (e->kind == EVENT_ATTEMPT_STOPPED && e->attempt_stopped.why == STOP_EVICTED)) {
+		int64_t id = e->kind == EVENT_ATTEMPT_WARNED ? e->attempt_warned.attempt
+							     : e->attempt_stopped.attempt;
 
-		CHECK(job_get(&w->facts, attempt_get(&w->facts, (struct attempt_id){ (uint32_t)id })->job)->tier != TIER_CRITICAL);
+		CHECK(job_get(&w->facts,
+			      attempt_get(&w->facts, (struct attempt_id){ (uint32_t)id })->job)
+			      ->tier != TIER_CRITICAL);
 	}
 }
 
@@ -323,7 +347,8 @@ void world_decide(struct world *w)
 			view_verify(w->view, &w->facts);
 		for (uint32_t i = 0; i < d.count; i++) {
 			attempt_id_check(w, &d.events[i]);
-			w->evictions += d.events[i].kind == EVENT_ATTEMPT_STOPPED && d.events[i].attempt_stopped.why == STOP_EVICTED;
+			w->evictions += d.events[i].kind == EVENT_ATTEMPT_STOPPED &&
+					d.events[i].attempt_stopped.why == STOP_EVICTED;
 			world_apply(w, &d.events[i]);
 		}
 		w->decisions += d.count;
@@ -394,7 +419,8 @@ const char *world_places(struct world *w, uint32_t job)
 		const struct task *task = task_get(&w->facts, a, i);
 
 		text = arena_printf(&w->step, "%s%s%s/%x", text, i ? " " : "",
-				    facts_name(&w->facts, node_get(&w->facts, task->node)->name), task->gpu_mask);
+				    facts_name(&w->facts, node_get(&w->facts, task->node)->name),
+				    task->gpu_mask);
 	}
 	return text;
 }
@@ -423,7 +449,8 @@ void world_check(const struct world *w)
 			      task->gpu_mask >> node_get(&w->facts, task->node)->gpu_count == 0);
 			busy[task->node.v] |= task->gpu_mask;
 		}
-		for (uint32_t q = j->queue.v; q; q = queue_get(&w->facts, (struct queue_id){ q })->parent.v)
+		for (uint32_t q = j->queue.v; q;
+		     q = queue_get(&w->facts, (struct queue_id){ q })->parent.v)
 			hold[q] += (int64_t)shape->gpus * a->tasks * GPU_SHARE;
 	}
 	for (uint32_t q = 1; q <= w->facts.queues.count; q++) {

@@ -26,7 +26,8 @@ static uint8_t run_class_of(const struct job *job)
 
 static uint32_t bucket_hash(uint32_t queue, uint64_t rank, uint32_t shape, uint8_t run_class)
 {
-	uint64_t x = (rank ^ (uint64_t)queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)shape << 8 | run_class);
+	uint64_t x = (rank ^ (uint64_t)queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^
+		     ((uint64_t)shape << 8 | run_class);
 
 	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	return (uint32_t)(x ^ x >> 32);
@@ -36,7 +37,8 @@ static uint32_t *bucket_slot(struct view *view, const struct bucket *b)
 {
 	uint32_t slots = (uint32_t)(view->bucket_slots.buf.size / sizeof(uint32_t));
 
-	return &view->bucket_slots.at[bucket_hash(b->queue, b->rank, b->shape, b->run_class) & (slots - 1)];
+	return &view->bucket_slots
+			.at[bucket_hash(b->queue, b->rank, b->shape, b->run_class) & (slots - 1)];
 }
 
 static void bucket_slots_grow(struct view *view)
@@ -50,7 +52,8 @@ static void bucket_slots_grow(struct view *view)
 	array_resize(&view->bucket_slots.buf, slots, sizeof(uint32_t));
 	memset(view->bucket_slots.at, 0, slots * sizeof(uint32_t));
 	for (uint32_t q = 0; q < view->queues.buf.size / sizeof(struct queue_view); q++) {
-		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &walk); any; any = sorted_next(&view->pool, &walk)) {
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &walk); any;
+		     any = sorted_next(&view->pool, &walk)) {
 			uint32_t *slot = bucket_slot(view, &view->buckets.at[walk.id]);
 
 			view->buckets.at[walk.id].next = *slot;
@@ -73,7 +76,8 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 	for (index = *slot; index; index = view->buckets.at[index].next) {
 		const struct bucket *b = &view->buckets.at[index];
 
-		if (b->queue == wanted->queue && b->rank == wanted->rank && b->shape == wanted->shape && b->run_class == wanted->run_class)
+		if (b->queue == wanted->queue && b->rank == wanted->rank &&
+		    b->shape == wanted->shape && b->run_class == wanted->run_class)
 			return index;
 	}
 	index = view->bucket_free;
@@ -87,7 +91,8 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 	view->buckets.at[index].next = *slot;
 	*slot = index;
 	view->buckets_used++;
-	sorted_add(&view->pool, &view->queues.at[wanted->queue].buckets, falling(wanted->rank), index);
+	sorted_add(&view->pool, &view->queues.at[wanted->queue].buckets, falling(wanted->rank),
+		   index);
 	return index;
 }
 
@@ -112,7 +117,10 @@ static void job_wait_sync(struct view *view, const struct facts *facts, uint32_t
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	struct job_view *jv = &view->jobs.at[id];
-	struct bucket wanted = { .rank = job_rank(job), .queue = job->queue.v, .shape = job->shape.v, .run_class = run_class_of(job) };
+	struct bucket wanted = { .rank = job_rank(job),
+				 .queue = job->queue.v,
+				 .shape = job->shape.v,
+				 .run_class = run_class_of(job) };
 	bool waits = job_is_waiting(job) && !job->cancel_asked && !job->promise;
 	uint32_t bucket = 0;
 
@@ -129,7 +137,8 @@ static void job_wait_sync(struct view *view, const struct facts *facts, uint32_t
 
 /* --- running jobs ------------------------------------------------------------------------------------- */
 
-static void tasks_move(struct view *view, const struct facts *facts, const struct attempt *attempt, const struct shape *shape, bool take)
+static void tasks_move(struct view *view, const struct facts *facts, const struct attempt *attempt,
+		       const struct shape *shape, bool take)
 {
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
@@ -138,9 +147,11 @@ static void tasks_move(struct view *view, const struct facts *facts, const struc
 		if (rank == RANK_NONE)
 			continue;
 		if (take)
-			space_take(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli, shape->memory_mib);
+			space_take(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
+				   shape->memory_mib);
 		else
-			space_give(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli, shape->memory_mib);
+			space_give(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
+				   shape->memory_mib);
 	}
 	space_commit(&view->space);
 }
@@ -156,7 +167,8 @@ static void set_move(struct view *view, uint32_t *root, bool *in, bool wanted, u
 	*in = wanted;
 }
 
-static void time_move(struct view *view, uint32_t *root, int64_t *at_ms, int64_t wanted_ms, uint32_t id)
+static void time_move(struct view *view, uint32_t *root, int64_t *at_ms, int64_t wanted_ms,
+		      uint32_t id)
 {
 	if (*at_ms == wanted_ms)
 		return;
@@ -183,7 +195,8 @@ static void run_leave(struct view *view, uint32_t id)
 	jv->attempt = 0;
 }
 
-static void run_enter(struct view *view, const struct facts *facts, uint32_t id, const struct job *job)
+static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
+		      const struct job *job)
 {
 	const struct attempt *attempt = attempt_get(facts, job->attempt);
 	struct job_view *jv = &view->jobs.at[id];
@@ -198,7 +211,8 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 	queue->hold[jv->tier] += jv->share;
 }
 
-static int64_t run_deadline_ms(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+static int64_t run_deadline_ms(const struct facts *facts, const struct job *job,
+			       const struct attempt *attempt)
 {
 	int64_t limit_ms = attempt->state == ATTEMPT_ACTIVE ? job_limit_end_ms(facts, job) : 0;
 
@@ -207,10 +221,12 @@ static int64_t run_deadline_ms(const struct facts *facts, const struct job *job,
 	return limit_ms && limit_ms < attempt->deadline_ms ? limit_ms : attempt->deadline_ms;
 }
 
-static int64_t run_end_ms(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+static int64_t run_end_ms(const struct facts *facts, const struct job *job,
+			  const struct attempt *attempt)
 {
 	int64_t since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
-	int64_t end_ms = attempt_is_leaving(attempt) ? attempt->deadline_ms : since_ms + job_expected_ms(facts, job);
+	int64_t end_ms = attempt_is_leaving(attempt) ? attempt->deadline_ms
+						     : since_ms + job_expected_ms(facts, job);
 
 	return end_ms > 0 ? end_ms : 1;
 }
@@ -224,7 +240,8 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 
 	if (jv->attempt && jv->attempt != job->attempt.v) {
 		if (!view->space_stale)
-			tasks_move(view, facts, attempt_get(facts, (struct attempt_id){ jv->attempt }),
+			tasks_move(view, facts,
+				   attempt_get(facts, (struct attempt_id){ jv->attempt }),
 				   shape_get(facts, job->shape), false);
 		run_leave(view, id);
 	} else if (jv->attempt && jv->rank != job_rank(job)) {
@@ -245,8 +262,10 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	if (leaving != jv->leaving)
 		view->queues.at[jv->queue].leave[jv->tier] += leaving ? jv->share : -jv->share;
 	set_move(view, &view->leaving, &jv->leaving, leaving, id);
-	set_move(view, &view->warned, &jv->warned, attempt->warned_ms && attempt->state != ATTEMPT_STOPPING, id);
-	time_move(view, &view->deadlines, &jv->deadline_ms, run_deadline_ms(facts, job, attempt), id);
+	set_move(view, &view->warned, &jv->warned,
+		 attempt->warned_ms && attempt->state != ATTEMPT_STOPPING, id);
+	time_move(view, &view->deadlines, &jv->deadline_ms, run_deadline_ms(facts, job, attempt),
+		  id);
 	time_move(view, &view->ends, &jv->end_ms, run_end_ms(facts, job, attempt), id);
 }
 
@@ -271,7 +290,8 @@ const struct promise_view *view_promise(const struct view *view, uint32_t job)
 {
 	uint32_t at = promise_at(view, job);
 
-	return at < view->promise_count && view->promises.at[at].job == job ? &view->promises.at[at] : NULL;
+	return at < view->promise_count && view->promises.at[at].job == job ? &view->promises.at[at]
+									    : NULL;
 }
 
 static void promise_space(struct view *view, const struct promise_view *p, bool make)
@@ -284,9 +304,11 @@ static void promise_space(struct view *view, const struct promise_view *p, bool 
 		if (rank == RANK_NONE)
 			continue;
 		if (make)
-			space_promise(&view->space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+			space_promise(&view->space, (uint32_t)rank, p->numbers.at[p->tasks + i],
+				      p->cpu_milli, p->ram_mib);
 		else
-			space_unpromise(&view->space, (uint32_t)rank, p->numbers.at[p->tasks + i], p->cpu_milli, p->ram_mib);
+			space_unpromise(&view->space, (uint32_t)rank, p->numbers.at[p->tasks + i],
+					p->cpu_milli, p->ram_mib);
 	}
 	space_commit(&view->space);
 }
@@ -330,7 +352,8 @@ static void promise_read(const struct facts *facts, uint32_t first, struct promi
 	}
 }
 
-static void promise_enter(struct view *view, const struct facts *facts, uint32_t id, const struct job *job)
+static void promise_enter(struct view *view, const struct facts *facts, uint32_t id,
+			  const struct job *job)
 {
 	const struct shape *shape = shape_get(facts, job->shape);
 	uint32_t at = promise_at(view, id);
@@ -394,7 +417,9 @@ static void job_sync(struct view *view, const struct facts *facts, uint32_t id, 
 		return;
 	job = job_get(facts, (struct job_id){ id });
 	if (facts->jobs.count >= view->jobs.buf.size / sizeof(struct job_view))
-		array_resize(&view->jobs.buf, (size_t)facts->jobs.count + facts->jobs.count / 2 + 64, sizeof(struct job_view));
+		array_resize(&view->jobs.buf,
+			     (size_t)facts->jobs.count + facts->jobs.count / 2 + 64,
+			     sizeof(struct job_view));
 	job_promise_sync(view, facts, id, promise_again);
 	job_run_sync(view, facts, id);
 	job_wait_sync(view, facts, id);
@@ -411,14 +436,16 @@ static void queues_build(struct view *view, const struct facts *facts)
 	array_ensure(&view->queues.buf, (size_t)count + 1, sizeof(struct queue_view));
 	array_resize(&view->queue_order.buf, 0, sizeof(uint32_t));
 	for (uint32_t id = 0; id <= count; id++)
-		view->queues.at[id].first_child = view->queues.at[id].next_sibling = view->queues.at[id].parent = 0;
+		view->queues.at[id].first_child = view->queues.at[id].next_sibling =
+			view->queues.at[id].parent = 0;
 	for (uint32_t id = 1; id <= count; id++) {
 		const struct queue *queue = queue_get(facts, (struct queue_id){ id });
 		uint32_t *link = &view->queues.at[queue->parent.v].first_child;
 
 		view->queues.at[id].parent = queue->parent.v;
-		while (*link && strcmp(facts_name(facts, queue_get(facts, (struct queue_id){ *link })->name),
-				       facts_name(facts, queue->name)) < 0)
+		while (*link &&
+		       strcmp(facts_name(facts, queue_get(facts, (struct queue_id){ *link })->name),
+			      facts_name(facts, queue->name)) < 0)
 			link = &view->queues.at[*link].next_sibling;
 		view->queues.at[id].next_sibling = *link;
 		*link = id;
@@ -426,7 +453,8 @@ static void queues_build(struct view *view, const struct facts *facts)
 	array_resize(&view->queue_order.buf, (size_t)count + 1, sizeof(uint32_t));
 	view->queue_order.at[listed++] = 0;
 	for (uint32_t i = 0; i < listed; i++)
-		for (uint32_t id = view->queues.at[view->queue_order.at[i]].first_child; id; id = view->queues.at[id].next_sibling)
+		for (uint32_t id = view->queues.at[view->queue_order.at[i]].first_child; id;
+		     id = view->queues.at[id].next_sibling)
 			view->queue_order.at[listed++] = id;
 	CHECK(listed == count + 1);
 	view->queues_stale = false;
@@ -439,10 +467,12 @@ static void space_fill(struct view *view, const struct facts *facts)
 	space_build(&view->space, facts);
 	view->space_stale = false;
 	for (uint32_t q = 1; q <= facts->queues.count; q++) {
-		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any; any = sorted_next(&view->pool, &walk)) {
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any;
+		     any = sorted_next(&view->pool, &walk)) {
 			const struct job *job = job_get(facts, (struct job_id){ walk.id });
 
-			tasks_move(view, facts, attempt_get(facts, job->attempt), shape_get(facts, job->shape), true);
+			tasks_move(view, facts, attempt_get(facts, job->attempt),
+				   shape_get(facts, job->shape), true);
 		}
 	}
 	for (uint32_t i = 0; i < view->promise_count; i++)
@@ -486,7 +516,8 @@ static void running_sync(struct view *view, const struct facts *facts)
 	struct sorted_walk walk;
 
 	for (uint32_t q = 1; q <= facts->queues.count; q++)
-		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any; any = sorted_next(&view->pool, &walk))
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any;
+		     any = sorted_next(&view->pool, &walk))
 			job_sync(view, facts, walk.id, false);
 }
 
@@ -515,7 +546,9 @@ static void node_follow(struct view *view, const struct facts *facts, int64_t id
 
 static void dependents_sync(struct view *view, const struct facts *facts, uint32_t id)
 {
-	uint32_t row = id >= 1 && id <= facts->jobs.count ? job_get(facts, (struct job_id){ id })->dependents : 0;
+	uint32_t row = id >= 1 && id <= facts->jobs.count
+			       ? job_get(facts, (struct job_id){ id })->dependents
+			       : 0;
 
 	while (row) {
 		const struct depend *depend = table_get(&facts->depends, row);
@@ -528,7 +561,9 @@ static void dependents_sync(struct view *view, const struct facts *facts, uint32
 static void attempt_follow(struct view *view, const struct facts *facts, int64_t attempt)
 {
 	if (attempt >= 1 && attempt <= (int64_t)facts->attempts.count)
-		job_sync(view, facts, attempt_get(facts, (struct attempt_id){ (uint32_t)attempt })->job.v, false);
+		job_sync(view, facts,
+			 attempt_get(facts, (struct attempt_id){ (uint32_t)attempt })->job.v,
+			 false);
 }
 
 static void job_follow(struct view *view, const struct facts *facts, int64_t job)
@@ -543,7 +578,8 @@ static void submitted_follow(struct view *view, const struct facts *facts)
 		job_sync(view, facts, ++view->job_count, false);
 }
 
-static void ended_follow(struct view *view, const struct facts *facts, const struct event_attempt_ended *e)
+static void ended_follow(struct view *view, const struct facts *facts,
+			 const struct event_attempt_ended *e)
 {
 	attempt_follow(view, facts, e->attempt);
 	for (uint32_t i = 0; i < e->blamed_nodes_count; i++)
@@ -553,9 +589,7 @@ static void ended_follow(struct view *view, const struct facts *facts, const str
 void view_follow(struct view *view, const struct facts *facts, const struct event *event)
 {
 	switch (event->kind) {
-	case EVENT_LEVELS_SET:
-		view->space_stale = true;
-		return;
+	case EVENT_LEVELS_SET: view->space_stale = true; return;
 	case EVENT_NODE_SET: {
 		struct node_id id = facts_node_find(facts, event->node_set.name);
 
@@ -565,48 +599,26 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 		view->space_stale = true;
 		return;
 	}
-	case EVENT_NODE_STATE:
-		node_follow(view, facts, event->node_state.node);
-		return;
-	case EVENT_GPU_STATE:
-		node_follow(view, facts, event->gpu_state.node);
-		return;
-	case EVENT_POLICY_SET:
-		running_sync(view, facts);
-		return;
+	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
+	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
+	case EVENT_POLICY_SET: running_sync(view, facts); return;
 	case EVENT_QUEUE_SET:
 		queues_build(view, facts);
 		running_sync(view, facts);
 		return;
-	case EVENT_QUEUE_REMOVED:
-		view->queues_stale = true;
-		return;
-	case EVENT_JOB_SUBMITTED:
-		submitted_follow(view, facts);
-		return;
-	case EVENT_JOB_HELD:
-		job_follow(view, facts, event->job_held.job);
-		return;
-	case EVENT_JOB_RELEASED:
-		job_follow(view, facts, event->job_released.job);
-		return;
-	case EVENT_JOB_CANCEL_ASKED:
-		job_follow(view, facts, event->job_cancel_asked.job);
-		return;
-	case EVENT_JOB_PRIORITY_SET:
-		job_follow(view, facts, event->job_priority_set.job);
-		return;
-	case EVENT_JOB_REQUEUED:
-		job_follow(view, facts, event->job_requeued.job);
-		return;
+	case EVENT_QUEUE_REMOVED: view->queues_stale = true; return;
+	case EVENT_JOB_SUBMITTED: submitted_follow(view, facts); return;
+	case EVENT_JOB_HELD: job_follow(view, facts, event->job_held.job); return;
+	case EVENT_JOB_RELEASED: job_follow(view, facts, event->job_released.job); return;
+	case EVENT_JOB_CANCEL_ASKED: job_follow(view, facts, event->job_cancel_asked.job); return;
+	case EVENT_JOB_PRIORITY_SET: job_follow(view, facts, event->job_priority_set.job); return;
+	case EVENT_JOB_REQUEUED: job_follow(view, facts, event->job_requeued.job); return;
 	case EVENT_JOB_ENDED:
 		job_follow(view, facts, event->job_ended.job);
 		if (event->job_ended.job >= 1 && event->job_ended.job <= UINT32_MAX)
 			dependents_sync(view, facts, (uint32_t)event->job_ended.job);
 		return;
-	case EVENT_ATTEMPT_PLACED:
-		job_follow(view, facts, event->attempt_placed.job);
-		return;
+	case EVENT_ATTEMPT_PLACED: job_follow(view, facts, event->attempt_placed.job); return;
 	case EVENT_ATTEMPT_RELEASED:
 		attempt_follow(view, facts, event->attempt_released.attempt);
 		return;
@@ -619,28 +631,18 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_ATTEMPT_STOPPED:
 		attempt_follow(view, facts, event->attempt_stopped.attempt);
 		return;
-	case EVENT_ATTEMPT_ENDED:
-		ended_follow(view, facts, &event->attempt_ended);
-		return;
+	case EVENT_ATTEMPT_ENDED: ended_follow(view, facts, &event->attempt_ended); return;
 	case EVENT_ATTEMPT_UNREACHABLE:
 		attempt_follow(view, facts, event->attempt_unreachable.attempt);
 		return;
-	case EVENT_TASK_READY:
-		attempt_follow(view, facts, event->task_ready.attempt);
-		return;
-	case EVENT_TASK_EXITED:
-		attempt_follow(view, facts, event->task_exited.attempt);
-		return;
-	case EVENT_CHECKPOINT_SAVED:
-		job_follow(view, facts, event->checkpoint_saved.job);
-		return;
+	case EVENT_TASK_READY: attempt_follow(view, facts, event->task_ready.attempt); return;
+	case EVENT_TASK_EXITED: attempt_follow(view, facts, event->task_exited.attempt); return;
+	case EVENT_CHECKPOINT_SAVED: job_follow(view, facts, event->checkpoint_saved.job); return;
 	case EVENT_PROMISE_MADE:
 		if (event->promise_made.job >= 1 && event->promise_made.job <= UINT32_MAX)
 			job_sync(view, facts, (uint32_t)event->promise_made.job, true);
 		return;
-	case EVENT_PROMISE_DROPPED:
-		job_follow(view, facts, event->promise_dropped.job);
-		return;
+	case EVENT_PROMISE_DROPPED: job_follow(view, facts, event->promise_dropped.job); return;
 	case EVENT_NONE:
 	case EVENT_DAEMON_STARTED:
 	case EVENT_DECIDED:
@@ -654,8 +656,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_TASK_STARTED:
 	case EVENT_PROGRESS:
 	case EVENT_CHECKPOINT_VOID:
-	case EVENT_KIND_LIMIT:
-		return; /* nothing in the index depends on these */
+	case EVENT_KIND_LIMIT: return; /* nothing in the index depends on these */
 	}
 }
 

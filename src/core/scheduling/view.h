@@ -27,14 +27,14 @@
 enum { TIERS = TIER_CRITICAL + 1 };
 
 struct job_view {
-	uint32_t bucket;	/* it waits in, 0 = none */
-	uint32_t attempt;	/* live one whose tasks are in the space, 0 = none */
+	uint32_t bucket; /* it waits in, 0 = none */
+	uint32_t attempt; /* live one whose tasks are in the space, 0 = none */
 	uint32_t queue;
-	uint64_t rank;		/* under which it runs */
-	int64_t share;		/* GPU shares its attempt holds */
-	int64_t since_ms;	/* released, or else placed */
-	int64_t deadline_ms;	/* in `deadlines`; 0 = none */
-	int64_t end_ms;		/* in `ends`; 0 = none */
+	uint64_t rank; /* under which it runs */
+	int64_t share; /* GPU shares its attempt holds */
+	int64_t since_ms; /* released, or else placed */
+	int64_t deadline_ms; /* in `deadlines`; 0 = none */
+	int64_t end_ms; /* in `ends`; 0 = none */
 	uint8_t tier;
 	bool due, leaving, warned, promised;
 };
@@ -42,19 +42,19 @@ struct job_view {
 struct bucket {
 	uint64_t rank;
 	uint32_t queue, shape;
-	uint32_t jobs;		/* sorted by job id */
-	uint32_t next;		/* chain of its look-up slot, or of the free ones */
+	uint32_t jobs; /* sorted by job id */
+	uint32_t next; /* chain of its look-up slot, or of the free ones */
 	uint8_t run_class;
 };
 
 /* One node of the queue tree; [0] is the root above all queues. */
 struct queue_view {
-	uint32_t buckets;	/* key: falling rank; id: bucket */
-	uint32_t running;	/* key: rising rank; id: job */
-	int64_t hold[TIERS];	/* shares held by attempts */
-	int64_t leave[TIERS];	/* of these, by attempts that were warned or stopped */
+	uint32_t buckets; /* key: falling rank; id: bucket */
+	uint32_t running; /* key: rising rank; id: job */
+	int64_t hold[TIERS]; /* shares held by attempts */
+	int64_t leave[TIERS]; /* of these, by attempts that were warned or stopped */
 	int64_t promised[TIERS];
-	uint32_t parent;	/* of the tree; children are linked by name */
+	uint32_t parent; /* of the tree; children are linked by name */
 	uint32_t first_child, next_sibling;
 };
 
@@ -62,39 +62,48 @@ struct promise_view {
 	uint32_t job, queue;
 	uint8_t tier;
 	int64_t share, cpu_milli, ram_mib;
-	uint32_t tasks, victims;	/* counts */
-	ARRAY(uint32_t) numbers;	/* nodes, then masks, then victims (attempts) */
+	uint32_t tasks, victims; /* counts */
+	ARRAY(uint32_t) numbers; /* nodes, then masks, then victims (attempts) */
 };
 
 struct view {
 	struct space space;
 	struct sorted_pool pool;
-	ARRAY(struct job_view) jobs;		/* by job id */
-	ARRAY(struct bucket) buckets;		/* [0] unused */
-	ARRAY(uint32_t) bucket_slots;		/* power of two */
-	ARRAY(struct queue_view) queues;	/* by queue id */
-	ARRAY(uint32_t) queue_order;		/* every queue that exists, parents first, by name */
-	ARRAY(struct promise_view) promises;	/* by job id */
+	ARRAY(struct job_view) jobs; /* by job id */
+	ARRAY(struct bucket) buckets; /* [0] unused */
+	ARRAY(uint32_t) bucket_slots; /* power of two */
+	ARRAY(struct queue_view) queues; /* by queue id */
+	ARRAY(uint32_t) queue_order; /* every queue that exists, parents first, by name */
+	ARRAY(struct promise_view) promises; /* by job id */
 	uint32_t promise_count;
 	uint32_t bucket_count, bucket_free, buckets_used;
-	uint32_t due;				/* by job id */
-	uint32_t deadlines;			/* key: time; id: job */
-	uint32_t ends;				/* key: time; id: job */
-	uint32_t warned;			/* jobs that wind down and are not stopped yet */
-	uint32_t leaving;			/* jobs whose attempt was warned or stopped */
-	uint32_t nodes_due;			/* nodes on which too many jobs failed */
-	uint32_t job_count;			/* jobs 1..job_count have been indexed */
-	uint32_t draining;			/* nodes that are being drained */
+	uint32_t due; /* by job id */
+	uint32_t deadlines; /* key: time; id: job */
+	uint32_t ends; /* key: time; id: job */
+	uint32_t warned; /* jobs that wind down and are not stopped yet */
+	uint32_t leaving; /* jobs whose attempt was warned or stopped */
+	uint32_t nodes_due; /* nodes on which too many jobs failed */
+	uint32_t job_count; /* jobs 1..job_count have been indexed */
+	uint32_t draining; /* nodes that are being drained */
 	bool space_stale, queues_stale;
 };
 
-void view_refresh(struct view *view, const struct facts *facts);	/* builds what is stale */
+void view_refresh(struct view *view, const struct facts *facts); /* builds what is stale */
 
 /* --- questions, each a function of the facts alone ---------------------------------------------------- */
 
-static inline uint64_t rank_of(uint8_t tier, int32_t priority) { return (uint64_t)tier << 32 | ((uint32_t)priority ^ UINT32_C(0x80000000)); }
-static inline uint64_t job_rank(const struct job *job) { return rank_of(job->tier, job->priority); }
-static inline int64_t shape_share(const struct shape *shape, uint32_t tasks) { return (int64_t)shape->gpus * tasks * GPU_SHARE; }
+static inline uint64_t rank_of(uint8_t tier, int32_t priority)
+{
+	return (uint64_t)tier << 32 | ((uint32_t)priority ^ UINT32_C(0x80000000));
+}
+static inline uint64_t job_rank(const struct job *job)
+{
+	return rank_of(job->tier, job->priority);
+}
+static inline int64_t shape_share(const struct shape *shape, uint32_t tasks)
+{
+	return (int64_t)shape->gpus * tasks * GPU_SHARE;
+}
 /* Run time still to be expected of the job from a start now: limit, estimate, or its queue's default. */
 int64_t job_expected_ms(const struct facts *facts, const struct job *job);
 /* When its run-time limit is over; 0 = none or not running. */
@@ -105,11 +114,12 @@ bool job_is_due(const struct facts *facts, const struct job *job);
 uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
 bool attempt_on_draining(const struct facts *facts, const struct attempt *attempt);
 /* When the attempt's newest checkpoint that is still good was complete; 0 = it made none. */
-int64_t attempt_saved_ms(const struct facts *facts, const struct job *job, const struct attempt *attempt);
+int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
+			 const struct attempt *attempt);
 bool attempt_is_leaving(const struct attempt *attempt);
 /* Early failure number `failure` of the node is recent, and of a GPU that is not set aside already. */
 bool failure_counts(const struct facts *facts, uint32_t node, uint32_t failure);
 /* Jobs of enough different origins failed early on the node: it, or some of its GPUs, should be set aside. */
 bool node_failed_often(const struct facts *facts, uint32_t node, uint32_t *ret_jobs);
 
-const struct promise_view *view_promise(const struct view *view, uint32_t job);	/* NULL = none */
+const struct promise_view *view_promise(const struct view *view, uint32_t job); /* NULL = none */

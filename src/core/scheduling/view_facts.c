@@ -54,19 +54,18 @@ static bool attempt_is_due(const struct job *job, const struct attempt *attempt)
 	switch ((enum attempt_state)attempt->state) {
 	case ATTEMPT_PREPARING:
 		return job->cancel_asked || attempt->exited || attempt->ready == attempt->tasks;
-	case ATTEMPT_ACTIVE:
-		return job->cancel_asked || attempt->first_failed_rank >= 0;
+	case ATTEMPT_ACTIVE: return job->cancel_asked || attempt->first_failed_rank >= 0;
 	case ATTEMPT_STOPPING:
 	case ATTEMPT_FREE:
-	case ATTEMPT_OVER:
-		break;
+	case ATTEMPT_OVER: break;
 	}
 	return false;
 }
 
 static bool state_waits(uint8_t state)
 {
-	return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED || state == JOB_PREEMPTED;
+	return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED ||
+	       state == JOB_PREEMPTED;
 }
 
 bool job_is_due(const struct facts *facts, const struct job *job)
@@ -80,7 +79,8 @@ bool job_is_due(const struct facts *facts, const struct job *job)
 	return job->cancel_asked || job_dead_dependency(facts, job);
 }
 
-int64_t attempt_saved_ms(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
+			 const struct attempt *attempt)
 {
 	const struct checkpoint *checkpoint;
 
@@ -118,14 +118,17 @@ bool failure_counts(const struct facts *facts, uint32_t id, uint32_t failure)
 {
 	const struct node *node = node_get(facts, (struct node_id){ id });
 
-	if (!node->failed_job[failure] || node->failed_ms[failure] + FAILURE_MEMORY_MS < node->failed_ms[0])
+	if (!node->failed_job[failure] ||
+	    node->failed_ms[failure] + FAILURE_MEMORY_MS < node->failed_ms[0])
 		return false;
 	if (!node->gpu_count)
 		return true;
 	for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++) {
-		const struct gpu_record *record = table_get(&facts->gpus, (id - 1) * NODE_GPUS_MAX + gpu + 1);
+		const struct gpu_record *record =
+			table_get(&facts->gpus, (id - 1) * NODE_GPUS_MAX + gpu + 1);
 
-		for (uint32_t i = 0; i < FAILED_JOBS_KEPT && !(node->set_aside_mask >> gpu & 1); i++)
+		for (uint32_t i = 0; i < FAILED_JOBS_KEPT && !(node->set_aside_mask >> gpu & 1);
+		     i++)
 			if (record->failed_job[i] == node->failed_job[failure])
 				return true;
 	}
@@ -150,5 +153,6 @@ bool node_failed_often(const struct facts *facts, uint32_t id, uint32_t *ret_job
 	}
 	if (ret_jobs)
 		*ret_jobs = count;
-	return facts->policy.blackhole_failures > 0 && (int64_t)count >= facts->policy.blackhole_failures;
+	return facts->policy.blackhole_failures > 0 &&
+	       (int64_t)count >= facts->policy.blackhole_failures;
 }

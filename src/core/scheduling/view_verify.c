@@ -9,9 +9,11 @@
 static void sets_same(const struct view *a, uint32_t root_a, const struct view *b, uint32_t root_b)
 {
 	struct sorted_walk wa, wb;
-	bool any_a = sorted_begin(&a->pool, root_a, &wa), any_b = sorted_begin(&b->pool, root_b, &wb);
+	bool any_a = sorted_begin(&a->pool, root_a, &wa),
+	     any_b = sorted_begin(&b->pool, root_b, &wb);
 
-	for (; any_a && any_b; any_a = sorted_next(&a->pool, &wa), any_b = sorted_next(&b->pool, &wb))
+	for (; any_a && any_b;
+	     any_a = sorted_next(&a->pool, &wa), any_b = sorted_next(&b->pool, &wb))
 		CHECK(wa.key == wb.key && wa.id == wb.id);
 	CHECK(any_a == any_b);
 }
@@ -38,7 +40,8 @@ static void bucket_same(const struct view *a, uint32_t ia, const struct view *b,
 		return;
 	ba = &a->buckets.at[ia];
 	bb = &b->buckets.at[ib];
-	CHECK(ba->rank == bb->rank && ba->queue == bb->queue && ba->shape == bb->shape && ba->run_class == bb->run_class);
+	CHECK(ba->rank == bb->rank && ba->queue == bb->queue && ba->shape == bb->shape &&
+	      ba->run_class == bb->run_class);
 	CHECK(sorted_size(&a->pool, ba->jobs) == sorted_size(&b->pool, bb->jobs));
 }
 
@@ -49,8 +52,10 @@ static void job_same(const struct view *a, const struct view *b, uint32_t id)
 	bucket_same(a, ja->bucket, b, jb->bucket);
 	CHECK(ja->attempt == jb->attempt);
 	CHECK(ja->deadline_ms == jb->deadline_ms && ja->end_ms == jb->end_ms);
-	CHECK(ja->due == jb->due && ja->leaving == jb->leaving && ja->warned == jb->warned && ja->promised == jb->promised);
-	CHECK(!ja->attempt || (ja->rank == jb->rank && ja->share == jb->share && ja->tier == jb->tier));
+	CHECK(ja->due == jb->due && ja->leaving == jb->leaving && ja->warned == jb->warned &&
+	      ja->promised == jb->promised);
+	CHECK(!ja->attempt ||
+	      (ja->rank == jb->rank && ja->share == jb->share && ja->tier == jb->tier));
 }
 
 void view_verify(const struct view *view, const struct facts *facts)
