@@ -328,14 +328,19 @@ static void check_critical(struct checks *checks, const struct facts *f, int64_t
 static void check_stopped(struct checks *checks, const struct facts *f,
 			  const struct event_attempt_stopped *e)
 {
+	uint32_t for_job = e->attempt < checks->for_room ? checks->for_job[e->attempt] : 0;
+
 	if (e->why != STOP_EVICTED)
 		return;
+	/* Warned for one job, and counted on by a later promise as well: it goes for the first. */
+	if (attempt_find(f, e->attempt) && attempt_find(f, e->attempt)->for_job)
+		for_job = attempt_find(f, e->attempt)->for_job;
 	check_critical(checks, f, e->attempt, "evicted");
 	checks->evictions = room_for(checks, checks->evictions, checks->eviction_count,
 				     &checks->eviction_room, sizeof(*checks->evictions));
 	checks->evictions[checks->eviction_count++] = (struct checks_eviction){
 		.attempt = (uint32_t)e->attempt,
-		.for_job = e->attempt < checks->for_room ? checks->for_job[e->attempt] : 0,
+		.for_job = for_job,
 		.at_ms = f->now_ms,
 	};
 }
