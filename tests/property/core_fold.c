@@ -3,7 +3,7 @@
  * core_fold SEED STEPS: random events through the core, the state's hash after each.
  *
  * Every build must print the same: compilers and optimisation must not show in facts or decisions
- * (compare_builds). Reports come from no engine but from chance, so that the core also hears what
+ * (scripts/test-hashes). Reports come from no engine but from chance, so that the core also hears what
  * no engine would say. Now and then the facts are saved, loaded and indexed anew, and must decide
  * the same.
  */
