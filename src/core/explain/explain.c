@@ -112,7 +112,7 @@ static bool watched_verdict(const struct words *w, struct verdict *ret)
 	return watch.seen;
 }
 
-static struct verdict waiting_verdict(const struct words *w)
+static struct verdict waiting_verdict(struct words *w)
 {
 	struct verdict v, ever;
 	uint32_t holder;
@@ -122,7 +122,8 @@ static struct verdict waiting_verdict(const struct words *w)
 	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY || v.code == REASON_RESERVATION)
 		return v;
 	ever = ever_verdict(w);
-	if (ever.code)
+	w->never = ever.code != REASON_NONE;
+	if (w->never)
 		return ever;
 	holder = promise_in_the_way(w);
 	if (holder)
@@ -254,9 +255,9 @@ static void holder_lines(const struct words *w, struct chain *chain)
 	for (uint32_t i = 0; i < HOLDERS_MAX && held[i]; i++) {
 		const struct job *job = job_get(w->facts, (struct job_id){ top[i] });
 
-		chain_add(chain, REASON_NONE, arena_printf(w->arena, "%s of queue \"%s\" holds %s, and is expected to end %s", words_job(w, top[i]),
+		chain_add(chain, REASON_NONE, arena_printf(w->arena, "%s of queue \"%s\" holds %s, and %s", words_job(w, top[i]),
 							   facts_name(w->facts, queue_get(w->facts, job->queue)->name), words_gpus(w, held[i]),
-							   words_until(w, w->view->jobs.at[top[i]].end_ms)));
+							   words_end(w, top[i], w->view->jobs.at[top[i]].end_ms)));
 	}
 }
 
@@ -289,7 +290,7 @@ static void chain_make(const struct words *w, struct explanation *ret)
 	chain_add(&chain, ret->reason, ret->summary);
 	queue_line(w, &chain);
 	order_line(w, &chain, ret);
-	if (reason_is_of_place(ret->reason)) {
+	if (reason_is_of_place(ret->reason) && !w->never) {
 		holder_lines(w, &chain);
 		nodes_line(w, &chain);
 	}
@@ -304,9 +305,9 @@ static void explain_done(const struct words *w, struct explanation *ret)
 	const char *state = job_state_name(w->j->state);
 
 	if (job_state_is_final(w->j->state))
-		ret->summary = arena_printf(w->arena, "it has ended as %s", state);
+		ret->summary = arena_printf(w->arena, "it has ended (%s) and waits for nothing", state);
 	else
-		ret->summary = arena_printf(w->arena, "it does not wait: it is %s", state);
+		ret->summary = arena_printf(w->arena, "it has its place and does not wait (%s)", state);
 	ret->remedy = "";
 }
 
@@ -390,12 +391,18 @@ static const char *standard_prospect(const struct facts *facts, const struct eve
 {
 	int64_t grace_ms = e->grace_ms < 0 ? facts->policy.grace_ms : e->grace_ms;
 	const char *when = facts->policy.min_runtime_ms ?
-			   arena_printf(arena, " once it has run for %s", duration_text(arena, facts->policy.min_runtime_ms)) : "";
+			   arena_printf(arena, " once it has run for %s,", duration_text(arena, facts->policy.min_runtime_ms)) : "";
 	const char *what = e->checkpoint ?
 			   arena_printf(arena, "it then has %s to write a checkpoint and goes on from its newest one", duration_text(arena, grace_ms)) :
 			   "it declares no checkpoints, so it then starts again from the beginning";
 
-	return arena_printf(arena, "Standard job: more important work of its queue, or a queue that takes back its share, may stop it%s; %s", when, what);
+	/* No attempt lives long enough to become a victim: what would happen to it then need not be said. */
+	if (e->limit_ms && e->limit_ms <= facts->policy.min_runtime_ms)
+		return arena_printf(arena, "Standard job: it is not stopped for others, as that happens only to jobs that have run for %s",
+				    duration_text(arena, facts->policy.min_runtime_ms));
+
+	return arena_printf(arena, "Standard job:%s it may be stopped for more important work of its queue or for a queue that takes back its share; %s",
+			    when, what);
 }
 
 /* What the whole cluster, idle, says to the wish; "" when it could run. The wish is made a job in a copy of the facts. */
@@ -414,8 +421,10 @@ static const char *impossible_text(const struct facts *facts, struct view *view,
 		struct words w = words_make(&copy, view, (struct job_id){ copy.jobs.count }, arena);
 
 		v = ever_verdict(&w);
+		w.never = true;
 		if (v.code)
-			text = arena_printf(arena, "; on this cluster as it is it can't start: it %s", words_summary(&w, &v));
+			text = arena_printf(arena, ". On this cluster as it is it can't start: it %s. What would let it start: %s",
+					    words_summary(&w, &v), words_remedy(&w, &v));
 	}
 	facts_deinit(&copy);
 	return text;

@@ -70,6 +70,44 @@ static void who_holds_and_who_is_ahead_is_told(void **state)
 	world_deinit(&w);
 }
 
+static void no_end_is_foretold_that_nobody_declared(void **state)
+{
+	struct explanation e;
+	struct world w;
+	uint32_t last;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	(void)world_submit(&w, (struct wish){ .name = "holder" });
+	world_run(&w);
+	last = world_submit(&w, (struct wish){ .name = "last" });
+	world_decide(&w);
+	e = why(&w, last);
+	assert_non_null(strstr(e.remedy, "1 more free GPU; job 1 \"holder\" declares no limit or estimate"));
+	assert_null(strstr(e.remedy, "expected"));
+	world_deinit(&w);
+}
+
+static void what_no_node_has_is_not_promised_for_later(void **state)
+{
+	struct explanation e;
+	struct world w;
+	uint32_t wide;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	(void)world_submit(&w, (struct wish){ .name = "holder" });
+	world_run(&w);
+	wide = world_submit(&w, (struct wish){ .gpus = 8 });
+	world_decide(&w);
+	e = why(&w, wide);
+	assert_int_equal(e.reason, REASON_IMPOSSIBLE);
+	assert_non_null(strstr(e.summary, "needs 8 GPUs on one node"));
+	for (uint32_t i = 0; i < e.line_count; i++)
+		assert_null(strstr(e.lines[i].text, "holder"));
+	world_deinit(&w);
+}
+
 static void a_place_kept_for_a_victim_to_leave_is_told(void **state)
 {
 	struct world w;
@@ -84,7 +122,7 @@ static void a_place_kept_for_a_victim_to_leave_is_told(void **state)
 	world_run(&w);
 	other = world_submit(&w, (struct wish){ .gpus = 1 });
 	waits_for(&w, high, REASON_CAPACITY, "kept for it until 1 job has made room, at the latest in 1m");
-	waits_for(&w, other, REASON_CAPACITY, "0 of 1 GPUs are free");
+	waits_for(&w, other, REASON_CAPACITY, "needs 1 GPU; 0 GPUs are free for it");
 	world_deinit(&w);
 }
 
@@ -139,7 +177,7 @@ static void a_reservation_is_named_with_its_holder(void **state)
 	e = why(&w, late);
 	assert_int_equal(e.reason, REASON_RESERVATION);
 	assert_int_equal(e.verdict.holder.v, wide);
-	waits_for(&w, wide, REASON_CAPACITY, "1 of 4 GPUs are free");
+	waits_for(&w, wide, REASON_CAPACITY, "needs 4 tasks of 1 GPU; 1 GPU is free for it");
 	world_deinit(&w);
 }
 
@@ -201,12 +239,16 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 	e = submission(&w, "default", 1, TIER_STANDARD, 0);
 	e.job_submitted.checkpoint = 1;
 	assert_string_equal(explain_prospect(&w.facts, w.view, &e, &w.step),
-			    "Standard job: more important work of its queue, or a queue that takes back its share, may stop it once it has run "
-			    "for 10m; it then has 2m to write a checkpoint and goes on from its newest one");
+			    "Standard job: once it has run for 10m, it may be stopped for more important work of its queue or for a queue that "
+			    "takes back its share; it then has 2m to write a checkpoint and goes on from its newest one");
+	e.job_submitted.limit_ms = 600000;
+	assert_string_equal(explain_prospect(&w.facts, w.view, &e, &w.step),
+			    "Standard job: it is not stopped for others, as that happens only to jobs that have run for 10m; its run-time limit is 10m");
 	e = submission(&w, "default", 5, TIER_CRITICAL, 0);
 	assert_string_equal(explain_prospect(&w.facts, w.view, &e, &w.step),
-			    "Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue; on this cluster "
-			    "as it is it can't start: it needs 5 tasks of 1 GPU; the whole cluster, if it were idle, has place for 4 of 5");
+			    "Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue. On this cluster "
+			    "as it is it can't start: it needs 5 tasks of 1 GPU; the whole cluster, if it were idle, has place for 4 of 5. What "
+			    "would let it start: asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes");
 	world_deinit(&w);
 }
 
@@ -215,6 +257,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_true_reason_is_named),
 		cmocka_unit_test(who_holds_and_who_is_ahead_is_told),
+		cmocka_unit_test(no_end_is_foretold_that_nobody_declared),
+		cmocka_unit_test(what_no_node_has_is_not_promised_for_later),
 		cmocka_unit_test(a_place_kept_for_a_victim_to_leave_is_told),
 		cmocka_unit_test(a_place_promised_to_a_better_job_is_a_matter_of_priority),
 		cmocka_unit_test(critical_work_waits_when_other_critical_work_holds_the_guarantee),

@@ -39,6 +39,15 @@ const char *words_until(const struct words *w, int64_t end_ms)
 	return arena_printf(w->arena, "in %s", format_duration_short(end_ms - w->facts->now_ms, duration));
 }
 
+const char *words_end(const struct words *w, uint32_t job, int64_t end_ms)
+{
+	const struct job *j = job_get(w->facts, (struct job_id){ job });
+
+	if (!j->limit_ms && !j->estimate_ms && j->attempt.v && !attempt_is_leaving(attempt_get(w->facts, j->attempt)))
+		return "declares no limit or estimate";
+	return arena_printf(w->arena, "is expected to end %s", words_until(w, end_ms));
+}
+
 static const char *queue_text(const struct words *w, uint32_t queue)
 {
 	return arena_strdup(w->arena, facts_name(w->facts, queue_get(w->facts, (struct queue_id){ queue })->name));
@@ -67,6 +76,15 @@ static const char *size_text(const struct words *w, int64_t mib)
 	char size[DURATION_TEXT_MAX];
 
 	return arena_strdup(w->arena, format_size_mib(mib, size));
+}
+
+static const char *cpus_text(const struct words *w)
+{
+	uint32_t milli = w->shape->cpu_milli;
+
+	if (milli % 1000 == 0)
+		return arena_printf(w->arena, "%u", milli / 1000);
+	return arena_printf(w->arena, "%u.%03u", milli / 1000, milli % 1000);
 }
 
 static const char *models_text(const struct words *w)
@@ -108,9 +126,14 @@ static const char *placing_summary(const struct words *w, const struct verdict *
 	if (v->code == REASON_FRAGMENTATION)
 		return arena_printf(w->arena, "needs %s; enough GPUs are free, but spread so that only %lld of %lld tasks fit", wish_text(w),
 				    (long long)v->have, (long long)v->need);
+	if (v->code == REASON_CPU && w->never)
+		return arena_printf(w->arena, "needs %s processors per task, which no node here has beside enough GPUs", cpus_text(w));
+	if (v->code == REASON_RAM && w->never)
+		return arena_printf(w->arena, "needs %s of memory per task, which no node here has beside enough GPUs",
+				    size_text(w, w->shape->memory_mib));
 	if (v->code == REASON_CPU)
-		return arena_printf(w->arena, "needs %u.%03u processors per task; beside the free GPUs they are enough for %lld of %lld tasks",
-				    w->shape->cpu_milli / 1000, w->shape->cpu_milli % 1000, (long long)v->have, (long long)v->need);
+		return arena_printf(w->arena, "needs %s processors per task; beside the free GPUs they are enough for %lld of %lld tasks",
+				    cpus_text(w), (long long)v->have, (long long)v->need);
 	if (v->code == REASON_RAM)
 		return arena_printf(w->arena, "needs %s of memory per task; beside the free GPUs it is enough for %lld of %lld tasks",
 				    size_text(w, w->shape->memory_mib), (long long)v->have, (long long)v->need);
@@ -118,7 +141,7 @@ static const char *placing_summary(const struct words *w, const struct verdict *
 		return arena_printf(w->arena, "needs a GPU of model %s; this cluster has none", models_text(w));
 	if (v->code == REASON_MEMORY)
 		return arena_printf(w->arena, "needs %s of memory on each GPU; the largest here has %s", size_text(w, v->need), size_text(w, v->have));
-	return arena_printf(w->arena, "needs %s; %lld of %lld GPUs are free", wish_text(w), (long long)v->have, (long long)v->need);
+	return arena_printf(w->arena, "needs %s; %s %s free for it", wish_text(w), words_gpus(w, v->have), v->have == 1 ? "is" : "are");
 }
 
 const char *words_summary(const struct words *w, const struct verdict *v)
@@ -136,6 +159,9 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 		return arena_printf(w->arena, "needs %s GPUs of the guarantee of queue \"%s\", of which critical work has left %s",
 				    share_text(w->arena, v->need), queue_text(w, v->at), share_text(w->arena, v->have));
 	case REASON_IMPOSSIBLE:
+		if (v->need == 1)
+			return arena_printf(w->arena, "needs %s on one node, with all else it asks for; no node of this cluster has that, even idle",
+					    wish_text(w));
 		return arena_printf(w->arena, "needs %s; the whole cluster, if it were idle, has place for %lld of %lld", wish_text(w),
 				    (long long)v->have, (long long)v->need);
 	case REASON_PRIORITY:
@@ -173,7 +199,7 @@ static const char *next_end_text(const struct words *w)
 
 	if (!sorted_first(&w->view->pool, w->view->ends, &key, &job))
 		return "";
-	return arena_printf(w->arena, "; %s is expected to end %s", words_job(w, job), words_until(w, (int64_t)key));
+	return arena_printf(w->arena, "; %s %s", words_job(w, job), words_end(w, job, (int64_t)key));
 }
 
 static const char *limit_remedy(const struct words *w, const struct verdict *v)
@@ -181,12 +207,12 @@ static const char *limit_remedy(const struct words *w, const struct verdict *v)
 	const struct queue *queue;
 
 	if (!v->at)
-		return "use a queue with a guarantee, or ask an admin whether the guarantee must be reserved";
+		return "a queue with a guarantee, or an admin who finds that the guarantee need not be reserved";
 	queue = queue_get(w->facts, (struct queue_id){ v->at });
 	if (v->need > queue->limit_share)
-		return arena_printf(w->arena, "ask for at most %s GPUs, use another queue, or ask an admin to raise the limit of queue \"%s\"",
+		return arena_printf(w->arena, "asking for at most %s GPUs, another queue, or an admin who raises the limit of queue \"%s\"",
 				    share_text(w->arena, queue->limit_share), queue_text(w, v->at));
-	return arena_printf(w->arena, "starts when jobs of queue \"%s\" have given back %s GPUs, or when an admin raises its limit to %s",
+	return arena_printf(w->arena, "jobs of queue \"%s\" that give back %s GPUs, or an admin who raises its limit to %s",
 			    queue_text(w, v->at), share_text(w->arena, v->need - v->have),
 			    share_text(w->arena, queue->limit_share + v->need - v->have));
 }
@@ -213,20 +239,20 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 	long long lacks = (long long)(v->need - v->have);
 
 	if (v->code == REASON_TOPOLOGY)
-		return arena_printf(w->arena, "needs room for %lld more task%s in one %s%s", lacks, lacks == 1 ? "" : "s", words_level(w, v->level),
+		return arena_printf(w->arena, "room for %lld more task%s in one %s%s", lacks, lacks == 1 ? "" : "s", words_level(w, v->level),
 				    next_end_text(w));
 	if (v->code == REASON_FRAGMENTATION)
-		return arena_printf(w->arena, "needs %s free together for %lld more task%s%s", words_gpus(w, w->shape->gpus), lacks,
+		return arena_printf(w->arena, "%s free together for each of %lld more task%s%s", words_gpus(w, w->shape->gpus), lacks,
 				    lacks == 1 ? "" : "s", next_end_text(w));
 	if (v->code == REASON_MODEL)
-		return arena_printf(w->arena, "accept one of the models of this cluster: %s", cluster_models(w));
+		return arena_printf(w->arena, "accepting one of the models of this cluster: %s", cluster_models(w));
 	if (v->code == REASON_MEMORY)
-		return arena_printf(w->arena, "ask for at most %s of GPU memory", size_text(w, v->have));
+		return arena_printf(w->arena, "asking for at most %s of GPU memory", size_text(w, v->have));
 	if (v->code == REASON_CPU)
-		return "ask for fewer processors per task, or wait for jobs to end";
+		return w->never ? "asking for fewer processors per task" : "fewer processors per task, or jobs that end";
 	if (v->code == REASON_RAM)
-		return "ask for less memory per task, or wait for jobs to end";
-	return arena_printf(w->arena, "needs %lld more free GPU%s%s", lacks, lacks == 1 ? "" : "s", next_end_text(w));
+		return w->never ? "asking for less memory per task" : "less memory per task, or jobs that end";
+	return arena_printf(w->arena, "%lld more free GPU%s%s", lacks, lacks == 1 ? "" : "s", next_end_text(w));
 }
 
 const char *words_remedy(const struct words *w, const struct verdict *v)
@@ -241,14 +267,14 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_QUOTA_LIMIT:
 		return limit_remedy(w, v);
 	case REASON_GUARANTEE_ONLY:
-		return arena_printf(w->arena, "starts when critical jobs of queue \"%s\" have given back %s GPUs; or submit it with tier standard, or "
-				    "ask an admin to raise the guarantee", queue_text(w, v->at), share_text(w->arena, v->need - v->have));
+		return arena_printf(w->arena, "critical jobs of queue \"%s\" that give back %s GPUs, an admin who raises the guarantee, or "
+				    "submitting it with tier standard", queue_text(w, v->at), share_text(w->arena, v->need - v->have));
 	case REASON_IMPOSSIBLE:
-		return "ask for less (tasks, GPUs, or wishes that no node meets all at once), or add nodes";
+		return "asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes";
 	case REASON_PRIORITY:
-		return "waits for its turn; a higher priority than the other job's would change the order";
+		return "its turn; a higher priority than the other job's would change the order";
 	case REASON_RESERVATION:
-		return "declare a run-time limit short enough to end before that time, or wait";
+		return "declaring a run-time limit short enough to end before that time, or waiting";
 	case REASON_CAPACITY:
 	case REASON_TOPOLOGY:
 	case REASON_FRAGMENTATION:

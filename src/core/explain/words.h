@@ -10,12 +10,15 @@ struct words {
 	uint32_t job;
 	const struct job *j;
 	const struct shape *shape;
+	bool never; /* the verdict is about an idle cluster: waiting does not help */
 };
 
-const char *words_job(const struct words *w, uint32_t job);			/* job 7 "train" */
-const char *words_gpus(const struct words *w, int64_t gpus);			/* 1 GPU, 3 GPUs */
-const char *words_level(const struct words *w, uint8_t level);			/* rack, node, NVLink island */
+const char *words_job(const struct words *w, uint32_t job); /* job 7 "train" */
+const char *words_gpus(const struct words *w, int64_t gpus); /* 1 GPU, 3 GPUs */
+const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */
 const char *words_summary(const struct words *w, const struct verdict *v);
 const char *words_remedy(const struct words *w, const struct verdict *v);
 /* In how long something expected to end at end_ms does: "in 2h 10m", "any moment". */
 const char *words_until(const struct words *w, int64_t end_ms);
+/* The same of a running job: "is expected to end in 2h", or that its end is an assumption of the policy's only. */
+const char *words_end(const struct words *w, uint32_t job, int64_t end_ms);
