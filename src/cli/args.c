@@ -114,6 +114,13 @@ static int check_count(const struct invocation *in, struct err *err)
 	if (in->arg_count < command->least)
 		return err_set(err, ERR_INVALID, "%s needs %s; see `fairlead help %s`",
 			       command->name, command->arguments, command->name);
+	if (command->most >= 0 && in->arg_count > command->most &&
+	    strcmp(command->name, "jobs") == 0)
+		return err_set(
+			err, ERR_INVALID,
+			"jobs lists jobs and does not take \"%.60s\"; `fairlead job ID` shows one, `fairlead jobs --name NAME` "
+			"those of one name",
+			in->args[0]);
 	if (command->most >= 0 && in->arg_count > command->most)
 		return err_set(err, ERR_INVALID,
 			       "%s does not take \"%.60s\"; see `fairlead help %s`", command->name,
@@ -179,7 +186,9 @@ int arg_job(const char *text, uint32_t *ret, struct err *err)
 	struct err why;
 
 	if (parse_int(text, 1, UINT32_MAX, &number, &why) < 0)
-		return err_set(err, ERR_INVALID, "\"%.60s\" is not the number of a job", text);
+		return err_set(err, ERR_INVALID,
+			       "\"%.60s\" is not the number of a job; `fairlead jobs` shows them",
+			       text);
 	*ret = (uint32_t)number;
 	return 0;
 }

@@ -244,11 +244,11 @@ static void a_wrong_flag_is_named(void **state)
 		const char *message;
 	} cases[] = {
 		{ { "-g", "0.5", "ls" }, "--gpus: fractions of a GPU" },
-		{ { "-t", "x", "ls" }, "--tasks: tasks: \"x\" is not a whole number" },
-		{ { "--limit", "3", "ls" }, "--limit: limit" },
+		{ { "-t", "x", "ls" }, "--tasks: \"x\" is not a whole number" },
+		{ { "--limit", "3", "ls" }, "--limit: duration" },
 		{ { "--priority", "9999", "ls" }, "--priority: " },
 		{ { "-m", "a b", "ls" }, "--model: " },
-		{ { "-e", "RANK=1", "ls" }, "--env: env: RANK is set by Fairlead" },
+		{ { "-e", "RANK=1", "ls" }, "--env: RANK is set by Fairlead" },
 		{ { "-e", "NO_SUCH_VARIABLE_HERE", "ls" }, "there is no such variable here" },
 		{ { "-e", "A=1", "-e", "A=2", "ls" }, "A is given twice" },
 		{ { "--secret", "A", "ls" }, "--secret needs NAME=FILE" },

@@ -4,6 +4,7 @@
  * is not.
  */
 #include <dlfcn.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -126,6 +127,24 @@ static void check_file_system(struct examination *e)
 	else if (status.f_type == 0x01021994)
 		find(e, "file system", REMARK,
 		     "the data folder lies in memory (tmpfs); a restart of the machine loses it");
+}
+
+/* What could not be read is set aside, and everything that it told is missing from then on. */
+static void check_quarantine(struct examination *e)
+{
+	const char *path = arena_printf(e->in->arena, "%s/quarantine", e->folder);
+	DIR *folder = opendir(path);
+	size_t count = 0;
+
+	for (struct dirent *entry; folder && (entry = readdir(folder));)
+		count += entry->d_name[0] != '.';
+	if (folder)
+		closedir(folder);
+	if (count)
+		find(e, "journal", PROBLEM,
+		     "%zu damaged record%s in %s, and what followed from %s may be missing; `fairlead journal verify` names damage, "
+		     "docs/operations.md says how to restore a backup; remove that folder to accept the loss",
+		     count, count == 1 ? " lies" : "s lie", path, count == 1 ? "it" : "them");
 }
 
 /* the daemon */
@@ -305,6 +324,7 @@ static int run_doctor(struct invocation *in, struct err *err)
 	check_folder(&e);
 	check_space(&e);
 	check_file_system(&e);
+	check_quarantine(&e);
 	check_daemon(&e);
 	check_shepherd(&e);
 	check_cgroups(&e);

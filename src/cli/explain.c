@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/follow.h"
 #include "cli/jobs.h"
 
 static void add_sentence(struct buf *out, const char *before, const char *text)
@@ -19,18 +20,16 @@ static void add_ahead(const json_t *answer, struct buf *out)
 	int64_t count = get_int(answer, "ahead_count");
 	size_t index;
 
-	if (get_int(answer, "position"))
-		buf_addf(out, "It is number %lld of those that wait in its queue",
-			 (long long)get_int(answer, "position"));
-	if (get_int(answer, "position") && count)
-		buf_adds(out, "; ahead of it: ");
+	if (count < 2) /* the chain names the first one */
+		return;
+	buf_addf(out, "It is number %lld of those that wait in its queue; ahead of it: ",
+		 (long long)get_int(answer, "position"));
 	json_array_foreach((json_t *)(uintptr_t)ahead, index, job)
 		buf_addf(out, "%s%lld", index ? ", " : "", (long long)json_integer_value(job));
 	if (count > (int64_t)json_array_size(ahead))
 		buf_addf(out, " and %lld more",
 			 (long long)(count - (int64_t)json_array_size(ahead)));
-	if (get_int(answer, "position"))
-		buf_adds(out, ".\n");
+	buf_adds(out, ".\n");
 }
 
 static int show(struct invocation *in, struct client *client, const struct output *output,
@@ -48,7 +47,8 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 	if (rc < 0)
 		return rc;
 	if (!output_value(output, answer, "reason")) {
-		buf_addf(&out, "job %u is ", id);
+		buf_addf(&out, "job %u is %s", id,
+			 state_is_final(get_text(answer, "state")) ? "over: " : "");
 		output_state(output, get_text(answer, "state"), &out);
 		if (strcmp(get_text(answer, "reason"), "none") != 0)
 			buf_addf(&out, " (%s)", get_text(answer, "reason"));
@@ -60,6 +60,8 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 			add_sentence(&out, "  - ", get_text(line, "text"));
 		add_ahead(answer, &out);
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
+		if (state_is_final(get_text(answer, "state")))
+			buf_addf(&out, "`fairlead job %u` says how it went.\n", id);
 		output_buf(&out);
 	}
 	json_decref(answer);

@@ -28,6 +28,7 @@ struct log_writer {
 	int fd;
 	bool raw; /* not a terminal, or --raw */
 	bool mid_line;
+	bool any; /* something came */
 	char prefix[16]; /* in front of each line; "" = none */
 	struct buf waiting; /* of an escape sequence or character */
 };

@@ -44,9 +44,9 @@ void job_places(const json_t *attempt, struct buf *out)
 		buf_adds(out, " (simulated GPUs)");
 }
 
-void job_end_sentence(const json_t *job, struct buf *out)
+void job_end_sentence(const json_t *job, const char *reason, struct buf *out)
 {
-	const char *state = get_text(job, "state"), *reason = get_text(job, "reason");
+	const char *state = get_text(job, "state");
 	int64_t rank = get_int(job, "failed_rank");
 
 	buf_addf(out, "job %lld ", (long long)get_int(job, "id"));
@@ -98,7 +98,42 @@ static void duration_line(struct buf *out, const char *title, int64_t ms)
 	buf_addc(out, '\n');
 }
 
-static void add_head(const struct output *output, const json_t *job, struct buf *out)
+/* Facts keep the first 63 bytes of a reason; the record of the end has all of it. */
+enum { REASON_KEPT_MIN = 60 };
+
+const char *job_whole_reason(struct client *client, struct arena *arena, const json_t *job)
+{
+	const char *kept = get_text(job, "reason"), *whole = kept;
+	json_t *answer = NULL, *event;
+	struct err err;
+	size_t index;
+
+	if (strlen(kept) < REASON_KEPT_MIN || !state_is_final(get_text(job, "state")))
+		return kept;
+	if (client_get(client,
+		       client_path(arena, "/api/v1/jobs/%u/history?limit=500",
+				   (uint32_t)get_int(job, "id")),
+		       &answer, &err) < 0)
+		return kept;
+	json_array_foreach(json_object_get(answer, "events"), index, event)
+	{
+		const char *text = get_text(json_object_get(event, "event"), "text"),
+			   *cut = strstr(kept, ": ");
+
+		/* The daemon's own sentence begins as what was kept; the engine's is its end. */
+		if (strcmp(get_text(event, "kind"), "job-ended") == 0 &&
+		    strncmp(text, kept, strlen(kept)) == 0 && strlen(text) > strlen(whole))
+			whole = arena_strdup(arena, text);
+		if (strcmp(get_text(event, "kind"), "task-exited") == 0 && cut &&
+		    strncmp(text, cut + 2, strlen(cut + 2)) == 0)
+			whole = arena_printf(arena, "%.*s%s", (int)(cut + 2 - kept), kept, text);
+	}
+	json_decref(answer);
+	return whole;
+}
+
+static void add_head(const struct output *output, const json_t *job, const char *whole_reason,
+		     struct buf *out)
 {
 	buf_addf(out, "job %lld  ", (long long)get_int(job, "id"));
 	say_text(out, get_text(job, "name"));
@@ -112,16 +147,15 @@ static void add_head(const struct output *output, const json_t *job, struct buf 
 	if (get_bool(job, "cancel_asked") && !state_is_final(get_text(job, "state")))
 		buf_adds(out, ", is being cancelled");
 	buf_addc(out, '\n');
-	text_line(out, "reason", get_text(job, "reason"));
-	if (get_text(job, "cause")[0] && state_is_final(get_text(job, "state")) &&
-	    strcmp(get_text(job, "state"), "succeeded") != 0) {
+	text_line(out, "reason", whole_reason);
+	if (get_text(job, "cause")[0] && strcmp(get_text(job, "state"), "failed") == 0) {
 		line(out, "end");
 		buf_adds(out, get_text(job, "cause"));
 		if (get_int(job, "failed_rank") >= 0)
 			buf_addf(out, ", rank %lld first", (long long)get_int(job, "failed_rank"));
 		if (get_int(job, "signal"))
 			buf_addf(out, ", signal %lld", (long long)get_int(job, "signal"));
-		else
+		else if (strcmp(get_text(job, "cause"), "exit") == 0)
 			buf_addf(out, ", exit code %lld", (long long)get_int(job, "exit_code"));
 		buf_addc(out, '\n');
 	}
@@ -322,7 +356,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 	if (rc < 0)
 		return rc;
 	if (!output_value(output, job, "id")) {
-		add_head(output, job, &out);
+		add_head(output, job, job_whole_reason(client, in->arena, job), &out);
 		add_owner(job, &out);
 		add_wish(job, &out);
 		add_array(job, &out);

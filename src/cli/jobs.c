@@ -214,9 +214,11 @@ static void submitted_sentence(const json_t *answer, struct buf *out)
 	else
 		buf_addf(out, "job %lld (", (long long)id);
 	say_text(out, get_text(answer, "name"));
-	buf_adds(out, get_bool(answer, "already")
-			      ? ") was submitted before with this key, to queue "
-			      : ") is in queue ");
+	if (get_bool(answer, "already"))
+		buf_addf(out, ") %s submitted before with this key, to queue ",
+			 count > 1 ? "were" : "was");
+	else
+		buf_addf(out, ") %s in queue ", count > 1 ? "are" : "is");
 	say_text(out, get_text(answer, "queue"));
 	if (get_text(answer, "prospect")[0]) {
 		buf_adds(out, ". ");
@@ -283,6 +285,7 @@ int show_dry_run(const struct output *output, const json_t *answer)
 		say_text(&out, get_text(why, "summary"));
 		buf_addc(&out, '\n');
 		if (get_text(why, "remedy")[0]) {
+			buf_adds(&out, "What would let it start: ");
 			say_text(&out, get_text(why, "remedy"));
 			buf_addc(&out, '\n');
 		}

@@ -11,8 +11,10 @@ uint32_t submitted_job(const json_t *answer); /* number of the (first) job */
 void say_submitted(const json_t *answer); /* on stderr: number, queue, what may happen */
 void show_submitted(const struct output *output, const json_t *answer);
 int show_dry_run(const struct output *output, const json_t *answer); /* exit status */
+/* Why the job ended, in full where the job itself has only the beginning. In the arena or the job. */
+const char *job_whole_reason(struct client *client, struct arena *arena, const json_t *job);
 /* "job 12 failed: rank 0 exited with 3" */
-void job_end_sentence(const json_t *job, struct buf *out);
+void job_end_sentence(const json_t *job, const char *reason, struct buf *out);
 /* The newest attempt with its tasks, NULL = none yet. */
 const json_t *job_newest_attempt(const json_t *job);
 int64_t attempt_number(const json_t *attempt);

@@ -3,7 +3,10 @@
  * The journal, read directly from the data folder: works with and without a daemon, and changes
  * nothing.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -266,4 +269,40 @@ const struct command command_journal_show = {
 		    "fairlead journal show --kind attempt-ended -o json\tfor programs",
 	.shares = SHARES_DAEMON,
 	.run = run_show,
+};
+
+/* backup */
+
+static int run_backup(struct invocation *in, struct err *err)
+{
+	const char *folder = client_data_folder(in), *file = in->args[0];
+	struct stat info;
+	int rc = journal_backup(folder, file, err);
+
+	if (rc < 0)
+		return rc;
+	if (stat(file, &info) < 0)
+		return err_errno(err, ERR_IO, errno, "the backup \"%.200s\" can't be looked at",
+				 file);
+	printf("%s holds the journal, the snapshots and the key of %s (%lld KiB).\n", file, folder,
+	       (long long)(info.st_size + 1023) / 1024);
+	notice("who has this file can read the commands and secrets of all jobs in it: keep it as safe as the folder");
+	return 0;
+}
+
+const struct command command_journal_backup = {
+	.name = "journal backup",
+	.arguments = "FILE",
+	.summary = "write a consistent copy of the data folder, also of one in use",
+	.about =
+		"FILE becomes a tar archive of mode 0600 with the journal, the snapshots and the key for sealed bodies; it appears whole or not "
+		"at all, and replaces an older one of that name. Checkpoints and logs of jobs are not in it. Restore it into an empty folder with "
+		"tar, and start a daemon there.",
+	.examples =
+		"fairlead journal backup /backup/fairlead.tar\n"
+		"mkdir NEW && tar -xf /backup/fairlead.tar -C NEW && fairlead up --data NEW\trestore it",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = 1,
+	.run = run_backup,
 };

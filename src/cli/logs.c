@@ -39,8 +39,21 @@ static const char *log_path(const struct invocation *in, uint32_t job, int64_t r
 
 static bool take(void *context, const char *data, size_t size)
 {
-	log_write(context, data, size);
+	struct log_writer *writer = context;
+
+	writer->any |= size > 0;
+	log_write(writer, data, size);
 	return true;
+}
+
+/* A traceback is on stderr, and who looks at an empty stdout may not think of it. */
+static void say_nothing_came(const struct invocation *in, uint32_t job, int64_t rank)
+{
+	bool other = arg_has(in, "stderr");
+
+	notice("rank %lld of job %u has printed nothing to %s; `fairlead logs %u/%lld%s` shows its %s",
+	       (long long)rank, job, other ? "stderr" : "stdout", job, (long long)rank,
+	       other ? "" : " --stderr", other ? "stdout" : "stderr");
 }
 
 /* All logs side by side until each has ended or Ctrl-C came. */
@@ -82,6 +95,8 @@ static int show_ranks(struct invocation *in, struct client *client, uint32_t job
 			rc = -(int)err->code;
 		}
 		client_stream_end(client, &streams[i]);
+		if (rc >= 0 && count == 1 && !writers[i].any && !interrupted())
+			say_nothing_came(in, job, first);
 		log_writer_end(&writers[i]);
 	}
 	return rc;

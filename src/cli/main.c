@@ -58,6 +58,30 @@ static int parse_global(struct invocation *in, const char *const *words, int cou
 	return i;
 }
 
+/* What people type who come from other schedulers, containers or their own shell. */
+static const char *familiar_word(const char *word)
+{
+	static const char *const words[][2] = {
+		{ "ps", "jobs" },         { "ls", "jobs" },        { "list", "jobs" },
+		{ "status", "jobs" },     { "squeue", "jobs" },    { "qstat", "jobs" },
+		{ "top", "jobs" },        { "show", "job" },       { "describe", "job" },
+		{ "inspect", "job" },     { "info", "job" },       { "stop", "cancel" },
+		{ "kill", "cancel" },     { "rm", "cancel" },      { "delete", "cancel" },
+		{ "scancel", "cancel" },  { "sbatch", "submit" },  { "apply", "submit" },
+		{ "create", "submit" },   { "srun", "run" },       { "exec", "run" },
+		{ "start", "up" },        { "serve", "up" },       { "daemon", "up" },
+		{ "init", "up" },         { "sinfo", "nodes" },    { "why", "explain" },
+		{ "nvidia-smi", "gpus" }, { "tail", "logs" },      { "log", "logs" },
+		{ "output", "logs" },     { "check", "doctor" },   { "backup", "journal backup" },
+		{ "resume", "release" },  { "unhold", "release" }, { "login", "token" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcmp(words[i][0], word) == 0)
+			return words[i][1];
+	return NULL;
+}
+
 static int unknown_command(const char *word, struct err *err)
 {
 	const char *names[128], *hint;
@@ -66,7 +90,9 @@ static int unknown_command(const char *word, struct err *err)
 	for (size_t i = 0; i < command_count && count < ARRAY_SIZE(names); i++)
 		if (!commands[i]->hidden && !strchr(commands[i]->name, ' '))
 			names[count++] = commands[i]->name;
-	hint = spelling_hint(word, names, count);
+	hint = familiar_word(word);
+	if (!hint)
+		hint = spelling_hint(word, names, count);
 	if (hint)
 		return err_set(err, ERR_INVALID,
 			       "there is no command \"%.60s\"; did you mean \"%s\"?", word, hint);

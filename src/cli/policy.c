@@ -1,9 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/jobs.h"
 #include "cli/nouns.h"
+
+/* Under the names and in the form that `policy set` takes. */
+static void add_values(const json_t *policy, struct buf *out)
+{
+	char text[DURATION_TEXT_MAX];
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)policy, key, value)
+	{
+		size_t length = strlen(key), from = out->size;
+		bool duration = length > 3 && strcmp(key + length - 3, "_ms") == 0;
+
+		for (size_t i = 0; i < length - (duration ? 3 : 0); i++)
+			buf_addc(out, key[i] == '_' ? '-' : key[i]);
+		while (out->size - from < 22)
+			buf_addc(out, ' ');
+		if (json_is_string(value))
+			say_text(out, json_string_value(value));
+		else if (duration && json_integer_value(value))
+			buf_adds(out, format_duration(json_integer_value(value), text));
+		else if (strcmp(key, "packing") == 0 || strcmp(key, "allow_critical_burst") == 0)
+			buf_adds(out,
+				 json_integer_value(value) || json_is_true(value) ? "yes" : "no");
+		else
+			buf_addi(out, json_integer_value(value));
+		buf_addc(out, '\n');
+	}
+}
 
 static int show(struct invocation *in, struct client *client, const struct output *output,
 		struct err *err)
@@ -16,7 +46,7 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 	if (rc < 0)
 		return rc;
 	if (!output_value(output, policy, "name")) {
-		output_yaml(policy, &out);
+		add_values(policy, &out);
 		output_buf(&out);
 	}
 	json_decref(policy);

@@ -6,6 +6,7 @@
 static int run_priority(struct invocation *in, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
+	const char *done;
 	json_t *body;
 	int64_t priority;
 	uint32_t id;
@@ -15,14 +16,14 @@ static int run_priority(struct invocation *in, struct err *err)
 		rc = err_set(err, ERR_INVALID, "priority needs --to N, from -1000 to 1000");
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
+	done = arena_printf(in->arena, "has priority %lld", (long long)priority);
 	body = json_pack("{s:I}", "priority", (json_int_t)priority);
 	for (int i = 0; i < in->arg_count && rc >= 0; i++) {
 		rc = arg_job(in->args[i], &id, err);
 		if (rc >= 0)
 			rc = change_noun(client, "POST",
 					 client_path(in->arena, "/api/v1/jobs/%u/priority", id),
-					 body, "has the new priority",
-					 arena_printf(in->arena, "job %u", id), err);
+					 body, done, arena_printf(in->arena, "job %u", id), err);
 	}
 	json_decref(body);
 	return rc;

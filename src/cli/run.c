@@ -7,11 +7,11 @@
 #include "cli/problem.h"
 #include "cli/submission.h"
 
-static int say_end(const json_t *job, const struct invocation *in)
+static int say_end(struct client *client, const json_t *job, const struct invocation *in)
 {
 	AUTO_BUF out = BUF_INIT;
 
-	job_end_sentence(job, &out);
+	job_end_sentence(job, job_whole_reason(client, in->arena, job), &out);
 	if (strcmp(get_text(job, "state"), "succeeded") != 0)
 		notice("%s", buf_text(&out));
 	return follow_exit_status(job, arg_has(in, "wait"));
@@ -30,7 +30,7 @@ static int follow(struct invocation *in, struct client *client, uint32_t id, str
 		       id, id, id);
 		return arg_has(in, "wait") ? 130 : 0;
 	}
-	rc = say_end(job, in);
+	rc = say_end(client, job, in);
 	json_decref(job);
 	return rc;
 }

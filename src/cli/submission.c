@@ -412,6 +412,7 @@ static int fill_workdir(const struct invocation *in, struct submission *submissi
 static int name_flag(const struct submission *submission, struct err *err)
 {
 	const char *flag = NULL;
+	size_t length;
 
 	if (!submission->flags)
 		return -(int)err->code;
@@ -419,7 +420,13 @@ static int name_flag(const struct submission *submission, struct err *err)
 		flag = submission->flags[err->line - 1];
 	err->line = err->column = 0;
 	err->file[0] = '\0';
-	return flag ? err_prefix(err, "--%s", flag) : -(int)err->code;
+	if (!flag)
+		return -(int)err->code;
+	length = strlen(flag);
+	if (strncmp(err->text, flag, length) == 0 && strncmp(err->text + length, ": ", 2) == 0)
+		memmove(err->text, err->text + length + 2,
+			strlen(err->text + length + 2) + 1); /* "--limit: limit: ..." */
+	return err_prefix(err, "--%s", flag);
 }
 
 static int check_folder(const struct submission *submission, struct err *err)

@@ -176,6 +176,46 @@ def test_the_journal_is_verified_and_damage_is_found():
         assert command("journal", "verify", "--data", d.data).returncode in (3, 10)
 
 
+def test_a_backup_of_a_running_daemon_starts_elsewhere(tmp_path):
+    file, copy = str(tmp_path / "backup.tar"), str(tmp_path / "copy")
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        d.run("run", "-n", "kept", "--", "true")
+        d.run("run", "-d", "-n", "waits", "--hold", "--", "printenv", "USER")
+        done = d.run("journal", "backup", file)
+        assert file in done.out and "secrets" in done.err
+        assert os.stat(file).st_mode & 0o777 == 0o600
+        assert d.run("journal", "backup", str(tmp_path / "none" / "x.tar"), check=False).code == 9
+    os.mkdir(copy)
+    assert command("journal", "backup", file, "--data", copy).returncode == 3  # nothing there: the good one stays
+    subprocess.run(["tar", "-xf", file, "-C", copy], check=True)
+    assert command("journal", "verify", "--data", copy).returncode == 0
+    assert command("up", "-d", "--data", copy, "--nodes", "sim:1x1xH100-80GB").returncode == 0
+    try:
+        jobs = json.loads(command("jobs", "-o", "json", "--data", copy).stdout)
+        assert [(j["name"], j["state"]) for j in jobs] == [("kept", "succeeded"), ("waits", "held")]
+        command("release", "2", "--data", copy)  # its sealed body can be opened: the key came along
+        harness.wait_until("the job has run", lambda: json.loads(command("job", "2", "-o", "json", "--data", copy).stdout)["state"] == "succeeded")
+    finally:
+        os.kill(int(open(os.path.join(copy, "journal/lock")).read()), 15)
+        harness.wait_until("it has stopped", lambda: command("whoami", "--data", copy).returncode == 6)
+
+
+def test_doctor_says_that_records_were_set_aside():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        assert "damaged record" not in d.run("doctor").out.replace("_", " ")
+        os.makedirs(os.path.join(d.data, "quarantine"), exist_ok=True)
+        open(os.path.join(d.data, "quarantine/record-00000000000000000028"), "w").close()
+        done = d.run("doctor", check=False)
+        assert done.code == 1 and "1 damaged record lies in" in done.out.replace("_", " "), done
+
+
+def test_the_policy_is_shown_as_it_is_set():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        d.run("policy", "set", "--grace", "90s", "--packing", "no")
+        shown = dict(line.split(None, 1) for line in d.run("policy").out.splitlines())
+        assert shown["grace"] == "1m30s" and shown["packing"] == "no" and shown["min-runtime"] == "10m"
+
+
 def test_doctor_looks_at_everything():
     with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
         checks = {c["check"]: c for c in json.loads(d.run("doctor", "-o", "json").out)}

@@ -45,6 +45,10 @@ def test_the_overview_names_every_command_and_topic():
 
 @pytest.mark.parametrize("words,message", [
     (["jbos"], 'there is no command "jbos"; did you mean "jobs"?'),
+    (["ps"], 'did you mean "jobs"?'),
+    (["kill", "12"], 'did you mean "cancel"?'),
+    (["backup"], 'did you mean "journal backup"?'),
+    (["jobs", "12"], "`fairlead job ID` shows one"),
     (["xyzzy"], "`fairlead help` lists them"),
     (["queues", "crate"], 'did you mean "create"?'),
     (["journal"], "journal needs a sub-command"),

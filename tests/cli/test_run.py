@@ -289,3 +289,37 @@ def test_events_are_shown_as_they_come(d):
         p.send_signal(signal.SIGINT)
         p.communicate(timeout=60)
         assert p.returncode == 0
+
+
+def test_the_whole_reason_of_a_failed_start_is_said(fresh):
+    name = "a-program-with-a-name-so-long-that-facts-do-not-keep-it"
+    done = fresh.run("run", "-n", "x", "--", name, check=False)
+    for text in (done.err, fresh.run("job", "1").out):
+        assert 'rank 0 on node' in text and '"%s"' % name in text and "no such file or folder" in text, text
+    assert "exit code" not in fresh.run("job", "1").out
+
+
+def test_an_array_is_several_and_a_flag_is_named_once(fresh):
+    done = fresh.run("run", "-d", "--array", "2", "-g", "0", "-n", "a", "--", "true")
+    assert "jobs 1 to 2 (a) are in queue" in done.out
+    assert "--limit: duration" in fresh.run("run", "--limit", "12", "--", "true", check=False).err
+
+
+def test_explain_promises_no_end_and_says_what_is_over(fresh):
+    fresh.run("run", "-d", "-n", "holder", "-t", "8", "--", "sleep", "300")
+    fresh.run("run", "-d", "--hold", "-g", "1", "--", "true")
+    fresh.run("run", "-d", "-g", "1", "--", "true")
+    waits = fresh.run("explain", "3").out
+    assert "declares no limit or estimate" in waits and "expected" not in waits
+    assert "What would let it start: 1 more free GPU" in waits and "needs 1 GPU; 0 GPUs are free for it" in waits
+    fresh.run("cancel", "1")
+    fresh.wait(1)
+    assert fresh.run("explain", "1").out.startswith("job 1 is over: cancelled\n")
+    fresh.run("cancel", "2", "3", "--yes", check=False)
+
+
+def test_an_empty_log_names_the_other_stream(fresh):
+    fresh.run("run", "-g", "0", "--", "sh", "-c", "echo trace >&2")
+    done = fresh.run("logs", "1")
+    assert done.out == "" and "`fairlead logs 1/0 --stderr` shows its stderr" in done.err
+    assert fresh.run("logs", "1", "--stderr").out == "trace\n"
