@@ -5,6 +5,7 @@ One file, no dependencies, works unchanged outside Fairlead (then nothing is rep
 
     import fairlead_job as fairlead
 
+    fairlead.checkpoint_on_signal()
     start = load(fairlead.resume_from()) if fairlead.resume_from() else 0
     for step in range(start, steps):
         train(step)
