@@ -318,6 +318,14 @@ def test_explain_promises_no_end_and_says_what_is_over(fresh):
     fresh.run("cancel", "2", "3", "--yes", check=False)
 
 
+def test_explain_tells_of_gpus_that_are_set_aside(fresh):
+    fresh.run("gpus", "aside", "node0/1", "--reason", "fan")
+    fresh.run("run", "-d", "-t", "8", "--", "true")
+    assert '1 GPU is set aside, the first on node "node0"' in fresh.run("explain", "1").out
+    fresh.run("gpus", "back", "node0/1")
+    assert fresh.wait(1)["state"] == "succeeded"
+
+
 def test_an_empty_log_names_the_other_stream(fresh):
     fresh.run("run", "-g", "0", "--", "sh", "-c", "echo trace >&2")
     done = fresh.run("logs", "1")

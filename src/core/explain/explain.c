@@ -277,6 +277,26 @@ static void nodes_line(const struct words *w, struct chain *chain)
 							   node_state_name(node_get(w->facts, (struct node_id){ first })->state)));
 }
 
+/* GPUs of usable nodes that are set aside: they look idle, and no job gets them. */
+static void aside_line(const struct words *w, struct chain *chain)
+{
+	uint32_t count = 0, first = 0;
+
+	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++) {
+		const struct place_node *at = space_at(&w->view->space, rank);
+		uint32_t mask = node_get(w->facts, (struct node_id){ at->node })->set_aside_mask;
+
+		if (!at->ready || !mask)
+			continue;
+		first = count ? first : at->node;
+		count += (uint32_t)__builtin_popcount(mask);
+	}
+	if (count)
+		chain_add(chain, REASON_NONE, arena_printf(w->arena, "%s %s set aside, the first on node \"%s\"; `fairlead gpus` says why, and "
+							   "`fairlead gpus back NODE/INDEX` takes one back into use", words_gpus(w, count),
+							   count == 1 ? "is" : "are", facts_name(w->facts, node_get(w->facts, (struct node_id){ first })->name)));
+}
+
 static bool reason_is_of_place(enum reason reason)
 {
 	return reason == REASON_CAPACITY || reason == REASON_TOPOLOGY || reason == REASON_FRAGMENTATION || reason == REASON_CPU ||
@@ -293,6 +313,7 @@ static void chain_make(const struct words *w, struct explanation *ret)
 	if (reason_is_of_place(ret->reason) && !w->never) {
 		holder_lines(w, &chain);
 		nodes_line(w, &chain);
+		aside_line(w, &chain);
 	}
 	ret->lines = chain.lines;
 	ret->line_count = chain.count;
