@@ -185,7 +185,9 @@ static void the_end_of_a_job_is_one_sentence(void **state)
 		json_t *job = json_loads(cases[i].job, 0, NULL);
 		AUTO_BUF out = BUF_INIT;
 
-		job_end_sentence(job, &out);
+		const char *reason = json_string_value(json_object_get(job, "reason"));
+
+		job_end_sentence(job, reason ? reason : "", &out);
 		assert_string_equal(out.data, cases[i].sentence);
 		json_decref(job);
 	}
