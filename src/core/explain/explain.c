@@ -16,13 +16,28 @@ enum { LINES_MAX = 16, HOLDERS_MAX = 3 };
 const char *reason_name(enum reason reason)
 {
 	static const char *const names[] = {
-		[REASON_NONE] = "none", [REASON_QUOTA_LIMIT] = "quota_limit", [REASON_GUARANTEE_ONLY] = "guarantee_only",
-		[REASON_BUDGET] = "budget", [REASON_PRIORITY] = "priority", [REASON_RESERVATION] = "reservation",
-		[REASON_CAPACITY] = "capacity", [REASON_TOPOLOGY] = "topology", [REASON_FRAGMENTATION] = "fragmentation",
-		[REASON_MODEL] = "model", [REASON_MEMORY] = "memory", [REASON_CPU] = "cpu", [REASON_RAM] = "ram",
-		[REASON_DRIVER] = "driver", [REASON_PARTITION] = "partition", [REASON_SHARING] = "sharing",
-		[REASON_NODE_CLASS] = "node_class", [REASON_RESIDENCY] = "residency", [REASON_DEPENDENCY] = "dependency",
-		[REASON_WINDOW] = "window", [REASON_HOLD] = "hold", [REASON_IMPOSSIBLE] = "impossible",
+		[REASON_NONE] = "none",
+		[REASON_QUOTA_LIMIT] = "quota_limit",
+		[REASON_GUARANTEE_ONLY] = "guarantee_only",
+		[REASON_BUDGET] = "budget",
+		[REASON_PRIORITY] = "priority",
+		[REASON_RESERVATION] = "reservation",
+		[REASON_CAPACITY] = "capacity",
+		[REASON_TOPOLOGY] = "topology",
+		[REASON_FRAGMENTATION] = "fragmentation",
+		[REASON_MODEL] = "model",
+		[REASON_MEMORY] = "memory",
+		[REASON_CPU] = "cpu",
+		[REASON_RAM] = "ram",
+		[REASON_DRIVER] = "driver",
+		[REASON_PARTITION] = "partition",
+		[REASON_SHARING] = "sharing",
+		[REASON_NODE_CLASS] = "node_class",
+		[REASON_RESIDENCY] = "residency",
+		[REASON_DEPENDENCY] = "dependency",
+		[REASON_WINDOW] = "window",
+		[REASON_HOLD] = "hold",
+		[REASON_IMPOSSIBLE] = "impossible",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -33,8 +48,12 @@ const char *reason_name(enum reason reason)
 /* Is this wish of the shape, apart from all its others, one that no place meets? */
 static bool wish_alone_fails(const struct words *w, enum reason code)
 {
-	struct shape alone = { .tasks_min = w->shape->tasks_min, .tasks_max = w->shape->tasks_min, .gpus = w->shape->gpus };
-	struct place_request request = { .shape = &alone, .tasks = alone.tasks_min, .rank = RANK_NONE };
+	struct shape alone = { .tasks_min = w->shape->tasks_min,
+			       .tasks_max = w->shape->tasks_min,
+			       .gpus = w->shape->gpus };
+	struct place_request request = { .shape = &alone,
+					 .tasks = alone.tasks_min,
+					 .rank = RANK_NONE };
 
 	if (code == REASON_CPU)
 		alone.cpu_milli = w->shape->cpu_milli;
@@ -52,7 +71,9 @@ static bool wish_alone_fails(const struct words *w, enum reason code)
 /* On an idle cluster of all nodes that exist: NONE, or what forbids it for ever. */
 static struct verdict ever_verdict(const struct words *w)
 {
-	struct place_request request = { .shape = w->shape, .tasks = w->shape->tasks_min, .rank = RANK_NONE };
+	struct place_request request = { .shape = w->shape,
+					 .tasks = w->shape->tasks_min,
+					 .rank = RANK_NONE };
 	uint32_t mark = space_mark(&w->view->space);
 	struct verdict v = { 0 };
 
@@ -74,7 +95,9 @@ static struct verdict ever_verdict(const struct words *w)
 /* It would fit on what is promised to others: the first of those, by job id. */
 static uint32_t promise_in_the_way(const struct words *w)
 {
-	struct place_request request = { .shape = w->shape, .tasks = w->shape->tasks_min, .rank = RANK_NONE };
+	struct place_request request = { .shape = w->shape,
+					 .tasks = w->shape->tasks_min,
+					 .rank = RANK_NONE };
 	struct space *space = &w->view->space;
 	uint32_t mark = space_mark(space), holder = 0;
 
@@ -85,7 +108,8 @@ static uint32_t promise_in_the_way(const struct words *w)
 			int32_t rank = space_rank(space, p->numbers.at[t]);
 
 			if (rank != RANK_NONE)
-				space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + t], p->cpu_milli, p->ram_mib);
+				space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + t],
+						p->cpu_milli, p->ram_mib);
 		}
 		if (place_find(space, &request, NULL, NULL, NULL) == 0)
 			holder = p->job;
@@ -119,7 +143,8 @@ static struct verdict waiting_verdict(struct words *w)
 
 	if (!watched_verdict(w, &v))
 		return (struct verdict){ 0 };
-	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY || v.code == REASON_RESERVATION)
+	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY ||
+	    v.code == REASON_RESERVATION)
 		return v;
 	ever = ever_verdict(w);
 	w->never = ever.code != REASON_NONE;
@@ -156,16 +181,19 @@ static void ahead_insert(struct explanation *ret, uint32_t from, uint32_t job)
 		return;
 	if (ret->ahead_listed < ARRAY_SIZE(ret->ahead))
 		ret->ahead_listed++;
-	memmove(&ret->ahead[at + 1], &ret->ahead[at], (ret->ahead_listed - at - 1) * sizeof(ret->ahead[0]));
+	memmove(&ret->ahead[at + 1], &ret->ahead[at],
+		(ret->ahead_listed - at - 1) * sizeof(ret->ahead[0]));
 	ret->ahead[at].v = job;
 }
 
-static void bucket_ahead(const struct words *w, const struct bucket *b, uint32_t limit, uint32_t from, struct explanation *ret)
+static void bucket_ahead(const struct words *w, const struct bucket *b, uint32_t limit,
+			 uint32_t from, struct explanation *ret)
 {
 	struct sorted_walk walk;
 	uint32_t taken = 0;
 
-	for (bool any = sorted_begin(&w->view->pool, b->jobs, &walk); any && walk.id < limit && taken < ARRAY_SIZE(ret->ahead);
+	for (bool any = sorted_begin(&w->view->pool, b->jobs, &walk);
+	     any && walk.id < limit && taken < ARRAY_SIZE(ret->ahead);
 	     any = sorted_next(&w->view->pool, &walk), taken++)
 		ahead_insert(ret, from, walk.id);
 	ret->ahead_count += sorted_before(&w->view->pool, b->jobs, limit, limit);
@@ -177,8 +205,9 @@ static void ahead_find(const struct words *w, struct explanation *ret)
 	uint32_t from = 0;
 	struct sorted_walk walk;
 
-	for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[w->j->queue.v].buckets, &walk); any;
-	     any = sorted_next(&w->view->pool, &walk)) {
+	for (bool any =
+		     sorted_begin(&w->view->pool, w->view->queues.at[w->j->queue.v].buckets, &walk);
+	     any; any = sorted_next(&w->view->pool, &walk)) {
 		const struct bucket *b = &w->view->buckets.at[walk.id];
 
 		if (b->rank < rank)
@@ -193,12 +222,16 @@ static void ahead_find(const struct words *w, struct explanation *ret)
 
 /* --- the chain ------------------------------------------------------------------------------------------------------- */
 
-struct chain { struct explain_line *lines; uint32_t count; };
+struct chain {
+	struct explain_line *lines;
+	uint32_t count;
+};
 
 static void chain_add(struct chain *chain, enum reason code, const char *text)
 {
 	if (chain->count < LINES_MAX)
-		chain->lines[chain->count++] = (struct explain_line){ .code = (uint16_t)code, .text = text };
+		chain->lines[chain->count++] =
+			(struct explain_line){ .code = (uint16_t)code, .text = text };
 }
 
 static void queue_line(const struct words *w, struct chain *chain)
@@ -210,10 +243,15 @@ static void queue_line(const struct words *w, struct chain *chain)
 
 	standings_make(&s, w->facts, w->view, w->arena);
 	if (queue->limit_share >= 0)
-		limit = arena_printf(w->arena, "limit %s", share_text(w->arena, queue->limit_share));
-	chain_add(chain, REASON_NONE, arena_printf(w->arena, "queue \"%s\" uses %s of its share of %s GPUs (guarantee %s, %s)",
-						   facts_name(w->facts, queue->name), share_text(w->arena, s.at[id].use),
-						   share_text(w->arena, s.at[id].share), share_text(w->arena, s.at[id].guarantee), limit));
+		limit = arena_printf(w->arena, "limit %s",
+				     share_text(w->arena, queue->limit_share));
+	chain_add(chain, REASON_NONE,
+		  arena_printf(w->arena,
+			       "queue \"%s\" uses %s of its share of %s GPUs (guarantee %s, %s)",
+			       facts_name(w->facts, queue->name),
+			       share_text(w->arena, s.at[id].use),
+			       share_text(w->arena, s.at[id].share),
+			       share_text(w->arena, s.at[id].guarantee), limit));
 }
 
 static void order_line(const struct words *w, struct chain *chain, const struct explanation *e)
@@ -224,8 +262,10 @@ static void order_line(const struct words *w, struct chain *chain, const struct 
 		chain_add(chain, REASON_NONE, "it is the first that waits in its queue");
 		return;
 	}
-	chain_add(chain, REASON_PRIORITY, arena_printf(w->arena, "%u job%s ahead of it in its queue, the first is %s", e->ahead_count,
-						       e->ahead_count == 1 ? " is" : "s are", words_job(w, e->ahead[0].v)));
+	chain_add(chain, REASON_PRIORITY,
+		  arena_printf(w->arena, "%u job%s ahead of it in its queue, the first is %s",
+			       e->ahead_count, e->ahead_count == 1 ? " is" : "s are",
+			       words_job(w, e->ahead[0].v)));
 }
 
 /* The jobs that hold most GPUs of suitable nodes, largest first, then by id. */
@@ -236,11 +276,13 @@ static void holder_lines(const struct words *w, struct chain *chain)
 	struct sorted_walk walk;
 
 	for (uint32_t q = 1; q <= w->facts->queues.count; q++) {
-		for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[q].running, &walk); any; any = sorted_next(&w->view->pool, &walk)) {
+		for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[q].running, &walk);
+		     any; any = sorted_next(&w->view->pool, &walk)) {
 			int64_t gpus = w->view->jobs.at[walk.id].share / GPU_SHARE;
 			uint32_t at = HOLDERS_MAX, job = walk.id;
 
-			while (at > 0 && (gpus > held[at - 1] || (gpus == held[at - 1] && gpus && job < top[at - 1])))
+			while (at > 0 && (gpus > held[at - 1] ||
+					  (gpus == held[at - 1] && gpus && job < top[at - 1])))
 				at--;
 			for (uint32_t i = HOLDERS_MAX; i-- > at + 1;) {
 				top[i] = top[i - 1];
@@ -255,9 +297,12 @@ static void holder_lines(const struct words *w, struct chain *chain)
 	for (uint32_t i = 0; i < HOLDERS_MAX && held[i]; i++) {
 		const struct job *job = job_get(w->facts, (struct job_id){ top[i] });
 
-		chain_add(chain, REASON_NONE, arena_printf(w->arena, "%s of queue \"%s\" holds %s, and %s", words_job(w, top[i]),
-							   facts_name(w->facts, queue_get(w->facts, job->queue)->name), words_gpus(w, held[i]),
-							   words_end(w, top[i], w->view->jobs.at[top[i]].end_ms)));
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena, "%s of queue \"%s\" holds %s, and %s",
+				       words_job(w, top[i]),
+				       facts_name(w->facts, queue_get(w->facts, job->queue)->name),
+				       words_gpus(w, held[i]),
+				       words_end(w, top[i], w->view->jobs.at[top[i]].end_ms)));
 	}
 }
 
@@ -272,9 +317,15 @@ static void nodes_line(const struct words *w, struct chain *chain)
 		first = count++ ? first : space_at(&w->view->space, rank)->node;
 	}
 	if (count)
-		chain_add(chain, REASON_NONE, arena_printf(w->arena, "%u node%s can't be used now, such as \"%s\", which is %s", count,
-							   count == 1 ? "" : "s", facts_name(w->facts, node_get(w->facts, (struct node_id){ first })->name),
-							   node_state_name(node_get(w->facts, (struct node_id){ first })->state)));
+		chain_add(chain, REASON_NONE,
+			  arena_printf(
+				  w->arena,
+				  "%u node%s can't be used now, such as \"%s\", which is %s", count,
+				  count == 1 ? "" : "s",
+				  facts_name(w->facts,
+					     node_get(w->facts, (struct node_id){ first })->name),
+				  node_state_name(
+					  node_get(w->facts, (struct node_id){ first })->state)));
 }
 
 /* GPUs of usable nodes that are set aside: they look idle, and no job gets them. */
@@ -292,15 +343,22 @@ static void aside_line(const struct words *w, struct chain *chain)
 		count += (uint32_t)__builtin_popcount(mask);
 	}
 	if (count)
-		chain_add(chain, REASON_NONE, arena_printf(w->arena, "%s %s set aside, the first on node \"%s\"; `fairlead gpus` says why, and "
-							   "`fairlead gpus back NODE/INDEX` takes one back into use", words_gpus(w, count),
-							   count == 1 ? "is" : "are", facts_name(w->facts, node_get(w->facts, (struct node_id){ first })->name)));
+		chain_add(
+			chain, REASON_NONE,
+			arena_printf(
+				w->arena,
+				"%s %s set aside, the first on node \"%s\"; `fairlead gpus` says why, and "
+				"`fairlead gpus back NODE/INDEX` takes one back into use",
+				words_gpus(w, count), count == 1 ? "is" : "are",
+				facts_name(w->facts,
+					   node_get(w->facts, (struct node_id){ first })->name)));
 }
 
 static bool reason_is_of_place(enum reason reason)
 {
-	return reason == REASON_CAPACITY || reason == REASON_TOPOLOGY || reason == REASON_FRAGMENTATION || reason == REASON_CPU ||
-	       reason == REASON_RAM || reason == REASON_RESERVATION || reason == REASON_PRIORITY;
+	return reason == REASON_CAPACITY || reason == REASON_TOPOLOGY ||
+	       reason == REASON_FRAGMENTATION || reason == REASON_CPU || reason == REASON_RAM ||
+	       reason == REASON_RESERVATION || reason == REASON_PRIORITY;
 }
 
 static void chain_make(const struct words *w, struct explanation *ret)
@@ -326,9 +384,11 @@ static void explain_done(const struct words *w, struct explanation *ret)
 	const char *state = job_state_name(w->j->state);
 
 	if (job_state_is_final(w->j->state))
-		ret->summary = arena_printf(w->arena, "it has ended (%s) and waits for nothing", state);
+		ret->summary =
+			arena_printf(w->arena, "it has ended (%s) and waits for nothing", state);
 	else
-		ret->summary = arena_printf(w->arena, "it has its place and does not wait (%s)", state);
+		ret->summary =
+			arena_printf(w->arena, "it has its place and does not wait (%s)", state);
 	ret->remedy = "";
 }
 
@@ -358,19 +418,27 @@ static void explain_promise(const struct words *w, struct explanation *ret)
 	}
 	ret->verdict = (struct verdict){ .code = REASON_CAPACITY, .have = 0, .need = leaving };
 	ret->reason = REASON_CAPACITY;
-	ret->summary = arena_printf(w->arena, "its place is kept for it until %u job%s made room, at the latest %s", leaving,
-				    leaving == 1 ? " has" : "s have", words_until(w, last_ms));
+	ret->summary = arena_printf(
+		w->arena, "its place is kept for it until %u job%s made room, at the latest %s",
+		leaving, leaving == 1 ? " has" : "s have", words_until(w, last_ms));
 	ret->remedy = "";
 }
 
-static struct words words_make(const struct facts *facts, struct view *view, struct job_id id, struct arena *arena)
+static struct words words_make(const struct facts *facts, struct view *view, struct job_id id,
+			       struct arena *arena)
 {
 	const struct job *job = job_get(facts, id);
 
-	return (struct words){ .facts = facts, .view = view, .arena = arena, .job = id.v, .j = job, .shape = shape_get(facts, job->shape) };
+	return (struct words){ .facts = facts,
+			       .view = view,
+			       .arena = arena,
+			       .job = id.v,
+			       .j = job,
+			       .shape = shape_get(facts, job->shape) };
 }
 
-void explain_job(const struct facts *facts, struct view *view, struct job_id id, struct arena *arena, struct explanation *ret)
+void explain_job(const struct facts *facts, struct view *view, struct job_id id,
+		 struct arena *arena, struct explanation *ret)
 {
 	struct words w = words_make(facts, view, id, arena);
 	struct verdict v = { 0 };
@@ -385,7 +453,8 @@ void explain_job(const struct facts *facts, struct view *view, struct job_id id,
 		v.code = REASON_HOLD;
 		explain_verdict(&w, &v, ret);
 	} else if (open_dependency(&w)) {
-		v = (struct verdict){ .code = REASON_DEPENDENCY, .holder = { open_dependency(&w) } };
+		v = (struct verdict){ .code = REASON_DEPENDENCY,
+				      .holder = { open_dependency(&w) } };
 		explain_verdict(&w, &v, ret);
 	} else if (w.j->promise) {
 		explain_promise(&w, ret);
@@ -408,26 +477,39 @@ static const char *duration_text(struct arena *arena, int64_t ms)
 	return arena_strdup(arena, format_duration(ms, duration));
 }
 
-static const char *standard_prospect(const struct facts *facts, const struct event_job_submitted *e, struct arena *arena)
+static const char *standard_prospect(const struct facts *facts, const struct event_job_submitted *e,
+				     struct arena *arena)
 {
 	int64_t grace_ms = e->grace_ms < 0 ? facts->policy.grace_ms : e->grace_ms;
-	const char *when = facts->policy.min_runtime_ms ?
-			   arena_printf(arena, " once it has run for %s,", duration_text(arena, facts->policy.min_runtime_ms)) : "";
-	const char *what = e->checkpoint ?
-			   arena_printf(arena, "it then has %s to write a checkpoint and goes on from its newest one", duration_text(arena, grace_ms)) :
-			   "it declares no checkpoints, so it then starts again from the beginning";
+	const char *when =
+		facts->policy.min_runtime_ms
+			? arena_printf(arena, " once it has run for %s,",
+				       duration_text(arena, facts->policy.min_runtime_ms))
+			: "";
+	const char *what =
+		e->checkpoint
+			? arena_printf(
+				  arena,
+				  "it then has %s to write a checkpoint and goes on from its newest one",
+				  duration_text(arena, grace_ms))
+			: "it declares no checkpoints, so it then starts again from the beginning";
 
 	/* No attempt lives long enough to become a victim: what would happen to it then need not be said. */
 	if (e->limit_ms && e->limit_ms <= facts->policy.min_runtime_ms)
-		return arena_printf(arena, "Standard job: it is not stopped for others, as that happens only to jobs that have run for %s",
-				    duration_text(arena, facts->policy.min_runtime_ms));
+		return arena_printf(
+			arena,
+			"Standard job: it is not stopped for others, as that happens only to jobs that have run for %s",
+			duration_text(arena, facts->policy.min_runtime_ms));
 
-	return arena_printf(arena, "Standard job:%s it may be stopped for more important work of its queue or for a queue that takes back its share; %s",
-			    when, what);
+	return arena_printf(
+		arena,
+		"Standard job:%s it may be stopped for more important work of its queue or for a queue that takes back its share; %s",
+		when, what);
 }
 
 /* What the whole cluster, idle, says to the wish; "" when it could run. The wish is made a job in a copy of the facts. */
-static const char *impossible_text(const struct facts *facts, struct view *view, const struct event *submitted, struct arena *arena)
+static const char *impossible_text(const struct facts *facts, struct view *view,
+				   const struct event *submitted, struct arena *arena)
 {
 	struct event event = *submitted;
 	struct facts copy;
@@ -444,29 +526,38 @@ static const char *impossible_text(const struct facts *facts, struct view *view,
 		v = ever_verdict(&w);
 		w.never = true;
 		if (v.code)
-			text = arena_printf(arena, ". On this cluster as it is it can't start: it %s. What would let it start: %s",
-					    words_summary(&w, &v), words_remedy(&w, &v));
+			text = arena_printf(
+				arena,
+				". On this cluster as it is it can't start: it %s. What would let it start: %s",
+				words_summary(&w, &v), words_remedy(&w, &v));
 	}
 	facts_deinit(&copy);
 	return text;
 }
 
-const char *explain_prospect(const struct facts *facts, struct view *view, const struct event *job_submitted, struct arena *arena)
+const char *explain_prospect(const struct facts *facts, struct view *view,
+			     const struct event *job_submitted, struct arena *arena)
 {
 	const struct event_job_submitted *e = &job_submitted->job_submitted;
 	const char *text, *limit = "";
 
 	view_refresh(view, facts);
 	if (e->limit_ms)
-		limit = arena_printf(arena, "; its run-time limit is %s", duration_text(arena, e->limit_ms));
+		limit = arena_printf(arena, "; its run-time limit is %s",
+				     duration_text(arena, e->limit_ms));
 	if (e->tier == TIER_CRITICAL)
 		text = "Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue";
 	else if (e->tier == TIER_BEST_EFFORT)
-		text = arena_printf(arena, "Best-effort job: it runs on spare GPUs only, and is stopped at once, without warning, when other work needs "
-				    "them; it then %s", e->checkpoint ? "goes on later from its newest checkpoint" : "starts again from the beginning");
+		text = arena_printf(
+			arena,
+			"Best-effort job: it runs on spare GPUs only, and is stopped at once, without warning, when other work needs "
+			"them; it then %s",
+			e->checkpoint ? "goes on later from its newest checkpoint"
+				      : "starts again from the beginning");
 	else
 		text = standard_prospect(facts, e, arena);
-	return arena_printf(arena, "%s%s%s", text, limit, impossible_text(facts, view, job_submitted, arena));
+	return arena_printf(arena, "%s%s%s", text, limit,
+			    impossible_text(facts, view, job_submitted, arena));
 }
 
 /* --- dry run ------------------------------------------------------------------------------------------------------------- */
@@ -493,7 +584,8 @@ static bool dry_found(const struct decisions *d, int64_t job, struct dry_run *re
 	return false;
 }
 
-void core_dry_run(const struct facts *facts, const struct event *job_submitted, struct arena *arena, struct dry_run *ret)
+void core_dry_run(const struct facts *facts, const struct event *job_submitted, struct arena *arena,
+		  struct dry_run *ret)
 {
 	struct facts copy;
 	struct view *view;
@@ -513,7 +605,9 @@ void core_dry_run(const struct facts *facts, const struct event *job_submitted, 
 		}
 	}
 	if (!ret->starts_now && copy.jobs.count >= job_submitted->job_submitted.job)
-		explain_job(&copy, view, (struct job_id){ (uint32_t)job_submitted->job_submitted.job }, arena, &ret->why);
+		explain_job(&copy, view,
+			    (struct job_id){ (uint32_t)job_submitted->job_submitted.job }, arena,
+			    &ret->why);
 	view_destroy(view);
 	facts_deinit(&copy);
 }

@@ -66,7 +66,8 @@ static void who_holds_and_who_is_ahead_is_told(void **state)
 	assert_int_equal(e.ahead[0].v, 2);
 	assert_int_equal(e.ahead[1].v, 3);
 	assert_non_null(strstr(e.remedy, "job 1 \"holder\" is expected to end in 1h"));
-	assert_non_null(strstr(e.lines[3].text, "job 1 \"holder\" of queue \"default\" holds 8 GPUs"));
+	assert_non_null(
+		strstr(e.lines[3].text, "job 1 \"holder\" of queue \"default\" holds 8 GPUs"));
 	world_deinit(&w);
 }
 
@@ -83,7 +84,8 @@ static void no_end_is_foretold_that_nobody_declared(void **state)
 	last = world_submit(&w, (struct wish){ .name = "last" });
 	world_decide(&w);
 	e = why(&w, last);
-	assert_non_null(strstr(e.remedy, "1 more free GPU; job 1 \"holder\" declares no limit or estimate"));
+	assert_non_null(strstr(e.remedy,
+			       "1 more free GPU; job 1 \"holder\" declares no limit or estimate"));
 	assert_null(strstr(e.remedy, "expected"));
 	world_deinit(&w);
 }
@@ -121,7 +123,8 @@ static void a_place_kept_for_a_victim_to_leave_is_told(void **state)
 	high = world_submit(&w, (struct wish){ .priority = 1, .name = "high" });
 	world_run(&w);
 	other = world_submit(&w, (struct wish){ .gpus = 1 });
-	waits_for(&w, high, REASON_CAPACITY, "kept for it until 1 job has made room, at the latest in 1m");
+	waits_for(&w, high, REASON_CAPACITY,
+		  "kept for it until 1 job has made room, at the latest in 1m");
 	waits_for(&w, other, REASON_CAPACITY, "needs 1 GPU; 0 GPUs are free for it");
 	world_deinit(&w);
 }
@@ -157,7 +160,9 @@ static void critical_work_waits_when_other_critical_work_holds_the_guarantee(voi
 	(void)world_submit(&w, (struct wish){ .queue = "a", .tier = TIER_CRITICAL, .tasks = 3 });
 	second = world_submit(&w, (struct wish){ .queue = "a", .tier = TIER_CRITICAL, .tasks = 2 });
 	world_run(&w);
-	waits_for(&w, second, REASON_GUARANTEE_ONLY, "needs 2 GPUs of the guarantee of queue \"a\", of which critical work has left 1");
+	waits_for(
+		&w, second, REASON_GUARANTEE_ONLY,
+		"needs 2 GPUs of the guarantee of queue \"a\", of which critical work has left 1");
 	world_deinit(&w);
 }
 
@@ -181,7 +186,8 @@ static void a_reservation_is_named_with_its_holder(void **state)
 	world_deinit(&w);
 }
 
-static struct event submission(const struct world *w, const char *queue, int64_t tasks, enum tier tier, int64_t priority)
+static struct event submission(const struct world *w, const char *queue, int64_t tasks,
+			       enum tier tier, int64_t priority)
 {
 	struct event e = world_event(w, EVENT_JOB_SUBMITTED);
 
@@ -238,17 +244,20 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 	world_policy(&w, 120000, 600000);
 	e = submission(&w, "default", 1, TIER_STANDARD, 0);
 	e.job_submitted.checkpoint = 1;
-	assert_string_equal(explain_prospect(&w.facts, w.view, &e, &w.step),
-			    "Standard job: once it has run for 10m, it may be stopped for more important work of its queue or for a queue that "
-			    "takes back its share; it then has 2m to write a checkpoint and goes on from its newest one");
+	assert_string_equal(
+		explain_prospect(&w.facts, w.view, &e, &w.step),
+		"Standard job: once it has run for 10m, it may be stopped for more important work of its queue or for a queue that "
+		"takes back its share; it then has 2m to write a checkpoint and goes on from its newest one");
 	e.job_submitted.limit_ms = 600000;
-	assert_string_equal(explain_prospect(&w.facts, w.view, &e, &w.step),
-			    "Standard job: it is not stopped for others, as that happens only to jobs that have run for 10m; its run-time limit is 10m");
+	assert_string_equal(
+		explain_prospect(&w.facts, w.view, &e, &w.step),
+		"Standard job: it is not stopped for others, as that happens only to jobs that have run for 10m; its run-time limit is 10m");
 	e = submission(&w, "default", 5, TIER_CRITICAL, 0);
-	assert_string_equal(explain_prospect(&w.facts, w.view, &e, &w.step),
-			    "Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue. On this cluster "
-			    "as it is it can't start: it needs 5 tasks of 1 GPU; the whole cluster, if it were idle, has place for 4 of 5. What "
-			    "would let it start: asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes");
+	assert_string_equal(
+		explain_prospect(&w.facts, w.view, &e, &w.step),
+		"Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue. On this cluster "
+		"as it is it can't start: it needs 5 tasks of 1 GPU; the whole cluster, if it were idle, has place for 4 of 5. What "
+		"would let it start: asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes");
 	world_deinit(&w);
 }
 

@@ -11,7 +11,8 @@
 
 const char *words_job(const struct words *w, uint32_t job)
 {
-	return arena_printf(w->arena, "job %u \"%s\"", job, facts_name(w->facts, job_get(w->facts, (struct job_id){ job })->name));
+	return arena_printf(w->arena, "job %u \"%s\"", job,
+			    facts_name(w->facts, job_get(w->facts, (struct job_id){ job })->name));
 }
 
 const char *words_gpus(const struct words *w, int64_t gpus)
@@ -36,21 +37,25 @@ const char *words_until(const struct words *w, int64_t end_ms)
 
 	if (end_ms <= w->facts->now_ms)
 		return "any moment";
-	return arena_printf(w->arena, "in %s", format_duration_short(end_ms - w->facts->now_ms, duration));
+	return arena_printf(w->arena, "in %s",
+			    format_duration_short(end_ms - w->facts->now_ms, duration));
 }
 
 const char *words_end(const struct words *w, uint32_t job, int64_t end_ms)
 {
 	const struct job *j = job_get(w->facts, (struct job_id){ job });
 
-	if (!j->limit_ms && !j->estimate_ms && j->attempt.v && !attempt_is_leaving(attempt_get(w->facts, j->attempt)))
+	if (!j->limit_ms && !j->estimate_ms && j->attempt.v &&
+	    !attempt_is_leaving(attempt_get(w->facts, j->attempt)))
 		return "declares no limit or estimate";
 	return arena_printf(w->arena, "is expected to end %s", words_until(w, end_ms));
 }
 
 static const char *queue_text(const struct words *w, uint32_t queue)
 {
-	return arena_strdup(w->arena, facts_name(w->facts, queue_get(w->facts, (struct queue_id){ queue })->name));
+	return arena_strdup(
+		w->arena,
+		facts_name(w->facts, queue_get(w->facts, (struct queue_id){ queue })->name));
 }
 
 /* The domain (or node) that the verdict is about: `rack "r0"`, `node "n3"`. */
@@ -68,7 +73,8 @@ static const char *place_text(const struct words *w, const struct verdict *v)
 	name = v->at < space->domain_count ? space->domains.at[v->at].name : (struct name_id){ 0 };
 	if (!name.v)
 		return words_level(w, v->level);
-	return arena_printf(w->arena, "%s \"%s\"", words_level(w, v->level), facts_name(w->facts, name));
+	return arena_printf(w->arena, "%s \"%s\"", words_level(w, v->level),
+			    facts_name(w->facts, name));
 }
 
 static const char *size_text(const struct words *w, int64_t mib)
@@ -92,7 +98,8 @@ static const char *models_text(const struct words *w)
 	const char *text = "";
 
 	for (uint32_t i = 0; i < SHAPE_MODELS_MAX && w->shape->models[i].v; i++)
-		text = arena_printf(w->arena, "%s%s%s", text, i ? " or " : "", facts_name(w->facts, w->shape->models[i]));
+		text = arena_printf(w->arena, "%s%s%s", text, i ? " or " : "",
+				    facts_name(w->facts, w->shape->models[i]));
 	return text;
 }
 
@@ -101,7 +108,8 @@ static const char *wish_text(const struct words *w)
 {
 	if (w->shape->tasks_min == 1)
 		return words_gpus(w, w->shape->gpus);
-	return arena_printf(w->arena, "%u tasks of %s", w->shape->tasks_min, words_gpus(w, w->shape->gpus));
+	return arena_printf(w->arena, "%u tasks of %s", w->shape->tasks_min,
+			    words_gpus(w, w->shape->gpus));
 }
 
 static const char *limit_text(const struct words *w, const struct verdict *v)
@@ -109,11 +117,15 @@ static const char *limit_text(const struct words *w, const struct verdict *v)
 	const struct queue *queue;
 
 	if (!v->at)
-		return arena_printf(w->arena, "needs %s GPUs, but of those not kept for queues with a reserved guarantee only %s are left",
-				    share_text(w->arena, v->need), share_text(w->arena, v->have));
+		return arena_printf(
+			w->arena,
+			"needs %s GPUs, but of those not kept for queues with a reserved guarantee only %s are left",
+			share_text(w->arena, v->need), share_text(w->arena, v->have));
 	queue = queue_get(w->facts, (struct queue_id){ v->at });
-	return arena_printf(w->arena, "needs %s GPUs, but queue \"%s\" may use %s more (its limit is %s)", share_text(w->arena, v->need),
-			    queue_text(w, v->at), share_text(w->arena, v->have), share_text(w->arena, queue->limit_share));
+	return arena_printf(
+		w->arena, "needs %s GPUs, but queue \"%s\" may use %s more (its limit is %s)",
+		share_text(w->arena, v->need), queue_text(w, v->at), share_text(w->arena, v->have),
+		share_text(w->arena, queue->limit_share));
 }
 
 /* --- what is wrong ---------------------------------------------------------------------------------------------- */
@@ -121,70 +133,94 @@ static const char *limit_text(const struct words *w, const struct verdict *v)
 static const char *placing_summary(const struct words *w, const struct verdict *v)
 {
 	if (v->code == REASON_TOPOLOGY)
-		return arena_printf(w->arena, "needs %u tasks in one %s; the best, %s, has room for %lld of %lld", w->shape->tasks_min,
-				    words_level(w, v->level), place_text(w, v), (long long)v->have, (long long)v->need);
+		return arena_printf(
+			w->arena,
+			"needs %u tasks in one %s; the best, %s, has room for %lld of %lld",
+			w->shape->tasks_min, words_level(w, v->level), place_text(w, v),
+			(long long)v->have, (long long)v->need);
 	if (v->code == REASON_FRAGMENTATION)
-		return arena_printf(w->arena, "needs %s; enough GPUs are free, but spread so that only %lld of %lld tasks fit", wish_text(w),
-				    (long long)v->have, (long long)v->need);
+		return arena_printf(
+			w->arena,
+			"needs %s; enough GPUs are free, but spread so that only %lld of %lld tasks fit",
+			wish_text(w), (long long)v->have, (long long)v->need);
 	if (v->code == REASON_CPU && w->never)
-		return arena_printf(w->arena, "needs %s processors per task, which no node here has beside enough GPUs", cpus_text(w));
+		return arena_printf(
+			w->arena,
+			"needs %s processors per task, which no node here has beside enough GPUs",
+			cpus_text(w));
 	if (v->code == REASON_RAM && w->never)
-		return arena_printf(w->arena, "needs %s of memory per task, which no node here has beside enough GPUs",
-				    size_text(w, w->shape->memory_mib));
+		return arena_printf(
+			w->arena,
+			"needs %s of memory per task, which no node here has beside enough GPUs",
+			size_text(w, w->shape->memory_mib));
 	if (v->code == REASON_CPU)
-		return arena_printf(w->arena, "needs %s processors per task; beside the free GPUs they are enough for %lld of %lld tasks",
-				    cpus_text(w), (long long)v->have, (long long)v->need);
+		return arena_printf(
+			w->arena,
+			"needs %s processors per task; beside the free GPUs they are enough for %lld of %lld tasks",
+			cpus_text(w), (long long)v->have, (long long)v->need);
 	if (v->code == REASON_RAM)
-		return arena_printf(w->arena, "needs %s of memory per task; beside the free GPUs it is enough for %lld of %lld tasks",
-				    size_text(w, w->shape->memory_mib), (long long)v->have, (long long)v->need);
+		return arena_printf(
+			w->arena,
+			"needs %s of memory per task; beside the free GPUs it is enough for %lld of %lld tasks",
+			size_text(w, w->shape->memory_mib), (long long)v->have, (long long)v->need);
 	if (v->code == REASON_MODEL)
-		return arena_printf(w->arena, "needs a GPU of model %s; this cluster has none", models_text(w));
+		return arena_printf(w->arena, "needs a GPU of model %s; this cluster has none",
+				    models_text(w));
 	if (v->code == REASON_MEMORY)
-		return arena_printf(w->arena, "needs %s of memory on each GPU; the largest here has %s", size_text(w, v->need), size_text(w, v->have));
-	return arena_printf(w->arena, "needs %s; %s %s free for it", wish_text(w), words_gpus(w, v->have), v->have == 1 ? "is" : "are");
+		return arena_printf(w->arena,
+				    "needs %s of memory on each GPU; the largest here has %s",
+				    size_text(w, v->need), size_text(w, v->have));
+	return arena_printf(w->arena, "needs %s; %s %s free for it", wish_text(w),
+			    words_gpus(w, v->have), v->have == 1 ? "is" : "are");
 }
 
 const char *words_summary(const struct words *w, const struct verdict *v)
 {
 	switch ((enum reason)v->code) {
-	case REASON_NONE:
-		return "can start with the next decision";
-	case REASON_HOLD:
-		return "is held until somebody releases it";
+	case REASON_NONE: return "can start with the next decision";
+	case REASON_HOLD: return "is held until somebody releases it";
 	case REASON_DEPENDENCY:
 		return arena_printf(w->arena, "waits for %s to succeed", words_job(w, v->holder.v));
-	case REASON_QUOTA_LIMIT:
-		return limit_text(w, v);
+	case REASON_QUOTA_LIMIT: return limit_text(w, v);
 	case REASON_GUARANTEE_ONLY:
-		return arena_printf(w->arena, "needs %s GPUs of the guarantee of queue \"%s\", of which critical work has left %s",
-				    share_text(w->arena, v->need), queue_text(w, v->at), share_text(w->arena, v->have));
+		return arena_printf(
+			w->arena,
+			"needs %s GPUs of the guarantee of queue \"%s\", of which critical work has left %s",
+			share_text(w->arena, v->need), queue_text(w, v->at),
+			share_text(w->arena, v->have));
 	case REASON_IMPOSSIBLE:
 		if (v->need == 1)
-			return arena_printf(w->arena, "needs %s on one node, with all else it asks for; no node of this cluster has that, even idle",
-					    wish_text(w));
-		return arena_printf(w->arena, "needs %s; the whole cluster, if it were idle, has place for %lld of %lld", wish_text(w),
-				    (long long)v->have, (long long)v->need);
+			return arena_printf(
+				w->arena,
+				"needs %s on one node, with all else it asks for; no node of this cluster has that, even idle",
+				wish_text(w));
+		return arena_printf(
+			w->arena,
+			"needs %s; the whole cluster, if it were idle, has place for %lld of %lld",
+			wish_text(w), (long long)v->have, (long long)v->need);
 	case REASON_PRIORITY:
-		return arena_printf(w->arena, "would fit, but the place is promised to %s, which comes first", words_job(w, v->holder.v));
-	case REASON_RESERVATION:
-		return arena_printf(w->arena, "would fit now, but might still run when the place is needed by %s, which comes first",
+		return arena_printf(w->arena,
+				    "would fit, but the place is promised to %s, which comes first",
 				    words_job(w, v->holder.v));
+	case REASON_RESERVATION:
+		return arena_printf(
+			w->arena,
+			"would fit now, but might still run when the place is needed by %s, which comes first",
+			words_job(w, v->holder.v));
 	case REASON_CAPACITY:
 	case REASON_TOPOLOGY:
 	case REASON_FRAGMENTATION:
 	case REASON_MODEL:
 	case REASON_MEMORY:
 	case REASON_CPU:
-	case REASON_RAM:
-		return placing_summary(w, v);
+	case REASON_RAM: return placing_summary(w, v);
 	case REASON_BUDGET:
 	case REASON_DRIVER:
 	case REASON_PARTITION:
 	case REASON_SHARING:
 	case REASON_NODE_CLASS:
 	case REASON_RESIDENCY:
-	case REASON_WINDOW:
-		break;
+	case REASON_WINDOW: break;
 	}
 	return reason_name((enum reason)v->code);
 }
@@ -199,7 +235,8 @@ static const char *next_end_text(const struct words *w)
 
 	if (!sorted_first(&w->view->pool, w->view->ends, &key, &job))
 		return "";
-	return arena_printf(w->arena, "; %s %s", words_job(w, job), words_end(w, job, (int64_t)key));
+	return arena_printf(w->arena, "; %s %s", words_job(w, job),
+			    words_end(w, job, (int64_t)key));
 }
 
 static const char *limit_remedy(const struct words *w, const struct verdict *v)
@@ -210,11 +247,15 @@ static const char *limit_remedy(const struct words *w, const struct verdict *v)
 		return "a queue with a guarantee, or an admin who finds that the guarantee need not be reserved";
 	queue = queue_get(w->facts, (struct queue_id){ v->at });
 	if (v->need > queue->limit_share)
-		return arena_printf(w->arena, "asking for at most %s GPUs, another queue, or an admin who raises the limit of queue \"%s\"",
-				    share_text(w->arena, queue->limit_share), queue_text(w, v->at));
-	return arena_printf(w->arena, "jobs of queue \"%s\" that give back %s GPUs, or an admin who raises its limit to %s",
-			    queue_text(w, v->at), share_text(w->arena, v->need - v->have),
-			    share_text(w->arena, queue->limit_share + v->need - v->have));
+		return arena_printf(
+			w->arena,
+			"asking for at most %s GPUs, another queue, or an admin who raises the limit of queue \"%s\"",
+			share_text(w->arena, queue->limit_share), queue_text(w, v->at));
+	return arena_printf(
+		w->arena,
+		"jobs of queue \"%s\" that give back %s GPUs, or an admin who raises its limit to %s",
+		queue_text(w, v->at), share_text(w->arena, v->need - v->have),
+		share_text(w->arena, queue->limit_share + v->need - v->have));
 }
 
 /* Models that nodes of this cluster have, each once. */
@@ -229,7 +270,8 @@ static const char *cluster_models(const struct words *w)
 		for (uint32_t k = 0; k < i; k++)
 			seen |= name_same(space->class[k].model, space->class[i].model);
 		if (!seen)
-			text = arena_printf(w->arena, "%s%s%s", text, *text ? ", " : "", facts_name(w->facts, space->class[i].model));
+			text = arena_printf(w->arena, "%s%s%s", text, *text ? ", " : "",
+					    facts_name(w->facts, space->class[i].model));
 	}
 	return *text ? text : "none";
 }
@@ -239,36 +281,42 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 	long long lacks = (long long)(v->need - v->have);
 
 	if (v->code == REASON_TOPOLOGY)
-		return arena_printf(w->arena, "room for %lld more task%s in one %s%s", lacks, lacks == 1 ? "" : "s", words_level(w, v->level),
+		return arena_printf(w->arena, "room for %lld more task%s in one %s%s", lacks,
+				    lacks == 1 ? "" : "s", words_level(w, v->level),
 				    next_end_text(w));
 	if (v->code == REASON_FRAGMENTATION)
-		return arena_printf(w->arena, "%s free together for each of %lld more task%s%s", words_gpus(w, w->shape->gpus), lacks,
-				    lacks == 1 ? "" : "s", next_end_text(w));
+		return arena_printf(w->arena, "%s free together for each of %lld more task%s%s",
+				    words_gpus(w, w->shape->gpus), lacks, lacks == 1 ? "" : "s",
+				    next_end_text(w));
 	if (v->code == REASON_MODEL)
-		return arena_printf(w->arena, "accepting one of the models of this cluster: %s", cluster_models(w));
+		return arena_printf(w->arena, "accepting one of the models of this cluster: %s",
+				    cluster_models(w));
 	if (v->code == REASON_MEMORY)
-		return arena_printf(w->arena, "asking for at most %s of GPU memory", size_text(w, v->have));
+		return arena_printf(w->arena, "asking for at most %s of GPU memory",
+				    size_text(w, v->have));
 	if (v->code == REASON_CPU)
-		return w->never ? "asking for fewer processors per task" : "fewer processors per task, or jobs that end";
+		return w->never ? "asking for fewer processors per task"
+				: "fewer processors per task, or jobs that end";
 	if (v->code == REASON_RAM)
-		return w->never ? "asking for less memory per task" : "less memory per task, or jobs that end";
-	return arena_printf(w->arena, "%lld more free GPU%s%s", lacks, lacks == 1 ? "" : "s", next_end_text(w));
+		return w->never ? "asking for less memory per task"
+				: "less memory per task, or jobs that end";
+	return arena_printf(w->arena, "%lld more free GPU%s%s", lacks, lacks == 1 ? "" : "s",
+			    next_end_text(w));
 }
 
 const char *words_remedy(const struct words *w, const struct verdict *v)
 {
 	switch ((enum reason)v->code) {
-	case REASON_NONE:
-		return "";
-	case REASON_HOLD:
-		return arena_printf(w->arena, "fairlead release %u", w->job);
-	case REASON_DEPENDENCY:
-		return "";
-	case REASON_QUOTA_LIMIT:
-		return limit_remedy(w, v);
+	case REASON_NONE: return "";
+	case REASON_HOLD: return arena_printf(w->arena, "fairlead release %u", w->job);
+	case REASON_DEPENDENCY: return "";
+	case REASON_QUOTA_LIMIT: return limit_remedy(w, v);
 	case REASON_GUARANTEE_ONLY:
-		return arena_printf(w->arena, "critical jobs of queue \"%s\" that give back %s GPUs, an admin who raises the guarantee, or "
-				    "submitting it with tier standard", queue_text(w, v->at), share_text(w->arena, v->need - v->have));
+		return arena_printf(
+			w->arena,
+			"critical jobs of queue \"%s\" that give back %s GPUs, an admin who raises the guarantee, or "
+			"submitting it with tier standard",
+			queue_text(w, v->at), share_text(w->arena, v->need - v->have));
 	case REASON_IMPOSSIBLE:
 		return "asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes";
 	case REASON_PRIORITY:
@@ -281,16 +329,14 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_MODEL:
 	case REASON_MEMORY:
 	case REASON_CPU:
-	case REASON_RAM:
-		return placing_remedy(w, v);
+	case REASON_RAM: return placing_remedy(w, v);
 	case REASON_BUDGET:
 	case REASON_DRIVER:
 	case REASON_PARTITION:
 	case REASON_SHARING:
 	case REASON_NODE_CLASS:
 	case REASON_RESIDENCY:
-	case REASON_WINDOW:
-		break;
+	case REASON_WINDOW: break;
 	}
 	return "";
 }
