@@ -159,13 +159,21 @@ def test_the_environment_is_as_documented(engine, tmp_path):
         assert file.read() == "127.0.0.1 slots=2\n127.0.0.1 slots=1\n"
 
 
-def test_nothing_of_the_daemons_environment_reaches_a_task_nor_of_the_jobs_the_shepherd():
+def test_nothing_of_the_daemons_environment_reaches_a_task():
     with Drive(env={"DAEMON_SECRET": "canary"}) as engine:
         engine.must("adopt")
         engine.begin(1, "sh", "-c", "env; sleep 1000", env=["LD_PRELOAD=/no/such.so", "JOB_SECRET=canary"])
         engine.wait_fact("started", 1)
         wait_until("output", lambda: os.path.exists(engine.folder + "/logs/1/1/0.out") and "JOB_SECRET" in engine.log(1))
         assert "DAEMON_SECRET" not in engine.log(1)
+
+
+@needs_root  # a shepherd shows its environment to nobody else
+def test_nothing_of_the_daemons_environment_nor_of_the_jobs_reaches_the_shepherd():
+    with Drive(env={"DAEMON_SECRET": "canary"}) as engine:
+        engine.must("adopt")
+        engine.begin(1, "sleep", "1000", env=["LD_PRELOAD=/no/such.so", "JOB_SECRET=canary"])
+        engine.wait_fact("started", 1)
         with open("/proc/%d/environ" % engine.shepherd(1), "rb") as file:
             text = file.read()
         assert b"canary" not in text and b"LD_PRELOAD" not in text
