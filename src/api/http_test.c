@@ -544,6 +544,22 @@ static void a_client_that_does_not_take_its_answer_is_cut(void **state)
 	close(fd);
 }
 
+/* A connection that is answered. One that was closed just before counts until the server has seen it:
+ * then this one is refused, and another is tried. */
+static int dial_let_in(bool local)
+{
+	char out[4096];
+
+	for (;;) {
+		const int fd = dial(local);
+
+		(void)!send(fd, get, sizeof get - 1, MSG_NOSIGNAL);
+		if (answer(fd, out, sizeof out) && strstr(out, " 200 "))
+			return fd;
+		close(fd);
+	}
+}
+
 static void connections_over_a_limit_are_told_so(void **state)
 {
 	char out[4096];
@@ -551,22 +567,15 @@ static void connections_over_a_limit_are_told_so(void **state)
 
 	(void)state;
 	/* TCP: one address, a share of three. */
-	for (int i = 0; i < 3; i++) {
-		fd[i] = dial(false);
-		SAY(fd[i], get);
-		assert_true(answer(fd[i], out, sizeof out));
-		assert_non_null(strstr(out, " 200 "));
-	}
+	for (int i = 0; i < 3; i++)
+		fd[i] = dial_let_in(false);
 	fd[3] = dial(false);
 	assert_true(answer(fd[3], out, sizeof out));
 	assert_non_null(strstr(out, " 503 "));
 	assert_true(closes(fd[3]));
 	close(fd[3]);
 	/* The daemon's own account has no share, only the whole limit of four. */
-	fd[3] = dial(true);
-	SAY(fd[3], get);
-	assert_true(answer(fd[3], out, sizeof out));
-	assert_non_null(strstr(out, " 200 "));
+	fd[3] = dial_let_in(true);
 	fd[4] = dial(true);
 	assert_true(answer(fd[4], out, sizeof out));
 	assert_non_null(strstr(out, " 503 "));
