@@ -14,10 +14,10 @@ enum { ATTEMPTS_SHOWN = 100 };
 static const char *cause_name(uint8_t cause)
 {
 	static const char *const names[] = {
-		[CAUSE_EXIT] = "exit",          [CAUSE_SIGNAL] = "signal",
-		[CAUSE_STOPPED] = "stopped",    [CAUSE_MEMORY] = "memory",
-		[CAUSE_START] = "start",        [CAUSE_LOST] = "lost",
-		[CAUSE_LOG_LIMIT] = "log-limit"
+		[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal",
+		[CAUSE_STOPPED] = "stopped",     [CAUSE_MEMORY] = "memory",
+		[CAUSE_START] = "start",         [CAUSE_LOST] = "lost",
+		[CAUSE_LOG_LIMIT] = "log-limit", [CAUSE_NO_SPACE] = "no-space"
 	};
 
 	return cause < ARRAY_SIZE(names) ? names[cause] : "";

@@ -30,6 +30,7 @@ int err_setv(struct err *err, enum err_code code, const char *format, va_list ar
 	err->code = code;
 	err->line = 0;
 	err->column = 0;
+	err->errnum = 0;
 	err->file[0] = '\0';
 	length = vsnprintf(err->text, sizeof(err->text), format, args);
 	if (length >= (int)sizeof(err->text))
@@ -76,9 +77,15 @@ int err_errno(struct err *err, enum err_code code, int errnum, const char *forma
 	va_end(args);
 	if (!err)
 		return -(int)code;
+	err->errnum = errnum;
 	length = strlen(err->text);
 	snprintf(err->text + length, sizeof(err->text) - length, ": %s", err_errno_text(errnum));
 	return -(int)code;
+}
+
+bool err_is_full(const struct err *err)
+{
+	return err && (err->errnum == ENOSPC || err->errnum == EDQUOT);
 }
 
 int err_prefix(struct err *err, const char *format, ...)

@@ -13,6 +13,7 @@
  *	return err_set(err, ERR_NOT_FOUND, "queue \"%s\" does not exist", name);
  */
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,7 @@ struct err {
 	enum err_code code;
 	int line; /* of the input, from 1; 0 = not about a place in a text */
 	int column; /* from 1, in characters */
+	int errnum; /* what err_errno was told; 0 = not of the system */
 	char file[ERR_FILE_MAX]; /* name of the input; empty = none */
 	char text[ERR_TEXT_MAX]; /* one sentence, without a full stop at its end */
 };
@@ -55,6 +57,9 @@ int err_errno(struct err *err, enum err_code code, int errnum, const char *forma
 	PRINTF_LIKE(4, 5);
 /* Puts "prefix: " before the text; for adding what was being done. Returns -(int)err->code. */
 int err_prefix(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Whether it was for want of space on a disk, or in somebody's share of it. err may be NULL. */
+bool err_is_full(const struct err *err);
 
 const char *err_code_name(enum err_code code); /* "not_found" */
 const char *err_code_text(enum err_code code); /* plain words */

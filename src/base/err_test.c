@@ -83,6 +83,16 @@ static void reasons_are_words_never_numbers(void **state)
 	(void)state;
 	err_errno(&err, ERR_IO, ENOSPC, "cannot write \"%s\"", "log");
 	assert_string_equal(err.text, "cannot write \"log\": no space left on the disk");
+	assert_true(err_is_full(&err));
+	err_prefix(&err, "job 7");
+	assert_true(err_is_full(&err));
+	err_errno(&err, ERR_IO, EIO, "x");
+	assert_false(err_is_full(&err));
+	err_errno(&err, ERR_IO, EDQUOT, "x");
+	assert_true(err_is_full(&err));
+	err_set(&err, ERR_IO, "x");
+	assert_false(err_is_full(&err));
+	assert_false(err_is_full(NULL));
 	for (int errnum = -1; errnum < 5000; errnum++) {
 		const char *text = err_errno_text(errnum);
 

@@ -18,6 +18,7 @@ SAME(MEMORY);
 SAME(START);
 SAME(LOST);
 SAME(LOG_LIMIT);
+SAME(NO_SPACE);
 #undef SAME
 
 static bool exit_event(const struct facts *facts, const struct engine_fact *fact,

@@ -36,13 +36,14 @@ enum engine_fact_kind {
 };
 
 enum engine_cause {
-	ENGINE_CAUSE_EXIT, /* exited by itself with `code` */
+	ENGINE_CAUSE_EXIT, /* exited with `code`; never_ran: a program or folder of the user's is not there (127) or of no use (126) */
 	ENGINE_CAUSE_SIGNAL, /* killed by `signal`, not by us */
 	ENGINE_CAUSE_STOPPED, /* ended because we stopped it */
 	ENGINE_CAUSE_MEMORY, /* killed for memory (OOM) */
-	ENGINE_CAUSE_START, /* its place or program could not be started; `text` says why */
+	ENGINE_CAUSE_START, /* the machine could not start it; `text` says why */
 	ENGINE_CAUSE_LOST, /* lost with the machine (reboot) or its shepherd killed; nothing of it is left */
-	ENGINE_CAUSE_LOG_LIMIT /* reserved: logs rotate, they do not kill */
+	ENGINE_CAUSE_LOG_LIMIT, /* reserved: logs rotate, they do not kill */
+	ENGINE_CAUSE_NO_SPACE /* no space on the disk to start it; will work when there is some */
 };
 
 struct engine_fact {

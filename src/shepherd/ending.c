@@ -54,8 +54,10 @@ void ending_begin(struct shepherd *s)
 
 void ending_fail(struct shepherd *s, const struct err *err)
 {
-	if (!s->failed)
+	if (!s->failed) {
 		snprintf(s->end.text, sizeof(s->end.text), "%.255s", err->text);
+		s->disk_full = err_is_full(err);
+	}
 	s->failed = true;
 	ending_begin(s);
 }
@@ -129,8 +131,10 @@ static enum engine_cause find_cause(struct shepherd *s, int64_t oom_kills)
 	struct engine_fact *end = &s->end;
 	bool well = s->task_over && WIFEXITED(s->task_status) && WEXITSTATUS(s->task_status) == 0;
 
+	if (s->failed && s->refused_code)
+		return ENGINE_CAUSE_EXIT;
 	if (s->failed)
-		return ENGINE_CAUSE_START;
+		return s->disk_full ? ENGINE_CAUSE_NO_SPACE : ENGINE_CAUSE_START;
 	if (s->shutdown) {
 		snprintf(end->text, sizeof(end->text), "the machine is going down");
 		return ENGINE_CAUSE_LOST;
@@ -168,6 +172,7 @@ static void fill_record(struct shepherd *s)
 	end->never_ran = !s->ran;
 	end->cause = find_cause(s, oom_kills);
 	end->memory_enforced = s->memory_enforced;
+	end->code = end->cause == ENGINE_CAUSE_EXIT ? s->refused_code : 0;
 	if (s->ran && s->task_over) {
 		end->code = WIFEXITED(s->task_status) ? WEXITSTATUS(s->task_status) : 0;
 		end->signal = WIFSIGNALED(s->task_status) ? WTERMSIG(s->task_status) : 0;

@@ -8,7 +8,9 @@
  *	   symbolic link of the user's leads nowhere the user could not go
  *	4. descriptors: nothing but 0, 1, 2 and the two pipes to the shepherd, which close at exec
  *
- * Each failure is a sentence for the user, sent through the status pipe.
+ * Each failure is a sentence for the user, sent through the status pipe. What is wrong with the user's own program or
+ * folder is told apart from what is wrong with the machine: it ends the task with the code by which a shell would have
+ * told it, 127 for what is not there and 126 for what is of no use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,30 +33,70 @@
 #include "shepherd/shepherd.h"
 
 enum { STATUS_FD = 3, GO_FD = 4, FIRST_FREE_FD = 5, TASK_FILES_MAX = 65536 };
+enum { CODE_NO_USE = 126, CODE_NOT_FOUND = 127 };
 
-static void say(int fd, enum launch_step step, const char *text)
+static void say_note(int fd, const struct launch_note *note)
 {
-	struct launch_note note = { .step = (int32_t)step };
-
-	snprintf(note.text, sizeof(note.text), "%s", text);
-	if (write(fd, &note, sizeof(note)) < 0) {
+	if (write(fd, note, sizeof(*note)) < 0) {
 		/* the shepherd is gone, and so is this process in a moment */
 	}
 }
 
+static void say(int fd, enum launch_step step)
+{
+	say_note(fd, &(struct launch_note){ .step = (int32_t)step });
+}
+
+/* The machine could not do what it should. */
 static _Noreturn void fail(int fd, int errnum, const char *format, ...) PRINTF_LIKE(3, 4);
 static _Noreturn void fail(int fd, int errnum, const char *format, ...)
 {
-	char text[sizeof(((struct launch_note *)0)->text)];
+	struct launch_note note = { .step = LAUNCH_FAILED, .errnum = errnum };
 	va_list args;
 
 	va_start(args, format);
-	int n = vsnprintf(text, sizeof(text), format, args);
+	int n = vsnprintf(note.text, sizeof(note.text), format, args);
 	va_end(args);
-	if (errnum && n > 0 && (size_t)n < sizeof(text))
-		snprintf(text + n, sizeof(text) - (size_t)n, ": %s", err_errno_text(errnum));
-	say(fd, LAUNCH_FAILED, text);
+	if (errnum && n > 0 && (size_t)n < sizeof(note.text))
+		snprintf(note.text + n, sizeof(note.text) - (size_t)n, ": %s",
+			 err_errno_text(errnum));
+	say_note(fd, &note);
 	_exit(127);
+}
+
+/* What the user named is not there or of no use. The reason comes before the path: long texts lose their end. */
+static _Noreturn void refuse(int fd, int code, const char *format, ...) PRINTF_LIKE(3, 4);
+static _Noreturn void refuse(int fd, int code, const char *format, ...)
+{
+	struct launch_note note = { .step = LAUNCH_FAILED, .code = code };
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(note.text, sizeof(note.text), format, args);
+	va_end(args);
+	say_note(fd, &note);
+	_exit(code);
+}
+
+/* The code for what the system answered about a path or program of the user's; 0 = it speaks of the machine. */
+static int code_for(int errnum)
+{
+	switch (errnum) {
+	case ENOENT: return CODE_NOT_FOUND;
+	case EACCES:
+	case EPERM:
+	case ENOTDIR:
+	case EISDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case EROFS:
+	case ENOEXEC:
+	case ELIBBAD:
+	case ETXTBSY:
+	case E2BIG:
+	case EINVAL: return CODE_NO_USE;
+	default: return 0;
+	}
 }
 
 /* A shepherd that is killed takes this process along. */
@@ -129,14 +171,23 @@ static void enter_folders(const struct task_spec *spec, int status)
 
 		if (result == 0 && access(spec->checkpoint_dir, W_OK | X_OK) < 0)
 			result = -errno;
+		if (result < 0 && !code_for(-result))
+			fail(status, -result, "checkpoint folder \"%.120s\"", spec->checkpoint_dir);
 		if (result < 0)
-			fail(status, -result,
-			     "checkpoint folder \"%.120s\" can't be used by user \"%s\"",
-			     spec->checkpoint_dir, spec->user);
+			refuse(status, CODE_NO_USE,
+			       "checkpoint folder can't be used (%s): \"%.100s\", user \"%s\"",
+			       err_errno_text(-result), spec->checkpoint_dir, spec->user);
 	}
-	if (chdir(spec->workdir) < 0)
-		fail(status, errno, "working directory \"%.140s\" can't be entered by user \"%s\"",
-		     spec->workdir, spec->user);
+	if (chdir(spec->workdir) == 0)
+		return;
+	int errnum = errno, code = code_for(errnum);
+	if (code == CODE_NOT_FOUND)
+		refuse(status, code, "working directory not found: \"%.160s\"", spec->workdir);
+	if (code)
+		refuse(status, code,
+		       "working directory can't be entered (%s): \"%.100s\", user \"%s\"",
+		       err_errno_text(errnum), spec->workdir, spec->user);
+	fail(status, errnum, "working directory \"%.140s\"", spec->workdir);
 }
 
 static void arrange_fds(const struct launch_fds *fds)
@@ -173,32 +224,85 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Where the program is, as the user sees it: a name without slash is looked up in the task's own
- * PATH. Found means it may be executed; what is found but may not be is remembered for the message. */
-static bool find_program(const char *name, const char *path, char out[PATH_MAX], int *ret_errno)
+/* 0, or why the user can't run this file. */
+static int program_check(const char *path)
 {
-	*ret_errno = ENOENT;
-	if (strchr(name, '/')) {
-		snprintf(out, PATH_MAX, "%s", name);
-		if (access(out, X_OK) == 0)
-			return true;
-		*ret_errno = errno;
-		return false;
-	}
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno;
+	if (S_ISDIR(st.st_mode))
+		return EISDIR;
+	if (!S_ISREG(st.st_mode))
+		return EACCES;
+	return access(path, X_OK) < 0 ? errno : 0;
+}
+
+/* Where the program is, as the user sees it: a name without slash is looked up in the task's own
+ * PATH. What is found but can't be run is remembered: 0, or the reason. */
+static int find_program(const char *name, const char *path, char out[PATH_MAX])
+{
+	int reason = ENOENT;
+
+	if (strchr(name, '/'))
+		return snprintf(out, PATH_MAX, "%s", name) < PATH_MAX ? program_check(out)
+								      : ENAMETOOLONG;
 	for (const char *at = path; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
 		int length = (int)strcspn(at, ":");
-		struct stat st;
 
 		if (snprintf(out, PATH_MAX, "%.*s/%s", length ? length : 1, length ? at : ".",
 			     name) >= PATH_MAX)
 			continue;
-		if (stat(out, &st) < 0 || !S_ISREG(st.st_mode))
-			continue;
-		if (access(out, X_OK) == 0)
-			return true;
-		*ret_errno = errno;
+		int found = program_check(out);
+		if (found == 0)
+			return 0;
+		if (found == EACCES)
+			reason = found;
 	}
-	return false;
+	return reason;
+}
+
+/* The interpreter that a script names in its first line, when that is missing: exec would say of the script itself
+ * that there is no such file. */
+static bool lacks_interpreter(const char *program, char out[PATH_MAX])
+{
+	char line[PATH_MAX];
+	int fd = open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n < 3 || strncmp(line, "#!", 2) != 0)
+		return false;
+	line[n] = '\0';
+	const char *name = line + 2 + strspn(line + 2, " \t");
+	snprintf(out, PATH_MAX, "%.*s", (int)strcspn(name, " \t\n"), name);
+	bool lacks = out[0] && access(out, F_OK) < 0 && errno == ENOENT;
+	for (char *at = out; *at; at++)
+		if ((unsigned char)*at < 0x20)
+			*at = '?'; /* for the message: mostly a line end of another system */
+	return lacks;
+}
+
+static void check_program(const struct task_spec *spec, const char *name, const char *path,
+			  char out[PATH_MAX])
+{
+	char interpreter[PATH_MAX];
+	int errnum = find_program(name, path, out), code = code_for(errnum);
+
+	if (errnum == 0 && lacks_interpreter(out, interpreter))
+		refuse(STATUS_FD, CODE_NOT_FOUND, "interpreter not found: \"%.100s\" of \"%.100s\"",
+		       interpreter, out);
+	if (errnum == 0)
+		return;
+	if (code == CODE_NOT_FOUND)
+		refuse(STATUS_FD, code, "command not found: \"%.200s\"", name);
+	if (errnum == EISDIR)
+		refuse(STATUS_FD, code, "command is a folder: \"%.200s\"", name);
+	if (code)
+		refuse(STATUS_FD, code, "command can't be run (%s): \"%.120s\", user \"%s\"",
+		       err_errno_text(errnum), name, spec->user);
+	fail(STATUS_FD, errnum, "command \"%.160s\"", name);
 }
 
 /* A script lies as a file in the run folder; one that names its interpreter gets it, the others
@@ -245,7 +349,7 @@ static void wait_for_go(void)
 static _Noreturn void become_task(const struct task_spec *spec, const char *program, char **words,
 				  char **env)
 {
-	say(STATUS_FD, LAUNCH_EXEC, "");
+	say(STATUS_FD, LAUNCH_EXEC);
 	if (FAILPOINT_RANK("shepherd-exec", spec->rank))
 		errno = EIO;
 	else
@@ -265,14 +369,17 @@ static _Noreturn void become_task(const struct task_spec *spec, const char *prog
 			execve(shell, again, env);
 		}
 	}
-	fail(STATUS_FD, errno, "could not run \"%.180s\"", program);
+	int errnum = errno;
+	if (code_for(errnum))
+		refuse(STATUS_FD, code_for(errnum), "command can't be run (%s): \"%.160s\"",
+		       err_errno_text(errnum), program);
+	fail(STATUS_FD, errnum, "could not run \"%.180s\"", program);
 }
 
 _Noreturn void launcher_run(const struct task_spec *spec, const struct account *account,
 			    const char *const *env, const struct launch_fds *fds, pid_t parent)
 {
 	char program[PATH_MAX], script[PATH_MAX];
-	int errnum;
 
 	close(PLACE_LOCK_FD); /* only the shepherd's life may hold it */
 	setsid();
@@ -288,10 +395,8 @@ _Noreturn void launcher_run(const struct task_spec *spec, const struct account *
 	char **variables = as_words(env);
 	if (!words || !variables || !words[0])
 		fail(STATUS_FD, 0, "the task has no command");
-	if (!find_program(words[0], task_env_find(env, "PATH"), program, &errnum))
-		fail(STATUS_FD, errnum, "command \"%.160s\" can't be run by user \"%s\"", words[0],
-		     spec->user);
-	say(STATUS_FD, LAUNCH_READY, "");
+	check_program(spec, words[0], task_env_find(env, "PATH"), program);
+	say(STATUS_FD, LAUNCH_READY);
 	wait_for_go();
 	become_task(spec, program, words, variables);
 }

@@ -91,7 +91,7 @@ static void become_shepherd(struct shepherd *s)
 static int prepare(struct shepherd *s, struct err *err)
 {
 	(void)FAILPOINT_RANK("shepherd-begin", s->spec.rank);
-	if (place_reserve_exit(io_real(), s->path, err) < 0 || report_server_open(s, err) < 0)
+	if (report_server_open(s, err) < 0)
 		return -1;
 	(void)FAILPOINT_RANK("shepherd-place-made", s->spec.rank);
 	if (launch_task(s, err) < 0)
@@ -191,6 +191,8 @@ static void read_status(struct shepherd *s)
 		s->exec_begun = false;
 		note.text[sizeof(note.text) - 1] = '\0';
 		err_set(&err, ERR_INVALID, "%s", note.text);
+		err.errnum = note.errnum;
+		s->refused_code = note.code;
 		close_status(s);
 		ending_fail(s, &err);
 		break;

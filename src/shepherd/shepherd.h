@@ -42,6 +42,8 @@ enum shepherd_phase { PREPARING, WAITING, STARTING, RUNNING, ENDING, OVER };
 enum launch_step { LAUNCH_READY = 1, LAUNCH_EXEC, LAUNCH_FAILED };
 struct launch_note {
 	int32_t step;
+	int32_t code; /* FAILED by what the user asked for: 126 or 127; 0 = by the machine */
+	int32_t errnum; /* FAILED by the machine: the system's reason, 0 = none */
 	char text[256];
 };
 
@@ -106,6 +108,8 @@ struct shepherd {
 	bool stopping; /* a stop came */
 	bool shutdown; /* the machine goes down */
 	bool failed; /* it could not be started; end.text says why */
+	bool disk_full; /* and that is why */
+	int refused_code; /* what the user asked to run is of no use: 126, 127; else 0 */
 	bool memory_killed; /* we killed it for its sampled memory */
 	bool memory_enforced;
 	int64_t memory_look_ms, memory_peak_mib;

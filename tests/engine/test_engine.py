@@ -206,19 +206,31 @@ def test_two_attempts_never_have_the_same_rendezvous_port(engine):
 # --- failures to start -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("argv,options,words", [
-    (["/no/such/program"], {}, ["/no/such/program", "no such file"]),
-    (["no-such-command"], {}, ["no-such-command"]),
-    (["/etc/passwd"], {}, ["/etc/passwd", "permission denied"]),
-    (["true"], {"workdir": "/no/such/folder"}, ["/no/such/folder", "working directory"]),
-    (["true"], {"checkpoint": "/proc/no/such"}, ["/proc/no/such", "checkpoint folder"]),
+@pytest.mark.parametrize("argv,options,code,text", [
+    (["/no/such/program"], {}, 127, 'command not found: "/no/such/program"'),
+    (["no-such-command", "x"], {}, 127, 'command not found: "no-such-command"'),
+    (["/etc/passwd"], {}, 126, "command can't be run (permission denied): \"/etc/passwd\""),
+    (["/etc/passwd/x"], {}, 126, "command can't be run (a part of the path is not a folder): \"/etc/passwd/x\""),
+    (["/etc"], {}, 126, 'command is a folder: "/etc"'),
+    (["/dev/null"], {}, 126, "command can't be run (permission denied): \"/dev/null\""),
+    (["true"], {"workdir": "/no/such/folder"}, 127, 'working directory not found: "/no/such/folder"'),
+    (["true"], {"workdir": "/etc/passwd"}, 126, "working directory can't be entered (a part of the path is not a folder): \"/etc/passwd\""),
+    (["true"], {"checkpoint": "/proc/no/such"}, 126, "checkpoint folder can't be used (there is no such file or folder): \"/proc/no/such\""),
+    ([], {"script": "#!/no/such/interpreter -x\ntrue"}, 127, 'interpreter not found: "/no/such/interpreter" of '),
+    ([], {"script": "#!/bin/sh\r\ntrue"}, 127, 'interpreter not found: "/bin/sh?" of '),
 ])
-def test_what_cannot_run_fails_before_the_release_with_its_name(engine, argv, options, words):
+def test_what_the_user_got_wrong_ends_the_task_as_a_shell_does_before_the_release(engine, argv, options, code, text):
     engine.start(1, *argv, **options)
     end = engine.wait_fact("exited", 1)
-    assert (end["cause"], end["never_ran"]) == ("start", True)
-    for word in words:
-        assert word in end["text"].lower(), end["text"]
+    assert (end["cause"], end["code"], end["never_ran"]) == ("exit", code, True)
+    assert end["text"].startswith(text), end["text"]
+    assert not [fact for fact in engine.facts if fact["kind"] == "ready"]
+
+
+def test_what_is_found_wrong_only_by_exec_ends_the_task_the_same_way(engine):
+    engine.begin(1, "true", "x" * 200000)  # the system takes 128 KiB at most in one argument
+    end = engine.wait_fact("exited", 1)
+    assert (end["cause"], end["code"], end["never_ran"]) == ("exit", 126, True), end
 
 
 @needs_root
@@ -227,7 +239,8 @@ def test_the_working_directory_is_entered_as_the_user(engine, tmp_path):
     closed.mkdir(mode=0o700)
     engine.start(1, "true", uid=PLAIN, gid=PLAIN, workdir=str(closed))
     end = engine.wait_fact("exited", 1)
-    assert end["cause"] == "start" and "working directory" in end["text"] and "permission denied" in end["text"]
+    assert (end["cause"], end["code"], end["never_ran"]) == ("exit", 126, True)
+    assert "working directory" in end["text"] and "permission denied" in end["text"]
 
 
 def test_an_attempts_number_is_a_claim_that_only_one_gets(engine):
@@ -299,7 +312,7 @@ def test_nothing_is_made_as_root_where_a_user_can_change_names(engine, tmp_path)
     engine.run(1, "ln", "-s", str(tmp_path), engine.folder + "/checkpoints/1/link", uid=PLAIN, gid=PLAIN, checkpoint=engine.folder + "/checkpoints/1")
     for attempt, name in ((2, "link/deep"), (3, "link"), (4, "../../attempts/4")):
         engine.start(attempt, "true", uid=PLAIN, gid=PLAIN, checkpoint=engine.folder + "/checkpoints/1/" + name)
-        assert engine.wait_fact("exited", attempt)["cause"] == "start"
+        assert engine.wait_fact("exited", attempt)["never_ran"]
     assert os.listdir(tmp_path) == [] and os.stat(tmp_path).st_uid == 0
 
 

@@ -100,7 +100,9 @@ def test_a_failed_step_of_the_preparation_ends_the_rank_with_its_reason(point):
         engine.must("adopt")
         engine.start(1, *count.argv())
         end = engine.wait_fact("exited", 1)
-        assert (end["cause"], end["never_ran"]) == ("start", True) and end["text"]
+        # These two fail as on a full disk, the others as on a broken one.
+        cause = "no_space" if point in ("engine-claim", "reserve-write") else "start"
+        assert (end["cause"], end["never_ran"]) == (cause, True) and end["text"]
         assert count.times(0) == 0
 
 
@@ -134,7 +136,7 @@ def test_an_exit_record_is_tried_again_until_it_is_written(point):
 
 @needs_failpoints
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("point", points("shepherd-") + points("reserve-") + points("exit-"))
+@pytest.mark.parametrize("point", points("shepherd-") + points("exit-"))
 def test_a_shepherd_killed_at_any_point_leaves_nothing_and_its_end_is_told_once(point, user):
     wanted_stop = point in ("shepherd-stop-seen", "shepherd-kill")
     with Counted() as count, Drive(env={"FAIRLEAD_SHEPHERD_FAILPOINT": point + ":kill"}, user=user) as engine:
@@ -242,7 +244,7 @@ def finish(engine, count, ranks, options=None):
 @pytest.mark.parametrize("point", ["engine-claim", "engine-claimed", "engine-folders-synced", "engine-port", "engine-place@1",
                                    "engine-spec-written@1", "engine-spawn@1", "engine-spawned@1", "engine-go@0", "engine-go@1",
                                    "engine-go@2", "engine-exit-seen", "spec-write", "spec-sync", "spec-rename", "spec-folder-sync",
-                                   "spec-rename:kill:3"])
+                                   "spec-rename:kill:3", "reserve-write"])
 def test_a_daemon_killed_at_any_point_goes_on_where_it_was(point):
     ranks = 3
     with Counted() as count, Drive(env={"FAIRLEAD_FAILPOINT": point if ":kill" in point else point + ":kill"}) as engine:

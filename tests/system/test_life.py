@@ -73,9 +73,15 @@ def test_the_limit_of_time_ends_a_job_for_good(d):
 
 def test_a_working_folder_that_cannot_be_read_is_said_by_name(d, tmp_path):
     job = d.wait(submit(d, "nowhere", ["true"], workdir=str(tmp_path / "not there")))
-    assert (job["state"], job["cause"]) == ("failed", "start")
-    reasons = job["reason"] + job["attempts"][0]["reason"]
-    assert "not there" in reasons or "working" in reasons, job
+    assert (job["state"], job["cause"], job["exit_code"]) == ("failed", "exit", 127)
+    assert "working directory not found" in job["reason"], job
+
+
+def test_a_missing_command_ends_a_job_as_it_ends_a_shell(d, tmp_path):
+    job = d.wait(submit(d, "typo", ["no-such-command"], tasks=2))
+    assert (job["state"], job["cause"], job["exit_code"]) == ("failed", "exit", 127)
+    assert 'command not found: "no-such-command"' in job["reason"], job
+    assert {t["cause"] for t in job["attempts"][0]["tasks"]} <= {"exit", "stopped"}
 
 
 # --- order ---------------------------------------------------------------------------------------------------------

@@ -79,13 +79,14 @@ enum stop_why {
 
 /* How a task ended; the same numbers as enum engine_cause (the core knows no engine). */
 enum task_cause {
-	CAUSE_EXIT, /* by itself, with its exit code */
+	CAUSE_EXIT, /* with an exit code; 126, 127 and never_ran: what it was to run is of no use */
 	CAUSE_SIGNAL, /* killed by a signal, not by us */
 	CAUSE_STOPPED, /* because we stopped it */
 	CAUSE_MEMORY, /* killed for memory */
-	CAUSE_START, /* its place or program could not be started */
+	CAUSE_START, /* the machine could not start it */
 	CAUSE_LOST, /* with its machine or shepherd */
-	CAUSE_LOG_LIMIT
+	CAUSE_LOG_LIMIT,
+	CAUSE_NO_SPACE /* the disk was too full to start it: no fault of the job's */
 };
 
 enum requeue_why { REQUEUE_EVICTED, REQUEUE_FAILED, REQUEUE_NODE, REQUEUE_LOST };

@@ -68,6 +68,25 @@ static void a_rank_that_cannot_start_ends_the_attempt_whole(void **state)
 	world_deinit(&w);
 }
 
+static void a_full_disk_costs_no_retry_and_sets_nothing_aside(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	job = world_submit(&w, (struct wish){ .tasks = 2, .retries = 1 });
+	world_decide(&w);
+	for (int i = 0; i < 5; i++) {
+		world_exit_rank(&w, job, 1, CAUSE_NO_SPACE, 0);
+		world_run(&w);
+		assert_int_equal(world_state(&w, job), JOB_RUNNING);
+		assert_int_equal(job_get(&w.facts, (struct job_id){ job })->retries_left, 1);
+		assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->failed_job[0], 0);
+	}
+	world_deinit(&w);
+}
+
 static void retries_are_used_up_then_the_job_fails(void **state)
 {
 	struct world w;
@@ -751,6 +770,7 @@ int main(void)
 		cmocka_unit_test(a_job_is_placed_released_and_ends),
 		cmocka_unit_test(nothing_is_released_before_every_rank_is_ready),
 		cmocka_unit_test(a_rank_that_cannot_start_ends_the_attempt_whole),
+		cmocka_unit_test(a_full_disk_costs_no_retry_and_sets_nothing_aside),
 		cmocka_unit_test(retries_are_used_up_then_the_job_fails),
 		cmocka_unit_test(a_lost_rank_costs_no_retry_and_the_gang_comes_back_whole),
 		cmocka_unit_test(a_cancelled_job_ends_wherever_it_is),

@@ -55,7 +55,8 @@ static enum stop_why failure_why(const struct task *task)
 {
 	if (task->cause == CAUSE_LOST)
 		return STOP_LOST;
-	return task->cause == CAUSE_START ? STOP_START : STOP_FAILED;
+	return task->cause == CAUSE_START || task->cause == CAUSE_NO_SPACE ? STOP_START
+									   : STOP_FAILED;
 }
 
 static bool all_succeeded(const struct facts *facts, const struct attempt *attempt)
@@ -92,6 +93,9 @@ static const char *failure_text(struct pass *pass, const struct attempt *attempt
 	node = facts_name(pass->facts, node_get(pass->facts, task->node)->name);
 	switch ((enum task_cause)task->cause) {
 	case CAUSE_EXIT:
+		if (task->never_ran && *words)
+			return arena_printf(pass->arena, "rank %d on %s exited with code %d: %s",
+					    attempt->first_failed_rank, node, task->code, words);
 		return arena_printf(pass->arena, "rank %d on %s exited with code %d",
 				    attempt->first_failed_rank, node, task->code);
 	case CAUSE_SIGNAL:
@@ -101,6 +105,7 @@ static const char *failure_text(struct pass *pass, const struct attempt *attempt
 		return arena_printf(pass->arena, "rank %d on %s ran out of memory",
 				    attempt->first_failed_rank, node);
 	case CAUSE_START:
+	case CAUSE_NO_SPACE:
 		return arena_printf(pass->arena, "rank %d on %s could not be started: %s",
 				    attempt->first_failed_rank, node, words);
 	case CAUSE_LOST:
@@ -122,14 +127,16 @@ static int64_t gpus_all(const struct node *node)
 	return ((INT64_C(1) << node->gpu_count) - 1) & UINT32_MAX;
 }
 
-/* An early failure is the node's as likely as the program's. Out of memory is the program's. */
+/* An early failure is the node's as likely as the program's. Out of memory is the program's; a full disk is told of
+ * as such. */
 static void blame(struct pass *pass, const struct attempt *attempt, enum stop_why why,
 		  struct event_attempt_ended *e)
 {
 	const struct task *task = failed_task(pass->facts, attempt);
 	int64_t *node, *mask;
 
-	if ((why != STOP_FAILED && why != STOP_START) || !task || task->cause == CAUSE_MEMORY)
+	if ((why != STOP_FAILED && why != STOP_START) || !task || task->cause == CAUSE_MEMORY ||
+	    task->cause == CAUSE_NO_SPACE)
 		return;
 	if (attempt->released_ms &&
 	    pass->facts->now_ms - attempt->released_ms > pass->facts->policy.blackhole_window_ms)
@@ -203,6 +210,14 @@ static const char *cancel_text(struct pass *pass, const struct job *job)
 	return *words ? arena_printf(pass->arena, "cancelled: %s", words) : "cancelled";
 }
 
+/* A full disk is no failure of the job's: it waits until there is room. */
+static bool lacked_space(const struct facts *facts, const struct attempt *attempt)
+{
+	const struct task *task = failed_task(facts, attempt);
+
+	return task && task->cause == CAUSE_NO_SPACE;
+}
+
 /* What becomes of the job after its attempt ended for this reason. */
 static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 			  const struct attempt *attempt, enum stop_why why)
@@ -234,7 +249,9 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 		return;
 	case STOP_FAILED:
 	case STOP_START:
-		if (job->retries_left)
+		if (lacked_space(pass->facts, attempt))
+			job_requeue(pass, id, job, REQUEUE_NODE, failure_text(pass, attempt));
+		else if (job->retries_left)
 			job_requeue(pass, id, job, REQUEUE_FAILED, failure_text(pass, attempt));
 		else
 			job_end(pass, id, JOB_FAILED, attempt, failure_text(pass, attempt));

@@ -14,7 +14,7 @@ static const char *const cause_names[] = {
 	[ENGINE_CAUSE_EXIT] = "exit",           [ENGINE_CAUSE_SIGNAL] = "signal",
 	[ENGINE_CAUSE_STOPPED] = "stopped",     [ENGINE_CAUSE_MEMORY] = "memory",
 	[ENGINE_CAUSE_START] = "start",         [ENGINE_CAUSE_LOST] = "lost",
-	[ENGINE_CAUSE_LOG_LIMIT] = "log_limit",
+	[ENGINE_CAUSE_LOG_LIMIT] = "log_limit", [ENGINE_CAUSE_NO_SPACE] = "no_space",
 };
 
 enum {

@@ -89,6 +89,11 @@ void order_unref(struct engine *e, struct order *order)
 
 /* The rank never got a shepherd. The record is for a daemon after this one; if it can't be written,
  * none is needed: that daemon will find no trace of it and say so. */
+static enum engine_cause failure_cause(const struct err *err)
+{
+	return err_is_full(err) ? ENGINE_CAUSE_NO_SPACE : ENGINE_CAUSE_START;
+}
+
 static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cause,
 		      const char *text)
 {
@@ -314,7 +319,7 @@ void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *or
 		if (!waits)
 			continue;
 		if (result < 0) {
-			fail_rank(e, rank, ENGINE_CAUSE_START, err.text);
+			fail_rank(e, rank, failure_cause(&err), err.text);
 			continue;
 		}
 		pthread_mutex_lock(&e->lock);
@@ -537,7 +542,7 @@ static int make_place(struct engine *e, struct rank *rank, struct order *order,
 		return -1;
 	snprintf(run, sizeof(run), "%s/%" PRIu64 "/%u", e->run, rank->attempt->number,
 		 rank->number);
-	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = ENOSPC, true)
+	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = EIO, true)
 							 : mkdir(run, 0711) < 0 && errno != EEXIST)
 		return err_errno(err, ERR_IO, errno, "could not make the folder %s", run);
 	if (order->start.script && put_script(run, &order->start, err) < 0)
@@ -548,7 +553,10 @@ static int make_place(struct engine *e, struct rank *rank, struct order *order,
 	rank->folder = folder;
 	if (mkfifoat(folder, "wake", 0600) < 0)
 		return err_errno(err, ERR_IO, errno, "could not make the task's wake pipe");
-	int result = write_spec(e, rank, order, place, run, err);
+	/* Taken before there is a shepherd: one without it could not even say that the disk is full. */
+	int result = place_reserve_exit(io_real(), place, err);
+	if (result == 0)
+		result = write_spec(e, rank, order, place, run, err);
 	(void)FAILPOINT_RANK("engine-spec-written", rank->number);
 	return result;
 }
@@ -592,7 +600,7 @@ void prepare_rank(struct engine *e, struct rank *rank, struct order *order)
 	if (result == 0)
 		result = spawn_shepherd(e, rank, place, &pid, &err);
 	if (result < 0) {
-		fail_rank(e, rank, ENGINE_CAUSE_START, err.text);
+		fail_rank(e, rank, failure_cause(&err), err.text);
 		return;
 	}
 	(void)FAILPOINT_RANK("engine-spawned", rank->number);

@@ -38,11 +38,14 @@ int rank_watch(struct engine *e, struct rank *rank, struct err *err)
 	rank->watch = inotify_add_watch(e->inotify, path,
 					IN_MOVED_TO | IN_MODIFY | IN_CLOSE_WRITE | IN_ONLYDIR |
 						IN_DONT_FOLLOW);
-	if (rank->watch < 0)
-		return err_errno(
-			err, ERR_IO, errno,
-			"could not watch %s; the limit is /proc/sys/fs/inotify/max_user_watches",
+	/* ENOSPC is not the disk's here. */
+	if (rank->watch < 0 && errno == ENOSPC)
+		return err_set(
+			err, ERR_UNAVAILABLE,
+			"could not watch %s: all watches of the account are used, raise /proc/sys/fs/inotify/max_user_watches",
 			path);
+	if (rank->watch < 0)
+		return err_errno(err, ERR_IO, errno, "could not watch %s", path);
 	HASH_ADD(hh, e->watched, watch, sizeof(rank->watch), rank);
 	return 0;
 }

@@ -49,7 +49,7 @@ int place_put(int folder, const char *name, const void *data, size_t size, struc
  * taken serves on a full disk. */
 int place_put_durable(struct io *io, const char *path, const char *name, const void *data,
 		      size_t size, struct err *err) MUST_CHECK;
-/* Takes the space for `exit` beforehand. */
+/* Takes the space for `exit` beforehand: by the engine, before there is a shepherd. */
 int place_reserve_exit(struct io *io, const char *path, struct err *err) MUST_CHECK;
 
 /* A fact from a file: 0; 1 = there is none; negative (unreadable). */
