@@ -82,33 +82,3 @@ void pull_copy(struct json_reader *r, const struct json_slice *slice, char *out,
 int pull_finish(struct json_reader *r, struct err *err) MUST_CHECK;
 /* The reader's user found something wrong: static text; the first problem stays. */
 void pull_fail(struct json_reader *r, const char *problem);
-
-/* The names of before, for sources that don't include jansson. */
-#ifndef JANSSON_H
-#define json_init pull_init
-#define json_object pull_object
-#define json_member pull_member
-#define json_array pull_array
-#define json_element pull_element
-#define json_string pull_string
-#define json_int pull_int
-#define json_uint pull_uint
-#define json_bool pull_bool
-#define json_skip pull_skip
-#define json_peek pull_peek
-#define json_key_is pull_key_is
-#define json_finish pull_finish
-#define json_fail pull_fail
-#define json_slice_text pull_text
-#define json_slice_copy pull_copy
-#define json_type pull_type
-#define JSON_BAD PULL_BAD
-#define JSON_END PULL_END
-#define JSON_OBJECT PULL_OBJECT
-#define JSON_ARRAY PULL_ARRAY
-#define JSON_STRING PULL_STRING
-#define JSON_NUMBER PULL_NUMBER
-#define JSON_BOOL PULL_BOOL
-#define JSON_NULL PULL_NULL
-#define JSON_DEPTH_MAX PULL_DEPTH_MAX
-#endif

@@ -32,28 +32,28 @@ static void member_read(struct json_reader *r, const struct json_slice *key, str
 	unsigned member = 0;
 	struct json_slice text;
 
-	if (json_key_is(key, "step")) {
+	if (pull_key_is(key, "step")) {
 		member = SEEN_STEP;
-		json_int(r, &report->step);
+		pull_int(r, &report->step);
 		if (!r->problem && (report->step < 0 || report->step > REPORT_STEP_MAX))
-			json_fail(r, "step must be between 0 and 2^53");
-	} else if (json_key_is(key, "checkpoint")) {
+			pull_fail(r, "step must be between 0 and 2^53");
+	} else if (pull_key_is(key, "checkpoint")) {
 		member = SEEN_CHECKPOINT;
-		json_string(r, &text);
-		json_slice_copy(r, &text, report->checkpoint, sizeof(report->checkpoint));
+		pull_string(r, &text);
+		pull_copy(r, &text, report->checkpoint, sizeof(report->checkpoint));
 		report->has_checkpoint = true;
 		if (!r->problem && !path_is_fit(report->checkpoint))
-			json_fail(
+			pull_fail(
 				r,
 				"checkpoint must be a path without \"..\" and control characters");
-	} else if (json_key_is(key, "watch")) {
+	} else if (pull_key_is(key, "watch")) {
 		member = SEEN_WATCH;
-		json_bool(r, &report->watch);
+		pull_bool(r, &report->watch);
 	} else {
-		json_fail(r, "known members are step, checkpoint and watch");
+		pull_fail(r, "known members are step, checkpoint and watch");
 	}
 	if (*seen & member)
-		json_fail(r, "a member is given twice");
+		pull_fail(r, "a member is given twice");
 	*seen |= member;
 }
 
@@ -67,11 +67,11 @@ int report_parse(const char *line, size_t size, struct report *ret, struct err *
 	if (size > REPORT_LINE_MAX)
 		return err_set(err, ERR_TOO_LARGE, "a report is one line of at most %d bytes",
 			       REPORT_LINE_MAX);
-	json_init(&r, line, size);
-	json_object(&r);
-	while (json_member(&r, &key))
+	pull_init(&r, line, size);
+	pull_object(&r);
+	while (pull_member(&r, &key))
 		member_read(&r, &key, &report, &seen);
-	if (json_finish(&r, err) < 0)
+	if (pull_finish(&r, err) < 0)
 		return -1;
 	if (!report.watch && !report.has_checkpoint && report.step < 0)
 		return err_set(err, ERR_INVALID, "a report says step, checkpoint or watch");

@@ -68,11 +68,11 @@ static int find_name(struct json_reader *r, const char *const *names, int count)
 {
 	struct json_slice text;
 
-	json_string(r, &text);
+	pull_string(r, &text);
 	for (int i = 0; i < count && !r->problem; i++)
-		if (json_key_is(&text, names[i]))
+		if (pull_key_is(&text, names[i]))
 			return i;
-	json_fail(r, "a word that this version does not know");
+	pull_fail(r, "a word that this version does not know");
 	return 0;
 }
 
@@ -80,57 +80,57 @@ static void copy_text(struct json_reader *r, char *out, size_t room)
 {
 	struct json_slice text;
 
-	json_string(r, &text);
-	json_slice_copy(r, &text, out, room);
+	pull_string(r, &text);
+	pull_copy(r, &text, out, room);
 }
 
 static int small_int(struct json_reader *r)
 {
 	int64_t number = 0;
 
-	json_int(r, &number);
+	pull_int(r, &number);
 	if (number < INT32_MIN || number > INT32_MAX)
-		json_fail(r, "a number out of range");
+		pull_fail(r, "a number out of range");
 	return (int)number;
 }
 
 static void member_read(struct json_reader *r, const struct json_slice *key,
 			struct engine_fact *fact)
 {
-	if (json_key_is(key, "kind"))
+	if (pull_key_is(key, "kind"))
 		fact->kind = (enum engine_fact_kind)find_name(r, kind_names, KIND_COUNT);
-	else if (json_key_is(key, "attempt"))
-		json_uint(r, &fact->attempt);
-	else if (json_key_is(key, "rank"))
+	else if (pull_key_is(key, "attempt"))
+		pull_uint(r, &fact->attempt);
+	else if (pull_key_is(key, "rank"))
 		fact->rank = (uint32_t)small_int(r);
-	else if (json_key_is(key, "time_ms"))
-		json_int(r, &fact->time_ms);
-	else if (json_key_is(key, "pid"))
-		json_int(r, &fact->pid);
-	else if (json_key_is(key, "cause"))
+	else if (pull_key_is(key, "time_ms"))
+		pull_int(r, &fact->time_ms);
+	else if (pull_key_is(key, "pid"))
+		pull_int(r, &fact->pid);
+	else if (pull_key_is(key, "cause"))
 		fact->cause = (enum engine_cause)find_name(r, cause_names, CAUSE_COUNT);
-	else if (json_key_is(key, "code"))
+	else if (pull_key_is(key, "code"))
 		fact->code = small_int(r);
-	else if (json_key_is(key, "signal"))
+	else if (pull_key_is(key, "signal"))
 		fact->signal = small_int(r);
-	else if (json_key_is(key, "never_ran"))
-		json_bool(r, &fact->never_ran);
-	else if (json_key_is(key, "memory_enforced"))
-		json_bool(r, &fact->memory_enforced);
-	else if (json_key_is(key, "peak_memory_mib"))
-		json_int(r, &fact->peak_memory_mib);
-	else if (json_key_is(key, "text"))
+	else if (pull_key_is(key, "never_ran"))
+		pull_bool(r, &fact->never_ran);
+	else if (pull_key_is(key, "memory_enforced"))
+		pull_bool(r, &fact->memory_enforced);
+	else if (pull_key_is(key, "peak_memory_mib"))
+		pull_int(r, &fact->peak_memory_mib);
+	else if (pull_key_is(key, "text"))
 		copy_text(r, fact->text, sizeof(fact->text));
-	else if (json_key_is(key, "number"))
-		json_uint(r, &fact->number);
-	else if (json_key_is(key, "step"))
-		json_int(r, &fact->step);
-	else if (json_key_is(key, "checkpoint"))
-		json_bool(r, &fact->checkpoint);
-	else if (json_key_is(key, "path"))
+	else if (pull_key_is(key, "number"))
+		pull_uint(r, &fact->number);
+	else if (pull_key_is(key, "step"))
+		pull_int(r, &fact->step);
+	else if (pull_key_is(key, "checkpoint"))
+		pull_bool(r, &fact->checkpoint);
+	else if (pull_key_is(key, "path"))
 		copy_text(r, fact->path, sizeof(fact->path));
 	else
-		json_skip(r);
+		pull_skip(r);
 }
 
 int fact_parse(const char *text, size_t size, struct engine_fact *ret, struct err *err)
@@ -139,11 +139,11 @@ int fact_parse(const char *text, size_t size, struct engine_fact *ret, struct er
 	struct json_reader r;
 	struct json_slice key;
 
-	json_init(&r, text, size);
-	json_object(&r);
-	while (json_member(&r, &key))
+	pull_init(&r, text, size);
+	pull_object(&r);
+	while (pull_member(&r, &key))
 		member_read(&r, &key, &fact);
-	if (json_finish(&r, err) < 0)
+	if (pull_finish(&r, err) < 0)
 		return -1;
 	*ret = fact;
 	return 0;

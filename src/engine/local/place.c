@@ -232,15 +232,15 @@ int64_t place_read_grace(int folder, const char *name)
 
 	if (place_read(folder, name, &text, NULL) != 0)
 		return 0;
-	json_init(&r, buf_text(&text), text.size);
-	json_object(&r);
-	while (json_member(&r, &key)) {
-		if (json_key_is(&key, "grace_ms"))
-			json_int(&r, &grace);
+	pull_init(&r, buf_text(&text), text.size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "grace_ms"))
+			pull_int(&r, &grace);
 		else
-			json_skip(&r);
+			pull_skip(&r);
 	}
-	return json_finish(&r, NULL) < 0 || grace < 0 ? 0 : grace;
+	return pull_finish(&r, NULL) < 0 || grace < 0 ? 0 : grace;
 }
 
 uint64_t place_newest_command(int folder, const char *command)

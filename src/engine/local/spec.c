@@ -69,16 +69,16 @@ static const char *read_text(struct json_reader *r, struct arena *arena)
 {
 	struct json_slice text = { 0 };
 
-	json_string(r, &text);
-	return r->problem ? "" : json_slice_text(r, &text, arena);
+	pull_string(r, &text);
+	return r->problem ? "" : pull_text(r, &text, arena);
 }
 
 static void read_path(struct json_reader *r, char out[CGROUP_PATH_MAX])
 {
 	struct json_slice text = { 0 };
 
-	json_string(r, &text);
-	json_slice_copy(r, &text, out, CGROUP_PATH_MAX);
+	pull_string(r, &text);
+	pull_copy(r, &text, out, CGROUP_PATH_MAX);
 }
 
 static const char **read_words(struct json_reader *r, struct arena *arena)
@@ -86,12 +86,12 @@ static const char **read_words(struct json_reader *r, struct arena *arena)
 	const char **words = arena_new_array(arena, const char *, SPEC_WORDS_MAX + 1);
 	size_t count = 0;
 
-	json_array(r);
-	while (json_element(r)) {
+	pull_array(r);
+	while (pull_element(r)) {
 		const char *word = read_text(r, arena);
 
 		if (count == SPEC_WORDS_MAX) {
-			json_fail(r, "too many arguments or variables");
+			pull_fail(r, "too many arguments or variables");
 			break;
 		}
 		words[count++] = word;
@@ -104,26 +104,26 @@ static int64_t read_number(struct json_reader *r, int64_t max)
 {
 	int64_t number = 0;
 
-	json_int(r, &number);
+	pull_int(r, &number);
 	if (number < 0 || number > max)
-		json_fail(r, "a number out of range");
+		pull_fail(r, "a number out of range");
 	return r->problem ? 0 : number;
 }
 
 static bool cgroup_member(struct json_reader *r, const struct json_slice *key,
 			  struct cgroup_set *set)
 {
-	if (json_key_is(key, "cgroup_name"))
+	if (pull_key_is(key, "cgroup_name"))
 		read_path(r, set->name);
-	else if (json_key_is(key, "cgroup_tree"))
+	else if (pull_key_is(key, "cgroup_tree"))
 		read_path(r, set->tree);
-	else if (json_key_is(key, "cgroup_tree_v2"))
+	else if (pull_key_is(key, "cgroup_tree_v2"))
 		set->tree_v2 = read_number(r, 1) != 0;
-	else if (json_key_is(key, "cgroup_memory"))
+	else if (pull_key_is(key, "cgroup_memory"))
 		read_path(r, set->memory);
-	else if (json_key_is(key, "cgroup_memory_v2"))
+	else if (pull_key_is(key, "cgroup_memory_v2"))
 		set->memory_v2 = read_number(r, 1) != 0;
-	else if (json_key_is(key, "cgroup_pids"))
+	else if (pull_key_is(key, "cgroup_pids"))
 		read_path(r, set->pids);
 	else
 		return false;
@@ -133,21 +133,21 @@ static bool cgroup_member(struct json_reader *r, const struct json_slice *key,
 static bool text_member(struct json_reader *r, const struct json_slice *key, struct arena *arena,
 			struct task_spec *spec)
 {
-	if (json_key_is(key, "user"))
+	if (pull_key_is(key, "user"))
 		spec->user = read_text(r, arena);
-	else if (json_key_is(key, "argv"))
+	else if (pull_key_is(key, "argv"))
 		spec->argv = read_words(r, arena);
-	else if (json_key_is(key, "script"))
+	else if (pull_key_is(key, "script"))
 		spec->script = read_text(r, arena);
-	else if (json_key_is(key, "env"))
+	else if (pull_key_is(key, "env"))
 		spec->env = read_words(r, arena);
-	else if (json_key_is(key, "workdir"))
+	else if (pull_key_is(key, "workdir"))
 		spec->workdir = read_text(r, arena);
-	else if (json_key_is(key, "checkpoint_dir"))
+	else if (pull_key_is(key, "checkpoint_dir"))
 		spec->checkpoint_dir = read_text(r, arena);
-	else if (json_key_is(key, "logs"))
+	else if (pull_key_is(key, "logs"))
 		spec->logs = read_text(r, arena);
-	else if (json_key_is(key, "run"))
+	else if (pull_key_is(key, "run"))
 		spec->run = read_text(r, arena);
 	else
 		return false;
@@ -157,32 +157,32 @@ static bool text_member(struct json_reader *r, const struct json_slice *key, str
 static void number_member(struct json_reader *r, const struct json_slice *key,
 			  struct task_spec *spec)
 {
-	if (json_key_is(key, "version"))
+	if (pull_key_is(key, "version"))
 		spec->version = read_number(r, 1000);
-	else if (json_key_is(key, "job"))
-		json_uint(r, &spec->job);
-	else if (json_key_is(key, "attempt"))
-		json_uint(r, &spec->attempt);
-	else if (json_key_is(key, "rank"))
+	else if (pull_key_is(key, "job"))
+		pull_uint(r, &spec->job);
+	else if (pull_key_is(key, "attempt"))
+		pull_uint(r, &spec->attempt);
+	else if (pull_key_is(key, "rank"))
 		spec->rank = (uint32_t)read_number(r, UINT32_MAX);
-	else if (json_key_is(key, "count"))
+	else if (pull_key_is(key, "count"))
 		spec->count = (uint32_t)read_number(r, UINT32_MAX);
-	else if (json_key_is(key, "uid"))
+	else if (pull_key_is(key, "uid"))
 		spec->uid = (uid_t)read_number(r, UINT32_MAX - 1);
-	else if (json_key_is(key, "gid"))
+	else if (pull_key_is(key, "gid"))
 		spec->gid = (gid_t)read_number(r, UINT32_MAX - 1);
-	else if (json_key_is(key, "checkpoint_signal"))
+	else if (pull_key_is(key, "checkpoint_signal"))
 		spec->checkpoint_signal = (int)read_number(r, 64);
-	else if (json_key_is(key, "memory_mib"))
+	else if (pull_key_is(key, "memory_mib"))
 		spec->memory_mib = read_number(r, INT64_MAX >> 20);
-	else if (json_key_is(key, "log_cap_bytes"))
+	else if (pull_key_is(key, "log_cap_bytes"))
 		spec->log_cap_bytes = read_number(r, INT64_MAX);
-	else if (json_key_is(key, "port"))
+	else if (pull_key_is(key, "port"))
 		spec->port = (uint16_t)read_number(r, UINT16_MAX);
-	else if (json_key_is(key, "brand"))
-		json_uint(r, &spec->brand);
+	else if (pull_key_is(key, "brand"))
+		pull_uint(r, &spec->brand);
 	else
-		json_skip(r);
+		pull_skip(r);
 }
 
 int spec_parse(const char *text, size_t size, struct arena *arena, struct task_spec *ret,
@@ -192,18 +192,18 @@ int spec_parse(const char *text, size_t size, struct arena *arena, struct task_s
 	struct json_reader r;
 	struct json_slice key, boot = { 0 };
 
-	json_init(&r, text, size);
-	json_object(&r);
-	while (json_member(&r, &key)) {
-		if (json_key_is(&key, "boot")) {
-			json_string(&r, &boot);
-			json_slice_copy(&r, &boot, spec.boot, sizeof(spec.boot));
+	pull_init(&r, text, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "boot")) {
+			pull_string(&r, &boot);
+			pull_copy(&r, &boot, spec.boot, sizeof(spec.boot));
 		} else if (!cgroup_member(&r, &key, &spec.cgroups) &&
 			   !text_member(&r, &key, arena, &spec)) {
 			number_member(&r, &key, &spec);
 		}
 	}
-	if (json_finish(&r, err) < 0)
+	if (pull_finish(&r, err) < 0)
 		return err_prefix(err, "specification of a task");
 	if (spec.version < 1 || spec.version > SPEC_VERSION)
 		return err_set(
