@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A hunt: the search for those who make room for one blocked job. Shared by the files of eviction and by nobody else:
+ *
+ *	evict_candidates.c	who may have to go for this job
+ *	evict_solve.c		which of them, and where
+ *	evict.c			the entrance; carries the result out
+ *
+ * All memory is the pass's arena.
+ */
+#include "core/scheduling/pass.h"
+
+struct solution {
+	uint32_t *chosen; /* indices of candidates */
+	uint32_t count;
+	int64_t cost; /* of standard work */
+	int64_t spare_cost; /* of best-effort work */
+	struct placement place;
+};
+
+struct hunt {
+	struct pass *pass;
+	uint32_t job;
+	const struct job *j;
+	const struct shape *shape;
+	uint64_t rank;
+	int64_t need; /* share of its least width */
+	bool room_short;
+	struct victim *fresh; /* promises and those that come; then follow the kept ones */
+	uint32_t fresh_count, count;
+	uint32_t *scratch; /* indices of candidates while a unit is solved */
+	int64_t gpus; /* that all candidates hold */
+};
+
+static inline const struct victim *candidate(const struct hunt *hunt, uint32_t i)
+{
+	const struct candidates *kept = &hunt->pass->kept;
+
+	return i < hunt->fresh_count ? &hunt->fresh[i]
+				     : &kept->list[kept->first + i - hunt->fresh_count];
+}
+
+/* Lists all candidates. False when they can't be enough, whatever is chosen. */
+bool hunt_candidates(struct hunt *hunt);
+/* Is the candidate one for this job as the queues stand now (some candidates may be given back already)? */
+bool candidate_may_go(const struct hunt *hunt, const struct victim *v);
+/* Some GPU it leaves is promised to nobody (or it holds none: then its processors may matter). */
+bool coming_has_surplus(const struct pass *pass, const struct victim *v);
+/* Remembers one that leaves from now on: what it leaves over serves the next job. */
+void coming_add(struct pass *pass, uint32_t id);
+/* Room for the indices of all candidates. */
+void hunt_scratch_make(struct hunt *hunt);
+/* The job's queue is known to bring too little together for this need; and that it was found so. */
+bool hunt_is_barren(const struct hunt *hunt);
+void hunt_barren_note(struct hunt *hunt);
+
+/* The cheapest sufficient and minimal set; false = there is none. The space is as before. */
+bool hunt_solve(struct hunt *hunt, struct solution *ret);
+/* Gives a promise's place back (or takes it again) in the space. */
+void hunt_promise_move(struct hunt *hunt, const struct promise_view *p, bool give);

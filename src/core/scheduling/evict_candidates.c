@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may have to go for a blocked job. Running work is listed once per pass: the best-effort work of all queues, and
+ * the standard work of each queue, each sorted by cost. For a job the lists that may give are put together; jobs of one
+ * queue and rank share them while nothing starts.
+ */
+#include <string.h>
+
+#include "core/scheduling/evict.h"
+
+int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+{
+	int64_t gpus = (int64_t)shape_get(facts, job->shape)->gpus * attempt->tasks;
+	int64_t saved_ms = attempt_saved_ms(facts, job, attempt);
+	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
+	int64_t lost_ms = attempt->released_ms ? facts->now_ms - since_ms : 0;
+
+	return gpus * (lost_ms + (int64_t)job->restart_cost_ms);
+}
+
+bool pass_job_leaves(const struct pass *pass, uint32_t job)
+{
+	return pass->view->jobs.at[job].leaving ||
+	       (pass->leaving && pass->leaving[job / 64] >> job % 64 & 1);
+}
+
+static struct victim victim_of(const struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct job_view *jv = &pass->view->jobs.at[id];
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+
+	return (struct victim){ .job = id,
+				.queue = jv->queue,
+				.attempt = attempt,
+				.shape = shape_get(pass->facts, job->shape),
+				.rank = jv->rank,
+				.share = jv->share,
+				.tier = jv->tier,
+				.cost = victim_cost(pass->facts, job, attempt) };
+}
+
+/* Cheaper first; among equals the later submission. */
+static bool victim_before(const struct victim *a, const struct victim *b)
+{
+	if ((a->promise != NULL) != (b->promise != NULL))
+		return a->promise != NULL;
+	if (a->coming != b->coming)
+		return a->coming;
+	if ((a->tier == TIER_BEST_EFFORT) != (b->tier == TIER_BEST_EFFORT))
+		return a->tier == TIER_BEST_EFFORT;
+	if (a->cost != b->cost)
+		return a->cost < b->cost;
+	return a->job > b->job;
+}
+
+static void victims_sort(struct victim *list, struct victim *room, uint32_t count)
+{
+	uint32_t half = count / 2, i = 0, j = half, n = 0;
+
+	if (count < 2)
+		return;
+	victims_sort(list, room, half);
+	victims_sort(list + half, room, count - half);
+	while (i < half && j < count)
+		room[n++] = victim_before(&list[j], &list[i]) ? list[j++] : list[i++];
+	while (i < half)
+		room[n++] = list[i++];
+	while (j < count)
+		room[n++] = list[j++];
+	memcpy(list, room, n * sizeof(*list));
+}
+
+static void victim_add(struct pass *pass, uint32_t list, uint32_t id)
+{
+	uint32_t count = pass->victim_counts[list];
+
+	if (count == pass->victim_rooms[list]) {
+		struct victim *old = pass->victims[list];
+
+		pass->victim_rooms[list] = count ? count * 2 : 16;
+		pass->victims[list] =
+			arena_new_array(pass->arena, struct victim, pass->victim_rooms[list]);
+		if (old)
+			memcpy(pass->victims[list], old, count * sizeof(*old));
+	}
+	pass->victims[list][count] = victim_of(pass, id);
+	pass->victim_counts[list]++;
+}
+
+/* Standard work younger than min_runtime is safe; *ret_ms becomes the time when the first of it no longer is. */
+static bool is_young(const struct pass *pass, const struct job_view *jv, int64_t *ret_ms)
+{
+	int64_t mature_ms = jv->since_ms + pass->facts->policy.min_runtime_ms;
+
+	if (jv->tier == TIER_BEST_EFFORT || mature_ms <= pass->facts->now_ms)
+		return false;
+	if (!*ret_ms || mature_ms < *ret_ms)
+		*ret_ms = mature_ms;
+	return true;
+}
+
+static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool spare)
+{
+	struct sorted_walk walk;
+
+	for (bool any =
+		     sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk);
+	     any; any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job_view *jv = &pass->view->jobs.at[walk.id];
+		const struct attempt *attempt;
+
+		if (jv->tier == TIER_CRITICAL || (jv->tier != TIER_BEST_EFFORT && spare))
+			return; /* ranks rise: no more that may go */
+		if ((jv->tier == TIER_BEST_EFFORT) != spare || pass_job_leaves(pass, walk.id) ||
+		    is_young(pass, jv, &pass->victims_mature_ms[list]))
+			continue;
+		attempt = attempt_get(pass->facts, (struct attempt_id){ jv->attempt });
+		if (!attempt->unreachable && !attempt->exited)
+			victim_add(pass, list, walk.id);
+	}
+}
+
+/* List 0: best-effort work of all queues. List q: standard work of queue q. Made once per pass. */
+static void victims_make(struct pass *pass, uint32_t list)
+{
+	uint32_t queues = pass->standings.count;
+
+	if (!pass->victims) {
+		pass->victims = arena_new_array(pass->arena, struct victim *, queues);
+		pass->victim_counts = arena_new_array(pass->arena, uint32_t, queues);
+		pass->victim_rooms = arena_new_array(pass->arena, uint32_t, queues);
+		pass->victims_made = arena_new_array(pass->arena, bool, queues);
+		pass->victims_mature_ms = arena_new_array(pass->arena, int64_t, queues);
+	}
+	if (pass->victims_made[list])
+		return;
+	pass->victims_made[list] = true;
+	for (uint32_t q = list ? list : 1; q < queues && (!list || q == list); q++)
+		victims_read(pass, list, q, list == 0);
+	if (pass->victim_counts[list] > 1)
+		victims_sort(pass->victims[list],
+			     arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
+			     pass->victim_counts[list]);
+}
+
+void coming_add(struct pass *pass, uint32_t id)
+{
+	struct victim v = victim_of(pass, id);
+
+	v.coming = true;
+	v.cost = 0;
+	if (pass->coming_count == pass->coming_room) {
+		struct victim *old = pass->coming;
+
+		pass->coming_room = pass->coming_room ? pass->coming_room * 2 : 16;
+		pass->coming = arena_new_array(pass->arena, struct victim, pass->coming_room);
+		if (old)
+			memcpy(pass->coming, old, pass->coming_count * sizeof(*old));
+	}
+	pass->coming[pass->coming_count++] = v;
+}
+
+bool coming_has_surplus(const struct pass *pass, const struct victim *v)
+{
+	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+		const struct task *task =
+			table_get(&pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(&pass->view->space, task->node.v);
+
+		if (rank != RANK_NONE &&
+		    (!task->gpu_mask ||
+		     (task->gpu_mask & ~space_at(&pass->view->space, (uint32_t)rank)->promised)))
+			return true;
+	}
+	return false;
+}
+
+static void coming_make(struct pass *pass)
+{
+	struct sorted_walk walk;
+
+	if (pass->leaving)
+		return;
+	pass->leaving = arena_new_array(pass->arena, uint64_t, pass->facts->jobs.count / 64 + 1);
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->leaving, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk))
+		if (!attempt_get(pass->facts,
+				 job_get(pass->facts, (struct job_id){ walk.id })->attempt)
+			     ->unreachable)
+			coming_add(pass, walk.id);
+}
+
+bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
+{
+	const struct standings *s = &hunt->pass->standings;
+	uint32_t top;
+
+	if (v->promise || v->coming)
+		return true;
+	if (v->job && pass_job_leaves(hunt->pass, v->job))
+		return false;
+	if (v->tier == TIER_BEST_EFFORT)
+		return true;
+	if (v->queue == hunt->j->queue.v)
+		return v->rank < hunt->rank;
+	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
+	return standing_within(s, hunt->j->queue.v, top, hunt->need) &&
+	       standing_above(s, v->queue, top);
+}
+
+static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
+{
+	struct victim v = { .queue = queue, .tier = TIER_STANDARD };
+	uint32_t running = hunt->pass->view->queues.at[queue].running;
+
+	if (queue == hunt->j->queue.v) /* standard work of a lower rank */
+		return sorted_before(&hunt->pass->view->pool, running, hunt->rank, 0) >
+		       sorted_before(&hunt->pass->view->pool, running,
+				     (uint64_t)TIER_STANDARD << 32, 0);
+	return hunt->pass->view->queues.at[queue].running && candidate_may_go(hunt, &v);
+}
+
+/* Promises to lower ranks of the same queue (the place goes to the higher one), and those that leave anyhow. */
+static void fresh_make(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t promises;
+
+	hunt->fresh = arena_new_array(pass->arena, struct victim,
+				      (size_t)pass->view->promise_count + pass->coming_count + 1);
+	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
+		const struct promise_view *p = &pass->view->promises.at[i];
+		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
+
+		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || pass->promises_gone[i])
+			continue;
+		hunt->fresh[hunt->fresh_count++] = (struct victim){ .job = p->job,
+								    .queue = p->queue,
+								    .promise = p,
+								    .rank = rank,
+								    .share = p->share,
+								    .tier = p->tier };
+		hunt->gpus += p->share / GPU_SHARE;
+	}
+	promises = hunt->fresh_count;
+	for (uint32_t i = 0; i < pass->coming_count; i++) {
+		if (!promises && !coming_has_surplus(pass, &pass->coming[i]))
+			continue;
+		hunt->fresh[hunt->fresh_count++] = pass->coming[i];
+		hunt->gpus += pass->coming[i].share / GPU_SHARE;
+	}
+}
+
+static void list_add(struct hunt *hunt, uint32_t list)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = &pass->kept;
+
+	victims_make(pass, list);
+	if (pass->victims_mature_ms[list])
+		pass_wake(pass, pass->victims_mature_ms[list]);
+	for (uint32_t i = 0; i < pass->victim_counts[list]; i++) {
+		const struct victim *v = &pass->victims[list][i];
+
+		if (pass_job_leaves(pass, v->job) ||
+		    (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT &&
+		     v->rank >= hunt->rank))
+			continue;
+		kept->list[kept->count++] = *v;
+		kept->gpus += v->share / GPU_SHARE;
+	}
+}
+
+static uint32_t list_room(struct hunt *hunt, uint32_t list)
+{
+	victims_make(hunt->pass, list);
+	return hunt->pass->victim_counts[list];
+}
+
+/* Best-effort work, lower ranks of the queue, and queues above their share, in order. */
+static void kept_make(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = &pass->kept;
+	uint32_t room = list_room(hunt, 0), lists = 0, queues = pass->standings.count;
+
+	for (uint32_t q = 1; q < queues; q++)
+		room += queue_may_give(hunt, q) ? list_room(hunt, q) : 0;
+	*kept = (struct candidates){ .queue = hunt->j->queue.v,
+				     .rank = hunt->rank,
+				     .starts = pass->starts,
+				     .need = hunt->need };
+	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
+	list_add(hunt, 0);
+	for (uint32_t q = 1; q < queues; q++) {
+		uint32_t before = kept->count;
+
+		if (queue_may_give(hunt, q))
+			list_add(hunt, q);
+		lists += kept->count > before;
+	}
+	if (lists > 1)
+		victims_sort(kept->list, arena_new_array(pass->arena, struct victim, room + 1),
+			     kept->count);
+}
+
+void hunt_scratch_make(struct hunt *hunt)
+{
+	struct candidates *kept = &hunt->pass->kept;
+
+	if (kept->scratch_room < hunt->count) {
+		kept->scratch_room = hunt->count + hunt->count / 2 + 16;
+		kept->scratch = arena_new_array(hunt->pass->arena, uint32_t, kept->scratch_room);
+	}
+	hunt->scratch = kept->scratch;
+}
+
+static bool kept_serves(const struct hunt *hunt)
+{
+	const struct candidates *kept = &hunt->pass->kept;
+
+	return kept->list && kept->queue == hunt->j->queue.v && kept->rank == hunt->rank &&
+	       kept->starts == hunt->pass->starts && kept->need <= hunt->need;
+}
+
+bool hunt_candidates(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = &pass->kept;
+	uint64_t classes;
+
+	coming_make(pass);
+	fresh_make(hunt);
+	if (!kept_serves(hunt))
+		kept_make(hunt);
+	while (kept->first < kept->count && pass_job_leaves(pass, kept->list[kept->first].job))
+		kept->gpus -= kept->list[kept->first++].share / GPU_SHARE;
+	hunt->count = hunt->fresh_count + kept->count - kept->first;
+	hunt->gpus += kept->gpus;
+	space_classes_of(&pass->view->space, hunt->shape, &classes);
+	hunt->gpus += space_free_gpus(&pass->view->space, 0, classes);
+	return hunt->count && hunt->gpus >= hunt->need / GPU_SHARE;
+}
+
+/* Known from another job of the queue: lower ranks and larger needs find no more candidates. */
+bool hunt_is_barren(const struct hunt *hunt)
+{
+	const struct barren *b = hunt->pass->barren ? &hunt->pass->barren[hunt->j->queue.v] : NULL;
+
+	return b && b->known && b->changes == hunt->pass->changes && hunt->rank <= b->rank &&
+	       hunt->need >= b->need && b->gpus < hunt->need / GPU_SHARE;
+}
+
+void hunt_barren_note(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	int64_t gpus = hunt->count ? hunt->gpus : -1;
+
+	if (!pass->barren)
+		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);
+	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank,
+							  .need = hunt->need,
+							  .gpus = gpus,
+							  .changes = pass->changes,
+							  .known = true };
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which candidates go, and where. evict.c has the idea, README.md a worked example.
+ */
+#include <string.h>
+
+#include "core/scheduling/evict.h"
+
+enum { SOLUTIONS_MAX = 8, TRIES_MAX = 64, OTHER_WAY_MAX = 128 };
+
+/* --- giving and taking back -------------------------------------------------------------------------------- */
+
+static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
+{
+	struct space *space = &hunt->pass->view->space;
+
+	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+		const struct task *task =
+			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(space, task->node.v);
+
+		if (rank == RANK_NONE)
+			continue;
+		if (give)
+			space_give(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli,
+				   v->shape->memory_mib);
+		else
+			space_take(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli,
+				   v->shape->memory_mib);
+	}
+}
+
+void hunt_promise_move(struct hunt *hunt, const struct promise_view *p, bool give)
+{
+	struct space *space = &hunt->pass->view->space;
+
+	for (uint32_t i = 0; i < p->tasks; i++) {
+		int32_t rank = space_rank(space, p->numbers.at[i]);
+
+		if (rank == RANK_NONE)
+			continue;
+		if (give)
+			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
+					p->cpu_milli, p->ram_mib);
+		else
+			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
+				      p->cpu_milli, p->ram_mib);
+	}
+}
+
+static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
+{
+	if (v->promise) {
+		hunt_promise_move(hunt, v->promise, give);
+		standing_promise(&hunt->pass->standings, v->queue, v->tier,
+				 give ? -v->share : v->share);
+		return;
+	}
+	tasks_move(hunt, v, give);
+	if (!v->coming)
+		standing_leave(&hunt->pass->standings, v->queue, v->tier,
+			       give ? v->share : -v->share);
+}
+
+static bool room_is_enough(const struct hunt *hunt)
+{
+	return quota_room(&hunt->pass->standings, hunt->j->queue.v, hunt->j->tier, true, hunt->need,
+			  NULL) >= hunt->need;
+}
+
+/* In a unit: 0 is the whole cluster, else 1 + rank of a node, or 1 + index of a domain. */
+static struct place_request unit_request(const struct hunt *hunt, uint32_t unit, bool nodes)
+{
+	struct place_request request =
+		pass_request(hunt->pass, hunt->shape, hunt->shape->tasks_min);
+
+	if (unit && nodes)
+		request.rank = (int32_t)unit - 1;
+	else if (unit)
+		request.domain = unit - 1;
+	return request;
+}
+
+static bool fits(struct hunt *hunt, const struct place_request *request)
+{
+	hunt->pass->work++;
+	return room_is_enough(hunt) && place_bound(&hunt->pass->view->space, request, NULL) == 0 &&
+	       place_find(&hunt->pass->view->space, request, NULL, NULL, NULL) == 0;
+}
+
+static bool victim_touches(const struct hunt *hunt, const struct victim *v,
+			   const struct place_request *request)
+{
+	const struct space *space = &hunt->pass->view->space;
+	const struct domain *d = &space->domains.at[request->domain];
+
+	if (v->promise || (request->domain == 0 && request->rank == RANK_NONE))
+		return true;
+	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+		const struct task *task =
+			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(space, task->node.v);
+
+		if (rank != RANK_NONE &&
+		    (request->rank == RANK_NONE
+			     ? (uint32_t)rank >= d->first && (uint32_t)rank < d->end
+			     : rank == request->rank))
+			return true;
+	}
+	return false;
+}
+
+/* --- solving a unit -------------------------------------------------------------------------------------------- */
+
+/* Nobody in the set may be entitled to come back at once at the job's expense. */
+static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct victim *v = candidate(hunt, chosen[i]);
+
+		if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT ||
+		    v->queue == hunt->j->queue.v)
+			continue;
+		if (standing_within(&hunt->pass->standings, v->queue,
+				    queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue),
+				    v->share))
+			return false;
+	}
+	return true;
+}
+
+/* Gives candidates back in order until the job fits (or all); the stride grows so that large sets need few trials. */
+static bool give_until_fit(struct hunt *hunt, const struct place_request *request, uint32_t end,
+			   bool all, uint32_t *chosen, uint32_t *count)
+{
+	uint32_t stride = 1, since = 0;
+
+	for (uint32_t i = 0; i < end; i++) {
+		const struct victim *v = candidate(hunt, i);
+
+		if (!victim_touches(hunt, v, request) || !candidate_may_go(hunt, v))
+			continue;
+		victim_move(hunt, v, true);
+		chosen[(*count)++] = i;
+		if (++since < stride || all)
+			continue;
+		if (fits(hunt, request))
+			return true;
+		if (*count >= 64)
+			stride = *count / 16;
+		since = 0;
+	}
+	return since && fits(hunt, request);
+}
+
+/* Takes the victim at `i` of the chosen back for good when the job fits without it. */
+static void take_back_one(struct hunt *hunt, const struct place_request *request, uint32_t *chosen,
+			  uint32_t i)
+{
+	victim_move(hunt, candidate(hunt, chosen[i]), false);
+	if (fits(hunt, request))
+		chosen[i] = UINT32_MAX;
+	else
+		victim_move(hunt, candidate(hunt, chosen[i]), true);
+}
+
+/* Each in turn, from the dearest or from the cheapest: none that is left can be missed. */
+static uint32_t take_back(struct hunt *hunt, const struct place_request *request, bool cheap_first,
+			  uint32_t *chosen, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		take_back_one(hunt, request, chosen, cheap_first ? i : count - 1 - i);
+	for (uint32_t i = 0; i < count; i++)
+		if (chosen[i] != UINT32_MAX)
+			chosen[kept++] = chosen[i];
+	return kept;
+}
+
+static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, bool cheap_first,
+		       struct solution *ret)
+{
+	struct pass *pass = hunt->pass;
+	struct place_request request = unit_request(hunt, unit, nodes);
+	uint32_t mark = space_mark(&pass->view->space), count = 0;
+	bool good;
+
+	*ret = (struct solution){ .chosen = hunt->scratch };
+	good = give_until_fit(hunt, &request, end, cheap_first, ret->chosen, &count) &&
+	       (!cheap_first || count <= OTHER_WAY_MAX);
+	if (good) {
+		ret->count = count = take_back(hunt, &request, cheap_first, ret->chosen, count);
+		good = set_is_final(hunt, ret->chosen, count) &&
+		       place_find(&pass->view->space, &request, pass->arena, &ret->place, NULL) ==
+			       0;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct victim *v = candidate(hunt, ret->chosen[i]);
+
+		if (v->tier == TIER_BEST_EFFORT)
+			ret->spare_cost += v->cost;
+		else
+			ret->cost += v->cost;
+		if (v->promise)
+			standing_promise(&pass->standings, v->queue, v->tier, v->share);
+		else if (!v->coming)
+			standing_leave(&pass->standings, v->queue, v->tier, -v->share);
+	}
+	space_rollback(&pass->view->space, mark);
+	return good;
+}
+
+static bool solution_better(const struct solution *a, const struct solution *b)
+{
+	if (a->cost != b->cost)
+		return a->cost < b->cost;
+	if (a->spare_cost != b->spare_cost)
+		return a->spare_cost < b->spare_cost;
+	return a->count < b->count;
+}
+
+/* --- units ---------------------------------------------------------------------------------------------------------- */
+
+static bool units_are_nodes(const struct shape *shape)
+{
+	return shape->tasks_min == 1 || shape->require == LEVEL_NODE ||
+	       shape->require == LEVEL_ISLAND;
+}
+
+static uint32_t unit_of(const struct hunt *hunt, uint32_t rank, bool nodes)
+{
+	return 1 + (nodes ? rank
+			  : space_at(&hunt->pass->view->space, rank)->domain[hunt->shape->require]);
+}
+
+static uint32_t unit_free(const struct hunt *hunt, uint32_t unit, bool nodes)
+{
+	const struct space *space = &hunt->pass->view->space;
+	uint64_t classes;
+
+	if (nodes)
+		return (uint32_t)__builtin_popcount(place_node_free(space_at(space, unit - 1)));
+	space_classes_of(space, hunt->shape, &classes);
+	return (uint32_t)space_free_gpus(space, unit - 1, classes);
+}
+
+/* GPUs that would be free in the unit when the candidates seen so far were gone. */
+static uint32_t *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t units = pass->view->space.node_count + pass->view->space.domain_count + 1;
+
+	if (!pass->tally) {
+		pass->tally = arena_new_array(pass->arena, uint32_t, units);
+		pass->tally_stamp = arena_new_array(pass->arena, uint32_t, units);
+	}
+	if (pass->tally_stamp[unit] != pass->stamp) {
+		pass->tally_stamp[unit] = pass->stamp;
+		pass->tally[unit] = unit_free(hunt, unit, nodes);
+	}
+	return &pass->tally[unit];
+}
+
+struct choice {
+	struct solution best;
+	uint32_t solved, tries;
+	bool any;
+};
+
+static bool unit_try_one(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end,
+			 bool cheap_first, struct choice *choice)
+{
+	struct solution solution;
+	uint32_t *chosen;
+
+	if (!unit_solve(hunt, unit, nodes, end, cheap_first, &solution))
+		return false;
+	if (!choice->any || solution_better(&solution, &choice->best)) {
+		chosen = arena_new_array(hunt->pass->arena, uint32_t, solution.count + 1);
+		memcpy(chosen, solution.chosen, solution.count * sizeof(*chosen));
+		choice->best = solution;
+		choice->best.chosen = chosen;
+	}
+	choice->any = true;
+	return true;
+}
+
+/* Both ways; the other way can only be better when the first found more than one victim. */
+static void unit_try(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end,
+		     struct choice *choice)
+{
+	choice->tries++;
+	if (!unit_try_one(hunt, unit, nodes, end, false, choice))
+		return;
+	choice->solved++;
+	if (choice->best.count > 1)
+		(void)unit_try_one(hunt, unit, nodes, end, true, choice);
+}
+
+/* The victim's next task lies in the same unit: the tally is not complete before that one. */
+static bool same_unit_follows(const struct hunt *hunt, const struct victim *v, uint32_t task,
+			      uint32_t unit, bool nodes)
+{
+	const struct task *next;
+	int32_t rank;
+
+	if (task + 1 >= v->attempt->tasks)
+		return false;
+	next = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + task + 1);
+	rank = space_rank(&hunt->pass->view->space, next->node.v);
+	return rank != RANK_NONE && unit_of(hunt, (uint32_t)rank, nodes) == unit;
+}
+
+/* Promised GPUs that are free, or will be when their holders are gone. */
+static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool nodes)
+{
+	for (uint32_t i = 0; i < p->tasks; i++) {
+		int32_t rank = space_rank(&hunt->pass->view->space, p->numbers.at[i]);
+
+		if (rank != RANK_NONE)
+			*unit_tally(hunt, unit_of(hunt, (uint32_t)rank, nodes), nodes) +=
+				(uint32_t)__builtin_popcount(p->numbers.at[p->tasks + i]);
+	}
+}
+
+/* Adds one candidate to the tallies of the units it touches, and tries those that may hold enough now. */
+static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struct choice *choice)
+{
+	const struct victim *v = candidate(hunt, index);
+	int64_t need = hunt->need / GPU_SHARE;
+
+	if (v->promise) {
+		promise_tally(hunt, v->promise, nodes);
+		return;
+	}
+	for (uint32_t i = 0;
+	     i < v->attempt->tasks && choice->solved < SOLUTIONS_MAX && choice->tries < TRIES_MAX;
+	     i++) {
+		const struct task *task =
+			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(&hunt->pass->view->space, task->node.v);
+		const struct place_node *node;
+		uint32_t unit, *tally;
+
+		if (rank == RANK_NONE)
+			continue;
+		node = space_at(&hunt->pass->view->space, (uint32_t)rank);
+		unit = unit_of(hunt, (uint32_t)rank, nodes);
+		tally = unit_tally(hunt, unit, nodes);
+		*tally += (uint32_t)__builtin_popcount(task->gpu_mask & node->usable &
+						       ~node->promised);
+		if ((int64_t)*tally >= need && !same_unit_follows(hunt, v, i, unit, nodes))
+			unit_try(hunt, unit, nodes, index + 1, choice);
+	}
+}
+
+/* Any further solution costs at least what its last candidate costs. */
+static bool search_is_over(const struct hunt *hunt, uint32_t index, const struct choice *choice)
+{
+	const struct victim *v = candidate(hunt, index);
+
+	if (choice->solved >= SOLUTIONS_MAX || choice->tries >= TRIES_MAX)
+		return true;
+	if (!choice->any || v->promise || v->coming)
+		return false;
+	if (v->tier == TIER_BEST_EFFORT)
+		return choice->best.cost == 0 && v->cost >= choice->best.spare_cost;
+	return v->cost >= choice->best.cost;
+}
+
+bool hunt_solve(struct hunt *hunt, struct solution *ret)
+{
+	bool nodes = units_are_nodes(hunt->shape);
+	struct choice choice = { .any = false };
+
+	if (hunt->room_short || (!nodes && !hunt->shape->require) || hunt->shape->gpus == 0) {
+		unit_try(hunt, 0, false, hunt->count, &choice);
+	} else {
+		hunt->pass->stamp++;
+		for (uint32_t i = 0; i < hunt->count && !search_is_over(hunt, i, &choice); i++)
+			candidate_tally(hunt, i, nodes, &choice);
+	}
+	*ret = choice.best;
+	return choice.any;
+}
