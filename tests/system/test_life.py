@@ -80,7 +80,7 @@ def test_a_working_folder_that_cannot_be_read_is_said_by_name(d, tmp_path):
 def test_a_missing_command_ends_a_job_as_it_ends_a_shell(d, tmp_path):
     job = d.wait(submit(d, "typo", ["no-such-command"], tasks=2))
     assert (job["state"], job["cause"], job["exit_code"]) == ("failed", "exit", 127)
-    assert 'command not found: "no-such-command"' in job["reason"], job
+    assert "command not found" in job["reason"], job
     assert {t["cause"] for t in job["attempts"][0]["tasks"]} <= {"exit", "stopped"}
 
 

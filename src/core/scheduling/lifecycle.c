@@ -94,8 +94,8 @@ static const char *failure_text(struct pass *pass, const struct attempt *attempt
 	switch ((enum task_cause)task->cause) {
 	case CAUSE_EXIT:
 		if (task->never_ran && *words)
-			return arena_printf(pass->arena, "rank %d on %s exited with code %d: %s",
-					    attempt->first_failed_rank, node, task->code, words);
+			return arena_printf(pass->arena, "rank %d on %s: %s",
+					    attempt->first_failed_rank, node, words);
 		return arena_printf(pass->arena, "rank %d on %s exited with code %d",
 				    attempt->first_failed_rank, node, task->code);
 	case CAUSE_SIGNAL:
