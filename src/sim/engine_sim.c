@@ -526,7 +526,12 @@ static void happen(struct engine_sim *engine, const struct facts *facts,
 		return;
 	case ITEM_STARTED: rank_starts(engine, a, item->rank); return;
 	case ITEM_FINISH: engine_sim_finish(engine, a->id); return;
-	case ITEM_FAIL: rank_ends(engine, a, item->rank, CAUSE_EXIT, 1); return;
+	case ITEM_FAIL: {
+		int32_t code = engine->jobs[a->job].work.exit_code;
+
+		rank_ends(engine, a, item->rank, CAUSE_EXIT, code ? code : 1);
+		return;
+	}
 	case ITEM_CHECKPOINT_BEGIN: checkpoint_begins(engine, a); return;
 	case ITEM_CHECKPOINT_DONE: checkpoint_done(engine, facts, a, item->work_ms); return;
 	case ITEM_EXIT: rank_ends(engine, a, item->rank, CAUSE_STOPPED, 0); return;

@@ -28,8 +28,9 @@
 
 struct sim_work {
 	int64_t runtime_ms; /* work to be done; SIM_FOREVER */
-	/* in each attempt, rank 0 exits with 1 after so long; SIM_FOREVER = never */
+	/* in each attempt, rank 0 exits after so long, with exit_code (0 counts as 1); SIM_FOREVER = never */
 	int64_t fails_after_ms;
+	int32_t exit_code;
 	int64_t every_ms, takes_ms; /* checkpoints; every 0 = only when asked */
 	int64_t restart_ms; /* added to each attempt but the first */
 	int64_t ready_ms, start_ms, stop_ms; /* how long preparing, starting and stopping take */

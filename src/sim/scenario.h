@@ -62,7 +62,7 @@ struct scenario_place {
 };
 
 struct scenario_job {
-	const char *name, *queue;
+	const char *name, *queue, *user;
 	const char *models; /* accepted ones, comma separated; "" = any */
 	const char *require, *prefer; /* topology levels, "" = none */
 	const char *const *depends; /* names of jobs, ranges expanded */
@@ -77,8 +77,9 @@ struct scenario_job {
 		restart_cost_ms; /* limit, estimate 0 = none */
 	int64_t checkpoint_every_ms, checkpoint_takes_ms,
 		grace_ms; /* every 0 = only when warned; grace -1 = the policy's */
-	/* each attempt fails after running so long; SCENARIO_FOREVER = never */
+	/* each attempt fails after running so long, with exit_code; SCENARIO_FOREVER = never */
 	int64_t fails_after_ms;
+	uint32_t exit_code;
 	int64_t ready_ms, stop_ms; /* how long the engine takes to prepare and to stop it */
 	const struct scenario_place *running; /* by task */
 	uint32_t running_count; /* 0 = does not run at the start */

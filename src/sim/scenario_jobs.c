@@ -12,6 +12,7 @@
 
 static const struct scenario_job job_default = {
 	.queue = "default",
+	.user = "scenario",
 	.models = "",
 	.require = "",
 	.prefer = "",
@@ -25,6 +26,7 @@ static const struct scenario_job job_default = {
 	.runtime_ms = SCENARIO_FOREVER,
 	.grace_ms = -1,
 	.fails_after_ms = SCENARIO_FOREVER,
+	.exit_code = 1,
 };
 
 static int read_tasks(struct reader *r, const struct conf *c, struct scenario_job *job)
@@ -190,6 +192,8 @@ static int read_numbers(struct reader *r, const struct conf *item, struct scenar
 	if (rc == 0)
 		rc = reader_u32(r, item, "array", 2, ARRAY_MAX, &job->array_count);
 	if (rc == 0)
+		rc = reader_u32(r, item, "exit_code", 1, 255, &job->exit_code);
+	if (rc == 0)
 		rc = reader_bool(r, item, "preempts", &job->preempts);
 	if (rc == 0)
 		rc = reader_bool(r, item, "held", &job->held);
@@ -346,7 +350,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		"gpus",    "model",    "vram",         "topology",    "preempts",   "at",
 		"runtime", "limit",    "restart_cost", "resize",      "checkpoint", "running",
 		"age",     "cpus",     "ram",          "depends",     "retries",    "held",
-		"array",   "estimate", "grace",        "fails_after", "starts_in",  "stops_in"
+		"array",   "estimate", "grace",        "fails_after", "starts_in",  "stops_in",
+		"user",    "exit_code"
 	};
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
@@ -360,6 +365,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		rc = reader_range(r, conf_find(item, "name"), "name of a job", &names);
 	if (rc == 0)
 		rc = reader_text(r, item, "queue", &job.queue);
+	if (rc == 0)
+		rc = reader_text(r, item, "user", &job.user);
 	if (rc == 0)
 		rc = read_words(r, item, &job);
 	if (rc == 0)

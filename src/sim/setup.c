@@ -166,7 +166,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 
 	digest_format(&key, hex);
 	j->name = from->name;
-	j->user = "scenario";
+	j->user = from->user;
 	j->queue = from->queue;
 	j->kind = from->kind;
 	j->tier = from->tier;
@@ -228,6 +228,7 @@ static void tell_engine(struct run *run, const struct run_job *job)
 	const struct scenario_job *from = job->from;
 	struct sim_work work = { .runtime_ms = from->runtime_ms,
 				 .fails_after_ms = from->fails_after_ms,
+				 .exit_code = (int32_t)from->exit_code,
 				 .every_ms = from->checkpoint_every_ms,
 				 .takes_ms = from->checkpoint_takes_ms,
 				 .restart_ms = from->restart_cost_ms,
