@@ -100,6 +100,11 @@ static bool is_young(const struct pass *pass, const struct job_view *jv, int64_t
 	return true;
 }
 
+bool attempt_may_be_evicted(const struct attempt *attempt)
+{
+	return !attempt->unreachable && !attempt->exited;
+}
+
 static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool spare)
 {
 	struct sorted_walk walk;
@@ -116,7 +121,7 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool 
 		    is_young(pass, jv, &pass->victims_mature_ms[list]))
 			continue;
 		attempt = attempt_get(pass->facts, (struct attempt_id){ jv->attempt });
-		if (!attempt->unreachable && !attempt->exited)
+		if (attempt_may_be_evicted(attempt))
 			victim_add(pass, list, walk.id);
 	}
 }
@@ -142,6 +147,13 @@ static void victims_make(struct pass *pass, uint32_t list)
 		victims_sort(pass->victims[list],
 			     arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
 			     pass->victim_counts[list]);
+}
+
+const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count)
+{
+	victims_make(pass, 0);
+	*ret_count = pass->victim_counts[0];
+	return pass->victims[0];
 }
 
 void coming_add(struct pass *pass, uint32_t id)

@@ -15,7 +15,8 @@
 enum {
 	DECISIONS_MAX = 16384, /* of one pass; then it says "more" */
 	EVICT_SEARCHES_MAX = 64, /* of one pass that find nothing */
-	RESERVE_RELEASES_MAX = 4096 /* expected ends looked at in one pass for reservations */
+	RESERVE_RELEASES_MAX = 4096, /* expected ends looked at in one pass for reservations */
+	RESERVE_SPARES_MAX = 8192 /* best-effort jobs given back for one reservation */
 };
 
 /* A place that a blocked job will have at start_ms. Others may use it until then. */
@@ -133,6 +134,9 @@ void promises_place(struct pass *pass); /* starts those whose place is free */
 /* evict.c: 0 = done: promised, victims told to leave; EVICT_NO. `room_short`: the queue's limit is what lacks. */
 enum { EVICT_NO = 1 };
 int evict_for(struct pass *pass, uint32_t job, bool room_short);
+/* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
+const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
+bool attempt_may_be_evicted(const struct attempt *attempt);
 bool pass_job_leaves(const struct pass *pass, uint32_t job);
 int64_t victim_cost(const struct facts *facts, const struct job *job,
 		    const struct attempt *attempt);

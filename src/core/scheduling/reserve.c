@@ -8,6 +8,9 @@
  *	4 GPUs: `long` holds 3 for 31 min. `wide` needs 4: reserved from 31 min on, all four.
  *	`short` (11 min) may start on the fourth GPU now, `late` (51 min) may not.
  *
+ * Best-effort work is lent such places and stopped when they are needed, so it is not waited for: it is gone at the
+ * beginning, unless the blocked job never evicts.
+ *
  * A reservation is not remembered: each pass finds it again. Nobody else can push it back, so it only ever comes
  * earlier, unless jobs run longer than expected.
  */
@@ -56,12 +59,22 @@ uint32_t reserve_holder(const struct pass *pass, int64_t end_ms)
 
 /* --- finding one ---------------------------------------------------------------------------------------- */
 
-static void job_give(struct pass *pass, uint32_t id)
-{
-	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
-	const struct shape *shape = shape_get(pass->facts, job->shape);
+enum { STRIDE_MAX = 64 };
 
+/* One sweep over the expected ends. */
+struct sweep {
+	struct pass *pass;
+	const struct place_request *request;
+	bool spares; /* best-effort work has been given back: it ends when it is told to */
+	uint32_t mark; /* of the space, before those of the stride were given back */
+	uint32_t stride, count;
+	uint32_t jobs[STRIDE_MAX]; /* given back since it was last found not to fit */
+	int64_t ends_ms[STRIDE_MAX];
+};
+
+static void attempt_give(struct pass *pass, const struct attempt *attempt,
+			 const struct shape *shape)
+{
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
@@ -72,26 +85,112 @@ static void job_give(struct pass *pass, uint32_t id)
 	}
 }
 
-/* Goes through the expected ends; true when the request fits at *ret_ms. Rolled back in any case. */
-static bool sweep(struct pass *pass, const struct place_request *request, int64_t *ret_ms,
-		  struct placement *ret)
+static void job_give(struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+
+	attempt_give(pass, attempt_get(pass->facts, job->attempt),
+		     shape_get(pass->facts, job->shape));
+}
+
+static bool sweep_fits(const struct sweep *sweep)
+{
+	const struct space *space = &sweep->pass->view->space;
+
+	return place_bound(space, sweep->request, NULL) == 0 &&
+	       place_find(space, sweep->request, NULL, NULL, NULL) == 0;
+}
+
+/* Best-effort work makes room at once for whoever may evict. */
+static void spares_give(struct sweep *sweep)
+{
+	uint32_t count;
+	const struct victim *spares = evict_spares(sweep->pass, &count);
+
+	sweep->spares = true;
+	for (uint32_t i = 0; i < count && i < RESERVE_SPARES_MAX; i++)
+		attempt_give(sweep->pass, spares[i].attempt, spares[i].shape);
+}
+
+/* Best-effort work that evict_spares lists is not waited for; that it lists too much to give back is waited for never. */
+static bool sweep_passes_over(const struct sweep *sweep, uint32_t id)
+{
+	const struct job_view *jv = &sweep->pass->view->jobs.at[id];
+
+	return sweep->spares && jv->tier == TIER_BEST_EFFORT && !jv->leaving &&
+	       attempt_may_be_evicted(
+		       attempt_get(sweep->pass->facts, (struct attempt_id){ jv->attempt }));
+}
+
+/* It fits after the whole stride: after how many of it first? More that is free never makes it fit less. */
+static uint32_t stride_search(struct sweep *sweep)
+{
+	uint32_t first = 1, end = sweep->count;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+
+		space_rollback(&sweep->pass->view->space, sweep->mark);
+		for (uint32_t i = 0; i < middle; i++)
+			job_give(sweep->pass, sweep->jobs[i]);
+		if (sweep_fits(sweep))
+			end = middle;
+		else
+			first = middle + 1;
+	}
+	space_rollback(&sweep->pass->view->space, sweep->mark);
+	for (uint32_t i = 0; i < first; i++)
+		job_give(sweep->pass, sweep->jobs[i]);
+	return first;
+}
+
+/* Looks after each stride of ends; strides grow, so that far ends cost few looks. True when it fits at *ret_ms. */
+static bool ends_walk(struct sweep *sweep, int64_t *ret_ms)
+{
+	const struct pass *pass = sweep->pass;
+	struct sorted_walk walk;
+	bool any = sorted_begin(&pass->view->pool, pass->view->ends, &walk);
+
+	sweep->stride = 1;
+	for (;; sweep->stride = sweep->stride < STRIDE_MAX ? sweep->stride * 2 : STRIDE_MAX) {
+		sweep->mark = space_mark(&pass->view->space);
+		sweep->count = 0;
+		for (; any && sweep->count < sweep->stride &&
+		       sweep->pass->releases < RESERVE_RELEASES_MAX;
+		     any = sorted_next(&pass->view->pool, &walk)) {
+			if (sweep_passes_over(sweep, walk.id))
+				continue;
+			sweep->pass->releases++;
+			sweep->jobs[sweep->count] = walk.id;
+			sweep->ends_ms[sweep->count++] = (int64_t)walk.key;
+			job_give(sweep->pass, walk.id);
+		}
+		if (!sweep->count)
+			return false;
+		if (!sweep_fits(sweep))
+			continue;
+		*ret_ms = sweep->ends_ms[stride_search(sweep) - 1];
+		return true;
+	}
+}
+
+/* When and where it fits first. Rolled back in any case. */
+static bool sweep_run(struct pass *pass, const struct place_request *request, bool preempts,
+		      int64_t *ret_ms, struct placement *ret)
 {
 	struct space *space = &pass->view->space;
 	uint32_t mark = space_mark(space);
-	struct sorted_walk walk;
-	bool found = false;
+	struct sweep sweep = { .pass = pass, .request = request };
+	bool found;
 
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->ends, &walk); any && !found;
-	     any = sorted_next(&pass->view->pool, &walk)) {
-		if (pass->releases++ >= RESERVE_RELEASES_MAX)
-			break;
-		job_give(pass, walk.id);
-		if (place_bound(space, request, NULL) ||
-		    place_find(space, request, NULL, NULL, NULL))
-			continue;
-		found = place_find(space, request, pass->arena, ret, NULL) == 0;
-		*ret_ms = (int64_t)walk.key > pass->facts->now_ms ? (int64_t)walk.key
-								  : pass->facts->now_ms;
+	if (preempts)
+		spares_give(&sweep);
+	*ret_ms = pass->facts->now_ms;
+	found = sweep_fits(&sweep) || ends_walk(&sweep, ret_ms);
+	if (found) {
+		CHECK(place_find(space, request, pass->arena, ret, NULL) == 0);
+		if (*ret_ms < pass->facts->now_ms)
+			*ret_ms = pass->facts->now_ms;
 	}
 	space_rollback(space, mark);
 	return found;
@@ -112,7 +211,7 @@ bool reserve_for(struct pass *pass, uint32_t id)
 		pass->reservations = arena_new_array(pass->arena, struct reservation,
 						     (size_t)pass->facts->policy.backfill_depth);
 	reserve_layer(pass, INT64_MAX); /* those before it keep their places */
-	if (!sweep(pass, &request, &r.start_ms, &r.place)) {
+	if (!sweep_run(pass, &request, job->preempts, &r.start_ms, &r.place)) {
 		reserve_layer(pass, 0);
 		return false;
 	}
