@@ -652,6 +652,62 @@ static void the_jobs_of_one_array_do_not_make_a_black_hole(void **state)
 	world_deinit(&w);
 }
 
+/* Jobs whose program is not there, on the first node. */
+static void slip_jobs(struct world *w, const char *user, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t job = world_submit(w, (struct wish){ .user = user });
+
+		world_run(w);
+		world_exit(w, job, i % 2 ? 126 : 127);
+		world_run(w);
+	}
+}
+
+static void the_slips_of_one_user_set_nothing_aside(void **state)
+{
+	const struct node *node;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	slip_jobs(&w, "ann", 6);
+	node = node_get(&w.facts, facts_node_find(&w.facts, "n0"));
+	assert_int_equal(node->state, NODE_READY);
+	assert_int_equal(node->set_aside_mask, 0);
+	world_deinit(&w);
+}
+
+static void programs_that_several_users_miss_set_the_node_aside_and_no_gpu(void **state)
+{
+	const struct node *node;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	slip_jobs(&w, "ann", 2);
+	assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->state, NODE_READY);
+	slip_jobs(&w, "bob", 1);
+	node = node_get(&w.facts, facts_node_find(&w.facts, "n0"));
+	assert_int_equal(node->state, NODE_QUARANTINED);
+	assert_int_equal(node->set_aside_mask, 0);
+	world_deinit(&w);
+}
+
+static void a_slip_does_not_add_to_the_failures_of_a_gpu(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	fail_jobs(&w, 2, 0);
+	slip_jobs(&w, "ann", 1);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->set_aside_mask, 0);
+	fail_jobs(&w, 1, 0);
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->set_aside_mask, 1);
+	world_deinit(&w);
+}
+
 static void a_black_hole_is_quarantined_but_never_the_last_node(void **state)
 {
 	struct world w;
@@ -797,6 +853,9 @@ int main(void)
 		cmocka_unit_test(a_drain_that_is_called_off_spares),
 		cmocka_unit_test(a_gpu_on_which_different_jobs_fail_early_is_set_aside),
 		cmocka_unit_test(the_jobs_of_one_array_do_not_make_a_black_hole),
+		cmocka_unit_test(the_slips_of_one_user_set_nothing_aside),
+		cmocka_unit_test(programs_that_several_users_miss_set_the_node_aside_and_no_gpu),
+		cmocka_unit_test(a_slip_does_not_add_to_the_failures_of_a_gpu),
 		cmocka_unit_test(a_black_hole_is_quarantined_but_never_the_last_node),
 		cmocka_unit_test(the_only_ready_node_is_not_quarantined),
 		cmocka_unit_test(a_job_that_does_not_fit_holds_up_nobody),

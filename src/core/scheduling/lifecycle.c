@@ -15,6 +15,9 @@
 /* Between the request to end and the kill, for those whose work is safe or lost anyhow. */
 enum { STOP_GRACE_MS = 5000 };
 
+/* Exit codes by which a shell says that there was nothing to run. */
+enum { CODE_CANNOT_RUN = 126, CODE_NOT_FOUND = 127 };
+
 /* At most this part of the nodes (and of a node's GPUs) is set aside without a person: one in ... */
 enum { ASIDE_PART = 4 };
 
@@ -23,9 +26,21 @@ int64_t job_grace_ms(const struct facts *facts, const struct job *job)
 	return job->grace_ms == UINT32_MAX ? facts->policy.grace_ms : (int64_t)job->grace_ms;
 }
 
-static int64_t short_grace_ms(const struct facts *facts, const struct job *job)
+/* What is left of the job's grace: one that was warned before has had a part of it. */
+static int64_t grace_left_ms(const struct facts *facts, const struct job *job,
+			     const struct attempt *attempt)
 {
-	int64_t grace_ms = job_grace_ms(facts, job);
+	int64_t grace_ms = job_grace_ms(facts, job),
+		left_ms = attempt->warned_ms ? attempt->deadline_ms - facts->now_ms : grace_ms;
+
+	left_ms = left_ms > 0 ? left_ms : 0;
+	return left_ms < grace_ms ? left_ms : grace_ms;
+}
+
+static int64_t short_grace_ms(const struct facts *facts, const struct job *job,
+			      const struct attempt *attempt)
+{
+	int64_t grace_ms = grace_left_ms(facts, job, attempt);
 
 	return grace_ms < STOP_GRACE_MS ? grace_ms : STOP_GRACE_MS;
 }
@@ -127,8 +142,18 @@ static int64_t gpus_all(const struct node *node)
 	return ((INT64_C(1) << node->gpu_count) - 1) & UINT32_MAX;
 }
 
-/* An early failure is the node's as likely as the program's. Out of memory is the program's; a full disk is told of
- * as such. */
+/* The program was not found, or could not be run: what a shell and the shepherd say with the exit code. */
+static bool had_no_program(const struct task *task)
+{
+	return task->cause == CAUSE_EXIT &&
+	       (task->code == CODE_NOT_FOUND || task->code == CODE_CANNOT_RUN);
+}
+
+/*
+ * An early failure is the node's as likely as the program's. Out of memory is the program's; a full disk is told of as
+ * such. A program that is not there says nothing of GPUs: it is a person's slip, or the node has lost a mount. So it is
+ * noted for the node as a whole (failure_counts).
+ */
 static void blame(struct pass *pass, const struct attempt *attempt, enum stop_why why,
 		  struct event_attempt_ended *e)
 {
@@ -141,12 +166,17 @@ static void blame(struct pass *pass, const struct attempt *attempt, enum stop_wh
 	if (attempt->released_ms &&
 	    pass->facts->now_ms - attempt->released_ms > pass->facts->policy.blackhole_window_ms)
 		return;
+	if (had_no_program(task) && node_get(pass->facts, task->node)->gpu_count == NODE_GPUS_MAX)
+		return;
 	node = arena_new(pass->arena, int64_t);
 	mask = arena_new(pass->arena, int64_t);
 	*node = task->node.v;
-	*mask = task->gpu_mask ? task->gpu_mask
-			       : gpus_all(node_get(pass->facts,
-						   task->node)); /* without GPUs: all of them */
+	if (had_no_program(task))
+		*mask = NODE_ITSELF;
+	else if (task->gpu_mask)
+		*mask = task->gpu_mask;
+	else /* without GPUs: all of them */
+		*mask = gpus_all(node_get(pass->facts, task->node));
 	e->blamed_nodes = node;
 	e->blamed_masks = mask;
 	e->blamed_nodes_count = e->blamed_masks_count = 1;
@@ -309,10 +339,10 @@ static void live_due(struct pass *pass, uint32_t id, const struct job *job)
 		job_follow_up(pass, id, job, attempt, why);
 	} else if (job->cancel_asked) {
 		attempt_stop(pass, job, STOP_CANCELLED,
-			     attempt->released_ms ? job_grace_ms(facts, job) : 0,
+			     attempt->released_ms ? grace_left_ms(facts, job, attempt) : 0,
 			     cancel_text(pass, job));
 	} else if (failed) {
-		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job),
+		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job, attempt),
 			     failure_text(pass, attempt));
 	} else if (attempt->state == ATTEMPT_PREPARING && attempt->exited) {
 		attempt_stop(pass, job, STOP_LOST, 0, "a rank ended before the job began");
@@ -358,7 +388,7 @@ static void limits_due(struct pass *pass)
 		if (attempt->state == ATTEMPT_STOPPING || attempt->exited == attempt->tasks)
 			continue;
 		if (limit_ms && limit_ms <= facts->now_ms && !pass->view->jobs.at[walk.id].due)
-			attempt_stop(pass, job, STOP_LIMIT, job_grace_ms(facts, job),
+			attempt_stop(pass, job, STOP_LIMIT, grace_left_ms(facts, job, attempt),
 				     arena_printf(pass->arena, "its run-time limit of %s is over",
 						  format_duration(job->limit_ms, duration)));
 	}
@@ -399,10 +429,7 @@ void lifecycle_warned(struct pass *pass)
 					   : "its node is being drained";
 
 		if (saved && !over) {
-			int64_t left_ms = attempt->deadline_ms - facts->now_ms,
-				grace_ms = short_grace_ms(facts, job);
-
-			attempt_stop(pass, job, why, left_ms < grace_ms ? left_ms : grace_ms, text);
+			attempt_stop(pass, job, why, short_grace_ms(facts, job, attempt), text);
 		} else if (over) {
 			attempt_stop(pass, job, why, 0, text);
 		} else {
@@ -445,7 +472,7 @@ static bool gpu_failed_with(const struct gpu_record *gpu, uint32_t job)
 	return false;
 }
 
-/* GPUs in use that saw every failure of the node: they, not the node, are the black hole. */
+/* GPUs in use that saw every failure that counts: they, not the node, are the black hole. */
 static uint32_t gpus_to_blame(const struct facts *facts, uint32_t id)
 {
 	const struct node *node = node_get(facts, (struct node_id){ id });

@@ -147,7 +147,7 @@ uint32_t world_submit(struct world *w, struct wish wish)
 
 	s->job = (int64_t)w->facts.jobs.count + 1;
 	s->name = wish.name ? wish.name : "job";
-	s->user = "ann";
+	s->user = wish.user ? wish.user : "ann";
 	s->queue = wish.queue ? wish.queue : "default";
 	s->kind = wish.kind;
 	s->tier = wish.best_effort ? TIER_BEST_EFFORT : wish.tier ? wish.tier : TIER_STANDARD;

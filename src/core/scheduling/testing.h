@@ -34,7 +34,7 @@ struct world {
 };
 
 struct wish {
-	const char *name, *queue, *models, *require, *prefer;
+	const char *name, *queue, *user, *models, *require, *prefer;
 	int64_t kind, tasks, tasks_max, gpus, priority, limit_ms, cpu_milli, memory_mib,
 		gpu_memory_mib, retries, depends, array, restart_cost_ms;
 	enum tier tier;

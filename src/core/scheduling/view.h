@@ -26,6 +26,10 @@
 
 enum { TIERS = TIER_CRITICAL + 1 };
 
+/* In the masks of early failures: no GPU of the node, but the node. It stands beyond the last GPU; a node of
+ * NODE_GPUS_MAX GPUs has no room for it, and there such failures count against nobody. */
+#define NODE_ITSELF (INT64_C(1) << (NODE_GPUS_MAX - 1))
+
 struct job_view {
 	uint32_t bucket; /* it waits in, 0 = none */
 	uint32_t attempt; /* live one whose tasks are in the space, 0 = none */
@@ -117,7 +121,11 @@ bool attempt_on_draining(const struct facts *facts, const struct attempt *attemp
 int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
 bool attempt_is_leaving(const struct attempt *attempt);
-/* Early failure number `failure` of the node is recent, and of a GPU that is not set aside already. */
+/*
+ * Early failure number `failure` of the node counts against it: it is recent, and either of a GPU that is not set aside
+ * already, or of a program that was not there (NODE_ITSELF) when programs of two users or more were not: a lost mount
+ * hits several people, a slip of the pen one.
+ */
 bool failure_counts(const struct facts *facts, uint32_t node, uint32_t failure);
 /* Jobs of enough different origins failed early on the node: it, or some of its GPUs, should be set aside. */
 bool node_failed_often(const struct facts *facts, uint32_t node, uint32_t *ret_jobs);

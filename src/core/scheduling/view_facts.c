@@ -114,25 +114,63 @@ static uint32_t failure_origin(const struct facts *facts, uint32_t job)
 	return j->array_first ? j->array_first : job;
 }
 
+static bool gpu_failed_with(const struct facts *facts, uint32_t node, uint32_t gpu, uint32_t job)
+{
+	const struct gpu_record *record =
+		table_get(&facts->gpus, (node - 1) * NODE_GPUS_MAX + gpu + 1);
+
+	for (uint32_t i = 0; i < FAILED_JOBS_KEPT; i++)
+		if (record->failed_job[i] == job)
+			return true;
+	return false;
+}
+
+static bool failure_is_recent(const struct node *node, uint32_t failure)
+{
+	return node->failed_job[failure] &&
+	       node->failed_ms[failure] + FAILURE_MEMORY_MS >= node->failed_ms[0];
+}
+
+/* Its program was not there. */
+static bool failure_is_of_node(const struct facts *facts, uint32_t id, uint32_t failure)
+{
+	const struct node *node = node_get(facts, (struct node_id){ id });
+
+	return node->gpu_count < NODE_GPUS_MAX && failure_is_recent(node, failure) &&
+	       gpu_failed_with(facts, id, NODE_GPUS_MAX - 1, node->failed_job[failure]);
+}
+
+static bool several_users_failed(const struct facts *facts, uint32_t id)
+{
+	const struct node *node = node_get(facts, (struct node_id){ id });
+	struct name_id first = { 0 };
+
+	for (uint32_t i = 0; i < FAILED_JOBS_KEPT; i++) {
+		struct name_id user;
+
+		if (!failure_is_of_node(facts, id, i))
+			continue;
+		user = job_get(facts, (struct job_id){ node->failed_job[i] })->user;
+		if (first.v && !name_same(first, user))
+			return true;
+		first = user;
+	}
+	return false;
+}
+
 bool failure_counts(const struct facts *facts, uint32_t id, uint32_t failure)
 {
 	const struct node *node = node_get(facts, (struct node_id){ id });
 
-	if (!node->failed_job[failure] ||
-	    node->failed_ms[failure] + FAILURE_MEMORY_MS < node->failed_ms[0])
+	if (!failure_is_recent(node, failure))
 		return false;
-	if (!node->gpu_count)
-		return true;
-	for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++) {
-		const struct gpu_record *record =
-			table_get(&facts->gpus, (id - 1) * NODE_GPUS_MAX + gpu + 1);
-
-		for (uint32_t i = 0; i < FAILED_JOBS_KEPT && !(node->set_aside_mask >> gpu & 1);
-		     i++)
-			if (record->failed_job[i] == node->failed_job[failure])
-				return true;
-	}
-	return false;
+	for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++)
+		if (!(node->set_aside_mask >> gpu & 1) &&
+		    gpu_failed_with(facts, id, gpu, node->failed_job[failure]))
+			return true;
+	if (failure_is_of_node(facts, id, failure))
+		return several_users_failed(facts, id);
+	return !node->gpu_count;
 }
 
 bool node_failed_often(const struct facts *facts, uint32_t id, uint32_t *ret_jobs)
