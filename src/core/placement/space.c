@@ -213,6 +213,16 @@ void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t 
 	node_put(space, rank, &to);
 }
 
+void space_close(struct space *space, uint32_t rank)
+{
+	struct space_undo to = node_now(space, rank);
+
+	node_log(space, rank);
+	to.usable = 0;
+	to.ready = false;
+	node_put(space, rank, &to);
+}
+
 void space_idle(struct space *space)
 {
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {

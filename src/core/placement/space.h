@@ -124,6 +124,8 @@ void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cp
 		   int64_t ram_mib);
 void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
 		     int64_t ram_mib);
+/* As if the node were not ready. For what-ifs only. */
+void space_close(struct space *space, uint32_t rank);
 /* As if everything were idle, ready and back in use: "could it ever run here". For what-ifs only. */
 void space_clear(struct space *space);
 /* As if everything were idle, on the nodes that are ready now. */

@@ -181,6 +181,36 @@ static uint32_t place_widest(struct pass *pass, const struct shape *shape, int64
 	return 0;
 }
 
+/* Where the job's last attempt failed: a place there is the last that it is given. RANK_NONE = nowhere. */
+static int32_t rank_to_avoid(const struct pass *pass, const struct job *job)
+{
+	const struct attempt *attempt;
+	const struct task *task;
+
+	if (!job->last_attempt.v)
+		return RANK_NONE;
+	attempt = attempt_get(pass->facts, job->last_attempt);
+	if ((attempt->why != STOP_FAILED && attempt->why != STOP_START) ||
+	    attempt->first_failed_rank < 0)
+		return RANK_NONE;
+	task = task_get(pass->facts, attempt, (uint32_t)attempt->first_failed_rank);
+	return task ? space_rank(&pass->view->space, task->node.v) : RANK_NONE;
+}
+
+static uint32_t place_job(struct pass *pass, const struct job *job, const struct shape *shape,
+			  int64_t room, struct placement *ret)
+{
+	int32_t avoid = rank_to_avoid(pass, job);
+	uint32_t mark = space_mark(&pass->view->space), tasks = 0;
+
+	if (avoid != RANK_NONE) {
+		space_close(&pass->view->space, (uint32_t)avoid);
+		tasks = place_widest(pass, shape, room, ret);
+		space_rollback(&pass->view->space, mark);
+	}
+	return tasks ? tasks : place_widest(pass, shape, room, ret);
+}
+
 static void place_why(struct pass *pass, const struct shape *shape, struct verdict *ret)
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
@@ -252,7 +282,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
 	reserve_layer(pass, end_ms);
 	if (!memo->no_end_ms || end_ms < memo->no_end_ms - 1) {
-		if (place_widest(pass, shape, room, &place)) {
+		if (place_job(pass, job, shape, room, &place)) {
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}
