@@ -93,10 +93,11 @@ void core_publish_into(struct daemon *d, struct batch *batch)
 
 /* --- what came in ------------------------------------------------------------------------------------ */
 
-/* What makes work end, or keeps it from a torn checkpoint, is taken on a full disk too. */
+/* What makes work end, keeps it from a torn checkpoint or from being started is taken on a full disk too. */
 static bool is_essential(enum event_kind kind)
 {
-	return kind == EVENT_JOB_CANCEL_ASKED || kind == EVENT_CHECKPOINT_VOID;
+	return kind == EVENT_JOB_CANCEL_ASKED || kind == EVENT_CHECKPOINT_VOID ||
+	       kind == EVENT_NODE_STATE;
 }
 
 static bool refused_by_state(struct daemon *d, enum event_kind kind, struct command_reply *reply)

@@ -4,8 +4,7 @@
  * restart each live attempt simply gets the commands of its state once more.
  *
  * A start needs what is too large or too secret for the facts: the job's body is read back from its sealed blob, and the
- * checkpoint to resume from is looked at first. One that is missing or smaller than it was when it was reported is void:
- * that becomes an event, and the one before it is taken.
+ * checkpoint to resume from is looked at first (resume.c).
  *
  * A command that could not be carried out for want of space or the like is given again each second until it could, or its attempt
  * is over: nobody else would.
@@ -21,6 +20,7 @@
 #include "engine/failpoint.h"
 
 #define LOG_CAP_BYTES ((int64_t)256 << 20)
+#define NOT_STARTED "it was stopped before it was started"
 enum { AGAIN_MS = 1000 };
 
 static void effect_send(struct daemon *d, enum effect_kind kind, uint64_t attempt, int64_t grace_ms)
@@ -59,57 +59,17 @@ void effects_adopt_anew(struct daemon *d)
 	effect_send(d, EFFECT_ADOPT_ANEW, 0, 0);
 }
 
-/* --- checkpoints ------------------------------------------------------------------------------------------- */
-
-static const char *checkpoint_full_path(const struct checkpoint *checkpoint, const char *folder,
-					struct arena *arena)
+void effects_start_from(struct daemon *d, uint64_t attempt, const char *path)
 {
-	if (checkpoint->path[0] == '/' || !folder)
-		return arena_strdup(arena, checkpoint->path);
-	return arena_printf(arena, "%s/%s", folder, checkpoint->path);
-}
-
-static void void_done(void *context, const struct command_reply *reply)
-{
-	(void)context;
-	if (reply->err.code != ERR_NONE)
-		log_line(LOG_WARN, "a torn checkpoint could not be recorded: %s", reply->err.text);
-}
-
-static void checkpoint_void(struct daemon *d, struct job_id job,
-			    const struct checkpoint *checkpoint, const char *reason)
-{
-	struct event event = event_make(EVENT_CHECKPOINT_VOID, 0, "engine");
-	event.checkpoint_void.job = job.v;
-	event.checkpoint_void.number = checkpoint->number;
-	event.checkpoint_void.reason = reason;
-	struct command *command = command_create(&event, NULL, 0);
-	command->done = void_done;
-	d->backend.send(d, command);
-	log_line(LOG_WARN, "job %u: checkpoint %u is not used: %s", job.v, checkpoint->number,
-		 reason);
-}
-
-/* The path to resume from; NULL = from the beginning. */
-static const char *resume_path(struct daemon *d, const struct facts *facts, struct job_id id,
-			       uint32_t number, const char *folder, struct arena *arena)
-{
-	const struct job *job = job_get(facts, id);
-	while (number > 0) {
-		const struct checkpoint *checkpoint = job_checkpoint(facts, job, number);
-		if (!checkpoint)
-			return NULL;
-		const char *path = checkpoint_full_path(checkpoint, folder, arena);
-		int64_t bytes = checkpoint_bytes(path);
-		if (bytes >= 0 && bytes >= checkpoint->bytes)
-			return path;
-		checkpoint_void(
-			d, id, checkpoint,
-			bytes < 0 ? "it is missing or can't be read"
-				  : "it is smaller than it was when it was reported complete");
-		number = checkpoint->number - 1;
+	struct effect *effect = calloc(1, sizeof(*effect));
+	CHECK(effect);
+	effect->message.kind = EFFECT_START_FROM;
+	effect->attempt = attempt;
+	if (path) {
+		effect->path = strdup(path);
+		CHECK(effect->path);
 	}
-	return NULL;
+	mailbox_send(&d->engine_box, &effect->message);
 }
 
 /* --- start --------------------------------------------------------------------------------------------------- */
@@ -160,7 +120,8 @@ static void copy_name(char out[64], const char *name)
 }
 
 static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
-			  struct arena *arena, struct engine_start *ret, struct err *err)
+			  const char *resume_path, struct arena *arena, struct engine_start *ret,
+			  struct err *err)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
 	const struct job *job = job_get(facts, attempt->job);
@@ -204,32 +165,46 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 					      ? body.checkpoint_path
 					      : arena_printf(arena, "%s/checkpoints/%u", d->folder,
 							     attempt->job.v);
-	ret->resume_path = resume_path(d, facts, attempt->job, attempt->resume_number,
-				       ret->checkpoint_dir, arena);
+	ret->resume_path = resume_path;
 	return 0;
 }
 
-static void start(struct daemon *d, const struct facts *facts, uint64_t id)
+/* Whether there is anything to start. */
+static bool is_to_start(struct daemon *d, const struct facts *facts, uint64_t id)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
-	if (attempt->state == ATTEMPT_STOPPING) {
+	if (attempt->state == ATTEMPT_STOPPING)
 		/* Told to stop before this thread came to it: the engine never hears of it, so its end is ours to tell. */
-		never_started(d, id, attempt->tasks, ENGINE_CAUSE_STOPPED,
-			      "it was stopped before it was started");
-		return;
-	}
-	if (attempt->state != ATTEMPT_PREPARING)
+		never_started(d, id, attempt->tasks, ENGINE_CAUSE_STOPPED, NOT_STARTED);
+	return attempt->state == ATTEMPT_PREPARING;
+}
+
+static void start_from(struct daemon *d, const struct facts *facts, uint64_t id, const char *path)
+{
+	if (!is_to_start(d, facts, id))
 		return;
 	struct arena arena;
 	struct err err = { 0 };
 	struct engine_start start;
 	arena_init(&arena, 256 << 20);
-	int result = start_describe(d, facts, id, &arena, &start, &err);
+	int result = start_describe(d, facts, id, path, &arena, &start, &err);
 	if (result == 0)
 		result = d->engine_ops->start(d->engine, &start, &err);
 	if (result < 0)
-		never_started(d, id, attempt->tasks, ENGINE_CAUSE_START, err.text);
+		never_started(d, id, attempt_get(facts, (struct attempt_id){ (uint32_t)id })->tasks,
+			      err_is_full(&err) ? ENGINE_CAUSE_NO_SPACE : ENGINE_CAUSE_START,
+			      err.text);
 	arena_deinit(&arena);
+}
+
+static void start(struct daemon *d, const struct facts *facts, uint64_t id)
+{
+	if (!is_to_start(d, facts, id))
+		return;
+	if (attempt_get(facts, (struct attempt_id){ (uint32_t)id })->resume_number)
+		resume_find(d, id);
+	else
+		start_from(d, facts, id, NULL);
 }
 
 /* --- commands -------------------------------------------------------------------------------------------------- */
@@ -253,6 +228,11 @@ static bool attempt_is_over(const struct facts *facts, uint64_t id)
 static void stopped_nothing(struct daemon *d, const struct facts *facts, uint64_t id)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	if (!attempt->released_ms) {
+		/* Its checkpoint is still being looked at, say. */
+		never_started(d, id, attempt->tasks, ENGINE_CAUSE_STOPPED, NOT_STARTED);
+		return;
+	}
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct engine_fact fact = {
 			.kind = ENGINE_GONE, .attempt = id, .rank = rank, .time_ms = clock_wall_ms()
@@ -271,6 +251,7 @@ static int command(struct daemon *d, const struct facts *facts, enum effect_kind
 	case EFFECT_ADOPT:
 	case EFFECT_ADOPT_ANEW:
 	case EFFECT_START:
+	case EFFECT_START_FROM:
 	case EFFECT_FORGET:
 	case EFFECT_QUIT: return 0;
 	}
@@ -341,6 +322,7 @@ static void adopt(struct daemon *d, const struct facts *facts)
 		command_again(d, facts, attempts[i]);
 	free(attempts);
 	free(tasks);
+	space_recall(d, facts);
 }
 
 /* Facts that came while the journal could not be written are lost, and an engine tells each only once: a new one
@@ -383,6 +365,7 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 		start(d, facts, effect->attempt);
 		(void)FAILPOINT("effects-after-start");
 		break;
+	case EFFECT_START_FROM: start_from(d, facts, effect->attempt, effect->path); break;
 	case EFFECT_RELEASE:
 		(void)FAILPOINT("effects-before-release");
 		again = command_failed(d, facts, effect);
@@ -407,6 +390,7 @@ static bool handle_effect(struct daemon *d, struct effect *effect, struct again 
 {
 	bool quit = effect->message.kind == EFFECT_QUIT;
 	if (atomic_load(&d->ending) || !carry_out(d, effect)) {
+		free(effect->path);
 		free(effect);
 		return quit;
 	}
@@ -439,6 +423,9 @@ static void *effects_main(void *argument)
 			give_again(d, &again);
 			continue;
 		}
+		int64_t look_ms = space_look(d);
+		if (look_ms >= 0 && (left_ms < 0 || look_ms < left_ms))
+			left_ms = look_ms;
 		struct message *message = mailbox_take(&d->engine_box, 1, left_ms);
 		if (message)
 			quit = handle_effect(d, (struct effect *)message, &again);

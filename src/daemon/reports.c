@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/jobfile.h"
 #include "api/wait.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -75,18 +74,11 @@ static int64_t reported_bytes(struct daemon *d, const struct engine_fact *fact)
 		const struct attempt *attempt =
 			attempt_get(facts, (struct attempt_id){ (uint32_t)fact->attempt });
 		struct arena arena;
-		struct buf text = BUF_INIT;
-		struct job_body body = { 0 };
-		struct err err;
 		arena_init(&arena, 64 << 20);
-		const char *folder =
-			arena_printf(&arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
-		if (attempt->job.v && d->backend.body(d, facts, attempt->job, &text, &err) == 0 &&
-		    job_body_parse(text.data, text.size, &arena, &body, &err) == 0 &&
-		    body.checkpoint_path)
-			folder = body.checkpoint_path;
-		bytes = checkpoint_bytes(arena_printf(&arena, "%s/%s", folder, fact->path));
-		buf_deinit(&text);
+		if (attempt->job.v)
+			bytes = checkpoint_bytes(arena_printf(
+				&arena, "%s/%s",
+				job_checkpoint_folder(d, facts, attempt->job, &arena), fact->path));
 		arena_deinit(&arena);
 	}
 	publication_release(publication);
@@ -129,6 +121,9 @@ void effects_report(void *daemon, const struct engine_fact *fact)
 	struct fact_message *message = calloc(1, sizeof(*message));
 	CHECK(message);
 	message->fact = *fact;
+	/* Before the end is told: its job must find no node ready for the next try. */
+	if (fact->kind == ENGINE_EXITED && fact->cause == ENGINE_CAUSE_NO_SPACE)
+		space_lacks(d);
 	pthread_mutex_lock(&d->measured_lock);
 	struct measured **link = measured_find(d, fact->attempt);
 	if (*link || (fact->kind == ENGINE_REPORT && fact->checkpoint)) {
@@ -180,6 +175,7 @@ static void *reports_main(void *argument)
 void reports_start(struct daemon *d)
 {
 	CHECK(pthread_create(&d->reports_thread, NULL, reports_main, d) == 0);
+	resume_start(d);
 }
 
 /* What is not measured by then is told again by the next start's engine. */
@@ -190,5 +186,7 @@ bool reports_join(struct daemon *d)
 	CHECK(quit);
 	quit->message.kind = REPORT_QUIT;
 	mailbox_send(&d->report_box, &quit->message);
-	return pthread_clockjoin_np(d->reports_thread, NULL, CLOCK_MONOTONIC, &until) == 0;
+	bool resumed = resume_join(d);
+	return pthread_clockjoin_np(d->reports_thread, NULL, CLOCK_MONOTONIC, &until) == 0 &&
+	       resumed;
 }

@@ -92,6 +92,7 @@ enum effect_kind {
 	EFFECT_ADOPT,
 	EFFECT_ADOPT_ANEW,
 	EFFECT_START,
+	EFFECT_START_FROM, /* the same, when its checkpoint was looked at */
 	EFFECT_RELEASE,
 	EFFECT_WARN,
 	EFFECT_STOP,
@@ -102,6 +103,7 @@ struct effect {
 	struct message message;
 	uint64_t attempt;
 	int64_t grace_ms;
+	char *path; /* of START_FROM: malloced, NULL = from the beginning */
 	bool given_again;
 };
 
@@ -109,6 +111,12 @@ struct job_work {
 	struct message message;
 	void (*fn)(void *argument);
 	void *argument;
+};
+
+/* Whether the disk has room for starts (space.c). */
+struct space {
+	atomic_bool lacks;
+	int64_t look_ms, pause_ms, back_ms; /* boot clock; the engine thread's: next look, pause before it, last time of plenty */
 };
 
 struct daemon {
@@ -166,6 +174,8 @@ struct daemon {
 	char shepherd[4096];
 	pthread_mutex_t measured_lock;
 	struct measured *measured; /* attempts whose facts wait for a checkpoint to be measured */
+	struct resume *resume;
+	struct space space;
 	atomic_bool ending; /* what is still to be done is done by the next start */
 	struct api_backend backend;
 	struct api *api;
@@ -227,6 +237,22 @@ int64_t checkpoint_bytes(
 	const char *path); /* of all its files; -1 when there is nothing that can be read */
 void reports_start(struct daemon *d);
 bool reports_join(struct daemon *d); /* false: it is stuck in a file server that does not answer */
+
+/* resume.c: threads that may be held up by a file server */
+void resume_start(struct daemon *d);
+bool resume_join(struct daemon *d); /* false: one of them is stuck there */
+void resume_find(struct daemon *d, uint64_t attempt); /* answered by effects_start_from */
+void effects_start_from(struct daemon *d, uint64_t attempt,
+			const char *path); /* effects.c; path is copied; NULL = from the beginning */
+/* As the job says, or its own in the data folder. */
+const char *job_checkpoint_folder(struct daemon *d, const struct facts *facts, struct job_id id,
+				  struct arena *arena);
+
+/* space.c */
+void space_lacks(struct daemon *d); /* a start failed for it; any thread, does not block */
+/* The engine thread's: after a restart; and a look when it is due. Answers ms to the next one, -1 = none. */
+void space_recall(struct daemon *d, const struct facts *facts);
+int64_t space_look(struct daemon *d);
 
 /* daemon.c */
 int64_t daemon_wall_ms(void); /* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds with failpoints */

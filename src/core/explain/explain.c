@@ -310,22 +310,23 @@ static void holder_lines(const struct words *w, struct chain *chain)
 static void nodes_line(const struct words *w, struct chain *chain)
 {
 	uint32_t count = 0, first = 0;
+	const struct node *node;
+	const char *reason;
 
 	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++) {
 		if (space_at(&w->view->space, rank)->ready)
 			continue;
 		first = count++ ? first : space_at(&w->view->space, rank)->node;
 	}
-	if (count)
-		chain_add(chain, REASON_NONE,
-			  arena_printf(
-				  w->arena,
-				  "%u node%s can't be used now, such as \"%s\", which is %s", count,
-				  count == 1 ? "" : "s",
-				  facts_name(w->facts,
-					     node_get(w->facts, (struct node_id){ first })->name),
-				  node_state_name(
-					  node_get(w->facts, (struct node_id){ first })->state)));
+	if (!count)
+		return;
+	node = node_get(w->facts, (struct node_id){ first });
+	reason = facts_name(w->facts, node->reason);
+	chain_add(chain, REASON_NONE,
+		  arena_printf(w->arena,
+			       "%u node%s can't be used now, such as \"%s\", which is %s%s%s",
+			       count, count == 1 ? "" : "s", facts_name(w->facts, node->name),
+			       node_state_name(node->state), *reason ? ": " : "", reason));
 }
 
 /* GPUs of usable nodes that are set aside: they look idle, and no job gets them. */

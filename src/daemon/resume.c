@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which checkpoint an attempt resumes from. All files of it are looked at: one that is missing or smaller than it was when
+ * it was reported is void; that becomes an event, and the one before it is taken.
+ *
+ * The files can be many, and lie on a file server that does not answer. So threads of their own look at them, and the
+ * engine thread goes on: a start that is being looked into delays nobody else's. Order is kept where it matters: an attempt
+ * is given to the engine only when its answer is back, and everything that is told to it comes behind its start.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/jobfile.h"
+#include "api/wait.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/state.h"
+#include "engine/failpoint.h"
+
+/* So many file servers may hang before a start from another one waits for them. */
+enum { RESUMERS = 8, PATIENCE_MS = 2000 };
+enum { RESUME_FIND, RESUME_QUIT };
+
+struct wish {
+	struct message message;
+	uint64_t attempt;
+};
+
+struct resume {
+	struct mailbox box;
+	pthread_t threads[RESUMERS];
+};
+
+/* --- one checkpoint ------------------------------------------------------------------------------------------ */
+
+const char *job_checkpoint_folder(struct daemon *d, const struct facts *facts, struct job_id id,
+				  struct arena *arena)
+{
+	struct buf text = BUF_INIT;
+	struct job_body body = { 0 };
+	struct err err;
+	bool given = d->backend.body(d, facts, id, &text, &err) == 0 &&
+		     job_body_parse(text.data, text.size, arena, &body, &err) == 0 &&
+		     body.checkpoint_path;
+	buf_deinit(&text);
+	return given ? body.checkpoint_path
+		     : arena_printf(arena, "%s/checkpoints/%u", d->folder, id.v);
+}
+
+static void void_done(void *context, const struct command_reply *reply)
+{
+	(void)context;
+	if (reply->err.code != ERR_NONE)
+		log_line(LOG_WARN, "a torn checkpoint could not be recorded: %s", reply->err.text);
+}
+
+static void checkpoint_void(struct daemon *d, struct job_id job,
+			    const struct checkpoint *checkpoint, const char *reason)
+{
+	struct event event = event_make(EVENT_CHECKPOINT_VOID, 0, "engine");
+	event.checkpoint_void.job = job.v;
+	event.checkpoint_void.number = checkpoint->number;
+	event.checkpoint_void.reason = reason;
+	struct command *command = command_create(&event, NULL, 0);
+	command->done = void_done;
+	d->backend.send(d, command);
+	log_line(LOG_WARN, "job %u: checkpoint %u is not used: %s", job.v, checkpoint->number,
+		 reason);
+}
+
+/* The path to resume from; NULL = from the beginning. */
+static const char *find_path(struct daemon *d, const struct facts *facts, struct job_id id,
+			     uint32_t number, struct arena *arena)
+{
+	const struct job *job = job_get(facts, id);
+	const char *folder = NULL;
+	while (number > 0) {
+		const struct checkpoint *checkpoint = job_checkpoint(facts, job, number);
+		if (!checkpoint)
+			return NULL;
+		const char *path = checkpoint->path;
+		if (path[0] != '/') {
+			if (!folder)
+				folder = job_checkpoint_folder(d, facts, id, arena);
+			path = arena_printf(arena, "%s/%s", folder, path);
+		}
+		int64_t bytes = checkpoint_bytes(path);
+		if (bytes >= 0 && bytes >= checkpoint->bytes)
+			return path;
+		checkpoint_void(
+			d, id, checkpoint,
+			bytes < 0 ? "it is missing or can't be read"
+				  : "it is smaller than it was when it was reported complete");
+		number = checkpoint->number - 1;
+	}
+	return NULL;
+}
+
+/* --- the threads --------------------------------------------------------------------------------------------- */
+
+static void find(struct daemon *d, uint64_t id)
+{
+	(void)FAILPOINT("resume-before-look");
+	struct publication *publication = publication_get(d);
+	const struct facts *facts = &publication->frozen.facts;
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	struct arena arena;
+	const char *path = NULL;
+	arena_init(&arena, 256 << 20);
+	/* Of one that is over meanwhile nothing is looked at; the engine thread sees it too. */
+	if (attempt->state == ATTEMPT_PREPARING)
+		path = find_path(d, facts, attempt->job, attempt->resume_number, &arena);
+	if (!atomic_load(&d->ending))
+		effects_start_from(d, id, path);
+	arena_deinit(&arena);
+	publication_release(publication);
+}
+
+static void *resume_main(void *argument)
+{
+	struct daemon *d = argument;
+	for (bool quit = false; !quit;) {
+		struct message *taken = mailbox_take(&d->resume->box, 1, -1);
+		if (!taken)
+			continue;
+		quit = taken->kind == RESUME_QUIT;
+		if (!quit && !atomic_load(&d->ending))
+			find(d, ((struct wish *)taken)->attempt);
+		free(taken);
+	}
+	return NULL;
+}
+
+static void wish_send(struct daemon *d, int kind, uint64_t attempt)
+{
+	struct wish *wish = calloc(1, sizeof(*wish));
+	CHECK(wish);
+	wish->message.kind = kind;
+	wish->attempt = attempt;
+	mailbox_send(&d->resume->box, &wish->message);
+}
+
+void resume_find(struct daemon *d, uint64_t attempt)
+{
+	wish_send(d, RESUME_FIND, attempt);
+}
+
+void resume_start(struct daemon *d)
+{
+	d->resume = calloc(1, sizeof(*d->resume));
+	CHECK(d->resume);
+	mailbox_init(&d->resume->box);
+	for (int i = 0; i < RESUMERS; i++)
+		CHECK(pthread_create(&d->resume->threads[i], NULL, resume_main, d) == 0);
+}
+
+/* What was not found by then is looked for again by the next start. */
+bool resume_join(struct daemon *d)
+{
+	const struct timespec until = wait_until(PATIENCE_MS);
+	bool all = true;
+	for (int i = 0; i < RESUMERS; i++)
+		wish_send(d, RESUME_QUIT, 0);
+	for (int i = 0; i < RESUMERS; i++)
+		all &= pthread_clockjoin_np(d->resume->threads[i], NULL, CLOCK_MONOTONIC, &until) ==
+		       0;
+	if (!all)
+		return false; /* they still use it; the process ends */
+	mailbox_deinit(&d->resume->box);
+	free(d->resume);
+	d->resume = NULL;
+	return true;
+}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts that can't be carried out at once: a file server that does not answer, a disk that is full."""
+
+import contextlib
+import json
+import os
+
+import pytest
+
+import harness
+from test_trouble import fill, small_disk
+
+needs_failpoints = pytest.mark.skipif(not harness.has_failpoints(), reason="needs a build with -Dfailpoints=true")
+
+# Saves once and fails; told where to resume from, it says so and is done.
+SAVES = 'if [ -n "$FAIRLEAD_RESUME_FROM" ]; then echo "from $FAIRLEAD_RESUME_FROM"; exit 0; fi; echo state >"$FAIRLEAD_CHECKPOINT_DIR/one"; ' \
+        '"%s" report --step 1 --checkpoint one; exit 1' % harness.PROGRAM
+
+
+@contextlib.contextmanager
+def slow_checkpoints(**env):
+    """A daemon whose first look at a checkpoint to resume from waits until open() is called."""
+    gate = os.path.join(harness.TMP, "fairlead-slow-%d" % os.getpid())
+    os.mkfifo(gate)
+
+    def answer():
+        with open(gate, "w"):
+            pass
+    try:
+        with harness.Daemon(nodes="sim:1x4xH100-80GB", env=dict({
+                "FAIRLEAD_FAILPOINT": "resume-before-look:hold", "FAIRLEAD_FAILPOINT_GATE": gate, "FAIRLEAD_SHEPHERD_FAILPOINT": ""}, **env)) as d:
+            yield d, answer
+    finally:
+        os.unlink(gate)
+
+
+def resumes(d):
+    """A job that has failed once and is being started again from its checkpoint."""
+    number = d.submit("sh", "-c", SAVES, flags=("--retries", "1", "--checkpoint", "signal"))
+    harness.wait_until("its second attempt is placed", lambda: len(d.job(number)["attempts"]) == 2)
+    return number
+
+
+@needs_failpoints
+def test_a_checkpoint_that_is_slow_to_look_at_delays_no_other_start():
+    with slow_checkpoints() as (d, answer):
+        held = resumes(d)
+        for _ in range(3):
+            assert d.wait(d.submit("true"))["state"] == "succeeded"
+        other = d.submit("sh", "-c", SAVES, flags=("--retries", "1", "--checkpoint", "signal"))
+        assert d.wait(other)["state"] == "succeeded" and "/one" in d.logs(other)
+        assert d.state(held) not in harness.FINAL
+        answer()
+        job = d.wait(held)
+        assert job["state"] == "succeeded" and len(job["attempts"]) == 2, job
+        assert d.logs(held).strip().endswith("/checkpoints/%d/one" % held)
+
+
+@needs_failpoints
+def test_a_job_whose_checkpoint_is_being_looked_at_can_be_cancelled_and_never_runs():
+    with slow_checkpoints() as (d, answer):
+        held = resumes(d)
+        d.run("cancel", str(held))
+        job = d.wait(held)
+        assert job["state"] == "cancelled" and "from" not in d.logs(held)
+        assert [t["cause"] for t in job["attempts"][1]["tasks"]] == ["stopped"]
+        answer()
+        assert d.wait(d.submit("true"))["state"] == "succeeded"
+        assert "from" not in d.logs(held) and d.job(held)["state"] == "cancelled"
+
+
+@needs_failpoints
+def test_a_file_server_that_hangs_keeps_the_daemon_from_neither_ending_nor_going_on():
+    with slow_checkpoints() as (d, _):
+        held = resumes(d)
+        assert d.stop() == 0
+        d.env.pop("FAIRLEAD_FAILPOINT")
+        d.up()
+        job = d.wait(held)
+        assert job["state"] == "succeeded" and len(job["attempts"]) == 2, job
+        assert "/one" in d.logs(held)
+
+
+# --- a full disk ---------------------------------------------------------------------------------------------------
+
+
+def node_states(d):
+    return {n["name"]: n["state"] for n in d.ask("nodes")}
+
+
+def events(d, kind):
+    return [r for r in map(json.loads, d.run("journal", "show", "-o", "json").out.splitlines()) if r["kind"] == kind]
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", ["engine-claim", "reserve-write"])
+def test_a_start_that_lacks_space_costs_no_retry_and_is_tried_again_when_there_is_some(point):
+    with harness.Daemon(nodes="sim:2x2xH100-80GB", env={"FAIRLEAD_FAILPOINT": point + ":error", "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as d:
+        number = d.submit("echo", "done", flags=("--tasks", "2"))
+        job = d.wait(number)
+        assert (job["state"], job["retries_left"], len(job["attempts"])) == ("succeeded", 0, 2), job
+        assert "no space" in d.run("journal", "show", "-o", "json").out
+        assert set(node_states(d).values()) == {"ready"}
+        # Between the two no node was to be had: each was cordoned before the job's first attempt ended.
+        cordons = events(d, "node-state")
+        ended = events(d, "attempt-ended")[0]["seq"]
+        placed = [r["seq"] for r in events(d, "attempt-placed")]
+        first = [r["seq"] for r in cordons][:2]
+        assert len(cordons) >= 4 and max(first) < ended < placed[1], (cordons, ended, placed)
+        assert "too full to start anything" in d.log() and "has room" in d.log()
+
+
+def test_on_a_full_disk_waiting_jobs_wait_with_the_reason_and_start_when_there_is_room(tmp_path):
+    with small_disk(tmp_path, 160) as folder:
+        data = os.path.join(folder, "data")
+        go = tmp_path / "go"
+        with harness.Daemon(data=data, nodes="sim:1x1xH100-80GB") as d:
+            first = d.submit("sh", "-c", "until [ -e %s ]; do sleep 0.02; done" % go, flags=("--gpus", "1"))
+            # Larger than what the end of the first sets free.
+            waits = d.submit("sh", "-c", "echo at last #" + "x" * 100000, flags=("--gpus", "1"))
+            d.wait(first, "running")
+            fill(folder + "/ballast")
+            go.touch()
+            assert d.wait(first)["state"] == "succeeded"
+            harness.wait_until("the node is cordoned", lambda: node_states(d) == {"node0": "cordoned"})
+            assert "disk is full" in d.ask("nodes")[0]["reason"]
+            d.wait(waits, "queued")
+            assert "disk is full" in d.run("explain", str(waits)).out + d.run("job", str(waits)).out
+            tries = len(d.job(waits)["attempts"])
+            d.kill()        # and the next daemon knows why nothing may start
+            d.up()
+            assert d.state(waits) == "queued"
+            os.unlink(folder + "/ballast")
+            job = d.wait(waits)
+            assert (job["state"], job["retries_left"]) == ("succeeded", 0) and "at last" in d.logs(waits)
+            assert len(job["attempts"]) <= tries + 2, "it was started over and over: %d" % len(job["attempts"])
+            harness.wait_until("the node is back", lambda: node_states(d) == {"node0": "ready"})
