@@ -181,12 +181,28 @@ int api_head(void *context, struct http_request *request)
 
 /* --- the handler ------------------------------------------------------------------------------------------------ */
 
-static bool role_is_enough_for_any(const struct route *route, uint8_t role)
+/* The least role that may use the route for anything at all; ROLE_NONE = nobody may. */
+static uint8_t least_role(const struct route *route)
 {
+	uint8_t least = ROLE_NONE;
+
 	for (int relation = 0; relation < RELATION_COUNT; relation++)
-		if (route_permits(route, role, (enum relation)relation))
-			return true;
-	return false;
+		for (uint8_t role = ROLE_VIEWER; role <= ROLE_ADMIN; role++)
+			if (route_permits(route, role, (enum relation)relation) &&
+			    (least == ROLE_NONE || role < least))
+				least = role;
+	return least;
+}
+
+/* In the words of the route's summary: whoever typed a command has never heard of its path. */
+static int refuse_role(const struct call *call, struct err *err)
+{
+	return err_set(
+		err, ERR_FORBIDDEN,
+		"user \"%s\" has the role %s; \"%s\" takes at least %s: an admin can run `fairlead users change %s --role %s`",
+		call->caller.user, role_name(call->caller.role), call->route->summary,
+		role_name(least_role(call->route)), call->caller.user,
+		role_name(least_role(call->route)));
 }
 
 static void call_run(void *argument)
@@ -229,10 +245,9 @@ void api_handle(void *context, struct http_request *request)
 		http_reply_error(request, &err);
 		return;
 	}
-	if (!call->permitted && !role_is_enough_for_any(call->route, call->caller.role)) {
-		err_set(&err, ERR_FORBIDDEN, "%s (%s) may not use %s %s, whatever it is about",
-			call->caller.user, role_name(call->caller.role), call->route->method,
-			call->route->path);
+	if (!call->permitted &&
+	    (least_role(call->route) == ROLE_NONE || least_role(call->route) > call->caller.role)) {
+		(void)refuse_role(call, &err);
 		http_reply_error(request, &err);
 		return;
 	}

@@ -594,7 +594,9 @@ static void nodes_and_gpus_are_taken_out_and_back(void **state)
 	answer_free(&a);
 	form_change("ada", "POST", "/api/v1/nodes/n0/gpus", "{\"mask\":8,\"set_aside\":false}");
 	form_refused("ada", "POST", "/api/v1/nodes/n0/gpus", "{\"index\":4,\"set_aside\":true}",
-		     400, "index");
+		     404, "has no GPU 4; its GPUs are 0 to 3");
+	form_refused("ada", "GET", "/api/v1/gpus?node=nowhere", NULL, 404,
+		     "there is no node \\\"nowhere\\\"; `fairlead nodes` lists");
 	form_refused("ada", "POST", "/api/v1/nodes/n0/gpus", "{\"mask\":16,\"set_aside\":true}",
 		     400, "mask");
 	form_refused("ada", "POST", "/api/v1/nodes/n0/gpus",
@@ -607,14 +609,43 @@ static void nodes_and_gpus_are_taken_out_and_back(void **state)
 		     400, "until");
 }
 
+/* What the default queue is promised: GPUs that no other queue is. */
+static double default_promised(void)
+{
+	struct answer a = form_get("vera", "/api/v1/queues", "QueueList");
+	double promised = -1;
+	json_t *queue;
+	size_t index;
+
+	json_array_foreach(json_object_get(a.json, "queues"), index,
+			   queue) if (strcmp(json_string_value(json_object_get(queue, "name")),
+					     "default") == 0) promised =
+		json_number_value(json_object_get(queue, "promised_gpus"));
+	answer_free(&a);
+	return promised;
+}
+
+static void a_role_that_is_too_low_is_refused_in_the_words_of_the_act(void **state)
+{
+	(void)state;
+	form_refused(
+		"vera", "PUT", "/api/v1/policy", "{\"grace\":\"45s\"}", 403,
+		"user \\\"vera\\\" has the role viewer; \\\"Changes values of the policy; one that is not "
+		"given stays\\\" takes at least admin: an admin can run `fairlead users change vera --role admin`");
+	form_refused("vera", "POST", "/api/v1/jobs/1/cancel", "{}", 403,
+		     "takes at least researcher");
+}
+
 static void queues_keep_what_is_not_given(void **state)
 {
+	const double before = default_promised();
 	struct answer a;
 
 	(void)state;
 	form_change(
 		"ada", "PUT", "/api/v1/queues/new",
 		"{\"guarantee_gpus\":1.5,\"limit_gpus\":4,\"weight\":3,\"reserved\":true,\"default_limit\":\"2h\"}");
+	assert_true(before > 1.5 && default_promised() == before - 1.5);
 	form_change("ada", "PUT", "/api/v1/queues/new", "{\"weight\":5}");
 	a = form_get("vera", "/api/v1/queues", "QueueList");
 	assert_non_null(strstr(
@@ -677,6 +708,8 @@ int main(void)
 		cmocka_unit_test_setup(lists_are_paged_and_filtered, fresh),
 		cmocka_unit_test_setup(every_list_keeps_its_form, fresh),
 		cmocka_unit_test_setup(nodes_and_gpus_are_taken_out_and_back, fresh),
+		cmocka_unit_test_setup(a_role_that_is_too_low_is_refused_in_the_words_of_the_act,
+				       fresh),
 		cmocka_unit_test_setup(queues_keep_what_is_not_given, fresh),
 		cmocka_unit_test_setup(nothing_is_acknowledged_that_is_not_durable, fresh),
 	};

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "api/history_page.h"
 #include "api/jobfile.h"
+#include "api/jobfile_table.h"
 #include "api/planner.h"
 #include "api/tally.h"
 #include "base/check.h"
@@ -171,6 +172,13 @@ static void wishes_add(struct buf *out, const struct facts *f, const struct job 
 	out_end(out, ']');
 }
 
+const char *job_last_reason(const struct facts *facts, const struct job *job)
+{
+	const bool stale = job_is_live(job) && job->state != JOB_UNREACHABLE;
+
+	return stale ? "" : facts_name(facts, job->reason);
+}
+
 bool job_wants_reason(const struct job *job)
 {
 	return job_is_waiting(job) || job->state == JOB_BLOCKED || job->state == JOB_HELD;
@@ -184,7 +192,7 @@ static const char *job_reason(struct call *call, uint32_t id, const struct job *
 	struct view *view;
 
 	if (!job_wants_reason(job))
-		return facts_name(call->facts, job->reason);
+		return job_last_reason(call->facts, job);
 	view = planner_enter(call->api->planner, call->frozen, id, &facts);
 	explain_job(facts, view, (struct job_id){ id }, call->arena, &e);
 	e.summary = e.summary ? arena_strdup(call->arena, e.summary) : "";
@@ -198,7 +206,6 @@ void handle_job_show(struct call *call)
 	struct job_id id;
 	const struct job *job;
 	struct buf out = BUF_INIT;
-	struct attempt_id newest;
 	bool private;
 
 	if (call_job(call, &id, &job, &err) < 0) {
@@ -223,8 +230,7 @@ void handle_job_show(struct call *call)
 	out_text(&out, "reason", job_reason(call, id.v, job));
 	out_bool(&out, "cancel_asked", job->cancel_asked);
 	out_bool(&out, "held", job->held);
-	out_bool(&out, "simulated",
-		 attempt_simulated(call->facts, job_newest(call->facts, job, &newest)));
+	out_bool(&out, "simulated", job_simulated(call->facts, job));
 	out_bool(&out, "may_read_logs", private);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
@@ -255,6 +261,7 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 		out_int(out, NULL, e->ahead[i].v);
 	out_end(out, ']');
 	out_int(out, "ahead_count", e->ahead_count);
+	out_bool(out, "simulated", cluster_simulated(f));
 	out_int(out, "seq", (int64_t)f->seq);
 	out_end(out, '}');
 }
@@ -309,7 +316,7 @@ static void spec_reply(struct call *call, const struct job_body *body)
 		out_text(&out, "workdir", body->workdir);
 	if (body->checkpoint_path)
 		out_text(&out, "checkpoint_path", body->checkpoint_path);
-	out_int(&out, "checkpoint_signal", body->checkpoint_signal);
+	out_text(&out, "checkpoint_signal", jobfile_signal_name(body->checkpoint_signal));
 	names_add(&out, "env", body->env, call->arena);
 	names_add(&out, "secrets", body->secrets, call->arena);
 	out_end(&out, '}');

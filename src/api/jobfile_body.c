@@ -13,16 +13,24 @@
 #include "base/conf.h"
 #include "base/json.h"
 
+static const struct {
+	const char *name;
+	int number;
+} signals[] = {
+	{ "HUP", 1 },   { "INT", 2 },   { "QUIT", 3 },  { "USR1", 10 },
+	{ "USR2", 12 }, { "ALRM", 14 }, { "TERM", 15 },
+};
+
+const char *jobfile_signal_name(int number)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (signals[i].number == number)
+			return signals[i].name;
+	return "";
+}
+
 int jobfile_signal(const char *name)
 {
-	static const struct {
-		const char *name;
-		int number;
-	} signals[] = {
-		{ "HUP", 1 },   { "INT", 2 },   { "QUIT", 3 },  { "USR1", 10 },
-		{ "USR2", 12 }, { "ALRM", 14 }, { "TERM", 15 },
-	};
-
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		if (strcmp(signals[i].name, name) == 0)
 			return signals[i].number;

@@ -21,3 +21,5 @@ enum { JOBFILE_FIELDS_MAX = 64 };
 const char *jobfile_later(const char *name);
 /* Number of a signal by the name in a body; 0 = not one of those a job may name. */
 int jobfile_signal(const char *name);
+/* Its name; "" for any other number. */
+const char *jobfile_signal_name(int number);

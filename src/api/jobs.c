@@ -19,10 +19,10 @@ struct job_filter {
 
 static int states_read(const char *text, struct arena *arena, uint32_t *ret, struct err *err)
 {
-	static const char *words[JOB_STATES];
+	static const char *words[JOB_STATES - JOB_QUEUED];
 
-	for (uint8_t i = 0; i < JOB_STATES; i++)
-		words[i] = job_state_name(i);
+	for (uint8_t i = JOB_QUEUED; i < JOB_STATES; i++)
+		words[i - JOB_QUEUED] = job_state_name(i);
 	*ret = 0;
 	while (*text) {
 		const size_t size = strcspn(text, ",");
@@ -30,7 +30,7 @@ static int states_read(const char *text, struct arena *arena, uint32_t *ret, str
 		uint8_t state;
 
 		if (!job_state_find(word, &state)) {
-			hint = spelling_hint(word, words, JOB_STATES);
+			hint = spelling_hint(word, words, ARRAY_SIZE(words));
 			return err_set(err, ERR_INVALID, "there is no job state \"%.40s\"%s%s%s",
 				       word, hint ? "; did you mean \"" : "", hint ? hint : "",
 				       hint ? "\"" : "");
@@ -126,7 +126,7 @@ static void reason_add(struct call *call, struct buf *out, uint32_t id, const st
 	struct explanation e = { 0 };
 
 	if (!job_wants_reason(job)) {
-		out_text(out, "reason", facts_name(call->facts, job->reason));
+		out_text(out, "reason", job_last_reason(call->facts, job));
 		out_text(out, "reason_code", "");
 		return;
 	}
@@ -141,12 +141,11 @@ static void summary_add(struct call *call, struct buf *out, uint32_t id, const s
 			struct reasons *reasons)
 {
 	const struct facts *f = call->facts;
-	struct attempt_id newest;
 
 	out_object(out, NULL);
 	job_head_add(out, f, id, job);
 	reason_add(call, out, id, job, reasons);
-	out_bool(out, "simulated", attempt_simulated(f, job_newest(f, job, &newest)));
+	out_bool(out, "simulated", job_simulated(f, job));
 	out_end(out, '}');
 }
 

@@ -127,10 +127,17 @@ void handle_gpu_list(struct call *call)
 	const struct facts *f = call->facts;
 	const char *only = call_query(call, "node");
 	struct tally tally;
+	struct err err = { 0 };
 	struct buf out = BUF_INIT;
 	uint32_t count;
 	const struct named *order = nodes_by_name(call, &count);
 
+	if (only && !facts_node_find(f, only).v) {
+		err_set(&err, ERR_NOT_FOUND,
+			"there is no node \"%s\"; `fairlead nodes` lists those there are", only);
+		call_fail(call, &err);
+		return;
+	}
 	tally_init(&tally, f);
 	out_object(&out, NULL);
 	out_list(&out, "gpus");
@@ -153,7 +160,9 @@ static int node_find(struct call *call, struct node_id *ret, struct err *err)
 
 	*ret = facts_node_find(call->facts, name);
 	if (!ret->v)
-		return err_set(err, ERR_NOT_FOUND, "there is no node \"%s\"", name);
+		return err_set(err, ERR_NOT_FOUND,
+			       "there is no node \"%s\"; `fairlead nodes` lists those there are",
+			       name);
 	return 0;
 }
 
@@ -204,9 +213,14 @@ static int gpu_mask_read(struct call *call, const struct conf *body, struct node
 	if (!node->gpu_count)
 		return err_set(err, ERR_INVALID, "node \"%s\" has no GPUs",
 			       facts_name(call->facts, node->name));
-	if (body_int(body, "index", 0, node->gpu_count - 1, &index, &by_index, err) < 0 ||
+	if (body_int(body, "index", 0, INT32_MAX, &index, &by_index, err) < 0 ||
 	    body_int(body, "mask", 1, all, ret, &by_mask, err) < 0)
 		return -(int)ERR_INVALID;
+	if (by_index && index >= node->gpu_count)
+		return err_set(err, ERR_NOT_FOUND,
+			       "node \"%s\" has no GPU %lld; its GPUs are 0 to %u",
+			       facts_name(call->facts, node->name), (long long)index,
+			       node->gpu_count - 1u);
 	if (by_index == by_mask)
 		return err_set(
 			err, ERR_INVALID,

@@ -10,6 +10,7 @@
 #include "api/tally.h"
 #include "base/check.h"
 #include "base/parse.h"
+#include "core/scheduling/standing.h"
 
 static void queue_add(struct buf *out, const struct facts *f, const struct tally *tally,
 		      uint32_t id)
@@ -31,6 +32,8 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_int(out, "running", t->running);
 	out_int(out, "waiting", t->waiting);
 	out_int(out, "gpus", (int64_t)t->gpus);
+	out_share(out, "promised_gpus", queue_guarantee(f, (struct queue_id){ id }));
+	out_bool(out, "simulated", cluster_simulated(f));
 	out_end(out, '}');
 }
 

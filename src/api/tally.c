@@ -106,3 +106,22 @@ bool attempt_simulated(const struct facts *f, const struct attempt *attempt)
 
 	return task && task->node.v && node_get(f, task->node)->simulated;
 }
+
+bool cluster_simulated(const struct facts *f)
+{
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+
+		if (node->name.v && node->state != NODE_GONE)
+			return node->simulated;
+	}
+	return false;
+}
+
+bool job_simulated(const struct facts *f, const struct job *job)
+{
+	struct attempt_id newest;
+	const struct attempt *attempt = job_newest(f, job, &newest);
+
+	return attempt ? attempt_simulated(f, attempt) : cluster_simulated(f);
+}

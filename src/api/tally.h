@@ -33,3 +33,7 @@ const struct attempt *job_newest(const struct facts *facts, const struct job *jo
 				 struct attempt_id *ret);
 uint32_t job_gpus_held(const struct facts *facts, const struct job *job);
 bool attempt_simulated(const struct facts *facts, const struct attempt *attempt);
+/* The GPUs there are do not exist: of the first node that is not gone, as nodes are all simulated or none is. */
+bool cluster_simulated(const struct facts *facts);
+/* Of its newest attempt; one that never had a place: of the cluster. */
+bool job_simulated(const struct facts *facts, const struct job *job);
