@@ -81,6 +81,7 @@ struct jobfile_field {
 	const char *name; /* "checkpoint.every" for nested ones */
 	const char *
 		type; /* "text", "integer", "integer or range", "duration", "size", "list of text", ... */
+	const char *range; /* what its values may be, in words; "-" = what the type says */
 	const char *standard; /* default, in words */
 	const char *doc; /* one or two sentences */
 	const char *example; /* YAML */

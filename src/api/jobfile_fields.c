@@ -6,14 +6,14 @@
 #include "base/check.h"
 
 static const struct jobfile_field fields[] = {
-#define FIELD(name, id, type, schema, standard, doc, example)                                      \
-	{ name, type, standard, doc, example },
+#define FIELD(name, id, type, range, schema, standard, doc, example)                               \
+	{ name, type, range, standard, doc, example },
 #include "api/jobfile.def"
 };
 _Static_assert(ARRAY_SIZE(fields) <= JOBFILE_FIELDS_MAX, "raise JOBFILE_FIELDS_MAX");
 
 static const char *const schemas[] = {
-#define FIELD(name, id, type, schema, standard, doc, example) schema,
+#define FIELD(name, id, type, range, schema, standard, doc, example) schema,
 #include "api/jobfile.def"
 };
 

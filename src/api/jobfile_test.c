@@ -574,6 +574,62 @@ static void every_field_is_documented_and_its_example_is_accepted(void **state)
 	}
 }
 
+/* "N" as the field's value: "gpus: {count: N}" for gpus.count. */
+static const char *with_value(struct buf *out, const char *field, const char *value)
+{
+	const char *dot = strchr(field, '.');
+
+	buf_clear(out);
+	if (dot)
+		buf_addf(out, "%.*s: {%s: %s}\n", (int)(dot - field), field, dot + 1, value);
+	else
+		buf_addf(out, "%s: %s\n", field, value);
+	buf_adds(out, "command: x\n");
+	return out->data;
+}
+
+/* What the reference says of ranges is what is read: both ends are taken, what lies just outside is not. */
+static void the_ranges_of_the_reference_are_those_that_are_read(void **state)
+{
+	const struct jobfile_field *fields;
+	size_t count, integers = 0, others = 0;
+	AUTO_BUF text = BUF_INIT;
+
+	(void)state;
+	fields = jobfile_fields(&count);
+	for (size_t i = 0; i < count; i++) {
+		char low[32] = "", high[32] = "", rest[8] = "", outside[32];
+		long long from, to;
+		int end = 0;
+
+		assert_true(fields[i].range[0] != '\0');
+		if (sscanf(fields[i].range, "%31s to %31s%7s", low, high, rest) != 2)
+			continue;
+		if (strspn(low, "-.0123456789smhMiB") != strlen(low))
+			continue;
+		good(with_value(&text, fields[i].name, low));
+		good(with_value(&text, fields[i].name, high));
+		if (sscanf(fields[i].range, "%lld to %lld%n", &from, &to, &end) != 2 ||
+		    fields[i].range[end]) {
+			others++;
+			snprintf(outside, sizeof(outside), "%s1ms", high);
+			if (strchr(high, 'h'))
+				assert_non_null(
+					strstr(bad(with_value(&text, fields[i].name, outside)).text,
+					       "at most 24h"));
+			continue;
+		}
+		integers++;
+		snprintf(outside, sizeof(outside), "%lld", from - 1);
+		assert_non_null(
+			strstr(bad(with_value(&text, fields[i].name, outside)).text, "between"));
+		snprintf(outside, sizeof(outside), "%lld", to + 1);
+		assert_non_null(
+			strstr(bad(with_value(&text, fields[i].name, outside)).text, "between"));
+	}
+	assert_true(integers >= 6 && others >= 4);
+}
+
 static void the_schema_is_json_and_has_every_field(void **state)
 {
 	AUTO_BUF out = BUF_INIT;
@@ -617,6 +673,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(written_again_it_reads_the_same, begin, end),
 		cmocka_unit_test_setup_teardown(
 			every_field_is_documented_and_its_example_is_accepted, begin, end),
+		cmocka_unit_test_setup_teardown(the_ranges_of_the_reference_are_those_that_are_read,
+						begin, end),
 		cmocka_unit_test_setup_teardown(the_schema_is_json_and_has_every_field, begin, end),
 	};
 

@@ -696,6 +696,6 @@ static int read_hold(struct reading *r, const struct conf *c, const char *what)
 }
 
 jobfile_reader *const jobfile_readers[] = {
-#define FIELD(name, id, type, schema, standard, doc, example) read_##id,
+#define FIELD(name, id, type, range, schema, standard, doc, example) read_##id,
 #include "api/jobfile.def"
 };

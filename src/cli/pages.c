@@ -30,8 +30,9 @@ static const char job_file_intro[] =
 	"`fairlead submit FILE` submits it, `fairlead submit --dry-run FILE` checks it and says what would happen. The same form is taken "
 	"as JSON by POST /api/v1/jobs, and each flag of `fairlead run` is one of these fields.\n\n"
 	"A field that is not known is an error with file, line and column, and so is one that nothing acts on yet. One file holds one job. "
-	"Durations are written 90s, 1h30m, 7d; sizes 512MiB, 80GiB, 2TiB. YAML's anchors, aliases and tags are refused. "
-	"Limits: file 4 MiB, an argument or a variable 128 KiB, arguments and variables 1 MiB each.\n";
+	"YAML's anchors, aliases and tags are refused. A file has 4 MiB at most.\n\n"
+	"Units: a duration is a whole number with ms, s, m, h, d or w, or several behind each other (90s, 1h30m, 7d), up to 10 years; a size "
+	"is a whole number with MiB, GiB or TiB, also KiB, MB or GB (512MiB, 80GiB, 2TiB). A number without its unit is refused.\n";
 
 static void job_file_text(struct buf *out)
 {
@@ -54,6 +55,8 @@ static void job_file_text(struct buf *out)
 	fields = jobfile_fields(&count);
 	for (size_t i = 0; i < count; i++) {
 		buf_addf(out, "\n%s: %s", fields[i].name, fields[i].type);
+		if (strcmp(fields[i].range, "-") != 0)
+			buf_addf(out, "; %s", fields[i].range);
 		if (strcmp(fields[i].standard, "none") != 0)
 			buf_addf(out, "; default: %s", fields[i].standard);
 		buf_addc(out, '\n');
@@ -105,12 +108,14 @@ static void job_file_markdown(struct buf *out)
 
 	buf_addf(
 		out,
-		"%s# The job file\n\n%s\n| field | takes | default | what it is |\n|---|---|---|---|\n",
+		"%s# The job file\n\n%s\n| field | takes | range | default | what it is |\n|---|---|---|---|---|\n",
 		generated, job_file_intro);
 	fields = jobfile_fields(&count);
 	for (size_t i = 0; i < count; i++) {
 		buf_addf(out, "| `%s` | ", fields[i].name);
 		add_cell(out, fields[i].type);
+		buf_adds(out, " | ");
+		add_cell(out, strcmp(fields[i].range, "-") == 0 ? "" : fields[i].range);
 		buf_adds(out, " | ");
 		add_cell(out, fields[i].standard);
 		buf_adds(out, " | ");
