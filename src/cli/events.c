@@ -8,6 +8,18 @@
 #include "cli/problem.h"
 #include "core/model/facts.h"
 
+static const char *cause_word(uint8_t cause)
+{
+	static const char *const names[] = {
+		[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal",
+		[CAUSE_STOPPED] = "stopped",     [CAUSE_MEMORY] = "memory",
+		[CAUSE_START] = "start",         [CAUSE_LOST] = "lost",
+		[CAUSE_LOG_LIMIT] = "log-limit", [CAUSE_NO_SPACE] = "no-space"
+	};
+
+	return cause < sizeof(names) / sizeof(names[0]) ? names[cause] : "?";
+}
+
 /* Numbers that stand for words. A value of 0 is left out of records, so it is not shown either. */
 static const struct {
 	const char *kind, *field;
@@ -16,8 +28,16 @@ static const struct {
 	{ "job-submitted", "tier", tier_name },    { "job-submitted", "kind", kind_name },
 	{ "job-ended", "state", job_state_name },  { "attempt-stopped", "why", stop_why_name },
 	{ "attempt-ended", "why", stop_why_name }, { "node-state", "state", node_state_name },
-	{ "user-set", "role", role_name },
+	{ "user-set", "role", role_name },         { "task-exited", "cause", cause_word },
+	{ "job-ended", "cause", cause_word },
 };
+
+/* Says nothing to a reader: a number that was not given, or the moment that stands in front. */
+static bool is_noise(const char *field, const json_t *value)
+{
+	return (json_is_integer(value) && json_integer_value(value) == -1) ||
+	       strcmp(field, "at_ms") == 0;
+}
 
 static bool add_word(const char *kind, const char *field, const json_t *value, struct buf *out)
 {
@@ -47,6 +67,8 @@ void event_line(const json_t *event, struct buf *out)
 		buf_addc(out, ' ');
 	json_object_foreach((json_t *)(uintptr_t)fields, key, value)
 	{
+		if (is_noise(key, value))
+			continue;
 		buf_addc(out, ' ');
 		say_text(out, key);
 		buf_addc(out, '=');

@@ -63,6 +63,7 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 		if (state_is_final(get_text(answer, "state")))
 			buf_addf(&out, "`fairlead job %u` says how it went.\n", id);
 		output_buf(&out);
+		notice_simulated(output, get_bool(answer, "simulated"));
 	}
 	json_decref(answer);
 	return 0;

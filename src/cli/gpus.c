@@ -21,7 +21,7 @@ static const struct column columns[] = {
 	{ "STATE", "state", CELL_TEXT },
 	{ "JOB", .cell = cell_job },
 	{ "USER", "user", CELL_TEXT },
-	{ "REASON", "reason", CELL_TEXT },
+	{ "REASON", "reason", CELL_TEXT, .cut = true },
 	{ 0 },
 };
 

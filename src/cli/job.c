@@ -2,6 +2,7 @@
 /* One job: the page of `fairlead job ID`, and sentences about a job that several commands say. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/follow.h"
@@ -132,6 +133,26 @@ const char *job_whole_reason(struct client *client, struct arena *arena, const j
 	return whole;
 }
 
+/* How the first rank that failed came to its end; behind "rank 3 ". */
+static const char *cause_words(const char *cause)
+{
+	static const char *const words[][2] = {
+		{ "exit", "ended" },
+		{ "signal", "was killed by a signal" },
+		{ "stopped", "was stopped" },
+		{ "memory", "was killed because it used more memory than it may" },
+		{ "start", "could not be started" },
+		{ "lost", "was lost with its machine" },
+		{ "log-limit", "printed more than it may" },
+		{ "no-space", "could not be started: the disk is full" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(words[i][0], cause) == 0)
+			return words[i][1];
+	return cause;
+}
+
 static void add_head(const struct output *output, const json_t *job, const char *whole_reason,
 		     struct buf *out)
 {
@@ -150,13 +171,13 @@ static void add_head(const struct output *output, const json_t *job, const char 
 	text_line(out, "reason", whole_reason);
 	if (get_text(job, "cause")[0] && strcmp(get_text(job, "state"), "failed") == 0) {
 		line(out, "end");
-		buf_adds(out, get_text(job, "cause"));
 		if (get_int(job, "failed_rank") >= 0)
-			buf_addf(out, ", rank %lld first", (long long)get_int(job, "failed_rank"));
+			buf_addf(out, "rank %lld ", (long long)get_int(job, "failed_rank"));
+		say_text(out, cause_words(get_text(job, "cause")));
 		if (get_int(job, "signal"))
 			buf_addf(out, ", signal %lld", (long long)get_int(job, "signal"));
 		else if (strcmp(get_text(job, "cause"), "exit") == 0)
-			buf_addf(out, ", exit code %lld", (long long)get_int(job, "exit_code"));
+			buf_addf(out, " with exit code %lld", (long long)get_int(job, "exit_code"));
 		buf_addc(out, '\n');
 	}
 }
@@ -201,8 +222,8 @@ static void add_wish(const json_t *job, struct buf *out)
 	if (get_int(job, "gpu_memory_mib"))
 		buf_addf(out, " with %s", format_size_mib(get_int(job, "gpu_memory_mib"), text));
 	if (get_int(job, "cpu_milli"))
-		buf_addf(out, ", %lld.%03lld CPUs", (long long)get_int(job, "cpu_milli") / 1000,
-			 (long long)get_int(job, "cpu_milli") % 1000);
+		buf_addf(out, ", %.6g CPU%s", (double)get_int(job, "cpu_milli") / 1000,
+			 get_int(job, "cpu_milli") == 1000 ? "" : "s");
 	if (get_int(job, "memory_mib"))
 		buf_addf(out, ", %s memory", format_size_mib(get_int(job, "memory_mib"), text));
 	buf_addc(out, '\n');
@@ -230,6 +251,17 @@ static void add_array(const json_t *job, struct buf *out)
 	}
 }
 
+/* What the attempt that runs has used; the job's own figure grows when an attempt ends. */
+static int64_t running_gpu_ms(const json_t *job)
+{
+	const json_t *attempt = job_newest_attempt(job);
+	int64_t placed = get_int(attempt, "placed_ms"), ms = clock_wall_ms() - placed;
+
+	if (!attempt || !placed || get_int(attempt, "ended_ms") || ms < 0)
+		return 0;
+	return ms * get_int(job, "gpus");
+}
+
 static void add_use(const json_t *job, struct buf *out)
 {
 	buf_addc(out, '\n');
@@ -247,9 +279,9 @@ static void add_use(const json_t *job, struct buf *out)
 			 get_int(job, "retries_left") == 1 ? "y" : "ies");
 	buf_addc(out, '\n');
 	line(out, "used");
-	buf_addf(out, "%.1f GPU-seconds, %.1f of them lost\n",
-		 (double)get_int(job, "used_gpu_ms") / 1000,
-		 (double)get_int(job, "lost_gpu_ms") / 1000);
+	buf_addf(out, "%.1f GPU-seconds%s, %.1f of them lost\n",
+		 (double)(get_int(job, "used_gpu_ms") + running_gpu_ms(job)) / 1000,
+		 running_gpu_ms(job) ? " so far" : "", (double)get_int(job, "lost_gpu_ms") / 1000);
 }
 
 static void add_checkpoints(const json_t *job, struct buf *out)
@@ -364,6 +396,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		add_checkpoints(job, &out);
 		add_attempt(output, job_newest_attempt(job), &out);
 		output_buf(&out);
+		notice_simulated(output, get_bool(job, "simulated"));
 	}
 	json_decref(job);
 	return 0;

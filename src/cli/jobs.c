@@ -3,12 +3,19 @@
 
 #include <string.h>
 
+#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/problem.h"
 
 enum { WATCH_MS = 2000, PAGE = 500 };
 
 /* Lists, watching */
+
+void notice_simulated(const struct output *output, bool simulated)
+{
+	if (simulated && output->form <= OUTPUT_WIDE)
+		notice("GPUs are simulated: processes are real, GPUs are not");
+}
 
 int fetch_list(struct client *client, const char *path, const char *name, json_t **ret,
 	       struct err *err)
@@ -106,10 +113,10 @@ static const struct column job_columns[] = {
 	{ "JOB", "id", CELL_INT },
 	{ "NAME", "name", CELL_TEXT },
 	{ "USER", "user", CELL_TEXT },
-	{ "QUEUE", "queue", CELL_TEXT },
-	{ "TIER", "tier", CELL_TEXT },
+	{ "QUEUE", "queue", CELL_TEXT, .narrow = 3 },
+	{ "TIER", "tier", CELL_TEXT, .narrow = 2 },
 	{ "STATE", "state", CELL_TEXT },
-	{ "TASKS", .cell = cell_tasks },
+	{ "TASKS", .cell = cell_tasks, .narrow = 1 },
 	{ "GPUS", .cell = cell_gpus },
 	{ "AGE", "submitted_ms", CELL_AGE },
 	{ "IN-STATE", "state_ms", CELL_AGE, true },
@@ -120,7 +127,7 @@ static const struct column job_columns[] = {
 	{ "ATTEMPTS", "attempt_count", CELL_INT, true },
 	{ "SUBMITTED", "submitted_ms", CELL_TIME, true },
 	{ "SIMULATED", "simulated", CELL_YES, true },
-	{ "REASON", .cell = cell_reason },
+	{ "REASON", .cell = cell_reason, .cut = true },
 	{ 0 },
 };
 
@@ -160,8 +167,7 @@ static int show_jobs(struct invocation *in, struct client *client, const struct 
 	if (rc < 0)
 		return rc;
 	output_list(output, job_columns, rows, "id");
-	if (output->form <= OUTPUT_WIDE && any_simulated(rows))
-		notice("GPUs are simulated: processes are real, GPUs are not");
+	notice_simulated(output, any_simulated(rows));
 	json_decref(rows);
 	return 0;
 }
@@ -188,7 +194,8 @@ const struct command command_jobs = {
 	.summary = "list jobs",
 	.about =
 		"Lists what waits, runs, or ended within a day. Columns never have blanks in them, so that awk can split the lines; \"-\" is "
-		"an empty one.",
+		"an empty one. On a terminal too narrow for them TASKS, TIER and QUEUE are left out, in this order, and REASON is cut; -o "
+		"wide, pipes and files get everything.",
 	.flags = jobs_flags,
 	.examples = "fairlead jobs --watch\tuntil Ctrl-C\n"
 		    "fairlead jobs -s queued,preempted -o wide\twhat waits, with all columns\n"
@@ -263,14 +270,30 @@ static void add_dry_places(const json_t *places, struct buf *out)
 	}
 }
 
+/* The daemon's sentence on a job that fits nowhere repeats what the lines above it said. */
+static void add_dry_prospect(const char *prospect, const char *repeats, struct buf *out)
+{
+	size_t length = repeats ? (size_t)(repeats - prospect) : strlen(prospect);
+
+	if (!length)
+		return;
+	text_for_terminal(out, prospect, length);
+	buf_addc(out, '\n');
+}
+
 int show_dry_run(const struct output *output, const json_t *answer)
 {
 	const json_t *why = json_object_get(answer, "why");
+	const char *prospect = get_text(answer, "prospect"),
+		   *never = strstr(prospect, ". On this cluster as it is");
 	AUTO_BUF out = BUF_INIT;
 
 	if (output_value(output, answer, "name"))
 		return 0;
-	buf_addf(&out, "The job is good; nothing was submitted. In queue ");
+	buf_adds(
+		&out,
+		never ? "The job file is good, but the cluster as it is can't run it; nothing was submitted. In queue "
+		      : "The job is good; nothing was submitted. In queue ");
 	say_text(&out, get_text(answer, "queue"));
 	if (get_bool(answer, "starts_now")) {
 		buf_adds(&out, " it would start now");
@@ -290,10 +313,7 @@ int show_dry_run(const struct output *output, const json_t *answer)
 			buf_addc(&out, '\n');
 		}
 	}
-	if (get_text(answer, "prospect")[0]) {
-		say_text(&out, get_text(answer, "prospect"));
-		buf_addc(&out, '\n');
-	}
+	add_dry_prospect(prospect, never, &out);
 	output_buf(&out);
 	return 0;
 }

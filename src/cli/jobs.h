@@ -28,6 +28,8 @@ int watch(struct invocation *in,
 	  int (*show)(struct invocation *in, struct client *client, const struct output *output,
 		      struct err *err),
 	  struct err *err) MUST_CHECK;
+/* On stderr, below a screen that shows GPUs which do not exist. */
+void notice_simulated(const struct output *output, bool simulated);
 /* One event as a line for people. */
 void event_line(const json_t *event, struct buf *out);
 /* GET a list {"NAME": [...]} or [...]; *ret is the array (json_decref). */

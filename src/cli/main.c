@@ -153,6 +153,32 @@ static int find_command(const char *const *words, int count, struct arena *arena
 	return 0;
 }
 
+/*
+ * The daemon complains of a field of the request that the command made; the reader knows the flag it
+ * came from: "limit_gpus: "x" is ..." becomes "--limit: "x" is ...".
+ */
+static int name_flag(const struct invocation *in, struct err *err)
+{
+	const size_t field = strspn(err->text, "abcdefghijklmnopqrstuvwxyz_");
+
+	if (strcmp(err->file, "request body") != 0)
+		return -(int)err->code;
+	err->file[0] = '\0';
+	err->line = err->column = 0;
+	for (size_t i = 0; i < in->value_count && field && err->text[field] == ':'; i++) {
+		const char *flag = in->values[i].flag->name;
+		size_t same = 0;
+
+		while (flag[same] && (err->text[same] == '_' ? '-' : err->text[same]) == flag[same])
+			same++;
+		if (flag[same] || (same != field && strncmp(err->text + same, "_gpus:", 6) != 0))
+			continue;
+		memmove(err->text, err->text + field + 2, strlen(err->text + field + 1));
+		return err_prefix(err, "--%s", flag);
+	}
+	return -(int)err->code;
+}
+
 static int run(const char *const *words, int count, const char *self, struct arena *arena,
 	       struct err *err)
 {
@@ -177,7 +203,10 @@ static int run(const char *const *words, int count, const char *self, struct are
 	rc = args_parse(&in, words + used, count - used, err);
 	if (rc < 0)
 		return rc;
-	return rc == INVOCATION_HELP ? help_command(command) : command->run(&in, err);
+	if (rc == INVOCATION_HELP)
+		return help_command(command);
+	rc = command->run(&in, err);
+	return rc < 0 ? name_flag(&in, err) : rc;
 }
 
 int main(int argc, char **argv)

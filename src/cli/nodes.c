@@ -61,7 +61,7 @@ static const struct column columns[] = {
 	{ "MEMORY", "ram_mib", CELL_MEMORY, true },
 	{ "DRIVER", "driver", CELL_TEXT, true },
 	{ "PLACE", .cell = cell_domains, .wide = true },
-	{ "REASON", "reason", CELL_TEXT },
+	{ "REASON", "reason", CELL_TEXT, .cut = true },
 	{ 0 },
 };
 

@@ -16,8 +16,7 @@ int show_noun(struct client *client, const struct output *output, const char *pa
 		return rc;
 	output_list(output, columns, rows, name);
 	json_array_foreach(rows, index, row) simulated = simulated || get_bool(row, "simulated");
-	if (simulated && output->form <= OUTPUT_WIDE)
-		notice("GPUs are simulated: processes are real, GPUs are not");
+	notice_simulated(output, simulated);
 	json_decref(rows);
 	return 0;
 }

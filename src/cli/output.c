@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -19,6 +20,13 @@ static bool wants_colour(void)
 	return term && strcmp(term, "dumb") != 0;
 }
 
+static size_t terminal_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 void output_init(struct output *output, const struct invocation *in)
 {
 	static const struct {
@@ -33,6 +41,7 @@ void output_init(struct output *output, const struct invocation *in)
 	*output = (struct output){ .headers = !arg_has(in, "no-headers"),
 				   .terminal = isatty(STDOUT_FILENO) == 1 };
 	output->colour = output->terminal && wants_colour();
+	output->width = output->terminal ? terminal_width() : 0;
 	for (size_t i = 0; form && i < ARRAY_SIZE(forms); i++)
 		if (strcmp(form, forms[i].name) == 0)
 			output->form = forms[i].form;
@@ -123,6 +132,15 @@ void cell_duration(struct buf *out, int64_t ms)
 			buf_addc(out, *p);
 }
 
+/* How long ago: nobody cares for milliseconds. */
+static void cell_age(struct buf *out, int64_t ms)
+{
+	if (ms < 1000)
+		buf_adds(out, "0s");
+	else
+		cell_duration(out, ms - ms % 1000);
+}
+
 void cell_memory(struct buf *out, int64_t mib)
 {
 	char text[DURATION_TEXT_MAX];
@@ -208,7 +226,7 @@ static void add_cell(const struct column *column, const json_t *row, struct buf 
 	case CELL_TIME: cell_time(out, number); break;
 	case CELL_AGE:
 		if (number)
-			cell_duration(out, clock_wall_ms() - number);
+			cell_age(out, clock_wall_ms() - number);
 		break;
 	case CELL_DURATION:
 		if (number)
@@ -225,6 +243,8 @@ struct grid {
 	size_t *ends; /* of each cell in text */
 	size_t cells, room;
 	size_t widths[32];
+	bool hidden[32]; /* no room for it */
+	size_t last; /* the last column that is shown */
 };
 
 static void grid_cell(struct grid *grid, size_t column, size_t from)
@@ -269,29 +289,85 @@ static bool is_state(const struct column *column)
 	return strcmp(column->title, "STATE") == 0;
 }
 
+/* What is left of a cut column's text is at least this wide, or a column is left out for it. */
+enum { CUT_MIN = 12 };
+
+/* Width of all columns that are shown; one that can be cut counts with its least. */
+static size_t grid_width(const struct grid *grid)
+{
+	size_t width = 0;
+
+	for (size_t c = 0; c < grid->column_count; c++) {
+		size_t own = grid->widths[c];
+
+		if (grid->columns[c]->cut && own > CUT_MIN)
+			own = CUT_MIN;
+		if (!grid->hidden[c])
+			width += own + (c == grid->last ? 0 : 2);
+	}
+	return width;
+}
+
+/* Leaves columns out until a line fits, or none is left that may go; then cuts the last one. */
+static void grid_narrow(struct grid *grid, size_t width)
+{
+	grid->last = grid->column_count - 1;
+	for (unsigned int turn = 1; turn < 9 && grid_width(grid) > width; turn++)
+		for (size_t c = 0; c < grid->column_count; c++)
+			if (grid->columns[c]->narrow == turn)
+				grid->hidden[c] = true;
+	while (grid->last && grid->hidden[grid->last])
+		grid->last--;
+	if (grid->columns[grid->last]->cut && grid->widths[grid->last] > CUT_MIN) {
+		size_t used = grid_width(grid) - CUT_MIN,
+		       left = width > used + CUT_MIN ? width - used : CUT_MIN;
+
+		if (grid->widths[grid->last] > left)
+			grid->widths[grid->last] = left;
+	}
+}
+
+/* A text of more than `width` characters ends in "..". */
+static void add_cut(const char *text, size_t size, size_t width, struct buf *out)
+{
+	size_t kept = 0, shown = 0;
+
+	if (width_of(text, size) <= width) {
+		buf_add(out, text, size);
+		return;
+	}
+	while (kept < size && (shown < width - 2 || ((unsigned char)text[kept] & 0xc0) == 0x80)) {
+		kept++;
+		shown += kept == size || ((unsigned char)text[kept] & 0xc0) != 0x80;
+	}
+	buf_add(out, text, kept);
+	buf_adds(out, "..");
+}
+
 static void grid_write(const struct grid *grid, const struct output *output, struct buf *out)
 {
 	size_t from = 0;
 
-	for (size_t i = 0; i < grid->cells; i++) {
+	for (size_t i = 0; i < grid->cells; from = grid->ends[i++]) {
 		size_t column = i % grid->column_count, size = grid->ends[i] - from;
 		const char *text = grid->text.data + from;
 		bool title = output->headers && i < grid->column_count;
 		char state[64];
 
+		if (grid->hidden[column])
+			continue;
 		if (output->colour && is_state(grid->columns[column]) && !title) {
 			snprintf(state, sizeof(state), "%.*s", (int)size, text);
 			output_state(output, state, out);
 		} else {
-			buf_add(out, text, size);
+			add_cut(text, size, grid->widths[column], out);
 		}
-		if (column + 1 == grid->column_count)
+		if (column == grid->last)
 			buf_addc(out, '\n');
 		else
 			for (size_t pad = width_of(text, size); pad < grid->widths[column] + 2;
 			     pad++)
 				buf_addc(out, ' ');
-		from = grid->ends[i];
 	}
 }
 
@@ -307,6 +383,8 @@ void output_table(const struct output *output, const struct column *columns, con
 		grid.columns[grid.column_count++] = columns;
 	}
 	grid_fill(&grid, output, rows);
+	grid_narrow(&grid,
+		    output->width && output->form == OUTPUT_TABLE ? output->width : SIZE_MAX);
 	grid_write(&grid, output, out);
 	free(grid.ends);
 	buf_deinit(&grid.text);

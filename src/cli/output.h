@@ -24,6 +24,7 @@ struct output {
 	bool headers;
 	bool colour;
 	bool terminal; /* stdout is one */
+	size_t width; /* of it, in characters; 0 = not limited */
 };
 
 void output_init(struct output *output, const struct invocation *in);
@@ -38,6 +39,9 @@ struct column {
 	bool wide; /* only in the wide form */
 	/* Appends the cell's text; nothing = "-". */
 	void (*cell)(const json_t *row, struct buf *out);
+	/* On a terminal too narrow for all: 1 is left out first, then 2, ...; 0 = it stays. */
+	unsigned int narrow;
+	bool cut; /* the last column: its text is cut at the terminal's edge */
 };
 
 /* A list in the form asked for. name: the member that identifies a row. */

@@ -54,6 +54,48 @@ static void the_wide_form_has_more_columns(void **state)
 	rendered(&output, "[{\"a\":\"n\",\"b\":\"x\"}]", "A  WIDE  STATE\nn  x     x\n");
 }
 
+static const struct column narrowing[] = { { "ID", "a", CELL_TEXT },
+					   { "FIRST", "b", CELL_TEXT, .narrow = 1 },
+					   { "SECOND", "b", CELL_TEXT, .narrow = 2 },
+					   { "REASON", "c", CELL_TEXT, .cut = true },
+					   { 0 } };
+
+static void at_width(size_t width, enum output_form form, const char *reason, const char *expected)
+{
+	struct output output = { .headers = true, .terminal = true, .width = width, .form = form };
+	json_t *rows = json_pack("[{s:s, s:s, s:s}]", "a", "7", "b", "x", "c", reason);
+	AUTO_BUF out = BUF_INIT;
+
+	output_table(&output, narrowing, rows, &out);
+	assert_string_equal(buf_text(&out), expected);
+	json_decref(rows);
+}
+
+static void a_narrow_terminal_loses_columns_in_their_order_and_the_end_of_the_last(void **state)
+{
+	static const char reason[] = "much_more_than_fits";
+
+	(void)state;
+	at_width(200, OUTPUT_TABLE, reason,
+		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_fits\n");
+	at_width(38, OUTPUT_TABLE, reason,
+		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_fits\n");
+	at_width(37, OUTPUT_TABLE, reason,
+		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_f..\n");
+	at_width(30, OUTPUT_TABLE, reason, "ID  SECOND  REASON\n7   x       much_more_than_f..\n");
+	at_width(20, OUTPUT_TABLE, reason, "ID  REASON\n7   much_more_than..\n");
+	at_width(3, OUTPUT_TABLE, reason, "ID  REASON\n7   much_more_..\n");
+	at_width(3, OUTPUT_TABLE, "short", "ID  REASON\n7   short\n");
+	at_width(
+		16, OUTPUT_TABLE,
+		"\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc",
+		"ID  REASON\n7   \xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc..\n");
+	at_width(20, OUTPUT_WIDE, reason,
+		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_fits\n");
+	at_width(0, OUTPUT_TABLE, reason,
+		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_fits\n");
+}
+
 static void awk_can_split_every_line(void **state)
 {
 	struct output output = { .headers = false };
@@ -252,6 +294,8 @@ int main(void)
 		cmocka_unit_test(columns_are_as_wide_as_their_cells),
 		cmocka_unit_test(headers_can_be_left_out),
 		cmocka_unit_test(the_wide_form_has_more_columns),
+		cmocka_unit_test(
+			a_narrow_terminal_loses_columns_in_their_order_and_the_end_of_the_last),
 		cmocka_unit_test(awk_can_split_every_line),
 		cmocka_unit_test(a_name_cannot_move_the_cursor),
 		cmocka_unit_test(wide_characters_line_up),

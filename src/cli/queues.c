@@ -22,9 +22,10 @@ static void add_gpus(const json_t *value, struct buf *out)
 		cell_text(out, json_string_value(value));
 }
 
+/* As it counts: the default queue owns what nobody else is promised. */
 static void cell_guarantee(const json_t *row, struct buf *out)
 {
-	add_gpus(json_object_get(row, "guarantee_gpus"), out);
+	add_gpus(json_object_get(row, "promised_gpus"), out);
 }
 static void cell_limit(const json_t *row, struct buf *out)
 {
@@ -160,8 +161,10 @@ const struct command command_queues = {
 	.arguments = "[list]",
 	.summary = "list, create, change and delete queues",
 	.about =
-		"A queue's share is its guarantee plus its weighted part of what nobody else is promised. Work above the share runs as long as "
-		"others leave room.",
+		"A queue's share is its guarantee plus its weighted part of what nobody is promised or its owner leaves idle. Work above the "
+		"share runs as long as others leave room.\n\n"
+		"GUARANTEE is as it counts now: the queue default, unless it is given a guarantee of its own, owns all GPUs that no other "
+		"queue is promised.",
 	.examples = "fairlead queues\n"
 		    "fairlead queues create vision --guarantee 8 --limit 32 --team vision",
 	.route = "GET /api/v1/queues",

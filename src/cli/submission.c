@@ -153,27 +153,31 @@ const struct flag submission_flags[] = {
 	{ "priority", 'p', "N", "order inside queue and tier, -1000 to 1000; the higher one first",
 	  false },
 	{ "model", 'm', "NAME", "an accepted GPU model", true },
-	{ "gpu-memory", 0, "SIZE", "the least memory a GPU must have", false },
+	{ "gpu-memory", 0, "SIZE", "the least memory a GPU must have: 40GiB", false },
 	{ "cpus", 'c', "N", "CPUs for each task, also 0.5", false },
-	{ "memory", 0, "SIZE", "memory of the machine for each task", false },
+	{ "memory", 0, "SIZE", "memory of the machine for each task: 512MiB, 64GiB", false },
 	{ "env", 'e', "NAME=VALUE",
 	  "a variable for the tasks; NAME alone takes the value from here", true },
 	{ "secret", 0, "NAME=FILE", "a variable whose value is read from a file and never shown",
 	  true },
 	{ "workdir", 'C', "DIR", "the folder the tasks start in; default: the current one", false },
-	{ "limit", 'l', "DURATION", "the longest it may run", false },
+	{ "limit", 'l', "DURATION", "the longest it may run: 90s, 1h30m, 7d; then it is stopped",
+	  false },
 	{ "estimate", 0, "DURATION", "how long you expect it to run", false },
 	{ "checkpoint", 0, "signal|report|none", "how it hears that its work is to be saved",
 	  false },
-	{ "checkpoint-signal", 0, "NAME", "that signal; default USR1", false },
+	{ "checkpoint-signal", 0, "USR1|USR2|HUP|INT|QUIT|TERM|ALRM", "that signal; default USR1",
+	  false },
 	{ "checkpoint-every", 0, "DURATION", "how often it saves its work by itself", false },
 	{ "checkpoint-path", 0, "DIR", "the folder of its checkpoints", false },
 	{ "checkpoint-grace", 0, "DURATION", "how long saving may take when it has to make room",
 	  false },
 	{ "restart-cost", 0, "DURATION", "what a restart costs besides the work lost", false },
-	{ "retries", 0, "N", "how often it is started again after a failure of its own", false },
+	{ "retries", 0, "N",
+	  "how often it is started again after a failure of its own, 0 to 100; default 0", false },
 	{ "after", 0, "ID", "a job that must have succeeded before", true },
-	{ "array", 0, "N", "so many equal jobs, numbered from 0 in FAIRLEAD_ARRAY_INDEX", false },
+	{ "array", 0, "N",
+	  "so many equal jobs, 10000 at most, numbered from 0 in FAIRLEAD_ARRAY_INDEX", false },
 	{ "hold", 0, NULL, "keep it waiting until `fairlead release`", false },
 	{ "kind", 0, "training|batch", "keep tasks close together, or fill gaps; default training",
 	  false },
@@ -314,6 +318,19 @@ static void add_command(struct builder *b)
 		       make_text(b->in->arena, NULL, b->in->args[i], true, line));
 }
 
+/* `run 'a; b'`: one word that only a shell would take apart, and no program of that name. */
+static void hint_shell(const struct invocation *in)
+{
+	const char *word = in->args[0];
+
+	if (in->arg_count != 1 || !strpbrk(word, " \t\n;|&<>$`()*"))
+		return;
+	if (access(word, F_OK) == 0)
+		return;
+	notice("\"%.200s\" is taken as the name of one program; for a shell's command line write: fairlead run -- sh -c '...'",
+	       word);
+}
+
 int submission_from_flags(const struct invocation *in, struct submission *ret, struct err *err)
 {
 	struct builder b = { .in = in,
@@ -338,6 +355,7 @@ int submission_from_flags(const struct invocation *in, struct submission *ret, s
 		       make_text(in->arena, "preempts", "false", false,
 				 next_line(&b, "no-preempt")));
 	add_command(&b);
+	hint_shell(in);
 	*ret = (struct submission){
 		.document = b.document, .file = "", .flags = b.flags, .flag_count = b.lines
 	};

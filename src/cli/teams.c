@@ -36,7 +36,7 @@ static int run_create(struct invocation *in, struct err *err)
 	if (rc >= 0)
 		rc = change_noun(client, "PUT",
 				 client_path(in->arena, "/api/v1/teams/%s", in->args[0]), body,
-				 "is there", arena_printf(in->arena, "team %s", in->args[0]), err);
+				 "was made", arena_printf(in->arena, "team %s", in->args[0]), err);
 	json_decref(body);
 	return rc;
 }

@@ -53,19 +53,34 @@ static int user_body(const struct invocation *in, json_t *body, struct err *err)
 	return 0;
 }
 
-/* A new user gets the account of the same name on this machine, unless --uid says another. */
-static void add_account(const struct invocation *in, json_t *body)
+/*
+ * A new user gets the account of the same name on this machine, unless --uid says another. Returns
+ * what to say when it is done.
+ */
+static const char *add_account(const struct invocation *in, json_t *body)
 {
 	struct passwd entry, *found = NULL;
 	char room[4096];
 
-	if (arg_has(in, "uid") || arg_has(in, "no-account"))
-		return;
-	if (getpwnam_r(in->args[0], &entry, room, sizeof(room), &found) != 0 || !found)
-		return;
+	const char *name = in->args[0];
+
+	if (arg_has(in, "uid"))
+		return "was added";
+	if (arg_has(in, "no-account"))
+		return arena_printf(in->arena,
+				    "was added; `fairlead token create --user %s` lets them in",
+				    name);
+	if (getpwnam_r(name, &entry, room, sizeof(room), &found) != 0 || !found)
+		return arena_printf(
+			in->arena,
+			"was added, but this machine has no account %s: `fairlead users change %s --uid N` says as which one their jobs "
+			"run; until then they may look, with `fairlead token create --user %s`",
+			name, name, name);
 	json_object_set_new(body, "uid", json_integer((json_int_t)entry.pw_uid));
 	if (!arg_has(in, "gid"))
 		json_object_set_new(body, "gid", json_integer((json_int_t)entry.pw_gid));
+	return arena_printf(in->arena, "was added, for the account %s of this machine (uid %u)",
+			    name, entry.pw_uid);
 }
 
 static int exists(struct client *client, const char *name, bool *ret, struct err *err)
@@ -85,6 +100,7 @@ static int set_user(struct invocation *in, bool add, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
 	json_t *body = json_object();
+	const char *done = "was changed";
 	bool there = false;
 	int rc = parse_name(in->args[0], "user", err);
 
@@ -103,12 +119,11 @@ static int set_user(struct invocation *in, bool add, struct err *err)
 			     "there is no user \"%s\"; `fairlead users add` makes one",
 			     in->args[0]);
 	if (add)
-		add_account(in, body);
+		done = add_account(in, body);
 	if (rc >= 0)
 		rc = change_noun(client, "PUT",
 				 client_path(in->arena, "/api/v1/users/%s", in->args[0]), body,
-				 add ? "was added" : "was changed",
-				 arena_printf(in->arena, "user %s", in->args[0]), err);
+				 done, arena_printf(in->arena, "user %s", in->args[0]), err);
 	json_decref(body);
 	return rc;
 }

@@ -72,9 +72,21 @@ def test_roles_are_kept():
                       ["nodes", "cordon", "node0"], ["users", "add", "x", "--no-account"], ["job", str(number), "--spec"]):
             done = command(*words, env=env)
             assert done.returncode == 4, (words, done)
+            assert "/api/" not in done.stderr, done  # in words, not as a route
+        assert 'user "vera" has the role viewer; "Submits a job' in command("run", "-d", "--", "true", env=env).stderr
         d.run("users", "change", "vera", "--role", "researcher")
         d.run("users", "remove", "vera")
         assert command("jobs", env=env).returncode == 4
+
+
+def test_adding_a_user_says_how_they_come_in():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        done = d.run("users", "add", "nobody-of-that-name")
+        assert "this machine has no account nobody-of-that-name" in done.out and "--uid N" in done.out and "token create" in done.out
+        assert "fairlead token create --user ci" in d.run("users", "add", "ci", "--no-account").out
+        assert "for the account nobody of this machine (uid " in d.run("users", "add", "nobody").out
+        assert d.run("users", "add", "other", "--uid", "12345").out == "user other was added\n"
+        assert d.run("teams", "create", "vision").out == "team vision was made\n"
 
 
 def test_an_unknown_account_is_told_what_to_ask_for():
@@ -99,11 +111,16 @@ def test_nodes_and_gpus_are_taken_out_of_use_and_back():
             assert d.run(*words, check=False).code == 3
         for words in (["gpus", "aside", "node0"], ["gpus", "aside", "node0/x"], ["gpus", "aside", "node0/32"]):
             assert d.run(*words, check=False).code == 2
+        done = d.run("gpus", "aside", "node0/9", check=False)
+        assert done.code == 3 and 'node "node0" has no GPU 9; its GPUs are 0 to 1' in done.err, done
+        done = d.run("gpus", "--node", "node9", check=False)
+        assert done.code == 3 and 'there is no node "node9"' in done.err and not done.out, done
 
 
 def test_queues_are_made_changed_and_deleted():
     with harness.Daemon(nodes="sim:2x2xH100-80GB") as d:
         d.run("queues", "create", "vision", "--guarantee", "2", "--limit", "3", "--weight", "2", "--default-limit", "2h")
+        assert [line.split()[3] for line in d.run("queues").out.splitlines()] == ["GUARANTEE", "2", "2"]  # default owns the rest
         queue = {q["name"]: q for q in d.ask("queues")}["vision"]
         assert float(queue["guarantee_gpus"]) == 2 and float(queue["limit_gpus"]) == 3 and queue["weight"] == 2
         assert queue["default_limit_ms"] == 7200000
@@ -113,7 +130,10 @@ def test_queues_are_made_changed_and_deleted():
         assert d.run("queues", "create", "vision", check=False).code == 5
         assert d.run("queues", "change", "none", check=False).code == 3
         assert d.run("queues", "create", "a b", check=False).code == 2
-        assert d.run("queues", "create", "x", "--guarantee", "lots", check=False).code == 2
+        done = d.run("queues", "create", "x", "--guarantee", "lots", check=False)
+        assert done.code == 2 and done.err.startswith('fairlead: --guarantee: "lots" is not a number of GPUs'), done
+        done = d.run("queues", "change", "vision", "--default-limit", "3", check=False)
+        assert done.code == 2 and done.err.startswith('fairlead: --default-limit: duration "3" lacks a unit'), done
         assert d.run("queues", "create", "huge", "--parent", "vision", "--guarantee", "9", check=False).code != 0
         d.run("queues", "delete", "vision")
         assert [q["name"] for q in d.ask("queues")] == ["default"]

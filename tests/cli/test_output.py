@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What commands show: tables that awk can split, JSON, YAML, names, colours only where they belong."""
 
+import fcntl
 import json
 import os
 import pty
 import re
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -73,7 +76,7 @@ def test_text_of_others_cannot_move_the_cursor(d):
     assert "two words\\u001B[2J" in d.run("job", "4", "--history").out
 
 
-@pytest.mark.parametrize("words", [["nodes"], ["gpus"], ["jobs"], ["job", "1"], ["doctor"], ["nodes", "-o", "json"], ["gpus", "-o", "json"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["nodes"], ["gpus"], ["jobs"], ["job", "1"], ["queues"], ["job", "3"], ["explain", "3"], ["doctor"], ["nodes", "-o", "json"], ["gpus", "-o", "json"]], ids=" ".join)
 def test_every_screen_with_simulated_nodes_says_so(d, words):
     done = d.run(*words)
     assert "simulated" in (done.out + done.err).lower()
@@ -86,9 +89,10 @@ def test_filters_reach_the_daemon(d):
     assert d.run("jobs", "-o", "name", "--limit", "1").out == "1\n"
 
 
-def on_terminal(d, *words, env=None):
+def on_terminal(d, *words, env=None, width=0):
     """Output and error as a person sees them."""
     master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     process = subprocess.Popen([harness.PROGRAM, *words], stdout=slave, stderr=slave, stdin=subprocess.DEVNULL,
                                env=dict({k: v for k, v in d.env.items() if k != "NO_COLOR"}, **{"TERM": "xterm", **(env or {})}))
     os.close(slave)
@@ -141,3 +145,24 @@ def test_dates_are_local(d):
 def test_a_reader_that_goes_away_is_no_drama(d):
     done = subprocess.run("%s events --limit 1000 | head -1" % harness.PROGRAM, shell=True, env=d.env, stdout=subprocess.PIPE, text=True)
     assert done.stdout.count("\n") == 1
+
+
+def test_the_specification_names_the_signal(d):
+    number = str(d.submit("true", flags=("--checkpoint", "signal")))
+    assert "checkpoint_signal: USR1\n" in d.run("job", number, "--spec").out
+    assert 'checkpoint_signal: ""\n' in d.run("job", "1", "--spec").out
+    d.wait(int(number))
+
+
+def test_history_is_for_people(d):
+    history = d.run("job", "2", "--history").out
+    assert "state=failed" in history and "at_ms=" not in history and "=-1" not in history
+
+
+def test_lines_do_not_wrap_on_a_narrow_terminal(d):
+    d.run("run", "-n", "reason", "--", "/no/such/program/whose/name/is/long/enough", check=False)
+    for words in (["jobs"], ["nodes"], ["gpus"]):
+        for width in (80, 100):
+            for line in on_terminal(d, *words, env={"NO_COLOR": "1"}, width=width).split("\r\n"):
+                assert len(line) <= width, line
+    assert "TASKS" in d.run("jobs").out  # a pipe gets everything
