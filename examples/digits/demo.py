@@ -80,6 +80,18 @@ def ended(number):
     return job(number)["state"] in ("succeeded", "failed", "cancelled", "timed-out")
 
 
+def last_line(number):
+    """The last line rank 0 printed; the end of the job may be known before the end of its output is."""
+    lines = []
+
+    def there():
+        lines[:] = call("logs", str(number)).strip().splitlines()
+        return lines and lines[-1].startswith("sha256 of the weights")
+
+    wait_until("the last line of job %d" % number, there)
+    return lines[-1]
+
+
 def weights_hash(path):
     with open(path) as f:
         return f.read().strip()
@@ -121,7 +133,10 @@ def main():
     say("\n1. The training job, undisturbed: 4 ranks on 4 GPUs.")
     reference = submit("digits-reference", [*train, "--out", os.path.join(out, "reference")], *shape)
     wait_until("the reference run ends", lambda: ended(reference))
-    say("   " + call("logs", str(reference)).strip().splitlines()[-1])
+    if job(reference)["state"] != "succeeded":
+        sys.exit("the training job did not succeed:\n%s%s" % (
+            call("job", str(reference)), call("logs", str(reference), "--stderr", check=False)))
+    say("   " + last_line(reference))
 
     say("\n2. The same job again, then twelve more that want the same GPUs.")
     digits = submit("digits", [*train, "--out", os.path.join(out, "disturbed")], *shape)
@@ -137,15 +152,17 @@ def main():
     daemon.kill()
     daemon.up()
     found = job(digits)
-    say("   job %d is %s, attempt %d" % (digits, found["state"], found["attempts"][-1]["attempt"]))
+    say("   job %d is %s, still in attempt %d: nothing was started again" % (
+        digits, found["state"], found["attempts"][-1]["attempt"]))
 
     say("\n4. A critical job needs two GPUs: the training job is warned, saves, and makes room.")
     say("   (A standard job is safe for its first ten minutes by default; here that is set to one second.)")
     call("policy", "set", "--min-runtime", "1s")
     critical = submit("critical", ["sleep", "1"], "--gpus", "1", "--tasks", "2", "--tier", "critical")
+    reasons.update(why_waiting([critical]))
     wait_until("the critical job runs", lambda: job(critical)["state"] in ("running", "succeeded"))
     say(call("jobs").rstrip())
-    reasons.update(why_waiting([digits, critical]))
+    reasons.update(why_waiting([digits]))
 
     say("\n5. The daemon is killed again.")
     daemon.kill()
@@ -155,7 +172,7 @@ def main():
     wait_until("all jobs end", lambda: all(ended(n) for n in everything))
 
     say("\n6. What happened, from the journal:\n")
-    say("   %-18s %-10s %8s %8s  %-14s %12s %12s" % ("JOB", "STATE", "REQUEUED", "WAITED", "FOR", "USED", "LOST"))
+    say("   %-18s %-10s %8s %8s  %-14s %12s %12s" % ("JOB", "STATE", "REQUEUED", "WAITED", "WHY", "USED", "LOST"))
     for number in [reference, digits, critical, *small]:
         j = job(number)
         waited, times = waits(number)
