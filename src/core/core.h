@@ -74,11 +74,11 @@ void view_verify(const struct view *view,
 struct decisions {
 	struct event *events; /* in the arena; time and actor filled, seq 0 */
 	uint32_t count;
-	bool more; /* stopped at its budget: apply these and call again */
+	bool more; /* stopped early: apply these, if any, and call again */
 	int64_t wake_ms; /* call again (CLOCK_TICKED) at this event time even if nothing happens; 0 = need not */
 };
 
-/* What to do now. The view comes back as it was given. budget: units of work (about one placement attempt each). */
+/* What to do now. The view comes back as it was given, but for where a search through many blocked jobs goes on. budget: units of work (about one placement attempt each). */
 void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,
 	    struct decisions *ret);
 

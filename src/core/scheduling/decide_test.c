@@ -458,6 +458,52 @@ static void the_queues_limit_is_made_room_in_by_its_own_lower_work(void **state)
 	world_deinit(&w);
 }
 
+/* On each node a GPU of the higher work stays, so that no job of two GPUs finds room: a hundred of them, all unlike. */
+static void the_job_behind_a_hundred_fruitless_searches_has_its_turn(void **state)
+{
+	struct world w;
+	uint32_t last;
+
+	(void)state;
+	world_init(&w, "n0:2 n1:2");
+	for (int i = 0; i < 2; i++)
+		world_place(&w, world_submit(&w, (struct wish){ .priority = 9 }), i ? "n1" : "n0");
+	for (int i = 0; i < 2; i++)
+		world_place(&w, world_submit(&w, (struct wish){ .priority = -9 }), i ? "n1" : "n0");
+	for (int i = 1; i <= 100; i++)
+		(void)world_submit(&w, (struct wish){ .gpus = 2, .cpu_milli = i });
+	last = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, last), 1);
+	assert_int_equal(w.evictions, 1);
+	world_deinit(&w);
+}
+
+/*
+ * n0 has one GPU free; `pair` needs both of a node and may not take from b, which is not above its share before `small`
+ * starts. Then it may. Best-effort work that started in the same pass would be gone with the next.
+ */
+static void best_effort_work_is_not_started_to_be_evicted_at_once(void **state)
+{
+	struct world w;
+	uint32_t spare, pair;
+
+	(void)state;
+	world_init(&w, "n0:2 n1:2");
+	world_queue(&w, "a", "", 2, -1, 1);
+	world_queue(&w, "b", "", 1, -1, 1);
+	world_place(&w, world_submit(&w, (struct wish){ .queue = "b" }), "n0");
+	world_place(&w, world_submit(&w, (struct wish){ .queue = "b" }), "n1");
+	pair = world_submit(&w, (struct wish){ .queue = "a", .gpus = 2 });
+	(void)world_submit(&w, (struct wish){ .queue = "b" });
+	spare = world_submit(&w, (struct wish){ .queue = "b", .best_effort = true });
+	world_run(&w);
+	assert_int_equal(world_running(&w, pair), 1);
+	assert_true(job_get(&w.facts, (struct job_id){ spare })->attempts <=
+		    world_running(&w, spare));
+	world_deinit(&w);
+}
+
 static void a_rack_is_cleared_for_a_gang_that_needs_one(void **state)
 {
 	uint32_t job, gang, dear;
@@ -844,6 +890,8 @@ int main(void)
 		cmocka_unit_test(the_cheapest_node_is_cleared),
 		cmocka_unit_test(one_wide_victim_goes_before_many_small_ones_that_cost_more),
 		cmocka_unit_test(the_queues_limit_is_made_room_in_by_its_own_lower_work),
+		cmocka_unit_test(the_job_behind_a_hundred_fruitless_searches_has_its_turn),
+		cmocka_unit_test(best_effort_work_is_not_started_to_be_evicted_at_once),
 		cmocka_unit_test(a_rack_is_cleared_for_a_gang_that_needs_one),
 		cmocka_unit_test(equal_priority_and_polite_jobs_evict_nobody),
 		cmocka_unit_test(critical_work_is_never_evicted_not_even_for_its_owner),

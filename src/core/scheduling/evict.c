@@ -12,6 +12,10 @@
  *			wide victim that is worth less than many small ones
  *	choose		the cheapest of the solutions of the first units that hold enough
  *
+ * A search that finds nothing may look at all of the cluster, so a pass makes at most EVICT_SEARCHES_MAX of them. It is cut
+ * at the next one and says "more"; the jobs behind have their turn in the following passes, which pass over those searched
+ * in this round (bucket->searched). When all have been looked at, the round is over.
+ *
  * So every set is sufficient, and no part of it is (minimal). Worked example in README.md. Nothing is touched before
  * the set is proved. A set is refused when a victim's queue would be entitled to take the place back.
  */
@@ -58,6 +62,7 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = p->job;
 	hunt_promise_move(hunt, p, true);
 	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
+	pass->blocked = true;
 	pass->more = true;
 }
 
@@ -87,8 +92,25 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	}
 }
 
+/* One search more? Else the pass is cut; a pass that only explains goes on without. */
+static bool search_allowed(struct pass *pass)
+{
+	if (pass->searches < EVICT_SEARCHES_MAX)
+		return true;
+	pass->cut = !pass->watch;
+	return false;
+}
+
+static void search_note(struct pass *pass, struct bucket *bucket)
+{
+	pass->searches++;
+	if (!pass->watch)
+		bucket->searched = pass->view->search_round;
+}
+
 int evict_for(struct pass *pass, uint32_t job, bool room_short)
 {
+	struct bucket *bucket = &pass->view->buckets.at[pass->view->jobs.at[job].bucket];
 	const struct job *j = job_get(pass->facts, (struct job_id){ job });
 	struct hunt hunt = { .pass = pass,
 			     .job = job,
@@ -98,10 +120,11 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 			     .room_short = room_short };
 	struct solution solution;
 
-	if (!j->preempts || j->tier == TIER_BEST_EFFORT || pass->searches >= EVICT_SEARCHES_MAX)
+	if (!j->preempts || j->tier == TIER_BEST_EFFORT ||
+	    bucket->searched == pass->view->search_round)
 		return EVICT_NO;
 	hunt.need = shape_share(hunt.shape, hunt.shape->tasks_min);
-	if (hunt_is_barren(&hunt))
+	if (hunt_is_barren(&hunt) || !search_allowed(pass))
 		return EVICT_NO;
 	if (!hunt_candidates(&hunt)) {
 		hunt_barren_note(&hunt);
@@ -109,7 +132,7 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 	}
 	hunt_scratch_make(&hunt);
 	if (!hunt_solve(&hunt, &solution)) {
-		pass->searches++;
+		search_note(pass, bucket);
 		return EVICT_NO;
 	}
 	hunt_carry_out(&hunt, &solution);

@@ -248,6 +248,8 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 
 	if (!reserved && evict_for(pass, id, false) == 0)
 		return TRY_STARTED;
+	if (pass->cut)
+		return TRY_BLOCKED;
 	if (watches(pass)) {
 		if (reserved)
 			why = (struct verdict){ .code = REASON_RESERVATION,
@@ -386,8 +388,38 @@ static void turn_take(struct order *order, uint32_t queue)
 			turn_advance(order, turn);
 			return;
 		}
+		if (order->pass->cut)
+			return;
+		order->pass->blocked = true;
 		heap_pop(turn);
 	}
+}
+
+/* Takes turns until nobody is left. False when the pass ends before that. */
+static bool round_run(struct order *order)
+{
+	struct pass *pass = order->pass;
+
+	turns_open(order);
+	while (order->turns[0].below) {
+		if (pass_is_spent(pass) || pass->cut) {
+			pass->more = true;
+			return false;
+		}
+		if (pass->watch && pass->watch->seen)
+			return false; /* explain has what it wants */
+		turn_take(order, turn_pick(order));
+	}
+	return true;
+}
+
+/*
+ * What was started or promised may entitle a job that had its turn before to room that it could not have then. It would take
+ * best-effort work first; so that comes only when standard work has come to rest on the facts as they are.
+ */
+static bool spare_may_start(const struct pass *pass)
+{
+	return !pass->changes || !pass->blocked || pass->watch;
 }
 
 void order_run(struct pass *pass)
@@ -399,17 +431,15 @@ void order_run(struct pass *pass)
 		order.turns[queue].any =
 			sorted_begin(&pass->view->pool, pass->view->queues.at[queue].buckets,
 				     &order.turns[queue].buckets);
-	for (int round = 0; round < 2; round++) {
-		order.spare = round == 1;
-		turns_open(&order);
-		while (order.turns[0].below) {
-			if (pass_is_spent(pass)) {
-				pass->more = true;
-				return;
-			}
-			if (pass->watch && pass->watch->seen)
-				return; /* explain has what it wants */
-			turn_take(&order, turn_pick(&order));
-		}
+	if (!round_run(&order))
+		return;
+	if (!pass->watch)
+		pass->view->search_round++;
+	order.spare = true;
+	if (spare_may_start(pass)) {
+		(void)round_run(&order);
+		return;
 	}
+	turns_open(&order);
+	pass->more = pass->more || order.turns[0].below > 0;
 }

@@ -14,7 +14,8 @@
 
 enum {
 	DECISIONS_MAX = 16384, /* of one pass; then it says "more" */
-	EVICT_SEARCHES_MAX = 64, /* of one pass that find nothing */
+	EVICT_SEARCHES_MAX =
+		64, /* of one pass that find nothing; the next pass goes on behind them */
 	RESERVE_RELEASES_MAX = 4096, /* expected ends looked at in one pass for reservations */
 	RESERVE_SPARES_MAX = 8192 /* best-effort jobs given back for one reservation */
 };
@@ -100,6 +101,8 @@ struct pass {
 	struct barren *barren; /* by queue; NULL = not yet made */
 	bool *promises_gone; /* by index in the view: kept or taken over in this pass */
 	uint32_t searches;
+	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */
+	bool blocked; /* standard work that could not start, or lost its promise */
 	uint32_t *tally, *tally_stamp, stamp; /* by node or domain, see evict.c */
 	/* reservations, by start_ms */
 	struct reservation *reservations;
@@ -131,7 +134,8 @@ int64_t job_grace_ms(const struct facts *facts, const struct job *job);
 void promises_review(struct pass *pass); /* drops, spares, makes smaller */
 void promises_place(struct pass *pass); /* starts those whose place is free */
 
-/* evict.c: 0 = done: promised, victims told to leave; EVICT_NO. `room_short`: the queue's limit is what lacks. */
+/* evict.c: 0 = done: promised, victims told to leave; EVICT_NO, or the pass is cut. `room_short`: the queue's limit is
+ * what lacks. */
 enum { EVICT_NO = 1 };
 int evict_for(struct pass *pass, uint32_t job, bool room_short);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */

@@ -8,6 +8,7 @@
  *	a view built anew decides the same, event for event
  *	the same world with its nodes added in another order decides the same, by name
  *	deciding comes to rest: no two jobs evict each other in turn
+ *	best-effort work that was started is not stopped again before anything else has happened (world_decide)
  */
 #include <string.h>
 

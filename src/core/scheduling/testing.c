@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { PICTURE_WORD = 64 };
+enum { PICTURE_WORD = 64, PASSES_MAX = 10000 };
 
 /* --- making a world ------------------------------------------------------------------------------------ */
 
@@ -320,24 +320,37 @@ void world_cancel(struct world *w, uint32_t job)
 
 /* --- deciding ---------------------------------------------------------------------------------------------- */
 
-static void attempt_id_check(const struct world *w, const struct event *e)
+/* The job whose attempt is told to make room, or NULL. */
+static const struct job *job_evicted(const struct world *w, const struct event *e,
+				     uint32_t *ret_attempt)
 {
+	if (e->kind == EVENT_ATTEMPT_WARNED && e->attempt_warned.for_job)
+		*ret_attempt = (uint32_t)e->attempt_warned.attempt;
+	else if (e->kind == EVENT_ATTEMPT_STOPPED && e->attempt_stopped.why == STOP_EVICTED)
+		*ret_attempt = (uint32_t)e->attempt_stopped.attempt;
+	else
+		return NULL;
+	return job_get(&w->facts, attempt_get(&w->facts, (struct attempt_id){ *ret_attempt })->job);
+}
+
+/* `known`: attempts that there were before deciding began: best-effort work placed since is not told to leave again. */
+static void decision_check(const struct world *w, const struct event *e, uint32_t known)
+{
+	uint32_t attempt;
+	const struct job *job = job_evicted(w, e, &attempt);
+
 	if (e->kind == EVENT_ATTEMPT_PLACED)
 		CHECK(e->attempt_placed.attempt == (int64_t)w->facts.attempts.count + 1);
-	if ((e->kind == EVENT_ATTEMPT_WARNED && e->attempt_warned.for_job) ||
-	    (e->kind == EVENT_ATTEMPT_STOPPED && e->attempt_stopped.why == STOP_EVICTED)) {
-		int64_t id = e->kind == EVENT_ATTEMPT_WARNED ? e->attempt_warned.attempt
-							     : e->attempt_stopped.attempt;
-
-		CHECK(job_get(&w->facts,
-			      attempt_get(&w->facts, (struct attempt_id){ (uint32_t)id })->job)
-			      ->tier != TIER_CRITICAL);
-	}
+	if (!job)
+		return;
+	CHECK(job->tier != TIER_CRITICAL);
+	CHECK(attempt <= known || job->tier != TIER_BEST_EFFORT);
 }
 
 void world_decide(struct world *w)
 {
 	struct decisions d;
+	uint32_t passes = 0, known = w->facts.attempts.count;
 
 	w->decisions = 0;
 	do {
@@ -346,13 +359,13 @@ void world_decide(struct world *w)
 		if (!w->quiet)
 			view_verify(w->view, &w->facts);
 		for (uint32_t i = 0; i < d.count; i++) {
-			attempt_id_check(w, &d.events[i]);
+			decision_check(w, &d.events[i], known);
 			w->evictions += d.events[i].kind == EVENT_ATTEMPT_STOPPED &&
 					d.events[i].attempt_stopped.why == STOP_EVICTED;
 			world_apply(w, &d.events[i]);
 		}
 		w->decisions += d.count;
-		CHECK(d.count || !d.more);
+		CHECK(++passes < PASSES_MAX);
 		if (!w->quiet)
 			world_check(w);
 	} while (d.more);

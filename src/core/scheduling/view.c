@@ -674,6 +674,7 @@ struct view *view_create(const struct facts *facts)
 	sorted_init(&view->pool);
 	queues_build(view, facts);
 	view->space_stale = true; /* filled once, after the jobs */
+	view->search_round = 1;
 	view->draining = nodes_draining(facts);
 	while (view->job_count < facts->jobs.count)
 		job_sync(view, facts, ++view->job_count, false);
