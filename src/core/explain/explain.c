@@ -234,24 +234,35 @@ static void chain_add(struct chain *chain, enum reason code, const char *text)
 			(struct explain_line){ .code = (uint16_t)code, .text = text };
 }
 
+/* A share covers what is wanted: with less than the guarantee wanted, the guarantee is what the queue may count on. */
 static void queue_line(const struct words *w, struct chain *chain)
 {
-	uint32_t id = w->j->queue.v;
 	const struct queue *queue = queue_get(w->facts, w->j->queue);
+	const char *name = facts_name(w->facts, queue->name), *limit = "no limit";
+	const struct standing *at;
 	struct standings s;
-	const char *limit = "no limit";
 
 	standings_make(&s, w->facts, w->view, w->arena);
+	at = &s.at[w->j->queue.v];
 	if (queue->limit_share >= 0)
 		limit = arena_printf(w->arena, "limit %s",
 				     share_text(w->arena, queue->limit_share));
-	chain_add(chain, REASON_NONE,
-		  arena_printf(w->arena,
-			       "queue \"%s\" uses %s of its share of %s GPUs (guarantee %s, %s)",
-			       facts_name(w->facts, queue->name),
-			       share_text(w->arena, s.at[id].use),
-			       share_text(w->arena, s.at[id].share),
-			       share_text(w->arena, s.at[id].guarantee), limit));
+	if (at->share > at->guarantee)
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena,
+				       "queue \"%s\" uses %s of its share of %s (guarantee %s, %s)",
+				       name, share_text(w->arena, at->use),
+				       words_share(w, at->share),
+				       share_text(w->arena, at->guarantee), limit));
+	else if (at->guarantee)
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena, "queue \"%s\" uses %s of its guarantee of %s (%s)",
+				       name, share_text(w->arena, at->use),
+				       words_share(w, at->guarantee), limit));
+	else
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena, "queue \"%s\" uses %s (no guarantee, %s)", name,
+				       words_share(w, at->use), limit));
 }
 
 static void order_line(const struct words *w, struct chain *chain, const struct explanation *e)
@@ -419,9 +430,14 @@ static void explain_promise(const struct words *w, struct explanation *ret)
 	}
 	ret->verdict = (struct verdict){ .code = REASON_CAPACITY, .have = 0, .need = leaving };
 	ret->reason = REASON_CAPACITY;
-	ret->summary = arena_printf(
-		w->arena, "its place is kept for it until %u job%s made room, at the latest %s",
-		leaving, leaving == 1 ? " has" : "s have", words_until(w, last_ms));
+	if (leaving)
+		ret->summary = arena_printf(
+			w->arena,
+			"its place is kept for it until %u job%s made room, at the latest %s",
+			leaving, leaving == 1 ? " has" : "s have", words_until(w, last_ms));
+	else
+		ret->summary =
+			"its place is kept for it and is free: it starts with the next decision";
 	ret->remedy = "";
 }
 

@@ -110,6 +110,68 @@ static void what_no_node_has_is_not_promised_for_later(void **state)
 	world_deinit(&w);
 }
 
+static bool says(const struct explanation *e, const char *words)
+{
+	for (uint32_t i = 0; i < e->line_count; i++)
+		if (strstr(e->lines[i].text, words))
+			return true;
+	return false;
+}
+
+static void what_a_queue_uses_is_told_in_figures_that_make_sense(void **state)
+{
+	struct explanation e;
+	struct world w;
+	uint32_t limit, plain, spare, poor;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	world_queue(&w, "q", "", 1, 1, 1);
+	world_queue(&w, "r", "", 0, -1, 1);
+	world_queue(&w, "s", "", 0, -1, 1);
+	(void)world_submit(&w, (struct wish){ .queue = "r", .gpus = 7 });
+	(void)world_submit(&w, (struct wish){ .queue = "q" });
+	world_run(&w);
+	limit = world_submit(&w, (struct wish){ .queue = "q" });
+	plain = world_submit(&w, (struct wish){ .queue = "r" });
+	spare = world_submit(&w, (struct wish){ .queue = "default", .best_effort = true });
+	poor = world_submit(&w, (struct wish){ .queue = "s", .best_effort = true });
+	world_run(&w);
+	e = why(&w, limit);
+	assert_string_equal(e.summary,
+			    "needs 1 GPU, but queue \"q\" may use 0 more (its limit is 1)");
+	assert_non_null(strstr(e.remedy, "give back 1 GPU, or"));
+	e = why(&w, spare);
+	assert_true(says(&e, "queue \"default\" uses 0 of its guarantee of 7 GPUs (no limit)"));
+	e = why(&w, plain);
+	assert_true(says(&e, "uses 7 of its share of 7 GPUs (guarantee 0, no limit)"));
+	e = why(&w, poor);
+	assert_true(says(&e, "queue \"s\" uses 0 GPUs (no guarantee, no limit)"));
+	world_deinit(&w);
+}
+
+static void a_place_that_has_come_free_is_told_as_such(void **state)
+{
+	struct decisions d;
+	struct world w;
+	uint32_t low, high;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	world_policy(&w, 60000, 0);
+	low = world_submit(&w, (struct wish){ .checkpoint = true });
+	world_run(&w);
+	high = world_submit(&w, (struct wish){ .priority = 1 });
+	world_run(&w);
+	world_exit(&w, low, 0);
+	decide(&w.facts, w.view, 1000000, &w.step, &d);
+	for (uint32_t i = 0; i < d.count; i++)
+		world_apply(&w, &d.events[i]);
+	waits_for(&w, high, REASON_CAPACITY,
+		  "kept for it and is free: it starts with the next decision");
+	world_deinit(&w);
+}
+
 static void a_place_kept_for_a_victim_to_leave_is_told(void **state)
 {
 	struct world w;
@@ -268,6 +330,8 @@ int main(void)
 		cmocka_unit_test(who_holds_and_who_is_ahead_is_told),
 		cmocka_unit_test(no_end_is_foretold_that_nobody_declared),
 		cmocka_unit_test(what_no_node_has_is_not_promised_for_later),
+		cmocka_unit_test(what_a_queue_uses_is_told_in_figures_that_make_sense),
+		cmocka_unit_test(a_place_that_has_come_free_is_told_as_such),
 		cmocka_unit_test(a_place_kept_for_a_victim_to_leave_is_told),
 		cmocka_unit_test(a_place_promised_to_a_better_job_is_a_matter_of_priority),
 		cmocka_unit_test(critical_work_waits_when_other_critical_work_holds_the_guarantee),

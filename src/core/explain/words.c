@@ -15,6 +15,12 @@ const char *words_job(const struct words *w, uint32_t job)
 			    facts_name(w->facts, job_get(w->facts, (struct job_id){ job })->name));
 }
 
+const char *words_share(const struct words *w, int64_t share)
+{
+	return arena_printf(w->arena, "%s GPU%s", share_text(w->arena, share),
+			    share == GPU_SHARE ? "" : "s");
+}
+
 const char *words_gpus(const struct words *w, int64_t gpus)
 {
 	return arena_printf(w->arena, "%lld GPU%s", (long long)gpus, gpus == 1 ? "" : "s");
@@ -119,12 +125,13 @@ static const char *limit_text(const struct words *w, const struct verdict *v)
 	if (!v->at)
 		return arena_printf(
 			w->arena,
-			"needs %s GPUs, but of those not kept for queues with a reserved guarantee only %s are left",
-			share_text(w->arena, v->need), share_text(w->arena, v->have));
+			"needs %s, but of those not kept for queues with a reserved guarantee only %s %s left",
+			words_share(w, v->need), share_text(w->arena, v->have),
+			v->have == GPU_SHARE ? "is" : "are");
 	queue = queue_get(w->facts, (struct queue_id){ v->at });
 	return arena_printf(
-		w->arena, "needs %s GPUs, but queue \"%s\" may use %s more (its limit is %s)",
-		share_text(w->arena, v->need), queue_text(w, v->at), share_text(w->arena, v->have),
+		w->arena, "needs %s, but queue \"%s\" may use %s more (its limit is %s)",
+		words_share(w, v->need), queue_text(w, v->at), share_text(w->arena, v->have),
 		share_text(w->arena, queue->limit_share));
 }
 
@@ -185,8 +192,8 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,
-			"needs %s GPUs of the guarantee of queue \"%s\", of which critical work has left %s",
-			share_text(w->arena, v->need), queue_text(w, v->at),
+			"needs %s of the guarantee of queue \"%s\", of which critical work has left %s",
+			words_share(w, v->need), queue_text(w, v->at),
 			share_text(w->arena, v->have));
 	case REASON_IMPOSSIBLE:
 		if (v->need == 1)
@@ -249,12 +256,12 @@ static const char *limit_remedy(const struct words *w, const struct verdict *v)
 	if (v->need > queue->limit_share)
 		return arena_printf(
 			w->arena,
-			"asking for at most %s GPUs, another queue, or an admin who raises the limit of queue \"%s\"",
-			share_text(w->arena, queue->limit_share), queue_text(w, v->at));
+			"asking for at most %s, another queue, or an admin who raises the limit of queue \"%s\"",
+			words_share(w, queue->limit_share), queue_text(w, v->at));
 	return arena_printf(
 		w->arena,
-		"jobs of queue \"%s\" that give back %s GPUs, or an admin who raises its limit to %s",
-		queue_text(w, v->at), share_text(w->arena, v->need - v->have),
+		"jobs of queue \"%s\" that give back %s, or an admin who raises its limit to %s",
+		queue_text(w, v->at), words_share(w, v->need - v->have),
 		share_text(w->arena, queue->limit_share + v->need - v->have));
 }
 
@@ -314,9 +321,9 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,
-			"critical jobs of queue \"%s\" that give back %s GPUs, an admin who raises the guarantee, or "
+			"critical jobs of queue \"%s\" that give back %s, an admin who raises the guarantee, or "
 			"submitting it with tier standard",
-			queue_text(w, v->at), share_text(w->arena, v->need - v->have));
+			queue_text(w, v->at), words_share(w, v->need - v->have));
 	case REASON_IMPOSSIBLE:
 		return "asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes";
 	case REASON_PRIORITY:

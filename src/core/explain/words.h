@@ -14,6 +14,8 @@ struct words {
 };
 
 const char *words_job(const struct words *w, uint32_t job); /* job 7 "train" */
+/* "1 GPU", "2.5 GPUs". */
+const char *words_share(const struct words *w, int64_t share);
 const char *words_gpus(const struct words *w, int64_t gpus); /* 1 GPU, 3 GPUs */
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */
 const char *words_summary(const struct words *w, const struct verdict *v);
