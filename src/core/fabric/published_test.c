@@ -258,13 +258,12 @@ static int64_t error_of(const struct run *run)
 
 static void row_print(const struct run *run, char out[256])
 {
-	uint64_t predicted = predict(run);
+	uint64_t measured = (run->measured_mbps + 50) / 100, predicted = (predict(run) + 50) / 100;
 	int64_t error = error_of(run), size = error < 0 ? -error : error;
 
 	snprintf(out, 256, "| %s | %llu.%llu | %llu.%llu | %s%lld.%lld %% | %s | %s |", run->what,
-		 (unsigned long long)run->measured_mbps / 1000,
-		 (unsigned long long)run->measured_mbps / 100 % 10,
-		 (unsigned long long)predicted / 1000, (unsigned long long)predicted / 100 % 10,
+		 (unsigned long long)measured / 10, (unsigned long long)measured % 10,
+		 (unsigned long long)predicted / 10, (unsigned long long)predicted % 10,
 		 error < 0 ? "-" : "+", (long long)size / 10, (long long)size % 10, run->source,
 		 run->fitted ? run->fitted : "");
 }
