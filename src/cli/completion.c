@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/jobs.h"
 #include "cli/output.h"
 
@@ -102,6 +103,8 @@ static void offer_choices(struct candidates *c, const char *choices)
 	}
 }
 
+enum { JOBS_MOST = 2000 };
+
 /* Ids or names that the daemon knows. Completion never complains. */
 static void offer_known(struct candidates *c, enum argument_kind kind)
 {
@@ -109,9 +112,10 @@ static void offer_known(struct candidates *c, enum argument_kind kind)
 		const char *path, *list, *name;
 	} known[] = {
 		[ARGUMENT_NONE] = { NULL, NULL, NULL },
-		[ARGUMENT_JOB] = { "/api/v1/jobs?limit=200", "jobs", "id" },
+		[ARGUMENT_JOB] = { "/api/v1/jobs", "jobs", "id" },
 		[ARGUMENT_QUEUE] = { "/api/v1/queues", "queues", "name" },
 		[ARGUMENT_NODE] = { "/api/v1/nodes", "nodes", "name" },
+		[ARGUMENT_GPU] = { "/api/v1/gpus", "gpus", "node" },
 		[ARGUMENT_USER] = { "/api/v1/users", "users", "name" },
 		[ARGUMENT_TEAM] = { "/api/v1/teams", "teams", "name" },
 		[ARGUMENT_TOKEN] = { "/api/v1/tokens", "tokens", "id" },
@@ -124,16 +128,19 @@ static void offer_known(struct candidates *c, enum argument_kind kind)
 
 	if (!known[kind].path || client_open(c->in, &client, &err) < 0)
 		return;
-	if (fetch_list(client, known[kind].path, known[kind].list, &rows, &err) >= 0)
+	if ((kind == ARGUMENT_JOB
+		     ? fetch_jobs(client, c->in->arena, known[kind].path, JOBS_MOST, &rows, &err)
+		     : fetch_list(client, known[kind].path, known[kind].list, &rows, &err)) >= 0)
 		json_array_foreach(rows, index, row)
 		{
-			const json_t *value = json_object_get(row, known[kind].name);
-			const char *text =
-				json_is_integer(value)
-					? arena_printf(c->in->arena, "%lld",
-						       (long long)json_integer_value(value))
-					: get_text(row, known[kind].name);
+			const char *text = get_text(row, known[kind].name);
 
+			if (kind == ARGUMENT_JOB)
+				text = arena_printf(c->in->arena, "%lld",
+						    (long long)get_int(row, "id"));
+			if (kind == ARGUMENT_GPU)
+				text = arena_printf(c->in->arena, "%s/%lld", text,
+						    (long long)get_int(row, "index"));
 			offer(c, text, strlen(text));
 		}
 	json_decref(rows);
@@ -161,10 +168,16 @@ static void offer_flag_values(struct candidates *c, const struct flag *flag)
 		{ "queue", ARGUMENT_QUEUE }, { "parent", ARGUMENT_QUEUE },
 		{ "team", ARGUMENT_TEAM },   { "user", ARGUMENT_USER },
 		{ "after", ARGUMENT_JOB },   { "job", ARGUMENT_JOB },
+		{ "node", ARGUMENT_NODE },
 	};
 
 	if (strchr(flag->value, '|'))
 		offer_choices(c, flag->value);
+	if (strcmp(flag->value, "STATES") == 0)
+		offer_choices(
+			c,
+			"queued|held|blocked|starting|running|checkpointing|preempted|resuming|unreachable|succeeded|failed|"
+			"cancelled|timed-out");
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strcmp(kinds[i].flag, flag->name) == 0)
 			offer_known(c, kinds[i].kind);
@@ -206,6 +219,18 @@ static void offer_subcommands(struct candidates *c, const char *noun)
 			      strlen(commands[i]->name + length + 1));
 }
 
+/* Behind `help`: commands and topics, then the second word of a command. */
+static void offer_help(struct candidates *c, const char *noun)
+{
+	if (noun) {
+		offer_subcommands(c, noun);
+		return;
+	}
+	offer_commands(c);
+	for (size_t i = 0; i < topic_count; i++)
+		offer(c, topics[i].name, strlen(topics[i].name));
+}
+
 /* Behind the command's name: a flag, a flag's value, or an argument. */
 static void offer_behind(struct candidates *c, const struct command *command, const char *before)
 {
@@ -230,12 +255,17 @@ static int run_words(struct invocation *in, struct err *err)
 	const struct command *command = NULL;
 
 	(void)err;
+	for (int i = 0; i + 1 < typed; i++)
+		if (strcmp(in->args[i], "--data") == 0)
+			in->global_data = in->args[i + 1];
 	while (at < typed &&
-	       in->args[at][0] == '-') { /* flags before the command choose the daemon */
-		if (strcmp(in->args[at], "--data") == 0 && at + 1 < typed)
-			in->global_data = in->args[at + 1];
+	       in->args[at][0] == '-') /* flags before the command choose the daemon */
 		at += strchr(in->args[at], '=') ? 1 : 2;
-	}
+	/* bash makes three words of --tier=best: the middle one goes */
+	if (typed > at && strcmp(c.start, "=") == 0)
+		c.start = "";
+	else if (typed > at && strcmp(in->args[typed - 1], "=") == 0)
+		typed--;
 	if (at >= typed) {
 		offer_commands(&c);
 	} else {
@@ -252,7 +282,7 @@ static int run_words(struct invocation *in, struct err *err)
 		    (!command || strcmp(command->name, noun) == 0))
 			offer_subcommands(&c, noun);
 		else if (strcmp(noun, "help") == 0)
-			offer_commands(&c);
+			offer_help(&c, typed > at ? in->args[at] : NULL);
 		else if (command)
 			offer_behind(&c, command, typed > at ? in->args[typed - 1] : NULL);
 	}

@@ -134,6 +134,7 @@ const struct command command_gpus_aside = {
 	.shares = SHARES_DAEMON,
 	.least = 1,
 	.most = -1,
+	.argument = ARGUMENT_GPU,
 	.run = run_aside,
 };
 
@@ -147,5 +148,6 @@ const struct command command_gpus_back = {
 	.shares = SHARES_DAEMON,
 	.least = 1,
 	.most = -1,
+	.argument = ARGUMENT_GPU,
 	.run = run_back,
 };

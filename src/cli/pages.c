@@ -323,7 +323,7 @@ static void roff_body(const struct command *command, struct buf *out)
 		roff(out, text.data);
 		buf_addc(out, '\n');
 		roff(out, list[i]->doc);
-		buf_adds(out, ".\n");
+		buf_adds(out, list[i]->repeat ? "; may be repeated.\n" : ".\n");
 	}
 	if (command->examples) {
 		buf_adds(out, ".SS Examples\n");

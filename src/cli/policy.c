@@ -62,6 +62,12 @@ const struct command command_policy = {
 	.name = "policy",
 	.arguments = "",
 	.summary = "show the scheduling policy's values",
+	.about =
+		"One value in each line, under the name by which `fairlead policy set` changes it; `fairlead help policy set` says what each is, "
+		"its unit and its default. The first line is the name of the rules themselves, which the journal keeps beside each decision.",
+	.examples =
+		"fairlead policy\n"
+		"fairlead policy set --min-runtime 1m\tfor administrators; it counts from the next decision on",
 	.route = "GET /api/v1/policy",
 	.shares = SHARES_OUTPUT | SHARES_DAEMON,
 	.run = run_policy,
@@ -72,18 +78,28 @@ const struct command command_policy = {
  * their form.
  */
 static const struct flag set_flags[] = {
-	{ "min-runtime", 0, "DURATION", "a standard job younger than that is not evicted", false },
-	{ "grace", 0, "DURATION", "time a victim gets for its checkpoint when its job names none",
+	{ "min-runtime", 0, "DURATION",
+	  "a standard job that has run for less is not stopped for others; default 10m", false },
+	{ "grace", 0, "DURATION",
+	  "time a job gets for its checkpoint before it is stopped for others, when it names none; default 2m",
 	  false },
-	{ "default-limit", 0, "DURATION", "run time assumed for jobs that declare none", false },
+	{ "default-limit", 0, "DURATION",
+	  "run time assumed for jobs that declare none, where the queue says none either; nothing is stopped by it; default 1d",
+	  false },
 	{ "blackhole-window", 0, "DURATION",
-	  "a failure so soon after the start counts against node and GPU", false },
-	{ "blackhole-failures", 0, "N", "so many of different jobs set it aside, 1 to 4; 0 = never",
+	  "a job that fails so soon after its start counts against its node and GPUs; default 1m",
 	  false },
-	{ "packing", 0, "yes|no", "pack tightly, so that whole hosts stay free", false },
-	{ "allow-critical-burst", 0, "yes|no", "critical work may leave its queue's guarantee",
+	{ "blackhole-failures", 0, "N",
+	  "so many such failures of different jobs set a node or GPU aside, 1 to 4; 0 = never; default 3",
 	  false },
-	{ "backfill-depth", 0, "N", "blocked jobs that hold a reservation", false },
+	{ "packing", 0, "yes|no",
+	  "pack tightly, so that whole hosts stay free; no spreads over hosts; default yes",
+	  false },
+	{ "allow-critical-burst", 0, "yes|no",
+	  "critical work may leave its queue's guarantee; default no", false },
+	{ "backfill-depth", 0, "N",
+	  "blocked jobs, from the first one on, whose start no smaller job may delay, 0 to 1024; default 32",
+	  false },
 	{ 0 },
 };
 
@@ -158,8 +174,12 @@ const struct command command_policy_set = {
 	.name = "policy set",
 	.arguments = "",
 	.summary = "change values of the scheduling policy; what is not given stays",
+	.about =
+		"For administrators. A change is an event of the journal like any other, and counts from the next decision on.",
 	.flags = set_flags,
-	.examples = "fairlead policy set --min-runtime 1m --grace 5m",
+	.examples =
+		"fairlead policy set --min-runtime 1m --grace 5m\tmore may be stopped for others, with more time to save\n"
+		"fairlead policy set --blackhole-failures 0\tset nothing aside by itself",
 	.route = "PUT /api/v1/policy",
 	.shares = SHARES_DAEMON,
 	.run = run_set,

@@ -125,3 +125,8 @@ def test_bash_completes_commands_flags_and_values():
     assert ["--tier"] == complete('"%s" run --ti' % harness.PROGRAM)
     assert ["critical", "standard", "best-effort"] == complete('"%s" run --tier ""' % harness.PROGRAM)
     assert ["yaml"] == complete('"%s" jobs -o y' % harness.PROGRAM)
+    assert ["best-effort"] == complete('"%s" run --tier = b' % harness.PROGRAM)  # as bash takes --tier=b apart
+    assert ["critical", "standard", "best-effort"] == complete('"%s" run --tier =' % harness.PROGRAM)
+    assert ["queued"] == complete('"%s" jobs -s q' % harness.PROGRAM)
+    assert ["exit-codes"] == complete('"%s" help ex' % harness.PROGRAM)[1:]
+    assert ["change"] == complete('"%s" help queues ch' % harness.PROGRAM)

@@ -147,6 +147,15 @@ def test_a_reader_that_goes_away_is_no_drama(d):
     assert done.stdout.count("\n") == 1
 
 
+def test_completion_knows_what_the_daemon_has(d):
+    def words(*typed):
+        return d.run("__words", "--", *typed).out.split()
+
+    assert words("gpus", "aside", "node1/") == ["node1/0", "node1/1"] and words("nodes", "drain", "") == ["node0", "node1"]
+    assert words("gpus", "--node", "") == ["node0", "node1"] and "1" in words("explain", "") and "default" in words("run", "-q", "")
+    assert words("--data", d.data, "queues", "change", "d") == ["default"] == words("queues", "change", "--data", d.data, "d")
+
+
 def test_the_specification_names_the_signal(d):
     number = str(d.submit("true", flags=("--checkpoint", "signal")))
     assert "checkpoint_signal: USR1\n" in d.run("job", number, "--spec").out
