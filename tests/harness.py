@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -112,6 +113,16 @@ class Daemon:
         if expect:
             assert self.greeting, "the daemon did not start:\n" + self.log()
         return self
+
+    def tcp_port(self):
+        """Where it listens; it says so in its greeting, among other things."""
+        while True:
+            found = re.search(r"127\.0\.0\.1:(\d+)", self.greeting)
+            if found:
+                return found.group(1)
+            line = self.process.stdout.readline()
+            assert line, "no port is in the greeting:\n" + self.greeting
+            self.greeting += line
 
     def log(self):
         with open(self.data + ".log", errors="replace") as f:
