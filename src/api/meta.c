@@ -86,7 +86,7 @@ static void status_counts_add(struct buf *out, const struct facts *f)
 	tally_init(&tally, f);
 	gpus = tally_all(&tally, f);
 	out_object(out, "jobs");
-	for (uint8_t i = 0; i < JOB_STATES; i++)
+	for (uint8_t i = JOB_QUEUED; i < JOB_STATES; i++)
 		out_int(out, job_state_name(i), (int64_t)tally.jobs[i]);
 	out_end(out, '}');
 	out_object(out, "gpus");
@@ -205,7 +205,7 @@ void handle_metrics(struct call *call)
 	metric(&out, "accepting", "gauge", "1 while new work is acknowledged.", s.accepting);
 	metric(&out, "start_time_ms", "gauge", "Start of the daemon, ms since 1970.", s.started_ms);
 	metric_head(&out, "jobs", "gauge", "Jobs by state.");
-	for (uint8_t i = 0; i < JOB_STATES; i++)
+	for (uint8_t i = JOB_QUEUED; i < JOB_STATES; i++)
 		buf_addf(&out, "fairlead_jobs{state=\"%s\"} %llu\n", job_state_name(i),
 			 (unsigned long long)tally.jobs[i]);
 	metric_head(&out, "gpus", "gauge", "GPUs by what becomes of them.");

@@ -110,6 +110,18 @@ void *table_edit(struct table *table, uint32_t id)
 	return chunk_records(chunk) + (size_t)(index - at * table->per_chunk) * table->record_bytes;
 }
 
+void table_trim(struct table *table, uint32_t id)
+{
+	uint32_t at = table_chunk_of(table, id - 1);
+
+	CHECK(id - 1 < table->count);
+	if (!table->chunks[at] || memcmp(chunk_records(table->chunks[at]), table_zeroes,
+					 TABLE_CHUNK_BYTES - TABLE_HEAD_BYTES) != 0)
+		return;
+	chunk_release(table->chunks[at]);
+	table->chunks[at] = NULL;
+}
+
 void table_freeze(const struct table *table, struct table *ret)
 {
 	*ret = *table;

@@ -75,6 +75,8 @@ static inline const void *table_get(const struct table *table, uint32_t id)
 
 /* The record for changing; copies its chunk when that is shared. */
 void *table_edit(struct table *table, uint32_t id);
+/* Gives the record's chunk back when all its records are zero; they read as zeroes all the same. */
+void table_trim(struct table *table, uint32_t id);
 /* ret becomes an independent copy of what table is now; ret must not be initialised. */
 void table_freeze(const struct table *table, struct table *ret);
 /* Bytes of chunks this table refers to (shared ones counted in full). */

@@ -423,7 +423,7 @@ static void explain_promise(const struct words *w, struct explanation *ret)
 		struct attempt_id id = { p->numbers.at[2 * p->tasks + i] };
 		const struct attempt *attempt = attempt_get(w->facts, id);
 
-		if (attempt->state == ATTEMPT_OVER)
+		if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE)
 			continue;
 		leaving++;
 		last_ms = attempt->deadline_ms > last_ms ? attempt->deadline_ms : last_ms;

@@ -8,6 +8,8 @@
 
 void apply(struct facts *f, const struct event *event)
 {
+	if (event->seq > f->seq + 1)
+		facts_pass_over(f, event->seq - 1);
 	f->seq = event->seq;
 	if (event->time_ms > f->now_ms)
 		f->now_ms = event->time_ms;
@@ -148,4 +150,6 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 	policy_set(&p->collect_after_ms, e->collect_after_ms);
 	policy_set(&p->half_life_ms, e->half_life_ms);
 	policy_set(&p->defragment, e->defragment);
+	if (e->keep_ended_ms > 0)
+		p->keep_ended_ms = e->keep_ended_ms;
 }

@@ -24,6 +24,12 @@ uint8_t job_waiting_state(const struct facts *f, const struct job *job);
 uint8_t job_live_state(const struct attempt *attempt);
 /* Whether it waits for its turn, a person or another job: it may come back to this after each requeue. */
 bool job_state_waits(uint8_t state);
+/* The promise of a job's place and the rows of its tasks, dropped. */
+void promise_drop(struct facts *f, struct job_id id);
+void tasks_drop(struct facts *f, struct attempt_id id);
+/* Where records are missing, a later one tells what they must have said: its attempt has ended; it waits again. */
+void job_end_unseen(struct facts *f, struct job_id id);
+void job_wait_unseen(struct facts *f, struct job_id id);
 void job_set_state(struct facts *f, struct job_id id, uint8_t state);
 
 /* Numbers from outside, brought into range: apply is total. */

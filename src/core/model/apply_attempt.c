@@ -9,11 +9,23 @@
 #include "core/model/apply.h"
 #include "core/model/edit.h"
 
-/* The attempt when it is its job's live one, else 0. */
-static struct attempt_id attempt_live(const struct facts *f, int64_t id)
+static bool attempts_reach(struct facts *f, int64_t rows)
 {
-	struct attempt_id attempt = { id_exists(&f->attempts, id) ? (uint32_t)id : 0 };
+	bool reached = rows_reach(&f->attempts, rows, f->lost_attempts, 1);
 
+	f->attempt_ids = f->attempts.count;
+	return reached;
+}
+
+/* The attempt when it is its job's live one, else 0. A number that only a lost record can have given is never given again. */
+static struct attempt_id attempt_live(struct facts *f, int64_t id)
+{
+	struct attempt_id attempt = { 0 };
+
+	if (id > (int64_t)f->attempts.count)
+		attempts_reach(f, id);
+	if (attempt_is_there(f, id))
+		attempt.v = (uint32_t)id;
 	if (attempt.v && job_get(f, attempt_get(f, attempt)->job)->attempt.v != attempt.v)
 		attempt.v = 0;
 	return attempt;
@@ -28,27 +40,35 @@ static void job_follow(struct facts *f, struct attempt_id id)
 
 /* --- placing and stopping ------------------------------------------------------------------------------ */
 
-static bool placing_fits(const struct facts *f, const struct event_attempt_placed *e)
+/* Whether the number is the next one, once those of lost records are passed over. */
+static bool placing_is_next(struct facts *f, const struct event_attempt_placed *e)
 {
-	const struct job *job;
-
-	if (!id_exists(&f->jobs, e->job) || e->attempt != (int64_t)f->attempts.count + 1 ||
-	    e->attempt >= UINT32_MAX)
+	if (e->attempt > (int64_t)f->attempts.count + 1)
+		attempts_reach(f, e->attempt - 1);
+	if (e->attempt != (int64_t)f->attempts.count + 1 || e->attempt >= UINT32_MAX)
 		return false;
-	job = job_get(f, (struct job_id){ (uint32_t)e->job });
-	if (!job_state_waits(job->state) || e->nodes_count != e->masks_count)
+	f->lost_attempts = 0;
+	return true;
+}
+
+static bool placing_fits(struct facts *f, const struct event_attempt_placed *e)
+{
+	struct job_id id = { (uint32_t)e->job };
+
+	if (!job_is_there(f, e->job) || e->nodes_count != e->masks_count)
 		return false;
 	if (!e->nodes_count || e->nodes_count > TASKS_MAX)
 		return false;
 	for (uint32_t i = 0; i < e->nodes_count; i++)
-		if (!id_exists(&f->nodes, e->nodes[i]) || e->masks[i] < 0 ||
-		    e->masks[i] > UINT32_MAX)
+		if (!nodes_reach(f, e->nodes[i]) || e->masks[i] < 0 || e->masks[i] > UINT32_MAX)
 			return false;
-	return true;
+	if (f->lost)
+		job_wait_unseen(f, id);
+	return job_state_waits(job_get(f, id)->state);
 }
 
 /* The tasks of the attempt before are dropped: their story is in the journal. */
-static void tasks_drop(struct facts *f, struct attempt_id id)
+void tasks_drop(struct facts *f, struct attempt_id id)
 {
 	struct attempt *attempt;
 
@@ -67,8 +87,13 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	struct job *job;
 	uint32_t first;
 
-	if (!placing_fits(f, e))
+	if (!placing_is_next(f, e))
 		return;
+	if (!placing_fits(f, e)) {
+		if (f->lost) /* those behind it keep their numbers */
+			f->attempt_ids = table_add(&f->attempts);
+		return;
+	}
 	tasks_drop(f, job_get(f, job_id)->last_attempt);
 	first = facts_take_tasks(f, e->nodes_count);
 	for (uint32_t i = 0; i < e->nodes_count; i++) {
@@ -78,9 +103,10 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 		task->gpu_mask = (uint32_t)e->masks[i];
 		task->step = -1;
 	}
-	id.v = table_add(&f->attempts);
+	id.v = f->attempt_ids = table_add(&f->attempts);
 	attempt = attempt_edit(f, id);
 	attempt->job = job_id;
+	attempt->previous = job_get(f, job_id)->last_attempt.v;
 	attempt->tasks = e->nodes_count;
 	attempt->first_task = first;
 	attempt->resume_number = clamp_u32(e->resume_number);
@@ -118,7 +144,7 @@ void apply_attempt_warned(struct facts *f, const struct event_attempt_warned *e)
 	if (!id.v || attempt_get(f, id)->state == ATTEMPT_STOPPING)
 		return;
 	attempt = attempt_edit(f, id);
-	attempt->for_job = id_exists(&f->jobs, e->for_job) ? (uint32_t)e->for_job : 0;
+	attempt->for_job = job_is_there(f, e->for_job) ? (uint32_t)e->for_job : 0;
 	attempt->deadline_ms = clamp_positive(e->deadline_ms);
 	if (!attempt->warned_ms)
 		attempt->warned_ms = f->now_ms > 0 ? f->now_ms : 1;
@@ -210,6 +236,20 @@ static void job_charge(struct facts *f, struct job_id id, const struct event_att
 	queue->used_gpu_ms = add_saturating(queue->used_gpu_ms, used);
 }
 
+void job_end_unseen(struct facts *f, struct job_id id)
+{
+	struct attempt_id live = job_get(f, id)->attempt;
+	struct attempt *attempt;
+
+	if (!live.v)
+		return;
+	attempt = attempt_edit(f, live);
+	attempt->state = ATTEMPT_OVER;
+	attempt->ended_ms = f->now_ms;
+	attempt->unreachable = 0;
+	job_edit(f, id)->attempt.v = 0;
+}
+
 /* The job keeps the state it had until the decision that follows: requeued or ended. */
 void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 {
@@ -247,7 +287,7 @@ void apply_attempt_unreachable(struct facts *f, const struct event_attempt_unrea
 /* --- tasks --------------------------------------------------------------------------------------------------- */
 
 /* Row of a rank of a live attempt, else 0. */
-static uint32_t task_live(const struct facts *f, int64_t attempt_number, int64_t rank)
+static uint32_t task_live(struct facts *f, int64_t attempt_number, int64_t rank)
 {
 	struct attempt_id id = attempt_live(f, attempt_number);
 	const struct attempt *attempt;
@@ -350,13 +390,14 @@ void apply_progress(struct facts *f, const struct event_progress *e)
 static bool checkpoint_fits(const struct facts *f, const struct event_checkpoint_saved *e,
 			    uint32_t row)
 {
+	int64_t lost = f->lost < UINT32_MAX ? (int64_t)f->lost : UINT32_MAX;
 	const struct job *job;
 
-	if (!row || !id_exists(&f->jobs, e->job))
+	if (!row || !job_is_there(f, e->job))
 		return false;
 	job = job_get(f, (struct job_id){ (uint32_t)e->job });
-	if (job->attempt.v != (uint64_t)e->attempt ||
-	    e->number != (int64_t)job->checkpoints_made + 1)
+	if (job->attempt.v != (uint64_t)e->attempt || e->number <= (int64_t)job->checkpoints_made ||
+	    e->number - job->checkpoints_made - 1 > lost)
 		return false;
 	/* Report 0: made without a report, as a simulated engine does. */
 	if (e->report && (e->report <= task_row(f, row)->reports || e->report > UINT32_MAX))
@@ -369,11 +410,8 @@ static uint32_t checkpoint_row(struct facts *f, struct job_id id, uint32_t numbe
 {
 	struct job *job = job_edit(f, id);
 
-	if (!job->checkpoint) {
-		job->checkpoint = table_add(&f->checkpoints);
-		for (int i = 1; i < CHECKPOINTS_KEPT; i++)
-			table_add(&f->checkpoints);
-	}
+	if (!job->checkpoint)
+		job->checkpoint = facts_take_checkpoints(f);
 	return job->checkpoint + (number - 1) % CHECKPOINTS_KEPT;
 }
 

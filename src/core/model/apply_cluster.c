@@ -20,13 +20,41 @@ void apply_levels_set(struct facts *f, const struct event_levels_set *e)
 	f->level_count = count;
 }
 
-static struct node_id node_add(struct facts *f, const char *text)
+bool nodes_reach(struct facts *f, int64_t rows)
 {
-	struct name_id name = facts_intern(f, text);
-	struct node_id id = { table_add(&f->nodes) };
+	uint32_t before = f->nodes.count;
 
-	for (int i = 0; i < NODE_GPUS_MAX; i++)
-		table_add(&f->gpus);
+	if (rows < 1 || !rows_reach(&f->nodes, rows, f->lost, 1))
+		return false;
+	for (uint32_t id = before + 1; id <= f->nodes.count; id++) {
+		for (int i = 0; i < NODE_GPUS_MAX; i++)
+			table_add(&f->gpus);
+		node_edit(f, (struct node_id){ id })->state = NODE_GONE;
+	}
+	return true;
+}
+
+/* The row for a node of a new name: the one that was given to it, which is the next one or one whose record was lost. */
+static struct node_id node_add(struct facts *f, const char *text, int64_t number)
+{
+	struct node_id id = { 0 };
+	struct name_id name;
+
+	if (!number)
+		number = facts_node_next(f, text).v;
+	if (number < 1 || number >= UINT32_MAX)
+		return id;
+	nodes_reach(f, number - 1);
+	if (number == (int64_t)f->nodes.count + 1) {
+		table_add(&f->nodes);
+		for (int i = 0; i < NODE_GPUS_MAX; i++)
+			table_add(&f->gpus);
+	}
+	if (!id_exists(&f->nodes, number) ||
+	    node_get(f, (struct node_id){ (uint32_t)number })->name.v)
+		return id;
+	id.v = (uint32_t)number;
+	name = facts_intern(f, text);
 	node_edit(f, id)->name = name;
 	name_edit(f, name)->node = id.v;
 	return id;
@@ -51,7 +79,9 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 	    e->nvlink_islands_count > ISLANDS_MAX)
 		return;
 	if (!id.v)
-		id = node_add(f, e->name);
+		id = node_add(f, e->name, e->node);
+	if (!id.v)
+		return;
 	node_set_domains(f, id, e->domains);
 	node = node_edit(f, id);
 	node->model = facts_intern(f, e->model);

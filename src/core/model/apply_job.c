@@ -54,6 +54,15 @@ void job_set_state(struct facts *f, struct job_id id, uint8_t state)
 	job->state_ms = f->now_ms;
 }
 
+void job_wait_unseen(struct facts *f, struct job_id id)
+{
+	if (job_state_is_final(job_get(f, id)->state))
+		return;
+	job_end_unseen(f, id);
+	if (!job_state_waits(job_get(f, id)->state))
+		job_set_state(f, id, job_waiting_state(f, job_get(f, id)));
+}
+
 static void job_wait_again(struct facts *f, struct job_id id)
 {
 	const struct job *job = job_get(f, id);
@@ -65,12 +74,12 @@ static void job_wait_again(struct facts *f, struct job_id id)
 /* The job when the event may still change it, else 0. */
 static struct job_id job_open(const struct facts *f, int64_t id)
 {
-	struct job_id job = { id_exists(&f->jobs, id) ? (uint32_t)id : 0 };
+	struct job_id job = { job_is_there(f, id) ? (uint32_t)id : 0 };
 
 	return job.v && job_state_is_final(job_get(f, job)->state) ? (struct job_id){ 0 } : job;
 }
 
-static void promise_drop(struct facts *f, struct job_id id)
+void promise_drop(struct facts *f, struct job_id id)
 {
 	uint32_t first = job_get(f, id)->promise;
 
@@ -97,7 +106,7 @@ static bool level_find(const struct facts *f, const char *text, uint8_t *ret)
 	for (uint32_t i = 0; !*ret && name.v && i < f->level_count; i++)
 		if (name_same(f->level[i], name))
 			*ret = (uint8_t)(i + 1);
-	return *ret != 0;
+	return *ret != 0 || f->lost; /* the level's record is lost: the job does without */
 }
 
 /* Sorted by name, each once, so that equal wishes are equal shapes. */
@@ -144,10 +153,11 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 
 static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
 {
-	uint32_t row = table_add(&f->bodies);
+	uint32_t row = f->body_ids = table_add(&f->bodies);
 	struct body *body = table_edit(&f->bodies, row);
 	bool keyed;
 
+	body->jobs = e->array_count > 1 ? (uint16_t)e->array_count : 1;
 	body->job = (uint32_t)e->job;
 	hex_parse(e->body, body->blob);
 	hex_parse(e->body_mac, body->mac);
@@ -161,10 +171,15 @@ static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
 static void depends_add(struct facts *f, struct job_id id, const struct event_job_submitted *e)
 {
 	for (uint32_t i = e->depends_count; i-- > 0;) {
-		uint32_t row = table_add(&f->depends);
-		struct depend *depend = table_edit(&f->depends, row);
-		struct job *job = job_edit(f, id);
+		struct depend *depend;
+		struct job *job;
+		uint32_t row;
 
+		if (!job_is_there(f, e->depends[i]))
+			continue;
+		row = facts_take_depend(f);
+		depend = table_edit(&f->depends, row);
+		job = job_edit(f, id);
 		depend->job = (uint32_t)e->depends[i];
 		depend->owner = id.v;
 		depend->next = job->depends;
@@ -196,36 +211,61 @@ static void job_fill(struct job *job, const struct event_job_submitted *e)
 /* One job of a submission; `first` is like it but for its id and what it depends on. */
 static void job_add(struct facts *f, const struct job *first, const struct event_job_submitted *e)
 {
-	struct job_id id = { table_add(&f->jobs) };
+	struct job_id id = { f->job_ids = table_add(&f->jobs) };
 
 	memcpy(job_edit(f, id), first, sizeof(*first));
 	depends_add(f, id, e);
 	job_edit(f, id)->state = job_waiting_state(f, job_get(f, id));
 }
 
-static bool submission_fits(const struct facts *f, const struct event_job_submitted *e,
-			    struct queue_id queue)
+/* Whether the numbers are the next ones, once those of lost records are passed over. */
+static bool submission_is_next(struct facts *f, const struct event_job_submitted *e, int64_t jobs)
 {
-	int64_t jobs = e->array_count > 1 ? e->array_count : 1;
-
-	if (e->job != (int64_t)f->jobs.count + 1 || jobs > ARRAY_MAX || e->job + jobs > UINT32_MAX)
+	if (jobs > ARRAY_MAX || e->job < 1 || e->job > UINT32_MAX - jobs - 1)
 		return false;
-	if (!queue.v || e->depends_count > DEPENDS_MAX)
+	rows_reach(&f->jobs, e->job - 1, f->lost_jobs, ARRAY_MAX);
+	f->job_ids = f->jobs.count;
+	if (e->job != (int64_t)f->jobs.count + 1)
 		return false;
-	for (uint32_t i = 0; i < e->depends_count; i++)
-		if (!id_exists(&f->jobs, e->depends[i]))
-			return false;
+	f->lost_jobs = 0;
 	return true;
 }
 
-void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
+/* A queue whose record is lost is made anew, so that its jobs live: as queues are that nothing is said of. */
+static struct queue_id submission_queue(struct facts *f, const char *name)
 {
-	struct queue_id queue = facts_queue_find(f, e->queue);
-	struct shape shape;
+	const struct event_queue_set plain = {
+		.name = name, .parent = "", .team = "", .limit_share = -1, .weight = 1
+	};
+
+	if (f->lost && *name && !facts_queue_find(f, name).v)
+		apply_queue_set(f, &plain);
+	return facts_queue_find(f, name);
+}
+
+/* Sets the reason to hold the job when one that it depends on is lost: whether that succeeded is not known. */
+static bool depends_fit(struct facts *f, const struct event_job_submitted *e,
+			struct name_id *ret_reason)
+{
+	ret_reason->v = 0;
+	if (e->depends_count > DEPENDS_MAX)
+		return false;
+	for (uint32_t i = 0; i < e->depends_count; i++) {
+		if (job_is_there(f, e->depends[i]))
+			continue;
+		if (!f->lost || !id_exists(&f->jobs, e->depends[i]))
+			return false;
+		*ret_reason =
+			facts_intern(f, "a job that it depends on is lost; release to run it");
+	}
+	return true;
+}
+
+static void submission_add(struct facts *f, const struct event_job_submitted *e,
+			   struct queue_id queue, const struct shape *shape, struct name_id reason)
+{
 	struct job job;
 
-	if (!submission_fits(f, e, queue) || !shape_of(f, e, &shape))
-		return;
 	memset(&job, 0, sizeof(job));
 	job_fill(&job, e);
 	job.name = facts_intern(f, e->name);
@@ -233,9 +273,11 @@ void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
 	job.team = facts_intern(f, e->team);
 	job.project = facts_intern(f, e->project);
 	job.queue = queue;
-	job.shape = facts_intern_shape(f, &shape);
+	job.shape = facts_intern_shape(f, shape);
 	job.submitted_ms = job.state_ms = f->now_ms;
 	job.body = body_add(f, e);
+	job.reason = reason;
+	job.held |= reason.v != 0;
 	if (e->array_count > 1) {
 		job.array_first = (uint32_t)e->job;
 		job.array_count = (uint32_t)e->array_count;
@@ -243,6 +285,24 @@ void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
 	job_add(f, &job, e);
 	for (uint32_t i = 1; i < job.array_count; i++)
 		job_add(f, &job, e);
+}
+
+void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
+{
+	int64_t jobs = e->array_count > 1 ? e->array_count : 1;
+	struct name_id reason;
+	struct queue_id queue;
+	struct shape shape;
+
+	if (!submission_is_next(f, e, jobs))
+		return;
+	queue = submission_queue(f, e->queue);
+	if (queue.v && depends_fit(f, e, &reason) && shape_of(f, e, &shape)) {
+		submission_add(f, e, queue, &shape, reason);
+	} else if (f->lost) { /* those behind it keep their numbers */
+		while (jobs--)
+			f->job_ids = table_add(&f->jobs);
+	}
 }
 
 /* --- what people ask ----------------------------------------------------------------------------------- */
@@ -305,6 +365,8 @@ void apply_job_requeued(struct facts *f, const struct event_job_requeued *e)
 	struct name_id reason;
 	struct job *job;
 
+	if (id.v && f->lost)
+		job_end_unseen(f, id);
 	if (!id.v || job_is_live(job_get(f, id)) || job_state_waits(job_get(f, id)->state))
 		return;
 	reason = facts_intern(f, e->text);
@@ -332,8 +394,11 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 	struct name_id reason;
 	struct job *job;
 
-	if (!id.v || job_is_live(job_get(f, id)) || e->state < JOB_SUCCEEDED ||
-	    e->state > JOB_TIMED_OUT)
+	if (!id.v || e->state < JOB_SUCCEEDED || e->state > JOB_TIMED_OUT)
+		return;
+	if (f->lost)
+		job_end_unseen(f, id);
+	if (job_is_live(job_get(f, id)))
 		return;
 	promise_drop(f, id);
 	reason = facts_intern(f, e->text);
@@ -350,19 +415,37 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 
 /* --- checkpoints --------------------------------------------------------------------------------------------- */
 
+/* An attempt that is still being prepared goes on from the newest one that is left. */
+static void resume_from_before(struct facts *f, struct job_id id, uint32_t number)
+{
+	const struct job *job = job_get(f, id);
+	const struct checkpoint *left;
+	struct attempt *attempt;
+
+	if (!job_is_live(job) || attempt_get(f, job->attempt)->state != ATTEMPT_PREPARING ||
+	    attempt_get(f, job->attempt)->resume_number != number)
+		return;
+	left = number > 1 ? job_checkpoint(f, job, number - 1) : NULL;
+	attempt = attempt_edit(f, job->attempt);
+	attempt->resume_number = left ? left->number : 0;
+	job_set_state(f, id, job_live_state(attempt));
+}
+
 void apply_checkpoint_void(struct facts *f, const struct event_checkpoint_void *e)
 {
 	struct job_id id = { (uint32_t)e->job };
 	const struct checkpoint *checkpoint;
 	uint32_t row;
 
-	if (!id_exists(&f->jobs, e->job) || e->number < 1 || e->number > UINT32_MAX ||
+	if (!job_is_there(f, e->job) || e->number < 1 || e->number > UINT32_MAX ||
 	    !job_get(f, id)->checkpoint)
 		return;
 	row = job_get(f, id)->checkpoint + (uint32_t)(e->number - 1) % CHECKPOINTS_KEPT;
 	checkpoint = table_get(&f->checkpoints, row);
-	if (checkpoint->number == e->number && !checkpoint->is_void)
-		((struct checkpoint *)table_edit(&f->checkpoints, row))->is_void = true;
+	if (checkpoint->number != e->number || checkpoint->is_void)
+		return;
+	((struct checkpoint *)table_edit(&f->checkpoints, row))->is_void = true;
+	resume_from_before(f, id, (uint32_t)e->number);
 }
 
 /* --- promised places ------------------------------------------------------------------------------------------ */
@@ -376,7 +459,7 @@ static bool promise_fits(const struct facts *f, const struct event_promise_made 
 		    e->masks[i] > UINT32_MAX)
 			return false;
 	for (uint32_t i = 0; i < e->victims_count; i++)
-		if (!id_exists(&f->attempts, e->victims[i]))
+		if (!attempt_is_there(f, e->victims[i]))
 			return false;
 	return true;
 }

@@ -18,6 +18,7 @@ struct model_task {
 };
 
 struct model_attempt {
+	bool gone;
 	uint32_t job, ranks;
 	bool released, warned, stopping, over, unreachable;
 	int64_t deadline, checkpoint_ms, resume;
@@ -58,7 +59,7 @@ static struct model m;
 static bool is_final(int state)
 {
 	return state == JOB_SUCCEEDED || state == JOB_FAILED || state == JOB_CANCELLED ||
-	       state == JOB_TIMED_OUT;
+	       state == JOB_TIMED_OUT || state == JOB_NONE;
 }
 
 static bool waits(int state)
@@ -294,8 +295,62 @@ static void model_saved(const struct event_checkpoint_saved *e)
 
 static void model_void(const struct event_checkpoint_void *e)
 {
-	if (e->job >= 1 && e->job <= m.jobs && e->number >= 1 && e->number <= m.job[e->job].made)
-		m.job[e->job].checkpoint[e->number].is_void = true;
+	struct model_attempt *attempt;
+	int64_t left = e->number - 1;
+	struct model_job *job;
+
+	if (e->job < 1 || e->job > m.jobs || e->number < 1 || e->number > m.job[e->job].made)
+		return;
+	job = &m.job[e->job];
+	if (e->number + CHECKPOINTS_KEPT <= job->made || job->checkpoint[e->number].is_void)
+		return;
+	job->checkpoint[e->number].is_void = true;
+	attempt = live(job->attempt);
+	if (!attempt || attempt->released || attempt->stopping || attempt->resume != e->number)
+		return;
+	while (left && left + CHECKPOINTS_KEPT > e->number - 1 && job->checkpoint[left].is_void)
+		left--;
+	attempt->resume = left + CHECKPOINTS_KEPT > job->made ? left : 0;
+	follow(attempt);
+}
+
+static bool waits_for(const struct model_job *job, uint32_t id)
+{
+	for (uint32_t i = 0; i < job->depend_count; i++)
+		if (job->depends[i] == id)
+			return true;
+	return false;
+}
+
+static bool can_go(uint32_t id)
+{
+	if (!m.job[id].state || !is_final(m.job[id].state) || m.job[id].attempt)
+		return false;
+	for (uint32_t other = 1; other <= m.jobs; other++)
+		if (m.job[id].state != JOB_SUCCEEDED && !is_final(m.job[other].state) &&
+		    waits_for(&m.job[other], id))
+			return false;
+	return true;
+}
+
+static void model_forgotten(const struct event_jobs_forgotten *e)
+{
+	for (uint32_t i = 0; i < e->jobs_count; i++) {
+		if (e->jobs[i] < 1 || e->jobs[i] > m.jobs || !can_go((uint32_t)e->jobs[i]))
+			continue;
+		memset(&m.job[e->jobs[i]], 0, sizeof(m.job[0]));
+		for (uint32_t id = 1; id <= m.attempts; id++)
+			if (m.attempt[id].job == e->jobs[i])
+				m.attempt[id] =
+					(struct model_attempt){ .gone = true, .over = true };
+		for (uint32_t id = 1; id <= m.jobs; id++) {
+			struct model_job *job = &m.job[id];
+
+			for (uint32_t k = 0; k < job->depend_count; k++)
+				if (job->depends[k] == e->jobs[i])
+					job->depends[k--] = job->depends[--job->depend_count];
+		}
+	}
 }
 
 static void model_promise(const struct event_promise_made *e, const struct facts *f)
@@ -306,7 +361,8 @@ static void model_promise(const struct event_promise_made *e, const struct facts
 	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count))
 		return;
 	for (uint32_t i = 0; i < e->victims_count; i++)
-		if (e->victims[i] < 1 || e->victims[i] > m.attempts)
+		if (e->victims[i] < 1 || e->victims[i] > m.attempts ||
+		    m.attempt[e->victims[i]].gone)
 			return;
 	job->promised = e->nodes_count;
 	job->victims = e->victims_count;
@@ -362,7 +418,9 @@ static void model_warned(const struct event_attempt_warned *e)
 	if (!attempt || attempt->stopping)
 		return;
 	attempt->warned = true;
-	attempt->for_job = e->for_job >= 1 && e->for_job <= m.jobs ? (uint32_t)e->for_job : 0;
+	attempt->for_job = e->for_job >= 1 && e->for_job <= m.jobs && m.job[e->for_job].state
+				   ? (uint32_t)e->for_job
+				   : 0;
 	attempt->deadline = at_least_0(e->deadline_ms);
 	follow(attempt);
 }
@@ -422,6 +480,8 @@ static void model_job_event(const struct event *event, const struct facts *f)
 
 		if (id >= 1 && id <= m.jobs)
 			m.job[id].promised = m.job[id].victims = 0;
+	} else if (event->kind == EVENT_JOBS_FORGOTTEN) {
+		model_forgotten(&event->jobs_forgotten);
 	} else if (event->kind == EVENT_CHECKPOINT_VOID) {
 		model_void(&event->checkpoint_void);
 	}
@@ -533,7 +593,10 @@ static void same_attempt(const struct facts *f, uint32_t id)
 	const struct model_attempt *want = &m.attempt[id];
 	uint32_t ready = 0, started = 0;
 
+	SAME(attempt->state == ATTEMPT_FREE, want->gone);
 	SAME(attempt->job.v, want->job);
+	if (want->gone)
+		return;
 	SAME(attempt->tasks, want->ranks);
 	SAME(attempt->state, want->over       ? ATTEMPT_OVER
 			     : want->stopping ? ATTEMPT_STOPPING

@@ -65,6 +65,10 @@ static inline bool id_exists(const struct table *table, int64_t id)
 	return id >= 1 && id <= (int64_t)table->count;
 }
 
+/* Adds empty rows so that the table has `rows`; false (and nothing) when they are more than `lost` records, each of which may
+ * have given `each` numbers, can have given. */
+bool rows_reach(struct table *table, int64_t rows, uint64_t lost, uint64_t each);
+bool nodes_reach(struct facts *f, int64_t rows);
 /* How much of a text a name keeps. */
 size_t name_cut(const char *text, size_t size);
 /* The name's id, made when it is new. 0 for "". */
@@ -76,8 +80,13 @@ struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape);
 void facts_link_name(struct facts *f, uint32_t id);
 void facts_link_shape(struct facts *f, uint32_t id);
 void facts_link_body(struct facts *f, uint32_t id);
+void facts_unlink_body(struct facts *f, uint32_t id);
 /* Puts a depend row before the others of its `job`. */
 void facts_link_dependent(struct facts *f, uint32_t row);
+uint32_t facts_take_depend(struct facts *f); /* a zeroed row */
+void facts_give_depend(struct facts *f, uint32_t row); /* in nobody's list any more */
+uint32_t facts_take_checkpoints(struct facts *f); /* the first of CHECKPOINTS_KEPT zeroed rows */
+void facts_give_checkpoints(struct facts *f, uint32_t first);
 /* A run of `count` zeroed task rows (room is rounded up to a power of two), and back. */
 uint32_t facts_take_tasks(struct facts *f, uint32_t count);
 void facts_give_tasks(struct facts *f, uint32_t first, uint32_t count);

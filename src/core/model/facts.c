@@ -21,6 +21,7 @@ static const struct policy first_policy = {
 	.allow_critical_burst = 0,
 	.backfill_depth = 32,
 	.defragment = 1,
+	.keep_ended_ms = CLIENT_KEY_MS,
 };
 
 void facts_init(struct facts *f)
@@ -157,12 +158,13 @@ static void lookup_split(const struct lookup *l)
 	chain_set(l, added, move, 0);
 }
 
-/* The rows between the last one added and this one are found by nothing. */
-static void lookup_add(const struct lookup *l, uint32_t row, uint32_t hash)
+/* The rows between the last one added and this one are found by nothing. `rows`: how many there are with it. */
+static void lookup_add(const struct lookup *l, uint32_t row, uint32_t hash, uint32_t rows)
 {
 	uint32_t slot;
 
-	lookup_split(l);
+	if (l->slots->count < rows)
+		lookup_split(l);
 	while (l->links->count < row)
 		table_add(l->links);
 	slot = slot_of(hash, l->slots->count);
@@ -176,14 +178,14 @@ void facts_link_name(struct facts *f, uint32_t id)
 	const char *text = facts_name(f, (struct name_id){ id });
 	struct lookup l = name_lookup(f);
 
-	lookup_add(&l, id, name_hash(text, strlen(text)));
+	lookup_add(&l, id, name_hash(text, strlen(text)), f->names.count);
 }
 
 void facts_link_shape(struct facts *f, uint32_t id)
 {
 	struct lookup l = shape_lookup(f);
 
-	lookup_add(&l, id, shape_hash(shape_get(f, (struct shape_id){ id })));
+	lookup_add(&l, id, shape_hash(shape_get(f, (struct shape_id){ id })), f->shapes.count);
 }
 
 void facts_link_body(struct facts *f, uint32_t id)
@@ -191,7 +193,26 @@ void facts_link_body(struct facts *f, uint32_t id)
 	const struct body *body = table_get(&f->bodies, id);
 	struct lookup l = key_lookup(f);
 
-	lookup_add(&l, id, key_hash(body->client_key));
+	lookup_add(&l, id, key_hash(body->client_key), ++f->keyed);
+}
+
+/* Slots are never taken away: later rows fill them again. */
+void facts_unlink_body(struct facts *f, uint32_t id)
+{
+	const struct body *body = table_get(&f->bodies, id);
+	struct lookup l = key_lookup(f);
+	uint32_t slot = slot_of(key_hash(body->client_key), l.slots->count), before = 0;
+	uint32_t row = *(const uint32_t *)table_get(l.slots, slot);
+
+	while (row != id) {
+		CHECK(row);
+		before = row;
+		row = link_get(l.links, row)->next;
+	}
+	chain_set(&l, slot, before, link_get(l.links, id)->next);
+	memset(table_edit(l.links, id), 0, sizeof(struct link));
+	table_trim(l.links, id);
+	f->keyed--;
 }
 
 void facts_link_dependent(struct facts *f, uint32_t row)
@@ -204,7 +225,7 @@ void facts_link_dependent(struct facts *f, uint32_t row)
 }
 
 /* Every row in the chain of its hash, and each once. */
-static bool lookup_is_right(const struct table *slots, const struct table *links)
+static bool lookup_is_right(const struct table *slots, const struct table *links, uint32_t count)
 {
 	uint64_t rows = 0;
 
@@ -216,14 +237,14 @@ static bool lookup_is_right(const struct table *slots, const struct table *links
 			    slot_of(link_get(links, row)->hash, slots->count) != slot)
 				return false;
 	}
-	return rows == slots->count;
+	return rows == count && count <= slots->count;
 }
 
 bool facts_lookups_are_right(const struct facts *f)
 {
-	return lookup_is_right(&f->name_slots, &f->name_links) &&
-	       lookup_is_right(&f->shape_slots, &f->shape_links) &&
-	       lookup_is_right(&f->key_slots, &f->key_links);
+	return lookup_is_right(&f->name_slots, &f->name_links, f->names.count) &&
+	       lookup_is_right(&f->shape_slots, &f->shape_links, f->shapes.count) &&
+	       lookup_is_right(&f->key_slots, &f->key_links, f->keyed);
 }
 
 /* --- names ------------------------------------------------------------------------------------------ */
@@ -426,6 +447,51 @@ void facts_give_promises(struct facts *f, uint32_t first)
 	}
 }
 
+uint32_t facts_take_depend(struct facts *f)
+{
+	uint32_t row = f->free_depends;
+
+	if (!row)
+		return table_add(&f->depends);
+	f->free_depends = ((const struct depend *)table_get(&f->depends, row))->next;
+	memset(table_edit(&f->depends, row), 0, sizeof(struct depend));
+	return row;
+}
+
+void facts_give_depend(struct facts *f, uint32_t row)
+{
+	*(struct depend *)table_edit(&f->depends, row) = (struct depend){ .next = f->free_depends };
+	f->free_depends = row;
+}
+
+static uint32_t checkpoints_link(const struct facts *f, uint32_t first)
+{
+	return ((const struct checkpoint *)table_get(&f->checkpoints, first))->attempt;
+}
+
+uint32_t facts_take_checkpoints(struct facts *f)
+{
+	uint32_t first = f->free_checkpoints;
+
+	if (first) {
+		f->free_checkpoints = checkpoints_link(f, first);
+		((struct checkpoint *)table_edit(&f->checkpoints, first))->attempt = 0;
+		return first;
+	}
+	first = table_add(&f->checkpoints);
+	for (int i = 1; i < CHECKPOINTS_KEPT; i++)
+		table_add(&f->checkpoints);
+	return first;
+}
+
+void facts_give_checkpoints(struct facts *f, uint32_t first)
+{
+	for (uint32_t i = 0; i < CHECKPOINTS_KEPT; i++)
+		memset(table_edit(&f->checkpoints, first + i), 0, sizeof(struct checkpoint));
+	((struct checkpoint *)table_edit(&f->checkpoints, first))->attempt = f->free_checkpoints;
+	f->free_checkpoints = first;
+}
+
 /* --- questions -------------------------------------------------------------------------------------------- */
 
 const struct task *task_get(const struct facts *f, const struct attempt *attempt, uint32_t rank)
@@ -453,7 +519,31 @@ const struct checkpoint *job_checkpoint(const struct facts *f, const struct job 
 
 bool job_state_is_final(uint8_t state)
 {
-	return state >= JOB_SUCCEEDED;
+	return state == JOB_NONE || state >= JOB_SUCCEEDED;
+}
+
+bool job_is_there(const struct facts *f, int64_t id)
+{
+	return id_exists(&f->jobs, id) &&
+	       job_get(f, (struct job_id){ (uint32_t)id })->state != JOB_NONE;
+}
+
+bool attempt_is_there(const struct facts *f, int64_t id)
+{
+	return id_exists(&f->attempts, id) &&
+	       attempt_get(f, (struct attempt_id){ (uint32_t)id })->state != ATTEMPT_FREE;
+}
+
+struct node_id facts_node_next(const struct facts *f, const char *name)
+{
+	struct node_id id = facts_node_find(f, name);
+
+	for (uint32_t row = 1; f->lost && !id.v && row <= f->nodes.count; row++)
+		if (!node_get(f, (struct node_id){ row })->name.v)
+			id.v = row;
+	if (!id.v)
+		id.v = f->nodes.count + 1;
+	return id;
 }
 
 bool job_is_waiting(const struct job *job)

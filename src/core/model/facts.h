@@ -34,8 +34,16 @@ enum {
 	TASKS_MAX = 4096, /* of one job */
 	DEPENDS_MAX = 64,
 	ARRAY_MAX = 10000,
-	PATH_MAX_BYTES = 479
+	PATH_MAX_BYTES = 479,
+	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
+	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
+	 * filling up to it costs what the lost jobs did; a hundred times ARRAY_MAX may be passed where none is named. */
+	GAP_NAMED_MAX = 1 << 24,
+	GAP_UNNAMED_MAX = 1 << 20
 };
+
+/* A client key names the same submission for so long: no job is forgotten sooner. */
+#define CLIENT_KEY_MS (INT64_C(7) * 86400 * 1000)
 
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_RESEARCHER, ROLE_SERVICE, ROLE_LEAD, ROLE_ADMIN };
 enum job_kind { KIND_TRAINING, KIND_BATCH, KIND_INFERENCE, KIND_INTERACTIVE };
@@ -51,6 +59,7 @@ enum node_state {
 enum resize { RESIZE_FREE, RESIZE_RESTART };
 
 enum job_state {
+	JOB_NONE, /* there is no such job: forgotten, or its record could not be read. Its row is all zero */
 	JOB_QUEUED, /* waits, may be placed */
 	JOB_HELD, /* waits, by a person's word */
 	JOB_BLOCKED, /* waits for a job it depends on */
@@ -92,7 +101,7 @@ enum task_cause {
 enum requeue_why { REQUEUE_EVICTED, REQUEUE_FAILED, REQUEUE_NODE, REQUEUE_LOST };
 
 enum attempt_state {
-	ATTEMPT_FREE, /* row not in use */
+	ATTEMPT_FREE, /* there is no such attempt: its job is forgotten, or its record could not be read */
 	ATTEMPT_PREPARING, /* placed; ranks are being made ready */
 	ATTEMPT_ACTIVE, /* released */
 	ATTEMPT_STOPPING, /* the engine was told to stop it */
@@ -108,7 +117,8 @@ struct name {
 };
 
 struct node {
-	struct name_id name;
+	struct name_id
+		name; /* 0 = its record could not be read: gone until a node takes the row up */
 	struct name_id model;
 	struct name_id domain[LEVELS_MAX]; /* name at each level, widest first; 0 = none */
 	struct name_id driver;
@@ -215,6 +225,7 @@ struct body {
 	uint8_t blob[32], mac[32], client_key[32];
 	uint32_t job; /* first job of the submission */
 	bool keyed; /* has a client key */
+	uint16_t jobs; /* derived: of it, not forgotten yet */
 };
 
 struct depend {
@@ -251,6 +262,7 @@ struct attempt {
 	int32_t first_failed_rank; /* not counting what stopping it did; -1 = none */
 	struct name_id reason; /* the engine's words about that rank's end (first 63 bytes) */
 	uint8_t state, why, unreachable;
+	uint32_t previous; /* of the same job, 0 = none or lost */
 };
 
 struct task {
@@ -276,6 +288,7 @@ struct policy {
 	int64_t min_runtime_ms, grace_ms, rejoin_ms, default_limit_ms, blackhole_window_ms,
 		collect_after_ms, half_life_ms;
 	int64_t packing, blackhole_failures, allow_critical_burst, backfill_depth, defragment;
+	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
 };
 
 struct facts {
@@ -285,11 +298,19 @@ struct facts {
 	struct name_id level[LEVELS_MAX]; /* topology levels, widest first */
 	uint32_t level_count;
 	uint64_t identity_version; /* grows with each event about people or tokens */
+	/* Records that could not be read: how many, the first ranges of their numbers, and how many since the last record that
+	 * gave a number to a job, an attempt: so many numbers may be missing. */
+	uint64_t lost, lost_jobs, lost_attempts;
+	int64_t lost_first[LOST_RANGES], lost_last[LOST_RANGES];
+	uint32_t job_ids, attempt_ids,
+		body_ids; /* how many were ever given: rows of their tables */
 	struct table names, nodes, gpus, queues, teams, users, tokens, shapes;
 	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises;
 	uint32_t free_tasks
 		[16]; /* heads of lists of free runs of 2^i rows; linked through `reports` */
-	uint32_t free_promises;
+	uint32_t free_promises, free_depends; /* linked through next */
+	uint32_t free_checkpoints; /* first rows of free runs, linked through `attempt` */
+	uint32_t keyed; /* derived: rows in key_slots' chains */
 	/* derived look-ups (linear hashing: a slot holds the first row of a chain, a row's link the next one), rebuilt on load; never walked */
 	struct table name_slots, shape_slots, key_slots, name_links, shape_links, key_links;
 };
@@ -303,6 +324,14 @@ void facts_freeze(const struct facts *facts, struct facts *ret);
 /* Makes the event so. Total: an event that does not fit (unknown id, an old attempt's report) changes nothing but seq and
  * time. Tiny, no policy, stable for ever. */
 void apply(struct facts *facts, const struct event *event);
+/* Records up to `seq` could not be read; apply finds this out by itself when their successor comes. From the first lost record
+ * on, apply reads what a later one implies into the gap (README, "Lost records"). */
+void facts_pass_over(struct facts *facts, uint64_t seq);
+/* Numbers that lost records may have given, as the event that passes them over; false when there are none. */
+bool facts_lost_numbers(const struct facts *facts, struct event *ret);
+/* Whether the facts can do without the job: it ended long enough ago (policy.keep_ended_ms), its client key is void, and no job
+ * waits for it to have succeeded. */
+bool job_may_be_forgotten(const struct facts *facts, struct job_id id);
 
 /* Hash of all facts, by content: independent of rows, compilers and history of memory. */
 uint64_t facts_hash(const struct facts *facts);
@@ -332,6 +361,11 @@ uint32_t facts_token_find(const struct facts *f, const char *id);
 struct job_id
 facts_key_find(const struct facts *f,
 	       const uint8_t client_key[32]); /* newest submission with it: its first job */
+/* The row's number for a node of this name: its own, one whose record was lost, or the next. */
+struct node_id facts_node_next(const struct facts *f, const char *name);
+/* Whether there is such a job, attempt: neither beyond the last, nor lost, nor forgotten. */
+bool job_is_there(const struct facts *f, int64_t id);
+bool attempt_is_there(const struct facts *f, int64_t id);
 static inline const struct job *job_get(const struct facts *f, struct job_id id)
 {
 	return table_get(&f->jobs, id.v);
@@ -358,7 +392,7 @@ const struct task *task_get(const struct facts *f, const struct attempt *attempt
 const struct checkpoint *job_checkpoint(const struct facts *f, const struct job *job,
 					uint32_t upto);
 
-bool job_state_is_final(uint8_t state);
+bool job_state_is_final(uint8_t state); /* nothing more happens to it; JOB_NONE too */
 bool job_is_waiting(const struct job *job); /* queued, preempted: may be placed */
 bool job_is_live(const struct job *job); /* has an attempt */
 const char *job_state_name(uint8_t state); /* "timed-out" */

@@ -23,6 +23,12 @@ static bool row_ok(const struct table *table, uint32_t id)
 	return id <= table->count;
 }
 
+/* A row of what is lost or forgotten holds nothing. */
+static bool row_is_empty(const struct table *table, uint32_t id)
+{
+	return memcmp(table_get(table, id), table_zeroes, table->record_bytes) == 0;
+}
+
 /* --- references --------------------------------------------------------------------------------------- */
 
 static int check_cluster_references(const struct facts *f, struct err *err)
@@ -35,7 +41,8 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 	for (uint32_t id = 1; id <= f->nodes.count; id++) {
 		const struct node *node = node_get(f, (struct node_id){ id });
 
-		if (!node->name.v || !name_ok(f, node->name) || !name_ok(f, node->model) ||
+		if ((!node->name.v && (node->state != NODE_GONE || node->gpu_count)) ||
+		    !name_ok(f, node->name) || !name_ok(f, node->model) ||
 		    node->gpu_count > NODE_GPUS_MAX || node->state > NODE_GONE)
 			return WRONG("node %u: its name, GPU count or state is out of range", id);
 	}
@@ -91,11 +98,14 @@ static int check_people_references(const struct facts *f, struct err *err)
 static int check_job_references(const struct facts *f, struct err *err)
 {
 	for (uint32_t id = 1; id <= f->bodies.count; id++)
-		if (!id_exists(&f->jobs, ((const struct body *)table_get(&f->bodies, id))->job))
+		if (!id_exists(&f->jobs, ((const struct body *)table_get(&f->bodies, id))->job) &&
+		    !row_is_empty(&f->bodies, id))
 			return WRONG("submission %u: its job does not exist", id);
 	for (uint32_t id = 1; id <= f->jobs.count; id++) {
 		const struct job *job = job_get(f, (struct job_id){ id });
 
+		if (row_is_empty(&f->jobs, id))
+			continue;
 		if (!id_exists(&f->queues, job->queue.v) || !id_exists(&f->shapes, job->shape.v) ||
 		    !id_exists(&f->bodies, job->body))
 			return WRONG("job %u: its queue, shape or submission does not exist", id);
@@ -107,13 +117,15 @@ static int check_job_references(const struct facts *f, struct err *err)
 			return WRONG(
 				"job %u: its attempt, dependency, promise or checkpoint does not exist",
 				id);
-		if (job->state > JOB_TIMED_OUT || job->kind > KIND_INTERACTIVE ||
-		    job->tier > TIER_CRITICAL)
+		if (job->state == JOB_NONE || job->state > JOB_TIMED_OUT ||
+		    job->kind > KIND_INTERACTIVE || job->tier > TIER_CRITICAL)
 			return WRONG("job %u: its state, kind or tier is out of range", id);
 	}
 	for (uint32_t row = 1; row <= f->depends.count; row++) {
 		const struct depend *depend = table_get(&f->depends, row);
 
+		if (!depend->owner && !depend->job && row_ok(&f->depends, depend->next))
+			continue; /* free */
 		if (!id_exists(&f->jobs, depend->job) || depend->job >= depend->owner ||
 		    !id_exists(&f->jobs, depend->owner) || !row_ok(&f->depends, depend->next))
 			return WRONG("job %u: it depends on job %u, which does not come before it",
@@ -127,7 +139,10 @@ static int check_attempt_references(const struct facts *f, struct err *err)
 	for (uint32_t id = 1; id <= f->attempts.count; id++) {
 		const struct attempt *attempt = attempt_get(f, (struct attempt_id){ id });
 
-		if (!id_exists(&f->jobs, attempt->job.v) || !row_ok(&f->jobs, attempt->for_job))
+		if (row_is_empty(&f->attempts, id))
+			continue;
+		if (attempt->previous >= id || !id_exists(&f->jobs, attempt->job.v) ||
+		    !row_ok(&f->jobs, attempt->for_job))
 			return WRONG(
 				"attempt %u: its job or the job it makes room for does not exist",
 				id);
@@ -161,6 +176,10 @@ int facts_check_references(const struct facts *f, struct err *err)
 {
 	int result = check_cluster_references(f, err);
 
+	if (!result && (f->job_ids != f->jobs.count || f->attempt_ids != f->attempts.count ||
+			f->body_ids != f->bodies.count))
+		result = WRONG("numbers of jobs, attempts or submissions were given without a row");
+
 	if (!result)
 		result = check_queue_tree(f, err);
 	if (!result)
@@ -176,10 +195,12 @@ int facts_check_references(const struct facts *f, struct err *err)
 
 static int check_bearers(const struct facts *f, struct err *err)
 {
-	for (uint32_t id = 1; id <= f->nodes.count; id++)
-		if (facts_node_find(f, facts_name(f, node_get(f, (struct node_id){ id })->name))
-			    .v != id)
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		struct name_id name = node_get(f, (struct node_id){ id })->name;
+
+		if (name.v && facts_node_find(f, facts_name(f, name)).v != id)
 			return WRONG("node %u is not found by its name", id);
+	}
 	for (uint32_t id = 1; id <= f->queues.count; id++) {
 		const struct queue *queue = queue_get(f, (struct queue_id){ id });
 
@@ -227,7 +248,7 @@ static int check_lookups(const struct facts *f, struct err *err)
 			return WRONG("submission %u is not found by its client key", id);
 	}
 	if (f->name_slots.count != f->names.count || f->shape_slots.count != f->shapes.count ||
-	    f->key_slots.count != keyed)
+	    f->keyed != keyed)
 		return WRONG("a look-up has not one slot per row");
 	return check_bearers(f, err);
 }
@@ -273,9 +294,30 @@ static int check_tasks_owned(const struct facts *f, struct err *err)
 					      f->tasks.count, (unsigned long long)rows);
 }
 
+/* Free rows of dependencies, and of checkpoints; a circle shows as too many. */
+static uint64_t depends_free(const struct facts *f)
+{
+	uint64_t count = 0;
+
+	for (uint32_t row = f->free_depends; row && count <= f->depends.count; count++)
+		row = ((const struct depend *)table_get(&f->depends, row))->next;
+	return count;
+}
+
+static uint64_t checkpoints_free(const struct facts *f)
+{
+	uint64_t count = 0;
+
+	for (uint32_t row = f->free_checkpoints; row && count <= f->checkpoints.count;
+	     count += CHECKPOINTS_KEPT)
+		row = ((const struct checkpoint *)table_get(&f->checkpoints, row))->attempt;
+	return count;
+}
+
 static int check_rows_owned(const struct facts *f, struct err *err)
 {
-	uint64_t promises = promises_count(f, f->free_promises), checkpoints = 0, depends = 0;
+	uint64_t promises = promises_count(f, f->free_promises), checkpoints = checkpoints_free(f),
+		 depends = depends_free(f);
 
 	for (uint32_t id = 1; id <= f->jobs.count; id++) {
 		const struct job *job = job_get(f, (struct job_id){ id });
@@ -312,7 +354,7 @@ static int check_dependents(const struct facts *f, struct err *err)
 			row = depend->next_dependent;
 		}
 	}
-	return count == f->depends.count
+	return count + depends_free(f) == f->depends.count
 		       ? 0
 		       : WRONG("not every dependency is known to the job that it waits for");
 }
@@ -324,6 +366,8 @@ static int check_job(const struct facts *f, struct job_id id, struct err *err)
 	const struct job *job = job_get(f, id);
 	const struct attempt *attempt;
 
+	if (job->state == JOB_NONE)
+		return 0;
 	if (job_is_live(job)) {
 		attempt = attempt_get(f, job->attempt);
 		if (attempt->job.v != id.v || attempt->state == ATTEMPT_OVER ||
@@ -351,7 +395,14 @@ static int check_attempt(const struct facts *f, struct attempt_id id, struct err
 {
 	const struct attempt *attempt = attempt_get(f, id);
 	uint32_t ready = 0, started = 0, exited = 0;
-	bool newest = job_get(f, attempt->job)->last_attempt.v == id.v;
+	bool newest;
+
+	if (attempt->state == ATTEMPT_FREE)
+		return 0;
+	if (attempt->previous &&
+	    attempt_get(f, (struct attempt_id){ attempt->previous })->job.v != attempt->job.v)
+		return WRONG("attempt %u: the one before it is another job's", id.v);
+	newest = job_get(f, attempt->job)->last_attempt.v == id.v;
 
 	if (attempt->state != ATTEMPT_OVER && job_get(f, attempt->job)->attempt.v != id.v)
 		return WRONG("attempt %u is not over, but job %u has another one", id.v,
@@ -374,6 +425,17 @@ static int check_attempt(const struct facts *f, struct attempt_id id, struct err
 	return 0;
 }
 
+static int check_bodies(const struct facts *f, struct err *err)
+{
+	uint64_t jobs = 0, there = 0;
+
+	for (uint32_t id = 1; id <= f->bodies.count; id++)
+		jobs += ((const struct body *)table_get(&f->bodies, id))->jobs;
+	for (uint32_t id = 1; id <= f->jobs.count; id++)
+		there += job_get(f, (struct job_id){ id })->state != JOB_NONE;
+	return jobs == there ? 0 : WRONG("the submissions do not have as many jobs as there are");
+}
+
 int facts_check(const struct facts *f, struct err *err)
 {
 	int result = facts_check_references(f, err);
@@ -384,6 +446,8 @@ int facts_check(const struct facts *f, struct err *err)
 		result = check_rows_owned(f, err);
 	if (!result)
 		result = check_dependents(f, err);
+	if (!result)
+		result = check_bodies(f, err);
 	for (uint32_t id = 1; !result && id <= f->jobs.count; id++)
 		result = check_job(f, (struct job_id){ id }, err);
 	for (uint32_t id = 1; !result && id <= f->attempts.count; id++)

@@ -226,6 +226,17 @@ static int place_next(struct table *table, uint32_t kind, const struct loaded *l
 	return 0;
 }
 
+/* A row behind others that are empty; `rows` are given in all. */
+static int place_spaced(struct table *table, uint32_t rows, uint32_t kind,
+			const struct loaded *loaded, struct err *err)
+{
+	if (loaded->id > rows)
+		return out_of_order(kind, loaded, err);
+	while (table->count + 1 < loaded->id)
+		table_add(table);
+	return place_next(table, kind, loaded, err);
+}
+
 static int place_node(struct facts *f, const struct loaded *loaded, struct err *err)
 {
 	if (place_next(&f->nodes, RECORD_NODE, loaded, err) < 0)
@@ -290,11 +301,8 @@ static int place_checkpoint(struct facts *f, const struct loaded *loaded, struct
 	if (!loaded->id || loaded->id != f->jobs.count || !loaded->sub)
 		return out_of_order(RECORD_CHECKPOINT, loaded, err);
 	job = job_edit(f, (struct job_id){ loaded->id });
-	if (!job->checkpoint) {
-		job->checkpoint = table_add(&f->checkpoints);
-		for (int i = 1; i < CHECKPOINTS_KEPT; i++)
-			table_add(&f->checkpoints);
-	}
+	if (!job->checkpoint)
+		job->checkpoint = facts_take_checkpoints(f);
 	checkpoint =
 		table_edit(&f->checkpoints, job->checkpoint + (loaded->sub - 1) % CHECKPOINTS_KEPT);
 	memcpy(checkpoint, loaded->row, sizeof(*checkpoint));
@@ -332,12 +340,12 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_USER: return place_next(&f->users, kind, loaded, err);
 	case RECORD_TOKEN: return place_next(&f->tokens, kind, loaded, err);
 	case RECORD_SHAPE: return place_next(&f->shapes, kind, loaded, err);
-	case RECORD_BODY: return place_next(&f->bodies, kind, loaded, err);
-	case RECORD_JOB: return place_next(&f->jobs, kind, loaded, err);
+	case RECORD_BODY: return place_spaced(&f->bodies, f->body_ids, kind, loaded, err);
+	case RECORD_JOB: return place_spaced(&f->jobs, f->job_ids, kind, loaded, err);
 	case RECORD_DEPEND: return place_depend(f, loaded, err);
 	case RECORD_CHECKPOINT: return place_checkpoint(f, loaded, err);
 	case RECORD_PROMISE: return place_promise(f, loaded, err);
-	case RECORD_ATTEMPT: return place_next(&f->attempts, kind, loaded, err);
+	case RECORD_ATTEMPT: return place_spaced(&f->attempts, f->attempt_ids, kind, loaded, err);
 	case RECORD_TASK: return place_task(f, loaded, err);
 	}
 	UNREACHABLE();
@@ -360,6 +368,7 @@ int facts_load_record(struct facts *f, uint32_t kind, const char *text, size_t s
 		row = f;
 	if (kind == RECORD_POLICY) {
 		memset(&f->policy, 0, sizeof(f->policy));
+		f->policy.keep_ended_ms = CLIENT_KEY_MS;
 		row = &f->policy;
 	}
 	result = load_json(f, kind, text, size, &loaded, row, err);
@@ -373,7 +382,8 @@ static void link_names(struct facts *f)
 	for (uint32_t id = 1; id <= f->names.count; id++)
 		facts_link_name(f, id);
 	for (uint32_t id = 1; id <= f->nodes.count; id++)
-		name_edit(f, node_get(f, (struct node_id){ id })->name)->node = id;
+		if (node_get(f, (struct node_id){ id })->name.v)
+			name_edit(f, node_get(f, (struct node_id){ id })->name)->node = id;
 	for (uint32_t id = 1; id <= f->queues.count; id++)
 		name_edit(f, queue_get(f, (struct queue_id){ id })->name)->queue = id;
 	for (uint32_t id = 1; id <= f->teams.count; id++)
@@ -384,18 +394,40 @@ static void link_names(struct facts *f)
 		name_edit(f, ((const struct token *)table_get(&f->tokens, id))->id)->token = id;
 }
 
+static void link_bodies(struct facts *f)
+{
+	for (uint32_t id = 1; id <= f->jobs.count; id++)
+		if (job_get(f, (struct job_id){ id })->body)
+			((struct body *)table_edit(&f->bodies,
+						   job_get(f, (struct job_id){ id })->body))
+				->jobs++;
+	for (uint32_t id = 1; id <= f->bodies.count; id++)
+		if (((const struct body *)table_get(&f->bodies, id))->keyed)
+			facts_link_body(f, id);
+}
+
+/* Rows behind the last one that is not empty. */
+static void rows_end(struct table *table, uint32_t rows)
+{
+	while (table->count < rows)
+		table_add(table);
+}
+
 int facts_load_finish(struct facts *f, struct err *err)
 {
-	int result = facts_check_references(f, err);
+	int result;
+
+	rows_end(&f->jobs, f->job_ids);
+	rows_end(&f->attempts, f->attempt_ids);
+	rows_end(&f->bodies, f->body_ids);
+	result = facts_check_references(f, err);
 
 	if (result < 0)
 		return result;
 	link_names(f);
 	for (uint32_t id = 1; id <= f->shapes.count; id++)
 		facts_link_shape(f, id);
-	for (uint32_t id = 1; id <= f->bodies.count; id++)
-		if (((const struct body *)table_get(&f->bodies, id))->keyed)
-			facts_link_body(f, id);
+	link_bodies(f);
 	for (uint32_t row = 1; row <= f->depends.count; row++)
 		facts_link_dependent(f, row);
 	return facts_check(f, err);

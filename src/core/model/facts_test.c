@@ -183,7 +183,7 @@ static void words_go_both_ways(void **state)
 	uint8_t value = 77;
 
 	(void)state;
-	for (uint8_t i = 0; i <= JOB_TIMED_OUT; i++) {
+	for (uint8_t i = JOB_QUEUED; i <= JOB_TIMED_OUT; i++) {
 		assert_true(job_state_find(job_state_name(i), &value));
 		assert_int_equal(value, i);
 	}
@@ -193,8 +193,8 @@ static void words_go_both_ways(void **state)
 	assert_true(kind_find("interactive", &value) && value == KIND_INTERACTIVE);
 	assert_true(role_find("admin", &value) && value == ROLE_ADMIN);
 	value = 77;
-	assert_false(tier_find("unknown", &value) || role_find("", &value) ||
-		     kind_find("Batch", &value));
+	assert_false(tier_find("unknown", &value) || job_state_find("unknown", &value) ||
+		     role_find("", &value) || kind_find("Batch", &value));
 	assert_int_equal(value, 77);
 	assert_string_equal(node_state_name(NODE_GONE), "gone");
 	assert_string_equal(stop_why_name(STOP_START), "start");

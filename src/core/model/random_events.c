@@ -291,6 +291,7 @@ static const struct {
 	{ EVENT_TASK_EXITED, 14 },      { EVENT_PROGRESS, 8 },
 	{ EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
 	{ EVENT_PROMISE_MADE, 4 },      { EVENT_PROMISE_DROPPED, 2 },
+	{ EVENT_JOBS_FORGOTTEN, 2 },    { EVENT_RECORDS_LOST, 1 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -315,6 +316,10 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		memset(&e->policy_set, 0xff, sizeof(e->policy_set)); /* -1: as before */
 		e->policy_set.grace_ms = between(r, -1, 999);
 		e->policy_set.backfill_depth = between(r, -1, 63);
+		e->policy_set.keep_ended_ms = between(r, -1, 1000);
+	} else if (e->kind == EVENT_RECORDS_LOST) {
+		e->records_lost.jobs = recent(r, f->jobs.count);
+		e->records_lost.attempts = recent(r, f->attempts.count);
 	} else if (e->kind == EVENT_LEVELS_SET) {
 		e->levels_set.levels = "zone,rack";
 	} else if (e->kind == EVENT_NODE_SET) {
@@ -370,6 +375,19 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 	}
 }
 
+/* Most of them are not over, and stay. */
+static void fill_jobs_forgotten(struct random *r, const struct facts *f, struct arena *arena,
+				struct event_jobs_forgotten *e)
+{
+	int64_t *jobs = numbers(arena, 6);
+
+	e->jobs_count = random_below(r, 7);
+	for (uint32_t i = 0; i < 6; i++)
+		jobs[i] = random_below(r, 3) ? 1 + (int64_t)random_below(r, f->jobs.count + 1)
+					     : recent(r, f->jobs.count);
+	e->jobs = jobs;
+}
+
 /* Mostly success, so that what depends on it goes on. */
 static const uint8_t ended_states[] = {
 	JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED, JOB_SUCCEEDED,
@@ -405,6 +423,8 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->job_ended.code = upto(r, 3);
 		e->job_ended.rank = between(r, -1, 3);
 		e->job_ended.text = named(r, arena, "end ", 3);
+	} else if (e->kind == EVENT_JOBS_FORGOTTEN) {
+		fill_jobs_forgotten(r, f, arena, &e->jobs_forgotten);
 	} else if (e->kind == EVENT_PROMISE_MADE) {
 		fill_promise_made(r, f, arena, &e->promise_made);
 	} else if (e->kind == EVENT_PROMISE_DROPPED) {

@@ -19,23 +19,27 @@ static const struct field head_fields[] = { ONE(I64, seq),
 					    ONE(I64, identity_version),
 					    ONE(U32, level_count),
 					    SOME(NAME, level, LEVELS_MAX),
+					    ONE(U32, job_ids),
+					    ONE(U32, attempt_ids),
+					    ONE(U32, body_ids),
+					    ONE(I64, lost),
+					    ONE(I64, lost_jobs),
+					    ONE(I64, lost_attempts),
+					    SOME(I64, lost_first, LOST_RANGES),
+					    SOME(I64, lost_last, LOST_RANGES),
 					    LAST };
 #undef SELF
 
 #define SELF policy
-static const struct field policy_fields[] = { ONE(I64, min_runtime_ms),
-					      ONE(I64, grace_ms),
-					      ONE(I64, rejoin_ms),
-					      ONE(I64, default_limit_ms),
-					      ONE(I64, blackhole_window_ms),
-					      ONE(I64, collect_after_ms),
-					      ONE(I64, half_life_ms),
-					      ONE(I64, packing),
-					      ONE(I64, blackhole_failures),
-					      ONE(I64, allow_critical_burst),
-					      ONE(I64, backfill_depth),
-					      ONE(I64, defragment),
-					      LAST };
+static const struct field policy_fields[] = {
+	ONE(I64, min_runtime_ms),      ONE(I64, grace_ms),
+	ONE(I64, rejoin_ms),           ONE(I64, default_limit_ms),
+	ONE(I64, blackhole_window_ms), ONE(I64, collect_after_ms),
+	ONE(I64, half_life_ms),        ONE(I64, packing),
+	ONE(I64, blackhole_failures),  ONE(I64, allow_critical_burst),
+	ONE(I64, backfill_depth),      ONE(I64, defragment),
+	ONE(I64, keep_ended_ms),       LAST
+};
 #undef SELF
 
 #define SELF name
@@ -190,26 +194,15 @@ static const struct field promise_fields[] = { ONE(U32, node), ONE(U32, gpu_mask
 #undef SELF
 
 #define SELF attempt
-static const struct field attempt_fields[] = { ONE(U32, job),
-					       ONE(U32, tasks),
-					       ONE(U32, ready),
-					       ONE(U32, started),
-					       ONE(U32, exited),
-					       ONE(U32, for_job),
-					       ONE(U32, resume_number),
-					       ONE(I64, placed_ms),
-					       ONE(I64, released_ms),
-					       ONE(I64, ended_ms),
-					       ONE(I64, warned_ms),
-					       ONE(I64, deadline_ms),
-					       ONE(I64, stopped_ms),
-					       ONE(I64, checkpoint_ms),
-					       ONE(I32, first_failed_rank),
-					       ONE(NAME, reason),
-					       ONE(U8, state),
-					       ONE(U8, why),
-					       ONE(U8, unreachable),
-					       LAST };
+static const struct field attempt_fields[] = {
+	ONE(U32, job),           ONE(U32, tasks),         ONE(U32, ready),
+	ONE(U32, started),       ONE(U32, exited),        ONE(U32, for_job),
+	ONE(U32, resume_number), ONE(I64, placed_ms),     ONE(I64, released_ms),
+	ONE(I64, ended_ms),      ONE(I64, warned_ms),     ONE(I64, deadline_ms),
+	ONE(I64, stopped_ms),    ONE(I64, checkpoint_ms), ONE(I32, first_failed_rank),
+	ONE(NAME, reason),       ONE(U8, state),          ONE(U8, why),
+	ONE(U8, unreachable),    ONE(U32, previous),      LAST
+};
 #undef SELF
 
 #define SELF task
@@ -383,6 +376,19 @@ static int walk_table(const struct walk *w, uint32_t kind, const struct table *t
 	return result;
 }
 
+static int walk_bodies(const struct walk *w)
+{
+	int result = 0;
+
+	for (uint32_t id = 1; !result && id <= w->f->bodies.count; id++) {
+		const struct body *body = table_get(&w->f->bodies, id);
+
+		if (body->job)
+			result = walk_take(w, RECORD_BODY, id, 0, body);
+	}
+	return result;
+}
+
 static int walk_gpus(const struct walk *w)
 {
 	static const struct gpu_record clean;
@@ -405,17 +411,20 @@ static int walk_checkpoints(const struct walk *w, uint32_t id, const struct job 
 				  : job->checkpoints_made - CHECKPOINTS_KEPT + 1;
 	int result = 0;
 
-	for (; !result && job->checkpoint && number <= job->checkpoints_made; number++)
-		result = walk_take(w, RECORD_CHECKPOINT, id, number,
-				   table_get(&w->f->checkpoints,
-					     job->checkpoint + (number - 1) % CHECKPOINTS_KEPT));
+	for (; !result && job->checkpoint && number <= job->checkpoints_made; number++) {
+		const struct checkpoint *checkpoint = table_get(
+			&w->f->checkpoints, job->checkpoint + (number - 1) % CHECKPOINTS_KEPT);
+
+		if (checkpoint->number == number) /* else its record was lost */
+			result = walk_take(w, RECORD_CHECKPOINT, id, number, checkpoint);
+	}
 	return result;
 }
 
 static int walk_job(const struct walk *w, uint32_t id)
 {
 	const struct job *job = job_get(w->f, (struct job_id){ id });
-	int result = walk_take(w, RECORD_JOB, id, 0, job);
+	int result = job->state == JOB_NONE ? 0 : walk_take(w, RECORD_JOB, id, 0, job);
 	uint32_t sub = 0;
 
 	for (uint32_t row = job->depends; !result && row;) {
@@ -439,7 +448,8 @@ static int walk_job(const struct walk *w, uint32_t id)
 static int walk_attempt(const struct walk *w, uint32_t id)
 {
 	const struct attempt *attempt = attempt_get(w->f, (struct attempt_id){ id });
-	int result = walk_take(w, RECORD_ATTEMPT, id, 0, attempt);
+	int result =
+		attempt->state == ATTEMPT_FREE ? 0 : walk_take(w, RECORD_ATTEMPT, id, 0, attempt);
 
 	for (uint32_t rank = 0; !result && attempt->first_task && rank < attempt->tasks; rank++)
 		result = walk_take(w, RECORD_TASK, id, rank, task_get(w->f, attempt, rank));
@@ -457,7 +467,6 @@ int facts_walk(const struct facts *f, void *context,
 		{ RECORD_NODE, &f->nodes },   { RECORD_QUEUE, &f->queues },
 		{ RECORD_TEAM, &f->teams },   { RECORD_USER, &f->users },
 		{ RECORD_TOKEN, &f->tokens }, { RECORD_SHAPE, &f->shapes },
-		{ RECORD_BODY, &f->bodies },
 	};
 	int result = walk_table(&w, RECORD_NAME, &f->names);
 
@@ -467,6 +476,8 @@ int facts_walk(const struct facts *f, void *context,
 		result = walk_take(&w, RECORD_POLICY, 0, 0, &f->policy);
 	for (size_t i = 0; !result && i < ARRAY_SIZE(plain); i++)
 		result = walk_table(&w, plain[i].kind, plain[i].table);
+	if (!result)
+		result = walk_bodies(&w);
 	if (!result)
 		result = walk_gpus(&w);
 	for (uint32_t id = 1; !result && id <= f->jobs.count; id++)

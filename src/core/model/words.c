@@ -6,12 +6,19 @@
 #include "core/model/facts.h"
 
 static const char *const job_states[] = {
-	[JOB_QUEUED] = "queued",           [JOB_HELD] = "held",
-	[JOB_BLOCKED] = "blocked",         [JOB_STARTING] = "starting",
-	[JOB_RUNNING] = "running",         [JOB_CHECKPOINTING] = "checkpointing",
-	[JOB_PREEMPTED] = "preempted",     [JOB_RESUMING] = "resuming",
-	[JOB_UNREACHABLE] = "unreachable", [JOB_SUCCEEDED] = "succeeded",
-	[JOB_FAILED] = "failed",           [JOB_CANCELLED] = "cancelled",
+	[JOB_NONE] = "unknown",
+	[JOB_QUEUED] = "queued",
+	[JOB_HELD] = "held",
+	[JOB_BLOCKED] = "blocked",
+	[JOB_STARTING] = "starting",
+	[JOB_RUNNING] = "running",
+	[JOB_CHECKPOINTING] = "checkpointing",
+	[JOB_PREEMPTED] = "preempted",
+	[JOB_RESUMING] = "resuming",
+	[JOB_UNREACHABLE] = "unreachable",
+	[JOB_SUCCEEDED] = "succeeded",
+	[JOB_FAILED] = "failed",
+	[JOB_CANCELLED] = "cancelled",
 	[JOB_TIMED_OUT] = "timed-out",
 };
 
@@ -88,7 +95,12 @@ const char *stop_why_name(uint8_t why)
 
 bool job_state_find(const char *name, uint8_t *ret)
 {
-	return word_find(job_states, ARRAY_SIZE(job_states), name, ret);
+	uint8_t state;
+
+	if (!word_find(job_states, ARRAY_SIZE(job_states), name, &state) || state == JOB_NONE)
+		return false;
+	*ret = state;
+	return true;
 }
 bool tier_find(const char *name, uint8_t *ret)
 {

@@ -167,10 +167,12 @@ static int admit_levels_set(const struct admission *a, const struct event_levels
 	}
 	for (uint32_t id = 1; id <= a->facts->jobs.count; id++) {
 		const struct job *job = job_get(a->facts, (struct job_id){ id });
-		const struct shape *shape = shape_get(a->facts, job->shape);
+		const struct shape *shape;
 
-		if (!job_state_is_final(job->state) &&
-		    ((shape->require && shape->require <= LEVELS_MAX) ||
+		if (job_state_is_final(job->state))
+			continue;
+		shape = shape_get(a->facts, job->shape);
+		if (((shape->require && shape->require <= LEVELS_MAX) ||
 		     (shape->prefer && shape->prefer <= LEVELS_MAX)))
 			return err_set(
 				a->err, ERR_CONFLICT,
@@ -222,7 +224,7 @@ static bool node_is(const struct facts *f, const struct node *n, const struct ev
 	       memcmp(domain, n->domain, sizeof(domain)) == 0;
 }
 
-static int admit_node_set(const struct admission *a, const struct event_node_set *e)
+static int admit_node_set(const struct admission *a, struct event_node_set *e)
 {
 	struct node_id id;
 	int rc = admit_name(a, "node", e->name);
@@ -245,6 +247,7 @@ static int admit_node_set(const struct admission *a, const struct event_node_set
 	if (rc < 0)
 		return rc;
 	id = facts_node_find(a->facts, e->name);
+	e->node = facts_node_next(a->facts, e->name).v;
 	return id.v && node_is(a->facts, node_get(a->facts, id), e) ? CORE_ALREADY : 0;
 }
 
@@ -557,6 +560,12 @@ static const struct job *job_open(const struct admission *a, int64_t id, const c
 		err_set(a->err, ERR_NOT_FOUND, "job %lld does not exist", (long long)id);
 		return NULL;
 	}
+	if (!job_is_there(a->facts, id)) {
+		err_set(a->err, ERR_CONFLICT,
+			"job %lld ended long ago, or its record was lost: it can't be %s any more",
+			(long long)id, what);
+		return NULL;
+	}
 	job = job_get(a->facts, (struct job_id){ (uint32_t)id });
 	if (!job_state_is_final(job->state))
 		return job;
@@ -615,7 +624,7 @@ static int admit_report(const struct admission *a, int64_t attempt)
 {
 	struct attempt_id id = { (uint32_t)attempt };
 
-	if (attempt < 1 || attempt > (int64_t)a->facts->attempts.count)
+	if (!attempt_is_there(a->facts, attempt))
 		return err_set(a->err, ERR_NOT_FOUND, "attempt %lld does not exist",
 			       (long long)attempt);
 	return job_get(a->facts, attempt_get(a->facts, id)->job)->attempt.v == id.v ? 0
@@ -624,9 +633,24 @@ static int admit_report(const struct admission *a, int64_t attempt)
 
 static int admit_checkpoint_void(const struct admission *a, const struct event_checkpoint_void *e)
 {
-	if (e->job < 1 || e->job > (int64_t)a->facts->jobs.count)
+	if (!job_is_there(a->facts, e->job))
 		return err_set(a->err, ERR_NOT_FOUND, "job %lld does not exist", (long long)e->job);
 	return 0;
+}
+
+/* Those that the facts can't do without yet are left out. */
+static int admit_jobs_forgotten(const struct admission *a, struct event_jobs_forgotten *e)
+{
+	int64_t *jobs = arena_new_array(a->arena, int64_t, e->jobs_count + 1);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < e->jobs_count; i++)
+		if (job_is_there(a->facts, e->jobs[i]) &&
+		    job_may_be_forgotten(a->facts, (struct job_id){ (uint32_t)e->jobs[i] }))
+			jobs[count++] = e->jobs[i];
+	e->jobs = jobs;
+	e->jobs_count = count;
+	return count ? 0 : CORE_ALREADY;
 }
 
 static int refuse_decision(const struct admission *a, const struct event *event)
@@ -646,6 +670,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	switch (event->kind) {
 	case EVENT_DAEMON_STARTED:
 	case EVENT_DECIDED:
+	case EVENT_RECORDS_LOST:
 	case EVENT_CLOCK_TICKED: return 0;
 	case EVENT_POLICY_SET: return admit_policy_set(&a, &event->policy_set);
 	case EVENT_LEVELS_SET: return admit_levels_set(&a, &event->levels_set);
@@ -672,6 +697,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_PROGRESS: return admit_report(&a, event->progress.attempt);
 	case EVENT_CHECKPOINT_SAVED: return admit_report(&a, event->checkpoint_saved.attempt);
 	case EVENT_CHECKPOINT_VOID: return admit_checkpoint_void(&a, &event->checkpoint_void);
+	case EVENT_JOBS_FORGOTTEN: return admit_jobs_forgotten(&a, &event->jobs_forgotten);
 	case EVENT_NONE:
 	case EVENT_JOB_REQUEUED:
 	case EVENT_JOB_ENDED:

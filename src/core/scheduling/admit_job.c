@@ -9,9 +9,6 @@
 #include "core/scheduling/admit.h"
 #include "core/scheduling/standing.h"
 
-/* A client key names the same submission for so long. */
-#define CLIENT_KEY_MS (INT64_C(7) * 86400 * 1000)
-
 /* --- numbers ----------------------------------------------------------------------------------------- */
 
 static int numbers_check(const struct admission *a, const struct event_job_submitted *e)
@@ -84,6 +81,11 @@ static int depends_check(const struct admission *a, const struct event_job_submi
 			return err_set(a->err, ERR_NOT_FOUND,
 				       "job %lld, which this one depends on, does not exist",
 				       (long long)e->depends[i]);
+		if (!job_is_there(a->facts, e->depends[i]))
+			return err_set(
+				a->err, ERR_NOT_FOUND,
+				"job %lld, which this one depends on, ended long ago or its record was lost, so that whether it succeeded is not known here any more: see `fairlead job %lld`, and submit without it",
+				(long long)e->depends[i], (long long)e->depends[i]);
 		job = job_get(a->facts, (struct job_id){ (uint32_t)e->depends[i] });
 		if (job_state_is_final(job->state) && job->state != JOB_SUCCEEDED)
 			return err_set(

@@ -26,7 +26,7 @@ static uint32_t victim_live(const struct pass *pass, uint32_t attempt)
 {
 	struct job_id job = attempt_get(pass->facts, (struct attempt_id){ attempt })->job;
 
-	return job_get(pass->facts, job)->attempt.v == attempt ? job.v : 0;
+	return job.v && job_get(pass->facts, job)->attempt.v == attempt ? job.v : 0;
 }
 
 static bool victim_is_stopped(const struct pass *pass, uint32_t attempt)

@@ -607,6 +607,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 		running_sync(view, facts);
 		return;
 	case EVENT_QUEUE_REMOVED: view->queues_stale = true; return;
+	case EVENT_RECORDS_LOST:
 	case EVENT_JOB_SUBMITTED: submitted_follow(view, facts); return;
 	case EVENT_JOB_HELD: job_follow(view, facts, event->job_held.job); return;
 	case EVENT_JOB_RELEASED: job_follow(view, facts, event->job_released.job); return;
@@ -656,6 +657,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_TASK_STARTED:
 	case EVENT_PROGRESS:
 	case EVENT_CHECKPOINT_VOID:
+	case EVENT_JOBS_FORGOTTEN:
 	case EVENT_KIND_LIMIT: return; /* nothing in the index depends on these */
 	}
 }
