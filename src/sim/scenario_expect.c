@@ -106,10 +106,10 @@ static int read_reasons(struct reader *r, const struct conf *c, struct expect_it
 
 static int read_state(struct reader *r, const struct conf *c, struct expect_item *item)
 {
-	const char *words[JOB_TIMED_OUT + 1];
+	const char *words[JOB_TIMED_OUT - JOB_QUEUED + 1];
 
-	for (uint8_t i = 0; i <= JOB_TIMED_OUT; i++)
-		words[i] = job_state_name(i);
+	for (uint8_t i = JOB_QUEUED; i <= JOB_TIMED_OUT; i++)
+		words[i - JOB_QUEUED] = job_state_name(i);
 	return read_words(r, c, "job state", words, ARRAY_SIZE(words), item);
 }
 
