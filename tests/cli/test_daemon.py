@@ -38,7 +38,7 @@ def test_the_data_folder_is_found_where_documented(tmp_path):
 
 def test_access_over_tcp_needs_a_token():
     with harness.Daemon(nodes="sim:1x1xH100-80GB", listen="127.0.0.1:0") as d:
-        port = re.search(r"127\.0\.0\.1:(\d+)", d.greeting + "".join(d.process.stdout.readline() for _ in range(3))).group(1)
+        port = d.tcp_port()
         server = "http://127.0.0.1:" + port
         assert command("jobs", "--server", server).returncode == 4
         token = d.run("token", "create", "--expires", "1h", "--note", "test").out.strip()
@@ -59,7 +59,7 @@ def test_access_over_tcp_needs_a_token():
 
 def test_roles_are_kept():
     with harness.Daemon(nodes="sim:1x2xH100-80GB", listen="127.0.0.1:0") as d:
-        port = re.search(r"127\.0\.0\.1:(\d+)", d.greeting + "".join(d.process.stdout.readline() for _ in range(3))).group(1)
+        port = d.tcp_port()
         d.run("teams", "create", "a")
         d.run("users", "add", "vera", "--no-account", "--role", "viewer", "--team", "a")
         assert d.run("users", "add", "vera", check=False).code == 5
