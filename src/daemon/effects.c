@@ -277,9 +277,10 @@ static bool command_failed(struct daemon *d, const struct facts *facts, const st
 		return false;
 	int result = command(d, facts, (enum effect_kind)effect->message.kind, effect->attempt,
 			     effect->grace_ms, &err);
-	if (result < 0 && !effect->given_again)
+	bool again = result < 0 && is_worth_again(&err);
+	if (again && !effect->given_again)
 		log_line(LOG_ERROR, "attempt %lu: %s", (unsigned long)effect->attempt, err.text);
-	return result < 0 && is_worth_again(&err);
+	return again;
 }
 
 /* --- after a restart --------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -79,6 +80,26 @@ def test_a_file_server_that_hangs_keeps_the_daemon_from_neither_ending_nor_going
         job = d.wait(held)
         assert job["state"] == "succeeded" and len(job["attempts"]) == 2, job
         assert "/one" in d.logs(held)
+
+
+# --- a restored copy ---------------------------------------------------------------------------------------------------
+
+
+def test_a_restored_folder_takes_up_its_jobs_without_complaint(tmp_path):
+    go, tar, copy = tmp_path / "go", str(tmp_path / "backup.tar"), str(tmp_path / "copy")
+    with harness.Daemon() as d:
+        number = d.submit("sh", "-c", "until [ -e %s ]; do sleep 0.02; done; echo ran" % go)
+        d.wait(number, "running")
+        d.run("journal", "backup", tar)
+        d.run("cancel", str(number))
+        d.wait(number)
+    os.mkdir(copy, 0o711)
+    subprocess.run(["tar", "xf", tar, "-C", copy], check=True)
+    with harness.Daemon(data=copy) as d:
+        harness.wait_until("it is started again", lambda: len(d.job(number)["attempts"]) == 2)
+        go.touch()
+        assert d.wait(number)["state"] == "succeeded" and "ran" in d.logs(number)
+        assert " error: " not in d.log() and "can't be released" not in d.log(), d.log()
 
 
 # --- a full disk ---------------------------------------------------------------------------------------------------

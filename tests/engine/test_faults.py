@@ -6,10 +6,12 @@ once, its end is told once it is true and the same each time, and after EXITED n
 """
 
 import os
+import queue
 import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -36,15 +38,33 @@ def points(prefix, errors=None):
     return [name for name, is_error in listed().items() if name.startswith(prefix) and errors in (None, is_error)]
 
 
+# Points at which a shepherd is killed, one after the other.
+KILLED = points("shepherd-") + points("exit-")
+
+
+def sources(root, ends):
+    """(path, text) of each file below that ends so."""
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith(ends):
+                with open(os.path.join(folder, name)) as file:
+                    yield os.path.join(folder, name), file.read()
+
+
 def test_the_list_of_failpoints_is_that_of_the_sources():
     found = set()
-    for folder in ("engine", "engine/local", "shepherd"):
-        for name in os.listdir(os.path.join(SOURCE, folder)):
-            if name.endswith(".c"):
-                with open(os.path.join(SOURCE, folder, name)) as file:
-                    found |= set(re.findall(r'FAILPOINT(?:_RANK)?\("([a-z-]+)"', file.read()))
+    for _, text in sources(SOURCE, ".c"):
+        found |= set(re.findall(r'FAILPOINT(?:_RANK)?\("([a-z-]+)"', text))
     steps = {"%s-%s" % (name, step) for name in ("spec", "exit") for step in ("write", "sync", "rename", "folder-sync")}
     assert set(listed()) == found | steps | {"reserve-write"}
+
+
+def test_every_failpoint_is_used_by_a_test():
+    words = set(KILLED)
+    for root, ends in ((os.path.join(SOURCE, "../tests"), ".py"), (SOURCE, "_test.c")):
+        for _, text in sources(root, ends):
+            words |= set(re.findall(r"[\"' ,]([a-z]+(?:-[a-z]+)+)(?:@\d)?(?=[\"':, ])", text))
+    assert set(listed()) - words == set()
 
 
 class Counted:
@@ -136,7 +156,7 @@ def test_an_exit_record_is_tried_again_until_it_is_written(point):
 
 @needs_failpoints
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("point", points("shepherd-") + points("exit-"))
+@pytest.mark.parametrize("point", KILLED)
 def test_a_shepherd_killed_at_any_point_leaves_nothing_and_its_end_is_told_once(point, user):
     wanted_stop = point in ("shepherd-stop-seen", "shepherd-kill")
     with Counted() as count, Drive(env={"FAIRLEAD_SHEPHERD_FAILPOINT": point + ":kill"}, user=user) as engine:
@@ -215,6 +235,77 @@ def test_the_tree_of_a_killed_shepherd_does_not_live_on(user, daemon_dead, tmp_p
         end = engine.wait_fact("exited", 1)
         assert (end["cause"], end["never_ran"]) == ("lost", False)
         assert left() == []
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", ["engine-bury", "engine-buried"])
+def test_a_daemon_killed_while_it_buries_a_rank_buries_it_again(point):
+    with Counted() as count, Drive(env={"FAIRLEAD_FAILPOINT": point + ":kill", "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as engine:
+        engine.must("adopt")
+        number = str(500000 + os.getpid())
+        engine.begin(1, *count.argv("setsid sleep %s & exec sleep %s" % (number, number)))
+        wait_until("both sleep", lambda: len([pid for pid in processes_with("sleep\0" + number) if is_alive(pid)]) == 2)
+        os.kill(engine.shepherd(1), signal.SIGKILL)
+        engine.process.wait(timeout=driving.PATIENCE_S)
+        engine.kill()
+        engine.up()
+        engine.must("adopt", "1:1")
+        end = engine.wait_fact("exited", 1)
+        assert (end["cause"], end["never_ran"]) == ("lost", False) and count.times(0) == 1
+        assert not [pid for pid in processes_with("sleep\0" + number) if is_alive(pid)]
+
+
+def test_a_pid_that_was_given_again_is_not_taken_for_the_task(tmp_path):
+    """All that a dead shepherd left names a process that is somebody else's now: the places hold pids, and no kill goes by them."""
+    other = subprocess.Popen(["sleep", "1000"])
+    try:
+        with Drive() as engine:
+            engine.must("adopt")
+            engine.begin(1, "sleep", "1000")
+            task = engine.wait_fact("started", 1)["pid"]
+            shepherd = engine.shepherd(1)
+            engine.kill()
+            os.kill(shepherd, signal.SIGKILL)
+            wait_until("the task died with its shepherd", lambda: not is_alive(task))
+            for name in ("ready", "started"):
+                path = engine.place(1) + "/" + name
+                with open(path) as file:
+                    text = file.read()
+                with open(path, "w") as file:
+                    file.write(text.replace('"pid":%d' % task, '"pid":%d' % other.pid))
+            engine.up()
+            engine.must("adopt", "1:1")
+            assert engine.wait_fact("exited", 1)["cause"] == "lost"
+            engine.must("stop", 1, 0)
+            engine.must("forget", 1)
+            wait_until("it is forgotten", lambda: not os.path.exists(engine.place(1)))
+            assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_copy_of_the_data_folder_neither_kills_nor_repeats_what_runs_under_the_first(tmp_path):
+    with Counted() as count, Drive() as first:
+        first.must("adopt")
+        first.begin(1, *count.argv("while [ ! -e %s/end ]; do sleep 0.02; done" % count.folder))
+        task = first.wait_fact("started", 1)["pid"]
+        copy = tempfile.mkdtemp(prefix="fairlead-copy-")
+        for name in ("attempts", "logs"):
+            shutil.copytree(first.folder + "/" + name, copy + "/" + name, ignore=lambda _, names: {"wake", "report"} & set(names))
+        with Drive(folder=copy) as second:
+            second.must("adopt", "1:1")
+            second.wait_fact("started", 1)
+            second.must("release", 1)
+            second.must("stop", 1, 0)
+            # Several passes over the place: each leaves it alone.
+            with pytest.raises(queue.Empty):
+                second.lines.get(timeout=3)
+            assert is_alive(task) and count.times(0) == 1
+            open(count.folder + "/end", "w").close()
+            assert first.wait_fact("exited", 1)["cause"] == "exit"
+            assert second.wait_fact("exited", 1)["cause"] == "lost"
+            assert count.times(0) == 1
 
 
 # --- killed daemons --------------------------------------------------------------------------------------------------
@@ -315,6 +406,62 @@ def test_a_stop_after_a_restart_reaches_the_adopted_task():
         engine.must("adopt", "1:1")
         engine.must("stop", 1, 0)
         assert engine.wait_fact("exited", 1)["cause"] == "stopped"
+
+
+@needs_failpoints
+def test_a_daemon_killed_between_the_commands_to_two_ranks_gives_them_again():
+    env = {"FAIRLEAD_FAILPOINT": "engine-command@1:kill", "FAIRLEAD_SHEPHERD_FAILPOINT": ""}
+    with Counted() as count, Drive(env=env) as engine:
+        engine.must("adopt")
+        engine.begin(1, *count.argv("exec sleep 1000"), count=3)
+        for rank in range(3):
+            engine.wait_fact("started", 1, rank)
+        engine.send("stop", 1, 60000)
+        engine.process.wait(timeout=driving.PATIENCE_S)
+        engine.kill()
+        engine.up()
+        engine.must("adopt", "1:3")
+        engine.must("stop", 1, 60000)
+        for rank in range(3):
+            assert engine.wait_fact("exited", 1, rank)["cause"] == "stopped" and count.times(rank) == 1
+
+
+@needs_failpoints
+def test_a_record_that_a_slow_disk_delays_is_waited_for_by_the_next_daemon_and_never_guessed():
+    with Counted() as count, Drive(env={"FAIRLEAD_SHEPHERD_FAILPOINT": "exit-sync:pause"}) as engine:
+        engine.must("adopt")
+        engine.begin(1, *count.argv("exit 3"))
+        wait_until("the pause", lambda: any(is_stopped(pid) for pid in engine.shepherds()))
+        shepherd = engine.shepherd(1)
+        for _ in range(2):      # the task is over, its record is not durable: no daemon says how it ended
+            engine.kill()
+            engine.up()
+            engine.must("adopt", "1:1")
+            engine.must("stop", 1, 0)
+            engine.wait_fact("started", 1)
+            assert not [fact for fact in engine.facts if fact["kind"] in ("exited", "gone")]
+        os.kill(shepherd, signal.SIGCONT)
+        end = engine.wait_fact("exited", 1)
+        assert (end["cause"], end["code"]) == ("exit", 3) and count.times(0) == 1
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", ["report-write", "report-sync"])
+def test_a_report_that_cannot_be_kept_is_refused_and_the_next_one_is_told(point, tmp_path):
+    from test_engine import Reporter
+    with Drive(env={"FAIRLEAD_SHEPHERD_FAILPOINT": point + ":error"}) as engine:
+        engine.must("adopt")
+        engine.begin(1, "sleep", "1000", checkpoint=str(tmp_path))
+        engine.wait_fact("started", 1)
+        reporter = Reporter(engine.folder + "/run/1/0/report")
+        answer = reporter.say('{"step": 1, "checkpoint": "one"}')
+        assert not answer["ok"] and "could not be kept" in answer["error"]
+        assert reporter.say('{"step": 2, "checkpoint": "two"}')["ok"]
+        wait_until("the second is told", lambda: engine.next_fact() and engine.facts[-1].get("step") == 2)
+        steps = [fact["step"] for fact in engine.facts if fact["kind"] == "report"]
+        assert steps == ([2] if point == "report-write" else [1, 2])    # the first line stands there, it may be told
+        with open(engine.place(1) + "/reports") as file:
+            assert all(line.endswith("}\n") for line in file)
 
 
 def test_what_the_journal_does_not_know_is_stopped_and_cleared_without_a_word():

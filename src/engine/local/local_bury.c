@@ -84,6 +84,37 @@ static void find_end(const struct rank *rank, struct engine_fact *ret)
 	*ret = fact;
 }
 
+/* Whether the task's shepherd lives in the place that its specification names: then this data folder is a copy of
+ * another one, whose work it must neither kill nor run a second time. */
+static bool lives_elsewhere(const struct rank *rank, const struct task_spec *spec)
+{
+	char attempts[PATH_MAX], path[PATH_MAX];
+	size_t length = strlen(spec->logs);
+	struct stat here, there;
+
+	if (length < strlen("/logs") || strcmp(spec->logs + length - strlen("/logs"), "/logs") != 0)
+		return false;
+	snprintf(attempts, sizeof(attempts), "%.*s/attempts", (int)(length - strlen("/logs")),
+		 spec->logs);
+	int folder = place_path(path, attempts, rank->attempt->number, rank->number)
+			     ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+			     : -1;
+	if (folder < 0)
+		return false;
+	bool other = fstat(folder, &there) == 0 && fstat(rank->folder, &here) == 0 &&
+		     (here.st_ino != there.st_ino || here.st_dev != there.st_dev);
+	bool lives = other && place_is_locked(folder);
+	close(folder);
+	if (lives && !rank->attempt->elsewhere_said)
+		log_line(
+			LOG_ERROR,
+			"attempt %" PRIu64
+			" runs under the data folder %.*s, of which this one is a copy: it is left alone, and counts as running here until it ends there",
+			rank->attempt->number, (int)(length - strlen("/logs")), spec->logs);
+	rank->attempt->elsewhere_said |= lives;
+	return lives;
+}
+
 static bool clear_away(const struct rank *rank)
 {
 	AUTO_BUF text = BUF_INIT;
@@ -102,7 +133,7 @@ static bool clear_away(const struct rank *rank)
 				 rank->attempt->number, rank->number, err.text);
 			cleared = false;
 		} else {
-			cleared = kill_leftovers(&spec);
+			cleared = !lives_elsewhere(rank, &spec) && kill_leftovers(&spec);
 		}
 		explicit_bzero(text.data, text.size);
 	}
