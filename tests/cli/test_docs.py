@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation that people write: its commands exist with their flags, and the README's work when typed."""
+
+import glob
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+
+import harness
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PAGES = [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))), os.path.join(ROOT, "scripts", "quickstart")]
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+def command_names():
+    page = subprocess.run([harness.PROGRAM, "help", "--markdown", "commands"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    return re.findall(r"^## fairlead (.+)$", page, re.M)
+
+
+def help_of(name):
+    return subprocess.run([harness.PROGRAM, *name.split(), "--help"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+
+
+def invocations(text):
+    """What stands behind "fairlead " in examples and in backticks, up to a comment or the next command of the line."""
+    for line in re.findall(r"^    (?:\$ )?(fairlead .*)$", text, re.M) + re.findall(r"`(fairlead [^`]+)`", text):
+        for part in re.split(r"\s#|[|;&\n]|\s>", line):
+            if part.strip().startswith("fairlead "):
+                yield part.strip().rstrip(".,:").split()[1:]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=os.path.basename)
+def test_commands_in_the_documentation_exist(path):
+    names = command_names()
+    for words in invocations(read(path)):
+        if not re.fullmatch(r"[a-z]+", words[0]):
+            continue  # "fairlead COMMAND"
+        name = " ".join(words[:2]) if " ".join(words[:2]) in names else words[0]
+        assert name in names or any(n.startswith(name + " ") for n in names), (path, words)
+        page, own = help_of(name), words[:words.index("--")] if "--" in words else words
+        for flag in (w.split("=")[0] for w in own if w.startswith("--")):
+            assert re.search(re.escape(flag) + r"\b", page), (path, words, flag)
+
+
+def test_the_readme_works_when_it_is_typed(tmp_path):
+    readme = read(os.path.join(ROOT, "README.md"))
+    shown = readme.split("## A minute of it")[1].split("A job file:")[0]
+    lines = [line.split(" #")[0].rstrip() for line in re.findall(r"^    \$ (.*)$", shown, re.M)]
+    nodes = [shlex.split(line)[-1] for line in lines if line.startswith("fairlead up ")]
+    assert lines[0].startswith("export PATH=") and len(nodes) == 1 and len(lines) > 8
+    with harness.Daemon(nodes=nodes[0]) as d:
+        for line in lines[1:]:
+            if line.startswith("fairlead up "):
+                continue
+            words = shlex.split(line)
+            assert words[0] == "fairlead", line
+            done = d.run(*[os.path.join(ROOT, w) if w.startswith("examples/") else w for w in words[1:]])
+            assert done.out, line
+        job_file = re.search(r"```yaml\n(.*?)```", readme, re.S).group(1)
+        assert "it would" in d.run("submit", "--dry-run", "-", stdin=job_file).out
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if p.endswith(".md")], ids=os.path.basename)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(path)):
+        assert os.path.exists(os.path.join(os.path.dirname(path), target)), (path, target)
