@@ -9,6 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How many bits are set. The processor's own instruction is not in the least common denominator that is compiled for. */
+static inline uint32_t bits_count(uint32_t x)
+{
+	x -= x >> 1 & UINT32_C(0x55555555);
+	x = (x & UINT32_C(0x33333333)) + (x >> 2 & UINT32_C(0x33333333));
+	return ((x + (x >> 4)) & UINT32_C(0x0f0f0f0f)) * UINT32_C(0x01010101) >> 24;
+}
+
 static inline uint32_t bits_row(uint32_t room)
 {
 	return (room + 63) / 64;

@@ -71,10 +71,9 @@ static uint32_t node_gpu_tasks(const struct search *search, const struct place_n
 	if (search->shape->gpus == 0)
 		return CAPACITY_MAX;
 	if (search->shape->require != LEVEL_ISLAND)
-		return (uint32_t)__builtin_popcount(free) / search->shape->gpus;
+		return bits_count(free) / search->shape->gpus;
 	for (uint32_t i = 0; i < node->island_count; i++) {
-		uint32_t tasks =
-			(uint32_t)__builtin_popcount(free & node->island[i]) / search->shape->gpus;
+		uint32_t tasks = bits_count(free & node->island[i]) / search->shape->gpus;
 
 		best = tasks > best ? tasks : best;
 	}
@@ -194,8 +193,7 @@ static uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t
 		uint32_t best = 0, best_size = 0;
 
 		for (uint32_t i = 0; i < node->island_count; i++) {
-			uint32_t part = node->island[i] & from & ~picked,
-				 size = (uint32_t)__builtin_popcount(part);
+			uint32_t part = node->island[i] & from & ~picked, size = bits_count(part);
 			bool holds = size >= count, best_holds = best_size >= count;
 
 			if (!size)
@@ -339,8 +337,7 @@ static void draw_spread(const struct search *search, struct draw *draw, const st
 		uint32_t free = search->scatter ? max - i : i;
 
 		for (uint32_t rank = d->first; rank < d->end; rank++)
-			if ((uint32_t)__builtin_popcount(
-				    place_node_free(space_at(search->space, rank))) == free &&
+			if (bits_count(place_node_free(space_at(search->space, rank))) == free &&
 			    node_capacity(search, rank))
 				ranks[count++] = rank;
 	}
@@ -367,7 +364,7 @@ static uint32_t island_tightest(const struct place_node *node, uint32_t gpus)
 	uint32_t best = UINT32_MAX, free = place_node_free(node);
 
 	for (uint32_t i = 0; i < node->island_count; i++) {
-		uint32_t size = (uint32_t)__builtin_popcount(free & node->island[i]);
+		uint32_t size = bits_count(free & node->island[i]);
 
 		if (size >= gpus && size < best)
 			best = size;
@@ -407,7 +404,7 @@ static int32_t one_island_find(const struct search *search, uint32_t first, uint
 		if (node_capacity(search, rank) < search->tasks)
 			continue;
 		island = island_tightest(node, need);
-		free = (uint32_t)__builtin_popcount(place_node_free(node));
+		free = bits_count(place_node_free(node));
 		if (island < best_island ||
 		    (island == best_island && island != UINT32_MAX && free < best_free)) {
 			best = (int32_t)rank;
@@ -463,12 +460,20 @@ static bool fit_better(const struct search *search, const struct fit *a, const s
 /* What a domain holds at most: exact when only GPUs are asked for. */
 static uint64_t domain_bound(const struct search *search, uint32_t domain)
 {
-	struct histogram histogram = { { 0 } };
+	uint32_t gpus = search->shape->gpus;
+	uint64_t tasks = 0;
 
-	if (search->shape->gpus == 0)
+	if (gpus == 0)
 		return UINT64_MAX;
-	histogram_fast(search, domain, &histogram);
-	return histogram_tasks(&histogram);
+	for (uint64_t classes = search->classes; classes; classes &= classes - 1) {
+		const uint32_t *counts =
+			space_counts(search->space, domain, (uint32_t)__builtin_ctzll(classes));
+
+		for (uint32_t free = gpus; free <= search->space->gpus_max; free++)
+			if (counts[free])
+				tasks += (uint64_t)counts[free] * (free / gpus);
+	}
+	return tasks;
 }
 
 /* The best domain of the level that holds all tasks; *ret_most is what the best one that does not would hold. */
@@ -485,12 +490,11 @@ static bool level_find(const struct search *search, const struct place_request *
 		struct fit fit;
 		uint64_t tasks;
 
+		if (domain_bound(search, domain) <=
+		    (*ret_most < search->tasks ? *ret_most : search->tasks - 1))
+			continue; /* neither holds them nor is the best of those that do not */
 		if (!domain_allowed(request, space, domain))
 			continue;
-		if (search->exact &&
-		    domain_bound(search, domain) <=
-			    (*ret_most < search->tasks ? *ret_most : search->tasks - 1))
-			continue; /* neither holds them nor is the best of those that do not */
 		histogram_make(search, domain, &histogram);
 		tasks = histogram_tasks(&histogram);
 		if (tasks > *ret_most) {
@@ -748,9 +752,9 @@ int place_bound(const struct space *space, const struct place_request *request,
 		return class_verdict(space, request->shape, ret_why);
 	if (request->shape->gpus == 0)
 		return 0;
-	free = request->rank == RANK_NONE ? space_free_gpus(space, request->domain, search.classes)
-					  : __builtin_popcount(place_node_free(
-						    space_at(space, (uint32_t)request->rank)));
+	free = request->rank == RANK_NONE
+		       ? space_free_gpus(space, request->domain, search.classes)
+		       : bits_count(place_node_free(space_at(space, (uint32_t)request->rank)));
 	need = (int64_t)request->tasks * request->shape->gpus;
 	if (free >= need)
 		return 0;

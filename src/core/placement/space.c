@@ -92,11 +92,7 @@ int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t cla
 
 int64_t space_all_gpus(const struct space *space)
 {
-	int64_t all = 0;
-
-	for (uint32_t i = 0; i < space->node_count; i++)
-		all += __builtin_popcount(space_at(space, i)->usable);
-	return all;
+	return space->gpus_usable;
 }
 
 /* --- changes -------------------------------------------------------------------------------------- */
@@ -105,7 +101,7 @@ int64_t space_all_gpus(const struct space *space)
 static void node_count_in(struct space *space, uint32_t rank, bool in)
 {
 	const struct place_node *n = space_at(space, rank);
-	uint32_t free = (uint32_t)__builtin_popcount(place_node_free(n));
+	uint32_t free = bits_count(place_node_free(n));
 	uint64_t *set;
 
 	if (!n->ready)
@@ -138,11 +134,15 @@ static void node_log(struct space *space, uint32_t rank)
 static void node_put(struct space *space, uint32_t rank, const struct space_undo *to)
 {
 	struct place_node *n = &space->nodes.at[rank];
-	bool moves = n->ready != to->ready || n->usable != to->usable || n->busy != to->busy ||
-		     n->promised != to->promised;
+	bool moves =
+		n->ready != to->ready || bits_count(place_node_free(n)) !=
+						 bits_count(to->usable & ~to->busy & ~to->promised);
 
 	if (moves)
 		node_count_in(space, rank, false);
+	if (n->usable != to->usable)
+		space->gpus_usable +=
+			(int64_t)bits_count(to->usable) - (int64_t)bits_count(n->usable);
 	n->usable = to->usable;
 	n->busy = to->busy;
 	n->promised = to->promised;
@@ -417,6 +417,7 @@ static void clear(struct space *space)
 	buf_clear(&space->counts.buf);
 	buf_clear(&space->sets.buf);
 	space->class_count = space->gpus_max = space->node_count = space->log_count = 0;
+	space->gpus_usable = 0;
 	space->islands = false;
 }
 
@@ -451,8 +452,10 @@ void space_build(struct space *space, const struct facts *facts)
 	array_resize(&space->sets.buf,
 		     (size_t)space->class_count * (space->gpus_max + 1) * bits_words(count),
 		     sizeof(uint64_t));
-	for (uint32_t rank = 0; rank < count; rank++)
+	for (uint32_t rank = 0; rank < count; rank++) {
 		node_count_in(space, rank, true);
+		space->gpus_usable += bits_count(space_at(space, rank)->usable);
+	}
 	buf_deinit(&order.buf);
 	buf_deinit(&room.buf);
 }
@@ -483,14 +486,15 @@ static uint32_t counted(const struct space *space, uint32_t domain, uint32_t cla
 	for (uint32_t rank = d->first; rank < d->end; rank++) {
 		const struct place_node *n = space_at(space, rank);
 
-		count += n->ready && n->class == class &&
-			 (uint32_t)__builtin_popcount(place_node_free(n)) == free;
+		count += n->ready && n->class == class && bits_count(place_node_free(n)) == free;
 	}
 	return count;
 }
 
 void space_verify(const struct space *space)
 {
+	int64_t usable = 0;
+
 	for (uint32_t domain = 0; domain < space->domain_count; domain++)
 		for (uint32_t class = 0; class < space->class_count; class ++)
 			for (uint32_t free = 0; free <= space->gpus_max; free++)
@@ -498,12 +502,14 @@ void space_verify(const struct space *space)
 				      counted(space, domain, class, free));
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {
 		const struct place_node *n = space_at(space, rank);
-		uint32_t free = (uint32_t)__builtin_popcount(place_node_free(n));
+		uint32_t free = bits_count(place_node_free(n));
 		const uint64_t *set = space_set(space, n->class, free);
 
+		usable += bits_count(n->usable);
 		CHECK((n->usable & ~n->all) == 0);
 		CHECK((bits_next(set, space->node_count, rank, rank + 1) == rank) == n->ready);
 	}
+	CHECK(usable == space->gpus_usable);
 }
 
 bool space_same(const struct space *a, const struct space *b)

@@ -74,6 +74,7 @@ struct space_undo {
 struct space {
 	uint32_t node_count;
 	uint32_t gpus_max; /* of one node */
+	int64_t gpus_usable; /* of all nodes, busy or not */
 	uint32_t level_count; /* topology levels above the node */
 	uint32_t class_count;
 	uint32_t domain_count;

@@ -221,16 +221,21 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	       standing_above(s, v->queue, top);
 }
 
+/* Quickly no: a queue not above its share gives nothing, but to those below it (standing_above). */
 static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 {
 	struct victim v = { .queue = queue, .tier = TIER_STANDARD };
+	const struct standing *at = &hunt->pass->standings.at[queue];
 	uint32_t running = hunt->pass->view->queues.at[queue].running;
 
 	if (queue == hunt->j->queue.v) /* standard work of a lower rank */
 		return sorted_before(&hunt->pass->view->pool, running, hunt->rank, 0) >
 		       sorted_before(&hunt->pass->view->pool, running,
 				     (uint64_t)TIER_STANDARD << 32, 0);
-	return hunt->pass->view->queues.at[queue].running && candidate_may_go(hunt, &v);
+	if (!running ||
+	    (at->use <= at->share && !queue_is_in(hunt->pass->view, hunt->j->queue.v, queue)))
+		return false;
+	return candidate_may_go(hunt, &v);
 }
 
 /* Promises to lower ranks of the same queue (the place goes to the higher one), and those that leave anyhow. */

@@ -240,7 +240,7 @@ static uint32_t unit_free(const struct hunt *hunt, uint32_t unit, bool nodes)
 	uint64_t classes;
 
 	if (nodes)
-		return (uint32_t)__builtin_popcount(place_node_free(space_at(space, unit - 1)));
+		return bits_count(place_node_free(space_at(space, unit - 1)));
 	space_classes_of(space, hunt->shape, &classes);
 	return (uint32_t)space_free_gpus(space, unit - 1, classes);
 }
@@ -320,7 +320,7 @@ static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool 
 
 		if (rank != RANK_NONE)
 			*unit_tally(hunt, unit_of(hunt, (uint32_t)rank, nodes), nodes) +=
-				(uint32_t)__builtin_popcount(p->numbers.at[p->tasks + i]);
+				bits_count(p->numbers.at[p->tasks + i]);
 	}
 }
 
@@ -348,8 +348,7 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		node = space_at(&hunt->pass->view->space, (uint32_t)rank);
 		unit = unit_of(hunt, (uint32_t)rank, nodes);
 		tally = unit_tally(hunt, unit, nodes);
-		*tally += (uint32_t)__builtin_popcount(task->gpu_mask & node->usable &
-						       ~node->promised);
+		*tally += bits_count(task->gpu_mask & node->usable & ~node->promised);
 		if ((int64_t)*tally >= need && !same_unit_follows(hunt, v, i, unit, nodes))
 			unit_try(hunt, unit, nodes, index + 1, choice);
 	}

@@ -66,10 +66,10 @@ struct sweep {
 	struct pass *pass;
 	const struct place_request *request;
 	bool spares; /* best-effort work has been given back: it ends when it is told to */
-	uint32_t mark; /* of the space, before those of the stride were given back */
 	uint32_t stride, count;
 	uint32_t jobs[STRIDE_MAX]; /* given back since it was last found not to fit */
 	int64_t ends_ms[STRIDE_MAX];
+	uint32_t marks[STRIDE_MAX]; /* of the space, after each */
 };
 
 static void attempt_give(struct pass *pass, const struct attempt *attempt,
@@ -122,25 +122,37 @@ static bool sweep_passes_over(const struct sweep *sweep, uint32_t id)
 		       attempt_get(sweep->pass->facts, (struct attempt_id){ jv->attempt }));
 }
 
+static void stride_give(struct sweep *sweep, uint32_t i)
+{
+	job_give(sweep->pass, sweep->jobs[i]);
+	sweep->marks[i] = space_mark(&sweep->pass->view->space);
+}
+
+/* As if only the first `count` of the stride had been given back; `given` are now. */
+static void stride_go(struct sweep *sweep, uint32_t *given, uint32_t count)
+{
+	if (count < *given)
+		space_rollback(&sweep->pass->view->space, sweep->marks[count - 1]);
+	for (uint32_t i = *given; i < count; i++)
+		stride_give(sweep, i);
+	*given = count;
+}
+
 /* It fits after the whole stride: after how many of it first? More that is free never makes it fit less. */
 static uint32_t stride_search(struct sweep *sweep)
 {
-	uint32_t first = 1, end = sweep->count;
+	uint32_t first = 1, end = sweep->count, given = end;
 
 	while (first < end) {
 		uint32_t middle = first + (end - first) / 2;
 
-		space_rollback(&sweep->pass->view->space, sweep->mark);
-		for (uint32_t i = 0; i < middle; i++)
-			job_give(sweep->pass, sweep->jobs[i]);
+		stride_go(sweep, &given, middle);
 		if (sweep_fits(sweep))
 			end = middle;
 		else
 			first = middle + 1;
 	}
-	space_rollback(&sweep->pass->view->space, sweep->mark);
-	for (uint32_t i = 0; i < first; i++)
-		job_give(sweep->pass, sweep->jobs[i]);
+	stride_go(sweep, &given, first);
 	return first;
 }
 
@@ -153,7 +165,6 @@ static bool ends_walk(struct sweep *sweep, int64_t *ret_ms)
 
 	sweep->stride = 1;
 	for (;; sweep->stride = sweep->stride < STRIDE_MAX ? sweep->stride * 2 : STRIDE_MAX) {
-		sweep->mark = space_mark(&pass->view->space);
 		sweep->count = 0;
 		for (; any && sweep->count < sweep->stride &&
 		       sweep->pass->releases < RESERVE_RELEASES_MAX;
@@ -162,8 +173,8 @@ static bool ends_walk(struct sweep *sweep, int64_t *ret_ms)
 				continue;
 			sweep->pass->releases++;
 			sweep->jobs[sweep->count] = walk.id;
-			sweep->ends_ms[sweep->count++] = (int64_t)walk.key;
-			job_give(sweep->pass, walk.id);
+			sweep->ends_ms[sweep->count] = (int64_t)walk.key;
+			stride_give(sweep, sweep->count++);
 		}
 		if (!sweep->count)
 			return false;

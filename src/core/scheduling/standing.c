@@ -311,7 +311,7 @@ static int64_t amount_of(const struct standing *at, bool in_plan)
 	return in_plan || at->plan > at->hold ? at->plan : at->hold;
 }
 
-static bool queue_is_in(const struct view *view, uint32_t queue, uint32_t top)
+bool queue_is_in(const struct view *view, uint32_t queue, uint32_t top)
 {
 	for (; queue; queue = view->queues.at[queue].parent)
 		if (queue == top)

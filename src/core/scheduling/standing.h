@@ -55,6 +55,8 @@ int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool
 bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
 /* Is the queue and all above it, up to below `top`, above its share? */
 bool standing_above(const struct standings *s, uint32_t queue, uint32_t top);
+/* Is the queue `top`, or below it? */
+bool queue_is_in(const struct view *view, uint32_t queue, uint32_t top);
 /* The narrowest queue that holds both; 0 = only the cluster does. */
 uint32_t queue_meet(const struct view *view, uint32_t a, uint32_t b);
 /* The queue's guarantee as it counts; for the default queue what is left of all GPUs that exist. */
