@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/jobs.h"
 #include "cli/problem.h"
+#include "cli/prose.h"
 #include "core/model/facts.h"
 
 static const char *cause_word(uint8_t cause)
@@ -97,6 +98,7 @@ static void print_event(const struct output *output, const json_t *event)
 		buf_addc(&out, '\n');
 	} else {
 		event_line(event, &out);
+		prose_wrap(&out, output->width, 9);
 	}
 	output_buf(&out);
 }

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/follow.h"
 #include "cli/jobs.h"
+#include "cli/prose.h"
 
 static void add_sentence(struct buf *out, const char *before, const char *text)
 {
@@ -62,6 +63,7 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
 		if (state_is_final(get_text(answer, "state")))
 			buf_addf(&out, "`fairlead job %u` says how it went.\n", id);
+		prose_wrap(&out, output->width, 2);
 		output_buf(&out);
 		notice_simulated(output, get_bool(answer, "simulated"));
 	}

@@ -2,11 +2,13 @@
 #include "cli/help.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/parse.h"
 #include "cli/args.h"
 #include "cli/output.h"
+#include "cli/prose.h"
 
 enum { WIDTH = 96 };
 
@@ -86,15 +88,38 @@ void help_examples(const struct command *command,
 	}
 }
 
-static void pad_to(struct buf *out, size_t line_start, size_t column)
+/* Pages are as wide as is good to read, or as the window. */
+static size_t page_width(void)
 {
-	while (out->size - line_start < column)
-		buf_addc(out, ' ');
+	const size_t window = terminal_width(STDOUT_FILENO);
+
+	return window && window < WIDTH ? window : WIDTH;
+}
+
+/* A sentence at `column` of the line that began at line_start, and below itself where it is long. */
+static void add_beside(struct buf *out, size_t line_start, size_t column, const char *text)
+{
+	AUTO_BUF wrapped = BUF_INIT;
+	size_t used = out->size - line_start;
+
+	if (used + 2 > column) {
+		buf_addc(out, '\n');
+		used = 0;
+	}
+	help_wrap(&wrapped, text, column, page_width());
+	buf_adds(out, wrapped.data + used);
+}
+
+static const char *with_repeat(const char *doc, char text[256])
+{
+	snprintf(text, 256, "%s; may be repeated", doc);
+	return text;
 }
 
 static void add_flags(const struct command *command, struct buf *out)
 {
 	const struct flag *flags[FLAGS_MAX];
+	char text[256];
 	size_t count = command_flags(command, flags), start;
 
 	buf_adds(out, "\nFlags\n");
@@ -102,30 +127,23 @@ static void add_flags(const struct command *command, struct buf *out)
 		start = out->size;
 		buf_adds(out, flags[i]->letter ? "  " : "      ");
 		help_flag(flags[i], out);
-		if (out->size - start > 30) {
-			buf_addc(out, '\n');
-			start = out->size;
-		}
-		pad_to(out, start, 32);
-		help_wrap(out, flags[i]->doc, 0, WIDTH); /* sentences of the table fit a line */
+		add_beside(out, start, 32,
+			   flags[i]->repeat ? with_repeat(flags[i]->doc, text) : flags[i]->doc);
 	}
 }
 
 static void add_example(struct buf *out, const char *line, size_t length, const char *what,
 			size_t what_length)
 {
-	size_t start = out->size;
+	const size_t start = out->size;
+	char text[256];
 
 	buf_addf(out, "  %.*s", (int)length, line);
-	if (what_length) {
-		if (length > 48) {
-			buf_addc(out, '\n');
-			start = out->size;
-		}
-		pad_to(out, start, 52);
-		buf_addf(out, "%.*s", (int)what_length, what);
-	}
-	buf_addc(out, '\n');
+	snprintf(text, sizeof(text), "%.*s", (int)what_length, what);
+	if (what_length)
+		add_beside(out, start, page_width() < WIDTH ? 6 : 52, text);
+	else
+		buf_addc(out, '\n');
 }
 
 static void add_subcommands(const struct command *command, struct buf *out)
@@ -141,8 +159,7 @@ static void add_subcommands(const struct command *command, struct buf *out)
 		first = false;
 		start = out->size;
 		buf_addf(out, "  %s %s", commands[i]->name, commands[i]->arguments);
-		pad_to(out, start, 40);
-		buf_addf(out, "%s\n", commands[i]->summary);
+		add_beside(out, start, 40, commands[i]->summary);
 	}
 	if (!first)
 		buf_addf(out, "\n`fairlead help %s SUB-COMMAND` says more of each.\n",
@@ -158,7 +175,7 @@ int help_command(const struct command *command)
 	buf_adds(&out, "\n");
 	if (command->about) {
 		buf_addc(&out, '\n');
-		help_wrap(&out, command->about, 0, WIDTH);
+		help_wrap(&out, command->about, 0, page_width());
 	}
 	add_flags(command, &out);
 	if (command->examples) {
@@ -168,6 +185,7 @@ int help_command(const struct command *command)
 	add_subcommands(command, &out);
 	if (command->route)
 		buf_addf(&out, "\nCalls %s\n", command->route);
+	prose_wrap(&out, terminal_width(STDOUT_FILENO), 4);
 	output_buf(&out);
 	return 0;
 }
@@ -197,15 +215,13 @@ static void add_overview(struct buf *out)
 			continue;
 		start = out->size;
 		buf_addf(out, "  %s", commands[i]->name);
-		pad_to(out, start, 18);
-		buf_addf(out, "%s\n", commands[i]->summary);
+		add_beside(out, start, 18, commands[i]->summary);
 	}
 	buf_adds(out, "\nTopics\n");
 	for (size_t i = 0; i < topic_count; i++) {
 		start = out->size;
 		buf_addf(out, "  %s", topics[i].name);
-		pad_to(out, start, 18);
-		buf_addf(out, "%s\n", topics[i].summary);
+		add_beside(out, start, 18, topics[i].summary);
 	}
 	buf_adds(
 		out,
@@ -219,6 +235,7 @@ static int help_topic(const char *name)
 	for (size_t i = 0; i < topic_count; i++)
 		if (strcmp(topics[i].name, name) == 0) {
 			topics[i].text(&out);
+			prose_wrap(&out, terminal_width(STDOUT_FILENO), 4);
 			output_buf(&out);
 			return 0;
 		}
@@ -276,6 +293,7 @@ static int run_help(struct invocation *in, struct err *err)
 		return help_page(in, err);
 	if (!in->arg_count) {
 		add_overview(&out);
+		prose_wrap(&out, terminal_width(STDOUT_FILENO), 0);
 		output_buf(&out);
 		return 0;
 	}

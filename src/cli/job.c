@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/follow.h"
 #include "cli/jobs.h"
+#include "cli/prose.h"
 
 const json_t *job_newest_attempt(const json_t *job)
 {
@@ -57,7 +58,7 @@ void job_end_sentence(const json_t *job, const char *reason, struct buf *out)
 		buf_adds(out, "ran into its time limit");
 	else
 		say_text(out, state);
-	if (reason[0]) {
+	if (reason[0] && strcmp(reason, state) != 0) {
 		buf_adds(out, ": ");
 		say_text(out, reason);
 	} else if (strcmp(state, "failed") == 0 && rank >= 0) {
@@ -168,7 +169,8 @@ static void add_head(const struct output *output, const json_t *job, const char 
 	if (get_bool(job, "cancel_asked") && !state_is_final(get_text(job, "state")))
 		buf_adds(out, ", is being cancelled");
 	buf_addc(out, '\n');
-	text_line(out, "reason", whole_reason);
+	if (strcmp(whole_reason, get_text(job, "state")) != 0)
+		text_line(out, "reason", whole_reason);
 	if (get_text(job, "cause")[0] && strcmp(get_text(job, "state"), "failed") == 0) {
 		line(out, "end");
 		if (get_int(job, "failed_rank") >= 0)
@@ -389,6 +391,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		return rc;
 	if (!output_value(output, job, "id")) {
 		add_head(output, job, job_whole_reason(client, in->arena, job), &out);
+		prose_wrap(&out, output->width, 14);
 		add_owner(job, &out);
 		add_wish(job, &out);
 		add_array(job, &out);
@@ -430,6 +433,7 @@ static int show_history(struct invocation *in, struct client *client, const stru
 	}
 	if (rc >= 0 && !output_value(output, all, "seq")) {
 		json_array_foreach(all, index, event) event_line(event, &out);
+		prose_wrap(&out, output->width, 9);
 		output_buf(&out);
 	}
 	json_decref(all);

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/problem.h"
+#include "cli/prose.h"
 
 enum { WATCH_MS = 2000, PAGE = 500 };
 
@@ -249,6 +250,7 @@ void show_submitted(const struct output *output, const json_t *answer)
 		return;
 	submitted_sentence(answer, &out);
 	buf_adds(&out, "\n");
+	prose_wrap(&out, output->width, 2);
 	output_buf(&out);
 }
 
@@ -314,6 +316,7 @@ int show_dry_run(const struct output *output, const json_t *answer)
 		}
 	}
 	add_dry_prospect(prospect, never, &out);
+	prose_wrap(&out, output->width, 2);
 	output_buf(&out);
 	return 0;
 }

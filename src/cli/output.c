@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/utf8.h"
+#include "cli/prose.h"
 
 static bool wants_colour(void)
 {
@@ -18,13 +18,6 @@ static bool wants_colour(void)
 	if (no_colour && no_colour[0])
 		return false;
 	return term && strcmp(term, "dumb") != 0;
-}
-
-static size_t terminal_width(void)
-{
-	struct winsize size;
-
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void output_init(struct output *output, const struct invocation *in)
@@ -41,7 +34,7 @@ void output_init(struct output *output, const struct invocation *in)
 	*output = (struct output){ .headers = !arg_has(in, "no-headers"),
 				   .terminal = isatty(STDOUT_FILENO) == 1 };
 	output->colour = output->terminal && wants_colour();
-	output->width = output->terminal ? terminal_width() : 0;
+	output->width = terminal_width(STDOUT_FILENO);
 	for (size_t i = 0; form && i < ARRAY_SIZE(forms); i++)
 		if (strcmp(form, forms[i].name) == 0)
 			output->form = forms[i].form;

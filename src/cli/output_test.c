@@ -11,6 +11,7 @@
 
 #include "cli/follow.h"
 #include "cli/jobs.h"
+#include "cli/prose.h"
 
 static const struct column columns[] = { { "A", "a", CELL_TEXT },
 					 { "WIDE", "b", CELL_TEXT, true },
@@ -94,6 +95,32 @@ static void a_narrow_terminal_loses_columns_in_their_order_and_the_end_of_the_la
 		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_fits\n");
 	at_width(0, OUTPUT_TABLE, reason,
 		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_fits\n");
+}
+
+static void wrapped(size_t width, size_t hang, const char *text, const char *expected)
+{
+	AUTO_BUF buf = BUF_INIT;
+
+	buf_adds(&buf, text);
+	prose_wrap(&buf, width, hang);
+	assert_string_equal(buf_text(&buf), expected);
+}
+
+static void sentences_break_between_words_on_a_terminal_only(void **state)
+{
+	(void)state;
+	wrapped(0, 2, "one two three\n", "one two three\n");
+	wrapped(9, 2, "one two three\n", "one two\n  three\n");
+	wrapped(13, 2, "one two three\n", "one two three\n");
+	wrapped(9, 2, "a\n\none two three", "a\n\none two\n  three");
+	wrapped(12, 2, "  - one two three\n",
+		"  - one two\n    three\n"); /* an item: below its text */
+	wrapped(12, 2, "    one two three\n", "    one two\n    three\n");
+	wrapped(5, 2, "a-word-too-long b\n", "a-word-too-long\n  b\n");
+	wrapped(9, 0, "one  two three\n", "one  two\nthree\n");
+	wrapped(8, 0, "\033[32mone\033[0m two x\n", "\033[32mone\033[0m two\nx\n");
+	wrapped(7, 0, "\xc3\xbc\xc3\xbc\xc3\xbc two x\n", "\xc3\xbc\xc3\xbc\xc3\xbc two\nx\n");
+	wrapped(7, 2, "", "");
 }
 
 static void awk_can_split_every_line(void **state)
@@ -218,6 +245,8 @@ static void the_end_of_a_job_is_one_sentence(void **state)
 		{ "{\"id\":3,\"state\":\"failed\",\"failed_rank\":0,\"signal\":11}",
 		  "job 3 failed: rank 0 was ended by signal 11" },
 		{ "{\"id\":3,\"state\":\"cancelled\",\"failed_rank\":-1}", "job 3 was cancelled" },
+		{ "{\"id\":3,\"state\":\"cancelled\",\"reason\":\"cancelled\"}",
+		  "job 3 was cancelled" },
 		{ "{\"id\":3,\"state\":\"timed-out\",\"reason\":\"after 1h\"}",
 		  "job 3 ran into its time limit: after 1h" },
 	};
@@ -296,6 +325,7 @@ int main(void)
 		cmocka_unit_test(the_wide_form_has_more_columns),
 		cmocka_unit_test(
 			a_narrow_terminal_loses_columns_in_their_order_and_the_end_of_the_last),
+		cmocka_unit_test(sentences_break_between_words_on_a_terminal_only),
 		cmocka_unit_test(awk_can_split_every_line),
 		cmocka_unit_test(a_name_cannot_move_the_cursor),
 		cmocka_unit_test(wide_characters_line_up),

@@ -3,11 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/parse.h"
+#include "cli/prose.h"
 
-enum { SHOWN_MAX = 160 };
+enum { SHOWN_MAX = 160, HANG = 2 };
 
 static const char *source_file, *source_text;
 static size_t source_size;
@@ -81,6 +83,7 @@ void problem_show(const struct err *err)
 	}
 	text_for_terminal(&out, err->text, strlen(err->text));
 	buf_addc(&out, '\n');
+	prose_wrap(&out, terminal_width(STDERR_FILENO), HANG);
 	show_line(err, &out);
 	fputs(buf_text(&out), stderr);
 }
@@ -97,5 +100,6 @@ void notice(const char *format, ...)
 	buf_adds(&out, "fairlead: ");
 	text_for_terminal(&out, text, strlen(text));
 	buf_addc(&out, '\n');
+	prose_wrap(&out, terminal_width(STDERR_FILENO), HANG);
 	fputs(buf_text(&out), stderr);
 }

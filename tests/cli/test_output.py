@@ -170,7 +170,8 @@ def test_history_is_for_people(d):
 
 def test_lines_do_not_wrap_on_a_narrow_terminal(d):
     d.run("run", "-n", "reason", "--", "/no/such/program/whose/name/is/long/enough", check=False)
-    for words in (["jobs"], ["nodes"], ["gpus"]):
+    for words in (["jobs"], ["nodes"], ["gpus"], ["queues"], ["job", "2"], ["job", "2", "--history"], ["explain", "3"], ["help"], ["help", "run"],
+                  ["help", "policy", "set"], ["help", "job-file"], ["run", "--dry-run", "-g", "8", "--", "true"], ["jobs", "-s", "nonsense"]):
         for width in (80, 100):
             for line in on_terminal(d, *words, env={"NO_COLOR": "1"}, width=width).split("\r\n"):
                 assert len(line) <= width, line
