@@ -137,8 +137,12 @@ void buf_add_json(struct buf *buf, const char *text, size_t size)
 	buf_reserve(buf, size + 2);
 	buf_addc(buf, '"');
 	while (at < size) {
-		unsigned char c = (unsigned char)text[at];
+		unsigned char c;
 
+		at += utf8_plain(text + at, size - at, true);
+		if (at == size)
+			break;
+		c = (unsigned char)text[at];
 		if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
 			at++;
 			continue;

@@ -33,6 +33,12 @@ struct json_walk {
 static struct conf_place place_of(struct json_walk *walk, const char *byte)
 {
 	while (walk->at < byte) {
+		size_t plain = utf8_plain(walk->at, (size_t)(byte - walk->at), false);
+
+		walk->place.column += (int)plain;
+		walk->at += plain;
+		if (walk->at == byte)
+			break;
 		walk->place.column++;
 		if (*walk->at == '\n')
 			walk->place = (struct conf_place){ walk->place.line + 1, 1 };

@@ -19,6 +19,11 @@ static int check_bytes(struct conf_build *build, const char *text, size_t size)
 	uint32_t code;
 
 	for (size_t i = 0; i < size; i += length, at.column++) {
+		length = utf8_plain(text + i, size - i, false);
+		at.column += (int)length;
+		i += length;
+		if (i == size)
+			break;
 		length = utf8_size(text + i, size - i);
 		if (!length)
 			return conf_build_error(build, at, ERR_INVALID, "this is not valid UTF-8");

@@ -111,6 +111,13 @@ static void pair_edit(struct pair *pair, uint32_t id, uint32_t value)
 	*record = pair->model[id - 1] = value;
 }
 
+static void pair_trim(struct pair *pair, uint32_t id)
+{
+	if (pair->model[id - 1])
+		pair_edit(pair, id, 0);
+	table_trim(&pair->table, id);
+}
+
 static void pair_freeze(const struct pair *pair, struct pair *ret)
 {
 	table_freeze(&pair->table, &ret->table);
@@ -158,12 +165,14 @@ static void copies_are_independent(void **state)
 
 			if (what < 30 && one->count < 400) {
 				pair_add(one);
-			} else if (what < 90 && one->count) {
+			} else if (what < 95 && one->count) {
 				pair_edit(one, 1 + dice_below(&dice, one->count),
 					  (uint32_t)dice_roll(&dice));
 			} else if (what >= 97 && one != other) {
 				pair_deinit(other);
 				pair_freeze(one, other);
+			} else if (what == 95 && one->count) {
+				pair_trim(one, 1 + dice_below(&dice, one->count));
 			} else if (what == 96) {
 				pair_compare(one);
 			}
@@ -173,6 +182,66 @@ static void copies_are_independent(void **state)
 		for (int i = 0; i < 8; i++)
 			pair_deinit(&pairs[(i * 3 + (int)seed) % 8]);
 	}
+}
+
+/* With one record in a chunk, 200 records take four pages. */
+static void a_frozen_page_is_copied_once_and_the_others_stay_shared(void **state)
+{
+	struct table table, frozen, again;
+
+	(void)state;
+	table_init(&table, 16320);
+	for (uint32_t id = 1; id <= 200; id++) {
+		table_add(&table);
+		memset(table_edit(&table, id), 7, 16320);
+	}
+	assert_int_equal(table.page_count, 4);
+	table_freeze(&table, &frozen);
+	table_freeze(&frozen, &again);
+	memset(table_edit(&table, 70), 8, 16320);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(table.pages[i] == frozen.pages[i], i != 1);
+	for (uint32_t id = 65; id <= 128; id++)
+		assert_int_equal(table_get(&table, id) == table_get(&frozen, id), id != 70);
+	table_deinit(&frozen);
+	assert_int_equal(*(const unsigned char *)table_get(&again, 70), 7);
+	assert_int_equal(*(const unsigned char *)table_get(&table, 70), 8);
+	table_verify(&table);
+	table_verify(&again);
+	table_deinit(&table);
+	assert_int_equal(*(const unsigned char *)table_get(&again, 200), 7);
+	table_verify(&again);
+	table_deinit(&again);
+}
+
+static void a_trimmed_chunk_is_given_back_and_reads_as_zeroes(void **state)
+{
+	struct table table, frozen;
+
+	(void)state;
+	table_init(&table, 64);
+	for (uint32_t id = 1; id <= 600; id++)
+		table_add(&table);
+	memset(table_edit(&table, 300), 9, 64);
+	table_trim(&table, 300);
+	assert_int_equal(table_bytes(&table), TABLE_CHUNK_BYTES);
+	table_freeze(&table, &frozen);
+	memset(table_edit(&table, 300), 0, 64);
+	table_trim(&table, 300);
+	table_trim(&table, 1); /* never edited */
+	assert_int_equal(table_bytes(&table), 0);
+	assert_memory_equal(table_get(&table, 300), table_zeroes, 64);
+	assert_int_equal(*(const unsigned char *)table_get(&frozen, 300), 9);
+	table_deinit(&frozen);
+	(void)table_edit(&table, 300); /* zeroes, shared when they are trimmed */
+	table_freeze(&table, &frozen);
+	table_trim(&table, 300);
+	assert_int_equal(table_bytes(&table), 0);
+	assert_int_equal(table_bytes(&frozen), TABLE_CHUNK_BYTES);
+	table_verify(&table);
+	table_verify(&frozen);
+	table_deinit(&table);
+	table_deinit(&frozen);
 }
 
 static void a_frozen_chunk_is_copied_once(void **state)
@@ -349,6 +418,8 @@ int main(void)
 		cmocka_unit_test(the_chunk_of_any_id_is_right),
 		cmocka_unit_test(copies_are_independent),
 		cmocka_unit_test(a_frozen_chunk_is_copied_once),
+		cmocka_unit_test(a_frozen_page_is_copied_once_and_the_others_stay_shared),
+		cmocka_unit_test(a_trimmed_chunk_is_given_back_and_reads_as_zeroes),
 		cmocka_unit_test(another_thread_reads_frozen_copies),
 		cmocka_unit_test(wrong_ids_and_sizes_abort),
 		cmocka_unit_test(verify_sees_a_write_behind_the_last_record),

@@ -142,9 +142,36 @@ static void a_terminal_shows_what_it_could_obey(void **state)
 	}
 }
 
+/* Against a look at each byte: whole eights before the first byte that is not plain. */
+static void plain_bytes_are_counted_in_eights(void **state)
+{
+	static const char odd[] = { '"', '\\', '\n', 0x1f, 0x7f, (char)0x80, (char)0xff, '\0' };
+	struct dice dice = { 11 };
+
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		char text[40];
+		size_t size = dice_below(&dice, sizeof(text) + 1);
+		bool json = dice_below(&dice, 2);
+
+		for (size_t i = 0; i < size; i++)
+			text[i] = (char)(' ' + (int)dice_below(&dice, 0x5f));
+		for (uint32_t i = dice_below(&dice, 3); i && size; i--)
+			text[dice_below(&dice, (uint32_t)size)] =
+				odd[dice_below(&dice, sizeof(odd))];
+		size_t plain = 0;
+		for (; plain < size; plain++)
+			if (text[plain] < 0x20 || text[plain] > 0x7e ||
+			    (json && (text[plain] == '"' || text[plain] == '\\')))
+				break;
+		assert_int_equal(utf8_plain(text, size, json), plain / 8 * 8);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_bytes_are_counted_in_eights),
 		cmocka_unit_test(all_characters_are_valid_and_nothing_else),
 		cmocka_unit_test(bad_utf8_is_seen),
 		cmocka_unit_test(misspelt_words_get_a_hint),
