@@ -111,6 +111,7 @@ static struct connection *connection_create(struct listener *listener, struct MH
 
 	CHECK(c);
 	c->server = server;
+	c->listener = listener;
 	c->mhd = mhd;
 	receive_open(&c->receive, fd, HTTP_BODY_MAX);
 	peer_fill(c, listener->local);
@@ -536,10 +537,9 @@ static int listener_start(struct http_server *server, struct listener *listener,
 {
 	listener->server = server;
 	listener->mhd = MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-			MHD_USE_ITC | MHD_USE_ERROR_LOG,
-		0, NULL, NULL, access_handler, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
-		NULL, MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_CONNECTION,
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+		access_handler, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL,
+		MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_CONNECTION,
 		connection_notify, listener, MHD_OPTION_NOTIFY_COMPLETED, request_destroy, server,
 		MHD_OPTION_URI_LOG_CALLBACK, request_create, server, MHD_OPTION_UNESCAPE_CALLBACK,
 		unescape_nothing, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
@@ -549,7 +549,7 @@ static int listener_start(struct http_server *server, struct listener *listener,
 		MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)16384, MHD_OPTION_END);
 	if (!listener->mhd)
 		return err_set(err, ERR_INTERNAL, "the HTTP server can't start");
-	return 0;
+	return loop_start(listener, err);
 }
 
 /* Connections are files; without room for them the limit would be the system's, met at a worse place. */
@@ -601,6 +601,7 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 	pthread_mutex_init(&server->lock, NULL);
 	cond_init(&server->changed);
 	server->listeners[0].fd = server->listeners[1].fd = -1;
+	server->listeners[0].wake_fd = server->listeners[1].wake_fd = -1;
 	server->listeners[0].local = true;
 	if (options->unix_path &&
 	    unix_listen(server, options->unix_path, &server->listeners[0].fd, err) < 0)
@@ -648,19 +649,27 @@ static void server_drain(struct http_server *server)
 	pthread_mutex_unlock(&server->lock);
 }
 
+static void listener_stop(struct listener *listener)
+{
+	if (!listener->mhd)
+		return;
+	loop_stop(listener);
+	MHD_stop_daemon(listener->mhd);
+	if (listener->wake_fd >= 0)
+		close(listener->wake_fd);
+}
+
 void http_stop(struct http_server *server)
 {
 	if (!server)
 		return;
 	atomic_store(&server->stopping, true);
 	for (size_t i = 0; i < ARRAY_SIZE(server->listeners); i++)
-		if (server->listeners[i].mhd)
-			(void)MHD_quiesce_daemon(server->listeners[i].mhd);
+		loop_wake(&server->listeners[i]); /* takes no more connections */
 	server_drain(server);
 	sweeper_stop(server);
 	for (size_t i = 0; i < ARRAY_SIZE(server->listeners); i++)
-		if (server->listeners[i].mhd)
-			MHD_stop_daemon(server->listeners[i].mhd);
+		listener_stop(&server->listeners[i]);
 	listeners_close(server);
 	CHECK(!server->connections && !server->peers);
 	pthread_cond_destroy(&server->changed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The HTTP/1.1 server: libmicrohttpd (epoll, its own thread) on a Unix socket and/or a TCP address, with refusals of
+ * The HTTP/1.1 server: libmicrohttpd (epoll, one thread for each) on a Unix socket and/or a TCP address, with refusals of
  * ours for what that library accepts too freely (see README.md here: the gate): both lengths, doubled or
  * signed lengths, missing or double Host, NUL, folded headers, codings other than chunked, oversized anything; a refused
  * request closes its connection, so nothing can be smuggled behind it.
@@ -51,6 +51,9 @@ struct http_options {
 	/* Called when the head is there and the body is not; may be NULL. Nonzero: it has answered already (http_reply,
 	 * http_reply_error; then `handle` is not called) and the body is read past without being kept. */
 	int (*head)(void *context, struct http_request *request);
+	/* Called by a network thread before (true) and after (false) each pass over all that came: what `handle` gathers in a pass
+	 * can go on together. May be NULL. */
+	void (*pass)(void *context, bool begins);
 	/* 0 = the standard above; tests take less. */
 	int request_ms, idle_ms, send_ms, connections_max, peer_connections_max;
 };
@@ -83,6 +86,10 @@ void http_reply(struct http_request *r, int status, const char *content_type, st
 void http_reply_error(struct http_request *r, const struct err *err);
 /* ... and another HTTP status */
 void http_reply_error_status(struct http_request *r, int status, const struct err *err);
+
+/* Between the two, answers of this thread are told to the network thread in rows, not one by one. No waiting in between. */
+void http_answers_hold(void);
+void http_answers_release(void);
 
 /* Begins a streamed answer. `closed` is called once, when the client went away or the server stops; then the stream is void.
  * send copies; it answers false when more than `limit` bytes wait for this client (nothing was added then): the caller decides. */

@@ -53,12 +53,12 @@ void answer_dress(struct http_request *r, const char *content_type)
 void request_answered(struct http_request *r)
 {
 	struct http_server *server = r->connection->server;
-	struct MHD_Connection *mhd = r->mhd;
+	struct listener *listener = r->connection->listener;
 	const bool counted = r->counted;
 
-	/* After the exchange r may be gone: the network thread needs no more of us. */
+	/* After the exchange r may be gone, unless it is we who must see to it that the network thread goes on with it. */
 	if (atomic_exchange(&r->state, REQUEST_ANSWERED) == REQUEST_SUSPENDED)
-		MHD_resume_connection(mhd);
+		listener_resume(listener, r);
 	if (!counted)
 		return;
 	pthread_mutex_lock(&server->lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What http.c, http_answer.c, http_stream.c and http_sweep.c share; nobody else includes this.
+ * What http.c, http_loop.c, http_answer.c, http_stream.c and http_sweep.c share; nobody else includes this.
  *
- * Threads: per listening socket one of the library's ("network thread"), one sweeper, and whoever answers. A
+ * Threads: per listening socket one that runs the library ("network thread"), one sweeper, and whoever answers. A
  * connection is touched by its network thread; `server->lock` guards the list of connections, their closing, and
  * `stream`, so that the sweeper never meets a socket that is closed already.
  */
@@ -18,6 +18,7 @@
 struct connection {
 	struct receive receive;
 	struct http_server *server;
+	struct listener *listener;
 	struct connection *next, *previous;
 	struct http_peer peer;
 	struct peer_count *count;
@@ -44,6 +45,12 @@ struct listener {
 	int fd;
 	bool local;
 	struct http_server *server;
+	pthread_t thread;
+	bool running;
+	int wake_fd; /* written to: answers wait, or the end has come */
+	_Atomic bool over;
+	/* suspended requests that were answered, newest first; whoever finds it empty wakes the network thread */
+	struct http_request *_Atomic answered;
 };
 
 struct http_server {
@@ -83,11 +90,18 @@ struct http_request {
 	int status;
 	struct MHD_Response *response;
 	struct http_stream *stream;
+	struct http_request *next_answered;
 	bool begun, counted, close, queued;
 };
 
 /* The answer is in r->status and r->response: tells the network thread, wherever this is called. r is void afterwards. */
 void request_answered(struct http_request *r);
+/* The network thread goes on with a suspended request. Any thread; r is void afterwards. */
+void listener_resume(struct listener *listener, struct http_request *r);
+/* The network thread of a listener whose library is started. */
+int loop_start(struct listener *listener, struct err *err) MUST_CHECK;
+void loop_wake(struct listener *listener);
+void loop_stop(struct listener *listener); /* also of one that was not started */
 /* Adds r's own and the standard headers. */
 void answer_dress(struct http_request *r, const char *content_type);
 void reply_problem(struct http_request *r, enum framing_problem problem);

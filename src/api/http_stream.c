@@ -60,6 +60,7 @@ static void unpark(struct http_stream *s)
 		return;
 	s->parked = false;
 	MHD_resume_connection(s->mhd);
+	loop_wake(s->connection->listener);
 }
 
 static void first_drop(struct http_stream *s)

@@ -55,9 +55,8 @@ static void append_decisions(struct daemon *d, struct batch *batch, const struct
 	batch->essential = true;
 }
 
-void core_decide(struct daemon *d, struct batch *batch)
+void core_decide(struct daemon *d, struct batch *batch, int64_t began_ns)
 {
-	int64_t began = clock_mono_ns();
 	d->again = false;
 	for (;;) {
 		struct decisions made = { 0 };
@@ -68,7 +67,7 @@ void core_decide(struct daemon *d, struct batch *batch)
 			append_decisions(d, batch, &made);
 		if (made.count == 0 && !made.more)
 			return;
-		if (clock_mono_ns() - began > (int64_t)TURN_US * 1000) {
+		if (clock_mono_ns() - began_ns > (int64_t)DECIDE_UNTIL_US * 1000) {
 			d->again = true;
 			return;
 		}
@@ -143,13 +142,16 @@ static void take_fact(struct daemon *d, struct batch *batch, struct fact_message
 	free(message);
 }
 
-/* True when asked to stop. */
-static bool take_messages(struct daemon *d, struct batch *batch, struct message *messages)
+/* Takes from the list for as long as a turn may, at least one. True when asked to stop. */
+static bool take_messages(struct daemon *d, struct batch *batch, struct message **messages,
+			  int64_t began_ns)
 {
 	bool stop = false;
-	while (messages) {
-		struct message *message = messages;
-		messages = message->next;
+	for (uint32_t taken = 0; *messages; taken++) {
+		struct message *message = *messages;
+		if (taken > 0 && clock_mono_ns() - began_ns > (int64_t)TAKE_US * 1000)
+			break;
+		*messages = message->next;
 		switch ((enum core_message)message->kind) {
 		case CORE_COMMAND: take_command(d, batch, (struct command_message *)message); break;
 		case CORE_FACT: take_fact(d, batch, (struct fact_message *)message); break;
@@ -183,11 +185,11 @@ static void hand_over(struct daemon *d, struct batch *batch)
 	mailbox_send(&d->journal_box, &batch->message);
 }
 
-static void note_turn(struct daemon *d, int64_t began_ns, const struct batch *batch)
+static void note_turn(struct daemon *d, int64_t began_ns, uint32_t decisions)
 {
 	int64_t took_us = (clock_mono_ns() - began_ns) / 1000;
 	atomic_fetch_add(&d->turns, 1);
-	atomic_fetch_add(&d->decisions, batch->decisions);
+	atomic_fetch_add(&d->decisions, decisions);
 	if (took_us > atomic_load(&d->longest_turn_us))
 		atomic_store(&d->longest_turn_us, took_us);
 	atomic_store(&d->event_now_ms, d->facts.now_ms);
@@ -262,28 +264,39 @@ static bool holds_stop(const struct message *messages)
 	return false;
 }
 
+/* One turn over as much of the list as its time allows. True when asked to stop. */
+static bool turn(struct daemon *d, struct message **messages)
+{
+	int64_t began = clock_mono_ns();
+	struct batch *batch = batch_create();
+	bool stop = take_messages(d, batch, messages, began);
+	tick(d, batch);
+	(void)FAILPOINT("core-before-decide");
+	if (batch->record_count > 0 || d->again)
+		core_decide(d, batch, began);
+	uint32_t decisions = batch->decisions;
+	hand_over(d, batch);
+	note_turn(d, began, decisions);
+	return stop;
+}
+
 static void *core_main(void *argument)
 {
 	struct daemon *d = argument;
-	for (bool stop = false; !stop;) {
-		if (atomic_load(&d->faulted)) {
-			struct message *messages = mailbox_take(&d->core_box, TURN_MESSAGES, 1000);
-			stop = holds_stop(messages);
-			refuse_all(messages);
-			if (!stop && atomic_load(&d->batches_done) == d->batches_sent)
-				rebuild(d);
+	struct message *messages = NULL; /* taken from the mailbox; may be for more than one turn */
+	for (bool stop = false; !stop || messages;) {
+		if (!messages)
+			messages = mailbox_take(&d->core_box, TURN_MESSAGES,
+						atomic_load(&d->faulted) ? 1000 : wait_for(d));
+		if (!atomic_load(&d->faulted)) {
+			stop |= turn(d, &messages);
 			continue;
 		}
-		struct message *messages = mailbox_take(&d->core_box, TURN_MESSAGES, wait_for(d));
-		int64_t began = clock_mono_ns();
-		struct batch *batch = batch_create();
-		stop = take_messages(d, batch, messages);
-		tick(d, batch);
-		(void)FAILPOINT("core-before-decide");
-		if (batch->record_count > 0 || d->again)
-			core_decide(d, batch);
-		note_turn(d, began, batch);
-		hand_over(d, batch);
+		stop |= holds_stop(messages);
+		refuse_all(messages);
+		messages = NULL;
+		if (!stop && atomic_load(&d->batches_done) == d->batches_sent)
+			rebuild(d);
 	}
 	return NULL;
 }

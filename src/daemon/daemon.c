@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -209,12 +210,24 @@ static int open_door(struct daemon *d, const struct daemon_options *options, str
 					   .listen = options->listen,
 					   .context = d->api,
 					   .handle = api_handle,
-					   .head = api_head };
+					   .head = api_head,
+					   .pass = serve_pass };
 	return http_start(&http, &d->server, err);
+}
+
+/*
+ * A request's memory is taken by one thread and given back by another, some tens of KiB at a time. By its own measure the
+ * allocator would ask the kernel for almost each of them and hand it back at once.
+ */
+static void tune_memory(void)
+{
+	(void)mallopt(M_TOP_PAD, 1 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, 16 << 20);
 }
 
 static void init(struct daemon *d, char *folder)
 {
+	tune_memory();
 	*d = (struct daemon){ .folder = folder,
 			      .root = geteuid() == 0,
 			      .started_ms = clock_wall_ms() };

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "daemon/state.h"
 
-enum { FEED_ROWS = 1000 };
+enum { FEED_ROWS = 1000, GATHER_MS = 50 };
 
 struct feed {
 	struct arena arena;
@@ -106,11 +106,19 @@ static void learn_from_facts(struct daemon *d, struct feed *feed)
 	publication_release(publication);
 }
 
+/*
+ * Until there is something to copy. Under load, half of the cost of following is that of beginning and committing, so unless
+ * somebody waits for a record it is let to collect for GATHER_MS.
+ */
 static uint64_t wait_durable(struct daemon *d, uint64_t seen)
 {
 	pthread_mutex_lock(&d->publication_lock);
 	while (d->durable_seq <= seen && !d->stopping)
 		pthread_cond_wait(&d->durable_cond, &d->publication_lock);
+	const struct timespec until = wait_until(GATHER_MS);
+	while (d->history_wanted <= seen && d->durable_seq - seen < FEED_ROWS && !d->stopping &&
+	       pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until) == 0)
+		continue;
 	uint64_t durable = d->stopping ? 0 : d->durable_seq;
 	pthread_mutex_unlock(&d->publication_lock);
 	return durable;

@@ -46,7 +46,8 @@ void publication_release(struct publication *publication)
 	free(publication);
 }
 
-static void publish(struct daemon *d, struct publication *publication)
+/* Answers the one that was there before, for the caller to release: that takes time, and others wait. */
+static struct publication *publish(struct daemon *d, struct publication *publication)
 {
 	struct journal_state state;
 	journal_state(d->journal, &state);
@@ -55,8 +56,14 @@ static void publish(struct daemon *d, struct publication *publication)
 	struct publication *old = d->published;
 	d->published = publication;
 	d->durable_seq = publication->seq;
-	pthread_cond_broadcast(&d->durable_cond);
 	pthread_mutex_unlock(&d->publication_lock);
+	return old;
+}
+
+/* The history thread, and who waits for it, learn of it after those who wait for an answer. */
+static void published(struct daemon *d, struct publication *old)
+{
+	pthread_cond_broadcast(&d->durable_cond);
 	publication_release(old);
 }
 
@@ -185,7 +192,7 @@ static void refuse_batches(struct daemon *d, struct message *batches)
 
 static void release_batches(struct daemon *d, struct message *batches)
 {
-	struct publication *newest = NULL;
+	struct publication *newest = NULL, *old = NULL;
 	for (struct message *m = batches; m; m = m->next) {
 		struct batch *batch = batch_of(m);
 		if (!batch->publication)
@@ -194,7 +201,8 @@ static void release_batches(struct daemon *d, struct message *batches)
 		newest = batch->publication;
 	}
 	if (newest)
-		publish(d, newest);
+		old = publish(d, newest);
+	http_answers_hold();
 	while (batches) {
 		struct batch *batch = batch_of(batches);
 		batches = batches->next;
@@ -204,6 +212,9 @@ static void release_batches(struct daemon *d, struct message *batches)
 		batch_destroy(batch);
 		atomic_fetch_add(&d->batches_done, 1);
 	}
+	http_answers_release();
+	if (newest)
+		published(d, old);
 }
 
 int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err)
@@ -214,7 +225,7 @@ int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err)
 	commit_free(&commit);
 	if (result < 0)
 		return result;
-	publish(d, batch->publication);
+	published(d, publish(d, batch->publication));
 	batch_destroy(batch);
 	return 0;
 }
@@ -244,7 +255,7 @@ void gate_publish_rebuilt(struct daemon *d)
 	uint64_t seen =
 		d->durable_seq; /* only the gate, which is idle, and this thread ever write it */
 	struct publication *publication = publication_create(d);
-	publish(d, publication);
+	published(d, publish(d, publication));
 	if (publication->seq > seen &&
 	    journal_read(d->journal, seen + 1, 0, false, &reader, &err) != 0)
 		log_line(LOG_ERROR, "the event stream lacks records behind %lu: %s",

@@ -24,15 +24,26 @@ void mailbox_deinit(struct mailbox *box)
 	pthread_mutex_destroy(&box->lock);
 }
 
-void mailbox_send(struct mailbox *box, struct message *message)
+void mailbox_add(struct mailbox *box, struct message *message)
 {
 	message->next = NULL;
 	pthread_mutex_lock(&box->lock);
 	*box->end = message;
 	box->end = &message->next;
 	box->size++;
-	pthread_cond_signal(&box->filled);
 	pthread_mutex_unlock(&box->lock);
+}
+
+/* Signalled outside of the lock, which the receiver would else meet first thing. */
+void mailbox_wake(struct mailbox *box)
+{
+	pthread_cond_signal(&box->filled);
+}
+
+void mailbox_send(struct mailbox *box, struct message *message)
+{
+	mailbox_add(box, message);
+	mailbox_wake(box);
 }
 
 void mailbox_poke(struct mailbox *box)

@@ -25,6 +25,9 @@ struct mailbox {
 void mailbox_init(struct mailbox *box);
 void mailbox_deinit(struct mailbox *box); /* must be empty */
 void mailbox_send(struct mailbox *box, struct message *message);
+/* As send, but the receiver is not woken if it waits: mailbox_wake must follow soon. For several messages in a row. */
+void mailbox_add(struct mailbox *box, struct message *message);
+void mailbox_wake(struct mailbox *box);
 /* Wakes the receiver without a message. */
 void mailbox_poke(struct mailbox *box);
 size_t mailbox_size(struct mailbox *box);

@@ -29,6 +29,40 @@ static int may_run_as(const struct daemon *d, const struct event *event, struct 
 		"this daemon does not run as root, so it can run jobs of its own user only: submit as that user, or start it as root");
 }
 
+/*
+ * What one pass of a network thread brings becomes one turn of the core where that is idle: the core is woken at the end
+ * of the pass, and after each PASS_COMMANDS of a long one, so that it need not wait for all of it on another processor.
+ */
+enum { PASS_COMMANDS = 32 };
+static _Thread_local struct {
+	bool passing;
+	unsigned int unsaid;
+	struct mailbox *box;
+} pass;
+
+static void pass_tell(void)
+{
+	if (pass.unsaid)
+		mailbox_wake(pass.box);
+	pass.unsaid = 0;
+}
+
+void serve_pass(void *context, bool begins)
+{
+	(void)context;
+	pass.passing = begins;
+	pass_tell();
+}
+
+static void send_message(struct mailbox *box, struct message *message)
+{
+	mailbox_add(box, message);
+	pass.box = box;
+	pass.unsaid++;
+	if (!pass.passing || pass.unsaid >= PASS_COMMANDS)
+		pass_tell();
+}
+
 static void send_command(void *context, struct command *command)
 {
 	struct daemon *d = context;
@@ -53,7 +87,7 @@ static void send_command(void *context, struct command *command)
 		command->event.job_submitted.body =
 			arena_strdup(command->arena, digest_format(&message->blob, name));
 	}
-	mailbox_send(&d->core_box, &message->message);
+	send_message(&d->core_box, &message->message);
 }
 
 static void body_mac(void *context, const void *body, size_t size, char out[DIGEST_HEX_MAX])
@@ -171,6 +205,10 @@ static int wait_for_history(struct daemon *d, struct err *err)
 	int result = 0;
 	pthread_mutex_lock(&d->publication_lock);
 	uint64_t wanted = d->durable_seq;
+	if (d->history_wanted < wanted && history_applied(d->history) < wanted) {
+		d->history_wanted = wanted;
+		pthread_cond_broadcast(&d->durable_cond); /* the history thread hurries */
+	}
 	while (history_applied(d->history) < wanted && !d->stopping &&
 	       !atomic_load(&d->history_behind) && result == 0)
 		result = pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until);

@@ -27,7 +27,9 @@ enum {
 	MAILBOX_MOST =
 		50000, /* commands waiting for the core; beyond it new ones are refused at once */
 	TURN_MESSAGES = 512, /* messages of one turn */
-	TURN_US = 5000, /* a turn ends its deciding after this and goes on in the next */
+	/* A turn should last 5 ms at most. What is behind these goes on in the next one. */
+	TAKE_US = 2000, /* no further message is taken after this */
+	DECIDE_UNTIL_US = 3000, /* and no further step of deciding begun after this */
 	DECIDE_BUDGET = 20000,
 	STEP_ARENA_BYTES = 256 << 20,
 	SNAPSHOT_EVERY = 100000, /* records */
@@ -166,6 +168,7 @@ struct daemon {
 	struct journal *reader;
 	struct history *history; /* history thread writes */
 	atomic_bool history_behind; /* it can't at present */
+	uint64_t history_wanted; /* under publication_lock: somebody waits until it is there */
 	pthread_mutex_t history_lock; /* for history_reader */
 	struct history *history_reader;
 
@@ -191,7 +194,7 @@ void core_append(struct daemon *d, struct batch *batch, struct event *event);
 /* core_admit, then core_append; negative when refused. Used for the events of the daemon's own start. */
 int core_admit_own(struct daemon *d, struct batch *batch, struct event *event, struct err *err)
 	MUST_CHECK;
-void core_decide(struct daemon *d, struct batch *batch);
+void core_decide(struct daemon *d, struct batch *batch, int64_t began_ns); /* of the turn */
 void core_publish_into(struct daemon *d, struct batch *batch);
 struct publication *
 publication_create(struct daemon *d); /* of the facts as they are: by their owner */
@@ -268,4 +271,5 @@ void feeder_join(struct daemon *d);
 /* serve.c: backend for the API, worker threads */
 void serve_start(struct daemon *d);
 void serve_join(struct daemon *d);
+void serve_pass(void *context, bool begins); /* http_options.pass */
 void daemon_problem(struct daemon *d, const char *text); /* "" = none any more */
