@@ -173,6 +173,21 @@ static int account_check(const struct facts *f, uint32_t id, const struct event_
 	return 0;
 }
 
+/* Nobody moves the account by which the kernel knows him: so each who acts keeps a way in, the last admin too. */
+static int own_account_check(const struct call *call, uint32_t id, const struct event_user_set *e,
+			     struct err *err)
+{
+	const struct user *old = id ? table_get(&call->facts->users, id) : NULL;
+
+	if (!old || old->removed || old->uid < 0 || old->uid == e->uid ||
+	    strcmp(e->name, call->caller.user) != 0)
+		return 0;
+	return err_set(
+		err, ERR_CONFLICT,
+		"user \"%s\": uid %d is the account by which you come in, so another admin must change it",
+		e->name, old->uid);
+}
+
 /* There is always somebody who may do everything. */
 static int last_admin_check(const struct facts *f, uint32_t id, bool stays, struct err *err)
 {
@@ -211,6 +226,7 @@ void handle_user_set(struct call *call)
 			arena_printf(call->arena, "user \"%s\"", name), &err) < 0 ||
 	    grant_check(call, id, &change, &err) < 0 ||
 	    account_check(call->facts, id, change.e, &err) < 0 ||
+	    own_account_check(call, id, change.e, &err) < 0 ||
 	    last_admin_check(call->facts, id, change.e->role == ROLE_ADMIN, &err) < 0)
 		call_fail(call, &err);
 	else
