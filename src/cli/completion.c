@@ -29,7 +29,8 @@ static const char zsh_script[] =
 	"\tfound=(\"${(@f)$($words[1] __words -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
 	"\tif [[ -n $found[1] ]]; then compadd -a found; else _files; fi\n"
 	"}\n"
-	"compdef _fairlead fairlead\n";
+	"# read as a function from fpath, or sourced\n"
+	"if [[ $funcstack[1] == _fairlead ]]; then _fairlead \"$@\"; else compdef _fairlead fairlead; fi\n";
 
 static const char fish_script[] =
 	"# fish completion for fairlead; fairlead completion fish | source\n"

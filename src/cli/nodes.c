@@ -138,6 +138,8 @@ const struct command command_nodes_drain = {
 	.name = "nodes drain",
 	.arguments = "NAME...",
 	.summary = "move the work of a node away, after its checkpoints",
+	.about =
+		"It takes no new work from now on. It is empty when `fairlead nodes` shows 0 under JOBS.",
 	.flags = reason_flags,
 	.examples = "fairlead nodes drain n3",
 	.route = "POST /api/v1/nodes/{name}/state",
