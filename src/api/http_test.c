@@ -42,6 +42,41 @@ static void *echo_later(void *argument)
 	return NULL;
 }
 
+/* Requests for /row wait for each other; then one thread answers them all. More than are held back at once. */
+enum { ROW = 40 };
+static struct http_request *row[ROW];
+static _Atomic int row_count;
+static _Thread_local bool passing;
+
+static void *row_answer(void *argument)
+{
+	(void)argument;
+	http_answers_hold();
+	for (int i = 0; i < ROW; i++)
+		echo(row[i]);
+	http_answers_release();
+	return NULL;
+}
+
+static void row_add(struct http_request *r)
+{
+	pthread_t thread;
+	const int at = atomic_fetch_add(&row_count, 1);
+
+	row[at] = r;
+	if (at < ROW - 1)
+		return;
+	assert_int_equal(pthread_create(&thread, NULL, row_answer, NULL), 0);
+	pthread_detach(thread);
+}
+
+static void pass(void *context, bool begins)
+{
+	(void)context;
+	assert_true(passing != begins);
+	passing = begins;
+}
+
 /* A stream's life, as a user of one has to keep it. */
 static struct {
 	pthread_mutex_t lock;
@@ -66,12 +101,15 @@ static void handle(void *context, struct http_request *r)
 	pthread_t thread;
 
 	(void)context;
+	assert_true(passing);
 	atomic_fetch_add(&handled, 1);
 	if (!strcmp(http_path(r), "/smuggled"))
 		atomic_fetch_add(&smuggled, 1);
 	if (!strcmp(http_path(r), "/later")) {
 		assert_int_equal(pthread_create(&thread, NULL, echo_later, r), 0);
 		pthread_detach(thread);
+	} else if (!strcmp(http_path(r), "/row")) {
+		row_add(r);
 	} else if (!strcmp(http_path(r), "/stream")) {
 		pthread_mutex_lock(&live.lock);
 		live.stream = http_stream_begin(r, "text/event-stream", 100000, NULL, live_closed);
@@ -110,6 +148,8 @@ static void start(struct http_options options)
 	options.listen = "127.0.0.1:0";
 	options.handle = handle;
 	options.head = head;
+	options.pass = pass;
+	atomic_store(&row_count, 0);
 	atomic_store(&smuggled, 0);
 	atomic_store(&handled, 0);
 	live.closed = 0;
@@ -276,6 +316,27 @@ static void a_head_of_the_largest_size_is_served(void **state)
 				fail_msg("%s", out);
 		}
 		close(fd);
+	}
+}
+
+static void answers_given_in_a_row_reach_every_client(void **state)
+{
+	char out[4096];
+	int fd[ROW];
+
+	(void)state;
+	for (int i = 0; i < ROW; i++) {
+		fd[i] = dial(true);
+		SAY(fd[i], "GET /row HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	}
+	for (int i = 0; i < ROW; i++) {
+		assert_true(answer(fd[i], out, sizeof out));
+		assert_non_null(strstr(out, "GET /row 0"));
+	}
+	for (int i = 0; i < ROW; i++) {
+		SAY(fd[i], get); /* the connection goes on */
+		assert_true(answer(fd[i], out, sizeof out));
+		close(fd[i]);
 	}
 }
 
@@ -712,6 +773,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			requests_are_answered_over_both_sockets_on_one_connection, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_head_of_the_largest_size_is_served, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(answers_given_in_a_row_reach_every_client, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(pipelined_requests_are_answered_in_order, setup,
 						teardown),

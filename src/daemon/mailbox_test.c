@@ -62,6 +62,34 @@ static void no_more_than_asked_for_is_taken(void **state)
 	mailbox_deinit(&box);
 }
 
+static void *take_one(void *argument)
+{
+	struct message **ret = argument;
+	while (!*ret)
+		*ret = mailbox_take(&box, 8, -1);
+	return NULL;
+}
+
+static void what_was_added_arrives_with_the_wake_or_before(void **state)
+{
+	(void)state;
+	mailbox_init(&box);
+	struct message m[2] = { { .kind = 0 }, { .kind = 1 } };
+	struct message *got = NULL;
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, take_one, &got), 0);
+	mailbox_add(&box, &m[0]);
+	mailbox_add(&box, &m[1]);
+	mailbox_wake(&box);
+	pthread_join(thread, NULL);
+	assert_ptr_equal(got, &m[0]);
+	if (!got->next)
+		got->next = mailbox_take(&box, 8, 0);
+	assert_ptr_equal(got->next, &m[1]);
+	assert_int_equal(mailbox_size(&box), 0);
+	mailbox_deinit(&box);
+}
+
 static void a_poke_wakes_without_a_message(void **state)
 {
 	(void)state;
@@ -76,6 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_message_arrives_once_and_in_its_senders_order),
 		cmocka_unit_test(no_more_than_asked_for_is_taken),
+		cmocka_unit_test(what_was_added_arrives_with_the_wake_or_before),
 		cmocka_unit_test(a_poke_wakes_without_a_message),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
