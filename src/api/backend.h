@@ -52,6 +52,8 @@ struct api_status {
 	int64_t started_ms, now_ms; /* event time */
 	/* false: nothing new is acknowledged; `problem` says why */
 	bool accepting;
+	/* works, but records of the journal could not be read at the last start: the facts name them */
+	bool degraded;
 	char problem[256];
 	uint64_t last_seq, history_seq;
 	bool simulated_nodes, runs_as_root;

@@ -20,10 +20,16 @@ void handle_healthz(struct call *call)
 	const struct api_status status = status_get(call);
 	struct buf out = BUF_INIT;
 
+	char lost[LOST_TEXT_MAX];
+
+	facts_lost_text(call->facts, lost);
 	out_object(&out, NULL);
-	out_text(&out, "status", status.accepting ? "ok" : "failing");
-	if (!status.accepting)
-		out_text(&out, "problem", status.problem);
+	out_text(&out, "status",
+		 !status.accepting ? "failing"
+		 : status.degraded ? "degraded"
+				   : "ok");
+	if (!status.accepting || status.degraded)
+		out_text(&out, "problem", status.accepting ? lost : status.problem);
 	out_end(&out, '}');
 	call_reply(call, status.accepting ? 200 : 503, &out);
 }
@@ -104,7 +110,9 @@ void handle_status(struct call *call)
 {
 	const struct api_status status = status_get(call);
 	struct buf out = BUF_INIT;
+	char lost[LOST_TEXT_MAX];
 
+	facts_lost_text(call->facts, lost);
 	out_object(&out, NULL);
 	out_text(&out, "version", FAIRLEAD_VERSION);
 	out_text(&out, "policy", core_policy_name);
@@ -115,6 +123,8 @@ void handle_status(struct call *call)
 	out_int(&out, "now_ms", status.now_ms);
 	out_int(&out, "last_seq", (int64_t)status.last_seq);
 	out_int(&out, "history_seq", (int64_t)status.history_seq);
+	out_int(&out, "records_lost", (int64_t)call->facts->lost);
+	out_text(&out, "damage", lost);
 	out_bool(&out, "simulated", status.simulated_nodes);
 	out_bool(&out, "runs_as_root", status.runs_as_root);
 	if (call->caller.role == ROLE_ADMIN) {
@@ -217,6 +227,9 @@ void handle_metrics(struct call *call)
 	queue_metrics(&out, f, &tally);
 	metric(&out, "journal_records_total", "counter", "Durable records of the journal.",
 	       (int64_t)s.last_seq);
+	metric(&out, "journal_records_lost_total", "counter",
+	       "Records of the journal that could not be read and were set aside.",
+	       (int64_t)f->lost);
 	metric(&out, "history_records_total", "counter",
 	       "Records that the history database has seen.", (int64_t)s.history_seq);
 	metric(&out, "turns_total", "counter", "Turns of the core since the start.",

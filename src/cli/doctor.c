@@ -159,6 +159,9 @@ static void check_status(struct examination *e, const json_t *status)
 		     get_text(status, "version"));
 	else
 		find(e, "daemon", PROBLEM, "it takes no new work: %s", get_text(status, "problem"));
+	if (get_int(status, "records_lost") > 0)
+		find(e, "records", REMARK, "%s; what they told is missing, all else is there",
+		     get_text(status, "damage"));
 	if (strcmp(get_text(status, "version"), FAIRLEAD_VERSION) != 0)
 		find(e, "version", REMARK,
 		     "the daemon is %s, this command %s; start the daemon again to use the same",

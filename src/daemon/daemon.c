@@ -151,6 +151,9 @@ static int start_events(struct daemon *d, const struct nodes_found *found, struc
 	started.daemon_started.boot_ms = clock_boot_ms();
 	started.daemon_started.level = JOURNAL_LEVEL;
 	core_append(d, batch, &started);
+	struct event passed;
+	if (facts_lost_numbers(&d->facts, &passed))
+		core_append(d, batch, &passed);
 	if (start_identity(d, batch, err) < 0 || start_nodes(d, batch, found, err) < 0) {
 		batch_destroy(batch);
 		return -1;
@@ -261,6 +264,10 @@ static void greet(const struct daemon *d, const struct nodes_found *found)
 	if (!d->root)
 		printf("Without root it runs jobs of its own user only, and memory limits may not be enforced.\n");
 	printf("Data folder: %s\n", d->folder);
+	char lost[LOST_TEXT_MAX];
+	facts_lost_text(&d->facts, lost);
+	if (lost[0])
+		printf("%s. What they told is missing; `fairlead doctor` says what to do.\n", lost);
 	if (http_port(d->server))
 		printf("HTTP: http://127.0.0.1:%d (token needed: fairlead token create)\n",
 		       http_port(d->server));

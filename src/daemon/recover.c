@@ -86,6 +86,7 @@ static int replay_record(void *context, const struct record *record, const struc
 	arena_reset(&replay->arena);
 	if (!event_info(record->kind)) {
 		if (!record->must_understand) {
+			facts_pass_over(replay->facts, record->seq - 1);
 			replay->facts->seq = record->seq;
 			return 0;
 		}
@@ -100,7 +101,7 @@ static int replay_record(void *context, const struct record *record, const struc
 		log_line(LOG_ERROR, "record %lu can't be read and is passed over: %s",
 			 (unsigned long)record->seq, err.text);
 		replay->damaged++;
-		replay->facts->seq = record->seq;
+		facts_pass_over(replay->facts, record->seq);
 		return 0;
 	}
 	apply(replay->facts, &event);
@@ -142,8 +143,7 @@ static int replay_journal(struct daemon *d, struct replay *replay, struct err *e
 	/* Where the last records were set aside, their numbers are not given again. */
 	struct journal_state state;
 	journal_state(d->journal, &state);
-	if (replay->facts->seq < state.last_seq)
-		replay->facts->seq = state.last_seq;
+	facts_pass_over(replay->facts, state.last_seq);
 	return 0;
 }
 
@@ -231,6 +231,11 @@ int recover(struct daemon *d, bool create, struct err *err)
 	bool same_boot = strcmp(replay.known_boot_id, d->boot_id) == 0 && d->boot_id[0];
 	event_clock_start(&d->clock, daemon_wall_ms(), clock_boot_ms(), replay.known_event_ms,
 			  replay.known_boot_ms, d->facts.now_ms, same_boot);
+	char lost[LOST_TEXT_MAX];
+	facts_lost_text(&d->facts, lost);
+	if (replay.damaged)
+		log_line(LOG_ERROR, "%s; what they told is missing, all else is there", lost);
+	atomic_store(&d->damaged, replay.damaged);
 	d->view = view_create(&d->facts);
 	d->wake_ms = 0;
 	d->again = true;

@@ -133,6 +133,7 @@ static void get_status(void *context, struct api_status *ret)
 		.started_ms = d->started_ms,
 		.now_ms = atomic_load(&d->event_now_ms),
 		.accepting = !atomic_load(&d->faulted) && !atomic_load(&d->full),
+		.degraded = atomic_load(&d->damaged) > 0,
 		.history_seq = history_applied(d->history),
 		.simulated_nodes = d->simulated,
 		.runs_as_root = d->root,

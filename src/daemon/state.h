@@ -155,6 +155,7 @@ struct daemon {
 
 	atomic_bool faulted; /* a commit failed: the core must rebuild */
 	atomic_bool full; /* the disk has no room for new work */
+	atomic_uint_fast64_t damaged; /* records set aside when the journal was read last */
 	pthread_mutex_t problem_lock;
 	char problem[256];
 

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "base/buf.h"
 #include "core/model/apply.h"
 #include "core/model/edit.h"
 
@@ -37,6 +38,29 @@ void facts_pass_over(struct facts *f, uint64_t seq)
 	f->lost_jobs += count;
 	f->lost_attempts += count;
 	f->seq = seq;
+}
+
+void facts_lost_text(const struct facts *f, char ret[LOST_TEXT_MAX])
+{
+	AUTO_BUF text = BUF_INIT;
+	uint64_t named = 0;
+
+	ret[0] = '\0';
+	if (!f->lost)
+		return;
+	buf_addf(&text, "%llu record%s of the journal could not be read and %s set aside:",
+		 (unsigned long long)f->lost, f->lost == 1 ? "" : "s",
+		 f->lost == 1 ? "was" : "were");
+	for (uint32_t i = 0; i < LOST_RANGES && f->lost_last[i]; i++) {
+		named += (uint64_t)(f->lost_last[i] - f->lost_first[i] + 1);
+		buf_addf(&text, "%s %lld", i ? "," : "", (long long)f->lost_first[i]);
+		if (f->lost_last[i] != f->lost_first[i])
+			buf_addf(&text, " to %lld", (long long)f->lost_last[i]);
+	}
+	if (named < f->lost)
+		buf_addf(&text, " and %llu more", (unsigned long long)(f->lost - named));
+	if (text.size < LOST_TEXT_MAX)
+		memcpy(ret, buf_text(&text), text.size + 1);
 }
 
 bool rows_reach(struct table *table, int64_t rows, uint64_t lost, uint64_t each)

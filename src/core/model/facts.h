@@ -327,6 +327,9 @@ void apply(struct facts *facts, const struct event *event);
 /* Records up to `seq` could not be read; apply finds this out by itself when their successor comes. From the first lost record
  * on, apply reads what a later one implies into the gap (README, "Lost records"). */
 void facts_pass_over(struct facts *facts, uint64_t seq);
+/* "3 records of the journal could not be read and were set aside: 17, 40 to 41"; "" when there are none. */
+enum { LOST_TEXT_MAX = 600 };
+void facts_lost_text(const struct facts *facts, char ret[LOST_TEXT_MAX]);
 /* Numbers that lost records may have given, as the event that passes them over; false when there are none. */
 bool facts_lost_numbers(const struct facts *facts, struct event *ret);
 /* Whether the facts can do without the job: it ended long enough ago (policy.keep_ended_ms), its client key is void, and no job

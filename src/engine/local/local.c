@@ -414,6 +414,21 @@ static struct attempt *find_or_say(struct engine *e, uint64_t number, struct err
 	return attempt;
 }
 
+/* A job runs once: where the record of its placing was lost, its earlier run is stale, and ends before another one begins. */
+static int check_alone(const struct engine *e, const struct attempt *attempt, struct err *err)
+{
+	for (const struct attempt *other = e->table; other; other = other->hh.next)
+		for (uint32_t i = 0; other->stale && other->job == attempt->job && i < other->count;
+		     i++)
+			if (other->ranks[i].state != RANK_ENDED)
+				return err_set(
+					err, ERR_UNAVAILABLE,
+					"attempt %" PRIu64 " waits until attempt %" PRIu64
+					" of the same job, which is not in the journal, has ended",
+					attempt->number, other->number);
+	return 0;
+}
+
 /* The gate of a gang: all ranks are ready (or were released before), or none gets `go`. */
 static int check_ready(const struct attempt *attempt, struct err *err)
 {
@@ -461,6 +476,8 @@ static int local_release(struct engine *e, uint64_t number, struct err *err)
 	pthread_mutex_lock(&e->lock);
 	struct attempt *attempt = find_or_say(e, number, err);
 	if (attempt)
+		result = check_alone(e, attempt, err);
+	if (attempt && result == 0)
 		result = check_ready(attempt, err);
 	if (attempt && result == 0)
 		result = release_ranks(attempt, err);
