@@ -81,13 +81,14 @@ static int start_identity(struct daemon *d, struct batch *batch, struct err *err
 	return core_admit_own(d, batch, &user, err);
 }
 
+/* One that is gone is not: declared again, it is ready. */
 static bool node_is_as_found(const struct facts *facts, const struct node_found *found)
 {
 	struct node_id id = facts_node_find(facts, found->name);
 	if (!id.v)
 		return false;
 	const struct node *node = node_get(facts, id);
-	return node->gpu_count == found->gpu_count &&
+	return node->state != NODE_GONE && node->gpu_count == found->gpu_count &&
 	       node->gpu_memory_mib == (uint64_t)found->gpu_memory_mib &&
 	       node->cpu_milli == (uint64_t)found->cpu_milli &&
 	       node->ram_mib == (uint64_t)found->ram_mib && node->simulated == found->simulated &&
@@ -124,10 +125,6 @@ static int start_nodes(struct daemon *d, struct batch *batch, const struct nodes
 			if (core_admit_own(d, batch, &event, err) < 0)
 				return -1;
 		}
-		struct node_id id = facts_node_find(&d->facts, node->name);
-		if (id.v && node_get(&d->facts, id)->state == NODE_GONE &&
-		    set_node_state(d, batch, id.v, NODE_READY, "declared again", err) < 0)
-			return -1;
 	}
 	for (uint32_t id = 1; id <= d->facts.nodes.count; id++) {
 		const struct node *node = node_get(&d->facts, (struct node_id){ id });

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts that can't be carried out at once: a file server that does not answer, a disk that is full."""
+"""Starts that can't be carried out at once: a file server that does not answer, a disk that is full. And other nodes than before."""
 
 import contextlib
 import json
@@ -80,6 +80,22 @@ def test_a_file_server_that_hangs_keeps_the_daemon_from_neither_ending_nor_going
         job = d.wait(held)
         assert job["state"] == "succeeded" and len(job["attempts"]) == 2, job
         assert "/one" in d.logs(held)
+
+
+# --- other nodes than before ---------------------------------------------------------------------------------------------
+
+
+def test_nodes_that_went_come_back_when_they_are_declared_again():
+    with harness.Daemon(nodes="sim:2x1xH100-80GB") as d:
+        for nodes, ready in (("sim:1x1xH100-80GB", ["node0"]), ("sim:2x1xH100-80GB", ["node0", "node1"]),
+                             ("sim:1x4xA100-40GB", ["node0"]), ("sim:2x4xA100-40GB", ["node0", "node1"])):
+            assert d.stop() == 0
+            d.nodes = nodes
+            d.up()
+            found = {n["name"]: n for n in d.ask("nodes")}
+            assert sorted(found) == ready and all(n["state"] == "ready" for n in found.values()), (nodes, found)
+            assert not any(n.get("reason") for n in found.values()), found
+        assert d.wait(d.submit("true", flags=("--tasks", "2", "--gpus", "4")))["state"] == "succeeded"
 
 
 # --- a restored copy ---------------------------------------------------------------------------------------------------

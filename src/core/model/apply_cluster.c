@@ -94,8 +94,10 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 	memset(node->island_mask, 0, sizeof(node->island_mask));
 	for (uint32_t i = 0; i < e->nvlink_islands_count; i++)
 		node->island_mask[i] = clamp_u32(e->nvlink_islands[i]);
-	if (node->state == NODE_GONE)
+	if (node->state == NODE_GONE) {
 		node->state = NODE_READY;
+		node->reason.v = 0;
+	}
 }
 
 static void gpu_clear(struct facts *f, struct node_id id, uint32_t index)

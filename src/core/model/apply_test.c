@@ -687,6 +687,7 @@ static void a_node_keeps_its_number_when_it_changes_or_returns(void **state)
 	fits(EVENT_OF(NODE_SET, node_set, 60, .name = "n1", .gpus = 8, .model = "A100-40GB"));
 	assert_int_equal(facts_node_find(&f, "n1").v, 2);
 	assert_int_equal(node_get(&f, (struct node_id){ 2 })->state, NODE_READY);
+	assert_int_equal(node_get(&f, (struct node_id){ 2 })->reason.v, 0);
 	assert_int_equal(node_get(&f, (struct node_id){ 2 })->gpu_count, 8);
 	assert_int_equal(node_get(&f, (struct node_id){ 2 })->domain[0].v, 0);
 	does_not_fit(EVENT_OF(NODE_SET, node_set, 70, .name = "n2", .gpus = NODE_GPUS_MAX + 1));
