@@ -81,7 +81,9 @@ class Drive:
     def up(self, env=None):
         self.lines, self.answers = queue.Queue(), queue.Queue()
         environment = dict(os.environ, **(env or {}))
-        self.process = subprocess.Popen([DRIVE, self.folder, SHEPHERD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        group = os.environ.get("FAIRLEAD_TEST_GROUP")       # as a service manager does it: each start goes into this control group
+        enter = ["sh", "-c", 'echo 0 >"$0/cgroup.procs" && exec "$@"', group] if group and self.user is None else []
+        self.process = subprocess.Popen(enter + [DRIVE, self.folder, SHEPHERD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=environment, user=self.user, group=self.user,
                                         extra_groups=[] if self.user is not None else None)
         threading.Thread(target=self._read, args=(self.process.stdout, self.lines, self.answers), daemon=True).start()

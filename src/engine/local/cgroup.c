@@ -163,7 +163,34 @@ static void leave_for_child(const char *parent)
 	(void)put(path, "cgroup.procs", "0");
 }
 
-/* On version 2: memory and pids live in the tree's own folder when the parent hands them down. */
+/* Root on a machine with version 2 alone: the tasks' groups lie in one of our own at the top, not in the daemon's. In a
+ * login's group somebody else's processes are in the way of handing memory down; and a service's group that has handed it
+ * down while tasks live there takes no process in any more, so the service could not be started again before they end. */
+static void choose_top(struct cgroup_set *set, const char *mounts)
+{
+	struct mount mount;
+	char path[CGROUP_PATH_MAX];
+
+	if (geteuid() != 0 || !set->tree_v2 || set->memory[0] || !find_mount(mounts, "", &mount) ||
+	    !file_has(mount.point, "cgroup.controllers", "memory") ||
+	    snprintf(path, sizeof(path), "%s/fairlead", mount.point) >= CGROUP_PATH_MAX ||
+	    (mkdir(path, 0755) < 0 && errno != EEXIST))
+		return;
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "pids" : "memory";
+
+		if (!file_has(mount.point, "cgroup.subtree_control", name))
+			(void)put(mount.point, "cgroup.subtree_control", i ? "+pids" : "+memory");
+	}
+	if (file_has(path, "cgroup.controllers", "memory"))
+		snprintf(set->tree, sizeof(set->tree), "%s", path);
+	else
+		rmdir(path); /* a container's view: the top is not the machine's */
+}
+
+/* On version 2: memory and pids live in the tree's own folder when the parent hands them down. Memory decides: where
+ * other processes live in the group the kernel refuses that, but takes pids, which makes the group one of threads, whose
+ * children no process may enter any more. */
 static void enable_v2(struct cgroup_set *set)
 {
 	if (!set->tree_v2)
@@ -172,7 +199,8 @@ static void enable_v2(struct cgroup_set *set)
 		const char *name = i ? "pids" : "memory";
 		char *folder = i ? set->pids : set->memory;
 
-		if (folder[0] || !file_has(set->tree, "cgroup.controllers", name))
+		if (folder[0] || !file_has(set->tree, "cgroup.controllers", name) ||
+		    (i && !file_has(set->tree, "cgroup.subtree_control", "memory")))
 			continue;
 		if (!file_has(set->tree, "cgroup.subtree_control", name)) {
 			leave_for_child(set->tree);
@@ -191,8 +219,9 @@ static void probe(char parent[CGROUP_PATH_MAX])
 	if (!parent[0])
 		return;
 	snprintf(path, sizeof(path), "%s/fairlead-probe-%d", parent, getpid());
-	if (mkdir(path, 0755) < 0 || access(path, W_OK) < 0)
-		parent[0] = '\0';
+	if (mkdir(path, 0755) < 0 || access(path, W_OK) < 0 ||
+	    file_has(path, "cgroup.type", "invalid"))
+		parent[0] = '\0'; /* invalid: below a group of threads, no process may enter */
 	rmdir(path);
 }
 
@@ -204,6 +233,8 @@ void cgroup_find(struct cgroup_set *ret_parents)
 
 	if (cgroups && mounts)
 		cgroup_parents_read(cgroups, mounts, &set);
+	if (mounts)
+		choose_top(&set, mounts);
 	free(cgroups);
 	free(mounts);
 	/* A task is moved into its groups before it gives up root, so groups are of use to root
