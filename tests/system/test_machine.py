@@ -92,7 +92,8 @@ def test_a_node_on_which_jobs_fail_one_after_the_other_is_set_aside_and_taken_ba
 
 @contextlib.contextmanager
 def account(name):
-    subprocess.run(["userdel", "-r", name], capture_output=True)
+    """Of this run alone: another run of the tests on this machine has its own."""
+    name = "%s-%d" % (name, os.getpid())
     subprocess.run(["useradd", "-m", "-s", "/bin/sh", name], check=True, capture_output=True)
     try:
         yield pwd.getpwnam(name)
@@ -194,7 +195,7 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
 
 # --- secrets -------------------------------------------------------------------------------------------------------
 
-CANARY = "canary-7Qx9-not-to-be-seen-anywhere"
+CANARY = "canary-7Qx9-%d-not-to-be-seen-anywhere" % os.getpid()  # of this run alone
 
 
 def forms_of(text):
