@@ -756,9 +756,14 @@ int place_bound(const struct space *space, const struct place_request *request,
 		       ? space_free_gpus(space, request->domain, search.classes)
 		       : bits_count(place_node_free(space_at(space, (uint32_t)request->rank)));
 	need = (int64_t)request->tasks * request->shape->gpus;
-	if (free >= need)
+	if (free < need) {
+		verdict_set(ret_why, REASON_CAPACITY, 0, 0, free, need);
+		return PLACE_NO;
+	}
+	if (!cluster_is_short(&search, request))
 		return 0;
-	verdict_set(ret_why, REASON_CAPACITY, 0, 0, free, need);
+	verdict_set(ret_why, REASON_FRAGMENTATION, 0, 0,
+		    (int64_t)domain_bound(&search, request->domain), request->tasks);
 	return PLACE_NO;
 }
 

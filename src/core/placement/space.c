@@ -21,6 +21,32 @@ void space_deinit(struct space *space)
 	memset(space, 0, sizeof(*space));
 }
 
+static void buf_copy(struct buf *to, const struct buf *from)
+{
+	array_resize(to, from->size, 1);
+	if (from->size)
+		memcpy(to->data, from->data, from->size);
+}
+
+void space_copy(struct space *to, const struct space *from)
+{
+	struct space old = *to;
+
+	*to = *from;
+	to->log_count = 0;
+	to->nodes.buf = old.nodes.buf;
+	to->rank_of.buf = old.rank_of.buf;
+	to->domains.buf = old.domains.buf;
+	to->counts.buf = old.counts.buf;
+	to->sets.buf = old.sets.buf;
+	to->log.buf = old.log.buf;
+	buf_copy(&to->nodes.buf, &from->nodes.buf);
+	buf_copy(&to->rank_of.buf, &from->rank_of.buf);
+	buf_copy(&to->domains.buf, &from->domains.buf);
+	buf_copy(&to->counts.buf, &from->counts.buf);
+	buf_copy(&to->sets.buf, &from->sets.buf);
+}
+
 /* --- questions ------------------------------------------------------------------------------------ */
 
 int32_t space_rank(const struct space *space, uint32_t node)

@@ -98,6 +98,9 @@ void space_build(struct space *space, const struct facts *facts);
 /* The node's state or set-aside GPUs changed; the node must be known (its description is as at the build). */
 void space_node_refresh(struct space *space, const struct facts *facts, struct node_id node);
 
+/* Makes `to` equal to `from`, with an empty log; `to` keeps its memory for the next copy. About 0.1 ms for 12,500 nodes. */
+void space_copy(struct space *to, const struct space *from);
+
 /* Questions */
 static inline uint32_t place_node_free(const struct place_node *n)
 {

@@ -92,25 +92,27 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	}
 }
 
-/* One search more? Else the pass is cut; a pass that only explains goes on without. */
-static bool search_allowed(struct pass *pass)
+/* Has it its turn in this round, and may the pass search once more? Else the pass is cut; one that only explains goes on
+ * without. */
+static bool search_allowed(struct pass *pass, uint32_t bucket)
 {
+	if (pass->view->buckets.at[bucket].searched == pass->view->search_round)
+		return false;
 	if (pass->searches < EVICT_SEARCHES_MAX)
 		return true;
 	pass->cut = !pass->watch;
 	return false;
 }
 
-static void search_note(struct pass *pass, struct bucket *bucket)
+static void search_note(struct pass *pass, uint32_t bucket)
 {
 	pass->searches++;
 	if (!pass->watch)
-		bucket->searched = pass->view->search_round;
+		pass->view->buckets.at[bucket].searched = pass->view->search_round;
 }
 
-int evict_for(struct pass *pass, uint32_t job, bool room_short)
+int evict_for(struct pass *pass, uint32_t bucket, uint32_t job, bool room_short)
 {
-	struct bucket *bucket = &pass->view->buckets.at[pass->view->jobs.at[job].bucket];
 	const struct job *j = job_get(pass->facts, (struct job_id){ job });
 	struct hunt hunt = { .pass = pass,
 			     .job = job,
@@ -120,11 +122,10 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 			     .room_short = room_short };
 	struct solution solution;
 
-	if (!j->preempts || j->tier == TIER_BEST_EFFORT ||
-	    bucket->searched == pass->view->search_round)
+	if (!j->preempts || j->tier == TIER_BEST_EFFORT)
 		return EVICT_NO;
 	hunt.need = shape_share(hunt.shape, hunt.shape->tasks_min);
-	if (hunt_is_barren(&hunt) || !search_allowed(pass))
+	if (hunt_is_barren(&hunt) || !search_allowed(pass, bucket))
 		return EVICT_NO;
 	if (!hunt_candidates(&hunt)) {
 		hunt_barren_note(&hunt);

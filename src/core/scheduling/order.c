@@ -224,11 +224,18 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 				      struct shape_memo *memo, int64_t end_ms)
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
+	uint64_t classes;
 
 	if (!pass->applied || memo->no_end_ms == 1)
 		return false;
 	if (memo->fits_at == pass->changes + 1)
 		return true;
+	space_classes_of(&pass->view->space, shape, &classes);
+	if (space_free_gpus(&pass->view->space, 0, classes) + pass->kept_free <
+	    (int64_t)shape->gpus * shape->tasks_min) {
+		memo->no_end_ms = 1;
+		return false;
+	}
 	reserve_layer(pass, 0);
 	if (place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0)
 		memo->fits_at = pass->changes + 1;
@@ -246,7 +253,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 	struct verdict why = { 0 };
 	bool reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms);
 
-	if (!reserved && evict_for(pass, id, false) == 0)
+	if (!reserved && evict_for(pass, bucket, id, false) == 0)
 		return TRY_STARTED;
 	if (pass->cut)
 		return TRY_BLOCKED;
@@ -273,16 +280,16 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	struct placement place;
 
 	pass->work++;
+	if (job->tier != TIER_BEST_EFFORT)
+		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
+	reserve_layer(pass, end_ms);
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
 	if (room < need) {
-		if (evict_for(pass, id, true) == 0)
+		if (evict_for(pass, bucket, id, true) == 0)
 			return TRY_STARTED;
 		watch_note(pass, bucket, id, &why);
 		return TRY_BLOCKED;
 	}
-	if (job->tier != TIER_BEST_EFFORT)
-		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
-	reserve_layer(pass, end_ms);
 	if (!memo->no_end_ms || end_ms < memo->no_end_ms - 1) {
 		if (place_job(pass, job, shape, room, &place)) {
 			pass_start(pass, id, &place, false);

@@ -16,8 +16,9 @@ enum {
 	DECISIONS_MAX = 16384, /* of one pass; then it says "more" */
 	EVICT_SEARCHES_MAX =
 		64, /* of one pass that find nothing; the next pass goes on behind them */
-	RESERVE_RELEASES_MAX = 4096, /* expected ends looked at in one pass for reservations */
-	RESERVE_SPARES_MAX = 8192 /* best-effort jobs given back for one reservation */
+	RESERVE_ENDS_MAX = 8192, /* expected ends looked at for reservations */
+	RESERVE_MOVES_MAX = 65536, /* of jobs, out and back in, in one pass for reservations */
+	RESERVE_SPARES_MAX = 8192 /* best-effort jobs that are taken to be gone */
 };
 
 /* A place that a blocked job will have at start_ms. Others may use it until then. */
@@ -27,6 +28,7 @@ struct reservation {
 	struct placement place;
 	uint32_t *
 		kept; /* masks that were promised in the space for it, by task; NULL = not in the space */
+	int64_t kept_free; /* GPUs of these that were free */
 	const struct shape *shape;
 };
 
@@ -107,7 +109,8 @@ struct pass {
 	/* reservations, by start_ms */
 	struct reservation *reservations;
 	uint32_t reservation_count, applied;
-	uint64_t releases;
+	int64_t kept_free; /* GPUs that would be free but for those applied */
+	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
 
@@ -137,7 +140,7 @@ void promises_place(struct pass *pass); /* starts those whose place is free */
 /* evict.c: 0 = done: promised, victims told to leave; EVICT_NO, or the pass is cut. `room_short`: the queue's limit is
  * what lacks. */
 enum { EVICT_NO = 1 };
-int evict_for(struct pass *pass, uint32_t job, bool room_short);
+int evict_for(struct pass *pass, uint32_t bucket, uint32_t job, bool room_short);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
 bool attempt_may_be_evicted(const struct attempt *attempt);

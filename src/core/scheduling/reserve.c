@@ -8,6 +8,9 @@
  *	4 GPUs: `long` holds 3 for 31 min. `wide` needs 4: reserved from 31 min on, all four.
  *	`short` (11 min) may start on the fourth GPU now, `late` (51 min) may not.
  *
+ * Costs: one copy of the space for each pass that looks for reservations, then some 50 ns for each end that comes or is
+ * taken back. Jobs that are much alike share the walk.
+ *
  * Best-effort work is lent such places and stopped when they are needed, so it is not waited for: it is gone at the
  * beginning, unless the blocked job never evicts.
  *
@@ -26,11 +29,16 @@ static void reservation_keep(struct pass *pass, struct reservation *r)
 	struct space *space = &pass->view->space;
 
 	r->kept = arena_new_array(pass->arena, uint32_t, r->place.count);
+	r->kept_free = 0;
 	for (uint32_t i = 0; i < r->place.count; i++) {
-		r->kept[i] = r->place.masks[i] & ~space_at(space, r->place.ranks[i])->promised;
+		const struct place_node *node = space_at(space, r->place.ranks[i]);
+
+		r->kept[i] = r->place.masks[i] & ~node->promised;
+		r->kept_free += bits_count(r->kept[i] & place_node_free(node));
 		space_promise(space, r->place.ranks[i], r->kept[i], r->shape->cpu_milli,
 			      r->shape->memory_mib);
 	}
+	pass->kept_free += r->kept_free;
 }
 
 static void reservation_free(struct pass *pass, struct reservation *r)
@@ -39,6 +47,7 @@ static void reservation_free(struct pass *pass, struct reservation *r)
 		space_unpromise(&pass->view->space, r->place.ranks[i], r->kept[i],
 				r->shape->cpu_milli, r->shape->memory_mib);
 	r->kept = NULL;
+	pass->kept_free -= r->kept_free;
 }
 
 void reserve_layer(struct pass *pass, int64_t end_ms)
@@ -57,154 +66,228 @@ uint32_t reserve_holder(const struct pass *pass, int64_t end_ms)
 		       : 0;
 }
 
+/* --- what lies ahead ------------------------------------------------------------------------------------- */
+
+/* An expected end. */
+struct end {
+	uint32_t job;
+	int64_t ms;
+};
+
+/*
+ * A second space in which the first `at` of the expected ends have come. All reservations are kept in it. The next blocked
+ * job is often much like the one before, so the walk through the ends goes on from where it stands, to and fro.
+ */
+struct ahead {
+	struct space *space;
+	struct end *ends; /* those seen so far */
+	uint32_t known, room, at;
+	struct sorted_walk walk; /* the next one to be seen */
+	bool any;
+	bool spares; /* best-effort work is gone: for jobs that may evict */
+	uint32_t changes; /* of the pass when it was copied */
+	uint32_t moves;
+};
+
+static void attempt_move(struct pass *pass, const struct attempt *attempt,
+			 const struct shape *shape, bool give)
+{
+	struct ahead *ahead = pass->ahead;
+
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
+		int32_t rank = space_rank(ahead->space, task->node.v);
+
+		if (rank == RANK_NONE)
+			continue;
+		if (give)
+			space_give(ahead->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
+				   shape->memory_mib);
+		else
+			space_take(ahead->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
+				   shape->memory_mib);
+	}
+	space_commit(ahead->space);
+	ahead->moves++;
+}
+
+static void end_move(struct pass *pass, uint32_t id, bool come)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+
+	attempt_move(pass, attempt_get(pass->facts, job->attempt),
+		     shape_get(pass->facts, job->shape), come);
+}
+
+/* Best-effort work that evict_spares lists is not waited for; what it lists too much of is waited for never. */
+static bool end_is_passed_over(const struct pass *pass, uint32_t id)
+{
+	const struct job_view *jv = &pass->view->jobs.at[id];
+
+	return pass->ahead->spares && jv->tier == TIER_BEST_EFFORT && !jv->leaving &&
+	       attempt_may_be_evicted(attempt_get(pass->facts, (struct attempt_id){ jv->attempt }));
+}
+
+/* One more end is known. False: there is none, or enough have been seen. */
+static bool end_read(struct pass *pass)
+{
+	struct ahead *ahead = pass->ahead;
+
+	while (ahead->any && end_is_passed_over(pass, ahead->walk.id))
+		ahead->any = sorted_next(&pass->view->pool, &ahead->walk);
+	if (!ahead->any || ahead->known == RESERVE_ENDS_MAX)
+		return false;
+	if (ahead->known == ahead->room) {
+		struct end *old = ahead->ends;
+
+		ahead->room = ahead->room ? ahead->room * 2 : 256;
+		ahead->ends = arena_new_array(pass->arena, struct end, ahead->room);
+		if (old)
+			memcpy(ahead->ends, old, ahead->known * sizeof(*old));
+	}
+	ahead->ends[ahead->known++] =
+		(struct end){ .job = ahead->walk.id, .ms = (int64_t)ahead->walk.key };
+	ahead->any = sorted_next(&pass->view->pool, &ahead->walk);
+	return true;
+}
+
+/* To where exactly `count` ends have come, or all that there are. */
+static void ahead_go(struct pass *pass, uint32_t count)
+{
+	struct ahead *ahead = pass->ahead;
+
+	while (ahead->at > count)
+		end_move(pass, ahead->ends[--ahead->at].job, false);
+	while (ahead->at < count && (ahead->at < ahead->known || end_read(pass)))
+		end_move(pass, ahead->ends[ahead->at++].job, true);
+}
+
+static void ahead_keep(struct pass *pass, const struct reservation *r)
+{
+	struct space *space = pass->ahead->space;
+
+	for (uint32_t i = 0; i < r->place.count; i++)
+		space_promise(space, r->place.ranks[i],
+			      r->place.masks[i] & ~space_at(space, r->place.ranks[i])->promised,
+			      r->shape->cpu_milli, r->shape->memory_mib);
+	space_commit(space);
+}
+
+/* As things are now, nothing kept in the space but promises. */
+static void ahead_make(struct pass *pass, bool spares)
+{
+	struct ahead *ahead = pass->ahead;
+	uint32_t count, moves = ahead ? ahead->moves : 0;
+	const struct victim *list;
+
+	if (!ahead)
+		ahead = pass->ahead = arena_new(pass->arena, struct ahead);
+	*ahead = (struct ahead){ .space = &pass->view->ahead,
+				 .spares = spares,
+				 .changes = pass->changes,
+				 .moves = moves + pass->view->space.node_count / 16 };
+	reserve_layer(pass, 0);
+	space_copy(ahead->space, &pass->view->space);
+	ahead->any = sorted_begin(&pass->view->pool, pass->view->ends, &ahead->walk);
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		ahead_keep(pass, &pass->reservations[i]);
+	list = spares ? evict_spares(pass, &count) : NULL;
+	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
+		attempt_move(pass, list[i].attempt, list[i].shape, true);
+}
+
 /* --- finding one ---------------------------------------------------------------------------------------- */
 
 enum { STRIDE_MAX = 64 };
 
-/* One sweep over the expected ends. */
-struct sweep {
-	struct pass *pass;
-	const struct place_request *request;
-	bool spares; /* best-effort work has been given back: it ends when it is told to */
-	uint32_t stride, count;
-	uint32_t jobs[STRIDE_MAX]; /* given back since it was last found not to fit */
-	int64_t ends_ms[STRIDE_MAX];
-	uint32_t marks[STRIDE_MAX]; /* of the space, after each */
-};
-
-static void attempt_give(struct pass *pass, const struct attempt *attempt,
-			 const struct shape *shape)
+static bool ahead_is_enough(const struct pass *pass, const struct place_request *request)
 {
-	for (uint32_t i = 0; i < attempt->tasks; i++) {
-		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
-		int32_t rank = space_rank(&pass->view->space, task->node.v);
-
-		if (rank != RANK_NONE)
-			space_give(&pass->view->space, (uint32_t)rank, task->gpu_mask,
-				   shape->cpu_milli, shape->memory_mib);
-	}
+	return place_bound(pass->ahead->space, request, NULL) == 0;
 }
 
-static void job_give(struct pass *pass, uint32_t id)
+static bool ahead_fits(const struct pass *pass, const struct place_request *request)
 {
-	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-
-	attempt_give(pass, attempt_get(pass->facts, job->attempt),
-		     shape_get(pass->facts, job->shape));
+	return ahead_is_enough(pass, request) &&
+	       place_find(pass->ahead->space, request, NULL, NULL, NULL) == 0;
 }
 
-static bool sweep_fits(const struct sweep *sweep)
+/* It fits after `end` ends, and after fewer than `first` it does not. More that is free never makes it fit less. */
+static void ahead_bisect(struct pass *pass, const struct place_request *request, uint32_t first,
+			 uint32_t end)
 {
-	const struct space *space = &sweep->pass->view->space;
-
-	return place_bound(space, sweep->request, NULL) == 0 &&
-	       place_find(space, sweep->request, NULL, NULL, NULL) == 0;
-}
-
-/* Best-effort work makes room at once for whoever may evict. */
-static void spares_give(struct sweep *sweep)
-{
-	uint32_t count;
-	const struct victim *spares = evict_spares(sweep->pass, &count);
-
-	sweep->spares = true;
-	for (uint32_t i = 0; i < count && i < RESERVE_SPARES_MAX; i++)
-		attempt_give(sweep->pass, spares[i].attempt, spares[i].shape);
-}
-
-/* Best-effort work that evict_spares lists is not waited for; that it lists too much to give back is waited for never. */
-static bool sweep_passes_over(const struct sweep *sweep, uint32_t id)
-{
-	const struct job_view *jv = &sweep->pass->view->jobs.at[id];
-
-	return sweep->spares && jv->tier == TIER_BEST_EFFORT && !jv->leaving &&
-	       attempt_may_be_evicted(
-		       attempt_get(sweep->pass->facts, (struct attempt_id){ jv->attempt }));
-}
-
-static void stride_give(struct sweep *sweep, uint32_t i)
-{
-	job_give(sweep->pass, sweep->jobs[i]);
-	sweep->marks[i] = space_mark(&sweep->pass->view->space);
-}
-
-/* As if only the first `count` of the stride had been given back; `given` are now. */
-static void stride_go(struct sweep *sweep, uint32_t *given, uint32_t count)
-{
-	if (count < *given)
-		space_rollback(&sweep->pass->view->space, sweep->marks[count - 1]);
-	for (uint32_t i = *given; i < count; i++)
-		stride_give(sweep, i);
-	*given = count;
-}
-
-/* It fits after the whole stride: after how many of it first? More that is free never makes it fit less. */
-static uint32_t stride_search(struct sweep *sweep)
-{
-	uint32_t first = 1, end = sweep->count, given = end;
-
 	while (first < end) {
 		uint32_t middle = first + (end - first) / 2;
 
-		stride_go(sweep, &given, middle);
-		if (sweep_fits(sweep))
+		ahead_go(pass, middle);
+		if (ahead_fits(pass, request))
 			end = middle;
 		else
 			first = middle + 1;
 	}
-	stride_go(sweep, &given, first);
-	return first;
+	ahead_go(pass, end);
 }
 
-/* Looks after each stride of ends; strides grow, so that far ends cost few looks. True when it fits at *ret_ms. */
-static bool ends_walk(struct sweep *sweep, int64_t *ret_ms)
+/* It fits where the walk stands: back to the first end after which it does. */
+static void ahead_go_back(struct pass *pass, const struct place_request *request)
 {
-	const struct pass *pass = sweep->pass;
-	struct sorted_walk walk;
-	bool any = sorted_begin(&pass->view->pool, pass->view->ends, &walk);
+	uint32_t fits = pass->ahead->at;
 
-	sweep->stride = 1;
-	for (;; sweep->stride = sweep->stride < STRIDE_MAX ? sweep->stride * 2 : STRIDE_MAX) {
-		sweep->count = 0;
-		for (; any && sweep->count < sweep->stride &&
-		       sweep->pass->releases < RESERVE_RELEASES_MAX;
-		     any = sorted_next(&pass->view->pool, &walk)) {
-			if (sweep_passes_over(sweep, walk.id))
-				continue;
-			sweep->pass->releases++;
-			sweep->jobs[sweep->count] = walk.id;
-			sweep->ends_ms[sweep->count] = (int64_t)walk.key;
-			stride_give(sweep, sweep->count++);
+	for (uint32_t stride = 1; fits > 0; stride *= 2) {
+		uint32_t to = fits > stride ? fits - stride : 0;
+
+		ahead_go(pass, to);
+		if (!ahead_fits(pass, request)) {
+			ahead_bisect(pass, request, to + 1, fits);
+			return;
 		}
-		if (!sweep->count)
-			return false;
-		if (!sweep_fits(sweep))
-			continue;
-		*ret_ms = sweep->ends_ms[stride_search(sweep) - 1];
-		return true;
+		fits = to;
 	}
 }
 
-/* When and where it fits first. Rolled back in any case. */
-static bool sweep_run(struct pass *pass, const struct place_request *request, bool preempts,
-		      int64_t *ret_ms, struct placement *ret)
+/* It does not fit where the walk stands: on to the first end after which it does. Sums tell how far at least. */
+static bool ahead_go_on(struct pass *pass, const struct place_request *request)
 {
-	struct space *space = &pass->view->space;
-	uint32_t mark = space_mark(space);
-	struct sweep sweep = { .pass = pass, .request = request };
-	bool found;
+	struct ahead *ahead = pass->ahead;
+	uint32_t lacks = ahead->at, stride = 1;
 
-	if (preempts)
-		spares_give(&sweep);
-	*ret_ms = pass->facts->now_ms;
-	found = sweep_fits(&sweep) || ends_walk(&sweep, ret_ms);
-	if (found) {
-		CHECK(place_find(space, request, pass->arena, ret, NULL) == 0);
-		if (*ret_ms < pass->facts->now_ms)
-			*ret_ms = pass->facts->now_ms;
+	while (!ahead_is_enough(pass, request)) {
+		lacks = ahead->at;
+		ahead_go(pass, ahead->at + 1);
+		if (ahead->at == lacks)
+			return false;
 	}
-	space_rollback(space, mark);
-	return found;
+	while (!ahead_fits(pass, request)) {
+		lacks = ahead->at;
+		if (ahead->moves >= RESERVE_MOVES_MAX)
+			return false;
+		ahead_go(pass, ahead->at + stride);
+		if (ahead->at == lacks)
+			return false;
+		stride = stride < STRIDE_MAX ? stride * 2 : STRIDE_MAX;
+	}
+	ahead_bisect(pass, request, lacks + 1, ahead->at);
+	return true;
+}
+
+/* When and where it fits first. */
+static bool ahead_find(struct pass *pass, const struct place_request *request, bool spares,
+		       struct reservation *r)
+{
+	struct ahead *ahead = pass->ahead;
+
+	if (!ahead || ahead->changes != pass->changes || ahead->spares != spares)
+		ahead_make(pass, spares);
+	ahead = pass->ahead;
+	if (ahead_fits(pass, request))
+		ahead_go_back(pass, request);
+	else if (!ahead_go_on(pass, request))
+		return false;
+	CHECK(place_find(ahead->space, request, pass->arena, &r->place, NULL) == 0);
+	r->start_ms = ahead->at ? ahead->ends[ahead->at - 1].ms : 0;
+	if (r->start_ms < pass->facts->now_ms)
+		r->start_ms = pass->facts->now_ms;
+	ahead_keep(pass, r);
+	return true;
 }
 
 bool reserve_for(struct pass *pass, uint32_t id)
@@ -216,17 +299,14 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	uint32_t at;
 
 	if ((int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth ||
-	    pass->releases >= RESERVE_RELEASES_MAX)
+	    (pass->ahead && pass->ahead->moves >= RESERVE_MOVES_MAX))
 		return false;
 	if (!pass->reservations)
 		pass->reservations = arena_new_array(pass->arena, struct reservation,
 						     (size_t)pass->facts->policy.backfill_depth);
-	reserve_layer(pass, INT64_MAX); /* those before it keep their places */
-	if (!sweep_run(pass, &request, job->preempts, &r.start_ms, &r.place)) {
-		reserve_layer(pass, 0);
+	if (!ahead_find(pass, &request, job->preempts, &r))
 		return false;
-	}
-	reserve_layer(pass, 0);
+	reserve_layer(pass, r.start_ms + 1); /* those after it move up */
 	for (at = pass->reservation_count;
 	     at > 0 && pass->reservations[at - 1].start_ms > r.start_ms; at--)
 		pass->reservations[at] = pass->reservations[at - 1];

@@ -673,6 +673,7 @@ struct view *view_create(const struct facts *facts)
 	array_resize(&memory, 1, sizeof(struct view));
 	view = (struct view *)buf_take(&memory);
 	space_init(&view->space);
+	space_init(&view->ahead);
 	sorted_init(&view->pool);
 	queues_build(view, facts);
 	view->space_stale = true; /* filled once, after the jobs */
@@ -695,6 +696,7 @@ void view_destroy(struct view *view)
 	for (uint32_t i = 0; i < view->promise_count; i++)
 		buf_deinit(&view->promises.at[i].numbers.buf);
 	space_deinit(&view->space);
+	space_deinit(&view->ahead);
 	sorted_deinit(&view->pool);
 	buf_deinit(&view->jobs.buf);
 	buf_deinit(&view->buckets.buf);

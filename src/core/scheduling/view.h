@@ -73,6 +73,8 @@ struct promise_view {
 
 struct view {
 	struct space space;
+	struct space
+		ahead; /* memory for a copy of it, see reserve.c; nothing that outlives a pass */
 	struct sorted_pool pool;
 	ARRAY(struct job_view) jobs; /* by job id */
 	ARRAY(struct bucket) buckets; /* [0] unused */

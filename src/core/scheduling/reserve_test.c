@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reservations against a model that knows no shortcuts: every expected end is given back in its order, and after each the
+ * job is tried. Random clusters, running work and blocked jobs; time and place must be the same.
+ */
+#include "core/scheduling/testing.h"
+
+#include "core/placement/find.h"
+#include "core/scheduling/pass.h"
+
+enum { WORLDS = 150, RUNNING = 40, BLOCKED = 8 };
+
+static uint64_t random_state;
+
+static uint32_t below(uint32_t limit)
+{
+	random_state += UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t x = random_state;
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (uint32_t)((x ^ x >> 31) % limit);
+}
+
+static void attempt_give(struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	struct space *space = &pass->view->space;
+
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = task_get(pass->facts, attempt, i);
+
+		space_give(space, (uint32_t)space_rank(space, task->node.v), task->gpu_mask,
+			   shape->cpu_milli, shape->memory_mib);
+	}
+}
+
+/* What is reserved already is kept in the space; the space comes back as it was. */
+static bool model_find(struct pass *pass, const struct place_request *request, bool preempts,
+		       int64_t *ret_ms, struct placement *ret)
+{
+	struct space *space = &pass->view->space;
+	uint32_t mark = space_mark(space);
+	struct sorted_walk walk;
+	bool found;
+
+	for (uint32_t id = 1; preempts && id <= pass->facts->jobs.count; id++)
+		if (pass->view->jobs.at[id].attempt &&
+		    pass->view->jobs.at[id].tier == TIER_BEST_EFFORT)
+			attempt_give(pass, id);
+	*ret_ms = pass->facts->now_ms;
+	found = place_find(space, request, pass->arena, ret, NULL) == 0;
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->ends, &walk); any && !found;
+	     any = sorted_next(&pass->view->pool, &walk)) {
+		if (preempts && pass->view->jobs.at[walk.id].tier == TIER_BEST_EFFORT)
+			continue;
+		attempt_give(pass, walk.id);
+		found = place_find(space, request, pass->arena, ret, NULL) == 0;
+		*ret_ms = (int64_t)walk.key;
+	}
+	space_rollback(space, mark);
+	return found;
+}
+
+static const struct reservation *reservation_of(const struct pass *pass, uint32_t job)
+{
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		if (pass->reservations[i].job == job)
+			return &pass->reservations[i];
+	return NULL;
+}
+
+static void job_compare(struct pass *pass, uint32_t id, uint32_t *ret_found)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	struct place_request request = pass_request(pass, shape, shape->tasks_min);
+	const struct reservation *r;
+	struct placement place;
+	int64_t start_ms;
+	bool found;
+
+	reserve_layer(pass, INT64_MAX);
+	found = model_find(pass, &request, job->preempts, &start_ms, &place);
+	reserve_layer(pass, below(2) ? 0 : pass->facts->now_ms + below(100000));
+	assert_int_equal(reserve_for(pass, id), found);
+	if (!found)
+		return;
+	r = reservation_of(pass, id);
+	CHECK(r != NULL);
+	assert_int_equal(r->start_ms, start_ms);
+	assert_int_equal(r->place.count, place.count);
+	for (uint32_t i = 0; i < place.count; i++) {
+		assert_int_equal(r->place.ranks[i], place.ranks[i]);
+		assert_int_equal(r->place.masks[i], place.masks[i]);
+	}
+	(*ret_found)++;
+}
+
+static void world_fill(struct world *w)
+{
+	for (int i = 0; i < RUNNING; i++)
+		(void)world_submit(w, (struct wish){ .tasks = 1 + below(3),
+						     .gpus = 1 + below(3),
+						     .cpu_milli = below(3) ? 0 : 1000,
+						     .best_effort = below(5) == 0,
+						     .limit_ms = 1000 + below(100) * 1000 });
+	world_run(w);
+}
+
+static uint32_t blocked_add(struct world *w)
+{
+	return world_submit(w, (struct wish){ .tasks = 1 + below(8),
+					      .gpus = 1 + below(8),
+					      .require = below(4) ? "" : "rack",
+					      .polite = below(4) == 0,
+					      .held = true });
+}
+
+static void reservations_are_where_and_when_the_model_has_them(void **state)
+{
+	uint32_t found = 0;
+
+	(void)state;
+	for (random_state = 1; random_state <= WORLDS; random_state++) {
+		uint64_t seed = random_state;
+		uint32_t jobs[BLOCKED], mark;
+		struct pass pass;
+		struct world w;
+
+		world_init(&w, "r0: n0:8 n1:8 n2:4 | r1: n3:8 n4:8 | r2: n5:4 n6:2");
+		world_fill(&w);
+		for (int i = 0; i < BLOCKED; i++)
+			jobs[i] = blocked_add(&w);
+		arena_reset(&w.step);
+		pass_begin(&pass, &w.facts, w.view, UINT64_MAX, &w.step);
+		standings_make(&pass.standings, &w.facts, w.view, &w.step);
+		mark = space_mark(&w.view->space);
+		for (int i = 0; i < BLOCKED; i++)
+			job_compare(&pass, jobs[i], &found);
+		space_rollback(&w.view->space, mark);
+		view_verify(w.view, &w.facts);
+		world_deinit(&w);
+		random_state = seed;
+	}
+	assert_true(found > WORLDS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reservations_are_where_and_when_the_model_has_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
