@@ -5,6 +5,7 @@
 #include "api/call.h"
 #include "api/hub.h"
 #include "api/log_feed.h"
+#include "api/past.h"
 #include "api/planner.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -197,6 +198,11 @@ static uint8_t least_role(const struct route *route)
 /* In the words of the route's summary: whoever typed a command has never heard of its path. */
 static int refuse_role(const struct call *call, struct err *err)
 {
+	if (least_role(call->route) == ROLE_ADMIN)
+		return err_set(
+			err, ERR_FORBIDDEN,
+			"user \"%s\" has the role %s; \"%s\" is for admins: `fairlead users` lists them",
+			call->caller.user, role_name(call->caller.role), call->route->summary);
 	return err_set(
 		err, ERR_FORBIDDEN,
 		"user \"%s\" has the role %s; \"%s\" takes at least %s: an admin can run `fairlead users change %s --role %s`",
@@ -205,16 +211,37 @@ static int refuse_role(const struct call *call, struct err *err)
 		role_name(least_role(call->route)));
 }
 
+/* Whether the path names a job that has left the facts. */
+static bool path_past_job(const struct call *call, struct job_id *ret)
+{
+	int64_t id;
+
+	if (!strstr(call->route->path, "/jobs/{id}") ||
+	    parse_int(call->match.param[0], 1, UINT32_MAX, &id, NULL) < 0)
+		return false;
+	ret->v = (uint32_t)id;
+	return job_is_past(call, *ret);
+}
+
 static void call_run(void *argument)
 {
 	struct call *call = argument;
 	const struct api_backend *backend = call->api->backend;
 	struct err err = { 0 };
-	struct job_id id;
+	struct job_id id = { 0 };
 	const struct job *job;
 
-	call->frozen = backend->frozen(backend->context);
-	call->facts = &call->frozen->facts;
+	if (!call->facts) {
+		call->frozen = backend->frozen(backend->context);
+		call->facts = &call->frozen->facts;
+		if (path_past_job(call, &id)) { /* files are read: not here */
+			backend->work(backend->context, call_run, call);
+			return;
+		}
+	} else if (path_past_job(call, &id) && call_revive(call, id, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
 	/* A job in the path: found, and permission asked, in one place for all. */
 	if (strstr(call->route->path, "/jobs/{id}") &&
 	    (call_job(call, &id, &job, &err) < 0 ||
@@ -359,6 +386,11 @@ int call_job(struct call *call, struct job_id *ret, const struct job **ret_job, 
 
 	if (parse_int(text, 1, UINT32_MAX, &id, NULL) < 0)
 		return err_set(err, ERR_INVALID, "job \"%.40s\": expected its number", text);
+	if (id <= call->facts->jobs.count && !job_exists(call->facts, (uint32_t)id))
+		return err_set(
+			err, ERR_NOT_FOUND,
+			"job %lld is not remembered: it ended long ago, and then `fairlead job %lld` shows it, or its record was lost",
+			(long long)id, (long long)id);
 	if (!job_exists(call->facts, (uint32_t)id))
 		return err_set(err, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
 	ret->v = (uint32_t)id;
@@ -374,6 +406,10 @@ void call_release(struct call *call)
 		call->api->backend->release(call->api->backend->context, call->frozen);
 	call->frozen = NULL;
 	call->facts = NULL;
+	if (call->past)
+		facts_deinit(call->past);
+	free(call->past);
+	call->past = NULL;
 }
 
 /* The last lock: what nothing permitted is not answered, whatever a handler forgot. */

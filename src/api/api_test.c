@@ -634,9 +634,10 @@ static void a_role_that_is_too_low_is_refused_in_the_words_of_the_act(void **sta
 	form_refused(
 		"vera", "PUT", "/api/v1/policy", "{\"grace\":\"45s\"}", 403,
 		"user \\\"vera\\\" has the role viewer; \\\"Changes values of the policy; one that is not "
-		"given stays\\\" takes at least admin: an admin can run `fairlead users change vera --role admin`");
-	form_refused("vera", "POST", "/api/v1/jobs/1/cancel", "{}", 403,
-		     "takes at least researcher");
+		"given stays\\\" is for admins: `fairlead users` lists them");
+	form_refused(
+		"vera", "POST", "/api/v1/jobs/1/cancel", "{}", 403,
+		"takes at least researcher: an admin can run `fairlead users change vera --role researcher`");
 }
 
 static void queues_keep_what_is_not_given(void **state)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -116,6 +117,19 @@ const char *client_data_folder(const struct invocation *in)
 	const char *folder = said_folder(in);
 
 	return folder ? absolute(in->arena, folder) : own_folder(in->arena);
+}
+
+int client_may_read_folder(const struct invocation *in, struct err *err)
+{
+	const char *folder = client_data_folder(in);
+
+	if (access(arena_printf(in->arena, "%s/journal", folder), R_OK | X_OK) == 0 ||
+	    errno != EACCES)
+		return 0;
+	return err_set(
+		err, ERR_FORBIDDEN,
+		"the data folder \"%.200s\" is closed to this account; its owner and root can do that",
+		folder);
 }
 
 static bool is_socket(const char *path)

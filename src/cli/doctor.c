@@ -278,8 +278,10 @@ static int rebuild(struct invocation *in, const char *folder, struct err *err)
 {
 	struct history *history = NULL;
 	long holder = lock_holder(folder, in->arena);
-	int rc;
+	int rc = client_may_read_folder(in, err);
 
+	if (rc < 0)
+		return rc;
 	if (holder)
 		return err_set(
 			err, ERR_CONFLICT,

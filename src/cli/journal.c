@@ -40,8 +40,9 @@ static int open_journal(struct invocation *in, struct damage *damage, struct jou
 						 .read_only = true,
 						 .damaged_context = damage,
 						 .damaged = damage ? say_damage : NULL };
+	int rc = client_may_read_folder(in, err);
 
-	return journal_open(&options, ret, err);
+	return rc < 0 ? rc : journal_open(&options, ret, err);
 }
 
 static const char *kind_text(uint32_t kind, char out[24])
@@ -277,8 +278,10 @@ static int run_backup(struct invocation *in, struct err *err)
 {
 	const char *folder = client_data_folder(in), *file = in->args[0];
 	struct stat info;
-	int rc = journal_backup(folder, file, err);
+	int rc = client_may_read_folder(in, err);
 
+	if (rc >= 0)
+		rc = journal_backup(folder, file, err);
 	if (rc < 0)
 		return rc;
 	if (stat(file, &info) < 0)

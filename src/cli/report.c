@@ -3,9 +3,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/problem.h"
 
 static int connect_to(const char *path, struct err *err)
 {
@@ -57,6 +59,19 @@ static int ask(int fd, const char *line, size_t size, struct buf *answer, struct
 	return 0;
 }
 
+/* Reported is reported; but what isn't there when the job goes on is passed over for an older one. */
+static void say_missing(const struct invocation *in, const char *checkpoint)
+{
+	const char *folder = getenv("FAIRLEAD_CHECKPOINT_DIR"), *path = checkpoint;
+
+	if (!checkpoint)
+		return;
+	if (checkpoint[0] != '/')
+		path = arena_printf(in->arena, "%s/%s", folder ? folder : ".", checkpoint);
+	if (access(path, F_OK) != 0)
+		notice("there is no checkpoint at \"%s\"; report one when it is complete", path);
+}
+
 static int run_report(struct invocation *in, struct err *err)
 {
 	const char *socket_path = getenv("FAIRLEAD_REPORT_SOCKET"),
@@ -89,7 +104,7 @@ static int run_report(struct invocation *in, struct err *err)
 		return rc;
 	reply = json_loadb(answer.data, answer.size, JSON_DISABLE_EOF_CHECK, NULL);
 	if (get_bool(reply, "ok"))
-		rc = 0;
+		say_missing(in, checkpoint);
 	else
 		rc = err_set(err, ERR_INVALID, "the report was refused: %s",
 			     get_text(reply, "error")[0] ? get_text(reply, "error")

@@ -98,6 +98,15 @@ def test_an_unknown_account_is_told_what_to_ask_for():
         assert done.code == 4 and "users add" in done.err, done
 
 
+def test_the_files_of_a_daemon_are_closed_to_other_accounts():
+    if os.geteuid() != 0:
+        pytest.skip("needs two accounts")
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        for words in (["journal", "show"], ["journal", "verify"], ["journal", "backup", "/tmp/never-there.tar"], ["doctor", "--rebuild"]):
+            done = d.run(*words, user="nobody", check=False)
+            assert done.code == 4 and "is closed to this account; its owner and root can do that" in done.err, (words, done)
+
+
 def test_nodes_and_gpus_are_taken_out_of_use_and_back():
     with harness.Daemon(nodes="sim:2x2xH100-80GB") as d:
         d.run("nodes", "cordon", "node1", "--reason", "fan")

@@ -299,6 +299,9 @@ def test_a_job_reports_its_progress_and_checkpoints(d):
     job = d.wait(number)
     assert job["state"] == "succeeded", d.run("logs", "--stderr", str(number)).out
     assert [c["step"] for c in job["checkpoints"]] == [7]
+    none = d.submit("sh", "-c", "%s report --step 1 --checkpoint none" % harness.PROGRAM, flags=("--checkpoint", "report"))
+    d.wait(none)
+    assert '/none"; report one when it is complete' in d.run("logs", str(none), "--stderr").out
     bad = d.submit("sh", "-c", "%s report --step 1 --checkpoint ../../etc/passwd" % harness.PROGRAM, flags=("--checkpoint", "report"))
     assert d.wait(bad)["exit_code"] == 2
     outside = d.run("report", "--step", "1", check=False)
