@@ -47,6 +47,8 @@ void effects_of_event(struct daemon *d, const struct event *event)
 			    event->attempt_stopped.grace_ms);
 	else if (event->kind == EVENT_ATTEMPT_ENDED)
 		effect_send(d, EFFECT_FORGET, (uint64_t)event->attempt_ended.attempt, 0);
+	else if (event->kind == EVENT_JOB_ENDED)
+		effect_send(d, EFFECT_JOB_OVER, (uint64_t)event->job_ended.job, 0);
 }
 
 void effects_adopt(struct daemon *d)
@@ -160,11 +162,10 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 	copy_name(ret->user, facts_name(facts, job->user));
 	copy_name(ret->team, facts_name(facts, job->team));
 	copy_name(ret->queue, facts_name(facts, queue_get(facts, job->queue)->name));
-	if (job->checkpoints)
-		ret->checkpoint_dir = body.checkpoint_path
-					      ? body.checkpoint_path
-					      : arena_printf(arena, "%s/checkpoints/%u", d->folder,
-							     attempt->job.v);
+	ret->checkpoint_dir = body.checkpoint_path ? body.checkpoint_path
+						   : arena_printf(arena, "%s/checkpoints/%u",
+								  d->folder, attempt->job.v);
+	ret->checkpoint_offered = !job->checkpoints;
 	ret->resume_path = resume_path;
 	return 0;
 }
@@ -253,6 +254,7 @@ static int command(struct daemon *d, const struct facts *facts, enum effect_kind
 	case EFFECT_START:
 	case EFFECT_START_FROM:
 	case EFFECT_FORGET:
+	case EFFECT_JOB_OVER:
 	case EFFECT_QUIT: return 0;
 	}
 	int result = d->engine_ops->stop(d->engine, id, grace_ms, err);
@@ -345,6 +347,14 @@ static void engine_anew(struct daemon *d)
 	}
 }
 
+/* Every job is offered a checkpoint folder; most put nothing there. What has something in it stays. */
+static void remove_empty_folder(struct daemon *d, uint64_t job)
+{
+	char path[4200];
+	snprintf(path, sizeof(path), "%s/checkpoints/%lu", d->folder, (unsigned long)job);
+	(void)rmdir(path);
+}
+
 /* --- the thread ---------------------------------------------------------------------------------------------- */
 
 /* Answers whether it is to be given again. */
@@ -375,6 +385,7 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 	case EFFECT_WARN:
 	case EFFECT_STOP: again = command_failed(d, facts, effect); break;
 	case EFFECT_FORGET: d->engine_ops->forget(d->engine, effect->attempt); break;
+	case EFFECT_JOB_OVER: remove_empty_folder(d, effect->attempt); break;
 	case EFFECT_QUIT: break;
 	}
 	publication_release(publication);

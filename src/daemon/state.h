@@ -99,6 +99,7 @@ enum effect_kind {
 	EFFECT_WARN,
 	EFFECT_STOP,
 	EFFECT_FORGET,
+	EFFECT_JOB_OVER, /* attempt: the job's number */
 	EFFECT_QUIT
 };
 struct effect {

@@ -87,6 +87,7 @@ struct engine_start {
 	const char *const *env; /* "NAME=value", NULL-terminated: the job's own, secrets resolved */
 	const char *workdir; /* absolute; NULL = home of the user, / when there is none */
 	const char *checkpoint_dir; /* absolute, made by the engine as the user; NULL = none */
+	bool checkpoint_offered; /* nobody asked for this folder: left out where the user can't get to it */
 	const char *resume_path; /* newest complete checkpoint, NULL = start from the beginning */
 	int checkpoint_signal; /* sent by warn; 0 = only the notice on the report socket */
 	bool simulated_gpus; /* there is no real device behind the indices */

@@ -211,7 +211,8 @@ static int choose_run(struct engine *e, struct err *err)
 	bool fits = snprintf(e->run, sizeof(e->run), "%.100s/run", e->folder) < 107 - ROOM_BELOW &&
 		    strlen(e->folder) <= 100;
 
-	if (!fits || (geteuid() == 0 && !all_may_pass(e->folder))) {
+	e->open_to_all = geteuid() != 0 || all_may_pass(e->folder);
+	if (!fits || !e->open_to_all) {
 		if (geteuid() == 0)
 			snprintf(e->run, sizeof(e->run), "/run/fairlead-%08" PRIx32,
 				 (uint32_t)e->tag);
@@ -368,7 +369,7 @@ static int check_start(const struct engine_start *start, struct err *err)
  * ranks that never had a shepherd are made now. */
 static void start_rest(struct engine *e, struct attempt *attempt, const struct engine_start *start)
 {
-	struct order *order = order_copy(start);
+	struct order *order = order_copy(e, start);
 
 	for (uint32_t i = 0; i < attempt->count && i < start->place_count; i++) {
 		struct rank *rank = &attempt->ranks[i];
@@ -396,7 +397,7 @@ static int local_start(struct engine *e, const struct engine_start *start, struc
 		attempt->job = start->job;
 		for (uint32_t i = 0; i < attempt->count; i++)
 			attempt->ranks[i].waits = true;
-		engine_queue(e, JOB_PREPARE, attempt, NULL, order_copy(start));
+		engine_queue(e, JOB_PREPARE, attempt, NULL, order_copy(e, start));
 	} else if (attempt->adopted && !attempt->stale && !attempt->forgotten) {
 		start_rest(e, attempt, start);
 	}

@@ -108,6 +108,7 @@ struct engine {
 	char folder[PATH_MAX], attempts[PATH_MAX], logs[PATH_MAX], run[RUN_PATH_MAX],
 		shepherd[PATH_MAX];
 	char boot[SPEC_BOOT_MAX];
+	bool open_to_all; /* every user may pass through the data folder */
 	uint64_t tag; /* of the data folder */
 	struct cgroup_set cgroups; /* parents */
 
@@ -137,7 +138,7 @@ void rank_end(struct engine *e, struct rank *rank);
 /* local_prepare.c: on a worker, the mutex not held */
 void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *order);
 void prepare_rank(struct engine *e, struct rank *rank, struct order *order);
-struct order *order_copy(const struct engine_start *start);
+struct order *order_copy(const struct engine *e, const struct engine_start *start);
 void order_unref(struct engine *e, struct order *order); /* takes the mutex */
 void rank_again(struct engine *e,
 		struct rank *rank); /* queues it with its `again`; the mutex held */

@@ -52,7 +52,7 @@ static const char *copy_text(const char *text, struct arena *arena)
 	return text ? arena_strdup(arena, text) : NULL;
 }
 
-struct order *order_copy(const struct engine_start *start)
+struct order *order_copy(const struct engine *e, const struct engine_start *start)
 {
 	struct order *order = calloc(1, sizeof(*order));
 
@@ -64,7 +64,9 @@ struct order *order_copy(const struct engine_start *start)
 	order->start.script = copy_text(start->script, &order->arena);
 	order->start.env = copy_words(start->env, &order->arena);
 	order->start.workdir = copy_text(start->workdir, &order->arena);
-	order->start.checkpoint_dir = copy_text(start->checkpoint_dir, &order->arena);
+	order->start.checkpoint_dir = start->checkpoint_offered && !e->open_to_all
+					      ? NULL
+					      : copy_text(start->checkpoint_dir, &order->arena);
 	order->start.resume_path = copy_text(start->resume_path, &order->arena);
 	struct engine_gpu_place *places =
 		arena_new_array(&order->arena, struct engine_gpu_place, start->place_count);

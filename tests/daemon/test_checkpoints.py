@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints: the folder that a job is offered, what counts as one, and what is lost when one is torn."""
+
+import os
+
+import pytest
+
+import harness
+
+
+# --- the folder ----------------------------------------------------------------------------------------------------
+
+
+def test_every_job_is_offered_a_checkpoint_folder_which_goes_when_it_stays_empty(daemon):
+    empty = daemon.submit("sh", "-c", 'test -w "$FAIRLEAD_CHECKPOINT_DIR" && echo "folder $FAIRLEAD_CHECKPOINT_DIR"')
+    full = daemon.submit("sh", "-c", 'echo state >"$FAIRLEAD_CHECKPOINT_DIR/one"; "%s" report --step 1 --checkpoint one' % harness.PROGRAM)
+    for number in (empty, full):
+        assert daemon.wait(number)["state"] == "succeeded", daemon.logs(number)
+    folder = os.path.join(daemon.data, "checkpoints")
+    assert daemon.logs(empty) == "folder %s/%d\n" % (folder, empty)
+    harness.wait_until("the empty one is removed", lambda: not os.path.exists("%s/%d" % (folder, empty)))
+    assert os.listdir("%s/%d" % (folder, full)) == ["one"]
+    assert [c["path"] for c in daemon.job(full)["checkpoints"]] == ["%s/%d/one" % (folder, full)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a daemon without root runs jobs of its own user alone")
+def test_where_users_cannot_get_into_the_data_folder_jobs_run_without_one(tmp_path):
+    data = tmp_path / "closed"
+    data.mkdir(mode=0o700)
+    tmp_path.chmod(0o700)
+    with harness.Daemon(data=str(data)) as d:
+        number = d.submit("sh", "-c", 'echo "folder ${FAIRLEAD_CHECKPOINT_DIR-none}"')
+        assert d.wait(number)["state"] == "succeeded" and d.logs(number) == "folder none\n"
