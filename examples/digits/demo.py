@@ -54,6 +54,10 @@ class Daemon:
         self.process.wait()
 
     def stop(self):
+        """Its jobs would go on without it, so they are cancelled first."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        call("cancel", "--all", "--yes", check=False)
         self.process.terminate()
         self.process.wait(timeout=60)
 
@@ -128,6 +132,17 @@ def main():
     shape = ["--tasks", "4", "--gpus", "1", "--checkpoint", "signal", "--checkpoint-grace", "20s"]
 
     daemon = Daemon(a.data)
+    try:
+        demonstrate(daemon, train, shape, out)
+    except BaseException:
+        say("\nWhat the daemon said is in %s." % os.path.join(a.data, "demo-daemon.log"))
+        daemon.stop()
+        raise
+    if not a.keep:
+        daemon.stop()
+
+
+def demonstrate(daemon, train, shape, out):
     say(daemon.up())
 
     say("\n1. The training job, undisturbed: 4 ranks on 4 GPUs.")
@@ -185,8 +200,6 @@ def main():
     say("   disturbed    sha256 %s   %s, after %d attempts" % (
         weights_hash(os.path.join(out, "disturbed")), "the same" if same else "NOT THE SAME", attempts))
     say("   (the GPUs were simulated; processes, kills, checkpoints and times were real)")
-    if not a.keep:
-        daemon.stop()
     if not same or attempts < 2 or states != {"succeeded"}:
         sys.exit("the demonstration did not go as it should")
 
