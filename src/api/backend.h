@@ -78,6 +78,11 @@ struct api_backend {
 		       int (*take)(void *take_context, uint64_t seq, int64_t time_ms, uint32_t kind,
 				   const char *text, size_t size),
 		       struct err *err);
+	/* The submission that a job came with, also of an array whose first job it is not; nothing taken: not known. */
+	int (*submission)(void *context, uint32_t job, void *take_context,
+			  int (*take)(void *take_context, uint64_t seq, int64_t time_ms,
+				      uint32_t kind, const char *text, size_t size),
+			  struct err *err);
 	/* MAC of a plain body, so that a repeated client key with another body can be told; 64 hex digits and NUL. */
 	void (*body_mac)(void *context, const void *body, size_t size, char out[DIGEST_HEX_MAX]);
 	/* Runs fn on a worker thread (estimates, explanations, log reading). */

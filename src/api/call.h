@@ -30,7 +30,8 @@ struct call {
 	struct caller caller;
 	/* taken when the handler begins, given back with the answer */
 	struct frozen *frozen;
-	const struct facts *facts; /* = &frozen->facts */
+	const struct facts *facts; /* = &frozen->facts, or past */
+	struct facts *past; /* facts with a job that has left them; own copy */
 	struct arena *arena;
 	bool permitted;
 	/* of integer and flag queries, by their place in the route */

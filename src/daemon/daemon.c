@@ -32,6 +32,16 @@ int64_t daemon_wall_ms(void)
 	return clock_wall_ms();
 }
 
+static void boot_id(char out[BOOT_ID_MAX])
+{
+	clock_boot_id(out);
+#ifdef FAIRLEAD_FAILPOINTS
+	const char *given = getenv("FAIRLEAD_TEST_BOOT_ID");
+	if (given)
+		snprintf(out, BOOT_ID_MAX, "%s", given);
+#endif
+}
+
 static int make_folder(const char *path, struct err *err)
 {
 	char part[4096];
@@ -233,7 +243,7 @@ static void init(struct daemon *d, char *folder)
 			      .started_ms = clock_wall_ms() };
 	snprintf(d->build, sizeof(d->build), "%s", FAIRLEAD_VERSION);
 	snprintf(d->logs_folder, sizeof(d->logs_folder), "%s/logs", folder);
-	clock_boot_id(d->boot_id);
+	boot_id(d->boot_id);
 	arena_init(&d->step, STEP_ARENA_BYTES);
 	mailbox_init(&d->core_box);
 	mailbox_init(&d->journal_box);

@@ -12,7 +12,12 @@
 #include "base/log.h"
 #include "daemon/state.h"
 
-enum { FEED_ROWS = 1000, GATHER_MS = 50 };
+enum {
+	FEED_ROWS = 1000,
+	GATHER_MS = 50,
+	FORGET_JOBS = 256, /* of one record */
+	FORGET_EVERY_MS = 10 * 60 * 1000 /* of event time */
+};
 
 struct feed {
 	struct arena arena;
@@ -21,6 +26,8 @@ struct feed {
 	uint64_t upto;
 	uint64_t *job_of; /* by attempt */
 	size_t job_room;
+	int64_t looked_ms; /* when all ended jobs were looked at last */
+	uint32_t forget_from; /* the next to look at; 0 = not under way */
 };
 
 static uint64_t attempt_job(const struct feed *feed, uint64_t attempt)
@@ -161,6 +168,51 @@ static void wait_a_moment(struct daemon *d)
 	pthread_mutex_unlock(&d->publication_lock);
 }
 
+/* --- what is in the read models for good may leave the facts -------------------------------------------- */
+
+static void forgotten(void *context, const struct command_reply *reply)
+{
+	(void)context;
+	if (reply->err.code != ERR_NONE)
+		log_line(LOG_WARN, "jobs that ended long ago stay in memory for now: %s",
+			 reply->err.text);
+}
+
+/* Newest first: what lies behind them in lists of dependents is then at the list's head. */
+static void forget_send(struct daemon *d, const int64_t *jobs, uint32_t count)
+{
+	int64_t newest_first[FORGET_JOBS];
+	for (uint32_t i = 0; i < count; i++)
+		newest_first[i] = jobs[count - 1 - i];
+	struct event event = event_make(EVENT_JOBS_FORGOTTEN, 0, "fairlead");
+	event.jobs_forgotten.jobs = newest_first;
+	event.jobs_forgotten.jobs_count = count;
+	struct command *command = command_create(&event, NULL, 0);
+	command->done = forgotten;
+	d->backend.send(d, command);
+}
+
+/* Some at a time: their record brings this thread here again. */
+static void forget_some(struct daemon *d, struct feed *feed)
+{
+	struct publication *publication = publication_get(d);
+	const struct facts *facts = &publication->frozen.facts;
+	int64_t jobs[FORGET_JOBS];
+	uint32_t count = 0, id = feed->forget_from;
+	bool caught_up = history_applied(d->history) >= publication->seq;
+	if (caught_up && !id && facts->now_ms - feed->looked_ms >= FORGET_EVERY_MS) {
+		feed->looked_ms = facts->now_ms;
+		id = 1;
+	}
+	for (; caught_up && id && id <= facts->jobs.count && count < FORGET_JOBS; id++)
+		if (job_is_there(facts, id) && job_may_be_forgotten(facts, (struct job_id){ id }))
+			jobs[count++] = id;
+	feed->forget_from = id <= facts->jobs.count ? id : 0;
+	publication_release(publication);
+	if (count)
+		forget_send(d, jobs, count);
+}
+
 static void *feeder_main(void *argument)
 {
 	struct daemon *d = argument;
@@ -176,6 +228,8 @@ static void *feeder_main(void *argument)
 		int result = journal ? 0 : open_own(d, &journal, &err);
 		if (result == 0)
 			result = feed_some(d, feed, journal, history_applied(d->history), &err);
+		if (result == 0)
+			forget_some(d, feed);
 		if (result == 0 && behind)
 			log_line(LOG_INFO, "history follows the journal again");
 		if (result < 0) {

@@ -237,6 +237,19 @@ static int get_history(void *context, uint32_t job, uint64_t after, uint32_t lim
 	return result;
 }
 
+static int get_submission(void *context, uint32_t job, void *take_context,
+			  int (*take)(void *take_context, uint64_t seq, int64_t time_ms,
+				      uint32_t kind, const char *text, size_t size),
+			  struct err *err)
+{
+	struct daemon *d = context;
+	struct history_take to = { take_context, take };
+	pthread_mutex_lock(&d->history_lock);
+	int result = history_before(d->history_reader, job, EVENT_JOB_SUBMITTED, &to, take_row, err);
+	pthread_mutex_unlock(&d->history_lock);
+	return result;
+}
+
 /* --- workers ------------------------------------------------------------------------------------------------------ */
 
 static void work(void *context, void (*fn)(void *argument), void *argument)
@@ -276,6 +289,7 @@ void serve_start(struct daemon *d)
 		.status = get_status,
 		.body = get_body,
 		.history = get_history,
+		.submission = get_submission,
 		.body_mac = body_mac,
 		.work = work,
 		.logs_folder = d->logs_folder,

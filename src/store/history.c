@@ -37,6 +37,7 @@ enum statement {
 	APPLIED,
 	LIST_ALL,
 	LIST_JOB,
+	LIST_BEFORE,
 	CLEAR,
 	CLEAR_CURSOR,
 	STATEMENTS
@@ -54,6 +55,9 @@ static const char *const statement_text[STATEMENTS] = {
 	[LIST_JOB] =
 		("SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE job = ?3 AND job != 0 AND seq > ?1 "
 		 "ORDER BY seq LIMIT ?2"),
+	[LIST_BEFORE] =
+		("SELECT seq, time_ms, kind, job, attempt, text FROM change WHERE job != 0 AND job <= ?1 AND kind = ?2 "
+		 "ORDER BY job DESC LIMIT 1"),
 	[CLEAR] = "DELETE FROM change",
 	[CLEAR_CURSOR] = "UPDATE applied SET seq = 0 WHERE id = 1",
 };
@@ -232,15 +236,10 @@ int history_add(struct history *history, const struct history_row *rows, size_t 
 	return result;
 }
 
-int history_list(struct history *history, uint64_t job, uint64_t after, size_t limit, void *context,
-		 int (*take)(void *context, const struct history_row *row), struct err *err)
+static int take_rows(struct history *history, sqlite3_stmt *list, void *context,
+		     int (*take)(void *context, const struct history_row *row), struct err *err)
 {
-	sqlite3_stmt *list = history->statements[job ? LIST_JOB : LIST_ALL];
 	int rc, result = 0;
-	sqlite3_bind_int64(list, 1, after > INT64_MAX ? INT64_MAX : (int64_t)after);
-	sqlite3_bind_int64(list, 2, limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
-	if (job)
-		sqlite3_bind_int64(list, 3, (int64_t)job);
 	while (result == 0 && (rc = sqlite3_step(list)) != SQLITE_DONE) {
 		if (rc != SQLITE_ROW) {
 			result = history_fail(history, rc, err, "read");
@@ -259,6 +258,26 @@ int history_list(struct history *history, uint64_t job, uint64_t after, size_t l
 	}
 	sqlite3_reset(list);
 	return result;
+}
+
+int history_list(struct history *history, uint64_t job, uint64_t after, size_t limit, void *context,
+		 int (*take)(void *context, const struct history_row *row), struct err *err)
+{
+	sqlite3_stmt *list = history->statements[job ? LIST_JOB : LIST_ALL];
+	sqlite3_bind_int64(list, 1, after > INT64_MAX ? INT64_MAX : (int64_t)after);
+	sqlite3_bind_int64(list, 2, limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
+	if (job)
+		sqlite3_bind_int64(list, 3, (int64_t)job);
+	return take_rows(history, list, context, take, err);
+}
+
+int history_before(struct history *history, uint64_t job, uint32_t kind, void *context,
+		   int (*take)(void *context, const struct history_row *row), struct err *err)
+{
+	sqlite3_stmt *list = history->statements[LIST_BEFORE];
+	sqlite3_bind_int64(list, 1, job > INT64_MAX ? INT64_MAX : (int64_t)job);
+	sqlite3_bind_int64(list, 2, kind);
+	return take_rows(history, list, context, take, err);
 }
 
 int history_clear(struct history *history, struct err *err)

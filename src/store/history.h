@@ -34,4 +34,8 @@ int history_add(struct history *history, const struct history_row *rows, size_t 
 int history_list(struct history *history, uint64_t job, uint64_t after, size_t limit, void *context,
 		 int (*take)(void *context, const struct history_row *row), struct err *err)
 	MUST_CHECK;
+/* The newest row of `kind` among jobs 1 to `job`: the submission that an array's job came with. Nothing taken: there is none. */
+int history_before(struct history *history, uint64_t job, uint32_t kind, void *context,
+		   int (*take)(void *context, const struct history_row *row),
+		   struct err *err) MUST_CHECK;
 int history_clear(struct history *history, struct err *err) MUST_CHECK;

@@ -43,6 +43,8 @@ static void job_follow(struct facts *f, struct attempt_id id)
 /* Whether the number is the next one, once those of lost records are passed over. */
 static bool placing_is_next(struct facts *f, const struct event_attempt_placed *e)
 {
+	if (f->reviving)
+		return id_exists(&f->attempts, e->attempt) && !attempt_is_there(f, e->attempt);
 	if (e->attempt > (int64_t)f->attempts.count + 1)
 		attempts_reach(f, e->attempt - 1);
 	if (e->attempt != (int64_t)f->attempts.count + 1 || e->attempt >= UINT32_MAX)
@@ -90,7 +92,7 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	if (!placing_is_next(f, e))
 		return;
 	if (!placing_fits(f, e)) {
-		if (f->lost) /* those behind it keep their numbers */
+		if (f->lost && !f->reviving) /* those behind it keep their numbers */
 			f->attempt_ids = table_add(&f->attempts);
 		return;
 	}
@@ -103,7 +105,9 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 		task->gpu_mask = (uint32_t)e->masks[i];
 		task->step = -1;
 	}
-	id.v = f->attempt_ids = table_add(&f->attempts);
+	id.v = (uint32_t)e->attempt;
+	if (id.v > f->attempts.count)
+		f->attempt_ids = table_add(&f->attempts);
 	attempt = attempt_edit(f, id);
 	attempt->job = job_id;
 	attempt->previous = job_get(f, job_id)->last_attempt.v;

@@ -120,6 +120,15 @@ static void job_forget(struct facts *f, struct job_id id)
 	table_trim(&f->jobs, id.v);
 }
 
+/* Time and sequence begin anew, and what its events refer to may be gone as where records are lost. */
+void facts_revive(const struct facts *from, struct facts *ret)
+{
+	facts_freeze(from, ret);
+	ret->reviving = true;
+	ret->lost = 1;
+	ret->now_ms = 0;
+}
+
 /* A floor below which nothing breaks; when it is time is said by job_may_be_forgotten, before. */
 void apply_jobs_forgotten(struct facts *f, const struct event_jobs_forgotten *e)
 {

@@ -209,10 +209,11 @@ static void job_fill(struct job *job, const struct event_job_submitted *e)
 }
 
 /* One job of a submission; `first` is like it but for its id and what it depends on. */
-static void job_add(struct facts *f, const struct job *first, const struct event_job_submitted *e)
+static void job_add(struct facts *f, struct job_id id, const struct job *first,
+		    const struct event_job_submitted *e)
 {
-	struct job_id id = { f->job_ids = table_add(&f->jobs) };
-
+	if (id.v > f->jobs.count)
+		f->job_ids = table_add(&f->jobs);
 	memcpy(job_edit(f, id), first, sizeof(*first));
 	depends_add(f, id, e);
 	job_edit(f, id)->state = job_waiting_state(f, job_get(f, id));
@@ -223,6 +224,8 @@ static bool submission_is_next(struct facts *f, const struct event_job_submitted
 {
 	if (jobs > ARRAY_MAX || e->job < 1 || e->job > UINT32_MAX - jobs - 1)
 		return false;
+	if (f->reviving)
+		return !job_is_there(f, e->job) && e->job + jobs - 1 <= (int64_t)f->jobs.count;
 	rows_reach(&f->jobs, e->job - 1, f->lost_jobs, ARRAY_MAX);
 	f->job_ids = f->jobs.count;
 	if (e->job != (int64_t)f->jobs.count + 1)
@@ -253,6 +256,8 @@ static bool depends_fit(struct facts *f, const struct event_job_submitted *e,
 	for (uint32_t i = 0; i < e->depends_count; i++) {
 		if (job_is_there(f, e->depends[i]))
 			continue;
+		if (f->reviving)
+			continue;
 		if (!f->lost || !id_exists(&f->jobs, e->depends[i]))
 			return false;
 		*ret_reason =
@@ -282,9 +287,9 @@ static void submission_add(struct facts *f, const struct event_job_submitted *e,
 		job.array_first = (uint32_t)e->job;
 		job.array_count = (uint32_t)e->array_count;
 	}
-	job_add(f, &job, e);
-	for (uint32_t i = 1; i < job.array_count; i++)
-		job_add(f, &job, e);
+	for (uint32_t id = (uint32_t)e->job, i = 0; i == 0 || i < job.array_count; id++, i++)
+		if (!job_is_there(f, id))
+			job_add(f, (struct job_id){ id }, &job, e);
 }
 
 void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
@@ -299,7 +304,7 @@ void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
 	queue = submission_queue(f, e->queue);
 	if (queue.v && depends_fit(f, e, &reason) && shape_of(f, e, &shape)) {
 		submission_add(f, e, queue, &shape, reason);
-	} else if (f->lost) { /* those behind it keep their numbers */
+	} else if (f->lost && !f->reviving) { /* those behind it keep their numbers */
 		while (jobs--)
 			f->job_ids = table_add(&f->jobs);
 	}

@@ -306,6 +306,7 @@ struct facts {
 		body_ids; /* how many were ever given: rows of their tables */
 	struct table names, nodes, gpus, queues, teams, users, tokens, shapes;
 	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises;
+	bool reviving; /* not kept: see facts_revive */
 	uint32_t free_tasks
 		[16]; /* heads of lists of free runs of 2^i rows; linked through `reports` */
 	uint32_t free_promises, free_depends; /* linked through next */
@@ -332,6 +333,8 @@ enum { LOST_TEXT_MAX = 600 };
 void facts_lost_text(const struct facts *facts, char ret[LOST_TEXT_MAX]);
 /* Numbers that lost records may have given, as the event that passes them over; false when there are none. */
 bool facts_lost_numbers(const struct facts *facts, struct event *ret);
+/* A copy in which a forgotten job can be seen again: apply its own events to it, from its submission on, and nothing else. */
+void facts_revive(const struct facts *from, struct facts *ret);
 /* Whether the facts can do without the job: it ended long enough ago (policy.keep_ended_ms), its client key is void, and no job
  * waits for it to have succeeded. */
 bool job_may_be_forgotten(const struct facts *facts, struct job_id id);
