@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that ended long ago leave the daemon's memory: they are shown from the history, their numbers do not come again."""
 
+import glob
+import os
+
 import pytest
 
 import harness
 
 pytestmark = pytest.mark.skipif(not harness.has_failpoints(), reason="needs a build with -Dfailpoints=true")
-EIGHT_DAYS_MS = str(8 * 86400 * 1000)
 
 
-def after_eight_days(d):
+def after(d, days):
     """The machine was off for so long."""
     assert d.stop() == 0
-    d.env.update(FAIRLEAD_TEST_BOOT_ID="second", FAIRLEAD_TEST_WALL_STEP_MS=EIGHT_DAYS_MS)
+    d.env.update(FAIRLEAD_TEST_BOOT_ID="second", FAIRLEAD_TEST_WALL_STEP_MS=str(days * 86400 * 1000))
     d.up()
 
 
@@ -25,7 +27,7 @@ def test_jobs_that_ended_long_ago_are_shown_from_the_history():
             d.wait(number)
         held = d.submit("true", flags=("--hold", "--after", str(done)))
         before = {number: d.job(number) for number in (done, failed, array, array + 2)}
-        after_eight_days(d)
+        after(d, 8)
         harness.wait_until("they have left", lambda: [j["id"] for j in d.ask("jobs", "--all")] == [held])
         for number, want in before.items():
             assert d.job(number) == want
@@ -40,3 +42,25 @@ def test_jobs_that_ended_long_ago_are_shown_from_the_history():
         d.kill()
         d.up()
         assert d.job(failed) == before[failed]
+
+
+def test_the_history_is_filled_anew_across_a_sealed_segment():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_TEST_BOOT_ID": "first"}) as d:
+        old = d.submit("true")
+        d.wait(old)
+        before = d.job(old)
+        client = harness.Client(d.data)
+        told = client.get("/api/v1/jobs/%d/history" % old)["events"]
+        after(d, 40)  # another month: the segment is sealed
+        new = d.submit("true")
+        d.wait(new)
+        assert len(glob.glob(d.data + "/journal/*.sqlite")) == 2
+        assert d.stop() == 0
+        for path in glob.glob(d.data + "/history.sqlite*"):
+            os.unlink(path)
+        d.up()
+        harness.wait_until("history is there again", lambda: client.get("/api/v1/status")["history_seq"] >= client.get("/api/v1/status")["last_seq"])
+        assert d.job(old) == before
+        assert client.get("/api/v1/jobs/%d/history" % old)["events"] == told
+        assert [e["kind"] for e in client.get("/api/v1/jobs/%d/history" % new)["events"]][-1] == "job-ended"
+        assert d.run("journal", "verify").code == 0
