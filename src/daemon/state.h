@@ -119,7 +119,8 @@ struct job_work {
 /* Whether the disk has room for starts (space.c). */
 struct space {
 	atomic_bool lacks;
-	int64_t look_ms, pause_ms, back_ms; /* boot clock; the engine thread's: next look, pause before it, last time of plenty */
+	int64_t look_ms, pause_ms,
+		back_ms; /* boot clock; the engine thread's: next look, pause before it, last time of plenty */
 };
 
 struct daemon {
@@ -247,8 +248,9 @@ bool reports_join(struct daemon *d); /* false: it is stuck in a file server that
 void resume_start(struct daemon *d);
 bool resume_join(struct daemon *d); /* false: one of them is stuck there */
 void resume_find(struct daemon *d, uint64_t attempt); /* answered by effects_start_from */
-void effects_start_from(struct daemon *d, uint64_t attempt,
-			const char *path); /* effects.c; path is copied; NULL = from the beginning */
+void effects_start_from(
+	struct daemon *d, uint64_t attempt,
+	const char *path); /* effects.c; path is copied; NULL = from the beginning */
 /* As the job says, or its own in the data folder. */
 const char *job_checkpoint_folder(struct daemon *d, const struct facts *facts, struct job_id id,
 				  struct arena *arena);
