@@ -77,7 +77,7 @@ static void attempt_add(struct buf *out, const struct facts *f, uint32_t id,
 	out_int(out, "attempt", id);
 	out_text(out, "state", attempt_state_name(attempt->state));
 	out_text(out, "why", stop_why_name(attempt->why));
-	out_text(out, "reason", facts_name(f, attempt->reason));
+	out_text(out, "reason", facts_text(f, attempt->reason));
 	out_int(out, "placed_ms", attempt->placed_ms);
 	out_int(out, "released_ms", attempt->released_ms);
 	out_int(out, "ended_ms", attempt->ended_ms);
@@ -176,7 +176,7 @@ const char *job_last_reason(const struct facts *facts, const struct job *job)
 {
 	const bool stale = job_is_live(job) && job->state != JOB_UNREACHABLE;
 
-	return stale ? "" : facts_name(facts, job->reason);
+	return stale ? "" : facts_text(facts, job->reason);
 }
 
 bool job_wants_reason(const struct job *job)

@@ -57,7 +57,7 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_object(out, NULL);
 	out_text(out, "name", facts_name(f, node->name));
 	out_text(out, "state", node_state_name(node->state));
-	out_text(out, "reason", facts_name(f, node->reason));
+	out_text(out, "reason", facts_text(f, node->reason));
 	out_bool(out, "simulated", node->simulated);
 	out_text(out, "model", facts_name(f, node->model));
 	out_text(out, "driver", facts_name(f, node->driver));
@@ -115,7 +115,7 @@ static void gpu_add(struct buf *out, const struct facts *f, const struct tally *
 		 : aside                     ? "set-aside"
 		 : node->state == NODE_READY ? "free"
 					     : "unusable");
-	out_text(out, "reason", aside && record ? facts_name(f, record->reason) : "");
+	out_text(out, "reason", aside && record ? facts_text(f, record->reason) : "");
 	out_int(out, "job", job);
 	out_text(out, "user", job ? facts_name(f, job_get(f, (struct job_id){ job })->user) : "");
 	out_bool(out, "simulated", node->simulated);

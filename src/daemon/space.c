@@ -26,7 +26,7 @@ static void node_done(void *context, const struct command_reply *reply)
 
 static bool is_ours(const struct facts *facts, const struct node *node)
 {
-	return node->state == NODE_CORDONED && strcmp(facts_name(facts, node->reason), REASON) == 0;
+	return node->state == NODE_CORDONED && strcmp(facts_text(facts, node->reason), REASON) == 0;
 }
 
 /* All nodes are this machine's: the local engine is the only one. */

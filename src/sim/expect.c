@@ -348,7 +348,7 @@ static void check_node_state(struct run *run, const char *when, const struct exp
 
 	if (!is_among(item, state))
 		word_mismatch(run, when, item, name, state,
-			      id.v ? facts_name(f, node_get(f, id)->reason) : "");
+			      id.v ? facts_text(f, node_get(f, id)->reason) : "");
 }
 
 static void check_started(struct run *run, const char *when, const struct expect_item *item,

@@ -332,7 +332,7 @@ static void nodes_line(const struct words *w, struct chain *chain)
 	if (!count)
 		return;
 	node = node_get(w->facts, (struct node_id){ first });
-	reason = facts_name(w->facts, node->reason);
+	reason = facts_text(w->facts, node->reason);
 	chain_add(chain, REASON_NONE,
 		  arena_printf(w->arena,
 			       "%u node%s can't be used now, such as \"%s\", which is %s%s%s",

@@ -278,13 +278,15 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 void apply_attempt_unreachable(struct facts *f, const struct event_attempt_unreachable *e)
 {
 	struct attempt_id id = attempt_live(f, e->attempt);
-	struct name_id reason;
+	struct text_id reason;
+	struct job_id job;
 
 	if (!id.v)
 		return;
-	reason = facts_intern(f, e->text);
+	job = attempt_get(f, id)->job;
+	reason = facts_put_text(f, job_get(f, job)->reason, e->text);
 	attempt_edit(f, id)->unreachable = e->unreachable != 0;
-	job_edit(f, attempt_get(f, id)->job)->reason = reason;
+	job_edit(f, job)->reason = reason;
 	job_follow(f, id);
 }
 
@@ -349,13 +351,11 @@ void apply_task_exited(struct facts *f, const struct event_task_exited *e)
 {
 	uint32_t row = task_live(f, e->attempt, e->rank);
 	struct attempt_id id = attempt_live(f, e->attempt);
-	struct name_id reason;
 	struct attempt *attempt;
 	struct task *task;
 
 	if (!row || task_row(f, row)->state == TASK_EXITED)
 		return;
-	reason = facts_intern(f, e->text);
 	attempt = attempt_edit(f, id);
 	if (attempt->released_ms && !e->never_ran)
 		task_advance(f, attempt, row, TASK_RUNNING);
@@ -371,7 +371,7 @@ void apply_task_exited(struct facts *f, const struct event_task_exited *e)
 	if (attempt->first_failed_rank < 0 && attempt->state != ATTEMPT_STOPPING &&
 	    exit_is_failure(e)) {
 		attempt->first_failed_rank = (int32_t)e->rank;
-		attempt->reason = reason;
+		attempt->reason = facts_put_text(f, attempt->reason, e->text);
 	}
 	job_follow(f, id);
 }

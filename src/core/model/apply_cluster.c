@@ -96,7 +96,7 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 		node->island_mask[i] = clamp_u32(e->nvlink_islands[i]);
 	if (node->state == NODE_GONE) {
 		node->state = NODE_READY;
-		node->reason.v = 0;
+		node->reason = facts_put_text(f, node->reason, "");
 	}
 }
 
@@ -104,20 +104,24 @@ static void gpu_clear(struct facts *f, struct node_id id, uint32_t index)
 {
 	static const struct gpu_record clean;
 	uint32_t row = (id.v - 1) * NODE_GPUS_MAX + index + 1;
+	const struct gpu_record *gpu = table_get(&f->gpus, row);
 
-	if (memcmp(table_get(&f->gpus, row), &clean, sizeof(clean)) != 0)
-		memset(table_edit(&f->gpus, row), 0, sizeof(clean));
+	if (memcmp(gpu, &clean, sizeof(clean)) == 0)
+		return;
+	facts_put_text(f, gpu->reason, "");
+	memset(table_edit(&f->gpus, row), 0, sizeof(clean));
 }
 
 void apply_node_state(struct facts *f, const struct event_node_state *e)
 {
 	struct node_id id = { (uint32_t)e->node };
-	struct name_id reason;
+	struct text_id reason;
 	struct node *node;
 
 	if (!id_exists(&f->nodes, e->node) || e->state < 0 || e->state > NODE_GONE)
 		return;
-	reason = facts_intern(f, e->state == NODE_READY ? "" : e->reason);
+	reason =
+		facts_put_text(f, node_get(f, id)->reason, e->state == NODE_READY ? "" : e->reason);
 	node = node_edit(f, id);
 	node->state = (uint8_t)e->state;
 	node->reason = reason;
@@ -130,16 +134,21 @@ void apply_node_state(struct facts *f, const struct event_node_state *e)
 			gpu_clear(f, id, i);
 }
 
+static void gpu_set_aside(struct facts *f, struct node_id id, uint32_t index, const char *reason)
+{
+	struct gpu_record *gpu = table_edit(&f->gpus, (id.v - 1) * NODE_GPUS_MAX + index + 1);
+
+	gpu->reason = facts_put_text(f, gpu->reason, reason);
+}
+
 void apply_gpu_state(struct facts *f, const struct event_gpu_state *e)
 {
 	struct node_id id = { (uint32_t)e->node };
 	uint32_t mask = (uint32_t)e->mask;
-	struct name_id reason;
 	struct node *node;
 
 	if (!id_exists(&f->nodes, e->node) || e->mask < 0 || e->mask > UINT32_MAX)
 		return;
-	reason = facts_intern(f, e->reason);
 	node = node_edit(f, id);
 	if (e->set_aside)
 		node->set_aside_mask |= mask;
@@ -149,9 +158,7 @@ void apply_gpu_state(struct facts *f, const struct event_gpu_state *e)
 		if (!(mask >> i & 1))
 			continue;
 		if (e->set_aside)
-			((struct gpu_record *)table_edit(&f->gpus,
-							 (id.v - 1) * NODE_GPUS_MAX + i + 1))
-				->reason = reason;
+			gpu_set_aside(f, id, i, e->reason);
 		else
 			gpu_clear(f, id, i);
 	}

@@ -92,6 +92,7 @@ static void attempts_drop(struct facts *f, struct attempt_id newest)
 		struct attempt *attempt = attempt_edit(f, (struct attempt_id){ id });
 
 		previous = attempt->previous;
+		facts_put_text(f, attempt->reason, "");
 		memset(attempt, 0, sizeof(*attempt));
 		table_trim(&f->attempts, id);
 	}
@@ -115,6 +116,7 @@ static void job_forget(struct facts *f, struct job_id id)
 	attempts_drop(f, job_get(f, id)->last_attempt);
 	if (job_get(f, id)->checkpoint)
 		facts_give_checkpoints(f, job_get(f, id)->checkpoint);
+	facts_put_text(f, job_get(f, id)->reason, "");
 	body_leave(f, job_get(f, id)->body);
 	memset(job_edit(f, id), 0, sizeof(struct job));
 	table_trim(&f->jobs, id.v);

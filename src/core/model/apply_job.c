@@ -210,12 +210,14 @@ static void job_fill(struct job *job, const struct event_job_submitted *e)
 
 /* One job of a submission; `first` is like it but for its id and what it depends on. */
 static void job_add(struct facts *f, struct job_id id, const struct job *first,
-		    const struct event_job_submitted *e)
+		    const struct event_job_submitted *e, const char *reason)
 {
 	if (id.v > f->jobs.count)
 		f->job_ids = table_add(&f->jobs);
 	memcpy(job_edit(f, id), first, sizeof(*first));
 	depends_add(f, id, e);
+	if (*reason)
+		job_edit(f, id)->reason = facts_put_text(f, (struct text_id){ 0 }, reason);
 	job_edit(f, id)->state = job_waiting_state(f, job_get(f, id));
 }
 
@@ -247,10 +249,10 @@ static struct queue_id submission_queue(struct facts *f, const char *name)
 }
 
 /* Sets the reason to hold the job when one that it depends on is lost: whether that succeeded is not known. */
-static bool depends_fit(struct facts *f, const struct event_job_submitted *e,
-			struct name_id *ret_reason)
+static bool depends_fit(const struct facts *f, const struct event_job_submitted *e,
+			const char **ret_reason)
 {
-	ret_reason->v = 0;
+	*ret_reason = "";
 	if (e->depends_count > DEPENDS_MAX)
 		return false;
 	for (uint32_t i = 0; i < e->depends_count; i++) {
@@ -260,14 +262,13 @@ static bool depends_fit(struct facts *f, const struct event_job_submitted *e,
 			continue;
 		if (!f->lost || !id_exists(&f->jobs, e->depends[i]))
 			return false;
-		*ret_reason =
-			facts_intern(f, "a job that it depends on is lost; release to run it");
+		*ret_reason = "a job that it depends on is lost; release to run it";
 	}
 	return true;
 }
 
 static void submission_add(struct facts *f, const struct event_job_submitted *e,
-			   struct queue_id queue, const struct shape *shape, struct name_id reason)
+			   struct queue_id queue, const struct shape *shape, const char *reason)
 {
 	struct job job;
 
@@ -281,23 +282,22 @@ static void submission_add(struct facts *f, const struct event_job_submitted *e,
 	job.shape = facts_intern_shape(f, shape);
 	job.submitted_ms = job.state_ms = f->now_ms;
 	job.body = body_add(f, e);
-	job.reason = reason;
-	job.held |= reason.v != 0;
+	job.held |= *reason != '\0';
 	if (e->array_count > 1) {
 		job.array_first = (uint32_t)e->job;
 		job.array_count = (uint32_t)e->array_count;
 	}
 	for (uint32_t id = (uint32_t)e->job, i = 0; i == 0 || i < job.array_count; id++, i++)
 		if (!job_is_there(f, id))
-			job_add(f, (struct job_id){ id }, &job, e);
+			job_add(f, (struct job_id){ id }, &job, e, reason);
 }
 
 void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
 {
 	int64_t jobs = e->array_count > 1 ? e->array_count : 1;
-	struct name_id reason;
 	struct queue_id queue;
 	struct shape shape;
+	const char *reason;
 
 	if (!submission_is_next(f, e, jobs))
 		return;
@@ -315,12 +315,12 @@ void apply_job_submitted(struct facts *f, const struct event_job_submitted *e)
 void apply_job_held(struct facts *f, const struct event_job_held *e)
 {
 	struct job_id id = job_open(f, e->job);
-	struct name_id reason;
+	struct text_id reason;
 	struct job *job;
 
 	if (!id.v)
 		return;
-	reason = facts_intern(f, e->reason);
+	reason = facts_put_text(f, job_get(f, id)->reason, e->reason);
 	job = job_edit(f, id);
 	job->held = true;
 	job->reason = reason;
@@ -336,19 +336,19 @@ void apply_job_released(struct facts *f, const struct event_job_released *e)
 		return;
 	job = job_edit(f, id);
 	job->held = false;
-	job->reason.v = 0;
+	job->reason = facts_put_text(f, job->reason, "");
 	job_wait_again(f, id);
 }
 
 void apply_job_cancel_asked(struct facts *f, const struct event_job_cancel_asked *e)
 {
 	struct job_id id = job_open(f, e->job);
-	struct name_id reason;
+	struct text_id reason;
 	struct job *job;
 
 	if (!id.v)
 		return;
-	reason = facts_intern(f, e->reason);
+	reason = facts_put_text(f, job_get(f, id)->reason, e->reason);
 	job = job_edit(f, id);
 	job->cancel_asked = true;
 	job->reason = reason;
@@ -367,14 +367,14 @@ void apply_job_priority_set(struct facts *f, const struct event_job_priority_set
 void apply_job_requeued(struct facts *f, const struct event_job_requeued *e)
 {
 	struct job_id id = job_open(f, e->job);
-	struct name_id reason;
+	struct text_id reason;
 	struct job *job;
 
 	if (id.v && f->lost)
 		job_end_unseen(f, id);
 	if (!id.v || job_is_live(job_get(f, id)) || job_state_waits(job_get(f, id)->state))
 		return;
-	reason = facts_intern(f, e->text);
+	reason = facts_put_text(f, job_get(f, id)->reason, e->text);
 	job = job_edit(f, id);
 	job->evicted = e->why == REQUEUE_EVICTED;
 	job->retries_left = clamp_u16(e->retries_left);
@@ -396,7 +396,7 @@ static void dependents_wake(struct facts *f, struct job_id id)
 void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 {
 	struct job_id id = job_open(f, e->job);
-	struct name_id reason;
+	struct text_id reason;
 	struct job *job;
 
 	if (!id.v || e->state < JOB_SUCCEEDED || e->state > JOB_TIMED_OUT)
@@ -406,7 +406,7 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 	if (job_is_live(job_get(f, id)))
 		return;
 	promise_drop(f, id);
-	reason = facts_intern(f, e->text);
+	reason = facts_put_text(f, job_get(f, id)->reason, e->text);
 	job = job_edit(f, id);
 	job->exit_code = clamp_i32(e->code);
 	job->signal = clamp_u8(e->signal, UINT8_MAX);

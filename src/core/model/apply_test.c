@@ -218,7 +218,7 @@ static void an_exit_alone_says_that_the_command_ran(void **state)
 		      .never_ran = 1, .text = "no such program"));
 	assert_int_equal(attempt(1)->started, 1);
 	assert_int_equal(attempt(1)->first_failed_rank, 1);
-	assert_string_equal(facts_name(&f, attempt(1)->reason), "no such program");
+	assert_string_equal(facts_text(&f, attempt(1)->reason), "no such program");
 }
 
 static void the_first_failure_is_remembered_and_what_stopping_does_is_none(void **state)
@@ -289,7 +289,7 @@ static void an_evicted_job_is_preempted_then_resumes(void **state)
 	is(1, JOB_PREEMPTED);
 	assert_true(job_is_waiting(job(1)) && job(1)->retries_left == 2 &&
 		    job(1)->submitted_ms == 50);
-	assert_string_equal(facts_name(&f, job(1)->reason), "makes room for job 2");
+	assert_string_equal(facts_text(&f, job(1)->reason), "makes room for job 2");
 	fits(placed(300, 1, 2, 1));
 	is(1, JOB_RESUMING);
 	assert_true(attempt(2)->resume_number == 1 && job(1)->attempts == 2);

@@ -33,6 +33,7 @@ struct link {
 	T(attempts, struct attempt)                                                                \
 	T(tasks, struct task)                                                                      \
 	T(promises, struct promise)                                                                \
+	T(texts, struct text)                                                                      \
 	T(name_slots, uint32_t)                                                                    \
 	T(shape_slots, uint32_t)                                                                   \
 	T(key_slots, uint32_t)                                                                     \
@@ -69,8 +70,11 @@ static inline bool id_exists(const struct table *table, int64_t id)
  * have given `each` numbers, can have given. */
 bool rows_reach(struct table *table, int64_t rows, uint64_t lost, uint64_t each);
 bool nodes_reach(struct facts *f, int64_t rows);
-/* How much of a text a name keeps. */
+/* How much of a text is kept in `most` bytes, a name: no character is cut through. */
+size_t text_cut(const char *text, size_t size, size_t most);
 size_t name_cut(const char *text, size_t size);
+/* The owner's text from now on, in its old row or another one; 0 for "". The text may be one of the facts. */
+struct text_id facts_put_text(struct facts *f, struct text_id old, const char *text);
 /* The name's id, made when it is new. 0 for "". */
 struct name_id facts_intern(struct facts *f, const char *text);
 struct shape_id facts_shape_find(const struct facts *f,

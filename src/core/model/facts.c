@@ -254,15 +254,20 @@ const char *facts_name(const struct facts *f, struct name_id id)
 	return id.v ? ((const struct name *)table_get(&f->names, id.v))->text : "";
 }
 
-/* No character is cut through: bytes 10xxxxxx continue one. */
-size_t name_cut(const char *text, size_t size)
+/* Bytes 10xxxxxx continue a character. */
+size_t text_cut(const char *text, size_t size, size_t most)
 {
-	if (size <= NAME_MAX_BYTES)
+	if (size <= most)
 		return size;
-	size = NAME_MAX_BYTES;
+	size = most;
 	while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
 		size--;
 	return size;
+}
+
+size_t name_cut(const char *text, size_t size)
+{
+	return text_cut(text, size, NAME_MAX_BYTES);
 }
 
 static struct name_id name_find(const struct facts *f, const char *text, size_t size)
@@ -445,6 +450,38 @@ void facts_give_promises(struct facts *f, uint32_t first)
 		*promise = (struct promise){ .next = f->free_promises };
 		f->free_promises = row;
 	}
+}
+
+const char *facts_text(const struct facts *f, struct text_id id)
+{
+	return id.v ? ((const struct text *)table_get(&f->texts, id.v))->text : "";
+}
+
+struct text_id facts_put_text(struct facts *f, struct text_id old, const char *text)
+{
+	size_t size = text_cut(text, strlen(text), REASON_MAX_BYTES);
+	char copy[REASON_MAX_BYTES + 1] = ""; /* it may lie in a row that moves */
+	struct text *row;
+
+	if (!size && old.v) {
+		row = table_edit(&f->texts, old.v);
+		memset(row, 0, sizeof(*row));
+		row->next = f->free_texts;
+		f->free_texts = old.v;
+	}
+	if (!size)
+		return (struct text_id){ 0 };
+	memcpy(copy, text, size);
+	if (!old.v && f->free_texts) {
+		old.v = f->free_texts;
+		f->free_texts = ((const struct text *)table_get(&f->texts, old.v))->next;
+	} else if (!old.v) {
+		old.v = table_add(&f->texts);
+	}
+	row = table_edit(&f->texts, old.v);
+	row->next = 0;
+	memcpy(row->text, copy, sizeof(copy));
+	return old;
 }
 
 uint32_t facts_take_depend(struct facts *f)

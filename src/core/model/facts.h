@@ -35,6 +35,7 @@ enum {
 	DEPENDS_MAX = 64,
 	ARRAY_MAX = 10000,
 	PATH_MAX_BYTES = 479,
+	REASON_MAX_BYTES = 251,
 	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
 	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
 	 * filling up to it costs what the lost jobs did; a hundred times ARRAY_MAX may be passed where none is named. */
@@ -116,13 +117,19 @@ struct name {
 	uint32_t node, queue, team, user, token; /* derived: who bears this name, 0 = none */
 };
 
+/* A sentence of one owner, cut to REASON_MAX_BYTES at a character's border. Rows are used again. */
+struct text {
+	uint32_t next; /* of the free list */
+	char text[REASON_MAX_BYTES + 1];
+};
+
 struct node {
 	struct name_id
 		name; /* 0 = its record could not be read: gone until a node takes the row up */
 	struct name_id model;
 	struct name_id domain[LEVELS_MAX]; /* name at each level, widest first; 0 = none */
 	struct name_id driver;
-	struct name_id reason; /* why it is not ready (first 63 bytes) */
+	struct text_id reason; /* why it is not ready */
 	uint32_t gpu_count;
 	uint32_t gpu_memory_mib;
 	uint32_t cpu_milli, ram_mib;
@@ -138,7 +145,7 @@ struct node {
 struct gpu_record { /* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */
 	uint32_t failed_job[FAILED_JOBS_KEPT];
 	int64_t failed_ms[FAILED_JOBS_KEPT];
-	struct name_id reason; /* why it is set aside */
+	struct text_id reason; /* why it is set aside */
 };
 
 struct queue {
@@ -198,8 +205,7 @@ struct job {
 		array_count; /* the array's first job id and size; 0 0 = not of an array */
 	uint32_t attempts; /* so far */
 	uint32_t body; /* row in `bodies`: names of blob, client key; shared by an array */
-	struct name_id
-		reason; /* why it is held, to be cancelled, waits again or ended (first 63 bytes) */
+	struct text_id reason; /* why it is held, to be cancelled, waits again or ended */
 	int32_t priority;
 	uint32_t restart_cost_ms, grace_ms; /* grace UINT32_MAX = the policy's */
 	int64_t submitted_ms;
@@ -260,7 +266,7 @@ struct attempt {
 	int64_t stopped_ms;
 	int64_t checkpoint_ms; /* newest complete checkpoint made by this attempt, 0 = none */
 	int32_t first_failed_rank; /* not counting what stopping it did; -1 = none */
-	struct name_id reason; /* the engine's words about that rank's end (first 63 bytes) */
+	struct text_id reason; /* the engine's words about that rank's end */
 	uint8_t state, why, unreachable;
 	uint32_t previous; /* of the same job, 0 = none or lost */
 };
@@ -305,11 +311,11 @@ struct facts {
 	uint32_t job_ids, attempt_ids,
 		body_ids; /* how many were ever given: rows of their tables */
 	struct table names, nodes, gpus, queues, teams, users, tokens, shapes;
-	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises;
+	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises, texts;
 	bool reviving; /* not kept: see facts_revive */
 	uint32_t free_tasks
 		[16]; /* heads of lists of free runs of 2^i rows; linked through `reports` */
-	uint32_t free_promises, free_depends; /* linked through next */
+	uint32_t free_promises, free_depends, free_texts; /* linked through next */
 	uint32_t free_checkpoints; /* first rows of free runs, linked through `attempt` */
 	uint32_t keyed; /* derived: rows in key_slots' chains */
 	/* derived look-ups (linear hashing: a slot holds the first row of a chain, a row's link the next one), rebuilt on load; never walked */
@@ -358,6 +364,7 @@ int facts_load_finish(struct facts *facts, struct err *err)
 /* Look-ups. `get` must exist; `find` gives 0 when there is none. Removed queues, teams and users are not found;
  * nodes that are gone and tokens that are revoked are. Texts and pointers are void after the next change of the facts. */
 const char *facts_name(const struct facts *f, struct name_id id); /* "" for 0 */
+const char *facts_text(const struct facts *f, struct text_id id); /* "" for 0 */
 struct name_id facts_name_find(const struct facts *f, const char *text);
 struct node_id facts_node_find(const struct facts *f, const char *name);
 struct queue_id facts_queue_find(const struct facts *f, const char *name);

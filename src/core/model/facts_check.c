@@ -43,7 +43,8 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 
 		if ((!node->name.v && (node->state != NODE_GONE || node->gpu_count)) ||
 		    !name_ok(f, node->name) || !name_ok(f, node->model) ||
-		    node->gpu_count > NODE_GPUS_MAX || node->state > NODE_GONE)
+		    node->gpu_count > NODE_GPUS_MAX || node->state > NODE_GONE ||
+		    !row_ok(&f->texts, node->reason.v))
 			return WRONG("node %u: its name, GPU count or state is out of range", id);
 	}
 	for (uint32_t id = 1; id <= f->queues.count; id++) {
@@ -109,7 +110,7 @@ static int check_job_references(const struct facts *f, struct err *err)
 		if (!id_exists(&f->queues, job->queue.v) || !id_exists(&f->shapes, job->shape.v) ||
 		    !id_exists(&f->bodies, job->body))
 			return WRONG("job %u: its queue, shape or submission does not exist", id);
-		if (!row_ok(&f->attempts, job->attempt.v) ||
+		if (!row_ok(&f->texts, job->reason.v) || !row_ok(&f->attempts, job->attempt.v) ||
 		    !row_ok(&f->attempts, job->last_attempt.v) ||
 		    !row_ok(&f->depends, job->depends) || !row_ok(&f->promises, job->promise) ||
 		    (job->checkpoint &&
@@ -141,8 +142,8 @@ static int check_attempt_references(const struct facts *f, struct err *err)
 
 		if (row_is_empty(&f->attempts, id))
 			continue;
-		if (attempt->previous >= id || !id_exists(&f->jobs, attempt->job.v) ||
-		    !row_ok(&f->jobs, attempt->for_job))
+		if (attempt->previous >= id || !row_ok(&f->texts, attempt->reason.v) ||
+		    !id_exists(&f->jobs, attempt->job.v) || !row_ok(&f->jobs, attempt->for_job))
 			return WRONG(
 				"attempt %u: its job or the job it makes room for does not exist",
 				id);
@@ -339,6 +340,30 @@ static int check_rows_owned(const struct facts *f, struct err *err)
 	return check_tasks_owned(f, err);
 }
 
+static uint64_t texts_free(const struct facts *f)
+{
+	uint64_t count = 0;
+
+	for (uint32_t row = f->free_texts; row && count <= f->texts.count; count++)
+		row = ((const struct text *)table_get(&f->texts, row))->next;
+	return count;
+}
+
+static int check_texts(const struct facts *f, struct err *err)
+{
+	uint64_t count = texts_free(f);
+
+	for (uint32_t id = 1; id <= f->nodes.count; id++)
+		count += node_get(f, (struct node_id){ id })->reason.v != 0;
+	for (uint32_t row = 1; row <= f->gpus.count; row++)
+		count += ((const struct gpu_record *)table_get(&f->gpus, row))->reason.v != 0;
+	for (uint32_t id = 1; id <= f->jobs.count; id++)
+		count += job_get(f, (struct job_id){ id })->reason.v != 0;
+	for (uint32_t id = 1; id <= f->attempts.count; id++)
+		count += attempt_get(f, (struct attempt_id){ id })->reason.v != 0;
+	return count == f->texts.count ? 0 : WRONG("reasons without an owner, or with two");
+}
+
 static int check_dependents(const struct facts *f, struct err *err)
 {
 	uint64_t count = 0;
@@ -448,6 +473,8 @@ int facts_check(const struct facts *f, struct err *err)
 		result = check_dependents(f, err);
 	if (!result)
 		result = check_bodies(f, err);
+	if (!result)
+		result = check_texts(f, err);
 	for (uint32_t id = 1; !result && id <= f->jobs.count; id++)
 		result = check_job(f, (struct job_id){ id }, err);
 	for (uint32_t id = 1; !result && id <= f->attempts.count; id++)

@@ -67,7 +67,9 @@ static void hash_field(struct hasher *h, const struct field *field, const void *
 	for (uint32_t i = 0; i < field->count; i++) {
 		int64_t value = field_int(field, row, i);
 
-		if (field->type == FIELD_NAME)
+		if (field->type == FIELD_REASON)
+			hash_text(h, facts_text(h->f, (struct text_id){ (uint32_t)value }));
+		else if (field->type == FIELD_NAME)
 			hash_text(h, facts_name(h->f, (struct name_id){ (uint32_t)value }));
 		else
 			hash_int(h, value);

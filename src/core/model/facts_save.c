@@ -33,8 +33,10 @@ static void encode_element(const struct facts *f, const struct field *field, con
 	int64_t value = field_int(field, row, at);
 	const char *text;
 
-	if (readable && field->type == FIELD_NAME) {
-		text = facts_name(f, (struct name_id){ (uint32_t)value });
+	if (field->type == FIELD_REASON || (readable && field->type == FIELD_NAME)) {
+		text = field->type == FIELD_REASON
+			       ? facts_text(f, (struct text_id){ (uint32_t)value })
+			       : facts_name(f, (struct name_id){ (uint32_t)value });
 		buf_add_json(out, text, strlen(text));
 	} else {
 		buf_addi(out, value);
@@ -150,11 +152,26 @@ static void load_bytes(struct json_reader *r, const struct field *field, void *r
 		pull_fail(r, "64 hexadecimal digits are expected here");
 }
 
-static void load_value(struct json_reader *r, const struct facts *f, const struct field *field,
-		       void *row)
+static void load_reason(struct json_reader *r, struct facts *f, const struct field *field,
+			void *row)
+{
+	char text[REASON_MAX_BYTES + 1] = "";
+	struct json_slice slice;
+
+	pull_string(r, &slice);
+	pull_copy(r, &slice, text, sizeof(text));
+	if (*text && field_is_empty(field, row))
+		field_set_int(field, row, 0, facts_put_text(f, (struct text_id){ 0 }, text).v);
+}
+
+static void load_value(struct json_reader *r, struct facts *f, const struct field *field, void *row)
 {
 	struct json_slice slice;
 
+	if (field->type == FIELD_REASON) {
+		load_reason(r, f, field, row);
+		return;
+	}
 	if (field->type == FIELD_BYTES) {
 		load_bytes(r, field, row);
 	} else if (field->type == FIELD_TEXT) {
@@ -181,7 +198,7 @@ static const struct field *field_find(const struct field *fields, const struct f
 	return NULL;
 }
 
-static int load_json(const struct facts *f, uint32_t kind, const char *text, size_t size,
+static int load_json(struct facts *f, uint32_t kind, const char *text, size_t size,
 		     struct loaded *ret, void *row, struct err *err)
 {
 	const struct field *fields = record_fields(kind), *next = fields, *field;

@@ -19,6 +19,9 @@ struct queue_id {
 struct name_id {
 	uint32_t v;
 }; /* interned name */
+struct text_id {
+	uint32_t v;
+}; /* a text of one owner, not interned */
 struct shape_id {
 	uint32_t v;
 }; /* interned wish */

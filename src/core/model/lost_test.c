@@ -348,6 +348,33 @@ static void a_waiting_job_whose_dependency_is_lost_is_held(void **state)
 	facts_deinit(&f);
 }
 
+/* --- reasons ------------------------------------------------------------------------------------------------ */
+
+static void a_reason_is_kept_whole_and_its_row_is_used_again(void **state)
+{
+	struct event held = event_make(EVENT_JOB_HELD, 1, "ada");
+	char reason[400] = "";
+	struct facts f;
+
+	(void)state;
+	history_make();
+	replay(&f, 0, 0);
+	memset(reason, 'a', 200);
+	held.seq = f.seq + 1;
+	held.job_held = (struct event_job_held){ .job = 2, .reason = reason };
+	apply(&f, &held);
+	assert_string_equal(facts_text(&f, job_get(&f, (struct job_id){ 2 })->reason), reason);
+	memset(reason, 'b', 399);
+	memcpy(reason + REASON_MAX_BYTES - 1, "\xc3\xa4", 2); /* a character across the border */
+	for (int i = 0; i < 1000; i++, held.seq++)
+		apply(&f, &held);
+	assert_int_equal(strlen(facts_text(&f, job_get(&f, (struct job_id){ 2 })->reason)),
+			 REASON_MAX_BYTES - 1);
+	assert_in_range(f.texts.count, 1, 4);
+	facts_verify(&f);
+	facts_deinit(&f);
+}
+
 /* --- forgetting ------------------------------------------------------------------------------------------ */
 
 static void forget(struct facts *f, int64_t job)
@@ -453,6 +480,7 @@ int main(void)
 		cmocka_unit_test(a_gap_is_no_wider_than_the_missing_records_can_have_made_it),
 		cmocka_unit_test(a_run_of_lost_records_is_told_in_ranges),
 		cmocka_unit_test(a_waiting_job_whose_dependency_is_lost_is_held),
+		cmocka_unit_test(a_reason_is_kept_whole_and_its_row_is_used_again),
 		cmocka_unit_test(a_forgotten_job_leaves_nothing_and_its_number_is_not_given_again),
 		cmocka_unit_test(a_job_may_be_forgotten_when_its_time_is_over_and_its_key_is_void),
 		cmocka_unit_test(memory_follows_the_jobs_that_are_remembered),

@@ -51,7 +51,7 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    ONE(NAME, model),
 					    SOME(NAME, domain, LEVELS_MAX),
 					    ONE(NAME, driver),
-					    ONE(NAME, reason),
+					    ONE(REASON, reason),
 					    ONE(U32, gpu_count),
 					    ONE(U32, gpu_memory_mib),
 					    ONE(U32, cpu_milli),
@@ -68,7 +68,7 @@ static const struct field node_fields[] = { ONE(NAME, name),
 #define SELF gpu_record
 static const struct field gpu_fields[] = { SOME(U32, failed_job, FAILED_JOBS_KEPT),
 					   SOME(I64, failed_ms, FAILED_JOBS_KEPT),
-					   ONE(NAME, reason), LAST };
+					   ONE(REASON, reason), LAST };
 #undef SELF
 
 #define SELF queue
@@ -142,7 +142,7 @@ static const struct field job_fields[] = { ONE(NAME, name),
 					   ONE(U32, array_count),
 					   ONE(U32, attempts),
 					   ONE(U32, body),
-					   ONE(NAME, reason),
+					   ONE(REASON, reason),
 					   ONE(I32, priority),
 					   ONE(U32, restart_cost_ms),
 					   ONE(U32, grace_ms),
@@ -200,7 +200,7 @@ static const struct field attempt_fields[] = {
 	ONE(U32, resume_number), ONE(I64, placed_ms),     ONE(I64, released_ms),
 	ONE(I64, ended_ms),      ONE(I64, warned_ms),     ONE(I64, deadline_ms),
 	ONE(I64, stopped_ms),    ONE(I64, checkpoint_ms), ONE(I32, first_failed_rank),
-	ONE(NAME, reason),       ONE(U8, state),          ONE(U8, why),
+	ONE(REASON, reason),     ONE(U8, state),          ONE(U8, why),
 	ONE(U8, unreachable),    ONE(U32, previous),      LAST
 };
 #undef SELF
@@ -271,6 +271,7 @@ size_t field_bytes(const struct field *field)
 	case FIELD_U16: return 2;
 	case FIELD_U32:
 	case FIELD_I32:
+	case FIELD_REASON:
 	case FIELD_NAME: return 4;
 	case FIELD_I64: return 8;
 	}
@@ -306,6 +307,7 @@ int64_t field_int(const struct field *field, const void *row, uint32_t at)
 	case FIELD_BOOL: return *from;
 	case FIELD_U16: memcpy(&u16, from, sizeof(u16)); return u16;
 	case FIELD_U32:
+	case FIELD_REASON:
 	case FIELD_NAME: memcpy(&u32, from, sizeof(u32)); return u32;
 	case FIELD_I32: memcpy(&i32, from, sizeof(i32)); return i32;
 	case FIELD_I64: memcpy(&i64, from, sizeof(i64)); return i64;
@@ -322,6 +324,7 @@ static bool in_range(const struct field *field, int64_t value)
 	case FIELD_BOOL: return value == 0 || value == 1;
 	case FIELD_U16: return value >= 0 && value <= UINT16_MAX;
 	case FIELD_U32:
+	case FIELD_REASON:
 	case FIELD_NAME: return value >= 0 && value <= UINT32_MAX;
 	case FIELD_I32: return value >= INT32_MIN && value <= INT32_MAX;
 	case FIELD_I64: return true;

@@ -40,6 +40,7 @@ enum field_type {
 	FIELD_I32,
 	FIELD_I64,
 	FIELD_NAME, /* name_id; hashed as text, saved as number */
+	FIELD_REASON, /* text_id; hashed and saved as text */
 	FIELD_BYTES, /* `count` bytes, as hex */
 	FIELD_TEXT /* char[count], NUL-terminated */
 };

@@ -101,7 +101,7 @@ static enum stop_why attempt_why(const struct facts *facts, const struct attempt
 static const char *failure_text(struct pass *pass, const struct attempt *attempt)
 {
 	const struct task *task = failed_task(pass->facts, attempt);
-	const char *words = facts_name(pass->facts, attempt->reason), *node;
+	const char *words = facts_text(pass->facts, attempt->reason), *node;
 
 	if (!task)
 		return words;
@@ -235,7 +235,7 @@ static void job_requeue(struct pass *pass, uint32_t id, const struct job *job, e
 
 static const char *cancel_text(struct pass *pass, const struct job *job)
 {
-	const char *words = facts_name(pass->facts, job->reason);
+	const char *words = facts_text(pass->facts, job->reason);
 
 	return *words ? arena_printf(pass->arena, "cancelled: %s", words) : "cancelled";
 }
