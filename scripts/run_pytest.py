@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAMS = ("src/cli/fairlead", "src/shepherd/fairlead-shepherd")
+PROGRAMS = ("src/cli/fairlead", "src/shepherd/fairlead-shepherd", "tests/engine/engine_drive")
 
 
 def reachable(path):
@@ -24,7 +24,7 @@ def reachable(path):
 
 
 def copy_programs(build, to):
-    for name in PROGRAMS:
+    for name in [name for name in PROGRAMS if os.path.exists(os.path.join(build, name))]:
         os.makedirs(os.path.join(to, os.path.dirname(name)), exist_ok=True)
         shutil.copy(os.path.join(build, name), os.path.join(to, name))
     subprocess.run(["chmod", "-R", "a+rX", to], check=True)
