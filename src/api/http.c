@@ -366,8 +366,12 @@ static enum MHD_Result access_handler(void *cls, struct MHD_Connection *mhd, con
 		if (atomic_load(&r->state) == REQUEST_ANSWERED)
 			return answer_queue(r);
 		MHD_suspend_connection(mhd);
-		if (!atomic_compare_exchange_strong(&r->state, &handling, REQUEST_SUSPENDED))
+		if (!atomic_compare_exchange_strong(&r->state, &handling, REQUEST_SUSPENDED)) {
+			/* Answered in between. The library looks for resumed connections at the start of a run, and its timer knows
+			 * nothing of them: without a wake the loop would sleep on this one. */
 			MHD_resume_connection(mhd);
+			loop_wake(r->connection->listener);
+		}
 		return MHD_YES;
 	}
 	if (atomic_load(&r->state) != REQUEST_ANSWERED)

@@ -6,9 +6,12 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -70,6 +73,48 @@ static void row_add(struct http_request *r)
 	pthread_detach(thread);
 }
 
+/*
+ * A request for /between is answered by another thread after the server has looked whether it is, and before its connection
+ * is suspended. Where the server calls the library for that, this stands between: it waits for the answer.
+ */
+static struct {
+	_Atomic bool wanted, suspending, answered;
+} between;
+
+static void *between_answer(void *argument)
+{
+	while (!atomic_load(&between.suspending))
+		sched_yield();
+	echo(argument);
+	atomic_store(&between.answered, true);
+	return NULL;
+}
+
+static void between_add(struct http_request *r)
+{
+	pthread_t thread;
+
+	atomic_store(&between.suspending, false);
+	atomic_store(&between.answered, false);
+	atomic_store(&between.wanted, true);
+	assert_int_equal(pthread_create(&thread, NULL, between_answer, r), 0);
+	pthread_detach(thread);
+}
+
+void MHD_suspend_connection(struct MHD_Connection *connection)
+{
+	void (*real)(struct MHD_Connection *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "MHD_suspend_connection");
+	assert_non_null(real);
+	if (atomic_exchange(&between.wanted, false)) {
+		atomic_store(&between.suspending, true);
+		while (!atomic_load(&between.answered))
+			sched_yield();
+	}
+	real(connection);
+}
+
 static void pass(void *context, bool begins)
 {
 	(void)context;
@@ -110,6 +155,8 @@ static void handle(void *context, struct http_request *r)
 		pthread_detach(thread);
 	} else if (!strcmp(http_path(r), "/row")) {
 		row_add(r);
+	} else if (!strcmp(http_path(r), "/between")) {
+		between_add(r);
 	} else if (!strcmp(http_path(r), "/stream")) {
 		pthread_mutex_lock(&live.lock);
 		live.stream = http_stream_begin(r, "text/event-stream", 100000, NULL, live_closed);
@@ -317,6 +364,22 @@ static void a_head_of_the_largest_size_is_served(void **state)
 		}
 		close(fd);
 	}
+}
+
+static void an_answer_just_before_the_suspension_is_sent(void **state)
+{
+	const struct timeval patience = { .tv_sec = 10 };
+	char out[4096];
+	const int fd = dial(true);
+
+	(void)state;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+	for (int i = 0; i < 20; i++) {
+		SAY(fd, "GET /between HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		assert_true(answer(fd, out, sizeof out));
+		assert_non_null(strstr(out, "GET /between 0"));
+	}
+	close(fd);
 }
 
 static void answers_given_in_a_row_reach_every_client(void **state)
@@ -773,6 +836,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			requests_are_answered_over_both_sockets_on_one_connection, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_head_of_the_largest_size_is_served, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_answer_just_before_the_suspension_is_sent, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(answers_given_in_a_row_reach_every_client, setup,
 						teardown),
