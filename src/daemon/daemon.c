@@ -248,12 +248,10 @@ static void init(struct daemon *d, char *folder)
 	mailbox_init(&d->core_box);
 	mailbox_init(&d->journal_box);
 	mailbox_init(&d->engine_box);
-	mailbox_init(&d->report_box);
 	mailbox_init(&d->work_box);
 	pthread_mutex_init(&d->publication_lock, NULL);
 	cond_init(&d->durable_cond);
 	pthread_mutex_init(&d->problem_lock, NULL);
-	pthread_mutex_init(&d->measured_lock, NULL);
 	pthread_mutex_init(&d->reader_lock, NULL);
 	pthread_mutex_init(&d->history_lock, NULL);
 }
@@ -316,7 +314,7 @@ static void end(struct daemon *d)
 	if (!atomic_load(&d->faulted))
 		snapshot_take(d);
 	d->engine_ops->close(d->engine);
-	if (!reports_join(d)) {
+	if (!resume_join(d)) {
 		log_line(LOG_WARN,
 			 "a checkpoint folder does not answer: ended without waiting for it");
 		journal_close(d->journal);
@@ -343,7 +341,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 		return -1;
 	serve_start(d);
 	d->api = api_create(&d->backend);
-	reports_start(d);
+	resume_start(d);
 	effects_start(d);
 	effects_adopt(d);
 	gate_start(d);

@@ -74,6 +74,19 @@ void effects_start_from(struct daemon *d, uint64_t attempt, const char *path)
 	mailbox_send(&d->engine_box, &effect->message);
 }
 
+void effects_report(void *daemon, const struct engine_fact *fact)
+{
+	struct daemon *d = daemon;
+	struct fact_message *message = calloc(1, sizeof(*message));
+	CHECK(message);
+	message->message.kind = CORE_FACT;
+	message->fact = *fact;
+	/* Before the end is told: its job must find no node ready for the next try. */
+	if (fact->kind == ENGINE_EXITED && fact->cause == ENGINE_CAUSE_NO_SPACE)
+		space_lacks(d);
+	mailbox_send(&d->core_box, &message->message);
+}
+
 /* --- start --------------------------------------------------------------------------------------------------- */
 
 static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks,

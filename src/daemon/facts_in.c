@@ -74,7 +74,7 @@ static bool report_event(const struct facts *facts, const struct fact_message *m
 	e->step = fact->step;
 	e->at_ms = fact->time_ms;
 	e->path = fact->path;
-	e->bytes = message->checkpoint_bytes;
+	e->bytes = fact->bytes > 0 ? fact->bytes : 0;
 	return true;
 }
 

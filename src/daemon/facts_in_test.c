@@ -130,8 +130,8 @@ static void checkpoints_are_numbered_per_job(void **state)
 						  .number = 1,
 						  .checkpoint = true,
 						  .step = 7,
-						  .path = "a" },
-					.checkpoint_bytes = 12 };
+						  .bytes = 12,
+						  .path = "a" } };
 	assert_true(fact_event(&facts, &message, &event));
 	assert_int_equal(event.kind, EVENT_CHECKPOINT_SAVED);
 	assert_int_equal(event.checkpoint_saved.number, 1);

@@ -15,10 +15,11 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"
+#include "engine/checkpoint.h"
 #include "engine/failpoint.h"
 
 /* So many file servers may hang before a start from another one waits for them. */
-enum { RESUMERS = 8, PATIENCE_MS = 2000 };
+enum { RESUMERS = 8, PATIENCE_MS = 2000, LOOK_PATIENCE_MS = 60000 };
 enum { RESUME_FIND, RESUME_QUIT };
 
 struct wish {
@@ -84,13 +85,19 @@ static const char *find_path(struct daemon *d, const struct facts *facts, struct
 				folder = job_checkpoint_folder(d, facts, id, arena);
 			path = arena_printf(arena, "%s/%s", folder, path);
 		}
-		int64_t bytes = checkpoint_bytes(path);
-		if (bytes >= 0 && bytes >= checkpoint->bytes)
+		/* As the user, who could have put a link to what is not his in its place meanwhile. */
+		const struct checkpoint_ask ask = { .path = path,
+						    .uid = (uid_t)job->uid,
+						    .gid = (gid_t)job->gid,
+						    .patience_ms = LOOK_PATIENCE_MS };
+		int64_t bytes = 0;
+		int result = checkpoint_look(&ask, &bytes, NULL);
+		if (result > 0 || (result == 0 && bytes >= checkpoint->bytes))
 			return path;
 		checkpoint_void(
 			d, id, checkpoint,
-			bytes < 0 ? "it is missing or can't be read"
-				  : "it is smaller than it was when it was reported complete");
+			result < 0 ? "it is missing or can't be read"
+				   : "it is smaller than it was when it was reported complete");
 		number = checkpoint->number - 1;
 	}
 	return NULL;

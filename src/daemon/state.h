@@ -86,7 +86,6 @@ struct command_message {
 struct fact_message {
 	struct message message;
 	struct engine_fact fact;
-	int64_t checkpoint_bytes;
 };
 
 /* What travels to the engine thread. */
@@ -138,9 +137,8 @@ struct daemon {
 	uint64_t batches_sent;
 	bool unreadable; /* the journal could not be read back; said once */
 
-	struct mailbox core_box, journal_box, engine_box, report_box, work_box;
-	pthread_t core_thread, journal_thread, engine_thread, reports_thread, history_thread,
-		workers[WORKERS];
+	struct mailbox core_box, journal_box, engine_box, work_box;
+	pthread_t core_thread, journal_thread, engine_thread, history_thread, workers[WORKERS];
 
 	/* journal thread (the core thread while it recovers) */
 	struct journal *journal;
@@ -178,8 +176,6 @@ struct daemon {
 	struct engine *engine; /* engine thread, once that runs */
 	const struct engine_ops *engine_ops;
 	char shepherd[4096];
-	pthread_mutex_t measured_lock;
-	struct measured *measured; /* attempts whose facts wait for a checkpoint to be measured */
 	struct resume *resume;
 	struct space space;
 	atomic_bool ending; /* what is still to be done is done by the next start */
@@ -236,13 +232,8 @@ void effects_adopt_anew(
 		*d); /* after a rebuild: so does a new one, as facts of the old one were lost */
 int effects_open_engine(struct daemon *d, struct err *err) MUST_CHECK;
 
-/* reports.c: what the engine tells */
-void effects_report(void *daemon,
-		    const struct engine_fact *fact); /* the engine's callback: does not block */
-int64_t checkpoint_bytes(
-	const char *path); /* of all its files; -1 when there is nothing that can be read */
-void reports_start(struct daemon *d);
-bool reports_join(struct daemon *d); /* false: it is stuck in a file server that does not answer */
+/* The engine's callback: what it tells goes to the core. Any thread, does not block. */
+void effects_report(void *daemon, const struct engine_fact *fact);
 
 /* resume.c: threads that may be held up by a file server */
 void resume_start(struct daemon *d);

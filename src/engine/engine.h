@@ -64,6 +64,7 @@ struct engine_fact {
 	uint64_t number; /* of the report within the rank, from 1: repeats are recognised by it */
 	int64_t step; /* -1 = not said */
 	bool checkpoint; /* path names a finished checkpoint */
+	int64_t bytes; /* of all its files, 0 = not known: less of it later is torn */
 	char path[480];
 };
 

@@ -186,6 +186,7 @@ void ending_record(struct shepherd *s)
 	struct err err;
 
 	(void)FAILPOINT_RANK("shepherd-nothing-left", s->spec.rank);
+	report_server_settle(s);
 	(void)report_server_flush(s, true);
 	output_drain(s);
 	fill_record(s);

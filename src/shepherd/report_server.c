@@ -5,7 +5,7 @@
  * not read close its connection, and no more than CHECKPOINTS_PER_WINDOW checkpoint reports in
  * CHECKPOINT_WINDOW_MS (each costs an fsync).
  *
- * A checkpoint is answered after its line in `reports` is on disk. Progress is answered when it is
+ * A checkpoint is looked at (report_look.c), and answered after its line in `reports` is on disk. Progress is answered when it is
  * taken, and written at most once a second: only the newest step matters. When the file passes
  * REPORTS_FILE_MAX it is written anew with the newest checkpoints; numbers go on.
  */
@@ -25,7 +25,7 @@
 #include "engine/local/place.h"
 #include "shepherd/shepherd.h"
 
-enum { REPORTS_FILE_MAX = 1 << 20, REPORTS_KEPT = 64 };
+enum { REPORTS_FILE_MAX = 1 << 20, REPORTS_KEPT = 64, LOOK_AGAIN_MS = 1000 };
 
 int report_server_open(struct shepherd *s, struct err *err)
 {
@@ -183,6 +183,9 @@ static int check_rate(struct report_server *server, struct err *err)
 	return 0;
 }
 
+enum { ANSWER_LATER = 1 };
+
+/* ANSWER_LATER: a checkpoint is looked at first. */
 static int take_report(struct shepherd *s, const struct report *report, struct err *err)
 {
 	struct report_server *server = &s->reports;
@@ -208,9 +211,21 @@ static int take_report(struct shepherd *s, const struct report *report, struct e
 	if (report_path(report, s->spec.checkpoint_dir, fact.path, err) < 0 ||
 	    check_rate(server, err) < 0)
 		return -1;
+	server->looked = fact;
+	return report_look_begin(s, err) < 0 ? -1 : ANSWER_LATER;
+}
+
+/* It was looked at: now it counts, or does not. */
+static int take_looked(struct shepherd *s, int result, struct err *err)
+{
+	struct report_server *server = &s->reports;
+
+	server->looked.bytes = report_look_end(s, result);
+	if (result < 0)
+		return result;
 	(void)report_server_flush(s, true); /* numbers in the file only grow */
-	fact.number = ++server->number;
-	return append(s, &fact, err);
+	server->looked.number = ++server->number;
+	return append(s, &server->looked, err);
 }
 
 static void answer(struct report_client *client, const struct err *err)
@@ -244,7 +259,10 @@ static void take_line(struct shepherd *s, struct report_client *client, const ch
 		client->watches = true;
 	if (result == 0 && (report.has_checkpoint || report.step >= 0))
 		result = take_report(s, &report, &err);
-	answer(client, result < 0 ? &err : NULL);
+	if (result == ANSWER_LATER)
+		s->reports.look_client = (int)(client - s->reports.clients);
+	else
+		answer(client, result < 0 ? &err : NULL);
 }
 
 static void take_lines(struct shepherd *s, struct report_client *client)
@@ -252,7 +270,8 @@ static void take_lines(struct shepherd *s, struct report_client *client)
 	size_t at = 0;
 	char *end;
 
-	while (client->fd >= 0 && (end = memchr(client->in + at, '\n', client->in_size - at))) {
+	while (client->fd >= 0 && !s->reports.look &&
+	       (end = memchr(client->in + at, '\n', client->in_size - at))) {
 		size_t size = (size_t)(end - client->in) - at;
 
 		if (!client->skipping)
@@ -262,7 +281,7 @@ static void take_lines(struct shepherd *s, struct report_client *client)
 	}
 	client->in_size -= at;
 	memmove(client->in, client->in + at, client->in_size);
-	if (client->fd >= 0 && client->in_size > REPORT_LINE_MAX) {
+	if (client->fd >= 0 && !s->reports.look && client->in_size > REPORT_LINE_MAX) {
 		struct err err;
 
 		err_set(&err, ERR_TOO_LARGE, "a report is one line of at most %d bytes",
@@ -305,6 +324,34 @@ static void client_read(struct shepherd *s, struct report_client *client)
 		client_write(client);
 }
 
+static void look_handle(struct shepherd *s)
+{
+	struct report_client *client = &s->reports.clients[s->reports.look_client];
+	struct err err;
+	int result;
+
+	if (!report_look_is_over(s, &result, &err))
+		return;
+	result = take_looked(s, result, &err);
+	if (client->fd < 0)
+		return; /* it did not wait */
+	answer(client, result < 0 ? &err : NULL);
+	if (client->fd >= 0)
+		take_lines(s, client); /* what it sent meanwhile */
+	if (client->fd >= 0 && client->out_size)
+		client_write(client);
+}
+
+void report_server_settle(struct shepherd *s)
+{
+	while (s->reports.look) {
+		struct pollfd over = { .fd = report_look_fd(s->reports.look), .events = POLLIN };
+
+		(void)poll(&over, 1, LOOK_AGAIN_MS);
+		look_handle(s);
+	}
+}
+
 /* The socket is 0600 and the job user's; the kernel's word on who calls is asked for all the same. */
 static bool caller_may(const struct shepherd *s, int fd)
 {
@@ -324,14 +371,20 @@ static void accept_client(struct shepherd *s)
 	for (int i = 0; i < CLIENTS_MAX && caller_may(s, fd); i++) {
 		struct report_client *client = &s->reports.clients[i];
 
-		if (client->fd >= 0)
-			continue;
+		if (client->fd >= 0 || (s->reports.look && i == s->reports.look_client))
+			continue; /* the answer that is due is not for somebody else */
 		client->fd = fd;
 		client->watches = client->skipping = false;
 		client->in_size = client->out_size = 0;
 		return;
 	}
 	close(fd);
+}
+
+void report_server_look(struct shepherd *s)
+{
+	if (s->reports.look)
+		look_handle(s);
 }
 
 size_t report_server_polls(struct shepherd *s, struct pollfd *polls, size_t room)
@@ -341,6 +394,11 @@ size_t report_server_polls(struct shepherd *s, struct pollfd *polls, size_t room
 	if (s->reports.fd < 0 || room < CLIENTS_MAX + 1)
 		return 0;
 	polls[count++] = (struct pollfd){ .fd = s->reports.fd, .events = POLLIN };
+	if (s->reports.look) { /* nothing is read meanwhile */
+		polls[count++] =
+			(struct pollfd){ .fd = report_look_fd(s->reports.look), .events = POLLIN };
+		return count;
+	}
 	for (int i = 0; i < CLIENTS_MAX; i++) {
 		struct report_client *client = &s->reports.clients[i];
 
@@ -360,6 +418,11 @@ void report_server_handle(struct shepherd *s, const struct pollfd *poll)
 	if (poll->fd == s->reports.fd) {
 		accept_client(s);
 		return;
+	}
+	if (s->reports.look) {
+		if (poll->fd == report_look_fd(s->reports.look))
+			look_handle(s);
+		return; /* begun in this turn: the others wait */
 	}
 	for (int i = 0; i < CLIENTS_MAX; i++) {
 		struct report_client *client = &s->reports.clients[i];

@@ -294,6 +294,7 @@ static void check_times(struct shepherd *s)
 		if (place_is_deleted(s->folder))
 			shut_down(s);
 	}
+	report_server_look(s);
 	memory_look(s);
 	if (s->phase < ENDING && s->stopping && now >= s->kill_at_ms) {
 		s->kill_at_ms = now;

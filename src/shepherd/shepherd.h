@@ -80,6 +80,10 @@ struct report_server {
 	int64_t progress_at_ms; /* when one was last written */
 	int64_t window_at_ms; /* of counting checkpoints */
 	int window_count;
+	struct report_look *look; /* of the checkpoint `looked`; NULL = none is being looked at */
+	int64_t look_until_ms; /* boot clock */
+	int look_client; /* who waits for its answer */
+	struct engine_fact looked;
 	struct report_client clients[CLIENTS_MAX];
 };
 
@@ -147,9 +151,20 @@ int report_server_open(struct shepherd *s, struct err *err) MUST_CHECK;
 void report_server_close(struct shepherd *s);
 size_t report_server_polls(struct shepherd *s, struct pollfd *polls, size_t room);
 void report_server_handle(struct shepherd *s, const struct pollfd *poll);
+void report_server_look(struct shepherd *s); /* each turn: a look that takes too long is given up */
 void report_server_notice(struct shepherd *s, int64_t grace_ms);
 /* Writes pending progress when due; ms until it is due again, INT64_MAX = nothing pending. */
 int64_t report_server_flush(struct shepherd *s, bool now);
+
+/* Waits for the checkpoint that is being looked at, if there is one; bounded. */
+void report_server_settle(struct shepherd *s);
+
+/* report_look.c: looks at the checkpoint `reports.looked`. Over when it was looked at or took too long; what it answers then
+ * is that of checkpoint_look. */
+int report_look_begin(struct shepherd *s, struct err *err) MUST_CHECK;
+int report_look_fd(const struct report_look *look); /* can be read when it is over */
+bool report_look_is_over(const struct shepherd *s, int *ret_result, struct err *err);
+int64_t report_look_end(struct shepherd *s, int result); /* bytes, 0 = not known */
 
 /* control.c: what the engine wants; reads the folder and acts. */
 void control_look(struct shepherd *s);

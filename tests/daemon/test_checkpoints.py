@@ -31,3 +31,29 @@ def test_where_users_cannot_get_into_the_data_folder_jobs_run_without_one(tmp_pa
     with harness.Daemon(data=str(data)) as d:
         number = d.submit("sh", "-c", 'echo "folder ${FAIRLEAD_CHECKPOINT_DIR-none}"')
         assert d.wait(number)["state"] == "succeeded" and d.logs(number) == "folder none\n"
+
+
+# --- what counts as one -----------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_that_was_never_written_is_refused_and_does_not_end_a_victims_grace(tmp_path):
+    told, go = tmp_path / "told", tmp_path / "go"
+    script = """warned() { "$0" report --step 7 --checkpoint never-written 2>"$1.tmp"; echo "code $?" >>"$1.tmp"; mv "$1.tmp" "$1"; }
+trap 'warned "$1"' USR1
+until [ -e "$2" ]; do sleep 0.05; done
+echo state >"$FAIRLEAD_CHECKPOINT_DIR/one"; "$0" report --step 8 --checkpoint one
+while :; do sleep 0.05; done
+"""
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        victim = d.submit("bash", "-c", script, harness.PROGRAM, str(told), str(go),
+                          flags=("--gpus", "1", "--checkpoint", "signal", "--checkpoint-grace", "10m"))
+        d.wait(victim, "running")
+        d.run("nodes", "drain", "node0")
+        harness.wait_until("it has answered the warning", told.exists)
+        text = told.read_text()
+        assert 'there is no checkpoint at "%s/checkpoints/%d/never-written"' % (d.data, victim) in text and "code 0" not in text, text
+        job = d.job(victim)
+        assert job["state"] == "checkpointing" and job["checkpoints_made"] == 0, job
+        go.touch()
+        harness.wait_until("it has made room", lambda: d.state(victim) in ("preempted", "queued"))
+        assert [(c["step"], c["number"]) for c in d.job(victim)["checkpoints"]] == [(8, 1)]

@@ -520,13 +520,63 @@ def running(engine, tmp_path):
 
 
 def test_checkpoints_are_reported_in_order_and_once(engine, running, tmp_path):
+    other = tmp_path / "other" / "step-20"
+    other.mkdir(parents=True)
+    (other / "weights").write_text("x" * 1000)
+    (tmp_path / "step-10").write_text("ten")
     assert running.say('{"step": 10, "checkpoint": "step-10"}') == {"ok": True}
-    assert running.say('{"step": 20, "checkpoint": "/other/step-20"}') == {"ok": True}
+    assert running.say('{"step": 20, "checkpoint": "%s"}' % other) == {"ok": True}
     while len([fact for fact in engine.facts if fact["kind"] == "report"]) < 2:
         engine.next_fact()
     first, second = [fact for fact in engine.facts if fact["kind"] == "report"]
     assert (first["number"], first["step"], first["checkpoint"], first["path"]) == (1, 10, True, str(tmp_path) + "/step-10")
-    assert (second["number"], second["step"], second["path"]) == (2, 20, "/other/step-20")
+    assert (second["number"], second["step"], second["path"]) == (2, 20, str(other))
+    assert (first["bytes"], second["bytes"]) == (3, 1000)
+
+
+def test_a_checkpoint_that_is_not_there_is_refused_and_does_not_count(engine, running, tmp_path):
+    reply = running.say('{"step": 10, "checkpoint": "never-written"}')
+    assert reply["ok"] is False and "there is no checkpoint at" in reply["error"] and "never-written" in reply["error"]
+    assert running.say('{"step": 11}') == {"ok": True}
+    (tmp_path / "written").mkdir()
+    assert running.say('{"step": 12, "checkpoint": "written"}') == {"ok": True}
+    while not engine.facts[-1].get("checkpoint"):
+        engine.next_fact()
+    reports = [fact for fact in engine.facts if fact["kind"] == "report"]
+    assert [fact["step"] for fact in reports if fact["checkpoint"]] == [12]
+
+
+def test_requests_sent_while_a_checkpoint_is_looked_at_are_answered_in_order(engine, running, tmp_path):
+    (tmp_path / "one").write_text("1")
+    lines = ['{"step": 1, "checkpoint": "one"}', '{"step": 2, "checkpoint": "none"}', '{"other": 1}', '{"step": 3, "checkpoint": "one"}', '{"step": 4}']
+    running.file.write("".join(line + "\n" for line in lines) * 20)
+    running.file.flush()
+    answers = [json.loads(running.file.readline())["ok"] for _ in range(100)]
+    assert answers == [True, False, False, True, True] * 20
+    engine.must("stop", 1, 0)
+    engine.wait_fact("exited", 1)
+    steps = [fact["step"] for fact in engine.facts if fact.get("checkpoint")]
+    assert steps == [1, 3] * 20
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a task as somebody else")
+def test_a_checkpoint_is_looked_at_as_the_user_and_not_as_root(engine, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("x" * 4711)
+    secret.chmod(0o600)
+    (tmp_path / "mine").write_text("mine")
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o711)
+    engine.begin(1, "sleep", "1000", uid=65534, gid=65534)
+    engine.wait_fact("started", 1)
+    reporter = Reporter(engine.folder + "/run/1/0/report")
+    for path in (secret, "/root"):
+        reply = reporter.say('{"step": 1, "checkpoint": "%s"}' % path)
+        assert reply["ok"] is False and "can't be read" in reply["error"], reply
+    assert reporter.say('{"step": 2, "checkpoint": "%s"}' % (tmp_path / "mine"))["ok"]
+    while not engine.facts[-1].get("checkpoint"):
+        engine.next_fact()
+    assert [(fact["path"], fact["bytes"]) for fact in engine.facts if fact.get("checkpoint")] == [(str(tmp_path / "mine"), 4)]
 
 
 def test_progress_is_told_and_the_newest_is_never_lost(engine, running):
@@ -576,7 +626,9 @@ def test_more_connections_than_allowed_and_clients_that_do_not_read_do_no_harm(e
     assert running.say('{"step": 3}') == {"ok": True}
 
 
-def test_too_many_checkpoints_are_refused_and_the_file_stays_small(engine, running):
+def test_too_many_checkpoints_are_refused_and_the_file_stays_small(engine, running, tmp_path):
+    for i in range(150):
+        (tmp_path / ("c%d" % i)).write_text("")
     replies = [running.say('{"checkpoint": "c%d"}' % i) for i in range(150)]
     assert all(reply["ok"] for reply in replies[:100]) and not replies[120]["ok"]
     assert "checkpoint reports" in replies[120]["error"]

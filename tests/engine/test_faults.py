@@ -378,16 +378,17 @@ def test_running_work_does_not_notice_the_death_of_the_daemon():
             assert engine.log(1, rank) == "done\n" and count.times(rank) == 1
 
 
-def test_reports_made_while_the_daemon_was_down_are_told_later():
+def test_reports_made_while_the_daemon_was_down_are_told_later(tmp_path):
     from test_engine import Reporter
     with Drive() as engine:
         engine.must("adopt")
-        engine.begin(1, "sleep", "1000")
+        engine.begin(1, "sleep", "1000", checkpoint=str(tmp_path))
         engine.wait_fact("started", 1)
         engine.kill()
         reporter = Reporter(engine.folder + "/run/1/0/report")
         for step in range(5):
-            assert reporter.say('{"step": %d, "checkpoint": "/ck/%d"}' % (step, step))["ok"]
+            (tmp_path / str(step)).write_text("")
+            assert reporter.say('{"step": %d, "checkpoint": "%d"}' % (step, step))["ok"]
         engine.up()
         engine.must("adopt", "1:1")
         while len([fact for fact in engine.facts if fact["kind"] == "report"]) < 5:
@@ -454,6 +455,8 @@ def test_a_report_that_cannot_be_kept_is_refused_and_the_next_one_is_told(point,
         engine.begin(1, "sleep", "1000", checkpoint=str(tmp_path))
         engine.wait_fact("started", 1)
         reporter = Reporter(engine.folder + "/run/1/0/report")
+        for name in ("one", "two"):
+            (tmp_path / name).write_text("")
         answer = reporter.say('{"step": 1, "checkpoint": "one"}')
         assert not answer["ok"] and "could not be kept" in answer["error"]
         assert reporter.say('{"step": 2, "checkpoint": "two"}')["ok"]
@@ -462,6 +465,26 @@ def test_a_report_that_cannot_be_kept_is_refused_and_the_next_one_is_told(point,
         assert steps == ([2] if point == "report-write" else [1, 2])    # the first line stands there, it may be told
         with open(engine.place(1) + "/reports") as file:
             assert all(line.endswith("}\n") for line in file)
+
+
+@needs_failpoints
+def test_a_checkpoint_on_a_file_server_that_hangs_holds_up_neither_the_task_nor_its_end(tmp_path):
+    from test_engine import Reporter
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    (tmp_path / "one").write_text("")
+    with Drive(env={"FAIRLEAD_SHEPHERD_FAILPOINT": "report-look:hold", "FAIRLEAD_FAILPOINT_GATE": str(gate)}) as engine:
+        engine.must("adopt")
+        engine.begin(1, "sh", "-c", "trap 'echo told; exit 3' TERM; while :; do sleep 0.05; done", checkpoint=str(tmp_path))
+        engine.wait_fact("started", 1)
+        first, second = (Reporter(engine.folder + "/run/1/0/report") for _ in range(2))
+        answer = first.say('{"step": 1, "checkpoint": "one"}')
+        assert not answer["ok"] and "does its file server answer" in answer["error"]
+        assert second.say('{"step": 2, "checkpoint": "one"}')["ok"]     # only the first look is held
+        engine.must("stop", 1, 60000)
+        assert engine.wait_fact("exited", 1)["code"] == 3
+        assert engine.log(1) == "told\n"
+        assert [fact["step"] for fact in engine.facts if fact["kind"] == "report"] == [2]
 
 
 def test_what_the_journal_does_not_know_is_stopped_and_cleared_without_a_word():
@@ -495,14 +518,16 @@ def test_an_attempt_without_a_trace_is_told_gone():
 
 
 @needs_failpoints
-def test_after_a_restart_of_the_machine_unfinished_work_is_gone_and_finished_work_is_not():
+def test_after_a_restart_of_the_machine_unfinished_work_is_gone_and_finished_work_is_not(tmp_path):
     from test_engine import Reporter
     with Drive(env={"FAIRLEAD_TEST_BOOT_ID": "first"}) as engine:
         engine.must("adopt")
         assert engine.run(1, "sh", "-c", "exit 9")["code"] == 9
         engine.begin(2, "sleep", "1000")
         engine.wait_fact("started", 2)
-        assert Reporter(engine.folder + "/run/2/0/report").say('{"step": 5, "checkpoint": "/ck/5"}')["ok"]
+        path = tmp_path / "5"
+        path.write_text("five")
+        assert Reporter(engine.folder + "/run/2/0/report").say('{"step": 5, "checkpoint": "%s"}' % path)["ok"]
         shepherd = engine.shepherd(2)
         pid = engine.wait_fact("started", 2)["pid"]
         engine.kill()
@@ -513,7 +538,7 @@ def test_after_a_restart_of_the_machine_unfinished_work_is_gone_and_finished_wor
         assert engine.wait_fact("exited", 1)["code"] == 9
         gone = engine.wait_fact("gone", 2)
         assert "restarted" in gone["text"]
-        assert [fact["path"] for fact in engine.facts if fact["kind"] == "report"] == ["/ck/5"]
+        assert [fact["path"] for fact in engine.facts if fact["kind"] == "report"] == [str(path)]
         assert not [fact for fact in engine.facts if fact["kind"] == "exited" and fact["attempt"] == 2]
 
 

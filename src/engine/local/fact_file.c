@@ -44,8 +44,10 @@ static void add_report(struct buf *out, const struct engine_fact *fact)
 	buf_addf(out, ",\"number\":%llu,\"step\":%lld,\"checkpoint\":%s",
 		 (unsigned long long)fact->number, (long long)fact->step,
 		 fact->checkpoint ? "true" : "false");
-	if (fact->checkpoint)
+	if (fact->checkpoint) {
+		buf_addf(out, ",\"bytes\":%lld", (long long)fact->bytes);
 		add_text(out, "path", fact->path);
+	}
 }
 
 void fact_format(struct buf *out, const struct engine_fact *fact)
@@ -127,6 +129,8 @@ static void member_read(struct json_reader *r, const struct json_slice *key,
 		pull_int(r, &fact->step);
 	else if (pull_key_is(key, "checkpoint"))
 		pull_bool(r, &fact->checkpoint);
+	else if (pull_key_is(key, "bytes"))
+		pull_int(r, &fact->bytes);
 	else if (pull_key_is(key, "path"))
 		copy_text(r, fact->path, sizeof(fact->path));
 	else

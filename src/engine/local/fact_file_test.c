@@ -31,6 +31,7 @@ static void check_same(const struct engine_fact *fact)
 	assert_int_equal(again.number, fact->number);
 	assert_int_equal(again.step, fact->step);
 	assert_int_equal(again.checkpoint, fact->checkpoint);
+	assert_true(again.bytes == fact->bytes);
 }
 
 static void every_kind_is_read_back_as_written(void **state)
@@ -53,6 +54,7 @@ static void every_kind_is_read_back_as_written(void **state)
 					  .number = 3,
 					  .step = -1,
 					  .checkpoint = true,
+					  .bytes = INT64_C(1) << 53,
 					  .path = "/a \"b\"\t" });
 	check_same(&(struct engine_fact){ .kind = ENGINE_REPORT,
 					  .attempt = 1,

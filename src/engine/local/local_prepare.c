@@ -426,7 +426,7 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 
 /* The environment of a shepherd: fixed, nothing of the daemon's, nothing of the job's. Made once,
  * read by all workers. */
-static char *shepherd_words[5];
+static char *shepherd_words[6];
 
 static void make_environment(void)
 {
@@ -435,7 +435,7 @@ static void make_environment(void)
 	shepherd_words[0] = path;
 	shepherd_words[1] = lang;
 #ifdef FAIRLEAD_FAILPOINTS
-	static char points[1100], boot[100];
+	static char points[1100], boot[100], gate[300];
 	const char *text;
 	int count = 2;
 
@@ -443,6 +443,10 @@ static void make_environment(void)
 	    (text = getenv("FAIRLEAD_FAILPOINT"))) {
 		snprintf(points, sizeof(points), "FAIRLEAD_FAILPOINT=%s", text);
 		shepherd_words[count++] = points;
+	}
+	if ((text = getenv("FAIRLEAD_FAILPOINT_GATE"))) {
+		snprintf(gate, sizeof(gate), "FAIRLEAD_FAILPOINT_GATE=%s", text);
+		shepherd_words[count++] = gate;
 	}
 	if ((text = getenv("FAIRLEAD_TEST_BOOT_ID"))) {
 		snprintf(boot, sizeof(boot), "FAIRLEAD_TEST_BOOT_ID=%s", text);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+enum { GROUPS_MAX = 4096, ACCOUNT_ROOM = 65536 };
+
+/* --- the rights of one thread --- */
+
+struct rights {
+	uid_t uid;
+	gid_t gid;
+	int group_count;
+	gid_t groups[GROUPS_MAX];
+};
+
+/* The library's function would change all threads. */
+static int thread_set_groups(int count, const gid_t *groups)
+{
+#ifdef SYS_setgroups32
+	return (int)syscall(SYS_setgroups32, count, groups);
+#else
+	return (int)syscall(SYS_setgroups, count, groups);
+#endif
+}
+
+/* Both answer what was before and nothing else; an impossible id asks without a change. */
+static bool thread_set_ids(uid_t uid, gid_t gid)
+{
+	(void)setfsgid(gid);
+	(void)setfsuid(uid);
+	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
+}
+
+static void account_groups(uid_t uid, gid_t gid, struct rights *ret)
+{
+	struct passwd record, *found = NULL;
+	char *room = malloc(ACCOUNT_ROOM);
+
+	CHECK(room);
+	ret->uid = uid;
+	ret->gid = gid;
+	ret->groups[0] = gid;
+	ret->group_count = 1;
+	if (getpwuid_r(uid, &record, room, ACCOUNT_ROOM, &found) == 0 && found) {
+		int count = GROUPS_MAX;
+
+		if (getgrouplist(found->pw_name, gid, ret->groups, &count) >= 0)
+			ret->group_count = count;
+	}
+	free(room);
+}
+
+static bool rights_take(const struct rights *rights)
+{
+	return thread_set_groups(rights->group_count, rights->groups) == 0 &&
+	       thread_set_ids(rights->uid, rights->gid);
+}
+
+/* As root again, which brings the rights over files back. */
+static void rights_return(const struct rights *before)
+{
+	CHECK(thread_set_ids(before->uid, before->gid));
+	CHECK(thread_set_groups(before->group_count, before->groups) == 0);
+}
+
+/* --- what is there --- */
+
+struct walk {
+	const char *path;
+	struct err *err;
+	int64_t until_ms, bytes;
+	int entries;
+	bool cut; /* a limit was reached */
+};
+
+static int not_readable(const struct walk *walk, int errnum)
+{
+	if (errnum == ENOENT)
+		return err_set(
+			walk->err, ERR_NOT_FOUND,
+			"there is no checkpoint at \"%.400s\": write it completely, then report it",
+			walk->path);
+	return err_errno(walk->err, errnum == EACCES ? ERR_FORBIDDEN : ERR_IO, errnum,
+			 "the checkpoint \"%.400s\" can't be read", walk->path);
+}
+
+static int walk_folder(struct walk *walk, int fd, int depth);
+
+static int walk_entry(struct walk *walk, DIR *folder, const char *name, int depth)
+{
+	struct stat st;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    fstatat(dirfd(folder), name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return 0;
+	if (++walk->entries > CHECKPOINT_ENTRIES_MAX || clock_boot_ms() > walk->until_ms)
+		walk->cut = true;
+	if (S_ISREG(st.st_mode))
+		walk->bytes += st.st_size;
+	if (!S_ISDIR(st.st_mode) || walk->cut)
+		return 0;
+	if (depth == CHECKPOINT_DEPTH_MAX) {
+		walk->cut = true;
+		return 0;
+	}
+	int inner = openat(dirfd(folder), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return inner < 0 ? not_readable(walk, errno) : walk_folder(walk, inner, depth + 1);
+}
+
+/* Closes fd. */
+static int walk_folder(struct walk *walk, int fd, int depth)
+{
+	DIR *folder = fdopendir(fd);
+	const struct dirent *entry;
+	int result = 0;
+
+	if (!folder) {
+		result = not_readable(walk, errno);
+		close(fd);
+		return result;
+	}
+	while (result == 0 && !walk->cut && (entry = readdir(folder)))
+		result = walk_entry(walk, folder, entry->d_name, depth);
+	closedir(folder);
+	return result;
+}
+
+static int look(struct walk *walk)
+{
+	struct stat st;
+
+	if (stat(walk->path, &st) != 0)
+		return not_readable(walk, errno);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return err_set(walk->err, ERR_INVALID,
+			       "the checkpoint \"%.400s\" is neither a file nor a folder",
+			       walk->path);
+	/* Opened, a file too: its size may be known to who can't read it. */
+	int fd = open(walk->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return not_readable(walk, errno);
+	if (S_ISDIR(st.st_mode))
+		return walk_folder(walk, fd, 0);
+	walk->bytes = st.st_size;
+	close(fd);
+	return 0;
+}
+
+int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
+{
+	struct walk walk = { .path = ask->path,
+			     .err = err,
+			     .until_ms = clock_boot_ms() + ask->patience_ms };
+	struct rights *rights = NULL;
+	int result;
+
+	if (geteuid() == 0 && ask->uid != 0) {
+		rights = calloc(2, sizeof(*rights));
+		CHECK(rights);
+		rights[0].group_count = getgroups(GROUPS_MAX, rights[0].groups);
+		CHECK(rights[0].group_count >= 0);
+		rights[0].gid = getegid();
+		account_groups(ask->uid, ask->gid, &rights[1]);
+	}
+	if (rights && !rights_take(&rights[1]))
+		result = err_set(err, ERR_INTERNAL,
+				 "the checkpoint could not be looked at as the job's user");
+	else
+		result = look(&walk);
+	if (rights)
+		rights_return(&rights[0]);
+	free(rights);
+	if (result == 0)
+		*ret_bytes = walk.cut ? 0 : walk.bytes;
+	return result == 0 && walk.cut ? 1 : result;
+}

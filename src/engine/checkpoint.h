@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Looking at a checkpoint: whether it is there, and how many bytes its files have together (fewer of them later mean that it
+ * is torn).
+ *
+ * The path is the job's own word, so it is looked at with the rights of the job's user: what root sees would tell him of
+ * files that are not his. These rights are taken by the calling thread alone and given back (the user and groups that
+ * count for files, as file servers do it): other threads do not notice, and no user may signal the process meanwhile.
+ *
+ * Costs one stat per file. A file server that does not answer holds the caller up: call it where that does no harm.
+ */
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/err.h"
+
+enum { CHECKPOINT_ENTRIES_MAX = 100000, CHECKPOINT_DEPTH_MAX = 8 };
+
+struct checkpoint_ask {
+	const char *path; /* absolute; a file or a folder */
+	uid_t uid; /* whose rights; without root always the process's own */
+	gid_t gid;
+	int64_t patience_ms; /* no further file is looked at after so long */
+};
+
+/* 0 = all of it was looked at; 1 = it is there, but too large for the limits above, and *ret_bytes is 0; negative: it is not
+ * there or can't be read, with a text for whoever reported it. Links in a folder are not followed. */
+int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
+	MUST_CHECK;

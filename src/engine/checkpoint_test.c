@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/checkpoint.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/testing.h"
+
+enum { PLAIN = 65534, PATIENCE_MS = 60000 };
+
+static char folder[64];
+
+static const char *at(const char *name)
+{
+	static char path[2][128];
+	static int turn;
+
+	turn = !turn;
+	snprintf(path[turn], sizeof(path[turn]), "%s/%s", folder, name);
+	return path[turn];
+}
+
+static void put(const char *name, size_t size, mode_t mode)
+{
+	int fd = open(at(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+	assert_true(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/fairlead-checkpoint-XXXXXX");
+	return mkdtemp(folder) && chmod(folder, 0755) == 0 ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	char command[128];
+	pid_t pid = fork();
+
+	(void)state;
+	snprintf(command, sizeof(command), "%s", folder);
+	if (pid == 0) {
+		execlp("rm", "rm", "-rf", command, (char *)NULL);
+		_exit(1);
+	}
+	return pid > 0 && waitpid(pid, NULL, 0) == pid ? 0 : -1;
+}
+
+static int look(const char *name, uid_t uid, int64_t patience_ms, int64_t *bytes, struct err *err)
+{
+	const struct checkpoint_ask ask = {
+		.path = at(name), .uid = uid, .gid = uid, .patience_ms = patience_ms
+	};
+
+	*bytes = -7;
+	return checkpoint_look(&ask, bytes, err);
+}
+
+static void the_bytes_of_all_files_count_and_links_are_not_followed(void **state)
+{
+	struct err err;
+	int64_t bytes;
+
+	(void)state;
+	put("one", 5, 0644);
+	assert_int_equal(look("one", geteuid(), PATIENCE_MS, &bytes, &err), 0);
+	assert_int_equal(bytes, 5);
+	assert_int_equal(mkdir(at("many"), 0755), 0);
+	assert_int_equal(mkdir(at("many/deep"), 0755), 0);
+	assert_int_equal(look("many", geteuid(), PATIENCE_MS, &bytes, &err), 0);
+	assert_int_equal(bytes, 0);
+	put("many/a", 10, 0644);
+	put("many/deep/b", 200, 0644);
+	assert_int_equal(symlink("/etc/passwd", at("many/link")), 0);
+	assert_int_equal(symlink("/etc", at("many/other")), 0);
+	assert_int_equal(look("many", geteuid(), PATIENCE_MS, &bytes, &err), 0);
+	assert_int_equal(bytes, 210);
+}
+
+static void what_is_not_there_is_told(void **state)
+{
+	struct err err;
+	int64_t bytes;
+
+	(void)state;
+	assert_int_equal(look("never", geteuid(), PATIENCE_MS, &bytes, &err), -ERR_NOT_FOUND);
+	assert_non_null(strstr(err.text, "there is no checkpoint at"));
+	assert_non_null(strstr(err.text, "/never"));
+	assert_int_equal(bytes, -7);
+	assert_int_equal(mkfifo(at("pipe"), 0666), 0);
+	assert_int_equal(look("pipe", geteuid(), PATIENCE_MS, &bytes, &err), -ERR_INVALID);
+}
+
+static void a_checkpoint_beyond_the_limits_is_there_without_a_size(void **state)
+{
+	AUTO_BUF name = BUF_INIT;
+	struct err err;
+	int64_t bytes;
+
+	(void)state;
+	assert_int_equal(mkdir(at("slow"), 0755), 0);
+	put("slow/a", 10, 0644);
+	assert_int_equal(look("slow", geteuid(), -1, &bytes, &err), 1);
+	assert_int_equal(bytes, 0);
+	buf_adds(&name, "deep");
+	for (int depth = 0; depth <= CHECKPOINT_DEPTH_MAX; depth++) {
+		assert_int_equal(mkdir(at(buf_text(&name)), 0755), 0);
+		assert_int_equal(look("deep", geteuid(), PATIENCE_MS, &bytes, &err), 0);
+		buf_adds(&name, "/d");
+	}
+	assert_int_equal(mkdir(at(buf_text(&name)), 0755), 0);
+	assert_int_equal(look("deep", geteuid(), PATIENCE_MS, &bytes, &err), 1);
+}
+
+static void it_is_looked_at_with_the_rights_of_the_user_and_not_of_root(void **state)
+{
+	struct err err;
+	int64_t bytes;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	put("secret", 77, 0600);
+	assert_int_equal(mkdir(at("closed"), 0700), 0);
+	put("closed/file", 77, 0644);
+	assert_int_equal(mkdir(at("half"), 0755), 0);
+	assert_int_equal(mkdir(at("half/closed"), 0700), 0);
+	for (int i = 0; i < 3; i++) {
+		const char *const names[] = { "secret", "closed/file", "half" };
+
+		assert_int_equal(look(names[i], PLAIN, PATIENCE_MS, &bytes, &err), -ERR_FORBIDDEN);
+		assert_non_null(strstr(err.text, "can't be read"));
+		assert_int_equal(bytes, -7);
+		/* And root's own rights are back. */
+		assert_int_equal(look("closed/file", 0, PATIENCE_MS, &bytes, &err), 0);
+		assert_int_equal(bytes, 77);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			the_bytes_of_all_files_count_and_links_are_not_followed, start, stop),
+		cmocka_unit_test_setup_teardown(what_is_not_there_is_told, start, stop),
+		cmocka_unit_test_setup_teardown(
+			a_checkpoint_beyond_the_limits_is_there_without_a_size, start, stop),
+		cmocka_unit_test_setup_teardown(
+			it_is_looked_at_with_the_rights_of_the_user_and_not_of_root, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
