@@ -61,7 +61,13 @@ static bool reader_step(struct log_feed *feed, struct reader *r, const struct fa
 		return false;
 	if (task_log_read(feed->backend->logs_folder, r->wish.job, r->wish.attempt, r->wish.rank,
 			  which(&r->wish), r->offset, data, sizeof data, &piece, &err) < 0)
-		piece.size = 0;
+		piece = (struct task_log_piece){ .offset = r->offset };
+	if (piece.offset > r->offset) {
+		snprintf(gap, sizeof gap, "\n[fairlead: %llu bytes of output were not kept]\n",
+			 (unsigned long long)(piece.offset - r->offset));
+		(void)http_stream_send(r->stream, gap, strlen(gap));
+		r->offset = piece.offset;
+	}
 	if (!piece.size) {
 		if (over || err.code != ERR_NONE) {
 			http_stream_end(r->stream);
@@ -69,13 +75,8 @@ static bool reader_step(struct log_feed *feed, struct reader *r, const struct fa
 		}
 		return false;
 	}
-	if (piece.offset > r->offset) {
-		snprintf(gap, sizeof gap, "\n[fairlead: %llu bytes of output were not kept]\n",
-			 (unsigned long long)(piece.offset - r->offset));
-		(void)http_stream_send(r->stream, gap, strlen(gap));
-	}
 	(void)http_stream_send(r->stream, data, piece.size);
-	r->offset = piece.offset + piece.size;
+	r->offset += piece.size;
 	return true;
 }
 

@@ -38,21 +38,16 @@ void task_log_init(struct task_log *log, int folder, uint32_t rank, enum task_st
 		 stream == TASK_STDOUT ? "out" : "err");
 }
 
+static void part_name(const struct task_log *log, uint64_t offset, char out[TASK_LOG_NAME_MAX])
+{
+	snprintf(out, TASK_LOG_NAME_MAX, "%.20s.%0*" PRIu64, log->name, OFFSET_DIGITS, offset);
+}
+
 static void close_file(struct task_log *log)
 {
 	if (log->fd >= 0)
 		close(log->fd);
 	log->fd = -1;
-}
-
-void task_log_deinit(struct task_log *log)
-{
-	close_file(log);
-}
-
-static void part_name(const struct task_log *log, uint64_t offset, char out[TASK_LOG_NAME_MAX])
-{
-	snprintf(out, TASK_LOG_NAME_MAX, "%.20s.%0*" PRIu64, log->name, OFFSET_DIGITS, offset);
 }
 
 static void drop_oldest(struct task_log *log)
@@ -71,10 +66,48 @@ static int create_file(int folder, const char *name)
 	return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
 }
 
+/* An empty part at the offset reached. It costs no space, but for what a name takes; where there is none even for that, the
+ * reader sees no gap. */
+static void mark_gap(struct task_log *log)
+{
+	char old[TASK_LOG_NAME_MAX], name[TASK_LOG_NAME_MAX];
+
+	part_name(log, log->mark, old);
+	part_name(log, log->offset, name);
+	if (log->marked && renameat(log->folder, old, log->folder, name) < 0)
+		log->marked = false;
+	if (!log->marked) {
+		int fd = create_file(log->folder, name);
+
+		log->marked = fd >= 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	log->mark = log->offset;
+}
+
+static void remove_mark(struct task_log *log)
+{
+	char name[TASK_LOG_NAME_MAX];
+
+	part_name(log, log->mark, name);
+	if (log->marked)
+		unlinkat(log->folder, name, 0);
+	log->marked = false;
+}
+
+void task_log_deinit(struct task_log *log)
+{
+	close_file(log);
+	if (log->marked && log->mark != log->offset)
+		mark_gap(log);
+}
+
 static bool open_next(struct task_log *log)
 {
 	char name[TASK_LOG_NAME_MAX];
 
+	remove_mark(log);
 	if (log->in_head && log->offset == 0) {
 		log->fd = create_file(log->folder, log->name);
 		log->room = log->head_bytes;
@@ -111,13 +144,16 @@ static bool has_space(struct task_log *log, size_t size)
 	return !log->starved;
 }
 
-/* A gap follows: the file is left as it is, and the next byte opens a new one under its own offset. */
+/* A gap follows: the file is left as it is, and the next byte opens a new one under its own offset. The mark moves each time
+ * that the space was looked at. */
 static void drop(struct task_log *log, size_t size)
 {
 	close_file(log);
 	log->in_head = false;
 	log->offset += size;
 	log->dropped += size;
+	if (!log->marked || log->check_in == SPACE_LOOK_BYTES)
+		mark_gap(log);
 }
 
 void task_log_write(struct task_log *log, const void *data, size_t size)
@@ -286,8 +322,11 @@ static int read_once(int folder, const char *stream, uint64_t offset, void *data
 	ret->end = found[count - 1].offset + found[count - 1].size;
 	while (i < count && found[i].offset + found[i].size <= offset)
 		i++;
-	if (i == count)
+	if (i == count) {
+		if (ret->end > offset)
+			ret->offset = ret->end; /* all up to here was dropped */
 		return 0;
+	}
 	ret->offset = offset > found[i].offset ? offset : found[i].offset;
 	return read_part(folder, stream, found[i].offset, ret->offset, data, room, &ret->size);
 }
@@ -310,6 +349,8 @@ int task_log_read(const char *logs_folder, uint64_t job, uint64_t attempt, uint3
 	for (int i = 0; i < READ_TRIES && result == -ENOENT; i++)
 		result = read_once(folder, name, offset, data, room, ret);
 	close(folder);
+	if (result == -ENOENT)
+		*ret = (struct task_log_piece){ .offset = offset };
 	if (result < 0 && result != -ENOENT)
 		return err_errno(err, ERR_IO, -result,
 				 "could not read log %s of job %" PRIu64 ", attempt %" PRIu64, name,

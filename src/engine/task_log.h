@@ -15,7 +15,8 @@
  * end of one file and the name of the next was dropped, which the reader sees by the offsets alone;
  * there is no index to keep in step. Nearly full disks: below a reserve (5 % of the file system, at
  * most 256 MiB) output is dropped, so a job's log can never take the space that the journal needs;
- * the stream goes on when there is space again.
+ * the stream goes on when there is space again. Until then an empty part stands where it would go on (one at most,
+ * renamed as it moves): so the reader sees that something was dropped at the end too.
  *
  * Files are 0640 and folders 0750, owned by the daemon. Names are numbers only and each step is
  * opened without following symbolic links.
@@ -42,6 +43,8 @@ struct task_log {
 	int64_t head_bytes, part_bytes;
 	uint64_t offset; /* of the next byte */
 	uint64_t dropped; /* bytes not written for want of space */
+	uint64_t mark; /* offset in the name of the empty part behind them */
+	bool marked; /* there is one */
 	int fd; /* file being written, -1 = none */
 	bool in_head;
 	int64_t room; /* left in the file being written */
@@ -63,7 +66,7 @@ void task_log_write(struct task_log *log, const void *data, size_t size);
 struct task_log_piece {
 	uint64_t
 		offset; /* of the first byte returned; more than asked when bytes in between were dropped */
-	size_t size; /* bytes returned; 0 = nothing at or after the asked offset yet */
+	size_t size; /* bytes returned; 0 = nothing at or after `offset` yet */
 	uint64_t end; /* offset after the newest byte on disk */
 };
 

@@ -196,6 +196,68 @@ static void what_cannot_be_written_leaves_a_gap_and_the_stream_goes_on(void **st
 	assert_int_equal(end, 1600);
 }
 
+static int files_on_disk(struct place *place)
+{
+	int count = 0;
+	struct dirent *entry;
+	DIR *dir = fdopendir(openat(place->folder, ".", O_RDONLY | O_DIRECTORY));
+
+	while ((entry = readdir(dir)))
+		count += entry->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+static void what_is_dropped_at_the_end_is_seen_as_a_gap_too(void **state)
+{
+	struct place *place = *state;
+	struct task_log log;
+	struct task_log_piece piece;
+	uint64_t end, tail;
+	unsigned gaps;
+	char data[10];
+
+	task_log_init(&log, place->folder, 0, TASK_STDOUT, CAP);
+	log.starved = true; /* as on a disk that is full from the beginning */
+	log.check_in = INT64_MAX;
+	write_stream(&log, 900, 100);
+	assert_int_equal(read_stream(place, 0, &end, &gaps), 0);
+	assert_int_equal(end, 100); /* it moves when the space is looked at, and at the end */
+	task_log_deinit(&log);
+	assert_int_equal(
+		task_log_read(place->logs, 7, 3, 0, TASK_STDOUT, 0, data, 10, &piece, NULL), 0);
+	assert_true(piece.offset == 900 && piece.size == 0 && piece.end == 900);
+	assert_int_equal(
+		task_log_read(place->logs, 7, 3, 0, TASK_STDOUT, 900, data, 10, &piece, NULL), 0);
+	assert_true(piece.offset == 900 && piece.size == 0);
+	assert_int_equal(task_log_tail(place->logs, 7, 3, 0, TASK_STDOUT, 10, &tail, NULL), 0);
+	assert_int_equal(tail, 890);
+	assert_int_equal(files_on_disk(place), 1);
+}
+
+static void the_mark_of_a_gap_goes_when_the_stream_goes_on(void **state)
+{
+	struct place *place = *state;
+	struct task_log log;
+	uint64_t end;
+	unsigned gaps;
+
+	task_log_init(&log, place->folder, 0, TASK_STDOUT, CAP);
+	write_stream(&log, 1000, 100);
+	for (int round = 0; round < 3; round++) {
+		log.starved = true;
+		log.check_in = INT64_MAX;
+		write_stream(&log, 300, 100);
+		log.starved = false;
+		write_stream(&log, 10, 10);
+	}
+	task_log_deinit(&log);
+	assert_int_equal(read_stream(place, 0, &end, &gaps), 1030);
+	assert_int_equal(gaps, 3);
+	assert_int_equal(end, 1930);
+	assert_int_equal(files_on_disk(place), 4);
+}
+
 static void links_are_neither_written_nor_read_through(void **state)
 {
 	struct place *place = *state;
@@ -224,6 +286,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_cannot_be_written_leaves_a_gap_and_the_stream_goes_on, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(what_is_dropped_at_the_end_is_seen_as_a_gap_too,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_mark_of_a_gap_goes_when_the_stream_goes_on,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(links_are_neither_written_nor_read_through, set_up,
 						tear_down),
 	};

@@ -143,6 +143,22 @@ def test_on_a_full_disk_running_work_ends_and_can_be_cancelled_and_new_work_is_r
             assert client.get("/api/v1/status")["history_seq"] > 0
 
 
+def test_output_that_a_nearly_full_disk_had_no_room_for_is_missed_aloud(tmp_path):
+    with small_disk(tmp_path, 160) as folder:
+        with harness.Daemon(data=os.path.join(folder, "data")) as d:
+            go = tmp_path / "go"
+            number = d.submit("sh", "-c", "until [ -e %s ]; do sleep 0.02; done; echo said on a full disk" % go)
+            d.wait(number, "running")
+            with open(folder + "/ballast", "wb") as ballast:    # leaves less than what output keeps free
+                os.posix_fallocate(ballast.fileno(), 0, shutil.disk_usage(folder).free - (4 << 20))
+            go.touch()
+            assert d.wait(number)["state"] == "succeeded"
+            for flags in ((), ("-f",)):
+                logs = d.run("logs", *flags, str(number))
+                assert logs.out == "\n[fairlead: 20 bytes of output were not kept]\n" and "nothing" not in logs.err, logs
+            os.unlink(folder + "/ballast")
+
+
 def metrics(client):
     with contextlib.closing(harness.UnixConnection(client.path)) as connection:
         connection.request("GET", "/metrics")
