@@ -65,10 +65,11 @@ void facts_lost_text(const struct facts *f, char ret[LOST_TEXT_MAX])
 
 bool rows_reach(struct table *table, int64_t rows, uint64_t lost, uint64_t each)
 {
-	int64_t gap = rows - (int64_t)table->count;
+	int64_t gap;
 
-	if (gap <= 0)
+	if (rows <= (int64_t)table->count)
 		return true;
+	gap = rows - (int64_t)table->count;
 	if (gap > GAP_NAMED_MAX || rows >= UINT32_MAX || ((uint64_t)gap + each - 1) / each > lost)
 		return false;
 	while (gap--)
