@@ -127,7 +127,7 @@ static void each_field_reaches_the_event(void **state)
 		"name: a\nqueue: q\nteam: t\nproject: p\nkind: batch\ntier: best-effort\npriority: 1000\ntasks: 3\n"
 		"gpus: {count: 2, model: X, memory: 40GiB}\ncpus: 0.5\nmemory: 2GiB\ncommand: x\nlimit: 2h\nestimate: 1h\n"
 		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
-		"resize: restart\ncheckpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
+		"checkpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
 	job = &request.event.job_submitted;
 	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
 	assert_string_equal(job->name, "a");
@@ -154,7 +154,6 @@ static void each_field_reaches_the_event(void **state)
 	assert_string_equal(job->require, "rack");
 	assert_string_equal(job->prefer, "node");
 	assert_int_equal(job->preempts, 0);
-	assert_int_equal(job->resize, RESIZE_RESTART);
 	assert_int_equal(job->checkpoint, 1);
 	assert_int_equal(job->checkpoint_every_ms, 60000);
 	assert_int_equal(job->grace_ms, 5000);
@@ -217,6 +216,7 @@ static const struct {
 	{ "command: x\nimage: pytorch\n", 2, 1,
 	  "\"image\" is not a field: this release runs programs as they are" },
 	{ "command: x\nkind: inference\n", 2, 7, "needs a later release" },
+	{ "command: x\nresize: free\n", 2, 1, "keeps the number of tasks" },
 	{ "command: x\nkind: interactive\n", 2, 7, "needs a later release" },
 	{ "command: x\nkind: trainin\n", 2, 7, "did you mean \"training\"?" },
 	{ "command: x\ntier: best\n", 2, 7, "tier must be best-effort, standard or critical" },

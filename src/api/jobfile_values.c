@@ -320,16 +320,6 @@ static int read_preempts(struct reading *r, const struct conf *c, const char *wh
 	return rc;
 }
 
-static int read_resize(struct reading *r, const struct conf *c, const char *what)
-{
-	static const char *const words[] = { "free", "restart" };
-	size_t which = 0;
-	int rc = read_word(r, c, what, words, ARRAY_SIZE(words), &which);
-
-	r->job->resize = which ? RESIZE_RESTART : RESIZE_FREE;
-	return rc;
-}
-
 /* what runs */
 
 static int read_command_list(struct reading *r, const struct conf *c, const char *what)

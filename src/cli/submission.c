@@ -138,7 +138,6 @@ static const struct {
 	{ "array", NULL, "array" },
 	{ "require", "topology", "require" },
 	{ "prefer", "topology", "prefer" },
-	{ "resize", NULL, "resize" },
 };
 
 const struct flag submission_flags[] = {
@@ -187,8 +186,6 @@ const struct flag submission_flags[] = {
 	  false },
 	{ "prefer", 0, "LEVEL", "the same as a wish", false },
 	{ "no-preempt", 0, NULL, "never stop others for it", false },
-	{ "resize", 0, "free|restart", "what losing or gaining tasks costs a range of tasks",
-	  false },
 	{ 0 },
 };
 

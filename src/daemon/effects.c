@@ -164,6 +164,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.env = body.env,
 		.workdir = body.workdir,
 		.checkpoint_signal = body.checkpoint_signal,
+		.checkpoint_every_ms = job->checkpoints ? job->checkpoint_every_ms : 0,
 		.simulated_gpus = node_get(facts, task_get(facts, attempt, 0)->node)->simulated,
 		.array_size = job->array_count,
 		.array_index = job->array_count ? attempt->job.v - job->array_first : 0,

@@ -91,6 +91,7 @@ struct engine_start {
 	bool checkpoint_offered; /* nobody asked for this folder: left out where the user can't get to it */
 	const char *resume_path; /* newest complete checkpoint, NULL = start from the beginning */
 	int checkpoint_signal; /* sent by warn; 0 = only the notice on the report socket */
+	int64_t checkpoint_every_ms; /* one is asked for so long after the newest; 0 = never by the clock */
 	bool simulated_gpus; /* there is no real device behind the indices */
 	uint32_t array_index; /* and its size; 0 0 when no array */
 	uint32_t array_size;

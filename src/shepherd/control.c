@@ -99,6 +99,7 @@ void control_signal(struct shepherd *s)
 
 static void warn(struct shepherd *s, int64_t grace_ms)
 {
+	asking_begin(s);
 	report_server_notice(s, grace_ms);
 	s->signal_due = s->spec.checkpoint_signal != 0;
 	control_signal(s);

@@ -147,6 +147,8 @@ static int append(struct shepherd *s, const struct engine_fact *fact, struct err
 	    (FAILPOINT_RANK("report-sync", s->spec.rank) ? (errno = EIO, -1)
 							 : fdatasync(server->file)) < 0)
 		return err_errno(err, ERR_IO, errno, "the report could not be kept");
+	if (fact->checkpoint)
+		asking_reported(s);
 	return 0;
 }
 
@@ -440,8 +442,10 @@ void report_server_handle(struct shepherd *s, const struct pollfd *poll)
 void report_server_notice(struct shepherd *s, int64_t grace_ms)
 {
 	char line[96];
-	int n = snprintf(line, sizeof(line),
-			 "{\"notice\": \"checkpoint\", \"grace_ms\": %" PRId64 "}\n", grace_ms);
+	int n = grace_ms < 0 ? snprintf(line, sizeof(line), "{\"notice\": \"checkpoint\"}\n")
+			     : snprintf(line, sizeof(line),
+					"{\"notice\": \"checkpoint\", \"grace_ms\": %" PRId64 "}\n",
+					grace_ms);
 
 	for (int i = 0; i < CLIENTS_MAX; i++) {
 		struct report_client *client = &s->reports.clients[i];

@@ -139,6 +139,7 @@ static void task_runs(struct shepherd *s)
 	s->ran = true;
 	if (s->phase == STARTING)
 		s->phase = RUNNING;
+	asking_begin(s);
 	(void)FAILPOINT_RANK("shepherd-before-started", s->spec.rank);
 	if (say_fact(s, "started", ENGINE_STARTED, &err) < 0)
 		log_line(LOG_WARN, "%s", err.text); /* it runs all the same; `exit` will say so */
@@ -274,6 +275,7 @@ static int timeout_ms(struct shepherd *s)
 	int64_t now = clock_boot_ms(), wait = s->recheck_ms - now;
 
 	wait = least(wait, report_server_flush(s, false));
+	wait = least(wait, asking_left_ms(s, now));
 	if (s->kill_at_ms != INT64_MAX)
 		wait = least(wait, s->kill_at_ms - now);
 	if (s->phase == RUNNING && !s->spec.cgroups.memory[0])
@@ -295,6 +297,7 @@ static void check_times(struct shepherd *s)
 			shut_down(s);
 	}
 	report_server_look(s);
+	asking_look(s, now);
 	memory_look(s);
 	if (s->phase < ENDING && s->stopping && now >= s->kill_at_ms) {
 		s->kill_at_ms = now;

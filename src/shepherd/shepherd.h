@@ -120,6 +120,7 @@ struct shepherd {
 	int64_t kill_at_ms; /* boot clock; when SIGKILL is due in ENDING, or while stopping; INT64_MAX = not */
 	int64_t kill_pause_ms;
 	int64_t recheck_ms;
+	int64_t ask_at_ms; /* boot clock; when a checkpoint is asked for, if the job says how often */
 	struct engine_fact end;
 };
 
@@ -152,6 +153,7 @@ void report_server_close(struct shepherd *s);
 size_t report_server_polls(struct shepherd *s, struct pollfd *polls, size_t room);
 void report_server_handle(struct shepherd *s, const struct pollfd *poll);
 void report_server_look(struct shepherd *s); /* each turn: a look that takes too long is given up */
+/* grace_ms: how long it may take; -1 = nobody waits for it. */
 void report_server_notice(struct shepherd *s, int64_t grace_ms);
 /* Writes pending progress when due; ms until it is due again, INT64_MAX = nothing pending. */
 int64_t report_server_flush(struct shepherd *s, bool now);
@@ -170,6 +172,12 @@ int64_t report_look_end(struct shepherd *s, int result); /* bytes, 0 = not known
 void control_look(struct shepherd *s);
 /* Sends the checkpoint signal that is still due, if somebody waits for it now. */
 void control_signal(struct shepherd *s);
+
+/* asking.c: checkpoints that the job wants to be asked for, by the clock. */
+void asking_begin(struct shepherd *s); /* from now: it runs, or was asked in another way */
+void asking_reported(struct shepherd *s); /* a checkpoint is complete */
+int64_t asking_left_ms(const struct shepherd *s, int64_t now); /* INT64_MAX = it is not asked */
+void asking_look(struct shepherd *s, int64_t now); /* asks when it is due */
 
 /* ending.c */
 void ending_begin(struct shepherd *s); /* idempotent; from any phase */

@@ -253,6 +253,7 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 		{ "jobs:\n  - {name: a, min_driver: \"550\"}\n", "key `min_driver`" },
 		{ "jobs:\n  - {name: a, region: [eu]}\n", "key `region`" },
 		{ "jobs:\n  - {name: a, roles: []}\n", "key `roles`" },
+		{ "jobs:\n  - {name: a, resize: restart}\n", "key `resize`" },
 	};
 
 	(void)state;

@@ -2,6 +2,7 @@
 """Checkpoints: the folder that a job is offered, what counts as one, and what is lost when one is torn."""
 
 import os
+import sys
 
 import pytest
 
@@ -57,3 +58,11 @@ while :; do sleep 0.05; done
         go.touch()
         harness.wait_until("it has made room", lambda: d.state(victim) in ("preempted", "queued"))
         assert [(c["step"], c["number"]) for c in d.job(victim)["checkpoints"]] == [(8, 1)]
+
+
+def test_how_often_a_job_saves_its_work_is_told_to_it_and_it_is_asked(daemon):
+    code = ("import os,signal,time\ndone=[]\nsignal.signal(signal.SIGUSR1,lambda *a: done.append(1))\n"
+            "while not done: time.sleep(0.02)\nprint('asked, every', os.environ['FAIRLEAD_CHECKPOINT_EVERY_SECONDS'])")
+    number = daemon.submit(sys.executable, "-c", code, flags=("--checkpoint", "signal", "--checkpoint-every", "1s"))
+    assert daemon.wait(number)["state"] == "succeeded", daemon.logs(number)
+    assert daemon.logs(number) == "asked, every 1\n"

@@ -10,7 +10,7 @@
  * reports them, with the wall clock in microseconds at which they were reported ("at_us").
  *
  *	adopt [ATTEMPT:COUNT]...
- *	start ATTEMPT KEY=VALUE... -- ARGV...	 keys: count nodes uid gid user job workdir checkpoint resume signal memory
+ *	start ATTEMPT KEY=VALUE... -- ARGV...	 keys: count nodes uid gid user job workdir checkpoint resume signal every memory
  *						 log_cap cpus gpus script env (repeats) sim array
  *	release|forget ATTEMPT
  *	warn|stop ATTEMPT GRACE_MS
@@ -167,6 +167,7 @@ static int drive_start(struct engine *engine, char **words, struct err *err)
 		.checkpoint_dir = option(words, "checkpoint", NULL),
 		.resume_path = option(words, "resume", NULL),
 		.checkpoint_signal = (int)number(words, "signal", 0),
+		.checkpoint_every_ms = number(words, "every", 0),
 		.simulated_gpus = number(words, "sim", 0) != 0,
 		.array_index = (uint32_t)number(words, "array", 0),
 		.array_size = (uint32_t)number(words, "array", 0) ? 10 : 0,

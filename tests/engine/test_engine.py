@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -662,6 +663,59 @@ def test_a_warning_reaches_the_watcher_and_the_process_that_waits_for_the_signal
     wait_until("the second signal", lambda: engine.log(1).count("warned") == 2)
     engine.must("stop", 1, 0)
     assert engine.wait_fact("exited", 1)["cause"] == "stopped"
+
+
+CATCHES = ("import os,signal,time\ndef f(*a): os.write(1,b'asked')\nsignal.signal(signal.SIGUSR1,f)\n"
+           "print('up', os.environ.get('FAIRLEAD_CHECKPOINT_EVERY_SECONDS'), flush=True)\nwhile True: time.sleep(0.05)\n")
+
+
+def test_a_job_that_says_how_often_is_asked_for_a_checkpoint_again_and_again(engine):
+    engine.begin(1, PYTHON, "-c", CATCHES, signal=int(signal.SIGUSR1), every=1000)
+    wait_until("up", lambda: "up 1\n" in engine.log(1))
+    watcher = Reporter(engine.folder + "/run/1/0/report")
+    assert watcher.say('{"watch": true}') == {"ok": True}
+    for _ in range(2):
+        assert json.loads(watcher.file.readline()) == {"notice": "checkpoint"}
+    wait_until("the signals", lambda: engine.log(1).count("asked") >= 2)
+    engine.must("stop", 1, 0)
+    assert engine.wait_fact("exited", 1)["cause"] == "stopped"
+
+
+def test_a_job_that_does_not_say_how_often_is_not_asked(engine):
+    engine.begin(1, PYTHON, "-c", CATCHES, signal=int(signal.SIGUSR1))
+    engine.begin(2, PYTHON, "-c", CATCHES, signal=int(signal.SIGUSR1), every=1000)
+    wait_until("the other is asked", lambda: engine.log(2).count("asked") >= 2)
+    assert engine.log(1) == "up None\n"
+
+
+def quietly_marked(watcher, mark):
+    """Marks a checkpoint again and again for longer than 1 s: what the watcher was told, None when this machine was too busy for it."""
+    last, told = time.monotonic(), []
+    for _ in range(12):
+        mark()
+        now = time.monotonic()
+        if now - last > 0.7:
+            return None
+        last = now
+        if select.select([watcher.socket], [], [], 0.2)[0]:
+            told.append(watcher.file.readline())
+    return told
+
+
+def test_a_checkpoint_of_one_rank_puts_off_the_asking_of_all(engine, tmp_path):
+    (tmp_path / "one").write_text("state")
+    engine.begin(1, "sleep", "1000", count=2, every=1000, checkpoint=str(tmp_path))
+    for rank in range(2):
+        engine.wait_fact("started", 1, rank)
+    reporter, watcher = [Reporter(engine.folder + "/run/1/%d/report" % rank) for rank in range(2)]
+    assert watcher.say('{"watch": true}') == {"ok": True}
+    assert json.loads(watcher.file.readline()) == {"notice": "checkpoint"}
+    report = lambda: reporter.say('{"step": 1, "checkpoint": "one"}')
+    told = None
+    while told is None:
+        told = quietly_marked(watcher, report)
+    assert told == []
+    assert json.loads(watcher.file.readline()) == {"notice": "checkpoint"}
 
 
 def test_a_signal_that_nobody_waits_for_is_not_sent(engine):

@@ -399,6 +399,7 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 		.workdir = start->workdir,
 		.checkpoint_dir = start->checkpoint_dir,
 		.checkpoint_signal = start->checkpoint_signal,
+		.checkpoint_every_ms = start->checkpoint_every_ms,
 		.memory_mib = start->places[rank->number].memory_mib,
 		.log_cap_bytes = start->log_cap_bytes,
 		.logs = e->logs,

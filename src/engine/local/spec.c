@@ -55,6 +55,7 @@ void spec_format(struct buf *out, const struct task_spec *spec)
 	add_text(out, "workdir", spec->workdir);
 	add_text(out, "checkpoint_dir", spec->checkpoint_dir);
 	add_number(out, "checkpoint_signal", spec->checkpoint_signal);
+	add_number(out, "checkpoint_every_ms", spec->checkpoint_every_ms);
 	add_number(out, "memory_mib", spec->memory_mib);
 	add_number(out, "log_cap_bytes", spec->log_cap_bytes);
 	add_text(out, "logs", spec->logs);
@@ -173,6 +174,8 @@ static void number_member(struct json_reader *r, const struct json_slice *key,
 		spec->gid = (gid_t)read_number(r, UINT32_MAX - 1);
 	else if (pull_key_is(key, "checkpoint_signal"))
 		spec->checkpoint_signal = (int)read_number(r, 64);
+	else if (pull_key_is(key, "checkpoint_every_ms"))
+		spec->checkpoint_every_ms = read_number(r, INT64_MAX >> 20);
 	else if (pull_key_is(key, "memory_mib"))
 		spec->memory_mib = read_number(r, INT64_MAX >> 20);
 	else if (pull_key_is(key, "log_cap_bytes"))

@@ -34,6 +34,7 @@ struct task_spec {
 	const char *workdir; /* NULL = home */
 	const char *checkpoint_dir; /* NULL = none */
 	int checkpoint_signal; /* 0 = none */
+	int64_t checkpoint_every_ms; /* 0 = none is asked for by the clock */
 	int64_t memory_mib; /* 0 = no limit */
 	int64_t log_cap_bytes;
 	const char *logs; /* the data folder's logs */

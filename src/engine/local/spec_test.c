@@ -26,6 +26,7 @@ static struct task_spec sample(void)
 		.workdir = "/home/alice",
 		.checkpoint_dir = "/ck",
 		.checkpoint_signal = 10,
+		.checkpoint_every_ms = 600000,
 		.memory_mib = 4096,
 		.log_cap_bytes = 1 << 20,
 		.logs = "/d/logs",
@@ -63,6 +64,7 @@ static void a_specification_is_read_back_as_written(void **state)
 		assert_string_equal(read.argv[i], words[i]);
 	assert_null(read.argv[4]);
 	assert_null(read.script);
+	assert_int_equal(read.checkpoint_every_ms, 600000);
 	assert_true(read.cgroups.tree_v2 && !read.cgroups.memory_v2);
 	arena_deinit(&arena);
 }

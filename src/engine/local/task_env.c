@@ -145,6 +145,10 @@ static void add_job(struct env *env, const struct engine_start *start,
 	unset(env, "FAIRLEAD_RESUME_FROM");
 	set(env, "FAIRLEAD_CHECKPOINT_DIR", start->checkpoint_dir);
 	set(env, "FAIRLEAD_RESUME_FROM", start->resume_path);
+	unset(env, "FAIRLEAD_CHECKPOINT_EVERY_SECONDS");
+	if (start->checkpoint_every_ms)
+		set_number(env, "FAIRLEAD_CHECKPOINT_EVERY_SECONDS",
+			   (uint64_t)start->checkpoint_every_ms / 1000);
 }
 
 static void add_launchers(struct env *env, const struct engine_start *start,

@@ -38,6 +38,7 @@ static void fairleads_names_win_over_the_jobs(void **state)
 	const char *const mine[] = { "RANK=9",
 				     "FAIRLEAD_RESUME_FROM=/stale",
 				     "FAIRLEAD_SIMULATED_GPUS=1",
+				     "FAIRLEAD_CHECKPOINT_EVERY_SECONDS=5",
 				     "CUDA_VISIBLE_DEVICES=0,1,2",
 				     "MINE=1",
 				     "RANKING=2",
@@ -53,6 +54,7 @@ static void fairleads_names_win_over_the_jobs(void **state)
 	assert_string_equal(task_env_find(env, "CUDA_VISIBLE_DEVICES"), "");
 	assert_null(task_env_find(env, "FAIRLEAD_RESUME_FROM"));
 	assert_null(task_env_find(env, "FAIRLEAD_SIMULATED_GPUS"));
+	assert_null(task_env_find(env, "FAIRLEAD_CHECKPOINT_EVERY_SECONDS"));
 	for (size_t i = 0; env[i]; i++)
 		for (size_t j = 0; j < i; j++)
 			assert_false(strcmp(env[i], env[j]) == 0);
