@@ -137,6 +137,11 @@ def test_a_torn_newest_checkpoint_is_passed_over_for_the_one_before(one_gpu, dam
     assert [c["number"] for c in job["checkpoints"]] == [1], job["checkpoints"]
     void = [e["event"] for e in s.events() if e["kind"] == "checkpoint-void"]
     assert len(void) == 1 and void[0]["number"] == 2 and void[0]["reason"], void
+    # What only the torn one had saved is lost besides what was lost at the stop.
+    ended = [e["event"] for e in s.events() if e["kind"] == "attempt-ended"]
+    assert void[0]["lost_gpu_ms"] == void[0]["lost_ms"] > 0, void
+    assert job["lost_gpu_ms"] == ended[0]["lost_gpu_ms"] + void[0]["lost_gpu_ms"]
+    assert job["attempts"][1]["resumed_from"] == 1
 
 
 def test_all_checkpoints_torn_means_from_the_beginning(one_gpu):
@@ -147,8 +152,13 @@ def test_all_checkpoints_torn_means_from_the_beginning(one_gpu):
     os.truncate(os.path.join(one_gpu.data, "checkpoints", str(s.victim), "step-1"), 0)
     s.let_end(1)
     s.want("finish")
-    assert one_gpu.wait(s.victim)["state"] == "succeeded"
+    job = one_gpu.wait(s.victim)
+    assert job["state"] == "succeeded"
     assert s.told()[-2:] == ["from 0", "finished 0"]
+    # All that the first attempt did is lost, and nobody says that the second went on from anything.
+    first, second = job["attempts"]
+    assert job["lost_gpu_ms"] == first["ended_ms"] - first["released_ms"] > 0, job
+    assert not second["resumed_from"] and "resumed" not in one_gpu.run("job", str(s.victim)).out
 
 
 def test_when_the_grace_is_over_it_is_stopped_without_its_checkpoint(one_gpu):

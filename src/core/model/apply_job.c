@@ -436,6 +436,15 @@ static void resume_from_before(struct facts *f, struct job_id id, uint32_t numbe
 	job_set_state(f, id, job_live_state(attempt));
 }
 
+/* Work that was kept is lost after all. */
+static void job_charge_lost(struct facts *f, struct job_id id, int64_t gpu_ms, int64_t ms)
+{
+	struct job *job = job_edit(f, id);
+
+	job->lost_gpu_ms = add_saturating(job->lost_gpu_ms, clamp_positive(gpu_ms));
+	job->run_ms = clamp_positive(add_saturating(job->run_ms, -clamp_positive(ms)));
+}
+
 void apply_checkpoint_void(struct facts *f, const struct event_checkpoint_void *e)
 {
 	struct job_id id = { (uint32_t)e->job };
@@ -450,6 +459,7 @@ void apply_checkpoint_void(struct facts *f, const struct event_checkpoint_void *
 	if (checkpoint->number != e->number || checkpoint->is_void)
 		return;
 	((struct checkpoint *)table_edit(&f->checkpoints, row))->is_void = true;
+	job_charge_lost(f, id, e->lost_gpu_ms, e->lost_ms);
 	resume_from_before(f, id, (uint32_t)e->number);
 }
 

@@ -305,6 +305,8 @@ static void model_void(const struct event_checkpoint_void *e)
 	if (e->number + CHECKPOINTS_KEPT <= job->made || job->checkpoint[e->number].is_void)
 		return;
 	job->checkpoint[e->number].is_void = true;
+	job->lost = plus(job->lost, at_least_0(e->lost_gpu_ms));
+	job->run = job->run > at_least_0(e->lost_ms) ? job->run - at_least_0(e->lost_ms) : 0;
 	attempt = live(job->attempt);
 	if (!attempt || attempt->released || attempt->stopping || attempt->resume != e->number)
 		return;

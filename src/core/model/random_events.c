@@ -434,6 +434,8 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 	} else if (e->kind == EVENT_CHECKPOINT_VOID) {
 		e->checkpoint_void.job = job;
 		e->checkpoint_void.number = upto(r, 6);
+		e->checkpoint_void.lost_gpu_ms = upto(r, 1000);
+		e->checkpoint_void.lost_ms = upto(r, 1000);
 	}
 }
 

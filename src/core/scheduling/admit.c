@@ -631,13 +631,6 @@ static int admit_report(const struct admission *a, int64_t attempt)
 										    : CORE_ALREADY;
 }
 
-static int admit_checkpoint_void(const struct admission *a, const struct event_checkpoint_void *e)
-{
-	if (!job_is_there(a->facts, e->job))
-		return err_set(a->err, ERR_NOT_FOUND, "job %lld does not exist", (long long)e->job);
-	return 0;
-}
-
 /* Those that the facts can't do without yet are left out. */
 static int admit_jobs_forgotten(const struct admission *a, struct event_jobs_forgotten *e)
 {

@@ -10,6 +10,8 @@ struct admission {
 	struct err *err;
 };
 
+/* Fills in the work that is lost with it. */
+int admit_checkpoint_void(const struct admission *a, struct event_checkpoint_void *e) MUST_CHECK;
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
 
 /* A number between two bounds, else ERR_INVALID: `what` must be between .. and .., not ... */

@@ -639,6 +639,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_TASK_READY: attempt_follow(view, facts, event->task_ready.attempt); return;
 	case EVENT_TASK_EXITED: attempt_follow(view, facts, event->task_exited.attempt); return;
 	case EVENT_CHECKPOINT_SAVED: job_follow(view, facts, event->checkpoint_saved.job); return;
+	case EVENT_CHECKPOINT_VOID: job_follow(view, facts, event->checkpoint_void.job); return;
 	case EVENT_PROMISE_MADE:
 		if (event->promise_made.job >= 1 && event->promise_made.job <= UINT32_MAX)
 			job_sync(view, facts, (uint32_t)event->promise_made.job, true);
@@ -656,7 +657,6 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_TOKEN_REVOKED:
 	case EVENT_TASK_STARTED:
 	case EVENT_PROGRESS:
-	case EVENT_CHECKPOINT_VOID:
 	case EVENT_JOBS_FORGOTTEN:
 	case EVENT_KIND_LIMIT: return; /* nothing in the index depends on these */
 	}
