@@ -153,8 +153,8 @@ def floor(build, disk):
     return json.loads(out)
 
 
-def one_round(bench, disk, parts):
-    result = {"floor": floor(bench.build, disk)}
+def one_round(bench, disk, parts, tools):
+    result = {"floor": floor(tools, disk)}
     for part in parts:
         result[part] = getattr(bench, part)()
         if part == "one":
@@ -203,6 +203,16 @@ def table(rounds, others, jobs, disk):
     return "\n".join(lines) + "\n"
 
 
+def keep(a, results, jobs):
+    """After each round: rounds are long, and what was measured stays when a later one is stopped."""
+    if a.table:
+        with open(a.table, "w") as f:
+            f.write(table(results[0], results[1] if a.against else None, jobs, a.disk))
+    if a.json:
+        with open(a.json, "w") as f:
+            json.dump(results, f, indent=1)
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
@@ -240,18 +250,12 @@ def main():
             # Turn about: neither build is always the one behind the other.
             for which in range(len(builds)) if i % 2 == 0 else reversed(range(len(builds))):
                 bench = Bench(harness, builds[which], a.quick)
-                results[which].append(one_round(bench, work, parts))
+                results[which].append(one_round(bench, work, parts, builds[0]))
                 print("round %d of %d, build %d: done" % (i + 1, a.rounds, which + 1), file=sys.stderr, flush=True)
+            keep(a, results, bench.jobs)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    text = table(results[0], results[1] if a.against else None, bench.jobs, a.disk)
-    print(text, end="")
-    if a.table:
-        with open(a.table, "w") as f:
-            f.write(text)
-    if a.json:
-        with open(a.json, "w") as f:
-            json.dump(results, f, indent=1)
+    print(table(results[0], results[1] if a.against else None, bench.jobs, a.disk), end="")
 
 
 if __name__ == "__main__":
