@@ -245,7 +245,8 @@ static int get_submission(void *context, uint32_t job, void *take_context,
 	struct daemon *d = context;
 	struct history_take to = { take_context, take };
 	pthread_mutex_lock(&d->history_lock);
-	int result = history_before(d->history_reader, job, EVENT_JOB_SUBMITTED, &to, take_row, err);
+	int result =
+		history_before(d->history_reader, job, EVENT_JOB_SUBMITTED, &to, take_row, err);
 	pthread_mutex_unlock(&d->history_lock);
 	return result;
 }

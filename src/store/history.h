@@ -36,6 +36,6 @@ int history_list(struct history *history, uint64_t job, uint64_t after, size_t l
 	MUST_CHECK;
 /* The newest row of `kind` among jobs 1 to `job`: the submission that an array's job came with. Nothing taken: there is none. */
 int history_before(struct history *history, uint64_t job, uint32_t kind, void *context,
-		   int (*take)(void *context, const struct history_row *row),
-		   struct err *err) MUST_CHECK;
+		   int (*take)(void *context, const struct history_row *row), struct err *err)
+	MUST_CHECK;
 int history_clear(struct history *history, struct err *err) MUST_CHECK;
