@@ -98,7 +98,7 @@ static int open_logs(struct following *f, const json_t *job, const json_t *attem
 
 	job_places(attempt, &places);
 	if (places.size)
-		notice("job %u runs on %s", f->options->job, places.data);
+		notice("job %u starts on %s", f->options->job, places.data);
 
 	if (!tasks)
 		tasks = (size_t)get_int(job, "tasks_max");

@@ -59,19 +59,6 @@ static int ask(int fd, const char *line, size_t size, struct buf *answer, struct
 	return 0;
 }
 
-/* Reported is reported; but what isn't there when the job goes on is passed over for an older one. */
-static void say_missing(const struct invocation *in, const char *checkpoint)
-{
-	const char *folder = getenv("FAIRLEAD_CHECKPOINT_DIR"), *path = checkpoint;
-
-	if (!checkpoint)
-		return;
-	if (checkpoint[0] != '/')
-		path = arena_printf(in->arena, "%s/%s", folder ? folder : ".", checkpoint);
-	if (access(path, F_OK) != 0)
-		notice("there is no checkpoint at \"%s\"; report one when it is complete", path);
-}
-
 static int run_report(struct invocation *in, struct err *err)
 {
 	const char *socket_path = getenv("FAIRLEAD_REPORT_SOCKET"),
@@ -103,9 +90,7 @@ static int run_report(struct invocation *in, struct err *err)
 	if (rc < 0)
 		return rc;
 	reply = json_loadb(answer.data, answer.size, JSON_DISABLE_EOF_CHECK, NULL);
-	if (get_bool(reply, "ok"))
-		say_missing(in, checkpoint);
-	else
+	if (!get_bool(reply, "ok"))
 		rc = err_set(err, ERR_INVALID, "the report was refused: %s",
 			     get_text(reply, "error")[0] ? get_text(reply, "error")
 							 : "no reason was given");
@@ -125,8 +110,9 @@ const struct command command_report = {
 	.arguments = "",
 	.summary = "tell of progress and checkpoints, from inside a job",
 	.about =
-		"Write a checkpoint completely, fsync it, rename it, and then report it: Fairlead resumes only from reported ones. When the "
-		"command comes back with 0 the report is on disk. docs/task-environment.md describes the socket behind it.",
+		"Write a checkpoint completely, fsync it, rename it, and then report it: Fairlead resumes only from reported ones, and one that "
+		"is not there is refused. In a gang one rank reports for all, when all have written their part. When the command comes back "
+		"with 0 the report is on disk. docs/task-environment.md describes the socket behind it.",
 	.flags = flags,
 	.examples =
 		"fairlead report --step 1200\n"

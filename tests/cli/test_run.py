@@ -41,6 +41,8 @@ def test_the_exit_status_is_0_or_1_and_with_wait_the_jobs_own(d):
     assert d.run("run", "--wait", "--", "true").code == 0
     missing = d.run("run", "--wait", "--", "/no/such/program", check=False)
     assert missing.code != 0 and "/no/such/program" in missing.err
+    missing = d.run("run", "--", "/no/such/program", check=False)
+    assert missing.code != 0 and "starts on node" in missing.err and "runs on" not in missing.err, missing
 
 
 def test_arguments_are_passed_as_they_are(d):
@@ -301,7 +303,7 @@ def test_a_job_reports_its_progress_and_checkpoints(d):
     assert [c["step"] for c in job["checkpoints"]] == [7]
     none = d.submit("sh", "-c", "%s report --step 1 --checkpoint none" % harness.PROGRAM, flags=("--checkpoint", "report"))
     d.wait(none)
-    assert '/none"; report one when it is complete' in d.run("logs", str(none), "--stderr").out
+    assert '/none": write it completely, then report it' in d.run("logs", str(none), "--stderr").out
     bad = d.submit("sh", "-c", "%s report --step 1 --checkpoint ../../etc/passwd" % harness.PROGRAM, flags=("--checkpoint", "report"))
     assert d.wait(bad)["exit_code"] == 2
     outside = d.run("report", "--step", "1", check=False)
