@@ -118,6 +118,31 @@ def test_a_restored_folder_takes_up_its_jobs_without_complaint(tmp_path):
         assert " error: " not in d.log() and "can't be released" not in d.log(), d.log()
 
 
+@pytest.mark.parametrize("first_is_up", [True, False])
+def test_a_daemon_on_a_copy_of_the_folder_leaves_alone_what_still_runs_under_the_first(tmp_path, first_is_up):
+    go, ran = tmp_path / "go", tmp_path / "ran"
+    with harness.Daemon() as first:
+        number = first.submit("sh", "-c", "echo ran >>%s; until [ -e %s ]; do sleep 0.02; done; exit 5" % (ran, go))
+        first.wait(number, "running")
+        if not first_is_up:
+            assert first.stop() == 0
+        copy = str(tmp_path / "copy")
+        subprocess.run(["cp", "-a", first.data, copy], check=True)
+        os.unlink(copy + "/journal/lock")
+        with harness.Daemon(data=copy) as second:
+            harness.wait_until("it has found what runs elsewhere", lambda: "of which this one is a copy" in second.log())
+            assert second.state(number) == "running" and ran.read_text() == "ran\n"
+            if not first_is_up:
+                first.up()
+            assert first.state(number) == "running"
+            second.run("hold", str(number))     # or it would start here when it has ended there
+            go.touch()
+            job = first.wait(number)
+            assert (job["state"], job["exit_code"], len(job["attempts"])) == ("failed", 5, 1), job
+            harness.wait_until("its end is seen", lambda: second.state(number) == "held")
+            assert ran.read_text() == "ran\n"
+
+
 # --- a full disk ---------------------------------------------------------------------------------------------------
 
 
