@@ -91,7 +91,8 @@ void http_reply_error_status(struct http_request *r, int status, const struct er
 void http_answers_hold(void);
 void http_answers_release(void);
 
-/* Begins a streamed answer. `closed` is called once, when the client went away or the server stops; then the stream is void.
+/* Begins a streamed answer. `closed` is called once, when the client went away or the server stops; then the stream is void. One that
+ * the server's stop ends gets what waits and no proper end, so that its client does not take it for whole.
  * send copies; it answers false when more than `limit` bytes wait for this client (nothing was added then): the caller decides. */
 struct http_stream *http_stream_begin(struct http_request *r, const char *content_type,
 				      size_t limit_bytes, void *context,

@@ -32,6 +32,7 @@ struct http_stream {
 	size_t limit;
 	int64_t moved_ms; /* when the client last took something, or nothing waited */
 	bool parked, ended, aborted;
+	bool cut; /* by the server's stop, not by its owner: the client must not take it for whole */
 	void *context;
 	void (*closed)(void *context, struct http_stream *stream);
 };
@@ -109,7 +110,8 @@ static ssize_t reader(void *context, uint64_t position, char *data, size_t size)
 	else if (s->first)
 		result = (ssize_t)take(s, data, size);
 	else if (s->ended)
-		result = MHD_CONTENT_READER_END_OF_STREAM;
+		result = s->cut ? MHD_CONTENT_READER_END_WITH_ERROR
+				: MHD_CONTENT_READER_END_OF_STREAM;
 	else {
 		s->parked = true;
 		MHD_suspend_connection(s->mhd);
@@ -141,7 +143,7 @@ struct http_stream *http_stream_begin(struct http_request *r, const char *conten
 	pthread_mutex_lock(&server->lock);
 	r->connection->stream = s;
 	server->stream_count++;
-	s->ended = atomic_load(&server->stopping);
+	s->ended = s->cut = atomic_load(&server->stopping);
 	pthread_mutex_unlock(&server->lock);
 	request_answered(r);
 	return s;
@@ -207,6 +209,7 @@ void http_stream_end(struct http_stream *s)
 void stream_finish(struct http_stream *s, bool abort)
 {
 	pthread_mutex_lock(&s->lock);
+	s->cut = s->cut || !s->ended;
 	s->ended = true;
 	if (abort)
 		s->aborted = true;

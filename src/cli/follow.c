@@ -35,11 +35,16 @@ int follow_exit_status(const json_t *job, bool own)
 	return 1;
 }
 
-/* One stream of one rank. */
+/* One stream of one rank of one attempt. */
 struct log {
 	struct stream stream;
 	struct log_writer writer;
+	size_t rank;
+	int64_t attempt;
+	bool is_err;
+	int64_t offset; /* bytes that came (of one that grew past its cap: about): here it goes on */
 	bool open;
+	bool cut; /* the daemon went away in the middle: it goes on when there is one again */
 };
 
 struct following {
@@ -56,8 +61,30 @@ struct following {
 
 static bool take_log(void *context, const char *data, size_t size)
 {
-	log_write(context, data, size);
+	struct log *log = context;
+
+	log->offset += (int64_t)size;
+	log_write(&log->writer, data, size);
 	return true;
+}
+
+/* From where it was left, at first from the beginning. */
+static int begin_log(struct following *f, struct log *log, struct err *err)
+{
+	log->stream = (struct stream){
+		.path = arena_printf(
+			f->arena,
+			"/api/v1/jobs/%u/logs/%zu?stream=%s&attempt=%lld&offset=%lld&follow=1",
+			f->options->job, log->rank, log->is_err ? "stderr" : "stdout",
+			(long long)log->attempt, (long long)log->offset),
+		.context = log,
+		.take = take_log,
+	};
+	if (client_stream_begin(f->client, &log->stream, err) < 0)
+		return -(int)err->code;
+	log->open = true;
+	log->cut = false;
+	return 0;
 }
 
 static int open_log(struct following *f, size_t rank, int64_t attempt, bool is_err, bool prefix,
@@ -66,19 +93,44 @@ static int open_log(struct following *f, size_t rank, int64_t attempt, bool is_e
 	struct log *log = &f->logs[f->log_count];
 	int fd = is_err ? STDERR_FILENO : STDOUT_FILENO;
 
-	*log = (struct log){ .writer = { .fd = fd, .raw = isatty(fd) != 1 } };
+	*log = (struct log){ .writer = { .fd = fd, .raw = isatty(fd) != 1 },
+			     .rank = rank,
+			     .attempt = attempt,
+			     .is_err = is_err };
 	if (prefix)
 		snprintf(log->writer.prefix, sizeof(log->writer.prefix), "[%zu] ", rank);
-	log->stream.path = arena_printf(
-		f->arena, "/api/v1/jobs/%u/logs/%zu?stream=%s&attempt=%lld&follow=1",
-		f->options->job, rank, is_err ? "stderr" : "stdout", (long long)attempt);
-	log->stream.context = &log->writer;
-	log->stream.take = take_log;
-	if (client_stream_begin(f->client, &log->stream, err) < 0)
-		return -(int)err->code;
-	log->open = true;
-	f->log_count++;
-	return 0;
+	int rc = begin_log(f, log, err);
+	f->log_count += rc == 0;
+	return rc;
+}
+
+/* The daemon is gone: what was being read is read on when it is back. */
+static void cut_logs(struct following *f)
+{
+	for (size_t i = 0; i < f->log_count; i++) {
+		struct log *log = &f->logs[i];
+
+		if (!log->open)
+			continue;
+		client_stream_end(f->client, &log->stream);
+		log->open = false;
+		log->cut = true;
+	}
+}
+
+static int mend_logs(struct following *f, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < f->log_count && rc == 0; i++) {
+		struct log *log = &f->logs[i];
+
+		if (!log->cut)
+			continue;
+		client_stream_end(f->client, &log->stream);
+		rc = begin_log(f, log, err);
+	}
+	return rc;
 }
 
 static void close_logs(struct following *f)
@@ -151,10 +203,12 @@ static bool any_log_open(struct following *f)
 		struct log *log = &f->logs[i];
 
 		if (log->open && log->stream.over) {
+			enum err_code code = log->stream.err.code;
+
 			log->open = false;
 			f->wait_ms = POLL_FIRST_MS;
-			if (log->stream.err.code != ERR_NONE &&
-			    log->stream.err.code != ERR_NOT_FOUND)
+			log->cut = code == ERR_UNREACHABLE || code == ERR_UNAVAILABLE;
+			if (!log->cut && code != ERR_NONE && code != ERR_NOT_FOUND)
 				notice("the output can't be followed: %s", log->stream.err.text);
 		}
 		open = open || log->open;
@@ -181,25 +235,51 @@ static void wait_for_more(struct following *f)
 	f->wait_ms = f->wait_ms * 3 / 2 < POLL_MOST_MS ? f->wait_ms * 3 / 2 : POLL_MOST_MS;
 }
 
+static bool any_log_left(struct following *f)
+{
+	bool left = any_log_open(f);
+
+	for (size_t i = 0; i < f->log_count; i++)
+		left = left || f->logs[i].cut;
+	return left;
+}
+
+/* The oldest that is not shown yet: several may have come and gone between two looks. */
+static const json_t *next_attempt(const struct following *f, const json_t *job)
+{
+	const json_t *attempts = json_object_get(job, "attempts"), *attempt;
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)attempts, index, attempt)
+	{
+		if (attempt_number(attempt) > f->shown_attempt)
+			return attempt;
+	}
+	return NULL;
+}
+
 /* One look at the job. 1: it is over and all is shown. */
 static int look(struct following *f, json_t **ret_job, struct err *err)
 {
 	const json_t *attempt;
+	bool final;
 	int rc = client_get(f->client, client_path(f->arena, "/api/v1/jobs/%u", f->options->job),
 			    ret_job, err);
 
 	if (rc < 0)
 		return rc;
 	say_state(f, *ret_job);
-	attempt = job_newest_attempt(*ret_job);
-	if (!f->options->quiet && attempt && attempt_number(attempt) &&
-	    attempt_number(attempt) != f->shown_attempt && !any_log_open(f)) {
-		close_logs(f);
-		f->shown_attempt = attempt_number(attempt);
-		rc = open_logs(f, *ret_job, attempt, err);
-		return rc;
-	}
-	return state_is_final(get_text(*ret_job, "state")) && !any_log_open(f);
+	final = state_is_final(get_text(*ret_job, "state"));
+	if (f->options->quiet)
+		return final;
+	if (any_log_left(f))
+		return mend_logs(f, err);
+	attempt = next_attempt(f, *ret_job);
+	if (!attempt)
+		return final;
+	close_logs(f);
+	f->shown_attempt = attempt_number(attempt);
+	return open_logs(f, *ret_job, attempt, err);
 }
 
 int follow_job(struct client *client, struct arena *arena, const struct follow_options *options,
@@ -223,8 +303,7 @@ int follow_job(struct client *client, struct arena *arena, const struct follow_o
 				       options->job);
 			if (lost > 120)
 				break;
-			close_logs(&f);
-			f.shown_attempt = 0;
+			cut_logs(&f);
 			f.wait_ms = POLL_MOST_MS;
 		} else if (rc != 0) {
 			break;

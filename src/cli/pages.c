@@ -143,7 +143,7 @@ static const struct {
 
 static const char exit_intro[] =
 	"0 says that all went well, 1 that the job failed, was cancelled or ran into its limit. With `fairlead run --wait` the exit status "
-	"is the job's own: the code of the first task that failed, or 128 and the signal's number. 130 says that Ctrl-C ended the waiting, and "
+	"is the job's own: the code of the first task that failed, or 128 and the signal's number. 130 says that Ctrl-C ended that waiting, and "
 	"the job goes on. Everything else is about the command itself:\n";
 
 static void exit_codes_text(struct buf *out)

@@ -35,6 +35,38 @@ static int follow(struct invocation *in, struct client *client, uint32_t id, str
 	return rc;
 }
 
+/* How many sentences about those that failed: an array has up to 10,000 jobs. */
+enum { ENDS_SAID = 10 };
+
+/* Waits for all of them, without their output. The exit status is that of the first, by number, that did not succeed. */
+static int wait_for_all(struct invocation *in, struct client *client, uint32_t first,
+			uint32_t count, struct err *err)
+{
+	uint32_t failed = 0;
+	int status = 0;
+
+	for (uint32_t id = first; id < first + count; id++) {
+		struct follow_options options = { .job = id, .quiet = true };
+		json_t *job = NULL;
+		int rc = follow_job(client, in->arena, &options, &job, err), one;
+
+		if (rc == FOLLOW_DETACHED)
+			notice("the waiting has ended; what is submitted goes on. `fairlead jobs` shows it");
+		if (rc != 0)
+			return rc == FOLLOW_DETACHED ? 130 : rc;
+		if (failed < ENDS_SAID)
+			one = say_end(client, job, in);
+		else
+			one = follow_exit_status(job, true);
+		json_decref(job);
+		failed += one != 0;
+		status = status ? status : one;
+	}
+	if (count > 1 && failed)
+		notice("%u of the %u jobs did not succeed", failed, count);
+	return status;
+}
+
 static int run_run(struct invocation *in, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
@@ -65,9 +97,12 @@ static int run_run(struct invocation *in, struct err *err)
 	id = submitted_job(answer);
 	if (arg_has(in, "detach") || get_int(answer, "array_count") > 1 ||
 	    output.form != OUTPUT_TABLE) {
+		uint32_t count = (uint32_t)get_int(answer, "array_count");
+
 		show_submitted(&output, answer);
 		json_decref(answer);
-		return 0;
+		return arg_has(in, "wait") ? wait_for_all(in, client, id, count ? count : 1, err)
+					   : 0;
 	}
 	say_submitted(answer);
 	json_decref(answer);
@@ -90,7 +125,9 @@ const struct command command_run = {
 	.about =
 		"The command runs on the GPUs that Fairlead gives it, in the current folder, with the flags' fields (see `fairlead help "
 		"job-file`). Its output is shown until it ends. Ctrl-C detaches: the job goes on.\n\n"
-		"The exit status is 0 when the job succeeded and 1 when it did not; with --wait it is the job's own.",
+		"The exit status is 0 when the job succeeded and 1 when it did not; with --wait it is the job's own. An array "
+		"is not followed: its numbers are printed, and with --wait the command waits for all of it and exits as the first of its jobs, "
+		"by number, that did not succeed.",
 	.flags = flags,
 	.examples =
 		"fairlead run -- nvidia-smi\tone GPU, shown until it ends\n"

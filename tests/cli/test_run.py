@@ -3,6 +3,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 
@@ -82,6 +83,59 @@ def test_ctrl_c_while_waiting_for_the_exit_code_gives_130(d):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     d.run("cancel", str(number_of(err)))
+
+
+def test_ctrl_c_at_a_terminal_ends_the_looking_alone(d):
+    for flags, code in (["--wait"], 130), ([], 0):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(harness.PROGRAM, [harness.PROGRAM, "run", *flags, "--", "sh", "-c", "echo begun; exec sleep 300"], dict(d.env))
+        out = b""
+        while b"begun" not in out:
+            out += os.read(terminal, 4096)
+        os.write(terminal, b"\x03")
+        while b"detached" not in out:
+            out += os.read(terminal, 4096)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
+        os.close(terminal)
+        number = number_of(out.decode())
+        assert d.state(number) == "running"
+        d.run("cancel", str(number))
+
+
+def test_waiting_for_an_array_waits_for_all_of_it(d):
+    script = 'test $FAIRLEAD_ARRAY_INDEX != 1 || exit 0; while [ ! -e "$0" ]; do sleep 0.05; done; exit $((FAIRLEAD_ARRAY_INDEX + 3))'
+    go = os.path.join(d.data, "array-go")
+    process = start(d, "run", "--wait", "--array", "3", "-g", "0", "--", "sh", "-c", script, go)
+    first = int(process.stdout.readline().split()[1])
+    assert d.wait(first + 1)["state"] == "succeeded" and process.poll() is None
+    open(go, "w").close()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    assert "2 of the 3 jobs did not succeed" in err
+    assert d.run("run", "--wait", "-o", "json", "-g", "0", "--", "sh", "-c", "exit 9", check=False).code == 9
+
+
+def test_every_attempt_is_shown_even_when_it_is_over_at_once(d):
+    process = start(d, "run", "--wait", "--retries", "2", "-g", "0", "--", "sh", "-c", "echo attempt $FAIRLEAD_ATTEMPT; exit 3")
+    out, err = process.communicate(timeout=120)
+    job = d.job(number_of(err))
+    assert process.returncode == 3 and len(job["attempts"]) == 3
+    assert out == "".join("attempt %d\n" % a["attempt"] for a in job["attempts"])
+
+
+def test_nothing_is_shown_twice_when_the_daemon_comes_back():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        script = 'for i in 1 2 3; do echo "$i"; until [ -e "$0/go$i" ]; do sleep 0.05; done; done; printf 4'
+        process = start(d, "run", "--wait", "--", "sh", "-c", script, d.data)
+        for i, end in (1, d.kill), (2, d.stop), (3, None):
+            assert process.stdout.readline() == "%d\n" % i
+            if end:
+                end()
+                d.up()
+            open("%s/go%d" % (d.data, i), "w").close()
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, out) == (0, "4"), err
 
 
 def test_following_outlives_the_daemon():
