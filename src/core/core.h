@@ -107,6 +107,47 @@ struct explanation {
 };
 void explain_job(const struct facts *facts, struct view *view, struct job_id job,
 		 struct arena *arena, struct explanation *ret);
+
+/*
+ * Everything that keeps a job from starting, and the smallest change that would let it start. The core is asked again with
+ * each cause taken away until the job has its place (or a place promised); then every part that can be missed is left
+ * out. So the change was decided, on a changed view: with all its parts the job starts, with fewer it does not.
+ */
+enum change_kind {
+	CHANGE_RELEASE, /* somebody releases it */
+	CHANGE_JOB_ENDS, /* job `id` ends; well, if this one depends on it */
+	CHANGE_LIMIT, /* queue `id` gets the limit `value`, in shares */
+	CHANGE_LEND, /* queue `id` lends its reserved guarantee */
+	CHANGE_STANDARD, /* it has tier standard */
+	CHANGE_NODE_READY, /* node `id` is ready */
+	CHANGE_GPUS_BACK, /* the GPUs `value` of node `id` are no longer set aside */
+	CHANGE_MODELS, /* it accepts any model */
+	CHANGE_GPU_MEMORY, /* it asks for `value` MiB of GPU memory, at most */
+	CHANGE_CPU, /* ... milli-CPUs per task */
+	CHANGE_RAM, /* ... MiB of memory per task */
+	CHANGE_LEVEL, /* it requires the level `value` (as in struct shape) */
+	CHANGE_TASKS, /* it asks for `value` tasks, */
+	CHANGE_GPUS, /* ... GPUs per task */
+	CHANGE_RUN_LIMIT, /* it declares a run-time limit of `value` ms */
+	CHANGE_PRIORITY /* it has the priority `value` */
+};
+struct change_part {
+	enum change_kind kind;
+	uint32_t id;
+	int64_t value;
+	const char *text; /* `a limit of 12 GPUs for queue "vision"` */
+};
+enum { CAUSES_MAX = 12, CHANGE_PARTS_MAX = 256 };
+struct explain_change {
+	uint32_t cause_count; /* 0: it waits for nothing */
+	struct explain_line causes[CAUSES_MAX];
+	uint32_t part_count; /* 0: none is known, or too many jobs and nodes would have to be tried */
+	const struct change_part *parts;
+	const char *text; /* the parts in one sentence; "" without */
+};
+/* The view comes back as it was given. Costs some tens of passes at most; for workers, not for the core's own thread. */
+void explain_change(const struct facts *facts, struct view *view, struct job_id job,
+		    struct arena *arena, struct explain_change *ret);
 /* What may happen to the job, in one sentence, for the moment of submission: "Standard job: it may be stopped for ... after a checkpoint". */
 const char *explain_prospect(const struct facts *facts, struct view *view,
 			     const struct event *job_submitted, struct arena *arena);

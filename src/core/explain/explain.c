@@ -68,6 +68,18 @@ static bool wish_alone_fails(const struct words *w, enum reason code)
 	return place_find(&w->view->space, &request, NULL, NULL, NULL) != 0;
 }
 
+bool words_fits_idle(const struct words *w, const struct shape *shape, uint32_t tasks)
+{
+	struct place_request request = { .shape = shape, .tasks = tasks, .rank = RANK_NONE };
+	uint32_t mark = space_mark(&w->view->space);
+	bool fits;
+
+	space_clear(&w->view->space);
+	fits = place_find(&w->view->space, &request, NULL, NULL, NULL) == 0;
+	space_rollback(&w->view->space, mark);
+	return fits;
+}
+
 /* On an idle cluster of all nodes that exist: NONE, or what forbids it for ever. */
 static struct verdict ever_verdict(const struct words *w)
 {
@@ -441,7 +453,7 @@ static void explain_promise(const struct words *w, struct explanation *ret)
 	ret->remedy = "";
 }
 
-static struct words words_make(const struct facts *facts, struct view *view, struct job_id id,
+struct words words_make(const struct facts *facts, struct view *view, struct job_id id,
 			       struct arena *arena)
 {
 	const struct job *job = job_get(facts, id);
@@ -452,6 +464,20 @@ static struct words words_make(const struct facts *facts, struct view *view, str
 			       .job = id.v,
 			       .j = job,
 			       .shape = shape_get(facts, job->shape) };
+}
+
+bool words_reason(struct words *w, struct verdict *ret)
+{
+	*ret = (struct verdict){ 0 };
+	w->never = false;
+	if (w->j->held)
+		ret->code = REASON_HOLD;
+	else if (open_dependency(w))
+		*ret = (struct verdict){ .code = REASON_DEPENDENCY,
+					 .holder = { open_dependency(w) } };
+	else if (!w->j->promise && w->view->jobs.at[w->job].bucket)
+		*ret = waiting_verdict(w);
+	return ret->code != REASON_NONE;
 }
 
 void explain_job(const struct facts *facts, struct view *view, struct job_id id,

@@ -24,3 +24,11 @@ const char *words_remedy(const struct words *w, const struct verdict *v);
 const char *words_until(const struct words *w, int64_t end_ms);
 /* The same of a running job: "is expected to end in 2h", or that its end is an assumption of the policy's only. */
 const char *words_end(const struct words *w, uint32_t job, int64_t end_ms);
+
+/* About the job on these facts; the view is in line with them. */
+struct words words_make(const struct facts *facts, struct view *view, struct job_id id,
+			struct arena *arena);
+/* The first reason for which it waits; sets `never`. False: nothing keeps it from its place. */
+bool words_reason(struct words *w, struct verdict *ret);
+/* Would so many tasks of the shape fit if all nodes were there and idle? */
+bool words_fits_idle(const struct words *w, const struct shape *shape, uint32_t tasks);
