@@ -239,7 +239,8 @@ void handle_job_show(struct call *call)
 /* --- explain ---------------------------------------------------------------------------------------------------------- */
 
 void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
-		     const char *state, const struct explanation *e)
+		     const char *state, const struct explanation *e,
+		     const struct explain_change *change)
 {
 	out_object(out, key);
 	out_int(out, "job", job);
@@ -261,6 +262,17 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 		out_int(out, NULL, e->ahead[i].v);
 	out_end(out, ']');
 	out_int(out, "ahead_count", e->ahead_count);
+	if (change) {
+		out_list(out, "causes");
+		for (uint32_t i = 0; i < change->cause_count; i++) {
+			out_object(out, NULL);
+			out_text(out, "code", reason_name((enum reason)change->causes[i].code));
+			out_text(out, "text", change->causes[i].text);
+			out_end(out, '}');
+		}
+		out_end(out, ']');
+		out_text(out, "change", change->text);
+	}
 	out_bool(out, "simulated", cluster_simulated(f));
 	out_int(out, "seq", (int64_t)f->seq);
 	out_end(out, '}');
@@ -271,6 +283,7 @@ void handle_job_explain(struct call *call)
 	const struct facts *facts;
 	struct err err = { 0 };
 	struct explanation e = { 0 };
+	struct explain_change change;
 	struct buf out = BUF_INIT;
 	struct job_id id;
 	const struct job *job;
@@ -282,7 +295,8 @@ void handle_job_explain(struct call *call)
 	}
 	view = planner_enter(call->api->planner, call->frozen, id.v, &facts);
 	explain_job(facts, view, id, call->arena, &e);
-	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e);
+	explain_change(facts, view, id, call->arena, &change);
+	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e, &change);
 	planner_leave(call->api->planner);
 	call_reply(call, 200, &out);
 }

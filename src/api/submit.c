@@ -246,7 +246,7 @@ static int dry_run(struct submission *s, struct buf *out, struct err *err)
 	if (run.placed)
 		places_add(out, call->facts, run.placed);
 	if (!run.starts_now)
-		explanation_add(out, "why", call->facts, 0, "queued", &run.why);
+		explanation_add(out, "why", call->facts, 0, "queued", &run.why, NULL);
 	out_end(out, '}');
 	return 0;
 }

@@ -33,6 +33,19 @@ static void add_ahead(const json_t *answer, struct buf *out)
 	buf_adds(out, ".\n");
 }
 
+/* When there is more than one: the first is the reason that was told. */
+static void add_causes(const json_t *answer, struct buf *out)
+{
+	const json_t *causes = json_object_get(answer, "causes"), *cause;
+	size_t index;
+
+	if (json_array_size(causes) < 2)
+		return;
+	buf_adds(out, "Everything that keeps it from starting:\n");
+	json_array_foreach((json_t *)(uintptr_t)causes, index, cause)
+		add_sentence(out, "  - ", get_text(cause, "text"));
+}
+
 static int show(struct invocation *in, struct client *client, const struct output *output,
 		struct err *err)
 {
@@ -60,7 +73,10 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 			line) if (strcmp(get_text(line, "text"), get_text(answer, "summary")) != 0)
 			add_sentence(&out, "  - ", get_text(line, "text"));
 		add_ahead(answer, &out);
+		add_causes(answer, &out);
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
+		add_sentence(&out, "The smallest change with which it would start now: ",
+			     get_text(answer, "change"));
 		if (state_is_final(get_text(answer, "state")))
 			buf_addf(&out, "`fairlead job %u` says how it went.\n", id);
 		prose_wrap(&out, output->width, 2);

@@ -141,7 +141,8 @@ enum { CAUSES_MAX = 12, CHANGE_PARTS_MAX = 256 };
 struct explain_change {
 	uint32_t cause_count; /* 0: it waits for nothing */
 	struct explain_line causes[CAUSES_MAX];
-	uint32_t part_count; /* 0: none is known, or too many jobs and nodes would have to be tried */
+	uint32_t
+		part_count; /* 0: none is known, or too many jobs and nodes would have to be tried */
 	const struct change_part *parts;
 	const char *text; /* the parts in one sentence; "" without */
 };

@@ -111,9 +111,10 @@ static bool engine_run(struct world *w)
 		bool ready = a->state == ATTEMPT_PREPARING && a->ready < a->tasks;
 		bool start = a->state == ATTEMPT_ACTIVE && a->started < a->tasks;
 
-		for (uint32_t rank = 0, tasks = a->tasks; (ready || start) && rank < tasks; rank++) {
-			struct event e = event_make(ready ? EVENT_TASK_READY : EVENT_TASK_STARTED, 0,
-						    "test");
+		for (uint32_t rank = 0, tasks = a->tasks; (ready || start) && rank < tasks;
+		     rank++) {
+			struct event e = event_make(ready ? EVENT_TASK_READY : EVENT_TASK_STARTED,
+						    0, "test");
 
 			e.task_ready.attempt = e.task_started.attempt = id;
 			e.task_ready.rank = e.task_started.rank = rank;
@@ -491,8 +492,8 @@ static void wish_change(const struct state *s, struct event_job_submitted *j,
 		j->memory_mib = part->value;
 	else if (part->kind == CHANGE_LEVEL)
 		j->require = part->value == LEVEL_NODE ? "node"
-			     : part->value	       ? facts_name(&s->base.facts,
-						    s->base.facts.level[part->value - 1])
+			     : part->value             ? facts_name(&s->base.facts,
+								    s->base.facts.level[part->value - 1])
 						       : "";
 	else if (part->kind == CHANGE_TASKS)
 		j->tasks_min = j->tasks_max = part->value;

@@ -39,7 +39,8 @@ struct trial {
 	const struct facts *facts;
 	struct view *view;
 	struct arena *arena; /* of the answer */
-	struct arena scratch;
+	struct arena *work; /* until it is found */
+	struct arena scratch; /* of one try */
 	uint32_t job;
 	struct facts copy;
 	struct event followed[2 * CHANGE_PARTS_MAX + 8];
@@ -99,10 +100,10 @@ static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool re
 
 	e.queue_set.name = arena_strdup(&t->scratch, facts_name(&t->copy, queue->name));
 	e.queue_set.parent =
-		queue->parent.v
-			? arena_strdup(&t->scratch,
-				       facts_name(&t->copy, queue_get(&t->copy, queue->parent)->name))
-			: "";
+		queue->parent.v ? arena_strdup(&t->scratch,
+					       facts_name(&t->copy,
+							  queue_get(&t->copy, queue->parent)->name))
+				: "";
 	e.queue_set.team = arena_strdup(&t->scratch, facts_name(&t->copy, queue->team));
 	e.queue_set.guarantee_share = queue->guarantee_share;
 	e.queue_set.limit_share = limit_share;
@@ -144,7 +145,8 @@ static void put_wish(struct trial *t, const struct change_part *part)
 
 static void put_node(struct trial *t, const struct change_part *part)
 {
-	struct event state = trial_event(t, EVENT_NODE_STATE), gpus = trial_event(t, EVENT_GPU_STATE);
+	struct event state = trial_event(t, EVENT_NODE_STATE),
+		     gpus = trial_event(t, EVENT_GPU_STATE);
 
 	state.node_state.node = gpus.gpu_state.node = part->id;
 	state.node_state.state = NODE_READY;
@@ -382,12 +384,12 @@ static void waiting_list(const struct trial *t, struct parts *ret)
 	struct sorted_walk buckets, jobs;
 
 	for (uint32_t q = 1; q <= t->copy.queues.count; q++)
-		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &buckets); any;
-		     any = sorted_next(&view->pool, &buckets)) {
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &buckets);
+		     any; any = sorted_next(&view->pool, &buckets)) {
 			uint32_t listed = 0;
 
-			for (bool job = sorted_begin(&view->pool,
-						     view->buckets.at[buckets.id].jobs, &jobs);
+			for (bool job = sorted_begin(&view->pool, view->buckets.at[buckets.id].jobs,
+						     &jobs);
 			     job && listed++ < WAITING_OF_BUCKET &&
 			     ret->count < CHANGE_PARTS_MAX - CAUSES_MAX;
 			     job = sorted_next(&view->pool, &jobs))
@@ -422,7 +424,8 @@ static void frees_list(const struct trial *t, struct parts *ret)
 /* The first 1, 2, 4 ... of them, until they are enough. */
 static bool answer_place(struct trial *t, struct parts *parts)
 {
-	struct parts *frees = arena_new(t->arena, struct parts), *tried = arena_new(t->arena, struct parts);
+	struct parts *frees = arena_new(t->work, struct parts),
+		     *tried = arena_new(t->work, struct parts);
 	uint32_t step = 1;
 
 	frees_list(t, frees);
@@ -431,7 +434,8 @@ static bool answer_place(struct trial *t, struct parts *parts)
 		count = count < frees->count ? count : frees->count;
 		*tried = *parts;
 		for (uint32_t i = 0; i < count; i++)
-			(void)part_add(tried, frees->at[i].kind, frees->at[i].id, frees->at[i].value);
+			(void)part_add(tried, frees->at[i].kind, frees->at[i].id,
+				       frees->at[i].value);
 		if (starts_with(t, tried, UINT64_MAX))
 			break;
 		if (count == frees->count || trial_is_spent(t))
@@ -484,8 +488,9 @@ static bool cause_answer(struct trial *t, const struct verdict *v, struct parts 
 
 	if (v->code == REASON_RESERVATION)
 		return answer_reservation(t, v, parts);
-	if (!never && (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
-		       v->code == REASON_TOPOLOGY || v->code == REASON_CPU || v->code == REASON_RAM))
+	if (!never &&
+	    (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
+	     v->code == REASON_TOPOLOGY || v->code == REASON_CPU || v->code == REASON_RAM))
 		return answer_place(t, parts);
 	if (v->code == REASON_HOLD)
 		done = part_add(parts, CHANGE_RELEASE, 0, 0);
@@ -531,7 +536,7 @@ static void subsets_search(struct trial *t, struct parts *parts)
 /* Leaves out runs of `run` parts, the last ones first. True when any was left out. */
 static bool runs_leave_out(struct trial *t, struct parts *parts, uint32_t run)
 {
-	struct parts *without = arena_new(t->arena, struct parts);
+	struct parts *without = arena_new(t->work, struct parts);
 	bool any = false;
 
 	for (uint32_t end = parts->count; end > 0; end -= end < run ? end : run) {
@@ -605,8 +610,8 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 	case CHANGE_RELEASE: return arena_printf(a, "its release (`fairlead release %u`)", w->job);
 	case CHANGE_JOB_ENDS: return job_ends_text(w, part->id);
 	case CHANGE_LIMIT:
-		return arena_printf(a, "a limit of %s for queue \"%s\"", words_share(w, part->value),
-				    queue_text(w, part->id));
+		return arena_printf(a, "a limit of %s for queue \"%s\"",
+				    words_share(w, part->value), queue_text(w, part->id));
 	case CHANGE_LEND:
 		return arena_printf(a, "queue \"%s\" lending its reserved guarantee",
 				    queue_text(w, part->id));
@@ -653,7 +658,7 @@ static void change_tell(struct trial *t, const struct parts *parts, struct expla
 		told[i] = parts->at[i];
 		told[i].text = part_text(&w, &told[i]);
 		text = arena_printf(t->arena, "%s%s%s", text,
-				    i == 0                  ? ""
+				    i == 0                 ? ""
 				    : i + 1 < parts->count ? ", "
 							   : " and ",
 				    told[i].text);
@@ -677,9 +682,9 @@ static void cause_note(struct trial *t, const struct verdict *v, struct explain_
 	for (uint32_t i = 0; i < ret->cause_count; i++)
 		if (ret->causes[i].code == v->code && reason_is_of_room(v->code))
 			return;
-	ret->causes[ret->cause_count++] =
-		(struct explain_line){ .code = v->code,
-				       .text = arena_strdup(t->arena, words_summary(&t->words, v)) };
+	ret->causes[ret->cause_count++] = (struct explain_line){
+		.code = v->code, .text = arena_strdup(t->arena, words_summary(&t->words, v))
+	};
 }
 
 /* True when the parts let it start. */
@@ -704,15 +709,23 @@ void explain_change(const struct facts *facts, struct view *view, struct job_id 
 		    struct arena *arena, struct explain_change *ret)
 {
 	const struct job *job = job_get(facts, id);
-	struct trial *t = arena_new(arena, struct trial);
-	struct parts *parts = arena_new(arena, struct parts);
+	struct arena work;
+	struct trial *t;
+	struct parts *parts;
 	uint32_t size = view->buckets_used + view->space.node_count / 8 + 1;
 
 	*ret = (struct explain_change){ .text = "" };
 	if (job_state_is_final(job->state) || job_is_live(job) || job->promise)
 		return;
 	view_refresh(view, facts);
-	*t = (struct trial){ .facts = facts, .view = view, .arena = arena, .job = id.v };
+	arena_init(&work, TRY_MEMORY);
+	t = arena_new(&work, struct trial);
+	parts = arena_new(&work, struct parts);
+	t->facts = facts;
+	t->view = view;
+	t->arena = arena;
+	t->work = &work;
+	t->job = id.v;
 	t->tries_most = TRIES_WORK / size < TRIES_LEAST  ? TRIES_LEAST
 			: TRIES_WORK / size > TRIES_MOST ? TRIES_MOST
 							 : TRIES_WORK / size;
@@ -723,4 +736,5 @@ void explain_change(const struct facts *facts, struct view *view, struct job_id 
 			change_tell(t, parts, ret);
 	}
 	arena_deinit(&t->scratch);
+	arena_deinit(&work);
 }

@@ -454,7 +454,7 @@ static void explain_promise(const struct words *w, struct explanation *ret)
 }
 
 struct words words_make(const struct facts *facts, struct view *view, struct job_id id,
-			       struct arena *arena)
+			struct arena *arena)
 {
 	const struct job *job = job_get(facts, id);
 
