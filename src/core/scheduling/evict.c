@@ -62,6 +62,7 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = p->job;
 	hunt_promise_move(hunt, p, true);
 	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
+	promise_hold(pass, p, false);
 	pass->blocked = true;
 	pass->more = true;
 }
@@ -81,6 +82,8 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 		const struct victim *v = candidate(hunt, solution->chosen[i]);
 		struct victim added;
 
+		if (v->coming)
+			coming_hold(pass, v->job, true);
 		if (v->promise || v->coming)
 			continue;
 		lifecycle_evict(pass, v->job, hunt->job);

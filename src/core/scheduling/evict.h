@@ -49,6 +49,11 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v);
 bool coming_has_surplus(const struct pass *pass, const struct victim *v);
 /* Remembers one that leaves from now on: what it leaves over serves the next job. */
 void coming_add(struct pass *pass, uint32_t id);
+/* One job more counts on it, or one less: the queues' plans follow when it is then spared, or no longer. One that does not
+ * come is left alone. */
+void coming_hold(struct pass *pass, uint32_t job, bool more);
+/* The same for all victims of a promise. */
+void promise_hold(struct pass *pass, const struct promise_view *p, bool more);
 /* Room for the indices of all candidates. */
 void hunt_scratch_make(struct hunt *hunt);
 /* The job's queue is known to bring too little together for this need; and that it was found so. */

@@ -162,6 +162,7 @@ void coming_add(struct pass *pass, uint32_t id)
 
 	v.coming = true;
 	v.cost = 0;
+	v.holds = v.attempt->state == ATTEMPT_STOPPING || !v.attempt->for_job;
 	if (pass->coming_count == pass->coming_room) {
 		struct victim *old = pass->coming;
 
@@ -188,6 +189,60 @@ bool coming_has_surplus(const struct pass *pass, const struct victim *v)
 	return false;
 }
 
+static struct victim *coming_find(struct pass *pass, uint32_t job)
+{
+	uint32_t first = 0, end = pass->coming_sorted;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (pass->coming[middle].job < job)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	if (first == pass->coming_sorted || pass->coming[first].job != job)
+		for (first = pass->coming_sorted;
+		     first < pass->coming_count && pass->coming[first].job != job; first++)
+			;
+	return first < pass->coming_count ? &pass->coming[first] : NULL;
+}
+
+static uint32_t promise_victim_job(const struct pass *pass, const struct promise_view *p,
+				   uint32_t i)
+{
+	return attempt_get(pass->facts, (struct attempt_id){ p->numbers.at[2 * p->tasks + i] })
+		->job.v;
+}
+
+void coming_hold(struct pass *pass, uint32_t job, bool more)
+{
+	struct victim *v = coming_find(pass, job);
+
+	if (!v || (!more && !v->holds))
+		return;
+	v->holds += more ? 1 : UINT32_MAX;
+	if (v->holds == more)
+		standing_leave(&pass->standings, v->queue, v->tier, more ? v->share : -v->share);
+}
+
+void promise_hold(struct pass *pass, const struct promise_view *p, bool more)
+{
+	for (uint32_t i = 0; i < p->victims; i++)
+		coming_hold(pass, promise_victim_job(pass, p, i), more);
+}
+
+/* At the beginning: the queues' plans know already that they leave. */
+static void holds_count(struct pass *pass, const struct promise_view *p)
+{
+	for (uint32_t i = 0; i < p->victims; i++) {
+		struct victim *v = coming_find(pass, promise_victim_job(pass, p, i));
+
+		if (v)
+			v->holds++;
+	}
+}
+
 static void coming_make(struct pass *pass)
 {
 	struct sorted_walk walk;
@@ -201,6 +256,10 @@ static void coming_make(struct pass *pass)
 				 job_get(pass->facts, (struct job_id){ walk.id })->attempt)
 			     ->unreachable)
 			coming_add(pass, walk.id);
+	pass->coming_sorted = pass->coming_count;
+	for (uint32_t i = 0; i < pass->view->promise_count; i++)
+		if (!pass->promises_gone[i])
+			holds_count(pass, &pass->view->promises.at[i]);
 }
 
 bool candidate_may_go(const struct hunt *hunt, const struct victim *v)

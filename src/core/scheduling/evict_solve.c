@@ -54,10 +54,13 @@ static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
 		hunt_promise_move(hunt, v->promise, give);
 		standing_promise(&hunt->pass->standings, v->queue, v->tier,
 				 give ? -v->share : v->share);
+		promise_hold(hunt->pass, v->promise, !give);
 		return;
 	}
 	tasks_move(hunt, v, give);
-	if (!v->coming)
+	if (v->coming)
+		coming_hold(hunt->pass, v->job, give);
+	else
 		standing_leave(&hunt->pass->standings, v->queue, v->tier,
 			       give ? v->share : -v->share);
 }
@@ -202,10 +205,14 @@ static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t en
 			ret->spare_cost += v->cost;
 		else
 			ret->cost += v->cost;
-		if (v->promise)
+		if (v->promise) {
 			standing_promise(&pass->standings, v->queue, v->tier, v->share);
-		else if (!v->coming)
+			promise_hold(pass, v->promise, true);
+		} else if (v->coming) {
+			coming_hold(pass, v->job, false);
+		} else {
 			standing_leave(&pass->standings, v->queue, v->tier, -v->share);
+		}
 	}
 	space_rollback(&pass->view->space, mark);
 	return good;

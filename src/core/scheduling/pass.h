@@ -41,6 +41,8 @@ struct victim {
 	int64_t cost; /* GPU-ms that its eviction loses; 0 for one that leaves anyhow */
 	uint8_t tier;
 	bool coming; /* leaves already, for another job or for good */
+	uint32_t
+		holds; /* of one that comes: promises that count on it, and 1 when it can't be spared; at 0 it will be */
 	const struct promise_view
 		*promise; /* not a running job, but a place promised to `job`; else NULL */
 };
@@ -98,6 +100,7 @@ struct pass {
 		victims_mature_ms; /* earliest time at which a job that is too young now may be evicted; 0 = none */
 	struct victim *coming;
 	uint32_t coming_count, coming_room;
+	uint32_t coming_sorted; /* so many of them were there at first, by job */
 	uint64_t *leaving; /* jobs that this pass told to leave, one bit each; NULL = none yet */
 	struct candidates kept;
 	struct barren *barren; /* by queue; NULL = not yet made */

@@ -357,9 +357,12 @@ int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool
 			room = room_narrow(room, at->limit - amount_of(at, in_plan),
 					   REASON_QUOTA_LIMIT, id, need, ret_why);
 	}
-	if (tier == TIER_CRITICAL && !s->facts->policy.allow_critical_burst)
-		room = room_narrow(room, s->at[queue].guarantee - s->at[queue].critical,
-				   REASON_GUARANTEE_ONLY, queue, need, ret_why);
+	/* All the way up: what a queue's critical work holds is a part of its parent's guarantee too. */
+	for (uint32_t id = queue;
+	     id && tier == TIER_CRITICAL && !s->facts->policy.allow_critical_burst;
+	     id = s->view->queues.at[id].parent)
+		room = room_narrow(room, s->at[id].guarantee - s->at[id].critical,
+				   REASON_GUARANTEE_ONLY, id, need, ret_why);
 	withheld = s->reserved_count ? withheld_from(s, queue, in_plan) : 0;
 	if (withheld)
 		room = room_narrow(room, s->capacity - amount_of(&s->at[0], in_plan) - withheld,
