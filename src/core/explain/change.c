@@ -319,10 +319,13 @@ static struct shape shape_bare(const struct shape *shape)
 /* Nothing that alone is too much: fewer tasks, else fewer GPUs per task, else less of everything. */
 static bool answer_size(struct trial *t, struct parts *parts)
 {
+	static const enum change_kind all[] = { CHANGE_MODELS, CHANGE_GPU_MEMORY, CHANGE_CPU,
+						CHANGE_RAM, CHANGE_LEVEL };
 	const struct words *w = &t->words;
 	struct shape shape = *w->shape, bare = shape_bare(&shape);
 	uint32_t tasks = shape.tasks_min;
 	int64_t most = -1;
+	bool any = false;
 
 	if (!words_fits_idle(w, &bare, tasks))
 		shape = bare;
@@ -333,9 +336,9 @@ static bool answer_size(struct trial *t, struct parts *parts)
 	most = most_that_fits(w, &shape, &shape.gpus, 1, (int64_t)shape.gpus - 1);
 	if (most > 0)
 		return part_add(parts, CHANGE_GPUS, 0, most);
-	return part_add(parts, CHANGE_MODELS, 0, 0) | part_add(parts, CHANGE_GPU_MEMORY, 0, 0) |
-	       part_add(parts, CHANGE_CPU, 0, 0) | part_add(parts, CHANGE_RAM, 0, 0) |
-	       part_add(parts, CHANGE_LEVEL, 0, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		any = part_add(parts, all[i], 0, 0) || any;
+	return any;
 }
 
 /* The same, less than it is now; where another wish is too much as well, without that one: it has its turn later. */
