@@ -92,7 +92,9 @@ static const char *find_path(struct daemon *d, const struct facts *facts, struct
 						    .patience_ms = LOOK_PATIENCE_MS };
 		int64_t bytes = 0;
 		int result = checkpoint_look(&ask, &bytes, NULL);
-		if (result > 0 || (result == 0 && bytes >= checkpoint->bytes))
+		/* Where the user's rights can't be had, nothing is known; the start will say so. */
+		if (result > 0 || result == -(int)ERR_INTERNAL ||
+		    (result == 0 && bytes >= checkpoint->bytes))
 			return path;
 		checkpoint_void(
 			d, id, checkpoint,

@@ -24,6 +24,6 @@ struct checkpoint_ask {
 };
 
 /* 0 = all of it was looked at; 1 = it is there, but too large for the limits above, and *ret_bytes is 0; negative: it is not
- * there or can't be read, with a text for whoever reported it. Links in a folder are not followed. */
+ * there or can't be read, with a text for whoever reported it (ERR_INTERNAL: the user's rights could not be had). Links in a folder are not followed. */
 int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
 	MUST_CHECK;
