@@ -117,10 +117,15 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	attempt->placed_ms = f->now_ms;
 	attempt->first_failed_rank = -1;
 	attempt->state = ATTEMPT_PREPARING;
+	attempt->likely_ms = clamp_positive(e->likely_ms);
+	attempt->safe_ms = clamp_positive(e->safe_ms);
 	job = job_edit(f, job_id);
 	job->attempt = job->last_attempt = id;
 	job->attempts++;
 	job->evicted = false;
+	if (attempt->safe_ms && !job->limit_ms && !job->estimate_ms)
+		job->likely_s = clamp_u32(
+			add_saturating(add_saturating(job->run_ms, attempt->safe_ms), 999) / 1000);
 	first = job->promise;
 	job->promise = 0;
 	facts_give_promises(f, first);
@@ -254,6 +259,33 @@ void job_end_unseen(struct facts *f, struct job_id id)
 	job_edit(f, id)->attempt.v = 0;
 }
 
+/* Of a forecast: what lies above it counts per_cent of 100, what lies below the rest. */
+static int64_t pinball_ms(int64_t said_ms, int64_t was_ms, int64_t per_cent)
+{
+	int64_t off_ms = was_ms > said_ms ? was_ms - said_ms : said_ms - was_ms;
+
+	return off_ms / 100 * (was_ms > said_ms ? per_cent : 100 - per_cent);
+}
+
+/* Judged is what ended by itself: who stopped another says nothing of how long it would have run. */
+static void forecast_judge(struct facts *f, const struct attempt *attempt,
+			   const struct event_attempt_ended *e)
+{
+	int64_t ran_ms = clamp_positive(e->run_ms);
+	struct forecast *forecast = &f->forecast;
+
+	if (!attempt->safe_ms || !ran_ms ||
+	    (e->why != STOP_NONE && e->why != STOP_FAILED && e->why != STOP_LIMIT))
+		return;
+	forecast->count++;
+	forecast->under_likely += ran_ms <= attempt->likely_ms;
+	forecast->under_safe += ran_ms <= attempt->safe_ms;
+	forecast->likely_loss_ms = add_saturating(forecast->likely_loss_ms,
+						  pinball_ms(attempt->likely_ms, ran_ms, 50));
+	forecast->safe_loss_ms =
+		add_saturating(forecast->safe_loss_ms, pinball_ms(attempt->safe_ms, ran_ms, 90));
+}
+
 /* The job keeps the state it had until the decision that follows: requeued or ended. */
 void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 {
@@ -269,6 +301,7 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 	attempt->why = clamp_u8(e->why, STOP_START);
 	attempt->ended_ms = f->now_ms;
 	attempt->unreachable = 0;
+	forecast_judge(f, attempt, e);
 	job_charge(f, job, e);
 	for (uint32_t i = 0; i < e->blamed_nodes_count; i++)
 		blame(f, e->blamed_nodes[i], i < e->blamed_masks_count ? e->blamed_masks[i] : 0,

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "core/model/apply.h"
 #include "core/model/edit.h"
+#include "core/model/likes.h"
 
 uint8_t job_waiting_state(const struct facts *f, const struct job *job)
 {
@@ -188,6 +189,12 @@ static void depends_add(struct facts *f, struct job_id id, const struct event_jo
 	}
 }
 
+/* Rounded up, so that what is known is not 0. */
+static uint32_t likely_seconds(int64_t ms)
+{
+	return clamp_u32(ms > 0 ? (ms - 1) / 1000 + 1 : 0);
+}
+
 static void job_fill(struct job *job, const struct event_job_submitted *e)
 {
 	job->kind = clamp_u8(e->kind, KIND_INTERACTIVE);
@@ -195,6 +202,7 @@ static void job_fill(struct job *job, const struct event_job_submitted *e)
 	job->priority = clamp_i32(e->priority);
 	job->limit_ms = clamp_positive(e->limit_ms);
 	job->estimate_ms = clamp_positive(e->estimate_ms);
+	job->likely_s = likely_seconds(e->likely_ms);
 	job->retries_left = clamp_u16(e->retries);
 	job->preempts = e->preempts != 0;
 	job->checkpoints = e->checkpoint != 0;
@@ -393,6 +401,15 @@ static void dependents_wake(struct facts *f, struct job_id id)
 	}
 }
 
+/* However it ended: it held its GPUs so long. */
+static void run_learn(struct facts *f, const struct job *job)
+{
+	struct like_wish wish = like_wish_of(f, job);
+
+	if (job->run_ms > 0)
+		likes_learn(f, &wish, job->run_ms);
+}
+
 void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 {
 	struct job_id id = job_open(f, e->job);
@@ -406,6 +423,7 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 	if (job_is_live(job_get(f, id)))
 		return;
 	promise_drop(f, id);
+	run_learn(f, job_get(f, id));
 	reason = facts_put_text(f, job_get(f, id)->reason, e->text);
 	job = job_edit(f, id);
 	job->exit_code = clamp_i32(e->code);

@@ -39,7 +39,8 @@ struct link {
 	T(key_slots, uint32_t)                                                                     \
 	T(name_links, struct link)                                                                 \
 	T(shape_links, struct link)                                                                \
-	T(key_links, struct link)
+	T(key_links, struct link)                                                                  \
+	T(likes, struct like)
 
 static inline struct job *job_edit(struct facts *f, struct job_id id)
 {

@@ -31,6 +31,7 @@ enum {
 	CHECKPOINTS_KEPT = 4, /* newest complete ones remembered per job */
 	ISLANDS_MAX = 8,
 	FAILED_JOBS_KEPT = 4, /* per node and GPU */
+	LIKE_RUNS = 32, /* run times remembered of jobs that are alike */
 	TASKS_MAX = 4096, /* of one job */
 	DEPENDS_MAX = 64,
 	ARRAY_MAX = 10000,
@@ -223,6 +224,8 @@ struct job {
 	uint8_t state, kind, tier, signal, cause, resize;
 	bool cancel_asked, held, checkpoints, preempts;
 	bool evicted; /* waits because it was evicted: PREEMPTED instead of QUEUED */
+	uint32_t
+		likely_s; /* what jobs like it ran at most, 9 of 10, when it was submitted or placed; 0 = not known, or it declared its own */
 };
 _Static_assert(sizeof(struct job) <= 192, "a million jobs must stay small");
 
@@ -269,6 +272,8 @@ struct attempt {
 	struct text_id reason; /* the engine's words about that rank's end */
 	uint8_t state, why, unreachable;
 	uint32_t previous; /* of the same job, 0 = none or lost */
+	int64_t likely_ms,
+		safe_ms; /* what was expected of its run when it was placed: half and 9 of 10 end by then; 0 = nothing */
 };
 
 struct task {
@@ -288,6 +293,20 @@ struct promise {
 	uint32_t gpu_mask;
 	uint32_t victim;
 	uint32_t next;
+};
+
+/* What is remembered of jobs that were alike (likes.h). Row: from its key. */
+struct like {
+	int64_t key; /* hash of what they have in common; 0 = empty */
+	int64_t seq; /* when it learned last */
+	uint32_t runs; /* how many it learned; number n lies in run_ms[n % LIKE_RUNS] */
+	int64_t run_ms[LIKE_RUNS]; /* without what was lost */
+};
+
+/* How good the expected run times of attempts that ended by themselves were. Loss: the pinball loss, summed up. */
+struct forecast {
+	int64_t count, under_likely, under_safe;
+	int64_t likely_loss_ms, safe_loss_ms;
 };
 
 struct policy {
@@ -312,6 +331,8 @@ struct facts {
 		body_ids; /* how many were ever given: rows of their tables */
 	struct table names, nodes, gpus, queues, teams, users, tokens, shapes;
 	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises, texts;
+	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
+	struct forecast forecast;
 	bool reviving; /* not kept: see facts_revive */
 	uint32_t free_tasks
 		[16]; /* heads of lists of free runs of 2^i rows; linked through `reports` */

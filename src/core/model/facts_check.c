@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "core/model/apply.h"
 #include "core/model/edit.h"
+#include "core/model/likes.h"
 
 #define WRONG(...) err_set(err, ERR_CORRUPT, __VA_ARGS__)
 
@@ -254,6 +255,23 @@ static int check_lookups(const struct facts *f, struct err *err)
 	return check_bearers(f, err);
 }
 
+/* Each likeness in its set, once. */
+static int check_likes(const struct facts *f, struct err *err)
+{
+	for (uint32_t row = 1; row <= f->likes.count; row++) {
+		const struct like *like = table_get(&f->likes, row);
+		uint32_t first = (row - 1) / LIKE_WAYS * LIKE_WAYS + 1;
+
+		if (like->key < 0 || (like->key && like->key % LIKE_SETS != first / LIKE_WAYS))
+			return WRONG("run times of like jobs: row %u is in another's set", row);
+		for (uint32_t other = first; like->key && other < row; other++)
+			if (((const struct like *)table_get(&f->likes, other))->key == like->key)
+				return WRONG("run times of like jobs: rows %u and %u are the same",
+					     other, row);
+	}
+	return 0;
+}
+
 /* --- rows and their owners --------------------------------------------------------------------------------- */
 
 /* Lengths of lists are bounded by their table: a circle shows as a list that is too long. */
@@ -475,6 +493,8 @@ int facts_check(const struct facts *f, struct err *err)
 		result = check_bodies(f, err);
 	if (!result)
 		result = check_texts(f, err);
+	if (!result)
+		result = check_likes(f, err);
 	for (uint32_t id = 1; !result && id <= f->jobs.count; id++)
 		result = check_job(f, (struct job_id){ id }, err);
 	for (uint32_t id = 1; !result && id <= f->attempts.count; id++)

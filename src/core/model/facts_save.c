@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "core/model/apply.h"
 #include "core/model/edit.h"
+#include "core/model/likes.h"
 #include "core/model/records.h"
 
 /* --- saving --------------------------------------------------------------------------------------------- */
@@ -343,6 +344,22 @@ static int place_task(struct facts *f, const struct loaded *loaded, struct err *
 	return 0;
 }
 
+/* Rows behind the last one that is not empty. */
+static void rows_end(struct table *table, uint32_t rows)
+{
+	while (table->count < rows)
+		table_add(table);
+}
+
+static int place_like(struct facts *f, const struct loaded *loaded, struct err *err)
+{
+	if (!loaded->id || loaded->id > LIKE_SETS * LIKE_WAYS || loaded->sub)
+		return out_of_order(RECORD_LIKE, loaded, err);
+	rows_end(&f->likes, LIKE_SETS * LIKE_WAYS);
+	memcpy(table_edit(&f->likes, loaded->id), loaded->row, sizeof(struct like));
+	return 0;
+}
+
 static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, struct err *err)
 {
 	switch ((enum record_kind)kind) {
@@ -364,6 +381,7 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_PROMISE: return place_promise(f, loaded, err);
 	case RECORD_ATTEMPT: return place_spaced(&f->attempts, f->attempt_ids, kind, loaded, err);
 	case RECORD_TASK: return place_task(f, loaded, err);
+	case RECORD_LIKE: return place_like(f, loaded, err);
 	}
 	UNREACHABLE();
 }
@@ -421,13 +439,6 @@ static void link_bodies(struct facts *f)
 	for (uint32_t id = 1; id <= f->bodies.count; id++)
 		if (((const struct body *)table_get(&f->bodies, id))->keyed)
 			facts_link_body(f, id);
-}
-
-/* Rows behind the last one that is not empty. */
-static void rows_end(struct table *table, uint32_t rows)
-{
-	while (table->count < rows)
-		table_add(table);
 }
 
 int facts_load_finish(struct facts *f, struct err *err)

@@ -157,6 +157,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->prefer = random_below(r, 4) ? "" : "nvlink";
 	e->limit_ms = upto(r, 1000000);
 	e->estimate_ms = upto(r, 1000000);
+	e->likely_ms = upto(r, 1000000);
 	e->retries = upto(r, 3);
 	e->preempts = upto(r, 1);
 	e->checkpoint = upto(r, 1);
@@ -198,6 +199,8 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	e->nodes_count = count;
 	e->masks_count = random_below(r, 50) ? count : count - 1;
 	e->resume_number = upto(r, 3);
+	e->likely_ms = upto(r, 60000);
+	e->safe_ms = upto(r, 90000);
 }
 
 static void fill_attempt_ended(struct random *r, const struct facts *f, struct arena *arena,

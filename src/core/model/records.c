@@ -27,6 +27,11 @@ static const struct field head_fields[] = { ONE(I64, seq),
 					    ONE(I64, lost_attempts),
 					    SOME(I64, lost_first, LOST_RANGES),
 					    SOME(I64, lost_last, LOST_RANGES),
+					    ONE(I64, forecast.count),
+					    ONE(I64, forecast.under_likely),
+					    ONE(I64, forecast.under_safe),
+					    ONE(I64, forecast.likely_loss_ms),
+					    ONE(I64, forecast.safe_loss_ms),
 					    LAST };
 #undef SELF
 
@@ -171,6 +176,7 @@ static const struct field job_fields[] = { ONE(NAME, name),
 					   ONE(BOOL, checkpoints),
 					   ONE(BOOL, preempts),
 					   ONE(BOOL, evicted),
+					   ONE(U32, likely_s),
 					   LAST };
 #undef SELF
 
@@ -194,15 +200,29 @@ static const struct field promise_fields[] = { ONE(U32, node), ONE(U32, gpu_mask
 #undef SELF
 
 #define SELF attempt
-static const struct field attempt_fields[] = {
-	ONE(U32, job),           ONE(U32, tasks),         ONE(U32, ready),
-	ONE(U32, started),       ONE(U32, exited),        ONE(U32, for_job),
-	ONE(U32, resume_number), ONE(I64, placed_ms),     ONE(I64, released_ms),
-	ONE(I64, ended_ms),      ONE(I64, warned_ms),     ONE(I64, deadline_ms),
-	ONE(I64, stopped_ms),    ONE(I64, checkpoint_ms), ONE(I32, first_failed_rank),
-	ONE(REASON, reason),     ONE(U8, state),          ONE(U8, why),
-	ONE(U8, unreachable),    ONE(U32, previous),      LAST
-};
+static const struct field attempt_fields[] = { ONE(U32, job),
+					       ONE(U32, tasks),
+					       ONE(U32, ready),
+					       ONE(U32, started),
+					       ONE(U32, exited),
+					       ONE(U32, for_job),
+					       ONE(U32, resume_number),
+					       ONE(I64, placed_ms),
+					       ONE(I64, released_ms),
+					       ONE(I64, ended_ms),
+					       ONE(I64, warned_ms),
+					       ONE(I64, deadline_ms),
+					       ONE(I64, stopped_ms),
+					       ONE(I64, checkpoint_ms),
+					       ONE(I32, first_failed_rank),
+					       ONE(REASON, reason),
+					       ONE(U8, state),
+					       ONE(U8, why),
+					       ONE(U8, unreachable),
+					       ONE(U32, previous),
+					       ONE(I64, likely_ms),
+					       ONE(I64, safe_ms),
+					       LAST };
 #undef SELF
 
 #define SELF task
@@ -218,6 +238,11 @@ static const struct field task_fields[] = { ONE(U32, node),
 					    ONE(BOOL, never_ran),
 					    ONE(BOOL, memory_enforced),
 					    LAST };
+#undef SELF
+
+#define SELF like
+static const struct field like_fields[] = { ONE(I64, key), ONE(I64, seq), ONE(U32, runs),
+					    SOME(I64, run_ms, LIKE_RUNS), LAST };
 #undef SELF
 
 static const struct {
@@ -241,6 +266,7 @@ static const struct {
 	[RECORD_PROMISE - RECORD_HEAD] = { "promise", promise_fields },
 	[RECORD_ATTEMPT - RECORD_HEAD] = { "attempt", attempt_fields },
 	[RECORD_TASK - RECORD_HEAD] = { "task", task_fields },
+	[RECORD_LIKE - RECORD_HEAD] = { "like", like_fields },
 };
 
 #define T(member, type) _Static_assert(sizeof(type) <= RECORD_ROW_MAX, "fits a record's buffer");
@@ -487,5 +513,8 @@ int facts_walk(const struct facts *f, void *context,
 		result = walk_job(&w, id);
 	for (uint32_t id = 1; !result && id <= f->attempts.count; id++)
 		result = walk_attempt(&w, id);
+	for (uint32_t row = 1; !result && row <= f->likes.count; row++)
+		if (((const struct like *)table_get(&f->likes, row))->key)
+			result = walk_take(&w, RECORD_LIKE, row, 0, table_get(&f->likes, row));
 	return result;
 }

@@ -29,6 +29,7 @@ enum record_kind {
 	RECORD_PROMISE, /* id job, sub from 0 */
 	RECORD_ATTEMPT,
 	RECORD_TASK, /* id attempt, sub rank; follow their attempt */
+	RECORD_LIKE, /* only those that are not empty */
 	RECORD_END
 };
 

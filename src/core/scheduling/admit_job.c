@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "core/model/apply.h"
 #include "core/scheduling/admit.h"
+#include "core/scheduling/estimate.h"
 #include "core/scheduling/standing.h"
 
 /* --- numbers ----------------------------------------------------------------------------------------- */
@@ -171,6 +172,15 @@ static int key_check(const struct admission *a, const struct event_job_submitted
 	return CORE_ALREADY;
 }
 
+/* Asked only where nothing is declared: a person's word goes before that of other jobs. */
+static int64_t likely_ms(const struct facts *f, const struct event_job_submitted *e)
+{
+	const struct like_wish wish = { e->user, e->name, e->queue,
+					(uint32_t)(e->tasks_min * e->gpus) };
+
+	return e->limit_ms || e->estimate_ms ? 0 : estimate_new_ms(f, &wish);
+}
+
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e)
 {
 	struct queue_id queue;
@@ -191,6 +201,7 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 	rc = critical_check(a, e, queue);
 	if (rc < 0)
 		return rc;
+	e->likely_ms = likely_ms(a->facts, e);
 	e->job = (int64_t)a->facts->jobs.count + 1;
 	if (e->job + (e->array_count ? e->array_count : 1) >= UINT32_MAX)
 		return err_set(a->err, ERR_UNAVAILABLE, "every job number has been used");

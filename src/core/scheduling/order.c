@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/scheduling/estimate.h"
 #include "core/scheduling/pass.h"
 
 /* Where the walk through a bucket stands. */
@@ -307,7 +308,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	const struct checkpoint *checkpoint =
 		job->checkpoint ? job_checkpoint(pass->facts, job, 0) : NULL;
 	int64_t *numbers = arena_new_array(pass->arena, int64_t, (size_t)2 * place->count);
-	int64_t share = shape_share(shape, place->count);
+	int64_t share = shape_share(shape, place->count), likely_ms, safe_ms;
 	struct event_attempt_placed *e = &pass_emit(pass, EVENT_ATTEMPT_PLACED)->attempt_placed;
 
 	for (uint32_t i = 0; i < place->count; i++) {
@@ -320,6 +321,10 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	e->masks = numbers + place->count;
 	e->nodes_count = e->masks_count = place->count;
 	e->resume_number = checkpoint ? checkpoint->number : 0;
+	if (estimate_by_likes(pass->facts, job, &likely_ms, &safe_ms)) {
+		e->likely_ms = likely_ms;
+		e->safe_ms = safe_ms;
+	}
 	pass->starts++;
 	pass->changes++;
 	placement_take(&pass->view->space, place, shape);

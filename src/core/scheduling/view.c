@@ -17,6 +17,8 @@ static uint8_t run_class_of(const struct job *job)
 	int64_t ms = job->limit_ms ? job->limit_ms : job->estimate_ms;
 	uint32_t octave;
 
+	if (!ms)
+		ms = (int64_t)job->likely_s * 1000;
 	if (ms <= 0)
 		return 0;
 	octave = 63 - (uint32_t)__builtin_clzll((uint64_t)ms | 8);

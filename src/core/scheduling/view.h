@@ -113,7 +113,7 @@ static inline int64_t shape_share(const struct shape *shape, uint32_t tasks)
 {
 	return (int64_t)shape->gpus * tasks * GPU_SHARE;
 }
-/* Run time still to be expected of the job from a start now: limit, estimate, or its queue's default. */
+/* Run time still to be expected of the job from a start now: limit, estimate, what jobs like it ran, or its queue's default. */
 int64_t job_expected_ms(const struct facts *facts, const struct job *job);
 /* When its run-time limit is over; 0 = none or not running. */
 int64_t job_limit_end_ms(const struct facts *facts, const struct job *job);

@@ -13,6 +13,8 @@ int64_t job_expected_ms(const struct facts *facts, const struct job *job)
 	int64_t ms = job->limit_ms ? job->limit_ms : job->estimate_ms;
 
 	if (!ms)
+		ms = (int64_t)job->likely_s * 1000;
+	if (!ms)
 		ms = queue_get(facts, job->queue)->default_limit_ms;
 	if (!ms)
 		ms = facts->policy.default_limit_ms;
