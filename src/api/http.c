@@ -396,19 +396,12 @@ static void log_nothing(void *cls, const char *format, va_list args)
 	(void)args;
 }
 
-/* A socket file that nobody listens on any more is in the way; one with a listener is another daemon's. */
-static int unix_clear_stale(const struct sockaddr_un *address, struct err *err)
+/* Negative when somebody answers there. */
+static int unix_probe(const struct sockaddr_un *address, struct err *err)
 {
-	struct stat what;
-	int fd, result;
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int result;
 
-	if (lstat(address->sun_path, &what) < 0)
-		return 0;
-	if (!S_ISSOCK(what.st_mode))
-		return err_set(err, ERR_CONFLICT,
-			       "\"%s\" is in the way of the socket and is not a socket",
-			       address->sun_path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_errno(err, ERR_IO, errno, "no socket can be made");
 	result = connect(fd, (const struct sockaddr *)address, sizeof *address);
@@ -416,13 +409,30 @@ static int unix_clear_stale(const struct sockaddr_un *address, struct err *err)
 	if (!result)
 		return err_set(err, ERR_CONFLICT, "another daemon listens on \"%s\"",
 			       address->sun_path);
+	return 0;
+}
+
+/* A socket file that nobody listens on any more is in the way; one with a listener is another daemon's. */
+static int unix_clear_stale(const struct sockaddr_un *address, bool owned, struct err *err)
+{
+	struct stat what;
+
+	if (lstat(address->sun_path, &what) < 0)
+		return 0;
+	if (!S_ISSOCK(what.st_mode))
+		return err_set(err, ERR_CONFLICT,
+			       "\"%s\" is in the way of the socket and is not a socket",
+			       address->sun_path);
+	if (!owned && unix_probe(address, err) < 0)
+		return -1;
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
 		return err_errno(err, ERR_IO, errno, "the old socket \"%s\" can't be removed",
 				 address->sun_path);
 	return 0;
 }
 
-static int unix_listen(struct http_server *server, const char *path, int *ret, struct err *err)
+static int unix_listen(struct http_server *server, const char *path, bool owned, int *ret,
+		       struct err *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd;
@@ -433,7 +443,7 @@ static int unix_listen(struct http_server *server, const char *path, int *ret, s
 			"the socket's path \"%s\" is longer than %zu bytes; choose a data folder with a shorter path",
 			path, sizeof address.sun_path - 1);
 	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-	if (unix_clear_stale(&address, err) < 0)
+	if (unix_clear_stale(&address, owned, err) < 0)
 		return -(int)ERR_IO;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -607,8 +617,8 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 	server->listeners[0].fd = server->listeners[1].fd = -1;
 	server->listeners[0].wake_fd = server->listeners[1].wake_fd = -1;
 	server->listeners[0].local = true;
-	if (options->unix_path &&
-	    unix_listen(server, options->unix_path, &server->listeners[0].fd, err) < 0)
+	if (options->unix_path && unix_listen(server, options->unix_path, options->unix_owned,
+					      &server->listeners[0].fd, err) < 0)
 		goto failed;
 	if (options->listen &&
 	    tcp_listen(server, options->listen, &server->listeners[1].fd, err) < 0)

@@ -44,6 +44,9 @@ struct http_peer {
 struct http_options {
 	/* NULL = none; made mode 0666 (who may do what is decided per caller), stale one replaced */
 	const char *unix_path;
+	/* The caller knows that nobody else may listen there (the daemon holds its data folder's lock): what is there is left from
+	 * before, even if it answers. A process that a killed daemon was just starting holds its listener until it executes. */
+	bool unix_owned;
 	/* "127.0.0.1:7070" or "[::1]:0"; NULL = none; only loopback is accepted (no TLS yet) */
 	const char *listen;
 	void *context;

@@ -830,6 +830,33 @@ static void who_calls_over_the_socket_is_the_kernels_word(void **state)
 	close(dial(true));
 }
 
+/* As a process does that a killed daemon was just starting: it still holds the listening socket. */
+static void what_still_answers_on_an_owned_path_is_left_from_before(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct http_options again = {
+		.unix_path = socket_path, .unix_owned = true, .handle = handle, .pass = pass
+	};
+	const int held = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct err err = { 0 };
+	char out[4096];
+	int fd;
+
+	(void)state;
+	http_stop(server);
+	server = NULL;
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
+	assert_int_equal(bind(held, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(listen(held, 1), 0);
+	if (http_start(&again, &server, &err) < 0)
+		fail_msg("%s", err.text);
+	fd = dial(true);
+	SAY(fd, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	assert_true(answer(fd, out, sizeof out));
+	close(fd);
+	close(held);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -873,6 +900,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(stopping_ends_streams_and_closes_connections, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			what_still_answers_on_an_owned_path_is_left_from_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_calls_over_the_socket_is_the_kernels_word,
 						setup, teardown),
 	};

@@ -217,6 +217,7 @@ static int open_door(struct daemon *d, const struct daemon_options *options, str
 	char socket[4096];
 	snprintf(socket, sizeof(socket), "%s/fairlead.sock", d->folder);
 	const struct http_options http = { .unix_path = socket,
+					   .unix_owned = true,
 					   .listen = options->listen,
 					   .context = d->api,
 					   .handle = api_handle,

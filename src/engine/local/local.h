@@ -11,6 +11,7 @@
  */
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -78,7 +79,7 @@ struct attempt {
 	bool stale; /* of no interest to the core: stopped and cleared, no facts */
 	bool adopted; /* its folder may be there already */
 	bool stopping, forgotten;
-	bool elsewhere_said; /* that it runs under the folder of which this is a copy */
+	_Atomic bool elsewhere_said; /* that it runs under the folder of which this is a copy */
 	int64_t stop_grace_ms;
 	uint64_t warn_number, stop_number;
 	uint32_t jobs; /* in the workers' queue or hands */

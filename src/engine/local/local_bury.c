@@ -105,13 +105,12 @@ static bool lives_elsewhere(const struct rank *rank, const struct task_spec *spe
 		     (here.st_ino != there.st_ino || here.st_dev != there.st_dev);
 	bool lives = other && place_is_locked(folder);
 	close(folder);
-	if (lives && !rank->attempt->elsewhere_said)
+	if (lives && !atomic_exchange(&rank->attempt->elsewhere_said, true))
 		log_line(
 			LOG_ERROR,
 			"attempt %" PRIu64
 			" runs under the data folder %.*s, of which this one is a copy: it is left alone, and counts as running here until it ends there",
 			rank->attempt->number, (int)(length - strlen("/logs")), spec->logs);
-	rank->attempt->elsewhere_said |= lives;
 	return lives;
 }
 
