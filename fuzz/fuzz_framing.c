@@ -131,6 +131,9 @@ static bool field_is_fit(const char *line, size_t size, struct head *head)
 	if (name == 17 && strncasecmp(line, "transfer-encoding", 17) == 0 &&
 	    (++head->codings > 1 || left != 7 || strncasecmp(value, "chunked", 7) != 0))
 		return false;
+	if (name == 6 && strncasecmp(line, "expect", 6) == 0 &&
+	    (left != 12 || strncasecmp(value, "100-continue", 12) != 0))
+		return false;
 	return true;
 }
 

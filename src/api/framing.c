@@ -151,7 +151,11 @@ static enum framing_problem field_end(struct framing *f)
 {
 	switch ((enum field)f->field) {
 	case FIELD_OTHER: return FRAMING_OK;
-	case FIELD_EXPECT: f->expects = true; return FRAMING_OK;
+	case FIELD_EXPECT:
+		if (f->value_bytes != 12 || strncasecmp(f->value, "100-continue", 12) != 0)
+			return FRAMING_EXPECT;
+		f->expects = true;
+		return FRAMING_OK;
 	case FIELD_HOST:
 		if (f->host)
 			return FRAMING_HOST_TWICE;

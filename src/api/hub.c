@@ -372,7 +372,8 @@ void event_hub_subscribe(struct event_hub *hub, struct call *call, int64_t after
 {
 	struct subscriber *sub = calloc(1, sizeof *sub);
 	struct err err = { 0 };
-	bool full;
+	const uint64_t head = call->facts->seq;
+	bool full, beyond = false;
 
 	CHECK(sub && call->permitted);
 	sub->hub = hub;
@@ -382,6 +383,10 @@ void event_hub_subscribe(struct event_hub *hub, struct call *call, int64_t after
 	pthread_mutex_lock(&hub->lock);
 	full = hub->clients >= HUB_CLIENTS_MAX;
 	if (!full) {
+		/* From another journal, or from one that lost its end: what the client has is not what is. */
+		beyond = after >= 0 && (uint64_t)after > head && (uint64_t)after > hub->last_seq;
+		if (beyond)
+			sub->state = LIVE;
 		sub->cursor = after < 0 ? hub->last_seq : (uint64_t)after;
 		sub->next = hub->subscribers;
 		if (sub->next)
@@ -392,6 +397,8 @@ void event_hub_subscribe(struct event_hub *hub, struct call *call, int64_t after
 		sub->stream = http_stream_begin(call->request, "text/event-stream", STREAM_LIMIT,
 						sub, closed);
 		(void)http_stream_send(sub->stream, "retry: 1000\n\n", 13);
+		if (beyond)
+			resync_send(hub, sub);
 		pthread_cond_broadcast(&hub->changed);
 	}
 	pthread_mutex_unlock(&hub->lock);
@@ -400,7 +407,7 @@ void event_hub_subscribe(struct event_hub *hub, struct call *call, int64_t after
 		err_set(&err, ERR_UNAVAILABLE,
 			"the daemon has as many event streams as it takes (%d)", HUB_CLIENTS_MAX);
 		http_reply_error(call->request, &err);
-	} else if (after >= 0) {
+	} else if (after >= 0 && !beyond) {
 		catch_up(sub);
 	}
 }

@@ -216,6 +216,8 @@ static const struct {
 	{ "command: x\nimage: pytorch\n", 2, 1,
 	  "\"image\" is not a field: this release runs programs as they are" },
 	{ "command: x\nkind: inference\n", 2, 7, "needs a later release" },
+	{ "command: x\ngpus: {cnt: 2}\n", 2, 8,
+	  "gpus has no field \"cnt\"; did you mean \"count\"?" },
 	{ "command: x\nresize: free\n", 2, 1, "keeps the number of tasks" },
 	{ "command: x\nkind: interactive\n", 2, 7, "needs a later release" },
 	{ "command: x\nkind: trainin\n", 2, 7, "did you mean \"training\"?" },

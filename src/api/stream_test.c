@@ -270,6 +270,22 @@ static void a_stream_begins_where_it_is_asked_and_misses_nothing(void **state)
 	listen_end(&later);
 }
 
+static void a_stream_from_beyond_the_end_is_told_to_look_anew(void **state)
+{
+	char mark[64];
+	struct listener l = listen_begin("ada", "?after=4000000000", "");
+	uint64_t next;
+
+	(void)state;
+	listen_until(&l, "event: resync");
+	snprintf(mark, sizeof mark, "\nid: %llu\n", (unsigned long long)testing_last_seq() + 1);
+	testing_job("rita", "red", "default", 1);
+	next = testing_last_seq();
+	listen_until(&l, mark);
+	assert_true(next > 0 && strstr(l.text, "event: resync") < strstr(l.text, mark));
+	listen_end(&l);
+}
+
 static void a_stream_without_a_place_begins_now_and_hides_what_is_private(void **state)
 {
 	struct listener l = listen_begin("vera", "", "");
@@ -372,6 +388,7 @@ int main(void)
 			a_stream_without_a_place_begins_now_and_hides_what_is_private, fresh),
 		cmocka_unit_test_setup(a_client_that_does_not_read_is_told_to_read_again, fresh),
 		cmocka_unit_test_setup(a_page_of_events_goes_on_at_next, fresh),
+		cmocka_unit_test_setup(a_stream_from_beyond_the_end_is_told_to_look_anew, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

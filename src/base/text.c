@@ -47,6 +47,18 @@ static size_t edits(const char *a, size_t a_length, const char *b, size_t b_leng
 	return above[b_length];
 }
 
+/* Is brief what somebody writes for word in a hurry: its letters in order, the first one and at least half of them? */
+static bool abbreviates(const char *brief, size_t brief_length, const char *word, size_t length)
+{
+	size_t found = 1;
+
+	if (brief_length < 3 || brief_length * 2 < length || lower(brief[0]) != lower(word[0]))
+		return false;
+	for (size_t i = 1; i < length && found < brief_length; i++)
+		found += lower(brief[found]) == lower(word[i]);
+	return found == brief_length;
+}
+
 const char *spelling_hint(const char *word, const char *const *candidates, size_t count)
 {
 	size_t length = strlen(word), best = SIZE_MAX;
@@ -60,7 +72,9 @@ const char *spelling_hint(const char *word, const char *const *candidates, size_
 		if (!other || other > WORD_MAX)
 			continue;
 		distance = edits(word, length, candidates[i], other);
-		if (distance * 3 > (length > other ? length : other) || distance >= best)
+		if ((distance * 3 > (length > other ? length : other) &&
+		     !abbreviates(word, length, candidates[i], other)) ||
+		    distance >= best)
 			continue;
 		best = distance;
 		hint = candidates[i];

@@ -83,6 +83,10 @@ static void misspelt_words_get_a_hint(void **state)
 		{ "", NULL },
 		{ "na", NULL },
 		{ "replicas", NULL },
+		{ "mem", "memory" },
+		{ "prty", "priority" },
+		{ "pty", NULL },
+		{ "ory", NULL },
 		{ "q", NULL },
 	};
 	char longest[100];

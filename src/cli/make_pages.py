@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 SHELLS = {"bash": "fairlead", "zsh": "_fairlead", "fish": "fairlead.fish"}
 INSTALLED = {"man": "share/man/man1", "bash": "share/bash-completion/completions", "zsh": "share/zsh/site-functions",
@@ -23,6 +24,8 @@ def write(folder, name, text):
 
 def pages(program):
     """(what it is for, file name, text) of each."""
+    made = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH") or os.stat(program).st_mtime)))
+
     def ask(*words):
         return subprocess.run([program, *words], stdout=subprocess.PIPE, text=True, check=True).stdout
 
@@ -30,7 +33,7 @@ def pages(program):
     for name in ["fairlead"] + names:
         if " " in name and name.split()[0] in names:
             continue  # stands on the page of its noun
-        yield "man", "fairlead.1" if name == "fairlead" else "fairlead-%s.1" % name.replace(" ", "-"), ask("help", "--man", name)
+        yield "man", "fairlead.1" if name == "fairlead" else "fairlead-%s.1" % name.replace(" ", "-"), ask("help", "--man", name).replace('" 1 "" "', '" 1 "%s" "' % made, 1)
     for shell, file in SHELLS.items():
         yield shell, file, ask("completion", shell)
 

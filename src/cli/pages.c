@@ -333,10 +333,12 @@ static void roff_body(const struct command *command, struct buf *out)
 
 static void roff_head(struct buf *out, const char *name, const char *summary)
 {
-	buf_adds(out, ".\\\" Made from Fairlead's table of commands.\n.TH ");
+	buf_adds(out, ".\\\" Made from Fairlead's table of commands.\n.TH \"");
 	for (const char *p = name; *p; p++)
-		buf_addc(out, *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
-	buf_adds(out, " 1 \"\" \"Fairlead " FAIRLEAD_VERSION "\" \"Fairlead\"\n.SH NAME\n");
+		buf_addc(out, *p == ' '                ? '-'
+			      : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A')
+						       : *p);
+	buf_adds(out, "\" 1 \"\" \"Fairlead " FAIRLEAD_VERSION "\" \"Fairlead\"\n.SH NAME\n");
 	roff(out, name);
 	buf_adds(out, " \\- ");
 	roff(out, summary);

@@ -486,6 +486,26 @@ static const char *new_key(struct arena *arena)
 	return arena_strdup(arena, text);
 }
 
+/* What only the daemon can know is wrong: the value that it names is looked for in the file. */
+static void find_place(const struct submission *submission, struct err *err)
+{
+	static const char *const keys[] = { "queue", "team" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct conf *said = conf_find(submission->document, keys[i]);
+		char quoted[300];
+
+		if (!said || said->type != CONF_SCALAR)
+			continue;
+		snprintf(quoted, sizeof(quoted), "%s \"%.280s\"", keys[i], said->text);
+		if (!strstr(err->text, quoted))
+			continue;
+		err->line = said->line;
+		err->column = said->column;
+		return;
+	}
+}
+
 int submission_send(const struct invocation *in, struct client *client,
 		    const struct submission *submission, bool dry_run, json_t **ret,
 		    struct err *err)
@@ -511,8 +531,10 @@ int submission_send(const struct invocation *in, struct client *client,
 		rc = client_call(client, &call, ret, err);
 	if (rc < 0) { /* places in what was sent mean nothing to the reader */
 		err->line = err->column = 0;
-		if (!submission->flags)
+		if (!submission->flags) {
 			snprintf(err->file, sizeof(err->file), "%s", submission->file);
+			find_place(submission, err);
+		}
 	}
 	explicit_bzero(body.data, body.size);
 	return rc;

@@ -185,7 +185,7 @@ static void man_pages_hold_every_command_and_flag(void **state)
 
 	(void)state;
 	help_man(NULL, &man);
-	assert_non_null(strstr(man.data, ".TH FAIRLEAD 1"));
+	assert_non_null(strstr(man.data, ".TH \"FAIRLEAD\" 1"));
 	for (size_t i = 0; i < command_count; i++)
 		if (!commands[i]->hidden && !strchr(commands[i]->name, ' '))
 			assert_non_null(strstr(man.data, commands[i]->name));

@@ -239,6 +239,13 @@ def test_a_bad_job_file_is_shown_at_its_place(d, text, message):
     assert message in err and "\x1b" not in err and "s3cret" not in err, err
 
 
+def test_what_only_the_daemon_knows_to_be_wrong_is_shown_at_its_place_too(d):
+    for text, message in [
+            ("command: x\nqueue: nope\n", 'standard input:2:8: queue "nope" does not exist; `fairlead queues` lists those that do\n    2 | queue: nope\n'),
+            ("command: x\nname: a\nteam: nope\n", 'standard input:3:7: there is no team "nope"\n    3 | team: nope\n')]:
+        assert message in d.run("submit", "-", stdin=text, check=False).err
+
+
 def test_a_file_that_is_too_large_or_not_there_is_refused(d, tmp_path):
     done = d.run("submit", "-", stdin="command: " + "x" * (10 << 20) + "\n", check=False)
     assert done.code == 2 and "larger than its limit" in done.err
