@@ -17,6 +17,7 @@ void handle_policy(struct call *call)
 	out_int(&out, "packing", p->packing);
 	out_int(&out, "allow_critical_burst", p->allow_critical_burst);
 	out_int(&out, "backfill_depth", p->backfill_depth);
+	out_int(&out, "half_life_ms", p->half_life_ms);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }
@@ -59,6 +60,8 @@ static int policy_read(const struct conf *body, struct event_policy_set *e, stru
 		rc = switch_read(body, "allow_critical_burst", &e->allow_critical_burst, err);
 	if (rc >= 0)
 		rc = body_int(body, "backfill_depth", 0, 1024, &e->backfill_depth, &given, err);
+	if (rc >= 0)
+		rc = duration_read(body, "half_life", &e->half_life_ms, err);
 	return rc;
 }
 

@@ -29,6 +29,8 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_bool(out, "reserved", q->reserved);
 	out_int(out, "default_limit_ms", q->default_limit_ms);
 	out_int(out, "used_gpu_ms", q->used_gpu_ms);
+	out_int(out, "past_gpu_ms", queue_past_gpu_ms(f, (struct queue_id){ id }, f->now_ms));
+	out_text(out, "calendar", facts_text(f, q->calendar));
 	out_int(out, "running", t->running);
 	out_int(out, "waiting", t->waiting);
 	out_int(out, "gpus", (int64_t)t->gpus);
@@ -124,6 +126,7 @@ static void queue_begin(const struct facts *f, const char *name, struct event_qu
 	e->default_limit_ms = q->default_limit_ms;
 	e->team = facts_name(f, q->team);
 	e->used_gpu_ms = q->used_gpu_ms;
+	e->calendar = facts_text(f, q->calendar);
 }
 
 static int queue_read(struct call *call, struct event_queue_set *e, struct err *err)
@@ -146,6 +149,8 @@ static int queue_read(struct call *call, struct event_queue_set *e, struct err *
 		rc = body_bool(body, "reserved", &reserved, &given, err);
 	if (rc >= 0)
 		rc = limit_read(body, &e->default_limit_ms, err);
+	if (rc >= 0)
+		rc = body_text(body, "calendar", CALENDAR_TEXT_MAX, &e->calendar, &given, err);
 	e->reserved = reserved;
 	return rc;
 }

@@ -100,6 +100,9 @@ static const struct flag set_flags[] = {
 	{ "backfill-depth", 0, "N",
 	  "blocked jobs, from the first one on, whose start no smaller job may delay, 0 to 1024; default 32",
 	  false },
+	{ "half-life", 0, "DURATION",
+	  "what a queue used in the past counts half after it, when queues are equally far in their shares; 0s = it does not fade; default 7d",
+	  false },
 	{ 0 },
 };
 
@@ -131,10 +134,9 @@ static int policy_body(const struct invocation *in, json_t *body, struct err *er
 	static const struct {
 		const char *flag, *field;
 	} durations[] = {
-		{ "min-runtime", "min_runtime" },
-		{ "grace", "grace" },
-		{ "default-limit", "default_limit" },
-		{ "blackhole-window", "blackhole_window" },
+		{ "min-runtime", "min_runtime" },     { "grace", "grace" },
+		{ "default-limit", "default_limit" }, { "blackhole-window", "blackhole_window" },
+		{ "half-life", "half_life" },
 	};
 	int rc = add_number(in, "blackhole-failures", "blackhole_failures", 4, body, err);
 

@@ -45,6 +45,7 @@ static const struct column columns[] = {
 	{ "RESERVED", "reserved", CELL_YES, true },
 	{ "DEFAULT-LIMIT", "default_limit_ms", CELL_DURATION, true },
 	{ "USED-GPU-TIME", .cell = cell_used, .wide = true },
+	{ "CALENDAR", "calendar", CELL_TEXT, true },
 	{ 0 },
 };
 
@@ -84,6 +85,7 @@ static int queue_body(const struct invocation *in, json_t *body, struct err *err
 		{ "guarantee", "guarantee_gpus" },
 		{ "limit", "limit_gpus" },
 		{ "default-limit", "default_limit" },
+		{ "calendar", "calendar" },
 	};
 	int64_t weight;
 	int rc = arg_number(in, "weight", 1, 1000000, 0, &weight, err);
@@ -153,6 +155,9 @@ static const struct flag set_flags[] = {
 	{ "team", 0, "NAME", "only this team's members may submit; default everybody", false },
 	{ "reserved", 0, "yes|no", "yes: its guarantee is never lent; default no", false },
 	{ "default-limit", 0, "DURATION", "run time assumed for jobs that declare none", false },
+	{ "calendar", 0, "WINDOWS",
+	  "when its jobs may start: \"mon-fri 20:00-08:00, sat-sun, utc+1\"; default always",
+	  false },
 	{ 0 },
 };
 

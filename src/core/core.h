@@ -129,7 +129,8 @@ enum change_kind {
 	CHANGE_TASKS, /* it asks for `value` tasks, */
 	CHANGE_GPUS, /* ... GPUs per task */
 	CHANGE_RUN_LIMIT, /* it declares a run-time limit of `value` ms */
-	CHANGE_PRIORITY /* it has the priority `value` */
+	CHANGE_PRIORITY, /* it has the priority `value` */
+	CHANGE_CALENDAR /* queue `id` has no calendar */
 };
 struct change_part {
 	enum change_kind kind;

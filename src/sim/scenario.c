@@ -255,7 +255,7 @@ int scenario_read_cluster(struct reader *r, const struct conf *cluster)
 int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
 {
 	static const char *const known[] = { "name",   "parent",   "guarantee", "limit",
-					     "weight", "reserved", "used" };
+					     "weight", "reserved", "used",      "calendar" };
 	const struct conf *guarantee, *limit;
 	int rc = reader_map(r, item, "queue", known, ARRAY_SIZE(known));
 
@@ -267,6 +267,10 @@ int scenario_read_queue(struct reader *r, const struct conf *item, struct scenar
 		rc = reader_int(r, item, "weight", 0, 1000000, &queue->weight);
 	if (rc == 0)
 		rc = reader_bool(r, item, "reserved", &queue->reserved);
+	if (rc == 0)
+		rc = reader_int(r, item, "used", 0, 1000000000, &queue->used_gpu_hours);
+	if (rc == 0)
+		rc = reader_text(r, item, "calendar", &queue->calendar);
 	if (rc < 0)
 		return rc;
 	guarantee = conf_find(item, "guarantee");
@@ -299,7 +303,7 @@ static bool queue_exists(const struct scenario *s, const char *name)
 }
 
 static const struct scenario_queue queue_default = {
-	.name = "default", .parent = "", .limit_share = -1, .weight = 1
+	.name = "default", .parent = "", .limit_share = -1, .weight = 1, .calendar = ""
 };
 
 static int read_queues(struct reader *r, const struct conf *list)

@@ -44,6 +44,8 @@ struct scenario_queue {
 	const char *name, *parent; /* parent "" = the root */
 	int64_t guarantee_share, limit_share; /* 1/63000 GPU; limit -1 = none */
 	int64_t weight;
+	int64_t used_gpu_hours;
+	const char *calendar; /* "" = always open */
 	bool reserved;
 	int line;
 };

@@ -84,6 +84,8 @@ int run_set_queue(struct run *run, const struct scenario_queue *queue, struct er
 	e.queue_set.limit_share = queue->limit_share;
 	e.queue_set.weight = queue->weight;
 	e.queue_set.reserved = queue->reserved;
+	e.queue_set.used_gpu_ms = queue->used_gpu_hours * 3600000;
+	e.queue_set.calendar = queue->calendar;
 	return offer(run, &e, queue->line, err);
 }
 

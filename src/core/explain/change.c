@@ -93,7 +93,8 @@ static void put_job_ends(struct trial *t, uint32_t id)
 	trial_put(t, &ended);
 }
 
-static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool reserved)
+static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool reserved,
+		      bool calendar)
 {
 	const struct queue *queue = queue_get(&t->copy, (struct queue_id){ id });
 	struct event e = trial_event(t, EVENT_QUEUE_SET);
@@ -111,6 +112,8 @@ static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool re
 	e.queue_set.reserved = reserved;
 	e.queue_set.default_limit_ms = queue->default_limit_ms;
 	e.queue_set.used_gpu_ms = queue->used_gpu_ms;
+	e.queue_set.calendar =
+		calendar ? arena_strdup(&t->scratch, facts_text(&t->copy, queue->calendar)) : "";
 	trial_put(t, &e);
 }
 
@@ -157,6 +160,8 @@ static void put_node(struct trial *t, const struct change_part *part)
 
 static void part_put(struct trial *t, const struct change_part *part)
 {
+	const struct queue *queue;
+
 	struct event released = trial_event(t, EVENT_JOB_RELEASED),
 		     priority = trial_event(t, EVENT_JOB_PRIORITY_SET);
 
@@ -172,12 +177,13 @@ static void part_put(struct trial *t, const struct change_part *part)
 		return;
 	case CHANGE_JOB_ENDS: put_job_ends(t, part->id); return;
 	case CHANGE_LIMIT:
-		put_queue(t, part->id, part->value,
-			  queue_get(&t->copy, (struct queue_id){ part->id })->reserved);
-		return;
 	case CHANGE_LEND:
+	case CHANGE_CALENDAR:
+		queue = queue_get(&t->copy, (struct queue_id){ part->id });
 		put_queue(t, part->id,
-			  queue_get(&t->copy, (struct queue_id){ part->id })->limit_share, false);
+			  part->kind == CHANGE_LIMIT ? part->value : queue->limit_share,
+			  part->kind != CHANGE_LEND && queue->reserved,
+			  part->kind != CHANGE_CALENDAR);
 		return;
 	case CHANGE_NODE_READY:
 	case CHANGE_GPUS_BACK: put_node(t, part); return;
@@ -449,8 +455,8 @@ static bool answer_place(struct trial *t, struct parts *parts)
 	return true;
 }
 
-/* The longest run-time limit with which it is out of the way in time, to the minute; else the holder must go. */
-static bool answer_reservation(struct trial *t, const struct verdict *v, struct parts *parts)
+/* The longest run-time limit with which it may start, to the minute; 0 = none. */
+static int64_t run_limit_search(struct trial *t, const struct parts *parts)
 {
 	int64_t least = 1, best = 0,
 		most = job_expected_ms(&t->copy, t->words.j) / RUN_LIMIT_LEAST_MS;
@@ -468,9 +474,31 @@ static bool answer_reservation(struct trial *t, const struct verdict *v, struct 
 			most = middle - 1;
 		}
 	}
-	if (best)
-		return part_add(parts, CHANGE_RUN_LIMIT, 0, best * RUN_LIMIT_LEAST_MS);
+	return best * RUN_LIMIT_LEAST_MS;
+}
+
+/* It is out of the way in time; else the holder must go. */
+static bool answer_reservation(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	int64_t limit_ms = run_limit_search(t, parts);
+
+	if (limit_ms)
+		return part_add(parts, CHANGE_RUN_LIMIT, 0, limit_ms);
 	return v->holder.v && part_add(parts, CHANGE_JOB_ENDS, v->holder.v, 0);
+}
+
+/* It ends before the window does; where that is closed, no calendar of its queue or of those above it stands. */
+static bool answer_window(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	int64_t limit_ms = run_limit_search(t, parts);
+	bool done = false;
+
+	if (limit_ms)
+		return part_add(parts, CHANGE_RUN_LIMIT, 0, limit_ms);
+	for (uint32_t id = v->at; id; id = queue_get(t->facts, (struct queue_id){ id })->parent.v)
+		if (queue_get(t->facts, (struct queue_id){ id })->calendar.v)
+			done = part_add(parts, CHANGE_CALENDAR, id, 0) || done;
+	return done;
 }
 
 static bool answer_priority(struct trial *t, const struct verdict *v, struct parts *parts)
@@ -491,6 +519,8 @@ static bool cause_answer(struct trial *t, const struct verdict *v, struct parts 
 
 	if (v->code == REASON_RESERVATION)
 		return answer_reservation(t, v, parts);
+	if (v->code == REASON_WINDOW)
+		return answer_window(t, v, parts);
 	if (!never &&
 	    (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
 	     v->code == REASON_TOPOLOGY || v->code == REASON_CPU || v->code == REASON_RAM))
@@ -617,6 +647,9 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 				    words_share(w, part->value), queue_text(w, part->id));
 	case CHANGE_LEND:
 		return arena_printf(a, "queue \"%s\" lending its reserved guarantee",
+				    queue_text(w, part->id));
+	case CHANGE_CALENDAR:
+		return arena_printf(a, "queue \"%s\" without its calendar",
 				    queue_text(w, part->id));
 	case CHANGE_STANDARD: return "tier standard instead of critical";
 	case CHANGE_NODE_READY:

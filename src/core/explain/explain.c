@@ -156,7 +156,7 @@ static struct verdict waiting_verdict(struct words *w)
 	if (!watched_verdict(w, &v))
 		return (struct verdict){ 0 };
 	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY ||
-	    v.code == REASON_RESERVATION)
+	    v.code == REASON_RESERVATION || v.code == REASON_WINDOW)
 		return v;
 	ever = ever_verdict(w);
 	w->never = ever.code != REASON_NONE;

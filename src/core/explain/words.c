@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/scheduling/admit.h"
+#include "core/scheduling/calendar.h"
 
 /* --- parts ------------------------------------------------------------------------------------------------ */
 
@@ -135,6 +136,59 @@ static const char *limit_text(const struct words *w, const struct verdict *v)
 		share_text(w->arena, queue->limit_share));
 }
 
+static const char *duration_text(const struct words *w, int64_t ms)
+{
+	char text[DURATION_TEXT_MAX];
+
+	return arena_strdup(w->arena, format_duration_short(ms, text));
+}
+
+/* The nearest queue above (or itself) that has a calendar; 0 = none. */
+static uint32_t calendar_queue(const struct words *w, uint32_t queue)
+{
+	while (queue && !queue_get(w->facts, (struct queue_id){ queue })->calendar.v)
+		queue = queue_get(w->facts, (struct queue_id){ queue })->parent.v;
+	return queue;
+}
+
+static const char *window_text(const struct words *w, const struct verdict *v)
+{
+	uint32_t queue = calendar_queue(w, v->at);
+	const char *calendar =
+		queue ? facts_text(w->facts,
+				   queue_get(w->facts, (struct queue_id){ queue })->calendar)
+		      : "";
+	const char *head = arena_printf(
+		w->arena, "may run for %s, and jobs of queue \"%s\" start only in its windows (%s)",
+		duration_text(w, v->need), queue_text(w, queue ? queue : v->at), calendar);
+
+	if (v->have < 0)
+		return arena_printf(w->arena, "%s, of which none is so long", head);
+	return arena_printf(w->arena, "%s; the next one that is long enough opens %s", head,
+			    words_until(w, v->have));
+}
+
+static const char *window_remedy(const struct words *w, const struct verdict *v)
+{
+	uint32_t queue = calendar_queue(w, v->at);
+	struct calendar c;
+
+	if (!queue ||
+	    calendar_parse(
+		    facts_text(w->facts, queue_get(w->facts, (struct queue_id){ queue })->calendar),
+		    &c, NULL) < 0)
+		return "";
+	if (v->have >= 0)
+		return calendar_is_open(&c, w->facts->now_ms)
+			       ? "a run-time limit short enough to end before the window closes, or waiting for the next one"
+			       : "waiting until then, or another queue";
+	return arena_printf(
+		w->arena,
+		"a run-time limit of at most %s, another queue, or an admin who adds \"overrun\" "
+		"to the calendar of queue \"%s\"",
+		duration_text(w, calendar_longest_ms(&c)), queue_text(w, queue));
+}
+
 /* --- what is wrong ---------------------------------------------------------------------------------------------- */
 
 static const char *placing_summary(const struct words *w, const struct verdict *v)
@@ -189,6 +243,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_DEPENDENCY:
 		return arena_printf(w->arena, "waits for %s to succeed", words_job(w, v->holder.v));
 	case REASON_QUOTA_LIMIT: return limit_text(w, v);
+	case REASON_WINDOW: return window_text(w, v);
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,
@@ -226,8 +281,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_PARTITION:
 	case REASON_SHARING:
 	case REASON_NODE_CLASS:
-	case REASON_RESIDENCY:
-	case REASON_WINDOW: break;
+	case REASON_RESIDENCY: break;
 	}
 	return reason_name((enum reason)v->code);
 }
@@ -318,6 +372,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_HOLD: return arena_printf(w->arena, "fairlead release %u", w->job);
 	case REASON_DEPENDENCY: return "";
 	case REASON_QUOTA_LIMIT: return limit_remedy(w, v);
+	case REASON_WINDOW: return window_remedy(w, v);
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,
@@ -342,8 +397,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_PARTITION:
 	case REASON_SHARING:
 	case REASON_NODE_CLASS:
-	case REASON_RESIDENCY:
-	case REASON_WINDOW: break;
+	case REASON_RESIDENCY: break;
 	}
 	return "";
 }

@@ -38,6 +38,18 @@ static void job_follow(struct facts *f, struct attempt_id id)
 	job_set_state(f, attempt->job, job_live_state(attempt));
 }
 
+/* What the queue has in use for its past: best-effort work takes spare GPUs and counts in no share. */
+static void attempt_counts(struct facts *f, struct attempt_id id, int sign)
+{
+	const struct attempt *attempt = attempt_get(f, id);
+	const struct job *job = job_get(f, attempt->job);
+
+	if (job->tier != TIER_BEST_EFFORT && !f->reviving)
+		queue_past_change(f, job->queue,
+				  sign * (int64_t)shape_get(f, job->shape)->gpus * attempt->tasks *
+					  GPU_SHARE);
+}
+
 /* --- placing and stopping ------------------------------------------------------------------------------ */
 
 /* Whether the number is the next one, once those of lost records are passed over. */
@@ -129,6 +141,7 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	first = job->promise;
 	job->promise = 0;
 	facts_give_promises(f, first);
+	attempt_counts(f, id, 1);
 	job_follow(f, id);
 }
 
@@ -252,6 +265,7 @@ void job_end_unseen(struct facts *f, struct job_id id)
 
 	if (!live.v)
 		return;
+	attempt_counts(f, live, -1);
 	attempt = attempt_edit(f, live);
 	attempt->state = ATTEMPT_OVER;
 	attempt->ended_ms = f->now_ms;
@@ -295,6 +309,7 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 
 	if (!id.v)
 		return;
+	attempt_counts(f, id, -1);
 	attempt = attempt_edit(f, id);
 	job = attempt->job;
 	attempt->state = ATTEMPT_OVER;

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "core/model/apply.h"
+#include "core/model/decay.h"
 #include "core/model/edit.h"
 
 /* --- nodes ----------------------------------------------------------------------------------------- */
@@ -166,11 +167,31 @@ void apply_gpu_state(struct facts *f, const struct event_gpu_state *e)
 
 /* --- queues ------------------------------------------------------------------------------------------ */
 
+int64_t queue_past_gpu_ms(const struct facts *f, struct queue_id id, int64_t at_ms)
+{
+	const struct queue *queue = queue_get(f, id);
+	int64_t for_ms = at_ms - queue->past_at_ms, half_life_ms = f->policy.half_life_ms;
+
+	return add_saturating(decay_kept(queue->past_gpu_ms, for_ms, half_life_ms),
+			      decay_accrued(queue->past_rate_share, for_ms, half_life_ms));
+}
+
+void queue_past_change(struct facts *f, struct queue_id id, int64_t more)
+{
+	int64_t past = queue_past_gpu_ms(f, id, f->now_ms);
+	struct queue *queue = queue_edit(f, id);
+
+	queue->past_gpu_ms = past;
+	queue->past_rate_share = add_saturating(queue->past_rate_share, more);
+	queue->past_at_ms = past || queue->past_rate_share ? f->now_ms : 0;
+}
+
 /* The row of a name that once was a queue is used again: the same name is the same queue. */
 void apply_queue_set(struct facts *f, const struct event_queue_set *e)
 {
 	struct queue_id parent = facts_queue_find(f, e->parent), id;
 	struct name_id name, team;
+	struct text_id calendar;
 	struct queue *queue;
 
 	if (!*e->name || (*e->parent && !parent.v && strcmp(e->parent, "root") != 0))
@@ -187,8 +208,12 @@ void apply_queue_set(struct facts *f, const struct event_queue_set *e)
 		queue = queue_edit(f, id);
 		queue->name = name;
 		queue->used_gpu_ms = clamp_positive(e->used_gpu_ms);
+		queue->past_gpu_ms = queue->used_gpu_ms;
+		queue->past_at_ms = queue->past_gpu_ms ? f->now_ms : 0;
 	}
+	calendar = facts_put_text(f, queue_get(f, id)->calendar, e->calendar);
 	queue = queue_edit(f, id);
+	queue->calendar = calendar;
 	queue->parent = parent;
 	queue->team = team;
 	queue->guarantee_share = clamp_positive(e->guarantee_share);

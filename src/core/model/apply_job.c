@@ -247,9 +247,12 @@ static bool submission_is_next(struct facts *f, const struct event_job_submitted
 /* A queue whose record is lost is made anew, so that its jobs live: as queues are that nothing is said of. */
 static struct queue_id submission_queue(struct facts *f, const char *name)
 {
-	const struct event_queue_set plain = {
-		.name = name, .parent = "", .team = "", .limit_share = -1, .weight = 1
-	};
+	const struct event_queue_set plain = { .name = name,
+					       .parent = "",
+					       .team = "",
+					       .calendar = "",
+					       .limit_share = -1,
+					       .weight = 1 };
 
 	if (f->lost && *name && !facts_queue_find(f, name).v)
 		apply_queue_set(f, &plain);

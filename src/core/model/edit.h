@@ -81,6 +81,8 @@ struct name_id facts_intern(struct facts *f, const char *text);
 struct shape_id facts_shape_find(const struct facts *f,
 				 const struct shape *shape); /* 0 when there is none */
 struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape);
+/* Brings the queue's past use up to now; what counts from now on is `more` shares in use above what was. */
+void queue_past_change(struct facts *f, struct queue_id id, int64_t more);
 /* Puts an added row into its look-up. */
 void facts_link_name(struct facts *f, uint32_t id);
 void facts_link_shape(struct facts *f, uint32_t id);

@@ -156,8 +156,12 @@ struct queue {
 	int64_t guarantee_share, limit_share; /* limit -1 = none */
 	int64_t weight;
 	int64_t default_limit_ms; /* 0 = the policy's */
-	int64_t used_gpu_ms; /* past use (not decayed: issue of the decay is policy's) */
+	int64_t used_gpu_ms; /* of all ended attempts */
 	bool reserved, removed;
+	/* Past use that fades (decay.h), best-effort work aside: what it came to at past_at_ms, and what is in use since then. */
+	int64_t past_gpu_ms, past_at_ms, past_rate_share;
+	struct text_id
+		calendar; /* when its jobs may start, core/scheduling/calendar.h; 0 = always */
 };
 
 struct team {
@@ -397,6 +401,8 @@ facts_key_find(const struct facts *f,
 	       const uint8_t client_key[32]); /* newest submission with it: its first job */
 /* The row's number for a node of this name: its own, one whose record was lost, or the next. */
 struct node_id facts_node_next(const struct facts *f, const char *name);
+/* The queue's past use as it counts at `at_ms`, without that of the queues below it; in GPU-ms. */
+int64_t queue_past_gpu_ms(const struct facts *f, struct queue_id id, int64_t at_ms);
 /* Whether there is such a job, attempt: neither beyond the last, nor lost, nor forgotten. */
 bool job_is_there(const struct facts *f, int64_t id);
 bool attempt_is_there(const struct facts *f, int64_t id);

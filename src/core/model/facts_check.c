@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "core/model/apply.h"
 #include "core/model/edit.h"
@@ -52,8 +53,10 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 		const struct queue *queue = queue_get(f, (struct queue_id){ id });
 
 		if (!queue->name.v || !name_ok(f, queue->name) ||
-		    !row_ok(&f->queues, queue->parent.v))
-			return WRONG("queue %u: its name or parent does not exist", id);
+		    !row_ok(&f->queues, queue->parent.v) || !row_ok(&f->texts, queue->calendar.v))
+			return WRONG("queue %u: its name, parent or calendar does not exist", id);
+		if (queue->past_gpu_ms < 0 || queue->past_rate_share < 0)
+			return WRONG("queue %u: its past use is below zero", id);
 	}
 	return 0;
 }
@@ -379,6 +382,8 @@ static int check_texts(const struct facts *f, struct err *err)
 		count += job_get(f, (struct job_id){ id })->reason.v != 0;
 	for (uint32_t id = 1; id <= f->attempts.count; id++)
 		count += attempt_get(f, (struct attempt_id){ id })->reason.v != 0;
+	for (uint32_t id = 1; id <= f->queues.count; id++)
+		count += queue_get(f, (struct queue_id){ id })->calendar.v != 0;
 	return count == f->texts.count ? 0 : WRONG("reasons without an owner, or with two");
 }
 
@@ -479,6 +484,33 @@ static int check_bodies(const struct facts *f, struct err *err)
 	return jobs == there ? 0 : WRONG("the submissions do not have as many jobs as there are");
 }
 
+/* What a queue has in use for its past is what its attempts hold, best-effort ones aside. */
+static int check_past(const struct facts *f, struct err *err)
+{
+	struct arena memory;
+	int64_t *held;
+	int result = 0;
+
+	arena_init(&memory, ((size_t)f->queues.count + 1) * sizeof(*held) + 4096);
+	held = arena_new_array(&memory, int64_t, (size_t)f->queues.count + 1);
+	for (uint32_t id = 1; id <= f->attempts.count; id++) {
+		const struct attempt *attempt = attempt_get(f, (struct attempt_id){ id });
+		const struct job *job;
+
+		if (!attempt->job.v)
+			continue;
+		job = job_get(f, attempt->job);
+		if (job->attempt.v == id && job->tier != TIER_BEST_EFFORT)
+			held[job->queue.v] += (int64_t)shape_get(f, job->shape)->gpus *
+					      attempt->tasks * GPU_SHARE;
+	}
+	for (uint32_t id = 1; !result && id <= f->queues.count; id++)
+		if (queue_get(f, (struct queue_id){ id })->past_rate_share != held[id])
+			result = WRONG("queue %u: its past use does not follow its attempts", id);
+	arena_deinit(&memory);
+	return result;
+}
+
 int facts_check(const struct facts *f, struct err *err)
 {
 	int result = facts_check_references(f, err);
@@ -495,6 +527,8 @@ int facts_check(const struct facts *f, struct err *err)
 		result = check_texts(f, err);
 	if (!result)
 		result = check_likes(f, err);
+	if (!result)
+		result = check_past(f, err);
 	for (uint32_t id = 1; !result && id <= f->jobs.count; id++)
 		result = check_job(f, (struct job_id){ id }, err);
 	for (uint32_t id = 1; !result && id <= f->attempts.count; id++)

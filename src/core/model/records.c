@@ -87,6 +87,10 @@ static const struct field queue_fields[] = { ONE(NAME, name),
 					     ONE(I64, used_gpu_ms),
 					     ONE(BOOL, reserved),
 					     ONE(BOOL, removed),
+					     ONE(I64, past_gpu_ms),
+					     ONE(I64, past_at_ms),
+					     ONE(I64, past_rate_share),
+					     ONE(REASON, calendar),
 					     LAST };
 #undef SELF
 

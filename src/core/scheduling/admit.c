@@ -356,7 +356,18 @@ static bool queue_is(const struct facts *f, const struct queue *q, const struct 
 	return !q->removed && q->parent.v == parent.v && q->guarantee_share == e->guarantee_share &&
 	       q->limit_share == e->limit_share && q->weight == e->weight &&
 	       q->reserved == (e->reserved != 0) && q->default_limit_ms == e->default_limit_ms &&
-	       strcmp(facts_name(f, q->team), e->team) == 0;
+	       strcmp(facts_name(f, q->team), e->team) == 0 &&
+	       strcmp(facts_text(f, q->calendar), e->calendar) == 0;
+}
+
+static int admit_calendar(const struct admission *a, const struct event_queue_set *e)
+{
+	struct calendar calendar;
+	struct err why;
+
+	if (calendar_parse(e->calendar, &calendar, &why) == 0)
+		return 0;
+	return err_set(a->err, why.code, "queue \"%s\": %s", e->name, why.text);
 }
 
 static int admit_queue_set(const struct admission *a, struct event_queue_set *e)
@@ -395,6 +406,8 @@ static int admit_queue_set(const struct admission *a, struct event_queue_set *e)
 	if (rc == 0)
 		rc = admit_range(a, "a queue's default run-time limit in ms", e->default_limit_ms,
 				 0, ADMIT_DURATION_MAX_MS);
+	if (rc == 0)
+		rc = admit_calendar(a, e);
 	if (rc == 0)
 		rc = guarantee_check(a, e, id, parent);
 	if (rc < 0)

@@ -271,6 +271,23 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 	return TRY_BLOCKED;
 }
 
+/* Outside its queue's calendar a job waits, and the core is woken when it may start. */
+static bool job_is_outside(struct pass *pass, uint32_t bucket, uint32_t id, const struct job *job)
+{
+	int64_t length_ms = job_expected_ms(pass->facts, job),
+		opens_ms = standing_opens_ms(&pass->standings, job->queue.v, length_ms);
+	struct verdict why = {
+		.code = REASON_WINDOW, .at = job->queue.v, .have = opens_ms, .need = length_ms
+	};
+
+	if (opens_ms == pass->facts->now_ms)
+		return false;
+	if (opens_ms > 0)
+		pass_wake(pass, opens_ms);
+	watch_note(pass, bucket, id, &why);
+	return true;
+}
+
 static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
@@ -281,6 +298,8 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	struct placement place;
 
 	pass->work++;
+	if (job_is_outside(pass, bucket, id, job))
+		return TRY_BLOCKED;
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
 	reserve_layer(pass, end_ms);

@@ -4,7 +4,8 @@
  * decision the plan is looked at again:
  *
  *	the job was cancelled or held, a node of the place is not usable any more, or
- *	a limit was lowered below what it needs						-> dropped, victims spared
+ *	a limit was lowered below what it needs, or
+ *	its queue's window is over							-> dropped, victims spared
  *	it fits somewhere without those victims that are not stopped yet		-> it starts there, they are spared
  *	it fits without some of them							-> promised anew, these are spared
  *	every GPU of the place is free							-> the job starts there
@@ -245,12 +246,18 @@ static bool others_are_free(const struct pass *pass, const struct promise_view *
 	return false;
 }
 
+static bool promise_is_outside(const struct pass *pass, const struct job *job)
+{
+	return standing_opens_ms(&pass->standings, job->queue.v,
+				 job_expected_ms(pass->facts, job)) != pass->facts->now_ms;
+}
+
 static void promise_review(struct pass *pass, const struct promise_view *p)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 
 	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) ||
-	    !victims_leave(pass, p) || !promise_has_room(pass, p))
+	    !victims_leave(pass, p) || !promise_has_room(pass, p) || promise_is_outside(pass, job))
 		promise_drop(pass, p->job);
 	else if (others_are_free(pass, p))
 		(void)promise_shrink(pass, p);

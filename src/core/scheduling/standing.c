@@ -16,6 +16,9 @@
 
 __extension__ typedef __int128 wide;
 
+/* Calendars of a queue and of those above it may open by turns; after so many the times when all are open are none. */
+enum { OPENS_ROUNDS_MAX = 64 };
+
 /* a * b / c, exact in between; c > 0. */
 static int64_t part_of(int64_t a, int64_t b, int64_t c)
 {
@@ -66,7 +69,21 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static void standing_read(struct standings *s, uint32_t id)
+/* What is in the facts was checked when it came; a text that is none of ours closes nothing. */
+static const struct calendar *calendar_read(const struct facts *facts, const struct queue *queue,
+					    struct arena *arena)
+{
+	struct calendar *calendar;
+
+	if (!queue->calendar.v || queue->removed)
+		return NULL;
+	calendar = arena_new(arena, struct calendar);
+	if (calendar_parse(facts_text(facts, queue->calendar), calendar, NULL) < 0)
+		return NULL;
+	return calendar;
+}
+
+static void standing_read(struct standings *s, uint32_t id, struct arena *arena)
 {
 	const struct queue_view *qv = &s->view->queues.at[id];
 	struct standing *at = &s->at[id];
@@ -81,7 +98,8 @@ static void standing_read(struct standings *s, uint32_t id)
 		at->limit = queue->limit_share < 0 ? INT64_MAX : queue->limit_share;
 		at->weight = queue->weight > 0 ? queue->weight : 1;
 		at->reserved = queue->reserved && !queue->removed;
-		at->past = queue->used_gpu_ms;
+		at->calendar = calendar_read(s->facts, queue, arena);
+		at->past = queue_past_gpu_ms(s->facts, (struct queue_id){ id }, s->facts->now_ms);
 	}
 	for (uint32_t tier = 0; tier < TIERS; tier++) {
 		int64_t plan = qv->hold[tier] - qv->leave[tier] + qv->promised[tier];
@@ -94,7 +112,34 @@ static void standing_read(struct standings *s, uint32_t id)
 		qv->hold[TIER_CRITICAL] - qv->leave[TIER_CRITICAL] + qv->promised[TIER_CRITICAL];
 }
 
-/* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster wants nothing. */
+int64_t standing_opens_ms(const struct standings *s, uint32_t queue, int64_t length_ms)
+{
+	int64_t at_ms = s->facts->now_ms, before_ms;
+	uint32_t rounds = 0;
+
+	do {
+		before_ms = at_ms;
+		for (uint32_t id = queue; id && at_ms >= 0; id = s->view->queues.at[id].parent)
+			if (s->at[id].calendar)
+				at_ms = calendar_start_ms(s->at[id].calendar, at_ms, length_ms);
+	} while (at_ms > before_ms && ++rounds < OPENS_ROUNDS_MAX);
+	return at_ms == before_ms ? at_ms : -1;
+}
+
+/* The jobs of a bucket are alike: the calendar is asked for its first one. */
+static bool bucket_may_start(const struct standings *s, const struct bucket *b)
+{
+	int64_t length_ms;
+	uint32_t first;
+
+	if (!sorted_first(&s->view->pool, b->jobs, NULL, &first))
+		return false;
+	length_ms = job_expected_ms(s->facts, job_get(s->facts, (struct job_id){ first }));
+	return standing_opens_ms(s, b->queue, length_ms) == s->facts->now_ms;
+}
+
+/* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster, or outside its
+ * queue's calendar, wants nothing. */
 static void demand_read(struct standings *s, uint32_t id)
 {
 	struct standing *at = &s->at[id];
@@ -111,7 +156,7 @@ static void demand_read(struct standings *s, uint32_t id)
 
 		if (tier == TIER_BEST_EFFORT)
 			break; /* ranks fall: only best-effort from here on */
-		if (one > s->capacity)
+		if (one > s->capacity || !bucket_may_start(s, b))
 			continue;
 		all = one * sorted_size(&s->view->pool, b->jobs);
 		at->demand += all;
@@ -261,10 +306,10 @@ void standings_make(struct standings *ret, const struct facts *facts, const stru
 	ret->capacity = space_all_gpus(&view->space) * GPU_SHARE;
 	ret->at = arena_new_array(arena, struct standing, ret->count);
 	takers = arena_new_array(arena, struct taker, ret->count + 1);
-	for (uint32_t id = 0; id < ret->count; id++) {
-		standing_read(ret, id);
+	for (uint32_t id = 0; id < ret->count; id++)
+		standing_read(ret, id, arena);
+	for (uint32_t id = 0; id < ret->count; id++)
 		demand_read(ret, id);
-	}
 	sums_up(ret);
 	ret->at[0].share = ret->capacity;
 	for (uint32_t i = 0; i < ret->count; i++)

@@ -15,6 +15,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/scheduling/calendar.h"
 #include "core/scheduling/view.h"
 
 struct standing {
@@ -25,7 +26,8 @@ struct standing {
 	int64_t critical; /* part of use */
 	int64_t demand, demand_critical; /* use and what waits, never more than the limit */
 	int64_t share;
-	int64_t past; /* GPU-ms used before */
+	int64_t past; /* GPU-ms used until now, as they still count */
+	const struct calendar *calendar; /* its own; NULL = none */
 	bool reserved; /* its guarantee is never lent */
 };
 
@@ -51,6 +53,9 @@ void standing_leave(struct standings *s, uint32_t queue, uint8_t tier, int64_t s
  * is less than `need`, ret_why says which bound it is. INT64_MAX = no bound. */
 int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool in_plan,
 		   int64_t need, struct verdict *ret_why);
+/* The first time at which a job of this expected length may start by the calendars of its queue and of those above it: now when it
+ * is facts->now_ms; -1 = never. */
+int64_t standing_opens_ms(const struct standings *s, uint32_t queue, int64_t length_ms);
 /* With `share` more, is the queue and all above it, up to below `top`, within their shares? */
 bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
 /* Is the queue and all above it, up to below `top`, above its share? */
