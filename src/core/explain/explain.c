@@ -256,6 +256,16 @@ static void queue_line(const struct words *w, struct chain *chain)
 
 	standings_make(&s, w->facts, w->view, w->arena);
 	at = &s.at[w->j->queue.v];
+	if (w->j->promise) { /* its share is as large as what it uses and is promised: of no interest */
+		chain_add(
+			chain, REASON_NONE,
+			arena_printf(
+				w->arena,
+				"queue \"%s\" uses %s, counting what is promised to it and not what leaves (guarantee %s)",
+				name, words_share(w, at->use),
+				share_text(w->arena, at->guarantee)));
+		return;
+	}
 	if (queue->limit_share >= 0)
 		limit = arena_printf(w->arena, "limit %s",
 				     share_text(w->arena, queue->limit_share));
@@ -401,6 +411,91 @@ static void chain_make(const struct words *w, struct explanation *ret)
 	ret->line_count = chain.count;
 }
 
+/* --- protection by age --------------------------------------------------------------------------------------------- */
+
+enum { YOUNG_PASSES_MAX = 8 };
+
+/* The youngest of the jobs that the promise would make leave; 0 = none that is protected now. */
+static uint32_t youngest_victim(const struct words *w, const struct event_promise_made *promise)
+{
+	int64_t min_ms = w->facts->policy.min_runtime_ms, since_ms = w->facts->now_ms - min_ms;
+	uint32_t youngest = 0;
+
+	for (uint32_t i = 0; i < promise->victims_count; i++) {
+		struct attempt_id id = { (uint32_t)promise->victims[i] };
+		uint32_t job = attempt_get(w->facts, id)->job.v;
+		const struct job_view *jv = &w->view->jobs.at[job];
+
+		if (jv->tier == TIER_BEST_EFFORT || jv->since_ms <= since_ms)
+			continue;
+		youngest = job;
+		since_ms = jv->since_ms;
+	}
+	return youngest;
+}
+
+static bool any_is_young(const struct words *w)
+{
+	for (uint32_t q = 1; q <= w->facts->queues.count; q++) {
+		struct sorted_walk walk;
+
+		for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[q].running, &walk);
+		     any; any = sorted_next(&w->view->pool, &walk)) {
+			const struct job_view *jv = &w->view->jobs.at[walk.id];
+
+			if (jv->tier != TIER_BEST_EFFORT &&
+			    jv->since_ms + w->facts->policy.min_runtime_ms > w->facts->now_ms)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The running job that is safe from this one only because it is young, 0 = none: what is decided if the policy protected nobody. */
+static uint32_t protected_by_age(const struct words *w)
+{
+	struct decisions d = { .more = true };
+	struct facts copy;
+	struct view *view;
+	uint32_t victim = 0;
+
+	if (!any_is_young(w))
+		return 0;
+	facts_freeze(w->facts, &copy);
+	copy.policy.min_runtime_ms = 0;
+	view = view_create(&copy);
+	for (int pass = 0; pass < YOUNG_PASSES_MAX && d.more && !victim; pass++) {
+		decide(&copy, view, UINT64_MAX, w->arena, &d);
+		for (uint32_t i = 0; i < d.count; i++) {
+			const struct event *e = &d.events[i];
+
+			if (e->kind == EVENT_PROMISE_MADE && e->promise_made.job == w->job)
+				victim = youngest_victim(w, &e->promise_made);
+			apply(&copy, e);
+			view_follow(view, &copy, e);
+		}
+	}
+	view_destroy(view);
+	facts_deinit(&copy);
+	return victim;
+}
+
+/* When a young job stands in the way, that and its end are what there is to wait for. */
+static void explain_protection(const struct words *w, struct explanation *ret)
+{
+	uint32_t victim;
+	char duration[DURATION_TEXT_MAX];
+
+	if (w->never || !reason_is_of_place(ret->reason) || !(victim = protected_by_age(w)))
+		return;
+	ret->remedy = arena_printf(
+		w->arena,
+		"%s may be stopped for it %s; until then it is protected, as it has not yet run for %s (the policy's min_runtime)",
+		words_job(w, victim),
+		words_until(w, w->view->jobs.at[victim].since_ms + w->facts->policy.min_runtime_ms),
+		format_duration(w->facts->policy.min_runtime_ms, duration));
+}
+
 /* --- entrances ------------------------------------------------------------------------------------------------------------ */
 
 static void explain_done(const struct words *w, struct explanation *ret)
@@ -505,6 +600,7 @@ void explain_job(const struct facts *facts, struct view *view, struct job_id id,
 		v = waiting_verdict(&w);
 		ahead_find(&w, ret);
 		explain_verdict(&w, &v, ret);
+		explain_protection(&w, ret);
 	} else {
 		ret->summary = "what follows for it is about to be decided";
 	}
@@ -550,6 +646,24 @@ static const char *standard_prospect(const struct facts *facts, const struct eve
 		when, what);
 }
 
+/* More than a limit above it allows, whoever else runs: the first queue on the way up. */
+static struct verdict over_limit(const struct words *w)
+{
+	int64_t need = shape_share(w->shape, w->shape->tasks_min);
+
+	for (uint32_t id = w->j->queue.v; id;) {
+		const struct queue *queue = queue_get(w->facts, (struct queue_id){ id });
+
+		if (queue->limit_share >= 0 && need > queue->limit_share)
+			return (struct verdict){ .code = REASON_QUOTA_LIMIT,
+						 .at = id,
+						 .have = queue->limit_share,
+						 .need = need };
+		id = queue->parent.v;
+	}
+	return (struct verdict){ 0 };
+}
+
 /* What the whole cluster, idle, says to the wish; "" when it could run. The wish is made a job in a copy of the facts. */
 static const char *impossible_text(const struct facts *facts, struct view *view,
 				   const struct event *submitted, struct arena *arena)
@@ -566,12 +680,15 @@ static const char *impossible_text(const struct facts *facts, struct view *view,
 	if (copy.jobs.count == facts->jobs.count + 1) {
 		struct words w = words_make(&copy, view, (struct job_id){ copy.jobs.count }, arena);
 
-		v = ever_verdict(&w);
-		w.never = true;
+		v = over_limit(&w);
+		w.never = !v.code;
+		if (!v.code)
+			v = ever_verdict(&w);
 		if (v.code)
 			text = arena_printf(
 				arena,
-				". On this cluster as it is it can't start: it %s. What would let it start: %s",
+				w.never ? ". On this cluster as it is it can't start: it %s. What would let it start: %s"
+					: ". As it is it can't start: it %s. What would let it start: %s",
 				words_summary(&w, &v), words_remedy(&w, &v));
 	}
 	facts_deinit(&copy);

@@ -38,7 +38,7 @@ static void the_first_true_reason_is_named(void **state)
 	world_run(&w);
 	waits_for(&w, held, REASON_HOLD, "held");
 	waits_for(&w, after, REASON_DEPENDENCY, "job 2 \"prepare\"");
-	waits_for(&w, limit, REASON_QUOTA_LIMIT, "queue \"q\" may use 1 more (its limit is 1)");
+	waits_for(&w, limit, REASON_QUOTA_LIMIT, "needs 2 GPUs, and the limit of queue \"q\" is 1");
 	waits_for(&w, gang, REASON_TOPOLOGY, "4 of 6");
 	waits_for(&w, wide, REASON_IMPOSSIBLE, "place for 6 of 7");
 	assert_int_equal(why(&w, before).reason, REASON_NONE);
@@ -323,6 +323,73 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 	world_deinit(&w);
 }
 
+static void a_job_that_is_protected_by_its_age_is_named_with_the_end_of_that(void **state)
+{
+	struct explanation e;
+	struct world w;
+	uint32_t urgent, equal;
+
+	(void)state;
+	world_init(&w, "n0:2");
+	world_policy(&w, -1, 600000);
+	(void)world_submit(&w, (struct wish){ .name = "holder", .gpus = 2 });
+	world_run(&w);
+	urgent = world_submit(&w,
+			      (struct wish){ .name = "urgent", .gpus = 2, .tier = TIER_CRITICAL });
+	equal = world_submit(&w, (struct wish){ .name = "equal", .gpus = 2 });
+	world_decide(&w);
+	e = why(&w, urgent);
+	assert_int_equal(e.reason, REASON_CAPACITY);
+	assert_string_equal(
+		e.remedy,
+		"job 1 \"holder\" may be stopped for it in 10m; until then it is protected, as it has not yet run for 10m (the policy's "
+		"min_runtime)");
+	assert_null(strstr(why(&w, equal).remedy, "protected"));
+	world_deinit(&w);
+}
+
+static void a_level_that_no_place_offers_is_told_without_naming_who_runs(void **state)
+{
+	struct explanation e;
+	struct world w;
+	uint32_t wide, gpu;
+
+	(void)state;
+	world_init(&w, "r0: n0:2 n1:2 | r1: n2:2");
+	(void)world_submit(&w, (struct wish){ .name = "processor", .gpus = -1, .cpu_milli = 1000 });
+	(void)world_submit(&w, (struct wish){ .name = "holder", .gpus = 2, .tasks = 3 });
+	world_run(&w);
+	wide = world_submit(&w, (struct wish){ .tasks = 6, .require = "rack" });
+	gpu = world_submit(&w, (struct wish){ .gpus = 2 });
+	world_decide(&w);
+	e = why(&w, wide);
+	assert_non_null(strstr(e.summary, "has place for 4 of 6 even when idle"));
+	assert_null(strstr(e.remedy, "job "));
+	assert_null(strstr(why(&w, gpu).remedy, "processor"));
+	assert_non_null(strstr(why(&w, gpu).remedy, "holder"));
+	world_deinit(&w);
+}
+
+static void a_wish_above_the_limit_of_its_queue_is_told_when_it_is_submitted(void **state)
+{
+	struct event e;
+	struct world w;
+	const char *text;
+
+	(void)state;
+	world_init(&w, "n0:8 n1:8");
+	world_queue(&w, "group", "", 0, 8, 1);
+	world_queue(&w, "q", "group", 0, -1, 1);
+	e = submission(&w, "q", 12, TIER_STANDARD, 0);
+	text = explain_prospect(&w.facts, w.view, &e, &w.step);
+	if (!strstr(text,
+		    "As it is it can't start: it needs 12 GPUs, and the limit of queue \"group\" is 8"))
+		fail_msg("%s", text);
+	e.job_submitted.tasks_min = e.job_submitted.tasks_max = 8;
+	assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "can't start"));
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +405,9 @@ int main(void)
 		cmocka_unit_test(a_reservation_is_named_with_its_holder),
 		cmocka_unit_test(a_dry_run_changes_nothing_and_says_what_would_be),
 		cmocka_unit_test(what_may_happen_is_said_in_one_sentence),
+		cmocka_unit_test(a_job_that_is_protected_by_its_age_is_named_with_the_end_of_that),
+		cmocka_unit_test(a_level_that_no_place_offers_is_told_without_naming_who_runs),
+		cmocka_unit_test(a_wish_above_the_limit_of_its_queue_is_told_when_it_is_submitted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,10 @@ static const char *limit_text(const struct words *w, const struct verdict *v)
 			words_share(w, v->need), share_text(w->arena, v->have),
 			v->have == GPU_SHARE ? "is" : "are");
 	queue = queue_get(w->facts, (struct queue_id){ v->at });
+	if (v->need > queue->limit_share)
+		return arena_printf(w->arena, "needs %s, and the limit of queue \"%s\" is %s",
+				    words_share(w, v->need), queue_text(w, v->at),
+				    share_text(w->arena, queue->limit_share));
 	return arena_printf(
 		w->arena, "needs %s, but queue \"%s\" may use %s more (its limit is %s)",
 		words_share(w, v->need), queue_text(w, v->at), share_text(w->arena, v->have),
@@ -193,6 +197,13 @@ static const char *window_remedy(const struct words *w, const struct verdict *v)
 
 static const char *placing_summary(const struct words *w, const struct verdict *v)
 {
+	if (v->code == REASON_TOPOLOGY && w->never)
+		return arena_printf(
+			w->arena,
+			"needs %u tasks of %s in one %s; the best, %s, has place for %lld of %lld even when idle",
+			w->shape->tasks_min, words_gpus(w, w->shape->gpus),
+			words_level(w, v->level), place_text(w, v), (long long)v->have,
+			(long long)v->need);
 	if (v->code == REASON_TOPOLOGY)
 		return arena_printf(
 			w->arena,
@@ -235,11 +246,19 @@ static const char *placing_summary(const struct words *w, const struct verdict *
 			    words_gpus(w, v->have), v->have == 1 ? "is" : "are");
 }
 
+static const char *hold_text(const struct words *w)
+{
+	const char *reason = facts_text(w->facts, w->j->reason);
+
+	return arena_printf(w->arena, "is held until somebody releases it%s%s", *reason ? ": " : "",
+			    reason);
+}
+
 const char *words_summary(const struct words *w, const struct verdict *v)
 {
 	switch ((enum reason)v->code) {
 	case REASON_NONE: return "can start with the next decision";
-	case REASON_HOLD: return "is held until somebody releases it";
+	case REASON_HOLD: return hold_text(w);
 	case REASON_DEPENDENCY:
 		return arena_printf(w->arena, "waits for %s to succeed", words_job(w, v->holder.v));
 	case REASON_QUOTA_LIMIT: return limit_text(w, v);
@@ -288,16 +307,18 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 
 /* --- what would help --------------------------------------------------------------------------------------------- */
 
-/* The next running job to end, as far as is known. */
+/* The next running job to end, as far as is known, of those that hold GPUs when GPUs are wanted. */
 static const char *next_end_text(const struct words *w)
 {
-	uint64_t key;
-	uint32_t job;
+	struct sorted_walk walk;
 
-	if (!sorted_first(&w->view->pool, w->view->ends, &key, &job))
-		return "";
-	return arena_printf(w->arena, "; %s %s", words_job(w, job),
-			    words_end(w, job, (int64_t)key));
+	for (bool any = sorted_begin(&w->view->pool, w->view->ends, &walk); any;
+	     any = sorted_next(&w->view->pool, &walk))
+		if (!w->shape->gpus || w->view->jobs.at[walk.id].share)
+			return arena_printf(
+				w->arena, "; %s %s", words_job(w, walk.id),
+				words_end(w, walk.id, w->view->jobs.at[walk.id].end_ms));
+	return "";
 }
 
 static const char *limit_remedy(const struct words *w, const struct verdict *v)
@@ -341,6 +362,11 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 {
 	long long lacks = (long long)(v->need - v->have);
 
+	if (v->code == REASON_TOPOLOGY && w->never)
+		return arena_printf(
+			w->arena,
+			"asking for at most %lld tasks, for fewer GPUs, or for places further apart than one %s",
+			(long long)v->have, words_level(w, v->level));
 	if (v->code == REASON_TOPOLOGY)
 		return arena_printf(w->arena, "room for %lld more task%s in one %s%s", lacks,
 				    lacks == 1 ? "" : "s", words_level(w, v->level),

@@ -154,7 +154,7 @@ uint32_t world_submit(struct world *w, struct wish wish)
 	s->priority = wish.priority;
 	s->tasks_min = wish.tasks ? wish.tasks : 1;
 	s->tasks_max = wish.tasks_max ? wish.tasks_max : s->tasks_min;
-	s->gpus = wish.gpus ? wish.gpus : 1;
+	s->gpus = wish.gpus < 0 ? 0 : wish.gpus ? wish.gpus : 1;
 	s->models = wish.models ? wish.models : "";
 	s->require = wish.require ? wish.require : "";
 	s->prefer = wish.prefer ? wish.prefer : "";

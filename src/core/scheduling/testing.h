@@ -38,7 +38,7 @@ struct wish {
 	int64_t kind, tasks, tasks_max, gpus, priority, limit_ms, cpu_milli, memory_mib,
 		gpu_memory_mib, retries, depends, array, restart_cost_ms;
 	enum tier tier;
-	int64_t grace_ms; /* 0 = the policy's */
+	int64_t grace_ms; /* 0 = the policy's; gpus: 0 = one, -1 = none */
 	bool best_effort, polite, checkpoint, held;
 };
 
