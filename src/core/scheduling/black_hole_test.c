@@ -140,6 +140,55 @@ static void the_only_ready_node_is_not_quarantined(void **state)
 	world_deinit(&w);
 }
 
+static void at_most_a_quarter_of_the_nodes_is_set_aside(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1 n2:1 n3:1");
+	fail_jobs(&w, 12, 0); /* three on each of four nodes would be enough */
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->state,
+			 NODE_QUARANTINED);
+	for (uint32_t id = 2; id <= 4; id++)
+		assert_int_equal(node_get(&w.facts, (struct node_id){ id })->state, NODE_READY);
+	world_deinit(&w);
+}
+
+static void who_runs_out_of_memory_blames_no_gpu(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	for (int i = 0; i < 4; i++) {
+		uint32_t job = world_submit(&w, (struct wish){ .gpus = 1 });
+
+		world_run(&w);
+		world_exit_rank(&w, job, 0, CAUSE_MEMORY, 0);
+		world_run(&w);
+	}
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->set_aside_mask, 0);
+	world_deinit(&w);
+}
+
+static void who_fails_after_a_long_run_blames_no_gpu(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	for (int i = 0; i < 4; i++) {
+		uint32_t job = world_submit(&w, (struct wish){ .gpus = 1 });
+
+		world_run(&w);
+		world_at(&w, w.now_ms + w.facts.policy.blackhole_window_ms + 1);
+		world_exit(&w, job, 1);
+		world_run(&w);
+	}
+	assert_int_equal(node_get(&w.facts, facts_node_find(&w.facts, "n0"))->set_aside_mask, 0);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +199,9 @@ int main(void)
 		cmocka_unit_test(a_slip_does_not_add_to_the_failures_of_a_gpu),
 		cmocka_unit_test(a_black_hole_is_quarantined_but_never_the_last_node),
 		cmocka_unit_test(the_only_ready_node_is_not_quarantined),
+		cmocka_unit_test(at_most_a_quarter_of_the_nodes_is_set_aside),
+		cmocka_unit_test(who_runs_out_of_memory_blames_no_gpu),
+		cmocka_unit_test(who_fails_after_a_long_run_blames_no_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

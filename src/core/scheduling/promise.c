@@ -312,16 +312,18 @@ static void warned_review(struct pass *pass)
 	}
 }
 
-/* A promise that goes ends the review: what follows is decided on the facts without it. */
+/*
+ * Who is needed no longer is spared first: until then the queues' plans count it as leaving, and a promise would be made
+ * smaller on room that is not there. A promise that goes ends the review: what follows is decided on the facts without it.
+ */
 void promises_review(struct pass *pass)
 {
 	uint32_t count = pass->count;
 
 	pass->promises_gone = arena_new_array(pass->arena, bool, pass->view->promise_count + 1);
+	warned_review(pass);
 	for (uint32_t i = 0; i < pass->view->promise_count && pass->count == count; i++)
 		promise_review(pass, &pass->view->promises.at[i]);
-	if (pass->count == count)
-		warned_review(pass);
 }
 
 /* --- keeping the promise ----------------------------------------------------------------------------------- */

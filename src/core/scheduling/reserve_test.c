@@ -147,10 +147,39 @@ static void reservations_are_where_and_when_the_model_has_them(void **state)
 	assert_true(found > WORLDS);
 }
 
+/* 2 GPUs, one taken for half an hour; `wide` waits for both. The queue says how long work of it runs that says nothing. */
+static void the_queues_default_is_the_run_time_of_who_declares_none(void **state)
+{
+	for (int64_t minutes = 20; minutes <= 40; minutes += 20) {
+		struct event queue;
+		struct world w;
+		uint32_t late;
+
+		world_init(&w, "n0:2");
+		queue = world_event(&w, EVENT_QUEUE_SET);
+		queue.queue_set.name = "q";
+		queue.queue_set.parent = "";
+		queue.queue_set.limit_share = -1;
+		queue.queue_set.weight = 1;
+		queue.queue_set.default_limit_ms = minutes * 60000;
+		world_apply(&w, &queue);
+		(void)world_submit(&w, (struct wish){ .limit_ms = 30 * 60000, .priority = 9 });
+		world_run(&w);
+		(void)world_submit(&w, (struct wish){ .gpus = 2, .polite = true });
+		world_run(&w);
+		late = world_submit(&w, (struct wish){ .queue = "q", .polite = true });
+		world_run(&w);
+		assert_int_equal(world_running(&w, late), minutes < 30);
+		world_deinit(&w);
+	}
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reservations_are_where_and_when_the_model_has_them),
+		cmocka_unit_test(the_queues_default_is_the_run_time_of_who_declares_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
