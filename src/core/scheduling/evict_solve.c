@@ -6,7 +6,7 @@
 
 #include "core/scheduling/evict.h"
 
-enum { SOLUTIONS_MAX = 8, TRIES_MAX = 64, OTHER_WAY_MAX = 128 };
+enum { SOLUTIONS_MAX = 8, TRIES_MAX = 64, OTHER_WAY_MAX = 128, SWAP_VICTIMS = 16, SWAP_TRIES = 64 };
 
 /* --- giving and taking back -------------------------------------------------------------------------------- */
 
@@ -181,23 +181,15 @@ static uint32_t take_back(struct hunt *hunt, const struct place_request *request
 	return kept;
 }
 
-static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, bool cheap_first,
-		       struct solution *ret)
+/* The chosen are given back: finds the place and the cost, and takes all back again. `good`: the job fits. */
+static bool solution_close(struct hunt *hunt, const struct place_request *request, uint32_t mark,
+			   uint32_t count, bool good, struct solution *ret)
 {
 	struct pass *pass = hunt->pass;
-	struct place_request request = unit_request(hunt, unit, nodes);
-	uint32_t mark = space_mark(&pass->view->space), count = 0;
-	bool good;
 
-	*ret = (struct solution){ .chosen = hunt->scratch };
-	good = give_until_fit(hunt, &request, end, cheap_first, ret->chosen, &count) &&
-	       (!cheap_first || count <= OTHER_WAY_MAX);
-	if (good) {
-		ret->count = count = take_back(hunt, &request, cheap_first, ret->chosen, count);
-		good = set_is_final(hunt, ret->chosen, count) &&
-		       place_find(&pass->view->space, &request, pass->arena, &ret->place, NULL) ==
-			       0;
-	}
+	ret->count = count;
+	good = good && set_is_final(hunt, ret->chosen, count) &&
+	       place_find(&pass->view->space, request, pass->arena, &ret->place, NULL) == 0;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct victim *v = candidate(hunt, ret->chosen[i]);
 
@@ -216,6 +208,44 @@ static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t en
 	}
 	space_rollback(&pass->view->space, mark);
 	return good;
+}
+
+static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end, bool cheap_first,
+		       struct solution *ret)
+{
+	struct place_request request = unit_request(hunt, unit, nodes);
+	uint32_t mark = space_mark(&hunt->pass->view->space), count = 0;
+	bool good;
+
+	*ret = (struct solution){ .chosen = hunt->scratch };
+	good = give_until_fit(hunt, &request, end, cheap_first, ret->chosen, &count) &&
+	       (!cheap_first || count <= OTHER_WAY_MAX);
+	if (good)
+		count = take_back(hunt, &request, cheap_first, ret->chosen, count);
+	return solution_close(hunt, &request, mark, count, good, ret);
+}
+
+/* The set with one more victim, then without all that it makes needless, the dearest first. */
+static bool unit_swap(struct hunt *hunt, uint32_t unit, bool nodes, const struct solution *base,
+		      uint32_t added, struct solution *ret)
+{
+	struct place_request request = unit_request(hunt, unit, nodes);
+	uint32_t mark = space_mark(&hunt->pass->view->space), count = base->count;
+	bool good;
+
+	*ret = (struct solution){ .chosen = hunt->scratch };
+	memcpy(ret->chosen, base->chosen, count * sizeof(*ret->chosen));
+	for (uint32_t i = 0; i < count; i++)
+		victim_move(hunt, candidate(hunt, ret->chosen[i]), true);
+	good = victim_touches(hunt, candidate(hunt, added), &request) &&
+	       candidate_may_go(hunt, candidate(hunt, added));
+	if (good) {
+		victim_move(hunt, candidate(hunt, added), true);
+		count = take_back(hunt, &request, false, ret->chosen, count);
+		ret->chosen[count++] = added;
+		count = take_back(hunt, &request, true, ret->chosen, count);
+	}
+	return solution_close(hunt, &request, mark, count, good, ret);
 }
 
 static bool solution_better(const struct solution *a, const struct solution *b)
@@ -271,24 +301,31 @@ static uint32_t *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
 
 struct choice {
 	struct solution best;
+	uint32_t unit; /* of the best */
 	uint32_t solved, tries;
 	bool any;
 };
+
+static void choice_note(struct hunt *hunt, const struct solution *solution, uint32_t unit,
+			struct choice *choice)
+{
+	uint32_t *chosen = arena_new_array(hunt->pass->arena, uint32_t, solution->count + 1);
+
+	memcpy(chosen, solution->chosen, solution->count * sizeof(*chosen));
+	choice->best = *solution;
+	choice->best.chosen = chosen;
+	choice->unit = unit;
+}
 
 static bool unit_try_one(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t end,
 			 bool cheap_first, struct choice *choice)
 {
 	struct solution solution;
-	uint32_t *chosen;
 
 	if (!unit_solve(hunt, unit, nodes, end, cheap_first, &solution))
 		return false;
-	if (!choice->any || solution_better(&solution, &choice->best)) {
-		chosen = arena_new_array(hunt->pass->arena, uint32_t, solution.count + 1);
-		memcpy(chosen, solution.chosen, solution.count * sizeof(*chosen));
-		choice->best = solution;
-		choice->best.chosen = chosen;
-	}
+	if (!choice->any || solution_better(&solution, &choice->best))
+		choice_note(hunt, &solution, unit, choice);
 	choice->any = true;
 	return true;
 }
@@ -375,6 +412,36 @@ static bool search_is_over(const struct hunt *hunt, uint32_t index, const struct
 	return v->cost >= choice->best.cost;
 }
 
+/*
+ * Two orders miss sets in which a victim serves in the place of several that do not stand beside it in either. So each of
+ * the other candidates is tried in exchange for those it makes needless, until no exchange is cheaper. Small sets only: of
+ * large ones a part more or less matters little.
+ */
+static void choice_improve(struct hunt *hunt, bool nodes, struct choice *choice)
+{
+	uint32_t tries = 0, end = hunt->count < OTHER_WAY_MAX ? hunt->count : OTHER_WAY_MAX;
+	bool better = choice->any && choice->best.count > 1 && choice->best.count <= SWAP_VICTIMS;
+
+	while (better) {
+		better = false;
+		for (uint32_t i = 0; i < end && tries < SWAP_TRIES; i++) {
+			struct solution solution;
+			bool chosen = false;
+
+			for (uint32_t k = 0; k < choice->best.count; k++)
+				chosen |= choice->best.chosen[k] == i;
+			if (chosen)
+				continue;
+			tries++;
+			if (!unit_swap(hunt, choice->unit, nodes, &choice->best, i, &solution) ||
+			    !solution_better(&solution, &choice->best))
+				continue;
+			choice_note(hunt, &solution, choice->unit, choice);
+			better = true;
+		}
+	}
+}
+
 bool hunt_solve(struct hunt *hunt, struct solution *ret)
 {
 	bool nodes = units_are_nodes(hunt->shape);
@@ -387,6 +454,7 @@ bool hunt_solve(struct hunt *hunt, struct solution *ret)
 		for (uint32_t i = 0; i < hunt->count && !search_is_over(hunt, i, &choice); i++)
 			candidate_tally(hunt, i, nodes, &choice);
 	}
+	choice_improve(hunt, choice.unit ? nodes : false, &choice);
 	*ret = choice.best;
 	return choice.any;
 }
