@@ -181,6 +181,37 @@ static uint32_t take_back(struct hunt *hunt, const struct place_request *request
 	return kept;
 }
 
+/* Promises in the set are gone, or not yet. How many there are. */
+static uint32_t promises_mark(struct hunt *hunt, const uint32_t *chosen, uint32_t count, bool gone)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct promise_view *p = candidate(hunt, chosen[i])->promise;
+
+		if (p)
+			pass->promises_gone[p - pass->view->promises.at] = gone;
+		taken += p != NULL;
+	}
+	return taken;
+}
+
+/* Who takes a promise over spares its victims: that must not take room in a limit from other promises. */
+static bool promises_allow(struct hunt *hunt, const uint32_t *chosen, uint32_t count)
+{
+	struct standings *standings = &hunt->pass->standings;
+	bool allow;
+
+	if (!promises_mark(hunt, chosen, count, true))
+		return true;
+	standing_promise(standings, hunt->j->queue.v, hunt->j->tier, hunt->need);
+	allow = promises_have_room(hunt->pass, NULL);
+	standing_promise(standings, hunt->j->queue.v, hunt->j->tier, -hunt->need);
+	(void)promises_mark(hunt, chosen, count, false);
+	return allow;
+}
+
 /* The chosen are given back: finds the place and the cost, and takes all back again. `good`: the job fits. */
 static bool solution_close(struct hunt *hunt, const struct place_request *request, uint32_t mark,
 			   uint32_t count, bool good, struct solution *ret)
@@ -189,6 +220,7 @@ static bool solution_close(struct hunt *hunt, const struct place_request *reques
 
 	ret->count = count;
 	good = good && set_is_final(hunt, ret->chosen, count) &&
+	       promises_allow(hunt, ret->chosen, count) &&
 	       place_find(&pass->view->space, request, pass->arena, &ret->place, NULL) == 0;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct victim *v = candidate(hunt, ret->chosen[i]);

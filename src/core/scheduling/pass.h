@@ -139,6 +139,8 @@ int64_t job_grace_ms(const struct facts *facts, const struct job *job);
 /* promise.c: places promised to jobs whose victims are leaving. */
 void promises_review(struct pass *pass); /* drops, spares, makes smaller */
 void promises_place(struct pass *pass); /* starts those whose place is free */
+/* As the plans stand now: has every promise but `except` still room in its queues' limits? */
+bool promises_have_room(struct pass *pass, const struct promise_view *except);
 
 /* evict.c: 0 = done: promised, victims told to leave; EVICT_NO, or the pass is cut. `room_short`: the queue's limit is
  * what lacks. */

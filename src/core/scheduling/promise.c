@@ -125,6 +125,28 @@ static bool promise_has_room(struct pass *pass, const struct promise_view *p)
 	return has;
 }
 
+bool promises_have_room(struct pass *pass, const struct promise_view *except)
+{
+	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
+		const struct promise_view *p = &pass->view->promises.at[i];
+
+		if (p != except && !pass->promises_gone[i] && !promise_has_room(pass, p))
+			return false;
+	}
+	return true;
+}
+
+/* Another promise may count on the room in a limit that the victims leave. */
+static bool others_keep_room(struct pass *pass, const struct promise_view *p, const bool *keep)
+{
+	bool had = promises_have_room(pass, p), keeps;
+
+	victims_stay(pass, p, keep, true);
+	keeps = promises_have_room(pass, p);
+	victims_stay(pass, p, keep, false);
+	return keeps || !had;
+}
+
 /* Does the job fit, on the ground and in its queue's limits, when of its victims only those marked in `keep` go? */
 static bool fits_with(struct pass *pass, const struct promise_view *p, const bool *keep,
 		      struct placement *ret)
@@ -148,7 +170,7 @@ static bool fits_with(struct pass *pass, const struct promise_view *p, const boo
 	fits = place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0;
 	space_rollback(&pass->view->space, mark);
 	pass->work++;
-	return fits;
+	return fits && others_keep_room(pass, p, keep);
 }
 
 static void promise_drop(struct pass *pass, uint32_t job)
