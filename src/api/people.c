@@ -188,23 +188,6 @@ static int own_account_check(const struct call *call, uint32_t id, const struct 
 		e->name, old->uid);
 }
 
-/* There is always somebody who may do everything. */
-static int last_admin_check(const struct facts *f, uint32_t id, bool stays, struct err *err)
-{
-	const struct user *user = id ? table_get(&f->users, id) : NULL;
-
-	if (!user || user->role != ROLE_ADMIN || stays)
-		return 0;
-	for (uint32_t i = 1; i <= f->users.count; i++) {
-		const struct user *other = table_get(&f->users, i);
-
-		if (i != id && other->name.v && !other->removed && other->role == ROLE_ADMIN)
-			return 0;
-	}
-	return err_set(err, ERR_CONFLICT, "\"%s\" is the last admin; make another one first",
-		       facts_name(f, user->name));
-}
-
 static enum relation user_relation(const struct call *call, uint32_t id, const char *name,
 				   const char *team)
 {
@@ -226,8 +209,7 @@ void handle_user_set(struct call *call)
 			arena_printf(call->arena, "user \"%s\"", name), &err) < 0 ||
 	    grant_check(call, id, &change, &err) < 0 ||
 	    account_check(call->facts, id, change.e, &err) < 0 ||
-	    own_account_check(call, id, change.e, &err) < 0 ||
-	    last_admin_check(call->facts, id, change.e->role == ROLE_ADMIN, &err) < 0)
+	    own_account_check(call, id, change.e, &err) < 0)
 		call_fail(call, &err);
 	else
 		call_send(call, &event);
@@ -248,8 +230,7 @@ void handle_user_remove(struct call *call)
 	if (!id ||
 	    call_permit(call, user_relation(call, id, name, ""),
 			arena_printf(call->arena, "user \"%s\"", name), &err) < 0 ||
-	    grant_check(call, id, &change, &err) < 0 ||
-	    last_admin_check(call->facts, id, false, &err) < 0)
+	    grant_check(call, id, &change, &err) < 0)
 		call_fail(call, &err);
 	else
 		call_send(call, &event);

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/parse.h"
+#include "core/model/admins.h"
 #include "core/model/apply.h"
 #include "core/scheduling/standing.h"
 
@@ -482,17 +483,12 @@ static int admit_team_removed(const struct admission *a, const struct event_team
 	return 0;
 }
 
-/* Admins other than `except`. */
-static uint32_t other_admins(const struct facts *f, uint32_t except)
+static int admins_refuse(const struct admission *a, const char *what, const char *name)
 {
-	uint32_t count = 0;
-
-	for (uint32_t id = 1; id <= f->users.count; id++) {
-		const struct user *user = table_get(&f->users, id);
-
-		count += id != except && !user->removed && user->role == ROLE_ADMIN;
-	}
-	return count;
+	return err_set(a->err, ERR_CONFLICT,
+		       "%s \"%s\": no admin who can come in would be left; "
+		       "make another one first, with a uid or a token that does not expire",
+		       what, name);
 }
 
 static int admit_user_set(const struct admission *a, const struct event_user_set *e)
@@ -510,11 +506,9 @@ static int admit_user_set(const struct admission *a, const struct event_user_set
 	if (*e->team && !facts_team_find(f, e->team))
 		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\": team \"%s\" does not exist",
 			       e->name, e->team);
-	if (id && e->role != ROLE_ADMIN &&
-	    ((const struct user *)table_get(&f->users, id))->role == ROLE_ADMIN &&
-	    !other_admins(f, id))
-		return err_set(a->err, ERR_CONFLICT,
-			       "user \"%s\" is the only admin; make another one first", e->name);
+	if (admins_end_with_user(
+		    f, id, &(struct user){ .role = (uint8_t)e->role, .uid = (int32_t)e->uid }))
+		return admins_refuse(a, "user", e->name);
 	return 0;
 }
 
@@ -524,10 +518,8 @@ static int admit_user_removed(const struct admission *a, const struct event_user
 
 	if (!id)
 		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\" does not exist", e->name);
-	if (((const struct user *)table_get(&a->facts->users, id))->role == ROLE_ADMIN &&
-	    !other_admins(a->facts, id))
-		return err_set(a->err, ERR_CONFLICT,
-			       "user \"%s\" is the only admin; make another one first", e->name);
+	if (admins_end_with_user(a->facts, id, NULL))
+		return admins_refuse(a, "user", e->name);
 	return 0;
 }
 
@@ -559,7 +551,11 @@ static int admit_token_revoked(const struct admission *a, const struct event_tok
 
 	if (!id)
 		return err_set(a->err, ERR_NOT_FOUND, "token \"%s\" does not exist", e->id);
-	return ((const struct token *)table_get(&a->facts->tokens, id))->revoked ? CORE_ALREADY : 0;
+	if (((const struct token *)table_get(&a->facts->tokens, id))->revoked)
+		return CORE_ALREADY;
+	if (admins_end_with_token(a->facts, id))
+		return admins_refuse(a, "token", e->id);
+	return 0;
 }
 
 /* --- jobs --------------------------------------------------------------------------------------------------------------- */

@@ -264,24 +264,92 @@ static void decisions_do_not_come_from_outside(void **state)
 	world_deinit(&w);
 }
 
+static int user_set(struct world *w, const char *name, enum role role, int64_t uid, struct err *err)
+{
+	struct event e = world_event(w, EVENT_USER_SET);
+
+	e.user_set.name = name;
+	e.user_set.role = role;
+	e.user_set.uid = uid;
+	return admit(w, &e, NULL, err);
+}
+
+static int user_remove(struct world *w, const char *name, struct err *err)
+{
+	struct event e = world_event(w, EVENT_USER_REMOVED);
+
+	e.user_removed.name = name;
+	return admit(w, &e, NULL, err);
+}
+
+static void token_add(struct world *w, const char *id, const char *user, int64_t expires_ms)
+{
+	struct event e = world_event(w, EVENT_TOKEN_CREATED);
+	struct err err;
+
+	e.token_created.id = id;
+	e.token_created.user = user;
+	e.token_created.hash = KEY_A;
+	e.token_created.expires_ms = expires_ms;
+	assert_int_equal(admit(w, &e, NULL, &err), 0);
+}
+
+static int token_revoke(struct world *w, const char *id, struct err *err)
+{
+	struct event e = world_event(w, EVENT_TOKEN_REVOKED);
+
+	e.token_revoked.id = id;
+	return admit(w, &e, NULL, err);
+}
+
 static void the_last_admin_stays(void **state)
 {
 	struct world w;
-	struct event e;
 	struct err err;
 
 	(void)state;
 	world_init(&w, "n0:8");
-	e = world_event(&w, EVENT_USER_SET);
-	e.user_set.name = "ann";
-	e.user_set.role = ROLE_ADMIN;
-	e.user_set.uid = -1;
-	assert_int_equal(admit(&w, &e, NULL, &err), 0);
-	e.user_set.role = ROLE_VIEWER;
-	refused(&w, &e, ERR_CONFLICT, "user \"ann\" is the only admin; make another one first");
-	e = world_event(&w, EVENT_USER_REMOVED);
-	e.user_removed.name = "ann";
-	refused(&w, &e, ERR_CONFLICT, "user \"ann\" is the only admin; make another one first");
+	assert_int_equal(user_set(&w, "ann", ROLE_ADMIN, 5, &err), 0);
+	assert_int_equal(user_set(&w, "ann", ROLE_VIEWER, 5, &err), -ERR_CONFLICT);
+	assert_string_equal(err.text,
+			    "user \"ann\": no admin who can come in would be left; "
+			    "make another one first, with a uid or a token that does not expire");
+	assert_int_equal(user_remove(&w, "ann", &err), -ERR_CONFLICT);
+	assert_int_equal(user_set(&w, "ann", ROLE_ADMIN, -1, &err), -ERR_CONFLICT);
+	assert_int_equal(user_set(&w, "ann", ROLE_ADMIN, 6, &err), 0);
+	assert_int_equal(user_set(&w, "bob", ROLE_ADMIN, 5, &err), 0);
+	assert_int_equal(user_remove(&w, "ann", &err), 0);
+	assert_int_equal(user_remove(&w, "bob", &err), -ERR_CONFLICT);
+	world_deinit(&w);
+}
+
+static void an_admin_who_can_not_come_in_is_no_other_admin(void **state)
+{
+	struct world w;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	assert_int_equal(user_set(&w, "ann", ROLE_ADMIN, 5, &err), 0);
+	assert_int_equal(user_set(&w, "ghost", ROLE_ADMIN, -1, &err), 0);
+	assert_int_equal(user_remove(&w, "ann", &err), -ERR_CONFLICT);
+	token_add(&w, "soon", "ghost", 1000000000);
+	assert_int_equal(user_remove(&w, "ann", &err), -ERR_CONFLICT);
+	token_add(&w, "ever", "ghost", 0);
+	assert_int_equal(user_remove(&w, "ann", &err), 0);
+
+	/* Now the token is the only way in. */
+	assert_int_equal(token_revoke(&w, "soon", &err), 0);
+	assert_int_equal(token_revoke(&w, "ever", &err), -ERR_CONFLICT);
+	assert_string_equal(err.text,
+			    "token \"ever\": no admin who can come in would be left; "
+			    "make another one first, with a uid or a token that does not expire");
+	assert_int_equal(user_set(&w, "ghost", ROLE_LEAD, -1, &err), -ERR_CONFLICT);
+	token_add(&w, "new", "ghost", 0);
+	assert_int_equal(token_revoke(&w, "ever", &err), 0);
+	assert_int_equal(token_revoke(&w, "new", &err), -ERR_CONFLICT);
+	assert_int_equal(user_set(&w, "ghost", ROLE_ADMIN, 7, &err), 0);
+	assert_int_equal(token_revoke(&w, "new", &err), 0);
 	world_deinit(&w);
 }
 
@@ -298,6 +366,7 @@ int main(void)
 		cmocka_unit_test(a_final_job_is_not_changed),
 		cmocka_unit_test(decisions_do_not_come_from_outside),
 		cmocka_unit_test(the_last_admin_stays),
+		cmocka_unit_test(an_admin_who_can_not_come_in_is_no_other_admin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
