@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "api/jobfile.h"
-#include "api/wait.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"
@@ -30,6 +29,9 @@ struct wish {
 struct resume {
 	struct mailbox box;
 	pthread_t threads[RESUMERS];
+	atomic_int running;
+	struct mailbox over; /* a message when the last of them is */
+	struct message last;
 };
 
 /* --- one checkpoint ------------------------------------------------------------------------------------------ */
@@ -137,6 +139,8 @@ static void *resume_main(void *argument)
 			find(d, ((struct wish *)taken)->attempt);
 		free(taken);
 	}
+	if (atomic_fetch_sub(&d->resume->running, 1) == 1)
+		mailbox_send(&d->resume->over, &d->resume->last);
 	return NULL;
 }
 
@@ -159,22 +163,25 @@ void resume_start(struct daemon *d)
 	d->resume = calloc(1, sizeof(*d->resume));
 	CHECK(d->resume);
 	mailbox_init(&d->resume->box);
+	mailbox_init(&d->resume->over);
+	atomic_init(&d->resume->running, RESUMERS);
 	for (int i = 0; i < RESUMERS; i++)
 		CHECK(pthread_create(&d->resume->threads[i], NULL, resume_main, d) == 0);
 }
 
-/* What was not found by then is looked for again by the next start. */
+/*
+ * What was not found by then is looked for again by the next start. The wait is for their last message and not
+ * pthread_clockjoin_np, which gcc 12's ThreadSanitizer does not know: it would see forgotten threads and races.
+ */
 bool resume_join(struct daemon *d)
 {
-	const struct timespec until = wait_until(PATIENCE_MS);
-	bool all = true;
 	for (int i = 0; i < RESUMERS; i++)
 		wish_send(d, RESUME_QUIT, 0);
-	for (int i = 0; i < RESUMERS; i++)
-		all &= pthread_clockjoin_np(d->resume->threads[i], NULL, CLOCK_MONOTONIC, &until) ==
-		       0;
-	if (!all)
+	if (!mailbox_take(&d->resume->over, 1, PATIENCE_MS))
 		return false; /* they still use it; the process ends */
+	for (int i = 0; i < RESUMERS; i++)
+		pthread_join(d->resume->threads[i], NULL);
+	mailbox_deinit(&d->resume->over);
 	mailbox_deinit(&d->resume->box);
 	free(d->resume);
 	d->resume = NULL;
