@@ -606,6 +606,20 @@ static void nodes_and_gpus_are_taken_out_and_back(void **state)
 	form_refused("ada", "POST", "/api/v1/nodes/n0/gpus",
 		     "{\"mask\":1,\"index\":0,\"set_aside\":true}", 400, "mask");
 	form_refused("ada", "POST", "/api/v1/nodes/n0/gpus", "{\"index\":1}", 400, "set_aside");
+	form_change("ada", "POST", "/api/v1/nodes/n0/marks",
+		    "{\"labels\":\"region=eu,pool=blue\",\"class\":\"training\"}");
+	form_change("ada", "POST", "/api/v1/nodes/n0/marks", "{\"taints\":\"own\"}");
+	a = form_get("vera", "/api/v1/nodes", "NodeList");
+	assert_non_null(strstr(
+		a.text,
+		"\"class\":\"training\",\"labels\":\"pool=blue,region=eu\",\"taints\":\"own\""));
+	answer_free(&a);
+	form_change("ada", "POST", "/api/v1/nodes/n0/marks",
+		    "{\"labels\":\"\",\"taints\":\"\",\"class\":\"any\"}");
+	form_refused("ada", "POST", "/api/v1/nodes/n0/marks", "{\"class\":\"best\"}", 400,
+		     "expected any, training or inference");
+	form_refused("ada", "POST", "/api/v1/nodes/n0/marks", "{\"labels\":\"blue\"}", 400,
+		     "must be KEY=VALUE");
 	form_refused("ada", "POST", "/api/v1/nodes/n9/state", "{\"state\":\"ready\"}", 404, "n9");
 	form_refused("ada", "POST", "/api/v1/nodes/n0/state", "{\"state\":\"gone\"}", 400,
 		     "cordoned");

@@ -148,6 +148,18 @@ static void checkpoints_add(struct buf *out, const struct facts *f, const struct
 	out_end(out, ']');
 }
 
+static void constraints_add(struct buf *out, const struct facts *f, const struct shape *shape)
+{
+	char text[VERSION_TEXT_MAX], list[EVENT_TEXT_MAX + 1];
+
+	out_text(out, "min_driver", shape->min_driver ? version_text(shape->min_driver, text) : "");
+	out_text(out, "min_cuda", shape->min_cuda ? version_text(shape->min_cuda, text) : "");
+	out_int(out, "min_capability_tenths", shape->min_capability);
+	out_text(out, "regions", names_text(f, shape->regions, SHAPE_REGIONS_MAX, list));
+	out_text(out, "selector", names_text(f, shape->labels, SHAPE_LABELS_MAX, list));
+	out_text(out, "tolerates", names_text(f, shape->tolerates, SHAPE_LABELS_MAX, list));
+}
+
 static void wishes_add(struct buf *out, const struct facts *f, const struct job *job)
 {
 	const struct shape *shape = shape_get(f, job->shape);
@@ -159,6 +171,7 @@ static void wishes_add(struct buf *out, const struct facts *f, const struct job 
 	out_int(out, "gpu_memory_mib", shape->gpu_memory_mib);
 	out_int(out, "cpu_milli", shape->cpu_milli);
 	out_int(out, "memory_mib", shape->memory_mib);
+	constraints_add(out, f, shape);
 	out_int(out, "limit_ms", job->limit_ms);
 	out_int(out, "estimate_ms", job->estimate_ms);
 	out_int(out, "retries_left", job->retries_left);

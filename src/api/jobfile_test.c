@@ -127,6 +127,8 @@ static void each_field_reaches_the_event(void **state)
 		"name: a\nqueue: q\nteam: t\nproject: p\nkind: batch\ntier: best-effort\npriority: 1000\ntasks: 3\n"
 		"gpus: {count: 2, model: X, memory: 40GiB}\ncpus: 0.5\nmemory: 2GiB\ncommand: x\nlimit: 2h\nestimate: 1h\n"
 		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
+		"min_driver: \"550.54\"\nmin_cuda: 12.4\nmin_capability: \"9.0\"\nregion: [eu, de]\n"
+		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\n"
 		"checkpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
 	job = &request.event.job_submitted;
 	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
@@ -158,6 +160,12 @@ static void each_field_reaches_the_event(void **state)
 	assert_int_equal(job->checkpoint_every_ms, 60000);
 	assert_int_equal(job->grace_ms, 5000);
 	assert_int_equal(job->restart_cost_ms, 6000);
+	assert_string_equal(job->min_driver, "550.54");
+	assert_string_equal(job->min_cuda, "12.4");
+	assert_int_equal(job->min_capability, 90);
+	assert_string_equal(job->regions, "eu,de");
+	assert_string_equal(job->labels, "pool=blue,disk=ssd");
+	assert_string_equal(job->tolerates, "team=vision");
 }
 
 static void defaults_are_as_documented(void **state)
@@ -301,6 +309,13 @@ static const struct {
 	{ "command: x\narray: 0\n", 2, 8, "array" },
 	{ "command: x\nhold: yes\n", 2, 7, "true or false" },
 	{ "command: x\ntopology: node\n", 2, 11, "must be a map" },
+	{ "command: x\nmin_driver: newest\n", 2, 13, "must be a version such as \"550.54\"" },
+	{ "command: x\nmin_capability: \"9.01\"\n", 2, 17, "must be a compute capability" },
+	{ "command: x\nregion: []\n", 2, 9, "takes 1 to 8 names" },
+	{ "command: x\nregion: \"e u\"\n", 2, 9, "region" },
+	{ "command: x\nselector: pool\n", 2, 11, "must be a map of 1 to 8 labels" },
+	{ "command: x\nselector: {pool: \"a,b\"}\n", 2, 18, "label and value" },
+	{ "command: x\ntolerates: [\"a,b\"]\n", 2, 13, "is not a name" },
 	{ "command: x\ntopology: {requires: node}\n", 2, 12, "did you mean \"require\"?" },
 	{ "command: x\nname: \"a\\u001b[31m\"\n", 2, 7, "name" },
 	{ "command: x\nname: a b\n", 2, 7, "name" },

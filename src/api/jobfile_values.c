@@ -311,6 +311,112 @@ static int read_topology_prefer(struct reading *r, const struct conf *c, const c
 	return read_name_text(r, c, what, &r->job->prefer);
 }
 
+/* A version in digits and dots. An unquoted one reads the same: 12.10 keeps its nought. */
+static int read_version(struct reading *r, const struct conf *c, const char *what,
+			const char *sample, const char **ret)
+{
+	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, ret);
+
+	if (rc < 0)
+		return rc;
+	if (version_parse(*ret) && (*ret)[strspn(*ret, "0123456789.")] == '\0')
+		return 0;
+	return conf_error(r->err, r->file, c, "%s must be a version such as \"%s\", not \"%.40s\"",
+			  what, sample, *ret);
+}
+
+static int read_min_driver(struct reading *r, const struct conf *c, const char *what)
+{
+	return read_version(r, c, what, "550.54", &r->job->min_driver);
+}
+
+static int read_min_cuda(struct reading *r, const struct conf *c, const char *what)
+{
+	return read_version(r, c, what, "12.4", &r->job->min_cuda);
+}
+
+static int read_min_capability(struct reading *r, const struct conf *c, const char *what)
+{
+	const char *text, *dot;
+	uint32_t version;
+	int rc = read_version(r, c, what, "9.0", &text);
+
+	if (rc < 0)
+		return rc;
+	dot = strchr(text, '.');
+	version = version_parse(text);
+	if ((dot && strlen(dot) != 2) || version >> 20 > 99)
+		return conf_error(r->err, r->file, c,
+				  "%s must be a compute capability such as \"9.0\", not \"%.40s\"",
+				  what, text);
+	r->job->min_capability = (int64_t)(version >> 20) * 10 + (version >> 10 & 1023);
+	return 0;
+}
+
+/* A text, or a list of them, as "a,b". Each is a name; as a label it may have = and / in it too. */
+static int read_texts(struct reading *r, const struct conf *c, const char *what, size_t most,
+		      bool label, const char **ret)
+{
+	size_t count = c->type == CONF_LIST ? c->count : 1;
+
+	if (!count || count > most)
+		return conf_error(r->err, r->file, c, "%s takes 1 to %zu names, not %zu", what,
+				  most, count);
+	*ret = "";
+	for (size_t i = 0; i < count; i++) {
+		const struct conf *item = c->type == CONF_LIST ? c->items[i] : c;
+		const char *text;
+		int rc = label ? conf_text(r->err, r->file, item, what, NAME_MAX_BYTES, &text)
+			       : read_name_text(r, item, what, &text);
+
+		if (rc < 0)
+			return rc;
+		if (!*text || strchr(text, ','))
+			return conf_error(r->err, r->file, item, "%s: \"%.63s\" is not a name",
+					  what, text);
+		*ret = arena_printf(r->arena, "%s%s%s", *ret, i ? "," : "", text);
+	}
+	if (strlen(*ret) > EVENT_TEXT_MAX)
+		return conf_error(r->err, r->file, c,
+				  "%s: the names have more than %d bytes in all", what,
+				  EVENT_TEXT_MAX);
+	return 0;
+}
+
+static int read_region(struct reading *r, const struct conf *c, const char *what)
+{
+	return read_texts(r, c, what, SHAPE_REGIONS_MAX, false, &r->job->regions);
+}
+
+static int read_tolerates(struct reading *r, const struct conf *c, const char *what)
+{
+	return read_texts(r, c, what, SHAPE_LABELS_MAX, true, &r->job->tolerates);
+}
+
+static int read_selector(struct reading *r, const struct conf *c, const char *what)
+{
+	if (c->type != CONF_MAP || !c->count || c->count > SHAPE_LABELS_MAX)
+		return conf_error(r->err, r->file, c,
+				  "%s must be a map of 1 to %d labels, such as {pool: blue}", what,
+				  SHAPE_LABELS_MAX);
+	for (size_t i = 0; i < c->count; i++) {
+		const char *text;
+		int rc = conf_text(r->err, r->file, c->items[i], what, NAME_MAX_BYTES, &text);
+
+		if (rc < 0)
+			return rc;
+		if (!*text || strpbrk(text, ",=") || strpbrk(c->items[i]->key, ",=") ||
+		    strlen(c->items[i]->key) + 1 + strlen(text) > NAME_MAX_BYTES)
+			return conf_error(
+				r->err, r->file, c->items[i],
+				"%s: label and value are letters, digits, dots, hyphens, underscores and slashes, %d with the = between them",
+				what, NAME_MAX_BYTES);
+		r->job->labels = arena_printf(r->arena, "%s%s%s=%s", r->job->labels, i ? "," : "",
+					      c->items[i]->key, text);
+	}
+	return 0;
+}
+
 static int read_preempts(struct reading *r, const struct conf *c, const char *what)
 {
 	bool yes = true;

@@ -53,6 +53,7 @@ static void node_jobs_add(struct buf *out, const struct tally *tally, const stru
 static void node_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id)
 {
 	const struct node *node = node_get(f, (struct node_id){ id });
+	char list[EVENT_TEXT_MAX + 1];
 
 	out_object(out, NULL);
 	out_text(out, "name", facts_name(f, node->name));
@@ -61,6 +62,10 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_bool(out, "simulated", node->simulated);
 	out_text(out, "model", facts_name(f, node->model));
 	out_text(out, "driver", facts_name(f, node->driver));
+	out_text(out, "cuda", facts_name(f, node->cuda));
+	out_text(out, "class", node_class_name(node->class));
+	out_text(out, "labels", names_text(f, node->label, LABELS_MAX, list));
+	out_text(out, "taints", names_text(f, node->taint, TAINTS_MAX, list));
 	out_int(out, "gpu_memory_mib", node->gpu_memory_mib);
 	out_int(out, "cpu_milli", node->cpu_milli);
 	out_int(out, "ram_mib", node->ram_mib);
@@ -199,6 +204,48 @@ void handle_node_state(struct call *call)
 		}
 	err_set(&err, ERR_INVALID, "node state \"%s\": expected ready, cordoned or draining",
 		state);
+	call_fail(call, &err);
+}
+
+void handle_node_marks(struct call *call)
+{
+	struct event event = call_event(call, EVENT_NODE_MARKED);
+	char labels[EVENT_TEXT_MAX + 1], taints[EVENT_TEXT_MAX + 1];
+	const struct facts *f = call->facts;
+	const struct conf *body;
+	const struct node *node;
+	const char *class = "any";
+	struct err err = { 0 };
+	struct node_id id;
+	uint8_t number;
+	bool given;
+
+	if (node_find(call, &id, &err) < 0)
+		goto fail;
+	node = node_get(f, id);
+	event.node_marked.node = id.v;
+	event.node_marked.labels =
+		arena_strdup(call->arena, names_text(f, node->label, LABELS_MAX, labels));
+	event.node_marked.taints =
+		arena_strdup(call->arena, names_text(f, node->taint, TAINTS_MAX, taints));
+	event.node_marked.class = node->class;
+	if (call_body(call, &body, &err) < 0 ||
+	    body_text(body, "labels", EVENT_TEXT_MAX, &event.node_marked.labels, &given, &err) <
+		    0 ||
+	    body_text(body, "taints", EVENT_TEXT_MAX, &event.node_marked.taints, &given, &err) <
+		    0 ||
+	    body_text(body, "class", 32, &class, &given, &err) < 0)
+		goto fail;
+	if (given && !node_class_find(class, &number)) {
+		err_set(&err, ERR_INVALID, "node class \"%s\": expected any, training or inference",
+			class);
+		goto fail;
+	}
+	if (given)
+		event.node_marked.class = number;
+	call_send(call, &event);
+	return;
+fail:
 	call_fail(call, &err);
 }
 

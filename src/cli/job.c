@@ -2,6 +2,7 @@
 /* One job: the page of `fairlead job ID`, and sentences about a job that several commands say. */
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/commands.h"
@@ -203,6 +204,37 @@ static void add_owner(const json_t *job, struct buf *out)
 		 (long long)get_int(job, "priority"));
 }
 
+/* What its nodes must be: one line, when it asks for anything. */
+static void add_constraints(const json_t *job, struct buf *out)
+{
+	static const struct {
+		const char *name, *before;
+	} texts[] = {
+		{ "min_driver", "driver " }, { "min_cuda", "CUDA " },       { "regions", "" },
+		{ "selector", "" },          { "tolerates", "tolerates " },
+	};
+	const long long tenths = (long long)get_int(job, "min_capability_tenths");
+	const char *between = "";
+
+	if (tenths) {
+		line(out, "nodes");
+		buf_addf(out, "compute capability %lld.%lld", tenths / 10, tenths % 10);
+		between = ", ";
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (!get_text(job, texts[i].name)[0])
+			continue;
+		if (!*between)
+			line(out, "nodes");
+		buf_adds(out, between);
+		buf_adds(out, texts[i].before);
+		say_text(out, get_text(job, texts[i].name));
+		between = ", ";
+	}
+	if (*between)
+		buf_addc(out, '\n');
+}
+
 static void add_wish(const json_t *job, struct buf *out)
 {
 	const json_t *models = json_object_get(job, "models"), *model;
@@ -229,6 +261,7 @@ static void add_wish(const json_t *job, struct buf *out)
 	if (get_int(job, "memory_mib"))
 		buf_addf(out, ", %s memory", format_size_mib(get_int(job, "memory_mib"), text));
 	buf_addc(out, '\n');
+	add_constraints(job, out);
 }
 
 static void add_array(const json_t *job, struct buf *out)

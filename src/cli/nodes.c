@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/check.h"
 #include "cli/commands.h"
 #include "cli/jobs.h"
 #include "cli/nouns.h"
@@ -60,6 +61,10 @@ static const struct column columns[] = {
 	{ "CPUS", .cell = cell_cpus, .wide = true },
 	{ "MEMORY", "ram_mib", CELL_MEMORY, true },
 	{ "DRIVER", "driver", CELL_TEXT, true },
+	{ "CUDA", "cuda", CELL_TEXT, true },
+	{ "CLASS", "class", CELL_TEXT, true },
+	{ "LABELS", "labels", CELL_TEXT, true },
+	{ "TAINTS", "taints", CELL_TEXT, true },
 	{ "PLACE", .cell = cell_domains, .wide = true },
 	{ "REASON", "reason", CELL_TEXT, .cut = true },
 	{ 0 },
@@ -103,6 +108,33 @@ static int run_ready(struct invocation *in, struct err *err)
 {
 	return set_state(in, "ready", "takes work again", err);
 }
+
+static int run_set(struct invocation *in, struct err *err)
+{
+	static const char *const names[] = { "labels", "taints", "class" };
+	json_t *body = json_object();
+	int rc;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (arg_has(in, names[i]))
+			json_object_set_new(body, names[i], json_string(arg_flag(in, names[i])));
+	if (json_object_size(body))
+		rc = change_each(in, "/api/v1/nodes/%s/marks", body, "is set", "node", err);
+	else
+		rc = err_set(err, ERR_INVALID,
+			     "nothing to set: give --labels, --taints or --class");
+	json_decref(body);
+	return rc;
+}
+
+static const struct flag set_flags[] = {
+	{ "labels", 0, "LIST", "all its labels: region=eu,pool=blue; \"\" for none", false },
+	{ "taints", 0, "LIST",
+	  "all its taints: only jobs that tolerate them run there; \"\" for none", false },
+	{ "class", 0, "any|training|inference",
+	  "what it takes: everything, all but inference, or inference alone", false },
+	{ 0 },
+};
 
 static const struct flag reason_flags[] = {
 	{ "reason", 0, "TEXT", "shown with the node", false },
@@ -162,4 +194,23 @@ const struct command command_nodes_ready = {
 	.most = -1,
 	.argument = ARGUMENT_NODE,
 	.run = run_ready,
+};
+
+const struct command command_nodes_set = {
+	.name = "nodes set",
+	.arguments = "NAME...",
+	.summary = "say what a node is: labels, taints, class",
+	.about =
+		"What is given replaces what was; the rest stays. Jobs ask for labels with `selector` and "
+		"`region`, and run on a tainted node only when they tolerate its taints. What runs there goes on.",
+	.flags = set_flags,
+	.examples =
+		"fairlead nodes set n3 --labels region=eu,pool=blue\n"
+		"fairlead nodes set n3 --taints team=vision --class training\tfor one team's training",
+	.route = "POST /api/v1/nodes/{name}/marks",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_NODE,
+	.run = run_set,
 };

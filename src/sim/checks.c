@@ -147,6 +147,53 @@ static bool model_fits(const struct shape *shape, const struct node *node)
 	return false;
 }
 
+/* "key=value" or "key", as the texts say: told apart from numbers, which the core goes by. */
+static bool tolerated(const struct facts *f, const struct shape *shape, const char *taint)
+{
+	for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->tolerates[i].v; i++) {
+		const char *text = facts_name(f, shape->tolerates[i]);
+		size_t size = strlen(text);
+
+		if (strcmp(text, taint) == 0 ||
+		    (strncmp(text, taint, size) == 0 && taint[size] == '='))
+			return true;
+	}
+	return false;
+}
+
+static bool node_has(const struct node *node, struct name_id label)
+{
+	for (uint32_t i = 0; i < LABELS_MAX; i++)
+		if (name_same(node->label[i], label))
+			return true;
+	return false;
+}
+
+/* What is wrong with the node for this wish; NULL = nothing. */
+static const char *node_lacks(const struct facts *f, const struct shape *shape,
+			      const struct node *node)
+{
+	bool there = !shape->regions[0].v;
+
+	if (version_parse(facts_name(f, node->driver)) < shape->min_driver ||
+	    version_parse(facts_name(f, node->cuda)) < shape->min_cuda)
+		return "whose driver is too old for it";
+	for (uint32_t i = 0; i < TAINTS_MAX && node->taint[i].v; i++)
+		if (!tolerated(f, shape, facts_name(f, node->taint[i])))
+			return "whose taint it does not tolerate";
+	for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->labels[i].v; i++)
+		if (!node_has(node, shape->labels[i]))
+			return "which lacks a label it needs";
+	for (uint32_t i = 0; i < SHAPE_REGIONS_MAX && shape->regions[i].v; i++)
+		there = there || node_has(node, shape->regions[i]);
+	if (!there)
+		return "which lies in no region it may run in";
+	if (node->class != NODE_CLASS_ANY &&
+	    (node->class == NODE_CLASS_INFERENCE) != (shape->serves != 0))
+		return "whose class takes no work of its kind";
+	return NULL;
+}
+
 static void check_task(struct checks *checks, const struct facts *f,
 		       const struct engine_sim *engine, const char *name, const struct shape *shape,
 		       uint32_t id, uint32_t mask)
@@ -174,6 +221,9 @@ static void check_task(struct checks *checks, const struct facts *f,
 		checks_problem(checks, f,
 			       "job %s is placed on node %s, whose GPUs have too little memory",
 			       name, at);
+	if (node_lacks(f, shape, node))
+		checks_problem(checks, f, "job %s is placed on node %s, %s", name, at,
+			       node_lacks(f, shape, node));
 	for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
 		uint32_t holder = mask >> g & 1 ? engine_sim_holder(engine, id, g) : 0;
 

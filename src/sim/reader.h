@@ -68,6 +68,11 @@ const char *reader_twice(struct reader *r, const char *const *names, size_t coun
 int scenario_read_cluster(struct reader *r, const struct conf *cluster) MUST_CHECK;
 int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret,
 			uint32_t *ret_count) MUST_CHECK;
+/* Labels, taints, versions, class. */
+int scenario_read_node_names(struct reader *r, const struct conf *item, struct scenario_node *node)
+	MUST_CHECK;
+int scenario_read_job_names(struct reader *r, const struct conf *item, struct scenario_job *job)
+	MUST_CHECK;
 int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
 	MUST_CHECK;
 int scenario_read_jobs(struct reader *r, const struct conf *jobs) MUST_CHECK;

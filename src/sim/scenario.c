@@ -149,18 +149,27 @@ static int read_node_values(struct reader *r, const struct conf *item, struct sc
 		rc = reader_size(r, item, "ram", &node->ram_mib);
 	if (rc == 0)
 		rc = read_islands(r, conf_find(item, "nvlink"), node);
+	if (rc == 0)
+		rc = scenario_read_node_names(r, item, node);
 	return rc;
 }
 
 int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret,
 			uint32_t *ret_count)
 {
-	static const char *const fixed[] = { "name", "gpus",   "model", "memory",     "cpus",
-					     "ram",  "nvlink", "class", "mig_allowed" };
+	static const char *const fixed[] = { "name",        "gpus",   "model",  "memory",
+					     "cpus",        "ram",    "nvlink", "class",
+					     "mig_allowed", "driver", "cuda",   "capability",
+					     "labels",      "taints" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
-	struct scenario_node first = {
-		.model = "", .gpus = 1, .cpu_milli = CPU_DEFAULT_MILLI, .ram_mib = RAM_DEFAULT_MIB
-	};
+	struct scenario_node first = { .model = "",
+				       .gpus = 1,
+				       .cpu_milli = CPU_DEFAULT_MILLI,
+				       .ram_mib = RAM_DEFAULT_MIB,
+				       .driver = "",
+				       .cuda = "",
+				       .labels = "",
+				       .taints = "" };
 	struct names names;
 	int rc;
 

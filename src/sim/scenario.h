@@ -37,6 +37,9 @@ struct scenario_node {
 	uint32_t island_count;
 	uint32_t gpus;
 	int64_t gpu_memory_mib, cpu_milli, ram_mib;
+	const char *driver, *cuda, *labels, *taints; /* as in the events */
+	int64_t capability; /* tenths, 0 = by the model */
+	uint8_t class;
 	int line;
 };
 
@@ -83,6 +86,8 @@ struct scenario_job {
 	int64_t fails_after_ms;
 	uint32_t exit_code;
 	int64_t ready_ms, stop_ms; /* how long the engine takes to prepare and to stop it */
+	const char *min_driver, *min_cuda, *regions, *labels, *tolerates; /* as in the event */
+	int64_t min_capability; /* tenths */
 	const struct scenario_place *running; /* by task */
 	uint32_t running_count; /* 0 = does not run at the start */
 	int64_t age_ms;

@@ -16,6 +16,11 @@ static const struct scenario_job job_default = {
 	.models = "",
 	.require = "",
 	.prefer = "",
+	.min_driver = "",
+	.min_cuda = "",
+	.regions = "",
+	.labels = "",
+	.tolerates = "",
 	.tasks_min = 1,
 	.tasks_max = 1,
 	.gpus = 1,
@@ -346,12 +351,14 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		    uint32_t *count)
 {
 	static const char *const known[] = {
-		"name",    "queue",    "kind",         "tier",        "priority",   "tasks",
-		"gpus",    "model",    "vram",         "topology",    "preempts",   "at",
-		"runtime", "limit",    "restart_cost", "resize",      "checkpoint", "running",
-		"age",     "cpus",     "ram",          "depends",     "retries",    "held",
-		"array",   "estimate", "grace",        "fails_after", "starts_in",  "stops_in",
-		"user",    "exit_code"
+		"name",     "queue",      "kind",        "tier",      "priority",
+		"tasks",    "gpus",       "model",       "vram",      "topology",
+		"preempts", "at",         "runtime",     "limit",     "restart_cost",
+		"resize",   "checkpoint", "running",     "age",       "cpus",
+		"ram",      "depends",    "retries",     "held",      "array",
+		"estimate", "grace",      "fails_after", "starts_in", "stops_in",
+		"user",     "exit_code",  "min_driver",  "min_cuda",  "min_capability",
+		"region",   "selector",   "tolerates"
 	};
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
@@ -381,6 +388,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		rc = read_topology(r, conf_find(item, "topology"), &job);
 	if (rc == 0)
 		rc = read_checkpoint(r, conf_find(item, "checkpoint"), &job);
+	if (rc == 0)
+		rc = scenario_read_job_names(r, item, &job);
 	if (rc == 0 && depends)
 		rc = reader_ranges(r, depends, "depends", &before);
 	if (rc < 0)

@@ -223,6 +223,14 @@ static void bad_input_is_refused_with_its_place(void **state)
 		  "\"on\"" },
 		{ "name: x\njobs:\n  - {name: a}\nexpect:\n  - state: {a: runing}\n", 5, 16,
 		  "did you mean \"running\"" },
+		{ "name: x\ncluster:\n  nodes:\n    - {name: a, class: inferense}\n", 4, 24,
+		  "did you mean \"inference\"" },
+		{ "name: x\ncluster:\n  nodes:\n    - {name: a, labels: [b]}\n", 4, 25,
+		  "must be a map" },
+		{ "name: x\ncluster:\n  nodes:\n    - {name: a, taints: [b, \"c,d\"]}\n", 4, 29,
+		  "a name is expected" },
+		{ "name: x\njobs:\n  - {name: a, min_capability: \"9.01\"}\n", 3, 31,
+		  "must be a compute capability" },
 	};
 
 	(void)state;
@@ -236,10 +244,6 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 		const char *text, *words;
 	} cases[] = {
 		{ "cluster:\n  nodes:\n    - {name: n0, mig: [[1g.10gb]]}\n", "key `mig`" },
-		{ "cluster:\n  nodes:\n    - {name: n0, labels: {a: b}}\n", "key `labels`" },
-		{ "cluster:\n  nodes:\n    - {name: n0, taints: [a]}\n", "key `taints`" },
-		{ "cluster:\n  nodes:\n    - {name: n0, driver: \"550\"}\n", "key `driver`" },
-		{ "cluster:\n  nodes:\n    - {name: n0, class: training}\n", "key `class`" },
 		{ "queues:\n  - {name: q, limit: {H100: 7}}\n", "key `limit`" },
 		{ "policy: {collect_after: 1h}\n", "key `collect_after`" },
 		{ "policy: {defragment: always}\n", "key `defragment`" },
@@ -248,8 +252,6 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 		{ "jobs:\n  - {name: a, gpus: \"1g.10gb\"}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, gpus: {memory: 2000MiB}}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, kind: interactive}\n", "key `kind`" },
-		{ "jobs:\n  - {name: a, min_driver: \"550\"}\n", "key `min_driver`" },
-		{ "jobs:\n  - {name: a, region: [eu]}\n", "key `region`" },
 		{ "jobs:\n  - {name: a, roles: []}\n", "key `roles`" },
 		{ "jobs:\n  - {name: a, resize: restart}\n", "key `resize`" },
 	};

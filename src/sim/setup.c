@@ -57,9 +57,21 @@ static int set_levels(struct run *run, struct err *err)
 	return run->scenario->level_count ? offer(run, &e, run->scenario->line, err) : 0;
 }
 
+static int mark_node(struct run *run, const struct scenario_node *node, struct err *err)
+{
+	struct event e = event_make(EVENT_NODE_MARKED, 0, "scenario");
+
+	e.node_marked.node = facts_node_find(&run->world.facts, node->name).v;
+	e.node_marked.labels = node->labels;
+	e.node_marked.taints = node->taints;
+	e.node_marked.class = node->class;
+	return offer(run, &e, node->line, err);
+}
+
 int run_set_node(struct run *run, const struct scenario_node *node, struct err *err)
 {
 	struct event e = event_make(EVENT_NODE_SET, 0, "scenario");
+	int rc;
 
 	e.node_set.name = node->name;
 	e.node_set.gpus = node->gpus;
@@ -71,7 +83,13 @@ int run_set_node(struct run *run, const struct scenario_node *node, struct err *
 	e.node_set.simulated = 1;
 	e.node_set.nvlink_islands = node->islands;
 	e.node_set.nvlink_islands_count = node->island_count;
-	return offer(run, &e, node->line, err);
+	e.node_set.driver = node->driver;
+	e.node_set.cuda = node->cuda;
+	e.node_set.capability = node->capability;
+	rc = offer(run, &e, node->line, err);
+	return rc == 0 && (*node->labels || *node->taints || node->class)
+		       ? mark_node(run, node, err)
+		       : rc;
 }
 
 int run_set_queue(struct run *run, const struct scenario_queue *queue, struct err *err)
@@ -193,6 +211,12 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->held = from->held;
 	j->array_count = from->array_count;
 	j->resize = from->resize;
+	j->min_driver = from->min_driver;
+	j->min_cuda = from->min_cuda;
+	j->min_capability = from->min_capability;
+	j->regions = from->regions;
+	j->labels = from->labels;
+	j->tolerates = from->tolerates;
 	j->body = hex;
 	j->body_mac = hex;
 	j->client_key = hex;

@@ -45,9 +45,19 @@ const char *reason_name(enum reason reason)
 
 /* --- the verdict ---------------------------------------------------------------------------------------------- */
 
-/* Is this wish of the shape, apart from all its others, one that no place meets? */
-static bool wish_alone_fails(const struct words *w, enum reason code)
+/* Does no node meet the shape in this respect, whatever else it has? */
+static bool trait_alone_fails(const struct words *w, enum trait trait)
 {
+	for (uint32_t i = 0; i < w->view->space.traits_count; i++)
+		if (traits_meet(&w->view->space.traits.at[i], w->shape, trait))
+			return false;
+	return true;
+}
+
+/* Is this wish of the shape, apart from all its others, one that no place meets? */
+static bool wish_alone_fails(const struct words *w, const struct verdict *v)
+{
+	const enum reason code = (enum reason)v->code;
 	struct shape alone = { .tasks_min = w->shape->tasks_min,
 			       .tasks_max = w->shape->tasks_min,
 			       .gpus = w->shape->gpus };
@@ -63,6 +73,9 @@ static bool wish_alone_fails(const struct words *w, enum reason code)
 		alone.gpu_memory_mib = w->shape->gpu_memory_mib;
 	else if (code == REASON_TOPOLOGY)
 		alone.require = w->shape->require;
+	else if (code == REASON_DRIVER || code == REASON_RESIDENCY || code == REASON_NODE_CLASS ||
+		 code == REASON_MODEL)
+		return trait_alone_fails(w, (enum trait)v->level);
 	else
 		return true;
 	return place_find(&w->view->space, &request, NULL, NULL, NULL) != 0;
@@ -92,7 +105,7 @@ static struct verdict ever_verdict(const struct words *w)
 	space_clear(&w->view->space);
 	if (place_find(&w->view->space, &request, NULL, NULL, &v) == 0)
 		v = (struct verdict){ 0 };
-	else if (!wish_alone_fails(w, (enum reason)v.code))
+	else if (!wish_alone_fails(w, &v))
 		v = (struct verdict){ .code = REASON_IMPOSSIBLE, .need = w->shape->tasks_min };
 	space_rollback(&w->view->space, mark);
 	if (v.code == REASON_CAPACITY) { /* in GPUs; said in tasks */
@@ -388,6 +401,21 @@ static void aside_line(const struct words *w, struct chain *chain)
 					   node_get(w->facts, (struct node_id){ first })->name)));
 }
 
+/* Free GPUs on nodes that do not suit the job, by what is in the way. */
+static void shut_out_lines(const struct words *w, struct chain *chain)
+{
+	for (enum trait trait = TRAIT_MODEL; trait < TRAIT_END; trait++) {
+		struct verdict v;
+		uint32_t gpus = place_shut_out(&w->view->space, w->shape, trait, &v);
+
+		if (gpus)
+			chain_add(chain, (enum reason)v.code,
+				  arena_printf(w->arena, "%s %s free on nodes it can't use: it %s",
+					       words_gpus(w, gpus), gpus == 1 ? "is" : "are",
+					       words_shut_out(w, &v)));
+	}
+}
+
 static bool reason_is_of_place(enum reason reason)
 {
 	return reason == REASON_CAPACITY || reason == REASON_TOPOLOGY ||
@@ -403,6 +431,7 @@ static void chain_make(const struct words *w, struct explanation *ret)
 	queue_line(w, &chain);
 	order_line(w, &chain, ret);
 	if (reason_is_of_place(ret->reason) && !w->never) {
+		shut_out_lines(w, &chain);
 		holder_lines(w, &chain);
 		nodes_line(w, &chain);
 		aside_line(w, &chain);
@@ -671,6 +700,7 @@ static const char *impossible_text(const struct facts *facts, struct view *view,
 	struct event event = *submitted;
 	struct facts copy;
 	struct verdict v = { 0 };
+	struct view *anew = NULL;
 	const char *text = "";
 
 	facts_freeze(facts, &copy);
@@ -680,6 +710,8 @@ static const char *impossible_text(const struct facts *facts, struct view *view,
 	if (copy.jobs.count == facts->jobs.count + 1) {
 		struct words w = words_make(&copy, view, (struct job_id){ copy.jobs.count }, arena);
 
+		if (!space_knows(&view->space, w.shape))
+			w.view = anew = view_create(&copy);
 		v = over_limit(&w);
 		w.never = !v.code;
 		if (!v.code)
@@ -691,6 +723,7 @@ static const char *impossible_text(const struct facts *facts, struct view *view,
 					: ". As it is it can't start: it %s. What would let it start: %s",
 				words_summary(&w, &v), words_remedy(&w, &v));
 	}
+	view_destroy(anew);
 	facts_deinit(&copy);
 	return text;
 }

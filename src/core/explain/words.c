@@ -110,6 +110,154 @@ static const char *models_text(const struct words *w)
 	return text;
 }
 
+static const char *names_list(const struct words *w, const struct name_id *names, uint32_t room,
+			      const char *between)
+{
+	const char *text = "";
+
+	for (uint32_t i = 0; i < room && names[i].v; i++)
+		text = arena_printf(w->arena, "%s%s%s", text, i ? between : "",
+				    facts_name(w->facts, names[i]));
+	return text;
+}
+
+static const char *version_of(const struct words *w, int64_t version)
+{
+	char text[VERSION_TEXT_MAX];
+
+	return arena_strdup(w->arena, version_text((uint32_t)version, text));
+}
+
+static const char *capability_of(const struct words *w, int64_t tenths)
+{
+	return arena_printf(w->arena, "%lld.%lld", (long long)tenths / 10, (long long)tenths % 10);
+}
+
+/* Regions without the label's key. */
+static const char *regions_text(const struct words *w)
+{
+	const char *text = "";
+
+	for (uint32_t i = 0; i < SHAPE_REGIONS_MAX && w->shape->regions[i].v; i++)
+		text = arena_printf(w->arena, "%s%s%s", text, i ? " or " : "",
+				    facts_name(w->facts, w->shape->regions[i]) + strlen("region="));
+	return text;
+}
+
+/* What it needs that nodes lack: `others` are those nodes, "a node that suits it otherwise". */
+static const char *version_summary(const struct words *w, const struct verdict *v,
+				   const char *others)
+{
+	const char *what = v->level == TRAIT_CUDA ? "CUDA" : "driver";
+
+	if (!v->have)
+		return arena_printf(w->arena, "needs %s %s or newer; %s states none", what,
+				    version_of(w, v->need), others);
+	return arena_printf(w->arena, "needs %s %s or newer; the newest of %s is %s", what,
+			    version_of(w, v->need), others, version_of(w, v->have));
+}
+
+static const char *trait_summary(const struct words *w, const struct verdict *v, const char *others)
+{
+	switch ((enum trait)v->level) {
+	case TRAIT_DRIVER:
+	case TRAIT_CUDA: return version_summary(w, v, others);
+	case TRAIT_CAPABILITY:
+		return arena_printf(w->arena,
+				    "needs compute capability %s; the highest of %s is %s",
+				    capability_of(w, v->need), others,
+				    v->have ? capability_of(w, v->have) : "not known");
+	case TRAIT_REGION:
+		return arena_printf(w->arena, "must run in region %s, and none of %s lies there",
+				    regions_text(w), others);
+	case TRAIT_CLASS:
+		return arena_printf(w->arena, "is %sinference, and all of %s are of class %s",
+				    w->shape->serves ? "" : "not ", others,
+				    w->shape->serves ? "training" : "inference");
+	case TRAIT_LABEL:
+		return arena_printf(w->arena, "needs label %s, which none of %s has",
+				    names_list(w, w->shape->labels, SHAPE_LABELS_MAX, " and "),
+				    others);
+	case TRAIT_TAINT:
+		return arena_printf(w->arena,
+				    "does not tolerate taint %s, and so on with all of %s",
+				    facts_name(w->facts, (struct name_id){ v->at }), others);
+	case TRAIT_MEMORY:
+		return arena_printf(w->arena,
+				    "needs %s of memory on each GPU; the largest of %s has %s",
+				    size_text(w, v->need), others, size_text(w, v->have));
+	case TRAIT_NONE:
+	case TRAIT_MODEL:
+	case TRAIT_END: break;
+	}
+	return arena_printf(w->arena, "needs a GPU of model %s", models_text(w));
+}
+
+const char *words_shut_out(const struct words *w, const struct verdict *v)
+{
+	return trait_summary(w, v, "these nodes");
+}
+
+/* Why no node at all will do. */
+static const char *lack_summary(const struct words *w, const struct verdict *v)
+{
+	if (v->level != TRAIT_MODEL)
+		return trait_summary(w, v, "the nodes that suit it otherwise");
+	return arena_printf(w->arena, "needs a GPU of model %s; this cluster has none",
+			    models_text(w));
+}
+
+/* Models that nodes of this cluster have, each once. */
+static const char *cluster_models(const struct words *w)
+{
+	const struct space *space = &w->view->space;
+	const char *text = "";
+
+	for (uint32_t i = 0; i < space->traits_count; i++) {
+		bool seen = !space->traits.at[i].model.v;
+
+		for (uint32_t k = 0; k < i; k++)
+			seen |= name_same(space->traits.at[k].model, space->traits.at[i].model);
+		if (!seen)
+			text = arena_printf(w->arena, "%s%s%s", text, *text ? ", " : "",
+					    facts_name(w->facts, space->traits.at[i].model));
+	}
+	return *text ? text : "none";
+}
+
+static const char *trait_remedy(const struct words *w, const struct verdict *v)
+{
+	switch ((enum trait)v->level) {
+	case TRAIT_DRIVER:
+		return v->have ? arena_printf(
+					 w->arena,
+					 "asking for driver %s, or a newer driver on the nodes",
+					 version_of(w, v->have))
+			       : "leaving min_driver out, or nodes that state their driver";
+	case TRAIT_CUDA:
+		return v->have ? arena_printf(w->arena,
+					      "asking for CUDA %s, or a newer driver on the nodes",
+					      version_of(w, v->have))
+			       : "leaving min_cuda out, or nodes that state their CUDA version";
+	case TRAIT_CAPABILITY: return "asking for less, or nodes with newer GPUs";
+	case TRAIT_REGION:
+		return "another region, or an admin who labels nodes that lie there: fairlead nodes set NODE --labels region=NAME";
+	case TRAIT_CLASS:
+		return "an admin who changes a node's class: fairlead nodes set NODE --class any";
+	case TRAIT_LABEL:
+		return "asking for fewer labels, or an admin who labels a node: fairlead nodes set NODE --labels KEY=VALUE";
+	case TRAIT_TAINT:
+		return arena_printf(w->arena, "tolerating it: tolerates: [%s]",
+				    facts_name(w->facts, (struct name_id){ v->at }));
+	case TRAIT_NONE:
+	case TRAIT_MODEL:
+	case TRAIT_MEMORY:
+	case TRAIT_END: break;
+	}
+	return arena_printf(w->arena, "accepting one of the models of this cluster: %s",
+			    cluster_models(w));
+}
+
 /* "4 tasks of 2 GPUs", "3 GPUs". */
 static const char *wish_text(const struct words *w)
 {
@@ -235,9 +383,6 @@ static const char *placing_summary(const struct words *w, const struct verdict *
 			w->arena,
 			"needs %s of memory per task; beside the free GPUs it is enough for %lld of %lld tasks",
 			size_text(w, w->shape->memory_mib), (long long)v->have, (long long)v->need);
-	if (v->code == REASON_MODEL)
-		return arena_printf(w->arena, "needs a GPU of model %s; this cluster has none",
-				    models_text(w));
 	if (v->code == REASON_MEMORY)
 		return arena_printf(w->arena,
 				    "needs %s of memory on each GPU; the largest here has %s",
@@ -288,19 +433,19 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			w->arena,
 			"would fit now, but might still run when the place is needed by %s, which comes first",
 			words_job(w, v->holder.v));
+	case REASON_MODEL:
+	case REASON_DRIVER:
+	case REASON_NODE_CLASS:
+	case REASON_RESIDENCY: return lack_summary(w, v);
 	case REASON_CAPACITY:
 	case REASON_TOPOLOGY:
 	case REASON_FRAGMENTATION:
-	case REASON_MODEL:
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_summary(w, v);
 	case REASON_BUDGET:
-	case REASON_DRIVER:
 	case REASON_PARTITION:
-	case REASON_SHARING:
-	case REASON_NODE_CLASS:
-	case REASON_RESIDENCY: break;
+	case REASON_SHARING: break;
 	}
 	return reason_name((enum reason)v->code);
 }
@@ -340,24 +485,6 @@ static const char *limit_remedy(const struct words *w, const struct verdict *v)
 		share_text(w->arena, queue->limit_share + v->need - v->have));
 }
 
-/* Models that nodes of this cluster have, each once. */
-static const char *cluster_models(const struct words *w)
-{
-	const struct space *space = &w->view->space;
-	const char *text = "";
-
-	for (uint32_t i = 0; i < space->class_count; i++) {
-		bool seen = false;
-
-		for (uint32_t k = 0; k < i; k++)
-			seen |= name_same(space->class[k].model, space->class[i].model);
-		if (!seen)
-			text = arena_printf(w->arena, "%s%s%s", text, *text ? ", " : "",
-					    facts_name(w->facts, space->class[i].model));
-	}
-	return *text ? text : "none";
-}
-
 static const char *placing_remedy(const struct words *w, const struct verdict *v)
 {
 	long long lacks = (long long)(v->need - v->have);
@@ -375,9 +502,6 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 		return arena_printf(w->arena, "%s free together for each of %lld more task%s%s",
 				    words_gpus(w, w->shape->gpus), lacks, lacks == 1 ? "" : "s",
 				    next_end_text(w));
-	if (v->code == REASON_MODEL)
-		return arena_printf(w->arena, "accepting one of the models of this cluster: %s",
-				    cluster_models(w));
 	if (v->code == REASON_MEMORY)
 		return arena_printf(w->arena, "asking for at most %s of GPU memory",
 				    size_text(w, v->have));
@@ -411,19 +535,19 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 		return "its turn; a higher priority than the other job's would change the order";
 	case REASON_RESERVATION:
 		return "declaring a run-time limit short enough to end before that time, or waiting";
+	case REASON_MODEL:
+	case REASON_DRIVER:
+	case REASON_NODE_CLASS:
+	case REASON_RESIDENCY: return trait_remedy(w, v);
 	case REASON_CAPACITY:
 	case REASON_TOPOLOGY:
 	case REASON_FRAGMENTATION:
-	case REASON_MODEL:
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_remedy(w, v);
 	case REASON_BUDGET:
-	case REASON_DRIVER:
 	case REASON_PARTITION:
-	case REASON_SHARING:
-	case REASON_NODE_CLASS:
-	case REASON_RESIDENCY: break;
+	case REASON_SHARING: break;
 	}
 	return "";
 }

@@ -19,6 +19,8 @@ const char *words_share(const struct words *w, int64_t share);
 const char *words_gpus(const struct words *w, int64_t gpus); /* 1 GPU, 3 GPUs */
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */
 const char *words_summary(const struct words *w, const struct verdict *v);
+/* Why nodes with free GPUs do not suit it, from place_shut_out: "needs driver ...". */
+const char *words_shut_out(const struct words *w, const struct verdict *v);
 const char *words_remedy(const struct words *w, const struct verdict *v);
 /* In how long something expected to end at end_ms does: "in 2h 10m", "any moment". */
 const char *words_until(const struct words *w, int64_t end_ms);

@@ -82,6 +82,36 @@ bool list_next(const char **text, char ret[NAME_MAX_BYTES + 1])
 	return true;
 }
 
+bool names_sorted(struct facts *f, const char *list, const char *prefix, struct name_id *ret,
+		  uint32_t room)
+{
+	char part[NAME_MAX_BYTES + 1], whole[2 * NAME_MAX_BYTES + 1];
+	size_t before = strlen(prefix);
+	uint32_t count = 0, at;
+
+	memcpy(whole, prefix, before);
+	while (list_next(&list, part)) {
+		struct name_id name;
+
+		if (!*part)
+			continue;
+		memcpy(whole + before, part, strlen(part) + 1);
+		whole[name_cut(whole, strlen(whole))] = '\0';
+		name = facts_intern(f, whole);
+		for (at = 0; at < count && strcmp(facts_name(f, ret[at]), facts_name(f, name)) < 0;
+		     at++)
+			;
+		if (at < count && name_same(ret[at], name))
+			continue;
+		if (count == room)
+			return false;
+		memmove(&ret[at + 1], &ret[at], (count - at) * sizeof(name));
+		ret[at] = name;
+		count++;
+	}
+	return true;
+}
+
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')

@@ -42,5 +42,9 @@ int64_t add_saturating(int64_t a, int64_t b);
 
 /* Copies the next part of a comma-separated list, cut like a name; false behind the last one. "" has no parts. */
 bool list_next(const char **text, char ret[NAME_MAX_BYTES + 1]);
+/* The names of a list, each with the prefix before it: interned, sorted by text, each once, in `ret` (all zero before). False: more
+ * than room. */
+bool names_sorted(struct facts *f, const char *list, const char *prefix, struct name_id *ret,
+		  uint32_t room);
 /* 64 hex digits; false (and zeroes) when it is anything else. */
 bool hex_parse(const char *text, uint8_t ret[32]);

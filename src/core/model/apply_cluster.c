@@ -92,6 +92,8 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 	node->cpu_milli = clamp_u32(e->cpu_milli);
 	node->ram_mib = clamp_u32(e->ram_mib);
 	node->simulated = e->simulated != 0;
+	node->cuda = facts_intern(f, e->cuda);
+	node->capability = clamp_u32(e->capability);
 	memset(node->island_mask, 0, sizeof(node->island_mask));
 	for (uint32_t i = 0; i < e->nvlink_islands_count; i++)
 		node->island_mask[i] = clamp_u32(e->nvlink_islands[i]);
@@ -99,6 +101,21 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 		node->state = NODE_READY;
 		node->reason = facts_put_text(f, node->reason, "");
 	}
+}
+
+void apply_node_marked(struct facts *f, const struct event_node_marked *e)
+{
+	struct name_id label[LABELS_MAX] = { { 0 } }, taint[TAINTS_MAX] = { { 0 } };
+	struct node *node;
+
+	if (!id_exists(&f->nodes, e->node) || e->class < 0 || e->class > NODE_CLASS_INFERENCE ||
+	    !names_sorted(f, e->labels, "", label, LABELS_MAX) ||
+	    !names_sorted(f, e->taints, "", taint, TAINTS_MAX))
+		return;
+	node = node_edit(f, (struct node_id){ (uint32_t)e->node });
+	memcpy(node->label, label, sizeof(label));
+	memcpy(node->taint, taint, sizeof(taint));
+	node->class = (uint8_t)e->class;
 }
 
 static void gpu_clear(struct facts *f, struct node_id id, uint32_t index)

@@ -110,28 +110,6 @@ static bool level_find(const struct facts *f, const char *text, uint8_t *ret)
 	return *ret != 0 || f->lost; /* the level's record is lost: the job does without */
 }
 
-/* Sorted by name, each once, so that equal wishes are equal shapes. */
-static bool models_set(struct facts *f, struct shape *shape, const char *text)
-{
-	char part[NAME_MAX_BYTES + 1];
-	uint32_t count = 0, at;
-
-	while (list_next(&text, part)) {
-		struct name_id model = facts_intern(f, part);
-
-		for (at = 0; at < count && strcmp(facts_name(f, shape->models[at]), part) < 0; at++)
-			;
-		if (!model.v || (at < count && name_same(shape->models[at], model)))
-			continue;
-		if (count == SHAPE_MODELS_MAX)
-			return false;
-		memmove(&shape->models[at + 1], &shape->models[at], (count - at) * sizeof(model));
-		shape->models[at] = model;
-		count++;
-	}
-	return true;
-}
-
 static bool shape_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
 {
 	int64_t least = e->tasks_min ? e->tasks_min : 1, most = e->tasks_max ? e->tasks_max : least;
@@ -149,7 +127,14 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	ret->memory_mib = clamp_u32(e->memory_mib);
 	ret->spread = e->kind == KIND_INFERENCE;
 	ret->fragments = e->kind == KIND_BATCH || e->array_count > 1 || most * e->gpus <= 1;
-	return models_set(f, ret, e->models);
+	ret->min_driver = version_parse(e->min_driver);
+	ret->min_cuda = version_parse(e->min_cuda);
+	ret->min_capability = clamp_u32(e->min_capability);
+	ret->serves = e->kind == KIND_INFERENCE;
+	return names_sorted(f, e->models, "", ret->models, SHAPE_MODELS_MAX) &&
+	       names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
+	       names_sorted(f, e->labels, "", ret->labels, SHAPE_LABELS_MAX) &&
+	       names_sorted(f, e->tolerates, "", ret->tolerates, SHAPE_LABELS_MAX);
 }
 
 static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)

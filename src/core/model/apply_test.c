@@ -679,6 +679,31 @@ static void a_job_that_fails_again_counts_once_and_is_the_newest(void **state)
 	assert_true(node_get(&f, (struct node_id){ 1 })->failed_ms[0] == 320);
 }
 
+static void what_people_say_of_a_node_stays_when_it_is_declared_again(void **state)
+{
+	const struct node *node;
+	char text[EVENT_TEXT_MAX + 1], version[VERSION_TEXT_MAX];
+
+	(void)state;
+	fits(EVENT_OF(NODE_MARKED, node_marked, 50, .node = 2, .labels = "zone=b,region=eu,zone=b",
+		      .taints = "team=x", .class = NODE_CLASS_INFERENCE));
+	fits(EVENT_OF(NODE_SET, node_set, 60, .name = "n1", .gpus = 8, .cuda = "12.4"));
+	node = node_get(&f, (struct node_id){ 2 });
+	assert_string_equal(names_text(&f, node->label, LABELS_MAX, text), "region=eu,zone=b");
+	assert_string_equal(names_text(&f, node->taint, TAINTS_MAX, text), "team=x");
+	assert_int_equal(node->class, NODE_CLASS_INFERENCE);
+	assert_string_equal(facts_name(&f, node->cuda), "12.4");
+	does_not_fit(EVENT_OF(NODE_MARKED, node_marked, 70, .node = 9, .labels = "a=b"));
+	does_not_fit(EVENT_OF(NODE_MARKED, node_marked, 70, .node = 2, .class = 3));
+	assert_true(version_parse("550.54.14") > version_parse("550.9"));
+	assert_true(version_parse("550.54.14") < version_parse("550.100"));
+	assert_true(version_parse("99999.1") == version_parse("4095.1"));
+	assert_int_equal(version_parse("none"), 0);
+	assert_string_equal(version_text(version_parse("550.54.14"), version), "550.54.14");
+	assert_string_equal(version_text(version_parse("4095.1023.1023"), version),
+			    "4095.1023.1023");
+}
+
 static void a_node_keeps_its_number_when_it_changes_or_returns(void **state)
 {
 	(void)state;
@@ -799,6 +824,7 @@ int main(void)
 		STORY(early_failures_are_remembered_by_node_and_gpu),
 		STORY(a_job_that_fails_again_counts_once_and_is_the_newest),
 		STORY(a_node_keeps_its_number_when_it_changes_or_returns),
+		STORY(what_people_say_of_a_node_stays_when_it_is_declared_again),
 		STORY(queues_form_a_tree_without_circles),
 		STORY(each_change_of_people_raises_the_identity_version),
 		STORY(a_policy_of_minus_one_stays),

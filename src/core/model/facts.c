@@ -284,6 +284,26 @@ static struct name_id name_find(const struct facts *f, const char *text, size_t 
 	return (struct name_id){ id };
 }
 
+const char *names_text(const struct facts *f, const struct name_id *names, uint32_t room,
+		       char ret[EVENT_TEXT_MAX + 1])
+{
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < room && names[i].v; i++) {
+		const char *text = facts_name(f, names[i]);
+		size_t size = strlen(text);
+
+		if (at + size + 1 > EVENT_TEXT_MAX)
+			break;
+		if (at)
+			ret[at++] = ',';
+		memcpy(ret + at, text, size);
+		at += size;
+	}
+	ret[at] = '\0';
+	return ret;
+}
+
 struct name_id facts_name_find(const struct facts *f, const char *text)
 {
 	return name_find(f, text, name_cut(text, strlen(text)));
@@ -360,7 +380,8 @@ struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]
 
 /* --- shapes ------------------------------------------------------------------------------------------- */
 
-_Static_assert(sizeof(struct shape) == 14 * 4 + 4, "no holes: shapes are compared as bytes");
+_Static_assert(sizeof(struct shape) == 14 * 4 + 4 + (4 + 3 * 8) * 4,
+	       "no holes: shapes are compared as bytes");
 
 struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape)
 {

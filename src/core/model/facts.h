@@ -37,6 +37,10 @@ enum {
 	ARRAY_MAX = 10000,
 	PATH_MAX_BYTES = 479,
 	REASON_MAX_BYTES = 251,
+	LABELS_MAX = 16, /* of a node */
+	TAINTS_MAX = 8,
+	SHAPE_LABELS_MAX = 8, /* labels, taints that a job names */
+	SHAPE_REGIONS_MAX = 8,
 	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
 	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
 	 * filling up to it costs what the lost jobs did; a hundred times ARRAY_MAX may be passed where none is named. */
@@ -58,6 +62,8 @@ enum node_state {
 	NODE_DOWN,
 	NODE_GONE
 };
+/* What a node takes in: everything; or all but inference; or inference alone. */
+enum node_class { NODE_CLASS_ANY, NODE_CLASS_TRAINING, NODE_CLASS_INFERENCE };
 enum resize { RESIZE_FREE, RESIZE_RESTART };
 
 enum job_state {
@@ -141,6 +147,11 @@ struct node {
 	int64_t failed_ms[FAILED_JOBS_KEPT];
 	uint8_t state; /* enum node_state */
 	bool simulated;
+	struct name_id cuda; /* newest its driver knows, 0 = not said */
+	struct name_id label[LABELS_MAX]; /* "key=value", sorted by text; none behind the last */
+	struct name_id taint[TAINTS_MAX]; /* "key=value" or "key", likewise */
+	uint32_t capability; /* compute capability in tenths, 0 = not said */
+	uint8_t class; /* enum node_class */
 };
 
 struct gpu_record { /* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */
@@ -190,6 +201,12 @@ struct shape {
 	uint8_t require, prefer; /* level + 1 (1 = widest), LEVEL_NODE, LEVEL_ISLAND; 0 = none */
 	uint8_t spread; /* replicas: over hosts */
 	uint8_t fragments; /* batch, arrays, single GPUs: fill fragments first */
+	uint32_t min_driver, min_cuda; /* version_parse; 0 = any */
+	uint32_t min_capability; /* tenths */
+	struct name_id regions[SHAPE_REGIONS_MAX]; /* "region=eu": one of these; sorted */
+	struct name_id labels[SHAPE_LABELS_MAX]; /* all of these; sorted */
+	struct name_id tolerates[SHAPE_LABELS_MAX]; /* "key" or "key=value"; sorted */
+	uint32_t serves; /* inference alone runs on nodes of class inference */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -390,6 +407,9 @@ int facts_load_finish(struct facts *facts, struct err *err)
  * nodes that are gone and tokens that are revoked are. Texts and pointers are void after the next change of the facts. */
 const char *facts_name(const struct facts *f, struct name_id id); /* "" for 0 */
 const char *facts_text(const struct facts *f, struct text_id id); /* "" for 0 */
+/* The names up to the first empty one, with commas between; those that have no room in a text of an event are left out. */
+const char *names_text(const struct facts *f, const struct name_id *names, uint32_t room,
+		       char ret[EVENT_TEXT_MAX + 1]);
 struct name_id facts_name_find(const struct facts *f, const char *text);
 struct node_id facts_node_find(const struct facts *f, const char *name);
 struct queue_id facts_queue_find(const struct facts *f, const char *name);
@@ -440,7 +460,16 @@ const char *tier_name(uint8_t tier);
 const char *kind_name(uint8_t kind);
 const char *role_name(uint8_t role);
 const char *node_state_name(uint8_t state);
+const char *node_class_name(uint8_t class);
+bool node_class_find(const char *name, uint8_t *ret);
 const char *stop_why_name(uint8_t why);
+/*
+ * "550.54.14" as one number, so that versions compare part by part: 12 bits, then 10, then 10; a fourth part does not count.
+ * 0 = no version: it does not begin with a number. A part too large for its bits counts as the largest.
+ */
+uint32_t version_parse(const char *text);
+enum { VERSION_TEXT_MAX = 16 };
+const char *version_text(uint32_t version, char ret[VERSION_TEXT_MAX]); /* "550.54.14", "12.4" */
 bool job_state_find(const char *name, uint8_t *ret);
 bool tier_find(const char *name, uint8_t *ret);
 bool kind_find(const char *name, uint8_t *ret);

@@ -46,7 +46,7 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 		if ((!node->name.v && (node->state != NODE_GONE || node->gpu_count)) ||
 		    !name_ok(f, node->name) || !name_ok(f, node->model) ||
 		    node->gpu_count > NODE_GPUS_MAX || node->state > NODE_GONE ||
-		    !row_ok(&f->texts, node->reason.v))
+		    node->class > NODE_CLASS_INFERENCE || !row_ok(&f->texts, node->reason.v))
 			return WRONG("node %u: its name, GPU count or state is out of range", id);
 	}
 	for (uint32_t id = 1; id <= f->queues.count; id++) {

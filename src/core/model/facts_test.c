@@ -390,9 +390,10 @@ static void a_snapshot_with_a_record_lost_is_refused_or_harmless(void **state)
 		if (!result)
 			result = facts_load_finish(&back, &err);
 		refused += result < 0;
+		/* names are not hashed; the policy may still be the one that facts begin with */
 		if (!result)
 			assert_true(facts_hash(&back) != facts_hash(&f) ||
-				    saved->kind[lost] == 1002);
+				    saved->kind[lost] == 1002 || saved->kind[lost] == 1001);
 		facts_deinit(&back);
 	}
 	assert_true(refused > saved->count / 3);

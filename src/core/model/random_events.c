@@ -126,10 +126,34 @@ static void fill_node_set(struct random *r, struct arena *arena, struct event_no
 	e->domains = arena_printf(arena, "z%u,r%u", rack % 2, rack);
 	e->simulated = upto(r, 1);
 	e->driver = "550.54";
+	e->cuda = random_below(r, 2) ? "12.4" : "";
+	e->capability = upto(r, 90);
 	islands[0] = mostly(r, 15);
 	islands[1] = mostly(r, 240);
 	e->nvlink_islands = islands;
 	e->nvlink_islands_count = random_below(r, 2) * 2;
+}
+
+/* A list of a few labels, in any order, some twice. */
+static const char *labels(struct random *r, struct arena *arena, uint32_t most)
+{
+	const char *list = "";
+
+	for (uint32_t count = random_below(r, most + 1); count > 0; count--) {
+		uint32_t key = random_below(r, 5), value = random_below(r, 3);
+
+		list = arena_printf(arena, "%s%sk%u=v%u", list, *list ? "," : "", key, value);
+	}
+	return list;
+}
+
+static void fill_node_marked(struct random *r, const struct facts *f, struct arena *arena,
+			     struct event_node_marked *e)
+{
+	e->node = recent(r, f->nodes.count);
+	e->labels = labels(r, arena, 4);
+	e->taints = labels(r, arena, 2);
+	e->class = upto(r, NODE_CLASS_INFERENCE);
 }
 
 static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena,
@@ -153,6 +177,12 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	models = random_below(r, 18);
 	e->models =
 		models % 2 ? "" : arena_printf(arena, "model-%u,model-%u", models % 3, models / 6);
+	e->min_driver = random_below(r, 6) ? "" : "535.129.03";
+	e->min_cuda = random_below(r, 6) ? "" : "12.2";
+	e->min_capability = random_below(r, 6) ? 0 : upto(r, 90);
+	e->regions = random_below(r, 6) ? "" : "eu,de";
+	e->labels = random_below(r, 4) ? "" : labels(r, arena, 3);
+	e->tolerates = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->require = random_below(r, 4) ? "" : random_below(r, 8) ? "rack" : "moon";
 	e->prefer = random_below(r, 4) ? "" : "nvlink";
 	e->limit_ms = upto(r, 1000000);
@@ -275,26 +305,47 @@ static const struct {
 	enum event_kind kind;
 	uint32_t weight;
 } weights[] = {
-	{ EVENT_DAEMON_STARTED, 1 },    { EVENT_DECIDED, 1 },
-	{ EVENT_CLOCK_TICKED, 1 },      { EVENT_POLICY_SET, 1 },
-	{ EVENT_LEVELS_SET, 1 },        { EVENT_NODE_SET, 5 },
-	{ EVENT_NODE_STATE, 3 },        { EVENT_GPU_STATE, 3 },
-	{ EVENT_QUEUE_SET, 4 },         { EVENT_QUEUE_REMOVED, 1 },
-	{ EVENT_TEAM_SET, 1 },          { EVENT_TEAM_REMOVED, 1 },
-	{ EVENT_USER_SET, 1 },          { EVENT_USER_REMOVED, 1 },
-	{ EVENT_TOKEN_CREATED, 1 },     { EVENT_TOKEN_REVOKED, 1 },
-	{ EVENT_JOB_SUBMITTED, 25 },    { EVENT_JOB_HELD, 3 },
-	{ EVENT_JOB_RELEASED, 4 },      { EVENT_JOB_CANCEL_ASKED, 2 },
-	{ EVENT_JOB_PRIORITY_SET, 2 },  { EVENT_JOB_REQUEUED, 8 },
-	{ EVENT_JOB_ENDED, 6 },         { EVENT_ATTEMPT_PLACED, 24 },
-	{ EVENT_ATTEMPT_RELEASED, 10 }, { EVENT_ATTEMPT_WARNED, 5 },
-	{ EVENT_ATTEMPT_SPARED, 4 },    { EVENT_ATTEMPT_STOPPED, 5 },
-	{ EVENT_ATTEMPT_ENDED, 8 },     { EVENT_ATTEMPT_UNREACHABLE, 3 },
-	{ EVENT_TASK_READY, 20 },       { EVENT_TASK_STARTED, 20 },
-	{ EVENT_TASK_EXITED, 14 },      { EVENT_PROGRESS, 8 },
-	{ EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
-	{ EVENT_PROMISE_MADE, 4 },      { EVENT_PROMISE_DROPPED, 2 },
-	{ EVENT_JOBS_FORGOTTEN, 2 },    { EVENT_RECORDS_LOST, 1 },
+	{ EVENT_DAEMON_STARTED, 1 },
+	{ EVENT_DECIDED, 1 },
+	{ EVENT_CLOCK_TICKED, 1 },
+	{ EVENT_POLICY_SET, 1 },
+	{ EVENT_LEVELS_SET, 1 },
+	{ EVENT_NODE_SET, 5 },
+	{ EVENT_NODE_STATE, 3 },
+	{ EVENT_GPU_STATE, 3 },
+	{ EVENT_NODE_MARKED, 2 },
+	{ EVENT_QUEUE_SET, 4 },
+	{ EVENT_QUEUE_REMOVED, 1 },
+	{ EVENT_TEAM_SET, 1 },
+	{ EVENT_TEAM_REMOVED, 1 },
+	{ EVENT_USER_SET, 1 },
+	{ EVENT_USER_REMOVED, 1 },
+	{ EVENT_TOKEN_CREATED, 1 },
+	{ EVENT_TOKEN_REVOKED, 1 },
+	{ EVENT_JOB_SUBMITTED, 25 },
+	{ EVENT_JOB_HELD, 3 },
+	{ EVENT_JOB_RELEASED, 4 },
+	{ EVENT_JOB_CANCEL_ASKED, 2 },
+	{ EVENT_JOB_PRIORITY_SET, 2 },
+	{ EVENT_JOB_REQUEUED, 8 },
+	{ EVENT_JOB_ENDED, 6 },
+	{ EVENT_ATTEMPT_PLACED, 24 },
+	{ EVENT_ATTEMPT_RELEASED, 10 },
+	{ EVENT_ATTEMPT_WARNED, 5 },
+	{ EVENT_ATTEMPT_SPARED, 4 },
+	{ EVENT_ATTEMPT_STOPPED, 5 },
+	{ EVENT_ATTEMPT_ENDED, 8 },
+	{ EVENT_ATTEMPT_UNREACHABLE, 3 },
+	{ EVENT_TASK_READY, 20 },
+	{ EVENT_TASK_STARTED, 20 },
+	{ EVENT_TASK_EXITED, 14 },
+	{ EVENT_PROGRESS, 8 },
+	{ EVENT_CHECKPOINT_SAVED, 12 },
+	{ EVENT_CHECKPOINT_VOID, 3 },
+	{ EVENT_PROMISE_MADE, 4 },
+	{ EVENT_PROMISE_DROPPED, 2 },
+	{ EVENT_JOBS_FORGOTTEN, 2 },
+	{ EVENT_RECORDS_LOST, 1 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -331,6 +382,8 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->node_state.node = recent(r, f->nodes.count);
 		e->node_state.state = upto(r, NODE_GONE);
 		e->node_state.reason = named(r, arena, "reason ", 4);
+	} else if (e->kind == EVENT_NODE_MARKED) {
+		fill_node_marked(r, f, arena, &e->node_marked);
 	} else if (e->kind == EVENT_GPU_STATE) {
 		e->gpu_state.node = recent(r, f->nodes.count);
 		e->gpu_state.mask = upto(r, 15);

@@ -67,6 +67,11 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    SOME(I64, failed_ms, FAILED_JOBS_KEPT),
 					    ONE(U8, state),
 					    ONE(BOOL, simulated),
+					    ONE(NAME, cuda),
+					    SOME(NAME, label, LABELS_MAX),
+					    SOME(NAME, taint, TAINTS_MAX),
+					    ONE(U32, capability),
+					    ONE(U8, class),
 					    LAST };
 #undef SELF
 
@@ -128,6 +133,13 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(U8, prefer),
 					     ONE(U8, spread),
 					     ONE(U8, fragments),
+					     ONE(U32, min_driver),
+					     ONE(U32, min_cuda),
+					     ONE(U32, min_capability),
+					     SOME(NAME, regions, SHAPE_REGIONS_MAX),
+					     SOME(NAME, labels, SHAPE_LABELS_MAX),
+					     SOME(NAME, tolerates, SHAPE_LABELS_MAX),
+					     ONE(U32, serves),
 					     LAST };
 #undef SELF
 

@@ -46,6 +46,12 @@ static const char *const node_states[] = {
 	[NODE_DOWN] = "down",         [NODE_GONE] = "gone",
 };
 
+static const char *const node_classes[] = {
+	[NODE_CLASS_ANY] = "any",
+	[NODE_CLASS_TRAINING] = "training",
+	[NODE_CLASS_INFERENCE] = "inference",
+};
+
 static const char *const stop_whys[] = {
 	[STOP_NONE] = "none",     [STOP_EVICTED] = "evicted", [STOP_CANCELLED] = "cancelled",
 	[STOP_FAILED] = "failed", [STOP_LIMIT] = "limit",     [STOP_NODE] = "node",
@@ -88,6 +94,10 @@ const char *node_state_name(uint8_t state)
 {
 	return word(node_states, ARRAY_SIZE(node_states), state);
 }
+const char *node_class_name(uint8_t class)
+{
+	return word(node_classes, ARRAY_SIZE(node_classes), class);
+}
 const char *stop_why_name(uint8_t why)
 {
 	return word(stop_whys, ARRAY_SIZE(stop_whys), why);
@@ -113,4 +123,55 @@ bool kind_find(const char *name, uint8_t *ret)
 bool role_find(const char *name, uint8_t *ret)
 {
 	return word_find(roles, ARRAY_SIZE(roles), name, ret);
+}
+bool node_class_find(const char *name, uint8_t *ret)
+{
+	return word_find(node_classes, ARRAY_SIZE(node_classes), name, ret);
+}
+
+/* --- versions --------------------------------------------------------------------------------------- */
+
+enum { VERSION_PARTS = 3 };
+
+/* Bits of the parts of a version, from the first. */
+static const uint32_t version_bits[VERSION_PARTS] = { 12, 10, 10 };
+
+uint32_t version_parse(const char *text)
+{
+	uint32_t version = 0;
+
+	for (int part = 0; part < VERSION_PARTS; part++) {
+		uint32_t most = (UINT32_C(1) << version_bits[part]) - 1, value = 0;
+
+		for (; text && *text >= '0' && *text <= '9'; text++) {
+			value = value * 10 + (uint32_t)(*text - '0');
+			value = value > most ? most : value;
+		}
+		version = version << version_bits[part] | value;
+		text = text && *text == '.' ? text + 1 : NULL;
+	}
+	return version;
+}
+
+static char *number_add(char *to, uint32_t number)
+{
+	if (number >= 10)
+		to = number_add(to, number / 10);
+	*to = (char)('0' + number % 10);
+	return to + 1;
+}
+
+/* The second part of a driver's version has two digits or three, of CUDA's one or two: they are shown as they are counted. */
+const char *version_text(uint32_t version, char ret[VERSION_TEXT_MAX])
+{
+	char *to = number_add(ret, version >> 20);
+
+	*to++ = '.';
+	to = number_add(to, version >> 10 & 1023);
+	if (version & 1023) {
+		*to++ = '.';
+		to = number_add(to, version & 1023);
+	}
+	*to = '\0';
+	return ret;
 }

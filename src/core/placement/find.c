@@ -59,9 +59,13 @@ static bool search_begin(struct search *search, const struct space *space,
 
 /* --- capacity of a node ----------------------------------------------------------------------------- */
 
-static bool node_suits(const struct search *search, const struct place_node *node)
+/* The mixed class holds unlike nodes: each is asked itself. */
+static bool node_suits(const struct search *search, uint32_t rank)
 {
-	return node->ready && search->classes >> node->class & 1;
+	const struct place_node *node = space_at(search->space, rank);
+
+	return node->ready && search->classes >> node->class & 1 &&
+	       (node->class != CLASS_MIXED || space_node_suits(search->space, rank, search->shape));
 }
 
 static uint32_t node_gpu_tasks(const struct search *search, const struct place_node *node)
@@ -86,7 +90,7 @@ static uint32_t node_capacity(const struct search *search, uint32_t rank)
 	const struct shape *shape = search->shape;
 	int64_t tasks;
 
-	if (!node_suits(search, node))
+	if (!node_suits(search, rank))
 		return 0;
 	tasks = node_gpu_tasks(search, node);
 	if (shape->cpu_milli && node->cpu_free / shape->cpu_milli < tasks)
@@ -94,14 +98,6 @@ static uint32_t node_capacity(const struct search *search, uint32_t rank)
 	if (shape->memory_mib && node->ram_free / shape->memory_mib < tasks)
 		tasks = node->ram_free / shape->memory_mib;
 	return tasks > 0 ? (uint32_t)tasks : 0;
-}
-
-/* The mixed class holds unlike nodes: their model and memory are facts this file does not read, so they are never
- * used for a wish that names either. */
-static void mixed_drop(struct search *search)
-{
-	if (search->shape->models[0].v || search->shape->gpu_memory_mib)
-		search->classes &= ~(UINT64_C(1) << CLASS_MIXED);
 }
 
 /* --- what a domain holds ------------------------------------------------------------------------------ */
@@ -591,25 +587,108 @@ static void verdict_set(struct verdict *ret, enum reason code, uint8_t level, ui
 		};
 }
 
-/* No class suits: is it the model or the memory? `have` is the largest memory among the accepted models. */
+static enum reason trait_reason(enum trait trait)
+{
+	switch (trait) {
+	case TRAIT_MODEL:
+	case TRAIT_CAPABILITY: return REASON_MODEL;
+	case TRAIT_MEMORY: return REASON_MEMORY;
+	case TRAIT_REGION: return REASON_RESIDENCY;
+	case TRAIT_CLASS:
+	case TRAIT_LABEL:
+	case TRAIT_TAINT: return REASON_NODE_CLASS;
+	case TRAIT_DRIVER:
+	case TRAIT_CUDA: return REASON_DRIVER;
+	case TRAIT_NONE:
+	case TRAIT_END: break;
+	}
+	return REASON_NONE;
+}
+
+/* How much of the trait a node has, and the wish needs. */
+static int64_t trait_amount(const struct traits *traits, enum trait trait)
+{
+	return trait == TRAIT_MEMORY       ? traits->gpu_memory_mib
+	       : trait == TRAIT_CAPABILITY ? traits->capability
+	       : trait == TRAIT_DRIVER     ? traits->driver
+	       : trait == TRAIT_CUDA       ? traits->cuda
+					   : 0;
+}
+
+static int64_t trait_need(const struct shape *shape, enum trait trait)
+{
+	return trait == TRAIT_MEMORY       ? shape->gpu_memory_mib
+	       : trait == TRAIT_CAPABILITY ? shape->min_capability
+	       : trait == TRAIT_DRIVER     ? shape->min_driver
+	       : trait == TRAIT_CUDA       ? shape->min_cuda
+					   : 1;
+}
+
+/* The first trait, in the order of their list, that is in the way; TRAIT_END = none. */
+static enum trait trait_first(const struct traits *traits, const struct shape *shape)
+{
+	enum trait trait = TRAIT_MODEL;
+
+	while (trait < TRAIT_END && traits_meet(traits, shape, trait))
+		trait++;
+	return trait;
+}
+
+/* The trait is in the way for these: `have` of the verdict becomes the best of them, `at` the first taint. */
+static void trait_note(const struct traits *traits, const struct shape *shape, enum trait trait,
+		       struct verdict *v)
+{
+	int64_t amount = trait_amount(traits, trait);
+
+	if (v->code == REASON_NONE)
+		verdict_set(v, trait_reason(trait), (uint8_t)trait, 0, amount,
+			    trait_need(shape, trait));
+	v->have = amount > v->have ? amount : v->have;
+	if (trait == TRAIT_TAINT && !v->at)
+		v->at = traits_taint(traits, shape).v;
+}
+
+/* The trait that the last remaining nodes lack, when nodes are sorted out trait by trait. */
 static int class_verdict(const struct space *space, const struct shape *shape, struct verdict *ret)
 {
-	struct shape any = *shape;
-	uint64_t classes;
-	int64_t most = 0;
+	enum trait fails = TRAIT_MODEL;
+	struct verdict v = { 0 };
 
-	any.gpu_memory_mib = 0;
-	if (!space_classes_of(space, &any, &classes)) {
-		verdict_set(ret, REASON_MODEL, 0, 0, 0, 1);
-		return PLACE_NO;
-	}
-	for (; classes; classes &= classes - 1) {
-		int64_t mib = space->class[__builtin_ctzll(classes)].gpu_memory_mib;
+	verdict_set(&v, REASON_MODEL, TRAIT_MODEL, 0, 0, 1); /* there is no node at all */
+	for (uint32_t i = 0; i < space->traits_count; i++) {
+		const struct traits *traits = &space->traits.at[i];
+		enum trait trait = trait_first(traits, shape);
 
-		most = mib > most ? mib : most;
+		CHECK(trait < TRAIT_END);
+		if (trait < fails)
+			continue;
+		if (trait > fails)
+			v = (struct verdict){ 0 };
+		fails = trait;
+		trait_note(traits, shape, trait, &v);
 	}
-	verdict_set(ret, REASON_MEMORY, 0, 0, most, shape->gpu_memory_mib);
+	if (ret)
+		*ret = v;
 	return PLACE_NO;
+}
+
+uint32_t place_shut_out(const struct space *space, const struct shape *shape, enum trait trait,
+			struct verdict *ret_why)
+{
+	uint32_t gpus = 0;
+
+	*ret_why = (struct verdict){ 0 };
+	for (uint32_t rank = 0; rank < space->node_count; rank++) {
+		const struct place_node *node = space_at(space, rank);
+		const struct traits *traits = &space->traits.at[node->traits];
+		uint32_t free = bits_count(place_node_free(node));
+
+		if (!free || trait_first(traits, shape) != trait)
+			continue;
+		gpus += free;
+		trait_note(traits, shape, trait, ret_why);
+	}
+	return gpus;
 }
 
 /* Most tasks in the whole request's domain with this shape, on any number of nodes. */
@@ -726,7 +805,6 @@ int place_find(const struct space *space, const struct place_request *request, s
 	CHECK(request->tasks > 0);
 	if (!search_begin(&search, space, request))
 		return class_verdict(space, request->shape, ret_why);
-	mixed_drop(&search);
 	if (cluster_is_short(&search, request))
 		return place_verdict(&search, request, 0, 0, request->shape->require, ret_why);
 	if (!spread && one_node_place(&search, request, arena, ret))
@@ -776,7 +854,6 @@ uint32_t place_width(const struct space *space, const struct place_request *requ
 
 	if (!search_begin(&search, space, request))
 		return 0;
-	mixed_drop(&search);
 	if (shape->gpus && space_free_gpus(space, request->domain, search.classes) < shape->gpus)
 		return 0;
 	if (require_is_one_node(shape) || request->rank != RANK_NONE) {

@@ -42,6 +42,10 @@ int place_find(const struct space *space, const struct place_request *request, s
 /* The most tasks, up to request->tasks, for which place_find would find a place; 0 = none. */
 uint32_t place_width(const struct space *space, const struct place_request *request);
 
+/* Free GPUs of nodes for which this is the first trait that the wish does not find; *ret_why as place_find would say it. */
+uint32_t place_shut_out(const struct space *space, const struct shape *shape, enum trait trait,
+			struct verdict *ret_why);
+
 void placement_take(struct space *space, const struct placement *placement,
 		    const struct shape *shape);
 void placement_promise(struct space *space, const struct placement *placement,

@@ -279,6 +279,94 @@ static void what_is_missing_is_said(void **state)
 	board_deinit(&b);
 }
 
+/* Another class on every node, so that most share the mixed one. */
+static void nodes_beyond_the_classes_are_told_apart_all_the_same(void **state)
+{
+	struct event e = event_make(EVENT_NODE_SET, 1, "test");
+	struct shape shape = { TASKS(1, 1) };
+	struct place_request r = { .shape = &shape, .tasks = 1, .rank = RANK_NONE };
+	struct board b;
+	char name[16], driver[16];
+
+	(void)state;
+	board_init(&b, "");
+	for (uint32_t n = 1; n <= CLASSES_MAX + 20; n++) {
+		snprintf(name, sizeof(name), "n%03u", n);
+		snprintf(driver, sizeof(driver), "%u.5", n);
+		e.node_set.name = name;
+		e.node_set.driver = driver;
+		e.node_set.gpus = 2;
+		put(&b, &e);
+	}
+	space_build(&b.space, &b.facts);
+	assert_int_equal(b.space.class_count, CLASSES_MAX);
+	shape.min_driver = version_parse("80.5");
+	assert_string_equal(answer(&b, &r), "n080/1");
+	r.tasks = 11;
+	assert_string_equal(answer(&b, &r), "fragmentation 10 of 11");
+	shape.min_driver = version_parse("84.5");
+	r.tasks = 2;
+	assert_string_equal(answer(&b, &r), "n084/1 n084/2");
+	shape.min_driver = version_parse("84.6");
+	assert_true(place_find(&b.space, &r, &b.arena, NULL, NULL) == PLACE_NO);
+	space_verify(&b.space);
+	board_deinit(&b);
+}
+
+/* README.md has the same list. */
+static void traits_are_sought_in_their_order(void **state)
+{
+	static const struct {
+		const char *what, *min_driver, *region;
+		uint32_t capability;
+		bool inference;
+		const char *want;
+	} cases[] = {
+		{ "nothing asked", "", "", 0, false, "n0/1" },
+		{ "an older driver", "535.100", "", 0, false, "n0/1" },
+		{ "a newer driver", "550.1", "", 0, false, "driver 561120258 of 576717824" },
+		{ "its region", "", "region=eu", 0, false, "n0/1" },
+		{ "another region", "550.1", "region=us", 0, false, "residency 0 of 1" },
+		{ "an unknown capability", "550.1", "region=us", 90, false, "model 0 of 90" },
+		{ "another class", "550.1", "", 0, true, "node_class 0 of 1" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct shape shape = { TASKS(1, 1), .serves = cases[i].inference,
+				       .min_capability = cases[i].capability,
+				       .min_driver = version_parse(cases[i].min_driver) };
+		struct place_request r = { .shape = &shape, .tasks = 1, .rank = RANK_NONE };
+		struct event job = event_make(EVENT_JOB_SUBMITTED, 1, "test"),
+			     e = event_make(EVENT_NODE_SET, 1, "test"),
+			     mark = event_make(EVENT_NODE_MARKED, 1, "test"),
+			     queue = event_make(EVENT_QUEUE_SET, 1, "test");
+		struct board b;
+
+		board_init(&b, "");
+		e.node_set.name = "n0";
+		e.node_set.gpus = 2;
+		e.node_set.driver = "535.129.2";
+		put(&b, &e);
+		mark.node_marked.node = 1;
+		mark.node_marked.labels = "region=eu,rack=9";
+		mark.node_marked.class = NODE_CLASS_TRAINING;
+		put(&b, &mark);
+		queue.queue_set.name = "q";
+		put(&b, &queue);
+		job.job_submitted.job = 1;
+		job.job_submitted.queue = "q";
+		job.job_submitted.regions = "eu,us";
+		put(&b, &job);
+		space_build(&b.space, &b.facts);
+		shape.regions[0] = facts_name_find(&b.facts, cases[i].region);
+		assert_string_equal(answer(&b, &r), cases[i].want);
+		board_deinit(&b);
+	}
+	assert_int_equal(model_capability("H100-80GB"), 90);
+	assert_int_equal(model_capability("H1000"), 0);
+}
+
 static void replicas_spread_over_hosts(void **state)
 {
 	static const struct question questions[] = {
@@ -403,6 +491,8 @@ int main(void)
 		cmocka_unit_test(a_required_level_is_kept),
 		cmocka_unit_test(islands_stay_whole),
 		cmocka_unit_test(what_is_missing_is_said),
+		cmocka_unit_test(nodes_beyond_the_classes_are_told_apart_all_the_same),
+		cmocka_unit_test(traits_are_sought_in_their_order),
 		cmocka_unit_test(replicas_spread_over_hosts),
 		cmocka_unit_test(nodes_in_another_order_give_the_same_place),
 		cmocka_unit_test(what_ifs_roll_back),

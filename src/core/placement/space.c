@@ -15,6 +15,8 @@ void space_deinit(struct space *space)
 	buf_deinit(&space->nodes.buf);
 	buf_deinit(&space->rank_of.buf);
 	buf_deinit(&space->domains.buf);
+	buf_deinit(&space->traits.buf);
+	buf_deinit(&space->named.buf);
 	buf_deinit(&space->counts.buf);
 	buf_deinit(&space->sets.buf);
 	buf_deinit(&space->log.buf);
@@ -37,12 +39,16 @@ void space_copy(struct space *to, const struct space *from)
 	to->nodes.buf = old.nodes.buf;
 	to->rank_of.buf = old.rank_of.buf;
 	to->domains.buf = old.domains.buf;
+	to->traits.buf = old.traits.buf;
+	to->named.buf = old.named.buf;
 	to->counts.buf = old.counts.buf;
 	to->sets.buf = old.sets.buf;
 	to->log.buf = old.log.buf;
 	buf_copy(&to->nodes.buf, &from->nodes.buf);
 	buf_copy(&to->rank_of.buf, &from->rank_of.buf);
 	buf_copy(&to->domains.buf, &from->domains.buf);
+	buf_copy(&to->traits.buf, &from->traits.buf);
+	buf_copy(&to->named.buf, &from->named.buf);
 	buf_copy(&to->counts.buf, &from->counts.buf);
 	buf_copy(&to->sets.buf, &from->sets.buf);
 }
@@ -76,16 +82,32 @@ const uint64_t *space_set(const struct space *space, uint32_t class, uint32_t fr
 	return space->sets.at + set_at(space, class, free);
 }
 
-static bool class_suits(const struct node_class *class, const struct shape *shape)
+bool space_node_suits(const struct space *space, uint32_t rank, const struct shape *shape)
 {
-	if (class->gpu_memory_mib < shape->gpu_memory_mib)
-		return false;
-	if (shape->models[0].v == 0)
-		return true;
-	for (uint32_t i = 0; i < SHAPE_MODELS_MAX && shape->models[i].v; i++)
-		if (name_same(shape->models[i], class->model))
-			return true;
-	return false;
+	return traits_suit(&space->traits.at[space_at(space, rank)->traits], shape);
+}
+
+static struct traits_named named_of(const struct space *space)
+{
+	return (struct traits_named){ space->named.at,
+				      (uint32_t)(space->named.buf.size / sizeof(uint32_t)) };
+}
+
+static bool names_known(const struct traits_named *named, const struct name_id *list, uint32_t room)
+{
+	for (uint32_t i = 0; i < room && list[i].v; i++)
+		if (!traits_named_has(named, list[i]))
+			return false;
+	return true;
+}
+
+bool space_knows(const struct space *space, const struct shape *shape)
+{
+	struct traits_named named = named_of(space);
+
+	return names_known(&named, shape->regions, SHAPE_REGIONS_MAX) &&
+	       names_known(&named, shape->labels, SHAPE_LABELS_MAX) &&
+	       names_known(&named, shape->tolerates, SHAPE_LABELS_MAX);
 }
 
 uint32_t space_classes_of(const struct space *space, const struct shape *shape, uint64_t *ret_mask)
@@ -93,10 +115,12 @@ uint32_t space_classes_of(const struct space *space, const struct shape *shape, 
 	uint32_t count = 0;
 
 	*ret_mask = 0;
-	for (uint32_t i = 0; i < space->class_count; i++) {
-		if (i != CLASS_MIXED && !class_suits(&space->class[i], shape))
+	for (uint32_t i = 0; i < space->traits_count; i++) {
+		uint32_t class = i < CLASS_MIXED ? i : CLASS_MIXED;
+
+		if (*ret_mask >> class & 1 || !traits_suit(&space->traits.at[i], shape))
 			continue;
-		*ret_mask |= UINT64_C(1) << i;
+		*ret_mask |= UINT64_C(1) << class;
 		count++;
 	}
 	return count;
@@ -337,17 +361,55 @@ static void nodes_sort(const struct facts *facts, uint32_t *from, uint32_t *room
 	memcpy(from, room, n * sizeof(*from));
 }
 
-/* A class is the same number whatever order nodes came in: classes are numbered by first rank. */
-static uint8_t class_find(struct space *space, const struct node *node)
+/* Traits get the same number whatever order nodes came in: they are numbered by first rank. */
+static uint32_t traits_find(struct space *space, const struct facts *facts, const struct node *node)
 {
-	for (uint32_t i = 0; i < space->class_count; i++)
-		if (i != CLASS_MIXED && name_same(space->class[i].model, node->model) &&
-		    space->class[i].gpu_memory_mib == node->gpu_memory_mib)
-			return (uint8_t)i;
-	if (space->class_count < CLASSES_MAX)
-		space->class[space->class_count++] =
-			(struct node_class){ node->model, node->gpu_memory_mib };
-	return (uint8_t)(space->class_count - 1);
+	struct traits_named named = named_of(space);
+	struct traits traits = { 0 };
+
+	traits_read(&traits, facts, node, &named);
+	for (uint32_t i = 0; i < space->traits_count; i++)
+		if (memcmp(&space->traits.at[i], &traits, sizeof(traits)) == 0)
+			return i;
+	array_resize(&space->traits.buf, space->traits_count + 1, sizeof(traits));
+	space->traits.at[space->traits_count] = traits;
+	return space->traits_count++;
+}
+
+/* Puts the number into the sorted list, which has `count` of them; how many it then has. */
+static uint32_t named_add(uint32_t *list, uint32_t count, struct name_id name)
+{
+	uint32_t at = count;
+
+	while (at > 0 && list[at - 1] > name.v)
+		at--;
+	if (at > 0 && list[at - 1] == name.v)
+		return count;
+	memmove(&list[at + 1], &list[at], (count - at) * sizeof(*list));
+	list[at] = name.v;
+	return count + 1;
+}
+
+/* Wishes are some hundreds; few name a label at all, and then mostly one that another has named. */
+static void named_build(struct space *space, const struct facts *facts)
+{
+	enum { EACH = SHAPE_REGIONS_MAX + 2 * SHAPE_LABELS_MAX };
+	uint32_t count = 0;
+
+	for (uint32_t id = 1; id <= facts->shapes.count; id++) {
+		const struct shape *shape = shape_get(facts, (struct shape_id){ id });
+
+		if (space_knows(space, shape))
+			continue;
+		array_resize(&space->named.buf, (size_t)count + EACH, sizeof(uint32_t));
+		for (uint32_t i = 0; i < SHAPE_REGIONS_MAX && shape->regions[i].v; i++)
+			count = named_add(space->named.at, count, shape->regions[i]);
+		for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->labels[i].v; i++)
+			count = named_add(space->named.at, count, shape->labels[i]);
+		for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->tolerates[i].v; i++)
+			count = named_add(space->named.at, count, shape->tolerates[i]);
+		array_resize(&space->named.buf, count, sizeof(uint32_t));
+	}
 }
 
 static uint32_t gpus_mask(uint32_t count)
@@ -361,14 +423,16 @@ static void node_state_read(struct place_node *n, const struct node *node)
 	n->usable = n->ready ? n->all & ~node->set_aside_mask : 0;
 }
 
-static void node_build(struct space *space, const struct node *node, struct place_node *n)
+static void node_build(struct space *space, const struct facts *facts, const struct node *node,
+		       struct place_node *n)
 {
 	uint32_t rest;
 
 	n->all = gpus_mask(node->gpu_count);
 	n->cpu_all = n->cpu_free = node->cpu_milli ? (int64_t)node->cpu_milli : SPACE_UNLIMITED;
 	n->ram_all = n->ram_free = node->ram_mib ? (int64_t)node->ram_mib : SPACE_UNLIMITED;
-	n->class = class_find(space, node);
+	n->traits = traits_find(space, facts, node);
+	n->class = (uint8_t)(n->traits < CLASS_MIXED ? n->traits : CLASS_MIXED);
 	rest = n->all;
 	for (uint32_t i = 0; i < ISLANDS_MAX && node->island_mask[i]; i++) {
 		if (!(node->island_mask[i] & rest))
@@ -440,9 +504,12 @@ static void clear(struct space *space)
 	buf_clear(&space->nodes.buf);
 	buf_clear(&space->rank_of.buf);
 	buf_clear(&space->domains.buf);
+	buf_clear(&space->traits.buf);
+	buf_clear(&space->named.buf);
 	buf_clear(&space->counts.buf);
 	buf_clear(&space->sets.buf);
-	space->class_count = space->gpus_max = space->node_count = space->log_count = 0;
+	space->class_count = space->traits_count = space->gpus_max = space->node_count =
+		space->log_count = 0;
 	space->gpus_usable = 0;
 	space->islands = false;
 }
@@ -462,15 +529,17 @@ void space_build(struct space *space, const struct facts *facts)
 			order.at[count++] = id;
 	}
 	nodes_sort(facts, order.at, room.at, count);
+	named_build(space, facts);
 	space->node_count = count;
 	space->level_count = facts->level_count;
 	array_resize(&space->nodes.buf, count, sizeof(struct place_node));
 	for (uint32_t rank = 0; rank < count; rank++) {
 		space->nodes.at[rank].node = order.at[rank];
 		space->rank_of.at[order.at[rank]] = (int32_t)rank;
-		node_build(space, node_get(facts, (struct node_id){ order.at[rank] }),
+		node_build(space, facts, node_get(facts, (struct node_id){ order.at[rank] }),
 			   &space->nodes.at[rank]);
 	}
+	space->class_count = space->traits_count < CLASSES_MAX ? space->traits_count : CLASSES_MAX;
 	domains_build(space, facts);
 	array_resize(&space->counts.buf,
 		     (size_t)space->domain_count * space->class_count * (space->gpus_max + 1),

@@ -6,7 +6,7 @@
  *
  * Nodes are put in order of (names of their domains, own name); the place in that order is the node's `rank`. So
  * a domain (a rack, a leaf, a zone) is a run of ranks, and ties go to the lower rank, whatever order nodes came
- * in. Nodes that a wish cannot tell apart (same model, same GPU memory) are one class.
+ * in. Nodes that a wish cannot tell apart (core/placement/traits.h: model, memory, versions, labels, ...) are one class.
  *
  *	domain 0, the cluster:  rank 0 ............................ 11
  *	rack:                   [0 1 2 3] [4 5 6 7] [8 9 10 11]
@@ -20,13 +20,15 @@
  * when it is usable (node ready, not set aside), not busy (held by an attempt) and not promised.
  *
  * Costs: take or give of one task 50 ns plus 10 ns per level; build O(n log n). Derived from the facts, may be thrown
- * away at any time. Limits: CLASSES_MAX classes exactly; what is beyond shares one class and is looked at node by node.
+ * away at any time. Limits: CLASSES_MAX classes exactly; nodes of further ones share the last and are
+ * looked at one by one.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/model/facts.h"
 #include "core/placement/array.h"
 #include "core/placement/bits.h"
+#include "core/placement/traits.h"
 
 enum {
 	CLASSES_MAX = 64,
@@ -44,8 +46,9 @@ struct place_node {
 	uint32_t usable; /* not set aside; 0 when the node is not ready */
 	uint32_t busy; /* held by attempts */
 	uint32_t promised; /* kept for a job whose victims are leaving */
+	uint32_t traits; /* index in the space's list */
 	bool ready;
-	uint8_t class;
+	uint8_t class; /* = traits, but CLASS_MIXED from there on */
 	uint8_t island_count; /* 1 when all GPUs are in one */
 	uint32_t island[ISLANDS_MAX];
 	uint32_t domain[SPACE_LEVELS]; /* by level; 0 of all is the cluster */
@@ -58,11 +61,6 @@ struct domain {
 	uint32_t first, end; /* ranks */
 	struct name_id name; /* 0 = the cluster, or nodes that name no domain of this level */
 	uint8_t level; /* 0 = cluster, else 1 + index of the level */
-};
-
-struct node_class {
-	struct name_id model;
-	uint32_t gpu_memory_mib;
 };
 
 struct space_undo {
@@ -79,12 +77,14 @@ struct space {
 	uint32_t class_count;
 	uint32_t domain_count;
 	bool islands; /* some node has more than one */
-	struct node_class class[CLASSES_MAX];
+	uint32_t traits_count;
 	uint32_t level_first[SPACE_LEVELS +
 			     1]; /* domains of level l: level_first[l] .. level_first[l + 1] */
 	ARRAY(struct place_node) nodes; /* by rank */
 	ARRAY(int32_t) rank_of; /* by node_id; RANK_NONE = none */
 	ARRAY(struct domain) domains; /* by level, then by first rank */
+	ARRAY(struct traits) traits; /* different ones, by the first rank that has them */
+	ARRAY(uint32_t) named; /* labels and taints that wishes name, see struct traits_named */
 	ARRAY(uint32_t) counts; /* [domain][class][free GPUs] */
 	ARRAY(uint64_t) sets; /* [class][free GPUs][bits] */
 	ARRAY(struct space_undo) log;
@@ -116,6 +116,9 @@ const uint32_t *space_counts(const struct space *space, uint32_t domain,
 const uint64_t *space_set(const struct space *space, uint32_t class, uint32_t free);
 uint32_t space_classes_of(const struct space *space, const struct shape *shape,
 			  uint64_t *ret_mask); /* how many; bit mask */
+bool space_node_suits(const struct space *space, uint32_t rank, const struct shape *shape);
+/* Whether it tells apart what this wish names; else it must be built anew (from facts that have the wish). */
+bool space_knows(const struct space *space, const struct shape *shape);
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
 int64_t space_all_gpus(const struct space *space); /* usable ones, busy or not */
 

@@ -67,6 +67,59 @@ int admit_names(const struct admission *a, const char *what, const char *list, i
 	return count;
 }
 
+static bool label_is_good(const char *text, size_t size, bool valued)
+{
+	const char *equals = memchr(text, '=', size);
+
+	for (size_t i = 0; i < size; i++)
+		if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
+		      (text[i] >= '0' && text[i] <= '9') || memchr("._-/=", text[i], 5)))
+			return false;
+	if (!equals)
+		return !valued && size > 0;
+	return equals > text && equals + 1 < text + size &&
+	       !memchr(equals + 1, '=', (size_t)(text + size - equals - 1));
+}
+
+int admit_labels(const struct admission *a, const char *what, const char *list, int max,
+		 bool valued)
+{
+	int count = 0, rc = admit_text(a, arena_printf(a->arena, "the list of %ss", what), list);
+
+	for (const char *end; rc == 0 && *list; list = *end ? end + 1 : end) {
+		const char *comma = memchr(list, ',', strlen(list));
+		size_t size = comma ? (size_t)(comma - list) : strlen(list);
+
+		end = list + size;
+		if (size > NAME_MAX_BYTES)
+			return err_set(a->err, ERR_INVALID,
+				       "%s \"%.20s...\" has %llu bytes; the limit is %d", what,
+				       list, (unsigned long long)size, NAME_MAX_BYTES);
+		if (!label_is_good(list, size, valued))
+			return err_set(
+				a->err, ERR_INVALID,
+				"%s \"%.*s\" must be %s, of letters, digits, dots, hyphens, underscores and slashes",
+				what, (int)size, list, valued ? "KEY=VALUE" : "KEY or KEY=VALUE");
+		if (++count > max)
+			return err_set(a->err, ERR_INVALID, "more than %d %ss are given", max,
+				       what);
+	}
+	return rc;
+}
+
+int admit_version(const struct admission *a, const char *what, const char *text)
+{
+	bool good = !*text || version_parse(text);
+
+	for (const char *c = text; *c; c++)
+		good = good && ((*c >= '0' && *c <= '9') || *c == '.');
+	if (good)
+		return 0;
+	return err_set(a->err, ERR_INVALID,
+		       "%s \"%.40s\" is not a version: numbers with dots between, such as %s", what,
+		       text, strcmp(what, "min_cuda") == 0 ? "12.4" : "550.54.14");
+}
+
 struct queue_id admit_queue_find(const struct admission *a, const char *name)
 {
 	struct queue_id id = facts_queue_find(a->facts, name);
@@ -222,6 +275,7 @@ static bool node_is(const struct facts *f, const struct node *n, const struct ev
 	       n->ram_mib == e->ram_mib && n->simulated == (e->simulated != 0) &&
 	       strcmp(facts_name(f, n->model), e->model) == 0 &&
 	       strcmp(facts_name(f, n->driver), e->driver) == 0 &&
+	       strcmp(facts_name(f, n->cuda), e->cuda) == 0 && n->capability == e->capability &&
 	       memcmp(domain, n->domain, sizeof(domain)) == 0;
 }
 
@@ -239,6 +293,8 @@ static int admit_node_set(const struct admission *a, struct event_node_set *e)
 				 INT32_MAX);
 	if (rc == 0)
 		rc = admit_range(a, "the memory of a node in MiB", e->ram_mib, 0, INT32_MAX);
+	if (rc == 0)
+		rc = admit_range(a, "the compute capability in tenths", e->capability, 0, 1000);
 	if (rc == 0)
 		rc = admit_text(a, "the GPU model", e->model);
 	if (rc == 0)
@@ -275,6 +331,31 @@ static int admit_node_state(const struct admission *a, const struct event_node_s
 			       facts_name(a->facts, node->name));
 	/* Ready once more is a person's word that the failures seen there are dealt with. */
 	return node->state == e->state && e->state != NODE_READY ? CORE_ALREADY : 0;
+}
+
+static bool node_is_marked(const struct facts *f, const struct node *n,
+			   const struct event_node_marked *e)
+{
+	char list[EVENT_TEXT_MAX + 1];
+
+	return n->class == e->class &&
+	       strcmp(names_text(f, n->label, LABELS_MAX, list), e->labels) == 0 &&
+	       strcmp(names_text(f, n->taint, TAINTS_MAX, list), e->taints) == 0;
+}
+
+static int admit_node_marked(const struct admission *a, const struct event_node_marked *e)
+{
+	const struct node *node = node_known(a, e->node);
+	int rc = node ? admit_labels(a, "label", e->labels, LABELS_MAX, true) : -(int)ERR_NOT_FOUND;
+
+	if (rc == 0)
+		rc = admit_labels(a, "taint", e->taints, TAINTS_MAX, false);
+	if (rc == 0)
+		rc = admit_range(a, "the class of a node", e->class, NODE_CLASS_ANY,
+				 NODE_CLASS_INFERENCE);
+	if (rc < 0)
+		return rc;
+	return node_is_marked(a->facts, node, e) ? CORE_ALREADY : 0;
 }
 
 static int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e)
@@ -678,6 +759,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_LEVELS_SET: return admit_levels_set(&a, &event->levels_set);
 	case EVENT_NODE_SET: return admit_node_set(&a, &event->node_set);
 	case EVENT_NODE_STATE: return admit_node_state(&a, &event->node_state);
+	case EVENT_NODE_MARKED: return admit_node_marked(&a, &event->node_marked);
 	case EVENT_GPU_STATE: return admit_gpu_state(&a, &event->gpu_state);
 	case EVENT_QUEUE_SET: return admit_queue_set(&a, &event->queue_set);
 	case EVENT_QUEUE_REMOVED: return admit_queue_removed(&a, &event->queue_removed);

@@ -24,6 +24,11 @@ int admit_text(const struct admission *a, const char *what, const char *text) MU
 /* Walks a list "a,b,c"; each part must be a name. Returns how many there are, or a failure. */
 int admit_names(const struct admission *a, const char *what, const char *list, int max,
 		bool empty_allowed) MUST_CHECK;
+/* A list of labels: KEY=VALUE, without `valued` also KEY alone; at most max. */
+int admit_labels(const struct admission *a, const char *what, const char *list, int max,
+		 bool valued) MUST_CHECK;
+/* A version as version_parse has it, or "". */
+int admit_version(const struct admission *a, const char *what, const char *text) MUST_CHECK;
 /* The queue of that name; 0 and the error, with a hint, when there is none. */
 struct queue_id admit_queue_find(const struct admission *a, const char *name);
 /* "12" or "0.5": a share in GPUs, in the arena. */

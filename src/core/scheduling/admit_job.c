@@ -35,6 +35,7 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "the grace time in ms", e->grace_ms, -1, INT64_C(7) * 86400 * 1000 },
 		{ "the restart cost in ms", e->restart_cost_ms, 0, INT64_C(7) * 86400 * 1000 },
 		{ "the size of an array", e->array_count, 0, ARRAY_MAX },
+		{ "the least compute capability in tenths", e->min_capability, 0, 1000 },
 		{ "resize", e->resize, RESIZE_FREE, RESIZE_RESTART },
 	};
 
@@ -114,6 +115,16 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 	if (rc == 0)
 		rc = admit_names(a, "model", e->models, SHAPE_MODELS_MAX, false);
 	if (rc >= 0)
+		rc = admit_version(a, "min_driver", e->min_driver);
+	if (rc == 0)
+		rc = admit_version(a, "min_cuda", e->min_cuda);
+	if (rc == 0)
+		rc = admit_names(a, "region", e->regions, SHAPE_REGIONS_MAX, false);
+	if (rc >= 0)
+		rc = admit_labels(a, "label", e->labels, SHAPE_LABELS_MAX, true);
+	if (rc == 0)
+		rc = admit_labels(a, "taint to tolerate", e->tolerates, SHAPE_LABELS_MAX, false);
+	if (rc == 0)
 		rc = level_check(a, "require", e->require);
 	if (rc == 0)
 		rc = level_check(a, "prefer", e->prefer);

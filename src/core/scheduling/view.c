@@ -574,10 +574,17 @@ static void job_follow(struct view *view, const struct facts *facts, int64_t job
 		job_sync(view, facts, (uint32_t)job, false);
 }
 
+/* A job that names a label or taint as the first makes it count: the space tells nodes apart by it from now on. */
 static void submitted_follow(struct view *view, const struct facts *facts)
 {
-	while (view->job_count < facts->jobs.count)
-		job_sync(view, facts, ++view->job_count, false);
+	while (view->job_count < facts->jobs.count) {
+		uint32_t id = ++view->job_count;
+		const struct job *job = job_get(facts, (struct job_id){ id });
+
+		job_sync(view, facts, id, false);
+		if (job->shape.v && !space_knows(&view->space, shape_get(facts, job->shape)))
+			view->space_stale = true;
+	}
 }
 
 static void ended_follow(struct view *view, const struct facts *facts,
@@ -602,6 +609,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 		return;
 	}
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
+	case EVENT_NODE_MARKED: view->space_stale = true; return;
 	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
 	case EVENT_POLICY_SET: running_sync(view, facts); return;
 	case EVENT_QUEUE_SET:

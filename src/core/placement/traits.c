@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/placement/traits.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+/* --- reading a node ------------------------------------------------------------------------------------ */
+
+/* From NVIDIA's table "CUDA GPU compute capability"; only ever added to. */
+static const struct {
+	const char *model; /* what stands before the first hyphen */
+	uint32_t capability;
+} capabilities[] = {
+	{ "A10", 86 },      { "A100", 80 },   { "A16", 86 },   { "A2", 86 },      { "A30", 80 },
+	{ "A40", 86 },      { "A800", 80 },   { "B100", 100 }, { "B200", 100 },   { "B300", 103 },
+	{ "GB200", 100 },   { "GB300", 103 }, { "GH200", 90 }, { "H100", 90 },    { "H20", 90 },
+	{ "H200", 90 },     { "H800", 90 },   { "L4", 89 },    { "L40", 89 },     { "L40S", 89 },
+	{ "P100", 60 },     { "P4", 61 },     { "P40", 61 },   { "RTX3090", 86 }, { "RTX4090", 89 },
+	{ "RTX5090", 120 }, { "T4", 75 },     { "V100", 70 },  { "V100S", 70 },
+};
+
+uint32_t model_capability(const char *model)
+{
+	const char *end = memchr(model, '-', strlen(model));
+	size_t size = end ? (size_t)(end - model) : strlen(model);
+
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
+		if (strlen(capabilities[i].model) == size &&
+		    memcmp(capabilities[i].model, model, size) == 0)
+			return capabilities[i].capability;
+	return 0;
+}
+
+bool traits_named_has(const struct traits_named *named, struct name_id name)
+{
+	uint32_t first = 0, end = named->count;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (named->names[middle] < name.v)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first < named->count && named->names[first] == name.v;
+}
+
+static struct name_id taint_key(const struct facts *facts, struct name_id taint,
+				const struct traits_named *named)
+{
+	char key[NAME_MAX_BYTES + 1];
+	const char *text = facts_name(facts, taint);
+	const char *end = memchr(text, '=', strlen(text));
+	size_t size = end ? (size_t)(end - text) : strlen(text);
+	struct name_id name;
+
+	memcpy(key, text, size);
+	key[size] = '\0';
+	name = facts_name_find(facts, key);
+	return name.v && traits_named_has(named, name) ? name : (struct name_id){ 0 };
+}
+
+void traits_read(struct traits *ret, const struct facts *facts, const struct node *node,
+		 const struct traits_named *named)
+{
+	uint32_t count = 0;
+
+	ret->model = node->model;
+	ret->gpu_memory_mib = node->gpu_memory_mib;
+	ret->driver = version_parse(facts_name(facts, node->driver));
+	ret->cuda = version_parse(facts_name(facts, node->cuda));
+	ret->capability = node->capability ? node->capability
+					   : model_capability(facts_name(facts, node->model));
+	ret->class = node->class;
+	for (uint32_t i = 0; i < LABELS_MAX && node->label[i].v; i++)
+		if (traits_named_has(named, node->label[i]))
+			ret->labels[count++] = node->label[i];
+	for (uint32_t i = 0; i < TAINTS_MAX && node->taint[i].v; i++) {
+		ret->taints[i] = node->taint[i];
+		ret->taint_keys[i] = taint_key(facts, node->taint[i], named);
+	}
+}
+
+/* --- does it do ------------------------------------------------------------------------------------------- */
+
+static bool list_has(const struct name_id *list, uint32_t room, struct name_id name)
+{
+	for (uint32_t i = 0; i < room && list[i].v; i++)
+		if (name_same(list[i], name))
+			return true;
+	return false;
+}
+
+static bool region_meets(const struct traits *traits, const struct shape *shape)
+{
+	for (uint32_t i = 0; i < SHAPE_REGIONS_MAX && shape->regions[i].v; i++)
+		if (list_has(traits->labels, LABELS_MAX, shape->regions[i]))
+			return true;
+	return !shape->regions[0].v;
+}
+
+static bool labels_meet(const struct traits *traits, const struct shape *shape)
+{
+	for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->labels[i].v; i++)
+		if (!list_has(traits->labels, LABELS_MAX, shape->labels[i]))
+			return false;
+	return true;
+}
+
+struct name_id traits_taint(const struct traits *traits, const struct shape *shape)
+{
+	for (uint32_t i = 0; i < TAINTS_MAX && traits->taints[i].v; i++)
+		if (!list_has(shape->tolerates, SHAPE_LABELS_MAX, traits->taints[i]) &&
+		    !(traits->taint_keys[i].v &&
+		      list_has(shape->tolerates, SHAPE_LABELS_MAX, traits->taint_keys[i])))
+			return traits->taints[i];
+	return (struct name_id){ 0 };
+}
+
+bool traits_meet(const struct traits *traits, const struct shape *shape, enum trait trait)
+{
+	switch (trait) {
+	case TRAIT_MODEL:
+		return !shape->models[0].v ||
+		       list_has(shape->models, SHAPE_MODELS_MAX, traits->model);
+	case TRAIT_MEMORY: return traits->gpu_memory_mib >= shape->gpu_memory_mib;
+	case TRAIT_CAPABILITY: return traits->capability >= shape->min_capability;
+	case TRAIT_REGION: return region_meets(traits, shape);
+	case TRAIT_CLASS:
+		return traits->class == NODE_CLASS_ANY ||
+		       (traits->class == NODE_CLASS_INFERENCE) == (shape->serves != 0);
+	case TRAIT_LABEL: return labels_meet(traits, shape);
+	case TRAIT_TAINT: return !traits_taint(traits, shape).v;
+	case TRAIT_DRIVER: return traits->driver >= shape->min_driver;
+	case TRAIT_CUDA: return traits->cuda >= shape->min_cuda;
+	case TRAIT_NONE:
+	case TRAIT_END: break;
+	}
+	return true;
+}
+
+bool traits_suit(const struct traits *traits, const struct shape *shape)
+{
+	for (enum trait trait = TRAIT_NONE; trait < TRAIT_END; trait++)
+		if (!traits_meet(traits, shape, trait))
+			return false;
+	return true;
+}

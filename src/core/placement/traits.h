@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a wish can tell apart in nodes, beside what is free: model and memory of the GPUs, versions, class, labels, taints.
+ *
+ * Nodes with equal traits are one class of the space. A label counts only when some wish names it: with a label per
+ * node that nobody asks for, all nodes still are one class.
+ *
+ *	n0 H100, labels region=eu, host=n0	n1 H100, labels region=eu, host=n1	one class, until a job asks for host=n1
+ *
+ * Which nodes take what: class `inference` takes inference alone, class `training` all but inference, `any` everything. A
+ * node with taints takes jobs that tolerate each of them. What a node does not say it does not have: a job that needs
+ * driver 550 does not run on a node that states none. The compute capability, where not stated, follows from the model.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/model/facts.h"
+
+enum trait {
+	TRAIT_NONE,
+	TRAIT_MODEL,
+	TRAIT_MEMORY,
+	TRAIT_CAPABILITY,
+	TRAIT_REGION,
+	TRAIT_CLASS,
+	TRAIT_LABEL,
+	TRAIT_TAINT,
+	TRAIT_DRIVER,
+	TRAIT_CUDA,
+	TRAIT_END
+};
+
+struct traits {
+	struct name_id model;
+	uint32_t gpu_memory_mib;
+	uint32_t driver, cuda; /* as version_parse has it; 0 = not said */
+	uint32_t capability; /* tenths; 0 = not known */
+	uint32_t class; /* enum node_class */
+	struct name_id labels[LABELS_MAX]; /* those that some wish names; none behind the last */
+	struct name_id taints[TAINTS_MAX];
+	struct name_id taint_keys[TAINTS_MAX]; /* of these: the key, if some wish names it */
+};
+
+/* Names of labels, regions and taints in wishes: sorted by number, each once. */
+struct traits_named {
+	const uint32_t *names;
+	uint32_t count;
+};
+
+/* All zero before. */
+void traits_read(struct traits *ret, const struct facts *facts, const struct node *node,
+		 const struct traits_named *named);
+/* Does a node with these traits do for the wish, in this respect; in all of them. */
+bool traits_meet(const struct traits *traits, const struct shape *shape, enum trait trait);
+bool traits_suit(const struct traits *traits, const struct shape *shape);
+/* The taint that is in the way; 0 = none. */
+struct name_id traits_taint(const struct traits *traits, const struct shape *shape);
+/* Compute capability in tenths of GPUs of this model: "H100-80GB" has 90; 0 = not known. */
+uint32_t model_capability(const char *model);
+bool traits_named_has(const struct traits_named *named, struct name_id name);

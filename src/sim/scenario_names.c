@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader's part for what nodes are called and jobs ask of them: labels, taints, versions, classes. */
+#include "sim/scenario.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "core/model/facts.h"
+#include "sim/reader.h"
+
+/* A list of texts as "a,b,c"; a lone text is a list of one. */
+static int read_list(struct reader *r, const struct conf *map, const char *key, size_t limit,
+		     const char **ret)
+{
+	const struct conf *c = conf_find(map, key);
+	size_t count = c && c->type == CONF_LIST ? c->count : 1;
+
+	if (!c)
+		return 0;
+	if (c->type == CONF_MAP || count > limit)
+		return conf_error(r->err, r->file, c, "%s must be a list of at most %zu names", key,
+				  limit);
+	for (size_t i = 0; i < count; i++) {
+		const struct conf *item = c->type == CONF_LIST ? c->items[i] : c;
+
+		if (item->type != CONF_SCALAR || !*item->text || strchr(item->text, ','))
+			return conf_error(r->err, r->file, item, "%s: a name is expected", key);
+		*ret = arena_printf(r->arena, "%s%s%s", *ret, i ? "," : "", item->text);
+	}
+	return 0;
+}
+
+/* A map {key: value} as "key=value,key=value". */
+static int read_labels(struct reader *r, const struct conf *map, const char *key, size_t limit,
+		       const char **ret)
+{
+	const struct conf *c = conf_find(map, key);
+
+	if (!c)
+		return 0;
+	if (c->type != CONF_MAP || c->count > limit)
+		return conf_error(r->err, r->file, c,
+				  "%s must be a map of at most %zu keys, as in {pool: blue}", key,
+				  limit);
+	for (size_t i = 0; i < c->count; i++) {
+		if (c->items[i]->type != CONF_SCALAR)
+			return conf_error(r->err, r->file, c->items[i],
+					  "label \"%.63s\": a text is expected", c->items[i]->key);
+		*ret = arena_printf(r->arena, "%s%s%s=%s", *ret, i ? "," : "", c->items[i]->key,
+				    c->items[i]->text);
+	}
+	return 0;
+}
+
+/* "9.0" in tenths. */
+static int read_capability(struct reader *r, const struct conf *map, const char *key, int64_t *ret)
+{
+	const struct conf *c = conf_find(map, key);
+	const char *dot = c && c->type == CONF_SCALAR ? strchr(c->text, '.') : NULL;
+	uint32_t version;
+
+	if (!c)
+		return 0;
+	version = c->type == CONF_SCALAR ? version_parse(c->text) : 0;
+	if (!version || (dot && strlen(dot) != 2) || version & 1023)
+		return conf_error(r->err, r->file, c,
+				  "%s must be a compute capability such as \"9.0\"", key);
+	*ret = (int64_t)(version >> 20) * 10 + (version >> 10 & 1023);
+	return 0;
+}
+
+int scenario_read_node_names(struct reader *r, const struct conf *item, struct scenario_node *node)
+{
+	static const char *const classes[] = { "any", "training", "inference" };
+	const char *class = NULL;
+	int rc = reader_text(r, item, "driver", &node->driver);
+
+	if (rc == 0)
+		rc = reader_text(r, item, "cuda", &node->cuda);
+	if (rc == 0)
+		rc = read_capability(r, item, "capability", &node->capability);
+	if (rc == 0)
+		rc = read_labels(r, item, "labels", LABELS_MAX, &node->labels);
+	if (rc == 0)
+		rc = read_list(r, item, "taints", TAINTS_MAX, &node->taints);
+	if (rc == 0)
+		rc = reader_text(r, item, "class", &class);
+	if (rc == 0 && class && !node_class_find(class, &node->class))
+		return reader_unknown(r, conf_find(item, "class"), "class", class, classes,
+				      ARRAY_SIZE(classes));
+	return rc;
+}
+
+int scenario_read_job_names(struct reader *r, const struct conf *item, struct scenario_job *job)
+{
+	int rc = reader_text(r, item, "min_driver", &job->min_driver);
+
+	if (rc == 0)
+		rc = reader_text(r, item, "min_cuda", &job->min_cuda);
+	if (rc == 0)
+		rc = read_capability(r, item, "min_capability", &job->min_capability);
+	if (rc == 0)
+		rc = read_list(r, item, "region", SHAPE_REGIONS_MAX, &job->regions);
+	if (rc == 0)
+		rc = read_labels(r, item, "selector", SHAPE_LABELS_MAX, &job->labels);
+	if (rc == 0)
+		rc = read_list(r, item, "tolerates", SHAPE_LABELS_MAX, &job->tolerates);
+	return rc;
+}
