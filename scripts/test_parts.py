@@ -53,6 +53,7 @@ LEFT_OUT = (
     (r"no file system can be mounted here$", "mounting needs root", lambda plain: plain or not can_mount()),
     (r"needs a memory group$|a_group_lists_owns_kills_and_goes$", "control groups can't be made here", lambda plain: not has_groups(plain)),
     (r"a_folder_of_another_owner_is_refused$", "only root can give a folder away", lambda plain: plain),
+    (r"with_the_rights_of_the_user_and_not_of_root$", "only root takes on another account's rights", lambda plain: plain),
 )
 pids, pids_lock = set(), threading.Lock()
 

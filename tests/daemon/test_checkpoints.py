@@ -24,7 +24,7 @@ def test_every_job_is_offered_a_checkpoint_folder_which_goes_when_it_stays_empty
     assert [c["path"] for c in daemon.job(full)["checkpoints"]] == ["%s/%d/one" % (folder, full)]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a daemon without root runs jobs of its own user alone")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs two accounts")
 def test_where_users_cannot_get_into_the_data_folder_jobs_run_without_one(tmp_path):
     data = tmp_path / "closed"
     data.mkdir(mode=0o700)

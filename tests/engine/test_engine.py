@@ -560,7 +560,7 @@ def test_requests_sent_while_a_checkpoint_is_looked_at_are_answered_in_order(eng
     assert steps == [1, 3] * 20
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a task as somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs two accounts")
 def test_a_checkpoint_is_looked_at_as_the_user_and_not_as_root(engine, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("x" * 4711)
