@@ -590,6 +590,13 @@ static void nodes_and_gpus_are_taken_out_and_back(void **state)
 	assert_non_null(strstr(a.text, "\"state\":\"cordoned\",\"reason\":\"fan\""));
 	assert_non_null(strstr(a.text, "\"unusable\":4"));
 	answer_free(&a);
+	form_change("ada", "POST", "/api/v1/nodes/n0/state",
+		    "{\"state\":\"draining\",\"within\":\"2h\"}");
+	form_refused("ada", "POST", "/api/v1/nodes/n0/state",
+		     "{\"state\":\"cordoned\",\"within\":\"2h\"}", 400,
+		     "a deadline is for a node that is drained");
+	form_refused("ada", "POST", "/api/v1/nodes/n0/state",
+		     "{\"state\":\"draining\",\"within\":\"soon\"}", 400, "within");
 	form_change("ada", "POST", "/api/v1/nodes/n0/state", "state: ready");
 	form_change("ada", "POST", "/api/v1/nodes/n0/gpus",
 		    "{\"index\":3,\"set_aside\":true,\"reason\":\"ecc\"}");

@@ -59,6 +59,7 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_text(out, "name", facts_name(f, node->name));
 	out_text(out, "state", node_state_name(node->state));
 	out_text(out, "reason", facts_text(f, node->reason));
+	out_int(out, "drain_ms", node->drain_ms);
 	out_bool(out, "simulated", node->simulated);
 	out_text(out, "model", facts_name(f, node->model));
 	out_text(out, "driver", facts_name(f, node->driver));
@@ -182,7 +183,7 @@ void handle_node_state(struct call *call)
 		{ "draining", NODE_DRAINING },
 	};
 	struct event event = call_event(call, EVENT_NODE_STATE);
-	const struct conf *body;
+	const struct conf *body, *within;
 	const char *state = "";
 	struct err err = { 0 };
 	struct node_id id;
@@ -192,6 +193,12 @@ void handle_node_state(struct call *call)
 	    body_text(body, "state", 32, &state, &given, &err) < 0 ||
 	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &event.node_state.reason, &given, &err) <
 		    0) {
+		call_fail(call, &err);
+		return;
+	}
+	within = conf_find(body, "within");
+	if (within && conf_duration(&err, "request body", within, "within",
+				    &event.node_state.within_ms) < 0) {
 		call_fail(call, &err);
 		return;
 	}

@@ -89,6 +89,8 @@ static int set_state(struct invocation *in, const char *state, const char *done,
 
 	if (arg_has(in, "reason"))
 		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
+	if (arg_has(in, "deadline"))
+		json_object_set_new(body, "within", json_string(arg_flag(in, "deadline")));
 	rc = change_each(in, "/api/v1/nodes/%s/state", body, done, "node", err);
 	json_decref(body);
 	return rc;
@@ -126,6 +128,14 @@ static int run_set(struct invocation *in, struct err *err)
 	json_decref(body);
 	return rc;
 }
+
+static const struct flag drain_flags[] = {
+	{ "reason", 0, "TEXT", "shown with the node", false },
+	{ "deadline", 0, "DURATION",
+	  "when it is to be empty: 2h from now; work goes on until its checkpoint is due; default at once",
+	  false },
+	{ 0 },
+};
 
 static const struct flag set_flags[] = {
 	{ "labels", 0, "LIST", "all its labels: region=eu,pool=blue; \"\" for none", false },
@@ -172,8 +182,9 @@ const struct command command_nodes_drain = {
 	.summary = "move the work of a node away, after its checkpoints",
 	.about =
 		"It takes no new work from now on. It is empty when `fairlead nodes` shows 0 under JOBS.",
-	.flags = reason_flags,
-	.examples = "fairlead nodes drain n3",
+	.flags = drain_flags,
+	.examples = "fairlead nodes drain n3\n"
+		    "fairlead nodes drain n3 --deadline 2h --reason \"new fan\"",
 	.route = "POST /api/v1/nodes/{name}/state",
 	.shares = SHARES_DAEMON,
 	.least = 1,

@@ -23,6 +23,7 @@ static int set_node_state(struct run *run, const struct scenario_event *happens,
 	e.node_state.node = facts_node_find(&run->world.facts, name).v;
 	e.node_state.state = state;
 	e.node_state.reason = reason;
+	e.node_state.within_ms = state == NODE_DRAINING ? happens->within_ms : 0;
 	return offer(run, &e, happens, err);
 }
 

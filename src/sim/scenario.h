@@ -116,6 +116,7 @@ struct scenario_event {
 	enum scenario_event_kind kind;
 	const char *name; /* of the job, node or queue; a job's may be a range */
 	uint32_t number; /* rank, or GPU index */
+	int64_t within_ms; /* DRAIN: until when */
 	const struct scenario_node *node; /* ADD_NODE: one after the other */
 	uint32_t node_count;
 	const struct conf *queue; /* SET_QUEUE: the keys that change */

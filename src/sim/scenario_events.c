@@ -122,15 +122,18 @@ static int read_about(struct reader *r, const struct conf *c, enum about about,
 
 static int read_event(struct reader *r, const struct conf *item, struct scenario_event *event)
 {
-	const char *known[ARRAY_SIZE(happenings) + 1] = { "at" };
+	const char *known[ARRAY_SIZE(happenings) + 2] = { "at" };
 	const struct happening *found = NULL;
 	int rc;
 
 	for (size_t i = 0; i < ARRAY_SIZE(happenings); i++)
 		known[i + 1] = happenings[i].key;
+	known[ARRAY_SIZE(happenings) + 1] = "within";
 	rc = reader_map(r, item, "event", known, ARRAY_SIZE(known));
 	if (rc == 0)
 		rc = reader_duration(r, item, "at", NULL, 0, &event->at_ms);
+	if (rc == 0)
+		rc = reader_duration(r, item, "within", NULL, 0, &event->within_ms);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < ARRAY_SIZE(happenings); i++) {
@@ -146,6 +149,8 @@ static int read_event(struct reader *r, const struct conf *item, struct scenario
 	if (!found)
 		return conf_error(r->err, r->file, item,
 				  "the event says when, but not what happens");
+	if (conf_find(item, "within") && found->kind != HAPPENS_DRAIN)
+		return conf_error(r->err, r->file, item, "`within` goes with drain alone");
 	event->kind = found->kind;
 	event->line = item->line;
 	return read_about(r, conf_find(item, found->key), found->about, event);

@@ -142,6 +142,9 @@ void apply_node_state(struct facts *f, const struct event_node_state *e)
 		facts_put_text(f, node_get(f, id)->reason, e->state == NODE_READY ? "" : e->reason);
 	node = node_edit(f, id);
 	node->state = (uint8_t)e->state;
+	node->drain_ms = e->state == NODE_DRAINING && e->within_ms > 0
+				 ? add_saturating(f->now_ms, e->within_ms)
+				 : 0;
 	node->reason = reason;
 	if (e->state != NODE_READY)
 		return;

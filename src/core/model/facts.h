@@ -152,6 +152,7 @@ struct node {
 	struct name_id taint[TAINTS_MAX]; /* "key=value" or "key", likewise */
 	uint32_t capability; /* compute capability in tenths, 0 = not said */
 	uint8_t class; /* enum node_class */
+	int64_t drain_ms; /* draining: when it is to be empty; 0 = at once */
 };
 
 struct gpu_record { /* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */

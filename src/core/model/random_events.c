@@ -381,6 +381,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 	} else if (e->kind == EVENT_NODE_STATE) {
 		e->node_state.node = recent(r, f->nodes.count);
 		e->node_state.state = upto(r, NODE_GONE);
+		e->node_state.within_ms = random_below(r, 2) ? 0 : upto(r, 5000);
 		e->node_state.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_NODE_MARKED) {
 		fill_node_marked(r, f, arena, &e->node_marked);

@@ -72,6 +72,7 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    SOME(NAME, taint, TAINTS_MAX),
 					    ONE(U32, capability),
 					    ONE(U8, class),
+					    ONE(I64, drain_ms),
 					    LAST };
 #undef SELF
 

@@ -323,6 +323,11 @@ static int admit_node_state(const struct admission *a, const struct event_node_s
 
 	if (rc == 0)
 		rc = admit_range(a, "the state of a node", e->state, NODE_READY, NODE_GONE);
+	if (rc == 0)
+		rc = admit_range(a, "the time to drain a node in ms", e->within_ms, 0,
+				 ADMIT_DURATION_MAX_MS);
+	if (rc == 0 && e->within_ms && e->state != NODE_DRAINING)
+		return err_set(a->err, ERR_INVALID, "a deadline is for a node that is drained");
 	if (rc < 0)
 		return rc;
 	if (node->state == NODE_GONE && e->state != NODE_GONE)
@@ -330,6 +335,8 @@ static int admit_node_state(const struct admission *a, const struct event_node_s
 			       "node \"%s\" is gone; it comes back when it is declared again",
 			       facts_name(a->facts, node->name));
 	/* Ready once more is a person's word that the failures seen there are dealt with. */
+	if (node->state == NODE_DRAINING && (node->drain_ms || e->within_ms))
+		return 0; /* another deadline */
 	return node->state == e->state && e->state != NODE_READY ? CORE_ALREADY : 0;
 }
 

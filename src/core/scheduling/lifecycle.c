@@ -369,6 +369,15 @@ static void job_due(struct pass *pass, uint32_t id)
 	}
 }
 
+/* The drain's deadline is so near that it must be told now. */
+static bool drain_is_due(const struct pass *pass, const struct job *job,
+			 const struct attempt *attempt)
+{
+	int64_t at_ms = attempt->warned_ms ? 0 : attempt_drain_ms(pass->facts, job, attempt);
+
+	return at_ms > DRAIN_NOW && at_ms <= pass->facts->now_ms;
+}
+
 static void limits_due(struct pass *pass)
 {
 	const struct facts *facts = pass->facts;
@@ -391,6 +400,8 @@ static void limits_due(struct pass *pass)
 			attempt_stop(pass, job, STOP_LIMIT, grace_left_ms(facts, job, attempt),
 				     arena_printf(pass->arena, "its run-time limit of %s is over",
 						  format_duration(job->limit_ms, duration)));
+		else if (drain_is_due(pass, job, attempt) && !pass->view->jobs.at[walk.id].due)
+			drain_due(pass, job, attempt);
 	}
 }
 

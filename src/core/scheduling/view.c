@@ -218,8 +218,14 @@ static int64_t run_deadline_ms(const struct facts *facts, const struct job *job,
 {
 	int64_t limit_ms = attempt->state == ATTEMPT_ACTIVE ? job_limit_end_ms(facts, job) : 0;
 
-	if (attempt->state == ATTEMPT_STOPPING || !attempt->warned_ms)
+	if (attempt->state == ATTEMPT_STOPPING)
 		return limit_ms;
+	if (!attempt->warned_ms) {
+		int64_t drain_ms = attempt_drain_ms(facts, job, attempt);
+
+		return drain_ms > DRAIN_NOW && (!limit_ms || drain_ms < limit_ms) ? drain_ms
+										  : limit_ms;
+	}
 	return limit_ms && limit_ms < attempt->deadline_ms ? limit_ms : attempt->deadline_ms;
 }
 
@@ -407,8 +413,8 @@ static bool job_needs(const struct view *view, const struct facts *facts, const 
 	if (attempt->state == ATTEMPT_STOPPING)
 		return false;
 	if (!attempt->warned_ms)
-		return view->draining && attempt_on_draining(facts, attempt);
-	return !attempt->for_job && !attempt_on_draining(facts, attempt);
+		return view->draining && attempt_drain_ms(facts, job, attempt) == DRAIN_NOW;
+	return !attempt->for_job && !attempt_drain_ms(facts, job, attempt);
 }
 
 static void job_sync(struct view *view, const struct facts *facts, uint32_t id, bool promise_again)
@@ -538,7 +544,8 @@ static void node_follow(struct view *view, const struct facts *facts, int64_t id
 		space_commit(&view->space);
 	}
 	draining = nodes_draining(facts);
-	if (draining != view->draining) {
+	if (draining != view->draining ||
+	    node_get(facts, (struct node_id){ (uint32_t)id })->state == NODE_DRAINING) {
 		view->draining = draining;
 		running_sync(view, facts);
 	}

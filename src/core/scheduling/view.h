@@ -121,7 +121,11 @@ int64_t job_limit_end_ms(const struct facts *facts, const struct job *job);
 bool job_is_due(const struct facts *facts, const struct job *job);
 /* A job it depends on ended without success, so it never can start: that one, else 0. */
 uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
-bool attempt_on_draining(const struct facts *facts, const struct attempt *attempt);
+/* When it is to be warned because a node under it is drained, so that its grace ends with the drain's deadline: DRAIN_NOW, or
+ * a time; 0 = no node under it is drained. */
+enum { DRAIN_NOW = 1 };
+int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
+			 const struct attempt *attempt);
 /* When the attempt's newest checkpoint that is still good was complete; 0 = it made none. */
 int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);

@@ -97,15 +97,24 @@ bool attempt_is_leaving(const struct attempt *attempt)
 	return attempt->state == ATTEMPT_STOPPING || attempt->warned_ms;
 }
 
-bool attempt_on_draining(const struct facts *facts, const struct attempt *attempt)
+int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
+			 const struct attempt *attempt)
 {
+	int64_t grace_ms = job->grace_ms == UINT32_MAX ? facts->policy.grace_ms
+						       : (int64_t)job->grace_ms,
+		first_ms = 0;
+
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+		const struct node *node = node_get(facts, task->node);
+		int64_t at_ms = node->drain_ms - grace_ms;
 
-		if (node_get(facts, task->node)->state == NODE_DRAINING)
-			return true;
+		if (node->state != NODE_DRAINING)
+			continue;
+		at_ms = at_ms > DRAIN_NOW ? at_ms : DRAIN_NOW;
+		first_ms = first_ms && first_ms < at_ms ? first_ms : at_ms;
 	}
-	return false;
+	return first_ms;
 }
 
 /* The jobs of one array are one origin: ten copies of a program that does not start say nothing about a node. */
