@@ -290,6 +290,7 @@ def test_a_copy_of_the_data_folder_neither_kills_nor_repeats_what_runs_under_the
         first.must("adopt")
         first.begin(1, *count.argv("while [ ! -e %s/end ]; do sleep 0.02; done" % count.folder))
         task = first.wait_fact("started", 1)["pid"]
+        wait_until("it has begun", lambda: count.times(0))
         copy = tempfile.mkdtemp(prefix="fairlead-copy-")
         for name in ("attempts", "logs"):
             shutil.copytree(first.folder + "/" + name, copy + "/" + name, ignore=lambda _, names: {"wake", "report"} & set(names))
@@ -417,6 +418,7 @@ def test_a_daemon_killed_between_the_commands_to_two_ranks_gives_them_again():
         engine.begin(1, *count.argv("exec sleep 1000"), count=3)
         for rank in range(3):
             engine.wait_fact("started", 1, rank)
+            wait_until("rank %d has begun" % rank, lambda: count.times(rank))
         engine.send("stop", 1, 60000)
         engine.process.wait(timeout=driving.PATIENCE_S)
         engine.kill()

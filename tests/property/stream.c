@@ -339,10 +339,7 @@ static bool many_wait(const struct stream *s)
 static void submit(struct stream *s)
 {
 	static const char *const levels[] = { "", "", "", "rack", "row", "node" };
-	struct event_job_submitted wish = { .kind = below(s, 3),
-					    .tasks_min = 1 + below(s, 4),
-					    .gpus = 1 + below(s, 3) % 3,
-					    .priority = (int64_t)below(s, 5) - 2 };
+	struct event_job_submitted wish = event_make(EVENT_JOB_SUBMITTED, 0, "").job_submitted;
 	struct sim_work work = { .fails_after_ms =
 					 one_in(s, 8) ? (int64_t)below(s, 120000) : SIM_FOREVER,
 				 .runtime_ms = 1000 + (int64_t)below(s, 300000),
@@ -354,6 +351,10 @@ static void submit(struct stream *s)
 				 .checkpoints = one_in(s, 2) };
 	uint32_t queue = below(s, QUEUES), user = below(s, 4);
 
+	wish.kind = below(s, 3);
+	wish.tasks_min = 1 + below(s, 4);
+	wish.gpus = 1 + below(s, 3) % 3;
+	wish.priority = (int64_t)below(s, 5) - 2;
 	wish.tier = one_in(s, 8) ? TIER_CRITICAL : one_in(s, 3) ? TIER_BEST_EFFORT : TIER_STANDARD;
 	wish.tasks_max = wish.tasks_min + (one_in(s, 4) ? below(s, 4) : 0);
 	wish.models = one_in(s, 4) ? "H100-80GB" : "";
@@ -374,10 +375,7 @@ static void submit(struct stream *s)
 		struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "test");
 		uint32_t first = l->world.facts.jobs.count + 1;
 
-		e.job_submitted = (struct event_job_submitted){ .name = NULL };
 		e.job_submitted = wish;
-		e.job_submitted.team = e.job_submitted.project = e.job_submitted.prefer =
-			e.job_submitted.client_key = "";
 		e.job_submitted.name = name_of(l, "job", first % 100);
 		e.job_submitted.user = name_of(l, "user", user);
 		e.job_submitted.queue = queue_name(l, queue);
