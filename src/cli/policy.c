@@ -101,7 +101,7 @@ static const struct flag set_flags[] = {
 	  "blocked jobs, from the first one on, whose start no smaller job may delay, 0 to 1024; default 32",
 	  false },
 	{ "half-life", 0, "DURATION",
-	  "what a queue used in the past counts half after it, when queues are equally far in their shares; 0s = it does not fade; default 7d",
+	  "what a queue used in the past counts half after it, when queues are equally far in their shares; 0s = it does not fade; default 1w",
 	  false },
 	{ 0 },
 };
