@@ -683,6 +683,29 @@ static void queues_keep_what_is_not_given(void **state)
 	a = form_get("vera", "/api/v1/queues", "QueueList");
 	assert_non_null(strstr(a.text, "\"guarantee_gpus\":1.5,\"weight\":5"));
 	answer_free(&a);
+	form_change(
+		"ada", "PUT", "/api/v1/queues/new",
+		"{\"limit_models\":\"H100-80GB=8,any=0.5\",\"limit_cpus\":64,\"limit_memory\":\"512GiB\","
+		"\"calendar\":\"mon-fri 20:00-08:00, utc+1\"}");
+	form_change("ada", "PUT", "/api/v1/queues/new", "{\"weight\":6}");
+	a = form_get("vera", "/api/v1/queues", "QueueList");
+	assert_non_null(strstr(a.text, "\"calendar\":\"mon-fri 20:00-08:00, utc+1\","));
+	assert_non_null(strstr(a.text, "\"limit_models\":\"H100-80GB=8,any=0.5\","));
+	assert_non_null(strstr(a.text, "\"limit_cpu_milli\":64000,\"limit_memory_mib\":524288"));
+	answer_free(&a);
+	form_change(
+		"ada", "PUT", "/api/v1/queues/new",
+		"{\"limit_models\":\"none\",\"limit_cpus\":0,\"limit_memory\":\"0\",\"calendar\":\"\"}");
+	a = form_get("vera", "/api/v1/queues", "QueueList");
+	assert_null(strstr(a.text, "H100-80GB=8"));
+	assert_null(strstr(a.text, "mon-fri"));
+	answer_free(&a);
+	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"limit_models\":\"H100-80GB\"}", 400,
+		     "MODEL=GPUS");
+	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"limit_models\":\"A=1,A=2\"}", 400,
+		     "two limits");
+	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"calendar\":\"weekends\"}", 400,
+		     "weekends");
 	form_change("ada", "DELETE", "/api/v1/queues/new", NULL);
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"guarantee_gpus\":\"many\"}", 400,
 		     "number of GPUs");
@@ -691,9 +714,10 @@ static void queues_keep_what_is_not_given(void **state)
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"weight\":0}", 400, "weight");
 	form_refused("ada", "PUT", "/api/v1/queues/-x", "{}", 400, "queue");
 	form_refused("ada", "DELETE", "/api/v1/queues/new", NULL, 404, "new");
-	form_change("ada", "PUT", "/api/v1/policy", "{\"grace\":\"45s\"}");
+	form_change("ada", "PUT", "/api/v1/policy", "{\"grace\":\"45s\",\"half_life\":\"2d\"}");
 	a = form_get("vera", "/api/v1/policy", "Policy");
 	assert_int_equal(answer_number(&a, "grace_ms"), 45000);
+	assert_int_equal(answer_number(&a, "half_life_ms"), 172800000);
 	answer_free(&a);
 	form_refused("ada", "PUT", "/api/v1/policy", "{\"grace_ms\":1}", 400, "grace");
 }

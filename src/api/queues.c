@@ -10,10 +10,23 @@
 #include "api/tally.h"
 #include "base/check.h"
 #include "base/parse.h"
+#include "core/scheduling/admit.h"
 #include "core/scheduling/standing.h"
 
+/* "H100-80GB=8,any=0.5": the limits of models as they are given. */
+static const char *models_say(const struct facts *f, const struct queue *q, struct arena *arena)
+{
+	const char *text = "";
+
+	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && q->limit_model[i].v; i++)
+		text = arena_printf(arena, "%s%s%s=%s", text, i ? "," : "",
+				    facts_name(f, q->limit_model[i]),
+				    share_text(arena, q->limit_model_share[i]));
+	return text;
+}
+
 static void queue_add(struct buf *out, const struct facts *f, const struct tally *tally,
-		      uint32_t id)
+		      uint32_t id, struct arena *arena)
 {
 	const struct queue *q = queue_get(f, (struct queue_id){ id });
 	const struct tally_queue *t = &tally->queues[id - 1];
@@ -31,6 +44,9 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_int(out, "used_gpu_ms", q->used_gpu_ms);
 	out_int(out, "past_gpu_ms", queue_past_gpu_ms(f, (struct queue_id){ id }, f->now_ms));
 	out_text(out, "calendar", facts_text(f, q->calendar));
+	out_text(out, "limit_models", models_say(f, q, arena));
+	out_int(out, "limit_cpu_milli", q->limit_cpu_milli);
+	out_int(out, "limit_memory_mib", q->limit_ram_mib);
 	out_int(out, "running", t->running);
 	out_int(out, "waiting", t->waiting);
 	out_int(out, "gpus", (int64_t)t->gpus);
@@ -58,45 +74,110 @@ void handle_queue_list(struct call *call)
 	out_object(&out, NULL);
 	out_list(&out, "queues");
 	for (uint32_t i = 0; i < count; i++)
-		queue_add(&out, f, &tally, order[i].id);
+		queue_add(&out, f, &tally, order[i].id, call->arena);
 	out_end(&out, ']');
 	out_end(&out, '}');
 	tally_deinit(&tally);
 	call_reply(call, 200, &out);
 }
 
-/* "8", "0.5", "-1" (only where none is allowed) as a share. Exact: digits, no floating point. */
+/* "8", "0.5" as a share; false when it is none. Exact: digits, no floating point. */
+static bool share_parse(const char *text, int64_t *ret)
+{
+	int64_t whole = 0, part = 0, scale = 1;
+	const char *p = text;
+
+	while (*p >= '0' && *p <= '9' && whole <= 10000000)
+		whole = whole * 10 + (*p++ - '0');
+	if (p == text || whole > 10000000)
+		return false;
+	if (*p == '.')
+		for (p++; *p >= '0' && *p <= '9' && scale < 1000000; p++, scale *= 10)
+			part = part * 10 + (*p - '0');
+	*ret = whole * GPU_SHARE + (part * GPU_SHARE + scale / 2) / scale;
+	return !*p;
+}
+
+/* Also "-1" and "none" where none is allowed. */
 static int share_read(const struct conf *body, const char *name, bool none_allowed, int64_t *ret,
 		      struct err *err)
 {
 	const struct conf *c = conf_find(body, name);
-	int64_t whole = 0, part = 0, scale = 1;
-	const char *p;
 
 	if (!c)
 		return 0;
 	if (c->type != CONF_SCALAR)
 		return conf_error(err, body_file, c, "%s: expected a number of GPUs", name);
-	p = c->text;
-	if (none_allowed && (!strcmp(p, "-1") || !strcmp(p, "none"))) {
+	if (none_allowed && (!strcmp(c->text, "-1") || !strcmp(c->text, "none"))) {
 		*ret = -1;
 		return 0;
 	}
-	while (*p >= '0' && *p <= '9' && whole <= 10000000)
-		whole = whole * 10 + (*p++ - '0');
-	if (p == c->text || whole > 10000000)
-		return conf_error(err, body_file, c,
-				  "%s: \"%.40s\" is not a number of GPUs from 0 to 10000000", name,
-				  c->text);
-	if (*p == '.')
-		for (p++; *p >= '0' && *p <= '9' && scale < 1000000; p++, scale *= 10)
-			part = part * 10 + (*p - '0');
-	if (*p)
-		return conf_error(err, body_file, c,
-				  "%s: \"%.40s\" is not a number of GPUs with at most six decimals",
-				  name, c->text);
-	*ret = whole * GPU_SHARE + (part * GPU_SHARE + scale / 2) / scale;
+	if (!share_parse(c->text, ret))
+		return conf_error(
+			err, body_file, c,
+			"%s: \"%.40s\" is not a number of GPUs from 0 to 10000000 with at most six decimals",
+			name, c->text);
 	return 0;
+}
+
+/* "H100-80GB=8,any=4"; "" and "none" take the limits of models away. */
+static int models_read(struct call *call, const struct conf *body, struct event_queue_set *e,
+		       struct err *err)
+{
+	const struct conf *c = conf_find(body, "limit_models");
+	int64_t *shares = arena_new_array(call->arena, int64_t, QUEUE_MODELS_MAX);
+	char *text, *part, *rest;
+	const char *given;
+	bool said;
+
+	if (!c)
+		return 0;
+	if (body_text(body, "limit_models", EVENT_TEXT_MAX, &given, &said, err) < 0)
+		return -(int)err->code;
+	e->limit_models = "";
+	e->limit_model_shares = shares;
+	e->limit_model_shares_count = 0;
+	rest = text = arena_strdup(call->arena, strcmp(given, "none") == 0 ? "" : given);
+	while (*rest) {
+		char *end = strchr(rest, ','), *is;
+
+		part = rest;
+		rest = end ? end + 1 : rest + strlen(rest);
+		if (end)
+			*end = '\0';
+		is = strchr(part, '=');
+		if (e->limit_model_shares_count == QUEUE_MODELS_MAX)
+			return conf_error(err, body_file, c, "limit_models: more than %d models",
+					  QUEUE_MODELS_MAX);
+		if (!is || is == part || !share_parse(is + 1, &shares[e->limit_model_shares_count]))
+			return conf_error(err, body_file, c,
+					  "limit_models: \"%.80s\" is not like MODEL=GPUS, such as "
+					  "H100-80GB=8,any=4",
+					  part);
+		*is = '\0';
+		e->limit_models = arena_printf(call->arena, "%s%s%s", e->limit_models,
+					       e->limit_model_shares_count++ ? "," : "", part);
+	}
+	return 0;
+}
+
+static int bounds_read(struct call *call, const struct conf *body, struct event_queue_set *e,
+		       struct err *err)
+{
+	const struct conf *memory = conf_find(body, "limit_memory");
+	int64_t cpus = 0;
+	bool given;
+	int rc = models_read(call, body, e, err);
+
+	if (rc >= 0)
+		rc = body_int(body, "limit_cpus", 0, 1000000000, &cpus, &given, err);
+	if (rc >= 0 && given)
+		e->limit_cpu_milli = cpus * 1000;
+	if (rc >= 0 && memory && memory->type == CONF_SCALAR && strcmp(memory->text, "0") == 0)
+		e->limit_ram_mib = 0;
+	else if (rc >= 0 && memory)
+		rc = conf_size_mib(err, body_file, memory, "limit_memory", &e->limit_ram_mib);
+	return rc;
 }
 
 static int limit_read(const struct conf *body, int64_t *ret, struct err *err)
@@ -106,8 +187,25 @@ static int limit_read(const struct conf *body, int64_t *ret, struct err *err)
 	return c ? conf_duration(err, body_file, c, "default_limit", ret) : 0;
 }
 
+static void limits_begin(const struct facts *f, const struct queue *q, struct arena *arena,
+			 struct event_queue_set *e)
+{
+	int64_t *shares = arena_new_array(arena, int64_t, QUEUE_MODELS_MAX);
+
+	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && q->limit_model[i].v; i++) {
+		e->limit_models = arena_printf(arena, "%s%s%s", e->limit_models, i ? "," : "",
+					       facts_name(f, q->limit_model[i]));
+		shares[i] = q->limit_model_share[i];
+		e->limit_model_shares_count = i + 1;
+	}
+	e->limit_model_shares = shares;
+	e->limit_cpu_milli = q->limit_cpu_milli;
+	e->limit_ram_mib = q->limit_ram_mib;
+}
+
 /* The queue as it is, or a new one's first values. */
-static void queue_begin(const struct facts *f, const char *name, struct event_queue_set *e)
+static void queue_begin(const struct facts *f, const char *name, struct arena *arena,
+			struct event_queue_set *e)
 {
 	const struct queue_id id = facts_queue_find(f, name);
 	const struct queue *q;
@@ -127,6 +225,7 @@ static void queue_begin(const struct facts *f, const char *name, struct event_qu
 	e->team = facts_name(f, q->team);
 	e->used_gpu_ms = q->used_gpu_ms;
 	e->calendar = facts_text(f, q->calendar);
+	limits_begin(f, q, arena, e);
 }
 
 static int queue_read(struct call *call, struct event_queue_set *e, struct err *err)
@@ -149,6 +248,8 @@ static int queue_read(struct call *call, struct event_queue_set *e, struct err *
 		rc = body_bool(body, "reserved", &reserved, &given, err);
 	if (rc >= 0)
 		rc = limit_read(body, &e->default_limit_ms, err);
+	if (rc >= 0)
+		rc = bounds_read(call, body, e, err);
 	if (rc >= 0)
 		rc = body_text(body, "calendar", CALENDAR_TEXT_MAX, &e->calendar, &given, err);
 	e->reserved = reserved;
@@ -194,7 +295,7 @@ void handle_queue_set(struct call *call)
 	const char *name = call->match.param[0];
 	struct err err = { 0 };
 
-	queue_begin(call->facts, name, e);
+	queue_begin(call->facts, name, call->arena, e);
 	if (parse_name(name, "queue", &err) < 0 || queue_read(call, e, &err) < 0 ||
 	    call_permit(call, queue_relation(call, name, e->parent, e->team),
 			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
@@ -215,7 +316,7 @@ void handle_queue_remove(struct call *call)
 		call_fail(call, &err);
 		return;
 	}
-	queue_begin(call->facts, name, &as_is.queue_set);
+	queue_begin(call->facts, name, call->arena, &as_is.queue_set);
 	event.queue_removed.name = name;
 	if (call_permit(call,
 			queue_relation(call, name, as_is.queue_set.parent, as_is.queue_set.team),

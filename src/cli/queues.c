@@ -45,6 +45,7 @@ static const struct column columns[] = {
 	{ "RESERVED", "reserved", CELL_YES, true },
 	{ "DEFAULT-LIMIT", "default_limit_ms", CELL_DURATION, true },
 	{ "USED-GPU-TIME", .cell = cell_used, .wide = true },
+	{ "LIMIT-MODELS", "limit_models", CELL_TEXT, true },
 	{ "CALENDAR", "calendar", CELL_TEXT, true },
 	{ 0 },
 };
@@ -86,10 +87,16 @@ static int queue_body(const struct invocation *in, json_t *body, struct err *err
 		{ "limit", "limit_gpus" },
 		{ "default-limit", "default_limit" },
 		{ "calendar", "calendar" },
+		{ "limit-models", "limit_models" },
+		{ "limit-memory", "limit_memory" },
 	};
-	int64_t weight;
+	int64_t weight, cpus;
 	int rc = arg_number(in, "weight", 1, 1000000, 0, &weight, err);
 
+	if (rc >= 0)
+		rc = arg_number(in, "limit-cpus", 0, 1000000000, 0, &cpus, err);
+	if (rc >= 0 && arg_has(in, "limit-cpus"))
+		json_object_set_new(body, "limit_cpus", json_integer(cpus));
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (arg_has(in, texts[i].flag))
 			json_object_set_new(body, texts[i].field,
@@ -155,6 +162,11 @@ static const struct flag set_flags[] = {
 	{ "team", 0, "NAME", "only this team's members may submit; default everybody", false },
 	{ "reserved", 0, "yes|no", "yes: its guarantee is never lent; default no", false },
 	{ "default-limit", 0, "DURATION", "run time assumed for jobs that declare none", false },
+	{ "limit-models", 0, "MODEL=GPUS,...",
+	  "GPUs it may never pass by model: H100-80GB=8,any=4, any being those not named; or none",
+	  false },
+	{ "limit-cpus", 0, "N", "processors it may never pass; 0 = no limit", false },
+	{ "limit-memory", 0, "SIZE", "memory it may never pass: 512GiB; 0 = no limit", false },
 	{ "calendar", 0, "WINDOWS",
 	  "when its jobs may start: \"mon-fri 20:00-08:00, sat-sun, utc+1\"; default always",
 	  false },

@@ -130,6 +130,7 @@ enum change_kind {
 	CHANGE_GPUS, /* ... GPUs per task */
 	CHANGE_RUN_LIMIT, /* it declares a run-time limit of `value` ms */
 	CHANGE_PRIORITY, /* it has the priority `value` */
+	CHANGE_UNBOUND, /* queue `id` has no limits of models, processors and memory */
 	CHANGE_CALENDAR /* queue `id` has no calendar */
 };
 struct change_part {

@@ -308,6 +308,69 @@ static void check_limits(struct checks *checks, const struct facts *f, const cha
 	}
 }
 
+/* What attempts of the queue hold of models, processors and memory, counted anew. */
+struct bound_sums {
+	int64_t cpu_milli, ram_mib, model[QUEUE_MODELS_MAX];
+};
+
+static void bound_count(const struct facts *f, const struct queue *queue, const struct shape *shape,
+			uint32_t node, struct bound_sums *sums)
+{
+	struct name_id model = node_get(f, (struct node_id){ node })->model;
+	int found = -1;
+
+	for (int i = 0; i < QUEUE_MODELS_MAX && queue->limit_model[i].v; i++)
+		if (queue->limit_model[i].v == model.v ||
+		    (found < 0 && strcmp(facts_name(f, queue->limit_model[i]), "any") == 0))
+			found = i;
+	sums->cpu_milli += shape->cpu_milli;
+	sums->ram_mib += shape->memory_mib;
+	if (found >= 0)
+		sums->model[found] += shape_share(shape, 1);
+}
+
+static bool queue_holds(const struct facts *f, struct queue_id above, struct queue_id id)
+{
+	for (; id.v; id = queue_get(f, id)->parent)
+		if (id.v == above.v)
+			return true;
+	return false;
+}
+
+static void check_bounds(struct checks *checks, const struct facts *f, const char *name,
+			 const struct event_attempt_placed *e, const struct job *job)
+{
+	for (struct queue_id id = job->queue; id.v; id = queue_get(f, id)->parent) {
+		const struct queue *queue = queue_get(f, id);
+		const struct shape *shape = shape_get(f, job->shape);
+		struct bound_sums sums = { 0 };
+		bool passed;
+
+		for (uint32_t i = 0; i < e->nodes_count; i++)
+			bound_count(f, queue, shape, (uint32_t)e->nodes[i], &sums);
+		for (uint32_t i = 0; i + 1 < checks->live_count; i++) { /* the last is this one */
+			const struct attempt *a = attempt_find(f, checks->live[i]);
+			const struct job *other = a ? job_get(f, a->job) : NULL;
+
+			for (uint32_t rank = 0;
+			     other && queue_holds(f, id, other->queue) && rank < a->tasks; rank++)
+				bound_count(f, queue, shape_get(f, other->shape),
+					    task_get(f, a, rank)->node.v, &sums);
+		}
+		passed = (queue->limit_cpu_milli && shape->cpu_milli &&
+			  sums.cpu_milli > queue->limit_cpu_milli) ||
+			 (queue->limit_ram_mib && shape->memory_mib &&
+			  sums.ram_mib > queue->limit_ram_mib);
+		for (int i = 0; i < QUEUE_MODELS_MAX && queue->limit_model[i].v; i++)
+			passed |= shape->gpus && sums.model[i] > queue->limit_model_share[i];
+		if (passed)
+			checks_problem(
+				checks, f,
+				"job %s takes queue %s past a limit of models, processors or memory",
+				name, facts_name(f, queue->name));
+	}
+}
+
 static void check_placed(struct checks *checks, const struct facts *f,
 			 const struct engine_sim *engine, const struct event_attempt_placed *e)
 {
@@ -336,6 +399,7 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	check_level(checks, f, name, shape, e);
 	if (shape->gpus) /* one without GPUs takes nothing of a limit that was lowered meanwhile */
 		check_limits(checks, f, name, job->queue);
+	check_bounds(checks, f, name, e, job);
 	for (uint32_t i = 0; i < checks->eviction_count; i++)
 		if (checks->evictions[i].for_job == (uint32_t)e->job)
 			checks->evictions[i].settled = true;

@@ -25,7 +25,6 @@ static const struct later later_table[] = {
 	{ "node", "mig", ANY, NULL, "slices of a GPU" },
 	{ "node", "mig_allowed", IS_NOT, "false", "slices of a GPU" },
 	{ "queue", "guarantee", MAP, NULL, "guarantees per model" },
-	{ "queue", "limit", MAP, NULL, "limits per model" },
 	{ "policy", "collect_after", IS_NOT, "off", "collecting nodes" },
 	{ "policy", "defragment", IS_NOT, "off", "rearranging" },
 	{ "policy", "consolidation", ANY, NULL, "rearranging" },

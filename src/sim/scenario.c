@@ -260,11 +260,44 @@ int scenario_read_cluster(struct reader *r, const struct conf *cluster)
 	return check_node_names(r, list);
 }
 
+/* {H100-80GB: 8, any: 4} */
+static int read_limits(struct reader *r, const struct conf *map, struct scenario_queue *queue)
+{
+	int rc = 0;
+
+	queue->limit_share = -1;
+	queue->limit_models = "";
+	queue->limit_model_count = 0;
+	queue->limit_model_shares = arena_new_array(r->arena, int64_t, map->count + 1);
+	for (uint32_t i = 0; i < map->count && rc == 0; i++) {
+		queue->limit_models = arena_printf(r->arena, "%s%s%s", queue->limit_models,
+						   i ? "," : "", map->items[i]->key);
+		rc = reader_share(r, map->items[i], map->items[i]->key,
+				  &queue->limit_model_shares[i]);
+		queue->limit_model_count++;
+	}
+	return rc;
+}
+
+static int read_limit(struct reader *r, const struct conf *limit, struct scenario_queue *queue)
+{
+	if (limit->type == CONF_MAP)
+		return read_limits(r, limit, queue);
+	queue->limit_models = "";
+	queue->limit_model_count = 0;
+	if (limit->type == CONF_SCALAR && strcmp(limit->text, "none") == 0) {
+		queue->limit_share = -1;
+		return 0;
+	}
+	return reader_share(r, limit, "limit", &queue->limit_share);
+}
+
 /* Fills what the item says and leaves the rest of the queue as it is. */
 int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
 {
-	static const char *const known[] = { "name",   "parent",   "guarantee", "limit",
-					     "weight", "reserved", "used",      "calendar" };
+	static const char *const known[] = { "name",       "parent",   "guarantee", "limit",
+					     "weight",     "reserved", "used",      "calendar",
+					     "limit_cpus", "limit_ram" };
 	const struct conf *guarantee, *limit;
 	int rc = reader_map(r, item, "queue", known, ARRAY_SIZE(known));
 
@@ -286,10 +319,12 @@ int scenario_read_queue(struct reader *r, const struct conf *item, struct scenar
 	limit = conf_find(item, "limit");
 	if (guarantee)
 		rc = reader_share(r, guarantee, "guarantee", &queue->guarantee_share);
-	if (rc == 0 && limit && limit->type == CONF_SCALAR && strcmp(limit->text, "none") == 0)
-		queue->limit_share = -1;
-	else if (rc == 0 && limit)
-		rc = reader_share(r, limit, "limit", &queue->limit_share);
+	if (rc == 0 && limit)
+		rc = read_limit(r, limit, queue);
+	if (rc == 0)
+		rc = reader_int(r, item, "limit_cpus", 0, 1000000000, &queue->limit_cpus);
+	if (rc == 0)
+		rc = reader_size(r, item, "limit_ram", &queue->limit_ram_mib);
 	if (strcmp(queue->parent, "root") == 0)
 		queue->parent = "";
 	return rc;
@@ -311,9 +346,12 @@ static bool queue_exists(const struct scenario *s, const char *name)
 	return false;
 }
 
-static const struct scenario_queue queue_default = {
-	.name = "default", .parent = "", .limit_share = -1, .weight = 1, .calendar = ""
-};
+static const struct scenario_queue queue_default = { .name = "default",
+						     .parent = "",
+						     .limit_share = -1,
+						     .weight = 1,
+						     .calendar = "",
+						     .limit_models = "" };
 
 static int read_queues(struct reader *r, const struct conf *list)
 {

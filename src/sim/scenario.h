@@ -49,6 +49,10 @@ struct scenario_queue {
 	int64_t weight;
 	int64_t used_gpu_hours;
 	const char *calendar; /* "" = always open */
+	const char *limit_models; /* comma separated */
+	int64_t *limit_model_shares;
+	uint32_t limit_model_count;
+	int64_t limit_cpus, limit_ram_mib; /* 0 = none */
 	bool reserved;
 	int line;
 };

@@ -104,6 +104,11 @@ int run_set_queue(struct run *run, const struct scenario_queue *queue, struct er
 	e.queue_set.reserved = queue->reserved;
 	e.queue_set.used_gpu_ms = queue->used_gpu_hours * 3600000;
 	e.queue_set.calendar = queue->calendar;
+	e.queue_set.limit_models = queue->limit_models;
+	e.queue_set.limit_model_shares = queue->limit_model_shares;
+	e.queue_set.limit_model_shares_count = queue->limit_model_count;
+	e.queue_set.limit_cpu_milli = queue->limit_cpus * 1000;
+	e.queue_set.limit_ram_mib = queue->limit_ram_mib;
 	return offer(run, &e, queue->line, err);
 }
 

@@ -93,8 +93,23 @@ static void put_job_ends(struct trial *t, uint32_t id)
 	trial_put(t, &ended);
 }
 
+static void put_queue_limits(struct trial *t, const struct queue *queue, struct event_queue_set *e)
+{
+	int64_t *shares = arena_new_array(&t->scratch, int64_t, QUEUE_MODELS_MAX);
+
+	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && queue->limit_model[i].v; i++) {
+		e->limit_models = arena_printf(&t->scratch, "%s%s%s", e->limit_models, i ? "," : "",
+					       facts_name(&t->copy, queue->limit_model[i]));
+		shares[i] = queue->limit_model_share[i];
+		e->limit_model_shares_count = i + 1;
+	}
+	e->limit_model_shares = shares;
+	e->limit_cpu_milli = queue->limit_cpu_milli;
+	e->limit_ram_mib = queue->limit_ram_mib;
+}
+
 static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool reserved,
-		      bool calendar)
+		      enum change_kind kind)
 {
 	const struct queue *queue = queue_get(&t->copy, (struct queue_id){ id });
 	struct event e = trial_event(t, EVENT_QUEUE_SET);
@@ -112,8 +127,11 @@ static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool re
 	e.queue_set.reserved = reserved;
 	e.queue_set.default_limit_ms = queue->default_limit_ms;
 	e.queue_set.used_gpu_ms = queue->used_gpu_ms;
-	e.queue_set.calendar =
-		calendar ? arena_strdup(&t->scratch, facts_text(&t->copy, queue->calendar)) : "";
+	if (kind != CHANGE_CALENDAR)
+		e.queue_set.calendar =
+			arena_strdup(&t->scratch, facts_text(&t->copy, queue->calendar));
+	if (kind != CHANGE_UNBOUND)
+		put_queue_limits(t, queue, &e.queue_set);
 	trial_put(t, &e);
 }
 
@@ -178,12 +196,12 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_JOB_ENDS: put_job_ends(t, part->id); return;
 	case CHANGE_LIMIT:
 	case CHANGE_LEND:
+	case CHANGE_UNBOUND:
 	case CHANGE_CALENDAR:
 		queue = queue_get(&t->copy, (struct queue_id){ part->id });
 		put_queue(t, part->id,
 			  part->kind == CHANGE_LIMIT ? part->value : queue->limit_share,
-			  part->kind != CHANGE_LEND && queue->reserved,
-			  part->kind != CHANGE_CALENDAR);
+			  part->kind != CHANGE_LEND && queue->reserved, part->kind);
 		return;
 	case CHANGE_NODE_READY:
 	case CHANGE_GPUS_BACK: put_node(t, part); return;
@@ -262,6 +280,8 @@ static bool answer_limit(struct trial *t, const struct verdict *v, struct parts 
 {
 	bool any = false;
 
+	if (v->level)
+		return part_add(parts, CHANGE_UNBOUND, v->at, 0);
 	if (v->at)
 		return part_add(parts, CHANGE_LIMIT, v->at,
 				queue_get(&t->copy, (struct queue_id){ v->at })->limit_share +
@@ -647,6 +667,10 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 				    words_share(w, part->value), queue_text(w, part->id));
 	case CHANGE_LEND:
 		return arena_printf(a, "queue \"%s\" lending its reserved guarantee",
+				    queue_text(w, part->id));
+	case CHANGE_UNBOUND:
+		return arena_printf(a,
+				    "queue \"%s\" without limits of models, processors and memory",
 				    queue_text(w, part->id));
 	case CHANGE_CALENDAR:
 		return arena_printf(a, "queue \"%s\" without its calendar",

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/scheduling/admit.h"
+#include "core/scheduling/bounds.h"
 #include "core/scheduling/calendar.h"
 
 /* --- parts ------------------------------------------------------------------------------------------------ */
@@ -267,6 +268,44 @@ static const char *wish_text(const struct words *w)
 			    words_gpus(w, w->shape->gpus));
 }
 
+/* "3 H100-80GB", "1.5 processors", "64GiB of memory": an amount of what the bound counts. */
+static const char *bound_amount(const struct words *w, const struct verdict *v, int64_t amount)
+{
+	const struct queue *queue = queue_get(w->facts, (struct queue_id){ v->at });
+	const char *model;
+
+	if (v->level == BOUND_CPU)
+		return arena_printf(w->arena, "%lld.%03lld processors", (long long)amount / 1000,
+				    (long long)amount % 1000);
+	if (v->level == BOUND_RAM)
+		return arena_printf(w->arena, "%s of memory", size_text(w, amount));
+	model = facts_name(w->facts, queue->limit_model[v->level - BOUND_MODEL]);
+	return arena_printf(w->arena, "%s GPUs of %s%s", share_text(w->arena, amount),
+			    strcmp(model, "any") == 0 ? "other models" : "model ",
+			    strcmp(model, "any") == 0 ? "" : model);
+}
+
+static const char *bound_text(const struct words *w, const struct verdict *v)
+{
+	int64_t limit = bounds_limit(queue_get(w->facts, (struct queue_id){ v->at }), v->level);
+
+	return arena_printf(w->arena,
+			    "needs %s, but queue \"%s\" may use %s more (its limit is %s)",
+			    bound_amount(w, v, v->need), queue_text(w, v->at),
+			    bound_amount(w, v, v->have), bound_amount(w, v, limit));
+}
+
+static const char *bound_remedy(const struct words *w, const struct verdict *v)
+{
+	int64_t limit = bounds_limit(queue_get(w->facts, (struct queue_id){ v->at }), v->level);
+
+	return arena_printf(
+		w->arena,
+		"jobs of queue \"%s\" that give back %s, or an admin who raises its limit to %s",
+		queue_text(w, v->at), bound_amount(w, v, v->need - v->have),
+		bound_amount(w, v, limit + v->need - v->have));
+}
+
 static const char *limit_text(const struct words *w, const struct verdict *v)
 {
 	const struct queue *queue;
@@ -406,7 +445,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_HOLD: return hold_text(w);
 	case REASON_DEPENDENCY:
 		return arena_printf(w->arena, "waits for %s to succeed", words_job(w, v->holder.v));
-	case REASON_QUOTA_LIMIT: return limit_text(w, v);
+	case REASON_QUOTA_LIMIT: return v->level ? bound_text(w, v) : limit_text(w, v);
 	case REASON_WINDOW: return window_text(w, v);
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
@@ -521,7 +560,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_NONE: return "";
 	case REASON_HOLD: return arena_printf(w->arena, "fairlead release %u", w->job);
 	case REASON_DEPENDENCY: return "";
-	case REASON_QUOTA_LIMIT: return limit_remedy(w, v);
+	case REASON_QUOTA_LIMIT: return v->level ? bound_remedy(w, v) : limit_remedy(w, v);
 	case REASON_WINDOW: return window_remedy(w, v);
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(

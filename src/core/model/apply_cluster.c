@@ -206,6 +206,26 @@ void queue_past_change(struct facts *f, struct queue_id id, int64_t more)
 	queue->past_at_ms = past || queue->past_rate_share ? f->now_ms : 0;
 }
 
+static void queue_limits(struct facts *f, struct queue_id id, const struct event_queue_set *e)
+{
+	struct name_id models[QUEUE_MODELS_MAX] = { { 0 } };
+	char part[NAME_MAX_BYTES + 1];
+	const char *list = e->limit_models;
+	struct queue *queue;
+	uint32_t count = 0;
+
+	while (count < QUEUE_MODELS_MAX && count < e->limit_model_shares_count &&
+	       list_next(&list, part) && *part)
+		models[count++] = facts_intern(f, part);
+	queue = queue_edit(f, id);
+	memcpy(queue->limit_model, models, sizeof(models));
+	for (uint32_t i = 0; i < QUEUE_MODELS_MAX; i++)
+		queue->limit_model_share[i] =
+			i < count ? clamp_positive(e->limit_model_shares[i]) : 0;
+	queue->limit_cpu_milli = clamp_positive(e->limit_cpu_milli);
+	queue->limit_ram_mib = clamp_positive(e->limit_ram_mib);
+}
+
 /* The row of a name that once was a queue is used again: the same name is the same queue. */
 void apply_queue_set(struct facts *f, const struct event_queue_set *e)
 {
@@ -242,6 +262,7 @@ void apply_queue_set(struct facts *f, const struct event_queue_set *e)
 	queue->default_limit_ms = clamp_positive(e->default_limit_ms);
 	queue->reserved = e->reserved != 0;
 	queue->removed = false;
+	queue_limits(f, id, e);
 }
 
 void apply_queue_removed(struct facts *f, const struct event_queue_removed *e)

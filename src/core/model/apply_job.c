@@ -236,6 +236,7 @@ static struct queue_id submission_queue(struct facts *f, const char *name)
 					       .parent = "",
 					       .team = "",
 					       .calendar = "",
+					       .limit_models = "",
 					       .limit_share = -1,
 					       .weight = 1 };
 

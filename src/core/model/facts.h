@@ -28,6 +28,7 @@ enum {
 	NODE_GPUS_MAX = 32,
 	LEVELS_MAX = 6, /* above the node */
 	SHAPE_MODELS_MAX = 8,
+	QUEUE_MODELS_MAX = 8, /* with limits of their own */
 	CHECKPOINTS_KEPT = 4, /* newest complete ones remembered per job */
 	ISLANDS_MAX = 8,
 	FAILED_JOBS_KEPT = 4, /* per node and GPU */
@@ -174,6 +175,10 @@ struct queue {
 	int64_t past_gpu_ms, past_at_ms, past_rate_share;
 	struct text_id
 		calendar; /* when its jobs may start, core/scheduling/calendar.h; 0 = always */
+	/* Limits beside limit_share: of models, `any` for those not named; none after the first 0. Of processors and memory: 0 = none. */
+	struct name_id limit_model[QUEUE_MODELS_MAX];
+	int64_t limit_model_share[QUEUE_MODELS_MAX];
+	int64_t limit_cpu_milli, limit_ram_mib;
 };
 
 struct team {

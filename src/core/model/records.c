@@ -97,6 +97,10 @@ static const struct field queue_fields[] = { ONE(NAME, name),
 					     ONE(I64, past_at_ms),
 					     ONE(I64, past_rate_share),
 					     ONE(REASON, calendar),
+					     SOME(NAME, limit_model, QUEUE_MODELS_MAX),
+					     SOME(I64, limit_model_share, QUEUE_MODELS_MAX),
+					     ONE(I64, limit_cpu_milli),
+					     ONE(I64, limit_ram_mib),
 					     LAST };
 #undef SELF
 

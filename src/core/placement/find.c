@@ -52,6 +52,7 @@ static bool search_begin(struct search *search, const struct space *space,
 	};
 	if (!space_classes_of(space, shape, &search->classes))
 		return false;
+	search->classes &= ~request->closed;
 	search->exact = shape->gpus == 0 || shape->cpu_milli || shape->memory_mib ||
 			search->classes >> CLASS_MIXED & 1 || shape->require == LEVEL_ISLAND;
 	return true;

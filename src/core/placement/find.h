@@ -24,6 +24,7 @@ struct place_request {
 	uint32_t tasks; /* exactly so many */
 	uint32_t domain; /* only inside this domain; 0 = the whole cluster */
 	int32_t rank; /* only on the node of this rank; RANK_NONE = any */
+	uint64_t closed; /* classes of nodes that are not to be used */
 	bool scatter; /* policy `packing: false`: the emptiest nodes first */
 };
 

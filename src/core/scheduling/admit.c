@@ -439,6 +439,51 @@ static int guarantee_check(const struct admission *a, const struct event_queue_s
 		share_text(a->arena, queue_get(f, parent)->guarantee_share));
 }
 
+static bool queue_limits_are(const struct facts *f, const struct queue *q,
+			     const struct event_queue_set *e)
+{
+	const char *list = e->limit_models;
+	char part[NAME_MAX_BYTES + 1];
+	uint32_t count = 0;
+
+	for (; list_next(&list, part); count++)
+		if (count == QUEUE_MODELS_MAX || count == e->limit_model_shares_count ||
+		    strcmp(facts_name(f, q->limit_model[count]), part) != 0 ||
+		    q->limit_model_share[count] != e->limit_model_shares[count])
+			return false;
+	return (count == QUEUE_MODELS_MAX || !q->limit_model[count].v) &&
+	       q->limit_cpu_milli == e->limit_cpu_milli && q->limit_ram_mib == e->limit_ram_mib;
+}
+
+static int admit_limits(const struct admission *a, const struct event_queue_set *e)
+{
+	const char *list = e->limit_models, *rest;
+	char part[NAME_MAX_BYTES + 1], other[NAME_MAX_BYTES + 1];
+	int count = admit_names(a, "limited model", e->limit_models, QUEUE_MODELS_MAX, false);
+
+	if (count < 0)
+		return count;
+	if ((uint32_t)count != e->limit_model_shares_count)
+		return err_set(a->err, ERR_INVALID,
+			       "queue \"%s\": %d models are named and %u limits given", e->name,
+			       count, e->limit_model_shares_count);
+	for (uint32_t i = 0; list_next(&list, part); i++) {
+		if (admit_range(a, "a queue's limit of a model in shares", e->limit_model_shares[i],
+				0, INT64_C(1000000) * GPU_SHARE) < 0)
+			return -(int)ERR_INVALID;
+		for (rest = list; list_next(&rest, other);)
+			if (strcmp(part, other) == 0)
+				return err_set(a->err, ERR_INVALID,
+					       "queue \"%s\": model \"%s\" has two limits", e->name,
+					       part);
+	}
+	if (admit_range(a, "a queue's limit of processors in thousandths", e->limit_cpu_milli, 0,
+			INT64_C(1000000000000)) < 0)
+		return -(int)ERR_INVALID;
+	return admit_range(a, "a queue's limit of memory in MiB", e->limit_ram_mib, 0,
+			   INT64_C(1000000000000));
+}
+
 static bool queue_is(const struct facts *f, const struct queue *q, const struct event_queue_set *e,
 		     struct queue_id parent)
 {
@@ -446,7 +491,7 @@ static bool queue_is(const struct facts *f, const struct queue *q, const struct 
 	       q->limit_share == e->limit_share && q->weight == e->weight &&
 	       q->reserved == (e->reserved != 0) && q->default_limit_ms == e->default_limit_ms &&
 	       strcmp(facts_name(f, q->team), e->team) == 0 &&
-	       strcmp(facts_text(f, q->calendar), e->calendar) == 0;
+	       strcmp(facts_text(f, q->calendar), e->calendar) == 0 && queue_limits_are(f, q, e);
 }
 
 static int admit_calendar(const struct admission *a, const struct event_queue_set *e)
@@ -497,6 +542,8 @@ static int admit_queue_set(const struct admission *a, struct event_queue_set *e)
 				 0, ADMIT_DURATION_MAX_MS);
 	if (rc == 0)
 		rc = admit_calendar(a, e);
+	if (rc == 0)
+		rc = admit_limits(a, e);
 	if (rc == 0)
 		rc = guarantee_check(a, e, id, parent);
 	if (rc < 0)

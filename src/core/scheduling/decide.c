@@ -58,6 +58,7 @@ struct place_request pass_request(const struct pass *pass, const struct shape *s
 	return (struct place_request){ .shape = shape,
 				       .tasks = tasks,
 				       .rank = RANK_NONE,
+				       .closed = pass->closed,
 				       .scatter = pass->facts->policy.packing == 0 };
 }
 

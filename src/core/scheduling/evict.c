@@ -62,6 +62,7 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = p->job;
 	hunt_promise_move(hunt, p, true);
 	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
+	bounds_promise(pass, p, -1);
 	promise_hold(pass, p, false);
 	pass->blocked = true;
 	pass->more = true;
@@ -78,6 +79,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	pass->changes++;
 	placement_promise(&pass->view->space, &solution->place, hunt->shape);
 	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier, hunt->need);
+	bounds_take(pass, hunt->j->queue.v, hunt->shape, &solution->place);
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *v = candidate(hunt, solution->chosen[i]);
 		struct victim added;

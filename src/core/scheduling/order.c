@@ -170,8 +170,11 @@ static uint32_t place_widest(struct pass *pass, const struct shape *shape, int64
 	int64_t one = shape_share(shape, 1);
 	uint32_t most =
 		one && room / one < shape->tasks_max ? (uint32_t)(room / one) : shape->tasks_max;
-	struct place_request request = pass_request(pass, shape, most);
+	struct place_request request;
 
+	if (most > pass->widest)
+		most = pass->widest;
+	request = pass_request(pass, shape, most);
 	if (most > shape->tasks_min)
 		request.tasks = place_width(&pass->view->space, &request);
 	while (request.tasks >= shape->tasks_min) {
@@ -212,12 +215,24 @@ static uint32_t place_job(struct pass *pass, const struct job *job, const struct
 	return tasks ? tasks : place_widest(pass, shape, room, ret);
 }
 
-static void place_why(struct pass *pass, const struct shape *shape, struct verdict *ret)
+/* `closed_why`: why classes of nodes are closed to the job; that is it when it would fit there. */
+static void place_why(struct pass *pass, const struct shape *shape,
+		      const struct verdict *closed_why, struct verdict *ret)
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
 
 	if (place_find(&pass->view->space, &request, NULL, NULL, ret) == 0)
 		ret->code = REASON_NONE;
+	request.closed = 0;
+	if (pass->closed && place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0)
+		*ret = *closed_why;
+}
+
+/* What a pass knows of a shape is not true of a queue to which some nodes are closed. */
+static struct shape_memo *memo_of(struct pass *pass, const struct job *job)
+{
+	return pass->closed ? arena_new(pass->arena, struct shape_memo)
+			    : &pass->memos[job->shape.v];
 }
 
 /* Does it fit now, if nothing reserved stood in its way? Leaves the reservations as they were. */
@@ -247,10 +262,9 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 }
 
 static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id,
-				   const struct shape *shape, int64_t end_ms)
+				   const struct shape *shape, struct shape_memo *memo,
+				   const struct verdict *closed_why, int64_t end_ms)
 {
-	struct shape_memo *memo =
-		&pass->memos[job_get(pass->facts, (struct job_id){ id })->shape.v];
 	struct verdict why = { 0 };
 	bool reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms);
 
@@ -263,7 +277,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 			why = (struct verdict){ .code = REASON_RESERVATION,
 						.holder = { reserve_holder(pass, end_ms) } };
 		else
-			place_why(pass, shape, &why);
+			place_why(pass, shape, closed_why, &why);
 		watch_note(pass, bucket, id, &why);
 	}
 	if (end_ms && !memo->no_reservation)
@@ -293,9 +307,9 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	int64_t need = shape_share(shape, shape->tasks_min), end_ms = 0, room;
-	struct shape_memo *memo = &pass->memos[job->shape.v];
-	struct verdict why = { 0 };
+	struct verdict why = { 0 }, closed_why = { 0 };
 	struct placement place;
+	struct shape_memo *memo;
 
 	pass->work++;
 	if (job_is_outside(pass, bucket, id, job))
@@ -303,6 +317,10 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
 	reserve_layer(pass, end_ms);
+	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why)) {
+		watch_note(pass, bucket, id, &closed_why);
+		return TRY_BLOCKED;
+	}
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
 	if (room < need) {
 		if (evict_for(pass, bucket, id, true) == 0)
@@ -310,6 +328,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		watch_note(pass, bucket, id, &why);
 		return TRY_BLOCKED;
 	}
+	memo = memo_of(pass, job);
 	if (!memo->no_end_ms || end_ms < memo->no_end_ms - 1) {
 		if (place_job(pass, job, shape, room, &place)) {
 			pass_start(pass, id, &place, false);
@@ -317,7 +336,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		}
 		memo->no_end_ms = end_ms + 1;
 	}
-	return job_blocked(pass, bucket, id, shape, end_ms);
+	return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);
 }
 
 void pass_start(struct pass *pass, uint32_t id, const struct placement *place, bool promised)
@@ -347,6 +366,8 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	pass->starts++;
 	pass->changes++;
 	placement_take(&pass->view->space, place, shape);
+	if (!promised)
+		bounds_take(pass, job->queue.v, shape, place);
 	if (promised)
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
 	standing_start(&pass->standings, job->queue.v, job->tier, share);

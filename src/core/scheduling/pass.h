@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "core/core.h"
 #include "core/placement/find.h"
+#include "core/scheduling/bounds.h"
 #include "core/scheduling/standing.h"
 #include "core/scheduling/view.h"
 
@@ -114,6 +115,10 @@ struct pass {
 	uint32_t reservation_count, applied;
 	int64_t kept_free; /* GPUs that would be free but for those applied */
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
+	/* bounds of the queue of the job at hand, see bounds.h */
+	struct bound_use *bounds; /* by queue; NULL = not yet made */
+	uint64_t closed; /* classes of nodes */
+	uint32_t widest; /* tasks */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
 

@@ -147,21 +147,38 @@ static bool others_keep_room(struct pass *pass, const struct promise_view *p, co
 	return keeps || !had;
 }
 
+/* Is there room for it in the bounds of its queues? Leaves in pass->closed where the job may not go. */
+static bool promise_is_bounded(struct pass *pass, const struct promise_view *p)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	struct verdict why;
+	bool allowed = bounds_allow(pass, p->queue, shape, p->tasks, &why);
+
+	if (!pass->bounds)
+		return allowed;
+	bounds_promise(pass, p, -1);
+	allowed = bounds_allow(pass, p->queue, shape, p->tasks, &why);
+	bounds_promise(pass, p, 1);
+	return allowed;
+}
+
 /* Does the job fit, on the ground and in its queue's limits, when of its victims only those marked in `keep` go? */
 static bool fits_with(struct pass *pass, const struct promise_view *p, const bool *keep,
 		      struct placement *ret)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
-	struct place_request request =
-		pass_request(pass, shape_get(pass->facts, job->shape), p->tasks);
+	struct place_request request;
 	uint32_t mark = space_mark(&pass->view->space);
 	bool fits;
 
 	victims_stay(pass, p, keep, true);
 	fits = promise_has_room(pass, p);
 	victims_stay(pass, p, keep, false);
-	if (!fits)
+	if (!fits || !promise_is_bounded(pass, p))
 		return false;
+	request = pass_request(pass, shape_get(pass->facts, job->shape), p->tasks);
+	pass->closed = 0;
 	promise_space_move(pass, p, false);
 	for (uint32_t i = 0; i < p->victims; i++)
 		if (keep[i] && victim_live(pass, promise_victim(p, i)))
@@ -279,7 +296,8 @@ static void promise_review(struct pass *pass, const struct promise_view *p)
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 
 	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) ||
-	    !victims_leave(pass, p) || !promise_has_room(pass, p) || promise_is_outside(pass, job))
+	    !victims_leave(pass, p) || !promise_has_room(pass, p) ||
+	    promise_is_outside(pass, job) || !promise_is_bounded(pass, p))
 		promise_drop(pass, p->job);
 	else if (others_are_free(pass, p))
 		(void)promise_shrink(pass, p);
@@ -373,7 +391,8 @@ void promises_place(struct pass *pass)
 		const struct promise_view *p = &pass->view->promises.at[i];
 		struct placement place = { .count = p->tasks };
 
-		if (!place_is_free(pass, p) || !quota_allows(pass, p))
+		if (!place_is_free(pass, p) || !quota_allows(pass, p) ||
+		    !promise_is_bounded(pass, p))
 			continue;
 		place.ranks = arena_new_array(pass->arena, uint32_t, p->tasks);
 		place.masks = arena_new_array(pass->arena, uint32_t, p->tasks);
