@@ -172,7 +172,7 @@ static int add_segment(struct backup *b, uint32_t number)
 		/* A damaged one goes in as it is. */
 		result = archive_file(b, path, inside, &missing);
 	} else if (result == 0) {
-		result = segment_copy(segment, b->copy, b->err);
+		result = segment_copy(b->io, segment, b->copy, b->err);
 		segment_drop(segment);
 		if (result == 0)
 			result = archive_file(b, b->copy, inside, &missing);
@@ -224,10 +224,13 @@ static int backup_finish(struct backup *b)
 
 int journal_backup(const char *folder, const char *file, struct err *err)
 {
+	return journal_backup_io(io_real(), folder, file, err);
+}
+
+int journal_backup_io(struct io *io, const char *folder, const char *file, struct err *err)
+{
 	struct err own;
-	struct backup b = {
-		.io = io_real(), .folder = folder, .file = file, .err = err ? err : &own
-	};
+	struct backup b = { .io = io, .folder = folder, .file = file, .err = err ? err : &own };
 	*b.err = (struct err){ 0 };
 	if (snprintf(b.temporary, sizeof(b.temporary), "%s.tmp", file) >=
 		    (int)sizeof(b.temporary) ||

@@ -125,3 +125,6 @@ int journal_seal(struct journal *journal, struct err *err) MUST_CHECK;
  * one tar archive of mode 0600. Restore it with `tar -xf FILE -C FOLDER` into an empty folder. The file
  * appears whole and durable under its name, or not at all; an existing one is replaced. */
 int journal_backup(const char *folder, const char *file, struct err *err) MUST_CHECK;
+/* The same on other files than the system's, for tests. */
+int journal_backup_io(struct io *io, const char *folder, const char *file, struct err *err)
+	MUST_CHECK;

@@ -16,32 +16,35 @@
 
 enum { QUARANTINE_FILE_MAX = 256 << 20 };
 
-/* quarantine/NAME in the data folder, made on first use; false when there already is one or it cannot be made. */
-static bool quarantine_open(struct journal *journal, const char *name, struct io_file **ret)
+/* The path of quarantine/NAME in the data folder, made on first use; false when the file is there already or there can be none. */
+static bool quarantine_path(struct journal *journal, const char *name, char path[PATH_MAX])
 {
-	char path[PATH_MAX];
 	struct io *io = journal->io;
+	struct io_file *file;
 	if (journal->read_only ||
-	    snprintf(path, sizeof(path), "%s/quarantine", journal->folder) >= (int)sizeof(path))
+	    snprintf(path, PATH_MAX, "%s/quarantine", journal->folder) >= PATH_MAX)
 		return false;
 	if (io->mkdir(io, path, 0700) == 0)
 		(void)io->sync_folder(io, journal->folder);
-	if (snprintf(path, sizeof(path), "%s/quarantine/%s", journal->folder, name) >=
-	    (int)sizeof(path))
+	if (snprintf(path, PATH_MAX, "%s/quarantine/%s", journal->folder, name) >= PATH_MAX)
 		return false;
-	return io->open(io, path, O_RDWR | O_CREAT | O_EXCL, 0600, ret) == 0;
+	if (io->open(io, path, O_RDONLY, 0, &file) < 0)
+		return true;
+	io->close(io, file);
+	return false;
 }
 
+/* Durable before the caller goes on: a damaged manifest is replaced next, and then this is the only copy. Whole or not there: the
+ * next start writes only what it doesn't find. */
 static void quarantine_write(struct journal *journal, const char *name, const void *data,
 			     size_t size)
 {
-	struct io_file *file;
-	if (!quarantine_open(journal, name, &file))
+	char path[PATH_MAX];
+	if (!quarantine_path(journal, name, path))
 		return;
-	/* Best effort: the report goes to the owner in any case, and the bytes stay where they are too. */
-	if (journal->io->write(journal->io, file, data, size, 0) == 0)
-		(void)journal->io->sync(journal->io, file);
-	journal->io->close(journal->io, file);
+	if (io_replace_file(journal->io, path, data, size, 0600) < 0) {
+		/* best effort: what is damaged is reported in any case */
+	}
 }
 
 void quarantine_row(struct journal *journal, const struct segment_row *row)

@@ -673,12 +673,12 @@ int segment_finish(struct segment *segment, struct err *err)
 	return rc == SQLITE_OK ? 0 : segment_fail(segment, rc, err, "finish");
 }
 
-int segment_copy(struct segment *segment, const char *to, struct err *err)
+int segment_copy(struct io *io, struct segment *segment, const char *to, struct err *err)
 {
 	sqlite3 *copy = NULL;
 	int rc = sqlite3_open_v2(to, &copy,
 				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-				 "unix");
+				 io->real_paths ? "unix" : io_sqlite_vfs(io));
 	sqlite3_backup *backup = NULL;
 	if (rc == SQLITE_OK) {
 		backup = sqlite3_backup_init(copy, "main", segment->db, "main");

@@ -100,4 +100,5 @@ int segment_checkpoint(struct segment *segment, int *ret_left, struct err *err) 
 /* What sealing leaves for later: the index of names, and the write-ahead log emptied. */
 int segment_finish(struct segment *segment, struct err *err) MUST_CHECK;
 /* A consistent copy of the whole segment, of one moment, into a new file of real names. */
-int segment_copy(struct segment *segment, const char *to, struct err *err) MUST_CHECK;
+int segment_copy(struct io *io, struct segment *segment, const char *to, struct err *err)
+	MUST_CHECK;

@@ -19,7 +19,7 @@
 #include "store/testing/store_test.h"
 #include "workload.h"
 
-enum { STEPS = 220, TRUNCATIONS = 4000, FLIPS = 4000 };
+enum { STEPS = 220, TRUNCATIONS = 4000, FLIPS = 4000, SAY_EVERY = 20000 };
 
 /* A disk as a kill leaves it: sealed segments, an open one with a log that was not copied in. */
 struct base {
@@ -182,11 +182,24 @@ static const char *target(const struct base *base, uint64_t i)
 	return targets[i % 4];
 }
 
-static void print_tally(const char *what, const struct tally *tally)
+static void say_tally(const char *what, const struct tally *tally)
 {
 	print_message("%s: %" PRIu64 ", nothing lost in %" PRIu64 ", reported in %" PRIu64
 		      " (%" PRIu64 " records)\n",
 		      what, tally->rounds, tally->unchanged, tally->reported, tally->records_lost);
+	fflush(NULL);
+}
+
+/* A campaign that is ended early has said how far it came. */
+static void say_now_and_then(const char *what, const struct tally *tally)
+{
+	if (tally->rounds % SAY_EVERY == 0)
+		say_tally(what, tally);
+}
+
+static void print_tally(const char *what, const struct tally *tally)
+{
+	say_tally(what, tally);
 	assert_true(tally->reported > 0);
 	assert_true(tally->unchanged > 0);
 }
@@ -218,6 +231,7 @@ static void files_cut_anywhere_lose_no_record_silently(void **state)
 		assert_int_equal(io_disk_cut(disk, path, to), 0);
 		expect_honest(&base, disk, &tally, what);
 		io_disk_destroy(disk);
+		say_now_and_then("cuts", &tally);
 	}
 	print_tally("cuts", &tally);
 	workload_deinit(&base.w);
@@ -239,6 +253,7 @@ static void flipped_bits_lose_no_record_silently(void **state)
 		assert_int_equal(io_disk_flip(disk, path, bit), 0);
 		expect_honest(&base, disk, &tally, what);
 		io_disk_destroy(disk);
+		say_now_and_then("flips", &tally);
 	}
 	print_tally("flips", &tally);
 	workload_deinit(&base.w);
