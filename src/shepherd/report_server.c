@@ -24,6 +24,7 @@
 #include "engine/local/fact_file.h"
 #include "engine/local/place.h"
 #include "shepherd/shepherd.h"
+#include "store/io.h"
 
 enum { REPORTS_FILE_MAX = 1 << 20, REPORTS_KEPT = 64, LOOK_AGAIN_MS = 1000 };
 
@@ -97,7 +98,8 @@ static int compact(struct shepherd *s, struct err *err)
 	if (place_read(s->folder, "reports", &old, err) < 0)
 		return -1;
 	keep_newest(&old, &kept);
-	if (place_put(s->folder, "reports", buf_text(&kept), kept.size, err) < 0)
+	/* They were acknowledged: the new file is on disk before it takes the place of the old one. */
+	if (place_put_durable(io_real(), s->path, "reports", buf_text(&kept), kept.size, err) < 0)
 		return -1;
 	close(s->reports.file);
 	s->reports.file = -1;
