@@ -8,6 +8,7 @@
  start      `fairlead run` typed to process running: the whole command included (the process writes the time it began)
  restart    the daemon is killed with many jobs and no snapshot behind the 100,000th record; time until it greets again
             and memory, journal and the core's longest turn of that load
+ running    the same with 100,000 waiting and 10,000 running jobs on 1,250 simulated nodes: the journal is made by bench/journal_fill
 
 Each round measures the machine first (fdatasync of 4 KiB written over and appended; a fixed loop), then every part once, so that what else the machine did
 falls on all alike; shown are median, least and most of the rounds. With --against a second build is measured in the same rounds,
@@ -19,6 +20,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -53,6 +55,9 @@ ROWS = [
     ("restart.journal_mib", "journal of these submissions, bodies sealed", "MiB", ""),
     ("restart.longest_turn_us", "longest turn of the core while they came", "us", "5,000"),
     ("restart.longest_again_us", "longest turn after the restart", "us", "5,000"),
+    ("running.ready_s", "killed with {waiting:,} waiting and {running:,} running jobs, no snapshot behind them: until it greets", "s", "2"),
+    ("running.records", "... records that it went through", "", ""),
+    ("running.again_mib", "... memory after it", "MiB", ""),
 ]
 
 
@@ -127,6 +132,31 @@ class Bench:
             }
 
 
+    def running(self):
+        running, gpus = running_of(self.jobs), 8
+        nodes = -(-running // gpus)
+        with self.daemon(nodes="sim:%dx%dxH100-80GB" % (nodes, gpus)) as d:
+            d.run("run", "--detach", "--hold", "-g", "1", "--limit", "4h", "--", "sleep", "100000")
+            d.kill()
+            fill = [os.path.join(self.build, "bench/journal_fill"), d.data] + [str(n) for n in (self.jobs, running, nodes, gpus)]
+            subprocess.run(fill, check=True)
+            began = time.monotonic()
+            d.up()
+            ready = time.monotonic() - began
+            again = self.status(d)
+            discard(d)
+            return {"ready_s": ready, "records": replayed(d), "again_mib": again["resident_bytes"] / 2**20}
+
+
+def replayed(d):
+    """Records behind the snapshot at the last start, as its log says."""
+    return int(re.findall(r"(\d+) records behind it", d.log())[-1])
+
+
+def running_of(jobs):
+    return jobs // 11
+
+
 def discard(d):
     """Its jobs are held and many: to cancel each would take longer than to measure."""
     d.kill()
@@ -194,7 +224,7 @@ def table(rounds, others, jobs, disk):
         values = [value_of(r, key) for r in rounds]
         if not values or values[0] is None:
             continue
-        cells = [what.format(jobs=jobs), (spread(values) + " " + unit).strip(), (goal + " " + unit).strip() if goal else ""]
+        cells = [what.format(jobs=jobs, waiting=jobs - running_of(jobs), running=running_of(jobs)), (spread(values) + " " + unit).strip(), (goal + " " + unit).strip() if goal else ""]
         if others:
             other = [value_of(r, key) for r in others]
             ratios = [a / b for a, b in zip(values, other) if b]
@@ -220,7 +250,7 @@ def arguments():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--disk", default=tempfile.gettempdir())
     p.add_argument("--quick", action="store_true", help="fewer requests, for a look")
-    p.add_argument("--only", choices=("one", "many", "start", "restart"))
+    p.add_argument("--only", choices=("one", "many", "start", "restart", "running"))
     p.add_argument("--table")
     p.add_argument("--json")
     return p.parse_args()
@@ -243,7 +273,7 @@ def main():
     sys.path.insert(0, os.path.join(HERE, "..", "tests"))
     import harness
 
-    parts = [a.only] if a.only else ["one", "many", "start", "restart"]
+    parts = [a.only] if a.only else ["one", "many", "start", "restart", "running"]
     results = [[] for _ in builds]
     try:
         for i in range(a.rounds):
