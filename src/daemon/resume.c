@@ -177,8 +177,11 @@ bool resume_join(struct daemon *d)
 {
 	for (int i = 0; i < RESUMERS; i++)
 		wish_send(d, RESUME_QUIT, 0);
-	if (!mailbox_take(&d->resume->over, 1, PATIENCE_MS))
-		return false; /* they still use it; the process ends */
+	if (!mailbox_take(&d->resume->over, 1, PATIENCE_MS)) {
+		for (int i = 0; i < RESUMERS; i++)
+			(void)pthread_tryjoin_np(d->resume->threads[i], NULL);
+		return false; /* the others still use it; the process ends */
+	}
 	for (int i = 0; i < RESUMERS; i++)
 		pthread_join(d->resume->threads[i], NULL);
 	mailbox_deinit(&d->resume->over);

@@ -69,11 +69,12 @@ int admit_names(const struct admission *a, const char *what, const char *list, i
 
 static bool label_is_good(const char *text, size_t size, bool valued)
 {
+	static const char marks[] = { '.', '_', '-', '/', '=' };
 	const char *equals = memchr(text, '=', size);
 
 	for (size_t i = 0; i < size; i++)
 		if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
-		      (text[i] >= '0' && text[i] <= '9') || memchr("._-/=", text[i], 5)))
+		      (text[i] >= '0' && text[i] <= '9') || memchr(marks, text[i], sizeof(marks))))
 			return false;
 	if (!equals)
 		return !valued && size > 0;
