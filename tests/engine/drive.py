@@ -113,7 +113,7 @@ class Drive:
 
     def must(self, *words):
         reply = self.do(*words)
-        assert reply["ok"], reply
+        assert reply["ok"], (reply, self.facts)
 
     def start(self, attempt, *argv, **options):
         env = options.pop("env", [])
@@ -190,8 +190,10 @@ class Drive:
         return "%08x" % (value % 2**32)
 
     def kill(self):
+        """A child that it was just starting holds its locks until it is the shepherd; the next engine would see them held."""
         self.process.kill()
         self.process.wait()
+        wait_until("its half-started children are shepherds", lambda: not processes_with("%s\0%s\0" % (DRIVE, self.folder)))
         self.facts = []
 
     def quit(self):

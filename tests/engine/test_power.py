@@ -179,6 +179,7 @@ def test_specs_reports_and_exit_records_are_on_disk_before_anybody_relies_on_the
         engine.must("adopt")
         engine.begin(1, "sleep", "1000", checkpoint=str(saved))
         engine.wait_fact("started", 1)
+        wait_until("that is written down too", lambda: "/1/0/started\n" in lines.read_text())
         # Long enough to be written anew after the next report: what was acknowledged must outlive that too.
         with open(engine.place(1) + "/reports", "w") as file:
             file.write(("x" * 1023 + "\n") * (REPORTS_FILE_MAX // 1024 + 1))
