@@ -56,22 +56,23 @@ static int64_t rest_in_limit(const struct job *job, int64_t ran_ms, int64_t rest
 	return rest_ms > 0 ? rest_ms : 1;
 }
 
-static bool runs_like(const struct facts *facts, const struct job *job, struct like_runs *ret)
+static bool runs_like(const struct facts *facts, const struct facts *memory, const struct job *job,
+		      struct like_runs *ret)
 {
 	struct like_wish wish = like_wish_of(facts, job);
 
-	likes_find(facts, &wish, ret);
+	likes_find(memory, &wish, ret);
 	return ret->count > 0;
 }
 
-int64_t estimate_rest_ms(const struct facts *facts, const struct job *job, int64_t age_ms,
-			 uint32_t per_mille)
+int64_t estimate_rest_ms(const struct facts *facts, const struct facts *memory,
+			 const struct job *job, int64_t age_ms, uint32_t per_mille)
 {
 	int64_t ran_ms = job->run_ms + age_ms;
 	struct like_runs runs;
 	int64_t rest_ms;
 
-	if (runs_like(facts, job, &runs))
+	if (runs_like(facts, memory, job, &runs))
 		rest_ms = rest_by_likes(&runs, ran_ms, per_mille);
 	else
 		rest_ms = rest_by_word(facts, job, ran_ms, per_mille);
@@ -83,7 +84,7 @@ bool estimate_by_likes(const struct facts *facts, const struct job *job, int64_t
 {
 	struct like_runs runs;
 
-	if (!facts->likes.count || !runs_like(facts, job, &runs))
+	if (!facts->likes.count || !runs_like(facts, facts, job, &runs))
 		return false;
 	*ret_likely_ms = rest_in_limit(job, job->run_ms, rest_by_likes(&runs, job->run_ms, LIKELY));
 	*ret_safe_ms = rest_in_limit(job, job->run_ms, rest_by_likes(&runs, job->run_ms, SAFE));

@@ -15,9 +15,9 @@
 #include "core/model/likes.h"
 
 /* Run time from now on that is not exceeded in per_mille (1 to 999) of the cases; at least 1 ms. age_ms: since its release, 0 = it
- * does not run. */
-int64_t estimate_rest_ms(const struct facts *facts, const struct job *job, int64_t age_ms,
-			 uint32_t per_mille);
+ * does not run. memory: the facts in which like jobs are looked up; others than the job's own where these are made up. */
+int64_t estimate_rest_ms(const struct facts *facts, const struct facts *memory,
+			 const struct job *job, int64_t age_ms, uint32_t per_mille);
 /* What jobs like it say alone: likely (500) and safe (900) run time from a start now; false = there are not enough of them. */
 bool estimate_by_likes(const struct facts *facts, const struct job *job, int64_t *ret_likely_ms,
 		       int64_t *ret_safe_ms);

@@ -20,7 +20,7 @@ static void ran(struct world *w, const char *name, const char *user, int64_t min
 
 static int64_t rest(struct world *w, uint32_t job, int64_t age_minutes, uint32_t per_mille)
 {
-	return estimate_rest_ms(&w->facts, job_get(&w->facts, (struct job_id){ job }),
+	return estimate_rest_ms(&w->facts, &w->facts, job_get(&w->facts, (struct job_id){ job }),
 				age_minutes * MINUTE, per_mille);
 }
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/arrivals.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+
+#define LIST_NAMES 16
+enum { LIST_BYTES = LIST_NAMES * (NAME_MAX_BYTES + 1) };
+_Static_assert(SHAPE_MODELS_MAX <= LIST_NAMES && SHAPE_REGIONS_MAX <= LIST_NAMES &&
+		       SHAPE_LABELS_MAX <= LIST_NAMES,
+	       "all lists of a shape fit");
+
+static const struct job *job_of(const struct arrivals *a, uint32_t index)
+{
+	return job_get(a->facts, (struct job_id){ a->jobs[index] });
+}
+
+static bool comes_again(const struct job *job)
+{
+	return job->state != JOB_NONE && !job->held &&
+	       !(job_state_is_final(job->state) && !job->attempts);
+}
+
+/* Newest first into the end of the list, then moved to its beginning. */
+static void jobs_collect(struct arrivals *a)
+{
+	uint32_t at = ARRIVALS_MAX;
+	int64_t oldest_ms = a->now_ms;
+
+	for (uint32_t id = a->facts->jobs.count; id && at; id--) {
+		const struct job *job = job_get(a->facts, (struct job_id){ id });
+
+		if (job->state == JOB_NONE)
+			continue;
+		oldest_ms = job->submitted_ms;
+		if (oldest_ms < a->now_ms - ARRIVALS_DAYS * DAY_MS)
+			break;
+		if (comes_again(job))
+			a->jobs[--at] = id;
+	}
+	a->count = ARRIVALS_MAX - at;
+	memmove(a->jobs, a->jobs + at, a->count * sizeof(*a->jobs));
+	a->days = (uint32_t)((a->now_ms - oldest_ms) / DAY_MS);
+	if (a->days > ARRIVALS_DAYS)
+		a->days = ARRIVALS_DAYS;
+}
+
+void arrivals_init(struct arrivals *a, const struct facts *facts, int64_t now_ms)
+{
+	uint32_t at;
+
+	*a = (struct arrivals){ .facts = facts, .now_ms = now_ms };
+	a->jobs = calloc(ARRIVALS_MAX, sizeof(*a->jobs));
+	CHECK(a->jobs);
+	jobs_collect(a);
+	at = a->first[0] = a->count;
+	for (uint32_t day = 1; day <= a->days; day++) {
+		while (at && job_of(a, at - 1)->submitted_ms >= now_ms - day * DAY_MS)
+			at--;
+		a->first[day] = at;
+	}
+}
+
+void arrivals_deinit(struct arrivals *a)
+{
+	free(a->jobs);
+	*a = (struct arrivals){ 0 };
+}
+
+/* Which day before the day to come is like. */
+static uint32_t day_before(const struct arrivals *a)
+{
+	return 1 + (a->run + a->day) % a->days;
+}
+
+void arrivals_begin(struct arrivals *a, uint32_t run)
+{
+	a->run = run;
+	a->day = 0;
+	a->at = a->days ? a->first[day_before(a)] : 0;
+}
+
+/* To the next day that has any; a round of days without one has none at all. */
+static bool day_find(struct arrivals *a)
+{
+	for (uint32_t tried = 0; a->days && tried <= a->days; tried++) {
+		if (a->at < a->first[day_before(a) - 1])
+			return true;
+		a->day++;
+		a->at = a->first[day_before(a)];
+	}
+	return false;
+}
+
+int64_t arrivals_next_ms(struct arrivals *a)
+{
+	if (!day_find(a))
+		return PLAY_NEVER;
+	return job_of(a, a->at)->submitted_ms + (int64_t)(day_before(a) + a->day) * DAY_MS;
+}
+
+static const char *level_text(const struct facts *f, uint8_t level)
+{
+	if (level == LEVEL_NODE)
+		return "node";
+	if (level == LEVEL_ISLAND)
+		return "nvlink";
+	return level ? facts_name(f, f->level[level - 1]) : "";
+}
+
+/* Names of a shape as the list they were submitted as; skip: bytes in front of each that were put there. */
+static void list_text(const struct facts *f, const struct name_id *names, uint32_t most,
+		      size_t skip, char ret[LIST_BYTES])
+{
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < most && names[i].v; i++) {
+		const char *name = facts_name(f, names[i]) + skip;
+		size_t length = strlen(name);
+
+		if (size)
+			ret[size++] = ',';
+		memcpy(ret + size, name, length);
+		size += length;
+	}
+	ret[size] = '\0';
+}
+
+static void wish_copy(const struct facts *f, const struct job *job, struct event_job_submitted *e)
+{
+	const struct shape *shape = shape_get(f, job->shape);
+
+	e->name = facts_name(f, job->name);
+	e->user = facts_name(f, job->user);
+	e->team = facts_name(f, job->team);
+	e->queue = facts_name(f, queue_get(f, job->queue)->name);
+	e->project = facts_name(f, job->project);
+	e->kind = job->kind;
+	e->tier = job->tier;
+	e->priority = job->priority;
+	e->tasks_min = shape->tasks_min;
+	e->tasks_max = shape->tasks_max;
+	e->gpus = shape->gpus;
+	e->gpu_memory_mib = shape->gpu_memory_mib;
+	e->cpu_milli = shape->cpu_milli;
+	e->memory_mib = shape->memory_mib;
+	e->min_capability = shape->min_capability;
+	e->require = level_text(f, shape->require);
+	e->prefer = level_text(f, shape->prefer);
+	e->limit_ms = job->limit_ms;
+	e->estimate_ms = job->estimate_ms;
+	e->likely_ms = (int64_t)job->likely_s * 1000;
+	e->preempts = job->preempts;
+	e->checkpoint = job->checkpoints;
+	e->grace_ms = job->grace_ms == UINT32_MAX ? -1 : (int64_t)job->grace_ms;
+	e->restart_cost_ms = job->restart_cost_ms;
+	e->resize = job->resize;
+}
+
+void arrivals_take(struct arrivals *a, struct play *play)
+{
+	const struct job *job = job_of(a, a->at++);
+	struct event e = event_make(EVENT_JOB_SUBMITTED, play->now_ms, "plan");
+	const struct shape *shape = shape_get(a->facts, job->shape);
+	char models[LIST_BYTES], regions[LIST_BYTES], labels[LIST_BYTES], tolerates[LIST_BYTES];
+	char driver[VERSION_TEXT_MAX], cuda[VERSION_TEXT_MAX];
+
+	wish_copy(a->facts, job, &e.job_submitted);
+	list_text(a->facts, shape->models, SHAPE_MODELS_MAX, 0, models);
+	list_text(a->facts, shape->regions, SHAPE_REGIONS_MAX, strlen("region="), regions);
+	list_text(a->facts, shape->labels, SHAPE_LABELS_MAX, 0, labels);
+	list_text(a->facts, shape->tolerates, SHAPE_LABELS_MAX, 0, tolerates);
+	e.job_submitted.min_driver = version_text(shape->min_driver, driver);
+	e.job_submitted.min_cuda = version_text(shape->min_cuda, cuda);
+	e.job_submitted.models = models;
+	e.job_submitted.regions = regions;
+	e.job_submitted.labels = labels;
+	e.job_submitted.tolerates = tolerates;
+	e.job_submitted.job = (int64_t)play->facts.jobs.count + 1;
+	play_offer(play, &e);
+}
