@@ -251,9 +251,34 @@ void handle_job_show(struct call *call)
 
 /* --- explain ---------------------------------------------------------------------------------------------------------- */
 
+static void time_add(struct buf *out, const char *key, int64_t ms)
+{
+	if (ms != PLAY_NEVER)
+		out_int(out, key, ms);
+}
+
+void estimate_add(struct buf *out, const struct facts *f, const struct estimate *estimate)
+{
+	const struct plan_answer *answer = &estimate->answer;
+
+	if (answer->start_ms == PLAY_NEVER)
+		return;
+	out_object(out, "estimate");
+	out_int(out, "at_ms", estimate->at_ms);
+	time_add(out, "start_ms", answer->start_ms);
+	time_add(out, "start_by_ms", answer->start_by_ms);
+	time_add(out, "end_ms", answer->end_ms);
+	time_add(out, "end_by_ms", answer->end_by_ms);
+	out_text(out, "node",
+		 answer->node && answer->node <= f->nodes.count
+			 ? facts_name(f, node_get(f, (struct node_id){ answer->node })->name)
+			 : "");
+	out_end(out, '}');
+}
+
 void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
 		     const char *state, const struct explanation *e,
-		     const struct explain_change *change)
+		     const struct explain_change *change, const struct estimate *estimate)
 {
 	out_object(out, key);
 	out_int(out, "job", job);
@@ -286,6 +311,8 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 		out_end(out, ']');
 		out_text(out, "change", change->text);
 	}
+	if (estimate)
+		estimate_add(out, f, estimate);
 	out_bool(out, "simulated", cluster_simulated(f));
 	out_int(out, "seq", (int64_t)f->seq);
 	out_end(out, '}');
@@ -300,16 +327,21 @@ void handle_job_explain(struct call *call)
 	struct buf out = BUF_INIT;
 	struct job_id id;
 	const struct job *job;
+	struct estimate estimate;
 	struct view *view;
+	bool known;
 
 	if (call_job(call, &id, &job, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
+	known = job_is_waiting(job) &&
+		planner_ask(call->api->planner, call->frozen, id.v, &estimate);
 	view = planner_enter(call->api->planner, call->frozen, id.v, &facts);
 	explain_job(facts, view, id, call->arena, &e);
 	explain_change(facts, view, id, call->arena, &change);
-	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e, &change);
+	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e, &change,
+			known ? &estimate : NULL);
 	planner_leave(call->api->planner);
 	call_reply(call, 200, &out);
 }

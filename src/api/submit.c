@@ -227,6 +227,7 @@ static int dry_run(struct submission *s, struct buf *out, struct err *err)
 	struct call *call = s->call;
 	struct event event = s->request.event;
 	struct dry_run run = { 0 };
+	struct estimate estimate;
 	const struct facts *facts;
 	struct view *view;
 	uint32_t job = 0;
@@ -246,7 +247,9 @@ static int dry_run(struct submission *s, struct buf *out, struct err *err)
 	if (run.placed)
 		places_add(out, call->facts, run.placed);
 	if (!run.starts_now)
-		explanation_add(out, "why", call->facts, 0, "queued", &run.why, NULL);
+		explanation_add(out, "why", call->facts, 0, "queued", &run.why, NULL, NULL);
+	if (planner_ask_new(call->facts, &event, &estimate))
+		estimate_add(out, call->facts, &estimate);
 	out_end(out, '}');
 	return 0;
 }

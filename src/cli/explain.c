@@ -74,6 +74,7 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 			add_sentence(&out, "  - ", get_text(line, "text"));
 		add_ahead(answer, &out);
 		add_causes(answer, &out);
+		say_estimate(answer, &out);
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
 		add_sentence(&out, "The smallest change with which it would start now: ",
 			     get_text(answer, "change"));

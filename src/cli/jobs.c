@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/problem.h"
@@ -283,6 +284,42 @@ static void add_dry_prospect(const char *prospect, const char *repeats, struct b
 	buf_addc(out, '\n');
 }
 
+/* "14:20", with its date when that is not the day of at_ms. */
+static const char *minute_text(int64_t ms, int64_t at_ms, char ret[LOCAL_TIME_MAX])
+{
+	char at[LOCAL_TIME_MAX];
+	size_t size;
+
+	clock_format_local(at_ms, at);
+	clock_format_local(ms, ret);
+	size = strlen(ret);
+	if (size > 3 && ret[size - 3] == ':')
+		ret[size - 3] = '\0'; /* without seconds */
+	return strncmp(ret, at, 10) == 0 && size > 11 ? ret + 11 : ret;
+}
+
+void say_estimate(const json_t *answer, struct buf *out)
+{
+	const json_t *estimate = json_object_get(answer, "estimate");
+	int64_t at_ms = get_int(estimate, "at_ms"), by_ms = get_int(estimate, "start_by_ms"),
+		end_ms = get_int(estimate, "end_ms");
+	char text[LOCAL_TIME_MAX];
+
+	if (!estimate)
+		return;
+	buf_addf(out, "Estimated start: about %s",
+		 minute_text(get_int(estimate, "start_ms"), at_ms, text));
+	if (by_ms)
+		buf_addf(out, " (by %s in 9 of 10 cases)", minute_text(by_ms, at_ms, text));
+	if (get_text(estimate, "node")[0]) {
+		buf_adds(out, ", most likely on ");
+		say_text(out, get_text(estimate, "node"));
+	}
+	if (end_ms)
+		buf_addf(out, "; end about %s", minute_text(end_ms, at_ms, text));
+	buf_addf(out, ". As of %s.\n", minute_text(at_ms, at_ms, text));
+}
+
 int show_dry_run(const struct output *output, const json_t *answer)
 {
 	const json_t *why = json_object_get(answer, "why");
@@ -315,6 +352,8 @@ int show_dry_run(const struct output *output, const json_t *answer)
 			buf_addc(&out, '\n');
 		}
 	}
+	if (!get_bool(answer, "starts_now"))
+		say_estimate(answer, &out);
 	add_dry_prospect(prospect, never, &out);
 	prose_wrap(&out, output->width, 2);
 	output_buf(&out);
