@@ -40,8 +40,13 @@ static int64_t rest_by_word(const struct facts *facts, const struct job *job, in
 {
 	int64_t said_ms = job->estimate_ms ? job->estimate_ms : job->limit_ms;
 
-	if (!said_ms)
-		said_ms = job->run_ms + job_expected_ms(facts, job);
+	if (!said_ms) {
+		/* In made-up facts it may have learnt from runs that were made up. */
+		struct job bare = *job;
+
+		bare.likely_s = 0;
+		said_ms = job->run_ms + job_expected_ms(facts, &bare);
+	}
 	if (said_ms <= ran_ms)
 		return rest_of_old(ran_ms, per_mille);
 	return (said_ms - ran_ms) / 1000 * per_mille;
