@@ -313,7 +313,7 @@ int main(int argc, char **argv)
 	CHECK(d);
 	d->random.state = seed;
 	world_make(d);
-	mean_ms = mean_work(d) / (0.92 * NODES * 8);
+	mean_ms = mean_work(d) / (0.92 * (double)NODES * 8);
 	while (next_ms < EPOCH_MS + days * DAY_MS) {
 		double wave = 1 + 0.6 * sin(6.283185307179586 * (double)(next_ms - EPOCH_MS) /
 					    (double)DAY_MS);
