@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -681,6 +682,8 @@ void http_stop(struct http_server *server)
 	for (size_t i = 0; i < ARRAY_SIZE(server->listeners); i++)
 		loop_wake(&server->listeners[i]); /* takes no more connections */
 	server_drain(server);
+	while (atomic_load(&server->telling))
+		sched_yield(); /* between an answer and its wake lies the rest of a row */
 	sweeper_stop(server);
 	for (size_t i = 0; i < ARRAY_SIZE(server->listeners); i++)
 		listener_stop(&server->listeners[i]);

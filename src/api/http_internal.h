@@ -58,6 +58,7 @@ struct http_server {
 	struct listener listeners[2];
 	int port;
 	char unix_path[108];
+	_Atomic int telling; /* threads that have answered and will still wake a listener */
 	pthread_mutex_t lock;
 	/* handling or connections or streams went down, or stopping went up */
 	pthread_cond_t changed;

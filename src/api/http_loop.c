@@ -41,8 +41,12 @@ static void wake(struct listener *l)
 static void held_wake(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(held.listeners); i++) {
-		if (held.listeners[i])
+		if (held.listeners[i]) {
+			struct http_server *server = held.listeners[i]->server;
+
 			wake(held.listeners[i]);
+			atomic_fetch_sub(&server->telling, 1); /* now it may be stopped */
+		}
 		held.listeners[i] = NULL;
 	}
 	held.count = 0;
@@ -66,6 +70,8 @@ static void held_note(struct listener *l)
 	while (held.listeners[i] && held.listeners[i] != l)
 		i++;
 	CHECK(i < ARRAY_SIZE(held.listeners));
+	if (!held.listeners[i])
+		atomic_fetch_add(&l->server->telling, 1);
 	held.listeners[i] = l;
 }
 
