@@ -291,23 +291,13 @@ static void bench_event(void)
 static void bench_reclaim(void)
 {
 	int64_t us, start;
-	struct event e = event_make(EVENT_POLICY_SET, now_ms, "bench");
+	struct event e = event_policy_make(now_ms, "bench");
 
 	world_begin(500);
 	queue_set("owner", "", 4000);
 	queue_set("borrower", "", 0);
-	e.policy_set = (struct event_policy_set){ .min_runtime_ms = 0,
-						  .grace_ms = 60000,
-						  .rejoin_ms = -1,
-						  .default_limit_ms = -1,
-						  .packing = -1,
-						  .blackhole_failures = -1,
-						  .blackhole_window_ms = -1,
-						  .allow_critical_burst = -1,
-						  .backfill_depth = -1,
-						  .collect_after_ms = -1,
-						  .half_life_ms = -1,
-						  .defragment = -1 };
+	e.policy_set.min_runtime_ms = 0;
+	e.policy_set.grace_ms = 60000;
 	put(&e);
 	for (int i = 0; i < 4000; i++)
 		submit("borrower", 1, 1, 0, 0);

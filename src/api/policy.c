@@ -71,20 +71,7 @@ void handle_policy_set(struct call *call)
 	const struct conf *body;
 	struct err err = { 0 };
 
-	event.policy_set = (struct event_policy_set){
-		.min_runtime_ms = -1,
-		.grace_ms = -1,
-		.rejoin_ms = -1,
-		.default_limit_ms = -1,
-		.packing = -1,
-		.blackhole_failures = -1,
-		.blackhole_window_ms = -1,
-		.allow_critical_burst = -1,
-		.backfill_depth = -1,
-		.collect_after_ms = -1,
-		.half_life_ms = -1,
-		.defragment = -1,
-	};
+	event.policy_set = event_policy_make(0, "").policy_set;
 	if (call_body(call, &body, &err) < 0 || policy_read(body, &event.policy_set, &err) < 0)
 		call_fail(call, &err);
 	else

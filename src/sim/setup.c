@@ -30,22 +30,20 @@ static int offer(struct run *run, struct event *e, int line, struct err *err)
 static int set_policy(struct run *run, struct err *err)
 {
 	const struct scenario_policy *p = &run->scenario->policy;
-	struct event e = event_make(EVENT_POLICY_SET, 0, "scenario");
+	struct event e = event_policy_make(0, "scenario");
 
-	e.policy_set = (struct event_policy_set){
-		.min_runtime_ms = p->min_runtime_ms,
-		.grace_ms = p->grace_ms,
-		.rejoin_ms = p->rejoin_ms,
-		.default_limit_ms = p->default_limit_ms,
-		.packing = p->packing,
-		.blackhole_failures = p->blackhole_failures,
-		.blackhole_window_ms = p->blackhole_window_ms,
-		.allow_critical_burst = p->allow_critical_burst,
-		.backfill_depth = p->backfill_depth,
-		.collect_after_ms = p->collect_after_ms,
-		.half_life_ms = p->half_life_ms,
-		.defragment = p->defragment,
-	};
+	e.policy_set.min_runtime_ms = p->min_runtime_ms;
+	e.policy_set.grace_ms = p->grace_ms;
+	e.policy_set.rejoin_ms = p->rejoin_ms;
+	e.policy_set.default_limit_ms = p->default_limit_ms;
+	e.policy_set.packing = p->packing;
+	e.policy_set.blackhole_failures = p->blackhole_failures;
+	e.policy_set.blackhole_window_ms = p->blackhole_window_ms;
+	e.policy_set.allow_critical_burst = p->allow_critical_burst;
+	e.policy_set.backfill_depth = p->backfill_depth;
+	e.policy_set.collect_after_ms = p->collect_after_ms;
+	e.policy_set.half_life_ms = p->half_life_ms;
+	e.policy_set.defragment = p->defragment;
 	return offer(run, &e, run->scenario->line, err);
 }
 

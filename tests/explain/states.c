@@ -203,13 +203,12 @@ static void node_add(struct state *s, const char *model, int64_t gpus)
 static void world_begin(struct state *s)
 {
 	struct event levels = event_make(EVENT_LEVELS_SET, 1000, "test"),
-		     policy = event_make(EVENT_POLICY_SET, 1000, "test");
+		     policy = event_policy_make(1000, "test");
 
 	facts_init(&s->base.facts);
 	s->base.view = view_create(&s->base.facts);
 	levels.levels_set.levels = "rack";
 	put(&s->base, &levels);
-	memset(&policy.policy_set, 0xff, sizeof(policy.policy_set)); /* -1: as it is */
 	policy.policy_set.min_runtime_ms = 0;
 	policy.policy_set.grace_ms = 10 * MINUTE;
 	put(&s->base, &policy);

@@ -280,20 +280,13 @@ static int turn(struct fold *f)
 static void set_up(struct fold *f)
 {
 	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"),
-		     policy = event_make(EVENT_POLICY_SET, 0, "test");
+		     policy = event_policy_make(0, "test");
 
 	levels.levels_set.levels = "zone,rack";
-	policy.policy_set = (struct event_policy_set){ .min_runtime_ms = 20000,
-						       .grace_ms = 30000,
-						       .rejoin_ms = 0,
-						       .default_limit_ms = -1,
-						       .packing = 1,
-						       .blackhole_failures = -1,
-						       .blackhole_window_ms = -1,
-						       .backfill_depth = -1,
-						       .collect_after_ms = -1,
-						       .half_life_ms = -1,
-						       .defragment = -1 };
+	policy.policy_set.min_runtime_ms = 20000;
+	policy.policy_set.grace_ms = 30000;
+	policy.policy_set.rejoin_ms = 0;
+	policy.policy_set.packing = 1;
 	CHECK(offer(f, &levels) == 0);
 	CHECK(offer(f, &policy) == 0);
 }

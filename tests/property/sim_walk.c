@@ -79,20 +79,13 @@ static void set_queue(struct walk *k, uint32_t q, bool anew)
 static void set_up(struct walk *k)
 {
 	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"),
-		     policy = event_make(EVENT_POLICY_SET, 0, "test");
+		     policy = event_policy_make(0, "test");
 
 	levels.levels_set.levels = "rack";
-	policy.policy_set = (struct event_policy_set){ .min_runtime_ms = 10000,
-						       .grace_ms = 30000,
-						       .rejoin_ms = 0,
-						       .default_limit_ms = -1,
-						       .packing = 1,
-						       .blackhole_failures = -1,
-						       .blackhole_window_ms = -1,
-						       .backfill_depth = -1,
-						       .collect_after_ms = -1,
-						       .half_life_ms = -1,
-						       .defragment = -1 };
+	policy.policy_set.min_runtime_ms = 10000;
+	policy.policy_set.grace_ms = 30000;
+	policy.policy_set.rejoin_ms = 0;
+	policy.policy_set.packing = 1;
 	offer(k, &levels);
 	offer(k, &policy);
 	for (uint32_t n = 0; n < NODES; n++)

@@ -277,7 +277,7 @@ static void queue_set(struct life *l, uint32_t q, int64_t guarantee, int64_t lim
 static void life_begin(struct stream *s, struct life *l, bool other)
 {
 	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"),
-		     policy = event_make(EVENT_POLICY_SET, 0, "test");
+		     policy = event_policy_make(0, "test");
 
 	l->other = other;
 	world_init(&l->world, WORLD_EPOCH_MS);
@@ -287,7 +287,6 @@ static void life_begin(struct stream *s, struct life *l, bool other)
 	l->world.context = l;
 	l->world.observe = observe;
 	levels.levels_set.levels = "row,rack";
-	memset(&policy.policy_set, 0xff, sizeof(policy.policy_set)); /* -1: as it is */
 	policy.policy_set.min_runtime_ms = 10000;
 	policy.policy_set.grace_ms = 30000;
 	policy.policy_set.rejoin_ms = 0;

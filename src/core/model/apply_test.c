@@ -770,12 +770,11 @@ static void each_change_of_people_raises_the_identity_version(void **state)
 
 static void a_policy_of_minus_one_stays(void **state)
 {
-	struct event event = event_make(EVENT_POLICY_SET, 50, "test");
+	struct event event = event_policy_make(50, "test");
 	int64_t grace_ms = f.policy.grace_ms;
 
 	(void)state;
 	event.seq = ++seq;
-	memset(&event.policy_set, 0xff, sizeof(event.policy_set)); /* -1 in each field */
 	does_not_fit(event);
 	event.policy_set.backfill_depth = 7;
 	event.policy_set.rejoin_ms = 0;

@@ -97,9 +97,10 @@ static void tell(enum event_kind kind, int64_t at_ms, struct event told)
 
 static void half_life(int64_t at_ms, int64_t half_life_ms)
 {
-	tell(EVENT_POLICY_SET, at_ms,
-	     (struct event){ .policy_set = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
-					     .half_life_ms = half_life_ms, .defragment = -1 } });
+	struct event e = event_policy_make(at_ms, "test");
+
+	e.policy_set.half_life_ms = half_life_ms;
+	tell(EVENT_POLICY_SET, at_ms, e);
 }
 
 static void place(int64_t at_ms, uint32_t job, uint32_t attempt)

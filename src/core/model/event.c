@@ -105,6 +105,16 @@ struct event event_make(enum event_kind kind, int64_t time_ms, const char *actor
 	return event;
 }
 
+struct event event_policy_make(int64_t time_ms, const char *actor)
+{
+	struct event event = event_make(EVENT_POLICY_SET, time_ms, actor);
+
+	for (const struct event_field *field = fields_policy_set(); field->name; field++)
+		if (field->type == 'i')
+			*(int64_t *)((char *)&event + EVENT_BODY + field->offset) = -1;
+	return event;
+}
+
 static void add_key(struct buf *out, size_t first, const char *name)
 {
 	if (out->size > first)

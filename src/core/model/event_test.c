@@ -363,9 +363,31 @@ static void the_table_tells_names_numbers_and_fields(void **state)
 	}
 }
 
+static void a_policy_made_is_as_before_in_each_number(void **state)
+{
+	struct event event = event_policy_make(50, "ada");
+	struct seen seen = { "" };
+	struct buf text = { 0 };
+	int numbers = 0, kept = 0;
+
+	(void)state;
+	event_fields(EVENT_POLICY_SET, &seen, note_field);
+	for (const char *at = seen.text; (at = strstr(at, ":i ")); at++)
+		numbers++;
+	event_encode(&event, &text);
+	for (const char *at = buf_text(&text); (at = strstr(at, ":-1")); at++)
+		kept++;
+	assert_true(numbers >= 13);
+	assert_int_equal(kept, numbers);
+	assert_int_equal(event.time_ms, 50);
+	assert_string_equal(event.actor, "ada");
+	buf_deinit(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_policy_made_is_as_before_in_each_number),
 		cmocka_unit_test(every_kind_comes_back_as_it_was),
 		cmocka_unit_test(an_event_reads_like_this),
 		cmocka_unit_test(what_is_empty_is_left_out),

@@ -25,11 +25,11 @@ static struct event *tell(enum event_kind kind, uint32_t job)
 	struct told *told = &history[count++];
 
 	assert_true(count <= EVENTS_MAX);
-	told->event = event_make(kind, 1700000000000 + (int64_t)count * 1000, "test");
+	told->event = kind == EVENT_POLICY_SET ? event_policy_make(0, "test")
+					       : event_make(kind, 0, "test");
+	told->event.time_ms = 1700000000000 + (int64_t)count * 1000;
 	told->event.seq = count;
 	told->job = job;
-	if (kind == EVENT_POLICY_SET)
-		memset(&told->event.policy_set, 0xff, sizeof(told->event.policy_set));
 	return &told->event;
 }
 

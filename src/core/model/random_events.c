@@ -367,7 +367,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 			 struct event *e)
 {
 	if (e->kind == EVENT_POLICY_SET) {
-		memset(&e->policy_set, 0xff, sizeof(e->policy_set)); /* -1: as before */
+		e->policy_set = event_policy_make(0, "").policy_set;
 		e->policy_set.grace_ms = between(r, -1, 999);
 		e->policy_set.backfill_depth = between(r, -1, 63);
 		e->policy_set.keep_ended_ms = between(r, -1, 1000);

@@ -78,20 +78,10 @@ void world_queue(struct world *w, const char *name, const char *parent, int64_t 
 void world_policy(struct world *w, int64_t grace_ms, int64_t min_runtime_ms)
 {
 	struct event e = world_event(w, EVENT_POLICY_SET);
-	struct event_policy_set *p = &e.policy_set;
 
-	*p = (struct event_policy_set){ .min_runtime_ms = min_runtime_ms,
-					.grace_ms = grace_ms,
-					.rejoin_ms = -1,
-					.default_limit_ms = -1,
-					.packing = -1,
-					.blackhole_failures = -1,
-					.blackhole_window_ms = -1,
-					.allow_critical_burst = -1,
-					.backfill_depth = -1,
-					.collect_after_ms = -1,
-					.half_life_ms = -1,
-					.defragment = -1 };
+	e.policy_set = event_policy_make(0, "").policy_set;
+	e.policy_set.min_runtime_ms = min_runtime_ms;
+	e.policy_set.grace_ms = grace_ms;
 	world_apply(w, &e);
 }
 
