@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one node and one domain hold of a wish: capacities, and histograms of them. */
+#include <string.h>
+
+#include "core/placement/search.h"
+
+/* --- capacity of a node ----------------------------------------------------------------------------- */
+
+/* The mixed class holds unlike nodes: each is asked itself. */
+static bool node_suits(const struct search *search, uint32_t rank)
+{
+	const struct place_node *node = space_at(search->space, rank);
+
+	return node->ready && search->classes >> node->class & 1 &&
+	       (node->class != CLASS_MIXED || space_node_suits(search->space, rank, search->shape));
+}
+
+static uint32_t node_gpu_tasks(const struct search *search, const struct place_node *node)
+{
+	uint32_t free = place_node_free(node), best = 0;
+
+	if (search->shape->gpus == 0)
+		return CAPACITY_MAX;
+	if (search->shape->require != LEVEL_ISLAND)
+		return bits_count(free) / search->shape->gpus;
+	for (uint32_t i = 0; i < node->island_count; i++) {
+		uint32_t tasks = bits_count(free & node->island[i]) / search->shape->gpus;
+
+		best = tasks > best ? tasks : best;
+	}
+	return best;
+}
+
+uint32_t node_capacity(const struct search *search, uint32_t rank)
+{
+	const struct place_node *node = space_at(search->space, rank);
+	const struct shape *shape = search->shape;
+	int64_t tasks;
+
+	if (!node_suits(search, rank))
+		return 0;
+	tasks = node_gpu_tasks(search, node);
+	if (shape->cpu_milli && node->cpu_free / shape->cpu_milli < tasks)
+		tasks = node->cpu_free / shape->cpu_milli;
+	if (shape->memory_mib && node->ram_free / shape->memory_mib < tasks)
+		tasks = node->ram_free / shape->memory_mib;
+	return tasks > 0 ? (uint32_t)tasks : 0;
+}
+
+/* --- what a domain holds ------------------------------------------------------------------------------ */
+
+static void histogram_fast(const struct search *search, uint32_t domain, struct histogram *ret)
+{
+	uint32_t gpus = search->shape->gpus;
+
+	for (uint64_t classes = search->classes; classes; classes &= classes - 1) {
+		const uint32_t *counts =
+			space_counts(search->space, domain, (uint32_t)__builtin_ctzll(classes));
+
+		for (uint32_t free = gpus; free <= search->space->gpus_max; free++)
+			ret->hosts[free / gpus] += counts[free];
+	}
+}
+
+void histogram_make(const struct search *search, uint32_t domain, struct histogram *ret)
+{
+	const struct domain *d = &search->space->domains.at[domain];
+
+	memset(ret, 0, sizeof(*ret));
+	if (!search->exact) {
+		histogram_fast(search, domain, ret);
+		return;
+	}
+	for (uint32_t rank = d->first; rank < d->end; rank++)
+		ret->hosts[node_capacity(search, rank)]++;
+	ret->hosts[0] = 0;
+}
+
+uint64_t histogram_tasks(const struct histogram *histogram)
+{
+	uint64_t tasks = 0;
+
+	for (uint32_t c = 1; c <= CAPACITY_MAX; c++)
+		tasks += (uint64_t)histogram->hosts[c] * c;
+	return tasks;
+}
+
+/* Fewest hosts of capacity at most `top`; 0 = they do not hold all. */
+static uint32_t histogram_hosts(const struct histogram *histogram, uint32_t top, uint32_t tasks)
+{
+	uint32_t hosts = 0;
+
+	for (uint32_t c = top; c > 0; c--) {
+		uint64_t holds = (uint64_t)histogram->hosts[c] * c;
+
+		if (holds >= tasks)
+			return hosts + (tasks + c - 1) / c;
+		tasks -= (uint32_t)holds;
+		hosts += histogram->hosts[c];
+	}
+	return 0;
+}
+
+bool histogram_fit(const struct histogram *histogram, uint32_t tasks, struct fit *ret)
+{
+	uint32_t top = CAPACITY_MAX;
+
+	ret->hosts = histogram_hosts(histogram, CAPACITY_MAX, tasks);
+	if (!ret->hosts)
+		return false;
+	while (top > 1 && histogram_hosts(histogram, top - 1, tasks) == ret->hosts)
+		top--;
+	ret->top = top;
+	return true;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A search at work: what the files of the search share with one another and with nobody else.
+ *
+ *	find.c		the entrances: which level, which domain, which single node; has the idea
+ *	capacity.c	how many tasks a node and a domain hold
+ *	draw.c		which nodes of a domain, which GPUs of a node
+ *	why.c		why there is no place
+ */
+#include "core/placement/find.h"
+
+enum { CAPACITY_MAX = 32 };
+
+struct search {
+	const struct space *space;
+	const struct shape *shape;
+	uint32_t tasks;
+	uint64_t classes;
+	bool exact; /* each node must be looked at */
+	bool scatter;
+	uint64_t *used; /* ranks drawn so far, one bit each; only while drawing */
+};
+
+/* Hosts of a domain by capacity; a capacity above CAPACITY_MAX counts as CAPACITY_MAX. */
+struct histogram {
+	uint32_t hosts[CAPACITY_MAX + 1];
+};
+
+struct fit {
+	uint32_t hosts, top;
+	int64_t free;
+};
+
+/* capacity.c */
+uint32_t node_capacity(const struct search *search, uint32_t rank); /* tasks */
+void histogram_make(const struct search *search, uint32_t domain, struct histogram *ret);
+uint64_t histogram_tasks(const struct histogram *histogram);
+/* False: they do not hold all. ret->free is left alone. */
+bool histogram_fit(const struct histogram *histogram, uint32_t tasks, struct fit *ret);
+
+/* draw.c */
+void placement_begin(const struct search *search, struct arena *arena, struct placement *ret);
+/* Adds `tasks` tasks on the node to the placement. */
+void node_fill(const struct search *search, uint32_t rank, uint32_t tasks, struct placement *ret);
+/* Places all tasks in the domain, on no host more than `top` of them. */
+void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena,
+		 struct placement *ret);
+
+/* why.c: both return PLACE_NO; ret may be NULL */
+void verdict_set(struct verdict *ret, enum reason code, uint8_t level, uint32_t at, int64_t have,
+		 int64_t need);
+int class_verdict(const struct space *space, const struct shape *shape, struct verdict *ret);
+int place_verdict(const struct search *search, const struct place_request *request, uint64_t most,
+		  uint32_t most_at, uint8_t level, struct verdict *ret);
