@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each event of nodes, queues and people does, told as small stories. */
+#include "core/model/apply_testing.h"
+
+/* --- nodes, queues, people ------------------------------------------------------------------------------------------------ */
+
+static void fail_here(uint32_t id, int64_t time_ms)
+{
+	static const int64_t node[] = { 1 }, mask[] = { 5 };
+
+	submit(time_ms, id);
+	fits(placed(time_ms, id, id, 0));
+	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, time_ms, .attempt = id, .why = STOP_FAILED,
+		      .blamed_nodes = node, .blamed_nodes_count = 1, .blamed_masks = mask,
+		      .blamed_masks_count = 1));
+}
+
+static void early_failures_are_remembered_by_node_and_gpu(void **state)
+{
+	const struct gpu_record *gpu;
+
+	(void)state;
+	for (uint32_t id = 1; id <= 5; id++)
+		fail_here(id, 100 * id);
+	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[0], 5);
+	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[3], 2);
+	assert_true(node_get(&f, (struct node_id){ 1 })->failed_ms[1] == 400);
+	gpu = table_get(&f.gpus, 3);
+	assert_int_equal(gpu->failed_job[0], 5);
+	gpu = table_get(&f.gpus, 2);
+	assert_int_equal(gpu->failed_job[0], 0);
+	fits(EVENT_OF(GPU_STATE, gpu_state, 600, .node = 1, .mask = 4, .set_aside = 1,
+		      .reason = "black hole"));
+	fits(EVENT_OF(NODE_STATE, node_state, 600, .node = 1, .state = NODE_QUARANTINED,
+		      .reason = "black hole"));
+	fits(EVENT_OF(NODE_STATE, node_state, 700, .node = 1, .state = NODE_READY));
+	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[0], 0);
+	gpu = table_get(&f.gpus, 1);
+	assert_int_equal(gpu->failed_job[0], 0);
+	gpu = table_get(&f.gpus, 3);
+	assert_int_equal(gpu->failed_job[0], 5);
+	fits(EVENT_OF(GPU_STATE, gpu_state, 800, .node = 1, .mask = 4));
+	gpu = table_get(&f.gpus, 3);
+	assert_int_equal(gpu->failed_job[0], 0);
+	assert_int_equal(node_get(&f, (struct node_id){ 1 })->set_aside_mask, 0);
+}
+
+static void a_job_that_fails_again_counts_once_and_is_the_newest(void **state)
+{
+	static const int64_t node[] = { 1 };
+
+	(void)state;
+	fail_here(1, 100);
+	fail_here(2, 200);
+	fits(EVENT_OF(JOB_REQUEUED, job_requeued, 300, .job = 1, .why = REQUEUE_FAILED));
+	fits(placed(310, 1, 3, 0));
+	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 320, .attempt = 3, .why = STOP_FAILED,
+		      .blamed_nodes = node, .blamed_nodes_count = 1));
+	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[0], 1);
+	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[1], 2);
+	assert_int_equal(node_get(&f, (struct node_id){ 1 })->failed_job[2], 0);
+	assert_true(node_get(&f, (struct node_id){ 1 })->failed_ms[0] == 320);
+}
+
+static void what_people_say_of_a_node_stays_when_it_is_declared_again(void **state)
+{
+	const struct node *node;
+	char text[EVENT_TEXT_MAX + 1], version[VERSION_TEXT_MAX];
+
+	(void)state;
+	fits(EVENT_OF(NODE_MARKED, node_marked, 50, .node = 2, .labels = "zone=b,region=eu,zone=b",
+		      .taints = "team=x", .class = NODE_CLASS_INFERENCE));
+	fits(EVENT_OF(NODE_SET, node_set, 60, .name = "n1", .gpus = 8, .cuda = "12.4"));
+	node = node_get(&f, (struct node_id){ 2 });
+	assert_string_equal(names_text(&f, node->label, LABELS_MAX, text), "region=eu,zone=b");
+	assert_string_equal(names_text(&f, node->taint, TAINTS_MAX, text), "team=x");
+	assert_int_equal(node->class, NODE_CLASS_INFERENCE);
+	assert_string_equal(facts_name(&f, node->cuda), "12.4");
+	does_not_fit(EVENT_OF(NODE_MARKED, node_marked, 70, .node = 9, .labels = "a=b"));
+	does_not_fit(EVENT_OF(NODE_MARKED, node_marked, 70, .node = 2, .class = 3));
+	assert_true(version_parse("550.54.14") > version_parse("550.9"));
+	assert_true(version_parse("550.54.14") < version_parse("550.100"));
+	assert_true(version_parse("99999.1") == version_parse("4095.1"));
+	assert_int_equal(version_parse("none"), 0);
+	assert_string_equal(version_text(version_parse("550.54.14"), version), "550.54.14");
+	assert_string_equal(version_text(version_parse("4095.1023.1023"), version),
+			    "4095.1023.1023");
+}
+
+static void a_node_keeps_its_number_when_it_changes_or_returns(void **state)
+{
+	(void)state;
+	fits(EVENT_OF(NODE_STATE, node_state, 50, .node = 2, .state = NODE_GONE,
+		      .reason = "removed"));
+	fits(EVENT_OF(NODE_SET, node_set, 60, .name = "n1", .gpus = 8, .model = "A100-40GB"));
+	assert_int_equal(facts_node_find(&f, "n1").v, 2);
+	assert_int_equal(node_get(&f, (struct node_id){ 2 })->state, NODE_READY);
+	assert_int_equal(node_get(&f, (struct node_id){ 2 })->reason.v, 0);
+	assert_int_equal(node_get(&f, (struct node_id){ 2 })->gpu_count, 8);
+	assert_int_equal(node_get(&f, (struct node_id){ 2 })->domain[0].v, 0);
+	does_not_fit(EVENT_OF(NODE_SET, node_set, 70, .name = "n2", .gpus = NODE_GPUS_MAX + 1));
+	does_not_fit(EVENT_OF(NODE_SET, node_set, 70, .gpus = 1));
+	does_not_fit(EVENT_OF(NODE_STATE, node_state, 70, .node = 3, .state = NODE_DOWN));
+	does_not_fit(EVENT_OF(NODE_STATE, node_state, 70, .node = 1, .state = NODE_GONE + 1));
+	does_not_fit(EVENT_OF(GPU_STATE, gpu_state, 70, .node = 1, .mask = (int64_t)1 << 32,
+			      .set_aside = 1));
+}
+
+static void queues_form_a_tree_without_circles(void **state)
+{
+	(void)state;
+	fits(EVENT_OF(QUEUE_SET, queue_set, 50, .name = "a", .parent = "root", .used_gpu_ms = 70));
+	fits(EVENT_OF(QUEUE_SET, queue_set, 50, .name = "b", .parent = "a"));
+	does_not_fit(EVENT_OF(QUEUE_SET, queue_set, 60, .name = "a", .parent = "b"));
+	does_not_fit(EVENT_OF(QUEUE_SET, queue_set, 60, .name = "a", .parent = "a"));
+	does_not_fit(EVENT_OF(QUEUE_SET, queue_set, 60, .name = "c", .parent = "nowhere"));
+	fits(EVENT_OF(QUEUE_SET, queue_set, 60, .name = "a", .weight = 5));
+	assert_true(queue_get(&f, facts_queue_find(&f, "a"))->used_gpu_ms == 70);
+	fits(EVENT_OF(QUEUE_REMOVED, queue_removed, 70, .name = "b"));
+	assert_int_equal(facts_queue_find(&f, "b").v, 0);
+	does_not_fit(EVENT_OF(QUEUE_REMOVED, queue_removed, 70, .name = "b"));
+	fits(EVENT_OF(QUEUE_SET, queue_set, 80, .name = "b"));
+	assert_int_equal(facts_queue_find(&f, "b").v, 3);
+}
+
+static void each_change_of_people_raises_the_identity_version(void **state)
+{
+	static const char hash[] =
+		"00000000000000000000000000000000000000000000000000000000000000ff";
+	const struct token *token;
+
+	(void)state;
+	fits(EVENT_OF(TEAM_SET, team_set, 50, .name = "vision"));
+	fits(EVENT_OF(USER_SET, user_set, 50, .name = "ann", .team = "vision", .role = ROLE_LEAD,
+		      .uid = -1));
+	fits(EVENT_OF(TOKEN_CREATED, token_created, 50, .id = "t1", .user = "ann", .hash = hash));
+	assert_true(f.identity_version == 3);
+	token = table_get(&f.tokens, facts_token_find(&f, "t1"));
+	assert_int_equal(token->hash[31], 0xff);
+	does_not_fit(EVENT_OF(TOKEN_CREATED, token_created, 60, .id = "t1", .user = "ann",
+			      .hash = hash));
+	does_not_fit(EVENT_OF(TOKEN_CREATED, token_created, 60, .id = "t2", .user = "ann",
+			      .hash = "00"));
+	fits(EVENT_OF(TOKEN_REVOKED, token_revoked, 60, .id = "t1"));
+	does_not_fit(EVENT_OF(TOKEN_REVOKED, token_revoked, 60, .id = "t1"));
+	fits(EVENT_OF(USER_REMOVED, user_removed, 60, .name = "ann"));
+	fits(EVENT_OF(TEAM_REMOVED, team_removed, 60, .name = "vision"));
+	assert_true(f.identity_version == 6);
+	assert_int_equal(facts_user_find(&f, "ann"), 0);
+	assert_int_equal(facts_team_find(&f, "vision"), 0);
+	assert_int_not_equal(facts_token_find(&f, "t1"), 0);
+}
+
+static void a_policy_of_minus_one_stays(void **state)
+{
+	struct event event = event_policy_make(50, "test");
+	int64_t grace_ms = f.policy.grace_ms;
+
+	(void)state;
+	event.seq = ++seq;
+	does_not_fit(event);
+	event.policy_set.backfill_depth = 7;
+	event.policy_set.rejoin_ms = 0;
+	fits(event);
+	assert_true(f.policy.backfill_depth == 7 && f.policy.rejoin_ms == 0 &&
+		    f.policy.grace_ms == grace_ms);
+}
+
+static void time_never_runs_backwards(void **state)
+{
+	(void)state;
+	submit(1000, 1);
+	submit(500, 2);
+	assert_true(f.now_ms == 1000 && job(2)->submitted_ms == 1000 && f.seq == seq);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(early_failures_are_remembered_by_node_and_gpu),
+		STORY(a_job_that_fails_again_counts_once_and_is_the_newest),
+		STORY(a_node_keeps_its_number_when_it_changes_or_returns),
+		STORY(what_people_say_of_a_node_stays_when_it_is_declared_again),
+		STORY(queues_form_a_tree_without_circles),
+		STORY(each_change_of_people_raises_the_identity_version),
+		STORY(a_policy_of_minus_one_stays),
+		STORY(time_never_runs_backwards),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
