@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What takes a cause away: for each reason the part of a change that it calls for. */
+#include "core/explain/trial.h"
+
+enum { WAITING_OF_BUCKET = 16, RUN_LIMIT_LEAST_MS = 60000 };
+
+/* One part of a kind about one thing: a later figure replaces the earlier. False: it was there already. */
+static bool part_add(struct parts *parts, enum change_kind kind, uint32_t id, int64_t value)
+{
+	uint32_t at = 0;
+	bool same;
+
+	while (at < parts->count && (parts->at[at].kind != kind || parts->at[at].id != id))
+		at++;
+	if (at == CHANGE_PARTS_MAX)
+		return false;
+	same = at < parts->count && parts->at[at].value == value;
+	parts->at[at] = (struct change_part){ .kind = kind, .id = id, .value = value };
+	parts->count += at == parts->count;
+	return !same;
+}
+
+static bool answer_limit(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	bool any = false;
+
+	if (v->level)
+		return part_add(parts, CHANGE_UNBOUND, v->at, 0);
+	if (v->at)
+		return part_add(parts, CHANGE_LIMIT, v->at,
+				queue_get(&t->copy, (struct queue_id){ v->at })->limit_share +
+					v->need - v->have);
+	for (uint32_t q = 1; q <= t->copy.queues.count; q++) {
+		const struct queue *queue = queue_get(&t->copy, (struct queue_id){ q });
+
+		if (queue->reserved && !queue->removed)
+			any |= part_add(parts, CHANGE_LEND, q, 0);
+	}
+	return any;
+}
+
+/* The largest figure from `least` up to `most` with which the shape fits on the idle cluster; -1 = none does. */
+static int64_t most_that_fits(const struct words *w, struct shape *shape, uint32_t *field,
+			      int64_t least, int64_t most)
+{
+	int64_t best = -1;
+
+	while (least <= most) {
+		int64_t middle = least + (most - least) / 2;
+
+		*field = (uint32_t)middle;
+		if (words_fits_idle(w, shape, shape->tasks_min)) {
+			best = middle;
+			least = middle + 1;
+		} else {
+			most = middle - 1;
+		}
+	}
+	return best;
+}
+
+static uint8_t level_wider(const struct facts *f, uint8_t level)
+{
+	if (level == LEVEL_ISLAND)
+		return LEVEL_NODE;
+	return level == LEVEL_NODE ? (uint8_t)f->level_count : (uint8_t)(level - 1);
+}
+
+static bool answer_level(struct trial *t, struct parts *parts)
+{
+	struct shape shape = *t->words.shape;
+
+	do
+		shape.require = level_wider(&t->copy, shape.require);
+	while (shape.require && !words_fits_idle(&t->words, &shape, shape.tasks_min));
+	return part_add(parts, CHANGE_LEVEL, 0, shape.require);
+}
+
+/* Only its size, and the models: other wishes have their turn. */
+static struct shape shape_bare(const struct shape *shape)
+{
+	struct shape bare = *shape;
+
+	bare.gpu_memory_mib = bare.cpu_milli = bare.memory_mib = 0;
+	bare.require = 0;
+	return bare;
+}
+
+/* Nothing that alone is too much: fewer tasks, else fewer GPUs per task, else less of everything. */
+static bool answer_size(struct trial *t, struct parts *parts)
+{
+	static const enum change_kind all[] = { CHANGE_MODELS, CHANGE_GPU_MEMORY, CHANGE_CPU,
+						CHANGE_RAM, CHANGE_LEVEL };
+	const struct words *w = &t->words;
+	struct shape shape = *w->shape, bare = shape_bare(&shape);
+	uint32_t tasks = shape.tasks_min;
+	int64_t most = -1;
+	bool any = false;
+
+	if (!words_fits_idle(w, &bare, tasks))
+		shape = bare;
+	most = most_that_fits(w, &shape, &shape.tasks_min, 1, (int64_t)tasks - 1);
+	if (most > 0)
+		return part_add(parts, CHANGE_TASKS, 0, most);
+	shape.tasks_min = tasks;
+	most = most_that_fits(w, &shape, &shape.gpus, 1, (int64_t)shape.gpus - 1);
+	if (most > 0)
+		return part_add(parts, CHANGE_GPUS, 0, most);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		any = part_add(parts, all[i], 0, 0) || any;
+	return any;
+}
+
+/* The same, less than it is now; where another wish is too much as well, without that one: it has its turn later. */
+static int64_t most_of_one(struct trial *t, struct shape *shape, uint32_t *field)
+{
+	int64_t now = *field, most = most_that_fits(&t->words, shape, field, 0, now - 1);
+
+	if (most < 0) {
+		shape->require = 0;
+		most = most_that_fits(&t->words, shape, field, 0, now - 1);
+	}
+	if (most < 0) {
+		uint32_t tasks = shape->tasks_min, gpus = shape->gpus, cpu = shape->cpu_milli,
+			 ram = shape->memory_mib;
+		bool is_cpu = field == &shape->cpu_milli;
+
+		*shape = (struct shape){ .tasks_min = tasks, .tasks_max = tasks, .gpus = gpus };
+		shape->cpu_milli = is_cpu ? cpu : 0;
+		shape->memory_mib = is_cpu ? 0 : ram;
+		most = most_that_fits(&t->words, shape, field, 0, now - 1);
+	}
+	return most > 0 ? most : 0;
+}
+
+static bool answer_never(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	struct shape shape = *t->words.shape;
+
+	if (v->code == REASON_MODEL)
+		return part_add(parts, CHANGE_MODELS, 0, 0);
+	if (v->code == REASON_MEMORY)
+		return part_add(parts, CHANGE_GPU_MEMORY, 0, v->have);
+	if (v->code == REASON_CPU)
+		return part_add(parts, CHANGE_CPU, 0, most_of_one(t, &shape, &shape.cpu_milli));
+	if (v->code == REASON_RAM)
+		return part_add(parts, CHANGE_RAM, 0, most_of_one(t, &shape, &shape.memory_mib));
+	if (v->code == REASON_TOPOLOGY)
+		return answer_level(t, parts);
+	return answer_size(t, parts);
+}
+
+/* The first that wait in each bucket: they may take what comes free. */
+static void waiting_list(const struct trial *t, struct parts *ret)
+{
+	const struct view *view = t->view;
+	struct sorted_walk buckets, jobs;
+
+	for (uint32_t q = 1; q <= t->copy.queues.count; q++)
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &buckets);
+		     any; any = sorted_next(&view->pool, &buckets)) {
+			uint32_t listed = 0;
+
+			for (bool job = sorted_begin(&view->pool, view->buckets.at[buckets.id].jobs,
+						     &jobs);
+			     job && listed++ < WAITING_OF_BUCKET &&
+			     ret->count < CHANGE_PARTS_MAX - CAUSES_MAX;
+			     job = sorted_next(&view->pool, &jobs))
+				if (jobs.id != t->job)
+					(void)part_add(ret, CHANGE_JOB_ENDS, jobs.id, 0);
+		}
+}
+
+/* All that could come free, in the order in which it is expected: running jobs, then nodes and GPUs not in use; then those
+ * who would take it. */
+static void frees_list(const struct trial *t, struct parts *ret)
+{
+	const struct view *view = t->view;
+	struct sorted_walk walk;
+
+	ret->count = 0;
+	for (bool any = sorted_begin(&view->pool, view->ends, &walk);
+	     any && ret->count < CHANGE_PARTS_MAX / 2; any = sorted_next(&view->pool, &walk))
+		(void)part_add(ret, CHANGE_JOB_ENDS, walk.id, 0);
+	for (uint32_t rank = 0; rank < view->space.node_count; rank++) {
+		uint32_t id = space_at(&view->space, rank)->node;
+		const struct node *node = node_get(&t->copy, (struct node_id){ id });
+
+		if (node->state != NODE_READY && node->state != NODE_GONE)
+			(void)part_add(ret, CHANGE_NODE_READY, id, 0);
+		if (node->set_aside_mask && node->state == NODE_READY)
+			(void)part_add(ret, CHANGE_GPUS_BACK, id, node->set_aside_mask);
+	}
+	waiting_list(t, ret);
+}
+
+/* The first 1, 2, 4 ... of them, until they are enough. */
+static bool answer_place(struct trial *t, struct parts *parts)
+{
+	struct parts *frees = arena_new(t->work, struct parts),
+		     *tried = arena_new(t->work, struct parts);
+	uint32_t step = 1;
+
+	frees_list(t, frees);
+	trial_end(t);
+	for (uint32_t count = step;; count = step) {
+		count = count < frees->count ? count : frees->count;
+		*tried = *parts;
+		for (uint32_t i = 0; i < count; i++)
+			(void)part_add(tried, frees->at[i].kind, frees->at[i].id,
+				       frees->at[i].value);
+		if (starts_with(t, tried, UINT64_MAX))
+			break;
+		if (count == frees->count || trial_is_spent(t))
+			return false;
+		step *= 2;
+	}
+	*parts = *tried;
+	return true;
+}
+
+/* The longest run-time limit with which it may start, to the minute; 0 = none. */
+static int64_t run_limit_search(struct trial *t, const struct parts *parts)
+{
+	int64_t least = 1, best = 0,
+		most = job_expected_ms(&t->copy, t->words.j) / RUN_LIMIT_LEAST_MS;
+
+	trial_end(t);
+	while (least <= most) {
+		int64_t middle = least + (most - least) / 2;
+		struct parts tried = *parts;
+
+		(void)part_add(&tried, CHANGE_RUN_LIMIT, 0, middle * RUN_LIMIT_LEAST_MS);
+		if (starts_with(t, &tried, UINT64_MAX)) {
+			best = middle;
+			least = middle + 1;
+		} else {
+			most = middle - 1;
+		}
+	}
+	return best * RUN_LIMIT_LEAST_MS;
+}
+
+/* It is out of the way in time; else the holder must go. */
+static bool answer_reservation(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	int64_t limit_ms = run_limit_search(t, parts);
+
+	if (limit_ms)
+		return part_add(parts, CHANGE_RUN_LIMIT, 0, limit_ms);
+	return v->holder.v && part_add(parts, CHANGE_JOB_ENDS, v->holder.v, 0);
+}
+
+/* It ends before the window does; where that is closed, no calendar of its queue or of those above it stands. */
+static bool answer_window(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	int64_t limit_ms = run_limit_search(t, parts);
+	bool done = false;
+
+	if (limit_ms)
+		return part_add(parts, CHANGE_RUN_LIMIT, 0, limit_ms);
+	for (uint32_t id = v->at; id; id = queue_get(t->facts, (struct queue_id){ id })->parent.v)
+		if (queue_get(t->facts, (struct queue_id){ id })->calendar.v)
+			done = part_add(parts, CHANGE_CALENDAR, id, 0) || done;
+	return done;
+}
+
+static bool answer_priority(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	const struct job *holder = job_get(&t->copy, v->holder), *job = t->words.j;
+
+	if (holder->queue.v == job->queue.v && holder->tier == job->tier &&
+	    holder->priority < INT32_MAX &&
+	    part_add(parts, CHANGE_PRIORITY, 0, holder->priority + 1))
+		return true;
+	return part_add(parts, CHANGE_JOB_ENDS, v->holder.v, 0);
+}
+
+/* Adds what takes the cause away; the trial is over then. False: nothing is known that would. */
+bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	bool done, never = t->words.never;
+
+	if (v->code == REASON_RESERVATION)
+		return answer_reservation(t, v, parts);
+	if (v->code == REASON_WINDOW)
+		return answer_window(t, v, parts);
+	if (!never &&
+	    (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
+	     v->code == REASON_TOPOLOGY || v->code == REASON_CPU || v->code == REASON_RAM))
+		return answer_place(t, parts);
+	if (v->code == REASON_HOLD)
+		done = part_add(parts, CHANGE_RELEASE, 0, 0);
+	else if (v->code == REASON_DEPENDENCY)
+		done = part_add(parts, CHANGE_JOB_ENDS, v->holder.v, 0);
+	else if (v->code == REASON_QUOTA_LIMIT)
+		done = answer_limit(t, v, parts);
+	else if (v->code == REASON_GUARANTEE_ONLY)
+		done = part_add(parts, CHANGE_STANDARD, 0, 0);
+	else if (v->code == REASON_PRIORITY)
+		done = answer_priority(t, v, parts);
+	else
+		done = never && answer_never(t, v, parts);
+	trial_end(t);
+	return done;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Around the verdict: who is ahead, and the chain of what else a reader wants to know (queue, order, holders, nodes). */
+#include <string.h>
+
+#include "core/explain/inner.h"
+#include "core/scheduling/admit.h"
+
+enum { LINES_MAX = 16, HOLDERS_MAX = 3 };
+
+/* --- who is ahead ------------------------------------------------------------------------------------------------- */
+
+/* Keeps the list sorted by job id and at most as long as there is room. */
+static void ahead_insert(struct explanation *ret, uint32_t from, uint32_t job)
+{
+	uint32_t at = ret->ahead_listed;
+
+	while (at > from && ret->ahead[at - 1].v > job)
+		at--;
+	if (at == ARRAY_SIZE(ret->ahead))
+		return;
+	if (ret->ahead_listed < ARRAY_SIZE(ret->ahead))
+		ret->ahead_listed++;
+	memmove(&ret->ahead[at + 1], &ret->ahead[at],
+		(ret->ahead_listed - at - 1) * sizeof(ret->ahead[0]));
+	ret->ahead[at].v = job;
+}
+
+static void bucket_ahead(const struct words *w, const struct bucket *b, uint32_t limit,
+			 uint32_t from, struct explanation *ret)
+{
+	struct sorted_walk walk;
+	uint32_t taken = 0;
+
+	for (bool any = sorted_begin(&w->view->pool, b->jobs, &walk);
+	     any && walk.id < limit && taken < ARRAY_SIZE(ret->ahead);
+	     any = sorted_next(&w->view->pool, &walk), taken++)
+		ahead_insert(ret, from, walk.id);
+	ret->ahead_count += sorted_before(&w->view->pool, b->jobs, limit, limit);
+}
+
+void ahead_find(const struct words *w, struct explanation *ret)
+{
+	uint64_t rank = job_rank(w->j), group = UINT64_MAX;
+	uint32_t from = 0;
+	struct sorted_walk walk;
+
+	for (bool any =
+		     sorted_begin(&w->view->pool, w->view->queues.at[w->j->queue.v].buckets, &walk);
+	     any; any = sorted_next(&w->view->pool, &walk)) {
+		const struct bucket *b = &w->view->buckets.at[walk.id];
+
+		if (b->rank < rank)
+			break;
+		if (b->rank != group)
+			from = ret->ahead_listed;
+		group = b->rank;
+		bucket_ahead(w, b, b->rank == rank ? w->job : UINT32_MAX, from, ret);
+	}
+	ret->position = ret->ahead_count + 1;
+}
+
+/* --- the chain ------------------------------------------------------------------------------------------------------- */
+
+struct chain {
+	struct explain_line *lines;
+	uint32_t count;
+};
+
+static void chain_add(struct chain *chain, enum reason code, const char *text)
+{
+	if (chain->count < LINES_MAX)
+		chain->lines[chain->count++] =
+			(struct explain_line){ .code = (uint16_t)code, .text = text };
+}
+
+/* A share covers what is wanted: with less than the guarantee wanted, the guarantee is what the queue may count on. */
+static void queue_line(const struct words *w, struct chain *chain)
+{
+	const struct queue *queue = queue_get(w->facts, w->j->queue);
+	const char *name = facts_name(w->facts, queue->name), *limit = "no limit";
+	const struct standing *at;
+	struct standings s;
+
+	standings_make(&s, w->facts, w->view, w->arena);
+	at = &s.at[w->j->queue.v];
+	if (w->j->promise) { /* its share is as large as what it uses and is promised: of no interest */
+		chain_add(
+			chain, REASON_NONE,
+			arena_printf(
+				w->arena,
+				"queue \"%s\" uses %s, counting what is promised to it and not what leaves (guarantee %s)",
+				name, words_share(w, at->use),
+				share_text(w->arena, at->guarantee)));
+		return;
+	}
+	if (queue->limit_share >= 0)
+		limit = arena_printf(w->arena, "limit %s",
+				     share_text(w->arena, queue->limit_share));
+	if (at->share > at->guarantee)
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena,
+				       "queue \"%s\" uses %s of its share of %s (guarantee %s, %s)",
+				       name, share_text(w->arena, at->use),
+				       words_share(w, at->share),
+				       share_text(w->arena, at->guarantee), limit));
+	else if (at->guarantee)
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena, "queue \"%s\" uses %s of its guarantee of %s (%s)",
+				       name, share_text(w->arena, at->use),
+				       words_share(w, at->guarantee), limit));
+	else
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena, "queue \"%s\" uses %s (no guarantee, %s)", name,
+				       words_share(w, at->use), limit));
+}
+
+static void order_line(const struct words *w, struct chain *chain, const struct explanation *e)
+{
+	if (!e->position)
+		return;
+	if (!e->ahead_count) {
+		chain_add(chain, REASON_NONE, "it is the first that waits in its queue");
+		return;
+	}
+	chain_add(chain, REASON_PRIORITY,
+		  arena_printf(w->arena, "%u job%s ahead of it in its queue, the first is %s",
+			       e->ahead_count, e->ahead_count == 1 ? " is" : "s are",
+			       words_job(w, e->ahead[0].v)));
+}
+
+/* The jobs that hold most GPUs of suitable nodes, largest first, then by id. */
+static void holder_lines(const struct words *w, struct chain *chain)
+{
+	uint32_t top[HOLDERS_MAX] = { 0 };
+	int64_t held[HOLDERS_MAX] = { 0 };
+	struct sorted_walk walk;
+
+	for (uint32_t q = 1; q <= w->facts->queues.count; q++) {
+		for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[q].running, &walk);
+		     any; any = sorted_next(&w->view->pool, &walk)) {
+			int64_t gpus = w->view->jobs.at[walk.id].share / GPU_SHARE;
+			uint32_t at = HOLDERS_MAX, job = walk.id;
+
+			while (at > 0 && (gpus > held[at - 1] ||
+					  (gpus == held[at - 1] && gpus && job < top[at - 1])))
+				at--;
+			for (uint32_t i = HOLDERS_MAX; i-- > at + 1;) {
+				top[i] = top[i - 1];
+				held[i] = held[i - 1];
+			}
+			if (at < HOLDERS_MAX) {
+				top[at] = job;
+				held[at] = gpus;
+			}
+		}
+	}
+	for (uint32_t i = 0; i < HOLDERS_MAX && held[i]; i++) {
+		const struct job *job = job_get(w->facts, (struct job_id){ top[i] });
+
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena, "%s of queue \"%s\" holds %s, and %s",
+				       words_job(w, top[i]),
+				       facts_name(w->facts, queue_get(w->facts, job->queue)->name),
+				       words_gpus(w, held[i]),
+				       words_end(w, top[i], w->view->jobs.at[top[i]].end_ms)));
+	}
+}
+
+/* Nodes that can't be used now, when there are any. */
+static void nodes_line(const struct words *w, struct chain *chain)
+{
+	uint32_t count = 0, first = 0;
+	const struct node *node;
+	const char *reason;
+
+	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++) {
+		if (space_at(&w->view->space, rank)->ready)
+			continue;
+		first = count++ ? first : space_at(&w->view->space, rank)->node;
+	}
+	if (!count)
+		return;
+	node = node_get(w->facts, (struct node_id){ first });
+	reason = facts_text(w->facts, node->reason);
+	chain_add(chain, REASON_NONE,
+		  arena_printf(w->arena,
+			       "%u node%s can't be used now, such as \"%s\", which is %s%s%s",
+			       count, count == 1 ? "" : "s", facts_name(w->facts, node->name),
+			       node_state_name(node->state), *reason ? ": " : "", reason));
+}
+
+/* GPUs of usable nodes that are set aside: they look idle, and no job gets them. */
+static void aside_line(const struct words *w, struct chain *chain)
+{
+	uint32_t count = 0, first = 0;
+
+	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++) {
+		const struct place_node *at = space_at(&w->view->space, rank);
+		uint32_t mask = node_get(w->facts, (struct node_id){ at->node })->set_aside_mask;
+
+		if (!at->ready || !mask)
+			continue;
+		first = count ? first : at->node;
+		count += (uint32_t)__builtin_popcount(mask);
+	}
+	if (count)
+		chain_add(
+			chain, REASON_NONE,
+			arena_printf(
+				w->arena,
+				"%s %s set aside, the first on node \"%s\"; `fairlead gpus` says why, and "
+				"`fairlead gpus back NODE/INDEX` takes one back into use",
+				words_gpus(w, count), count == 1 ? "is" : "are",
+				facts_name(w->facts,
+					   node_get(w->facts, (struct node_id){ first })->name)));
+}
+
+/* Free GPUs on nodes that do not suit the job, by what is in the way. */
+static void shut_out_lines(const struct words *w, struct chain *chain)
+{
+	for (enum trait trait = TRAIT_MODEL; trait < TRAIT_END; trait++) {
+		struct verdict v;
+		uint32_t gpus = place_shut_out(&w->view->space, w->shape, trait, &v);
+
+		if (gpus)
+			chain_add(chain, (enum reason)v.code,
+				  arena_printf(w->arena, "%s %s free on nodes it can't use: it %s",
+					       words_gpus(w, gpus), gpus == 1 ? "is" : "are",
+					       words_shut_out(w, &v)));
+	}
+}
+
+bool reason_is_of_place(enum reason reason)
+{
+	return reason == REASON_CAPACITY || reason == REASON_TOPOLOGY ||
+	       reason == REASON_FRAGMENTATION || reason == REASON_CPU || reason == REASON_RAM ||
+	       reason == REASON_RESERVATION || reason == REASON_PRIORITY;
+}
+
+void chain_make(const struct words *w, struct explanation *ret)
+{
+	struct chain chain = { .lines = arena_new_array(w->arena, struct explain_line, LINES_MAX) };
+
+	chain_add(&chain, ret->reason, ret->summary);
+	queue_line(w, &chain);
+	order_line(w, &chain, ret);
+	if (reason_is_of_place(ret->reason) && !w->never) {
+		shut_out_lines(w, &chain);
+		holder_lines(w, &chain);
+		nodes_line(w, &chain);
+		aside_line(w, &chain);
+	}
+	ret->lines = chain.lines;
+	ret->line_count = chain.count;
+}

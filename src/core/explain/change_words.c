@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A change in words. */
+#include "base/parse.h"
+#include "core/explain/trial.h"
+
+static const char *duration_text(struct arena *arena, int64_t ms)
+{
+	char text[DURATION_TEXT_MAX];
+
+	return arena_strdup(arena, format_duration(ms, text));
+}
+
+static const char *size_text(struct arena *arena, int64_t mib)
+{
+	char text[DURATION_TEXT_MAX];
+
+	return arena_strdup(arena, format_size_mib(mib, text));
+}
+
+static const char *node_text(const struct words *w, uint32_t id)
+{
+	return facts_name(w->facts, node_get(w->facts, (struct node_id){ id })->name);
+}
+
+static const char *queue_text(const struct words *w, uint32_t id)
+{
+	return facts_name(w->facts, queue_get(w->facts, (struct queue_id){ id })->name);
+}
+
+static const char *job_ends_text(const struct words *w, uint32_t id)
+{
+	for (uint32_t row = w->j->depends; row;) {
+		const struct depend *depend = table_get(&w->facts->depends, row);
+
+		if (depend->job == id)
+			return arena_printf(w->arena, "the success of %s", words_job(w, id));
+		row = depend->next;
+	}
+	return arena_printf(w->arena, "the end of %s", words_job(w, id));
+}
+
+static const char *part_text(const struct words *w, const struct change_part *part)
+{
+	struct arena *a = w->arena;
+	long long value = (long long)part->value;
+
+	switch (part->kind) {
+	case CHANGE_RELEASE: return arena_printf(a, "its release (`fairlead release %u`)", w->job);
+	case CHANGE_JOB_ENDS: return job_ends_text(w, part->id);
+	case CHANGE_LIMIT:
+		return arena_printf(a, "a limit of %s for queue \"%s\"",
+				    words_share(w, part->value), queue_text(w, part->id));
+	case CHANGE_LEND:
+		return arena_printf(a, "queue \"%s\" lending its reserved guarantee",
+				    queue_text(w, part->id));
+	case CHANGE_UNBOUND:
+		return arena_printf(a,
+				    "queue \"%s\" without limits of models, processors and memory",
+				    queue_text(w, part->id));
+	case CHANGE_CALENDAR:
+		return arena_printf(a, "queue \"%s\" without its calendar",
+				    queue_text(w, part->id));
+	case CHANGE_STANDARD: return "tier standard instead of critical";
+	case CHANGE_NODE_READY:
+		return arena_printf(a, "node \"%s\" being ready", node_text(w, part->id));
+	case CHANGE_GPUS_BACK:
+		return arena_printf(a, "%s of node \"%s\" taken back into use",
+				    words_gpus(w, __builtin_popcountll((uint64_t)part->value)),
+				    node_text(w, part->id));
+	case CHANGE_MODELS: return "accepting any model of GPU";
+	case CHANGE_GPU_MEMORY:
+		return part->value ? arena_printf(a, "asking for at most %s of GPU memory",
+						  size_text(a, part->value))
+				   : "asking for no GPU memory in particular";
+	case CHANGE_CPU:
+		return arena_printf(a, "asking for at most %lld.%03lld processors per task",
+				    value / 1000, value % 1000);
+	case CHANGE_RAM:
+		return arena_printf(a, "asking for at most %s of memory per task",
+				    part->value ? size_text(a, part->value) : "0");
+	case CHANGE_LEVEL:
+		return part->value ? arena_printf(a, "requiring one %s only",
+						  words_level(w, (uint8_t)part->value))
+				   : "requiring no level of the topology";
+	case CHANGE_TASKS:
+		return arena_printf(a, "asking for %lld task%s", value, value == 1 ? "" : "s");
+	case CHANGE_GPUS: return arena_printf(a, "asking for %s per task", words_gpus(w, value));
+	case CHANGE_RUN_LIMIT:
+		return arena_printf(a, "declaring a run-time limit of %s",
+				    duration_text(a, part->value));
+	case CHANGE_PRIORITY: return arena_printf(a, "priority %lld", value);
+	}
+	return "";
+}
+
+void change_tell(struct trial *t, const struct parts *parts, struct explain_change *ret)
+{
+	struct words w = words_make(t->facts, t->view, (struct job_id){ t->job }, t->arena);
+	struct change_part *told = arena_array(t->arena, parts->count + 1, sizeof(*told));
+	const char *text = "";
+
+	for (uint32_t i = 0; i < parts->count; i++) {
+		told[i] = parts->at[i];
+		told[i].text = part_text(&w, &told[i]);
+		text = arena_printf(t->arena, "%s%s%s", text,
+				    i == 0                 ? ""
+				    : i + 1 < parts->count ? ", "
+							   : " and ",
+				    told[i].text);
+	}
+	ret->parts = told;
+	ret->part_count = parts->count;
+	ret->text = text;
+}

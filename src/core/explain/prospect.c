@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Before it is submitted: what may happen to the job, whether it can ever run, and what would be decided about it now. */
+#include "base/parse.h"
+#include "core/explain/inner.h"
+#include "core/scheduling/admit.h"
+
+/* --- what may happen -------------------------------------------------------------------------------------------------- */
+
+static const char *duration_text(struct arena *arena, int64_t ms)
+{
+	char duration[DURATION_TEXT_MAX];
+
+	return arena_strdup(arena, format_duration(ms, duration));
+}
+
+static const char *standard_prospect(const struct facts *facts, const struct event_job_submitted *e,
+				     struct arena *arena)
+{
+	int64_t grace_ms = e->grace_ms < 0 ? facts->policy.grace_ms : e->grace_ms;
+	const char *when =
+		facts->policy.min_runtime_ms
+			? arena_printf(arena, " once it has run for %s,",
+				       duration_text(arena, facts->policy.min_runtime_ms))
+			: "";
+	const char *what =
+		e->checkpoint
+			? arena_printf(
+				  arena,
+				  "it then has %s to write a checkpoint and goes on from its newest one",
+				  duration_text(arena, grace_ms))
+			: "it declares no checkpoints, so it then starts again from the beginning";
+
+	/* No attempt lives long enough to become a victim: what would happen to it then need not be said. */
+	if (e->limit_ms && e->limit_ms <= facts->policy.min_runtime_ms)
+		return arena_printf(
+			arena,
+			"Standard job: it is not stopped for others, as that happens only to jobs that have run for %s",
+			duration_text(arena, facts->policy.min_runtime_ms));
+
+	return arena_printf(
+		arena,
+		"Standard job:%s it may be stopped for more important work of its queue or for a queue that takes back its share; %s",
+		when, what);
+}
+
+/* More than a limit above it allows, whoever else runs: the first queue on the way up. */
+static struct verdict over_limit(const struct words *w)
+{
+	int64_t need = shape_share(w->shape, w->shape->tasks_min);
+
+	for (uint32_t id = w->j->queue.v; id;) {
+		const struct queue *queue = queue_get(w->facts, (struct queue_id){ id });
+
+		if (queue->limit_share >= 0 && need > queue->limit_share)
+			return (struct verdict){ .code = REASON_QUOTA_LIMIT,
+						 .at = id,
+						 .have = queue->limit_share,
+						 .need = need };
+		id = queue->parent.v;
+	}
+	return (struct verdict){ 0 };
+}
+
+/* What the whole cluster, idle, says to the wish; "" when it could run. The wish is made a job in a copy of the facts. */
+static const char *impossible_text(const struct facts *facts, struct view *view,
+				   const struct event *submitted, struct arena *arena)
+{
+	struct event event = *submitted;
+	struct facts copy;
+	struct verdict v = { 0 };
+	struct view *anew = NULL;
+	const char *text = "";
+
+	facts_freeze(facts, &copy);
+	event.job_submitted.job = (int64_t)facts->jobs.count + 1;
+	event.job_submitted.array_count = 0;
+	apply(&copy, &event);
+	if (copy.jobs.count == facts->jobs.count + 1) {
+		struct words w = words_make(&copy, view, (struct job_id){ copy.jobs.count }, arena);
+
+		if (!space_knows(&view->space, w.shape))
+			w.view = anew = view_create(&copy);
+		v = over_limit(&w);
+		w.never = !v.code;
+		if (!v.code)
+			v = ever_verdict(&w);
+		if (v.code)
+			text = arena_printf(
+				arena,
+				w.never ? ". On this cluster as it is it can't start: it %s. What would let it start: %s"
+					: ". As it is it can't start: it %s. What would let it start: %s",
+				words_summary(&w, &v), words_remedy(&w, &v));
+	}
+	view_destroy(anew);
+	facts_deinit(&copy);
+	return text;
+}
+
+const char *explain_prospect(const struct facts *facts, struct view *view,
+			     const struct event *job_submitted, struct arena *arena)
+{
+	const struct event_job_submitted *e = &job_submitted->job_submitted;
+	const char *text, *limit = "";
+
+	view_refresh(view, facts);
+	if (e->limit_ms)
+		limit = arena_printf(arena, "; its run-time limit is %s",
+				     duration_text(arena, e->limit_ms));
+	if (e->tier == TIER_CRITICAL)
+		text = "Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue";
+	else if (e->tier == TIER_BEST_EFFORT)
+		text = arena_printf(
+			arena,
+			"Best-effort job: it runs on spare GPUs only, and is stopped at once, without warning, when other work needs "
+			"them; it then %s",
+			e->checkpoint ? "goes on later from its newest checkpoint"
+				      : "starts again from the beginning");
+	else
+		text = standard_prospect(facts, e, arena);
+	return arena_printf(arena, "%s%s%s", text, limit,
+			    impossible_text(facts, view, job_submitted, arena));
+}
+
+/* --- dry run ------------------------------------------------------------------------------------------------------------- */
+
+enum { DRY_PASSES_MAX = 64 };
+
+/* Looks through decisions for the job's place. */
+static bool dry_found(const struct decisions *d, int64_t job, struct dry_run *ret)
+{
+	for (uint32_t i = 0; i < d->count; i++) {
+		const struct event *e = &d->events[i];
+
+		if (e->kind == EVENT_ATTEMPT_PLACED && e->attempt_placed.job == job) {
+			ret->starts_now = true;
+			ret->placed = e;
+			return true;
+		}
+		if (e->kind == EVENT_PROMISE_MADE && e->promise_made.job == job) {
+			ret->victims = e->promise_made.victims_count;
+			ret->placed = e;
+			return true;
+		}
+	}
+	return false;
+}
+
+void core_dry_run(const struct facts *facts, const struct event *job_submitted, struct arena *arena,
+		  struct dry_run *ret)
+{
+	struct facts copy;
+	struct view *view;
+	struct decisions d = { .more = true };
+	bool found = false;
+
+	*ret = (struct dry_run){ .why = { .summary = "", .remedy = "" } };
+	facts_freeze(facts, &copy);
+	apply(&copy, job_submitted);
+	view = view_create(&copy);
+	for (int i = 0; i < DRY_PASSES_MAX && d.more && !found; i++) {
+		decide(&copy, view, UINT64_MAX, arena, &d);
+		found = dry_found(&d, job_submitted->job_submitted.job, ret);
+		for (uint32_t k = 0; k < d.count; k++) {
+			apply(&copy, &d.events[k]);
+			view_follow(view, &copy, &d.events[k]);
+		}
+	}
+	if (!ret->starts_now && copy.jobs.count >= job_submitted->job_submitted.job)
+		explain_job(&copy, view,
+			    (struct job_id){ (uint32_t)job_submitted->job_submitted.job }, arena,
+			    &ret->why);
+	view_destroy(view);
+	facts_deinit(&copy);
+}

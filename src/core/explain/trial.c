@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a change to a frozen copy of the facts, mostly as the events that would make it, and taking it back. */
+#include "core/explain/trial.h"
+
+#include "base/check.h"
+#include "core/model/whatif.h"
+
+static void trial_follow(struct trial *t, const struct event *e)
+{
+	CHECK(t->followed_count < ARRAY_SIZE(t->followed));
+	view_follow(t->view, &t->copy, e);
+	t->followed[t->followed_count++] = *e;
+}
+
+static struct event trial_event(const struct trial *t, enum event_kind kind)
+{
+	return event_make(kind, t->copy.now_ms, "fairlead");
+}
+
+static void trial_put(struct trial *t, struct event *e)
+{
+	e->seq = t->copy.seq + 1;
+	apply(&t->copy, e);
+	trial_follow(t, e);
+}
+
+static void put_job_ends(struct trial *t, uint32_t id)
+{
+	const struct job *job = job_get(&t->copy, (struct job_id){ id });
+	struct event attempt = trial_event(t, EVENT_ATTEMPT_ENDED),
+		     ended = trial_event(t, EVENT_JOB_ENDED);
+
+	if (job_state_is_final(job->state))
+		return;
+	attempt.attempt_ended.attempt = job->attempt.v;
+	if (job->attempt.v)
+		trial_put(t, &attempt);
+	ended.job_ended.job = id;
+	ended.job_ended.state = JOB_SUCCEEDED;
+	ended.job_ended.rank = -1;
+	ended.job_ended.text = "";
+	trial_put(t, &ended);
+}
+
+static void put_queue_limits(struct trial *t, const struct queue *queue, struct event_queue_set *e)
+{
+	int64_t *shares = arena_new_array(&t->scratch, int64_t, QUEUE_MODELS_MAX);
+
+	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && queue->limit_model[i].v; i++) {
+		e->limit_models = arena_printf(&t->scratch, "%s%s%s", e->limit_models, i ? "," : "",
+					       facts_name(&t->copy, queue->limit_model[i]));
+		shares[i] = queue->limit_model_share[i];
+		e->limit_model_shares_count = i + 1;
+	}
+	e->limit_model_shares = shares;
+	e->limit_cpu_milli = queue->limit_cpu_milli;
+	e->limit_ram_mib = queue->limit_ram_mib;
+}
+
+static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool reserved,
+		      enum change_kind kind)
+{
+	const struct queue *queue = queue_get(&t->copy, (struct queue_id){ id });
+	struct event e = trial_event(t, EVENT_QUEUE_SET);
+
+	e.queue_set.name = arena_strdup(&t->scratch, facts_name(&t->copy, queue->name));
+	e.queue_set.parent =
+		queue->parent.v ? arena_strdup(&t->scratch,
+					       facts_name(&t->copy,
+							  queue_get(&t->copy, queue->parent)->name))
+				: "";
+	e.queue_set.team = arena_strdup(&t->scratch, facts_name(&t->copy, queue->team));
+	e.queue_set.guarantee_share = queue->guarantee_share;
+	e.queue_set.limit_share = limit_share;
+	e.queue_set.weight = queue->weight;
+	e.queue_set.reserved = reserved;
+	e.queue_set.default_limit_ms = queue->default_limit_ms;
+	e.queue_set.used_gpu_ms = queue->used_gpu_ms;
+	if (kind != CHANGE_CALENDAR)
+		e.queue_set.calendar =
+			arena_strdup(&t->scratch, facts_text(&t->copy, queue->calendar));
+	if (kind != CHANGE_UNBOUND)
+		put_queue_limits(t, queue, &e.queue_set);
+	trial_put(t, &e);
+}
+
+static void put_wish(struct trial *t, const struct change_part *part)
+{
+	struct job_id id = { t->job };
+	struct event sync = trial_event(t, EVENT_JOB_PRIORITY_SET);
+	struct shape shape = *shape_get(&t->copy, job_get(&t->copy, id)->shape);
+
+	if (part->kind == CHANGE_MODELS)
+		memset(shape.models, 0, sizeof(shape.models));
+	else if (part->kind == CHANGE_GPU_MEMORY)
+		shape.gpu_memory_mib = (uint32_t)part->value;
+	else if (part->kind == CHANGE_CPU)
+		shape.cpu_milli = (uint32_t)part->value;
+	else if (part->kind == CHANGE_RAM)
+		shape.memory_mib = (uint32_t)part->value;
+	else if (part->kind == CHANGE_LEVEL)
+		shape.require = (uint8_t)part->value;
+	else if (part->kind == CHANGE_GPUS)
+		shape.gpus = (uint32_t)part->value;
+	else if (part->kind == CHANGE_TASKS)
+		shape.tasks_min = shape.tasks_max = (uint32_t)part->value;
+	whatif_shape(&t->copy, id, &shape);
+	if (part->kind == CHANGE_STANDARD)
+		whatif_tier(&t->copy, id, TIER_STANDARD);
+	if (part->kind == CHANGE_RUN_LIMIT)
+		whatif_limit(&t->copy, id, part->value);
+	sync.job_priority_set.job = t->job;
+	trial_follow(t, &sync);
+}
+
+static void put_node(struct trial *t, const struct change_part *part)
+{
+	struct event state = trial_event(t, EVENT_NODE_STATE),
+		     gpus = trial_event(t, EVENT_GPU_STATE);
+
+	state.node_state.node = gpus.gpu_state.node = part->id;
+	state.node_state.state = NODE_READY;
+	state.node_state.reason = gpus.gpu_state.reason = "";
+	gpus.gpu_state.mask = part->value;
+	trial_put(t, part->kind == CHANGE_NODE_READY ? &state : &gpus);
+}
+
+static void part_put(struct trial *t, const struct change_part *part)
+{
+	const struct queue *queue;
+
+	struct event released = trial_event(t, EVENT_JOB_RELEASED),
+		     priority = trial_event(t, EVENT_JOB_PRIORITY_SET);
+
+	switch (part->kind) {
+	case CHANGE_RELEASE:
+		released.job_released.job = t->job;
+		trial_put(t, &released);
+		return;
+	case CHANGE_PRIORITY:
+		priority.job_priority_set.job = t->job;
+		priority.job_priority_set.priority = part->value;
+		trial_put(t, &priority);
+		return;
+	case CHANGE_JOB_ENDS: put_job_ends(t, part->id); return;
+	case CHANGE_LIMIT:
+	case CHANGE_LEND:
+	case CHANGE_UNBOUND:
+	case CHANGE_CALENDAR:
+		queue = queue_get(&t->copy, (struct queue_id){ part->id });
+		put_queue(t, part->id,
+			  part->kind == CHANGE_LIMIT ? part->value : queue->limit_share,
+			  part->kind != CHANGE_LEND && queue->reserved, part->kind);
+		return;
+	case CHANGE_NODE_READY:
+	case CHANGE_GPUS_BACK: put_node(t, part); return;
+	case CHANGE_STANDARD:
+	case CHANGE_MODELS:
+	case CHANGE_GPU_MEMORY:
+	case CHANGE_CPU:
+	case CHANGE_RAM:
+	case CHANGE_LEVEL:
+	case CHANGE_TASKS:
+	case CHANGE_GPUS:
+	case CHANGE_RUN_LIMIT: put_wish(t, part); return;
+	}
+}
+
+/* With the parts whose bit is set in `which` (those beyond 64 always). */
+void trial_begin(struct trial *t, const struct parts *parts, uint64_t which)
+{
+	arena_reset(&t->scratch);
+	facts_freeze(t->facts, &t->copy);
+	t->followed_count = 0;
+	t->tries++;
+	for (uint32_t i = 0; i < parts->count; i++)
+		if (i >= 64 || which >> i & 1)
+			part_put(t, &parts->at[i]);
+	view_refresh(t->view, &t->copy);
+	t->words = words_make(&t->copy, t->view, (struct job_id){ t->job }, &t->scratch);
+}
+
+/* The same events, last one first: each brings what it is about in line with the facts as they are. */
+void trial_end(struct trial *t)
+{
+	while (t->followed_count)
+		view_follow(t->view, t->facts, &t->followed[--t->followed_count]);
+	view_refresh(t->view, t->facts);
+	facts_deinit(&t->copy);
+}
+
+bool trial_is_spent(const struct trial *t)
+{
+	return t->tries >= t->tries_most;
+}
+
+bool starts_with(struct trial *t, const struct parts *parts, uint64_t which)
+{
+	struct verdict v;
+	bool starts;
+
+	if (trial_is_spent(t))
+		return false;
+	trial_begin(t, parts, which);
+	starts = !words_reason(&t->words, &v);
+	trial_end(t);
+	return starts;
+}
