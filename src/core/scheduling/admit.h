@@ -14,6 +14,28 @@ struct admission {
 int admit_checkpoint_void(const struct admission *a, struct event_checkpoint_void *e) MUST_CHECK;
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
 
+/* admit_cluster.c. Those that take no const fill in numbers and defaults. */
+int admit_policy_set(const struct admission *a, const struct event_policy_set *e) MUST_CHECK;
+int admit_levels_set(const struct admission *a, const struct event_levels_set *e) MUST_CHECK;
+int admit_node_set(const struct admission *a, struct event_node_set *e) MUST_CHECK;
+int admit_node_state(const struct admission *a, const struct event_node_state *e) MUST_CHECK;
+int admit_node_marked(const struct admission *a, const struct event_node_marked *e) MUST_CHECK;
+int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e) MUST_CHECK;
+
+/* admit_queue.c */
+int admit_queue_set(const struct admission *a, struct event_queue_set *e) MUST_CHECK;
+int admit_queue_removed(const struct admission *a, const struct event_queue_removed *e) MUST_CHECK;
+
+/* admit_people.c */
+int admit_team_set(const struct admission *a, const struct event_team_set *e) MUST_CHECK;
+int admit_team_removed(const struct admission *a, const struct event_team_removed *e) MUST_CHECK;
+int admit_user_set(const struct admission *a, const struct event_user_set *e) MUST_CHECK;
+int admit_user_removed(const struct admission *a, const struct event_user_removed *e) MUST_CHECK;
+int admit_token_created(const struct admission *a, const struct event_token_created *e) MUST_CHECK;
+int admit_token_revoked(const struct admission *a, const struct event_token_revoked *e) MUST_CHECK;
+
+/* --- parts of checks, admit_parts.c --- */
+
 /* A number between two bounds, else ERR_INVALID: `what` must be between .. and .., not ... */
 int admit_range(const struct admission *a, const char *what, int64_t value, int64_t min,
 		int64_t max) MUST_CHECK;
