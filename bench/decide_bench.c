@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "core/core.h"
+#include "job.h"
 
 static struct facts f;
 static struct view *view;
@@ -102,29 +103,9 @@ static void queue_set(const char *name, const char *parent, int64_t guarantee)
 	put(&e);
 }
 
-static struct event job_event(const char *queue, int64_t tasks, int64_t gpus, int64_t cpu,
-			      int64_t priority)
+static void submit(const char *queue, int64_t tasks, int64_t gpus, int64_t cpu_milli)
 {
-	struct event e = event_make(EVENT_JOB_SUBMITTED, now_ms, "bench");
-
-	e.job_submitted.job = (int64_t)f.jobs.count + 1;
-	e.job_submitted.name = "job";
-	e.job_submitted.user = "ann";
-	e.job_submitted.queue = queue;
-	e.job_submitted.kind = KIND_BATCH;
-	e.job_submitted.tier = TIER_STANDARD;
-	e.job_submitted.priority = priority;
-	e.job_submitted.tasks_min = e.job_submitted.tasks_max = tasks;
-	e.job_submitted.gpus = gpus;
-	e.job_submitted.cpu_milli = cpu;
-	e.job_submitted.preempts = 1;
-	e.job_submitted.grace_ms = -1;
-	return e;
-}
-
-static void submit(const char *queue, int64_t tasks, int64_t gpus, int64_t cpu, int64_t priority)
-{
-	struct event e = job_event(queue, tasks, gpus, cpu, priority);
+	struct event e = job_event(&f, queue, tasks, gpus, cpu_milli);
 
 	put(&e);
 }
@@ -175,7 +156,7 @@ static void bench_fill(void)
 	world_begin(5000);
 	queue_set("default", "", 0);
 	for (int i = 0; i < 40000; i++)
-		submit("default", 1, 1, 0, 0);
+		submit("default", 1, 1, 0);
 	start = now_us();
 	(void)settle(&us);
 	report("fill 5,000 x 8 with 40,000 one-GPU jobs: with apply and follow", now_us() - start);
@@ -234,12 +215,12 @@ static void queue_fill(uint32_t shapes)
 	world_begin(12500);
 	queues_make();
 	for (uint32_t i = 0; i < 100000; i++)
-		submit(queue_name(i, name), 1, 1, 0, 0);
+		submit(queue_name(i, name), 1, 1, 0);
 	(void)settle(&us);
 	run_all();
 	for (uint32_t i = 0; i < 1000000; i++)
 		submit(queue_name(i / 7, name), 1 + i % shapes % 20, 1 + i % shapes / 20 % 8,
-		       i % shapes / 160 * 100, 0);
+		       i % shapes / 160 * 100);
 }
 
 static void bench_queue(void)
@@ -263,11 +244,11 @@ static void bench_event(void)
 	world_begin(12500);
 	queues_make();
 	for (uint32_t i = 0; i < 100000; i++)
-		submit(queue_name(i, name), 1, 1, 0, 0);
+		submit(queue_name(i, name), 1, 1, 0);
 	(void)settle(&us);
 	run_all();
 	for (int i = 0; i < 32; i++)
-		submit(queue_name((uint32_t)i, name), 8 + i, 8, 0, 0);
+		submit(queue_name((uint32_t)i, name), 8 + i, 8, 0);
 	(void)settle(&us);
 	for (uint32_t i = 1; i <= 1000; i++) {
 		struct event e = event_make(EVENT_TASK_EXITED, now_ms, "bench");
@@ -300,12 +281,12 @@ static void bench_reclaim(void)
 	e.policy_set.grace_ms = 60000;
 	put(&e);
 	for (int i = 0; i < 4000; i++)
-		submit("borrower", 1, 1, 0, 0);
+		submit("borrower", 1, 1, 0);
 	(void)settle(&us);
 	run_all();
 	now_ms += 3600000;
 	for (int i = 0; i < 4000; i++)
-		submit("owner", 1, 1, 0, 0);
+		submit("owner", 1, 1, 0);
 	start = now_us();
 	(void)settle(&us);
 	report("reclaim 4,000 GPUs held by 4,000 jobs, for 4,000 jobs: all", now_us() - start);
@@ -321,11 +302,11 @@ static void bench_reclaim_gang(void)
 	queue_set("owner", "", 4000);
 	queue_set("borrower", "", 0);
 	for (int i = 0; i < 4000; i++)
-		submit("borrower", 1, 1, 0, 0);
+		submit("borrower", 1, 1, 0);
 	(void)settle(&us);
 	run_all();
 	now_ms += 3600000;
-	submit("owner", 500, 8, 0, 0);
+	submit("owner", 500, 8, 0);
 	(void)settle(&us);
 	report("  for one gang of 500 x 8: decide alone", us);
 	world_end();

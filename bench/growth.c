@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "core/core.h"
+#include "job.h"
 
 enum { QUEUES = 20, RUNS = 15 };
 
@@ -88,20 +89,10 @@ static void queues_make(void)
 static void submit(int64_t i, int64_t tasks, int64_t gpus, int64_t cpu_milli)
 {
 	char queue[32];
-	struct event e = event_make(EVENT_JOB_SUBMITTED, now_ms, "bench");
+	struct event e;
 
 	snprintf(queue, sizeof(queue), "q%02" PRId64, i % QUEUES);
-	e.job_submitted.job = (int64_t)f.jobs.count + 1;
-	e.job_submitted.name = "job";
-	e.job_submitted.user = "ann";
-	e.job_submitted.queue = queue;
-	e.job_submitted.kind = KIND_BATCH;
-	e.job_submitted.tier = TIER_STANDARD;
-	e.job_submitted.tasks_min = e.job_submitted.tasks_max = tasks;
-	e.job_submitted.gpus = gpus;
-	e.job_submitted.cpu_milli = cpu_milli;
-	e.job_submitted.preempts = 1;
-	e.job_submitted.grace_ms = -1;
+	e = job_event(&f, queue, tasks, gpus, cpu_milli);
 	put(&e);
 }
 
