@@ -31,6 +31,9 @@ def copy_programs(build, to):
     return to
 
 
+if sys.argv[1:] in (["--help"], ["-h"]):
+    print(__doc__)
+    sys.exit(0)
 words = ["/usr/bin/python3", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]
 if not {"-s", "-n", "--pdb"} & set(sys.argv[1:]):
     words += ["-n", "4"]

@@ -158,6 +158,9 @@ def run(parts):
 def main():
     os.chdir(TOP)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    if sys.argv[1:] in (["--help"], ["-h"]):
+        print(__doc__)
+        return 0
     wanted = sys.argv[1:] or [name for name in PARTS if name != "plain" or ROOT]
     wrong = [name for name in wanted if name not in PARTS]
     if wrong:
