@@ -714,12 +714,15 @@ static void queues_keep_what_is_not_given(void **state)
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"weight\":0}", 400, "weight");
 	form_refused("ada", "PUT", "/api/v1/queues/-x", "{}", 400, "queue");
 	form_refused("ada", "DELETE", "/api/v1/queues/new", NULL, 404, "new");
-	form_change("ada", "PUT", "/api/v1/policy", "{\"grace\":\"45s\",\"half_life\":\"2d\"}");
+	form_change("ada", "PUT", "/api/v1/policy",
+		    "{\"grace\":\"45s\",\"half_life\":\"2d\",\"keep_ended\":\"30d\"}");
 	a = form_get("vera", "/api/v1/policy", "Policy");
 	assert_int_equal(answer_number(&a, "grace_ms"), 45000);
 	assert_int_equal(answer_number(&a, "half_life_ms"), 172800000);
+	assert_int_equal(answer_number(&a, "keep_ended_ms"), 2592000000);
 	answer_free(&a);
 	form_refused("ada", "PUT", "/api/v1/policy", "{\"grace_ms\":1}", 400, "grace");
+	form_refused("ada", "PUT", "/api/v1/policy", "{\"keep_ended\":\"0s\"}", 400, "7 days");
 }
 
 static void nothing_is_acknowledged_that_is_not_durable(void **state)

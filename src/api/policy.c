@@ -18,6 +18,7 @@ void handle_policy(struct call *call)
 	out_int(&out, "allow_critical_burst", p->allow_critical_burst);
 	out_int(&out, "backfill_depth", p->backfill_depth);
 	out_int(&out, "half_life_ms", p->half_life_ms);
+	out_int(&out, "keep_ended_ms", p->keep_ended_ms);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }
@@ -37,6 +38,19 @@ static int switch_read(const struct conf *body, const char *name, int64_t *ret, 
 
 	if (rc >= 0 && given)
 		*ret = value;
+	return rc;
+}
+
+/* In the record 0 is "as before", so it can't be asked for; it would mean what the client keys say anyway. */
+static int keep_ended_read(const struct conf *body, int64_t *ret_ms, struct err *err)
+{
+	const struct conf *c = conf_find(body, "keep_ended");
+	int rc = duration_read(body, "keep_ended", ret_ms, err);
+
+	if (rc >= 0 && c && *ret_ms == 0)
+		rc = err_at(
+			err, ERR_INVALID, body_file, c->line, c->column,
+			"keep_ended is 0s: give 1s or more; a job stays for 7 days since its submission all the same");
 	return rc;
 }
 
@@ -62,6 +76,8 @@ static int policy_read(const struct conf *body, struct event_policy_set *e, stru
 		rc = body_int(body, "backfill_depth", 0, 1024, &e->backfill_depth, &given, err);
 	if (rc >= 0)
 		rc = duration_read(body, "half_life", &e->half_life_ms, err);
+	if (rc >= 0)
+		rc = keep_ended_read(body, &e->keep_ended_ms, err);
 	return rc;
 }
 

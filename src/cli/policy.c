@@ -103,6 +103,9 @@ static const struct flag set_flags[] = {
 	{ "half-life", 0, "DURATION",
 	  "what a queue used in the past counts half after it, when queues are equally far in their shares; 0s = it does not fade; default 1w",
 	  false },
+	{ "keep-ended", 0, "DURATION",
+	  "an ended job stays among the current ones for so long, and for 7 days since its submission; then it is read from the history; default 1w",
+	  false },
 	{ 0 },
 };
 
@@ -136,7 +139,7 @@ static int policy_body(const struct invocation *in, json_t *body, struct err *er
 	} durations[] = {
 		{ "min-runtime", "min_runtime" },     { "grace", "grace" },
 		{ "default-limit", "default_limit" }, { "blackhole-window", "blackhole_window" },
-		{ "half-life", "half_life" },
+		{ "half-life", "half_life" },         { "keep-ended", "keep_ended" },
 	};
 	int rc = add_number(in, "blackhole-failures", "blackhole_failures", 4, body, err);
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not harness.has_failpoints(), reason="needs a bu
 def after(d, days):
     """The machine was off for so long."""
     assert d.stop() == 0
-    d.env.update(FAIRLEAD_TEST_BOOT_ID="second", FAIRLEAD_TEST_WALL_STEP_MS=str(days * 86400 * 1000))
+    d.env.update(FAIRLEAD_TEST_BOOT_ID="after-%d" % days, FAIRLEAD_TEST_WALL_STEP_MS=str(days * 86400 * 1000))
     d.up()
 
 
@@ -42,6 +42,20 @@ def test_jobs_that_ended_long_ago_are_shown_from_the_history():
         d.kill()
         d.up()
         assert d.job(failed) == before[failed]
+
+
+def test_the_policy_says_how_long_a_job_stays_after_its_end():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_TEST_BOOT_ID": "first"}) as d:
+        client = harness.Client(d.data)
+        d.run("policy", "set", "--keep-ended", "20d")
+        job = d.submit("true")
+        d.wait(job)
+        after(d, 8)
+        harness.wait_until("history is there", lambda: client.get("/api/v1/status")["history_seq"] >= client.get("/api/v1/status")["last_seq"])
+        assert [j["id"] for j in d.ask("jobs", "--all")] == [job]
+        after(d, 25)
+        harness.wait_until("it has left", lambda: d.ask("jobs", "--all") == [])
+        assert d.job(job)["state"] == "succeeded"
 
 
 def test_the_history_is_filled_anew_across_a_sealed_segment():

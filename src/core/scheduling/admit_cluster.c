@@ -25,6 +25,7 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		{ "collect_after", e->collect_after_ms, ADMIT_DURATION_MAX_MS },
 		{ "half_life", e->half_life_ms, ADMIT_DURATION_MAX_MS },
 		{ "defragment", e->defragment, 2 },
+		{ "keep_ended", e->keep_ended_ms, ADMIT_DURATION_MAX_MS },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
