@@ -357,6 +357,40 @@ def test_a_daemon_killed_at_any_point_goes_on_where_it_was(point):
         finish(engine, count, ranks)
 
 
+@needs_failpoints
+@pytest.mark.parametrize("ends", ["before the start", "after the start", "as the shepherd"])
+def test_a_child_that_outlives_the_daemon_before_its_exec_only_delays_its_rank(ends, tmp_path):
+    """It holds the lock of its place, and of others that were being made just then, and is the shepherd of none yet."""
+    gate = str(tmp_path / "gate")
+    os.mkfifo(gate)
+    with Counted() as count, Drive(env={"FAIRLEAD_FAILPOINT": "engine-child@1:error", "FAIRLEAD_SHEPHERD_FAILPOINT": "",
+                                        "FAIRLEAD_FAILPOINT_GATE": gate}) as engine:
+        engine.must("adopt")
+        engine.start(1, *count.argv(), count=2)
+        engine.wait_fact("ready", 1, 0)
+        held = wait_until("it is forked", engine.half_started)
+        engine.process.kill()
+        engine.process.wait()
+        engine.facts = []
+        engine.up()
+        engine.must("adopt", "1:2")
+        if ends == "before the start":
+            os.kill(held[0], signal.SIGKILL)
+            assert engine.wait_fact("gone", 1, 1)
+        engine.start(1, *count.argv(), count=2)
+        engine.wait_fact("ready", 1, 0)
+        assert not engine.do("release", 1)["ok"]
+        if ends == "after the start":
+            os.kill(held[0], signal.SIGKILL)
+        elif ends == "as the shepherd":
+            open(gate, "w").close()
+        engine.wait_fact("ready", 1, 1)
+        engine.must("release", 1)
+        for rank in range(2):
+            assert engine.wait_fact("exited", 1, rank)["code"] == 0
+        assert [count.times(rank) for rank in range(2)] == [1, 1]
+
+
 def test_running_work_does_not_notice_the_death_of_the_daemon():
     with Counted() as count, Drive() as engine:
         engine.must("adopt")

@@ -49,6 +49,7 @@ void attempt_drop(struct engine *e, struct attempt *attempt)
 	HASH_DEL(e->table, attempt);
 	for (uint32_t i = 0; i < attempt->count; i++) {
 		rank_unwatch(e, &attempt->ranks[i]);
+		rank_born(&attempt->ranks[i]);
 		if (attempt->ranks[i].folder >= 0)
 			close(attempt->ranks[i].folder);
 	}
@@ -76,6 +77,7 @@ void rank_end(struct engine *e, struct rank *rank)
 {
 	rank->state = RANK_ENDED;
 	rank_unwatch(e, rank);
+	rank_born(rank);
 	if (rank->folder >= 0)
 		close(rank->folder);
 	rank->folder = -1;
@@ -366,7 +368,8 @@ static int check_start(const struct engine_start *start, struct err *err)
 }
 
 /* An attempt that was adopted half made (the daemon before this one died while it prepared it): the
- * ranks that never had a shepherd are made now. */
+ * ranks that never had a shepherd are made now; those whose lock is held by a process that may become
+ * one, when that ends without having been it. */
 static void start_rest(struct engine *e, struct attempt *attempt, const struct engine_start *start)
 {
 	struct order *order = order_copy(e, start);
@@ -378,7 +381,7 @@ static void start_rest(struct engine *e, struct attempt *attempt, const struct e
 			rank->state = RANK_PREPARING;
 			rank->gone = false;
 			rank->waits = true;
-		} else if (rank->state == RANK_BURYING && rank->unborn && !rank->again) {
+		} else if (rank->unborn && !rank->again) {
 			rank->again = order;
 			order->users++;
 		}

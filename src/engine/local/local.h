@@ -50,8 +50,8 @@ struct rank {
 	bool released; /* `go` is there */
 	bool waits; /* for its attempt's JOB_PREPARE */
 	bool gone; /* ENDED by GONE: start may make it again */
-	bool unborn; /* adopted with a spec, but no shepherd and no `go`: start may make it again */
-	struct order *again; /* start came while it is BURYING and unborn */
+	bool unborn; /* adopted without `go`, and no shepherd of it was seen: start may make it again */
+	struct order *again; /* start came while it is unborn */
 	int folder; /* its place, -1 = not open */
 	int watch; /* inotify's number, -1 = none; key of the hash below */
 	int lock_looks; /* how often the lock will be looked at again soon */
@@ -141,6 +141,7 @@ void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *or
 void prepare_rank(struct engine *e, struct rank *rank, struct order *order);
 struct order *order_copy(const struct engine *e, const struct engine_start *start);
 void order_unref(struct engine *e, struct order *order); /* takes the mutex */
+void rank_born(struct rank *rank); /* has no use for its `again`; the mutex held */
 void rank_again(struct engine *e,
 		struct rank *rank); /* queues it with its `again`; the mutex held */
 

@@ -8,6 +8,11 @@
  *			spec of an earlier boot means GONE
  *	only listed	GONE for each rank
  *	only a folder	stale: stopped at once and cleared away, without facts
+ *
+ * A lock that is held says that the rank's shepherd lives, or that a child of the dead daemon has not come to
+ * its exec yet: it has a copy of every descriptor that was open at its fork, and outlives the daemon. It may be the
+ * rank's own child, which becomes its shepherd, or one of another rank's, which lets go of the lock then. So a rank
+ * whose shepherd was not seen (by `ready`) is still taken for half made when its lock comes free.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -89,8 +94,7 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 		return;
 	}
 	rank->state = RANK_LIVE;
-	rank->unborn = !rank->released && !place_is_locked(rank->folder) &&
-		       !place_has(rank->folder, "exit");
+	rank->unborn = !rank->released && !place_has(rank->folder, "exit");
 	if (rank_watch(e, rank, NULL) < 0) {
 		/* no more watches: the re-scan serves this one */
 	}

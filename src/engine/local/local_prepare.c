@@ -76,15 +76,28 @@ struct order *order_copy(const struct engine *e, const struct engine_start *star
 	return order;
 }
 
-void order_unref(struct engine *e, struct order *order)
+/* The mutex is held. */
+static void order_drop(struct order *order)
 {
-	pthread_mutex_lock(&e->lock);
-	bool last = --order->users == 0;
-	pthread_mutex_unlock(&e->lock);
-	if (!last)
+	if (--order->users)
 		return;
 	arena_deinit(&order->arena);
 	free(order);
+}
+
+void order_unref(struct engine *e, struct order *order)
+{
+	pthread_mutex_lock(&e->lock);
+	order_drop(order);
+	pthread_mutex_unlock(&e->lock);
+}
+
+void rank_born(struct rank *rank)
+{
+	rank->unborn = false;
+	if (rank->again)
+		order_drop(rank->again);
+	rank->again = NULL;
 }
 
 /* --- failures --- */
@@ -504,6 +517,10 @@ static int spawn_shepherd(struct engine *e, const struct rank *rank, char *place
 	}
 	snprintf(log, sizeof(log), "%.4000s/shepherd.log", place);
 	CHECK(posix_spawn_file_actions_init(&actions) == 0);
+	if (FAILPOINT_RANK("engine-child", rank->number))
+		CHECK(posix_spawn_file_actions_addopen(&actions, STDIN_FILENO,
+						       getenv("FAIRLEAD_FAILPOINT_GATE"), O_RDONLY,
+						       0) == 0);
 	CHECK(posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) ==
 	      0);
 	CHECK(posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) ==

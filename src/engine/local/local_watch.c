@@ -181,6 +181,8 @@ void rank_scan(struct engine *e, struct rank *rank)
 	bool over = place_has(rank->folder, "exit");
 
 	rank_tell(e, rank, over || !locked);
+	if (locked && rank->ready_said)
+		rank_born(rank);
 	if (over) {
 		say_exit(e, rank);
 	} else if (!locked) {
