@@ -686,16 +686,18 @@ static void queues_keep_what_is_not_given(void **state)
 	form_change(
 		"ada", "PUT", "/api/v1/queues/new",
 		"{\"limit_models\":\"H100-80GB=8,any=0.5\",\"limit_cpus\":64,\"limit_memory\":\"512GiB\","
-		"\"calendar\":\"mon-fri 20:00-08:00, utc+1\"}");
+		"\"reserved\":false,\"guarantee_models\":\"H100-80GB=1,any=0.5\",\"calendar\":\"mon-fri 20:00-08:00, utc+1\"}");
 	form_change("ada", "PUT", "/api/v1/queues/new", "{\"weight\":6}");
 	a = form_get("vera", "/api/v1/queues", "QueueList");
 	assert_non_null(strstr(a.text, "\"calendar\":\"mon-fri 20:00-08:00, utc+1\","));
 	assert_non_null(strstr(a.text, "\"limit_models\":\"H100-80GB=8,any=0.5\","));
+	assert_non_null(strstr(a.text, "\"guarantee_models\":\"H100-80GB=1,any=0.5\","));
+	assert_non_null(strstr(a.text, "\"guarantee_gpus\":1.5,"));
 	assert_non_null(strstr(a.text, "\"limit_cpu_milli\":64000,\"limit_memory_mib\":524288"));
 	answer_free(&a);
 	form_change(
 		"ada", "PUT", "/api/v1/queues/new",
-		"{\"limit_models\":\"none\",\"limit_cpus\":0,\"limit_memory\":\"0\",\"calendar\":\"\"}");
+		"{\"limit_models\":\"none\",\"guarantee_models\":\"none\",\"limit_cpus\":0,\"limit_memory\":\"0\",\"calendar\":\"\"}");
 	a = form_get("vera", "/api/v1/queues", "QueueList");
 	assert_null(strstr(a.text, "H100-80GB=8"));
 	assert_null(strstr(a.text, "mon-fri"));
@@ -704,6 +706,8 @@ static void queues_keep_what_is_not_given(void **state)
 		     "MODEL=GPUS");
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"limit_models\":\"A=1,A=2\"}", 400,
 		     "two limits");
+	form_refused("ada", "PUT", "/api/v1/queues/new",
+		     "{\"guarantee_models\":\"A=1\",\"reserved\":true}", 400, "reserved");
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"calendar\":\"weekends\"}", 400,
 		     "weekends");
 	form_change("ada", "DELETE", "/api/v1/queues/new", NULL);

@@ -13,15 +13,15 @@
 #include "core/scheduling/admit.h"
 #include "core/scheduling/standing.h"
 
-/* "H100-80GB=8,any=0.5": the limits of models as they are given. */
-static const char *models_say(const struct facts *f, const struct queue *q, struct arena *arena)
+/* "H100-80GB=8,any=0.5": limits, guarantees of models as they are given. */
+static const char *models_say(const struct facts *f, const struct name_id *models,
+			      const int64_t *shares, struct arena *arena)
 {
 	const char *text = "";
 
-	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && q->limit_model[i].v; i++)
+	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && models[i].v; i++)
 		text = arena_printf(arena, "%s%s%s=%s", text, i ? "," : "",
-				    facts_name(f, q->limit_model[i]),
-				    share_text(arena, q->limit_model_share[i]));
+				    facts_name(f, models[i]), share_text(arena, shares[i]));
 	return text;
 }
 
@@ -44,7 +44,9 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_int(out, "used_gpu_ms", q->used_gpu_ms);
 	out_int(out, "past_gpu_ms", queue_past_gpu_ms(f, (struct queue_id){ id }, f->now_ms));
 	out_text(out, "calendar", facts_text(f, q->calendar));
-	out_text(out, "limit_models", models_say(f, q, arena));
+	out_text(out, "limit_models", models_say(f, q->limit_model, q->limit_model_share, arena));
+	out_text(out, "guarantee_models",
+		 models_say(f, q->guarantee_model, q->guarantee_model_share, arena));
 	out_int(out, "limit_cpu_milli", q->limit_cpu_milli);
 	out_int(out, "limit_memory_mib", q->limit_ram_mib);
 	out_int(out, "running", t->running);
@@ -120,24 +122,29 @@ static int share_read(const struct conf *body, const char *name, bool none_allow
 	return 0;
 }
 
-/* "H100-80GB=8,any=4"; "" and "none" take the limits of models away. */
-static int models_read(struct call *call, const struct conf *body, struct event_queue_set *e,
-		       struct err *err)
-{
-	const struct conf *c = conf_find(body, "limit_models");
-	int64_t *shares = arena_new_array(call->arena, int64_t, QUEUE_MODELS_MAX);
-	char *text, *part, *rest;
-	const char *given;
-	bool said;
+/* What is said of models under one key. */
+struct models {
+	const char *names; /* comma separated */
+	int64_t *shares;
+	uint32_t count;
+	bool given;
+};
 
+/* "H100-80GB=8,any=4"; "" and "none" say nothing of any model. */
+static int models_read(struct call *call, const struct conf *body, const char *key,
+		       struct models *ret, struct err *err)
+{
+	const struct conf *c = conf_find(body, key);
+	char *part, *rest;
+	const char *text;
+
+	*ret = (struct models){ .names = "" };
 	if (!c)
 		return 0;
-	if (body_text(body, "limit_models", EVENT_TEXT_MAX, &given, &said, err) < 0)
+	if (body_text(body, key, EVENT_TEXT_MAX, &text, &ret->given, err) < 0)
 		return -(int)err->code;
-	e->limit_models = "";
-	e->limit_model_shares = shares;
-	e->limit_model_shares_count = 0;
-	rest = text = arena_strdup(call->arena, strcmp(given, "none") == 0 ? "" : given);
+	ret->shares = arena_new_array(call->arena, int64_t, QUEUE_MODELS_MAX);
+	rest = arena_strdup(call->arena, strcmp(text, "none") == 0 ? "" : text);
 	while (*rest) {
 		char *end = strchr(rest, ','), *is;
 
@@ -146,19 +153,50 @@ static int models_read(struct call *call, const struct conf *body, struct event_
 		if (end)
 			*end = '\0';
 		is = strchr(part, '=');
-		if (e->limit_model_shares_count == QUEUE_MODELS_MAX)
-			return conf_error(err, body_file, c, "limit_models: more than %d models",
+		if (ret->count == QUEUE_MODELS_MAX)
+			return conf_error(err, body_file, c, "%s: more than %d models", key,
 					  QUEUE_MODELS_MAX);
-		if (!is || is == part || !share_parse(is + 1, &shares[e->limit_model_shares_count]))
+		if (!is || is == part || !share_parse(is + 1, &ret->shares[ret->count]))
 			return conf_error(err, body_file, c,
-					  "limit_models: \"%.80s\" is not like MODEL=GPUS, such as "
+					  "%s: \"%.80s\" is not like MODEL=GPUS, such as "
 					  "H100-80GB=8,any=4",
-					  part);
+					  key, part);
 		*is = '\0';
-		e->limit_models = arena_printf(call->arena, "%s%s%s", e->limit_models,
-					       e->limit_model_shares_count++ ? "," : "", part);
+		ret->names = arena_printf(call->arena, "%s%s%s", ret->names,
+					  ret->count++ ? "," : "", part);
 	}
 	return 0;
+}
+
+/* A guarantee without models takes the place of one by model. */
+static int pledges_read(struct call *call, const struct conf *body, struct event_queue_set *e,
+			struct err *err)
+{
+	struct models models;
+	int rc = models_read(call, body, "guarantee_models", &models, err);
+
+	if (rc < 0 || (!models.given && !conf_find(body, "guarantee_gpus")))
+		return rc;
+	e->guarantee_models = models.names;
+	e->guarantee_model_shares = models.shares;
+	e->guarantee_model_shares_count = models.count;
+	if (models.given && !models.count && !conf_find(body, "guarantee_gpus"))
+		e->guarantee_share = 0;
+	return rc;
+}
+
+static int limit_models_read(struct call *call, const struct conf *body, struct event_queue_set *e,
+			     struct err *err)
+{
+	struct models models;
+	int rc = models_read(call, body, "limit_models", &models, err);
+
+	if (rc < 0 || !models.given)
+		return rc;
+	e->limit_models = models.names;
+	e->limit_model_shares = models.shares;
+	e->limit_model_shares_count = models.count;
+	return rc;
 }
 
 static int bounds_read(struct call *call, const struct conf *body, struct event_queue_set *e,
@@ -167,8 +205,10 @@ static int bounds_read(struct call *call, const struct conf *body, struct event_
 	const struct conf *memory = conf_find(body, "limit_memory");
 	int64_t cpus = 0;
 	bool given;
-	int rc = models_read(call, body, e, err);
+	int rc = limit_models_read(call, body, e, err);
 
+	if (rc >= 0)
+		rc = pledges_read(call, body, e, err);
 	if (rc >= 0)
 		rc = body_int(body, "limit_cpus", 0, 1000000000, &cpus, &given, err);
 	if (rc >= 0 && given)
@@ -187,18 +227,30 @@ static int limit_read(const struct conf *body, int64_t *ret, struct err *err)
 	return c ? conf_duration(err, body_file, c, "default_limit", ret) : 0;
 }
 
+static uint32_t models_begin(const struct facts *f, const struct name_id *models,
+			     const int64_t *from, struct arena *arena, const char **ret_names,
+			     const int64_t **ret_shares)
+{
+	int64_t *shares = arena_new_array(arena, int64_t, QUEUE_MODELS_MAX);
+	uint32_t count = 0;
+
+	for (; count < QUEUE_MODELS_MAX && models[count].v; count++) {
+		*ret_names = arena_printf(arena, "%s%s%s", *ret_names, count ? "," : "",
+					  facts_name(f, models[count]));
+		shares[count] = from[count];
+	}
+	*ret_shares = shares;
+	return count;
+}
+
 static void limits_begin(const struct facts *f, const struct queue *q, struct arena *arena,
 			 struct event_queue_set *e)
 {
-	int64_t *shares = arena_new_array(arena, int64_t, QUEUE_MODELS_MAX);
-
-	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && q->limit_model[i].v; i++) {
-		e->limit_models = arena_printf(arena, "%s%s%s", e->limit_models, i ? "," : "",
-					       facts_name(f, q->limit_model[i]));
-		shares[i] = q->limit_model_share[i];
-		e->limit_model_shares_count = i + 1;
-	}
-	e->limit_model_shares = shares;
+	e->limit_model_shares_count = models_begin(f, q->limit_model, q->limit_model_share, arena,
+						   &e->limit_models, &e->limit_model_shares);
+	e->guarantee_model_shares_count =
+		models_begin(f, q->guarantee_model, q->guarantee_model_share, arena,
+			     &e->guarantee_models, &e->guarantee_model_shares);
 	e->limit_cpu_milli = q->limit_cpu_milli;
 	e->limit_ram_mib = q->limit_ram_mib;
 }

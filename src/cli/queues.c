@@ -46,6 +46,7 @@ static const struct column columns[] = {
 	{ "DEFAULT-LIMIT", "default_limit_ms", CELL_DURATION, true },
 	{ "USED-GPU-TIME", .cell = cell_used, .wide = true },
 	{ "LIMIT-MODELS", "limit_models", CELL_TEXT, true },
+	{ "GUARANTEE-MODELS", "guarantee_models", CELL_TEXT, true },
 	{ "CALENDAR", "calendar", CELL_TEXT, true },
 	{ 0 },
 };
@@ -89,6 +90,7 @@ static int queue_body(const struct invocation *in, json_t *body, struct err *err
 		{ "calendar", "calendar" },
 		{ "limit-models", "limit_models" },
 		{ "limit-memory", "limit_memory" },
+		{ "guarantee-models", "guarantee_models" },
 	};
 	int64_t weight, cpus;
 	int rc = arg_number(in, "weight", 1, 1000000, 0, &weight, err);
@@ -164,6 +166,9 @@ static const struct flag set_flags[] = {
 	{ "default-limit", 0, "DURATION", "run time assumed for jobs that declare none", false },
 	{ "limit-models", 0, "MODEL=GPUS,...",
 	  "GPUs it may never pass by model: H100-80GB=8,any=4, any being those not named; or none",
+	  false },
+	{ "guarantee-models", 0, "MODEL=GPUS,...",
+	  "GPUs promised to it by model, their sum being its guarantee: H100-80GB=8,any=4; or none",
 	  false },
 	{ "limit-cpus", 0, "N", "processors it may never pass; 0 = no limit", false },
 	{ "limit-memory", 0, "SIZE", "memory it may never pass: 512GiB; 0 = no limit", false },

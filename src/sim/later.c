@@ -10,7 +10,6 @@ enum form {
 	ANY, /* the key itself */
 	IS, /* the value is `value` */
 	IS_NOT, /* the value is anything but `value` */
-	MAP, /* the value is a map */
 	PART /* the value is not a whole number */
 };
 
@@ -24,7 +23,6 @@ struct later {
 static const struct later later_table[] = {
 	{ "node", "mig", ANY, NULL, "slices of a GPU" },
 	{ "node", "mig_allowed", IS_NOT, "false", "slices of a GPU" },
-	{ "queue", "guarantee", MAP, NULL, "guarantees per model" },
 	{ "policy", "collect_after", IS_NOT, "off", "collecting nodes" },
 	{ "policy", "defragment", IS_NOT, "off", "rearranging" },
 	{ "policy", "consolidation", ANY, NULL, "rearranging" },
@@ -49,7 +47,6 @@ static bool later_applies(const struct later *later, const struct conf *value)
 	case ANY: return true;
 	case IS: return scalar && strcmp(value->text, later->value) == 0;
 	case IS_NOT: return !scalar || strcmp(value->text, later->value) != 0;
-	case MAP: return value->type == CONF_MAP;
 	case PART: return value->type == CONF_MAP || (scalar && is_part(value->text));
 	}
 	UNREACHABLE();

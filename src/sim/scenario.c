@@ -261,22 +261,39 @@ int scenario_read_cluster(struct reader *r, const struct conf *cluster)
 }
 
 /* {H100-80GB: 8, any: 4} */
-static int read_limits(struct reader *r, const struct conf *map, struct scenario_queue *queue)
+static int read_by_model(struct reader *r, const struct conf *map, const char **ret_models,
+			 int64_t **ret_shares, uint32_t *ret_count)
 {
 	int rc = 0;
 
-	queue->limit_share = -1;
-	queue->limit_models = "";
-	queue->limit_model_count = 0;
-	queue->limit_model_shares = arena_new_array(r->arena, int64_t, map->count + 1);
+	*ret_models = "";
+	*ret_count = 0;
+	*ret_shares = arena_new_array(r->arena, int64_t, map->count + 1);
 	for (uint32_t i = 0; i < map->count && rc == 0; i++) {
-		queue->limit_models = arena_printf(r->arena, "%s%s%s", queue->limit_models,
-						   i ? "," : "", map->items[i]->key);
-		rc = reader_share(r, map->items[i], map->items[i]->key,
-				  &queue->limit_model_shares[i]);
-		queue->limit_model_count++;
+		*ret_models = arena_printf(r->arena, "%s%s%s", *ret_models, i ? "," : "",
+					   map->items[i]->key);
+		rc = reader_share(r, map->items[i], map->items[i]->key, &(*ret_shares)[i]);
+		++*ret_count;
 	}
 	return rc;
+}
+
+static int read_limits(struct reader *r, const struct conf *map, struct scenario_queue *queue)
+{
+	queue->limit_share = -1;
+	return read_by_model(r, map, &queue->limit_models, &queue->limit_model_shares,
+			     &queue->limit_model_count);
+}
+
+static int read_guarantee(struct reader *r, const struct conf *guarantee,
+			  struct scenario_queue *queue)
+{
+	if (guarantee->type == CONF_MAP)
+		return read_by_model(r, guarantee, &queue->guarantee_models,
+				     &queue->guarantee_model_shares, &queue->guarantee_model_count);
+	queue->guarantee_models = "";
+	queue->guarantee_model_count = 0;
+	return reader_share(r, guarantee, "guarantee", &queue->guarantee_share);
 }
 
 static int read_limit(struct reader *r, const struct conf *limit, struct scenario_queue *queue)
@@ -318,7 +335,7 @@ int scenario_read_queue(struct reader *r, const struct conf *item, struct scenar
 	guarantee = conf_find(item, "guarantee");
 	limit = conf_find(item, "limit");
 	if (guarantee)
-		rc = reader_share(r, guarantee, "guarantee", &queue->guarantee_share);
+		rc = read_guarantee(r, guarantee, queue);
 	if (rc == 0 && limit)
 		rc = read_limit(r, limit, queue);
 	if (rc == 0)
@@ -351,7 +368,8 @@ static const struct scenario_queue queue_default = { .name = "default",
 						     .limit_share = -1,
 						     .weight = 1,
 						     .calendar = "",
-						     .limit_models = "" };
+						     .limit_models = "",
+						     .guarantee_models = "" };
 
 static int read_queues(struct reader *r, const struct conf *list)
 {

@@ -53,6 +53,9 @@ struct scenario_queue {
 	int64_t *limit_model_shares;
 	uint32_t limit_model_count;
 	int64_t limit_cpus, limit_ram_mib; /* 0 = none */
+	const char *guarantee_models; /* likewise */
+	int64_t *guarantee_model_shares;
+	uint32_t guarantee_model_count;
 	bool reserved;
 	int line;
 };

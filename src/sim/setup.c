@@ -105,6 +105,9 @@ int run_set_queue(struct run *run, const struct scenario_queue *queue, struct er
 	e.queue_set.limit_models = queue->limit_models;
 	e.queue_set.limit_model_shares = queue->limit_model_shares;
 	e.queue_set.limit_model_shares_count = queue->limit_model_count;
+	e.queue_set.guarantee_models = queue->guarantee_models;
+	e.queue_set.guarantee_model_shares = queue->guarantee_model_shares;
+	e.queue_set.guarantee_model_shares_count = queue->guarantee_model_count;
 	e.queue_set.limit_cpu_milli = queue->limit_cpus * 1000;
 	e.queue_set.limit_ram_mib = queue->limit_ram_mib;
 	return offer(run, &e, queue->line, err);

@@ -151,6 +151,7 @@ static bool watched_verdict(const struct words *w, struct verdict *ret)
 	pass.watch = &watch;
 	pass.promises_gone = arena_new_array(w->arena, bool, w->view->promise_count + 1);
 	standings_make(&pass.standings, w->facts, w->view, w->arena);
+	pledges_make(&pass);
 	promises_place(&pass);
 	order_run(&pass);
 	space_rollback(&w->view->space, mark);

@@ -44,7 +44,8 @@ static void put_job_ends(struct trial *t, uint32_t id)
 
 static void put_queue_limits(struct trial *t, const struct queue *queue, struct event_queue_set *e)
 {
-	int64_t *shares = arena_new_array(&t->scratch, int64_t, QUEUE_MODELS_MAX);
+	int64_t *shares = arena_new_array(&t->scratch, int64_t, QUEUE_MODELS_MAX),
+		*promised = arena_new_array(&t->scratch, int64_t, QUEUE_MODELS_MAX);
 
 	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && queue->limit_model[i].v; i++) {
 		e->limit_models = arena_printf(&t->scratch, "%s%s%s", e->limit_models, i ? "," : "",
@@ -53,6 +54,14 @@ static void put_queue_limits(struct trial *t, const struct queue *queue, struct 
 		e->limit_model_shares_count = i + 1;
 	}
 	e->limit_model_shares = shares;
+	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && queue->guarantee_model[i].v; i++) {
+		e->guarantee_models =
+			arena_printf(&t->scratch, "%s%s%s", e->guarantee_models, i ? "," : "",
+				     facts_name(&t->copy, queue->guarantee_model[i]));
+		promised[i] = queue->guarantee_model_share[i];
+		e->guarantee_model_shares_count = i + 1;
+	}
+	e->guarantee_model_shares = promised;
 	e->limit_cpu_milli = queue->limit_cpu_milli;
 	e->limit_ram_mib = queue->limit_ram_mib;
 }

@@ -279,7 +279,9 @@ static const char *bound_amount(const struct words *w, const struct verdict *v, 
 				    (long long)amount % 1000);
 	if (v->level == BOUND_RAM)
 		return arena_printf(w->arena, "%s of memory", size_text(w, amount));
-	model = facts_name(w->facts, queue->limit_model[v->level - BOUND_MODEL]);
+	model = facts_name(w->facts, (v->code == REASON_GUARANTEE_ONLY
+					      ? queue->guarantee_model
+					      : queue->limit_model)[v->level - BOUND_MODEL]);
 	return arena_printf(w->arena, "%s GPUs of %s%s", share_text(w->arena, amount),
 			    strcmp(model, "any") == 0 ? "other models" : "model ",
 			    strcmp(model, "any") == 0 ? "" : model);
@@ -451,8 +453,8 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 		return arena_printf(
 			w->arena,
 			"needs %s of the guarantee of queue \"%s\", of which critical work has left %s",
-			words_share(w, v->need), queue_text(w, v->at),
-			share_text(w->arena, v->have));
+			v->level ? bound_amount(w, v, v->need) : words_share(w, v->need),
+			queue_text(w, v->at), share_text(w->arena, v->have));
 	case REASON_IMPOSSIBLE:
 		if (v->need == 1)
 			return arena_printf(
@@ -567,7 +569,9 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 			w->arena,
 			"critical jobs of queue \"%s\" that give back %s, an admin who raises the guarantee, or "
 			"submitting it with tier standard",
-			queue_text(w, v->at), words_share(w, v->need - v->have));
+			queue_text(w, v->at),
+			v->level ? bound_amount(w, v, v->need - v->have)
+				 : words_share(w, v->need - v->have));
 	case REASON_IMPOSSIBLE:
 		return "asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes";
 	case REASON_PRIORITY:

@@ -206,22 +206,34 @@ void queue_past_change(struct facts *f, struct queue_id id, int64_t more)
 	queue->past_at_ms = past || queue->past_rate_share ? f->now_ms : 0;
 }
 
+/* "H100-80GB,any" and a share for each; `models`, `shares` have room for QUEUE_MODELS_MAX. */
+static void queue_models(struct facts *f, const char *list, const int64_t *given, uint32_t most,
+			 struct name_id *models, int64_t *shares)
+{
+	char part[NAME_MAX_BYTES + 1];
+
+	for (uint32_t count = 0;
+	     count < QUEUE_MODELS_MAX && count < most && list_next(&list, part) && *part; count++) {
+		models[count] = facts_intern(f, part);
+		shares[count] = clamp_positive(given[count]);
+	}
+}
+
 static void queue_limits(struct facts *f, struct queue_id id, const struct event_queue_set *e)
 {
-	struct name_id models[QUEUE_MODELS_MAX] = { { 0 } };
-	char part[NAME_MAX_BYTES + 1];
-	const char *list = e->limit_models;
+	struct name_id models[QUEUE_MODELS_MAX] = { { 0 } }, promised[QUEUE_MODELS_MAX] = { { 0 } };
+	int64_t shares[QUEUE_MODELS_MAX] = { 0 }, promised_shares[QUEUE_MODELS_MAX] = { 0 };
 	struct queue *queue;
-	uint32_t count = 0;
 
-	while (count < QUEUE_MODELS_MAX && count < e->limit_model_shares_count &&
-	       list_next(&list, part) && *part)
-		models[count++] = facts_intern(f, part);
+	queue_models(f, e->limit_models, e->limit_model_shares, e->limit_model_shares_count, models,
+		     shares);
+	queue_models(f, e->guarantee_models, e->guarantee_model_shares,
+		     e->guarantee_model_shares_count, promised, promised_shares);
 	queue = queue_edit(f, id);
 	memcpy(queue->limit_model, models, sizeof(models));
-	for (uint32_t i = 0; i < QUEUE_MODELS_MAX; i++)
-		queue->limit_model_share[i] =
-			i < count ? clamp_positive(e->limit_model_shares[i]) : 0;
+	memcpy(queue->limit_model_share, shares, sizeof(shares));
+	memcpy(queue->guarantee_model, promised, sizeof(promised));
+	memcpy(queue->guarantee_model_share, promised_shares, sizeof(promised_shares));
 	queue->limit_cpu_milli = clamp_positive(e->limit_cpu_milli);
 	queue->limit_ram_mib = clamp_positive(e->limit_ram_mib);
 }

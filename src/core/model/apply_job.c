@@ -237,6 +237,7 @@ static struct queue_id submission_queue(struct facts *f, const char *name)
 					       .team = "",
 					       .calendar = "",
 					       .limit_models = "",
+					       .guarantee_models = "",
 					       .limit_share = -1,
 					       .weight = 1 };
 

@@ -28,7 +28,7 @@ enum {
 	NODE_GPUS_MAX = 32,
 	LEVELS_MAX = 6, /* above the node */
 	SHAPE_MODELS_MAX = 8,
-	QUEUE_MODELS_MAX = 8, /* with limits of their own */
+	QUEUE_MODELS_MAX = 8, /* with limits or guarantees of their own */
 	CHECKPOINTS_KEPT = 4, /* newest complete ones remembered per job */
 	ISLANDS_MAX = 8,
 	FAILED_JOBS_KEPT = 4, /* per node and GPU */
@@ -179,6 +179,9 @@ struct queue {
 	struct name_id limit_model[QUEUE_MODELS_MAX];
 	int64_t limit_model_share[QUEUE_MODELS_MAX];
 	int64_t limit_cpu_milli, limit_ram_mib;
+	/* Its guarantee by model, in the same way; none: GPUs of any model. */
+	struct name_id guarantee_model[QUEUE_MODELS_MAX];
+	int64_t guarantee_model_share[QUEUE_MODELS_MAX];
 };
 
 struct team {

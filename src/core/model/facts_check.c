@@ -56,8 +56,11 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 		    !row_ok(&f->queues, queue->parent.v) || !row_ok(&f->texts, queue->calendar.v))
 			return WRONG("queue %u: its name, parent or calendar does not exist", id);
 		for (uint32_t i = 0; i < QUEUE_MODELS_MAX; i++)
-			if (!name_ok(f, queue->limit_model[i]))
-				return WRONG("queue %u: a model with a limit does not exist", id);
+			if (!name_ok(f, queue->limit_model[i]) ||
+			    !name_ok(f, queue->guarantee_model[i]))
+				return WRONG(
+					"queue %u: a model with a limit or guarantee does not exist",
+					id);
 		if (queue->past_gpu_ms < 0 || queue->past_rate_share < 0)
 			return WRONG("queue %u: its past use is below zero", id);
 	}

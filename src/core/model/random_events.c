@@ -402,6 +402,13 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->queue_set.used_gpu_ms = upto(r, 1000);
 		e->queue_set.limit_cpu_milli = mostly(r, 0);
 		e->queue_set.limit_ram_mib = upto(r, 100);
+		if (random_below(r, 3) == 0) {
+			static const int64_t promised[] = { GPU_SHARE };
+
+			e->queue_set.guarantee_models = named(r, arena, "model", 3);
+			e->queue_set.guarantee_model_shares = promised;
+			e->queue_set.guarantee_model_shares_count = 1;
+		}
 		e->queue_set.calendar = random_below(r, 4) ? "" : named(r, arena, "sat ", 4);
 	} else if (e->kind == EVENT_QUEUE_REMOVED) {
 		e->queue_removed.name = named(r, arena, "q", 6);

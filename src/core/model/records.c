@@ -101,6 +101,8 @@ static const struct field queue_fields[] = { ONE(NAME, name),
 					     SOME(I64, limit_model_share, QUEUE_MODELS_MAX),
 					     ONE(I64, limit_cpu_milli),
 					     ONE(I64, limit_ram_mib),
+					     SOME(NAME, guarantee_model, QUEUE_MODELS_MAX),
+					     SOME(I64, guarantee_model_share, QUEUE_MODELS_MAX),
 					     LAST };
 #undef SELF
 

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "core/model/apply.h"
 #include "core/scheduling/admit.h"
+#include "core/scheduling/bounds.h"
 #include "core/scheduling/estimate.h"
 #include "core/scheduling/standing.h"
 
@@ -139,20 +140,44 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 
 /* --- guarantee -------------------------------------------------------------------------------------------- */
 
+/* What the queue promises of the models that the job accepts, at most: a gang runs on one of them. */
+static int64_t pledge_most(const struct facts *f, const struct queue *queue,
+			   const struct event_job_submitted *e)
+{
+	char part[NAME_MAX_BYTES + 1];
+	const char *list = e->models;
+	int64_t most = 0;
+
+	for (int i = 0; !*list && i < QUEUE_MODELS_MAX; i++)
+		if (queue->guarantee_model_share[i] > most)
+			most = queue->guarantee_model_share[i];
+	while (list_next(&list, part)) {
+		int index = models_index(f, queue->guarantee_model, facts_name_find(f, part));
+
+		if (index >= 0 && queue->guarantee_model_share[index] > most)
+			most = queue->guarantee_model_share[index];
+	}
+	return most;
+}
+
 static int critical_check(const struct admission *a, const struct event_job_submitted *e,
 			  struct queue_id queue)
 {
 	int64_t need = e->tasks_min * e->gpus * GPU_SHARE,
 		guarantee = queue_guarantee(a->facts, queue);
 
+	if (queue_get(a->facts, queue)->guarantee_model[0].v)
+		guarantee = pledge_most(a->facts, queue_get(a->facts, queue), e);
 	if (e->tier != TIER_CRITICAL || a->facts->policy.allow_critical_burst || need <= guarantee)
 		return 0;
 	return err_set(
 		a->err, ERR_QUOTA,
-		"critical job asks for %s GPU%s, but queue \"%s\" guarantees %s: use tier standard, or ask an admin to "
+		"critical job asks for %s GPU%s, but queue \"%s\" guarantees %s%s: use tier standard, or ask an admin to "
 		"raise the guarantee",
 		share_text(a->arena, need), need == GPU_SHARE ? "" : "s", e->queue,
-		share_text(a->arena, guarantee));
+		share_text(a->arena, guarantee),
+		queue_get(a->facts, queue)->guarantee_model[0].v ? " of the models it accepts"
+								 : "");
 }
 
 /* --- the same submission again -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "core/model/apply.h"
+#include "core/scheduling/bounds.h"
 #include "core/scheduling/calendar.h"
 
 static bool queue_is_below(const struct facts *f, struct queue_id queue, struct queue_id top)
@@ -63,49 +64,180 @@ static int guarantee_check(const struct admission *a, const struct event_queue_s
 		share_text(a->arena, queue_get(f, parent)->guarantee_share));
 }
 
-static bool queue_limits_are(const struct facts *f, const struct queue *q,
-			     const struct event_queue_set *e)
+static bool models_are(const struct facts *f, const struct name_id *models, const int64_t *shares,
+		       const char *list, const int64_t *given, uint32_t given_count)
 {
-	const char *list = e->limit_models;
 	char part[NAME_MAX_BYTES + 1];
 	uint32_t count = 0;
 
 	for (; list_next(&list, part); count++)
-		if (count == QUEUE_MODELS_MAX || count == e->limit_model_shares_count ||
-		    strcmp(facts_name(f, q->limit_model[count]), part) != 0 ||
-		    q->limit_model_share[count] != e->limit_model_shares[count])
+		if (count == QUEUE_MODELS_MAX || count == given_count ||
+		    strcmp(facts_name(f, models[count]), part) != 0 ||
+		    shares[count] != given[count])
 			return false;
-	return (count == QUEUE_MODELS_MAX || !q->limit_model[count].v) &&
+	return count == QUEUE_MODELS_MAX || !models[count].v;
+}
+
+static bool queue_limits_are(const struct facts *f, const struct queue *q,
+			     const struct event_queue_set *e)
+{
+	return models_are(f, q->limit_model, q->limit_model_share, e->limit_models,
+			  e->limit_model_shares, e->limit_model_shares_count) &&
+	       models_are(f, q->guarantee_model, q->guarantee_model_share, e->guarantee_models,
+			  e->guarantee_model_shares, e->guarantee_model_shares_count) &&
 	       q->limit_cpu_milli == e->limit_cpu_milli && q->limit_ram_mib == e->limit_ram_mib;
 }
 
-static int admit_limits(const struct admission *a, const struct event_queue_set *e)
+/* `what`: "limit", "guarantee". */
+static int admit_models(const struct admission *a, const char *queue, const char *what,
+			const char *list, const int64_t *shares, uint32_t shares_count)
 {
-	const char *list = e->limit_models, *rest;
+	const char *rest;
 	char part[NAME_MAX_BYTES + 1], other[NAME_MAX_BYTES + 1];
-	int count = admit_names(a, "limited model", e->limit_models, QUEUE_MODELS_MAX, false);
+	int count = admit_names(a, arena_printf(a->arena, "%s's model", what), list,
+				QUEUE_MODELS_MAX, false);
 
 	if (count < 0)
 		return count;
-	if ((uint32_t)count != e->limit_model_shares_count)
+	if ((uint32_t)count != shares_count)
 		return err_set(a->err, ERR_INVALID,
-			       "queue \"%s\": %d models are named and %u limits given", e->name,
-			       count, e->limit_model_shares_count);
+			       "queue \"%s\": %d models are named and %u %ss given", queue, count,
+			       shares_count, what);
 	for (uint32_t i = 0; list_next(&list, part); i++) {
-		if (admit_range(a, "a queue's limit of a model in shares", e->limit_model_shares[i],
-				0, INT64_C(1000000) * GPU_SHARE) < 0)
+		if (admit_range(a,
+				arena_printf(a->arena, "a queue's %s of a model in shares", what),
+				shares[i], 0, INT64_C(1000000) * GPU_SHARE) < 0)
 			return -(int)ERR_INVALID;
 		for (rest = list; list_next(&rest, other);)
 			if (strcmp(part, other) == 0)
 				return err_set(a->err, ERR_INVALID,
-					       "queue \"%s\": model \"%s\" has two limits", e->name,
-					       part);
+					       "queue \"%s\": model \"%s\" has two %ss", queue,
+					       part, what);
 	}
-	if (admit_range(a, "a queue's limit of processors in thousandths", e->limit_cpu_milli, 0,
-			INT64_C(1000000000000)) < 0)
-		return -(int)ERR_INVALID;
-	return admit_range(a, "a queue's limit of memory in MiB", e->limit_ram_mib, 0,
-			   INT64_C(1000000000000));
+	return 0;
+}
+
+static int admit_limits(const struct admission *a, const struct event_queue_set *e)
+{
+	int rc = admit_models(a, e->name, "limit", e->limit_models, e->limit_model_shares,
+			      e->limit_model_shares_count);
+
+	if (rc == 0)
+		rc = admit_range(a, "a queue's limit of processors in thousandths",
+				 e->limit_cpu_milli, 0, INT64_C(1000000000000));
+	if (rc == 0)
+		rc = admit_range(a, "a queue's limit of memory in MiB", e->limit_ram_mib, 0,
+				 INT64_C(1000000000000));
+	return rc;
+}
+
+/* What the queues below `parent` but `except` are promised of the model that stands at `index` in its guarantee. */
+static int64_t children_pledge(const struct facts *f, struct queue_id parent, int index,
+			       struct queue_id except)
+{
+	const struct queue *above = queue_get(f, parent);
+	int64_t sum = 0;
+
+	for (uint32_t id = 1; id <= f->queues.count; id++) {
+		const struct queue *q = queue_get(f, (struct queue_id){ id });
+
+		if (id == except.v || q->removed || q->parent.v != parent.v)
+			continue;
+		for (int i = 0; i < QUEUE_MODELS_MAX && q->guarantee_model[i].v; i++)
+			if (models_index(f, above->guarantee_model, q->guarantee_model[i]) == index)
+				sum += q->guarantee_model_share[i];
+	}
+	return sum;
+}
+
+/* A parent whose guarantee is by model has promised as much of each model to those below it at most. */
+static int pledge_check(const struct admission *a, const struct event_queue_set *e,
+			struct queue_id id, struct queue_id parent)
+{
+	const struct facts *f = a->facts;
+	const struct queue *above = parent.v ? queue_get(f, parent) : NULL;
+	const char *list = e->guarantee_models;
+	char part[NAME_MAX_BYTES + 1];
+
+	if (!above || !above->guarantee_model[0].v)
+		return 0;
+	for (uint32_t i = 0; list_next(&list, part); i++) {
+		int index = models_index(f, above->guarantee_model, facts_name_find(f, part));
+		int64_t left = index < 0 ? 0
+					 : above->guarantee_model_share[index] -
+						   children_pledge(f, parent, index, id);
+
+		if (e->guarantee_model_shares[i] > left)
+			return err_set(
+				a->err, ERR_INVALID,
+				"queue \"%s\": a guarantee of %s %s is more than the %s left of the guarantee of its parent \"%s\"",
+				e->name, share_text(a->arena, e->guarantee_model_shares[i]), part,
+				share_text(a->arena, left > 0 ? left : 0),
+				facts_name(f, above->name));
+	}
+	return 0;
+}
+
+/* What the queue promises of each model to those below it must stay covered. */
+static int pledge_below_check(const struct admission *a, const struct event_queue_set *e,
+			      struct queue_id id)
+{
+	const struct facts *f = a->facts;
+	struct name_id models[QUEUE_MODELS_MAX] = { { 0 } };
+	int64_t left[QUEUE_MODELS_MAX];
+	const char *list = e->guarantee_models;
+	char part[NAME_MAX_BYTES + 1];
+	bool any = *list, named[QUEUE_MODELS_MAX] = { false };
+	int any_at = -1;
+	uint32_t count = 0;
+
+	for (; list_next(&list, part); count++) {
+		models[count] = facts_name_find(f, part);
+		named[count] = models[count].v != 0;
+		any_at = strcmp(part, "any") == 0 ? (int)count : any_at;
+		left[count] = e->guarantee_model_shares[count];
+	}
+	for (uint32_t q = 1; any && id.v && q <= f->queues.count; q++) {
+		const struct queue *below = queue_get(f, (struct queue_id){ q });
+
+		if (below->removed || below->parent.v != id.v)
+			continue;
+		for (int i = 0; i < QUEUE_MODELS_MAX && below->guarantee_model[i].v; i++) {
+			int index = any_at;
+
+			for (uint32_t k = 0; k < count; k++)
+				if (named[k] && name_same(models[k], below->guarantee_model[i]))
+					index = (int)k;
+			if (index < 0 || (left[index] -= below->guarantee_model_share[i]) < 0)
+				return err_set(
+					a->err, ERR_CONFLICT,
+					"queue \"%s\": its guarantee must cover the %s %s promised to queue \"%s\" below it",
+					e->name,
+					share_text(a->arena, below->guarantee_model_share[i]),
+					facts_name(f, below->guarantee_model[i]),
+					facts_name(f, below->name));
+		}
+	}
+	return 0;
+}
+
+/* A guarantee by model: its sum is the queue's guarantee. */
+static int admit_pledges(const struct admission *a, struct event_queue_set *e)
+{
+	int rc = admit_models(a, e->name, "guarantee", e->guarantee_models,
+			      e->guarantee_model_shares, e->guarantee_model_shares_count);
+
+	if (rc < 0 || !*e->guarantee_models)
+		return rc;
+	if (e->reserved)
+		return err_set(
+			a->err, ERR_INVALID,
+			"queue \"%s\": a guarantee by model can't be reserved; it is lent while idle and taken back when it is wanted",
+			e->name);
+	e->guarantee_share = 0;
+	for (uint32_t i = 0; i < e->guarantee_model_shares_count; i++)
+		e->guarantee_share += e->guarantee_model_shares[i];
+	return 0;
 }
 
 static bool queue_is(const struct facts *f, const struct queue *q, const struct event_queue_set *e,
@@ -154,7 +286,9 @@ int admit_queue_set(const struct admission *a, struct event_queue_set *e)
 			       e->name, e->team);
 	if (e->weight == 0)
 		e->weight = 1;
-	rc = admit_range(a, "a queue's weight", e->weight, 1, 1000000);
+	rc = admit_pledges(a, e);
+	if (rc == 0)
+		rc = admit_range(a, "a queue's weight", e->weight, 1, 1000000);
 	if (rc == 0)
 		rc = admit_range(a, "a queue's guarantee in shares", e->guarantee_share, 0,
 				 INT64_C(1000000) * GPU_SHARE);
@@ -170,6 +304,10 @@ int admit_queue_set(const struct admission *a, struct event_queue_set *e)
 		rc = admit_limits(a, e);
 	if (rc == 0)
 		rc = guarantee_check(a, e, id, parent);
+	if (rc == 0)
+		rc = pledge_check(a, e, id, parent);
+	if (rc == 0)
+		rc = pledge_below_check(a, e, id);
 	if (rc < 0)
 		return rc;
 	return id.v && queue_is(f, queue_get(f, id), e, parent) ? CORE_ALREADY : 0;

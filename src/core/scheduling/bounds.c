@@ -17,18 +17,22 @@ static bool queue_is_bounded(const struct queue *queue)
 	       (queue->limit_cpu_milli || queue->limit_ram_mib || queue->limit_model[0].v);
 }
 
-/* The place of the model among those the queue names, else that of `any`; -1 = it is not bounded. */
-static int model_index(const struct facts *facts, const struct queue *queue, struct name_id model)
+int models_index(const struct facts *facts, const struct name_id *models, struct name_id model)
 {
 	int any = -1;
 
-	for (int i = 0; i < QUEUE_MODELS_MAX && queue->limit_model[i].v; i++) {
-		if (name_same(queue->limit_model[i], model))
+	for (int i = 0; i < QUEUE_MODELS_MAX && models[i].v; i++) {
+		if (name_same(models[i], model))
 			return i;
-		if (strcmp(facts_name(facts, queue->limit_model[i]), "any") == 0)
+		if (strcmp(facts_name(facts, models[i]), "any") == 0)
 			any = i;
 	}
 	return any;
+}
+
+static int model_index(const struct facts *facts, const struct queue *queue, struct name_id model)
+{
+	return models_index(facts, queue->limit_model, model);
 }
 
 /* --- sums ---------------------------------------------------------------------------------------------- */

@@ -69,6 +69,7 @@ void pass_run(struct pass *pass)
 		lifecycle_nodes(pass);
 	if (!pass->count) {
 		standings_make(&pass->standings, pass->facts, pass->view, pass->arena);
+		pledges_make(pass);
 		promises_review(pass);
 	}
 	if (!pass->count)

@@ -63,6 +63,7 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 	hunt_promise_move(hunt, p, true);
 	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
 	bounds_promise(pass, p, -1);
+	pledge_promise(pass, p, -1);
 	promise_hold(pass, p, false);
 	pass->blocked = true;
 	pass->more = true;
@@ -80,6 +81,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	placement_promise(&pass->view->space, &solution->place, hunt->shape);
 	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier, hunt->need);
 	bounds_take(pass, hunt->j->queue.v, hunt->shape, &solution->place);
+	pledge_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *v = candidate(hunt, solution->chosen[i]);
 		struct victim added;
@@ -90,6 +92,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 			continue;
 		lifecycle_evict(pass, v->job, hunt->job);
 		standing_leave(&pass->standings, v->queue, v->tier, v->share);
+		pledge_attempt(pass, v, -1);
 		pass->leaving[v->job / 64] |= UINT64_C(1) << v->job % 64;
 		added = *v;
 		if (coming_has_surplus(pass, &added))
@@ -116,6 +119,40 @@ static void search_note(struct pass *pass, uint32_t bucket)
 		pass->view->buckets.at[bucket].searched = pass->view->search_round;
 }
 
+/* Once more, on the models that the job's queue is promised, from those who are not. */
+static int pledged_for(struct pass *pass, const struct hunt *first, uint32_t bucket)
+{
+	struct hunt hunt = { .pass = pass,
+			     .job = first->job,
+			     .j = first->j,
+			     .shape = first->shape,
+			     .rank = first->rank,
+			     .need = first->need,
+			     .pledged = true };
+	uint64_t classes, closed = pass->closed, open;
+	struct solution solution;
+	int rc = EVICT_NO;
+
+	open = first->room_short || pass->cut
+		       ? 0
+		       : pledge_open(pass, first->j->queue.v, first->shape, first->need) & ~closed;
+	if (!open)
+		return EVICT_NO;
+	space_classes_of(&pass->view->space, first->shape, &classes);
+	pass->closed |= classes & ~open;
+	if (hunt_candidates(&hunt)) {
+		hunt_scratch_make(&hunt);
+		if (hunt_solve(&hunt, &solution)) {
+			hunt_carry_out(&hunt, &solution);
+			rc = 0;
+		} else {
+			search_note(pass, bucket);
+		}
+	}
+	pass->closed = closed;
+	return rc;
+}
+
 int evict_for(struct pass *pass, uint32_t bucket, uint32_t job, bool room_short)
 {
 	const struct job *j = job_get(pass->facts, (struct job_id){ job });
@@ -131,15 +168,15 @@ int evict_for(struct pass *pass, uint32_t bucket, uint32_t job, bool room_short)
 		return EVICT_NO;
 	hunt.need = shape_share(hunt.shape, hunt.shape->tasks_min);
 	if (hunt_is_barren(&hunt) || !search_allowed(pass, bucket))
-		return EVICT_NO;
+		return pledged_for(pass, &hunt, bucket);
 	if (!hunt_candidates(&hunt)) {
 		hunt_barren_note(&hunt);
-		return EVICT_NO;
+		return pledged_for(pass, &hunt, bucket);
 	}
 	hunt_scratch_make(&hunt);
 	if (!hunt_solve(&hunt, &solution)) {
 		search_note(pass, bucket);
-		return EVICT_NO;
+		return pledged_for(pass, &hunt, bucket);
 	}
 	hunt_carry_out(&hunt, &solution);
 	return 0;

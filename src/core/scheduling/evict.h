@@ -27,6 +27,7 @@ struct hunt {
 	uint64_t rank;
 	int64_t need; /* share of its least width */
 	bool room_short;
+	bool pledged; /* takes back what its queue is promised of a model */
 	struct victim *fresh; /* promises and those that come; then follow the kept ones */
 	uint32_t fresh_count, count;
 	uint32_t *scratch; /* indices of candidates while a unit is solved */

@@ -222,8 +222,10 @@ void coming_hold(struct pass *pass, uint32_t job, bool more)
 	if (!v || (!more && !v->holds))
 		return;
 	v->holds += more ? 1 : UINT32_MAX;
-	if (v->holds == more)
-		standing_leave(&pass->standings, v->queue, v->tier, more ? v->share : -v->share);
+	if (v->holds != more)
+		return;
+	standing_leave(&pass->standings, v->queue, v->tier, more ? v->share : -v->share);
+	pledge_attempt(pass, v, more ? -1 : 1);
 }
 
 void promise_hold(struct pass *pass, const struct promise_view *p, bool more)
@@ -275,6 +277,8 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 		return true;
 	if (v->queue == hunt->j->queue.v)
 		return v->rank < hunt->rank;
+	if (hunt->pledged || !pledge_lets_go(hunt->pass, v, false))
+		return hunt->pledged && pledge_lets_go(hunt->pass, v, true);
 	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
 	return standing_within(s, hunt->j->queue.v, top, hunt->need) &&
 	       standing_above(s, v->queue, top);
@@ -291,6 +295,8 @@ static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 		return sorted_before(&hunt->pass->view->pool, running, hunt->rank, 0) >
 		       sorted_before(&hunt->pass->view->pool, running,
 				     (uint64_t)TIER_STANDARD << 32, 0);
+	if (hunt->pledged)
+		return running != 0;
 	if (!running ||
 	    (at->use <= at->share && !queue_is_in(hunt->pass->view, hunt->j->queue.v, queue)))
 		return false;
@@ -366,7 +372,8 @@ static void kept_make(struct hunt *hunt)
 	*kept = (struct candidates){ .queue = hunt->j->queue.v,
 				     .rank = hunt->rank,
 				     .starts = pass->starts,
-				     .need = hunt->need };
+				     .need = hunt->need,
+				     .pledged = hunt->pledged };
 	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
 	list_add(hunt, 0);
 	for (uint32_t q = 1; q < queues; q++) {
@@ -396,8 +403,9 @@ static bool kept_serves(const struct hunt *hunt)
 {
 	const struct candidates *kept = &hunt->pass->kept;
 
-	return kept->list && kept->queue == hunt->j->queue.v && kept->rank == hunt->rank &&
-	       kept->starts == hunt->pass->starts && kept->need <= hunt->need;
+	return kept->list && kept->pledged == hunt->pledged && kept->queue == hunt->j->queue.v &&
+	       kept->rank == hunt->rank && kept->starts == hunt->pass->starts &&
+	       kept->need <= hunt->need;
 }
 
 bool hunt_candidates(struct hunt *hunt)

@@ -54,15 +54,17 @@ static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
 		hunt_promise_move(hunt, v->promise, give);
 		standing_promise(&hunt->pass->standings, v->queue, v->tier,
 				 give ? -v->share : v->share);
+		pledge_promise(hunt->pass, v->promise, give ? -1 : 1);
 		promise_hold(hunt->pass, v->promise, !give);
 		return;
 	}
 	tasks_move(hunt, v, give);
-	if (v->coming)
+	if (v->coming) {
 		coming_hold(hunt->pass, v->job, give);
-	else
-		standing_leave(&hunt->pass->standings, v->queue, v->tier,
-			       give ? v->share : -v->share);
+		return;
+	}
+	standing_leave(&hunt->pass->standings, v->queue, v->tier, give ? v->share : -v->share);
+	pledge_attempt(hunt->pass, v, give ? -1 : 1);
 }
 
 static bool room_is_enough(const struct hunt *hunt)
@@ -124,7 +126,10 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 		if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT ||
 		    v->queue == hunt->j->queue.v)
 			continue;
-		if (standing_within(&hunt->pass->standings, v->queue,
+		if (pledge_brings_back(hunt->pass, v))
+			return false;
+		if (!hunt->pledged &&
+		    standing_within(&hunt->pass->standings, v->queue,
 				    queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue),
 				    v->share))
 			return false;
@@ -231,11 +236,13 @@ static bool solution_close(struct hunt *hunt, const struct place_request *reques
 			ret->cost += v->cost;
 		if (v->promise) {
 			standing_promise(&pass->standings, v->queue, v->tier, v->share);
+			pledge_promise(pass, v->promise, 1);
 			promise_hold(pass, v->promise, true);
 		} else if (v->coming) {
 			coming_hold(pass, v->job, false);
 		} else {
 			standing_leave(&pass->standings, v->queue, v->tier, -v->share);
+			pledge_attempt(pass, v, 1);
 		}
 	}
 	space_rollback(&pass->view->space, mark);

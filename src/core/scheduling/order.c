@@ -317,7 +317,9 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
 	reserve_layer(pass, end_ms);
-	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why)) {
+	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
+	    (job->tier == TIER_CRITICAL &&
+	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why))) {
 		watch_note(pass, bucket, id, &closed_why);
 		return TRY_BLOCKED;
 	}
@@ -366,8 +368,10 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	pass->starts++;
 	pass->changes++;
 	placement_take(&pass->view->space, place, shape);
-	if (!promised)
+	if (!promised) {
 		bounds_take(pass, job->queue.v, shape, place);
+		pledge_take(pass, job->queue.v, job->tier, shape, place);
+	}
 	if (promised)
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
 	standing_start(&pass->standings, job->queue.v, job->tier, share);

@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "core/placement/find.h"
 #include "core/scheduling/bounds.h"
+#include "core/scheduling/pledge.h"
 #include "core/scheduling/standing.h"
 #include "core/scheduling/view.h"
 
@@ -63,6 +64,7 @@ struct candidates {
 	uint32_t queue, starts;
 	uint64_t rank;
 	int64_t need, gpus;
+	bool pledged; /* for a job that is promised the model */
 };
 
 /* What evictions could bring together for a queue's jobs, when it was last looked at. */
@@ -119,6 +121,9 @@ struct pass {
 	struct bound_use *bounds; /* by queue; NULL = not yet made */
 	uint64_t closed; /* classes of nodes */
 	uint32_t widest; /* tasks */
+	struct name_id others_than; /* GPUs of all models but this one: */
+	int64_t others_share;
+	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
 
