@@ -114,6 +114,24 @@ static void queue_line(const struct words *w, struct chain *chain)
 				       words_share(w, at->use), limit));
 }
 
+/* Where its part of processors, memory or one model is larger than its part of the GPUs, that is what counts for its turn. */
+static void dominant_line(const struct words *w, struct chain *chain)
+{
+	const struct standing *at;
+	struct standings s;
+
+	standings_make(&s, w->facts, w->view, w->arena);
+	at = &s.at[w->j->queue.v];
+	if (at->dominant > at->use && s.capacity)
+		chain_add(
+			chain, REASON_NONE,
+			arena_printf(
+				w->arena,
+				"in the order of queues it counts as %s: so large is its part of the processors, the "
+				"memory or one model",
+				words_share(w, at->dominant)));
+}
+
 static void order_line(const struct words *w, struct chain *chain, const struct explanation *e)
 {
 	if (!e->position)
@@ -243,6 +261,7 @@ void chain_make(const struct words *w, struct explanation *ret)
 
 	chain_add(&chain, ret->reason, ret->summary);
 	queue_line(w, &chain);
+	dominant_line(w, &chain);
 	order_line(w, &chain, ret);
 	if (reason_is_of_place(ret->reason) && !w->never) {
 		shut_out_lines(w, &chain);

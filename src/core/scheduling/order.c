@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/scheduling/dominant.h"
 #include "core/scheduling/estimate.h"
 #include "core/scheduling/pass.h"
 
@@ -375,6 +376,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	if (promised)
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
 	standing_start(&pass->standings, job->queue.v, job->tier, share);
+	dominant_take(&pass->standings, job->queue.v, job->tier, shape, place);
 	if (pass->watch && pass->watch->job == id)
 		pass->watch->started = true;
 }

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "core/scheduling/dominant.h"
 
 __extension__ typedef __int128 wide;
 
@@ -158,6 +159,7 @@ static void demand_read(struct standings *s, uint32_t id)
 			break; /* ranks fall: only best-effort from here on */
 		if (one > s->capacity || !bucket_may_start(s, b))
 			continue;
+		at->wants = true;
 		all = one * sorted_size(&s->view->pool, b->jobs);
 		at->demand += all;
 		if (tier == TIER_CRITICAL)
@@ -180,6 +182,7 @@ static void sums_up(struct standings *s)
 		up->demand += at->demand;
 		up->demand_critical += at->demand_critical;
 		up->past += at->past;
+		up->wants |= at->wants;
 	}
 }
 
@@ -297,6 +300,33 @@ static void reserved_list(struct standings *s, struct arena *arena)
 	}
 }
 
+/*
+ * Work without GPUs wants no share. Its queue's turn comes by what it would have of its parent by weight, among those that want or
+ * hold anything.
+ */
+static void turn_shares_make(struct standings *s)
+{
+	const struct queue_view *queues = s->view->queues.at;
+
+	s->at[0].turn_share = dominant_whole(s);
+	for (uint32_t i = 0; i < s->count; i++) {
+		uint32_t parent = s->view->queue_order.at[i];
+		int64_t weights = 0;
+
+		for (uint32_t id = queues[parent].first_child; id; id = queues[id].next_sibling)
+			if (s->at[id].demand || s->at[id].wants || s->at[id].dominant)
+				weights += s->at[id].weight;
+		for (uint32_t id = queues[parent].first_child; id; id = queues[id].next_sibling) {
+			struct standing *at = &s->at[id];
+
+			at->turn_share = at->share;
+			if (!at->demand && weights && (at->wants || at->dominant))
+				at->turn_share =
+					part_of(s->at[parent].turn_share, at->weight, weights);
+		}
+	}
+}
+
 void standings_make(struct standings *ret, const struct facts *facts, const struct view *view,
 		    struct arena *arena)
 {
@@ -314,6 +344,8 @@ void standings_make(struct standings *ret, const struct facts *facts, const stru
 	ret->at[0].share = ret->capacity;
 	for (uint32_t i = 0; i < ret->count; i++)
 		shares_divide(ret, view->queue_order.at[i], takers);
+	dominant_make(ret);
+	turn_shares_make(ret);
 	reserved_list(ret, arena);
 }
 
@@ -441,10 +473,11 @@ uint32_t queue_meet(const struct view *view, uint32_t a, uint32_t b)
 
 int standing_compare(const struct standing *a, const struct standing *b)
 {
-	wide left = (wide)a->use * b->share, right = (wide)b->use * a->share;
+	wide left = (wide)standing_counts(a) * b->turn_share,
+	     right = (wide)standing_counts(b) * a->turn_share;
 
-	if ((a->share > 0) != (b->share > 0))
-		return a->share > 0 ? -1 : 1;
+	if ((a->turn_share > 0) != (b->turn_share > 0))
+		return a->turn_share > 0 ? -1 : 1;
 	if (left != right)
 		return left < right ? -1 : 1;
 	left = (wide)a->past * b->weight;

@@ -26,8 +26,12 @@ struct standing {
 	int64_t critical; /* part of use */
 	int64_t demand, demand_critical; /* use and what waits, never more than the limit */
 	int64_t share;
+	struct amounts holds;
+	int64_t dominant; /* its largest part of any resource but the GPUs together, as a share; dominant.h */
+	int64_t turn_share; /* its share; of a queue that wants no GPUs its weighted part: for the order */
 	int64_t past; /* GPU-ms used until now, as they still count */
 	const struct calendar *calendar; /* its own; NULL = none */
+	bool wants; /* standard or critical work waits, also without GPUs */
 	bool reserved; /* its guarantee is never lent */
 };
 
@@ -66,5 +70,10 @@ bool queue_is_in(const struct view *view, uint32_t queue, uint32_t top);
 uint32_t queue_meet(const struct view *view, uint32_t a, uint32_t b);
 /* The queue's guarantee as it counts; for the default queue what is left of all GPUs that exist. */
 int64_t queue_guarantee(const struct facts *facts, struct queue_id queue);
+/* What it uses as it counts in the order: its largest part of anything. */
+static inline int64_t standing_counts(const struct standing *at)
+{
+	return at->dominant > at->use ? at->dominant : at->use;
+}
 /* Sign of: a's turn comes before (-1), with (0), after (1) b's: use over share, then past use over weight. */
 int standing_compare(const struct standing *a, const struct standing *b);

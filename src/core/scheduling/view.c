@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/scheduling/dominant.h"
 
 /* --- buckets ----------------------------------------------------------------------------------------- */
 
@@ -139,9 +140,13 @@ static void job_wait_sync(struct view *view, const struct facts *facts, uint32_t
 
 /* --- running jobs ------------------------------------------------------------------------------------- */
 
-static void tasks_move(struct view *view, const struct facts *facts, const struct attempt *attempt,
-		       const struct shape *shape, bool take)
+static void tasks_move(struct view *view, const struct facts *facts, const struct job *job,
+		       const struct attempt *attempt, bool take)
 {
+	const struct shape *shape = shape_get(facts, job->shape);
+
+	if (job->tier != TIER_BEST_EFFORT)
+		dominant_hold(view, facts, job->queue.v, attempt, shape, take ? 1 : -1);
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
 		int32_t rank = space_rank(&view->space, task->node.v);
@@ -248,9 +253,8 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 
 	if (jv->attempt && jv->attempt != job->attempt.v) {
 		if (!view->space_stale)
-			tasks_move(view, facts,
-				   attempt_get(facts, (struct attempt_id){ jv->attempt }),
-				   shape_get(facts, job->shape), false);
+			tasks_move(view, facts, job,
+				   attempt_get(facts, (struct attempt_id){ jv->attempt }), false);
 		run_leave(view, id);
 	} else if (jv->attempt && jv->rank != job_rank(job)) {
 		sorted_remove(&view->pool, &view->queues.at[jv->queue].running, jv->rank, id);
@@ -263,7 +267,7 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	if (!jv->attempt) {
 		run_enter(view, facts, id, job);
 		if (!view->space_stale)
-			tasks_move(view, facts, attempt, shape_get(facts, job->shape), true);
+			tasks_move(view, facts, job, attempt, true);
 	}
 	jv->since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
 	leaving = attempt_is_leaving(attempt);
@@ -473,14 +477,14 @@ static void space_fill(struct view *view, const struct facts *facts)
 	struct sorted_walk walk;
 
 	space_build(&view->space, facts);
+	dominant_models_read(view, facts);
 	view->space_stale = false;
 	for (uint32_t q = 1; q <= facts->queues.count; q++) {
 		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any;
 		     any = sorted_next(&view->pool, &walk)) {
 			const struct job *job = job_get(facts, (struct job_id){ walk.id });
 
-			tasks_move(view, facts, attempt_get(facts, job->attempt),
-				   shape_get(facts, job->shape), true);
+			tasks_move(view, facts, job, attempt_get(facts, job->attempt), true);
 		}
 	}
 	for (uint32_t i = 0; i < view->promise_count; i++)
@@ -542,6 +546,7 @@ static void node_follow(struct view *view, const struct facts *facts, int64_t id
 	if (!view->space_stale) {
 		space_node_refresh(&view->space, facts, (struct node_id){ (uint32_t)id });
 		space_commit(&view->space);
+		dominant_capacity_read(view);
 	}
 	draining = nodes_draining(facts);
 	if (draining != view->draining ||
@@ -720,6 +725,7 @@ void view_destroy(struct view *view)
 	buf_deinit(&view->bucket_slots.buf);
 	buf_deinit(&view->queues.buf);
 	buf_deinit(&view->queue_order.buf);
+	buf_deinit(&view->models.buf);
 	buf_deinit(&view->promises.buf);
 	memory = (struct buf){ .data = (char *)view };
 	buf_deinit(&memory);

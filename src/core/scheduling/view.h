@@ -52,6 +52,15 @@ struct bucket {
 	uint8_t run_class;
 };
 
+/* Models of GPUs that count each for itself in what a queue uses (dominant.h): the first ones by name. */
+enum { VIEW_MODELS = 16 };
+
+/* Of processors, memory, GPUs by model; on nodes that state their processors and memory. */
+struct amounts {
+	int64_t cpu_milli, ram_mib;
+	int64_t gpus[VIEW_MODELS];
+};
+
 /* One node of the queue tree; [0] is the root above all queues. */
 struct queue_view {
 	uint32_t buckets; /* key: falling rank; id: bucket */
@@ -59,6 +68,7 @@ struct queue_view {
 	int64_t hold[TIERS]; /* shares held by attempts */
 	int64_t leave[TIERS]; /* of these, by attempts that were warned or stopped */
 	int64_t promised[TIERS];
+	struct amounts holds; /* its standard and critical work; true while the space is */
 	uint32_t parent; /* of the tree; children are linked by name */
 	uint32_t first_child, next_sibling;
 };
@@ -82,6 +92,10 @@ struct view {
 	ARRAY(struct queue_view) queues; /* by queue id */
 	ARRAY(uint32_t) queue_order; /* every queue that exists, parents first, by name */
 	ARRAY(struct promise_view) promises; /* by job id */
+	struct amounts capacity; /* of the nodes that are ready */
+	ARRAY(uint8_t)
+	models; /* by traits of the space: index of its model in amounts, VIEW_MODELS = none */
+	uint32_t model_count;
 	uint32_t promise_count;
 	uint32_t bucket_count, bucket_free, buckets_used;
 	uint32_t due; /* by job id */
