@@ -33,7 +33,7 @@ static const char head[] =
 	"- Bodies are JSON or YAML. A field or `?name=` that is not known is refused.\n"
 	"- An answer to a change comes when the change is durable, also through power loss. `already` says that it was so before.\n"
 	"- Errors are `{\"error\": {\"code\", \"message\", \"file\", \"line\", \"column\"}}`; the codes and their HTTP status are below.\n"
-	"- Requests are HTTP/1.1, read strictly (src/api/README.md): a head of 32 KiB, a body of 8 MiB, 30 s for a whole request.\n"
+	"- Requests are HTTP/1.1, read strictly (src/api/README.md): a head of 16 KiB, a body of 8 MiB, 30 s for a whole request.\n"
 	"- `Host` must name this machine's loopback. A request that changes something and comes from a web page of another origin is refused.\n"
 	"- Who may: the least role, by whose the object is. `viewer` < `researcher`, `service` < `lead` < `admin`. Own: the caller's;\n"
 	"  team: of the caller's team; other: everybody else's. For submissions the queue counts: team = a queue of the caller's team or of nobody.\n\n";

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-	FRAMING_HEAD_MAX = 32 << 10,
+	FRAMING_HEAD_MAX = 16 << 10,
 	FRAMING_TARGET_MAX = 8 << 10,
 	FRAMING_FIELDS_MAX = 64,
 	FRAMING_NAME_MAX = 63

@@ -26,7 +26,7 @@
  * Memory of a connection in the library: the largest head, its fields' records and the head of an answer. All of it is cleared
  * for each request, so no more than that.
  */
-enum { POOL_BYTES = FRAMING_HEAD_MAX + (12 << 10), ARENA_CAP = 256 << 20 };
+enum { POOL_BYTES = FRAMING_HEAD_MAX + (8 << 10), ARENA_CAP = 256 << 20 };
 
 /* --- connections --------------------------------------------------------------------------------------- */
 
@@ -212,6 +212,7 @@ static void request_destroy(void *cls, struct MHD_Connection *mhd, void **contex
 		MHD_destroy_response(r->response);
 	if (r->stream)
 		stream_closed(r->stream);
+	buf_deinit(&r->answer);
 	buf_deinit(&r->body);
 	arena_deinit(&r->arena);
 	free(r);
@@ -319,6 +320,7 @@ static enum MHD_Result answer_queue(struct http_request *r)
 	r->queued = true;
 	if (!r->stream)
 		atomic_store(&r->connection->answered_ms, clock_boot_ms());
+	answer_make(r);
 	if (r->close)
 		MHD_add_response_header(r->response, "Connection", "close");
 	result = MHD_queue_response(r->mhd, (unsigned int)r->status, r->response);

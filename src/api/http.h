@@ -9,7 +9,7 @@
  * A handler gets a whole request (body complete, limits checked) and must answer exactly once, at once or later and from
  * any thread (the connection is suspended meanwhile). A stream (server-sent events, log following) is an answer that goes on.
  *
- * Limits: HTTP_BODY_MAX, header 32 KiB, HTTP_CONNECTIONS_MAX, per-address share, deadline for a whole request.
+ * Limits: HTTP_BODY_MAX, header 16 KiB, HTTP_CONNECTIONS_MAX, per-address share, deadline for a whole request.
  */
 #include <stdbool.h>
 #include <stddef.h>

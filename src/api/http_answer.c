@@ -37,11 +37,18 @@ void http_add_header(struct http_request *r, const char *name, const char *value
 	r->headers = h;
 }
 
-void answer_dress(struct http_request *r, const char *content_type)
+void answer_make(struct http_request *r)
 {
+	const size_t size = r->answer.size;
+
+	if (!r->response)
+		r->response = size ? MHD_create_response_from_buffer_with_free_callback(
+					     size, buf_take(&r->answer), free)
+				   : MHD_create_response_from_buffer(0, (void *)(uintptr_t)"",
+								     MHD_RESPMEM_PERSISTENT);
 	CHECK(r->response);
-	if (content_type)
-		MHD_add_response_header(r->response, "Content-Type", content_type);
+	if (r->content_type)
+		MHD_add_response_header(r->response, "Content-Type", r->content_type);
 	for (const struct header *h = r->headers; h; h = h->next)
 		MHD_add_response_header(r->response, h->name, h->value);
 	for (size_t i = 0; i < ARRAY_SIZE(standard_headers); i++)
@@ -70,15 +77,13 @@ void request_answered(struct http_request *r)
 
 void http_reply(struct http_request *r, int status, const char *content_type, struct buf *body)
 {
-	const size_t size = body ? body->size : 0;
-
-	CHECK(atomic_load(&r->state) != REQUEST_ANSWERED && !r->response);
+	CHECK(atomic_load(&r->state) != REQUEST_ANSWERED && !r->status);
 	r->status = status;
-	r->response = size ? MHD_create_response_from_buffer_with_free_callback(
-				     size, buf_take(body), free)
-			   : MHD_create_response_from_buffer(0, (void *)(uintptr_t)"",
-							     MHD_RESPMEM_PERSISTENT);
-	answer_dress(r, content_type);
+	r->content_type = content_type ? arena_strdup(&r->arena, content_type) : NULL;
+	if (body) {
+		r->answer = *body;
+		*body = BUF_INIT;
+	}
 	request_answered(r);
 }
 

@@ -88,14 +88,17 @@ struct http_request {
 		const char *name, *value;
 	} *headers;
 	_Atomic int state;
-	int status;
-	struct MHD_Response *response;
+	int status; /* of the answer; 0 = none yet */
+	const char *content_type; /* NULL = none is said */
+	struct buf answer; /* its body, where it is no stream */
+	struct MHD_Response
+		*response; /* a stream's from the start, others' made when they are sent */
 	struct http_stream *stream;
 	struct http_request *next_answered;
 	bool begun, counted, close, queued;
 };
 
-/* The answer is in r->status and r->response: tells the network thread, wherever this is called. r is void afterwards. */
+/* The answer is in r->status, r->answer or r->response: tells the network thread, wherever this is called. r is void afterwards. */
 void request_answered(struct http_request *r);
 /* The network thread goes on with a suspended request. Any thread; r is void afterwards. */
 void listener_resume(struct listener *listener, struct http_request *r);
@@ -103,8 +106,11 @@ void listener_resume(struct listener *listener, struct http_request *r);
 int loop_start(struct listener *listener, struct err *err) MUST_CHECK;
 void loop_wake(struct listener *listener);
 void loop_stop(struct listener *listener); /* also of one that was not started */
-/* Adds r's own and the standard headers. */
-void answer_dress(struct http_request *r, const char *content_type);
+/*
+ * The library's form of the answer, with r's own and the standard headers. Made by the network thread at the last moment: its
+ * thirty small pieces of memory are given back as soon as they were sent, and by the same thread.
+ */
+void answer_make(struct http_request *r);
 void reply_problem(struct http_request *r, enum framing_problem problem);
 /* The network thread is done with a stream's connection. Calls `closed`, frees. */
 void stream_closed(struct http_stream *stream);

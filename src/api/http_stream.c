@@ -139,7 +139,7 @@ struct http_stream *http_stream_begin(struct http_request *r, const char *conten
 	r->stream = s;
 	r->status = 200;
 	r->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, reader, s, NULL);
-	answer_dress(r, content_type);
+	r->content_type = content_type ? arena_strdup(&r->arena, content_type) : NULL;
 	pthread_mutex_lock(&server->lock);
 	r->connection->stream = s;
 	server->stream_count++;
