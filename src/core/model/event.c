@@ -14,7 +14,8 @@
 #include "base/json.h"
 
 struct event_field {
-	const char *name;
+	const char *name, *key; /* key: as it stands in a record behind another one: ,"name": */
+	uint8_t key_bytes;
 	char type; /* 'i' int64_t, 't' text, 'l' list of int64_t */
 	uint16_t offset; /* in the kind's struct */
 	uint16_t count_offset; /* lists */
@@ -25,17 +26,19 @@ struct event_field {
 	{                                                                                          \
 		typedef struct event_##name self;                                                  \
 		static const struct event_field fields[] = {
-#define INT(f) { #f, 'i', offsetof(self, f), 0 },
-#define TEXT(f) { #f, 't', offsetof(self, f), 0 },
-#define INTS(f) { #f, 'l', offsetof(self, f), offsetof(self, f##_count) },
+#define KEY(f) #f, ",\"" #f "\":", sizeof(",\"" #f "\":") - 1
+#define INT(f) { KEY(f), 'i', offsetof(self, f), 0 },
+#define TEXT(f) { KEY(f), 't', offsetof(self, f), 0 },
+#define INTS(f) { KEY(f), 'l', offsetof(self, f), offsetof(self, f##_count) },
 #define END                                                                                        \
-			{ NULL, 0, sizeof(self), 0 } \
+			{ NULL, NULL, 0, 0, sizeof(self), 0 } \
 		}                                                                                  \
 	;                                                                                          \
 	return fields;                                                                             \
 	}
 #include "core/model/events.def"
 #undef EVENT
+#undef KEY
 #undef INT
 #undef TEXT
 #undef INTS
@@ -115,13 +118,11 @@ struct event event_policy_make(int64_t time_ms, const char *actor)
 	return event;
 }
 
-static void add_key(struct buf *out, size_t first, const char *name)
+static void add_key(struct buf *out, size_t first, const struct event_field *field)
 {
-	if (out->size > first)
-		buf_addc(out, ',');
-	buf_addc(out, '"');
-	buf_adds(out, name);
-	buf_add(out, "\":", 2);
+	size_t comma = out->size == first; /* none in front of the first */
+
+	buf_add(out, field->key + comma, field->key_bytes - comma);
 }
 
 static void encode_list(struct buf *out, const int64_t *list, uint32_t count)
@@ -149,14 +150,14 @@ static void encode_field(struct buf *out, size_t first, const struct event_field
 		memcpy(&number, at, sizeof(number));
 		if (!number)
 			return;
-		add_key(out, first, field->name);
+		add_key(out, first, field);
 		buf_addi(out, number);
 		return;
 	case 't':
 		memcpy(&text, at, sizeof(text));
 		if (!text || !*text)
 			return;
-		add_key(out, first, field->name);
+		add_key(out, first, field);
 		buf_add_json(out, text, strlen(text));
 		return;
 	case 'l':
@@ -164,7 +165,7 @@ static void encode_field(struct buf *out, size_t first, const struct event_field
 		memcpy(&count, body + field->count_offset, sizeof(count));
 		if (!count)
 			return;
-		add_key(out, first, field->name);
+		add_key(out, first, field);
 		encode_list(out, list, count);
 		return;
 	default: UNREACHABLE();
@@ -180,7 +181,7 @@ void event_encode(const struct event *event, struct buf *out)
 	buf_addc(out, '{');
 	first = out->size;
 	if (event->actor && *event->actor) {
-		add_key(out, first, "actor");
+		buf_adds(out, "\"actor\":");
 		buf_add_json(out, event->actor, strlen(event->actor));
 	}
 	for (const struct event_field *field = row->fields(); field->name; field++)
