@@ -19,6 +19,8 @@
 #include "base/parse.h"
 #include "core/model/facts.h"
 
+enum { BODY_BYTES_USUAL = 2000 };
+
 int jobfile_key_error(struct reading *r, const struct conf *c, const char *format, ...)
 {
 	struct err story;
@@ -56,18 +58,14 @@ static int unknown_key(struct reading *r, const struct conf *item, const char *p
 int jobfile_read_fields(struct reading *r, const struct conf *map, const char *prefix)
 {
 	const struct jobfile_field *fields;
-	size_t count, at, length = strlen(prefix);
+	size_t count, at;
 	int rc;
 
 	fields = jobfile_fields(&count);
 	for (size_t i = 0; i < map->count; i++) {
 		const struct conf *item = map->items[i];
 
-		for (at = 0; at < count; at++)
-			if (strncmp(fields[at].name, prefix, length) == 0 &&
-			    strcmp(fields[at].name + length, item->key) == 0)
-				break;
-		if (at == count || strchr(item->key, '.'))
+		if (!jobfile_field_find(prefix, item->key, &at) || strchr(item->key, '.'))
 			return unknown_key(r, item, prefix);
 		if (item->type == CONF_NULL)
 			return jobfile_key_error(
@@ -213,6 +211,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 		rc = finish(&r);
 	if (rc < 0)
 		return rc;
+	buf_reserve(&body, BODY_BYTES_USUAL);
 	job_body_write(&r.body, &body);
 	if (body.size > JOBFILE_BODY_MAX)
 		return err_at(

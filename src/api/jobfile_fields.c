@@ -24,6 +24,50 @@ static const struct {
 #include "api/jobfile.def"
 };
 
+/* Where a field stands in the table, plus 1, by the hash of its name; 0 = free. Made before main. */
+enum { INDEX_ROOM = 4 * JOBFILE_FIELDS_MAX };
+static uint16_t field_index[INDEX_ROOM];
+
+/* FNV-1a, so that a prefix and a key hash as the name they make. */
+static uint32_t name_hash(uint32_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 16777619;
+	return hash;
+}
+
+static uint32_t field_hash(const char *prefix, const char *key)
+{
+	return name_hash(name_hash(2166136261, prefix), key);
+}
+
+__attribute__((constructor)) static void index_fill(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		uint32_t at = field_hash("", fields[i].name) % INDEX_ROOM;
+
+		while (field_index[at])
+			at = (at + 1) % INDEX_ROOM;
+		field_index[at] = (uint16_t)(i + 1);
+	}
+}
+
+bool jobfile_field_find(const char *prefix, const char *key, size_t *ret)
+{
+	const size_t length = strlen(prefix);
+	uint32_t at = field_hash(prefix, key) % INDEX_ROOM;
+
+	for (; field_index[at]; at = (at + 1) % INDEX_ROOM) {
+		const char *name = fields[field_index[at] - 1].name;
+
+		if (strncmp(name, prefix, length) != 0 || strcmp(name + length, key) != 0)
+			continue;
+		*ret = field_index[at] - 1;
+		return true;
+	}
+	return false;
+}
+
 const struct jobfile_field *jobfile_fields(size_t *ret_count)
 {
 	*ret_count = ARRAY_SIZE(fields);

@@ -15,6 +15,9 @@ void job_body_write(const struct body_source *from, struct buf *out);
 
 enum { JOBFILE_FIELDS_MAX = 64 };
 
+/* The place in jobfile_fields of the field whose name is prefix and key together; false = there is none. */
+bool jobfile_field_find(const char *prefix, const char *key, size_t *ret);
+
 /*
  * Why a name that people may know from elsewhere is no field yet; NULL when it is not one of these.
  */

@@ -15,7 +15,7 @@
 #include "base/digest.h"
 #include "base/parse.h"
 
-enum { KEY_MAX = 255, FILE_NAME_MAX = 200 };
+enum { KEY_MAX = 255, FILE_NAME_MAX = 200, EVENT_BYTES_USUAL = 1000, ANSWER_BYTES_USUAL = 250 };
 
 struct submission {
 	struct call *call;
@@ -109,6 +109,7 @@ static const char *request_mac(struct call *call, const struct job_request *requ
 	AUTO_BUF all = BUF_INIT;
 	char *mac = arena_alloc(call->arena, DIGEST_HEX_MAX);
 
+	buf_reserve(&all, request->body_size + EVENT_BYTES_USUAL);
 	event_encode(&request->event, &all);
 	buf_addc(&all, '\n');
 	buf_add(&all, request->body, request->body_size);
@@ -161,6 +162,7 @@ static void submitted(void *context, const struct command_reply *reply)
 		call_fail(s->call, &reply->err);
 		return;
 	}
+	buf_reserve(&out, ANSWER_BYTES_USUAL);
 	answer_begin(&out, s, reply->job, reply->already, false);
 	out_end(&out, '}');
 	http_add_header(s->call->request, "Location",

@@ -7,6 +7,8 @@
 #include "base/arena.h"
 #include "base/check.h"
 
+enum { FEW_KEYS = 32 };
+
 void conf_build_init(struct conf_build *build, const char *file, struct arena *arena,
 		     struct err *err)
 {
@@ -155,15 +157,13 @@ static int compare_keys(const void *a, const void *b)
 	return left->key_column < right->key_column ? -1 : left->key_column > right->key_column;
 }
 
-/* The first key that stands a second time, in the order written. */
-static int refuse_duplicates(struct conf_build *build, struct conf **items, size_t count)
+/* The first key that stands a second time, in the order written; *ret_first: where it stood before. */
+static const struct conf *duplicate_sorted(struct conf **items, size_t count,
+					   const struct conf **ret_first)
 {
-	const struct conf *again = NULL, *first = NULL;
-	struct conf **sorted;
+	const struct conf *again = NULL;
+	struct conf **sorted = malloc(count * sizeof(struct conf *));
 
-	if (count < 2)
-		return 0;
-	sorted = malloc(count * sizeof(struct conf *));
 	CHECK(sorted != NULL);
 	memcpy(sorted, items, count * sizeof(struct conf *));
 	qsort(sorted, count, sizeof(struct conf *), compare_keys);
@@ -175,10 +175,33 @@ static int refuse_duplicates(struct conf_build *build, struct conf **items, size
 		if (!again || next->key_line < again->key_line ||
 		    (next->key_line == again->key_line && next->key_column < again->key_column)) {
 			again = next;
-			first = sorted[i - 1];
+			*ret_first = sorted[i - 1];
 		}
 	}
 	free(sorted);
+	return again;
+}
+
+/* The same for the few keys that most maps have: most pairs differ in their first byte. */
+static const struct conf *duplicate_of_few(struct conf **items, size_t count,
+					   const struct conf **ret_first)
+{
+	for (size_t i = 1; i < count; i++)
+		for (size_t j = i; j-- > 0;)
+			if (items[j]->key[0] == items[i]->key[0] &&
+			    strcmp(items[j]->key, items[i]->key) == 0) {
+				*ret_first = items[j];
+				return items[i];
+			}
+	return NULL;
+}
+
+static int refuse_duplicates(struct conf_build *build, struct conf **items, size_t count)
+{
+	const struct conf *first = NULL, *again = count > FEW_KEYS
+							  ? duplicate_sorted(items, count, &first)
+							  : duplicate_of_few(items, count, &first);
+
 	if (!again)
 		return 0;
 	return conf_build_error(
