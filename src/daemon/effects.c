@@ -33,6 +33,14 @@ static void effect_send(struct daemon *d, enum effect_kind kind, uint64_t attemp
 	mailbox_send(&d->engine_box, &effect->message);
 }
 
+bool effects_follow(uint32_t kind)
+{
+	return kind == EVENT_ATTEMPT_PLACED || kind == EVENT_ATTEMPT_RELEASED ||
+	       kind == EVENT_ATTEMPT_WARNED || kind == EVENT_ATTEMPT_STOPPED ||
+	       kind == EVENT_ATTEMPT_ENDED || kind == EVENT_JOB_ENDED;
+}
+
+/* Events of the kinds that effects_follow names, and no others, come here. */
 void effects_of_event(struct daemon *d, const struct event *event)
 {
 	if (event->kind == EVENT_ATTEMPT_PLACED)

@@ -24,6 +24,8 @@ struct feed {
 	struct history_row rows[FEED_ROWS];
 	uint32_t count;
 	uint64_t upto;
+	int subjects
+		[EVENT_KIND_LIMIT]; /* by kind: how many of its fields name a job or an attempt */
 	uint64_t *job_of; /* by attempt */
 	size_t job_room;
 	int64_t looked_ms; /* when all ended jobs were looked at last */
@@ -55,20 +57,31 @@ struct subject {
 	uint64_t job, attempt;
 };
 
-static struct subject subject_of(const struct record *record)
+static void note_field(void *context, const char *name, char type)
+{
+	int *count = context;
+	(void)type;
+	*count += strcmp(name, "job") == 0 || strcmp(name, "attempt") == 0;
+}
+
+/* They stand in front: a record is read only as far as they go. */
+static struct subject subject_of(const struct feed *feed, const struct record *record)
 {
 	struct subject subject = { 0 };
 	struct json_reader reader;
 	struct json_slice key;
+	int left = record->kind < EVENT_KIND_LIMIT ? feed->subjects[record->kind] : 2;
 	pull_init(&reader, record->text, record->size);
 	pull_object(&reader);
-	while (pull_member(&reader, &key)) {
-		if (pull_key_is(&key, "job"))
+	for (; left > 0 && pull_member(&reader, &key); left--) {
+		if (pull_key_is(&key, "job")) {
 			pull_uint(&reader, &subject.job);
-		else if (pull_key_is(&key, "attempt"))
+		} else if (pull_key_is(&key, "attempt")) {
 			pull_uint(&reader, &subject.attempt);
-		else
+		} else {
 			pull_skip(&reader);
+			left++;
+		}
 	}
 	return subject;
 }
@@ -86,7 +99,7 @@ static int take_record(void *context, const struct record *record, const struct 
 	feed->upto = record->seq;
 	if (!kept(record->kind))
 		return 0;
-	struct subject subject = subject_of(record);
+	struct subject subject = subject_of(feed, record);
 	if (subject.attempt && subject.job)
 		attempt_learn(feed, subject.attempt, subject.job);
 	else if (subject.attempt)
@@ -219,6 +232,8 @@ static void *feeder_main(void *argument)
 	struct feed *feed = calloc(1, sizeof(*feed));
 	CHECK(feed);
 	arena_init(&feed->arena, 2048UL << 20);
+	for (uint32_t kind = 0; kind < EVENT_KIND_LIMIT; kind++)
+		event_fields(kind, &feed->subjects[kind], note_field);
 	learn_from_facts(d, feed);
 
 	struct journal *journal = NULL;

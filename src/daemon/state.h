@@ -225,6 +225,8 @@ void snapshot_take(struct daemon *d); /* of what is published; any thread but th
 /* effects.c: the engine thread */
 void effects_start(struct daemon *d);
 void effects_join(struct daemon *d);
+/* Whether effects_of_event does anything with a kind: the gate decodes and hands on no others. */
+bool effects_follow(uint32_t kind);
 void effects_of_event(struct daemon *d, const struct event *event); /* by the gate, in order */
 void effects_adopt(struct daemon *d); /* after a start: the engine learns what is live */
 void effects_adopt_anew(
