@@ -310,6 +310,8 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 		}
 		out_end(out, ']');
 		out_text(out, "change", change->text);
+		if (change->part_count)
+			out_bool(out, "change_is_smallest", change->smallest);
 	}
 	if (estimate)
 		estimate_add(out, f, estimate);

@@ -46,6 +46,22 @@ static void add_causes(const json_t *answer, struct buf *out)
 		add_sentence(out, "  - ", get_text(cause, "text"));
 }
 
+static void add_change(const json_t *answer, struct buf *out)
+{
+	const char *change = get_text(answer, "change");
+
+	if (*change)
+		add_sentence(out,
+			     get_bool(answer, "change_is_smallest")
+				     ? "The smallest change with which it would start now: "
+				     : "With this it would start now, perhaps with less: ",
+			     change);
+	else if (json_array_size(json_object_get(answer, "causes")))
+		add_sentence(
+			out, "",
+			"No change of limits, nodes, running jobs or its own wishes was found with which it would start now.");
+}
+
 static int show(struct invocation *in, struct client *client, const struct output *output,
 		struct err *err)
 {
@@ -76,8 +92,7 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 		add_causes(answer, &out);
 		say_estimate(answer, &out);
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
-		add_sentence(&out, "The smallest change with which it would start now: ",
-			     get_text(answer, "change"));
+		add_change(answer, &out);
 		if (state_is_final(get_text(answer, "state")))
 			buf_addf(&out, "`fairlead job %u` says how it went.\n", id);
 		prose_wrap(&out, output->width, 2);

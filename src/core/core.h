@@ -131,7 +131,9 @@ enum change_kind {
 	CHANGE_RUN_LIMIT, /* it declares a run-time limit of `value` ms */
 	CHANGE_PRIORITY, /* it has the priority `value` */
 	CHANGE_UNBOUND, /* queue `id` has no limits of models, processors and memory */
-	CHANGE_CALENDAR /* queue `id` has no calendar */
+	CHANGE_CALENDAR, /* queue `id` has no calendar */
+	CHANGE_TRAIT, /* it asks for `value` of trait `id` (core/placement/traits.h), 0 = for none in particular */
+	CHANGE_TOLERATE /* it tolerates the taint `id` (a name) */
 };
 struct change_part {
 	enum change_kind kind;
@@ -144,9 +146,10 @@ struct explain_change {
 	uint32_t cause_count; /* 0: it waits for nothing */
 	struct explain_line causes[CAUSES_MAX];
 	uint32_t
-		part_count; /* 0: none is known, or too many jobs and nodes would have to be tried */
+		part_count; /* 0: none is known, or it would have cost too many tries to find one */
 	const struct change_part *parts;
 	const char *text; /* the parts in one sentence; "" without */
+	bool smallest; /* no part of it is enough; false: that would have cost too many tries to know */
 };
 /* The view comes back as it was given. Costs some tens of passes at most; for workers, not for the core's own thread. */
 void explain_change(const struct facts *facts, struct view *view, struct job_id job,

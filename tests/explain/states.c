@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/core.h"
+#include "core/placement/traits.h"
 
 enum cause {
 	C_HOLD,
@@ -35,6 +36,11 @@ enum cause {
 	C_GUARANTEE,
 	C_RESERVATION,
 	C_PROMISE,
+	C_LINE,
+	C_DRIVER,
+	C_LABEL,
+	C_REGION,
+	C_TAINT,
 	C_COUNT
 };
 
@@ -42,7 +48,7 @@ enum { MINUTE = 60000, QUIET_MAX = 400, ALL_SUBSETS = 6 };
 
 /* What may stand beside what: these make each other untrue or the same. */
 #define ROOM (1 << C_BUSY | 1 << C_FRAGMENTS | 1 << C_CORDON | 1 << C_ASIDE)
-#define OWN_WORLD (1 << C_RESERVATION | 1 << C_PROMISE)
+#define OWN_WORLD (1 << C_RESERVATION | 1 << C_PROMISE | 1 << C_LINE)
 
 struct world {
 	struct facts facts;
@@ -52,6 +58,7 @@ struct world {
 struct state {
 	struct world base; /* without the job */
 	struct event job; /* its submission */
+	uint32_t behind; /* so many equal ones come after it */
 	uint32_t causes; /* bits */
 	uint64_t random;
 	struct arena memory;
@@ -195,6 +202,7 @@ static void node_add(struct state *s, const char *model, int64_t gpus)
 	e.node_set.gpu_memory_mib = 81920;
 	e.node_set.cpu_milli = 64000;
 	e.node_set.ram_mib = 262144;
+	e.node_set.driver = "550.54";
 	e.node_set.domains = arena_printf(&s->memory, "r%u", s->nodes / 2);
 	s->nodes++;
 	put(&s->base, &e);
@@ -310,6 +318,66 @@ static void promise_world(struct state *s)
 	s->job.job_submitted.preempts = below(s, 2);
 }
 
+/* One turn of the core, and of the engine what it has done of that by now: nothing, or all but the start. */
+static void turn_half(struct state *s)
+{
+	uint32_t done = below(s, 3);
+	struct decisions d;
+	struct arena step;
+
+	arena_init(&step, (size_t)1 << 28);
+	decide(&s->base.facts, s->base.view, UINT64_C(1) << 40, &step, &d);
+	for (uint32_t k = 0; k < d.count; k++)
+		put(&s->base, &d.events[k]);
+	arena_deinit(&step);
+	if (done == 1)
+		(void)engine_run(&s->base);
+	else if (done == 2)
+		settle(&s->base);
+}
+
+/* One job holds all GPUs: placed, preparing or running. The target waits in a line of equal ones, some before, many behind. */
+static void line_world(struct state *s)
+{
+	struct event holder = submission(&s->base, "holder", "default");
+	uint32_t before = below(s, 2) * below(s, 4);
+
+	node_add(s, "H100-80GB", 2 + below(s, 7));
+	dependency_add(s);
+	settle(&s->base);
+	holder = submission(&s->base, "holder", "default");
+	holder.job_submitted.gpus = below(s, 2) ? s->gpus[0] : 1;
+	holder.job_submitted.tasks_min = holder.job_submitted.tasks_max =
+		s->gpus[0] / holder.job_submitted.gpus;
+	holder.job_submitted.limit_ms = below(s, 2) * 600 * MINUTE;
+	put(&s->base, &holder);
+	turn_half(s);
+	s->job = submission(&s->base, "target", "default");
+	s->job.job_submitted.models = "H100-80GB";
+	for (uint32_t i = 0; i < before; i++) {
+		struct event e = s->job;
+
+		e.job_submitted.job = (int64_t)s->base.facts.jobs.count + 1;
+		e.job_submitted.name = "before";
+		put(&s->base, &e);
+	}
+	s->behind = below(s, 40);
+}
+
+/* Those in line behind the target, as the target was submitted. */
+static void behind_put(struct world *w, const struct state *s)
+{
+	for (uint32_t i = 0; i < s->behind; i++) {
+		struct event e = s->job;
+
+		e.job_submitted.job = (int64_t)w->facts.jobs.count + 1;
+		e.job_submitted.name = "behind";
+		e.job_submitted.held = 0;
+		e.job_submitted.depends_count = 0;
+		put(w, &e);
+	}
+}
+
 /* Single GPUs are taken by jobs that may not be evicted for the target; `spare` stay free on each node. */
 static void fill(struct state *s, int64_t spare)
 {
@@ -321,6 +389,7 @@ static void fill(struct state *s, int64_t spare)
 		struct event e = submission(&s->base, "filler", "q");
 
 		e.job_submitted.priority = 70;
+		e.job_submitted.tolerates = "kept";
 		e.job_submitted.limit_ms = (60 + (int64_t)below(s, 1000)) * MINUTE;
 		put(&s->base, &e);
 	}
@@ -340,6 +409,7 @@ static void fill_fragments(struct state *s)
 				mask = INT64_C(1) << g;
 
 			e.job_submitted.priority = 70;
+			e.job_submitted.tolerates = "kept";
 			e.job_submitted.limit_ms = (60 + (int64_t)below(s, 1000)) * MINUTE;
 			put(&s->base, &e);
 			placed.attempt_placed.job = e.job_submitted.job;
@@ -390,6 +460,12 @@ static void wishes_add(struct state *s)
 		j->cpu_milli = 64001 + below(s, 100000);
 	if (has(s, C_RAM))
 		j->memory_mib = 262145 + below(s, 100000);
+	if (has(s, C_DRIVER))
+		j->min_driver = below(s, 2) ? "550.55" : "999";
+	if (has(s, C_LABEL))
+		j->labels = "disk=fast,site=here";
+	if (has(s, C_REGION))
+		j->regions = "eu";
 	if (has(s, C_FRAGMENTS)) {
 		j->gpus = 2;
 		j->tasks_min = j->tasks_max = 1;
@@ -402,6 +478,19 @@ static void wishes_add(struct state *s)
 	if (has(s, C_SIZE)) {
 		j->gpus = 1;
 		j->tasks_min = j->tasks_max = all + 1 + below(s, 8);
+	}
+}
+
+/* Whoever fills the nodes tolerates what the target does not. */
+static void nodes_taint(struct state *s)
+{
+	for (uint32_t n = 1; has(s, C_TAINT) && n <= s->base.facts.nodes.count; n++) {
+		struct event e = event_make(EVENT_NODE_MARKED, 0, "test");
+
+		e.node_marked.node = n;
+		e.node_marked.labels = "";
+		e.node_marked.taints = "kept=late";
+		put(&s->base, &e);
 	}
 }
 
@@ -426,9 +515,11 @@ static void general_world(struct state *s)
 
 		queue_set(&s->base, "q", need, -1);
 		e.job_submitted.tier = s->job.job_submitted.tier = TIER_CRITICAL;
+		e.job_submitted.tolerates = "kept";
 		put(&s->base, &e);
 		settle(&s->base);
 	}
+	nodes_taint(s);
 	if (has(s, C_BUSY))
 		fill(s, 0);
 	if (has(s, C_FRAGMENTS))
@@ -453,6 +544,8 @@ static void state_make(struct state *s, uint64_t seed)
 		reservation_world(s);
 	else if (has(s, C_PROMISE))
 		promise_world(s);
+	else if (has(s, C_LINE))
+		line_world(s);
 	else
 		general_world(s);
 	s->job.job_submitted.held = has(s, C_HOLD);
@@ -475,6 +568,16 @@ static void state_free(struct state *s)
 }
 
 /* --- changed worlds ------------------------------------------------------------------------------------------------------ */
+
+static void trait_drop(struct event_job_submitted *j, enum trait trait)
+{
+	if (trait == TRAIT_DRIVER)
+		j->min_driver = "";
+	else if (trait == TRAIT_LABEL)
+		j->labels = "";
+	else if (trait == TRAIT_REGION)
+		j->regions = "";
+}
 
 static void wish_change(const struct state *s, struct event_job_submitted *j,
 			const struct change_part *part)
@@ -504,6 +607,12 @@ static void wish_change(const struct state *s, struct event_job_submitted *j,
 		j->priority = part->value;
 	else if (part->kind == CHANGE_STANDARD)
 		j->tier = TIER_STANDARD;
+	else if (part->kind == CHANGE_TOLERATE)
+		j->tolerates = "kept=late";
+	else if (part->kind == CHANGE_TRAIT && part->value)
+		j->min_driver = "550.54"; /* the newest there is */
+	else if (part->kind == CHANGE_TRAIT)
+		trait_drop(j, (enum trait)part->id);
 }
 
 static void job_ends(struct world *w, uint32_t id)
@@ -512,7 +621,7 @@ static void job_ends(struct world *w, uint32_t id)
 	struct event e = event_make(EVENT_JOB_CANCEL_ASKED, 0, "test");
 
 	e.job_cancel_asked.job = id;
-	if (job->attempt.v)
+	if (job->attempt.v && attempt_get(&w->facts, job->attempt)->state != ATTEMPT_PREPARING)
 		exit_all(w, attempt_get(&w->facts, job->attempt), job->attempt.v, CAUSE_EXIT);
 	else
 		put(w, &e);
@@ -553,6 +662,7 @@ static bool starts_with(const struct state *s, const struct explain_change *c, u
 			wish_change(s, &job.job_submitted, &c->parts[i]);
 	put(&w, &job);
 	CHECK(w.facts.jobs.count == id);
+	behind_put(&w, s);
 	for (uint32_t i = 0; i < c->part_count; i++)
 		if (i >= 64 || which >> i & 1)
 			world_change(&w, &c->parts[i]);
@@ -582,6 +692,11 @@ static const enum reason codes[C_COUNT] = {
 	[C_GUARANTEE] = REASON_GUARANTEE_ONLY,
 	[C_RESERVATION] = REASON_RESERVATION,
 	[C_PROMISE] = REASON_PRIORITY,
+	[C_LINE] = REASON_CAPACITY,
+	[C_DRIVER] = REASON_DRIVER,
+	[C_LABEL] = REASON_NODE_CLASS,
+	[C_REGION] = REASON_RESIDENCY,
+	[C_TAINT] = REASON_NODE_CLASS,
 };
 
 static void complain(uint64_t seed, const struct state *s, const struct explain_change *c,
@@ -647,6 +762,7 @@ static void state_check(uint64_t seed)
 
 	state_make(&s, seed);
 	put(&s.base, &s.job);
+	behind_put(&s.base, &s);
 	arena_init(&answer, (size_t)1 << 28);
 	hash = facts_hash(&s.base.facts);
 	explain_change(&s.base.facts, s.base.view,

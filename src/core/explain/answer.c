@@ -2,7 +2,7 @@
 /* What takes a cause away: for each reason the part of a change that it calls for. */
 #include "core/explain/trial.h"
 
-enum { WAITING_OF_BUCKET = 16, RUN_LIMIT_LEAST_MS = 60000 };
+enum { WAITING_OF_BUCKET = 16, RUN_LIMIT_LEAST_MS = 60000, PRIORITY_MOST = 1000000 };
 
 /* One part of a kind about one thing: a later figure replaces the earlier. False: it was there already. */
 static bool part_add(struct parts *parts, enum change_kind kind, uint32_t id, int64_t value)
@@ -133,10 +133,25 @@ static int64_t most_of_one(struct trial *t, struct shape *shape, uint32_t *field
 	return most > 0 ? most : 0;
 }
 
+/* A newest driver or a highest capability there is will do; other traits are asked for or not. */
+static bool answer_trait(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	bool figure =
+		v->level == TRAIT_DRIVER || v->level == TRAIT_CUDA || v->level == TRAIT_CAPABILITY;
+
+	if (v->level == TRAIT_TAINT)
+		return v->at && !t->words.shape->tolerates[SHAPE_LABELS_MAX - 1].v &&
+		       part_add(parts, CHANGE_TOLERATE, v->at, 0);
+	return part_add(parts, CHANGE_TRAIT, v->level, figure ? v->have : 0);
+}
+
 static bool answer_never(struct trial *t, const struct verdict *v, struct parts *parts)
 {
 	struct shape shape = *t->words.shape;
 
+	if (v->code == REASON_DRIVER || v->code == REASON_RESIDENCY ||
+	    v->code == REASON_NODE_CLASS || (v->code == REASON_MODEL && v->level > TRAIT_MODEL))
+		return answer_trait(t, v, parts);
 	if (v->code == REASON_MODEL)
 		return part_add(parts, CHANGE_MODELS, 0, 0);
 	if (v->code == REASON_MEMORY)
@@ -150,29 +165,7 @@ static bool answer_never(struct trial *t, const struct verdict *v, struct parts 
 	return answer_size(t, parts);
 }
 
-/* The first that wait in each bucket: they may take what comes free. */
-static void waiting_list(const struct trial *t, struct parts *ret)
-{
-	const struct view *view = t->view;
-	struct sorted_walk buckets, jobs;
-
-	for (uint32_t q = 1; q <= t->copy.queues.count; q++)
-		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &buckets);
-		     any; any = sorted_next(&view->pool, &buckets)) {
-			uint32_t listed = 0;
-
-			for (bool job = sorted_begin(&view->pool, view->buckets.at[buckets.id].jobs,
-						     &jobs);
-			     job && listed++ < WAITING_OF_BUCKET &&
-			     ret->count < CHANGE_PARTS_MAX - CAUSES_MAX;
-			     job = sorted_next(&view->pool, &jobs))
-				if (jobs.id != t->job)
-					(void)part_add(ret, CHANGE_JOB_ENDS, jobs.id, 0);
-		}
-}
-
-/* All that could come free, in the order in which it is expected: running jobs, then nodes and GPUs not in use; then those
- * who would take it. */
+/* All that could come free, in the order in which it is expected: running jobs, then nodes and GPUs not in use. */
 static void frees_list(const struct trial *t, struct parts *ret)
 {
 	const struct view *view = t->view;
@@ -186,37 +179,103 @@ static void frees_list(const struct trial *t, struct parts *ret)
 		uint32_t id = space_at(&view->space, rank)->node;
 		const struct node *node = node_get(&t->copy, (struct node_id){ id });
 
+		if (ret->count >= CHANGE_PARTS_MAX - CAUSES_MAX)
+			return;
 		if (node->state != NODE_READY && node->state != NODE_GONE)
 			(void)part_add(ret, CHANGE_NODE_READY, id, 0);
 		if (node->set_aside_mask && node->state == NODE_READY)
 			(void)part_add(ret, CHANGE_GPUS_BACK, id, node->set_aside_mask);
 	}
-	waiting_list(t, ret);
 }
 
-/* The first 1, 2, 4 ... of them, until they are enough. */
-static bool answer_place(struct trial *t, struct parts *parts)
+/* Jobs of other ranks and queues that wait, the first ones of each bucket: they may take what comes free. */
+static void waiting_list(const struct trial *t, struct parts *ret)
 {
-	struct parts *frees = arena_new(t->work, struct parts),
-		     *tried = arena_new(t->work, struct parts);
-	uint32_t step = 1;
+	const struct view *view = t->view;
+	struct sorted_walk buckets, jobs;
 
-	frees_list(t, frees);
-	trial_end(t);
-	for (uint32_t count = step;; count = step) {
-		count = count < frees->count ? count : frees->count;
+	ret->count = 0;
+	for (uint32_t q = 1; q <= t->copy.queues.count; q++)
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &buckets);
+		     any; any = sorted_next(&view->pool, &buckets)) {
+			uint32_t listed = 0;
+
+			for (bool job = sorted_begin(&view->pool, view->buckets.at[buckets.id].jobs,
+						     &jobs);
+			     job && listed++ < WAITING_OF_BUCKET;
+			     job = sorted_next(&view->pool, &jobs)) {
+				if (ret->count >= CHANGE_PARTS_MAX - 2 * CAUSES_MAX)
+					return;
+				if (jobs.id != t->job)
+					(void)part_add(ret, CHANGE_JOB_ENDS, jobs.id, 0);
+			}
+		}
+}
+
+/* The first 1, 2, 4 ... of the list, until they are enough. */
+static bool answer_list(struct trial *t, struct parts *parts, const struct parts *list, bool alone)
+{
+	struct parts *tried = arena_new(t->work_memory, struct parts);
+
+	for (uint32_t step = 1;; step *= 2) {
+		uint32_t count = step < list->count ? step : list->count;
+
 		*tried = *parts;
 		for (uint32_t i = 0; i < count; i++)
-			(void)part_add(tried, frees->at[i].kind, frees->at[i].id,
-				       frees->at[i].value);
-		if (starts_with(t, tried, UINT64_MAX))
+			(void)part_add(tried, list->at[i].kind, list->at[i].id, list->at[i].value);
+		if (alone ? starts_alone_with(t, tried) : starts_with(t, tried, UINT64_MAX))
 			break;
-		if (count == frees->count || trial_is_spent(t))
+		if (count == list->count || trial_is_spent(t))
 			return false;
-		step *= 2;
 	}
 	*parts = *tried;
 	return true;
+}
+
+/* Enough room for it alone; who comes before it and would take that is a cause of its own. */
+static bool answer_place(struct trial *t, struct parts *parts)
+{
+	struct parts *frees = arena_new(t->work_memory, struct parts);
+
+	frees_list(t, frees);
+	trial_end(t);
+	return answer_list(t, parts, frees, true);
+}
+
+/* One above all that wait in its queue with its tier; its own where none is as high. */
+static int64_t priority_above(const struct trial *t)
+{
+	const struct job *job = t->words.j;
+	struct sorted_walk walk;
+
+	for (bool any =
+		     sorted_begin(&t->view->pool, t->view->queues.at[job->queue.v].buckets, &walk);
+	     any; any = sorted_next(&t->view->pool, &walk)) {
+		const struct bucket *b = &t->view->buckets.at[walk.id];
+		int64_t priority = (int32_t)((uint32_t)b->rank ^ UINT32_C(0x80000000));
+
+		if (b->rank >> 32 != job->tier || b->rank < job_rank(job))
+			continue;
+		if (priority == job->priority && sorted_size(&t->view->pool, b->jobs) == 1 &&
+		    t->view->jobs.at[t->job].bucket == walk.id)
+			continue; /* itself */
+		return priority < PRIORITY_MOST ? priority + 1 : priority;
+	}
+	return job->priority;
+}
+
+/* Others would take its place: it comes before those of its queue; if that is not enough, the others leave the queue. */
+static bool answer_outrun(struct trial *t, struct parts *parts)
+{
+	struct parts *waiting = arena_new(t->work_memory, struct parts);
+	int64_t above = priority_above(t);
+	bool higher = above > t->words.j->priority;
+
+	waiting_list(t, waiting);
+	trial_end(t);
+	if (higher)
+		return part_add(parts, CHANGE_PRIORITY, 0, above);
+	return answer_list(t, parts, waiting, false);
 }
 
 /* The longest run-time limit with which it may start, to the minute; 0 = none. */
@@ -281,6 +340,8 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 {
 	bool done, never = t->words.never;
 
+	if (t->words.outrun)
+		return answer_outrun(t, parts);
 	if (v->code == REASON_RESERVATION)
 		return answer_reservation(t, v, parts);
 	if (v->code == REASON_WINDOW)

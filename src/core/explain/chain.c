@@ -81,7 +81,7 @@ static void queue_line(const struct words *w, struct chain *chain)
 	const struct standing *at;
 	struct standings s;
 
-	standings_make(&s, w->facts, w->view, w->arena);
+	standings_make_like(&s, w->facts, w->view, w->before, w->arena);
 	at = &s.at[w->j->queue.v];
 	if (w->j->promise) { /* its share is as large as what it uses and is promised: of no interest */
 		chain_add(

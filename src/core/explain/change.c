@@ -20,12 +20,7 @@
  */
 #include "core/explain/trial.h"
 
-enum {
-	SUBSET_PARTS = 5, /* so many parts are searched by all their subsets */
-	TRIES_LEAST = 6, /* on the largest clusters */
-	TRIES_MOST = 600,
-	TRIES_WORK = 400000 /* buckets and nodes looked at in all tries */
-};
+enum { SUBSET_PARTS = 5 }; /* so many parts are searched by all their subsets */
 #define TRY_MEMORY ((size_t)1 << 30)
 
 /* --- the smallest --------------------------------------------------------------------------------------------------------- */
@@ -56,7 +51,7 @@ static void subsets_search(struct trial *t, struct parts *parts)
 /* Leaves out runs of `run` parts, the last ones first. True when any was left out. */
 static bool runs_leave_out(struct trial *t, struct parts *parts, uint32_t run)
 {
-	struct parts *without = arena_new(t->work, struct parts);
+	struct parts *without = arena_new(t->work_memory, struct parts);
 	bool any = false;
 
 	for (uint32_t end = parts->count; end > 0; end -= end < run ? end : run) {
@@ -109,7 +104,7 @@ static bool causes_find(struct trial *t, struct parts *parts, struct explain_cha
 		struct verdict v;
 
 		trial_begin(t, parts, UINT64_MAX);
-		if (!words_reason(&t->words, &v)) {
+		if (!trial_reason(t, &v)) {
 			trial_end(t);
 			return true;
 		}
@@ -127,7 +122,6 @@ void explain_change(const struct facts *facts, struct view *view, struct job_id 
 	struct arena work;
 	struct trial *t;
 	struct parts *parts;
-	uint32_t size = view->buckets_used + view->space.node_count / 8 + 1;
 
 	*ret = (struct explain_change){ .text = "" };
 	if (job_state_is_final(job->state) || job_is_live(job) || job->promise)
@@ -139,16 +133,15 @@ void explain_change(const struct facts *facts, struct view *view, struct job_id 
 	t->facts = facts;
 	t->view = view;
 	t->arena = arena;
-	t->work = &work;
+	t->work_memory = &work;
 	t->job = id.v;
-	t->tries_most = TRIES_WORK / size < TRIES_LEAST  ? TRIES_LEAST
-			: TRIES_WORK / size > TRIES_MOST ? TRIES_MOST
-							 : TRIES_WORK / size;
+	standings_make(&t->before, facts, view, &work);
 	arena_init(&t->scratch, TRY_MEMORY);
 	if (causes_find(t, parts, ret) && ret->cause_count) {
+		t->undecided = false;
 		parts_minimise(t, parts);
-		if (!trial_is_spent(t))
-			change_tell(t, parts, ret);
+		ret->smallest = !trial_is_spent(t) && !t->undecided;
+		change_tell(t, parts, ret);
 	}
 	arena_deinit(&t->scratch);
 	arena_deinit(&work);

@@ -2,6 +2,7 @@
 /* A change in words. */
 #include "base/parse.h"
 #include "core/explain/trial.h"
+#include "core/scheduling/admit.h"
 
 static const char *duration_text(struct arena *arena, int64_t ms)
 {
@@ -39,6 +40,35 @@ static const char *job_ends_text(const struct words *w, uint32_t id)
 	return arena_printf(w->arena, "the end of %s", words_job(w, id));
 }
 
+static const char *trait_text(const struct words *w, const struct change_part *part)
+{
+	char version[VERSION_TEXT_MAX];
+	uint32_t value = (uint32_t)part->value;
+
+	if (part->id == TRAIT_DRIVER && value)
+		return arena_printf(w->arena, "asking for driver %s", version_text(value, version));
+	if (part->id == TRAIT_CUDA && value)
+		return arena_printf(w->arena, "asking for CUDA %s", version_text(value, version));
+	if (part->id == TRAIT_CAPABILITY && value)
+		return arena_printf(w->arena, "asking for compute capability %u.%u", value / 10,
+				    value % 10);
+	switch ((enum trait)part->id) {
+	case TRAIT_DRIVER: return "asking for no driver version";
+	case TRAIT_CUDA: return "asking for no CUDA version";
+	case TRAIT_CAPABILITY: return "asking for no compute capability";
+	case TRAIT_REGION: return "running in any region";
+	case TRAIT_LABEL: return "asking for no labels";
+	case TRAIT_CLASS:
+		return "nodes of class \"any\" (an admin: `fairlead nodes set NODE --class any`)";
+	case TRAIT_NONE:
+	case TRAIT_MODEL:
+	case TRAIT_MEMORY:
+	case TRAIT_TAINT:
+	case TRAIT_END: break;
+	}
+	return "";
+}
+
 static const char *part_text(const struct words *w, const struct change_part *part)
 {
 	struct arena *a = w->arena;
@@ -48,8 +78,10 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 	case CHANGE_RELEASE: return arena_printf(a, "its release (`fairlead release %u`)", w->job);
 	case CHANGE_JOB_ENDS: return job_ends_text(w, part->id);
 	case CHANGE_LIMIT:
-		return arena_printf(a, "a limit of %s for queue \"%s\"",
-				    words_share(w, part->value), queue_text(w, part->id));
+		return arena_printf(a, "a limit of %s for queue \"%s\" (now %s)",
+				    words_share(w, part->value), queue_text(w, part->id),
+				    share_text(a, queue_get(w->facts, (struct queue_id){ part->id })
+							  ->limit_share));
 	case CHANGE_LEND:
 		return arena_printf(a, "queue \"%s\" lending its reserved guarantee",
 				    queue_text(w, part->id));
@@ -88,6 +120,10 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 	case CHANGE_RUN_LIMIT:
 		return arena_printf(a, "declaring a run-time limit of %s",
 				    duration_text(a, part->value));
+	case CHANGE_TRAIT: return trait_text(w, part);
+	case CHANGE_TOLERATE:
+		return arena_printf(a, "tolerating the taint %s",
+				    facts_name(w->facts, (struct name_id){ part->id }));
 	case CHANGE_PRIORITY: return arena_printf(a, "priority %lld", value);
 	}
 	return "";

@@ -40,6 +40,9 @@ const char *reason_name(enum reason reason)
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
 }
 
+/* Tries of a pass before the job's turn comes: some 15 ms. */
+enum { WORK_OF_PASS = 40000 };
+
 /* --- the verdict ---------------------------------------------------------------------------------------------- */
 
 /* Does no node meet the shape in this respect, whatever else it has? */
@@ -140,31 +143,54 @@ static uint32_t promise_in_the_way(const struct words *w)
 	return holder;
 }
 
-/* What the next pass finds when the job's turn comes. */
-static bool watched_verdict(const struct words *w, struct verdict *ret)
+/* A pass with a watch on the job: the job alone, or all up to its turn. */
+static void pass_watch(const struct words *w, struct watched *ret, bool alone)
 {
-	struct watch watch = { .job = w->job };
 	uint32_t mark = space_mark(&w->view->space);
 	struct pass pass;
 
+	ret->watch = (struct watch){ .job = w->job, .work_most = w->work_most };
 	pass_begin(&pass, w->facts, w->view, UINT64_MAX, w->arena);
-	pass.watch = &watch;
+	pass.watch = &ret->watch;
 	pass.promises_gone = arena_new_array(w->arena, bool, w->view->promise_count + 1);
-	standings_make(&pass.standings, w->facts, w->view, w->arena);
+	standings_make_like(&pass.standings, w->facts, w->view, w->before, w->arena);
 	pledges_make(&pass);
 	promises_place(&pass);
-	order_run(&pass);
+	if (alone)
+		(void)order_try(&pass, w->job);
+	else
+		order_run(&pass);
 	space_rollback(&w->view->space, mark);
-	*ret = watch.verdict;
-	return watch.seen;
+	ret->work += pass.work;
+	ret->events = pass.events;
+	ret->event_count = pass.count;
+}
+
+void watch_run(const struct words *w, struct watched *ret)
+{
+	*ret = (struct watched){ .work = 0 };
+	pass_watch(w, ret, true);
+	if (!ret->watch.started)
+		return;
+	pass_watch(w, ret, false);
+	ret->undecided = !ret->watch.seen && !ret->watch.started;
+	ret->outrun = ret->watch.seen && ret->watch.verdict.code != REASON_RESERVATION;
 }
 
 static struct verdict waiting_verdict(struct words *w)
 {
 	struct verdict v, ever;
+	struct watched got;
 	uint32_t holder;
 
-	if (!watched_verdict(w, &v))
+	watch_run(w, &got);
+	v = got.watch.verdict;
+	w->outrun = got.outrun || got.undecided;
+	w->undecided = got.undecided;
+	w->work += got.work;
+	if (got.undecided)
+		return (struct verdict){ .code = REASON_PRIORITY };
+	if (!got.watch.seen)
 		return (struct verdict){ 0 };
 	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY ||
 	    v.code == REASON_RESERVATION || v.code == REASON_WINDOW)
@@ -193,7 +219,7 @@ static uint32_t open_dependency(const struct words *w)
 
 /* --- protection by age --------------------------------------------------------------------------------------------- */
 
-enum { YOUNG_PASSES_MAX = 8 };
+enum { PROTECTED_AHEAD_MAX = 16 };
 
 /* The youngest of the jobs that the promise would make leave; 0 = none that is protected now. */
 static uint32_t youngest_victim(const struct words *w, const struct event_promise_made *promise)
@@ -214,6 +240,15 @@ static uint32_t youngest_victim(const struct words *w, const struct event_promis
 	return youngest;
 }
 
+static const struct event_promise_made *promise_of(const struct watched *got, uint32_t job)
+{
+	for (uint32_t i = 0; i < got->event_count; i++)
+		if (got->events[i].kind == EVENT_PROMISE_MADE &&
+		    got->events[i].promise_made.job == job)
+			return &got->events[i].promise_made;
+	return NULL;
+}
+
 static bool any_is_young(const struct words *w)
 {
 	for (uint32_t q = 1; q <= w->facts->queues.count; q++) {
@@ -231,31 +266,25 @@ static bool any_is_young(const struct words *w)
 	return false;
 }
 
-/* The running job that is safe from this one only because it is young, 0 = none: what is decided if the policy protected nobody. */
+/* The running job that is safe from this one only because it is young, 0 = none: what is decided if the policy protected
+ * nobody. The index knows nothing of that rule, so it serves these facts as well. */
 static uint32_t protected_by_age(const struct words *w)
 {
-	struct decisions d = { .more = true };
+	struct words other = *w;
 	struct facts copy;
-	struct view *view;
+	struct watched got;
+	const struct event_promise_made *promise;
 	uint32_t victim = 0;
 
 	if (!any_is_young(w))
 		return 0;
 	facts_freeze(w->facts, &copy);
 	copy.policy.min_runtime_ms = 0;
-	view = view_create(&copy);
-	for (int pass = 0; pass < YOUNG_PASSES_MAX && d.more && !victim; pass++) {
-		decide(&copy, view, UINT64_MAX, w->arena, &d);
-		for (uint32_t i = 0; i < d.count; i++) {
-			const struct event *e = &d.events[i];
-
-			if (e->kind == EVENT_PROMISE_MADE && e->promise_made.job == w->job)
-				victim = youngest_victim(w, &e->promise_made);
-			apply(&copy, e);
-			view_follow(view, &copy, e);
-		}
-	}
-	view_destroy(view);
+	other.facts = &copy;
+	watch_run(&other, &got);
+	promise = got.watch.started ? promise_of(&got, w->job) : NULL;
+	if (promise)
+		victim = youngest_victim(w, promise);
 	facts_deinit(&copy);
 	return victim;
 }
@@ -266,7 +295,10 @@ static void explain_protection(const struct words *w, struct explanation *ret)
 	uint32_t victim;
 	char duration[DURATION_TEXT_MAX];
 
-	if (w->never || !reason_is_of_place(ret->reason) || !(victim = protected_by_age(w)))
+	if (w->never || !reason_is_of_place(ret->reason) || ret->ahead_count > PROTECTED_AHEAD_MAX)
+		return; /* those before it would come first */
+	victim = protected_by_age(w);
+	if (!victim)
 		return;
 	ret->remedy = arena_printf(
 		w->arena,
@@ -338,13 +370,14 @@ struct words words_make(const struct facts *facts, struct view *view, struct job
 			       .arena = arena,
 			       .job = id.v,
 			       .j = job,
-			       .shape = shape_get(facts, job->shape) };
+			       .shape = shape_get(facts, job->shape),
+			       .work_most = WORK_OF_PASS };
 }
 
 bool words_reason(struct words *w, struct verdict *ret)
 {
 	*ret = (struct verdict){ 0 };
-	w->never = false;
+	w->never = w->outrun = w->undecided = false;
 	if (w->j->held)
 		ret->code = REASON_HOLD;
 	else if (open_dependency(w))
@@ -359,10 +392,13 @@ void explain_job(const struct facts *facts, struct view *view, struct job_id id,
 		 struct arena *arena, struct explanation *ret)
 {
 	struct words w = words_make(facts, view, id, arena);
+	struct standings standings;
 	struct verdict v = { 0 };
 
 	*ret = (struct explanation){ .summary = "", .remedy = "" };
 	view_refresh(view, facts);
+	standings_make(&standings, facts, view, arena);
+	w.before = &standings;
 	if (job_state_is_final(w.j->state) || job_is_live(w.j)) {
 		explain_done(&w, ret);
 		return;

@@ -2,8 +2,12 @@
 /* Making a change to a frozen copy of the facts, mostly as the events that would make it, and taking it back. */
 #include "core/explain/trial.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "core/model/whatif.h"
+
+enum { TRIES_MOST = 600, TRIES_WORK = 80000 };
 
 static void trial_follow(struct trial *t, const struct event *e)
 {
@@ -122,6 +126,45 @@ static void put_wish(struct trial *t, const struct change_part *part)
 	trial_follow(t, &sync);
 }
 
+static void names_add(const struct facts *facts, struct name_id *names, struct name_id added)
+{
+	uint32_t at = SHAPE_LABELS_MAX - 1;
+
+	for (; at > 0 && (!names[at - 1].v ||
+			  strcmp(facts_name(facts, names[at - 1]), facts_name(facts, added)) > 0);
+	     at--)
+		names[at] = names[at - 1];
+	names[at] = added;
+}
+
+static void put_trait(struct trial *t, const struct change_part *part)
+{
+	struct job_id id = { t->job };
+	struct event sync = trial_event(t, EVENT_JOB_PRIORITY_SET),
+		     space = trial_event(t, EVENT_LEVELS_SET);
+	struct shape shape = *shape_get(&t->copy, job_get(&t->copy, id)->shape);
+
+	if (part->kind == CHANGE_TOLERATE)
+		names_add(&t->copy, shape.tolerates, (struct name_id){ part->id });
+	else if (part->id == TRAIT_DRIVER)
+		shape.min_driver = (uint32_t)part->value;
+	else if (part->id == TRAIT_CUDA)
+		shape.min_cuda = (uint32_t)part->value;
+	else if (part->id == TRAIT_CAPABILITY)
+		shape.min_capability = (uint32_t)part->value;
+	else if (part->id == TRAIT_REGION)
+		memset(shape.regions, 0, sizeof(shape.regions));
+	else if (part->id == TRAIT_LABEL)
+		memset(shape.labels, 0, sizeof(shape.labels));
+	else if (part->id == TRAIT_CLASS)
+		shape.serves = !shape.serves;
+	whatif_shape(&t->copy, id, &shape);
+	sync.job_priority_set.job = t->job;
+	trial_follow(t, &sync);
+	if (part->kind == CHANGE_TOLERATE)
+		trial_follow(t, &space); /* nodes are told apart by it from now on */
+}
+
 static void put_node(struct trial *t, const struct change_part *part)
 {
 	struct event state = trial_event(t, EVENT_NODE_STATE),
@@ -172,6 +215,8 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_TASKS:
 	case CHANGE_GPUS:
 	case CHANGE_RUN_LIMIT: put_wish(t, part); return;
+	case CHANGE_TRAIT:
+	case CHANGE_TOLERATE: put_trait(t, part); return;
 	}
 }
 
@@ -187,6 +232,7 @@ void trial_begin(struct trial *t, const struct parts *parts, uint64_t which)
 			part_put(t, &parts->at[i]);
 	view_refresh(t->view, &t->copy);
 	t->words = words_make(&t->copy, t->view, (struct job_id){ t->job }, &t->scratch);
+	t->words.before = &t->before;
 }
 
 /* The same events, last one first: each brings what it is about in line with the facts as they are. */
@@ -200,10 +246,20 @@ void trial_end(struct trial *t)
 
 bool trial_is_spent(const struct trial *t)
 {
-	return t->tries >= t->tries_most;
+	return t->tries >= TRIES_MOST || t->work >= TRIES_WORK;
 }
 
-bool starts_with(struct trial *t, const struct parts *parts, uint64_t which)
+/* The view is in line with the facts of the trial: what does the decision say? */
+bool trial_reason(struct trial *t, struct verdict *ret)
+{
+	bool waits = words_reason(&t->words, ret);
+
+	t->work += t->words.work + t->view->space.node_count / 64 + t->copy.queues.count / 8;
+	t->undecided = t->undecided || t->words.undecided;
+	return waits;
+}
+
+static bool trial_starts(struct trial *t, const struct parts *parts, uint64_t which, bool alone)
 {
 	struct verdict v;
 	bool starts;
@@ -211,7 +267,17 @@ bool starts_with(struct trial *t, const struct parts *parts, uint64_t which)
 	if (trial_is_spent(t))
 		return false;
 	trial_begin(t, parts, which);
-	starts = !words_reason(&t->words, &v);
+	starts = !trial_reason(t, &v) || (alone && t->words.outrun);
 	trial_end(t);
 	return starts;
+}
+
+bool starts_with(struct trial *t, const struct parts *parts, uint64_t which)
+{
+	return trial_starts(t, parts, which, false);
+}
+
+bool starts_alone_with(struct trial *t, const struct parts *parts)
+{
+	return trial_starts(t, parts, UINT64_MAX, true);
 }

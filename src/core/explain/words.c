@@ -466,6 +466,8 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			"needs %s; the whole cluster, if it were idle, has place for %lld of %lld",
 			wish_text(w), (long long)v->have, (long long)v->need);
 	case REASON_PRIORITY:
+		if (!v->holder.v)
+			return "would fit, but many jobs that come before it have their turn first";
 		return arena_printf(w->arena,
 				    "would fit, but the place is promised to %s, which comes first",
 				    words_job(w, v->holder.v));

@@ -11,6 +11,10 @@ struct words {
 	const struct job *j;
 	const struct shape *shape;
 	bool never; /* the verdict is about an idle cluster: waiting does not help */
+	bool outrun; /* it would have its place, did not others come before it */
+	bool undecided; /* ... so many that its turn was not reached */
+	const struct standings *before; /* of facts that differ little, NULL = none */
+	uint64_t work, work_most; /* tries made so far; that one pass may make */
 };
 
 const char *words_job(const struct words *w, uint32_t job); /* job 7 "train" */

@@ -151,7 +151,7 @@ static void watch_note(struct pass *pass, uint32_t bucket, uint32_t job, const s
 {
 	struct watch *watch = pass->watch;
 
-	if (!watch || watch->seen)
+	if (!watch || watch->seen || watch->started)
 		return;
 	if (job != watch->job && pass->view->jobs.at[watch->job].bucket != bucket)
 		return;
@@ -161,7 +161,14 @@ static void watch_note(struct pass *pass, uint32_t bucket, uint32_t job, const s
 
 static bool watches(const struct pass *pass)
 {
-	return pass->watch && !pass->watch->seen;
+	return pass->watch && !pass->watch->seen && !pass->watch->started;
+}
+
+/* It has a place, or one is promised to it: what its bucket meets later says nothing of it. */
+static void watch_started(struct pass *pass, uint32_t job)
+{
+	if (pass->watch && pass->watch->job == job)
+		pass->watch->started = true;
 }
 
 /* As wide as the queue and the place allow; 0 when not even the least width fits. */
@@ -377,8 +384,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
 	standing_start(&pass->standings, job->queue.v, job->tier, share);
 	dominant_take(&pass->standings, job->queue.v, job->tier, shape, place);
-	if (pass->watch && pass->watch->job == id)
-		pass->watch->started = true;
+	watch_started(pass, id);
 }
 
 /* --- whose turn ------------------------------------------------------------------------------------------------ */
@@ -430,6 +436,14 @@ static void turns_open(struct order *order)
 	}
 }
 
+/* Explain has what it wants, or the job's turn is too far off. */
+static bool watch_is_over(const struct pass *pass)
+{
+	const struct watch *watch = pass->watch;
+
+	return watch->seen || watch->started || (watch->work_most && pass->work > watch->work_most);
+}
+
 /* Tries the queue's jobs until one starts or none is left. */
 static void turn_take(struct order *order, uint32_t queue)
 {
@@ -443,10 +457,13 @@ static void turn_take(struct order *order, uint32_t queue)
 			return;
 		}
 		if (job_try(order->pass, c->bucket, c->job) == TRY_STARTED) {
+			watch_started(order->pass, c->job);
 			turn_advance(order, turn);
 			return;
 		}
 		if (order->pass->cut)
+			return;
+		if (order->pass->watch && watch_is_over(order->pass))
 			return;
 		order->pass->blocked = true;
 		heap_pop(turn);
@@ -464,8 +481,8 @@ static bool round_run(struct order *order)
 			pass->more = true;
 			return false;
 		}
-		if (pass->watch && pass->watch->seen)
-			return false; /* explain has what it wants */
+		if (pass->watch && watch_is_over(pass))
+			return false;
 		turn_take(order, turn_pick(order));
 	}
 	return true;
@@ -500,4 +517,14 @@ void order_run(struct pass *pass)
 	}
 	turns_open(&order);
 	pass->more = pass->more || order.turns[0].below > 0;
+}
+
+bool order_try(struct pass *pass, uint32_t job)
+{
+	uint32_t bucket = pass->view->jobs.at[job].bucket;
+
+	if (job_try(pass, bucket, job) != TRY_STARTED)
+		return false;
+	watch_started(pass, job);
+	return true;
 }

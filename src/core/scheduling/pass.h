@@ -77,7 +77,8 @@ struct barren {
 
 struct watch {
 	uint32_t job;
-	bool seen, started;
+	bool seen, started; /* blocked; placed or promised a place */
+	uint64_t work_most; /* tries that the pass may make before its turn; 0 = any number */
 	struct verdict verdict;
 };
 
@@ -172,6 +173,9 @@ uint32_t reserve_holder(const struct pass *pass,
 
 /* order.c: who is next; starts what can start. */
 void order_run(struct pass *pass);
+/* One waiting job, as if nobody came before it. Who is blocked here is blocked in its turn as well: a pass only takes room.
+ * False: blocked. */
+bool order_try(struct pass *pass, uint32_t job);
 /* Puts the start of a job into the decisions and the space. `promised`: the place is promised to it. */
 void pass_start(struct pass *pass, uint32_t job, const struct placement *place, bool promised);
 

@@ -139,15 +139,35 @@ static bool bucket_may_start(const struct standings *s, const struct bucket *b)
 	return standing_opens_ms(s, b->queue, length_ms) == s->facts->now_ms;
 }
 
-/* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster, or outside its
- * queue's calendar, wants nothing. */
-static void demand_read(struct standings *s, uint32_t id)
+/* Shares of more than this are all alike: no guarantee, no limit and no amount that is divided reaches beyond. */
+static int64_t demand_enough(const struct standings *s)
 {
+	int64_t enough = s->capacity ? s->capacity : GPU_SHARE;
+
+	for (uint32_t id = 0; id < s->count; id++) {
+		const struct standing *at = &s->at[id];
+
+		enough = at->guarantee > enough ? at->guarantee : enough;
+		enough = at->limit != INT64_MAX && at->limit > enough ? at->limit : enough;
+	}
+	return enough;
+}
+
+static bool has_calendar(const struct standings *s, uint32_t id)
+{
+	while (id && !s->at[id].calendar)
+		id = s->view->queues.at[id].parent;
+	return id;
+}
+
+/* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster, or outside its
+ * queue's calendar, wants nothing. It is counted until it is more than enough, as a queue may have very many buckets. */
+static void wait_read(struct standings *s, uint32_t id)
+{
+	bool closed = has_calendar(s, id);
 	struct standing *at = &s->at[id];
 	struct sorted_walk walk;
 
-	at->demand = at->use;
-	at->demand_critical = at->critical;
 	for (bool any = sorted_begin(&s->view->pool, s->view->queues.at[id].buckets, &walk); any;
 	     any = sorted_next(&s->view->pool, &walk)) {
 		const struct bucket *b = &s->view->buckets.at[walk.id];
@@ -155,15 +175,36 @@ static void demand_read(struct standings *s, uint32_t id)
 		const struct shape *shape = shape_get(s->facts, (struct shape_id){ b->shape });
 		int64_t one = shape_share(shape, shape->tasks_min), all;
 
-		if (tier == TIER_BEST_EFFORT)
-			break; /* ranks fall: only best-effort from here on */
-		if (one > s->capacity || !bucket_may_start(s, b))
+		/* Ranks fall: critical work has been counted first, best-effort comes last. */
+		if (tier == TIER_BEST_EFFORT || at->wait_critical >= 2 * s->enough ||
+		    (tier != TIER_CRITICAL && at->wait >= 2 * s->enough))
+			return;
+		if (one > s->capacity || (closed && !bucket_may_start(s, b)))
 			continue;
 		at->wants = true;
 		all = one * sorted_size(&s->view->pool, b->jobs);
-		at->demand += all;
+		at->wait += all;
 		if (tier == TIER_CRITICAL)
-			at->demand_critical += all;
+			at->wait_critical += all;
+	}
+}
+
+static void demands_make(struct standings *s, const struct standings *before)
+{
+	for (uint32_t id = 0; id < s->count; id++) {
+		struct standing *at = &s->at[id];
+		const struct standing *was = before && id < before->count ? &before->at[id] : NULL;
+
+		/* Twice, so that the few jobs by which the facts differ make no difference. */
+		if (was && was->wait >= 2 * s->enough && !has_calendar(s, id)) {
+			at->wants = true;
+			at->wait = was->wait;
+			at->wait_critical = was->wait_critical;
+		} else {
+			wait_read(s, id);
+		}
+		at->demand = at->use + at->wait;
+		at->demand_critical = at->critical + at->wait_critical;
 	}
 }
 
@@ -330,6 +371,12 @@ static void turn_shares_make(struct standings *s)
 void standings_make(struct standings *ret, const struct facts *facts, const struct view *view,
 		    struct arena *arena)
 {
+	standings_make_like(ret, facts, view, NULL, arena);
+}
+
+void standings_make_like(struct standings *ret, const struct facts *facts, const struct view *view,
+			 const struct standings *before, struct arena *arena)
+{
 	struct taker *takers;
 
 	*ret = (struct standings){ .facts = facts, .view = view, .count = facts->queues.count + 1 };
@@ -338,8 +385,8 @@ void standings_make(struct standings *ret, const struct facts *facts, const stru
 	takers = arena_new_array(arena, struct taker, ret->count + 1);
 	for (uint32_t id = 0; id < ret->count; id++)
 		standing_read(ret, id, arena);
-	for (uint32_t id = 0; id < ret->count; id++)
-		demand_read(ret, id);
+	ret->enough = demand_enough(ret);
+	demands_make(ret, before);
 	sums_up(ret);
 	ret->at[0].share = ret->capacity;
 	for (uint32_t i = 0; i < ret->count; i++)

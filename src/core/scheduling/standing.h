@@ -30,6 +30,7 @@ struct standing {
 	int64_t dominant; /* its largest part of any resource but the GPUs together, as a share; dominant.h */
 	int64_t turn_share; /* its share; of a queue that wants no GPUs its weighted part: for the order */
 	int64_t past; /* GPU-ms used until now, as they still count */
+	int64_t wait, wait_critical; /* what its own waiting jobs were counted to want */
 	const struct calendar *calendar; /* its own; NULL = none */
 	bool wants; /* standard or critical work waits, also without GPUs */
 	bool reserved; /* its guarantee is never lent */
@@ -41,12 +42,17 @@ struct standings {
 	uint32_t count;
 	struct standing *at; /* by queue id; [0] is the whole cluster */
 	int64_t capacity; /* of GPUs that are ready */
+	int64_t enough; /* demands beyond this are all alike and not counted on */
 	uint32_t reserved_count;
 	uint32_t *reserved; /* queues that lend nothing, none below another */
 };
 
 void standings_make(struct standings *ret, const struct facts *facts, const struct view *view,
 		    struct arena *arena);
+/* The same of facts that differ little from those of `before`: where the waiting jobs of a queue wanted more than enough they still
+ * do, and are not counted again. NULL = count all. */
+void standings_make_like(struct standings *ret, const struct facts *facts, const struct view *view,
+			 const struct standings *before, struct arena *arena);
 
 /* An attempt starts, a place is promised, an attempt begins to leave; -share takes it back. */
 void standing_start(struct standings *s, uint32_t queue, uint8_t tier, int64_t share);
