@@ -390,6 +390,73 @@ static void a_wish_above_the_limit_of_its_queue_is_told_when_it_is_submitted(voi
 	world_deinit(&w);
 }
 
+/* What is told as the smallest change for a job, with its holder prepared and the line behind it as the test wants. */
+static const char *change_text(struct world *w, uint32_t job, struct explain_change *change)
+{
+	explain_change(&w->facts, w->view, (struct job_id){ job }, &w->step, change);
+	return change->text;
+}
+
+static void the_end_of_the_holder_is_enough_for_the_first_in_a_line_of_equals(void **state)
+{
+	struct explain_change change;
+	struct world w;
+	uint32_t holder, first = 0;
+
+	(void)state;
+	world_init(&w, "n0:4");
+	holder = world_submit(&w, (struct wish){ .name = "holder", .gpus = 4 });
+	for (int i = 0; i < 9; i++) {
+		uint32_t id = world_submit(&w, (struct wish){ .name = "line" });
+
+		first = first ? first : id;
+	}
+	world_decide(&w); /* the holder is being prepared */
+	assert_string_equal(change_text(&w, first, &change), "the end of job 1 \"holder\"");
+	assert_true(change.smallest);
+	world_run(&w);
+	assert_string_equal(change_text(&w, first, &change), "the end of job 1 \"holder\"");
+	assert_int_equal(change.parts[0].id, holder);
+	world_deinit(&w);
+}
+
+static void who_has_many_equals_before_it_is_told_the_priority_that_puts_it_first(void **state)
+{
+	struct explain_change change;
+	struct world w;
+	uint32_t last = 0;
+
+	(void)state;
+	world_init(&w, "n0:4");
+	(void)world_submit(&w, (struct wish){ .name = "holder", .gpus = 4 });
+	for (int i = 0; i < 9; i++)
+		last = world_submit(&w, (struct wish){ .name = "line", .polite = true });
+	world_decide(&w);
+	world_run(&w);
+	assert_string_equal(change_text(&w, last, &change),
+			    "the end of job 1 \"holder\" and priority 1");
+	world_deinit(&w);
+}
+
+static void what_no_node_offers_is_told_as_the_wish_to_give_up(void **state)
+{
+	struct explain_change change;
+	struct event e;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4");
+	e = world_event(&w, EVENT_NODE_MARKED);
+	e.node_marked.node = 1;
+	e.node_marked.labels = "";
+	e.node_marked.taints = "kept=late";
+	world_apply(&w, &e);
+	assert_string_equal(change_text(&w, world_submit(&w, (struct wish){ .gpus = 1 }), &change),
+			    "tolerating the taint kept=late");
+	assert_int_equal(change.parts[0].kind, CHANGE_TOLERATE);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +475,10 @@ int main(void)
 		cmocka_unit_test(a_job_that_is_protected_by_its_age_is_named_with_the_end_of_that),
 		cmocka_unit_test(a_level_that_no_place_offers_is_told_without_naming_who_runs),
 		cmocka_unit_test(a_wish_above_the_limit_of_its_queue_is_told_when_it_is_submitted),
+		cmocka_unit_test(the_end_of_the_holder_is_enough_for_the_first_in_a_line_of_equals),
+		cmocka_unit_test(
+			who_has_many_equals_before_it_is_told_the_priority_that_puts_it_first),
+		cmocka_unit_test(what_no_node_offers_is_told_as_the_wish_to_give_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
