@@ -83,6 +83,16 @@ static void describe_places(const struct run *run, const struct event *e, struct
 	}
 	if (e->kind == EVENT_PROMISE_DROPPED)
 		buf_addf(line, "to %s", job_text(run, e->promise_dropped.job));
+	if (e->kind == EVENT_RESERVATION_SET) {
+		char text[TIME_TEXT_MAX];
+
+		buf_addf(line, "for %s, from %s on:", job_text(run, e->reservation_set.job),
+			 time_text(e->reservation_set.start_ms, text));
+		add_places(run, line, e->reservation_set.nodes, e->reservation_set.masks,
+			   e->reservation_set.nodes_count);
+	}
+	if (e->kind == EVENT_RESERVATION_DROPPED)
+		buf_addf(line, "of %s", job_text(run, e->reservation_dropped.job));
 }
 
 static void describe_attempt(const struct run *run, const struct event *e, struct buf *line)

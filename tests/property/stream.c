@@ -115,6 +115,10 @@ static void say(struct life *l, const struct event *event)
 		places_say(l, e.promise_made.nodes, e.promise_made.masks,
 			   e.promise_made.nodes_count);
 		e.promise_made.nodes_count = 0;
+	} else if (e.kind == EVENT_RESERVATION_SET) {
+		places_say(l, e.reservation_set.nodes, e.reservation_set.masks,
+			   e.reservation_set.nodes_count);
+		e.reservation_set.nodes_count = 0;
 	} else if (e.kind == EVENT_ATTEMPT_ENDED) {
 		places_say(l, e.attempt_ended.blamed_nodes, e.attempt_ended.blamed_masks,
 			   e.attempt_ended.blamed_nodes_count);

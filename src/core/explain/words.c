@@ -474,8 +474,8 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_RESERVATION:
 		return arena_printf(
 			w->arena,
-			"would fit now, but might still run when the place is needed by %s, which comes first",
-			words_job(w, v->holder.v));
+			"would fit now, but might still run when the place is needed by %s, which comes first and is to start there %s",
+			words_job(w, v->holder.v), words_until(w, v->have));
 	case REASON_MODEL:
 	case REASON_DRIVER:
 	case REASON_NODE_CLASS:

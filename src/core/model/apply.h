@@ -26,6 +26,7 @@ uint8_t job_live_state(const struct attempt *attempt);
 bool job_state_waits(uint8_t state);
 /* The promise of a job's place and the rows of its tasks, dropped. */
 void promise_drop(struct facts *f, struct job_id id);
+void reservation_drop(struct facts *f, struct job_id job);
 void tasks_drop(struct facts *f, struct attempt_id id);
 /* Where records are missing, a later one tells what they must have said: its attempt has ended; it waits again. */
 void job_end_unseen(struct facts *f, struct job_id id);

@@ -141,6 +141,7 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	first = job->promise;
 	job->promise = 0;
 	facts_give_promises(f, first);
+	reservation_drop(f, job_id);
 	attempt_counts(f, id, 1);
 	job_follow(f, id);
 }

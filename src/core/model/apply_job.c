@@ -413,6 +413,7 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 	if (job_is_live(job_get(f, id)))
 		return;
 	promise_drop(f, id);
+	reservation_drop(f, id);
 	run_learn(f, job_get(f, id));
 	reason = facts_put_text(f, job_get(f, id)->reason, e->text);
 	job = job_edit(f, id);

@@ -43,6 +43,8 @@ struct model_job {
 	struct model_checkpoint checkpoint[KEPT_MAX];
 	uint32_t promised, victims;
 	int64_t promise_node[PROMISED], promise_mask[PROMISED], victim[PROMISED];
+	uint32_t reserved;
+	int64_t reserved_ms, waits_for, reserved_node[PROMISED], reserved_mask[PROMISED];
 };
 
 struct model {
@@ -177,7 +179,7 @@ static void model_placed(const struct event_attempt_placed *e, const struct fact
 	job->attempt = job->last = m.attempts;
 	job->attempts++;
 	job->evicted = false;
-	job->promised = job->victims = 0;
+	job->promised = job->victims = job->reserved = 0;
 	follow(attempt);
 }
 
@@ -376,6 +378,22 @@ static void model_promise(const struct event_promise_made *e, const struct facts
 		job->victim[i] = e->victims[i];
 }
 
+static void model_reservation(const struct event_reservation_set *e, const struct facts *f)
+{
+	struct model_job *job = open_job(e->job);
+
+	if (!job || !waits(job->state) ||
+	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count))
+		return;
+	job->reserved = e->nodes_count;
+	job->reserved_ms = e->start_ms < 0 ? 0 : e->start_ms;
+	job->waits_for = job_is_there(f, e->waits_for) ? e->waits_for : 0;
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
+		job->reserved_node[i] = e->nodes[i];
+		job->reserved_mask[i] = e->masks[i];
+	}
+}
+
 static void model_job_ended(const struct event_job_ended *e)
 {
 	struct model_job *job = open_job(e->job);
@@ -383,7 +401,7 @@ static void model_job_ended(const struct event_job_ended *e)
 	if (!job || job->attempt || e->state < JOB_SUCCEEDED || e->state > JOB_TIMED_OUT)
 		return;
 	move(job, (int)e->state);
-	job->promised = job->victims = 0;
+	job->promised = job->victims = job->reserved = 0;
 	for (uint32_t id = 1; id <= m.jobs; id++)
 		if (waits(m.job[id].state))
 			wait_again(&m.job[id]);
@@ -482,6 +500,13 @@ static void model_job_event(const struct event *event, const struct facts *f)
 
 		if (id >= 1 && id <= m.jobs)
 			m.job[id].promised = m.job[id].victims = 0;
+	} else if (event->kind == EVENT_RESERVATION_SET) {
+		model_reservation(&event->reservation_set, f);
+	} else if (event->kind == EVENT_RESERVATION_DROPPED) {
+		int64_t id = event->reservation_dropped.job;
+
+		if (id >= 1 && id <= m.jobs)
+			m.job[id].reserved = 0;
 	} else if (event->kind == EVENT_JOBS_FORGOTTEN) {
 		model_forgotten(&event->jobs_forgotten);
 	} else if (event->kind == EVENT_CHECKPOINT_VOID) {
@@ -558,6 +583,28 @@ static void same_promise(const struct facts *f, uint32_t id)
 	SAME(row, 0);
 }
 
+static void same_reservation(const struct facts *f, uint32_t id)
+{
+	const char *what = "reservation of job";
+	const struct reservation_fact *r = facts_reservation(f, (struct job_id){ id });
+	const struct model_job *job = &m.job[id];
+	uint32_t row = r ? r->first : 0;
+
+	SAME(r ? r->tasks : 0, job->reserved);
+	if (!r)
+		return;
+	SAME(r->start_ms, job->reserved_ms);
+	SAME(r->waits_for, job->waits_for);
+	for (uint32_t i = 0; i < job->reserved; i++) {
+		const struct promise *promise = table_get(&f->promises, row);
+
+		SAME(promise->node, job->reserved_node[i]);
+		SAME(promise->gpu_mask, job->reserved_mask[i]);
+		row = promise->next;
+	}
+	SAME(row, 0);
+}
+
 static void same_job(const struct facts *f, uint32_t id)
 {
 	const char *what = "job";
@@ -586,6 +633,7 @@ static void same_job(const struct facts *f, uint32_t id)
 	SAME(checkpoint ? checkpoint->number : 0, newest);
 	SAME(checkpoint ? checkpoint->step : 0, want->checkpoint[newest].step);
 	same_promise(f, id);
+	same_reservation(f, id);
 }
 
 static void same_attempt(const struct facts *f, uint32_t id)

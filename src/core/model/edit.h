@@ -40,7 +40,8 @@ struct link {
 	T(name_links, struct link)                                                                 \
 	T(shape_links, struct link)                                                                \
 	T(key_links, struct link)                                                                  \
-	T(likes, struct like)
+	T(likes, struct like)                                                                      \
+	T(reservations, struct reservation_fact)
 
 static inline struct job *job_edit(struct facts *f, struct job_id id)
 {

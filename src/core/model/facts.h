@@ -42,6 +42,7 @@ enum {
 	TAINTS_MAX = 8,
 	SHAPE_LABELS_MAX = 8, /* labels, taints that a job names */
 	SHAPE_REGIONS_MAX = 8,
+	RESERVATIONS_MAX = 10000, /* policy.backfill_depth is never more */
 	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
 	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
 	 * filling up to it costs what the lost jobs did; a hundred times ARRAY_MAX may be passed where none is named. */
@@ -325,6 +326,15 @@ struct promise {
 	uint32_t next;
 };
 
+/* A place that a blocked job will have from start_ms on, and that no job behind it may delay. */
+struct reservation_fact {
+	uint32_t job;
+	uint32_t first; /* row in `promises`: one for each task, linked by next */
+	uint32_t tasks; /* how many rows */
+	uint32_t waits_for; /* the job whose expected end it waits for last; 0 = none */
+	int64_t start_ms; /* as it was expected when it was set */
+};
+
 /* What is remembered of jobs that were alike (likes.h). Row: from its key. */
 struct like {
 	int64_t key; /* hash of what they have in common; 0 = empty */
@@ -361,6 +371,11 @@ struct facts {
 		body_ids; /* how many were ever given: rows of their tables */
 	struct table names, nodes, gpus, queues, teams, users, tokens, shapes;
 	struct table jobs, bodies, depends, checkpoints, attempts, tasks, promises, texts;
+	struct table
+		reservations; /* rows 1 .. reservation_count, sorted by job; gone when it is placed or ends */
+	uint32_t reservation_count;
+	int64_t reviewed_ms; /* when all reservations were looked for anew the last time */
+	uint64_t reviewed_seq; /* record that says so */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;
 	bool reviving; /* not kept: see facts_revive */
@@ -455,6 +470,12 @@ static inline const struct shape *shape_get(const struct facts *f, struct shape_
 {
 	return table_get(&f->shapes, id.v);
 }
+static inline const struct reservation_fact *reservation_get(const struct facts *f, uint32_t row)
+{
+	return table_get(&f->reservations, row);
+}
+/* The job's reservation, NULL if it has none. */
+const struct reservation_fact *facts_reservation(const struct facts *f, struct job_id job);
 /* Rank of an attempt that is its job's newest (live or over); NULL for an older one, whose tasks are dropped. */
 const struct task *task_get(const struct facts *f, const struct attempt *attempt, uint32_t rank);
 /* The job's newest complete checkpoint with number <= upto (0 = newest of all), NULL if none. */

@@ -183,6 +183,23 @@ static int check_attempt_references(const struct facts *f, struct err *err)
 	return 0;
 }
 
+static int check_reservation_references(const struct facts *f, struct err *err)
+{
+	if (f->reservation_count > f->reservations.count)
+		return WRONG("more reservations than rows");
+	for (uint32_t row = 1; row <= f->reservation_count; row++) {
+		const struct reservation_fact *r = reservation_get(f, row);
+
+		if (!id_exists(&f->jobs, r->job) || !row_ok(&f->jobs, r->waits_for) || !r->first ||
+		    !row_ok(&f->promises, r->first))
+			return WRONG("reservation %u: its job or place does not exist", row);
+		if (row > 1 && reservation_get(f, row - 1)->job >= r->job)
+			return WRONG("reservations %u and %u are not in the order of their jobs",
+				     row - 1, row);
+	}
+	return 0;
+}
+
 int facts_check_references(const struct facts *f, struct err *err)
 {
 	int result = check_cluster_references(f, err);
@@ -199,6 +216,8 @@ int facts_check_references(const struct facts *f, struct err *err)
 		result = check_job_references(f, err);
 	if (!result)
 		result = check_attempt_references(f, err);
+	if (!result)
+		result = check_reservation_references(f, err);
 	return result;
 }
 
@@ -360,6 +379,15 @@ static int check_rows_owned(const struct facts *f, struct err *err)
 					     depend->owner);
 			row = depend->next;
 		}
+	}
+	for (uint32_t row = 1; row <= f->reservation_count; row++) {
+		const struct reservation_fact *r = reservation_get(f, row);
+
+		if (promises_count(f, r->first) != r->tasks)
+			return WRONG("job %u: its reservation has a wrong count of tasks", r->job);
+		if (!job_state_waits(job_get(f, (struct job_id){ r->job })->state))
+			return WRONG("job %u has a reservation and does not wait", r->job);
+		promises += r->tasks;
 	}
 	if (promises != f->promises.count || checkpoints != f->checkpoints.count ||
 	    depends != f->depends.count)

@@ -360,6 +360,37 @@ static int place_like(struct facts *f, const struct loaded *loaded, struct err *
 	return 0;
 }
 
+static int place_reservation(struct facts *f, const struct loaded *loaded, struct err *err)
+{
+	struct reservation_fact *r;
+
+	if (!loaded->id || loaded->sub || f->reservation_count != f->reservations.count ||
+	    (f->reservation_count && reservation_get(f, f->reservation_count)->job >= loaded->id))
+		return out_of_order(RECORD_RESERVATION, loaded, err);
+	f->reservation_count = table_add(&f->reservations);
+	r = table_edit(&f->reservations, f->reservation_count);
+	memcpy(r, loaded->row, sizeof(*r));
+	r->job = loaded->id;
+	return 0;
+}
+
+static int place_reserved(struct facts *f, const struct loaded *loaded, struct err *err)
+{
+	struct reservation_fact *r;
+	uint32_t row;
+
+	if (!f->reservation_count || reservation_get(f, f->reservation_count)->job != loaded->id)
+		return out_of_order(RECORD_RESERVED, loaded, err);
+	row = table_add(&f->promises);
+	memcpy(table_edit(&f->promises, row), loaded->row, sizeof(struct promise));
+	r = table_edit(&f->reservations, f->reservation_count);
+	if (r->tasks++)
+		((struct promise *)table_edit(&f->promises, row - 1))->next = row;
+	else
+		r->first = row;
+	return 0;
+}
+
 static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, struct err *err)
 {
 	switch ((enum record_kind)kind) {
@@ -382,6 +413,8 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_ATTEMPT: return place_spaced(&f->attempts, f->attempt_ids, kind, loaded, err);
 	case RECORD_TASK: return place_task(f, loaded, err);
 	case RECORD_LIKE: return place_like(f, loaded, err);
+	case RECORD_RESERVATION: return place_reservation(f, loaded, err);
+	case RECORD_RESERVED: return place_reserved(f, loaded, err);
 	}
 	UNREACHABLE();
 }

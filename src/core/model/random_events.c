@@ -300,6 +300,21 @@ static void fill_promise_made(struct random *r, const struct facts *f, struct ar
 	e->victims_count = random_below(r, 3);
 }
 
+static void fill_reservation_set(struct random *r, const struct facts *f, struct arena *arena,
+				 struct event_reservation_set *e)
+{
+	uint32_t count = 1 + random_below(r, 4);
+	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
+
+	fill_places(r, f, nodes, masks, count);
+	e->job = recent(r, f->jobs.count);
+	e->start_ms = between(r, -1, 100000);
+	e->nodes = nodes;
+	e->masks = masks;
+	e->nodes_count = e->masks_count = count;
+	e->waits_for = recent(r, f->jobs.count);
+}
+
 /* How often each kind comes. */
 static const struct {
 	enum event_kind kind;
@@ -344,6 +359,9 @@ static const struct {
 	{ EVENT_CHECKPOINT_VOID, 3 },
 	{ EVENT_PROMISE_MADE, 4 },
 	{ EVENT_PROMISE_DROPPED, 2 },
+	{ EVENT_RESERVATIONS_REVIEWED, 1 },
+	{ EVENT_RESERVATION_SET, 4 },
+	{ EVENT_RESERVATION_DROPPED, 1 },
 	{ EVENT_JOBS_FORGOTTEN, 2 },
 	{ EVENT_RECORDS_LOST, 1 },
 };
@@ -496,6 +514,10 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		fill_promise_made(r, f, arena, &e->promise_made);
 	} else if (e->kind == EVENT_PROMISE_DROPPED) {
 		e->promise_dropped.job = job;
+	} else if (e->kind == EVENT_RESERVATION_SET) {
+		fill_reservation_set(r, f, arena, &e->reservation_set);
+	} else if (e->kind == EVENT_RESERVATION_DROPPED) {
+		e->reservation_dropped.job = job;
 	} else if (e->kind == EVENT_CHECKPOINT_SAVED) {
 		fill_checkpoint_saved(r, f, arena, &e->checkpoint_saved);
 	} else if (e->kind == EVENT_CHECKPOINT_VOID) {

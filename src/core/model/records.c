@@ -32,6 +32,8 @@ static const struct field head_fields[] = { ONE(I64, seq),
 					    ONE(I64, forecast.under_safe),
 					    ONE(I64, forecast.likely_loss_ms),
 					    ONE(I64, forecast.safe_loss_ms),
+					    ONE(I64, reviewed_ms),
+					    ONE(I64, reviewed_seq),
 					    LAST };
 #undef SELF
 
@@ -268,6 +270,10 @@ static const struct field like_fields[] = { ONE(I64, key), ONE(I64, seq), ONE(U3
 					    SOME(I64, run_ms, LIKE_RUNS), LAST };
 #undef SELF
 
+#define SELF reservation_fact
+static const struct field reservation_fields[] = { ONE(I64, start_ms), ONE(U32, waits_for), LAST };
+#undef SELF
+
 static const struct {
 	const char *name;
 	const struct field *fields;
@@ -290,6 +296,8 @@ static const struct {
 	[RECORD_ATTEMPT - RECORD_HEAD] = { "attempt", attempt_fields },
 	[RECORD_TASK - RECORD_HEAD] = { "task", task_fields },
 	[RECORD_LIKE - RECORD_HEAD] = { "like", like_fields },
+	[RECORD_RESERVATION - RECORD_HEAD] = { "reservation", reservation_fields },
+	[RECORD_RESERVED - RECORD_HEAD] = { "reserved", promise_fields },
 };
 
 #define T(member, type) _Static_assert(sizeof(type) <= RECORD_ROW_MAX, "fits a record's buffer");
@@ -508,6 +516,20 @@ static int walk_attempt(const struct walk *w, uint32_t id)
 	return result;
 }
 
+static int walk_reservation(const struct walk *w, const struct reservation_fact *r)
+{
+	int result = walk_take(w, RECORD_RESERVATION, r->job, 0, r);
+	uint32_t sub = 0;
+
+	for (uint32_t row = r->first; !result && row;) {
+		const struct promise *promise = table_get(&w->f->promises, row);
+
+		result = walk_take(w, RECORD_RESERVED, r->job, sub++, promise);
+		row = promise->next;
+	}
+	return result;
+}
+
 int facts_walk(const struct facts *f, void *context,
 	       int (*take)(void *context, const struct record_row *row))
 {
@@ -539,5 +561,7 @@ int facts_walk(const struct facts *f, void *context,
 	for (uint32_t row = 1; !result && row <= f->likes.count; row++)
 		if (((const struct like *)table_get(&f->likes, row))->key)
 			result = walk_take(&w, RECORD_LIKE, row, 0, table_get(&f->likes, row));
+	for (uint32_t row = 1; !result && row <= f->reservation_count; row++)
+		result = walk_reservation(&w, reservation_get(f, row));
 	return result;
 }

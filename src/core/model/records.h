@@ -30,6 +30,8 @@ enum record_kind {
 	RECORD_ATTEMPT,
 	RECORD_TASK, /* id attempt, sub rank; follow their attempt */
 	RECORD_LIKE, /* only those that are not empty */
+	RECORD_RESERVATION, /* id job; those of lower jobs come first */
+	RECORD_RESERVED, /* id job, sub from 0; follow their reservation */
 	RECORD_END
 };
 

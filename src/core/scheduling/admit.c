@@ -162,6 +162,9 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_ATTEMPT_ENDED:
 	case EVENT_PROMISE_MADE:
 	case EVENT_PROMISE_DROPPED:
+	case EVENT_RESERVATIONS_REVIEWED:
+	case EVENT_RESERVATION_SET:
+	case EVENT_RESERVATION_DROPPED:
 	case EVENT_KIND_LIMIT: break;
 	}
 	return refuse_decision(&a, event);

@@ -282,8 +282,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 		return TRY_BLOCKED;
 	if (watches(pass)) {
 		if (reserved)
-			why = (struct verdict){ .code = REASON_RESERVATION,
-						.holder = { reserve_holder(pass, end_ms) } };
+			why = reserve_why(pass, end_ms);
 		else
 			place_why(pass, shape, closed_why, &why);
 		watch_note(pass, bucket, id, &why);
@@ -506,17 +505,20 @@ void order_run(struct pass *pass)
 		order.turns[queue].any =
 			sorted_begin(&pass->view->pool, pass->view->queues.at[queue].buckets,
 				     &order.turns[queue].buckets);
+	reserve_begin(pass);
 	if (!round_run(&order))
 		return;
+	reserve_end(pass);
 	if (!pass->watch)
 		pass->view->search_round++;
 	order.spare = true;
 	if (spare_may_start(pass)) {
 		(void)round_run(&order);
-		return;
+	} else {
+		turns_open(&order);
+		pass->more = pass->more || order.turns[0].below > 0;
 	}
-	turns_open(&order);
-	pass->more = pass->more || order.turns[0].below > 0;
+	reserve_reviewed(pass);
 }
 
 bool order_try(struct pass *pass, uint32_t job)

@@ -20,13 +20,16 @@ enum {
 		64, /* of one pass that find nothing; the next pass goes on behind them */
 	RESERVE_ENDS_MAX = 8192, /* expected ends looked at for reservations */
 	RESERVE_MOVES_MAX = 65536, /* of jobs, out and back in, in one pass for reservations */
-	RESERVE_SPARES_MAX = 8192 /* best-effort jobs that are taken to be gone */
+	RESERVE_SPARES_MAX = 8192, /* best-effort jobs that are taken to be gone */
+	RESERVE_REVIEW_MS =
+		10000 /* reservations are looked for anew that long after the last time */
 };
 
 /* A place that a blocked job will have at start_ms. Others may use it until then. */
 struct reservation {
 	uint32_t job;
 	int64_t start_ms;
+	uint32_t waits_for; /* the job whose end it waits for last; 0 = none */
 	struct placement place;
 	uint32_t *
 		kept; /* masks that were promised in the space for it, by task; NULL = not in the space */
@@ -118,6 +121,10 @@ struct pass {
 	uint32_t reservation_count, applied;
 	int64_t kept_free; /* GPUs that would be free but for those applied */
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
+	uint32_t *reserved; /* masks of the GPUs that reservations name, by rank; NULL = none yet */
+	bool *reserved_seen; /* by row of the facts: still holds, or was set anew */
+	bool review; /* those in the facts are looked for anew */
+	bool unreviewed; /* one was not looked for, or kept as it was: there may be a better one */
 	/* bounds of the queue of the job at hand, see bounds.h */
 	struct bound_use *bounds; /* by queue; NULL = not yet made */
 	uint64_t closed; /* classes of nodes */
@@ -164,12 +171,26 @@ bool pass_job_leaves(const struct pass *pass, uint32_t job);
 int64_t victim_cost(const struct facts *facts, const struct job *job,
 		    const struct attempt *attempt);
 
-/* reserve.c: reservations of the first blocked jobs. False: there is none for it. */
+/* reserve.c: reservations of the first blocked jobs. False: there is none for it, nor for another job of its shape. */
 bool reserve_for(struct pass *pass, uint32_t job);
 /* Keeps in the space what is reserved from before end_ms on, and nothing else. */
 void reserve_layer(struct pass *pass, int64_t end_ms);
-uint32_t reserve_holder(const struct pass *pass,
-			int64_t end_ms); /* job of the first such reservation; 0 = none */
+/* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
+struct verdict reserve_why(const struct pass *pass, int64_t end_ms);
+
+/* reserve_kept.c: those that are facts. */
+void reserve_begin(struct pass *pass);
+/* The job's reservation in the facts, when its place is still free for it in time. */
+bool reserve_holds(struct pass *pass, uint32_t job, const struct place_request *request,
+		   struct reservation *ret);
+/* It has none, and was looked at since it waits: again at the next review. */
+bool reserve_was_looked_for(const struct pass *pass, uint32_t job);
+/* It is the job's now: into the decisions, when the facts say another one. */
+void reserve_note(struct pass *pass, const struct reservation *r);
+/* Every job had its turn: those that nobody waits for any more are dropped. */
+void reserve_end(struct pass *pass);
+/* The pass is at its end: notes the review, or is woken for the next one when anything happened since the last. */
+void reserve_reviewed(struct pass *pass);
 
 /* order.c: who is next; starts what can start. */
 void order_run(struct pass *pass);

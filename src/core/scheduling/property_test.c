@@ -81,6 +81,10 @@ static void decisions_text(const struct world *w, const struct decisions *d, str
 			places_text(w, e.promise_made.nodes, e.promise_made.masks,
 				    e.promise_made.nodes_count, out);
 			e.promise_made.nodes_count = 0;
+		} else if (e.kind == EVENT_RESERVATION_SET) {
+			places_text(w, e.reservation_set.nodes, e.reservation_set.masks,
+				    e.reservation_set.nodes_count, out);
+			e.reservation_set.nodes_count = 0;
 		} else if (e.kind == EVENT_NODE_STATE) {
 			buf_addf(out, " %s", node_name(w, e.node_state.node));
 			e.node_state.node = 0;

@@ -14,8 +14,7 @@
  * Best-effort work is lent such places and stopped when they are needed, so it is not waited for: it is gone at the
  * beginning, unless the blocked job never evicts.
  *
- * A reservation is not remembered: each pass finds it again. Nobody else can push it back, so it only ever comes
- * earlier, unless jobs run longer than expected.
+ * What was found is a fact, and is kept as long as it holds (reserve_kept.c).
  */
 #include <string.h>
 
@@ -59,18 +58,23 @@ void reserve_layer(struct pass *pass, int64_t end_ms)
 		reservation_keep(pass, &pass->reservations[pass->applied++]);
 }
 
-uint32_t reserve_holder(const struct pass *pass, int64_t end_ms)
+struct verdict reserve_why(const struct pass *pass, int64_t end_ms)
 {
-	return pass->reservation_count && pass->reservations[0].start_ms < end_ms
-		       ? pass->reservations[0].job
-		       : 0;
+	struct verdict why = { .code = REASON_RESERVATION, .need = end_ms };
+
+	if (pass->reservation_count && pass->reservations[0].start_ms < end_ms) {
+		why.holder.v = pass->reservations[0].job;
+		why.have = pass->reservations[0].start_ms;
+	}
+	return why;
 }
 
 /* --- what lies ahead ------------------------------------------------------------------------------------- */
 
-/* An expected end. */
+/* An expected end: of a job that runs, or of one that this pass starts. */
 struct end {
 	uint32_t job;
+	uint32_t start; /* 1 + index of its start in the decisions; 0 = it runs */
 	int64_t ms;
 };
 
@@ -84,6 +88,8 @@ struct ahead {
 	uint32_t known, room, at;
 	struct sorted_walk walk; /* the next one to be seen */
 	bool any;
+	struct end *starts; /* of this pass, a heap: the first end on top */
+	uint32_t start_count;
 	bool spares; /* best-effort work is gone: for jobs that may evict */
 	uint32_t changes; /* of the pass when it was copied */
 	uint32_t moves;
@@ -111,10 +117,33 @@ static void attempt_move(struct pass *pass, const struct attempt *attempt,
 	ahead->moves++;
 }
 
-static void end_move(struct pass *pass, uint32_t id, bool come)
+static void start_move(struct pass *pass, const struct event_attempt_placed *e,
+		       const struct shape *shape, bool give)
 {
-	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	struct space *space = pass->ahead->space;
 
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
+		uint32_t rank = (uint32_t)space_rank(space, (uint32_t)e->nodes[i]),
+			 mask = (uint32_t)e->masks[i];
+
+		if (give)
+			space_give(space, rank, mask, shape->cpu_milli, shape->memory_mib);
+		else
+			space_take(space, rank, mask, shape->cpu_milli, shape->memory_mib);
+	}
+	space_commit(space);
+	pass->ahead->moves++;
+}
+
+static void end_move(struct pass *pass, const struct end *end, bool come)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ end->job });
+
+	if (end->start) {
+		start_move(pass, &pass->events[end->start - 1].attempt_placed,
+			   shape_get(pass->facts, job->shape), come);
+		return;
+	}
 	attempt_move(pass, attempt_get(pass->facts, job->attempt),
 		     shape_get(pass->facts, job->shape), come);
 }
@@ -128,14 +157,80 @@ static bool end_is_passed_over(const struct pass *pass, uint32_t id)
 	       attempt_may_be_evicted(attempt_get(pass->facts, (struct attempt_id){ jv->attempt }));
 }
 
-/* One more end is known. False: there is none, or enough have been seen. */
-static bool end_read(struct pass *pass)
+static bool end_is_before(const struct end *a, const struct end *b)
+{
+	return a->ms != b->ms ? a->ms < b->ms : a->job < b->job;
+}
+
+/* The end at `at` down to where it belongs. */
+static void starts_sift(struct ahead *ahead, uint32_t at)
+{
+	struct end moved = ahead->starts[at];
+
+	for (uint32_t child; (child = 2 * at + 1) < ahead->start_count; at = child) {
+		if (child + 1 < ahead->start_count &&
+		    end_is_before(&ahead->starts[child + 1], &ahead->starts[child]))
+			child++;
+		if (!end_is_before(&ahead->starts[child], &moved))
+			break;
+		ahead->starts[at] = ahead->starts[child];
+	}
+	ahead->starts[at] = moved;
+}
+
+static void starts_read(struct pass *pass)
+{
+	struct ahead *ahead = pass->ahead;
+
+	if (pass->starts)
+		ahead->starts = arena_new_array(pass->arena, struct end, pass->starts);
+	for (uint32_t i = 0; i < pass->count; i++) {
+		const struct event *e = &pass->events[i];
+
+		if (e->kind != EVENT_ATTEMPT_PLACED)
+			continue;
+		ahead->starts[ahead->start_count++] = (struct end){
+			.job = (uint32_t)e->attempt_placed.job,
+			.start = i + 1,
+			.ms = pass->facts->now_ms +
+			      job_expected_ms(
+				      pass->facts,
+				      job_get(pass->facts,
+					      (struct job_id){ (uint32_t)e->attempt_placed.job })),
+		};
+	}
+	for (uint32_t at = ahead->start_count / 2; at-- > 0;)
+		starts_sift(ahead, at);
+}
+
+/* The next one: of those that run, or of those that this pass starts. */
+static bool end_next(struct pass *pass, struct end *ret)
 {
 	struct ahead *ahead = pass->ahead;
 
 	while (ahead->any && end_is_passed_over(pass, ahead->walk.id))
 		ahead->any = sorted_next(&pass->view->pool, &ahead->walk);
-	if (!ahead->any || ahead->known == RESERVE_ENDS_MAX)
+	*ret = (struct end){ .job = ahead->walk.id, .ms = (int64_t)ahead->walk.key };
+	if (ahead->start_count && (!ahead->any || end_is_before(&ahead->starts[0], ret))) {
+		*ret = ahead->starts[0];
+		ahead->starts[0] = ahead->starts[--ahead->start_count];
+		if (ahead->start_count)
+			starts_sift(ahead, 0);
+		return true;
+	}
+	if (!ahead->any)
+		return false;
+	ahead->any = sorted_next(&pass->view->pool, &ahead->walk);
+	return true;
+}
+
+/* One more end is known. False: there is none, or enough have been seen. */
+static bool end_read(struct pass *pass)
+{
+	struct ahead *ahead = pass->ahead;
+	struct end end;
+
+	if (ahead->known == RESERVE_ENDS_MAX || !end_next(pass, &end))
 		return false;
 	if (ahead->known == ahead->room) {
 		struct end *old = ahead->ends;
@@ -145,9 +240,7 @@ static bool end_read(struct pass *pass)
 		if (old)
 			memcpy(ahead->ends, old, ahead->known * sizeof(*old));
 	}
-	ahead->ends[ahead->known++] =
-		(struct end){ .job = ahead->walk.id, .ms = (int64_t)ahead->walk.key };
-	ahead->any = sorted_next(&pass->view->pool, &ahead->walk);
+	ahead->ends[ahead->known++] = end;
 	return true;
 }
 
@@ -157,9 +250,9 @@ static void ahead_go(struct pass *pass, uint32_t count)
 	struct ahead *ahead = pass->ahead;
 
 	while (ahead->at > count)
-		end_move(pass, ahead->ends[--ahead->at].job, false);
+		end_move(pass, &ahead->ends[--ahead->at], false);
 	while (ahead->at < count && (ahead->at < ahead->known || end_read(pass)))
-		end_move(pass, ahead->ends[ahead->at++].job, true);
+		end_move(pass, &ahead->ends[ahead->at++], true);
 }
 
 static void ahead_keep(struct pass *pass, const struct reservation *r)
@@ -185,10 +278,12 @@ static void ahead_make(struct pass *pass, bool spares)
 	*ahead = (struct ahead){ .space = &pass->view->ahead,
 				 .spares = spares,
 				 .changes = pass->changes,
-				 .moves = moves + pass->view->space.node_count / 16 };
+				 .moves = moves + pass->view->space.node_count / 16 +
+					  pass->count / 16 };
 	reserve_layer(pass, 0);
 	space_copy(ahead->space, &pass->view->space);
 	ahead->any = sorted_begin(&pass->view->pool, pass->view->ends, &ahead->walk);
+	starts_read(pass);
 	for (uint32_t i = 0; i < pass->reservation_count; i++)
 		ahead_keep(pass, &pass->reservations[i]);
 	list = spares ? evict_spares(pass, &count) : NULL;
@@ -284,10 +379,29 @@ static bool ahead_find(struct pass *pass, const struct place_request *request, b
 		return false;
 	CHECK(place_find(ahead->space, request, pass->arena, &r->place, NULL) == 0);
 	r->start_ms = ahead->at ? ahead->ends[ahead->at - 1].ms : 0;
+	r->waits_for = ahead->at ? ahead->ends[ahead->at - 1].job : 0;
 	if (r->start_ms < pass->facts->now_ms)
 		r->start_ms = pass->facts->now_ms;
 	ahead_keep(pass, r);
 	return true;
+}
+
+/* Into the list; those that start later move up. */
+static void reservation_add(struct pass *pass, const struct reservation *r)
+{
+	uint32_t at;
+
+	if (!pass->reserved)
+		pass->reserved =
+			arena_new_array(pass->arena, uint32_t, pass->view->space.node_count + 1);
+	for (uint32_t i = 0; i < r->place.count; i++)
+		pass->reserved[r->place.ranks[i]] |= r->place.masks[i];
+	reserve_layer(pass, r->start_ms + 1);
+	for (at = pass->reservation_count;
+	     at > 0 && pass->reservations[at - 1].start_ms > r->start_ms; at--)
+		pass->reservations[at] = pass->reservations[at - 1];
+	pass->reservations[at] = *r;
+	pass->reservation_count++;
 }
 
 bool reserve_for(struct pass *pass, uint32_t id)
@@ -296,21 +410,25 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
 	struct reservation r = { .job = id, .shape = shape };
-	uint32_t at;
 
-	if ((int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth ||
-	    (pass->ahead && pass->ahead->moves >= RESERVE_MOVES_MAX))
+	if ((int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth)
 		return false;
 	if (!pass->reservations)
 		pass->reservations = arena_new_array(pass->arena, struct reservation,
 						     (size_t)pass->facts->policy.backfill_depth);
-	if (!ahead_find(pass, &request, job->preempts, &r))
-		return false;
-	reserve_layer(pass, r.start_ms + 1); /* those after it move up */
-	for (at = pass->reservation_count;
-	     at > 0 && pass->reservations[at - 1].start_ms > r.start_ms; at--)
-		pass->reservations[at] = pass->reservations[at - 1];
-	pass->reservations[at] = r;
-	pass->reservation_count++;
+	if (!reserve_holds(pass, id, &request, &r)) {
+		if (reserve_was_looked_for(pass, id)) {
+			pass->unreviewed = true;
+			return true;
+		}
+		if (pass->ahead && pass->ahead->moves >= RESERVE_MOVES_MAX)
+			return false;
+		if (!ahead_find(pass, &request, job->preempts, &r))
+			return false;
+	} else if (pass->ahead) {
+		ahead_keep(pass, &r);
+	}
+	reserve_note(pass, &r);
+	reservation_add(pass, &r);
 	return true;
 }

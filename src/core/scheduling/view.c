@@ -140,6 +140,20 @@ static void job_wait_sync(struct view *view, const struct facts *facts, uint32_t
 
 /* --- running jobs ------------------------------------------------------------------------------------- */
 
+static void holders_move(struct view *view, uint32_t rank, uint32_t mask, uint32_t job, bool take)
+{
+	uint32_t *holders = view->holders.at + (size_t)rank * view->space.gpus_max;
+
+	for (; mask; mask &= mask - 1) {
+		uint32_t *holder = &holders[__builtin_ctz(mask)];
+
+		if (take)
+			*holder = job;
+		else if (*holder == job)
+			*holder = 0;
+	}
+}
+
 static void tasks_move(struct view *view, const struct facts *facts, const struct job *job,
 		       const struct attempt *attempt, bool take)
 {
@@ -153,6 +167,7 @@ static void tasks_move(struct view *view, const struct facts *facts, const struc
 
 		if (rank == RANK_NONE)
 			continue;
+		holders_move(view, (uint32_t)rank, task->gpu_mask, attempt->job.v, take);
 		if (take)
 			space_take(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
 				   shape->memory_mib);
@@ -479,6 +494,9 @@ static void space_fill(struct view *view, const struct facts *facts)
 	space_build(&view->space, facts);
 	dominant_models_read(view, facts);
 	view->space_stale = false;
+	buf_clear(&view->holders.buf);
+	array_resize(&view->holders.buf, (size_t)view->space.node_count * view->space.gpus_max + 1,
+		     sizeof(uint32_t));
 	for (uint32_t q = 1; q <= facts->queues.count; q++) {
 		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any;
 		     any = sorted_next(&view->pool, &walk)) {
@@ -680,6 +698,9 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_TASK_STARTED:
 	case EVENT_PROGRESS:
 	case EVENT_JOBS_FORGOTTEN:
+	case EVENT_RESERVATIONS_REVIEWED:
+	case EVENT_RESERVATION_SET:
+	case EVENT_RESERVATION_DROPPED:
 	case EVENT_KIND_LIMIT: return; /* nothing in the index depends on these */
 	}
 }
@@ -727,6 +748,7 @@ void view_destroy(struct view *view)
 	buf_deinit(&view->queue_order.buf);
 	buf_deinit(&view->models.buf);
 	buf_deinit(&view->promises.buf);
+	buf_deinit(&view->holders.buf);
 	memory = (struct buf){ .data = (char *)view };
 	buf_deinit(&memory);
 }

@@ -97,6 +97,7 @@ struct view {
 	models; /* by traits of the space: index of its model in amounts, VIEW_MODELS = none */
 	uint32_t model_count;
 	uint32_t promise_count;
+	ARRAY(uint32_t) holders; /* job that holds a GPU, by rank * gpus_max + index; 0 = none */
 	uint32_t bucket_count, bucket_free, buckets_used;
 	uint32_t due; /* by job id */
 	uint32_t deadlines; /* key: time; id: job */
@@ -153,4 +154,9 @@ bool failure_counts(const struct facts *facts, uint32_t node, uint32_t failure);
 /* Jobs of enough different origins failed early on the node: it, or some of its GPUs, should be set aside. */
 bool node_failed_often(const struct facts *facts, uint32_t node, uint32_t *ret_jobs);
 
+/* The job whose live attempt holds the GPU; 0 = none that the facts know. */
+static inline uint32_t view_holder(const struct view *view, uint32_t rank, uint32_t gpu)
+{
+	return view->holders.at[rank * view->space.gpus_max + gpu];
+}
 const struct promise_view *view_promise(const struct view *view, uint32_t job); /* NULL = none */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reservations as facts. One that was found stays until a cause takes it away:
+ *
+ *	its job starts, ends, or is blocked no longer			dropped
+ *	a GPU of it is held by a job that is expected to stay longer,
+ *	is promised, reserved by a job with its turn before, or
+ *	not usable any more						looked for anew
+ *	RESERVE_REVIEW_MS after all were looked for			looked for anew: it may come earlier
+ *
+ *	4 GPUs: `long` holds 3 until 31 min, `wide` has all four reserved from then on. At 5 min `long` ends: `wide` starts.
+ *	At 31 min `long` has not ended: nothing changes, it is expected to end any moment.
+ *
+ * To see whether one still holds is a look at who holds each of its GPUs, some 10 ns each. To find one is a walk through
+ * all that will end. So an event costs the first, and a walk comes every ten seconds at most and when a plan has failed.
+ * What is known of the ends is better for each event; but a gang that is told a new place every second is told nothing.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "core/scheduling/pass.h"
+
+void reserve_begin(struct pass *pass)
+{
+	const struct facts *f = pass->facts;
+
+	pass->review = !f->reviewed_ms || f->now_ms - f->reviewed_ms >= RESERVE_REVIEW_MS;
+	pass->reserved_seen = arena_new_array(pass->arena, bool, f->reservation_count + 1);
+}
+
+/* --- does it hold? ----------------------------------------------------------------------------------- */
+
+/* Best-effort work goes when it is in the way of a job that may evict. */
+static bool holder_goes(const struct pass *pass, const struct job_view *jv)
+{
+	return jv->tier == TIER_BEST_EFFORT && !jv->leaving &&
+	       attempt_may_be_evicted(attempt_get(pass->facts, (struct attempt_id){ jv->attempt }));
+}
+
+/* Each GPU that is busy is held by somebody who has left by then. */
+static bool gpus_come_free(const struct pass *pass, uint32_t rank, uint32_t busy, int64_t start_ms,
+			   bool spares)
+{
+	for (; busy; busy &= busy - 1) {
+		uint32_t holder = view_holder(pass->view, rank, (uint32_t)__builtin_ctz(busy));
+		const struct job_view *jv = &pass->view->jobs.at[holder];
+
+		if (!holder || !jv->attempt)
+			return false;
+		if (jv->end_ms > start_ms && !(spares && holder_goes(pass, jv)))
+			return false;
+	}
+	return true;
+}
+
+/* What the jobs with GPUs of the node give back by then. */
+static void node_gives(const struct pass *pass, uint32_t rank, int64_t start_ms, int64_t *cpu_milli,
+		       int64_t *ram_mib)
+{
+	uint32_t busy = space_at(&pass->view->space, rank)->busy;
+
+	while (busy) {
+		uint32_t holder = view_holder(pass->view, rank, (uint32_t)__builtin_ctz(busy)),
+			 held = 0;
+		const struct shape *shape;
+
+		for (uint32_t rest = busy; rest; rest &= rest - 1)
+			if (view_holder(pass->view, rank, (uint32_t)__builtin_ctz(rest)) == holder)
+				held |= rest & -rest;
+		busy &= ~held;
+		if (!holder || pass->view->jobs.at[holder].end_ms > start_ms)
+			continue;
+		shape = shape_get(pass->facts,
+				  job_get(pass->facts, (struct job_id){ holder })->shape);
+		*cpu_milli += (int64_t)(bits_count(held) / shape->gpus) * shape->cpu_milli;
+		*ram_mib += (int64_t)(bits_count(held) / shape->gpus) * shape->memory_mib;
+	}
+}
+
+/* Enough processors and memory for `tasks` of the job. Work without GPUs is not counted on, nor is what is lent. */
+static bool node_has(const struct pass *pass, uint32_t rank, const struct shape *shape,
+		     uint32_t tasks, int64_t start_ms)
+{
+	int64_t cpu = space_at(&pass->view->space, rank)->cpu_free,
+		ram = space_at(&pass->view->space, rank)->ram_free;
+
+	node_gives(pass, rank, start_ms, &cpu, &ram);
+	return cpu >= (int64_t)shape->cpu_milli * tasks &&
+	       ram >= (int64_t)shape->memory_mib * tasks;
+}
+
+static bool place_has(const struct pass *pass, const struct reservation *r)
+{
+	const struct placement *place = &r->place;
+
+	if (!r->shape->cpu_milli && !r->shape->memory_mib)
+		return true;
+	for (uint32_t first = 0, end; first < place->count; first = end) {
+		for (end = first + 1;
+		     end < place->count && place->ranks[end] == place->ranks[first]; end++)
+			;
+		if (!node_has(pass, place->ranks[first], r->shape, end - first, r->start_ms))
+			return false;
+	}
+	return true;
+}
+
+static bool task_has(const struct pass *pass, const struct promise *at, int64_t start_ms,
+		     bool spares, uint32_t *ret_rank)
+{
+	int32_t rank = space_rank(&pass->view->space, at->node);
+	const struct place_node *node;
+
+	if (rank == RANK_NONE)
+		return false;
+	*ret_rank = (uint32_t)rank;
+	node = space_at(&pass->view->space, *ret_rank);
+	if (!node->ready || at->gpu_mask & (~node->usable | node->promised) ||
+	    pass->closed >> node->class & 1)
+		return false;
+	if (pass->reserved && pass->reserved[*ret_rank] & at->gpu_mask)
+		return false;
+	return gpus_come_free(pass, *ret_rank, at->gpu_mask & node->busy, start_ms, spares);
+}
+
+bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *request,
+		   struct reservation *ret)
+{
+	const struct reservation_fact *fact = facts_reservation(pass->facts, (struct job_id){ id });
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	struct reservation r = { .job = id, .shape = request->shape };
+	uint32_t row;
+
+	if (!fact || pass->review || fact->tasks != request->tasks)
+		return false;
+	r.waits_for = fact->waits_for;
+	r.start_ms = fact->start_ms > pass->facts->now_ms ? fact->start_ms : pass->facts->now_ms;
+	r.place.count = fact->tasks;
+	r.place.ranks = arena_new_array(pass->arena, uint32_t, fact->tasks);
+	r.place.masks = arena_new_array(pass->arena, uint32_t, fact->tasks);
+	row = fact->first;
+	for (uint32_t i = 0; i < fact->tasks; i++) {
+		const struct promise *at = table_get(&pass->facts->promises, row);
+
+		if (!task_has(pass, at, r.start_ms, job->preempts, &r.place.ranks[i]))
+			return false;
+		r.place.masks[i] = at->gpu_mask;
+		row = at->next;
+	}
+	if (!place_has(pass, &r))
+		return false;
+	*ret = r;
+	pass->unreviewed = true;
+	return true;
+}
+
+bool reserve_was_looked_for(const struct pass *pass, uint32_t id)
+{
+	return !pass->review && !facts_reservation(pass->facts, (struct job_id){ id }) &&
+	       job_get(pass->facts, (struct job_id){ id })->state_ms < pass->facts->reviewed_ms;
+}
+
+/* --- into the decisions ------------------------------------------------------------------------------ */
+
+/* The same place, and the same time: what is late is expected now, whenever it should have been. */
+static bool reservation_is_known(const struct pass *pass, const struct reservation_fact *fact,
+				 const struct reservation *r)
+{
+	int64_t now_ms = pass->facts->now_ms;
+	uint32_t row = fact->first;
+
+	if (fact->tasks != r->place.count ||
+	    (fact->start_ms != r->start_ms && (fact->start_ms > now_ms || r->start_ms > now_ms)))
+		return false;
+	for (uint32_t i = 0; i < fact->tasks; i++) {
+		const struct promise *at = table_get(&pass->facts->promises, row);
+
+		if (at->node != space_at(&pass->view->space, r->place.ranks[i])->node ||
+		    at->gpu_mask != r->place.masks[i])
+			return false;
+		row = at->next;
+	}
+	return true;
+}
+
+void reserve_note(struct pass *pass, const struct reservation *r)
+{
+	const struct reservation_fact *fact =
+		facts_reservation(pass->facts, (struct job_id){ r->job });
+	struct event_reservation_set *e;
+	int64_t *nodes, *masks;
+
+	for (uint32_t row = 1; fact && row <= pass->facts->reservation_count; row++)
+		if (reservation_get(pass->facts, row) == fact)
+			pass->reserved_seen[row] = true;
+	if (pass->watch || (fact && reservation_is_known(pass, fact, r)))
+		return;
+	nodes = arena_new_array(pass->arena, int64_t, r->place.count);
+	masks = arena_new_array(pass->arena, int64_t, r->place.count);
+	for (uint32_t i = 0; i < r->place.count; i++) {
+		nodes[i] = space_at(&pass->view->space, r->place.ranks[i])->node;
+		masks[i] = r->place.masks[i];
+	}
+	e = &pass_emit(pass, EVENT_RESERVATION_SET)->reservation_set;
+	e->job = r->job;
+	e->start_ms = r->start_ms;
+	e->waits_for = r->waits_for;
+	e->nodes = nodes;
+	e->masks = masks;
+	e->nodes_count = e->masks_count = r->place.count;
+}
+
+void reserve_end(struct pass *pass)
+{
+	if (pass->watch)
+		return;
+	for (uint32_t row = 1; row <= pass->facts->reservation_count; row++)
+		if (!pass->reserved_seen[row])
+			pass_emit(pass, EVENT_RESERVATION_DROPPED)->reservation_dropped.job =
+				reservation_get(pass->facts, row)->job;
+}
+
+void reserve_reviewed(struct pass *pass)
+{
+	const struct facts *f = pass->facts;
+
+	if (pass->review && pass->ahead && !pass->watch)
+		(void)pass_emit(pass, EVENT_RESERVATIONS_REVIEWED);
+	else if (pass->unreviewed && f->seq > f->reviewed_seq)
+		pass_wake(pass, f->reviewed_ms + RESERVE_REVIEW_MS);
+}
