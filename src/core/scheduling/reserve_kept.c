@@ -25,7 +25,8 @@ void reserve_begin(struct pass *pass)
 	const struct facts *f = pass->facts;
 
 	pass->review = !f->reviewed_ms || f->now_ms - f->reviewed_ms >= RESERVE_REVIEW_MS;
-	pass->reserved_seen = arena_new_array(pass->arena, bool, f->reservation_count + 1);
+	if (!pass->watch)
+		pass->reserved_seen = arena_new_array(pass->arena, bool, f->reservation_count + 1);
 }
 
 /* --- does it hold? ----------------------------------------------------------------------------------- */
@@ -190,10 +191,12 @@ void reserve_note(struct pass *pass, const struct reservation *r)
 	struct event_reservation_set *e;
 	int64_t *nodes, *masks;
 
+	if (!pass->reserved_seen)
+		return; /* explain asks */
 	for (uint32_t row = 1; fact && row <= pass->facts->reservation_count; row++)
 		if (reservation_get(pass->facts, row) == fact)
 			pass->reserved_seen[row] = true;
-	if (pass->watch || (fact && reservation_is_known(pass, fact, r)))
+	if (fact && reservation_is_known(pass, fact, r))
 		return;
 	nodes = arena_new_array(pass->arena, int64_t, r->place.count);
 	masks = arena_new_array(pass->arena, int64_t, r->place.count);
@@ -212,7 +215,7 @@ void reserve_note(struct pass *pass, const struct reservation *r)
 
 void reserve_end(struct pass *pass)
 {
-	if (pass->watch)
+	if (!pass->reserved_seen)
 		return;
 	for (uint32_t row = 1; row <= pass->facts->reservation_count; row++)
 		if (!pass->reserved_seen[row])
