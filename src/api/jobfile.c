@@ -196,6 +196,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 							    .labels = "",
 							    .tolerates = "",
 							    .preempts = 1,
+							    .resize = RESIZE_RESTART,
 							    .grace_ms = -1,
 							    .array_count = 1,
 							    .body = "",

@@ -159,6 +159,7 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->grace_ms = job->grace_ms == UINT32_MAX ? -1 : (int64_t)job->grace_ms;
 	e->restart_cost_ms = job->restart_cost_ms;
 	e->resize = job->resize;
+	e->rejoins = job->rejoins;
 }
 
 void arrivals_take(struct arrivals *a, struct play *play)

@@ -130,9 +130,10 @@ static void book_ended(struct checks *checks, const struct facts *f, uint32_t id
 	job = job_get(f, attempt->job);
 	shape = shape_get(f, job->shape);
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
-		book_node(checks, task_get(f, attempt, rank)->node.v, -(int64_t)shape->cpu_milli,
-			  -(int64_t)shape->memory_mib);
-	book_queue(checks, f, job->queue, -shape_share(shape, attempt->tasks));
+		if (task_holds(task_get(f, attempt, rank)))
+			book_node(checks, task_get(f, attempt, rank)->node.v,
+				  -(int64_t)shape->cpu_milli, -(int64_t)shape->memory_mib);
+	book_queue(checks, f, job->queue, -shape_share(shape, attempt_width(attempt)));
 }
 
 /* Placing. */
@@ -354,8 +355,9 @@ static void check_bounds(struct checks *checks, const struct facts *f, const cha
 
 			for (uint32_t rank = 0;
 			     other && queue_holds(f, id, other->queue) && rank < a->tasks; rank++)
-				bound_count(f, queue, shape_get(f, other->shape),
-					    task_get(f, a, rank)->node.v, &sums);
+				if (task_holds(task_get(f, a, rank)))
+					bound_count(f, queue, shape_get(f, other->shape),
+						    task_get(f, a, rank)->node.v, &sums);
 		}
 		passed = (queue->limit_cpu_milli && shape->cpu_milli &&
 			  sums.cpu_milli > queue->limit_cpu_milli) ||
@@ -405,6 +407,59 @@ static void check_placed(struct checks *checks, const struct facts *f,
 			checks->evictions[i].settled = true;
 }
 
+/* Running attempts that become narrower or wider. */
+
+static void book_left(struct checks *checks, const struct facts *f,
+		      const struct event_ranks_left *e)
+{
+	const struct attempt *attempt = attempt_find(f, e->attempt);
+	const struct job *job = attempt ? job_get(f, attempt->job) : NULL;
+	const struct shape *shape = job ? shape_get(f, job->shape) : NULL;
+
+	for (uint32_t i = 0; shape && i < e->ranks_count; i++) {
+		const struct task *task = task_get(f, attempt, (uint32_t)e->ranks[i]);
+
+		if (task->state != TASK_EXITED)
+			checks_problem(checks, f, "rank %lld of job %s leaves before it has ended",
+				       (long long)e->ranks[i], job_text(f, attempt->job.v));
+		book_node(checks, task->node.v, -(int64_t)shape->cpu_milli,
+			  -(int64_t)shape->memory_mib);
+	}
+	if (shape)
+		book_queue(checks, f, job->queue, -shape_share(shape, e->ranks_count));
+}
+
+static void check_grown(struct checks *checks, const struct facts *f,
+			const struct engine_sim *engine, const struct event_attempt_grown *e)
+{
+	const struct attempt *attempt = attempt_find(f, e->attempt);
+	const struct job *job = attempt ? job_get(f, attempt->job) : NULL;
+	const struct shape *shape = job ? shape_get(f, job->shape) : NULL;
+	const struct event_attempt_placed place = { .nodes = e->nodes,
+						    .nodes_count = e->nodes_count,
+						    .masks = e->masks,
+						    .masks_count = e->masks_count };
+	const char *name = job ? facts_name(f, job->name) : "?";
+
+	if (!shape || attempt->state != ATTEMPT_ACTIVE || e->nodes_count != e->ranks_count) {
+		checks_problem(checks, f, "a job grows that does not run");
+		return;
+	}
+	if (attempt_width(attempt) + e->ranks_count > shape->tasks_max)
+		checks_problem(checks, f, "job %s grows to %u tasks, it has at most %u", name,
+			       attempt_width(attempt) + e->ranks_count, shape->tasks_max);
+	for (uint32_t i = 0; i < e->ranks_count; i++) {
+		check_task(checks, f, engine, name, shape, (uint32_t)e->nodes[i],
+			   (uint32_t)e->masks[i]);
+		book_node(checks, (uint32_t)e->nodes[i], shape->cpu_milli, shape->memory_mib);
+	}
+	book_queue(checks, f, job->queue, shape_share(shape, e->ranks_count));
+	check_nodes_room(checks, f, name, &place);
+	check_level(checks, f, name, shape, &place);
+	if (shape->gpus)
+		check_limits(checks, f, name, job->queue);
+}
+
 /* Starting. */
 
 static void check_released(struct checks *checks, const struct facts *f,
@@ -439,6 +494,32 @@ static void check_critical(struct checks *checks, const struct facts *f, int64_t
 			       what);
 }
 
+static void note_eviction(struct checks *checks, const struct facts *f, int64_t attempt,
+			  uint32_t for_job)
+{
+	checks->evictions = room_for(checks, checks->evictions, checks->eviction_count,
+				     &checks->eviction_room, sizeof(*checks->evictions));
+	checks->evictions[checks->eviction_count++] = (struct checks_eviction){
+		.attempt = (uint32_t)attempt,
+		.for_job = for_job,
+		.at_ms = f->now_ms,
+	};
+}
+
+/* Surplus that goes for another job: that one must start, and the least width stays. */
+static void check_shrunk(struct checks *checks, const struct facts *f,
+			 const struct event_attempt_shrunk *e)
+{
+	const struct attempt *attempt = attempt_find(f, e->attempt);
+	const struct shape *shape = attempt ? shape_get(f, job_get(f, attempt->job)->shape) : NULL;
+
+	if (!shape || attempt_width(attempt) < shape->tasks_min + attempt->leaving + e->ranks_count)
+		checks_problem(checks, f, "job %s is narrowed below its least width",
+			       attempt_job_text(f, e->attempt));
+	check_critical(checks, f, e->attempt, "narrowed to make room");
+	note_eviction(checks, f, e->attempt, (uint32_t)e->for_job);
+}
+
 static void check_stopped(struct checks *checks, const struct facts *f,
 			  const struct event_attempt_stopped *e)
 {
@@ -450,13 +531,7 @@ static void check_stopped(struct checks *checks, const struct facts *f,
 	if (attempt_find(f, e->attempt) && attempt_find(f, e->attempt)->for_job)
 		for_job = attempt_find(f, e->attempt)->for_job;
 	check_critical(checks, f, e->attempt, "evicted");
-	checks->evictions = room_for(checks, checks->evictions, checks->eviction_count,
-				     &checks->eviction_room, sizeof(*checks->evictions));
-	checks->evictions[checks->eviction_count++] = (struct checks_eviction){
-		.attempt = (uint32_t)e->attempt,
-		.for_job = for_job,
-		.at_ms = f->now_ms,
-	};
+	note_eviction(checks, f, e->attempt, for_job);
 }
 
 /* What may keep a job from the place that was made for it: its owner's word (job), or a change of
@@ -494,6 +569,12 @@ void checks_event(struct checks *checks, const struct facts *f, const struct eng
 		check_released(checks, f, engine, e->attempt_released.attempt);
 	if (e->kind == EVENT_ATTEMPT_ENDED)
 		book_ended(checks, f, (uint32_t)e->attempt_ended.attempt);
+	if (e->kind == EVENT_ATTEMPT_SHRUNK)
+		check_shrunk(checks, f, &e->attempt_shrunk);
+	if (e->kind == EVENT_ATTEMPT_GROWN)
+		check_grown(checks, f, engine, &e->attempt_grown);
+	if (e->kind == EVENT_RANKS_LEFT)
+		book_left(checks, f, &e->ranks_left);
 	if (e->kind == EVENT_PROMISE_MADE)
 		check_promise(checks, &e->promise_made);
 	if (e->kind == EVENT_ATTEMPT_WARNED) {
@@ -520,9 +601,11 @@ static void check_whole(struct checks *checks, const struct facts *f, uint32_t i
 {
 	const struct attempt *attempt = attempt_get(f, (struct attempt_id){ id });
 	const struct shape *shape = shape_get(f, job_get(f, attempt->job)->shape);
-	uint32_t lost = 0;
+	uint32_t lost = attempt->left;
 
-	if (attempt->state != ATTEMPT_ACTIVE || attempt->exited == 0 || f->policy.rejoin_ms > 0)
+	if (attempt->state != ATTEMPT_ACTIVE || attempt->exited == 0)
+		return;
+	if (attempt->lacks_ms && f->now_ms < attempt->lacks_ms + f->policy.rejoin_ms)
 		return;
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);

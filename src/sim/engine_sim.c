@@ -14,6 +14,7 @@ enum item_kind {
 	ITEM_CHECKPOINT_BEGIN,
 	ITEM_CHECKPOINT_DONE,
 	ITEM_EXIT,
+	ITEM_LEAVE, /* a rank that was told to leave does */
 	ITEM_REPORT /* an event that is on its way */
 };
 
@@ -22,7 +23,7 @@ struct sim_item {
 	uint64_t order;
 	enum item_kind kind;
 	bool regular; /* checkpoint by interval: alone it keeps no scenario going */
-	uint32_t attempt, rank;
+	uint32_t attempt, rank, launch;
 	int64_t work_ms; /* CHECKPOINT_DONE: what it holds */
 	const struct event *report;
 };
@@ -97,13 +98,15 @@ static int64_t later(int64_t from_ms, int64_t by_ms)
 }
 
 /* Plans something; what never happens is not planned. */
-static void plan(struct engine_sim *engine, int64_t at_ms, enum item_kind kind, uint32_t attempt,
-		 uint32_t rank)
+static void plan(struct engine_sim *engine, int64_t at_ms, enum item_kind kind,
+		 const struct sim_attempt *a, uint32_t rank)
 {
 	if (at_ms != SIM_FOREVER)
-		heap_push(engine,
-			  (struct sim_item){
-				  .at_ms = at_ms, .kind = kind, .attempt = attempt, .rank = rank });
+		heap_push(engine, (struct sim_item){ .at_ms = at_ms,
+						     .kind = kind,
+						     .attempt = a->id,
+						     .rank = rank,
+						     .launch = a->tasks[rank].launch });
 }
 
 /* Records. */
@@ -210,6 +213,12 @@ static void remember_saved(struct engine_sim *engine, struct sim_job *job, uint3
 	job->saved[job->saved_count++] = (struct sim_saved){ .number = number, .work_ms = work_ms };
 }
 
+/* Some rank is gone that it does not go on without. */
+static bool is_short(const struct sim_attempt *a)
+{
+	return a->live + a->left < a->task_count;
+}
+
 /* The commands. */
 
 static struct sim_attempt *attempt_add(struct engine_sim *engine, const struct facts *facts,
@@ -247,8 +256,8 @@ static void take_placed(struct engine_sim *engine, const struct facts *facts, co
 	struct sim_attempt *a = attempt_add(engine, facts, (uint32_t)e->attempt_placed.attempt);
 
 	for (uint32_t rank = 0; rank < a->task_count; rank++)
-		plan(engine, later(e->time_ms, engine->jobs[a->job].work.ready_ms), ITEM_READY,
-		     a->id, rank);
+		plan(engine, later(e->time_ms, engine->jobs[a->job].work.ready_ms), ITEM_READY, a,
+		     rank);
 }
 
 static void take_released(struct engine_sim *engine, struct sim_attempt *a, int64_t now_ms)
@@ -257,7 +266,7 @@ static void take_released(struct engine_sim *engine, struct sim_attempt *a, int6
 		return;
 	a->released = true;
 	for (uint32_t rank = 0; rank < a->task_count; rank++)
-		plan(engine, later(now_ms, engine->jobs[a->job].work.start_ms), ITEM_STARTED, a->id,
+		plan(engine, later(now_ms, engine->jobs[a->job].work.start_ms), ITEM_STARTED, a,
 		     rank);
 }
 
@@ -272,7 +281,7 @@ static void begin_checkpoint(struct engine_sim *engine, struct sim_attempt *a, i
 				 .attempt = a->id,
 				 .work_ms = work_at(a, job, now_ms) };
 
-	if (a->saving || a->started_ms < 0 || a->live < a->task_count || item.at_ms == SIM_FOREVER)
+	if (a->saving || a->started_ms < 0 || is_short(a) || item.at_ms == SIM_FOREVER)
 		return;
 	a->saving = true;
 	heap_push(engine, item);
@@ -309,12 +318,89 @@ static void take_stopped(struct engine_sim *engine, struct sim_attempt *a, const
 	if (takes_ms > grace_ms)
 		takes_ms = grace_ms;
 	for (uint32_t rank = 0; rank < a->task_count; rank++)
-		plan(engine, later(e->time_ms, takes_ms), ITEM_EXIT, a->id, rank);
+		plan(engine, later(e->time_ms, takes_ms), ITEM_EXIT, a, rank);
+}
+
+/* These ranks are told to leave: the others go on. */
+static void take_shrunk(struct engine_sim *engine, struct sim_attempt *a,
+			const struct event_attempt_shrunk *e, int64_t now_ms)
+{
+	int64_t takes_ms = engine->jobs[a->job].work.stop_ms;
+
+	if (takes_ms > e->grace_ms)
+		takes_ms = e->grace_ms > 0 ? e->grace_ms : 0;
+	for (uint32_t i = 0; i < e->ranks_count; i++) {
+		a->left++;
+		plan(engine, later(now_ms, takes_ms), ITEM_LEAVE, a, (uint32_t)e->ranks[i]);
+	}
+}
+
+/* Those that were lost, and not told to leave: it goes on without them from now on. */
+static void take_left(struct engine_sim *engine, const struct facts *facts, struct sim_attempt *a)
+{
+	const struct attempt *record = attempt_get(facts, (struct attempt_id){ a->id });
+
+	(void)engine;
+	a->left = record->left + record->leaving;
+}
+
+static void take_grown(struct engine_sim *engine, const struct facts *facts, struct sim_attempt *a,
+		       int64_t now_ms)
+{
+	const struct attempt *record = attempt_get(facts, (struct attempt_id){ a->id });
+	struct sim_task *tasks = arena_new_array(&engine->memory, struct sim_task, record->tasks);
+
+	memcpy(tasks, a->tasks, a->task_count * sizeof(*tasks));
+	for (uint32_t rank = 0; rank < record->tasks; rank++) {
+		const struct task *task = task_get(facts, record, rank);
+
+		if (rank < a->task_count && tasks[rank].launch == task->launch)
+			continue;
+		tasks[rank] = (struct sim_task){ .node = task->node.v,
+						 .gpu_mask = task->gpu_mask,
+						 .launch = task->launch };
+		a->live++;
+		hold(engine, task->node.v, task->gpu_mask, 0, a->id);
+	}
+	a->left = record->left + record->leaving;
+	for (uint32_t rank = 0; rank < record->tasks; rank++) {
+		bool is_new = rank >= a->task_count || tasks[rank].launch != a->tasks[rank].launch;
+
+		if (!is_new)
+			continue;
+		heap_push(engine,
+			  (struct sim_item){
+				  .at_ms = later(now_ms, engine->jobs[a->job].work.ready_ms),
+				  .kind = ITEM_READY,
+				  .attempt = a->id,
+				  .rank = rank,
+				  .launch = tasks[rank].launch });
+	}
+	a->tasks = tasks;
+	a->task_count = record->tasks;
+}
+
+static void take_resized(struct engine_sim *engine, const struct facts *facts,
+			 const struct event *e)
+{
+	struct sim_attempt *a;
+
+	if (e->kind == EVENT_ATTEMPT_SHRUNK &&
+	    (a = attempt_edit(engine, (uint32_t)e->attempt_shrunk.attempt)))
+		take_shrunk(engine, a, &e->attempt_shrunk, e->time_ms);
+	if (e->kind == EVENT_RANKS_LEFT &&
+	    (a = attempt_edit(engine, (uint32_t)e->ranks_left.attempt)))
+		take_left(engine, facts, a);
+	if (e->kind == EVENT_ATTEMPT_GROWN &&
+	    (a = attempt_edit(engine, (uint32_t)e->attempt_grown.attempt)))
+		take_grown(engine, facts, a, e->time_ms);
 }
 
 void engine_sim_take(struct engine_sim *engine, const struct facts *facts, const struct event *e)
 {
 	struct sim_attempt *a;
+
+	take_resized(engine, facts, e);
 
 	if (e->kind == EVENT_ATTEMPT_PLACED)
 		take_placed(engine, facts, e);
@@ -341,9 +427,8 @@ static void attempt_runs(struct engine_sim *engine, struct sim_attempt *a, int64
 	a->started_ms = now_ms;
 	left_ms = job->work.runtime_ms == SIM_FOREVER ? SIM_FOREVER
 						      : job->work.runtime_ms - a->base_ms;
-	plan(engine, later(now_ms, later(extra_ms, left_ms > 0 ? left_ms : 0)), ITEM_FINISH, a->id,
-	     0);
-	plan(engine, later(now_ms, job->work.fails_after_ms), ITEM_FAIL, a->id, 0);
+	plan(engine, later(now_ms, later(extra_ms, left_ms > 0 ? left_ms : 0)), ITEM_FINISH, a, 0);
+	plan(engine, later(now_ms, job->work.fails_after_ms), ITEM_FAIL, a, 0);
 	if (job->work.checkpoints &&
 	    job->work.every_ms > 0) /* those complete before the engine's time are history */
 		heap_push(engine,
@@ -399,6 +484,7 @@ static struct event report_exit(const struct sim_attempt *a, uint32_t rank, int6
 	e.task_exited.code = task->code;
 	e.task_exited.never_ran = task->never_ran;
 	e.task_exited.at_ms = at_ms;
+	e.task_exited.launch = task->launch;
 	return e;
 }
 
@@ -410,11 +496,13 @@ static struct event report_rank(enum event_kind kind, const struct sim_attempt *
 	if (kind == EVENT_TASK_READY) {
 		e.task_ready.attempt = a->id;
 		e.task_ready.rank = rank;
+		e.task_ready.launch = a->tasks[rank].launch;
 	} else {
 		e.task_started.attempt = a->id;
 		e.task_started.rank = rank;
 		e.task_started.pid = 1000 + rank;
 		e.task_started.at_ms = at_ms;
+		e.task_started.launch = a->tasks[rank].launch;
 	}
 	return e;
 }
@@ -464,6 +552,15 @@ static void rank_ends(struct engine_sim *engine, struct sim_attempt *a, uint32_t
 	report(engine, report_exit(a, rank, engine->now_ms));
 }
 
+static uint32_t rank_live(const struct sim_attempt *a)
+{
+	uint32_t rank = 0;
+
+	while (rank + 1 < a->task_count && a->tasks[rank].state == SIM_TASK_GONE)
+		rank++;
+	return rank;
+}
+
 static void checkpoint_done(struct engine_sim *engine, const struct facts *facts,
 			    struct sim_attempt *a, int64_t work_ms)
 {
@@ -471,10 +568,12 @@ static void checkpoint_done(struct engine_sim *engine, const struct facts *facts
 	struct event e = event_make(EVENT_CHECKPOINT_SAVED, engine->now_ms, "engine");
 
 	a->saving = false;
-	if (a->live < a->task_count || job->attempt.v != a->id)
+	if (is_short(a) || job->attempt.v != a->id)
 		return;
 	e.checkpoint_saved.job = a->job;
 	e.checkpoint_saved.attempt = a->id;
+	e.checkpoint_saved.rank = rank_live(a);
+	e.checkpoint_saved.launch = a->tasks[e.checkpoint_saved.rank].launch;
 	e.checkpoint_saved.number = job->checkpoints_made + 1;
 	e.checkpoint_saved.step = work_ms;
 	e.checkpoint_saved.at_ms = engine->now_ms;
@@ -487,7 +586,7 @@ static void checkpoint_done(struct engine_sim *engine, const struct facts *facts
 
 static void checkpoint_begins(struct engine_sim *engine, struct sim_attempt *a)
 {
-	if (a->live < a->task_count || a->stopping)
+	if (!a->live || a->stopping)
 		return;
 	begin_checkpoint(engine, a, engine->now_ms, true);
 	heap_push(engine, (struct sim_item){ .at_ms = later(engine->now_ms,
@@ -507,8 +606,26 @@ static void rank_starts(struct engine_sim *engine, struct sim_attempt *a, uint32
 	report(engine, report_rank(EVENT_TASK_STARTED, a, rank, engine->now_ms));
 	for (uint32_t i = 0; i < a->task_count; i++)
 		running += a->tasks[i].state == SIM_TASK_RUNNING;
-	if (running == a->task_count)
+	if (running == a->task_count - a->left && a->started_ms < 0)
 		attempt_runs(engine, a, engine->now_ms);
+}
+
+/* The ranks of a running attempt that come later are started when they are ready. */
+static void rank_is_ready(struct engine_sim *engine, struct sim_attempt *a, uint32_t rank)
+{
+	if (a->tasks[rank].state != SIM_TASK_PREPARING || a->stopping)
+		return;
+	a->tasks[rank].state = SIM_TASK_READY;
+	report(engine, report_rank(EVENT_TASK_READY, a, rank, engine->now_ms));
+	if (a->released)
+		plan(engine, later(engine->now_ms, engine->jobs[a->job].work.start_ms),
+		     ITEM_STARTED, a, rank);
+}
+
+static bool is_of_rank(enum item_kind kind)
+{
+	return kind == ITEM_READY || kind == ITEM_STARTED || kind == ITEM_EXIT ||
+	       kind == ITEM_LEAVE;
 }
 
 /* Makes one planned thing happen. */
@@ -517,13 +634,10 @@ static void happen(struct engine_sim *engine, const struct facts *facts,
 {
 	struct sim_attempt *a = attempt_edit(engine, item->attempt);
 
+	if (is_of_rank(item->kind) && a && item->launch != a->tasks[item->rank].launch)
+		return; /* of an earlier start of it */
 	switch (item->kind) {
-	case ITEM_READY:
-		if (a->tasks[item->rank].state != SIM_TASK_PREPARING || a->stopping)
-			return;
-		a->tasks[item->rank].state = SIM_TASK_READY;
-		report(engine, report_rank(EVENT_TASK_READY, a, item->rank, engine->now_ms));
-		return;
+	case ITEM_READY: rank_is_ready(engine, a, item->rank); return;
 	case ITEM_STARTED: rank_starts(engine, a, item->rank); return;
 	case ITEM_FINISH: engine_sim_finish(engine, a->id); return;
 	case ITEM_FAIL: {
@@ -534,7 +648,8 @@ static void happen(struct engine_sim *engine, const struct facts *facts,
 	}
 	case ITEM_CHECKPOINT_BEGIN: checkpoint_begins(engine, a); return;
 	case ITEM_CHECKPOINT_DONE: checkpoint_done(engine, facts, a, item->work_ms); return;
-	case ITEM_EXIT: rank_ends(engine, a, item->rank, CAUSE_STOPPED, 0); return;
+	case ITEM_EXIT:
+	case ITEM_LEAVE: rank_ends(engine, a, item->rank, CAUSE_STOPPED, 0); return;
 	case ITEM_REPORT: break;
 	}
 	UNREACHABLE();
@@ -577,8 +692,12 @@ void engine_sim_finish(struct engine_sim *engine, uint32_t attempt)
 {
 	struct sim_attempt *a = attempt_edit(engine, attempt);
 
-	for (uint32_t rank = 0; a && rank < a->task_count; rank++)
+	for (uint32_t rank = 0; a && rank < a->task_count; rank++) {
+		/* One that has just come had nothing left to do. */
+		if (a->started_ms >= 0 && a->tasks[rank].state != SIM_TASK_GONE)
+			a->tasks[rank].state = SIM_TASK_RUNNING;
 		rank_ends(engine, a, rank, CAUSE_EXIT, 0);
+	}
 }
 
 void engine_sim_end_rank(struct engine_sim *engine, uint32_t attempt, uint32_t rank,

@@ -47,11 +47,13 @@ struct sim_task {
 	enum sim_task_state state;
 	enum task_cause cause; /* when gone */
 	int32_t code;
+	uint32_t launch; /* how often the rank was started anew */
 	bool never_ran;
 };
 
 struct sim_attempt {
 	uint32_t id, job, task_count, live; /* live: ranks not gone */
+	uint32_t left; /* ranks without which it goes on */
 	struct sim_task *tasks; /* NULL: no such attempt */
 	int64_t base_ms; /* work done when it started */
 	int64_t started_ms; /* all ranks run since; -1 = not yet */

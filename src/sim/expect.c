@@ -401,10 +401,11 @@ static const char *nodes_text(struct run *run, const struct attempt *attempt, ui
 	*ret_count = 0;
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(&run->world.facts, attempt, rank);
-		bool seen = false;
+		bool seen = !task_holds(task);
 
 		for (uint32_t k = 0; k < rank && !seen; k++)
-			seen = task_get(&run->world.facts, attempt, k)->node.v == task->node.v;
+			seen = task_holds(task_get(&run->world.facts, attempt, k)) &&
+			       task_get(&run->world.facts, attempt, k)->node.v == task->node.v;
 		if (!seen)
 			buf_addf(&text, "%s%s", (*ret_count)++ ? ", " : "",
 				 node_text(run, task->node));
@@ -415,14 +416,17 @@ static const char *nodes_text(struct run *run, const struct attempt *attempt, ui
 static bool is_within(const struct run *run, const struct attempt *attempt, const char *level)
 {
 	const struct facts *f = &run->world.facts;
-	const struct task *first = task_get(f, attempt, 0);
+	const struct task *first = NULL;
 	uint32_t at = 0;
 
 	while (at < f->level_count && strcmp(facts_name(f, f->level[at]), level) != 0)
 		at++;
-	for (uint32_t rank = 1; rank < attempt->tasks; rank++) {
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
+		if (!task_holds(task))
+			continue;
+		first = first ? first : task;
 		if (at == f->level_count ? task->node.v != first->node.v
 					 : !name_same(node_get(f, task->node)->domain[at],
 						      node_get(f, first->node)->domain[at]))
@@ -437,7 +441,8 @@ static bool shares_gpu(const struct run *run, const struct attempt *a, const str
 
 	for (uint32_t i = 0; a && i < a->tasks; i++)
 		for (uint32_t k = 0; b && k < b->tasks; k++)
-			if (task_get(f, a, i)->node.v == task_get(f, b, k)->node.v &&
+			if (task_holds(task_get(f, a, i)) && task_holds(task_get(f, b, k)) &&
+			    task_get(f, a, i)->node.v == task_get(f, b, k)->node.v &&
 			    task_get(f, a, i)->gpu_mask & task_get(f, b, k)->gpu_mask)
 				return true;
 	return false;
@@ -457,7 +462,8 @@ static bool place_holds(struct run *run, const struct expect_item *item,
 			bool on = false;
 
 			for (uint32_t rank = 0; rank < attempt->tasks && !on; rank++)
-				on = strcmp(node_text(run,
+				on = task_holds(task_get(&run->world.facts, attempt, rank)) &&
+				     strcmp(node_text(run,
 						      task_get(&run->world.facts, attempt, rank)
 							      ->node),
 					    item->texts[i]) == 0;

@@ -30,7 +30,6 @@ static const struct later later_table[] = {
 	{ "job", "kind", IS, "interactive", "interactive sessions" },
 	{ "job", "roles", ANY, NULL, "roles" },
 	{ "job", "calendar", ANY, NULL, "calendars" },
-	{ "job", "resize", IS_NOT, "free", "changing the number of tasks of running work" },
 };
 
 /* "0.5", "1/7", "1g.10gb": starts as a number and goes on as something else. */

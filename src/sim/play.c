@@ -92,6 +92,7 @@ static void ranks_exit(struct play *p, uint32_t id, enum task_cause cause)
 
 		e.task_exited.attempt = id;
 		e.task_exited.rank = rank;
+		e.task_exited.launch = task_get(&p->facts, attempt, rank)->launch;
 		e.task_exited.cause = cause;
 		e.task_exited.at_ms = p->now_ms;
 		e.task_exited.text = "";

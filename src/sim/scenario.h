@@ -82,6 +82,7 @@ struct scenario_job {
 	uint32_t tasks_min, tasks_max, gpus, array_count; /* array_count 0 = no array */
 	uint8_t kind, tier, resize; /* enums of core/model/facts.h */
 	bool preempts, checkpoints, held;
+	bool rejoins; /* a rank that is lost may be started anew while the others run */
 	int32_t priority;
 	uint32_t retries;
 	int64_t vram_mib, cpu_milli, ram_mib;

@@ -28,6 +28,7 @@ static const struct scenario_job job_default = {
 	.tier = TIER_STANDARD,
 	.resize = RESIZE_FREE,
 	.preempts = true,
+	.rejoins = true,
 	.runtime_ms = SCENARIO_FOREVER,
 	.grace_ms = -1,
 	.fails_after_ms = SCENARIO_FOREVER,
@@ -201,6 +202,8 @@ static int read_numbers(struct reader *r, const struct conf *item, struct scenar
 	if (rc == 0)
 		rc = reader_bool(r, item, "preempts", &job->preempts);
 	if (rc == 0)
+		rc = reader_bool(r, item, "rejoin", &job->rejoins);
+	if (rc == 0)
 		rc = reader_bool(r, item, "held", &job->held);
 	if (rc == 0)
 		rc = reader_size(r, item, "vram", &job->vram_mib);
@@ -358,7 +361,7 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		"ram",      "depends",    "retries",     "held",      "array",
 		"estimate", "grace",      "fails_after", "starts_in", "stops_in",
 		"user",     "exit_code",  "min_driver",  "min_cuda",  "min_capability",
-		"region",   "selector",   "tolerates"
+		"region",   "selector",   "tolerates",   "rejoin"
 	};
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");

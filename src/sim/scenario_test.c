@@ -252,7 +252,6 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 		{ "jobs:\n  - {name: a, gpus: {memory: 2000MiB}}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, kind: interactive}\n", "key `kind`" },
 		{ "jobs:\n  - {name: a, roles: []}\n", "key `roles`" },
-		{ "jobs:\n  - {name: a, resize: restart}\n", "key `resize`" },
 	};
 
 	(void)state;

@@ -217,6 +217,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->held = from->held;
 	j->array_count = from->array_count;
 	j->resize = from->resize;
+	j->rejoins = from->rejoins;
 	j->min_driver = from->min_driver;
 	j->min_cuda = from->min_cuda;
 	j->min_capability = from->min_capability;

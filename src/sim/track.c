@@ -40,6 +40,14 @@ static void track_stopped(struct run *run, int64_t attempt, int64_t why)
 	job->evicted = job->evicted || why == STOP_EVICTED;
 }
 
+static void track_touched(struct run *run, int64_t attempt)
+{
+	struct run_job *job = job_of_attempt(run, attempt);
+
+	if (job)
+		job->touched = true;
+}
+
 static void track_started(struct run *run, const struct event_task_started *e, int64_t at_ms)
 {
 	struct run_job *job = job_of_attempt(run, e->attempt);
@@ -63,6 +71,10 @@ void run_observe(void *context, const struct world *world, const struct event *e
 		track_stopped(run, e->attempt_ended.attempt, e->attempt_ended.why);
 	if (e->kind == EVENT_TASK_STARTED)
 		track_started(run, &e->task_started, e->time_ms);
+	if (e->kind == EVENT_ATTEMPT_SHRUNK)
+		track_stopped(run, e->attempt_shrunk.attempt, STOP_EVICTED);
+	if (e->kind == EVENT_RANKS_LEFT)
+		track_touched(run, e->ranks_left.attempt);
 	if (run->trace)
 		run_trace_event(run, e, decision);
 }
@@ -96,6 +108,7 @@ static void add_places(struct run *run, uint32_t id)
 	const struct job *job = job_get(f, (struct job_id){ id });
 	const struct attempt *attempt;
 	const char **places;
+	uint32_t count = 0;
 
 	if (!job->attempt.v)
 		return;
@@ -104,13 +117,15 @@ static void add_places(struct run *run, uint32_t id)
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
-		places[rank] =
+		if (!task_holds(task))
+			continue;
+		places[count++] =
 			arena_printf(&run->memory, " %s/%x",
 				     facts_name(f, node_get(f, task->node)->name), task->gpu_mask);
 	}
-	qsort(places, attempt->tasks, sizeof(*places), compare_texts);
-	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
-		buf_adds(&run->outcome, places[rank]);
+	qsort(places, count, sizeof(*places), compare_texts);
+	for (uint32_t i = 0; i < count; i++)
+		buf_adds(&run->outcome, places[i]);
 }
 
 /* What became of every job, in names and times alone: equal for runs that differ only in order. */

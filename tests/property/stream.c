@@ -111,6 +111,10 @@ static void say(struct life *l, const struct event *event)
 		places_say(l, e.attempt_placed.nodes, e.attempt_placed.masks,
 			   e.attempt_placed.nodes_count);
 		e.attempt_placed.nodes_count = 0;
+	} else if (e.kind == EVENT_ATTEMPT_GROWN) {
+		places_say(l, e.attempt_grown.nodes, e.attempt_grown.masks,
+			   e.attempt_grown.nodes_count);
+		e.attempt_grown.nodes_count = 0;
 	} else if (e.kind == EVENT_PROMISE_MADE) {
 		places_say(l, e.promise_made.nodes, e.promise_made.masks,
 			   e.promise_made.nodes_count);
@@ -168,6 +172,14 @@ static void promise_note(struct life *l, const struct event_promise_made *e)
 				l->promised_job[node][g] = job;
 		l->promised_mask[node] |= mask;
 	}
+}
+
+static void grown_check(struct life *l, const struct event_attempt_grown *e)
+{
+	for (uint32_t i = 0; i < e->nodes_count; i++)
+		if (l->promised_mask[e->nodes[i]] & (uint32_t)e->masks[i])
+			problem(l, "a place that is promised to another is grown into",
+				(uint32_t)e->attempt, 0);
 }
 
 static void placed_check(struct life *l, const struct event_attempt_placed *e)
@@ -233,6 +245,8 @@ static void observe(void *context, const struct world *world, const struct event
 		promise_forget(l, (uint32_t)e->job_ended.job);
 	else if (e->kind == EVENT_ATTEMPT_PLACED)
 		placed_check(l, &e->attempt_placed);
+	else if (e->kind == EVENT_ATTEMPT_GROWN)
+		grown_check(l, &e->attempt_grown);
 	else if (e->kind == EVENT_ATTEMPT_WARNED && e->attempt_warned.for_job)
 		eviction_check(l, e->attempt_warned.attempt, e->attempt_warned.for_job);
 }

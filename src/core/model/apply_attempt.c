@@ -18,7 +18,7 @@ static bool attempts_reach(struct facts *f, int64_t rows)
 }
 
 /* The attempt when it is its job's live one, else 0. A number that only a lost record can have given is never given again. */
-static struct attempt_id attempt_live(struct facts *f, int64_t id)
+struct attempt_id attempt_live(struct facts *f, int64_t id)
 {
 	struct attempt_id attempt = { 0 };
 
@@ -39,15 +39,14 @@ static void job_follow(struct facts *f, struct attempt_id id)
 }
 
 /* What the queue has in use for its past: best-effort work takes spare GPUs and counts in no share. */
-static void attempt_counts(struct facts *f, struct attempt_id id, int sign)
+void attempt_counts(struct facts *f, struct attempt_id id, int64_t ranks)
 {
 	const struct attempt *attempt = attempt_get(f, id);
 	const struct job *job = job_get(f, attempt->job);
 
 	if (job->tier != TIER_BEST_EFFORT && !f->reviving)
 		queue_past_change(f, job->queue,
-				  sign * (int64_t)shape_get(f, job->shape)->gpus * attempt->tasks *
-					  GPU_SHARE);
+				  ranks * (int64_t)shape_get(f, job->shape)->gpus * GPU_SHARE);
 }
 
 /* --- placing and stopping ------------------------------------------------------------------------------ */
@@ -116,6 +115,7 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 		task->node.v = (uint32_t)e->nodes[i];
 		task->gpu_mask = (uint32_t)e->masks[i];
 		task->step = -1;
+		task->from_ms = f->now_ms;
 	}
 	id.v = (uint32_t)e->attempt;
 	if (id.v > f->attempts.count)
@@ -142,7 +142,7 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	job->promise = 0;
 	facts_give_promises(f, first);
 	reservation_drop(f, job_id);
-	attempt_counts(f, id, 1);
+	attempt_counts(f, id, attempt->tasks);
 	job_follow(f, id);
 }
 
@@ -266,7 +266,7 @@ void job_end_unseen(struct facts *f, struct job_id id)
 
 	if (!live.v)
 		return;
-	attempt_counts(f, live, -1);
+	attempt_counts(f, live, -(int64_t)attempt_width(attempt_get(f, live)));
 	attempt = attempt_edit(f, live);
 	attempt->state = ATTEMPT_OVER;
 	attempt->ended_ms = f->now_ms;
@@ -310,7 +310,7 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 
 	if (!id.v)
 		return;
-	attempt_counts(f, id, -1);
+	attempt_counts(f, id, -(int64_t)attempt_width(attempt_get(f, id)));
 	attempt = attempt_edit(f, id);
 	job = attempt->job;
 	attempt->state = ATTEMPT_OVER;
@@ -341,22 +341,27 @@ void apply_attempt_unreachable(struct facts *f, const struct event_attempt_unrea
 
 /* --- tasks --------------------------------------------------------------------------------------------------- */
 
-/* Row of a rank of a live attempt, else 0. */
-static uint32_t task_live(struct facts *f, int64_t attempt_number, int64_t rank)
+static const struct task *task_row(const struct facts *f, uint32_t row)
+{
+	return table_get(&f->tasks, row);
+}
+
+/* Row of a rank of a live attempt, else 0: also for a word of an earlier start of the rank, and of one that left. */
+static uint32_t task_live(struct facts *f, int64_t attempt_number, int64_t rank, int64_t launch)
 {
 	struct attempt_id id = attempt_live(f, attempt_number);
 	const struct attempt *attempt;
+	const struct task *task;
+	uint32_t row;
 
 	if (!id.v)
 		return 0;
 	attempt = attempt_get(f, id);
-	return rank >= 0 && rank < (int64_t)attempt->tasks ? attempt->first_task + (uint32_t)rank
-							   : 0;
-}
-
-static const struct task *task_row(const struct facts *f, uint32_t row)
-{
-	return table_get(&f->tasks, row);
+	if (rank < 0 || rank >= (int64_t)attempt->tasks)
+		return 0;
+	row = attempt->first_task + (uint32_t)rank;
+	task = task_row(f, row);
+	return task->launch == launch && task->state != TASK_LEFT ? row : 0;
 }
 
 /* Counts the steps up to `state` that this task has not taken yet: what is later implies what is earlier. */
@@ -364,16 +369,16 @@ static void task_advance(struct facts *f, struct attempt *attempt, uint32_t row,
 {
 	struct task *task = table_edit(&f->tasks, row);
 
-	if (task->state < TASK_READY && state >= TASK_READY)
-		attempt->ready++;
-	if (task->state < TASK_RUNNING && state >= TASK_RUNNING)
-		attempt->started++;
+	attempt->ready += !task->was_ready;
+	task->was_ready = true;
+	attempt->started += state >= TASK_RUNNING && !task->was_started;
+	task->was_started = task->was_started || state >= TASK_RUNNING;
 	task->state = state;
 }
 
 void apply_task_ready(struct facts *f, const struct event_task_ready *e)
 {
-	uint32_t row = task_live(f, e->attempt, e->rank);
+	uint32_t row = task_live(f, e->attempt, e->rank, e->launch);
 
 	if (row && task_row(f, row)->state == TASK_PREPARING)
 		task_advance(f, attempt_edit(f, attempt_live(f, e->attempt)), row, TASK_READY);
@@ -382,7 +387,7 @@ void apply_task_ready(struct facts *f, const struct event_task_ready *e)
 /* Before the release no command runs: such a word does not fit. */
 void apply_task_started(struct facts *f, const struct event_task_started *e)
 {
-	uint32_t row = task_live(f, e->attempt, e->rank);
+	uint32_t row = task_live(f, e->attempt, e->rank, e->launch);
 	struct attempt_id id = attempt_live(f, e->attempt);
 
 	if (!row || task_row(f, row)->state >= TASK_RUNNING || !attempt_get(f, id)->released_ms)
@@ -398,7 +403,7 @@ static bool exit_is_failure(const struct event_task_exited *e)
 
 void apply_task_exited(struct facts *f, const struct event_task_exited *e)
 {
-	uint32_t row = task_live(f, e->attempt, e->rank);
+	uint32_t row = task_live(f, e->attempt, e->rank, e->launch);
 	struct attempt_id id = attempt_live(f, e->attempt);
 	struct attempt *attempt;
 	struct task *task;
@@ -418,7 +423,7 @@ void apply_task_exited(struct facts *f, const struct event_task_exited *e)
 	task->peak_memory_mib = clamp_u32(e->peak_memory_mib);
 	attempt->exited++;
 	if (attempt->first_failed_rank < 0 && attempt->state != ATTEMPT_STOPPING &&
-	    exit_is_failure(e)) {
+	    !task->leaving && exit_is_failure(e)) {
 		attempt->first_failed_rank = (int32_t)e->rank;
 		attempt->reason = facts_put_text(f, attempt->reason, e->text);
 	}
@@ -427,7 +432,7 @@ void apply_task_exited(struct facts *f, const struct event_task_exited *e)
 
 void apply_progress(struct facts *f, const struct event_progress *e)
 {
-	uint32_t row = task_live(f, e->attempt, e->rank);
+	uint32_t row = task_live(f, e->attempt, e->rank, e->launch);
 	struct task *task;
 
 	if (!row || e->number <= task_row(f, row)->reports || e->number > UINT32_MAX)
@@ -470,7 +475,7 @@ static uint32_t checkpoint_row(struct facts *f, struct job_id id, uint32_t numbe
 
 void apply_checkpoint_saved(struct facts *f, const struct event_checkpoint_saved *e)
 {
-	uint32_t row = task_live(f, e->attempt, e->rank), number = (uint32_t)e->number;
+	uint32_t row = task_live(f, e->attempt, e->rank, e->launch), number = (uint32_t)e->number;
 	struct job_id id = { (uint32_t)e->job };
 	int64_t at_ms = e->at_ms > 0 && e->at_ms < f->now_ms ? e->at_ms : f->now_ms;
 	struct checkpoint *checkpoint;

@@ -33,7 +33,7 @@ uint8_t job_live_state(const struct attempt *attempt)
 		return JOB_UNREACHABLE;
 	if (attempt->warned_ms)
 		return JOB_CHECKPOINTING;
-	if (attempt->started == attempt->tasks)
+	if (attempt->started == attempt->tasks || attempt->generation)
 		return JOB_RUNNING;
 	return attempt->resume_number ? JOB_RESUMING : JOB_STARTING;
 }
@@ -196,6 +196,7 @@ static void job_fill(struct job *job, const struct event_job_submitted *e)
 	job->restart_cost_ms = clamp_u32(e->restart_cost_ms);
 	job->held = e->held != 0;
 	job->resize = clamp_u8(e->resize, RESIZE_RESTART);
+	job->rejoins = e->rejoins != 0;
 	job->uid = clamp_i32(e->uid);
 	job->gid = clamp_i32(e->gid);
 	job->failed_rank = -1;

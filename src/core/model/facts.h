@@ -118,7 +118,13 @@ enum attempt_state {
 	ATTEMPT_OVER /* ended; kept while its job is remembered */
 };
 
-enum task_state { TASK_PREPARING, TASK_READY, TASK_RUNNING, TASK_EXITED };
+enum task_state {
+	TASK_PREPARING,
+	TASK_READY,
+	TASK_RUNNING,
+	TASK_EXITED,
+	TASK_LEFT /* exited, and the attempt goes on without it: it holds nothing. May be started anew */
+};
 
 /* A text interned once. Longer ones are cut to NAME_MAX_BYTES at a character's border. Never removed. */
 struct name {
@@ -254,6 +260,7 @@ struct job {
 	uint16_t retries_left;
 	uint8_t state, kind, tier, signal, cause, resize;
 	bool cancel_asked, held, checkpoints, preempts;
+	bool rejoins; /* a rank that is lost may be started anew while the others run */
 	bool evicted; /* waits because it was evicted: PREEMPTED instead of QUEUED */
 	uint32_t
 		likely_s; /* what jobs like it ran at most, 9 of 10, when it was submitted or placed; 0 = not known, or it declared its own */
@@ -286,7 +293,7 @@ struct checkpoint {
 
 struct attempt {
 	struct job_id job;
-	uint32_t tasks; /* count */
+	uint32_t tasks; /* count of ranks, those that left included */
 	uint32_t
 		first_task; /* row in `tasks`; rows are contiguous. 0 = dropped: the job has a newer attempt */
 	uint32_t ready, started,
@@ -305,7 +312,18 @@ struct attempt {
 	uint32_t previous; /* of the same job, 0 = none or lost */
 	int64_t likely_ms,
 		safe_ms; /* what was expected of its run when it was placed: half and 9 of 10 end by then; 0 = nothing */
+	/* Running attempts may change their width (apply_resize.c). */
+	uint32_t left; /* ranks that left; they count as ready, started and exited */
+	uint32_t leaving; /* ranks that were told to leave and still hold their place */
+	uint32_t generation; /* counts the changes of who belongs to it */
+	int64_t resized_ms; /* of the last one, 0 = none */
+	int64_t lacks_ms; /* since when it has fewer ranks than its least width; 0 = it has enough */
 };
+/* Ranks that hold a place. */
+static inline uint32_t attempt_width(const struct attempt *attempt)
+{
+	return attempt->tasks - attempt->left;
+}
 
 struct task {
 	struct node_id node;
@@ -316,7 +334,22 @@ struct task {
 	uint32_t peak_memory_mib;
 	uint8_t state, signal, cause;
 	bool never_ran, memory_enforced;
+	bool leaving; /* told to leave */
+	bool was_ready, was_started; /* counted in its attempt's `ready` and `started` */
+	uint32_t launch; /* how often this rank was started anew in the attempt */
+	int64_t from_ms; /* since when it holds its place */
 };
+
+/* It holds its place. */
+static inline bool task_holds(const struct task *task)
+{
+	return task->state != TASK_LEFT;
+}
+/* Of one that exited: in a way that ends a gang. */
+static inline bool task_has_failed(const struct task *task)
+{
+	return task->cause == CAUSE_EXIT ? task->code != 0 : task->cause != CAUSE_STOPPED;
+}
 
 /* A place promised to a job until its victims are gone: rows linked by next, one per task, then one per victim. */
 struct promise {

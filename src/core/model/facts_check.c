@@ -167,7 +167,7 @@ static int check_attempt_references(const struct facts *f, struct err *err)
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 			const struct task *task = task_get(f, attempt, rank);
 
-			if (!id_exists(&f->nodes, task->node.v) || task->state > TASK_EXITED)
+			if (!id_exists(&f->nodes, task->node.v) || task->state > TASK_LEFT)
 				return WRONG(
 					"attempt %u, rank %u: its node does not exist or its state is out of range",
 					id, rank);
@@ -476,7 +476,7 @@ static int check_job(const struct facts *f, struct job_id id, struct err *err)
 static int check_attempt(const struct facts *f, struct attempt_id id, struct err *err)
 {
 	const struct attempt *attempt = attempt_get(f, id);
-	uint32_t ready = 0, started = 0, exited = 0;
+	uint32_t ready = 0, started = 0, exited = 0, left = 0, leaving = 0;
 	bool newest;
 
 	if (attempt->state == ATTEMPT_FREE)
@@ -496,13 +496,19 @@ static int check_attempt(const struct facts *f, struct attempt_id id, struct err
 	for (uint32_t rank = 0; newest && rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
-		ready += task->state == TASK_READY || task->state == TASK_RUNNING;
-		started += task->state == TASK_RUNNING;
-		exited += task->state == TASK_EXITED;
+		ready += task->was_ready;
+		started += task->was_started;
+		if ((task->state == TASK_RUNNING && !task->was_started) ||
+		    (task->state == TASK_READY && !task->was_ready))
+			return WRONG("attempt %u, rank %u: it is not counted as what it is", id.v,
+				     rank);
+		exited += task->state == TASK_EXITED || task->state == TASK_LEFT;
+		left += task->state == TASK_LEFT;
+		leaving += task->leaving && task->state != TASK_LEFT;
 	}
 	if (newest &&
-	    (exited != attempt->exited || ready > attempt->ready || started > attempt->started ||
-	     attempt->ready > ready + exited || attempt->started > started + exited))
+	    (exited != attempt->exited || ready != attempt->ready || started != attempt->started ||
+	     attempt->left != left || attempt->leaving != leaving || left >= attempt->tasks))
 		return WRONG("attempt %u: its counts of tasks are wrong", id.v);
 	return 0;
 }
@@ -536,7 +542,7 @@ static int check_past(const struct facts *f, struct err *err)
 		job = job_get(f, attempt->job);
 		if (job->attempt.v == id && job->tier != TIER_BEST_EFFORT)
 			held[job->queue.v] += (int64_t)shape_get(f, job->shape)->gpus *
-					      attempt->tasks * GPU_SHARE;
+					      attempt_width(attempt) * GPU_SHARE;
 	}
 	for (uint32_t id = 1; !result && id <= f->queues.count; id++)
 		if (queue_get(f, (struct queue_id){ id })->past_rate_share != held[id])

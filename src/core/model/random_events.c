@@ -251,11 +251,25 @@ static void fill_attempt_ended(struct random *r, const struct facts *f, struct a
 	e->blamed_nodes_count = e->blamed_masks_count = count;
 }
 
+/* Mostly the newest start of the rank: else its words would be refused. */
+static int64_t launch_of(struct random *r, const struct facts *f, int64_t attempt, int64_t rank)
+{
+	const struct attempt *a;
+
+	if (!attempt_is_there(f, attempt))
+		return 0;
+	a = attempt_get(f, (struct attempt_id){ (uint32_t)attempt });
+	if (!a->first_task || rank < 0 || rank >= (int64_t)a->tasks)
+		return 0;
+	return mostly(r, task_get(f, a, (uint32_t)rank)->launch);
+}
+
 static void fill_task_exited(struct random *r, const struct facts *f, struct arena *arena,
 			     struct event_task_exited *e)
 {
 	e->attempt = live_attempt(r, f);
-	e->rank = upto(r, 4);
+	e->rank = upto(r, 5);
+	e->launch = launch_of(r, f, e->attempt, e->rank);
 	e->cause = upto(r, CAUSE_LOG_LIMIT);
 	e->code = upto(r, 2);
 	e->signal = upto(r, 15);
@@ -275,6 +289,7 @@ static void fill_checkpoint_saved(struct random *r, const struct facts *f, struc
 	e->job = mostly(r, id);
 	e->attempt = mostly(r, job ? job->last_attempt.v : 1);
 	e->rank = upto(r, 4);
+	e->launch = launch_of(r, f, e->attempt, e->rank);
 	e->report = upto(r, 6);
 	e->number = mostly(r, job ? (int64_t)job->checkpoints_made + 1 : 1);
 	e->step = between(r, -1, 999);
@@ -357,6 +372,9 @@ static const struct {
 	{ EVENT_PROGRESS, 8 },
 	{ EVENT_CHECKPOINT_SAVED, 12 },
 	{ EVENT_CHECKPOINT_VOID, 3 },
+	{ EVENT_ATTEMPT_SHRUNK, 6 },
+	{ EVENT_ATTEMPT_GROWN, 8 },
+	{ EVENT_RANKS_LEFT, 8 },
 	{ EVENT_PROMISE_MADE, 4 },
 	{ EVENT_PROMISE_DROPPED, 2 },
 	{ EVENT_RESERVATIONS_REVIEWED, 1 },
@@ -528,6 +546,68 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 	}
 }
 
+/* Ranks of the attempt that are in this state or that one, at most `most`; new ones behind the last when `widen`. */
+static uint32_t pick_ranks(struct random *r, const struct facts *f, int64_t attempt, int64_t *ret,
+			   uint32_t most, uint8_t first, uint8_t last, bool widen)
+{
+	enum { WIDEST = 8 };
+	const struct attempt *a;
+	uint32_t count = 0;
+
+	if (!attempt_is_there(f, attempt))
+		return 0;
+	a = attempt_get(f, (struct attempt_id){ (uint32_t)attempt });
+	for (uint32_t rank = 0; a->first_task && rank < a->tasks && count < most; rank++) {
+		uint8_t state = task_get(f, a, rank)->state;
+
+		if ((state >= first && state <= last) ? random_below(r, 3) : !random_below(r, 40))
+			ret[count++] = rank;
+	}
+	for (uint32_t rank = a->tasks; widen && rank < WIDEST && count < most; rank++)
+		ret[count++] = rank;
+	return count;
+}
+
+static void fill_resize(struct random *r, const struct facts *f, struct arena *arena,
+			struct event *e)
+{
+	enum { MOST = 3 };
+	int64_t attempt = live_attempt(r, f), *ranks = numbers(arena, MOST),
+		*nodes = numbers(arena, MOST), *masks = numbers(arena, MOST);
+	uint32_t count;
+
+	if (e->kind == EVENT_ATTEMPT_SHRUNK) {
+		count = pick_ranks(r, f, attempt, ranks, 1 + random_below(r, MOST), TASK_PREPARING,
+				   TASK_RUNNING, false);
+		e->attempt_shrunk.attempt = attempt;
+		e->attempt_shrunk.for_job = recent(r, f->jobs.count);
+		e->attempt_shrunk.grace_ms = upto(r, 1000);
+		e->attempt_shrunk.ranks = ranks;
+		e->attempt_shrunk.ranks_count = count;
+	} else if (e->kind == EVENT_RANKS_LEFT) {
+		count = pick_ranks(r, f, attempt, ranks, 1 + random_below(r, MOST), TASK_EXITED,
+				   TASK_EXITED, false);
+		e->ranks_left.attempt = attempt;
+		e->ranks_left.ranks = ranks;
+		e->ranks_left.ranks_count = count;
+		e->ranks_left.used_gpu_ms = upto(r, 1000);
+		e->ranks_left.lost_gpu_ms = upto(r, 100);
+		e->ranks_left.text = named(r, arena, "gone ", 3);
+	} else if (e->kind == EVENT_ATTEMPT_GROWN) {
+		bool widen = random_below(r, 2);
+
+		count = pick_ranks(r, f, attempt, ranks, 1 + random_below(r, MOST), TASK_LEFT,
+				   TASK_LEFT, widen);
+		fill_places(r, f, nodes, masks, count);
+		e->attempt_grown.attempt = attempt;
+		e->attempt_grown.ranks = ranks;
+		e->attempt_grown.nodes = nodes;
+		e->attempt_grown.masks = masks;
+		e->attempt_grown.ranks_count = e->attempt_grown.nodes_count =
+			e->attempt_grown.masks_count = count;
+	}
+}
+
 static void fill_attempt(struct random *r, const struct facts *f, struct arena *arena,
 			 struct event *e)
 {
@@ -556,15 +636,18 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 		e->attempt_unreachable.unreachable = upto(r, 1);
 	} else if (e->kind == EVENT_TASK_READY) {
 		e->task_ready.attempt = attempt;
-		e->task_ready.rank = upto(r, 3);
+		e->task_ready.rank = upto(r, 5);
+		e->task_ready.launch = launch_of(r, f, attempt, e->task_ready.rank);
 	} else if (e->kind == EVENT_TASK_STARTED) {
 		e->task_started.attempt = attempt;
-		e->task_started.rank = upto(r, 3);
+		e->task_started.rank = upto(r, 5);
+		e->task_started.launch = launch_of(r, f, attempt, e->task_started.rank);
 	} else if (e->kind == EVENT_TASK_EXITED) {
 		fill_task_exited(r, f, arena, &e->task_exited);
 	} else if (e->kind == EVENT_PROGRESS) {
 		e->progress.attempt = attempt;
 		e->progress.rank = upto(r, 3);
+		e->progress.launch = launch_of(r, f, attempt, e->progress.rank);
 		e->progress.number = upto(r, 8);
 		e->progress.step = between(r, -1, 999);
 	}
@@ -587,6 +670,7 @@ struct event random_event(struct random *r, const struct facts *f, struct arena 
 	fill_people(r, arena, &e);
 	fill_job(r, f, arena, &e);
 	fill_attempt(r, f, arena, &e);
+	fill_resize(r, f, arena, &e);
 	return e;
 }
 

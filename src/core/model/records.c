@@ -202,6 +202,7 @@ static const struct field job_fields[] = { ONE(NAME, name),
 					   ONE(BOOL, preempts),
 					   ONE(BOOL, evicted),
 					   ONE(U32, likely_s),
+					   ONE(BOOL, rejoins),
 					   LAST };
 #undef SELF
 
@@ -247,6 +248,11 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(U32, previous),
 					       ONE(I64, likely_ms),
 					       ONE(I64, safe_ms),
+					       ONE(U32, left),
+					       ONE(U32, leaving),
+					       ONE(U32, generation),
+					       ONE(I64, resized_ms),
+					       ONE(I64, lacks_ms),
 					       LAST };
 #undef SELF
 
@@ -262,6 +268,11 @@ static const struct field task_fields[] = { ONE(U32, node),
 					    ONE(U8, cause),
 					    ONE(BOOL, never_ran),
 					    ONE(BOOL, memory_enforced),
+					    ONE(BOOL, leaving),
+					    ONE(BOOL, was_ready),
+					    ONE(BOOL, was_started),
+					    ONE(U32, launch),
+					    ONE(I64, from_ms),
 					    LAST };
 #undef SELF
 

@@ -160,6 +160,9 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_ATTEMPT_SPARED:
 	case EVENT_ATTEMPT_STOPPED:
 	case EVENT_ATTEMPT_ENDED:
+	case EVENT_ATTEMPT_SHRUNK:
+	case EVENT_ATTEMPT_GROWN:
+	case EVENT_RANKS_LEFT:
 	case EVENT_PROMISE_MADE:
 	case EVENT_PROMISE_DROPPED:
 	case EVENT_RESERVATIONS_REVIEWED:

@@ -38,6 +38,7 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "the size of an array", e->array_count, 0, ARRAY_MAX },
 		{ "the least compute capability in tenths", e->min_capability, 0, 1000 },
 		{ "resize", e->resize, RESIZE_FREE, RESIZE_RESTART },
+		{ "rejoin", e->rejoins, 0, 1 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)

@@ -76,8 +76,9 @@ static void running_count(struct pass *pass, uint32_t queue)
 		const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
-			task_count(pass, queue, shape_get(pass->facts, job->shape),
-				   task_get(pass->facts, attempt, rank)->node.v, 1);
+			if (task_holds(task_get(pass->facts, attempt, rank)))
+				task_count(pass, queue, shape_get(pass->facts, job->shape),
+					   task_get(pass->facts, attempt, rank)->node.v, 1);
 	}
 }
 

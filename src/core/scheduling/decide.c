@@ -6,7 +6,9 @@
  *	2. promises looked at again: dropped, made smaller, victims spared	(promise.c)
  *	3. warned victims that saved, or whose time is over, are stopped	(lifecycle.c)
  *	4. promised places that are free now are taken				(promise.c)
+ *	   gangs that lack a rank have the first claim on a place		(resize.c)
  *	5. who is next, where, at whose expense, else from when on		(order.c, evict.c, reserve.c)
+ *	6. who could be wider, when all of that decided nothing			(resize.c)
  *
  * When 1, 2 or 3 decide anything the pass ends there and asks to be called again: the rest then sees the facts as they
  * are with those decisions, and needs no second bookkeeping of its own.
@@ -70,8 +72,10 @@ void pass_run(struct pass *pass)
 	if (!pass->count) {
 		standings_make(&pass->standings, pass->facts, pass->view, pass->arena);
 		pledges_make(pass);
-		promises_review(pass);
+		resize_lacking(pass);
 	}
+	if (!pass->count)
+		promises_review(pass);
 	if (!pass->count)
 		lifecycle_warned(pass);
 	if (pass->count) {
@@ -80,6 +84,8 @@ void pass_run(struct pass *pass)
 	}
 	promises_place(pass);
 	order_run(pass);
+	if (!pass->count && !pass->more)
+		resize_grow(pass);
 }
 
 void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,

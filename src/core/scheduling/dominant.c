@@ -90,9 +90,15 @@ void dominant_hold(struct view *view, const struct facts *facts, uint32_t queue,
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
 		int32_t rank = space_rank(&view->space, task->node.v);
 
-		if (rank != RANK_NONE)
+		if (rank != RANK_NONE && task_holds(task))
 			task_add(view, &view->queues.at[queue].holds, (uint32_t)rank, shape, sign);
 	}
+}
+
+void dominant_hold_task(struct view *view, uint32_t queue, uint32_t rank, const struct shape *shape,
+			int sign)
+{
+	task_add(view, &view->queues.at[queue].holds, rank, shape, sign);
 }
 
 /* --- a pass ------------------------------------------------------------------------------------------------ */

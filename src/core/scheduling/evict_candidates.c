@@ -10,7 +10,7 @@
 
 int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
 {
-	int64_t gpus = (int64_t)shape_get(facts, job->shape)->gpus * attempt->tasks;
+	int64_t gpus = (int64_t)shape_get(facts, job->shape)->gpus * attempt_width(attempt);
 	int64_t saved_ms = attempt_saved_ms(facts, job, attempt);
 	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
 	int64_t lost_ms = attempt->released_ms ? facts->now_ms - since_ms : 0;
@@ -102,7 +102,7 @@ static bool is_young(const struct pass *pass, const struct job_view *jv, int64_t
 
 bool attempt_may_be_evicted(const struct attempt *attempt)
 {
-	return !attempt->unreachable && !attempt->exited;
+	return !attempt->unreachable && attempt->exited == attempt->left;
 }
 
 static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool spare)
@@ -181,7 +181,7 @@ bool coming_has_surplus(const struct pass *pass, const struct victim *v)
 			table_get(&pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
 
-		if (rank != RANK_NONE &&
+		if (rank != RANK_NONE && task_holds(task) &&
 		    (!task->gpu_mask ||
 		     (task->gpu_mask & ~space_at(&pass->view->space, (uint32_t)rank)->promised)))
 			return true;

@@ -19,7 +19,7 @@ static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
 
-		if (rank == RANK_NONE)
+		if (rank == RANK_NONE || !task_holds(task))
 			continue;
 		if (give)
 			space_give(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli,
@@ -106,7 +106,7 @@ static bool victim_touches(const struct hunt *hunt, const struct victim *v,
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
 
-		if (rank != RANK_NONE &&
+		if (rank != RANK_NONE && task_holds(task) &&
 		    (request->rank == RANK_NONE
 			     ? (uint32_t)rank >= d->first && (uint32_t)rank < d->end
 			     : rank == request->rank))
@@ -392,7 +392,8 @@ static bool same_unit_follows(const struct hunt *hunt, const struct victim *v, u
 		return false;
 	next = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + task + 1);
 	rank = space_rank(&hunt->pass->view->space, next->node.v);
-	return rank != RANK_NONE && unit_of(hunt, (uint32_t)rank, nodes) == unit;
+	return rank != RANK_NONE && task_holds(next) &&
+	       unit_of(hunt, (uint32_t)rank, nodes) == unit;
 }
 
 /* Promised GPUs that are free, or will be when their holders are gone. */
@@ -426,7 +427,7 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		const struct place_node *node;
 		uint32_t unit, *tally;
 
-		if (rank == RANK_NONE)
+		if (rank == RANK_NONE || !task_holds(task))
 			continue;
 		node = space_at(&hunt->pass->view->space, (uint32_t)rank);
 		unit = unit_of(hunt, (uint32_t)rank, nodes);

@@ -37,16 +37,16 @@ static int64_t grace_left_ms(const struct facts *facts, const struct job *job,
 	return left_ms < grace_ms ? left_ms : grace_ms;
 }
 
-static int64_t short_grace_ms(const struct facts *facts, const struct job *job,
-			      const struct attempt *attempt)
+int64_t short_grace_ms(const struct facts *facts, const struct job *job,
+		       const struct attempt *attempt)
 {
 	int64_t grace_ms = grace_left_ms(facts, job, attempt);
 
 	return grace_ms < STOP_GRACE_MS ? grace_ms : STOP_GRACE_MS;
 }
 
-static void attempt_stop(struct pass *pass, const struct job *job, enum stop_why why,
-			 int64_t grace_ms, const char *text)
+void attempt_stop(struct pass *pass, const struct job *job, enum stop_why why, int64_t grace_ms,
+		  const char *text)
 {
 	struct event_attempt_stopped *e = &pass_emit(pass, EVENT_ATTEMPT_STOPPED)->attempt_stopped;
 
@@ -79,7 +79,8 @@ static bool all_succeeded(const struct facts *facts, const struct attempt *attem
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
 
-		if (task->cause != CAUSE_EXIT || task->code != 0 || task->never_ran)
+		if (task_holds(task) &&
+		    (task->cause != CAUSE_EXIT || task->code != 0 || task->never_ran))
 			return false;
 	}
 	return true;
@@ -98,7 +99,7 @@ static enum stop_why attempt_why(const struct facts *facts, const struct attempt
 	return failed ? failure_why(failed) : STOP_LOST; /* ended, not by itself and not by us */
 }
 
-static const char *failure_text(struct pass *pass, const struct attempt *attempt)
+const char *failure_text(struct pass *pass, const struct attempt *attempt)
 {
 	const struct task *task = failed_task(pass->facts, attempt);
 	const char *words = facts_text(pass->facts, attempt->reason), *node;
@@ -182,22 +183,39 @@ static void blame(struct pass *pass, const struct attempt *attempt, enum stop_wh
 	e->blamed_nodes_count = e->blamed_masks_count = 1;
 }
 
+/* How long its ranks held their places since then, together. Those that left were charged when they did. */
+static int64_t attempt_held_ms(const struct facts *facts, const struct attempt *attempt,
+			       int64_t since_ms)
+{
+	int64_t sum_ms = 0;
+
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+
+		if (task_holds(task))
+			sum_ms += facts->now_ms -
+				  (task->from_ms > since_ms ? task->from_ms : since_ms);
+	}
+	return sum_ms;
+}
+
 static void attempt_end(struct pass *pass, const struct job *job, const struct attempt *attempt,
 			enum stop_why why)
 {
 	int64_t now_ms = pass->facts->now_ms,
-		gpus = (int64_t)shape_get(pass->facts, job->shape)->gpus * attempt->tasks;
+		gpus = (int64_t)shape_get(pass->facts, job->shape)->gpus;
 	int64_t saved_ms = attempt_saved_ms(pass->facts, job, attempt);
 	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
 	struct event_attempt_ended *e = &pass_emit(pass, EVENT_ATTEMPT_ENDED)->attempt_ended;
 
 	e->attempt = job->attempt.v;
 	e->why = why;
-	e->used_gpu_ms = gpus * (now_ms - attempt->placed_ms);
+	e->used_gpu_ms = gpus * attempt_held_ms(pass->facts, attempt, attempt->placed_ms);
 	if (attempt->released_ms) {
 		e->run_ms = now_ms - attempt->released_ms;
 		e->lost_ms = why_loses_work(why) ? now_ms - since_ms : 0;
-		e->lost_gpu_ms = gpus * e->lost_ms;
+		e->lost_gpu_ms =
+			e->lost_ms ? gpus * attempt_held_ms(pass->facts, attempt, since_ms) : 0;
 	}
 	blame(pass, attempt, why, e);
 }
@@ -275,7 +293,9 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 		job_requeue(pass, id, job, REQUEUE_NODE, "its node is being drained");
 		return;
 	case STOP_LOST:
-		job_requeue(pass, id, job, REQUEUE_LOST, failure_text(pass, attempt));
+		job_requeue(pass, id, job, REQUEUE_LOST,
+			    attempt->lacks_ms ? "a lost rank found no place in time"
+					      : failure_text(pass, attempt));
 		return;
 	case STOP_FAILED:
 	case STOP_START:
@@ -341,6 +361,8 @@ static void live_due(struct pass *pass, uint32_t id, const struct job *job)
 		attempt_stop(pass, job, STOP_CANCELLED,
 			     attempt->released_ms ? grace_left_ms(facts, job, attempt) : 0,
 			     cancel_text(pass, job));
+	} else if (resize_left(pass, job, attempt)) {
+		return;
 	} else if (failed) {
 		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job, attempt),
 			     failure_text(pass, attempt));

@@ -154,6 +154,19 @@ void lifecycle_nodes(struct pass *pass); /* black holes */
 void lifecycle_evict(struct pass *pass, uint32_t job, uint32_t for_job);
 int64_t job_grace_ms(const struct facts *facts, const struct job *job);
 
+/* Between the request to end and the kill, for those whose work is safe or lost anyhow. */
+int64_t short_grace_ms(const struct facts *facts, const struct job *job,
+		       const struct attempt *attempt);
+void attempt_stop(struct pass *pass, const struct job *job, enum stop_why why, int64_t grace_ms,
+		  const char *text);
+const char *failure_text(struct pass *pass, const struct attempt *attempt);
+
+/* resize.c: ranks that leave a running attempt, and those that come. */
+bool resize_left(struct pass *pass, const struct job *job,
+		 const struct attempt *attempt); /* it goes on without some: decided */
+void resize_lacking(struct pass *pass); /* gangs below their least width: first claim on a place */
+void resize_grow(struct pass *pass); /* into GPUs that nobody waits for */
+
 /* promise.c: places promised to jobs whose victims are leaving. */
 void promises_review(struct pass *pass); /* drops, spares, makes smaller */
 void promises_place(struct pass *pass); /* starts those whose place is free */

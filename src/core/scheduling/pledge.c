@@ -63,7 +63,8 @@ static void attempt_count(struct pass *pass, uint32_t queue, uint8_t tier,
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 
-		task_count(pass, queue, tier, sign * shape_share(shape, 1), task->node.v);
+		if (task_holds(task))
+			task_count(pass, queue, tier, sign * shape_share(shape, 1), task->node.v);
 	}
 }
 

@@ -87,7 +87,7 @@ static void attempt_give(struct pass *pass, uint32_t attempt, const struct shape
 		const struct task *task = table_get(&pass->facts->tasks, a->first_task + i);
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
 
-		if (rank != RANK_NONE)
+		if (rank != RANK_NONE && task_holds(task))
 			space_give(&pass->view->space, (uint32_t)rank, task->gpu_mask,
 				   shape->cpu_milli, shape->memory_mib);
 	}

@@ -77,6 +77,10 @@ static void decisions_text(const struct world *w, const struct decisions *d, str
 			places_text(w, e.attempt_placed.nodes, e.attempt_placed.masks,
 				    e.attempt_placed.nodes_count, out);
 			e.attempt_placed.nodes_count = 0;
+		} else if (e.kind == EVENT_ATTEMPT_GROWN) {
+			places_text(w, e.attempt_grown.nodes, e.attempt_grown.masks,
+				    e.attempt_grown.nodes_count, out);
+			e.attempt_grown.nodes_count = 0;
 		} else if (e.kind == EVENT_PROMISE_MADE) {
 			places_text(w, e.promise_made.nodes, e.promise_made.masks,
 				    e.promise_made.nodes_count, out);

@@ -104,7 +104,7 @@ static void attempt_move(struct pass *pass, const struct attempt *attempt,
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 		int32_t rank = space_rank(ahead->space, task->node.v);
 
-		if (rank == RANK_NONE)
+		if (rank == RANK_NONE || !task_holds(task))
 			continue;
 		if (give)
 			space_give(ahead->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,

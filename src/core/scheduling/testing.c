@@ -248,6 +248,11 @@ void world_place(struct world *w, uint32_t job, const char *nodes)
 	world_start(w, job);
 }
 
+static uint32_t world_launch(const struct world *w, uint32_t job, uint32_t rank)
+{
+	return task_get(&w->facts, attempt_live(w, job), rank)->launch;
+}
+
 void world_ready(struct world *w, uint32_t job)
 {
 	struct event e = world_event(w, EVENT_TASK_READY);
@@ -255,6 +260,7 @@ void world_ready(struct world *w, uint32_t job)
 	for (uint32_t i = 0; i < attempt_live(w, job)->tasks; i++) {
 		e.task_ready.attempt = attempt_id_of(w, job);
 		e.task_ready.rank = i;
+		e.task_ready.launch = world_launch(w, job, i);
 		world_apply(w, &e);
 	}
 }
@@ -266,6 +272,7 @@ void world_start(struct world *w, uint32_t job)
 	for (uint32_t i = 0; i < attempt_live(w, job)->tasks; i++) {
 		e.task_started.attempt = attempt_id_of(w, job);
 		e.task_started.rank = i;
+		e.task_started.launch = world_launch(w, job, i);
 		world_apply(w, &e);
 	}
 }
@@ -276,6 +283,7 @@ void world_exit_rank(struct world *w, uint32_t job, uint32_t rank, enum task_cau
 
 	e.task_exited.attempt = attempt_id_of(w, job);
 	e.task_exited.rank = rank;
+	e.task_exited.launch = world_launch(w, job, rank);
 	e.task_exited.cause = cause;
 	e.task_exited.code = code;
 	world_apply(w, &e);
@@ -382,7 +390,7 @@ static bool engine_step(struct world *w, uint32_t job)
 	if (a->state != ATTEMPT_STOPPING || a->exited == tasks)
 		return false;
 	for (uint32_t i = 0; i < tasks; i++)
-		if (task_get(&w->facts, a, i)->state != TASK_EXITED)
+		if (task_get(&w->facts, a, i)->state < TASK_EXITED)
 			world_exit_rank(w, job, i, CAUSE_STOPPED, 0);
 	return true;
 }
@@ -442,10 +450,13 @@ void world_check(const struct world *w)
 
 		if (!a)
 			continue;
-		CHECK(a->tasks >= shape->tasks_min && a->tasks <= shape->tasks_max);
+		CHECK(attempt_width(a) >= shape->tasks_min || a->lacks_ms);
+		CHECK(attempt_width(a) <= shape->tasks_max);
 		for (uint32_t i = 0; i < a->tasks; i++) {
 			const struct task *task = task_get(&w->facts, a, i);
 
+			if (!task_holds(task))
+				continue;
 			CHECK((uint32_t)__builtin_popcount(task->gpu_mask) == shape->gpus);
 			CHECK((busy[task->node.v] & task->gpu_mask) == 0);
 			CHECK(node_get(&w->facts, task->node)->gpu_count >= 32 ||
@@ -454,7 +465,7 @@ void world_check(const struct world *w)
 		}
 		for (uint32_t q = j->queue.v; q;
 		     q = queue_get(&w->facts, (struct queue_id){ q })->parent.v)
-			hold[q] += (int64_t)shape->gpus * a->tasks * GPU_SHARE;
+			hold[q] += (int64_t)shape->gpus * attempt_width(a) * GPU_SHARE;
 	}
 	for (uint32_t q = 1; q <= w->facts.queues.count; q++) {
 		int64_t limit = queue_get(&w->facts, (struct queue_id){ q })->limit_share;

@@ -154,6 +154,23 @@ static void holders_move(struct view *view, uint32_t rank, uint32_t mask, uint32
 	}
 }
 
+/* One task takes its place in the space, or gives it back. */
+static void task_move(struct view *view, const struct task *task, uint32_t job,
+		      const struct shape *shape, bool take)
+{
+	int32_t rank = space_rank(&view->space, task->node.v);
+
+	if (rank == RANK_NONE)
+		return;
+	holders_move(view, (uint32_t)rank, task->gpu_mask, job, take);
+	if (take)
+		space_take(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
+			   shape->memory_mib);
+	else
+		space_give(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
+			   shape->memory_mib);
+}
+
 static void tasks_move(struct view *view, const struct facts *facts, const struct job *job,
 		       const struct attempt *attempt, bool take)
 {
@@ -163,17 +180,9 @@ static void tasks_move(struct view *view, const struct facts *facts, const struc
 		dominant_hold(view, facts, job->queue.v, attempt, shape, take ? 1 : -1);
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
-		int32_t rank = space_rank(&view->space, task->node.v);
 
-		if (rank == RANK_NONE)
-			continue;
-		holders_move(view, (uint32_t)rank, task->gpu_mask, attempt->job.v, take);
-		if (take)
-			space_take(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
-				   shape->memory_mib);
-		else
-			space_give(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
-				   shape->memory_mib);
+		if (task_holds(task))
+			task_move(view, task, attempt->job.v, shape, take);
 	}
 	space_commit(&view->space);
 }
@@ -208,10 +217,12 @@ static void run_leave(struct view *view, uint32_t id)
 
 	sorted_remove(&view->pool, &queue->running, jv->rank, id);
 	queue->hold[jv->tier] -= jv->share;
-	if (jv->leaving)
-		queue->leave[jv->tier] -= jv->share;
+	queue->leave[jv->tier] -= jv->leave_share;
+	jv->leave_share = 0;
 	set_move(view, &view->leaving, &jv->leaving, false, id);
 	set_move(view, &view->warned, &jv->warned, false, id);
+	set_move(view, &view->lacking, &jv->lacking, false, id);
+	time_move(view, &view->narrow, &jv->grow_ms, 0, id);
 	time_move(view, &view->deadlines, &jv->deadline_ms, 0, id);
 	time_move(view, &view->ends, &jv->end_ms, 0, id);
 	jv->attempt = 0;
@@ -228,7 +239,8 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 	jv->queue = job->queue.v;
 	jv->rank = job_rank(job);
 	jv->tier = job->tier;
-	jv->share = shape_share(shape_get(facts, job->shape), attempt->tasks);
+	jv->width = attempt_width(attempt);
+	jv->share = shape_share(shape_get(facts, job->shape), jv->width);
 	sorted_add(&view->pool, &queue->running, jv->rank, id);
 	queue->hold[jv->tier] += jv->share;
 }
@@ -264,6 +276,7 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	struct job_view *jv = &view->jobs.at[id];
 	const struct attempt *attempt;
+	int64_t leave_share;
 	bool leaving;
 
 	if (jv->attempt && jv->attempt != job->attempt.v) {
@@ -286,8 +299,13 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	}
 	jv->since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
 	leaving = attempt_is_leaving(attempt);
-	if (leaving != jv->leaving)
-		view->queues.at[jv->queue].leave[jv->tier] += leaving ? jv->share : -jv->share;
+	leave_share =
+		leaving ? jv->share : shape_share(shape_get(facts, job->shape), attempt->leaving);
+	view->queues.at[jv->queue].leave[jv->tier] += leave_share - jv->leave_share;
+	jv->leave_share = leave_share;
+	set_move(view, &view->lacking, &jv->lacking,
+		 attempt->lacks_ms && attempt->state == ATTEMPT_ACTIVE, id);
+	time_move(view, &view->narrow, &jv->grow_ms, attempt_grow_ms(facts, job, attempt), id);
 	set_move(view, &view->leaving, &jv->leaving, leaving, id);
 	set_move(view, &view->warned, &jv->warned,
 		 attempt->warned_ms && attempt->state != ATTEMPT_STOPPING, id);
@@ -617,6 +635,42 @@ static void submitted_follow(struct view *view, const struct facts *facts)
 	}
 }
 
+/* Ranks of a running attempt left, or came; nothing when the event did not fit. */
+static void resized_follow(struct view *view, const struct facts *facts, int64_t number,
+			   const int64_t *ranks, uint32_t count)
+{
+	const struct attempt *attempt;
+	const struct shape *shape;
+	struct job_view *jv;
+	uint32_t id;
+	int64_t share;
+
+	if (number < 1 || number > (int64_t)facts->attempts.count)
+		return;
+	attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)number });
+	id = attempt->job.v;
+	jv = id ? &view->jobs.at[id] : NULL;
+	if (!jv || jv->attempt != number || jv->width == attempt_width(attempt))
+		return;
+	shape = shape_get(facts, job_get(facts, attempt->job)->shape);
+	for (uint32_t i = 0; i < count && !view->space_stale; i++) {
+		const struct task *task =
+			table_get(&facts->tasks, attempt->first_task + (uint32_t)ranks[i]);
+		int32_t rank = space_rank(&view->space, task->node.v);
+
+		if (rank != RANK_NONE && jv->tier != TIER_BEST_EFFORT)
+			dominant_hold_task(view, jv->queue, (uint32_t)rank, shape,
+					   task_holds(task) ? 1 : -1);
+		task_move(view, task, id, shape, task_holds(task));
+	}
+	space_commit(&view->space);
+	jv->width = attempt_width(attempt);
+	share = shape_share(shape, jv->width);
+	view->queues.at[jv->queue].hold[jv->tier] += share - jv->share;
+	jv->share = share;
+	job_sync(view, facts, id, false);
+}
+
 static void ended_follow(struct view *view, const struct facts *facts,
 			 const struct event_attempt_ended *e)
 {
@@ -676,6 +730,18 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_ATTEMPT_UNREACHABLE:
 		attempt_follow(view, facts, event->attempt_unreachable.attempt);
 		return;
+	case EVENT_ATTEMPT_SHRUNK:
+		attempt_follow(view, facts, event->attempt_shrunk.attempt);
+		return;
+	case EVENT_ATTEMPT_GROWN:
+		resized_follow(view, facts, event->attempt_grown.attempt,
+			       event->attempt_grown.ranks, event->attempt_grown.ranks_count);
+		return;
+	case EVENT_RANKS_LEFT:
+		resized_follow(view, facts, event->ranks_left.attempt, event->ranks_left.ranks,
+			       event->ranks_left.ranks_count);
+		return;
+	case EVENT_TASK_STARTED: attempt_follow(view, facts, event->task_started.attempt); return;
 	case EVENT_TASK_READY: attempt_follow(view, facts, event->task_ready.attempt); return;
 	case EVENT_TASK_EXITED: attempt_follow(view, facts, event->task_exited.attempt); return;
 	case EVENT_CHECKPOINT_SAVED: job_follow(view, facts, event->checkpoint_saved.job); return;
@@ -695,7 +761,6 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_USER_REMOVED:
 	case EVENT_TOKEN_CREATED:
 	case EVENT_TOKEN_REVOKED:
-	case EVENT_TASK_STARTED:
 	case EVENT_PROGRESS:
 	case EVENT_JOBS_FORGOTTEN:
 	case EVENT_RESERVATIONS_REVIEWED:

@@ -36,11 +36,14 @@ struct job_view {
 	uint32_t queue;
 	uint64_t rank; /* under which it runs */
 	int64_t share; /* GPU shares its attempt holds */
+	int64_t leave_share; /* of these, what it will give up soon */
+	int64_t grow_ms; /* in `narrow`; 0 = not there */
+	uint32_t width; /* ranks that hold a place */
 	int64_t since_ms; /* released, or else placed */
 	int64_t deadline_ms; /* in `deadlines`; 0 = none */
 	int64_t end_ms; /* in `ends`; 0 = none */
 	uint8_t tier;
-	bool due, leaving, warned, promised;
+	bool due, leaving, warned, promised, lacking;
 };
 
 struct bucket {
@@ -104,6 +107,9 @@ struct view {
 	uint32_t ends; /* key: time; id: job */
 	uint32_t warned; /* jobs that wind down and are not stopped yet */
 	uint32_t leaving; /* jobs whose attempt was warned or stopped */
+	uint32_t lacking; /* jobs whose gang lost ranks and runs with fewer than its least width */
+	uint32_t
+		narrow; /* key: time from which it may grow; id: job that runs and could be wider */
 	uint32_t nodes_due; /* nodes on which too many jobs failed */
 	uint32_t job_count; /* jobs 1..job_count have been indexed */
 	uint32_t draining; /* nodes that are being drained */
@@ -145,6 +151,11 @@ int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
 bool attempt_is_leaving(const struct attempt *attempt);
+/* Its ranks may come and go one by one while it runs. */
+bool job_is_free(const struct facts *facts, const struct job *job);
+/* From when on the running attempt may be given more ranks; 0 = it may not. */
+int64_t attempt_grow_ms(const struct facts *facts, const struct job *job,
+			const struct attempt *attempt);
 /*
  * Early failure number `failure` of the node counts against it: it is recent, and either of a GPU that is not set aside
  * already, or of a program that was not there (NODE_ITSELF) when programs of two users or more were not: a lost mount

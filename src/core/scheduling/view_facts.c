@@ -49,14 +49,29 @@ uint32_t job_dead_dependency(const struct facts *facts, const struct job *job)
 	return 0;
 }
 
-static bool attempt_is_due(const struct job *job, const struct attempt *attempt)
+/* A rank that was told to leave has exited. */
+static bool leaving_is_gone(const struct facts *facts, const struct attempt *attempt)
+{
+	for (uint32_t i = 0; attempt->leaving && i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+
+		if (task->leaving && task->state == TASK_EXITED)
+			return true;
+	}
+	return false;
+}
+
+static bool attempt_is_due(const struct facts *facts, const struct job *job,
+			   const struct attempt *attempt)
 {
 	if (attempt->exited == attempt->tasks)
 		return true;
 	switch ((enum attempt_state)attempt->state) {
 	case ATTEMPT_PREPARING:
 		return job->cancel_asked || attempt->exited || attempt->ready == attempt->tasks;
-	case ATTEMPT_ACTIVE: return job->cancel_asked || attempt->first_failed_rank >= 0;
+	case ATTEMPT_ACTIVE:
+		return job->cancel_asked || attempt->first_failed_rank >= 0 ||
+		       leaving_is_gone(facts, attempt);
 	case ATTEMPT_STOPPING:
 	case ATTEMPT_FREE:
 	case ATTEMPT_OVER: break;
@@ -75,7 +90,7 @@ bool job_is_due(const struct facts *facts, const struct job *job)
 	if (job_state_is_final(job->state))
 		return false;
 	if (job->attempt.v)
-		return attempt_is_due(job, attempt_get(facts, job->attempt));
+		return attempt_is_due(facts, job, attempt_get(facts, job->attempt));
 	if (!state_waits(job->state))
 		return true; /* its attempt ended, and what follows was not decided yet */
 	return job->cancel_asked || job_dead_dependency(facts, job);
@@ -109,12 +124,37 @@ int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 		const struct node *node = node_get(facts, task->node);
 		int64_t at_ms = node->drain_ms - grace_ms;
 
-		if (node->state != NODE_DRAINING)
+		if (node->state != NODE_DRAINING || !task_holds(task))
 			continue;
 		at_ms = at_ms > DRAIN_NOW ? at_ms : DRAIN_NOW;
 		first_ms = first_ms && first_ms < at_ms ? first_ms : at_ms;
 	}
 	return first_ms;
+}
+
+/* An attempt is left at its width for so long, so that it does not go to and fro. */
+#define GROW_PAUSE_MS (INT64_C(60) * 1000)
+
+bool job_is_free(const struct facts *facts, const struct job *job)
+{
+	const struct shape *shape = shape_get(facts, job->shape);
+
+	return job->resize == RESIZE_FREE && shape->tasks_max > shape->tasks_min;
+}
+
+int64_t attempt_grow_ms(const struct facts *facts, const struct job *job,
+			const struct attempt *attempt)
+{
+	int64_t since_ms = attempt->resized_ms > attempt->released_ms ? attempt->resized_ms
+								      : attempt->released_ms;
+
+	if (attempt->state != ATTEMPT_ACTIVE || attempt->warned_ms || attempt->unreachable ||
+	    attempt->leaving || attempt->lacks_ms || job->cancel_asked ||
+	    attempt->exited != attempt->left || attempt->started != attempt->tasks ||
+	    !job_is_free(facts, job) ||
+	    attempt_width(attempt) >= shape_get(facts, job->shape)->tasks_max)
+		return 0;
+	return since_ms + GROW_PAUSE_MS > 0 ? since_ms + GROW_PAUSE_MS : 1;
 }
 
 /* The jobs of one array are one origin: ten copies of a program that does not start say nothing about a node. */

@@ -54,9 +54,10 @@ static void job_same(const struct view *a, const struct view *b, uint32_t id)
 	CHECK(ja->attempt == jb->attempt);
 	CHECK(ja->deadline_ms == jb->deadline_ms && ja->end_ms == jb->end_ms);
 	CHECK(ja->due == jb->due && ja->leaving == jb->leaving && ja->warned == jb->warned &&
-	      ja->promised == jb->promised);
+	      ja->promised == jb->promised && ja->lacking == jb->lacking);
 	CHECK(!ja->attempt ||
-	      (ja->rank == jb->rank && ja->share == jb->share && ja->tier == jb->tier));
+	      (ja->rank == jb->rank && ja->share == jb->share && ja->tier == jb->tier &&
+	       ja->leave_share == jb->leave_share && ja->width == jb->width));
 }
 
 void view_verify(const struct view *view, const struct facts *facts)
@@ -76,6 +77,8 @@ void view_verify(const struct view *view, const struct facts *facts)
 	sets_same(view, view->ends, fresh, fresh->ends);
 	sets_same(view, view->warned, fresh, fresh->warned);
 	sets_same(view, view->leaving, fresh, fresh->leaving);
+	sets_same(view, view->lacking, fresh, fresh->lacking);
+	sets_same(view, view->narrow, fresh, fresh->narrow);
 	sets_same(view, view->nodes_due, fresh, fresh->nodes_due);
 	if (!view->space_stale) {
 		space_verify(&view->space);

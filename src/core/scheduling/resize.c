@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running attempts whose ranks leave and come (core/model/apply_resize.c).
+ *
+ *	leave	a rank that was told to, or that was lost: when the others may go on without it, its place becomes free
+ *	lack	a gang that has fewer ranks than its least width has the first claim on a place for the others, before
+ *		anybody who waits; after the policy's `rejoin` it is stopped whole
+ *	grow	an elastic job whose ranks come and go freely takes GPUs that nobody waits for and nothing keeps
+ *
+ * A gang of 4 on 4 GPUs loses rank 1, and a job of one GPU waits: rank 1 leaves, and at the same instant it is given the
+ * place again, before the job that waits. With its node gone and no other place, the three keep theirs for `rejoin`.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "core/scheduling/pass.h"
+
+enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256 };
+
+static const struct task *task_at(const struct pass *pass, const struct attempt *attempt,
+				  uint32_t rank)
+{
+	return table_get(&pass->facts->tasks, attempt->first_task + rank);
+}
+
+/* --- leaving --------------------------------------------------------------------------------------------- */
+
+/* Taken from it from outside: with its machine or shepherd, or killed. What its program did itself ends the gang. */
+static bool task_was_lost(const struct task *task)
+{
+	return task->cause == CAUSE_LOST ||
+	       (task->cause == CAUSE_SIGNAL && task->signal == SIGNAL_KILL);
+}
+
+/* One that was started anew and is lost again at once would go on so for ever. */
+static bool task_is_lost_again(const struct pass *pass, const struct task *task)
+{
+	return task->launch && !task->never_ran &&
+	       pass->facts->now_ms - task->from_ms < pass->facts->policy.blackhole_window_ms;
+}
+
+static bool may_lose(const struct pass *pass, const struct job *job, const struct attempt *attempt,
+		     uint32_t lost)
+{
+	uint32_t least = shape_get(pass->facts, job->shape)->tasks_min;
+
+	if (attempt->warned_ms || attempt->unreachable)
+		return false;
+	if (job_is_free(pass->facts, job) &&
+	    attempt_width(attempt) - attempt->leaving >= least + lost)
+		return true;
+	return job->rejoins;
+}
+
+/* Ranks to go on without, rising; 0 when there are none, or when the attempt has to end. */
+static uint32_t ranks_gone(const struct pass *pass, const struct job *job,
+			   const struct attempt *attempt, int64_t *ret, bool *ret_lost)
+{
+	uint32_t count = 0, lost = 0;
+
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_at(pass, attempt, rank);
+
+		if (task->state != TASK_EXITED)
+			continue;
+		if (!task->leaving && !task_has_failed(task))
+			continue; /* it is done */
+		if (!task->leaving && (!task_was_lost(task) || task_is_lost_again(pass, task)))
+			return 0;
+		lost += !task->leaving;
+		ret[count++] = rank;
+	}
+	*ret_lost = lost > 0;
+	return lost && !may_lose(pass, job, attempt, lost) ? 0 : count;
+}
+
+bool resize_left(struct pass *pass, const struct job *job, const struct attempt *attempt)
+{
+	int64_t *ranks, gpus = shape_get(pass->facts, job->shape)->gpus;
+	struct event_ranks_left *e;
+	uint32_t count;
+	bool lost;
+
+	if (attempt->state != ATTEMPT_ACTIVE)
+		return false;
+	ranks = arena_new_array(pass->arena, int64_t, attempt->tasks);
+	count = ranks_gone(pass, job, attempt, ranks, &lost);
+	if (!count)
+		return false;
+	e = &pass_emit(pass, EVENT_RANKS_LEFT)->ranks_left;
+	e->attempt = job->attempt.v;
+	e->ranks = ranks;
+	e->ranks_count = count;
+	for (uint32_t i = 0; i < count; i++)
+		e->used_gpu_ms += gpus * (pass->facts->now_ms -
+					  task_at(pass, attempt, (uint32_t)ranks[i])->from_ms);
+	e->text = lost ? failure_text(pass, attempt) : "";
+	return true;
+}
+
+/* --- where ------------------------------------------------------------------------------------------------ */
+
+/* The index of the domain in which all ranks lie at this level of the space (0 = cluster), or of their node; -1 = they do not
+ * lie together. */
+static int64_t ranks_lie_in(const struct pass *pass, const struct attempt *attempt, uint32_t level,
+			    bool node)
+{
+	const struct space *space = &pass->view->space;
+	int64_t at = -1;
+
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = task_at(pass, attempt, i);
+		int32_t rank = task_holds(task) ? space_rank(space, task->node.v) : RANK_NONE;
+		int64_t here;
+
+		if (!task_holds(task))
+			continue;
+		if (rank == RANK_NONE)
+			return -1;
+		here = node ? (int64_t)rank
+			    : (int64_t)space_at(space, (uint32_t)rank)->domain[level];
+		if (at >= 0 && at != here)
+			return -1;
+		at = here;
+	}
+	return at;
+}
+
+/* Beside the ranks that it has: on their node, else in the narrowest domain that holds all of them, and so on outwards, as far as
+ * its topology allows. The most that fit, up to request->tasks, at least `least`; 0 = there is no place. */
+static uint32_t place_in(struct pass *pass, struct place_request request, uint32_t least,
+			 struct placement *ret)
+{
+	uint32_t most = request.tasks;
+
+	if (most > least)
+		request.tasks = place_width(&pass->view->space, &request);
+	for (; request.tasks >= least && request.tasks; request.tasks--)
+		if (place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0)
+			return request.tasks;
+	return 0;
+}
+
+static uint32_t place_beside(struct pass *pass, const struct job *job,
+			     const struct attempt *attempt, uint32_t tasks, uint32_t least,
+			     struct placement *ret)
+{
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	struct place_request request = pass_request(pass, shape, tasks);
+	uint32_t outermost = shape->require && shape->require < LEVEL_NODE ? shape->require : 0,
+		 found = 0;
+	int64_t at = ranks_lie_in(pass, attempt, 0, true);
+
+	if (shape->require == LEVEL_ISLAND)
+		return 0; /* which GPUs are left of its island is not looked at */
+	if (at >= 0) {
+		request.rank = (int32_t)at;
+		found = place_in(pass, request, least, ret);
+	}
+	if (shape->require == LEVEL_NODE)
+		return found;
+	request.rank = RANK_NONE;
+	for (uint32_t level = pass->view->space.level_count + 1; !found && level-- > outermost;) {
+		at = ranks_lie_in(pass, attempt, level, false);
+		if (at < 0)
+			continue;
+		request.domain = (uint32_t)at;
+		found = place_in(pass, request, least, ret);
+	}
+	return found;
+}
+
+/* The places that these ranks had, when all are free. */
+static bool place_again(struct pass *pass, const struct shape *shape, const struct attempt *attempt,
+			const int64_t *ranks, uint32_t count, struct placement *ret)
+{
+	struct space *space = &pass->view->space;
+	uint32_t mark = space_mark(space);
+	bool free = true;
+
+	ret->count = count;
+	ret->ranks = arena_new_array(pass->arena, uint32_t, count);
+	ret->masks = arena_new_array(pass->arena, uint32_t, count);
+	for (uint32_t i = 0; i < count && free; i++) {
+		const struct task *task = task_at(pass, attempt, (uint32_t)ranks[i]);
+		int32_t rank = space_rank(space, task->node.v);
+		const struct place_node *node;
+
+		if (rank == RANK_NONE)
+			return false;
+		node = space_at(space, (uint32_t)rank);
+		free = node->ready && !(task->gpu_mask & ~place_node_free(node)) &&
+		       space_node_suits(space, (uint32_t)rank, shape) &&
+		       node->cpu_free >= (int64_t)shape->cpu_milli &&
+		       node->ram_free >= (int64_t)shape->memory_mib;
+		if (!free)
+			break;
+		ret->ranks[i] = (uint32_t)rank;
+		ret->masks[i] = task->gpu_mask;
+		space_take(space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
+			   shape->memory_mib);
+	}
+	space_rollback(space, mark);
+	return free;
+}
+
+static void grow(struct pass *pass, const struct job *job, const int64_t *ranks,
+		 const struct placement *place)
+{
+	int64_t *nodes = arena_new_array(pass->arena, int64_t, place->count),
+		*masks = arena_new_array(pass->arena, int64_t, place->count);
+	struct event_attempt_grown *e = &pass_emit(pass, EVENT_ATTEMPT_GROWN)->attempt_grown;
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		nodes[i] = space_at(&pass->view->space, place->ranks[i])->node;
+		masks[i] = place->masks[i];
+	}
+	e->attempt = job->attempt.v;
+	e->ranks = ranks;
+	e->nodes = nodes;
+	e->masks = masks;
+	e->ranks_count = e->nodes_count = e->masks_count = place->count;
+}
+
+/* Numbers for so many ranks: those that left, from the lowest on, then new ones. */
+static int64_t *ranks_for(struct pass *pass, const struct attempt *attempt, uint32_t count)
+{
+	int64_t *ranks = arena_new_array(pass->arena, int64_t, count);
+	uint32_t found = 0;
+
+	for (uint32_t rank = 0; rank < attempt->tasks && found < count; rank++)
+		if (!task_holds(task_at(pass, attempt, rank)))
+			ranks[found++] = rank;
+	for (uint32_t rank = attempt->tasks; found < count; rank++)
+		ranks[found++] = rank;
+	return ranks;
+}
+
+/* --- lacking ------------------------------------------------------------------------------------------------ */
+
+/* A queue that lends nothing away yet has work that waits, while this one is above what it is guaranteed itself. */
+static bool others_are_owed(const struct pass *pass, uint32_t queue)
+{
+	const struct standings *s = &pass->standings;
+
+	if (s->at[queue].use <= s->at[queue].guarantee)
+		return false;
+	for (uint32_t q = 1; q < s->count; q++)
+		if (!queue_is_in(pass->view, queue, q) && !queue_is_in(pass->view, q, queue) &&
+		    s->at[q].use < s->at[q].guarantee && s->at[q].demand > s->at[q].use)
+			return true;
+	return false;
+}
+
+static bool lacking_find(struct pass *pass, const struct job *job, const struct attempt *attempt,
+			 const int64_t *ranks, uint32_t count, struct placement *ret)
+{
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	struct verdict why;
+	bool found;
+
+	if (place_again(pass, shape, attempt, ranks, count, ret))
+		return true;
+	if (others_are_owed(pass, job->queue.v) ||
+	    !bounds_allow(pass, job->queue.v, shape, count, &why))
+		return false;
+	found = place_beside(pass, job, attempt, count, count, ret) == count;
+	pass->closed = 0;
+	return found;
+}
+
+static void lacking_try(struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	uint32_t count = shape->tasks_min - attempt_width(attempt);
+	int64_t until_ms = attempt->lacks_ms + pass->facts->policy.rejoin_ms,
+		need = shape_share(shape, count);
+	const int64_t *ranks = ranks_for(pass, attempt, count);
+	char duration[DURATION_TEXT_MAX];
+	struct placement place;
+
+	pass->work++;
+	if (!attempt->warned_ms && !attempt->unreachable &&
+	    quota_room(&pass->standings, job->queue.v, job->tier, false, need, NULL) >= need &&
+	    lacking_find(pass, job, attempt, ranks, count, &place)) {
+		grow(pass, job, ranks, &place);
+		placement_take(&pass->view->space, &place, shape);
+		standing_start(&pass->standings, job->queue.v, job->tier, need);
+	} else if (pass->facts->now_ms >= until_ms) {
+		attempt_stop(
+			pass, job, STOP_LOST, short_grace_ms(pass->facts, job, attempt),
+			arena_printf(pass->arena, "%s; there was no place for it within %s",
+				     *facts_text(pass->facts, attempt->reason)
+					     ? facts_text(pass->facts, attempt->reason)
+					     : "it lost a rank",
+				     format_duration(pass->facts->policy.rejoin_ms, duration)));
+	} else {
+		pass_wake(pass, until_ms);
+	}
+}
+
+void resize_lacking(struct pass *pass)
+{
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->lacking, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
+		if (pass_is_spent(pass))
+			return;
+		lacking_try(pass, walk.id);
+	}
+}
+
+/* --- growing -------------------------------------------------------------------------------------------------- */
+
+static bool grow_try(struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	uint32_t most = shape->tasks_max - attempt_width(attempt);
+	int64_t one = shape_share(shape, 1), room;
+	struct placement place;
+	struct verdict why;
+	uint32_t count = 0;
+
+	pass->work++;
+	room = quota_room(&pass->standings, job->queue.v, job->tier, false, one, NULL);
+	if (one && room / one < most)
+		most = room > 0 ? (uint32_t)(room / one) : 0;
+	if (most && bounds_allow(pass, job->queue.v, shape, 1, &why)) {
+		most = most < pass->widest ? most : pass->widest;
+		count = place_beside(pass, job, attempt, most, 1, &place);
+	}
+	pass->closed = 0;
+	if (!count)
+		return false;
+	grow(pass, job, ranks_for(pass, attempt, count), &place);
+	placement_take(&pass->view->space, &place, shape);
+	bounds_take(pass, job->queue.v, shape, &place);
+	standing_start(&pass->standings, job->queue.v, job->tier, shape_share(shape, count));
+	pass->more = true;
+	return true;
+}
+
+/*
+ * Reserved places are kept for those who wait, so that nobody grows into what a blocked job will have. The next pass sees what
+ * was taken; what is behind GROW_LOOKS_MAX jobs that find no place waits until one of them does.
+ */
+void resize_grow(struct pass *pass)
+{
+	struct sorted_walk walk;
+	uint32_t looks = 0;
+
+	if (pass->watch)
+		return;
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->narrow, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
+		if ((int64_t)walk.key > pass->facts->now_ms) {
+			pass_wake(pass, (int64_t)walk.key);
+			return;
+		}
+		if (!looks)
+			reserve_layer(pass, INT64_MAX);
+		if (looks++ == GROW_LOOKS_MAX ||
+		    !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
+			return;
+		(void)grow_try(pass, walk.id);
+	}
+}
