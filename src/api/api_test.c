@@ -725,6 +725,19 @@ static void queues_keep_what_is_not_given(void **state)
 	assert_int_equal(answer_number(&a, "half_life_ms"), 172800000);
 	assert_int_equal(answer_number(&a, "keep_ended_ms"), 2592000000);
 	answer_free(&a);
+	form_change(
+		"ada", "PUT", "/api/v1/policy",
+		"{\"order_deadline\":3,\"order_efficiency\":4,\"order_age\":5,\"order_user\":6}");
+	a = form_get("vera", "/api/v1/policy", "Policy");
+	assert_int_equal(answer_number(&a, "order_deadline"), 3);
+	assert_int_equal(answer_number(&a, "order_efficiency"), 4);
+	assert_int_equal(answer_number(&a, "order_age"), 5);
+	assert_int_equal(answer_number(&a, "order_user"), 6);
+	answer_free(&a);
+	form_change(
+		"ada", "PUT", "/api/v1/policy",
+		"{\"order_deadline\":0,\"order_efficiency\":0,\"order_age\":0,\"order_user\":0}");
+	form_refused("ada", "PUT", "/api/v1/policy", "{\"order_age\":1001}", 400, "order_age");
 	form_refused("ada", "PUT", "/api/v1/policy", "{\"grace_ms\":1}", 400, "grace");
 	form_refused("ada", "PUT", "/api/v1/policy", "{\"keep_ended\":\"0s\"}", 400, "7 days");
 }

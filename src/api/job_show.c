@@ -162,6 +162,7 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 
 static void wishes_add(struct buf *out, const struct facts *f, const struct job *job)
 {
+	const struct body *body;
 	const struct shape *shape = shape_get(f, job->shape);
 
 	out_list(out, "models");
@@ -174,6 +175,9 @@ static void wishes_add(struct buf *out, const struct facts *f, const struct job 
 	constraints_add(out, f, shape);
 	out_int(out, "limit_ms", job->limit_ms);
 	out_int(out, "estimate_ms", job->estimate_ms);
+	body = table_get(&f->bodies, job->body);
+	out_int(out, "deadline_ms", job->body ? body->deadline_ms : 0);
+	out_int(out, "efficiency", job->body ? body->efficiency : 0);
 	out_int(out, "retries_left", job->retries_left);
 	out_list(out, "depends_on");
 	for (uint32_t row = job->depends; row;) {

@@ -126,6 +126,7 @@ static void each_field_reaches_the_event(void **state)
 	request = good(
 		"name: a\nqueue: q\nteam: t\nproject: p\nkind: batch\ntier: best-effort\npriority: 1000\ntasks: 3\n"
 		"gpus: {count: 2, model: X, memory: 40GiB}\ncpus: 0.5\nmemory: 2GiB\ncommand: x\nlimit: 2h\nestimate: 1h\n"
+		"deadline: 2028-03-01T12:30Z\nefficiency: 80\n"
 		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
 		"min_driver: \"550.54\"\nmin_cuda: 12.4\nmin_capability: \"9.0\"\nregion: [eu, de]\n"
 		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\n"
@@ -148,6 +149,8 @@ static void each_field_reaches_the_event(void **state)
 	assert_int_equal(job->memory_mib, 2048);
 	assert_int_equal(job->limit_ms, 7200000);
 	assert_int_equal(job->estimate_ms, 3600000);
+	assert_int_equal(job->deadline_ms, 1835526600000); /* date -ud 2028-03-01T12:30 +%s */
+	assert_int_equal(job->efficiency, 80);
 	assert_int_equal(job->retries, 1);
 	assert_int_equal(job->depends_count, 1);
 	assert_int_equal(job->depends[0], 9);
@@ -300,6 +303,10 @@ static const struct {
 	{ "command: x\ncheckpoint: {path: rel}\n", 2, 20, "absolute path" },
 	{ "command: x\nlimit: 999ms\n", 2, 8, "at least 1s" },
 	{ "command: x\nlimit: 3\n", 2, 8, "unit" },
+	{ "command: x\ndeadline: tomorrow\n", 2, 11, "2030-01-31T08:00Z" },
+	{ "command: x\ndeadline: 2030-02-29T08:00Z\n", 2, 11, "2030-01-31T08:00Z" },
+	{ "command: x\ndeadline: 30s\n", 2, 11, "at least 1m" },
+	{ "command: x\nefficiency: 101\n", 2, 13, "efficiency" },
 	{ "command: x\nlimit: 1h\nestimate: 2h\n", 3, 11, "estimate is more than limit" },
 	{ "command: x\nretries: 101\n", 2, 10, "retries" },
 	{ "command: x\ndepends_on: [3, 4, 3]\n", 2, 20, "job 3 twice" },

@@ -19,6 +19,10 @@ void handle_policy(struct call *call)
 	out_int(&out, "backfill_depth", p->backfill_depth);
 	out_int(&out, "half_life_ms", p->half_life_ms);
 	out_int(&out, "keep_ended_ms", p->keep_ended_ms);
+	out_int(&out, "order_deadline", p->order_deadline);
+	out_int(&out, "order_efficiency", p->order_efficiency);
+	out_int(&out, "order_age", p->order_age);
+	out_int(&out, "order_user", p->order_user);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }
@@ -78,6 +82,14 @@ static int policy_read(const struct conf *body, struct event_policy_set *e, stru
 		rc = duration_read(body, "half_life", &e->half_life_ms, err);
 	if (rc >= 0)
 		rc = keep_ended_read(body, &e->keep_ended_ms, err);
+	if (rc >= 0)
+		rc = body_int(body, "order_deadline", 0, 1000, &e->order_deadline, &given, err);
+	if (rc >= 0)
+		rc = body_int(body, "order_efficiency", 0, 1000, &e->order_efficiency, &given, err);
+	if (rc >= 0)
+		rc = body_int(body, "order_age", 0, 1000, &e->order_age, &given, err);
+	if (rc >= 0)
+		rc = body_int(body, "order_user", 0, 1000, &e->order_user, &given, err);
 	return rc;
 }
 

@@ -307,6 +307,11 @@ static void add_use(const json_t *job, struct buf *out)
 	duration_line(out, "ran", get_int(job, "ran_ms"));
 	duration_line(out, "limit", get_int(job, "limit_ms"));
 	duration_line(out, "estimate", get_int(job, "estimate_ms"));
+	if (get_int(job, "deadline_ms")) {
+		line(out, "deadline");
+		say_time(out, get_int(job, "deadline_ms"));
+		buf_addc(out, '\n');
+	}
 	line(out, "attempts");
 	buf_addf(out, "%lld", (long long)get_int(job, "attempt_count"));
 	if (get_int(job, "retries_left"))

@@ -106,6 +106,15 @@ static const struct flag set_flags[] = {
 	{ "keep-ended", 0, "DURATION",
 	  "an ended job stays among the current ones for so long, and for 7 days since its submission; then it is read from the history; default 1w",
 	  false },
+	{ "order-deadline", 0, "N",
+	  "weight of little time to spare before a job's deadline, among jobs of one queue, tier and priority, 0 to 1000; default 0",
+	  false },
+	{ "order-efficiency", 0, "N",
+	  "weight of GPU time that is of use: as declared, and as kept in earlier attempts, 0 to 1000; default 0",
+	  false },
+	{ "order-age", 0, "N", "weight of the time a job waits, 0 to 1000; default 0", false },
+	{ "order-user", 0, "N",
+	  "weight of how few GPUs a job's user holds in the queue, 0 to 1000; default 0", false },
 	{ 0 },
 };
 
@@ -145,6 +154,14 @@ static int policy_body(const struct invocation *in, json_t *body, struct err *er
 
 	if (rc >= 0)
 		rc = add_number(in, "backfill-depth", "backfill_depth", 1024, body, err);
+	if (rc >= 0)
+		rc = add_number(in, "order-deadline", "order_deadline", 1000, body, err);
+	if (rc >= 0)
+		rc = add_number(in, "order-efficiency", "order_efficiency", 1000, body, err);
+	if (rc >= 0)
+		rc = add_number(in, "order-age", "order_age", 1000, body, err);
+	if (rc >= 0)
+		rc = add_number(in, "order-user", "order_user", 1000, body, err);
 	if (rc >= 0)
 		rc = add_switch(in, "packing", "packing", body, err);
 	if (rc >= 0)

@@ -410,28 +410,40 @@ static int read_queues(struct reader *r, const struct conf *list)
 	return 0;
 }
 
+/* Weights of the terms of the order. */
+static int read_order(struct reader *r, const struct conf *c, struct scenario_policy *p)
+{
+	static const char *const known[] = { "deadline", "efficiency", "age", "user" };
+	int rc = reader_map(r, c, "order", known, ARRAY_SIZE(known));
+
+	if (rc == 0)
+		rc = reader_int(r, c, "deadline", 0, 1000, &p->order_deadline);
+	if (rc == 0)
+		rc = reader_int(r, c, "efficiency", 0, 1000, &p->order_efficiency);
+	if (rc == 0)
+		rc = reader_int(r, c, "age", 0, 1000, &p->order_age);
+	if (rc == 0)
+		rc = reader_int(r, c, "user", 0, 1000, &p->order_user);
+	return rc;
+}
+
 static int read_policy(struct reader *r, const struct conf *c)
 {
-	static const char *const known[] = { "min_runtime",
-					     "grace",
-					     "rejoin",
-					     "collect_after",
-					     "half_life",
-					     "packing",
-					     "backfill",
-					     "defragment",
-					     "default_limit",
-					     "black_hole",
-					     "allow_critical_burst" };
+	static const char *const known[] = {
+		"min_runtime",   "grace",      "rejoin",   "collect_after",
+		"half_life",     "packing",    "backfill", "defragment",
+		"default_limit", "black_hole", "order",    "allow_critical_burst"
+	};
 	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
 											 "window" };
 	struct scenario_policy *p = &r->s->policy;
-	const struct conf *backfill, *hole;
+	const struct conf *backfill, *hole, *order;
 	int rc;
 
 	*p = policy_default;
 	if (!c)
 		return 0;
+	order = conf_find(c, "order");
 	backfill = conf_find(c, "backfill");
 	hole = conf_find(c, "black_hole");
 	rc = reader_map(r, c, "policy", known, ARRAY_SIZE(known));
@@ -456,6 +468,8 @@ static int read_policy(struct reader *r, const struct conf *c)
 				ARRAY_SIZE(backfill_known));
 	if (rc == 0 && backfill)
 		rc = reader_int(r, backfill, "depth", 0, 10000, &p->backfill_depth);
+	if (rc == 0 && order)
+		rc = read_order(r, order, p);
 	if (rc == 0 && hole)
 		rc = reader_map(r, hole, "black_hole", hole_known, ARRAY_SIZE(hole_known));
 	if (rc == 0 && hole)

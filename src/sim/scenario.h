@@ -62,6 +62,7 @@ struct scenario_queue {
 
 struct scenario_policy {
 	int64_t min_runtime_ms, grace_ms, rejoin_ms, collect_after_ms, half_life_ms; /* 0 = off */
+	int64_t order_deadline, order_efficiency, order_age, order_user; /* weights */
 	int64_t default_limit_ms, backfill_depth, blackhole_failures, blackhole_window_ms,
 		defragment; /* -1 = the core's own default */
 	bool packing, allow_critical_burst;
@@ -86,6 +87,7 @@ struct scenario_job {
 	int32_t priority;
 	uint32_t retries;
 	int64_t vram_mib, cpu_milli, ram_mib;
+	int64_t deadline_ms, efficiency; /* since its submission; percent; 0 = not said */
 	int64_t at_ms, runtime_ms, limit_ms, estimate_ms,
 		restart_cost_ms; /* limit, estimate 0 = none */
 	int64_t checkpoint_every_ms, checkpoint_takes_ms,

@@ -168,6 +168,7 @@ static int read_times(struct reader *r, const struct conf *item, struct scenario
 		{ "runtime", "forever", SCENARIO_FOREVER, &job->runtime_ms },
 		{ "limit", "none", 0, &job->limit_ms },
 		{ "estimate", "none", 0, &job->estimate_ms },
+		{ "deadline", "none", 0, &job->deadline_ms },
 		{ "restart_cost", NULL, 0, &job->restart_cost_ms },
 		{ "age", NULL, 0, &job->age_ms },
 		{ "grace", NULL, 0, &job->grace_ms },
@@ -199,6 +200,8 @@ static int read_numbers(struct reader *r, const struct conf *item, struct scenar
 		rc = reader_u32(r, item, "array", 2, ARRAY_MAX, &job->array_count);
 	if (rc == 0)
 		rc = reader_u32(r, item, "exit_code", 1, 255, &job->exit_code);
+	if (rc == 0)
+		rc = reader_int(r, item, "efficiency", 0, 100, &job->efficiency);
 	if (rc == 0)
 		rc = reader_bool(r, item, "preempts", &job->preempts);
 	if (rc == 0)
@@ -354,14 +357,15 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		    uint32_t *count)
 {
 	static const char *const known[] = {
-		"name",     "queue",      "kind",        "tier",      "priority",
-		"tasks",    "gpus",       "model",       "vram",      "topology",
-		"preempts", "at",         "runtime",     "limit",     "restart_cost",
-		"resize",   "checkpoint", "running",     "age",       "cpus",
-		"ram",      "depends",    "retries",     "held",      "array",
-		"estimate", "grace",      "fails_after", "starts_in", "stops_in",
-		"user",     "exit_code",  "min_driver",  "min_cuda",  "min_capability",
-		"region",   "selector",   "tolerates",   "rejoin"
+		"name",      "queue",      "kind",        "tier",      "priority",
+		"tasks",     "gpus",       "model",       "vram",      "topology",
+		"preempts",  "at",         "runtime",     "limit",     "restart_cost",
+		"resize",    "checkpoint", "running",     "age",       "cpus",
+		"ram",       "depends",    "retries",     "held",      "array",
+		"estimate",  "grace",      "fails_after", "starts_in", "stops_in",
+		"user",      "exit_code",  "min_driver",  "min_cuda",  "min_capability",
+		"region",    "selector",   "tolerates",   "rejoin",    "deadline",
+		"efficiency"
 	};
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");

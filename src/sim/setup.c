@@ -42,6 +42,10 @@ static int set_policy(struct run *run, struct err *err)
 	e.policy_set.allow_critical_burst = p->allow_critical_burst;
 	e.policy_set.backfill_depth = p->backfill_depth;
 	e.policy_set.collect_after_ms = p->collect_after_ms;
+	e.policy_set.order_deadline = p->order_deadline;
+	e.policy_set.order_efficiency = p->order_efficiency;
+	e.policy_set.order_age = p->order_age;
+	e.policy_set.order_user = p->order_user;
 	e.policy_set.half_life_ms = p->half_life_ms;
 	e.policy_set.defragment = p->defragment;
 	return offer(run, &e, run->scenario->line, err);
@@ -224,6 +228,8 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->regions = from->regions;
 	j->labels = from->labels;
 	j->tolerates = from->tolerates;
+	j->deadline_ms = from->deadline_ms;
+	j->efficiency = from->efficiency;
 	j->body = hex;
 	j->body_mac = hex;
 	j->client_key = hex;

@@ -4,17 +4,27 @@
 
 #include "core/explain/inner.h"
 #include "core/scheduling/admit.h"
+#include "core/scheduling/terms.h"
 
-enum { LINES_MAX = 16, HOLDERS_MAX = 3 };
+enum { LINES_MAX = 20, HOLDERS_MAX = 3 };
 
 /* --- who is ahead ------------------------------------------------------------------------------------------------- */
 
-/* Keeps the list sorted by job id and at most as long as there is room. */
-static void ahead_insert(struct explanation *ret, uint32_t from, uint32_t job)
+/* The list as it grows, with the sums of terms of those that are listed (0 where the policy has no weights). */
+struct ahead {
+	struct explanation *ret;
+	int64_t score[ARRAY_SIZE(((struct explanation *)0)->ahead)];
+	uint32_t from; /* those before it have a higher rank */
+};
+
+/* Keeps the list in the order of turns and at most as long as there is room. */
+static void ahead_insert(struct ahead *a, uint32_t job, int64_t score)
 {
+	struct explanation *ret = a->ret;
 	uint32_t at = ret->ahead_listed;
 
-	while (at > from && ret->ahead[at - 1].v > job)
+	while (at > a->from && (a->score[at - 1] < score ||
+				(a->score[at - 1] == score && ret->ahead[at - 1].v > job)))
 		at--;
 	if (at == ARRAY_SIZE(ret->ahead))
 		return;
@@ -22,28 +32,55 @@ static void ahead_insert(struct explanation *ret, uint32_t from, uint32_t job)
 		ret->ahead_listed++;
 	memmove(&ret->ahead[at + 1], &ret->ahead[at],
 		(ret->ahead_listed - at - 1) * sizeof(ret->ahead[0]));
+	memmove(&a->score[at + 1], &a->score[at],
+		(ret->ahead_listed - at - 1) * sizeof(a->score[0]));
 	ret->ahead[at].v = job;
+	a->score[at] = score;
 }
 
 static void bucket_ahead(const struct words *w, const struct bucket *b, uint32_t limit,
-			 uint32_t from, struct explanation *ret)
+			 struct ahead *a)
 {
 	struct sorted_walk walk;
 	uint32_t taken = 0;
 
 	for (bool any = sorted_begin(&w->view->pool, b->jobs, &walk);
-	     any && walk.id < limit && taken < ARRAY_SIZE(ret->ahead);
+	     any && walk.id < limit && taken < ARRAY_SIZE(a->ret->ahead);
 	     any = sorted_next(&w->view->pool, &walk), taken++)
-		ahead_insert(ret, from, walk.id);
-	ret->ahead_count += sorted_before(&w->view->pool, b->jobs, limit, limit);
+		ahead_insert(a, walk.id, 0);
+	a->ret->ahead_count += sorted_before(&w->view->pool, b->jobs, limit, limit);
+}
+
+/* Of the job's own rank those whose terms come to more; of a higher rank all. */
+static void bucket_ahead_by_terms(const struct words *w, const struct bucket *b, bool same_rank,
+				  const struct user_holds *holds, struct ahead *a)
+{
+	struct sorted_walk walk;
+	struct terms own, terms;
+	uint32_t taken = 0;
+
+	terms_of(w->facts, holds, w->j, &own);
+	for (bool any = sorted_begin(&w->view->pool, b->jobs, &walk); any && taken < TERMS_JOBS_MAX;
+	     any = sorted_next(&w->view->pool, &walk), taken++) {
+		terms_of(w->facts, holds, job_get(w->facts, (struct job_id){ walk.id }), &terms);
+		if (same_rank &&
+		    (terms.sum < own.sum || (terms.sum == own.sum && walk.id >= w->job)))
+			continue;
+		ahead_insert(a, walk.id, terms.sum);
+		a->ret->ahead_count++;
+	}
 }
 
 void ahead_find(const struct words *w, struct explanation *ret)
 {
 	uint64_t rank = job_rank(w->j), group = UINT64_MAX;
-	uint32_t from = 0;
+	bool weighed = terms_count(&w->facts->policy);
+	struct ahead a = { .ret = ret };
+	struct user_holds holds = { 0 };
 	struct sorted_walk walk;
 
+	if (weighed)
+		user_holds_make(w->facts, w->view, w->j->queue.v, w->arena, &holds);
 	for (bool any =
 		     sorted_begin(&w->view->pool, w->view->queues.at[w->j->queue.v].buckets, &walk);
 	     any; any = sorted_next(&w->view->pool, &walk)) {
@@ -52,9 +89,12 @@ void ahead_find(const struct words *w, struct explanation *ret)
 		if (b->rank < rank)
 			break;
 		if (b->rank != group)
-			from = ret->ahead_listed;
+			a.from = ret->ahead_listed;
 		group = b->rank;
-		bucket_ahead(w, b, b->rank == rank ? w->job : UINT32_MAX, from, ret);
+		if (weighed)
+			bucket_ahead_by_terms(w, b, b->rank == rank, &holds, &a);
+		else
+			bucket_ahead(w, b, b->rank == rank ? w->job : UINT32_MAX, &a);
 	}
 	ret->position = ret->ahead_count + 1;
 }
@@ -144,6 +184,49 @@ static void order_line(const struct words *w, struct chain *chain, const struct 
 		  arena_printf(w->arena, "%u job%s ahead of it in its queue, the first is %s",
 			       e->ahead_count, e->ahead_count == 1 ? " is" : "s are",
 			       words_job(w, e->ahead[0].v)));
+}
+
+/* "order among equals: deadline 500 x 2 + age 200 x 1 = 1200" */
+static void terms_line(const struct words *w, struct chain *chain)
+{
+	const char *text = "";
+	struct user_holds holds;
+	struct terms terms;
+
+	if (!terms_count(&w->facts->policy))
+		return;
+	user_holds_make(w->facts, w->view, w->j->queue.v, w->arena, &holds);
+	terms_of(w->facts, &holds, w->j, &terms);
+	for (int term = 0; term < TERM_COUNT; term++) {
+		int64_t weight = terms_weight(&w->facts->policy, (enum order_term)term);
+
+		if (weight)
+			text = arena_printf(w->arena, "%s%s%s %lld x %lld", text,
+					    *text ? " + " : "", terms_name((enum order_term)term),
+					    (long long)terms.value[term], (long long)weight);
+	}
+	chain_add(chain, REASON_NONE,
+		  arena_printf(w->arena, "order among jobs of its priority: %s = %lld", text,
+			       (long long)terms.sum));
+}
+
+static void deadline_line(const struct words *w, struct chain *chain)
+{
+	int64_t slack_ms = job_slack_ms(w->facts, w->j);
+
+	if (slack_ms == INT64_MAX)
+		return;
+	chain_add(
+		chain, REASON_NONE,
+		slack_ms < 0
+			? arena_printf(
+				  w->arena,
+				  "its deadline can't be met any more: started now it would be expected to end %s after it",
+				  words_duration(w, -slack_ms))
+			: arena_printf(
+				  w->arena,
+				  "it meets its deadline when it starts within %s, as long as it is expected to run",
+				  words_duration(w, slack_ms)));
 }
 
 /* The jobs that hold most GPUs of suitable nodes, largest first, then by id. */
@@ -263,6 +346,8 @@ void chain_make(const struct words *w, struct explanation *ret)
 	queue_line(w, &chain);
 	dominant_line(w, &chain);
 	order_line(w, &chain, ret);
+	terms_line(w, &chain);
+	deadline_line(w, &chain);
 	if (reason_is_of_place(ret->reason) && !w->never) {
 		shut_out_lines(w, &chain);
 		holder_lines(w, &chain);

@@ -96,6 +96,24 @@ static const char *impossible_text(const struct facts *facts, struct view *view,
 	return text;
 }
 
+/* A deadline that can't be met even by a start at once. */
+static const char *deadline_text(const struct facts *facts, const struct event_job_submitted *e,
+				 struct arena *arena)
+{
+	int64_t run_ms = e->limit_ms ? e->limit_ms : e->estimate_ms, left_ms = e->deadline_ms;
+
+	if (!left_ms || !run_ms)
+		return "";
+	if (left_ms >= ADMIT_DURATION_MAX_MS)
+		left_ms -= facts->now_ms;
+	if (run_ms <= left_ms)
+		return "";
+	return arena_printf(
+		arena,
+		"; its deadline can't be met: it is in %s, and the job declares a run time of %s",
+		duration_text(arena, left_ms > 0 ? left_ms : 0), duration_text(arena, run_ms));
+}
+
 const char *explain_prospect(const struct facts *facts, struct view *view,
 			     const struct event *job_submitted, struct arena *arena)
 {
@@ -117,7 +135,7 @@ const char *explain_prospect(const struct facts *facts, struct view *view,
 				      : "starts again from the beginning");
 	else
 		text = standard_prospect(facts, e, arena);
-	return arena_printf(arena, "%s%s%s", text, limit,
+	return arena_printf(arena, "%s%s%s%s", text, limit, deadline_text(facts, e, arena),
 			    impossible_text(facts, view, job_submitted, arena));
 }
 

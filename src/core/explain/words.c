@@ -329,7 +329,7 @@ static const char *limit_text(const struct words *w, const struct verdict *v)
 		share_text(w->arena, queue->limit_share));
 }
 
-static const char *duration_text(const struct words *w, int64_t ms)
+const char *words_duration(const struct words *w, int64_t ms)
 {
 	char text[DURATION_TEXT_MAX];
 
@@ -353,7 +353,7 @@ static const char *window_text(const struct words *w, const struct verdict *v)
 		      : "";
 	const char *head = arena_printf(
 		w->arena, "may run for %s, and jobs of queue \"%s\" start only in its windows (%s)",
-		duration_text(w, v->need), queue_text(w, queue ? queue : v->at), calendar);
+		words_duration(w, v->need), queue_text(w, queue ? queue : v->at), calendar);
 
 	if (v->have < 0)
 		return arena_printf(w->arena, "%s, of which none is so long", head);
@@ -379,7 +379,7 @@ static const char *window_remedy(const struct words *w, const struct verdict *v)
 		w->arena,
 		"a run-time limit of at most %s, another queue, or an admin who adds \"overrun\" "
 		"to the calendar of queue \"%s\"",
-		duration_text(w, calendar_longest_ms(&c)), queue_text(w, queue));
+		words_duration(w, calendar_longest_ms(&c)), queue_text(w, queue));
 }
 
 /* --- what is wrong ---------------------------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ const char *words_job(const struct words *w, uint32_t job); /* job 7 "train" */
 const char *words_share(const struct words *w, int64_t share);
 const char *words_gpus(const struct words *w, int64_t gpus); /* 1 GPU, 3 GPUs */
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */
+const char *words_duration(const struct words *w, int64_t ms); /* "1h30m", "0s" */
 const char *words_summary(const struct words *w, const struct verdict *v);
 /* Why nodes with free GPUs do not suit it, from place_shut_out: "needs driver ...". */
 const char *words_shut_out(const struct words *w, const struct verdict *v);

@@ -186,6 +186,10 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 	policy_set(&p->collect_after_ms, e->collect_after_ms);
 	policy_set(&p->half_life_ms, e->half_life_ms);
 	policy_set(&p->defragment, e->defragment);
+	policy_set(&p->order_deadline, e->order_deadline);
+	policy_set(&p->order_efficiency, e->order_efficiency);
+	policy_set(&p->order_age, e->order_age);
+	policy_set(&p->order_user, e->order_user);
 	if (e->keep_ended_ms > 0)
 		p->keep_ended_ms = e->keep_ended_ms;
 }

@@ -145,6 +145,8 @@ static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
 
 	body->jobs = e->array_count > 1 ? (uint16_t)e->array_count : 1;
 	body->job = (uint32_t)e->job;
+	body->deadline_ms = clamp_positive(e->deadline_ms);
+	body->efficiency = clamp_u8(e->efficiency, 100);
 	hex_parse(e->body, body->blob);
 	hex_parse(e->body_mac, body->mac);
 	keyed = hex_parse(e->client_key, body->client_key);

@@ -273,6 +273,8 @@ struct body {
 	uint32_t job; /* first job of the submission */
 	bool keyed; /* has a client key */
 	uint16_t jobs; /* derived: of it, not forgotten yet */
+	uint8_t efficiency; /* percent of its GPUs' time that is of use, declared; 0 = not said */
+	int64_t deadline_ms; /* when it should have ended; 0 = none */
 };
 
 struct depend {
@@ -386,6 +388,8 @@ struct policy {
 	int64_t min_runtime_ms, grace_ms, rejoin_ms, default_limit_ms, blackhole_window_ms,
 		collect_after_ms, half_life_ms;
 	int64_t packing, blackhole_failures, allow_critical_burst, backfill_depth, defragment;
+	int64_t order_deadline, order_efficiency, order_age,
+		order_user; /* weights, core/scheduling/terms.h */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
 };
 

@@ -407,6 +407,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->policy_set.grace_ms = between(r, -1, 999);
 		e->policy_set.backfill_depth = between(r, -1, 63);
 		e->policy_set.keep_ended_ms = between(r, -1, 1000);
+		e->policy_set.order_age = between(r, -1, 9);
 	} else if (e->kind == EVENT_RECORDS_LOST) {
 		e->records_lost.jobs = recent(r, f->jobs.count);
 		e->records_lost.attempts = recent(r, f->attempts.count);

@@ -45,7 +45,9 @@ static const struct field policy_fields[] = {
 	ONE(I64, half_life_ms),        ONE(I64, packing),
 	ONE(I64, blackhole_failures),  ONE(I64, allow_critical_burst),
 	ONE(I64, backfill_depth),      ONE(I64, defragment),
-	ONE(I64, keep_ended_ms),       LAST
+	ONE(I64, keep_ended_ms),       ONE(I64, order_deadline),
+	ONE(I64, order_efficiency),    ONE(I64, order_age),
+	ONE(I64, order_user),          LAST
 };
 #undef SELF
 
@@ -154,8 +156,8 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 
 #define SELF body
 static const struct field body_fields[] = {
-	SOME(BYTES, blob, 32), SOME(BYTES, mac, 32), SOME(BYTES, client_key, 32),
-	ONE(U32, job),         ONE(BOOL, keyed),     LAST
+	SOME(BYTES, blob, 32), SOME(BYTES, mac, 32), SOME(BYTES, client_key, 32), ONE(U32, job),
+	ONE(BOOL, keyed),      ONE(U8, efficiency),  ONE(I64, deadline_ms),       LAST
 };
 #undef SELF
 

@@ -119,6 +119,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	struct admission a = { .facts = facts, .arena = arena, .ret_job = ret_job, .err = err };
 
 	(void)view;
+	a.now_ms = event->time_ms > facts->now_ms ? event->time_ms : facts->now_ms;
 	switch (event->kind) {
 	case EVENT_DAEMON_STARTED:
 	case EVENT_DECIDED:

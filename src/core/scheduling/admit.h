@@ -7,6 +7,7 @@ struct admission {
 	const struct facts *facts;
 	struct arena *arena;
 	uint32_t *ret_job; /* may be NULL */
+	int64_t now_ms; /* of the command: the facts know only when something happened last */
 	struct err *err;
 };
 

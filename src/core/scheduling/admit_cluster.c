@@ -25,6 +25,10 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		{ "collect_after", e->collect_after_ms, ADMIT_DURATION_MAX_MS },
 		{ "half_life", e->half_life_ms, ADMIT_DURATION_MAX_MS },
 		{ "defragment", e->defragment, 2 },
+		{ "the weight of deadlines", e->order_deadline, 1000 },
+		{ "the weight of efficiency", e->order_efficiency, 1000 },
+		{ "the weight of age", e->order_age, 1000 },
+		{ "the weight of users", e->order_user, 1000 },
 		{ "keep_ended", e->keep_ended_ms, ADMIT_DURATION_MAX_MS },
 	};
 

@@ -39,6 +39,7 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "the least compute capability in tenths", e->min_capability, 0, 1000 },
 		{ "resize", e->resize, RESIZE_FREE, RESIZE_RESTART },
 		{ "rejoin", e->rejoins, 0, 1 },
+		{ "the efficiency in percent", e->efficiency, 0, 100 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -218,6 +219,20 @@ static int64_t likely_ms(const struct facts *f, const struct event_job_submitted
 	return e->limit_ms || e->estimate_ms ? 0 : estimate_new_ms(f, &wish);
 }
 
+/* A small one is a time from now. */
+static int deadline_check(const struct admission *a, struct event_job_submitted *e)
+{
+	if (e->deadline_ms < 0)
+		return err_set(a->err, ERR_INVALID, "the deadline lies before 1970");
+	if (e->deadline_ms && e->deadline_ms < ADMIT_DURATION_MAX_MS)
+		e->deadline_ms += a->now_ms;
+	else if (e->deadline_ms && e->deadline_ms <= a->now_ms)
+		return err_set(
+			a->err, ERR_INVALID,
+			"the deadline is past already; give a later one, or none to run it all the same");
+	return 0;
+}
+
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e)
 {
 	struct queue_id queue;
@@ -236,6 +251,9 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 	if (!queue.v)
 		return -(int)ERR_NOT_FOUND;
 	rc = critical_check(a, e, queue);
+	if (rc < 0)
+		return rc;
+	rc = deadline_check(a, e);
 	if (rc < 0)
 		return rc;
 	e->likely_ms = likely_ms(a->facts, e);

@@ -14,10 +14,12 @@
 #include "core/scheduling/dominant.h"
 #include "core/scheduling/estimate.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/terms.h"
 
 /* Where the walk through a bucket stands. */
 struct cursor {
 	uint32_t bucket, job;
+	int64_t score; /* of the job's terms; 0 where the policy has no weights */
 	struct sorted_walk *walk;
 };
 
@@ -29,12 +31,16 @@ struct turn {
 	struct cursor
 		*heap; /* buckets of the rank at hand, by first job; room for all of the queue */
 	uint32_t count, room;
+	struct user_holds users; /* where terms count */
 };
 
 struct order {
 	struct pass *pass;
 	struct turn *turns;
 	bool spare;
+	bool weighed; /* terms count: a cursor for each job, and none walks */
+	bool cut_short; /* some bucket has more jobs than are weighed */
+	uint64_t *done; /* buckets that are blocked in this pass, one bit each; where terms count */
 };
 
 enum try_result { TRY_STARTED, TRY_BLOCKED };
@@ -42,6 +48,11 @@ enum try_result { TRY_STARTED, TRY_BLOCKED };
 static const struct bucket *bucket_at(const struct order *order, uint32_t index)
 {
 	return &order->pass->view->buckets.at[index];
+}
+
+static bool cursor_before(const struct cursor *a, const struct cursor *b)
+{
+	return a->score != b->score ? a->score > b->score : a->job < b->job;
 }
 
 /* --- heap of one rank -------------------------------------------------------------------------------- */
@@ -54,7 +65,7 @@ static void heap_down(struct turn *turn, uint32_t at)
 
 		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < turn->count;
 		     child++)
-			if (turn->heap[child].job < turn->heap[least].job)
+			if (cursor_before(&turn->heap[child], &turn->heap[least]))
 				least = child;
 		if (least == at)
 			return;
@@ -64,19 +75,34 @@ static void heap_down(struct turn *turn, uint32_t at)
 	}
 }
 
+/* As many cursors as the queue can need. */
+static uint32_t turn_room(const struct order *order, uint32_t queue)
+{
+	const struct view *view = order->pass->view;
+	struct sorted_walk walk;
+	uint32_t room = 0;
+
+	if (!order->weighed)
+		return sorted_size(&view->pool, view->queues.at[queue].buckets);
+	for (bool any = sorted_begin(&view->pool, view->queues.at[queue].buckets, &walk); any;
+	     any = sorted_next(&view->pool, &walk)) {
+		uint32_t size = sorted_size(&view->pool, view->buckets.at[walk.id].jobs);
+
+		room += size < TERMS_JOBS_MAX ? size : TERMS_JOBS_MAX;
+	}
+	return room;
+}
+
 static void heap_push(struct order *order, struct turn *turn, struct cursor added)
 {
 	uint32_t at;
 
 	if (!turn->heap) {
-		turn->room = sorted_size(
-			&order->pass->view->pool,
-			order->pass->view->queues.at[bucket_at(order, added.bucket)->queue]
-				.buckets);
+		turn->room = turn_room(order, bucket_at(order, added.bucket)->queue);
 		turn->heap = arena_new_array(order->pass->arena, struct cursor, turn->room);
 	}
 	CHECK(turn->count < turn->room);
-	for (at = turn->count++; at > 0 && turn->heap[(at - 1) / 2].job > added.job;
+	for (at = turn->count++; at > 0 && cursor_before(&added, &turn->heap[(at - 1) / 2]);
 	     at = (at - 1) / 2)
 		turn->heap[at] = turn->heap[(at - 1) / 2];
 	turn->heap[at] = added;
@@ -100,6 +126,36 @@ static bool next_is_due(const struct order *order, const struct turn *turn)
 	return (tier == TIER_BEST_EFFORT) == order->spare;
 }
 
+static int64_t job_score(const struct order *order, const struct turn *turn, uint32_t job)
+{
+	const struct facts *facts = order->pass->facts;
+	struct terms terms;
+
+	terms_of(facts, &turn->users, job_get(facts, (struct job_id){ job }), &terms);
+	return terms.sum;
+}
+
+/* Every job of the bucket has a cursor of its own. */
+static void bucket_weigh(struct order *order, struct turn *turn, uint32_t bucket)
+{
+	struct sorted_walk walk;
+	uint32_t taken = 0;
+
+	for (bool any =
+		     sorted_begin(&order->pass->view->pool, bucket_at(order, bucket)->jobs, &walk);
+	     any; any = sorted_next(&order->pass->view->pool, &walk)) {
+		if (taken++ == TERMS_JOBS_MAX) {
+			order->cut_short = true;
+			return;
+		}
+		order->pass->work++;
+		heap_push(order, turn,
+			  (struct cursor){ .bucket = bucket,
+					   .job = walk.id,
+					   .score = job_score(order, turn, walk.id) });
+	}
+}
+
 /* Opens the buckets of the next rank. */
 static bool rank_open(struct order *order, struct turn *turn)
 {
@@ -111,20 +167,54 @@ static bool rank_open(struct order *order, struct turn *turn)
 	while (turn->any && bucket_at(order, turn->buckets.id)->rank == rank) {
 		struct cursor added = { .bucket = turn->buckets.id };
 
-		if (sorted_first(&order->pass->view->pool, bucket_at(order, added.bucket)->jobs,
-				 NULL, &added.job))
+		if (order->weighed)
+			bucket_weigh(order, turn, added.bucket);
+		else if (sorted_first(&order->pass->view->pool,
+				      bucket_at(order, added.bucket)->jobs, NULL, &added.job))
 			heap_push(order, turn, added);
 		turn->any = sorted_next(&order->pass->view->pool, &turn->buckets);
 	}
 	return true;
 }
 
+static bool bucket_is_done(const struct order *order, uint32_t bucket)
+{
+	return order->weighed && order->done[bucket / 64] >> bucket % 64 & 1;
+}
+
+/* What its user's jobs that started in this pass hold makes a job's sum smaller; it goes where it belongs. */
+static bool score_is_old(struct order *order, struct turn *turn)
+{
+	int64_t score = order->weighed ? job_score(order, turn, turn->heap[0].job) : 0;
+
+	if (score >= turn->heap[0].score)
+		return false;
+	turn->heap[0].score = score;
+	heap_down(turn, 0);
+	return true;
+}
+
 static struct cursor *turn_next(struct order *order, struct turn *turn)
 {
-	while (!turn->count)
-		if (!rank_open(order, turn))
-			return NULL;
-	return &turn->heap[0];
+	for (;;) {
+		if (!turn->count) {
+			if (!rank_open(order, turn))
+				return NULL;
+		} else if (bucket_is_done(order, turn->heap[0].bucket)) {
+			heap_pop(turn);
+		} else if (!score_is_old(order, turn)) {
+			return &turn->heap[0];
+		}
+	}
+}
+
+static void turn_block(struct order *order, struct turn *turn)
+{
+	uint32_t bucket = turn->heap[0].bucket;
+
+	if (order->weighed)
+		order->done[bucket / 64] |= UINT64_C(1) << bucket % 64;
+	heap_pop(turn);
 }
 
 /* The job at hand was started or promised: on to the next one of its bucket. */
@@ -133,6 +223,16 @@ static void turn_advance(struct order *order, struct turn *turn)
 	struct cursor *c = &turn->heap[0];
 	const struct sorted_pool *pool = &order->pass->view->pool;
 
+	if (order->weighed) {
+		const struct job *job = job_get(order->pass->facts, (struct job_id){ c->job });
+
+		user_holds_add(&turn->users, job->user,
+			       shape_share(shape_get(order->pass->facts, job->shape),
+					   shape_get(order->pass->facts, job->shape)->tasks_min),
+			       order->pass->arena);
+		heap_pop(turn);
+		return;
+	}
 	if (!c->walk) {
 		c->walk = arena_new(order->pass->arena, struct sorted_walk);
 		(void)sorted_begin(pool, bucket_at(order, c->bucket)->jobs, c->walk);
@@ -465,7 +565,7 @@ static void turn_take(struct order *order, uint32_t queue)
 		if (order->pass->watch && watch_is_over(order->pass))
 			return;
 		order->pass->blocked = true;
-		heap_pop(turn);
+		turn_block(order, turn);
 	}
 }
 
@@ -496,6 +596,21 @@ static bool spare_may_start(const struct pass *pass)
 	return !pass->changes || !pass->blocked || pass->watch;
 }
 
+/* Where the policy has weights, the jobs of a rank are ordered by their terms. */
+static void order_weigh(struct order *order)
+{
+	struct pass *pass = order->pass;
+
+	order->weighed = terms_count(&pass->facts->policy);
+	if (!order->weighed)
+		return;
+	order->done = arena_new_array(pass->arena, uint64_t, pass->view->bucket_count / 64 + 1);
+	for (uint32_t queue = 1; queue < pass->standings.count; queue++)
+		if (order->turns[queue].any)
+			user_holds_make(pass->facts, pass->view, queue, pass->arena,
+					&order->turns[queue].users);
+}
+
 void order_run(struct pass *pass)
 {
 	struct order order = { .pass = pass };
@@ -505,10 +620,12 @@ void order_run(struct pass *pass)
 		order.turns[queue].any =
 			sorted_begin(&pass->view->pool, pass->view->queues.at[queue].buckets,
 				     &order.turns[queue].buckets);
+	order_weigh(&order);
 	reserve_begin(pass);
 	if (!round_run(&order))
 		return;
 	reserve_end(pass);
+	pass->more = pass->more || (order.cut_short && pass->starts);
 	if (!pass->watch)
 		pass->view->search_round++;
 	order.spare = true;
