@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api/call.h"
+#include "api/forecast.h"
 #include "api/hub.h"
 #include "api/log_feed.h"
 #include "api/past.h"
@@ -29,6 +30,7 @@ struct api *api_create(const struct api_backend *backend)
 	api->backend = backend;
 	api->hub = event_hub_create(backend);
 	api->planner = planner_create(backend);
+	api->forecasts = forecasts_create();
 	api->log_feed = log_feed_create(backend);
 	return api;
 }
@@ -38,6 +40,7 @@ void api_destroy(struct api *api)
 	if (!api)
 		return;
 	event_hub_destroy(api->hub);
+	forecasts_destroy(api->forecasts);
 	planner_destroy(api->planner);
 	log_feed_destroy(api->log_feed);
 	free(api);

@@ -384,6 +384,82 @@ static void a_dry_run_tells_and_changes_nothing(void **state)
 		     "{\"command\":[\"true\"],\"queue\":\"blue\"}", 403, "blue");
 }
 
+static void several_jobs_are_planned_one_after_the_other_and_none_is_submitted(void **state)
+{
+	static const char two[] =
+		"{\"jobs\":[{\"command\":[\"true\"],\"name\":\"first\",\"gpus\":4,\"limit\":\"1h\"},"
+		"{\"command\":[\"true\"],\"name\":\"second\",\"gpus\":4,\"limit\":\"1h\"}]}";
+	uint64_t before;
+	const json_t *jobs, *second;
+	struct answer a;
+
+	(void)state;
+	testing_engine(testing_job("rob", "red", "default", 4));
+	before = testing_last_seq();
+	a = form_sent("rita", "POST", "/api/v1/plan", two, 200);
+	form_check("Plan", a.json);
+	jobs = json_object_get(a.json, "jobs");
+	assert_int_equal(json_array_size(jobs), 2);
+	assert_true(json_is_true(json_object_get(json_array_get(jobs, 0), "starts_now")));
+	second = json_array_get(jobs, 1); /* the first one would take the last place */
+	assert_true(json_is_false(json_object_get(second, "starts_now")));
+	assert_non_null(json_object_get(second, "why"));
+	assert_true(json_integer_value(
+			    json_object_get(json_object_get(second, "estimate"), "start_ms")) > 0);
+	answer_free(&a);
+	a = form_sent("rita", "POST", "/api/v1/plan", "command: \"true\"\ngpus: 4\n", 200);
+	form_check("Plan", a.json);
+	assert_int_equal(json_array_size(json_object_get(a.json, "jobs")), 1);
+	answer_free(&a);
+	assert_int_equal(testing_last_seq(), before);
+	form_refused("rita", "POST", "/api/v1/plan", "{\"jobs\":[]}", 400, "1 to 20");
+	form_refused("rita", "POST", "/api/v1/plan",
+		     "{\"jobs\":[{\"command\":[\"true\"],\"queue\":\"blue\"}]}", 403, "blue");
+}
+
+/* The plan is made by another thread: one who asks meanwhile is told so, and asks again. */
+static void a_job_that_waits_is_told_when_it_will_start(void **state)
+{
+	char path[64];
+	uint32_t id = 0;
+	bool known = false;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct answer a =
+			form_sent("rob", "POST", "/api/v1/jobs",
+				  "{\"command\":[\"true\"],\"gpus\":4,\"limit\":\"1h\"}", 201);
+
+		id = (uint32_t)answer_number(&a, "id");
+		answer_free(&a);
+		if (i < 2)
+			testing_engine(id);
+	}
+	snprintf(path, sizeof path, "/api/v1/jobs/%u/explain", id);
+	while (!known) {
+		struct answer a = form_get("rob", path, "Explanation");
+
+		known = json_object_get(a.json, "estimate");
+		if (!known && !json_is_true(json_object_get(a.json, "estimate_making")))
+			fail_msg("%s", a.text);
+		answer_free(&a);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct answer a;
+
+		snprintf(path, sizeof path, i ? "/api/v1/jobs?estimates=1" : "/api/v1/jobs/%u", id);
+		a = form_get("rob", path, i ? "JobList" : "Job");
+		assert_non_null(strstr(a.text, "\"start_ms\":"));
+		answer_free(&a);
+	}
+	{
+		struct answer a = form_get("vera", "/api/v1/status", "Status");
+
+		assert_non_null(strstr(a.text, "\"forecasts\":{\"waiting\":1,\"scored\":0"));
+		answer_free(&a);
+	}
+}
+
 static void the_same_key_gives_the_same_job(void **state)
 {
 	static const char job[] = "{\"command\":[\"true\"],\"name\":\"once\"}";
@@ -772,6 +848,9 @@ int main(void)
 		cmocka_unit_test_setup(a_job_is_submitted_listed_shown_and_cancelled, fresh),
 		cmocka_unit_test_setup(a_waiting_job_is_explained, fresh),
 		cmocka_unit_test_setup(a_dry_run_tells_and_changes_nothing, fresh),
+		cmocka_unit_test_setup(
+			several_jobs_are_planned_one_after_the_other_and_none_is_submitted, fresh),
+		cmocka_unit_test_setup(a_job_that_waits_is_told_when_it_will_start, fresh),
 		cmocka_unit_test_setup(the_same_key_gives_the_same_job, fresh),
 		cmocka_unit_test_setup(what_a_job_runs_is_for_few_and_values_are_for_nobody, fresh),
 		cmocka_unit_test_setup(bad_submissions_say_what_and_where, fresh),

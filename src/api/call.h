@@ -19,6 +19,7 @@ struct api {
 	const struct api_backend *backend;
 	struct event_hub *hub;
 	struct planner *planner;
+	struct forecasts *forecasts;
 	struct log_feed *log_feed;
 };
 

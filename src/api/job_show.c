@@ -223,6 +223,7 @@ void handle_job_show(struct call *call)
 	struct job_id id;
 	const struct job *job;
 	struct buf out = BUF_INIT;
+	struct estimate estimate;
 	bool private;
 
 	if (call_job(call, &id, &job, &err) < 0) {
@@ -245,6 +246,9 @@ void handle_job_show(struct call *call)
 	out_int(&out, "failed_rank", job->failed_rank);
 	out_text(&out, "cause", job_state_is_final(job->state) ? cause_name(job->cause) : "");
 	out_text(&out, "reason", job_reason(call, id.v, job));
+	if (job_is_waiting(job) &&
+	    forecast_ask(call->api->forecasts, call->facts, id.v, 0, &estimate) == 0)
+		estimate_add(&out, call->facts, &estimate);
 	out_bool(&out, "cancel_asked", job->cancel_asked);
 	out_bool(&out, "held", job->held);
 	out_bool(&out, "simulated", job_simulated(call->facts, job));
@@ -282,7 +286,8 @@ void estimate_add(struct buf *out, const struct facts *f, const struct estimate 
 
 void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
 		     const char *state, const struct explanation *e,
-		     const struct explain_change *change, const struct estimate *estimate)
+		     const struct explain_change *change, const struct estimate *estimate,
+		     bool making)
 {
 	out_object(out, key);
 	out_int(out, "job", job);
@@ -319,10 +324,15 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 	}
 	if (estimate)
 		estimate_add(out, f, estimate);
+	if (making)
+		out_bool(out, "estimate_making", true);
 	out_bool(out, "simulated", cluster_simulated(f));
 	out_int(out, "seq", (int64_t)f->seq);
 	out_end(out, '}');
 }
+
+/* A plan of a short queue is made in less; for one that takes longer the answer does not wait. */
+enum { ESTIMATE_WAIT_MS = 25 };
 
 void handle_job_explain(struct call *call)
 {
@@ -335,19 +345,20 @@ void handle_job_explain(struct call *call)
 	const struct job *job;
 	struct estimate estimate;
 	struct view *view;
-	bool known;
+	int forecast;
 
 	if (call_job(call, &id, &job, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
-	known = job_is_waiting(job) &&
-		planner_ask(call->api->planner, call->frozen, id.v, &estimate);
+	forecast = job_is_waiting(job) ? forecast_ask(call->api->forecasts, call->facts, id.v,
+						      ESTIMATE_WAIT_MS, &estimate)
+				       : FORECAST_NONE;
 	view = planner_enter(call->api->planner, call->frozen, id.v, &facts);
 	explain_job(facts, view, id, call->arena, &e);
 	explain_change(facts, view, id, call->arena, &change);
 	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e, &change,
-			known ? &estimate : NULL);
+			forecast ? NULL : &estimate, forecast == FORECAST_MAKING);
 	planner_leave(call->api->planner);
 	call_reply(call, 200, &out);
 }

@@ -2,6 +2,7 @@
 #pragma once
 /* Parts of jobs that several handlers write. */
 #include "api/call.h"
+#include "api/forecast.h"
 #include "api/planner.h"
 
 /* The fields that a job has in a list as well as alone. */
@@ -9,7 +10,8 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
 		     const char *state, const struct explanation *e,
 		     const struct explain_change *change, /* NULL: none was looked for */
-		     const struct estimate *estimate); /* NULL: nothing is known */
+		     const struct estimate *estimate, /* NULL: nothing is known */
+		     bool making); /* an estimate is being made */
 /* As "estimate", when its start is known. */
 void estimate_add(struct buf *out, const struct facts *f, const struct estimate *estimate);
 /* Why it is in its state, as it was recorded; "" while it runs: what was said of an earlier attempt is over. */

@@ -118,6 +118,7 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 struct reasons {
 	struct view *view;
 	const struct facts *facts;
+	bool estimates; /* and when each is likely to start, where a plan is at hand */
 };
 
 static void reason_add(struct call *call, struct buf *out, uint32_t id, const struct job *job,
@@ -141,10 +142,15 @@ static void summary_add(struct call *call, struct buf *out, uint32_t id, const s
 			struct reasons *reasons)
 {
 	const struct facts *f = call->facts;
+	struct estimate estimate;
 
 	out_object(out, NULL);
 	job_head_add(out, f, id, job);
 	reason_add(call, out, id, job, reasons);
+	if (reasons->estimates && job_is_waiting(job) &&
+	    forecast_ask(call->api->forecasts, f, id, 0, &estimate) == 0 &&
+	    estimate.answer.start_ms != PLAY_NEVER)
+		out_int(out, "start_ms", estimate.answer.start_ms);
 	out_bool(out, "simulated", job_simulated(f, job));
 	out_end(out, '}');
 }
@@ -163,6 +169,7 @@ void handle_job_list(struct call *call)
 		call_fail(call, &err);
 		return;
 	}
+	reasons.estimates = call_query_int(call, "estimates", 0);
 	out_object(&out, NULL);
 	out_list(&out, "jobs");
 	for (int64_t id = after + 1; id <= call->facts->jobs.count && !filter.nothing && !more;

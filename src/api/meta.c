@@ -2,6 +2,7 @@
 /* What the daemon says of itself. */
 #include <string.h>
 #include "api/call.h"
+#include "api/forecast.h"
 #include "api/hub.h"
 #include "api/schema.h"
 #include "api/tally.h"
@@ -106,6 +107,26 @@ static void status_counts_add(struct buf *out, const struct facts *f)
 	tally_deinit(&tally);
 }
 
+static int64_t mean(int64_t sum, int64_t count)
+{
+	return count ? sum / count : 0;
+}
+
+static void forecasts_add(struct call *call, struct buf *out)
+{
+	struct forecast_errors e;
+
+	forecast_errors(call->api->forecasts, call->facts, &e);
+	out_object(out, "forecasts");
+	out_int(out, "waiting", e.waiting);
+	out_int(out, "scored", e.scored);
+	out_int(out, "safe_known", e.safe_known);
+	out_int(out, "in_time", e.in_time);
+	out_int(out, "loss_likely_ms", mean(e.loss_likely_ms, e.scored));
+	out_int(out, "loss_safe_ms", mean(e.loss_safe_ms, e.safe_known));
+	out_end(out, '}');
+}
+
 void handle_status(struct call *call)
 {
 	const struct api_status status = status_get(call);
@@ -139,6 +160,7 @@ void handle_status(struct call *call)
 	out_int(&out, "stream_clients", event_hub_clients(call->api->hub));
 	out_int(&out, "resident_bytes", status.resident_bytes);
 	status_counts_add(&out, call->facts);
+	forecasts_add(call, &out);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }
@@ -200,6 +222,23 @@ static void queue_metrics(struct buf *out, const struct facts *f, const struct t
 	}
 }
 
+static void forecast_metrics(struct call *call, struct buf *out)
+{
+	struct forecast_errors e;
+
+	forecast_errors(call->api->forecasts, call->facts, &e);
+	metric(out, "start_forecasts_total", "counter", "Jobs with a forecast that started.",
+	       e.scored);
+	metric(out, "start_forecasts_p90_total", "counter",
+	       "Of these, jobs whose forecast had a time for 9 of 10 cases.", e.safe_known);
+	metric(out, "start_forecasts_p90_in_time_total", "counter",
+	       "Of those, jobs that started by then.", e.in_time);
+	metric(out, "start_forecast_p50_loss_ms_total", "counter",
+	       "Pinball loss of forecasts at even odds, ms.", e.loss_likely_ms);
+	metric(out, "start_forecast_p90_loss_ms_total", "counter",
+	       "Pinball loss of forecasts for 9 of 10 cases, ms.", e.loss_safe_ms);
+}
+
 void handle_metrics(struct call *call)
 {
 	const struct api_status s = status_get(call);
@@ -242,6 +281,7 @@ void handle_metrics(struct call *call)
 		  s.longest_turn_us);
 	metric_us(&out, "longest_commit_seconds", "Longest commit of the journal since the start.",
 		  s.longest_commit_us);
+	forecast_metrics(call, &out);
 	metric(&out, "stream_clients", "gauge", "Open event streams.",
 	       event_hub_clients(call->api->hub));
 	metric(&out, "resident_bytes", "gauge", "Memory of the daemon.", s.resident_bytes);

@@ -8,10 +8,12 @@
  */
 #include <string.h>
 #include "api/call.h"
+#include "api/forecast.h"
 #include "api/job_show.h"
 #include "api/jobfile.h"
 #include "api/planner.h"
 #include "base/check.h"
+#include "base/conf.h"
 #include "base/digest.h"
 #include "base/parse.h"
 
@@ -117,6 +119,18 @@ static const char *request_mac(struct call *call, const struct job_request *requ
 	return mac;
 }
 
+/* Whose it is, and whether he may. */
+static int submission_permit(struct submission *s, struct err *err)
+{
+	struct call *call = s->call;
+	struct event_job_submitted *job = &s->request.event.job_submitted;
+	int rc;
+
+	s->request.event.actor = call->caller.user;
+	rc = owner_fill(call, job, err);
+	return rc < 0 ? rc : queue_permit(call, job->queue, err);
+}
+
 static int submission_read(struct submission *s, struct err *err)
 {
 	struct call *call = s->call;
@@ -125,12 +139,8 @@ static int submission_read(struct submission *s, struct err *err)
 	const char *text = http_body(call->request, &size);
 	int rc = jobfile_parse(file_name(call), text, size, call->arena, &s->request, err);
 
-	if (rc < 0)
-		return rc;
-	s->request.event.actor = call->caller.user;
-	rc = owner_fill(call, job, err);
 	if (rc >= 0)
-		rc = queue_permit(call, job->queue, err);
+		rc = submission_permit(s, err);
 	if (rc < 0)
 		return rc;
 	job->body_mac = request_mac(call, &s->request);
@@ -223,36 +233,48 @@ static void places_add(struct buf *out, const struct facts *f, const struct even
 	out_end(out, ']');
 }
 
-/* Checked by the core as a submission is, then decided on a copy; nothing is sent. */
-static int dry_run(struct submission *s, struct buf *out, struct err *err)
+/* Checked by the core as a submission is. */
+static int planned_admit(struct submission *s, const struct facts *facts, struct event *ret,
+			 struct err *err)
 {
-	struct call *call = s->call;
-	struct event event = s->request.event;
-	struct dry_run run = { 0 };
-	struct estimate estimate;
-	const struct facts *facts;
-	struct view *view;
 	uint32_t job = 0;
-	int rc;
 
-	view = planner_enter(call->api->planner, call->frozen, 0, &facts);
-	event.time_ms = facts->now_ms;
-	event.job_submitted.client_key = "";
-	rc = core_admit(facts, view, &event, call->arena, &job, err);
-	planner_leave(call->api->planner);
-	if (rc < 0)
-		return rc;
-	core_dry_run(call->facts, &event, call->arena, &run);
+	*ret = s->request.event;
+	ret->time_ms = facts->now_ms;
+	ret->job_submitted.client_key = "";
+	return core_admit(facts, NULL, ret, s->call->arena, &job, err);
+}
+
+/* Decided on a copy; nothing is sent. */
+static void planned_add(struct buf *out, const struct submission *s, const struct facts *facts,
+			const struct event *event, const struct estimate *estimate)
+{
+	struct dry_run run = { 0 };
+
+	core_dry_run(facts, event, s->call->arena, &run);
 	answer_begin(out, s, 0, false, true);
 	out_bool(out, "starts_now", run.starts_now);
 	out_int(out, "evicts", run.victims);
 	if (run.placed)
-		places_add(out, call->facts, run.placed);
+		places_add(out, facts, run.placed);
 	if (!run.starts_now)
-		explanation_add(out, "why", call->facts, 0, "queued", &run.why, NULL, NULL);
-	if (planner_ask_new(call->facts, &event, &estimate))
-		estimate_add(out, call->facts, &estimate);
+		explanation_add(out, "why", facts, 0, "queued", &run.why, NULL, NULL, false);
+	if (estimate)
+		estimate_add(out, facts, estimate);
 	out_end(out, '}');
+}
+
+static int dry_run(struct submission *s, struct buf *out, struct err *err)
+{
+	const struct facts *facts = s->call->facts;
+	struct estimate estimate;
+	struct event event;
+	int rc = planned_admit(s, facts, &event, err);
+
+	if (rc < 0)
+		return rc;
+	planned_add(out, s, facts, &event,
+		    forecast_new(facts, &event, 1, &estimate) ? &estimate : NULL);
 	return 0;
 }
 
@@ -287,4 +309,88 @@ void handle_job_submit(struct call *call)
 		call->api->backend->work(call->api->backend->context, submission_consider, s);
 	else
 		submission_send(s);
+}
+
+/* --- plan: several jobs, in the order in which they would be submitted -------------------------------------------------- */
+
+enum { PLANNED_MAX = 20 };
+
+struct planning {
+	struct submission jobs[PLANNED_MAX];
+	struct event events[PLANNED_MAX];
+	struct estimate estimates[PLANNED_MAX];
+	uint32_t count;
+};
+
+/* One job file, or {"jobs": [job file, ...]}. */
+static int planning_read(struct call *call, struct planning *p, struct err *err)
+{
+	const char *file = file_name(call);
+	size_t size;
+	const char *text = http_body(call->request, &size);
+	struct conf *document;
+	const struct conf *list, *one;
+	int rc = jobfile_read_text(file, text, size, call->arena, &document, err);
+
+	if (rc < 0)
+		return rc;
+	list = document->type == CONF_MAP ? conf_find(document, "jobs") : NULL;
+	if (list && (list->type != CONF_LIST || !list->count || list->count > PLANNED_MAX))
+		return conf_error(err, file, list, "jobs must be a list of 1 to %d job files",
+				  PLANNED_MAX);
+	p->count = list ? (uint32_t)list->count : 1;
+	for (uint32_t i = 0; i < p->count; i++) {
+		one = list ? list->items[i] : document;
+		p->jobs[i].call = call;
+		rc = jobfile_read(file, one, call->arena, &p->jobs[i].request, err);
+		if (rc >= 0)
+			rc = submission_permit(&p->jobs[i], err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int planning_answer(struct call *call, struct planning *p, struct buf *out, struct err *err)
+{
+	struct facts copy;
+	int rc = 0;
+
+	facts_freeze(call->facts, &copy);
+	for (uint32_t i = 0; i < p->count && rc >= 0; i++) {
+		rc = planned_admit(&p->jobs[i], &copy, &p->events[i], err);
+		if (rc >= 0)
+			apply(&copy, &p->events[i]);
+	}
+	facts_deinit(&copy);
+	if (rc < 0)
+		return rc;
+	(void)forecast_new(call->facts, p->events, p->count, p->estimates);
+	facts_freeze(call->facts, &copy);
+	out_object(out, NULL);
+	out_list(out, "jobs");
+	for (uint32_t i = 0; i < p->count; i++) {
+		planned_add(out, &p->jobs[i], &copy, &p->events[i],
+			    p->estimates[i].at_ms ? &p->estimates[i] : NULL);
+		apply(&copy, &p->events[i]);
+	}
+	facts_deinit(&copy);
+	out_end(out, ']');
+	out_int(out, "seq", (int64_t)call->facts->seq);
+	out_end(out, '}');
+	return 0;
+}
+
+void handle_plan(struct call *call)
+{
+	struct planning *p = arena_new(call->arena, struct planning);
+	struct err err = { 0 };
+	struct buf out = BUF_INIT;
+
+	if (planning_read(call, p, &err) < 0 || planning_answer(call, p, &out, &err) < 0) {
+		buf_deinit(&out);
+		call_fail(call, &err);
+	} else {
+		call_reply(call, 200, &out);
+	}
 }

@@ -11,6 +11,7 @@
 #include "api/identity.h"
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/digest.h"
 
 enum { BLOBS_MAX = 4096 };
@@ -94,7 +95,7 @@ static void apply_locked(const struct event *proposed)
 	struct buf text = BUF_INIT;
 
 	event.seq = world.facts.seq + 1;
-	event.time_ms = world.facts.now_ms > 1000000 ? world.facts.now_ms + 1 : 1700000000000;
+	event.time_ms = world.facts.now_ms > 1000000 ? world.facts.now_ms + 1 : clock_wall_ms();
 	apply(&world.facts, &event);
 	view_follow(world.view, &world.facts, &event);
 	event_encode(&event, &text);

@@ -149,6 +149,17 @@ static void check_quarantine(struct examination *e)
 
 /* the daemon */
 
+static void check_forecasts(struct examination *e, const json_t *forecasts)
+{
+	int64_t scored = get_int(forecasts, "scored"), known = get_int(forecasts, "safe_known");
+
+	if (!scored)
+		return;
+	find(e, "estimates", FINE,
+	     "of %lld jobs with an estimate that started, %lld of %lld did so by the time named for 9 of 10 cases",
+	     (long long)scored, (long long)get_int(forecasts, "in_time"), (long long)known);
+}
+
 static void check_status(struct examination *e, const json_t *status)
 {
 	int64_t lag = get_int(status, "last_seq") - get_int(status, "history_seq");
@@ -177,6 +188,7 @@ static void check_status(struct examination *e, const json_t *status)
 		find(e, "clock", REMARK,
 		     "event time is %lld s ahead of the clock: the clock was set back; it waits until both agree",
 		     (long long)(-clock / 1000));
+	check_forecasts(e, json_object_get(status, "forecasts"));
 	if (get_bool(status, "simulated"))
 		find(e, "gpus", REMARK, "nodes are simulated: processes are real, GPUs are not");
 	if (!get_bool(status, "runs_as_root"))

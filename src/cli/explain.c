@@ -91,6 +91,10 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 		add_ahead(answer, &out);
 		add_causes(answer, &out);
 		say_estimate(answer, &out);
+		if (get_bool(answer, "estimate_making"))
+			buf_adds(
+				&out,
+				"An estimate of its start is being made; ask again in a moment.\n");
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
 		add_change(answer, &out);
 		if (state_is_final(get_text(answer, "state")))

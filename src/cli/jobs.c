@@ -128,6 +128,7 @@ static const struct column job_columns[] = {
 	{ "PRIORITY", "priority", CELL_INT, true },
 	{ "ATTEMPTS", "attempt_count", CELL_INT, true },
 	{ "SUBMITTED", "submitted_ms", CELL_TIME, true },
+	{ "START", "start_ms", CELL_TIME, true },
 	{ "SIMULATED", "simulated", CELL_YES, true },
 	{ "REASON", .cell = cell_reason, .cut = true },
 	{ 0 },
@@ -164,8 +165,13 @@ static int show_jobs(struct invocation *in, struct client *client, const struct 
 	int64_t limit;
 	int rc = arg_number(in, "limit", 1, INT32_MAX, INT32_MAX, &limit, err);
 
+	const char *path = jobs_path(in);
+
+	if (output->form != OUTPUT_TABLE) /* the table has no room for them */
+		path = arena_printf(in->arena, "%s%cestimates=1", path,
+				    strchr(path, '?') ? '&' : '?');
 	if (rc >= 0)
-		rc = fetch_jobs(client, in->arena, jobs_path(in), limit, &rows, err);
+		rc = fetch_jobs(client, in->arena, path, limit, &rows, err);
 	if (rc < 0)
 		return rc;
 	output_list(output, job_columns, rows, "id");

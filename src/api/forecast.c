@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pinball loss of quantile q, by hand: q = 0.9, foretold 100 s. Started after 150 s: 0.9 * 50 = 45 s. Started after 60 s: 0.1 * 40 = 4 s.
+ * The mean is least when 9 of 10 starts come before what is foretold.
+ */
+#include "api/forecast.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/check.h"
+#include "base/clock.h"
+
+enum {
+	FRESH_MS = 5000,
+	FRESH_COSTS = 10, /* fresh at least as long as so many times its cost */
+	USABLE_MS = 60000, /* told at all, with its time */
+	USABLE_COSTS = 30,
+	PLAN_COST_MS = 2000,
+	NICENESS = 5
+};
+
+/* What was foretold of a job that had not started. */
+struct foretold {
+	uint32_t job;
+	int64_t start_ms, start_by_ms;
+};
+
+struct forecasts {
+	pthread_mutex_t lock;
+	pthread_cond_t wanted, made;
+	pthread_t thread;
+	bool has_thread, stop, want, busy;
+	struct facts facts; /* to be planned, when `want` */
+	struct plan plan; /* rows NULL = none yet */
+	int64_t made_ms, cost_ms;
+	uint64_t rounds;
+	struct foretold *book; /* by job */
+	uint32_t count;
+	struct forecast_errors errors;
+};
+
+/* --- the book ------------------------------------------------------------------------------------------------------ */
+
+static int64_t pinball_ms(int64_t foretold_ms, int64_t started_ms, int64_t tenths)
+{
+	return started_ms >= foretold_ms ? (started_ms - foretold_ms) * tenths / 10
+					 : (foretold_ms - started_ms) * (10 - tenths) / 10;
+}
+
+static void score(struct forecast_errors *errors, const struct foretold *f, int64_t started_ms)
+{
+	errors->scored++;
+	errors->loss_likely_ms += pinball_ms(f->start_ms, started_ms, 5);
+	if (f->start_by_ms == PLAY_NEVER)
+		return;
+	errors->safe_known++;
+	errors->in_time += started_ms <= f->start_by_ms;
+	errors->loss_safe_ms += pinball_ms(f->start_by_ms, started_ms, 9);
+}
+
+/* Compares those that started meanwhile, and forgets them. A job that started more than once since, or ended without, says nothing. */
+static void book_score(struct forecasts *f, const struct facts *now)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < f->count; i++) {
+		const struct foretold *at = &f->book[i];
+		const struct job *job;
+
+		if (at->job > now->jobs.count)
+			continue;
+		job = job_get(now, (struct job_id){ at->job });
+		if (!job->attempts && !job_state_is_final(job->state) && job->submitted_ms)
+			f->book[kept++] = *at;
+		else if (job->attempts == 1 && job->last_attempt.v)
+			score(&f->errors, at, attempt_get(now, job->last_attempt)->placed_ms);
+	}
+	f->count = kept;
+}
+
+/* Both lists rise by job. What was foretold first stays. */
+static void book_add(struct forecasts *f, const struct facts *facts, const struct plan *plan)
+{
+	struct foretold *merged = reallocarray(NULL, FORECASTS_KEPT, sizeof(*merged));
+	uint32_t count = 0, old = 0;
+
+	CHECK(merged);
+	for (uint32_t job = 1; job < plan->row_count && count < FORECASTS_KEPT; job++) {
+		struct plan_answer answer;
+
+		if (old < f->count && f->book[old].job == job) {
+			merged[count++] = f->book[old++];
+			continue;
+		}
+		if (job_get(facts, (struct job_id){ job })->attempts ||
+		    !plan_ask(plan, job, &answer) || answer.start_ms == PLAY_NEVER)
+			continue;
+		merged[count++] = (struct foretold){ job, answer.start_ms, answer.start_by_ms };
+	}
+	free(f->book);
+	f->book = merged;
+	f->count = count;
+}
+
+void forecast_errors(struct forecasts *f, const struct facts *now, struct forecast_errors *ret)
+{
+	pthread_mutex_lock(&f->lock);
+	book_score(f, now);
+	*ret = f->errors;
+	ret->waiting = f->count;
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* --- plans ----------------------------------------------------------------------------------------------------------- */
+
+struct deadline {
+	int64_t end_ms;
+	const bool *stop; /* NULL = nobody */
+};
+
+static bool time_is_over(void *context)
+{
+	const struct deadline *d = context;
+
+	return clock_boot_ms() >= d->end_ms ||
+	       (d->stop && __atomic_load_n(d->stop, __ATOMIC_RELAXED));
+}
+
+static void plan_now(const struct facts *facts, uint32_t target, const bool *stop, struct plan *ret)
+{
+	struct deadline deadline = { .end_ms = clock_boot_ms() + PLAN_COST_MS, .stop = stop };
+	const struct plan_limits limits = { .target = target,
+					    .context = &deadline,
+					    .stop = time_is_over };
+
+	plan_make(facts, clock_wall_ms(), &limits, ret);
+}
+
+/* One plan of f->facts; the lock is held before and after, not meanwhile. */
+static void plan_renew(struct forecasts *f)
+{
+	struct facts facts = f->facts;
+	struct plan plan, old;
+	int64_t began_ms = clock_boot_ms();
+
+	f->want = false;
+	f->busy = true;
+	pthread_mutex_unlock(&f->lock);
+	plan_now(&facts, 0, &f->stop, &plan);
+	pthread_mutex_lock(&f->lock);
+	old = f->plan;
+	f->plan = plan;
+	f->made_ms = clock_boot_ms();
+	f->cost_ms = f->made_ms - began_ms;
+	f->busy = false;
+	f->rounds++;
+	book_score(f, &facts);
+	book_add(f, &facts, &f->plan);
+	pthread_cond_broadcast(&f->made);
+	plan_deinit(&old);
+	facts_deinit(&facts);
+}
+
+static void *planner_thread(void *argument)
+{
+	struct forecasts *f = argument;
+
+	/* Only this thread steps back behind the others, as Linux has it. */
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+	pthread_mutex_lock(&f->lock);
+	while (!f->stop) {
+		if (f->want)
+			plan_renew(f);
+		else
+			pthread_cond_wait(&f->wanted, &f->lock);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+/* --- asking ---------------------------------------------------------------------------------------------------------- */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static bool plan_is_usable(const struct forecasts *f, uint32_t job)
+{
+	return f->plan.rows && job < f->plan.row_count &&
+	       clock_boot_ms() - f->made_ms <= larger(USABLE_MS, USABLE_COSTS * f->cost_ms);
+}
+
+/* A new plan is due. One that lacks this job is made anew sooner, but never all the time. */
+static bool plan_is_due(const struct forecasts *f, const struct facts *now, uint32_t job)
+{
+	int64_t age_ms = clock_boot_ms() - f->made_ms;
+
+	if (f->want || f->busy || (f->plan.rows && f->plan.seq >= now->seq))
+		return false;
+	if (!f->plan.rows)
+		return true;
+	if (job >= f->plan.row_count)
+		return age_ms >= f->cost_ms;
+	return age_ms > larger(FRESH_MS, FRESH_COSTS * f->cost_ms);
+}
+
+static void plan_want(struct forecasts *f, const struct facts *now)
+{
+	if (!f->has_thread) {
+		f->has_thread = pthread_create(&f->thread, NULL, planner_thread, f) == 0;
+		if (!f->has_thread)
+			return; /* no estimates; all else works */
+	}
+	facts_freeze(now, &f->facts);
+	f->want = true;
+	pthread_cond_signal(&f->wanted);
+}
+
+static void plan_wait(struct forecasts *f, uint32_t job, int64_t wait_ms)
+{
+	int64_t end_ns = clock_mono_ns() + wait_ms * 1000000;
+	const struct timespec end = { .tv_sec = end_ns / 1000000000,
+				      .tv_nsec = end_ns % 1000000000 };
+
+	while (!plan_is_usable(f, job) && (f->want || f->busy))
+		if (pthread_cond_clockwait(&f->made, &f->lock, CLOCK_MONOTONIC, &end) != 0)
+			return;
+}
+
+int forecast_ask(struct forecasts *f, const struct facts *now, uint32_t job, int64_t wait_ms,
+		 struct estimate *ret)
+{
+	int rc = FORECAST_MAKING;
+
+	pthread_mutex_lock(&f->lock);
+	if (plan_is_due(f, now, job))
+		plan_want(f, now);
+	if (wait_ms)
+		plan_wait(f, job, wait_ms);
+	if (plan_is_usable(f, job)) {
+		rc = plan_ask(&f->plan, job, &ret->answer) ? 0 : FORECAST_NONE;
+		ret->at_ms = f->plan.now_ms;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return rc;
+}
+
+bool forecast_new(const struct facts *facts, const struct event *submitted, uint32_t count,
+		  struct estimate *ret)
+{
+	bool any = false;
+	struct facts copy;
+	struct plan plan;
+
+	facts_freeze(facts, &copy);
+	for (uint32_t i = 0; i < count; i++)
+		apply(&copy, &submitted[i]);
+	plan_now(&copy, count == 1 ? (uint32_t)submitted->job_submitted.job : 0, NULL, &plan);
+	for (uint32_t i = 0; i < count; i++) {
+		bool known =
+			plan_ask(&plan, (uint32_t)submitted[i].job_submitted.job, &ret[i].answer);
+
+		ret[i].at_ms = known ? plan.now_ms : 0;
+		any = any || known;
+	}
+	plan_deinit(&plan);
+	facts_deinit(&copy);
+	return any;
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+struct forecasts *forecasts_create(void)
+{
+	struct forecasts *f = calloc(1, sizeof *f);
+
+	CHECK(f);
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->wanted, NULL);
+	pthread_cond_init(&f->made, NULL);
+	return f;
+}
+
+void forecasts_destroy(struct forecasts *f)
+{
+	if (!f)
+		return;
+	pthread_mutex_lock(&f->lock);
+	__atomic_store_n(&f->stop, true, __ATOMIC_RELAXED);
+	pthread_cond_signal(&f->wanted);
+	pthread_mutex_unlock(&f->lock);
+	if (f->has_thread)
+		(void)pthread_join(f->thread, NULL);
+	if (f->want)
+		facts_deinit(&f->facts);
+	plan_deinit(&f->plan);
+	free(f->book);
+	pthread_cond_destroy(&f->made);
+	pthread_cond_destroy(&f->wanted);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
