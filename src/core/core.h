@@ -78,7 +78,7 @@ struct decisions {
 	int64_t wake_ms; /* call again (CLOCK_TICKED) at this event time even if nothing happens; 0 = need not */
 };
 
-/* What to do now. The view comes back as it was given, but for where a search through many blocked jobs goes on. budget: units of work (about one placement attempt each). */
+/* What to do now. The view comes back as it was given. budget: units of work (about one placement attempt each). */
 void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,
 	    struct decisions *ret);
 

@@ -89,7 +89,8 @@ static struct subject subject_of(const struct feed *feed, const struct record *r
 /* The many small facts of every step stay in the journal; progress reports would swamp the lists. */
 static bool kept(uint32_t kind)
 {
-	return kind != EVENT_DECIDED && kind != EVENT_CLOCK_TICKED && kind != EVENT_PROGRESS;
+	return kind != EVENT_DECIDED && kind != EVENT_SEARCHED && kind != EVENT_CLOCK_TICKED &&
+	       kind != EVENT_PROGRESS;
 }
 
 static int take_record(void *context, const struct record *record, const struct digest *hash)

@@ -174,6 +174,7 @@ void core_dry_run(const struct facts *facts, const struct event *job_submitted, 
 	*ret = (struct dry_run){ .why = { .summary = "", .remedy = "" } };
 	facts_freeze(facts, &copy);
 	apply(&copy, job_submitted);
+	copy.searched = 0;
 	view = view_create(&copy);
 	for (int i = 0; i < DRY_PASSES_MAX && d.more && !found; i++) {
 		decide(&copy, view, UINT64_MAX, arena, &d);

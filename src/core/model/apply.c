@@ -13,6 +13,9 @@ void apply(struct facts *f, const struct event *event)
 	f->seq = event->seq;
 	if (event->time_ms > f->now_ms)
 		f->now_ms = event->time_ms;
+	if (f->searched && event->kind != EVENT_SEARCHED && event->kind != EVENT_DECIDED &&
+	    event->kind != EVENT_RESERVATIONS_REVIEWED)
+		f->search_stale = true;
 	switch (event->kind) {
 	case EVENT_NONE:
 	case EVENT_KIND_LIMIT: return;
@@ -152,6 +155,12 @@ void apply_decided(struct facts *f, const struct event_decided *e)
 {
 	(void)f;
 	(void)e;
+}
+
+void apply_searched(struct facts *f, const struct event_searched *e)
+{
+	f->searched = clamp_u32(e->count);
+	f->search_stale = f->searched && (f->search_stale || e->stale);
 }
 
 void apply_clock_ticked(struct facts *f, const struct event_clock_ticked *e)

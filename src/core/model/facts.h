@@ -415,6 +415,9 @@ struct facts {
 	uint64_t reviewed_seq; /* record that says so */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;
+	uint32_t
+		searched; /* blocked jobs, in their order, that had their search for victims in this round (scheduling/evict.c) */
+	bool search_stale; /* something has happened since: when all had their turn, another round begins */
 	bool reviving; /* not kept: see facts_revive */
 	uint32_t free_tasks
 		[16]; /* heads of lists of free runs of 2^i rows; linked through `reports` */

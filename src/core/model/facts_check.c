@@ -37,6 +37,8 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 {
 	if (f->level_count > LEVELS_MAX)
 		return WRONG("%u topology levels are more than %d", f->level_count, LEVELS_MAX);
+	if (f->search_stale && !f->searched)
+		return WRONG("a round of searches that has not begun is stale");
 	if (f->gpus.count != (uint64_t)f->nodes.count * NODE_GPUS_MAX)
 		return WRONG("%u GPU records do not belong to %u nodes", f->gpus.count,
 			     f->nodes.count);

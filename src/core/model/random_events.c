@@ -382,6 +382,7 @@ static const struct {
 	{ EVENT_RESERVATION_DROPPED, 1 },
 	{ EVENT_JOBS_FORGOTTEN, 2 },
 	{ EVENT_RECORDS_LOST, 1 },
+	{ EVENT_SEARCHED, 1 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -408,6 +409,9 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->policy_set.backfill_depth = between(r, -1, 63);
 		e->policy_set.keep_ended_ms = between(r, -1, 1000);
 		e->policy_set.order_age = between(r, -1, 9);
+	} else if (e->kind == EVENT_SEARCHED) {
+		e->searched.count = mostly(r, 0);
+		e->searched.stale = upto(r, 1);
 	} else if (e->kind == EVENT_RECORDS_LOST) {
 		e->records_lost.jobs = recent(r, f->jobs.count);
 		e->records_lost.attempts = recent(r, f->attempts.count);

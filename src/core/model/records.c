@@ -34,6 +34,8 @@ static const struct field head_fields[] = { ONE(I64, seq),
 					    ONE(I64, forecast.safe_loss_ms),
 					    ONE(I64, reviewed_ms),
 					    ONE(I64, reviewed_seq),
+					    ONE(U32, searched),
+					    ONE(BOOL, search_stale),
 					    LAST };
 #undef SELF
 

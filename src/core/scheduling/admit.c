@@ -153,6 +153,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_CHECKPOINT_VOID: return admit_checkpoint_void(&a, &event->checkpoint_void);
 	case EVENT_JOBS_FORGOTTEN: return admit_jobs_forgotten(&a, &event->jobs_forgotten);
 	case EVENT_NONE:
+	case EVENT_SEARCHED:
 	case EVENT_JOB_REQUEUED:
 	case EVENT_JOB_ENDED:
 	case EVENT_ATTEMPT_PLACED:

@@ -13,8 +13,11 @@
  *	choose		the cheapest of the solutions of the first units that hold enough
  *
  * A search that finds nothing may look at all of the cluster, so a pass makes at most EVICT_SEARCHES_MAX of them. It is cut
- * at the next one and says "more"; the jobs behind have their turn in the following passes, which pass over those searched
- * in this round (bucket->searched). When all have been looked at, the round is over.
+ * at the next one and says "more"; the jobs behind have their turn in the following passes. How many had theirs is a decision
+ * like any other (SEARCHED, facts.searched), so that an index built anew goes on at the same job. Those who had their
+ * turn are passed over until all had it; if something has happened meanwhile (facts.search_stale), another round begins then.
+ * While nothing happens the order is the same in each pass, so everybody has exactly one turn. What happens may move some
+ * past the mark: these have theirs in that other round.
  *
  * So every set is sufficient, and no part of it is (minimal). Worked example in README.md. Nothing is touched before
  * the set is proved. A set is refused when a victim's queue would be entitled to take the place back.
@@ -100,27 +103,17 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	}
 }
 
-/* Has it its turn in this round, and may the pass search once more? Else the pass is cut; one that only explains goes on
- * without. */
-static bool search_allowed(struct pass *pass, uint32_t bucket)
+/* May the pass search once more? Else it is cut; one that only explains goes on without. */
+static bool search_allowed(struct pass *pass)
 {
-	if (pass->view->buckets.at[bucket].searched == pass->view->search_round)
-		return false;
 	if (pass->searches < EVICT_SEARCHES_MAX)
 		return true;
 	pass->cut = !pass->watch;
 	return false;
 }
 
-static void search_note(struct pass *pass, uint32_t bucket)
-{
-	pass->searches++;
-	if (!pass->watch)
-		pass->view->buckets.at[bucket].searched = pass->view->search_round;
-}
-
 /* Once more, on the models that the job's queue is promised, from those who are not. */
-static int pledged_for(struct pass *pass, const struct hunt *first, uint32_t bucket)
+static int pledged_for(struct pass *pass, const struct hunt *first)
 {
 	struct hunt hunt = { .pass = pass,
 			     .job = first->job,
@@ -140,20 +133,40 @@ static int pledged_for(struct pass *pass, const struct hunt *first, uint32_t buc
 		return EVICT_NO;
 	space_classes_of(&pass->view->space, first->shape, &classes);
 	pass->closed |= classes & ~open;
-	if (hunt_candidates(&hunt)) {
+	if (hunt_candidates(&hunt) && search_allowed(pass)) {
 		hunt_scratch_make(&hunt);
 		if (hunt_solve(&hunt, &solution)) {
 			hunt_carry_out(&hunt, &solution);
 			rc = 0;
 		} else {
-			search_note(pass, bucket);
+			pass->searches++;
 		}
 	}
 	pass->closed = closed;
 	return rc;
 }
 
-int evict_for(struct pass *pass, uint32_t bucket, uint32_t job, bool room_short)
+static int hunt_for(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	struct solution solution;
+
+	if (hunt_is_barren(hunt) || !search_allowed(pass))
+		return pledged_for(pass, hunt);
+	if (!hunt_candidates(hunt)) {
+		hunt_barren_note(hunt);
+		return pledged_for(pass, hunt);
+	}
+	hunt_scratch_make(hunt);
+	if (!hunt_solve(hunt, &solution)) {
+		pass->searches++;
+		return pledged_for(pass, hunt);
+	}
+	hunt_carry_out(hunt, &solution);
+	return 0;
+}
+
+int evict_for(struct pass *pass, uint32_t job, bool room_short)
 {
 	const struct job *j = job_get(pass->facts, (struct job_id){ job });
 	struct hunt hunt = { .pass = pass,
@@ -162,22 +175,14 @@ int evict_for(struct pass *pass, uint32_t bucket, uint32_t job, bool room_short)
 			     .shape = shape_get(pass->facts, j->shape),
 			     .rank = job_rank(j),
 			     .room_short = room_short };
-	struct solution solution;
 
 	if (!j->preempts || j->tier == TIER_BEST_EFFORT)
 		return EVICT_NO;
+	if (pass->asked++ < pass->facts->searched && !pass->watch)
+		return EVICT_NO;
 	hunt.need = shape_share(hunt.shape, hunt.shape->tasks_min);
-	if (hunt_is_barren(&hunt) || !search_allowed(pass, bucket))
-		return pledged_for(pass, &hunt, bucket);
-	if (!hunt_candidates(&hunt)) {
-		hunt_barren_note(&hunt);
-		return pledged_for(pass, &hunt, bucket);
-	}
-	hunt_scratch_make(&hunt);
-	if (!hunt_solve(&hunt, &solution)) {
-		search_note(pass, bucket);
-		return pledged_for(pass, &hunt, bucket);
-	}
-	hunt_carry_out(&hunt, &solution);
+	if (hunt_for(&hunt) == EVICT_NO)
+		return EVICT_NO;
+	pass->asked--; /* it does not wait any more */
 	return 0;
 }

@@ -376,7 +376,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 	struct verdict why = { 0 };
 	bool reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms);
 
-	if (!reserved && evict_for(pass, bucket, id, false) == 0)
+	if (!reserved && evict_for(pass, id, false) == 0)
 		return TRY_STARTED;
 	if (pass->cut)
 		return TRY_BLOCKED;
@@ -432,7 +432,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	}
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
 	if (room < need) {
-		if (evict_for(pass, bucket, id, true) == 0)
+		if (evict_for(pass, id, true) == 0)
 			return TRY_STARTED;
 		watch_note(pass, bucket, id, &why);
 		return TRY_BLOCKED;
@@ -611,6 +611,17 @@ static void order_weigh(struct order *order)
 					&order->turns[queue].users);
 }
 
+/* Where the next pass goes on with the searches for victims; 0: all had their turn, and as things have happened since the first
+ * of them had it, another round begins. */
+static void searched_note(struct pass *pass, uint32_t count)
+{
+	bool stale = pass->count > 0;
+	struct event_searched *e = &pass_emit(pass, EVENT_SEARCHED)->searched;
+
+	*e = (struct event_searched){ .count = count, .stale = count && stale };
+	pass->more = true;
+}
+
 void order_run(struct pass *pass)
 {
 	struct order order = { .pass = pass };
@@ -622,12 +633,13 @@ void order_run(struct pass *pass)
 				     &order.turns[queue].buckets);
 	order_weigh(&order);
 	reserve_begin(pass);
-	if (!round_run(&order))
+	if (!round_run(&order)) {
+		if (pass->cut)
+			searched_note(pass, pass->asked - 1);
 		return;
+	}
 	reserve_end(pass);
 	pass->more = pass->more || (order.cut_short && pass->starts);
-	if (!pass->watch)
-		pass->view->search_round++;
 	order.spare = true;
 	if (spare_may_start(pass)) {
 		(void)round_run(&order);
@@ -635,6 +647,8 @@ void order_run(struct pass *pass)
 		turns_open(&order);
 		pass->more = pass->more || order.turns[0].below > 0;
 	}
+	if (pass->facts->searched && pass->facts->search_stale && !pass->watch)
+		searched_note(pass, 0);
 	reserve_reviewed(pass);
 }
 

@@ -17,7 +17,7 @@
 enum {
 	DECISIONS_MAX = 16384, /* of one pass; then it says "more" */
 	EVICT_SEARCHES_MAX =
-		64, /* of one pass that find nothing; the next pass goes on behind them */
+		64, /* of one pass that find nothing; the next pass goes on behind them (facts.searched) */
 	RESERVE_ENDS_MAX = 8192, /* expected ends looked at for reservations */
 	RESERVE_MOVES_MAX = 65536, /* of jobs, out and back in, in one pass for reservations */
 	RESERVE_SPARES_MAX = 8192, /* best-effort jobs that are taken to be gone */
@@ -112,7 +112,7 @@ struct pass {
 	struct candidates kept;
 	struct barren *barren; /* by queue; NULL = not yet made */
 	bool *promises_gone; /* by index in the view: kept or taken over in this pass */
-	uint32_t searches;
+	uint32_t searches, asked; /* that found nothing; jobs that had their turn in this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */
 	bool blocked; /* standard work that could not start, or lost its promise */
 	uint32_t *tally, *tally_stamp, stamp; /* by node or domain, see evict.c */
@@ -176,7 +176,7 @@ bool promises_have_room(struct pass *pass, const struct promise_view *except);
 /* evict.c: 0 = done: promised, victims told to leave; EVICT_NO, or the pass is cut. `room_short`: the queue's limit is
  * what lacks. */
 enum { EVICT_NO = 1 };
-int evict_for(struct pass *pass, uint32_t bucket, uint32_t job, bool room_short);
+int evict_for(struct pass *pass, uint32_t job, bool room_short);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
 bool attempt_may_be_evicted(const struct attempt *attempt);

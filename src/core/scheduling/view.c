@@ -754,6 +754,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_NONE:
 	case EVENT_DAEMON_STARTED:
 	case EVENT_DECIDED:
+	case EVENT_SEARCHED:
 	case EVENT_CLOCK_TICKED:
 	case EVENT_TEAM_SET:
 	case EVENT_TEAM_REMOVED:
@@ -785,7 +786,6 @@ struct view *view_create(const struct facts *facts)
 	sorted_init(&view->pool);
 	queues_build(view, facts);
 	view->space_stale = true; /* filled once, after the jobs */
-	view->search_round = 1;
 	view->draining = nodes_draining(facts);
 	while (view->job_count < facts->jobs.count)
 		job_sync(view, facts, ++view->job_count, false);

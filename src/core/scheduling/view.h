@@ -51,7 +51,6 @@ struct bucket {
 	uint32_t queue, shape;
 	uint32_t jobs; /* sorted by job id */
 	uint32_t next; /* chain of its look-up slot, or of the free ones */
-	uint32_t searched; /* round in which nobody was found to make room for its first job */
 	uint8_t run_class;
 };
 
@@ -113,8 +112,6 @@ struct view {
 	uint32_t nodes_due; /* nodes on which too many jobs failed */
 	uint32_t job_count; /* jobs 1..job_count have been indexed */
 	uint32_t draining; /* nodes that are being drained */
-	uint32_t
-		search_round; /* from 1; of the searches for victims, see evict.c. Not derived: only who is next */
 	bool space_stale, queues_stale;
 };
 
