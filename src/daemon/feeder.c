@@ -3,6 +3,7 @@
  * The history thread: copies what is durable from the journal into the read models, behind the journal and with a
  * handle of its own. It keeps no queue: its cursor is in the read models, so a crash costs nothing but the way back to it.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 enum {
 	FEED_ROWS = 1000,
+	YIELD_RECORDS = 64,
 	GATHER_MS = 50,
 	FORGET_JOBS = 256, /* of one record */
 	FORGET_EVERY_MS = 10 * 60 * 1000 /* of event time */
@@ -98,6 +100,8 @@ static int take_record(void *context, const struct record *record, const struct 
 	struct feed *feed = context;
 	(void)hash;
 	feed->upto = record->seq;
+	if (record->seq % YIELD_RECORDS == 0)
+		sched_yield(); /* who waits for an answer goes first */
 	if (!kept(record->kind))
 		return 0;
 	struct subject subject = subject_of(feed, record);
@@ -134,15 +138,26 @@ static void learn_from_facts(struct daemon *d, struct feed *feed)
 static uint64_t wait_durable(struct daemon *d, uint64_t seen)
 {
 	pthread_mutex_lock(&d->publication_lock);
+	d->history_due = seen + 1;
 	while (d->durable_seq <= seen && !d->stopping)
 		pthread_cond_wait(&d->durable_cond, &d->publication_lock);
+	d->history_due = seen + FEED_ROWS;
 	const struct timespec until = wait_until(GATHER_MS);
 	while (d->history_wanted <= seen && d->durable_seq - seen < FEED_ROWS && !d->stopping &&
 	       pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until) == 0)
 		continue;
+	d->history_due = UINT64_MAX;
 	uint64_t durable = d->stopping ? 0 : d->durable_seq;
 	pthread_mutex_unlock(&d->publication_lock);
 	return durable;
+}
+
+/* Those who wait for the cursor. */
+static void tell_waiting(struct daemon *d)
+{
+	pthread_mutex_lock(&d->publication_lock);
+	pthread_cond_broadcast(&d->durable_cond);
+	pthread_mutex_unlock(&d->publication_lock);
 }
 
 static int feed_some(struct daemon *d, struct feed *feed, struct journal *journal, uint64_t from,
@@ -159,9 +174,7 @@ static int feed_some(struct daemon *d, struct feed *feed, struct journal *journa
 			       (unsigned long)from + 1);
 	if (history_add(d->history, feed->rows, feed->count, feed->upto, err) < 0)
 		return -1;
-	pthread_mutex_lock(&d->publication_lock);
-	pthread_cond_broadcast(&d->durable_cond); /* for those who wait for the cursor */
-	pthread_mutex_unlock(&d->publication_lock);
+	tell_waiting(d);
 	return 0;
 }
 
@@ -250,6 +263,7 @@ static void *feeder_main(void *argument)
 			log_line(LOG_INFO, "history follows the journal again");
 		if (result < 0) {
 			atomic_store(&d->history_behind, true);
+			tell_waiting(d);
 			if (!behind)
 				log_line(LOG_ERROR,
 					 "history falls behind, and is tried again each second: %s",

@@ -60,10 +60,14 @@ static struct publication *publish(struct daemon *d, struct publication *publica
 	return old;
 }
 
-/* The history thread, and who waits for it, learn of it after those who wait for an answer. */
+/* The history thread learns of it after those who wait for an answer, and only when it has waited for that record. */
 static void published(struct daemon *d, struct publication *old)
 {
-	pthread_cond_broadcast(&d->durable_cond);
+	pthread_mutex_lock(&d->publication_lock);
+	const bool awaited = d->durable_seq >= d->history_due;
+	pthread_mutex_unlock(&d->publication_lock);
+	if (awaited)
+		pthread_cond_broadcast(&d->durable_cond);
 	publication_release(old);
 }
 

@@ -170,6 +170,8 @@ struct daemon {
 	struct history *history; /* history thread writes */
 	atomic_bool history_behind; /* it can't at present */
 	uint64_t history_wanted; /* under publication_lock: somebody waits until it is there */
+	uint64_t
+		history_due; /* under publication_lock: the history thread is told when this record is durable */
 	pthread_mutex_t history_lock; /* for history_reader */
 	struct history *history_reader;
 

@@ -2,6 +2,7 @@
 #include "store/history.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "store/io.h"
 
 /* application_id "FLH1"; another user_version means another form, and the file is made anew. */
 static const char pragma_text[] = "PRAGMA journal_mode = WAL;"
@@ -114,7 +116,7 @@ static int history_prepare(struct history *history)
 	int64_t version = 0, applied = 0;
 	int rc = sqlite3_open_v2(history->path, &history->db,
 				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-				 NULL);
+				 io_sqlite_vfs_lazy(io_real()));
 	if (rc == SQLITE_OK)
 		rc = sqlite3_busy_timeout(history->db, 5000);
 	if (rc == SQLITE_OK)
@@ -192,12 +194,17 @@ uint64_t history_applied(const struct history *history)
 	return atomic_load(&history->applied);
 }
 
+/* A thousand rows take some milliseconds, and nobody waits for them as for answers: now and then others go first. */
+enum { YIELD_ROWS = 64 };
+
 static int add_rows(struct history *history, const struct history_row *rows, size_t count)
 {
 	sqlite3_stmt *add = history->statements[ADD];
 	int rc = SQLITE_OK;
 	for (size_t i = 0; i < count && rc == SQLITE_OK; i++) {
 		const struct history_row *row = &rows[i];
+		if (i % YIELD_ROWS == YIELD_ROWS - 1)
+			sched_yield();
 		sqlite3_bind_int64(add, 1, (int64_t)row->seq);
 		sqlite3_bind_int64(add, 2, row->time_ms);
 		sqlite3_bind_int64(add, 3, row->kind);

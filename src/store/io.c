@@ -93,6 +93,13 @@ static int real_sync(struct io *io, struct io_file *file)
 	return fdatasync(file->fd) < 0 ? -errno : 0;
 }
 
+static void real_begin_write(struct io *io, struct io_file *file)
+{
+	(void)io;
+	/* An error is the coming sync's to tell. */
+	(void)sync_file_range(file->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 static int real_truncate(struct io *io, struct io_file *file, int64_t size)
 {
 	(void)io;
@@ -219,6 +226,7 @@ struct io *io_real(void)
 		.read = real_read,
 		.write = real_write,
 		.sync = real_sync,
+		.begin_write = real_begin_write,
 		.truncate = real_truncate,
 		.size = real_size,
 		.rename = real_rename,

@@ -24,6 +24,8 @@ struct io {
 	int (*write)(struct io *io, struct io_file *file, const void *data, size_t size,
 		     int64_t offset); /* all or -errno */
 	int (*sync)(struct io *io, struct io_file *file); /* fdatasync with size */
+	/* Asks the system to begin writing what was written: a hint for a sync to come, that promises nothing. May be NULL. */
+	void (*begin_write)(struct io *io, struct io_file *file);
 	int (*truncate)(struct io *io, struct io_file *file, int64_t size);
 	int64_t (*size)(struct io *io, struct io_file *file);
 	int (*rename)(struct io *io, const char *from, const char *to);
@@ -45,6 +47,8 @@ struct io *io_real(void);
 /* Registers (once) and names the SQLite VFS over io, for sqlite3_open_v2's last argument. Shared memory for WAL: on real files
  * the system's, on a test disk heap memory (locking_mode=EXCLUSIVE needs none). */
 const char *io_sqlite_vfs(struct io *io);
+/* The same for databases that are synced at checkpoints only (synchronous=NORMAL); none may be open through both. */
+const char *io_sqlite_vfs_lazy(struct io *io);
 /* Forgets the VFS of an io that is about to go; no file of it may be open. */
 void io_sqlite_vfs_drop(struct io *io);
 

@@ -16,11 +16,21 @@
  * Files other than databases (WAL, rollback journal) have no locks and one io_file each. SQLite
  * asks for no folder sync: its unix VFS does that silently after the first sync of a new WAL or journal,
  * and so does this one, through io. Nameless temporary files go to the system's VFS whole.
+ *
+ * SQLite writes a log in pieces of 24 and 4,096 bytes, forty for a commit of thirty records. Here pieces that lie behind one
+ * another are gathered and written as one, at the latest when the file is synced, read or asked for its size: so an error of
+ * theirs is told by that call. Others read of a log what a commit has published, and with synchronous=FULL SQLite syncs
+ * before it publishes. Connections that do not (NORMAL) must use the VFS that does not gather, io_sqlite_vfs_lazy.
+ *
+ * A checkpoint copies some thousand pages in one go and syncs them. With all of them left to that sync, the commit beside it
+ * would wait for the disk as long as they take, and on a busy core threads with answers for as long as the copying.
+ * So after each BEHIND_BYTES the kernel is told to begin writing, and other threads go first.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,6 +40,8 @@
 #include "base/check.h"
 #include "store/io.h"
 #include "store/vfs_memory.h"
+
+enum { GATHER_BYTES = 256 << 10, BEHIND_BYTES = 256 << 10 };
 
 /* The data half of a database, for all its connections. */
 struct vfs_shared {
@@ -45,6 +57,7 @@ struct vfs {
 	struct vfs *next;
 	struct io *io;
 	sqlite3_vfs *system;
+	bool gathers; /* writes to logs; false: they are synced at checkpoints only */
 	pthread_mutex_t mutex; /* guards shared */
 	struct vfs_shared *shared;
 	atomic_int last_error; /* errno of the last failure, for messages */
@@ -57,6 +70,11 @@ struct vfs_file {
 	struct vfs_shared *shared; /* databases */
 	struct io_file *data;
 	struct vfs_memory_user user; /* databases on a test disk */
+	bool gathers;
+	char *gathered; /* GATHER_BYTES of room, from the first write on */
+	size_t gathered_bytes;
+	int64_t gathered_at;
+	size_t behind_bytes; /* written since the kernel was told to begin writing */
 	bool sync_folder; /* its name may not be on disk yet */
 	bool persist_wal;
 	char *path;
@@ -80,11 +98,58 @@ static int vfs_error(struct vfs *vfs, int result, int code)
 	return code;
 }
 
+/* Writes what was gathered. After an error it is dropped: SQLite rolls back, and writes the same place anew. */
+static int gathered_write(struct vfs_file *file)
+{
+	struct io *io = file->vfs->io;
+	size_t size = file->gathered_bytes;
+	if (size == 0)
+		return SQLITE_OK;
+	file->gathered_bytes = 0;
+	int result = io->write(io, file->data, file->gathered, size, file->gathered_at);
+	return result < 0 ? vfs_error(file->vfs, result, SQLITE_IOERR_WRITE) : SQLITE_OK;
+}
+
+static int gather(struct vfs_file *file, const void *data, size_t size, int64_t offset)
+{
+	if (file->gathered_bytes && (file->gathered_at + (int64_t)file->gathered_bytes != offset ||
+				     file->gathered_bytes + size > GATHER_BYTES)) {
+		int rc = gathered_write(file);
+		if (rc != SQLITE_OK)
+			return rc;
+	}
+	if (!file->gathered) {
+		file->gathered = malloc(GATHER_BYTES);
+		CHECK(file->gathered);
+	}
+	if (file->gathered_bytes == 0)
+		file->gathered_at = offset;
+	memcpy(file->gathered + file->gathered_bytes, data, size);
+	file->gathered_bytes += size;
+	return SQLITE_OK;
+}
+
+/* Of files that are written at length and synced at the end. */
+static void write_behind(struct vfs_file *file, size_t size)
+{
+	struct io *io = file->vfs->io;
+	file->behind_bytes += size;
+	if (!io->begin_write || file->behind_bytes < BEHIND_BYTES)
+		return;
+	file->behind_bytes = 0;
+	io->begin_write(io, file->data);
+	sched_yield();
+}
+
 static int file_close(sqlite3_file *base)
 {
 	struct vfs_file *file = file_of(base);
 	struct vfs *vfs = file->vfs;
 	struct io *io = vfs->io;
+	/* What no sync followed may be lost: its error too. */
+	(void)gathered_write(file);
+	free(file->gathered);
+	file->gathered = NULL;
 	if (file->system && file->system->pMethods)
 		file->system->pMethods->xClose(file->system);
 	if (file->shared) {
@@ -112,6 +177,9 @@ static int file_read(sqlite3_file *base, void *data, int size, sqlite3_int64 off
 {
 	struct vfs_file *file = file_of(base);
 	struct io *io = file->vfs->io;
+	int rc = gathered_write(file);
+	if (rc != SQLITE_OK)
+		return rc;
 	int64_t got = io->read(io, file->data, data, (size_t)size, offset);
 	if (got < 0)
 		return vfs_error(file->vfs, (int)got, SQLITE_IOERR_READ);
@@ -125,14 +193,25 @@ static int file_write(sqlite3_file *base, const void *data, int size, sqlite3_in
 {
 	struct vfs_file *file = file_of(base);
 	struct io *io = file->vfs->io;
+	if (file->gathers && size <= GATHER_BYTES)
+		return gather(file, data, (size_t)size, offset);
+	int rc = gathered_write(file);
+	if (rc != SQLITE_OK)
+		return rc;
 	int result = io->write(io, file->data, data, (size_t)size, offset);
-	return result < 0 ? vfs_error(file->vfs, result, SQLITE_IOERR_WRITE) : SQLITE_OK;
+	if (result < 0)
+		return vfs_error(file->vfs, result, SQLITE_IOERR_WRITE);
+	write_behind(file, (size_t)size);
+	return SQLITE_OK;
 }
 
 static int file_truncate(sqlite3_file *base, sqlite3_int64 size)
 {
 	struct vfs_file *file = file_of(base);
 	struct io *io = file->vfs->io;
+	int rc = gathered_write(file);
+	if (rc != SQLITE_OK)
+		return rc;
 	int result = io->truncate(io, file->data, size);
 	return result < 0 ? vfs_error(file->vfs, result, SQLITE_IOERR_TRUNCATE) : SQLITE_OK;
 }
@@ -142,6 +221,10 @@ static int file_sync(sqlite3_file *base, int flags)
 	(void)flags;
 	struct vfs_file *file = file_of(base);
 	struct io *io = file->vfs->io;
+	int rc = gathered_write(file);
+	if (rc != SQLITE_OK)
+		return rc;
+	file->behind_bytes = 0;
 	int result = io->sync(io, file->data);
 	if (result < 0) {
 		/* A sync that says "full" has lost pages: never a clean outcome. */
@@ -165,6 +248,9 @@ static int file_size(sqlite3_file *base, sqlite3_int64 *ret)
 {
 	struct vfs_file *file = file_of(base);
 	struct io *io = file->vfs->io;
+	int rc = gathered_write(file);
+	if (rc != SQLITE_OK)
+		return rc;
 	int64_t size = io->size(io, file->data);
 	if (size < 0)
 		return vfs_error(file->vfs, (int)size, SQLITE_IOERR_FSTAT);
@@ -334,6 +420,7 @@ static int open_own(struct vfs *vfs, struct vfs_file *file, const char *path, in
 {
 	struct io *io = vfs->io;
 	file->sync_folder = (flags & SQLITE_OPEN_CREATE) != 0;
+	file->gathers = vfs->gathers && (flags & SQLITE_OPEN_WAL);
 	return io->open(io, path, open_flags(flags), 0600, &file->data);
 }
 
@@ -427,7 +514,7 @@ static int vfs_last_error(sqlite3_vfs *base, int size, char *text)
 	return atomic_load(&vfs->last_error);
 }
 
-static struct vfs *vfs_create(struct io *io)
+static struct vfs *vfs_create(struct io *io, bool gathers)
 {
 	static unsigned number;
 	struct vfs *vfs = calloc(1, sizeof(*vfs));
@@ -435,10 +522,11 @@ static struct vfs *vfs_create(struct io *io)
 	vfs->system = sqlite3_vfs_find("unix");
 	CHECK(vfs->system);
 	if (io == io_real())
-		snprintf(vfs->name, sizeof(vfs->name), "fairlead");
+		snprintf(vfs->name, sizeof(vfs->name), "fairlead%s", gathers ? "" : "-lazy");
 	else
 		snprintf(vfs->name, sizeof(vfs->name), "fairlead-%u", ++number);
 	vfs->io = io;
+	vfs->gathers = gathers;
 	pthread_mutex_init(&vfs->mutex, NULL);
 	vfs->base = *vfs->system; /* clock, randomness, sleep stay the system's */
 	vfs->base.pNext = NULL;
@@ -455,14 +543,14 @@ static struct vfs *vfs_create(struct io *io)
 	return vfs;
 }
 
-const char *io_sqlite_vfs(struct io *io)
+static const char *vfs_name(struct io *io, bool gathers)
 {
 	pthread_mutex_lock(&registry_mutex);
 	struct vfs *vfs = registry;
-	while (vfs && vfs->io != io)
+	while (vfs && (vfs->io != io || vfs->gathers != gathers))
 		vfs = vfs->next;
 	if (!vfs) {
-		vfs = vfs_create(io);
+		vfs = vfs_create(io, gathers);
 		vfs->next = registry;
 		registry = vfs;
 	}
@@ -470,19 +558,35 @@ const char *io_sqlite_vfs(struct io *io)
 	return vfs->name;
 }
 
+const char *io_sqlite_vfs(struct io *io)
+{
+	return vfs_name(io, true);
+}
+
+const char *io_sqlite_vfs_lazy(struct io *io)
+{
+	return vfs_name(io, false);
+}
+
+static void vfs_drop(struct io *io, bool gathers)
+{
+	struct vfs **at = &registry;
+	while (*at && ((*at)->io != io || (*at)->gathers != gathers))
+		at = &(*at)->next;
+	struct vfs *vfs = *at;
+	if (!vfs)
+		return;
+	CHECK(!vfs->shared);
+	*at = vfs->next;
+	sqlite3_vfs_unregister(&vfs->base);
+	pthread_mutex_destroy(&vfs->mutex);
+	free(vfs);
+}
+
 void io_sqlite_vfs_drop(struct io *io)
 {
 	pthread_mutex_lock(&registry_mutex);
-	struct vfs **at = &registry;
-	while (*at && (*at)->io != io)
-		at = &(*at)->next;
-	struct vfs *vfs = *at;
-	if (vfs) {
-		CHECK(!vfs->shared);
-		*at = vfs->next;
-		sqlite3_vfs_unregister(&vfs->base);
-		pthread_mutex_destroy(&vfs->mutex);
-		free(vfs);
-	}
+	vfs_drop(io, true);
+	vfs_drop(io, false);
 	pthread_mutex_unlock(&registry_mutex);
 }
