@@ -155,6 +155,13 @@ static int finish(struct reading *r)
 		return conf_error(
 			r->err, r->file, r->estimate,
 			"estimate is more than limit; then it would be stopped before its end");
+	if (r->resize && job->tasks_min == job->tasks_max)
+		return conf_error(
+			r->err, r->file, r->resize,
+			"resize is for a job whose tasks are a range; this one has %lld; write for example: tasks: 2..4",
+			(long long)job->tasks_min);
+	if (!r->rejoin)
+		job->rejoins = job->tasks_min < job->tasks_max && job->resize == RESIZE_FREE;
 	rc = check_environment(r);
 	if (rc < 0)
 		return rc;
@@ -196,7 +203,6 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 							    .labels = "",
 							    .tolerates = "",
 							    .preempts = 1,
-							    .resize = RESIZE_RESTART,
 							    .grace_ms = -1,
 							    .array_count = 1,
 							    .body = "",

@@ -12,6 +12,7 @@ struct reading {
 	struct err *err;
 	struct event_job_submitted *job;
 	const struct conf *estimate;
+	const struct conf *resize, *rejoin; /* where they are said; NULL = not */
 	struct body_source body;
 	bool has_how;
 };

@@ -117,6 +117,28 @@ static void files_of_old_are_read_as_ever(void **state)
 	golden("request.json");
 }
 
+static void a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t resize, rejoins;
+	} cases[] = {
+		{ "command: x\n", RESIZE_FREE, 0 },
+		{ "command: x\nrejoin: true\n", RESIZE_FREE, 1 },
+		{ "command: x\ntasks: 2..4\n", RESIZE_FREE, 1 },
+		{ "command: x\ntasks: 2..4\nrejoin: false\n", RESIZE_FREE, 0 },
+		{ "command: x\ntasks: 2..4\nresize: restart\n", RESIZE_RESTART, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct job_request request = good(cases[i].text);
+
+		assert_int_equal(request.event.job_submitted.resize, cases[i].resize);
+		assert_int_equal(request.event.job_submitted.rejoins, cases[i].rejoins);
+	}
+}
+
 static void each_field_reaches_the_event(void **state)
 {
 	const struct event_job_submitted *job;
@@ -229,7 +251,8 @@ static const struct {
 	{ "command: x\nkind: inference\n", 2, 7, "needs a later release" },
 	{ "command: x\ngpus: {cnt: 2}\n", 2, 8,
 	  "gpus has no field \"cnt\"; did you mean \"count\"?" },
-	{ "command: x\nresize: free\n", 2, 1, "keeps the number of tasks" },
+	{ "command: x\nresize: free\n", 2, 9, "resize is for a job whose tasks are a range" },
+	{ "command: x\ntasks: 2..4\nresize: no\n", 3, 9, "resize must be free or restart" },
 	{ "command: x\nkind: interactive\n", 2, 7, "needs a later release" },
 	{ "command: x\nkind: trainin\n", 2, 7, "did you mean \"training\"?" },
 	{ "command: x\ntier: best\n", 2, 7, "tier must be best-effort, standard or critical" },
@@ -679,6 +702,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(files_of_old_are_read_as_ever, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back, begin, end),
 		cmocka_unit_test_setup_teardown(each_field_reaches_the_event, begin, end),
 		cmocka_unit_test_setup_teardown(defaults_are_as_documented, begin, end),
 		cmocka_unit_test_setup_teardown(a_job_without_name_gets_its_programs, begin, end),

@@ -417,6 +417,27 @@ static int read_selector(struct reading *r, const struct conf *c, const char *wh
 	return 0;
 }
 
+static int read_resize(struct reading *r, const struct conf *c, const char *what)
+{
+	static const char *const words[] = { [RESIZE_FREE] = "free", [RESIZE_RESTART] = "restart" };
+	size_t which;
+	int rc = read_word(r, c, what, words, ARRAY_SIZE(words), &which);
+
+	r->job->resize = rc == 0 ? (int64_t)which : 0;
+	r->resize = c;
+	return rc;
+}
+
+static int read_rejoin(struct reading *r, const struct conf *c, const char *what)
+{
+	bool yes = true;
+	int rc = conf_bool(r->err, r->file, c, what, &yes);
+
+	r->job->rejoins = yes;
+	r->rejoin = c;
+	return rc;
+}
+
 static int read_preempts(struct reading *r, const struct conf *c, const char *what)
 {
 	bool yes = true;

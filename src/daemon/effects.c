@@ -37,7 +37,9 @@ bool effects_follow(uint32_t kind)
 {
 	return kind == EVENT_ATTEMPT_PLACED || kind == EVENT_ATTEMPT_RELEASED ||
 	       kind == EVENT_ATTEMPT_WARNED || kind == EVENT_ATTEMPT_STOPPED ||
-	       kind == EVENT_ATTEMPT_ENDED || kind == EVENT_JOB_ENDED;
+	       kind == EVENT_ATTEMPT_ENDED || kind == EVENT_JOB_ENDED ||
+	       kind == EVENT_ATTEMPT_SHRUNK || kind == EVENT_ATTEMPT_GROWN ||
+	       kind == EVENT_RANKS_LEFT;
 }
 
 /* Events of the kinds that effects_follow names, and no others, come here. */
@@ -53,6 +55,13 @@ void effects_of_event(struct daemon *d, const struct event *event)
 	else if (event->kind == EVENT_ATTEMPT_STOPPED)
 		effect_send(d, EFFECT_STOP, (uint64_t)event->attempt_stopped.attempt,
 			    event->attempt_stopped.grace_ms);
+	else if (event->kind == EVENT_ATTEMPT_SHRUNK)
+		effect_send(d, EFFECT_RESIZE, (uint64_t)event->attempt_shrunk.attempt,
+			    event->attempt_shrunk.grace_ms);
+	else if (event->kind == EVENT_ATTEMPT_GROWN)
+		effect_send(d, EFFECT_RESIZE, (uint64_t)event->attempt_grown.attempt, 0);
+	else if (event->kind == EVENT_RANKS_LEFT)
+		effect_send(d, EFFECT_RESIZE, (uint64_t)event->ranks_left.attempt, 0);
 	else if (event->kind == EVENT_ATTEMPT_ENDED)
 		effect_send(d, EFFECT_FORGET, (uint64_t)event->attempt_ended.attempt, 0);
 	else if (event->kind == EVENT_JOB_ENDED)
@@ -114,13 +123,19 @@ static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks,
 	}
 }
 
+/* It belongs to the attempt from now on: neither gone nor told to leave. */
+static bool is_member(const struct task *task)
+{
+	return task->state < TASK_EXITED && !task->leaving;
+}
+
 static const struct engine_gpu_place *places_of(const struct facts *facts,
 						const struct attempt *attempt, struct arena *arena)
 {
 	const struct shape *shape = shape_get(facts, job_get(facts, attempt->job)->shape);
 	struct engine_gpu_place *places =
 		arena_new_array(arena, struct engine_gpu_place, attempt->tasks);
-	uint32_t *on_node = arena_new_array(arena, uint32_t, facts->nodes.count + 1);
+	uint32_t *on_node = arena_new_array(arena, uint32_t, facts->nodes.count + 1), members = 0;
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(facts, attempt, rank);
 		struct engine_gpu_place *place = &places[rank];
@@ -128,7 +143,11 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 		snprintf(place->node, sizeof(place->node), "%s",
 			 facts_name(facts, node_get(facts, task->node)->name));
 		place->gpu_mask = task->gpu_mask;
-		place->local_rank = on_node[task->node.v]++;
+		place->launch = task->launch;
+		place->member = is_member(task) ? members++ : MEMBER_NONE;
+		place->leaves = task->leaving;
+		place->comes = task->state == TASK_PREPARING;
+		place->local_rank = is_member(task) ? on_node[task->node.v]++ : 0;
 		place->cpu_milli = shape->cpu_milli;
 		place->memory_mib = shape->memory_mib;
 	}
@@ -178,8 +197,11 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.array_index = job->array_count ? attempt->job.v - job->array_first : 0,
 		.place_count = attempt->tasks,
 		.places = places_of(facts, attempt, arena),
+		.generation = attempt->generation,
 		.log_cap_bytes = LOG_CAP_BYTES,
 	};
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		ret->member_count += ret->places[rank].member != MEMBER_NONE;
 	copy_name(ret->job_name, facts_name(facts, job->name));
 	copy_name(ret->user, facts_name(facts, job->user));
 	copy_name(ret->team, facts_name(facts, job->team));
@@ -230,6 +252,29 @@ static void start(struct daemon *d, const struct facts *facts, uint64_t id)
 		start_from(d, facts, id, NULL);
 }
 
+/* --- running attempts that become narrower or wider ---- */
+
+/* All of it is said anew from the facts as they are: what was said before is passed over by the engine. */
+static int resize(struct daemon *d, const struct facts *facts, uint64_t id, int64_t grace_ms,
+		  struct err *err)
+{
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	if (attempt->state != ATTEMPT_ACTIVE || !attempt->generation)
+		return 0;
+	const struct job *job = job_get(facts, attempt->job);
+	const struct checkpoint *checkpoint =
+		job->checkpoint ? job_checkpoint(facts, job, 0) : NULL;
+	struct arena arena;
+	struct engine_start start;
+	arena_init(&arena, 256 << 20);
+	int result = start_describe(d, facts, id, checkpoint ? checkpoint->path : NULL, &arena,
+				    &start, err);
+	if (result == 0)
+		result = d->engine_ops->resize(d->engine, &start, grace_ms, err);
+	arena_deinit(&arena);
+	return result;
+}
+
 /* --- commands -------------------------------------------------------------------------------------------------- */
 
 int effects_open_engine(struct daemon *d, struct err *err)
@@ -257,9 +302,12 @@ static void stopped_nothing(struct daemon *d, const struct facts *facts, uint64_
 		return;
 	}
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
-		const struct engine_fact fact = {
-			.kind = ENGINE_GONE, .attempt = id, .rank = rank, .time_ms = clock_wall_ms()
-		};
+		const struct task *task = task_get(facts, attempt, rank);
+		const struct engine_fact fact = { .kind = ENGINE_GONE,
+						  .attempt = id,
+						  .rank = rank,
+						  .launch = task ? task->launch : 0,
+						  .time_ms = clock_wall_ms() };
 		effects_report(d, &fact);
 	}
 }
@@ -270,6 +318,7 @@ static int command(struct daemon *d, const struct facts *facts, enum effect_kind
 	switch (kind) {
 	case EFFECT_RELEASE: return d->engine_ops->release(d->engine, id, err);
 	case EFFECT_WARN: return d->engine_ops->warn(d->engine, id, grace_ms, err);
+	case EFFECT_RESIZE: return resize(d, facts, id, grace_ms, err);
 	case EFFECT_STOP: break;
 	case EFFECT_ADOPT:
 	case EFFECT_ADOPT_ANEW:
@@ -322,31 +371,53 @@ static void command_again(struct daemon *d, const struct facts *facts, uint64_t 
 		effect_send(d, EFFECT_RELEASE, id, 0);
 		if (attempt->warned_ms)
 			effect_send(d, EFFECT_WARN, id, left);
+		if (attempt->generation)
+			effect_send(d, EFFECT_RESIZE, id,
+				    job_get(facts, attempt->job)->grace_ms == UINT32_MAX
+					    ? facts->policy.grace_ms
+					    : (int64_t)job_get(facts, attempt->job)->grace_ms);
 		break;
 	case ATTEMPT_STOPPING: effect_send(d, EFFECT_STOP, id, left); break;
 	}
+}
+
+static const uint32_t *launches_of(const struct facts *facts, const struct attempt *attempt,
+				   struct arena *arena)
+{
+	uint32_t *launches = arena_new_array(arena, uint32_t, attempt->tasks);
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(facts, attempt, rank);
+		launches[rank] = task ? task->launch : 0;
+	}
+	return launches;
 }
 
 static void adopt(struct daemon *d, const struct facts *facts)
 {
 	uint64_t *attempts = calloc(facts->attempts.count + 1, sizeof(*attempts));
 	uint32_t *tasks = calloc(facts->attempts.count + 1, sizeof(*tasks));
-	CHECK(attempts && tasks);
+	const uint32_t **launches = calloc(facts->attempts.count + 1, sizeof(*launches));
+	struct arena arena;
+	arena_init(&arena, 256 << 20);
+	CHECK(attempts && tasks && launches);
 	size_t count = 0;
 	for (uint32_t id = 1; id <= facts->attempts.count; id++) {
 		const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ id });
 		if (attempt_is_over(facts, id))
 			continue;
 		attempts[count] = id;
+		launches[count] = launches_of(facts, attempt, &arena);
 		tasks[count++] = attempt->tasks;
 	}
 	struct err err = { 0 };
-	if (d->engine_ops->adopt(d->engine, attempts, tasks, count, &err) < 0)
+	if (d->engine_ops->adopt(d->engine, attempts, tasks, launches, count, &err) < 0)
 		log_line(LOG_ERROR, "running work could not be looked through: %s", err.text);
 	for (size_t i = 0; i < count; i++)
 		command_again(d, facts, attempts[i]);
 	free(attempts);
 	free(tasks);
+	free(launches);
+	arena_deinit(&arena);
 	space_recall(d, facts);
 }
 
@@ -405,6 +476,7 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 		(void)FAILPOINT("effects-after-release");
 		break;
 	case EFFECT_WARN:
+	case EFFECT_RESIZE:
 	case EFFECT_STOP: again = command_failed(d, facts, effect); break;
 	case EFFECT_FORGET: d->engine_ops->forget(d->engine, effect->attempt); break;
 	case EFFECT_JOB_OVER: remove_empty_folder(d, effect->attempt); break;

@@ -25,7 +25,10 @@ static bool exit_event(const struct facts *facts, const struct engine_fact *fact
 		       const struct attempt *attempt, const struct task *task, struct event *ret)
 {
 	(void)facts;
-	if (task->state == TASK_EXITED)
+	if (task->state >= TASK_EXITED)
+		return false;
+	/* So is that of a rank that comes to a running attempt. */
+	if (fact->kind == ENGINE_GONE && task->state == TASK_PREPARING && attempt->generation)
 		return false;
 	/* A place never released is only made again (effects.c): that the engine has no trace of it is no loss. */
 	if (fact->kind == ENGINE_GONE && attempt->state == ATTEMPT_PREPARING)
@@ -35,6 +38,7 @@ static bool exit_event(const struct facts *facts, const struct engine_fact *fact
 	e->attempt = (int64_t)fact->attempt;
 	e->rank = fact->rank;
 	e->at_ms = fact->time_ms;
+	e->launch = fact->launch;
 	if (fact->kind == ENGINE_GONE) {
 		e->cause = ENGINE_CAUSE_LOST;
 		e->text = fact->text[0] ? fact->text : "nothing of it was found on this machine";
@@ -62,6 +66,7 @@ static bool report_event(const struct facts *facts, const struct fact_message *m
 		ret->progress.rank = fact->rank;
 		ret->progress.number = (int64_t)fact->number;
 		ret->progress.step = fact->step;
+		ret->progress.launch = fact->launch;
 		return true;
 	}
 	*ret = event_make(EVENT_CHECKPOINT_SAVED, 0, "engine");
@@ -70,6 +75,7 @@ static bool report_event(const struct facts *facts, const struct fact_message *m
 	e->attempt = (int64_t)fact->attempt;
 	e->rank = fact->rank;
 	e->report = (int64_t)fact->number;
+	e->launch = fact->launch;
 	e->number = job_get(facts, attempt->job)->checkpoints_made + 1;
 	e->step = fact->step;
 	e->at_ms = fact->time_ms;
@@ -89,6 +95,8 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 	    fact->rank >= attempt->tasks)
 		return false;
 	const struct task *task = task_get(facts, attempt, fact->rank);
+	if (task->state == TASK_LEFT || fact->launch != task->launch)
+		return false;
 
 	switch (fact->kind) {
 	case ENGINE_READY:
@@ -97,13 +105,15 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 		*ret = event_make(EVENT_TASK_READY, 0, "engine");
 		ret->task_ready.attempt = (int64_t)fact->attempt;
 		ret->task_ready.rank = fact->rank;
+		ret->task_ready.launch = fact->launch;
 		return true;
 	case ENGINE_STARTED:
-		if (task->state == TASK_RUNNING || task->state == TASK_EXITED)
+		if (task->state >= TASK_RUNNING)
 			return false;
 		*ret = event_make(EVENT_TASK_STARTED, 0, "engine");
 		ret->task_started.attempt = (int64_t)fact->attempt;
 		ret->task_started.rank = fact->rank;
+		ret->task_started.launch = fact->launch;
 		ret->task_started.pid = fact->pid;
 		ret->task_started.at_ms = fact->time_ms;
 		return true;

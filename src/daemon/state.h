@@ -97,6 +97,7 @@ enum effect_kind {
 	EFFECT_RELEASE,
 	EFFECT_WARN,
 	EFFECT_STOP,
+	EFFECT_RESIZE, /* who belongs to a running attempt has changed */
 	EFFECT_FORGET,
 	EFFECT_JOB_OVER, /* attempt: the job's number */
 	EFFECT_QUIT

@@ -13,6 +13,9 @@
  *	warn     a checkpoint is wanted: the job's signal, and a notice to whoever listens on the report socket.
  *	stop     SIGTERM to the whole process tree, after grace SIGKILL, until nothing is left. Each rank answers EXITED.
  *	         For ranks never released: the place is taken down, EXITED with `never_ran`.
+ *	resize   who belongs to a released attempt has changed: ranks that come are prepared and run as soon as they are ready;
+ *	         those that leave get a notice (or SIGTERM when nobody listens), and are stopped when grace_ms are over; the
+ *	         others get a notice with the new world. Says all of it each time, so it may come again.
  *	forget   its end is durable: what is not log or checkpoint may be removed.
  *
  * Commands are idempotent, may come again after a restart of the daemon, and may come in any state. Facts are
@@ -50,6 +53,7 @@ struct engine_fact {
 	enum engine_fact_kind kind;
 	uint64_t attempt;
 	uint32_t rank;
+	uint32_t launch; /* which start of the rank it is of */
 	int64_t time_ms; /* wall time at which it happened */
 	/* EXITED */
 	enum engine_cause cause;
@@ -76,7 +80,14 @@ struct engine_gpu_place {
 	uint32_t local_size;
 	int64_t cpu_milli; /* 0 = not asked */
 	int64_t memory_mib; /* limit of the task; 0 = none */
+	/* In an attempt that changed its width: */
+	uint32_t launch; /* how often the rank was started anew */
+	uint32_t
+		member; /* its place among those that belong to it now, from 0; MEMBER_NONE = it left, or is to leave */
+	bool leaves; /* told to leave: a notice, then a stop when its time is over */
+	bool comes; /* its place is to be made, if that launch was not begun yet */
 };
+enum { MEMBER_NONE = UINT32_MAX };
 
 struct engine_start {
 	uint64_t job, attempt;
@@ -97,6 +108,9 @@ struct engine_start {
 	uint32_t array_size;
 	uint32_t place_count; /* = tasks of the attempt */
 	const struct engine_gpu_place *places; /* by rank */
+	uint32_t
+		generation; /* of who belongs to it; 0 = as it was started: `member` is then the rank */
+	uint32_t member_count; /* 0 = place_count */
 	int64_t log_cap_bytes; /* per stream and rank, all rotated parts together */
 };
 
@@ -114,14 +128,16 @@ struct engine_ops {
 	int (*open)(const struct engine_options *options, struct engine **ret, struct err *err);
 	void (*close)(struct engine *engine); /* running work goes on */
 	/* After a restart: these attempts are live in the journal. Anything else found is stopped and cleared away as stale.
-	 * For each rank of these, READY/STARTED/EXITED/REPORT/GONE are reported again as found. */
+	 * launches[i][rank]: its newest start; NULL = no rank was started anew. For each rank of these, READY/STARTED/EXITED/REPORT/GONE are reported again as found. */
 	int (*adopt)(struct engine *engine, const uint64_t *attempts, const uint32_t *task_counts,
-		     size_t count, struct err *err);
+		     const uint32_t *const *launches, size_t count, struct err *err);
 	/* Returns at once; a failure to prepare a rank comes as EXITED with ENGINE_CAUSE_START. */
 	int (*start)(struct engine *engine, const struct engine_start *start, struct err *err);
 	int (*release)(struct engine *engine, uint64_t attempt, struct err *err);
 	int (*warn)(struct engine *engine, uint64_t attempt, int64_t grace_ms, struct err *err);
 	int (*stop)(struct engine *engine, uint64_t attempt, int64_t grace_ms, struct err *err);
+	int (*resize)(struct engine *engine, const struct engine_start *start, int64_t grace_ms,
+		      struct err *err);
 	void (*forget)(struct engine *engine, uint64_t attempt);
 };
 

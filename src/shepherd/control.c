@@ -16,16 +16,20 @@
 #include "engine/local/place.h"
 #include "shepherd/shepherd.h"
 
+/* For one that listened and did not go in time: between SIGTERM and SIGKILL. */
+enum { LEAVE_GRACE_MS = 5000 };
+
 struct wishes {
 	bool go;
-	uint64_t warn, stop; /* newest number, 0 = none newer than seen */
+	uint64_t warn, stop, world; /* newest number, 0 = none newer than seen */
 	int64_t warn_grace_ms, stop_grace_ms; /* stop: the least of the new ones */
 };
 
 static void look_at(const struct shepherd *s, const char *name, struct wishes *wishes)
 {
 	uint64_t warn = place_command_number(name, "warn"),
-		 stop = place_command_number(name, "stop");
+		 stop = place_command_number(name, "stop"),
+		 world = place_command_number(name, "world");
 
 	if (strcmp(name, "go") == 0)
 		wishes->go = true;
@@ -33,6 +37,8 @@ static void look_at(const struct shepherd *s, const char *name, struct wishes *w
 		wishes->warn = warn;
 		wishes->warn_grace_ms = place_read_grace(s->folder, name);
 	}
+	if (world > s->world_seen && world > wishes->world)
+		wishes->world = world;
 	if (stop > s->stop_seen) {
 		int64_t grace = place_read_grace(s->folder, name);
 
@@ -110,6 +116,42 @@ static void warn(struct shepherd *s, int64_t grace_ms)
 			s->spec.checkpoint_signal);
 }
 
+/* Told to leave: who listens has its grace to go by itself; where nobody does the signal says it. */
+static void leave_begin(struct shepherd *s, int64_t grace_ms, bool listens)
+{
+	if (s->stopping || s->leave_at_ms)
+		return;
+	if (!listens || s->phase < RUNNING) {
+		stop_begin(s, grace_ms);
+		return;
+	}
+	s->leave_at_ms = clock_boot_ms() + grace_ms;
+}
+
+void control_leave(struct shepherd *s, int64_t now)
+{
+	if (!s->leave_at_ms || now < s->leave_at_ms || s->stopping)
+		return;
+	stop_begin(s, LEAVE_GRACE_MS);
+}
+
+static void world_changed(struct shepherd *s, uint64_t number)
+{
+	char name[40];
+	AUTO_BUF text = BUF_INIT;
+	long long grace_ms = 0;
+	int leaves = 0, at = 0;
+
+	snprintf(name, sizeof(name), "world.%llu", (unsigned long long)number);
+	if (place_read(s->folder, name, &text, NULL) != 0 ||
+	    sscanf(buf_text(&text), "%lld %d\n%n", &grace_ms, &leaves, &at) != 2 || !at)
+		return;
+	s->world_seen = number;
+	int told = report_server_tell(s, buf_text(&text) + at, text.size - (size_t)at);
+	if (leaves)
+		leave_begin(s, grace_ms > 0 ? grace_ms : 0, told > 0);
+}
+
 void control_look(struct shepherd *s)
 {
 	struct wishes wishes = { 0 };
@@ -122,6 +164,8 @@ void control_look(struct shepherd *s)
 	}
 	if (wishes.go && s->phase == WAITING)
 		release(s);
+	if (wishes.world && s->phase < ENDING)
+		world_changed(s, wishes.world);
 	/* One that comes while the command is being started is kept until it runs. */
 	if (wishes.warn && s->phase >= RUNNING) {
 		s->warn_seen = wishes.warn;

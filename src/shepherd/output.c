@@ -10,6 +10,16 @@ enum { READ_BYTES = 64 << 10, DRAIN_MAX_BYTES = 64 << 20 }; /* a pipe holds 64 K
 
 static char room[READ_BYTES];
 
+/* What an earlier start of the rank has written stays; offsets go on behind it. */
+static void log_go_on(const struct shepherd *s, enum task_stream stream, struct task_log *log)
+{
+	uint64_t end;
+
+	if (task_log_tail(s->spec.logs, s->spec.job, s->spec.attempt, s->spec.rank, stream, 0, &end,
+			  NULL) == 0)
+		log->offset = end;
+}
+
 int output_open(struct shepherd *s, int ret_child_ends[2], struct err *err)
 {
 	int folder = task_log_folder(s->spec.logs, s->spec.job, s->spec.attempt, err);
@@ -26,6 +36,8 @@ int output_open(struct shepherd *s, int ret_child_ends[2], struct err *err)
 		s->outputs[i].fd = fds[0];
 		task_log_init(&s->outputs[i].log, folder, s->spec.rank,
 			      i ? TASK_STDERR : TASK_STDOUT, s->spec.log_cap_bytes);
+		if (s->spec.launch)
+			log_go_on(s, i ? TASK_STDERR : TASK_STDOUT, &s->outputs[i].log);
 		ret_child_ends[i] = fds[1];
 	}
 	return 0;

@@ -441,6 +441,24 @@ void report_server_handle(struct shepherd *s, const struct pollfd *poll)
 	}
 }
 
+int report_server_tell(struct shepherd *s, const char *line, size_t size)
+{
+	int told = 0;
+
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		struct report_client *client = &s->reports.clients[i];
+
+		if (client->fd < 0 || !client->watches ||
+		    client->out_size + size > sizeof(client->out))
+			continue;
+		memcpy(client->out + client->out_size, line, size);
+		client->out_size += size;
+		client_write(client);
+		told++;
+	}
+	return told;
+}
+
 void report_server_notice(struct shepherd *s, int64_t grace_ms)
 {
 	char line[96];
@@ -449,14 +467,5 @@ void report_server_notice(struct shepherd *s, int64_t grace_ms)
 					"{\"notice\": \"checkpoint\", \"grace_ms\": %" PRId64 "}\n",
 					grace_ms);
 
-	for (int i = 0; i < CLIENTS_MAX; i++) {
-		struct report_client *client = &s->reports.clients[i];
-
-		if (client->fd < 0 || !client->watches ||
-		    client->out_size + (size_t)n > sizeof(client->out))
-			continue;
-		memcpy(client->out + client->out_size, line, (size_t)n);
-		client->out_size += (size_t)n;
-		client_write(client);
-	}
+	(void)report_server_tell(s, line, (size_t)n);
 }

@@ -276,6 +276,8 @@ static int timeout_ms(struct shepherd *s)
 
 	wait = least(wait, report_server_flush(s, false));
 	wait = least(wait, asking_left_ms(s, now));
+	if (s->leave_at_ms && !s->stopping)
+		wait = least(wait, s->leave_at_ms - now);
 	if (s->kill_at_ms != INT64_MAX)
 		wait = least(wait, s->kill_at_ms - now);
 	if (s->phase == RUNNING && !s->spec.cgroups.memory[0])
@@ -298,6 +300,7 @@ static void check_times(struct shepherd *s)
 	}
 	report_server_look(s);
 	asking_look(s, now);
+	control_leave(s, now);
 	memory_look(s);
 	if (s->phase < ENDING && s->stopping && now >= s->kill_at_ms) {
 		s->kill_at_ms = now;

@@ -107,7 +107,8 @@ struct shepherd {
 	struct report_server reports;
 
 	bool go_seen;
-	uint64_t warn_seen, stop_seen; /* newest numbers acted on */
+	uint64_t warn_seen, stop_seen, world_seen; /* newest numbers acted on */
+	int64_t leave_at_ms; /* boot clock; told to leave, and stopped then if it has not; 0 = not told */
 	bool signal_due; /* the checkpoint signal found nobody who waits for it yet */
 	bool stopping; /* a stop came */
 	bool shutdown; /* the machine goes down */
@@ -155,6 +156,8 @@ void report_server_handle(struct shepherd *s, const struct pollfd *poll);
 void report_server_look(struct shepherd *s); /* each turn: a look that takes too long is given up */
 /* grace_ms: how long it may take; -1 = nobody waits for it. */
 void report_server_notice(struct shepherd *s, int64_t grace_ms);
+/* The line to all who listen; how many do. */
+int report_server_tell(struct shepherd *s, const char *line, size_t size);
 /* Writes pending progress when due; ms until it is due again, INT64_MAX = nothing pending. */
 int64_t report_server_flush(struct shepherd *s, bool now);
 
@@ -170,6 +173,8 @@ int64_t report_look_end(struct shepherd *s, int result); /* bytes, 0 = not known
 
 /* control.c: what the engine wants; reads the folder and acts. */
 void control_look(struct shepherd *s);
+/* Stops a rank that was told to leave and is still there when its time is over. */
+void control_leave(struct shepherd *s, int64_t now);
 /* Sends the checkpoint signal that is still due, if somebody waits for it now. */
 void control_signal(struct shepherd *s);
 

@@ -197,7 +197,7 @@ static int drive_adopt(struct engine *engine, char **words, struct err *err)
 		attempts[count] = strtoull(*word, &end, 10);
 		counts[count++] = (uint32_t)strtoul(end + 1, NULL, 10);
 	}
-	return engine_local.adopt(engine, attempts, counts, count, err);
+	return engine_local.adopt(engine, attempts, counts, NULL, count, err);
 }
 
 static int drive(struct engine *engine, char **words, size_t count, struct err *err)

@@ -230,6 +230,9 @@ void apply_attempt_grown(struct facts *f, const struct event_attempt_grown *e)
 	attempt_counts(f, id, e->ranks_count);
 	resized(f, id, true);
 	attempt = attempt_edit(f, id);
-	if (!is_below_least(f, attempt))
-		attempt->lacks_ms = 0;
+	if (is_below_least(f, attempt))
+		return;
+	attempt->lacks_ms = 0;
+	if (attempt->first_failed_rank < 0)
+		attempt->reason = facts_put_text(f, attempt->reason, "");
 }

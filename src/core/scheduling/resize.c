@@ -26,9 +26,13 @@ static const struct task *task_at(const struct pass *pass, const struct attempt 
 
 /* --- leaving --------------------------------------------------------------------------------------------- */
 
-/* Taken from it from outside: with its machine or shepherd, or killed. What its program did itself ends the gang. */
-static bool task_was_lost(const struct task *task)
+/* Taken from it from outside: with its machine or shepherd, or killed; or the machine could not start one that came later. What
+ * its program did itself ends the gang. */
+static bool task_was_lost(const struct attempt *attempt, const struct task *task)
 {
+	if (attempt->generation && task->never_ran &&
+	    (task->cause == CAUSE_START || task->cause == CAUSE_NO_SPACE))
+		return true;
 	return task->cause == CAUSE_LOST ||
 	       (task->cause == CAUSE_SIGNAL && task->signal == SIGNAL_KILL);
 }
@@ -36,12 +40,13 @@ static bool task_was_lost(const struct task *task)
 /* One that was started anew and is lost again at once would go on so for ever. */
 static bool task_is_lost_again(const struct pass *pass, const struct task *task)
 {
-	return task->launch && !task->never_ran &&
+	return task->launch && !(task->never_ran && task->cause == CAUSE_LOST) &&
 	       pass->facts->now_ms - task->from_ms < pass->facts->policy.blackhole_window_ms;
 }
 
+/* May the others go on without so many, of which some were lost again? */
 static bool may_lose(const struct pass *pass, const struct job *job, const struct attempt *attempt,
-		     uint32_t lost)
+		     uint32_t lost, bool again)
 {
 	uint32_t least = shape_get(pass->facts, job->shape)->tasks_min;
 
@@ -50,7 +55,7 @@ static bool may_lose(const struct pass *pass, const struct job *job, const struc
 	if (job_is_free(pass->facts, job) &&
 	    attempt_width(attempt) - attempt->leaving >= least + lost)
 		return true;
-	return job->rejoins;
+	return job->rejoins && !again;
 }
 
 /* Ranks to go on without, rising; 0 when there are none, or when the attempt has to end. */
@@ -58,21 +63,21 @@ static uint32_t ranks_gone(const struct pass *pass, const struct job *job,
 			   const struct attempt *attempt, int64_t *ret, bool *ret_lost)
 {
 	uint32_t count = 0, lost = 0;
+	bool again = false;
 
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_at(pass, attempt, rank);
 
-		if (task->state != TASK_EXITED)
+		if (task->state != TASK_EXITED || (!task->leaving && !task_has_failed(task)))
 			continue;
-		if (!task->leaving && !task_has_failed(task))
-			continue; /* it is done */
-		if (!task->leaving && (!task_was_lost(task) || task_is_lost_again(pass, task)))
+		if (!task->leaving && !task_was_lost(attempt, task))
 			return 0;
 		lost += !task->leaving;
+		again = again || (!task->leaving && task_is_lost_again(pass, task));
 		ret[count++] = rank;
 	}
 	*ret_lost = lost > 0;
-	return lost && !may_lose(pass, job, attempt, lost) ? 0 : count;
+	return lost && !may_lose(pass, job, attempt, lost, again) ? 0 : count;
 }
 
 bool resize_left(struct pass *pass, const struct job *job, const struct attempt *attempt)

@@ -28,18 +28,28 @@ struct attempt *attempt_find(struct engine *e, uint64_t number)
 	return attempt;
 }
 
+void attempt_widen(struct attempt *attempt, uint32_t count)
+{
+	attempt->ranks = reallocarray(attempt->ranks, count ? count : 1, sizeof(*attempt->ranks));
+	CHECK(attempt->ranks);
+	for (; attempt->count < count; attempt->count++) {
+		struct rank *rank = calloc(1, sizeof(*rank));
+
+		CHECK(rank);
+		*rank = (struct rank){
+			.attempt = attempt, .number = attempt->count, .folder = -1, .watch = -1
+		};
+		attempt->ranks[attempt->count] = rank;
+	}
+}
+
 struct attempt *attempt_add(struct engine *e, uint64_t number, uint32_t count)
 {
 	struct attempt *attempt = calloc(1, sizeof(*attempt));
 
 	CHECK(attempt);
-	attempt->ranks = calloc(count ? count : 1, sizeof(*attempt->ranks));
-	CHECK(attempt->ranks);
 	attempt->number = number;
-	attempt->count = count;
-	for (uint32_t i = 0; i < count; i++)
-		attempt->ranks[i] =
-			(struct rank){ .attempt = attempt, .number = i, .folder = -1, .watch = -1 };
+	attempt_widen(attempt, count);
 	HASH_ADD(hh, e->table, number, sizeof(attempt->number), attempt);
 	return attempt;
 }
@@ -48,10 +58,11 @@ void attempt_drop(struct engine *e, struct attempt *attempt)
 {
 	HASH_DEL(e->table, attempt);
 	for (uint32_t i = 0; i < attempt->count; i++) {
-		rank_unwatch(e, &attempt->ranks[i]);
-		rank_born(&attempt->ranks[i]);
-		if (attempt->ranks[i].folder >= 0)
-			close(attempt->ranks[i].folder);
+		rank_unwatch(e, attempt->ranks[i]);
+		rank_born(attempt->ranks[i]);
+		if (attempt->ranks[i]->folder >= 0)
+			close(attempt->ranks[i]->folder);
+		free(attempt->ranks[i]);
 	}
 	free(attempt->ranks);
 	free(attempt);
@@ -59,8 +70,11 @@ void attempt_drop(struct engine *e, struct attempt *attempt)
 
 void rank_say(struct engine *e, struct rank *rank, const struct engine_fact *fact)
 {
+	struct engine_fact own = *fact;
+
+	own.launch = rank->launch;
 	if (!rank->attempt->stale)
-		e->options.report(e->options.context, fact);
+		e->options.report(e->options.context, &own);
 }
 
 static void maybe_forget(struct engine *e, struct attempt *attempt)
@@ -68,7 +82,7 @@ static void maybe_forget(struct engine *e, struct attempt *attempt)
 	if (!(attempt->forgotten || attempt->stale) || attempt->jobs)
 		return;
 	for (uint32_t i = 0; i < attempt->count; i++)
-		if (attempt->ranks[i].state != RANK_ENDED)
+		if (attempt->ranks[i]->state != RANK_ENDED)
 			return;
 	engine_queue(e, JOB_FORGET, attempt, NULL, NULL);
 }
@@ -336,15 +350,15 @@ static void local_close(struct engine *e)
 /* --- commands --- */
 
 static int local_adopt(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts,
-		       size_t count, struct err *err)
+		       const uint32_t *const *launches, size_t count, struct err *err)
 {
 	pthread_mutex_lock(&e->lock);
-	int result = adopt_all(e, attempts, task_counts, count, err);
+	int result = adopt_all(e, attempts, task_counts, launches, count, err);
 	pthread_mutex_unlock(&e->lock);
 	return result;
 }
 
-static int check_start(const struct engine_start *start, struct err *err)
+int check_start(const struct engine_start *start, struct err *err)
 {
 	if (start->place_count == 0 || start->place_count > TASKS_MAX)
 		return err_set(err, ERR_INVALID,
@@ -375,7 +389,7 @@ static void start_rest(struct engine *e, struct attempt *attempt, const struct e
 	struct order *order = order_copy(e, start);
 
 	for (uint32_t i = 0; i < attempt->count && i < start->place_count; i++) {
-		struct rank *rank = &attempt->ranks[i];
+		struct rank *rank = attempt->ranks[i];
 
 		if (rank->state == RANK_ENDED && rank->gone) {
 			rank->state = RANK_PREPARING;
@@ -399,7 +413,7 @@ static int local_start(struct engine *e, const struct engine_start *start, struc
 		attempt = attempt_add(e, start->attempt, start->place_count);
 		attempt->job = start->job;
 		for (uint32_t i = 0; i < attempt->count; i++)
-			attempt->ranks[i].waits = true;
+			attempt->ranks[i]->waits = true;
 		engine_queue(e, JOB_PREPARE, attempt, NULL, order_copy(e, start));
 	} else if (attempt->adopted && !attempt->stale && !attempt->forgotten) {
 		start_rest(e, attempt, start);
@@ -408,7 +422,7 @@ static int local_start(struct engine *e, const struct engine_start *start, struc
 	return 0;
 }
 
-static struct attempt *find_or_say(struct engine *e, uint64_t number, struct err *err)
+struct attempt *find_or_say(struct engine *e, uint64_t number, struct err *err)
 {
 	struct attempt *attempt = attempt_find(e, number);
 
@@ -424,7 +438,7 @@ static int check_alone(const struct engine *e, const struct attempt *attempt, st
 	for (const struct attempt *other = e->table; other; other = other->hh.next)
 		for (uint32_t i = 0; other->stale && other->job == attempt->job && i < other->count;
 		     i++)
-			if (other->ranks[i].state != RANK_ENDED)
+			if (other->ranks[i]->state != RANK_ENDED)
 				return err_set(
 					err, ERR_UNAVAILABLE,
 					"attempt %" PRIu64 " waits until attempt %" PRIu64
@@ -433,11 +447,12 @@ static int check_alone(const struct engine *e, const struct attempt *attempt, st
 	return 0;
 }
 
-/* The gate of a gang: all ranks are ready (or were released before), or none gets `go`. */
+/* The gate of a gang: all ranks are ready (or were released before), or none gets `go`. It is passed once: those that come
+ * later run as soon as they are ready. */
 static int check_ready(const struct attempt *attempt, struct err *err)
 {
-	for (uint32_t i = 0; i < attempt->count; i++) {
-		const struct rank *rank = &attempt->ranks[i];
+	for (uint32_t i = 0; i < attempt->count && !attempt->open; i++) {
+		const struct rank *rank = attempt->ranks[i];
 
 		if (!rank->released && (rank->state != RANK_LIVE || !rank->ready_said))
 			return err_set(err, ERR_CONFLICT,
@@ -452,24 +467,31 @@ static int check_ready(const struct attempt *attempt, struct err *err)
 	return 0;
 }
 
+int rank_go(struct rank *rank, struct err *err)
+{
+	(void)FAILPOINT_RANK("engine-go", rank->number);
+	int put = place_put(rank->folder, "go", "", 0, err);
+	if (put < 0)
+		return put;
+	rank->released = true;
+	place_wake(rank->folder);
+	return 0;
+}
+
 static int release_ranks(struct attempt *attempt, struct err *err)
 {
 	int result = 0;
 
 	for (uint32_t i = 0; i < attempt->count; i++) {
-		struct rank *rank = &attempt->ranks[i];
+		struct rank *rank = attempt->ranks[i];
 
-		if (rank->released)
+		if (rank->released || rank->state != RANK_LIVE || !rank->ready_said)
 			continue;
-		(void)FAILPOINT_RANK("engine-go", i);
-		int put = place_put(rank->folder, "go", "", 0, err);
-		if (put < 0) {
+		int put = rank_go(rank, err);
+		if (put < 0)
 			result = put;
-			continue;
-		}
-		rank->released = true;
-		place_wake(rank->folder);
 	}
+	attempt->open = true;
 	return result;
 }
 
@@ -495,7 +517,7 @@ static int command_ranks(struct attempt *attempt, const char *command, uint64_t 
 	int result = 0;
 
 	for (uint32_t i = 0; i < attempt->count; i++) {
-		struct rank *rank = &attempt->ranks[i];
+		struct rank *rank = attempt->ranks[i];
 
 		if (rank->state != RANK_LIVE)
 			continue;
@@ -556,5 +578,6 @@ const struct engine_ops engine_local = {
 	.release = local_release,
 	.warn = local_warn,
 	.stop = local_stop,
+	.resize = local_resize,
 	.forget = local_forget,
 };

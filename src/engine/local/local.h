@@ -45,6 +45,7 @@ struct attempt;
 struct rank {
 	struct attempt *attempt;
 	uint32_t number;
+	uint32_t launch; /* how often it was started anew */
 	enum rank_state state;
 	bool ready_said, started_said;
 	bool released; /* `go` is there */
@@ -74,7 +75,8 @@ struct child {
 struct attempt {
 	uint64_t number, job;
 	uint32_t count;
-	struct rank *ranks;
+	struct rank **ranks; /* the list may be moved while the mutex is free, the ranks stay */
+	bool open; /* some rank was released: the gate is passed */
 	uint16_t port;
 	bool stale; /* of no interest to the core: stopped and cleared, no facts */
 	bool adopted; /* its folder may be there already */
@@ -127,6 +129,10 @@ struct engine {
 /* local.c */
 struct attempt *attempt_find(struct engine *e, uint64_t number);
 struct attempt *attempt_add(struct engine *e, uint64_t number, uint32_t count);
+void attempt_widen(struct attempt *attempt, uint32_t count); /* to so many ranks */
+int rank_go(struct rank *rank, struct err *err) MUST_CHECK; /* its command may run */
+int check_start(const struct engine_start *start, struct err *err) MUST_CHECK;
+struct attempt *find_or_say(struct engine *e, uint64_t number, struct err *err);
 void attempt_drop(struct engine *e, struct attempt *attempt);
 void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt, struct rank *rank,
 		  struct order *order);
@@ -156,8 +162,14 @@ void rank_tell(struct engine *e, struct rank *rank, bool all);
 void watch_shepherd(struct engine *e, const struct rank *rank, pid_t pid);
 
 /* local_adopt.c */
-int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count,
-	      struct err *err) MUST_CHECK;
+int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts,
+	      const uint32_t *const *launches, size_t count, struct err *err) MUST_CHECK;
+
+/* local_resize.c */
+int local_resize(struct engine *e, const struct engine_start *start, int64_t grace_ms,
+		 struct err *err) MUST_CHECK;
+/* "world" in the folder that tasks can see: who belongs to the attempt. */
+int put_world(int folder, const struct engine_start *start, struct err *err) MUST_CHECK;
 
 /* local_bury.c: on a worker, the mutex not held */
 void bury_rank(struct engine *e, struct rank *rank);

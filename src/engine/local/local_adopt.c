@@ -73,7 +73,7 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 	char path[PATH_MAX];
 	struct attempt *attempt = rank->attempt;
 
-	rank->folder = place_path(path, e->attempts, attempt->number, rank->number)
+	rank->folder = place_path(path, e->attempts, attempt->number, rank->number, rank->launch)
 			       ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 			       : -1;
 	enum spec_look look = rank->folder < 0 ? SPEC_NONE : look_at_spec(e, rank);
@@ -82,6 +82,7 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 		return;
 	}
 	rank->released = place_has(rank->folder, "go");
+	attempt->open |= rank->released;
 	uint64_t warn = place_newest_command(rank->folder, "warn"),
 		 stop = place_newest_command(rank->folder, "stop");
 	if (warn > attempt->warn_number)
@@ -101,13 +102,15 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 	rank_scan(e, rank);
 }
 
-static void adopt_gone(struct engine *e, uint64_t number, uint32_t count)
+static void adopt_gone(struct engine *e, uint64_t number, uint32_t count, const uint32_t *launches)
 {
 	struct attempt *attempt = attempt_add(e, number, count);
 
 	attempt->adopted = true;
-	for (uint32_t i = 0; i < count; i++)
-		rank_gone(e, &attempt->ranks[i], "it was never prepared");
+	for (uint32_t i = 0; i < count; i++) {
+		attempt->ranks[i]->launch = launches ? launches[i] : 0;
+		rank_gone(e, attempt->ranks[i], "it was never prepared");
+	}
 }
 
 /* Highest rank that has a folder, plus one. */
@@ -123,6 +126,8 @@ static uint32_t count_ranks(const struct engine *e, uint64_t number)
 		char *end;
 		unsigned long rank = strtoul(entry->d_name, &end, 10);
 
+		if (*end == '.') /* started anew */
+			(void)strtoul(end + 1, &end, 10);
 		if (*end == '\0' && end != entry->d_name && rank < TASKS_MAX && rank >= count)
 			count = (uint32_t)rank + 1;
 	}
@@ -131,13 +136,36 @@ static uint32_t count_ranks(const struct engine *e, uint64_t number)
 	return count;
 }
 
+/* The newest start of each rank has a folder with the greatest number behind the point. */
+static void find_launches(const struct engine *e, struct attempt *attempt)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+
+	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
+	DIR *dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		char *end;
+		unsigned long rank = strtoul(entry->d_name, &end, 10), launch;
+
+		if (*end != '.' || end == entry->d_name || rank >= attempt->count)
+			continue;
+		launch = strtoul(end + 1, &end, 10);
+		if (*end == '\0' && launch < UINT32_MAX && launch > attempt->ranks[rank]->launch)
+			attempt->ranks[rank]->launch = (uint32_t)launch;
+	}
+	if (dir)
+		closedir(dir);
+}
+
 static void adopt_stale(struct engine *e, uint64_t number)
 {
 	struct attempt *attempt = attempt_add(e, number, count_ranks(e, number));
 
 	attempt->stale = attempt->stopping = true;
+	find_launches(e, attempt);
 	for (uint32_t i = 0; i < attempt->count; i++) {
-		struct rank *rank = &attempt->ranks[i];
+		struct rank *rank = attempt->ranks[i];
 
 		adopt_rank(e, rank);
 		if (rank->state != RANK_LIVE)
@@ -161,7 +189,8 @@ static bool is_number(const char *name, uint64_t *ret)
 }
 
 static void adopt_folder(struct engine *e, int attempts_fd, const char *name,
-			 const uint64_t *attempts, const uint32_t *counts, size_t count)
+			 const uint64_t *attempts, const uint32_t *counts,
+			 const uint32_t *const *launches, size_t count)
 {
 	uint64_t number;
 
@@ -177,15 +206,18 @@ static void adopt_folder(struct engine *e, int attempts_fd, const char *name,
 		struct attempt *attempt = attempt_add(e, number, counts[i]);
 
 		attempt->adopted = true;
-		for (uint32_t rank = 0; rank < attempt->count; rank++)
-			adopt_rank(e, &attempt->ranks[rank]);
+		for (uint32_t rank = 0; rank < attempt->count; rank++) {
+			if (launches)
+				attempt->ranks[rank]->launch = launches[i][rank];
+			adopt_rank(e, attempt->ranks[rank]);
+		}
 		return;
 	}
 	adopt_stale(e, number);
 }
 
-int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts, size_t count,
-	      struct err *err)
+int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts,
+	      const uint32_t *const *launches, size_t count, struct err *err)
 {
 	struct dirent *entry;
 	int folder = open(e->attempts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -200,10 +232,10 @@ int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_c
 		return result;
 	}
 	while ((entry = readdir(dir)))
-		adopt_folder(e, folder, entry->d_name, attempts, task_counts, count);
+		adopt_folder(e, folder, entry->d_name, attempts, task_counts, launches, count);
 	closedir(dir);
 	for (size_t i = 0; i < count; i++)
 		if (!attempt_find(e, attempts[i]))
-			adopt_gone(e, attempts[i], task_counts[i]);
+			adopt_gone(e, attempts[i], task_counts[i], launches ? launches[i] : NULL);
 	return 0;
 }

@@ -96,7 +96,7 @@ static bool lives_elsewhere(const struct rank *rank, const struct task_spec *spe
 		return false;
 	snprintf(attempts, sizeof(attempts), "%.*s/attempts", (int)(length - strlen("/logs")),
 		 spec->logs);
-	int folder = place_path(path, attempts, rank->attempt->number, rank->number)
+	int folder = place_path(path, attempts, rank->attempt->number, rank->number, rank->launch)
 			     ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 			     : -1;
 	if (folder < 0)
@@ -162,7 +162,7 @@ void bury_rank(struct engine *e, struct rank *rank)
 		return;
 	}
 	find_end(rank, &fact);
-	if (place_path(path, e->attempts, rank->attempt->number, rank->number) &&
+	if (place_path(path, e->attempts, rank->attempt->number, rank->number, rank->launch) &&
 	    place_put_exit(io_real(), path, &fact, NULL) < 0)
 		log_line(LOG_WARN,
 			 "attempt %" PRIu64
@@ -237,7 +237,7 @@ void forget_attempt(struct engine *e, struct attempt *attempt)
 	    run = open(e->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	for (uint32_t i = 0; i < attempt->count; i++)
-		if (place_path(path, e->attempts, attempt->number, i))
+		if (place_path(path, e->attempts, attempt->number, i, attempt->ranks[i]->launch))
 			leave_rank(path);
 	snprintf(name, sizeof(name), "%" PRIu64, attempt->number);
 	snprintf(old, sizeof(old), ".old-%s", name);

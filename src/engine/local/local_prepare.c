@@ -123,7 +123,7 @@ static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cau
 	};
 
 	snprintf(fact.text, sizeof(fact.text), "%.255s", text);
-	if (place_path(path, e->attempts, rank->attempt->number, rank->number) &&
+	if (place_path(path, e->attempts, rank->attempt->number, rank->number, rank->launch) &&
 	    access(path, F_OK) == 0)
 		if (place_put_exit(io_real(), path, &fact, NULL) < 0) {
 			/* reported all the same */
@@ -194,6 +194,19 @@ static int choose_port(struct engine *e, struct attempt *attempt, struct err *er
 
 /* --- the attempt --- */
 
+static struct rank *rank_at(struct engine *e, const struct attempt *attempt, uint32_t i)
+{
+	pthread_mutex_lock(&e->lock);
+	struct rank *rank = attempt->ranks[i];
+	pthread_mutex_unlock(&e->lock);
+	return rank;
+}
+
+static uint32_t launch_of(struct engine *e, const struct attempt *attempt, uint32_t i)
+{
+	return rank_at(e, attempt, i)->launch;
+}
+
 static int make_attempt_folders(struct engine *e, const struct attempt *attempt, struct err *err)
 {
 	char path[PATH_MAX];
@@ -201,14 +214,16 @@ static int make_attempt_folders(struct engine *e, const struct attempt *attempt,
 	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
 	if (FAILPOINT("engine-claim")
 		    ? (errno = ENOSPC, true)
-		    : mkdir(path, 0700) < 0 && !(errno == EEXIST && attempt->adopted))
+		    : mkdir(path, 0700) < 0 &&
+			      !(errno == EEXIST && (attempt->adopted || attempt->open)))
 		return err_errno(err, ERR_IO, errno,
 				 "could not claim attempt %" PRIu64 " in the data folder",
 				 attempt->number);
 	(void)FAILPOINT("engine-claimed");
 	for (uint32_t i = 0; i < attempt->count; i++)
-		if (!place_path(path, e->attempts, attempt->number, i) ||
-		    (mkdir(path, 0700) < 0 && !(errno == EEXIST && attempt->adopted)))
+		if (!place_path(path, e->attempts, attempt->number, i, launch_of(e, attempt, i)) ||
+		    (mkdir(path, 0700) < 0 &&
+		     !(errno == EEXIST && (attempt->adopted || attempt->open))))
 			return err_errno(err, ERR_IO, errno,
 					 "could not make the place of rank %u of attempt %" PRIu64,
 					 i, attempt->number);
@@ -241,6 +256,8 @@ static int make_run_folder(struct engine *e, const struct attempt *attempt,
 	int result = place_put(folder, "hosts", hosts.data, hosts.size, err);
 	if (result == 0 && fchmodat(folder, "hosts", 0644, 0) < 0)
 		result = err_errno(err, ERR_IO, errno, "could not make the host file readable");
+	if (result == 0)
+		result = put_world(folder, &order->start, err);
 	close(folder);
 	return result;
 }
@@ -325,7 +342,7 @@ void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *or
 	if (result == 0 && !attempt->port)
 		result = choose_port(e, attempt, &err);
 	for (uint32_t i = 0; i < attempt->count; i++) {
-		struct rank *rank = &attempt->ranks[i];
+		struct rank *rank = rank_at(e, attempt, i);
 
 		pthread_mutex_lock(&e->lock);
 		bool waits = rank->waits;
@@ -388,15 +405,17 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 		      const char *place, const char *run, struct err *err)
 {
 	const struct engine_start *start = &order->start;
-	char name[64], hostfile[PATH_MAX], report[PATH_MAX];
+	char name[80], own[PLACE_NAME_MAX], hostfile[PATH_MAX], report[PATH_MAX], world[PATH_MAX];
 	struct arena arena;
 	AUTO_BUF text = BUF_INIT;
 
 	snprintf(hostfile, sizeof(hostfile), "%s/%" PRIu64 "/hosts", e->run, start->attempt);
+	snprintf(world, sizeof(world), "%s/%" PRIu64 "/world", e->run, start->attempt);
 	snprintf(report, sizeof(report), "%.500s/report", run);
 	struct task_env_place at = { .nodes = &order->nodes,
 				     .report_socket = report,
 				     .hostfile = hostfile,
+				     .world_file = world,
 				     .port = rank->attempt->port };
 	struct task_spec spec = {
 		.version = SPEC_VERSION,
@@ -418,13 +437,15 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 		.logs = e->logs,
 		.run = run,
 		.port = rank->attempt->port,
-		.brand = proctree_brand(e->tag, start->attempt, rank->number),
+		.brand = proctree_brand(e->tag, start->attempt, rank->number, rank->launch),
+		.launch = rank->launch,
 	};
 	arena_init(&arena, ORDER_MEMORY);
 	spec.env = task_env_build(start, rank->number, &at, &arena);
 	snprintf(spec.boot, sizeof(spec.boot), "%s", e->boot);
-	snprintf(name, sizeof(name), "fairlead.%08" PRIx32 ".%" PRIu64 ".%u", (uint32_t)e->tag,
-		 start->attempt, rank->number);
+	place_name(own, rank->number, rank->launch);
+	snprintf(name, sizeof(name), "fairlead.%08" PRIx32 ".%" PRIu64 ".%s", (uint32_t)e->tag,
+		 start->attempt, own);
 	cgroup_set_name(&e->cgroups, name, &spec.cgroups);
 	spec_format(&text, &spec);
 	int result =
@@ -538,10 +559,10 @@ static int spawn_shepherd(struct engine *e, const struct rank *rank, char *place
 /* What a daemon before this one left of a place that never had a task. */
 static int empty_place(struct engine *e, const struct rank *rank, struct err *err)
 {
-	char path[PATH_MAX], name[16];
+	char path[PATH_MAX], name[PLACE_NAME_MAX];
 
 	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, rank->attempt->number);
-	snprintf(name, sizeof(name), "%u", rank->number);
+	place_name(name, rank->number, rank->launch);
 	int attempt = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (attempt < 0)
 		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
@@ -558,14 +579,14 @@ static int empty_place(struct engine *e, const struct rank *rank, struct err *er
 static int make_place(struct engine *e, struct rank *rank, struct order *order,
 		      char place[PATH_MAX], struct err *err)
 {
-	char run[PATH_MAX];
+	char run[PATH_MAX], own[PLACE_NAME_MAX];
 
-	if (!place_path(place, e->attempts, rank->attempt->number, rank->number))
+	place_name(own, rank->number, rank->launch);
+	if (!place_path(place, e->attempts, rank->attempt->number, rank->number, rank->launch))
 		return err_set(err, ERR_TOO_LARGE, "the path of a task's place is too long");
 	if (rank->attempt->adopted && empty_place(e, rank, err) < 0)
 		return -1;
-	snprintf(run, sizeof(run), "%s/%" PRIu64 "/%u", e->run, rank->attempt->number,
-		 rank->number);
+	snprintf(run, sizeof(run), "%s/%" PRIu64 "/%s", e->run, rank->attempt->number, own);
 	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = EIO, true)
 							 : mkdir(run, 0711) < 0 && errno != EEXIST)
 		return err_errno(err, ERR_IO, errno, "could not make the folder %s", run);

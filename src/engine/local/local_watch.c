@@ -33,7 +33,7 @@ int rank_watch(struct engine *e, struct rank *rank, struct err *err)
 {
 	char path[PATH_MAX];
 
-	if (!place_path(path, e->attempts, rank->attempt->number, rank->number))
+	if (!place_path(path, e->attempts, rank->attempt->number, rank->number, rank->launch))
 		return err_set(err, ERR_TOO_LARGE, "the path of a task's place is too long");
 	rank->watch = inotify_add_watch(e->inotify, path,
 					IN_MOVED_TO | IN_MODIFY | IN_CLOSE_WRITE | IN_ONLYDIR |
@@ -183,6 +183,10 @@ void rank_scan(struct engine *e, struct rank *rank)
 	rank_tell(e, rank, over || !locked);
 	if (locked && rank->ready_said)
 		rank_born(rank);
+	if (!over && locked && rank->ready_said && rank->attempt->open && !rank->released &&
+	    !rank->attempt->stopping && rank_go(rank, NULL) < 0) {
+		/* a full disk, say: the next scan tries again */
+	}
 	if (over) {
 		say_exit(e, rank);
 	} else if (!locked) {
@@ -206,7 +210,7 @@ static void scan_all(struct engine *e)
 
 	HASH_ITER(hh, e->table, attempt, next)
 	for (uint32_t i = 0; i < attempt->count; i++) {
-		struct rank *rank = &attempt->ranks[i];
+		struct rank *rank = attempt->ranks[i];
 
 		if (rank->state == RANK_BURYING && rank->bury_again_ms &&
 		    clock_boot_ms() >= rank->bury_again_ms) {
@@ -266,7 +270,7 @@ static void shepherd_died(struct engine *e, int fd)
 	close(child->fd);
 	free(child);
 	if (attempt && rank < attempt->count)
-		rank_scan(e, &attempt->ranks[rank]);
+		rank_scan(e, attempt->ranks[rank]);
 }
 
 /* Ranks whose lock was closed; true while some have to be looked at again. */

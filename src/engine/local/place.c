@@ -18,9 +18,21 @@
 #include "engine/local/fact_file.h"
 #include "store/io.h"
 
-bool place_path(char out[PATH_MAX], const char *attempts, uint64_t attempt, uint32_t rank)
+void place_name(char out[PLACE_NAME_MAX], uint32_t rank, uint32_t launch)
 {
-	return snprintf(out, PATH_MAX, "%s/%" PRIu64 "/%u", attempts, attempt, rank) < PATH_MAX;
+	if (launch)
+		snprintf(out, PLACE_NAME_MAX, "%u.%u", rank, launch);
+	else
+		snprintf(out, PLACE_NAME_MAX, "%u", rank);
+}
+
+bool place_path(char out[PATH_MAX], const char *attempts, uint64_t attempt, uint32_t rank,
+		uint32_t launch)
+{
+	char name[PLACE_NAME_MAX];
+
+	place_name(name, rank, launch);
+	return snprintf(out, PATH_MAX, "%s/%" PRIu64 "/%s", attempts, attempt, name) < PATH_MAX;
 }
 
 int place_read(int folder, const char *name, struct buf *out, struct err *err)

@@ -8,6 +8,8 @@
  *			 which the kernel lets go of
  *	ready		 the place is prepared: a fact (fact_file.h)
  *	go		 made by the engine: the command may run
+ *	world.N		 who belongs to the attempt has changed, N times: grace_ms, whether this rank is to leave, and the
+ *			 notice for those who listen, a line each
  *	warn.N, stop.N	 commands of the engine, N from 1; {"grace_ms": 30000}. Each number is acted
  *			 on once
  *	started		 the command runs: a fact
@@ -34,7 +36,11 @@ struct io;
 enum { PLACE_FILE_MAX = 16 << 20, PLACE_LOCK_FD = 3, PLACE_EXIT_BYTES = 1024 };
 
 /* Paths; false when they get too long. */
-bool place_path(char out[PATH_MAX], const char *attempts, uint64_t attempt, uint32_t rank);
+bool place_path(char out[PATH_MAX], const char *attempts, uint64_t attempt, uint32_t rank,
+		uint32_t launch);
+/* The folder's name: "3"; "3.1" when the rank was started anew. */
+enum { PLACE_NAME_MAX = 24 };
+void place_name(char out[PLACE_NAME_MAX], uint32_t rank, uint32_t launch);
 
 /* Whole file into out (cleared first): 0; 1 = there is none; negative. */
 int place_read(int folder, const char *name, struct buf *out, struct err *err) MUST_CHECK;

@@ -21,9 +21,10 @@ enum { BLOCKED_NEARLY_ALL = 48, BLOCKED_LOOKS = 20, BLOCKED_ASLEEP = 4, BLOCKED_
 /* 2^60: far above any real-time limit in use, far below "unlimited". */
 #define BRAND_BASE ((uint64_t)1 << 60)
 
-uint64_t proctree_brand(uint64_t tag, uint64_t attempt, uint32_t rank)
+uint64_t proctree_brand(uint64_t tag, uint64_t attempt, uint32_t rank, uint32_t launch)
 {
-	uint64_t mixed = (tag * UINT64_C(0x9e3779b97f4a7c15)) ^ (attempt << 20) ^ rank;
+	uint64_t mixed = (tag * UINT64_C(0x9e3779b97f4a7c15)) ^ (attempt << 20) ^ rank ^
+			 ((uint64_t)launch << 44);
 
 	mixed ^= mixed >> 31;
 	mixed *= UINT64_C(0xbf58476d1ce4e5b9);

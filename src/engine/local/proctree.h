@@ -34,7 +34,7 @@ struct proctree {
 
 /* A number that no other task on this machine has at this time, usable as a brand. tag: of the data
  * folder. */
-uint64_t proctree_brand(uint64_t tag, uint64_t attempt, uint32_t rank);
+uint64_t proctree_brand(uint64_t tag, uint64_t attempt, uint32_t rank, uint32_t launch);
 /* Puts the brand on the calling process; false when a lower hard limit is there already. */
 bool proctree_put_brand(uint64_t brand);
 /* Members by group and descent; by brand and marker too when `all_marks` (reads every process of

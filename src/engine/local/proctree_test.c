@@ -57,7 +57,7 @@ static void put_brand(void *brand)
 
 static void a_brand_is_found_and_no_other(void **state)
 {
-	uint64_t one = proctree_brand(1, 10, 0), two = proctree_brand(1, 10, 1);
+	uint64_t one = proctree_brand(1, 10, 0, 0), two = proctree_brand(1, 10, 1, 0);
 	pid_t first = child(put_brand, &one), second = child(put_brand, &two);
 	struct proctree tree = { .brand = one };
 	AUTO_PIDS list = { 0 };
@@ -79,12 +79,12 @@ static void brands_of_neighbours_differ(void **state)
 	(void)state;
 	for (uint64_t attempt = 1; attempt < 200; attempt++)
 		for (uint32_t rank = 0; rank < 50; rank++) {
-			assert_true(proctree_brand(7, attempt, rank) !=
-				    proctree_brand(7, attempt, rank + 1));
-			assert_true(proctree_brand(7, attempt, rank) !=
-				    proctree_brand(7, attempt + 1, rank));
-			assert_true(proctree_brand(7, attempt, rank) !=
-				    proctree_brand(8, attempt, rank));
+			assert_true(proctree_brand(7, attempt, rank, 0) !=
+				    proctree_brand(7, attempt, rank + 1, 0));
+			assert_true(proctree_brand(7, attempt, rank, 0) !=
+				    proctree_brand(7, attempt + 1, rank, 0));
+			assert_true(proctree_brand(7, attempt, rank, 0) !=
+				    proctree_brand(8, attempt, rank, 0));
 		}
 }
 
@@ -138,7 +138,7 @@ static void orphans_descend_from_the_subreaper(void **state)
 static void what_has_no_mark_is_never_signalled(void **state)
 {
 	pid_t stranger = child(NULL, NULL);
-	struct proctree tree = { .brand = proctree_brand(1, 2, 3),
+	struct proctree tree = { .brand = proctree_brand(1, 2, 3, 0),
 				 .marker = "FAIRLEAD_REPORT_SOCKET=/none" };
 
 	(void)state;

@@ -45,6 +45,8 @@ void spec_format(struct buf *out, const struct task_spec *spec)
 	buf_addf(out, "{\"version\":%lld,\"job\":%llu,\"attempt\":%llu,\"rank\":%u,\"count\":%u",
 		 (long long)spec->version, (unsigned long long)spec->job,
 		 (unsigned long long)spec->attempt, spec->rank, spec->count);
+	if (spec->launch)
+		add_number(out, "launch", spec->launch);
 	add_text(out, "boot", spec->boot);
 	add_text(out, "user", spec->user);
 	add_number(out, "uid", spec->uid);
@@ -180,6 +182,8 @@ static void number_member(struct json_reader *r, const struct json_slice *key,
 		spec->memory_mib = read_number(r, INT64_MAX >> 20);
 	else if (pull_key_is(key, "log_cap_bytes"))
 		spec->log_cap_bytes = read_number(r, INT64_MAX);
+	else if (pull_key_is(key, "launch"))
+		spec->launch = (uint32_t)read_number(r, UINT32_MAX);
 	else if (pull_key_is(key, "port"))
 		spec->port = (uint16_t)read_number(r, UINT16_MAX);
 	else if (pull_key_is(key, "brand"))

@@ -24,6 +24,8 @@ struct task_spec {
 	int64_t version;
 	uint64_t job, attempt;
 	uint32_t rank, count; /* this task, of so many */
+	uint32_t
+		launch; /* how often the rank was started anew: its output goes on behind what is there */
 	char boot[SPEC_BOOT_MAX]; /* boot id of the machine when it was written */
 	const char *user;
 	uid_t uid;

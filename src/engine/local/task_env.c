@@ -92,6 +92,8 @@ void task_env_nodes(const struct engine_start *start, struct arena *arena,
 	for (uint32_t rank = 0; rank < start->place_count; rank++) {
 		uint32_t node = 0;
 
+		if (start->generation && start->places[rank].member == MEMBER_NONE)
+			continue;
 		while (node < nodes.count &&
 		       strcmp(nodes.names[node], start->places[rank].node) != 0)
 			node++;
@@ -154,17 +156,20 @@ static void add_job(struct env *env, const struct engine_start *start,
 static void add_launchers(struct env *env, const struct engine_start *start,
 			  const struct engine_gpu_place *at, uint32_t node)
 {
-	set_number(env, "RANK", at->rank);
-	set_number(env, "WORLD_SIZE", start->place_count);
+	uint32_t rank = start->generation ? at->member : at->rank,
+		 size = start->generation ? start->member_count : start->place_count;
+
+	set_number(env, "RANK", rank);
+	set_number(env, "WORLD_SIZE", size);
 	set_number(env, "LOCAL_RANK", at->local_rank);
 	set_number(env, "LOCAL_WORLD_SIZE", at->local_size);
 	set_number(env, "NODE_RANK", node);
 	set_number(env, "GROUP_RANK", node);
-	set_number(env, "OMPI_COMM_WORLD_RANK", at->rank);
-	set_number(env, "OMPI_COMM_WORLD_SIZE", start->place_count);
+	set_number(env, "OMPI_COMM_WORLD_RANK", rank);
+	set_number(env, "OMPI_COMM_WORLD_SIZE", size);
 	set_number(env, "OMPI_COMM_WORLD_LOCAL_RANK", at->local_rank);
-	set_number(env, "PMI_RANK", at->rank);
-	set_number(env, "PMI_SIZE", start->place_count);
+	set_number(env, "PMI_RANK", rank);
+	set_number(env, "PMI_SIZE", size);
 }
 
 /* Where the running program lies: `fairlead` itself, or a test's driver. */
@@ -194,6 +199,10 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank,
 	set(&env, "CUDA_VISIBLE_DEVICES", gpu_list(at->gpu_mask, arena));
 	set(&env, "FAIRLEAD_REPORT_SOCKET", place->report_socket);
 	set(&env, "FAIRLEAD_HOSTFILE", place->hostfile);
+	unset(&env, "FAIRLEAD_WORLD_FILE");
+	set(&env, "FAIRLEAD_WORLD_FILE", place->world_file);
+	set_number(&env, "FAIRLEAD_RANK", at->rank);
+	set_number(&env, "FAIRLEAD_GENERATION", start->generation);
 	set(&env, "FAIRLEAD_HOSTS", place->nodes->hosts);
 	set(&env, "MASTER_ADDR", LOCAL_HOST);
 	set_number(&env, "MASTER_PORT", place->port);

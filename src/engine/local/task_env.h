@@ -25,6 +25,7 @@ struct task_env_place {
 	const struct task_env_nodes *nodes;
 	const char *report_socket; /* path */
 	const char *hostfile; /* path */
+	const char *world_file; /* who belongs to the attempt now; NULL = not set */
 	uint16_t port; /* rendezvous */
 };
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that are lost and started anew, that leave and come, in running attempts of real processes."""
+
+import json
+import os
+import signal
+import time
+
+import harness
+
+# Notes what it is told, and leaves by itself when it is asked to; ends with 0 when it may.
+RANK = r"""
+import json, os, select, socket, sys
+notes, me = os.environ["NOTES"], os.environ["FAIRLEAD_RANK"]
+def note(*words):
+    with open(notes, "a") as f:
+        f.write(" ".join(map(str, words)) + "\n")
+tell = socket.socket(socket.AF_UNIX)
+tell.connect(os.environ["FAIRLEAD_REPORT_SOCKET"])
+tell.sendall(b'{"watch": true}\n')
+with open(os.environ["FAIRLEAD_WORLD_FILE"]) as f:
+    world = json.load(f)
+note("begin", me, os.environ["FAIRLEAD_ATTEMPT"], os.getpid(), os.environ["RANK"], os.environ["WORLD_SIZE"], world["generation"])
+print("hello of", me, world["generation"], flush=True)
+text = b""
+while not os.path.exists(notes + ".finish"):
+    if not select.select([tell], [], [], 0.05)[0]:
+        continue
+    text += tell.recv(4096)
+    while b"\n" in text:
+        line, text = text.split(b"\n", 1)
+        told = json.loads(line)
+        if told.get("notice") == "resize":
+            note("told", me, told["generation"], told["size"], told["rank"], json.dumps(told["ranks"]).replace(" ", ""))
+            if told["rank"] < 0:
+                note("leave", me)
+                sys.exit(0)
+note("end", me)
+"""
+
+
+class Scene:
+    def __init__(self, d, **fields):
+        self.d, self.client = d, harness.Client(d.data)
+        self.notes = os.path.join(d.data, "notes")
+        open(self.notes, "w").close()
+        os.chmod(self.notes, 0o666)
+        status, answer = self.client.until_answered("PUT", "/api/v1/policy", {"min_runtime": "0s", "grace": "20s"})
+        assert status == 200, answer
+        job = {"name": "world", "command": ["python3", "-c", RANK], "env": {"NOTES": self.notes}, **fields}
+        self.number = self.client.submit(job, "world")
+
+    def told(self, word):
+        with open(self.notes) as f:
+            return [line.split()[1:] for line in f.read().splitlines() if line.split()[:1] == [word]]
+
+    def wait(self, what, test):
+        harness.wait_until(what, test)
+
+    def wait_begun(self, count):
+        self.wait("%d ranks have begun" % count, lambda: len(self.told("begin")) >= count)
+
+    def job(self, number=None):
+        return self.client.get("/api/v1/jobs/%d" % (number or self.number))
+
+    def finish(self):
+        open(self.notes + ".finish", "w").close()
+        self.d.wait(self.number, "succeeded")
+
+
+def kill(pid):
+    os.kill(int(pid), signal.SIGKILL)
+
+
+def test_a_rank_that_is_killed_is_started_anew_and_the_others_are_told():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        s = Scene(d, tasks=3, rejoin=True)
+        s.wait_begun(3)
+        victim = next(line for line in s.told("begin") if line[0] == "1")
+        kill(victim[2])
+        s.wait_begun(4)
+        again = s.told("begin")[3]
+        assert again[0] == "1" and again[1] == victim[1] and again[3:5] == ["1", "3"], again
+        s.wait("the others are told", lambda: {line[0] for line in s.told("told") if line[2] == "3"} >= {"0", "2"})
+        assert all(line[4] == "[0,1,2]" and line[3] == line[0] for line in s.told("told") if line[2] == "3")
+        s.finish()
+        assert len(s.job()["attempts"]) == 1
+        assert sorted(line[0] for line in s.told("end")) == ["0", "1", "2"]
+        assert d.logs("%d/1" % s.number).count("hello of 1") == 2
+        assert not d.leftovers()
+
+
+def test_a_killed_shepherd_and_a_restart_of_the_daemon_lose_no_rank():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        s = Scene(d, tasks=3, rejoin=True)
+        s.wait_begun(3)
+        pids = {line[0]: int(line[2]) for line in s.told("begin")}
+        kill(harness.parent_of(pids["2"]))
+        s.wait_begun(4)
+        d.kill()
+        d.up()
+        pid = int(s.told("begin")[3][2])
+        assert harness.is_alive(pid) and harness.is_alive(pids["0"])
+        kill(pids["0"])
+        s.wait_begun(5)
+        s.finish()
+        assert len(s.job()["attempts"]) == 1
+        assert not d.leftovers()
+
+
+def test_a_gang_that_does_not_take_ranks_back_starts_again_whole():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        s = Scene(d, tasks=2)
+        s.wait_begun(2)
+        kill(harness.parent_of(int(s.told("begin")[0][2])))
+        s.wait_begun(4)
+        assert {line[1] for line in s.told("begin")} == {"1", "2"}
+        s.finish()
