@@ -187,6 +187,15 @@ static void wishes_add(struct buf *out, const struct facts *f, const struct job 
 		row = d->next;
 	}
 	out_end(out, ']');
+	out_list(out, "depends_on_arrays");
+	for (uint32_t row = job->depends; row;) {
+		const struct depend *d = table_get(&f->depends, row);
+
+		if (d->whole)
+			out_int(out, NULL, d->job);
+		row = d->next;
+	}
+	out_end(out, ']');
 }
 
 const char *job_last_reason(const struct facts *facts, const struct job *job)

@@ -25,6 +25,8 @@ struct job_request {
 	const char *
 		body; /* JSON: command or script, env, workdir, checkpoint path and signal ...: what the engine needs, may hold secrets */
 	size_t body_size;
+	/* Where depends[i] was written as 17_3: the number of the array, else 0. That it is one has to be seen. */
+	const int64_t *depend_arrays; /* NULL when it depends on none */
 };
 
 /*

@@ -15,12 +15,16 @@ struct reading {
 	const struct conf *resize, *rejoin; /* where they are said; NULL = not */
 	struct body_source body;
 	bool has_how;
+	const int64_t *depend_arrays; /* see struct job_request */
 };
 
 typedef int read_fn(struct reading *r, const struct conf *c, const char *what);
 
 /* Reads the value of one field; `what` is its name for messages. Negative with the place in err. */
 typedef int jobfile_reader(struct reading *r, const struct conf *c, const char *what);
+
+/* jobfile_arrays.c */
+jobfile_reader read_array, read_array_count, read_array_limit, read_depends_on;
 
 /* In the order of jobfile_fields. */
 extern jobfile_reader *const jobfile_readers[];

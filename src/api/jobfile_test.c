@@ -235,6 +235,35 @@ static void ranges_of_tasks_have_three_forms(void **state)
 	assert_int_equal(good("command: x\ntasks: 4\n").event.job_submitted.tasks_min, 4);
 }
 
+static void an_array_may_have_a_limit(void **state)
+{
+	static const char *const forms[] = { "command: x\narray: 20%4\n",
+					     "command: x\narray: {count: 20, limit: 4}\n",
+					     "{\"command\": \"x\", \"array\": \"20%4\"}" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		const struct event_job_submitted job = good(forms[i]).event.job_submitted;
+
+		assert_int_equal(job.array_count, 20);
+		assert_int_equal(job.array_limit, 4);
+	}
+	assert_int_equal(good("command: x\narray: 20\n").event.job_submitted.array_limit, 0);
+}
+
+static void one_job_of_an_array_to_depend_on_is_named_by_both_numbers(void **state)
+{
+	struct job_request request = good("command: x\ndepends_on: [17, 40_3]\n");
+	const struct event_job_submitted *job = &request.event.job_submitted;
+
+	(void)state;
+	assert_int_equal(job->depends_count, 2);
+	assert_int_equal(job->depends[0], 17);
+	assert_int_equal(request.depend_arrays[0], 0);
+	assert_int_equal(job->depends[1], 43);
+	assert_int_equal(request.depend_arrays[1], 40);
+}
+
 /* What is wrong, where, and words of the message. */
 static const struct {
 	const char *text;
@@ -337,6 +366,16 @@ static const struct {
 	{ "command: x\ndepends_on: 4294967296\n", 2, 13, "depends_on" },
 	{ "command: x\narray: 10001\n", 2, 8, "array" },
 	{ "command: x\narray: 0\n", 2, 8, "array" },
+	{ "command: x\narray: 20%\n", 2, 8, "20%4" },
+	{ "command: x\narray: 20%0\n", 2, 8, "20%4" },
+	{ "command: x\narray: \"%4\"\n", 2, 8, "20%4" },
+	{ "command: x\narray: [1, 2]\n", 2, 8, "{count: 20, limit: 4}" },
+	{ "command: x\narray: {limit: 4}\n", 2, 8, "count is missing" },
+	{ "command: x\narray: {count: 4, limits: 4}\n", 2, 19, "did you mean \"limit\"?" },
+	{ "command: x\narray: {count: 4, limit: 0}\n", 2, 26, "array.limit" },
+	{ "command: x\ndepends_on: 17_x\n", 2, 13, "17_3" },
+	{ "command: x\ndepends_on: [_3]\n", 2, 14, "17_3" },
+	{ "command: x\ndepends_on: [17_3, 20]\n", 2, 20, "job 20 twice" },
 	{ "command: x\nhold: yes\n", 2, 7, "true or false" },
 	{ "command: x\ntopology: node\n", 2, 11, "must be a map" },
 	{ "command: x\nmin_driver: newest\n", 2, 13, "must be a version such as \"550.54\"" },
@@ -708,6 +747,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(defaults_are_as_documented, begin, end),
 		cmocka_unit_test_setup_teardown(a_job_without_name_gets_its_programs, begin, end),
 		cmocka_unit_test_setup_teardown(ranges_of_tasks_have_three_forms, begin, end),
+		cmocka_unit_test_setup_teardown(an_array_may_have_a_limit, begin, end),
+		cmocka_unit_test_setup_teardown(
+			one_job_of_an_array_to_depend_on_is_named_by_both_numbers, begin, end),
 		cmocka_unit_test_setup_teardown(everything_wrong_is_said_with_its_place, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_secret_is_never_in_a_message, begin, end),

@@ -841,37 +841,6 @@ static int read_retries(struct reading *r, const struct conf *c, const char *wha
 	return conf_int(r->err, r->file, c, what, 0, JOBFILE_RETRIES_MAX, &r->job->retries);
 }
 
-static int read_depends_on(struct reading *r, const struct conf *c, const char *what)
-{
-	size_t count = c->type == CONF_LIST ? c->count : 1;
-	int64_t *jobs;
-	int rc;
-
-	if (count > DEPENDS_MAX)
-		return conf_error(r->err, r->file, c, "%s names %zu jobs; the limit is %d", what,
-				  count, DEPENDS_MAX);
-	jobs = arena_new_array(r->arena, int64_t, count + 1);
-	for (size_t i = 0; i < count; i++) {
-		const struct conf *item = c->type == CONF_LIST ? c->items[i] : c;
-
-		rc = conf_int(r->err, r->file, item, what, 1, UINT32_MAX, &jobs[i]);
-		if (rc < 0)
-			return rc;
-		for (size_t k = 0; k < i; k++)
-			if (jobs[k] == jobs[i])
-				return conf_error(r->err, r->file, item, "%s names job %lld twice",
-						  what, (long long)jobs[i]);
-	}
-	r->job->depends = jobs;
-	r->job->depends_count = (uint32_t)count;
-	return 0;
-}
-
-static int read_array(struct reading *r, const struct conf *c, const char *what)
-{
-	return conf_int(r->err, r->file, c, what, 1, ARRAY_MAX, &r->job->array_count);
-}
-
 static int read_hold(struct reading *r, const struct conf *c, const char *what)
 {
 	bool yes = false;

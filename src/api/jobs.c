@@ -111,6 +111,8 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 	if (job->array_count > 1) {
 		out_int(out, "array_first", job->array_first);
 		out_int(out, "array_count", job->array_count);
+		out_int(out, "array_limit",
+			((const struct body *)table_get(&f->bodies, job->body))->array_limit);
 	}
 }
 

@@ -119,6 +119,41 @@ static const char *request_mac(struct call *call, const struct job_request *requ
 	return mac;
 }
 
+/* 17 stands for all of array 17, when it is one; 17_3 is number 3 of array 17 only where there is such an array. */
+static int depends_read(const struct call *call, struct job_request *request, struct err *err)
+{
+	struct event_job_submitted *job = &request->event.job_submitted;
+	int64_t *whole = arena_new_array(call->arena, int64_t, (size_t)job->depends_count + 1);
+
+	for (uint32_t i = 0; i < job->depends_count; i++) {
+		const int64_t array = request->depend_arrays[i],
+			      number = array ? array : job->depends[i];
+		const struct job *first =
+			job_is_there(call->facts, number)
+				? job_get(call->facts, (struct job_id){ (uint32_t)number })
+				: NULL;
+
+		if (!array) {
+			whole[i] = first && first->array_first == number;
+			job->depends_whole_count =
+				whole[i] ? job->depends_count : job->depends_whole_count;
+			continue;
+		}
+		if (!first || first->array_first != array)
+			return err_set(err, ERR_NOT_FOUND,
+				       "depends_on: %lld_%lld: there is no array %lld",
+				       (long long)array, (long long)(job->depends[i] - array),
+				       (long long)array);
+		if (job->depends[i] >= array + first->array_count)
+			return err_set(err, ERR_NOT_FOUND,
+				       "depends_on: %lld_%lld: array %lld has the numbers 0 to %u",
+				       (long long)array, (long long)(job->depends[i] - array),
+				       (long long)array, first->array_count - 1);
+	}
+	job->depends_whole = whole;
+	return 0;
+}
+
 /* Whose it is, and whether he may. */
 static int submission_permit(struct submission *s, struct err *err)
 {
@@ -127,7 +162,9 @@ static int submission_permit(struct submission *s, struct err *err)
 	int rc;
 
 	s->request.event.actor = call->caller.user;
-	rc = owner_fill(call, job, err);
+	rc = depends_read(call, &s->request, err);
+	if (rc >= 0)
+		rc = owner_fill(call, job, err);
 	return rc < 0 ? rc : queue_permit(call, job->queue, err);
 }
 

@@ -264,6 +264,17 @@ static void add_wish(const json_t *job, struct buf *out)
 	add_constraints(job, out);
 }
 
+static bool list_has(const json_t *list, const json_t *number)
+{
+	const json_t *item;
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)list, index,
+			   item) if (json_equal((json_t *)(uintptr_t)item,
+						(json_t *)(uintptr_t)number)) return true;
+	return false;
+}
+
 static void add_array(const json_t *job, struct buf *out)
 {
 	const json_t *depends = json_object_get(job, "depends_on"), *other;
@@ -272,16 +283,23 @@ static void add_array(const json_t *job, struct buf *out)
 	if (get_int(job, "array_count") > 1) {
 		line(out, "array");
 		buf_addf(
-			out, "element %lld of %lld, jobs %lld to %lld\n",
+			out, "element %lld of %lld, jobs %lld to %lld",
 			(long long)(get_int(job, "id") - get_int(job, "array_first")),
 			(long long)get_int(job, "array_count"),
 			(long long)get_int(job, "array_first"),
 			(long long)(get_int(job, "array_first") + get_int(job, "array_count") - 1));
+		if (get_int(job, "array_limit"))
+			buf_addf(out, ", at most %lld at once",
+				 (long long)get_int(job, "array_limit"));
+		buf_addc(out, '\n');
 	}
 	if (json_array_size(depends)) {
 		line(out, "after");
 		json_array_foreach((json_t *)(uintptr_t)depends, index, other) buf_addf(
-			out, "%sjob %lld", index ? ", " : "", (long long)json_integer_value(other));
+			out, "%s%s %lld", index ? ", " : "",
+			list_has(json_object_get(job, "depends_on_arrays"), other) ? "all of array"
+										   : "job",
+			(long long)json_integer_value(other));
 		buf_addc(out, '\n');
 	}
 }

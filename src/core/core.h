@@ -41,7 +41,8 @@ enum reason {
 	REASON_DEPENDENCY,
 	REASON_WINDOW,
 	REASON_HOLD,
-	REASON_IMPOSSIBLE
+	REASON_IMPOSSIBLE,
+	REASON_ARRAY_LIMIT /* as many jobs of its array run as may */
 };
 const char *reason_name(enum reason reason);
 

@@ -82,7 +82,17 @@ static bool was_evicted(const struct run *run, const struct run_job *job)
 	return job->evicted;
 }
 
-/* The whole explanation as one text; "" when the job does not wait. */
+/* The first job of an array that waits; 0 = none. */
+static uint32_t first_waiting(const struct run *run, const struct run_job *job)
+{
+	for (uint32_t i = 0; i < job->count; i++)
+		if (!job_state_is_final(record(run, job, i)->state) &&
+		    !job_is_live(record(run, job, i)))
+			return job->id + i;
+	return 0;
+}
+
+/* The whole explanation as one text; "" when the job does not wait. Of an array: the first of its jobs that waits. */
 static const char *explanation(struct run *run, const struct run_job *job, enum reason *ret)
 {
 	AUTO_BUF text = BUF_INIT;
@@ -93,10 +103,10 @@ static const char *explanation(struct run *run, const struct run_job *job, enum 
 		*ret = job->refusal;
 		return job->refusal_text;
 	}
-	if (!is_waiting(run, job))
+	if (!first_waiting(run, job))
 		return "";
 	arena_reset(&run->world.request);
-	explain_job(&run->world.facts, run->world.view, (struct job_id){ job->id },
+	explain_job(&run->world.facts, run->world.view, (struct job_id){ first_waiting(run, job) },
 		    &run->world.request, &why);
 	*ret = why.reason;
 	buf_adds(&text, why.summary);

@@ -80,7 +80,8 @@ struct scenario_job {
 	const char *require, *prefer; /* topology levels, "" = none */
 	const char *const *depends; /* names of jobs, ranges expanded */
 	uint32_t depend_count;
-	uint32_t tasks_min, tasks_max, gpus, array_count; /* array_count 0 = no array */
+	uint32_t tasks_min, tasks_max, gpus, array_count,
+		array_limit; /* array_count 0 = no array; array_limit 0 = all at once */
 	uint8_t kind, tier, resize; /* enums of core/model/facts.h */
 	bool preempts, checkpoints, held;
 	bool rejoins; /* a rank that is lost may be started anew while the others run */

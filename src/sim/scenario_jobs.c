@@ -184,6 +184,26 @@ static int read_times(struct reader *r, const struct conf *item, struct scenario
 	return rc;
 }
 
+/* A number of jobs, or a map that also says how many of them may run at once. */
+static int read_array(struct reader *r, const struct conf *item, struct scenario_job *job)
+{
+	static const char *const known[] = { "count", "limit" };
+	const struct conf *c = conf_find(item, "array");
+	int rc;
+
+	if (!c || c->type != CONF_MAP)
+		return reader_u32(r, item, "array", 2, ARRAY_MAX, &job->array_count);
+	rc = reader_map(r, c, "array", known, ARRAY_SIZE(known));
+	if (rc == 0)
+		rc = reader_u32(r, c, "count", 2, ARRAY_MAX, &job->array_count);
+	if (rc == 0)
+		rc = reader_u32(r, c, "limit", 1, ARRAY_MAX, &job->array_limit);
+	if (rc == 0 && !job->array_count)
+		return conf_error(r->err, r->file, c,
+				  "array: say how many, as in {count: 8, limit: 2}");
+	return rc;
+}
+
 static int read_numbers(struct reader *r, const struct conf *item, struct scenario_job *job)
 {
 	int64_t priority = 0, cpus = 0;
@@ -197,7 +217,7 @@ static int read_numbers(struct reader *r, const struct conf *item, struct scenar
 	if (rc == 0)
 		rc = reader_u32(r, item, "retries", 0, 1000, &job->retries);
 	if (rc == 0)
-		rc = reader_u32(r, item, "array", 2, ARRAY_MAX, &job->array_count);
+		rc = read_array(r, item, job);
 	if (rc == 0)
 		rc = reader_u32(r, item, "exit_code", 1, 255, &job->exit_code);
 	if (rc == 0)

@@ -161,15 +161,15 @@ static int set_nodes(struct run *run, struct err *err)
 
 /* Submitting. */
 
+/* Numbers of jobs, then for each whether it stands for its whole array. */
 static int64_t *depend_ids(struct run *run, const struct scenario_job *from, uint32_t *ret_count,
 			   struct err *err)
 {
 	uint32_t count = 0, room = 1;
 	int64_t *ids;
 
-	for (uint32_t i = 0; i < from->depend_count; i++)
-		room += run_job_find(run, from->depends[i])->count;
-	ids = arena_new_array(&run->memory, int64_t, room);
+	room += from->depend_count;
+	ids = arena_new_array(&run->memory, int64_t, (size_t)2 * room);
 	for (uint32_t i = 0; i < from->depend_count; i++) {
 		const struct run_job *before = run_job_find(run, from->depends[i]);
 
@@ -180,8 +180,8 @@ static int64_t *depend_ids(struct run *run, const struct scenario_job *from, uin
 			run_error(run, from->line, err);
 			return NULL;
 		}
-		for (uint32_t k = 0; k < before->count; k++)
-			ids[count++] = before->id + k;
+		ids[count] = before->id;
+		ids[from->depend_count + count++] = before->count > 1;
 	}
 	*ret_count = count;
 	return ids;
@@ -220,6 +220,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->restart_cost_ms = from->restart_cost_ms;
 	j->held = from->held;
 	j->array_count = from->array_count;
+	j->array_limit = from->array_limit;
 	j->resize = from->resize;
 	j->rejoins = from->rejoins;
 	j->min_driver = from->min_driver;
@@ -290,7 +291,8 @@ int run_submit(struct run *run, uint32_t index, struct err *err)
 	if (!depends)
 		return -(int)err->code;
 	e.job_submitted.depends = depends;
-	e.job_submitted.depends_count = depend_count;
+	e.job_submitted.depends_whole = depends + depend_count;
+	e.job_submitted.depends_count = e.job_submitted.depends_whole_count = depend_count;
 	job->id = id;
 	job->count = job->from->array_count ? job->from->array_count : 1;
 	for (uint32_t i = 0; i < job->count; i++)

@@ -352,7 +352,7 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 		return answer_place(t, parts);
 	if (v->code == REASON_HOLD)
 		done = part_add(parts, CHANGE_RELEASE, 0, 0);
-	else if (v->code == REASON_DEPENDENCY)
+	else if (v->code == REASON_DEPENDENCY || v->code == REASON_ARRAY_LIMIT)
 		done = part_add(parts, CHANGE_JOB_ENDS, v->holder.v, 0);
 	else if (v->code == REASON_QUOTA_LIMIT)
 		done = answer_limit(t, v, parts);

@@ -32,8 +32,12 @@ static const char *job_ends_text(const struct words *w, uint32_t id)
 {
 	for (uint32_t row = w->j->depends; row;) {
 		const struct depend *depend = table_get(&w->facts->depends, row);
+		uint32_t jobs =
+			depend->whole
+				? job_get(w->facts, (struct job_id){ depend->job })->array_count
+				: 1;
 
-		if (depend->job == id)
+		if (id >= depend->job && id < depend->job + jobs)
 			return arena_printf(w->arena, "the success of %s", words_job(w, id));
 		row = depend->next;
 	}

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/explain/inner.h"
+#include "core/scheduling/arrays.h"
 
 const char *reason_name(enum reason reason)
 {
@@ -35,6 +36,7 @@ const char *reason_name(enum reason reason)
 		[REASON_WINDOW] = "window",
 		[REASON_HOLD] = "hold",
 		[REASON_IMPOSSIBLE] = "impossible",
+		[REASON_ARRAY_LIMIT] = "array_limit",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -210,8 +212,10 @@ static uint32_t open_dependency(const struct words *w)
 	for (uint32_t row = w->j->depends; row;) {
 		const struct depend *depend = table_get(&w->facts->depends, row);
 
-		if (job_get(w->facts, (struct job_id){ depend->job })->state != JOB_SUCCEEDED)
-			return depend->job;
+		uint32_t open = depend_open(w->facts, depend);
+
+		if (open)
+			return open;
 		row = depend->next;
 	}
 	return 0;
@@ -383,6 +387,8 @@ bool words_reason(struct words *w, struct verdict *ret)
 	else if (open_dependency(w))
 		*ret = (struct verdict){ .code = REASON_DEPENDENCY,
 					 .holder = { open_dependency(w) } };
+	else if (array_keeps_back(w->view, w->job))
+		*ret = array_verdict(w->facts, w->view, w->job);
 	else if (!w->j->promise && w->view->jobs.at[w->job].bucket)
 		*ret = waiting_verdict(w);
 	return ret->code != REASON_NONE;
@@ -409,6 +415,9 @@ void explain_job(const struct facts *facts, struct view *view, struct job_id id,
 	} else if (open_dependency(&w)) {
 		v = (struct verdict){ .code = REASON_DEPENDENCY,
 				      .holder = { open_dependency(&w) } };
+		explain_verdict(&w, &v, ret);
+	} else if (array_keeps_back(view, id.v)) {
+		v = array_verdict(facts, view, id.v);
 		explain_verdict(&w, &v, ret);
 	} else if (w.j->promise) {
 		explain_promise(&w, ret);

@@ -486,6 +486,11 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_summary(w, v);
+	case REASON_ARRAY_LIMIT:
+		return arena_printf(
+			w->arena,
+			"its array has %lld job%s that run or start, and its limit is %lld at once",
+			(long long)v->have, v->have == 1 ? "" : "s", (long long)v->need);
 	case REASON_BUDGET:
 	case REASON_PARTITION:
 	case REASON_SHARING: break;
@@ -590,6 +595,9 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_remedy(w, v);
+	case REASON_ARRAY_LIMIT:
+		return arena_printf(w->arena, "the end of %s, or of another job of its array",
+				    words_job(w, v->holder.v));
 	case REASON_BUDGET:
 	case REASON_PARTITION:
 	case REASON_SHARING: break;

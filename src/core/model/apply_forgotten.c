@@ -11,6 +11,20 @@
 #include "core/model/apply.h"
 #include "core/model/edit.h"
 
+/* A job that waits for the whole array has to know how each of its jobs ended. */
+static bool array_is_awaited(const struct facts *f, uint32_t first)
+{
+	for (uint32_t row = job_get(f, (struct job_id){ first })->dependents; row;) {
+		const struct depend *depend = table_get(&f->depends, row);
+
+		if (depend->whole &&
+		    !job_state_is_final(job_get(f, (struct job_id){ depend->owner })->state))
+			return true;
+		row = depend->next_dependent;
+	}
+	return false;
+}
+
 /* It is over, and none that waits has to know how it ended. */
 static bool job_is_done_with(const struct facts *f, const struct job *job)
 {
@@ -23,7 +37,7 @@ static bool job_is_done_with(const struct facts *f, const struct job *job)
 			return false;
 		row = depend->next_dependent;
 	}
-	return true;
+	return !job->array_first || !array_is_awaited(f, job->array_first);
 }
 
 bool job_may_be_forgotten(const struct facts *f, struct job_id id)
@@ -98,10 +112,14 @@ static void attempts_drop(struct facts *f, struct attempt_id newest)
 	}
 }
 
-static void body_leave(struct facts *f, uint32_t row)
+static void body_leave(struct facts *f, uint32_t row, uint8_t state)
 {
 	struct body *body = table_edit(&f->bodies, row);
 
+	if (state == JOB_SUCCEEDED)
+		body->succeeded--;
+	else
+		body->failed--;
 	if (--body->jobs)
 		return;
 	if (body->keyed)
@@ -117,7 +135,7 @@ static void job_forget(struct facts *f, struct job_id id)
 	if (job_get(f, id)->checkpoint)
 		facts_give_checkpoints(f, job_get(f, id)->checkpoint);
 	facts_put_text(f, job_get(f, id)->reason, "");
-	body_leave(f, job_get(f, id)->body);
+	body_leave(f, job_get(f, id)->body, job_get(f, id)->state);
 	memset(job_edit(f, id), 0, sizeof(struct job));
 	table_trim(&f->jobs, id.v);
 }

@@ -20,7 +20,7 @@ uint8_t job_waiting_state(const struct facts *f, const struct job *job)
 	for (uint32_t row = job->depends; row;) {
 		const struct depend *depend = table_get(&f->depends, row);
 
-		if (job_get(f, (struct job_id){ depend->job })->state != JOB_SUCCEEDED)
+		if (depend_open(f, depend))
 			return JOB_BLOCKED;
 		row = depend->next;
 	}
@@ -147,6 +147,7 @@ static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
 	body->job = (uint32_t)e->job;
 	body->deadline_ms = clamp_positive(e->deadline_ms);
 	body->efficiency = clamp_u8(e->efficiency, 100);
+	body->array_limit = e->array_count > 1 ? clamp_u16(e->array_limit) : 0;
 	hex_parse(e->body, body->blob);
 	hex_parse(e->body_mac, body->mac);
 	keyed = hex_parse(e->client_key, body->client_key);
@@ -154,6 +155,11 @@ static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
 	if (keyed)
 		facts_link_body(f, row);
 	return row;
+}
+
+static bool array_is_first(const struct facts *f, uint32_t job)
+{
+	return job_get(f, (struct job_id){ job })->array_first == job;
 }
 
 static void depends_add(struct facts *f, struct job_id id, const struct event_job_submitted *e)
@@ -169,6 +175,8 @@ static void depends_add(struct facts *f, struct job_id id, const struct event_jo
 		depend = table_edit(&f->depends, row);
 		job = job_edit(f, id);
 		depend->job = (uint32_t)e->depends[i];
+		depend->whole = i < e->depends_whole_count && e->depends_whole[i] &&
+				array_is_first(f, depend->job);
 		depend->owner = id.v;
 		depend->next = job->depends;
 		job->depends = row;
@@ -407,6 +415,7 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 {
 	struct job_id id = job_open(f, e->job);
 	struct text_id reason;
+	struct body *body;
 	struct job *job;
 
 	if (!id.v || e->state < JOB_SUCCEEDED || e->state > JOB_TIMED_OUT)
@@ -426,8 +435,15 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 	job->failed_rank = e->rank < 0 ? -1 : clamp_i32(e->rank);
 	job->reason = reason;
 	job_set_state(f, id, (uint8_t)e->state);
-	if (e->state == JOB_SUCCEEDED)
-		dependents_wake(f, id);
+	body = table_edit(&f->bodies, job->body);
+	if (e->state != JOB_SUCCEEDED) {
+		body->failed++;
+		return;
+	}
+	body->succeeded++;
+	dependents_wake(f, id);
+	if (job->array_first && body->succeeded == job->array_count)
+		dependents_wake(f, (struct job_id){ job->array_first });
 }
 
 /* --- checkpoints --------------------------------------------------------------------------------------------- */

@@ -41,6 +41,8 @@ struct model_job {
 	bool held, evicted, cancel;
 	uint32_t attempt, last, attempts;
 	uint32_t depends[3], depend_count;
+	bool whole[3]; /* depends[i] stands for its array */
+	uint32_t array_first, array_count;
 	uint32_t made;
 	struct model_checkpoint checkpoint[KEPT_MAX];
 	uint32_t promised, victims;
@@ -94,12 +96,19 @@ static void move(struct model_job *job, int state)
 	job->state = state;
 }
 
+/* The jobs that its dependency number i is about. */
+static uint32_t meant_end(const struct model_job *job, uint32_t i)
+{
+	return job->depends[i] + (job->whole[i] ? m.job[job->depends[i]].array_count : 1);
+}
+
 static void wait_again(struct model_job *job)
 {
 	bool blocked = false;
 
 	for (uint32_t i = 0; i < job->depend_count; i++)
-		blocked |= m.job[job->depends[i]].state != JOB_SUCCEEDED;
+		for (uint32_t id = job->depends[i]; id < meant_end(job, i); id++)
+			blocked |= m.job[id].state != JOB_SUCCEEDED;
 	move(job, job->held      ? JOB_HELD
 		  : blocked      ? JOB_BLOCKED
 		  : job->evicted ? JOB_PREEMPTED
@@ -131,9 +140,13 @@ static void follow(const struct model_attempt *attempt)
 /* Whether the facts took the submission is read from them: what a submission must be has its own tests. */
 static void model_submitted(const struct event_job_submitted *e, const struct facts *f)
 {
+	uint32_t first = m.jobs + 1;
+
 	while (m.jobs < f->jobs.count) {
 		struct model_job *job = &m.job[++m.jobs];
 
+		job->array_first = e->array_count > 1 ? first : 0;
+		job->array_count = e->array_count > 1 ? (uint32_t)e->array_count : 0;
 		job->held = e->held != 0;
 		job->submitted = job->since = m.now;
 		job->priority = e->priority > INT32_MAX   ? INT32_MAX
@@ -145,6 +158,9 @@ static void model_submitted(const struct event_job_submitted *e, const struct fa
 		job->depend_count = e->depends_count;
 		for (uint32_t i = 0; i < e->depends_count; i++)
 			job->depends[i] = (uint32_t)e->depends[i];
+		for (uint32_t i = 0; i < e->depends_count && i < e->depends_whole_count; i++)
+			job->whole[i] = e->depends_whole[i] &&
+					m.job[job->depends[i]].array_first == job->depends[i];
 		job->state = JOB_QUEUED;
 		wait_again(job);
 	}
@@ -333,7 +349,15 @@ static void model_void(const struct event_checkpoint_void *e)
 static bool waits_for(const struct model_job *job, uint32_t id)
 {
 	for (uint32_t i = 0; i < job->depend_count; i++)
-		if (job->depends[i] == id)
+		if (job->depends[i] == id && !job->whole[i])
+			return true;
+	return false;
+}
+
+static bool waits_for_all(const struct model_job *job, uint32_t id)
+{
+	for (uint32_t i = 0; i < job->depend_count; i++)
+		if (job->whole[i] && id >= job->depends[i] && id < meant_end(job, i))
 			return true;
 	return false;
 }
@@ -343,8 +367,9 @@ static bool can_go(uint32_t id)
 	if (!m.job[id].state || !is_final(m.job[id].state) || m.job[id].attempt)
 		return false;
 	for (uint32_t other = 1; other <= m.jobs; other++)
-		if (m.job[id].state != JOB_SUCCEEDED && !is_final(m.job[other].state) &&
-		    waits_for(&m.job[other], id))
+		if (!is_final(m.job[other].state) &&
+		    (waits_for_all(&m.job[other], id) ||
+		     (m.job[id].state != JOB_SUCCEEDED && waits_for(&m.job[other], id))))
 			return false;
 	return true;
 }
@@ -363,8 +388,10 @@ static void model_forgotten(const struct event_jobs_forgotten *e)
 			struct model_job *job = &m.job[id];
 
 			for (uint32_t k = 0; k < job->depend_count; k++)
-				if (job->depends[k] == e->jobs[i])
-					job->depends[k--] = job->depends[--job->depend_count];
+				if (job->depends[k] == e->jobs[i]) {
+					job->depends[k] = job->depends[--job->depend_count];
+					job->whole[k--] = job->whole[job->depend_count];
+				}
 		}
 	}
 }

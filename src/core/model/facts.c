@@ -505,6 +505,44 @@ struct text_id facts_put_text(struct facts *f, struct text_id old, const char *t
 	return old;
 }
 
+/* Of an array the counts say whether it is so; only then its jobs are looked at. */
+static uint32_t array_with(const struct facts *f, uint32_t first, bool ended)
+{
+	const struct job *job = job_get(f, (struct job_id){ first });
+
+	for (uint32_t id = first; id < first + job->array_count; id++) {
+		uint8_t state = job_get(f, (struct job_id){ id })->state;
+
+		if (state != JOB_SUCCEEDED && state != JOB_NONE &&
+		    (!ended || job_state_is_final(state)))
+			return id;
+	}
+	return first;
+}
+
+uint32_t depend_open(const struct facts *f, const struct depend *depend)
+{
+	const struct job *job = job_get(f, (struct job_id){ depend->job });
+	const struct body *body;
+
+	if (!depend->whole)
+		return job->state == JOB_SUCCEEDED ? 0 : depend->job;
+	body = table_get(&f->bodies, job->body);
+	return body->succeeded == job->array_count ? 0 : array_with(f, depend->job, false);
+}
+
+uint32_t depend_dead(const struct facts *f, const struct depend *depend)
+{
+	const struct job *job = job_get(f, (struct job_id){ depend->job });
+
+	if (!depend->whole)
+		return job_state_is_final(job->state) && job->state != JOB_SUCCEEDED ? depend->job
+										     : 0;
+	return ((const struct body *)table_get(&f->bodies, job->body))->failed
+		       ? array_with(f, depend->job, true)
+		       : 0;
+}
+
 uint32_t facts_take_depend(struct facts *f)
 {
 	uint32_t row = f->free_depends;

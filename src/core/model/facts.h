@@ -275,10 +275,13 @@ struct body {
 	uint16_t jobs; /* derived: of it, not forgotten yet */
 	uint8_t efficiency; /* percent of its GPUs' time that is of use, declared; 0 = not said */
 	int64_t deadline_ms; /* when it should have ended; 0 = none */
+	uint16_t succeeded, failed; /* derived: of these, by how they ended */
+	uint16_t array_limit; /* so many jobs of it run at once; 0 = no limit */
 };
 
 struct depend {
 	uint32_t job; /* that must succeed first */
+	uint32_t whole; /* 1: and all others of the array of which it is the first */
 	uint32_t next; /* of the same owner */
 	uint32_t owner; /* the job that waits */
 	uint32_t next_dependent; /* derived: of the same `job` */
@@ -521,6 +524,11 @@ const struct task *task_get(const struct facts *f, const struct attempt *attempt
 /* The job's newest complete checkpoint with number <= upto (0 = newest of all), NULL if none. */
 const struct checkpoint *job_checkpoint(const struct facts *f, const struct job *job,
 					uint32_t upto);
+
+/* A job that must still succeed for this dependency, or that never will: the first by number; 0 = all is well. */
+uint32_t depend_open(const struct facts *f, const struct depend *depend);
+/* A job that ended without success, so that this dependency is never met; 0 = none. */
+uint32_t depend_dead(const struct facts *f, const struct depend *depend);
 
 bool job_state_is_final(uint8_t state); /* nothing more happens to it; JOB_NONE too */
 bool job_is_waiting(const struct job *job); /* queued, preempted: may be placed */

@@ -517,13 +517,25 @@ static int check_attempt(const struct facts *f, struct attempt_id id, struct err
 
 static int check_bodies(const struct facts *f, struct err *err)
 {
-	uint64_t jobs = 0, there = 0;
+	uint64_t jobs = 0, there = 0, ended = 0, over = 0, succeeded = 0, well = 0;
 
-	for (uint32_t id = 1; id <= f->bodies.count; id++)
-		jobs += ((const struct body *)table_get(&f->bodies, id))->jobs;
-	for (uint32_t id = 1; id <= f->jobs.count; id++)
-		there += job_get(f, (struct job_id){ id })->state != JOB_NONE;
-	return jobs == there ? 0 : WRONG("the submissions do not have as many jobs as there are");
+	for (uint32_t id = 1; id <= f->bodies.count; id++) {
+		const struct body *body = table_get(&f->bodies, id);
+
+		jobs += body->jobs;
+		ended += body->succeeded + body->failed;
+		succeeded += body->succeeded;
+	}
+	for (uint32_t id = 1; id <= f->jobs.count; id++) {
+		uint8_t state = job_get(f, (struct job_id){ id })->state;
+
+		there += state != JOB_NONE;
+		over += state != JOB_NONE && job_state_is_final(state);
+		well += state == JOB_SUCCEEDED;
+	}
+	return jobs == there && ended == over && succeeded == well
+		       ? 0
+		       : WRONG("the submissions do not have as many jobs, or ended ones, as there are");
 }
 
 /* What a queue has in use for its past is what its attempts hold, best-effort ones aside. */

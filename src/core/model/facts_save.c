@@ -464,11 +464,18 @@ static void link_names(struct facts *f)
 
 static void link_bodies(struct facts *f)
 {
-	for (uint32_t id = 1; id <= f->jobs.count; id++)
-		if (job_get(f, (struct job_id){ id })->body)
-			((struct body *)table_edit(&f->bodies,
-						   job_get(f, (struct job_id){ id })->body))
-				->jobs++;
+	for (uint32_t id = 1; id <= f->jobs.count; id++) {
+		const struct job *job = job_get(f, (struct job_id){ id });
+		struct body *body = job->body ? table_edit(&f->bodies, job->body) : NULL;
+
+		if (!body)
+			continue;
+		body->jobs++;
+		if (job->state == JOB_SUCCEEDED)
+			body->succeeded++;
+		else if (job_state_is_final(job->state))
+			body->failed++;
+	}
 	for (uint32_t id = 1; id <= f->bodies.count; id++)
 		if (((const struct body *)table_get(&f->bodies, id))->keyed)
 			facts_link_body(f, id);

@@ -159,7 +159,7 @@ static void fill_node_marked(struct random *r, const struct facts *f, struct are
 static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena,
 			       struct event_job_submitted *e)
 {
-	int64_t *depends = numbers(arena, 3);
+	int64_t *depends = numbers(arena, 3), *whole = numbers(arena, 3);
 	uint32_t models;
 
 	e->job = mostly(r, (int64_t)f->jobs.count + 1);
@@ -199,6 +199,11 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->depends_count = random_below(r, 3) ? 0 : random_below(r, 4);
 	e->held = !random_below(r, 6);
 	e->array_count = random_below(r, 8) ? 0 : upto(r, 4);
+	e->array_limit = random_below(r, 3) ? 0 : upto(r, 3);
+	whole[0] = 1;
+	whole[1] = whole[2] = random_below(r, 2);
+	e->depends_whole = whole;
+	e->depends_whole_count = random_below(r, 2) ? e->depends_count : 0;
 	e->body = hex(r, arena);
 	e->body_mac = hex(r, arena);
 	e->client_key = random_below(r, 3) ? hex(r, arena) : "";

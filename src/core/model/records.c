@@ -158,8 +158,9 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 
 #define SELF body
 static const struct field body_fields[] = {
-	SOME(BYTES, blob, 32), SOME(BYTES, mac, 32), SOME(BYTES, client_key, 32), ONE(U32, job),
-	ONE(BOOL, keyed),      ONE(U8, efficiency),  ONE(I64, deadline_ms),       LAST
+	SOME(BYTES, blob, 32), SOME(BYTES, mac, 32),  SOME(BYTES, client_key, 32),
+	ONE(U32, job),         ONE(BOOL, keyed),      ONE(U8, efficiency),
+	ONE(I64, deadline_ms), ONE(U16, array_limit), LAST
 };
 #undef SELF
 
@@ -211,7 +212,7 @@ static const struct field job_fields[] = { ONE(NAME, name),
 #undef SELF
 
 #define SELF depend
-static const struct field depend_fields[] = { ONE(U32, job), LAST };
+static const struct field depend_fields[] = { ONE(U32, job), ONE(U32, whole), LAST };
 #undef SELF
 
 #define SELF checkpoint

@@ -36,6 +36,7 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "the grace time in ms", e->grace_ms, -1, INT64_C(7) * 86400 * 1000 },
 		{ "the restart cost in ms", e->restart_cost_ms, 0, INT64_C(7) * 86400 * 1000 },
 		{ "the size of an array", e->array_count, 0, ARRAY_MAX },
+		{ "the jobs of an array at once", e->array_limit, 0, ARRAY_MAX },
 		{ "the least compute capability in tenths", e->min_capability, 0, 1000 },
 		{ "resize", e->resize, RESIZE_FREE, RESIZE_RESTART },
 		{ "rejoin", e->rejoins, 0, 1 },
@@ -73,6 +74,30 @@ static int level_check(const struct admission *a, const char *what, const char *
 		       what, level, known);
 }
 
+/* A whole array to depend on: all its jobs are known, and none has ended without success. */
+static int whole_check(const struct admission *a, uint32_t first)
+{
+	const struct depend depend = { .job = first, .whole = 1 };
+	const struct job *job = job_get(a->facts, (struct job_id){ first });
+	uint32_t dead;
+
+	if (job->array_first != first)
+		return err_set(a->err, ERR_INVALID,
+			       "job %u, which this one depends on as on an array, is none", first);
+	if (((const struct body *)table_get(&a->facts->bodies, job->body))->jobs !=
+	    job->array_count)
+		return err_set(
+			a->err, ERR_NOT_FOUND,
+			"jobs of array %u, on which this one depends, ended long ago, so that whether they succeeded is not known here any more",
+			first);
+	dead = depend_dead(a->facts, &depend);
+	return dead ? err_set(a->err, ERR_CONFLICT,
+			      "job %u of array %u \"%s\", which this one depends on, has ended as %s",
+			      dead, first, facts_name(a->facts, job->name),
+			      job_state_name(job_get(a->facts, (struct job_id){ dead })->state))
+		    : 0;
+}
+
 static int depends_check(const struct admission *a, const struct event_job_submitted *e)
 {
 	if (e->depends_count > DEPENDS_MAX)
@@ -92,6 +117,9 @@ static int depends_check(const struct admission *a, const struct event_job_submi
 				"job %lld, which this one depends on, ended long ago or its record was lost, so that whether it succeeded is not known here any more: see `fairlead job %lld`, and submit without it",
 				(long long)e->depends[i], (long long)e->depends[i]);
 		job = job_get(a->facts, (struct job_id){ (uint32_t)e->depends[i] });
+		if (i < e->depends_whole_count && e->depends_whole[i] &&
+		    whole_check(a, (uint32_t)e->depends[i]) < 0)
+			return -(int)a->err->code;
 		if (job_state_is_final(job->state) && job->state != JOB_SUCCEEDED)
 			return err_set(
 				a->err, ERR_CONFLICT,
@@ -247,6 +275,8 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 		rc = names_check(a, e);
 	if (rc < 0)
 		return rc;
+	if (e->array_count <= 1)
+		e->array_limit = 0;
 	queue = admit_queue_find(a, e->queue);
 	if (!queue.v)
 		return -(int)ERR_NOT_FOUND;

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "core/scheduling/dominant.h"
+#include "core/scheduling/arrays.h"
 
 /* --- buckets ----------------------------------------------------------------------------------------- */
 
@@ -116,7 +117,7 @@ static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
 	view->buckets_used--;
 }
 
-static void job_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
+void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	struct job_view *jv = &view->jobs.at[id];
@@ -124,7 +125,7 @@ static void job_wait_sync(struct view *view, const struct facts *facts, uint32_t
 				 .queue = job->queue.v,
 				 .shape = job->shape.v,
 				 .run_class = run_class_of(job) };
-	bool waits = job_is_waiting(job) && !job->cancel_asked && !job->promise;
+	bool waits = job_may_start(job) && jv->array != ARRAY_BACK;
 	uint32_t bucket = 0;
 
 	if (waits)
@@ -466,8 +467,10 @@ static void job_sync(struct view *view, const struct facts *facts, uint32_t id, 
 			     (size_t)facts->jobs.count + facts->jobs.count / 2 + 64,
 			     sizeof(struct job_view));
 	job_promise_sync(view, facts, id, promise_again);
+	array_leave(view, facts, id);
 	job_run_sync(view, facts, id);
-	job_wait_sync(view, facts, id);
+	array_enter(view, facts, id);
+	view_wait_sync(view, facts, id);
 	set_move(view, &view->due, &view->jobs.at[id].due, job_needs(view, facts, job), id);
 }
 
@@ -594,6 +597,19 @@ static void node_follow(struct view *view, const struct facts *facts, int64_t id
 
 /* --- following ----------------------------------------------------------------------------------------------- */
 
+/* The end of one job of an array is that of the array when it is the last one, or no success. */
+static uint32_t array_ended_with(const struct facts *facts, uint32_t id)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	const struct body *body;
+
+	if (!job->array_first)
+		return 0;
+	body = table_get(&facts->bodies, job->body);
+	return job->state != JOB_SUCCEEDED || body->succeeded == job->array_count ? job->array_first
+										  : 0;
+}
+
 static void dependents_sync(struct view *view, const struct facts *facts, uint32_t id)
 {
 	uint32_t row = id >= 1 && id <= facts->jobs.count
@@ -710,8 +726,11 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_JOB_REQUEUED: job_follow(view, facts, event->job_requeued.job); return;
 	case EVENT_JOB_ENDED:
 		job_follow(view, facts, event->job_ended.job);
-		if (event->job_ended.job >= 1 && event->job_ended.job <= UINT32_MAX)
-			dependents_sync(view, facts, (uint32_t)event->job_ended.job);
+		if (!job_is_there(facts, event->job_ended.job))
+			return;
+		dependents_sync(view, facts, (uint32_t)event->job_ended.job);
+		dependents_sync(view, facts,
+				array_ended_with(facts, (uint32_t)event->job_ended.job));
 		return;
 	case EVENT_ATTEMPT_PLACED: job_follow(view, facts, event->attempt_placed.job); return;
 	case EVENT_ATTEMPT_RELEASED:
@@ -814,6 +833,7 @@ void view_destroy(struct view *view)
 	buf_deinit(&view->models.buf);
 	buf_deinit(&view->promises.buf);
 	buf_deinit(&view->holders.buf);
+	buf_deinit(&view->arrays.buf);
 	memory = (struct buf){ .data = (char *)view };
 	buf_deinit(&memory);
 }

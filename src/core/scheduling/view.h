@@ -34,7 +34,7 @@ struct job_view {
 	uint32_t bucket; /* it waits in, 0 = none */
 	uint32_t attempt; /* live one whose tasks are in the space, 0 = none */
 	uint32_t queue;
-	uint64_t rank; /* under which it runs */
+	uint64_t rank; /* under which it runs, or waits in a limited array */
 	int64_t share; /* GPU shares its attempt holds */
 	int64_t leave_share; /* of these, what it will give up soon */
 	int64_t grow_ms; /* in `narrow`; 0 = not there */
@@ -44,6 +44,8 @@ struct job_view {
 	int64_t end_ms; /* in `ends`; 0 = none */
 	uint8_t tier;
 	bool due, leaving, warned, promised, lacking;
+	uint8_t array; /* enum array_place: where it stands in a limited array, arrays.h */
+	bool array_holds; /* it counts against the array's limit */
 };
 
 struct bucket {
@@ -83,6 +85,14 @@ struct promise_view {
 	ARRAY(uint32_t) numbers; /* nodes, then masks, then victims (attempts) */
 };
 
+/* An array of which only so many jobs may run at once. */
+struct array_view {
+	uint32_t body; /* its submission */
+	uint32_t held; /* jobs that run or have a place promised */
+	uint32_t open,
+		back; /* those that wait: let into the buckets, kept back; key: falling rank */
+};
+
 struct view {
 	struct space space;
 	struct space
@@ -98,6 +108,9 @@ struct view {
 	ARRAY(uint8_t)
 	models; /* by traits of the space: index of its model in amounts, VIEW_MODELS = none */
 	uint32_t model_count;
+	ARRAY(struct array_view)
+	arrays; /* limited ones with jobs that wait or run, by submission */
+	uint32_t array_count;
 	uint32_t promise_count;
 	ARRAY(uint32_t) holders; /* job that holds a GPU, by rank * gpus_max + index; 0 = none */
 	uint32_t bucket_count, bucket_free, buckets_used;
@@ -167,4 +180,7 @@ static inline uint32_t view_holder(const struct view *view, uint32_t rank, uint3
 {
 	return view->holders.at[rank * view->space.gpus_max + gpu];
 }
+/* Brings the bucket that the job waits in in line with the facts; arrays.c calls it for those let in or kept back. */
+void view_wait_sync(struct view *view, const struct facts *facts, uint32_t job);
+
 const struct promise_view *view_promise(const struct view *view, uint32_t job); /* NULL = none */

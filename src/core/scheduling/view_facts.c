@@ -40,10 +40,10 @@ uint32_t job_dead_dependency(const struct facts *facts, const struct job *job)
 {
 	for (uint32_t row = job->depends; row;) {
 		const struct depend *depend = table_get(&facts->depends, row);
-		uint8_t state = job_get(facts, (struct job_id){ depend->job })->state;
+		uint32_t dead = depend_dead(facts, depend);
 
-		if (job_state_is_final(state) && state != JOB_SUCCEEDED)
-			return depend->job;
+		if (dead)
+			return dead;
 		row = depend->next;
 	}
 	return 0;

@@ -52,6 +52,7 @@ static void job_same(const struct view *a, const struct view *b, uint32_t id)
 
 	bucket_same(a, ja->bucket, b, jb->bucket);
 	CHECK(ja->attempt == jb->attempt);
+	CHECK(ja->array == jb->array && ja->array_holds == jb->array_holds);
 	CHECK(ja->deadline_ms == jb->deadline_ms && ja->end_ms == jb->end_ms);
 	CHECK(ja->due == jb->due && ja->leaving == jb->leaving && ja->warned == jb->warned &&
 	      ja->promised == jb->promised && ja->lacking == jb->lacking);
@@ -67,6 +68,7 @@ void view_verify(const struct view *view, const struct facts *facts)
 	CHECK(view->job_count == fresh->job_count);
 	CHECK(view->buckets_used == fresh->buckets_used);
 	CHECK(view->promise_count == fresh->promise_count);
+	CHECK(view->array_count == fresh->array_count);
 	CHECK(view->draining == fresh->draining);
 	for (uint32_t q = 1; q <= facts->queues.count; q++)
 		queue_same(view, fresh, q);
