@@ -250,6 +250,14 @@ static void refuse(struct http_request *r, const struct err *err)
 	http_reply_error(r, err);
 }
 
+static void refuse_stopping(struct http_request *r)
+{
+	struct err err = { 0 };
+
+	err_set(&err, ERR_UNAVAILABLE, "the daemon is stopping");
+	refuse(r, &err);
+}
+
 /* What must hold before anybody reads on. Answers when it does not. */
 static void request_begin(struct http_request *r, const char *method)
 {
@@ -270,8 +278,7 @@ static void request_begin(struct http_request *r, const char *method)
 		return;
 	}
 	if (atomic_load(&server->stopping)) {
-		err_set(&err, ERR_UNAVAILABLE, "the daemon is stopping");
-		refuse(r, &err);
+		refuse_stopping(r);
 		return;
 	}
 	if (target_parse(r->raw_target, &r->arena, &r->target, &err) < 0 ||
@@ -333,10 +340,15 @@ static void request_handle(struct http_request *r)
 {
 	struct http_server *server = r->connection->server;
 
+	/* Under the lock: the end waits for those that are counted, and none is counted behind its back. */
 	pthread_mutex_lock(&server->lock);
-	server->handling++;
+	r->counted = !atomic_load(&server->stopping);
+	server->handling += r->counted;
 	pthread_mutex_unlock(&server->lock);
-	r->counted = true;
+	if (!r->counted) {
+		refuse_stopping(r);
+		return;
+	}
 	atomic_store(&r->state, REQUEST_HANDLING);
 	server->options.handle(server->options.context, r);
 }

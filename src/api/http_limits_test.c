@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -190,6 +191,42 @@ static void stopping_ends_streams_and_closes_connections(void **state)
 	close(idle);
 }
 
+static void *stop(void *argument)
+{
+	(void)argument;
+	http_stop(server);
+	server = NULL;
+	return NULL;
+}
+
+/* Both are answered while the network thread is in its last pass, one behind the place where it looks for answers. */
+static void an_answer_during_the_last_pass_is_sent(void **state)
+{
+	const int held = dial(true), last = dial(true);
+	struct buf out = BUF_INIT;
+	char text[4096];
+	pthread_t thread;
+
+	(void)state;
+	SAY(held, "GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	while (!atomic_load(&late.request))
+		sched_yield();
+	SAY(last, "GET /last HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	while (!atomic_load(&late.busy))
+		sched_yield();
+	atomic_store(&late.joins, 0);
+	assert_int_equal(pthread_create(&thread, NULL, stop, NULL), 0);
+	buf_adds(&out, "late");
+	http_reply(atomic_load(&late.request), 200, "text/plain", &out);
+	atomic_store(&late.answered, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(answer(held, text, sizeof text));
+	assert_non_null(strstr(text, "late"));
+	assert_true(answer(last, text, sizeof text));
+	close(held);
+	close(last);
+}
+
 static void who_calls_over_the_socket_is_the_kernels_word(void **state)
 {
 	struct err err = { 0 };
@@ -256,6 +293,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_quiet_stream_whose_client_left_is_closed, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(stopping_ends_streams_and_closes_connections, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_answer_during_the_last_pass_is_sent, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(
 			what_still_answers_on_an_owned_path_is_left_from_before, setup, teardown),

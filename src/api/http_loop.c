@@ -130,10 +130,21 @@ static void wait_for_work(struct listener *l, int epoll_fd)
 		(void)!read(l->wake_fd, &count, sizeof count);
 }
 
+static void run_pass(struct listener *l)
+{
+	const struct http_options *o = &l->server->options;
+
+	if (o->pass)
+		o->pass(o->context, true);
+	resume_answered(l);
+	(void)MHD_run(l->mhd);
+	if (o->pass)
+		o->pass(o->context, false);
+}
+
 static void *listener_main(void *context)
 {
 	struct listener *l = context;
-	const struct http_options *o = &l->server->options;
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	bool quiet = false;
 
@@ -144,13 +155,10 @@ static void *listener_main(void *context)
 			(void)MHD_quiesce_daemon(l->mhd);
 		}
 		wait_for_work(l, info->epoll_fd);
-		if (o->pass)
-			o->pass(o->context, true);
-		resume_answered(l);
-		(void)MHD_run(l->mhd);
-		if (o->pass)
-			o->pass(o->context, false);
+		run_pass(l);
 	}
+	/* The end may come during a pass: what was answered since is suspended still, and the library ends with nothing suspended. */
+	run_pass(l);
 	return NULL;
 }
 

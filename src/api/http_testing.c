@@ -112,11 +112,36 @@ void MHD_suspend_connection(struct MHD_Connection *connection)
 	real(connection);
 }
 
+struct late late;
+
+int pthread_join(pthread_t thread, void **ret)
+{
+	int (*real)(pthread_t, void **);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_join");
+	assert_non_null(real);
+	atomic_fetch_add(&late.joins, 1);
+	return real(thread, ret);
+}
+
 void pass(void *context, bool begins)
 {
 	(void)context;
 	assert_true(passing != begins);
 	passing = begins;
+	if (!begins && atomic_exchange(&late.lingers, false))
+		while (atomic_load(&late.joins) < LATE_JOINS)
+			sched_yield();
+}
+
+/* Holds the network thread until `late.request` was answered, and then, in pass, until it is waited for. */
+static void last(struct http_request *r)
+{
+	atomic_store(&late.busy, true);
+	while (!atomic_load(&late.answered))
+		sched_yield();
+	atomic_store(&late.lingers, true);
+	echo(r);
 }
 
 struct live live = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0 };
@@ -148,6 +173,10 @@ void handle(void *context, struct http_request *r)
 		row_add(r);
 	} else if (!strcmp(http_path(r), "/between")) {
 		between_add(r);
+	} else if (!strcmp(http_path(r), "/held")) {
+		atomic_store(&late.request, r);
+	} else if (!strcmp(http_path(r), "/last")) {
+		last(r);
 	} else if (!strcmp(http_path(r), "/stream")) {
 		pthread_mutex_lock(&live.lock);
 		live.stream = http_stream_begin(r, "text/event-stream", 100000, NULL, live_closed);

@@ -6,6 +6,8 @@
  *	/later		from another thread
  *	/row		when ROW of them have come: one thread answers all in a row
  *	/between	by another thread, between the last look for an answer and the suspension of the connection
+ *	/held		never: `late.request` is for the test to answer
+ *	/last		when late.answered says so; the pass that it is in ends when a stop waits for its thread
  *	/stream		begins the stream `live`
  *	/large		64 MiB
  *	/closed-door	401 at the head
@@ -33,6 +35,15 @@ struct live {
 	int closed;
 };
 extern struct live live;
+
+/* Calls of pthread_join until a stop waits for the network thread: the test's for the stop, the stop's for the sweeper, and that. */
+enum { LATE_JOINS = 3 };
+struct late {
+	struct http_request *_Atomic request;
+	_Atomic bool busy, answered, lingers; /* busy: a network thread holds on in /last */
+	_Atomic int joins;
+};
+extern struct late late;
 
 /* http_options of the server. */
 void pass(void *context, bool begins);
