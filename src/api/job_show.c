@@ -248,6 +248,7 @@ void handle_job_show(struct call *call)
 	attempts_add(&out, call->facts, id.v, job);
 	checkpoints_add(&out, call->facts, job, private);
 	out_int(&out, "checkpoints_made", job->checkpoints_made);
+	out_int(&out, "checkpoint_every_ms", job->checkpoint_every_ms);
 	out_int(&out, "used_gpu_ms", job->used_gpu_ms);
 	out_int(&out, "lost_gpu_ms", job->lost_gpu_ms);
 	out_int(&out, "ran_ms", job->run_ms);

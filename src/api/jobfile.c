@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
+#include "core/scheduling/interval.h"
 
 enum { BODY_BYTES_USUAL = 2000 };
 
@@ -162,6 +163,11 @@ static int finish(struct reading *r)
 			(long long)job->tasks_min);
 	if (!r->rejoin)
 		job->rejoins = job->tasks_min < job->tasks_max && job->resize == RESIZE_FREE;
+	if (r->cost && !job->checkpoint_every_ms)
+		job->checkpoint_every_ms = CHECKPOINT_AUTO;
+	if (r->cost && job->checkpoint_every_ms != CHECKPOINT_AUTO)
+		return conf_error(r->err, r->file, r->cost,
+				  "checkpoint.cost is for checkpoint: {every: auto}");
 	rc = check_environment(r);
 	if (rc < 0)
 		return rc;

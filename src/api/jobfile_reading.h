@@ -11,6 +11,7 @@ struct reading {
 	struct arena *arena;
 	struct err *err;
 	struct event_job_submitted *job;
+	const struct conf *cost; /* of a checkpoint */
 	const struct conf *estimate;
 	const struct conf *resize, *rejoin; /* where they are said; NULL = not */
 	struct body_source body;

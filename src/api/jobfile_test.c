@@ -360,6 +360,8 @@ static const struct {
 	{ "command: x\ndeadline: 30s\n", 2, 11, "at least 1m" },
 	{ "command: x\nefficiency: 101\n", 2, 13, "efficiency" },
 	{ "command: x\nlimit: 1h\nestimate: 2h\n", 3, 11, "estimate is more than limit" },
+	{ "command: x\ncheckpoint: {every: 5m, cost: 2m}\n", 2, 31,
+	  "is for checkpoint: {every: auto}" },
 	{ "command: x\nretries: 101\n", 2, 10, "retries" },
 	{ "command: x\ndepends_on: [3, 4, 3]\n", 2, 20, "job 3 twice" },
 	{ "command: x\ndepends_on: [0]\n", 2, 14, "depends_on" },
@@ -742,7 +744,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(files_of_old_are_read_as_ever, begin, end),
 		cmocka_unit_test_setup_teardown(
-			a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back, begin, end),
+			a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back, begin,
+			end),
 		cmocka_unit_test_setup_teardown(each_field_reaches_the_event, begin, end),
 		cmocka_unit_test_setup_teardown(defaults_are_as_documented, begin, end),
 		cmocka_unit_test_setup_teardown(a_job_without_name_gets_its_programs, begin, end),

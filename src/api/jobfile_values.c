@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
+#include "core/scheduling/interval.h"
 
 static const int64_t day_ms = 86400000;
 
@@ -724,9 +725,24 @@ static int read_short_duration(struct reading *r, const struct conf *c, const ch
 
 static int read_checkpoint_every(struct reading *r, const struct conf *c, const char *what)
 {
-	int rc = conf_duration(r->err, r->file, c, what, &r->job->checkpoint_every_ms);
+	int rc;
 
+	if (c->type == CONF_SCALAR && strcmp(c->text, "auto") == 0) {
+		r->job->checkpoint_every_ms = CHECKPOINT_AUTO;
+		return 0;
+	}
+	rc = conf_duration(r->err, r->file, c, what, &r->job->checkpoint_every_ms);
 	if (rc >= 0 && r->job->checkpoint_every_ms < 1000)
+		return conf_error(r->err, r->file, c, "%s must be at least 1s", what);
+	return rc;
+}
+
+static int read_checkpoint_cost(struct reading *r, const struct conf *c, const char *what)
+{
+	int rc = read_short_duration(r, c, what, &r->job->checkpoint_cost_ms);
+
+	r->cost = c;
+	if (rc >= 0 && r->job->checkpoint_cost_ms < 1000)
 		return conf_error(r->err, r->file, c, "%s must be at least 1s", what);
 	return rc;
 }

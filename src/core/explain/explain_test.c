@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/scheduling/interval.h"
 #include "core/scheduling/testing.h"
 
 #include <string.h>
@@ -387,6 +388,11 @@ static void a_wish_above_the_limit_of_its_queue_is_told_when_it_is_submitted(voi
 		fail_msg("%s", text);
 	e.job_submitted.tasks_min = e.job_submitted.tasks_max = 8;
 	assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "can't start"));
+	e.job_submitted.checkpoint = 1;
+	e.job_submitted.checkpoint_every_ms = CHECKPOINT_AUTO;
+	e.job_submitted.checkpoint_cost_ms = 120000;
+	if (!strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "as one takes 2m (declared)"))
+		fail_msg("%s", explain_prospect(&w.facts, w.view, &e, &w.step));
 	world_deinit(&w);
 }
 

@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "core/explain/inner.h"
 #include "core/scheduling/admit.h"
+#include "core/scheduling/interval.h"
 
 /* --- what may happen -------------------------------------------------------------------------------------------------- */
 
@@ -114,6 +115,25 @@ static const char *deadline_text(const struct facts *facts, const struct event_j
 		duration_text(arena, left_ms > 0 ? left_ms : 0), duration_text(arena, run_ms));
 }
 
+/* The interval between checkpoints that was left to Fairlead, and what it rests on. */
+static const char *interval_text(const struct facts *facts, const struct event_job_submitted *e,
+				 struct arena *arena)
+{
+	struct interval interval;
+
+	if (e->checkpoint_every_ms != CHECKPOINT_AUTO)
+		return "";
+	interval_choose(facts, e, &interval);
+	return arena_printf(
+		arena,
+		"; it is asked for a checkpoint every %s, as one takes %s (%s) and a machine is expected to break it off once in %s",
+		duration_text(arena, interval.every_ms), duration_text(arena, interval.cost_ms),
+		e->checkpoint_cost_ms ? "declared"
+		: interval.measured   ? "measured"
+				      : "assumed",
+		duration_text(arena, interval.mean_ms / 60000 * 60000));
+}
+
 const char *explain_prospect(const struct facts *facts, struct view *view,
 			     const struct event *job_submitted, struct arena *arena)
 {
@@ -135,7 +155,8 @@ const char *explain_prospect(const struct facts *facts, struct view *view,
 				      : "starts again from the beginning");
 	else
 		text = standard_prospect(facts, e, arena);
-	return arena_printf(arena, "%s%s%s%s", text, limit, deadline_text(facts, e, arena),
+	return arena_printf(arena, "%s%s%s%s%s", text, limit, deadline_text(facts, e, arena),
+			    interval_text(facts, e, arena),
 			    impossible_text(facts, view, job_submitted, arena));
 }
 

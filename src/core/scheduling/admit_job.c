@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/apply.h"
+#include "core/scheduling/interval.h"
 #include "core/scheduling/admit.h"
 #include "core/scheduling/bounds.h"
 #include "core/scheduling/estimate.h"
@@ -31,8 +32,10 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "the run-time limit in ms", e->limit_ms, 0, ADMIT_DURATION_MAX_MS },
 		{ "the estimated run time in ms", e->estimate_ms, 0, ADMIT_DURATION_MAX_MS },
 		{ "the number of retries", e->retries, 0, 1000 },
-		{ "the checkpoint interval in ms", e->checkpoint_every_ms, 0,
+		{ "the checkpoint interval in ms", e->checkpoint_every_ms, CHECKPOINT_AUTO,
 		  ADMIT_DURATION_MAX_MS },
+		{ "the cost of a checkpoint in ms", e->checkpoint_cost_ms, 0,
+		  INT64_C(86400) * 1000 },
 		{ "the grace time in ms", e->grace_ms, -1, INT64_C(7) * 86400 * 1000 },
 		{ "the restart cost in ms", e->restart_cost_ms, 0, INT64_C(7) * 86400 * 1000 },
 		{ "the size of an array", e->array_count, 0, ARRAY_MAX },
@@ -287,6 +290,12 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 	if (rc < 0)
 		return rc;
 	e->likely_ms = likely_ms(a->facts, e);
+	if (e->checkpoint_every_ms == CHECKPOINT_AUTO) {
+		struct interval interval;
+
+		interval_choose(a->facts, e, &interval);
+		e->checkpoint_every_ms = interval.every_ms;
+	}
 	e->job = (int64_t)a->facts->jobs.count + 1;
 	if (e->job + (e->array_count ? e->array_count : 1) >= UINT32_MAX)
 		return err_set(a->err, ERR_UNAVAILABLE, "every job number has been used");

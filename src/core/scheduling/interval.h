@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How often a job should make a checkpoint when it leaves that to Fairlead (`checkpoint: {every: auto}`): Young's rule. With a
+ * checkpoint that costs C and a job that is broken off once in M on average, the least time is lost when sqrt(2 * C * M) lies
+ * between two checkpoints: more often costs checkpoints, less often costs work that is done again.
+ *
+ *	M	of one rank: (200 days + run time of ranks) / (1 + times a machine broke one off), of the newest INTERVAL_HISTORY
+ *		attempts of anybody; so without history once in 200 days. Of the job: that, divided by its ranks
+ *	C	what the job declares (`checkpoint: {cost: 2m}`); else what jobs of the same name and user took when they were warned,
+ *		on average; else one minute
+ *
+ * By hand: 64 ranks, no history, C one minute: M = 200 d / 64 = 3.125 d = 4,500 min; sqrt(2 * 1 * 4,500) = 94.9 min.
+ *
+ * J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17 (1974). Daly's higher terms matter only
+ * where C is not small against M; there the limits below hold.
+ *
+ * It is worked out once, when the job is submitted, and stands in the record.
+ */
+#include <stdint.h>
+#include "core/model/facts.h"
+
+enum { INTERVAL_HISTORY = 2000, INTERVAL_LIKE = 8, CHECKPOINT_AUTO = -1 };
+
+struct interval {
+	int64_t every_ms; /* a minute to a day, whole seconds */
+	int64_t cost_ms, mean_ms; /* C and M of the job */
+	uint32_t failures,
+		measured; /* what they rest on: machines that broke, checkpoints timed; 0 = assumed */
+};
+void interval_choose(const struct facts *facts, const struct event_job_submitted *e,
+		     struct interval *ret);
