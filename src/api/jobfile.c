@@ -169,6 +169,8 @@ static int finish(struct reading *r)
 		return conf_error(r->err, r->file, r->cost,
 				  "checkpoint.cost is for checkpoint: {every: auto}");
 	rc = check_environment(r);
+	if (rc >= 0)
+		rc = jobfile_sweep_finish(r);
 	if (rc < 0)
 		return rc;
 	if (!job->checkpoint)

@@ -62,7 +62,15 @@ enum {
 	JOBFILE_WORKDIR_MAX = 4000,
 	JOBFILE_RETRIES_MAX = 100,
 	JOBFILE_PRIORITY_MAX = 1000,
-	JOBFILE_CPUS_MAX = 4096
+	JOBFILE_CPUS_MAX = 4096,
+	SWEEP_NAMES_MAX = 16
+};
+
+/* Values of one variable in a sweep. */
+struct sweep_axis {
+	const char *name;
+	const char *const *values;
+	uint32_t count;
 };
 
 /* The body, read back by the daemon to launch an attempt. Texts in the arena. */
@@ -75,7 +83,11 @@ struct job_body {
 	int checkpoint_signal; /* number; 0 = none */
 	const char *const *
 		secrets; /* names of those in env whose values are secrets; NULL-terminated, never NULL */
+	const struct sweep_axis *sweep; /* as written; the last one changes fastest */
+	uint32_t sweep_count; /* 0 = no sweep */
 };
+/* The variables of number `index` of the array: env, and the values of its combination. NULL-terminated, in the arena. */
+const char *const *job_body_env(const struct job_body *body, uint32_t index, struct arena *arena);
 int job_body_parse(const char *json, size_t size, struct arena *arena, struct job_body *ret,
 		   struct err *err) MUST_CHECK;
 

@@ -35,14 +35,16 @@ static int array_text(struct reading *r, const struct conf *c, const char *what)
 
 int read_array(struct reading *r, const struct conf *c, const char *what)
 {
+	r->array = c;
+	r->has_count = c->type != CONF_MAP || conf_find(c, "count");
 	if (c->type == CONF_SCALAR)
 		return array_text(r, c, what);
 	if (c->type != CONF_MAP)
 		return conf_error(r->err, r->file, c,
 				  "%s must be a number of jobs, or {count: 20, limit: 4}", what);
-	if (!conf_find(c, "count"))
-		return conf_error(r->err, r->file, c,
-				  "%s: count is missing; write {count: 20, limit: 4}", what);
+	if (!c->count)
+		return conf_error(r->err, r->file, c, "%s is empty; write {count: 20, limit: 4}",
+				  what);
 	return jobfile_read_fields(r, c, "array.");
 }
 

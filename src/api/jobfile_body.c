@@ -117,6 +117,8 @@ static void read_member(struct json_reader *json, const struct json_slice *key, 
 		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, "/bin/sh", json);
 		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, "-c", json);
 		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, read_text(json, arena), json);
+	} else if (pull_key_is(key, "sweep")) {
+		jobfile_sweep_read(json, arena, body);
 	} else if (pull_key_is(key, "script")) {
 		body->script = read_text(json, arena);
 	} else if (pull_key_is(key, "workdir")) {
@@ -212,6 +214,8 @@ void job_body_write(const struct body_source *from, struct buf *out)
 	write_member(out, "workdir", from->workdir);
 	write_member(out, "checkpoint_path", from->checkpoint_path);
 	write_member(out, "checkpoint_signal", from->checkpoint_signal);
+	if (from->sweep)
+		jobfile_sweep_write(from->sweep, out);
 	buf_addc(out, '}');
 }
 

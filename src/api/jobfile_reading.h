@@ -17,6 +17,9 @@ struct reading {
 	struct body_source body;
 	bool has_how;
 	const int64_t *depend_arrays; /* see struct job_request */
+	const struct conf *array;
+	bool has_count; /* of the array */
+	int64_t sweep_jobs;
 };
 
 typedef int read_fn(struct reading *r, const struct conf *c, const char *what);
@@ -26,6 +29,13 @@ typedef int jobfile_reader(struct reading *r, const struct conf *c, const char *
 
 /* jobfile_arrays.c */
 jobfile_reader read_array, read_array_count, read_array_limit, read_depends_on;
+
+/* jobfile_sweep.c */
+jobfile_reader read_sweep;
+/* When all fields have been read: the array's size from its sweep. */
+int jobfile_sweep_finish(struct reading *r) MUST_CHECK;
+/* Whether the key is a name that a variable of a job may have. */
+int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
 
 /* In the order of jobfile_fields. */
 extern jobfile_reader *const jobfile_readers[];

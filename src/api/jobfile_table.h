@@ -9,8 +9,13 @@ struct conf;
 struct body_source {
 	const struct conf *command, *script; /* one of them */
 	const struct conf *env, *secrets; /* maps */
+	const struct conf *sweep; /* a map of lists */
 	const char *workdir, *checkpoint_path, *checkpoint_signal;
 };
+struct json_reader;
+struct job_body;
+void jobfile_sweep_write(const struct conf *sweep, struct buf *out);
+void jobfile_sweep_read(struct json_reader *json, struct arena *arena, struct job_body *body);
 void job_body_write(const struct body_source *from, struct buf *out);
 
 enum { JOBFILE_FIELDS_MAX = 64 };

@@ -373,6 +373,13 @@ static const struct {
 	{ "command: x\narray: \"%4\"\n", 2, 8, "20%4" },
 	{ "command: x\narray: [1, 2]\n", 2, 8, "{count: 20, limit: 4}" },
 	{ "command: x\narray: {limit: 4}\n", 2, 8, "count is missing" },
+	{ "command: x\narray: {}\n", 2, 8, "empty" },
+	{ "command: x\nsweep: {}\n", 2, 8, "1 to 16 names" },
+	{ "command: x\nsweep: {LR: 0.1}\n", 2, 13, "must be a list" },
+	{ "command: x\nsweep: {LR: [[1]]}\n", 2, 14, "a value of LR" },
+	{ "command: x\nsweep: {FAIRLEAD_LR: [1]}\n", 2, 9, "FAIRLEAD_" },
+	{ "command: x\nsweep: {A: [1, 2], B: [1, 2, 3]}\narray: 5\n", 3, 8, "makes 6 jobs" },
+	{ "command: x\nsweep: {A: [1, 2]}\nenv: {A: 3}\n", 2, 9, "in sweep and in env" },
 	{ "command: x\narray: {count: 4, limits: 4}\n", 2, 19, "did you mean \"limit\"?" },
 	{ "command: x\narray: {count: 4, limit: 0}\n", 2, 26, "array.limit" },
 	{ "command: x\ndepends_on: 17_x\n", 2, 13, "17_3" },
@@ -562,6 +569,40 @@ static void the_body_comes_back_as_given(void **state)
 	assert_string_equal(body.workdir, "/w");
 	assert_string_equal(body.checkpoint_path, "/c");
 	assert_int_equal(body.checkpoint_signal, 12);
+}
+
+static void a_sweep_gives_each_job_of_the_array_its_combination(void **state)
+{
+	static const char text[] =
+		"command: x\nenv: {E: e}\nsweep: {LR: [0.1, 0.01], B: [a, b, c]}\narray: {limit: 2}\n";
+	static const char *const values[] = { "LR=0.1 B=a",  "LR=0.1 B=b",  "LR=0.1 B=c",
+					      "LR=0.01 B=a", "LR=0.01 B=b", "LR=0.01 B=c" };
+	struct job_body body = body_of(text);
+	struct job_request request = good(text);
+
+	(void)state;
+	assert_int_equal(request.event.job_submitted.array_count, 6);
+	assert_int_equal(request.event.job_submitted.array_limit, 2);
+	for (uint32_t i = 0; i < ARRAY_SIZE(values); i++) {
+		const char *const *env = job_body_env(&body, i, &arena);
+
+		assert_string_equal(env[0], "E=e");
+		assert_string_equal(arena_printf(&arena, "%s %s", env[1], env[2]), values[i]);
+		assert_null(env[3]);
+	}
+}
+
+static void a_sweep_makes_no_more_jobs_than_an_array_may_have(void **state)
+{
+	const char *hundred = listed("[", "%zu, ", 100, "]"),
+		   *more = listed("[", "%zu, ", 101, "]");
+
+	(void)state;
+	assert_int_equal(
+		good(arena_printf(&arena, "command: x\nsweep: {A: %s, B: %s}\n", hundred, hundred))
+			.event.job_submitted.array_count,
+		ARRAY_MAX);
+	bad(arena_printf(&arena, "command: x\nsweep: {A: %s, B: %s}\n", hundred, more));
 }
 
 static void a_command_text_is_given_to_the_shell(void **state)
@@ -761,6 +802,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_sums_have_limits_too, begin, end),
 		cmocka_unit_test_setup_teardown(a_text_over_ten_mib_is_too_large, begin, end),
 		cmocka_unit_test_setup_teardown(the_body_comes_back_as_given, begin, end),
+		cmocka_unit_test_setup_teardown(a_sweep_gives_each_job_of_the_array_its_combination,
+						begin, end),
+		cmocka_unit_test_setup_teardown(a_sweep_makes_no_more_jobs_than_an_array_may_have,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_command_text_is_given_to_the_shell, begin, end),
 		cmocka_unit_test_setup_teardown(a_script_stays_whole, begin, end),
 		cmocka_unit_test_setup_teardown(damaged_bodies_are_refused, begin, end),

@@ -544,7 +544,7 @@ static bool is_in(const char *name, const char *const *list, size_t count)
 	return false;
 }
 
-static int check_env_name(struct reading *r, const struct conf *c, const char *what)
+int jobfile_env_name(struct reading *r, const struct conf *c, const char *what)
 {
 	bool good = c->key[0] && !(c->key[0] >= '0' && c->key[0] <= '9');
 
@@ -579,7 +579,7 @@ static int read_env(struct reading *r, const struct conf *c, const char *what)
 	for (size_t i = 0; i < c->count; i++) {
 		const struct conf *item = c->items[i];
 
-		rc = check_env_name(r, item, what);
+		rc = jobfile_env_name(r, item, what);
 		if (rc < 0)
 			return rc;
 		if (item->type == CONF_NULL)
@@ -614,7 +614,7 @@ static int read_secrets(struct reading *r, const struct conf *c, const char *wha
 	for (size_t i = 0; i < c->count; i++) {
 		const struct conf *item = c->items[i], *value = conf_find(item, "value");
 
-		rc = check_env_name(r, item, what);
+		rc = jobfile_env_name(r, item, what);
 		if (rc < 0)
 			return rc;
 		if (item->type != CONF_MAP) /* the value is not said: it may be the secret */
