@@ -40,7 +40,8 @@ static const char *task_state_name(uint8_t state)
 	static const char *const names[] = { [TASK_PREPARING] = "preparing",
 					     [TASK_READY] = "ready",
 					     [TASK_RUNNING] = "running",
-					     [TASK_EXITED] = "exited" };
+					     [TASK_EXITED] = "exited",
+					     [TASK_LEFT] = "left" };
 
 	return state < ARRAY_SIZE(names) ? names[state] : "";
 }
@@ -59,11 +60,11 @@ static void task_add(struct buf *out, const struct facts *f, uint32_t rank, cons
 	out_int(out, "rank", rank);
 	out_text(out, "node", task->node.v ? facts_name(f, node_get(f, task->node)->name) : "");
 	gpu_list_add(out, "gpus", task->gpu_mask);
-	out_text(out, "state", task_state_name(task->state));
+	out_text(out, "state", task->leaving ? "leaving" : task_state_name(task->state));
 	out_int(out, "step", task->step);
 	out_int(out, "code", task->code);
 	out_int(out, "signal", task->signal);
-	out_text(out, "cause", task->state == TASK_EXITED ? cause_name(task->cause) : "");
+	out_text(out, "cause", task->state >= TASK_EXITED ? cause_name(task->cause) : "");
 	out_int(out, "peak_memory_mib", task->peak_memory_mib);
 	out_bool(out, "memory_enforced", task->memory_enforced);
 	out_bool(out, "simulated", task->node.v && node_get(f, task->node)->simulated);

@@ -46,7 +46,7 @@ static bool rank_is_over(const struct facts *f, const struct log_wish *wish)
 	    attempt->state == ATTEMPT_FREE)
 		return true;
 	task = task_get(f, attempt, wish->rank);
-	return !task || task->state == TASK_EXITED;
+	return !task || task->state >= TASK_EXITED;
 }
 
 /* Under the lock. True when something was sent. */

@@ -11,7 +11,7 @@ static void gpus_take(struct tally *tally, const struct facts *f, uint32_t id,
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
-		if (!task || !task->node.v)
+		if (!task || !task->node.v || !task_holds(task))
 			continue;
 		for (uint32_t mask = task->gpu_mask; mask; mask &= mask - 1)
 			tally->gpu_job[(task->node.v - 1) * NODE_GPUS_MAX +

@@ -63,6 +63,9 @@ class Scene:
     def job(self, number=None):
         return self.client.get("/api/v1/jobs/%d" % (number or self.number))
 
+    def events(self):
+        return self.client.get("/api/v1/jobs/%d/history?limit=500" % self.number)["events"]
+
     def finish(self):
         open(self.notes + ".finish", "w").close()
         self.d.wait(self.number, "succeeded")
@@ -116,3 +119,43 @@ def test_a_gang_that_does_not_take_ranks_back_starts_again_whole():
         s.wait_begun(4)
         assert {line[1] for line in s.told("begin")} == {"1", "2"}
         s.finish()
+
+
+def test_an_elastic_job_gives_up_two_of_four_ranks_for_a_gang_and_takes_them_back():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        s = Scene(d, tasks="2..4")
+        s.wait_begun(4)
+        gang = s.client.submit({"name": "gang", "tasks": 2, "priority": 10,
+                                "command": ["sh", "-c", 'until [ -e "$NOTES.gang" ]; do sleep 0.02; done'],
+                                "env": {"NOTES": s.notes}}, "gang")
+        d.wait(gang, "running")
+        assert sorted(line[0] for line in s.told("leave")) == ["2", "3"]
+        s.wait("who stays is told", lambda: {line[0] for line in s.told("told") if line[2] == "2" and line[3] != "-1"} == {"0", "1"})
+        open(s.notes + ".gang", "w").close()
+        d.wait(gang, "succeeded")
+        s.wait_begun(6)
+        assert sorted(line[0] for line in s.told("begin")[4:]) == ["2", "3"]
+        s.finish()
+        job = s.job()
+        assert len(job["attempts"]) == 1 and job["state"] == "succeeded"
+        assert sorted(line[0] for line in s.told("end")) == ["0", "1", "2", "3"]
+        charged_once(s, job)
+        assert not d.leftovers()
+
+
+def charged_once(s, job):
+    """By the journal: what each rank held its GPU for, from the word that placed it to the one by which it was gone."""
+    since, used, told = {}, 0, 0
+    for record in s.events():
+        at, kind, event = record["time_ms"], record["kind"], record["event"]
+        if kind == "attempt-placed":
+            since = dict.fromkeys(range(len(event["nodes"])), at)
+        elif kind == "attempt-grown":
+            since.update(dict.fromkeys(event["ranks"], at))
+        elif kind == "ranks-left":
+            used += sum(at - since.pop(rank) for rank in event["ranks"])
+            told += event["used_gpu_ms"]
+        elif kind == "attempt-ended":
+            used += sum(at - began for began in since.values())
+            told += event["used_gpu_ms"]
+    assert used == told == job["used_gpu_ms"] > 0, (used, told, job)

@@ -41,7 +41,8 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 		masks[i] = solution->place.masks[i];
 	}
 	for (uint32_t i = 0; i < solution->count; i++)
-		if (!candidate(hunt, solution->chosen[i])->promise)
+		if (!candidate(hunt, solution->chosen[i])->promise &&
+		    !candidate(hunt, solution->chosen[i])->leaver)
 			victims[count++] =
 				job_get(pass->facts,
 					(struct job_id){
@@ -72,6 +73,50 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 	pass->more = true;
 }
 
+/* The ranks of one job that are to leave, told at once. Those told before (with the whole of it, say) are passed over. */
+static void leavers_tell(struct hunt *hunt, const struct solution *solution, const struct victim *v)
+{
+	struct pass *pass = hunt->pass;
+	bool *goes = arena_new_array(pass->arena, bool, v->attempt->tasks);
+	int64_t *ranks = arena_new_array(pass->arena, int64_t, v->attempt->tasks);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < solution->count; i++) {
+		const struct victim *other = candidate(hunt, solution->chosen[i]);
+
+		if (other->leaver && other->job == v->job)
+			goes[other->leaver - 1] = true;
+	}
+	for (uint32_t rank = 0; rank < v->attempt->tasks; rank++) {
+		if (!goes[rank] || v->surplus->told[rank])
+			continue;
+		v->surplus->told[rank] = true;
+		ranks[count++] = rank;
+	}
+	if (!count)
+		return;
+	lifecycle_shrink(pass, v->job, ranks, count, hunt->job);
+	standing_leave(&pass->standings, v->queue, v->tier, shape_share(v->shape, count));
+	for (uint32_t i = 0; i < solution->count; i++) {
+		const struct victim *other = candidate(hunt, solution->chosen[i]);
+
+		if (other->leaver && other->job == v->job)
+			pledge_attempt(pass, other, -1);
+	}
+}
+
+/* With the rest of an elastic job its surplus goes too. */
+static void surplus_goes(struct pass *pass, const struct victim *v)
+{
+	uint32_t count = 0;
+
+	for (uint32_t rank = 0; v->surplus && rank < v->attempt->tasks; rank++) {
+		count += v->surplus->is[rank] && !v->surplus->told[rank];
+		v->surplus->told[rank] = true;
+	}
+	standing_leave(&pass->standings, v->queue, v->tier, shape_share(v->shape, count));
+}
+
 static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 {
 	struct pass *pass = hunt->pass;
@@ -91,8 +136,9 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 
 		if (v->coming)
 			coming_hold(pass, v->job, true);
-		if (v->promise || v->coming)
+		if (v->promise || v->coming || v->leaver)
 			continue;
+		surplus_goes(pass, v);
 		lifecycle_evict(pass, v->job, hunt->job);
 		standing_leave(&pass->standings, v->queue, v->tier, v->share);
 		pledge_attempt(pass, v, -1);
@@ -101,6 +147,9 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 		if (coming_has_surplus(pass, &added))
 			coming_add(pass, added.job);
 	}
+	for (uint32_t i = 0; i < solution->count; i++)
+		if (candidate(hunt, solution->chosen[i])->leaver)
+			leavers_tell(hunt, solution, candidate(hunt, solution->chosen[i]));
 }
 
 /* May the pass search once more? Else it is cut; one that only explains goes on without. */

@@ -8,6 +8,9 @@
 
 #include "core/scheduling/evict.h"
 
+/* Wider jobs go as one whole: which ranks they can do without is looked for rank by rank. */
+enum { SPLIT_TASKS_MAX = 256 };
+
 int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
 {
 	int64_t gpus = (int64_t)shape_get(facts, job->shape)->gpus * attempt_width(attempt);
@@ -47,11 +50,13 @@ static bool victim_before(const struct victim *a, const struct victim *b)
 		return a->promise != NULL;
 	if (a->coming != b->coming)
 		return a->coming;
+	if ((a->leaver != 0) != (b->leaver != 0))
+		return a->leaver != 0;
 	if ((a->tier == TIER_BEST_EFFORT) != (b->tier == TIER_BEST_EFFORT))
 		return a->tier == TIER_BEST_EFFORT;
 	if (a->cost != b->cost)
 		return a->cost < b->cost;
-	return a->job > b->job;
+	return a->job != b->job ? a->job > b->job : a->leaver > b->leaver;
 }
 
 static void victims_sort(struct victim *list, struct victim *room, uint32_t count)
@@ -71,7 +76,7 @@ static void victims_sort(struct victim *list, struct victim *room, uint32_t coun
 	memcpy(list, room, n * sizeof(*list));
 }
 
-static void victim_add(struct pass *pass, uint32_t list, uint32_t id)
+static void victim_add(struct pass *pass, uint32_t list, const struct victim *victim)
 {
 	uint32_t count = pass->victim_counts[list];
 
@@ -84,8 +89,78 @@ static void victim_add(struct pass *pass, uint32_t list, uint32_t id)
 		if (old)
 			memcpy(pass->victims[list], old, count * sizeof(*old));
 	}
-	pass->victims[list][count] = victim_of(pass, id);
+	pass->victims[list][count] = *victim;
 	pass->victim_counts[list]++;
+}
+
+/* How many ranks of it lie on the same node. */
+static uint32_t ranks_beside(const struct pass *pass, const struct attempt *attempt, uint32_t rank)
+{
+	const struct task *own = table_get(&pass->facts->tasks, attempt->first_task + rank);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
+
+		count += task_holds(task) && task->node.v == own->node.v;
+	}
+	return count;
+}
+
+/* Which ranks it can do without: from nodes where it has the fewest, and of these the highest, so that the rest stays together. */
+static uint32_t surplus_pick(const struct pass *pass, const struct attempt *attempt, uint32_t most,
+			     struct surplus *ret)
+{
+	uint32_t found = 0;
+
+	for (bool any = true; any && found < most; found += any) {
+		uint32_t best = 0, best_beside = UINT32_MAX;
+
+		for (uint32_t i = attempt->tasks; i-- > 0;) {
+			const struct task *task =
+				table_get(&pass->facts->tasks, attempt->first_task + i);
+			uint32_t beside;
+
+			if (task->state != TASK_RUNNING || task->leaving || ret->is[i])
+				continue;
+			beside = ranks_beside(pass, attempt, i);
+			if (beside >= best_beside)
+				continue;
+			best = i;
+			best_beside = beside;
+		}
+		any = best_beside != UINT32_MAX;
+		if (any)
+			ret->is[best] = true;
+	}
+	return found;
+}
+
+/* An elastic job that resizes freely: each rank above its least width, which costs nothing, and the rest. */
+static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ rest->job });
+	const struct attempt *attempt = rest->attempt;
+	uint32_t stay = rest->shape->tasks_min + attempt->leaving, count;
+
+	if (!job_is_free(pass->facts, job) || attempt->state != ATTEMPT_ACTIVE ||
+	    attempt_width(attempt) <= stay || attempt_width(attempt) > SPLIT_TASKS_MAX)
+		return;
+	rest->surplus = arena_new(pass->arena, struct surplus);
+	rest->surplus->is = arena_new_array(pass->arena, bool, attempt->tasks);
+	rest->surplus->told = arena_new_array(pass->arena, bool, attempt->tasks);
+	count = surplus_pick(pass, attempt, attempt_width(attempt) - stay, rest->surplus);
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		struct victim leaver = *rest;
+
+		if (!rest->surplus->is[i])
+			continue;
+		leaver.leaver = i + 1;
+		leaver.cost = 0;
+		leaver.share = shape_share(rest->shape, 1);
+		victim_add(pass, list, &leaver);
+	}
+	rest->share -= shape_share(rest->shape, count);
 }
 
 /* Standard work younger than min_runtime is safe; *ret_ms becomes the time when the first of it no longer is. */
@@ -121,8 +196,12 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool 
 		    is_young(pass, jv, &pass->victims_mature_ms[list]))
 			continue;
 		attempt = attempt_get(pass->facts, (struct attempt_id){ jv->attempt });
-		if (attempt_may_be_evicted(attempt))
-			victim_add(pass, list, walk.id);
+		if (attempt_may_be_evicted(attempt)) {
+			struct victim v = victim_of(pass, walk.id);
+
+			victims_split(pass, list, &v);
+			victim_add(pass, list, &v);
+		}
 	}
 }
 
@@ -272,6 +351,8 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	if (v->promise || v->coming)
 		return true;
 	if (v->job && pass_job_leaves(hunt->pass, v->job))
+		return false;
+	if (v->leaver && v->surplus->told[v->leaver - 1])
 		return false;
 	if (v->tier == TIER_BEST_EFFORT)
 		return true;

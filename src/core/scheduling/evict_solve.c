@@ -19,7 +19,7 @@ static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
 
-		if (rank == RANK_NONE || !task_holds(task))
+		if (rank == RANK_NONE || !victim_has(v, i, task))
 			continue;
 		if (give)
 			space_give(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli,
@@ -106,7 +106,7 @@ static bool victim_touches(const struct hunt *hunt, const struct victim *v,
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
 
-		if (rank != RANK_NONE && task_holds(task) &&
+		if (rank != RANK_NONE && victim_has(v, i, task) &&
 		    (request->rank == RANK_NONE
 			     ? (uint32_t)rank >= d->first && (uint32_t)rank < d->end
 			     : rank == request->rank))
@@ -125,6 +125,8 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 
 		if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT ||
 		    v->queue == hunt->j->queue.v)
+			continue;
+		if (v->leaver) /* nobody is evicted for a rank beyond the least width */
 			continue;
 		if (pledge_brings_back(hunt->pass, v))
 			return false;
@@ -392,7 +394,7 @@ static bool same_unit_follows(const struct hunt *hunt, const struct victim *v, u
 		return false;
 	next = table_get(&hunt->pass->facts->tasks, v->attempt->first_task + task + 1);
 	rank = space_rank(&hunt->pass->view->space, next->node.v);
-	return rank != RANK_NONE && task_holds(next) &&
+	return rank != RANK_NONE && victim_has(v, task + 1, next) &&
 	       unit_of(hunt, (uint32_t)rank, nodes) == unit;
 }
 
@@ -427,7 +429,7 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		const struct place_node *node;
 		uint32_t unit, *tally;
 
-		if (rank == RANK_NONE || !task_holds(task))
+		if (rank == RANK_NONE || !victim_has(v, i, task))
 			continue;
 		node = space_at(&hunt->pass->view->space, (uint32_t)rank);
 		unit = unit_of(hunt, (uint32_t)rank, nodes);

@@ -471,6 +471,19 @@ void lifecycle_warned(struct pass *pass)
 	}
 }
 
+void lifecycle_shrink(struct pass *pass, uint32_t id, const int64_t *ranks, uint32_t count,
+		      uint32_t for_job)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	struct event_attempt_shrunk *e = &pass_emit(pass, EVENT_ATTEMPT_SHRUNK)->attempt_shrunk;
+
+	e->attempt = job->attempt.v;
+	e->for_job = for_job;
+	e->grace_ms = job_grace_ms(pass->facts, job);
+	e->ranks = ranks;
+	e->ranks_count = count;
+}
+
 void lifecycle_evict(struct pass *pass, uint32_t id, uint32_t for_job)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });

@@ -37,6 +37,12 @@ struct reservation {
 	const struct shape *shape;
 };
 
+/* Ranks that an elastic job can do without, and whether this pass told them to leave; by rank. Shared by its victims. */
+struct surplus {
+	bool *is, *told;
+};
+
+/* A running job as one who may have to go. One that has surplus is several: each rank of it alone, and the rest. */
 struct victim {
 	uint32_t job, queue;
 	const struct attempt *attempt;
@@ -50,7 +56,17 @@ struct victim {
 		holds; /* of one that comes: promises that count on it, and 1 when it can't be spared; at 0 it will be */
 	const struct promise_view
 		*promise; /* not a running job, but a place promised to `job`; else NULL */
+	struct surplus *surplus; /* NULL = it is one whole */
+	uint32_t leaver; /* 1 + the rank of the surplus that this is; 0 = the rest, or all */
 };
+
+/* Does this rank go with the victim? */
+static inline bool victim_has(const struct victim *v, uint32_t rank, const struct task *task)
+{
+	if (!task_holds(task))
+		return false;
+	return v->leaver ? rank + 1 == v->leaver : !v->surplus || !v->surplus->is[rank];
+}
 
 /* What a pass knows of a shape. Space only shrinks during a pass, so "does not fit" stays true. */
 struct shape_memo {
@@ -152,6 +168,9 @@ void lifecycle_warned(struct pass *pass); /* those that wind down: saved, or out
 void lifecycle_nodes(struct pass *pass); /* black holes */
 /* Tells a running job to make room for another: stopped at once, or warned. */
 void lifecycle_evict(struct pass *pass, uint32_t job, uint32_t for_job);
+/* Tells ranks (rising) of a running job to leave; the others go on. */
+void lifecycle_shrink(struct pass *pass, uint32_t job, const int64_t *ranks, uint32_t count,
+		      uint32_t for_job);
 int64_t job_grace_ms(const struct facts *facts, const struct job *job);
 
 /* Between the request to end and the kill, for those whose work is safe or lost anyhow. */

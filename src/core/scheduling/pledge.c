@@ -115,8 +115,14 @@ void pledge_take(struct pass *pass, uint32_t queue, uint8_t tier, const struct s
 
 void pledge_attempt(struct pass *pass, const struct victim *v, int sign)
 {
-	if (pass->pledges)
-		attempt_count(pass, v->queue, v->tier, v->shape, v->attempt, sign);
+	for (uint32_t i = 0; pass->pledges && i < v->attempt->tasks; i++) {
+		const struct task *task =
+			table_get(&pass->facts->tasks, v->attempt->first_task + i);
+
+		if (victim_has(v, i, task))
+			task_count(pass, v->queue, v->tier, sign * shape_share(v->shape, 1),
+				   task->node.v);
+	}
 }
 
 /* --- questions ------------------------------------------------------------------------------------------- */

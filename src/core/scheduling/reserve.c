@@ -288,7 +288,8 @@ static void ahead_make(struct pass *pass, bool spares)
 		ahead_keep(pass, &pass->reservations[i]);
 	list = spares ? evict_spares(pass, &count) : NULL;
 	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
-		attempt_move(pass, list[i].attempt, list[i].shape, true);
+		if (!list[i].leaver)
+			attempt_move(pass, list[i].attempt, list[i].shape, true);
 }
 
 /* --- finding one ---------------------------------------------------------------------------------------- */

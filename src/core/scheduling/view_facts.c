@@ -132,8 +132,16 @@ int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 	return first_ms;
 }
 
-/* An attempt is left at its width for so long, so that it does not go to and fro. */
-#define GROW_PAUSE_MS (INT64_C(60) * 1000)
+/* An attempt is left at its width for a while, so that it does not go to and fro: a tenth of the time for which the policy keeps
+ * young work from eviction, and a little more. */
+enum { GROW_PAUSE_LEAST_MS = 5000, GROW_PAUSE_MOST_MS = 60000 };
+
+static int64_t grow_pause_ms(const struct facts *facts)
+{
+	int64_t pause_ms = GROW_PAUSE_LEAST_MS + facts->policy.min_runtime_ms / 10;
+
+	return pause_ms < GROW_PAUSE_MOST_MS ? pause_ms : GROW_PAUSE_MOST_MS;
+}
 
 bool job_is_free(const struct facts *facts, const struct job *job)
 {
@@ -154,7 +162,8 @@ int64_t attempt_grow_ms(const struct facts *facts, const struct job *job,
 	    !job_is_free(facts, job) ||
 	    attempt_width(attempt) >= shape_get(facts, job->shape)->tasks_max)
 		return 0;
-	return since_ms + GROW_PAUSE_MS > 0 ? since_ms + GROW_PAUSE_MS : 1;
+	since_ms += grow_pause_ms(facts);
+	return since_ms > 0 ? since_ms : 1;
 }
 
 /* The jobs of one array are one origin: ten copies of a program that does not start say nothing about a node. */
