@@ -23,6 +23,7 @@ void handle_policy(struct call *call)
 	out_int(&out, "order_efficiency", p->order_efficiency);
 	out_int(&out, "order_age", p->order_age);
 	out_int(&out, "order_user", p->order_user);
+	out_int(&out, "collect_after_ms", p->collect_after_ms);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }
@@ -90,6 +91,8 @@ static int policy_read(const struct conf *body, struct event_policy_set *e, stru
 		rc = body_int(body, "order_age", 0, 1000, &e->order_age, &given, err);
 	if (rc >= 0)
 		rc = body_int(body, "order_user", 0, 1000, &e->order_user, &given, err);
+	if (rc >= 0)
+		rc = duration_read(body, "collect_after", &e->collect_after_ms, err);
 	return rc;
 }
 

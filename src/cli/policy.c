@@ -115,6 +115,9 @@ static const struct flag set_flags[] = {
 	{ "order-age", 0, "N", "weight of the time a job waits, 0 to 1000; default 0", false },
 	{ "order-user", 0, "N",
 	  "weight of how few GPUs a job's user holds in the queue, 0 to 1000; default 0", false },
+	{ "collect-after", 0, "DURATION",
+	  "what is reserved for a job that was blocked longer is lent only to best-effort work; 0s = never; default 1h",
+	  false },
 	{ 0 },
 };
 
@@ -149,6 +152,7 @@ static int policy_body(const struct invocation *in, json_t *body, struct err *er
 		{ "min-runtime", "min_runtime" },     { "grace", "grace" },
 		{ "default-limit", "default_limit" }, { "blackhole-window", "blackhole_window" },
 		{ "half-life", "half_life" },         { "keep-ended", "keep_ended" },
+		{ "collect-after", "collect_after" },
 	};
 	int rc = add_number(in, "blackhole-failures", "blackhole_failures", 4, body, err);
 

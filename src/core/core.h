@@ -47,6 +47,13 @@ enum reason {
 const char *reason_name(enum reason reason);
 
 /* Why not, in figures: the decision's own record, which explain only puts into words. */
+/* Why a reservation is in the way of a job that would end before it, as `level` of a REASON_RESERVATION. */
+enum {
+	RESERVED_COLLECTS =
+		1, /* who has it waits so long that only work that can be stopped at once may use it */
+	RESERVED_CLAIM /* only work that declares a limit may use it until then */
+};
+
 struct verdict {
 	uint16_t code; /* enum reason */
 	uint8_t level; /* topology level concerned: level + 1, LEVEL_NODE ..., 0 = none */

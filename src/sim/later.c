@@ -23,7 +23,6 @@ struct later {
 static const struct later later_table[] = {
 	{ "node", "mig", ANY, NULL, "slices of a GPU" },
 	{ "node", "mig_allowed", IS_NOT, "false", "slices of a GPU" },
-	{ "policy", "collect_after", IS_NOT, "off", "collecting nodes" },
 	{ "policy", "defragment", IS_NOT, "off", "rearranging" },
 	{ "policy", "consolidation", ANY, NULL, "rearranging" },
 	{ "job", "gpus", PART, NULL, "sharing a GPU" },

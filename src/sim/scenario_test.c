@@ -244,7 +244,6 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 		const char *text, *words;
 	} cases[] = {
 		{ "cluster:\n  nodes:\n    - {name: n0, mig: [[1g.10gb]]}\n", "key `mig`" },
-		{ "policy: {collect_after: 1h}\n", "key `collect_after`" },
 		{ "policy: {defragment: always}\n", "key `defragment`" },
 		{ "jobs:\n  - {name: a, gpus: 0.5}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, gpus: 1/7}\n", "key `gpus`" },

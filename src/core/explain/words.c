@@ -472,6 +472,13 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 				    "would fit, but the place is promised to %s, which comes first",
 				    words_job(w, v->holder.v));
 	case REASON_RESERVATION:
+		if (v->level)
+			return arena_printf(
+				w->arena,
+				v->level == RESERVED_CLAIM
+					? "would fit now, but declares no run-time limit, and the place is claimed by %s, which is to start there %s"
+					: "would fit now, but the place is collected for %s, which has waited long and is to start there %s",
+				words_job(w, v->holder.v), words_until(w, v->have));
 		return arena_printf(
 			w->arena,
 			"would fit now, but might still run when the place is needed by %s, which comes first and is to start there %s",

@@ -11,7 +11,7 @@ struct bound_use {
 	int64_t model[QUEUE_MODELS_MAX]; /* GPU shares */
 };
 
-static bool queue_is_bounded(const struct queue *queue)
+bool queue_is_bounded(const struct queue *queue)
 {
 	return !queue->removed &&
 	       (queue->limit_cpu_milli || queue->limit_ram_mib || queue->limit_model[0].v);

@@ -22,6 +22,8 @@ enum { BOUND_GPUS, BOUND_CPU, BOUND_RAM, BOUND_MODEL };
 
 /* The place of the model in such a list of QUEUE_MODELS_MAX, else that of `any`; -1 = neither is in it. */
 int models_index(const struct facts *facts, const struct name_id *models, struct name_id model);
+/* It has limits of models, processors or memory. */
+bool queue_is_bounded(const struct queue *queue);
 /* May the queue start `tasks` of the shape more? Then pass->closed are the classes of nodes where it may not, and pass->widest
  * the most tasks for which it has room. Else ret_why says which bound it is. */
 bool bounds_allow(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t tasks,

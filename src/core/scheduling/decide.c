@@ -84,7 +84,7 @@ void pass_run(struct pass *pass)
 	}
 	promises_place(pass);
 	order_run(pass);
-	if (!pass->count && !pass->more)
+	if (!pass->changes && !pass->more)
 		resize_grow(pass);
 }
 

@@ -225,9 +225,10 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 			     .rank = job_rank(j),
 			     .room_short = room_short };
 
-	if (!j->preempts || j->tier == TIER_BEST_EFFORT)
+	if (j->tier == TIER_BEST_EFFORT)
 		return EVICT_NO;
-	if (pass->asked++ < pass->facts->searched && !pass->watch)
+	/* Those that never evict are counted too: order.c counts buckets without looking at their jobs. */
+	if ((pass->asked++ < pass->facts->searched && !pass->watch) || !j->preempts)
 		return EVICT_NO;
 	hunt.need = shape_share(hunt.shape, hunt.shape->tasks_min);
 	if (hunt_for(&hunt) == EVICT_NO)

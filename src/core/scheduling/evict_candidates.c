@@ -509,12 +509,17 @@ bool hunt_candidates(struct hunt *hunt)
 }
 
 /* Known from another job of the queue: lower ranks and larger needs find no more candidates. */
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need)
+{
+	const struct barren *b = pass->barren ? &pass->barren[queue] : NULL;
+
+	return b && b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
+	       b->gpus < need / GPU_SHARE;
+}
+
 bool hunt_is_barren(const struct hunt *hunt)
 {
-	const struct barren *b = hunt->pass->barren ? &hunt->pass->barren[hunt->j->queue.v] : NULL;
-
-	return b && b->known && b->changes == hunt->pass->changes && hunt->rank <= b->rank &&
-	       hunt->need >= b->need && b->gpus < hunt->need / GPU_SHARE;
+	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank, hunt->need);
 }
 
 void hunt_barren_note(struct hunt *hunt)

@@ -345,27 +345,27 @@ static struct shape_memo *memo_of(struct pass *pass, const struct job *job)
 
 /* Does it fit now, if nothing reserved stood in its way? Leaves the reservations as they were. */
 static bool fits_without_reservations(struct pass *pass, const struct shape *shape,
-				      struct shape_memo *memo, int64_t end_ms)
+				      struct shape_memo *memo, int64_t end_ms, bool declared)
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
 	uint64_t classes;
 
-	if (!pass->applied || memo->no_end_ms == 1)
+	if (!pass->applied || memo->never)
 		return false;
 	if (memo->fits_at == pass->changes + 1)
 		return true;
 	space_classes_of(&pass->view->space, shape, &classes);
 	if (space_free_gpus(&pass->view->space, 0, classes) + pass->kept_free <
 	    (int64_t)shape->gpus * shape->tasks_min) {
-		memo->no_end_ms = 1;
+		memo->never = true;
 		return false;
 	}
-	reserve_layer(pass, 0);
+	reserve_layer(pass, 0, false);
 	if (place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0)
 		memo->fits_at = pass->changes + 1;
 	else
-		memo->no_end_ms = 1;
-	reserve_layer(pass, end_ms);
+		memo->never = true;
+	reserve_layer(pass, end_ms, declared);
 	return memo->fits_at == pass->changes + 1;
 }
 
@@ -374,7 +374,8 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 				   const struct verdict *closed_why, int64_t end_ms)
 {
 	struct verdict why = { 0 };
-	bool reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms);
+	bool declared = job_get(pass->facts, (struct job_id){ id })->limit_ms > 0,
+	     reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms, declared);
 
 	if (!reserved && evict_for(pass, id, false) == 0)
 		return TRY_STARTED;
@@ -382,7 +383,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 		return TRY_BLOCKED;
 	if (watches(pass)) {
 		if (reserved)
-			why = reserve_why(pass, end_ms);
+			why = reserve_why(pass, end_ms, declared);
 		else
 			place_why(pass, shape, closed_why, &why);
 		watch_note(pass, bucket, id, &why);
@@ -392,15 +393,53 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 	return TRY_BLOCKED;
 }
 
+static bool queue_is_plain(const struct pass *pass, uint32_t queue)
+{
+	return pass->plain && pass->plain[queue];
+}
+
+static void plain_make(struct pass *pass)
+{
+	const struct view *view = pass->view;
+
+	pass->plain = arena_new_array(pass->arena, bool, pass->standings.count);
+	for (uint32_t i = 1; i < pass->standings.count; i++) {
+		uint32_t id = view->queue_order.at[i], up = view->queues.at[id].parent;
+
+		pass->plain[id] =
+			(!up || pass->plain[up]) && !pass->standings.at[id].calendar &&
+			!queue_is_bounded(queue_get(pass->facts, (struct queue_id){ id }));
+	}
+}
+
+/*
+ * What the pass knows already says that its jobs do not start: their wish has no place, reserved ones included, there is no
+ * reservation for it, and nobody can make room. Many buckets end here, so nothing of the job is read.
+ */
+static bool bucket_is_hopeless(const struct pass *pass, uint32_t index)
+{
+	const struct bucket *b = &pass->view->buckets.at[index];
+	const struct shape_memo *memo = &pass->memos[b->shape];
+
+	return memo->never && memo->no_reservation &&
+	       b->rank >= rank_of(TIER_STANDARD, INT32_MIN) && !pass->watch && !pass->pledges &&
+	       queue_is_plain(pass, b->queue) &&
+	       evict_is_barren(pass, b->queue, b->rank, memo->need);
+}
+
 /* Outside its queue's calendar a job waits, and the core is woken when it may start. */
 static bool job_is_outside(struct pass *pass, uint32_t bucket, uint32_t id, const struct job *job)
 {
-	int64_t length_ms = job_expected_ms(pass->facts, job),
-		opens_ms = standing_opens_ms(&pass->standings, job->queue.v, length_ms);
-	struct verdict why = {
+	int64_t length_ms, opens_ms;
+	struct verdict why;
+
+	if (queue_is_plain(pass, job->queue.v))
+		return false;
+	length_ms = job_expected_ms(pass->facts, job);
+	opens_ms = standing_opens_ms(&pass->standings, job->queue.v, length_ms);
+	why = (struct verdict){
 		.code = REASON_WINDOW, .at = job->queue.v, .have = opens_ms, .need = length_ms
 	};
-
 	if (opens_ms == pass->facts->now_ms)
 		return false;
 	if (opens_ms > 0)
@@ -413,7 +452,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	int64_t need = shape_share(shape, shape->tasks_min), end_ms = 0, room;
+	int64_t need = shape_share(shape, shape->tasks_min), end_ms = 0, room, *no_end_ms;
 	struct verdict why = { 0 }, closed_why = { 0 };
 	struct placement place;
 	struct shape_memo *memo;
@@ -423,7 +462,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		return TRY_BLOCKED;
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
-	reserve_layer(pass, end_ms);
+	reserve_layer(pass, end_ms, job->limit_ms > 0);
 	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
 	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why))) {
@@ -438,12 +477,15 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		return TRY_BLOCKED;
 	}
 	memo = memo_of(pass, job);
-	if (!memo->no_end_ms || end_ms < memo->no_end_ms - 1) {
+	no_end_ms = &memo->no_end_ms[job->limit_ms > 0];
+	if (!memo->never && (!*no_end_ms || end_ms < *no_end_ms - 1)) {
 		if (place_job(pass, job, shape, room, &place)) {
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}
-		memo->no_end_ms = end_ms + 1;
+		*no_end_ms = end_ms + 1;
+		memo->never = !pass->applied;
+		memo->need = need;
 	}
 	return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);
 }
@@ -555,7 +597,10 @@ static void turn_take(struct order *order, uint32_t queue)
 			turn_close(order, queue);
 			return;
 		}
-		if (job_try(order->pass, c->bucket, c->job) == TRY_STARTED) {
+		if (bucket_is_hopeless(order->pass, c->bucket)) {
+			order->pass->work++;
+			order->pass->asked++;
+		} else if (job_try(order->pass, c->bucket, c->job) == TRY_STARTED) {
 			watch_started(order->pass, c->job);
 			turn_advance(order, turn);
 			return;
@@ -633,6 +678,7 @@ void order_run(struct pass *pass)
 				     &order.turns[queue].buckets);
 	order_weigh(&order);
 	reserve_begin(pass);
+	plain_make(pass);
 	if (!round_run(&order)) {
 		if (pass->cut)
 			searched_note(pass, pass->asked - 1);

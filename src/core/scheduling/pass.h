@@ -34,6 +34,8 @@ struct reservation {
 	uint32_t *
 		kept; /* masks that were promised in the space for it, by task; NULL = not in the space */
 	int64_t kept_free; /* GPUs of these that were free */
+	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
+	bool claim; /* its job fits in its queue's share: lent only to work whose declared limit ends before */
 	const struct shape *shape;
 };
 
@@ -70,9 +72,12 @@ static inline bool victim_has(const struct victim *v, uint32_t rank, const struc
 
 /* What a pass knows of a shape. Space only shrinks during a pass, so "does not fit" stays true. */
 struct shape_memo {
-	int64_t no_end_ms; /* 1 + least expected end for which it did not fit; 0 = not known */
+	/* 1 + least expected end for which it did not fit; 0 = not known. [1]: of jobs that declare a limit */
+	int64_t no_end_ms[2];
+	bool never; /* it does not fit on what is reserved either */
 	uint32_t fits_at; /* 1 + pass->changes at which it fitted but for reservations; 0 = never */
 	bool no_reservation; /* none was found */
+	int64_t need; /* shares of its least width; 0 = not known */
 };
 
 /* Candidates for the jobs of one queue and rank, kept while nothing starts. */
@@ -113,6 +118,7 @@ struct pass {
 	int64_t wake_ms; /* 0 = need not */
 	bool more;
 	struct shape_memo *memos; /* by shape */
+	bool *plain; /* by queue: neither it nor one above it has a calendar or bounds */
 	uint32_t starts, changes; /* attempts started; these and promises made */
 	/* eviction */
 	struct victim **
@@ -134,7 +140,9 @@ struct pass {
 	uint32_t *tally, *tally_stamp, stamp; /* by node or domain, see evict.c */
 	/* reservations, by start_ms */
 	struct reservation *reservations;
-	uint32_t reservation_count, applied;
+	uint32_t reservation_count, applied; /* applied: those that are kept in the space */
+	int64_t layer_end_ms; /* for whom they are: see reserve_layer. -1 = look again */
+	bool layer_declared;
 	int64_t kept_free; /* GPUs that would be free but for those applied */
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
 	uint32_t *reserved; /* masks of the GPUs that reservations name, by rank; NULL = none yet */
@@ -198,6 +206,8 @@ enum { EVICT_NO = 1 };
 int evict_for(struct pass *pass, uint32_t job, bool room_short);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
+/* Nobody who could make room for so many shares is left, for a job of the queue and rank: known from a search before. */
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need);
 bool attempt_may_be_evicted(const struct attempt *attempt);
 bool pass_job_leaves(const struct pass *pass, uint32_t job);
 int64_t victim_cost(const struct facts *facts, const struct job *job,
@@ -205,10 +215,11 @@ int64_t victim_cost(const struct facts *facts, const struct job *job,
 
 /* reserve.c: reservations of the first blocked jobs. False: there is none for it, nor for another job of its shape. */
 bool reserve_for(struct pass *pass, uint32_t job);
-/* Keeps in the space what is reserved from before end_ms on, and nothing else. */
-void reserve_layer(struct pass *pass, int64_t end_ms);
+/* Keeps in the space what a job that may run until end_ms may not use, and nothing else; 0 = it can be stopped at once.
+ * `declared`: end_ms is its limit, not what is expected. */
+void reserve_layer(struct pass *pass, int64_t end_ms, bool declared);
 /* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
-struct verdict reserve_why(const struct pass *pass, int64_t end_ms);
+struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared);
 
 /* reserve_kept.c: those that are facts. */
 void reserve_begin(struct pass *pass);

@@ -38,6 +38,7 @@ static void reservation_keep(struct pass *pass, struct reservation *r)
 			      r->shape->memory_mib);
 	}
 	pass->kept_free += r->kept_free;
+	pass->applied++;
 }
 
 static void reservation_free(struct pass *pass, struct reservation *r)
@@ -47,24 +48,49 @@ static void reservation_free(struct pass *pass, struct reservation *r)
 				r->shape->cpu_milli, r->shape->memory_mib);
 	r->kept = NULL;
 	pass->kept_free -= r->kept_free;
+	pass->applied--;
 }
 
-void reserve_layer(struct pass *pass, int64_t end_ms)
+static bool is_in_the_way(const struct reservation *r, int64_t end_ms, bool declared)
 {
-	while (pass->applied && pass->reservations[pass->applied - 1].start_ms >= end_ms)
-		reservation_free(pass, &pass->reservations[--pass->applied]);
-	while (pass->applied < pass->reservation_count &&
-	       pass->reservations[pass->applied].start_ms < end_ms)
-		reservation_keep(pass, &pass->reservations[pass->applied++]);
+	if (!end_ms)
+		return false;
+	return r->collects || (r->claim && !declared) || r->start_ms < end_ms;
 }
 
-struct verdict reserve_why(const struct pass *pass, int64_t end_ms)
+void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
+{
+	if (pass->layer_end_ms == end_ms && pass->layer_declared == declared)
+		return;
+	pass->layer_end_ms = end_ms;
+	pass->layer_declared = declared;
+	for (uint32_t i = 0; i < pass->reservation_count; i++) {
+		struct reservation *r = &pass->reservations[i];
+		bool wanted = is_in_the_way(r, end_ms, declared);
+
+		if (wanted == (r->kept != NULL))
+			continue;
+		if (wanted)
+			reservation_keep(pass, r);
+		else
+			reservation_free(pass, r);
+	}
+}
+
+struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared)
 {
 	struct verdict why = { .code = REASON_RESERVATION, .need = end_ms };
 
-	if (pass->reservation_count && pass->reservations[0].start_ms < end_ms) {
-		why.holder.v = pass->reservations[0].job;
-		why.have = pass->reservations[0].start_ms;
+	for (uint32_t i = 0; i < pass->reservation_count && !why.holder.v; i++) {
+		const struct reservation *r = &pass->reservations[i];
+
+		if (!is_in_the_way(r, end_ms, declared))
+			continue;
+		why.holder.v = r->job;
+		why.have = r->start_ms;
+		why.level = r->collects             ? RESERVED_COLLECTS
+			    : r->start_ms >= end_ms ? RESERVED_CLAIM
+						    : 0;
 	}
 	return why;
 }
@@ -280,7 +306,7 @@ static void ahead_make(struct pass *pass, bool spares)
 				 .changes = pass->changes,
 				 .moves = moves + pass->view->space.node_count / 16 +
 					  pass->count / 16 };
-	reserve_layer(pass, 0);
+	reserve_layer(pass, 0, false);
 	space_copy(ahead->space, &pass->view->space);
 	ahead->any = sorted_begin(&pass->view->pool, pass->view->ends, &ahead->walk);
 	starts_read(pass);
@@ -397,7 +423,7 @@ static void reservation_add(struct pass *pass, const struct reservation *r)
 			arena_new_array(pass->arena, uint32_t, pass->view->space.node_count + 1);
 	for (uint32_t i = 0; i < r->place.count; i++)
 		pass->reserved[r->place.ranks[i]] |= r->place.masks[i];
-	reserve_layer(pass, r->start_ms + 1);
+	pass->layer_end_ms = -1;
 	for (at = pass->reservation_count;
 	     at > 0 && pass->reservations[at - 1].start_ms > r->start_ms; at--)
 		pass->reservations[at] = pass->reservations[at - 1];
@@ -429,6 +455,10 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	} else if (pass->ahead) {
 		ahead_keep(pass, &r);
 	}
+	r.collects = pass->facts->policy.collect_after_ms > 0 &&
+		     pass->facts->now_ms - job->state_ms >= pass->facts->policy.collect_after_ms;
+	r.claim = standing_within(&pass->standings, job->queue.v, 0,
+				  shape_share(shape, shape->tasks_min));
 	reserve_note(pass, &r);
 	reservation_add(pass, &r);
 	return true;

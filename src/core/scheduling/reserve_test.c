@@ -81,9 +81,9 @@ static void job_compare(struct pass *pass, uint32_t id, uint32_t *ret_found)
 	int64_t start_ms;
 	bool found;
 
-	reserve_layer(pass, INT64_MAX);
+	reserve_layer(pass, INT64_MAX, true);
 	found = model_find(pass, &request, job->preempts, &start_ms, &place);
-	reserve_layer(pass, below(2) ? 0 : pass->facts->now_ms + below(100000));
+	reserve_layer(pass, below(2) ? 0 : pass->facts->now_ms + below(100000), below(2));
 	assert_int_equal(reserve_for(pass, id), found);
 	if (!found)
 		return;

@@ -369,7 +369,7 @@ void resize_grow(struct pass *pass)
 			return;
 		}
 		if (!looks)
-			reserve_layer(pass, INT64_MAX);
+			reserve_layer(pass, INT64_MAX, true);
 		if (looks++ == GROW_LOOKS_MAX ||
 		    !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
 			return;
