@@ -315,6 +315,20 @@ static int64_t running_gpu_ms(const json_t *job)
 	return ms * get_int(job, "gpus");
 }
 
+/* When it is likely to start, where a plan of the queue is at hand. */
+static void add_start(const json_t *estimate, struct buf *out)
+{
+	if (!get_int(estimate, "start_ms"))
+		return;
+	line(out, "likely start");
+	say_time(out, get_int(estimate, "start_ms"));
+	if (get_int(estimate, "start_by_ms")) {
+		buf_adds(out, ", in 9 of 10 cases by ");
+		say_time(out, get_int(estimate, "start_by_ms"));
+	}
+	buf_addc(out, '\n');
+}
+
 static void add_use(const json_t *job, struct buf *out)
 {
 	buf_addc(out, '\n');
@@ -322,6 +336,9 @@ static void add_use(const json_t *job, struct buf *out)
 	say_time(out, get_int(job, "submitted_ms"));
 	buf_addc(out, '\n');
 	duration_line(out, "waited", get_int(job, "waited_ms"));
+	add_start(json_object_get(job, "estimate"), out);
+	if (get_int(job, "checkpoint_every_ms"))
+		duration_line(out, "saves every", get_int(job, "checkpoint_every_ms"));
 	duration_line(out, "ran", get_int(job, "ran_ms"));
 	duration_line(out, "limit", get_int(job, "limit_ms"));
 	duration_line(out, "estimate", get_int(job, "estimate_ms"));

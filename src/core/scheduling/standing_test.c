@@ -172,6 +172,38 @@ static void best_effort_work_and_jobs_wider_than_the_cluster_want_no_share(void 
 	world_deinit(&w);
 }
 
+/* Limits above the cluster, a guarantee above it, and far more waiting than there is room for: each job more changes nothing. */
+static void demands_beyond_what_can_be_had_are_all_alike(void **state)
+{
+	static const char *const names[] = { "a", "a1", "a2", "b", "c" };
+	struct standings once, again;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	world_queue(&w, "a", "", 12, -1, 2);
+	world_queue(&w, "a1", "a", 0, 30, 1);
+	world_queue(&w, "a2", "a", 0, -1, 3);
+	world_queue(&w, "b", "", 0, 20, 1);
+	world_queue(&w, "c", "", 0, -1, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		for (int k = 0; k < 90; k++)
+			(void)world_submit(&w,
+					   (struct wish){ .queue = names[i], .tasks = 1 + k % 3 });
+	standings_make(&once, &w.facts, w.view, &w.step);
+	assert_true(once.enough >= 30 * GPU_SHARE);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		for (int k = 0; k < 300; k++)
+			(void)world_submit(&w, (struct wish){ .queue = names[i], .tasks = 1 });
+	standings_make(&again, &w.facts, w.view, &w.step);
+	for (uint32_t id = 0; id < once.count; id++)
+		assert_int_equal(once.at[id].share, again.at[id].share);
+	standings_make_like(&again, &w.facts, w.view, &once, &w.step);
+	for (uint32_t id = 0; id < once.count; id++)
+		assert_int_equal(once.at[id].share, again.at[id].share);
+	world_deinit(&w);
+}
+
 static void the_default_queue_owns_what_nobody_else_is_promised(void **state)
 {
 	struct world w;
@@ -196,6 +228,7 @@ int main(void)
 		cmocka_unit_test(a_childs_share_comes_from_its_parents),
 		cmocka_unit_test(when_guarantees_do_not_fit_critical_work_comes_first),
 		cmocka_unit_test(best_effort_work_and_jobs_wider_than_the_cluster_want_no_share),
+		cmocka_unit_test(demands_beyond_what_can_be_had_are_all_alike),
 		cmocka_unit_test(the_default_queue_owns_what_nobody_else_is_promised),
 	};
 
