@@ -103,16 +103,29 @@ static void cell_tasks(const json_t *row, struct buf *out)
 		buf_addf(out, "..%lld", (long long)get_int(row, "tasks_max"));
 }
 
-/* GPUs of all tasks it has, or wants at least. */
-static void cell_gpus(const json_t *row, struct buf *out)
+int64_t job_row_gpus(const json_t *row)
 {
 	int64_t tasks = get_int(row, "tasks");
 
-	buf_addi(out, (tasks ? tasks : get_int(row, "tasks_min")) * get_int(row, "gpus_per_task"));
+	return (tasks ? tasks : get_int(row, "tasks_min")) * get_int(row, "gpus_per_task");
+}
+
+static void cell_gpus(const json_t *row, struct buf *out)
+{
+	buf_addi(out, json_object_get(row, "label") ? get_int(row, "all_gpus") : job_row_gpus(row));
+}
+
+/* "12", or "40_[0-7]" for the jobs of an array. */
+static void cell_job(const json_t *row, struct buf *out)
+{
+	if (json_object_get(row, "label"))
+		cell_text(out, get_text(row, "label"));
+	else
+		buf_addi(out, get_int(row, "id"));
 }
 
 static const struct column job_columns[] = {
-	{ "JOB", "id", CELL_INT },
+	{ "JOB", .cell = cell_job },
 	{ "NAME", "name", CELL_TEXT },
 	{ "USER", "user", CELL_TEXT },
 	{ "QUEUE", "queue", CELL_TEXT, .narrow = 3 },
@@ -174,6 +187,12 @@ static int show_jobs(struct invocation *in, struct client *client, const struct 
 		rc = fetch_jobs(client, in->arena, path, limit, &rows, err);
 	if (rc < 0)
 		return rc;
+	if (output->form <= OUTPUT_WIDE && !arg_has(in, "expand")) {
+		json_t *lines = jobs_fold(rows);
+
+		json_decref(rows);
+		rows = lines;
+	}
 	output_list(output, job_columns, rows, "id");
 	notice_simulated(output, any_simulated(rows));
 	json_decref(rows);
@@ -193,6 +212,7 @@ static const struct flag jobs_flags[] = {
 	{ "queue", 'q', "NAME", "only of this queue", false },
 	{ "name", 'n', "NAME", "only with this name", false },
 	{ "limit", 0, "N", "the first N by number", false },
+	{ "expand", 0, NULL, "a line for each job of an array", false },
 	{ 0 },
 };
 
@@ -202,7 +222,7 @@ const struct command command_jobs = {
 	.summary = "list jobs",
 	.about =
 		"Lists what waits, runs, or ended within a day. Columns never have blanks in them, so that awk can split the lines; \"-\" is "
-		"an empty one. On a terminal too narrow for them TASKS, TIER and QUEUE are left out, in this order, and REASON is cut; -o "
+		"an empty one. The jobs of an array have one line, such as 40_[0-7] with running:3,queued:5; --expand shows each. On a terminal too narrow for them TASKS, TIER and QUEUE are left out, in this order, and REASON is cut; -o "
 		"wide, pipes and files get everything.",
 	.flags = jobs_flags,
 	.examples = "fairlead jobs --watch\tuntil Ctrl-C\n"

@@ -37,3 +37,8 @@ void event_line(const json_t *event, struct buf *out);
 /* GET a list {"NAME": [...]} or [...]; *ret is the array (json_decref). */
 int fetch_list(struct client *client, const char *path, const char *name, json_t **ret,
 	       struct err *err) MUST_CHECK;
+
+/* GPUs of all tasks that a row of the list has, or wants at least. */
+int64_t job_row_gpus(const json_t *row);
+/* The rows with one line for each array, for tables; the caller's to give back. */
+json_t *jobs_fold(const json_t *rows);

@@ -70,3 +70,19 @@ def test_a_number_that_the_array_does_not_have_is_refused(d):
     for wrong, words in (("%d_3" % array, "numbers 0 to 2"), ("999999_0", "no array 999999")):
         status, answer = harness.Client(d.data).until_answered("POST", "/api/v1/jobs", {"command": "true", "depends_on": wrong})
         assert status == 404 and words in str(answer), answer
+
+
+def test_the_list_has_one_line_for_an_array(d, tmp_path):
+    go = tmp_path / "go"
+    number = submit(d, "folded", 'until [ -e "$GO" ]; do sleep 0.02; done', array="5%2", env={"GO": str(go)})
+    for element in (number, number + 1):
+        d.wait(element, "running")
+    folded = [line.split() for line in d.run("jobs", "-n", "folded").out.splitlines()[1:]]
+    assert len(folded) == 1 and folded[0][0] == "%d_[0-4]" % number, folded
+    assert "running:2,queued:3" in folded[0] and folded[0][-1] == "array_limit", folded
+    each = d.run("jobs", "-n", "folded", "--expand").out.splitlines()[1:]
+    assert [int(line.split()[0]) for line in each] == list(range(number, number + 5))
+    assert len(d.run("jobs", "-n", "folded", "-o", "name").out.split()) == 5
+    go.touch()
+    for element in range(number, number + 5):
+        assert d.wait(element)["state"] == "succeeded"
