@@ -786,6 +786,24 @@ static void queues_keep_what_is_not_given(void **state)
 		     "{\"guarantee_models\":\"A=1\",\"reserved\":true}", 400, "reserved");
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"calendar\":\"weekends\"}", 400,
 		     "weekends");
+	form_change("ada", "PUT", "/api/v1/prices/H100-80GB", "{\"per_hour\":\"2.10\"}");
+	a = form_get("vera", "/api/v1/prices", "PriceList");
+	assert_non_null(strstr(a.text, "{\"model\":\"H100-80GB\",\"per_hour\":\"2.100000\"}"));
+	answer_free(&a);
+	form_refused("ada", "PUT", "/api/v1/prices/L4", "{\"per_hour\":\"1.2345678\"}", 400,
+		     "six decimals");
+	form_change("ada", "PUT", "/api/v1/queues/new/budget",
+		    "{\"left\":\"1250.50\",\"currency\":\"EUR\"}");
+	a = form_get("vera", "/api/v1/queues", "QueueList");
+	assert_non_null(strstr(a.text, "\"budget_left\":\"1250.500000\","));
+	assert_non_null(strstr(a.text, "\"currency\":\"EUR\""));
+	answer_free(&a);
+	form_refused("ada", "PUT", "/api/v1/queues/new/budget", "{}", 400, "left is missing");
+	form_refused("ada", "PUT", "/api/v1/queues/nope/budget", "{\"left\":\"1\"}", 404, "nope");
+	form_change("ada", "PUT", "/api/v1/queues/new/budget", "{\"left\":\"none\"}");
+	a = form_get("vera", "/api/v1/queues", "QueueList");
+	assert_null(strstr(a.text, "budget_left"));
+	answer_free(&a);
 	form_change("ada", "DELETE", "/api/v1/queues/new", NULL);
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"guarantee_gpus\":\"many\"}", 400,
 		     "number of GPUs");

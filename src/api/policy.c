@@ -24,6 +24,8 @@ void handle_policy(struct call *call)
 	out_int(&out, "order_age", p->order_age);
 	out_int(&out, "order_user", p->order_user);
 	out_int(&out, "collect_after_ms", p->collect_after_ms);
+	out_int(&out, "order_budget", p->order_budget);
+	out_int(&out, "budget_warns", p->budget_warns);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }
@@ -93,6 +95,10 @@ static int policy_read(const struct conf *body, struct event_policy_set *e, stru
 		rc = body_int(body, "order_user", 0, 1000, &e->order_user, &given, err);
 	if (rc >= 0)
 		rc = duration_read(body, "collect_after", &e->collect_after_ms, err);
+	if (rc >= 0)
+		rc = body_int(body, "order_budget", 0, 1000, &e->order_budget, &given, err);
+	if (rc >= 0)
+		rc = switch_read(body, "budget_warns", &e->budget_warns, err);
 	return rc;
 }
 

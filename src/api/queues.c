@@ -7,6 +7,7 @@
 #include <string.h>
 #include "api/call.h"
 #include "api/order.h"
+#include "api/money.h"
 #include "api/tally.h"
 #include "base/check.h"
 #include "base/parse.h"
@@ -47,6 +48,11 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_text(out, "limit_models", models_say(f, q->limit_model, q->limit_model_share, arena));
 	out_text(out, "guarantee_models",
 		 models_say(f, q->guarantee_model, q->guarantee_model_share, arena));
+	if (q->budget_ms) {
+		out_text(out, "budget_left", money_text(arena, q->budget_micro));
+		out_int(out, "budget_ms", q->budget_ms);
+		out_text(out, "currency", facts_name(f, q->currency));
+	}
 	out_int(out, "limit_cpu_milli", q->limit_cpu_milli);
 	out_int(out, "limit_memory_mib", q->limit_ram_mib);
 	out_int(out, "running", t->running);
@@ -350,6 +356,37 @@ void handle_queue_set(struct call *call)
 	queue_begin(call->facts, name, call->arena, e);
 	if (parse_name(name, "queue", &err) < 0 || queue_read(call, e, &err) < 0 ||
 	    call_permit(call, queue_relation(call, name, e->parent, e->team),
+			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
+		call_fail(call, &err);
+	else
+		call_send(call, &event);
+}
+
+/* The unit stays as it was when none is given. */
+void handle_budget_set(struct call *call)
+{
+	struct event event = call_event(call, EVENT_BUDGET_SET);
+	const char *name = call->match.param[0];
+	const struct queue_id id = facts_queue_find(call->facts, name);
+	struct event as_is = event_make(EVENT_QUEUE_SET, 0, "");
+	const struct conf *body;
+	struct err err = { 0 };
+	bool given;
+
+	if (!id.v) {
+		err_set(&err, ERR_NOT_FOUND, "there is no queue \"%s\"", name);
+		call_fail(call, &err);
+		return;
+	}
+	queue_begin(call->facts, name, call->arena, &as_is.queue_set);
+	event.budget_set.queue = name;
+	event.budget_set.currency = facts_name(call->facts, queue_get(call->facts, id)->currency);
+	if (call_body(call, &body, &err) < 0 ||
+	    money_read(body, "left", &event.budget_set.left_micro, &err) < 0 ||
+	    body_text(body, "currency", NAME_MAX_BYTES, &event.budget_set.currency, &given, &err) <
+		    0 ||
+	    call_permit(call,
+			queue_relation(call, name, as_is.queue_set.parent, as_is.queue_set.team),
 			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
 		call_fail(call, &err);
 	else

@@ -209,6 +209,11 @@ static bool request_make(const struct route *route, enum relation relation, uint
 		snprintf(path, room, "/api/v1/queues/%s",
 			 relation == RELATION_TEAM ? "red-low" : "blue");
 		return relation != RELATION_OWN;
+	case ROUTE_budget_set:
+		snprintf(path, room, "/api/v1/queues/%s/budget",
+			 relation == RELATION_TEAM ? "red-low" : "blue");
+		*body = "{\"left\":\"12.50\"}";
+		return relation != RELATION_OWN;
 	case ROUTE_user_set:
 		snprintf(path, room, "/api/v1/users/%s", person);
 		*body = "{}";

@@ -26,7 +26,8 @@ static void add_values(const json_t *policy, struct buf *out)
 			say_text(out, json_string_value(value));
 		else if (duration && json_integer_value(value))
 			buf_adds(out, format_duration(json_integer_value(value), text));
-		else if (strcmp(key, "packing") == 0 || strcmp(key, "allow_critical_burst") == 0)
+		else if (strcmp(key, "packing") == 0 || strcmp(key, "budget_warns") == 0 ||
+			 strcmp(key, "allow_critical_burst") == 0)
 			buf_adds(out,
 				 json_integer_value(value) || json_is_true(value) ? "yes" : "no");
 		else
@@ -118,6 +119,11 @@ static const struct flag set_flags[] = {
 	{ "collect-after", 0, "DURATION",
 	  "what is reserved for a job that was blocked longer is lent only to best-effort work; 0s = never; default 1h",
 	  false },
+	{ "order-budget", 0, "N",
+	  "weight of how much of its queue's budget a job leaves, 0 to 1000; default 0", false },
+	{ "budget-warns", 0, "yes|no",
+	  "jobs that cost more than their queue's budget has left start all the same; default no",
+	  false },
 	{ 0 },
 };
 
@@ -166,6 +172,10 @@ static int policy_body(const struct invocation *in, json_t *body, struct err *er
 		rc = add_number(in, "order-age", "order_age", 1000, body, err);
 	if (rc >= 0)
 		rc = add_number(in, "order-user", "order_user", 1000, body, err);
+	if (rc >= 0)
+		rc = add_number(in, "order-budget", "order_budget", 1000, body, err);
+	if (rc >= 0)
+		rc = add_switch(in, "budget-warns", "budget_warns", body, err);
 	if (rc >= 0)
 		rc = add_switch(in, "packing", "packing", body, err);
 	if (rc >= 0)

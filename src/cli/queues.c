@@ -47,6 +47,7 @@ static const struct column columns[] = {
 	{ "USED-GPU-TIME", .cell = cell_used, .wide = true },
 	{ "LIMIT-MODELS", "limit_models", CELL_TEXT, true },
 	{ "GUARANTEE-MODELS", "guarantee_models", CELL_TEXT, true },
+	{ "BUDGET-LEFT", "budget_left", CELL_TEXT, true },
 	{ "CALENDAR", "calendar", CELL_TEXT, true },
 	{ 0 },
 };
@@ -233,4 +234,45 @@ const struct command command_queues_delete = {
 	.most = 1,
 	.argument = ARGUMENT_QUEUE,
 	.run = run_delete,
+};
+
+static int run_budget(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	json_t *body = json_pack("{s:s}", "left", in->args[1]);
+	int rc = client_open(in, &client, err);
+
+	if (arg_has(in, "currency"))
+		json_object_set_new(body, "currency", json_string(arg_flag(in, "currency")));
+	if (rc >= 0)
+		rc = change_noun(client, "PUT",
+				 client_path(in->arena, "/api/v1/queues/%s/budget", in->args[0]),
+				 body, "was set",
+				 arena_printf(in->arena, "budget of queue %s", in->args[0]), err);
+	json_decref(body);
+	return rc;
+}
+
+static const struct flag budget_flags[] = {
+	{ "currency", 0, "NAME", "the unit, shown with amounts: EUR; default as it was", false },
+	{ 0 },
+};
+
+const struct command command_queues_budget = {
+	.name = "queues budget",
+	.arguments = "NAME AMOUNT",
+	.summary = "say what a queue has left to spend, or none",
+	.about =
+		"A job whose expected cost (GPUs, price of the cheapest model it accepts, expected run time) is more than what is left, "
+		"less what running jobs cost until their expected ends, waits with the reason `budget`. The budgets of the queues above "
+		"count too. What ends is not deducted: say anew what is left.",
+	.flags = budget_flags,
+	.examples = "fairlead queues budget vision 1250.50 --currency EUR\n"
+		    "fairlead queues budget vision none",
+	.route = "PUT /api/v1/queues/{name}/budget",
+	.shares = SHARES_DAEMON,
+	.least = 2,
+	.most = 2,
+	.argument = ARGUMENT_QUEUE,
+	.run = run_budget,
 };

@@ -312,9 +312,9 @@ static int read_limit(struct reader *r, const struct conf *limit, struct scenari
 /* Fills what the item says and leaves the rest of the queue as it is. */
 int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
 {
-	static const char *const known[] = { "name",       "parent",   "guarantee", "limit",
-					     "weight",     "reserved", "used",      "calendar",
-					     "limit_cpus", "limit_ram" };
+	static const char *const known[] = { "name",       "parent",    "guarantee", "limit",
+					     "weight",     "reserved",  "used",      "calendar",
+					     "limit_cpus", "limit_ram", "budget" };
 	const struct conf *guarantee, *limit;
 	int rc = reader_map(r, item, "queue", known, ARRAY_SIZE(known));
 
@@ -342,6 +342,9 @@ int scenario_read_queue(struct reader *r, const struct conf *item, struct scenar
 		rc = reader_int(r, item, "limit_cpus", 0, 1000000000, &queue->limit_cpus);
 	if (rc == 0)
 		rc = reader_size(r, item, "limit_ram", &queue->limit_ram_mib);
+	queue->budget_said = conf_find(item, "budget") != NULL;
+	if (rc == 0)
+		rc = reader_int(r, item, "budget", 0, 1000000000, &queue->budget);
 	if (strcmp(queue->parent, "root") == 0)
 		queue->parent = "";
 	return rc;
@@ -413,7 +416,7 @@ static int read_queues(struct reader *r, const struct conf *list)
 /* Weights of the terms of the order. */
 static int read_order(struct reader *r, const struct conf *c, struct scenario_policy *p)
 {
-	static const char *const known[] = { "deadline", "efficiency", "age", "user" };
+	static const char *const known[] = { "deadline", "efficiency", "age", "user", "budget" };
 	int rc = reader_map(r, c, "order", known, ARRAY_SIZE(known));
 
 	if (rc == 0)
@@ -424,15 +427,38 @@ static int read_order(struct reader *r, const struct conf *c, struct scenario_po
 		rc = reader_int(r, c, "age", 0, 1000, &p->order_age);
 	if (rc == 0)
 		rc = reader_int(r, c, "user", 0, 1000, &p->order_user);
+	if (rc == 0)
+		rc = reader_int(r, c, "budget", 0, 1000, &p->order_budget);
+	return rc;
+}
+
+/* {H100-80GB: 4, any: 1}: of a GPU, per hour. */
+static int read_prices(struct reader *r, const struct conf *c, struct scenario_policy *p)
+{
+	const char **models = arena_new_array(r->arena, const char *, c->count + 1);
+	int64_t *prices = arena_new_array(r->arena, int64_t, c->count + 1);
+	int rc = 0;
+
+	if (c->type != CONF_MAP)
+		return conf_error(r->err, r->file, c,
+				  "prices must be a map of models to whole numbers");
+	for (uint32_t i = 0; i < c->count && rc == 0; i++) {
+		models[i] = c->items[i]->key;
+		rc = conf_int(r->err, r->file, c->items[i], "price", 0, 1000000, &prices[i]);
+		prices[i] *= 1000000;
+		p->price_count++;
+	}
+	p->price_models = models;
+	p->prices_micro = prices;
 	return rc;
 }
 
 static int read_policy(struct reader *r, const struct conf *c)
 {
 	static const char *const known[] = {
-		"min_runtime",   "grace",      "rejoin",   "collect_after",
-		"half_life",     "packing",    "backfill", "defragment",
-		"default_limit", "black_hole", "order",    "allow_critical_burst"
+		"min_runtime", "grace",    "rejoin",       "collect_after",       "half_life",
+		"packing",     "backfill", "defragment",   "default_limit",       "black_hole",
+		"order",       "prices",   "budget_warns", "allow_critical_burst"
 	};
 	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
 											 "window" };
@@ -470,6 +496,10 @@ static int read_policy(struct reader *r, const struct conf *c)
 		rc = reader_int(r, backfill, "depth", 0, 10000, &p->backfill_depth);
 	if (rc == 0 && order)
 		rc = read_order(r, order, p);
+	if (rc == 0 && conf_find(c, "prices"))
+		rc = read_prices(r, conf_find(c, "prices"), p);
+	if (rc == 0)
+		rc = reader_bool(r, c, "budget_warns", &p->budget_warns);
 	if (rc == 0 && hole)
 		rc = reader_map(r, hole, "black_hole", hole_known, ARRAY_SIZE(hole_known));
 	if (rc == 0 && hole)

@@ -56,13 +56,19 @@ struct scenario_queue {
 	const char *guarantee_models; /* likewise */
 	int64_t *guarantee_model_shares;
 	uint32_t guarantee_model_count;
+	int64_t budget; /* left */
+	bool budget_said;
 	bool reserved;
 	int line;
 };
 
 struct scenario_policy {
 	int64_t min_runtime_ms, grace_ms, rejoin_ms, collect_after_ms, half_life_ms; /* 0 = off */
-	int64_t order_deadline, order_efficiency, order_age, order_user; /* weights */
+	int64_t order_deadline, order_efficiency, order_age, order_user, order_budget; /* weights */
+	bool budget_warns;
+	const char *const *price_models;
+	const int64_t *prices_micro;
+	uint32_t price_count;
 	int64_t default_limit_ms, backfill_depth, blackhole_failures, blackhole_window_ms,
 		defragment; /* -1 = the core's own default */
 	bool packing, allow_critical_burst;

@@ -46,9 +46,26 @@ static int set_policy(struct run *run, struct err *err)
 	e.policy_set.order_efficiency = p->order_efficiency;
 	e.policy_set.order_age = p->order_age;
 	e.policy_set.order_user = p->order_user;
+	e.policy_set.order_budget = p->order_budget;
+	e.policy_set.budget_warns = p->budget_warns;
 	e.policy_set.half_life_ms = p->half_life_ms;
 	e.policy_set.defragment = p->defragment;
 	return offer(run, &e, run->scenario->line, err);
+}
+
+static int set_prices(struct run *run, struct err *err)
+{
+	const struct scenario_policy *p = &run->scenario->policy;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < p->price_count && rc == 0; i++) {
+		struct event e = event_make(EVENT_PRICE_SET, 0, "scenario");
+
+		e.price_set.model = p->price_models[i];
+		e.price_set.micro_per_hour = p->prices_micro[i];
+		rc = offer(run, &e, run->scenario->line, err);
+	}
+	return rc;
 }
 
 static int set_levels(struct run *run, struct err *err)
@@ -97,6 +114,7 @@ int run_set_node(struct run *run, const struct scenario_node *node, struct err *
 int run_set_queue(struct run *run, const struct scenario_queue *queue, struct err *err)
 {
 	struct event e = event_make(EVENT_QUEUE_SET, 0, "scenario");
+	int rc;
 
 	e.queue_set.name = queue->name;
 	e.queue_set.parent = queue->parent;
@@ -114,6 +132,12 @@ int run_set_queue(struct run *run, const struct scenario_queue *queue, struct er
 	e.queue_set.guarantee_model_shares_count = queue->guarantee_model_count;
 	e.queue_set.limit_cpu_milli = queue->limit_cpus * 1000;
 	e.queue_set.limit_ram_mib = queue->limit_ram_mib;
+	rc = offer(run, &e, queue->line, err);
+	if (rc < 0 || !queue->budget_said)
+		return rc;
+	e = event_make(EVENT_BUDGET_SET, 0, "scenario");
+	e.budget_set.queue = queue->name;
+	e.budget_set.left_micro = queue->budget * 1000000;
 	return offer(run, &e, queue->line, err);
 }
 
@@ -606,6 +630,8 @@ int run_setup(struct run *run, struct err *err)
 	run->world.context = run;
 	run->world.observe = run_observe;
 	rc = set_policy(run, err);
+	if (rc == 0)
+		rc = set_prices(run, err);
 	if (rc == 0)
 		rc = set_levels(run, err);
 	if (rc == 0)

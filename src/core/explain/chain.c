@@ -59,10 +59,11 @@ static void bucket_ahead_by_terms(const struct words *w, const struct bucket *b,
 	struct terms own, terms;
 	uint32_t taken = 0;
 
-	terms_of(w->facts, holds, w->j, &own);
+	terms_of(w->facts, w->view, holds, w->j, &own);
 	for (bool any = sorted_begin(&w->view->pool, b->jobs, &walk); any && taken < TERMS_JOBS_MAX;
 	     any = sorted_next(&w->view->pool, &walk), taken++) {
-		terms_of(w->facts, holds, job_get(w->facts, (struct job_id){ walk.id }), &terms);
+		terms_of(w->facts, w->view, holds, job_get(w->facts, (struct job_id){ walk.id }),
+			 &terms);
 		if (same_rank &&
 		    (terms.sum < own.sum || (terms.sum == own.sum && walk.id >= w->job)))
 			continue;
@@ -196,7 +197,7 @@ static void terms_line(const struct words *w, struct chain *chain)
 	if (!terms_count(&w->facts->policy))
 		return;
 	user_holds_make(w->facts, w->view, w->j->queue.v, w->arena, &holds);
-	terms_of(w->facts, &holds, w->j, &terms);
+	terms_of(w->facts, w->view, &holds, w->j, &terms);
 	for (int term = 0; term < TERM_COUNT; term++) {
 		int64_t weight = terms_weight(&w->facts->policy, (enum order_term)term);
 

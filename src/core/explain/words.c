@@ -259,6 +259,16 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 			    cluster_models(w));
 }
 
+/* "12.50 EUR", the unit that the queue's budget is said in. */
+static const char *words_money(const struct words *w, uint32_t queue, int64_t micro)
+{
+	const char *currency =
+		facts_name(w->facts, queue_get(w->facts, (struct queue_id){ queue })->currency);
+
+	return arena_printf(w->arena, "%lld.%02lld%s%s", (long long)(micro / 1000000),
+			    (long long)(micro % 1000000 / 10000), *currency ? " " : "", currency);
+}
+
 /* "4 tasks of 2 GPUs", "3 GPUs". */
 static const char *wish_text(const struct words *w)
 {
@@ -499,6 +509,11 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			"its array has %lld job%s that run or start, and its limit is %lld at once",
 			(long long)v->have, v->have == 1 ? "" : "s", (long long)v->need);
 	case REASON_BUDGET:
+		return arena_printf(
+			w->arena,
+			"is expected to cost %s, but of the budget of queue \"%s\" %s is left that is not spoken for",
+			words_money(w, v->at, v->need), queue_text(w, v->at),
+			words_money(w, v->at, v->have));
 	case REASON_PARTITION:
 	case REASON_SHARING: break;
 	}
@@ -606,6 +621,10 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 		return arena_printf(w->arena, "the end of %s, or of another job of its array",
 				    words_job(w, v->holder.v));
 	case REASON_BUDGET:
+		return arena_printf(
+			w->arena,
+			"a shorter run-time limit, fewer GPUs or a cheaper model, or a budget of queue \"%s\" with %s more",
+			queue_text(w, v->at), words_money(w, v->at, v->need - v->have));
 	case REASON_PARTITION:
 	case REASON_SHARING: break;
 	}

@@ -199,6 +199,8 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 	policy_set(&p->order_efficiency, e->order_efficiency);
 	policy_set(&p->order_age, e->order_age);
 	policy_set(&p->order_user, e->order_user);
+	policy_set(&p->order_budget, e->order_budget);
+	policy_set(&p->budget_warns, e->budget_warns);
 	if (e->keep_ended_ms > 0)
 		p->keep_ended_ms = e->keep_ended_ms;
 }

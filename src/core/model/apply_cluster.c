@@ -277,6 +277,41 @@ void apply_queue_set(struct facts *f, const struct event_queue_set *e)
 	queue_limits(f, id, e);
 }
 
+/* Rows are not used again: there are as many as models ever had a price. */
+void apply_price_set(struct facts *f, const struct event_price_set *e)
+{
+	struct name_id model;
+	struct price *price;
+	uint32_t row = 1;
+
+	if (!*e->model)
+		return;
+	model = facts_intern(f, e->model);
+	while (row <= f->prices.count &&
+	       !name_same(((const struct price *)table_get(&f->prices, row))->model, model))
+		row++;
+	if (row > f->prices.count)
+		row = table_add(&f->prices);
+	price = table_edit(&f->prices, row);
+	price->model = model;
+	price->micro_per_hour = clamp_positive(e->micro_per_hour);
+}
+
+void apply_budget_set(struct facts *f, const struct event_budget_set *e)
+{
+	struct queue_id id = facts_queue_find(f, e->queue);
+	struct name_id currency;
+	struct queue *queue;
+
+	if (!id.v)
+		return;
+	currency = facts_intern(f, e->left_micro < 0 ? "" : e->currency);
+	queue = queue_edit(f, id);
+	queue->budget_micro = clamp_positive(e->left_micro);
+	queue->budget_ms = e->left_micro < 0 ? 0 : f->now_ms > 0 ? f->now_ms : 1;
+	queue->currency = currency;
+}
+
 void apply_queue_removed(struct facts *f, const struct event_queue_removed *e)
 {
 	struct queue_id id = facts_queue_find(f, e->name);

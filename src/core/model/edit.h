@@ -22,6 +22,7 @@ struct link {
 	T(nodes, struct node)                                                                      \
 	T(gpus, struct gpu_record)                                                                 \
 	T(queues, struct queue)                                                                    \
+	T(prices, struct price)                                                                    \
 	T(teams, struct team)                                                                      \
 	T(users, struct user)                                                                      \
 	T(tokens, struct token)                                                                    \

@@ -189,6 +189,14 @@ struct queue {
 	/* Its guarantee by model, in the same way; none: GPUs of any model. */
 	struct name_id guarantee_model[QUEUE_MODELS_MAX];
 	int64_t guarantee_model_share[QUEUE_MODELS_MAX];
+	int64_t budget_micro,
+		budget_ms; /* left, in millionths, and when that was said; 0 = it has none */
+	struct name_id currency;
+};
+
+struct price {
+	struct name_id model; /* "any": of models without one */
+	int64_t micro_per_hour; /* of one GPU */
 };
 
 struct team {
@@ -391,8 +399,9 @@ struct policy {
 	int64_t min_runtime_ms, grace_ms, rejoin_ms, default_limit_ms, blackhole_window_ms,
 		collect_after_ms, half_life_ms;
 	int64_t packing, blackhole_failures, allow_critical_burst, backfill_depth, defragment;
-	int64_t order_deadline, order_efficiency, order_age,
-		order_user; /* weights, core/scheduling/terms.h */
+	int64_t order_deadline, order_efficiency, order_age, order_user,
+		order_budget; /* weights, core/scheduling/terms.h */
+	int64_t budget_warns; /* 1 = jobs beyond their queue's budget start all the same */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
 };
 
@@ -416,6 +425,7 @@ struct facts {
 	uint32_t reservation_count;
 	int64_t reviewed_ms; /* when all reservations were looked for anew the last time */
 	uint64_t reviewed_seq; /* record that says so */
+	struct table prices; /* few: by model, as they were set first */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;
 	uint32_t

@@ -57,6 +57,8 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 		if (!queue->name.v || !name_ok(f, queue->name) ||
 		    !row_ok(&f->queues, queue->parent.v) || !row_ok(&f->texts, queue->calendar.v))
 			return WRONG("queue %u: its name, parent or calendar does not exist", id);
+		if (!name_ok(f, queue->currency))
+			return WRONG("queue %u: its currency does not exist", id);
 		for (uint32_t i = 0; i < QUEUE_MODELS_MAX; i++)
 			if (!name_ok(f, queue->limit_model[i]) ||
 			    !name_ok(f, queue->guarantee_model[i]))

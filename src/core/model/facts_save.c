@@ -413,6 +413,7 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_ATTEMPT: return place_spaced(&f->attempts, f->attempt_ids, kind, loaded, err);
 	case RECORD_TASK: return place_task(f, loaded, err);
 	case RECORD_LIKE: return place_like(f, loaded, err);
+	case RECORD_PRICE: return place_next(&f->prices, kind, loaded, err);
 	case RECORD_RESERVATION: return place_reservation(f, loaded, err);
 	case RECORD_RESERVED: return place_reserved(f, loaded, err);
 	}

@@ -351,6 +351,8 @@ static const struct {
 	{ EVENT_NODE_MARKED, 2 },
 	{ EVENT_QUEUE_SET, 4 },
 	{ EVENT_QUEUE_REMOVED, 1 },
+	{ EVENT_PRICE_SET, 1 },
+	{ EVENT_BUDGET_SET, 1 },
 	{ EVENT_TEAM_SET, 1 },
 	{ EVENT_TEAM_REMOVED, 1 },
 	{ EVENT_USER_SET, 1 },
@@ -456,6 +458,13 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 			e->queue_set.guarantee_model_shares_count = 1;
 		}
 		e->queue_set.calendar = random_below(r, 4) ? "" : named(r, arena, "sat ", 4);
+	} else if (e->kind == EVENT_PRICE_SET) {
+		e->price_set.model = named(r, arena, "model", 3);
+		e->price_set.micro_per_hour = between(r, -1, 99);
+	} else if (e->kind == EVENT_BUDGET_SET) {
+		e->budget_set.queue = named(r, arena, "q", 6);
+		e->budget_set.left_micro = between(r, -1, 999);
+		e->budget_set.currency = "EUR";
 	} else if (e->kind == EVENT_QUEUE_REMOVED) {
 		e->queue_removed.name = named(r, arena, "q", 6);
 	}

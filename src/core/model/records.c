@@ -49,7 +49,8 @@ static const struct field policy_fields[] = {
 	ONE(I64, backfill_depth),      ONE(I64, defragment),
 	ONE(I64, keep_ended_ms),       ONE(I64, order_deadline),
 	ONE(I64, order_efficiency),    ONE(I64, order_age),
-	ONE(I64, order_user),          LAST
+	ONE(I64, order_user),          ONE(I64, order_budget),
+	ONE(I64, budget_warns),        LAST
 };
 #undef SELF
 
@@ -109,7 +110,14 @@ static const struct field queue_fields[] = { ONE(NAME, name),
 					     ONE(I64, limit_ram_mib),
 					     SOME(NAME, guarantee_model, QUEUE_MODELS_MAX),
 					     SOME(I64, guarantee_model_share, QUEUE_MODELS_MAX),
+					     ONE(I64, budget_micro),
+					     ONE(I64, budget_ms),
+					     ONE(NAME, currency),
 					     LAST };
+#undef SELF
+
+#define SELF price
+static const struct field price_fields[] = { ONE(NAME, model), ONE(I64, micro_per_hour), LAST };
 #undef SELF
 
 #define SELF team
@@ -312,6 +320,7 @@ static const struct {
 	[RECORD_ATTEMPT - RECORD_HEAD] = { "attempt", attempt_fields },
 	[RECORD_TASK - RECORD_HEAD] = { "task", task_fields },
 	[RECORD_LIKE - RECORD_HEAD] = { "like", like_fields },
+	[RECORD_PRICE - RECORD_HEAD] = { "price", price_fields },
 	[RECORD_RESERVATION - RECORD_HEAD] = { "reservation", reservation_fields },
 	[RECORD_RESERVED - RECORD_HEAD] = { "reserved", promise_fields },
 };
@@ -557,6 +566,7 @@ int facts_walk(const struct facts *f, void *context,
 		{ RECORD_NODE, &f->nodes },   { RECORD_QUEUE, &f->queues },
 		{ RECORD_TEAM, &f->teams },   { RECORD_USER, &f->users },
 		{ RECORD_TOKEN, &f->tokens }, { RECORD_SHAPE, &f->shapes },
+		{ RECORD_PRICE, &f->prices },
 	};
 	int result = walk_table(&w, RECORD_NAME, &f->names);
 

@@ -32,6 +32,7 @@ enum record_kind {
 	RECORD_LIKE, /* only those that are not empty */
 	RECORD_RESERVATION, /* id job; those of lower jobs come first */
 	RECORD_RESERVED, /* id job, sub from 0; follow their reservation */
+	RECORD_PRICE,
 	RECORD_END
 };
 

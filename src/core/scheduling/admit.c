@@ -132,6 +132,8 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_NODE_MARKED: return admit_node_marked(&a, &event->node_marked);
 	case EVENT_GPU_STATE: return admit_gpu_state(&a, &event->gpu_state);
 	case EVENT_QUEUE_SET: return admit_queue_set(&a, &event->queue_set);
+	case EVENT_PRICE_SET: return admit_price_set(&a, &event->price_set);
+	case EVENT_BUDGET_SET: return admit_budget_set(&a, &event->budget_set);
 	case EVENT_QUEUE_REMOVED: return admit_queue_removed(&a, &event->queue_removed);
 	case EVENT_TEAM_SET: return admit_team_set(&a, &event->team_set);
 	case EVENT_TEAM_REMOVED: return admit_team_removed(&a, &event->team_removed);

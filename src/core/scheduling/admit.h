@@ -25,6 +25,8 @@ int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e) 
 
 /* admit_queue.c */
 int admit_queue_set(const struct admission *a, struct event_queue_set *e) MUST_CHECK;
+int admit_price_set(const struct admission *a, const struct event_price_set *e) MUST_CHECK;
+int admit_budget_set(const struct admission *a, const struct event_budget_set *e) MUST_CHECK;
 int admit_queue_removed(const struct admission *a, const struct event_queue_removed *e) MUST_CHECK;
 
 /* admit_people.c */

@@ -29,6 +29,8 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		{ "the weight of efficiency", e->order_efficiency, 1000 },
 		{ "the weight of age", e->order_age, 1000 },
 		{ "the weight of users", e->order_user, 1000 },
+		{ "the weight of budgets", e->order_budget, 1000 },
+		{ "budget_warns", e->budget_warns, 1 },
 		{ "keep_ended", e->keep_ended_ms, ADMIT_DURATION_MAX_MS },
 	};
 

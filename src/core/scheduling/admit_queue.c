@@ -346,3 +346,35 @@ int admit_queue_removed(const struct admission *a, const struct event_queue_remo
 			e->name, jobs, first);
 	return 0;
 }
+
+/* --- money ---------------------------------------------------------------------------------------------- */
+
+enum { PRICES_MAX = 1000 };
+#define MONEY_MAX_MICRO (INT64_C(1000000000000) * 1000000)
+
+int admit_price_set(const struct admission *a, const struct event_price_set *e)
+{
+	int rc = admit_name(a, "model", e->model);
+
+	if (rc == 0)
+		rc = admit_range(a, "a price in millionths per hour", e->micro_per_hour, -1,
+				 MONEY_MAX_MICRO);
+	if (rc == 0 && a->facts->prices.count >= PRICES_MAX &&
+	    !facts_name_find(a->facts, e->model).v)
+		return err_set(a->err, ERR_INVALID, "%d models have a price; that is the limit",
+			       PRICES_MAX);
+	return rc;
+}
+
+int admit_budget_set(const struct admission *a, const struct event_budget_set *e)
+{
+	int rc;
+
+	if (!admit_queue_find(a, e->queue).v)
+		return -(int)ERR_NOT_FOUND;
+	rc = *e->currency ? admit_name(a, "currency", e->currency) : 0;
+	if (rc == 0)
+		rc = admit_range(a, "what is left of a budget in millionths", e->left_micro, -1,
+				 MONEY_MAX_MICRO);
+	return rc;
+}

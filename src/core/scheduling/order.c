@@ -131,7 +131,8 @@ static int64_t job_score(const struct order *order, const struct turn *turn, uin
 	const struct facts *facts = order->pass->facts;
 	struct terms terms;
 
-	terms_of(facts, &turn->users, job_get(facts, (struct job_id){ job }), &terms);
+	terms_of(facts, order->pass->view, &turn->users, job_get(facts, (struct job_id){ job }),
+		 &terms);
 	return terms.sum;
 }
 
@@ -465,7 +466,8 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	reserve_layer(pass, end_ms, job->limit_ms > 0);
 	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
-	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why))) {
+	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why)) ||
+	    !spend_allows(pass, job, &closed_why)) {
 		watch_note(pass, bucket, id, &closed_why);
 		return TRY_BLOCKED;
 	}
@@ -525,6 +527,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
 	standing_start(&pass->standings, job->queue.v, job->tier, share);
 	dominant_take(&pass->standings, job->queue.v, job->tier, shape, place);
+	spend_take(pass, job);
 	watch_started(pass, id);
 }
 

@@ -11,6 +11,7 @@
 #include "core/placement/find.h"
 #include "core/scheduling/bounds.h"
 #include "core/scheduling/pledge.h"
+#include "core/scheduling/spend.h"
 #include "core/scheduling/standing.h"
 #include "core/scheduling/view.h"
 
@@ -155,6 +156,7 @@ struct pass {
 	uint32_t widest; /* tasks */
 	struct name_id others_than; /* GPUs of all models but this one: */
 	int64_t others_share;
+	int64_t *committed; /* of budgets, by queue; -1 = not yet made, see spend.h */
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };

@@ -5,6 +5,9 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "core/scheduling/spend.h"
+
+__extension__ typedef __int128 wide;
 
 #define HOUR_MS INT64_C(3600000)
 #define DAY_MS (24 * HOUR_MS)
@@ -16,6 +19,7 @@ int64_t terms_weight(const struct policy *policy, enum order_term term)
 	case TERM_EFFICIENCY: return policy->order_efficiency;
 	case TERM_AGE: return policy->order_age;
 	case TERM_USER: return policy->order_user;
+	case TERM_BUDGET: return policy->order_budget;
 	case TERM_COUNT: break;
 	}
 	UNREACHABLE();
@@ -23,7 +27,7 @@ int64_t terms_weight(const struct policy *policy, enum order_term term)
 
 const char *terms_name(enum order_term term)
 {
-	static const char *const names[] = { "deadline", "efficiency", "age", "user" };
+	static const char *const names[] = { "deadline", "efficiency", "age", "user", "budget" };
 
 	_Static_assert(ARRAY_SIZE(names) == TERM_COUNT, "a name for each");
 	return names[term];
@@ -138,13 +142,26 @@ static int64_t user_term(const struct user_holds *holds, const struct job *job)
 	return TERM_MOST * GPU_SHARE / (GPU_SHARE + share);
 }
 
-void terms_of(const struct facts *facts, const struct user_holds *holds, const struct job *job,
-	      struct terms *ret)
+static int64_t budget_term(const struct facts *facts, const struct view *view,
+			   const struct job *job)
+{
+	int64_t left = budget_left_micro(facts, job->queue.v),
+		cost = job_cost_micro(facts, view, job);
+
+	if (left == INT64_MAX || !cost)
+		return TERM_MOST;
+	return (int64_t)((wide)left * TERM_MOST / ((wide)left + cost));
+}
+
+void terms_of(const struct facts *facts, const struct view *view, const struct user_holds *holds,
+	      const struct job *job, struct terms *ret)
 {
 	*ret = (struct terms){ .value = { [TERM_DEADLINE] = deadline_term(facts, job),
 					  [TERM_EFFICIENCY] = efficiency_term(facts, job),
 					  [TERM_AGE] = age_term(facts, job),
 					  [TERM_USER] = user_term(holds, job) } };
+	if (facts->policy.order_budget)
+		ret->value[TERM_BUDGET] = budget_term(facts, view, job);
 	for (int term = 0; term < TERM_COUNT; term++)
 		ret->sum += ret->value[term] * terms_weight(&facts->policy, (enum order_term)term);
 }

@@ -8,6 +8,7 @@
  *	efficiency	how much of its GPUs' time is of use: what it declares, and what it kept of what it used when it ran before
  *	age		how long it waits: 500 after a day, 1000 t / (t + day)
  *	user		how few GPUs its user's other jobs hold in this queue: 1000 with none, 1000 / (1 + GPUs)
+ *	budget		how much of its queue's budget it leaves: 1000 left / (left + its expected cost); 1000 without a budget or price
  *
  *	weights deadline 2, age 1. One job has 1 h to spare and waits for 6 h: 2 * 500 + 200 = 1200.
  *	Another has no deadline and waits for 3 days: 750. The first is next.
@@ -21,7 +22,7 @@
 
 enum { TERMS_JOBS_MAX = 4096, TERM_MOST = 1000 };
 
-enum order_term { TERM_DEADLINE, TERM_EFFICIENCY, TERM_AGE, TERM_USER, TERM_COUNT };
+enum order_term { TERM_DEADLINE, TERM_EFFICIENCY, TERM_AGE, TERM_USER, TERM_BUDGET, TERM_COUNT };
 
 /* GPU shares that users hold in one queue, sorted by name id. */
 struct user_hold {
@@ -47,8 +48,8 @@ void user_holds_make(const struct facts *facts, const struct view *view, uint32_
 void user_holds_add(struct user_holds *holds, struct name_id user, int64_t share,
 		    struct arena *arena);
 
-void terms_of(const struct facts *facts, const struct user_holds *holds, const struct job *job,
-	      struct terms *ret);
+void terms_of(const struct facts *facts, const struct view *view, const struct user_holds *holds,
+	      const struct job *job, struct terms *ret);
 /* Time to spare before its deadline when it starts now and runs as long as is expected; below 0: it can't be met. INT64_MAX: it
  * has none. */
 int64_t job_slack_ms(const struct facts *facts, const struct job *job);

@@ -775,6 +775,8 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_DECIDED:
 	case EVENT_SEARCHED:
 	case EVENT_CLOCK_TICKED:
+	case EVENT_PRICE_SET:
+	case EVENT_BUDGET_SET:
 	case EVENT_TEAM_SET:
 	case EVENT_TEAM_REMOVED:
 	case EVENT_USER_SET:

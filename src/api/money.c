@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prices of GPUs; amounts are texts with at most six decimals, kept exactly in millionths. */
+#include "api/money.h"
+
+#include <string.h>
+
+#include "api/call.h"
+#include "api/order.h"
+
+bool money_parse(const char *text, int64_t *ret_micro)
+{
+	int64_t whole = 0, part = 0, scale = 1000000;
+	const char *p = text;
+
+	while (*p >= '0' && *p <= '9' && whole < INT64_C(1000000000000))
+		whole = whole * 10 + (*p++ - '0');
+	if (p == text || whole >= INT64_C(1000000000000))
+		return false;
+	if (*p == '.')
+		for (p++; *p >= '0' && *p <= '9' && scale > 1; p++) {
+			part = part * 10 + (*p - '0');
+			scale /= 10;
+		}
+	*ret_micro = whole * 1000000 + part * scale;
+	return !*p;
+}
+
+const char *money_text(struct arena *arena, int64_t micro)
+{
+	return arena_printf(arena, "%lld.%06lld", (long long)(micro / 1000000),
+			    (long long)(micro % 1000000));
+}
+
+int money_read(const struct conf *body, const char *key, int64_t *ret_micro, struct err *err)
+{
+	const struct conf *c = conf_find(body, key);
+
+	if (!c)
+		return err_set(err, ERR_INVALID, "%s is missing: an amount such as 12.50, or none",
+			       key);
+	*ret_micro = -1;
+	if (c->type == CONF_SCALAR &&
+	    (strcmp(c->text, "none") == 0 || money_parse(c->text, ret_micro)))
+		return 0;
+	return conf_error(err, body_file, c,
+			  "%s must be an amount with at most six decimals, such as 12.50, or none",
+			  key);
+}
+
+void handle_price_list(struct call *call)
+{
+	const struct facts *f = call->facts;
+	struct named *order = arena_new_array(call->arena, struct named, f->prices.count + 1);
+	struct buf out = BUF_INIT;
+	uint32_t count = 0;
+
+	for (uint32_t row = 1; row <= f->prices.count; row++)
+		order[count++] = (struct named){
+			facts_name(f, ((const struct price *)table_get(&f->prices, row))->model),
+			row
+		};
+	named_sort(order, count);
+	out_object(&out, NULL);
+	out_list(&out, "prices");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct price *price = table_get(&f->prices, order[i].id);
+
+		out_object(&out, NULL);
+		out_text(&out, "model", order[i].name);
+		out_text(&out, "per_hour", money_text(call->arena, price->micro_per_hour));
+		out_end(&out, '}');
+	}
+	out_end(&out, ']');
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+void handle_price_set(struct call *call)
+{
+	struct event event = call_event(call, EVENT_PRICE_SET);
+	const struct conf *body;
+	struct err err = { 0 };
+
+	event.price_set.model = call->match.param[0];
+	if (call_body(call, &body, &err) < 0 ||
+	    money_read(body, "per_hour", &event.price_set.micro_per_hour, &err) < 0)
+		call_fail(call, &err);
+	else
+		call_send(call, &event);
+}

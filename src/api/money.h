@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Amounts of money as they are given and shown: "12.50", exact to a millionth. */
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/conf.h"
+
+bool money_parse(const char *text, int64_t *ret_micro);
+const char *money_text(struct arena *arena, int64_t micro);
+/* The body's member: an amount, or "none" as -1. It must be there. */
+int money_read(const struct conf *body, const char *key, int64_t *ret_micro, struct err *err)
+	MUST_CHECK;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/jobs.h"
+#include "cli/nouns.h"
+
+static const struct column columns[] = {
+	{ "MODEL", "model", CELL_TEXT },
+	{ "PER-GPU-HOUR", "per_hour", CELL_TEXT },
+	{ 0 },
+};
+
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
+{
+	(void)in;
+	return show_noun(client, output, "/api/v1/prices", "prices", columns, "model", err);
+}
+
+static int run_prices(struct invocation *in, struct err *err)
+{
+	return watch(in, show, err);
+}
+
+static int run_set(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	json_t *body = json_pack("{s:s}", "per_hour", in->args[1]);
+	int rc = client_open(in, &client, err);
+
+	if (rc >= 0)
+		rc = change_noun(
+			client, "PUT", client_path(in->arena, "/api/v1/prices/%s", in->args[0]),
+			body, "was set", arena_printf(in->arena, "price of %s", in->args[0]), err);
+	json_decref(body);
+	return rc;
+}
+
+const struct command command_prices = {
+	.name = "prices",
+	.arguments = "[list]",
+	.summary = "list what GPUs cost",
+	.about =
+		"What a GPU of each model costs per hour; `any` is the price of models that are not listed. With budgets of queues "
+		"(`fairlead queues budget`) prices say which jobs may start. They are in the same unit as all budgets.",
+	.examples = "fairlead prices\n"
+		    "fairlead prices set H100-80GB 2.10",
+	.route = "GET /api/v1/prices",
+	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.run = run_prices,
+};
+
+const struct command command_prices_set = {
+	.name = "prices set",
+	.arguments = "MODEL AMOUNT",
+	.summary = "say what a GPU of a model costs per hour, or none",
+	.examples = "fairlead prices set H100-80GB 2.10\n"
+		    "fairlead prices set any 0.80",
+	.route = "PUT /api/v1/prices/{model}",
+	.shares = SHARES_DAEMON,
+	.least = 2,
+	.most = 2,
+	.run = run_set,
+};

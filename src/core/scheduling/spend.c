@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/scheduling/spend.h"
+
+#include <string.h>
+
+#include "core/scheduling/pass.h"
+
+__extension__ typedef __int128 wide;
+
+#define HOUR_MS INT64_C(3600000)
+
+/* --- prices -------------------------------------------------------------------------------------------- */
+
+/* Per GPU and hour. */
+static int64_t model_price(const struct facts *facts, struct name_id model)
+{
+	int64_t any = 0;
+
+	for (uint32_t row = 1; row <= facts->prices.count; row++) {
+		const struct price *price = table_get(&facts->prices, row);
+
+		if (name_same(price->model, model))
+			return price->micro_per_hour;
+		if (strcmp(facts_name(facts, price->model), "any") == 0)
+			any = price->micro_per_hour;
+	}
+	return any;
+}
+
+static int64_t cost_of(int64_t gpus, int64_t micro_per_hour, int64_t ms)
+{
+	wide cost = (wide)gpus * micro_per_hour * (ms > 0 ? ms : 0) / HOUR_MS;
+
+	return cost < INT64_MAX / 4 ? (int64_t)cost : INT64_MAX / 4;
+}
+
+/* Of the models it accepts; of all that there are when it accepts any. */
+static int64_t cheapest(const struct facts *facts, const struct view *view,
+			const struct shape *shape)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t i = 0; i < SHAPE_MODELS_MAX && shape->models[i].v; i++) {
+		int64_t price = model_price(facts, shape->models[i]);
+
+		least = price < least ? price : least;
+	}
+	for (uint32_t i = 0; !shape->models[0].v && i < view->space.traits_count; i++) {
+		int64_t price = model_price(facts, view->space.traits.at[i].model);
+
+		least = price < least ? price : least;
+	}
+	return least < INT64_MAX ? least : 0;
+}
+
+int64_t job_cost_micro(const struct facts *facts, const struct view *view, const struct job *job)
+{
+	const struct shape *shape = shape_get(facts, job->shape);
+
+	if (!facts->prices.count || !shape->gpus)
+		return 0;
+	return cost_of((int64_t)shape->gpus * shape->tasks_min, cheapest(facts, view, shape),
+		       job_expected_ms(facts, job));
+}
+
+/* --- budgets ------------------------------------------------------------------------------------------- */
+
+static bool queue_has_budget(const struct facts *facts, uint32_t queue)
+{
+	const struct queue *q = queue_get(facts, (struct queue_id){ queue });
+
+	return q->budget_ms && !q->removed;
+}
+
+int64_t budget_left_micro(const struct facts *facts, uint32_t queue)
+{
+	int64_t least = INT64_MAX;
+
+	for (; queue; queue = queue_get(facts, (struct queue_id){ queue })->parent.v)
+		if (queue_has_budget(facts, queue)) {
+			int64_t left = queue_get(facts, (struct queue_id){ queue })->budget_micro;
+
+			least = left < least ? left : least;
+		}
+	return least;
+}
+
+/* What the queue's own running jobs cost since `since_ms`, until they are expected to end. */
+static int64_t running_cost(const struct pass *pass, uint32_t queue, int64_t since_ms)
+{
+	const struct facts *facts = pass->facts;
+	struct sorted_walk walk;
+	int64_t sum = 0;
+
+	for (bool any =
+		     sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk);
+	     any; any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job *job = job_get(facts, (struct job_id){ walk.id });
+		const struct attempt *attempt = attempt_get(facts, job->attempt);
+		const struct task *task = table_get(&facts->tasks, attempt->first_task);
+		int64_t from_ms = attempt->placed_ms > since_ms ? attempt->placed_ms : since_ms,
+			end_ms = pass->view->jobs.at[walk.id].end_ms;
+
+		end_ms = end_ms > facts->now_ms ? end_ms : facts->now_ms;
+		sum += cost_of(pass->view->jobs.at[walk.id].share / GPU_SHARE,
+			       model_price(facts, node_get(facts, task->node)->model),
+			       end_ms - from_ms);
+	}
+	return sum;
+}
+
+/* Made when the first job of a queue with a budget has its turn: a step for each running job of the queues below it. */
+static int64_t *committed(struct pass *pass, uint32_t queue)
+{
+	int64_t since_ms = queue_get(pass->facts, (struct queue_id){ queue })->budget_ms;
+
+	if (!pass->committed) {
+		pass->committed = arena_new_array(pass->arena, int64_t, pass->standings.count);
+		memset(pass->committed, -1, pass->standings.count * sizeof(int64_t));
+	}
+	if (pass->committed[queue] < 0) {
+		pass->committed[queue] = 0;
+		for (uint32_t q = 1; q < pass->standings.count; q++)
+			if (queue_is_in(pass->view, q, queue))
+				pass->committed[queue] += running_cost(pass, q, since_ms);
+	}
+	return &pass->committed[queue];
+}
+
+bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_why)
+{
+	int64_t cost = -1;
+
+	if (pass->facts->policy.budget_warns)
+		return true;
+	for (uint32_t queue = job->queue.v; queue; queue = pass->view->queues.at[queue].parent) {
+		int64_t left;
+
+		if (!queue_has_budget(pass->facts, queue))
+			continue;
+		if (cost < 0)
+			cost = job_cost_micro(pass->facts, pass->view, job);
+		left = queue_get(pass->facts, (struct queue_id){ queue })->budget_micro -
+		       *committed(pass, queue);
+		if (cost <= left || !cost)
+			continue;
+		*ret_why = (struct verdict){ .code = REASON_BUDGET,
+					     .at = queue,
+					     .have = left > 0 ? left : 0,
+					     .need = cost };
+		return false;
+	}
+	return true;
+}
+
+void spend_take(struct pass *pass, const struct job *job)
+{
+	int64_t cost = pass->committed ? job_cost_micro(pass->facts, pass->view, job) : 0;
+
+	for (uint32_t queue = job->queue.v; cost && queue;
+	     queue = pass->view->queues.at[queue].parent)
+		if (pass->committed[queue] >= 0)
+			pass->committed[queue] += cost;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Budgets of queues, as the core knows them: what is left (said from outside, by a ledger or a person) and prices of GPUs per hour.
+ *
+ * A job costs what it is expected to: GPUs of its least width, times the price of the cheapest model it accepts, times its expected
+ * run time. From what is left goes what running jobs of the queue and of those below it cost since it was said, until their
+ * expected ends. A job that costs more than is left then waits with the reason `budget`, unless the policy only warns. Nothing
+ * that runs is stopped for it.
+ *
+ *	500 left; L4 costs 2 per hour. A job of 8 GPUs with a limit of 24 h is expected to cost 384 and starts.
+ *	The same once more would need 384 of the 116 that are not spoken for: it waits.
+ *
+ * Money is in millionths of the unit in which budgets and prices are said; all of them in the same one.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/scheduling/view.h"
+
+struct pass;
+
+/* What the job is expected to cost from a start now. Models without a price cost what `any` costs, else nothing. */
+int64_t job_cost_micro(const struct facts *facts, const struct view *view, const struct job *job);
+/* The least that is left in the budgets of the queue and of those above it, nothing that runs deducted; INT64_MAX = none has one. */
+int64_t budget_left_micro(const struct facts *facts, uint32_t queue);
+
+/* Has each of the queue's budgets enough left for the job? Else ret_why, in millionths: budget of queue `at`. */
+bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_why);
+/* The job starts. */
+void spend_take(struct pass *pass, const struct job *job);
