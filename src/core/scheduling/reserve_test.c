@@ -175,10 +175,73 @@ static void the_queues_default_is_the_run_time_of_who_declares_none(void **state
 	(void)state;
 }
 
+/* --- nobody waits for ever --------------------------------------------------------------------------- */
+
+enum { LINE = 3, STREAM_SECONDS = 150, LIMIT_MAX_S = 40 };
+
+/* Jobs that began end by themselves: each at its limit, or before. */
+static void ends_come(struct world *w, const uint32_t *life_s, uint32_t most)
+{
+	for (uint32_t id = 1; id <= w->facts.jobs.count && id < most; id++) {
+		const struct job *job = job_get(&w->facts, (struct job_id){ id });
+
+		if (job->attempt.v &&
+		    w->now_ms - attempt_get(&w->facts, job->attempt)->released_ms >=
+			    (int64_t)life_s[id] * 1000)
+			world_exit(w, id, 0);
+	}
+	world_run(w);
+}
+
+/* Wide jobs of a high priority, one behind the other, and a stream of narrow ones that would use every gap. */
+static void the_kth_in_line_starts_within_k_times_the_longest_limit(void **state)
+{
+	enum { JOBS = 1000 };
+
+	(void)state;
+	for (random_state = 1; random_state <= 20; random_state++) {
+		uint64_t seed = random_state;
+		uint32_t line[LINE], life_s[JOBS] = { 0 };
+		int64_t began_ms;
+		struct world w;
+
+		world_init(&w, "n0:4 n1:4 n2:4");
+		began_ms = w.now_ms;
+		for (uint32_t second = 0; second < STREAM_SECONDS; second++) {
+			for (uint32_t i = 0; second == 5 && i < LINE; i++) {
+				line[i] = world_submit(&w, (struct wish){ .tasks = 2 + below(2),
+									  .gpus = 4,
+									  .priority = 9,
+									  .polite = true,
+									  .limit_ms = 20000 });
+				life_s[line[i]] = 20;
+			}
+			for (uint32_t i = below(4); i-- > 0;) {
+				uint32_t limit_s = 1 + below(LIMIT_MAX_S),
+					 id = world_submit(
+						 &w, (struct wish){ .gpus = 1 + below(2),
+								    .polite = true,
+								    .limit_ms = limit_s * 1000 });
+
+				life_s[id] = 1 + below(limit_s);
+			}
+			world_at(&w, began_ms + second * 1000);
+			ends_come(&w, life_s, JOBS);
+			for (uint32_t i = 0; second >= 5 && i < LINE; i++)
+				if (second >= 5 + (i + 1) * LIMIT_MAX_S)
+					assert_true(job_get(&w.facts, (struct job_id){ line[i] })
+							    ->attempts > 0);
+		}
+		world_deinit(&w);
+		random_state = seed;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reservations_are_where_and_when_the_model_has_them),
+		cmocka_unit_test(the_kth_in_line_starts_within_k_times_the_longest_limit),
 		cmocka_unit_test(the_queues_default_is_the_run_time_of_who_declares_none),
 	};
 
