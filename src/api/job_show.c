@@ -362,6 +362,14 @@ void handle_job_explain(struct call *call)
 		call_fail(call, &err);
 		return;
 	}
+	if (call->past) { /* it has ended: nobody need be asked */
+		change = (struct explain_change){ .text = "" };
+		explain_job(call->facts, NULL, id, call->arena, &e);
+		explanation_add(&out, NULL, call->facts, id.v, job_state_name(job->state), &e,
+				&change, NULL, false);
+		call_reply(call, 200, &out);
+		return;
+	}
 	forecast = job_is_waiting(job) ? forecast_ask(call->api->forecasts, call->facts, id.v,
 						      ESTIMATE_WAIT_MS, &estimate)
 				       : FORECAST_NONE;

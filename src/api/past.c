@@ -18,7 +18,8 @@ bool job_is_past(const struct call *call, struct job_id id)
 {
 	return id.v && id.v <= call->facts->jobs.count && !job_is_there(call->facts, id.v) &&
 	       (call->route->id == ROUTE_job_show || call->route->id == ROUTE_job_history ||
-		call->route->id == ROUTE_job_spec);
+		call->route->id == ROUTE_job_spec || call->route->id == ROUTE_job_explain ||
+		call->route->id == ROUTE_job_logs);
 }
 
 static int take_row(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text,

@@ -113,6 +113,7 @@ struct explanation {
 	struct job_id ahead[16];
 	struct verdict verdict;
 };
+/* Of a job that has ended or runs the view is not looked at: it may be NULL. */
 void explain_job(const struct facts *facts, struct view *view, struct job_id job,
 		 struct arena *arena, struct explanation *ret);
 

@@ -21,7 +21,7 @@ def after(d, days):
 def test_jobs_that_ended_long_ago_are_shown_from_the_history():
     with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_TEST_BOOT_ID": "first"}) as d:
         done = d.submit("true")
-        failed = d.submit("sh", "-c", "exit 3", flags=("--retries", "1"))
+        failed = d.submit("sh", "-c", "echo a word of $FAIRLEAD_ATTEMPT; exit 3", flags=("--retries", "1"))
         array = d.submit("true", flags=("--array", "3"))
         for number in (done, failed, array, array + 1, array + 2):
             d.wait(number)
@@ -31,6 +31,10 @@ def test_jobs_that_ended_long_ago_are_shown_from_the_history():
         harness.wait_until("they have left", lambda: [j["id"] for j in d.ask("jobs", "--all")] == [held])
         for number, want in before.items():
             assert d.job(number) == want
+        told = d.run("explain", str(failed)).out
+        assert "it has ended (failed) and waits for nothing: " + before[failed]["reason"] in told, told
+        assert before[failed]["attempts"] and "a word of" in d.run("logs", str(failed)).out
+        assert d.run("logs", str(done) + "/7", check=False).code != 0
         refused = d.run("run", "--detach", "--after", str(done), "--", "true", check=False)
         assert refused.code != 0 and "ended long ago" in refused.err, refused
         refused = d.run("cancel", "--yes", str(done), check=False)

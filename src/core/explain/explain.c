@@ -316,11 +316,11 @@ static void explain_protection(const struct words *w, struct explanation *ret)
 
 static void explain_done(const struct words *w, struct explanation *ret)
 {
-	const char *state = job_state_name(w->j->state);
+	const char *state = job_state_name(w->j->state), *why = facts_text(w->facts, w->j->reason);
 
 	if (job_state_is_final(w->j->state))
-		ret->summary =
-			arena_printf(w->arena, "it has ended (%s) and waits for nothing", state);
+		ret->summary = arena_printf(w->arena, "it has ended (%s) and waits for nothing%s%s",
+					    state, why[0] ? ": " : "", why);
 	else
 		ret->summary =
 			arena_printf(w->arena, "it has its place and does not wait (%s)", state);
@@ -402,13 +402,13 @@ void explain_job(const struct facts *facts, struct view *view, struct job_id id,
 	struct verdict v = { 0 };
 
 	*ret = (struct explanation){ .summary = "", .remedy = "" };
-	view_refresh(view, facts);
-	standings_make(&standings, facts, view, arena);
-	w.before = &standings;
 	if (job_state_is_final(w.j->state) || job_is_live(w.j)) {
 		explain_done(&w, ret);
 		return;
 	}
+	view_refresh(view, facts);
+	standings_make(&standings, facts, view, arena);
+	w.before = &standings;
 	if (w.j->held) {
 		v.code = REASON_HOLD;
 		explain_verdict(&w, &v, ret);
