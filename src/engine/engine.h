@@ -87,7 +87,7 @@ struct engine_gpu_place {
 	bool leaves; /* told to leave: a notice, then a stop when its time is over */
 	bool comes; /* its place is to be made, if that launch was not begun yet */
 };
-enum { MEMBER_NONE = UINT32_MAX };
+#define MEMBER_NONE UINT32_MAX
 
 struct engine_start {
 	uint64_t job, attempt;

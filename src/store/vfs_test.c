@@ -56,8 +56,8 @@ static uint64_t writes(void)
 /* A header of 24 bytes and a page. */
 static int frame_write(int64_t at)
 {
-	static const char page[4096] = "page";
-	int rc = file->pMethods->xWrite(file, "header", 24, at);
+	static const char header[24] = "header", page[4096] = "page";
+	int rc = file->pMethods->xWrite(file, header, sizeof(header), at);
 	return rc == SQLITE_OK ? file->pMethods->xWrite(file, page, sizeof(page), at + 24) : rc;
 }
 
@@ -97,11 +97,12 @@ static void what_is_gathered_counts_for_who_reads_or_asks_for_the_size(void **st
 /* The log begins anew, or a frame is written over: in order, so that the later one stays. */
 static void a_write_elsewhere_goes_behind_what_was_gathered(void **state)
 {
+	static const char other[24] = "other";
 	char data[24];
 	(void)state;
 	log_open(io_sqlite_vfs(io_disk_io(disk)));
 	assert_int_equal(frame_write(0), SQLITE_OK);
-	assert_int_equal(file->pMethods->xWrite(file, "other", 24, 0), SQLITE_OK);
+	assert_int_equal(file->pMethods->xWrite(file, other, sizeof(other), 0), SQLITE_OK);
 	assert_int_equal(writes(), 1);
 	assert_int_equal(file->pMethods->xSync(file, SQLITE_SYNC_NORMAL), SQLITE_OK);
 	assert_int_equal(file->pMethods->xRead(file, data, 24, 0), SQLITE_OK);
