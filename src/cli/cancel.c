@@ -59,15 +59,6 @@ static int change_all(struct invocation *in, struct client *client, const uint32
 	return status;
 }
 
-static int named_jobs(const struct invocation *in, uint32_t *jobs, struct err *err)
-{
-	int rc = 0;
-
-	for (int i = 0; i < in->arg_count && rc >= 0; i++)
-		rc = arg_job(in->args[i], &jobs[i], err);
-	return rc;
-}
-
 /*
  * The caller's own jobs that are not over. An administrator's --all too: others' jobs are named one
  * by one.
@@ -98,38 +89,37 @@ static int own_jobs(struct invocation *in, struct client *client, uint32_t **ret
 
 static int run_cancel(struct invocation *in, struct err *err)
 {
+	struct named_jobs named = { 0 };
 	AUTO_CLIENT client = NULL;
-	size_t count = (size_t)in->arg_count;
-	uint32_t *jobs = arena_new_array(in->arena, uint32_t, count + 1);
 	int rc;
 
-	if (arg_has(in, "all") == (count > 0))
+	if (arg_has(in, "all") == (in->arg_count > 0))
 		return err_set(err, ERR_INVALID,
-			       count ? "--all cancels all jobs of yours; leave the numbers out"
-				     : "cancel needs ID..., or --all");
-	rc = named_jobs(in, jobs, err);
+			       in->arg_count
+				       ? "--all cancels all jobs of yours; leave the numbers out"
+				       : "cancel needs ID..., or --all");
+	rc = client_open(in, &client, err);
 	if (rc >= 0)
-		rc = client_open(in, &client, err);
-	if (rc >= 0 && !count)
-		rc = own_jobs(in, client, &jobs, &count, err);
+		rc = in->arg_count ? named_jobs(in, client, &named, err)
+				   : own_jobs(in, client, &named.jobs, &named.count, err);
 	if (rc >= 0)
-		rc = ask_yes(in, count, err);
+		rc = ask_yes(in, named.count, err);
 	if (rc < 0)
 		return rc;
-	if (!count)
+	if (!named.count)
 		notice("no job of yours waits or runs");
-	return change_all(in, client, jobs, count, "cancel", "is being cancelled");
+	return change_all(in, client, named.jobs, named.count, "cancel", "is being cancelled");
 }
 
 static int run_simple(struct invocation *in, const char *verb, const char *done, struct err *err)
 {
+	struct named_jobs named = { 0 };
 	AUTO_CLIENT client = NULL;
-	uint32_t *jobs = arena_new_array(in->arena, uint32_t, (size_t)in->arg_count + 1);
-	int rc = named_jobs(in, jobs, err);
+	int rc = client_open(in, &client, err);
 
 	if (rc >= 0)
-		rc = client_open(in, &client, err);
-	return rc < 0 ? rc : change_all(in, client, jobs, (size_t)in->arg_count, verb, done);
+		rc = named_jobs(in, client, &named, err);
+	return rc < 0 ? rc : change_all(in, client, named.jobs, named.count, verb, done);
 }
 
 static int run_hold(struct invocation *in, struct err *err)
@@ -160,8 +150,10 @@ const struct command command_cancel = {
 	.about =
 		"A job that runs gets SIGTERM, then after its grace SIGKILL. Several at once are asked about on a terminal; scripts say --yes.",
 	.flags = cancel_flags,
-	.examples = "fairlead cancel 12\n"
-		    "fairlead cancel --all --yes\tall of yours",
+	.examples =
+		"fairlead cancel 12\n"
+		"fairlead cancel '40_[0-7]' --yes\tjobs of array 40, as `fairlead jobs` shows them\n"
+		"fairlead cancel --all --yes\tall of yours",
 	.route = "POST /api/v1/jobs/{id}/cancel",
 	.shares = SHARES_DAEMON,
 	.most = -1,

@@ -42,3 +42,12 @@ int fetch_list(struct client *client, const char *path, const char *name, json_t
 int64_t job_row_gpus(const json_t *row);
 /* The rows with one line for each array, for tables; the caller's to give back. */
 json_t *jobs_fold(const json_t *rows);
+
+/* The jobs that the arguments name: 12, 40_3, 40_[0-2,5]. Asks for arrays, so that no other job is meant. */
+enum { NAMED_JOBS_MAX = 20000 };
+struct named_jobs {
+	uint32_t *jobs;
+	size_t count;
+};
+int named_jobs(struct invocation *in, struct client *client, struct named_jobs *ret,
+	       struct err *err) MUST_CHECK;

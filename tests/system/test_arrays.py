@@ -86,3 +86,19 @@ def test_the_list_has_one_line_for_an_array(d, tmp_path):
     go.touch()
     for element in range(number, number + 5):
         assert d.wait(element)["state"] == "succeeded"
+
+
+def test_jobs_of_an_array_are_cancelled_as_the_list_shows_them(d):
+    number = submit(d, "cut", "exec sleep 100000", array=5, gpus=0, hold=True)
+    d.run("cancel", "--yes", "%d_[0-1,3]" % number)
+    d.run("release", "%d_4" % number)
+    for element in (0, 1, 3):
+        assert d.wait(number + element)["state"] == "cancelled"
+    assert d.state(number + 2) == "held"
+    d.wait(number + 4, "running")
+    for wrong, words in (("%d_5" % number, "numbers 0 to 4"), ("%d_0" % (number + 1), "not the first of an array"),
+                         ("%d_[x]" % number, "40_[0-2,5]")):
+        answer = d.run("cancel", "--yes", wrong, check=False)
+        assert answer.code and words in answer.err, answer
+    d.run("cancel", "--yes", "%d_2" % number, "%d_4" % number)
+    assert d.wait(number + 4)["state"] == "cancelled"
