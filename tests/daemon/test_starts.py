@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -96,6 +97,37 @@ def test_nodes_that_went_come_back_when_they_are_declared_again():
             assert sorted(found) == ready and all(n["state"] == "ready" for n in found.values()), (nodes, found)
             assert not any(n.get("reason") for n in found.values()), found
         assert d.wait(d.submit("true", flags=("--tasks", "2", "--gpus", "4")))["state"] == "succeeded"
+
+
+# --- an upgrade -----------------------------------------------------------------------------------------------------
+
+
+def install(folder, *built):
+    """Puts programs in the place of those that are there."""
+    for program in built:
+        new = str(folder / (os.path.basename(program) + ".new"))
+        shutil.copy(program, new)
+        os.rename(new, new[:-len(".new")])
+
+
+def test_an_upgrade_by_the_manual_is_not_noticed_by_what_runs(tmp_path, monkeypatch):
+    go, programs = tmp_path / "go", tmp_path / "programs"
+    programs.mkdir()
+    built = harness.PROGRAM, harness.SHEPHERD
+    monkeypatch.setattr(harness, "PROGRAM", str(programs / "fairlead"))
+    install(programs, *built)
+    with harness.Daemon() as d:
+        number = d.submit("sh", "-c", "until [ -e %s ]; do sleep 0.02; done; echo ran; exit 7" % go)
+        d.wait(number, "running")
+        waiting = d.submit("true", flags=("--after", str(d.submit("true", flags=("--hold",)))))
+        assert d.stop() == 0
+        install(programs, *built)
+        d.up()
+        assert d.job(number)["state"] == "running" and d.job(waiting)["state"] == "blocked"
+        go.touch()
+        end = d.wait(number)
+        assert (end["state"], end["exit_code"], len(end["attempts"])) == ("failed", 7, 1) and "ran" in d.logs(number)
+        assert d.run("journal", "verify").code == 0
 
 
 # --- a restored copy ---------------------------------------------------------------------------------------------------
