@@ -81,3 +81,56 @@ def report(step, checkpoint=None, timeout=30.0):
     result = json.loads(answer or b'{"ok": false, "error": "no answer"}')
     if not result.get("ok"):
         raise RuntimeError("Fairlead refused the report: " + str(result.get("error")))
+
+
+class World:
+    """Who belongs to the job while it runs: ranks may leave and come (`tasks: 2..4`, or `rejoin: true`).
+
+        world = fairlead.World()
+        while training:
+            step()
+            if world.changed():                 # look between two steps, in all ranks at the same step
+                leave_the_group()
+                if world.rank < 0:
+                    sys.exit(0)                 # this rank is no longer needed
+                join_a_group(world.rank, world.size)
+    """
+
+    def __init__(self):
+        self.generation, self.rank, self.size = 0, rank(), world_size()
+        self.ranks, self._socket, self._text = list(range(self.size)), None, b""
+        path = os.environ.get("FAIRLEAD_REPORT_SOCKET")
+        if not path:
+            return
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.connect(path)
+        self._socket.sendall(b'{"watch": true}\n')
+        self._socket.setblocking(False)
+        with open(os.environ["FAIRLEAD_WORLD_FILE"]) as f:
+            self._take(json.load(f))
+
+    def _take(self, told):
+        me = int(os.environ["FAIRLEAD_RANK"])
+        self.generation, self.size, self.ranks = told["generation"], told["size"], told.get("ranks", [])
+        self.rank = told["rank"] if "rank" in told else self.ranks.index(me) if me in self.ranks else -1
+
+    def fileno(self):
+        return self._socket.fileno()
+
+    def changed(self):
+        """True when it is another one than at the last call; `rank`, `size` and `ranks` say what it is now."""
+        before = self.generation
+        while self._socket:
+            try:
+                part = self._socket.recv(65536)
+            except BlockingIOError:
+                break
+            if not part:
+                self._socket = None
+            self._text += part
+        *lines, self._text = self._text.split(b"\n")
+        for line in lines:
+            told = json.loads(line)
+            if told.get("notice") == "resize" and told["generation"] > self.generation:
+                self._take(told)
+        return self.generation != before

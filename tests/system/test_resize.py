@@ -10,33 +10,25 @@ import harness
 
 # Notes what it is told, and leaves by itself when it is asked to; ends with 0 when it may.
 RANK = r"""
-import json, os, select, socket, sys
+import json, os, select, sys
+sys.path.insert(0, os.environ["EXAMPLES"])
+import fairlead_job
 notes, me = os.environ["NOTES"], os.environ["FAIRLEAD_RANK"]
 def note(*words):
     with open(notes, "a") as f:
         f.write(" ".join(map(str, words)) + "\n")
-tell = socket.socket(socket.AF_UNIX)
-tell.connect(os.environ["FAIRLEAD_REPORT_SOCKET"])
-tell.sendall(b'{"watch": true}\n')
-with open(os.environ["FAIRLEAD_WORLD_FILE"]) as f:
-    world = json.load(f)
-note("begin", me, os.environ["FAIRLEAD_ATTEMPT"], os.getpid(), os.environ["RANK"], os.environ["WORLD_SIZE"], world["generation"])
-print("hello of", me, world["generation"], flush=True)
-text = b""
+world = fairlead_job.World()
+note("begin", me, os.environ["FAIRLEAD_ATTEMPT"], os.getpid(), os.environ["RANK"], os.environ["WORLD_SIZE"], world.generation)
+print("hello of", me, world.generation, flush=True)
 while not os.path.exists(notes + ".finish"):
-    if not select.select([tell], [], [], 0.05)[0]:
-        continue
-    text += tell.recv(4096)
-    while b"\n" in text:
-        line, text = text.split(b"\n", 1)
-        told = json.loads(line)
-        if told.get("notice") == "resize":
-            note("told", me, told["generation"], told["size"], told["rank"], json.dumps(told["ranks"]).replace(" ", ""))
-            if told["rank"] < 0:
-                note("leave", me)
-                sys.exit(0)
+    if select.select([world], [], [], 0.05)[0] and world.changed():
+        note("told", me, world.generation, world.size, world.rank, json.dumps(world.ranks).replace(" ", ""))
+        if world.rank < 0:
+            note("leave", me)
+            sys.exit(0)
 note("end", me)
 """
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "python")
 
 
 class Scene:
@@ -47,7 +39,7 @@ class Scene:
         os.chmod(self.notes, 0o666)
         status, answer = self.client.until_answered("PUT", "/api/v1/policy", {"min_runtime": "0s", "grace": "20s"})
         assert status == 200, answer
-        job = {"name": "world", "command": ["python3", "-c", RANK], "env": {"NOTES": self.notes}, **fields}
+        job = {"name": "world", "command": ["python3", "-c", RANK], "env": {"NOTES": self.notes, "EXAMPLES": EXAMPLES}, **fields}
         self.number = self.client.submit(job, "world")
 
     def told(self, word):
