@@ -97,9 +97,12 @@ static void book_node(struct checks *checks, uint32_t node, int64_t cpu_milli, i
 	checks->nodes[node].ram_mib += ram_mib;
 }
 
-static int64_t shape_share(const struct shape *shape, uint32_t tasks)
+/* Of one task, on that node. */
+static int64_t task_share(const struct facts *f, const struct shape *shape, uint32_t node)
 {
-	return (int64_t)tasks * shape->gpus * GPU_SHARE;
+	if (!shape_is_part(shape))
+		return (int64_t)shape->gpus * GPU_SHARE;
+	return shape_part(shape, node_get(f, (struct node_id){ node })->gpu_memory_mib).share;
 }
 
 static void book_placed(struct checks *checks, const struct facts *f,
@@ -107,9 +110,10 @@ static void book_placed(struct checks *checks, const struct facts *f,
 {
 	const struct shape *shape = shape_get(f, job->shape);
 
-	for (uint32_t i = 0; i < e->nodes_count; i++)
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
 		book_node(checks, (uint32_t)e->nodes[i], shape->cpu_milli, shape->memory_mib);
-	book_queue(checks, f, job->queue, shape_share(shape, e->nodes_count));
+		book_queue(checks, f, job->queue, task_share(f, shape, (uint32_t)e->nodes[i]));
+	}
 	checks->live = room_for(checks, checks->live, checks->live_count, &checks->live_room,
 				sizeof(*checks->live));
 	checks->live[checks->live_count++] = (uint32_t)e->attempt;
@@ -129,11 +133,16 @@ static void book_ended(struct checks *checks, const struct facts *f, uint32_t id
 	checks->live[at] = checks->live[--checks->live_count];
 	job = job_get(f, attempt->job);
 	shape = shape_get(f, job->shape);
-	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
-		if (task_holds(task_get(f, attempt, rank)))
-			book_node(checks, task_get(f, attempt, rank)->node.v,
-				  -(int64_t)shape->cpu_milli, -(int64_t)shape->memory_mib);
-	book_queue(checks, f, job->queue, -shape_share(shape, attempt_width(attempt)));
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(f, attempt, rank);
+		int64_t share = task->gpu_part ? task->gpu_part : (int64_t)shape->gpus * GPU_SHARE;
+
+		if (!task_holds(task))
+			continue;
+		book_node(checks, task->node.v, -(int64_t)shape->cpu_milli,
+			  -(int64_t)shape->memory_mib);
+		book_queue(checks, f, job->queue, -share);
+	}
 }
 
 /* Placing. */
@@ -218,7 +227,10 @@ static void check_task(struct checks *checks, const struct facts *f,
 		checks_problem(checks, f,
 			       "job %s is placed on node %s, whose model it does not accept", name,
 			       at);
-	if (shape->gpus && shape->gpu_memory_mib > node->gpu_memory_mib)
+	if (shape->gpus &&
+	    shape->gpu_memory_mib > (shape_is_part(shape)
+					     ? shape_part(shape, node->gpu_memory_mib).mib
+					     : node->gpu_memory_mib))
 		checks_problem(checks, f,
 			       "job %s is placed on node %s, whose GPUs have too little memory",
 			       name, at);
@@ -251,9 +263,93 @@ static void check_nodes_room(struct checks *checks, const struct facts *f, const
 				       facts_name(f, node->name), (long long)used->ram_mib,
 				       node->ram_mib);
 		for (uint32_t k = 0; k < i; k++)
-			if (e->nodes[k] == e->nodes[i] && e->masks[k] & e->masks[i])
+			if (e->nodes[k] == e->nodes[i] && e->masks[k] & e->masks[i] &&
+			    !e->parts_count)
 				checks_problem(checks, f, "two tasks of job %s get the same GPU",
 					       name);
+	}
+}
+
+/* What lies on one GPU in parts, and whose it is. */
+struct shared_gpu {
+	const struct facts *f;
+	const struct job *first; /* one of those it belongs to */
+	int64_t share, mib;
+	bool whole, mixed;
+};
+
+/* Work of one team, or without a team of one user. */
+static bool may_share(const struct facts *f, const struct job *a, const struct job *b)
+{
+	if ((a->kind == KIND_INFERENCE) != (b->kind == KIND_INFERENCE))
+		return false;
+	if (f->policy.share_gpus == SHARE_GPUS_ANY)
+		return true;
+	if (f->policy.share_gpus == SHARE_GPUS_OFF)
+		return a == b;
+	return a->team.v || b->team.v ? name_same(a->team, b->team) : name_same(a->user, b->user);
+}
+
+static void shared_count(struct shared_gpu *gpu, const struct job *job, int64_t share, int64_t mib)
+{
+	gpu->whole |= share == 0;
+	gpu->share += share;
+	gpu->mib += mib;
+	gpu->mixed |= gpu->first && !may_share(gpu->f, gpu->first, job);
+	gpu->first = job;
+}
+
+/* Counted anew from all live attempts, this one included, which is not a fact yet. */
+static struct shared_gpu shared_read(const struct checks *checks, const struct facts *f,
+				     const struct event_attempt_placed *e, const struct job *job,
+				     uint32_t rank)
+{
+	struct shared_gpu gpu = { .f = f };
+
+	for (uint32_t i = 0; i + 1 < checks->live_count; i++) { /* the last is this one */
+		const struct attempt *a = attempt_find(f, checks->live[i]);
+
+		for (uint32_t k = 0; a && k < a->tasks; k++) {
+			const struct task *task = task_get(f, a, k);
+
+			if (task_holds(task) && task->node.v == (uint32_t)e->nodes[rank] &&
+			    task->gpu_mask & (uint32_t)e->masks[rank])
+				shared_count(&gpu, job_get(f, a->job), task->gpu_part,
+					     task->gpu_part_mib);
+		}
+	}
+	for (uint32_t i = 0; i < e->nodes_count; i++)
+		if (e->nodes[i] == e->nodes[rank] && e->masks[i] & e->masks[rank])
+			shared_count(&gpu, job, e->parts_count ? e->parts[i] : 0,
+				     e->parts_count ? e->parts_mib[i] : 0);
+	return gpu;
+}
+
+/* No GPU is given away twice, in parts or whole, and only those share one who may. */
+static void check_shared(struct checks *checks, const struct facts *f, const char *name,
+			 const struct event_attempt_placed *e, const struct job *job)
+{
+	const struct shape *shape = shape_get(f, job->shape);
+
+	if (shape_is_part(shape) != (e->parts_count == e->nodes_count))
+		checks_problem(checks, f,
+			       "job %s gets parts of GPUs, or whole ones, unlike its wish", name);
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
+		const struct node *node = node_get(f, (struct node_id){ (uint32_t)e->nodes[i] });
+		struct shared_gpu gpu = shared_read(checks, f, e, job, i);
+
+		if (gpu.whole && gpu.share)
+			checks_problem(checks, f,
+				       "a GPU of %s is given to job %s whole and in parts",
+				       facts_name(f, node->name), name);
+		if (gpu.share > GPU_SHARE || gpu.mib > node->gpu_memory_mib)
+			checks_problem(checks, f,
+				       "job %s takes a GPU of %s to %lld/63000 and %lld MiB of %u",
+				       name, facts_name(f, node->name), (long long)gpu.share,
+				       (long long)gpu.mib, node->gpu_memory_mib);
+		if (gpu.share && gpu.mixed)
+			checks_problem(checks, f, "job %s shares a GPU of %s with work it may not",
+				       name, facts_name(f, node->name));
 	}
 }
 
@@ -327,7 +423,7 @@ static void bound_count(const struct facts *f, const struct queue *queue, const 
 	sums->cpu_milli += shape->cpu_milli;
 	sums->ram_mib += shape->memory_mib;
 	if (found >= 0)
-		sums->model[found] += shape_share(shape, 1);
+		sums->model[found] += task_share(f, shape, node);
 }
 
 static bool queue_holds(const struct facts *f, struct queue_id above, struct queue_id id)
@@ -398,6 +494,7 @@ static void check_placed(struct checks *checks, const struct facts *f,
 			   (uint32_t)e->masks[i]);
 	book_placed(checks, f, e, job);
 	check_nodes_room(checks, f, name, e);
+	check_shared(checks, f, name, e, job);
 	check_level(checks, f, name, shape, e);
 	if (shape->gpus) /* one without GPUs takes nothing of a limit that was lowered meanwhile */
 		check_limits(checks, f, name, job->queue);
@@ -426,7 +523,8 @@ static void book_left(struct checks *checks, const struct facts *f,
 			  -(int64_t)shape->memory_mib);
 	}
 	if (shape)
-		book_queue(checks, f, job->queue, -shape_share(shape, e->ranks_count));
+		book_queue(checks, f, job->queue,
+			   -(int64_t)shape->gpus * GPU_SHARE * e->ranks_count);
 }
 
 static void check_grown(struct checks *checks, const struct facts *f,
@@ -453,7 +551,7 @@ static void check_grown(struct checks *checks, const struct facts *f,
 			   (uint32_t)e->masks[i]);
 		book_node(checks, (uint32_t)e->nodes[i], shape->cpu_milli, shape->memory_mib);
 	}
-	book_queue(checks, f, job->queue, shape_share(shape, e->ranks_count));
+	book_queue(checks, f, job->queue, (int64_t)shape->gpus * GPU_SHARE * e->ranks_count);
 	check_nodes_room(checks, f, name, &place);
 	check_level(checks, f, name, shape, &place);
 	if (shape->gpus)

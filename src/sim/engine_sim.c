@@ -244,9 +244,11 @@ static struct sim_attempt *attempt_add(struct engine_sim *engine, const struct f
 	for (uint32_t rank = 0; rank < record->tasks; rank++) {
 		const struct task *task = task_get(facts, record, rank);
 
-		a->tasks[rank] =
-			(struct sim_task){ .node = task->node.v, .gpu_mask = task->gpu_mask };
-		hold(engine, task->node.v, task->gpu_mask, 0, id);
+		a->tasks[rank] = (struct sim_task){ .node = task->node.v,
+						    .gpu_mask = task->gpu_mask,
+						    .part = task->gpu_part != 0 };
+		if (!task->gpu_part)
+			hold(engine, task->node.v, task->gpu_mask, 0, id);
 	}
 	return a;
 }
@@ -548,7 +550,8 @@ static void rank_ends(struct engine_sim *engine, struct sim_attempt *a, uint32_t
 	task->cause = cause;
 	task->code = code;
 	a->live--;
-	hold(engine, task->node, task->gpu_mask, a->id, 0);
+	if (!task->part)
+		hold(engine, task->node, task->gpu_mask, a->id, 0);
 	report(engine, report_exit(a, rank, engine->now_ms));
 }
 

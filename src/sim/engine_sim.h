@@ -49,6 +49,7 @@ struct sim_task {
 	int32_t code;
 	uint32_t launch; /* how often the rank was started anew */
 	bool never_ran;
+	bool part; /* of the GPU: others may hold parts of it too */
 };
 
 struct sim_attempt {

@@ -270,15 +270,27 @@ static void check_sum(struct run *run, const char *when, const struct expect_ite
 						     .actual = duration(run, lost_ms) });
 }
 
+/* Of so many of the job's tasks; those of one attempt hold equal parts but for what lies on unlike GPUs. */
+static int64_t tasks_share(const struct facts *f, uint32_t id, uint32_t tasks)
+{
+	const struct job *job = job_get(f, (struct job_id){ id });
+	const struct attempt *attempt;
+
+	if (!job->attempt.v || !tasks)
+		return 0;
+	attempt = attempt_get(f, job->attempt);
+	return attempt_share(f, attempt) * tasks / attempt->tasks;
+}
+
+/* Parts of GPUs add up; what is left below a whole one does not count. */
 static void check_total(struct run *run, const char *when, const struct expect_item *item)
 {
 	const struct facts *f = &run->world.facts;
 	int64_t total = 0;
 
 	for (uint32_t id = 1; id <= f->jobs.count; id++)
-		total += (int64_t)run_tasks_running(run, id) *
-			 shape_get(f, job_get(f, (struct job_id){ id })->shape)->gpus;
-	check_number(run, when, item, total, "");
+		total += tasks_share(f, id, run_tasks_running(run, id));
+	check_number(run, when, item, total / GPU_SHARE, "");
 }
 
 /* Words. */

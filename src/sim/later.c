@@ -10,7 +10,7 @@ enum form {
 	ANY, /* the key itself */
 	IS, /* the value is `value` */
 	IS_NOT, /* the value is anything but `value` */
-	PART /* the value is not a whole number */
+	SLICE /* the value names a slice: "1g.10gb" */
 };
 
 struct later {
@@ -25,16 +25,17 @@ static const struct later later_table[] = {
 	{ "node", "mig_allowed", IS_NOT, "false", "slices of a GPU" },
 	{ "policy", "defragment", IS_NOT, "off", "rearranging" },
 	{ "policy", "consolidation", ANY, NULL, "rearranging" },
-	{ "job", "gpus", PART, NULL, "sharing a GPU" },
+	{ "job", "gpus", SLICE, NULL, "slices of a GPU" },
 	{ "job", "kind", IS, "interactive", "interactive sessions" },
 	{ "job", "roles", ANY, NULL, "roles" },
 	{ "job", "calendar", ANY, NULL, "calendars" },
 };
 
-/* "0.5", "1/7", "1g.10gb": starts as a number and goes on as something else. */
-static bool is_part(const char *text)
+static bool is_slice(const char *text)
 {
-	return strspn(text, ".0123456789") > 0 && strspn(text, "0123456789") < strlen(text);
+	size_t digits = strspn(text, "0123456789");
+
+	return digits > 0 && text[digits] == 'g';
 }
 
 static bool later_applies(const struct later *later, const struct conf *value)
@@ -45,7 +46,7 @@ static bool later_applies(const struct later *later, const struct conf *value)
 	case ANY: return true;
 	case IS: return scalar && strcmp(value->text, later->value) == 0;
 	case IS_NOT: return !scalar || strcmp(value->text, later->value) != 0;
-	case PART: return value->type == CONF_MAP || (scalar && is_part(value->text));
+	case SLICE: return scalar && is_slice(value->text);
 	}
 	UNREACHABLE();
 }

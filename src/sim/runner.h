@@ -36,8 +36,10 @@ struct run_job {
 
 struct run_node {
 	const struct scenario_node *from;
-	uint32_t used_mask;
-}; /* used: by what runs at the start */
+	uint32_t used_mask, shared_mask;
+	uint32_t share[NODE_GPUS_MAX]; /* taken of each, in 1/63000 */
+	int64_t mib[NODE_GPUS_MAX];
+}; /* used, shared: by what runs at the start */
 
 struct run {
 	const struct scenario *scenario;

@@ -244,10 +244,10 @@ static void the_exit_status_tells_which(void **state)
 				 NULL, &out),
 			 1);
 	assert_non_null(strstr(out, "not ok 1 - x\n"));
-	assert_int_equal(command(NODE
-				 "jobs:\n  - {name: a, gpus: 0.5}\nexpect:\n  - running: {a: 2}\n",
-				 NULL, NULL, &out),
-			 2);
+	assert_int_equal(
+		command(NODE "jobs:\n  - {name: a, gpus: 1g.10gb}\nexpect:\n  - running: {a: 2}\n",
+			NULL, NULL, &out),
+		2);
 	assert_non_null(strstr(out, "needs a later release"));
 	assert_int_equal(command("- [", NULL, NULL, &out), 2);
 	assert_int_equal(command(NODE, "-o", "xml", &out), 2);

@@ -18,6 +18,7 @@ static const struct scenario_policy policy_default = {
 	.blackhole_failures = -1,
 	.blackhole_window_ms = -1,
 	.defragment = -1,
+	.share_gpus = -1,
 	.packing = true,
 };
 
@@ -453,12 +454,24 @@ static int read_prices(struct reader *r, const struct conf *c, struct scenario_p
 	return rc;
 }
 
+static int read_share_gpus(struct reader *r, const struct conf *c, struct scenario_policy *p)
+{
+	static const char *const known[] = { "team", "any", "off" };
+	const char *text = NULL;
+	int rc = reader_text(r, c, "share_gpus", &text);
+
+	if (rc < 0 || !text || share_gpus_find(text, &p->share_gpus))
+		return rc;
+	return reader_unknown(r, conf_find(c, "share_gpus"), "way to share GPUs", text, known,
+			      ARRAY_SIZE(known));
+}
+
 static int read_policy(struct reader *r, const struct conf *c)
 {
 	static const char *const known[] = {
-		"min_runtime", "grace",    "rejoin",       "collect_after",       "half_life",
-		"packing",     "backfill", "defragment",   "default_limit",       "black_hole",
-		"order",       "prices",   "budget_warns", "allow_critical_burst"
+		"min_runtime", "grace",    "rejoin",       "collect_after",        "half_life",
+		"packing",     "backfill", "defragment",   "default_limit",        "black_hole",
+		"order",       "prices",   "budget_warns", "allow_critical_burst", "share_gpus"
 	};
 	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
 											 "window" };
@@ -506,7 +519,7 @@ static int read_policy(struct reader *r, const struct conf *c)
 		rc = reader_int(r, hole, "failures", 1, 4, &p->blackhole_failures);
 	if (rc == 0 && hole)
 		rc = reader_duration(r, hole, "window", NULL, 0, &p->blackhole_window_ms);
-	return rc;
+	return rc == 0 ? read_share_gpus(r, c, p) : rc;
 }
 
 const char *scenario_title(const struct conf *document, struct arena *arena)

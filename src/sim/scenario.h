@@ -72,6 +72,7 @@ struct scenario_policy {
 	int64_t default_limit_ms, backfill_depth, blackhole_failures, blackhole_window_ms,
 		defragment; /* -1 = the core's own default */
 	bool packing, allow_critical_burst;
+	int64_t share_gpus; /* -1 = the core's own default */
 };
 
 /* A place of a task that runs already when the scenario starts. */
@@ -105,6 +106,8 @@ struct scenario_job {
 	int64_t ready_ms, stop_ms; /* how long the engine takes to prepare and to stop it */
 	const char *min_driver, *min_cuda, *regions, *labels, *tolerates; /* as in the event */
 	int64_t min_capability; /* tenths */
+	uint32_t gpu_part; /* of one GPU in 1/63000; 0 = whole ones */
+	int64_t gpu_part_mib; /* or of its memory */
 	const struct scenario_place *running; /* by task */
 	uint32_t running_count; /* 0 = does not run at the start */
 	int64_t age_ms;

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
+#include "core/model/gpu_wish.h"
 #include "sim/reader.h"
 
 static const struct scenario_job job_default = {
@@ -204,6 +205,33 @@ static int read_array(struct reader *r, const struct conf *item, struct scenario
 	return rc;
 }
 
+/* 2, 0.5, 1/7 or {memory: 2000MiB}. */
+static int read_gpus(struct reader *r, const struct conf *c, struct scenario_job *job)
+{
+	static const char *const known[] = { "memory" };
+	struct gpu_wish wish;
+	struct err why;
+	int rc;
+
+	if (!c)
+		return 0;
+	if (c->type == CONF_MAP) {
+		rc = reader_map(r, c, "part of a GPU", known, ARRAY_SIZE(known));
+		if (rc == 0)
+			rc = reader_size(r, c, "memory", &job->gpu_part_mib);
+		if (rc == 0 && job->gpu_part_mib < 1)
+			rc = conf_error(r->err, r->file, c,
+					"gpus: write for example {memory: 2000MiB}");
+		return rc;
+	}
+	if (c->type != CONF_SCALAR || gpu_wish_parse(c->text, &wish, &why) < 0)
+		return conf_error(r->err, r->file, c, "gpus: %s",
+				  c->type == CONF_SCALAR ? why.text : "a number is expected");
+	job->gpus = wish.gpus;
+	job->gpu_part = wish.part;
+	return 0;
+}
+
 static int read_numbers(struct reader *r, const struct conf *item, struct scenario_job *job)
 {
 	int64_t priority = 0, cpus = 0;
@@ -213,7 +241,7 @@ static int read_numbers(struct reader *r, const struct conf *item, struct scenar
 	if (rc == 0)
 		rc = reader_int(r, item, "cpus", 0, 100000, &cpus);
 	if (rc == 0)
-		rc = reader_u32(r, item, "gpus", 0, NODE_GPUS_MAX, &job->gpus);
+		rc = read_gpus(r, conf_find(item, "gpus"), job);
 	if (rc == 0)
 		rc = reader_u32(r, item, "retries", 0, 1000, &job->retries);
 	if (rc == 0)

@@ -245,10 +245,8 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 	} cases[] = {
 		{ "cluster:\n  nodes:\n    - {name: n0, mig: [[1g.10gb]]}\n", "key `mig`" },
 		{ "policy: {defragment: always}\n", "key `defragment`" },
-		{ "jobs:\n  - {name: a, gpus: 0.5}\n", "key `gpus`" },
-		{ "jobs:\n  - {name: a, gpus: 1/7}\n", "key `gpus`" },
+		{ "jobs:\n  - {name: a, gpus: 1g.10gb}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, gpus: \"1g.10gb\"}\n", "key `gpus`" },
-		{ "jobs:\n  - {name: a, gpus: {memory: 2000MiB}}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, kind: interactive}\n", "key `kind`" },
 		{ "jobs:\n  - {name: a, roles: []}\n", "key `roles`" },
 	};

@@ -50,6 +50,7 @@ static int set_policy(struct run *run, struct err *err)
 	e.policy_set.budget_warns = p->budget_warns;
 	e.policy_set.half_life_ms = p->half_life_ms;
 	e.policy_set.defragment = p->defragment;
+	e.policy_set.share_gpus = p->share_gpus;
 	return offer(run, &e, run->scenario->line, err);
 }
 
@@ -255,6 +256,8 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->tolerates = from->tolerates;
 	j->deadline_ms = from->deadline_ms;
 	j->efficiency = from->efficiency;
+	j->gpu_part = from->gpu_part;
+	j->gpu_part_mib = from->gpu_part_mib;
 	j->body = hex;
 	j->body_mac = hex;
 	j->client_key = hex;
@@ -358,6 +361,36 @@ static int no_room(struct run *run, const struct scenario_job *from, const struc
 		from->name, node->from->name, node->from->gpus);
 }
 
+/* What a task of the job takes of a GPU there; share 0 = it asks for whole ones. */
+static struct gpu_part part_there(const struct scenario_job *from, const struct run_node *node)
+{
+	const struct shape wish = { .gpu_part = from->gpu_part,
+				    .gpu_part_mib = (uint32_t)from->gpu_part_mib };
+
+	return shape_part(&wish, (uint32_t)node->from->gpu_memory_mib);
+}
+
+/* Takes GPU `gpu` of the node, or the job's part of it. False: too little of it is left. */
+static bool gpu_take(struct run_node *node, const struct scenario_job *from, uint32_t gpu)
+{
+	struct gpu_part part = part_there(from, node);
+	uint32_t bit = UINT32_C(1) << gpu;
+
+	if (!from->gpu_part && !from->gpu_part_mib) {
+		if ((node->used_mask | node->shared_mask) & bit)
+			return false;
+		node->used_mask |= bit;
+		return true;
+	}
+	if (node->used_mask & bit || !part.share || node->share[gpu] + part.share > GPU_SHARE ||
+	    node->mib[gpu] + part.mib > node->from->gpu_memory_mib)
+		return false;
+	node->shared_mask |= bit;
+	node->share[gpu] += part.share;
+	node->mib[gpu] += part.mib;
+	return true;
+}
+
 /* GPUs named by index come first, so that the others find what is left. */
 static int take_named(struct run *run, const struct scenario_job *from, int64_t *masks,
 		      struct err *err)
@@ -368,10 +401,9 @@ static int take_named(struct run *run, const struct scenario_job *from, int64_t 
 
 		if (gpu < 0)
 			continue;
-		if (gpu >= (int32_t)node->from->gpus || node->used_mask >> gpu & 1)
+		if (gpu >= (int32_t)node->from->gpus || !gpu_take(node, from, (uint32_t)gpu))
 			return no_room(run, from, node, err);
 		masks[i] = INT64_C(1) << gpu;
-		node->used_mask |= UINT32_C(1) << gpu;
 	}
 	return 0;
 }
@@ -387,10 +419,8 @@ static int take_first(struct run *run, const struct scenario_job *from, int64_t 
 		for (uint32_t g = 0; g < node->from->gpus &&
 				     __builtin_popcountll((uint64_t)masks[i]) < (int)from->gpus;
 		     g++)
-			if (!(node->used_mask >> g & 1)) {
+			if (gpu_take(node, from, g))
 				masks[i] |= INT64_C(1) << g;
-				node->used_mask |= UINT32_C(1) << g;
-			}
 		if (__builtin_popcountll((uint64_t)masks[i]) < (int)from->gpus)
 			return no_room(run, from, node, err);
 	}
@@ -437,10 +467,21 @@ static void start_running(struct run *run, const struct run_job *job, const int6
 	struct event placed = event_make(EVENT_ATTEMPT_PLACED, at_ms, "fairlead");
 	struct event released = event_make(EVENT_ATTEMPT_RELEASED, at_ms, "fairlead");
 	uint32_t count = job->from->running_count, attempt = run->world.facts.attempts.count + 1;
-	int64_t *nodes = arena_new_array(&run->memory, int64_t, count);
+	int64_t *nodes = arena_new_array(&run->memory, int64_t, (size_t)3 * count);
 
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		struct gpu_part part =
+			part_there(job->from, node_of(run, job->from->running[i].node));
+
 		nodes[i] = facts_node_find(&run->world.facts, job->from->running[i].node).v;
+		nodes[count + i] = part.share;
+		nodes[2 * count + i] = part.mib;
+	}
+	if (job->from->gpu_part || job->from->gpu_part_mib) {
+		placed.attempt_placed.parts = nodes + count;
+		placed.attempt_placed.parts_mib = nodes + (size_t)2 * count;
+		placed.attempt_placed.parts_count = placed.attempt_placed.parts_mib_count = count;
+	}
 	placed.attempt_placed.job = job->id;
 	placed.attempt_placed.attempt = attempt;
 	placed.attempt_placed.nodes = nodes;

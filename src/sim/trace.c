@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "core/model/gpu_wish.h"
 #include "sim/runner.h"
 
 enum { TIME_TEXT_MAX = DURATION_TEXT_MAX + 1 };
@@ -37,8 +38,17 @@ static const char *attempt_text(const struct run *run, int64_t id)
 	return job_text(run, attempt_get(f, (struct attempt_id){ (uint32_t)id })->job.v);
 }
 
+static void add_part(struct buf *line, uint32_t share)
+{
+	const struct gpu_wish wish = { 1, share < GPU_SHARE ? share : 0 };
+	char text[GPU_WISH_TEXT_MAX];
+
+	buf_addf(line, ": %s", gpu_wish_text(&wish, text));
+}
+
+/* "n0[0,1]", "n0[0: 0.5]". */
 static void add_places(const struct run *run, struct buf *line, const int64_t *nodes,
-		       const int64_t *masks, uint32_t count)
+		       const int64_t *masks, const int64_t *parts, uint32_t count)
 {
 	const struct facts *f = &run->world.facts;
 
@@ -52,6 +62,8 @@ static void add_places(const struct run *run, struct buf *line, const int64_t *n
 				buf_addf(line, first ? "%d" : ",%d", g);
 				first = false;
 			}
+		if (parts)
+			add_part(line, (uint32_t)parts[i]);
 		buf_addc(line, ']');
 	}
 }
@@ -68,6 +80,7 @@ static void describe_places(const struct run *run, const struct event *e, struct
 	if (e->kind == EVENT_ATTEMPT_PLACED) {
 		buf_addf(line, "%s on", job_text(run, e->attempt_placed.job));
 		add_places(run, line, e->attempt_placed.nodes, e->attempt_placed.masks,
+			   e->attempt_placed.parts_count ? e->attempt_placed.parts : NULL,
 			   e->attempt_placed.nodes_count);
 		if (e->attempt_placed.resume_number)
 			buf_addf(line, ", from checkpoint %lld",
@@ -76,6 +89,7 @@ static void describe_places(const struct run *run, const struct event *e, struct
 	if (e->kind == EVENT_PROMISE_MADE) {
 		buf_addf(line, "to %s:", job_text(run, e->promise_made.job));
 		add_places(run, line, e->promise_made.nodes, e->promise_made.masks,
+			   e->promise_made.parts_count ? e->promise_made.parts : NULL,
 			   e->promise_made.nodes_count);
 		for (uint32_t i = 0; i < e->promise_made.victims_count; i++)
 			buf_addf(line, "%s%s", i ? ", " : ", once gone: ",
@@ -88,7 +102,7 @@ static void describe_places(const struct run *run, const struct event *e, struct
 
 		buf_addf(line, "for %s, from %s on:", job_text(run, e->reservation_set.job),
 			 time_text(e->reservation_set.start_ms, text));
-		add_places(run, line, e->reservation_set.nodes, e->reservation_set.masks,
+		add_places(run, line, e->reservation_set.nodes, e->reservation_set.masks, NULL,
 			   e->reservation_set.nodes_count);
 	}
 	if (e->kind == EVENT_RESERVATION_DROPPED)

@@ -87,14 +87,18 @@ static struct event make_job(struct fold *f)
 	struct event_job_submitted *j = &e.job_submitted;
 
 	j->name = arena_printf(&f->step, "job%u", f->facts.jobs.count);
-	j->user = "test";
+	j->user = one_in(f, 3) ? "other" : "test";
 	j->queue = pick(f, queue_names, QUEUES);
-	j->kind = below(f, 2);
+	j->kind = below(f, 3);
 	j->tier = one_in(f, 8) ? TIER_CRITICAL : one_in(f, 3) ? TIER_BEST_EFFORT : TIER_STANDARD;
 	j->priority = (int64_t)below(f, 5) - 2;
 	j->tasks_min = 1 + below(f, 4);
 	j->tasks_max = j->tasks_min;
 	j->gpus = below(f, 3);
+	if (j->gpus == 1 && one_in(f, 2))
+		j->gpu_part = 1 + below(f, GPU_SHARE - 1);
+	else if (j->gpus == 1 && one_in(f, 3))
+		j->gpu_part_mib = 1 + below(f, 40000);
 	j->models = pick(f, models, 5);
 	j->cpu_milli = (int64_t)below(f, 4) * 4000;
 	j->memory_mib = (int64_t)below(f, 4) * 16384;

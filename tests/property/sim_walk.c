@@ -114,14 +114,18 @@ static void submit(struct walk *k)
 
 	snprintf(name, sizeof(name), "j%u", id);
 	j->name = name;
-	j->user = "test";
+	j->user = one_in(k, 3) ? "other" : "test";
 	j->queue = queue_names[below(k, QUEUES)];
-	j->kind = below(k, 2);
+	j->kind = below(k, 3);
 	j->tier = one_in(k, 8) ? TIER_CRITICAL : one_in(k, 3) ? TIER_BEST_EFFORT : TIER_STANDARD;
 	j->priority = (int64_t)below(k, 5) - 2;
 	j->tasks_min = 1 + below(k, 4);
 	j->tasks_max = j->tasks_min;
 	j->gpus = below(k, 3);
+	if (j->gpus == 1 && one_in(k, 2))
+		j->gpu_part = 6300 * (1 + (int64_t)below(k, 9));
+	else if (j->gpus == 1 && one_in(k, 3))
+		j->gpu_part_mib = 1000 * (1 + (int64_t)below(k, 40));
 	j->models = one_in(k, 4) ? "H100-80GB" : "";
 	j->cpu_milli = (int64_t)below(k, 4) * 4000;
 	j->require = levels[below(k, 5)];

@@ -122,10 +122,15 @@ static int64_t most_of_one(struct trial *t, struct shape *shape, uint32_t *field
 	}
 	if (most < 0) {
 		uint32_t tasks = shape->tasks_min, gpus = shape->gpus, cpu = shape->cpu_milli,
+			 part = shape->gpu_part, part_mib = shape->gpu_part_mib,
 			 ram = shape->memory_mib;
 		bool is_cpu = field == &shape->cpu_milli;
 
-		*shape = (struct shape){ .tasks_min = tasks, .tasks_max = tasks, .gpus = gpus };
+		*shape = (struct shape){ .tasks_min = tasks,
+					 .tasks_max = tasks,
+					 .gpus = gpus,
+					 .gpu_part = part,
+					 .gpu_part_mib = part_mib };
 		shape->cpu_milli = is_cpu ? cpu : 0;
 		shape->memory_mib = is_cpu ? 0 : ram;
 		most = most_that_fits(&t->words, shape, field, 0, now - 1);
@@ -346,9 +351,9 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 		return answer_reservation(t, v, parts);
 	if (v->code == REASON_WINDOW)
 		return answer_window(t, v, parts);
-	if (!never &&
-	    (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
-	     v->code == REASON_TOPOLOGY || v->code == REASON_CPU || v->code == REASON_RAM))
+	if (!never && (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
+		       v->code == REASON_SHARING || v->code == REASON_TOPOLOGY ||
+		       v->code == REASON_CPU || v->code == REASON_RAM))
 		return answer_place(t, parts);
 	if (v->code == REASON_HOLD)
 		done = part_add(parts, CHANGE_RELEASE, 0, 0);

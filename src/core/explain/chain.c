@@ -240,11 +240,11 @@ static void holder_lines(const struct words *w, struct chain *chain)
 	for (uint32_t q = 1; q <= w->facts->queues.count; q++) {
 		for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[q].running, &walk);
 		     any; any = sorted_next(&w->view->pool, &walk)) {
-			int64_t gpus = w->view->jobs.at[walk.id].share / GPU_SHARE;
+			int64_t share = w->view->jobs.at[walk.id].share;
 			uint32_t at = HOLDERS_MAX, job = walk.id;
 
-			while (at > 0 && (gpus > held[at - 1] ||
-					  (gpus == held[at - 1] && gpus && job < top[at - 1])))
+			while (at > 0 && (share > held[at - 1] ||
+					  (share == held[at - 1] && share && job < top[at - 1])))
 				at--;
 			for (uint32_t i = HOLDERS_MAX; i-- > at + 1;) {
 				top[i] = top[i - 1];
@@ -252,7 +252,7 @@ static void holder_lines(const struct words *w, struct chain *chain)
 			}
 			if (at < HOLDERS_MAX) {
 				top[at] = job;
-				held[at] = gpus;
+				held[at] = share;
 			}
 		}
 	}
@@ -263,7 +263,7 @@ static void holder_lines(const struct words *w, struct chain *chain)
 			  arena_printf(w->arena, "%s of queue \"%s\" holds %s, and %s",
 				       words_job(w, top[i]),
 				       facts_name(w->facts, queue_get(w->facts, job->queue)->name),
-				       words_gpus(w, held[i]),
+				       words_share(w, held[i]),
 				       words_end(w, top[i], w->view->jobs.at[top[i]].end_ms)));
 	}
 }
@@ -336,7 +336,8 @@ bool reason_is_of_place(enum reason reason)
 {
 	return reason == REASON_CAPACITY || reason == REASON_TOPOLOGY ||
 	       reason == REASON_FRAGMENTATION || reason == REASON_CPU || reason == REASON_RAM ||
-	       reason == REASON_RESERVATION || reason == REASON_PRIORITY;
+	       reason == REASON_SHARING || reason == REASON_RESERVATION ||
+	       reason == REASON_PRIORITY;
 }
 
 void chain_make(const struct words *w, struct explanation *ret)

@@ -62,7 +62,9 @@ static bool wish_alone_fails(const struct words *w, const struct verdict *v)
 	const enum reason code = (enum reason)v->code;
 	struct shape alone = { .tasks_min = w->shape->tasks_min,
 			       .tasks_max = w->shape->tasks_min,
-			       .gpus = w->shape->gpus };
+			       .gpus = w->shape->gpus,
+			       .gpu_part = w->shape->gpu_part,
+			       .gpu_part_mib = w->shape->gpu_part_mib };
 	struct place_request request = { .shape = &alone,
 					 .tasks = alone.tasks_min,
 					 .rank = RANK_NONE };
@@ -124,7 +126,8 @@ static uint32_t promise_in_the_way(const struct words *w)
 {
 	struct place_request request = { .shape = w->shape,
 					 .tasks = w->shape->tasks_min,
-					 .rank = RANK_NONE };
+					 .rank = RANK_NONE,
+					 .share_gpus = (uint8_t)w->facts->policy.share_gpus };
 	struct space *space = &w->view->space;
 	uint32_t mark = space_mark(space), holder = 0;
 
@@ -132,11 +135,11 @@ static uint32_t promise_in_the_way(const struct words *w)
 		const struct promise_view *p = &w->view->promises.at[i];
 
 		for (uint32_t t = 0; t < p->tasks; t++) {
-			int32_t rank = space_rank(space, p->numbers.at[t]);
+			int32_t rank = space_rank(space, promise_node(p, t));
+			struct hold hold = promise_task(p, t);
 
 			if (rank != RANK_NONE)
-				space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + t],
-						p->cpu_milli, p->ram_mib);
+				space_unpromise(space, (uint32_t)rank, &hold);
 		}
 		if (place_find(space, &request, NULL, NULL, NULL) == 0)
 			holder = p->job;
@@ -343,7 +346,7 @@ static void explain_promise(const struct words *w, struct explanation *ret)
 	uint32_t leaving = 0;
 
 	for (uint32_t i = 0; i < p->victims; i++) {
-		struct attempt_id id = { p->numbers.at[2 * p->tasks + i] };
+		struct attempt_id id = { promise_victim(p, i) };
 		const struct attempt *attempt = attempt_get(w->facts, id);
 
 		if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE)

@@ -47,7 +47,7 @@ static const char *standard_prospect(const struct facts *facts, const struct eve
 /* More than a limit above it allows, whoever else runs: the first queue on the way up. */
 static struct verdict over_limit(const struct words *w)
 {
-	int64_t need = shape_share(w->shape, w->shape->tasks_min);
+	int64_t need = shape_share(&w->view->space, w->shape, w->shape->tasks_min);
 
 	for (uint32_t id = w->j->queue.v; id;) {
 		const struct queue *queue = queue_get(w->facts, (struct queue_id){ id });

@@ -97,6 +97,14 @@ static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool re
 	trial_put(t, &e);
 }
 
+/* So much that it needs, or of a part so much that it takes. */
+static void gpu_memory_set(struct shape *shape, uint32_t mib)
+{
+	shape->gpu_memory_mib = mib;
+	if (shape->gpu_part_mib > mib)
+		shape->gpu_part_mib = mib;
+}
+
 static void put_wish(struct trial *t, const struct change_part *part)
 {
 	struct job_id id = { t->job };
@@ -106,7 +114,7 @@ static void put_wish(struct trial *t, const struct change_part *part)
 	if (part->kind == CHANGE_MODELS)
 		memset(shape.models, 0, sizeof(shape.models));
 	else if (part->kind == CHANGE_GPU_MEMORY)
-		shape.gpu_memory_mib = (uint32_t)part->value;
+		gpu_memory_set(&shape, (uint32_t)part->value);
 	else if (part->kind == CHANGE_CPU)
 		shape.cpu_milli = (uint32_t)part->value;
 	else if (part->kind == CHANGE_RAM)

@@ -273,9 +273,8 @@ static const char *words_money(const struct words *w, uint32_t queue, int64_t mi
 static const char *wish_text(const struct words *w)
 {
 	if (w->shape->tasks_min == 1)
-		return words_gpus(w, w->shape->gpus);
-	return arena_printf(w->arena, "%u tasks of %s", w->shape->tasks_min,
-			    words_gpus(w, w->shape->gpus));
+		return words_task(w);
+	return arena_printf(w->arena, "%u tasks of %s", w->shape->tasks_min, words_task(w));
 }
 
 /* "3 H100-80GB", "1.5 processors", "64GiB of memory": an amount of what the bound counts. */
@@ -400,9 +399,8 @@ static const char *placing_summary(const struct words *w, const struct verdict *
 		return arena_printf(
 			w->arena,
 			"needs %u tasks of %s in one %s; the best, %s, has place for %lld of %lld even when idle",
-			w->shape->tasks_min, words_gpus(w, w->shape->gpus),
-			words_level(w, v->level), place_text(w, v), (long long)v->have,
-			(long long)v->need);
+			w->shape->tasks_min, words_task(w), words_level(w, v->level),
+			place_text(w, v), (long long)v->have, (long long)v->need);
 	if (v->code == REASON_TOPOLOGY)
 		return arena_printf(
 			w->arena,
@@ -498,8 +496,10 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_NODE_CLASS:
 	case REASON_RESIDENCY: return lack_summary(w, v);
 	case REASON_CAPACITY:
-	case REASON_TOPOLOGY:
 	case REASON_FRAGMENTATION:
+		return shape_is_part(w->shape) ? words_part_summary(w, v) : placing_summary(w, v);
+	case REASON_SHARING: return words_part_summary(w, v);
+	case REASON_TOPOLOGY:
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_summary(w, v);
@@ -514,8 +514,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			"is expected to cost %s, but of the budget of queue \"%s\" %s is left that is not spoken for",
 			words_money(w, v->at, v->need), queue_text(w, v->at),
 			words_money(w, v->at, v->have));
-	case REASON_PARTITION:
-	case REASON_SHARING: break;
+	case REASON_PARTITION: break;
 	}
 	return reason_name((enum reason)v->code);
 }
@@ -523,7 +522,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 /* --- what would help --------------------------------------------------------------------------------------------- */
 
 /* The next running job to end, as far as is known, of those that hold GPUs when GPUs are wanted. */
-static const char *next_end_text(const struct words *w)
+const char *words_next_end(const struct words *w)
 {
 	struct sorted_walk walk;
 
@@ -567,11 +566,11 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 	if (v->code == REASON_TOPOLOGY)
 		return arena_printf(w->arena, "room for %lld more task%s in one %s%s", lacks,
 				    lacks == 1 ? "" : "s", words_level(w, v->level),
-				    next_end_text(w));
+				    words_next_end(w));
 	if (v->code == REASON_FRAGMENTATION)
 		return arena_printf(w->arena, "%s free together for each of %lld more task%s%s",
 				    words_gpus(w, w->shape->gpus), lacks, lacks == 1 ? "" : "s",
-				    next_end_text(w));
+				    words_next_end(w));
 	if (v->code == REASON_MEMORY)
 		return arena_printf(w->arena, "asking for at most %s of GPU memory",
 				    size_text(w, v->have));
@@ -582,7 +581,7 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 		return w->never ? "asking for less memory per task"
 				: "less memory per task, or jobs that end";
 	return arena_printf(w->arena, "%lld more free GPU%s%s", lacks, lacks == 1 ? "" : "s",
-			    next_end_text(w));
+			    words_next_end(w));
 }
 
 const char *words_remedy(const struct words *w, const struct verdict *v)
@@ -612,8 +611,10 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_NODE_CLASS:
 	case REASON_RESIDENCY: return trait_remedy(w, v);
 	case REASON_CAPACITY:
-	case REASON_TOPOLOGY:
 	case REASON_FRAGMENTATION:
+		return shape_is_part(w->shape) ? words_part_remedy(w, v) : placing_remedy(w, v);
+	case REASON_SHARING: return words_part_remedy(w, v);
+	case REASON_TOPOLOGY:
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_remedy(w, v);
@@ -625,8 +626,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 			w->arena,
 			"a shorter run-time limit, fewer GPUs or a cheaper model, or a budget of queue \"%s\" with %s more",
 			queue_text(w, v->at), words_money(w, v->at, v->need - v->have));
-	case REASON_PARTITION:
-	case REASON_SHARING: break;
+	case REASON_PARTITION: break;
 	}
 	return "";
 }

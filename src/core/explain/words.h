@@ -21,6 +21,12 @@ const char *words_job(const struct words *w, uint32_t job); /* job 7 "train" */
 /* "1 GPU", "2.5 GPUs". */
 const char *words_share(const struct words *w, int64_t share);
 const char *words_gpus(const struct words *w, int64_t gpus); /* 1 GPU, 3 GPUs */
+const char *words_task(const struct words *w); /* what one task wants: 2 GPUs, 0.5 of a GPU */
+/* Of a job that wants parts: capacity, fragmentation, sharing. */
+const char *words_part_summary(const struct words *w, const struct verdict *v);
+const char *words_part_remedy(const struct words *w, const struct verdict *v);
+/* "; job 3 "x" is expected to end in 5m": the next to end, "" when there is none. */
+const char *words_next_end(const struct words *w);
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */
 const char *words_duration(const struct words *w, int64_t ms); /* "1h30m", "0s" */
 const char *words_summary(const struct words *w, const struct verdict *v);

@@ -203,4 +203,6 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 	policy_set(&p->budget_warns, e->budget_warns);
 	if (e->keep_ended_ms > 0)
 		p->keep_ended_ms = e->keep_ended_ms;
+	if (e->share_gpus >= SHARE_GPUS_TEAM && e->share_gpus <= SHARE_GPUS_OFF)
+		p->share_gpus = e->share_gpus;
 }

@@ -38,6 +38,9 @@ void job_wait_unseen(struct facts *f, struct job_id id);
 void job_set_state(struct facts *f, struct job_id id, uint8_t state);
 
 /* Numbers from outside, brought into range: apply is total. */
+/* Parts of GPUs by rank make sense: none, or one of each for every task. */
+bool parts_fit(const int64_t *parts, uint32_t count, const int64_t *mib, uint32_t mib_count,
+	       uint32_t tasks);
 uint32_t clamp_u32(int64_t value);
 int32_t clamp_i32(int64_t value);
 uint16_t clamp_u16(int64_t value);

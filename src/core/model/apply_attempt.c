@@ -46,7 +46,10 @@ void attempt_counts(struct facts *f, struct attempt_id id, int64_t ranks)
 
 	if (job->tier != TIER_BEST_EFFORT && !f->reviving)
 		queue_past_change(f, job->queue,
-				  ranks * (int64_t)shape_get(f, job->shape)->gpus * GPU_SHARE);
+				  attempt->parts_share
+					  ? (ranks < 0 ? -1 : 1) * attempt->parts_share
+					  : ranks * (int64_t)shape_get(f, job->shape)->gpus *
+						    GPU_SHARE);
 }
 
 /* --- placing and stopping ------------------------------------------------------------------------------ */
@@ -75,6 +78,8 @@ static bool placing_fits(struct facts *f, const struct event_attempt_placed *e)
 	for (uint32_t i = 0; i < e->nodes_count; i++)
 		if (!nodes_reach(f, e->nodes[i]) || e->masks[i] < 0 || e->masks[i] > UINT32_MAX)
 			return false;
+	if (!parts_fit(e->parts, e->parts_count, e->parts_mib, e->parts_mib_count, e->nodes_count))
+		return false;
 	if (f->lost)
 		job_wait_unseen(f, id);
 	return job_state_waits(job_get(f, id)->state);
@@ -114,6 +119,8 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 
 		task->node.v = (uint32_t)e->nodes[i];
 		task->gpu_mask = (uint32_t)e->masks[i];
+		task->gpu_part = e->parts_count ? (uint32_t)e->parts[i] : 0;
+		task->gpu_part_mib = e->parts_count ? (uint32_t)e->parts_mib[i] : 0;
 		task->step = -1;
 		task->from_ms = f->now_ms;
 	}
@@ -131,6 +138,8 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	attempt->state = ATTEMPT_PREPARING;
 	attempt->likely_ms = clamp_positive(e->likely_ms);
 	attempt->safe_ms = clamp_positive(e->safe_ms);
+	for (uint32_t i = 0; i < e->parts_count; i++)
+		attempt->parts_share += e->parts[i];
 	job = job_edit(f, job_id);
 	job->attempt = job->last_attempt = id;
 	job->attempts++;

@@ -110,6 +110,23 @@ static bool level_find(const struct facts *f, const char *text, uint8_t *ret)
 	return *ret != 0 || f->lost; /* the level's record is lost: the job does without */
 }
 
+/* Whose parts may lie together is a matter of the place, so it is a part of the wish. */
+static bool part_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
+{
+	if (!e->gpu_part && !e->gpu_part_mib)
+		return true;
+	if (e->gpus != 1 || e->gpu_part < 0 || e->gpu_part >= GPU_SHARE || e->gpu_part_mib < 0 ||
+	    (e->gpu_part && e->gpu_part_mib))
+		return false;
+	ret->gpu_part = (uint32_t)e->gpu_part;
+	ret->gpu_part_mib = clamp_u32(e->gpu_part_mib);
+	if (*e->team)
+		ret->team = facts_intern(f, e->team);
+	else
+		ret->user = facts_intern(f, e->user);
+	return true;
+}
+
 static bool shape_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
 {
 	int64_t least = e->tasks_min ? e->tasks_min : 1, most = e->tasks_max ? e->tasks_max : least;
@@ -131,6 +148,8 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	ret->min_cuda = version_parse(e->min_cuda);
 	ret->min_capability = clamp_u32(e->min_capability);
 	ret->serves = e->kind == KIND_INFERENCE;
+	if (!part_of(f, e, ret))
+		return false;
 	return names_sorted(f, e->models, "", ret->models, SHAPE_MODELS_MAX) &&
 	       names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
 	       names_sorted(f, e->labels, "", ret->labels, SHAPE_LABELS_MAX) &&
@@ -493,6 +512,17 @@ void apply_checkpoint_void(struct facts *f, const struct event_checkpoint_void *
 
 /* --- promised places ------------------------------------------------------------------------------------------ */
 
+bool parts_fit(const int64_t *parts, uint32_t count, const int64_t *mib, uint32_t mib_count,
+	       uint32_t tasks)
+{
+	if (count != mib_count || (count && count != tasks))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (parts[i] < 1 || parts[i] > GPU_SHARE || mib[i] < 0 || mib[i] > UINT32_MAX)
+			return false;
+	return true;
+}
+
 static bool promise_fits(const struct facts *f, const struct event_promise_made *e)
 {
 	if (!e->nodes_count || e->nodes_count > TASKS_MAX || e->masks_count != e->nodes_count)
@@ -504,7 +534,8 @@ static bool promise_fits(const struct facts *f, const struct event_promise_made 
 	for (uint32_t i = 0; i < e->victims_count; i++)
 		if (!attempt_is_there(f, e->victims[i]))
 			return false;
-	return true;
+	return parts_fit(e->parts, e->parts_count, e->parts_mib, e->parts_mib_count,
+			 e->nodes_count);
 }
 
 /* Rows are linked from the last to the first, so that the list reads tasks by rank, then victims as given. */
@@ -526,7 +557,10 @@ void apply_promise_made(struct facts *f, const struct event_promise_made *e)
 		*(struct promise *)table_edit(&f->promises, row) =
 			(struct promise){ .node = (uint32_t)e->nodes[i],
 					  .gpu_mask = (uint32_t)e->masks[i],
-					  .next = first };
+					  .next = first,
+					  .gpu_part = e->parts_count ? (uint32_t)e->parts[i] : 0,
+					  .gpu_part_mib =
+						  e->parts_count ? (uint32_t)e->parts_mib[i] : 0 };
 	}
 	job_edit(f, id)->promise = first;
 }

@@ -19,6 +19,7 @@ struct model_task {
 };
 
 struct model_attempt {
+	bool parts; /* of GPUs: keeps its width */
 	bool gone;
 	uint32_t job, ranks;
 	bool released, warned, stopping, over, unreachable;
@@ -177,17 +178,29 @@ static bool places_exist(const int64_t *nodes, uint32_t count, const int64_t *ma
 	return true;
 }
 
+static bool parts_exist(const int64_t *parts, uint32_t count, const int64_t *mib,
+			uint32_t mib_count, uint32_t tasks)
+{
+	for (uint32_t i = 0; i < count && i < mib_count; i++)
+		if (parts[i] < 1 || parts[i] > 63000 || mib[i] < 0 || mib[i] > UINT32_MAX)
+			return false;
+	return count == mib_count && (count == 0 || count == tasks);
+}
+
 static void model_placed(const struct event_attempt_placed *e, const struct facts *f)
 {
 	struct model_job *job = open_job(e->job);
 	struct model_attempt *attempt;
 
 	if (!job || !waits(job->state) || e->attempt != m.attempts + 1 ||
-	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count))
+	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count) ||
+	    !parts_exist(e->parts, e->parts_count, e->parts_mib, e->parts_mib_count,
+			 e->nodes_count))
 		return;
 	attempt = &m.attempt[++m.attempts];
 	attempt->job = (uint32_t)e->job;
 	attempt->ranks = e->nodes_count;
+	attempt->parts = e->parts_count > 0;
 	attempt->resume = e->resume_number < 0            ? 0
 			  : e->resume_number > UINT32_MAX ? UINT32_MAX
 							  : e->resume_number;
@@ -401,7 +414,9 @@ static void model_promise(const struct event_promise_made *e, const struct facts
 	struct model_job *job = open_job(e->job);
 
 	if (!job || job->attempt ||
-	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count))
+	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count) ||
+	    !parts_exist(e->parts, e->parts_count, e->parts_mib, e->parts_mib_count,
+			 e->nodes_count))
 		return;
 	for (uint32_t i = 0; i < e->victims_count; i++)
 		if (e->victims[i] < 1 || e->victims[i] > m.attempts ||
@@ -520,7 +535,7 @@ static struct model_attempt *running(int64_t id, const int64_t *ranks, uint32_t 
 {
 	struct model_attempt *attempt = live(id);
 
-	if (!attempt || !attempt->released || attempt->stopping || !count ||
+	if (!attempt || attempt->parts || !attempt->released || attempt->stopping || !count ||
 	    count >= holding(attempt))
 		return NULL;
 	for (uint32_t i = 0; i < count; i++)
@@ -584,7 +599,7 @@ static void model_grown(const struct event_attempt_grown *e, const struct facts 
 	struct model_attempt *attempt = live(e->attempt);
 	uint32_t next = attempt ? attempt->ranks : 0;
 
-	if (!attempt || !attempt->released || attempt->stopping ||
+	if (!attempt || attempt->parts || !attempt->released || attempt->stopping ||
 	    e->ranks_count != e->nodes_count ||
 	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count))
 		return;

@@ -25,12 +25,15 @@ static struct task *task_edit(struct facts *f, struct attempt_id id, int64_t ran
 	return table_edit(&f->tasks, attempt_get(f, id)->first_task + (uint32_t)rank);
 }
 
-/* The attempt when it runs and its width may change, else 0. */
+/* The attempt when it runs and its width may change, else 0: one that holds parts of GPUs keeps its width. */
 static struct attempt_id attempt_running(struct facts *f, int64_t number)
 {
 	struct attempt_id id = attempt_live(f, number);
 
-	return id.v && attempt_get(f, id)->state == ATTEMPT_ACTIVE ? id : (struct attempt_id){ 0 };
+	if (id.v &&
+	    (attempt_get(f, id)->state != ATTEMPT_ACTIVE || attempt_get(f, id)->parts_share))
+		id.v = 0;
+	return id;
 }
 
 /* Rising, so each once, and ranks of the attempt; some of it is left over. */

@@ -22,6 +22,7 @@ static const struct policy first_policy = {
 	.backfill_depth = 32,
 	.defragment = 1,
 	.keep_ended_ms = CLIENT_KEY_MS,
+	.share_gpus = SHARE_GPUS_TEAM,
 };
 
 void facts_init(struct facts *f)
@@ -380,7 +381,7 @@ struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]
 
 /* --- shapes ------------------------------------------------------------------------------------------- */
 
-_Static_assert(sizeof(struct shape) == 14 * 4 + 4 + (4 + 3 * 8) * 4,
+_Static_assert(sizeof(struct shape) == 14 * 4 + 4 + (4 + 3 * 8) * 4 + 4 * 4,
 	       "no holes: shapes are compared as bytes");
 
 struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape)
@@ -407,6 +408,35 @@ struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape)
 	memcpy(table_edit(&f->shapes, id.v), shape, sizeof(*shape));
 	facts_link_shape(f, id.v);
 	return id;
+}
+
+__extension__ typedef __int128 wide;
+
+struct gpu_part shape_part(const struct shape *shape, uint32_t gpu_memory_mib)
+{
+	uint64_t share;
+
+	if (!shape->gpu_part_mib)
+		return (struct gpu_part){ shape->gpu_part,
+					  (uint32_t)((uint64_t)gpu_memory_mib * shape->gpu_part /
+						     GPU_SHARE) };
+	if (shape->gpu_part_mib > gpu_memory_mib)
+		return (struct gpu_part){ 0, shape->gpu_part_mib };
+	share = (uint64_t)shape->gpu_part_mib * GPU_SHARE / gpu_memory_mib;
+	return (struct gpu_part){ share ? (uint32_t)share : 1, shape->gpu_part_mib };
+}
+
+int64_t attempt_share(const struct facts *f, const struct attempt *attempt)
+{
+	if (attempt->parts_share)
+		return attempt->parts_share;
+	return (int64_t)shape_get(f, job_get(f, attempt->job)->shape)->gpus *
+	       attempt_width(attempt) * GPU_SHARE;
+}
+
+int64_t share_gpu_ms(int64_t share, int64_t ms)
+{
+	return (int64_t)((wide)share * ms / GPU_SHARE);
 }
 
 /* --- rows that are used again --------------------------------------------------------------------------- */

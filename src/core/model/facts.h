@@ -67,6 +67,8 @@ enum node_state {
 /* What a node takes in: everything; or all but inference; or inference alone. */
 enum node_class { NODE_CLASS_ANY, NODE_CLASS_TRAINING, NODE_CLASS_INFERENCE };
 enum resize { RESIZE_FREE, RESIZE_RESTART };
+/* Whose parts may lie on one GPU: of one team, anybody's, or each job's alone. */
+enum share_gpus { SHARE_GPUS_TEAM = 1, SHARE_GPUS_ANY, SHARE_GPUS_OFF };
 
 enum job_state {
 	JOB_NONE, /* there is no such job: forgotten, or its record could not be read. Its row is all zero */
@@ -231,6 +233,10 @@ struct shape {
 	struct name_id labels[SHAPE_LABELS_MAX]; /* all of these; sorted */
 	struct name_id tolerates[SHAPE_LABELS_MAX]; /* "key" or "key=value"; sorted */
 	uint32_t serves; /* inference alone runs on nodes of class inference */
+	/* A part of one GPU (gpus is 1): its share, or its memory; 0 0 = whole GPUs. Then also whose work it may lie beside:
+	 * of one team, or without a team of one user. */
+	uint32_t gpu_part, gpu_part_mib;
+	struct name_id team, user;
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -331,6 +337,7 @@ struct attempt {
 	uint32_t generation; /* counts the changes of who belongs to it */
 	int64_t resized_ms; /* of the last one, 0 = none */
 	int64_t lacks_ms; /* since when it has fewer ranks than its least width; 0 = it has enough */
+	int64_t parts_share; /* of all tasks together where they hold parts of GPUs; 0 = whole ones */
 };
 /* Ranks that hold a place. */
 static inline uint32_t attempt_width(const struct attempt *attempt)
@@ -351,6 +358,7 @@ struct task {
 	bool was_ready, was_started; /* counted in its attempt's `ready` and `started` */
 	uint32_t launch; /* how often this rank was started anew in the attempt */
 	int64_t from_ms; /* since when it holds its place */
+	uint32_t gpu_part, gpu_part_mib; /* of its GPU; 0 0 = whole ones */
 };
 
 /* It holds its place. */
@@ -370,6 +378,7 @@ struct promise {
 	uint32_t gpu_mask;
 	uint32_t victim;
 	uint32_t next;
+	uint32_t gpu_part, gpu_part_mib; /* of the GPU; 0 0 = whole ones */
 };
 
 /* A place that a blocked job will have from start_ms on, and that no job behind it may delay. */
@@ -403,6 +412,7 @@ struct policy {
 		order_budget; /* weights, core/scheduling/terms.h */
 	int64_t budget_warns; /* 1 = jobs beyond their queue's budget start all the same */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
+	int64_t share_gpus; /* enum share_gpus */
 };
 
 struct facts {
@@ -529,6 +539,24 @@ static inline const struct reservation_fact *reservation_get(const struct facts 
 }
 /* The job's reservation, NULL if it has none. */
 const struct reservation_fact *facts_reservation(const struct facts *f, struct job_id job);
+/* Does a task with this wish take a part of one GPU. */
+static inline bool shape_is_part(const struct shape *shape)
+{
+	return shape->gpu_part || shape->gpu_part_mib;
+}
+/*
+ * What a task takes of one GPU with so much memory: of the share it asks for the memory follows, of the memory the share.
+ * Rounded down, so that equal parts that fit by one fit by the other: 23 times 2,000 MiB lie on a GPU of 46,068 MiB. A
+ * share of 0 means that the GPU is too small.
+ */
+struct gpu_part {
+	uint32_t share, mib;
+};
+struct gpu_part shape_part(const struct shape *shape, uint32_t gpu_memory_mib);
+/* GPU shares that the attempt holds. */
+int64_t attempt_share(const struct facts *f, const struct attempt *attempt);
+/* So many shares for so long, in GPU-ms, rounded down. */
+int64_t share_gpu_ms(int64_t share, int64_t ms);
 /* Rank of an attempt that is its job's newest (live or over); NULL for an older one, whose tasks are dropped. */
 const struct task *task_get(const struct facts *f, const struct attempt *attempt, uint32_t rank);
 /* The job's newest complete checkpoint with number <= upto (0 = newest of all), NULL if none. */
@@ -561,4 +589,6 @@ const char *version_text(uint32_t version, char ret[VERSION_TEXT_MAX]); /* "550.
 bool job_state_find(const char *name, uint8_t *ret);
 bool tier_find(const char *name, uint8_t *ret);
 bool kind_find(const char *name, uint8_t *ret);
+const char *share_gpus_name(int64_t share_gpus); /* "team", "any", "off" */
+bool share_gpus_find(const char *name, int64_t *ret);
 bool role_find(const char *name, uint8_t *ret);

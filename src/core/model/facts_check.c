@@ -262,6 +262,18 @@ static int check_bearers(const struct facts *f, struct err *err)
 	return 0;
 }
 
+static int check_shapes(const struct facts *f, struct err *err)
+{
+	for (uint32_t id = 1; id <= f->shapes.count; id++) {
+		const struct shape *shape = shape_get(f, (struct shape_id){ id });
+
+		if (shape_is_part(shape) && (shape->gpus != 1 || shape->gpu_part >= GPU_SHARE ||
+					     (shape->gpu_part && shape->gpu_part_mib)))
+			return WRONG("shape %u: its part of a GPU makes no sense", id);
+	}
+	return 0;
+}
+
 static int check_lookups(const struct facts *f, struct err *err)
 {
 	uint32_t keyed = 0;
@@ -481,6 +493,7 @@ static int check_attempt(const struct facts *f, struct attempt_id id, struct err
 {
 	const struct attempt *attempt = attempt_get(f, id);
 	uint32_t ready = 0, started = 0, exited = 0, left = 0, leaving = 0;
+	int64_t parts = 0;
 	bool newest;
 
 	if (attempt->state == ATTEMPT_FREE)
@@ -509,7 +522,10 @@ static int check_attempt(const struct facts *f, struct attempt_id id, struct err
 		exited += task->state == TASK_EXITED || task->state == TASK_LEFT;
 		left += task->state == TASK_LEFT;
 		leaving += task->leaving && task->state != TASK_LEFT;
+		parts += task->gpu_part;
 	}
+	if (newest && parts != attempt->parts_share)
+		return WRONG("attempt %u: its tasks hold other parts of GPUs than it says", id.v);
 	if (newest &&
 	    (exited != attempt->exited || ready != attempt->ready || started != attempt->started ||
 	     attempt->left != left || attempt->leaving != leaving || left >= attempt->tasks))
@@ -557,8 +573,7 @@ static int check_past(const struct facts *f, struct err *err)
 			continue;
 		job = job_get(f, attempt->job);
 		if (job->attempt.v == id && job->tier != TIER_BEST_EFFORT)
-			held[job->queue.v] += (int64_t)shape_get(f, job->shape)->gpus *
-					      attempt_width(attempt) * GPU_SHARE;
+			held[job->queue.v] += attempt_share(f, attempt);
 	}
 	for (uint32_t id = 1; !result && id <= f->queues.count; id++)
 		if (queue_get(f, (struct queue_id){ id })->past_rate_share != held[id])
@@ -571,6 +586,8 @@ int facts_check(const struct facts *f, struct err *err)
 {
 	int result = facts_check_references(f, err);
 
+	if (!result)
+		result = check_shapes(f, err);
 	if (!result)
 		result = check_lookups(f, err);
 	if (!result)

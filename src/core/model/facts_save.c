@@ -438,6 +438,7 @@ int facts_load_record(struct facts *f, uint32_t kind, const char *text, size_t s
 	if (kind == RECORD_POLICY) {
 		memset(&f->policy, 0, sizeof(f->policy));
 		f->policy.keep_ended_ms = CLIENT_KEY_MS;
+		f->policy.share_gpus = SHARE_GPUS_TEAM;
 		row = &f->policy;
 	}
 	result = load_json(f, kind, text, size, &loaded, row, err);

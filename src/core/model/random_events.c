@@ -209,6 +209,28 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->client_key = random_below(r, 3) ? hex(r, arena) : "";
 	e->uid = between(r, -1, 1999);
 	e->gid = between(r, -1, 1999);
+	e->gpu_part = random_below(r, 6) ? 0 : between(r, -1, GPU_SHARE);
+	e->gpu_part_mib = random_below(r, 8) ? 0 : upto(r, 40000);
+}
+
+/* Parts for some of the places, now and then too few of them. */
+static void fill_parts(struct random *r, struct arena *arena, uint32_t count,
+		       const int64_t **ret_parts, uint32_t *ret_parts_count,
+		       const int64_t **ret_mib, uint32_t *ret_mib_count)
+{
+	int64_t *parts = numbers(arena, count), *mib = numbers(arena, count);
+
+	*ret_parts = parts;
+	*ret_mib = mib;
+	*ret_parts_count = *ret_mib_count = 0;
+	if (random_below(r, 4))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		parts[i] = mostly(r, 1 + random_below(r, GPU_SHARE));
+		mib[i] = upto(r, 40000);
+	}
+	*ret_parts_count = count;
+	*ret_mib_count = random_below(r, 20) ? count : count - 1;
 }
 
 static void fill_places(struct random *r, const struct facts *f, int64_t *nodes, int64_t *masks,
@@ -236,6 +258,7 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	e->resume_number = upto(r, 3);
 	e->likely_ms = upto(r, 60000);
 	e->safe_ms = upto(r, 90000);
+	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
 }
 
 static void fill_attempt_ended(struct random *r, const struct facts *f, struct arena *arena,
@@ -318,6 +341,7 @@ static void fill_promise_made(struct random *r, const struct facts *f, struct ar
 	e->nodes_count = e->masks_count = count;
 	e->victims = victims;
 	e->victims_count = random_below(r, 3);
+	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
 }
 
 static void fill_reservation_set(struct random *r, const struct facts *f, struct arena *arena,
@@ -416,6 +440,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->policy_set.backfill_depth = between(r, -1, 63);
 		e->policy_set.keep_ended_ms = between(r, -1, 1000);
 		e->policy_set.order_age = between(r, -1, 9);
+		e->policy_set.share_gpus = between(r, -1, SHARE_GPUS_OFF);
 	} else if (e->kind == EVENT_SEARCHED) {
 		e->searched.count = mostly(r, 0);
 		e->searched.stale = upto(r, 1);

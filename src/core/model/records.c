@@ -40,18 +40,27 @@ static const struct field head_fields[] = { ONE(I64, seq),
 #undef SELF
 
 #define SELF policy
-static const struct field policy_fields[] = {
-	ONE(I64, min_runtime_ms),      ONE(I64, grace_ms),
-	ONE(I64, rejoin_ms),           ONE(I64, default_limit_ms),
-	ONE(I64, blackhole_window_ms), ONE(I64, collect_after_ms),
-	ONE(I64, half_life_ms),        ONE(I64, packing),
-	ONE(I64, blackhole_failures),  ONE(I64, allow_critical_burst),
-	ONE(I64, backfill_depth),      ONE(I64, defragment),
-	ONE(I64, keep_ended_ms),       ONE(I64, order_deadline),
-	ONE(I64, order_efficiency),    ONE(I64, order_age),
-	ONE(I64, order_user),          ONE(I64, order_budget),
-	ONE(I64, budget_warns),        LAST
-};
+static const struct field policy_fields[] = { ONE(I64, min_runtime_ms),
+					      ONE(I64, grace_ms),
+					      ONE(I64, rejoin_ms),
+					      ONE(I64, default_limit_ms),
+					      ONE(I64, blackhole_window_ms),
+					      ONE(I64, collect_after_ms),
+					      ONE(I64, half_life_ms),
+					      ONE(I64, packing),
+					      ONE(I64, blackhole_failures),
+					      ONE(I64, allow_critical_burst),
+					      ONE(I64, backfill_depth),
+					      ONE(I64, defragment),
+					      ONE(I64, keep_ended_ms),
+					      ONE(I64, order_deadline),
+					      ONE(I64, order_efficiency),
+					      ONE(I64, order_age),
+					      ONE(I64, order_user),
+					      ONE(I64, order_budget),
+					      ONE(I64, budget_warns),
+					      ONE(I64, share_gpus),
+					      LAST };
 #undef SELF
 
 #define SELF name
@@ -161,6 +170,10 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     SOME(NAME, labels, SHAPE_LABELS_MAX),
 					     SOME(NAME, tolerates, SHAPE_LABELS_MAX),
 					     ONE(U32, serves),
+					     ONE(U32, gpu_part),
+					     ONE(U32, gpu_part_mib),
+					     ONE(NAME, team),
+					     ONE(NAME, user),
 					     LAST };
 #undef SELF
 
@@ -234,8 +247,9 @@ static const struct field checkpoint_fields[] = { ONE(U32, attempt),
 #undef SELF
 
 #define SELF promise
-static const struct field promise_fields[] = { ONE(U32, node), ONE(U32, gpu_mask), ONE(U32, victim),
-					       LAST };
+static const struct field promise_fields[] = { ONE(U32, node),         ONE(U32, gpu_mask),
+					       ONE(U32, victim),       ONE(U32, gpu_part),
+					       ONE(U32, gpu_part_mib), LAST };
 #undef SELF
 
 #define SELF attempt
@@ -266,6 +280,7 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(U32, generation),
 					       ONE(I64, resized_ms),
 					       ONE(I64, lacks_ms),
+					       ONE(I64, parts_share),
 					       LAST };
 #undef SELF
 
@@ -286,6 +301,8 @@ static const struct field task_fields[] = { ONE(U32, node),
 					    ONE(BOOL, was_started),
 					    ONE(U32, launch),
 					    ONE(I64, from_ms),
+					    ONE(U32, gpu_part),
+					    ONE(U32, gpu_part_mib),
 					    LAST };
 #undef SELF
 

@@ -35,6 +35,12 @@ static const char *const kinds[] = {
 	[KIND_INTERACTIVE] = "interactive",
 };
 
+static const char *const share_gpus_words[] = {
+	[SHARE_GPUS_TEAM] = "team",
+	[SHARE_GPUS_ANY] = "any",
+	[SHARE_GPUS_OFF] = "off",
+};
+
 static const char *const roles[] = {
 	[ROLE_NONE] = "none",       [ROLE_VIEWER] = "viewer", [ROLE_RESEARCHER] = "researcher",
 	[ROLE_SERVICE] = "service", [ROLE_LEAD] = "lead",     [ROLE_ADMIN] = "admin",
@@ -119,6 +125,20 @@ bool tier_find(const char *name, uint8_t *ret)
 bool kind_find(const char *name, uint8_t *ret)
 {
 	return word_find(kinds, ARRAY_SIZE(kinds), name, ret);
+}
+const char *share_gpus_name(int64_t share_gpus)
+{
+	CHECK(share_gpus >= SHARE_GPUS_TEAM && share_gpus <= SHARE_GPUS_OFF);
+	return share_gpus_words[share_gpus];
+}
+bool share_gpus_find(const char *name, int64_t *ret)
+{
+	for (int64_t i = SHARE_GPUS_TEAM; i <= SHARE_GPUS_OFF; i++)
+		if (strcmp(share_gpus_words[i], name) == 0) {
+			*ret = i;
+			return true;
+		}
+	return false;
 }
 bool role_find(const char *name, uint8_t *ret)
 {

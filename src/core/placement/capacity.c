@@ -15,16 +15,25 @@ static bool node_suits(const struct search *search, uint32_t rank)
 	       (node->class != CLASS_MIXED || space_node_suits(search->space, rank, search->shape));
 }
 
-static uint32_t node_gpu_tasks(const struct search *search, const struct place_node *node)
+static uint32_t gpus_tasks(const struct search *search, uint32_t rank, uint32_t gpus)
 {
-	uint32_t free = place_node_free(node), best = 0;
+	if (search->part)
+		return part_tasks(search, rank, gpus);
+	return bits_count(place_node_free(space_at(search->space, rank)) & gpus) /
+	       search->shape->gpus;
+}
+
+static uint32_t node_gpu_tasks(const struct search *search, uint32_t rank)
+{
+	const struct place_node *node = space_at(search->space, rank);
+	uint32_t best = 0;
 
 	if (search->shape->gpus == 0)
 		return CAPACITY_MAX;
 	if (search->shape->require != LEVEL_ISLAND)
-		return bits_count(free) / search->shape->gpus;
+		return gpus_tasks(search, rank, node->all);
 	for (uint32_t i = 0; i < node->island_count; i++) {
-		uint32_t tasks = bits_count(free & node->island[i]) / search->shape->gpus;
+		uint32_t tasks = gpus_tasks(search, rank, node->island[i]);
 
 		best = tasks > best ? tasks : best;
 	}
@@ -39,7 +48,7 @@ uint32_t node_capacity(const struct search *search, uint32_t rank)
 
 	if (!node_suits(search, rank))
 		return 0;
-	tasks = node_gpu_tasks(search, node);
+	tasks = node_gpu_tasks(search, rank);
 	if (shape->cpu_milli && node->cpu_free / shape->cpu_milli < tasks)
 		tasks = node->cpu_free / shape->cpu_milli;
 	if (shape->memory_mib && node->ram_free / shape->memory_mib < tasks)

@@ -16,8 +16,7 @@ static uint32_t lowest_bits(uint32_t mask, uint32_t count)
 	return lowest;
 }
 
-/* `count` GPUs out of `from`: the tightest island that holds them, else the fullest islands first. */
-static uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t count)
+uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t count)
 {
 	uint32_t picked = 0;
 
@@ -49,9 +48,13 @@ static uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t
 void node_fill(const struct search *search, uint32_t rank, uint32_t tasks, struct placement *ret)
 {
 	const struct place_node *node = space_at(search->space, rank);
-	uint32_t gpus = search->shape->gpus,
-		 from = gpus_pick(node, place_node_free(node), tasks * gpus);
+	uint32_t gpus = search->shape->gpus, from;
 
+	if (search->part) {
+		part_node_fill(search, rank, tasks, ret);
+		return;
+	}
+	from = gpus_pick(node, place_node_free(node), tasks * gpus);
 	while (tasks--) {
 		uint32_t mask = gpus_pick(node, from, gpus);
 
@@ -124,7 +127,7 @@ static bool draw_free(const struct search *search, struct draw *draw, uint32_t f
 static void draw_full(const struct search *search, struct draw *draw, const struct domain *d,
 		      uint32_t capacity)
 {
-	uint32_t gpus = search->shape->gpus, max = search->space->gpus_max;
+	uint32_t gpus = search->part ? 0 : search->shape->gpus, max = search->space->gpus_max;
 	uint32_t from = capacity * gpus, end = search->exact ? max + 1 : from + gpus;
 
 	for (uint32_t free = from; free < end && free <= max && draw->rest >= capacity; free++)
@@ -134,7 +137,8 @@ static void draw_full(const struct search *search, struct draw *draw, const stru
 
 static void draw_last(const struct search *search, struct draw *draw, const struct domain *d)
 {
-	uint32_t max = search->space->gpus_max, need = draw->rest * search->shape->gpus;
+	uint32_t max = search->space->gpus_max,
+		 need = search->part ? 0 : draw->rest * search->shape->gpus;
 
 	for (uint32_t i = need; i <= max; i++) {
 		uint32_t free = search->scatter ? max - (i - need) : i;
@@ -190,8 +194,13 @@ static void draw_spread(const struct search *search, struct draw *draw, const st
 void placement_begin(const struct search *search, struct arena *arena, struct placement *ret)
 {
 	ret->count = 0;
+	ret->parts = ret->parts_mib = NULL;
 	ret->ranks = arena_new_array(arena, uint32_t, search->tasks);
 	ret->masks = arena_new_array(arena, uint32_t, search->tasks);
+	if (!search->part)
+		return;
+	ret->parts = arena_new_array(arena, uint32_t, search->tasks);
+	ret->parts_mib = arena_new_array(arena, uint32_t, search->tasks);
 }
 
 static void draw_sort(struct draw *draw)

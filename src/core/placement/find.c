@@ -28,7 +28,9 @@ static bool search_begin(struct search *search, const struct space *space,
 	if (!space_classes_of(space, shape, &search->classes))
 		return false;
 	search->classes &= ~request->closed;
-	search->exact = shape->gpus == 0 || shape->cpu_milli || shape->memory_mib ||
+	search->part = shape_is_part(shape);
+	search->wish = (struct part_wish){ shape_sharer(shape), request->share_gpus };
+	search->exact = shape->gpus == 0 || search->part || shape->cpu_milli || shape->memory_mib ||
 			search->classes >> CLASS_MIXED & 1 || shape->require == LEVEL_ISLAND;
 	return true;
 }
@@ -98,9 +100,15 @@ static int32_t one_node_find(const struct search *search, uint32_t first, uint32
 	uint32_t max = search->space->gpus_max, need;
 	int32_t best = RANK_NONE;
 
-	if (search->tasks > CAPACITY_MAX || search->tasks * search->shape->gpus > max)
+	if (search->tasks > CAPACITY_MAX)
 		return RANK_NONE;
+	if (search->part && search->tasks > 1)
+		return part_nodes_find(search, first, end);
 	need = search->tasks * search->shape->gpus;
+	if (need > max)
+		return RANK_NONE;
+	if (search->part && !search->scatter)
+		best = part_node_find(search, first, end);
 	if (search->space->islands && need > 1)
 		best = one_island_find(search, first, end);
 	for (uint32_t i = need; best == RANK_NONE && i <= max; i++) {
@@ -110,6 +118,8 @@ static int32_t one_node_find(const struct search *search, uint32_t first, uint32
 		if (rank < end)
 			best = (int32_t)rank;
 	}
+	if (search->part && best == RANK_NONE)
+		best = part_node_find(search, first, end);
 	return best;
 }
 
@@ -142,6 +152,8 @@ static uint64_t domain_bound(const struct search *search, uint32_t domain)
 
 	if (gpus == 0)
 		return UINT64_MAX;
+	if (search->part)
+		return part_bound(search, domain);
 	for (uint64_t classes = search->classes; classes; classes &= classes - 1) {
 		const uint32_t *counts =
 			space_counts(search->space, domain, (uint32_t)__builtin_ctzll(classes));
@@ -301,6 +313,10 @@ int place_bound(const struct space *space, const struct place_request *request,
 		return class_verdict(space, request->shape, ret_why);
 	if (request->shape->gpus == 0)
 		return 0;
+	if (search.part)
+		return cluster_is_short(&search, request) && part_verdict(&search, request, ret_why)
+			       ? PLACE_NO
+			       : 0;
 	free = request->rank == RANK_NONE
 		       ? space_free_gpus(space, request->domain, search.classes)
 		       : bits_count(place_node_free(space_at(space, (uint32_t)request->rank)));
@@ -325,7 +341,8 @@ uint32_t place_width(const struct space *space, const struct place_request *requ
 
 	if (!search_begin(&search, space, request))
 		return 0;
-	if (shape->gpus && space_free_gpus(space, request->domain, search.classes) < shape->gpus)
+	if (shape->gpus && !search.part &&
+	    space_free_gpus(space, request->domain, search.classes) < shape->gpus)
 		return 0;
 	if (require_is_one_node(shape) || request->rank != RANK_NONE) {
 		one_node_most(&search, request, &most, &at);
@@ -338,18 +355,33 @@ uint32_t place_width(const struct space *space, const struct place_request *requ
 	return most < request->tasks ? (uint32_t)most : request->tasks;
 }
 
+struct hold placement_hold(const struct placement *placement, uint32_t task,
+			   const struct shape *shape)
+{
+	return (struct hold){ .mask = placement->masks[task],
+			      .part = placement->parts ? placement->parts[task] : 0,
+			      .part_mib = placement->parts ? placement->parts_mib[task] : 0,
+			      .sharer = shape_sharer(shape),
+			      .cpu_milli = shape->cpu_milli,
+			      .ram_mib = shape->memory_mib };
+}
+
 void placement_take(struct space *space, const struct placement *placement,
 		    const struct shape *shape)
 {
-	for (uint32_t i = 0; i < placement->count; i++)
-		space_take(space, placement->ranks[i], placement->masks[i], shape->cpu_milli,
-			   shape->memory_mib);
+	for (uint32_t i = 0; i < placement->count; i++) {
+		struct hold hold = placement_hold(placement, i, shape);
+
+		space_take(space, placement->ranks[i], &hold);
+	}
 }
 
 void placement_promise(struct space *space, const struct placement *placement,
 		       const struct shape *shape)
 {
-	for (uint32_t i = 0; i < placement->count; i++)
-		space_promise(space, placement->ranks[i], placement->masks[i], shape->cpu_milli,
-			      shape->memory_mib);
+	for (uint32_t i = 0; i < placement->count; i++) {
+		struct hold hold = placement_hold(placement, i, shape);
+
+		space_promise(space, placement->ranks[i], &hold);
+	}
 }

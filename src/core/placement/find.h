@@ -26,12 +26,14 @@ struct place_request {
 	int32_t rank; /* only on the node of this rank; RANK_NONE = any */
 	uint64_t closed; /* classes of nodes that are not to be used */
 	bool scatter; /* policy `packing: false`: the emptiest nodes first */
+	uint8_t share_gpus; /* policy of that name, for parts of GPUs; 0 = anybody's may lie together */
 };
 
 struct placement {
 	uint32_t count; /* tasks */
 	uint32_t *ranks; /* of nodes in the space, one per task */
 	uint32_t *masks; /* GPUs there */
+	uint32_t *parts, *parts_mib; /* of the one GPU in the mask; NULL = whole GPUs */
 	uint32_t domain; /* the narrowest domain that holds all */
 	uint8_t level; /* its level: 0 cluster .. , LEVEL_NODE */
 };
@@ -47,6 +49,9 @@ uint32_t place_width(const struct space *space, const struct place_request *requ
 uint32_t place_shut_out(const struct space *space, const struct shape *shape, enum trait trait,
 			struct verdict *ret_why);
 
+/* What a task of the placement holds. */
+struct hold placement_hold(const struct placement *placement, uint32_t task,
+			   const struct shape *shape);
 void placement_take(struct space *space, const struct placement *placement,
 		    const struct shape *shape);
 void placement_promise(struct space *space, const struct placement *placement,

@@ -35,6 +35,11 @@ static uint32_t number(const char **text)
 }
 
 /* The GPU's model is A for nodes whose name begins with an a, else H. Nodes named i.. have two islands. */
+static void take(struct space *space, uint32_t rank, uint32_t mask)
+{
+	space_take(space, rank, &(struct hold){ .mask = mask });
+}
+
 static void node_put(struct board *b, const char *name, const char *rack, uint32_t gpus)
 {
 	struct event e = event_make(EVENT_NODE_SET, 1, "test");
@@ -87,8 +92,7 @@ static void board_init(struct board *b, const char *picture)
 	}
 	space_build(&b->space, &b->facts);
 	for (uint32_t n = 0; n < nodes; n++)
-		space_take(&b->space, (uint32_t)space_rank(&b->space, n + 1), (1U << busy[n]) - 1,
-			   0, 0);
+		take(&b->space, (uint32_t)space_rank(&b->space, n + 1), (1U << busy[n]) - 1);
 	space_commit(&b->space);
 }
 
@@ -407,14 +411,14 @@ static void what_ifs_roll_back(void **state)
 	board_init(&b, "r0: n0:8/3 n1:8 | r1: n2:4/4");
 	space_init(&copy);
 	space_build(&copy, &b.facts);
-	space_take(&copy, 0, 7, 0, 0);
-	space_take(&copy, 2, 15, 0, 0);
+	take(&copy, 0, 7);
+	take(&copy, 2, 15);
 	assert_true(space_same(&b.space, &copy));
 	mark = space_mark(&b.space);
-	space_take(&b.space, 1, 0xf0, 1000, 5);
-	space_promise(&b.space, 0, 0x10, 0, 0);
+	space_take(&b.space, 1, &(struct hold){ .mask = 0xf0, .cpu_milli = 1000, .ram_mib = 5 });
+	space_promise(&b.space, 0, &(struct hold){ .mask = 0x10 });
 	assert_false(space_same(&b.space, &copy));
-	space_give(&b.space, 0, 3, 0, 0);
+	space_give(&b.space, 0, &(struct hold){ .mask = 3 });
 	space_clear(&b.space);
 	space_rollback(&b.space, mark);
 	assert_true(space_same(&b.space, &copy));

@@ -6,9 +6,11 @@
  *	find.c		the entrances: which level, which domain, which single node; has the idea
  *	capacity.c	how many tasks a node and a domain hold
  *	draw.c		which nodes of a domain, which GPUs of a node
+ *	find_parts.c	the same for parts of GPUs
  *	why.c		why there is no place
  */
 #include "core/placement/find.h"
+#include "core/placement/parts.h"
 
 enum { CAPACITY_MAX = 32 };
 
@@ -19,6 +21,8 @@ struct search {
 	uint64_t classes;
 	bool exact; /* each node must be looked at */
 	bool scatter;
+	bool part; /* of a GPU */
+	struct part_wish wish; /* then */
 	uint64_t *used; /* ranks drawn so far, one bit each; only while drawing */
 };
 
@@ -41,15 +45,35 @@ bool histogram_fit(const struct histogram *histogram, uint32_t tasks, struct fit
 
 /* draw.c */
 void placement_begin(const struct search *search, struct arena *arena, struct placement *ret);
+/* `count` GPUs out of `from`: the tightest island that holds them, else the fullest islands first. */
+uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t count);
 /* Adds `tasks` tasks on the node to the placement. */
 void node_fill(const struct search *search, uint32_t rank, uint32_t tasks, struct placement *ret);
 /* Places all tasks in the domain, on no host more than `top` of them. */
 void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena,
 		 struct placement *ret);
 
+/* find_parts.c: for a wish for parts of GPUs */
+/* Tasks for which the node has room on these GPUs, at most CAPACITY_MAX; processors and memory do not count. */
+uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus);
+/* The node for one task whose place is on a GPU that is shared already, RANK_NONE = there is none: it takes a free GPU. */
+int32_t part_node_find(const struct search *search, uint32_t first, uint32_t end);
+/* The node for several tasks that lie on one node. */
+int32_t part_nodes_find(const struct search *search, uint32_t first, uint32_t end);
+void part_node_fill(const struct search *search, uint32_t rank, uint32_t tasks,
+		    struct placement *ret);
+/* At least so many tasks fit on the GPUs of the domain when all are lucky: a bound. */
+uint64_t part_bound(const struct search *search, uint32_t domain);
+/* Why there is no room even without processors, memory and levels; false = there is. */
+bool part_verdict(const struct search *search, const struct place_request *request,
+		  struct verdict *ret);
+
 /* why.c: both return PLACE_NO; ret may be NULL */
 void verdict_set(struct verdict *ret, enum reason code, uint8_t level, uint32_t at, int64_t have,
 		 int64_t need);
 int class_verdict(const struct space *space, const struct shape *shape, struct verdict *ret);
+/* Most tasks in the request's domain with this shape instead, on any number of nodes. */
+uint64_t tasks_anywhere(const struct search *search, const struct shape *shape,
+			const struct place_request *request);
 int place_verdict(const struct search *search, const struct place_request *request, uint64_t most,
 		  uint32_t most_at, uint8_t level, struct verdict *ret);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/placement/parts.h"
 
 void space_init(struct space *space)
 {
@@ -20,6 +21,9 @@ void space_deinit(struct space *space)
 	buf_deinit(&space->counts.buf);
 	buf_deinit(&space->sets.buf);
 	buf_deinit(&space->log.buf);
+	buf_deinit(&space->gpu_parts.buf);
+	buf_deinit(&space->part_sets.buf);
+	buf_deinit(&space->parts_log.buf);
 	memset(space, 0, sizeof(*space));
 }
 
@@ -35,7 +39,7 @@ void space_copy(struct space *to, const struct space *from)
 	struct space old = *to;
 
 	*to = *from;
-	to->log_count = 0;
+	to->log_count = to->parts_log_count = 0;
 	to->nodes.buf = old.nodes.buf;
 	to->rank_of.buf = old.rank_of.buf;
 	to->domains.buf = old.domains.buf;
@@ -44,6 +48,9 @@ void space_copy(struct space *to, const struct space *from)
 	to->counts.buf = old.counts.buf;
 	to->sets.buf = old.sets.buf;
 	to->log.buf = old.log.buf;
+	to->gpu_parts.buf = old.gpu_parts.buf;
+	to->part_sets.buf = old.part_sets.buf;
+	to->parts_log.buf = old.parts_log.buf;
 	buf_copy(&to->nodes.buf, &from->nodes.buf);
 	buf_copy(&to->rank_of.buf, &from->rank_of.buf);
 	buf_copy(&to->domains.buf, &from->domains.buf);
@@ -51,6 +58,8 @@ void space_copy(struct space *to, const struct space *from)
 	buf_copy(&to->named.buf, &from->named.buf);
 	buf_copy(&to->counts.buf, &from->counts.buf);
 	buf_copy(&to->sets.buf, &from->sets.buf);
+	buf_copy(&to->gpu_parts.buf, &from->gpu_parts.buf);
+	buf_copy(&to->part_sets.buf, &from->part_sets.buf);
 }
 
 /* --- questions ------------------------------------------------------------------------------------ */
@@ -60,6 +69,29 @@ int32_t space_rank(const struct space *space, uint32_t node)
 	if (node == 0 || node >= space->rank_of.buf.size / sizeof(int32_t))
 		return RANK_NONE;
 	return space->rank_of.at[node];
+}
+
+int64_t space_free_share(const struct space *space, uint32_t domain, uint64_t classes)
+{
+	return space_free_gpus(space, domain, classes) * GPU_SHARE + space->open_share;
+}
+
+int64_t shape_share(const struct space *space, const struct shape *shape, uint32_t tasks)
+{
+	uint32_t share = 0;
+
+	if (!shape_is_part(shape))
+		return (int64_t)shape->gpus * tasks * GPU_SHARE;
+	if (shape->gpu_part)
+		return (int64_t)shape->gpu_part * tasks;
+	for (uint32_t i = 0; i < space->traits_count; i++) {
+		const struct traits *traits = &space->traits.at[i];
+		struct gpu_part part = shape_part(shape, traits->gpu_memory_mib);
+
+		if (part.share > share && traits_suit(traits, shape))
+			share = part.share;
+	}
+	return (int64_t)share * tasks;
 }
 
 static size_t counts_at(const struct space *space, uint32_t domain, uint32_t class)
@@ -105,6 +137,8 @@ bool space_knows(const struct space *space, const struct shape *shape)
 {
 	struct traits_named named = named_of(space);
 
+	if (shape_is_part(shape) && !space->parts)
+		return false;
 	return names_known(&named, shape->regions, SHAPE_REGIONS_MAX) &&
 	       names_known(&named, shape->labels, SHAPE_LABELS_MAX) &&
 	       names_known(&named, shape->tolerates, SHAPE_LABELS_MAX);
@@ -169,16 +203,17 @@ static void node_count_in(struct space *space, uint32_t rank, bool in)
 		bits_remove(set, space->node_count, rank);
 }
 
-static void node_log(struct space *space, uint32_t rank)
+static struct space_undo *node_log(struct space *space, uint32_t rank)
 {
 	const struct place_node *n = space_at(space, rank);
 	size_t room = space->log.buf.size / sizeof(struct space_undo);
 
 	if (space->log_count == room)
 		array_resize(&space->log.buf, room ? room * 2 : 64, sizeof(struct space_undo));
-	space->log.at[space->log_count++] =
-		(struct space_undo){ rank,        n->usable,   n->busy, n->promised,
-				     n->cpu_free, n->ram_free, n->ready };
+	space->log.at[space->log_count] =
+		(struct space_undo){ rank,        n->usable,   n->busy,  n->promised,
+				     n->cpu_free, n->ram_free, n->ready, 0 };
+	return &space->log.at[space->log_count++];
 }
 
 static void node_put(struct space *space, uint32_t rank, const struct space_undo *to)
@@ -201,66 +236,59 @@ static void node_put(struct space *space, uint32_t rank, const struct space_undo
 	n->ready = to->ready;
 	if (moves)
 		node_count_in(space, rank, true);
+	if (space->parts)
+		parts_follow(space, rank);
 }
 
 static struct space_undo node_now(const struct space *space, uint32_t rank)
 {
 	const struct place_node *n = space_at(space, rank);
 
-	return (struct space_undo){ rank,        n->usable,   n->busy, n->promised,
-				    n->cpu_free, n->ram_free, n->ready };
+	return (struct space_undo){ rank,        n->usable,   n->busy,  n->promised,
+				    n->cpu_free, n->ram_free, n->ready, 0 };
 }
 
-void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
-		int64_t ram_mib)
+/* More of it is held or promised, or less. Of a GPU held in parts the bit in the mask says that there are some. */
+static void node_hold(struct space *space, uint32_t rank, const struct hold *hold, bool promise,
+		      bool more)
 {
-	struct space_undo to = node_now(space, rank);
+	struct space_undo to = node_now(space, rank), *undo = node_log(space, rank);
+	uint32_t *mask = promise ? &to.promised : &to.busy;
 
-	CHECK((to.busy & mask) == 0);
-	node_log(space, rank);
-	to.busy |= mask;
-	to.cpu_free -= cpu_milli;
-	to.ram_free -= ram_mib;
+	if (hold->part && !(hold->mask & space_at(space, rank)->all)) {
+		/* The node has fewer GPUs than when the task was placed: of one that is not there nothing is held. */
+	} else if (hold->part) {
+		bool any = parts_change(space, rank, hold, promise, more);
+
+		undo->parts = 1;
+		*mask = any ? *mask | hold->mask : *mask & ~hold->mask;
+	} else {
+		CHECK((*mask & hold->mask) == (more ? 0 : hold->mask));
+		*mask ^= hold->mask;
+	}
+	to.cpu_free -= more ? hold->cpu_milli : -hold->cpu_milli;
+	to.ram_free -= more ? hold->ram_mib : -hold->ram_mib;
 	node_put(space, rank, &to);
 }
 
-void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
-		int64_t ram_mib)
+void space_take(struct space *space, uint32_t rank, const struct hold *hold)
 {
-	struct space_undo to = node_now(space, rank);
-
-	CHECK((to.busy & mask) == mask);
-	node_log(space, rank);
-	to.busy &= ~mask;
-	to.cpu_free += cpu_milli;
-	to.ram_free += ram_mib;
-	node_put(space, rank, &to);
+	node_hold(space, rank, hold, false, true);
 }
 
-void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
-		   int64_t ram_mib)
+void space_give(struct space *space, uint32_t rank, const struct hold *hold)
 {
-	struct space_undo to = node_now(space, rank);
-
-	CHECK((to.promised & mask) == 0);
-	node_log(space, rank);
-	to.promised |= mask;
-	to.cpu_free -= cpu_milli;
-	to.ram_free -= ram_mib;
-	node_put(space, rank, &to);
+	node_hold(space, rank, hold, false, false);
 }
 
-void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
-		     int64_t ram_mib)
+void space_promise(struct space *space, uint32_t rank, const struct hold *hold)
 {
-	struct space_undo to = node_now(space, rank);
+	node_hold(space, rank, hold, true, true);
+}
 
-	CHECK((to.promised & mask) == mask);
-	node_log(space, rank);
-	to.promised &= ~mask;
-	to.cpu_free += cpu_milli;
-	to.ram_free += ram_mib;
-	node_put(space, rank, &to);
+void space_unpromise(struct space *space, uint32_t rank, const struct hold *hold)
+{
+	node_hold(space, rank, hold, true, false);
 }
 
 void space_close(struct space *space, uint32_t rank)
@@ -276,9 +304,10 @@ void space_close(struct space *space, uint32_t rank)
 void space_idle(struct space *space)
 {
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {
-		struct space_undo to = node_now(space, rank);
+		struct space_undo to = node_now(space, rank), *undo = node_log(space, rank);
 
-		node_log(space, rank);
+		if (space->parts)
+			undo->parts = parts_clear(space, rank);
 		to.busy = 0;
 		to.promised = 0;
 		to.cpu_free = space_at(space, rank)->cpu_all;
@@ -310,13 +339,15 @@ void space_rollback(struct space *space, uint32_t mark)
 	while (space->log_count > mark) {
 		const struct space_undo *undo = &space->log.at[--space->log_count];
 
+		if (undo->parts)
+			parts_rollback(space, undo->parts);
 		node_put(space, undo->rank, undo);
 	}
 }
 
 void space_commit(struct space *space)
 {
-	space->log_count = 0;
+	space->log_count = space->parts_log_count = 0;
 }
 
 /* --- build ---------------------------------------------------------------------------------------- */
@@ -508,6 +539,11 @@ static void clear(struct space *space)
 	buf_clear(&space->named.buf);
 	buf_clear(&space->counts.buf);
 	buf_clear(&space->sets.buf);
+	buf_clear(&space->gpu_parts.buf);
+	buf_clear(&space->part_sets.buf);
+	space->parts = false;
+	space->open_share = 0;
+	space->parts_log_count = 0;
 	space->class_count = space->traits_count = space->gpus_max = space->node_count =
 		space->log_count = 0;
 	space->gpus_usable = 0;
@@ -547,6 +583,7 @@ void space_build(struct space *space, const struct facts *facts)
 	array_resize(&space->sets.buf,
 		     (size_t)space->class_count * (space->gpus_max + 1) * bits_words(count),
 		     sizeof(uint64_t));
+	parts_build(space, facts);
 	for (uint32_t rank = 0; rank < count; rank++) {
 		node_count_in(space, rank, true);
 		space->gpus_usable += bits_count(space_at(space, rank)->usable);
@@ -605,6 +642,8 @@ void space_verify(const struct space *space)
 		CHECK((bits_next(set, space->node_count, rank, rank + 1) == rank) == n->ready);
 	}
 	CHECK(usable == space->gpus_usable);
+	if (space->parts)
+		parts_verify(space);
 }
 
 bool space_same(const struct space *a, const struct space *b)
@@ -616,5 +655,6 @@ bool space_same(const struct space *a, const struct space *b)
 		memcmp(a->nodes.at, b->nodes.at, a->nodes.buf.size) == 0) &&
 	       (a->counts.buf.size == 0 ||
 		memcmp(a->counts.at, b->counts.at, a->counts.buf.size) == 0) &&
-	       (a->sets.buf.size == 0 || memcmp(a->sets.at, b->sets.at, a->sets.buf.size) == 0);
+	       (a->sets.buf.size == 0 || memcmp(a->sets.at, b->sets.at, a->sets.buf.size) == 0) &&
+	       parts_same(a, b);
 }

@@ -17,7 +17,8 @@
  * fits" is the first member of a set. Only counts that exist are walked.
  *
  * What-ifs change the space and roll it back: every change is logged (space_mark, space_rollback). A GPU is free
- * when it is usable (node ready, not set aside), not busy (held by an attempt) and not promised.
+ * when it is usable (node ready, not set aside), not busy (held by an attempt) and not promised. One of which a part is
+ * held is busy; what is open of it stands in parts.h.
  *
  * Costs: take or give of one task 50 ns plus 10 ns per level; build O(n log n). Derived from the facts, may be thrown
  * away at any time. Limits: CLASSES_MAX classes exactly; nodes of further ones share the last and are
@@ -55,6 +56,10 @@ struct place_node {
 	int64_t cpu_free,
 		ram_free; /* milli-CPUs, MiB; below 0 while a promise waits for its victims */
 	int64_t cpu_all, ram_all;
+	uint32_t shared; /* GPUs of which parts are held or promised */
+	uint32_t open_share; /* that is open of these together */
+	uint32_t open_steps; /* steps in which one of them is found, a bit each */
+	uint32_t unused;
 };
 
 struct domain {
@@ -63,10 +68,35 @@ struct domain {
 	uint8_t level; /* 0 = cluster, else 1 + index of the level */
 };
 
+/* What one task holds of a node, or is promised. */
+struct hold {
+	uint32_t mask; /* GPUs */
+	uint32_t part, part_mib; /* of the one GPU in the mask, and whose; part 0 = whole GPUs */
+	uint32_t sharer; /* shape_sharer */
+	int64_t cpu_milli, ram_mib;
+};
+
+/* The parts of one GPU that are held, or promised. */
+struct part_sum {
+	uint64_t sharers; /* sum of their marks: tells whether all are of one sharer */
+	uint32_t mib;
+	uint16_t share, count, serving; /* serving: those of inference */
+	uint16_t unused;
+};
+struct gpu_parts {
+	struct part_sum held, promised;
+};
+enum { PART_STEPS = 32 }; /* GPUs are found by what is open of them, in such steps */
+
 struct space_undo {
 	uint32_t rank, usable, busy, promised;
 	int64_t cpu_free, ram_free;
 	bool ready;
+	uint8_t parts; /* so many entries of parts_log belong to it */
+};
+struct parts_undo {
+	uint32_t gpu; /* rank * gpus_max + index */
+	struct gpu_parts before;
 };
 
 struct space {
@@ -89,6 +119,13 @@ struct space {
 	ARRAY(uint64_t) sets; /* [class][free GPUs][bits] */
 	ARRAY(struct space_undo) log;
 	uint32_t log_count;
+	bool parts; /* some wish asks for a part of a GPU; else there is nothing of the following */
+	int64_t open_share; /* of all GPUs that are shared */
+	ARRAY(struct gpu_parts) gpu_parts; /* [rank][index] */
+	ARRAY(uint64_t)
+	part_sets; /* [class][step][bits]: nodes with a shared GPU of which so much is open */
+	ARRAY(struct parts_undo) parts_log;
+	uint32_t parts_log_count;
 };
 
 void space_init(struct space *space);
@@ -100,6 +137,17 @@ void space_node_refresh(struct space *space, const struct facts *facts, struct n
 
 /* Makes `to` equal to `from`, with an empty log; `to` keeps its memory for the next copy. About 0.1 ms for 12,500 nodes. */
 void space_copy(struct space *to, const struct space *from);
+
+/* Whose work it is, for sharing a GPU: of a team, or of a user without one; and whether it is inference. */
+static inline uint32_t shape_sharer(const struct shape *shape)
+{
+	return (shape->team.v ? shape->team.v * 4 : shape->user.v * 4 + 2) | (shape->serves != 0);
+}
+static inline struct hold task_hold(const struct task *task, const struct shape *shape)
+{
+	return (struct hold){ task->gpu_mask,      task->gpu_part,   task->gpu_part_mib,
+			      shape_sharer(shape), shape->cpu_milli, shape->memory_mib };
+}
 
 /* Questions */
 static inline uint32_t place_node_free(const struct place_node *n)
@@ -120,17 +168,22 @@ bool space_node_suits(const struct space *space, uint32_t rank, const struct sha
 /* Whether it tells apart what this wish names; else it must be built anew (from facts that have the wish). */
 bool space_knows(const struct space *space, const struct shape *shape);
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
+/* The same in shares, with all that is open of the cluster's shared GPUs: at least what can be had. */
+int64_t space_free_share(const struct space *space, uint32_t domain, uint64_t classes);
 int64_t space_all_gpus(const struct space *space); /* usable ones, busy or not */
+/* GPU shares that one task of this wish holds on such GPUs; that so many hold at most, on the smallest that are large enough. */
+static inline int64_t shape_share_on(const struct shape *shape, uint32_t gpu_memory_mib)
+{
+	return shape_is_part(shape) ? shape_part(shape, gpu_memory_mib).share
+				    : (int64_t)shape->gpus * GPU_SHARE;
+}
+int64_t shape_share(const struct space *space, const struct shape *shape, uint32_t tasks);
 
-/* Changes. Masks must be free (take, promise) or held (give, unpromise); cpu and ram are the task's wishes. */
-void space_take(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
-		int64_t ram_mib);
-void space_give(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
-		int64_t ram_mib);
-void space_promise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
-		   int64_t ram_mib);
-void space_unpromise(struct space *space, uint32_t rank, uint32_t mask, int64_t cpu_milli,
-		     int64_t ram_mib);
+/* Changes. GPUs, or parts of them, must be free (take, promise) or held (give, unpromise). */
+void space_take(struct space *space, uint32_t rank, const struct hold *hold);
+void space_give(struct space *space, uint32_t rank, const struct hold *hold);
+void space_promise(struct space *space, uint32_t rank, const struct hold *hold);
+void space_unpromise(struct space *space, uint32_t rank, const struct hold *hold);
 /* As if the node were not ready. For what-ifs only. */
 void space_close(struct space *space, uint32_t rank);
 /* As if everything were idle, ready and back in use: "could it ever run here". For what-ifs only. */

@@ -119,13 +119,21 @@ struct name_id traits_taint(const struct traits *traits, const struct shape *sha
 	return (struct name_id){ 0 };
 }
 
+uint32_t traits_memory(const struct traits *traits, const struct shape *shape)
+{
+	return shape_is_part(shape) ? shape_part(shape, traits->gpu_memory_mib).mib
+				    : traits->gpu_memory_mib;
+}
+
 bool traits_meet(const struct traits *traits, const struct shape *shape, enum trait trait)
 {
 	switch (trait) {
 	case TRAIT_MODEL:
 		return !shape->models[0].v ||
 		       list_has(shape->models, SHAPE_MODELS_MAX, traits->model);
-	case TRAIT_MEMORY: return traits->gpu_memory_mib >= shape->gpu_memory_mib;
+	case TRAIT_MEMORY:
+		return traits_memory(traits, shape) >= shape->gpu_memory_mib &&
+		       traits->gpu_memory_mib >= shape->gpu_part_mib;
 	case TRAIT_CAPABILITY: return traits->capability >= shape->min_capability;
 	case TRAIT_REGION: return region_meets(traits, shape);
 	case TRAIT_CLASS:

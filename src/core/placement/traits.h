@@ -53,6 +53,8 @@ void traits_read(struct traits *ret, const struct facts *facts, const struct nod
 /* Does a node with these traits do for the wish, in this respect; in all of them. */
 bool traits_meet(const struct traits *traits, const struct shape *shape, enum trait trait);
 bool traits_suit(const struct traits *traits, const struct shape *shape);
+/* GPU memory that a task with this wish has there: of its part of a GPU, or of each whole one. */
+uint32_t traits_memory(const struct traits *traits, const struct shape *shape);
 /* The taint that is in the way; 0 = none. */
 struct name_id traits_taint(const struct traits *traits, const struct shape *shape);
 /* Compute capability in tenths of GPUs of this model: "H100-80GB" has 90; 0 = not known. */

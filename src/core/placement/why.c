@@ -31,9 +31,11 @@ static enum reason trait_reason(enum trait trait)
 }
 
 /* How much of the trait a node has, and the wish needs. */
-static int64_t trait_amount(const struct traits *traits, enum trait trait)
+static int64_t trait_amount(const struct traits *traits, const struct shape *shape,
+			    enum trait trait)
 {
-	return trait == TRAIT_MEMORY       ? traits->gpu_memory_mib
+	return trait == TRAIT_MEMORY
+		       ? (shape->gpu_part ? traits_memory(traits, shape) : traits->gpu_memory_mib)
 	       : trait == TRAIT_CAPABILITY ? traits->capability
 	       : trait == TRAIT_DRIVER     ? traits->driver
 	       : trait == TRAIT_CUDA       ? traits->cuda
@@ -42,7 +44,9 @@ static int64_t trait_amount(const struct traits *traits, enum trait trait)
 
 static int64_t trait_need(const struct shape *shape, enum trait trait)
 {
-	return trait == TRAIT_MEMORY       ? shape->gpu_memory_mib
+	return trait == TRAIT_MEMORY
+		       ? (shape->gpu_part_mib > shape->gpu_memory_mib ? shape->gpu_part_mib
+								      : shape->gpu_memory_mib)
 	       : trait == TRAIT_CAPABILITY ? shape->min_capability
 	       : trait == TRAIT_DRIVER     ? shape->min_driver
 	       : trait == TRAIT_CUDA       ? shape->min_cuda
@@ -63,7 +67,7 @@ static enum trait trait_first(const struct traits *traits, const struct shape *s
 static void trait_note(const struct traits *traits, const struct shape *shape, enum trait trait,
 		       struct verdict *v)
 {
-	int64_t amount = trait_amount(traits, trait);
+	int64_t amount = trait_amount(traits, shape, trait);
 
 	if (v->code == REASON_NONE)
 		verdict_set(v, trait_reason(trait), (uint8_t)trait, 0, amount,
@@ -116,15 +120,14 @@ uint32_t place_shut_out(const struct space *space, const struct shape *shape, en
 	return gpus;
 }
 
-/* Most tasks in the whole request's domain with this shape, on any number of nodes. */
-static uint64_t tasks_anywhere(const struct search *search, const struct shape *shape,
-			       const struct place_request *request)
+uint64_t tasks_anywhere(const struct search *search, const struct shape *shape,
+			const struct place_request *request)
 {
 	struct search other = *search;
 	struct histogram histogram;
 
 	other.shape = shape;
-	other.exact = shape->gpus == 0 || shape->cpu_milli || shape->memory_mib ||
+	other.exact = shape->gpus == 0 || other.part || shape->cpu_milli || shape->memory_mib ||
 		      other.classes >> CLASS_MIXED & 1;
 	if (request->rank != RANK_NONE)
 		return node_capacity(&other, (uint32_t)request->rank);
@@ -144,9 +147,11 @@ int place_verdict(const struct search *search, const struct place_request *reque
 		return PLACE_NO;
 	bare.cpu_milli = bare.memory_mib = 0;
 	bare.require = 0;
-	if (free < need) {
+	if (search->part && part_verdict(search, request, ret)) {
+		return PLACE_NO;
+	} else if (!search->part && free < need) {
 		verdict_set(ret, REASON_CAPACITY, 0, 0, free, need);
-	} else if (tasks_anywhere(search, &bare, request) < search->tasks) {
+	} else if (!search->part && tasks_anywhere(search, &bare, request) < search->tasks) {
 		verdict_set(ret, REASON_FRAGMENTATION, 0, 0,
 			    (int64_t)tasks_anywhere(search, &bare, request), search->tasks);
 	} else if (one = bare, one.cpu_milli = search->shape->cpu_milli,

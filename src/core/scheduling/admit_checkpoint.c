@@ -16,23 +16,22 @@
 /* Nothing is left: all that ended attempts have run and that was not lost before. */
 static void lose_all(const struct facts *f, const struct job *job, struct event_checkpoint_void *e)
 {
-	int64_t gpus = (int64_t)shape_get(f, job->shape)->gpus, run_gpu_ms = 0;
+	int64_t run_gpu_ms = 0;
 
 	for (uint32_t id = job->last_attempt.v; id;) {
 		const struct attempt *attempt = attempt_get(f, (struct attempt_id){ id });
 
 		if (attempt->released_ms && attempt->ended_ms > attempt->released_ms)
-			run_gpu_ms +=
-				gpus * attempt->tasks * (attempt->ended_ms - attempt->released_ms);
+			run_gpu_ms += share_gpu_ms(attempt_share(f, attempt),
+						   attempt->ended_ms - attempt->released_ms);
 		id = attempt->previous;
 	}
 	e->lost_ms = job->run_ms;
 	e->lost_gpu_ms = run_gpu_ms > job->lost_gpu_ms ? run_gpu_ms - job->lost_gpu_ms : 0;
 }
 
-static void lose_part(const struct facts *f, const struct job *job,
-		      const struct checkpoint *checkpoint, const struct checkpoint *before,
-		      struct event_checkpoint_void *e)
+static void lose_part(const struct facts *f, const struct checkpoint *checkpoint,
+		      const struct checkpoint *before, struct event_checkpoint_void *e)
 {
 	const struct attempt *attempt = attempt_get(f, (struct attempt_id){ checkpoint->attempt });
 	int64_t since_ms = attempt->released_ms;
@@ -43,7 +42,7 @@ static void lose_part(const struct facts *f, const struct job *job,
 	if (!attempt->ended_ms || checkpoint->at_ms <= since_ms)
 		return;
 	e->lost_ms = checkpoint->at_ms - since_ms;
-	e->lost_gpu_ms = e->lost_ms * (int64_t)shape_get(f, job->shape)->gpus * attempt->tasks;
+	e->lost_gpu_ms = share_gpu_ms(attempt_share(f, attempt), e->lost_ms);
 }
 
 static const struct checkpoint *checkpoint_row(const struct facts *f, const struct job *job,
@@ -74,7 +73,7 @@ int admit_checkpoint_void(const struct admission *a, struct event_checkpoint_voi
 		return 0;
 	left = e->number > 1 ? job_checkpoint(f, job, (uint32_t)e->number - 1) : NULL;
 	if (left)
-		lose_part(f, job, checkpoint, checkpoint_row(f, job, e->number - 1), e);
+		lose_part(f, checkpoint, checkpoint_row(f, job, e->number - 1), e);
 	else
 		lose_all(f, job, e);
 	return 0;

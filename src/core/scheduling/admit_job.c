@@ -44,6 +44,8 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "resize", e->resize, RESIZE_FREE, RESIZE_RESTART },
 		{ "rejoin", e->rejoins, 0, 1 },
 		{ "the efficiency in percent", e->efficiency, 0, 100 },
+		{ "the part of a GPU in 1/63000", e->gpu_part, 0, GPU_SHARE - 1 },
+		{ "the part of a GPU's memory in MiB", e->gpu_part_mib, 0, INT32_MAX },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -193,10 +195,47 @@ static int64_t pledge_most(const struct facts *f, const struct queue *queue,
 	return most;
 }
 
+/* A part of one GPU: by its share or by its memory. */
+static int part_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	if ((e->gpu_part || e->gpu_part_mib) && e->gpus != 1)
+		return err_set(a->err, ERR_INVALID,
+			       "gpus: a task takes a part of one GPU, not of %lld",
+			       (long long)e->gpus);
+	if (e->gpu_part && e->gpu_part_mib)
+		return err_set(a->err, ERR_INVALID,
+			       "gpus: a part of a GPU is a share of it or an amount of its memory, "
+			       "not both");
+	if (e->gpu_part_mib && e->gpu_memory_mib > e->gpu_part_mib)
+		return err_set(a->err, ERR_INVALID,
+			       "vram: each task needs %lld MiB, but asks for %lld MiB of a GPU",
+			       (long long)e->gpu_memory_mib, (long long)e->gpu_part_mib);
+	return 0;
+}
+
+/* What a task holds at most: on the smallest GPUs of the cluster that are large enough. */
+static int64_t task_share_most(const struct facts *f, const struct event_job_submitted *e)
+{
+	const struct shape shape = { .gpu_part_mib = (uint32_t)e->gpu_part_mib };
+	int64_t most = 0;
+
+	if (!e->gpu_part_mib)
+		return e->gpu_part ? e->gpu_part : e->gpus * GPU_SHARE;
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+		int64_t share = node->state == NODE_GONE
+					? 0
+					: shape_part(&shape, node->gpu_memory_mib).share;
+
+		most = share > most ? share : most;
+	}
+	return most;
+}
+
 static int critical_check(const struct admission *a, const struct event_job_submitted *e,
 			  struct queue_id queue)
 {
-	int64_t need = e->tasks_min * e->gpus * GPU_SHARE,
+	int64_t need = e->tasks_min * task_share_most(a->facts, e),
 		guarantee = queue_guarantee(a->facts, queue);
 
 	if (queue_get(a->facts, queue)->guarantee_model[0].v)
@@ -274,6 +313,8 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 	e->tasks_min = e->tasks_min ? e->tasks_min : 1;
 	e->tasks_max = e->tasks_max ? e->tasks_max : e->tasks_min;
 	rc = numbers_check(a, e);
+	if (rc == 0)
+		rc = part_check(a, e);
 	if (rc == 0)
 		rc = names_check(a, e);
 	if (rc < 0)

@@ -40,7 +40,7 @@ static int model_index(const struct facts *facts, const struct queue *queue, str
 static void task_count(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t node,
 		       int sign)
 {
-	struct name_id model = node_get(pass->facts, (struct node_id){ node })->model;
+	const struct node *n = node_get(pass->facts, (struct node_id){ node });
 
 	for (; queue; queue = pass->view->queues.at[queue].parent) {
 		const struct queue *q = queue_get(pass->facts, (struct queue_id){ queue });
@@ -51,9 +51,9 @@ static void task_count(struct pass *pass, uint32_t queue, const struct shape *sh
 			continue;
 		use->cpu_milli += sign * (int64_t)shape->cpu_milli;
 		use->ram_mib += sign * (int64_t)shape->memory_mib;
-		index = model_index(pass->facts, q, model);
+		index = model_index(pass->facts, q, n->model);
 		if (index >= 0)
-			use->model[index] += sign * shape_share(shape, 1);
+			use->model[index] += sign * shape_share_on(shape, n->gpu_memory_mib);
 	}
 }
 
@@ -152,14 +152,17 @@ static void models_close(struct pass *pass, uint32_t id, const struct shape *sha
 {
 	const struct queue *queue = queue_get(pass->facts, (struct queue_id){ id });
 	const struct bound_use *use = &pass->bounds[id];
-	int64_t one = shape_share(shape, 1);
-
 	for (; classes; classes &= classes - 1) {
 		int class = __builtin_ctzll(classes);
 		int index = class == CLASS_MIXED
 				    ? -1
 				    : model_index(pass->facts, queue,
 						  pass->view->space.traits.at[class].model);
+		int64_t one =
+			class == CLASS_MIXED
+				? shape_share(&pass->view->space, shape, 1)
+				: shape_share_on(shape,
+						 pass->view->space.traits.at[class].gpu_memory_mib);
 		bool open = true;
 
 		for (int i = 0; i < QUEUE_MODELS_MAX && queue->limit_model[i].v; i++)

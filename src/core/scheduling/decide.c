@@ -61,7 +61,40 @@ struct place_request pass_request(const struct pass *pass, const struct shape *s
 				       .tasks = tasks,
 				       .rank = RANK_NONE,
 				       .closed = pass->closed,
-				       .scatter = pass->facts->policy.packing == 0 };
+				       .scatter = pass->facts->policy.packing == 0,
+				       .share_gpus = (uint8_t)pass->facts->policy.share_gpus };
+}
+
+struct place_lists place_lists(const struct pass *pass, const struct placement *place)
+{
+	uint32_t rows = place->parts ? 4 : 2;
+	int64_t *numbers = arena_new_array(pass->arena, int64_t, (size_t)rows * place->count);
+	struct place_lists lists = { .nodes = numbers, .masks = numbers + place->count };
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		lists.nodes[i] = space_at(&pass->view->space, place->ranks[i])->node;
+		lists.masks[i] = place->masks[i];
+	}
+	if (!place->parts)
+		return lists;
+	lists.parts = numbers + (size_t)2 * place->count;
+	lists.parts_mib = numbers + (size_t)3 * place->count;
+	for (uint32_t i = 0; i < place->count; i++) {
+		lists.parts[i] = place->parts[i];
+		lists.parts_mib[i] = place->parts_mib[i];
+	}
+	return lists;
+}
+
+int64_t placement_share(const struct placement *place, const struct shape *shape)
+{
+	int64_t share = 0;
+
+	if (!place->parts)
+		return (int64_t)shape->gpus * place->count * GPU_SHARE;
+	for (uint32_t i = 0; i < place->count; i++)
+		share += place->parts[i];
+	return share;
 }
 
 void pass_run(struct pass *pass)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/placement/find.h"
+#include "core/placement/parts.h"
 #include "core/scheduling/standing.h"
 
 __extension__ typedef __int128 wide;
@@ -65,7 +66,7 @@ void dominant_capacity_read(struct view *view)
 		all->cpu_milli += node->cpu_all < SPACE_UNLIMITED ? node->cpu_all : 0;
 		all->ram_mib += node->ram_all < SPACE_UNLIMITED ? node->ram_all : 0;
 		if (model < VIEW_MODELS)
-			all->gpus[model] += bits_count(node->usable);
+			all->gpus[model] += (int64_t)bits_count(node->usable) * GPU_SHARE;
 	}
 }
 
@@ -80,7 +81,8 @@ static void task_add(const struct view *view, struct amounts *to, uint32_t rank,
 	if (node->ram_all < SPACE_UNLIMITED)
 		to->ram_mib += sign * (int64_t)shape->memory_mib;
 	if (model < VIEW_MODELS)
-		to->gpus[model] += sign * (int64_t)shape->gpus;
+		to->gpus[model] +=
+			sign * shape_share_on(shape, node_memory_mib(&view->space, rank));
 }
 
 void dominant_hold(struct view *view, const struct facts *facts, uint32_t queue,

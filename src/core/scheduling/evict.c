@@ -30,16 +30,11 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 {
 	struct pass *pass = hunt->pass;
 	uint32_t tasks = solution->place.count;
-	int64_t *nodes = arena_new_array(pass->arena, int64_t, tasks),
-		*masks = arena_new_array(pass->arena, int64_t, tasks);
+	struct place_lists lists = place_lists(pass, &solution->place);
 	int64_t *victims = arena_new_array(pass->arena, int64_t, solution->count + 1);
 	uint32_t count = 0;
 	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
 
-	for (uint32_t i = 0; i < tasks; i++) {
-		nodes[i] = space_at(&pass->view->space, solution->place.ranks[i])->node;
-		masks[i] = solution->place.masks[i];
-	}
 	for (uint32_t i = 0; i < solution->count; i++)
 		if (!candidate(hunt, solution->chosen[i])->promise &&
 		    !candidate(hunt, solution->chosen[i])->leaver)
@@ -49,10 +44,14 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 						candidate(hunt, solution->chosen[i])->job })
 					->attempt.v;
 	*e = (struct event_promise_made){ .job = hunt->job,
-					  .nodes = nodes,
+					  .nodes = lists.nodes,
 					  .nodes_count = tasks,
-					  .masks = masks,
+					  .masks = lists.masks,
 					  .masks_count = tasks,
+					  .parts = lists.parts,
+					  .parts_count = lists.parts ? tasks : 0,
+					  .parts_mib = lists.parts_mib,
+					  .parts_mib_count = lists.parts ? tasks : 0,
 					  .victims = victims,
 					  .victims_count = count };
 }
@@ -96,7 +95,8 @@ static void leavers_tell(struct hunt *hunt, const struct solution *solution, con
 	if (!count)
 		return;
 	lifecycle_shrink(pass, v->job, ranks, count, hunt->job);
-	standing_leave(&pass->standings, v->queue, v->tier, shape_share(v->shape, count));
+	standing_leave(&pass->standings, v->queue, v->tier,
+		       shape_share(&pass->view->space, v->shape, count));
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *other = candidate(hunt, solution->chosen[i]);
 
@@ -114,7 +114,8 @@ static void surplus_goes(struct pass *pass, const struct victim *v)
 		count += v->surplus->is[rank] && !v->surplus->told[rank];
 		v->surplus->told[rank] = true;
 	}
-	standing_leave(&pass->standings, v->queue, v->tier, shape_share(v->shape, count));
+	standing_leave(&pass->standings, v->queue, v->tier,
+		       shape_share(&pass->view->space, v->shape, count));
 }
 
 static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
@@ -127,7 +128,8 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	promise_emit(hunt, solution);
 	pass->changes++;
 	placement_promise(&pass->view->space, &solution->place, hunt->shape);
-	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier, hunt->need);
+	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier,
+			 placement_share(&solution->place, hunt->shape));
 	bounds_take(pass, hunt->j->queue.v, hunt->shape, &solution->place);
 	pledge_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
 	for (uint32_t i = 0; i < solution->count; i++) {
@@ -230,7 +232,8 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 	/* Those that never evict are counted too: order.c counts buckets without looking at their jobs. */
 	if ((pass->asked++ < pass->facts->searched && !pass->watch) || !j->preempts)
 		return EVICT_NO;
-	hunt.need = shape_share(hunt.shape, hunt.shape->tasks_min);
+	hunt.need = shape_share(&pass->view->space, hunt.shape, hunt.shape->tasks_min);
+	hunt.least = hunt.shape->gpu_part_mib ? hunt.shape->tasks_min : hunt.need;
 	if (hunt_for(&hunt) == EVICT_NO)
 		return EVICT_NO;
 	pass->asked--; /* it does not wait any more */

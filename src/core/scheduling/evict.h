@@ -25,13 +25,14 @@ struct hunt {
 	const struct job *j;
 	const struct shape *shape;
 	uint64_t rank;
-	int64_t need; /* share of its least width */
+	int64_t need; /* share of its least width, at most */
+	int64_t least; /* the same, at least: of a wish for memory it depends on the GPU */
 	bool room_short;
 	bool pledged; /* takes back what its queue is promised of a model */
 	struct victim *fresh; /* promises and those that come; then follow the kept ones */
 	uint32_t fresh_count, count;
 	uint32_t *scratch; /* indices of candidates while a unit is solved */
-	int64_t gpus; /* that all candidates hold */
+	int64_t shares; /* that all candidates hold */
 };
 
 static inline const struct victim *candidate(const struct hunt *hunt, uint32_t i)

@@ -13,12 +13,11 @@ enum { SPLIT_TASKS_MAX = 256 };
 
 int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
 {
-	int64_t gpus = (int64_t)shape_get(facts, job->shape)->gpus * attempt_width(attempt);
 	int64_t saved_ms = attempt_saved_ms(facts, job, attempt);
 	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
 	int64_t lost_ms = attempt->released_ms ? facts->now_ms - since_ms : 0;
 
-	return gpus * (lost_ms + (int64_t)job->restart_cost_ms);
+	return share_gpu_ms(attempt_share(facts, attempt), lost_ms + (int64_t)job->restart_cost_ms);
 }
 
 bool pass_job_leaves(const struct pass *pass, uint32_t job)
@@ -143,8 +142,9 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 	const struct attempt *attempt = rest->attempt;
 	uint32_t stay = rest->shape->tasks_min + attempt->leaving, count;
 
-	if (!job_is_free(pass->facts, job) || attempt->state != ATTEMPT_ACTIVE ||
-	    attempt_width(attempt) <= stay || attempt_width(attempt) > SPLIT_TASKS_MAX)
+	if (!job_is_free(pass->facts, job) || attempt->parts_share ||
+	    attempt->state != ATTEMPT_ACTIVE || attempt_width(attempt) <= stay ||
+	    attempt_width(attempt) > SPLIT_TASKS_MAX)
 		return;
 	rest->surplus = arena_new(pass->arena, struct surplus);
 	rest->surplus->is = arena_new_array(pass->arena, bool, attempt->tasks);
@@ -157,10 +157,10 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 			continue;
 		leaver.leaver = i + 1;
 		leaver.cost = 0;
-		leaver.share = shape_share(rest->shape, 1);
+		leaver.share = shape_share(&pass->view->space, rest->shape, 1);
 		victim_add(pass, list, &leaver);
 	}
-	rest->share -= shape_share(rest->shape, count);
+	rest->share -= shape_share(&pass->view->space, rest->shape, count);
 }
 
 /* Standard work younger than min_runtime is safe; *ret_ms becomes the time when the first of it no longer is. */
@@ -259,10 +259,12 @@ bool coming_has_surplus(const struct pass *pass, const struct victim *v)
 		const struct task *task =
 			table_get(&pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
+		const struct place_node *node;
 
-		if (rank != RANK_NONE && task_holds(task) &&
-		    (!task->gpu_mask ||
-		     (task->gpu_mask & ~space_at(&pass->view->space, (uint32_t)rank)->promised)))
+		if (rank == RANK_NONE || !task_holds(task))
+			continue;
+		node = space_at(&pass->view->space, (uint32_t)rank);
+		if (!task->gpu_mask || (task->gpu_mask & ~(node->promised & ~node->shared)))
 			return true;
 	}
 	return false;
@@ -290,8 +292,7 @@ static struct victim *coming_find(struct pass *pass, uint32_t job)
 static uint32_t promise_victim_job(const struct pass *pass, const struct promise_view *p,
 				   uint32_t i)
 {
-	return attempt_get(pass->facts, (struct attempt_id){ p->numbers.at[2 * p->tasks + i] })
-		->job.v;
+	return attempt_get(pass->facts, (struct attempt_id){ promise_victim(p, i) })->job.v;
 }
 
 void coming_hold(struct pass *pass, uint32_t job, bool more)
@@ -404,14 +405,14 @@ static void fresh_make(struct hunt *hunt)
 								    .rank = rank,
 								    .share = p->share,
 								    .tier = p->tier };
-		hunt->gpus += p->share / GPU_SHARE;
+		hunt->shares += p->share;
 	}
 	promises = hunt->fresh_count;
 	for (uint32_t i = 0; i < pass->coming_count; i++) {
 		if (!promises && !coming_has_surplus(pass, &pass->coming[i]))
 			continue;
 		hunt->fresh[hunt->fresh_count++] = pass->coming[i];
-		hunt->gpus += pass->coming[i].share / GPU_SHARE;
+		hunt->shares += pass->coming[i].share;
 	}
 }
 
@@ -431,7 +432,7 @@ static void list_add(struct hunt *hunt, uint32_t list)
 		     v->rank >= hunt->rank))
 			continue;
 		kept->list[kept->count++] = *v;
-		kept->gpus += v->share / GPU_SHARE;
+		kept->shares += v->share;
 	}
 }
 
@@ -500,38 +501,39 @@ bool hunt_candidates(struct hunt *hunt)
 	if (!kept_serves(hunt))
 		kept_make(hunt);
 	while (kept->first < kept->count && pass_job_leaves(pass, kept->list[kept->first].job))
-		kept->gpus -= kept->list[kept->first++].share / GPU_SHARE;
+		kept->shares -= kept->list[kept->first++].share;
 	hunt->count = hunt->fresh_count + kept->count - kept->first;
-	hunt->gpus += kept->gpus;
+	hunt->shares += kept->shares;
 	space_classes_of(&pass->view->space, hunt->shape, &classes);
-	hunt->gpus += space_free_gpus(&pass->view->space, 0, classes);
-	return hunt->count && hunt->gpus >= hunt->need / GPU_SHARE;
+	hunt->shares += space_free_share(&pass->view->space, 0, classes);
+	return hunt->count && hunt->shares >= hunt->least;
 }
 
 /* Known from another job of the queue: lower ranks and larger needs find no more candidates. */
-bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need)
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need,
+		     int64_t least)
 {
 	const struct barren *b = pass->barren ? &pass->barren[queue] : NULL;
 
 	return b && b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
-	       b->gpus < need / GPU_SHARE;
+	       b->shares < least;
 }
 
 bool hunt_is_barren(const struct hunt *hunt)
 {
-	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank, hunt->need);
+	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank, hunt->need, hunt->least);
 }
 
 void hunt_barren_note(struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
-	int64_t gpus = hunt->count ? hunt->gpus : -1;
+	int64_t shares = hunt->count ? hunt->shares : -1;
 
 	if (!pass->barren)
 		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);
 	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank,
 							  .need = hunt->need,
-							  .gpus = gpus,
+							  .shares = shares,
 							  .changes = pass->changes,
 							  .known = true };
 }

@@ -18,15 +18,14 @@ static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
 		const struct task *task =
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
+		struct hold hold = task_hold(task, v->shape);
 
 		if (rank == RANK_NONE || !victim_has(v, i, task))
 			continue;
 		if (give)
-			space_give(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli,
-				   v->shape->memory_mib);
+			space_give(space, (uint32_t)rank, &hold);
 		else
-			space_take(space, (uint32_t)rank, task->gpu_mask, v->shape->cpu_milli,
-				   v->shape->memory_mib);
+			space_take(space, (uint32_t)rank, &hold);
 	}
 }
 
@@ -35,16 +34,15 @@ void hunt_promise_move(struct hunt *hunt, const struct promise_view *p, bool giv
 	struct space *space = &hunt->pass->view->space;
 
 	for (uint32_t i = 0; i < p->tasks; i++) {
-		int32_t rank = space_rank(space, p->numbers.at[i]);
+		int32_t rank = space_rank(space, promise_node(p, i));
+		struct hold hold = promise_task(p, i);
 
 		if (rank == RANK_NONE)
 			continue;
 		if (give)
-			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
-					p->cpu_milli, p->ram_mib);
+			space_unpromise(space, (uint32_t)rank, &hold);
 		else
-			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
-				      p->cpu_milli, p->ram_mib);
+			space_promise(space, (uint32_t)rank, &hold);
 	}
 }
 
@@ -312,25 +310,26 @@ static uint32_t unit_of(const struct hunt *hunt, uint32_t rank, bool nodes)
 			  : space_at(&hunt->pass->view->space, rank)->domain[hunt->shape->require]);
 }
 
-static uint32_t unit_free(const struct hunt *hunt, uint32_t unit, bool nodes)
+static int64_t unit_free(const struct hunt *hunt, uint32_t unit, bool nodes)
 {
 	const struct space *space = &hunt->pass->view->space;
 	uint64_t classes;
 
 	if (nodes)
-		return bits_count(place_node_free(space_at(space, unit - 1)));
+		return (int64_t)bits_count(place_node_free(space_at(space, unit - 1))) * GPU_SHARE +
+		       space_at(space, unit - 1)->open_share;
 	space_classes_of(space, hunt->shape, &classes);
-	return (uint32_t)space_free_gpus(space, unit - 1, classes);
+	return space_free_share(space, unit - 1, classes);
 }
 
-/* GPUs that would be free in the unit when the candidates seen so far were gone. */
-static uint32_t *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
+/* GPU shares that would be free in the unit when the candidates seen so far were gone. */
+static int64_t *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
 {
 	struct pass *pass = hunt->pass;
 	uint32_t units = pass->view->space.node_count + pass->view->space.domain_count + 1;
 
 	if (!pass->tally) {
-		pass->tally = arena_new_array(pass->arena, uint32_t, units);
+		pass->tally = arena_new_array(pass->arena, int64_t, units);
 		pass->tally_stamp = arena_new_array(pass->arena, uint32_t, units);
 	}
 	if (pass->tally_stamp[unit] != pass->stamp) {
@@ -398,15 +397,20 @@ static bool same_unit_follows(const struct hunt *hunt, const struct victim *v, u
 	       unit_of(hunt, (uint32_t)rank, nodes) == unit;
 }
 
+static int64_t hold_share(struct hold hold)
+{
+	return hold.part ? (hold.mask ? hold.part : 0) : (int64_t)bits_count(hold.mask) * GPU_SHARE;
+}
+
 /* Promised GPUs that are free, or will be when their holders are gone. */
 static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool nodes)
 {
 	for (uint32_t i = 0; i < p->tasks; i++) {
-		int32_t rank = space_rank(&hunt->pass->view->space, p->numbers.at[i]);
+		int32_t rank = space_rank(&hunt->pass->view->space, promise_node(p, i));
 
 		if (rank != RANK_NONE)
 			*unit_tally(hunt, unit_of(hunt, (uint32_t)rank, nodes), nodes) +=
-				bits_count(p->numbers.at[p->tasks + i]);
+				hold_share(promise_task(p, i));
 	}
 }
 
@@ -414,7 +418,6 @@ static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool 
 static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struct choice *choice)
 {
 	const struct victim *v = candidate(hunt, index);
-	int64_t need = hunt->need / GPU_SHARE;
 
 	if (v->promise) {
 		promise_tally(hunt, v->promise, nodes);
@@ -427,15 +430,19 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(&hunt->pass->view->space, task->node.v);
 		const struct place_node *node;
-		uint32_t unit, *tally;
+		struct hold hold;
+		int64_t *tally;
+		uint32_t unit;
 
 		if (rank == RANK_NONE || !victim_has(v, i, task))
 			continue;
 		node = space_at(&hunt->pass->view->space, (uint32_t)rank);
 		unit = unit_of(hunt, (uint32_t)rank, nodes);
 		tally = unit_tally(hunt, unit, nodes);
-		*tally += bits_count(task->gpu_mask & node->usable & ~node->promised);
-		if ((int64_t)*tally >= need && !same_unit_follows(hunt, v, i, unit, nodes))
+		hold = task_hold(task, v->shape);
+		hold.mask &= node->usable & ~(node->promised & ~node->shared);
+		*tally += hold_share(hold);
+		if (*tally >= hunt->least && !same_unit_follows(hunt, v, i, unit, nodes))
 			unit_try(hunt, unit, nodes, index + 1, choice);
 	}
 }

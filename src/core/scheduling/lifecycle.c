@@ -199,23 +199,32 @@ static int64_t attempt_held_ms(const struct facts *facts, const struct attempt *
 	return sum_ms;
 }
 
+/* What it used of GPUs since then; one that holds parts never changes its width. */
+static int64_t attempt_gpu_ms(const struct facts *facts, const struct job *job,
+			      const struct attempt *attempt, int64_t since_ms)
+{
+	if (attempt->parts_share)
+		return share_gpu_ms(attempt->parts_share, facts->now_ms - since_ms);
+	return (int64_t)shape_get(facts, job->shape)->gpus *
+	       attempt_held_ms(facts, attempt, since_ms);
+}
+
 static void attempt_end(struct pass *pass, const struct job *job, const struct attempt *attempt,
 			enum stop_why why)
 {
-	int64_t now_ms = pass->facts->now_ms,
-		gpus = (int64_t)shape_get(pass->facts, job->shape)->gpus;
+	int64_t now_ms = pass->facts->now_ms;
 	int64_t saved_ms = attempt_saved_ms(pass->facts, job, attempt);
 	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
 	struct event_attempt_ended *e = &pass_emit(pass, EVENT_ATTEMPT_ENDED)->attempt_ended;
 
 	e->attempt = job->attempt.v;
 	e->why = why;
-	e->used_gpu_ms = gpus * attempt_held_ms(pass->facts, attempt, attempt->placed_ms);
+	e->used_gpu_ms = attempt_gpu_ms(pass->facts, job, attempt, attempt->placed_ms);
 	if (attempt->released_ms) {
 		e->run_ms = now_ms - attempt->released_ms;
 		e->lost_ms = why_loses_work(why) ? now_ms - since_ms : 0;
 		e->lost_gpu_ms =
-			e->lost_ms ? gpus * attempt_held_ms(pass->facts, attempt, since_ms) : 0;
+			e->lost_ms ? attempt_gpu_ms(pass->facts, job, attempt, since_ms) : 0;
 	}
 	blame(pass, attempt, why, e);
 }

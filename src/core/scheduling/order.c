@@ -228,7 +228,8 @@ static void turn_advance(struct order *order, struct turn *turn)
 		const struct job *job = job_get(order->pass->facts, (struct job_id){ c->job });
 
 		user_holds_add(&turn->users, job->user,
-			       shape_share(shape_get(order->pass->facts, job->shape),
+			       shape_share(&order->pass->view->space,
+					   shape_get(order->pass->facts, job->shape),
 					   shape_get(order->pass->facts, job->shape)->tasks_min),
 			       order->pass->arena);
 		heap_pop(turn);
@@ -276,7 +277,7 @@ static void watch_started(struct pass *pass, uint32_t job)
 static uint32_t place_widest(struct pass *pass, const struct shape *shape, int64_t room,
 			     struct placement *ret)
 {
-	int64_t one = shape_share(shape, 1);
+	int64_t one = shape_share(&pass->view->space, shape, 1);
 	uint32_t most =
 		one && room / one < shape->tasks_max ? (uint32_t)(room / one) : shape->tasks_max;
 	struct place_request request;
@@ -356,8 +357,9 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 	if (memo->fits_at == pass->changes + 1)
 		return true;
 	space_classes_of(&pass->view->space, shape, &classes);
-	if (space_free_gpus(&pass->view->space, 0, classes) + pass->kept_free <
-	    (int64_t)shape->gpus * shape->tasks_min) {
+	if (!shape_is_part(shape) &&
+	    space_free_gpus(&pass->view->space, 0, classes) + pass->kept_free <
+		    (int64_t)shape->gpus * shape->tasks_min) {
 		memo->never = true;
 		return false;
 	}
@@ -425,7 +427,7 @@ static bool bucket_is_hopeless(const struct pass *pass, uint32_t index)
 	return memo->never && memo->no_reservation &&
 	       b->rank >= rank_of(TIER_STANDARD, INT32_MIN) && !pass->watch && !pass->pledges &&
 	       queue_is_plain(pass, b->queue) &&
-	       evict_is_barren(pass, b->queue, b->rank, memo->need);
+	       evict_is_barren(pass, b->queue, b->rank, memo->need, memo->least);
 }
 
 /* Outside its queue's calendar a job waits, and the core is woken when it may start. */
@@ -453,7 +455,8 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	int64_t need = shape_share(shape, shape->tasks_min), end_ms = 0, room, *no_end_ms;
+	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min), end_ms = 0, room,
+		*no_end_ms;
 	struct verdict why = { 0 }, closed_why = { 0 };
 	struct placement place;
 	struct shape_memo *memo;
@@ -488,6 +491,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		*no_end_ms = end_ms + 1;
 		memo->never = !pass->applied;
 		memo->need = need;
+		memo->least = shape->gpu_part_mib ? shape->tasks_min : need;
 	}
 	return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);
 }
@@ -498,19 +502,18 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	const struct checkpoint *checkpoint =
 		job->checkpoint ? job_checkpoint(pass->facts, job, 0) : NULL;
-	int64_t *numbers = arena_new_array(pass->arena, int64_t, (size_t)2 * place->count);
-	int64_t share = shape_share(shape, place->count), likely_ms, safe_ms;
+	struct place_lists lists = place_lists(pass, place);
+	int64_t share = placement_share(place, shape), likely_ms, safe_ms;
 	struct event_attempt_placed *e = &pass_emit(pass, EVENT_ATTEMPT_PLACED)->attempt_placed;
 
-	for (uint32_t i = 0; i < place->count; i++) {
-		numbers[i] = space_at(&pass->view->space, place->ranks[i])->node;
-		numbers[place->count + i] = place->masks[i];
-	}
 	e->job = id;
 	e->attempt = (int64_t)pass->facts->attempts.count + ++pass->attempts;
-	e->nodes = numbers;
-	e->masks = numbers + place->count;
+	e->nodes = lists.nodes;
+	e->masks = lists.masks;
+	e->parts = lists.parts;
+	e->parts_mib = lists.parts_mib;
 	e->nodes_count = e->masks_count = place->count;
+	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
 	e->resume_number = checkpoint ? checkpoint->number : 0;
 	if (estimate_by_likes(pass->facts, job, &likely_ms, &safe_ms)) {
 		e->likely_ms = likely_ms;

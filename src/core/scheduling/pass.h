@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "core/core.h"
 #include "core/placement/find.h"
+#include "core/placement/parts.h"
 #include "core/scheduling/bounds.h"
 #include "core/scheduling/pledge.h"
 #include "core/scheduling/spend.h"
@@ -32,8 +33,8 @@ struct reservation {
 	int64_t start_ms;
 	uint32_t waits_for; /* the job whose end it waits for last; 0 = none */
 	struct placement place;
-	uint32_t *
-		kept; /* masks that were promised in the space for it, by task; NULL = not in the space */
+	struct hold
+		*kept; /* what was promised in the space for it, by task; NULL = not in the space */
 	int64_t kept_free; /* GPUs of these that were free */
 	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
 	bool claim; /* its job fits in its queue's share: lent only to work whose declared limit ends before */
@@ -78,7 +79,7 @@ struct shape_memo {
 	bool never; /* it does not fit on what is reserved either */
 	uint32_t fits_at; /* 1 + pass->changes at which it fitted but for reservations; 0 = never */
 	bool no_reservation; /* none was found */
-	int64_t need; /* shares of its least width; 0 = not known */
+	int64_t need, least; /* shares of its least width, at most and at least; 0 = not known */
 };
 
 /* Candidates for the jobs of one queue and rank, kept while nothing starts. */
@@ -88,14 +89,14 @@ struct candidates {
 	uint32_t first, count; /* first: those before it have left */
 	uint32_t queue, starts;
 	uint64_t rank;
-	int64_t need, gpus;
+	int64_t need, shares;
 	bool pledged; /* for a job that is promised the model */
 };
 
 /* What evictions could bring together for a queue's jobs, when it was last looked at. */
 struct barren {
 	uint64_t rank;
-	int64_t need, gpus;
+	int64_t need, shares;
 	uint32_t changes;
 	bool known;
 };
@@ -138,7 +139,8 @@ struct pass {
 	uint32_t searches, asked; /* that found nothing; jobs that had their turn in this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */
 	bool blocked; /* standard work that could not start, or lost its promise */
-	uint32_t *tally, *tally_stamp, stamp; /* by node or domain, see evict.c */
+	int64_t *tally; /* GPU shares by node or domain, see evict.c */
+	uint32_t *tally_stamp, stamp;
 	/* reservations, by start_ms */
 	struct reservation *reservations;
 	uint32_t reservation_count, applied; /* applied: those that are kept in the space */
@@ -170,6 +172,14 @@ void pass_wake(struct pass *pass,
 bool pass_is_spent(const struct pass *pass);
 struct place_request pass_request(const struct pass *pass, const struct shape *shape,
 				  uint32_t tasks);
+
+/* A placement as an event has it, in the arena. */
+struct place_lists {
+	int64_t *nodes, *masks, *parts, *parts_mib; /* parts NULL = whole GPUs */
+};
+struct place_lists place_lists(const struct pass *pass, const struct placement *place);
+/* GPU shares that it holds. */
+int64_t placement_share(const struct placement *place, const struct shape *shape);
 
 /* lifecycle.c: what must follow from what happened. */
 void lifecycle_due(
@@ -209,7 +219,8 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
 /* Nobody who could make room for so many shares is left, for a job of the queue and rank: known from a search before. */
-bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need);
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need,
+		     int64_t least);
 bool attempt_may_be_evicted(const struct attempt *attempt);
 bool pass_job_leaves(const struct pass *pass, uint32_t job);
 int64_t victim_cost(const struct facts *facts, const struct job *job,

@@ -57,6 +57,13 @@ static void task_count(struct pass *pass, uint32_t queue, uint8_t tier, int64_t 
 	}
 }
 
+/* GPU shares of one task on that node. */
+static int64_t share_there(const struct pass *pass, const struct shape *shape, uint32_t node)
+{
+	return shape_share_on(shape,
+			      node_get(pass->facts, (struct node_id){ node })->gpu_memory_mib);
+}
+
 static void attempt_count(struct pass *pass, uint32_t queue, uint8_t tier,
 			  const struct shape *shape, const struct attempt *attempt, int sign)
 {
@@ -64,17 +71,19 @@ static void attempt_count(struct pass *pass, uint32_t queue, uint8_t tier,
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 
 		if (task_holds(task))
-			task_count(pass, queue, tier, sign * shape_share(shape, 1), task->node.v);
+			task_count(pass, queue, tier, sign * share_there(pass, shape, task->node.v),
+				   task->node.v);
 	}
 }
 
 void pledge_promise(struct pass *pass, const struct promise_view *p, int sign)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
-	int64_t one = shape_share(shape_get(pass->facts, job->shape), 1);
+	const struct shape *shape = shape_get(pass->facts, job->shape);
 
 	for (uint32_t i = 0; pass->pledges && i < p->tasks; i++)
-		task_count(pass, p->queue, p->tier, sign * one, p->numbers.at[i]);
+		task_count(pass, p->queue, p->tier,
+			   sign * share_there(pass, shape, promise_node(p, i)), promise_node(p, i));
 }
 
 void pledges_make(struct pass *pass)
@@ -108,9 +117,11 @@ void pledges_make(struct pass *pass)
 void pledge_take(struct pass *pass, uint32_t queue, uint8_t tier, const struct shape *shape,
 		 const struct placement *place)
 {
-	for (uint32_t i = 0; pass->pledges && i < place->count; i++)
-		task_count(pass, queue, tier, shape_share(shape, 1),
-			   space_at(&pass->view->space, place->ranks[i])->node);
+	for (uint32_t i = 0; pass->pledges && i < place->count; i++) {
+		uint32_t node = space_at(&pass->view->space, place->ranks[i])->node;
+
+		task_count(pass, queue, tier, share_there(pass, shape, node), node);
+	}
 }
 
 void pledge_attempt(struct pass *pass, const struct victim *v, int sign)
@@ -120,8 +131,8 @@ void pledge_attempt(struct pass *pass, const struct victim *v, int sign)
 			table_get(&pass->facts->tasks, v->attempt->first_task + i);
 
 		if (victim_has(v, i, task))
-			task_count(pass, v->queue, v->tier, sign * shape_share(v->shape, 1),
-				   task->node.v);
+			task_count(pass, v->queue, v->tier,
+				   sign * share_there(pass, v->shape, task->node.v), task->node.v);
 	}
 }
 
@@ -259,7 +270,7 @@ static int64_t critical_room(const struct pass *pass, uint32_t queue, struct nam
 bool pledge_bind(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t tasks,
 		 struct verdict *ret_why)
 {
-	int64_t one = shape_share(shape, 1), widest = 0;
+	int64_t one = shape_share(&pass->view->space, shape, 1), widest = 0;
 	uint64_t classes;
 
 	if (!pass->pledges || !shape->gpus || pass->facts->policy.allow_critical_burst ||

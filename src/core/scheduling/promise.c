@@ -17,11 +17,6 @@
 #include "base/check.h"
 #include "core/scheduling/pass.h"
 
-static uint32_t promise_victim(const struct promise_view *p, uint32_t i)
-{
-	return p->numbers.at[2 * p->tasks + i];
-}
-
 /* The victim's job when its attempt still lives, else 0. */
 static uint32_t victim_live(const struct pass *pass, uint32_t attempt)
 {
@@ -39,9 +34,9 @@ static bool victim_is_stopped(const struct pass *pass, uint32_t attempt)
 static bool place_is_usable(const struct pass *pass, const struct promise_view *p)
 {
 	for (uint32_t i = 0; i < p->tasks; i++) {
-		int32_t rank = space_rank(&pass->view->space, p->numbers.at[i]);
+		int32_t rank = space_rank(&pass->view->space, promise_node(p, i));
 
-		if (rank == RANK_NONE || (p->numbers.at[p->tasks + i] &
+		if (rank == RANK_NONE || (promise_task(p, i).mask &
 					  ~space_at(&pass->view->space, (uint32_t)rank)->usable))
 			return false;
 		if (!space_at(&pass->view->space, (uint32_t)rank)->ready)
@@ -66,16 +61,15 @@ static void promise_space_move(struct pass *pass, const struct promise_view *p, 
 	struct space *space = &pass->view->space;
 
 	for (uint32_t i = 0; i < p->tasks; i++) {
-		int32_t rank = space_rank(space, p->numbers.at[i]);
+		int32_t rank = space_rank(space, promise_node(p, i));
+		struct hold hold = promise_task(p, i);
 
 		if (rank == RANK_NONE)
 			continue;
 		if (make)
-			space_promise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
-				      p->cpu_milli, p->ram_mib);
+			space_promise(space, (uint32_t)rank, &hold);
 		else
-			space_unpromise(space, (uint32_t)rank, p->numbers.at[p->tasks + i],
-					p->cpu_milli, p->ram_mib);
+			space_unpromise(space, (uint32_t)rank, &hold);
 	}
 }
 
@@ -86,10 +80,10 @@ static void attempt_give(struct pass *pass, uint32_t attempt, const struct shape
 	for (uint32_t i = 0; i < a->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, a->first_task + i);
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
+		struct hold hold = task_hold(task, shape);
 
 		if (rank != RANK_NONE && task_holds(task))
-			space_give(&pass->view->space, (uint32_t)rank, task->gpu_mask,
-				   shape->cpu_milli, shape->memory_mib);
+			space_give(&pass->view->space, (uint32_t)rank, &hold);
 	}
 }
 
@@ -198,19 +192,17 @@ static void promise_drop(struct pass *pass, uint32_t job)
 static void promise_renew(struct pass *pass, const struct promise_view *p, const bool *keep,
 			  const struct placement *place)
 {
-	int64_t *nodes = arena_new_array(pass->arena, int64_t, place->count),
-		*masks = arena_new_array(pass->arena, int64_t, place->count);
 	int64_t *victims = arena_new_array(pass->arena, int64_t, p->victims + 1);
 	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
+	struct place_lists lists = place_lists(pass, place);
 
-	for (uint32_t i = 0; i < place->count; i++) {
-		nodes[i] = space_at(&pass->view->space, place->ranks[i])->node;
-		masks[i] = place->masks[i];
-	}
 	e->job = p->job;
-	e->nodes = nodes;
-	e->masks = masks;
+	e->nodes = lists.nodes;
+	e->masks = lists.masks;
+	e->parts = lists.parts;
+	e->parts_mib = lists.parts_mib;
 	e->nodes_count = e->masks_count = place->count;
+	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
 	e->victims = victims;
 	for (uint32_t i = 0; i < p->victims; i++)
 		if (keep[i] && victim_live(pass, promise_victim(p, i)))
@@ -277,7 +269,7 @@ static bool others_are_free(const struct pass *pass, const struct promise_view *
 	uint64_t classes;
 
 	space_classes_of(&pass->view->space, shape, &classes);
-	if (!shape->gpus)
+	if (!shape->gpus || shape_is_part(shape))
 		return true;
 	for (uint32_t i = 0; i < p->victims; i++)
 		if (!victim_is_stopped(pass, promise_victim(p, i)))
@@ -368,38 +360,65 @@ void promises_review(struct pass *pass)
 
 /* --- keeping the promise ----------------------------------------------------------------------------------- */
 
-static bool place_is_free(const struct pass *pass, const struct promise_view *p)
+/* Parts of one GPU may be promised to several tasks: each is taken before the next is asked for. */
+static bool task_is_free(struct pass *pass, const struct promise_view *p, uint32_t task)
 {
-	const struct space *space = &pass->view->space;
+	struct space *space = &pass->view->space;
+	int32_t rank = space_rank(space, promise_node(p, task));
+	struct hold hold = promise_task(p, task);
+	const struct place_node *node;
 
-	for (uint32_t i = 0; i < p->tasks; i++) {
-		int32_t rank = space_rank(space, p->numbers.at[i]);
-
-		if (rank == RANK_NONE ||
-		    (space_at(space, (uint32_t)rank)->busy & p->numbers.at[p->tasks + i]))
-			return false;
-		if ((p->cpu_milli && space_at(space, (uint32_t)rank)->cpu_free < 0) ||
-		    (p->ram_mib && space_at(space, (uint32_t)rank)->ram_free < 0))
-			return false;
-	}
+	if (rank == RANK_NONE)
+		return false;
+	node = space_at(space, (uint32_t)rank);
+	if ((p->cpu_milli && node->cpu_free < 0) || (p->ram_mib && node->ram_free < 0))
+		return false;
+	if (!hold.part)
+		return (node->busy & hold.mask) == 0;
+	hold.cpu_milli = hold.ram_mib = 0;
+	if (!part_fits_held(space, (uint32_t)rank, &hold, (uint8_t)pass->facts->policy.share_gpus))
+		return false;
+	space_take(space, (uint32_t)rank, &hold);
 	return true;
+}
+
+static bool place_is_free(struct pass *pass, const struct promise_view *p)
+{
+	uint32_t mark = space_mark(&pass->view->space), task = 0;
+
+	while (task < p->tasks && task_is_free(pass, p, task))
+		task++;
+	space_rollback(&pass->view->space, mark);
+	return task == p->tasks;
+}
+
+static struct placement promise_place(const struct pass *pass, const struct promise_view *p)
+{
+	struct placement place = { .count = p->tasks };
+	uint32_t *numbers = arena_new_array(pass->arena, uint32_t, (size_t)4 * p->tasks);
+
+	memcpy(numbers, p->numbers.at, (size_t)4 * p->tasks * sizeof(*numbers));
+	for (uint32_t t = 0; t < p->tasks; t++)
+		numbers[t] = (uint32_t)space_rank(&pass->view->space, promise_node(p, t));
+	place.ranks = numbers;
+	place.masks = numbers + p->tasks;
+	if (promise_task(p, 0).part) {
+		place.parts = numbers + (size_t)2 * p->tasks;
+		place.parts_mib = numbers + (size_t)3 * p->tasks;
+	}
+	return place;
 }
 
 void promises_place(struct pass *pass)
 {
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
-		struct placement place = { .count = p->tasks };
+		struct placement place;
 
 		if (!place_is_free(pass, p) || !quota_allows(pass, p) ||
 		    !promise_is_bounded(pass, p))
 			continue;
-		place.ranks = arena_new_array(pass->arena, uint32_t, p->tasks);
-		place.masks = arena_new_array(pass->arena, uint32_t, p->tasks);
-		for (uint32_t t = 0; t < p->tasks; t++) {
-			place.ranks[t] = (uint32_t)space_rank(&pass->view->space, p->numbers.at[t]);
-			place.masks[t] = p->numbers.at[p->tasks + t];
-		}
+		place = promise_place(pass, p);
 		promise_keep(pass, p, &place);
 	}
 }

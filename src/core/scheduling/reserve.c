@@ -27,15 +27,16 @@ static void reservation_keep(struct pass *pass, struct reservation *r)
 {
 	struct space *space = &pass->view->space;
 
-	r->kept = arena_new_array(pass->arena, uint32_t, r->place.count);
+	r->kept = arena_new_array(pass->arena, struct hold, r->place.count);
 	r->kept_free = 0;
 	for (uint32_t i = 0; i < r->place.count; i++) {
-		const struct place_node *node = space_at(space, r->place.ranks[i]);
+		uint32_t rank = r->place.ranks[i];
 
-		r->kept[i] = r->place.masks[i] & ~node->promised;
-		r->kept_free += bits_count(r->kept[i] & place_node_free(node));
-		space_promise(space, r->place.ranks[i], r->kept[i], r->shape->cpu_milli,
-			      r->shape->memory_mib);
+		r->kept[i] = hold_unpromised(space, rank, placement_hold(&r->place, i, r->shape));
+		if (!r->kept[i].part)
+			r->kept_free += bits_count(r->kept[i].mask &
+						   place_node_free(space_at(space, rank)));
+		space_promise(space, rank, &r->kept[i]);
 	}
 	pass->kept_free += r->kept_free;
 	pass->applied++;
@@ -44,8 +45,7 @@ static void reservation_keep(struct pass *pass, struct reservation *r)
 static void reservation_free(struct pass *pass, struct reservation *r)
 {
 	for (uint32_t i = 0; i < r->place.count; i++)
-		space_unpromise(&pass->view->space, r->place.ranks[i], r->kept[i],
-				r->shape->cpu_milli, r->shape->memory_mib);
+		space_unpromise(&pass->view->space, r->place.ranks[i], &r->kept[i]);
 	r->kept = NULL;
 	pass->kept_free -= r->kept_free;
 	pass->applied--;
@@ -129,15 +129,14 @@ static void attempt_move(struct pass *pass, const struct attempt *attempt,
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 		int32_t rank = space_rank(ahead->space, task->node.v);
+		struct hold hold = task_hold(task, shape);
 
 		if (rank == RANK_NONE || !task_holds(task))
 			continue;
 		if (give)
-			space_give(ahead->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
-				   shape->memory_mib);
+			space_give(ahead->space, (uint32_t)rank, &hold);
 		else
-			space_take(ahead->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
-				   shape->memory_mib);
+			space_take(ahead->space, (uint32_t)rank, &hold);
 	}
 	space_commit(ahead->space);
 	ahead->moves++;
@@ -149,13 +148,18 @@ static void start_move(struct pass *pass, const struct event_attempt_placed *e,
 	struct space *space = pass->ahead->space;
 
 	for (uint32_t i = 0; i < e->nodes_count; i++) {
-		uint32_t rank = (uint32_t)space_rank(space, (uint32_t)e->nodes[i]),
-			 mask = (uint32_t)e->masks[i];
+		uint32_t rank = (uint32_t)space_rank(space, (uint32_t)e->nodes[i]);
+		struct hold hold = { .mask = (uint32_t)e->masks[i],
+				     .part = e->parts_count ? (uint32_t)e->parts[i] : 0,
+				     .part_mib = e->parts_count ? (uint32_t)e->parts_mib[i] : 0,
+				     .sharer = shape_sharer(shape),
+				     .cpu_milli = shape->cpu_milli,
+				     .ram_mib = shape->memory_mib };
 
 		if (give)
-			space_give(space, rank, mask, shape->cpu_milli, shape->memory_mib);
+			space_give(space, rank, &hold);
 		else
-			space_take(space, rank, mask, shape->cpu_milli, shape->memory_mib);
+			space_take(space, rank, &hold);
 	}
 	space_commit(space);
 	pass->ahead->moves++;
@@ -285,10 +289,12 @@ static void ahead_keep(struct pass *pass, const struct reservation *r)
 {
 	struct space *space = pass->ahead->space;
 
-	for (uint32_t i = 0; i < r->place.count; i++)
-		space_promise(space, r->place.ranks[i],
-			      r->place.masks[i] & ~space_at(space, r->place.ranks[i])->promised,
-			      r->shape->cpu_milli, r->shape->memory_mib);
+	for (uint32_t i = 0; i < r->place.count; i++) {
+		struct hold hold = hold_unpromised(space, r->place.ranks[i],
+						   placement_hold(&r->place, i, r->shape));
+
+		space_promise(space, r->place.ranks[i], &hold);
+	}
 	space_commit(space);
 }
 
@@ -458,7 +464,7 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	r.collects = pass->facts->policy.collect_after_ms > 0 &&
 		     pass->facts->now_ms - job->state_ms >= pass->facts->policy.collect_after_ms;
 	r.claim = standing_within(&pass->standings, job->queue.v, 0,
-				  shape_share(shape, shape->tasks_min));
+				  shape_share(&pass->view->space, shape, shape->tasks_min));
 	reserve_note(pass, &r);
 	reservation_add(pass, &r);
 	return true;

@@ -11,6 +11,9 @@
  *	4 GPUs: `long` holds 3 until 31 min, `wide` has all four reserved from then on. At 5 min `long` ends: `wide` starts.
  *	At 31 min `long` has not ended: nothing changes, it is expected to end any moment.
  *
+ * A reservation of parts of GPUs is none of these: each pass looks for it anew. One of whole GPUs is looked for anew as well
+ * while others hold parts of a GPU of it.
+ *
  * To see whether one still holds is a look at who holds each of its GPUs, some 10 ns each. To find one is a walk through
  * all that will end. So an event costs the first, and a walk comes every ten seconds at most and when a plan has failed.
  * What is known of the ends is better for each event; but a gang that is told a new place every second is told nothing.
@@ -116,7 +119,7 @@ static bool task_has(const struct pass *pass, const struct promise *at, int64_t 
 		return false;
 	*ret_rank = (uint32_t)rank;
 	node = space_at(&pass->view->space, *ret_rank);
-	if (!node->ready || at->gpu_mask & (~node->usable | node->promised) ||
+	if (!node->ready || at->gpu_mask & (~node->usable | node->promised | node->shared) ||
 	    pass->closed >> node->class & 1)
 		return false;
 	if (pass->reserved && pass->reserved[*ret_rank] & at->gpu_mask)
@@ -132,7 +135,7 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 	struct reservation r = { .job = id, .shape = request->shape };
 	uint32_t row;
 
-	if (!fact || pass->review || fact->tasks != request->tasks)
+	if (!fact || pass->review || shape_is_part(request->shape) || fact->tasks != request->tasks)
 		return false;
 	r.waits_for = fact->waits_for;
 	r.start_ms = fact->start_ms > pass->facts->now_ms ? fact->start_ms : pass->facts->now_ms;
@@ -157,8 +160,11 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 
 bool reserve_was_looked_for(const struct pass *pass, uint32_t id)
 {
-	return !pass->review && !facts_reservation(pass->facts, (struct job_id){ id }) &&
-	       job_get(pass->facts, (struct job_id){ id })->state_ms < pass->facts->reviewed_ms;
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+
+	return !pass->review && !shape_is_part(shape_get(pass->facts, job->shape)) &&
+	       !facts_reservation(pass->facts, (struct job_id){ id }) &&
+	       job->state_ms < pass->facts->reviewed_ms;
 }
 
 /* --- into the decisions ------------------------------------------------------------------------------ */
@@ -191,8 +197,8 @@ void reserve_note(struct pass *pass, const struct reservation *r)
 	struct event_reservation_set *e;
 	int64_t *nodes, *masks;
 
-	if (!pass->reserved_seen)
-		return; /* explain asks */
+	if (!pass->reserved_seen || r->place.parts)
+		return; /* explain asks; or each pass finds it anew */
 	for (uint32_t row = 1; fact && row <= pass->facts->reservation_count; row++)
 		if (reservation_get(pass->facts, row) == fact)
 			pass->reserved_seen[row] = true;

@@ -30,9 +30,9 @@ static void attempt_give(struct pass *pass, uint32_t id)
 
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = task_get(pass->facts, attempt, i);
+		const struct hold hold = task_hold(task, shape);
 
-		space_give(space, (uint32_t)space_rank(space, task->node.v), task->gpu_mask,
-			   shape->cpu_milli, shape->memory_mib);
+		space_give(space, (uint32_t)space_rank(space, task->node.v), &hold);
 	}
 }
 

@@ -87,7 +87,7 @@ bool resize_left(struct pass *pass, const struct job *job, const struct attempt 
 	uint32_t count;
 	bool lost;
 
-	if (attempt->state != ATTEMPT_ACTIVE)
+	if (attempt->state != ATTEMPT_ACTIVE || attempt->parts_share)
 		return false;
 	ranks = arena_new_array(pass->arena, int64_t, attempt->tasks);
 	count = ranks_gone(pass, job, attempt, ranks, &lost);
@@ -185,12 +185,14 @@ static bool place_again(struct pass *pass, const struct shape *shape, const stru
 	bool free = true;
 
 	ret->count = count;
+	ret->parts = ret->parts_mib = NULL;
 	ret->ranks = arena_new_array(pass->arena, uint32_t, count);
 	ret->masks = arena_new_array(pass->arena, uint32_t, count);
 	for (uint32_t i = 0; i < count && free; i++) {
 		const struct task *task = task_at(pass, attempt, (uint32_t)ranks[i]);
 		int32_t rank = space_rank(space, task->node.v);
 		const struct place_node *node;
+		struct hold hold;
 
 		if (rank == RANK_NONE)
 			return false;
@@ -203,8 +205,8 @@ static bool place_again(struct pass *pass, const struct shape *shape, const stru
 			break;
 		ret->ranks[i] = (uint32_t)rank;
 		ret->masks[i] = task->gpu_mask;
-		space_take(space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
-			   shape->memory_mib);
+		hold = task_hold(task, shape);
+		space_take(space, (uint32_t)rank, &hold);
 	}
 	space_rollback(space, mark);
 	return free;
@@ -282,7 +284,7 @@ static void lacking_try(struct pass *pass, uint32_t id)
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	uint32_t count = shape->tasks_min - attempt_width(attempt);
 	int64_t until_ms = attempt->lacks_ms + pass->facts->policy.rejoin_ms,
-		need = shape_share(shape, count);
+		need = shape_share(&pass->view->space, shape, count);
 	const int64_t *ranks = ranks_for(pass, attempt, count);
 	char duration[DURATION_TEXT_MAX];
 	struct placement place;
@@ -327,7 +329,7 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	uint32_t most = shape->tasks_max - attempt_width(attempt);
-	int64_t one = shape_share(shape, 1), room;
+	int64_t one = shape_share(&pass->view->space, shape, 1), room;
 	struct placement place;
 	struct verdict why;
 	uint32_t count = 0;
@@ -346,7 +348,8 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	grow(pass, job, ranks_for(pass, attempt, count), &place);
 	placement_take(&pass->view->space, &place, shape);
 	bounds_take(pass, job->queue.v, shape, &place);
-	standing_start(&pass->standings, job->queue.v, job->tier, shape_share(shape, count));
+	standing_start(&pass->standings, job->queue.v, job->tier,
+		       shape_share(&pass->view->space, shape, count));
 	pass->more = true;
 	return true;
 }

@@ -173,7 +173,7 @@ static void wait_read(struct standings *s, uint32_t id)
 		const struct bucket *b = &s->view->buckets.at[walk.id];
 		uint8_t tier = (uint8_t)(b->rank >> 32);
 		const struct shape *shape = shape_get(s->facts, (struct shape_id){ b->shape });
-		int64_t one = shape_share(shape, shape->tasks_min), all;
+		int64_t one = shape_share(&s->view->space, shape, shape->tasks_min), all;
 
 		/* Ranks fall: critical work has been counted first, best-effort comes last. */
 		if (tier == TIER_BEST_EFFORT || at->wait_critical >= 2 * s->enough ||

@@ -159,6 +159,8 @@ uint32_t world_submit(struct world *w, struct wish wish)
 	s->grace_ms = wish.grace_ms ? wish.grace_ms : -1;
 	s->held = wish.held;
 	s->array_count = wish.array;
+	s->gpu_part = wish.part;
+	s->gpu_part_mib = wish.part_mib;
 	if (wish.depends) {
 		s->depends = &wish.depends;
 		s->depends_count = 1;
@@ -436,10 +438,28 @@ const char *world_places(struct world *w, uint32_t job)
 	return text;
 }
 
-/* No GPU twice, none that does not exist; gangs between their bounds; no queue above its limit. */
+struct node_parts {
+	uint32_t share[NODE_GPUS_MAX], mib[NODE_GPUS_MAX];
+};
+
+static void part_check(const struct world *w, const struct task *task, struct node_parts *parts,
+		       uint32_t *shared)
+{
+	int gpu = __builtin_ctz(task->gpu_mask);
+
+	CHECK(task->gpu_part > 0);
+	parts->share[gpu] += task->gpu_part;
+	parts->mib[gpu] += task->gpu_part_mib;
+	CHECK(parts->share[gpu] <= GPU_SHARE);
+	CHECK(parts->mib[gpu] <= node_get(&w->facts, task->node)->gpu_memory_mib);
+	*shared |= task->gpu_mask;
+}
+
+/* No GPU twice and no more of it than it has, none that does not exist; gangs between their bounds; no queue above its limit. */
 void world_check(const struct world *w)
 {
-	uint32_t busy[256] = { 0 };
+	uint32_t busy[256] = { 0 }, shared[256] = { 0 };
+	struct node_parts parts[256] = { 0 };
 	int64_t hold[64] = { 0 };
 
 	CHECK(w->facts.nodes.count < ARRAY_SIZE(busy) && w->facts.queues.count < ARRAY_SIZE(hold));
@@ -458,14 +478,18 @@ void world_check(const struct world *w)
 			if (!task_holds(task))
 				continue;
 			CHECK((uint32_t)__builtin_popcount(task->gpu_mask) == shape->gpus);
-			CHECK((busy[task->node.v] & task->gpu_mask) == 0);
+			CHECK(((busy[task->node.v] | shared[task->node.v]) & task->gpu_mask) == 0 ||
+			      (shape_is_part(shape) && !(busy[task->node.v] & task->gpu_mask)));
 			CHECK(node_get(&w->facts, task->node)->gpu_count >= 32 ||
 			      task->gpu_mask >> node_get(&w->facts, task->node)->gpu_count == 0);
-			busy[task->node.v] |= task->gpu_mask;
+			if (shape_is_part(shape))
+				part_check(w, task, &parts[task->node.v], &shared[task->node.v]);
+			else
+				busy[task->node.v] |= task->gpu_mask;
 		}
 		for (uint32_t q = j->queue.v; q;
 		     q = queue_get(&w->facts, (struct queue_id){ q })->parent.v)
-			hold[q] += (int64_t)shape->gpus * attempt_width(a) * GPU_SHARE;
+			hold[q] += attempt_share(&w->facts, a);
 	}
 	for (uint32_t q = 1; q <= w->facts.queues.count; q++) {
 		int64_t limit = queue_get(&w->facts, (struct queue_id){ q })->limit_share;

@@ -40,6 +40,7 @@ struct wish {
 	enum tier tier;
 	int64_t grace_ms; /* 0 = the policy's; gpus: 0 = one, -1 = none */
 	bool best_effort, polite, checkpoint, held;
+	int64_t part, part_mib; /* of one GPU, in 1/63000 or of its memory */
 };
 
 void world_init(struct world *w, const char *picture);

@@ -145,7 +145,8 @@ static void holders_move(struct view *view, uint32_t rank, uint32_t mask, uint32
 {
 	uint32_t *holders = view->holders.at + (size_t)rank * view->space.gpus_max;
 
-	for (; mask; mask &= mask - 1) {
+	/* GPUs that the node has no more, since it was set anew, are nobody's. */
+	for (mask &= space_at(&view->space, rank)->all; mask; mask &= mask - 1) {
 		uint32_t *holder = &holders[__builtin_ctz(mask)];
 
 		if (take)
@@ -160,16 +161,16 @@ static void task_move(struct view *view, const struct task *task, uint32_t job,
 		      const struct shape *shape, bool take)
 {
 	int32_t rank = space_rank(&view->space, task->node.v);
+	struct hold hold = task_hold(task, shape);
 
 	if (rank == RANK_NONE)
 		return;
-	holders_move(view, (uint32_t)rank, task->gpu_mask, job, take);
+	if (!hold.part) /* who holds parts of a GPU is not listed: several may */
+		holders_move(view, (uint32_t)rank, task->gpu_mask, job, take);
 	if (take)
-		space_take(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
-			   shape->memory_mib);
+		space_take(&view->space, (uint32_t)rank, &hold);
 	else
-		space_give(&view->space, (uint32_t)rank, task->gpu_mask, shape->cpu_milli,
-			   shape->memory_mib);
+		space_give(&view->space, (uint32_t)rank, &hold);
 }
 
 static void tasks_move(struct view *view, const struct facts *facts, const struct job *job,
@@ -241,7 +242,7 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 	jv->rank = job_rank(job);
 	jv->tier = job->tier;
 	jv->width = attempt_width(attempt);
-	jv->share = shape_share(shape_get(facts, job->shape), jv->width);
+	jv->share = attempt_share(facts, attempt);
 	sorted_add(&view->pool, &queue->running, jv->rank, id);
 	queue->hold[jv->tier] += jv->share;
 }
@@ -300,8 +301,9 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	}
 	jv->since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
 	leaving = attempt_is_leaving(attempt);
-	leave_share =
-		leaving ? jv->share : shape_share(shape_get(facts, job->shape), attempt->leaving);
+	leave_share = leaving ? jv->share
+			      : (int64_t)shape_get(facts, job->shape)->gpus * GPU_SHARE *
+					attempt->leaving;
 	view->queues.at[jv->queue].leave[jv->tier] += leave_share - jv->leave_share;
 	jv->leave_share = leave_share;
 	set_move(view, &view->lacking, &jv->lacking,
@@ -345,16 +347,15 @@ static void promise_space(struct view *view, const struct promise_view *p, bool 
 	if (view->space_stale)
 		return;
 	for (uint32_t i = 0; i < p->tasks; i++) {
-		int32_t rank = space_rank(&view->space, p->numbers.at[i]);
+		int32_t rank = space_rank(&view->space, promise_node(p, i));
+		struct hold hold = promise_task(p, i);
 
 		if (rank == RANK_NONE)
 			continue;
 		if (make)
-			space_promise(&view->space, (uint32_t)rank, p->numbers.at[p->tasks + i],
-				      p->cpu_milli, p->ram_mib);
+			space_promise(&view->space, (uint32_t)rank, &hold);
 		else
-			space_unpromise(&view->space, (uint32_t)rank, p->numbers.at[p->tasks + i],
-					p->cpu_milli, p->ram_mib);
+			space_unpromise(&view->space, (uint32_t)rank, &hold);
 	}
 	space_commit(&view->space);
 }
@@ -384,15 +385,18 @@ static void promise_read(const struct facts *facts, uint32_t first, struct promi
 		p->victims += promise->node == 0;
 		row = promise->next;
 	}
-	array_resize(&p->numbers.buf, (size_t)2 * p->tasks + p->victims, sizeof(uint32_t));
+	array_resize(&p->numbers.buf, (size_t)4 * p->tasks + p->victims, sizeof(uint32_t));
 	for (uint32_t row = first; row; at++) {
 		const struct promise *promise = table_get(&facts->promises, row);
 
 		if (promise->node) {
 			p->numbers.at[at] = promise->node;
 			p->numbers.at[p->tasks + at] = promise->gpu_mask;
+			p->numbers.at[2 * p->tasks + at] = promise->gpu_part;
+			p->numbers.at[3 * p->tasks + at] = promise->gpu_part_mib;
+			p->share += promise->gpu_part;
 		} else {
-			p->numbers.at[p->tasks + at] = promise->victim;
+			p->numbers.at[3 * p->tasks + at] = promise->victim;
 		}
 		row = promise->next;
 	}
@@ -416,7 +420,9 @@ static void promise_enter(struct view *view, const struct facts *facts, uint32_t
 	p->cpu_milli = shape->cpu_milli;
 	p->ram_mib = shape->memory_mib;
 	promise_read(facts, job->promise, p);
-	p->share = shape_share(shape, p->tasks);
+	p->sharer = shape_sharer(shape);
+	if (!p->share)
+		p->share = (int64_t)shape->gpus * p->tasks * GPU_SHARE;
 	view->queues.at[p->queue].promised[p->tier] += p->share;
 	promise_space(view, p, true);
 }
@@ -681,7 +687,7 @@ static void resized_follow(struct view *view, const struct facts *facts, int64_t
 	}
 	space_commit(&view->space);
 	jv->width = attempt_width(attempt);
-	share = shape_share(shape, jv->width);
+	share = attempt_share(facts, attempt);
 	view->queues.at[jv->queue].hold[jv->tier] += share - jv->share;
 	jv->share = share;
 	job_sync(view, facts, id, false);

@@ -81,9 +81,28 @@ struct promise_view {
 	uint32_t job, queue;
 	uint8_t tier;
 	int64_t share, cpu_milli, ram_mib;
+	uint32_t sharer; /* of parts of GPUs */
 	uint32_t tasks, victims; /* counts */
-	ARRAY(uint32_t) numbers; /* nodes, then masks, then victims (attempts) */
+	ARRAY(uint32_t) numbers; /* nodes, masks, parts, their memory, then victims (attempts) */
 };
+static inline uint32_t promise_node(const struct promise_view *p, uint32_t task)
+{
+	return p->numbers.at[task];
+}
+static inline uint32_t promise_victim(const struct promise_view *p, uint32_t i)
+{
+	return p->numbers.at[4 * p->tasks + i];
+}
+/* What the task will hold. */
+static inline struct hold promise_task(const struct promise_view *p, uint32_t task)
+{
+	return (struct hold){ p->numbers.at[p->tasks + task],
+			      p->numbers.at[2 * p->tasks + task],
+			      p->numbers.at[3 * p->tasks + task],
+			      p->sharer,
+			      p->cpu_milli,
+			      p->ram_mib };
+}
 
 /* An array of which only so many jobs may run at once. */
 struct array_view {
@@ -139,10 +158,6 @@ static inline uint64_t rank_of(uint8_t tier, int32_t priority)
 static inline uint64_t job_rank(const struct job *job)
 {
 	return rank_of(job->tier, job->priority);
-}
-static inline int64_t shape_share(const struct shape *shape, uint32_t tasks)
-{
-	return (int64_t)shape->gpus * tasks * GPU_SHARE;
 }
 /* Run time still to be expected of the job from a start now: limit, estimate, what jobs like it ran, or its queue's default. */
 int64_t job_expected_ms(const struct facts *facts, const struct job *job);

@@ -156,8 +156,8 @@ int64_t attempt_grow_ms(const struct facts *facts, const struct job *job,
 	int64_t since_ms = attempt->resized_ms > attempt->released_ms ? attempt->resized_ms
 								      : attempt->released_ms;
 
-	if (attempt->state != ATTEMPT_ACTIVE || attempt->warned_ms || attempt->unreachable ||
-	    attempt->leaving || attempt->lacks_ms || job->cancel_asked ||
+	if (attempt->state != ATTEMPT_ACTIVE || attempt->parts_share || attempt->warned_ms ||
+	    attempt->unreachable || attempt->leaving || attempt->lacks_ms || job->cancel_asked ||
 	    attempt->exited != attempt->left || attempt->started != attempt->tasks ||
 	    !job_is_free(facts, job) ||
 	    attempt_width(attempt) >= shape_get(facts, job->shape)->tasks_max)

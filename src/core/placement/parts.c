@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/placement/parts.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+/* --- whose ---------------------------------------------------------------------------------------------- */
+
+/* Spread over 64 bits, so that a sum of marks equals a multiple of one mark only when all are the same. */
+static uint64_t sharer_mark(uint32_t sharer)
+{
+	uint64_t x = sharer + UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+static bool sum_admits(const struct part_sum *sum, const struct part_wish *wish)
+{
+	bool serves = wish->sharer & 1;
+
+	if (!sum->count || !wish->share_gpus)
+		return true;
+	if (wish->share_gpus == SHARE_GPUS_OFF)
+		return false;
+	if (sum->serving != (serves ? sum->count : 0))
+		return false;
+	return wish->share_gpus == SHARE_GPUS_ANY ||
+	       sum->sharers == sum->count * sharer_mark(wish->sharer);
+}
+
+bool part_may_join(const struct gpu_parts *parts, const struct part_wish *wish)
+{
+	return sum_admits(&parts->held, wish) && sum_admits(&parts->promised, wish);
+}
+
+/* --- what is open ---------------------------------------------------------------------------------------- */
+
+static uint32_t less(uint32_t all, uint64_t used)
+{
+	return used < all ? all - (uint32_t)used : 0;
+}
+
+struct gpu_part part_open(const struct space *space, uint32_t rank, uint32_t gpu)
+{
+	const struct place_node *n = space_at(space, rank);
+	uint32_t memory = node_memory_mib(space, rank);
+	const struct gpu_parts *parts;
+
+	if (!(n->usable >> gpu & 1))
+		return (struct gpu_part){ 0, 0 };
+	if (!(n->shared >> gpu & 1))
+		return place_node_free(n) >> gpu & 1 ? (struct gpu_part){ GPU_SHARE, memory }
+						     : (struct gpu_part){ 0, 0 };
+	parts = parts_of(space, rank, gpu);
+	if ((n->busy >> gpu & 1 && !parts->held.count) ||
+	    (n->promised >> gpu & 1 && !parts->promised.count))
+		return (struct gpu_part){ 0, 0 };
+	return (struct gpu_part){ less(GPU_SHARE,
+				       (uint64_t)parts->held.share + parts->promised.share),
+				  less(memory, (uint64_t)parts->held.mib + parts->promised.mib) };
+}
+
+bool part_fits_held(const struct space *space, uint32_t rank, const struct hold *hold,
+		    uint8_t share_gpus)
+{
+	uint32_t gpu = (uint32_t)__builtin_ctz(hold->mask);
+	const struct gpu_parts *parts = parts_of(space, rank, gpu);
+	const struct part_wish wish = { .sharer = hold->sharer, .share_gpus = share_gpus };
+
+	if (space_at(space, rank)->busy & hold->mask && !parts->held.count)
+		return false;
+	return parts->held.share + hold->part <= GPU_SHARE &&
+	       (uint64_t)parts->held.mib + hold->part_mib <= node_memory_mib(space, rank) &&
+	       sum_admits(&parts->held, &wish);
+}
+
+struct hold hold_unpromised(const struct space *space, uint32_t rank, struct hold hold)
+{
+	const struct place_node *n = space_at(space, rank);
+	const struct gpu_parts *parts;
+	uint32_t left;
+
+	if (!hold.part) {
+		hold.mask &= ~n->promised;
+		return hold;
+	}
+	parts = parts_of(space, rank, (uint32_t)__builtin_ctz(hold.mask));
+	left = n->promised & hold.mask && !parts->promised.count
+		       ? 0
+		       : less(GPU_SHARE, parts->promised.share);
+	hold.part = hold.part < left ? hold.part : left;
+	if (!hold.part)
+		hold.mask = hold.part_mib = 0;
+	return hold;
+}
+
+/* --- changes ----------------------------------------------------------------------------------------------- */
+
+static void gpu_log(struct space *space, uint32_t gpu)
+{
+	size_t room = space->parts_log.buf.size / sizeof(struct parts_undo);
+
+	if (space->parts_log_count == room)
+		array_resize(&space->parts_log.buf, room ? room * 2 : 64,
+			     sizeof(struct parts_undo));
+	space->parts_log.at[space->parts_log_count++] =
+		(struct parts_undo){ gpu, space->gpu_parts.at[gpu] };
+}
+
+bool parts_change(struct space *space, uint32_t rank, const struct hold *hold, bool promise,
+		  bool more)
+{
+	uint32_t gpu = rank * space->gpus_max + (uint32_t)__builtin_ctz(hold->mask);
+	struct part_sum *sum =
+		promise ? &space->gpu_parts.at[gpu].promised : &space->gpu_parts.at[gpu].held;
+	uint64_t mark = sharer_mark(hold->sharer);
+
+	CHECK(space->parts && bits_count(hold->mask) == 1);
+	gpu_log(space, gpu);
+	if (more) {
+		CHECK(sum->share + hold->part <= GPU_SHARE);
+		sum->share = (uint16_t)(sum->share + hold->part);
+		sum->mib += hold->part_mib;
+		sum->count++;
+		sum->serving = (uint16_t)(sum->serving + (hold->sharer & 1));
+		sum->sharers += mark;
+	} else {
+		CHECK(sum->count && sum->share >= hold->part && sum->mib >= hold->part_mib);
+		sum->share = (uint16_t)(sum->share - hold->part);
+		sum->mib -= hold->part_mib;
+		sum->count--;
+		sum->serving = (uint16_t)(sum->serving - (hold->sharer & 1));
+		sum->sharers -= mark;
+	}
+	return sum->count > 0;
+}
+
+uint8_t parts_clear(struct space *space, uint32_t rank)
+{
+	uint8_t entries = 0;
+
+	for (uint32_t shared = space_at(space, rank)->shared; shared; shared &= shared - 1) {
+		uint32_t gpu = rank * space->gpus_max + (uint32_t)__builtin_ctz(shared);
+
+		gpu_log(space, gpu);
+		memset(&space->gpu_parts.at[gpu], 0, sizeof(struct gpu_parts));
+		entries++;
+	}
+	return entries;
+}
+
+void parts_rollback(struct space *space, uint32_t entries)
+{
+	for (; entries; entries--) {
+		const struct parts_undo *undo = &space->parts_log.at[--space->parts_log_count];
+
+		space->gpu_parts.at[undo->gpu] = undo->before;
+	}
+}
+
+/* --- the sets ------------------------------------------------------------------------------------------------ */
+
+static uint64_t *set_at(const struct space *space, uint32_t class, uint32_t step)
+{
+	return space->part_sets.at +
+	       ((size_t)class * PART_STEPS + step) * bits_words(space->node_count);
+}
+
+const uint64_t *parts_set(const struct space *space, uint32_t class, uint32_t step)
+{
+	return set_at(space, class, step);
+}
+
+static uint32_t node_shared(const struct space *space, uint32_t rank)
+{
+	uint32_t shared = 0;
+
+	for (uint32_t gpus = space_at(space, rank)->all; gpus; gpus &= gpus - 1) {
+		const struct gpu_parts *parts =
+			parts_of(space, rank, (uint32_t)__builtin_ctz(gpus));
+
+		if (parts->held.count || parts->promised.count)
+			shared |= gpus & -gpus;
+	}
+	return shared;
+}
+
+static uint32_t node_open(const struct space *space, uint32_t rank, uint32_t shared,
+			  uint32_t *ret_steps)
+{
+	uint32_t open = 0;
+
+	*ret_steps = 0;
+	for (; shared; shared &= shared - 1) {
+		uint32_t share = part_open(space, rank, (uint32_t)__builtin_ctz(shared)).share;
+
+		open += share;
+		if (share)
+			*ret_steps |= UINT32_C(1) << part_step(share);
+	}
+	return open;
+}
+
+void parts_follow(struct space *space, uint32_t rank)
+{
+	struct place_node *n = &space->nodes.at[rank];
+	uint32_t steps, open, changed;
+
+	n->shared = (n->busy | n->promised) ? node_shared(space, rank) : 0;
+	open = node_open(space, rank, n->shared, &steps);
+	space->open_share += (int64_t)open - n->open_share;
+	n->open_share = open;
+	for (changed = steps ^ n->open_steps; changed; changed &= changed - 1) {
+		uint32_t step = (uint32_t)__builtin_ctz(changed);
+
+		if (steps >> step & 1)
+			bits_add(set_at(space, n->class, step), space->node_count, rank);
+		else
+			bits_remove(set_at(space, n->class, step), space->node_count, rank);
+	}
+	n->open_steps = steps;
+}
+
+void parts_build(struct space *space, const struct facts *facts)
+{
+	for (uint32_t id = 1; id <= facts->shapes.count && !space->parts; id++)
+		space->parts = shape_is_part(shape_get(facts, (struct shape_id){ id }));
+	if (!space->parts)
+		return;
+	array_resize(&space->gpu_parts.buf, (size_t)space->node_count * space->gpus_max,
+		     sizeof(struct gpu_parts));
+	array_resize(&space->part_sets.buf,
+		     (size_t)space->class_count * PART_STEPS * bits_words(space->node_count),
+		     sizeof(uint64_t));
+}
+
+/* --- checks ---------------------------------------------------------------------------------------------------- */
+
+void parts_verify(const struct space *space)
+{
+	int64_t all = 0;
+
+	for (uint32_t rank = 0; rank < space->node_count; rank++) {
+		const struct place_node *n = space_at(space, rank);
+		uint32_t steps;
+
+		CHECK(n->shared == node_shared(space, rank));
+		CHECK((n->shared & ~(n->busy | n->promised)) == 0);
+		CHECK(n->open_share == node_open(space, rank, n->shared, &steps));
+		CHECK(n->open_steps == steps);
+		all += n->open_share;
+		for (uint32_t step = 0; step < PART_STEPS; step++)
+			CHECK((bits_next(set_at(space, n->class, step), space->node_count, rank,
+					 rank + 1) == rank) == (steps >> step & 1));
+	}
+	CHECK(all == space->open_share);
+}
+
+static bool bytes_same(const struct buf *a, const struct buf *b)
+{
+	return a->size == b->size && (!a->size || memcmp(a->data, b->data, a->size) == 0);
+}
+
+bool parts_same(const struct space *a, const struct space *b)
+{
+	return a->parts == b->parts && a->open_share == b->open_share &&
+	       bytes_same(&a->gpu_parts.buf, &b->gpu_parts.buf) &&
+	       bytes_same(&a->part_sets.buf, &b->part_sets.buf);
+}
