@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What jobfile.c (the walk over the document) and jobfile_values.c (a reader for each field) share. */
+/* What jobfile.c (the walk over the document) and those with a reader for each field share. */
 #include "api/jobfile_table.h"
 #include "base/conf.h"
 
@@ -30,12 +30,19 @@ typedef int jobfile_reader(struct reading *r, const struct conf *c, const char *
 /* jobfile_arrays.c */
 jobfile_reader read_array, read_array_count, read_array_limit, read_depends_on;
 
+/* jobfile_runs.c */
+jobfile_reader read_command, read_script, read_env, read_secrets, read_workdir;
+/* Whether the key is a name that a variable of a job may have. */
+int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
+
 /* jobfile_sweep.c */
 jobfile_reader read_sweep;
 /* When all fields have been read: the array's size from its sweep. */
 int jobfile_sweep_finish(struct reading *r) MUST_CHECK;
-/* Whether the key is a name that a variable of a job may have. */
-int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
+
+/* jobfile_values.c: an absolute path without control characters, of at most `max` bytes. */
+int jobfile_path(struct reading *r, const struct conf *c, const char *what, size_t max,
+		 const char **ret) MUST_CHECK;
 
 /* In the order of jobfile_fields. */
 extern jobfile_reader *const jobfile_readers[];

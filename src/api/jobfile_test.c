@@ -1,63 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/jobfile.h"
+#include "api/jobfile_testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-#include <jansson.h>
 
-#include "base/arena.h"
 #include "base/check.h"
-#include "base/conf.h"
 #include "core/model/facts.h"
-
-static struct arena arena;
-
-static int begin(void **state)
-{
-	(void)state;
-	arena_init(&arena, 256 << 20);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	arena_deinit(&arena);
-	return 0;
-}
-
-static struct job_request good(const char *text)
-{
-	struct job_request request;
-	struct err err = { 0 };
-
-	if (jobfile_parse("job.yaml", text, strlen(text), &arena, &request, &err) < 0)
-		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.text);
-	return request;
-}
-
-static struct err bad_bytes(const char *text, size_t size)
-{
-	struct job_request request;
-	struct err err = { 0 };
-	int rc = jobfile_parse("job.yaml", text, size, &arena, &request, &err);
-
-	if (rc >= 0)
-		fail_msg("accepted: %.200s", text);
-	assert_int_equal(rc, -(int)err.code);
-	assert_string_equal(err.file, "job.yaml");
-	return err;
-}
-
-static struct err bad(const char *text)
-{
-	return bad_bytes(text, strlen(text));
-}
 
 static char *read_golden(const char *name, size_t *ret_size)
 {
@@ -74,7 +23,7 @@ static char *read_golden(const char *name, size_t *ret_size)
 	size = ftell(file);
 	assert_true(size >= 0 && size < 1 << 20);
 	rewind(file);
-	text = arena_alloc(&arena, (size_t)size + 1);
+	text = arena_alloc(&jobfile_arena, (size_t)size + 1);
 	assert_int_equal(fread(text, 1, (size_t)size, file), (size_t)size);
 	fclose(file);
 	*ret_size = (size_t)size;
@@ -93,7 +42,7 @@ static void golden(const char *name)
 
 	snprintf(file, sizeof(file), "%s.yaml", name);
 	text = read_golden(file, &size);
-	if (jobfile_parse(file, text, size, &arena, &request, &err) < 0)
+	if (jobfile_parse(file, text, size, &jobfile_arena, &request, &err) < 0)
 		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.text);
 	event_encode(&request.event, &out);
 	buf_addc(&out, '\n');
@@ -436,113 +385,13 @@ static void a_secret_is_never_in_a_message(void **state)
 		assert_null(strstr(bad(texts[i]).text, "canary"));
 }
 
-/* A text of `size` times c, between before and after. */
-static char *filled(const char *before, char c, size_t size, const char *after)
-{
-	char *text = arena_alloc(&arena, strlen(before) + size + strlen(after) + 1);
-
-	memcpy(text, before, strlen(before));
-	memset(text + strlen(before), c, size);
-	memcpy(text + strlen(before) + size, after, strlen(after) + 1);
-	return text;
-}
-
-/* "before item0, item1 ... after" */
-static char *listed(const char *before, const char *format, size_t count, const char *after)
-{
-	AUTO_BUF out = BUF_INIT;
-
-	buf_adds(&out, before);
-	for (size_t i = 0; i < count; i++) {
-		char item[64];
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		snprintf(item, sizeof(item), format, i + 1);
-#pragma GCC diagnostic pop
-		buf_adds(&out, item);
-	}
-	buf_adds(&out, after);
-	return arena_strdup(&arena, out.data);
-}
-
-static void each_limit_is_kept_and_one_more_refused(void **state)
-{
-	(void)state;
-	good(filled("command: ", 'x', JOBFILE_COMMAND_MAX, "\n"));
-	bad(filled("command: ", 'x', JOBFILE_COMMAND_MAX + 1, "\n"));
-	good(filled("command: [", 'x', JOBFILE_COMMAND_MAX, "]\n"));
-	bad(filled("command: [", 'x', JOBFILE_COMMAND_MAX + 1, "]\n"));
-	good(filled("script: ", 'x', JOBFILE_SCRIPT_MAX, "\n"));
-	bad(filled("script: ", 'x', JOBFILE_SCRIPT_MAX + 1, "\n"));
-	good(filled("command: x\nworkdir: /", 'x', JOBFILE_WORKDIR_MAX - 1, "\n"));
-	bad(filled("command: x\nworkdir: /", 'x', JOBFILE_WORKDIR_MAX, "\n"));
-	good(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX - 1,
-		    "}\n"));
-	bad(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX, "}\n"));
-	good(filled("command: x\nname: ", 'x', NAME_MAX_BYTES, "\n"));
-	bad(filled("command: x\nname: ", 'x', NAME_MAX_BYTES + 1, "\n"));
-	good(filled("command: x\nenv: {A: ", 'x', JOBFILE_COMMAND_MAX - 2, "}\n"));
-	bad(filled("command: x\nenv: {A: ", 'x', JOBFILE_COMMAND_MAX - 1, "}\n"));
-	good(filled("command: x\nenv: {", 'A', 255, ": x}\n"));
-	bad(filled("command: x\nenv: {", 'A', 256, ": x}\n"));
-	good(listed("command: [", "a%zu, ", JOBFILE_ARGUMENTS_MAX, "]\n"));
-	bad(listed("command: [", "a%zu, ", JOBFILE_ARGUMENTS_MAX + 1, "]\n"));
-	good(listed("command: x\nenv: {", "A%zu: b, ", JOBFILE_ENV_MAX, "}\n"));
-	bad(listed("command: x\nenv: {", "A%zu: b, ", JOBFILE_ENV_MAX + 1, "}\n"));
-	good(listed("command: x\ndepends_on: [", "%zu, ", DEPENDS_MAX, "]\n"));
-	bad(listed("command: x\ndepends_on: [", "%zu, ", DEPENDS_MAX + 1, "]\n"));
-	good(listed("command: x\ngpus: {model: [", "m%zu, ", SHAPE_MODELS_MAX, "]}\n"));
-	bad(listed("command: x\ngpus: {model: [", "m%zu, ", SHAPE_MODELS_MAX + 1, "]}\n"));
-	assert_int_equal(good("command: x\ntasks: 4096\n").event.job_submitted.tasks_max,
-			 TASKS_MAX);
-	assert_int_equal(good("command: x\ngpus: 32\n").event.job_submitted.gpus, NODE_GPUS_MAX);
-	assert_int_equal(good("command: x\narray: 10000\n").event.job_submitted.array_count,
-			 ARRAY_MAX);
-	assert_int_equal(good("command: x\nretries: 100\n").event.job_submitted.retries,
-			 JOBFILE_RETRIES_MAX);
-	assert_int_equal(good("command: x\ncpus: 4096\n").event.job_submitted.cpu_milli,
-			 JOBFILE_CPUS_MAX * 1000);
-	assert_int_equal(
-		good("command: x\ncheckpoint: {grace: 24h}\n").event.job_submitted.grace_ms,
-		86400000);
-}
-
-/* Items of 100,000 bytes each: the sum is what is refused. */
-static void the_sums_have_limits_too(void **state)
-{
-	AUTO_BUF list = BUF_INIT;
-	AUTO_BUF env = BUF_INIT;
-
-	(void)state;
-	buf_adds(&list, "command: [");
-	buf_adds(&env, "command: x\nenv: {");
-	for (int i = 0; i < 11; i++) {
-		buf_adds(&list, filled("", 'x', 100000, ", "));
-		buf_addf(&env, "V%d: ", i);
-		buf_adds(&env, filled("", 'x', 100000, ", "));
-	}
-	buf_adds(&list, "]\n");
-	buf_adds(&env, "}\n");
-	assert_non_null(strstr(bad(list.data).text, "the limit is 1048576"));
-	assert_non_null(strstr(bad(env.data).text, "the limit is 1048576"));
-}
-
-static void a_text_over_ten_mib_is_too_large(void **state)
-{
-	char *text = filled("command: ", 'x', 10 << 20, "\n");
-
-	(void)state;
-	assert_int_equal(bad(text).code, ERR_TOO_LARGE);
-}
-
 static struct job_body body_of(const char *text)
 {
 	struct job_request request = good(text);
 	struct job_body body;
 	struct err err = { 0 };
 
-	if (job_body_parse(request.body, request.body_size, &arena, &body, &err) < 0)
+	if (job_body_parse(request.body, request.body_size, &jobfile_arena, &body, &err) < 0)
 		fail_msg("%s: %s", err.text, request.body);
 	return body;
 }
@@ -584,25 +433,13 @@ static void a_sweep_gives_each_job_of_the_array_its_combination(void **state)
 	assert_int_equal(request.event.job_submitted.array_count, 6);
 	assert_int_equal(request.event.job_submitted.array_limit, 2);
 	for (uint32_t i = 0; i < ARRAY_SIZE(values); i++) {
-		const char *const *env = job_body_env(&body, i, &arena);
+		const char *const *env = job_body_env(&body, i, &jobfile_arena);
 
 		assert_string_equal(env[0], "E=e");
-		assert_string_equal(arena_printf(&arena, "%s %s", env[1], env[2]), values[i]);
+		assert_string_equal(arena_printf(&jobfile_arena, "%s %s", env[1], env[2]),
+				    values[i]);
 		assert_null(env[3]);
 	}
-}
-
-static void a_sweep_makes_no_more_jobs_than_an_array_may_have(void **state)
-{
-	const char *hundred = listed("[", "%zu, ", 100, "]"),
-		   *more = listed("[", "%zu, ", 101, "]");
-
-	(void)state;
-	assert_int_equal(
-		good(arena_printf(&arena, "command: x\nsweep: {A: %s, B: %s}\n", hundred, hundred))
-			.event.job_submitted.array_count,
-		ARRAY_MAX);
-	bad(arena_printf(&arena, "command: x\nsweep: {A: %s, B: %s}\n", hundred, more));
 }
 
 static void a_command_text_is_given_to_the_shell(void **state)
@@ -652,10 +489,10 @@ static void damaged_bodies_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (job_body_parse(texts[i], strlen(texts[i]), &arena, &body, &err) >= 0)
+		if (job_body_parse(texts[i], strlen(texts[i]), &jobfile_arena, &body, &err) >= 0)
 			fail_msg("accepted: %s", texts[i]);
-	assert_true(job_body_parse("{\"script\":\"a\",\"later\":[{}]}", 27, &arena, &body, &err) >=
-		    0);
+	assert_true(job_body_parse("{\"script\":\"a\",\"later\":[{}]}", 27, &jobfile_arena, &body,
+				   &err) >= 0);
 }
 
 static void written_again_it_reads_the_same(void **state)
@@ -670,8 +507,8 @@ static void written_again_it_reads_the_same(void **state)
 	AUTO_BUF two = BUF_INIT;
 
 	(void)state;
-	assert_true(jobfile_read_text("job.yaml", text, strlen(text), &arena, &document, &err) >=
-		    0);
+	assert_true(jobfile_read_text("job.yaml", text, strlen(text), &jobfile_arena, &document,
+				      &err) >= 0);
 	jobfile_write(document, &again);
 	second = good(again.data);
 	event_encode(&first.event, &one);
@@ -680,141 +517,42 @@ static void written_again_it_reads_the_same(void **state)
 	assert_string_equal(first.body, second.body);
 }
 
-static void every_field_is_documented_and_its_example_is_accepted(void **state)
-{
-	const struct jobfile_field *fields;
-	size_t count;
-
-	(void)state;
-	fields = jobfile_fields(&count);
-	assert_true(count > 30);
-	for (size_t i = 0; i < count; i++) {
-		AUTO_BUF text = BUF_INIT;
-
-		assert_true(fields[i].doc[0] && fields[i].type[0] && fields[i].standard[0]);
-		buf_addf(&text, "%s\n", fields[i].example);
-		if (strncmp(fields[i].name, "command", 7) != 0 &&
-		    strncmp(fields[i].name, "script", 6) != 0)
-			buf_adds(&text, "command: x\n");
-		if (strcmp(fields[i].name, "secrets") == 0) /* over HTTP */
-			assert_non_null(strstr(bad(text.data).text, "fairlead submit"));
-		else
-			good(text.data);
-	}
-}
-
-/* "N" as the field's value: "gpus: {count: N}" for gpus.count. */
-static const char *with_value(struct buf *out, const char *field, const char *value)
-{
-	const char *dot = strchr(field, '.');
-
-	buf_clear(out);
-	if (dot)
-		buf_addf(out, "%.*s: {%s: %s}\n", (int)(dot - field), field, dot + 1, value);
-	else
-		buf_addf(out, "%s: %s\n", field, value);
-	buf_adds(out, "command: x\n");
-	return out->data;
-}
-
-/* What the reference says of ranges is what is read: both ends are taken, what lies just outside is not. */
-static void the_ranges_of_the_reference_are_those_that_are_read(void **state)
-{
-	const struct jobfile_field *fields;
-	size_t count, integers = 0, others = 0;
-	AUTO_BUF text = BUF_INIT;
-
-	(void)state;
-	fields = jobfile_fields(&count);
-	for (size_t i = 0; i < count; i++) {
-		char low[32] = "", high[32] = "", rest[8] = "", outside[32];
-		long long from, to;
-		int end = 0;
-
-		assert_true(fields[i].range[0] != '\0');
-		if (sscanf(fields[i].range, "%31s to %31s%7s", low, high, rest) != 2)
-			continue;
-		if (strspn(low, "-.0123456789smhMiB") != strlen(low))
-			continue;
-		good(with_value(&text, fields[i].name, low));
-		good(with_value(&text, fields[i].name, high));
-		if (sscanf(fields[i].range, "%lld to %lld%n", &from, &to, &end) != 2 ||
-		    fields[i].range[end]) {
-			others++;
-			snprintf(outside, sizeof(outside), "%s1ms", high);
-			if (strchr(high, 'h'))
-				assert_non_null(
-					strstr(bad(with_value(&text, fields[i].name, outside)).text,
-					       "at most 24h"));
-			continue;
-		}
-		integers++;
-		snprintf(outside, sizeof(outside), "%lld", from - 1);
-		assert_non_null(
-			strstr(bad(with_value(&text, fields[i].name, outside)).text, "between"));
-		snprintf(outside, sizeof(outside), "%lld", to + 1);
-		assert_non_null(
-			strstr(bad(with_value(&text, fields[i].name, outside)).text, "between"));
-	}
-	assert_true(integers >= 6 && others >= 4);
-}
-
-static void the_schema_is_json_and_has_every_field(void **state)
-{
-	AUTO_BUF out = BUF_INIT;
-	const struct jobfile_field *fields;
-	json_error_t why;
-	json_t *schema;
-	size_t count;
-
-	(void)state;
-	jobfile_schema(&out);
-	schema = json_loads(out.data, JSON_REJECT_DUPLICATES, &why);
-	if (!schema)
-		fail_msg("%s: %s", why.text, out.data);
-	fields = jobfile_fields(&count);
-	for (size_t i = 0; i < count; i++)
-		if (!strchr(fields[i].name, '.'))
-			assert_non_null(json_object_get(json_object_get(schema, "properties"),
-							fields[i].name));
-	json_decref(schema);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(files_of_old_are_read_as_ever, begin, end),
+		cmocka_unit_test_setup_teardown(files_of_old_are_read_as_ever, jobfile_begin,
+						jobfile_end),
 		cmocka_unit_test_setup_teardown(
-			a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back, begin,
-			end),
-		cmocka_unit_test_setup_teardown(each_field_reaches_the_event, begin, end),
-		cmocka_unit_test_setup_teardown(defaults_are_as_documented, begin, end),
-		cmocka_unit_test_setup_teardown(a_job_without_name_gets_its_programs, begin, end),
-		cmocka_unit_test_setup_teardown(ranges_of_tasks_have_three_forms, begin, end),
-		cmocka_unit_test_setup_teardown(an_array_may_have_a_limit, begin, end),
+			a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back,
+			jobfile_begin, jobfile_end),
+		cmocka_unit_test_setup_teardown(each_field_reaches_the_event, jobfile_begin,
+						jobfile_end),
+		cmocka_unit_test_setup_teardown(defaults_are_as_documented, jobfile_begin,
+						jobfile_end),
+		cmocka_unit_test_setup_teardown(a_job_without_name_gets_its_programs, jobfile_begin,
+						jobfile_end),
+		cmocka_unit_test_setup_teardown(ranges_of_tasks_have_three_forms, jobfile_begin,
+						jobfile_end),
+		cmocka_unit_test_setup_teardown(an_array_may_have_a_limit, jobfile_begin,
+						jobfile_end),
 		cmocka_unit_test_setup_teardown(
-			one_job_of_an_array_to_depend_on_is_named_by_both_numbers, begin, end),
-		cmocka_unit_test_setup_teardown(everything_wrong_is_said_with_its_place, begin,
-						end),
-		cmocka_unit_test_setup_teardown(a_secret_is_never_in_a_message, begin, end),
-		cmocka_unit_test_setup_teardown(each_limit_is_kept_and_one_more_refused, begin,
-						end),
-		cmocka_unit_test_setup_teardown(the_sums_have_limits_too, begin, end),
-		cmocka_unit_test_setup_teardown(a_text_over_ten_mib_is_too_large, begin, end),
-		cmocka_unit_test_setup_teardown(the_body_comes_back_as_given, begin, end),
+			one_job_of_an_array_to_depend_on_is_named_by_both_numbers, jobfile_begin,
+			jobfile_end),
+		cmocka_unit_test_setup_teardown(everything_wrong_is_said_with_its_place,
+						jobfile_begin, jobfile_end),
+		cmocka_unit_test_setup_teardown(a_secret_is_never_in_a_message, jobfile_begin,
+						jobfile_end),
+		cmocka_unit_test_setup_teardown(the_body_comes_back_as_given, jobfile_begin,
+						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_sweep_gives_each_job_of_the_array_its_combination,
-						begin, end),
-		cmocka_unit_test_setup_teardown(a_sweep_makes_no_more_jobs_than_an_array_may_have,
-						begin, end),
-		cmocka_unit_test_setup_teardown(a_command_text_is_given_to_the_shell, begin, end),
-		cmocka_unit_test_setup_teardown(a_script_stays_whole, begin, end),
-		cmocka_unit_test_setup_teardown(damaged_bodies_are_refused, begin, end),
-		cmocka_unit_test_setup_teardown(written_again_it_reads_the_same, begin, end),
-		cmocka_unit_test_setup_teardown(
-			every_field_is_documented_and_its_example_is_accepted, begin, end),
-		cmocka_unit_test_setup_teardown(the_ranges_of_the_reference_are_those_that_are_read,
-						begin, end),
-		cmocka_unit_test_setup_teardown(the_schema_is_json_and_has_every_field, begin, end),
+						jobfile_begin, jobfile_end),
+		cmocka_unit_test_setup_teardown(a_command_text_is_given_to_the_shell, jobfile_begin,
+						jobfile_end),
+		cmocka_unit_test_setup_teardown(a_script_stays_whole, jobfile_begin, jobfile_end),
+		cmocka_unit_test_setup_teardown(damaged_bodies_are_refused, jobfile_begin,
+						jobfile_end),
+		cmocka_unit_test_setup_teardown(written_again_it_reads_the_same, jobfile_begin,
+						jobfile_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting jobs of one queue, rank, shape and class of run time stand in one bucket: a pass asks of a place once for all. */
+#include "core/scheduling/view.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "core/scheduling/arrays.h"
+
+/* Class of a run time: eighths of octaves, so that jobs of one bucket differ by an eighth at most. 0 = not declared. */
+static uint8_t run_class_of(const struct job *job)
+{
+	int64_t ms = job->limit_ms ? job->limit_ms : job->estimate_ms;
+	uint32_t octave;
+
+	if (!ms)
+		ms = (int64_t)job->likely_s * 1000;
+	if (ms <= 0)
+		return 0;
+	octave = 63 - (uint32_t)__builtin_clzll((uint64_t)ms | 8);
+	octave = octave > 33 ? 33 : octave; /* 2^33 ms are 99 days */
+	return (uint8_t)((octave - 3) * 8 + (((uint64_t)ms >> (octave - 3)) & 7) + 1);
+}
+
+static uint32_t bucket_hash(uint32_t queue, uint64_t rank, uint32_t shape, uint8_t run_class)
+{
+	uint64_t x = (rank ^ (uint64_t)queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^
+		     ((uint64_t)shape << 8 | run_class);
+
+	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return (uint32_t)(x ^ x >> 32);
+}
+
+static uint32_t *bucket_slot(struct view *view, const struct bucket *b)
+{
+	uint32_t slots = (uint32_t)(view->bucket_slots.buf.size / sizeof(uint32_t));
+
+	return &view->bucket_slots
+			.at[bucket_hash(b->queue, b->rank, b->shape, b->run_class) & (slots - 1)];
+}
+
+static void bucket_slots_grow(struct view *view)
+{
+	uint32_t slots = (uint32_t)(view->bucket_slots.buf.size / sizeof(uint32_t));
+	struct sorted_walk walk;
+
+	if (view->buckets_used < slots)
+		return;
+	slots = slots ? slots * 2 : 64;
+	array_resize(&view->bucket_slots.buf, slots, sizeof(uint32_t));
+	memset(view->bucket_slots.at, 0, slots * sizeof(uint32_t));
+	for (uint32_t q = 0; q < view->queues.buf.size / sizeof(struct queue_view); q++) {
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &walk); any;
+		     any = sorted_next(&view->pool, &walk)) {
+			uint32_t *slot = bucket_slot(view, &view->buckets.at[walk.id]);
+
+			view->buckets.at[walk.id].next = *slot;
+			*slot = walk.id;
+		}
+	}
+}
+
+static uint64_t falling(uint64_t rank)
+{
+	return UINT64_MAX - rank;
+}
+
+static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
+{
+	uint32_t index, *slot;
+
+	bucket_slots_grow(view);
+	slot = bucket_slot(view, wanted);
+	for (index = *slot; index; index = view->buckets.at[index].next) {
+		const struct bucket *b = &view->buckets.at[index];
+
+		if (b->queue == wanted->queue && b->rank == wanted->rank &&
+		    b->shape == wanted->shape && b->run_class == wanted->run_class)
+			return index;
+	}
+	index = view->bucket_free;
+	if (index)
+		view->bucket_free = view->buckets.at[index].next;
+	else
+		index = ++view->bucket_count;
+	if (view->buckets.buf.size <= index * sizeof(struct bucket))
+		array_resize(&view->buckets.buf, (size_t)index * 2 + 64, sizeof(struct bucket));
+	view->buckets.at[index] = *wanted;
+	view->buckets.at[index].next = *slot;
+	*slot = index;
+	view->buckets_used++;
+	sorted_add(&view->pool, &view->queues.at[wanted->queue].buckets, falling(wanted->rank),
+		   index);
+	return index;
+}
+
+static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
+{
+	struct bucket *b = &view->buckets.at[index];
+	uint32_t *link;
+
+	sorted_remove(&view->pool, &b->jobs, job, job);
+	if (b->jobs)
+		return;
+	sorted_remove(&view->pool, &view->queues.at[b->queue].buckets, falling(b->rank), index);
+	for (link = bucket_slot(view, b); *link != index; link = &view->buckets.at[*link].next)
+		CHECK(*link != 0);
+	*link = b->next;
+	b->next = view->bucket_free;
+	view->bucket_free = index;
+	view->buckets_used--;
+}
+
+void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	struct job_view *jv = &view->jobs.at[id];
+	struct bucket wanted = { .rank = job_rank(job),
+				 .queue = job->queue.v,
+				 .shape = job->shape.v,
+				 .run_class = run_class_of(job) };
+	bool waits = job_may_start(job) && jv->array != ARRAY_BACK;
+	uint32_t bucket = 0;
+
+	if (waits)
+		bucket = bucket_get(view, &wanted);
+	if (bucket == jv->bucket)
+		return;
+	if (bucket)
+		sorted_add(&view->pool, &view->buckets.at[bucket].jobs, id, id);
+	if (jv->bucket)
+		bucket_leave(view, jv->bucket, id);
+	jv->bucket = bucket;
+}
