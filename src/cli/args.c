@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/args.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -43,7 +44,7 @@ static int unknown(const struct invocation *in, const struct flag *const *flags,
 		       in->command->name);
 }
 
-/* "a|b|c" in a flag's value are all it takes. */
+/* "a|b|c" in a flag's value are all it takes; a word in capitals among them, as in "DURATION|auto", stands for any text. */
 static int check_choice(const struct flag *flag, const char *text, struct err *err)
 {
 	const char *at = flag->value;
@@ -53,7 +54,8 @@ static int check_choice(const struct flag *flag, const char *text, struct err *e
 		return 0;
 	for (; *at; at += length + (at[length] == '|')) {
 		length = strcspn(at, "|");
-		if (strlen(text) == length && strncmp(at, text, length) == 0)
+		if (isupper((unsigned char)*at) ||
+		    (strlen(text) == length && strncmp(at, text, length) == 0))
 			return 0;
 	}
 	return err_set(err, ERR_INVALID, "--%s takes one of %s, not \"%.60s\"", flag->name,

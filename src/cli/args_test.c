@@ -34,6 +34,7 @@ static const struct flag flags[] = {
 	{ "env", 'e', "NAME", "a name", true },
 	{ "quick", 'q', NULL, "a switch", false },
 	{ "form", 0, "a|b", "a choice", false },
+	{ "every", 0, "DURATION|auto", "a length, or a word", false },
 	{ 0 },
 };
 static const struct command plain = {
@@ -83,6 +84,9 @@ static void flags_have_four_forms(void **state)
 	assert_string_equal(arg_flag(&in, "size"), "");
 	assert_int_equal(parse(&in, &plain, WORDS("-s", "-5"), &err), 0);
 	assert_string_equal(arg_flag(&in, "size"), "-5");
+	assert_int_equal(parse(&in, &plain, WORDS("--every", "90s"), &err), 0);
+	assert_string_equal(arg_flag(&in, "every"), "90s");
+	assert_int_equal(parse(&in, &plain, WORDS("--every", "auto"), &err), 0);
 }
 
 static void a_repeated_flag_keeps_all_its_values(void **state)

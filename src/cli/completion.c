@@ -4,6 +4,7 @@
  * `fairlead __words`, which knows commands, flags and their values from the table, and asks the
  * daemon for ids and names.
  */
+#include <ctype.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -94,12 +95,14 @@ static void offer(struct candidates *c, const char *word, size_t length)
 	buf_addc(&c->out, '\n');
 }
 
+/* Words in capitals say what kind of text may stand there; they are none to offer. */
 static void offer_choices(struct candidates *c, const char *choices)
 {
 	for (const char *at = choices; *at;) {
 		size_t length = strcspn(at, "|");
 
-		offer(c, at, length);
+		if (!isupper((unsigned char)*at))
+			offer(c, at, length);
 		at += length + (at[length] == '|');
 	}
 }
