@@ -188,8 +188,8 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.gid = (gid_t)job->gid,
 		.argv = body.argv,
 		.script = body.script,
-		.env = job_body_env(
-			&body, job->array_count ? attempt->job.v - job->array_first : 0, arena),
+		.env = job_body_env(&body, job->array_count ? attempt->job.v - job->array_first : 0,
+				    arena),
 		.workdir = body.workdir,
 		.checkpoint_signal = body.checkpoint_signal,
 		.checkpoint_every_ms = job->checkpoints ? job->checkpoint_every_ms : 0,
