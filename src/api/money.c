@@ -54,11 +54,12 @@ void handle_price_list(struct call *call)
 	struct buf out = BUF_INIT;
 	uint32_t count = 0;
 
-	for (uint32_t row = 1; row <= f->prices.count; row++)
-		order[count++] = (struct named){
-			facts_name(f, ((const struct price *)table_get(&f->prices, row))->model),
-			row
-		};
+	for (uint32_t row = 1; row <= f->prices.count; row++) {
+		const struct price *price = table_get(&f->prices, row);
+
+		if (price->micro_per_hour >= 0)
+			order[count++] = (struct named){ facts_name(f, price->model), row };
+	}
 	named_sort(order, count);
 	out_object(&out, NULL);
 	out_list(&out, "prices");

@@ -53,6 +53,7 @@ const struct command command_prices_set = {
 	.name = "prices set",
 	.arguments = "MODEL AMOUNT",
 	.summary = "say what a GPU of a model costs per hour, or none",
+	.about = "With `none` the model leaves the list, and the price of `any` counts for it.",
 	.examples = "fairlead prices set H100-80GB 2.10\n"
 		    "fairlead prices set any 0.80",
 	.route = "PUT /api/v1/prices/{model}",

@@ -294,7 +294,7 @@ void apply_price_set(struct facts *f, const struct event_price_set *e)
 		row = table_add(&f->prices);
 	price = table_edit(&f->prices, row);
 	price->model = model;
-	price->micro_per_hour = clamp_positive(e->micro_per_hour);
+	price->micro_per_hour = e->micro_per_hour < 0 ? -1 : e->micro_per_hour;
 }
 
 void apply_budget_set(struct facts *f, const struct event_budget_set *e)

@@ -198,7 +198,7 @@ struct queue {
 
 struct price {
 	struct name_id model; /* "any": of models without one */
-	int64_t micro_per_hour; /* of one GPU */
+	int64_t micro_per_hour; /* of one GPU; -1 = it has none any more */
 };
 
 struct team {

@@ -19,6 +19,8 @@ static int64_t model_price(const struct facts *facts, struct name_id model)
 	for (uint32_t row = 1; row <= facts->prices.count; row++) {
 		const struct price *price = table_get(&facts->prices, row);
 
+		if (price->micro_per_hour < 0)
+			continue;
 		if (name_same(price->model, model))
 			return price->micro_per_hour;
 		if (strcmp(facts_name(facts, price->model), "any") == 0)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Budgets, prices, guarantees by model and collecting, from the command to what starts."""
+
+import harness
+
+
+def queue(d, name):
+    return {q["name"]: q for q in d.ask("queues")}[name]
+
+
+def submit(d, *flags):
+    return d.submit("sleep", "300", flags=flags)
+
+
+def waits(d, number, why):
+    """A pass has looked at it, and said so."""
+    harness.wait_until("job %d waits: %s" % (number, why), lambda: why in d.job(number)["reason"])
+    return d.state(number) == "queued"
+
+
+def test_a_job_beyond_its_queues_budget_waits_until_it_may_be_spent():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        d.run("queues", "create", "vision")
+        d.run("prices", "set", "H100-80GB", "2.10")
+        d.run("queues", "budget", "vision", "4.5", "--currency", "EUR")
+        shown = queue(d, "vision")
+        assert shown["budget_left"] == "4.500000" and shown["currency"] == "EUR"
+        assert submit(d, "-q", "vision", "-g", "1", "--limit", "2h") == 1  # 4.20
+        d.wait(1, "running")
+        dear = submit(d, "-q", "vision", "-g", "1", "--limit", "2h")  # what runs is spoken for
+        assert waits(d, dear, "of the budget of queue \"vision\"")
+        assert 'is expected to cost 4.20 EUR, but of the budget of queue "vision" 0.' in d.run("explain", str(dear)).out
+        assert submit(d, "-g", "1", "--limit", "2h") == 3  # of another queue
+        d.wait(3, "running")
+        d.run("queues", "budget", "vision", "9")
+        d.wait(dear, "running")
+        assert queue(d, "vision")["currency"] == "EUR"
+        dear = submit(d, "-q", "vision", "-g", "1", "--limit", "2h")
+        assert waits(d, dear, "of the budget of queue \"vision\"")
+        d.run("policy", "set", "--budget-warns", "yes")
+        d.wait(dear, "running")
+        d.run("queues", "budget", "vision", "none")
+        assert "budget_left" not in queue(d, "vision")
+        assert d.run("queues", "budget", "nowhere", "1", check=False).code == 3
+        done = d.run("queues", "budget", "vision", "much", check=False)
+        assert done.code == 2 and "amount with at most six decimals" in done.err, done
+
+
+def test_a_model_whose_price_is_taken_away_costs_what_any_does():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        d.run("queues", "create", "vision")
+        d.run("queues", "budget", "vision", "2")
+        d.run("prices", "set", "any", "0.80")
+        d.run("prices", "set", "H100-80GB", "2.10")
+        assert d.ask("prices") == [{"model": "H100-80GB", "per_hour": "2.100000"}, {"model": "any", "per_hour": "0.800000"}]
+        assert d.run("prices").out.splitlines()[1].split() == ["H100-80GB", "2.100000"]
+        job = submit(d, "-q", "vision", "--limit", "2h")
+        assert waits(d, job, "of the budget of queue \"vision\"")
+        d.run("prices", "set", "H100-80GB", "none")
+        assert d.ask("prices") == [{"model": "any", "per_hour": "0.800000"}]
+        d.wait(job, "running")
+        done = d.run("prices", "set", "any", "0.0000001", check=False)
+        assert done.code == 2 and "at most six decimals" in done.err, done
+        d.kill()
+        d.up()
+        assert d.ask("prices") == [{"model": "any", "per_hour": "0.800000"}]
+
+
+def test_a_guarantee_by_model_is_for_critical_work_on_that_model():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB,1x4xA100-40GB") as d:
+        d.run("queues", "create", "vision", "--guarantee-models", "H100-80GB=2")
+        assert queue(d, "vision")["guarantee_models"] == "H100-80GB=2" and queue(d, "vision")["guarantee_gpus"] == 2
+        promised = submit(d, "-q", "vision", "--tier", "critical", "-m", "H100-80GB", "-g", "1")
+        d.wait(promised, "running")
+        words = ("run", "-d", "-q", "vision", "--tier", "critical", "-m", "A100-40GB", "-g", "1", "--", "sleep", "300")
+        done = d.run(*words, check=False)
+        assert done.code == 8 and 'queue "vision" guarantees 0 of the models it accepts' in done.err, done
+        d.run("queues", "change", "vision", "--guarantee-models", "H100-80GB=1,A100-40GB=1")
+        d.run(*words)
+        d.wait(promised + 1, "running")
+        done = d.run("queues", "create", "bad", "--guarantee-models", "H100-80GB=x", check=False)
+        assert done.code == 2 and done.err.startswith('fairlead: --guarantee-models: "H100-80GB=x" is not like MODEL=GPUS'), done
+        d.run("queues", "change", "vision", "--guarantee-models", "none")
+        assert queue(d, "vision")["guarantee_models"] == ""
+
+
+def test_what_is_collected_for_a_blocked_job_is_lent_to_no_standard_work():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        d.run("policy", "set", "--collect-after", "1ms")
+        assert d.ask("policy")["collect_after_ms"] == 1
+        d.wait(submit(d, "-g", "2", "--limit", "4h"), "running")
+        wide = submit(d, "-g", "4")
+        small = submit(d, "-g", "1", "--limit", "1h")  # over long before the wide one can start
+        spare = submit(d, "-g", "1", "--limit", "1h", "--tier", "best-effort")
+        d.wait(spare, "running")
+        assert d.state(wide) == "queued"
+        assert waits(d, small, 'the place is collected for job %d "sleep", which has waited long' % wide)
+        d.run("policy", "set", "--collect-after", "0s")
+        d.wait(small, "running")
+        done = d.run("policy", "set", "--collect-after", "soon", check=False)
+        assert done.code == 2 and done.err.startswith('fairlead: --collect-after: duration "soon"'), done
