@@ -21,7 +21,7 @@
 
 #define LOG_CAP_BYTES ((int64_t)256 << 20)
 #define NOT_STARTED "it was stopped before it was started"
-enum { AGAIN_MS = 1000 };
+enum { AGAIN_MS = 1000, GRACE_OF_JOB = -1 };
 
 static void effect_send(struct daemon *d, enum effect_kind kind, uint64_t attempt, int64_t grace_ms)
 {
@@ -59,9 +59,9 @@ void effects_of_event(struct daemon *d, const struct event *event)
 		effect_send(d, EFFECT_RESIZE, (uint64_t)event->attempt_shrunk.attempt,
 			    event->attempt_shrunk.grace_ms);
 	else if (event->kind == EVENT_ATTEMPT_GROWN)
-		effect_send(d, EFFECT_RESIZE, (uint64_t)event->attempt_grown.attempt, 0);
+		effect_send(d, EFFECT_RESIZE, (uint64_t)event->attempt_grown.attempt, GRACE_OF_JOB);
 	else if (event->kind == EVENT_RANKS_LEFT)
-		effect_send(d, EFFECT_RESIZE, (uint64_t)event->ranks_left.attempt, 0);
+		effect_send(d, EFFECT_RESIZE, (uint64_t)event->ranks_left.attempt, GRACE_OF_JOB);
 	else if (event->kind == EVENT_ATTEMPT_ENDED)
 		effect_send(d, EFFECT_FORGET, (uint64_t)event->attempt_ended.attempt, 0);
 	else if (event->kind == EVENT_JOB_ENDED)
@@ -147,6 +147,7 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 		place->member = is_member(task) ? members++ : MEMBER_NONE;
 		place->leaves = task->leaving;
 		place->comes = task->state == TASK_PREPARING;
+		place->left = task->state == TASK_LEFT;
 		place->local_rank = is_member(task) ? on_node[task->node.v]++ : 0;
 		place->cpu_milli = shape->cpu_milli;
 		place->memory_mib = shape->memory_mib;
@@ -199,6 +200,8 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.place_count = attempt->tasks,
 		.places = places_of(facts, attempt, arena),
 		.generation = attempt->generation,
+		.lacks = attempt->lacks_ms != 0,
+		.stopping = attempt->state == ATTEMPT_STOPPING,
 		.log_cap_bytes = LOG_CAP_BYTES,
 	};
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
@@ -255,18 +258,24 @@ static void start(struct daemon *d, const struct facts *facts, uint64_t id)
 
 /* --- running attempts that become narrower or wider ---- */
 
-/* All of it is said anew from the facts as they are: what was said before is passed over by the engine. */
+/* All of it is said anew from the facts as they are: what was said before is passed over by the engine. So who was told to leave may
+ * hear of it first from a later word, and has its whole grace all the same. Where the attempt is to stop by now, the engine says
+ * which of the ranks that were to come never will. */
 static int resize(struct daemon *d, const struct facts *facts, uint64_t id, int64_t grace_ms,
 		  struct err *err)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
-	if (attempt->state != ATTEMPT_ACTIVE || !attempt->generation)
+	if ((attempt->state != ATTEMPT_ACTIVE && attempt->state != ATTEMPT_STOPPING) ||
+	    !attempt->generation)
 		return 0;
 	const struct job *job = job_get(facts, attempt->job);
 	const struct checkpoint *checkpoint =
 		job->checkpoint ? job_checkpoint(facts, job, 0) : NULL;
 	struct arena arena;
 	struct engine_start start;
+	if (grace_ms == GRACE_OF_JOB)
+		grace_ms = job->grace_ms == UINT32_MAX ? facts->policy.grace_ms
+						       : (int64_t)job->grace_ms;
 	arena_init(&arena, 256 << 20);
 	int result = start_describe(d, facts, id, checkpoint ? checkpoint->path : NULL, &arena,
 				    &start, err);
@@ -373,12 +382,13 @@ static void command_again(struct daemon *d, const struct facts *facts, uint64_t 
 		if (attempt->warned_ms)
 			effect_send(d, EFFECT_WARN, id, left);
 		if (attempt->generation)
-			effect_send(d, EFFECT_RESIZE, id,
-				    job_get(facts, attempt->job)->grace_ms == UINT32_MAX
-					    ? facts->policy.grace_ms
-					    : (int64_t)job_get(facts, attempt->job)->grace_ms);
+			effect_send(d, EFFECT_RESIZE, id, GRACE_OF_JOB);
 		break;
-	case ATTEMPT_STOPPING: effect_send(d, EFFECT_STOP, id, left); break;
+	case ATTEMPT_STOPPING:
+		if (attempt->generation)
+			effect_send(d, EFFECT_RESIZE, id, 0);
+		effect_send(d, EFFECT_STOP, id, left);
+		break;
 	}
 }
 

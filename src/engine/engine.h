@@ -86,6 +86,7 @@ struct engine_gpu_place {
 		member; /* its place among those that belong to it now, from 0; MEMBER_NONE = it left, or is to leave */
 	bool leaves; /* told to leave: a notice, then a stop when its time is over */
 	bool comes; /* its place is to be made, if that launch was not begun yet */
+	bool left; /* it is gone, and the others go on without it */
 };
 #define MEMBER_NONE UINT32_MAX
 
@@ -111,6 +112,8 @@ struct engine_start {
 	uint32_t
 		generation; /* of who belongs to it; 0 = as it was started: `member` is then the rank */
 	uint32_t member_count; /* 0 = place_count */
+	bool lacks; /* fewer belong to it than its least width: those that left are waited for */
+	bool stopping; /* it is being stopped: ranks that come are told as ended, and not begun */
 	int64_t log_cap_bytes; /* per stream and rank, all rotated parts together */
 };
 

@@ -447,14 +447,15 @@ static int check_alone(const struct engine *e, const struct attempt *attempt, st
 	return 0;
 }
 
-/* The gate of a gang: all ranks are ready (or were released before), or none gets `go`. It is passed once: those that come
- * later run as soon as they are ready. */
+/* The gate of a gang: all ranks are ready (or were released before, or the gang goes on without them), or none gets `go`. It is
+ * passed once: those that come later run as soon as they are ready. */
 static int check_ready(const struct attempt *attempt, struct err *err)
 {
 	for (uint32_t i = 0; i < attempt->count && !attempt->open; i++) {
 		const struct rank *rank = attempt->ranks[i];
 
-		if (!rank->released && (rank->state != RANK_LIVE || !rank->ready_said))
+		if (!rank->left && !rank->released &&
+		    (rank->state != RANK_LIVE || !rank->ready_said))
 			return err_set(err, ERR_CONFLICT,
 				       "attempt %" PRIu64
 				       " can't be released: rank %u is not ready",
@@ -495,6 +496,19 @@ static int release_ranks(struct attempt *attempt, struct err *err)
 	return result;
 }
 
+/* A rank that was lost between the decision to release and this is started anew, and release is not given again for it. */
+void gate_look(struct engine *e, struct attempt *attempt)
+{
+	struct err err;
+
+	if (!attempt->wanted || attempt->open || attempt->ending ||
+	    check_alone(e, attempt, &err) < 0 || check_ready(attempt, &err) < 0)
+		return;
+	if (release_ranks(attempt, &err) < 0) {
+		/* a full disk, say: the next scan tries again */
+	}
+}
+
 static int local_release(struct engine *e, uint64_t number, struct err *err)
 {
 	int result = -1;
@@ -503,6 +517,8 @@ static int local_release(struct engine *e, uint64_t number, struct err *err)
 	struct attempt *attempt = find_or_say(e, number, err);
 	if (attempt)
 		result = check_alone(e, attempt, err);
+	if (attempt)
+		attempt->wanted = true;
 	if (attempt && result == 0)
 		result = check_ready(attempt, err);
 	if (attempt && result == 0)

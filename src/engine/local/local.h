@@ -51,6 +51,7 @@ struct rank {
 	bool released; /* `go` is there */
 	bool waits; /* for its attempt's JOB_PREPARE */
 	bool gone; /* ENDED by GONE: start may make it again */
+	bool left; /* the others go on without it: the gate does not wait for it */
 	bool unborn; /* adopted without `go`, and no shepherd of it was seen: start may make it again */
 	struct order *again; /* start came while it is unborn */
 	int folder; /* its place, -1 = not open */
@@ -77,6 +78,9 @@ struct attempt {
 	uint32_t count;
 	struct rank **ranks; /* the list may be moved while the mutex is free, the ranks stay */
 	bool open; /* some rank was released: the gate is passed */
+	bool wanted; /* release came before all were ready: the gate opens when they are */
+	bool resized; /* ranks come to it while it is there */
+	bool ending; /* it is to be stopped: no rank of it is begun any more */
 	uint16_t port;
 	bool stale; /* of no interest to the core: stopped and cleared, no facts */
 	bool adopted; /* its folder may be there already */
@@ -131,6 +135,8 @@ struct attempt *attempt_find(struct engine *e, uint64_t number);
 struct attempt *attempt_add(struct engine *e, uint64_t number, uint32_t count);
 void attempt_widen(struct attempt *attempt, uint32_t count); /* to so many ranks */
 int rank_go(struct rank *rank, struct err *err) MUST_CHECK; /* its command may run */
+void gate_look(struct engine *e,
+	       struct attempt *attempt); /* opens it when it is wanted and all are ready */
 int check_start(const struct engine_start *start, struct err *err) MUST_CHECK;
 struct attempt *find_or_say(struct engine *e, uint64_t number, struct err *err);
 void attempt_drop(struct engine *e, struct attempt *attempt);
@@ -147,6 +153,7 @@ void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *or
 void prepare_rank(struct engine *e, struct rank *rank, struct order *order);
 struct order *order_copy(const struct engine *e, const struct engine_start *start);
 void order_unref(struct engine *e, struct order *order); /* takes the mutex */
+void order_drop(struct order *order); /* the same with the mutex held */
 void rank_born(struct rank *rank); /* has no use for its `again`; the mutex held */
 void rank_again(struct engine *e,
 		struct rank *rank); /* queues it with its `again`; the mutex held */
@@ -168,6 +175,8 @@ int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_c
 /* local_resize.c */
 int local_resize(struct engine *e, const struct engine_start *start, int64_t grace_ms,
 		 struct err *err) MUST_CHECK;
+/* A rank that was to come to an attempt that is being stopped: told as ended. The mutex held. */
+void rank_never(struct engine *e, struct rank *rank);
 /* "world" in the folder that tasks can see: who belongs to the attempt. */
 int put_world(int folder, const struct engine_start *start, struct err *err) MUST_CHECK;
 

@@ -154,7 +154,9 @@ void bury_rank(struct engine *e, struct rank *rank)
 	}
 	if (rank->unborn && !salvage(rank, &fact)) {
 		pthread_mutex_lock(&e->lock);
-		if (rank->again)
+		if (rank->attempt->resized && (rank->attempt->ending || rank->attempt->stopping))
+			rank_never(e, rank);
+		else if (rank->again)
 			rank_again(e, rank);
 		else
 			rank_gone(e, rank, "it was not prepared to its end");

@@ -77,7 +77,7 @@ struct order *order_copy(const struct engine *e, const struct engine_start *star
 }
 
 /* The mutex is held. */
-static void order_drop(struct order *order)
+void order_drop(struct order *order)
 {
 	if (--order->users)
 		return;
@@ -215,7 +215,7 @@ static int make_attempt_folders(struct engine *e, const struct attempt *attempt,
 	if (FAILPOINT("engine-claim")
 		    ? (errno = ENOSPC, true)
 		    : mkdir(path, 0700) < 0 &&
-			      !(errno == EEXIST && (attempt->adopted || attempt->open)))
+			      !(errno == EEXIST && (attempt->adopted || attempt->resized)))
 		return err_errno(err, ERR_IO, errno,
 				 "could not claim attempt %" PRIu64 " in the data folder",
 				 attempt->number);
@@ -223,7 +223,7 @@ static int make_attempt_folders(struct engine *e, const struct attempt *attempt,
 	for (uint32_t i = 0; i < attempt->count; i++)
 		if (!place_path(path, e->attempts, attempt->number, i, launch_of(e, attempt, i)) ||
 		    (mkdir(path, 0700) < 0 &&
-		     !(errno == EEXIST && (attempt->adopted || attempt->open))))
+		     !(errno == EEXIST && (attempt->adopted || attempt->resized))))
 			return err_errno(err, ERR_IO, errno,
 					 "could not make the place of rank %u of attempt %" PRIu64,
 					 i, attempt->number);
@@ -630,7 +630,7 @@ void prepare_rank(struct engine *e, struct rank *rank, struct order *order)
 	pid_t pid;
 
 	pthread_mutex_lock(&e->lock);
-	bool stopping = rank->attempt->stopping;
+	bool stopping = rank->attempt->stopping || rank->attempt->ending;
 	pthread_mutex_unlock(&e->lock);
 	if (stopping) {
 		fail_rank(e, rank, ENGINE_CAUSE_STOPPED, "");

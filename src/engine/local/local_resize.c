@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "engine/local/local.h"
 #include "engine/local/place.h"
 
@@ -118,11 +119,38 @@ static void rank_begin(struct engine *e, struct rank *rank, uint32_t launch)
 			       .waits = true };
 }
 
+/* It was to come, and its attempt is being stopped: it never had a shepherd. The mutex is held. */
+void rank_never(struct engine *e, struct rank *rank)
+{
+	const struct engine_fact fact = { .kind = ENGINE_EXITED,
+					  .attempt = rank->attempt->number,
+					  .rank = rank->number,
+					  .time_ms = clock_wall_ms(),
+					  .cause = ENGINE_CAUSE_STOPPED,
+					  .never_ran = true };
+
+	rank->gone = rank->waits = false;
+	rank_say(e, rank, &fact);
+	rank_end(e, rank);
+}
+
+/* One whose place was found half made is made when that is cleared away. Answers whether it is such a one. */
+static bool begin_later(struct rank *rank, const struct engine_gpu_place *place,
+			struct order *order)
+{
+	if (!place->comes || place->launch != rank->launch || !rank->unborn || rank->again)
+		return false;
+	rank->again = order;
+	order->users++;
+	return true;
+}
+
 /* Ranks that come: behind the last, or such as had ended. */
 static void begin_all(struct engine *e, struct attempt *attempt, const struct engine_start *start)
 {
+	bool ending = attempt->stopping || attempt->ending, any = false;
+	struct order *order = order_copy(e, start);
 	uint32_t before = attempt->count;
-	bool any = false;
 
 	if (start->place_count > attempt->count)
 		attempt_widen(attempt, start->place_count);
@@ -131,13 +159,21 @@ static void begin_all(struct engine *e, struct attempt *attempt, const struct en
 
 		if (i >= before)
 			rank->state = RANK_ENDED, rank->gone = true;
+		rank->left = start->places[i].left && !start->lacks;
+		if (!ending && begin_later(rank, &start->places[i], order))
+			any = true;
 		if (!is_to_begin(rank, &start->places[i]))
 			continue;
 		rank_begin(e, rank, start->places[i].launch);
-		any = true;
+		if (ending)
+			rank_never(e, rank);
+		else
+			any = true;
 	}
 	if (any)
-		engine_queue(e, JOB_PREPARE, attempt, NULL, order_copy(e, start));
+		engine_queue(e, JOB_PREPARE, attempt, NULL, order);
+	else
+		order_drop(order);
 }
 
 int local_resize(struct engine *e, const struct engine_start *start, int64_t grace_ms,
@@ -149,9 +185,16 @@ int local_resize(struct engine *e, const struct engine_start *start, int64_t gra
 		return result;
 	pthread_mutex_lock(&e->lock);
 	struct attempt *attempt = find_or_say(e, start->attempt, err);
-	if (!attempt || attempt->stale || attempt->forgotten || attempt->stopping) {
+	if (!attempt || attempt->stale || attempt->forgotten) {
 		pthread_mutex_unlock(&e->lock);
 		return attempt ? 0 : -1;
+	}
+	attempt->resized = true;
+	attempt->ending |= start->stopping;
+	if (attempt->stopping || attempt->ending) {
+		begin_all(e, attempt, start);
+		pthread_mutex_unlock(&e->lock);
+		return 0;
 	}
 	result = tell_tasks(e, start, err);
 	for (uint32_t i = 0; i < attempt->count && i < start->place_count; i++) {
@@ -164,6 +207,7 @@ int local_resize(struct engine *e, const struct engine_start *start, int64_t gra
 			result = told;
 	}
 	begin_all(e, attempt, start);
+	gate_look(e, attempt);
 	pthread_mutex_unlock(&e->lock);
 	return result;
 }

@@ -183,6 +183,8 @@ void rank_scan(struct engine *e, struct rank *rank)
 	rank_tell(e, rank, over || !locked);
 	if (locked && rank->ready_said)
 		rank_born(rank);
+	if (!over && locked)
+		gate_look(e, rank->attempt);
 	if (!over && locked && rank->ready_said && rank->attempt->open && !rank->released &&
 	    !rank->attempt->stopping && rank_go(rank, NULL) < 0) {
 		/* a full disk, say: the next scan tries again */

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that come and leave, with the daemon killed, or the job cancelled, in between."""
+
+import contextlib
+import os
+
+import pytest
+
+import harness
+from test_resize import Scene, charged_once, kill
+
+needs_failpoints = pytest.mark.skipif(not harness.has_failpoints(), reason="needs a build with -Dfailpoints=true")
+
+# Each is a place between the record that a rank comes and its first instruction. The daemon is killed there. An attempt's first
+# start passes each of them once for rank 1.
+COMING = ["engine-place@1:kill:2", "engine-spec-written@1:kill:2", "engine-spawn@1:kill:2", "engine-spawned@1:kill:2", "engine-go@1:kill:2"]
+
+
+def without_failpoints(d):
+    d.env.pop("FAIRLEAD_FAILPOINT", None)
+    d.up()
+
+
+@needs_failpoints
+@pytest.mark.parametrize("point", COMING)
+def test_a_daemon_killed_while_a_rank_comes_starts_it_once(point):
+    with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_FAILPOINT": point, "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as d:
+        s = Scene(d, tasks=3, rejoin=True)
+        s.wait_begun(3)
+        kill(next(line for line in s.told("begin") if line[0] == "1")[2])
+        d.process.wait()
+        without_failpoints(d)
+        s.wait_begun(4)
+        s.finish()
+        job = s.job()
+        assert len(s.told("begin")) == 4 and len(job["attempts"]) == 1, (s.told("begin"), job)
+        assert sorted(line[0] for line in s.told("end")) == ["0", "1", "2"]
+        charged_once(s, job)
+        assert not d.leftovers()
+
+
+@needs_failpoints
+def test_a_rank_lost_before_the_gang_was_let_go_is_waited_for_by_all():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_FAILPOINT": "effects-before-release:kill",
+                                                        "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as d:
+        s = Scene(d, tasks=3, rejoin=True)
+        d.process.wait()
+        shepherd = next(pid for pid in d.shepherds() if harness_rank(pid) == "1")
+        kill(shepherd)
+        without_failpoints(d)
+        s.wait_begun(3)
+        s.finish()
+        assert sorted(line[0] for line in s.told("begin")) == ["0", "1", "2"]
+        charged_once(s, s.job())
+        assert not d.leftovers()
+
+
+def harness_rank(pid):
+    with open("/proc/%s/cmdline" % pid, "rb") as f:
+        return os.path.basename(f.read().split(b"\0")[1].decode())
+
+
+@contextlib.contextmanager
+def held_starts(nth):
+    """A daemon whose n-th start, and all that is told the engine after it, waits until open() is called."""
+    gate = os.path.join(harness.TMP, "fairlead-held-%d" % os.getpid())
+    os.mkfifo(gate)
+
+    def answer():
+        with open(gate, "w"):
+            pass
+    try:
+        with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_FAILPOINT": "effects-before-start:hold:%d" % nth,
+                                                            "FAIRLEAD_FAILPOINT_GATE": gate, "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as d:
+            yield d, answer
+    finally:
+        os.unlink(gate)
+
+
+def cancelled_while_a_rank_comes(d):
+    s = Scene(d, tasks=3, rejoin=True)
+    s.wait_begun(3)
+    d.submit("true")
+    kill(next(line for line in s.told("begin") if line[0] == "1")[2])
+    s.wait("the rank is to come", lambda: "attempt-grown" in [e["kind"] for e in s.events()])
+    d.run("cancel", "--yes", str(s.number))
+    s.wait("it is told to stop", lambda: "attempt-stopped" in [e["kind"] for e in s.events()])
+    return s
+
+
+@needs_failpoints
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_job_cancelled_before_the_engine_hears_of_the_rank_that_comes_ends(restart):
+    with held_starts(2) as (d, answer):
+        s = cancelled_while_a_rank_comes(d)
+        if restart:
+            d.kill()
+            without_failpoints(d)
+        else:
+            answer()
+        assert d.wait(s.number)["state"] == "cancelled"
+        assert len(s.told("begin")) == 3
+        charged_once(s, s.job())
+        assert not d.leftovers()
