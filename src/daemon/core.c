@@ -264,11 +264,26 @@ static bool holds_stop(const struct message *messages)
 	return false;
 }
 
+/* When the journal was read back after a failed commit, records were found damaged. They gave numbers to jobs that somebody
+ * was told of, and to runs that the engine may still hold: none of them is given again. What a start of the daemon
+ * would make anew is made anew. */
+static void mend_lost(struct daemon *d, struct batch *batch)
+{
+	struct err err = { 0 };
+	if (!d->facts.lost_jobs && !d->facts.lost_attempts)
+		return;
+	if (start_state(d, batch, &err) < 0)
+		log_line(LOG_ERROR, "what was lost is not made anew before the next start: %s",
+			 err.text);
+	batch->essential = true;
+}
+
 /* One turn over as much of the list as its time allows. True when asked to stop. */
 static bool turn(struct daemon *d, struct message **messages)
 {
 	int64_t began = clock_mono_ns();
 	struct batch *batch = batch_create();
+	mend_lost(d, batch);
 	bool stop = take_messages(d, batch, messages, began);
 	tick(d, batch);
 	(void)FAILPOINT("core-before-decide");

@@ -116,12 +116,11 @@ static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node,
 	return core_admit_own(d, batch, &event, err);
 }
 
-static int start_nodes(struct daemon *d, struct batch *batch, const struct nodes_found *found,
-		       struct err *err)
+static int start_nodes(struct daemon *d, struct batch *batch, struct err *err)
 {
+	const struct nodes_found *found = d->found;
 	for (uint32_t i = 0; i < found->count; i++) {
 		const struct node_found *node = &found->nodes[i];
-		d->simulated |= node->simulated;
 		if (!node_is_as_found(&d->facts, node)) {
 			struct event event = event_make(EVENT_NODE_SET, 0, "fairlead");
 			event.node_set.name = node->name;
@@ -149,7 +148,15 @@ static int start_nodes(struct daemon *d, struct batch *batch, const struct nodes
 	return 0;
 }
 
-static int start_events(struct daemon *d, const struct nodes_found *found, struct err *err)
+int start_state(struct daemon *d, struct batch *batch, struct err *err)
+{
+	struct event passed;
+	if (facts_lost_numbers(&d->facts, &passed))
+		core_append(d, batch, &passed);
+	return start_identity(d, batch, err) < 0 || start_nodes(d, batch, err) < 0 ? -1 : 0;
+}
+
+static int start_events(struct daemon *d, struct err *err)
 {
 	struct batch *batch = batch_create();
 	struct event started = event_make(EVENT_DAEMON_STARTED, 0, "fairlead");
@@ -158,10 +165,9 @@ static int start_events(struct daemon *d, const struct nodes_found *found, struc
 	started.daemon_started.boot_ms = clock_boot_ms();
 	started.daemon_started.level = JOURNAL_LEVEL;
 	core_append(d, batch, &started);
-	struct event passed;
-	if (facts_lost_numbers(&d->facts, &passed))
-		core_append(d, batch, &passed);
-	if (start_identity(d, batch, err) < 0 || start_nodes(d, batch, found, err) < 0) {
+	for (uint32_t i = 0; i < d->found->count; i++)
+		d->simulated |= d->found->nodes[i].simulated;
+	if (start_state(d, batch, err) < 0) {
 		batch_destroy(batch);
 		return -1;
 	}
@@ -336,9 +342,10 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	struct nodes_found found;
 	arena_init(&arena, 64 << 20);
 	block_signals();
+	d->found = &found;
 	if (nodes_find(options->nodes, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
 	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
-	    open_history(d, err) < 0 || start_events(d, &found, err) < 0 || open_engine(d, err) < 0)
+	    open_history(d, err) < 0 || start_events(d, err) < 0 || open_engine(d, err) < 0)
 		return -1;
 	serve_start(d);
 	d->api = api_create(&d->backend);

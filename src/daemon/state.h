@@ -127,6 +127,7 @@ struct daemon {
 	const char *folder;
 	char build[64], boot_id[BOOT_ID_MAX];
 	bool root, simulated;
+	const struct nodes_found *found; /* at the start */
 
 	/* core thread */
 	struct facts facts;
@@ -187,6 +188,11 @@ struct daemon {
 	struct http_server *server;
 	char logs_folder[4096];
 };
+
+/* daemon.c */
+/* What every state needs for work, appended where it is missing: a jump over the numbers that lost records gave, the first
+ * team, queue and user, the nodes that were found. */
+int start_state(struct daemon *d, struct batch *batch, struct err *err) MUST_CHECK;
 
 /* core.c */
 void core_start(struct daemon *d);
