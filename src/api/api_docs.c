@@ -12,6 +12,7 @@
 #include "api/route.h"
 #include "api/schema.h"
 #include "base/buf.h"
+#include "base/check.h"
 
 static const char head[] =
 	"<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
@@ -141,7 +142,8 @@ int main(int argc, char **argv)
 	}
 	file = fopen(argv[1], "r");
 	have = calloc(1, page.size + 2);
-	size = file && have ? fread(have, 1, page.size + 1, file) : 0;
+	CHECK(have);
+	size = file ? fread(have, 1, page.size + 1, file) : 0;
 	result = size == page.size && !memcmp(have, page.data, size) ? 0 : 1;
 	if (result)
 		fprintf(stderr, "%s is not what the route table says: api_docs > %s\n", argv[1],

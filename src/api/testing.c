@@ -87,6 +87,7 @@ static void keep(const struct event *event, const char *text, size_t size)
 	k = &world.history[world.history_count++];
 	*k = (struct kept){ event->seq,       event->time_ms,      event->kind,
 			    event_job(event), strndup(text, size), size };
+	CHECK(k->text);
 }
 
 static void apply_locked(const struct event *proposed)
@@ -617,8 +618,10 @@ struct answer testing_call(const char *user, const char *method, const char *pat
 	answer.status = (int)strtol(in.data + 9, NULL, 10);
 	answer.size = in.size - (size_t)(end + 4 - in.data);
 	answer.text = calloc(1, answer.size + 1);
+	CHECK(answer.text);
 	memcpy(answer.text, end + 4, answer.size);
 	answer.head = strndup(in.data, (size_t)(end + 2 - in.data));
+	CHECK(answer.head);
 	if (strstr(answer.head, "Transfer-Encoding: chunked")) {
 		answer.size = unchunk(answer.text, answer.size);
 		answer.text[answer.size] = '\0';

@@ -225,6 +225,7 @@ static int run(const char *const *words, int count, const char *self, struct are
 		rc = find_command(words, count, arena, &command, &used, err);
 	if (rc < 0)
 		return rc;
+	CHECK(command);
 	in.command = command;
 	rc = args_parse(&in, words + used, count - used, err);
 	if (rc < 0)

@@ -637,7 +637,8 @@ static void happen(struct engine_sim *engine, const struct facts *facts,
 {
 	struct sim_attempt *a = attempt_edit(engine, item->attempt);
 
-	if (is_of_rank(item->kind) && a && item->launch != a->tasks[item->rank].launch)
+	CHECK(a);
+	if (is_of_rank(item->kind) && item->launch != a->tasks[item->rank].launch)
 		return; /* of an earlier start of it */
 	switch (item->kind) {
 	case ITEM_READY: rank_is_ready(engine, a, item->rank); return;

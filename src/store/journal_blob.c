@@ -175,7 +175,7 @@ int journal_blob(struct journal *journal, const struct digest *digest, void **re
 
 static int erase_locked(struct journal *journal, const struct digest *digest, struct err *err)
 {
-	struct segment *segment, *writer = NULL;
+	struct segment *segment = NULL, *writer = NULL;
 	int64_t id;
 	int result = blob_find(journal, digest, &segment, &id, err);
 	if (result == SEGMENT_END)

@@ -47,7 +47,7 @@ static void format_id(const uint8_t *id, char out[2 * JOURNAL_ID_BYTES + 1])
 		out[2 * i] = digits[id[i] >> 4];
 		out[2 * i + 1] = digits[id[i] & 15];
 	}
-	out[2 * JOURNAL_ID_BYTES] = '\0';
+	out[2 * (size_t)JOURNAL_ID_BYTES] = '\0';
 }
 
 static bool parse_id(const char *text, uint8_t *ret)

@@ -220,10 +220,11 @@ static int segment_connect(struct io *io, const char *path, enum segment_mode mo
 int segment_open(struct io *io, const char *path, enum segment_mode mode, struct segment **ret,
 		 struct err *err)
 {
-	struct segment *segment;
+	struct segment *segment = NULL;
 	int result = segment_connect(io, path, mode, false, &segment, err);
 	if (result != 0)
 		return result;
+	CHECK(segment);
 	/* The checks that SQLite puts off to the first use come now. */
 	int rc = sqlite3_exec(segment->db, open_text, NULL, NULL, NULL);
 	struct segment_meta meta;
@@ -301,10 +302,11 @@ int segment_create(struct io *io, const char *path, const struct segment_meta *m
 		return err_set(err, ERR_INVALID, "the name %s is too long", path);
 	(void)io->unlink(io, path);
 	(void)io->unlink(io, wal);
-	struct segment *segment;
+	struct segment *segment = NULL;
 	int result = segment_connect(io, path, SEGMENT_READ_WRITE, true, &segment, err);
 	if (result != 0)
 		return result;
+	CHECK(segment);
 	int rc = segment_fill(segment, meta);
 	if (rc != SQLITE_OK)
 		result = segment_fail(segment, rc, err, "create");

@@ -117,7 +117,7 @@ static void fill_node_set(struct random *r, struct arena *arena, struct event_no
 	uint32_t rack;
 
 	e->name = named(r, arena, "n", 20);
-	e->gpus = mostly(r, random_below(r, 3) * 4);
+	e->gpus = mostly(r, random_below(r, 3) * INT64_C(4));
 	e->model = named(r, arena, "model-", 3);
 	e->gpu_memory_mib = upto(r, 80000);
 	e->cpu_milli = upto(r, 64000);

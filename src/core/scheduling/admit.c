@@ -68,9 +68,11 @@ static int admit_job_cancel_asked(const struct admission *a, const struct event_
 static int admit_job_priority_set(const struct admission *a, const struct event_job_priority_set *e)
 {
 	const struct job *job = job_open(a, e->job, "given another priority");
-	int rc =
-		job ? admit_range(a, "a priority", e->priority, -1000000, 1000000) : job_failure(a);
+	int rc;
 
+	if (!job)
+		return job_failure(a);
+	rc = admit_range(a, "a priority", e->priority, -1000000, 1000000);
 	if (rc < 0)
 		return rc;
 	return job->priority == e->priority ? CORE_ALREADY : 0;

@@ -139,11 +139,12 @@ struct queue_id admit_queue_find(const struct admission *a, const char *name)
 const char *share_text(struct arena *arena, int64_t share)
 {
 	int64_t milli = (share % GPU_SHARE * 1000 + GPU_SHARE / 2) / GPU_SHARE;
+	int64_t whole = share / GPU_SHARE + milli / 1000;
 	char *text;
 
 	if (milli == 0 || milli == 1000)
-		return arena_printf(arena, "%lld", (long long)(share / GPU_SHARE + milli / 1000));
-	text = arena_printf(arena, "%lld.%03lld", (long long)(share / GPU_SHARE), (long long)milli);
+		return arena_printf(arena, "%lld", (long long)whole);
+	text = arena_printf(arena, "%lld.%03lld", (long long)whole, (long long)milli);
 	for (size_t end = strlen(text); text[end - 1] == '0'; end--)
 		text[end - 1] = '\0';
 	return text;

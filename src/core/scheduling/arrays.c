@@ -159,11 +159,11 @@ struct verdict array_verdict(const struct facts *facts, const struct view *view,
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	const struct array_view *a = array_find(view, job->body);
-	struct verdict v = { .code = REASON_ARRAY_LIMIT,
-			     .have = a->held,
-			     .need = limit_of(facts, job) };
+	struct verdict v = { .code = REASON_ARRAY_LIMIT, .need = limit_of(facts, job) };
 	int64_t end_ms = 0;
 
+	CHECK(a); /* one of its jobs is kept back */
+	v.have = a->held;
 	for (uint32_t other = job->array_first; other < job->array_first + job->array_count;
 	     other++) {
 		const struct job_view *jv = &view->jobs.at[other];

@@ -19,7 +19,7 @@ static uint8_t run_class_of(const struct job *job)
 		return 0;
 	octave = 63 - (uint32_t)__builtin_clzll((uint64_t)ms | 8);
 	octave = octave > 33 ? 33 : octave; /* 2^33 ms are 99 days */
-	return (uint8_t)((octave - 3) * 8 + (((uint64_t)ms >> (octave - 3)) & 7) + 1);
+	return (uint8_t)((octave - 3) * UINT64_C(8) + (((uint64_t)ms >> (octave - 3)) & 7) + 1);
 }
 
 static uint32_t bucket_hash(uint32_t queue, uint64_t rank, uint32_t shape, uint8_t run_class)
