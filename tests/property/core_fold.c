@@ -5,7 +5,11 @@
  * Every build must print the same: compilers and optimisation must not show in facts or decisions
  * (scripts/test-hashes). Reports come from no engine but from chance, so that the core also hears what
  * no engine would say. Now and then the facts are saved, loaded and indexed anew, and must decide
- * the same.
+ * the same and ask to be woken at the same time.
+ *
+ * Each seed has a mood: which parts of the core it uses much (elastic jobs, parts of GPUs, limited arrays, calendars, money,
+ * weights of terms, labels, guarantees by model, a policy that changes), on how many nodes, under how much load. Nodes are
+ * also set anew with fewer GPUs than are held.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +22,14 @@
 #include "sim/engine_sim.h"
 #include "sim/rebuild.h"
 
-enum { STEP_CAP = 1 << 29, NODES = 12, QUEUES = 5, JOBS_MAX = 4000, REBUILD_EVERY = 64 };
+enum { STEP_CAP = 1 << 29, NODES_MAX = 12, QUEUES = 5, JOBS_MAX = 4000, REBUILD_EVERY = 32 };
+
+/* What a seed has much of, and which parts of the policy it uses. */
+struct mood {
+	uint32_t nodes, submits; /* submits: percent of the events */
+	uint32_t most_tasks;
+	bool elastic, parts, arrays, depends, models, marks, calendars, money, terms, retells;
+};
 
 struct fold {
 	struct facts facts;
@@ -27,6 +38,7 @@ struct fold {
 	struct sim_random random;
 	uint64_t seq;
 	int64_t now_ms;
+	struct mood mood;
 	uint32_t accepted, refused, decided, rebuilt;
 };
 
@@ -53,7 +65,7 @@ static struct event make_node(struct fold *f)
 {
 	static const char *const models[] = { "H100-80GB", "A100-80GB", "L4" };
 	struct event e = event_make(EVENT_NODE_SET, 0, "test");
-	uint32_t n = below(f, NODES);
+	uint32_t n = below(f, f->mood.nodes);
 
 	e.node_set.name = arena_printf(&f->step, "n%u", n);
 	e.node_set.gpus = 1 << below(f, 4);
@@ -63,6 +75,39 @@ static struct event make_node(struct fold *f)
 	e.node_set.ram_mib = 524288;
 	e.node_set.domains = arena_printf(&f->step, "z%u,r%u", n / 6, n / 3);
 	return e;
+}
+
+static struct event make_mark(struct fold *f)
+{
+	static const char *const labels[] = { "", "disk=fast", "disk=slow,use=lab" };
+	static const char *const taints[] = { "", "", "", "loud", "team=b" };
+	struct event e = event_make(EVENT_NODE_MARKED, 0, "test");
+
+	e.node_marked.node = 1 + below(f, f->facts.nodes.count);
+	e.node_marked.labels = pick(f, labels, 3);
+	e.node_marked.taints = pick(f, taints, 5);
+	e.node_marked.class = one_in(f, 3) ? below(f, NODE_CLASS_INFERENCE + 1) : NODE_CLASS_ANY;
+	return e;
+}
+
+static void make_queue_models(struct fold *f, struct event_queue_set *e)
+{
+	int64_t *shares = arena_new_array(&f->step, int64_t, 4);
+
+	for (uint32_t i = 0; i < 4; i++)
+		shares[i] = (int64_t)below(f, 8) * GPU_SHARE;
+	if (one_in(f, 2)) {
+		e->limit_models = "H100-80GB,any";
+		e->limit_model_shares = shares;
+		e->limit_model_shares_count = 2;
+	}
+	if (one_in(f, 2)) {
+		e->guarantee_models = "H100-80GB,A100-80GB";
+		e->guarantee_model_shares = shares + 2;
+		e->guarantee_model_shares_count = 2;
+	}
+	e->limit_cpu_milli = one_in(f, 4) ? (int64_t)(1 + below(f, 20)) * 8000 : 0;
+	e->limit_ram_mib = one_in(f, 4) ? (int64_t)(1 + below(f, 20)) * 32768 : 0;
 }
 
 static struct event make_queue(struct fold *f)
@@ -76,7 +121,79 @@ static struct event make_queue(struct fold *f)
 	e.queue_set.limit_share = one_in(f, 2) ? -1 : (int64_t)(4 + below(f, 60)) * GPU_SHARE;
 	e.queue_set.weight = 1 + below(f, 4);
 	e.queue_set.reserved = one_in(f, 10);
+	e.queue_set.default_limit_ms = one_in(f, 3) ? (int64_t)(1 + below(f, 600)) * 1000 : 0;
+	if (f->mood.calendars && one_in(f, 2))
+		e.queue_set.calendar = one_in(f, 2) ? "00:00-00:40,01:00-01:20,overrun"
+						    : "00:20-01:30,02:00-03:00";
+	if (f->mood.models)
+		make_queue_models(f, &e.queue_set);
 	return e;
+}
+
+static struct event make_money(struct fold *f)
+{
+	static const char *const models[] = { "any", "H100-80GB", "L4" };
+	struct event e = event_make(one_in(f, 2) ? EVENT_PRICE_SET : EVENT_BUDGET_SET, 0, "test");
+
+	if (e.kind == EVENT_PRICE_SET) {
+		e.price_set.model = pick(f, models, 3);
+		e.price_set.micro_per_hour = (int64_t)below(f, 5) * 1000000 - 1;
+	} else {
+		e.budget_set.queue = queue_names[below(f, QUEUES)];
+		e.budget_set.left_micro = (int64_t)below(f, 20) * 500000 - 1;
+	}
+	return e;
+}
+
+/* Each field with a chance of its own; the others stay as they are. */
+static struct event make_policy(struct fold *f)
+{
+	struct event e = event_policy_make(0, "test");
+	struct event_policy_set *p = &e.policy_set;
+
+	if (one_in(f, 4))
+		p->min_runtime_ms = (int64_t)below(f, 4) * 20000;
+	if (one_in(f, 4))
+		p->grace_ms = (int64_t)below(f, 4) * 10000;
+	if (one_in(f, 4))
+		p->rejoin_ms = (int64_t)below(f, 3) * 30000;
+	if (one_in(f, 4))
+		p->packing = below(f, 2);
+	if (one_in(f, 4))
+		p->backfill_depth = below(f, 6);
+	if (one_in(f, 4))
+		p->collect_after_ms = (int64_t)below(f, 3) * 60000;
+	if (one_in(f, 4))
+		p->allow_critical_burst = below(f, 2);
+	if (one_in(f, 4))
+		p->default_limit_ms = (int64_t)(1 + below(f, 900)) * 1000;
+	if (one_in(f, 4))
+		p->share_gpus = 1 + below(f, SHARE_GPUS_OFF);
+	if (one_in(f, 4))
+		p->blackhole_failures = below(f, 5);
+	if (f->mood.money)
+		p->budget_warns = below(f, 2);
+	if (f->mood.terms) {
+		p->order_deadline = below(f, 3);
+		p->order_efficiency = below(f, 3);
+		p->order_age = below(f, 3);
+		p->order_user = below(f, 3);
+		p->order_budget = below(f, 3);
+	}
+	return e;
+}
+
+static void make_depends(struct fold *f, struct event_job_submitted *j)
+{
+	uint32_t jobs = f->facts.jobs.count;
+	uint32_t id = jobs - below(f, jobs < 30 ? jobs : 30);
+	int64_t *numbers = arena_new_array(&f->step, int64_t, 2);
+
+	numbers[0] = id;
+	numbers[1] = job_get(&f->facts, (struct job_id){ id })->array_first == id;
+	j->depends = numbers;
+	j->depends_whole = numbers + 1;
+	j->depends_count = j->depends_whole_count = 1;
 }
 
 static struct event make_job(struct fold *f)
@@ -92,12 +209,14 @@ static struct event make_job(struct fold *f)
 	j->kind = below(f, 3);
 	j->tier = one_in(f, 8) ? TIER_CRITICAL : one_in(f, 3) ? TIER_BEST_EFFORT : TIER_STANDARD;
 	j->priority = (int64_t)below(f, 5) - 2;
-	j->tasks_min = 1 + below(f, 4);
-	j->tasks_max = j->tasks_min;
+	j->tasks_min = 1 + below(f, f->mood.most_tasks);
+	j->tasks_max = j->tasks_min + (f->mood.elastic && one_in(f, 2) ? below(f, 4) : 0);
+	j->resize = f->mood.elastic && one_in(f, 3) ? RESIZE_RESTART : RESIZE_FREE;
+	j->rejoins = f->mood.elastic && one_in(f, 2);
 	j->gpus = below(f, 3);
-	if (j->gpus == 1 && one_in(f, 2))
+	if (f->mood.parts && j->gpus == 1 && one_in(f, 2))
 		j->gpu_part = 1 + below(f, GPU_SHARE - 1);
-	else if (j->gpus == 1 && one_in(f, 3))
+	else if (f->mood.parts && j->gpus == 1 && one_in(f, 3))
 		j->gpu_part_mib = 1 + below(f, 40000);
 	j->models = pick(f, models, 5);
 	j->cpu_milli = (int64_t)below(f, 4) * 4000;
@@ -111,7 +230,19 @@ static struct event make_job(struct fold *f)
 	j->grace_ms = one_in(f, 2) ? -1 : (int64_t)below(f, 60) * 1000;
 	j->restart_cost_ms = (int64_t)below(f, 60) * 1000;
 	j->held = one_in(f, 20);
-	j->array_count = one_in(f, 20) ? 2 + below(f, 5) : 0;
+	j->array_count = one_in(f, f->mood.arrays ? 3 : 20) ? 2 + below(f, 5) : 0;
+	j->array_limit = j->array_count && f->mood.arrays ? below(f, 4) : 0;
+	j->estimate_ms = one_in(f, 4) ? (int64_t)(1 + below(f, 600)) * 1000 : 0;
+	if (f->mood.terms) {
+		j->deadline_ms = one_in(f, 2) ? (int64_t)(1 + below(f, 900)) * 1000 : 0;
+		j->efficiency = below(f, 101);
+	}
+	if (f->mood.marks && one_in(f, 4))
+		j->labels = one_in(f, 2) ? "disk=fast" : "use=lab";
+	if (f->mood.marks && one_in(f, 3))
+		j->tolerates = one_in(f, 2) ? "loud" : "team=b,loud";
+	if (f->mood.depends && f->facts.jobs.count && one_in(f, 3))
+		make_depends(f, j);
 	j->body = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 	j->body_mac = j->body;
 	return e;
@@ -216,16 +347,22 @@ static struct event make_event(struct fold *f)
 {
 	uint32_t dice = below(f, 100);
 
-	if (dice < 4 && f->facts.jobs.count < JOBS_MAX)
+	if (below(f, 100) < f->mood.submits && f->facts.jobs.count < JOBS_MAX)
 		return make_job(f);
-	if (dice < 7 && f->facts.jobs.count)
+	if (dice < 3 && f->facts.jobs.count)
 		return make_job_command(f);
-	if (dice < 8)
+	if (dice < 4)
 		return make_node(f);
-	if (dice < 9)
+	if (dice < 5)
 		return make_queue(f);
-	if (dice < 11 && f->facts.nodes.count)
+	if (dice < 7 && f->facts.nodes.count)
 		return make_node_command(f);
+	if (dice < 8 && f->mood.money)
+		return make_money(f);
+	if (dice < 9 && f->mood.marks && f->facts.nodes.count)
+		return make_mark(f);
+	if (dice < 10 && f->mood.retells && one_in(f, 3))
+		return make_policy(f);
 	if (dice < 95 && f->facts.attempts.count)
 		return make_report(f);
 	return event_make(EVENT_CLOCK_TICKED, 0, "fairlead");
@@ -281,6 +418,23 @@ static int turn(struct fold *f)
 	return 0;
 }
 
+static void mood_make(struct fold *f)
+{
+	f->mood = (struct mood){ .nodes = 1 + below(f, NODES_MAX),
+				 .submits = one_in(f, 3) ? 20 : 4,
+				 .most_tasks = one_in(f, 4) ? 12 : 4,
+				 .elastic = one_in(f, 2),
+				 .parts = one_in(f, 2),
+				 .arrays = one_in(f, 3),
+				 .depends = one_in(f, 3),
+				 .models = one_in(f, 3),
+				 .marks = one_in(f, 3),
+				 .calendars = one_in(f, 4),
+				 .money = one_in(f, 4),
+				 .terms = one_in(f, 4),
+				 .retells = one_in(f, 2) };
+}
+
 static void set_up(struct fold *f)
 {
 	struct event levels = event_make(EVENT_LEVELS_SET, 0, "test"),
@@ -291,6 +445,8 @@ static void set_up(struct fold *f)
 	policy.policy_set.grace_ms = 30000;
 	policy.policy_set.rejoin_ms = 0;
 	policy.policy_set.packing = 1;
+	if (f->mood.terms)
+		policy.policy_set.order_age = policy.policy_set.order_user = 1;
 	CHECK(offer(f, &levels) == 0);
 	CHECK(offer(f, &policy) == 0);
 }
@@ -309,6 +465,8 @@ int main(int argc, char **argv)
 	facts_init(&f.facts);
 	f.view = view_create(&f.facts);
 	arena_init(&f.step, STEP_CAP);
+	fprintf(stderr, "seed %" PRId64 "\n", seed); /* a check that fails ends the program */
+	mood_make(&f);
 	set_up(&f);
 	for (int64_t step = 0; step < steps && rc == 0; step++) {
 		struct event e;

@@ -189,9 +189,28 @@ static void who_fails_after_a_long_run_blames_no_gpu(void **state)
 	world_deinit(&w);
 }
 
+static void failures_that_a_new_policy_finds_too_many_set_the_gpu_aside(void **state)
+{
+	struct event policy;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	fail_jobs(&w, 2, 0);
+	assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->set_aside_mask, 0);
+	policy = world_event(&w, EVENT_POLICY_SET);
+	policy.policy_set = event_policy_make(0, "").policy_set;
+	policy.policy_set.blackhole_failures = 2;
+	world_apply(&w, &policy);
+	world_decide(&w);
+	assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->set_aside_mask, 1);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(failures_that_a_new_policy_finds_too_many_set_the_gpu_aside),
 		cmocka_unit_test(a_gpu_on_which_different_jobs_fail_early_is_set_aside),
 		cmocka_unit_test(the_jobs_of_one_array_do_not_make_a_black_hole),
 		cmocka_unit_test(the_slips_of_one_user_set_nothing_aside),

@@ -17,7 +17,8 @@
  * like any other (SEARCHED, facts.searched), so that an index built anew goes on at the same job. Those who had their
  * turn are passed over until all had it; if something has happened meanwhile (facts.search_stale), another round begins then.
  * While nothing happens the order is the same in each pass, so everybody has exactly one turn. What happens may move some
- * past the mark: these have theirs in that other round.
+ * past the mark: these have theirs in that other round. A pass that passes some over is woken when the first running job is
+ * old enough to be evicted, as their searches would have asked.
  *
  * So every set is sufficient, and no part of it is (minimal). Worked example in README.md. Nothing is touched before
  * the set is proved. A set is refused when a victim's queue would be entitled to take the place back.
@@ -230,7 +231,11 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 	if (j->tier == TIER_BEST_EFFORT)
 		return EVICT_NO;
 	/* Those that never evict are counted too: order.c counts buckets without looking at their jobs. */
-	if ((pass->asked++ < pass->facts->searched && !pass->watch) || !j->preempts)
+	if (pass->asked++ < pass->facts->searched && !pass->watch) {
+		victims_passed_over(pass);
+		return EVICT_NO;
+	}
+	if (!j->preempts)
 		return EVICT_NO;
 	hunt.need = shape_share(&pass->view->space, hunt.shape, hunt.shape->tasks_min);
 	hunt.least = hunt.shape->gpu_part_mib ? hunt.shape->tasks_min : hunt.need;

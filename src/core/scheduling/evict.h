@@ -43,6 +43,8 @@ static inline const struct victim *candidate(const struct hunt *hunt, uint32_t i
 				     : &kept->list[kept->first + i - hunt->fresh_count];
 }
 
+/* A job is passed over in this round of searches: wakes the core when the first of the running jobs is old enough to go. */
+void victims_passed_over(struct pass *pass);
 /* Lists all candidates. False when they can't be enough, whatever is chosen. */
 bool hunt_candidates(struct hunt *hunt);
 /* Is the candidate one for this job as the queues stand now (some candidates may be given back already)? */

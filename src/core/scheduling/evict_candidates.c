@@ -228,6 +228,18 @@ static void victims_make(struct pass *pass, uint32_t list)
 			     pass->victim_counts[list]);
 }
 
+/* Its search might have found nobody but those who are too young: the core is woken as if it had looked. */
+void victims_passed_over(struct pass *pass)
+{
+	if (pass->passed_over)
+		return;
+	pass->passed_over = true;
+	for (uint32_t q = 1; q < pass->standings.count; q++) {
+		victims_make(pass, q);
+		pass_wake(pass, pass->victims_mature_ms[q]);
+	}
+}
+
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count)
 {
 	victims_make(pass, 0);

@@ -137,6 +137,7 @@ struct pass {
 	struct barren *barren; /* by queue; NULL = not yet made */
 	bool *promises_gone; /* by index in the view: kept or taken over in this pass */
 	uint32_t searches, asked; /* that found nothing; jobs that had their turn in this round */
+	bool passed_over; /* some had their search in an earlier pass of this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */
 	bool blocked; /* standard work that could not start, or lost its promise */
 	int64_t *tally; /* GPU shares by node or domain, see evict.c */

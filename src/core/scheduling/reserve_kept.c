@@ -61,7 +61,9 @@ static bool gpus_come_free(const struct pass *pass, uint32_t rank, uint32_t busy
 static void node_gives(const struct pass *pass, uint32_t rank, int64_t start_ms, int64_t *cpu_milli,
 		       int64_t *ram_mib)
 {
-	uint32_t busy = space_at(&pass->view->space, rank)->busy;
+	const struct place_node *node = space_at(&pass->view->space, rank);
+	uint32_t busy =
+		node->busy & node->all; /* who holds GPUs that it has no more is not listed */
 
 	while (busy) {
 		uint32_t holder = view_holder(pass->view, rank, (uint32_t)__builtin_ctz(busy)),

@@ -34,7 +34,7 @@ static void encode(const struct decisions *d, struct buf *out)
 		event_encode(&d->events[i], out);
 		buf_addc(out, '\n');
 	}
-	buf_addf(out, "more %d\n", d->more);
+	buf_addf(out, "more %d wake %lld\n", d->more, (long long)d->wake_ms);
 }
 
 static int load(void *facts, uint32_t kind, const char *text, size_t size)
@@ -192,10 +192,49 @@ static void it_goes_on_where_it_stood_with_an_index_built_anew(void **state)
 	assert_true(cut_passes > 100);
 }
 
+/* The first one in the order waits for a job that is too young yet; behind it a crowd of another queue searches in vain. */
+static void who_is_passed_over_is_still_woken_for_when_a_victim_is_old_enough(void **state)
+{
+	static const char *const nodes[] = { "n0", "n1", "n2", "n3" };
+	struct world w;
+	struct event policy;
+
+	(void)state;
+	world_init(&w, "n0:2 n1:2 n2:2 n3:2");
+	world_queue(&w, "a", "", 0, -1, 1);
+	world_queue(&w, "b", "", 0, -1, 1);
+	world_policy(&w, 0, 60000);
+	policy = world_event(&w, EVENT_POLICY_SET);
+	policy.policy_set = event_policy_make(0, "").policy_set;
+	policy.policy_set.backfill_depth = 0; /* no reviews: they wake the core as well */
+	world_apply(&w, &policy);
+	for (int i = 0; i < 4; i++)
+		world_place(&w,
+			    world_submit(
+				    &w, (struct wish){ .queue = i % 2 ? "a" : "b", .priority = 9 }),
+			    nodes[i]);
+	for (int i = 0; i < 2; i++)
+		world_place(&w, world_submit(&w, (struct wish){ .queue = "b", .priority = -9 }),
+			    nodes[i]);
+	world_at(&w, w.now_ms + 70000);
+	for (int i = 2; i < 4; i++)
+		world_place(&w, world_submit(&w, (struct wish){ .queue = "a", .priority = -9 }),
+			    nodes[i]);
+	(void)world_submit(&w, (struct wish){ .queue = "a" });
+	for (int i = 0; i < CROWD; i++)
+		(void)world_submit(&w,
+				   (struct wish){ .queue = "b", .gpus = 2, .cpu_milli = 1 + i });
+	world_decide(&w);
+	assert_true(w.facts.searched > 0);
+	assert_int_equal(w.wake_ms, w.now_ms + 60000);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_goes_on_where_it_stood_with_an_index_built_anew),
+		cmocka_unit_test(who_is_passed_over_is_still_woken_for_when_a_victim_is_old_enough),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -431,6 +431,12 @@ static void node_due_sync(struct view *view, const struct facts *facts, uint32_t
 		sorted_remove(&view->pool, &view->nodes_due, id, id);
 }
 
+static void nodes_due_sync(struct view *view, const struct facts *facts)
+{
+	for (uint32_t id = 1; id <= facts->nodes.count; id++)
+		node_due_sync(view, facts, id);
+}
+
 static uint32_t nodes_draining(const struct facts *facts)
 {
 	uint32_t count = 0;
@@ -589,7 +595,10 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
 	case EVENT_NODE_MARKED: view->space_stale = true; return;
 	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
-	case EVENT_POLICY_SET: running_sync(view, facts); return;
+	case EVENT_POLICY_SET:
+		running_sync(view, facts);
+		nodes_due_sync(view, facts); /* how many failures are too many */
+		return;
 	case EVENT_QUEUE_SET:
 		queues_build(view, facts);
 		running_sync(view, facts);
@@ -688,8 +697,7 @@ struct view *view_create(const struct facts *facts)
 	view->draining = nodes_draining(facts);
 	while (view->job_count < facts->jobs.count)
 		job_sync(view, facts, ++view->job_count, false);
-	for (uint32_t id = 1; id <= facts->nodes.count; id++)
-		node_due_sync(view, facts, id);
+	nodes_due_sync(view, facts);
 	view_refresh(view, facts);
 	return view;
 }

@@ -190,7 +190,7 @@ bool failure_counts(const struct facts *facts, uint32_t node, uint32_t failure);
 /* Jobs of enough different origins failed early on the node: it, or some of its GPUs, should be set aside. */
 bool node_failed_often(const struct facts *facts, uint32_t node, uint32_t *ret_jobs);
 
-/* The job whose live attempt holds the GPU; 0 = none that the facts know. */
+/* The job whose live attempt holds the GPU, one that the node has; 0 = none that the facts know, or several that hold parts. */
 static inline uint32_t view_holder(const struct view *view, uint32_t rank, uint32_t gpu)
 {
 	return view->holders.at[rank * view->space.gpus_max + gpu];
