@@ -68,6 +68,7 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
 	bounds_promise(pass, p, -1);
 	pledge_promise(pass, p, -1);
+	spend_give(pass, job_get(pass->facts, (struct job_id){ p->job }));
 	promise_hold(pass, p, false);
 	pass->blocked = true;
 	pass->more = true;
@@ -133,6 +134,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 			 placement_share(&solution->place, hunt->shape));
 	bounds_take(pass, hunt->j->queue.v, hunt->shape, &solution->place);
 	pledge_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
+	spend_take(pass, hunt->j);
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *v = candidate(hunt, solution->chosen[i]);
 		struct victim added;

@@ -26,6 +26,11 @@ bool pass_job_leaves(const struct pass *pass, uint32_t job)
 	       (pass->leaving && pass->leaving[job / 64] >> job % 64 & 1);
 }
 
+static const char *queue_name_of(const struct facts *facts, uint32_t queue)
+{
+	return facts_name(facts, queue_get(facts, (struct queue_id){ queue })->name);
+}
+
 static struct victim victim_of(const struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
@@ -39,7 +44,17 @@ static struct victim victim_of(const struct pass *pass, uint32_t id)
 				.rank = jv->rank,
 				.share = jv->share,
 				.tier = jv->tier,
-				.cost = victim_cost(pass->facts, job, attempt) };
+				.cost = victim_cost(pass->facts, job, attempt),
+				.submitted_ms = job->submitted_ms,
+				.queue_name = queue_name_of(pass->facts, jv->queue) };
+}
+
+/* Later submissions first. Of those that came at once, in different queues, the order in which they came says nothing. */
+static bool victim_is_later(const struct victim *a, const struct victim *b)
+{
+	if (a->submitted_ms != b->submitted_ms)
+		return a->submitted_ms > b->submitted_ms;
+	return a->queue == b->queue ? a->job > b->job : strcmp(a->queue_name, b->queue_name) < 0;
 }
 
 /* Cheaper first; among equals the later submission. */
@@ -55,7 +70,7 @@ static bool victim_before(const struct victim *a, const struct victim *b)
 		return a->tier == TIER_BEST_EFFORT;
 	if (a->cost != b->cost)
 		return a->cost < b->cost;
-	return a->job != b->job ? a->job > b->job : a->leaver > b->leaver;
+	return a->job != b->job ? victim_is_later(a, b) : a->leaver > b->leaver;
 }
 
 static void victims_sort(struct victim *list, struct victim *room, uint32_t count)
@@ -371,10 +386,11 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 		return true;
 	if (v->queue == hunt->j->queue.v)
 		return v->rank < hunt->rank;
-	if (hunt->pledged || !pledge_lets_go(hunt->pass, v, false))
-		return hunt->pledged && pledge_lets_go(hunt->pass, v, true);
 	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
-	return standing_within(s, hunt->j->queue.v, top, hunt->need) &&
+	if (hunt->pledged)
+		return pledge_takes(hunt->pass, hunt->j->queue.v, hunt->need, v, top);
+	return pledge_lets_go(hunt->pass, v, top) &&
+	       standing_within(s, hunt->j->queue.v, top, hunt->need) &&
 	       standing_above(s, v->queue, top);
 }
 

@@ -120,18 +120,18 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct victim *v = candidate(hunt, chosen[i]);
+		uint32_t top;
 
 		if (v->promise || v->coming || v->tier == TIER_BEST_EFFORT ||
 		    v->queue == hunt->j->queue.v)
 			continue;
 		if (v->leaver) /* nobody is evicted for a rank beyond the least width */
 			continue;
-		if (pledge_brings_back(hunt->pass, v))
+		top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
+		if (pledge_brings_back(hunt->pass, v, top))
 			return false;
 		if (!hunt->pledged &&
-		    standing_within(&hunt->pass->standings, v->queue,
-				    queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue),
-				    v->share))
+		    standing_within(&hunt->pass->standings, v->queue, top, v->share))
 			return false;
 	}
 	return true;

@@ -525,12 +525,12 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	if (!promised) {
 		bounds_take(pass, job->queue.v, shape, place);
 		pledge_take(pass, job->queue.v, job->tier, shape, place);
+		spend_take(pass, job);
 	}
 	if (promised)
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
 	standing_start(&pass->standings, job->queue.v, job->tier, share);
 	dominant_take(&pass->standings, job->queue.v, job->tier, shape, place);
-	spend_take(pass, job);
 	watch_started(pass, id);
 }
 

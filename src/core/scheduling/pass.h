@@ -62,6 +62,8 @@ struct victim {
 		*promise; /* not a running job, but a place promised to `job`; else NULL */
 	struct surplus *surplus; /* NULL = it is one whole */
 	uint32_t leaver; /* 1 + the rank of the surplus that this is; 0 = the rest, or all */
+	int64_t submitted_ms; /* of its job */
+	const char *queue_name;
 };
 
 /* Does this rank go with the victim? */

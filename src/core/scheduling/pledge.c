@@ -138,14 +138,14 @@ void pledge_attempt(struct pass *pass, const struct victim *v, int sign)
 
 /* --- questions ------------------------------------------------------------------------------------------- */
 
-/* With `share` more on GPUs of this model, is the queue and all above it within what is promised? A guarantee of any model counts
- * on the way up as it is. */
-static bool model_is_within(const struct pass *pass, uint32_t queue, struct name_id model,
-			    int64_t share)
+/* With `share` more on GPUs of this model, is the queue and all above it, up to below `top`, within what is promised? A guarantee
+ * of any model counts on the way up as it is. */
+static bool model_is_within(const struct pass *pass, uint32_t queue, uint32_t top,
+			    struct name_id model, int64_t share)
 {
 	bool named = false;
 
-	for (; queue; queue = pass->view->queues.at[queue].parent) {
+	for (; queue != top; queue = pass->view->queues.at[queue].parent) {
 		const struct standing *at = &pass->standings.at[queue];
 		int index;
 
@@ -167,14 +167,18 @@ uint64_t pledge_open(const struct pass *pass, uint32_t queue, const struct shape
 		     int64_t share)
 {
 	uint64_t classes, open = 0;
+	uint32_t first = queue;
 
 	if (!pass->pledges || !shape->gpus || !path_is_pledged(pass, queue))
 		return 0;
+	while (!queue_is_pledged(pass->facts, first))
+		first = pass->view->queues.at[first].parent;
 	space_classes_of(&pass->view->space, shape, &classes);
 	for (classes &= ~(UINT64_C(1) << CLASS_MIXED); classes; classes &= classes - 1) {
 		int class = __builtin_ctzll(classes);
 
-		if (model_is_within(pass, queue, pass->view->space.traits.at[class].model, share))
+		if (model_is_within(pass, queue, pass->view->queues.at[first].parent,
+				    pass->view->space.traits.at[class].model, share))
 			open |= UINT64_C(1) << class;
 	}
 	return open;
@@ -198,10 +202,11 @@ static int64_t others_capacity(struct pass *pass, struct name_id model)
 	return pass->others_share;
 }
 
-/* Work of the queue on GPUs of this model: is some of it beyond what the queue and all above it are promised? */
-static bool model_is_beyond(struct pass *pass, uint32_t queue, struct name_id model, bool pledged)
+/* Work of the queue on GPUs of this model: is some of it beyond what the queue and all above it, up to below `top`, are promised? */
+static bool model_is_beyond(struct pass *pass, uint32_t queue, uint32_t top, struct name_id model,
+			    bool pledged)
 {
-	for (; queue; queue = pass->view->queues.at[queue].parent) {
+	for (; queue != top; queue = pass->view->queues.at[queue].parent) {
 		const struct standing *at = &pass->standings.at[queue];
 		int index;
 
@@ -226,16 +231,23 @@ static struct name_id victim_model(const struct pass *pass, const struct victim 
 	return node_model(pass, task->node.v);
 }
 
-bool pledge_lets_go(struct pass *pass, const struct victim *v, bool pledged)
+bool pledge_lets_go(struct pass *pass, const struct victim *v, uint32_t top)
 {
 	return !pass->pledges || !v->attempt || v->tier == TIER_BEST_EFFORT ||
-	       model_is_beyond(pass, v->queue, victim_model(pass, v), pledged);
+	       model_is_beyond(pass, v->queue, top, victim_model(pass, v), false);
 }
 
-bool pledge_brings_back(const struct pass *pass, const struct victim *v)
+bool pledge_takes(struct pass *pass, uint32_t queue, int64_t share, const struct victim *v,
+		  uint32_t top)
+{
+	return model_is_within(pass, queue, top, victim_model(pass, v), share) &&
+	       model_is_beyond(pass, v->queue, top, victim_model(pass, v), true);
+}
+
+bool pledge_brings_back(const struct pass *pass, const struct victim *v, uint32_t top)
 {
 	return pass->pledges && v->attempt &&
-	       model_is_within(pass, v->queue, victim_model(pass, v), v->share);
+	       model_is_within(pass, v->queue, top, victim_model(pass, v), v->share);
 }
 
 /* Room for how many tasks of critical work on this model; ret_why as the first bound met. */

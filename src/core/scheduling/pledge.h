@@ -37,14 +37,22 @@ void pledge_take(struct pass *pass, uint32_t queue, uint8_t tier, const struct s
 void pledge_attempt(struct pass *pass, const struct victim *v, int sign);
 void pledge_promise(struct pass *pass, const struct promise_view *p, int sign);
 
-/* Classes of nodes that the shape accepts and on which the queue, and all above it, holds so much less than is promised that
- * `share` more is within it; 0 = none, also when no queue on the way has a guarantee by model. */
+/* Classes of nodes that the shape accepts and on which the first queue on the way up that has a guarantee by model holds so much
+ * less than it is promised that `share` more is within it; 0 = none. Those above it count by whom the GPUs are taken from. */
 uint64_t pledge_open(const struct pass *pass, uint32_t queue, const struct shape *shape,
 		     int64_t share);
-/* May the victim's GPUs be taken back for a share (`pledged` false), or by a queue that is promised their model? */
-bool pledge_lets_go(struct pass *pass, const struct victim *v, bool pledged);
-/* Would the victim, once gone, be entitled by model to the place it had? */
-bool pledge_brings_back(const struct pass *pass, const struct victim *v);
+/*
+ * `top` is where the queues of taker and victim meet: what is promised to it, and to those above it, is promised to both, so it says
+ * nothing of who of them has the GPUs.
+ *
+ *	pledge_lets_go		may the victim's GPUs be taken back for a share?
+ *	pledge_takes		may `queue`, promised their model, take them back for `share` more? The victim is an attempt.
+ *	pledge_brings_back	would the victim, once gone, be entitled by model to the place it had?
+ */
+bool pledge_lets_go(struct pass *pass, const struct victim *v, uint32_t top);
+bool pledge_takes(struct pass *pass, uint32_t queue, int64_t share, const struct victim *v,
+		  uint32_t top);
+bool pledge_brings_back(const struct pass *pass, const struct victim *v, uint32_t top);
 /* A critical job of so many tasks: adds to pass->closed where it may not run, and lowers pass->widest. False: nowhere;
  * ret_why says which guarantee is too small. */
 bool pledge_bind(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t tasks,

@@ -87,6 +87,12 @@ int64_t budget_left_micro(const struct facts *facts, uint32_t queue)
 	return least;
 }
 
+/* Both are 0 to INT64_MAX / 4; more than that is all alike. */
+static int64_t cost_sum(int64_t a, int64_t b)
+{
+	return a + b < INT64_MAX / 4 ? a + b : INT64_MAX / 4;
+}
+
 /* What the queue's own running jobs cost since `since_ms`, until they are expected to end. */
 static int64_t running_cost(const struct pass *pass, uint32_t queue, int64_t since_ms)
 {
@@ -104,9 +110,26 @@ static int64_t running_cost(const struct pass *pass, uint32_t queue, int64_t sin
 			end_ms = pass->view->jobs.at[walk.id].end_ms;
 
 		end_ms = end_ms > facts->now_ms ? end_ms : facts->now_ms;
-		sum += cost_of(pass->view->jobs.at[walk.id].share / GPU_SHARE,
-			       model_price(facts, node_get(facts, task->node)->model),
-			       end_ms - from_ms);
+		sum = cost_sum(sum, cost_of(pass->view->jobs.at[walk.id].share / GPU_SHARE,
+					    model_price(facts, node_get(facts, task->node)->model),
+					    end_ms - from_ms));
+	}
+	return sum;
+}
+
+/* What jobs will cost to which a place is promised. Those that this pass has started stand here still: they are not among those
+ * that run yet. */
+static int64_t promised_cost(const struct pass *pass, uint32_t queue)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
+		const struct promise_view *p = &pass->view->promises.at[i];
+
+		if (queue_is_in(pass->view, p->queue, queue))
+			sum = cost_sum(sum, job_cost_micro(pass->facts, pass->view,
+							   job_get(pass->facts,
+								   (struct job_id){ p->job })));
 	}
 	return sum;
 }
@@ -121,10 +144,11 @@ static int64_t *committed(struct pass *pass, uint32_t queue)
 		memset(pass->committed, -1, pass->standings.count * sizeof(int64_t));
 	}
 	if (pass->committed[queue] < 0) {
-		pass->committed[queue] = 0;
+		pass->committed[queue] = promised_cost(pass, queue);
 		for (uint32_t q = 1; q < pass->standings.count; q++)
 			if (queue_is_in(pass->view, q, queue))
-				pass->committed[queue] += running_cost(pass, q, since_ms);
+				pass->committed[queue] = cost_sum(pass->committed[queue],
+								  running_cost(pass, q, since_ms));
 	}
 	return &pass->committed[queue];
 }
@@ -155,12 +179,26 @@ bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_
 	return true;
 }
 
-void spend_take(struct pass *pass, const struct job *job)
+static void spend_add(struct pass *pass, const struct job *job, int sign)
 {
 	int64_t cost = pass->committed ? job_cost_micro(pass->facts, pass->view, job) : 0;
 
 	for (uint32_t queue = job->queue.v; cost && queue;
-	     queue = pass->view->queues.at[queue].parent)
-		if (pass->committed[queue] >= 0)
-			pass->committed[queue] += cost;
+	     queue = pass->view->queues.at[queue].parent) {
+		int64_t *at = &pass->committed[queue];
+
+		if (*at < 0)
+			continue;
+		*at = sign > 0 ? cost_sum(*at, cost) : *at > cost ? *at - cost : 0;
+	}
+}
+
+void spend_take(struct pass *pass, const struct job *job)
+{
+	spend_add(pass, job, 1);
+}
+
+void spend_give(struct pass *pass, const struct job *job)
+{
+	spend_add(pass, job, -1);
 }

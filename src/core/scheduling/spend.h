@@ -5,8 +5,8 @@
  *
  * A job costs what it is expected to: GPUs of its least width, times the price of the cheapest model it accepts, times its expected
  * run time. From what is left goes what running jobs of the queue and of those below it cost since it was said, until their
- * expected ends. A job that costs more than is left then waits with the reason `budget`, unless the policy only warns. Nothing
- * that runs is stopped for it.
+ * expected ends, and what those will cost to which a place is promised. A job that costs more than is left then waits with the reason `budget`, unless the policy only warns. Nothing
+ * that runs is stopped for it, and a promise that was made is kept.
  *
  *	500 left; L4 costs 2 per hour. A job of 8 GPUs with a limit of 24 h is expected to cost 384 and starts.
  *	The same once more would need 384 of the 116 that are not spoken for: it waits.
@@ -26,5 +26,6 @@ int64_t budget_left_micro(const struct facts *facts, uint32_t queue);
 
 /* Has each of the queue's budgets enough left for the job? Else ret_why, in millionths: budget of queue `at`. */
 bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_why);
-/* The job starts. */
+/* The job starts, or a place is promised to it; its promise goes. A promised job that starts is counted already. */
 void spend_take(struct pass *pass, const struct job *job);
+void spend_give(struct pass *pass, const struct job *job);
