@@ -134,7 +134,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 			 placement_share(&solution->place, hunt->shape));
 	bounds_take(pass, hunt->j->queue.v, hunt->shape, &solution->place);
 	pledge_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
-	spend_take(pass, hunt->j);
+	spend_take(pass, hunt->j, hunt->shape->tasks_min);
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *v = candidate(hunt, solution->chosen[i]);
 		struct victim added;

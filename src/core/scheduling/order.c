@@ -525,7 +525,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	if (!promised) {
 		bounds_take(pass, job->queue.v, shape, place);
 		pledge_take(pass, job->queue.v, job->tier, shape, place);
-		spend_take(pass, job);
+		spend_take(pass, job, place->count);
 	}
 	if (promised)
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);

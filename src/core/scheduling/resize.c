@@ -260,17 +260,25 @@ static bool others_are_owed(const struct pass *pass, uint32_t queue)
 	return false;
 }
 
+/* So many more tasks: within the bounds of its queues, and of critical work also within what they are promised? */
+static bool models_allow(struct pass *pass, const struct job *job, const struct shape *shape,
+			 uint32_t tasks)
+{
+	struct verdict why;
+
+	return bounds_allow(pass, job->queue.v, shape, tasks, &why) &&
+	       (job->tier != TIER_CRITICAL || pledge_bind(pass, job->queue.v, shape, tasks, &why));
+}
+
 static bool lacking_find(struct pass *pass, const struct job *job, const struct attempt *attempt,
 			 const int64_t *ranks, uint32_t count, struct placement *ret)
 {
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	struct verdict why;
 	bool found;
 
 	if (place_again(pass, shape, attempt, ranks, count, ret))
 		return true;
-	if (others_are_owed(pass, job->queue.v) ||
-	    !bounds_allow(pass, job->queue.v, shape, count, &why))
+	if (others_are_owed(pass, job->queue.v) || !models_allow(pass, job, shape, count))
 		return false;
 	found = place_beside(pass, job, attempt, count, count, ret) == count;
 	pass->closed = 0;
@@ -331,16 +339,16 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	uint32_t most = shape->tasks_max - attempt_width(attempt);
 	int64_t one = shape_share(&pass->view->space, shape, 1), room;
 	struct placement place;
-	struct verdict why;
 	uint32_t count = 0;
 
 	pass->work++;
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, one, NULL);
 	if (one && room / one < most)
 		most = room > 0 ? (uint32_t)(room / one) : 0;
-	if (most && bounds_allow(pass, job->queue.v, shape, 1, &why)) {
+	if (most && models_allow(pass, job, shape, 1)) {
+		spend_bind(pass, id);
 		most = most < pass->widest ? most : pass->widest;
-		count = place_beside(pass, job, attempt, most, 1, &place);
+		count = most ? place_beside(pass, job, attempt, most, 1, &place) : 0;
 	}
 	pass->closed = 0;
 	if (!count)

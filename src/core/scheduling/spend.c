@@ -55,14 +55,20 @@ static int64_t cheapest(const struct facts *facts, const struct view *view,
 	return least < INT64_MAX ? least : 0;
 }
 
-int64_t job_cost_micro(const struct facts *facts, const struct view *view, const struct job *job)
+static int64_t width_cost(const struct facts *facts, const struct view *view, const struct job *job,
+			  uint32_t tasks)
 {
 	const struct shape *shape = shape_get(facts, job->shape);
 
 	if (!facts->prices.count || !shape->gpus)
 		return 0;
-	return cost_of((int64_t)shape->gpus * shape->tasks_min, cheapest(facts, view, shape),
+	return cost_of((int64_t)shape->gpus * tasks, cheapest(facts, view, shape),
 		       job_expected_ms(facts, job));
+}
+
+int64_t job_cost_micro(const struct facts *facts, const struct view *view, const struct job *job)
+{
+	return width_cost(facts, view, job, shape_get(facts, job->shape)->tasks_min);
 }
 
 /* --- budgets ------------------------------------------------------------------------------------------- */
@@ -153,6 +159,13 @@ static int64_t *committed(struct pass *pass, uint32_t queue)
 	return &pass->committed[queue];
 }
 
+/* No wider than is left for. */
+static void widest_narrow(struct pass *pass, int64_t left, int64_t each)
+{
+	if (each > 0 && left / each < pass->widest)
+		pass->widest = left > 0 ? (uint32_t)(left / each) : 0;
+}
+
 bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_why)
 {
 	int64_t cost = -1;
@@ -168,8 +181,10 @@ bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_
 			cost = job_cost_micro(pass->facts, pass->view, job);
 		left = queue_get(pass->facts, (struct queue_id){ queue })->budget_micro -
 		       *committed(pass, queue);
-		if (cost <= left || !cost)
+		if (cost <= left || !cost) {
+			widest_narrow(pass, left, width_cost(pass->facts, pass->view, job, 1));
 			continue;
+		}
 		*ret_why = (struct verdict){ .code = REASON_BUDGET,
 					     .at = queue,
 					     .have = left > 0 ? left : 0,
@@ -179,26 +194,64 @@ bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_
 	return true;
 }
 
-static void spend_add(struct pass *pass, const struct job *job, int sign)
+static void spend_add(struct pass *pass, uint32_t queue, int64_t cost)
 {
-	int64_t cost = pass->committed ? job_cost_micro(pass->facts, pass->view, job) : 0;
-
-	for (uint32_t queue = job->queue.v; cost && queue;
-	     queue = pass->view->queues.at[queue].parent) {
-		int64_t *at = &pass->committed[queue];
-
-		if (*at < 0)
-			continue;
-		*at = sign > 0 ? cost_sum(*at, cost) : *at > cost ? *at - cost : 0;
-	}
+	for (; cost && pass->committed && queue; queue = pass->view->queues.at[queue].parent)
+		if (pass->committed[queue] >= 0)
+			pass->committed[queue] = cost_sum(pass->committed[queue], cost);
 }
 
-void spend_take(struct pass *pass, const struct job *job)
+void spend_take(struct pass *pass, const struct job *job, uint32_t tasks)
 {
-	spend_add(pass, job, 1);
+	spend_add(pass, job->queue.v, width_cost(pass->facts, pass->view, job, tasks));
 }
 
 void spend_give(struct pass *pass, const struct job *job)
 {
-	spend_add(pass, job, -1);
+	int64_t cost = pass->committed ? job_cost_micro(pass->facts, pass->view, job) : 0;
+
+	for (uint32_t queue = job->queue.v; cost && queue;
+	     queue = pass->view->queues.at[queue].parent)
+		if (pass->committed[queue] >= 0)
+			pass->committed[queue] -=
+				cost < pass->committed[queue] ? cost : pass->committed[queue];
+}
+
+/* --- growing --------------------------------------------------------------------------------------------- */
+
+/* One rank more, of the model that it has, until its expected end. */
+static int64_t rank_cost(const struct pass *pass, uint32_t id)
+{
+	const struct facts *facts = pass->facts;
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	const struct task *task =
+		table_get(&facts->tasks, attempt_get(facts, job->attempt)->first_task);
+
+	return cost_of(shape_get(facts, job->shape)->gpus,
+		       model_price(facts, node_get(facts, task->node)->model),
+		       pass->view->jobs.at[id].end_ms - facts->now_ms);
+}
+
+void spend_bind(struct pass *pass, uint32_t id)
+{
+	uint32_t queue = job_get(pass->facts, (struct job_id){ id })->queue.v;
+
+	if (pass->facts->policy.budget_warns || !pass->facts->prices.count)
+		return;
+	for (; queue; queue = pass->view->queues.at[queue].parent)
+		if (queue_has_budget(pass->facts, queue))
+			widest_narrow(
+				pass,
+				queue_get(pass->facts, (struct queue_id){ queue })->budget_micro -
+					*committed(pass, queue),
+				rank_cost(pass, id));
+}
+
+void spend_widen(struct pass *pass, uint32_t id, uint32_t ranks)
+{
+	int64_t each = pass->committed ? rank_cost(pass, id) : 0, cost = 0;
+
+	for (uint32_t i = 0; i < ranks; i++)
+		cost = cost_sum(cost, each);
+	spend_add(pass, job_get(pass->facts, (struct job_id){ id })->queue.v, cost);
 }

@@ -4,7 +4,7 @@
  * Budgets of queues, as the core knows them: what is left (said from outside, by a ledger or a person) and prices of GPUs per hour.
  *
  * A job costs what it is expected to: GPUs of its least width, times the price of the cheapest model it accepts, times its expected
- * run time. From what is left goes what running jobs of the queue and of those below it cost since it was said, until their
+ * run time. An elastic job is made as wide as there is money for. From what is left goes what running jobs of the queue and of those below it cost since it was said, until their
  * expected ends, and what those will cost to which a place is promised. A job that costs more than is left then waits with the reason `budget`, unless the policy only warns. Nothing
  * that runs is stopped for it, and a promise that was made is kept.
  *
@@ -24,8 +24,13 @@ int64_t job_cost_micro(const struct facts *facts, const struct view *view, const
 /* The least that is left in the budgets of the queue and of those above it, nothing that runs deducted; INT64_MAX = none has one. */
 int64_t budget_left_micro(const struct facts *facts, uint32_t queue);
 
-/* Has each of the queue's budgets enough left for the job? Else ret_why, in millionths: budget of queue `at`. */
+/* Has each of the queue's budgets enough left for the job? Then pass->widest is what they allow at most; else ret_why, in
+ * millionths: budget of queue `at`. */
 bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_why);
-/* The job starts, or a place is promised to it; its promise goes. A promised job that starts is counted already. */
-void spend_take(struct pass *pass, const struct job *job);
+/* The job starts with so many tasks, or a place is promised to it; its promise goes. A promised job that starts is counted already. */
+void spend_take(struct pass *pass, const struct job *job, uint32_t tasks);
 void spend_give(struct pass *pass, const struct job *job);
+
+/* A running job may grow: pass->widest is lowered to the ranks for which enough is left until its expected end. It grew. */
+void spend_bind(struct pass *pass, uint32_t id);
+void spend_widen(struct pass *pass, uint32_t id, uint32_t ranks);
