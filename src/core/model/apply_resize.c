@@ -165,8 +165,9 @@ static bool ranks_come(struct facts *f, const struct attempt *attempt,
 	for (uint32_t i = 0; i < e->ranks_count; i++) {
 		if (i && e->ranks[i] <= e->ranks[i - 1])
 			return false;
-		if (e->ranks[i] >= (int64_t)tasks && e->ranks[i] != tasks++)
+		if (e->ranks[i] > (int64_t)tasks)
 			return false;
+		tasks += e->ranks[i] == (int64_t)tasks;
 		if (e->ranks[i] < 0 || tasks > TASKS_MAX)
 			return false;
 		if (e->ranks[i] < (int64_t)attempt->tasks &&

@@ -139,7 +139,7 @@ static int64_t user_term(const struct user_holds *holds, const struct job *job)
 	int64_t share =
 		at < holds->count && holds->at[at].user == job->user.v ? holds->at[at].share : 0;
 
-	return TERM_MOST * GPU_SHARE / (GPU_SHARE + share);
+	return (int64_t)TERM_MOST * GPU_SHARE / (GPU_SHARE + share);
 }
 
 static int64_t budget_term(const struct facts *facts, const struct view *view,
