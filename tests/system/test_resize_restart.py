@@ -3,11 +3,12 @@
 
 import contextlib
 import os
+import signal
 
 import pytest
 
 import harness
-from test_resize import Scene, charged_once, kill
+from test_resize import RANK, Scene, charged_once, kill
 
 needs_failpoints = pytest.mark.skipif(not harness.has_failpoints(), reason="needs a build with -Dfailpoints=true")
 
@@ -45,7 +46,7 @@ def test_a_rank_lost_before_the_gang_was_let_go_is_waited_for_by_all():
                                                         "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as d:
         s = Scene(d, tasks=3, rejoin=True)
         d.process.wait()
-        shepherd = next(pid for pid in d.shepherds() if harness_rank(pid) == "1")
+        shepherd = next(pid for pid in d.shepherds() if rank_of(pid) == "1")
         kill(shepherd)
         without_failpoints(d)
         s.wait_begun(3)
@@ -55,7 +56,7 @@ def test_a_rank_lost_before_the_gang_was_let_go_is_waited_for_by_all():
         assert not d.leftovers()
 
 
-def harness_rank(pid):
+def rank_of(pid):
     with open("/proc/%s/cmdline" % pid, "rb") as f:
         return os.path.basename(f.read().split(b"\0")[1].decode())
 
@@ -80,7 +81,7 @@ def held_starts(nth):
 def cancelled_while_a_rank_comes(d):
     s = Scene(d, tasks=3, rejoin=True)
     s.wait_begun(3)
-    d.submit("true")
+    s.held = d.submit("true")
     kill(next(line for line in s.told("begin") if line[0] == "1")[2])
     s.wait("the rank is to come", lambda: "attempt-grown" in [e["kind"] for e in s.events()])
     d.run("cancel", "--yes", str(s.number))
@@ -101,4 +102,41 @@ def test_a_job_cancelled_before_the_engine_hears_of_the_rank_that_comes_ends(res
         assert d.wait(s.number)["state"] == "cancelled"
         assert len(s.told("begin")) == 3
         charged_once(s, s.job())
+        d.wait(s.held)
         assert not d.leftovers()
+
+
+def gang_of_two(s):
+    return s.client.submit({"name": "gang", "tasks": 2, "priority": 10, "command": ["sh", "-c", 'until [ -e "$NOTES.gang" ]; do sleep 0.02; done'],
+                            "env": {"NOTES": s.notes}}, "gang")
+
+
+def test_who_hears_late_that_it_is_to_leave_has_its_whole_grace():
+    # By the time its shepherd looks, the other rank has left, and all is told anew.
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        s = Scene(d, tasks="2..4")
+        s.wait_begun(4)
+        shepherd = next(int(pid) for pid in d.shepherds() if rank_of(pid) == "2")
+        os.kill(shepherd, signal.SIGSTOP)
+        gang = gang_of_two(s)
+        s.wait("rank 3 has left", lambda: "ranks-left" in [e["kind"] for e in s.events()])
+        assert d.wait(d.submit("true", flags=("--gpus", "0")))["state"] == "succeeded"
+        os.kill(shepherd, signal.SIGCONT)
+        d.wait(gang, "running")
+        assert sorted(line[0] for line in s.told("leave")) == ["2", "3"]
+        open(s.notes + ".gang", "w").close()
+        s.finish()
+        assert not d.leftovers()
+
+
+def test_how_a_rank_that_was_told_to_leave_ends_fails_nothing():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        s = Scene(d, tasks="2..4", command=["python3", "-c", RANK.replace("sys.exit(0)", "sys.exit(3)")])
+        s.wait_begun(4)
+        d.wait(gang_of_two(s), "running")
+        open(s.notes + ".gang", "w").close()
+        s.wait_begun(6)
+        s.finish()
+        job = s.job()
+        assert len(job["attempts"]) == 1
+        charged_once(s, job)
