@@ -37,12 +37,16 @@ static struct victim victim_of(const struct pass *pass, uint32_t id)
 	const struct job_view *jv = &pass->view->jobs.at[id];
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	int64_t told = attempt_told_share(attempt, shape);
+
 	return (struct victim){ .job = id,
 				.queue = jv->queue,
 				.attempt = attempt,
-				.shape = shape_get(pass->facts, job->shape),
+				.shape = shape,
 				.rank = jv->rank,
-				.share = jv->share,
+				.share = jv->share - told,
+				.told = told,
 				.tier = jv->tier,
 				.cost = victim_cost(pass->facts, job, attempt),
 				.submitted_ms = job->submitted_ms,
@@ -171,6 +175,7 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 		if (!rest->surplus->is[i])
 			continue;
 		leaver.leaver = i + 1;
+		leaver.told = 0;
 		leaver.cost = 0;
 		leaver.share = shape_share(&pass->view->space, rest->shape, 1);
 		victim_add(pass, list, &leaver);
@@ -440,7 +445,7 @@ static void fresh_make(struct hunt *hunt)
 		if (!promises && !coming_has_surplus(pass, &pass->coming[i]))
 			continue;
 		hunt->fresh[hunt->fresh_count++] = pass->coming[i];
-		hunt->shares += pass->coming[i].share;
+		hunt->shares += pass->coming[i].share + pass->coming[i].told;
 	}
 }
 
@@ -460,7 +465,7 @@ static void list_add(struct hunt *hunt, uint32_t list)
 		     v->rank >= hunt->rank))
 			continue;
 		kept->list[kept->count++] = *v;
-		kept->shares += v->share;
+		kept->shares += v->share + v->told;
 	}
 }
 
@@ -528,8 +533,9 @@ bool hunt_candidates(struct hunt *hunt)
 	fresh_make(hunt);
 	if (!kept_serves(hunt))
 		kept_make(hunt);
-	while (kept->first < kept->count && pass_job_leaves(pass, kept->list[kept->first].job))
-		kept->shares -= kept->list[kept->first++].share;
+	for (; kept->first < kept->count && pass_job_leaves(pass, kept->list[kept->first].job);
+	     kept->first++)
+		kept->shares -= kept->list[kept->first].share + kept->list[kept->first].told;
 	hunt->count = hunt->fresh_count + kept->count - kept->first;
 	hunt->shares += kept->shares;
 	space_classes_of(&pass->view->space, hunt->shape, &classes);

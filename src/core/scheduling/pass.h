@@ -52,7 +52,8 @@ struct victim {
 	const struct attempt *attempt;
 	const struct shape *shape;
 	uint64_t rank;
-	int64_t share; /* GPU shares it holds */
+	int64_t share; /* GPU shares it holds, but for what was told to leave before */
+	int64_t told; /* that, which comes free with it */
 	int64_t cost; /* GPU-ms that its eviction loses; 0 for one that leaves anyhow */
 	uint8_t tier;
 	bool coming; /* leaves already, for another job or for good */

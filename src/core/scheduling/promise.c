@@ -94,17 +94,21 @@ static const struct shape *attempt_shape(const struct pass *pass, uint32_t attem
 	return shape_get(pass->facts, job_get(pass->facts, job)->shape);
 }
 
-/* The victims that are spared go on holding what they hold. */
+/* The victims that are spared go on holding what they hold, but for ranks that were told to leave before. */
 static void victims_stay(struct pass *pass, const struct promise_view *p, const bool *keep,
 			 bool stay)
 {
 	for (uint32_t i = 0; i < p->victims; i++) {
-		uint32_t job = victim_live(pass, promise_victim(p, i));
+		uint32_t attempt = promise_victim(p, i), job = victim_live(pass, attempt);
 		const struct job_view *jv = &pass->view->jobs.at[job];
+		int64_t share;
 
-		if (job && !keep[i])
-			standing_leave(&pass->standings, jv->queue, jv->tier,
-				       stay ? -jv->share : jv->share);
+		if (!job || keep[i])
+			continue;
+		share = jv->share -
+			attempt_told_share(attempt_get(pass->facts, (struct attempt_id){ attempt }),
+					   attempt_shape(pass, attempt));
+		standing_leave(&pass->standings, jv->queue, jv->tier, stay ? -share : share);
 	}
 }
 

@@ -173,9 +173,8 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	}
 	jv->since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
 	leaving = attempt_is_leaving(attempt);
-	leave_share = leaving ? jv->share
-			      : (int64_t)shape_get(facts, job->shape)->gpus * GPU_SHARE *
-					attempt->leaving;
+	leave_share =
+		leaving ? jv->share : attempt_told_share(attempt, shape_get(facts, job->shape));
 	view->queues.at[jv->queue].leave[jv->tier] += leave_share - jv->leave_share;
 	jv->leave_share = leave_share;
 	set_move(view, &view->lacking, &jv->lacking,

@@ -176,6 +176,8 @@ int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
 bool attempt_is_leaving(const struct attempt *attempt);
+/* GPU shares of its ranks that were told to leave, whatever becomes of the others. */
+int64_t attempt_told_share(const struct attempt *attempt, const struct shape *shape);
 /* Its ranks may come and go one by one while it runs. */
 bool job_is_free(const struct facts *facts, const struct job *job);
 /* From when on the running attempt may be given more ranks; 0 = it may not. */

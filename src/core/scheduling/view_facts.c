@@ -112,6 +112,11 @@ bool attempt_is_leaving(const struct attempt *attempt)
 	return attempt->state == ATTEMPT_STOPPING || attempt->warned_ms;
 }
 
+int64_t attempt_told_share(const struct attempt *attempt, const struct shape *shape)
+{
+	return (int64_t)shape->gpus * GPU_SHARE * attempt->leaving;
+}
+
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt)
 {
