@@ -164,6 +164,8 @@ int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t cla
 {
 	int64_t free = 0;
 
+	if (space->class_count < CLASSES_MAX)
+		classes &= (UINT64_C(1) << space->class_count) - 1;
 	for (; classes; classes &= classes - 1) {
 		const uint32_t *counts =
 			space_counts(space, domain, (uint32_t)__builtin_ctzll(classes));

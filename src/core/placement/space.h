@@ -167,6 +167,7 @@ uint32_t space_classes_of(const struct space *space, const struct shape *shape,
 bool space_node_suits(const struct space *space, uint32_t rank, const struct shape *shape);
 /* Whether it tells apart what this wish names; else it must be built anew (from facts that have the wish). */
 bool space_knows(const struct space *space, const struct shape *shape);
+/* Free GPUs of these classes (a bit mask; UINT64_MAX = all that there are). */
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
 /* The same in shares, with all that is open of the cluster's shared GPUs: at least what can be had. */
 int64_t space_free_share(const struct space *space, uint32_t domain, uint64_t classes);
