@@ -262,7 +262,7 @@ static int64_t priority_above(const struct trial *t)
 		if (b->rank >> 32 != job->tier || b->rank < job_rank(job))
 			continue;
 		if (priority == job->priority && sorted_size(&t->view->pool, b->jobs) == 1 &&
-		    t->view->jobs.at[t->job].bucket == walk.id)
+		    job_view_get(t->view, t->job)->bucket == walk.id)
 			continue; /* itself */
 		return priority < PRIORITY_MOST ? priority + 1 : priority;
 	}

@@ -240,7 +240,7 @@ static void holder_lines(const struct words *w, struct chain *chain)
 	for (uint32_t q = 1; q <= w->facts->queues.count; q++) {
 		for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[q].running, &walk);
 		     any; any = sorted_next(&w->view->pool, &walk)) {
-			int64_t share = w->view->jobs.at[walk.id].share;
+			int64_t share = job_view_get(w->view, walk.id)->share;
 			uint32_t at = HOLDERS_MAX, job = walk.id;
 
 			while (at > 0 && (share > held[at - 1] ||
@@ -259,12 +259,13 @@ static void holder_lines(const struct words *w, struct chain *chain)
 	for (uint32_t i = 0; i < HOLDERS_MAX && held[i]; i++) {
 		const struct job *job = job_get(w->facts, (struct job_id){ top[i] });
 
-		chain_add(chain, REASON_NONE,
-			  arena_printf(w->arena, "%s of queue \"%s\" holds %s, and %s",
-				       words_job(w, top[i]),
-				       facts_name(w->facts, queue_get(w->facts, job->queue)->name),
-				       words_share(w, held[i]),
-				       words_end(w, top[i], w->view->jobs.at[top[i]].end_ms)));
+		chain_add(
+			chain, REASON_NONE,
+			arena_printf(w->arena, "%s of queue \"%s\" holds %s, and %s",
+				     words_job(w, top[i]),
+				     facts_name(w->facts, queue_get(w->facts, job->queue)->name),
+				     words_share(w, held[i]),
+				     words_end(w, top[i], job_view_get(w->view, top[i])->end_ms)));
 	}
 }
 

@@ -237,7 +237,7 @@ static uint32_t youngest_victim(const struct words *w, const struct event_promis
 	for (uint32_t i = 0; i < promise->victims_count; i++) {
 		struct attempt_id id = { (uint32_t)promise->victims[i] };
 		uint32_t job = attempt_get(w->facts, id)->job.v;
-		const struct job_view *jv = &w->view->jobs.at[job];
+		const struct job_view *jv = job_view_get(w->view, job);
 
 		if (jv->tier == TIER_BEST_EFFORT || jv->since_ms <= since_ms)
 			continue;
@@ -263,7 +263,7 @@ static bool any_is_young(const struct words *w)
 
 		for (bool any = sorted_begin(&w->view->pool, w->view->queues.at[q].running, &walk);
 		     any; any = sorted_next(&w->view->pool, &walk)) {
-			const struct job_view *jv = &w->view->jobs.at[walk.id];
+			const struct job_view *jv = job_view_get(w->view, walk.id);
 
 			if (jv->tier != TIER_BEST_EFFORT &&
 			    jv->since_ms + w->facts->policy.min_runtime_ms > w->facts->now_ms)
@@ -311,7 +311,8 @@ static void explain_protection(const struct words *w, struct explanation *ret)
 		w->arena,
 		"%s may be stopped for it %s; until then it is protected, as it has not yet run for %s (the policy's min_runtime)",
 		words_job(w, victim),
-		words_until(w, w->view->jobs.at[victim].since_ms + w->facts->policy.min_runtime_ms),
+		words_until(w, job_view_get(w->view, victim)->since_ms +
+				       w->facts->policy.min_runtime_ms),
 		format_duration(w->facts->policy.min_runtime_ms, duration));
 }
 
@@ -392,7 +393,7 @@ bool words_reason(struct words *w, struct verdict *ret)
 					 .holder = { open_dependency(w) } };
 	else if (array_keeps_back(w->view, w->job))
 		*ret = array_verdict(w->facts, w->view, w->job);
-	else if (!w->j->promise && w->view->jobs.at[w->job].bucket)
+	else if (!w->j->promise && job_view_get(w->view, w->job)->bucket)
 		*ret = waiting_verdict(w);
 	return ret->code != REASON_NONE;
 }
@@ -424,7 +425,7 @@ void explain_job(const struct facts *facts, struct view *view, struct job_id id,
 		explain_verdict(&w, &v, ret);
 	} else if (w.j->promise) {
 		explain_promise(&w, ret);
-	} else if (view->jobs.at[id.v].bucket) {
+	} else if (job_view_get(view, id.v)->bucket) {
 		v = waiting_verdict(&w);
 		ahead_find(&w, ret);
 		explain_verdict(&w, &v, ret);

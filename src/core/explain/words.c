@@ -528,10 +528,10 @@ const char *words_next_end(const struct words *w)
 
 	for (bool any = sorted_begin(&w->view->pool, w->view->ends, &walk); any;
 	     any = sorted_next(&w->view->pool, &walk))
-		if (!w->shape->gpus || w->view->jobs.at[walk.id].share)
+		if (!w->shape->gpus || job_view_get(w->view, walk.id)->share)
 			return arena_printf(
 				w->arena, "; %s %s", words_job(w, walk.id),
-				words_end(w, walk.id, w->view->jobs.at[walk.id].end_ms));
+				words_end(w, walk.id, job_view_get(w->view, walk.id)->end_ms));
 	return "";
 }
 

@@ -70,7 +70,7 @@ static uint32_t *root_of(struct array_view *a, uint8_t place)
 static void member_move(struct view *view, const struct facts *facts, struct array_view *a,
 			uint32_t id, uint8_t to)
 {
-	struct job_view *jv = &view->jobs.at[id];
+	struct job_view *jv = job_view_edit(view, id);
 
 	sorted_remove(&view->pool, root_of(a, jv->array), falling(jv->rank), id);
 	sorted_add(&view->pool, root_of(a, to), falling(jv->rank), id);
@@ -90,7 +90,7 @@ static uint32_t member_at(const struct view *view, uint32_t root, bool last)
 
 static bool member_is_before(const struct view *view, uint32_t a, uint32_t b)
 {
-	uint64_t rank_a = view->jobs.at[a].rank, rank_b = view->jobs.at[b].rank;
+	uint64_t rank_a = job_view_get(view, a)->rank, rank_b = job_view_get(view, b)->rank;
 
 	return rank_a != rank_b ? rank_a > rank_b : a < b;
 }
@@ -119,7 +119,7 @@ static void array_level(struct view *view, const struct facts *facts, struct arr
 void array_leave(struct view *view, const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
-	struct job_view *jv = &view->jobs.at[id];
+	struct job_view *jv = job_view_edit(view, id);
 
 	if (!jv->array || (job_may_start(job) && jv->rank == job_rank(job)))
 		return;
@@ -131,7 +131,7 @@ void array_leave(struct view *view, const struct facts *facts, uint32_t id)
 void array_enter(struct view *view, const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
-	struct job_view *jv = &view->jobs.at[id];
+	struct job_view *jv = job_view_edit(view, id);
 	bool holds = job->attempt.v || job->promise, waits = job_may_start(job);
 	uint32_t limit = limit_of(facts, job);
 	struct array_view *a;
@@ -166,7 +166,7 @@ struct verdict array_verdict(const struct facts *facts, const struct view *view,
 	v.have = a->held;
 	for (uint32_t other = job->array_first; other < job->array_first + job->array_count;
 	     other++) {
-		const struct job_view *jv = &view->jobs.at[other];
+		const struct job_view *jv = job_view_get(view, other);
 
 		if (!jv->array_holds && jv->array != ARRAY_OPEN)
 			continue;

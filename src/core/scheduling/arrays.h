@@ -28,7 +28,7 @@ void array_enter(struct view *view, const struct facts *facts, uint32_t job);
 
 static inline bool array_keeps_back(const struct view *view, uint32_t job)
 {
-	return view->jobs.at[job].array == ARRAY_BACK;
+	return job_view_get(view, job)->array == ARRAY_BACK;
 }
 /* Why it is kept back: have of need run, the holder is the one that is expected to end first. */
 struct verdict array_verdict(const struct facts *facts, const struct view *view, uint32_t job);

@@ -22,7 +22,7 @@ int64_t victim_cost(const struct facts *facts, const struct job *job, const stru
 
 bool pass_job_leaves(const struct pass *pass, uint32_t job)
 {
-	return pass->view->jobs.at[job].leaving ||
+	return job_view_get(pass->view, job)->leaving ||
 	       (pass->leaving && pass->leaving[job / 64] >> job % 64 & 1);
 }
 
@@ -34,7 +34,7 @@ static const char *queue_name_of(const struct facts *facts, uint32_t queue)
 static struct victim victim_of(const struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	const struct job_view *jv = &pass->view->jobs.at[id];
+	const struct job_view *jv = job_view_get(pass->view, id);
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 
 	const struct shape *shape = shape_get(pass->facts, job->shape);
@@ -207,7 +207,7 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool 
 	for (bool any =
 		     sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk);
 	     any; any = sorted_next(&pass->view->pool, &walk)) {
-		const struct job_view *jv = &pass->view->jobs.at[walk.id];
+		const struct job_view *jv = job_view_get(pass->view, walk.id);
 		const struct attempt *attempt;
 
 		if (jv->tier == TIER_CRITICAL || (jv->tier != TIER_BEST_EFFORT && spare))

@@ -427,11 +427,13 @@ static void limits_due(struct pass *pass)
 		}
 		if (attempt->state == ATTEMPT_STOPPING || attempt->exited == attempt->tasks)
 			continue;
-		if (limit_ms && limit_ms <= facts->now_ms && !pass->view->jobs.at[walk.id].due)
+		if (limit_ms && limit_ms <= facts->now_ms &&
+		    !job_view_get(pass->view, walk.id)->due)
 			attempt_stop(pass, job, STOP_LIMIT, grace_left_ms(facts, job, attempt),
 				     arena_printf(pass->arena, "its run-time limit of %s is over",
 						  format_duration(job->limit_ms, duration)));
-		else if (drain_is_due(pass, job, attempt) && !pass->view->jobs.at[walk.id].due)
+		else if (drain_is_due(pass, job, attempt) &&
+			 !job_view_get(pass->view, walk.id)->due)
 			drain_due(pass, job, attempt);
 	}
 }

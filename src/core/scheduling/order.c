@@ -255,7 +255,7 @@ static void watch_note(struct pass *pass, uint32_t bucket, uint32_t job, const s
 
 	if (!watch || watch->seen || watch->started)
 		return;
-	if (job != watch->job && pass->view->jobs.at[watch->job].bucket != bucket)
+	if (job != watch->job && job_view_get(pass->view, watch->job)->bucket != bucket)
 		return;
 	watch->seen = true;
 	watch->verdict = *why;
@@ -706,7 +706,7 @@ void order_run(struct pass *pass)
 
 bool order_try(struct pass *pass, uint32_t job)
 {
-	uint32_t bucket = pass->view->jobs.at[job].bucket;
+	uint32_t bucket = job_view_get(pass->view, job)->bucket;
 
 	if (job_try(pass, bucket, job) != TRY_STARTED)
 		return false;

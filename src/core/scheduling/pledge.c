@@ -104,7 +104,7 @@ void pledges_make(struct pass *pass)
 		     any; any = sorted_next(&pass->view->pool, &walk)) {
 			const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
 
-			if (!pass->view->jobs.at[walk.id].leaving)
+			if (!job_view_get(pass->view, walk.id)->leaving)
 				attempt_count(pass, queue, job->tier,
 					      shape_get(pass->facts, job->shape),
 					      attempt_get(pass->facts, job->attempt), 1);

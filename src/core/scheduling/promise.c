@@ -100,7 +100,7 @@ static void victims_stay(struct pass *pass, const struct promise_view *p, const 
 {
 	for (uint32_t i = 0; i < p->victims; i++) {
 		uint32_t attempt = promise_victim(p, i), job = victim_live(pass, attempt);
-		const struct job_view *jv = &pass->view->jobs.at[job];
+		const struct job_view *jv = job_view_get(pass->view, job);
 		int64_t share;
 
 		if (!job || keep[i])

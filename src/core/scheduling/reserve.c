@@ -181,7 +181,7 @@ static void end_move(struct pass *pass, const struct end *end, bool come)
 /* Best-effort work that evict_spares lists is not waited for; what it lists too much of is waited for never. */
 static bool end_is_passed_over(const struct pass *pass, uint32_t id)
 {
-	const struct job_view *jv = &pass->view->jobs.at[id];
+	const struct job_view *jv = job_view_get(pass->view, id);
 
 	return pass->ahead->spares && jv->tier == TIER_BEST_EFFORT && !jv->leaving &&
 	       attempt_may_be_evicted(attempt_get(pass->facts, (struct attempt_id){ jv->attempt }));

@@ -47,7 +47,7 @@ static bool gpus_come_free(const struct pass *pass, uint32_t rank, uint32_t busy
 {
 	for (; busy; busy &= busy - 1) {
 		uint32_t holder = view_holder(pass->view, rank, (uint32_t)__builtin_ctz(busy));
-		const struct job_view *jv = &pass->view->jobs.at[holder];
+		const struct job_view *jv = job_view_get(pass->view, holder);
 
 		if (!holder || !jv->attempt)
 			return false;
@@ -74,7 +74,7 @@ static void node_gives(const struct pass *pass, uint32_t rank, int64_t start_ms,
 			if (view_holder(pass->view, rank, (uint32_t)__builtin_ctz(rest)) == holder)
 				held |= rest & -rest;
 		busy &= ~held;
-		if (!holder || pass->view->jobs.at[holder].end_ms > start_ms)
+		if (!holder || job_view_get(pass->view, holder)->end_ms > start_ms)
 			continue;
 		shape = shape_get(pass->facts,
 				  job_get(pass->facts, (struct job_id){ holder })->shape);

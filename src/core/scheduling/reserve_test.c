@@ -46,14 +46,14 @@ static bool model_find(struct pass *pass, const struct place_request *request, b
 	bool found;
 
 	for (uint32_t id = 1; preempts && id <= pass->facts->jobs.count; id++)
-		if (pass->view->jobs.at[id].attempt &&
-		    pass->view->jobs.at[id].tier == TIER_BEST_EFFORT)
+		if (job_view_get(pass->view, id)->attempt &&
+		    job_view_get(pass->view, id)->tier == TIER_BEST_EFFORT)
 			attempt_give(pass, id);
 	*ret_ms = pass->facts->now_ms;
 	found = place_find(space, request, pass->arena, ret, NULL) == 0;
 	for (bool any = sorted_begin(&pass->view->pool, pass->view->ends, &walk); any && !found;
 	     any = sorted_next(&pass->view->pool, &walk)) {
-		if (preempts && pass->view->jobs.at[walk.id].tier == TIER_BEST_EFFORT)
+		if (preempts && job_view_get(pass->view, walk.id)->tier == TIER_BEST_EFFORT)
 			continue;
 		attempt_give(pass, walk.id);
 		found = place_find(space, request, pass->arena, ret, NULL) == 0;

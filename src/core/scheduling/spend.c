@@ -113,10 +113,10 @@ static int64_t running_cost(const struct pass *pass, uint32_t queue, int64_t sin
 		const struct attempt *attempt = attempt_get(facts, job->attempt);
 		const struct task *task = table_get(&facts->tasks, attempt->first_task);
 		int64_t from_ms = attempt->placed_ms > since_ms ? attempt->placed_ms : since_ms,
-			end_ms = pass->view->jobs.at[walk.id].end_ms;
+			end_ms = job_view_get(pass->view, walk.id)->end_ms;
 
 		end_ms = end_ms > facts->now_ms ? end_ms : facts->now_ms;
-		sum = cost_sum(sum, cost_of(pass->view->jobs.at[walk.id].share / GPU_SHARE,
+		sum = cost_sum(sum, cost_of(job_view_get(pass->view, walk.id)->share / GPU_SHARE,
 					    model_price(facts, node_get(facts, task->node)->model),
 					    end_ms - from_ms));
 	}
@@ -229,7 +229,7 @@ static int64_t rank_cost(const struct pass *pass, uint32_t id)
 
 	return cost_of(shape_get(facts, job->shape)->gpus,
 		       model_price(facts, node_get(facts, task->node)->model),
-		       pass->view->jobs.at[id].end_ms - facts->now_ms);
+		       job_view_get(pass->view, id)->end_ms - facts->now_ms);
 }
 
 void spend_bind(struct pass *pass, uint32_t id)

@@ -89,7 +89,7 @@ void user_holds_make(const struct facts *facts, const struct view *view, uint32_
 	for (bool any = sorted_begin(&view->pool, view->queues.at[queue].running, &walk); any;
 	     any = sorted_next(&view->pool, &walk))
 		user_holds_add(ret, job_get(facts, (struct job_id){ walk.id })->user,
-			       view->jobs.at[walk.id].share, arena);
+			       job_view_get(view, walk.id)->share, arena);
 }
 
 /* --- the terms --------------------------------------------------------------------------------------------- */

@@ -86,7 +86,7 @@ static void time_move(struct view *view, uint32_t *root, int64_t *at_ms, int64_t
 
 static void run_leave(struct view *view, uint32_t id)
 {
-	struct job_view *jv = &view->jobs.at[id];
+	struct job_view *jv = job_view_edit(view, id);
 	struct queue_view *queue = &view->queues.at[jv->queue];
 
 	sorted_remove(&view->pool, &queue->running, jv->rank, id);
@@ -106,7 +106,7 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 		      const struct job *job)
 {
 	const struct attempt *attempt = attempt_get(facts, job->attempt);
-	struct job_view *jv = &view->jobs.at[id];
+	struct job_view *jv = job_view_edit(view, id);
 	struct queue_view *queue = &view->queues.at[job->queue.v];
 
 	jv->attempt = job->attempt.v;
@@ -148,7 +148,7 @@ static int64_t run_end_ms(const struct facts *facts, const struct job *job,
 static void job_run_sync(struct view *view, const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
-	struct job_view *jv = &view->jobs.at[id];
+	struct job_view *jv = job_view_edit(view, id);
 	const struct attempt *attempt;
 	int64_t leave_share;
 	bool leaving;
@@ -302,7 +302,7 @@ static void promise_enter(struct view *view, const struct facts *facts, uint32_t
 static void job_promise_sync(struct view *view, const struct facts *facts, uint32_t id, bool again)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
-	struct job_view *jv = &view->jobs.at[id];
+	struct job_view *jv = job_view_edit(view, id);
 
 	if (jv->promised && (!job->promise || again)) {
 		promise_leave(view, id);
@@ -332,6 +332,23 @@ static bool job_needs(const struct view *view, const struct facts *facts, const 
 	return !attempt->for_job && !attempt_drain_ms(facts, job, attempt);
 }
 
+static bool row_is_empty(const struct job_view *row)
+{
+	return memcmp(row, table_zeroes, sizeof(*row)) == 0;
+}
+
+/* The row of a job that is over, once nothing of it is in the index: memory follows the jobs that wait or run. */
+static void row_drop(struct view *view, uint32_t id)
+{
+	struct job_view *row = job_view_edit(view, id);
+
+	if (row->bucket || row->attempt || row->promised || row->due || row->array ||
+	    row->array_holds)
+		return;
+	memset(row, 0, sizeof(*row));
+	table_trim(&view->jobs, id);
+}
+
 static void job_sync(struct view *view, const struct facts *facts, uint32_t id, bool promise_again)
 {
 	const struct job *job;
@@ -339,16 +356,18 @@ static void job_sync(struct view *view, const struct facts *facts, uint32_t id, 
 	if (id == 0 || id > facts->jobs.count)
 		return;
 	job = job_get(facts, (struct job_id){ id });
-	if (facts->jobs.count >= view->jobs.buf.size / sizeof(struct job_view))
-		array_resize(&view->jobs.buf,
-			     (size_t)facts->jobs.count + facts->jobs.count / 2 + 64,
-			     sizeof(struct job_view));
+	while (view->jobs.count < facts->jobs.count)
+		table_add(&view->jobs);
+	if (job_state_is_final(job->state) && row_is_empty(job_view_get(view, id)))
+		return;
 	job_promise_sync(view, facts, id, promise_again);
 	array_leave(view, facts, id);
 	job_run_sync(view, facts, id);
 	array_enter(view, facts, id);
 	view_wait_sync(view, facts, id);
-	set_move(view, &view->due, &view->jobs.at[id].due, job_needs(view, facts, job), id);
+	set_move(view, &view->due, &job_view_edit(view, id)->due, job_needs(view, facts, job), id);
+	if (job_state_is_final(job->state))
+		row_drop(view, id);
 }
 
 /* --- queues and space, when stale ---------------------------------------------------------------------------- */
@@ -548,7 +567,7 @@ static void resized_follow(struct view *view, const struct facts *facts, int64_t
 		return;
 	attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)number });
 	id = attempt->job.v;
-	jv = id ? &view->jobs.at[id] : NULL;
+	jv = id ? job_view_edit(view, id) : NULL;
 	if (!jv || jv->attempt != number || jv->width == attempt_width(attempt))
 		return;
 	shape = shape_get(facts, job_get(facts, attempt->job)->shape);
@@ -691,6 +710,7 @@ struct view *view_create(const struct facts *facts)
 	space_init(&view->space);
 	space_init(&view->ahead);
 	sorted_init(&view->pool);
+	table_init(&view->jobs, sizeof(struct job_view));
 	queues_build(view, facts);
 	view->space_stale = true; /* filled once, after the jobs */
 	view->draining = nodes_draining(facts);
@@ -712,7 +732,7 @@ void view_destroy(struct view *view)
 	space_deinit(&view->space);
 	space_deinit(&view->ahead);
 	sorted_deinit(&view->pool);
-	buf_deinit(&view->jobs.buf);
+	table_deinit(&view->jobs);
 	buf_deinit(&view->buckets.buf);
 	buf_deinit(&view->bucket_slots.buf);
 	buf_deinit(&view->queues.buf);

@@ -117,7 +117,8 @@ struct view {
 	struct space
 		ahead; /* memory for a copy of it, see reserve.c; nothing that outlives a pass */
 	struct sorted_pool pool;
-	ARRAY(struct job_view) jobs; /* by job id */
+	struct table
+		jobs; /* struct job_view by job id; those of jobs that are over read as zeroes */
 	ARRAY(struct bucket) buckets; /* [0] unused */
 	ARRAY(uint32_t) bucket_slots; /* power of two */
 	ARRAY(struct queue_view) queues; /* by queue id */
@@ -146,6 +147,17 @@ struct view {
 	uint32_t draining; /* nodes that are being drained */
 	bool space_stale, queues_stale;
 };
+
+/* The row of any id; zeroes where nothing of the job is in the index, and of none. */
+static inline const struct job_view *job_view_get(const struct view *view, uint32_t job)
+{
+	return job - 1 < view->jobs.count ? table_get(&view->jobs, job)
+					  : (const void *)table_zeroes;
+}
+static inline struct job_view *job_view_edit(struct view *view, uint32_t job)
+{
+	return table_edit(&view->jobs, job);
+}
 
 void view_refresh(struct view *view, const struct facts *facts); /* builds what is stale */
 

@@ -114,7 +114,7 @@ static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
 void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
-	struct job_view *jv = &view->jobs.at[id];
+	struct job_view *jv = job_view_edit(view, id);
 	struct bucket wanted = { .rank = job_rank(job),
 				 .queue = job->queue.v,
 				 .shape = job->shape.v,

@@ -48,7 +48,7 @@ static void bucket_same(const struct view *a, uint32_t ia, const struct view *b,
 
 static void job_same(const struct view *a, const struct view *b, uint32_t id)
 {
-	const struct job_view *ja = &a->jobs.at[id], *jb = &b->jobs.at[id];
+	const struct job_view *ja = job_view_get(a, id), *jb = job_view_get(b, id);
 
 	bucket_same(a, ja->bucket, b, jb->bucket);
 	CHECK(ja->attempt == jb->attempt);
@@ -72,8 +72,11 @@ void view_verify(const struct view *view, const struct facts *facts)
 	CHECK(view->draining == fresh->draining);
 	for (uint32_t q = 1; q <= facts->queues.count; q++)
 		queue_same(view, fresh, q);
-	for (uint32_t id = 1; id <= view->job_count; id++)
+	for (uint32_t id = 1; id <= view->job_count; id++) {
 		job_same(view, fresh, id);
+		CHECK(!job_state_is_final(job_get(facts, (struct job_id){ id })->state) ||
+		      memcmp(job_view_get(view, id), table_zeroes, sizeof(struct job_view)) == 0);
+	}
 	sets_same(view, view->due, fresh, fresh->due);
 	sets_same(view, view->deadlines, fresh, fresh->deadlines);
 	sets_same(view, view->ends, fresh, fresh->ends);
