@@ -147,7 +147,7 @@ def test_the_environment_is_as_documented(engine, tmp_path):
     assert (env["OMPI_COMM_WORLD_RANK"], env["OMPI_COMM_WORLD_SIZE"], env["PMI_RANK"], env["PMI_SIZE"]) == ("2", "3", "2", "3")
     assert (env["FAIRLEAD_JOB_ID"], env["FAIRLEAD_ATTEMPT"], env["FAIRLEAD_NODE"]) == ("9", "1", "node1")
     assert (env["FAIRLEAD_SIMULATED_GPUS"], env["FAIRLEAD_ARRAY_INDEX"], env["FAIRLEAD_ARRAY_SIZE"]) == ("1", "4", "10")
-    assert env["CUDA_VISIBLE_DEVICES"] == "0,1,3"
+    assert (env["CUDA_VISIBLE_DEVICES"], env["FAIRLEAD_GPUS"]) == ("0,1,3", "3")
     assert env["OMP_NUM_THREADS"] == "2"
     assert env["FAIRLEAD_RESUME_FROM"] == "/old/step-7"
     assert os.path.isdir(env["FAIRLEAD_CHECKPOINT_DIR"])
@@ -157,7 +157,7 @@ def test_the_environment_is_as_documented(engine, tmp_path):
     ports = {variables(engine.log(1, rank, job=9))["MASTER_PORT"] for rank in range(3)}
     assert len(ports) == 1
     with open(env["FAIRLEAD_HOSTFILE"]) as file:
-        assert file.read() == "127.0.0.1 slots=2\n127.0.0.1 slots=1\n"
+        assert file.read() == "127.0.0.1 slots=9\n"  # three tasks with three GPUs each
 
 
 def test_nothing_of_the_daemons_environment_reaches_a_task():

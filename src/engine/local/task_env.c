@@ -79,6 +79,11 @@ static struct env env_from(const char *const *words, struct arena *arena, size_t
 	return env;
 }
 
+static uint32_t gpu_count(uint64_t mask)
+{
+	return (uint32_t)__builtin_popcountll(mask);
+}
+
 void task_env_nodes(const struct engine_start *start, struct arena *arena,
 		    struct task_env_nodes *ret)
 {
@@ -102,16 +107,21 @@ void task_env_nodes(const struct engine_start *start, struct arena *arena,
 			buf_addf(&hosts, "%s%s", hosts.size ? "," : "", LOCAL_HOST);
 		}
 		nodes.index[rank] = node;
-		nodes.slots[node]++;
+		uint32_t gpus = gpu_count(start->places[rank].gpu_mask);
+		nodes.slots[node] += gpus ? gpus : 1;
 	}
 	nodes.hosts = arena_strdup(arena, buf_text(&hosts));
 	*ret = nodes;
 }
 
+/* Both Open MPI and DeepSpeed refuse a file that names a host twice. */
 void task_env_hostfile(struct buf *out, const struct task_env_nodes *nodes)
 {
+	uint32_t slots = 0;
+
 	for (uint32_t i = 0; i < nodes->count; i++)
-		buf_addf(out, "%s slots=%u\n", LOCAL_HOST, nodes->slots[i]);
+		slots += nodes->slots[i];
+	buf_addf(out, "%s slots=%u\n", LOCAL_HOST, slots);
 }
 
 static const char *gpu_list(uint64_t mask, struct arena *arena)
@@ -197,6 +207,7 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank,
 	add_job(&env, start, at);
 	add_launchers(&env, start, at, place->nodes->index[rank]);
 	set(&env, "CUDA_VISIBLE_DEVICES", gpu_list(at->gpu_mask, arena));
+	set_number(&env, "FAIRLEAD_GPUS", gpu_count(at->gpu_mask));
 	set(&env, "FAIRLEAD_REPORT_SOCKET", place->report_socket);
 	set(&env, "FAIRLEAD_HOSTFILE", place->hostfile);
 	unset(&env, "FAIRLEAD_WORLD_FILE");

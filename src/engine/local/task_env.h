@@ -12,7 +12,8 @@ struct arena;
 /* The attempt's nodes in order of their first rank. */
 struct task_env_nodes {
 	uint32_t *index; /* of each rank's node */
-	uint32_t *slots; /* tasks on each node */
+	/* What a launcher may start on each node: a process per GPU, one where a task has none. */
+	uint32_t *slots;
 	uint32_t count;
 	const char **names;
 	const char *hosts; /* comma separated, one entry per node */
@@ -35,7 +36,7 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank,
 /* Adds the account's variables where env has none of that name. */
 const char **task_env_add_account(const char *const *env, const char *user, const char *home,
 				  const char *shell, bool is_root, struct arena *arena);
-/* "host slots=N" per node, in order of first rank. */
+/* "host slots=N", each host once: that is one line here, with the slots of all nodes. */
 struct buf;
 void task_env_hostfile(struct buf *out, const struct task_env_nodes *nodes);
 /* The value of a variable, NULL when not set. */

@@ -79,6 +79,26 @@ static void nodes_count_in_order_of_their_first_rank(void **state)
 	arena_deinit(&arena);
 }
 
+static void the_host_file_names_a_host_once_with_a_slot_for_each_process_of_a_launcher(void **state)
+{
+	struct engine_start start = { .place_count = 3, .places = places };
+	struct task_env_nodes nodes;
+	struct arena arena;
+	AUTO_BUF hosts = BUF_INIT;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	task_env_nodes(&start, &arena, &nodes);
+	assert_int_equal(nodes.count, 2);
+	assert_int_equal(nodes.slots[0], 4); /* two GPUs in each of its two tasks */
+	assert_int_equal(nodes.slots[1], 1); /* a task without a GPU */
+	task_env_hostfile(&hosts, &nodes);
+	assert_string_equal(buf_text(&hosts), "127.0.0.1 slots=5\n");
+	assert_string_equal(task_env_find(build(NULL, 2, &arena), "FAIRLEAD_GPUS"), "2");
+	assert_string_equal(task_env_find(build(NULL, 1, &arena), "FAIRLEAD_GPUS"), "0");
+	arena_deinit(&arena);
+}
+
 static void the_account_fills_only_what_is_missing(void **state)
 {
 	const char *const mine[] = { "HOME=/elsewhere", "PATH=/opt", NULL };
@@ -101,6 +121,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fairleads_names_win_over_the_jobs),
 		cmocka_unit_test(nodes_count_in_order_of_their_first_rank),
+		cmocka_unit_test(
+			the_host_file_names_a_host_once_with_a_slot_for_each_process_of_a_launcher),
 		cmocka_unit_test(the_account_fills_only_what_is_missing),
 	};
 
