@@ -30,18 +30,19 @@ enum { TIERS = TIER_CRITICAL + 1 };
  * NODE_GPUS_MAX GPUs has no room for it, and there such failures count against nobody. */
 #define NODE_ITSELF (INT64_C(1) << (NODE_GPUS_MAX - 1))
 
+/* Without gaps, so that an empty row is one of zeroes. */
 struct job_view {
-	uint32_t bucket; /* it waits in, 0 = none */
-	uint32_t attempt; /* live one whose tasks are in the space, 0 = none */
-	uint32_t queue;
 	uint64_t rank; /* under which it runs, or waits in a limited array */
 	int64_t share; /* GPU shares its attempt holds */
 	int64_t leave_share; /* of these, what it will give up soon */
 	int64_t grow_ms; /* in `narrow`; 0 = not there */
-	uint32_t width; /* ranks that hold a place */
 	int64_t since_ms; /* released, or else placed */
 	int64_t deadline_ms; /* in `deadlines`; 0 = none */
 	int64_t end_ms; /* in `ends`; 0 = none */
+	uint32_t bucket; /* it waits in, 0 = none */
+	uint32_t attempt; /* live one whose tasks are in the space, 0 = none */
+	uint32_t queue;
+	uint32_t width; /* ranks that hold a place */
 	uint8_t tier;
 	bool due, leaving, warned, promised, lacking;
 	uint8_t array; /* enum array_place: where it stands in a limited array, arrays.h */
