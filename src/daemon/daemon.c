@@ -263,7 +263,7 @@ static void init(struct daemon *d, char *folder)
 	pthread_mutex_init(&d->history_lock, NULL);
 }
 
-static void greet(const struct daemon *d, const struct nodes_found *found)
+static void greet(const struct daemon *d, const struct nodes_found *found, const char *lost)
 {
 	uint32_t gpus = 0;
 	for (uint32_t i = 0; i < found->count; i++)
@@ -276,8 +276,6 @@ static void greet(const struct daemon *d, const struct nodes_found *found)
 	if (!d->root)
 		printf("Without root it runs jobs of its own user only, and memory limits may not be enforced.\n");
 	printf("Data folder: %s\n", d->folder);
-	char lost[LOST_TEXT_MAX];
-	facts_lost_text(&d->facts, lost);
 	if (lost[0])
 		printf("%s. What they told is missing; `fairlead doctor` says what to do.\n", lost);
 	if (http_port(d->server))
@@ -340,6 +338,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 {
 	struct arena arena;
 	struct nodes_found found;
+	char lost[LOST_TEXT_MAX];
 	arena_init(&arena, 64 << 20);
 	block_signals();
 	d->found = &found;
@@ -354,10 +353,11 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	effects_adopt(d);
 	gate_start(d);
 	feeder_start(d);
+	facts_lost_text(&d->facts, lost); /* from here on the facts are the core's */
 	core_start(d);
 	int result = open_door(d, options, err);
 	if (result == 0) {
-		greet(d, &found);
+		greet(d, &found, lost);
 		background_ready(background);
 		wait_for_end();
 	}
