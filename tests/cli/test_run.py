@@ -160,8 +160,8 @@ def fresh():
 def test_a_job_stopped_for_another_is_followed_to_its_end(fresh):
     d = fresh
     first = start(d, "run", "--tier", "best-effort", "-g", "4", "-t", "2", "--", "sh", "-c",
-                  "echo attempt; test -e %s/second && exit 0; touch %s/begun; exec sleep 300" % (d.data, d.data))
-    harness.wait_until("it runs", lambda: os.path.exists(os.path.join(d.data, "begun")))
+                  "echo attempt; test -e %s/second && exit 0; touch %s/begun$RANK; exec sleep 300" % (d.data, d.data))
+    harness.wait_until("both ranks run", lambda: all(os.path.exists(os.path.join(d.data, "begun%d" % r)) for r in (0, 1)))
     open(os.path.join(d.data, "second"), "w").close()
     assert d.run("run", "-g", "1", "--", "true").code == 0
     out, err = first.communicate(timeout=60)
