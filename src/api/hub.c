@@ -148,9 +148,7 @@ static void batch_flush(struct event_hub *hub)
 			continue;
 		if (http_stream_waiting(sub->stream) > HUB_WAITING_MAX)
 			sub->lost = true;
-		else if (sub->lost)
-			resync_send(hub, sub);
-		else
+		else if (!sub->lost)
 			batch_send(hub, sub, piece);
 	}
 	for (int view = 0; view < 2; view++) {
@@ -159,6 +157,15 @@ static void batch_flush(struct event_hub *hub)
 	}
 	hub->event_count = 0;
 	hub->flushed_seq = hub->last_seq;
+}
+
+/* Under the lock. Who fell behind hears of it as soon as it has read what waited, also when nothing happens any more. */
+static void lost_tell(struct event_hub *hub)
+{
+	for (struct subscriber *sub = hub->subscribers; sub; sub = sub->next)
+		if (sub->lost && sub->stream && sub->state == LIVE &&
+		    http_stream_waiting(sub->stream) <= HUB_WAITING_MAX / 2)
+			resync_send(hub, sub);
 }
 
 /* A comment: keeps proxies from closing a quiet stream, and shows a client that left. */
@@ -313,6 +320,7 @@ static void *run(void *context)
 
 		if (hub->event_count && now - hub->batch_ms >= HUB_BATCH_MS)
 			batch_flush(hub);
+		lost_tell(hub);
 		if (now - beat_ms >= HUB_HEARTBEAT_MS) {
 			heartbeat(hub);
 			beat_ms = now;
