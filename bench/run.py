@@ -45,7 +45,7 @@ ROWS = [
     ("many.p99_us", "... P99", "us", ""),
     ("many.p999_us", "... P99.9", "us", "10,000"),
     ("many.cpu_us", "... processor time of the daemon for each", "us", "50"),
-    ("many.waited_us", "... of it ready to run and not running: other work's share of the core", "us", "0"),
+    ("many.waited_us", "... its threads ready to run but waiting for the one core, added up", "us", ""),
     ("many.longest_turn_us", "... longest turn of the core", "us", "5,000"),
     ("start.median_ms", "command typed to process running: median", "ms", "50"),
     ("start.most_ms", "... most", "ms", ""),
