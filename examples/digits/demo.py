@@ -35,14 +35,14 @@ def say(text):
 
 
 class Daemon:
-    def __init__(self, data):
-        self.data, self.process = data, None
+    def __init__(self, data, nodes="sim:2x2xH100-80GB"):
+        self.data, self.nodes, self.process = data, nodes, None
 
     def up(self):
         """Starts it in the foreground as a child, so that its pid is known; returns when it answers."""
         log = open(os.path.join(self.data, "demo-daemon.log"), "ab")
         self.process = subprocess.Popen(
-            ["fairlead", "up", "--data", self.data, "--nodes", "sim:2x2xH100-80GB"],
+            ["fairlead", "up", "--data", self.data, "--nodes", self.nodes],
             stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
         if not line:
