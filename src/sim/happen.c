@@ -129,6 +129,10 @@ static int happen_job(struct run *run, const struct scenario_event *happens, uin
 		*ret_running = *ret_running || attempt;
 		engine_sim_end_rank(engine, attempt, happens->number, CAUSE_LOST, 0);
 		return 0;
+	case HAPPENS_END_TASK:
+		*ret_running = *ret_running || attempt;
+		engine_sim_end_rank(engine, attempt, happens->number, CAUSE_EXIT, 0);
+		return 0;
 	case HAPPENS_TORN_CHECKPOINT:
 		*ret_running = true;
 		return tear_checkpoint(run, happens, id, err);

@@ -29,6 +29,7 @@ static const struct happening {
 	{ "hold", HAPPENS_HOLD, ABOUT_JOB },
 	{ "release", HAPPENS_RELEASE, ABOUT_JOB },
 	{ "lose_task", HAPPENS_LOSE_TASK, ABOUT_TASK },
+	{ "end_task", HAPPENS_END_TASK, ABOUT_TASK },
 	{ "torn_checkpoint", HAPPENS_TORN_CHECKPOINT, ABOUT_JOB },
 };
 
@@ -104,8 +105,8 @@ static int read_about(struct reader *r, const struct conf *c, enum about about,
 		event->name = rc == 0 ? c->text : "";
 		return rc;
 	case ABOUT_TASK:
-		rc = read_part(r, c, "lose_task needs a job and a rank, as in gang/1",
-			       TASKS_MAX - 1, event);
+		rc = read_part(r, c, "a job and a rank are needed, as in gang/1", TASKS_MAX - 1,
+			       event);
 		return rc < 0 ? rc : scenario_check_job(r, c, event->name);
 	case ABOUT_GPU:
 		rc = read_part(r, c, "a node and a GPU index are needed, as in n0/3",

@@ -205,6 +205,8 @@ static void disturb_attempt(struct walk *k)
 		return;
 	if (one_in(k, 3))
 		engine_sim_finish(&k->world.engine, id);
+	else if (one_in(k, 3)) /* one rank alone has done its part */
+		engine_sim_end_rank(&k->world.engine, id, below(k, a->task_count), CAUSE_EXIT, 0);
 	else
 		engine_sim_end_rank(&k->world.engine, id, below(k, a->task_count),
 				    one_in(k, 2) ? CAUSE_LOST : CAUSE_SIGNAL, 0);

@@ -463,7 +463,7 @@ static void disturb_node(struct stream *s)
 
 static void disturb_attempt(struct stream *s)
 {
-	uint32_t count = s->lives[0].world.facts.attempts.count, what = below(s, 3),
+	uint32_t count = s->lives[0].world.facts.attempts.count, what = below(s, 4),
 		 rank = below(s, 4), id;
 
 	if (!count)
@@ -477,6 +477,8 @@ static void disturb_attempt(struct stream *s)
 			continue;
 		if (what == 0)
 			engine_sim_finish(engine, id);
+		else if (what == 3) /* one rank alone has done its part */
+			engine_sim_end_rank(engine, id, rank % a->task_count, CAUSE_EXIT, 0);
 		else
 			engine_sim_end_rank(engine, id, rank % a->task_count,
 					    what == 1 ? CAUSE_LOST : CAUSE_SIGNAL, 0);

@@ -154,7 +154,8 @@ static uint32_t surplus_pick(const struct pass *pass, const struct attempt *atte
 	return found;
 }
 
-/* An elastic job that resizes freely: each rank above its least width, which costs nothing, and the rest. */
+/* An elastic job that resizes freely: each rank above its least width, which costs nothing, and the rest. One of which a rank has
+ * ended well goes whole: those that still run could be just what is above its least width, and nobody would finish their work. */
 static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ rest->job });
@@ -162,8 +163,8 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 	uint32_t stay = rest->shape->tasks_min + attempt->leaving, count;
 
 	if (!job_is_free(pass->facts, job) || attempt->parts_share ||
-	    attempt->state != ATTEMPT_ACTIVE || attempt_width(attempt) <= stay ||
-	    attempt_width(attempt) > SPLIT_TASKS_MAX)
+	    attempt->exited != attempt->left || attempt->state != ATTEMPT_ACTIVE ||
+	    attempt_width(attempt) <= stay || attempt_width(attempt) > SPLIT_TASKS_MAX)
 		return;
 	rest->surplus = arena_new(pass->arena, struct surplus);
 	rest->surplus->is = arena_new_array(pass->arena, bool, attempt->tasks);
@@ -195,9 +196,11 @@ static bool is_young(const struct pass *pass, const struct job_view *jv, int64_t
 	return true;
 }
 
+/* Also when some of its ranks, or all but one, have ended well: the gang holds all its places until the last one ends, and what it
+ * costs is the work of all, for they start again together. */
 bool attempt_may_be_evicted(const struct attempt *attempt)
 {
-	return !attempt->unreachable && attempt->exited == attempt->left;
+	return !attempt->unreachable;
 }
 
 static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool spare)
