@@ -166,6 +166,16 @@ static void a_policy_of_minus_one_stays(void **state)
 		    f.policy.grace_ms == grace_ms);
 }
 
+static void a_look_for_those_without_reservations_puts_no_review_off(void **state)
+{
+	(void)state;
+	fits(EVENT_OF(RESERVATIONS_REVIEWED, reservations_reviewed, 50, .kept = 0));
+	assert_true(f.reviewed_ms == 50 && f.reviewed_seq == seq && f.sought_ms == 50);
+	fits(EVENT_OF(RESERVATIONS_REVIEWED, reservations_reviewed, 60, .kept = 1));
+	assert_true(f.reviewed_ms == 50 && f.reviewed_seq == seq - 1 && f.sought_ms == 60 &&
+		    f.sought_seq == seq);
+}
+
 static void time_never_runs_backwards(void **state)
 {
 	(void)state;
@@ -184,6 +194,7 @@ int main(void)
 		STORY(queues_form_a_tree_without_circles),
 		STORY(each_change_of_people_raises_the_identity_version),
 		STORY(a_policy_of_minus_one_stays),
+		STORY(a_look_for_those_without_reservations_puts_no_review_off),
 		STORY(time_never_runs_backwards),
 	};
 

@@ -111,7 +111,10 @@ void apply_reservation_dropped(struct facts *f, const struct event_reservation_d
 
 void apply_reservations_reviewed(struct facts *f, const struct event_reservations_reviewed *e)
 {
-	(void)e;
+	f->sought_ms = f->now_ms;
+	f->sought_seq = f->seq;
+	if (e->kept)
+		return;
 	f->reviewed_ms = f->now_ms;
 	f->reviewed_seq = f->seq;
 }

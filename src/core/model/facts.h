@@ -435,6 +435,8 @@ struct facts {
 	uint32_t reservation_count;
 	int64_t reviewed_ms; /* when all reservations were looked for anew the last time */
 	uint64_t reviewed_seq; /* record that says so */
+	int64_t sought_ms; /* when jobs that had none were looked for the last time, in a review or without */
+	uint64_t sought_seq;
 	struct table prices; /* few: by model, as they were set first */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;

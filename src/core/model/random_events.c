@@ -578,6 +578,8 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->promise_dropped.job = job;
 	} else if (e->kind == EVENT_RESERVATION_SET) {
 		fill_reservation_set(r, f, arena, &e->reservation_set);
+	} else if (e->kind == EVENT_RESERVATIONS_REVIEWED) {
+		e->reservations_reviewed.kept = upto(r, 1);
 	} else if (e->kind == EVENT_RESERVATION_DROPPED) {
 		e->reservation_dropped.job = job;
 	} else if (e->kind == EVENT_CHECKPOINT_SAVED) {

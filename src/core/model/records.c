@@ -36,6 +36,8 @@ static const struct field head_fields[] = { ONE(I64, seq),
 					    ONE(I64, reviewed_seq),
 					    ONE(U32, searched),
 					    ONE(BOOL, search_stale),
+					    ONE(I64, sought_ms),
+					    ONE(I64, sought_seq),
 					    LAST };
 #undef SELF
 

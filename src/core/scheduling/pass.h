@@ -24,7 +24,9 @@ enum {
 	RESERVE_MOVES_MAX = 65536, /* of jobs, out and back in, in one pass for reservations */
 	RESERVE_SPARES_MAX = 8192, /* best-effort jobs that are taken to be gone */
 	RESERVE_REVIEW_MS =
-		10000 /* reservations are looked for anew that long after the last time */
+		10000, /* reservations are looked for anew that long after the last time */
+	RESERVE_SEEK_MS =
+		1000 /* and for a job that has none, and may have been kept from its turn, after so long */
 };
 
 /* A place that a blocked job will have at start_ms. Others may use it until then. */
@@ -156,6 +158,9 @@ struct pass {
 	bool *reserved_seen; /* by row of the facts: still holds, or was set anew */
 	bool review; /* those in the facts are looked for anew */
 	bool unreviewed; /* one was not looked for, or kept as it was: there may be a better one */
+	bool seek,
+		sought; /* jobs that may have been kept from their turn are looked for; one was */
+	bool unsought; /* one of them was not */
 	/* bounds of the queue of the job at hand, see bounds.h */
 	struct bound_use *bounds; /* by queue; NULL = not yet made */
 	uint64_t closed; /* classes of nodes */
@@ -243,8 +248,9 @@ void reserve_begin(struct pass *pass);
 /* The job's reservation in the facts, when its place is still free for it in time. */
 bool reserve_holds(struct pass *pass, uint32_t job, const struct place_request *request,
 		   struct reservation *ret);
-/* It has none, and was looked at since it waits: again at the next review. */
-bool reserve_was_looked_for(const struct pass *pass, uint32_t job);
+/* It has none, and was looked at since it waits: again at the next review; when something else than places may have kept it from its
+ * turn then, after RESERVE_SEEK_MS. */
+bool reserve_was_looked_for(struct pass *pass, uint32_t job);
 /* It is the job's now: into the decisions, when the facts say another one. */
 void reserve_note(struct pass *pass, const struct reservation *r);
 /* Every job had its turn: those that nobody waits for any more are dropped. */

@@ -8,6 +8,9 @@
  *	not usable any more						looked for anew
  *	RESERVE_REVIEW_MS after all were looked for			looked for anew: it may come earlier
  *
+ * A job with none that was looked at waits for that review too. One that a limit, a budget, a calendar or its array may have kept from
+ * its turn then waits RESERVE_SEEK_MS at most; those that hold are kept.
+ *
  *	4 GPUs: `long` holds 3 until 31 min, `wide` has all four reserved from then on. At 5 min `long` ends: `wide` starts.
  *	At 31 min `long` has not ended: nothing changes, it is expected to end any moment.
  *
@@ -28,6 +31,7 @@ void reserve_begin(struct pass *pass)
 	const struct facts *f = pass->facts;
 
 	pass->review = !f->reviewed_ms || f->now_ms - f->reviewed_ms >= RESERVE_REVIEW_MS;
+	pass->seek = f->now_ms - f->sought_ms >= RESERVE_SEEK_MS;
 	if (!pass->watch)
 		pass->reserved_seen = arena_new_array(pass->arena, bool, f->reservation_count + 1);
 }
@@ -160,13 +164,35 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 	return true;
 }
 
-bool reserve_was_looked_for(const struct pass *pass, uint32_t id)
+/* Something else than places may have kept it from its turn at the last review: a limit, a budget, a calendar, a guarantee, its array. */
+static bool job_may_have_been_kept(const struct pass *pass, uint32_t id, const struct job *job)
+{
+	if (job->tier == TIER_CRITICAL || pass->standings.reserved_count ||
+	    job_view_get(pass->view, id)->array)
+		return true;
+	for (uint32_t up = job->queue.v; up; up = pass->view->queues.at[up].parent) {
+		const struct queue *queue = queue_get(pass->facts, (struct queue_id){ up });
+
+		if (queue->budget_ms || queue->limit_share >= 0 ||
+		    pass->standings.at[up].calendar || queue_is_bounded(queue))
+			return true;
+	}
+	return false;
+}
+
+bool reserve_was_looked_for(struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 
-	return !pass->review && !shape_is_part(shape_get(pass->facts, job->shape)) &&
-	       !facts_reservation(pass->facts, (struct job_id){ id }) &&
-	       job->state_ms < pass->facts->reviewed_ms;
+	if (pass->review || shape_is_part(shape_get(pass->facts, job->shape)) ||
+	    facts_reservation(pass->facts, (struct job_id){ id }) ||
+	    job->state_ms >= pass->facts->reviewed_ms)
+		return false;
+	if (!job_may_have_been_kept(pass, id, job))
+		return true;
+	pass->sought = pass->sought || pass->seek;
+	pass->unsought = !pass->seek;
+	return !pass->seek;
 }
 
 /* --- into the decisions ------------------------------------------------------------------------------ */
@@ -235,8 +261,14 @@ void reserve_reviewed(struct pass *pass)
 {
 	const struct facts *f = pass->facts;
 
-	if (pass->review && pass->ahead && !pass->watch)
+	if (pass->review && pass->ahead && !pass->watch) {
 		(void)pass_emit(pass, EVENT_RESERVATIONS_REVIEWED);
-	else if (pass->unreviewed && f->seq > f->reviewed_seq)
+		return;
+	}
+	if (pass->sought && !pass->watch)
+		pass_emit(pass, EVENT_RESERVATIONS_REVIEWED)->reservations_reviewed.kept = 1;
+	if (pass->unsought && f->seq > f->sought_seq)
+		pass_wake(pass, f->sought_ms + RESERVE_SEEK_MS);
+	if (pass->unreviewed && (pass->sought || f->seq > f->reviewed_seq))
 		pass_wake(pass, f->reviewed_ms + RESERVE_REVIEW_MS);
 }
