@@ -272,6 +272,8 @@ static int help_page(const struct invocation *in, struct err *err)
 		help_man(command, &out);
 	} else if (markdown && strcmp(markdown, "commands") == 0) {
 		help_commands_markdown(&out);
+	} else if (markdown && strcmp(markdown, "policy") == 0) {
+		help_policy_markdown(&out);
 	} else if (markdown) {
 		for (size_t i = 0; i < topic_count; i++)
 			if (topics[i].markdown && strcmp(topics[i].name, markdown) == 0)
@@ -317,7 +319,7 @@ static int run_help(struct invocation *in, struct err *err)
 static const struct flag flags[] = {
 	{ "man", 0, "COMMAND", "print its man page; \"fairlead\" is the first one", false },
 	{ "markdown", 0, "PAGE",
-	  "print a page of the documentation: commands, job-file or exit-codes", false },
+	  "print a page of the documentation: commands, job-file, policy or exit-codes", false },
 	{ 0 },
 };
 

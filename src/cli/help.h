@@ -17,7 +17,9 @@ struct topic {
 extern const struct topic topics[];
 extern const size_t topic_count;
 
+extern const char help_generated[]; /* the first line of a page that is made */
 void help_commands_markdown(struct buf *out); /* docs/commands.md */
+void help_policy_markdown(struct buf *out); /* docs/policy.md */
 /* One man page: a command with its sub-commands, or NULL for fairlead(1). */
 void help_man(const struct command *command, struct buf *out);
 

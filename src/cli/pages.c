@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Help as pages: the topics, docs/commands.md, docs/job-file.md, docs/exit-codes.md and the man
- * pages, all from the tables (commands, fields of the job file, errors). tests/cli compares the
+ * pages (docs/policy.md: policy_page.c), all from the tables (commands, fields of the job file, errors). tests/cli compares the
  * files in docs/ with what is made here.
  */
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "cli/help.h"
 
-static const char generated[] =
+const char help_generated[] =
 	"<!-- Made by `fairlead help --markdown`; change the tables in src/, not this file. -->\n";
 
 /* job file */
@@ -109,7 +109,7 @@ static void job_file_markdown(struct buf *out)
 	buf_addf(
 		out,
 		"%s# The job file\n\n%s\n| field | takes | range | default | what it is |\n|---|---|---|---|---|\n",
-		generated, job_file_intro);
+		help_generated, job_file_intro);
 	fields = jobfile_fields(&count);
 	for (size_t i = 0; i < count; i++) {
 		buf_addf(out, "| `%s` | ", fields[i].name);
@@ -158,7 +158,7 @@ static void exit_codes_markdown(struct buf *out)
 	buf_addf(
 		out,
 		"%s# Exit codes\n\n%s\n| exit status | name in JSON | HTTP status | meaning |\n|---|---|---|---|\n",
-		generated, exit_intro);
+		help_generated, exit_intro);
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
 		buf_addf(out, "| %d | `%s` | %d | %s |\n", errors[i].exit, errors[i].name,
 			 errors[i].http, errors[i].text);
@@ -231,7 +231,7 @@ void help_commands_markdown(struct buf *out)
 		out,
 		"%s# Commands\n\nEvery command has `--help`. Exit statuses are in [exit-codes.md](exit-codes.md), "
 		"the form of job files in [job-file.md](job-file.md).\n",
-		generated);
+		help_generated);
 	for (size_t i = 0; i < command_count; i++) {
 		const struct command *command = commands[i];
 

@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "api/policy_table.h"
+#include "base/check.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/jobs.h"
 #include "cli/nouns.h"
+
+static bool is_switch(const char *shown)
+{
+	size_t count;
+	const struct policy_value *values = policy_values(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(values[i].shown, shown) == 0)
+			return values[i].form == POLICY_SWITCH;
+	return false;
+}
 
 /* Under the names and in the form that `policy set` takes. */
 static void add_values(const json_t *policy, struct buf *out)
@@ -26,8 +39,7 @@ static void add_values(const json_t *policy, struct buf *out)
 			say_text(out, json_string_value(value));
 		else if (duration && json_integer_value(value))
 			buf_adds(out, format_duration(json_integer_value(value), text));
-		else if (strcmp(key, "packing") == 0 || strcmp(key, "budget_warns") == 0 ||
-			 strcmp(key, "allow_critical_burst") == 0)
+		else if (is_switch(key))
 			buf_adds(out,
 				 json_integer_value(value) || json_is_true(value) ? "yes" : "no");
 		else
@@ -65,7 +77,7 @@ const struct command command_policy = {
 	.summary = "show the scheduling policy's values",
 	.about =
 		"One value in each line, under the name by which `fairlead policy set` changes it; `fairlead help policy set` says what each is, "
-		"its unit and its default. The first line is the name of the rules themselves, which the journal keeps beside each decision.",
+		"its unit and its default; docs/policy.md says more. The first line is the name of the rules themselves, which the journal keeps beside each decision.",
 	.examples =
 		"fairlead policy\n"
 		"fairlead policy set --min-runtime 1m\tfor administrators; it counts from the next decision on",
@@ -74,116 +86,59 @@ const struct command command_policy = {
 	.run = run_policy,
 };
 
-/*
- * Flags and the body's fields that they fill; numbers and yes|no are told apart by the daemon from
- * their form.
- */
 static const struct flag set_flags[] = {
-	{ "min-runtime", 0, "DURATION",
-	  "a standard job that has run for less is not stopped for others; default 10m", false },
-	{ "grace", 0, "DURATION",
-	  "time a job gets for its checkpoint before it is stopped for others, when it names none; default 2m",
-	  false },
-	{ "default-limit", 0, "DURATION",
-	  "run time assumed for jobs that declare none, where the queue says none either; nothing is stopped by it; default 1d",
-	  false },
-	{ "blackhole-window", 0, "DURATION",
-	  "a job that fails so soon after its start counts against its node and GPUs; default 1m",
-	  false },
-	{ "blackhole-failures", 0, "N",
-	  "so many such failures of different jobs set a node or GPU aside, 1 to 4; 0 = never; default 3",
-	  false },
-	{ "packing", 0, "yes|no",
-	  "pack tightly, so that whole hosts stay free; no spreads over hosts; default yes",
-	  false },
-	{ "allow-critical-burst", 0, "yes|no",
-	  "critical work may leave its queue's guarantee; default no", false },
-	{ "backfill-depth", 0, "N",
-	  "blocked jobs, from the first one on, whose start no smaller job may delay, 0 to 1024; default 32",
-	  false },
-	{ "half-life", 0, "DURATION",
-	  "what a queue used in the past counts half after it, when queues are equally far in their shares; 0s = it does not fade; default 1w",
-	  false },
-	{ "keep-ended", 0, "DURATION",
-	  "an ended job stays among the current ones for so long, and for 7 days since its submission; then it is read from the history; default 1w",
-	  false },
-	{ "order-deadline", 0, "N",
-	  "weight of little time to spare before a job's deadline, among jobs of one queue, tier and priority, 0 to 1000; default 0",
-	  false },
-	{ "order-efficiency", 0, "N",
-	  "weight of GPU time that is of use: as declared, and as kept in earlier attempts, 0 to 1000; default 0",
-	  false },
-	{ "order-age", 0, "N", "weight of the time a job waits, 0 to 1000; default 0", false },
-	{ "order-user", 0, "N",
-	  "weight of how few GPUs a job's user holds in the queue, 0 to 1000; default 0", false },
-	{ "collect-after", 0, "DURATION",
-	  "what is reserved for a job that was blocked longer is lent only to best-effort work; 0s = never; default 1h",
-	  false },
-	{ "order-budget", 0, "N",
-	  "weight of how much of its queue's budget a job leaves, 0 to 1000; default 0", false },
-	{ "budget-warns", 0, "yes|no",
-	  "jobs that cost more than their queue's budget has left start all the same; default no",
-	  false },
+#define DURATION(name, flag, standard, in_scenarios, scenario, brief, more)                        \
+	{ flag, 0, "DURATION", brief "; default " standard, false },
+#define NUMBER(name, max, flag, standard, in_scenarios, scenario, brief, more)                     \
+	{ flag, 0, "N", brief ", 0 to " #max "; default " standard, false },
+#define SWITCH(name, flag, standard, in_scenarios, scenario, brief, more)                          \
+	{ flag, 0, "yes|no", brief "; default " standard, false },
+#include "api/policy.def"
 	{ 0 },
 };
 
-static int add_switch(const struct invocation *in, const char *flag, const char *field,
-		      json_t *body, struct err *err)
+static int add_switch(const struct invocation *in, const struct policy_value *value, json_t *body,
+		      struct err *err)
 {
-	if (!arg_has(in, flag))
-		return 0;
-	const char *text = arg_flag(in, flag);
+	const char *text = arg_flag(in, value->flag);
+
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-		return err_set(err, ERR_INVALID, "--%s takes yes or no, not \"%s\"", flag, text);
-	json_object_set_new(body, field, json_boolean(strcmp(text, "yes") == 0));
+		return err_set(err, ERR_INVALID, "--%s takes yes or no, not \"%s\"", value->flag,
+			       text);
+	json_object_set_new(body, value->name, json_boolean(strcmp(text, "yes") == 0));
 	return 0;
 }
 
-static int add_number(const struct invocation *in, const char *flag, const char *field, int64_t max,
-		      json_t *body, struct err *err)
+/* Durations go as they are typed: the daemon reads them. */
+static int add_value(const struct invocation *in, const struct policy_value *value, json_t *body,
+		     struct err *err)
 {
-	int64_t value;
-	int rc = arg_number(in, flag, 0, max, 0, &value, err);
+	int64_t number;
+	int rc;
 
-	if (rc >= 0 && arg_has(in, flag))
-		json_object_set_new(body, field, json_integer(value));
-	return rc;
+	switch (value->form) {
+	case POLICY_DURATION:
+		json_object_set_new(body, value->name, json_string(arg_flag(in, value->flag)));
+		return 0;
+	case POLICY_NUMBER:
+		rc = arg_number(in, value->flag, 0, value->max, 0, &number, err);
+		if (rc >= 0)
+			json_object_set_new(body, value->name, json_integer(number));
+		return rc;
+	case POLICY_SWITCH: return add_switch(in, value, body, err);
+	default: UNREACHABLE();
+	}
 }
 
 static int policy_body(const struct invocation *in, json_t *body, struct err *err)
 {
-	static const struct {
-		const char *flag, *field;
-	} durations[] = {
-		{ "min-runtime", "min_runtime" },     { "grace", "grace" },
-		{ "default-limit", "default_limit" }, { "blackhole-window", "blackhole_window" },
-		{ "half-life", "half_life" },         { "keep-ended", "keep_ended" },
-		{ "collect-after", "collect_after" },
-	};
-	int rc = add_number(in, "blackhole-failures", "blackhole_failures", 4, body, err);
+	size_t count;
+	const struct policy_value *values = policy_values(&count);
+	int rc = 0;
 
-	if (rc >= 0)
-		rc = add_number(in, "backfill-depth", "backfill_depth", 1024, body, err);
-	if (rc >= 0)
-		rc = add_number(in, "order-deadline", "order_deadline", 1000, body, err);
-	if (rc >= 0)
-		rc = add_number(in, "order-efficiency", "order_efficiency", 1000, body, err);
-	if (rc >= 0)
-		rc = add_number(in, "order-age", "order_age", 1000, body, err);
-	if (rc >= 0)
-		rc = add_number(in, "order-user", "order_user", 1000, body, err);
-	if (rc >= 0)
-		rc = add_number(in, "order-budget", "order_budget", 1000, body, err);
-	if (rc >= 0)
-		rc = add_switch(in, "budget-warns", "budget_warns", body, err);
-	if (rc >= 0)
-		rc = add_switch(in, "packing", "packing", body, err);
-	if (rc >= 0)
-		rc = add_switch(in, "allow-critical-burst", "allow_critical_burst", body, err);
-	for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++)
-		if (arg_has(in, durations[i].flag))
-			json_object_set_new(body, durations[i].field,
-					    json_string(arg_flag(in, durations[i].flag)));
+	for (size_t i = 0; i < count && rc >= 0; i++)
+		if (arg_has(in, values[i].flag))
+			rc = add_value(in, &values[i], body, err);
 	if (rc >= 0 && json_object_size(body) == 0)
 		rc = err_set(
 			err, ERR_INVALID,

@@ -74,3 +74,19 @@ def test_the_readme_works_when_it_is_typed(tmp_path):
 def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(path)):
         assert os.path.exists(os.path.join(os.path.dirname(path), target)), (path, target)
+
+
+def scenario_names():
+    """By file, without its ending."""
+    return {os.path.basename(path)[:-len(".yaml")]: set(re.findall(r"^name: (.+)$", read(path), re.M))
+            for path in glob.glob(os.path.join(ROOT, "tests", "scenarios", "*.yaml"))}
+
+
+@pytest.mark.parametrize("page", ["policy.md"])
+def test_scenarios_that_a_page_names_exist(page):
+    names, named = scenario_names(), 0
+    for quoted, file in re.findall(r'((?:"[^"\n]+",? (?:and )?)+)\(([a-z-]+)\)', read(os.path.join(ROOT, "docs", page))):
+        for name in re.findall(r'"([^"]+)"', quoted):
+            assert name in names[file], (name, file)
+            named += 1
+    assert named > 15

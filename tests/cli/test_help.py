@@ -73,7 +73,7 @@ def test_wrong_use_is_said_on_stderr_with_status_2(words, message):
     assert done.stderr.startswith("fairlead: ") and message in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("page", ["commands", "job-file", "exit-codes"])
+@pytest.mark.parametrize("page", ["commands", "job-file", "policy", "exit-codes"])
 def test_the_pages_in_docs_are_those_of_the_tables(page):
     with open(os.path.join(ROOT, "docs", page + ".md")) as f:
         assert f.read() == command("help", "--markdown", page).stdout, \

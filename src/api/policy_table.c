@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/policy_table.h"
+
+#include <string.h>
+#include "base/check.h"
+#include "core/model/event.h"
+#include "core/model/facts.h"
+
+#define OFFSETS(field)                                                                             \
+	.in_policy = offsetof(struct policy, field),                                               \
+	.in_event = offsetof(struct event_policy_set, field)
+#define TEXTS(flag_, standard_, in_scenarios_, scenario_, brief_, more_)                           \
+	.flag = flag_, .standard = standard_, .in_scenarios = in_scenarios_,                       \
+	.scenario = scenario_, .brief = brief_, .more = more_
+
+#define DURATION(name_, ...)                                                                       \
+	{ .form = POLICY_DURATION,                                                                 \
+	  .name = #name_,                                                                          \
+	  .shown = #name_ "_ms",                                                                   \
+	  .max = INT64_MAX,                                                                        \
+	  .range = "0s to 10 years",                                                               \
+	  OFFSETS(name_##_ms),                                                                     \
+	  TEXTS(__VA_ARGS__) },
+#define NUMBER(name_, max_, ...)                                                                   \
+	{ .form = POLICY_NUMBER,                                                                   \
+	  .name = #name_,                                                                          \
+	  .shown = #name_,                                                                         \
+	  .max = max_,                                                                             \
+	  .range = "0 to " #max_,                                                                  \
+	  OFFSETS(name_),                                                                          \
+	  TEXTS(__VA_ARGS__) },
+#define SWITCH(name_, ...)                                                                         \
+	{ .form = POLICY_SWITCH,                                                                   \
+	  .name = #name_,                                                                          \
+	  .shown = #name_,                                                                         \
+	  .max = 1,                                                                                \
+	  .range = "yes or no",                                                                    \
+	  OFFSETS(name_),                                                                          \
+	  TEXTS(__VA_ARGS__) },
+static const struct policy_value values[] = {
+#include "api/policy.def"
+};
+
+const struct policy_value *policy_values(size_t *ret_count)
+{
+	*ret_count = ARRAY_SIZE(values);
+	return values;
+}
+
+int64_t policy_value_get(const struct policy_value *value, const void *policy)
+{
+	int64_t got;
+
+	memcpy(&got, (const char *)policy + value->in_policy, sizeof(got));
+	return got;
+}
+
+void policy_value_set(const struct policy_value *value, void *event, int64_t to)
+{
+	memcpy((char *)event + value->in_event, &to, sizeof(to));
+}

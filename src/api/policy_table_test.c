@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/policy_table.h"
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/conf.h"
+#include "base/parse.h"
+#include "core/model/event.h"
+#include "core/model/facts.h"
+#include "sim/scenario.h"
+
+static void must_be_in_the_table(void *context, const char *name, char type)
+{
+	/* Nothing acts on the first; the second is for parts of GPUs, which job files do not offer yet. */
+	static const char *const not_offered[] = { "defragment", "share_gpus" };
+	size_t count;
+	const struct policy_value *values = policy_values(&count);
+
+	(*(size_t *)context)++;
+	assert_int_equal(type, 'i');
+	for (size_t i = 0; i < ARRAY_SIZE(not_offered); i++)
+		if (strcmp(name, not_offered[i]) == 0)
+			return;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(name, values[i].shown) == 0)
+			return;
+	fail_msg("%s of the record policy-set is not in policy.def", name);
+}
+
+static void every_value_of_the_record_is_in_the_table(void **state)
+{
+	size_t count, seen = 0;
+
+	(void)state;
+	policy_values(&count);
+	event_fields(EVENT_POLICY_SET, &seen, must_be_in_the_table);
+	assert_int_equal(seen, count + 2);
+}
+
+static int64_t standard_of(const struct policy_value *value)
+{
+	struct err err = { 0 };
+	int64_t number;
+
+	if (value->form == POLICY_SWITCH)
+		return strcmp(value->standard, "yes") == 0;
+	if (value->form == POLICY_DURATION)
+		assert_int_equal(parse_duration(value->standard, &number, &err), 0);
+	else
+		assert_int_equal(sscanf(value->standard, "%" SCNd64, &number), 1);
+	return number;
+}
+
+static void the_defaults_are_those_of_the_core(void **state)
+{
+	size_t count;
+	const struct policy_value *values = policy_values(&count);
+	struct facts facts;
+
+	(void)state;
+	facts_init(&facts);
+	for (size_t i = 0; i < count; i++)
+		if (policy_value_get(&values[i], &facts.policy) != standard_of(&values[i]))
+			fail_msg("%s is %" PRId64, values[i].name,
+				 policy_value_get(&values[i], &facts.policy));
+	facts_deinit(&facts);
+}
+
+static void each_value_is_set_at_its_own_place(void **state)
+{
+	size_t count;
+	const struct policy_value *values = policy_values(&count);
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		struct event event = event_policy_make(0, "ada");
+		char wanted[64];
+		struct buf text = BUF_INIT;
+
+		policy_value_set(&values[i], &event.policy_set, 7);
+		event_encode(&event, &text);
+		snprintf(wanted, sizeof(wanted), "\"%s\":7", values[i].shown);
+		if (!strstr(buf_text(&text), wanted))
+			fail_msg("%s is not in %s", wanted, buf_text(&text));
+		buf_deinit(&text);
+	}
+}
+
+static void flags_are_names_with_hyphens_and_nothing_is_left_unsaid(void **state)
+{
+	size_t count;
+	const struct policy_value *values = policy_values(&count);
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		const char *name = values[i].name, *flag = values[i].flag;
+
+		assert_int_equal(strlen(name), strlen(flag));
+		for (size_t at = 0; name[at]; at++)
+			assert_int_equal(flag[at], name[at] == '_' ? '-' : name[at]);
+		assert_true(strlen(values[i].brief) > 20 && strlen(values[i].more) > 20);
+		assert_non_null(strchr(values[i].more, '.'));
+	}
+}
+
+static struct scenario_policy policy_of(struct arena *arena, const char *policy)
+{
+	struct scenario scenario;
+	struct conf **documents;
+	struct err err = { 0 };
+	size_t n;
+	const char *text = arena_printf(
+		arena,
+		"name: x\ncluster: {nodes: [{name: n0, gpus: 1}]}\n%s\nexpect:\n  - total_running_gpus: 0\n",
+		policy);
+
+	if (conf_parse("t.yaml", text, strlen(text), arena, &documents, &n, &err) < 0 ||
+	    scenario_read("t.yaml", documents[0], arena, &scenario, &err) < 0)
+		fail_msg("%s: %s", policy, err.text);
+	return scenario.policy;
+}
+
+/* The example is another value than the scenario's default, so that it can be seen to arrive. */
+static void each_key_of_a_scenario_file_is_one_that_it_has(void **state)
+{
+	size_t count, keys = 0;
+	const struct policy_value *values = policy_values(&count);
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	for (size_t i = 0; i < count; i++) {
+		struct scenario_policy plain = policy_of(&arena, ""), said;
+
+		if (!values[i].scenario[0])
+			continue;
+		said = policy_of(&arena, arena_printf(&arena, "policy: {%s}", values[i].scenario));
+		if (memcmp(&plain, &said, sizeof(plain)) == 0)
+			fail_msg("%s changes nothing", values[i].scenario);
+		keys++;
+	}
+	assert_int_equal(keys, count - 1);
+	arena_deinit(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_value_of_the_record_is_in_the_table),
+		cmocka_unit_test(the_defaults_are_those_of_the_core),
+		cmocka_unit_test(each_value_is_set_at_its_own_place),
+		cmocka_unit_test(flags_are_names_with_hyphens_and_nothing_is_left_unsaid),
+		cmocka_unit_test(each_key_of_a_scenario_file_is_one_that_it_has),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
