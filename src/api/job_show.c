@@ -149,6 +149,14 @@ static void checkpoints_add(struct buf *out, const struct facts *f, const struct
 	out_end(out, ']');
 }
 
+/* As it is named in a job file; "" = none. */
+static const char *level_name(const struct facts *f, uint32_t level)
+{
+	if (level == LEVEL_NODE)
+		return "node";
+	return level && level <= f->level_count ? facts_name(f, f->level[level - 1]) : "";
+}
+
 static void constraints_add(struct buf *out, const struct facts *f, const struct shape *shape)
 {
 	char text[VERSION_TEXT_MAX], list[EVENT_TEXT_MAX + 1];
@@ -159,6 +167,7 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 	out_text(out, "regions", names_text(f, shape->regions, SHAPE_REGIONS_MAX, list));
 	out_text(out, "selector", names_text(f, shape->labels, SHAPE_LABELS_MAX, list));
 	out_text(out, "tolerates", names_text(f, shape->tolerates, SHAPE_LABELS_MAX, list));
+	out_text(out, "spread", level_name(f, shape->apart));
 }
 
 static void wishes_add(struct buf *out, const struct facts *f, const struct job *job)

@@ -205,6 +205,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 							    .models = "",
 							    .require = "",
 							    .prefer = "",
+							    .spread = "",
 							    .min_driver = "",
 							    .min_cuda = "",
 							    .regions = "",

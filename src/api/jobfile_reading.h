@@ -35,6 +35,9 @@ jobfile_reader read_command, read_script, read_env, read_secrets, read_workdir;
 /* Whether the key is a name that a variable of a job may have. */
 int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
 
+/* jobfile_fit.c */
+jobfile_reader read_spread;
+
 /* jobfile_sweep.c */
 jobfile_reader read_sweep;
 /* When all fields have been read: the array's size from its sweep. */

@@ -100,7 +100,7 @@ static void each_field_reaches_the_event(void **state)
 		"deadline: 2028-03-01T12:30Z\nefficiency: 80\n"
 		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
 		"min_driver: \"550.54\"\nmin_cuda: 12.4\nmin_capability: \"9.0\"\nregion: [eu, de]\n"
-		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\n"
+		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\nspread: row\n"
 		"checkpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
 	job = &request.event.job_submitted;
 	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
@@ -140,6 +140,7 @@ static void each_field_reaches_the_event(void **state)
 	assert_string_equal(job->regions, "eu,de");
 	assert_string_equal(job->labels, "pool=blue,disk=ssd");
 	assert_string_equal(job->tolerates, "team=vision");
+	assert_string_equal(job->spread, "row");
 }
 
 static void defaults_are_as_documented(void **state)
@@ -343,6 +344,8 @@ static const struct {
 	{ "command: x\nselector: pool\n", 2, 11, "must be a map of 1 to 8 labels" },
 	{ "command: x\nselector: {pool: \"a,b\"}\n", 2, 18, "label and value" },
 	{ "command: x\ntolerates: [\"a,b\"]\n", 2, 13, "is not a name" },
+	{ "command: x\nspread: [rack]\n", 2, 9, "spread" },
+	{ "command: x\nspread: \"\"\n", 2, 9, "spread" },
 	{ "command: x\ntopology: {requires: node}\n", 2, 12, "did you mean \"require\"?" },
 	{ "command: x\nname: \"a\\u001b[31m\"\n", 2, 7, "name" },
 	{ "command: x\nname: a b\n", 2, 7, "name" },

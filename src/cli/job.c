@@ -210,8 +210,12 @@ static void add_constraints(const json_t *job, struct buf *out)
 	static const struct {
 		const char *name, *before;
 	} texts[] = {
-		{ "min_driver", "driver " }, { "min_cuda", "CUDA " },       { "regions", "" },
-		{ "selector", "" },          { "tolerates", "tolerates " },
+		{ "min_driver", "driver " },
+		{ "min_cuda", "CUDA " },
+		{ "regions", "" },
+		{ "selector", "" },
+		{ "tolerates", "tolerates " },
+		{ "spread", "tasks apart by " },
 	};
 	const long long tenths = (long long)get_int(job, "min_capability_tenths");
 	const char *between = "";

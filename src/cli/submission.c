@@ -141,6 +141,7 @@ static const struct {
 	{ "array", NULL, "array" },
 	{ "require", "topology", "require" },
 	{ "prefer", "topology", "prefer" },
+	{ "spread", NULL, "spread" },
 };
 
 const struct flag submission_flags[] = {
@@ -196,6 +197,7 @@ const struct flag submission_flags[] = {
 	{ "require", 0, "LEVEL", "all tasks inside one place of this level: nvlink, node, rack",
 	  false },
 	{ "prefer", 0, "LEVEL", "the same as a wish", false },
+	{ "spread", 0, "LEVEL", "no two tasks in one place of this level: node, rack", false },
 	{ "no-preempt", 0, NULL, "never stop others for it", false },
 	{ 0 },
 };

@@ -42,7 +42,9 @@ enum reason {
 	REASON_WINDOW,
 	REASON_HOLD,
 	REASON_IMPOSSIBLE,
-	REASON_ARRAY_LIMIT /* as many jobs of its array run as may */
+	REASON_ARRAY_LIMIT, /* as many jobs of its array run as may */
+	REASON_SPREAD, /* enough tasks fit, but not each in a place of its own */
+	REASON_END
 };
 const char *reason_name(enum reason reason);
 
@@ -142,7 +144,8 @@ enum change_kind {
 	CHANGE_UNBOUND, /* queue `id` has no limits of models, processors and memory */
 	CHANGE_CALENDAR, /* queue `id` has no calendar */
 	CHANGE_TRAIT, /* it asks for `value` of trait `id` (core/placement/traits.h), 0 = for none in particular */
-	CHANGE_TOLERATE /* it tolerates the taint `id` (a name) */
+	CHANGE_TOLERATE, /* it tolerates the taint `id` (a name) */
+	CHANGE_SPREAD /* its tasks may lie together */
 };
 struct change_part {
 	enum change_kind kind;

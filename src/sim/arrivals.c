@@ -151,6 +151,7 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->min_capability = shape->min_capability;
 	e->require = level_text(f, shape->require);
 	e->prefer = level_text(f, shape->prefer);
+	e->spread = level_text(f, (uint8_t)shape->apart);
 	e->limit_ms = job->limit_ms;
 	e->estimate_ms = job->estimate_ms;
 	e->likely_ms = (int64_t)job->likely_s * 1000;

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/parse.h"
+#include "sim/checks_fit.h"
 
 enum { MEMORY_CAP = 1 << 28 };
 
@@ -496,6 +497,7 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	check_nodes_room(checks, f, name, e);
 	check_shared(checks, f, name, e, job);
 	check_level(checks, f, name, shape, e);
+	checks_apart(checks, f, name, shape, NULL, e);
 	if (shape->gpus) /* one without GPUs takes nothing of a limit that was lowered meanwhile */
 		check_limits(checks, f, name, job->queue);
 	check_bounds(checks, f, name, e, job);
@@ -554,6 +556,7 @@ static void check_grown(struct checks *checks, const struct facts *f,
 	book_queue(checks, f, job->queue, (int64_t)shape->gpus * GPU_SHARE * e->ranks_count);
 	check_nodes_room(checks, f, name, &place);
 	check_level(checks, f, name, shape, &place);
+	checks_apart(checks, f, name, shape, attempt, &place);
 	if (shape->gpus)
 		check_limits(checks, f, name, job->queue);
 }

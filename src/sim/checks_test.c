@@ -80,6 +80,7 @@ static const struct event_job_submitted plain = { .name = "job",
 						  .models = "",
 						  .require = "",
 						  .prefer = "",
+						  .spread = "",
 						  .body = "",
 						  .body_mac = "",
 						  .client_key = "" };

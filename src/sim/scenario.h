@@ -84,7 +84,7 @@ struct scenario_place {
 struct scenario_job {
 	const char *name, *queue, *user;
 	const char *models; /* accepted ones, comma separated; "" = any */
-	const char *require, *prefer; /* topology levels, "" = none */
+	const char *require, *prefer, *spread; /* topology levels, "" = none */
 	const char *const *depends; /* names of jobs, ranges expanded */
 	uint32_t depend_count;
 	uint32_t tasks_min, tasks_max, gpus, array_count,

@@ -97,9 +97,9 @@ static int read_words(struct reader *r, const struct conf *c, const char *what,
 
 static int read_reasons(struct reader *r, const struct conf *c, struct expect_item *item)
 {
-	const char *words[REASON_ARRAY_LIMIT];
+	const char *words[REASON_END - 1];
 
-	for (int i = 0; i < REASON_ARRAY_LIMIT; i++)
+	for (int i = 0; i < REASON_END - 1; i++)
 		words[i] = reason_name((enum reason)(i + 1));
 	return read_words(r, c, "reason", words, ARRAY_SIZE(words), item);
 }

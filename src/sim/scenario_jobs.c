@@ -17,6 +17,7 @@ static const struct scenario_job job_default = {
 	.models = "",
 	.require = "",
 	.prefer = "",
+	.spread = "",
 	.min_driver = "",
 	.min_cuda = "",
 	.regions = "",
@@ -405,15 +406,15 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		    uint32_t *count)
 {
 	static const char *const known[] = {
-		"name",      "queue",      "kind",        "tier",      "priority",
-		"tasks",     "gpus",       "model",       "vram",      "topology",
-		"preempts",  "at",         "runtime",     "limit",     "restart_cost",
-		"resize",    "checkpoint", "running",     "age",       "cpus",
-		"ram",       "depends",    "retries",     "held",      "array",
-		"estimate",  "grace",      "fails_after", "starts_in", "stops_in",
-		"user",      "exit_code",  "min_driver",  "min_cuda",  "min_capability",
-		"region",    "selector",   "tolerates",   "rejoin",    "deadline",
-		"efficiency"
+		"name",       "queue",      "kind",        "tier",      "priority",
+		"tasks",      "gpus",       "model",       "vram",      "topology",
+		"preempts",   "at",         "runtime",     "limit",     "restart_cost",
+		"resize",     "checkpoint", "running",     "age",       "cpus",
+		"ram",        "depends",    "retries",     "held",      "array",
+		"estimate",   "grace",      "fails_after", "starts_in", "stops_in",
+		"user",       "exit_code",  "min_driver",  "min_cuda",  "min_capability",
+		"region",     "selector",   "tolerates",   "rejoin",    "deadline",
+		"efficiency", "spread"
 	};
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
@@ -441,6 +442,10 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		rc = read_models(r, conf_find(item, "model"), &job);
 	if (rc == 0)
 		rc = read_topology(r, conf_find(item, "topology"), &job);
+	if (rc == 0)
+		rc = reader_text(r, item, "spread", &job.spread);
+	if (rc == 0)
+		rc = check_level(r, item, "spread");
 	if (rc == 0)
 		rc = read_checkpoint(r, conf_find(item, "checkpoint"), &job);
 	if (rc == 0)

@@ -235,6 +235,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->memory_mib = from->ram_mib;
 	j->require = from->require;
 	j->prefer = from->prefer;
+	j->spread = from->spread;
 	j->limit_ms = from->limit_ms;
 	j->estimate_ms = from->estimate_ms;
 	j->retries = from->retries;

@@ -22,13 +22,21 @@
 #include "sim/engine_sim.h"
 #include "sim/rebuild.h"
 
-enum { STEP_CAP = 1 << 29, NODES_MAX = 12, QUEUES = 5, JOBS_MAX = 4000, REBUILD_EVERY = 32 };
+enum {
+	STEP_CAP = 1 << 29,
+	NODES_MAX = 12,
+	QUEUES = 5,
+	JOBS_MAX = 4000,
+	REBUILD_EVERY = 32,
+	FITS_FROM = 1000
+};
 
 /* What a seed has much of, and which parts of the policy it uses. */
 struct mood {
 	uint32_t nodes, submits; /* submits: percent of the events */
 	uint32_t most_tasks;
 	bool elastic, parts, arrays, depends, models, marks, calendars, money, terms, retells;
+	bool fits; /* wishes about the place: seeds from FITS_FROM on, so that the others stay as they were */
 };
 
 struct fold {
@@ -196,6 +204,14 @@ static void make_depends(struct fold *f, struct event_job_submitted *j)
 	j->depends_count = j->depends_whole_count = 1;
 }
 
+/* Wishes about the place. */
+static void make_fit(struct fold *f, struct event_job_submitted *j)
+{
+	static const char *const levels[] = { "", "", "rack", "node", "zone" };
+
+	j->spread = pick(f, levels, 5);
+}
+
 static struct event make_job(struct fold *f)
 {
 	static const char *const models[] = { "", "", "", "H100-80GB", "A100-80GB,H100-80GB" };
@@ -241,6 +257,8 @@ static struct event make_job(struct fold *f)
 		j->labels = one_in(f, 2) ? "disk=fast" : "use=lab";
 	if (f->mood.marks && one_in(f, 3))
 		j->tolerates = one_in(f, 2) ? "loud" : "team=b,loud";
+	if (f->mood.fits)
+		make_fit(f, j);
 	if (f->mood.depends && f->facts.jobs.count && one_in(f, 3))
 		make_depends(f, j);
 	j->body = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -467,6 +485,7 @@ int main(int argc, char **argv)
 	arena_init(&f.step, STEP_CAP);
 	fprintf(stderr, "seed %" PRId64 "\n", seed); /* a check that fails ends the program */
 	mood_make(&f);
+	f.mood.fits = seed >= FITS_FROM;
 	set_up(&f);
 	for (int64_t step = 0; step < steps && rc == 0; step++) {
 		struct event e;

@@ -21,7 +21,14 @@
 #include "base/parse.h"
 #include "sim/world.h"
 
-enum { NODES_MAX = 32, WAITING_MAX = 50, QUEUES = 6, PAIRS_MAX = 256, LOOK_EVERY = 53 };
+enum {
+	NODES_MAX = 32,
+	WAITING_MAX = 50,
+	QUEUES = 6,
+	PAIRS_MAX = 256,
+	LOOK_EVERY = 53,
+	FITS_FROM = 100000
+};
 
 struct eviction {
 	uint32_t victim, by;
@@ -45,6 +52,7 @@ struct stream {
 	uint32_t order[NODES_MAX];
 	int64_t gpus[NODES_MAX];
 	const char *model[NODES_MAX];
+	bool fits; /* jobs have wishes about the place: seeds from FITS_FROM on */
 };
 
 static uint32_t below(struct stream *s, uint32_t limit)
@@ -386,6 +394,8 @@ static void submit(struct stream *s)
 	wish.restart_cost_ms = (int64_t)below(s, 60) * 1000;
 	wish.array_count = one_in(s, 20) ? 2 + below(s, 5) : 0;
 	wish.array_limit = wish.array_count && one_in(s, 2) ? 1 + below(s, 3) : 0;
+	if (s->fits)
+		wish.spread = levels[below(s, 6)];
 	wish.body = wish.body_mac =
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 	for (int i = 0; i < 2; i++) {
@@ -564,6 +574,7 @@ int main(int argc, char **argv)
 	    parse_int(argv[2], 1, 1000000000, &steps, &why) < 0)
 		return fprintf(stderr, "usage: core_stream SEED STEPS\n"), 2;
 	s.random.state = (uint64_t)seed;
+	s.fits = seed >= FITS_FROM;
 	set_up(&s);
 	for (int64_t step = 0; step < steps && !problems(&s); step++)
 		step_once(&s);

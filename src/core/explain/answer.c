@@ -83,6 +83,7 @@ static struct shape shape_bare(const struct shape *shape)
 
 	bare.gpu_memory_mib = bare.cpu_milli = bare.memory_mib = 0;
 	bare.require = 0;
+	bare.apart = 0;
 	return bare;
 }
 
@@ -167,6 +168,8 @@ static bool answer_never(struct trial *t, const struct verdict *v, struct parts 
 		return part_add(parts, CHANGE_RAM, 0, most_of_one(t, &shape, &shape.memory_mib));
 	if (v->code == REASON_TOPOLOGY)
 		return answer_level(t, parts);
+	if (v->code == REASON_SPREAD)
+		return part_add(parts, CHANGE_SPREAD, 0, 0);
 	return answer_size(t, parts);
 }
 
@@ -353,7 +356,7 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 		return answer_window(t, v, parts);
 	if (!never && (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
 		       v->code == REASON_SHARING || v->code == REASON_TOPOLOGY ||
-		       v->code == REASON_CPU || v->code == REASON_RAM))
+		       v->code == REASON_SPREAD || v->code == REASON_CPU || v->code == REASON_RAM))
 		return answer_place(t, parts);
 	if (v->code == REASON_HOLD)
 		done = part_add(parts, CHANGE_RELEASE, 0, 0);

@@ -37,6 +37,7 @@ const char *reason_name(enum reason reason)
 		[REASON_HOLD] = "hold",
 		[REASON_IMPOSSIBLE] = "impossible",
 		[REASON_ARRAY_LIMIT] = "array_limit",
+		[REASON_SPREAD] = "spread",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -77,6 +78,8 @@ static bool wish_alone_fails(const struct words *w, const struct verdict *v)
 		alone.gpu_memory_mib = w->shape->gpu_memory_mib;
 	else if (code == REASON_TOPOLOGY)
 		alone.require = w->shape->require;
+	else if (code == REASON_SPREAD)
+		alone.apart = w->shape->apart;
 	else if (code == REASON_DRIVER || code == REASON_RESIDENCY || code == REASON_NODE_CLASS ||
 		 code == REASON_MODEL)
 		return trait_alone_fails(w, (enum trait)v->level);

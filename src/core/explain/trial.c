@@ -121,6 +121,8 @@ static void put_wish(struct trial *t, const struct change_part *part)
 		shape.memory_mib = (uint32_t)part->value;
 	else if (part->kind == CHANGE_LEVEL)
 		shape.require = (uint8_t)part->value;
+	else if (part->kind == CHANGE_SPREAD)
+		shape.apart = 0;
 	else if (part->kind == CHANGE_GPUS)
 		shape.gpus = (uint32_t)part->value;
 	else if (part->kind == CHANGE_TASKS)
@@ -222,7 +224,8 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_LEVEL:
 	case CHANGE_TASKS:
 	case CHANGE_GPUS:
-	case CHANGE_RUN_LIMIT: put_wish(t, part); return;
+	case CHANGE_RUN_LIMIT:
+	case CHANGE_SPREAD: put_wish(t, part); return;
 	case CHANGE_TRAIT:
 	case CHANGE_TOLERATE: put_trait(t, part); return;
 	}

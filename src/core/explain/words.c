@@ -503,6 +503,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_summary(w, v);
+	case REASON_SPREAD: return words_fit_summary(w, v);
 	case REASON_ARRAY_LIMIT:
 		return arena_printf(
 			w->arena,
@@ -514,7 +515,8 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			"is expected to cost %s, but of the budget of queue \"%s\" %s is left that is not spoken for",
 			words_money(w, v->at, v->need), queue_text(w, v->at),
 			words_money(w, v->at, v->have));
-	case REASON_PARTITION: break;
+	case REASON_PARTITION:
+	case REASON_END: break;
 	}
 	return reason_name((enum reason)v->code);
 }
@@ -618,6 +620,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_remedy(w, v);
+	case REASON_SPREAD: return words_fit_remedy(w, v);
 	case REASON_ARRAY_LIMIT:
 		return arena_printf(w->arena, "the end of %s, or of another job of its array",
 				    words_job(w, v->holder.v));
@@ -626,7 +629,8 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 			w->arena,
 			"a shorter run-time limit, fewer GPUs or a cheaper model, or a budget of queue \"%s\" with %s more",
 			queue_text(w, v->at), words_money(w, v->at, v->need - v->have));
-	case REASON_PARTITION: break;
+	case REASON_PARTITION:
+	case REASON_END: break;
 	}
 	return "";
 }

@@ -25,6 +25,9 @@ const char *words_task(const struct words *w); /* what one task wants: 2 GPUs, 0
 /* Of a job that wants parts: capacity, fragmentation, sharing. */
 const char *words_part_summary(const struct words *w, const struct verdict *v);
 const char *words_part_remedy(const struct words *w, const struct verdict *v);
+/* Of a job whose tasks must lie apart. */
+const char *words_fit_summary(const struct words *w, const struct verdict *v);
+const char *words_fit_remedy(const struct words *w, const struct verdict *v);
 /* "; job 3 "x" is expected to end in 5m": the next to end, "" when there is none. */
 const char *words_next_end(const struct words *w);
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */

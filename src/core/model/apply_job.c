@@ -130,12 +130,15 @@ static bool part_of(struct facts *f, const struct event_job_submitted *e, struct
 static bool shape_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
 {
 	int64_t least = e->tasks_min ? e->tasks_min : 1, most = e->tasks_max ? e->tasks_max : least;
+	uint8_t apart;
 
 	memset(ret, 0, sizeof(*ret));
 	if (least < 1 || most < least || most > TASKS_MAX || e->gpus < 0 || e->gpus > NODE_GPUS_MAX)
 		return false;
-	if (!level_find(f, e->require, &ret->require) || !level_find(f, e->prefer, &ret->prefer))
+	if (!level_find(f, e->require, &ret->require) || !level_find(f, e->prefer, &ret->prefer) ||
+	    !level_find(f, e->spread, &apart))
 		return false;
+	ret->apart = apart;
 	ret->tasks_min = (uint32_t)least;
 	ret->tasks_max = (uint32_t)most;
 	ret->gpus = (uint32_t)e->gpus;

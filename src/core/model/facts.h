@@ -237,6 +237,8 @@ struct shape {
 	 * of one team, or without a team of one user. */
 	uint32_t gpu_part, gpu_part_mib;
 	struct name_id team, user;
+	uint32_t
+		apart; /* level as in `require`: no two of its tasks in one place of it; 0 = anywhere */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 

@@ -211,6 +211,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->gid = between(r, -1, 1999);
 	e->gpu_part = random_below(r, 6) ? 0 : between(r, -1, GPU_SHARE);
 	e->gpu_part_mib = random_below(r, 8) ? 0 : upto(r, 40000);
+	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 }
 
 /* Parts for some of the places, now and then too few of them. */

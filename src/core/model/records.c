@@ -176,6 +176,7 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(U32, gpu_part_mib),
 					     ONE(NAME, team),
 					     ONE(NAME, user),
+					     ONE(U32, apart),
 					     LAST };
 #undef SELF
 

@@ -22,16 +22,19 @@ static bool search_begin(struct search *search, const struct space *space,
 {
 	const struct shape *shape = request->shape;
 
-	*search = (struct search){
-		.space = space, .shape = shape, .tasks = request->tasks, .scatter = request->scatter
-	};
+	*search = (struct search){ .space = space,
+				   .shape = shape,
+				   .tasks = request->tasks,
+				   .scatter = request->scatter,
+				   .barred = request->barred };
 	if (!space_classes_of(space, shape, &search->classes))
 		return false;
 	search->classes &= ~request->closed;
 	search->part = shape_is_part(shape);
 	search->wish = (struct part_wish){ shape_sharer(shape), request->share_gpus };
 	search->exact = shape->gpus == 0 || search->part || shape->cpu_milli || shape->memory_mib ||
-			search->classes >> CLASS_MIXED & 1 || shape->require == LEVEL_ISLAND;
+			search->classes >> CLASS_MIXED & 1 || shape->require == LEVEL_ISLAND ||
+			request->barred;
 	return true;
 }
 
@@ -94,8 +97,7 @@ static int32_t one_island_find(const struct search *search, uint32_t first, uint
 	return best;
 }
 
-/* All tasks on one node of [first, end): in one island if there is one, else on the tightest node. */
-static int32_t one_node_find(const struct search *search, uint32_t first, uint32_t end)
+int32_t one_node_find(const struct search *search, uint32_t first, uint32_t end)
 {
 	uint32_t max = search->space->gpus_max, need;
 	int32_t best = RANK_NONE;
@@ -123,8 +125,7 @@ static int32_t one_node_find(const struct search *search, uint32_t first, uint32
 	return best;
 }
 
-static bool domain_allowed(const struct place_request *request, const struct space *space,
-			   uint32_t domain)
+bool domain_allowed(const struct place_request *request, const struct space *space, uint32_t domain)
 {
 	const struct domain *d = &space->domains.at[domain],
 			    *in = &space->domains.at[request->domain];
@@ -240,7 +241,7 @@ static void one_node_most(const struct search *search, const struct place_reques
 	}
 }
 
-static bool require_is_one_node(const struct shape *shape)
+bool require_is_one_node(const struct shape *shape)
 {
 	return shape->require == LEVEL_NODE || shape->require == LEVEL_ISLAND;
 }
@@ -290,6 +291,12 @@ int place_find(const struct space *space, const struct place_request *request, s
 		return class_verdict(space, request->shape, ret_why);
 	if (cluster_is_short(&search, request))
 		return place_verdict(&search, request, 0, 0, request->shape->require, ret_why);
+	if (shape_is_apart(request->shape, request->tasks)) {
+		if (spread_find(&search, request, arena, ret, &most, &most_at))
+			return 0;
+		return place_verdict(&search, request, most, most_at, request->shape->require,
+				     ret_why);
+	}
 	if (!spread && one_node_place(&search, request, arena, ret))
 		return 0;
 	if (require_is_one_node(request->shape) || request->rank != RANK_NONE) {
@@ -344,7 +351,9 @@ uint32_t place_width(const struct space *space, const struct place_request *requ
 	if (shape->gpus && !search.part &&
 	    space_free_gpus(space, request->domain, search.classes) < shape->gpus)
 		return 0;
-	if (require_is_one_node(shape) || request->rank != RANK_NONE) {
+	if (shape_is_apart(shape, request->tasks)) {
+		most = spread_most(&search, request);
+	} else if (require_is_one_node(shape) || request->rank != RANK_NONE) {
 		one_node_most(&search, request, &most, &at);
 	} else if (shape->require <= space->level_count) {
 		struct fit fit;

@@ -26,6 +26,8 @@ struct place_request {
 	int32_t rank; /* only on the node of this rank; RANK_NONE = any */
 	uint64_t closed; /* classes of nodes that are not to be used */
 	bool scatter; /* policy `packing: false`: the emptiest nodes first */
+	const uint64_t
+		*barred; /* ranks of nodes that are not to be used, one bit each; NULL = none */
 	uint8_t share_gpus; /* policy of that name, for parts of GPUs; 0 = anybody's may lie together */
 };
 
@@ -48,6 +50,14 @@ uint32_t place_width(const struct space *space, const struct place_request *requ
 /* Free GPUs of nodes for which this is the first trait that the wish does not find; *ret_why as place_find would say it. */
 uint32_t place_shut_out(const struct space *space, const struct shape *shape, enum trait trait,
 			struct verdict *ret_why);
+
+/* Must so many tasks of this wish lie apart from one another? */
+static inline bool shape_is_apart(const struct shape *shape, uint32_t tasks)
+{
+	return shape->apart && tasks > 1;
+}
+/* Adds the ranks on which no task may lie that must be apart, at this level, from one on `rank`. */
+void spread_bar(const struct space *space, uint32_t apart, uint32_t rank, uint64_t *barred);
 
 /* What a task of the placement holds. */
 struct hold placement_hold(const struct placement *placement, uint32_t task,

@@ -386,6 +386,35 @@ static void replicas_spread_over_hosts(void **state)
 		ask(&questions[i]);
 }
 
+static void tasks_that_must_lie_apart_do(void **state)
+{
+	static const char picture[] = "r0: n0:4/3 n1:4 | r1: n2:4 n3:4/2 | r2: n4:4 n5:4";
+	static const struct question questions[] = {
+		{ picture, { TASKS(3, 2), .apart = RACK }, false, "n1/3 n3/c n4/3" },
+		{ picture, { TASKS(3, 2), .apart = RACK }, true, "n1/3 n2/3 n4/3" },
+		{ picture, { TASKS(4, 2), .apart = RACK }, false, "spread 3 of 4" },
+		{ picture, { TASKS(2, 2), .apart = LEVEL_NODE }, false, "n2/3 n3/c" },
+		{ picture,
+		  { TASKS(5, 2), .apart = LEVEL_NODE },
+		  false,
+		  "n1/3 n2/3 n3/c n4/3 n5/3" },
+		{ picture, { TASKS(6, 2), .apart = LEVEL_NODE }, false, "spread 5 of 6" },
+		{ picture,
+		  { TASKS(3, 2), .apart = LEVEL_NODE, .require = RACK },
+		  false,
+		  "topology 2 of 3" },
+		{ picture, { TASKS(1, 4), .apart = RACK }, false, "n1/f" },
+		{ "r: n0:4 n1:4/3",
+		  { TASKS(2, 3), .apart = LEVEL_NODE },
+		  false,
+		  "capacity 5 of 6" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		ask(&questions[i]);
+}
+
 static void nodes_in_another_order_give_the_same_place(void **state)
 {
 	struct shape shape = { TASKS(5, 1) };
@@ -498,6 +527,7 @@ int main(void)
 		cmocka_unit_test(nodes_beyond_the_classes_are_told_apart_all_the_same),
 		cmocka_unit_test(traits_are_sought_in_their_order),
 		cmocka_unit_test(replicas_spread_over_hosts),
+		cmocka_unit_test(tasks_that_must_lie_apart_do),
 		cmocka_unit_test(nodes_in_another_order_give_the_same_place),
 		cmocka_unit_test(what_ifs_roll_back),
 		cmocka_unit_test(a_place_is_found_exactly_when_there_is_one),

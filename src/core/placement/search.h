@@ -7,6 +7,7 @@
  *	capacity.c	how many tasks a node and a domain hold
  *	draw.c		which nodes of a domain, which GPUs of a node
  *	find_parts.c	the same for parts of GPUs
+ *	spread.c	tasks that must lie apart
  *	why.c		why there is no place
  */
 #include "core/placement/find.h"
@@ -23,6 +24,7 @@ struct search {
 	bool scatter;
 	bool part; /* of a GPU */
 	struct part_wish wish; /* then */
+	const uint64_t *barred; /* ranks not to be used, as in the request */
 	uint64_t *used; /* ranks drawn so far, one bit each; only while drawing */
 };
 
@@ -35,6 +37,23 @@ struct fit {
 	uint32_t hosts, top;
 	int64_t free;
 };
+
+/* find.c */
+bool require_is_one_node(const struct shape *shape);
+bool domain_allowed(const struct place_request *request, const struct space *space,
+		    uint32_t domain);
+/* All tasks on one node of [first, end): in one island if there is one, else on the tightest node. */
+int32_t one_node_find(const struct search *search, uint32_t first, uint32_t end);
+
+/* spread.c: for a gang whose shape says `apart` */
+/* *most, *most_at: the most units with room in one domain of the widest level allowed, and which; with ret NULL only the answer. */
+bool spread_find(const struct search *search, const struct place_request *request,
+		 struct arena *arena, struct placement *ret, uint64_t *most, uint32_t *most_at);
+/* So many tasks find a place, at most search->tasks. */
+uint32_t spread_most(const struct search *search, const struct place_request *request);
+/* Are there too few units with room, wherever they lie? */
+bool spread_verdict(const struct search *search, const struct place_request *request,
+		    struct verdict *ret);
 
 /* capacity.c */
 uint32_t node_capacity(const struct search *search, uint32_t rank); /* tasks */

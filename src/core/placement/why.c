@@ -128,7 +128,7 @@ uint64_t tasks_anywhere(const struct search *search, const struct shape *shape,
 
 	other.shape = shape;
 	other.exact = shape->gpus == 0 || other.part || shape->cpu_milli || shape->memory_mib ||
-		      other.classes >> CLASS_MIXED & 1;
+		      other.classes >> CLASS_MIXED & 1 || other.barred;
 	if (request->rank != RANK_NONE)
 		return node_capacity(&other, (uint32_t)request->rank);
 	histogram_make(&other, request->domain, &histogram);
@@ -162,7 +162,8 @@ int place_verdict(const struct search *search, const struct place_request *reque
 		   tasks_anywhere(search, &one, request) < search->tasks) {
 		verdict_set(ret, REASON_RAM, 0, 0, (int64_t)tasks_anywhere(search, &one, request),
 			    search->tasks);
-	} else {
+	} else if (!shape_is_apart(search->shape, search->tasks) ||
+		   !spread_verdict(search, request, ret)) {
 		verdict_set(ret, REASON_TOPOLOGY, level, most_at, (int64_t)most, search->tasks);
 	}
 	return PLACE_NO;

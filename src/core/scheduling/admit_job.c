@@ -79,6 +79,41 @@ static int level_check(const struct admission *a, const char *what, const char *
 		       what, level, known);
 }
 
+/* How wide a level is: 1 the widest of the cluster, a node, an island; 0 = none is named. */
+static uint32_t level_depth(const struct facts *f, const char *level)
+{
+	struct name_id name = facts_name_find(f, level);
+
+	if (strcmp(level, "nvlink") == 0)
+		return LEVEL_ISLAND;
+	if (strcmp(level, "node") == 0)
+		return LEVEL_NODE;
+	for (uint32_t i = 0; name.v && i < f->level_count; i++)
+		if (name_same(f->level[i], name))
+			return i + 1;
+	return 0;
+}
+
+/* Tasks that lie apart in racks do not lie together in one rack, nor on one node. */
+static int spread_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	uint32_t spread = level_depth(a->facts, e->spread),
+		 require = level_depth(a->facts, e->require);
+
+	if (spread == LEVEL_ISLAND)
+		return err_set(
+			a->err, ERR_INVALID,
+			"spread: tasks lie apart by node or a wider level of the cluster, not by \"%s\"",
+			e->spread);
+	if (spread && require >= spread && e->tasks_max > 1)
+		return err_set(
+			a->err, ERR_INVALID,
+			"spread: \"%s\" keeps the tasks apart, and topology: require: \"%s\" keeps them together; "
+			"leave one of them out, or require a wider level",
+			e->spread, e->require);
+	return 0;
+}
+
 /* A whole array to depend on: all its jobs are known, and none has ended without success. */
 static int whole_check(const struct admission *a, uint32_t first)
 {
@@ -164,6 +199,10 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 		rc = level_check(a, "require", e->require);
 	if (rc == 0)
 		rc = level_check(a, "prefer", e->prefer);
+	if (rc == 0)
+		rc = level_check(a, "spread", e->spread);
+	if (rc == 0)
+		rc = spread_check(a, e);
 	if (rc == 0)
 		rc = depends_check(a, e);
 	if (rc < 0)

@@ -166,6 +166,30 @@ static void numbers_have_bounds(void **state)
 	world_deinit(&w);
 }
 
+static void tasks_are_not_asked_both_apart_and_together(void **state)
+{
+	struct world w;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "r0: n0:8 | r1: n1:8");
+	e = job(&w);
+	e.job_submitted.tasks_min = e.job_submitted.tasks_max = 2;
+	e.job_submitted.spread = "rack";
+	e.job_submitted.require = "node";
+	refused(&w, &e, ERR_INVALID,
+		"spread: \"rack\" keeps the tasks apart, and topology: require: \"node\" keeps them "
+		"together; leave one of them out, or require a wider level");
+	e.job_submitted.require = "";
+	e.job_submitted.spread = "nvlink";
+	refused(&w, &e, ERR_INVALID,
+		"spread: tasks lie apart by node or a wider level of the cluster, not by \"nvlink\"");
+	e.job_submitted.spread = "moon";
+	refused(&w, &e, ERR_INVALID,
+		"topology: spread: there is no level \"moon\" in this cluster; levels are rack, node, nvlink");
+	world_deinit(&w);
+}
+
 static struct event queue(const struct world *w, const char *name, const char *parent,
 			  int64_t guarantee, int64_t limit)
 {
@@ -360,6 +384,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_client_key_gives_the_same_job),
 		cmocka_unit_test(critical_work_stays_inside_its_guarantee),
 		cmocka_unit_test(what_a_job_names_must_exist),
+		cmocka_unit_test(tasks_are_not_asked_both_apart_and_together),
 		cmocka_unit_test(numbers_have_bounds),
 		cmocka_unit_test(queues_form_a_tree_whose_guarantees_add_up),
 		cmocka_unit_test(what_is_in_use_is_not_removed),

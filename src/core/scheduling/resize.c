@@ -147,6 +147,26 @@ static uint32_t place_in(struct pass *pass, struct place_request request, uint32
 	return 0;
 }
 
+/* Ranks that must lie apart from those it has; NULL = it does not say so. */
+static uint64_t *ranks_barred(const struct pass *pass, const struct shape *shape,
+			      const struct attempt *attempt)
+{
+	const struct space *space = &pass->view->space;
+	uint64_t *barred;
+
+	if (!shape->apart)
+		return NULL;
+	barred = arena_new_array(pass->arena, uint64_t, space->node_count / 64 + 1);
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = task_at(pass, attempt, i);
+		int32_t rank = task_holds(task) ? space_rank(space, task->node.v) : RANK_NONE;
+
+		if (rank != RANK_NONE)
+			spread_bar(space, shape->apart, (uint32_t)rank, barred);
+	}
+	return barred;
+}
+
 static uint32_t place_beside(struct pass *pass, const struct job *job,
 			     const struct attempt *attempt, uint32_t tasks, uint32_t least,
 			     struct placement *ret)
@@ -157,6 +177,7 @@ static uint32_t place_beside(struct pass *pass, const struct job *job,
 		 found = 0;
 	int64_t at = ranks_lie_in(pass, attempt, 0, true);
 
+	request.barred = ranks_barred(pass, shape, attempt);
 	if (shape->require == LEVEL_ISLAND)
 		return 0; /* which GPUs are left of its island is not looked at */
 	if (at >= 0) {
@@ -181,6 +202,7 @@ static bool place_again(struct pass *pass, const struct shape *shape, const stru
 			const int64_t *ranks, uint32_t count, struct placement *ret)
 {
 	struct space *space = &pass->view->space;
+	uint64_t *barred = ranks_barred(pass, shape, attempt);
 	uint32_t mark = space_mark(space);
 	bool free = true;
 
@@ -197,7 +219,8 @@ static bool place_again(struct pass *pass, const struct shape *shape, const stru
 		if (rank == RANK_NONE)
 			return false;
 		node = space_at(space, (uint32_t)rank);
-		free = node->ready && !(task->gpu_mask & ~place_node_free(node)) &&
+		free = !(barred && barred[rank / 64] >> rank % 64 & 1) && node->ready &&
+		       !(task->gpu_mask & ~place_node_free(node)) &&
 		       space_node_suits(space, (uint32_t)rank, shape) &&
 		       node->cpu_free >= (int64_t)shape->cpu_milli &&
 		       node->ram_free >= (int64_t)shape->memory_mib;
@@ -207,6 +230,8 @@ static bool place_again(struct pass *pass, const struct shape *shape, const stru
 		ret->masks[i] = task->gpu_mask;
 		hold = task_hold(task, shape);
 		space_take(space, (uint32_t)rank, &hold);
+		if (barred)
+			spread_bar(space, shape->apart, (uint32_t)rank, barred);
 	}
 	space_rollback(space, mark);
 	return free;

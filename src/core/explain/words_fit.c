@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What keeps tasks from a place though each of them would fit somewhere: that they must lie apart. */
+#include "base/arena.h"
+#include "core/explain/words.h"
+
+const char *words_fit_summary(const struct words *w, const struct verdict *v)
+{
+	const char *level = words_level(w, v->level);
+
+	return arena_printf(
+		w->arena,
+		w->never ? "needs %u tasks of %s, each in a %s of its own; even when all is "
+			   "idle, %lld of %lld find one"
+			 : "needs %u tasks of %s, each in a %s of its own; %lld of %lld find one",
+		w->shape->tasks_min, words_task(w), level, (long long)v->have, (long long)v->need);
+}
+
+const char *words_fit_remedy(const struct words *w, const struct verdict *v)
+{
+	long long lacks = (long long)(v->need - v->have);
+
+	if (w->never)
+		return arena_printf(w->arena, "at most %lld tasks, or tasks that may lie together",
+				    (long long)v->have);
+	return arena_printf(w->arena, "room for a task in %lld more %s%s%s", lacks,
+			    words_level(w, v->level), lacks == 1 ? "" : "s", words_next_end(w));
+}

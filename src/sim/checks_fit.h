@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What checks.c asks of a placing beyond the nodes themselves: whether its tasks lie apart as they must. */
+#include "core/model/facts.h"
+#include "sim/checks.h"
+
+/* New tasks at `e`, beside those that the attempt holds (NULL = none yet). */
+void checks_apart(struct checks *checks, const struct facts *f, const char *name,
+		  const struct shape *shape, const struct attempt *attempt,
+		  const struct event_attempt_placed *e);
