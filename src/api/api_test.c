@@ -393,7 +393,9 @@ static void every_list_keeps_its_form(void **state)
 		answer_free(&a);
 	}
 	a = form_get("vera", "/api/v1/nodes", "NodeList");
-	assert_non_null(strstr(a.text, "{\"total\":4,\"allocated\":3,\"free\":1,\"unusable\":0}"));
+	assert_non_null(strstr(
+		a.text,
+		"{\"total\":4,\"allocated\":3,\"free\":1,\"unusable\":0,\"shared\":0,\"open\":0}"));
 	answer_free(&a);
 	a = form_get("vera", "/api/v1/gpus?node=n1", "GpuList");
 	assert_int_equal(json_array_size(json_object_get(a.json, "gpus")), 4);

@@ -54,12 +54,22 @@ void gpu_list_add(struct buf *out, const char *key, uint32_t mask)
 	out_end(out, ']');
 }
 
+/* Nothing enforces it before there is MPS. */
+static void part_add(struct buf *out, uint32_t share, uint32_t mib)
+{
+	out_share(out, "gpu_share", share);
+	out_int(out, "gpu_memory_mib", mib);
+	out_bool(out, "gpu_memory_enforced", false);
+}
+
 static void task_add(struct buf *out, const struct facts *f, uint32_t rank, const struct task *task)
 {
 	out_object(out, NULL);
 	out_int(out, "rank", rank);
 	out_text(out, "node", task->node.v ? facts_name(f, node_get(f, task->node)->name) : "");
 	gpu_list_add(out, "gpus", task->gpu_mask);
+	if (task->gpu_part)
+		part_add(out, task->gpu_part, task->gpu_part_mib);
 	out_text(out, "state", task->leaving ? "leaving" : task_state_name(task->state));
 	out_int(out, "step", task->step);
 	out_int(out, "code", task->code);

@@ -235,14 +235,19 @@ static const struct {
 	{ "command: x\nkind: interactive\n", 2, 7, "needs a later release" },
 	{ "command: x\nkind: trainin\n", 2, 7, "did you mean \"training\"?" },
 	{ "command: x\ntier: best\n", 2, 7, "tier must be best-effort, standard or critical" },
-	{ "command: x\ngpus: 0.5\n", 2, 7, "fractions of a GPU" },
-	{ "command: x\ngpus: 1/7\n", 2, 7, "fractions of a GPU" },
+	{ "command: x\ngpus: 1.5\n", 2, 7, "neither a number of GPUs up to 32 nor a part of one" },
+	{ "command: x\ngpus: 0.1234\n", 2, 7, "three decimals at most" },
+	{ "command: x\ngpus: 7/7\n", 2, 7, "nor a part of one: write 2, 0.5 or 1/7" },
+	{ "command: x\ngpus: 5e-1\n", 2, 7, "nor a part of one" },
+	{ "command: x\ngpus: 0.0\n", 2, 7, "nor a part of one" },
+	{ "command: x\ngpus: 2000MiB\n", 2, 7, "write: gpus: {memory: 2000MiB}" },
+	{ "command: x\ngpus: {memory: 0MiB}\n", 2, 16, "a part of a GPU has 1MiB or more" },
 	{ "command: x\ngpus: 1g.10gb\n", 2, 7, "MIG slices" },
 	{ "command: x\ngpus: -1\n", 2, 7, "gpus" },
 	{ "command: x\ngpus: \"2\"\n", 2, 7, "quotes" },
 	{ "command: x\ngpus: 33\n", 2, 7, "gpus" },
 	{ "command: x\ngpus: 99999999999999999999\n", 2, 7, "gpus" },
-	{ "command: x\ngpus: {count: 0.5}\n", 2, 15, "fractions of a GPU" },
+	{ "command: x\ngpus: {count: 2/1}\n", 2, 15, "\"2/1\" is neither a number of GPUs" },
 	{ "command: x\ngpus: {modle: X}\n", 2, 8,
 	  "gpus has no field \"modle\"; did you mean \"model\"?" },
 	{ "command: x\ngpus: {model: []}\n", 2, 15, "1 to 8 models" },
@@ -520,6 +525,41 @@ static void written_again_it_reads_the_same(void **state)
 	assert_string_equal(first.body, second.body);
 }
 
+/* Through JSON as well, where 1/7 is a text, and never through a double: 0.1 is 6300 of 63000. */
+static void parts_of_gpus_are_read_by_their_digits(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t gpus, part, part_mib, memory_mib;
+	} cases[] = {
+		{ "command: x\ngpus: 0.5\n", 1, 31500, 0, 0 },
+		{ "command: x\ngpus: 0.1\n", 1, 6300, 0, 0 },
+		{ "command: x\ngpus: 0.001\n", 1, 63, 0, 0 },
+		{ "command: x\ngpus: 1/7\n", 1, 9000, 0, 0 },
+		{ "{\"command\": \"x\", \"gpus\": 0.7}", 1, 44100, 0, 0 },
+		{ "{\"command\": \"x\", \"gpus\": \"2/3\"}", 1, 42000, 0, 0 },
+		{ "command: x\ngpus: {count: 1/7, model: L4}\n", 1, 9000, 0, 0 },
+		{ "command: x\ngpus: {count: 0.5, memory: 40GiB}\n", 1, 31500, 0, 40960 },
+		{ "command: x\ngpus: {memory: 2000MiB}\n", 1, 0, 2000, 0 },
+		{ "command: x\ngpus: {model: L4, memory: 2000MiB}\n", 1, 0, 2000, 0 },
+		{ "command: x\ngpus: {count: 1, memory: 2000MiB}\n", 1, 0, 0, 2000 },
+		{ "command: x\ngpus: 3\n", 3, 0, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct job_request request = good(cases[i].text);
+		const struct event_job_submitted *job = &request.event.job_submitted;
+
+		if (job->gpus != cases[i].gpus || job->gpu_part != cases[i].part ||
+		    job->gpu_part_mib != cases[i].part_mib ||
+		    job->gpu_memory_mib != cases[i].memory_mib)
+			fail_msg("%s: %lld, %lld, %lld, %lld", cases[i].text, (long long)job->gpus,
+				 (long long)job->gpu_part, (long long)job->gpu_part_mib,
+				 (long long)job->gpu_memory_mib);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +574,8 @@ int main(void)
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_job_without_name_gets_its_programs, jobfile_begin,
 						jobfile_end),
+		cmocka_unit_test_setup_teardown(parts_of_gpus_are_read_by_their_digits,
+						jobfile_begin, jobfile_end),
 		cmocka_unit_test_setup_teardown(ranges_of_tasks_have_three_forms, jobfile_begin,
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(an_array_may_have_a_limit, jobfile_begin,

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
+#include "core/model/gpu_wish.h"
 #include "core/scheduling/interval.h"
 
 static const int64_t day_ms = 86400000;
@@ -193,32 +194,62 @@ static int read_tasks(struct reading *r, const struct conf *c, const char *what)
 	return rc < 0 ? rc : check_range(r, c, count, count);
 }
 
-/* Fractions and MIG profiles by their names, for people who know them from elsewhere. */
-static int read_gpus_count(struct reading *r, const struct conf *c, const char *what)
+/* Sizes and MIG profiles where a number stands, for people who know them from elsewhere. */
+static int gpus_misread(struct reading *r, const struct conf *c, const char *what)
 {
-	size_t digits;
+	size_t digits = strspn(c->text, "0123456789");
+	const char *unit = c->text + digits;
 
-	if (c->type == CONF_SCALAR) {
-		digits = strspn(c->text, "0123456789");
-		if (digits && c->text[digits] == 'g' && c->text[digits + 1] == '.')
-			return conf_error(
-				r->err, r->file, c,
-				"MIG slices (\"%.20s\") need a later release; write a whole number of GPUs",
-				c->text);
-		if ((c->text[digits] == '.' || c->text[digits] == '/') &&
-		    strspn(c->text, "0123456789./") == strlen(c->text))
-			return conf_error(
-				r->err, r->file, c,
-				"fractions of a GPU (\"%.20s\") need a later release; write a whole number",
-				c->text);
-	}
-	return conf_int(r->err, r->file, c, what, 0, NODE_GPUS_MAX, &r->job->gpus);
+	if (digits && unit[0] == 'g' && unit[1] == '.')
+		return conf_error(
+			r->err, r->file, c,
+			"MIG slices (\"%.20s\") need a later release; write a number of GPUs, or a part of one such as 0.5",
+			c->text);
+	if (digits && unit[0] && strchr("KMGTkmgt", unit[0]))
+		return conf_error(
+			r->err, r->file, c,
+			"%s is a number of GPUs; for a part of one by its memory write: gpus: {memory: %.20s}",
+			what, c->text);
+	return 0;
 }
 
+/* 2, 0.5 or 1/7, by its digits. In JSON 1/7 is a text. */
+static int read_gpus_count(struct reading *r, const struct conf *c, const char *what)
+{
+	struct gpu_wish wish;
+	struct err why;
+	int rc;
+
+	if (c->type != CONF_SCALAR || !c->text[strspn(c->text, "-0123456789")])
+		return conf_int(r->err, r->file, c, what, 0, NODE_GPUS_MAX, &r->job->gpus);
+	rc = gpus_misread(r, c, what);
+	if (rc < 0)
+		return rc;
+	if (gpu_wish_parse(c->text, &wish, &why) < 0)
+		return conf_error(r->err, r->file, c, "%s", why.text);
+	r->job->gpus = wish.gpus;
+	r->job->gpu_part = wish.part;
+	return 0;
+}
+
+/* An amount of memory alone is a part of one GPU; beside a count it says what the GPUs must have. */
 static int read_gpus(struct reading *r, const struct conf *c, const char *what)
 {
-	return c->type == CONF_MAP ? jobfile_read_fields(r, c, "gpus.")
-				   : read_gpus_count(r, c, what);
+	const struct conf *memory;
+	int rc;
+
+	if (c->type != CONF_MAP)
+		return read_gpus_count(r, c, what);
+	rc = jobfile_read_fields(r, c, "gpus.");
+	memory = conf_find(c, "memory");
+	if (rc < 0 || !memory || conf_find(c, "count"))
+		return rc;
+	if (!r->job->gpu_memory_mib)
+		return conf_error(r->err, r->file, memory,
+				  "gpus.memory: a part of a GPU has 1MiB or more");
+	r->job->gpu_part_mib = r->job->gpu_memory_mib;
+	r->job->gpu_memory_mib = 0;
+	return rc;
 }
 
 static int read_gpus_model(struct reading *r, const struct conf *c, const char *what)

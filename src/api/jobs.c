@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs: lists and the verbs. Submission is submit.c, the full view job_show.c. */
+#include <stdio.h>
 #include <string.h>
 #include "api/job_show.h"
 #include "api/planner.h"
 #include "api/tally.h"
 #include "base/check.h"
 #include "base/parse.h"
+#include "core/model/gpu_wish.h"
 
 enum { DAY_MS = 86400000 };
 
@@ -85,9 +87,23 @@ static bool filter_takes(const struct job_filter *filter, const struct job *job)
 	       (!job_state_is_final(job->state) || job->state_ms > filter->ended_after_ms);
 }
 
+/* As it was asked for: "0.5", "1/7", "2000MiB"; "" for whole GPUs. */
+static const char *gpu_part_text(const struct shape *shape, char ret[GPU_WISH_TEXT_MAX])
+{
+	const struct gpu_wish wish = { 1, shape->gpu_part };
+
+	if (shape->gpu_part)
+		return gpu_wish_text(&wish, ret);
+	ret[0] = '\0';
+	if (shape->gpu_part_mib)
+		(void)snprintf(ret, GPU_WISH_TEXT_MAX, "%uMiB", shape->gpu_part_mib);
+	return ret;
+}
+
 void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const struct job *job)
 {
 	const struct shape *shape = shape_get(f, job->shape);
+	char part[GPU_WISH_TEXT_MAX];
 
 	out_int(out, "id", id);
 	out_text(out, "name", facts_name(f, job->name));
@@ -105,7 +121,8 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 	out_int(out, "tasks_max", shape->tasks_max);
 	out_int(out, "tasks", job_is_live(job) ? attempt_get(f, job->attempt)->tasks : 0);
 	out_int(out, "gpus_per_task", shape->gpus);
-	out_int(out, "gpus", job_gpus_held(f, job));
+	out_text(out, "gpu_part", gpu_part_text(shape, part));
+	out_share(out, "gpus", job_share_held(f, job));
 	out_int(out, "attempt_count", job->attempts);
 	out_int(out, "exit_code", job->exit_code);
 	if (job->array_count > 1) {

@@ -101,6 +101,8 @@ static void status_counts_add(struct buf *out, const struct facts *f)
 	out_int(out, "allocated", gpus.allocated);
 	out_int(out, "free", gpus.free);
 	out_int(out, "unusable", gpus.unusable);
+	out_int(out, "shared", gpus.shared);
+	out_share(out, "open", gpus.open_share);
 	out_end(out, '}');
 	out_int(out, "nodes", nodes_count(f));
 	out_int(out, "users", users_count(f));
@@ -195,6 +197,16 @@ static void metric_us(struct buf *out, const char *name, const char *help, int64
 		 (int)(us % 1000000));
 }
 
+/* GPU shares as a number of GPUs, to six decimals. */
+static void share_add(struct buf *out, int64_t share)
+{
+	const int64_t rest = share % GPU_SHARE * 1000000 / GPU_SHARE;
+
+	buf_addi(out, share / GPU_SHARE);
+	if (rest)
+		buf_addf(out, ".%06lld", (long long)rest);
+}
+
 /* Names of queues hold letters, digits, dots, hyphens and underscores only: nothing to escape in a label. */
 static void queue_metrics(struct buf *out, const struct facts *f, const struct tally *tally)
 {
@@ -211,13 +223,14 @@ static void queue_metrics(struct buf *out, const struct facts *f, const struct t
 		for (uint32_t id = 1; id <= f->queues.count; id++) {
 			const struct queue *q = queue_get(f, (struct queue_id){ id });
 			const struct tally_queue *t = &tally->queues[id - 1];
-			const uint64_t value = kind == 0   ? t->waiting
-					       : kind == 1 ? t->running
-							   : t->gpus;
-
-			if (q->name.v && !q->removed)
-				buf_addf(out, "fairlead_%s{queue=\"%s\"} %llu\n", kinds[kind].name,
-					 facts_name(f, q->name), (unsigned long long)value);
+			if (!q->name.v || q->removed)
+				continue;
+			buf_addf(out, "fairlead_%s{queue=\"%s\"} ", kinds[kind].name,
+				 facts_name(f, q->name));
+			share_add(out, kind == 0   ? (int64_t)t->waiting * GPU_SHARE
+				       : kind == 1 ? (int64_t)t->running * GPU_SHARE
+						   : t->share);
+			buf_addc(out, '\n');
 		}
 	}
 }
@@ -262,6 +275,12 @@ void handle_metrics(struct call *call)
 		&out,
 		"fairlead_gpus{state=\"free\"} %u\nfairlead_gpus{state=\"allocated\"} %u\nfairlead_gpus{state=\"unusable\"} %u\n",
 		gpus.free, gpus.allocated, gpus.unusable);
+	metric(&out, "shared_gpus", "gauge",
+	       "Of the allocated GPUs, those of which parts are held.", gpus.shared);
+	metric_head(&out, "shared_gpus_open", "gauge", "What is left of these, in GPUs.");
+	buf_adds(&out, "fairlead_shared_gpus_open ");
+	share_add(&out, gpus.open_share);
+	buf_addc(&out, '\n');
 	metric(&out, "simulated", "gauge", "1 when some nodes are simulated.", s.simulated_nodes);
 	queue_metrics(&out, f, &tally);
 	metric(&out, "journal_records_total", "counter", "Durable records of the journal.",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes and GPUs. */
+#include <stdlib.h>
 #include <string.h>
 #include "api/call.h"
 #include "api/order.h"
@@ -29,25 +30,44 @@ static void count_add(struct buf *out, const char *key, struct gpu_count count)
 	out_int(out, "allocated", count.allocated);
 	out_int(out, "free", count.free);
 	out_int(out, "unusable", count.unusable);
+	out_int(out, "shared", count.shared);
+	out_share(out, "open", count.open_share);
 	out_end(out, '}');
+}
+
+/* A job among those before the place in the node's list of what its GPUs hold. */
+static void job_once_add(struct buf *out, uint32_t job, uint32_t *seen, uint32_t *count)
+{
+	for (uint32_t i = 0; i < *count; i++)
+		if (seen[i] == job)
+			return;
+	seen[(*count)++] = job;
+	out_int(out, NULL, job);
 }
 
 /* Jobs with GPUs on the node, each once. (One without GPUs is not counted by GPU; the job itself says where it is.) */
 static void node_jobs_add(struct buf *out, const struct tally *tally, const struct node *node,
 			  uint32_t id)
 {
-	const uint32_t *held = &tally->gpu_job[(size_t)(id - 1) * NODE_GPUS_MAX];
+	const size_t first = (size_t)(id - 1) * NODE_GPUS_MAX;
+	uint32_t room = NODE_GPUS_MAX, count = 0, *seen;
 
+	for (uint32_t i = 0; i < node->gpu_count; i++)
+		for (uint32_t at = tally->gpu_part[first + i]; at; at = tally->parts[at - 1].next)
+			room++;
+	seen = calloc(room, sizeof *seen);
+	CHECK(seen);
 	out_list(out, "jobs");
 	for (uint32_t i = 0; i < node->gpu_count; i++) {
-		bool seen = false;
+		uint32_t part = tally->gpu_part[first + i];
 
-		for (uint32_t k = 0; k < i; k++)
-			seen = seen || held[k] == held[i];
-		if (held[i] && !seen)
-			out_int(out, NULL, held[i]);
+		if (tally->gpu_job[first + i])
+			job_once_add(out, tally->gpu_job[first + i], seen, &count);
+		for (; part; part = tally->parts[part - 1].next)
+			job_once_add(out, tally->parts[part - 1].job, seen, &count);
 	}
 	out_end(out, ']');
+	free(seen);
 }
 
 static void node_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id)
@@ -102,12 +122,35 @@ void handle_node_list(struct call *call)
 	call_reply(call, 200, &out);
 }
 
+static const char *job_user(const struct facts *f, uint32_t job)
+{
+	return job ? facts_name(f, job_get(f, (struct job_id){ job })->user) : "";
+}
+
+static void parts_add(struct buf *out, const struct facts *f, const struct tally *tally,
+		      uint32_t row)
+{
+	out_list(out, "parts");
+	for (uint32_t at = tally->gpu_part[row]; at; at = tally->parts[at - 1].next) {
+		const struct tally_part *part = &tally->parts[at - 1];
+
+		out_object(out, NULL);
+		out_int(out, "job", part->job);
+		out_text(out, "user", job_user(f, part->job));
+		out_share(out, "share", part->share);
+		out_int(out, "memory_mib", part->mib);
+		out_end(out, '}');
+	}
+	out_end(out, ']');
+}
+
 static void gpu_add(struct buf *out, const struct facts *f, const struct tally *tally,
 		    uint32_t node_id, uint32_t index)
 {
 	const struct node *node = node_get(f, (struct node_id){ node_id });
 	const uint32_t row = (node_id - 1) * NODE_GPUS_MAX + index, job = tally->gpu_job[row];
 	const bool aside = node->set_aside_mask >> index & 1;
+	const struct gpu_part open = tally_open(tally, f, (struct node_id){ node_id }, index);
 	const struct gpu_record *record =
 		row + 1 <= f->gpus.count ? table_get(&f->gpus, row + 1) : NULL;
 
@@ -117,13 +160,17 @@ static void gpu_add(struct buf *out, const struct facts *f, const struct tally *
 	out_text(out, "model", facts_name(f, node->model));
 	out_int(out, "memory_mib", node->gpu_memory_mib);
 	out_text(out, "state",
-		 job                         ? "allocated"
+		 tally->gpu_part[row]        ? "shared"
+		 : job                       ? "allocated"
 		 : aside                     ? "set-aside"
 		 : node->state == NODE_READY ? "free"
 					     : "unusable");
 	out_text(out, "reason", aside && record ? facts_text(f, record->reason) : "");
 	out_int(out, "job", job);
-	out_text(out, "user", job ? facts_name(f, job_get(f, (struct job_id){ job })->user) : "");
+	out_text(out, "user", job_user(f, job));
+	parts_add(out, f, tally, row);
+	out_share(out, "open", open.share);
+	out_int(out, "open_mib", open.mib);
 	out_bool(out, "simulated", node->simulated);
 	out_end(out, '}');
 }

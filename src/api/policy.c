@@ -13,8 +13,15 @@ void handle_policy(struct call *call)
 
 	out_object(&out, NULL);
 	out_text(&out, "name", core_policy_name);
-	for (size_t i = 0; i < count; i++)
-		out_int(&out, values[i].shown, policy_value_get(&values[i], &call->facts->policy));
+	for (size_t i = 0; i < count; i++) {
+		const int64_t number = policy_value_get(&values[i], &call->facts->policy);
+		char word[POLICY_WORD_MAX];
+
+		if (values[i].form == POLICY_WORDS)
+			out_text(&out, values[i].shown, policy_word(&values[i], number, word));
+		else
+			out_int(&out, values[i].shown, number);
+	}
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }
@@ -27,6 +34,23 @@ static int keep_ended_check(const struct conf *c, int64_t ms, struct err *err)
 	return err_at(
 		err, ERR_INVALID, body_file, c->line, c->column,
 		"keep_ended is 0s: give 1s or more; a job stays for 7 days since its submission all the same");
+}
+
+static int word_read(const struct conf *body, const struct policy_value *value, int64_t *ret,
+		     struct err *err)
+{
+	const struct conf *c = conf_find(body, value->name);
+	const char *text = "";
+	bool given;
+	int rc = body_text(body, value->name, EVENT_TEXT_MAX, &text, &given, err);
+
+	if (rc < 0)
+		return rc;
+	*ret = policy_word_find(value, text);
+	if (*ret)
+		return 0;
+	return err_at(err, ERR_INVALID, body_file, c->line, c->column,
+		      "%s: \"%.40s\" is none of %s", value->name, text, value->range);
 }
 
 static int value_read(const struct conf *body, const struct policy_value *value, int64_t *ret,
@@ -45,6 +69,7 @@ static int value_read(const struct conf *body, const struct policy_value *value,
 		rc = body_bool(body, value->name, &on, &given, err);
 		*ret = on;
 		break;
+	case POLICY_WORDS: rc = word_read(body, value, ret, err); break;
 	default: UNREACHABLE();
 	}
 	if (rc >= 0 && !strcmp(value->name, "keep_ended"))

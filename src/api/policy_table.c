@@ -37,6 +37,14 @@
 	  .range = "yes or no",                                                                    \
 	  OFFSETS(name_),                                                                          \
 	  TEXTS(__VA_ARGS__) },
+#define WORDS(name_, words_, ...)                                                                  \
+	{ .form = POLICY_WORDS,                                                                    \
+	  .name = #name_,                                                                          \
+	  .shown = #name_,                                                                         \
+	  .max = 0,                                                                                \
+	  .range = words_,                                                                         \
+	  OFFSETS(name_),                                                                          \
+	  TEXTS(__VA_ARGS__) },
 static const struct policy_value values[] = {
 #include "api/policy.def"
 };
@@ -45,6 +53,30 @@ const struct policy_value *policy_values(size_t *ret_count)
 {
 	*ret_count = ARRAY_SIZE(values);
 	return values;
+}
+
+const char *policy_word(const struct policy_value *value, int64_t number, char ret[POLICY_WORD_MAX])
+{
+	const char *at = value->range;
+
+	for (int64_t n = 1; n < number && *at; n++) {
+		at += strcspn(at, "|");
+		at += *at == '|';
+	}
+	CHECK(strcspn(at, "|") < POLICY_WORD_MAX);
+	memcpy(ret, at, strcspn(at, "|"));
+	ret[number < 1 ? 0 : strcspn(at, "|")] = '\0';
+	return ret;
+}
+
+int64_t policy_word_find(const struct policy_value *value, const char *word)
+{
+	char known[POLICY_WORD_MAX];
+
+	for (int64_t n = 1; policy_word(value, n, known)[0]; n++)
+		if (strcmp(known, word) == 0)
+			return n;
+	return 0;
 }
 
 int64_t policy_value_get(const struct policy_value *value, const void *policy)

@@ -19,8 +19,8 @@
 
 static void must_be_in_the_table(void *context, const char *name, char type)
 {
-	/* Nothing acts on the first; the second is for parts of GPUs, which job files do not offer yet. */
-	static const char *const not_offered[] = { "defragment", "share_gpus" };
+	/* Nothing acts on it. */
+	static const char *const not_offered[] = { "defragment" };
 	size_t count;
 	const struct policy_value *values = policy_values(&count);
 
@@ -42,7 +42,7 @@ static void every_value_of_the_record_is_in_the_table(void **state)
 	(void)state;
 	policy_values(&count);
 	event_fields(EVENT_POLICY_SET, &seen, must_be_in_the_table);
-	assert_int_equal(seen, count + 2);
+	assert_int_equal(seen, count + 1);
 }
 
 static int64_t standard_of(const struct policy_value *value)
@@ -52,6 +52,8 @@ static int64_t standard_of(const struct policy_value *value)
 
 	if (value->form == POLICY_SWITCH)
 		return strcmp(value->standard, "yes") == 0;
+	if (value->form == POLICY_WORDS)
+		return policy_word_find(value, value->standard);
 	if (value->form == POLICY_DURATION)
 		assert_int_equal(parse_duration(value->standard, &number, &err), 0);
 	else
@@ -72,6 +74,29 @@ static void the_defaults_are_those_of_the_core(void **state)
 			fail_msg("%s is %" PRId64, values[i].name,
 				 policy_value_get(&values[i], &facts.policy));
 	facts_deinit(&facts);
+}
+
+static void words_have_the_numbers_of_the_core(void **state)
+{
+	size_t count, words = 0;
+	const struct policy_value *values = policy_values(&count);
+	char word[POLICY_WORD_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		if (values[i].form != POLICY_WORDS)
+			continue;
+		assert_string_equal(values[i].name, "share_gpus");
+		for (int64_t n = SHARE_GPUS_TEAM; n <= SHARE_GPUS_OFF; n++) {
+			assert_string_equal(policy_word(&values[i], n, word), share_gpus_name(n));
+			assert_int_equal(policy_word_find(&values[i], share_gpus_name(n)), n);
+		}
+		assert_string_equal(policy_word(&values[i], 0, word), "");
+		assert_string_equal(policy_word(&values[i], SHARE_GPUS_OFF + 1, word), "");
+		assert_int_equal(policy_word_find(&values[i], "all"), 0);
+		words++;
+	}
+	assert_int_equal(words, 1);
 }
 
 static void each_value_is_set_at_its_own_place(void **state)
@@ -156,6 +181,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_value_of_the_record_is_in_the_table),
 		cmocka_unit_test(the_defaults_are_those_of_the_core),
+		cmocka_unit_test(words_have_the_numbers_of_the_core),
 		cmocka_unit_test(each_value_is_set_at_its_own_place),
 		cmocka_unit_test(flags_are_names_with_hyphens_and_nothing_is_left_unsaid),
 		cmocka_unit_test(each_key_of_a_scenario_file_is_one_that_it_has),

@@ -57,7 +57,7 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_int(out, "limit_memory_mib", q->limit_ram_mib);
 	out_int(out, "running", t->running);
 	out_int(out, "waiting", t->waiting);
-	out_int(out, "gpus", (int64_t)t->gpus);
+	out_share(out, "gpus", t->share);
 	out_share(out, "promised_gpus", queue_guarantee(f, (struct queue_id){ id }));
 	out_bool(out, "simulated", cluster_simulated(f));
 	out_end(out, '}');

@@ -252,6 +252,9 @@ static void places_add(struct buf *out, const struct facts *f, const struct even
 		promise ? placed->promise_made.nodes_count : placed->attempt_placed.nodes_count;
 	const uint32_t mask_count =
 		promise ? placed->promise_made.masks_count : placed->attempt_placed.masks_count;
+	const uint32_t part_count =
+		promise ? placed->promise_made.parts_count : placed->attempt_placed.parts_count;
+	const int64_t *parts = promise ? placed->promise_made.parts : placed->attempt_placed.parts;
 
 	out_list(out, "places");
 	for (uint32_t rank = 0; rank < count; rank++) {
@@ -265,6 +268,8 @@ static void places_add(struct buf *out, const struct facts *f, const struct even
 					      node_get(f, (struct node_id){ (uint32_t)node })->name)
 				 : "");
 		gpu_list_add(out, "gpus", rank < mask_count ? (uint32_t)masks[rank] : 0);
+		if (rank < part_count)
+			out_share(out, "gpu_share", parts[rank]);
 		out_end(out, '}');
 	}
 	out_end(out, ']');

@@ -5,6 +5,24 @@
 #include <string.h>
 #include "base/check.h"
 
+/* At the end of its GPU's chain. */
+static void part_take(struct tally *tally, uint32_t row, uint32_t id, const struct task *task)
+{
+	uint32_t *link = &tally->gpu_part[row];
+
+	if (tally->part_count == tally->part_room) {
+		tally->part_room = tally->part_room ? 2 * tally->part_room : 64;
+		tally->parts = realloc(tally->parts, tally->part_room * sizeof *tally->parts);
+		CHECK(tally->parts);
+	}
+	while (*link)
+		link = &tally->parts[*link - 1].next;
+	tally->parts[tally->part_count++] = (struct tally_part){ .job = id,
+								 .share = task->gpu_part,
+								 .mib = task->gpu_part_mib };
+	*link = tally->part_count;
+}
+
 static void gpus_take(struct tally *tally, const struct facts *f, uint32_t id,
 		      const struct attempt *attempt)
 {
@@ -13,9 +31,15 @@ static void gpus_take(struct tally *tally, const struct facts *f, uint32_t id,
 
 		if (!task || !task->node.v || !task_holds(task))
 			continue;
-		for (uint32_t mask = task->gpu_mask; mask; mask &= mask - 1)
-			tally->gpu_job[(task->node.v - 1) * NODE_GPUS_MAX +
-				       (uint32_t)__builtin_ctz(mask)] = id;
+		for (uint32_t mask = task->gpu_mask; mask; mask &= mask - 1) {
+			const uint32_t row =
+				(task->node.v - 1) * NODE_GPUS_MAX + (uint32_t)__builtin_ctz(mask);
+
+			if (!tally->gpu_job[row])
+				tally->gpu_job[row] = id;
+			if (task->gpu_part)
+				part_take(tally, row, id, task);
+		}
 	}
 }
 
@@ -25,7 +49,9 @@ void tally_init(struct tally *tally, const struct facts *f)
 	tally->node_count = f->nodes.count;
 	tally->queues = calloc(f->queues.count + 1, sizeof *tally->queues);
 	tally->gpu_job = calloc((size_t)f->nodes.count * NODE_GPUS_MAX + 1, sizeof *tally->gpu_job);
-	CHECK(tally->queues && tally->gpu_job);
+	tally->gpu_part =
+		calloc((size_t)f->nodes.count * NODE_GPUS_MAX + 1, sizeof *tally->gpu_part);
+	CHECK(tally->queues && tally->gpu_job && tally->gpu_part);
 	for (uint32_t id = 1; id <= f->jobs.count; id++) {
 		const struct job *job = job_get(f, (struct job_id){ id });
 		struct tally_queue *queue;
@@ -42,7 +68,7 @@ void tally_init(struct tally *tally, const struct facts *f)
 		if (!job_is_live(job))
 			continue;
 		queue->running++;
-		queue->gpus += job_gpus_held(f, job);
+		queue->share += job_share_held(f, job);
 		gpus_take(tally, f, id, attempt_get(f, job->attempt));
 	}
 }
@@ -51,6 +77,29 @@ void tally_deinit(struct tally *tally)
 {
 	free(tally->queues);
 	free(tally->gpu_job);
+	free(tally->gpu_part);
+	free(tally->parts);
+}
+
+struct gpu_part tally_open(const struct tally *tally, const struct facts *f, struct node_id id,
+			   uint32_t index)
+{
+	const struct node *node = node_get(f, id);
+	const uint32_t row = (id.v - 1) * NODE_GPUS_MAX + index;
+	uint64_t share = 0, mib = 0;
+
+	if (node->state != NODE_READY || node->set_aside_mask >> index & 1)
+		return (struct gpu_part){ 0, 0 };
+	if (tally->gpu_job[row] && !tally->gpu_part[row])
+		return (struct gpu_part){ 0, 0 };
+	for (uint32_t at = tally->gpu_part[row]; at; at = tally->parts[at - 1].next) {
+		share += tally->parts[at - 1].share;
+		mib += tally->parts[at - 1].mib;
+	}
+	return (struct gpu_part){ share < GPU_SHARE ? (uint32_t)(GPU_SHARE - share) : 0,
+				  mib < node->gpu_memory_mib
+					  ? (uint32_t)(node->gpu_memory_mib - mib)
+					  : 0 };
 }
 
 struct gpu_count tally_node(const struct tally *tally, const struct facts *f, struct node_id id)
@@ -58,13 +107,20 @@ struct gpu_count tally_node(const struct tally *tally, const struct facts *f, st
 	const struct node *node = node_get(f, id);
 	struct gpu_count count = { .total = node->gpu_count };
 
-	for (uint32_t i = 0; i < node->gpu_count; i++)
-		if (tally->gpu_job[(id.v - 1) * NODE_GPUS_MAX + i])
+	for (uint32_t i = 0; i < node->gpu_count; i++) {
+		const uint32_t row = (id.v - 1) * NODE_GPUS_MAX + i;
+
+		if (tally->gpu_part[row]) {
+			count.shared++;
+			count.open_share += tally_open(tally, f, id, i).share;
+		}
+		if (tally->gpu_job[row])
 			count.allocated++;
 		else if (node->state != NODE_READY || (node->set_aside_mask >> i & 1))
 			count.unusable++;
 		else
 			count.free++;
+	}
 	return count;
 }
 
@@ -82,6 +138,8 @@ struct gpu_count tally_all(const struct tally *tally, const struct facts *f)
 		all.allocated += one.allocated;
 		all.free += one.free;
 		all.unusable += one.unusable;
+		all.shared += one.shared;
+		all.open_share += one.open_share;
 	}
 	return all;
 }
@@ -93,11 +151,9 @@ const struct attempt *job_newest(const struct facts *f, const struct job *job,
 	return ret->v ? attempt_get(f, *ret) : NULL;
 }
 
-uint32_t job_gpus_held(const struct facts *f, const struct job *job)
+int64_t job_share_held(const struct facts *f, const struct job *job)
 {
-	return job_is_live(job)
-		       ? attempt_get(f, job->attempt)->tasks * shape_get(f, job->shape)->gpus
-		       : 0;
+	return job_is_live(job) ? attempt_share(f, attempt_get(f, job->attempt)) : 0;
 }
 
 bool attempt_simulated(const struct facts *f, const struct attempt *attempt)

@@ -236,9 +236,36 @@ static void flags_of_run_become_fields(void **state)
 	jobfile_write(submission.document, &text);
 	assert_string_equal(
 		text.data,
-		"{\"tasks\": \"2..4\", \"gpus\": {\"count\": 2, \"model\": [\"A\", \"B\"]}, \"workdir\": \"/\", "
-		"\"checkpoint\": {\"how\": \"signal\", \"grace\": \"2m\"}, \"depends_on\": [3, 4], \"env\": {\"X\": \"1\", \"Y\": \"\"}, "
+		"{\"tasks\": \"2..4\", \"workdir\": \"/\", \"checkpoint\": {\"how\": \"signal\", \"grace\": \"2m\"}, "
+		"\"gpus\": {\"count\": 2, \"model\": [\"A\", \"B\"]}, \"depends_on\": [3, 4], \"env\": {\"X\": \"1\", \"Y\": \"\"}, "
 		"\"hold\": true, \"preempts\": false, \"command\": [\"ls\", \"-l\", \"7\"]}");
+}
+
+static void gpus_of_run_are_whole_ones_or_a_part(void **state)
+{
+	static const struct {
+		const char *words[5];
+		const char *gpus;
+	} cases[] = {
+		{ { "-g", "0.5", "ls" }, "{\"count\": 0.5}" },
+		{ { "-g", "1/7", "ls" }, "{\"count\": \"1/7\"}" },
+		{ { "-g", "2000MiB", "ls" }, "{\"memory\": \"2000MiB\"}" },
+		{ { "--gpu-memory", "40GiB", "ls" }, "{\"count\": 1, \"memory\": \"40GiB\"}" },
+		{ { "-g", "2", "--gpu-memory", "1GiB", "ls" },
+		  "{\"count\": 2, \"memory\": \"1GiB\"}" },
+	};
+	struct submission submission;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		AUTO_BUF text = BUF_INIT;
+
+		if (from_flags(cases[i].words, &submission, &err) < 0)
+			fail_msg("%s", err.text);
+		jobfile_write(conf_find(submission.document, "gpus"), &text);
+		assert_string_equal(text.data, cases[i].gpus);
+	}
 }
 
 static void a_wrong_flag_is_named(void **state)
@@ -247,7 +274,10 @@ static void a_wrong_flag_is_named(void **state)
 		const char *words[6];
 		const char *message;
 	} cases[] = {
-		{ { "-g", "0.5", "ls" }, "--gpus: fractions of a GPU" },
+		{ { "-g", "1.5", "ls" }, "--gpus: \"1.5\" is neither a number of GPUs" },
+		{ { "-g", "1g.10gb", "ls" }, "--gpus: MIG slices" },
+		{ { "-g", "2GiB", "--gpu-memory", "1GiB", "ls" },
+		  "--gpus 2GiB is a part of a GPU by its memory; leave out --gpu-memory" },
 		{ { "-t", "x", "ls" }, "--tasks: \"x\" is not a whole number" },
 		{ { "--limit", "3", "ls" }, "--limit: duration" },
 		{ { "--priority", "9999", "ls" }, "--priority: " },
@@ -287,6 +317,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(numbers_of_jobs_are_checked, begin, end),
 		cmocka_unit_test_setup_teardown(paths_are_encoded, begin, end),
 		cmocka_unit_test_setup_teardown(flags_of_run_become_fields, begin, end),
+		cmocka_unit_test_setup_teardown(gpus_of_run_are_whole_ones_or_a_part, begin, end),
 		cmocka_unit_test_setup_teardown(a_wrong_flag_is_named, begin, end),
 	};
 

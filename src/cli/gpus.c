@@ -6,10 +6,43 @@
 #include "cli/jobs.h"
 #include "cli/nouns.h"
 
+/* One of a GPU's parts repeats the one before: another rank of the same job. */
+static bool part_repeats(const json_t *parts, size_t index, const char *key)
+{
+	return index && json_equal(json_object_get(json_array_get(parts, index), key),
+				   json_object_get(json_array_get(parts, index - 1), key));
+}
+
+/* "12", or "12,15" where it is shared. */
 static void cell_job(const json_t *row, struct buf *out)
 {
-	if (get_int(row, "job"))
+	const json_t *parts = json_object_get(row, "parts");
+
+	if (!json_array_size(parts) && get_int(row, "job"))
 		buf_addi(out, get_int(row, "job"));
+	for (size_t i = 0; i < json_array_size(parts); i++)
+		if (!part_repeats(parts, i, "job"))
+			buf_addf(out, "%s%lld", i ? "," : "",
+				 (long long)get_int(json_array_get(parts, i), "job"));
+}
+
+static void cell_user(const json_t *row, struct buf *out)
+{
+	const json_t *parts = json_object_get(row, "parts");
+
+	if (!json_array_size(parts))
+		cell_text(out, get_text(row, "user"));
+	for (size_t i = 0; i < json_array_size(parts); i++)
+		if (!part_repeats(parts, i, "user")) {
+			buf_adds(out, i ? "," : "");
+			cell_text(out, get_text(json_array_get(parts, i), "user"));
+		}
+}
+
+/* What can still be had of it. */
+static void cell_open(const json_t *row, struct buf *out)
+{
+	cell_number(json_object_get(row, "open"), out);
 }
 
 static const struct column columns[] = {
@@ -20,7 +53,9 @@ static const struct column columns[] = {
 	{ "SIMULATED", "simulated", CELL_YES },
 	{ "STATE", "state", CELL_TEXT },
 	{ "JOB", .cell = cell_job },
-	{ "USER", "user", CELL_TEXT },
+	{ "USER", .cell = cell_user },
+	{ "OPEN", .cell = cell_open },
+	{ "OPEN-MEMORY", "open_mib", CELL_MEMORY, true },
 	{ "REASON", "reason", CELL_TEXT, .cut = true },
 	{ 0 },
 };

@@ -249,8 +249,9 @@ static void add_wish(const json_t *job, struct buf *out)
 	buf_addi(out, get_int(job, "tasks_min"));
 	if (get_int(job, "tasks_min") != get_int(job, "tasks_max"))
 		buf_addf(out, "..%lld", (long long)get_int(job, "tasks_max"));
-	buf_addf(out, " task%s of %lld GPU%s", get_int(job, "tasks_max") == 1 ? "" : "s",
-		 (long long)get_int(job, "gpus_per_task"),
+	buf_addf(out, " task%s of ", get_int(job, "tasks_max") == 1 ? "" : "s");
+	job_row_gpus_say(job, 1, out);
+	buf_addf(out, "%s GPU%s", *get_text(job, "gpu_part") ? " (not enforced) of a" : "",
 		 get_int(job, "gpus_per_task") == 1 ? "" : "s");
 	json_array_foreach((json_t *)(uintptr_t)models, index, model)
 	{
@@ -316,7 +317,8 @@ static int64_t running_gpu_ms(const json_t *job)
 
 	if (!attempt || !placed || get_int(attempt, "ended_ms") || ms < 0)
 		return 0;
-	return ms * get_int(job, "gpus");
+	/* GPUs held in thousandths, as they are said */
+	return ms * (int64_t)(json_number_value(json_object_get(job, "gpus")) * 1000 + 0.5) / 1000;
 }
 
 /* When it is likely to start, where a plan of the queue is at hand. */
@@ -393,6 +395,21 @@ static void cell_rank_gpus(const json_t *row, struct buf *out)
 
 	json_array_foreach(json_object_get(row, "gpus"), index, gpu)
 		buf_addf(out, "%s%lld", index ? "," : "", (long long)json_integer_value(gpu));
+	if (!json_object_get(row, "gpu_share"))
+		return;
+	buf_adds(out, ": ");
+	cell_number(json_object_get(row, "gpu_share"), out);
+}
+
+static void cell_gpu_memory(const json_t *row, struct buf *out)
+{
+	char text[DURATION_TEXT_MAX];
+
+	if (!json_object_get(row, "gpu_share"))
+		return;
+	if (get_int(row, "gpu_memory_mib"))
+		buf_addf(out, "%s, ", format_size_mib(get_int(row, "gpu_memory_mib"), text));
+	buf_adds(out, get_bool(row, "gpu_memory_enforced") ? "enforced" : "not enforced");
 }
 
 static void cell_step(const json_t *row, struct buf *out)
@@ -416,6 +433,7 @@ static const struct column rank_columns[] = {
 	{ "RANK", "rank", CELL_INT },
 	{ "NODE", "node", CELL_TEXT },
 	{ "GPUS", .cell = cell_rank_gpus },
+	{ "GPU-MEMORY", .cell = cell_gpu_memory, .wide = true },
 	{ "SIMULATED", "simulated", CELL_YES },
 	{ "STATE", "state", CELL_TEXT },
 	{ "STEP", .cell = cell_step },

@@ -103,16 +103,31 @@ static void cell_tasks(const json_t *row, struct buf *out)
 		buf_addf(out, "..%lld", (long long)get_int(row, "tasks_max"));
 }
 
-int64_t job_row_gpus(const json_t *row)
+int64_t job_row_tasks(const json_t *row)
 {
 	int64_t tasks = get_int(row, "tasks");
 
-	return (tasks ? tasks : get_int(row, "tasks_min")) * get_int(row, "gpus_per_task");
+	return tasks ? tasks : get_int(row, "tasks_min");
+}
+
+void job_row_gpus_say(const json_t *row, int64_t tasks, struct buf *out)
+{
+	const char *part = get_text(row, "gpu_part");
+
+	if (!*part) {
+		buf_addi(out, tasks * get_int(row, "gpus_per_task"));
+		return;
+	}
+	if (tasks != 1)
+		buf_addf(out, "%lldx", (long long)tasks);
+	cell_text(out, part);
 }
 
 static void cell_gpus(const json_t *row, struct buf *out)
 {
-	buf_addi(out, json_object_get(row, "label") ? get_int(row, "all_gpus") : job_row_gpus(row));
+	job_row_gpus_say(
+		row, json_object_get(row, "label") ? get_int(row, "all_tasks") : job_row_tasks(row),
+		out);
 }
 
 /* "12", or "40_[0-7]" for the jobs of an array. */

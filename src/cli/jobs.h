@@ -39,7 +39,10 @@ int fetch_list(struct client *client, const char *path, const char *name, json_t
 	       struct err *err) MUST_CHECK;
 
 /* GPUs of all tasks that a row of the list has, or wants at least. */
-int64_t job_row_gpus(const json_t *row);
+/* Tasks that it has or wants at least. */
+int64_t job_row_tasks(const json_t *row);
+/* The GPUs of so many of its tasks: "8", or of parts "0.5", "4x0.5". */
+void job_row_gpus_say(const json_t *row, int64_t tasks, struct buf *out);
 /* The rows with one line for each array, for tables; the caller's to give back. */
 json_t *jobs_fold(const json_t *rows);
 

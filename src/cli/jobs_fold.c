@@ -60,7 +60,7 @@ static json_t *fold(const json_t *rows, size_t first, size_t end)
 {
 	json_t *line = json_copy(json_array_get(rows, first));
 	AUTO_BUF label = BUF_INIT, states = BUF_INIT;
-	int64_t gpus = 0;
+	int64_t tasks = 0;
 
 	buf_addf(&label, "%lld_[", (long long)get_int(line, "array_first"));
 	add_numbers(rows, first, end, &label);
@@ -69,7 +69,7 @@ static json_t *fold(const json_t *rows, size_t first, size_t end)
 	for (size_t i = end; i-- > first;) {
 		const json_t *row = json_array_get(rows, i);
 
-		gpus += job_row_gpus(row);
+		tasks += job_row_tasks(row);
 		if (*get_text(row, "reason_code")) {
 			json_object_set(line, "reason", json_object_get(row, "reason"));
 			json_object_set(line, "reason_code", json_object_get(row, "reason_code"));
@@ -77,7 +77,7 @@ static json_t *fold(const json_t *rows, size_t first, size_t end)
 	}
 	json_object_set_new(line, "label", json_string(buf_text(&label)));
 	json_object_set_new(line, "state", json_string(buf_text(&states)));
-	json_object_set_new(line, "all_gpus", json_integer(gpus));
+	json_object_set_new(line, "all_tasks", json_integer(tasks));
 	return line;
 }
 

@@ -25,6 +25,14 @@ static void cell_unusable(const json_t *row, struct buf *out)
 {
 	buf_addi(out, gpus_of(row, "unusable"));
 }
+static void cell_shared(const json_t *row, struct buf *out)
+{
+	buf_addi(out, gpus_of(row, "shared"));
+}
+static void cell_open(const json_t *row, struct buf *out)
+{
+	cell_number(json_object_get(json_object_get(row, "gpus"), "open"), out);
+}
 static void cell_jobs(const json_t *row, struct buf *out)
 {
 	buf_addu(out, json_array_size(json_object_get(row, "jobs")));
@@ -56,6 +64,8 @@ static const struct column columns[] = {
 	{ "FREE", .cell = cell_free },
 	{ "ALLOCATED", .cell = cell_allocated },
 	{ "UNUSABLE", .cell = cell_unusable, .wide = true },
+	{ "SHARED", .cell = cell_shared, .wide = true },
+	{ "OPEN", .cell = cell_open, .wide = true },
 	{ "JOBS", .cell = cell_jobs },
 	{ "GPU-MEMORY", "gpu_memory_mib", CELL_MEMORY, true },
 	{ "CPUS", .cell = cell_cpus, .wide = true },

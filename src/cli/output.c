@@ -102,6 +102,16 @@ void cell_text(struct buf *out, const char *text)
 			out->data[i] = '_';
 }
 
+void cell_number(const json_t *value, struct buf *out)
+{
+	if (json_is_integer(value))
+		buf_addi(out, json_integer_value(value));
+	else if (json_is_real(value))
+		buf_addf(out, "%.6g", json_real_value(value));
+	else if (json_is_string(value))
+		cell_text(out, json_string_value(value));
+}
+
 void cell_time(struct buf *out, int64_t ms)
 {
 	char text[LOCAL_TIME_MAX];

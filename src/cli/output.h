@@ -66,6 +66,8 @@ bool get_bool(const json_t *object, const char *name);
 
 /* Cells: text without spaces, from members. */
 void cell_text(struct buf *out, const char *text);
+/* A number as it was said, whole or not: 8, 0.5; a text as it is; nothing for NULL. */
+void cell_number(const json_t *value, struct buf *out);
 void cell_time(struct buf *out, int64_t ms); /* local, "2026-03-01T14:02:11"; 0 = nothing */
 void cell_duration(struct buf *out, int64_t ms); /* "3d4h" */
 void cell_memory(struct buf *out, int64_t mib);

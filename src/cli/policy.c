@@ -93,6 +93,8 @@ static const struct flag set_flags[] = {
 	{ flag, 0, "N", brief ", 0 to " #max "; default " standard, false },
 #define SWITCH(name, flag, standard, in_scenarios, scenario, brief, more)                          \
 	{ flag, 0, "yes|no", brief "; default " standard, false },
+#define WORDS(name, words, flag, standard, in_scenarios, scenario, brief, more)                    \
+	{ flag, 0, words, brief "; default " standard, false },
 #include "api/policy.def"
 	{ 0 },
 };
@@ -109,7 +111,7 @@ static int add_switch(const struct invocation *in, const struct policy_value *va
 	return 0;
 }
 
-/* Durations go as they are typed: the daemon reads them. */
+/* Durations and words go as they are typed: the daemon reads them. */
 static int add_value(const struct invocation *in, const struct policy_value *value, json_t *body,
 		     struct err *err)
 {
@@ -117,6 +119,7 @@ static int add_value(const struct invocation *in, const struct policy_value *val
 	int rc;
 
 	switch (value->form) {
+	case POLICY_WORDS:
 	case POLICY_DURATION:
 		json_object_set_new(body, value->name, json_string(arg_flag(in, value->flag)));
 		return 0;

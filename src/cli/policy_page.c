@@ -53,6 +53,5 @@ void help_policy_markdown(struct buf *out)
 	buf_adds(
 		out,
 		"\n## In scenario files only\n\n"
-		"`share_gpus: team`, `any` or `off` says who may share one GPU; `prices: {H100-80GB: 2}` what models cost per hour. In a "
-		"daemon parts of GPUs are not offered yet, and prices are set with `fairlead prices set`.\n");
+		"`prices: {H100-80GB: 2}` says what models cost per hour. In a daemon they are set with `fairlead prices set`.\n");
 }

@@ -11,25 +11,18 @@ static void cell_used(const json_t *row, struct buf *out)
 	buf_addf(out, "%lldh", (long long)get_int(row, "used_gpu_ms") / 3600000);
 }
 
-/* "8" or "0.5"; nothing when it is not said. */
-static void add_gpus(const json_t *value, struct buf *out)
-{
-	if (json_is_integer(value))
-		buf_addi(out, json_integer_value(value));
-	else if (json_is_real(value))
-		buf_addf(out, "%.6g", json_real_value(value));
-	else if (json_is_string(value))
-		cell_text(out, json_string_value(value));
-}
-
 /* As it counts: the default queue owns what nobody else is promised. */
 static void cell_guarantee(const json_t *row, struct buf *out)
 {
-	add_gpus(json_object_get(row, "promised_gpus"), out);
+	cell_number(json_object_get(row, "promised_gpus"), out);
+}
+static void cell_held(const json_t *row, struct buf *out)
+{
+	cell_number(json_object_get(row, "gpus"), out);
 }
 static void cell_limit(const json_t *row, struct buf *out)
 {
-	add_gpus(json_object_get(row, "limit_gpus"), out);
+	cell_number(json_object_get(row, "limit_gpus"), out);
 }
 
 static const struct column columns[] = {
@@ -39,7 +32,7 @@ static const struct column columns[] = {
 	{ "GUARANTEE", .cell = cell_guarantee },
 	{ "LIMIT", .cell = cell_limit },
 	{ "WEIGHT", "weight", CELL_INT },
-	{ "GPUS", "gpus", CELL_INT },
+	{ "GPUS", .cell = cell_held },
 	{ "RUNNING", "running", CELL_INT },
 	{ "WAITING", "waiting", CELL_INT },
 	{ "RESERVED", "reserved", CELL_YES, true },

@@ -121,8 +121,6 @@ static const struct {
 	{ "tier", NULL, "tier" },
 	{ "priority", NULL, "priority" },
 	{ "tasks", NULL, "tasks" },
-	{ "gpus", "gpus", "count" },
-	{ "gpu-memory", "gpus", "memory" },
 	{ "cpus", NULL, "cpus" },
 	{ "memory", NULL, "memory" },
 	{ "workdir", NULL, "workdir" },
@@ -146,7 +144,8 @@ static const struct {
 
 const struct flag submission_flags[] = {
 	{ "name", 'n', "NAME", "what you call the job; default: the program's name", false },
-	{ "gpus", 'g', "N", "whole GPUs for each task; 0 is work for the CPU alone; default 1",
+	{ "gpus", 'g', "N",
+	  "GPUs for each task: 2; a part of one: 0.5, 1/7 or, by its memory, 2000MiB; 0 is work for the CPU alone; default 1",
 	  false },
 	{ "tasks", 't', "N",
 	  "how many processes start together, or none does: 4, or 2..4; default 1", false },
@@ -243,6 +242,42 @@ static void add_fields(struct builder *b)
 		append(b->in->arena, parent,
 		       make_text(b->in->arena, targets[i].field, text, false, line));
 	}
+}
+
+/* "2000MiB" where others write a number. */
+static bool is_size(const char *text)
+{
+	size_t digits = strspn(text, "0123456789.");
+
+	return digits && text[digits] && strchr("KMGTkmgt", text[digits]) &&
+	       text[digits + 1] != '.';
+}
+
+static void add_gpu_field(struct builder *b, const char *flag, const char *field, const char *text)
+{
+	int line = next_line(b, flag);
+
+	append(b->in->arena, container(b, "gpus", CONF_MAP, line),
+	       make_text(b->in->arena, field, text, false, line));
+}
+
+/* An amount of memory alone would be a part of a GPU: --gpu-memory is of whole ones. */
+static int add_gpus(struct builder *b, struct err *err)
+{
+	const char *gpus = arg_flag(b->in, "gpus"), *memory = arg_flag(b->in, "gpu-memory");
+
+	if (gpus && is_size(gpus) && memory)
+		return err_set(
+			err, ERR_INVALID,
+			"--gpus %.40s is a part of a GPU by its memory; leave out --gpu-memory, or give a number of GPUs",
+			gpus);
+	if (gpus)
+		add_gpu_field(b, "gpus", is_size(gpus) ? "memory" : "count", gpus);
+	else if (memory)
+		add_gpu_field(b, "gpu-memory", "count", "1");
+	if (memory)
+		add_gpu_field(b, "gpu-memory", "memory", memory);
+	return 0;
 }
 
 static void add_models(struct builder *b)
@@ -346,10 +381,13 @@ int submission_from_flags(const struct invocation *in, struct submission *ret, s
 	struct builder b = { .in = in,
 			     .document = make(in->arena, CONF_MAP, NULL, 0),
 			     .flags = arena_new_array(in->arena, const char *,
-						      in->value_count + 4) };
+						      in->value_count + 5) };
 	int rc;
 
 	add_fields(&b);
+	rc = add_gpus(&b, err);
+	if (rc < 0)
+		return rc;
 	add_models(&b);
 	add_after(&b);
 	rc = add_env(&b, err);

@@ -143,6 +143,8 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 		snprintf(place->node, sizeof(place->node), "%s",
 			 facts_name(facts, node_get(facts, task->node)->name));
 		place->gpu_mask = task->gpu_mask;
+		place->gpu_share_micro = (uint32_t)((uint64_t)task->gpu_part * 1000000 / GPU_SHARE);
+		place->gpu_memory_mib = task->gpu_part_mib;
 		place->launch = task->launch;
 		place->member = is_member(task) ? members++ : MEMBER_NONE;
 		place->leaves = task->leaving;

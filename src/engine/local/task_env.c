@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -182,6 +183,29 @@ static void add_launchers(struct env *env, const struct engine_start *start,
 	set_number(env, "PMI_SIZE", size);
 }
 
+/* As a number that programs read: 0.5, 0.142857. */
+static const char *share_text(uint32_t micro, struct arena *arena)
+{
+	char text[16];
+	size_t size = (size_t)snprintf(text, sizeof text, "0.%06u", micro);
+
+	while (text[size - 1] == '0' && text[size - 2] != '.')
+		size--;
+	return arena_strndup(arena, text, size);
+}
+
+/* Only for a task that shares its GPU. */
+static void add_share(struct env *env, const struct engine_gpu_place *at, struct arena *arena)
+{
+	unset(env, "FAIRLEAD_GPU_SHARE");
+	unset(env, "FAIRLEAD_GPU_MEMORY_MIB");
+	if (!at->gpu_share_micro)
+		return;
+	set(env, "FAIRLEAD_GPU_SHARE", share_text(at->gpu_share_micro, arena));
+	if (at->gpu_memory_mib)
+		set_number(env, "FAIRLEAD_GPU_MEMORY_MIB", at->gpu_memory_mib);
+}
+
 /* Where the running program lies: `fairlead` itself, or a test's driver. */
 static const char *program_folder(struct arena *arena)
 {
@@ -208,6 +232,7 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank,
 	add_launchers(&env, start, at, place->nodes->index[rank]);
 	set(&env, "CUDA_VISIBLE_DEVICES", gpu_list(at->gpu_mask, arena));
 	set_number(&env, "FAIRLEAD_GPUS", gpu_count(at->gpu_mask));
+	add_share(&env, at, arena);
 	set(&env, "FAIRLEAD_REPORT_SOCKET", place->report_socket);
 	set(&env, "FAIRLEAD_HOSTFILE", place->hostfile);
 	unset(&env, "FAIRLEAD_WORLD_FILE");

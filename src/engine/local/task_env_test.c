@@ -99,6 +99,38 @@ static void the_host_file_names_a_host_once_with_a_slot_for_each_process_of_a_la
 	arena_deinit(&arena);
 }
 
+static void a_task_that_shares_its_gpu_is_told_its_part(void **state)
+{
+	const char *const stale[] = { "FAIRLEAD_GPU_SHARE=1", "FAIRLEAD_GPU_MEMORY_MIB=9", NULL };
+	static const struct engine_gpu_place sharing[] = {
+		{ .node = "a", .gpu_mask = 8, .gpu_share_micro = 142857, .gpu_memory_mib = 6582 },
+		{ .rank = 1, .node = "a", .gpu_mask = 16, .gpu_share_micro = 500000 },
+		{ .rank = 2, .node = "a", .gpu_mask = 32 },
+	};
+	struct engine_start start = { .env = stale, .place_count = 3, .places = sharing };
+	struct task_env_place place = { 0 };
+	struct task_env_nodes nodes;
+	struct arena arena;
+	const char **env;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	task_env_nodes(&start, &arena, &nodes);
+	place.nodes = &nodes;
+	env = task_env_build(&start, 0, &place, &arena);
+	assert_string_equal(task_env_find(env, "CUDA_VISIBLE_DEVICES"), "3");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_GPUS"), "1");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_GPU_SHARE"), "0.142857");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_GPU_MEMORY_MIB"), "6582");
+	env = task_env_build(&start, 1, &place, &arena);
+	assert_string_equal(task_env_find(env, "FAIRLEAD_GPU_SHARE"), "0.5");
+	assert_null(task_env_find(env, "FAIRLEAD_GPU_MEMORY_MIB"));
+	env = task_env_build(&start, 2, &place, &arena);
+	assert_null(task_env_find(env, "FAIRLEAD_GPU_SHARE"));
+	assert_null(task_env_find(env, "FAIRLEAD_GPU_MEMORY_MIB"));
+	arena_deinit(&arena);
+}
+
 static void the_account_fills_only_what_is_missing(void **state)
 {
 	const char *const mine[] = { "HOME=/elsewhere", "PATH=/opt", NULL };
@@ -123,6 +155,7 @@ int main(void)
 		cmocka_unit_test(nodes_count_in_order_of_their_first_rank),
 		cmocka_unit_test(
 			the_host_file_names_a_host_once_with_a_slot_for_each_process_of_a_launcher),
+		cmocka_unit_test(a_task_that_shares_its_gpu_is_told_its_part),
 		cmocka_unit_test(the_account_fills_only_what_is_missing),
 	};
 
