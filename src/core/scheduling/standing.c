@@ -109,6 +109,7 @@ static void standing_read(struct standings *s, uint32_t id, struct arena *arena)
 		at->plan += plan;
 		at->use += tier == TIER_BEST_EFFORT ? 0 : plan;
 	}
+	at->own_use = at->use;
 	at->critical =
 		qv->hold[TIER_CRITICAL] - qv->leave[TIER_CRITICAL] + qv->promised[TIER_CRITICAL];
 }
@@ -205,6 +206,8 @@ static void demands_make(struct standings *s, const struct standings *before)
 		}
 		at->demand = at->use + at->wait;
 		at->demand_critical = at->critical + at->wait_critical;
+		at->own_demand = least(at->demand, at->limit);
+		at->own_demand_critical = least(at->demand_critical, at->own_demand);
 	}
 }
 
@@ -290,8 +293,8 @@ static void rest_fill(struct taker *takers, uint32_t count, int64_t rest)
 static void shares_divide(struct standings *s, uint32_t parent, struct taker *takers)
 {
 	const struct queue_view *queues = s->view->queues.at;
-	int64_t own = s->at[parent].demand, critical = s->at[parent].demand_critical, wanted = 0,
-		withheld = 0;
+	const struct standing *own = &s->at[parent];
+	int64_t wanted = 0, withheld = 0;
 	uint32_t count = 0;
 
 	for (uint32_t id = queues[parent].first_child; id; id = queues[id].next_sibling) {
@@ -303,14 +306,13 @@ static void shares_divide(struct standings *s, uint32_t parent, struct taker *ta
 						  .guarantee = at->guarantee,
 						  .weight = at->weight,
 						  .reserved = at->reserved };
-		own -= at->demand;
-		critical -= at->demand_critical;
 	}
+	s->at[parent].own_share = count ? 0 : s->at[parent].share;
 	if (!count)
 		return;
-	if (own > 0)
-		takers[count++] = (struct taker){ .demand = own,
-						  .critical = critical > 0 ? critical : 0,
+	if (own->own_demand > 0)
+		takers[count++] = (struct taker){ .demand = own->own_demand,
+						  .critical = own->own_demand_critical,
 						  .weight = 1 };
 	for (uint32_t i = 0; i < count; i++) {
 		takers[i].share = least(takers[i].guarantee, takers[i].demand);
@@ -324,6 +326,8 @@ static void shares_divide(struct standings *s, uint32_t parent, struct taker *ta
 	for (uint32_t i = 0; i < count; i++)
 		if (takers[i].queue)
 			s->at[takers[i].queue].share = takers[i].share;
+		else
+			s->at[parent].own_share = takers[i].share;
 }
 
 static void reserved_list(struct standings *s, struct arena *arena)
@@ -400,6 +404,7 @@ void standings_make_like(struct standings *ret, const struct facts *facts, const
 
 static void path_add(struct standings *s, uint32_t queue, uint8_t tier, int64_t hold, int64_t plan)
 {
+	s->at[queue].own_use += tier == TIER_BEST_EFFORT ? 0 : plan;
 	for (;;) {
 		struct standing *at = &s->at[queue];
 
@@ -496,6 +501,8 @@ int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool
 
 bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, int64_t share)
 {
+	if (queue == top)
+		return s->at[queue].own_use + share <= s->at[queue].own_share;
 	for (; queue != top; queue = s->view->queues.at[queue].parent)
 		if (s->at[queue].use + share > s->at[queue].share)
 			return false;
@@ -504,6 +511,8 @@ bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, in
 
 bool standing_above(const struct standings *s, uint32_t queue, uint32_t top)
 {
+	if (queue == top)
+		return s->at[queue].own_use > s->at[queue].own_share;
 	for (; queue != top; queue = s->view->queues.at[queue].parent)
 		if (s->at[queue].use <= s->at[queue].share)
 			return false;

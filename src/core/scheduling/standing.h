@@ -26,6 +26,8 @@ struct standing {
 	int64_t critical; /* part of use */
 	int64_t demand, demand_critical; /* use and what waits, never more than the limit */
 	int64_t share;
+	/* The part of the jobs that sit in the queue itself; with no queues below it, all. */
+	int64_t own_use, own_demand, own_demand_critical, own_share;
 	struct amounts holds;
 	int64_t dominant; /* its largest part of any resource but the GPUs together, as a share; dominant.h */
 	int64_t turn_share; /* its share; of a queue that wants no GPUs its weighted part: for the order */
@@ -66,7 +68,8 @@ int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool
 /* The first time at which a job of this expected length may start by the calendars of its queue and of those above it: now when it
  * is facts->now_ms; -1 = never. */
 int64_t standing_opens_ms(const struct standings *s, uint32_t queue, int64_t length_ms);
-/* With `share` more, is the queue and all above it, up to below `top`, within their shares? */
+/* With `share` more, is the queue and all above it, up to below `top`, within their shares? Where the queue is `top` itself, the
+ * other one is below it: then the jobs that sit in it count, against their own part. The same goes for standing_above. */
 bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
 /* Is the queue and all above it, up to below `top`, above its share? */
 bool standing_above(const struct standings *s, uint32_t queue, uint32_t top);
