@@ -99,6 +99,7 @@ static void leavers_tell(struct hunt *hunt, const struct solution *solution, con
 	lifecycle_shrink(pass, v->job, ranks, count, hunt->job);
 	standing_leave(&pass->standings, v->queue, v->tier,
 		       shape_share(&pass->view->space, v->shape, count));
+	spend_leave(pass, v->job, shape_share(&pass->view->space, v->shape, count));
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *other = candidate(hunt, solution->chosen[i]);
 
@@ -118,6 +119,7 @@ static void surplus_goes(struct pass *pass, const struct victim *v)
 	}
 	standing_leave(&pass->standings, v->queue, v->tier,
 		       shape_share(&pass->view->space, v->shape, count));
+	spend_leave(pass, v->job, shape_share(&pass->view->space, v->shape, count));
 }
 
 static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
@@ -146,6 +148,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 		surplus_goes(pass, v);
 		lifecycle_evict(pass, v->job, hunt->job);
 		standing_leave(&pass->standings, v->queue, v->tier, v->share);
+		spend_leave(pass, v->job, v->share);
 		pledge_attempt(pass, v, -1);
 		pass->leaving[v->job / 64] |= UINT64_C(1) << v->job % 64;
 		added = *v;
@@ -175,6 +178,7 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 			     .shape = first->shape,
 			     .rank = first->rank,
 			     .need = first->need,
+			     .cost = -1,
 			     .pledged = true };
 	uint64_t classes, closed = pass->closed, open;
 	struct solution solution;
@@ -220,7 +224,7 @@ static int hunt_for(struct hunt *hunt)
 	return 0;
 }
 
-int evict_for(struct pass *pass, uint32_t job, bool room_short)
+int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack)
 {
 	const struct job *j = job_get(pass->facts, (struct job_id){ job });
 	struct hunt hunt = { .pass = pass,
@@ -228,7 +232,8 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 			     .j = j,
 			     .shape = shape_get(pass->facts, j->shape),
 			     .rank = job_rank(j),
-			     .room_short = room_short };
+			     .room_short = lack != LACKS_PLACE,
+			     .cost = -1 };
 
 	if (j->tier == TIER_BEST_EFFORT)
 		return EVICT_NO;
@@ -241,6 +246,11 @@ int evict_for(struct pass *pass, uint32_t job, bool room_short)
 		return EVICT_NO;
 	hunt.need = shape_share(&pass->view->space, hunt.shape, hunt.shape->tasks_min);
 	hunt.least = hunt.shape->gpu_part_mib ? hunt.shape->tasks_min : hunt.need;
+	if (lack == LACKS_MONEY) {
+		hunt.cost = job_cost_micro(pass->facts, pass->view, j);
+		if (spend_covers(pass, j->queue.v, hunt.cost))
+			return EVICT_NO; /* those that leave anyhow leave enough: it waits for that */
+	}
 	if (hunt_for(&hunt) == EVICT_NO)
 		return EVICT_NO;
 	pass->asked--; /* it does not wait any more */

@@ -340,6 +340,7 @@ void coming_hold(struct pass *pass, uint32_t job, bool more)
 	if (v->holds != more)
 		return;
 	standing_leave(&pass->standings, v->queue, v->tier, more ? v->share : -v->share);
+	spend_leave(pass, job, more ? v->share : -v->share);
 	pledge_attempt(pass, v, more ? -1 : 1);
 }
 

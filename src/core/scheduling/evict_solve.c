@@ -53,6 +53,7 @@ static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
 		standing_promise(&hunt->pass->standings, v->queue, v->tier,
 				 give ? -v->share : v->share);
 		pledge_promise(hunt->pass, v->promise, give ? -1 : 1);
+		spend_promise(hunt->pass, v->promise, give ? -1 : 1);
 		promise_hold(hunt->pass, v->promise, !give);
 		return;
 	}
@@ -62,13 +63,15 @@ static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
 		return;
 	}
 	standing_leave(&hunt->pass->standings, v->queue, v->tier, give ? v->share : -v->share);
+	spend_leave(hunt->pass, v->job, give ? v->share : -v->share);
 	pledge_attempt(hunt->pass, v, give ? -1 : 1);
 }
 
 static bool room_is_enough(const struct hunt *hunt)
 {
 	return quota_room(&hunt->pass->standings, hunt->j->queue.v, hunt->j->tier, true, hunt->need,
-			  NULL) >= hunt->need;
+			  NULL) >= hunt->need &&
+	       (hunt->cost < 0 || spend_covers(hunt->pass, hunt->j->queue.v, hunt->cost));
 }
 
 /* In a unit: 0 is the whole cluster, else 1 + rank of a node, or 1 + index of a domain. */
@@ -237,11 +240,13 @@ static bool solution_close(struct hunt *hunt, const struct place_request *reques
 		if (v->promise) {
 			standing_promise(&pass->standings, v->queue, v->tier, v->share);
 			pledge_promise(pass, v->promise, 1);
+			spend_promise(pass, v->promise, 1);
 			promise_hold(pass, v->promise, true);
 		} else if (v->coming) {
 			coming_hold(pass, v->job, false);
 		} else {
 			standing_leave(&pass->standings, v->queue, v->tier, -v->share);
+			spend_leave(pass, v->job, -v->share);
 			pledge_attempt(pass, v, 1);
 		}
 	}

@@ -380,7 +380,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 	bool declared = job_get(pass->facts, (struct job_id){ id })->limit_ms > 0,
 	     reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms, declared);
 
-	if (!reserved && evict_for(pass, id, false) == 0)
+	if (!reserved && evict_for(pass, id, LACKS_PLACE) == 0)
 		return TRY_STARTED;
 	if (pass->cut)
 		return TRY_BLOCKED;
@@ -451,6 +451,13 @@ static bool job_is_outside(struct pass *pass, uint32_t bucket, uint32_t id, cons
 	return true;
 }
 
+/* Running work of its own queue may go for it: its money then is the job's. */
+static bool queue_has_lower_work(const struct pass *pass, const struct job *job)
+{
+	return sorted_before(&pass->view->pool, pass->view->queues.at[job->queue.v].running,
+			     job_rank(job), 0) > 0;
+}
+
 static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
@@ -469,14 +476,19 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	reserve_layer(pass, end_ms, job->limit_ms > 0);
 	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
-	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why)) ||
-	    !spend_allows(pass, job, &closed_why)) {
+	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why))) {
+		watch_note(pass, bucket, id, &closed_why);
+		return TRY_BLOCKED;
+	}
+	if (!spend_allows(pass, job, &closed_why)) {
+		if (queue_has_lower_work(pass, job) && evict_for(pass, id, LACKS_MONEY) == 0)
+			return TRY_STARTED;
 		watch_note(pass, bucket, id, &closed_why);
 		return TRY_BLOCKED;
 	}
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
 	if (room < need) {
-		if (evict_for(pass, id, true) == 0)
+		if (evict_for(pass, id, LACKS_ROOM) == 0)
 			return TRY_STARTED;
 		watch_note(pass, bucket, id, &why);
 		return TRY_BLOCKED;

@@ -168,6 +168,8 @@ struct pass {
 	struct name_id others_than; /* GPUs of all models but this one: */
 	int64_t others_share;
 	int64_t *committed; /* of budgets, by queue; -1 = not yet made, see spend.h */
+	int64_t *
+		freed; /* of that, by those who begin to leave in this pass; by queue, NULL = not yet asked for */
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
@@ -221,10 +223,14 @@ void promises_place(struct pass *pass); /* starts those whose place is free */
 /* As the plans stand now: has every promise but `except` still room in its queues' limits? */
 bool promises_have_room(struct pass *pass, const struct promise_view *except);
 
-/* evict.c: 0 = done: promised, victims told to leave; EVICT_NO, or the pass is cut. `room_short`: the queue's limit is
- * what lacks. */
+/* evict.c: 0 = done: promised, victims told to leave; EVICT_NO, or the pass is cut. */
 enum { EVICT_NO = 1 };
-int evict_for(struct pass *pass, uint32_t job, bool room_short);
+enum evict_lack {
+	LACKS_PLACE,
+	LACKS_ROOM,
+	LACKS_MONEY
+}; /* a place, room in its queue's limit, money of its queue's budget */
+int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
 /* Nobody who could make room for so many shares is left, for a job of the queue and rank: known from a search before. */

@@ -6,7 +6,8 @@
  *	the job was cancelled or held, a node of the place is not usable any more, or
  *	a limit was lowered below what it needs, or
  *	its queue's window is over							-> dropped, victims spared
- *	it fits somewhere without those victims that are not stopped yet		-> it starts there, they are spared
+ *	it fits somewhere, and is paid for, without those victims
+ *	that are not stopped yet							-> it starts there, they are spared
  *	it fits without some of them							-> promised anew, these are spared
  *	every GPU of the place is free							-> the job starts there
  *
@@ -109,6 +110,7 @@ static void victims_stay(struct pass *pass, const struct promise_view *p, const 
 			attempt_told_share(attempt_get(pass->facts, (struct attempt_id){ attempt }),
 					   attempt_shape(pass, attempt));
 		standing_leave(&pass->standings, jv->queue, jv->tier, stay ? -share : share);
+		spend_leave(pass, job, stay ? -share : share);
 	}
 }
 
@@ -168,10 +170,10 @@ static bool fits_with(struct pass *pass, const struct promise_view *p, const boo
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 	struct place_request request;
 	uint32_t mark = space_mark(&pass->view->space);
-	bool fits;
+	bool fits, was_paid = spend_is_paid(pass, p->queue);
 
 	victims_stay(pass, p, keep, true);
-	fits = promise_has_room(pass, p);
+	fits = promise_has_room(pass, p) && (!was_paid || spend_is_paid(pass, p->queue));
 	victims_stay(pass, p, keep, false);
 	if (!fits || !promise_is_bounded(pass, p))
 		return false;
@@ -364,6 +366,23 @@ void promises_review(struct pass *pass)
 
 /* --- keeping the promise ----------------------------------------------------------------------------------- */
 
+/* It would be paid for only when its victims are gone: once it has started, they would be spared. */
+static bool waits_for_money(struct pass *pass, const struct promise_view *p)
+{
+	bool any = false, paid;
+	const bool *none;
+
+	for (uint32_t i = 0; i < p->victims; i++)
+		any = any || victim_live(pass, promise_victim(p, i));
+	if (!any || !spend_is_paid(pass, p->queue))
+		return false;
+	none = arena_new_array(pass->arena, bool, p->victims);
+	victims_stay(pass, p, none, true);
+	paid = spend_is_paid(pass, p->queue);
+	victims_stay(pass, p, none, false);
+	return !paid;
+}
+
 /* Parts of one GPU may be promised to several tasks: each is taken before the next is asked for. */
 static bool task_is_free(struct pass *pass, const struct promise_view *p, uint32_t task)
 {
@@ -419,7 +438,7 @@ void promises_place(struct pass *pass)
 		const struct promise_view *p = &pass->view->promises.at[i];
 		struct placement place;
 
-		if (!place_is_free(pass, p) || !quota_allows(pass, p) ||
+		if (!place_is_free(pass, p) || !quota_allows(pass, p) || waits_for_money(pass, p) ||
 		    !promise_is_bounded(pass, p))
 			continue;
 		place = promise_place(pass, p);

@@ -255,3 +255,62 @@ void spend_widen(struct pass *pass, uint32_t id, uint32_t ranks)
 		cost = cost_sum(cost, each);
 	spend_add(pass, job_get(pass->facts, (struct job_id){ id })->queue.v, cost);
 }
+
+/* --- what leaves ----------------------------------------------------------------------------------------- */
+
+/* Of the job's GPUs from when it has left until its expected end. */
+static int64_t cost_ahead(const struct pass *pass, uint32_t id, int64_t share)
+{
+	const struct facts *facts = pass->facts;
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(facts, job->attempt);
+	const struct task *task = table_get(&facts->tasks, attempt->first_task);
+	int64_t since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms,
+		gone_ms = attempt_is_leaving(attempt) ? attempt->deadline_ms
+						      : facts->now_ms + job_grace_ms(facts, job);
+
+	gone_ms = gone_ms > facts->now_ms ? gone_ms : facts->now_ms;
+	return cost_of(share / GPU_SHARE, model_price(facts, node_get(facts, task->node)->model),
+		       since_ms + job_expected_ms(facts, job) - gone_ms);
+}
+
+static void freed_add(struct pass *pass, uint32_t queue, int64_t cost)
+{
+	for (; cost && queue; queue = pass->view->queues.at[queue].parent)
+		pass->freed[queue] += cost;
+}
+
+void spend_leave(struct pass *pass, uint32_t id, int64_t share)
+{
+	uint32_t queue = job_get(pass->facts, (struct job_id){ id })->queue.v;
+
+	if (pass->freed)
+		freed_add(pass, queue,
+			  share < 0 ? -cost_ahead(pass, id, -share) : cost_ahead(pass, id, share));
+}
+
+void spend_promise(struct pass *pass, const struct promise_view *p, int sign)
+{
+	if (pass->freed)
+		freed_add(pass, p->queue,
+			  -sign * job_cost_micro(pass->facts, pass->view,
+						 job_get(pass->facts, (struct job_id){ p->job })));
+}
+
+bool spend_covers(struct pass *pass, uint32_t queue, int64_t cost)
+{
+	if (!pass->freed)
+		pass->freed = arena_new_array(pass->arena, int64_t, pass->standings.count);
+	for (; queue; queue = pass->view->queues.at[queue].parent)
+		if (queue_has_budget(pass->facts, queue) &&
+		    *committed(pass, queue) - pass->freed[queue] + cost >
+			    queue_get(pass->facts, (struct queue_id){ queue })->budget_micro)
+			return false;
+	return true;
+}
+
+bool spend_is_paid(struct pass *pass, uint32_t queue)
+{
+	return pass->facts->policy.budget_warns || !pass->facts->prices.count ||
+	       spend_covers(pass, queue, 0);
+}

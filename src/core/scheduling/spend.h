@@ -4,9 +4,11 @@
  * Budgets of queues, as the core knows them: what is left (said from outside, by a ledger or a person) and prices of GPUs per hour.
  *
  * A job costs what it is expected to: GPUs of its least width, times the price of the cheapest model it accepts, times its expected
- * run time. An elastic job is made as wide as there is money for. From what is left goes what running jobs of the queue and of those below it cost since it was said, until their
- * expected ends, and what those will cost to which a place is promised. A job that costs more than is left then waits with the reason `budget`, unless the policy only warns. Nothing
- * that runs is stopped for it, and a promise that was made is kept.
+ * run time. An elastic job is made as wide as there is money for. From what is left goes what running jobs of the queue and of those
+ * below it cost since it was said, until their expected ends, and what those will cost to which a place is promised. A job that costs
+ * more than is left then waits with the reason `budget`, unless the policy only warns. Nothing that runs is stopped because a budget
+ * is too small; but lower work of the queue goes for a job that lacks money, as for one that lacks room under a limit. A promise that
+ * was made is kept.
  *
  *	500 left; L4 costs 2 per hour. A job of 8 GPUs with a limit of 24 h is expected to cost 384 and starts.
  *	The same once more would need 384 of the 116 that are not spoken for: it waits.
@@ -30,6 +32,20 @@ bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_
 /* The job starts with so many tasks, or a place is promised to it; its promise goes. A promised job that starts is counted already. */
 void spend_take(struct pass *pass, const struct job *job, uint32_t tasks);
 void spend_give(struct pass *pass, const struct job *job);
+
+/*
+ * What comes free when running work goes: the cost of its GPUs from when it has left (its grace is over) to its expected end. What
+ * leaves already costs no more than until then, in all figures above.
+ *
+ *	spend_leave	so many shares of the job begin to leave (-share: stay after all)
+ *	spend_promise	a promise would go (-1), is there again (1)
+ *	spend_covers	would each of the queue's budgets have enough for `cost` more, as those leave or stay?
+ *	spend_is_paid	the same for a promise, whose cost is counted already
+ */
+void spend_leave(struct pass *pass, uint32_t job, int64_t share);
+void spend_promise(struct pass *pass, const struct promise_view *p, int sign);
+bool spend_covers(struct pass *pass, uint32_t queue, int64_t cost);
+bool spend_is_paid(struct pass *pass, uint32_t queue);
 
 /* A running job may grow: pass->widest is lowered to the ranks for which enough is left until its expected end. It grew. */
 void spend_bind(struct pass *pass, uint32_t id);
