@@ -177,6 +177,12 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 	out_text(out, "regions", names_text(f, shape->regions, SHAPE_REGIONS_MAX, list));
 	out_text(out, "selector", names_text(f, shape->labels, SHAPE_LABELS_MAX, list));
 	out_text(out, "tolerates", names_text(f, shape->tolerates, SHAPE_LABELS_MAX, list));
+	out_list(out, "throughput_milli");
+	for (uint32_t i = 0; i < SHAPE_MODELS_MAX && shape->throughput[i]; i++)
+		out_int(out, NULL, shape->throughput[i]);
+	out_end(out, ']');
+	out_int(out, "min_throughput_milli", shape->min_throughput);
+	out_bool(out, "mix_models", shape->mixes);
 	out_text(out, "spread", level_name(f, shape->apart));
 }
 

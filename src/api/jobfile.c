@@ -171,6 +171,8 @@ static int finish(struct reading *r)
 	rc = check_environment(r);
 	if (rc >= 0)
 		rc = jobfile_sweep_finish(r);
+	if (rc == 0)
+		rc = jobfile_fit_finish(r);
 	if (rc < 0)
 		return rc;
 	if (!job->checkpoint)

@@ -20,6 +20,7 @@ struct reading {
 	const struct conf *array;
 	bool has_count; /* of the array */
 	int64_t sweep_jobs;
+	const struct conf *throughput;
 };
 
 typedef int read_fn(struct reading *r, const struct conf *c, const char *what);
@@ -36,7 +37,9 @@ jobfile_reader read_command, read_script, read_env, read_secrets, read_workdir;
 int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
 
 /* jobfile_fit.c */
-jobfile_reader read_spread;
+jobfile_reader read_spread, read_throughput, read_min_throughput, read_mix_models;
+/* When all fields have been read: accepted models and how fast they are belong together. */
+int jobfile_fit_finish(struct reading *r) MUST_CHECK;
 
 /* jobfile_sweep.c */
 jobfile_reader read_sweep;

@@ -100,7 +100,7 @@ static void each_field_reaches_the_event(void **state)
 		"deadline: 2028-03-01T12:30Z\nefficiency: 80\n"
 		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
 		"min_driver: \"550.54\"\nmin_cuda: 12.4\nmin_capability: \"9.0\"\nregion: [eu, de]\n"
-		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\nspread: row\n"
+		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\nspread: row\nthroughput: {X: 0.45}\nmin_throughput: 0.4\nmix_models: true\n"
 		"checkpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
 	job = &request.event.job_submitted;
 	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
@@ -141,6 +141,10 @@ static void each_field_reaches_the_event(void **state)
 	assert_string_equal(job->labels, "pool=blue,disk=ssd");
 	assert_string_equal(job->tolerates, "team=vision");
 	assert_string_equal(job->spread, "row");
+	assert_int_equal(job->throughput_count, 1);
+	assert_int_equal(job->throughput[0], 450);
+	assert_int_equal(job->min_throughput, 400);
+	assert_int_equal(job->mixes, 1);
 }
 
 static void defaults_are_as_documented(void **state)
@@ -349,6 +353,14 @@ static const struct {
 	{ "command: x\nselector: pool\n", 2, 11, "must be a map of 1 to 8 labels" },
 	{ "command: x\nselector: {pool: \"a,b\"}\n", 2, 18, "label and value" },
 	{ "command: x\ntolerates: [\"a,b\"]\n", 2, 13, "is not a name" },
+	{ "command: x\nthroughput: 2\n", 2, 13, "must be a map of 1 to 8 models" },
+	{ "command: x\nthroughput: {A: fast}\n", 2, 17, "from 0.001 to 60" },
+	{ "command: x\nthroughput: {A: 1}\ngpus: {model: [A, B]}\n", 2, 13,
+	  "\"B\" is accepted, but" },
+	{ "command: x\nthroughput: {A: 1, B: 2}\ngpus: {model: A}\n", 2, 13, "does not accept" },
+	{ "command: x\nthroughput: {\"a b\": 1}\n", 2, 14, "throughput" },
+	{ "command: x\nmin_throughput: 61\n", 2, 17, "from 0.001 to 60" },
+	{ "command: x\nmix_models: some\n", 2, 13, "true or false" },
 	{ "command: x\nspread: [rack]\n", 2, 9, "spread" },
 	{ "command: x\nspread: \"\"\n", 2, 9, "spread" },
 	{ "command: x\ntopology: {requires: node}\n", 2, 12, "did you mean \"require\"?" },

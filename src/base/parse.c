@@ -257,6 +257,25 @@ static bool is_name_char(char c)
 
 enum { NAME_MAX_BYTES = 63 };
 
+int parse_milli(const char *text, int64_t most, int64_t *ret, struct err *err)
+{
+	int64_t milli = 0, unit = 100;
+	const char *p = text;
+
+	for (; *p >= '0' && *p <= '9' && milli <= most; p++)
+		milli = milli * 10 + (*p - '0') * 1000;
+	if (p > text && *p == '.' && p[1])
+		for (p++; *p >= '0' && *p <= '9' && unit; p++, unit /= 10)
+			milli += (*p - '0') * unit;
+	if (p == text || *p || milli < 1 || milli > most)
+		return err_set(
+			err, ERR_INVALID,
+			"\"%.40s\" must be a number from 0.001 to %lld, with at most three digits behind the point",
+			text, (long long)most / 1000);
+	*ret = milli;
+	return 0;
+}
+
 int parse_name(const char *text, const char *what, struct err *err)
 {
 	size_t length = strlen(text);

@@ -267,6 +267,32 @@ static void whole_numbers_are_read_within_their_limits(void **state)
 	}
 }
 
+static void thousandths_are_read_exactly(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t want; /* -1 = refused */
+	} cases[] = {
+		{ "1", 1000 },     { "0.45", 450 },
+		{ "12.5", 12500 }, { "0.001", 1 },
+		{ "60", 60000 },   { "60.001", -1 },
+		{ "0", -1 },       { "0.0001", -1 },
+		{ ".5", -1 },      { "5.", -1 },
+		{ "-1", -1 },      { "", -1 },
+		{ "1e3", -1 },     { "99999999999999999999", -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int64_t milli = -1;
+		struct err err;
+
+		assert_int_equal(parse_milli(cases[i].text, 60000, &milli, &err) < 0,
+				 cases[i].want < 0);
+		assert_int_equal(milli, cases[i].want);
+	}
+}
+
 static void names_are_plain(void **state)
 {
 	static const char *const good[] = {
@@ -308,6 +334,7 @@ int main(void)
 		cmocka_unit_test(sizes_are_refused_with_the_reason),
 		cmocka_unit_test(sizes_are_written_and_read_back),
 		cmocka_unit_test(whole_numbers_are_read_within_their_limits),
+		cmocka_unit_test(thousandths_are_read_exactly),
 		cmocka_unit_test(names_are_plain),
 	};
 

@@ -197,6 +197,7 @@ const struct flag submission_flags[] = {
 	  false },
 	{ "prefer", 0, "LEVEL", "the same as a wish", false },
 	{ "spread", 0, "LEVEL", "no two tasks in one place of this level: node, rack", false },
+	{ "mix-models", 0, NULL, "its tasks may have GPUs of several models", false },
 	{ "no-preempt", 0, NULL, "never stop others for it", false },
 	{ 0 },
 };
@@ -398,6 +399,10 @@ int submission_from_flags(const struct invocation *in, struct submission *ret, s
 	if (arg_has(in, "hold"))
 		append(in->arena, b.document,
 		       make_text(in->arena, "hold", "true", false, next_line(&b, "hold")));
+	if (arg_has(in, "mix-models"))
+		append(in->arena, b.document,
+		       make_text(in->arena, "mix_models", "true", false,
+				 next_line(&b, "mix-models")));
 	if (arg_has(in, "no-preempt"))
 		append(in->arena, b.document,
 		       make_text(in->arena, "preempts", "false", false,

@@ -151,6 +151,8 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->min_capability = shape->min_capability;
 	e->require = level_text(f, shape->require);
 	e->prefer = level_text(f, shape->prefer);
+	e->mixes = shape->mixes;
+	e->min_throughput = shape->min_throughput;
 	e->spread = level_text(f, (uint8_t)shape->apart);
 	e->limit_ms = job->limit_ms;
 	e->estimate_ms = job->estimate_ms;
@@ -163,6 +165,18 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->rejoins = job->rejoins;
 }
 
+/* In the order of the models; how many, 0 when nothing is said. */
+static uint32_t speeds_copy(const struct shape *shape, int64_t ret[SHAPE_MODELS_MAX])
+{
+	uint32_t count = 0;
+
+	while (count < SHAPE_MODELS_MAX && shape->throughput[count]) {
+		ret[count] = shape->throughput[count];
+		count++;
+	}
+	return count;
+}
+
 void arrivals_take(struct arrivals *a, struct play *play)
 {
 	const struct job *job = job_of(a, a->at++);
@@ -170,6 +184,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	const struct shape *shape = shape_get(a->facts, job->shape);
 	char models[LIST_BYTES], regions[LIST_BYTES], labels[LIST_BYTES], tolerates[LIST_BYTES];
 	char driver[VERSION_TEXT_MAX], cuda[VERSION_TEXT_MAX];
+	int64_t speeds[SHAPE_MODELS_MAX];
 
 	wish_copy(a->facts, job, &e.job_submitted);
 	list_text(a->facts, shape->models, SHAPE_MODELS_MAX, 0, models);
@@ -179,6 +194,8 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	e.job_submitted.min_driver = version_text(shape->min_driver, driver);
 	e.job_submitted.min_cuda = version_text(shape->min_cuda, cuda);
 	e.job_submitted.models = models;
+	e.job_submitted.throughput = speeds;
+	e.job_submitted.throughput_count = speeds_copy(shape, speeds);
 	e.job_submitted.regions = regions;
 	e.job_submitted.labels = labels;
 	e.job_submitted.tolerates = tolerates;

@@ -498,6 +498,7 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	check_shared(checks, f, name, e, job);
 	check_level(checks, f, name, shape, e);
 	checks_apart(checks, f, name, shape, NULL, e);
+	checks_models(checks, f, name, shape, NULL, e);
 	if (shape->gpus) /* one without GPUs takes nothing of a limit that was lowered meanwhile */
 		check_limits(checks, f, name, job->queue);
 	check_bounds(checks, f, name, e, job);
@@ -557,6 +558,7 @@ static void check_grown(struct checks *checks, const struct facts *f,
 	check_nodes_room(checks, f, name, &place);
 	check_level(checks, f, name, shape, &place);
 	checks_apart(checks, f, name, shape, attempt, &place);
+	checks_models(checks, f, name, shape, attempt, &place);
 	if (shape->gpus)
 		check_limits(checks, f, name, job->queue);
 }

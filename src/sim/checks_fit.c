@@ -36,3 +36,24 @@ void checks_apart(struct checks *checks, const struct facts *f, const char *name
 	if (meet)
 		checks_problem(checks, f, "tasks of job %s that must lie apart lie together", name);
 }
+
+void checks_models(struct checks *checks, const struct facts *f, const char *name,
+		   const struct shape *shape, const struct attempt *attempt,
+		   const struct event_attempt_placed *e)
+{
+	const struct node *first = node_get(f, (struct node_id){ (uint32_t)e->nodes[0] });
+	bool several = false;
+
+	for (uint32_t i = 1; i < e->nodes_count; i++)
+		several = several ||
+			  !name_same(node_get(f, (struct node_id){ (uint32_t)e->nodes[i] })->model,
+				     first->model);
+	for (uint32_t rank = 0; attempt && rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(f, attempt, rank);
+
+		several = several || (task_holds(task) &&
+				      !name_same(node_get(f, task->node)->model, first->model));
+	}
+	if (several && shape->gpus && !shape->mixes)
+		checks_problem(checks, f, "tasks of job %s get GPUs of several models", name);
+}

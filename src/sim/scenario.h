@@ -106,6 +106,10 @@ struct scenario_job {
 	int64_t ready_ms, stop_ms; /* how long the engine takes to prepare and to stop it */
 	const char *min_driver, *min_cuda, *regions, *labels, *tolerates; /* as in the event */
 	int64_t min_capability; /* tenths */
+	const int64_t *throughput; /* of the models in `models`, thousandths */
+	uint32_t throughput_count;
+	int64_t min_throughput;
+	bool mixes;
 	uint32_t gpu_part; /* of one GPU in 1/63000; 0 = whole ones */
 	int64_t gpu_part_mib; /* or of its memory */
 	const struct scenario_place *running; /* by task */

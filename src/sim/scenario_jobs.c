@@ -405,17 +405,21 @@ static int check_job(struct reader *r, const struct conf *item, const struct sce
 static int read_job(struct reader *r, const struct conf *item, struct scenario_job *jobs,
 		    uint32_t *count)
 {
-	static const char *const known[] = {
-		"name",       "queue",      "kind",        "tier",      "priority",
-		"tasks",      "gpus",       "model",       "vram",      "topology",
-		"preempts",   "at",         "runtime",     "limit",     "restart_cost",
-		"resize",     "checkpoint", "running",     "age",       "cpus",
-		"ram",        "depends",    "retries",     "held",      "array",
-		"estimate",   "grace",      "fails_after", "starts_in", "stops_in",
-		"user",       "exit_code",  "min_driver",  "min_cuda",  "min_capability",
-		"region",     "selector",   "tolerates",   "rejoin",    "deadline",
-		"efficiency", "spread"
-	};
+	static const char *const known[] = { "name",        "queue",          "kind",
+					     "tier",        "priority",       "tasks",
+					     "gpus",        "model",          "vram",
+					     "topology",    "preempts",       "at",
+					     "runtime",     "limit",          "restart_cost",
+					     "resize",      "checkpoint",     "running",
+					     "age",         "cpus",           "ram",
+					     "depends",     "retries",        "held",
+					     "array",       "estimate",       "grace",
+					     "fails_after", "starts_in",      "stops_in",
+					     "user",        "exit_code",      "min_driver",
+					     "min_cuda",    "min_capability", "region",
+					     "selector",    "tolerates",      "rejoin",
+					     "deadline",    "efficiency",     "spread",
+					     "throughput",  "min_throughput", "mix_models" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/parse.h"
 #include "core/model/facts.h"
 #include "sim/reader.h"
 
@@ -69,6 +70,42 @@ static int read_capability(struct reader *r, const struct conf *map, const char 
 	return 0;
 }
 
+static int read_speed(struct reader *r, const struct conf *c, int64_t *ret)
+{
+	struct err why;
+
+	if (!c)
+		return 0;
+	if (c->type != CONF_SCALAR || parse_milli(c->text, SPEED_MOST, ret, &why) < 0)
+		return conf_error(r->err, r->file, c,
+				  "throughput: a number such as 0.45 is expected");
+	return 0;
+}
+
+/* {H100-80GB: 1, A100-80GB: 0.45}: these models are accepted, and so fast. */
+static int read_throughput(struct reader *r, const struct conf *c, struct scenario_job *job)
+{
+	int64_t *speeds;
+
+	if (!c)
+		return 0;
+	if (c->type != CONF_MAP || !c->count || c->count > SHAPE_MODELS_MAX || *job->models)
+		return conf_error(r->err, r->file, c,
+				  "throughput must be a map of at most %d models, which are those "
+				  "accepted; `model` is left out",
+				  SHAPE_MODELS_MAX);
+	speeds = arena_new_array(r->arena, int64_t, c->count);
+	for (size_t i = 0; i < c->count; i++) {
+		if (read_speed(r, c->items[i], &speeds[i]) < 0)
+			return -(int)r->err->code;
+		job->models = arena_printf(r->arena, "%s%s%s", job->models, i ? "," : "",
+					   c->items[i]->key);
+	}
+	job->throughput = speeds;
+	job->throughput_count = (uint32_t)c->count;
+	return 0;
+}
+
 int scenario_read_node_names(struct reader *r, const struct conf *item, struct scenario_node *node)
 {
 	static const char *const classes[] = { "any", "training", "inference" };
@@ -105,5 +142,11 @@ int scenario_read_job_names(struct reader *r, const struct conf *item, struct sc
 		rc = read_labels(r, item, "selector", SHAPE_LABELS_MAX, &job->labels);
 	if (rc == 0)
 		rc = read_list(r, item, "tolerates", SHAPE_LABELS_MAX, &job->tolerates);
+	if (rc == 0)
+		rc = read_throughput(r, conf_find(item, "throughput"), job);
+	if (rc == 0)
+		rc = read_speed(r, conf_find(item, "min_throughput"), &job->min_throughput);
+	if (rc == 0)
+		rc = reader_bool(r, item, "mix_models", &job->mixes);
 	return rc;
 }

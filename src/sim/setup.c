@@ -236,6 +236,10 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->require = from->require;
 	j->prefer = from->prefer;
 	j->spread = from->spread;
+	j->throughput = from->throughput;
+	j->throughput_count = from->throughput_count;
+	j->min_throughput = from->min_throughput;
+	j->mixes = from->mixes;
 	j->limit_ms = from->limit_ms;
 	j->estimate_ms = from->estimate_ms;
 	j->retries = from->retries;

@@ -86,6 +86,8 @@ def job_yaml(job):
         parts.append("topology: {require: %s}" % job["require"])
     if job.get("model"):
         parts.append("model: [%s]" % job["model"])
+    if job["tasks"] > 1:
+        parts.append("mix_models: true")  # the exact side puts tasks on any model that the job accepts
     if job.get("running"):
         parts.append("running: [%s]" % ", ".join(job["running"]))
     for key in ("tier", "priority", "age"):

@@ -209,7 +209,15 @@ static void make_fit(struct fold *f, struct event_job_submitted *j)
 {
 	static const char *const levels[] = { "", "", "rack", "node", "zone" };
 
+	static const int64_t speeds[] = { 450, 1000 };
+
 	j->spread = pick(f, levels, 5);
+	j->mixes = one_in(f, 3);
+	if (strchr(j->models, ',')) {
+		j->throughput = speeds;
+		j->throughput_count = one_in(f, 2) ? 2 : 0;
+		j->min_throughput = j->throughput_count && one_in(f, 3) ? 500 : 0;
+	}
 }
 
 static struct event make_job(struct fold *f)

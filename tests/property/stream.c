@@ -394,8 +394,10 @@ static void submit(struct stream *s)
 	wish.restart_cost_ms = (int64_t)below(s, 60) * 1000;
 	wish.array_count = one_in(s, 20) ? 2 + below(s, 5) : 0;
 	wish.array_limit = wish.array_count && one_in(s, 2) ? 1 + below(s, 3) : 0;
-	if (s->fits)
+	if (s->fits) {
 		wish.spread = levels[below(s, 6)];
+		wish.mixes = one_in(s, 2);
+	}
 	wish.body = wish.body_mac =
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 	for (int i = 0; i < 2; i++) {

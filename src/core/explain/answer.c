@@ -142,8 +142,8 @@ static int64_t most_of_one(struct trial *t, struct shape *shape, uint32_t *field
 /* A newest driver or a highest capability there is will do; other traits are asked for or not. */
 static bool answer_trait(struct trial *t, const struct verdict *v, struct parts *parts)
 {
-	bool figure =
-		v->level == TRAIT_DRIVER || v->level == TRAIT_CUDA || v->level == TRAIT_CAPABILITY;
+	bool figure = v->level == TRAIT_DRIVER || v->level == TRAIT_CUDA ||
+		      v->level == TRAIT_CAPABILITY || v->level == TRAIT_SPEED;
 
 	if (v->level == TRAIT_TAINT)
 		return v->at && !t->words.shape->tolerates[SHAPE_LABELS_MAX - 1].v &&

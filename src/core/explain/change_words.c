@@ -56,6 +56,9 @@ static const char *trait_text(const struct words *w, const struct change_part *p
 	if (part->id == TRAIT_CAPABILITY && value)
 		return arena_printf(w->arena, "asking for compute capability %u.%u", value / 10,
 				    value % 10);
+	if (part->id == TRAIT_SPEED && value)
+		return arena_printf(w->arena, "a min_throughput of at most %u.%03u", value / 1000,
+				    value % 1000);
 	switch ((enum trait)part->id) {
 	case TRAIT_DRIVER: return "asking for no driver version";
 	case TRAIT_CUDA: return "asking for no CUDA version";
@@ -64,6 +67,7 @@ static const char *trait_text(const struct words *w, const struct change_part *p
 	case TRAIT_LABEL: return "asking for no labels";
 	case TRAIT_CLASS:
 		return "nodes of class \"any\" (an admin: `fairlead nodes set NODE --class any`)";
+	case TRAIT_SPEED: return "asking for no throughput";
 	case TRAIT_NONE:
 	case TRAIT_MODEL:
 	case TRAIT_MEMORY:

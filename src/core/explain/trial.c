@@ -105,6 +105,12 @@ static void gpu_memory_set(struct shape *shape, uint32_t mib)
 		shape->gpu_part_mib = mib;
 }
 
+static void models_any(struct shape *shape)
+{
+	memset(shape->models, 0, sizeof(shape->models));
+	memset(shape->throughput, 0, sizeof(shape->throughput));
+}
+
 static void put_wish(struct trial *t, const struct change_part *part)
 {
 	struct job_id id = { t->job };
@@ -112,7 +118,7 @@ static void put_wish(struct trial *t, const struct change_part *part)
 	struct shape shape = *shape_get(&t->copy, job_get(&t->copy, id)->shape);
 
 	if (part->kind == CHANGE_MODELS)
-		memset(shape.models, 0, sizeof(shape.models));
+		models_any(&shape);
 	else if (part->kind == CHANGE_GPU_MEMORY)
 		gpu_memory_set(&shape, (uint32_t)part->value);
 	else if (part->kind == CHANGE_CPU)
@@ -162,6 +168,8 @@ static void put_trait(struct trial *t, const struct change_part *part)
 		shape.min_cuda = (uint32_t)part->value;
 	else if (part->id == TRAIT_CAPABILITY)
 		shape.min_capability = (uint32_t)part->value;
+	else if (part->id == TRAIT_SPEED)
+		shape.min_throughput = (uint32_t)part->value;
 	else if (part->id == TRAIT_REGION)
 		memset(shape.regions, 0, sizeof(shape.regions));
 	else if (part->id == TRAIT_LABEL)

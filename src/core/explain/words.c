@@ -168,6 +168,12 @@ static const char *trait_summary(const struct words *w, const struct verdict *v,
 				    "needs compute capability %s; the highest of %s is %s",
 				    capability_of(w, v->need), others,
 				    v->have ? capability_of(w, v->have) : "not known");
+	case TRAIT_SPEED:
+		return arena_printf(
+			w->arena,
+			"needs a throughput of %lld.%03lld; the highest of a model that %s have is %lld.%03lld",
+			(long long)v->need / 1000, (long long)v->need % 1000, others,
+			(long long)v->have / 1000, (long long)v->have % 1000);
 	case TRAIT_REGION:
 		return arena_printf(w->arena, "must run in region %s, and none of %s lies there",
 				    regions_text(w), others);
@@ -240,6 +246,7 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 					      "asking for CUDA %s, or a newer driver on the nodes",
 					      version_of(w, v->have))
 			       : "leaving min_cuda out, or nodes that state their CUDA version";
+	case TRAIT_SPEED: return "a smaller min_throughput, or nodes with faster GPUs";
 	case TRAIT_CAPABILITY: return "asking for less, or nodes with newer GPUs";
 	case TRAIT_REGION:
 		return "another region, or an admin who labels nodes that lie there: fairlead nodes set NODE --labels region=NAME";
@@ -407,6 +414,8 @@ static const char *placing_summary(const struct words *w, const struct verdict *
 			"needs %u tasks in one %s; the best, %s, has room for %lld of %lld",
 			w->shape->tasks_min, words_level(w, v->level), place_text(w, v),
 			(long long)v->have, (long long)v->need);
+	if (v->code == REASON_FRAGMENTATION && v->level == PLACE_ONE_MODEL)
+		return words_fit_summary(w, v);
 	if (v->code == REASON_FRAGMENTATION)
 		return arena_printf(
 			w->arena,
@@ -569,6 +578,8 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 		return arena_printf(w->arena, "room for %lld more task%s in one %s%s", lacks,
 				    lacks == 1 ? "" : "s", words_level(w, v->level),
 				    words_next_end(w));
+	if (v->code == REASON_FRAGMENTATION && v->level == PLACE_ONE_MODEL)
+		return words_fit_remedy(w, v);
 	if (v->code == REASON_FRAGMENTATION)
 		return arena_printf(w->arena, "%s free together for each of %lld more task%s%s",
 				    words_gpus(w, w->shape->gpus), lacks, lacks == 1 ? "" : "s",

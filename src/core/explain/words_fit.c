@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What keeps tasks from a place though each of them would fit somewhere: that they must lie apart. */
+/* What keeps tasks from a place though each of them would fit somewhere: that they must lie apart, or have one model. */
 #include "base/arena.h"
 #include "core/explain/words.h"
+
+static const char *one_model_summary(const struct words *w, const struct verdict *v)
+{
+	return arena_printf(
+		w->arena,
+		"needs %u tasks of %s, all on one model of GPU; of no model are more than "
+		"%lld of %lld free",
+		w->shape->tasks_min, words_task(w), (long long)v->have, (long long)v->need);
+}
 
 const char *words_fit_summary(const struct words *w, const struct verdict *v)
 {
 	const char *level = words_level(w, v->level);
 
+	if (v->code == REASON_FRAGMENTATION)
+		return one_model_summary(w, v);
 	return arena_printf(
 		w->arena,
 		w->never ? "needs %u tasks of %s, each in a %s of its own; even when all is "
@@ -19,6 +30,13 @@ const char *words_fit_remedy(const struct words *w, const struct verdict *v)
 {
 	long long lacks = (long long)(v->need - v->have);
 
+	if (v->code == REASON_FRAGMENTATION)
+		return arena_printf(
+			w->arena,
+			"%s of one model free for each of %lld more task%s, or a gang that "
+			"may mix models (mix_models)%s",
+			words_gpus(w, w->shape->gpus), lacks, lacks == 1 ? "" : "s",
+			words_next_end(w));
 	if (w->never)
 		return arena_printf(w->arena, "at most %lld tasks, or tasks that may lie together",
 				    (long long)v->have);

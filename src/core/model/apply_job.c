@@ -127,6 +127,21 @@ static bool part_of(struct facts *f, const struct event_job_submitted *e, struct
 	return true;
 }
 
+/* How fast the models are, in the order of the names' list, is kept beside the models. */
+static void speeds_of(const struct facts *f, const struct event_job_submitted *e, struct shape *ret)
+{
+	const char *list = e->models;
+	char part[NAME_MAX_BYTES + 1];
+
+	for (uint32_t i = 0; i < e->throughput_count && list_next(&list, part); i++) {
+		struct name_id name = facts_name_find(f, part);
+
+		for (uint32_t k = 0; k < SHAPE_MODELS_MAX && ret->models[k].v; k++)
+			if (name_same(ret->models[k], name))
+				ret->throughput[k] = clamp_u16(e->throughput[i]);
+	}
+}
+
 static bool shape_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
 {
 	int64_t least = e->tasks_min ? e->tasks_min : 1, most = e->tasks_max ? e->tasks_max : least;
@@ -153,8 +168,12 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	ret->serves = e->kind == KIND_INFERENCE;
 	if (!part_of(f, e, ret))
 		return false;
-	return names_sorted(f, e->models, "", ret->models, SHAPE_MODELS_MAX) &&
-	       names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
+	ret->mixes = e->mixes != 0 || e->kind == KIND_INFERENCE;
+	ret->min_throughput = clamp_u32(e->min_throughput);
+	if (!names_sorted(f, e->models, "", ret->models, SHAPE_MODELS_MAX))
+		return false;
+	speeds_of(f, e, ret);
+	return names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
 	       names_sorted(f, e->labels, "", ret->labels, SHAPE_LABELS_MAX) &&
 	       names_sorted(f, e->tolerates, "", ret->tolerates, SHAPE_LABELS_MAX);
 }

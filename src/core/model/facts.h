@@ -42,6 +42,8 @@ enum {
 	TAINTS_MAX = 8,
 	SHAPE_LABELS_MAX = 8, /* labels, taints that a job names */
 	SHAPE_REGIONS_MAX = 8,
+	SPEED_WHOLE = 1000, /* a throughput of 1 */
+	SPEED_MOST = 60000,
 	RESERVATIONS_MAX = 10000, /* policy.backfill_depth is never more */
 	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
 	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
@@ -239,6 +241,9 @@ struct shape {
 	struct name_id team, user;
 	uint32_t
 		apart; /* level as in `require`: no two of its tasks in one place of it; 0 = anywhere */
+	uint32_t mixes; /* tasks may have GPUs of several models */
+	uint32_t min_throughput; /* thousandths; 0 = any */
+	uint16_t throughput[SHAPE_MODELS_MAX]; /* of models[i], in thousandths; 0 = not said */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 

@@ -159,7 +159,7 @@ static void fill_node_marked(struct random *r, const struct facts *f, struct are
 static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena,
 			       struct event_job_submitted *e)
 {
-	int64_t *depends = numbers(arena, 3), *whole = numbers(arena, 3);
+	int64_t *depends = numbers(arena, 3), *whole = numbers(arena, 3), *speeds;
 	uint32_t models;
 
 	e->job = mostly(r, (int64_t)f->jobs.count + 1);
@@ -211,6 +211,13 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->gid = between(r, -1, 1999);
 	e->gpu_part = random_below(r, 6) ? 0 : between(r, -1, GPU_SHARE);
 	e->gpu_part_mib = random_below(r, 8) ? 0 : upto(r, 40000);
+	speeds = numbers(arena, 2);
+	speeds[0] = mostly(r, 1000);
+	speeds[1] = mostly(r, 450);
+	e->throughput = speeds;
+	e->throughput_count = random_below(r, 4) ? 0 : 2;
+	e->min_throughput = random_below(r, 6) ? 0 : upto(r, 1000);
+	e->mixes = upto(r, 1);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 }
 

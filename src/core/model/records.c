@@ -177,6 +177,9 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(NAME, team),
 					     ONE(NAME, user),
 					     ONE(U32, apart),
+					     ONE(U32, mixes),
+					     ONE(U32, min_throughput),
+					     SOME(U16, throughput, SHAPE_MODELS_MAX),
 					     LAST };
 #undef SELF
 

@@ -12,7 +12,9 @@ static bool node_suits(const struct search *search, uint32_t rank)
 	const struct place_node *node = space_at(search->space, rank);
 
 	return node->ready && search->classes >> node->class & 1 &&
-	       (node->class != CLASS_MIXED || space_node_suits(search->space, rank, search->shape));
+	       (node->class != CLASS_MIXED ||
+		(space_node_suits(search->space, rank, search->shape) &&
+		 model_is_open(search, rank)));
 }
 
 static uint32_t gpus_tasks(const struct search *search, uint32_t rank, uint32_t gpus)

@@ -30,6 +30,8 @@ static bool search_begin(struct search *search, const struct space *space,
 	if (!space_classes_of(space, shape, &search->classes))
 		return false;
 	search->classes &= ~request->closed;
+	if (request->model.v)
+		*search = search_of_model(search, request->model);
 	search->part = shape_is_part(shape);
 	search->wish = (struct part_wish){ shape_sharer(shape), request->share_gpus };
 	search->exact = shape->gpus == 0 || search->part || shape->cpu_milli || shape->memory_mib ||
@@ -277,20 +279,15 @@ static bool levels_find(struct search *search, const struct place_request *reque
 	return false;
 }
 
-int place_find(const struct space *space, const struct place_request *request, struct arena *arena,
-	       struct placement *ret, struct verdict *ret_why)
+int search_place(const struct search *from, const struct place_request *request,
+		 struct arena *arena, struct placement *ret, struct verdict *ret_why)
 {
 	bool spread = request->shape->spread && request->tasks > 1 &&
 		      !require_is_one_node(request->shape);
-	struct search search;
+	struct search search = *from;
 	uint32_t most_at = 0;
 	uint64_t most = 0;
 
-	CHECK(request->tasks > 0);
-	if (!search_begin(&search, space, request))
-		return class_verdict(space, request->shape, ret_why);
-	if (cluster_is_short(&search, request))
-		return place_verdict(&search, request, 0, 0, request->shape->require, ret_why);
 	if (shape_is_apart(request->shape, request->tasks)) {
 		if (spread_find(&search, request, arena, ret, &most, &most_at))
 			return 0;
@@ -308,6 +305,21 @@ int place_find(const struct space *space, const struct place_request *request, s
 	if (levels_find(&search, request, arena, ret, &most, &most_at))
 		return 0;
 	return place_verdict(&search, request, most, most_at, request->shape->require, ret_why);
+}
+
+int place_find(const struct space *space, const struct place_request *request, struct arena *arena,
+	       struct placement *ret, struct verdict *ret_why)
+{
+	struct search search;
+
+	CHECK(request->tasks > 0);
+	if (!search_begin(&search, space, request))
+		return class_verdict(space, request->shape, ret_why);
+	if (cluster_is_short(&search, request))
+		return place_verdict(&search, request, 0, 0, request->shape->require, ret_why);
+	if (models_matter(&search))
+		return models_find(&search, request, arena, ret, ret_why);
+	return search_place(&search, request, arena, ret, ret_why);
 }
 
 int place_bound(const struct space *space, const struct place_request *request,
@@ -339,29 +351,37 @@ int place_bound(const struct space *space, const struct place_request *request,
 	return PLACE_NO;
 }
 
-uint32_t place_width(const struct space *space, const struct place_request *request)
+uint32_t search_width(const struct search *search, const struct place_request *request)
 {
 	const struct shape *shape = request->shape;
+	const struct space *space = search->space;
 	uint32_t at = 0;
-	struct search search;
 	uint64_t most = 0;
 
-	if (!search_begin(&search, space, request))
-		return 0;
-	if (shape->gpus && !search.part &&
-	    space_free_gpus(space, request->domain, search.classes) < shape->gpus)
+	if (shape->gpus && !search->part &&
+	    space_free_gpus(space, request->domain, search->classes) < shape->gpus)
 		return 0;
 	if (shape_is_apart(shape, request->tasks)) {
-		most = spread_most(&search, request);
+		most = spread_most(search, request);
 	} else if (require_is_one_node(shape) || request->rank != RANK_NONE) {
-		one_node_most(&search, request, &most, &at);
+		one_node_most(search, request, &most, &at);
 	} else if (shape->require <= space->level_count) {
 		struct fit fit;
 		uint32_t domain;
 
-		(void)level_find(&search, request, shape->require, &domain, &fit, &most, &at);
+		(void)level_find(search, request, shape->require, &domain, &fit, &most, &at);
 	}
 	return most < request->tasks ? (uint32_t)most : request->tasks;
+}
+
+uint32_t place_width(const struct space *space, const struct place_request *request)
+{
+	struct search search;
+
+	if (!search_begin(&search, space, request))
+		return 0;
+	return models_are_one(&search) && models_matter(&search) ? models_width(&search, request)
+								 : search_width(&search, request);
 }
 
 struct hold placement_hold(const struct placement *placement, uint32_t task,

@@ -18,6 +18,8 @@
 #include "core/placement/space.h"
 
 enum { PLACE_NO = 1 };
+/* `level` of a REASON_FRAGMENTATION: they would fit on GPUs of several models. */
+enum { PLACE_ONE_MODEL = 102 };
 
 struct place_request {
 	const struct shape *shape;
@@ -28,6 +30,7 @@ struct place_request {
 	bool scatter; /* policy `packing: false`: the emptiest nodes first */
 	const uint64_t
 		*barred; /* ranks of nodes that are not to be used, one bit each; NULL = none */
+	struct name_id model; /* only GPUs of this one, 0 = any: that of ranks which run already */
 	uint8_t share_gpus; /* policy of that name, for parts of GPUs; 0 = anybody's may lie together */
 };
 

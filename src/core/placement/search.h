@@ -7,6 +7,7 @@
  *	capacity.c	how many tasks a node and a domain hold
  *	draw.c		which nodes of a domain, which GPUs of a node
  *	find_parts.c	the same for parts of GPUs
+ *	models.c	which model of GPU
  *	spread.c	tasks that must lie apart
  *	why.c		why there is no place
  */
@@ -14,6 +15,12 @@
 #include "core/placement/parts.h"
 
 enum { CAPACITY_MAX = 32 };
+
+/* What an hour of the job's work costs on a model: price / speed. */
+struct model_cost {
+	int64_t price;
+	uint32_t speed;
+};
 
 struct search {
 	const struct space *space;
@@ -24,6 +31,10 @@ struct search {
 	bool scatter;
 	bool part; /* of a GPU */
 	struct part_wish wish; /* then */
+	struct name_id
+		model; /* only GPUs of this one, 0 = any; of nodes of unlike classes it is looked at */
+	bool costs; /* and what they cost is from `least` to `most` */
+	struct model_cost least, most;
 	const uint64_t *barred; /* ranks not to be used, as in the request */
 	uint64_t *used; /* ranks drawn so far, one bit each; only while drawing */
 };
@@ -44,6 +55,26 @@ bool domain_allowed(const struct place_request *request, const struct space *spa
 		    uint32_t domain);
 /* All tasks on one node of [first, end): in one island if there is one, else on the tightest node. */
 int32_t one_node_find(const struct search *search, uint32_t first, uint32_t end);
+
+/* As place_find and place_width, once it is settled which models it is about. */
+int search_place(const struct search *search, const struct place_request *request,
+		 struct arena *arena, struct placement *ret, struct verdict *ret_why);
+uint32_t search_width(const struct search *search, const struct place_request *request);
+
+/* models.c */
+/* Is there a choice: several models that are not all one to the job? */
+bool models_matter(const struct search *search);
+/* All its tasks get one model. */
+bool models_are_one(const struct search *search);
+int models_find(const struct search *search, const struct place_request *request,
+		struct arena *arena, struct placement *ret, struct verdict *ret_why);
+uint32_t models_width(const struct search *search, const struct place_request *request);
+struct search search_of_model(const struct search *search, struct name_id model);
+/* Of a node of unlike classes: is its model one that this search is about? */
+bool model_is_open(const struct search *search, uint32_t rank);
+/* Two places for one wish: the narrower level, then fewer hosts, then fewer GPUs left free on them. */
+bool place_is_better(const struct space *space, const struct placement *a,
+		     const struct placement *b);
 
 /* spread.c: for a gang whose shape says `apart` */
 /* *most, *most_at: the most units with room in one domain of the widest level allowed, and which; with ret NULL only the answer. */

@@ -549,7 +549,7 @@ static void clear(struct space *space)
 	space->class_count = space->traits_count = space->gpus_max = space->node_count =
 		space->log_count = 0;
 	space->gpus_usable = 0;
-	space->islands = false;
+	space->islands = space->several_models = space->priced = false;
 }
 
 void space_build(struct space *space, const struct facts *facts)
@@ -585,6 +585,11 @@ void space_build(struct space *space, const struct facts *facts)
 	array_resize(&space->sets.buf,
 		     (size_t)space->class_count * (space->gpus_max + 1) * bits_words(count),
 		     sizeof(uint64_t));
+	for (uint32_t i = 0; i < space->traits_count; i++) {
+		space->priced |= space->traits.at[i].price_micro > 0;
+		space->several_models |=
+			!name_same(space->traits.at[i].model, space->traits.at[0].model);
+	}
 	parts_build(space, facts);
 	for (uint32_t rank = 0; rank < count; rank++) {
 		node_count_in(space, rank, true);

@@ -32,6 +32,35 @@ uint32_t model_capability(const char *model)
 	return 0;
 }
 
+int64_t model_price(const struct facts *facts, struct name_id model)
+{
+	int64_t any = 0;
+
+	for (uint32_t row = 1; row <= facts->prices.count; row++) {
+		const struct price *price = table_get(&facts->prices, row);
+
+		if (price->micro_per_hour < 0)
+			continue;
+		if (name_same(price->model, model))
+			return price->micro_per_hour;
+		if (strcmp(facts_name(facts, price->model), "any") == 0)
+			any = price->micro_per_hour;
+	}
+	return any;
+}
+
+uint32_t shape_speed(const struct shape *shape, struct name_id model)
+{
+	bool said = false;
+
+	for (uint32_t i = 0; i < SHAPE_MODELS_MAX && shape->models[i].v; i++) {
+		if (name_same(shape->models[i], model))
+			return shape->throughput[i] ? shape->throughput[i] : SPEED_WHOLE;
+		said = said || shape->throughput[i];
+	}
+	return said ? 0 : SPEED_WHOLE;
+}
+
 bool traits_named_has(const struct traits_named *named, struct name_id name)
 {
 	uint32_t first = 0, end = named->count;
@@ -74,6 +103,7 @@ void traits_read(struct traits *ret, const struct facts *facts, const struct nod
 	ret->capability = node->capability ? node->capability
 					   : model_capability(facts_name(facts, node->model));
 	ret->class = node->class;
+	ret->price_micro = model_price(facts, node->model);
 	for (uint32_t i = 0; i < LABELS_MAX && node->label[i].v; i++)
 		if (traits_named_has(named, node->label[i]))
 			ret->labels[count++] = node->label[i];
@@ -131,6 +161,7 @@ bool traits_meet(const struct traits *traits, const struct shape *shape, enum tr
 	case TRAIT_MODEL:
 		return !shape->models[0].v ||
 		       list_has(shape->models, SHAPE_MODELS_MAX, traits->model);
+	case TRAIT_SPEED: return shape_speed(shape, traits->model) >= shape->min_throughput;
 	case TRAIT_MEMORY:
 		return traits_memory(traits, shape) >= shape->gpu_memory_mib &&
 		       traits->gpu_memory_mib >= shape->gpu_part_mib;

@@ -19,6 +19,7 @@
 enum trait {
 	TRAIT_NONE,
 	TRAIT_MODEL,
+	TRAIT_SPEED,
 	TRAIT_MEMORY,
 	TRAIT_CAPABILITY,
 	TRAIT_REGION,
@@ -39,6 +40,7 @@ struct traits {
 	struct name_id labels[LABELS_MAX]; /* those that some wish names; none behind the last */
 	struct name_id taints[TAINTS_MAX];
 	struct name_id taint_keys[TAINTS_MAX]; /* of these: the key, if some wish names it */
+	int64_t price_micro; /* of a GPU for an hour */
 };
 
 /* Names of labels, regions and taints in wishes: sorted by number, each once. */
@@ -57,6 +59,10 @@ bool traits_suit(const struct traits *traits, const struct shape *shape);
 uint32_t traits_memory(const struct traits *traits, const struct shape *shape);
 /* The taint that is in the way; 0 = none. */
 struct name_id traits_taint(const struct traits *traits, const struct shape *shape);
+/* What a GPU of the model costs for an hour, in millionths; 0 = nothing is known. */
+int64_t model_price(const struct facts *facts, struct name_id model);
+/* How fast the model does this job's work, in thousandths of the whole; 0 = it is not among those of which the job says so. */
+uint32_t shape_speed(const struct shape *shape, struct name_id model);
 /* Compute capability in tenths of GPUs of this model: "H100-80GB" has 90; 0 = not known. */
 uint32_t model_capability(const char *model);
 bool traits_named_has(const struct traits_named *named, struct name_id name);

@@ -16,6 +16,7 @@ static enum reason trait_reason(enum trait trait)
 {
 	switch (trait) {
 	case TRAIT_MODEL:
+	case TRAIT_SPEED:
 	case TRAIT_CAPABILITY: return REASON_MODEL;
 	case TRAIT_MEMORY: return REASON_MEMORY;
 	case TRAIT_REGION: return REASON_RESIDENCY;
@@ -36,6 +37,7 @@ static int64_t trait_amount(const struct traits *traits, const struct shape *sha
 {
 	return trait == TRAIT_MEMORY
 		       ? (shape->gpu_part ? traits_memory(traits, shape) : traits->gpu_memory_mib)
+	       : trait == TRAIT_SPEED      ? shape_speed(shape, traits->model)
 	       : trait == TRAIT_CAPABILITY ? traits->capability
 	       : trait == TRAIT_DRIVER     ? traits->driver
 	       : trait == TRAIT_CUDA       ? traits->cuda
@@ -47,6 +49,7 @@ static int64_t trait_need(const struct shape *shape, enum trait trait)
 	return trait == TRAIT_MEMORY
 		       ? (shape->gpu_part_mib > shape->gpu_memory_mib ? shape->gpu_part_mib
 								      : shape->gpu_memory_mib)
+	       : trait == TRAIT_SPEED      ? shape->min_throughput
 	       : trait == TRAIT_CAPABILITY ? shape->min_capability
 	       : trait == TRAIT_DRIVER     ? shape->min_driver
 	       : trait == TRAIT_CUDA       ? shape->min_cuda

@@ -79,6 +79,25 @@ static int level_check(const struct admission *a, const char *what, const char *
 		       what, level, known);
 }
 
+/* How fast each accepted model is; the least that will do says nothing without that. */
+static int speeds_check(const struct admission *a, const struct event_job_submitted *e, int models)
+{
+	for (uint32_t i = 0; i < e->throughput_count; i++)
+		if (e->throughput[i] < 1 || e->throughput[i] > SPEED_MOST)
+			return err_set(a->err, ERR_INVALID,
+				       "throughput: %lld thousandths; it must be between 1 and %d",
+				       (long long)e->throughput[i], SPEED_MOST);
+	if (e->throughput_count && (int)e->throughput_count != models)
+		return err_set(a->err, ERR_INVALID,
+			       "throughput: %u figures are given for %d accepted models",
+			       e->throughput_count, models);
+	if (e->min_throughput && !e->throughput_count)
+		return err_set(
+			a->err, ERR_INVALID,
+			"min_throughput: say with throughput how fast each accepted model is");
+	return admit_range(a, "min_throughput in thousandths", e->min_throughput, 0, SPEED_MOST);
+}
+
 /* How wide a level is: 1 the widest of the cluster, a node, an island; 0 = none is named. */
 static uint32_t level_depth(const struct facts *f, const char *level)
 {
@@ -186,6 +205,8 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 	if (rc == 0)
 		rc = admit_names(a, "model", e->models, SHAPE_MODELS_MAX, false);
 	if (rc >= 0)
+		rc = speeds_check(a, e, rc);
+	if (rc == 0)
 		rc = admit_version(a, "min_driver", e->min_driver);
 	if (rc == 0)
 		rc = admit_version(a, "min_cuda", e->min_cuda);

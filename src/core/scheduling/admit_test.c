@@ -166,6 +166,28 @@ static void numbers_have_bounds(void **state)
 	world_deinit(&w);
 }
 
+static void throughput_is_said_of_each_model(void **state)
+{
+	static const int64_t good[] = { 1000, 450 }, bad[] = { 1000, 0 };
+	struct world w;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = job(&w);
+	e.job_submitted.min_throughput = 400;
+	refused(&w, &e, ERR_INVALID,
+		"min_throughput: say with throughput how fast each accepted model is");
+	e.job_submitted.models = "A,B";
+	e.job_submitted.throughput = bad;
+	e.job_submitted.throughput_count = 2;
+	refused(&w, &e, ERR_INVALID, "throughput: 0 thousandths; it must be between 1 and 60000");
+	e.job_submitted.throughput = good;
+	e.job_submitted.throughput_count = 1;
+	refused(&w, &e, ERR_INVALID, "throughput: 1 figures are given for 2 accepted models");
+	world_deinit(&w);
+}
+
 static void tasks_are_not_asked_both_apart_and_together(void **state)
 {
 	struct world w;
@@ -384,6 +406,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_client_key_gives_the_same_job),
 		cmocka_unit_test(critical_work_stays_inside_its_guarantee),
 		cmocka_unit_test(what_a_job_names_must_exist),
+		cmocka_unit_test(throughput_is_said_of_each_model),
 		cmocka_unit_test(tasks_are_not_asked_both_apart_and_together),
 		cmocka_unit_test(numbers_have_bounds),
 		cmocka_unit_test(queues_form_a_tree_whose_guarantees_add_up),

@@ -167,6 +167,19 @@ static uint64_t *ranks_barred(const struct pass *pass, const struct shape *shape
 	return barred;
 }
 
+/* Of its ranks, when all must be of one; 0 = none runs, or any will do. */
+static struct name_id ranks_model(const struct pass *pass, const struct shape *shape,
+				  const struct attempt *attempt)
+{
+	for (uint32_t i = 0; !shape->mixes && i < attempt->tasks; i++) {
+		const struct task *task = task_at(pass, attempt, i);
+
+		if (task_holds(task))
+			return node_get(pass->facts, task->node)->model;
+	}
+	return (struct name_id){ 0 };
+}
+
 static uint32_t place_beside(struct pass *pass, const struct job *job,
 			     const struct attempt *attempt, uint32_t tasks, uint32_t least,
 			     struct placement *ret)
@@ -178,6 +191,7 @@ static uint32_t place_beside(struct pass *pass, const struct job *job,
 	int64_t at = ranks_lie_in(pass, attempt, 0, true);
 
 	request.barred = ranks_barred(pass, shape, attempt);
+	request.model = ranks_model(pass, shape, attempt);
 	if (shape->require == LEVEL_ISLAND)
 		return 0; /* which GPUs are left of its island is not looked at */
 	if (at >= 0) {

@@ -11,24 +11,6 @@ __extension__ typedef __int128 wide;
 
 /* --- prices -------------------------------------------------------------------------------------------- */
 
-/* Per GPU and hour. */
-static int64_t model_price(const struct facts *facts, struct name_id model)
-{
-	int64_t any = 0;
-
-	for (uint32_t row = 1; row <= facts->prices.count; row++) {
-		const struct price *price = table_get(&facts->prices, row);
-
-		if (price->micro_per_hour < 0)
-			continue;
-		if (name_same(price->model, model))
-			return price->micro_per_hour;
-		if (strcmp(facts_name(facts, price->model), "any") == 0)
-			any = price->micro_per_hour;
-	}
-	return any;
-}
-
 static int64_t cost_of(int64_t gpus, int64_t micro_per_hour, int64_t ms)
 {
 	wide cost = (wide)gpus * micro_per_hour * (ms > 0 ? ms : 0) / HOUR_MS;

@@ -611,6 +611,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 		return;
 	}
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
+	case EVENT_PRICE_SET:
 	case EVENT_NODE_MARKED: view->space_stale = true; return;
 	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
 	case EVENT_POLICY_SET:
@@ -680,7 +681,6 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_DECIDED:
 	case EVENT_SEARCHED:
 	case EVENT_CLOCK_TICKED:
-	case EVENT_PRICE_SET:
 	case EVENT_BUDGET_SET:
 	case EVENT_TEAM_SET:
 	case EVENT_TEAM_REMOVED:
