@@ -350,16 +350,12 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 				      struct shape_memo *memo, int64_t end_ms, bool declared)
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
-	uint64_t classes;
 
 	if (!pass->applied || memo->never)
 		return false;
 	if (memo->fits_at == pass->changes + 1)
 		return true;
-	space_classes_of(&pass->view->space, shape, &classes);
-	if (!shape_is_part(shape) &&
-	    space_free_gpus(&pass->view->space, 0, classes) + pass->kept_free <
-		    (int64_t)shape->gpus * shape->tasks_min) {
+	if (!reserve_may_fit(pass, &request)) {
 		memo->never = true;
 		return false;
 	}

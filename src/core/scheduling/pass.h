@@ -37,7 +37,6 @@ struct reservation {
 	struct placement place;
 	struct hold
 		*kept; /* what was promised in the space for it, by task; NULL = not in the space */
-	int64_t kept_free; /* GPUs of these that were free */
 	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
 	bool claim; /* its job fits in its queue's share: lent only to work whose declared limit ends before */
 	const struct shape *shape;
@@ -152,7 +151,8 @@ struct pass {
 	uint32_t reservation_count, applied; /* applied: those that are kept in the space */
 	int64_t layer_end_ms; /* for whom they are: see reserve_layer. -1 = look again */
 	bool layer_declared;
-	int64_t kept_free; /* GPUs that would be free but for those applied */
+	uint32_t *bare, *bare_masks; /* reserve_may_fit; NULL = not yet made */
+	uint32_t bare_changes; /* 1 + changes when it was made */
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
 	uint32_t *reserved; /* masks of the GPUs that reservations name, by rank; NULL = none yet */
 	bool *reserved_seen; /* by row of the facts: still holds, or was set anew */
@@ -246,6 +246,8 @@ bool reserve_for(struct pass *pass, uint32_t job);
 /* Keeps in the space what a job that may run until end_ms may not use, and nothing else; 0 = it can be stopped at once.
  * `declared`: end_ms is its limit, not what is expected. */
 void reserve_layer(struct pass *pass, int64_t end_ms, bool declared);
+/* False: it does not fit though nothing reserved were kept in the space; by counts, whatever is kept now. */
+bool reserve_may_fit(struct pass *pass, const struct place_request *request);
 /* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
 struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared);
 

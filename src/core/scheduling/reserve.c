@@ -28,17 +28,12 @@ static void reservation_keep(struct pass *pass, struct reservation *r)
 	struct space *space = &pass->view->space;
 
 	r->kept = arena_new_array(pass->arena, struct hold, r->place.count);
-	r->kept_free = 0;
 	for (uint32_t i = 0; i < r->place.count; i++) {
 		uint32_t rank = r->place.ranks[i];
 
 		r->kept[i] = hold_unpromised(space, rank, placement_hold(&r->place, i, r->shape));
-		if (!r->kept[i].part)
-			r->kept_free += bits_count(r->kept[i].mask &
-						   place_node_free(space_at(space, rank)));
 		space_promise(space, rank, &r->kept[i]);
 	}
-	pass->kept_free += r->kept_free;
 	pass->applied++;
 }
 
@@ -47,7 +42,6 @@ static void reservation_free(struct pass *pass, struct reservation *r)
 	for (uint32_t i = 0; i < r->place.count; i++)
 		space_unpromise(&pass->view->space, r->place.ranks[i], &r->kept[i]);
 	r->kept = NULL;
-	pass->kept_free -= r->kept_free;
 	pass->applied--;
 }
 
@@ -93,6 +87,67 @@ struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declare
 						    : 0;
 	}
 	return why;
+}
+
+/*
+ * Nodes by free GPUs, of each class, as if nothing reserved were kept. Reservations come into the space and go; this stays, until
+ * something starts or is promised.
+ */
+static void bare_make(struct pass *pass)
+{
+	const struct space *space = &pass->view->space;
+	uint32_t width = space->gpus_max + 1;
+
+	if (!pass->bare) {
+		pass->bare =
+			arena_new_array(pass->arena, uint32_t, (size_t)space->class_count *width);
+		pass->bare_masks = arena_new_array(pass->arena, uint32_t, space->node_count + 1);
+	}
+	memcpy(pass->bare, space_counts(space, 0, 0),
+	       (size_t)space->class_count * width * sizeof(*pass->bare));
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		for (uint32_t t = 0;
+		     pass->reservations[i].kept && t < pass->reservations[i].place.count; t++)
+			pass->bare_masks[pass->reservations[i].place.ranks[t]] |=
+				pass->reservations[i].kept[t].mask;
+	for (uint32_t i = 0; i < pass->reservation_count; i++) {
+		const struct reservation *r = &pass->reservations[i];
+
+		for (uint32_t t = 0; r->kept && t < r->place.count; t++) {
+			const struct place_node *node = space_at(space, r->place.ranks[t]);
+			uint32_t *mask = &pass->bare_masks[r->place.ranks[t]],
+				 *counts = pass->bare + (size_t)node->class * width;
+
+			if (node->ready && *mask) {
+				counts[bits_count(place_node_free(node))]--;
+				counts[bits_count(node->usable & ~node->busy &
+						  ~(node->promised & ~*mask))]++;
+			}
+			*mask = 0;
+		}
+	}
+	pass->bare_changes = pass->changes + 1;
+}
+
+bool reserve_may_fit(struct pass *pass, const struct place_request *request)
+{
+	const struct shape *shape = request->shape;
+	const struct space *space = &pass->view->space;
+	uint64_t classes, tasks = 0;
+
+	if (shape_is_part(shape) || !shape->gpus)
+		return true;
+	if (pass->bare_changes != pass->changes + 1)
+		bare_make(pass);
+	space_classes_of(space, shape, &classes);
+	for (classes &= ~request->closed; classes; classes &= classes - 1) {
+		const uint32_t *counts =
+			pass->bare + (size_t)__builtin_ctzll(classes) * (space->gpus_max + 1);
+
+		for (uint32_t free = shape->gpus; free <= space->gpus_max; free++)
+			tasks += (uint64_t)counts[free] * (free / shape->gpus);
+	}
+	return tasks >= request->tasks;
 }
 
 /* --- what lies ahead ------------------------------------------------------------------------------------- */
