@@ -479,15 +479,31 @@ static uint32_t list_room(struct hunt *hunt, uint32_t list)
 	return hunt->pass->victim_counts[list];
 }
 
+/* Its list is empty, and the core is woken in time for those who are too young: it gives nothing, whoever asks. */
+static bool list_is_void(const struct pass *pass, uint32_t list)
+{
+	int64_t mature_ms;
+
+	if (!pass->victims_made[list] || pass->victim_counts[list])
+		return false;
+	mature_ms = pass->victims_mature_ms[list];
+	return !mature_ms || (pass->wake_ms && pass->wake_ms <= mature_ms);
+}
+
 /* Best-effort work, lower ranks of the queue, and queues above their share, in order. */
 static void kept_make(struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
 	struct candidates *kept = &pass->kept;
-	uint32_t room = list_room(hunt, 0), lists = 0, queues = pass->standings.count;
+	uint32_t room = list_room(hunt, 0), lists = 0, queues = pass->standings.count, giving = 0;
+	uint32_t *give = arena_new_array(pass->arena, uint32_t, queues);
 
-	for (uint32_t q = 1; q < queues; q++)
-		room += queue_may_give(hunt, q) ? list_room(hunt, q) : 0;
+	for (uint32_t q = 1; q < queues; q++) {
+		if (list_is_void(pass, q) || !queue_may_give(hunt, q))
+			continue;
+		give[giving++] = q;
+		room += list_room(hunt, q);
+	}
 	*kept = (struct candidates){ .queue = hunt->j->queue.v,
 				     .rank = hunt->rank,
 				     .starts = pass->starts,
@@ -495,11 +511,10 @@ static void kept_make(struct hunt *hunt)
 				     .pledged = hunt->pledged };
 	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
 	list_add(hunt, 0);
-	for (uint32_t q = 1; q < queues; q++) {
+	for (uint32_t i = 0; i < giving; i++) {
 		uint32_t before = kept->count;
 
-		if (queue_may_give(hunt, q))
-			list_add(hunt, q);
+		list_add(hunt, give[i]);
 		lists += kept->count > before;
 	}
 	if (lists > 1)
