@@ -352,6 +352,18 @@ int admit_queue_removed(const struct admission *a, const struct event_queue_remo
 enum { PRICES_MAX = 1000 };
 #define MONEY_MAX_MICRO (INT64_C(1000000000000) * 1000000)
 
+/* A row of the prices is its own for ever, whether it has a price now or not. */
+static bool price_was_set(const struct facts *facts, const char *model)
+{
+	for (uint32_t row = 1; row <= facts->prices.count; row++) {
+		const struct price *price = table_get(&facts->prices, row);
+
+		if (strcmp(facts_name(facts, price->model), model) == 0)
+			return true;
+	}
+	return false;
+}
+
 int admit_price_set(const struct admission *a, const struct event_price_set *e)
 {
 	int rc = admit_name(a, "model", e->model);
@@ -359,10 +371,10 @@ int admit_price_set(const struct admission *a, const struct event_price_set *e)
 	if (rc == 0)
 		rc = admit_range(a, "a price in millionths per hour", e->micro_per_hour, -1,
 				 MONEY_MAX_MICRO);
-	if (rc == 0 && a->facts->prices.count >= PRICES_MAX &&
-	    !facts_name_find(a->facts, e->model).v)
-		return err_set(a->err, ERR_INVALID, "%d models have a price; that is the limit",
-			       PRICES_MAX);
+	if (rc == 0 && a->facts->prices.count >= PRICES_MAX && !price_was_set(a->facts, e->model))
+		return err_set(a->err, ERR_INVALID,
+			       "prices were set for %d models; there is no room for one of \"%s\"",
+			       PRICES_MAX, e->model);
 	return rc;
 }
 

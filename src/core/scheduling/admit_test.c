@@ -369,6 +369,32 @@ static void the_last_admin_stays(void **state)
 	world_deinit(&w);
 }
 
+/* Also a name that the facts know from elsewhere has no price yet. */
+static void prices_are_set_for_so_many_models_and_no_more(void **state)
+{
+	char name[32], text[128];
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "model-%d", i);
+		e = world_event(&w, EVENT_PRICE_SET);
+		e.price_set.model = name;
+		assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	}
+	e = world_event(&w, EVENT_PRICE_SET);
+	e.price_set.model = "default";
+	snprintf(text, sizeof(text),
+		 "prices were set for 1000 models; there is no room for one of \"default\"");
+	refused(&w, &e, ERR_INVALID, text);
+	e.price_set.model = "model-7";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	world_deinit(&w);
+}
+
 static void an_admin_who_can_not_come_in_is_no_other_admin(void **state)
 {
 	struct world w;
@@ -414,6 +440,7 @@ int main(void)
 		cmocka_unit_test(a_final_job_is_not_changed),
 		cmocka_unit_test(decisions_do_not_come_from_outside),
 		cmocka_unit_test(the_last_admin_stays),
+		cmocka_unit_test(prices_are_set_for_so_many_models_and_no_more),
 		cmocka_unit_test(an_admin_who_can_not_come_in_is_no_other_admin),
 	};
 

@@ -167,9 +167,8 @@ struct pass {
 	uint32_t widest; /* tasks */
 	struct name_id others_than; /* GPUs of all models but this one: */
 	int64_t others_share;
-	int64_t *committed; /* of budgets, by queue; -1 = not yet made, see spend.h */
 	int64_t *
-		freed; /* of that, by those who begin to leave in this pass; by queue, NULL = not yet asked for */
+		freed; /* of what budgets are committed to, by those who begin to leave in this pass; by queue, NULL = not asked for */
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };

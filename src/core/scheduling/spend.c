@@ -82,23 +82,22 @@ static int64_t cost_sum(int64_t a, int64_t b)
 }
 
 /* What the queue's own running jobs cost since `since_ms`, until they are expected to end. */
-static int64_t running_cost(const struct pass *pass, uint32_t queue, int64_t since_ms)
+static int64_t running_cost(const struct standings *s, uint32_t queue, int64_t since_ms)
 {
-	const struct facts *facts = pass->facts;
+	const struct facts *facts = s->facts;
 	struct sorted_walk walk;
 	int64_t sum = 0;
 
-	for (bool any =
-		     sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk);
-	     any; any = sorted_next(&pass->view->pool, &walk)) {
+	for (bool any = sorted_begin(&s->view->pool, s->view->queues.at[queue].running, &walk); any;
+	     any = sorted_next(&s->view->pool, &walk)) {
 		const struct job *job = job_get(facts, (struct job_id){ walk.id });
 		const struct attempt *attempt = attempt_get(facts, job->attempt);
 		const struct task *task = table_get(&facts->tasks, attempt->first_task);
 		int64_t from_ms = attempt->placed_ms > since_ms ? attempt->placed_ms : since_ms,
-			end_ms = job_view_get(pass->view, walk.id)->end_ms;
+			end_ms = job_view_get(s->view, walk.id)->end_ms;
 
 		end_ms = end_ms > facts->now_ms ? end_ms : facts->now_ms;
-		sum = cost_sum(sum, cost_of(job_view_get(pass->view, walk.id)->share / GPU_SHARE,
+		sum = cost_sum(sum, cost_of(job_view_get(s->view, walk.id)->share / GPU_SHARE,
 					    model_price(facts, node_get(facts, task->node)->model),
 					    end_ms - from_ms));
 	}
@@ -107,38 +106,65 @@ static int64_t running_cost(const struct pass *pass, uint32_t queue, int64_t sin
 
 /* What jobs will cost to which a place is promised. Those that this pass has started stand here still: they are not among those
  * that run yet. */
-static int64_t promised_cost(const struct pass *pass, uint32_t queue)
+static int64_t promised_cost(const struct standings *s, uint32_t queue)
 {
 	int64_t sum = 0;
 
-	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
-		const struct promise_view *p = &pass->view->promises.at[i];
+	for (uint32_t i = 0; i < s->view->promise_count; i++) {
+		const struct promise_view *p = &s->view->promises.at[i];
 
-		if (queue_is_in(pass->view, p->queue, queue))
-			sum = cost_sum(sum, job_cost_micro(pass->facts, pass->view,
-							   job_get(pass->facts,
-								   (struct job_id){ p->job })));
+		if (queue_is_in(s->view, p->queue, queue))
+			sum = cost_sum(
+				sum, job_cost_micro(s->facts, s->view,
+						    job_get(s->facts, (struct job_id){ p->job })));
 	}
 	return sum;
 }
 
-/* Made when the first job of a queue with a budget has its turn: a step for each running job of the queues below it. */
+static int64_t committed_make(const struct standings *s, uint32_t queue)
+{
+	int64_t since_ms = queue_get(s->facts, (struct queue_id){ queue })->budget_ms,
+		sum = promised_cost(s, queue);
+
+	for (uint32_t q = 1; q <= s->facts->queues.count; q++)
+		if (queue_is_in(s->view, q, queue))
+			sum = cost_sum(sum, running_cost(s, q, since_ms));
+	return sum;
+}
+
+/* Made when the first job of a queue with a budget waits: a step for each running job of the queues below it. */
+static int64_t *standing_committed(struct standings *s, uint32_t queue, struct arena *arena)
+{
+	if (!s->committed) {
+		s->committed = arena_new_array(arena, int64_t, s->count);
+		memset(s->committed, -1, s->count * sizeof(int64_t));
+	}
+	if (s->committed[queue] < 0)
+		s->committed[queue] = committed_make(s, queue);
+	return &s->committed[queue];
+}
+
+int64_t spend_left_micro(struct standings *s, uint32_t queue, struct arena *arena)
+{
+	int64_t least = INT64_MAX;
+
+	if (s->facts->policy.budget_warns || !s->facts->prices.count)
+		return INT64_MAX;
+	for (; queue; queue = s->view->queues.at[queue].parent)
+		if (queue_has_budget(s->facts, queue)) {
+			int64_t left =
+				queue_get(s->facts, (struct queue_id){ queue })->budget_micro -
+				*standing_committed(s, queue, arena);
+
+			left = left > 0 ? left : 0;
+			least = left < least ? left : least;
+		}
+	return least;
+}
+
 static int64_t *committed(struct pass *pass, uint32_t queue)
 {
-	int64_t since_ms = queue_get(pass->facts, (struct queue_id){ queue })->budget_ms;
-
-	if (!pass->committed) {
-		pass->committed = arena_new_array(pass->arena, int64_t, pass->standings.count);
-		memset(pass->committed, -1, pass->standings.count * sizeof(int64_t));
-	}
-	if (pass->committed[queue] < 0) {
-		pass->committed[queue] = promised_cost(pass, queue);
-		for (uint32_t q = 1; q < pass->standings.count; q++)
-			if (queue_is_in(pass->view, q, queue))
-				pass->committed[queue] = cost_sum(pass->committed[queue],
-								  running_cost(pass, q, since_ms));
-	}
-	return &pass->committed[queue];
+	return standing_committed(&pass->standings, queue, pass->arena);
 }
 
 /* No wider than is left for. */
@@ -178,9 +204,11 @@ bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_
 
 static void spend_add(struct pass *pass, uint32_t queue, int64_t cost)
 {
-	for (; cost && pass->committed && queue; queue = pass->view->queues.at[queue].parent)
-		if (pass->committed[queue] >= 0)
-			pass->committed[queue] = cost_sum(pass->committed[queue], cost);
+	for (; cost && pass->standings.committed && queue;
+	     queue = pass->view->queues.at[queue].parent)
+		if (pass->standings.committed[queue] >= 0)
+			pass->standings.committed[queue] =
+				cost_sum(pass->standings.committed[queue], cost);
 }
 
 void spend_take(struct pass *pass, const struct job *job, uint32_t tasks)
@@ -190,13 +218,15 @@ void spend_take(struct pass *pass, const struct job *job, uint32_t tasks)
 
 void spend_give(struct pass *pass, const struct job *job)
 {
-	int64_t cost = pass->committed ? job_cost_micro(pass->facts, pass->view, job) : 0;
+	int64_t cost = pass->standings.committed ? job_cost_micro(pass->facts, pass->view, job) : 0;
 
 	for (uint32_t queue = job->queue.v; cost && queue;
 	     queue = pass->view->queues.at[queue].parent)
-		if (pass->committed[queue] >= 0)
-			pass->committed[queue] -=
-				cost < pass->committed[queue] ? cost : pass->committed[queue];
+		if (pass->standings.committed[queue] >= 0)
+			pass->standings.committed[queue] -=
+				cost < pass->standings.committed[queue]
+					? cost
+					: pass->standings.committed[queue];
 }
 
 /* --- growing --------------------------------------------------------------------------------------------- */
@@ -231,7 +261,7 @@ void spend_bind(struct pass *pass, uint32_t id)
 
 void spend_widen(struct pass *pass, uint32_t id, uint32_t ranks)
 {
-	int64_t each = pass->committed ? rank_cost(pass, id) : 0, cost = 0;
+	int64_t each = pass->standings.committed ? rank_cost(pass, id) : 0, cost = 0;
 
 	for (uint32_t i = 0; i < ranks; i++)
 		cost = cost_sum(cost, each);

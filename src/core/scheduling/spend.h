@@ -17,7 +17,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/scheduling/view.h"
+#include "core/scheduling/standing.h"
 
 struct pass;
 
@@ -25,6 +25,9 @@ struct pass;
 int64_t job_cost_micro(const struct facts *facts, const struct view *view, const struct job *job);
 /* The least that is left in the budgets of the queue and of those above it, nothing that runs deducted; INT64_MAX = none has one. */
 int64_t budget_left_micro(const struct facts *facts, uint32_t queue);
+
+/* The same, with what runs and what is promised deducted: what its waiting jobs may cost. INT64_MAX = any amount. */
+int64_t spend_left_micro(struct standings *s, uint32_t queue, struct arena *arena);
 
 /* Has each of the queue's budgets enough left for the job? Then pass->widest is what they allow at most; else ret_why, in
  * millionths: budget of queue `at`. */

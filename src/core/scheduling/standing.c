@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "core/scheduling/dominant.h"
+#include "core/scheduling/spend.h"
 
 __extension__ typedef __int128 wide;
 
@@ -161,10 +162,29 @@ static bool has_calendar(const struct standings *s, uint32_t id)
 	return id;
 }
 
-/* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster, or outside its
- * queue's calendar, wants nothing. It is counted until it is more than enough, as a queue may have very many buckets. */
-static void wait_read(struct standings *s, uint32_t id)
+static bool has_budget(const struct standings *s, uint32_t id)
 {
+	return budget_left_micro(s->facts, id) != INT64_MAX;
+}
+
+/* Of the bucket's jobs, for so many its queue's budgets have enough left. Each bucket is looked at alone, so that their order says
+ * nothing. */
+static int64_t bucket_paid(const struct standings *s, const struct bucket *b, int64_t left_micro)
+{
+	int64_t size = sorted_size(&s->view->pool, b->jobs), cost;
+	uint32_t first;
+
+	if (left_micro == INT64_MAX || !sorted_first(&s->view->pool, b->jobs, NULL, &first))
+		return size;
+	cost = job_cost_micro(s->facts, s->view, job_get(s->facts, (struct job_id){ first }));
+	return cost > 0 && left_micro / cost < size ? left_micro / cost : size;
+}
+
+/* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster, outside its
+ * queue's calendar, or beyond what its queue may spend wants nothing. It is counted until it is more than enough, as a queue may have very many buckets. */
+static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
+{
+	int64_t left_micro = -1, paid;
 	bool closed = has_calendar(s, id);
 	struct standing *at = &s->at[id];
 	struct sorted_walk walk;
@@ -182,27 +202,32 @@ static void wait_read(struct standings *s, uint32_t id)
 			return;
 		if (one > s->capacity || (closed && !bucket_may_start(s, b)))
 			continue;
+		left_micro = left_micro < 0 ? spend_left_micro(s, id, arena) : left_micro;
+		paid = bucket_paid(s, b, left_micro);
+		if (!paid)
+			continue;
 		at->wants = true;
-		all = one * sorted_size(&s->view->pool, b->jobs);
+		all = one * paid;
 		at->wait += all;
 		if (tier == TIER_CRITICAL)
 			at->wait_critical += all;
 	}
 }
 
-static void demands_make(struct standings *s, const struct standings *before)
+static void demands_make(struct standings *s, const struct standings *before, struct arena *arena)
 {
 	for (uint32_t id = 0; id < s->count; id++) {
 		struct standing *at = &s->at[id];
 		const struct standing *was = before && id < before->count ? &before->at[id] : NULL;
 
 		/* Twice, so that the few jobs by which the facts differ make no difference. */
-		if (was && was->wait >= 2 * s->enough && !has_calendar(s, id)) {
+		if (was && was->wait >= 2 * s->enough && !has_calendar(s, id) &&
+		    !has_budget(s, id)) {
 			at->wants = true;
 			at->wait = was->wait;
 			at->wait_critical = was->wait_critical;
 		} else {
-			wait_read(s, id);
+			wait_read(s, id, arena);
 		}
 		at->demand = at->use + at->wait;
 		at->demand_critical = at->critical + at->wait_critical;
@@ -390,7 +415,7 @@ void standings_make_like(struct standings *ret, const struct facts *facts, const
 	for (uint32_t id = 0; id < ret->count; id++)
 		standing_read(ret, id, arena);
 	ret->enough = demand_enough(ret);
-	demands_make(ret, before);
+	demands_make(ret, before, arena);
 	sums_up(ret);
 	ret->at[0].share = ret->capacity;
 	for (uint32_t i = 0; i < ret->count; i++)

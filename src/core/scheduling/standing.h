@@ -45,6 +45,8 @@ struct standings {
 	struct standing *at; /* by queue id; [0] is the whole cluster */
 	int64_t capacity; /* of GPUs that are ready */
 	int64_t enough; /* demands beyond this are all alike and not counted on */
+	int64_t *
+		committed; /* of budgets, by queue; -1 = not yet made, NULL = none yet: see spend.h */
 	uint32_t reserved_count;
 	uint32_t *reserved; /* queues that lend nothing, none below another */
 };
