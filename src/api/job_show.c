@@ -70,6 +70,7 @@ static void task_add(struct buf *out, const struct facts *f, uint32_t rank, cons
 	gpu_list_add(out, "gpus", task->gpu_mask);
 	if (task->gpu_part)
 		part_add(out, task->gpu_part, task->gpu_part_mib);
+	out_int(out, "from_ms", task_holds(task) ? task->from_ms : 0);
 	out_text(out, "state", task->leaving ? "leaving" : task_state_name(task->state));
 	out_int(out, "step", task->step);
 	out_int(out, "code", task->code);

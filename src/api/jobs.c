@@ -119,7 +119,7 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 	out_int(out, "submitted_ms", job->submitted_ms);
 	out_int(out, "tasks_min", shape->tasks_min);
 	out_int(out, "tasks_max", shape->tasks_max);
-	out_int(out, "tasks", job_is_live(job) ? attempt_get(f, job->attempt)->tasks : 0);
+	out_int(out, "tasks", job_is_live(job) ? attempt_width(attempt_get(f, job->attempt)) : 0);
 	out_int(out, "gpus_per_task", shape->gpus);
 	out_text(out, "gpu_part", gpu_part_text(shape, part));
 	out_share(out, "gpus", job_share_held(f, job));

@@ -25,38 +25,76 @@ static int ask_yes(const struct invocation *in, size_t count, struct err *err)
 	return 0;
 }
 
-static void say_done(const char *done, uint32_t job, const json_t *answer, struct buf *out)
+/* A line for each job while they can be read at a glance; of more only the sums. */
+enum { LINES_MAX = 20 };
+
+struct change {
+	const char *verb; /* "cancel" */
+	const char *one, *many; /* "is being cancelled", "are being cancelled" */
+	size_t count, done, already, failed;
+	int status; /* of the first that failed */
+};
+
+static void say_done(struct change *change, uint32_t job, const json_t *answer)
 {
-	buf_addf(out, "job %u %s\n", job, get_bool(answer, "already") ? "was so already" : done);
+	AUTO_BUF out = BUF_INIT;
+	bool already = get_bool(answer, "already");
+
+	*(already ? &change->already : &change->done) += 1;
+	if (change->count > LINES_MAX)
+		return;
+	buf_addf(&out, "job %u %s\n", job, already ? "was so already" : change->one);
+	output_buf(&out);
 }
 
-/* Does all, says each failure, and answers the first one's exit status. */
-static int change_all(struct invocation *in, struct client *client, const uint32_t *jobs,
-		      size_t count, const char *verb, const char *done)
+static void say_failed(struct change *change, const struct err *err)
+{
+	if (!change->status)
+		change->status = err_code_exit(err->code);
+	if (change->failed++ < LINES_MAX)
+		problem_show(err);
+}
+
+static void say_sums(const struct change *change)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	if (change->count <= LINES_MAX)
+		return;
+	buf_addf(&out, "%zu jobs %s", change->done, change->many);
+	if (change->already)
+		buf_addf(&out, ", %zu were so already", change->already);
+	if (change->failed)
+		buf_addf(&out, ", %zu can't be", change->failed);
+	buf_addc(&out, '\n');
+	output_buf(&out);
+}
+
+/* Does all, says what failed, and answers the first one's exit status. */
+static int change_all(struct invocation *in, struct client *client, const struct named_jobs *named,
+		      struct change change)
 {
 	json_t *body = json_object(), *answer;
-	AUTO_BUF out = BUF_INIT;
 	struct err err;
-	int status = 0;
 
+	change.count = named->count;
 	if (arg_has(in, "reason"))
 		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < named->count; i++) {
 		answer = NULL;
 		if (client_send(client, "POST",
-				client_path(in->arena, "/api/v1/jobs/%u/%s", jobs[i], verb), body,
-				&answer, &err) < 0) {
-			problem_show(&err);
-			if (!status)
-				status = err_code_exit(err.code);
+				client_path(in->arena, "/api/v1/jobs/%u/%s", named->jobs[i],
+					    change.verb),
+				body, &answer, &err) < 0) {
+			say_failed(&change, &err);
 			continue;
 		}
-		say_done(done, jobs[i], answer, &out);
-		output_buf(&out);
+		say_done(&change, named->jobs[i], answer);
 		json_decref(answer);
 	}
+	say_sums(&change);
 	json_decref(body);
-	return status;
+	return change.status;
 }
 
 /*
@@ -108,10 +146,13 @@ static int run_cancel(struct invocation *in, struct err *err)
 		return rc;
 	if (!named.count)
 		notice("no job of yours waits or runs");
-	return change_all(in, client, named.jobs, named.count, "cancel", "is being cancelled");
+	return change_all(in, client, &named,
+			  (struct change){ .verb = "cancel",
+					   .one = "is being cancelled",
+					   .many = "are being cancelled" });
 }
 
-static int run_simple(struct invocation *in, const char *verb, const char *done, struct err *err)
+static int run_simple(struct invocation *in, struct change change, struct err *err)
 {
 	struct named_jobs named = { 0 };
 	AUTO_CLIENT client = NULL;
@@ -119,17 +160,20 @@ static int run_simple(struct invocation *in, const char *verb, const char *done,
 
 	if (rc >= 0)
 		rc = named_jobs(in, client, &named, err);
-	return rc < 0 ? rc : change_all(in, client, named.jobs, named.count, verb, done);
+	return rc < 0 ? rc : change_all(in, client, &named, change);
 }
 
 static int run_hold(struct invocation *in, struct err *err)
 {
-	return run_simple(in, "hold", "is held", err);
+	return run_simple(
+		in, (struct change){ .verb = "hold", .one = "is held", .many = "are held" }, err);
 }
 
 static int run_release(struct invocation *in, struct err *err)
 {
-	return run_simple(in, "release", "may start", err);
+	return run_simple(
+		in, (struct change){ .verb = "release", .one = "may start", .many = "may start" },
+		err);
 }
 
 static const struct flag cancel_flags[] = {
@@ -148,7 +192,8 @@ const struct command command_cancel = {
 	.arguments = "ID...",
 	.summary = "stop jobs for good",
 	.about =
-		"A job that runs gets SIGTERM, then after its grace SIGKILL. Several at once are asked about on a terminal; scripts say --yes.",
+		"A job that runs gets SIGTERM, then after its grace SIGKILL. Several at once are asked about on a terminal; scripts say --yes. Of "
+		"more than 20 only the sums are printed.",
 	.flags = cancel_flags,
 	.examples =
 		"fairlead cancel 12\n"

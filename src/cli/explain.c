@@ -62,18 +62,15 @@ static void add_change(const json_t *answer, struct buf *out)
 			"No change of limits, nodes, running jobs or its own wishes was found with which it would start now.");
 }
 
-static int show(struct invocation *in, struct client *client, const struct output *output,
-		struct err *err)
+static int show_one(struct invocation *in, struct client *client, const struct output *output,
+		    uint32_t id, struct err *err)
 {
 	json_t *answer = NULL, *line;
 	AUTO_BUF out = BUF_INIT;
 	size_t index;
-	uint32_t id;
-	int rc = arg_job(in->args[0], &id, err);
+	int rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/explain", id), &answer,
+			    err);
 
-	if (rc >= 0)
-		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/explain", id),
-				&answer, err);
 	if (rc < 0)
 		return rc;
 	if (!output_value(output, answer, "reason")) {
@@ -107,6 +104,27 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 	return 0;
 }
 
+/* The number of an array is that of its first job too; its own words are under 40_0. */
+static int show(struct invocation *in, struct client *client, const struct output *output,
+		struct err *err)
+{
+	json_t *job = NULL;
+	uint32_t id;
+	int rc = named_job(in, client, in->args[0], &id, err);
+
+	if (rc < 0 || strchr(in->args[0], '_'))
+		return rc < 0 ? rc : show_one(in, client, output, id, err);
+	rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
+	if (rc < 0)
+		return rc;
+	if (get_int(job, "array_count") > 1 && get_int(job, "array_first") == id)
+		rc = explain_array(in, client, output, job, err);
+	else
+		rc = show_one(in, client, output, id, err);
+	json_decref(job);
+	return rc;
+}
+
 static int run_explain(struct invocation *in, struct err *err)
 {
 	return watch(in, show, err);
@@ -116,7 +134,11 @@ const struct command command_explain = {
 	.name = "explain",
 	.arguments = "ID",
 	.summary = "say why a job waits, who is ahead, and what would let it start",
+	.about =
+		"The number of an array explains all of its jobs together: how many wait for which reason. 40_3 is its number 3.",
 	.examples = "fairlead explain 12\n"
+		    "fairlead explain 40\tan array: how many wait, and why\n"
+		    "fairlead explain 40_3\tone job of it\n"
 		    "fairlead explain 12 -o name\tthe reason's code alone",
 	.route = "GET /api/v1/jobs/{id}/explain",
 	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,

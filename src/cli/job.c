@@ -269,6 +269,26 @@ static void add_wish(const json_t *job, struct buf *out)
 	add_constraints(job, out);
 }
 
+/* How wide it is now, where that may be another number than it was started with. */
+static void add_width(const json_t *job, struct buf *out)
+{
+	const json_t *tasks = json_object_get(job_newest_attempt(job), "tasks"), *task;
+	int64_t now = get_int(job, "tasks"), leaving = 0;
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)tasks, index, task) leaving +=
+		strcmp(get_text(task, "state"), "leaving") == 0;
+	if (!now || (now == (int64_t)json_array_size(tasks) && !leaving &&
+		     get_int(job, "tasks_min") == get_int(job, "tasks_max")))
+		return;
+	line(out, "has");
+	buf_addf(out, "%lld task%s now", (long long)now, now == 1 ? "" : "s");
+	if (leaving)
+		buf_addf(out, ", of which %lld leave%s to make room", (long long)leaving,
+			 leaving == 1 ? "s" : "");
+	buf_addc(out, '\n');
+}
+
 static bool list_has(const json_t *list, const json_t *number)
 {
 	const json_t *item;
@@ -309,16 +329,29 @@ static void add_array(const json_t *job, struct buf *out)
 	}
 }
 
-/* What the attempt that runs has used; the job's own figure grows when an attempt ends. */
+/* What those ranks have used that still hold their places; the job's own figure grows when they give them back. */
 static int64_t running_gpu_ms(const json_t *job)
 {
-	const json_t *attempt = job_newest_attempt(job);
-	int64_t placed = get_int(attempt, "placed_ms"), ms = clock_wall_ms() - placed;
+	const json_t *attempt = job_newest_attempt(job), *task;
+	int64_t now_ms = clock_wall_ms(), ms = 0;
+	size_t index;
 
-	if (!attempt || !placed || get_int(attempt, "ended_ms") || ms < 0)
+	if (get_int(attempt, "ended_ms"))
 		return 0;
-	/* GPUs held in thousandths, as they are said */
-	return ms * (int64_t)(json_number_value(json_object_get(job, "gpus")) * 1000 + 0.5) / 1000;
+	json_array_foreach(json_object_get(attempt, "tasks"), index, task)
+	{
+		int64_t from_ms = get_int(task, "from_ms");
+		const json_t *part = json_object_get(task, "gpu_share");
+		size_t whole = json_array_size(json_object_get(task, "gpus"));
+
+		/* in thousandths of GPUs, as parts of them are said */
+		if (from_ms && from_ms < now_ms)
+			ms += (now_ms - from_ms) *
+			      (part ? (int64_t)(json_number_value(part) * 1000 + 0.5)
+				    : (int64_t)whole * 1000) /
+			      1000;
+	}
+	return ms;
 }
 
 /* When it is likely to start, where a plan of the queue is at hand. */
@@ -478,7 +511,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 	AUTO_BUF out = BUF_INIT;
 	json_t *job = NULL;
 	uint32_t id;
-	int rc = arg_job(in->args[0], &id, err);
+	int rc = named_job(in, client, in->args[0], &id, err);
 
 	if (rc >= 0)
 		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
@@ -489,6 +522,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		prose_wrap(&out, output->width, 14);
 		add_owner(job, &out);
 		add_wish(job, &out);
+		add_width(job, &out);
 		add_array(job, &out);
 		add_use(job, &out);
 		add_checkpoints(job, &out);
@@ -510,7 +544,7 @@ static int show_history(struct invocation *in, struct client *client, const stru
 	int64_t after = 0;
 	size_t index;
 	uint32_t id;
-	int rc = arg_job(in->args[0], &id, err);
+	int rc = named_job(in, client, in->args[0], &id, err);
 
 	while (rc >= 0) {
 		rc = client_get(client,
@@ -541,7 +575,7 @@ static int show_spec(struct invocation *in, struct client *client, const struct 
 	AUTO_BUF out = BUF_INIT;
 	json_t *spec = NULL;
 	uint32_t id;
-	int rc = arg_job(in->args[0], &id, err);
+	int rc = named_job(in, client, in->args[0], &id, err);
 
 	if (rc >= 0)
 		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/spec", id), &spec,

@@ -45,6 +45,11 @@ int64_t job_row_tasks(const json_t *row);
 void job_row_gpus_say(const json_t *row, int64_t tasks, struct buf *out);
 /* The rows with one line for each array, for tables; the caller's to give back. */
 json_t *jobs_fold(const json_t *rows);
+/* Which numbers of their array the rows from first to end have: 0-2,5. */
+void jobs_add_numbers(const json_t *rows, size_t first, size_t end, struct buf *out);
+/* Explains all jobs of an array together; `job` is the first of them, as GET /api/v1/jobs/{id} answers. */
+int explain_array(struct invocation *in, struct client *client, const struct output *output,
+		  const json_t *job, struct err *err) MUST_CHECK;
 
 /* The jobs that the arguments name: 12, 40_3, 40_[0-2,5]. Asks for arrays, so that no other job is meant. */
 enum { NAMED_JOBS_MAX = 20000 };
@@ -54,3 +59,6 @@ struct named_jobs {
 };
 int named_jobs(struct invocation *in, struct client *client, struct named_jobs *ret,
 	       struct err *err) MUST_CHECK;
+/* One job: 12, or of array 40 its number 40_3. */
+int named_job(struct invocation *in, struct client *client, const char *word, uint32_t *ret,
+	      struct err *err) MUST_CHECK;

@@ -12,7 +12,7 @@
 enum { STATES_MAX = 16, RANGES_MAX = 4 };
 
 /* 0-2,5; a range more than there is room for is "..". */
-static void add_numbers(const json_t *rows, size_t first, size_t end, struct buf *out)
+void jobs_add_numbers(const json_t *rows, size_t first, size_t end, struct buf *out)
 {
 	int64_t array = get_int(json_array_get(rows, first), "array_first");
 	size_t ranges = 0;
@@ -63,7 +63,7 @@ static json_t *fold(const json_t *rows, size_t first, size_t end)
 	int64_t tasks = 0;
 
 	buf_addf(&label, "%lld_[", (long long)get_int(line, "array_first"));
-	add_numbers(rows, first, end, &label);
+	jobs_add_numbers(rows, first, end, &label);
 	buf_addc(&label, ']');
 	add_states(rows, first, end, &states);
 	for (size_t i = end; i-- > first;) {

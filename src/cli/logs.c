@@ -7,9 +7,9 @@
 #include "cli/jobs.h"
 #include "cli/problem.h"
 
-/* "12" or "12/3" */
-static int parse_target(const struct invocation *in, uint32_t *ret_job, int64_t *ret_rank,
-			struct err *err)
+/* "12" or "12/3", "40_3" or "40_3/1" */
+static int parse_target(struct invocation *in, struct client *client, uint32_t *ret_job,
+			int64_t *ret_rank, struct err *err)
 {
 	const char *text = in->args[0], *slash = strchr(text, '/');
 	struct err why;
@@ -18,8 +18,9 @@ static int parse_target(const struct invocation *in, uint32_t *ret_job, int64_t 
 	if (slash && parse_int(slash + 1, 0, 4095, ret_rank, &why) < 0)
 		return err_set(err, ERR_INVALID,
 			       "\"%.60s\": behind the slash stands a rank, from 0", text);
-	return arg_job(slash ? arena_strndup(in->arena, text, (size_t)(slash - text)) : text,
-		       ret_job, err);
+	if (slash)
+		text = arena_strndup(in->arena, text, (size_t)(slash - text));
+	return named_job(in, client, text, ret_job, err);
 }
 
 static const char *log_path(const struct invocation *in, uint32_t job, int64_t rank)
@@ -108,14 +109,14 @@ static int run_logs(struct invocation *in, struct err *err)
 	json_t *job = NULL;
 	int64_t rank, tasks, unused;
 	uint32_t id;
-	int rc = parse_target(in, &id, &rank, err);
+	int rc = arg_number(in, "attempt", 1, UINT32_MAX, 0, &unused, err);
 
-	if (rc >= 0)
-		rc = arg_number(in, "attempt", 1, UINT32_MAX, 0, &unused, err);
 	if (rc >= 0)
 		rc = arg_number(in, "tail", 1, INT64_MAX, 0, &unused, err);
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
+	if (rc >= 0)
+		rc = parse_target(in, client, &id, &rank, err);
 	if (rc < 0)
 		return rc;
 	interrupt_watch();

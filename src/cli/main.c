@@ -91,6 +91,8 @@ static const char *familiar_word(const char *word)
 		{ "shutdown", "help up" },
 		{ "sinfo", "nodes" },
 		{ "why", "explain" },
+		{ "plan", "submit --dry-run" },
+		{ "estimate", "submit --dry-run" },
 		{ "nvidia-smi", "gpus" },
 		{ "tail", "logs" },
 		{ "log", "logs" },

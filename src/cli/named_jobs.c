@@ -106,3 +106,20 @@ int named_jobs(struct invocation *in, struct client *client, struct named_jobs *
 	}
 	return rc;
 }
+
+int named_job(struct invocation *in, struct client *client, const char *word, uint32_t *ret,
+	      struct err *err)
+{
+	const char *line = strchr(word, '_');
+	struct named_jobs one = { .jobs = arena_new_array(in->arena, uint32_t, NAMED_JOBS_MAX) };
+	int rc;
+
+	if (!line)
+		return arg_job(word, ret, err);
+	rc = member_read(in, client, word, line, &one, err);
+	if (rc >= 0 && one.count != 1)
+		return err_set(err, ERR_INVALID, "\"%.60s\" names %zu jobs; name one of them", word,
+			       one.count);
+	*ret = one.count ? one.jobs[0] : 0;
+	return rc;
+}

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/nouns.h"
 
+#include <string.h>
+
+#include "base/parse.h"
 #include "cli/jobs.h"
 #include "cli/problem.h"
 
@@ -19,6 +22,20 @@ int show_noun(struct client *client, const struct output *output, const char *pa
 	notice_simulated(output, simulated);
 	json_decref(rows);
 	return 0;
+}
+
+void cell_money(const char *amount, const char *currency, struct buf *out)
+{
+	const char *point = strchr(amount, '.');
+	size_t size = strlen(amount), least = point ? (size_t)(point - amount) + 3 : size;
+
+	while (size > least && amount[size - 1] == '0')
+		size--;
+	text_for_terminal(out, amount, size);
+	if (*currency) {
+		buf_addc(out, '_');
+		cell_text(out, currency);
+	}
 }
 
 int change_noun(struct client *client, const char *method, const char *path, const json_t *body,

@@ -3,9 +3,14 @@
 #include "cli/jobs.h"
 #include "cli/nouns.h"
 
+static void cell_price(const json_t *row, struct buf *out)
+{
+	cell_money(get_text(row, "per_hour"), "", out);
+}
+
 static const struct column columns[] = {
 	{ "MODEL", "model", CELL_TEXT },
-	{ "PER-GPU-HOUR", "per_hour", CELL_TEXT },
+	{ "PER-GPU-HOUR", .cell = cell_price },
 	{ 0 },
 };
 

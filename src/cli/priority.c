@@ -9,22 +9,21 @@ static int run_priority(struct invocation *in, struct err *err)
 	const char *done;
 	json_t *body;
 	int64_t priority;
-	uint32_t id;
+	struct named_jobs named = { 0 };
 	int rc = arg_number(in, "to", -1000, 1000, INT64_MIN, &priority, err);
 
 	if (rc >= 0 && !arg_has(in, "to"))
 		rc = err_set(err, ERR_INVALID, "priority needs --to N, from -1000 to 1000");
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
+	if (rc >= 0)
+		rc = named_jobs(in, client, &named, err);
 	done = arena_printf(in->arena, "has priority %lld", (long long)priority);
 	body = json_pack("{s:I}", "priority", (json_int_t)priority);
-	for (int i = 0; i < in->arg_count && rc >= 0; i++) {
-		rc = arg_job(in->args[i], &id, err);
-		if (rc >= 0)
-			rc = change_noun(client, "POST",
-					 client_path(in->arena, "/api/v1/jobs/%u/priority", id),
-					 body, done, arena_printf(in->arena, "job %u", id), err);
-	}
+	for (size_t i = 0; i < named.count && rc >= 0; i++)
+		rc = change_noun(client, "POST",
+				 client_path(in->arena, "/api/v1/jobs/%u/priority", named.jobs[i]),
+				 body, done, arena_printf(in->arena, "job %u", named.jobs[i]), err);
 	json_decref(body);
 	return rc;
 }
@@ -41,7 +40,8 @@ const struct command command_priority = {
 	.arguments = "ID...",
 	.summary = "change the order of waiting jobs inside their queue",
 	.flags = flags,
-	.examples = "fairlead priority 12 --to 10",
+	.examples = "fairlead priority 12 --to 10\n"
+		    "fairlead priority '40_[0-7]' --to 10\tjobs of array 40",
 	.route = "POST /api/v1/jobs/{id}/priority",
 	.shares = SHARES_DAEMON,
 	.least = 1,

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/jobs.h"
 #include "cli/nouns.h"
+#include "cli/problem.h"
 
 static void cell_used(const json_t *row, struct buf *out)
 {
@@ -25,6 +26,12 @@ static void cell_limit(const json_t *row, struct buf *out)
 	cell_number(json_object_get(row, "limit_gpus"), out);
 }
 
+static void cell_budget(const json_t *row, struct buf *out)
+{
+	if (get_text(row, "budget_left")[0])
+		cell_money(get_text(row, "budget_left"), get_text(row, "currency"), out);
+}
+
 static const struct column columns[] = {
 	{ "QUEUE", "name", CELL_TEXT },
 	{ "PARENT", "parent", CELL_TEXT },
@@ -40,7 +47,7 @@ static const struct column columns[] = {
 	{ "USED-GPU-TIME", .cell = cell_used, .wide = true },
 	{ "LIMIT-MODELS", "limit_models", CELL_TEXT, true },
 	{ "GUARANTEE-MODELS", "guarantee_models", CELL_TEXT, true },
-	{ "BUDGET-LEFT", "budget_left", CELL_TEXT, true },
+	{ "BUDGET-LEFT", .cell = cell_budget, .wide = true },
 	{ "CALENDAR", "calendar", CELL_TEXT, true },
 	{ 0 },
 };
@@ -105,6 +112,31 @@ static int queue_body(const struct invocation *in, json_t *body, struct err *err
 	return rc;
 }
 
+/* That is allowed, and then not all of them can have it at once. */
+static int warn_promised(struct client *client, struct err *err)
+{
+	json_t *rows = NULL, *row, *status = NULL;
+	double promised = 0;
+	int64_t total;
+	size_t index;
+	int rc = fetch_list(client, "/api/v1/queues", "queues", &rows, err);
+
+	if (rc < 0)
+		return rc;
+	json_array_foreach(rows, index, row) if (!get_text(row, "parent")[0]) promised +=
+		json_number_value(json_object_get(row, "promised_gpus"));
+	json_decref(rows);
+	rc = client_get(client, "/api/v1/status", &status, err);
+	if (rc < 0)
+		return rc;
+	total = get_int(json_object_get(status, "gpus"), "total");
+	json_decref(status);
+	if (promised > (double)total)
+		notice("all guarantees together are %.6g GPUs, and there are %lld: not every queue can have what it is promised at the same time",
+		       promised, (long long)total);
+	return 0;
+}
+
 static int set_queue(struct invocation *in, bool create, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
@@ -132,6 +164,8 @@ static int set_queue(struct invocation *in, bool create, struct err *err)
 				 create ? "was made" : "was changed",
 				 arena_printf(in->arena, "queue %s", in->args[0]), err);
 	json_decref(body);
+	if (rc >= 0 && (arg_has(in, "guarantee") || arg_has(in, "guarantee-models")))
+		rc = warn_promised(client, err);
 	return rc;
 }
 

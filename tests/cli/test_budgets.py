@@ -53,7 +53,7 @@ def test_a_model_whose_price_is_taken_away_costs_what_any_does():
         d.run("prices", "set", "any", "0.80")
         d.run("prices", "set", "H100-80GB", "2.10")
         assert d.ask("prices") == [{"model": "H100-80GB", "per_hour": "2.100000"}, {"model": "any", "per_hour": "0.800000"}]
-        assert d.run("prices").out.splitlines()[1].split() == ["H100-80GB", "2.100000"]
+        assert d.run("prices").out.splitlines()[1].split() == ["H100-80GB", "2.10"]
         job = submit(d, "-q", "vision", "--limit", "2h")
         assert waits(d, job, "of the budget of queue \"vision\"")
         d.run("prices", "set", "H100-80GB", "none")

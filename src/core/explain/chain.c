@@ -230,6 +230,51 @@ static void deadline_line(const struct words *w, struct chain *chain)
 				  words_duration(w, slack_ms)));
 }
 
+enum { NODES_NAMED_MAX = 3 };
+
+/* "node "a", node "b" and 2 more": of the reserved place, each once. */
+static const char *reserved_nodes(const struct words *w, const struct reservation_fact *r)
+{
+	uint32_t named[NODES_NAMED_MAX], count = 0, more = 0, last = 0;
+	const char *text = "";
+
+	for (uint32_t row = r->first; row;) {
+		const struct promise *place = table_get(&w->facts->promises, row);
+
+		/* Ranks go node by node, so one that comes again comes next. */
+		if (place->node != last && count < NODES_NAMED_MAX)
+			named[count++] = place->node;
+		else if (place->node != last)
+			more++;
+		last = place->node;
+		row = place->next;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		text = arena_printf(
+			w->arena, "%s%s\"%s\"", text, i ? ", " : "",
+			facts_name(w->facts,
+				   node_get(w->facts, (struct node_id){ named[i] })->name));
+	return more ? arena_printf(w->arena, "%s and %u more", text, more) : text;
+}
+
+/* What is kept for it. From when on is said where the job it waits for has an end that can be told. */
+static void reservation_line(const struct words *w, struct chain *chain)
+{
+	const struct reservation_fact *r = facts_reservation(w->facts, (struct job_id){ w->job });
+	const char *when = "";
+
+	if (!r || !r->first)
+		return;
+	if (!r->waits_for || words_end_known(w, r->waits_for))
+		when = arena_printf(w->arena, ": it is expected to start there %s",
+				    words_until(w, r->start_ms));
+	chain_add(chain, REASON_NONE,
+		  arena_printf(
+			  w->arena,
+			  "a place on %s is reserved for it, and no job behind it may delay that%s",
+			  reserved_nodes(w, r), when));
+}
+
 /* The jobs that hold most GPUs of suitable nodes, largest first, then by id. */
 static void holder_lines(const struct words *w, struct chain *chain)
 {
@@ -352,6 +397,7 @@ void chain_make(const struct words *w, struct explanation *ret)
 	terms_line(w, &chain);
 	deadline_line(w, &chain);
 	if (reason_is_of_place(ret->reason) && !w->never) {
+		reservation_line(w, &chain);
 		shut_out_lines(w, &chain);
 		holder_lines(w, &chain);
 		nodes_line(w, &chain);

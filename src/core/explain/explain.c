@@ -321,6 +321,27 @@ static void explain_protection(const struct words *w, struct explanation *ret)
 
 /* --- entrances ------------------------------------------------------------------------------------------------------------ */
 
+/* An elastic job may be narrower than it could be: "; it has 2 of the 4 tasks ..." */
+static const char *width_text(const struct words *w)
+{
+	const struct attempt *attempt;
+	uint32_t width;
+
+	if (!job_is_live(w->j) || !job_is_free(w->facts, w->j))
+		return "";
+	attempt = attempt_get(w->facts, w->j->attempt);
+	width = attempt_width(attempt);
+	if (attempt->leaving)
+		return arena_printf(w->arena, "; %u of its %u tasks leave%s to make room",
+				    attempt->leaving, width, attempt->leaving == 1 ? "s" : "");
+	if (width >= w->shape->tasks_max)
+		return "";
+	return arena_printf(
+		w->arena,
+		"; it has %u of the %u tasks that it could use, and grows into GPUs that nobody waits for",
+		width, w->shape->tasks_max);
+}
+
 static void explain_done(const struct words *w, struct explanation *ret)
 {
 	const char *state = job_state_name(w->j->state), *why = facts_text(w->facts, w->j->reason);
@@ -329,8 +350,8 @@ static void explain_done(const struct words *w, struct explanation *ret)
 		ret->summary = arena_printf(w->arena, "it has ended (%s) and waits for nothing%s%s",
 					    state, why[0] ? ": " : "", why);
 	else
-		ret->summary =
-			arena_printf(w->arena, "it has its place and does not wait (%s)", state);
+		ret->summary = arena_printf(w->arena, "it has its place and does not wait (%s)%s",
+					    state, width_text(w));
 	ret->remedy = "";
 }
 

@@ -229,6 +229,16 @@ static void critical_work_waits_when_other_critical_work_holds_the_guarantee(voi
 	world_deinit(&w);
 }
 
+static bool has_line(struct world *w, uint32_t job, const char *words)
+{
+	struct explanation e = why(w, job);
+
+	for (uint32_t i = 0; i < e.line_count; i++)
+		if (strstr(e.lines[i].text, words))
+			return true;
+	return false;
+}
+
 static void a_reservation_is_named_with_its_holder(void **state)
 {
 	struct explanation e;
@@ -246,6 +256,11 @@ static void a_reservation_is_named_with_its_holder(void **state)
 	assert_int_equal(e.reason, REASON_RESERVATION);
 	assert_int_equal(e.verdict.holder.v, wide);
 	waits_for(&w, wide, REASON_CAPACITY, "needs 4 tasks of 1 GPU; 1 GPU is free for it");
+	assert_true(has_line(
+		&w, wide,
+		"a place on \"n0\", \"n1\", \"n2\" and 1 more is reserved for it, and no job behind it may delay that: it is expected to start there in 31m"));
+	assert_false(
+		has_line(&w, late, "is reserved for it: it is expected to start there in 31m"));
 	world_deinit(&w);
 }
 
@@ -315,6 +330,13 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 	assert_string_equal(
 		explain_prospect(&w.facts, w.view, &e, &w.step),
 		"Standard job: it is not stopped for others, as that happens only to jobs that have run for 10m; its run-time limit is 10m");
+	e = submission(&w, "default", 2, TIER_STANDARD, 0);
+	e.job_submitted.tasks_max = 4;
+	assert_non_null(strstr(
+		explain_prospect(&w.facts, w.view, &e, &w.step),
+		"; before that it gives up tasks above its least 2 while the others run on, and takes them again when nobody waits for the GPUs"));
+	e.job_submitted.resize = RESIZE_RESTART;
+	assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "its least 2"));
 	e = submission(&w, "default", 5, TIER_CRITICAL, 0);
 	assert_string_equal(
 		explain_prospect(&w.facts, w.view, &e, &w.step),

@@ -14,6 +14,17 @@ static const char *duration_text(struct arena *arena, int64_t ms)
 	return arena_strdup(arena, format_duration(ms, duration));
 }
 
+/* What an elastic job has above its least width costs nothing, and goes before anything is stopped. */
+static const char *surplus_text(const struct event_job_submitted *e, struct arena *arena)
+{
+	if (e->tasks_max <= e->tasks_min || e->resize != RESIZE_FREE)
+		return "";
+	return arena_printf(
+		arena,
+		"; before that it gives up tasks above its least %lld while the others run on, and takes them again when nobody waits for the GPUs",
+		(long long)e->tasks_min);
+}
+
 static const char *standard_prospect(const struct facts *facts, const struct event_job_submitted *e,
 				     struct arena *arena)
 {
@@ -40,8 +51,8 @@ static const char *standard_prospect(const struct facts *facts, const struct eve
 
 	return arena_printf(
 		arena,
-		"Standard job:%s it may be stopped for more important work of its queue or for a queue that takes back its share; %s",
-		when, what);
+		"Standard job:%s it may be stopped for more important work of its queue or for a queue that takes back its share; %s%s",
+		when, what, surplus_text(e, arena));
 }
 
 /* More than a limit above it allows, whoever else runs: the first queue on the way up. */

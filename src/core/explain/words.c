@@ -49,12 +49,17 @@ const char *words_until(const struct words *w, int64_t end_ms)
 			    format_duration_short(end_ms - w->facts->now_ms, duration));
 }
 
-const char *words_end(const struct words *w, uint32_t job, int64_t end_ms)
+bool words_end_known(const struct words *w, uint32_t job)
 {
 	const struct job *j = job_get(w->facts, (struct job_id){ job });
 
-	if (!j->limit_ms && !j->estimate_ms && j->attempt.v &&
-	    !attempt_is_leaving(attempt_get(w->facts, j->attempt)))
+	return j->limit_ms || j->estimate_ms || !j->attempt.v ||
+	       attempt_is_leaving(attempt_get(w->facts, j->attempt));
+}
+
+const char *words_end(const struct words *w, uint32_t job, int64_t end_ms)
+{
+	if (!words_end_known(w, job))
 		return "declares no limit or estimate";
 	return arena_printf(w->arena, "is expected to end %s", words_until(w, end_ms));
 }
@@ -516,8 +521,9 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_ARRAY_LIMIT:
 		return arena_printf(
 			w->arena,
-			"its array has %lld job%s that run or start, and its limit is %lld at once",
-			(long long)v->have, v->have == 1 ? "" : "s", (long long)v->need);
+			"its array has %lld job%s that run or start, and its limit is %lld at once%s",
+			(long long)v->have, v->have == 1 ? "" : "s", (long long)v->need,
+			v->have < v->need ? "; others of it have their turn before" : "");
 	case REASON_BUDGET:
 		return arena_printf(
 			w->arena,

@@ -38,6 +38,8 @@ const char *words_shut_out(const struct words *w, const struct verdict *v);
 const char *words_remedy(const struct words *w, const struct verdict *v);
 /* In how long something expected to end at end_ms does: "in 2h 10m", "any moment". */
 const char *words_until(const struct words *w, int64_t end_ms);
+/* Its own words, or a stop that is under way, say when the job ends. */
+bool words_end_known(const struct words *w, uint32_t job);
 /* The same of a running job: "is expected to end in 2h", or that its end is an assumption of the policy's only. */
 const char *words_end(const struct words *w, uint32_t job, int64_t end_ms);
 
