@@ -87,6 +87,8 @@ static void ranks_exit(struct play *p, uint32_t id, enum task_cause cause)
 {
 	const struct attempt *attempt = live_get(p, id);
 
+	if (attempt && p->left)
+		p->left(p->context, &p->facts, attempt->job.v);
 	for (uint32_t rank = 0; attempt && rank < attempt->tasks; rank++) {
 		struct event e = event_now(p, EVENT_TASK_EXITED);
 

@@ -42,6 +42,8 @@ struct play {
 	int64_t (*rest_ms)(void *context, const struct facts *facts, uint32_t job, int64_t age_ms);
 	void (*placed)(void *context, const struct facts *facts, uint32_t job,
 		       int64_t at_ms); /* NULL = nobody looks */
+	void (*left)(void *context, const struct facts *facts,
+		     uint32_t job); /* its attempt has come to its end; NULL = nobody looks */
 	void (*ended)(void *context, const struct facts *facts, uint32_t job, int64_t at_ms);
 };
 

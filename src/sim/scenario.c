@@ -21,6 +21,21 @@ static const struct scenario_policy policy_default = {
 	.share_gpus = -1,
 	.packing = true,
 };
+/* As in a daemon: what is not said is the core's own default. */
+static const struct scenario_policy policy_core = {
+	.min_runtime_ms = -1,
+	.grace_ms = -1,
+	.rejoin_ms = -1,
+	.collect_after_ms = -1,
+	.half_life_ms = -1,
+	.default_limit_ms = -1,
+	.backfill_depth = -1,
+	.blackhole_failures = -1,
+	.blackhole_window_ms = -1,
+	.defragment = -1,
+	.share_gpus = -1,
+	.packing = true,
+};
 
 /* GPUs whose name does not say their memory, in MiB. */
 static const struct {
@@ -479,7 +494,6 @@ static int read_policy(struct reader *r, const struct conf *c)
 	const struct conf *backfill, *hole, *order;
 	int rc;
 
-	*p = policy_default;
 	if (!c)
 		return 0;
 	order = conf_find(c, "order");
@@ -563,7 +577,11 @@ int scenario_read(const char *file, const struct conf *document, struct arena *a
 	struct reader r = { .file = file, .arena = arena, .s = ret, .err = err };
 	int rc;
 
-	*ret = (struct scenario){ .file = file, .name = "", .about = "", .line = document->line };
+	*ret = (struct scenario){ .file = file,
+				  .name = "",
+				  .about = "",
+				  .line = document->line,
+				  .policy = policy_default };
 	rc = reader_map(&r, document, "scenario", known, ARRAY_SIZE(known));
 	if (rc == 0)
 		rc = reader_text(&r, document, "name", &ret->name);
@@ -572,4 +590,41 @@ int scenario_read(const char *file, const struct conf *document, struct arena *a
 	if (rc == 0)
 		rc = reader_text(&r, document, "about", &ret->about);
 	return rc < 0 ? rc : read_parts(&r, document);
+}
+
+int scenario_read_site(const char *file, const struct conf *document, struct arena *arena,
+		       struct scenario *ret, struct err *err)
+{
+	static const char *const known[] = { "cluster", "queues", "policy" };
+	struct reader r = { .file = file, .arena = arena, .s = ret, .err = err };
+	int rc;
+
+	*ret = (struct scenario){ .file = file,
+				  .name = file,
+				  .about = "",
+				  .line = document->line,
+				  .policy = policy_core };
+	rc = reader_map(&r, document, "cluster file", known, ARRAY_SIZE(known));
+	if (rc == 0)
+		rc = scenario_read_cluster(&r, conf_find(document, "cluster"));
+	if (rc == 0 && !ret->node_count)
+		return conf_error(err, file, document,
+				  "there are no nodes: add `cluster: {nodes: [...]}`");
+	if (rc == 0)
+		rc = read_queues(&r, conf_find(document, "queues"));
+	return rc == 0 ? read_policy(&r, conf_find(document, "policy")) : rc;
+}
+
+int scenario_read_rules(const char *file, const struct conf *document, struct arena *arena,
+			struct scenario *site, struct err *err)
+{
+	static const char *const known[] = { "queues", "policy" };
+	struct reader r = { .file = file, .arena = arena, .s = site, .err = err };
+	int rc = reader_map(&r, document, "policy file", known, ARRAY_SIZE(known));
+
+	site->file = file;
+	site->line = document->line;
+	if (rc == 0 && conf_find(document, "queues"))
+		rc = read_queues(&r, conf_find(document, "queues"));
+	return rc == 0 ? read_policy(&r, conf_find(document, "policy")) : rc;
 }

@@ -215,6 +215,12 @@ struct scenario {
 /* Reads one document. The document must live as long as the scenario. */
 int scenario_read(const char *file, const struct conf *document, struct arena *arena,
 		  struct scenario *ret, struct err *err) MUST_CHECK;
+/* Only `cluster`, `queues` and `policy`, as in a scenario; but what the policy does not say is as in a daemon. */
+int scenario_read_site(const char *file, const struct conf *document, struct arena *arena,
+		       struct scenario *ret, struct err *err) MUST_CHECK;
+/* `queues` and `policy` in place of those of the site; what the policy does not say stays. */
+int scenario_read_rules(const char *file, const struct conf *document, struct arena *arena,
+			struct scenario *site, struct err *err) MUST_CHECK;
 /* The document's name, for messages about one that can't be read; "scenario at line N" when it
  * has none. */
 const char *scenario_title(const struct conf *document, struct arena *arena);

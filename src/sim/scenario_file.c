@@ -68,3 +68,39 @@ int scenario_file_read(const char *path, struct arena *arena, struct scenario_fi
 	}
 	return 0;
 }
+
+static int read_one(const char *path, struct arena *arena, const struct conf **ret, struct err *err)
+{
+	struct conf **documents;
+	const char *text = "";
+	size_t size = 0, count = 0;
+	int rc = read_whole(path, arena, &text, &size, err);
+
+	if (rc == 0)
+		rc = conf_parse(path, text, size, arena, &documents, &count, err);
+	if (rc < 0)
+		return rc;
+	if (count != 1)
+		return err_at(err, ERR_INVALID, path, 1, 1,
+			      "there are %zu documents in this file; wanted is one", count);
+	*ret = documents[0];
+	return 0;
+}
+
+int scenario_site_file_read(const char *path, struct arena *arena, struct scenario *ret,
+			    struct err *err)
+{
+	const struct conf *document = NULL;
+	int rc = read_one(path, arena, &document, err);
+
+	return rc < 0 ? rc : scenario_read_site(path, document, arena, ret, err);
+}
+
+int scenario_rules_file_read(const char *path, struct arena *arena, struct scenario *site,
+			     struct err *err)
+{
+	const struct conf *document = NULL;
+	int rc = read_one(path, arena, &document, err);
+
+	return rc < 0 ? rc : scenario_read_rules(path, document, arena, site, err);
+}

@@ -24,3 +24,9 @@ struct scenario_file {
  * stands twice is the second document's error. */
 int scenario_file_read(const char *path, struct arena *arena, struct scenario_file *ret,
 		       struct err *err) MUST_CHECK;
+
+/* A file of one document without jobs: a cluster (scenario_read_site), or rules for one that was read before. */
+int scenario_site_file_read(const char *path, struct arena *arena, struct scenario *ret,
+			    struct err *err) MUST_CHECK;
+int scenario_rules_file_read(const char *path, struct arena *arena, struct scenario *site,
+			     struct err *err) MUST_CHECK;

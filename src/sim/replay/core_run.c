@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/replay/core_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/digest.h"
+#include "sim/play.h"
+#include "sim/runner.h"
+
+enum { REQUEST_CAP = 64 << 20, SETUP_CAP = 256 << 20, PROGRESS_EVERY = 256 };
+
+/* What of a job is done. An attempt that goes on from a checkpoint begins with `restart_ms` that are no progress. */
+struct core_job {
+	uint32_t index; /* in the workload */
+	uint32_t starts;
+	int64_t run_ms; /* of ended attempts, as the facts had it at the last start */
+	int64_t done_ms;
+	int64_t share; /* held now; 0 = it waits */
+	bool resumed;
+};
+
+struct core_run {
+	struct play play;
+	const struct workload *workload;
+	struct outcome *outcome;
+	struct core_job *jobs; /* by job id */
+	struct arena request;
+	uint32_t running, waiting, ended;
+	int64_t used, wanted;
+};
+
+/* --- how long it runs ---------------------------------------------------------------------------------------- */
+
+static int64_t rest_ms(void *context, const struct facts *facts, uint32_t id, int64_t age_ms)
+{
+	const struct core_run *r = context;
+	const struct core_job *job = &r->jobs[id];
+	const struct workload_job *from = &r->workload->jobs[job->index];
+	const int64_t rest =
+		from->run_ms - job->done_ms + (job->resumed ? from->restart_ms : 0) - age_ms;
+
+	(void)facts;
+	return rest > 0 ? rest : 1;
+}
+
+static void placed(void *context, const struct facts *facts, uint32_t id, int64_t at_ms)
+{
+	struct core_run *r = context;
+	struct core_job *job = &r->jobs[id];
+	const struct job *now = job_get(facts, (struct job_id){ id });
+	const struct workload_job *from = &r->workload->jobs[job->index];
+	struct outcome_job *out = &r->outcome->jobs[job->index];
+	const int64_t more_ms = now->run_ms - job->run_ms,
+		      restart_ms = job->resumed ? from->restart_ms : 0;
+
+	if (more_ms > restart_ms)
+		job->done_ms += more_ms - restart_ms;
+	job->run_ms = now->run_ms;
+	job->resumed = job->done_ms > 0;
+	job->starts++;
+	if (out->start_ms < 0)
+		out->start_ms = at_ms - WORLD_EPOCH_MS;
+	job->share = attempt_share(facts, attempt_get(facts, now->attempt));
+	r->used += job->share;
+	r->running++;
+	r->waiting--;
+}
+
+static void left(void *context, const struct facts *facts, uint32_t id)
+{
+	struct core_run *r = context;
+	struct core_job *job = &r->jobs[id];
+
+	(void)facts;
+	r->used -= job->share;
+	job->share = 0;
+	r->running--;
+	r->waiting++;
+}
+
+static void ended(void *context, const struct facts *facts, uint32_t id, int64_t at_ms)
+{
+	struct core_run *r = context;
+	const struct job *now = job_get(facts, (struct job_id){ id });
+	struct core_job *job = &r->jobs[id];
+	struct outcome_job *out = &r->outcome->jobs[job->index];
+
+	out->end_ms = at_ms - WORLD_EPOCH_MS;
+	out->used_ms = now->used_gpu_ms;
+	out->lost_ms = now->lost_gpu_ms;
+	out->evictions = job->starts - 1;
+	r->wanted -= workload_share(&r->workload->jobs[job->index]);
+	r->waiting--;
+	r->ended++;
+}
+
+/* --- arrivals -------------------------------------------------------------------------------------------------- */
+
+static struct event submission(const struct workload_job *from, char *key)
+{
+	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "replay");
+	struct event_job_submitted *j = &e.job_submitted;
+
+	j->name = *from->name ? from->name : "job";
+	j->user = *from->user ? from->user : "user";
+	j->queue = *from->queue ? from->queue : "default";
+	j->kind = from->kind;
+	j->tier = from->tier;
+	j->priority = from->priority;
+	j->tasks_min = j->tasks_max = from->tasks;
+	j->gpus = from->gpus;
+	j->gpu_part = from->gpu_part;
+	j->models = from->models;
+	j->gpu_memory_mib = from->gpu_memory_mib;
+	j->cpu_milli = from->cpu_milli;
+	j->memory_mib = from->memory_mib;
+	j->limit_ms = from->limit_ms;
+	j->estimate_ms = from->estimate_ms;
+	j->deadline_ms = from->deadline_ms;
+	j->checkpoint = from->checkpoints;
+	j->grace_ms = -1;
+	j->restart_cost_ms = from->restart_ms;
+	j->body = j->body_mac = j->client_key = key;
+	return e;
+}
+
+static void arrive(struct core_run *r, uint32_t index)
+{
+	const struct workload_job *from = &r->workload->jobs[index];
+	char key[DIGEST_HEX_MAX];
+	struct digest digest = digest_of(&index, sizeof index);
+	struct event e;
+	struct err why = { 0 };
+	uint32_t id = 0;
+
+	digest_format(&digest, key);
+	e = submission(from, key);
+	e.time_ms = r->play.now_ms;
+	arena_reset(&r->request);
+	if (core_admit(&r->play.facts, r->play.view, &e, &r->request, &id, &why) != 0) {
+		r->outcome->jobs[index].refused = 1;
+		r->ended++;
+		return;
+	}
+	play_offer(&r->play, &e);
+	r->jobs[r->play.facts.jobs.count] = (struct core_job){ .index = index };
+	r->wanted += workload_share(from);
+	r->waiting++;
+}
+
+/* --- the run ------------------------------------------------------------------------------------------------------ */
+
+static int facts_make(const struct scenario *cluster, struct facts *ret, struct err *err)
+{
+	struct scenario bare = *cluster;
+	struct run run = { .scenario = &bare };
+	int rc;
+
+	bare.job_count = bare.event_count = bare.expect_count = 0;
+	arena_init(&run.memory, SETUP_CAP);
+	rc = run_setup(&run, err);
+	if (rc == 0)
+		facts_freeze(&run.world.facts, ret);
+	world_deinit(&run.world);
+	arena_deinit(&run.memory);
+	return rc;
+}
+
+static void step(struct core_run *r, uint32_t *arrived)
+{
+	const struct workload *w = r->workload;
+	const int64_t next_ms = play_next_ms(&r->play);
+	int64_t at_ms =
+		*arrived < w->count ? w->jobs[*arrived].submit_ms + WORLD_EPOCH_MS : PLAY_NEVER;
+
+	if (next_ms < at_ms)
+		at_ms = next_ms;
+	play_go(&r->play, at_ms);
+	while (*arrived < w->count && w->jobs[*arrived].submit_ms + WORLD_EPOCH_MS <= at_ms)
+		arrive(r, (*arrived)++);
+	(void)play_settle(&r->play);
+	outcome_note(r->outcome, &(struct moment){ .at_ms = at_ms - WORLD_EPOCH_MS,
+						   .used = r->used,
+						   .wanted = r->wanted,
+						   .running = r->running,
+						   .waiting = r->waiting });
+}
+
+int core_run(const char *name, const struct scenario *cluster, const struct workload *w,
+	     core_run_progress progress, void *context, struct outcome *ret, struct err *err)
+{
+	struct core_run r = { .workload = w, .outcome = ret };
+	struct facts facts;
+	uint32_t arrived = 0, steps = 0;
+	int rc = facts_make(cluster, &facts, err);
+
+	if (rc < 0)
+		return rc;
+	outcome_init(ret, name, w);
+	for (uint32_t i = 0; i < cluster->node_count; i++)
+		ret->capacity += (int64_t)cluster->nodes[i].gpus * GPU_SHARE;
+	r.jobs = calloc((size_t)w->count + 1, sizeof *r.jobs);
+	CHECK(r.jobs);
+	arena_init(&r.request, REQUEST_CAP);
+	r.play.context = &r;
+	r.play.rest_ms = rest_ms;
+	r.play.placed = placed;
+	r.play.left = left;
+	r.play.ended = ended;
+	play_init(&r.play, &facts, WORLD_EPOCH_MS);
+	while (arrived < w->count || play_next_ms(&r.play) != PLAY_NEVER) {
+		step(&r, &arrived);
+		if (progress && ++steps % PROGRESS_EVERY == 0)
+			progress(context, r.ended, w->count);
+	}
+	ret->turns = r.play.turns;
+	play_deinit(&r.play);
+	facts_deinit(&facts);
+	arena_deinit(&r.request);
+	free(r.jobs);
+	return 0;
+}

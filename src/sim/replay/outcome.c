@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/replay/outcome.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+void outcome_init(struct outcome *o, const char *policy, const struct workload *workload)
+{
+	*o = (struct outcome){ .policy = policy, .workload = workload };
+	o->jobs = calloc(workload->count, sizeof *o->jobs);
+	CHECK(o->jobs);
+	for (uint32_t i = 0; i < workload->count; i++)
+		o->jobs[i].start_ms = o->jobs[i].end_ms = -1;
+}
+
+void outcome_deinit(struct outcome *o)
+{
+	free(o->jobs);
+	free(o->moments);
+	*o = (struct outcome){ 0 };
+}
+
+void outcome_note(struct outcome *o, const struct moment *moment)
+{
+	if (o->moment_count && o->moments[o->moment_count - 1].at_ms == moment->at_ms)
+		o->moment_count--;
+	if (o->moment_count == o->moment_room) {
+		o->moment_room = o->moment_room ? o->moment_room * 2 : 1024;
+		o->moments = reallocarray(o->moments, o->moment_room, sizeof *o->moments);
+		CHECK(o->moments);
+	}
+	o->moments[o->moment_count++] = *moment;
+}

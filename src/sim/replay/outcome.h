@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What became of a workload under one policy: of every job, and of the cluster from moment to moment.
+ *
+ * Times count from the workload's start, in ms. Shares are in 1/63000 GPU.
+ */
+#include <stdint.h>
+#include "sim/replay/workload.h"
+
+struct outcome_job {
+	int64_t start_ms, end_ms; /* first command, last one; -1 = never */
+	int64_t used_ms,
+		lost_ms; /* GPU time (1/63000 counts as a part): all of it, and what had to be done again */
+	uint32_t evictions;
+	uint8_t refused; /* never accepted: it can't run on this cluster */
+};
+
+struct moment {
+	int64_t at_ms;
+	int64_t used, wanted; /* shares: held by what runs; of all jobs that run or wait */
+	uint32_t running, waiting; /* jobs */
+};
+
+struct outcome {
+	const char *policy;
+	const struct workload *workload;
+	struct outcome_job *jobs; /* as in the workload */
+	struct moment *moments; /* rising times, each after all that happened then */
+	uint32_t moment_count, moment_room;
+	int64_t capacity; /* shares */
+	uint64_t turns; /* how often the policy was asked */
+};
+
+void outcome_init(struct outcome *outcome, const char *policy, const struct workload *workload);
+void outcome_deinit(struct outcome *outcome); /* takes a zeroed one too */
+/* One at a time that was noted before takes its place. */
+void outcome_note(struct outcome *outcome, const struct moment *moment);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/replay/plain_cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "sim/replay/plain_fragment.h"
+
+/* --- what fits --------------------------------------------------------------------------------------------- */
+
+bool plain_model_is_accepted(const char *models, const char *model)
+{
+	const size_t size = strlen(model);
+
+	if (!*models)
+		return true;
+	for (const char *at = models; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, model, size) == 0 && (at[size] == ',' || !at[size]))
+			return true;
+	}
+	return false;
+}
+
+/* The GPU with the least open that is enough for a part; -1 = none. */
+static int part_tightest(const struct plain_node *n, uint32_t part)
+{
+	int best = -1;
+
+	for (uint32_t g = 0; g < n->gpus; g++)
+		if (n->open[g] >= part && (best < 0 || n->open[g] < n->open[best]))
+			best = (int)g;
+	return best;
+}
+
+bool plain_fits(const struct plain_node *n, const struct workload_job *job)
+{
+	if (n->cpu_milli < job->cpu_milli || n->ram_mib < job->memory_mib)
+		return false;
+	if (job->gpus == 0)
+		return true;
+	if (n->open_sum < (job->gpu_part ? job->gpu_part : job->gpus * GPU_SHARE) ||
+	    n->gpu_memory_mib < job->gpu_memory_mib ||
+	    !plain_model_is_accepted(job->models, n->model))
+		return false;
+	return job->gpu_part ? part_tightest(n, job->gpu_part) >= 0 : n->free >= job->gpus;
+}
+
+/* --- taking and giving ----------------------------------------------------------------------------------- */
+
+static uint32_t gpus_choose(struct plain_cluster *c, const struct plain_node *n,
+			    const struct workload_job *job)
+{
+	uint32_t mask = 0, left = job->gpus;
+
+	if (!job->gpus)
+		return 0;
+	if (job->gpu_part && c->choice == CHOOSE_FGD)
+		return UINT32_C(1) << plain_fragment_gpu(c, n, job);
+	if (job->gpu_part && c->choice == CHOOSE_RANDOM) {
+		uint32_t g;
+
+		do
+			g = plain_dice(c, n->gpus);
+		while (n->open[g] < job->gpu_part);
+		return UINT32_C(1) << g;
+	}
+	if (job->gpu_part)
+		return UINT32_C(1) << part_tightest(n, job->gpu_part);
+	for (uint32_t g = 0; g < n->gpus && left; g++)
+		if (n->open[g] == GPU_SHARE) {
+			mask |= UINT32_C(1) << g;
+			left--;
+		}
+	return mask;
+}
+
+/* sign 1: gives back; -1: takes. */
+static void move(struct plain_cluster *c, const struct workload_job *job,
+		 const struct plain_place *place, int sign)
+{
+	struct plain_node *n = &c->nodes[place->node];
+	const int share = sign * (int)(job->gpu_part ? job->gpu_part : GPU_SHARE);
+
+	n->cpu_milli += sign * job->cpu_milli;
+	n->ram_mib += sign * job->memory_mib;
+	for (uint32_t mask = place->gpu_mask; mask; mask &= mask - 1) {
+		const int g = __builtin_ctz(mask);
+
+		n->free -= n->open[g] == GPU_SHARE;
+		n->open[g] = (uint16_t)(n->open[g] + share);
+		n->free += n->open[g] == GPU_SHARE;
+		n->open_sum += (uint32_t)share;
+		c->used -= share;
+	}
+}
+
+uint32_t plain_dice(struct plain_cluster *c, uint32_t sides)
+{
+	c->random = c->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)((c->random >> 33) % sides);
+}
+
+/* --- which node ------------------------------------------------------------------------------------------- */
+
+/* Less is better; of equal ones the first. */
+static double cost(const struct plain_cluster *c, const struct plain_node *n,
+		   const struct workload_job *job)
+{
+	int best;
+
+	switch (c->choice) {
+	case CHOOSE_TIGHT:
+		best = job->gpu_part ? part_tightest(n, job->gpu_part) : -1;
+		return best < 0 ? n->free + 1.0 : n->open[best] / (GPU_SHARE + 1.0);
+	case CHOOSE_BEST_FIT:
+		return (double)(n->cpu_milli - job->cpu_milli) / 128000 +
+		       (n->open_sum - (double)workload_share(job) / job->tasks) / GPU_SHARE / 8;
+	case CHOOSE_FGD: return plain_fragment_cost(c, n, job);
+	case CHOOSE_FIRST:
+	case CHOOSE_RANDOM: break;
+	}
+	return 0;
+}
+
+static int random_node(struct plain_cluster *c, const struct workload_job *job)
+{
+	uint32_t fits = 0, nth;
+
+	for (uint32_t i = 0; i < c->count; i++)
+		fits += plain_fits(&c->nodes[i], job);
+	if (!fits)
+		return -1;
+	nth = plain_dice(c, fits);
+	for (uint32_t i = 0;; i++)
+		if (plain_fits(&c->nodes[i], job) && nth-- == 0)
+			return (int)i;
+}
+
+static int node_choose(struct plain_cluster *c, const struct workload_job *job)
+{
+	double least = 0, now;
+	int best = -1;
+
+	if (c->choice == CHOOSE_RANDOM)
+		return random_node(c, job);
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (!plain_fits(&c->nodes[i], job))
+			continue;
+		if (c->choice == CHOOSE_FIRST)
+			return (int)i;
+		now = cost(c, &c->nodes[i], job);
+		if (best < 0 || now < least) {
+			best = (int)i;
+			least = now;
+		}
+	}
+	return best;
+}
+
+bool plain_take(struct plain_cluster *c, const struct workload_job *job, struct plain_place *ret)
+{
+	if (workload_share(job) > c->capacity - c->used)
+		return false;
+	for (uint32_t t = 0; t < job->tasks; t++) {
+		const int node = node_choose(c, job);
+
+		if (node < 0) {
+			while (t--)
+				move(c, job, &ret[t], 1);
+			return false;
+		}
+		ret[t].node = (uint32_t)node;
+		ret[t].gpu_mask = gpus_choose(c, &c->nodes[node], job);
+		move(c, job, &ret[t], -1);
+	}
+	return true;
+}
+
+void plain_give(struct plain_cluster *c, const struct workload_job *job,
+		const struct plain_place *places)
+{
+	for (uint32_t t = 0; t < job->tasks; t++)
+		move(c, job, &places[t], 1);
+}
+
+/* --- the beginning ---------------------------------------------------------------------------------------- */
+
+void plain_cluster_init(struct plain_cluster *c, const struct scenario *from,
+			enum plain_choice choice, const struct workload *workload, uint64_t seed)
+{
+	*c = (struct plain_cluster){ .choice = choice, .count = from->node_count, .random = seed };
+	c->nodes = calloc(from->node_count + 1, sizeof *c->nodes);
+	CHECK(c->nodes);
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct scenario_node *node = &from->nodes[i];
+		struct plain_node *n = &c->nodes[i];
+
+		*n = (struct plain_node){ .cpu_milli = node->cpu_milli,
+					  .ram_mib = node->ram_mib,
+					  .gpu_memory_mib = node->gpu_memory_mib,
+					  .model = node->model,
+					  .name = node->name,
+					  .gpus = node->gpus,
+					  .free = node->gpus,
+					  .open_sum = node->gpus * GPU_SHARE };
+		for (uint32_t g = 0; g < node->gpus; g++)
+			n->open[g] = GPU_SHARE;
+		c->capacity += n->open_sum;
+	}
+	if (choice == CHOOSE_FGD)
+		plain_fragment_learn(c, workload);
+}
+
+void plain_cluster_deinit(struct plain_cluster *c)
+{
+	free(c->nodes);
+	free(c->typical);
+	*c = (struct plain_cluster){ 0 };
+}

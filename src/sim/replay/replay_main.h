@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* `fairlead sim replay` and `fairlead sim convert`; exit status 0, or 2 on bad input. */
+int sim_replay_main(int argc, char **argv);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/replay/replay_report.h"
+
+#include <string.h>
+
+#include "core/model/facts.h"
+
+enum { COURSE_POINTS = 1000 };
+
+/* --- for people ------------------------------------------------------------------------------------------------ */
+
+static const char *seconds_text(double s, char ret[32])
+{
+	if (s < 600)
+		snprintf(ret, 32, "%.3g s", s);
+	else if (s < 36000)
+		snprintf(ret, 32, "%.1f min", s / 60);
+	else if (s < 864000)
+		snprintf(ret, 32, "%.1f h", s / 3600);
+	else
+		snprintf(ret, 32, "%.1f d", s / 86400);
+	return ret;
+}
+
+static void times_row(FILE *out, const char *what, const struct spread *s)
+{
+	char a[32], b[32], c[32], d[32];
+
+	fprintf(out, "  %-12s %12s %12s %12s %12s\n", what, seconds_text(s->mean, a),
+		seconds_text(s->p50, b), seconds_text(s->p90, c), seconds_text(s->p99, d));
+}
+
+static void ratio_row(FILE *out, const char *what, const struct spread *s)
+{
+	fprintf(out, "  %-12s %12.2f %12.2f %12.2f %12.2f\n", what, s->mean, s->p50, s->p90,
+		s->p99);
+}
+
+static void result_table(FILE *out, const struct replay_result *result)
+{
+	const struct figures *f = &result->figures;
+	char text[32];
+
+	fprintf(out, "%s: %u jobs, %u ended", result->outcome.policy, f->jobs, f->ended);
+	if (f->refused)
+		fprintf(out, ", %u refused", f->refused);
+	if (f->unfinished)
+		fprintf(out, ", %u never ended", f->unfinished);
+	fprintf(out, "\n  %-12s %12s %12s %12s %12s\n", "", "mean", "half", "90 %", "99 %");
+	times_row(out, "completion", &f->completion_s);
+	times_row(out, "wait", &f->wait_s);
+	times_row(out, "delay", &f->delay_s);
+	ratio_row(out, "slowdown", &f->slowdown);
+	ratio_row(out, "fairness", &f->fairness);
+	fprintf(out,
+		"  GPUs in use %.1f %% while jobs came, %.1f %% until all had ended after %s\n"
+		"  %u evictions, %.1f of %.1f GPU-hours done twice\n",
+		f->utilisation * 100, f->utilisation_whole * 100, seconds_text(f->makespan_s, text),
+		f->evictions, f->lost_gpu_h, f->used_gpu_h);
+	if (f->unallocated_full >= 0)
+		fprintf(out,
+			"  %.2f %% of the GPUs open when as many had been wanted as there are\n",
+			f->unallocated_full * 100);
+}
+
+void replay_table(FILE *out, const struct replay_result *results, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (i)
+			fputc('\n', out);
+		result_table(out, &results[i]);
+	}
+}
+
+/* --- for programs ------------------------------------------------------------------------------------------------ */
+
+static void spread_json(struct buf *out, const char *name, const struct spread *s)
+{
+	buf_addf(out,
+		 ",\"%s\":{\"mean\":%.6g,\"p50\":%.6g,\"p90\":%.6g,\"p99\":%.6g,\"most\":%.6g}",
+		 name, s->mean, s->p50, s->p90, s->p99, s->most);
+}
+
+static void figures_json(struct buf *out, const struct figures *f)
+{
+	buf_addf(
+		out,
+		"{\"jobs\":%u,\"ended\":%u,\"refused\":%u,\"unfinished\":%u,\"evictions\":%u,\"makespan_s\":%.6g,"
+		"\"utilisation\":%.6g,\"utilisation_whole\":%.6g,\"used_gpu_h\":%.6g,\"lost_gpu_h\":%.6g",
+		f->jobs, f->ended, f->refused, f->unfinished, f->evictions, f->makespan_s,
+		f->utilisation, f->utilisation_whole, f->used_gpu_h, f->lost_gpu_h);
+	if (f->unallocated_full >= 0)
+		buf_addf(out, ",\"unallocated_full\":%.6g", f->unallocated_full);
+	spread_json(out, "completion_s", &f->completion_s);
+	spread_json(out, "wait_s", &f->wait_s);
+	spread_json(out, "delay_s", &f->delay_s);
+	spread_json(out, "slowdown", &f->slowdown);
+	spread_json(out, "fairness", &f->fairness);
+	buf_addc(out, '}');
+}
+
+/* Means over COURSE_POINTS equal pieces of time. */
+static void course_json(struct buf *out, const struct outcome *o)
+{
+	const int64_t from_ms = o->moments[0].at_ms, to_ms = o->moments[o->moment_count - 1].at_ms;
+	const int64_t piece_ms = (to_ms - from_ms) / COURSE_POINTS + 1;
+	uint32_t at = 0;
+
+	buf_addf(out, "{\"from_s\":%.3f,\"piece_s\":%.3f,\"points\":[", (double)from_ms / 1000,
+		 (double)piece_ms / 1000);
+	for (int64_t begin = from_ms; begin <= to_ms; begin += piece_ms) {
+		double used = 0, running = 0, waiting = 0;
+		int64_t now = begin;
+
+		while (now < begin + piece_ms) {
+			const bool last = at + 1 == o->moment_count;
+			const int64_t until = last || o->moments[at + 1].at_ms > begin + piece_ms
+						      ? begin + piece_ms
+						      : o->moments[at + 1].at_ms;
+			const double part = (double)(until - now) / (double)piece_ms;
+
+			used += (double)o->moments[at].used * part;
+			running += o->moments[at].running * part;
+			waiting += o->moments[at].waiting * part;
+			now = until;
+			at += !last && o->moments[at + 1].at_ms == until;
+		}
+		buf_addf(out, "%s[%.5g,%.5g,%.5g]", begin == from_ms ? "" : ",",
+			 o->capacity ? used / (double)o->capacity : 0, running, waiting);
+	}
+	buf_adds(out, "]}");
+}
+
+static void job_json(struct buf *out, const struct workload_job *from,
+		     const struct outcome_job *job)
+{
+	buf_adds(out, "[");
+	buf_add_json(out, from->name, strlen(from->name));
+	buf_addf(out, ",%lld,%lld,%lld,%lld,%u]", (long long)from->submit_ms,
+		 (long long)job->start_ms, (long long)job->end_ms, (long long)workload_share(from),
+		 job->evictions);
+}
+
+void replay_json(struct buf *out, const char *cluster, const struct replay_result *results,
+		 uint32_t count)
+{
+	buf_adds(out, "{\"format\":\"fairlead-replay 1\",\"cluster\":");
+	buf_add_json(out, cluster, strlen(cluster));
+	buf_adds(out, ",\"workload\":");
+	buf_add_json(out, results[0].outcome.workload->path,
+		     strlen(results[0].outcome.workload->path));
+	buf_addf(out, ",\"gpus\":%.6g,\"policies\":[",
+		 (double)results[0].outcome.capacity / GPU_SHARE);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct outcome *o = &results[i].outcome;
+
+		buf_adds(out, i ? ",{\"policy\":" : "{\"policy\":");
+		buf_add_json(out, o->policy, strlen(o->policy));
+		buf_adds(out, ",\"figures\":");
+		figures_json(out, &results[i].figures);
+		buf_adds(out, ",\"course\":");
+		course_json(out, o);
+		buf_adds(out, ",\"jobs\":[");
+		for (uint32_t k = 0; k < o->workload->count; k++) {
+			if (k)
+				buf_addc(out, ',');
+			job_json(out, &o->workload->jobs[k], &o->jobs[k]);
+		}
+		buf_adds(out, "]}");
+	}
+	buf_adds(out, "]}\n");
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Outcomes of one workload under several policies, beside each other. */
+#include <stdio.h>
+#include "base/buf.h"
+#include "sim/replay/figures.h"
+
+struct replay_result {
+	struct outcome outcome;
+	struct figures figures;
+};
+
+/* A table for people. */
+void replay_table(FILE *out, const struct replay_result *results, uint32_t count);
+/* All figures, the course over time and each job: docs/replay-report.md. */
+void replay_json(struct buf *out, const char *cluster, const struct replay_result *results,
+		 uint32_t count);

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/replay/workload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "core/model/facts.h"
+#include "core/model/gpu_wish.h"
+
+enum { COLUMNS_MAX = 64, WORD_MAX = 128 };
+
+static const char mark[] = "#fairlead-workload 1";
+
+struct lines {
+	const char *path;
+	char *at; /* the next line; NULL = no more */
+	uint32_t line; /* the number of the one read last */
+	struct err *err;
+};
+
+static int complain(const struct lines *in, const char *format, ...) PRINTF_LIKE(2, 3);
+static int complain(const struct lines *in, const char *format, ...)
+{
+	char text[ERR_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return err_at(in->err, ERR_INVALID, in->path, (int)in->line, 1, "%s", text);
+}
+
+static char *line_next(struct lines *in)
+{
+	char *line = in->at, *end;
+
+	if (!line || !*line)
+		return NULL;
+	end = strchr(line, '\n');
+	in->at = end ? end + 1 : NULL;
+	if (!end)
+		end = line + strlen(line);
+	*end = '\0';
+	if (end > line && end[-1] == '\r')
+		end[-1] = '\0';
+	in->line++;
+	return line;
+}
+
+/* --- values ---------------------------------------------------------------------------------------------- */
+
+/* "12", "0.5": thousandths, three decimals at most. */
+static bool thousandths(const char *text, int64_t max, int64_t *ret)
+{
+	int64_t value = 0, digits = 0, unit = 1000;
+
+	for (; *text >= '0' && *text <= '9'; text++, digits++) {
+		value = value * 10 + (*text - '0') * INT64_C(1000);
+		if (value > max)
+			return false;
+	}
+	if (*text == '.')
+		for (text++; *text >= '0' && *text <= '9' && unit > 1; text++, digits++)
+			value += (*text - '0') * (unit /= 10);
+	*ret = value;
+	return digits && !*text && value <= max;
+}
+
+static int time_read(const struct lines *in, const char *what, const char *text, int64_t *ret)
+{
+	return thousandths(text, WORKLOAD_TIME_MAX_MS, ret)
+		       ? 0
+		       : complain(in,
+				  "%s is \"%.40s\": wanted are seconds from 0 to 20 years, with "
+				  "three decimals at most",
+				  what, text);
+}
+
+static int count_read(const struct lines *in, const char *what, const char *text, int64_t least,
+		      int64_t most, int64_t *ret)
+{
+	struct err why = { 0 };
+
+	if (parse_int(text, least, most, ret, &why) < 0)
+		return complain(in, "%s: %s", what, why.text);
+	return 0;
+}
+
+static int gpus_read(const struct lines *in, const char *text, struct workload_job *job)
+{
+	struct err why = { 0 };
+	struct gpu_wish wish;
+
+	if (gpu_wish_parse(text, &wish, &why) < 0)
+		return complain(in, "gpus: %s", why.text);
+	job->gpus = wish.gpus;
+	job->gpu_part = wish.part;
+	return 0;
+}
+
+static int word_read(const struct lines *in, const char *what, char *text, const char **ret)
+{
+	if (strlen(text) > WORD_MAX)
+		return complain(in, "%s has more than %d bytes", what, WORD_MAX);
+	if (!text_is_utf8(text, strlen(text)))
+		return complain(in, "%s is not UTF-8", what);
+	*ret = text;
+	return 0;
+}
+
+static int models_read(const struct lines *in, char *text, struct workload_job *job)
+{
+	for (char *c = text; *c; c++)
+		if (*c == '|')
+			*c = ',';
+	return word_read(in, "models", text, &job->models);
+}
+
+static int choice_read(const struct lines *in, const char *what, const char *text,
+		       bool (*find)(const char *, uint8_t *), const char *choices, uint8_t *ret)
+{
+	return find(text, ret) ? 0
+			       : complain(in, "%s is \"%.40s\": wanted is %s", what, text, choices);
+}
+
+static int yes_read(const struct lines *in, const char *what, const char *text, uint8_t *ret)
+{
+	*ret = strcmp(text, "yes") == 0;
+	return *ret || strcmp(text, "no") == 0
+		       ? 0
+		       : complain(in, "%s is \"%.40s\": wanted is yes or no", what, text);
+}
+
+/* --- columns --------------------------------------------------------------------------------------------- */
+
+enum column {
+	COLUMN_JOB,
+	COLUMN_SUBMIT,
+	COLUMN_RUN,
+	COLUMN_TASKS,
+	COLUMN_GPUS,
+	COLUMN_MODELS,
+	COLUMN_GPU_MEMORY,
+	COLUMN_CPUS,
+	COLUMN_MEMORY,
+	COLUMN_QUEUE,
+	COLUMN_USER,
+	COLUMN_KIND,
+	COLUMN_TIER,
+	COLUMN_PRIORITY,
+	COLUMN_LIMIT,
+	COLUMN_ESTIMATE,
+	COLUMN_DEADLINE,
+	COLUMN_CHECKPOINTS,
+	COLUMN_RESTART,
+	COLUMN_COUNT
+};
+
+static const char *const columns[COLUMN_COUNT] = {
+	"job",        "submit_s",       "run_s",       "tasks",      "gpus",
+	"models",     "gpu_memory_mib", "cpus",        "memory_mib", "queue",
+	"user",       "kind",           "tier",        "priority",   "limit_s",
+	"estimate_s", "deadline_s",     "checkpoints", "restart_s",
+};
+
+static int field_read(const struct lines *in, enum column column, char *text,
+		      struct workload_job *job)
+{
+	const char *what = columns[column];
+	int64_t number = 0;
+	int rc = 0;
+
+	switch (column) {
+	case COLUMN_JOB: return word_read(in, what, text, &job->name);
+	case COLUMN_SUBMIT: return time_read(in, what, text, &job->submit_ms);
+	case COLUMN_RUN: return time_read(in, what, text, &job->run_ms);
+	case COLUMN_TASKS:
+		rc = count_read(in, what, text, 1, WORKLOAD_TASKS_MAX, &number);
+		job->tasks = (uint32_t)number;
+		return rc;
+	case COLUMN_GPUS: return gpus_read(in, text, job);
+	case COLUMN_MODELS: return models_read(in, text, job);
+	case COLUMN_GPU_MEMORY:
+		return count_read(in, what, text, 0, UINT32_MAX, &job->gpu_memory_mib);
+	case COLUMN_CPUS:
+		return thousandths(text, UINT32_MAX, &job->cpu_milli)
+			       ? 0
+			       : complain(
+					 in,
+					 "cpus is \"%.40s\": wanted is a number with three decimals at most",
+					 text);
+	case COLUMN_MEMORY: return count_read(in, what, text, 0, UINT32_MAX, &job->memory_mib);
+	case COLUMN_QUEUE: return word_read(in, what, text, &job->queue);
+	case COLUMN_USER: return word_read(in, what, text, &job->user);
+	case COLUMN_KIND:
+		return choice_read(in, what, text, kind_find,
+				   "training, batch, inference or interactive", &job->kind);
+	case COLUMN_TIER:
+		return choice_read(in, what, text, tier_find, "best-effort, standard or critical",
+				   &job->tier);
+	case COLUMN_PRIORITY:
+		rc = count_read(in, what, text, -1000, 1000, &number);
+		job->priority = (int32_t)number;
+		return rc;
+	case COLUMN_LIMIT: return time_read(in, what, text, &job->limit_ms);
+	case COLUMN_ESTIMATE: return time_read(in, what, text, &job->estimate_ms);
+	case COLUMN_DEADLINE: return time_read(in, what, text, &job->deadline_ms);
+	case COLUMN_CHECKPOINTS: return yes_read(in, what, text, &job->checkpoints);
+	case COLUMN_RESTART:
+		rc = time_read(in, what, text, &number);
+		job->restart_ms = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+		return rc;
+	case COLUMN_COUNT: break;
+	}
+	UNREACHABLE();
+}
+
+struct head {
+	enum column column[COLUMNS_MAX];
+	uint32_t count;
+};
+
+static int head_add(const struct lines *in, struct head *head, const char *word)
+{
+	uint32_t found = 0;
+	const char *hint;
+
+	while (found < COLUMN_COUNT && strcmp(columns[found], word) != 0)
+		found++;
+	if (found == COLUMN_COUNT) {
+		hint = spelling_hint(word, columns, COLUMN_COUNT);
+		return hint ? complain(in, "column \"%.40s\" is not known; did you mean \"%s\"?",
+				       word, hint)
+			    : complain(in, "column \"%.40s\" is not known", word);
+	}
+	for (uint32_t i = 0; i < head->count; i++)
+		if (head->column[i] == (enum column)found)
+			return complain(in, "column \"%s\" stands twice", word);
+	head->column[head->count++] = (enum column)found;
+	return 0;
+}
+
+static int head_read(struct lines *in, struct head *head)
+{
+	static const enum column needed[] = { COLUMN_SUBMIT, COLUMN_RUN };
+	char *line = line_next(in), *word;
+
+	head->count = 0;
+	if (!line || strcmp(line, mark) != 0)
+		return complain(in, "the first line is not \"%s\"", mark);
+	line = line_next(in);
+	if (!line)
+		return complain(in, "the line with the names of the columns is missing");
+	while ((word = strsep(&line, ",")))
+		if (head_add(in, head, word) < 0)
+			return -1;
+	for (size_t n = 0; n < sizeof needed / sizeof *needed; n++) {
+		uint32_t i = 0;
+
+		while (i < head->count && head->column[i] != needed[n])
+			i++;
+		if (i == head->count)
+			return complain(in, "column \"%s\" is missing", columns[needed[n]]);
+	}
+	return 0;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------------------ */
+
+static int job_read(const struct lines *in, const struct head *head, char *line,
+		    struct workload_job *job)
+{
+	uint32_t at = 0;
+	char *word;
+
+	*job = (struct workload_job){ .name = "",
+				      .queue = "",
+				      .user = "",
+				      .models = "",
+				      .tasks = 1,
+				      .gpus = 1,
+				      .kind = KIND_BATCH,
+				      .tier = TIER_STANDARD,
+				      .line = in->line };
+	if (strchr(line, '"'))
+		return complain(
+			in,
+			"a field with quotes can't be read; fields hold neither commas nor quotes");
+	while ((word = strsep(&line, ","))) {
+		if (at == head->count)
+			return complain(in, "there are more fields than the %u columns",
+					head->count);
+		if (*word && field_read(in, head->column[at], word, job) < 0)
+			return -1;
+		at++;
+	}
+	if (at < head->count)
+		return complain(in, "there are %u fields for %u columns", at, head->count);
+	if (job->run_ms < 1)
+		return complain(in, "run_s is %s: a job runs for 0.001 s at least",
+				job->run_ms ? "negative" : "0");
+	return 0;
+}
+
+static int by_submission(const void *a, const void *b)
+{
+	const struct workload_job *x = a, *y = b;
+
+	if (x->submit_ms != y->submit_ms)
+		return x->submit_ms < y->submit_ms ? -1 : 1;
+	return x->line < y->line ? -1 : 1;
+}
+
+int workload_parse(const char *path, char *text, struct workload *ret, struct err *err)
+{
+	struct lines in = { .path = path, .at = text, .err = err };
+	struct head head;
+	uint32_t room = 0;
+	char *line;
+
+	*ret = (struct workload){ .path = path };
+	if (head_read(&in, &head) < 0)
+		return -ERR_INVALID;
+	while ((line = line_next(&in))) {
+		if (!*line || *line == '#')
+			continue;
+		if (ret->count == WORKLOAD_JOBS_MAX)
+			return complain(&in, "there are more than %d jobs", WORKLOAD_JOBS_MAX);
+		if (ret->count == room) {
+			room = room ? room * 2 : 1024;
+			ret->jobs = reallocarray(ret->jobs, room, sizeof *ret->jobs);
+			CHECK(ret->jobs);
+		}
+		if (job_read(&in, &head, line, &ret->jobs[ret->count]) < 0)
+			return -ERR_INVALID;
+		ret->count++;
+	}
+	if (!ret->count)
+		return complain(&in, "there are no jobs");
+	qsort(ret->jobs, ret->count, sizeof *ret->jobs, by_submission);
+	return 0;
+}
+
+/* Pipes have no size before they end: read until then. Kept for the caller to free, whatever the answer. */
+static int text_read(const char *path, char **ret, struct err *err)
+{
+	FILE *file = fopen(path, "re");
+	size_t size = 0, room = 1 << 16, got;
+	int why;
+
+	*ret = NULL;
+	if (!file)
+		return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno,
+				 "can't open %s", path);
+	errno = 0;
+	do {
+		room *= 2;
+		*ret = realloc(*ret, room);
+		CHECK(*ret);
+		got = fread(*ret + size, 1, room - size - 1, file);
+		size += got;
+	} while (size + 1 == room && size <= WORKLOAD_BYTES_MAX);
+	(*ret)[size] = '\0';
+	why = ferror(file) ? errno : 0;
+	fclose(file);
+	if (why)
+		return err_errno(err, ERR_IO, why, "can't read %s", path);
+	if (size > WORKLOAD_BYTES_MAX)
+		return err_set(err, ERR_TOO_LARGE, "%s is larger than the limit of 2 GiB", path);
+	if (memchr(*ret, '\0', size))
+		return err_set(err, ERR_INVALID, "%s is no text: it holds a NUL", path);
+	return 0;
+}
+
+int workload_read(const char *path, struct workload *ret, struct err *err)
+{
+	char *text = NULL;
+	int rc = text_read(path, &text, err);
+
+	*ret = (struct workload){ 0 };
+	if (rc == 0)
+		rc = workload_parse(path, text, ret, err);
+	ret->text = text;
+	if (rc < 0)
+		workload_deinit(ret);
+	return rc;
+}
+
+void workload_deinit(struct workload *w)
+{
+	free(w->jobs);
+	free(w->text);
+	*w = (struct workload){ 0 };
+}
+
+int64_t workload_share(const struct workload_job *job)
+{
+	return (int64_t)job->tasks *
+	       (job->gpu_part ? job->gpu_part : (int64_t)job->gpus * GPU_SHARE);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A workload: jobs with the time of their submission and what they would take alone. Text, one job a line, columns by name:
+ *
+ *	#fairlead-workload 1
+ *	job,submit_s,run_s,gpus,user
+ *	train-7,0,3600,8,ann
+ *	eval-1,12.5,60,0.5,bob
+ *
+ * docs/workload-format.md has all columns. Fields hold no comma and no quote. A column that is not known is refused by name.
+ *
+ * A workload and its texts live in memory of their own: workload_deinit.
+ */
+#include <stdint.h>
+#include "base/err.h"
+
+enum { WORKLOAD_JOBS_MAX = 10000000, WORKLOAD_TASKS_MAX = 100000 };
+#define WORKLOAD_BYTES_MAX (INT64_C(2) << 30)
+#define WORKLOAD_TIME_MAX_MS (INT64_C(20) * 366 * 86400 * 1000)
+
+struct workload_job {
+	const char *name, *queue, *user,
+		*models; /* models: accepted ones, comma separated; "" = any */
+	int64_t submit_ms; /* since the workload's start */
+	int64_t run_ms; /* alone, from its first command to its last, at least 1 */
+	int64_t limit_ms, estimate_ms,
+		deadline_ms; /* 0 = not said; the deadline counts from the submission */
+	int64_t gpu_memory_mib, cpu_milli, memory_mib; /* of a task; 0 = none asked */
+	uint32_t tasks, gpus; /* whole GPUs of a task, 1 for a part */
+	uint32_t gpu_part; /* in 1/63000; 0 = whole ones */
+	uint32_t restart_ms; /* what a start from a checkpoint costs */
+	int32_t priority;
+	uint8_t kind, tier; /* enums of core/model/facts.h */
+	uint8_t checkpoints; /* it can be stopped and goes on where it was */
+	uint32_t line;
+};
+
+struct workload {
+	const char *path;
+	char *text;
+	struct workload_job *jobs; /* by submission, equal ones by line */
+	uint32_t count;
+};
+
+int workload_read(const char *path, struct workload *ret, struct err *err) MUST_CHECK;
+/* The same from a text, which is changed and must live as long; `path` for messages. */
+int workload_parse(const char *path, char *text, struct workload *ret, struct err *err) MUST_CHECK;
+void workload_deinit(struct workload *workload); /* takes a zeroed one too */
+/* GPUs of all its tasks, in 1/63000. */
+int64_t workload_share(const struct workload_job *job);
