@@ -119,6 +119,7 @@ static struct event submission(const struct workload_job *from, char *key)
 	j->limit_ms = from->limit_ms;
 	j->estimate_ms = from->estimate_ms;
 	j->deadline_ms = from->deadline_ms;
+	j->preempts = 1;
 	j->checkpoint = from->checkpoints;
 	j->grace_ms = -1;
 	j->restart_cost_ms = from->restart_ms;

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "sim/replay/replay_main.h"
+
+/* The simulator's own program does the work; its words are made again from what was parsed. */
+static int run_replay(struct invocation *in, struct err *err)
+{
+	char **words = arena_new_array(in->arena, char *, in->value_count * 2 + 2);
+	int count = 0;
+
+	(void)err;
+	words[count++] = arena_strdup(in->arena, "fairlead sim replay");
+	for (size_t i = 0; i < in->value_count; i++) {
+		words[count++] = arena_printf(in->arena, "--%s", in->values[i].flag->name);
+		words[count++] = arena_strdup(in->arena, in->values[i].text);
+	}
+	return sim_replay_main(count, words);
+}
+
+static const struct flag flags[] = {
+	{ "cluster", 0, "FILE", "nodes, queues and policy, as in a scenario", false },
+	{ "workload", 0, "FILE", "the jobs: docs/workload-format.md", false },
+	{ "policy", 0, "FILE|plain:NAME",
+	  "queues and policy in place of the cluster file's, or a plain policy for reference; may be given several times",
+	  true },
+	{ "seed", 0, "NUMBER", "for policies that throw dice; default 1", false },
+	{ "report", 0, "FOLDER",
+	  "write all figures, the course over time and every job as replay.json", false },
+	{ "output", 'o', "table|json", "form of what is printed; default table", false },
+	{ 0 },
+};
+
+const struct command command_sim_replay = {
+	.name = "sim replay",
+	.summary = "play a workload on a cluster in virtual time, policy beside policy",
+	.about =
+		"The jobs run on the same code that schedules real ones; plain policies (fifo-strict, fifo-skip, sjf-strict, sjf-skip, ssf-skip, "
+		"srtf, srsf, las, best-fit, random, fgd) stand beside it for reference. The same input gives the same figures, to the bit. The "
+		"exit status is 2 on bad input.",
+	.flags = flags,
+	.examples =
+		"fairlead sim replay --cluster c.yaml --workload w.csv\n"
+		"fairlead sim replay --cluster c.yaml --workload w.csv --policy more-backfill.yaml --policy plain:fifo-skip --report out",
+	.run = run_replay,
+};

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worked examples of README.md, and what holds of every replay. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/conf.h"
+#include "base/testing.h"
+#include "core/model/facts.h"
+#include "sim/replay/core_run.h"
+#include "sim/replay/figures.h"
+#include "sim/replay/plain.h"
+#include "sim/replay/replay_report.h"
+
+struct example {
+	struct arena arena;
+	struct scenario site;
+	struct workload workload;
+	struct outcome outcome;
+};
+
+static void site_read(struct example *x, const char *cluster)
+{
+	struct conf **documents;
+	struct err err = { 0 };
+	size_t count;
+
+	*x = (struct example){ 0 };
+	arena_init(&x->arena, 64 << 20);
+	assert_int_equal(
+		conf_parse("c.yaml", cluster, strlen(cluster), &x->arena, &documents, &count, &err),
+		0);
+	if (scenario_read_site("c.yaml", documents[0], &x->arena, &x->site, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void jobs_read(struct example *x, const char *jobs)
+{
+	struct err err = { 0 };
+	char *text = arena_printf(&x->arena, "#fairlead-workload 1\n%s", jobs);
+
+	if (workload_parse("w.csv", text, &x->workload, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void plain(struct example *x, const char *policy)
+{
+	outcome_deinit(&x->outcome);
+	plain_run(plain_find(policy), &x->site, &x->workload, 1, &x->outcome);
+}
+
+static void core(struct example *x)
+{
+	struct err err = { 0 };
+
+	outcome_deinit(&x->outcome);
+	if (core_run("fairlead", &x->site, &x->workload, NULL, NULL, &x->outcome, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void done(struct example *x)
+{
+	outcome_deinit(&x->outcome);
+	workload_deinit(&x->workload);
+	arena_deinit(&x->arena);
+}
+
+static void ran(const struct example *x, uint32_t job, int64_t start_s, int64_t end_s)
+{
+	const struct outcome_job *out = &x->outcome.jobs[job];
+
+	if (out->start_ms != start_s * 1000 || out->end_ms != end_s * 1000)
+		fail_msg("%s: %s ran from %lld to %lld ms, not from %lld to %lld s",
+			 x->outcome.policy, x->workload.jobs[job].name, (long long)out->start_ms,
+			 (long long)out->end_ms, (long long)start_s, (long long)end_s);
+}
+
+#define ONE_NODE "cluster: {nodes: [{name: n, gpus: 4}]}\n"
+/* Four GPUs: a holds two of them, b wants all four, c fits beside a, d is short. */
+#define FOUR "job,submit_s,run_s,gpus\na,0,100,2\nb,1,50,4\nc,2,200,2\nd,3,10,1\n"
+
+static void plain_orders_differ_as_their_names_say(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(&x, ONE_NODE);
+	jobs_read(&x, FOUR);
+	plain(&x, "fifo-strict");
+	ran(&x, 0, 0, 100);
+	ran(&x, 1, 100, 150);
+	ran(&x, 2, 150, 350);
+	ran(&x, 3, 150, 160);
+	plain(&x, "fifo-skip");
+	ran(&x, 2, 2, 202);
+	ran(&x, 3, 100, 110);
+	ran(&x, 1, 202, 252);
+	plain(&x, "sjf-strict"); /* c goes behind b, and d before both */
+	ran(&x, 3, 3, 13);
+	ran(&x, 1, 100, 150);
+	ran(&x, 2, 150, 350);
+	plain(&x, "ssf-skip"); /* b is 200 GPU-seconds, c 400 */
+	ran(&x, 2, 2, 202);
+	ran(&x, 1, 202, 252);
+	done(&x);
+}
+
+static void preempting_orders_charge_a_new_beginning(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(&x, "cluster: {nodes: [{name: n, gpus: 1}]}\n");
+	jobs_read(&x, "job,submit_s,run_s,gpus,restart_s\nlong,0,100,1,4\nshort,10,20,1,0\n");
+	plain(&x,
+	      "srtf"); /* long has done 10 - 4 when short comes, and goes on at 30 with 94 left */
+	ran(&x, 1, 10, 30);
+	ran(&x, 0, 0, 124);
+	assert_int_equal(x.outcome.jobs[0].evictions, 1);
+	assert_int_equal(x.outcome.jobs[0].lost_ms, 4000);
+	plain(&x, "las"); /* short has had nothing yet */
+	ran(&x, 1, 10, 30);
+	done(&x);
+}
+
+static void parts_go_to_the_gpu_where_they_break_least(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(&x, "cluster: {nodes: [{name: a, gpus: 2}, {name: b, gpus: 2}]}\n");
+	jobs_read(
+		&x,
+		"job,submit_s,run_s,gpus\nhalf,0,100,0.5\nhalf,1,100,0.5\npair,2,100,2\none,3,100,1\n");
+	for (int i = 0; i < 2; i++) {
+		plain(&x, i ? "fgd" : "best-fit");
+		ran(&x, 1, 1, 101);
+		ran(&x, 2, 2, 102);
+		ran(&x, 3, 3, 103);
+	}
+	done(&x);
+}
+
+static void the_core_backfills_where_limits_are_known(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(&x, ONE_NODE);
+	jobs_read(
+		&x,
+		"job,submit_s,run_s,gpus,limit_s\na,0,100,2,100\nb,1,50,4,50\nc,2,200,2,200\nd,3,10,1,10\n");
+	core(&x); /* d ends before b's reserved start, c does not */
+	ran(&x, 0, 0, 100);
+	ran(&x, 3, 3, 13);
+	ran(&x, 1, 100, 150);
+	ran(&x, 2, 150, 350);
+	done(&x);
+}
+
+static void the_core_preempts_and_nothing_is_done_twice_with_checkpoints(void **state)
+{
+	struct example x;
+	struct figures f;
+
+	(void)state;
+	site_read(
+		&x,
+		"cluster: {nodes: [{name: n, gpus: 1}]}\npolicy: {grace: 20s, min_runtime: 0s}\n");
+	jobs_read(
+		&x,
+		"job,submit_s,run_s,tier,checkpoints,restart_s\nlow,0,1000,standard,yes,5\nhigh,100,50,critical,no,0\n");
+	core(&x);
+	figures_make(&x.outcome, &f);
+	assert_int_equal(f.ended, 2);
+	assert_int_equal(f.evictions, 1);
+	assert_true(x.outcome.jobs[1].start_ms >= 100000 && x.outcome.jobs[1].start_ms <= 120000);
+	/* What it had done is kept: its run time, once more from a checkpoint, and the time away. */
+	assert_true(x.outcome.jobs[0].end_ms >= 1055000 && x.outcome.jobs[0].end_ms <= 1080000);
+	done(&x);
+}
+
+static void what_never_runs_is_counted_apart(void **state)
+{
+	struct example x;
+	struct figures f;
+
+	(void)state;
+	site_read(&x, ONE_NODE);
+	jobs_read(
+		&x,
+		"job,submit_s,run_s,gpus,queue\nwide,0,10,8,\nfits,0,10,4,\nlost,0,10,4,nowhere\n");
+	core(&x);
+	figures_make(&x.outcome, &f);
+	assert_int_equal(f.refused, 1);
+	assert_int_equal(f.unfinished, 1);
+	assert_int_equal(f.ended, 1);
+	done(&x);
+}
+
+static void near(double is, double wanted)
+{
+	if (is < wanted - 1e-6 || is > wanted + 1e-6)
+		fail_msg("%.9g is not %.9g", is, wanted);
+}
+
+static void figures_by_hand(void **state)
+{
+	struct example x;
+	struct figures f;
+
+	(void)state;
+	site_read(&x, ONE_NODE);
+	jobs_read(&x, "job,submit_s,run_s,gpus\na,0,100,4\nb,0,100,4\n");
+	plain(&x, "fifo-strict");
+	figures_make(&x.outcome, &f);
+	near(f.completion_s.mean, 150);
+	near(f.wait_s.p50, 100);
+	near(f.delay_s.most, 100);
+	near(f.slowdown.mean, 1.5);
+	near(f.makespan_s, 200);
+	near(f.utilisation_whole, 1);
+	/* Two clusters' worth were wanted for 100 s, then one: b took 200 s where its even part would have taken 150. */
+	near(f.fairness.most, 200 / 150.0);
+	near(f.fairness.p50, 200 / 150.0);
+	near(f.fairness.mean, (0.5 + 200 / 150.0) / 2);
+	near(f.unallocated_full, 0);
+	done(&x);
+}
+
+static void a_replay_is_the_same_to_the_bit(void **state)
+{
+	AUTO_BUF first = BUF_INIT;
+	AUTO_BUF again = BUF_INIT;
+	struct replay_result result = { 0 };
+	struct example x;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		site_read(&x, ONE_NODE);
+		jobs_read(&x, FOUR);
+		core(&x);
+		result.outcome = x.outcome;
+		figures_make(&result.outcome, &result.figures);
+		replay_json(i ? &again : &first, "c.yaml", &result, 1);
+		done(&x);
+	}
+	assert_string_equal(buf_text(&first), buf_text(&again));
+	assert_non_null(strstr(buf_text(&first), "\"format\":\"fairlead-replay 1\""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_orders_differ_as_their_names_say),
+		cmocka_unit_test(preempting_orders_charge_a_new_beginning),
+		cmocka_unit_test(parts_go_to_the_gpu_where_they_break_least),
+		cmocka_unit_test(the_core_backfills_where_limits_are_known),
+		cmocka_unit_test(the_core_preempts_and_nothing_is_done_twice_with_checkpoints),
+		cmocka_unit_test(what_never_runs_is_counted_apart),
+		cmocka_unit_test(figures_by_hand),
+		cmocka_unit_test(a_replay_is_the_same_to_the_bit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

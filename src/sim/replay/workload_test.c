@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/replay/workload.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/testing.h"
+#include "core/model/facts.h"
+
+static void the_frozen_example_reads_as_ever(void **state)
+{
+	struct workload w;
+	struct err err = { 0 };
+	const struct workload_job *j;
+
+	(void)state;
+	if (workload_read(getenv("FAIRLEAD_GOLDEN_WORKLOAD"), &w, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(w.count, 3);
+	j = &w.jobs[0];
+	assert_string_equal(j->name, "train-7");
+	assert_int_equal(j->submit_ms, 0);
+	assert_int_equal(j->run_ms, 3600000);
+	assert_int_equal(j->tasks, 4);
+	assert_int_equal(j->gpus, 8);
+	assert_string_equal(j->models, "H100-80GB,A100-80GB");
+	assert_int_equal(j->gpu_memory_mib, 40000);
+	assert_int_equal(j->cpu_milli, 16000);
+	assert_int_equal(j->memory_mib, 131072);
+	assert_string_equal(j->queue, "research");
+	assert_string_equal(j->user, "ann");
+	assert_int_equal(j->kind, KIND_TRAINING);
+	assert_int_equal(j->tier, TIER_STANDARD);
+	assert_int_equal(j->priority, 5);
+	assert_int_equal(j->limit_ms, 7200000);
+	assert_int_equal(j->estimate_ms, 3000000);
+	assert_int_equal(j->deadline_ms, 86400000);
+	assert_true(j->checkpoints);
+	assert_int_equal(j->restart_ms, 30500);
+	j = &w.jobs[1]; /* by submission, not as written */
+	assert_string_equal(j->name, "late");
+	assert_int_equal(j->run_ms, 1);
+	assert_int_equal(j->gpu_part, GPU_SHARE / 7);
+	assert_int_equal(j->cpu_milli, 250);
+	assert_int_equal(j->tier, TIER_BEST_EFFORT);
+	assert_int_equal(j->priority, -1);
+	j = &w.jobs[2];
+	assert_int_equal(j->submit_ms, 12500);
+	assert_int_equal(j->tasks, 1);
+	assert_int_equal(workload_share(j), GPU_SHARE / 2);
+	assert_int_equal(j->kind, KIND_BATCH);
+	assert_false(j->checkpoints);
+	workload_deinit(&w);
+}
+
+static void refused(const char *text, int line, const char *words)
+{
+	char *copy = strdup(text);
+	struct workload w;
+	struct err err = { 0 };
+
+	assert_non_null(copy);
+	assert_true(workload_parse("w.csv", copy, &w, &err) < 0);
+	if (err.line != line || !strstr(err.text, words))
+		fail_msg("line %d: %s; wanted was line %d: %s", err.line, err.text, line, words);
+	workload_deinit(&w);
+	free(copy);
+}
+
+#define HEAD "#fairlead-workload 1\nsubmit_s,run_s,gpus\n"
+
+static void what_is_wrong_is_named_with_its_line(void **state)
+{
+	(void)state;
+	refused("submit_s,run_s\n", 1, "the first line is not");
+	refused("#fairlead-workload 1\n", 1, "names of the columns is missing");
+	refused("#fairlead-workload 1\nsubmit_s,gpus\n0,1\n", 2, "column \"run_s\" is missing");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,gpu\n", 2, "did you mean \"gpus\"?");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,run_s\n", 2, "stands twice");
+	refused(HEAD, 2, "there are no jobs");
+	refused(HEAD "0,1\n", 3, "there are 2 fields for 3 columns");
+	refused(HEAD "0,1,1,1\n", 3, "more fields than the 3 columns");
+	refused(HEAD "0,1,1\n-1,1,1\n", 4, "submit_s is \"-1\"");
+	refused(HEAD "0,1e3,1\n", 3, "run_s is \"1e3\"");
+	refused(HEAD "0,0,1\n", 3, "0.001 s at least");
+	refused(HEAD "0,9999999999999999999,1\n", 3, "0 to 20 years");
+	refused(HEAD "0,1.0001,1\n", 3, "three decimals");
+	refused(HEAD "0,1,1.5\n", 3, "gpus: \"1.5\"");
+	refused(HEAD "0,1,\"1\"\n", 3, "quotes");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,tier\n0,1,high\n", 3,
+		"best-effort, standard or critical");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,user\n0,1,\xff\n", 3, "not UTF-8");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_frozen_example_reads_as_ever),
+		cmocka_unit_test(what_is_wrong_is_named_with_its_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
