@@ -33,6 +33,7 @@ static const struct flag flags[] = {
 
 const struct command command_sim_replay = {
 	.name = "sim replay",
+	.arguments = "",
 	.summary = "play a workload on a cluster in virtual time, policy beside policy",
 	.about =
 		"The jobs run on the same code that schedules real ones; plain policies (fifo-strict, fifo-skip, sjf-strict, sjf-skip, ssf-skip, "

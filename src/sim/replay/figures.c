@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-enum { SLOWDOWN_FLOOR_MS = 10000 };
+static const double slowdown_floor_ms = 10000;
 
 static int by_value(const void *a, const void *b)
 {
@@ -141,8 +141,8 @@ static void job_add(const struct outcome *o, const struct sums *s, uint32_t i,
 	c->completion[at] = took / 1000;
 	c->wait[at] = (double)(out->start_ms - from->submit_ms) / 1000;
 	c->delay[at] = (took - alone) / 1000;
-	c->slowdown[at] = (took > SLOWDOWN_FLOOR_MS ? took : SLOWDOWN_FLOOR_MS) /
-			  (alone > SLOWDOWN_FLOOR_MS ? alone : SLOWDOWN_FLOOR_MS);
+	c->slowdown[at] = (took > slowdown_floor_ms ? took : slowdown_floor_ms) /
+			  (alone > slowdown_floor_ms ? alone : slowdown_floor_ms);
 	c->fairness[at] = took / (alone * crowd(s, from->submit_ms, out->end_ms));
 }
 

@@ -113,10 +113,11 @@ static double cost(const struct plain_cluster *c, const struct plain_node *n,
 	switch (c->choice) {
 	case CHOOSE_TIGHT:
 		best = job->gpu_part ? part_tightest(n, job->gpu_part) : -1;
-		return best < 0 ? n->free + 1.0 : n->open[best] / (GPU_SHARE + 1.0);
+		return best < 0 ? n->free + 1.0 : n->open[best] / ((double)GPU_SHARE + 1);
 	case CHOOSE_BEST_FIT:
 		return (double)(n->cpu_milli - job->cpu_milli) / 128000 +
-		       (n->open_sum - (double)workload_share(job) / job->tasks) / GPU_SHARE / 8;
+		       (n->open_sum - (double)workload_share(job) / job->tasks) /
+			       (double)GPU_SHARE / 8;
 	case CHOOSE_FGD: return plain_fragment_cost(c, n, job);
 	case CHOOSE_FIRST:
 	case CHOOSE_RANDOM: break;

@@ -7,7 +7,8 @@
 
 #include "base/check.h"
 
-enum { TYPICAL_STEP = 10, TYPICAL_PERCENT = 95 };
+enum { TYPICAL_STEP = 10 };
+static const double typical_part = 0.95;
 
 /* --- typical tasks ------------------------------------------------------------------------------------------ */
 
@@ -67,7 +68,7 @@ void plain_fragment_learn(struct plain_cluster *c, const struct workload *w)
 	CHECK(c->typical);
 	shapes = shapes_count(w, c->typical);
 	qsort(c->typical, shapes, sizeof *c->typical, by_weight);
-	while (c->typical_count < shapes && covered * 100 < TYPICAL_PERCENT)
+	while (c->typical_count < shapes && covered < typical_part)
 		for (int i = 0; i < TYPICAL_STEP && c->typical_count < shapes; i++)
 			covered += c->typical[c->typical_count++].weight;
 	for (uint32_t i = 0; i < c->typical_count; i++)
@@ -94,7 +95,7 @@ static double fragment(const struct plain_cluster *c, const struct plain_node *n
 		}
 		sum += c->typical[i].weight * lost;
 	}
-	return sum / GPU_SHARE * 1000;
+	return sum / (double)GPU_SHARE * 1000;
 }
 
 static struct plain_node taken(const struct plain_node *node, const struct workload_job *job,

@@ -150,7 +150,7 @@ void replay_json(struct buf *out, const char *cluster, const struct replay_resul
 	buf_add_json(out, results[0].outcome.workload->path,
 		     strlen(results[0].outcome.workload->path));
 	buf_addf(out, ",\"gpus\":%.6g,\"policies\":[",
-		 (double)results[0].outcome.capacity / GPU_SHARE);
+		 (double)results[0].outcome.capacity / (double)GPU_SHARE);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct outcome *o = &results[i].outcome;
 
