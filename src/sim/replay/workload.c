@@ -384,10 +384,13 @@ int workload_read(const char *path, struct workload *ret, struct err *err)
 	*ret = (struct workload){ 0 };
 	if (rc == 0)
 		rc = workload_parse(path, text, ret, err);
-	ret->text = text;
-	if (rc < 0)
+	if (rc < 0) {
 		workload_deinit(ret);
-	return rc;
+		free(text);
+		return rc;
+	}
+	ret->text = text;
+	return 0;
 }
 
 void workload_deinit(struct workload *w)
