@@ -145,7 +145,8 @@ enum change_kind {
 	CHANGE_CALENDAR, /* queue `id` has no calendar */
 	CHANGE_TRAIT, /* it asks for `value` of trait `id` (core/placement/traits.h), 0 = for none in particular */
 	CHANGE_TOLERATE, /* it tolerates the taint `id` (a name) */
-	CHANGE_SPREAD /* its tasks may lie together */
+	CHANGE_SPREAD, /* its tasks may lie together */
+	CHANGE_BUDGET /* queue `id` has `value` left in its budget, in millionths */
 };
 struct change_part {
 	enum change_kind kind;

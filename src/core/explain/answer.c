@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What takes a cause away: for each reason the part of a change that it calls for. */
 #include "core/explain/trial.h"
+#include "core/scheduling/spend.h"
 
-enum { WAITING_OF_BUCKET = 16, RUN_LIMIT_LEAST_MS = 60000, PRIORITY_MOST = 1000000 };
+enum {
+	WAITING_OF_BUCKET = 16,
+	RUN_LIMIT_LEAST_MS = 60000,
+	PRIORITY_MOST = 1000000,
+	MONEY_STEP_MICRO = 10000
+};
 
 /* One part of a kind about one thing: a later figure replaces the earlier. False: it was there already. */
 static bool part_add(struct parts *parts, enum change_kind kind, uint32_t id, int64_t value)
@@ -332,6 +338,18 @@ static bool answer_window(struct trial *t, const struct verdict *v, struct parts
 	return done;
 }
 
+/* So much left that it can be paid for, to the hundredth. */
+static bool answer_budget(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	struct standings s;
+	int64_t left;
+
+	standings_make(&s, &t->copy, t->view, &t->scratch);
+	left = v->need + spend_committed_micro(&s, v->at, t->copy.now_ms);
+	left += MONEY_STEP_MICRO - 1;
+	return part_add(parts, CHANGE_BUDGET, v->at, left - left % MONEY_STEP_MICRO);
+}
+
 static bool answer_priority(struct trial *t, const struct verdict *v, struct parts *parts)
 {
 	const struct job *holder = job_get(&t->copy, v->holder), *job = t->words.j;
@@ -364,6 +382,8 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 		done = part_add(parts, CHANGE_JOB_ENDS, v->holder.v, 0);
 	else if (v->code == REASON_QUOTA_LIMIT)
 		done = answer_limit(t, v, parts);
+	else if (v->code == REASON_BUDGET)
+		done = answer_budget(t, v, parts);
 	else if (v->code == REASON_GUARANTEE_ONLY)
 		done = part_add(parts, CHANGE_STANDARD, 0, 0);
 	else if (v->code == REASON_PRIORITY)

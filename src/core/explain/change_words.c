@@ -133,6 +133,9 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 		return arena_printf(a, "tolerating the taint %s",
 				    facts_name(w->facts, (struct name_id){ part->id }));
 	case CHANGE_PRIORITY: return arena_printf(a, "priority %lld", value);
+	case CHANGE_BUDGET:
+		return arena_printf(a, "%s left in the budget of queue \"%s\"",
+				    words_money(w, part->id, value), queue_text(w, part->id));
 	case CHANGE_SPREAD: return "tasks that may lie together (no `spread`)";
 	}
 	return "";

@@ -485,6 +485,53 @@ static void what_no_node_offers_is_told_as_the_wish_to_give_up(void **state)
 	world_deinit(&w);
 }
 
+static void budget_set(struct world *w, const char *queue, int64_t left)
+{
+	struct event e = world_event(w, EVENT_BUDGET_SET);
+
+	e.budget_set.queue = queue;
+	e.budget_set.left_micro = left * 1000000;
+	e.budget_set.currency = "EUR";
+	world_apply(w, &e);
+}
+
+/* 4 GPUs for 10 h at 2 each are 80. The group has 100, of which 40 are spoken for; the queue 10 of its own. */
+static void a_budget_that_is_too_small_is_told_with_what_it_should_be(void **state)
+{
+	struct explain_change change;
+	struct event price;
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	world_queue(&w, "group", "", 0, -1, 1);
+	world_queue(&w, "q", "group", 0, -1, 1);
+	budget_set(&w, "group", 100);
+	budget_set(&w, "q", 10);
+	price = world_event(&w, EVENT_PRICE_SET);
+	price.price_set.model = "H100-80GB";
+	price.price_set.micro_per_hour = 2000000;
+	world_apply(&w, &price);
+	(void)world_submit(&w, (struct wish){ .queue = "group", .gpus = 2, .limit_ms = 36000000 });
+	job = world_submit(&w, (struct wish){ .queue = "q", .gpus = 4, .limit_ms = 36000000 });
+	world_run(&w);
+	assert_int_equal(world_running(&w, job), 0);
+	assert_string_equal(change_text(&w, job, &change),
+			    "80.00 EUR left in the budget of queue \"q\" and 120.00 EUR left in "
+			    "the budget of queue \"group\"");
+	assert_int_equal(change.cause_count, 2);
+	assert_true(change.smallest);
+	budget_set(&w, "q", 80);
+	world_run(&w);
+	assert_string_equal(change_text(&w, job, &change),
+			    "120.00 EUR left in the budget of queue \"group\"");
+	budget_set(&w, "group", 120);
+	world_run(&w);
+	assert_int_equal(world_running(&w, job), 1);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -507,6 +554,7 @@ int main(void)
 		cmocka_unit_test(
 			who_has_many_equals_before_it_is_told_the_priority_that_puts_it_first),
 		cmocka_unit_test(what_no_node_offers_is_told_as_the_wish_to_give_up),
+		cmocka_unit_test(a_budget_that_is_too_small_is_told_with_what_it_should_be),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,17 @@ static void put_node(struct trial *t, const struct change_part *part)
 	trial_put(t, part->kind == CHANGE_NODE_READY ? &state : &gpus);
 }
 
+static void put_budget(struct trial *t, const struct change_part *part)
+{
+	const struct queue *queue = queue_get(&t->copy, (struct queue_id){ part->id });
+	struct event e = trial_event(t, EVENT_BUDGET_SET);
+
+	e.budget_set.queue = arena_strdup(&t->scratch, facts_name(&t->copy, queue->name));
+	e.budget_set.currency = arena_strdup(&t->scratch, facts_name(&t->copy, queue->currency));
+	e.budget_set.left_micro = part->value;
+	trial_put(t, &e);
+}
+
 static void part_put(struct trial *t, const struct change_part *part)
 {
 	const struct queue *queue;
@@ -222,6 +233,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 			  part->kind == CHANGE_LIMIT ? part->value : queue->limit_share,
 			  part->kind != CHANGE_LEND && queue->reserved, part->kind);
 		return;
+	case CHANGE_BUDGET: put_budget(t, part); return;
 	case CHANGE_NODE_READY:
 	case CHANGE_GPUS_BACK: put_node(t, part); return;
 	case CHANGE_STANDARD:

@@ -272,7 +272,7 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 }
 
 /* "12.50 EUR", the unit that the queue's budget is said in. */
-static const char *words_money(const struct words *w, uint32_t queue, int64_t micro)
+const char *words_money(const struct words *w, uint32_t queue, int64_t micro)
 {
 	const char *currency =
 		facts_name(w->facts, queue_get(w->facts, (struct queue_id){ queue })->currency);

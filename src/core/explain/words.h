@@ -31,6 +31,8 @@ const char *words_fit_remedy(const struct words *w, const struct verdict *v);
 /* "; job 3 "x" is expected to end in 5m": the next to end, "" when there is none. */
 const char *words_next_end(const struct words *w);
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */
+const char *words_money(const struct words *w, uint32_t queue,
+			int64_t micro); /* "116.00 EUR": of the queue's budget */
 const char *words_duration(const struct words *w, int64_t ms); /* "1h30m", "0s" */
 const char *words_summary(const struct words *w, const struct verdict *v);
 /* Why nodes with free GPUs do not suit it, from place_shut_out: "needs driver ...". */

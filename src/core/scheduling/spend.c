@@ -121,10 +121,9 @@ static int64_t promised_cost(const struct standings *s, uint32_t queue)
 	return sum;
 }
 
-static int64_t committed_make(const struct standings *s, uint32_t queue)
+int64_t spend_committed_micro(const struct standings *s, uint32_t queue, int64_t since_ms)
 {
-	int64_t since_ms = queue_get(s->facts, (struct queue_id){ queue })->budget_ms,
-		sum = promised_cost(s, queue);
+	int64_t sum = promised_cost(s, queue);
 
 	for (uint32_t q = 1; q <= s->facts->queues.count; q++)
 		if (queue_is_in(s->view, q, queue))
@@ -140,7 +139,8 @@ static int64_t *standing_committed(struct standings *s, uint32_t queue, struct a
 		memset(s->committed, -1, s->count * sizeof(int64_t));
 	}
 	if (s->committed[queue] < 0)
-		s->committed[queue] = committed_make(s, queue);
+		s->committed[queue] = spend_committed_micro(
+			s, queue, queue_get(s->facts, (struct queue_id){ queue })->budget_ms);
 	return &s->committed[queue];
 }
 

@@ -28,6 +28,8 @@ int64_t budget_left_micro(const struct facts *facts, uint32_t queue);
 
 /* The same, with what runs and what is promised deducted: what its waiting jobs may cost. INT64_MAX = any amount. */
 int64_t spend_left_micro(struct standings *s, uint32_t queue, struct arena *arena);
+/* What the queue's running and promised jobs, and those of the queues below it, cost since then until their expected ends. */
+int64_t spend_committed_micro(const struct standings *s, uint32_t queue, int64_t since_ms);
 
 /* Has each of the queue's budgets enough left for the job? Then pass->widest is what they allow at most; else ret_why, in
  * millionths: budget of queue `at`. */
