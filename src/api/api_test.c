@@ -446,11 +446,13 @@ static void nodes_and_gpus_are_taken_out_and_back(void **state)
 	form_refused("ada", "POST", "/api/v1/nodes/n0/gpus", "{\"index\":1}", 400, "set_aside");
 	form_change("ada", "POST", "/api/v1/nodes/n0/marks",
 		    "{\"labels\":\"region=eu,pool=blue\",\"class\":\"training\"}");
-	form_change("ada", "POST", "/api/v1/nodes/n0/marks", "{\"taints\":\"own\"}");
+	form_change("ada", "POST", "/api/v1/nodes/n0/marks",
+		    "{\"taints\":\"own\",\"data\":\"web,books\"}");
 	a = form_get("vera", "/api/v1/nodes", "NodeList");
 	assert_non_null(strstr(
 		a.text,
-		"\"class\":\"training\",\"labels\":\"pool=blue,region=eu\",\"taints\":\"own\""));
+		"\"class\":\"training\",\"labels\":\"pool=blue,region=eu\",\"taints\":\"own\","
+		"\"data\":\"books,web\""));
 	answer_free(&a);
 	form_change("ada", "POST", "/api/v1/nodes/n0/marks",
 		    "{\"labels\":\"\",\"taints\":\"\",\"class\":\"any\"}");

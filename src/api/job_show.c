@@ -183,6 +183,7 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 		out_int(out, NULL, shape->throughput[i]);
 	out_end(out, ']');
 	out_int(out, "min_throughput_milli", shape->min_throughput);
+	out_text(out, "data", names_text(f, shape->data, SHAPE_DATA_MAX, list));
 	out_bool(out, "mix_models", shape->mixes);
 	out_text(out, "spread", level_name(f, shape->apart));
 }

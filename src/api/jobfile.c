@@ -208,6 +208,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 							    .require = "",
 							    .prefer = "",
 							    .spread = "",
+							    .data = "",
 							    .min_driver = "",
 							    .min_cuda = "",
 							    .regions = "",

@@ -33,6 +33,28 @@ static int read_speed(struct reading *r, const struct conf *c, const char *what,
 	return 0;
 }
 
+/* A text, or a list of them, as "a,b". */
+int read_data(struct reading *r, const struct conf *c, const char *what)
+{
+	size_t count = c->type == CONF_LIST ? c->count : 1;
+
+	if (!count || count > SHAPE_DATA_MAX)
+		return conf_error(r->err, r->file, c, "%s takes 1 to %d names, not %zu", what,
+				  SHAPE_DATA_MAX, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct conf *item = c->type == CONF_LIST ? c->items[i] : c;
+		const char *text;
+
+		if (conf_text(r->err, r->file, item, what, NAME_MAX_BYTES, &text) < 0)
+			return -(int)r->err->code;
+		if (!*text || strchr(text, ','))
+			return conf_error(r->err, r->file, item, "%s: \"%.63s\" is not a name",
+					  what, text);
+		r->job->data = arena_printf(r->arena, "%s%s%s", r->job->data, i ? "," : "", text);
+	}
+	return 0;
+}
+
 int read_throughput(struct reading *r, const struct conf *c, const char *what)
 {
 	if (c->type != CONF_MAP || !c->count || c->count > SHAPE_MODELS_MAX)

@@ -87,6 +87,7 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_text(out, "class", node_class_name(node->class));
 	out_text(out, "labels", names_text(f, node->label, LABELS_MAX, list));
 	out_text(out, "taints", names_text(f, node->taint, TAINTS_MAX, list));
+	out_text(out, "data", names_text(f, node->data, NODE_DATA_MAX, list));
 	out_int(out, "gpu_memory_mib", node->gpu_memory_mib);
 	out_int(out, "cpu_milli", node->cpu_milli);
 	out_int(out, "ram_mib", node->ram_mib);
@@ -264,7 +265,7 @@ void handle_node_state(struct call *call)
 void handle_node_marks(struct call *call)
 {
 	struct event event = call_event(call, EVENT_NODE_MARKED);
-	char labels[EVENT_TEXT_MAX + 1], taints[EVENT_TEXT_MAX + 1];
+	char labels[EVENT_TEXT_MAX + 1], taints[EVENT_TEXT_MAX + 1], data[EVENT_TEXT_MAX + 1];
 	const struct facts *f = call->facts;
 	const struct conf *body;
 	const struct node *node;
@@ -282,12 +283,15 @@ void handle_node_marks(struct call *call)
 		arena_strdup(call->arena, names_text(f, node->label, LABELS_MAX, labels));
 	event.node_marked.taints =
 		arena_strdup(call->arena, names_text(f, node->taint, TAINTS_MAX, taints));
+	event.node_marked.data =
+		arena_strdup(call->arena, names_text(f, node->data, NODE_DATA_MAX, data));
 	event.node_marked.class = node->class;
 	if (call_body(call, &body, &err) < 0 ||
 	    body_text(body, "labels", EVENT_TEXT_MAX, &event.node_marked.labels, &given, &err) <
 		    0 ||
 	    body_text(body, "taints", EVENT_TEXT_MAX, &event.node_marked.taints, &given, &err) <
 		    0 ||
+	    body_text(body, "data", EVENT_TEXT_MAX, &event.node_marked.data, &given, &err) < 0 ||
 	    body_text(body, "class", 32, &class, &given, &err) < 0)
 		goto fail;
 	if (given && !node_class_find(class, &number)) {

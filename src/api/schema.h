@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include "base/buf.h"
 
-enum { SCHEMA_FIELDS_MAX = 64 };
+enum { SCHEMA_FIELDS_MAX = 96 };
 
 struct schema_field {
 	const char *name, *type, *doc;

@@ -216,6 +216,7 @@ static void add_constraints(const json_t *job, struct buf *out)
 		{ "selector", "" },
 		{ "tolerates", "tolerates " },
 		{ "spread", "tasks apart by " },
+		{ "data", "data " },
 	};
 	const long long tenths = (long long)get_int(job, "min_capability_tenths");
 	const char *between = "";

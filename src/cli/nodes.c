@@ -75,6 +75,7 @@ static const struct column columns[] = {
 	{ "CLASS", "class", CELL_TEXT, true },
 	{ "LABELS", "labels", CELL_TEXT, true },
 	{ "TAINTS", "taints", CELL_TEXT, true },
+	{ "DATA", "data", CELL_TEXT, true },
 	{ "PLACE", .cell = cell_domains, .wide = true },
 	{ "REASON", "reason", CELL_TEXT, .cut = true },
 	{ 0 },
@@ -123,7 +124,7 @@ static int run_ready(struct invocation *in, struct err *err)
 
 static int run_set(struct invocation *in, struct err *err)
 {
-	static const char *const names[] = { "labels", "taints", "class" };
+	static const char *const names[] = { "labels", "taints", "data", "class" };
 	json_t *body = json_object();
 	int rc;
 
@@ -134,7 +135,7 @@ static int run_set(struct invocation *in, struct err *err)
 		rc = change_each(in, "/api/v1/nodes/%s/marks", body, "is set", "node", err);
 	else
 		rc = err_set(err, ERR_INVALID,
-			     "nothing to set: give --labels, --taints or --class");
+			     "nothing to set: give --labels, --taints, --data or --class");
 	json_decref(body);
 	return rc;
 }
@@ -151,6 +152,9 @@ static const struct flag set_flags[] = {
 	{ "labels", 0, "LIST", "all its labels: region=eu,pool=blue; \"\" for none", false },
 	{ "taints", 0, "LIST",
 	  "all its taints: only jobs that tolerate them run there; \"\" for none", false },
+	{ "data", 0, "LIST",
+	  "all data sets that it keeps: jobs that read them would rather be there; \"\" for none",
+	  false },
 	{ "class", 0, "any|training|inference",
 	  "what it takes: everything, all but inference, or inference alone", false },
 	{ 0 },
@@ -220,7 +224,7 @@ const struct command command_nodes_ready = {
 const struct command command_nodes_set = {
 	.name = "nodes set",
 	.arguments = "NAME...",
-	.summary = "say what a node is: labels, taints, class",
+	.summary = "say what a node is: labels, taints, data, class",
 	.about =
 		"What is given replaces what was; the rest stays. Jobs ask for labels with `selector` and "
 		"`region`, and run on a tainted node only when they tolerate its taints. What runs there goes on.",

@@ -197,6 +197,7 @@ const struct flag submission_flags[] = {
 	  false },
 	{ "prefer", 0, "LEVEL", "the same as a wish", false },
 	{ "spread", 0, "LEVEL", "no two tasks in one place of this level: node, rack", false },
+	{ "data", 0, "NAME", "a data set it reads: it would rather be where that is kept", true },
 	{ "mix-models", 0, NULL, "its tasks may have GPUs of several models", false },
 	{ "no-preempt", 0, NULL, "never stop others for it", false },
 	{ 0 },
@@ -297,6 +298,18 @@ static void add_models(struct builder *b)
 	}
 }
 
+static void add_data(struct builder *b)
+{
+	const char *text;
+
+	for (size_t i = 0; (text = arg_flag_at(b->in, "data", i)); i++) {
+		int line = next_line(b, "data");
+
+		append(b->in->arena, container(b, "data", CONF_LIST, line),
+		       make_text(b->in->arena, NULL, text, true, line));
+	}
+}
+
 static void add_after(struct builder *b)
 {
 	const char *text;
@@ -391,6 +404,7 @@ int submission_from_flags(const struct invocation *in, struct submission *ret, s
 		return rc;
 	add_models(&b);
 	add_after(&b);
+	add_data(&b);
 	rc = add_env(&b, err);
 	if (rc >= 0)
 		rc = add_secrets(&b, err);

@@ -182,7 +182,8 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	const struct job *job = job_of(a, a->at++);
 	struct event e = event_make(EVENT_JOB_SUBMITTED, play->now_ms, "plan");
 	const struct shape *shape = shape_get(a->facts, job->shape);
-	char models[LIST_BYTES], regions[LIST_BYTES], labels[LIST_BYTES], tolerates[LIST_BYTES];
+	char models[LIST_BYTES], regions[LIST_BYTES], labels[LIST_BYTES], tolerates[LIST_BYTES],
+		data[LIST_BYTES];
 	char driver[VERSION_TEXT_MAX], cuda[VERSION_TEXT_MAX];
 	int64_t speeds[SHAPE_MODELS_MAX];
 
@@ -191,6 +192,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	list_text(a->facts, shape->regions, SHAPE_REGIONS_MAX, strlen("region="), regions);
 	list_text(a->facts, shape->labels, SHAPE_LABELS_MAX, 0, labels);
 	list_text(a->facts, shape->tolerates, SHAPE_LABELS_MAX, 0, tolerates);
+	list_text(a->facts, shape->data, SHAPE_DATA_MAX, 0, data);
 	e.job_submitted.min_driver = version_text(shape->min_driver, driver);
 	e.job_submitted.min_cuda = version_text(shape->min_cuda, cuda);
 	e.job_submitted.models = models;
@@ -199,6 +201,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	e.job_submitted.regions = regions;
 	e.job_submitted.labels = labels;
 	e.job_submitted.tolerates = tolerates;
+	e.job_submitted.data = data;
 	e.job_submitted.job = (int64_t)play->facts.jobs.count + 1;
 	play_offer(play, &e);
 }

@@ -92,22 +92,26 @@ static uint32_t first_waiting(const struct run *run, const struct run_job *job)
 	return 0;
 }
 
-/* The whole explanation as one text; "" when the job does not wait. Of an array: the first of its jobs that waits. */
+/* The whole explanation as one text; "" when the job does not wait. Of an array: the first of its jobs that waits, or the first. */
 static const char *explanation(struct run *run, const struct run_job *job, enum reason *ret)
 {
 	AUTO_BUF text = BUF_INIT;
 	struct explanation why;
+	uint32_t id;
 
 	*ret = REASON_NONE;
 	if (job->refused) {
 		*ret = job->refusal;
 		return job->refusal_text;
 	}
-	if (!first_waiting(run, job))
+	id = first_waiting(run, job);
+	if (!id && job->count && job_is_live(record(run, job, 0)))
+		id = job->id; /* then why it runs where it does */
+	if (!id)
 		return "";
 	arena_reset(&run->world.request);
-	explain_job(&run->world.facts, run->world.view, (struct job_id){ first_waiting(run, job) },
-		    &run->world.request, &why);
+	explain_job(&run->world.facts, run->world.view, (struct job_id){ id }, &run->world.request,
+		    &why);
 	*ret = why.reason;
 	buf_adds(&text, why.summary);
 	for (uint32_t i = 0; i < why.line_count; i++)

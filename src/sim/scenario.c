@@ -176,7 +176,7 @@ int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenar
 	static const char *const fixed[] = { "name",        "gpus",   "model",  "memory",
 					     "cpus",        "ram",    "nvlink", "class",
 					     "mig_allowed", "driver", "cuda",   "capability",
-					     "labels",      "taints" };
+					     "labels",      "taints", "data" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
 	struct scenario_node first = { .model = "",
 				       .gpus = 1,
@@ -185,7 +185,8 @@ int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenar
 				       .driver = "",
 				       .cuda = "",
 				       .labels = "",
-				       .taints = "" };
+				       .taints = "",
+				       .data = "" };
 	struct names names;
 	int rc;
 

@@ -37,7 +37,7 @@ struct scenario_node {
 	uint32_t island_count;
 	uint32_t gpus;
 	int64_t gpu_memory_mib, cpu_milli, ram_mib;
-	const char *driver, *cuda, *labels, *taints; /* as in the events */
+	const char *driver, *cuda, *labels, *taints, *data; /* as in the events */
 	int64_t capability; /* tenths, 0 = by the model */
 	uint8_t class;
 	int line;
@@ -106,6 +106,7 @@ struct scenario_job {
 	int64_t ready_ms, stop_ms; /* how long the engine takes to prepare and to stop it */
 	const char *min_driver, *min_cuda, *regions, *labels, *tolerates; /* as in the event */
 	int64_t min_capability; /* tenths */
+	const char *data; /* data sets it reads, comma separated */
 	const int64_t *throughput; /* of the models in `models`, thousandths */
 	uint32_t throughput_count;
 	int64_t min_throughput;

@@ -18,6 +18,7 @@ static const struct scenario_job job_default = {
 	.require = "",
 	.prefer = "",
 	.spread = "",
+	.data = "",
 	.min_driver = "",
 	.min_cuda = "",
 	.regions = "",
@@ -419,7 +420,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "min_cuda",    "min_capability", "region",
 					     "selector",    "tolerates",      "rejoin",
 					     "deadline",    "efficiency",     "spread",
-					     "throughput",  "min_throughput", "mix_models" };
+					     "throughput",  "min_throughput", "mix_models",
+					     "data" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;

@@ -121,6 +121,8 @@ int scenario_read_node_names(struct reader *r, const struct conf *item, struct s
 	if (rc == 0)
 		rc = read_list(r, item, "taints", TAINTS_MAX, &node->taints);
 	if (rc == 0)
+		rc = read_list(r, item, "data", NODE_DATA_MAX, &node->data);
+	if (rc == 0)
 		rc = reader_text(r, item, "class", &class);
 	if (rc == 0 && class && !node_class_find(class, &node->class))
 		return reader_unknown(r, conf_find(item, "class"), "class", class, classes,
@@ -142,6 +144,8 @@ int scenario_read_job_names(struct reader *r, const struct conf *item, struct sc
 		rc = read_labels(r, item, "selector", SHAPE_LABELS_MAX, &job->labels);
 	if (rc == 0)
 		rc = read_list(r, item, "tolerates", SHAPE_LABELS_MAX, &job->tolerates);
+	if (rc == 0)
+		rc = read_list(r, item, "data", SHAPE_DATA_MAX, &job->data);
 	if (rc == 0)
 		rc = read_throughput(r, conf_find(item, "throughput"), job);
 	if (rc == 0)

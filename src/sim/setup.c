@@ -84,6 +84,7 @@ static int mark_node(struct run *run, const struct scenario_node *node, struct e
 	e.node_marked.node = facts_node_find(&run->world.facts, node->name).v;
 	e.node_marked.labels = node->labels;
 	e.node_marked.taints = node->taints;
+	e.node_marked.data = node->data;
 	e.node_marked.class = node->class;
 	return offer(run, &e, node->line, err);
 }
@@ -107,7 +108,7 @@ int run_set_node(struct run *run, const struct scenario_node *node, struct err *
 	e.node_set.cuda = node->cuda;
 	e.node_set.capability = node->capability;
 	rc = offer(run, &e, node->line, err);
-	return rc == 0 && (*node->labels || *node->taints || node->class)
+	return rc == 0 && (*node->labels || *node->taints || *node->data || node->class)
 		       ? mark_node(run, node, err)
 		       : rc;
 }
@@ -236,6 +237,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->require = from->require;
 	j->prefer = from->prefer;
 	j->spread = from->spread;
+	j->data = from->data;
 	j->throughput = from->throughput;
 	j->throughput_count = from->throughput_count;
 	j->min_throughput = from->min_throughput;

@@ -94,6 +94,8 @@ static struct event make_mark(struct fold *f)
 	e.node_marked.node = 1 + below(f, f->facts.nodes.count);
 	e.node_marked.labels = pick(f, labels, 3);
 	e.node_marked.taints = pick(f, taints, 5);
+	if (f->mood.fits)
+		e.node_marked.data = one_in(f, 2) ? "web" : "web,books";
 	e.node_marked.class = one_in(f, 3) ? below(f, NODE_CLASS_INFERENCE + 1) : NODE_CLASS_ANY;
 	return e;
 }
@@ -213,6 +215,7 @@ static void make_fit(struct fold *f, struct event_job_submitted *j)
 
 	j->spread = pick(f, levels, 5);
 	j->mixes = one_in(f, 3);
+	j->data = one_in(f, 2) ? "" : one_in(f, 2) ? "books" : "web,books";
 	if (strchr(j->models, ',')) {
 		j->throughput = speeds;
 		j->throughput_count = one_in(f, 2) ? 2 : 0;
@@ -494,6 +497,7 @@ int main(int argc, char **argv)
 	fprintf(stderr, "seed %" PRId64 "\n", seed); /* a check that fails ends the program */
 	mood_make(&f);
 	f.mood.fits = seed >= FITS_FROM;
+	f.mood.marks |= f.mood.fits;
 	set_up(&f);
 	for (int64_t step = 0; step < steps && rc == 0; step++) {
 		struct event e;

@@ -397,6 +397,7 @@ static void submit(struct stream *s)
 	if (s->fits) {
 		wish.spread = levels[below(s, 6)];
 		wish.mixes = one_in(s, 2);
+		wish.data = one_in(s, 2) ? "" : "web";
 	}
 	wish.body = wish.body_mac =
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";

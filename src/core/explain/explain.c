@@ -350,8 +350,8 @@ static void explain_done(const struct words *w, struct explanation *ret)
 		ret->summary = arena_printf(w->arena, "it has ended (%s) and waits for nothing%s%s",
 					    state, why[0] ? ": " : "", why);
 	else
-		ret->summary = arena_printf(w->arena, "it has its place and does not wait (%s)%s",
-					    state, width_text(w));
+		ret->summary = arena_printf(w->arena, "it has its place and does not wait (%s)%s%s",
+					    state, width_text(w), words_near(w));
 	ret->remedy = "";
 }
 

@@ -28,6 +28,8 @@ const char *words_part_remedy(const struct words *w, const struct verdict *v);
 /* Of a job whose tasks must lie apart. */
 const char *words_fit_summary(const struct words *w, const struct verdict *v);
 const char *words_fit_remedy(const struct words *w, const struct verdict *v);
+/* Of a job that has its place: what is near there, "; 2 of 4 tasks ..."; "" = nothing was wished for. */
+const char *words_near(const struct words *w);
 /* "; job 3 "x" is expected to end in 5m": the next to end, "" when there is none. */
 const char *words_next_end(const struct words *w);
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */

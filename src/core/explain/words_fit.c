@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What keeps tasks from a place though each of them would fit somewhere: that they must lie apart, or have one model. */
+/* What keeps tasks from a place though each of them would fit somewhere: that they must lie apart, or have one model. And what a place was chosen for. */
 #include "base/arena.h"
 #include "core/explain/words.h"
 
@@ -42,4 +42,22 @@ const char *words_fit_remedy(const struct words *w, const struct verdict *v)
 				    (long long)v->have);
 	return arena_printf(w->arena, "room for a task in %lld more %s%s%s", lacks,
 			    words_level(w, v->level), lacks == 1 ? "" : "s", words_next_end(w));
+}
+
+const char *words_near(const struct words *w)
+{
+	const struct attempt *attempt = attempt_get(w->facts, w->j->last_attempt);
+	char list[EVENT_TEXT_MAX + 1];
+	const char *text = "";
+
+	if (w->shape->data[0].v)
+		text = arena_printf(w->arena,
+				    "; %u of its %u tasks were placed where its data sets are (%s)",
+				    attempt->near_data, attempt->tasks,
+				    names_text(w->facts, w->shape->data, SHAPE_DATA_MAX, list));
+	if (attempt->near_home)
+		text = arena_printf(w->arena,
+				    "%s; %u of %u were placed on nodes where it had run before",
+				    text, attempt->near_home, attempt->tasks);
+	return text;
 }

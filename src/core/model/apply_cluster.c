@@ -105,16 +105,19 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 
 void apply_node_marked(struct facts *f, const struct event_node_marked *e)
 {
-	struct name_id label[LABELS_MAX] = { { 0 } }, taint[TAINTS_MAX] = { { 0 } };
+	struct name_id label[LABELS_MAX] = { { 0 } }, taint[TAINTS_MAX] = { { 0 } },
+		       data[NODE_DATA_MAX] = { { 0 } };
 	struct node *node;
 
 	if (!id_exists(&f->nodes, e->node) || e->class < 0 || e->class > NODE_CLASS_INFERENCE ||
 	    !names_sorted(f, e->labels, "", label, LABELS_MAX) ||
-	    !names_sorted(f, e->taints, "", taint, TAINTS_MAX))
+	    !names_sorted(f, e->taints, "", taint, TAINTS_MAX) ||
+	    !names_sorted(f, e->data, "", data, NODE_DATA_MAX))
 		return;
 	node = node_edit(f, (struct node_id){ (uint32_t)e->node });
 	memcpy(node->label, label, sizeof(label));
 	memcpy(node->taint, taint, sizeof(taint));
+	memcpy(node->data, data, sizeof(data));
 	node->class = (uint8_t)e->class;
 }
 

@@ -69,11 +69,12 @@ static void what_people_say_of_a_node_stays_when_it_is_declared_again(void **sta
 
 	(void)state;
 	fits(EVENT_OF(NODE_MARKED, node_marked, 50, .node = 2, .labels = "zone=b,region=eu,zone=b",
-		      .taints = "team=x", .class = NODE_CLASS_INFERENCE));
+		      .taints = "team=x", .class = NODE_CLASS_INFERENCE, .data = "b,a"));
 	fits(EVENT_OF(NODE_SET, node_set, 60, .name = "n1", .gpus = 8, .cuda = "12.4"));
 	node = node_get(&f, (struct node_id){ 2 });
 	assert_string_equal(names_text(&f, node->label, LABELS_MAX, text), "region=eu,zone=b");
 	assert_string_equal(names_text(&f, node->taint, TAINTS_MAX, text), "team=x");
+	assert_string_equal(names_text(&f, node->data, NODE_DATA_MAX, text), "a,b");
 	assert_int_equal(node->class, NODE_CLASS_INFERENCE);
 	assert_string_equal(facts_name(&f, node->cuda), "12.4");
 	does_not_fit(EVENT_OF(NODE_MARKED, node_marked, 70, .node = 9, .labels = "a=b"));

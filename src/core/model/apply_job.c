@@ -173,7 +173,8 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	if (!names_sorted(f, e->models, "", ret->models, SHAPE_MODELS_MAX))
 		return false;
 	speeds_of(f, e, ret);
-	return names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
+	return names_sorted(f, e->data, "", ret->data, SHAPE_DATA_MAX) &&
+	       names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
 	       names_sorted(f, e->labels, "", ret->labels, SHAPE_LABELS_MAX) &&
 	       names_sorted(f, e->tolerates, "", ret->tolerates, SHAPE_LABELS_MAX);
 }

@@ -42,6 +42,8 @@ enum {
 	TAINTS_MAX = 8,
 	SHAPE_LABELS_MAX = 8, /* labels, taints that a job names */
 	SHAPE_REGIONS_MAX = 8,
+	SHAPE_DATA_MAX = 8, /* data sets that a job names, that a node keeps */
+	NODE_DATA_MAX = 16,
 	SPEED_WHOLE = 1000, /* a throughput of 1 */
 	SPEED_MOST = 60000,
 	RESERVATIONS_MAX = 10000, /* policy.backfill_depth is never more */
@@ -165,6 +167,7 @@ struct node {
 	uint32_t capability; /* compute capability in tenths, 0 = not said */
 	uint8_t class; /* enum node_class */
 	int64_t drain_ms; /* draining: when it is to be empty; 0 = at once */
+	struct name_id data[NODE_DATA_MAX]; /* data sets it keeps, sorted by text */
 };
 
 struct gpu_record { /* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */
@@ -244,6 +247,7 @@ struct shape {
 	uint32_t mixes; /* tasks may have GPUs of several models */
 	uint32_t min_throughput; /* thousandths; 0 = any */
 	uint16_t throughput[SHAPE_MODELS_MAX]; /* of models[i], in thousandths; 0 = not said */
+	struct name_id data[SHAPE_DATA_MAX]; /* data sets it reads; sorted */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -345,6 +349,8 @@ struct attempt {
 	int64_t resized_ms; /* of the last one, 0 = none */
 	int64_t lacks_ms; /* since when it has fewer ranks than its least width; 0 = it has enough */
 	int64_t parts_share; /* of all tasks together where they hold parts of GPUs; 0 = whole ones */
+	/* When it was placed: tasks on nodes that keep all its data sets; on nodes where it had run before. */
+	uint32_t near_data, near_home;
 };
 /* Ranks that hold a place. */
 static inline uint32_t attempt_width(const struct attempt *attempt)

@@ -154,6 +154,7 @@ static void fill_node_marked(struct random *r, const struct facts *f, struct are
 	e->labels = labels(r, arena, 4);
 	e->taints = labels(r, arena, 2);
 	e->class = upto(r, NODE_CLASS_INFERENCE);
+	e->data = random_below(r, 2) ? "" : labels(r, arena, 4);
 }
 
 static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena,
@@ -218,6 +219,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->throughput_count = random_below(r, 4) ? 0 : 2;
 	e->min_throughput = random_below(r, 6) ? 0 : upto(r, 1000);
 	e->mixes = upto(r, 1);
+	e->data = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 }
 
@@ -266,6 +268,8 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	e->resume_number = upto(r, 3);
 	e->likely_ms = upto(r, 60000);
 	e->safe_ms = upto(r, 90000);
+	e->near_data = random_below(r, 4) ? 0 : upto(r, 3);
+	e->near_home = random_below(r, 4) ? 0 : upto(r, 3);
 	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
 }
 

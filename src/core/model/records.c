@@ -91,6 +91,7 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    ONE(U32, capability),
 					    ONE(U8, class),
 					    ONE(I64, drain_ms),
+					    SOME(NAME, data, NODE_DATA_MAX),
 					    LAST };
 #undef SELF
 
@@ -180,6 +181,7 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(U32, mixes),
 					     ONE(U32, min_throughput),
 					     SOME(U16, throughput, SHAPE_MODELS_MAX),
+					     SOME(NAME, data, SHAPE_DATA_MAX),
 					     LAST };
 #undef SELF
 
@@ -287,6 +289,8 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(I64, resized_ms),
 					       ONE(I64, lacks_ms),
 					       ONE(I64, parts_share),
+					       ONE(U32, near_data),
+					       ONE(U32, near_home),
 					       LAST };
 #undef SELF
 

@@ -49,7 +49,8 @@ uint32_t node_capacity(const struct search *search, uint32_t rank)
 	int64_t tasks;
 
 	if (!node_suits(search, rank) ||
-	    (search->barred && search->barred[rank / 64] >> rank % 64 & 1))
+	    (search->barred && search->barred[rank / 64] >> rank % 64 & 1) ||
+	    (search->only && !(search->only[rank / 64] >> rank % 64 & 1)))
 		return 0;
 	tasks = node_gpu_tasks(search, rank);
 	if (shape->cpu_milli && node->cpu_free / shape->cpu_milli < tasks)

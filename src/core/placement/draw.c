@@ -81,7 +81,7 @@ static bool draw_add(struct draw *draw, uint32_t rank, uint32_t tasks)
 }
 
 /* Nodes with exactly `free` GPUs free, by rank. True while more are wanted: `last` draws one node for all the rest. */
-static bool draw_free(const struct search *search, struct draw *draw, uint32_t first, uint32_t end,
+static bool draw_some(const struct search *search, struct draw *draw, uint32_t first, uint32_t end,
 		      uint32_t free, uint32_t capacity, bool last)
 {
 	const struct space *space = search->space;
@@ -121,6 +121,19 @@ static bool draw_free(const struct search *search, struct draw *draw, uint32_t f
 		if (draw->rest < capacity)
 			return false;
 	}
+}
+
+/* The same, with nodes that are liked before the others. */
+static bool draw_free(const struct search *search, struct draw *draw, uint32_t first, uint32_t end,
+		      uint32_t free, uint32_t capacity, bool last)
+{
+	struct search liked = *search;
+
+	liked.only = search->liked;
+	liked.exact = true;
+	if (search->liked && !draw_some(&liked, draw, first, end, free, capacity, last))
+		return false;
+	return draw_some(search, draw, first, end, free, capacity, last);
 }
 
 /* Full hosts of this capacity, as long as the rest needs a whole one. */

@@ -279,8 +279,8 @@ static bool levels_find(struct search *search, const struct place_request *reque
 	return false;
 }
 
-int search_place(const struct search *from, const struct place_request *request,
-		 struct arena *arena, struct placement *ret, struct verdict *ret_why)
+int search_anywhere(const struct search *from, const struct place_request *request,
+		    struct arena *arena, struct placement *ret, struct verdict *ret_why)
 {
 	bool spread = request->shape->spread && request->tasks > 1 &&
 		      !require_is_one_node(request->shape);

@@ -30,6 +30,7 @@ struct place_request {
 	bool scatter; /* policy `packing: false`: the emptiest nodes first */
 	const uint64_t
 		*barred; /* ranks of nodes that are not to be used, one bit each; NULL = none */
+	const uint64_t *home; /* ranks where it would rather be, one bit each; NULL = anywhere */
 	struct name_id model; /* only GPUs of this one, 0 = any: that of ranks which run already */
 	uint8_t share_gpus; /* policy of that name, for parts of GPUs; 0 = anybody's may lie together */
 };

@@ -8,6 +8,7 @@
  *	draw.c		which nodes of a domain, which GPUs of a node
  *	find_parts.c	the same for parts of GPUs
  *	models.c	which model of GPU
+ *	near.c		where data are
  *	spread.c	tasks that must lie apart
  *	why.c		why there is no place
  */
@@ -35,6 +36,8 @@ struct search {
 		model; /* only GPUs of this one, 0 = any; of nodes of unlike classes it is looked at */
 	bool costs; /* and what they cost is from `least` to `most` */
 	struct model_cost least, most;
+	const uint64_t *only; /* no other ranks than these; NULL = any */
+	const uint64_t *liked; /* of equal nodes these first */
 	const uint64_t *barred; /* ranks not to be used, as in the request */
 	uint64_t *used; /* ranks drawn so far, one bit each; only while drawing */
 };
@@ -56,7 +59,9 @@ bool domain_allowed(const struct place_request *request, const struct space *spa
 /* All tasks on one node of [first, end): in one island if there is one, else on the tightest node. */
 int32_t one_node_find(const struct search *search, uint32_t first, uint32_t end);
 
-/* As place_find and place_width, once it is settled which models it is about. */
+/* As place_find and place_width, once it is settled which models it is about; search_place knows what is near. */
+int search_anywhere(const struct search *search, const struct place_request *request,
+		    struct arena *arena, struct placement *ret, struct verdict *ret_why);
 int search_place(const struct search *search, const struct place_request *request,
 		 struct arena *arena, struct placement *ret, struct verdict *ret_why);
 uint32_t search_width(const struct search *search, const struct place_request *request);

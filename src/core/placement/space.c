@@ -18,6 +18,8 @@ void space_deinit(struct space *space)
 	buf_deinit(&space->domains.buf);
 	buf_deinit(&space->traits.buf);
 	buf_deinit(&space->named.buf);
+	buf_deinit(&space->data_names.buf);
+	buf_deinit(&space->data_ranks.buf);
 	buf_deinit(&space->counts.buf);
 	buf_deinit(&space->sets.buf);
 	buf_deinit(&space->log.buf);
@@ -45,6 +47,8 @@ void space_copy(struct space *to, const struct space *from)
 	to->domains.buf = old.domains.buf;
 	to->traits.buf = old.traits.buf;
 	to->named.buf = old.named.buf;
+	to->data_names.buf = old.data_names.buf;
+	to->data_ranks.buf = old.data_ranks.buf;
 	to->counts.buf = old.counts.buf;
 	to->sets.buf = old.sets.buf;
 	to->log.buf = old.log.buf;
@@ -56,6 +60,8 @@ void space_copy(struct space *to, const struct space *from)
 	buf_copy(&to->domains.buf, &from->domains.buf);
 	buf_copy(&to->traits.buf, &from->traits.buf);
 	buf_copy(&to->named.buf, &from->named.buf);
+	buf_copy(&to->data_names.buf, &from->data_names.buf);
+	buf_copy(&to->data_ranks.buf, &from->data_ranks.buf);
 	buf_copy(&to->counts.buf, &from->counts.buf);
 	buf_copy(&to->sets.buf, &from->sets.buf);
 	buf_copy(&to->gpu_parts.buf, &from->gpu_parts.buf);
@@ -133,12 +139,33 @@ static bool names_known(const struct traits_named *named, const struct name_id *
 	return true;
 }
 
+/* Its place in the list; beyond the last = no wish names it. */
+static uint32_t data_index(const struct space *space, struct name_id name)
+{
+	uint32_t count = (uint32_t)(space->data_names.buf.size / sizeof(uint32_t)), at = 0;
+
+	while (at < count && space->data_names.at[at] != name.v)
+		at++;
+	return at;
+}
+
+const uint64_t *space_data(const struct space *space, struct name_id name)
+{
+	uint32_t count = (uint32_t)(space->data_names.buf.size / sizeof(uint32_t)),
+		 at = data_index(space, name);
+
+	return at < count ? space->data_ranks.at + (size_t)at * bits_row(space->node_count) : NULL;
+}
+
 bool space_knows(const struct space *space, const struct shape *shape)
 {
 	struct traits_named named = named_of(space);
 
 	if (shape_is_part(shape) && !space->parts)
 		return false;
+	for (uint32_t i = 0; i < SHAPE_DATA_MAX && shape->data[i].v; i++)
+		if (!space_data(space, shape->data[i]))
+			return false;
 	return names_known(&named, shape->regions, SHAPE_REGIONS_MAX) &&
 	       names_known(&named, shape->labels, SHAPE_LABELS_MAX) &&
 	       names_known(&named, shape->tolerates, SHAPE_LABELS_MAX);
@@ -445,6 +472,37 @@ static void named_build(struct space *space, const struct facts *facts)
 	}
 }
 
+/* Which nodes keep what wishes name. After the nodes. */
+static void data_build(struct space *space, const struct facts *facts)
+{
+	uint32_t count = 0, row = bits_row(space->node_count);
+
+	for (uint32_t id = 1; id <= facts->shapes.count; id++) {
+		const struct shape *shape = shape_get(facts, (struct shape_id){ id });
+
+		if (!shape->data[0].v)
+			continue;
+		array_resize(&space->data_names.buf, (size_t)count + SHAPE_DATA_MAX,
+			     sizeof(uint32_t));
+		for (uint32_t i = 0; i < SHAPE_DATA_MAX && shape->data[i].v; i++)
+			count = named_add(space->data_names.at, count, shape->data[i]);
+		array_resize(&space->data_names.buf, count, sizeof(uint32_t));
+	}
+	array_resize(&space->data_ranks.buf, (size_t)count * row + 1, sizeof(uint64_t));
+	for (uint32_t rank = 0; count && rank < space->node_count; rank++) {
+		const struct node *node =
+			node_get(facts, (struct node_id){ space_at(space, rank)->node });
+
+		for (uint32_t i = 0; i < NODE_DATA_MAX && node->data[i].v; i++) {
+			uint32_t at = data_index(space, node->data[i]);
+
+			if (at < count)
+				space->data_ranks.at[(size_t)at * row + rank / 64] |= UINT64_C(1)
+										      << rank % 64;
+		}
+	}
+}
+
 static uint32_t gpus_mask(uint32_t count)
 {
 	return count >= 32 ? UINT32_MAX : (UINT32_C(1) << count) - 1;
@@ -539,6 +597,8 @@ static void clear(struct space *space)
 	buf_clear(&space->domains.buf);
 	buf_clear(&space->traits.buf);
 	buf_clear(&space->named.buf);
+	buf_clear(&space->data_names.buf);
+	buf_clear(&space->data_ranks.buf);
 	buf_clear(&space->counts.buf);
 	buf_clear(&space->sets.buf);
 	buf_clear(&space->gpu_parts.buf);
@@ -579,6 +639,7 @@ void space_build(struct space *space, const struct facts *facts)
 	}
 	space->class_count = space->traits_count < CLASSES_MAX ? space->traits_count : CLASSES_MAX;
 	domains_build(space, facts);
+	data_build(space, facts);
 	array_resize(&space->counts.buf,
 		     (size_t)space->domain_count * space->class_count * (space->gpus_max + 1),
 		     sizeof(uint32_t));

@@ -116,6 +116,8 @@ struct space {
 	ARRAY(struct domain) domains; /* by level, then by first rank */
 	ARRAY(struct traits) traits; /* different ones, by the first rank that has them */
 	ARRAY(uint32_t) named; /* labels and taints that wishes name, see struct traits_named */
+	ARRAY(uint32_t) data_names; /* data sets that wishes name, by number */
+	ARRAY(uint64_t) data_ranks; /* [of these][bits]: nodes that keep it */
 	ARRAY(uint32_t) counts; /* [domain][class][free GPUs] */
 	ARRAY(uint64_t) sets; /* [class][free GPUs][bits] */
 	ARRAY(struct space_undo) log;
@@ -168,6 +170,9 @@ uint32_t space_classes_of(const struct space *space, const struct shape *shape,
 bool space_node_suits(const struct space *space, uint32_t rank, const struct shape *shape);
 /* Whether it tells apart what this wish names; else it must be built anew (from facts that have the wish). */
 bool space_knows(const struct space *space, const struct shape *shape);
+/* Ranks of nodes that keep the data set, a bit each; NULL = no wish names it. How many of its data sets the wish finds at a rank. */
+const uint64_t *space_data(const struct space *space, struct name_id name);
+uint32_t space_data_at(const struct space *space, const struct shape *shape, uint32_t rank);
 /* Free GPUs of these classes (a bit mask; UINT64_MAX = all that there are). */
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
 /* The same in shares, with all that is open of the cluster's shared GPUs: at least what can be had. */

@@ -203,7 +203,8 @@ static bool node_is_marked(const struct facts *f, const struct node *n,
 
 	return n->class == e->class &&
 	       strcmp(names_text(f, n->label, LABELS_MAX, list), e->labels) == 0 &&
-	       strcmp(names_text(f, n->taint, TAINTS_MAX, list), e->taints) == 0;
+	       strcmp(names_text(f, n->taint, TAINTS_MAX, list), e->taints) == 0 &&
+	       strcmp(names_text(f, n->data, NODE_DATA_MAX, list), e->data) == 0;
 }
 
 int admit_node_marked(const struct admission *a, const struct event_node_marked *e)
@@ -213,6 +214,8 @@ int admit_node_marked(const struct admission *a, const struct event_node_marked 
 
 	if (rc == 0)
 		rc = admit_labels(a, "taint", e->taints, TAINTS_MAX, false);
+	if (rc == 0)
+		rc = admit_labels(a, "data set", e->data, NODE_DATA_MAX, false);
 	if (rc == 0)
 		rc = admit_range(a, "the class of a node", e->class, NODE_CLASS_ANY,
 				 NODE_CLASS_INFERENCE);

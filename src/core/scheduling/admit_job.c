@@ -217,6 +217,8 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 	if (rc == 0)
 		rc = admit_labels(a, "taint to tolerate", e->tolerates, SHAPE_LABELS_MAX, false);
 	if (rc == 0)
+		rc = admit_labels(a, "data set", e->data, SHAPE_DATA_MAX, false);
+	if (rc == 0)
 		rc = level_check(a, "require", e->require);
 	if (rc == 0)
 		rc = level_check(a, "prefer", e->prefer);

@@ -65,6 +65,29 @@ struct place_request pass_request(const struct pass *pass, const struct shape *s
 				       .share_gpus = (uint8_t)pass->facts->policy.share_gpus };
 }
 
+const uint64_t *pass_home(struct pass *pass, uint32_t id)
+{
+	const struct space *space = &pass->view->space;
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct attempt *attempt;
+
+	if (!job->last_attempt.v || !job->checkpoint || !job_checkpoint(pass->facts, job, 0))
+		return NULL;
+	if (pass->home_of == id)
+		return pass->home;
+	attempt = attempt_get(pass->facts, job->last_attempt);
+	pass->home_of = id;
+	pass->home = arena_new_array(pass->arena, uint64_t, bits_row(space->node_count) + 1);
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = task_get(pass->facts, attempt, i);
+		int32_t rank = task ? space_rank(space, task->node.v) : RANK_NONE;
+
+		if (rank != RANK_NONE)
+			pass->home[rank / 64] |= UINT64_C(1) << rank % 64;
+	}
+	return pass->home;
+}
+
 struct place_lists place_lists(const struct pass *pass, const struct placement *place)
 {
 	uint32_t rows = place->parts ? 4 : 2;

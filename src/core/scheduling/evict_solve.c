@@ -80,6 +80,7 @@ static struct place_request unit_request(const struct hunt *hunt, uint32_t unit,
 	struct place_request request =
 		pass_request(hunt->pass, hunt->shape, hunt->shape->tasks_min);
 
+	request.home = pass_home(hunt->pass, hunt->job);
 	if (unit && nodes)
 		request.rank = (int32_t)unit - 1;
 	else if (unit)

@@ -274,8 +274,8 @@ static void watch_started(struct pass *pass, uint32_t job)
 }
 
 /* As wide as the queue and the place allow; 0 when not even the least width fits. */
-static uint32_t place_widest(struct pass *pass, const struct shape *shape, int64_t room,
-			     struct placement *ret)
+static uint32_t place_widest(struct pass *pass, uint32_t job, const struct shape *shape,
+			     int64_t room, struct placement *ret)
 {
 	int64_t one = shape_share(&pass->view->space, shape, 1);
 	uint32_t most =
@@ -285,6 +285,7 @@ static uint32_t place_widest(struct pass *pass, const struct shape *shape, int64
 	if (most > pass->widest)
 		most = pass->widest;
 	request = pass_request(pass, shape, most);
+	request.home = pass_home(pass, job);
 	if (most > shape->tasks_min)
 		request.tasks = place_width(&pass->view->space, &request);
 	while (request.tasks >= shape->tasks_min) {
@@ -311,18 +312,19 @@ static int32_t rank_to_avoid(const struct pass *pass, const struct job *job)
 	return task ? space_rank(&pass->view->space, task->node.v) : RANK_NONE;
 }
 
-static uint32_t place_job(struct pass *pass, const struct job *job, const struct shape *shape,
-			  int64_t room, struct placement *ret)
+static uint32_t place_job(struct pass *pass, uint32_t id, const struct shape *shape, int64_t room,
+			  struct placement *ret)
 {
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	int32_t avoid = rank_to_avoid(pass, job);
 	uint32_t mark = space_mark(&pass->view->space), tasks = 0;
 
 	if (avoid != RANK_NONE) {
 		space_close(&pass->view->space, (uint32_t)avoid);
-		tasks = place_widest(pass, shape, room, ret);
+		tasks = place_widest(pass, id, shape, room, ret);
 		space_rollback(&pass->view->space, mark);
 	}
-	return tasks ? tasks : place_widest(pass, shape, room, ret);
+	return tasks ? tasks : place_widest(pass, id, shape, room, ret);
 }
 
 /* `closed_why`: why classes of nodes are closed to the job; that is it when it would fit there. */
@@ -492,7 +494,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	memo = memo_of(pass, job);
 	no_end_ms = &memo->no_end_ms[job->limit_ms > 0];
 	if (!memo->never && (!*no_end_ms || end_ms < *no_end_ms - 1)) {
-		if (place_job(pass, job, shape, room, &place)) {
+		if (place_job(pass, id, shape, room, &place)) {
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}
@@ -502,6 +504,23 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		memo->least = shape->gpu_part_mib ? shape->tasks_min : need;
 	}
 	return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);
+}
+
+/* What of the place is near its data, for whoever asks why it lies there. */
+static void near_note(struct pass *pass, uint32_t job, const struct shape *shape,
+		      const struct placement *place, struct event_attempt_placed *e)
+{
+	const uint64_t *home = pass_home(pass, job);
+	uint32_t wanted = 0;
+
+	while (wanted < SHAPE_DATA_MAX && shape->data[wanted].v)
+		wanted++;
+	for (uint32_t i = 0; (home || wanted) && i < place->count; i++) {
+		uint32_t rank = place->ranks[i];
+
+		e->near_home += home && home[rank / 64] >> rank % 64 & 1;
+		e->near_data += wanted && space_data_at(&pass->view->space, shape, rank) == wanted;
+	}
 }
 
 void pass_start(struct pass *pass, uint32_t id, const struct placement *place, bool promised)
@@ -523,6 +542,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	e->nodes_count = e->masks_count = place->count;
 	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
 	e->resume_number = checkpoint ? checkpoint->number : 0;
+	near_note(pass, id, shape, place, e);
 	if (estimate_by_likes(pass->facts, job, &likely_ms, &safe_ms)) {
 		e->likely_ms = likely_ms;
 		e->safe_ms = safe_ms;

@@ -170,6 +170,8 @@ struct pass {
 	int64_t *
 		freed; /* of what budgets are committed to, by those who begin to leave in this pass; by queue, NULL = not asked for */
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
+	uint64_t *home; /* ranks where the job `home_of` ran before, see pass_home */
+	uint32_t home_of;
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
 
@@ -182,6 +184,9 @@ void pass_wake(struct pass *pass,
 bool pass_is_spent(const struct pass *pass);
 struct place_request pass_request(const struct pass *pass, const struct shape *shape,
 				  uint32_t tasks);
+
+/* Ranks where the job has run before, when it goes on from a checkpoint; NULL = none. */
+const uint64_t *pass_home(struct pass *pass, uint32_t job);
 
 /* A placement as an event has it, in the arena. */
 struct place_lists {

@@ -178,6 +178,7 @@ static bool fits_with(struct pass *pass, const struct promise_view *p, const boo
 	if (!fits || !promise_is_bounded(pass, p))
 		return false;
 	request = pass_request(pass, shape_get(pass->facts, job->shape), p->tasks);
+	request.home = pass_home(pass, p->job);
 	pass->closed = 0;
 	promise_space_move(pass, p, false);
 	for (uint32_t i = 0; i < p->victims; i++)
