@@ -345,52 +345,70 @@ int workload_parse(const char *path, char *text, struct workload *ret, struct er
 	return 0;
 }
 
-/* Pipes have no size before they end: read until then. Kept for the caller to free, whatever the answer. */
-static int text_read(const char *path, char **ret, struct err *err)
+/* Pipes have no size before they end: read until then. NULL: no. */
+static char *stream_read(FILE *file, size_t *ret_size)
 {
-	FILE *file = fopen(path, "re");
 	size_t size = 0, room = 1 << 16, got;
-	int why;
+	char *text = NULL;
 
-	*ret = NULL;
-	if (!file)
-		return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno,
-				 "can't open %s", path);
 	errno = 0;
 	do {
 		room *= 2;
-		*ret = realloc(*ret, room);
-		CHECK(*ret);
-		got = fread(*ret + size, 1, room - size - 1, file);
+		text = realloc(text, room);
+		CHECK(text);
+		got = fread(text + size, 1, room - size - 1, file);
 		size += got;
 	} while (size + 1 == room && size <= WORKLOAD_BYTES_MAX);
-	(*ret)[size] = '\0';
-	why = ferror(file) ? errno : 0;
+	text[size] = '\0';
+	*ret_size = size;
+	if (!ferror(file))
+		return text;
+	free(text);
+	return NULL;
+}
+
+static char *text_read(const char *path, struct err *err)
+{
+	FILE *file = fopen(path, "re");
+	size_t size = 0;
+	char *text;
+
+	if (!file) {
+		err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "can't open %s",
+			  path);
+		return NULL;
+	}
+	text = stream_read(file, &size);
+	if (!text)
+		err_errno(err, ERR_IO, errno, "can't read %s", path);
 	fclose(file);
-	if (why)
-		return err_errno(err, ERR_IO, why, "can't read %s", path);
-	if (size > WORKLOAD_BYTES_MAX)
-		return err_set(err, ERR_TOO_LARGE, "%s is larger than the limit of 2 GiB", path);
-	if (memchr(*ret, '\0', size))
-		return err_set(err, ERR_INVALID, "%s is no text: it holds a NUL", path);
-	return 0;
+	if (text && size > WORKLOAD_BYTES_MAX)
+		err_set(err, ERR_TOO_LARGE, "%s is larger than the limit of 2 GiB", path);
+	else if (text && memchr(text, '\0', size))
+		err_set(err, ERR_INVALID, "%s is no text: it holds a NUL", path);
+	else
+		return text;
+	free(text);
+	return NULL;
 }
 
 int workload_read(const char *path, struct workload *ret, struct err *err)
 {
-	char *text = NULL;
-	int rc = text_read(path, &text, err);
+	struct err why = { 0 };
+	char *text = text_read(path, &why);
+	int rc;
 
 	*ret = (struct workload){ 0 };
-	if (rc == 0)
-		rc = workload_parse(path, text, ret, err);
-	if (rc < 0) {
-		workload_deinit(ret);
-		free(text);
-		return rc;
+	if (!text) {
+		if (err)
+			*err = why;
+		return -(int)why.code;
 	}
+	rc = workload_parse(path, text, ret, err);
 	ret->text = text;
-	return 0;
+	if (rc < 0)
+		workload_deinit(ret);
+	return rc;
 }
 
 void workload_deinit(struct workload *w)

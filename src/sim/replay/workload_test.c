@@ -93,11 +93,30 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 	refused("#fairlead-workload 1\nsubmit_s,run_s,user\n0,1,\xff\n", 3, "not UTF-8");
 }
 
+static void a_file_that_is_none_is_named(void **state)
+{
+	char path[] = "/tmp/fairlead-workload-XXXXXX";
+	const int fd = mkstemp(path);
+	struct workload w;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_true(workload_read("/nonexistent/w.csv", &w, &err) < 0);
+	assert_int_equal(err.code, ERR_NOT_FOUND);
+	assert_non_null(strstr(err.text, "can't open /nonexistent/w.csv: "));
+	assert_true(fd >= 0 && write(fd, "#fairlead\0", 10) == 10);
+	close(fd);
+	assert_true(workload_read(path, &w, &err) < 0);
+	assert_non_null(strstr(err.text, "holds a NUL"));
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_frozen_example_reads_as_ever),
 		cmocka_unit_test(what_is_wrong_is_named_with_its_line),
+		cmocka_unit_test(a_file_that_is_none_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
