@@ -206,16 +206,17 @@ static void frees_list(const struct trial *t, struct parts *ret)
 static void waiting_list(const struct trial *t, struct parts *ret)
 {
 	const struct view *view = t->view;
-	struct sorted_walk buckets, jobs;
+	struct line_walk buckets;
+	struct sorted_walk jobs;
 
 	ret->count = 0;
 	for (uint32_t q = 1; q <= t->copy.queues.count; q++)
-		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &buckets);
-		     any; any = sorted_next(&view->pool, &buckets)) {
+		for (bool any = line_begin(&view->queues.at[q].line, &buckets); any;
+		     any = line_next(&buckets)) {
+			const struct bucket *b = &view->buckets.at[buckets.at->bucket];
 			uint32_t listed = 0;
 
-			for (bool job = sorted_begin(&view->pool, view->buckets.at[buckets.id].jobs,
-						     &jobs);
+			for (bool job = sorted_begin(&view->pool, b->jobs, &jobs);
 			     job && listed++ < WAITING_OF_BUCKET;
 			     job = sorted_next(&view->pool, &jobs)) {
 				if (ret->count >= CHANGE_PARTS_MAX - 2 * CAUSES_MAX)
@@ -260,18 +261,17 @@ static bool answer_place(struct trial *t, struct parts *parts)
 static int64_t priority_above(const struct trial *t)
 {
 	const struct job *job = t->words.j;
-	struct sorted_walk walk;
+	struct line_walk walk;
 
-	for (bool any =
-		     sorted_begin(&t->view->pool, t->view->queues.at[job->queue.v].buckets, &walk);
-	     any; any = sorted_next(&t->view->pool, &walk)) {
-		const struct bucket *b = &t->view->buckets.at[walk.id];
+	for (bool any = line_begin(&t->view->queues.at[job->queue.v].line, &walk); any;
+	     any = line_next(&walk)) {
+		const struct bucket *b = &t->view->buckets.at[walk.at->bucket];
 		int64_t priority = (int32_t)((uint32_t)b->rank ^ UINT32_C(0x80000000));
 
 		if (b->rank >> 32 != job->tier || b->rank < job_rank(job))
 			continue;
 		if (priority == job->priority && sorted_size(&t->view->pool, b->jobs) == 1 &&
-		    job_view_get(t->view, t->job)->bucket == walk.id)
+		    job_view_get(t->view, t->job)->bucket == walk.at->bucket)
 			continue; /* itself */
 		return priority < PRIORITY_MOST ? priority + 1 : priority;
 	}

@@ -78,14 +78,13 @@ void ahead_find(const struct words *w, struct explanation *ret)
 	bool weighed = terms_count(&w->facts->policy);
 	struct ahead a = { .ret = ret };
 	struct user_holds holds = { 0 };
-	struct sorted_walk walk;
+	struct line_walk walk;
 
 	if (weighed)
 		user_holds_make(w->facts, w->view, w->j->queue.v, w->arena, &holds);
-	for (bool any =
-		     sorted_begin(&w->view->pool, w->view->queues.at[w->j->queue.v].buckets, &walk);
-	     any; any = sorted_next(&w->view->pool, &walk)) {
-		const struct bucket *b = &w->view->buckets.at[walk.id];
+	for (bool any = line_begin(&w->view->queues.at[w->j->queue.v].line, &walk); any;
+	     any = line_next(&walk)) {
+		const struct bucket *b = &w->view->buckets.at[walk.at->bucket];
 
 		if (b->rank < rank)
 			break;

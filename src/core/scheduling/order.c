@@ -4,9 +4,9 @@
  * a queue: rank (tier, priority), then the earlier submission. Standard and critical work of all queues goes
  * before best-effort work of any.
  *
- * A queue's waiting jobs are walked by rank; the buckets of one rank form a heap by their first job. Jobs of one
- * bucket are decided alike: when one does not fit, none does, and the bucket is done for this pass. So a pass
- * costs about one step per bucket and one per job that starts, however many wait.
+ * A queue's buckets stand in line by rank and first job (line.h), and are walked so. Jobs of one bucket are decided alike: when
+ * one does not fit, none does, and the bucket is done for this pass; when one starts, the bucket's next job has its turn among those
+ * of its rank: such buckets form a heap. So a pass costs about one step per bucket and one per job that starts, however many wait.
  */
 #include <string.h>
 
@@ -24,12 +24,16 @@ struct cursor {
 };
 
 struct turn {
-	struct sorted_walk buckets; /* of the queue, the next one to be opened */
+	struct line_walk line; /* of the queue: the next bucket of which no job had its turn */
 	bool any; /* there is a next one */
+	bool ranked; /* a rank is at hand: */
+	uint64_t rank;
 	bool open; /* may still have a job to try */
 	uint32_t below; /* open queues in its subtree, itself included */
+	bool at_front; /* the cursor at hand is the line's front, not the heap's */
+	struct cursor front;
 	struct cursor
-		*heap; /* buckets of the rank at hand, by first job; room for all of the queue */
+		*heap; /* of the rank at hand: buckets that had a turn; where terms count, jobs */
 	uint32_t count, room;
 	struct user_holds users; /* where terms count */
 };
@@ -75,33 +79,18 @@ static void heap_down(struct turn *turn, uint32_t at)
 	}
 }
 
-/* As many cursors as the queue can need. */
-static uint32_t turn_room(const struct order *order, uint32_t queue)
-{
-	const struct view *view = order->pass->view;
-	struct sorted_walk walk;
-	uint32_t room = 0;
-
-	if (!order->weighed)
-		return sorted_size(&view->pool, view->queues.at[queue].buckets);
-	for (bool any = sorted_begin(&view->pool, view->queues.at[queue].buckets, &walk); any;
-	     any = sorted_next(&view->pool, &walk)) {
-		uint32_t size = sorted_size(&view->pool, view->buckets.at[walk.id].jobs);
-
-		room += size < TERMS_JOBS_MAX ? size : TERMS_JOBS_MAX;
-	}
-	return room;
-}
-
 static void heap_push(struct order *order, struct turn *turn, struct cursor added)
 {
 	uint32_t at;
 
-	if (!turn->heap) {
-		turn->room = turn_room(order, bucket_at(order, added.bucket)->queue);
+	if (turn->count == turn->room) {
+		const struct cursor *old = turn->heap;
+
+		turn->room = turn->room ? turn->room * 2 : 8;
 		turn->heap = arena_new_array(order->pass->arena, struct cursor, turn->room);
+		if (old)
+			memcpy(turn->heap, old, turn->count * sizeof(*old));
 	}
-	CHECK(turn->count < turn->room);
 	for (at = turn->count++; at > 0 && cursor_before(&added, &turn->heap[(at - 1) / 2]);
 	     at = (at - 1) / 2)
 		turn->heap[at] = turn->heap[(at - 1) / 2];
@@ -122,7 +111,7 @@ static bool next_is_due(const struct order *order, const struct turn *turn)
 
 	if (!turn->any)
 		return false;
-	tier = (uint8_t)(bucket_at(order, turn->buckets.id)->rank >> 32);
+	tier = (uint8_t)(turn->line.at->rank >> 32);
 	return (tier == TIER_BEST_EFFORT) == order->spare;
 }
 
@@ -157,23 +146,21 @@ static void bucket_weigh(struct order *order, struct turn *turn, uint32_t bucket
 	}
 }
 
-/* Opens the buckets of the next rank. */
+static bool line_is_at_hand(const struct turn *turn)
+{
+	return turn->any && turn->ranked && turn->line.at->rank == turn->rank;
+}
+
+/* The next rank is at hand; where terms count, all of it is in the heap. */
 static bool rank_open(struct order *order, struct turn *turn)
 {
-	uint64_t rank;
-
-	if (!next_is_due(order, turn))
+	turn->ranked = next_is_due(order, turn);
+	if (!turn->ranked)
 		return false;
-	rank = bucket_at(order, turn->buckets.id)->rank;
-	while (turn->any && bucket_at(order, turn->buckets.id)->rank == rank) {
-		struct cursor added = { .bucket = turn->buckets.id };
-
-		if (order->weighed)
-			bucket_weigh(order, turn, added.bucket);
-		else if (sorted_first(&order->pass->view->pool,
-				      bucket_at(order, added.bucket)->jobs, NULL, &added.job))
-			heap_push(order, turn, added);
-		turn->any = sorted_next(&order->pass->view->pool, &turn->buckets);
+	turn->rank = turn->line.at->rank;
+	while (order->weighed && line_is_at_hand(turn)) {
+		bucket_weigh(order, turn, turn->line.at->bucket);
+		turn->any = line_next(&turn->line);
 	}
 	return true;
 }
@@ -198,6 +185,13 @@ static bool score_is_old(struct order *order, struct turn *turn)
 static struct cursor *turn_next(struct order *order, struct turn *turn)
 {
 	for (;;) {
+		turn->at_front = line_is_at_hand(turn) &&
+				 (!turn->count || turn->line.at->job < turn->heap[0].job);
+		if (turn->at_front) {
+			turn->front = (struct cursor){ .bucket = turn->line.at->bucket,
+						       .job = turn->line.at->job };
+			return &turn->front;
+		}
 		if (!turn->count) {
 			if (!rank_open(order, turn))
 				return NULL;
@@ -211,11 +205,31 @@ static struct cursor *turn_next(struct order *order, struct turn *turn)
 
 static void turn_block(struct order *order, struct turn *turn)
 {
-	uint32_t bucket = turn->heap[0].bucket;
+	uint32_t bucket;
 
+	if (turn->at_front) {
+		turn->any = line_next(&turn->line);
+		return;
+	}
+	bucket = turn->heap[0].bucket;
 	if (order->weighed)
 		order->done[bucket / 64] |= UINT64_C(1) << bucket % 64;
 	heap_pop(turn);
+}
+
+/* The first job of a bucket was started or promised: the next one, if any, goes into the heap. */
+static void front_advance(struct order *order, struct turn *turn)
+{
+	const struct sorted_pool *pool = &order->pass->view->pool;
+	struct cursor c = turn->front;
+
+	turn->any = line_next(&turn->line);
+	c.walk = arena_new(order->pass->arena, struct sorted_walk);
+	(void)sorted_begin(pool, bucket_at(order, c.bucket)->jobs, c.walk);
+	if (!sorted_next(pool, c.walk))
+		return;
+	c.job = c.walk->id;
+	heap_push(order, turn, c);
 }
 
 /* The job at hand was started or promised: on to the next one of its bucket. */
@@ -223,6 +237,11 @@ static void turn_advance(struct order *order, struct turn *turn)
 {
 	struct cursor *c = &turn->heap[0];
 	const struct sorted_pool *pool = &order->pass->view->pool;
+
+	if (turn->at_front) {
+		front_advance(order, turn);
+		return;
+	}
 
 	if (order->weighed) {
 		const struct job *job = job_get(order->pass->facts, (struct job_id){ c->job });
@@ -234,10 +253,6 @@ static void turn_advance(struct order *order, struct turn *turn)
 			       order->pass->arena);
 		heap_pop(turn);
 		return;
-	}
-	if (!c->walk) {
-		c->walk = arena_new(order->pass->arena, struct sorted_walk);
-		(void)sorted_begin(pool, bucket_at(order, c->bucket)->jobs, c->walk);
 	}
 	if (!sorted_next(pool, c->walk)) {
 		heap_pop(turn);
@@ -417,15 +432,14 @@ static void plain_make(struct pass *pass)
  * What the pass knows already says that its jobs do not start: their wish has no place, reserved ones included, there is no
  * reservation for it, and nobody can make room. Many buckets end here, so nothing of the job is read.
  */
-static bool bucket_is_hopeless(const struct pass *pass, uint32_t index)
+static bool bucket_is_hopeless(const struct pass *pass, uint32_t queue, uint64_t rank,
+			       uint32_t shape)
 {
-	const struct bucket *b = &pass->view->buckets.at[index];
-	const struct shape_memo *memo = &pass->memos[b->shape];
+	const struct shape_memo *memo = &pass->memos[shape];
 
-	return memo->never && memo->no_reservation &&
-	       b->rank >= rank_of(TIER_STANDARD, INT32_MIN) && !pass->watch && !pass->pledges &&
-	       queue_is_plain(pass, b->queue) &&
-	       evict_is_barren(pass, b->queue, b->rank, memo->need, memo->least);
+	return memo->never && memo->no_reservation && rank >= rank_of(TIER_STANDARD, INT32_MIN) &&
+	       !pass->watch && !pass->pledges && queue_is_plain(pass, queue) &&
+	       evict_is_barren(pass, queue, rank, memo->need, memo->least);
 }
 
 /* Outside its queue's calendar a job waits, and the core is woken when it may start. */
@@ -619,6 +633,18 @@ static bool watch_is_over(const struct pass *pass)
 	return watch->seen || watch->started || (watch->work_most && pass->work > watch->work_most);
 }
 
+/* At the front of the line its entry has all that is asked. */
+static bool cursor_is_hopeless(const struct order *order, const struct turn *turn, uint32_t queue,
+			       const struct cursor *c)
+{
+	const struct bucket *b;
+
+	if (turn->at_front)
+		return bucket_is_hopeless(order->pass, queue, turn->rank, turn->line.at->shape);
+	b = bucket_at(order, c->bucket);
+	return bucket_is_hopeless(order->pass, queue, b->rank, b->shape);
+}
+
 /* Tries the queue's jobs until one starts or none is left. */
 static void turn_take(struct order *order, uint32_t queue)
 {
@@ -631,7 +657,7 @@ static void turn_take(struct order *order, uint32_t queue)
 			turn_close(order, queue);
 			return;
 		}
-		if (bucket_is_hopeless(order->pass, c->bucket)) {
+		if (cursor_is_hopeless(order, turn, queue, c)) {
 			order->pass->work++;
 			order->pass->asked++;
 		} else if (job_try(order->pass, c->bucket, c->job) == TRY_STARTED) {
@@ -708,8 +734,7 @@ void order_run(struct pass *pass)
 	order.turns = arena_new_array(pass->arena, struct turn, pass->standings.count);
 	for (uint32_t queue = 1; queue < pass->standings.count; queue++)
 		order.turns[queue].any =
-			sorted_begin(&pass->view->pool, pass->view->queues.at[queue].buckets,
-				     &order.turns[queue].buckets);
+			line_begin(&pass->view->queues.at[queue].line, &order.turns[queue].line);
 	order_weigh(&order);
 	reserve_begin(pass);
 	plain_make(pass);

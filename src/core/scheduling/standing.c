@@ -130,15 +130,11 @@ int64_t standing_opens_ms(const struct standings *s, uint32_t queue, int64_t len
 }
 
 /* The jobs of a bucket are alike: the calendar is asked for its first one. */
-static bool bucket_may_start(const struct standings *s, const struct bucket *b)
+static bool bucket_may_start(const struct standings *s, uint32_t queue, const struct line_entry *b)
 {
-	int64_t length_ms;
-	uint32_t first;
+	int64_t length_ms = job_expected_ms(s->facts, job_get(s->facts, (struct job_id){ b->job }));
 
-	if (!sorted_first(&s->view->pool, b->jobs, NULL, &first))
-		return false;
-	length_ms = job_expected_ms(s->facts, job_get(s->facts, (struct job_id){ first }));
-	return standing_opens_ms(s, b->queue, length_ms) == s->facts->now_ms;
+	return standing_opens_ms(s, queue, length_ms) == s->facts->now_ms;
 }
 
 /* Shares of more than this are all alike: no guarantee, no limit and no amount that is divided reaches beyond. */
@@ -169,14 +165,14 @@ static bool has_budget(const struct standings *s, uint32_t id)
 
 /* Of the bucket's jobs, for so many its queue's budgets have enough left. Each bucket is looked at alone, so that their order says
  * nothing. */
-static int64_t bucket_paid(const struct standings *s, const struct bucket *b, int64_t left_micro)
+static int64_t bucket_paid(const struct standings *s, const struct line_entry *b,
+			   int64_t left_micro)
 {
-	int64_t size = sorted_size(&s->view->pool, b->jobs), cost;
-	uint32_t first;
+	int64_t size = sorted_size(&s->view->pool, s->view->buckets.at[b->bucket].jobs), cost;
 
-	if (left_micro == INT64_MAX || !sorted_first(&s->view->pool, b->jobs, NULL, &first))
+	if (left_micro == INT64_MAX)
 		return size;
-	cost = job_cost_micro(s->facts, s->view, job_get(s->facts, (struct job_id){ first }));
+	cost = job_cost_micro(s->facts, s->view, job_get(s->facts, (struct job_id){ b->job }));
 	return cost > 0 && left_micro / cost < size ? left_micro / cost : size;
 }
 
@@ -187,11 +183,11 @@ static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
 	int64_t left_micro = -1, paid;
 	bool closed = has_calendar(s, id);
 	struct standing *at = &s->at[id];
-	struct sorted_walk walk;
+	struct line_walk walk;
 
-	for (bool any = sorted_begin(&s->view->pool, s->view->queues.at[id].buckets, &walk); any;
-	     any = sorted_next(&s->view->pool, &walk)) {
-		const struct bucket *b = &s->view->buckets.at[walk.id];
+	for (bool any = line_begin(&s->view->queues.at[id].line, &walk); any;
+	     any = line_next(&walk)) {
+		const struct line_entry *b = walk.at;
 		uint8_t tier = (uint8_t)(b->rank >> 32);
 		const struct shape *shape = shape_get(s->facts, (struct shape_id){ b->shape });
 		int64_t one = shape_share(&s->view->space, shape, shape->tasks_min), all;
@@ -200,7 +196,7 @@ static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
 		if (tier == TIER_BEST_EFFORT || at->wait_critical >= 2 * s->enough ||
 		    (tier != TIER_CRITICAL && at->wait >= 2 * s->enough))
 			return;
-		if (one > s->capacity || (closed && !bucket_may_start(s, b)))
+		if (one > s->capacity || (closed && !bucket_may_start(s, id, b)))
 			continue;
 		left_micro = left_micro < 0 ? spend_left_micro(s, id, arena) : left_micro;
 		paid = bucket_paid(s, b, left_micro);

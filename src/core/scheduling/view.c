@@ -735,6 +735,8 @@ void view_destroy(struct view *view)
 	table_deinit(&view->jobs);
 	buf_deinit(&view->buckets.buf);
 	buf_deinit(&view->bucket_slots.buf);
+	for (uint32_t q = 0; q < view->queues.buf.size / sizeof(struct queue_view); q++)
+		line_deinit(&view->queues.at[q].line);
 	buf_deinit(&view->queues.buf);
 	buf_deinit(&view->queue_order.buf);
 	buf_deinit(&view->models.buf);

@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include "core/core.h"
 #include "core/placement/space.h"
+#include "core/scheduling/line.h"
 #include "core/scheduling/sorted.h"
 
 enum { TIERS = TIER_CRITICAL + 1 };
@@ -54,6 +55,7 @@ struct bucket {
 	uint32_t queue, shape;
 	uint32_t jobs; /* sorted by job id */
 	uint32_t next; /* chain of its look-up slot, or of the free ones */
+	uint32_t first; /* of the jobs; by it the bucket stands in its queue's line */
 	uint8_t run_class;
 };
 
@@ -68,7 +70,7 @@ struct amounts {
 
 /* One node of the queue tree; [0] is the root above all queues. */
 struct queue_view {
-	uint32_t buckets; /* key: falling rank; id: bucket */
+	struct line line; /* its buckets, in the order of their turns */
 	uint32_t running; /* key: rising rank; id: job */
 	int64_t hold[TIERS]; /* shares held by attempts */
 	int64_t leave[TIERS]; /* of these, by attempts that were warned or stopped */

@@ -42,7 +42,7 @@ static uint32_t *bucket_slot(struct view *view, const struct bucket *b)
 static void bucket_slots_grow(struct view *view)
 {
 	uint32_t slots = (uint32_t)(view->bucket_slots.buf.size / sizeof(uint32_t));
-	struct sorted_walk walk;
+	struct line_walk walk;
 
 	if (view->buckets_used < slots)
 		return;
@@ -50,19 +50,33 @@ static void bucket_slots_grow(struct view *view)
 	array_resize(&view->bucket_slots.buf, slots, sizeof(uint32_t));
 	memset(view->bucket_slots.at, 0, slots * sizeof(uint32_t));
 	for (uint32_t q = 0; q < view->queues.buf.size / sizeof(struct queue_view); q++) {
-		for (bool any = sorted_begin(&view->pool, view->queues.at[q].buckets, &walk); any;
-		     any = sorted_next(&view->pool, &walk)) {
-			uint32_t *slot = bucket_slot(view, &view->buckets.at[walk.id]);
+		for (bool any = line_begin(&view->queues.at[q].line, &walk); any;
+		     any = line_next(&walk)) {
+			struct bucket *b = &view->buckets.at[walk.at->bucket];
+			uint32_t *slot = bucket_slot(view, b);
 
-			view->buckets.at[walk.id].next = *slot;
-			*slot = walk.id;
+			b->next = *slot;
+			*slot = walk.at->bucket;
 		}
 	}
 }
 
-static uint64_t falling(uint64_t rank)
+/* The bucket stands in its queue's line by its first job; 0 = not in it. */
+static void bucket_move(struct view *view, uint32_t index, uint32_t first)
 {
-	return UINT64_MAX - rank;
+	struct bucket *b = &view->buckets.at[index];
+	struct line *line = &view->queues.at[b->queue].line;
+
+	if (b->first == first)
+		return;
+	if (b->first)
+		line_remove(line, b->rank, b->first);
+	b->first = first;
+	if (first)
+		line_add(line, &(struct line_entry){ .rank = b->rank,
+						     .job = first,
+						     .bucket = index,
+						     .shape = b->shape });
 }
 
 static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
@@ -89,20 +103,30 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 	view->buckets.at[index].next = *slot;
 	*slot = index;
 	view->buckets_used++;
-	sorted_add(&view->pool, &view->queues.at[wanted->queue].buckets, falling(wanted->rank),
-		   index);
 	return index;
+}
+
+static void bucket_enter(struct view *view, uint32_t index, uint32_t job)
+{
+	struct bucket *b = &view->buckets.at[index];
+
+	sorted_add(&view->pool, &b->jobs, job, job);
+	if (!b->first || job < b->first)
+		bucket_move(view, index, job);
 }
 
 static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
 {
 	struct bucket *b = &view->buckets.at[index];
-	uint32_t *link;
+	uint32_t *link, first = 0;
 
 	sorted_remove(&view->pool, &b->jobs, job, job);
+	if (job == b->first) {
+		(void)sorted_first(&view->pool, b->jobs, NULL, &first);
+		bucket_move(view, index, first);
+	}
 	if (b->jobs)
 		return;
-	sorted_remove(&view->pool, &view->queues.at[b->queue].buckets, falling(b->rank), index);
 	for (link = bucket_slot(view, b); *link != index; link = &view->buckets.at[*link].next)
 		CHECK(*link != 0);
 	*link = b->next;
@@ -126,9 +150,9 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 		bucket = bucket_get(view, &wanted);
 	if (bucket == jv->bucket)
 		return;
-	if (bucket)
-		sorted_add(&view->pool, &view->buckets.at[bucket].jobs, id, id);
-	if (jv->bucket)
+	if (jv->bucket) /* first: the job must not stand in a line twice */
 		bucket_leave(view, jv->bucket, id);
+	if (bucket)
+		bucket_enter(view, bucket, id);
 	jv->bucket = bucket;
 }

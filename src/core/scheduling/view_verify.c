@@ -24,7 +24,7 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 
 	sets_same(a, qa->running, b, qb->running);
 	CHECK(a->space_stale || memcmp(&qa->holds, &qb->holds, sizeof(qa->holds)) == 0);
-	CHECK(sorted_size(&a->pool, qa->buckets) == sorted_size(&b->pool, qb->buckets));
+	CHECK(line_same(&qa->line, &qb->line));
 	for (uint32_t tier = 0; tier < TIERS; tier++) {
 		CHECK(qa->hold[tier] == qb->hold[tier]);
 		CHECK(qa->leave[tier] == qb->leave[tier]);
