@@ -6,6 +6,7 @@
 #include "api/jobfile_reading.h"
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/moment.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
 #include "core/model/gpu_wish.h"
@@ -615,59 +616,13 @@ static int read_estimate(struct reading *r, const struct conf *c, const char *wh
 	return rc;
 }
 
-/* Digits at *p, exactly so many, within bounds. */
-static bool digits_take(const char **p, int count, int64_t least, int64_t most, int64_t *ret)
-{
-	*ret = 0;
-	for (int i = 0; i < count; i++, (*p)++) {
-		if (**p < '0' || **p > '9')
-			return false;
-		*ret = *ret * 10 + (**p - '0');
-	}
-	return *ret >= least && *ret <= most;
-}
-
-static bool char_take(const char **p, char c)
-{
-	if (**p != c)
-		return false;
-	(*p)++;
-	return true;
-}
-
-/* "2030-01-31T08:00Z", also with seconds, in ms since 1970; false when it is no such time. */
-static bool utc_parse(const char *p, int64_t *ret_ms)
-{
-	static const int before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365 };
-	int64_t year, month, day, hour, minute, second = 0, days, years;
-	bool leap;
-
-	if (!digits_take(&p, 4, 1970, 2999, &year) || !char_take(&p, '-') ||
-	    !digits_take(&p, 2, 1, 12, &month) || !char_take(&p, '-') ||
-	    !digits_take(&p, 2, 1, 31, &day) || (!char_take(&p, 'T') && !char_take(&p, ' ')) ||
-	    !digits_take(&p, 2, 0, 23, &hour) || !char_take(&p, ':') ||
-	    !digits_take(&p, 2, 0, 59, &minute) ||
-	    (char_take(&p, ':') && !digits_take(&p, 2, 0, 59, &second)) || !char_take(&p, 'Z') ||
-	    *p)
-		return false;
-	leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-	if (day > before[month] - before[month - 1] + (month == 2 && leap))
-		return false;
-	years = year - 1; /* leap days of the years before this one */
-	days = (year - 1970) * 365 + (years / 4 - years / 100 + years / 400) -
-	       (1969 / 4 - 1969 / 100 + 1969 / 400) + before[month - 1] + (month > 2 && leap) +
-	       day - 1;
-	*ret_ms = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000;
-	return true;
-}
-
 /* A time from the submission stays a small number: the core adds the time at which it comes. */
 static int read_deadline(struct reading *r, const struct conf *c, const char *what)
 {
 	struct err why;
 	int rc = 0;
 
-	if (c->type == CONF_SCALAR && utc_parse(c->text, &r->job->deadline_ms))
+	if (c->type == CONF_SCALAR && moment_parse(c->text, &r->job->deadline_ms) == 0)
 		return 0;
 	if (c->type == CONF_SCALAR)
 		rc = conf_duration(&why, r->file, c, what, &r->job->deadline_ms);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/moment.h"
+
+static void a_moment_is_read_by_its_zone(void **state)
+{
+	/* date -ud 2028-03-01T12:30 +%s */
+	static const struct {
+		const char *text;
+		int rc;
+		int64_t ms;
+	} cases[] = {
+		{ "2028-03-01T12:30Z", 0, 1835526600000 },
+		{ "2028-03-01 12:30:05Z", 0, 1835526605000 },
+		{ "2028-03-01T12:30+01:00", 0, 1835523000000 },
+		{ "2028-03-01T12:30-03:30", 0, 1835539200000 },
+		{ "2028-03-01 12:30", MOMENT_OWN_CLOCK, 1835526600000 },
+		{ "1970-01-01T00:00Z", 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t ms = -1;
+
+		assert_int_equal(moment_parse(cases[i].text, &ms), cases[i].rc);
+		assert_true(ms == cases[i].ms);
+	}
+}
+
+static void what_is_no_moment_is_refused(void **state)
+{
+	static const char *const cases[] = {
+		"",
+		"tomorrow",
+		"2028-02-30T08:00Z",
+		"2027-02-29T08:00Z",
+		"2028-13-01T08:00Z",
+		"2028-12-31T24:00Z",
+		"2028-12-31",
+		"2028-12-31T08:00ZZ",
+		"2028-12-31T08:00+1",
+		"1969-12-31T08:00Z",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t ms;
+
+		assert_true(moment_parse(cases[i], &ms) < 0);
+	}
+}
+
+static void days_and_dates_are_two_ways_of_one_thing(void **state)
+{
+	int64_t year, month, day;
+
+	(void)state;
+	assert_true(moment_days(1970, 1, 1) == 0 && moment_days(2000, 3, 1) == 11017);
+	for (int64_t days = -200000; days < 400000; days += 7) {
+		moment_date(days, &year, &month, &day);
+		assert_true(moment_days(year, month, day) == days);
+		assert_true(month >= 1 && month <= 12 && day >= 1 && day <= 31);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_moment_is_read_by_its_zone),
+		cmocka_unit_test(what_is_no_moment_is_refused),
+		cmocka_unit_test(days_and_dates_are_two_ways_of_one_thing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
