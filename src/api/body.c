@@ -4,6 +4,8 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "base/check.h"
+#include "base/moment.h"
+#include "base/parse.h"
 
 enum { BODY_SMALL_MAX = 64 << 10 };
 
@@ -63,4 +65,24 @@ int body_bool(const struct conf *body, const char *name, bool *ret, bool *ret_gi
 
 	*ret_given = c != NULL;
 	return c ? conf_bool(err, body_file, c, name, ret) : 0;
+}
+
+int body_moment(const struct conf *body, const char *name, int64_t now_ms, int64_t *ret,
+		bool *ret_given, struct err *err)
+{
+	const struct conf *c = conf_find(body, name);
+	int64_t ms;
+
+	*ret_given = c != NULL;
+	if (!c)
+		return 0;
+	if (c->type == CONF_SCALAR && moment_parse(c->text, ret) == 0)
+		return 0;
+	if (c->type != CONF_SCALAR || parse_duration(c->text, &ms, NULL) < 0)
+		return conf_error(
+			err, body_file, c,
+			"%s: expected a time with its zone, such as 2030-01-31T08:00Z, or so long from now, such as 2h",
+			name);
+	*ret = now_ms + ms;
+	return 0;
 }

@@ -68,6 +68,9 @@ int body_int(const struct conf *body, const char *name, int64_t min, int64_t max
 	     bool *ret_given, struct err *err) MUST_CHECK;
 int body_bool(const struct conf *body, const char *name, bool *ret, bool *ret_given,
 	      struct err *err) MUST_CHECK;
+/* "2h" from now on, or a moment with its zone. */
+int body_moment(const struct conf *body, const char *name, int64_t now_ms, int64_t *ret,
+		bool *ret_given, struct err *err) MUST_CHECK;
 extern const char body_file[]; /* name of bodies in messages */
 /* The job of the path. */
 int call_job(struct call *call, struct job_id *ret, const struct job **ret_job, struct err *err)

@@ -6,6 +6,7 @@
 #include "api/order.h"
 #include "api/tally.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 static struct named *nodes_by_name(struct call *call, uint32_t *ret_count)
 {
@@ -80,6 +81,9 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_text(out, "state", node_state_name(node->state));
 	out_text(out, "reason", facts_text(f, node->reason));
 	out_int(out, "drain_ms", node->drain_ms);
+	out_int(out, "maintenance_from_ms", node->window_from_ms);
+	out_int(out, "maintenance_to_ms", node->window_to_ms);
+	out_text(out, "maintenance_reason", facts_text(f, node->window_reason));
 	out_bool(out, "simulated", node->simulated);
 	out_text(out, "model", facts_name(f, node->model));
 	out_text(out, "driver", facts_name(f, node->driver));
@@ -260,6 +264,46 @@ void handle_node_state(struct call *call)
 	err_set(&err, ERR_INVALID, "node state \"%s\": expected ready, cordoned or draining",
 		state);
 	call_fail(call, &err);
+}
+
+/* From now on where nothing else is said. */
+void handle_node_maintenance(struct call *call)
+{
+	struct event event = call_event(call, EVENT_NODE_WINDOW);
+	struct event_node_window *e = &event.node_window;
+	const struct conf *body;
+	struct err err = { 0 };
+	struct node_id id;
+	bool given, from, to, lasts, off = false;
+	int64_t now_ms = clock_wall_ms(), end_ms = 0;
+
+	e->from_ms = now_ms;
+	if (node_find(call, &id, &err) < 0 || call_body(call, &body, &err) < 0 ||
+	    body_moment(body, "from", now_ms, &e->from_ms, &from, &err) < 0 ||
+	    body_moment(body, "to", now_ms, &e->to_ms, &to, &err) < 0 ||
+	    body_moment(body, "for", e->from_ms, &end_ms, &lasts, &err) < 0 ||
+	    body_bool(body, "off", &off, &given, &err) < 0 ||
+	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &e->reason, &given, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
+	if (off && (from || to || lasts || given)) {
+		err_set(&err, ERR_INVALID,
+			"\"off\" calls maintenance off: it goes with no other field");
+		call_fail(call, &err);
+		return;
+	}
+	if (!off && to == lasts) {
+		err_set(&err, ERR_INVALID,
+			"the request body needs \"to\", when the maintenance ends, or \"for\", how long it lasts");
+		call_fail(call, &err);
+		return;
+	}
+	e->node = id.v;
+	e->to_ms = to ? e->to_ms : end_ms;
+	if (off)
+		e->from_ms = e->to_ms = 0;
+	call_send(call, &event);
 }
 
 void handle_node_marks(struct call *call)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
 #include "base/check.h"
 #include "cli/commands.h"
 #include "cli/jobs.h"
+#include "cli/moment.h"
 #include "cli/nouns.h"
 
 static int64_t gpus_of(const json_t *row, const char *name)
@@ -55,6 +57,25 @@ static void cell_domains(const json_t *row, struct buf *out)
 	}
 }
 
+/* Announced maintenance, then why it is not ready. */
+static void cell_reason(const json_t *row, struct buf *out)
+{
+	const char *reason = get_text(row, "reason"), *why = get_text(row, "maintenance_reason");
+	AUTO_BUF text = BUF_INIT;
+
+	if (get_int(row, "maintenance_to_ms")) {
+		buf_adds(&text, "maintenance ");
+		say_time(&text, get_int(row, "maintenance_from_ms"));
+		buf_adds(&text, " to ");
+		say_time(&text, get_int(row, "maintenance_to_ms"));
+		if (*why)
+			buf_addf(&text, ": %s", why);
+	}
+	if (*reason && strcmp(get_text(row, "state"), "maintenance") != 0)
+		buf_addf(&text, "%s%s", text.size ? "; " : "", reason);
+	cell_text(out, buf_text(&text));
+}
+
 static const struct column columns[] = {
 	{ "NODE", "name", CELL_TEXT },
 	{ "STATE", "state", CELL_TEXT },
@@ -77,7 +98,7 @@ static const struct column columns[] = {
 	{ "TAINTS", "taints", CELL_TEXT, true },
 	{ "DATA", "data", CELL_TEXT, true },
 	{ "PLACE", .cell = cell_domains, .wide = true },
-	{ "REASON", "reason", CELL_TEXT, .cut = true },
+	{ "REASON", .cell = cell_reason, .cut = true },
 	{ 0 },
 };
 
@@ -139,6 +160,49 @@ static int run_set(struct invocation *in, struct err *err)
 	json_decref(body);
 	return rc;
 }
+
+static int run_maintenance(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	json_t *body = json_object();
+	bool off = arg_has(in, "off");
+	int rc = moment_put(in, "from", body, err);
+
+	if (rc == 0)
+		rc = moment_put(in, "to", body, err);
+	if (rc == 0 && arg_has(in, "for"))
+		json_object_set_new(body, "for", json_string(arg_flag(in, "for")));
+	if (rc == 0 && arg_has(in, "reason"))
+		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
+	if (rc == 0 && off && json_object_size(body))
+		rc = err_set(err, ERR_INVALID, "--off calls it off: it goes with no other flag");
+	if (off)
+		json_object_set_new(body, "off", json_true());
+	if (rc == 0 && !off && !arg_has(in, "to") && !arg_has(in, "for"))
+		rc = err_set(err, ERR_INVALID,
+			     "say when it ends: --to \"2026-12-01 23:00\", or --for 4h");
+	if (rc == 0)
+		rc = client_open(in, &client, err);
+	for (int i = 0; i < in->arg_count && rc >= 0; i++)
+		rc = change_noun(
+			client, "PUT",
+			client_path(in->arena, "/api/v1/nodes/%s/maintenance", in->args[i]), body,
+			off ? "has no maintenance" : "has maintenance announced",
+			arena_printf(in->arena, "node %s", in->args[i]), err);
+	json_decref(body);
+	return rc;
+}
+
+static const struct flag maintenance_flags[] = {
+	{ "from", 0, "TIME",
+	  "when it begins: \"2026-12-01 20:00\", 20:00, 2026-12-01T20:00Z, or 2h from now; default now",
+	  false },
+	{ "to", 0, "TIME", "when it ends, likewise", false },
+	{ "for", 0, "DURATION", "or how long it lasts", false },
+	{ "reason", 0, "TEXT", "shown with the node, and to those whose jobs wait", false },
+	{ "off", 0, NULL, "call it off, also one that has begun", false },
+	{ 0 },
+};
 
 static const struct flag drain_flags[] = {
 	{ "reason", 0, "TEXT", "shown with the node", false },
@@ -219,6 +283,26 @@ const struct command command_nodes_ready = {
 	.most = -1,
 	.argument = ARGUMENT_NODE,
 	.run = run_ready,
+};
+
+const struct command command_nodes_maintenance = {
+	.name = "nodes maintenance",
+	.arguments = "NAME...",
+	.summary = "announce maintenance of nodes, or call it off",
+	.about =
+		"Jobs that could still run when it begins start elsewhere, or wait. What runs then is warned so that its grace ends "
+		"when it begins, saves, and waits again. The node is back by itself at the end; `fairlead nodes ready` ends it sooner.",
+	.flags = maintenance_flags,
+	.examples =
+		"fairlead nodes maintenance n3 --from \"2026-12-01 20:00\" --for 4h --reason \"new fan\"\n"
+		"fairlead nodes maintenance n3 n4 --from 20:00 --to 23:00\n"
+		"fairlead nodes maintenance n3 --off",
+	.route = "PUT /api/v1/nodes/{name}/maintenance",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_NODE,
+	.run = run_maintenance,
 };
 
 const struct command command_nodes_set = {

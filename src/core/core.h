@@ -44,6 +44,7 @@ enum reason {
 	REASON_IMPOSSIBLE,
 	REASON_ARRAY_LIMIT, /* as many jobs of its array run as may */
 	REASON_SPREAD, /* enough tasks fit, but not each in a place of its own */
+	REASON_MAINTENANCE, /* it might still run when maintenance of nodes begins, or that lasts */
 	REASON_END
 };
 const char *reason_name(enum reason reason);
@@ -146,7 +147,8 @@ enum change_kind {
 	CHANGE_TRAIT, /* it asks for `value` of trait `id` (core/placement/traits.h), 0 = for none in particular */
 	CHANGE_TOLERATE, /* it tolerates the taint `id` (a name) */
 	CHANGE_SPREAD, /* its tasks may lie together */
-	CHANGE_BUDGET /* queue `id` has `value` left in its budget, in millionths */
+	CHANGE_BUDGET, /* queue `id` has `value` left in its budget, in millionths */
+	CHANGE_MAINTENANCE /* maintenance of node `id` is called off */
 };
 struct change_part {
 	enum change_kind kind;

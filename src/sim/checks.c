@@ -490,9 +490,11 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	if (e->nodes_count < shape->tasks_min || e->nodes_count > shape->tasks_max)
 		checks_problem(checks, f, "job %s is placed with %u tasks, it has %u to %u", name,
 			       e->nodes_count, shape->tasks_min, shape->tasks_max);
-	for (uint32_t i = 0; i < e->nodes_count; i++)
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
 		check_task(checks, f, engine, name, shape, (uint32_t)e->nodes[i],
 			   (uint32_t)e->masks[i]);
+		checks_times(checks, f, job, (uint32_t)e->nodes[i], (uint32_t)e->masks[i]);
+	}
 	book_placed(checks, f, e, job);
 	check_nodes_room(checks, f, name, e);
 	check_shared(checks, f, name, e, job);
@@ -694,7 +696,8 @@ void checks_event(struct checks *checks, const struct facts *f, const struct eng
 	if (e->kind == EVENT_JOB_HELD)
 		excuse(checks, e->job_held.job);
 	if (e->kind == EVENT_NODE_SET || e->kind == EVENT_NODE_STATE ||
-	    e->kind == EVENT_GPU_STATE || e->kind == EVENT_QUEUE_SET || e->kind == EVENT_POLICY_SET)
+	    e->kind == EVENT_NODE_WINDOW || e->kind == EVENT_GPU_STATE ||
+	    e->kind == EVENT_QUEUE_SET || e->kind == EVENT_POLICY_SET)
 		excuse(checks, 0);
 }
 

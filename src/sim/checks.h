@@ -55,6 +55,9 @@ void checks_deinit(struct checks *checks);
 void checks_event(struct checks *checks, const struct facts *facts, const struct engine_sim *engine,
 		  const struct event *event);
 void checks_settled(struct checks *checks, const struct facts *facts);
+/* A task of the job is about to be placed there. */
+void checks_times(struct checks *checks, const struct facts *facts, const struct job *job,
+		  uint32_t node, uint32_t mask);
 void checks_end(struct checks *checks, const struct facts *facts);
 void checks_problem(struct checks *checks, const struct facts *facts, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -40,6 +40,17 @@ static int happen_node(struct run *run, const struct scenario_event *happens, co
 		return set_node_state(run, happens, name, NODE_READY, "", err);
 	if (happens->kind == HAPPENS_DRAIN)
 		return set_node_state(run, happens, name, NODE_DRAINING, "drained by hand", err);
+	if (happens->kind == HAPPENS_MAINTENANCE) {
+		struct event e = event_make(EVENT_NODE_WINDOW, 0, "scenario");
+
+		e.node_window.node = id.v;
+		if (happens->to_ms) {
+			e.node_window.from_ms = WORLD_EPOCH_MS + happens->from_ms;
+			e.node_window.to_ms = WORLD_EPOCH_MS + happens->to_ms;
+			e.node_window.reason = "announced";
+		}
+		return offer(run, &e, happens, err);
+	}
 	engine_sim_node_down(&run->world.engine, id.v);
 	return set_node_state(run, happens, name, NODE_DOWN, "switched off", err);
 }
@@ -142,6 +153,7 @@ static int happen_job(struct run *run, const struct scenario_event *happens, uin
 	case HAPPENS_NODE_DOWN:
 	case HAPPENS_NODE_UP:
 	case HAPPENS_DRAIN:
+	case HAPPENS_MAINTENANCE:
 	case HAPPENS_ADD_NODE:
 	case HAPPENS_GPU_DOWN:
 	case HAPPENS_GPU_UP:
@@ -169,7 +181,7 @@ static int happen_jobs(struct run *run, const struct scenario_event *happens, co
 
 int run_happen(struct run *run, const struct scenario_event *happens, struct err *err)
 {
-	bool about_node = happens->kind <= HAPPENS_DRAIN;
+	bool about_node = happens->kind <= HAPPENS_MAINTENANCE;
 	const char **names;
 	size_t count;
 	int rc = 0;

@@ -123,6 +123,7 @@ enum scenario_event_kind {
 	HAPPENS_NODE_DOWN,
 	HAPPENS_NODE_UP,
 	HAPPENS_DRAIN,
+	HAPPENS_MAINTENANCE,
 	HAPPENS_ADD_NODE,
 	HAPPENS_GPU_DOWN,
 	HAPPENS_GPU_UP,
@@ -143,6 +144,7 @@ struct scenario_event {
 	const char *name; /* of the job, node or queue; a job's may be a range */
 	uint32_t number; /* rank, or GPU index */
 	int64_t within_ms; /* DRAIN: until when */
+	int64_t from_ms, to_ms; /* MAINTENANCE; 0 0 = called off */
 	const struct scenario_node *node; /* ADD_NODE: one after the other */
 	uint32_t node_count;
 	const struct conf *queue; /* SET_QUEUE: the keys that change */

@@ -19,6 +19,7 @@ static const struct happening {
 	{ "node_down", HAPPENS_NODE_DOWN, ABOUT_NODE },
 	{ "node_up", HAPPENS_NODE_UP, ABOUT_NODE },
 	{ "drain", HAPPENS_DRAIN, ABOUT_NODE },
+	{ "maintenance", HAPPENS_MAINTENANCE, ABOUT_NODE },
 	{ "add_node", HAPPENS_ADD_NODE, ABOUT_NEW_NODE },
 	{ "gpu_down", HAPPENS_GPU_DOWN, ABOUT_GPU },
 	{ "gpu_up", HAPPENS_GPU_UP, ABOUT_GPU },
@@ -121,15 +122,33 @@ static int read_about(struct reader *r, const struct conf *c, enum about about,
 	UNREACHABLE();
 }
 
+/* Without both it is called off. */
+static int read_times(struct reader *r, const struct conf *item, struct scenario_event *event)
+{
+	int rc;
+
+	if (event->kind != HAPPENS_MAINTENANCE)
+		return 0;
+	rc = reader_duration(r, item, "from", NULL, conf_find(item, "to") ? event->at_ms : 0,
+			     &event->from_ms);
+	if (rc == 0)
+		rc = reader_duration(r, item, "to", NULL, 0, &event->to_ms);
+	if (rc == 0 && event->from_ms && event->to_ms <= event->from_ms)
+		return conf_error(r->err, r->file, item, "it must end after it begins");
+	return rc;
+}
+
 static int read_event(struct reader *r, const struct conf *item, struct scenario_event *event)
 {
-	const char *known[ARRAY_SIZE(happenings) + 2] = { "at" };
+	const char *known[ARRAY_SIZE(happenings) + 4] = { "at" };
 	const struct happening *found = NULL;
 	int rc;
 
 	for (size_t i = 0; i < ARRAY_SIZE(happenings); i++)
 		known[i + 1] = happenings[i].key;
 	known[ARRAY_SIZE(happenings) + 1] = "within";
+	known[ARRAY_SIZE(happenings) + 2] = "from";
+	known[ARRAY_SIZE(happenings) + 3] = "to";
 	rc = reader_map(r, item, "event", known, ARRAY_SIZE(known));
 	if (rc == 0)
 		rc = reader_duration(r, item, "at", NULL, 0, &event->at_ms);
@@ -152,7 +171,14 @@ static int read_event(struct reader *r, const struct conf *item, struct scenario
 				  "the event says when, but not what happens");
 	if (conf_find(item, "within") && found->kind != HAPPENS_DRAIN)
 		return conf_error(r->err, r->file, item, "`within` goes with drain alone");
+	if ((conf_find(item, "from") || conf_find(item, "to")) &&
+	    found->kind != HAPPENS_MAINTENANCE)
+		return conf_error(r->err, r->file, item,
+				  "`from` and `to` go with maintenance alone");
 	event->kind = found->kind;
+	rc = read_times(r, item, event);
+	if (rc < 0)
+		return rc;
 	event->line = item->line;
 	return read_about(r, conf_find(item, found->key), found->about, event);
 }

@@ -115,9 +115,9 @@ static int read_state(struct reader *r, const struct conf *c, struct expect_item
 
 static int read_node_state(struct reader *r, const struct conf *c, struct expect_item *item)
 {
-	const char *words[NODE_GONE + 1];
+	const char *words[NODE_MAINTENANCE + 1];
 
-	for (uint8_t i = 0; i <= NODE_GONE; i++)
+	for (uint8_t i = 0; i <= NODE_MAINTENANCE; i++)
 		words[i] = node_state_name(i);
 	return read_words(r, c, "node state", words, ARRAY_SIZE(words), item);
 }

@@ -160,6 +160,18 @@ static void describe_job(const struct run *run, const struct event *e, struct bu
 	if (e->kind == EVENT_CHECKPOINT_SAVED)
 		buf_addf(line, "%s, number %lld", job_text(run, e->checkpoint_saved.job),
 			 (long long)e->checkpoint_saved.number);
+	if (e->kind == EVENT_NODE_WINDOW) {
+		const struct event_node_window *window = &e->node_window;
+		const struct node *node = node_get(f, (struct node_id){ (uint32_t)window->node });
+
+		buf_adds(line, facts_name(f, node->name));
+		if (window->to_ms)
+			buf_addf(line, " from %llds to %llds",
+				 (long long)(window->from_ms - WORLD_EPOCH_MS) / 1000,
+				 (long long)(window->to_ms - WORLD_EPOCH_MS) / 1000);
+		else
+			buf_adds(line, " none");
+	}
 	if (e->kind == EVENT_NODE_STATE) {
 		buf_addf(line, "%s %s",
 			 facts_name(f, node_get(f, (struct node_id){ (uint32_t)e->node_state.node })

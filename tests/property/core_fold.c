@@ -28,7 +28,8 @@ enum {
 	QUEUES = 5,
 	JOBS_MAX = 4000,
 	REBUILD_EVERY = 32,
-	FITS_FROM = 1000
+	FITS_FROM = 1000,
+	TIMES_FROM = 2000
 };
 
 /* What a seed has much of, and which parts of the policy it uses. */
@@ -37,6 +38,7 @@ struct mood {
 	uint32_t most_tasks;
 	bool elastic, parts, arrays, depends, models, marks, calendars, money, terms, retells;
 	bool fits; /* wishes about the place: seeds from FITS_FROM on, so that the others stay as they were */
+	bool times; /* what is announced for a time: likewise, from TIMES_FROM on */
 };
 
 struct fold {
@@ -303,6 +305,17 @@ static struct event make_node_command(struct fold *f)
 	struct event e = event_make(one_in(f, 3) ? EVENT_GPU_STATE : EVENT_NODE_STATE, 0, "test");
 	uint32_t node = 1 + below(f, f->facts.nodes.count);
 
+	if (f->mood.times && one_in(f, 2)) {
+		e = event_make(EVENT_NODE_WINDOW, 0, "test");
+		e.node_window.node = node;
+		e.node_window.reason = "chance";
+		if (!one_in(f, 4)) {
+			e.node_window.from_ms = f->now_ms + (int64_t)below(f, 60) * 20000;
+			e.node_window.to_ms =
+				e.node_window.from_ms + 1 + (int64_t)below(f, 40) * 20000;
+		}
+		return e;
+	}
 	if (e.kind == EVENT_GPU_STATE) {
 		e.gpu_state.node = node;
 		e.gpu_state.mask = 1 << below(f, 8);
@@ -498,6 +511,7 @@ int main(int argc, char **argv)
 	mood_make(&f);
 	f.mood.fits = seed >= FITS_FROM;
 	f.mood.marks |= f.mood.fits;
+	f.mood.times = seed >= TIMES_FROM;
 	set_up(&f);
 	for (int64_t step = 0; step < steps && rc == 0; step++) {
 		struct event e;

@@ -174,6 +174,20 @@ static void set_node_state(struct walk *k, uint32_t node, enum node_state state)
 	offer(k, &e);
 }
 
+/* Soon, or at once; now and then called off. */
+static void announce(struct walk *k, uint32_t node)
+{
+	struct event e = event_make(EVENT_NODE_WINDOW, 0, "test");
+
+	e.node_window.node = node;
+	e.node_window.reason = "chance";
+	if (!one_in(k, 4)) {
+		e.node_window.from_ms = k->world.now_ms + (int64_t)below(k, 60) * 10000;
+		e.node_window.to_ms = e.node_window.from_ms + 1 + (int64_t)below(k, 30) * 10000;
+	}
+	offer(k, &e);
+}
+
 static void disturb_node(struct walk *k)
 {
 	static const enum node_state states[] = { NODE_DOWN,  NODE_DRAINING, NODE_CORDONED,
@@ -181,6 +195,10 @@ static void disturb_node(struct walk *k)
 						  NODE_READY };
 	struct event e = event_make(EVENT_GPU_STATE, 0, "test");
 
+	if (one_in(k, 4)) {
+		announce(k, 1 + below(k, NODES));
+		return;
+	}
 	if (one_in(k, 3)) {
 		e.gpu_state.node = 1 + below(k, NODES);
 		e.gpu_state.mask = 1 << below(k, 4);

@@ -27,7 +27,8 @@ enum {
 	QUEUES = 6,
 	PAIRS_MAX = 256,
 	LOOK_EVERY = 53,
-	FITS_FROM = 100000
+	FITS_FROM = 100000,
+	TIMES_FROM = 200000
 };
 
 struct eviction {
@@ -53,6 +54,7 @@ struct stream {
 	int64_t gpus[NODES_MAX];
 	const char *model[NODES_MAX];
 	bool fits; /* jobs have wishes about the place: seeds from FITS_FROM on */
+	bool times; /* maintenance is announced: seeds from TIMES_FROM on */
 };
 
 static uint32_t below(struct stream *s, uint32_t limit)
@@ -138,6 +140,9 @@ static void say(struct life *l, const struct event *event)
 	} else if (e.kind == EVENT_NODE_STATE) {
 		buf_addf(&l->said, " %s", node_name(l, e.node_state.node));
 		e.node_state.node = 0;
+	} else if (e.kind == EVENT_NODE_WINDOW) {
+		buf_addf(&l->said, " %s", node_name(l, e.node_window.node));
+		e.node_window.node = 0;
 	} else if (e.kind == EVENT_GPU_STATE) {
 		buf_addf(&l->said, " %s", node_name(l, e.gpu_state.node));
 		e.gpu_state.node = 0;
@@ -216,7 +221,8 @@ static void eviction_check(struct life *l, int64_t attempt, int64_t for_job)
 static bool is_of_people(enum event_kind kind)
 {
 	return kind == EVENT_NODE_SET || kind == EVENT_NODE_STATE || kind == EVENT_GPU_STATE ||
-	       kind == EVENT_QUEUE_SET || kind == EVENT_JOB_SUBMITTED || kind == EVENT_JOB_HELD ||
+	       kind == EVENT_NODE_WINDOW || kind == EVENT_QUEUE_SET ||
+	       kind == EVENT_JOB_SUBMITTED || kind == EVENT_JOB_HELD ||
 	       kind == EVENT_JOB_RELEASED || kind == EVENT_JOB_CANCEL_ASKED ||
 	       kind == EVENT_JOB_PRIORITY_SET || kind == EVENT_TASK_EXITED;
 }
@@ -452,6 +458,25 @@ static void node_state_set(struct life *l, uint32_t n, enum node_state state)
 	(void)offer(l, &e);
 }
 
+static void announce(struct stream *s, uint32_t n)
+{
+	int64_t from_ms = (int64_t)below(s, 60) * 10000, for_ms = 1 + (int64_t)below(s, 30) * 10000;
+	bool off = one_in(s, 4);
+
+	for (int i = 0; i < 2; i++) {
+		struct life *l = &s->lives[i];
+		struct event e = event_make(EVENT_NODE_WINDOW, 0, "test");
+
+		e.node_window.node = facts_node_find(&l->world.facts, name_of(l, "n", n)).v;
+		e.node_window.reason = "chance";
+		if (!off) {
+			e.node_window.from_ms = l->world.now_ms + from_ms;
+			e.node_window.to_ms = e.node_window.from_ms + for_ms;
+		}
+		(void)offer(l, &e);
+	}
+}
+
 static void disturb_node(struct stream *s)
 {
 	static const enum node_state states[] = { NODE_DOWN,  NODE_DRAINING, NODE_CORDONED,
@@ -459,6 +484,10 @@ static void disturb_node(struct stream *s)
 	uint32_t n = below(s, s->nodes), state = below(s, 6);
 	bool gpu = one_in(s, 3), aside = one_in(s, 2);
 
+	if (s->times && one_in(s, 4)) {
+		announce(s, n);
+		return;
+	}
 	for (int i = 0; i < 2; i++) {
 		struct life *l = &s->lives[i];
 		struct event e = event_make(EVENT_GPU_STATE, 0, "test");
@@ -578,6 +607,7 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "usage: core_stream SEED STEPS\n"), 2;
 	s.random.state = (uint64_t)seed;
 	s.fits = seed >= FITS_FROM;
+	s.times = seed >= TIMES_FROM;
 	set_up(&s);
 	for (int64_t step = 0; step < steps && !problems(&s); step++)
 		step_once(&s);

@@ -197,6 +197,8 @@ static void frees_list(const struct trial *t, struct parts *ret)
 			return;
 		if (node->state != NODE_READY && node->state != NODE_GONE)
 			(void)part_add(ret, CHANGE_NODE_READY, id, 0);
+		else if (node_has_window(node))
+			(void)part_add(ret, CHANGE_MAINTENANCE, id, 0);
 		if (node->set_aside_mask && node->state == NODE_READY)
 			(void)part_add(ret, CHANGE_GPUS_BACK, id, node->set_aside_mask);
 	}
@@ -324,6 +326,26 @@ static bool answer_reservation(struct trial *t, const struct verdict *v, struct 
 	return v->holder.v && part_add(parts, CHANGE_JOB_ENDS, v->holder.v, 0);
 }
 
+/* It ends before the maintenance begins; else that of all its nodes is called off. */
+static bool answer_maintenance(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	int64_t limit_ms = run_limit_search(t, parts);
+	bool done = false;
+
+	if (limit_ms)
+		return part_add(parts, CHANGE_RUN_LIMIT, 0, limit_ms);
+	for (uint32_t rank = 0; rank < t->view->space.node_count; rank++) {
+		uint32_t id = space_at(&t->view->space, rank)->node;
+		const struct node *node = node_get(t->facts, (struct node_id){ id });
+
+		if (parts->count >= CHANGE_PARTS_MAX - CAUSES_MAX)
+			break;
+		if (node->window_from_ms == v->have && node->window_to_ms == v->need)
+			done = part_add(parts, CHANGE_MAINTENANCE, id, 0) || done;
+	}
+	return done;
+}
+
 /* It ends before the window does; where that is closed, no calendar of its queue or of those above it stands. */
 static bool answer_window(struct trial *t, const struct verdict *v, struct parts *parts)
 {
@@ -372,6 +394,8 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 		return answer_reservation(t, v, parts);
 	if (v->code == REASON_WINDOW)
 		return answer_window(t, v, parts);
+	if (v->code == REASON_MAINTENANCE)
+		return answer_maintenance(t, v, parts);
 	if (!never && (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
 		       v->code == REASON_SHARING || v->code == REASON_TOPOLOGY ||
 		       v->code == REASON_SPREAD || v->code == REASON_CPU || v->code == REASON_RAM))

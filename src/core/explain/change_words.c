@@ -132,6 +132,8 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 	case CHANGE_TOLERATE:
 		return arena_printf(a, "tolerating the taint %s",
 				    facts_name(w->facts, (struct name_id){ part->id }));
+	case CHANGE_MAINTENANCE:
+		return arena_printf(a, "no maintenance of node \"%s\"", node_text(w, part->id));
 	case CHANGE_PRIORITY: return arena_printf(a, "priority %lld", value);
 	case CHANGE_BUDGET:
 		return arena_printf(a, "%s left in the budget of queue \"%s\"",

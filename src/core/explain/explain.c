@@ -38,6 +38,7 @@ const char *reason_name(enum reason reason)
 		[REASON_IMPOSSIBLE] = "impossible",
 		[REASON_ARRAY_LIMIT] = "array_limit",
 		[REASON_SPREAD] = "spread",
+		[REASON_MAINTENANCE] = "maintenance",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -201,7 +202,8 @@ static struct verdict waiting_verdict(struct words *w)
 	if (!got.watch.seen)
 		return (struct verdict){ 0 };
 	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY ||
-	    v.code == REASON_BUDGET || v.code == REASON_RESERVATION || v.code == REASON_WINDOW)
+	    v.code == REASON_BUDGET || v.code == REASON_RESERVATION || v.code == REASON_WINDOW ||
+	    v.code == REASON_MAINTENANCE)
 		return v;
 	ever = ever_verdict(w);
 	w->never = ever.code != REASON_NONE;

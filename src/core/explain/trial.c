@@ -206,6 +206,20 @@ static void put_budget(struct trial *t, const struct change_part *part)
 	trial_put(t, &e);
 }
 
+/* One that has begun ends with the node being ready. */
+static void put_maintenance(struct trial *t, uint32_t node)
+{
+	struct event window = trial_event(t, EVENT_NODE_WINDOW),
+		     state = trial_event(t, EVENT_NODE_STATE);
+
+	window.node_window.node = state.node_state.node = node;
+	window.node_window.reason = state.node_state.reason = "";
+	state.node_state.state = NODE_READY;
+	trial_put(t, &window);
+	if (node_get(&t->copy, (struct node_id){ node })->state == NODE_MAINTENANCE)
+		trial_put(t, &state);
+}
+
 static void part_put(struct trial *t, const struct change_part *part)
 {
 	const struct queue *queue;
@@ -234,6 +248,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 			  part->kind != CHANGE_LEND && queue->reserved, part->kind);
 		return;
 	case CHANGE_BUDGET: put_budget(t, part); return;
+	case CHANGE_MAINTENANCE: put_maintenance(t, part->id); return;
 	case CHANGE_NODE_READY:
 	case CHANGE_GPUS_BACK: put_node(t, part); return;
 	case CHANGE_STANDARD:

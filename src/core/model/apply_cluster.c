@@ -133,14 +133,41 @@ static void gpu_clear(struct facts *f, struct node_id id, uint32_t index)
 	memset(table_edit(&f->gpus, row), 0, sizeof(clean));
 }
 
+static void node_window_put(struct facts *f, struct node_id id, int64_t from_ms, int64_t to_ms,
+			    const char *text)
+{
+	struct text_id reason = facts_put_text(f, node_get(f, id)->window_reason, text);
+	struct node *node = node_edit(f, id);
+
+	node->window_from_ms = from_ms;
+	node->window_to_ms = to_ms;
+	node->window_reason = reason;
+}
+
+void apply_node_window(struct facts *f, const struct event_node_window *e)
+{
+	bool none = !e->from_ms && !e->to_ms;
+
+	if (!id_exists(&f->nodes, e->node) ||
+	    !node_get(f, (struct node_id){ (uint32_t)e->node })->name.v ||
+	    (!none && (e->from_ms < 0 || e->to_ms < 1 || e->to_ms <= e->from_ms)))
+		return;
+	node_window_put(f, (struct node_id){ (uint32_t)e->node }, e->from_ms, e->to_ms,
+			none ? "" : e->reason);
+}
+
 void apply_node_state(struct facts *f, const struct event_node_state *e)
 {
 	struct node_id id = { (uint32_t)e->node };
 	struct text_id reason;
 	struct node *node;
 
-	if (!id_exists(&f->nodes, e->node) || e->state < 0 || e->state > NODE_GONE)
+	if (!id_exists(&f->nodes, e->node) || e->state < 0 || e->state > NODE_MAINTENANCE)
 		return;
+	if (e->state == NODE_GONE ||
+	    (e->state == NODE_READY && node_get(f, id)->state == NODE_MAINTENANCE &&
+	     node_get(f, id)->window_from_ms <= f->now_ms))
+		node_window_put(f, id, 0, 0, "");
 	reason =
 		facts_put_text(f, node_get(f, id)->reason, e->state == NODE_READY ? "" : e->reason);
 	node = node_edit(f, id);

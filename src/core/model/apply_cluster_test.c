@@ -102,9 +102,34 @@ static void a_node_keeps_its_number_when_it_changes_or_returns(void **state)
 	does_not_fit(EVENT_OF(NODE_SET, node_set, 70, .name = "n2", .gpus = NODE_GPUS_MAX + 1));
 	does_not_fit(EVENT_OF(NODE_SET, node_set, 70, .gpus = 1));
 	does_not_fit(EVENT_OF(NODE_STATE, node_state, 70, .node = 3, .state = NODE_DOWN));
-	does_not_fit(EVENT_OF(NODE_STATE, node_state, 70, .node = 1, .state = NODE_GONE + 1));
+	does_not_fit(
+		EVENT_OF(NODE_STATE, node_state, 70, .node = 1, .state = NODE_MAINTENANCE + 1));
 	does_not_fit(EVENT_OF(GPU_STATE, gpu_state, 70, .node = 1, .mask = (int64_t)1 << 32,
 			      .set_aside = 1));
+}
+
+static void announced_maintenance_is_forgotten_when_it_is_over(void **state)
+{
+	const struct node *node = NULL;
+
+	(void)state;
+	fits(EVENT_OF(NODE_WINDOW, node_window, 50, .node = 2, .from_ms = 1000, .to_ms = 2000,
+		      .reason = "fan"));
+	node = node_get(&f, (struct node_id){ 2 });
+	assert_true(node->window_from_ms == 1000 && node->window_to_ms == 2000);
+	assert_string_equal(facts_text(&f, node->window_reason), "fan");
+	does_not_fit(EVENT_OF(NODE_WINDOW, node_window, 60, .node = 2, .from_ms = 9, .to_ms = 9));
+	does_not_fit(EVENT_OF(NODE_WINDOW, node_window, 60, .node = 9, .from_ms = 1, .to_ms = 9));
+	fits(EVENT_OF(NODE_STATE, node_state, 65, .node = 2, .state = NODE_CORDONED));
+	fits(EVENT_OF(NODE_STATE, node_state, 70, .node = 2, .state = NODE_READY));
+	assert_true(node_has_window(node_get(&f, (struct node_id){ 2 })));
+	fits(EVENT_OF(NODE_STATE, node_state, 1000, .node = 2, .state = NODE_MAINTENANCE,
+		      .reason = "fan"));
+	fits(EVENT_OF(NODE_STATE, node_state, 2000, .node = 2, .state = NODE_READY));
+	assert_false(node_has_window(node_get(&f, (struct node_id){ 2 })));
+	fits(EVENT_OF(NODE_WINDOW, node_window, 2100, .node = 2, .from_ms = 3000, .to_ms = 4000));
+	fits(EVENT_OF(NODE_WINDOW, node_window, 2200, .node = 2));
+	assert_false(node_has_window(node_get(&f, (struct node_id){ 2 })));
 }
 
 static void queues_form_a_tree_without_circles(void **state)
@@ -192,6 +217,7 @@ int main(void)
 		STORY(a_job_that_fails_again_counts_once_and_is_the_newest),
 		STORY(a_node_keeps_its_number_when_it_changes_or_returns),
 		STORY(what_people_say_of_a_node_stays_when_it_is_declared_again),
+		STORY(announced_maintenance_is_forgotten_when_it_is_over),
 		STORY(queues_form_a_tree_without_circles),
 		STORY(each_change_of_people_raises_the_identity_version),
 		STORY(a_policy_of_minus_one_stays),

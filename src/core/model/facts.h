@@ -66,7 +66,8 @@ enum node_state {
 	NODE_DRAINING,
 	NODE_QUARANTINED,
 	NODE_DOWN,
-	NODE_GONE
+	NODE_GONE,
+	NODE_MAINTENANCE /* its announced window is open; ready again by itself at the end */
 };
 /* What a node takes in: everything; or all but inference; or inference alone. */
 enum node_class { NODE_CLASS_ANY, NODE_CLASS_TRAINING, NODE_CLASS_INFERENCE };
@@ -168,7 +169,14 @@ struct node {
 	uint8_t class; /* enum node_class */
 	int64_t drain_ms; /* draining: when it is to be empty; 0 = at once */
 	struct name_id data[NODE_DATA_MAX]; /* data sets it keeps, sorted by text */
+	/* Announced maintenance: nothing runs there from..to; 0 0 = none. Forgotten once it is over. */
+	int64_t window_from_ms, window_to_ms;
+	struct text_id window_reason;
 };
+static inline bool node_has_window(const struct node *node)
+{
+	return node->window_to_ms != 0;
+}
 
 struct gpu_record { /* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */
 	uint32_t failed_job[FAILED_JOBS_KEPT];

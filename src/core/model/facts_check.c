@@ -47,9 +47,14 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 
 		if ((!node->name.v && (node->state != NODE_GONE || node->gpu_count)) ||
 		    !name_ok(f, node->name) || !name_ok(f, node->model) ||
-		    node->gpu_count > NODE_GPUS_MAX || node->state > NODE_GONE ||
+		    node->gpu_count > NODE_GPUS_MAX || node->state > NODE_MAINTENANCE ||
 		    node->class > NODE_CLASS_INFERENCE || !row_ok(&f->texts, node->reason.v))
 			return WRONG("node %u: its name, GPU count or state is out of range", id);
+		if (node->window_from_ms < 0 || node->window_to_ms < 0 ||
+		    (node_has_window(node) ? node->window_to_ms <= node->window_from_ms
+					   : node->window_from_ms || node->window_reason.v) ||
+		    !row_ok(&f->texts, node->window_reason.v))
+			return WRONG("node %u: its maintenance ends before it begins", id);
 	}
 	for (uint32_t id = 1; id <= f->queues.count; id++) {
 		const struct queue *queue = queue_get(f, (struct queue_id){ id });
@@ -425,7 +430,8 @@ static int check_texts(const struct facts *f, struct err *err)
 	uint64_t count = texts_free(f);
 
 	for (uint32_t id = 1; id <= f->nodes.count; id++)
-		count += node_get(f, (struct node_id){ id })->reason.v != 0;
+		count += (uint32_t)(node_get(f, (struct node_id){ id })->reason.v != 0) +
+			 (uint32_t)(node_get(f, (struct node_id){ id })->window_reason.v != 0);
 	for (uint32_t row = 1; row <= f->gpus.count; row++)
 		count += ((const struct gpu_record *)table_get(&f->gpus, row))->reason.v != 0;
 	for (uint32_t id = 1; id <= f->jobs.count; id++)

@@ -376,55 +376,31 @@ static const struct {
 	enum event_kind kind;
 	uint32_t weight;
 } weights[] = {
-	{ EVENT_DAEMON_STARTED, 1 },
-	{ EVENT_DECIDED, 1 },
-	{ EVENT_CLOCK_TICKED, 1 },
-	{ EVENT_POLICY_SET, 1 },
-	{ EVENT_LEVELS_SET, 1 },
-	{ EVENT_NODE_SET, 5 },
-	{ EVENT_NODE_STATE, 3 },
-	{ EVENT_GPU_STATE, 3 },
-	{ EVENT_NODE_MARKED, 2 },
-	{ EVENT_QUEUE_SET, 4 },
-	{ EVENT_QUEUE_REMOVED, 1 },
-	{ EVENT_PRICE_SET, 1 },
-	{ EVENT_BUDGET_SET, 1 },
-	{ EVENT_TEAM_SET, 1 },
-	{ EVENT_TEAM_REMOVED, 1 },
-	{ EVENT_USER_SET, 1 },
-	{ EVENT_USER_REMOVED, 1 },
-	{ EVENT_TOKEN_CREATED, 1 },
-	{ EVENT_TOKEN_REVOKED, 1 },
-	{ EVENT_JOB_SUBMITTED, 25 },
-	{ EVENT_JOB_HELD, 3 },
-	{ EVENT_JOB_RELEASED, 4 },
-	{ EVENT_JOB_CANCEL_ASKED, 2 },
-	{ EVENT_JOB_PRIORITY_SET, 2 },
-	{ EVENT_JOB_REQUEUED, 8 },
-	{ EVENT_JOB_ENDED, 6 },
-	{ EVENT_ATTEMPT_PLACED, 24 },
-	{ EVENT_ATTEMPT_RELEASED, 10 },
-	{ EVENT_ATTEMPT_WARNED, 5 },
-	{ EVENT_ATTEMPT_SPARED, 4 },
-	{ EVENT_ATTEMPT_STOPPED, 5 },
-	{ EVENT_ATTEMPT_ENDED, 8 },
-	{ EVENT_ATTEMPT_UNREACHABLE, 3 },
-	{ EVENT_TASK_READY, 20 },
-	{ EVENT_TASK_STARTED, 20 },
-	{ EVENT_TASK_EXITED, 14 },
-	{ EVENT_PROGRESS, 8 },
-	{ EVENT_CHECKPOINT_SAVED, 12 },
-	{ EVENT_CHECKPOINT_VOID, 3 },
-	{ EVENT_ATTEMPT_SHRUNK, 6 },
-	{ EVENT_ATTEMPT_GROWN, 8 },
-	{ EVENT_RANKS_LEFT, 8 },
-	{ EVENT_PROMISE_MADE, 4 },
-	{ EVENT_PROMISE_DROPPED, 2 },
-	{ EVENT_RESERVATIONS_REVIEWED, 1 },
-	{ EVENT_RESERVATION_SET, 4 },
-	{ EVENT_RESERVATION_DROPPED, 1 },
-	{ EVENT_JOBS_FORGOTTEN, 2 },
-	{ EVENT_RECORDS_LOST, 1 },
+	{ EVENT_DAEMON_STARTED, 1 },    { EVENT_DECIDED, 1 },
+	{ EVENT_CLOCK_TICKED, 1 },      { EVENT_POLICY_SET, 1 },
+	{ EVENT_LEVELS_SET, 1 },        { EVENT_NODE_SET, 5 },
+	{ EVENT_NODE_STATE, 3 },        { EVENT_GPU_STATE, 3 },
+	{ EVENT_NODE_MARKED, 2 },       { EVENT_NODE_WINDOW, 2 },
+	{ EVENT_QUEUE_SET, 4 },         { EVENT_QUEUE_REMOVED, 1 },
+	{ EVENT_PRICE_SET, 1 },         { EVENT_BUDGET_SET, 1 },
+	{ EVENT_TEAM_SET, 1 },          { EVENT_TEAM_REMOVED, 1 },
+	{ EVENT_USER_SET, 1 },          { EVENT_USER_REMOVED, 1 },
+	{ EVENT_TOKEN_CREATED, 1 },     { EVENT_TOKEN_REVOKED, 1 },
+	{ EVENT_JOB_SUBMITTED, 25 },    { EVENT_JOB_HELD, 3 },
+	{ EVENT_JOB_RELEASED, 4 },      { EVENT_JOB_CANCEL_ASKED, 2 },
+	{ EVENT_JOB_PRIORITY_SET, 2 },  { EVENT_JOB_REQUEUED, 8 },
+	{ EVENT_JOB_ENDED, 6 },         { EVENT_ATTEMPT_PLACED, 24 },
+	{ EVENT_ATTEMPT_RELEASED, 10 }, { EVENT_ATTEMPT_WARNED, 5 },
+	{ EVENT_ATTEMPT_SPARED, 4 },    { EVENT_ATTEMPT_STOPPED, 5 },
+	{ EVENT_ATTEMPT_ENDED, 8 },     { EVENT_ATTEMPT_UNREACHABLE, 3 },
+	{ EVENT_TASK_READY, 20 },       { EVENT_TASK_STARTED, 20 },
+	{ EVENT_TASK_EXITED, 14 },      { EVENT_PROGRESS, 8 },
+	{ EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
+	{ EVENT_ATTEMPT_SHRUNK, 6 },    { EVENT_ATTEMPT_GROWN, 8 },
+	{ EVENT_RANKS_LEFT, 8 },        { EVENT_PROMISE_MADE, 4 },
+	{ EVENT_PROMISE_DROPPED, 2 },   { EVENT_RESERVATIONS_REVIEWED, 1 },
+	{ EVENT_RESERVATION_SET, 4 },   { EVENT_RESERVATION_DROPPED, 1 },
+	{ EVENT_JOBS_FORGOTTEN, 2 },    { EVENT_RECORDS_LOST, 1 },
 	{ EVENT_SEARCHED, 1 },
 };
 
@@ -465,11 +441,16 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		fill_node_set(r, arena, &e->node_set);
 	} else if (e->kind == EVENT_NODE_STATE) {
 		e->node_state.node = recent(r, f->nodes.count);
-		e->node_state.state = upto(r, NODE_GONE);
+		e->node_state.state = upto(r, NODE_MAINTENANCE);
 		e->node_state.within_ms = random_below(r, 2) ? 0 : upto(r, 5000);
 		e->node_state.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_NODE_MARKED) {
 		fill_node_marked(r, f, arena, &e->node_marked);
+	} else if (e->kind == EVENT_NODE_WINDOW) {
+		e->node_window.node = recent(r, f->nodes.count);
+		e->node_window.from_ms = random_below(r, 4) ? upto(r, 500000) : 0;
+		e->node_window.to_ms = random_below(r, 4) ? upto(r, 900000) : 0;
+		e->node_window.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_GPU_STATE) {
 		e->gpu_state.node = recent(r, f->nodes.count);
 		e->gpu_state.mask = upto(r, 15);

@@ -92,6 +92,9 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    ONE(U8, class),
 					    ONE(I64, drain_ms),
 					    SOME(NAME, data, NODE_DATA_MAX),
+					    ONE(I64, window_from_ms),
+					    ONE(I64, window_to_ms),
+					    ONE(REASON, window_reason),
 					    LAST };
 #undef SELF
 

@@ -47,9 +47,13 @@ static const char *const roles[] = {
 };
 
 static const char *const node_states[] = {
-	[NODE_READY] = "ready",       [NODE_CORDONED] = "cordoned",
-	[NODE_DRAINING] = "draining", [NODE_QUARANTINED] = "quarantined",
-	[NODE_DOWN] = "down",         [NODE_GONE] = "gone",
+	[NODE_READY] = "ready",
+	[NODE_CORDONED] = "cordoned",
+	[NODE_DRAINING] = "draining",
+	[NODE_QUARANTINED] = "quarantined",
+	[NODE_DOWN] = "down",
+	[NODE_GONE] = "gone",
+	[NODE_MAINTENANCE] = "maintenance",
 };
 
 static const char *const node_classes[] = {

@@ -49,7 +49,7 @@ struct gpu_part part_open(const struct space *space, uint32_t rank, uint32_t gpu
 	uint32_t memory = node_memory_mib(space, rank);
 	const struct gpu_parts *parts;
 
-	if (!(n->usable >> gpu & 1))
+	if (!(n->usable & ~n->blocked & UINT32_C(1) << gpu))
 		return (struct gpu_part){ 0, 0 };
 	if (!(n->shared >> gpu & 1))
 		return place_node_free(n) >> gpu & 1 ? (struct gpu_part){ GPU_SHARE, memory }

@@ -232,25 +232,37 @@ static void node_count_in(struct space *space, uint32_t rank, bool in)
 		bits_remove(set, space->node_count, rank);
 }
 
-static struct space_undo *node_log(struct space *space, uint32_t rank)
+static struct space_undo node_now(const struct space *space, uint32_t rank)
 {
 	const struct place_node *n = space_at(space, rank);
+
+	return (struct space_undo){ .rank = rank,
+				    .usable = n->usable,
+				    .busy = n->busy,
+				    .promised = n->promised,
+				    .blocked = n->blocked,
+				    .cpu_free = n->cpu_free,
+				    .ram_free = n->ram_free,
+				    .ready = n->ready,
+				    .shut = n->shut };
+}
+
+static struct space_undo *node_log(struct space *space, uint32_t rank)
+{
 	size_t room = space->log.buf.size / sizeof(struct space_undo);
 
 	if (space->log_count == room)
 		array_resize(&space->log.buf, room ? room * 2 : 64, sizeof(struct space_undo));
-	space->log.at[space->log_count] =
-		(struct space_undo){ rank,        n->usable,   n->busy,  n->promised,
-				     n->cpu_free, n->ram_free, n->ready, 0 };
+	space->log.at[space->log_count] = node_now(space, rank);
 	return &space->log.at[space->log_count++];
 }
 
 static void node_put(struct space *space, uint32_t rank, const struct space_undo *to)
 {
 	struct place_node *n = &space->nodes.at[rank];
-	bool moves =
-		n->ready != to->ready || bits_count(place_node_free(n)) !=
-						 bits_count(to->usable & ~to->busy & ~to->promised);
+	bool moves = n->ready != to->ready ||
+		     bits_count(place_node_free(n)) !=
+			     bits_count(to->usable & ~to->busy & ~to->promised & ~to->blocked);
 
 	if (moves)
 		node_count_in(space, rank, false);
@@ -260,6 +272,8 @@ static void node_put(struct space *space, uint32_t rank, const struct space_undo
 	n->usable = to->usable;
 	n->busy = to->busy;
 	n->promised = to->promised;
+	n->blocked = to->blocked;
+	n->shut = to->shut;
 	n->cpu_free = to->cpu_free;
 	n->ram_free = to->ram_free;
 	n->ready = to->ready;
@@ -267,14 +281,6 @@ static void node_put(struct space *space, uint32_t rank, const struct space_undo
 		node_count_in(space, rank, true);
 	if (space->parts)
 		parts_follow(space, rank);
-}
-
-static struct space_undo node_now(const struct space *space, uint32_t rank)
-{
-	const struct place_node *n = space_at(space, rank);
-
-	return (struct space_undo){ rank,        n->usable,   n->busy,  n->promised,
-				    n->cpu_free, n->ram_free, n->ready, 0 };
 }
 
 /* More of it is held or promised, or less. Of a GPU held in parts the bit in the mask says that there are some. */
@@ -320,13 +326,36 @@ void space_unpromise(struct space *space, uint32_t rank, const struct hold *hold
 	node_hold(space, rank, hold, true, false);
 }
 
+void space_block(struct space *space, uint32_t rank, uint32_t mask, bool shut)
+{
+	struct space_undo to = node_now(space, rank);
+
+	to.blocked = mask;
+	to.shut = shut && (to.ready || to.shut);
+	to.ready = (to.ready || space_at(space, rank)->shut) && !to.shut;
+	if (to.blocked == space_at(space, rank)->blocked && to.shut == space_at(space, rank)->shut)
+		return;
+	node_log(space, rank);
+	node_put(space, rank, &to);
+}
+
 void space_close(struct space *space, uint32_t rank)
 {
 	struct space_undo to = node_now(space, rank);
 
 	node_log(space, rank);
 	to.usable = 0;
-	to.ready = false;
+	to.ready = to.shut = false;
+	node_put(space, rank, &to);
+}
+
+void space_open(struct space *space, uint32_t rank, uint32_t usable)
+{
+	struct space_undo to = node_now(space, rank);
+
+	node_log(space, rank);
+	to.usable = space_at(space, rank)->all & usable;
+	to.ready = true;
 	node_put(space, rank, &to);
 }
 
@@ -339,6 +368,9 @@ void space_idle(struct space *space)
 			undo->parts = parts_clear(space, rank);
 		to.busy = 0;
 		to.promised = 0;
+		to.blocked = 0;
+		to.ready = to.ready || to.shut;
+		to.shut = false;
 		to.cpu_free = space_at(space, rank)->cpu_all;
 		to.ram_free = space_at(space, rank)->ram_all;
 		node_put(space, rank, &to);

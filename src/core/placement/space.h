@@ -17,8 +17,8 @@
  * fits" is the first member of a set. Only counts that exist are walked.
  *
  * What-ifs change the space and roll it back: every change is logged (space_mark, space_rollback). A GPU is free
- * when it is usable (node ready, not set aside), not busy (held by an attempt) and not promised. One of which a part is
- * held is busy; what is open of it stands in parts.h.
+ * when it is usable (node ready, not set aside), not busy (held by an attempt), not promised and not blocked. One of which a
+ * part is held is busy; what is open of it stands in parts.h.
  *
  * Costs: take or give of one task 50 ns plus 10 ns per level; build O(n log n). Derived from the facts, may be thrown
  * away at any time. Limits: CLASSES_MAX classes exactly; nodes of further ones share the last and are
@@ -51,6 +51,7 @@ struct place_node {
 	bool ready;
 	uint8_t class; /* = traits, but CLASS_MIXED from there on */
 	uint8_t island_count; /* 1 when all GPUs are in one */
+	bool shut; /* it would be ready, but is kept from the wish at hand: space_block */
 	uint32_t island[ISLANDS_MAX];
 	uint32_t domain[SPACE_LEVELS]; /* by level; 0 of all is the cluster */
 	int64_t cpu_free,
@@ -59,7 +60,7 @@ struct place_node {
 	uint32_t shared; /* GPUs of which parts are held or promised */
 	uint32_t open_share; /* that is open of these together */
 	uint32_t open_steps; /* steps in which one of them is found, a bit each */
-	uint32_t unused;
+	uint32_t blocked; /* kept from the wish at hand, whoever holds them: space_block */
 };
 
 struct domain {
@@ -89,9 +90,9 @@ struct gpu_parts {
 enum { PART_STEPS = 32 }; /* GPUs are found by what is open of them, in such steps */
 
 struct space_undo {
-	uint32_t rank, usable, busy, promised;
+	uint32_t rank, usable, busy, promised, blocked;
 	int64_t cpu_free, ram_free;
-	bool ready;
+	bool ready, shut;
 	uint8_t parts; /* so many entries of parts_log belong to it */
 };
 struct parts_undo {
@@ -155,7 +156,7 @@ static inline struct hold task_hold(const struct task *task, const struct shape 
 /* Questions */
 static inline uint32_t place_node_free(const struct place_node *n)
 {
-	return n->usable & ~n->busy & ~n->promised;
+	return n->usable & ~n->busy & ~n->promised & ~n->blocked;
 }
 static inline const struct place_node *space_at(const struct space *s, uint32_t rank)
 {
@@ -191,6 +192,11 @@ void space_take(struct space *space, uint32_t rank, const struct hold *hold);
 void space_give(struct space *space, uint32_t rank, const struct hold *hold);
 void space_promise(struct space *space, uint32_t rank, const struct hold *hold);
 void space_unpromise(struct space *space, uint32_t rank, const struct hold *hold);
+/* From now on exactly these GPUs are kept from whoever asks, whether they are held or not; `shut`: the node as a whole, from work
+ * without GPUs too. For the length of a pass. */
+void space_block(struct space *space, uint32_t rank, uint32_t mask, bool shut);
+/* As if the node were ready, with these of its GPUs in use. For what-ifs only. */
+void space_open(struct space *space, uint32_t rank, uint32_t usable);
 /* As if the node were not ready. For what-ifs only. */
 void space_close(struct space *space, uint32_t rank);
 /* As if everything were idle, ready and back in use: "could it ever run here". For what-ifs only. */

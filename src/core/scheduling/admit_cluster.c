@@ -196,6 +196,35 @@ int admit_node_state(const struct admission *a, const struct event_node_state *e
 	return node->state == e->state && e->state != NODE_READY ? CORE_ALREADY : 0;
 }
 
+int admit_node_window(const struct admission *a, const struct event_node_window *e)
+{
+	const struct node *node = node_known(a, e->node);
+	int rc = node ? admit_text(a, "the reason", e->reason) : -(int)ERR_NOT_FOUND;
+	const char *name;
+
+	if (rc < 0)
+		return rc;
+	name = facts_name(a->facts, node->name);
+	if (!e->from_ms && !e->to_ms)
+		return node_has_window(node) ? 0 : CORE_ALREADY;
+	if (node->state == NODE_GONE)
+		return err_set(a->err, ERR_CONFLICT, "node \"%s\" is gone", name);
+	if (e->to_ms <= e->from_ms || e->from_ms < 0)
+		return err_set(a->err, ERR_INVALID,
+			       "maintenance of node \"%s\": it must end after it begins", name);
+	if (e->to_ms <= a->facts->now_ms)
+		return err_set(a->err, ERR_INVALID,
+			       "maintenance of node \"%s\": its end is in the past", name);
+	if (e->to_ms - a->facts->now_ms > ADMIT_DURATION_MAX_MS)
+		return err_set(a->err, ERR_INVALID,
+			       "maintenance of node \"%s\": its end is too far in the future",
+			       name);
+	return node->window_from_ms == e->from_ms && node->window_to_ms == e->to_ms &&
+			       strcmp(facts_text(a->facts, node->window_reason), e->reason) == 0
+		       ? CORE_ALREADY
+		       : 0;
+}
+
 static bool node_is_marked(const struct facts *f, const struct node *n,
 			   const struct event_node_marked *e)
 {

@@ -2,6 +2,7 @@
 /*
  * A turn:
  *
+ *	0. nodes whose maintenance begins or is over				(maintenance.c)
  *	1. what must follow from what happened: release, stop, end, requeue	(lifecycle.c)
  *	2. promises looked at again: dropped, made smaller, victims spared	(promise.c)
  *	3. warned victims that saved, or whose time is over, are stopped	(lifecycle.c)
@@ -10,7 +11,7 @@
  *	5. who is next, where, at whose expense, else from when on		(order.c, evict.c, reserve.c)
  *	6. who could be wider, when all of that decided nothing			(resize.c)
  *
- * When 1, 2 or 3 decide anything the pass ends there and asks to be called again: the rest then sees the facts as they
+ * When 0, 1, 2 or 3 decide anything the pass ends there and asks to be called again: the rest then sees the facts as they
  * are with those decisions, and needs no second bookkeeping of its own.
  */
 #include "base/check.h"
@@ -122,7 +123,9 @@ int64_t placement_share(const struct placement *place, const struct shape *shape
 
 void pass_run(struct pass *pass)
 {
-	lifecycle_due(pass);
+	maintenance_due(pass);
+	if (!pass->count)
+		lifecycle_due(pass);
 	if (!pass->count)
 		lifecycle_nodes(pass);
 	if (!pass->count) {

@@ -446,7 +446,7 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		unit = unit_of(hunt, (uint32_t)rank, nodes);
 		tally = unit_tally(hunt, unit, nodes);
 		hold = task_hold(task, v->shape);
-		hold.mask &= node->usable & ~(node->promised & ~node->shared);
+		hold.mask &= node->usable & ~node->blocked & ~(node->promised & ~node->shared);
 		*tally += hold_share(hold);
 		if (*tally >= hunt->least && !same_unit_follows(hunt, v, i, unit, nodes))
 			unit_try(hunt, unit, nodes, index + 1, choice);

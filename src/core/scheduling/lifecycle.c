@@ -299,7 +299,7 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 		job_requeue(pass, id, job, REQUEUE_EVICTED, "made room for other work");
 		return;
 	case STOP_NODE:
-		job_requeue(pass, id, job, REQUEUE_NODE, "its node is being drained");
+		job_requeue(pass, id, job, REQUEUE_NODE, attempt_leave_text(pass, attempt));
 		return;
 	case STOP_LOST:
 		job_requeue(pass, id, job, REQUEUE_LOST,
@@ -347,7 +347,7 @@ static void drain_due(struct pass *pass, const struct job *job, const struct att
 		return;
 	}
 	if (attempt->state == ATTEMPT_PREPARING || grace_ms == 0) {
-		attempt_stop(pass, job, STOP_NODE, 0, "its node is being drained");
+		attempt_stop(pass, job, STOP_NODE, 0, attempt_leave_text(pass, attempt));
 		return;
 	}
 	e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
@@ -470,7 +470,7 @@ void lifecycle_warned(struct pass *pass)
 		const char *text = attempt->for_job
 					   ? arena_printf(pass->arena, "makes room for job %u",
 							  attempt->for_job)
-					   : "its node is being drained";
+					   : attempt_leave_text(pass, attempt);
 
 		if (saved && !over) {
 			attempt_stop(pass, job, why, short_grace_ms(facts, job, attempt), text);

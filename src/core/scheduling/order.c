@@ -350,16 +350,18 @@ static void place_why(struct pass *pass, const struct shape *shape,
 
 	if (place_find(&pass->view->space, &request, NULL, NULL, ret) == 0)
 		ret->code = REASON_NONE;
+	if (ret->code != REASON_NONE && blocks_why(pass, &request, ret))
+		return;
 	request.closed = 0;
 	if (pass->closed && place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0)
 		*ret = *closed_why;
 }
 
-/* What a pass knows of a shape is not true of a queue to which some nodes are closed. */
+/* What a pass knows of a shape is not true of a queue to which some nodes are closed, nor under other blocks. */
 static struct shape_memo *memo_of(struct pass *pass, const struct job *job)
 {
 	return pass->closed ? arena_new(pass->arena, struct shape_memo)
-			    : &pass->memos[job->shape.v];
+			    : blocks_memo(pass, job->shape.v, &pass->memos[job->shape.v]);
 }
 
 /* Does it fit now, if nothing reserved stood in its way? Leaves the reservations as they were. */
@@ -486,6 +488,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
 	reserve_layer(pass, end_ms, job->limit_ms > 0);
+	blocks_for(pass, job, pass->facts->now_ms + job_expected_ms(pass->facts, job));
 	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
 	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why))) {

@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "core/placement/find.h"
 #include "core/placement/parts.h"
+#include "core/scheduling/blocks.h"
 #include "core/scheduling/bounds.h"
 #include "core/scheduling/pledge.h"
 #include "core/scheduling/spend.h"
@@ -172,6 +173,7 @@ struct pass {
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	uint64_t *home; /* ranks where the job `home_of` ran before, see pass_home */
 	uint32_t home_of;
+	struct blocks blocks; /* what is kept from jobs for a time, see blocks.h */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
 
@@ -214,6 +216,11 @@ int64_t short_grace_ms(const struct facts *facts, const struct job *job,
 void attempt_stop(struct pass *pass, const struct job *job, enum stop_why why, int64_t grace_ms,
 		  const char *text);
 const char *failure_text(struct pass *pass, const struct attempt *attempt);
+
+/* maintenance.c: nodes whose announced window opens or is over. */
+void maintenance_due(struct pass *pass);
+/* Why the attempt has to leave, when it is for no other job. */
+const char *attempt_leave_text(struct pass *pass, const struct attempt *attempt);
 
 /* resize.c: ranks that leave a running attempt, and those that come. */
 bool resize_left(struct pass *pass, const struct job *job,

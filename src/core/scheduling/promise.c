@@ -3,7 +3,7 @@
  * Promised places. While victims wind down, the place they leave is kept for the job they leave it for. At each
  * decision the plan is looked at again:
  *
- *	the job was cancelled or held, a node of the place is not usable any more, or
+ *	the job was cancelled or held, a node of the place is not usable any more, or will not be in time, or
  *	a limit was lowered below what it needs, or
  *	its queue's window is over							-> dropped, victims spared
  *	it fits somewhere, and is paid for, without those victims
@@ -37,8 +37,11 @@ static bool place_is_usable(const struct pass *pass, const struct promise_view *
 	for (uint32_t i = 0; i < p->tasks; i++) {
 		int32_t rank = space_rank(&pass->view->space, promise_node(p, i));
 
-		if (rank == RANK_NONE || (promise_task(p, i).mask &
-					  ~space_at(&pass->view->space, (uint32_t)rank)->usable))
+		if (rank == RANK_NONE)
+			return false;
+		if (promise_task(p, i).mask &
+		    (~space_at(&pass->view->space, (uint32_t)rank)->usable |
+		     space_at(&pass->view->space, (uint32_t)rank)->blocked))
 			return false;
 		if (!space_at(&pass->view->space, (uint32_t)rank)->ready)
 			return false;
@@ -294,6 +297,7 @@ static void promise_review(struct pass *pass, const struct promise_view *p)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 
+	blocks_for(pass, job, pass->facts->now_ms + job_expected_ms(pass->facts, job));
 	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) ||
 	    !victims_leave(pass, p) || !promise_has_room(pass, p) ||
 	    promise_is_outside(pass, job) || !promise_is_bounded(pass, p))

@@ -15,6 +15,12 @@
  * beginning, unless the blocked job never evicts.
  *
  * What was found is a fact, and is kept as long as it holds (reserve_kept.c).
+ *
+ * Where nodes have maintenance announced (blocks.h), more is free after an end, but not always at a later time: whoever begins
+ * later meets more of what is announced. Between two such times it is so, and each of these stretches is searched in turn:
+ *
+ *	4 GPUs, all held until 1 h; `wide` needs them for 2 h; maintenance from 2 h to 3 h.
+ *	begin before 0 h: not in its way, but held		0 h to 3 h: in its way		from 3 h on: free
  */
 #include <string.h>
 
@@ -156,6 +162,7 @@ bool reserve_may_fit(struct pass *pass, const struct place_request *request)
 struct end {
 	uint32_t job;
 	uint32_t start; /* 1 + index of its start in the decisions; 0 = it runs */
+	uint32_t block; /* 1 + a block that is over then; 0 = it is of a job */
 	int64_t ms;
 };
 
@@ -171,6 +178,8 @@ struct ahead {
 	bool any;
 	struct end *starts; /* of this pass, a heap: the first end on top */
 	uint32_t start_count;
+	uint32_t *lifts, lift_at; /* blocks by their ends; the next one to be seen */
+	uint64_t *blocks, *lifted; /* in the way of the job at hand; over where the walk stands */
 	bool spares; /* best-effort work is gone: for jobs that may evict */
 	uint32_t changes; /* of the pass when it was copied */
 	uint32_t moves;
@@ -220,10 +229,26 @@ static void start_move(struct pass *pass, const struct event_attempt_placed *e,
 	pass->ahead->moves++;
 }
 
+static void blocks_here(struct pass *pass)
+{
+	blocks_put(pass, pass->ahead->space, pass->ahead->blocks, pass->ahead->lifted);
+	space_commit(pass->ahead->space);
+	pass->ahead->moves++;
+}
+
 static void end_move(struct pass *pass, const struct end *end, bool come)
 {
-	const struct job *job = job_get(pass->facts, (struct job_id){ end->job });
+	const struct job *job;
 
+	if (end->block) {
+		uint64_t bit = UINT64_C(1) << (end->block - 1) % 64;
+		uint64_t *lifted = &pass->ahead->lifted[(end->block - 1) / 64];
+
+		*lifted = come ? *lifted | bit : *lifted & ~bit;
+		blocks_here(pass);
+		return;
+	}
+	job = job_get(pass->facts, (struct job_id){ end->job });
 	if (end->start) {
 		start_move(pass, &pass->events[end->start - 1].attempt_placed,
 			   shape_get(pass->facts, job->shape), come);
@@ -288,15 +313,35 @@ static void starts_read(struct pass *pass)
 		starts_sift(ahead, at);
 }
 
-/* The next one: of those that run, or of those that this pass starts. */
+/* The next block that is over, when that is not after `before`. */
+static bool lift_next(struct pass *pass, const struct end *before, struct end *ret)
+{
+	struct ahead *ahead = pass->ahead;
+	uint32_t block;
+
+	if (ahead->lift_at == pass->blocks.count)
+		return false;
+	block = ahead->lifts[ahead->lift_at];
+	if (before && before->ms < pass->blocks.at[block].to_ms)
+		return false;
+	ahead->lift_at++;
+	*ret = (struct end){ .block = 1 + block, .ms = pass->blocks.at[block].to_ms };
+	return true;
+}
+
+/* The next one: of those that run, or of those that this pass starts; or of a block. */
 static bool end_next(struct pass *pass, struct end *ret)
 {
 	struct ahead *ahead = pass->ahead;
+	bool starts;
 
 	while (ahead->any && end_is_passed_over(pass, ahead->walk.id))
 		ahead->any = sorted_next(&pass->view->pool, &ahead->walk);
 	*ret = (struct end){ .job = ahead->walk.id, .ms = (int64_t)ahead->walk.key };
-	if (ahead->start_count && (!ahead->any || end_is_before(&ahead->starts[0], ret))) {
+	starts = ahead->start_count && (!ahead->any || end_is_before(&ahead->starts[0], ret));
+	if (lift_next(pass, starts ? &ahead->starts[0] : ahead->any ? ret : NULL, ret))
+		return true;
+	if (starts) {
 		*ret = ahead->starts[0];
 		ahead->starts[0] = ahead->starts[--ahead->start_count];
 		if (ahead->start_count)
@@ -353,6 +398,36 @@ static void ahead_keep(struct pass *pass, const struct reservation *r)
 	space_commit(space);
 }
 
+static void lifts_sort(const struct pass *pass, uint32_t *lifts)
+{
+	const struct block *at = pass->blocks.at;
+
+	for (uint32_t i = 0; i < pass->blocks.count; i++) {
+		uint32_t to = i;
+
+		for (; to > 0 && at[lifts[to - 1]].to_ms > at[i].to_ms; to--)
+			lifts[to] = lifts[to - 1];
+		lifts[to] = i;
+	}
+}
+
+/* Nodes that are closed now are ready at the end of what closes them. */
+static void ahead_blocks_make(struct pass *pass)
+{
+	struct ahead *ahead = pass->ahead;
+
+	if (!blocks_exist(pass))
+		return;
+	ahead->lifts = arena_new_array(pass->arena, uint32_t, pass->blocks.count);
+	lifts_sort(pass, ahead->lifts);
+	ahead->blocks = arena_new_array(pass->arena, uint64_t, pass->blocks.words);
+	ahead->lifted = arena_new_array(pass->arena, uint64_t, pass->blocks.words);
+	blocks_open(pass, ahead->space);
+	for (uint32_t i = 0; i < pass->blocks.words; i++)
+		ahead->blocks[i] = UINT64_MAX;
+	blocks_here(pass);
+}
+
 /* As things are now, nothing kept in the space but promises. */
 static void ahead_make(struct pass *pass, bool spares)
 {
@@ -368,11 +443,13 @@ static void ahead_make(struct pass *pass, bool spares)
 				 .moves = moves + pass->view->space.node_count / 16 +
 					  pass->count / 16 };
 	reserve_layer(pass, 0, false);
+	blocks_none(pass);
 	space_copy(ahead->space, &pass->view->space);
 	ahead->any = sorted_begin(&pass->view->pool, pass->view->ends, &ahead->walk);
 	starts_read(pass);
 	for (uint32_t i = 0; i < pass->reservation_count; i++)
 		ahead_keep(pass, &pass->reservations[i]);
+	ahead_blocks_make(pass);
 	list = spares ? evict_spares(pass, &count) : NULL;
 	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
 		if (!list[i].leaver)
@@ -452,22 +529,72 @@ static bool ahead_go_on(struct pass *pass, const struct place_request *request)
 	return true;
 }
 
-/* When and where it fits first. */
-static bool ahead_find(struct pass *pass, const struct place_request *request, bool spares,
-		       struct reservation *r)
+/* To where all that ends by then has ended. */
+static void ahead_go_to(struct pass *pass, int64_t until_ms)
 {
 	struct ahead *ahead = pass->ahead;
+
+	while (ahead->at && ahead->ends[ahead->at - 1].ms > until_ms)
+		ahead_go(pass, ahead->at - 1);
+	while ((ahead->at < ahead->known || end_read(pass)) &&
+	       ahead->ends[ahead->at].ms <= until_ms)
+		ahead_go(pass, ahead->at + 1);
+}
+
+/* Stretch by stretch: in each of them the same blocks are in the way of who begins there. *ret_ms: not before that time. */
+static bool ahead_go_by_blocks(struct pass *pass, const struct job *job,
+			       const struct place_request *request, int64_t *ret_ms)
+{
+	struct ahead *ahead = pass->ahead;
+	int64_t length_ms = job_expected_ms(pass->facts, job), more_ms;
+
+	*ret_ms = pass->facts->now_ms;
+	for (;;) {
+		uint32_t first;
+
+		more_ms = blocks_in_way(pass, job, *ret_ms, length_ms, ahead->blocks);
+		ahead_go_to(pass, *ret_ms);
+		blocks_here(pass);
+		if (ahead_fits(pass, request))
+			return true;
+		if (more_ms == INT64_MAX)
+			return ahead_go_on(pass, request);
+		first = ahead->at;
+		ahead_go_to(pass, more_ms - 1);
+		if (ahead_fits(pass, request)) {
+			ahead_bisect(pass, request, first + 1, ahead->at);
+			return true;
+		}
+		if (ahead->moves >= RESERVE_MOVES_MAX)
+			return false;
+		*ret_ms = more_ms;
+	}
+}
+
+/* When and where it fits first. */
+static bool ahead_find(struct pass *pass, const struct job *job,
+		       const struct place_request *request, struct reservation *r)
+{
+	struct ahead *ahead = pass->ahead;
+	bool spares = job->preempts;
+	int64_t least_ms = 0;
 
 	if (!ahead || ahead->changes != pass->changes || ahead->spares != spares)
 		ahead_make(pass, spares);
 	ahead = pass->ahead;
-	if (ahead_fits(pass, request))
+	if (blocks_exist(pass)) {
+		if (!ahead_go_by_blocks(pass, job, request, &least_ms))
+			return false;
+	} else if (ahead_fits(pass, request)) {
 		ahead_go_back(pass, request);
-	else if (!ahead_go_on(pass, request))
+	} else if (!ahead_go_on(pass, request)) {
 		return false;
+	}
 	CHECK(place_find(ahead->space, request, pass->arena, &r->place, NULL) == 0);
 	r->start_ms = ahead->at ? ahead->ends[ahead->at - 1].ms : 0;
 	r->waits_for = ahead->at ? ahead->ends[ahead->at - 1].job : 0;
+	if (r->start_ms < least_ms)
+		r->start_ms = least_ms;
 	if (r->start_ms < pass->facts->now_ms)
 		r->start_ms = pass->facts->now_ms;
 	ahead_keep(pass, r);
@@ -511,7 +638,7 @@ bool reserve_for(struct pass *pass, uint32_t id)
 		}
 		if (pass->ahead && pass->ahead->moves >= RESERVE_MOVES_MAX)
 			return false;
-		if (!ahead_find(pass, &request, job->preempts, &r))
+		if (!ahead_find(pass, job, &request, &r))
 			return false;
 	} else if (pass->ahead) {
 		ahead_keep(pass, &r);

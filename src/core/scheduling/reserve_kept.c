@@ -115,8 +115,26 @@ static bool place_has(const struct pass *pass, const struct reservation *r)
 	return true;
 }
 
-static bool task_has(const struct pass *pass, const struct promise *at, int64_t start_ms,
-		     bool spares, uint32_t *ret_rank)
+/* Is the node ready then, and nothing of it kept from the job? */
+static bool node_is_open(const struct pass *pass, const struct job *job, const struct promise *at,
+			 uint32_t rank, int64_t start_ms)
+{
+	const struct place_node *node = space_at(&pass->view->space, rank);
+	uint32_t usable = node->usable, blocked;
+	bool ready = node->ready || node->shut, opens;
+
+	blocked = blocks_of_node(pass, job, rank, start_ms,
+				 start_ms + job_expected_ms(pass->facts, job), &opens);
+	if (opens) {
+		ready = true;
+		usable = node->all &
+			 ~node_get(pass->facts, (struct node_id){ node->node })->set_aside_mask;
+	}
+	return ready && blocked != UINT32_MAX && !(at->gpu_mask & (~usable | blocked));
+}
+
+static bool task_has(const struct pass *pass, const struct job *job, const struct promise *at,
+		     int64_t start_ms, uint32_t *ret_rank)
 {
 	int32_t rank = space_rank(&pass->view->space, at->node);
 	const struct place_node *node;
@@ -125,12 +143,12 @@ static bool task_has(const struct pass *pass, const struct promise *at, int64_t 
 		return false;
 	*ret_rank = (uint32_t)rank;
 	node = space_at(&pass->view->space, *ret_rank);
-	if (!node->ready || at->gpu_mask & (~node->usable | node->promised | node->shared) ||
-	    pass->closed >> node->class & 1)
+	if (!node_is_open(pass, job, at, *ret_rank, start_ms) ||
+	    at->gpu_mask & (node->promised | node->shared) || pass->closed >> node->class & 1)
 		return false;
 	if (pass->reserved && pass->reserved[*ret_rank] & at->gpu_mask)
 		return false;
-	return gpus_come_free(pass, *ret_rank, at->gpu_mask & node->busy, start_ms, spares);
+	return gpus_come_free(pass, *ret_rank, at->gpu_mask & node->busy, start_ms, job->preempts);
 }
 
 bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *request,
@@ -152,7 +170,7 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 	for (uint32_t i = 0; i < fact->tasks; i++) {
 		const struct promise *at = table_get(&pass->facts->promises, row);
 
-		if (!task_has(pass, at, r.start_ms, job->preempts, &r.place.ranks[i]))
+		if (!task_has(pass, job, at, r.start_ms, &r.place.ranks[i]))
 			return false;
 		r.place.masks[i] = at->gpu_mask;
 		row = at->next;

@@ -337,6 +337,7 @@ static void lacking_try(struct pass *pass, uint32_t id)
 	struct placement place;
 
 	pass->work++;
+	blocks_for_running(pass, id);
 	if (!attempt->warned_ms && !attempt->unreachable &&
 	    quota_room(&pass->standings, job->queue.v, job->tier, false, need, NULL) >= need &&
 	    lacking_find(pass, job, attempt, ranks, count, &place)) {
@@ -381,6 +382,7 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	uint32_t count = 0;
 
 	pass->work++;
+	blocks_for_running(pass, id);
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, one, NULL);
 	if (one && room / one < most)
 		most = room > 0 ? (uint32_t)(room / one) : 0;
@@ -420,6 +422,7 @@ void resize_grow(struct pass *pass)
 		}
 		if (!looks)
 			reserve_layer(pass, INT64_MAX, true);
+		blocks_none(pass);
 		if (looks++ == GROW_LOOKS_MAX ||
 		    !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
 			return;

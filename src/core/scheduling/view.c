@@ -455,12 +455,18 @@ static void nodes_due_sync(struct view *view, const struct facts *facts)
 		node_due_sync(view, facts, id);
 }
 
+static bool node_is_left(const struct node *node)
+{
+	return node->state == NODE_DRAINING || node->state == NODE_MAINTENANCE ||
+	       node_has_window(node);
+}
+
 static uint32_t nodes_draining(const struct facts *facts)
 {
 	uint32_t count = 0;
 
 	for (uint32_t id = 1; id <= facts->nodes.count; id++)
-		count += node_get(facts, (struct node_id){ id })->state == NODE_DRAINING;
+		count += node_is_left(node_get(facts, (struct node_id){ id }));
 	return count;
 }
 
@@ -491,7 +497,7 @@ static void node_follow(struct view *view, const struct facts *facts, int64_t id
 	}
 	draining = nodes_draining(facts);
 	if (draining != view->draining ||
-	    node_get(facts, (struct node_id){ (uint32_t)id })->state == NODE_DRAINING) {
+	    node_is_left(node_get(facts, (struct node_id){ (uint32_t)id }))) {
 		view->draining = draining;
 		running_sync(view, facts);
 	}
@@ -610,6 +616,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 		view->space_stale = true;
 		return;
 	}
+	case EVENT_NODE_WINDOW: node_follow(view, facts, event->node_window.node); return;
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
 	case EVENT_PRICE_SET:
 	case EVENT_NODE_MARKED: view->space_stale = true; return;

@@ -147,7 +147,7 @@ struct view {
 		narrow; /* key: time from which it may grow; id: job that runs and could be wider */
 	uint32_t nodes_due; /* nodes on which too many jobs failed */
 	uint32_t job_count; /* jobs 1..job_count have been indexed */
-	uint32_t draining; /* nodes that are being drained */
+	uint32_t draining; /* nodes that are being drained, or have maintenance (announced) */
 	bool space_stale, queues_stale;
 };
 
@@ -182,8 +182,9 @@ int64_t job_limit_end_ms(const struct facts *facts, const struct job *job);
 bool job_is_due(const struct facts *facts, const struct job *job);
 /* A job it depends on ended without success, so it never can start: that one, else 0. */
 uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
-/* When it is to be warned because a node under it is drained, so that its grace ends with the drain's deadline: DRAIN_NOW, or
- * a time; 0 = no node under it is drained. */
+/* When it is to be warned because a node under it is drained or has maintenance announced, so that its grace ends with the
+ * drain's deadline, or when the maintenance begins; not before it is expected to have ended by itself, if that is before. DRAIN_NOW,
+ * or a time; 0 = neither. */
 enum { DRAIN_NOW = 1 };
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);

@@ -117,22 +117,48 @@ int64_t attempt_told_share(const struct attempt *attempt, const struct shape *sh
 	return (int64_t)shape->gpus * GPU_SHARE * attempt->leaving;
 }
 
+/* Drained: so that its grace ends with the deadline, or at once. */
+static int64_t drain_tell_ms(const struct node *node, int64_t grace_ms)
+{
+	int64_t at_ms = node->drain_ms - grace_ms;
+
+	return at_ms > DRAIN_NOW ? at_ms : DRAIN_NOW;
+}
+
+/* Closed at from_ms: likewise, but whoever is expected to have ended before is not disturbed while he keeps to that. He was placed
+ * for that reason, and would be placed so again. */
+static int64_t close_tell_ms(int64_t from_ms, int64_t grace_ms, int64_t end_ms)
+{
+	int64_t at_ms = from_ms - grace_ms;
+
+	if (end_ms <= from_ms && at_ms < end_ms)
+		at_ms = end_ms;
+	return at_ms > DRAIN_NOW ? at_ms : DRAIN_NOW;
+}
+
+static int64_t sooner_ms(int64_t a_ms, int64_t b_ms)
+{
+	return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
+}
+
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt)
 {
 	int64_t grace_ms = job->grace_ms == UINT32_MAX ? facts->policy.grace_ms
 						       : (int64_t)job->grace_ms,
-		first_ms = 0;
+		end_ms = attempt->placed_ms + job_expected_ms(facts, job), first_ms = 0;
 
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
 		const struct node *node = node_get(facts, task->node);
-		int64_t at_ms = node->drain_ms - grace_ms;
 
-		if (node->state != NODE_DRAINING || !task_holds(task))
+		if (!task_holds(task) || node->state == NODE_GONE)
 			continue;
-		at_ms = at_ms > DRAIN_NOW ? at_ms : DRAIN_NOW;
-		first_ms = first_ms && first_ms < at_ms ? first_ms : at_ms;
+		if (node->state == NODE_DRAINING)
+			first_ms = sooner_ms(drain_tell_ms(node, grace_ms), first_ms);
+		if (node_has_window(node))
+			first_ms = sooner_ms(close_tell_ms(node->window_from_ms, grace_ms, end_ms),
+					     first_ms);
 	}
 	return first_ms;
 }

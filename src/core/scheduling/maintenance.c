@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Announced maintenance of nodes. Before it nothing is placed there that would reach into it (blocks.h); what runs there is
+ * warned so that its grace ends when the window opens (attempt_drain_ms), saves, and waits again. Here the node itself is
+ * closed and comes back:
+ *
+ *	the window opens		ready -> maintenance
+ *	the window is over		maintenance -> ready; the announcement is forgotten
+ *	it was called off, or moved	maintenance -> ready
+ *
+ * A node that is cordoned, drained, down or set aside keeps that state: its way back is a person's word, or an engine's.
+ */
+#include "core/scheduling/pass.h"
+
+static void node_due(struct pass *pass, uint32_t id, const struct node *node)
+{
+	int64_t now_ms = pass->facts->now_ms;
+	bool open = now_ms >= node->window_from_ms && now_ms < node->window_to_ms;
+	struct event_node_state *e;
+
+	if (node->state == NODE_MAINTENANCE && !open) {
+		e = &pass_emit(pass, EVENT_NODE_STATE)->node_state;
+		e->node = id;
+		e->state = NODE_READY;
+	} else if (node_has_window(node) && now_ms >= node->window_to_ms) {
+		pass_emit(pass, EVENT_NODE_WINDOW)->node_window.node = id;
+	} else if (node->state == NODE_READY && open) {
+		e = &pass_emit(pass, EVENT_NODE_STATE)->node_state;
+		e->node = id;
+		e->state = NODE_MAINTENANCE;
+		e->reason = facts_text(pass->facts, node->window_reason);
+	}
+	if (!node_has_window(node))
+		return;
+	pass_wake(pass, node->window_from_ms);
+	pass_wake(pass, node->window_to_ms);
+}
+
+void maintenance_due(struct pass *pass)
+{
+	for (uint32_t rank = 0; pass->view->draining && rank < pass->view->space.node_count;
+	     rank++) {
+		uint32_t id = space_at(&pass->view->space, rank)->node;
+		const struct node *node = node_get(pass->facts, (struct node_id){ id });
+
+		if (node_has_window(node) || node->state == NODE_MAINTENANCE)
+			node_due(pass, id, node);
+	}
+}
+
+const char *attempt_leave_text(struct pass *pass, const struct attempt *attempt)
+{
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
+		const struct node *node = node_get(pass->facts, task->node);
+
+		if (!task_holds(task) || node->state == NODE_DRAINING || !node_has_window(node))
+			continue;
+		return arena_printf(pass->arena, "node %s has maintenance",
+				    facts_name(pass->facts, node->name));
+	}
+	return "its node is being drained";
+}
