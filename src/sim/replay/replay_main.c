@@ -43,7 +43,7 @@ struct options {
 	bool json, help;
 };
 
-static int complain(const char *command, const struct err *err)
+int replay_complain(const char *command, const struct err *err)
 {
 	if (*err->file)
 		fprintf(stderr, "%s: %s:%d:%d: %s\n", command, err->file, err->line, err->column,
@@ -206,10 +206,10 @@ int sim_replay_main(int argc, char **argv)
 	struct err err = { 0 };
 
 	if (options_read(argc, argv, &options, &err) < 0)
-		return complain(argv[0], &err), EXIT_BAD_INPUT;
+		return replay_complain(argv[0], &err), EXIT_BAD_INPUT;
 	if (options.help)
 		return printf(help, argv[0], plain_names()), 0;
 	if (replay(&options, &err) < 0)
-		return complain(argv[0], &err), EXIT_BAD_INPUT;
+		return replay_complain(argv[0], &err), EXIT_BAD_INPUT;
 	return 0;
 }

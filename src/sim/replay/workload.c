@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/replay/workload.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,109 +8,66 @@
 #include "base/parse.h"
 #include "core/model/facts.h"
 #include "core/model/gpu_wish.h"
+#include "sim/replay/rows.h"
 
-enum { COLUMNS_MAX = 64, WORD_MAX = 128 };
+enum { WORD_MAX = 128 };
 
 static const char mark[] = "#fairlead-workload 1";
 
-struct lines {
-	const char *path;
-	char *at; /* the next line; NULL = no more */
-	uint32_t line; /* the number of the one read last */
-	struct err *err;
-};
-
-static int complain(const struct lines *in, const char *format, ...) PRINTF_LIKE(2, 3);
-static int complain(const struct lines *in, const char *format, ...)
-{
-	char text[ERR_TEXT_MAX];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	return err_at(in->err, ERR_INVALID, in->path, (int)in->line, 1, "%s", text);
-}
-
-static char *line_next(struct lines *in)
-{
-	char *line = in->at, *end;
-
-	if (!line || !*line)
-		return NULL;
-	end = strchr(line, '\n');
-	in->at = end ? end + 1 : NULL;
-	if (!end)
-		end = line + strlen(line);
-	*end = '\0';
-	if (end > line && end[-1] == '\r')
-		end[-1] = '\0';
-	in->line++;
-	return line;
-}
-
 /* --- values ---------------------------------------------------------------------------------------------- */
 
-/* "12", "0.5": thousandths, three decimals at most. */
+/* Three decimals at most: more would be lost without a word. */
 static bool thousandths(const char *text, int64_t max, int64_t *ret)
 {
-	int64_t value = 0, digits = 0, unit = 1000;
+	const char *point = strchr(text, '.');
 
-	for (; *text >= '0' && *text <= '9'; text++, digits++) {
-		value = value * 10 + (*text - '0') * INT64_C(1000);
-		if (value > max)
-			return false;
-	}
-	if (*text == '.')
-		for (text++; *text >= '0' && *text <= '9' && unit > 1; text++, digits++)
-			value += (*text - '0') * (unit /= 10);
-	*ret = value;
-	return digits && !*text && value <= max;
+	return (!point || strlen(point) <= 4) && rows_thousandths(text, max, ret);
 }
 
-static int time_read(const struct lines *in, const char *what, const char *text, int64_t *ret)
+static int time_read(const struct rows *in, const char *what, const char *text, int64_t *ret)
 {
 	return thousandths(text, WORKLOAD_TIME_MAX_MS, ret)
 		       ? 0
-		       : complain(in,
-				  "%s is \"%.40s\": wanted are seconds from 0 to 20 years, with "
-				  "three decimals at most",
-				  what, text);
+		       : rows_complain(
+				 in,
+				 "%s is \"%.40s\": wanted are seconds from 0 to 20 years, with "
+				 "three decimals at most",
+				 what, text);
 }
 
-static int count_read(const struct lines *in, const char *what, const char *text, int64_t least,
+static int count_read(const struct rows *in, const char *what, const char *text, int64_t least,
 		      int64_t most, int64_t *ret)
 {
 	struct err why = { 0 };
 
 	if (parse_int(text, least, most, ret, &why) < 0)
-		return complain(in, "%s: %s", what, why.text);
+		return rows_complain(in, "%s: %s", what, why.text);
 	return 0;
 }
 
-static int gpus_read(const struct lines *in, const char *text, struct workload_job *job)
+static int gpus_read(const struct rows *in, const char *text, struct workload_job *job)
 {
 	struct err why = { 0 };
 	struct gpu_wish wish;
 
 	if (gpu_wish_parse(text, &wish, &why) < 0)
-		return complain(in, "gpus: %s", why.text);
+		return rows_complain(in, "gpus: %s", why.text);
 	job->gpus = wish.gpus;
 	job->gpu_part = wish.part;
 	return 0;
 }
 
-static int word_read(const struct lines *in, const char *what, char *text, const char **ret)
+static int word_read(const struct rows *in, const char *what, char *text, const char **ret)
 {
 	if (strlen(text) > WORD_MAX)
-		return complain(in, "%s has more than %d bytes", what, WORD_MAX);
+		return rows_complain(in, "%s has more than %d bytes", what, WORD_MAX);
 	if (!text_is_utf8(text, strlen(text)))
-		return complain(in, "%s is not UTF-8", what);
+		return rows_complain(in, "%s is not UTF-8", what);
 	*ret = text;
 	return 0;
 }
 
-static int models_read(const struct lines *in, char *text, struct workload_job *job)
+static int models_read(const struct rows *in, char *text, struct workload_job *job)
 {
 	for (char *c = text; *c; c++)
 		if (*c == '|')
@@ -120,19 +75,20 @@ static int models_read(const struct lines *in, char *text, struct workload_job *
 	return word_read(in, "models", text, &job->models);
 }
 
-static int choice_read(const struct lines *in, const char *what, const char *text,
+static int choice_read(const struct rows *in, const char *what, const char *text,
 		       bool (*find)(const char *, uint8_t *), const char *choices, uint8_t *ret)
 {
-	return find(text, ret) ? 0
-			       : complain(in, "%s is \"%.40s\": wanted is %s", what, text, choices);
+	return find(text, ret)
+		       ? 0
+		       : rows_complain(in, "%s is \"%.40s\": wanted is %s", what, text, choices);
 }
 
-static int yes_read(const struct lines *in, const char *what, const char *text, uint8_t *ret)
+static int yes_read(const struct rows *in, const char *what, const char *text, uint8_t *ret)
 {
 	*ret = strcmp(text, "yes") == 0;
 	return *ret || strcmp(text, "no") == 0
 		       ? 0
-		       : complain(in, "%s is \"%.40s\": wanted is yes or no", what, text);
+		       : rows_complain(in, "%s is \"%.40s\": wanted is yes or no", what, text);
 }
 
 /* --- columns --------------------------------------------------------------------------------------------- */
@@ -167,7 +123,7 @@ static const char *const columns[COLUMN_COUNT] = {
 	"estimate_s", "deadline_s",     "checkpoints", "restart_s",
 };
 
-static int field_read(const struct lines *in, enum column column, char *text,
+static int field_read(const struct rows *in, enum column column, char *text,
 		      struct workload_job *job)
 {
 	const char *what = columns[column];
@@ -189,7 +145,7 @@ static int field_read(const struct lines *in, enum column column, char *text,
 	case COLUMN_CPUS:
 		return thousandths(text, UINT32_MAX, &job->cpu_milli)
 			       ? 0
-			       : complain(
+			       : rows_complain(
 					 in,
 					 "cpus is \"%.40s\": wanted is a number with three decimals at most",
 					 text);
@@ -220,11 +176,11 @@ static int field_read(const struct lines *in, enum column column, char *text,
 }
 
 struct head {
-	enum column column[COLUMNS_MAX];
+	enum column column[ROWS_COLUMNS_MAX];
 	uint32_t count;
 };
 
-static int head_add(const struct lines *in, struct head *head, const char *word)
+static int head_add(const struct rows *in, struct head *head, const char *word)
 {
 	uint32_t found = 0;
 	const char *hint;
@@ -233,28 +189,29 @@ static int head_add(const struct lines *in, struct head *head, const char *word)
 		found++;
 	if (found == COLUMN_COUNT) {
 		hint = spelling_hint(word, columns, COLUMN_COUNT);
-		return hint ? complain(in, "column \"%.40s\" is not known; did you mean \"%s\"?",
-				       word, hint)
-			    : complain(in, "column \"%.40s\" is not known", word);
+		return hint ? rows_complain(in,
+					    "column \"%.40s\" is not known; did you mean \"%s\"?",
+					    word, hint)
+			    : rows_complain(in, "column \"%.40s\" is not known", word);
 	}
 	for (uint32_t i = 0; i < head->count; i++)
 		if (head->column[i] == (enum column)found)
-			return complain(in, "column \"%s\" stands twice", word);
+			return rows_complain(in, "column \"%s\" stands twice", word);
 	head->column[head->count++] = (enum column)found;
 	return 0;
 }
 
-static int head_read(struct lines *in, struct head *head)
+static int head_read(struct rows *in, struct head *head)
 {
 	static const enum column needed[] = { COLUMN_SUBMIT, COLUMN_RUN };
-	char *line = line_next(in), *word;
+	char *line = rows_line(in), *word;
 
 	head->count = 0;
 	if (!line || strcmp(line, mark) != 0)
-		return complain(in, "the first line is not \"%s\"", mark);
-	line = line_next(in);
+		return rows_complain(in, "the first line is not \"%s\"", mark);
+	line = rows_line(in);
 	if (!line)
-		return complain(in, "the line with the names of the columns is missing");
+		return rows_complain(in, "the line with the names of the columns is missing");
 	while ((word = strsep(&line, ",")))
 		if (head_add(in, head, word) < 0)
 			return -1;
@@ -264,14 +221,14 @@ static int head_read(struct lines *in, struct head *head)
 		while (i < head->count && head->column[i] != needed[n])
 			i++;
 		if (i == head->count)
-			return complain(in, "column \"%s\" is missing", columns[needed[n]]);
+			return rows_complain(in, "column \"%s\" is missing", columns[needed[n]]);
 	}
 	return 0;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------------------ */
 
-static int job_read(const struct lines *in, const struct head *head, char *line,
+static int job_read(const struct rows *in, const struct head *head, char *line,
 		    struct workload_job *job)
 {
 	uint32_t at = 0;
@@ -287,22 +244,22 @@ static int job_read(const struct lines *in, const struct head *head, char *line,
 				      .tier = TIER_STANDARD,
 				      .line = in->line };
 	if (strchr(line, '"'))
-		return complain(
+		return rows_complain(
 			in,
 			"a field with quotes can't be read; fields hold neither commas nor quotes");
 	while ((word = strsep(&line, ","))) {
 		if (at == head->count)
-			return complain(in, "there are more fields than the %u columns",
-					head->count);
+			return rows_complain(in, "there are more fields than the %u columns",
+					     head->count);
 		if (*word && field_read(in, head->column[at], word, job) < 0)
 			return -1;
 		at++;
 	}
 	if (at < head->count)
-		return complain(in, "there are %u fields for %u columns", at, head->count);
+		return rows_complain(in, "there are %u fields for %u columns", at, head->count);
 	if (job->run_ms < 1)
-		return complain(in, "run_s is %s: a job runs for 0.001 s at least",
-				job->run_ms ? "negative" : "0");
+		return rows_complain(in, "run_s is %s: a job runs for 0.001 s at least",
+				     job->run_ms ? "negative" : "0");
 	return 0;
 }
 
@@ -317,19 +274,20 @@ static int by_submission(const void *a, const void *b)
 
 int workload_parse(const char *path, char *text, struct workload *ret, struct err *err)
 {
-	struct lines in = { .path = path, .at = text, .err = err };
+	struct rows in;
 	struct head head;
 	uint32_t room = 0;
 	char *line;
 
 	*ret = (struct workload){ .path = path };
+	rows_init(&in, path, text, err);
 	if (head_read(&in, &head) < 0)
 		return -ERR_INVALID;
-	while ((line = line_next(&in))) {
+	while ((line = rows_line(&in))) {
 		if (!*line || *line == '#')
 			continue;
 		if (ret->count == WORKLOAD_JOBS_MAX)
-			return complain(&in, "there are more than %d jobs", WORKLOAD_JOBS_MAX);
+			return rows_complain(&in, "there are more than %d jobs", WORKLOAD_JOBS_MAX);
 		if (ret->count == room) {
 			room = room ? room * 2 : 1024;
 			ret->jobs = reallocarray(ret->jobs, room, sizeof *ret->jobs);
@@ -340,62 +298,15 @@ int workload_parse(const char *path, char *text, struct workload *ret, struct er
 		ret->count++;
 	}
 	if (!ret->count)
-		return complain(&in, "there are no jobs");
+		return rows_complain(&in, "there are no jobs");
 	qsort(ret->jobs, ret->count, sizeof *ret->jobs, by_submission);
 	return 0;
-}
-
-/* Pipes have no size before they end: read until then. NULL: no. */
-static char *stream_read(FILE *file, size_t *ret_size)
-{
-	size_t size = 0, room = 1 << 16, got;
-	char *text = NULL;
-
-	errno = 0;
-	do {
-		room *= 2;
-		text = realloc(text, room);
-		CHECK(text);
-		got = fread(text + size, 1, room - size - 1, file);
-		size += got;
-	} while (size + 1 == room && size <= WORKLOAD_BYTES_MAX);
-	text[size] = '\0';
-	*ret_size = size;
-	if (!ferror(file))
-		return text;
-	free(text);
-	return NULL;
-}
-
-static char *text_read(const char *path, struct err *err)
-{
-	FILE *file = fopen(path, "re");
-	size_t size = 0;
-	char *text;
-
-	if (!file) {
-		err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "can't open %s",
-			  path);
-		return NULL;
-	}
-	text = stream_read(file, &size);
-	if (!text)
-		err_errno(err, ERR_IO, errno, "can't read %s", path);
-	fclose(file);
-	if (text && size > WORKLOAD_BYTES_MAX)
-		err_set(err, ERR_TOO_LARGE, "%s is larger than the limit of 2 GiB", path);
-	else if (text && memchr(text, '\0', size))
-		err_set(err, ERR_INVALID, "%s is no text: it holds a NUL", path);
-	else
-		return text;
-	free(text);
-	return NULL;
 }
 
 int workload_read(const char *path, struct workload *ret, struct err *err)
 {
 	struct err why = { 0 };
-	char *text = text_read(path, &why);
+	char *text = rows_text(path, &why);
 	int rc;
 
 	*ret = (struct workload){ 0 };

@@ -16,7 +16,6 @@
 #include "base/err.h"
 
 enum { WORKLOAD_JOBS_MAX = 10000000, WORKLOAD_TASKS_MAX = 100000 };
-#define WORKLOAD_BYTES_MAX (INT64_C(2) << 30)
 #define WORKLOAD_TIME_MAX_MS (INT64_C(20) * 366 * 86400 * 1000)
 
 struct workload_job {

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/replay/convert.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "sim/replay/rows.h"
+
+enum { GPUS_OF_A_NODE = 8, GANG_MAX = 100000, OVERHEADS_MAX = 64, RESTART_STANDARD_S = 10 };
+
+struct overhead {
+	char model[64];
+	int64_t seconds[6]; /* of 1, 2, 4 ... 32 GPUs */
+};
+
+struct conversion {
+	struct rows rows;
+	const struct convert_options *options;
+	FILE *out;
+	struct overhead overheads[OVERHEADS_MAX];
+	uint32_t overhead_count;
+};
+
+/* --- fields --------------------------------------------------------------------------------------------------- */
+
+static int whole(const struct conversion *c, const char *column, int64_t most, int64_t *ret)
+{
+	struct err why = { 0 };
+
+	if (parse_int(rows_field(&c->rows, column), 0, most, ret, &why) < 0)
+		return rows_complain(&c->rows, "%s: %s", column, why.text);
+	return 0;
+}
+
+/* Seconds with decimals, in ms. */
+static int seconds(const struct conversion *c, const char *column, int64_t *ret_ms)
+{
+	const char *text = rows_field(&c->rows, column);
+
+	return rows_thousandths(text, INT64_C(1) << 60, ret_ms)
+		       ? 0
+		       : rows_complain(&c->rows, "%s is \"%.40s\": wanted are seconds", column,
+				       text);
+}
+
+/* A name that stands in a workload's field whatever it holds. */
+static int word(const struct conversion *c, const char *column, const char **ret)
+{
+	*ret = rows_field(&c->rows, column);
+	return strlen(*ret) <= 63 ? 0
+				  : rows_complain(&c->rows, "%s has more than 63 bytes", column);
+}
+
+struct gang {
+	int64_t tasks, gpus;
+};
+
+static struct gang gang_of(int64_t gpus)
+{
+	int64_t each = gpus < GPUS_OF_A_NODE ? gpus : GPUS_OF_A_NODE;
+
+	if (!gpus)
+		return (struct gang){ 1, 0 };
+	while (gpus % each)
+		each--;
+	return (struct gang){ gpus / each, each };
+}
+
+static void time_put(FILE *out, int64_t ms)
+{
+	if (ms % 1000)
+		fprintf(out, "%lld.%03lld", (long long)(ms / 1000), (long long)(ms % 1000));
+	else
+		fprintf(out, "%lld", (long long)(ms / 1000));
+}
+
+/* The five columns that all have. */
+static void job_put(const struct conversion *c, const char *job, int64_t submit_ms, int64_t run_ms,
+		    int64_t gpus)
+{
+	const struct gang gang = gang_of(gpus);
+
+	fprintf(c->out, "%s,", job);
+	time_put(c->out, submit_ms);
+	fputc(',', c->out);
+	time_put(c->out, run_ms > 0 ? run_ms : 1000);
+	fprintf(c->out, ",%lld,%lld", (long long)gang.tasks, (long long)gang.gpus);
+}
+
+/* --- lists of jobs -------------------------------------------------------------------------------------------- */
+
+static int list_row(struct conversion *c, const char *duration)
+{
+	int64_t submit_ms, run_ms, gpus;
+	const char *job;
+
+	if (word(c, "job_id", &job) < 0 || seconds(c, "submit_s", &submit_ms) < 0 ||
+	    seconds(c, duration, &run_ms) < 0 || whole(c, "num_gpu", GANG_MAX, &gpus) < 0)
+		return -1;
+	job_put(c, job, submit_ms, run_ms, gpus);
+	return 0;
+}
+
+static int philly_row(struct conversion *c)
+{
+	const char *vc;
+
+	if (word(c, "vc", &vc) < 0 || list_row(c, "duration_s") < 0)
+		return -1;
+	fprintf(c->out, ",%s\n", vc);
+	return 0;
+}
+
+static int capped_row(struct conversion *c)
+{
+	if (list_row(c, "duration_s_capped48h") < 0)
+		return -1;
+	fputc('\n', c->out);
+	return 0;
+}
+
+/* --- muri ------------------------------------------------------------------------------------------------------- */
+
+static int64_t restart_s(const struct conversion *c, const char *model, int64_t gpus)
+{
+	uint32_t step = 0;
+
+	while (step < 5 && (INT64_C(1) << step) < gpus)
+		step++;
+	for (uint32_t i = 0; i < c->overhead_count; i++)
+		if (strcmp(c->overheads[i].model, model) == 0)
+			return c->overheads[i].seconds[step];
+	return RESTART_STANDARD_S;
+}
+
+/* Run time alone = iterations x time of one x 1.015, as the published simulator has it. */
+static int muri_row(struct conversion *c)
+{
+	int64_t gpus, submit_ms, iterations, each_ms;
+	const char *job, *model;
+
+	if (word(c, "job_id", &job) < 0 || word(c, "model_name", &model) < 0 ||
+	    whole(c, "num_gpu", GANG_MAX, &gpus) < 0 ||
+	    whole(c, "submit_time", INT64_C(1) << 50, &submit_ms) < 0 ||
+	    whole(c, "iterations", INT64_C(1) << 32, &iterations) < 0 ||
+	    whole(c, "iteration_time", 1 << 20, &each_ms) < 0)
+		return -1;
+	job_put(c, job, submit_ms, iterations * each_ms * 203 / 200, gpus);
+	fprintf(c->out, ",%s,yes,%lld\n", model, (long long)restart_s(c, model, gpus));
+	return 0;
+}
+
+static int overheads_take(struct conversion *c, struct rows *rows)
+{
+	static const char *const columns[] = { "gpus_1", "gpus_2",  "gpus_4",
+					       "gpus_8", "gpus_16", "gpus_32" };
+	struct overhead *o = &c->overheads[c->overhead_count];
+	struct err why = { 0 };
+
+	if (c->overhead_count == OVERHEADS_MAX)
+		return rows_complain(rows, "there are more than %d models", OVERHEADS_MAX);
+	snprintf(o->model, sizeof o->model, "%s", rows_field(rows, "model_name"));
+	for (int i = 0; i < 6; i++)
+		if (parse_int(rows_field(rows, columns[i]), 0, 86400, &o->seconds[i], &why) < 0)
+			return rows_complain(rows, "%s: %s", columns[i], why.text);
+	c->overhead_count++;
+	return 0;
+}
+
+static int overheads_read(struct conversion *c, struct err *err)
+{
+	static const char *const needed[] = { "model_name", "gpus_1",  "gpus_2", "gpus_4",
+					      "gpus_8",     "gpus_16", "gpus_32" };
+	char *text = rows_text(c->options->overheads, err);
+	struct rows rows;
+	int rc;
+
+	if (!text)
+		return -1;
+	rows_init(&rows, c->options->overheads, text, err);
+	rc = rows_head(&rows, needed, 7);
+	while (rc >= 0 && (rc = rows_next(&rows)) == 1)
+		rc = overheads_take(c, &rows);
+	free(text);
+	return rc;
+}
+
+/* --- gavel ------------------------------------------------------------------------------------------------------ */
+
+static int gavel_row(struct conversion *c)
+{
+	int64_t unit_ms, run_ms, gpus;
+	const char *job, *type;
+
+	if (word(c, "job_index", &job) < 0 || word(c, "job_type", &type) < 0 ||
+	    seconds(c, "unit_rate_arrival", &unit_ms) < 0 ||
+	    seconds(c, "v100_duration_s", &run_ms) < 0 || whole(c, "num_gpu", GANG_MAX, &gpus) < 0)
+		return -1;
+	job_put(c, job, (int64_t)((double)unit_ms * 3600 / c->options->rate), run_ms, gpus);
+	fprintf(c->out, ",%s,yes\n", type);
+	return 0;
+}
+
+/* --- openb ------------------------------------------------------------------------------------------------------ */
+
+static int openb_row(struct conversion *c)
+{
+	int64_t cpu, memory, gpus, milli, created_ms, deleted_ms;
+	const char *job, *spec = rows_field(&c->rows, "gpu_spec");
+
+	if (word(c, "name", &job) < 0 || whole(c, "cpu_milli", INT32_MAX, &cpu) < 0 ||
+	    whole(c, "memory_mib", INT32_MAX, &memory) < 0 || whole(c, "num_gpu", 8, &gpus) < 0 ||
+	    whole(c, "gpu_milli", 1000, &milli) < 0 ||
+	    seconds(c, "creation_time", &created_ms) < 0 ||
+	    seconds(c, "deletion_time", &deleted_ms) < 0)
+		return -1;
+	fprintf(c->out, "%s,", job);
+	time_put(c->out, created_ms);
+	fputc(',', c->out);
+	time_put(c->out, deleted_ms > created_ms ? deleted_ms - created_ms : 1000);
+	if (gpus == 1 && milli < 1000)
+		fprintf(c->out, ",1,0.%03lld", (long long)milli);
+	else
+		fprintf(c->out, ",1,%lld", (long long)gpus);
+	fprintf(c->out, ",%lld.%03lld,%lld,%s\n", (long long)(cpu / 1000), (long long)(cpu % 1000),
+		(long long)memory, spec ? spec : "");
+	return 0;
+}
+
+static int openb_node_row(struct conversion *c)
+{
+	int64_t cpu, memory, gpus;
+	const char *name, *model;
+
+	if (word(c, "sn", &name) < 0 || word(c, "model", &model) < 0 ||
+	    whole(c, "cpu_milli", INT32_MAX, &cpu) < 0 ||
+	    whole(c, "memory_mib", INT32_MAX, &memory) < 0 || whole(c, "gpu", 32, &gpus) < 0)
+		return -1;
+	fprintf(c->out,
+		"    - {name: \"%s\", gpus: %lld, model: \"%s\", cpus: %lld, ram: %lldMiB}\n", name,
+		(long long)gpus, model, (long long)(cpu / 1000), (long long)memory);
+	return 0;
+}
+
+/* --- all -------------------------------------------------------------------------------------------------------- */
+
+#define WORKLOAD "#fairlead-workload 1\njob,submit_s,run_s,tasks,gpus"
+
+static const struct format {
+	const char *name, *head;
+	int (*row)(struct conversion *c);
+	const char *needed[8];
+} formats[] = {
+	{ "philly",
+	  WORKLOAD ",user\n",
+	  philly_row,
+	  { "job_id", "submit_s", "duration_s", "num_gpu", "vc" } },
+	{ "helios",
+	  WORKLOAD "\n",
+	  capped_row,
+	  { "job_id", "submit_s", "duration_s_capped48h", "num_gpu" } },
+	{ "pai",
+	  WORKLOAD "\n",
+	  capped_row,
+	  { "job_id", "submit_s", "duration_s_capped48h", "num_gpu" } },
+	{ "muri",
+	  WORKLOAD ",user,checkpoints,restart_s\n",
+	  muri_row,
+	  { "job_id", "num_gpu", "submit_time", "iterations", "model_name", "iteration_time" } },
+	{ "gavel",
+	  WORKLOAD ",user,checkpoints\n",
+	  gavel_row,
+	  { "job_index", "job_type", "num_gpu", "v100_duration_s", "unit_rate_arrival" } },
+	{ "openb",
+	  WORKLOAD ",cpus,memory_mib,models\n",
+	  openb_row,
+	  { "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time",
+	    "deletion_time" } },
+	{ "openb-nodes",
+	  "cluster:\n  nodes:\n",
+	  openb_node_row,
+	  { "sn", "cpu_milli", "memory_mib", "gpu", "model" } },
+};
+
+const char *convert_names(void)
+{
+	return "philly, helios, pai, muri, gavel, openb, openb-nodes";
+}
+
+static int rows_convert(struct conversion *c, const struct format *format)
+{
+	uint32_t needed = 0;
+	int rc;
+
+	while (needed < 8 && format->needed[needed])
+		needed++;
+	rc = rows_head(&c->rows, format->needed, needed);
+	if (rc == 0)
+		fputs(format->head, c->out);
+	while (rc >= 0 && (rc = rows_next(&c->rows)) == 1)
+		rc = format->row(c);
+	return rc;
+}
+
+int convert(const char *from, const char *path, const struct convert_options *options, FILE *out,
+	    struct err *err)
+{
+	struct conversion c = { .options = options, .out = out };
+	const struct format *format = NULL;
+	char *text;
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (strcmp(formats[i].name, from) == 0)
+			format = &formats[i];
+	if (!format)
+		return err_set(err, ERR_INVALID,
+			       "trace format \"%.40s\" is not known; there are %s", from,
+			       convert_names());
+	if (format->row == gavel_row && !(options->rate > 0))
+		return err_set(
+			err, ERR_INVALID,
+			"a gavel trace has arrivals of rate 1: say --rate JOBS, in jobs per hour");
+	if (options->rate > 0 && format->row != gavel_row)
+		return err_set(err, ERR_INVALID, "--rate belongs to gavel traces alone");
+	if (options->overheads && format->row != muri_row)
+		return err_set(err, ERR_INVALID, "--overheads belongs to muri traces alone");
+	if (options->overheads)
+		rc = overheads_read(&c, err);
+	if (rc < 0)
+		return rc;
+	text = rows_text(path, err);
+	if (!text)
+		return -1;
+	rows_init(&c.rows, path, text, err);
+	rc = rows_convert(&c, format);
+	free(text);
+	return rc;
+}
