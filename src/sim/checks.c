@@ -563,6 +563,9 @@ static void check_grown(struct checks *checks, const struct facts *f,
 	checks_models(checks, f, name, shape, attempt, &place);
 	if (shape->gpus)
 		check_limits(checks, f, name, job->queue);
+	for (uint32_t i = 0; i < checks->eviction_count; i++)
+		if (checks->evictions[i].for_job == attempt->job.v)
+			checks->evictions[i].settled = true;
 }
 
 /* Starting. */

@@ -4,7 +4,7 @@
  *
  *	leave	a rank that was told to, or that was lost: when the others may go on without it, its place becomes free
  *	lack	a gang that has fewer ranks than its least width has the first claim on a place for the others, before
- *		anybody who waits; after the policy's `rejoin` it is stopped whole
+ *		anybody who waits; best-effort work makes room for them; after the policy's `rejoin` it is stopped whole
  *	grow	an elastic job whose ranks come and go freely takes GPUs that nobody waits for and nothing keeps
  *
  * A gang of 4 on 4 GPUs loses rank 1, and a job of one GPU waits: rank 1 leaves, and at the same instant it is given the
@@ -324,7 +324,162 @@ static bool lacking_find(struct pass *pass, const struct job *job, const struct 
 	return found;
 }
 
-static void lacking_try(struct pass *pass, uint32_t id)
+/* Whose place would be room for its ranks: a search of its own, for ranks lie beside those that it has. */
+struct making_room {
+	struct pass *pass;
+	const struct job *job;
+	const struct attempt *attempt;
+	uint32_t count; /* ranks that lack */
+	const struct victim *list; /* best-effort work, cheapest first */
+	uint32_t *chosen, chosen_count;
+	struct placement place;
+};
+
+static void attempt_move(struct pass *pass, const struct attempt *attempt,
+			 const struct shape *shape, bool give)
+{
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = task_at(pass, attempt, i);
+		int32_t rank = space_rank(&pass->view->space, task->node.v);
+		struct hold hold = task_hold(task, shape);
+
+		if (rank == RANK_NONE || !task_holds(task))
+			continue;
+		if (give)
+			space_give(&pass->view->space, (uint32_t)rank, &hold);
+		else
+			space_take(&pass->view->space, (uint32_t)rank, &hold);
+	}
+}
+
+static bool ranks_fit(struct making_room *m)
+{
+	m->pass->work++;
+	return place_beside(m->pass, m->job, m->attempt, m->count, m->count, &m->place) == m->count;
+}
+
+/* Who leaves anyhow is gone: for others, or told to leave for this one before. */
+static void leaving_give(struct pass *pass)
+{
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->leaving, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
+		const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+
+		if (!attempt->unreachable)
+			attempt_move(pass, attempt, shape_get(pass->facts, job->shape), true);
+	}
+}
+
+static bool victim_is_on(const struct making_room *m, const struct victim *v)
+{
+	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+		const struct task *task = task_at(m->pass, v->attempt, i);
+		int32_t rank = space_rank(&m->pass->view->space, task->node.v);
+
+		for (uint32_t k = 0; k < m->place.count && task_holds(task); k++)
+			if (rank != RANK_NONE && m->place.ranks[k] == (uint32_t)rank)
+				return true;
+	}
+	return false;
+}
+
+/* Gives best-effort work back, the cheapest first, ever more at once, until the ranks fit. */
+static bool spares_give(struct making_room *m)
+{
+	uint32_t count, next = 1;
+
+	m->list = evict_spares(m->pass, &count);
+	m->chosen = arena_new_array(m->pass->arena, uint32_t, count + 1);
+	for (uint32_t i = 0; i < count; i++) {
+		if (m->list[i].leaver)
+			continue;
+		attempt_move(m->pass, m->list[i].attempt, m->list[i].shape, true);
+		m->chosen[m->chosen_count++] = i;
+		if (m->chosen_count < next)
+			continue;
+		if (ranks_fit(m))
+			return true;
+		next *= 2;
+	}
+	return m->chosen_count && ranks_fit(m);
+}
+
+/* Only those that are on the nodes of the place; and of these, the dearest first, none that is not needed. */
+static void spares_take_back(struct making_room *m)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < m->chosen_count; i++) {
+		const struct victim *v = &m->list[m->chosen[i]];
+
+		if (victim_is_on(m, v))
+			m->chosen[kept++] = m->chosen[i];
+		else
+			attempt_move(m->pass, v->attempt, v->shape, false);
+	}
+	m->chosen_count = kept;
+	kept = 0;
+	for (uint32_t i = m->chosen_count; i-- > 0;) {
+		const struct victim *v = &m->list[m->chosen[i]];
+
+		attempt_move(m->pass, v->attempt, v->shape, false);
+		if (ranks_fit(m))
+			continue;
+		attempt_move(m->pass, v->attempt, v->shape, true);
+		m->chosen[m->chosen_count - ++kept] = m->chosen[i];
+	}
+	m->chosen += m->chosen_count - kept;
+	m->chosen_count = kept;
+}
+
+/* It is told for whom, though it is stopped in the same breath: best-effort work has no grace. */
+static void spare_evict(struct pass *pass, const struct victim *v, uint32_t id)
+{
+	struct event_attempt_warned *e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
+
+	e->attempt = job_get(pass->facts, (struct job_id){ v->job })->attempt.v;
+	e->for_job = id;
+	e->deadline_ms = pass->facts->now_ms;
+	lifecycle_evict(pass, v->job, id);
+}
+
+/*
+ * There is no place for the ranks: best-effort work makes room for them, as for any standard work. Where those that leave already are
+ * enough, what is free of their place is kept until the others are gone.
+ */
+static bool lacking_make_room(struct pass *pass, uint32_t id, uint32_t count)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	struct making_room m = { .pass = pass,
+				 .job = job,
+				 .attempt = attempt_get(pass->facts, job->attempt),
+				 .count = count };
+	uint32_t mark = space_mark(&pass->view->space);
+	bool waits, found;
+
+	if (job->tier == TIER_BEST_EFFORT || !job->preempts ||
+	    others_are_owed(pass, job->queue.v) || !models_allow(pass, job, shape, count))
+		return false;
+	leaving_give(pass);
+	waits = ranks_fit(&m);
+	found = !waits && spares_give(&m);
+	if (found)
+		spares_take_back(&m);
+	space_rollback(&pass->view->space, mark);
+	pass->closed = 0;
+	if (waits)
+		placement_promise(&pass->view->space, &m.place, shape);
+	for (uint32_t i = 0; found && i < m.chosen_count; i++)
+		spare_evict(pass, &m.list[m.chosen[i]], id);
+	return found;
+}
+
+/* True when somebody makes room. */
+static bool lacking_try(struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
@@ -335,12 +490,13 @@ static void lacking_try(struct pass *pass, uint32_t id)
 	const int64_t *ranks = ranks_for(pass, attempt, count);
 	char duration[DURATION_TEXT_MAX];
 	struct placement place;
+	bool may_come;
 
 	pass->work++;
 	blocks_for_running(pass, id);
-	if (!attempt->warned_ms && !attempt->unreachable &&
-	    quota_room(&pass->standings, job->queue.v, job->tier, false, need, NULL) >= need &&
-	    lacking_find(pass, job, attempt, ranks, count, &place)) {
+	may_come = !attempt->warned_ms && !attempt->unreachable &&
+		   quota_room(&pass->standings, job->queue.v, job->tier, false, need, NULL) >= need;
+	if (may_come && lacking_find(pass, job, attempt, ranks, count, &place)) {
 		grow(pass, job, ranks, &place);
 		placement_take(&pass->view->space, &place, shape);
 		standing_start(&pass->standings, job->queue.v, job->tier, need);
@@ -354,7 +510,9 @@ static void lacking_try(struct pass *pass, uint32_t id)
 				     format_duration(pass->facts->policy.rejoin_ms, duration)));
 	} else {
 		pass_wake(pass, until_ms);
+		return may_come && lacking_make_room(pass, id, count);
 	}
+	return false;
 }
 
 void resize_lacking(struct pass *pass)
@@ -363,9 +521,8 @@ void resize_lacking(struct pass *pass)
 
 	for (bool any = sorted_begin(&pass->view->pool, pass->view->lacking, &walk); any;
 	     any = sorted_next(&pass->view->pool, &walk)) {
-		if (pass_is_spent(pass))
-			return;
-		lacking_try(pass, walk.id);
+		if (pass_is_spent(pass) || lacking_try(pass, walk.id))
+			return; /* the others count on what the facts say then */
 	}
 }
 

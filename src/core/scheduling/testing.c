@@ -158,6 +158,7 @@ uint32_t world_submit(struct world *w, struct wish wish)
 	s->restart_cost_ms = wish.restart_cost_ms;
 	s->grace_ms = wish.grace_ms ? wish.grace_ms : -1;
 	s->held = wish.held;
+	s->rejoins = wish.rejoins;
 	s->array_count = wish.array;
 	s->gpu_part = wish.part;
 	s->gpu_part_mib = wish.part_mib;

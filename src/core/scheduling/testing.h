@@ -39,7 +39,7 @@ struct wish {
 		gpu_memory_mib, retries, depends, array, restart_cost_ms;
 	enum tier tier;
 	int64_t grace_ms; /* 0 = the policy's; gpus: 0 = one, -1 = none */
-	bool best_effort, polite, checkpoint, held;
+	bool best_effort, polite, checkpoint, held, rejoins;
 	int64_t part, part_mib; /* of one GPU, in 1/63000 or of its memory */
 };
 
