@@ -77,7 +77,7 @@ void replay_table(FILE *out, const struct replay_result *results, uint32_t count
 static void spread_json(struct buf *out, const char *name, const struct spread *s)
 {
 	buf_addf(out,
-		 ",\"%s\":{\"mean\":%.6g,\"p50\":%.6g,\"p90\":%.6g,\"p99\":%.6g,\"most\":%.6g}",
+		 ",\"%s\":{\"mean\":%.10g,\"p50\":%.10g,\"p90\":%.10g,\"p99\":%.10g,\"most\":%.10g}",
 		 name, s->mean, s->p50, s->p90, s->p99, s->most);
 }
 
@@ -85,12 +85,12 @@ static void figures_json(struct buf *out, const struct figures *f)
 {
 	buf_addf(
 		out,
-		"{\"jobs\":%u,\"ended\":%u,\"refused\":%u,\"unfinished\":%u,\"evictions\":%u,\"makespan_s\":%.6g,"
-		"\"utilisation\":%.6g,\"utilisation_whole\":%.6g,\"used_gpu_h\":%.6g,\"lost_gpu_h\":%.6g",
+		"{\"jobs\":%u,\"ended\":%u,\"refused\":%u,\"unfinished\":%u,\"evictions\":%u,\"makespan_s\":%.10g,"
+		"\"utilisation\":%.10g,\"utilisation_whole\":%.10g,\"used_gpu_h\":%.10g,\"lost_gpu_h\":%.10g",
 		f->jobs, f->ended, f->refused, f->unfinished, f->evictions, f->makespan_s,
 		f->utilisation, f->utilisation_whole, f->used_gpu_h, f->lost_gpu_h);
 	if (f->unallocated_full >= 0)
-		buf_addf(out, ",\"unallocated_full\":%.6g", f->unallocated_full);
+		buf_addf(out, ",\"unallocated_full\":%.10g", f->unallocated_full);
 	spread_json(out, "completion_s", &f->completion_s);
 	spread_json(out, "wait_s", &f->wait_s);
 	spread_json(out, "delay_s", &f->delay_s);
@@ -149,7 +149,7 @@ void replay_json(struct buf *out, const char *cluster, const struct replay_resul
 	buf_adds(out, ",\"workload\":");
 	buf_add_json(out, results[0].outcome.workload->path,
 		     strlen(results[0].outcome.workload->path));
-	buf_addf(out, ",\"gpus\":%.6g,\"policies\":[",
+	buf_addf(out, ",\"gpus\":%.10g,\"policies\":[",
 		 (double)results[0].outcome.capacity / (double)GPU_SHARE);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct outcome *o = &results[i].outcome;
