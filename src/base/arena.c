@@ -21,7 +21,9 @@
 #define SHOW(p, n) ((void)(p), (void)(n))
 #endif
 
-enum { ALIGN = 16, BLOCK_BYTES_MIN = 4096, BLOCK_BYTES_MAX = 1 << 20 };
+/* A single request that is larger than BLOCK_BYTES_MAX has a block of its own, with room beside it, so that the same requests fit
+ * into it after a reset. */
+enum { ALIGN = 16, BLOCK_BYTES_MIN = 4096, BLOCK_BYTES_MAX = 1 << 20, KEPT_BYTES_MAX = 16 << 20 };
 
 struct arena_block {
 	struct arena_block *next;
@@ -55,18 +57,23 @@ void arena_deinit(struct arena *arena)
 	*arena = (struct arena){ 0 };
 }
 
-/* Keeps the newest block: but for single large requests it is the largest one. */
+/* Keeps the largest block that is not too large to be kept. */
 void arena_reset(struct arena *arena)
 {
-	struct arena_block *kept = arena->blocks, *next;
+	struct arena_block *kept = NULL, *next;
 
 	arena->used_bytes = 0;
+	for (struct arena_block *block = arena->blocks; block; block = block->next)
+		if (block->size <= KEPT_BYTES_MAX && (!kept || block->size > kept->size))
+			kept = block;
+	for (struct arena_block *block = arena->blocks; block; block = next) {
+		next = block->next;
+		if (block != kept)
+			block_free(block);
+	}
+	arena->blocks = kept;
 	if (!kept)
 		return;
-	for (struct arena_block *block = kept->next; block; block = next) {
-		next = block->next;
-		block_free(block);
-	}
 	kept->next = NULL;
 	SHOW(kept->data, kept->used);
 	memset(kept->data, 0, kept->used);
@@ -82,7 +89,7 @@ static struct arena_block *block_add(struct arena *arena, size_t bytes)
 	if (size > BLOCK_BYTES_MAX)
 		size = BLOCK_BYTES_MAX;
 	if (size < bytes)
-		size = bytes;
+		size = bytes + bytes / 4;
 	block = calloc(1, sizeof(*block) + size);
 	CHECK(block != NULL);
 	block->size = size;

@@ -21,7 +21,7 @@ struct arena {
 
 void arena_init(struct arena *arena, size_t cap_bytes);
 void arena_deinit(struct arena *arena); /* takes a zeroed one too */
-void arena_reset(struct arena *arena); /* everything given out is void; keeps one block */
+void arena_reset(struct arena *arena); /* everything given out is void; keeps the largest block */
 void *arena_alloc(struct arena *arena, size_t bytes) __attribute__((malloc, returns_nonnull));
 /* count * bytes with overflow check */
 void *arena_array(struct arena *arena, size_t count, size_t bytes)

@@ -50,6 +50,42 @@ static void a_reset_arena_needs_no_new_block(void **state)
 	arena_deinit(&arena);
 }
 
+/* What a step needs again and again is fetched from the system once. */
+static void a_reset_arena_serves_the_same_requests_from_the_block_that_it_kept(void **state)
+{
+	enum { SMALL = 50000, LARGE = 5 << 20 };
+	struct arena arena;
+	unsigned char *first, *large;
+
+	(void)state;
+	arena_init(&arena, 64 << 20);
+	(void)arena_alloc(&arena, SMALL);
+	(void)arena_alloc(&arena, LARGE);
+	arena_reset(&arena);
+	for (int round = 0; round < 3; round++) {
+		first = arena_alloc(&arena, SMALL);
+		large = arena_alloc(&arena, LARGE);
+		assert_ptr_equal(large, first + SMALL);
+		assert_true(is_zero(large, LARGE));
+		memset(large, 7, LARGE);
+		arena_reset(&arena);
+	}
+	arena_deinit(&arena);
+}
+
+static void a_very_large_block_is_not_kept(void **state)
+{
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, 64 << 20);
+	(void)arena_alloc(&arena, 20 << 20);
+	arena_reset(&arena);
+	assert_null(arena.blocks);
+	assert_true(is_zero(arena_alloc(&arena, 100), 100));
+	arena_deinit(&arena);
+}
+
 static void empty_requests_have_an_address_of_their_own(void **state)
 {
 	struct arena arena;
@@ -135,6 +171,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_zeroed_aligned_and_apart),
 		cmocka_unit_test(a_reset_arena_needs_no_new_block),
+		cmocka_unit_test(
+			a_reset_arena_serves_the_same_requests_from_the_block_that_it_kept),
+		cmocka_unit_test(a_very_large_block_is_not_kept),
 		cmocka_unit_test(empty_requests_have_an_address_of_their_own),
 		cmocka_unit_test(texts_are_copied_whole),
 		cmocka_unit_test(a_zeroed_arena_can_be_given_back),

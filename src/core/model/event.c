@@ -92,19 +92,25 @@ void event_fields(uint32_t kind, void *context,
 		take(context, field->name, field->type);
 }
 
-struct event event_make(enum event_kind kind, int64_t time_ms, const char *actor)
+void event_begin(struct event *event, enum event_kind kind, int64_t time_ms, const char *actor)
 {
 	const struct event_kind_row *row = kind_row(kind);
-	struct event event;
 
 	CHECK(row != NULL);
-	memset(&event, 0, sizeof(event));
-	event.kind = kind;
-	event.time_ms = time_ms;
-	event.actor = actor ? actor : "";
+	event->kind = kind;
+	event->time_ms = time_ms;
+	event->actor = actor ? actor : "";
 	for (const struct event_field *field = row->fields(); field->name; field++)
 		if (field->type == 't')
-			*(const char **)((char *)&event + EVENT_BODY + field->offset) = "";
+			*(const char **)((char *)event + EVENT_BODY + field->offset) = "";
+}
+
+struct event event_make(enum event_kind kind, int64_t time_ms, const char *actor)
+{
+	struct event event;
+
+	memset(&event, 0, sizeof(event));
+	event_begin(&event, kind, time_ms, actor);
 	return event;
 }
 

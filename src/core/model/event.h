@@ -82,6 +82,8 @@ struct event_info {
 const struct event_info *event_info(uint32_t kind);
 /* An event of that kind with every field 0, "" or empty. */
 struct event event_make(enum event_kind kind, int64_t time_ms, const char *actor);
+/* The same in place: `event` is all zeroes. */
+void event_begin(struct event *event, enum event_kind kind, int64_t time_ms, const char *actor);
 /* A policy-set that changes nothing: every number is -1, "as before", every text "" and every list empty. Whoever sets
  * policy begins here and fills in what it means to change, so that a field added later stays as it is. */
 struct event event_policy_make(int64_t time_ms, const char *actor);

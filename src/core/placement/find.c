@@ -26,8 +26,9 @@ static bool search_begin(struct search *search, const struct space *space,
 				   .shape = shape,
 				   .tasks = request->tasks,
 				   .scatter = request->scatter,
-				   .barred = request->barred };
-	if (!space_classes_of(space, shape, &search->classes))
+				   .barred = request->barred,
+				   .classes = request->suits };
+	if (!search->classes && !space_classes_of(space, shape, &search->classes))
 		return false;
 	search->classes &= ~request->closed;
 	if (request->model.v)

@@ -27,6 +27,8 @@ struct place_request {
 	uint32_t domain; /* only inside this domain; 0 = the whole cluster */
 	int32_t rank; /* only on the node of this rank; RANK_NONE = any */
 	uint64_t closed; /* classes of nodes that are not to be used */
+	uint64_t
+		suits; /* classes that suit the shape, as space_classes_of says; 0 = not asked yet */
 	bool scatter; /* policy `packing: false`: the emptiest nodes first */
 	const uint64_t
 		*barred; /* ranks of nodes that are not to be used, one bit each; NULL = none */

@@ -26,20 +26,27 @@ void pass_begin(struct pass *pass, const struct facts *facts, struct view *view,
 	pass->memos = arena_new_array(arena, struct shape_memo, (size_t)facts->shapes.count + 1);
 }
 
+void pass_expect(struct pass *pass, uint32_t count)
+{
+	const struct event *old = pass->events;
+
+	count = count < DECISIONS_MAX ? count : DECISIONS_MAX;
+	if (count <= pass->room - pass->count)
+		return;
+	pass->room = pass->count + count;
+	pass->events = arena_new_array(pass->arena, struct event, pass->room);
+	if (old)
+		memcpy(pass->events, old, pass->count * sizeof(*old));
+}
+
 struct event *pass_emit(struct pass *pass, enum event_kind kind)
 {
 	struct event *event;
 
-	if (pass->count == pass->room) {
-		struct event *old = pass->events;
-
-		pass->room = pass->room ? pass->room * 2 : 16;
-		pass->events = arena_new_array(pass->arena, struct event, pass->room);
-		if (old)
-			memcpy(pass->events, old, pass->count * sizeof(*old));
-	}
+	if (pass->count == pass->room)
+		pass_expect(pass, pass->count ? pass->count : 16);
 	event = &pass->events[pass->count++];
-	*event = event_make(kind, pass->facts->now_ms, "fairlead");
+	event_begin(event, kind, pass->facts->now_ms, "fairlead");
 	return event;
 }
 
@@ -55,13 +62,17 @@ bool pass_is_spent(const struct pass *pass)
 	return pass->count >= DECISIONS_MAX || (pass->count > 0 && pass->work >= pass->budget);
 }
 
-struct place_request pass_request(const struct pass *pass, const struct shape *shape,
-				  uint32_t tasks)
+struct place_request pass_request(struct pass *pass, const struct shape *shape, uint32_t tasks)
 {
+	if (pass->suits_of != shape) {
+		pass->suits_of = shape;
+		space_classes_of(&pass->view->space, shape, &pass->suits);
+	}
 	return (struct place_request){ .shape = shape,
 				       .tasks = tasks,
 				       .rank = RANK_NONE,
 				       .closed = pass->closed,
+				       .suits = pass->suits,
 				       .scatter = pass->facts->policy.packing == 0,
 				       .share_gpus = (uint8_t)pass->facts->policy.share_gpus };
 }

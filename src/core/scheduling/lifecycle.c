@@ -442,6 +442,7 @@ void lifecycle_due(struct pass *pass)
 {
 	struct sorted_walk walk;
 
+	pass_expect(pass, sorted_size(&pass->view->pool, pass->view->due));
 	for (bool any = sorted_begin(&pass->view->pool, pass->view->due, &walk); any;
 	     any = sorted_next(&pass->view->pool, &walk)) {
 		if (pass_is_spent(pass))

@@ -730,6 +730,15 @@ static void searched_note(struct pass *pass, uint32_t count)
 	pass->more = true;
 }
 
+/* At most one for each job that waits, mostly no more than there are free GPUs. */
+static void starts_expect(struct pass *pass)
+{
+	int64_t starts = space_free_gpus(&pass->view->space, 0, UINT64_MAX);
+
+	starts = starts < pass->view->waits ? starts : pass->view->waits;
+	pass_expect(pass, (uint32_t)starts);
+}
+
 void order_run(struct pass *pass)
 {
 	struct order order = { .pass = pass };
@@ -741,6 +750,7 @@ void order_run(struct pass *pass)
 	order_weigh(&order);
 	reserve_begin(pass);
 	plain_make(pass);
+	starts_expect(pass);
 	if (!round_run(&order)) {
 		if (pass->cut)
 			searched_note(pass, pass->asked - 1);

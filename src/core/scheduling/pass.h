@@ -125,6 +125,9 @@ struct pass {
 	int64_t wake_ms; /* 0 = need not */
 	bool more;
 	struct shape_memo *memos; /* by shape */
+	const struct shape
+		*suits_of; /* the shape (of the facts) that was last asked for a place, */
+	uint64_t suits; /* ... and the classes of nodes that suit it */
 	bool *plain; /* by queue: neither it nor one above it has a calendar or bounds */
 	uint32_t starts, changes; /* attempts started; these and promises made */
 	/* eviction */
@@ -179,13 +182,14 @@ struct pass {
 
 void pass_begin(struct pass *pass, const struct facts *facts, struct view *view, uint64_t budget,
 		struct arena *arena);
+/* So many decisions more are likely: their list need not grow again and again. */
+void pass_expect(struct pass *pass, uint32_t count);
 /* A new decision with time and actor; void after the next one. */
 struct event *pass_emit(struct pass *pass, enum event_kind kind);
 void pass_wake(struct pass *pass,
 	       int64_t at_ms); /* the earliest wins; times not after now are passed over */
 bool pass_is_spent(const struct pass *pass);
-struct place_request pass_request(const struct pass *pass, const struct shape *shape,
-				  uint32_t tasks);
+struct place_request pass_request(struct pass *pass, const struct shape *shape, uint32_t tasks);
 
 /* Ranks where the job has run before, when it goes on from a checkpoint; NULL = none. */
 const uint64_t *pass_home(struct pass *pass, uint32_t job);

@@ -137,6 +137,7 @@ struct view {
 	uint32_t promise_count;
 	ARRAY(uint32_t) holders; /* job that holds a GPU, by rank * gpus_max + index; 0 = none */
 	uint32_t bucket_count, bucket_free, buckets_used;
+	uint32_t waits; /* jobs in buckets */
 	uint32_t due; /* by job id */
 	uint32_t deadlines; /* key: time; id: job */
 	uint32_t ends; /* key: time; id: job */

@@ -111,6 +111,7 @@ static void bucket_enter(struct view *view, uint32_t index, uint32_t job)
 	struct bucket *b = &view->buckets.at[index];
 
 	sorted_add(&view->pool, &b->jobs, job, job);
+	view->waits++;
 	if (!b->first || job < b->first)
 		bucket_move(view, index, job);
 }
@@ -121,6 +122,7 @@ static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
 	uint32_t *link, first = 0;
 
 	sorted_remove(&view->pool, &b->jobs, job, job);
+	view->waits--;
 	if (job == b->first) {
 		(void)sorted_first(&view->pool, b->jobs, NULL, &first);
 		bucket_move(view, index, first);

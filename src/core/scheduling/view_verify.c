@@ -67,6 +67,7 @@ void view_verify(const struct view *view, const struct facts *facts)
 
 	CHECK(view->job_count == fresh->job_count);
 	CHECK(view->buckets_used == fresh->buckets_used);
+	CHECK(view->waits == fresh->waits);
 	CHECK(view->promise_count == fresh->promise_count);
 	CHECK(view->array_count == fresh->array_count);
 	CHECK(view->draining == fresh->draining);
