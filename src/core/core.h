@@ -45,6 +45,7 @@ enum reason {
 	REASON_ARRAY_LIMIT, /* as many jobs of its array run as may */
 	REASON_SPREAD, /* enough tasks fit, but not each in a place of its own */
 	REASON_MAINTENANCE, /* it might still run when maintenance of nodes begins, or that lasts */
+	REASON_SLOWDOWN, /* there is a place, but the way between its GPUs is slower than the job accepts */
 	REASON_END
 };
 const char *reason_name(enum reason reason);
@@ -148,7 +149,8 @@ enum change_kind {
 	CHANGE_TOLERATE, /* it tolerates the taint `id` (a name) */
 	CHANGE_SPREAD, /* its tasks may lie together */
 	CHANGE_BUDGET, /* queue `id` has `value` left in its budget, in millionths */
-	CHANGE_MAINTENANCE /* maintenance of node `id` is called off */
+	CHANGE_MAINTENANCE, /* maintenance of node `id` is called off */
+	CHANGE_SLOWDOWN /* it accepts steps that take `value` per mille longer than on the best place */
 };
 struct change_part {
 	enum change_kind kind;

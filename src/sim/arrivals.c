@@ -154,6 +154,9 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->mixes = shape->mixes;
 	e->min_throughput = shape->min_throughput;
 	e->spread = level_text(f, (uint8_t)shape->apart);
+	e->max_slowdown = shape->max_slowdown;
+	e->gpu_part = shape->gpu_part;
+	e->gpu_part_mib = shape->gpu_part_mib;
 	e->limit_ms = job->limit_ms;
 	e->estimate_ms = job->estimate_ms;
 	e->likely_ms = (int64_t)job->likely_s * 1000;

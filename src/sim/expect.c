@@ -414,6 +414,24 @@ static const struct attempt *live_attempt(const struct run *run, const struct ru
 	return attempt;
 }
 
+/* What is expected of the job's place: MB/s; per mille above the best place. Of a job that does not run: 0. */
+static void check_speed(struct run *run, const char *when, const struct expect_item *item)
+{
+	for (uint32_t i = 0; i < item->name_count; i++) {
+		const struct attempt *attempt =
+			live_attempt(run, run_job_find(run, item->names[i]));
+		int64_t slower = attempt && attempt->slowdown_permille
+					 ? (int64_t)attempt->slowdown_permille - 1000
+					 : 0;
+
+		check_number(run, when, item,
+			     item->key == EXPECT_SLOWDOWN ? slower
+			     : attempt                    ? attempt->bandwidth_mbps
+							  : 0,
+			     "");
+	}
+}
+
 static const char *node_text(const struct run *run, struct node_id id)
 {
 	return facts_name(&run->world.facts, node_get(&run->world.facts, id)->name);
@@ -569,6 +587,8 @@ static void check_item(struct run *run, const char *when, const struct expect_it
 	case EXPECT_ATTEMPTS:
 	case EXPECT_WORK_LOST: check_sum(run, when, item); return;
 	case EXPECT_NODE_STATE: check_names(run, when, item, check_node_state); return;
+	case EXPECT_BANDWIDTH:
+	case EXPECT_SLOWDOWN: check_speed(run, when, item); return;
 	}
 	UNREACHABLE();
 }

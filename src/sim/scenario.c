@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
+#include "sim/fabric_file.h"
 #include "sim/reader.h"
 
 static const struct scenario_policy policy_default = {
@@ -146,6 +147,35 @@ static int read_domains(struct reader *r, const struct conf *item, struct scenar
 	return 0;
 }
 
+/* Its make, once anybody says something of the fabric. Islands of it are those of the node. */
+static int read_node_fabric(struct reader *r, const struct conf *item, struct scenario_node *node)
+{
+	const struct conf *own = conf_find(item, "fabric");
+	struct fabric_host host;
+	int64_t *masks;
+	int rc;
+
+	if (!own && !r->s->fabric)
+		return 0;
+	if (!r->s->draft) {
+		r->s->draft = arena_new(r->arena, struct fabric_draft);
+		r->s->draft->fabric.level_count = r->s->level_count;
+	}
+	rc = fabric_file_host(r->file, r->s->fabric, own, node->model, node->gpus, r->arena, &host,
+			      r->err);
+	if (rc < 0)
+		return rc;
+	masks = arena_new_array(r->arena, int64_t, FABRIC_GROUPS_MAX);
+	for (uint32_t i = 0; i < FABRIC_GROUPS_MAX && host.island[i] && !node->islands; i++)
+		masks[i] = host.island[i];
+	if (masks[0] && !node->islands) {
+		node->islands = masks;
+		while (node->island_count < FABRIC_GROUPS_MAX && masks[node->island_count])
+			node->island_count++;
+	}
+	return fabric_draft_make(r->s->draft, &host, node->model, &node->make, r->err);
+}
+
 static int read_node_values(struct reader *r, const struct conf *item, struct scenario_node *node)
 {
 	int64_t cpus = -1;
@@ -167,7 +197,7 @@ static int read_node_values(struct reader *r, const struct conf *item, struct sc
 		rc = read_islands(r, conf_find(item, "nvlink"), node);
 	if (rc == 0)
 		rc = scenario_read_node_names(r, item, node);
-	return rc;
+	return rc == 0 ? read_node_fabric(r, item, node) : rc;
 }
 
 int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret,
@@ -176,7 +206,7 @@ int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenar
 	static const char *const fixed[] = { "name",        "gpus",   "model",  "memory",
 					     "cpus",        "ram",    "nvlink", "class",
 					     "mig_allowed", "driver", "cuda",   "capability",
-					     "labels",      "taints", "data" };
+					     "labels",      "taints", "data",   "fabric" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
 	struct scenario_node first = { .model = "",
 				       .gpus = 1,
@@ -248,7 +278,7 @@ static int check_node_names(struct reader *r, const struct conf *list)
 
 int scenario_read_cluster(struct reader *r, const struct conf *cluster)
 {
-	static const char *const known[] = { "levels", "nodes" };
+	static const char *const known[] = { "levels", "nodes", "fabric" };
 	const struct conf *list = cluster ? conf_find(cluster, "nodes") : NULL;
 	struct scenario_node *all, *some;
 	size_t total = 0;
@@ -261,6 +291,12 @@ int scenario_read_cluster(struct reader *r, const struct conf *cluster)
 	rc = reader_map(r, cluster, "cluster", known, ARRAY_SIZE(known));
 	if (rc == 0)
 		rc = read_levels(r, conf_find(cluster, "levels"));
+	r->s->fabric = conf_find(cluster, "fabric");
+	if (rc == 0 && r->s->fabric) {
+		r->s->draft = arena_new(r->arena, struct fabric_draft);
+		rc = fabric_file_levels(r->file, r->s->fabric, r->s->level, r->s->level_count,
+					r->s->draft, r->err);
+	}
 	if (rc == 0 && list)
 		rc = reader_count(r, list, "nodes", SCENARIO_NODES_MAX, &total);
 	if (rc < 0 || !list)

@@ -40,6 +40,7 @@ struct scenario_node {
 	const char *driver, *cuda, *labels, *taints, *data; /* as in the events */
 	int64_t capability; /* tenths, 0 = by the model */
 	uint8_t class;
+	uint32_t make; /* of the fabric's draft, 0 = no fabric is described */
 	int line;
 };
 
@@ -85,6 +86,7 @@ struct scenario_job {
 	const char *name, *queue, *user;
 	const char *models; /* accepted ones, comma separated; "" = any */
 	const char *require, *prefer, *spread; /* topology levels, "" = none */
+	int64_t max_slowdown; /* per mille, 0 = any */
 	const char *const *depends; /* names of jobs, ranges expanded */
 	uint32_t depend_count;
 	uint32_t tasks_min, tasks_max, gpus, array_count,
@@ -166,7 +168,9 @@ enum expect_key {
 	EXPECT_STATE,
 	EXPECT_ATTEMPTS,
 	EXPECT_WORK_LOST,
-	EXPECT_NODE_STATE
+	EXPECT_NODE_STATE,
+	EXPECT_BANDWIDTH,
+	EXPECT_SLOWDOWN
 };
 
 enum place_form {
@@ -206,6 +210,8 @@ struct scenario {
 	const char *levels; /* comma separated, widest first */
 	const char *const *level;
 	uint32_t level_count;
+	const struct conf *fabric; /* as written; NULL = none */
+	struct fabric_draft *draft; /* of it and of what nodes say; NULL = nobody says anything */
 	struct scenario_policy policy;
 	const struct scenario_node *nodes;
 	const struct scenario_queue *queues;

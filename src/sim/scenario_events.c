@@ -114,6 +114,10 @@ static int read_about(struct reader *r, const struct conf *c, enum about about,
 			       NODE_GPUS_MAX - 1, event);
 		return rc < 0 ? rc : scenario_check_node(r, c, event->name);
 	case ABOUT_NEW_NODE:
+		if (conf_find(c, "fabric"))
+			return conf_error(
+				r->err, r->file, conf_find(c, "fabric"),
+				"a node that comes later is built like the others of its model and number of GPUs: describe one of those");
 		rc = scenario_read_nodes(r, c, &nodes, &event->node_count);
 		event->node = rc == 0 ? nodes : NULL;
 		return rc;

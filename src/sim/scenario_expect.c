@@ -26,6 +26,8 @@ static const char *const key_names[] = {
 	[EXPECT_ATTEMPTS] = "attempts",
 	[EXPECT_WORK_LOST] = "work_lost",
 	[EXPECT_NODE_STATE] = "node_state",
+	[EXPECT_BANDWIDTH] = "bandwidth",
+	[EXPECT_SLOWDOWN] = "slowdown",
 };
 
 const char *expect_key_name(enum expect_key key)
@@ -190,6 +192,8 @@ static int read_value(struct reader *r, const struct conf *c, struct expect_item
 	switch (item->key) {
 	case EXPECT_RUNNING:
 	case EXPECT_ATTEMPTS:
+	case EXPECT_BANDWIDTH:
+	case EXPECT_SLOWDOWN:
 		return conf_int(r->err, r->file, c, item->label, 0, INT32_MAX, &item->number);
 	case EXPECT_WORK_LOST: return conf_duration(r->err, r->file, c, item->label, &item->number);
 	case EXPECT_PLACE: return read_place(r, c, item);

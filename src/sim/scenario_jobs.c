@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "core/model/facts.h"
 #include "core/model/gpu_wish.h"
+#include "sim/fabric_file.h"
 #include "sim/reader.h"
 
 static const struct scenario_job job_default = {
@@ -101,7 +102,9 @@ static int check_level(struct reader *r, const struct conf *topology, const char
 
 static int read_topology(struct reader *r, const struct conf *c, struct scenario_job *job)
 {
-	static const char *const known[] = { "require", "prefer" };
+	static const char *const known[] = { "require", "prefer", "max_slowdown" };
+	const char *slowdown = NULL;
+	struct err why = { 0 };
 	int rc;
 
 	if (!c)
@@ -113,7 +116,13 @@ static int read_topology(struct reader *r, const struct conf *c, struct scenario
 		rc = reader_text(r, c, "prefer", &job->prefer);
 	if (rc == 0)
 		rc = check_level(r, c, "require");
-	return rc == 0 ? check_level(r, c, "prefer") : rc;
+	if (rc == 0)
+		rc = check_level(r, c, "prefer");
+	if (rc == 0)
+		rc = reader_text(r, c, "max_slowdown", &slowdown);
+	if (rc == 0 && slowdown && slowdown_parse(slowdown, &job->max_slowdown, &why) < 0)
+		return conf_error(r->err, r->file, conf_find(c, "max_slowdown"), "%s", why.text);
+	return rc;
 }
 
 static int read_checkpoint(struct reader *r, const struct conf *c, struct scenario_job *job)

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/digest.h"
+#include "sim/fabric_file.h"
 #include "sim/runner.h"
 
 int run_error(const struct run *run, int line, struct err *err)
@@ -185,6 +186,27 @@ static int set_nodes(struct run *run, struct err *err)
 	return rc;
 }
 
+/* Nodes that come later are built like the others of their model. */
+static int set_fabric(struct run *run, struct err *err)
+{
+	const struct scenario *s = run->scenario;
+	struct event e = event_make(EVENT_FABRIC_SET, 0, "scenario");
+	int64_t *nodes;
+
+	if (!s->draft)
+		return 0;
+	nodes = arena_new_array(&run->memory, int64_t, (size_t)2 * s->node_count + 1);
+	for (uint32_t n = 0; n < s->node_count; n++) {
+		nodes[n] = facts_node_find(&run->world.facts, s->nodes[n].name).v;
+		nodes[s->node_count + n] = s->nodes[n].make;
+	}
+	fabric_draft_event(s->draft, &run->memory, &e.fabric_set);
+	e.fabric_set.nodes = nodes;
+	e.fabric_set.node_makes = nodes + s->node_count;
+	e.fabric_set.nodes_count = e.fabric_set.node_makes_count = s->node_count;
+	return offer(run, &e, s->line, err);
+}
+
 /* Submitting. */
 
 /* Numbers of jobs, then for each whether it stands for its whole array. */
@@ -263,6 +285,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->tolerates = from->tolerates;
 	j->deadline_ms = from->deadline_ms;
 	j->efficiency = from->efficiency;
+	j->max_slowdown = from->max_slowdown;
 	j->gpu_part = from->gpu_part;
 	j->gpu_part_mib = from->gpu_part_mib;
 	j->body = hex;
@@ -684,6 +707,8 @@ int run_setup(struct run *run, struct err *err)
 		rc = set_levels(run, err);
 	if (rc == 0)
 		rc = set_nodes(run, err);
+	if (rc == 0)
+		rc = set_fabric(run, err);
 	if (rc == 0)
 		rc = set_queues(run, err);
 	return rc == 0 ? set_jobs(run, submit_order(run), err) : rc;

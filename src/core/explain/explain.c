@@ -39,6 +39,7 @@ const char *reason_name(enum reason reason)
 		[REASON_ARRAY_LIMIT] = "array_limit",
 		[REASON_SPREAD] = "spread",
 		[REASON_MAINTENANCE] = "maintenance",
+		[REASON_SLOWDOWN] = "slowdown",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";

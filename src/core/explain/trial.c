@@ -129,6 +129,8 @@ static void put_wish(struct trial *t, const struct change_part *part)
 		shape.require = (uint8_t)part->value;
 	else if (part->kind == CHANGE_SPREAD)
 		shape.apart = 0;
+	else if (part->kind == CHANGE_SLOWDOWN)
+		shape.max_slowdown = (uint32_t)part->value;
 	else if (part->kind == CHANGE_GPUS)
 		shape.gpus = (uint32_t)part->value;
 	else if (part->kind == CHANGE_TASKS)
@@ -260,6 +262,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_TASKS:
 	case CHANGE_GPUS:
 	case CHANGE_RUN_LIMIT:
+	case CHANGE_SLOWDOWN:
 	case CHANGE_SPREAD: put_wish(t, part); return;
 	case CHANGE_TRAIT:
 	case CHANGE_TOLERATE: put_trait(t, part); return;

@@ -531,6 +531,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			"is expected to cost %s, but of the budget of queue \"%s\" %s is left that is not spoken for",
 			words_money(w, v->at, v->need), queue_text(w, v->at),
 			words_money(w, v->at, v->have));
+	case REASON_SLOWDOWN: return words_speed_summary(w, v);
 	case REASON_PARTITION:
 	case REASON_END: break;
 	}
@@ -648,6 +649,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 			w->arena,
 			"a shorter run-time limit, fewer GPUs or a cheaper model, or a budget of queue \"%s\" with %s more",
 			queue_text(w, v->at), words_money(w, v->at, v->need - v->have));
+	case REASON_SLOWDOWN: return words_speed_remedy(w, v);
 	case REASON_PARTITION:
 	case REASON_END: break;
 	}

@@ -32,6 +32,10 @@ const char *words_fit_summary(const struct words *w, const struct verdict *v);
 const char *words_fit_remedy(const struct words *w, const struct verdict *v);
 /* Of a job that has its place: what is near there, "; 2 of 4 tasks ..."; "" = nothing was wished for. */
 const char *words_near(const struct words *w);
+/* Of a job that waits for a faster place. */
+const char *words_speed_summary(const struct words *w, const struct verdict *v);
+const char *words_speed_remedy(const struct words *w, const struct verdict *v);
+const char *words_percent(struct arena *arena, int64_t permille); /* "20 %", "71.9 %" */
 /* "; job 3 "x" is expected to end in 5m": the next to end, "" when there is none. */
 const char *words_next_end(const struct words *w);
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */

@@ -142,9 +142,16 @@ void fabric_set(const struct fabric *fabric, const struct fabric_part *parts, ui
 uint64_t fabric_level_mbps(const struct fabric *fabric, uint8_t level, const struct shape *shape);
 void fabric_level_estimate(const struct fabric *fabric, uint8_t level, const struct shape *shape,
 			   struct fabric_estimate *ret);
+/* The same for so many tasks on hosts of one make, whether the shape accepts it or not. */
+void fabric_make_estimate(const struct fabric *fabric, uint8_t level, uint32_t make, uint64_t tasks,
+			  uint32_t gpus, struct fabric_estimate *ret);
 /* The best of all levels: what the shape would get in this cluster, were it empty. */
 void fabric_best(const struct fabric *fabric, const struct shape *shape,
 		 struct fabric_estimate *ret);
+
+/* What a host sends into the network with so many of its GPUs; and what of such a rate is left to it at a level when all send. */
+uint64_t fabric_host_out_mbps(const struct fabric_host *host, uint32_t gpus);
+uint64_t fabric_level_share_mbps(const struct fabric *fabric, uint32_t level, uint64_t out_mbps);
 
 /* How long an all-reduce of so many bytes takes, by the better way for that size, rounded up; 0 for one GPU; UINT64_MAX
  * when there is no path, or it would be longer. */

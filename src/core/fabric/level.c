@@ -138,27 +138,36 @@ static void network(const struct gang *g, uint32_t level, struct fabric_estimate
 	across(g, level, hosts, per_unit, ret);
 }
 
+void fabric_make_estimate(const struct fabric *fabric, uint8_t level, uint32_t make, uint64_t tasks,
+			  uint32_t gpus, struct fabric_estimate *ret)
+{
+	struct gang g = {
+		.fabric = fabric, .make = make, .tasks = tasks ? tasks : 1, .gpus = gpus
+	};
+
+	*ret = (struct fabric_estimate){ .level = level, .bound = FABRIC_BOUND_NONE };
+	if (gpus == 0 || (level > fabric->level_count && level < LEVEL_NODE))
+		return;
+	g.host = &fabric->host[make];
+	g.per_host = g.host->gpus / g.gpus;
+	if (g.per_host == 0)
+		return;
+	if (level >= LEVEL_NODE)
+		inside(&g, level, ret);
+	else
+		network(&g, level, ret);
+}
+
 void fabric_level_estimate(const struct fabric *fabric, uint8_t level, const struct shape *shape,
 			   struct fabric_estimate *ret)
 {
-	struct gang g = { .fabric = fabric,
-			  .tasks = shape->tasks_min ? shape->tasks_min : 1,
-			  .gpus = shape->gpus };
-
 	*ret = (struct fabric_estimate){ .level = level, .bound = FABRIC_BOUND_NONE };
-	if (g.gpus == 0 || (level > fabric->level_count && level < LEVEL_NODE))
-		return;
-	for (g.make = 0; g.make < fabric->host_count; g.make++) {
-		struct fabric_estimate here = { .bound = FABRIC_BOUND_NONE };
+	for (uint32_t make = 0; make < fabric->host_count; make++) {
+		struct fabric_estimate here;
 
-		g.host = &fabric->host[g.make];
-		g.per_host = g.host->gpus / g.gpus;
-		if (g.per_host == 0 || !model_accepted(g.host, shape))
+		if (!model_accepted(&fabric->host[make], shape))
 			continue;
-		if (level >= LEVEL_NODE)
-			inside(&g, level, &here);
-		else
-			network(&g, level, &here);
+		fabric_make_estimate(fabric, level, make, shape->tasks_min, shape->gpus, &here);
 		if (here.mbps > ret->mbps)
 			*ret = here;
 	}

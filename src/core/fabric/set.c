@@ -170,6 +170,16 @@ void fabric_sum_finish(const struct fabric *fabric, const struct fabric_sum *sum
 		latency_fill(fabric, sum, level, ret);
 }
 
+uint64_t fabric_host_out_mbps(const struct fabric_host *host, uint32_t gpus)
+{
+	return fabric_out_mbps(host, gpus);
+}
+
+uint64_t fabric_level_share_mbps(const struct fabric *fabric, uint32_t level, uint64_t out_mbps)
+{
+	return fabric_share_mbps(fabric, level, out_mbps);
+}
+
 /* The narrowest level whose domains (and those of all wider ones) these two have in common. */
 static uint32_t level_shared(const struct fabric *f, const struct fabric_part *a,
 			     const struct fabric_part *b)

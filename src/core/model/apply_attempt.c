@@ -140,6 +140,8 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	attempt->safe_ms = clamp_positive(e->safe_ms);
 	attempt->near_data = clamp_u32(e->near_data);
 	attempt->near_home = clamp_u32(e->near_home);
+	attempt->bandwidth_mbps = clamp_u32(e->bandwidth_mbps);
+	attempt->slowdown_permille = clamp_u32(e->slowdown_permille);
 	for (uint32_t i = 0; i < e->parts_count; i++)
 		attempt->parts_share += e->parts[i];
 	job = job_edit(f, job_id);

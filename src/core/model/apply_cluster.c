@@ -16,6 +16,7 @@ void apply_levels_set(struct facts *f, const struct event_levels_set *e)
 	uint32_t count = 0;
 
 	memset(f->level, 0, sizeof(f->level));
+	memset(f->fabric.level, 0, sizeof(f->fabric.level)); /* what was said of other levels */
 	while (count < LEVELS_MAX && list_next(&text, part))
 		f->level[count++] = facts_intern(f, part);
 	f->level_count = count;
@@ -74,6 +75,7 @@ static void node_set_domains(struct facts *f, struct node_id id, const char *tex
 void apply_node_set(struct facts *f, const struct event_node_set *e)
 {
 	struct node_id id = facts_node_find(f, e->name);
+	struct name_id model;
 	struct node *node;
 
 	if (!*e->name || e->gpus < 0 || e->gpus > NODE_GPUS_MAX ||
@@ -84,8 +86,11 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 	if (!id.v)
 		return;
 	node_set_domains(f, id, e->domains);
+	model = facts_intern(f, e->model);
 	node = node_edit(f, id);
-	node->model = facts_intern(f, e->model);
+	if (!name_same(node->model, model) || node->gpu_count != (uint32_t)e->gpus)
+		node->make = facts_make_of(f, model, (uint32_t)e->gpus);
+	node->model = model;
 	node->driver = facts_intern(f, e->driver);
 	node->gpu_count = (uint32_t)e->gpus;
 	node->gpu_memory_mib = clamp_u32(e->gpu_memory_mib);

@@ -166,6 +166,8 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	ret->min_cuda = version_parse(e->min_cuda);
 	ret->min_capability = clamp_u32(e->min_capability);
 	ret->serves = e->kind == KIND_INFERENCE;
+	ret->max_slowdown = clamp_u32(e->max_slowdown);
+	ret->talks = ret->max_slowdown ? 1 + (uint32_t)clamp_u8(e->kind, KIND_INTERACTIVE) : 0;
 	if (!part_of(f, e, ret))
 		return false;
 	ret->mixes = e->mixes != 0 || e->kind == KIND_INFERENCE;

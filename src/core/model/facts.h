@@ -31,6 +31,8 @@ enum {
 	QUEUE_MODELS_MAX = 8, /* with limits or guarantees of their own */
 	CHECKPOINTS_KEPT = 4, /* newest complete ones remembered per job */
 	ISLANDS_MAX = 8,
+	MAKES_MAX = 32, /* of hosts that are told apart */
+	RATE_MAX_MBPS = 1000000000,
 	FAILED_JOBS_KEPT = 4, /* per node and GPU */
 	LIKE_RUNS = 32, /* run times remembered of jobs that are alike */
 	TASKS_MAX = 4096, /* of one job */
@@ -172,6 +174,32 @@ struct node {
 	/* Announced maintenance: nothing runs there from..to; 0 0 = none. Forgotten once it is over. */
 	int64_t window_from_ms, window_to_ms;
 	struct text_id window_reason;
+	uint32_t make; /* how it is built: row of fabric.make, from 1; 0 = not known */
+};
+
+/* How a host is built, as far as the speed between its GPUs goes (core/fabric): rates in MB/s, 0 = there is none. */
+struct make {
+	struct name_id model; /* of its GPUs; 0 = any */
+	uint32_t gpus, nics;
+	uint32_t nic_mbps, memory_mbps, nvlink_mbps, reduce_mbps, tree_mbps, pcie_mbps, numa_mbps,
+		socket_mbps;
+	uint32_t pcie_switch[ISLANDS_MAX], numa[ISLANDS_MAX]; /* GPUs of each */
+};
+/* In fabric-set a make is these numbers, in the order of the struct. */
+enum { MAKE_RATES = 8, MAKE_FIELDS = 2 + MAKE_RATES + 2 * ISLANDS_MAX };
+
+/* What is between the parts of a level. */
+struct level_speed {
+	uint32_t flags; /* FABRIC_FLAG_ */
+	uint32_t over_milli; /* oversubscription, 0 = none */
+	uint32_t latency_ns;
+	uint32_t host_mbps; /* at most so much for one host, 0 = no limit */
+};
+enum { FABRIC_LEVEL_FIELDS = 4, FABRIC_FLAG_NVLINK = 1, FABRIC_FLAG_REDUCES = 2 };
+struct fabric_facts {
+	uint32_t make_count; /* 0 = nothing is known */
+	struct level_speed level[LEVELS_MAX + 1]; /* [0] is the cluster */
+	struct make make[MAKES_MAX];
 };
 static inline bool node_has_window(const struct node *node)
 {
@@ -256,6 +284,9 @@ struct shape {
 	uint32_t min_throughput; /* thousandths; 0 = any */
 	uint16_t throughput[SHAPE_MODELS_MAX]; /* of models[i], in thousandths; 0 = not said */
 	struct name_id data[SHAPE_DATA_MAX]; /* data sets it reads; sorted */
+	/* Waits rather than run so much slower than on the best place, per mille; 0 = runs anywhere. Then also how much it talks: */
+	uint32_t max_slowdown;
+	uint32_t talks; /* 1 + enum job_kind */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -359,6 +390,8 @@ struct attempt {
 	int64_t parts_share; /* of all tasks together where they hold parts of GPUs; 0 = whole ones */
 	/* When it was placed: tasks on nodes that keep all its data sets; on nodes where it had run before. */
 	uint32_t near_data, near_home;
+	/* What was expected of its place: of an all-reduce, and the time of a step against the best place, 1000 = as fast; 0 = not known. */
+	uint32_t bandwidth_mbps, slowdown_permille;
 };
 /* Ranks that hold a place. */
 static inline uint32_t attempt_width(const struct attempt *attempt)
@@ -442,6 +475,7 @@ struct facts {
 	struct policy policy;
 	struct name_id level[LEVELS_MAX]; /* topology levels, widest first */
 	uint32_t level_count;
+	struct fabric_facts fabric;
 	uint64_t identity_version; /* grows with each event about people or tokens */
 	/* Records that could not be read: how many, the first ranges of their numbers, and how many since the last record that
 	 * gave a number to a job, an attempt: so many numbers may be missing. */
@@ -513,6 +547,10 @@ int facts_load_record(struct facts *facts, uint32_t kind, const char *text, size
 int facts_load_finish(struct facts *facts, struct err *err)
 	MUST_CHECK; /* after the last: rebuilds look-ups, verifies */
 
+/* The make of hosts with this GPU model and so many GPUs; 0 = not known. */
+uint32_t facts_make_of(const struct facts *f, struct name_id model, uint32_t gpus);
+/* Reads the event; the models of its makes are left out. False: its lists do not belong together. */
+bool fabric_read(const struct event_fabric_set *e, struct fabric_facts *ret);
 /* Look-ups. `get` must exist; `find` gives 0 when there is none. Removed queues, teams and users are not found;
  * nodes that are gone and tokens that are revoked are. Texts and pointers are void after the next change of the facts. */
 const char *facts_name(const struct facts *f, struct name_id id); /* "" for 0 */

@@ -55,6 +55,8 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 					   : node->window_from_ms || node->window_reason.v) ||
 		    !row_ok(&f->texts, node->window_reason.v))
 			return WRONG("node %u: its maintenance ends before it begins", id);
+		if (node->make > f->fabric.make_count)
+			return WRONG("node %u: its make %u does not exist", id, node->make);
 	}
 	for (uint32_t id = 1; id <= f->queues.count; id++) {
 		const struct queue *queue = queue_get(f, (struct queue_id){ id });
@@ -72,6 +74,20 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 					id);
 		if (queue->past_gpu_ms < 0 || queue->past_rate_share < 0)
 			return WRONG("queue %u: its past use is below zero", id);
+	}
+	return 0;
+}
+
+static int check_fabric(const struct facts *f, struct err *err)
+{
+	if (f->fabric.make_count > MAKES_MAX)
+		return WRONG("%u makes of hosts are more than %d", f->fabric.make_count, MAKES_MAX);
+	for (uint32_t i = 0; i < f->fabric.make_count; i++) {
+		const struct make *make = &f->fabric.make[i];
+
+		if (!name_ok(f, make->model) || make->gpus < 1 || make->gpus > NODE_GPUS_MAX)
+			return WRONG("make %u: its GPU model or number of GPUs is out of range",
+				     i + 1);
 	}
 	return 0;
 }
@@ -217,6 +233,8 @@ int facts_check_references(const struct facts *f, struct err *err)
 			f->body_ids != f->bodies.count))
 		result = WRONG("numbers of jobs, attempts or submissions were given without a row");
 
+	if (!result)
+		result = check_fabric(f, err);
 	if (!result)
 		result = check_queue_tree(f, err);
 	if (!result)

@@ -255,6 +255,22 @@ static int place_spaced(struct table *table, uint32_t rows, uint32_t kind,
 	return place_next(table, kind, loaded, err);
 }
 
+static int place_level(struct facts *f, const struct loaded *loaded, struct err *err)
+{
+	if (loaded->id > LEVELS_MAX || loaded->sub)
+		return out_of_order(RECORD_LEVEL, loaded, err);
+	memcpy(&f->fabric.level[loaded->id], loaded->row, sizeof(struct level_speed));
+	return 0;
+}
+
+static int place_make(struct facts *f, const struct loaded *loaded, struct err *err)
+{
+	if (loaded->id != f->fabric.make_count + 1 || loaded->id > MAKES_MAX || loaded->sub)
+		return out_of_order(RECORD_MAKE, loaded, err);
+	memcpy(&f->fabric.make[f->fabric.make_count++], loaded->row, sizeof(struct make));
+	return 0;
+}
+
 static int place_node(struct facts *f, const struct loaded *loaded, struct err *err)
 {
 	if (place_next(&f->nodes, RECORD_NODE, loaded, err) < 0)
@@ -414,6 +430,8 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_TASK: return place_task(f, loaded, err);
 	case RECORD_LIKE: return place_like(f, loaded, err);
 	case RECORD_PRICE: return place_next(&f->prices, kind, loaded, err);
+	case RECORD_LEVEL: return place_level(f, loaded, err);
+	case RECORD_MAKE: return place_make(f, loaded, err);
 	case RECORD_RESERVATION: return place_reservation(f, loaded, err);
 	case RECORD_RESERVED: return place_reserved(f, loaded, err);
 	}

@@ -23,7 +23,7 @@ uint32_t random_below(struct random *r, uint32_t below)
 
 /* --- values ------------------------------------------------------------------------------------------ */
 
-static int64_t wild(struct random *r)
+int64_t random_wild(struct random *r)
 {
 	static const int64_t edges[] = {
 		0,         1,         -1,         2,           31,
@@ -38,7 +38,7 @@ static int64_t wild(struct random *r)
 /* Now and then a value from the edge instead of the one that makes sense. */
 static int64_t mostly(struct random *r, int64_t value)
 {
-	return random_below(r, 50) ? value : wild(r);
+	return random_below(r, 50) ? value : random_wild(r);
 }
 
 static int64_t upto(struct random *r, uint32_t most)
@@ -221,6 +221,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->mixes = upto(r, 1);
 	e->data = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
+	e->max_slowdown = random_below(r, 8) ? 0 : upto(r, 500);
 }
 
 /* Parts for some of the places, now and then too few of them. */
@@ -270,6 +271,7 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	e->safe_ms = upto(r, 90000);
 	e->near_data = random_below(r, 4) ? 0 : upto(r, 3);
 	e->near_home = random_below(r, 4) ? 0 : upto(r, 3);
+	e->bandwidth_mbps = upto(r, 400000);
 	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
 }
 
@@ -376,31 +378,57 @@ static const struct {
 	enum event_kind kind;
 	uint32_t weight;
 } weights[] = {
-	{ EVENT_DAEMON_STARTED, 1 },    { EVENT_DECIDED, 1 },
-	{ EVENT_CLOCK_TICKED, 1 },      { EVENT_POLICY_SET, 1 },
-	{ EVENT_LEVELS_SET, 1 },        { EVENT_NODE_SET, 5 },
-	{ EVENT_NODE_STATE, 3 },        { EVENT_GPU_STATE, 3 },
-	{ EVENT_NODE_MARKED, 2 },       { EVENT_NODE_WINDOW, 2 },
-	{ EVENT_QUEUE_SET, 4 },         { EVENT_QUEUE_REMOVED, 1 },
-	{ EVENT_PRICE_SET, 1 },         { EVENT_BUDGET_SET, 1 },
-	{ EVENT_TEAM_SET, 1 },          { EVENT_TEAM_REMOVED, 1 },
-	{ EVENT_USER_SET, 1 },          { EVENT_USER_REMOVED, 1 },
-	{ EVENT_TOKEN_CREATED, 1 },     { EVENT_TOKEN_REVOKED, 1 },
-	{ EVENT_JOB_SUBMITTED, 25 },    { EVENT_JOB_HELD, 3 },
-	{ EVENT_JOB_RELEASED, 4 },      { EVENT_JOB_CANCEL_ASKED, 2 },
-	{ EVENT_JOB_PRIORITY_SET, 2 },  { EVENT_JOB_REQUEUED, 8 },
-	{ EVENT_JOB_ENDED, 6 },         { EVENT_ATTEMPT_PLACED, 24 },
-	{ EVENT_ATTEMPT_RELEASED, 10 }, { EVENT_ATTEMPT_WARNED, 5 },
-	{ EVENT_ATTEMPT_SPARED, 4 },    { EVENT_ATTEMPT_STOPPED, 5 },
-	{ EVENT_ATTEMPT_ENDED, 8 },     { EVENT_ATTEMPT_UNREACHABLE, 3 },
-	{ EVENT_TASK_READY, 20 },       { EVENT_TASK_STARTED, 20 },
-	{ EVENT_TASK_EXITED, 14 },      { EVENT_PROGRESS, 8 },
-	{ EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
-	{ EVENT_ATTEMPT_SHRUNK, 6 },    { EVENT_ATTEMPT_GROWN, 8 },
-	{ EVENT_RANKS_LEFT, 8 },        { EVENT_PROMISE_MADE, 4 },
-	{ EVENT_PROMISE_DROPPED, 2 },   { EVENT_RESERVATIONS_REVIEWED, 1 },
-	{ EVENT_RESERVATION_SET, 4 },   { EVENT_RESERVATION_DROPPED, 1 },
-	{ EVENT_JOBS_FORGOTTEN, 2 },    { EVENT_RECORDS_LOST, 1 },
+	{ EVENT_DAEMON_STARTED, 1 },
+	{ EVENT_DECIDED, 1 },
+	{ EVENT_CLOCK_TICKED, 1 },
+	{ EVENT_POLICY_SET, 1 },
+	{ EVENT_LEVELS_SET, 1 },
+	{ EVENT_NODE_SET, 5 },
+	{ EVENT_NODE_STATE, 3 },
+	{ EVENT_GPU_STATE, 3 },
+	{ EVENT_NODE_MARKED, 2 },
+	{ EVENT_NODE_WINDOW, 2 },
+	{ EVENT_QUEUE_SET, 4 },
+	{ EVENT_QUEUE_REMOVED, 1 },
+	{ EVENT_PRICE_SET, 1 },
+	{ EVENT_FABRIC_SET, 1 }, /* random_cluster.c */
+	{ EVENT_BUDGET_SET, 1 },
+	{ EVENT_TEAM_SET, 1 },
+	{ EVENT_TEAM_REMOVED, 1 },
+	{ EVENT_USER_SET, 1 },
+	{ EVENT_USER_REMOVED, 1 },
+	{ EVENT_TOKEN_CREATED, 1 },
+	{ EVENT_TOKEN_REVOKED, 1 },
+	{ EVENT_JOB_SUBMITTED, 25 },
+	{ EVENT_JOB_HELD, 3 },
+	{ EVENT_JOB_RELEASED, 4 },
+	{ EVENT_JOB_CANCEL_ASKED, 2 },
+	{ EVENT_JOB_PRIORITY_SET, 2 },
+	{ EVENT_JOB_REQUEUED, 8 },
+	{ EVENT_JOB_ENDED, 6 },
+	{ EVENT_ATTEMPT_PLACED, 24 },
+	{ EVENT_ATTEMPT_RELEASED, 10 },
+	{ EVENT_ATTEMPT_WARNED, 5 },
+	{ EVENT_ATTEMPT_SPARED, 4 },
+	{ EVENT_ATTEMPT_STOPPED, 5 },
+	{ EVENT_ATTEMPT_ENDED, 8 },
+	{ EVENT_ATTEMPT_UNREACHABLE, 3 },
+	{ EVENT_TASK_READY, 20 },
+	{ EVENT_TASK_STARTED, 20 },
+	{ EVENT_TASK_EXITED, 14 },
+	{ EVENT_PROGRESS, 8 },
+	{ EVENT_CHECKPOINT_SAVED, 12 },
+	{ EVENT_CHECKPOINT_VOID, 3 },
+	{ EVENT_ATTEMPT_SHRUNK, 6 },
+	{ EVENT_ATTEMPT_GROWN, 8 },
+	{ EVENT_RANKS_LEFT, 8 },
+	{ EVENT_PROMISE_MADE, 4 },
+	{ EVENT_PROMISE_DROPPED, 2 },
+	{ EVENT_RESERVATIONS_REVIEWED, 1 },
+	{ EVENT_RESERVATION_SET, 4 },
+	{ EVENT_RESERVATION_DROPPED, 1 },
+	{ EVENT_JOBS_FORGOTTEN, 2 },
+	{ EVENT_RECORDS_LOST, 1 },
 	{ EVENT_SEARCHED, 1 },
 };
 
@@ -476,15 +504,12 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 			e->queue_set.guarantee_model_shares_count = 1;
 		}
 		e->queue_set.calendar = random_below(r, 4) ? "" : named(r, arena, "sat ", 4);
-	} else if (e->kind == EVENT_PRICE_SET) {
-		e->price_set.model = named(r, arena, "model", 3);
-		e->price_set.micro_per_hour = between(r, -1, 99);
-	} else if (e->kind == EVENT_BUDGET_SET) {
-		e->budget_set.queue = named(r, arena, "q", 6);
-		e->budget_set.left_micro = between(r, -1, 999);
-		e->budget_set.currency = "EUR";
+	} else if (e->kind == EVENT_PRICE_SET || e->kind == EVENT_BUDGET_SET) {
+		random_money(r, arena, e);
 	} else if (e->kind == EVENT_QUEUE_REMOVED) {
 		e->queue_removed.name = named(r, arena, "q", 6);
+	} else if (e->kind == EVENT_FABRIC_SET) {
+		random_fabric(r, f, arena, &e->fabric_set);
 	}
 }
 
@@ -661,7 +686,7 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 		e->attempt_warned.for_job = recent(r, f->jobs.count);
 		e->attempt_warned.deadline_ms = f->now_ms + random_below(r, 1000);
 		if (!random_below(r, 10))
-			e->attempt_warned.deadline_ms = wild(r);
+			e->attempt_warned.deadline_ms = random_wild(r);
 	} else if (e->kind == EVENT_ATTEMPT_SPARED) {
 		e->attempt_spared.attempt = attempt;
 	} else if (e->kind == EVENT_ATTEMPT_STOPPED) {
@@ -710,81 +735,5 @@ struct event random_event(struct random *r, const struct facts *f, struct arena 
 	fill_job(r, f, arena, &e);
 	fill_attempt(r, f, arena, &e);
 	fill_resize(r, f, arena, &e);
-	return e;
-}
-
-/* --- for the codec --------------------------------------------------------------------------------------- */
-
-static const char *random_text(struct random *r, struct arena *arena)
-{
-	static const char *const pieces[] = { "a",
-					      "Z",
-					      "\"",
-					      "\\",
-					      "/",
-					      "\n",
-					      "\t",
-					      "\x01",
-					      "\x7f",
-					      "\xc3\xa4",
-					      "\xe2\x82\xac",
-					      "\xf0\x9f\x92\xa1",
-					      " ",
-					      "{",
-					      "]",
-					      ",",
-					      "longer piece" };
-	uint32_t count = random_below(r, 3) ? random_below(r, 6) : 0;
-	char text[128] = "";
-	size_t size = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const char *piece = pieces[random_below(r, ARRAY_SIZE(pieces))];
-
-		memcpy(text + size, piece, strlen(piece));
-		size += strlen(piece);
-	}
-	return arena_strndup(arena, text, size);
-}
-
-static int64_t random_number(struct random *r)
-{
-	uint32_t how = random_below(r, 3);
-
-	return how == 0 ? wild(r) : how == 1 ? (int64_t)random_next(r) : random_below(r, 100);
-}
-
-struct event random_fields(struct random *r, enum event_kind kind, struct arena *arena)
-{
-	struct event e = event_make(kind, (int64_t)(random_next(r) >> 8), "");
-	int64_t *list;
-
-	e.actor = random_text(r, arena);
-	e.seq = random_next(r);
-	switch (kind) {
-	case EVENT_NONE:
-	case EVENT_KIND_LIMIT: break;
-#define EVENT(number, NAME, name, text, must)                                                      \
-	case EVENT_##NAME: {                                                                       \
-		struct event_##name *self = &e.name;                                               \
-		(void)self;
-#define INT(f) self->f = random_number(r);
-#define TEXT(f) self->f = random_text(r, arena);
-#define INTS(f)                                                                                    \
-	self->f##_count = random_below(r, 5);                                                      \
-	list = numbers(arena, self->f##_count);                                                    \
-	for (uint32_t i = 0; i < self->f##_count; i++)                                             \
-		list[i] = random_number(r);                                                        \
-	self->f = list;
-#define END                                                                                        \
-	break;                                                                                     \
-	}
-#include "core/model/events.def"
-#undef EVENT
-#undef INT
-#undef TEXT
-#undef INTS
-#undef END
-	}
 	return e;
 }

@@ -14,10 +14,16 @@ struct random {
 };
 
 uint64_t random_next(struct random *r);
+int64_t random_wild(struct random *r); /* a number from the edge of the world */
 /* 0 .. below - 1 */
 uint32_t random_below(struct random *r, uint32_t below);
 
+/* random_cluster.c: a description, now and then one that does not hold together; a price or a budget. */
+void random_fabric(struct random *r, const struct facts *f, struct arena *arena,
+		   struct event_fabric_set *e);
+void random_money(struct random *r, struct arena *arena, struct event *e);
+
 /* The next event, with seq and time. Texts and lists live in the arena. */
 struct event random_event(struct random *r, const struct facts *f, struct arena *arena);
-/* An event of that kind with every field filled at random, fitting or not: for the codec. */
+/* random_fields.c: an event of that kind with every field filled at random, fitting or not: for the codec. */
 struct event random_fields(struct random *r, enum event_kind kind, struct arena *arena);

@@ -95,6 +95,7 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    ONE(I64, window_from_ms),
 					    ONE(I64, window_to_ms),
 					    ONE(REASON, window_reason),
+					    ONE(U32, make),
 					    LAST };
 #undef SELF
 
@@ -133,6 +134,28 @@ static const struct field queue_fields[] = { ONE(NAME, name),
 
 #define SELF price
 static const struct field price_fields[] = { ONE(NAME, model), ONE(I64, micro_per_hour), LAST };
+#undef SELF
+
+#define SELF make
+static const struct field make_fields[] = { ONE(NAME, model),
+					    ONE(U32, gpus),
+					    ONE(U32, nics),
+					    ONE(U32, nic_mbps),
+					    ONE(U32, memory_mbps),
+					    ONE(U32, nvlink_mbps),
+					    ONE(U32, reduce_mbps),
+					    ONE(U32, tree_mbps),
+					    ONE(U32, pcie_mbps),
+					    ONE(U32, numa_mbps),
+					    ONE(U32, socket_mbps),
+					    SOME(U32, pcie_switch, ISLANDS_MAX),
+					    SOME(U32, numa, ISLANDS_MAX),
+					    LAST };
+#undef SELF
+
+#define SELF level_speed
+static const struct field level_fields[] = { ONE(U32, flags), ONE(U32, over_milli),
+					     ONE(U32, latency_ns), ONE(U32, host_mbps), LAST };
 #undef SELF
 
 #define SELF team
@@ -185,6 +208,8 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(U32, min_throughput),
 					     SOME(U16, throughput, SHAPE_MODELS_MAX),
 					     SOME(NAME, data, SHAPE_DATA_MAX),
+					     ONE(U32, max_slowdown),
+					     ONE(U32, talks),
 					     LAST };
 #undef SELF
 
@@ -294,6 +319,8 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(I64, parts_share),
 					       ONE(U32, near_data),
 					       ONE(U32, near_home),
+					       ONE(U32, bandwidth_mbps),
+					       ONE(U32, slowdown_permille),
 					       LAST };
 #undef SELF
 
@@ -353,6 +380,8 @@ static const struct {
 	[RECORD_PRICE - RECORD_HEAD] = { "price", price_fields },
 	[RECORD_RESERVATION - RECORD_HEAD] = { "reservation", reservation_fields },
 	[RECORD_RESERVED - RECORD_HEAD] = { "reserved", promise_fields },
+	[RECORD_LEVEL - RECORD_HEAD] = { "level", level_fields },
+	[RECORD_MAKE - RECORD_HEAD] = { "make", make_fields },
 };
 
 #define T(member, type) _Static_assert(sizeof(type) <= RECORD_ROW_MAX, "fits a record's buffer");
@@ -585,6 +614,21 @@ static int walk_reservation(const struct walk *w, const struct reservation_fact 
 	return result;
 }
 
+/* Levels about which nothing is said are left out. */
+static int walk_fabric(const struct walk *w)
+{
+	static const struct level_speed nothing;
+	const struct fabric_facts *fabric = &w->f->fabric;
+	int result = 0;
+
+	for (uint32_t l = 0; !result && l <= LEVELS_MAX; l++)
+		if (memcmp(&fabric->level[l], &nothing, sizeof(nothing)) != 0)
+			result = walk_take(w, RECORD_LEVEL, l, 0, &fabric->level[l]);
+	for (uint32_t i = 0; !result && i < fabric->make_count; i++)
+		result = walk_take(w, RECORD_MAKE, i + 1, 0, &fabric->make[i]);
+	return result;
+}
+
 int facts_walk(const struct facts *f, void *context,
 	       int (*take)(void *context, const struct record_row *row))
 {
@@ -604,6 +648,8 @@ int facts_walk(const struct facts *f, void *context,
 		result = walk_take(&w, RECORD_HEAD, 0, 0, f);
 	if (!result)
 		result = walk_take(&w, RECORD_POLICY, 0, 0, &f->policy);
+	if (!result)
+		result = walk_fabric(&w);
 	for (size_t i = 0; !result && i < ARRAY_SIZE(plain); i++)
 		result = walk_table(&w, plain[i].kind, plain[i].table);
 	if (!result)

@@ -33,6 +33,8 @@ enum record_kind {
 	RECORD_RESERVATION, /* id job; those of lower jobs come first */
 	RECORD_RESERVED, /* id job, sub from 0; follow their reservation */
 	RECORD_PRICE,
+	RECORD_LEVEL, /* id its number, 0 the cluster; only those with something to say */
+	RECORD_MAKE,
 	RECORD_END
 };
 

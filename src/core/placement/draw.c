@@ -2,6 +2,7 @@
 /* Drawing: which hosts of a domain that holds all tasks, and which GPUs of a host. */
 #include "base/check.h"
 #include "core/placement/search.h"
+#include "core/placement/speed.h"
 
 /* --- GPUs of one node --------------------------------------------------------------------------------- */
 
@@ -65,12 +66,6 @@ void node_fill(const struct search *search, uint32_t rank, uint32_t tasks, struc
 }
 
 /* --- drawing nodes ------------------------------------------------------------------------------------- */
-
-/* What was drawn: nodes and how many tasks each; `rest` tasks are still without a node. */
-struct draw {
-	uint32_t *ranks, *tasks;
-	uint32_t count, rest;
-};
 
 static bool draw_add(struct draw *draw, uint32_t rank, uint32_t tasks)
 {
@@ -161,8 +156,8 @@ static void draw_last(const struct search *search, struct draw *draw, const stru
 	}
 }
 
-static void draw_domain(const struct search *search, struct draw *draw, const struct domain *d,
-			uint32_t top)
+void draw_domain(const struct search *search, struct draw *draw, const struct domain *d,
+		 uint32_t top)
 {
 	for (uint32_t capacity = top; capacity > 0 && draw->rest; capacity--) {
 		if (draw->rest >= capacity)
@@ -232,27 +227,58 @@ static void draw_sort(struct draw *draw)
 	}
 }
 
+void draw_begin(struct search *search, uint32_t domain, struct arena *arena, struct draw *ret)
+{
+	const struct domain *d = &search->space->domains.at[domain];
+	uint32_t span = d->end - d->first, room = span < search->tasks ? span : search->tasks;
+
+	*ret = (struct draw){ .rest = search->tasks };
+	ret->ranks = arena_new_array(arena, uint32_t, room);
+	ret->tasks = arena_new_array(arena, uint32_t, room);
+	if (!search->shape->spread)
+		search->used =
+			arena_new_array(arena, uint64_t, bits_row(search->space->node_count));
+}
+
+void draw_place(struct search *search, uint32_t domain, struct draw *draw, struct arena *arena,
+		struct placement *ret)
+{
+	search->used = NULL;
+	draw_sort(draw);
+	placement_begin(search, arena, ret);
+	for (uint32_t i = 0; i < draw->count; i++)
+		node_fill(search, draw->ranks[i], draw->tasks[i], ret);
+	ret->domain = domain;
+	ret->level = search->space->domains.at[domain].level;
+}
+
+/* The gang drawn in one go, and by the parts of the domain: the faster of both, of equal ones that on fewer hosts. */
+static void faster_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena,
+			struct placement *ret)
+{
+	struct fabric_estimate plain, split;
+	struct placement other;
+
+	split_fill(search, domain, top, arena, &other);
+	speed_estimate(search->space, ret, arena, &plain);
+	speed_estimate(search->space, &other, arena, &split);
+	if (speed_step(split.mbps) > speed_step(plain.mbps) ||
+	    (speed_step(split.mbps) == speed_step(plain.mbps) && split.hosts <= plain.hosts))
+		*ret = other;
+}
+
 void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena,
 		 struct placement *ret)
 {
 	const struct domain *d = &search->space->domains.at[domain];
-	uint32_t span = d->end - d->first, room = span < search->tasks ? span : search->tasks;
-	struct draw draw = { .rest = search->tasks };
+	struct draw draw;
 
-	draw.ranks = arena_new_array(arena, uint32_t, room);
-	draw.tasks = arena_new_array(arena, uint32_t, room);
-	if (search->shape->spread) {
+	draw_begin(search, domain, arena, &draw);
+	if (search->shape->spread)
 		draw_spread(search, &draw, d, arena);
-	} else {
-		search->used =
-			arena_new_array(arena, uint64_t, bits_row(search->space->node_count));
+	else
 		draw_domain(search, &draw, d, top);
-		search->used = NULL;
-	}
-	draw_sort(&draw);
-	placement_begin(search, arena, ret);
-	for (uint32_t i = 0; i < draw.count; i++)
-		node_fill(search, draw.ranks[i], draw.tasks[i], ret);
-	ret->domain = domain;
-	ret->level = d->level;
+	draw_place(search, domain, &draw, arena, ret);
+	if (search->talks && !search->scatter && d->level < search->space->level_count)
+		faster_fill(search, domain, top, arena, ret);
 }

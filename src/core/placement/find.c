@@ -16,6 +16,7 @@
  */
 #include "base/check.h"
 #include "core/placement/search.h"
+#include "core/placement/speed.h"
 
 static bool search_begin(struct search *search, const struct space *space,
 			 const struct place_request *request)
@@ -38,6 +39,7 @@ static bool search_begin(struct search *search, const struct space *space,
 	search->exact = shape->gpus == 0 || search->part || shape->cpu_milli || shape->memory_mib ||
 			search->classes >> CLASS_MIXED & 1 || shape->require == LEVEL_ISLAND ||
 			request->barred;
+	search->talks = space_fabric(space) && speed_fabric(search);
 	return true;
 }
 
@@ -139,8 +141,12 @@ bool domain_allowed(const struct place_request *request, const struct space *spa
 
 static bool fit_better(const struct search *search, const struct fit *a, const struct fit *b)
 {
+	if (a->step != b->step)
+		return a->step > b->step;
 	if (a->hosts != b->hosts)
 		return a->hosts < b->hosts;
+	if (a->parts != b->parts)
+		return a->parts < b->parts;
 	if (search->scatter)
 		return a->free > b->free;
 	if (a->top != b->top)
@@ -167,6 +173,19 @@ static uint64_t domain_bound(const struct search *search, uint32_t domain)
 				tasks += (uint64_t)counts[free] * (free / gpus);
 	}
 	return tasks;
+}
+
+/* How fast the parts of the domain talk to each other. */
+static void fit_measure(const struct search *search, uint32_t domain, struct fit *fit)
+{
+	struct split split;
+
+	fit->step = fit->parts = 0;
+	if (!search->talks || search->space->domains.at[domain].level == search->space->level_count)
+		return;
+	split_measure(search, domain, fit->top, &split);
+	fit->step = speed_step(split_mbps(search, domain, fit->top, &split));
+	fit->parts = split.count;
 }
 
 /* The best domain of the level that holds all tasks; *ret_most is what the best one that does not would hold. */
@@ -197,6 +216,7 @@ static bool level_find(const struct search *search, const struct place_request *
 		if (tasks < search->tasks || !histogram_fit(&histogram, search->tasks, &fit))
 			continue;
 		fit.free = space_free_gpus(space, domain, search->classes);
+		fit_measure(search, domain, &fit);
 		if (!found || fit_better(search, &fit, ret)) {
 			*ret = fit;
 			*ret_domain = domain;
@@ -223,6 +243,23 @@ static bool one_node_place(struct search *search, const struct place_request *re
 	ret->domain = space_at(search->space, (uint32_t)rank)->domain[search->space->level_count];
 	ret->level = LEVEL_NODE;
 	return true;
+}
+
+/* The same, with the hosts first that are built best for it, and no place that is too slow. */
+static bool one_node_fast(struct search *search, const struct place_request *request,
+			  struct arena *arena, struct placement *ret)
+{
+	uint64_t groups[SPEED_GROUPS_MAX], all = search->classes;
+	uint32_t count = speed_groups(search, LEVEL_NODE, groups);
+	bool found = false;
+
+	for (uint32_t i = 0; i < count && !found; i++) {
+		search->classes = groups[i];
+		found = one_node_place(search, request, arena, ret) &&
+			speed_suffices(search, ret, arena);
+	}
+	search->classes = all;
+	return found;
 }
 
 /* --- entrances ---------------------------------------------------------------------------------------------- */
@@ -255,57 +292,100 @@ static bool cluster_is_short(const struct search *search, const struct place_req
 	return request->rank == RANK_NONE && domain_bound(search, request->domain) < search->tasks;
 }
 
+/* At one level: on the hosts that are built best for it, then on these and the next best, ... */
+static bool level_place(struct search *search, const struct place_request *request, uint32_t level,
+			struct arena *arena, struct placement *ret, uint64_t *most,
+			uint32_t *most_at)
+{
+	uint64_t groups[SPEED_GROUPS_MAX], all = search->classes;
+	uint32_t count = speed_groups(search, (uint8_t)level, groups), domain;
+	bool found = false;
+	struct fit fit;
+
+	for (uint32_t i = 0; i < count && !found; i++) {
+		search->classes = groups[i];
+		*most = 0;
+		found = level_find(search, request, level, &domain, &fit, most, most_at);
+		if (!found || !ret)
+			continue;
+		domain_fill(search, domain, fit.top, arena, ret);
+		found = speed_suffices(search, ret, arena);
+	}
+	search->classes = all;
+	return found;
+}
+
 /* From the narrowest level to the widest allowed. `prefer` only matters to replicas: all others go narrow anyhow. */
 static bool levels_find(struct search *search, const struct place_request *request,
 			struct arena *arena, struct placement *ret, uint64_t *most,
 			uint32_t *most_at)
 {
 	const struct shape *shape = search->shape;
-	uint32_t widest = shape->require, domain;
+	uint32_t widest = shape->require;
 	bool spread = shape->spread && shape->tasks_max > 1;
-	struct fit fit;
 
 	for (uint32_t level = search->space->level_count + 1; level-- > widest;) {
 		if (search->space->domains.at[request->domain].level > level)
 			break;
 		if (spread && level != widest && level != shape->prefer)
 			continue;
-		*most = 0;
-		if (level_find(search, request, level, &domain, &fit, most, most_at)) {
-			if (ret)
-				domain_fill(search, domain, fit.top, arena, ret);
+		if (level_place(search, request, level, arena, ret, most, most_at))
 			return true;
-		}
 	}
 	return false;
+}
+
+static int search_run(struct search *search, const struct place_request *request,
+		      struct arena *arena, struct placement *ret, struct verdict *ret_why)
+{
+	bool spread = request->shape->spread && request->tasks > 1 &&
+		      !require_is_one_node(request->shape);
+	uint32_t most_at = 0;
+	uint64_t most = 0;
+
+	if (shape_is_apart(request->shape, request->tasks)) {
+		if (spread_find(search, request, arena, ret, &most, &most_at) &&
+		    speed_suffices(search, ret, arena))
+			return 0;
+		return place_verdict(search, request, most, most_at, request->shape->require,
+				     ret_why);
+	}
+	if (!spread && (search->talks ? one_node_fast(search, request, arena, ret)
+				      : one_node_place(search, request, arena, ret)))
+		return 0;
+	if (require_is_one_node(request->shape) || request->rank != RANK_NONE) {
+		if (ret_why)
+			one_node_most(search, request, &most, &most_at);
+		return place_verdict(search, request, most, most_at, request->shape->require,
+				     ret_why);
+	}
+	if (levels_find(search, request, arena, ret, &most, &most_at))
+		return 0;
+	return place_verdict(search, request, most, most_at, request->shape->require, ret_why);
+}
+
+/* Whether a place is fast enough is seen when it is drawn, so it is drawn also when nobody asked for it. */
+static int search_drawn(struct search *search, const struct place_request *request,
+			struct verdict *ret_why)
+{
+	struct placement place;
+	struct arena arena;
+	int rc;
+
+	arena_init(&arena, SIZE_MAX);
+	rc = search_run(search, request, &arena, &place, ret_why);
+	arena_deinit(&arena);
+	return rc;
 }
 
 int search_anywhere(const struct search *from, const struct place_request *request,
 		    struct arena *arena, struct placement *ret, struct verdict *ret_why)
 {
-	bool spread = request->shape->spread && request->tasks > 1 &&
-		      !require_is_one_node(request->shape);
 	struct search search = *from;
-	uint32_t most_at = 0;
-	uint64_t most = 0;
 
-	if (shape_is_apart(request->shape, request->tasks)) {
-		if (spread_find(&search, request, arena, ret, &most, &most_at))
-			return 0;
-		return place_verdict(&search, request, most, most_at, request->shape->require,
-				     ret_why);
-	}
-	if (!spread && one_node_place(&search, request, arena, ret))
-		return 0;
-	if (require_is_one_node(request->shape) || request->rank != RANK_NONE) {
-		if (ret_why)
-			one_node_most(&search, request, &most, &most_at);
-		return place_verdict(&search, request, most, most_at, request->shape->require,
-				     ret_why);
-	}
-	if (levels_find(&search, request, arena, ret, &most, &most_at))
-		return 0;
-	return place_verdict(&search, request, most, most_at, request->shape->require, ret_why);
+	if (!ret && search.talks && request->shape->max_slowdown)
+		return search_drawn(&search, request, ret_why);
+	return search_run(&search, request, arena, ret, ret_why);
 }
 
 int place_find(const struct space *space, const struct place_request *request, struct arena *arena,

@@ -53,6 +53,17 @@ int place_find(const struct space *space, const struct place_request *request, s
 /* The most tasks, up to request->tasks, for which place_find would find a place; 0 = none. */
 uint32_t place_width(const struct space *space, const struct place_request *request);
 
+/*
+ * What is expected of the place: the bandwidth of an all-reduce in MB/s, and the time of a job's step against the best place in
+ * the cluster, were it idle (1000 = as fast). False: not known, or its tasks do not talk.
+ */
+struct place_speed {
+	uint64_t bandwidth_mbps;
+	uint32_t slowdown_permille;
+};
+bool place_speed(const struct space *space, const struct shape *shape, uint8_t kind,
+		 const struct placement *placement, struct arena *arena, struct place_speed *ret);
+
 /* Free GPUs of nodes for which this is the first trait that the wish does not find; *ret_why as place_find would say it. */
 uint32_t place_shut_out(const struct space *space, const struct shape *shape, enum trait trait,
 			struct verdict *ret_why);

@@ -17,6 +17,7 @@
  */
 #include "base/check.h"
 #include "core/placement/search.h"
+#include "core/placement/speed.h"
 
 __extension__ typedef __int128 wide;
 
@@ -185,6 +186,21 @@ bool place_is_better(const struct space *space, const struct placement *a,
 	return free_a != free_b ? free_a < free_b : a->ranks[0] < b->ranks[0];
 }
 
+/* Of one level the faster place, where that is known; else the tighter one. */
+static bool place_compare(const struct search *search, struct arena *arena,
+			  const struct placement *a, const struct placement *b)
+{
+	struct fabric_estimate of_a, of_b;
+
+	if (!search->talks || a->level != b->level)
+		return place_is_better(search->space, a, b);
+	speed_estimate(search->space, a, arena, &of_a);
+	speed_estimate(search->space, b, arena, &of_b);
+	if (speed_step(of_a.mbps) != speed_step(of_b.mbps))
+		return speed_step(of_a.mbps) > speed_step(of_b.mbps);
+	return place_is_better(search->space, a, b);
+}
+
 /* The best place on one model among those of equal cost. */
 static int one_model_find(const struct search *search, const struct place_request *request,
 			  struct arena *arena, struct placement *ret)
@@ -203,7 +219,7 @@ static int one_model_find(const struct search *search, const struct place_reques
 			continue;
 		if (!ret)
 			return 0;
-		if (!found || place_is_better(space, &place, ret))
+		if (!found || place_compare(&one, arena, &place, ret))
 			*ret = place;
 		found = true;
 	}

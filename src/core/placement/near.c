@@ -14,8 +14,7 @@
  *
  * Rejected: to weigh data against levels. Loading is paid once, communication in every step.
  */
-#include "base/check.h"
-#include "core/placement/search.h"
+#include "core/placement/speed.h"
 
 static uint32_t hosts_of(const struct placement *place)
 {
@@ -24,6 +23,17 @@ static uint32_t hosts_of(const struct placement *place)
 	for (uint32_t i = 0; i < place->count; i++)
 		hosts += i == 0 || place->ranks[i] != place->ranks[i - 1];
 	return hosts;
+}
+
+/* By how fast the GPUs talk to each other; loading is paid once, that in every step. */
+static bool slower(const struct search *search, struct arena *arena, const struct placement *near,
+		   const struct placement *best)
+{
+	struct fabric_estimate of_near, of_best;
+
+	speed_estimate(search->space, near, arena, &of_near);
+	speed_estimate(search->space, best, arena, &of_best);
+	return speed_step(of_near.mbps) < speed_step(of_best.mbps);
 }
 
 /* Replaces the place by one on these ranks alone, when there is one as good. */
@@ -38,6 +48,8 @@ static bool near_try(const struct search *search, const struct place_request *re
 	some.exact = true;
 	if (search_anywhere(&some, request, arena, &place, NULL) != 0 || place.level < ret->level ||
 	    (!scattered && hosts_of(&place) > hosts_of(ret)))
+		return false;
+	if (search->talks && slower(search, arena, &place, ret))
 		return false;
 	*ret = place;
 	return true;
@@ -85,9 +97,12 @@ static void like(const struct search *search, const struct place_request *reques
 		 const uint64_t *liked, struct arena *arena, struct placement *ret)
 {
 	struct search some = *search;
+	struct placement place;
 
 	some.liked = liked;
-	CHECK(search_anywhere(&some, request, arena, ret, NULL) == 0);
+	if (search_anywhere(&some, request, arena, &place, NULL) == 0 &&
+	    !(search->talks && slower(search, arena, &place, ret)))
+		*ret = place;
 }
 
 static void near_find(const struct search *search, const struct place_request *request,

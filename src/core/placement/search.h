@@ -10,6 +10,7 @@
  *	models.c	which model of GPU
  *	near.c		where data are
  *	spread.c	tasks that must lie apart
+ *	speed.c, split.c	how fast a place is; which hosts, and how many of which domain, for that
  *	why.c		why there is no place
  */
 #include "core/placement/find.h"
@@ -39,6 +40,9 @@ struct search {
 	const uint64_t *only; /* no other ranks than these; NULL = any */
 	const uint64_t *liked; /* of equal nodes these first */
 	const uint64_t *barred; /* ranks not to be used, as in the request */
+	bool talks; /* the speed of the place matters, and is known */
+	uint32_t
+		slowdown; /* the least of the places that were too slow, 1000 = none; 0 = there was none */
 	uint64_t *used; /* ranks drawn so far, one bit each; only while drawing */
 };
 
@@ -50,6 +54,13 @@ struct histogram {
 struct fit {
 	uint32_t hosts, top;
 	int64_t free;
+	uint32_t step, parts; /* of the rate between the parts of the domain; how many (speed.h) */
+};
+
+/* What was drawn: nodes and how many tasks each; `rest` tasks are still without a node. */
+struct draw {
+	uint32_t *ranks, *tasks;
+	uint32_t count, rest;
 };
 
 /* find.c */
@@ -104,6 +115,12 @@ void placement_begin(const struct search *search, struct arena *arena, struct pl
 uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t count);
 /* Adds `tasks` tasks on the node to the placement. */
 void node_fill(const struct search *search, uint32_t rank, uint32_t tasks, struct placement *ret);
+/* Its parts: room for what is drawn in the domain; hosts of a domain for draw->rest tasks; the placement. */
+void draw_begin(struct search *search, uint32_t domain, struct arena *arena, struct draw *ret);
+void draw_domain(const struct search *search, struct draw *draw, const struct domain *d,
+		 uint32_t top);
+void draw_place(struct search *search, uint32_t domain, struct draw *draw, struct arena *arena,
+		struct placement *ret);
 /* Places all tasks in the domain, on no host more than `top` of them. */
 void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena,
 		 struct placement *ret);

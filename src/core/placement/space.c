@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "core/placement/parts.h"
+#include "core/placement/speed.h"
 
 void space_init(struct space *space)
 {
@@ -22,6 +23,7 @@ void space_deinit(struct space *space)
 	buf_deinit(&space->data_ranks.buf);
 	buf_deinit(&space->counts.buf);
 	buf_deinit(&space->sets.buf);
+	buf_deinit(&space->fabric.buf);
 	buf_deinit(&space->log.buf);
 	buf_deinit(&space->gpu_parts.buf);
 	buf_deinit(&space->part_sets.buf);
@@ -51,6 +53,7 @@ void space_copy(struct space *to, const struct space *from)
 	to->data_ranks.buf = old.data_ranks.buf;
 	to->counts.buf = old.counts.buf;
 	to->sets.buf = old.sets.buf;
+	to->fabric.buf = old.fabric.buf;
 	to->log.buf = old.log.buf;
 	to->gpu_parts.buf = old.gpu_parts.buf;
 	to->part_sets.buf = old.part_sets.buf;
@@ -64,6 +67,7 @@ void space_copy(struct space *to, const struct space *from)
 	buf_copy(&to->data_ranks.buf, &from->data_ranks.buf);
 	buf_copy(&to->counts.buf, &from->counts.buf);
 	buf_copy(&to->sets.buf, &from->sets.buf);
+	buf_copy(&to->fabric.buf, &from->fabric.buf);
 	buf_copy(&to->gpu_parts.buf, &from->gpu_parts.buf);
 	buf_copy(&to->part_sets.buf, &from->part_sets.buf);
 }
@@ -454,12 +458,14 @@ static void nodes_sort(const struct facts *facts, uint32_t *from, uint32_t *room
 }
 
 /* Traits get the same number whatever order nodes came in: they are numbered by first rank. */
-static uint32_t traits_find(struct space *space, const struct facts *facts, const struct node *node)
+static uint32_t traits_find(struct space *space, const struct facts *facts, const struct node *node,
+			    uint32_t make)
 {
 	struct traits_named named = named_of(space);
 	struct traits traits = { 0 };
 
 	traits_read(&traits, facts, node, &named);
+	traits.make = make;
 	for (uint32_t i = 0; i < space->traits_count; i++)
 		if (memcmp(&space->traits.at[i], &traits, sizeof(traits)) == 0)
 			return i;
@@ -554,7 +560,8 @@ static void node_build(struct space *space, const struct facts *facts, const str
 	n->all = gpus_mask(node->gpu_count);
 	n->cpu_all = n->cpu_free = node->cpu_milli ? (int64_t)node->cpu_milli : SPACE_UNLIMITED;
 	n->ram_all = n->ram_free = node->ram_mib ? (int64_t)node->ram_mib : SPACE_UNLIMITED;
-	n->traits = traits_find(space, facts, node);
+	n->make = speed_make(space, facts, node);
+	n->traits = traits_find(space, facts, node, n->make);
 	n->class = (uint8_t)(n->traits < CLASS_MIXED ? n->traits : CLASS_MIXED);
 	rest = n->all;
 	for (uint32_t i = 0; i < ISLANDS_MAX && node->island_mask[i]; i++) {
@@ -633,6 +640,7 @@ static void clear(struct space *space)
 	buf_clear(&space->data_ranks.buf);
 	buf_clear(&space->counts.buf);
 	buf_clear(&space->sets.buf);
+	buf_clear(&space->fabric.buf);
 	buf_clear(&space->gpu_parts.buf);
 	buf_clear(&space->part_sets.buf);
 	space->parts = false;
@@ -662,6 +670,7 @@ void space_build(struct space *space, const struct facts *facts)
 	named_build(space, facts);
 	space->node_count = count;
 	space->level_count = facts->level_count;
+	speed_begin(space, facts);
 	array_resize(&space->nodes.buf, count, sizeof(struct place_node));
 	for (uint32_t rank = 0; rank < count; rank++) {
 		space->nodes.at[rank].node = order.at[rank];
@@ -672,6 +681,7 @@ void space_build(struct space *space, const struct facts *facts)
 	space->class_count = space->traits_count < CLASSES_MAX ? space->traits_count : CLASSES_MAX;
 	domains_build(space, facts);
 	data_build(space, facts);
+	speed_settle(space);
 	array_resize(&space->counts.buf,
 		     (size_t)space->domain_count * space->class_count * (space->gpus_max + 1),
 		     sizeof(uint32_t));
@@ -756,5 +766,5 @@ bool space_same(const struct space *a, const struct space *b)
 	       (a->counts.buf.size == 0 ||
 		memcmp(a->counts.at, b->counts.at, a->counts.buf.size) == 0) &&
 	       (a->sets.buf.size == 0 || memcmp(a->sets.at, b->sets.at, a->sets.buf.size) == 0) &&
-	       parts_same(a, b);
+	       a->fabric.buf.size == b->fabric.buf.size && parts_same(a, b);
 }

@@ -26,6 +26,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/fabric/fabric.h"
 #include "core/model/facts.h"
 #include "core/placement/array.h"
 #include "core/placement/bits.h"
@@ -61,6 +62,8 @@ struct place_node {
 	uint32_t open_share; /* that is open of these together */
 	uint32_t open_steps; /* steps in which one of them is found, a bit each */
 	uint32_t blocked; /* kept from the wish at hand, whoever holds them: space_block */
+	uint32_t make; /* row in the fabric's hosts; 0 when nothing is known of it */
+	uint32_t unused;
 };
 
 struct domain {
@@ -121,6 +124,7 @@ struct space {
 	ARRAY(uint64_t) data_ranks; /* [of these][bits]: nodes that keep it */
 	ARRAY(uint32_t) counts; /* [domain][class][free GPUs] */
 	ARRAY(uint64_t) sets; /* [class][free GPUs][bits] */
+	ARRAY(struct fabric) fabric; /* one, when anything is known of it (speed.c) */
 	ARRAY(struct space_undo) log;
 	uint32_t log_count;
 	bool parts; /* some wish asks for a part of a GPU; else there is nothing of the following */
@@ -161,6 +165,11 @@ static inline uint32_t place_node_free(const struct place_node *n)
 static inline const struct place_node *space_at(const struct space *s, uint32_t rank)
 {
 	return &s->nodes.at[rank];
+}
+/* How fast GPUs talk to each other; NULL when nobody has described it. */
+static inline const struct fabric *space_fabric(const struct space *s)
+{
+	return s->fabric.buf.size ? s->fabric.at : NULL;
 }
 int32_t space_rank(const struct space *space, uint32_t node); /* RANK_NONE: not in the space */
 const uint32_t *space_counts(const struct space *space, uint32_t domain,

@@ -37,6 +37,7 @@ struct traits {
 	uint32_t driver, cuda; /* as version_parse has it; 0 = not said */
 	uint32_t capability; /* tenths; 0 = not known */
 	uint32_t class; /* enum node_class */
+	uint32_t make; /* how it is built: place_node.make */
 	struct name_id labels[LABELS_MAX]; /* those that some wish names; none behind the last */
 	struct name_id taints[TAINTS_MAX];
 	struct name_id taint_keys[TAINTS_MAX]; /* of these: the key, if some wish names it */

@@ -165,6 +165,9 @@ int place_verdict(const struct search *search, const struct place_request *reque
 		   tasks_anywhere(search, &one, request) < search->tasks) {
 		verdict_set(ret, REASON_RAM, 0, 0, (int64_t)tasks_anywhere(search, &one, request),
 			    search->tasks);
+	} else if (search->slowdown) {
+		verdict_set(ret, REASON_SLOWDOWN, 0, 0, (int64_t)search->slowdown - 1000,
+			    search->shape->max_slowdown);
 	} else if (!shape_is_apart(search->shape, search->tasks) ||
 		   !spread_verdict(search, request, ret)) {
 		verdict_set(ret, REASON_TOPOLOGY, level, most_at, (int64_t)most, search->tasks);

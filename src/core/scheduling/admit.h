@@ -30,6 +30,10 @@ int admit_price_set(const struct admission *a, const struct event_price_set *e) 
 int admit_budget_set(const struct admission *a, const struct event_budget_set *e) MUST_CHECK;
 int admit_queue_removed(const struct admission *a, const struct event_queue_removed *e) MUST_CHECK;
 
+/* admit_fabric.c */
+int admit_fabric_set(const struct admission *a, const struct event_fabric_set *e) MUST_CHECK;
+int admit_slowdown(const struct admission *a, const struct event_job_submitted *e) MUST_CHECK;
+
 /* admit_people.c */
 int admit_team_set(const struct admission *a, const struct event_team_set *e) MUST_CHECK;
 int admit_team_removed(const struct admission *a, const struct event_team_removed *e) MUST_CHECK;

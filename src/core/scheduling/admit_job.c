@@ -227,6 +227,8 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 	if (rc == 0)
 		rc = spread_check(a, e);
 	if (rc == 0)
+		rc = admit_slowdown(a, e);
+	if (rc == 0)
 		rc = depends_check(a, e);
 	if (rc < 0)
 		return rc;

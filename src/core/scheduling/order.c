@@ -549,6 +549,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	struct place_lists lists = place_lists(pass, place);
 	int64_t share = placement_share(place, shape), likely_ms, safe_ms;
 	struct event_attempt_placed *e = &pass_emit(pass, EVENT_ATTEMPT_PLACED)->attempt_placed;
+	struct place_speed speed;
 
 	e->job = id;
 	e->attempt = (int64_t)pass->facts->attempts.count + ++pass->attempts;
@@ -560,6 +561,11 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
 	e->resume_number = checkpoint ? checkpoint->number : 0;
 	near_note(pass, id, shape, place, e);
+	if (space_fabric(&pass->view->space) &&
+	    place_speed(&pass->view->space, shape, job->kind, place, pass->arena, &speed)) {
+		e->bandwidth_mbps = (int64_t)speed.bandwidth_mbps;
+		e->slowdown_permille = speed.slowdown_permille;
+	}
 	if (estimate_by_likes(pass->facts, job, &likely_ms, &safe_ms)) {
 		e->likely_ms = likely_ms;
 		e->safe_ms = safe_ms;

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random prices and budgets; descriptions of a fabric: some makes of hosts, figures of some levels. */
+#include "base/arena.h"
+#include "core/model/random_events.h"
+
+static int64_t rate(struct random *r, uint32_t most)
+{
+	switch (random_below(r, 40)) {
+	case 0: return -1;
+	case 1: return INT64_MAX;
+	case 2: return 0;
+	default: return 1 + random_below(r, most);
+	}
+}
+
+static void random_make(struct random *r, int64_t *ret)
+{
+	uint32_t at = 2;
+
+	ret[0] = 1 + random_below(r, 8);
+	ret[1] = random_below(r, 40) ? random_below(r, 5) : 99;
+	while (at < 2 + MAKE_RATES)
+		ret[at++] = rate(r, 500000);
+	while (at < MAKE_FIELDS)
+		ret[at++] = random_below(r, 3) ? 0 : (int64_t)random_below(r, 256);
+}
+
+void random_fabric(struct random *r, const struct facts *f, struct arena *arena,
+		   struct event_fabric_set *e)
+{
+	static const char *const models[] = { "", "model-0", "model-0,model-1",
+					      "model-2,,model-1" };
+	uint32_t makes = random_below(r, 4), levels = random_below(r, 4),
+		 nodes = random_below(r, 4);
+	int64_t *make = arena_new_array(arena, int64_t, (size_t)makes *MAKE_FIELDS + 1),
+		*level = arena_new_array(arena, int64_t, (size_t)levels *FABRIC_LEVEL_FIELDS + 1),
+		*list = arena_new_array(arena, int64_t, (size_t)2 * nodes + 1);
+
+	for (uint32_t i = 0; i < makes; i++)
+		random_make(r, make + (size_t)i * MAKE_FIELDS);
+	for (uint32_t i = 0; i < levels * FABRIC_LEVEL_FIELDS; i++)
+		level[i] = i % FABRIC_LEVEL_FIELDS ? rate(r, 5000) : (int64_t)random_below(r, 4);
+	for (uint32_t i = 0; i < nodes; i++) {
+		list[i] = random_below(r, f->nodes.count + 2);
+		list[nodes + i] = random_below(r, makes + 2);
+	}
+	e->levels = level;
+	e->levels_count = levels * FABRIC_LEVEL_FIELDS;
+	e->models = models[random_below(r, 4)];
+	e->makes = make;
+	e->makes_count = random_below(r, 30) ? makes * MAKE_FIELDS : makes;
+	e->nodes = list;
+	e->node_makes = list + nodes;
+	e->nodes_count = nodes;
+	e->node_makes_count = random_below(r, 30) ? nodes : 0;
+}
+
+void random_money(struct random *r, struct arena *arena, struct event *e)
+{
+	if (e->kind == EVENT_PRICE_SET) {
+		e->price_set.model = arena_printf(arena, "model%u", random_below(r, 3));
+		e->price_set.micro_per_hour = (int64_t)random_below(r, 101) - 1;
+	} else {
+		e->budget_set.queue = arena_printf(arena, "q%u", random_below(r, 6));
+		e->budget_set.left_micro = (int64_t)random_below(r, 1001) - 1;
+		e->budget_set.currency = "EUR";
+	}
+}
