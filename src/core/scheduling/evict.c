@@ -78,10 +78,14 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 static void leavers_tell(struct hunt *hunt, const struct solution *solution, const struct victim *v)
 {
 	struct pass *pass = hunt->pass;
-	bool *goes = arena_new_array(pass->arena, bool, v->attempt->tasks);
-	int64_t *ranks = arena_new_array(pass->arena, int64_t, v->attempt->tasks);
 	uint32_t count = 0;
+	int64_t *ranks;
+	bool *goes;
 
+	if (!v->leaver || v->surplus->told[v->leaver - 1])
+		return;
+	goes = arena_new_array(pass->arena, bool, v->attempt->tasks);
+	ranks = arena_new_array(pass->arena, int64_t, v->attempt->tasks);
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *other = candidate(hunt, solution->chosen[i]);
 
@@ -94,8 +98,6 @@ static void leavers_tell(struct hunt *hunt, const struct solution *solution, con
 		v->surplus->told[rank] = true;
 		ranks[count++] = rank;
 	}
-	if (!count)
-		return;
 	lifecycle_shrink(pass, v->job, ranks, count, hunt->job);
 	standing_leave(&pass->standings, v->queue, v->tier,
 		       shape_share(&pass->view->space, v->shape, count));
@@ -156,8 +158,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 			coming_add(pass, added.job);
 	}
 	for (uint32_t i = 0; i < solution->count; i++)
-		if (candidate(hunt, solution->chosen[i])->leaver)
-			leavers_tell(hunt, solution, candidate(hunt, solution->chosen[i]));
+		leavers_tell(hunt, solution, candidate(hunt, solution->chosen[i]));
 }
 
 /* May the pass search once more? Else it is cut; one that only explains goes on without. */

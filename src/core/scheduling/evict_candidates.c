@@ -8,9 +8,6 @@
 
 #include "core/scheduling/evict.h"
 
-/* Wider jobs go as one whole: which ranks they can do without is looked for rank by rank. */
-enum { SPLIT_TASKS_MAX = 256 };
-
 int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
 {
 	int64_t saved_ms = attempt_saved_ms(facts, job, attempt);
@@ -111,46 +108,64 @@ static void victim_add(struct pass *pass, uint32_t list, const struct victim *vi
 	pass->victim_counts[list]++;
 }
 
-/* How many ranks of it lie on the same node. */
-static uint32_t ranks_beside(const struct pass *pass, const struct attempt *attempt, uint32_t rank)
+/* By rank: how many of them lie on its node. */
+static uint32_t *ranks_beside(struct pass *pass, const struct attempt *attempt)
 {
-	const struct task *own = table_get(&pass->facts->tasks, attempt->first_task + rank);
-	uint32_t count = 0;
+	const struct facts *facts = pass->facts;
+	uint32_t *beside = arena_new_array(pass->arena, uint32_t, attempt->tasks), *on;
 
+	if (!pass->ranks_on)
+		pass->ranks_on =
+			arena_new_array(pass->arena, uint32_t, (size_t)facts->nodes.count + 1);
+	on = pass->ranks_on;
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
-		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
 
-		count += task_holds(task) && task->node.v == own->node.v;
+		on[task->node.v] += task_holds(task);
 	}
-	return count;
+	for (uint32_t i = 0; i < attempt->tasks; i++)
+		beside[i] =
+			on[((const struct task *)table_get(&facts->tasks, attempt->first_task + i))
+				   ->node.v];
+	for (uint32_t i = 0; i < attempt->tasks; i++)
+		on[((const struct task *)table_get(&facts->tasks, attempt->first_task + i))
+			   ->node.v] = 0;
+	return beside;
+}
+
+static bool rank_may_leave(const struct pass *pass, const struct attempt *attempt, uint32_t rank)
+{
+	const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + rank);
+
+	return task->state == TASK_RUNNING && !task->leaving;
+}
+
+/* The least number above `above` of those beside a rank that may leave; 0 = there is none. */
+static uint32_t beside_next(const struct pass *pass, const struct attempt *attempt,
+			    const uint32_t *beside, uint32_t above)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < attempt->tasks; i++)
+		if (beside[i] > above && beside[i] < least && rank_may_leave(pass, attempt, i))
+			least = beside[i];
+	return least < UINT32_MAX ? least : 0;
 }
 
 /* Which ranks it can do without: from nodes where it has the fewest, and of these the highest, so that the rest stays together. */
-static uint32_t surplus_pick(const struct pass *pass, const struct attempt *attempt, uint32_t most,
+static uint32_t surplus_pick(struct pass *pass, const struct attempt *attempt, uint32_t most,
 			     struct surplus *ret)
 {
+	const uint32_t *beside = ranks_beside(pass, attempt);
 	uint32_t found = 0;
 
-	for (bool any = true; any && found < most; found += any) {
-		uint32_t best = 0, best_beside = UINT32_MAX;
-
-		for (uint32_t i = attempt->tasks; i-- > 0;) {
-			const struct task *task =
-				table_get(&pass->facts->tasks, attempt->first_task + i);
-			uint32_t beside;
-
-			if (task->state != TASK_RUNNING || task->leaving || ret->is[i])
-				continue;
-			beside = ranks_beside(pass, attempt, i);
-			if (beside >= best_beside)
-				continue;
-			best = i;
-			best_beside = beside;
-		}
-		any = best_beside != UINT32_MAX;
-		if (any)
-			ret->is[best] = true;
-	}
+	for (uint32_t at = beside_next(pass, attempt, beside, 0); at && found < most;
+	     at = beside_next(pass, attempt, beside, at))
+		for (uint32_t i = attempt->tasks; i-- > 0 && found < most;)
+			if (beside[i] == at && rank_may_leave(pass, attempt, i)) {
+				ret->is[i] = true;
+				found++;
+			}
 	return found;
 }
 
@@ -164,7 +179,7 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 
 	if (!job_is_free(pass->facts, job) || attempt->parts_share ||
 	    attempt->exited != attempt->left || attempt->state != ATTEMPT_ACTIVE ||
-	    attempt_width(attempt) <= stay || attempt_width(attempt) > SPLIT_TASKS_MAX)
+	    attempt_width(attempt) <= stay)
 		return;
 	rest->surplus = arena_new(pass->arena, struct surplus);
 	rest->surplus->is = arena_new_array(pass->arena, bool, attempt->tasks);

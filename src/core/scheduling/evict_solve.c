@@ -14,7 +14,7 @@ static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
 {
 	struct space *space = &hunt->pass->view->space;
 
-	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+	for (uint32_t i = victim_first(v); i < victim_end(v); i++) {
 		const struct task *task =
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
@@ -103,7 +103,7 @@ static bool victim_touches(const struct hunt *hunt, const struct victim *v,
 
 	if (v->promise || (request->domain == 0 && request->rank == RANK_NONE))
 		return true;
-	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+	for (uint32_t i = victim_first(v); i < victim_end(v); i++) {
 		const struct task *task =
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
@@ -429,8 +429,8 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		promise_tally(hunt, v->promise, nodes);
 		return;
 	}
-	for (uint32_t i = 0;
-	     i < v->attempt->tasks && choice->solved < SOLUTIONS_MAX && choice->tries < TRIES_MAX;
+	for (uint32_t i = victim_first(v);
+	     i < victim_end(v) && choice->solved < SOLUTIONS_MAX && choice->tries < TRIES_MAX;
 	     i++) {
 		const struct task *task =
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);

@@ -69,6 +69,15 @@ struct victim {
 	const char *queue_name;
 };
 
+/* Its ranks lie among these: of surplus there is one. */
+static inline uint32_t victim_first(const struct victim *v)
+{
+	return v->leaver ? v->leaver - 1 : 0;
+}
+static inline uint32_t victim_end(const struct victim *v)
+{
+	return v->leaver ? v->leaver : v->attempt->tasks;
+}
 /* Does this rank go with the victim? */
 static inline bool victim_has(const struct victim *v, uint32_t rank, const struct task *task)
 {
@@ -143,6 +152,7 @@ struct pass {
 	uint64_t *leaving; /* jobs that this pass told to leave, one bit each; NULL = none yet */
 	struct candidates kept;
 	struct barren *barren; /* by queue; NULL = not yet made */
+	uint32_t *ranks_on; /* by node: scratch, zeroes between uses; NULL = not yet made */
 	bool *promises_gone; /* by index in the view: kept or taken over in this pass */
 	uint32_t searches, asked; /* that found nothing; jobs that had their turn in this round */
 	bool passed_over; /* some had their search in an earlier pass of this round */

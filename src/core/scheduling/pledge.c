@@ -126,7 +126,7 @@ void pledge_take(struct pass *pass, uint32_t queue, uint8_t tier, const struct s
 
 void pledge_attempt(struct pass *pass, const struct victim *v, int sign)
 {
-	for (uint32_t i = 0; pass->pledges && i < v->attempt->tasks; i++) {
+	for (uint32_t i = victim_first(v); pass->pledges && i < victim_end(v); i++) {
 		const struct task *task =
 			table_get(&pass->facts->tasks, v->attempt->first_task + i);
 
