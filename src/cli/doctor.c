@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/jobs.h"
 #include "cli/problem.h"
+#include "cli/promised.h"
 #include "store/history.h"
 #include "store/journal.h"
 
@@ -196,6 +197,21 @@ static void check_status(struct examination *e, const json_t *status)
 		     "the daemon has no root rights: it runs only its own account's jobs");
 }
 
+static void tell_promised(void *context, const char *text)
+{
+	find(context, "guarantees", REMARK, "%s", text);
+}
+
+/* Who may not see queues or nodes is told nothing of them. */
+static void check_promised(struct examination *e, struct client *client)
+{
+	struct err err;
+	int told = promised_look(client, e->in->arena, e, tell_promised, &err);
+
+	if (told == 0)
+		find(e, "guarantees", FINE, "there are GPUs for all of them");
+}
+
 static void check_daemon(struct examination *e)
 {
 	AUTO_CLIENT client = NULL;
@@ -215,6 +231,7 @@ static void check_daemon(struct examination *e)
 		return;
 	}
 	check_status(e, status);
+	check_promised(e, client);
 	json_decref(status);
 }
 

@@ -6,6 +6,7 @@
 #include "cli/jobs.h"
 #include "cli/nouns.h"
 #include "cli/problem.h"
+#include "cli/promised.h"
 
 static void cell_used(const json_t *row, struct buf *out)
 {
@@ -112,29 +113,10 @@ static int queue_body(const struct invocation *in, json_t *body, struct err *err
 	return rc;
 }
 
-/* That is allowed, and then not all of them can have it at once. */
-static int warn_promised(struct client *client, struct err *err)
+static void warn(void *context, const char *text)
 {
-	json_t *rows = NULL, *row, *status = NULL;
-	double promised = 0;
-	int64_t total;
-	size_t index;
-	int rc = fetch_list(client, "/api/v1/queues", "queues", &rows, err);
-
-	if (rc < 0)
-		return rc;
-	json_array_foreach(rows, index, row) if (!get_text(row, "parent")[0]) promised +=
-		json_number_value(json_object_get(row, "promised_gpus"));
-	json_decref(rows);
-	rc = client_get(client, "/api/v1/status", &status, err);
-	if (rc < 0)
-		return rc;
-	total = get_int(json_object_get(status, "gpus"), "total");
-	json_decref(status);
-	if (promised > (double)total)
-		notice("all guarantees together are %.6g GPUs, and there are %lld: not every queue can have what it is promised at the same time",
-		       promised, (long long)total);
-	return 0;
+	(void)context;
+	notice("%s", text);
 }
 
 static int set_queue(struct invocation *in, bool create, struct err *err)
@@ -165,7 +147,9 @@ static int set_queue(struct invocation *in, bool create, struct err *err)
 				 arena_printf(in->arena, "queue %s", in->args[0]), err);
 	json_decref(body);
 	if (rc >= 0 && (arg_has(in, "guarantee") || arg_has(in, "guarantee-models")))
-		rc = warn_promised(client, err);
+		rc = promised_look(client, in->arena, NULL, warn, err);
+	if (rc > 0)
+		rc = 0;
 	return rc;
 }
 

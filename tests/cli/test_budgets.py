@@ -99,3 +99,16 @@ def test_what_is_collected_for_a_blocked_job_is_lent_to_no_standard_work():
         d.wait(small, "running")
         done = d.run("policy", "set", "--collect-after", "soon", check=False)
         assert done.code == 2 and done.err.startswith('fairlead: --collect-after: duration "soon"'), done
+
+
+def test_guarantees_of_a_model_beyond_what_there_is_are_told():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB,1x4xA100-40GB") as d:
+        assert "there are GPUs for all of them" in d.run("doctor", check=False).out
+        done = d.run("queues", "create", "p", "--guarantee-models", "H100-80GB=3,A100-40GB=1")
+        assert "guarantees" not in done.err, done
+        done = d.run("queues", "create", "q", "--guarantee-models", "H100-80GB=2,any=1")
+        assert "the guarantees of H100-80GB come to 5 GPUs, and there are 4 of that model" in done.err, done
+        assert "A100" not in done.err and "all guarantees" not in done.err, done
+        done = d.run("queues", "change", "q", "--guarantee-models", "H100=1")
+        assert "H100 is guaranteed, and no node has that model" in done.err, done
+        assert "H100 is guaranteed, and no node has that model" in d.run("doctor", check=False).out
