@@ -214,6 +214,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 							    .regions = "",
 							    .labels = "",
 							    .tolerates = "",
+							    .roles = "",
 							    .preempts = 1,
 							    .grace_ms = -1,
 							    .array_count = 1,

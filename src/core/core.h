@@ -61,6 +61,7 @@ enum {
 struct verdict {
 	uint16_t code; /* enum reason */
 	uint8_t level; /* topology level concerned: level + 1, LEVEL_NODE ..., 0 = none */
+	uint8_t role; /* of a job with roles: 1 + the one concerned, beside what the others take; 0 = all */
 	uint32_t at; /* best domain of that level (name_id), or node, or queue; 0 = none */
 	int64_t have, need; /* in tasks, GPUs, MiB, milli-CPUs or shares, as the code says */
 	struct job_id holder; /* a job that holds what is missing, or that is ahead */
@@ -136,7 +137,7 @@ enum change_kind {
 	CHANGE_GPUS_BACK, /* the GPUs `value` of node `id` are no longer set aside */
 	CHANGE_MODELS, /* it accepts any model */
 	CHANGE_GPU_MEMORY, /* it asks for `value` MiB of GPU memory, at most */
-	CHANGE_CPU, /* ... milli-CPUs per task */
+	CHANGE_CPU, /* ... milli-CPUs per task; this and the next ones: of role `id` (from 1 on), 0 = of all tasks */
 	CHANGE_RAM, /* ... MiB of memory per task */
 	CHANGE_LEVEL, /* it requires the level `value` (as in struct shape) */
 	CHANGE_TASKS, /* it asks for `value` tasks, */

@@ -11,7 +11,7 @@
 #define LIST_NAMES 16
 enum { LIST_BYTES = LIST_NAMES * (NAME_MAX_BYTES + 1) };
 _Static_assert(SHAPE_MODELS_MAX <= LIST_NAMES && SHAPE_REGIONS_MAX <= LIST_NAMES &&
-		       SHAPE_LABELS_MAX <= LIST_NAMES,
+		       SHAPE_LABELS_MAX <= LIST_NAMES && ROLES_MAX <= LIST_NAMES,
 	       "all lists of a shape fit");
 
 static const struct job *job_of(const struct arrivals *a, uint32_t index)
@@ -130,6 +130,35 @@ static void list_text(const struct facts *f, const struct name_id *names, uint32
 	ret[size] = '\0';
 }
 
+/* Room for what is told of each role. */
+struct roles_text {
+	char names[LIST_BYTES];
+	int64_t numbers[ROLES_MAX][ROLE_NUMBERS];
+};
+
+static void roles_copy(const struct facts *f, const struct shape *shape,
+		       struct event_job_submitted *e, struct roles_text *room)
+{
+	uint32_t count = shape->role_count;
+
+	if (!count)
+		return;
+	list_text(f, shape->role, ROLES_MAX, 0, room->names);
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t *of = room->numbers[i];
+
+		of[ROLE_TASKS_MIN] = shape->role_min[i];
+		of[ROLE_TASKS_MAX] = shape->role_max[i];
+		of[ROLE_GPUS] = shape->role_gpus[i];
+		of[ROLE_CPU_MILLI] = shape->role_cpu_milli[i];
+		of[ROLE_MEMORY_MIB] = shape->role_memory_mib[i];
+		of[ROLE_ENDS] = shape->role_ends >> i & 1;
+	}
+	e->roles = room->names;
+	e->role_numbers = room->numbers[0];
+	e->role_numbers_count = count * ROLE_NUMBERS;
+}
+
 static void wish_copy(const struct facts *f, const struct job *job, struct event_job_submitted *e)
 {
 	const struct shape *shape = shape_get(f, job->shape);
@@ -189,6 +218,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 		data[LIST_BYTES];
 	char driver[VERSION_TEXT_MAX], cuda[VERSION_TEXT_MAX];
 	int64_t speeds[SHAPE_MODELS_MAX];
+	struct roles_text roles;
 
 	wish_copy(a->facts, job, &e.job_submitted);
 	list_text(a->facts, shape->models, SHAPE_MODELS_MAX, 0, models);
@@ -205,6 +235,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	e.job_submitted.labels = labels;
 	e.job_submitted.tolerates = tolerates;
 	e.job_submitted.data = data;
+	roles_copy(a->facts, shape, &e.job_submitted, &roles);
 	e.job_submitted.job = (int64_t)play->facts.jobs.count + 1;
 	play_offer(play, &e);
 }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/parse.h"
+#include "core/model/roles.h"
 #include "sim/checks_fit.h"
 
 enum { MEMORY_CAP = 1 << 28 };
@@ -99,10 +100,11 @@ static void book_node(struct checks *checks, uint32_t node, int64_t cpu_milli, i
 }
 
 /* Of one task, on that node. */
-static int64_t task_share(const struct facts *f, const struct shape *shape, uint32_t node)
+static int64_t task_share(const struct facts *f, const struct shape *shape, uint32_t rank,
+			  uint32_t node)
 {
 	if (!shape_is_part(shape))
-		return (int64_t)shape->gpus * GPU_SHARE;
+		return (int64_t)shape_wish(shape, rank).gpus * GPU_SHARE;
 	return shape_part(shape, node_get(f, (struct node_id){ node })->gpu_memory_mib).share;
 }
 
@@ -112,8 +114,9 @@ static void book_placed(struct checks *checks, const struct facts *f,
 	const struct shape *shape = shape_get(f, job->shape);
 
 	for (uint32_t i = 0; i < e->nodes_count; i++) {
-		book_node(checks, (uint32_t)e->nodes[i], shape->cpu_milli, shape->memory_mib);
-		book_queue(checks, f, job->queue, task_share(f, shape, (uint32_t)e->nodes[i]));
+		book_node(checks, (uint32_t)e->nodes[i], shape_wish(shape, i).cpu_milli,
+			  shape_wish(shape, i).memory_mib);
+		book_queue(checks, f, job->queue, task_share(f, shape, i, (uint32_t)e->nodes[i]));
 	}
 	checks->live = room_for(checks, checks->live, checks->live_count, &checks->live_room,
 				sizeof(*checks->live));
@@ -136,12 +139,13 @@ static void book_ended(struct checks *checks, const struct facts *f, uint32_t id
 	shape = shape_get(f, job->shape);
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
-		int64_t share = task->gpu_part ? task->gpu_part : (int64_t)shape->gpus * GPU_SHARE;
+		struct task_wish wish = shape_wish(shape, rank);
+		int64_t share = task->gpu_part ? task->gpu_part : (int64_t)wish.gpus * GPU_SHARE;
 
 		if (!task_holds(task))
 			continue;
-		book_node(checks, task->node.v, -(int64_t)shape->cpu_milli,
-			  -(int64_t)shape->memory_mib);
+		book_node(checks, task->node.v, -(int64_t)wish.cpu_milli,
+			  -(int64_t)wish.memory_mib);
 		book_queue(checks, f, job->queue, -share);
 	}
 }
@@ -206,12 +210,16 @@ static const char *node_lacks(const struct facts *f, const struct shape *shape,
 }
 
 static void check_task(struct checks *checks, const struct facts *f,
-		       const struct engine_sim *engine, const char *name, const struct shape *shape,
-		       uint32_t id, uint32_t mask)
+		       const struct engine_sim *engine, const char *name,
+		       const struct shape *of_job, uint32_t rank, uint32_t id, uint32_t mask)
 {
+	struct shape own = *of_job;
+	const struct shape *shape = &own;
 	const struct node *node = node_get(f, (struct node_id){ id });
 	const char *at = facts_name(f, node->name);
 
+	if (of_job->role_count)
+		shape_of_role(of_job, shape_role(of_job, rank), &own);
 	if (node->state != NODE_READY)
 		checks_problem(checks, f, "job %s is placed on node %s, which is %s", name, at,
 			       node_state_name(node->state));
@@ -412,7 +420,7 @@ struct bound_sums {
 };
 
 static void bound_count(const struct facts *f, const struct queue *queue, const struct shape *shape,
-			uint32_t node, struct bound_sums *sums)
+			uint32_t rank, uint32_t node, struct bound_sums *sums)
 {
 	struct name_id model = node_get(f, (struct node_id){ node })->model;
 	int found = -1;
@@ -421,10 +429,10 @@ static void bound_count(const struct facts *f, const struct queue *queue, const 
 		if (queue->limit_model[i].v == model.v ||
 		    (found < 0 && strcmp(facts_name(f, queue->limit_model[i]), "any") == 0))
 			found = i;
-	sums->cpu_milli += shape->cpu_milli;
-	sums->ram_mib += shape->memory_mib;
+	sums->cpu_milli += shape_wish(shape, rank).cpu_milli;
+	sums->ram_mib += shape_wish(shape, rank).memory_mib;
 	if (found >= 0)
-		sums->model[found] += task_share(f, shape, node);
+		sums->model[found] += task_share(f, shape, rank, node);
 }
 
 static bool queue_holds(const struct facts *f, struct queue_id above, struct queue_id id)
@@ -445,7 +453,7 @@ static void check_bounds(struct checks *checks, const struct facts *f, const cha
 		bool passed;
 
 		for (uint32_t i = 0; i < e->nodes_count; i++)
-			bound_count(f, queue, shape, (uint32_t)e->nodes[i], &sums);
+			bound_count(f, queue, shape, i, (uint32_t)e->nodes[i], &sums);
 		for (uint32_t i = 0; i + 1 < checks->live_count; i++) { /* the last is this one */
 			const struct attempt *a = attempt_find(f, checks->live[i]);
 			const struct job *other = a ? job_get(f, a->job) : NULL;
@@ -453,7 +461,7 @@ static void check_bounds(struct checks *checks, const struct facts *f, const cha
 			for (uint32_t rank = 0;
 			     other && queue_holds(f, id, other->queue) && rank < a->tasks; rank++)
 				if (task_holds(task_get(f, a, rank)))
-					bound_count(f, queue, shape_get(f, other->shape),
+					bound_count(f, queue, shape_get(f, other->shape), rank,
 						    task_get(f, a, rank)->node.v, &sums);
 		}
 		passed = (queue->limit_cpu_milli && shape->cpu_milli &&
@@ -487,11 +495,14 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	if (!job_is_waiting(job))
 		checks_problem(checks, f, "job %s is placed although it is %s", name,
 			       job_state_name(job->state));
+	for (uint32_t i = 0; i < shape->role_count; i++)
+		if (shape_role_tasks(shape, e->nodes_count, i) < shape->role_min[i])
+			checks_problem(checks, f, "job %s is placed without some role", name);
 	if (e->nodes_count < shape->tasks_min || e->nodes_count > shape->tasks_max)
 		checks_problem(checks, f, "job %s is placed with %u tasks, it has %u to %u", name,
 			       e->nodes_count, shape->tasks_min, shape->tasks_max);
 	for (uint32_t i = 0; i < e->nodes_count; i++) {
-		check_task(checks, f, engine, name, shape, (uint32_t)e->nodes[i],
+		check_task(checks, f, engine, name, shape, i, (uint32_t)e->nodes[i],
 			   (uint32_t)e->masks[i]);
 		checks_times(checks, f, job, (uint32_t)e->nodes[i], (uint32_t)e->masks[i]);
 	}
@@ -524,12 +535,13 @@ static void book_left(struct checks *checks, const struct facts *f,
 		if (task->state != TASK_EXITED)
 			checks_problem(checks, f, "rank %lld of job %s leaves before it has ended",
 				       (long long)e->ranks[i], job_text(f, attempt->job.v));
-		book_node(checks, task->node.v, -(int64_t)shape->cpu_milli,
-			  -(int64_t)shape->memory_mib);
+		book_node(checks, task->node.v,
+			  -(int64_t)shape_wish(shape, (uint32_t)e->ranks[i]).cpu_milli,
+			  -(int64_t)shape_wish(shape, (uint32_t)e->ranks[i]).memory_mib);
 	}
 	if (shape)
 		book_queue(checks, f, job->queue,
-			   -(int64_t)shape->gpus * GPU_SHARE * e->ranks_count);
+			   -ranks_gpus(shape, e->ranks, e->ranks_count) * GPU_SHARE);
 }
 
 static void check_grown(struct checks *checks, const struct facts *f,
@@ -552,11 +564,13 @@ static void check_grown(struct checks *checks, const struct facts *f,
 		checks_problem(checks, f, "job %s grows to %u tasks, it has at most %u", name,
 			       attempt_width(attempt) + e->ranks_count, shape->tasks_max);
 	for (uint32_t i = 0; i < e->ranks_count; i++) {
-		check_task(checks, f, engine, name, shape, (uint32_t)e->nodes[i],
-			   (uint32_t)e->masks[i]);
-		book_node(checks, (uint32_t)e->nodes[i], shape->cpu_milli, shape->memory_mib);
+		struct task_wish wish = shape_wish(shape, (uint32_t)e->ranks[i]);
+
+		check_task(checks, f, engine, name, shape, (uint32_t)e->ranks[i],
+			   (uint32_t)e->nodes[i], (uint32_t)e->masks[i]);
+		book_node(checks, (uint32_t)e->nodes[i], wish.cpu_milli, wish.memory_mib);
 	}
-	book_queue(checks, f, job->queue, (int64_t)shape->gpus * GPU_SHARE * e->ranks_count);
+	book_queue(checks, f, job->queue, ranks_gpus(shape, e->ranks, e->ranks_count) * GPU_SHARE);
 	check_nodes_room(checks, f, name, &place);
 	check_level(checks, f, name, shape, &place);
 	checks_apart(checks, f, name, shape, attempt, &place);
@@ -614,6 +628,26 @@ static void note_eviction(struct checks *checks, const struct facts *f, int64_t 
 	};
 }
 
+/* Of each role, counted by hand. */
+static bool is_narrowed_too_far(const struct facts *f, const struct attempt *attempt,
+				const struct shape *shape, const struct event_attempt_shrunk *e)
+{
+	uint32_t stay[ROLES_MAX] = { 0 };
+
+	if (!shape->role_count)
+		return attempt_width(attempt) <
+		       shape->tasks_min + attempt->leaving + e->ranks_count;
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		if (task_holds(task_get(f, attempt, rank)) && !task_get(f, attempt, rank)->leaving)
+			stay[shape_role(shape, rank)]++;
+	for (uint32_t i = 0; i < e->ranks_count; i++)
+		stay[shape_role(shape, (uint32_t)e->ranks[i])]--;
+	for (uint32_t i = 0; i < shape->role_count; i++)
+		if (stay[i] < shape->role_min[i] || stay[i] > shape->role_max[i])
+			return true;
+	return false;
+}
+
 /* Surplus that goes for another job: that one must start, and the least width stays. */
 static void check_shrunk(struct checks *checks, const struct facts *f,
 			 const struct event_attempt_shrunk *e)
@@ -621,7 +655,7 @@ static void check_shrunk(struct checks *checks, const struct facts *f,
 	const struct attempt *attempt = attempt_find(f, e->attempt);
 	const struct shape *shape = attempt ? shape_get(f, job_get(f, attempt->job)->shape) : NULL;
 
-	if (!shape || attempt_width(attempt) < shape->tasks_min + attempt->leaving + e->ranks_count)
+	if (!shape || is_narrowed_too_far(f, attempt, shape, e))
 		checks_problem(checks, f, "job %s is narrowed below its least width",
 			       attempt_job_text(f, e->attempt));
 	check_critical(checks, f, e->attempt, "narrowed to make room");

@@ -37,23 +37,38 @@ void checks_apart(struct checks *checks, const struct facts *f, const char *name
 		checks_problem(checks, f, "tasks of job %s that must lie apart lie together", name);
 }
 
+struct models_seen {
+	bool any, several;
+	struct name_id first;
+};
+
+/* A task without GPUs in a job where others have some has no model. */
+static void model_see(const struct facts *f, const struct shape *shape, uint32_t node,
+		      uint32_t mask, struct models_seen *seen)
+{
+	struct name_id model = node_get(f, (struct node_id){ node })->model;
+
+	if (shape->role_count && !mask)
+		return;
+	seen->several |= seen->any && !name_same(seen->first, model);
+	seen->first = model;
+	seen->any = true;
+}
+
 void checks_models(struct checks *checks, const struct facts *f, const char *name,
 		   const struct shape *shape, const struct attempt *attempt,
 		   const struct event_attempt_placed *e)
 {
-	const struct node *first = node_get(f, (struct node_id){ (uint32_t)e->nodes[0] });
-	bool several = false;
+	struct models_seen seen = { .any = false };
 
-	for (uint32_t i = 1; i < e->nodes_count; i++)
-		several = several ||
-			  !name_same(node_get(f, (struct node_id){ (uint32_t)e->nodes[i] })->model,
-				     first->model);
+	for (uint32_t i = 0; i < e->nodes_count; i++)
+		model_see(f, shape, (uint32_t)e->nodes[i], (uint32_t)e->masks[i], &seen);
 	for (uint32_t rank = 0; attempt && rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
-		several = several || (task_holds(task) &&
-				      !name_same(node_get(f, task->node)->model, first->model));
+		if (task_holds(task))
+			model_see(f, shape, task->node.v, task->gpu_mask, &seen);
 	}
-	if (several && shape->gpus && !shape->mixes)
+	if (seen.several && shape->gpus && !shape->mixes)
 		checks_problem(checks, f, "tasks of job %s get GPUs of several models", name);
 }

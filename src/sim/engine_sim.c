@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/model/roles.h"
 
 enum item_kind {
 	ITEM_READY,
 	ITEM_STARTED,
 	ITEM_FINISH,
+	ITEM_DONE, /* of one rank */
 	ITEM_FAIL,
 	ITEM_CHECKPOINT_BEGIN,
 	ITEM_CHECKPOINT_DONE,
@@ -225,6 +227,7 @@ static struct sim_attempt *attempt_add(struct engine_sim *engine, const struct f
 				       uint32_t id)
 {
 	const struct attempt *record = attempt_get(facts, (struct attempt_id){ id });
+	const struct shape *shape = shape_get(facts, job_get(facts, record->job)->shape);
 	struct sim_job *job = job_edit(engine, record->job.v);
 	struct sim_attempt *a;
 
@@ -246,7 +249,8 @@ static struct sim_attempt *attempt_add(struct engine_sim *engine, const struct f
 
 		a->tasks[rank] = (struct sim_task){ .node = task->node.v,
 						    .gpu_mask = task->gpu_mask,
-						    .part = task->gpu_part != 0 };
+						    .part = task->gpu_part != 0,
+						    .role = (uint8_t)shape_role(shape, rank) };
 		if (!task->gpu_part)
 			hold(engine, task->node.v, task->gpu_mask, 0, id);
 	}
@@ -351,6 +355,7 @@ static void take_grown(struct engine_sim *engine, const struct facts *facts, str
 {
 	const struct attempt *record = attempt_get(facts, (struct attempt_id){ a->id });
 	struct sim_task *tasks = arena_new_array(&engine->memory, struct sim_task, record->tasks);
+	const struct shape *shape = shape_get(facts, job_get(facts, record->job)->shape);
 
 	memcpy(tasks, a->tasks, a->task_count * sizeof(*tasks));
 	for (uint32_t rank = 0; rank < record->tasks; rank++) {
@@ -360,7 +365,8 @@ static void take_grown(struct engine_sim *engine, const struct facts *facts, str
 			continue;
 		tasks[rank] = (struct sim_task){ .node = task->node.v,
 						 .gpu_mask = task->gpu_mask,
-						 .launch = task->launch };
+						 .launch = task->launch,
+						 .role = (uint8_t)shape_role(shape, rank) };
 		a->live++;
 		hold(engine, task->node.v, task->gpu_mask, 0, a->id);
 	}
@@ -420,6 +426,21 @@ void engine_sim_take(struct engine_sim *engine, const struct facts *facts, const
 		take_stopped(engine, a, e);
 }
 
+/* Ranks of some roles end before the others. */
+static void roles_run(struct engine_sim *engine, const struct sim_attempt *a, int64_t from_ms)
+{
+	const struct sim_job *job = &engine->jobs[a->job];
+
+	for (uint32_t rank = 0; job->work.role_runtime_ms && rank < a->task_count; rank++) {
+		int64_t all_ms = job->work.role_runtime_ms[a->tasks[rank].role],
+			takes_ms = all_ms - a->base_ms;
+
+		if (all_ms && all_ms != SIM_FOREVER)
+			plan(engine, later(from_ms, takes_ms > 0 ? takes_ms : 0), ITEM_DONE, a,
+			     rank);
+	}
+}
+
 /* All ranks run: from here on work is done. */
 static void attempt_runs(struct engine_sim *engine, struct sim_attempt *a, int64_t now_ms)
 {
@@ -430,6 +451,7 @@ static void attempt_runs(struct engine_sim *engine, struct sim_attempt *a, int64
 	left_ms = job->work.runtime_ms == SIM_FOREVER ? SIM_FOREVER
 						      : job->work.runtime_ms - a->base_ms;
 	plan(engine, later(now_ms, later(extra_ms, left_ms > 0 ? left_ms : 0)), ITEM_FINISH, a, 0);
+	roles_run(engine, a, later(now_ms, extra_ms));
 	plan(engine, later(now_ms, job->work.fails_after_ms), ITEM_FAIL, a, 0);
 	if (job->work.checkpoints &&
 	    job->work.every_ms > 0) /* those complete before the engine's time are history */
@@ -628,7 +650,7 @@ static void rank_is_ready(struct engine_sim *engine, struct sim_attempt *a, uint
 static bool is_of_rank(enum item_kind kind)
 {
 	return kind == ITEM_READY || kind == ITEM_STARTED || kind == ITEM_EXIT ||
-	       kind == ITEM_LEAVE;
+	       kind == ITEM_DONE || kind == ITEM_LEAVE;
 }
 
 /* Makes one planned thing happen. */
@@ -644,6 +666,7 @@ static void happen(struct engine_sim *engine, const struct facts *facts,
 	case ITEM_READY: rank_is_ready(engine, a, item->rank); return;
 	case ITEM_STARTED: rank_starts(engine, a, item->rank); return;
 	case ITEM_FINISH: engine_sim_finish(engine, a->id); return;
+	case ITEM_DONE: rank_ends(engine, a, item->rank, CAUSE_EXIT, 0); return;
 	case ITEM_FAIL: {
 		int32_t code = engine->jobs[a->job].work.exit_code;
 

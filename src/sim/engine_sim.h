@@ -35,6 +35,8 @@ struct sim_work {
 	int64_t restart_ms; /* added to each attempt but the first */
 	int64_t ready_ms, start_ms, stop_ms; /* how long preparing, starting and stopping take */
 	bool checkpoints;
+	/* By role of the job: its ranks exit with 0 after so long; 0 = with the job. NULL = all do. */
+	const int64_t *role_runtime_ms;
 };
 
 /* How many regular checkpoints are complete `age_ms` after the work began. */
@@ -50,6 +52,7 @@ struct sim_task {
 	uint32_t launch; /* how often the rank was started anew */
 	bool never_ran;
 	bool part; /* of the GPU: others may hold parts of it too */
+	uint8_t role; /* of its job */
 };
 
 struct sim_attempt {

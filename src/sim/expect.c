@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/parse.h"
+#include "core/model/roles.h"
 #include "sim/runner.h"
 
 static const char *duration(struct run *run, int64_t ms)
@@ -62,6 +63,34 @@ static uint32_t tasks_running(const struct run *run, const struct run_job *job)
 
 	for (uint32_t i = 0; i < job->count; i++)
 		running += run_tasks_running(run, job->id + i);
+	return running;
+}
+
+/* Is the item about this rank of the job? Of all, or of those of a role. */
+static bool item_has(const struct run *run, const struct expect_item *item,
+		     const struct attempt *attempt, uint32_t rank)
+{
+	const struct facts *f = &run->world.facts;
+	const struct shape *shape = shape_get(f, job_get(f, attempt->job)->shape);
+
+	return !item->role ||
+	       strcmp(facts_name(f, shape->role[shape_role(shape, rank)]), item->role) == 0;
+}
+
+static uint32_t role_running(const struct run *run, const struct expect_item *item,
+			     const struct run_job *job)
+{
+	const struct facts *f = &run->world.facts;
+	uint32_t running = 0;
+
+	for (uint32_t i = 0; i < job->count; i++) {
+		struct attempt_id id = record(run, job, i)->attempt;
+		const struct attempt *attempt = id.v ? attempt_get(f, id) : NULL;
+
+		for (uint32_t rank = 0; attempt && rank < attempt->tasks; rank++)
+			running += task_get(f, attempt, rank)->state == TASK_RUNNING &&
+				   item_has(run, item, attempt, rank);
+	}
 	return running;
 }
 
@@ -245,7 +274,7 @@ static void check_running(struct run *run, const char *when, const struct expect
 	for (uint32_t i = 0; i < item->name_count; i++) {
 		const struct run_job *job = run_job_find(run, item->names[i]);
 
-		running += tasks_running(run, job);
+		running += item->role ? role_running(run, item, job) : tasks_running(run, job);
 		if (!*why)
 			why = explanation(run, job, &reason);
 	}
@@ -274,6 +303,18 @@ static void check_sum(struct run *run, const char *when, const struct expect_ite
 						     .actual = duration(run, lost_ms) });
 }
 
+/* Unlike tasks hold unlike shares: of those that run. */
+static int64_t roles_running_share(const struct facts *f, const struct job *job,
+				   const struct attempt *attempt)
+{
+	int64_t gpus = 0;
+
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		if (task_get(f, attempt, rank)->state == TASK_RUNNING)
+			gpus += shape_wish(shape_get(f, job->shape), rank).gpus;
+	return gpus * GPU_SHARE;
+}
+
 /* Of so many of the job's tasks; those of one attempt hold equal parts but for what lies on unlike GPUs. */
 static int64_t tasks_share(const struct facts *f, uint32_t id, uint32_t tasks)
 {
@@ -283,6 +324,8 @@ static int64_t tasks_share(const struct facts *f, uint32_t id, uint32_t tasks)
 	if (!job->attempt.v || !tasks)
 		return 0;
 	attempt = attempt_get(f, job->attempt);
+	if (shape_get(f, job->shape)->role_count)
+		return roles_running_share(f, job, attempt);
 	return attempt_share(f, attempt) * tasks / attempt->tasks;
 }
 
@@ -437,18 +480,27 @@ static const char *node_text(const struct run *run, struct node_id id)
 	return facts_name(&run->world.facts, node_get(&run->world.facts, id)->name);
 }
 
+/* A rank that the item is about, and that holds a place. */
+static bool is_meant(const struct run *run, const struct expect_item *item,
+		     const struct attempt *attempt, uint32_t rank)
+{
+	return task_holds(task_get(&run->world.facts, attempt, rank)) &&
+	       item_has(run, item, attempt, rank);
+}
+
 /* "n0 n1": the nodes that an attempt is on, each once. */
-static const char *nodes_text(struct run *run, const struct attempt *attempt, uint32_t *ret_count)
+static const char *nodes_text(struct run *run, const struct expect_item *item,
+			      const struct attempt *attempt, uint32_t *ret_count)
 {
 	AUTO_BUF text = BUF_INIT;
 
 	*ret_count = 0;
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(&run->world.facts, attempt, rank);
-		bool seen = !task_holds(task);
+		bool seen = !is_meant(run, item, attempt, rank);
 
 		for (uint32_t k = 0; k < rank && !seen; k++)
-			seen = task_holds(task_get(&run->world.facts, attempt, k)) &&
+			seen = is_meant(run, item, attempt, k) &&
 			       task_get(&run->world.facts, attempt, k)->node.v == task->node.v;
 		if (!seen)
 			buf_addf(&text, "%s%s", (*ret_count)++ ? ", " : "",
@@ -457,7 +509,8 @@ static const char *nodes_text(struct run *run, const struct attempt *attempt, ui
 	return arena_strdup(&run->memory, buf_text(&text));
 }
 
-static bool is_within(const struct run *run, const struct attempt *attempt, const char *level)
+static bool is_within(const struct run *run, const struct expect_item *item,
+		      const struct attempt *attempt, const char *level)
 {
 	const struct facts *f = &run->world.facts;
 	const struct task *first = NULL;
@@ -468,7 +521,7 @@ static bool is_within(const struct run *run, const struct attempt *attempt, cons
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(f, attempt, rank);
 
-		if (!task_holds(task))
+		if (!is_meant(run, item, attempt, rank))
 			continue;
 		first = first ? first : task;
 		if (at == f->level_count ? task->node.v != first->node.v
@@ -499,14 +552,14 @@ static bool place_holds(struct run *run, const struct expect_item *item,
 
 	switch (item->form) {
 	case PLACE_COUNT: return node_count == (uint32_t)item->number;
-	case PLACE_WITHIN: return is_within(run, attempt, item->texts[0]);
+	case PLACE_WITHIN: return is_within(run, item, attempt, item->texts[0]);
 	case PLACE_NODES:
 	case PLACE_AVOID:
 		for (uint32_t i = 0; i < item->text_count; i++) {
 			bool on = false;
 
 			for (uint32_t rank = 0; rank < attempt->tasks && !on; rank++)
-				on = task_holds(task_get(&run->world.facts, attempt, rank)) &&
+				on = is_meant(run, item, attempt, rank) &&
 				     strcmp(node_text(run,
 						      task_get(&run->world.facts, attempt, rank)
 							      ->node),
@@ -540,7 +593,7 @@ static void check_place(struct run *run, const char *when, const struct expect_i
 	enum reason reason;
 
 	if (attempt)
-		nodes = nodes_text(run, attempt, &count);
+		nodes = nodes_text(run, item, attempt, &count);
 	if (attempt && place_holds(run, item, attempt, count))
 		return;
 	run_mismatch(run, (struct mismatch){

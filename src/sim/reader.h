@@ -73,6 +73,12 @@ int scenario_read_node_names(struct reader *r, const struct conf *item, struct s
 	MUST_CHECK;
 int scenario_read_job_names(struct reader *r, const struct conf *item, struct scenario_job *job)
 	MUST_CHECK;
+/* `roles`, once what is said of the job is read. */
+int scenario_read_roles(struct reader *r, const struct conf *item, struct scenario_job *job)
+	MUST_CHECK;
+/* The job, which exists, has a role of that name. */
+int scenario_check_role(struct reader *r, const struct conf *c, const char *name, const char *role)
+	MUST_CHECK;
 int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
 	MUST_CHECK;
 int scenario_read_jobs(struct reader *r, const struct conf *jobs) MUST_CHECK;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "base/conf.h"
 #include "base/err.h"
+#include "core/model/roles.h"
 
 struct arena;
 
@@ -82,6 +83,16 @@ struct scenario_place {
 	int32_t gpu; /* its GPU, -1 = the first free ones */
 };
 
+/* Groups of unlike tasks; by role. */
+struct scenario_roles {
+	uint32_t count;
+	const char *names; /* comma separated */
+	const char *name[ROLES_MAX];
+	int64_t numbers[ROLES_MAX][ROLE_NUMBERS]; /* enum role_number */
+	int64_t runtime_ms[ROLES_MAX]; /* its tasks end after so long; 0 = with the job */
+	struct shape shape; /* the same, but for names */
+};
+
 struct scenario_job {
 	const char *name, *queue, *user;
 	const char *models; /* accepted ones, comma separated; "" = any */
@@ -115,6 +126,7 @@ struct scenario_job {
 	bool mixes;
 	uint32_t gpu_part; /* of one GPU in 1/63000; 0 = whole ones */
 	int64_t gpu_part_mib; /* or of its memory */
+	const struct scenario_roles *roles; /* NULL = its tasks are alike */
 	const struct scenario_place *running; /* by task */
 	uint32_t running_count; /* 0 = does not run at the start */
 	int64_t age_ms;
@@ -186,6 +198,7 @@ enum place_form {
 struct expect_item {
 	enum expect_key key;
 	const char *label; /* as written: "u[0-7]" */
+	const char *role; /* RUNNING, PLACE: only its tasks; NULL = all */
 	const char *const *names; /* the jobs (or nodes) it is about, ranges expanded */
 	uint32_t name_count;
 	bool counted; /* EVICTED, MOVED: `number` of them, whoever they are */
@@ -237,4 +250,7 @@ const char *scenario_title(const struct conf *document, struct arena *arena);
 int scenario_queue_change(const char *file, const struct conf *changes, struct arena *arena,
 			  struct scenario_queue *queue, struct err *err) MUST_CHECK;
 const struct scenario_job *scenario_job_find(const struct scenario *scenario, const char *name);
+uint32_t scenario_task_gpus(const struct scenario_job *job, uint32_t task);
+/* Index of the role; ROLES_MAX = the job has no such. */
+uint32_t scenario_role_find(const struct scenario_job *job, const char *role);
 const char *expect_key_name(enum expect_key key);

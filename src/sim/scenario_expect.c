@@ -212,11 +212,29 @@ static int read_value(struct reader *r, const struct conf *c, struct expect_item
 	UNREACHABLE();
 }
 
+/* `job/role`, of keys that look at tasks; the job's name alone in ret_name. */
+static int read_role(struct reader *r, const struct conf *c, struct expect_item *item,
+		     const char **ret_name)
+{
+	const char *slash = strchr(c->key, '/');
+
+	*ret_name = c->key;
+	if (!slash)
+		return 0;
+	if (item->key != EXPECT_RUNNING && item->key != EXPECT_PLACE)
+		return conf_error(r->err, r->file, c, "%s is of a whole job: leave \"%s\" out",
+				  expect_key_name(item->key), slash);
+	*ret_name = arena_strndup(r->arena, c->key, (size_t)(slash - c->key));
+	item->role = slash + 1;
+	return 0;
+}
+
 /* A map by job (or node): one item per entry. */
 static int read_map(struct reader *r, const struct conf *map, enum expect_key key,
 		    struct expect_item *items)
 {
 	struct names names;
+	const char *name;
 	struct err why;
 	int rc = 0;
 
@@ -224,17 +242,18 @@ static int read_map(struct reader *r, const struct conf *map, enum expect_key ke
 		const struct conf *c = map->items[i];
 
 		items[i] = (struct expect_item){ .key = key, .label = c->key, .line = c->key_line };
-		if (strchr(c->key, '/'))
-			return err_at(r->err, ERR_UNSUPPORTED, r->file, c->key_line, c->key_column,
-				      "needs a later release: job/role in key `%s` (roles)",
-				      expect_key_name(key));
-		if (parse_name_range(c->key, r->arena, SCENARIO_RANGE_MAX, &names.at, &names.count,
+		rc = read_role(r, c, &items[i], &name);
+		if (rc < 0)
+			return rc;
+		if (parse_name_range(name, r->arena, SCENARIO_RANGE_MAX, &names.at, &names.count,
 				     &why) < 0)
 			return conf_error(r->err, r->file, c, "%s: %s", expect_key_name(key),
 					  why.text);
 		for (size_t k = 0; rc == 0 && k < names.count; k++)
 			rc = key == EXPECT_NODE_STATE ? scenario_check_node(r, c, names.at[k])
 						      : scenario_check_job(r, c, names.at[k]);
+		for (size_t k = 0; rc == 0 && items[i].role && k < names.count; k++)
+			rc = scenario_check_role(r, c, names.at[k], items[i].role);
 		items[i].names = names.at;
 		items[i].name_count = (uint32_t)names.count;
 		if (rc == 0)

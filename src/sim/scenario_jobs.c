@@ -359,7 +359,8 @@ static int read_running(struct reader *r, const struct conf *c, struct scenario_
 		if (rc == 0)
 			rc = read_place(r, item, c->type == CONF_MAP ? item->key : item->text,
 					&nodes, &gpu);
-		if (rc == 0 && gpu >= 0 && (tasks != 1 || jobs[0].gpus != 1))
+		if (rc == 0 && gpu >= 0 &&
+		    (tasks != 1 || scenario_task_gpus(&jobs[0], jobs[0].running_count) != 1))
 			return conf_error(r->err, r->file, item,
 					  "a GPU can be named only for a task of one GPU");
 		if (rc == 0)
@@ -430,7 +431,7 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "selector",    "tolerates",      "rejoin",
 					     "deadline",    "efficiency",     "spread",
 					     "throughput",  "min_throughput", "mix_models",
-					     "data" };
+					     "data",        "roles" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;
@@ -453,6 +454,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		rc = read_numbers(r, item, &job);
 	if (rc == 0)
 		rc = read_tasks(r, conf_find(item, "tasks"), &job);
+	if (rc == 0)
+		rc = scenario_read_roles(r, item, &job);
 	if (rc == 0)
 		rc = read_models(r, conf_find(item, "model"), &job);
 	if (rc == 0)

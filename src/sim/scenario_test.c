@@ -248,7 +248,6 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 		{ "jobs:\n  - {name: a, gpus: 1g.10gb}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, gpus: \"1g.10gb\"}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, kind: interactive}\n", "key `kind`" },
-		{ "jobs:\n  - {name: a, roles: []}\n", "key `roles`" },
 	};
 
 	(void)state;

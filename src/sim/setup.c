@@ -235,6 +235,13 @@ static int64_t *depend_ids(struct run *run, const struct scenario_job *from, uin
 	return ids;
 }
 
+static void submission_roles(struct event_job_submitted *j, const struct scenario_roles *roles)
+{
+	j->roles = roles->names;
+	j->role_numbers = roles->numbers[0];
+	j->role_numbers_count = roles->count * ROLE_NUMBERS;
+}
+
 static struct event submission(struct run *run, const struct scenario_job *from)
 {
 	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "scenario");
@@ -288,6 +295,8 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->max_slowdown = from->max_slowdown;
 	j->gpu_part = from->gpu_part;
 	j->gpu_part_mib = from->gpu_part_mib;
+	if (from->roles)
+		submission_roles(j, from->roles);
 	j->body = hex;
 	j->body_mac = hex;
 	j->client_key = hex;
@@ -331,7 +340,8 @@ static void tell_engine(struct run *run, const struct run_job *job)
 				 .restart_ms = from->restart_cost_ms,
 				 .ready_ms = from->ready_ms,
 				 .stop_ms = from->stop_ms,
-				 .checkpoints = from->checkpoints };
+				 .checkpoints = from->checkpoints,
+				 .role_runtime_ms = from->roles ? from->roles->runtime_ms : NULL };
 
 	for (uint32_t i = 0; i < job->count; i++)
 		engine_sim_job(&run->world.engine, job->id + i, &work);
@@ -443,15 +453,16 @@ static int take_first(struct run *run, const struct scenario_job *from, int64_t 
 {
 	for (uint32_t i = 0; i < from->running_count; i++) {
 		struct run_node *node = node_of(run, from->running[i].node);
+		uint32_t gpus = scenario_task_gpus(from, i);
 
 		if (from->running[i].gpu >= 0)
 			continue;
-		for (uint32_t g = 0; g < node->from->gpus &&
-				     __builtin_popcountll((uint64_t)masks[i]) < (int)from->gpus;
+		for (uint32_t g = 0;
+		     g < node->from->gpus && __builtin_popcountll((uint64_t)masks[i]) < (int)gpus;
 		     g++)
 			if (gpu_take(node, from, g))
 				masks[i] |= INT64_C(1) << g;
-		if (__builtin_popcountll((uint64_t)masks[i]) < (int)from->gpus)
+		if (__builtin_popcountll((uint64_t)masks[i]) < (int)gpus)
 			return no_room(run, from, node, err);
 	}
 	return 0;

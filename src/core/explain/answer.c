@@ -46,15 +46,15 @@ static bool answer_limit(struct trial *t, const struct verdict *v, struct parts 
 }
 
 /* The largest figure from `least` up to `most` with which the shape fits on the idle cluster; -1 = none does. */
-static int64_t most_that_fits(const struct words *w, struct shape *shape, uint32_t *field,
-			      int64_t least, int64_t most)
+static int64_t most_that_fits(const struct words *w, struct shape *shape, enum change_kind kind,
+			      uint32_t role, int64_t least, int64_t most)
 {
 	int64_t best = -1;
 
 	while (least <= most) {
 		int64_t middle = least + (most - least) / 2;
 
-		*field = (uint32_t)middle;
+		shape_number_set(shape, kind, role, (uint32_t)middle);
 		if (words_fits_idle(w, shape, shape->tasks_min)) {
 			best = middle;
 			least = middle + 1;
@@ -87,60 +87,69 @@ static struct shape shape_bare(const struct shape *shape)
 {
 	struct shape bare = *shape;
 
-	bare.gpu_memory_mib = bare.cpu_milli = bare.memory_mib = 0;
+	bare.gpu_memory_mib = 0;
+	shape_number_set(&bare, CHANGE_CPU, 0, 0);
+	shape_number_set(&bare, CHANGE_RAM, 0, 0);
 	bare.require = 0;
 	bare.apart = 0;
 	return bare;
 }
 
+/* Fewer tasks, else fewer GPUs per task: of this role (from 1 on), or of all tasks. */
+static bool answer_fewer(struct trial *t, const struct shape *shape, uint32_t role,
+			 struct parts *parts)
+{
+	static const enum change_kind kinds[] = { CHANGE_TASKS, CHANGE_GPUS };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct shape tried = *shape;
+		int64_t now = *shape_number(&tried, kinds[i], role),
+			most = most_that_fits(&t->words, &tried, kinds[i], role, 1, now - 1);
+
+		if (most > 0)
+			return part_add(parts, kinds[i], role, most);
+	}
+	return false;
+}
+
 /* Nothing that alone is too much: fewer tasks, else fewer GPUs per task, else less of everything. */
-static bool answer_size(struct trial *t, struct parts *parts)
+static bool answer_size(struct trial *t, uint32_t role, struct parts *parts)
 {
 	static const enum change_kind all[] = { CHANGE_MODELS, CHANGE_GPU_MEMORY, CHANGE_CPU,
 						CHANGE_RAM, CHANGE_LEVEL };
 	const struct words *w = &t->words;
 	struct shape shape = *w->shape, bare = shape_bare(&shape);
-	uint32_t tasks = shape.tasks_min;
-	int64_t most = -1;
 	bool any = false;
 
-	if (!words_fits_idle(w, &bare, tasks))
+	if (!words_fits_idle(w, &bare, shape.tasks_min))
 		shape = bare;
-	most = most_that_fits(w, &shape, &shape.tasks_min, 1, (int64_t)tasks - 1);
-	if (most > 0)
-		return part_add(parts, CHANGE_TASKS, 0, most);
-	shape.tasks_min = tasks;
-	most = most_that_fits(w, &shape, &shape.gpus, 1, (int64_t)shape.gpus - 1);
-	if (most > 0)
-		return part_add(parts, CHANGE_GPUS, 0, most);
+	if ((role || !shape.role_count) && answer_fewer(t, &shape, role, parts))
+		return true;
+	for (uint32_t i = shape.role_count; i > 0; i--)
+		if (answer_fewer(t, &shape, i, parts))
+			return true;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		any = part_add(parts, all[i], 0, 0) || any;
 	return any;
 }
 
 /* The same, less than it is now; where another wish is too much as well, without that one: it has its turn later. */
-static int64_t most_of_one(struct trial *t, struct shape *shape, uint32_t *field)
+static int64_t most_of_one(struct trial *t, enum change_kind kind, uint32_t role)
 {
-	int64_t now = *field, most = most_that_fits(&t->words, shape, field, 0, now - 1);
+	struct shape shape = *t->words.shape, alone = shape_sizes(&shape);
+	int64_t now = *shape_number(&shape, kind, role),
+		most = most_that_fits(&t->words, &shape, kind, role, 0, now - 1);
 
 	if (most < 0) {
-		shape->require = 0;
-		most = most_that_fits(&t->words, shape, field, 0, now - 1);
+		shape.require = 0;
+		most = most_that_fits(&t->words, &shape, kind, role, 0, now - 1);
 	}
 	if (most < 0) {
-		uint32_t tasks = shape->tasks_min, gpus = shape->gpus, cpu = shape->cpu_milli,
-			 part = shape->gpu_part, part_mib = shape->gpu_part_mib,
-			 ram = shape->memory_mib;
-		bool is_cpu = field == &shape->cpu_milli;
-
-		*shape = (struct shape){ .tasks_min = tasks,
-					 .tasks_max = tasks,
-					 .gpus = gpus,
-					 .gpu_part = part,
-					 .gpu_part_mib = part_mib };
-		shape->cpu_milli = is_cpu ? cpu : 0;
-		shape->memory_mib = is_cpu ? 0 : ram;
-		most = most_that_fits(&t->words, shape, field, 0, now - 1);
+		if (kind == CHANGE_CPU)
+			shape_cpus_copy(&alone, t->words.shape);
+		else
+			shape_memory_copy(&alone, t->words.shape);
+		most = most_that_fits(&t->words, &alone, kind, role, 0, now - 1);
 	}
 	return most > 0 ? most : 0;
 }
@@ -159,8 +168,6 @@ static bool answer_trait(struct trial *t, const struct verdict *v, struct parts 
 
 static bool answer_never(struct trial *t, const struct verdict *v, struct parts *parts)
 {
-	struct shape shape = *t->words.shape;
-
 	if (v->code == REASON_DRIVER || v->code == REASON_RESIDENCY ||
 	    v->code == REASON_NODE_CLASS || (v->code == REASON_MODEL && v->level > TRAIT_MODEL))
 		return answer_trait(t, v, parts);
@@ -169,14 +176,14 @@ static bool answer_never(struct trial *t, const struct verdict *v, struct parts 
 	if (v->code == REASON_MEMORY)
 		return part_add(parts, CHANGE_GPU_MEMORY, 0, v->have);
 	if (v->code == REASON_CPU)
-		return part_add(parts, CHANGE_CPU, 0, most_of_one(t, &shape, &shape.cpu_milli));
+		return part_add(parts, CHANGE_CPU, v->role, most_of_one(t, CHANGE_CPU, v->role));
 	if (v->code == REASON_RAM)
-		return part_add(parts, CHANGE_RAM, 0, most_of_one(t, &shape, &shape.memory_mib));
+		return part_add(parts, CHANGE_RAM, v->role, most_of_one(t, CHANGE_RAM, v->role));
 	if (v->code == REASON_TOPOLOGY)
 		return answer_level(t, parts);
 	if (v->code == REASON_SPREAD)
 		return part_add(parts, CHANGE_SPREAD, 0, 0);
-	return answer_size(t, parts);
+	return answer_size(t, v->role, parts);
 }
 
 /* All that could come free, in the order in which it is expected: running jobs, then nodes and GPUs not in use. */

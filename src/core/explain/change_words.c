@@ -77,6 +77,12 @@ static const char *trait_text(const struct words *w, const struct change_part *p
 	return "";
 }
 
+/* Of a part that is about one role. */
+static const char *role_text(const struct words *w, const struct change_part *part)
+{
+	return part->id ? arena_printf(w->arena, "%s ", words_role(w, part->id - 1)) : "";
+}
+
 static const char *part_text(const struct words *w, const struct change_part *part)
 {
 	struct arena *a = w->arena;
@@ -113,18 +119,22 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 						  size_text(a, part->value))
 				   : "asking for no GPU memory in particular";
 	case CHANGE_CPU:
-		return arena_printf(a, "asking for at most %lld.%03lld processors per task",
-				    value / 1000, value % 1000);
+		return arena_printf(a, "%sasking for at most %lld.%03lld processors per task",
+				    role_text(w, part), value / 1000, value % 1000);
 	case CHANGE_RAM:
-		return arena_printf(a, "asking for at most %s of memory per task",
+		return arena_printf(a, "%sasking for at most %s of memory per task",
+				    role_text(w, part),
 				    part->value ? size_text(a, part->value) : "0");
 	case CHANGE_LEVEL:
 		return part->value ? arena_printf(a, "requiring one %s only",
 						  words_level(w, (uint8_t)part->value))
 				   : "requiring no level of the topology";
 	case CHANGE_TASKS:
-		return arena_printf(a, "asking for %lld task%s", value, value == 1 ? "" : "s");
-	case CHANGE_GPUS: return arena_printf(a, "asking for %s per task", words_gpus(w, value));
+		return arena_printf(a, "%sasking for %lld task%s", role_text(w, part), value,
+				    value == 1 ? "" : "s");
+	case CHANGE_GPUS:
+		return arena_printf(a, "%sasking for %s per task", role_text(w, part),
+				    words_gpus(w, value));
 	case CHANGE_RUN_LIMIT:
 		return arena_printf(a, "declaring a run-time limit of %s",
 				    duration_text(a, part->value));

@@ -63,19 +63,15 @@ static bool trait_alone_fails(const struct words *w, enum trait trait)
 static bool wish_alone_fails(const struct words *w, const struct verdict *v)
 {
 	const enum reason code = (enum reason)v->code;
-	struct shape alone = { .tasks_min = w->shape->tasks_min,
-			       .tasks_max = w->shape->tasks_min,
-			       .gpus = w->shape->gpus,
-			       .gpu_part = w->shape->gpu_part,
-			       .gpu_part_mib = w->shape->gpu_part_mib };
+	struct shape alone = shape_sizes(w->shape);
 	struct place_request request = { .shape = &alone,
 					 .tasks = alone.tasks_min,
 					 .rank = RANK_NONE };
 
 	if (code == REASON_CPU)
-		alone.cpu_milli = w->shape->cpu_milli;
+		shape_cpus_copy(&alone, w->shape);
 	else if (code == REASON_RAM)
-		alone.memory_mib = w->shape->memory_mib;
+		shape_memory_copy(&alone, w->shape);
 	else if (code == REASON_MEMORY)
 		alone.gpu_memory_mib = w->shape->gpu_memory_mib;
 	else if (code == REASON_TOPOLOGY)
@@ -102,6 +98,27 @@ bool words_fits_idle(const struct words *w, const struct shape *shape, uint32_t 
 	return fits;
 }
 
+/* A verdict in GPUs, in tasks. */
+static struct verdict tasks_instead(const struct words *w, const struct verdict *v)
+{
+	const struct shape *shape = w->shape;
+	struct verdict ret = *v;
+
+	if (v->role) {
+		uint32_t gpus = shape->role_gpus[v->role - 1];
+
+		ret.have = gpus ? v->have / gpus : 0;
+		ret.need = shape->role_min[v->role - 1];
+	} else if (shape->role_count) {
+		ret.have = shape_tasks_within(shape, roles_gpus, v->have, shape->tasks_min);
+		ret.need = shape->tasks_min;
+	} else {
+		ret.have = shape->gpus ? v->have / shape->gpus : 0;
+		ret.need = shape->tasks_min;
+	}
+	return ret;
+}
+
 /* On an idle cluster of all nodes that exist: NONE, or what forbids it for ever. */
 struct verdict ever_verdict(const struct words *w)
 {
@@ -118,8 +135,7 @@ struct verdict ever_verdict(const struct words *w)
 		v = (struct verdict){ .code = REASON_IMPOSSIBLE, .need = w->shape->tasks_min };
 	space_rollback(&w->view->space, mark);
 	if (v.code == REASON_CAPACITY) { /* in GPUs; said in tasks */
-		v.have = w->shape->gpus ? v.have / w->shape->gpus : 0;
-		v.need = w->shape->tasks_min;
+		v = tasks_instead(w, &v);
 	}
 	if (v.code == REASON_CAPACITY || v.code == REASON_FRAGMENTATION)
 		v.code = REASON_IMPOSSIBLE;

@@ -99,9 +99,9 @@ static const char *impossible_text(const struct facts *facts, struct view *view,
 		if (v.code)
 			text = arena_printf(
 				arena,
-				w.never ? ". On this cluster as it is it can't start: it %s. What would let it start: %s"
-					: ". As it is it can't start: it %s. What would let it start: %s",
-				words_summary(&w, &v), words_remedy(&w, &v));
+				w.never ? ". On this cluster as it is it can't start: %s%s. What would let it start: %s"
+					: ". As it is it can't start: %s%s. What would let it start: %s",
+				v.role ? "" : "it ", words_summary(&w, &v), words_remedy(&w, &v));
 	}
 	view_destroy(anew);
 	facts_deinit(&copy);

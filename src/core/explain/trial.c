@@ -121,20 +121,15 @@ static void put_wish(struct trial *t, const struct change_part *part)
 		models_any(&shape);
 	else if (part->kind == CHANGE_GPU_MEMORY)
 		gpu_memory_set(&shape, (uint32_t)part->value);
-	else if (part->kind == CHANGE_CPU)
-		shape.cpu_milli = (uint32_t)part->value;
-	else if (part->kind == CHANGE_RAM)
-		shape.memory_mib = (uint32_t)part->value;
 	else if (part->kind == CHANGE_LEVEL)
 		shape.require = (uint8_t)part->value;
 	else if (part->kind == CHANGE_SPREAD)
 		shape.apart = 0;
 	else if (part->kind == CHANGE_SLOWDOWN)
 		shape.max_slowdown = (uint32_t)part->value;
-	else if (part->kind == CHANGE_GPUS)
-		shape.gpus = (uint32_t)part->value;
-	else if (part->kind == CHANGE_TASKS)
-		shape.tasks_min = shape.tasks_max = (uint32_t)part->value;
+	else if (part->kind == CHANGE_CPU || part->kind == CHANGE_RAM ||
+		 part->kind == CHANGE_GPUS || part->kind == CHANGE_TASKS)
+		shape_number_set(&shape, part->kind, part->id, (uint32_t)part->value);
 	whatif_shape(&t->copy, id, &shape);
 	if (part->kind == CHANGE_STANDARD)
 		whatif_tier(&t->copy, id, TIER_STANDARD);

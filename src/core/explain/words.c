@@ -284,6 +284,8 @@ const char *words_money(const struct words *w, uint32_t queue, int64_t micro)
 /* "4 tasks of 2 GPUs", "3 GPUs". */
 static const char *wish_text(const struct words *w)
 {
+	if (w->shape->role_count)
+		return words_roles(w);
 	if (w->shape->tasks_min == 1)
 		return words_task(w);
 	return arena_printf(w->arena, "%u tasks of %s", w->shape->tasks_min, words_task(w));
@@ -405,14 +407,22 @@ static const char *window_remedy(const struct words *w, const struct verdict *v)
 
 /* --- what is wrong ---------------------------------------------------------------------------------------------- */
 
+/* Always with the number of tasks. */
+static const char *wishes_text(const struct words *w)
+{
+	if (w->shape->role_count)
+		return words_roles(w);
+	return arena_printf(w->arena, "%u tasks of %s", w->shape->tasks_min, words_task(w));
+}
+
 static const char *placing_summary(const struct words *w, const struct verdict *v)
 {
 	if (v->code == REASON_TOPOLOGY && w->never)
 		return arena_printf(
 			w->arena,
-			"needs %u tasks of %s in one %s; the best, %s, has place for %lld of %lld even when idle",
-			w->shape->tasks_min, words_task(w), words_level(w, v->level),
-			place_text(w, v), (long long)v->have, (long long)v->need);
+			"needs %s in one %s; the best, %s, has place for %lld of %lld even when idle",
+			wishes_text(w), words_level(w, v->level), place_text(w, v),
+			(long long)v->have, (long long)v->need);
 	if (v->code == REASON_TOPOLOGY)
 		return arena_printf(
 			w->arena,
@@ -462,8 +472,32 @@ static const char *hold_text(const struct words *w)
 			    reason);
 }
 
+/* About one role: as of a job that has no other tasks. */
+static const char *role_summary(const struct words *w, const struct verdict *v)
+{
+	struct verdict alone = *v;
+	struct shape room;
+	struct words own = words_of_role(w, (uint32_t)v->role - 1, &room);
+
+	alone.role = 0;
+	return arena_printf(w->arena, "%s %s", words_role(w, (uint32_t)v->role - 1),
+			    words_summary(&own, &alone));
+}
+
+static const char *role_remedy(const struct words *w, const struct verdict *v)
+{
+	struct verdict alone = *v;
+	struct shape room;
+	struct words own = words_of_role(w, (uint32_t)v->role - 1, &room);
+
+	alone.role = 0;
+	return words_remedy(&own, &alone);
+}
+
 const char *words_summary(const struct words *w, const struct verdict *v)
 {
+	if (v->role)
+		return role_summary(w, v);
 	switch ((enum reason)v->code) {
 	case REASON_NONE: return "can start with the next decision";
 	case REASON_HOLD: return hold_text(w);
@@ -607,6 +641,8 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 
 const char *words_remedy(const struct words *w, const struct verdict *v)
 {
+	if (v->role)
+		return role_remedy(w, v);
 	switch ((enum reason)v->code) {
 	case REASON_NONE: return "";
 	case REASON_HOLD: return arena_printf(w->arena, "fairlead release %u", w->job);

@@ -58,5 +58,17 @@ struct words words_make(const struct facts *facts, struct view *view, struct job
 			struct arena *arena);
 /* The first reason for which it waits; sets `never`. False: nothing keeps it from its place. */
 bool words_reason(struct words *w, struct verdict *ret);
+/* words_roles.c: the same about one role alone (from 0), whose wish is put into `room`. */
+struct words words_of_role(const struct words *w, uint32_t role, struct shape *room);
+const char *words_role(const struct words *w, uint32_t role); /* role "worker" */
+const char *
+words_roles(const struct words *w); /* 3 tasks (server: 1 without GPUs, worker: 2 of 1 GPU) */
+/* What is left of a wish when only its sizes count; and then also its processors, its memory. */
+struct shape shape_sizes(const struct shape *shape);
+void shape_cpus_copy(struct shape *to, const struct shape *from);
+void shape_memory_copy(struct shape *to, const struct shape *from);
+/* A number of the wish that a change is about (tasks, GPUs, processors, memory): of a role, from 1 on, or 0 for all tasks. */
+uint32_t *shape_number(struct shape *shape, enum change_kind kind, uint32_t role);
+void shape_number_set(struct shape *shape, enum change_kind kind, uint32_t role, uint32_t value);
 /* Would so many tasks of the shape fit if all nodes were there and idle? */
 bool words_fits_idle(const struct words *w, const struct shape *shape, uint32_t tasks);

@@ -30,8 +30,8 @@ void reservation_drop(struct facts *f, struct job_id job);
 void tasks_drop(struct facts *f, struct attempt_id id);
 /* The attempt when it is its job's live one, else 0. */
 struct attempt_id attempt_live(struct facts *f, int64_t id);
-/* So many ranks more (or fewer) of the attempt count as its queue's past use. */
-void attempt_counts(struct facts *f, struct attempt_id id, int64_t ranks);
+/* So many GPU shares more (or fewer) of the attempt count as its queue's past use. */
+void attempt_counts(struct facts *f, struct attempt_id id, int64_t share);
 /* Where records are missing, a later one tells what they must have said: its attempt has ended; it waits again. */
 void job_end_unseen(struct facts *f, struct job_id id);
 void job_wait_unseen(struct facts *f, struct job_id id);

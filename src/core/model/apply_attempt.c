@@ -39,17 +39,12 @@ static void job_follow(struct facts *f, struct attempt_id id)
 }
 
 /* What the queue has in use for its past: best-effort work takes spare GPUs and counts in no share. */
-void attempt_counts(struct facts *f, struct attempt_id id, int64_t ranks)
+void attempt_counts(struct facts *f, struct attempt_id id, int64_t share)
 {
-	const struct attempt *attempt = attempt_get(f, id);
-	const struct job *job = job_get(f, attempt->job);
+	const struct job *job = job_get(f, attempt_get(f, id)->job);
 
 	if (job->tier != TIER_BEST_EFFORT && !f->reviving)
-		queue_past_change(f, job->queue,
-				  attempt->parts_share
-					  ? (ranks < 0 ? -1 : 1) * attempt->parts_share
-					  : ranks * (int64_t)shape_get(f, job->shape)->gpus *
-						    GPU_SHARE);
+		queue_past_change(f, job->queue, share);
 }
 
 /* --- placing and stopping ------------------------------------------------------------------------------ */
@@ -155,7 +150,7 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	job->promise = 0;
 	facts_give_promises(f, first);
 	reservation_drop(f, job_id);
-	attempt_counts(f, id, attempt->tasks);
+	attempt_counts(f, id, attempt_share(f, attempt));
 	job_follow(f, id);
 }
 
@@ -218,7 +213,7 @@ void apply_attempt_stopped(struct facts *f, const struct event_attempt_stopped *
 		return;
 	}
 	attempt->state = ATTEMPT_STOPPING;
-	attempt->why = clamp_u8(e->why, STOP_START);
+	attempt->why = clamp_u8(e->why, STOP_DONE);
 	attempt->stopped_ms = f->now_ms;
 	attempt->deadline_ms = deadline_ms;
 }
@@ -279,7 +274,7 @@ void job_end_unseen(struct facts *f, struct job_id id)
 
 	if (!live.v)
 		return;
-	attempt_counts(f, live, -(int64_t)attempt_width(attempt_get(f, live)));
+	attempt_counts(f, live, -attempt_share(f, attempt_get(f, live)));
 	attempt = attempt_edit(f, live);
 	attempt->state = ATTEMPT_OVER;
 	attempt->ended_ms = f->now_ms;
@@ -303,7 +298,8 @@ static void forecast_judge(struct facts *f, const struct attempt *attempt,
 	struct forecast *forecast = &f->forecast;
 
 	if (!attempt->safe_ms || !ran_ms ||
-	    (e->why != STOP_NONE && e->why != STOP_FAILED && e->why != STOP_LIMIT))
+	    (e->why != STOP_NONE && e->why != STOP_FAILED && e->why != STOP_LIMIT &&
+	     e->why != STOP_DONE))
 		return;
 	forecast->count++;
 	forecast->under_likely += ran_ms <= attempt->likely_ms;
@@ -323,11 +319,11 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 
 	if (!id.v)
 		return;
-	attempt_counts(f, id, -(int64_t)attempt_width(attempt_get(f, id)));
+	attempt_counts(f, id, -attempt_share(f, attempt_get(f, id)));
 	attempt = attempt_edit(f, id);
 	job = attempt->job;
 	attempt->state = ATTEMPT_OVER;
-	attempt->why = clamp_u8(e->why, STOP_START);
+	attempt->why = clamp_u8(e->why, STOP_DONE);
 	attempt->ended_ms = f->now_ms;
 	attempt->unreachable = 0;
 	forecast_judge(f, attempt, e);

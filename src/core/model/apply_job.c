@@ -12,6 +12,7 @@
 #include "core/model/apply.h"
 #include "core/model/edit.h"
 #include "core/model/likes.h"
+#include "core/model/roles.h"
 
 uint8_t job_waiting_state(const struct facts *f, const struct job *job)
 {
@@ -142,6 +143,56 @@ static void speeds_of(const struct facts *f, const struct event_job_submitted *e
 	}
 }
 
+static int64_t role_number(const struct event_job_submitted *e, uint32_t role,
+			   enum role_number number)
+{
+	uint32_t at = role * ROLE_NUMBERS + number;
+
+	return at < e->role_numbers_count ? e->role_numbers[at] : 0;
+}
+
+/* One more role of the wish; `at` in the lists of the event. */
+static bool role_of(struct facts *f, const struct event_job_submitted *e, const char *name,
+		    struct shape *ret)
+{
+	uint32_t at = ret->role_count;
+	int64_t least = role_number(e, at, ROLE_TASKS_MIN),
+		most = role_number(e, at, ROLE_TASKS_MAX), gpus = role_number(e, at, ROLE_GPUS);
+
+	least = least ? least : 1;
+	most = most ? most : least;
+	if (at == ROLES_MAX || !*name || least < 1 || most < least || most > TASKS_MAX ||
+	    gpus < 0 || gpus > NODE_GPUS_MAX)
+		return false;
+	ret->role[at] = facts_intern(f, name);
+	ret->role_min[at] = (uint32_t)least;
+	ret->role_max[at] = (uint32_t)most;
+	ret->role_gpus[at] = (uint32_t)gpus;
+	ret->role_cpu_milli[at] = clamp_u32(role_number(e, at, ROLE_CPU_MILLI));
+	ret->role_memory_mib[at] = clamp_u32(role_number(e, at, ROLE_MEMORY_MIB));
+	if (role_number(e, at, ROLE_ENDS))
+		ret->role_ends |= UINT32_C(1) << at;
+	ret->role_count++;
+	return true;
+}
+
+/* What the fields for all tasks say is put aside: they follow from the roles. */
+static bool roles_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
+{
+	const char *names = e->roles;
+	char name[NAME_MAX_BYTES + 1];
+
+	while (list_next(&names, name))
+		if (shape_is_part(ret) || !role_of(f, e, name, ret))
+			return false;
+	if (!ret->role_count)
+		return true;
+	shape_roles_sum(ret);
+	ret->fragments =
+		e->kind == KIND_BATCH || e->array_count > 1 || shape_gpus(ret, ret->tasks_max) <= 1;
+	return ret->tasks_max <= TASKS_MAX && shape_roles_are_right(ret);
+}
+
 static bool shape_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
 {
 	int64_t least = e->tasks_min ? e->tasks_min : 1, most = e->tasks_max ? e->tasks_max : least;
@@ -168,7 +219,7 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	ret->serves = e->kind == KIND_INFERENCE;
 	ret->max_slowdown = clamp_u32(e->max_slowdown);
 	ret->talks = ret->max_slowdown ? 1 + (uint32_t)clamp_u8(e->kind, KIND_INTERACTIVE) : 0;
-	if (!part_of(f, e, ret))
+	if (!part_of(f, e, ret) || !roles_of(f, e, ret))
 		return false;
 	ret->mixes = e->mixes != 0 || e->kind == KIND_INFERENCE;
 	ret->min_throughput = clamp_u32(e->min_throughput);

@@ -13,6 +13,7 @@
 
 #include "core/model/apply.h"
 #include "core/model/edit.h"
+#include "core/model/roles.h"
 
 static const struct task *task_at(const struct facts *f, const struct attempt *attempt,
 				  int64_t rank)
@@ -120,7 +121,15 @@ static void charge(struct facts *f, struct job_id id, const struct event_ranks_l
 
 static bool is_below_least(const struct facts *f, const struct attempt *attempt)
 {
-	return attempt_width(attempt) < shape_get(f, job_get(f, attempt->job)->shape)->tasks_min;
+	return attempt_lacks(f, attempt, shape_get(f, job_get(f, attempt->job)->shape));
+}
+
+static int64_t ranks_share(const struct facts *f, const struct attempt *attempt,
+			   const int64_t *ranks, uint32_t count)
+{
+	const struct shape *shape = shape_get(f, job_get(f, attempt->job)->shape);
+
+	return ranks_gpus(shape, ranks, count) * GPU_SHARE;
 }
 
 void apply_ranks_left(struct facts *f, const struct event_ranks_left *e)
@@ -138,7 +147,7 @@ void apply_ranks_left(struct facts *f, const struct event_ranks_left *e)
 	for (uint32_t i = 0; i < e->ranks_count; i++)
 		if (task_at(f, old, e->ranks[i])->state != TASK_EXITED)
 			return;
-	attempt_counts(f, id, -(int64_t)e->ranks_count);
+	attempt_counts(f, id, -ranks_share(f, old, e->ranks, e->ranks_count));
 	charge(f, old->job, e);
 	for (uint32_t i = 0; i < e->ranks_count; i++) {
 		unasked = unasked || !task_at(f, attempt_get(f, id), e->ranks[i])->leaving;
@@ -231,7 +240,7 @@ void apply_attempt_grown(struct facts *f, const struct event_attempt_grown *e)
 	for (uint32_t i = 0; i < e->ranks_count; i++)
 		task_come(f, id, e->ranks[i], e->nodes[i], e->masks[i],
 			  e->ranks[i] < (int64_t)before);
-	attempt_counts(f, id, e->ranks_count);
+	attempt_counts(f, id, ranks_share(f, attempt_get(f, id), e->ranks, e->ranks_count));
 	resized(f, id, true);
 	attempt = attempt_edit(f, id);
 	if (is_below_least(f, attempt))

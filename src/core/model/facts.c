@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "core/model/edit.h"
+#include "core/model/roles.h"
 
 _Static_assert(TASKS_MAX <= 1 << 15, "free_tasks has a list for runs of 1, 2, 4 ... 2^15 rows");
 
@@ -76,9 +77,11 @@ static uint32_t name_hash(const char *text, size_t size)
 	return (uint32_t)bytes_hash(text, size);
 }
 
+/* Without roles the part before them is all there is. */
 static uint32_t shape_hash(const struct shape *shape)
 {
-	return (uint32_t)bytes_hash(shape, sizeof(*shape));
+	return (uint32_t)bytes_hash(shape, shape->role_count ? sizeof(*shape)
+							     : offsetof(struct shape, role));
 }
 
 static uint32_t key_hash(const uint8_t key[32])
@@ -381,7 +384,8 @@ struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]
 
 /* --- shapes ------------------------------------------------------------------------------------------- */
 
-_Static_assert(sizeof(struct shape) == 14 * 4 + 4 + (4 + 3 * 8) * 4 + 9 * 4 + 8 * 2 + 8 * 4,
+_Static_assert(sizeof(struct shape) ==
+		       14 * 4 + 4 + (4 + 3 * 8) * 4 + 9 * 4 + 8 * 2 + 8 * 4 + (2 + 6 * 8) * 4,
 	       "no holes: shapes are compared as bytes");
 
 struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape)
@@ -430,8 +434,7 @@ int64_t attempt_share(const struct facts *f, const struct attempt *attempt)
 {
 	if (attempt->parts_share)
 		return attempt->parts_share;
-	return (int64_t)shape_get(f, job_get(f, attempt->job)->shape)->gpus *
-	       attempt_width(attempt) * GPU_SHARE;
+	return attempt_gpus(f, attempt, shape_get(f, job_get(f, attempt->job)->shape)) * GPU_SHARE;
 }
 
 int64_t share_gpu_ms(int64_t share, int64_t ms)

@@ -28,6 +28,7 @@ enum {
 	NODE_GPUS_MAX = 32,
 	LEVELS_MAX = 6, /* above the node */
 	SHAPE_MODELS_MAX = 8,
+	ROLES_MAX = 8, /* groups of unlike tasks in one job */
 	QUEUE_MODELS_MAX = 8, /* with limits or guarantees of their own */
 	CHECKPOINTS_KEPT = 4, /* newest complete ones remembered per job */
 	ISLANDS_MAX = 8,
@@ -74,6 +75,17 @@ enum node_state {
 /* What a node takes in: everything; or all but inference; or inference alone. */
 enum node_class { NODE_CLASS_ANY, NODE_CLASS_TRAINING, NODE_CLASS_INFERENCE };
 enum resize { RESIZE_FREE, RESIZE_RESTART };
+/* What is said of each role of a submission, in this order: least and greatest number of tasks (0 = 1, as the least); per task GPUs,
+ * milli-CPUs, MiB; 1 = when all of its tasks have ended, the others are stopped. */
+enum role_number {
+	ROLE_TASKS_MIN,
+	ROLE_TASKS_MAX,
+	ROLE_GPUS,
+	ROLE_CPU_MILLI,
+	ROLE_MEMORY_MIB,
+	ROLE_ENDS,
+	ROLE_NUMBERS
+};
 /* Whose parts may lie on one GPU: of one team, anybody's, or each job's alone. */
 enum share_gpus { SHARE_GPUS_TEAM = 1, SHARE_GPUS_ANY, SHARE_GPUS_OFF };
 
@@ -102,7 +114,8 @@ enum stop_why {
 	STOP_LIMIT, /* run-time limit */
 	STOP_NODE, /* its node went down or is drained */
 	STOP_LOST, /* lost with the machine or its shepherd */
-	STOP_START /* a rank's place could not be prepared */
+	STOP_START, /* a rank's place could not be prepared */
+	STOP_DONE /* a role that ends the job has ended: the others are stopped, and it has succeeded */
 };
 
 /* How a task ended; the same numbers as enum engine_cause (the core knows no engine). */
@@ -287,6 +300,15 @@ struct shape {
 	/* Waits rather than run so much slower than on the best place, per mille; 0 = runs anywhere. Then also how much it talks: */
 	uint32_t max_slowdown;
 	uint32_t talks; /* 1 + enum job_kind */
+	/* Unlike tasks (roles.h): none = all are alike. Else tasks_min and tasks_max are sums, and gpus, cpu_milli and memory_mib the
+	 * largest of any role. */
+	uint32_t role_count;
+	uint32_t
+		role_ends; /* bits: when all tasks of such a role have ended, the others are stopped */
+	struct name_id role[ROLES_MAX]; /* in the order of the submission */
+	uint32_t role_min[ROLES_MAX], role_max[ROLES_MAX]; /* tasks */
+	uint32_t role_gpus[ROLES_MAX], role_cpu_milli[ROLES_MAX],
+		role_memory_mib[ROLES_MAX]; /* per task */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 

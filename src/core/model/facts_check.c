@@ -12,6 +12,7 @@
 #include "core/model/apply.h"
 #include "core/model/edit.h"
 #include "core/model/likes.h"
+#include "core/model/roles.h"
 
 #define WRONG(...) err_set(err, ERR_CORRUPT, __VA_ARGS__)
 
@@ -293,6 +294,8 @@ static int check_shapes(const struct facts *f, struct err *err)
 		if (shape_is_part(shape) && (shape->gpus != 1 || shape->gpu_part >= GPU_SHARE ||
 					     (shape->gpu_part && shape->gpu_part_mib)))
 			return WRONG("shape %u: its part of a GPU makes no sense", id);
+		if (!shape_roles_are_right(shape))
+			return WRONG("shape %u: its roles make no sense", id);
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/model/edit.h"
+#include "core/model/roles.h"
 
 /* The name with each run of digits as one '#'. */
 static void name_fold(const char *name, char ret[NAME_MAX_BYTES + 1])
@@ -116,7 +117,7 @@ struct like_wish like_wish_of(const struct facts *f, const struct job *job)
 	return (struct like_wish){ .user = facts_name(f, job->user),
 				   .name = facts_name(f, job->name),
 				   .queue = facts_name(f, queue_get(f, job->queue)->name),
-				   .gpus = shape->tasks_min * shape->gpus };
+				   .gpus = (uint32_t)shape_gpus(shape, shape->tasks_min) };
 }
 
 static void runs_take(const struct like *like, struct like_runs *ret)

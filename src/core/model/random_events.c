@@ -157,6 +157,28 @@ static void fill_node_marked(struct random *r, const struct facts *f, struct are
 	e->data = random_below(r, 2) ? "" : labels(r, arena, 4);
 }
 
+/* Up to three groups of unlike tasks, now and then one too many, or too few figures. */
+static void fill_roles(struct random *r, struct arena *arena, struct event_job_submitted *e)
+{
+	static const char *const names[] = { "server,worker", "server", "a,b,c", "a,a", "" };
+	int64_t *list = numbers(arena, 3 * ROLE_NUMBERS);
+
+	e->roles = names[random_below(r, ARRAY_SIZE(names))];
+	for (int i = 0; i < 3; i++) {
+		int64_t *role = list + i * ROLE_NUMBERS;
+
+		role[ROLE_TASKS_MIN] = mostly(r, 1 + random_below(r, 2));
+		role[ROLE_TASKS_MAX] = random_below(r, 3) ? 0 : mostly(r, 2 + random_below(r, 2));
+		role[ROLE_GPUS] = mostly(r, random_below(r, 3));
+		role[ROLE_CPU_MILLI] = upto(r, 8000);
+		role[ROLE_MEMORY_MIB] = upto(r, 1000);
+		role[ROLE_ENDS] = random_below(r, 2);
+	}
+	e->role_numbers = list;
+	e->role_numbers_count = random_below(r, 5) ? 3 * ROLE_NUMBERS : ROLE_NUMBERS;
+	e->gpu_part = e->gpu_part_mib = 0;
+}
+
 static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena,
 			       struct event_job_submitted *e)
 {
@@ -222,6 +244,8 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->data = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : upto(r, 500);
+	if (random_below(r, 5) == 0)
+		fill_roles(r, arena, e);
 }
 
 /* Parts for some of the places, now and then too few of them. */
@@ -283,7 +307,7 @@ static void fill_attempt_ended(struct random *r, const struct facts *f, struct a
 
 	fill_places(r, f, nodes, masks, count);
 	e->attempt = live_attempt(r, f);
-	e->why = upto(r, STOP_START);
+	e->why = upto(r, STOP_DONE);
 	e->used_gpu_ms = upto(r, 100000);
 	e->lost_gpu_ms = upto(r, 1000);
 	e->run_ms = upto(r, 100000);
@@ -691,7 +715,7 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 		e->attempt_spared.attempt = attempt;
 	} else if (e->kind == EVENT_ATTEMPT_STOPPED) {
 		e->attempt_stopped.attempt = attempt;
-		e->attempt_stopped.why = upto(r, STOP_START);
+		e->attempt_stopped.why = upto(r, STOP_DONE);
 		e->attempt_stopped.grace_ms = upto(r, 1000);
 	} else if (e->kind == EVENT_ATTEMPT_ENDED) {
 		fill_attempt_ended(r, f, arena, &e->attempt_ended);

@@ -210,6 +210,14 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     SOME(NAME, data, SHAPE_DATA_MAX),
 					     ONE(U32, max_slowdown),
 					     ONE(U32, talks),
+					     ONE(U32, role_count),
+					     ONE(U32, role_ends),
+					     SOME(NAME, role, ROLES_MAX),
+					     SOME(U32, role_min, ROLES_MAX),
+					     SOME(U32, role_max, ROLES_MAX),
+					     SOME(U32, role_gpus, ROLES_MAX),
+					     SOME(U32, role_cpu_milli, ROLES_MAX),
+					     SOME(U32, role_memory_mib, ROLES_MAX),
 					     LAST };
 #undef SELF
 

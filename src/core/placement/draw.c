@@ -202,6 +202,7 @@ static void draw_spread(const struct search *search, struct draw *draw, const st
 void placement_begin(const struct search *search, struct arena *arena, struct placement *ret)
 {
 	ret->count = 0;
+	ret->which = NULL;
 	ret->parts = ret->parts_mib = NULL;
 	ret->ranks = arena_new_array(arena, uint32_t, search->tasks);
 	ret->masks = arena_new_array(arena, uint32_t, search->tasks);

@@ -18,8 +18,8 @@
 #include "core/placement/search.h"
 #include "core/placement/speed.h"
 
-static bool search_begin(struct search *search, const struct space *space,
-			 const struct place_request *request)
+bool search_begin(struct search *search, const struct space *space,
+		  const struct place_request *request)
 {
 	const struct shape *shape = request->shape;
 
@@ -388,12 +388,14 @@ int search_anywhere(const struct search *from, const struct place_request *reque
 	return search_run(&search, request, arena, ret, ret_why);
 }
 
-int place_find(const struct space *space, const struct place_request *request, struct arena *arena,
+int place_find(struct space *space, const struct place_request *request, struct arena *arena,
 	       struct placement *ret, struct verdict *ret_why)
 {
 	struct search search;
 
 	CHECK(request->tasks > 0);
+	if (request->shape->role_count)
+		return roles_find(space, request, arena, ret, ret_why);
 	if (!search_begin(&search, space, request))
 		return class_verdict(space, request->shape, ret_why);
 	if (cluster_is_short(&search, request))
@@ -401,6 +403,12 @@ int place_find(const struct space *space, const struct place_request *request, s
 	if (models_matter(&search))
 		return models_find(&search, request, arena, ret, ret_why);
 	return search_place(&search, request, arena, ret, ret_why);
+}
+
+static int64_t request_gpus(const struct place_request *request)
+{
+	return request->which ? ranks_gpus(request->shape, request->which, request->tasks)
+			      : shape_gpus(request->shape, request->tasks);
 }
 
 int place_bound(const struct space *space, const struct place_request *request,
@@ -420,12 +428,12 @@ int place_bound(const struct space *space, const struct place_request *request,
 	free = request->rank == RANK_NONE
 		       ? space_free_gpus(space, request->domain, search.classes)
 		       : bits_count(place_node_free(space_at(space, (uint32_t)request->rank)));
-	need = (int64_t)request->tasks * request->shape->gpus;
+	need = request_gpus(request);
 	if (free < need) {
 		verdict_set(ret_why, REASON_CAPACITY, 0, 0, free, need);
 		return PLACE_NO;
 	}
-	if (!cluster_is_short(&search, request))
+	if (request->shape->role_count || !cluster_is_short(&search, request))
 		return 0;
 	verdict_set(ret_why, REASON_FRAGMENTATION, 0, 0,
 		    (int64_t)domain_bound(&search, request->domain), request->tasks);
@@ -455,10 +463,12 @@ uint32_t search_width(const struct search *search, const struct place_request *r
 	return most < request->tasks ? (uint32_t)most : request->tasks;
 }
 
-uint32_t place_width(const struct space *space, const struct place_request *request)
+uint32_t place_width(struct space *space, const struct place_request *request)
 {
 	struct search search;
 
+	if (request->shape->role_count)
+		return roles_width(space, request);
 	if (!search_begin(&search, space, request))
 		return 0;
 	return models_are_one(&search) && models_matter(&search) ? models_width(&search, request)
@@ -468,12 +478,15 @@ uint32_t place_width(const struct space *space, const struct place_request *requ
 struct hold placement_hold(const struct placement *placement, uint32_t task,
 			   const struct shape *shape)
 {
+	struct task_wish wish =
+		shape_wish(shape, placement->which ? (uint32_t)placement->which[task] : task);
+
 	return (struct hold){ .mask = placement->masks[task],
 			      .part = placement->parts ? placement->parts[task] : 0,
 			      .part_mib = placement->parts ? placement->parts_mib[task] : 0,
 			      .sharer = shape_sharer(shape),
-			      .cpu_milli = shape->cpu_milli,
-			      .ram_mib = shape->memory_mib };
+			      .cpu_milli = wish.cpu_milli,
+			      .ram_mib = wish.memory_mib };
 }
 
 void placement_take(struct space *space, const struct placement *placement,

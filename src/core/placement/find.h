@@ -8,8 +8,8 @@
  * hosts and islands stay whole. README.md has worked examples.
  *
  * place_bound answers from counts only, in a microsecond: a "no" is certain, a "yes" is not when processors,
- * memory or islands are asked for. place_find is exact; with ret NULL it only answers, and needs no arena. Both
- * leave the space as it was.
+ * memory or islands are asked for. place_find is exact but for unlike tasks (find_roles.c); with ret NULL it only answers, and
+ * needs no arena. Both leave the space as it was.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +24,8 @@ enum { PLACE_ONE_MODEL = 102 };
 struct place_request {
 	const struct shape *shape;
 	uint32_t tasks; /* exactly so many */
+	const int64_t *
+		which; /* ranks of the job that they are, rising; NULL = from 0 on. Of use where it has roles */
 	uint32_t domain; /* only inside this domain; 0 = the whole cluster */
 	int32_t rank; /* only on the node of this rank; RANK_NONE = any */
 	uint64_t closed; /* classes of nodes that are not to be used */
@@ -39,6 +41,7 @@ struct place_request {
 
 struct placement {
 	uint32_t count; /* tasks */
+	const int64_t *which; /* as in the request */
 	uint32_t *ranks; /* of nodes in the space, one per task */
 	uint32_t *masks; /* GPUs there */
 	uint32_t *parts, *parts_mib; /* of the one GPU in the mask; NULL = whole GPUs */
@@ -48,10 +51,10 @@ struct placement {
 
 int place_bound(const struct space *space, const struct place_request *request,
 		struct verdict *ret_why);
-int place_find(const struct space *space, const struct place_request *request, struct arena *arena,
+int place_find(struct space *space, const struct place_request *request, struct arena *arena,
 	       struct placement *ret, struct verdict *ret_why);
 /* The most tasks, up to request->tasks, for which place_find would find a place; 0 = none. */
-uint32_t place_width(const struct space *space, const struct place_request *request);
+uint32_t place_width(struct space *space, const struct place_request *request);
 
 /*
  * What is expected of the place: the bandwidth of an all-reduce in MB/s, and the time of a job's step against the best place in

@@ -159,6 +159,30 @@ static bool model_is_new(const struct search *search, uint32_t i)
 	return true;
 }
 
+bool model_turn_next(const struct search *search, struct model_turn *turn)
+{
+	const struct space *space = search->space;
+	struct model_turn next = { .begun = false };
+
+	for (uint32_t i = 0; i < space->traits_count; i++) {
+		struct model_cost cost = cost_of(search, &space->traits.at[i]);
+		int after = turn->begun ? cost_compare(cost, turn->cost) : 1;
+
+		if (!model_is_new(search, i) || after < 0 || (after == 0 && i <= turn->at))
+			continue;
+		if (next.begun && cost_compare(cost, next.cost) >= 0)
+			continue;
+		next = (struct model_turn){ .begun = true,
+					    .dearer = turn->begun && after > 0,
+					    .cost = cost,
+					    .at = i,
+					    .model = space->traits.at[i].model };
+	}
+	if (next.begun)
+		*turn = next;
+	return next.begun;
+}
+
 /* GPUs that stay free on the nodes of the place, and how many nodes: the fewer, the tighter. */
 static void place_measure(const struct space *space, const struct placement *place,
 			  uint32_t *ret_hosts, uint32_t *ret_free)

@@ -11,6 +11,7 @@
  *	near.c		where data are
  *	spread.c	tasks that must lie apart
  *	speed.c, split.c	how fast a place is; which hosts, and how many of which domain, for that
+ *	find_roles.c	the search for unlike tasks, role by role
  *	why.c		why there is no place
  */
 #include "core/placement/find.h"
@@ -64,6 +65,9 @@ struct draw {
 };
 
 /* find.c */
+/* False: there is no node with such GPUs. */
+bool search_begin(struct search *search, const struct space *space,
+		  const struct place_request *request);
 bool require_is_one_node(const struct shape *shape);
 bool domain_allowed(const struct place_request *request, const struct space *space,
 		    uint32_t domain);
@@ -85,6 +89,14 @@ bool models_are_one(const struct search *search);
 int models_find(const struct search *search, const struct place_request *request,
 		struct arena *arena, struct placement *ret, struct verdict *ret_why);
 uint32_t models_width(const struct search *search, const struct place_request *request);
+/* The models one after the other: the cheapest first, of equal cost in the order of the space. */
+struct model_turn {
+	bool begun, dearer; /* dearer than the one before */
+	struct model_cost cost;
+	uint32_t at;
+	struct name_id model;
+};
+bool model_turn_next(const struct search *search, struct model_turn *turn);
 struct search search_of_model(const struct search *search, struct name_id model);
 /* Of a node of unlike classes: is its model one that this search is about? */
 bool model_is_open(const struct search *search, uint32_t rank);
@@ -139,6 +151,11 @@ uint64_t part_bound(const struct search *search, uint32_t domain);
 /* Why there is no room even without processors, memory and levels; false = there is. */
 bool part_verdict(const struct search *search, const struct place_request *request,
 		  struct verdict *ret);
+
+/* find_roles.c: for unlike tasks */
+int roles_find(struct space *space, const struct place_request *request, struct arena *arena,
+	       struct placement *ret, struct verdict *ret_why);
+uint32_t roles_width(struct space *space, const struct place_request *request);
 
 /* why.c: both return PLACE_NO; ret may be NULL */
 void verdict_set(struct verdict *ret, enum reason code, uint8_t level, uint32_t at, int64_t have,

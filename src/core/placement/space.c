@@ -91,7 +91,7 @@ int64_t shape_share(const struct space *space, const struct shape *shape, uint32
 	uint32_t share = 0;
 
 	if (!shape_is_part(shape))
-		return (int64_t)shape->gpus * tasks * GPU_SHARE;
+		return shape_gpus(shape, tasks) * GPU_SHARE;
 	if (shape->gpu_part)
 		return (int64_t)shape->gpu_part * tasks;
 	for (uint32_t i = 0; i < space->traits_count; i++) {
@@ -102,6 +102,19 @@ int64_t shape_share(const struct space *space, const struct shape *shape, uint32
 			share = part.share;
 	}
 	return (int64_t)share * tasks;
+}
+
+uint32_t share_tasks(const struct space *space, const struct shape *shape, int64_t room,
+		     uint32_t most)
+{
+	int64_t one;
+
+	if (shape->role_count)
+		return shape_tasks_within(shape, roles_gpus, room > 0 ? room / GPU_SHARE : 0, most);
+	one = shape_share(space, shape, 1);
+	if (one && room / one < most)
+		return room > 0 ? (uint32_t)(room / one) : 0;
+	return most;
 }
 
 static size_t counts_at(const struct space *space, uint32_t domain, uint32_t class)

@@ -27,7 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/fabric/fabric.h"
-#include "core/model/facts.h"
+#include "core/model/roles.h"
 #include "core/placement/array.h"
 #include "core/placement/bits.h"
 #include "core/placement/traits.h"
@@ -151,10 +151,13 @@ static inline uint32_t shape_sharer(const struct shape *shape)
 {
 	return (shape->team.v ? shape->team.v * 4 : shape->user.v * 4 + 2) | (shape->serves != 0);
 }
-static inline struct hold task_hold(const struct task *task, const struct shape *shape)
+static inline struct hold task_hold(const struct task *task, const struct shape *shape,
+				    uint32_t rank)
 {
-	return (struct hold){ task->gpu_mask,      task->gpu_part,   task->gpu_part_mib,
-			      shape_sharer(shape), shape->cpu_milli, shape->memory_mib };
+	struct task_wish wish = shape_wish(shape, rank);
+
+	return (struct hold){ task->gpu_mask,      task->gpu_part, task->gpu_part_mib,
+			      shape_sharer(shape), wish.cpu_milli, wish.memory_mib };
 }
 
 /* Questions */
@@ -194,7 +197,17 @@ static inline int64_t shape_share_on(const struct shape *shape, uint32_t gpu_mem
 	return shape_is_part(shape) ? shape_part(shape, gpu_memory_mib).share
 				    : (int64_t)shape->gpus * GPU_SHARE;
 }
+/* The same of the task of that rank. */
+static inline int64_t rank_share_on(const struct shape *shape, uint32_t rank,
+				    uint32_t gpu_memory_mib)
+{
+	return shape_is_part(shape) ? shape_part(shape, gpu_memory_mib).share
+				    : (int64_t)shape_wish(shape, rank).gpus * GPU_SHARE;
+}
 int64_t shape_share(const struct space *space, const struct shape *shape, uint32_t tasks);
+/* The most of the first `most` tasks that hold no more than `room` shares. */
+uint32_t share_tasks(const struct space *space, const struct shape *shape, int64_t room,
+		     uint32_t most);
 
 /* Changes. GPUs, or parts of them, must be free (take, promise) or held (give, unpromise). */
 void space_take(struct space *space, uint32_t rank, const struct hold *hold);

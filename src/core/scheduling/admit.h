@@ -14,6 +14,9 @@ struct admission {
 /* Fills in the work that is lost with it. */
 int admit_checkpoint_void(const struct admission *a, struct event_checkpoint_void *e) MUST_CHECK;
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+/* admit_roles.c: checks and completes the roles, and what follows from them. */
+int admit_roles(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+int64_t submission_gpus(const struct event_job_submitted *e); /* of its least width */
 
 /* admit_cluster.c. Those that take no const fill in numbers and defaults. */
 int admit_policy_set(const struct admission *a, const struct event_policy_set *e) MUST_CHECK;

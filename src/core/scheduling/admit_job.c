@@ -299,7 +299,8 @@ static int64_t task_share_most(const struct facts *f, const struct event_job_sub
 static int critical_check(const struct admission *a, const struct event_job_submitted *e,
 			  struct queue_id queue)
 {
-	int64_t need = e->tasks_min * task_share_most(a->facts, e),
+	int64_t need = *e->roles ? submission_gpus(e) * GPU_SHARE
+				 : e->tasks_min * task_share_most(a->facts, e),
 		guarantee = queue_guarantee(a->facts, queue);
 
 	if (queue_get(a->facts, queue)->guarantee_model[0].v)
@@ -347,8 +348,7 @@ static int key_check(const struct admission *a, const struct event_job_submitted
 /* Asked only where nothing is declared: a person's word goes before that of other jobs. */
 static int64_t likely_ms(const struct facts *f, const struct event_job_submitted *e)
 {
-	const struct like_wish wish = { e->user, e->name, e->queue,
-					(uint32_t)(e->tasks_min * e->gpus) };
+	const struct like_wish wish = { e->user, e->name, e->queue, (uint32_t)submission_gpus(e) };
 
 	return e->limit_ms || e->estimate_ms ? 0 : estimate_new_ms(f, &wish);
 }
@@ -376,7 +376,9 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 		return rc;
 	e->tasks_min = e->tasks_min ? e->tasks_min : 1;
 	e->tasks_max = e->tasks_max ? e->tasks_max : e->tasks_min;
-	rc = numbers_check(a, e);
+	rc = admit_roles(a, e);
+	if (rc == 0)
+		rc = numbers_check(a, e);
 	if (rc == 0)
 		rc = part_check(a, e);
 	if (rc == 0)

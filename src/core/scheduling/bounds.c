@@ -37,10 +37,11 @@ static int model_index(const struct facts *facts, const struct queue *queue, str
 
 /* --- sums ---------------------------------------------------------------------------------------------- */
 
-static void task_count(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t node,
-		       int sign)
+static void task_count(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t rank,
+		       uint32_t node, int sign)
 {
 	const struct node *n = node_get(pass->facts, (struct node_id){ node });
+	struct task_wish wish = shape_wish(shape, rank);
 
 	for (; queue; queue = pass->view->queues.at[queue].parent) {
 		const struct queue *q = queue_get(pass->facts, (struct queue_id){ queue });
@@ -49,11 +50,11 @@ static void task_count(struct pass *pass, uint32_t queue, const struct shape *sh
 
 		if (!queue_is_bounded(q))
 			continue;
-		use->cpu_milli += sign * (int64_t)shape->cpu_milli;
-		use->ram_mib += sign * (int64_t)shape->memory_mib;
+		use->cpu_milli += sign * (int64_t)wish.cpu_milli;
+		use->ram_mib += sign * (int64_t)wish.memory_mib;
 		index = model_index(pass->facts, q, n->model);
 		if (index >= 0)
-			use->model[index] += sign * shape_share_on(shape, n->gpu_memory_mib);
+			use->model[index] += sign * rank_share_on(shape, rank, n->gpu_memory_mib);
 	}
 }
 
@@ -77,7 +78,7 @@ static void running_count(struct pass *pass, uint32_t queue)
 
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
 			if (task_holds(task_get(pass->facts, attempt, rank)))
-				task_count(pass, queue, shape_get(pass->facts, job->shape),
+				task_count(pass, queue, shape_get(pass->facts, job->shape), rank,
 					   task_get(pass->facts, attempt, rank)->node.v, 1);
 	}
 }
@@ -89,7 +90,7 @@ void bounds_promise(struct pass *pass, const struct promise_view *p, int sign)
 	if (!pass->bounds || !path_is_bounded(pass, p->queue))
 		return;
 	for (uint32_t i = 0; i < p->tasks; i++)
-		task_count(pass, p->queue, shape_get(pass->facts, job->shape), p->numbers.at[i],
+		task_count(pass, p->queue, shape_get(pass->facts, job->shape), i, p->numbers.at[i],
 			   sign);
 }
 
@@ -110,8 +111,8 @@ void bounds_take(struct pass *pass, uint32_t queue, const struct shape *shape,
 	if (!pass->bounds || !path_is_bounded(pass, queue))
 		return;
 	for (uint32_t i = 0; i < place->count; i++)
-		task_count(pass, queue, shape, space_at(&pass->view->space, place->ranks[i])->node,
-			   1);
+		task_count(pass, queue, shape, place->which ? (uint32_t)place->which[i] : i,
+			   space_at(&pass->view->space, place->ranks[i])->node, 1);
 }
 
 /* --- the question -------------------------------------------------------------------------------------- */
@@ -126,23 +127,48 @@ int64_t bounds_limit(const struct queue *queue, uint8_t level)
 				    : queue->limit_share;
 }
 
-/* Room for how many tasks that need `each`; below `tasks` ret_why is filled. */
-static bool bound_allows(struct pass *pass, uint32_t id, uint8_t level, int64_t used, int64_t each,
-			 uint32_t tasks, struct verdict *ret_why)
+/* How many tasks `left` is enough for, when each needs so much, or the roles do. */
+static int64_t room_tasks(const struct pass *pass, uint8_t level, const struct shape *shape,
+			  int64_t each, int64_t left)
 {
-	int64_t left = bounds_limit(queue_get(pass->facts, (struct queue_id){ id }), level) - used;
+	if (!shape->role_count)
+		return left / each;
+	if (level == BOUND_CPU)
+		return shape_tasks_within(shape, shape_cpu_milli, left, pass->widest);
+	if (level == BOUND_RAM)
+		return shape_tasks_within(shape, shape_memory_mib, left, pass->widest);
+	return shape_tasks_within(shape, roles_gpus, left / GPU_SHARE, pass->widest);
+}
+
+static int64_t tasks_need(uint8_t level, const struct shape *shape, int64_t each, uint32_t tasks)
+{
+	if (!shape->role_count)
+		return each * tasks;
+	return level == BOUND_CPU   ? shape_cpu_milli(shape, tasks)
+	       : level == BOUND_RAM ? shape_memory_mib(shape, tasks)
+				    : roles_gpus(shape, tasks) * GPU_SHARE;
+}
+
+/* Room for how many tasks, of which each needs `each` where they are alike; below `tasks` ret_why is filled. */
+static bool bound_allows(struct pass *pass, uint32_t id, uint8_t level, int64_t used,
+			 const struct shape *shape, int64_t each, uint32_t tasks,
+			 struct verdict *ret_why)
+{
+	int64_t left = bounds_limit(queue_get(pass->facts, (struct queue_id){ id }), level) - used,
+		room, need = tasks_need(level, shape, each, tasks);
 
 	left = left > 0 ? left : 0;
-	if (left / each < tasks) {
+	if (left < need) {
 		*ret_why = (struct verdict){ .code = REASON_QUOTA_LIMIT,
 					     .level = level,
 					     .at = id,
 					     .have = left,
-					     .need = each * tasks };
+					     .need = need };
 		return false;
 	}
-	if (left / each < pass->widest)
-		pass->widest = (uint32_t)(left / each);
+	room = room_tasks(pass, level, shape, each, left);
+	if (room < pass->widest)
+		pass->widest = (uint32_t)room;
 	return true;
 }
 
@@ -168,7 +194,7 @@ static void models_close(struct pass *pass, uint32_t id, const struct shape *sha
 		for (int i = 0; i < QUEUE_MODELS_MAX && queue->limit_model[i].v; i++)
 			if (i == index || class == CLASS_MIXED)
 				open = bound_allows(pass, id, (uint8_t)(BOUND_MODEL + i),
-						    use->model[i], one, tasks, ret_why) &&
+						    use->model[i], shape, one, tasks, ret_why) &&
 				       open;
 		if (!open)
 			pass->closed |= UINT64_C(1) << class;
@@ -193,12 +219,12 @@ bool bounds_allow(struct pass *pass, uint32_t queue, const struct shape *shape, 
 		if (!queue_is_bounded(q))
 			continue;
 		if (q->limit_cpu_milli && shape->cpu_milli &&
-		    !bound_allows(pass, id, BOUND_CPU, pass->bounds[id].cpu_milli, shape->cpu_milli,
-				  tasks, ret_why))
+		    !bound_allows(pass, id, BOUND_CPU, pass->bounds[id].cpu_milli, shape,
+				  shape->cpu_milli, tasks, ret_why))
 			return false;
 		if (q->limit_ram_mib && shape->memory_mib &&
-		    !bound_allows(pass, id, BOUND_RAM, pass->bounds[id].ram_mib, shape->memory_mib,
-				  tasks, ret_why))
+		    !bound_allows(pass, id, BOUND_RAM, pass->bounds[id].ram_mib, shape,
+				  shape->memory_mib, tasks, ret_why))
 			return false;
 		if (shape->gpus)
 			models_close(pass, id, shape, classes, tasks, ret_why);

@@ -126,7 +126,9 @@ int64_t placement_share(const struct placement *place, const struct shape *shape
 	int64_t share = 0;
 
 	if (!place->parts)
-		return (int64_t)shape->gpus * place->count * GPU_SHARE;
+		return (place->which ? ranks_gpus(shape, place->which, place->count)
+				     : shape_gpus(shape, place->count)) *
+		       GPU_SHARE;
 	for (uint32_t i = 0; i < place->count; i++)
 		share += place->parts[i];
 	return share;

@@ -71,18 +71,19 @@ void dominant_capacity_read(struct view *view)
 }
 
 static void task_add(const struct view *view, struct amounts *to, uint32_t rank,
-		     const struct shape *shape, int sign)
+		     const struct shape *shape, uint32_t at, int sign)
 {
 	const struct place_node *node = space_at(&view->space, rank);
+	struct task_wish wish = shape_wish(shape, at);
 	uint8_t model = view->models.at[node->traits];
 
 	if (node->cpu_all < SPACE_UNLIMITED)
-		to->cpu_milli += sign * (int64_t)shape->cpu_milli;
+		to->cpu_milli += sign * (int64_t)wish.cpu_milli;
 	if (node->ram_all < SPACE_UNLIMITED)
-		to->ram_mib += sign * (int64_t)shape->memory_mib;
+		to->ram_mib += sign * (int64_t)wish.memory_mib;
 	if (model < VIEW_MODELS)
 		to->gpus[model] +=
-			sign * shape_share_on(shape, node_memory_mib(&view->space, rank));
+			sign * rank_share_on(shape, at, node_memory_mib(&view->space, rank));
 }
 
 void dominant_hold(struct view *view, const struct facts *facts, uint32_t queue,
@@ -93,14 +94,15 @@ void dominant_hold(struct view *view, const struct facts *facts, uint32_t queue,
 		int32_t rank = space_rank(&view->space, task->node.v);
 
 		if (rank != RANK_NONE && task_holds(task))
-			task_add(view, &view->queues.at[queue].holds, (uint32_t)rank, shape, sign);
+			task_add(view, &view->queues.at[queue].holds, (uint32_t)rank, shape, i,
+				 sign);
 	}
 }
 
 void dominant_hold_task(struct view *view, uint32_t queue, uint32_t rank, const struct shape *shape,
-			int sign)
+			uint32_t at, int sign)
 {
-	task_add(view, &view->queues.at[queue].holds, rank, shape, sign);
+	task_add(view, &view->queues.at[queue].holds, rank, shape, at, sign);
 }
 
 /* --- a pass ------------------------------------------------------------------------------------------------ */
@@ -166,7 +168,8 @@ void dominant_take(struct standings *s, uint32_t queue, uint8_t tier, const stru
 	if (tier == TIER_BEST_EFFORT || (!models && !shape->cpu_milli && !shape->memory_mib))
 		return;
 	for (uint32_t i = 0; i < place->count; i++)
-		task_add(s->view, &added, place->ranks[i], shape, 1);
+		task_add(s->view, &added, place->ranks[i], shape,
+			 place->which ? (uint32_t)place->which[i] : i, 1);
 	for (; queue; queue = s->view->queues.at[queue].parent) {
 		amounts_add(&s->at[queue].holds, &added);
 		standing_measure(s, &s->at[queue], models);

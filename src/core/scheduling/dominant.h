@@ -25,9 +25,9 @@ void dominant_capacity_read(struct view *view);
 /* Tasks of a running attempt come (1) or go (-1) in what the queue holds. */
 void dominant_hold(struct view *view, const struct facts *facts, uint32_t queue,
 		   const struct attempt *attempt, const struct shape *shape, int sign);
-/* The same for one task, on the node of this rank of the space. */
+/* The same for one task, of rank `at` in its job, on the node of this rank of the space. */
 void dominant_hold_task(struct view *view, uint32_t queue, uint32_t rank, const struct shape *shape,
-			int sign);
+			uint32_t at, int sign);
 
 /* What all of a resource counts as: all GPUs that are ready; where there are none some thousand stand for them. */
 int64_t dominant_whole(const struct standings *s);

@@ -100,8 +100,8 @@ static void leavers_tell(struct hunt *hunt, const struct solution *solution, con
 	}
 	lifecycle_shrink(pass, v->job, ranks, count, hunt->job);
 	standing_leave(&pass->standings, v->queue, v->tier,
-		       shape_share(&pass->view->space, v->shape, count));
-	spend_leave(pass, v->job, shape_share(&pass->view->space, v->shape, count));
+		       ranks_gpus(v->shape, ranks, count) * GPU_SHARE);
+	spend_leave(pass, v->job, ranks_gpus(v->shape, ranks, count) * GPU_SHARE);
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *other = candidate(hunt, solution->chosen[i]);
 
@@ -113,15 +113,15 @@ static void leavers_tell(struct hunt *hunt, const struct solution *solution, con
 /* With the rest of an elastic job its surplus goes too. */
 static void surplus_goes(struct pass *pass, const struct victim *v)
 {
-	uint32_t count = 0;
+	int64_t gpus = 0;
 
 	for (uint32_t rank = 0; v->surplus && rank < v->attempt->tasks; rank++) {
-		count += v->surplus->is[rank] && !v->surplus->told[rank];
+		if (v->surplus->is[rank] && !v->surplus->told[rank])
+			gpus += shape_wish(v->shape, rank).gpus;
 		v->surplus->told[rank] = true;
 	}
-	standing_leave(&pass->standings, v->queue, v->tier,
-		       shape_share(&pass->view->space, v->shape, count));
-	spend_leave(pass, v->job, shape_share(&pass->view->space, v->shape, count));
+	standing_leave(&pass->standings, v->queue, v->tier, gpus * GPU_SHARE);
+	spend_leave(pass, v->job, gpus * GPU_SHARE);
 }
 
 static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)

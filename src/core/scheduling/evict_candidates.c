@@ -35,7 +35,7 @@ static struct victim victim_of(const struct pass *pass, uint32_t id)
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	int64_t told = attempt_told_share(attempt, shape);
+	int64_t told = attempt_told_share(pass->facts, attempt, shape);
 
 	return (struct victim){ .job = id,
 				.queue = jv->queue,
@@ -153,17 +153,25 @@ static uint32_t beside_next(const struct pass *pass, const struct attempt *attem
 }
 
 /* Which ranks it can do without: from nodes where it has the fewest, and of these the highest, so that the rest stays together. */
-static uint32_t surplus_pick(struct pass *pass, const struct attempt *attempt, uint32_t most,
-			     struct surplus *ret)
+static uint32_t surplus_pick(struct pass *pass, const struct attempt *attempt,
+			     const struct shape *shape, uint32_t most, struct surplus *ret)
 {
 	const uint32_t *beside = ranks_beside(pass, attempt);
-	uint32_t found = 0;
+	uint32_t found = 0, spare[ROLES_MAX];
 
+	spare[0] = most;
+	for (uint32_t role = 0; role < shape->role_count; role++) {
+		uint32_t width = attempt_role_width(pass->facts, attempt, shape, role);
+
+		spare[role] = width > shape->role_min[role] ? width - shape->role_min[role] : 0;
+	}
 	for (uint32_t at = beside_next(pass, attempt, beside, 0); at && found < most;
 	     at = beside_next(pass, attempt, beside, at))
 		for (uint32_t i = attempt->tasks; i-- > 0 && found < most;)
-			if (beside[i] == at && rank_may_leave(pass, attempt, i)) {
+			if (beside[i] == at && rank_may_leave(pass, attempt, i) &&
+			    spare[shape_role(shape, i)]) {
 				ret->is[i] = true;
+				spare[shape_role(shape, i)]--;
 				found++;
 			}
 	return found;
@@ -175,7 +183,8 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ rest->job });
 	const struct attempt *attempt = rest->attempt;
-	uint32_t stay = rest->shape->tasks_min + attempt->leaving, count;
+	uint32_t stay = rest->shape->tasks_min + attempt->leaving;
+	int64_t shares = 0;
 
 	if (!job_is_free(pass->facts, job) || attempt->parts_share ||
 	    attempt->exited != attempt->left || attempt->state != ATTEMPT_ACTIVE ||
@@ -184,7 +193,8 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 	rest->surplus = arena_new(pass->arena, struct surplus);
 	rest->surplus->is = arena_new_array(pass->arena, bool, attempt->tasks);
 	rest->surplus->told = arena_new_array(pass->arena, bool, attempt->tasks);
-	count = surplus_pick(pass, attempt, attempt_width(attempt) - stay, rest->surplus);
+	(void)surplus_pick(pass, attempt, rest->shape, attempt_width(attempt) - stay,
+			   rest->surplus);
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		struct victim leaver = *rest;
 
@@ -193,10 +203,11 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 		leaver.leaver = i + 1;
 		leaver.told = 0;
 		leaver.cost = 0;
-		leaver.share = shape_share(&pass->view->space, rest->shape, 1);
+		leaver.share = (int64_t)shape_wish(rest->shape, i).gpus * GPU_SHARE;
+		shares += leaver.share;
 		victim_add(pass, list, &leaver);
 	}
-	rest->share -= shape_share(&pass->view->space, rest->shape, count);
+	rest->share -= shares;
 }
 
 /* Standard work younger than min_runtime is safe; *ret_ms becomes the time when the first of it no longer is. */

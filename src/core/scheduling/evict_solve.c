@@ -18,7 +18,7 @@ static void tasks_move(struct hunt *hunt, const struct victim *v, bool give)
 		const struct task *task =
 			table_get(&hunt->pass->facts->tasks, v->attempt->first_task + i);
 		int32_t rank = space_rank(space, task->node.v);
-		struct hold hold = task_hold(task, v->shape);
+		struct hold hold = task_hold(task, v->shape, i);
 
 		if (rank == RANK_NONE || !victim_has(v, i, task))
 			continue;
@@ -445,7 +445,7 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		node = space_at(&hunt->pass->view->space, (uint32_t)rank);
 		unit = unit_of(hunt, (uint32_t)rank, nodes);
 		tally = unit_tally(hunt, unit, nodes);
-		hold = task_hold(task, v->shape);
+		hold = task_hold(task, v->shape, i);
 		hold.mask &= node->usable & ~node->blocked & ~(node->promised & ~node->shared);
 		*tally += hold_share(hold);
 		if (*tally >= hunt->least && !same_unit_follows(hunt, v, i, unit, nodes))

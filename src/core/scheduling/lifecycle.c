@@ -135,7 +135,7 @@ const char *failure_text(struct pass *pass, const struct attempt *attempt)
 
 static bool why_loses_work(enum stop_why why)
 {
-	return why != STOP_NONE && why != STOP_CANCELLED && why != STOP_LIMIT;
+	return why != STOP_NONE && why != STOP_CANCELLED && why != STOP_LIMIT && why != STOP_DONE;
 }
 
 static int64_t gpus_all(const struct node *node)
@@ -183,9 +183,9 @@ static void blame(struct pass *pass, const struct attempt *attempt, enum stop_wh
 	e->blamed_nodes_count = e->blamed_masks_count = 1;
 }
 
-/* How long its ranks held their places since then, together. Those that left were charged when they did. */
+/* How long its ranks held their GPUs since then, together. Those that left were charged when they did. */
 static int64_t attempt_held_ms(const struct facts *facts, const struct attempt *attempt,
-			       int64_t since_ms)
+			       const struct shape *shape, int64_t since_ms)
 {
 	int64_t sum_ms = 0;
 
@@ -193,8 +193,9 @@ static int64_t attempt_held_ms(const struct facts *facts, const struct attempt *
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
 
 		if (task_holds(task))
-			sum_ms += facts->now_ms -
-				  (task->from_ms > since_ms ? task->from_ms : since_ms);
+			sum_ms += (int64_t)shape_wish(shape, i).gpus *
+				  (facts->now_ms -
+				   (task->from_ms > since_ms ? task->from_ms : since_ms));
 	}
 	return sum_ms;
 }
@@ -205,8 +206,7 @@ static int64_t attempt_gpu_ms(const struct facts *facts, const struct job *job,
 {
 	if (attempt->parts_share)
 		return share_gpu_ms(attempt->parts_share, facts->now_ms - since_ms);
-	return (int64_t)shape_get(facts, job->shape)->gpus *
-	       attempt_held_ms(facts, attempt, since_ms);
+	return attempt_held_ms(facts, attempt, shape_get(facts, job->shape), since_ms);
 }
 
 static void attempt_end(struct pass *pass, const struct job *job, const struct attempt *attempt,
@@ -281,12 +281,13 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 {
 	char duration[DURATION_TEXT_MAX];
 
-	if (why != STOP_NONE && job->cancel_asked) {
+	if (why != STOP_NONE && why != STOP_DONE && job->cancel_asked) {
 		job_end(pass, id, JOB_CANCELLED, attempt, cancel_text(pass, job));
 		return;
 	}
 	switch (why) {
-	case STOP_NONE: job_end(pass, id, JOB_SUCCEEDED, attempt, ""); return;
+	case STOP_NONE:
+	case STOP_DONE: job_end(pass, id, JOB_SUCCEEDED, attempt, ""); return;
 	case STOP_CANCELLED:
 		job_end(pass, id, JOB_CANCELLED, attempt, cancel_text(pass, job));
 		return;
@@ -355,11 +356,22 @@ static void drain_due(struct pass *pass, const struct job *job, const struct att
 	e->deadline_ms = pass->facts->now_ms + grace_ms;
 }
 
+/* A role that ends the job has ended. */
+static bool role_is_done(const struct facts *facts, const struct job *job,
+			 const struct attempt *attempt, uint32_t *ret_role)
+{
+	if (attempt->state != ATTEMPT_ACTIVE || attempt->exited == attempt->left)
+		return false;
+	*ret_role = attempt_done_role(facts, attempt, shape_get(facts, job->shape));
+	return *ret_role < ROLES_MAX;
+}
+
 static void live_due(struct pass *pass, uint32_t id, const struct job *job)
 {
 	const struct facts *facts = pass->facts;
 	const struct attempt *attempt = attempt_get(facts, job->attempt);
 	const struct task *failed = failed_task(facts, attempt);
+	uint32_t done;
 
 	if (attempt->exited == attempt->tasks) {
 		enum stop_why why = attempt_why(facts, attempt);
@@ -375,6 +387,11 @@ static void live_due(struct pass *pass, uint32_t id, const struct job *job)
 	} else if (failed) {
 		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job, attempt),
 			     failure_text(pass, attempt));
+	} else if (role_is_done(facts, job, attempt, &done)) {
+		attempt_stop(
+			pass, job, STOP_DONE, grace_left_ms(facts, job, attempt),
+			arena_printf(pass->arena, "all tasks of role \"%s\" have ended",
+				     facts_name(facts, shape_get(facts, job->shape)->role[done])));
 	} else if (attempt->state == ATTEMPT_PREPARING && attempt->exited) {
 		attempt_stop(pass, job, STOP_LOST, 0, "a rank ended before the job began");
 	} else if (attempt->state == ATTEMPT_PREPARING && attempt->ready == attempt->tasks) {

@@ -292,9 +292,7 @@ static void watch_started(struct pass *pass, uint32_t job)
 static uint32_t place_widest(struct pass *pass, uint32_t job, const struct shape *shape,
 			     int64_t room, struct placement *ret)
 {
-	int64_t one = shape_share(&pass->view->space, shape, 1);
-	uint32_t most =
-		one && room / one < shape->tasks_max ? (uint32_t)(room / one) : shape->tasks_max;
+	uint32_t most = share_tasks(&pass->view->space, shape, room, shape->tasks_max);
 	struct place_request request;
 
 	if (most > pass->widest)

@@ -58,10 +58,11 @@ static void task_count(struct pass *pass, uint32_t queue, uint8_t tier, int64_t 
 }
 
 /* GPU shares of one task on that node. */
-static int64_t share_there(const struct pass *pass, const struct shape *shape, uint32_t node)
+static int64_t share_there(const struct pass *pass, const struct shape *shape, uint32_t rank,
+			   uint32_t node)
 {
-	return shape_share_on(shape,
-			      node_get(pass->facts, (struct node_id){ node })->gpu_memory_mib);
+	return rank_share_on(shape, rank,
+			     node_get(pass->facts, (struct node_id){ node })->gpu_memory_mib);
 }
 
 static void attempt_count(struct pass *pass, uint32_t queue, uint8_t tier,
@@ -71,8 +72,8 @@ static void attempt_count(struct pass *pass, uint32_t queue, uint8_t tier,
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 
 		if (task_holds(task))
-			task_count(pass, queue, tier, sign * share_there(pass, shape, task->node.v),
-				   task->node.v);
+			task_count(pass, queue, tier,
+				   sign * share_there(pass, shape, i, task->node.v), task->node.v);
 	}
 }
 
@@ -83,7 +84,8 @@ void pledge_promise(struct pass *pass, const struct promise_view *p, int sign)
 
 	for (uint32_t i = 0; pass->pledges && i < p->tasks; i++)
 		task_count(pass, p->queue, p->tier,
-			   sign * share_there(pass, shape, promise_node(p, i)), promise_node(p, i));
+			   sign * share_there(pass, shape, i, promise_node(p, i)),
+			   promise_node(p, i));
 }
 
 void pledges_make(struct pass *pass)
@@ -120,7 +122,10 @@ void pledge_take(struct pass *pass, uint32_t queue, uint8_t tier, const struct s
 	for (uint32_t i = 0; pass->pledges && i < place->count; i++) {
 		uint32_t node = space_at(&pass->view->space, place->ranks[i])->node;
 
-		task_count(pass, queue, tier, share_there(pass, shape, node), node);
+		task_count(pass, queue, tier,
+			   share_there(pass, shape, place->which ? (uint32_t)place->which[i] : i,
+				       node),
+			   node);
 	}
 }
 
@@ -132,7 +137,8 @@ void pledge_attempt(struct pass *pass, const struct victim *v, int sign)
 
 		if (victim_has(v, i, task))
 			task_count(pass, v->queue, v->tier,
-				   sign * share_there(pass, v->shape, task->node.v), task->node.v);
+				   sign * share_there(pass, v->shape, i, task->node.v),
+				   task->node.v);
 	}
 }
 
@@ -223,12 +229,10 @@ static bool model_is_beyond(struct pass *pass, uint32_t queue, uint32_t top, str
 	return true;
 }
 
-/* A gang lies on GPUs of one model as a rule: its first task speaks for it. */
+/* A gang lies on GPUs of one model as a rule: its first task with GPUs speaks for it. */
 static struct name_id victim_model(const struct pass *pass, const struct victim *v)
 {
-	const struct task *task = table_get(&pass->facts->tasks, v->attempt->first_task);
-
-	return node_model(pass, task->node.v);
+	return node_model(pass, attempt_gpu_task(pass->facts, v->attempt)->node.v);
 }
 
 bool pledge_lets_go(struct pass *pass, const struct victim *v, uint32_t top)
@@ -282,7 +286,7 @@ static int64_t critical_room(const struct pass *pass, uint32_t queue, struct nam
 bool pledge_bind(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t tasks,
 		 struct verdict *ret_why)
 {
-	int64_t one = shape_share(&pass->view->space, shape, 1), widest = 0;
+	int64_t need = shape_share(&pass->view->space, shape, tasks), widest = 0;
 	uint64_t classes;
 
 	if (!pass->pledges || !shape->gpus || pass->facts->policy.allow_critical_burst ||
@@ -295,12 +299,13 @@ bool pledge_bind(struct pass *pass, uint32_t queue, const struct shape *shape, u
 				       ? 0
 				       : critical_room(pass, queue,
 						       pass->view->space.traits.at[class].model,
-						       one * tasks, ret_why);
+						       need, ret_why),
+			fits = share_tasks(&pass->view->space, shape, room, UINT32_MAX);
 
-		if (room < one * tasks)
+		if (room < need)
 			pass->closed |= UINT64_C(1) << class;
 		else
-			widest = room / one > widest ? room / one : widest;
+			widest = fits > widest ? fits : widest;
 	}
 	if (widest < pass->widest)
 		pass->widest = (uint32_t)widest;

@@ -84,7 +84,7 @@ static void attempt_give(struct pass *pass, uint32_t attempt, const struct shape
 	for (uint32_t i = 0; i < a->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, a->first_task + i);
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
-		struct hold hold = task_hold(task, shape);
+		struct hold hold = task_hold(task, shape, i);
 
 		if (rank != RANK_NONE && task_holds(task))
 			space_give(&pass->view->space, (uint32_t)rank, &hold);
@@ -110,7 +110,8 @@ static void victims_stay(struct pass *pass, const struct promise_view *p, const 
 		if (!job || keep[i])
 			continue;
 		share = jv->share -
-			attempt_told_share(attempt_get(pass->facts, (struct attempt_id){ attempt }),
+			attempt_told_share(pass->facts,
+					   attempt_get(pass->facts, (struct attempt_id){ attempt }),
 					   attempt_shape(pass, attempt));
 		standing_leave(&pass->standings, jv->queue, jv->tier, stay ? -share : share);
 		spend_leave(pass, job, stay ? -share : share);
@@ -399,7 +400,7 @@ static bool task_is_free(struct pass *pass, const struct promise_view *p, uint32
 	if (rank == RANK_NONE)
 		return false;
 	node = space_at(space, (uint32_t)rank);
-	if ((p->cpu_milli && node->cpu_free < 0) || (p->ram_mib && node->ram_free < 0))
+	if ((hold.cpu_milli && node->cpu_free < 0) || (hold.ram_mib && node->ram_free < 0))
 		return false;
 	if (!hold.part)
 		return (node->busy & hold.mask) == 0;

@@ -135,6 +135,20 @@ static void bare_make(struct pass *pass)
 	pass->bare_changes = pass->changes + 1;
 }
 
+static int64_t bare_gpus(const struct pass *pass, uint64_t classes)
+{
+	uint32_t width = pass->view->space.gpus_max + 1;
+	int64_t gpus = 0;
+
+	for (; classes; classes &= classes - 1) {
+		const uint32_t *counts = pass->bare + (size_t)__builtin_ctzll(classes) * width;
+
+		for (uint32_t free = 1; free < width; free++)
+			gpus += (int64_t)counts[free] * free;
+	}
+	return gpus;
+}
+
 bool reserve_may_fit(struct pass *pass, const struct place_request *request)
 {
 	const struct shape *shape = request->shape;
@@ -146,6 +160,9 @@ bool reserve_may_fit(struct pass *pass, const struct place_request *request)
 	if (pass->bare_changes != pass->changes + 1)
 		bare_make(pass);
 	space_classes_of(space, shape, &classes);
+	if (shape->role_count)
+		return bare_gpus(pass, classes & ~request->closed) >=
+		       shape_gpus(shape, request->tasks);
 	for (classes &= ~request->closed; classes; classes &= classes - 1) {
 		const uint32_t *counts =
 			pass->bare + (size_t)__builtin_ctzll(classes) * (space->gpus_max + 1);
@@ -193,7 +210,7 @@ static void attempt_move(struct pass *pass, const struct attempt *attempt,
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 		int32_t rank = space_rank(ahead->space, task->node.v);
-		struct hold hold = task_hold(task, shape);
+		struct hold hold = task_hold(task, shape, i);
 
 		if (rank == RANK_NONE || !task_holds(task))
 			continue;
@@ -213,12 +230,13 @@ static void start_move(struct pass *pass, const struct event_attempt_placed *e,
 
 	for (uint32_t i = 0; i < e->nodes_count; i++) {
 		uint32_t rank = (uint32_t)space_rank(space, (uint32_t)e->nodes[i]);
+		struct task_wish wish = shape_wish(shape, i);
 		struct hold hold = { .mask = (uint32_t)e->masks[i],
 				     .part = e->parts_count ? (uint32_t)e->parts[i] : 0,
 				     .part_mib = e->parts_count ? (uint32_t)e->parts_mib[i] : 0,
 				     .sharer = shape_sharer(shape),
-				     .cpu_milli = shape->cpu_milli,
-				     .ram_mib = shape->memory_mib };
+				     .cpu_milli = wish.cpu_milli,
+				     .ram_mib = wish.memory_mib };
 
 		if (give)
 			space_give(space, rank, &hold);

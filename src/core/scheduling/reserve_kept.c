@@ -61,6 +61,25 @@ static bool gpus_come_free(const struct pass *pass, uint32_t rank, uint32_t busy
 	return true;
 }
 
+/* Of unlike tasks each is looked at. */
+static void holder_gives(const struct pass *pass, uint32_t id, uint32_t node, int64_t *cpu_milli,
+			 int64_t *ram_mib)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
+		struct hold hold = task_hold(task, shape, i);
+
+		if (!task_holds(task) || task->node.v != node)
+			continue;
+		*cpu_milli += hold.cpu_milli;
+		*ram_mib += hold.ram_mib;
+	}
+}
+
 /* What the jobs with GPUs of the node give back by then. */
 static void node_gives(const struct pass *pass, uint32_t rank, int64_t start_ms, int64_t *cpu_milli,
 		       int64_t *ram_mib)
@@ -82,21 +101,43 @@ static void node_gives(const struct pass *pass, uint32_t rank, int64_t start_ms,
 			continue;
 		shape = shape_get(pass->facts,
 				  job_get(pass->facts, (struct job_id){ holder })->shape);
+		if (shape->role_count) {
+			holder_gives(pass, holder, node->node, cpu_milli, ram_mib);
+			continue;
+		}
 		*cpu_milli += (int64_t)(bits_count(held) / shape->gpus) * shape->cpu_milli;
 		*ram_mib += (int64_t)(bits_count(held) / shape->gpus) * shape->memory_mib;
 	}
 }
 
-/* Enough processors and memory for `tasks` of the job. Work without GPUs is not counted on, nor is what is lent. */
-static bool node_has(const struct pass *pass, uint32_t rank, const struct shape *shape,
-		     uint32_t tasks, int64_t start_ms)
+/* Enough processors and memory. Work without GPUs is not counted on, nor is what is lent. */
+static bool node_has(const struct pass *pass, uint32_t rank, int64_t cpu_milli, int64_t ram_mib,
+		     int64_t start_ms)
 {
 	int64_t cpu = space_at(&pass->view->space, rank)->cpu_free,
 		ram = space_at(&pass->view->space, rank)->ram_free;
 
 	node_gives(pass, rank, start_ms, &cpu, &ram);
-	return cpu >= (int64_t)shape->cpu_milli * tasks &&
-	       ram >= (int64_t)shape->memory_mib * tasks;
+	return cpu >= cpu_milli && ram >= ram_mib;
+}
+
+/* Unlike tasks of one node need not stand together in the list: they are summed up by node. */
+static bool roles_have(const struct pass *pass, const struct reservation *r)
+{
+	const struct placement *place = &r->place;
+	struct hold *sums = arena_new_array(pass->arena, struct hold, pass->view->space.node_count);
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		struct hold hold = placement_hold(place, i, r->shape);
+
+		sums[place->ranks[i]].cpu_milli += hold.cpu_milli;
+		sums[place->ranks[i]].ram_mib += hold.ram_mib;
+	}
+	for (uint32_t i = 0; i < place->count; i++)
+		if (!node_has(pass, place->ranks[i], sums[place->ranks[i]].cpu_milli,
+			      sums[place->ranks[i]].ram_mib, r->start_ms))
+			return false;
+	return true;
 }
 
 static bool place_has(const struct pass *pass, const struct reservation *r)
@@ -105,11 +146,15 @@ static bool place_has(const struct pass *pass, const struct reservation *r)
 
 	if (!r->shape->cpu_milli && !r->shape->memory_mib)
 		return true;
+	if (r->shape->role_count)
+		return roles_have(pass, r);
 	for (uint32_t first = 0, end; first < place->count; first = end) {
 		for (end = first + 1;
 		     end < place->count && place->ranks[end] == place->ranks[first]; end++)
 			;
-		if (!node_has(pass, place->ranks[first], r->shape, end - first, r->start_ms))
+		if (!node_has(pass, place->ranks[first],
+			      (int64_t)r->shape->cpu_milli * (end - first),
+			      (int64_t)r->shape->memory_mib * (end - first), r->start_ms))
 			return false;
 	}
 	return true;

@@ -30,7 +30,7 @@ static void attempt_give(struct pass *pass, uint32_t id)
 
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = task_get(pass->facts, attempt, i);
-		const struct hold hold = task_hold(task, shape);
+		const struct hold hold = task_hold(task, shape, i);
 
 		space_give(space, (uint32_t)space_rank(space, task->node.v), &hold);
 	}

@@ -45,15 +45,33 @@ static bool task_is_lost_again(const struct pass *pass, const struct task *task)
 }
 
 /* May the others go on without so many, of which some were lost again? */
+static bool is_wide_without(const struct pass *pass, const struct attempt *attempt,
+			    const struct shape *shape, uint32_t lost)
+{
+	uint32_t width[ROLES_MAX] = { 0 };
+
+	if (!shape->role_count)
+		return attempt_width(attempt) - attempt->leaving >= shape->tasks_min + lost;
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_at(pass, attempt, rank);
+
+		width[shape_role(shape, rank)] +=
+			task_holds(task) && !task->leaving &&
+			!(task->state == TASK_EXITED && task_has_failed(task));
+	}
+	for (uint32_t role = 0; role < shape->role_count; role++)
+		if (width[role] < shape->role_min[role])
+			return false;
+	return true;
+}
+
 static bool may_lose(const struct pass *pass, const struct job *job, const struct attempt *attempt,
 		     uint32_t lost, bool again)
 {
-	uint32_t least = shape_get(pass->facts, job->shape)->tasks_min;
-
 	if (attempt->warned_ms || attempt->unreachable)
 		return false;
 	if (job_is_free(pass->facts, job) &&
-	    attempt_width(attempt) - attempt->leaving >= least + lost)
+	    is_wide_without(pass, attempt, shape_get(pass->facts, job->shape), lost))
 		return true;
 	return job->rejoins && !again;
 }
@@ -82,7 +100,8 @@ static uint32_t ranks_gone(const struct pass *pass, const struct job *job,
 
 bool resize_left(struct pass *pass, const struct job *job, const struct attempt *attempt)
 {
-	int64_t *ranks, gpus = shape_get(pass->facts, job->shape)->gpus;
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	int64_t *ranks;
 	struct event_ranks_left *e;
 	uint32_t count;
 	bool lost;
@@ -98,8 +117,9 @@ bool resize_left(struct pass *pass, const struct job *job, const struct attempt 
 	e->ranks = ranks;
 	e->ranks_count = count;
 	for (uint32_t i = 0; i < count; i++)
-		e->used_gpu_ms += gpus * (pass->facts->now_ms -
-					  task_at(pass, attempt, (uint32_t)ranks[i])->from_ms);
+		e->used_gpu_ms +=
+			shape_wish(shape, (uint32_t)ranks[i]).gpus *
+			(pass->facts->now_ms - task_at(pass, attempt, (uint32_t)ranks[i])->from_ms);
 	e->text = lost ? failure_text(pass, attempt) : "";
 	return true;
 }
@@ -174,15 +194,15 @@ static struct name_id ranks_model(const struct pass *pass, const struct shape *s
 	for (uint32_t i = 0; !shape->mixes && i < attempt->tasks; i++) {
 		const struct task *task = task_at(pass, attempt, i);
 
-		if (task_holds(task))
+		if (task_holds(task) && (!shape->role_count || task->gpu_mask))
 			return node_get(pass->facts, task->node)->model;
 	}
 	return (struct name_id){ 0 };
 }
 
 static uint32_t place_beside(struct pass *pass, const struct job *job,
-			     const struct attempt *attempt, uint32_t tasks, uint32_t least,
-			     struct placement *ret)
+			     const struct attempt *attempt, const int64_t *ranks, uint32_t tasks,
+			     uint32_t least, struct placement *ret)
 {
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	struct place_request request = pass_request(pass, shape, tasks);
@@ -192,6 +212,7 @@ static uint32_t place_beside(struct pass *pass, const struct job *job,
 
 	request.barred = ranks_barred(pass, shape, attempt);
 	request.model = ranks_model(pass, shape, attempt);
+	request.which = ranks;
 	if (shape->require == LEVEL_ISLAND)
 		return 0; /* which GPUs are left of its island is not looked at */
 	if (at >= 0) {
@@ -211,6 +232,17 @@ static uint32_t place_beside(struct pass *pass, const struct job *job,
 	return found;
 }
 
+static bool rank_suits(const struct space *space, uint32_t node, const struct shape *shape,
+		       uint32_t rank)
+{
+	struct shape wish;
+
+	if (!shape->role_count)
+		return space_node_suits(space, node, shape);
+	shape_of_role(shape, shape_role(shape, rank), &wish);
+	return space_node_suits(space, node, &wish);
+}
+
 /* The places that these ranks had, when all are free. */
 static bool place_again(struct pass *pass, const struct shape *shape, const struct attempt *attempt,
 			const int64_t *ranks, uint32_t count, struct placement *ret)
@@ -221,28 +253,27 @@ static bool place_again(struct pass *pass, const struct shape *shape, const stru
 	bool free = true;
 
 	ret->count = count;
+	ret->which = ranks;
 	ret->parts = ret->parts_mib = NULL;
 	ret->ranks = arena_new_array(pass->arena, uint32_t, count);
 	ret->masks = arena_new_array(pass->arena, uint32_t, count);
 	for (uint32_t i = 0; i < count && free; i++) {
 		const struct task *task = task_at(pass, attempt, (uint32_t)ranks[i]);
 		int32_t rank = space_rank(space, task->node.v);
+		struct hold hold = task_hold(task, shape, (uint32_t)ranks[i]);
 		const struct place_node *node;
-		struct hold hold;
 
 		if (rank == RANK_NONE)
 			return false;
 		node = space_at(space, (uint32_t)rank);
 		free = !(barred && barred[rank / 64] >> rank % 64 & 1) && node->ready &&
 		       !(task->gpu_mask & ~place_node_free(node)) &&
-		       space_node_suits(space, (uint32_t)rank, shape) &&
-		       node->cpu_free >= (int64_t)shape->cpu_milli &&
-		       node->ram_free >= (int64_t)shape->memory_mib;
+		       rank_suits(space, (uint32_t)rank, shape, (uint32_t)ranks[i]) &&
+		       node->cpu_free >= hold.cpu_milli && node->ram_free >= hold.ram_mib;
 		if (!free)
 			break;
 		ret->ranks[i] = (uint32_t)rank;
 		ret->masks[i] = task->gpu_mask;
-		hold = task_hold(task, shape);
 		space_take(space, (uint32_t)rank, &hold);
 		if (barred)
 			spread_bar(space, shape->apart, (uint32_t)rank, barred);
@@ -283,6 +314,36 @@ static int64_t *ranks_for(struct pass *pass, const struct attempt *attempt, uint
 	return ranks;
 }
 
+/* Those that a gang below its least width lacks: of each role the lowest that left. */
+static int64_t *ranks_lacking(struct pass *pass, const struct attempt *attempt,
+			      const struct shape *shape, uint32_t *ret_count)
+{
+	int64_t *ranks = arena_new_array(pass->arena, int64_t, attempt->tasks);
+	uint32_t lacks[ROLES_MAX] = { 0 }, count = 0;
+
+	if (!shape->role_count) {
+		*ret_count = shape->tasks_min - attempt_width(attempt);
+		return ranks_for(pass, attempt, *ret_count);
+	}
+	for (uint32_t role = 0; role < shape->role_count; role++)
+		lacks[role] = shape->role_min[role];
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		uint32_t *own = &lacks[shape_role(shape, rank)];
+
+		*own -= *own && task_holds(task_at(pass, attempt, rank));
+	}
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		uint32_t *own = &lacks[shape_role(shape, rank)];
+
+		if (*own && !task_holds(task_at(pass, attempt, rank))) {
+			ranks[count++] = rank;
+			--*own;
+		}
+	}
+	*ret_count = count;
+	return ranks;
+}
+
 /* --- lacking ------------------------------------------------------------------------------------------------ */
 
 /* A queue that lends nothing away yet has work that waits, while this one is above what it is guaranteed itself. */
@@ -303,7 +364,14 @@ static bool others_are_owed(const struct pass *pass, uint32_t queue)
 static bool models_allow(struct pass *pass, const struct job *job, const struct shape *shape,
 			 uint32_t tasks)
 {
+	struct shape largest;
 	struct verdict why;
+
+	if (shape->role_count) { /* which tasks they are is not looked at: as if each were the largest */
+		largest = *shape;
+		largest.role_count = 0;
+		shape = &largest;
+	}
 
 	return bounds_allow(pass, job->queue.v, shape, tasks, &why) &&
 	       (job->tier != TIER_CRITICAL || pledge_bind(pass, job->queue.v, shape, tasks, &why));
@@ -319,7 +387,7 @@ static bool lacking_find(struct pass *pass, const struct job *job, const struct 
 		return true;
 	if (others_are_owed(pass, job->queue.v) || !models_allow(pass, job, shape, count))
 		return false;
-	found = place_beside(pass, job, attempt, count, count, ret) == count;
+	found = place_beside(pass, job, attempt, ranks, count, count, ret) == count;
 	pass->closed = 0;
 	return found;
 }
@@ -329,7 +397,8 @@ struct making_room {
 	struct pass *pass;
 	const struct job *job;
 	const struct attempt *attempt;
-	uint32_t count; /* ranks that lack */
+	const int64_t *ranks; /* that lack */
+	uint32_t count;
 	const struct victim *list; /* best-effort work, cheapest first */
 	uint32_t *chosen, chosen_count;
 	struct placement place;
@@ -341,7 +410,7 @@ static void attempt_move(struct pass *pass, const struct attempt *attempt,
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = task_at(pass, attempt, i);
 		int32_t rank = space_rank(&pass->view->space, task->node.v);
-		struct hold hold = task_hold(task, shape);
+		struct hold hold = task_hold(task, shape, i);
 
 		if (rank == RANK_NONE || !task_holds(task))
 			continue;
@@ -355,7 +424,8 @@ static void attempt_move(struct pass *pass, const struct attempt *attempt,
 static bool ranks_fit(struct making_room *m)
 {
 	m->pass->work++;
-	return place_beside(m->pass, m->job, m->attempt, m->count, m->count, &m->place) == m->count;
+	return place_beside(m->pass, m->job, m->attempt, m->ranks, m->count, m->count, &m->place) ==
+	       m->count;
 }
 
 /* Who leaves anyhow is gone: for others, or told to leave for this one before. */
@@ -450,13 +520,14 @@ static void spare_evict(struct pass *pass, const struct victim *v, uint32_t id)
  * There is no place for the ranks: best-effort work makes room for them, as for any standard work. Where those that leave already are
  * enough, what is free of their place is kept until the others are gone.
  */
-static bool lacking_make_room(struct pass *pass, uint32_t id, uint32_t count)
+static bool lacking_make_room(struct pass *pass, uint32_t id, const int64_t *ranks, uint32_t count)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	struct making_room m = { .pass = pass,
 				 .job = job,
 				 .attempt = attempt_get(pass->facts, job->attempt),
+				 .ranks = ranks,
 				 .count = count };
 	uint32_t mark = space_mark(&pass->view->space);
 	bool waits, found;
@@ -484,10 +555,10 @@ static bool lacking_try(struct pass *pass, uint32_t id)
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	uint32_t count = shape->tasks_min - attempt_width(attempt);
+	uint32_t count;
+	const int64_t *ranks = ranks_lacking(pass, attempt, shape, &count);
 	int64_t until_ms = attempt->lacks_ms + pass->facts->policy.rejoin_ms,
-		need = shape_share(&pass->view->space, shape, count);
-	const int64_t *ranks = ranks_for(pass, attempt, count);
+		need = ranks_gpus(shape, ranks, count) * GPU_SHARE;
 	char duration[DURATION_TEXT_MAX];
 	struct placement place;
 	bool may_come;
@@ -510,7 +581,7 @@ static bool lacking_try(struct pass *pass, uint32_t id)
 				     format_duration(pass->facts->policy.rejoin_ms, duration)));
 	} else {
 		pass_wake(pass, until_ms);
-		return may_come && lacking_make_room(pass, id, count);
+		return may_come && lacking_make_room(pass, id, ranks, count);
 	}
 	return false;
 }
@@ -534,28 +605,33 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	uint32_t most = shape->tasks_max - attempt_width(attempt);
-	int64_t one = shape_share(&pass->view->space, shape, 1), room;
+	const int64_t *ranks = shape->role_count ? ranks_for(pass, attempt, most) : NULL;
 	struct placement place;
 	uint32_t count = 0;
+	int64_t room;
 
 	pass->work++;
 	blocks_for_running(pass, id);
-	room = quota_room(&pass->standings, job->queue.v, job->tier, false, one, NULL);
-	if (one && room / one < most)
-		most = room > 0 ? (uint32_t)(room / one) : 0;
+	room = quota_room(&pass->standings, job->queue.v, job->tier, false, 0, NULL);
+	while (ranks && most && ranks_gpus(shape, ranks, most) * GPU_SHARE > room)
+		most--;
+	if (!ranks)
+		most = share_tasks(&pass->view->space, shape, room, most);
 	if (most && models_allow(pass, job, shape, 1)) {
 		spend_bind(pass, id);
 		most = most < pass->widest ? most : pass->widest;
-		count = most ? place_beside(pass, job, attempt, most, 1, &place) : 0;
+		count = most ? place_beside(pass, job, attempt, ranks, most, 1, &place) : 0;
 	}
 	pass->closed = 0;
 	if (!count)
 		return false;
-	grow(pass, job, ranks_for(pass, attempt, count), &place);
+	if (!ranks)
+		ranks = ranks_for(pass, attempt, count);
+	grow(pass, job, ranks, &place);
 	placement_take(&pass->view->space, &place, shape);
 	bounds_take(pass, job->queue.v, shape, &place);
 	standing_start(&pass->standings, job->queue.v, job->tier,
-		       shape_share(&pass->view->space, shape, count));
+		       ranks_gpus(shape, ranks, count) * GPU_SHARE);
 	pass->more = true;
 	return true;
 }

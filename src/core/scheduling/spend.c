@@ -44,7 +44,7 @@ static int64_t width_cost(const struct facts *facts, const struct view *view, co
 
 	if (!facts->prices.count || !shape->gpus)
 		return 0;
-	return cost_of((int64_t)shape->gpus * tasks, cheapest(facts, view, shape),
+	return cost_of(shape_gpus(shape, tasks), cheapest(facts, view, shape),
 		       job_expected_ms(facts, job));
 }
 
@@ -92,7 +92,7 @@ static int64_t running_cost(const struct standings *s, uint32_t queue, int64_t s
 	     any = sorted_next(&s->view->pool, &walk)) {
 		const struct job *job = job_get(facts, (struct job_id){ walk.id });
 		const struct attempt *attempt = attempt_get(facts, job->attempt);
-		const struct task *task = table_get(&facts->tasks, attempt->first_task);
+		const struct task *task = attempt_gpu_task(facts, attempt);
 		int64_t from_ms = attempt->placed_ms > since_ms ? attempt->placed_ms : since_ms,
 			end_ms = job_view_get(s->view, walk.id)->end_ms;
 
@@ -174,6 +174,18 @@ static void widest_narrow(struct pass *pass, int64_t left, int64_t each)
 		pass->widest = left > 0 ? (uint32_t)(left / each) : 0;
 }
 
+/* A new job: unlike tasks cost unlike sums. */
+static void widest_afford(struct pass *pass, const struct job *job, int64_t left)
+{
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+
+	if (!shape->role_count)
+		widest_narrow(pass, left, width_cost(pass->facts, pass->view, job, 1));
+	while (shape->role_count && pass->widest > shape->tasks_min &&
+	       width_cost(pass->facts, pass->view, job, pass->widest) > left)
+		pass->widest--;
+}
+
 bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_why)
 {
 	int64_t cost = -1;
@@ -190,7 +202,7 @@ bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_
 		left = queue_get(pass->facts, (struct queue_id){ queue })->budget_micro -
 		       *committed(pass, queue);
 		if (cost <= left || !cost) {
-			widest_narrow(pass, left, width_cost(pass->facts, pass->view, job, 1));
+			widest_afford(pass, job, left);
 			continue;
 		}
 		*ret_why = (struct verdict){ .code = REASON_BUDGET,
@@ -236,8 +248,7 @@ static int64_t rank_cost(const struct pass *pass, uint32_t id)
 {
 	const struct facts *facts = pass->facts;
 	const struct job *job = job_get(facts, (struct job_id){ id });
-	const struct task *task =
-		table_get(&facts->tasks, attempt_get(facts, job->attempt)->first_task);
+	const struct task *task = attempt_gpu_task(facts, attempt_get(facts, job->attempt));
 
 	return cost_of(shape_get(facts, job->shape)->gpus,
 		       model_price(facts, node_get(facts, task->node)->model),
@@ -276,7 +287,7 @@ static int64_t cost_ahead(const struct pass *pass, uint32_t id, int64_t share)
 	const struct facts *facts = pass->facts;
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	const struct attempt *attempt = attempt_get(facts, job->attempt);
-	const struct task *task = table_get(&facts->tasks, attempt->first_task);
+	const struct task *task = attempt_gpu_task(facts, attempt);
 	int64_t since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms,
 		gone_ms = attempt_is_leaving(attempt) ? attempt->deadline_ms
 						      : facts->now_ms + job_grace_ms(facts, job);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/model/roles.h"
+
 enum { PICTURE_WORD = 64, PASSES_MAX = 10000 };
 
 /* --- making a world ------------------------------------------------------------------------------------ */
@@ -471,14 +473,15 @@ void world_check(const struct world *w)
 
 		if (!a)
 			continue;
-		CHECK(attempt_width(a) >= shape->tasks_min || a->lacks_ms);
+		CHECK(!attempt_lacks(&w->facts, a, shape) || a->lacks_ms);
 		CHECK(attempt_width(a) <= shape->tasks_max);
 		for (uint32_t i = 0; i < a->tasks; i++) {
 			const struct task *task = task_get(&w->facts, a, i);
 
 			if (!task_holds(task))
 				continue;
-			CHECK((uint32_t)__builtin_popcount(task->gpu_mask) == shape->gpus);
+			CHECK((uint32_t)__builtin_popcount(task->gpu_mask) ==
+			      shape_wish(shape, i).gpus);
 			CHECK(((busy[task->node.v] | shared[task->node.v]) & task->gpu_mask) == 0 ||
 			      (shape_is_part(shape) && !(busy[task->node.v] & task->gpu_mask)));
 			CHECK(node_get(&w->facts, task->node)->gpu_count >= 32 ||

@@ -28,12 +28,12 @@ static void holders_move(struct view *view, uint32_t rank, uint32_t mask, uint32
 	}
 }
 
-/* One task takes its place in the space, or gives it back. */
-static void task_move(struct view *view, const struct task *task, uint32_t job,
+/* One task, of rank `at` in its job, takes its place in the space, or gives it back. */
+static void task_move(struct view *view, const struct task *task, uint32_t at, uint32_t job,
 		      const struct shape *shape, bool take)
 {
 	int32_t rank = space_rank(&view->space, task->node.v);
-	struct hold hold = task_hold(task, shape);
+	struct hold hold = task_hold(task, shape, at);
 
 	if (rank == RANK_NONE)
 		return;
@@ -56,7 +56,7 @@ static void tasks_move(struct view *view, const struct facts *facts, const struc
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
 
 		if (task_holds(task))
-			task_move(view, task, attempt->job.v, shape, take);
+			task_move(view, task, i, attempt->job.v, shape, take);
 	}
 	space_commit(&view->space);
 }
@@ -173,8 +173,10 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	}
 	jv->since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
 	leaving = attempt_is_leaving(attempt);
-	leave_share =
-		leaving ? jv->share : attempt_told_share(attempt, shape_get(facts, job->shape));
+	leave_share = leaving ? jv->share
+		      : attempt->leaving
+			      ? attempt_told_share(facts, attempt, shape_get(facts, job->shape))
+			      : 0;
 	view->queues.at[jv->queue].leave[jv->tier] += leave_share - jv->leave_share;
 	jv->leave_share = leave_share;
 	set_move(view, &view->lacking, &jv->lacking,
@@ -245,7 +247,8 @@ static void promise_leave(struct view *view, uint32_t job)
 	memset(&view->promises.at[view->promise_count], 0, sizeof(*p));
 }
 
-static void promise_read(const struct facts *facts, uint32_t first, struct promise_view *p)
+static void promise_read(const struct facts *facts, uint32_t first, const struct shape *shape,
+			 struct promise_view *p)
 {
 	uint32_t at = 0;
 
@@ -256,7 +259,8 @@ static void promise_read(const struct facts *facts, uint32_t first, struct promi
 		p->victims += promise->node == 0;
 		row = promise->next;
 	}
-	array_resize(&p->numbers.buf, (size_t)4 * p->tasks + p->victims, sizeof(uint32_t));
+	array_resize(&p->numbers.buf, (size_t)PROMISE_COLUMNS * p->tasks + p->victims,
+		     sizeof(uint32_t));
 	for (uint32_t row = first; row; at++) {
 		const struct promise *promise = table_get(&facts->promises, row);
 
@@ -265,9 +269,11 @@ static void promise_read(const struct facts *facts, uint32_t first, struct promi
 			p->numbers.at[p->tasks + at] = promise->gpu_mask;
 			p->numbers.at[2 * p->tasks + at] = promise->gpu_part;
 			p->numbers.at[3 * p->tasks + at] = promise->gpu_part_mib;
+			p->numbers.at[4 * p->tasks + at] = shape_wish(shape, at).cpu_milli;
+			p->numbers.at[5 * p->tasks + at] = shape_wish(shape, at).memory_mib;
 			p->share += promise->gpu_part;
 		} else {
-			p->numbers.at[3 * p->tasks + at] = promise->victim;
+			p->numbers.at[(PROMISE_COLUMNS - 1) * p->tasks + at] = promise->victim;
 		}
 		row = promise->next;
 	}
@@ -288,12 +294,10 @@ static void promise_enter(struct view *view, const struct facts *facts, uint32_t
 	p->job = id;
 	p->queue = job->queue.v;
 	p->tier = job->tier;
-	p->cpu_milli = shape->cpu_milli;
-	p->ram_mib = shape->memory_mib;
-	promise_read(facts, job->promise, p);
+	promise_read(facts, job->promise, shape, p);
 	p->sharer = shape_sharer(shape);
 	if (!p->share)
-		p->share = (int64_t)shape->gpus * p->tasks * GPU_SHARE;
+		p->share = shape_gpus(shape, p->tasks) * GPU_SHARE;
 	view->queues.at[p->queue].promised[p->tier] += p->share;
 	promise_space(view, p, true);
 }
@@ -584,8 +588,8 @@ static void resized_follow(struct view *view, const struct facts *facts, int64_t
 
 		if (rank != RANK_NONE && jv->tier != TIER_BEST_EFFORT)
 			dominant_hold_task(view, jv->queue, (uint32_t)rank, shape,
-					   task_holds(task) ? 1 : -1);
-		task_move(view, task, id, shape, task_holds(task));
+					   (uint32_t)ranks[i], task_holds(task) ? 1 : -1);
+		task_move(view, task, (uint32_t)ranks[i], id, shape, task_holds(task));
 	}
 	space_commit(&view->space);
 	jv->width = attempt_width(attempt);

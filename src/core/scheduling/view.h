@@ -83,28 +83,29 @@ struct queue_view {
 struct promise_view {
 	uint32_t job, queue;
 	uint8_t tier;
-	int64_t share, cpu_milli, ram_mib;
+	int64_t share;
 	uint32_t sharer; /* of parts of GPUs */
 	uint32_t tasks, victims; /* counts */
-	ARRAY(uint32_t) numbers; /* nodes, masks, parts, their memory, then victims (attempts) */
+	ARRAY(uint32_t)
+	numbers; /* nodes, masks, parts, their memory, milli-CPUs, MiB, by task; then victims (attempts) */
 };
+enum { PROMISE_COLUMNS = 6 };
 static inline uint32_t promise_node(const struct promise_view *p, uint32_t task)
 {
 	return p->numbers.at[task];
 }
 static inline uint32_t promise_victim(const struct promise_view *p, uint32_t i)
 {
-	return p->numbers.at[4 * p->tasks + i];
+	return p->numbers.at[PROMISE_COLUMNS * p->tasks + i];
 }
 /* What the task will hold. */
 static inline struct hold promise_task(const struct promise_view *p, uint32_t task)
 {
-	return (struct hold){ p->numbers.at[p->tasks + task],
-			      p->numbers.at[2 * p->tasks + task],
-			      p->numbers.at[3 * p->tasks + task],
-			      p->sharer,
-			      p->cpu_milli,
-			      p->ram_mib };
+	return (struct hold){
+		p->numbers.at[p->tasks + task],     p->numbers.at[2 * p->tasks + task],
+		p->numbers.at[3 * p->tasks + task], p->sharer,
+		p->numbers.at[4 * p->tasks + task], p->numbers.at[5 * p->tasks + task]
+	};
 }
 
 /* An array of which only so many jobs may run at once. */
@@ -194,7 +195,8 @@ int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
 bool attempt_is_leaving(const struct attempt *attempt);
 /* GPU shares of its ranks that were told to leave, whatever becomes of the others. */
-int64_t attempt_told_share(const struct attempt *attempt, const struct shape *shape);
+int64_t attempt_told_share(const struct facts *facts, const struct attempt *attempt,
+			   const struct shape *shape);
 /* Its ranks may come and go one by one while it runs. */
 bool job_is_free(const struct facts *facts, const struct job *job);
 /* From when on the running attempt may be given more ranks; 0 = it may not. */

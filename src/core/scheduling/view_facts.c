@@ -71,7 +71,10 @@ static bool attempt_is_due(const struct facts *facts, const struct job *job,
 		return job->cancel_asked || attempt->exited || attempt->ready == attempt->tasks;
 	case ATTEMPT_ACTIVE:
 		return job->cancel_asked || attempt->first_failed_rank >= 0 ||
-		       leaving_is_gone(facts, attempt);
+		       leaving_is_gone(facts, attempt) ||
+		       (attempt->exited != attempt->left &&
+			attempt_done_role(facts, attempt, shape_get(facts, job->shape)) <
+				ROLES_MAX);
 	case ATTEMPT_STOPPING:
 	case ATTEMPT_FREE:
 	case ATTEMPT_OVER: break;
@@ -112,9 +115,22 @@ bool attempt_is_leaving(const struct attempt *attempt)
 	return attempt->state == ATTEMPT_STOPPING || attempt->warned_ms;
 }
 
-int64_t attempt_told_share(const struct attempt *attempt, const struct shape *shape)
+int64_t attempt_told_share(const struct facts *facts, const struct attempt *attempt,
+			   const struct shape *shape)
 {
-	return (int64_t)shape->gpus * GPU_SHARE * attempt->leaving;
+	int64_t gpus = 0;
+
+	if (!attempt->leaving)
+		return 0;
+	if (!shape->role_count)
+		return (int64_t)shape->gpus * GPU_SHARE * attempt->leaving;
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+
+		if (task->leaving)
+			gpus += shape_wish(shape, i).gpus;
+	}
+	return gpus * GPU_SHARE;
 }
 
 /* Drained: so that its grace ends with the deadline, or at once. */
