@@ -28,7 +28,7 @@ struct roles_search {
 	uint32_t tasks[ROLES_MAX];
 	uint32_t order[ORDERS][ROLES_MAX]; /* hardest first */
 	uint32_t used; /* roles that have tasks */
-	struct name_id model; /* of all GPUs; 0 = any */
+	struct name_id model; /* of all GPUs; 0 = any of the classes */
 	uint64_t classes; /* with such GPUs for it */
 	int64_t gpus, cpu_milli, ram_mib; /* of all tasks */
 	struct search all; /* for GPUs: of the wish as a whole */
@@ -48,6 +48,7 @@ struct roles_best {
 	int64_t free;
 	uint32_t order, level;
 	struct name_id model;
+	uint64_t classes;
 };
 
 /* --- what is asked ------------------------------------------------------------------------------------- */
@@ -124,6 +125,7 @@ static struct place_request role_request(const struct roles_search *s, uint32_t 
 	request.domain = domain;
 	request.rank = rank;
 	request.model = s->model;
+	request.closed |= ~s->classes;
 	if (!s->wish[role].gpus) {
 		request.closed = 0;
 		request.model.v = 0;
@@ -239,7 +241,8 @@ static bool one_node(struct roles_search *s, struct roles_best *best)
 						     .free = free,
 						     .order = order,
 						     .level = LEVEL_NODE,
-						     .model = s->model };
+						     .model = s->model,
+						     .classes = s->classes };
 	}
 	return best->found;
 }
@@ -268,7 +271,8 @@ static bool one_domain(struct roles_search *s, uint32_t level, struct roles_best
 						     .free = free,
 						     .order = order,
 						     .level = level,
-						     .model = s->model };
+						     .model = s->model,
+						     .classes = s->classes };
 	}
 	return best->found;
 }
@@ -348,10 +352,12 @@ static uint32_t one_model_most(struct roles_search *s)
 		struct roles_try try;
 
 		s->model = turn.model;
+		s->classes = search_of_model(&s->all, turn.model).classes;
 		(void)roles_place(s, 0, s->request->domain, s->request->rank, &try, true);
 		most = try.placed > most ? try.placed : most;
 	}
 	s->model = s->request->model;
+	s->classes = s->all.classes;
 	return most;
 }
 
@@ -458,6 +464,7 @@ static int roles_search(struct roles_search *s, struct arena *arena, struct plac
 	if (!ret)
 		return 0;
 	s->model = best.model;
+	s->classes = best.classes;
 	CHECK(roles_place(s, best.order, best.node ? s->request->domain : best.at,
 			  best.node ? (int32_t)best.at : RANK_NONE, &try, false));
 	placement_join(s, &try, arena, ret);
