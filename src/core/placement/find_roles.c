@@ -127,7 +127,7 @@ static struct place_request role_request(const struct roles_search *s, uint32_t 
 	request.model = s->model;
 	request.closed |= ~s->classes;
 	if (!s->wish[role].gpus) {
-		request.closed = 0;
+		request.closed = request.suits = 0;
 		request.model.v = 0;
 	}
 	return request;
