@@ -311,6 +311,7 @@ static bool trial_starts(struct trial *t, const struct parts *parts, uint64_t wh
 	if (trial_is_spent(t))
 		return false;
 	trial_begin(t, parts, which);
+	t->words.starts_only = true;
 	starts = !trial_reason(t, &v) || (alone && t->words.outrun);
 	trial_end(t);
 	return starts;

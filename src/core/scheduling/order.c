@@ -428,17 +428,23 @@ static void plain_make(struct pass *pass)
 	}
 }
 
+/* Explain wants to hear why its jobs do not start. */
+static bool bucket_is_watched(const struct pass *pass, uint32_t bucket)
+{
+	return pass->watch && job_view_get(pass->view, pass->watch->job)->bucket == bucket;
+}
+
 /*
  * What the pass knows already says that its jobs do not start: their wish has no place, reserved ones included, there is no
  * reservation for it, and nobody can make room. Many buckets end here, so nothing of the job is read.
  */
-static bool bucket_is_hopeless(const struct pass *pass, uint32_t queue, uint64_t rank,
-			       uint32_t shape)
+static bool bucket_is_hopeless(const struct pass *pass, uint32_t bucket, uint32_t queue,
+			       uint64_t rank, uint32_t shape)
 {
 	const struct shape_memo *memo = &pass->memos[shape];
 
 	return memo->never && memo->no_reservation && rank >= rank_of(TIER_STANDARD, INT32_MIN) &&
-	       !pass->watch && !pass->pledges && queue_is_plain(pass, queue) &&
+	       !bucket_is_watched(pass, bucket) && !pass->pledges && queue_is_plain(pass, queue) &&
 	       evict_is_barren(pass, queue, rank, memo->need, memo->least);
 }
 
@@ -647,9 +653,10 @@ static bool cursor_is_hopeless(const struct order *order, const struct turn *tur
 	const struct bucket *b;
 
 	if (turn->at_front)
-		return bucket_is_hopeless(order->pass, queue, turn->rank, turn->line.at->shape);
+		return bucket_is_hopeless(order->pass, c->bucket, queue, turn->rank,
+					  turn->line.at->shape);
 	b = bucket_at(order, c->bucket);
-	return bucket_is_hopeless(order->pass, queue, b->rank, b->shape);
+	return bucket_is_hopeless(order->pass, c->bucket, queue, b->rank, b->shape);
 }
 
 /* Tries the queue's jobs until one starts or none is left. */

@@ -176,6 +176,31 @@ static int64_t bucket_paid(const struct standings *s, const struct line_entry *b
 	return cost > 0 && left_micro / cost < size ? left_micro / cost : size;
 }
 
+static int64_t entry_share(const struct standings *s, const struct line_entry *b)
+{
+	const struct shape *shape;
+	int64_t share = s->view->buckets.at[b->bucket].share;
+
+	if (share >= 0)
+		return share;
+	shape = shape_get(s->facts, (struct shape_id){ b->shape });
+	return shape_share(&s->view->space, shape, shape->tasks_min);
+}
+
+/* Where every job wants what it asks for, the sums that the index keeps are what they want together. */
+static bool wait_sum(struct standings *s, uint32_t id)
+{
+	const struct queue_view *qv = &s->view->queues.at[id];
+	struct standing *at = &s->at[id];
+
+	if (qv->waits_odd || qv->widest > s->capacity || has_calendar(s, id) || has_budget(s, id))
+		return false;
+	at->wants = qv->waits[TIER_STANDARD] || qv->waits[TIER_CRITICAL];
+	at->wait_critical = qv->wait[TIER_CRITICAL];
+	at->wait = at->wait_critical + qv->wait[TIER_STANDARD];
+	return true;
+}
+
 /* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster, outside its
  * queue's calendar, or beyond what its queue may spend wants nothing. It is counted until it is more than enough, as a queue may have very many buckets. */
 static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
@@ -189,8 +214,7 @@ static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
 	     any = line_next(&walk)) {
 		const struct line_entry *b = walk.at;
 		uint8_t tier = (uint8_t)(b->rank >> 32);
-		const struct shape *shape = shape_get(s->facts, (struct shape_id){ b->shape });
-		int64_t one = shape_share(&s->view->space, shape, shape->tasks_min), all;
+		int64_t one = entry_share(s, b), all;
 
 		/* Ranks fall: critical work has been counted first, best-effort comes last. */
 		if (tier == TIER_BEST_EFFORT || at->wait_critical >= 2 * s->enough ||
@@ -222,9 +246,11 @@ static void demands_make(struct standings *s, const struct standings *before, st
 			at->wants = true;
 			at->wait = was->wait;
 			at->wait_critical = was->wait_critical;
-		} else {
+		} else if (!wait_sum(s, id)) {
 			wait_read(s, id, arena);
 		}
+		at->wait = least(at->wait, 2 * s->enough);
+		at->wait_critical = least(at->wait_critical, 2 * s->enough);
 		at->demand = at->use + at->wait;
 		at->demand_critical = at->critical + at->wait_critical;
 		at->own_demand = least(at->demand, at->limit);

@@ -218,6 +218,42 @@ static void the_default_queue_owns_what_nobody_else_is_promised(void **state)
 	world_deinit(&w);
 }
 
+/* Sums that the index keeps, or each bucket looked at: the same. A job wider than the cluster makes the second necessary. */
+static void what_a_queue_wants_is_the_same_summed_up_and_counted(void **state)
+{
+	struct world w;
+	struct standings sums, counted;
+	uint32_t a;
+
+	(void)state;
+	world_init(&w, "n0:12 n1:12");
+	world_queue(&w, "a", "", 0, -1, 1);
+	world_queue(&w, "b", "", 9, -1, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		(void)world_submit(
+			&w, (struct wish){ .queue = "a", .tasks = 1 + i % 2, .gpus = 1 + i });
+	(void)world_submit(&w, (struct wish){ .queue = "a", .best_effort = true });
+	want(&w, "b", 2, TIER_CRITICAL);
+	want(&w, "b", 4, TIER_STANDARD);
+	a = facts_queue_find(&w.facts, "a").v;
+	view_refresh(w.view, &w.facts);
+	standings_make(&sums, &w.facts, w.view, &w.step);
+	assert_int_equal(sums.at[a].wait, (1 + 4 + 3) * GPU_SHARE);
+	assert_int_equal(sums.at[a].wait_critical, 0);
+	assert_int_equal(sums.at[a + 1].wait, 6 * GPU_SHARE);
+	assert_int_equal(sums.at[a + 1].wait_critical, 2 * GPU_SHARE);
+	(void)world_submit(&w, (struct wish){ .queue = "a", .tasks = 5, .gpus = 8 });
+	(void)world_submit(&w, (struct wish){ .queue = "b", .tasks = 5, .gpus = 8 });
+	standings_make(&counted, &w.facts, w.view, &w.step);
+	for (uint32_t id = 0; id < sums.count; id++) {
+		assert_int_equal(sums.at[id].wait, counted.at[id].wait);
+		assert_int_equal(sums.at[id].wait_critical, counted.at[id].wait_critical);
+		assert_int_equal(sums.at[id].wants, counted.at[id].wants);
+		assert_int_equal(sums.at[id].share, counted.at[id].share);
+	}
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +265,7 @@ int main(void)
 		cmocka_unit_test(when_guarantees_do_not_fit_critical_work_comes_first),
 		cmocka_unit_test(best_effort_work_and_jobs_wider_than_the_cluster_want_no_share),
 		cmocka_unit_test(demands_beyond_what_can_be_had_are_all_alike),
+		cmocka_unit_test(what_a_queue_wants_is_the_same_summed_up_and_counted),
 		cmocka_unit_test(the_default_queue_owns_what_nobody_else_is_promised),
 	};
 

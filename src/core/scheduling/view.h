@@ -52,6 +52,7 @@ struct job_view {
 
 struct bucket {
 	uint64_t rank;
+	int64_t share; /* of one job's least width; -1 = depends on the GPUs that it gets */
 	uint32_t queue, shape;
 	uint32_t jobs; /* sorted by job id */
 	uint32_t next; /* chain of its look-up slot, or of the free ones */
@@ -72,6 +73,10 @@ struct amounts {
 struct queue_view {
 	struct line line; /* its buckets, in the order of their turns */
 	uint32_t running; /* key: rising rank; id: job */
+	int64_t wait
+		[TIERS]; /* shares of the least widths of the jobs in its line; those of which share is -1 count nothing */
+	uint32_t waits[TIERS], waits_odd; /* these jobs; of them those with share -1 */
+	int64_t widest; /* no job in its line has a larger share */
 	int64_t hold[TIERS]; /* shares held by attempts */
 	int64_t leave[TIERS]; /* of these, by attempts that were warned or stopped */
 	int64_t promised[TIERS];

@@ -22,6 +22,13 @@ static uint8_t run_class_of(const struct job *job)
 	return (uint8_t)((octave - 3) * UINT64_C(8) + (((uint64_t)ms >> (octave - 3)) & 7) + 1);
 }
 
+static int64_t least_share(const struct shape *shape)
+{
+	if (!shape_is_part(shape))
+		return (int64_t)shape->gpus * shape->tasks_min * GPU_SHARE;
+	return shape->gpu_part ? (int64_t)shape->gpu_part * shape->tasks_min : -1;
+}
+
 static uint32_t bucket_hash(uint32_t queue, uint64_t rank, uint32_t shape, uint8_t run_class)
 {
 	uint64_t x = (rank ^ (uint64_t)queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^
@@ -106,12 +113,33 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 	return index;
 }
 
+/* One job more waits in the bucket, or one less. */
+static void bucket_count(struct view *view, const struct bucket *b, int32_t more)
+{
+	struct queue_view *queue = &view->queues.at[b->queue];
+	uint8_t tier = (uint8_t)(b->rank >> 32);
+	uint32_t others = 0;
+
+	view->waits += (uint32_t)more;
+	queue->waits[tier] += (uint32_t)more;
+	if (b->share < 0)
+		queue->waits_odd += (uint32_t)more;
+	else
+		queue->wait[tier] += more * b->share;
+	for (uint32_t i = 0; i < TIERS; i++)
+		others += queue->waits[i];
+	if (!others)
+		queue->widest = 0;
+	else if (more > 0 && b->share > queue->widest)
+		queue->widest = b->share;
+}
+
 static void bucket_enter(struct view *view, uint32_t index, uint32_t job)
 {
 	struct bucket *b = &view->buckets.at[index];
 
 	sorted_add(&view->pool, &b->jobs, job, job);
-	view->waits++;
+	bucket_count(view, b, 1);
 	if (!b->first || job < b->first)
 		bucket_move(view, index, job);
 }
@@ -122,7 +150,7 @@ static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
 	uint32_t *link, first = 0;
 
 	sorted_remove(&view->pool, &b->jobs, job, job);
-	view->waits--;
+	bucket_count(view, b, -1);
 	if (job == b->first) {
 		(void)sorted_first(&view->pool, b->jobs, NULL, &first);
 		bucket_move(view, index, first);
@@ -141,7 +169,9 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	struct job_view *jv = job_view_edit(view, id);
+	const struct shape *shape = shape_get(facts, job->shape);
 	struct bucket wanted = { .rank = job_rank(job),
+				 .share = least_share(shape),
 				 .queue = job->queue.v,
 				 .shape = job->shape.v,
 				 .run_class = run_class_of(job) };

@@ -25,7 +25,9 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 	sets_same(a, qa->running, b, qb->running);
 	CHECK(a->space_stale || memcmp(&qa->holds, &qb->holds, sizeof(qa->holds)) == 0);
 	CHECK(line_same(&qa->line, &qb->line));
+	CHECK(qa->waits_odd == qb->waits_odd && qa->widest >= qb->widest);
 	for (uint32_t tier = 0; tier < TIERS; tier++) {
+		CHECK(qa->wait[tier] == qb->wait[tier] && qa->waits[tier] == qb->waits[tier]);
 		CHECK(qa->hold[tier] == qb->hold[tier]);
 		CHECK(qa->leave[tier] == qb->leave[tier]);
 		CHECK(qa->promised[tier] == qb->promised[tier]);
