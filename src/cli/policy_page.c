@@ -13,7 +13,7 @@ static const char intro[] =
 	"    fairlead policy\n"
 	"    fairlead policy set --min-runtime 1m --grace 5m\n"
 	"    fairlead policy -o json\n\n"
-	"What a queue is promised and may hold is said "
+	"What follows from them, by examples: [how-fairlead-decides.md](how-fairlead-decides.md). What a queue is promised and may hold is said "
 	"of each queue (`fairlead help queues create`), what models cost with `fairlead prices`.\n\n"
 	"Try a change before you make it: a scenario file has the same values below `policy:`, and `fairlead sim scenario FILE` runs "
 	"it on the scheduler in virtual time. There what takes time is off unless it is said. Texts in quotes below are names of "

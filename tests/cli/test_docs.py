@@ -82,11 +82,17 @@ def scenario_names():
             for path in glob.glob(os.path.join(ROOT, "tests", "scenarios", "*.yaml"))}
 
 
-@pytest.mark.parametrize("page", ["policy.md"])
-def test_scenarios_that_a_page_names_exist(page):
-    names, named = scenario_names(), 0
-    for quoted, file in re.findall(r'((?:"[^"\n]+",? (?:and )?)+)\(([a-z-]+)\)', read(os.path.join(ROOT, "docs", page))):
+@pytest.mark.parametrize("page,least", [("docs/policy.md", 20), ("docs/how-fairlead-decides.md", 40), ("src/core/scheduling/README.md", 6)])
+def test_scenarios_that_a_page_names_exist(page, least):
+    names, named, text = scenario_names(), 0, re.sub(r"\s+", " ", read(os.path.join(ROOT, page)))
+    for quoted, file in re.findall(r'((?:"[^"]+",? (?:and )?)+)\(([a-z-]+)\)', text):
         for name in re.findall(r'"([^"]+)"', quoted):
-            assert name in names[file], (name, file)
+            assert name in names.get(file, ()), (name, file)
             named += 1
-    assert named > 15
+    assert named >= least
+
+
+def test_the_page_on_decisions_has_every_reason():
+    codes = set(re.findall(r'\[REASON_[A-Z_]+\] = "([a-z_]+)"', read(os.path.join(ROOT, "src", "core", "explain", "explain.c")))) - {"none"}
+    table = read(os.path.join(ROOT, "docs", "how-fairlead-decides.md")).split("| reason | it waits for |")[1]
+    assert len(codes) > 20 and codes == set(re.findall(r"`([a-z_]+)`[,|\s]", "\n".join(line.split("|")[1] + "|" for line in table.splitlines()[2:] if "|" in line)))

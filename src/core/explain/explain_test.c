@@ -448,6 +448,35 @@ static void the_end_of_the_holder_is_enough_for_the_first_in_a_line_of_equals(vo
 	world_deinit(&w);
 }
 
+/* The example of README.md. */
+static void a_hold_and_one_end_are_enough_under_a_limit_that_the_end_makes_room_in(void **state)
+{
+	struct explain_change change;
+	struct event held;
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	world_queue(&w, "q", "", 0, 4, 1);
+	world_queue(&w, "r", "", 0, -1, 1);
+	(void)world_submit(&w, (struct wish){ .name = "own", .queue = "q", .gpus = 4 });
+	(void)world_submit(&w, (struct wish){ .name = "other", .queue = "r", .gpus = 4 });
+	job = world_submit(&w, (struct wish){ .name = "it", .queue = "q", .gpus = 4 });
+	held = world_event(&w, EVENT_JOB_HELD);
+	held.job_held.job = job;
+	world_apply(&w, &held);
+	world_run(&w);
+	assert_string_equal(change_text(&w, job, &change),
+			    "its release (`fairlead release 3`) and the end of job 1 \"own\"");
+	assert_true(change.smallest);
+	assert_int_equal(change.cause_count, 3);
+	assert_int_equal(change.causes[0].code, REASON_HOLD);
+	assert_int_equal(change.causes[1].code, REASON_QUOTA_LIMIT);
+	assert_int_equal(change.causes[2].code, REASON_CAPACITY);
+	world_deinit(&w);
+}
+
 static void who_has_many_equals_before_it_is_told_the_priority_that_puts_it_first(void **state)
 {
 	struct explain_change change;
@@ -551,6 +580,8 @@ int main(void)
 		cmocka_unit_test(a_level_that_no_place_offers_is_told_without_naming_who_runs),
 		cmocka_unit_test(a_wish_above_the_limit_of_its_queue_is_told_when_it_is_submitted),
 		cmocka_unit_test(the_end_of_the_holder_is_enough_for_the_first_in_a_line_of_equals),
+		cmocka_unit_test(
+			a_hold_and_one_end_are_enough_under_a_limit_that_the_end_makes_room_in),
 		cmocka_unit_test(
 			who_has_many_equals_before_it_is_told_the_priority_that_puts_it_first),
 		cmocka_unit_test(what_no_node_offers_is_told_as_the_wish_to_give_up),
