@@ -50,6 +50,19 @@ static struct victim victim_of(const struct pass *pass, uint32_t id)
 				.queue_name = queue_name_of(pass->facts, jv->queue) };
 }
 
+bool job_is_earlier(const struct facts *facts, uint32_t a, uint32_t b)
+{
+	const struct job *ja = job_get(facts, (struct job_id){ a }),
+			 *jb = job_get(facts, (struct job_id){ b });
+
+	if (ja->submitted_ms != jb->submitted_ms)
+		return ja->submitted_ms < jb->submitted_ms;
+	if (ja->queue.v != jb->queue.v)
+		return strcmp(queue_name_of(facts, ja->queue.v),
+			      queue_name_of(facts, jb->queue.v)) < 0;
+	return a < b;
+}
+
 /* Later submissions first. Of those that came at once, in different queues, the order in which they came says nothing. */
 static bool victim_is_later(const struct victim *a, const struct victim *b)
 {

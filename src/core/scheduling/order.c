@@ -487,6 +487,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	struct shape_memo *memo;
 
 	pass->work++;
+	pass->unpaid_micro = 0;
 	if (job_is_outside(pass, bucket, id, job))
 		return TRY_BLOCKED;
 	if (job->tier != TIER_BEST_EFFORT)
@@ -503,6 +504,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		if (queue_has_lower_work(pass, job) && evict_for(pass, id, LACKS_MONEY) == 0)
 			return TRY_STARTED;
 		watch_note(pass, bucket, id, &closed_why);
+		pass->unpaid_micro = closed_why.need;
 		return TRY_BLOCKED;
 	}
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
@@ -666,11 +668,13 @@ static void turn_take(struct order *order, uint32_t queue)
 
 	for (;;) {
 		struct cursor *c = turn_next(order, turn);
+		bool cheaper;
 
 		if (!c) {
 			turn_close(order, queue);
 			return;
 		}
+		order->pass->unpaid_micro = 0;
 		if (cursor_is_hopeless(order, turn, queue, c)) {
 			order->pass->work++;
 			order->pass->asked++;
@@ -684,7 +688,10 @@ static void turn_take(struct order *order, uint32_t queue)
 		if (order->pass->watch && watch_is_over(order->pass))
 			return;
 		order->pass->blocked = true;
+		cheaper = spend_try_cheaper(order->pass, c->bucket, c->job);
 		turn_block(order, turn);
+		if (cheaper || order->pass->cut)
+			return;
 	}
 }
 

@@ -93,6 +93,7 @@ struct shape_memo {
 	bool never; /* it does not fit on what is reserved either */
 	uint32_t fits_at; /* 1 + pass->changes at which it fitted but for reservations; 0 = never */
 	bool no_reservation; /* none was found */
+	bool no_growth; /* no place for one rank more, by counts alone */
 	int64_t need, least; /* shares of its least width, at most and at least; 0 = not known */
 };
 
@@ -183,6 +184,7 @@ struct pass {
 	int64_t others_share;
 	int64_t *
 		freed; /* of what budgets are committed to, by those who begin to leave in this pass; by queue, NULL = not asked for */
+	int64_t unpaid_micro; /* cost of the job tried last, when a budget keeps it back; else 0 */
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	uint64_t *home; /* ranks where the job `home_of` ran before, see pass_home */
 	uint32_t home_of;
@@ -262,6 +264,8 @@ const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
 bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need,
 		     int64_t least);
 bool attempt_may_be_evicted(const struct attempt *attempt);
+/* Among jobs of which no rule says who is first: by submission, then by their queues' names; in one queue by number. */
+bool job_is_earlier(const struct facts *facts, uint32_t a, uint32_t b);
 bool pass_job_leaves(const struct pass *pass, uint32_t job);
 int64_t victim_cost(const struct facts *facts, const struct job *job,
 		    const struct attempt *attempt);

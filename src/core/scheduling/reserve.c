@@ -589,6 +589,22 @@ static bool ahead_go_by_blocks(struct pass *pass, const struct job *job,
 	}
 }
 
+/* Ends of the same time come together: which of them comes first says nothing. Who is waited for is the earliest submission among them,
+ * and of these the first by its queue's name. */
+static uint32_t ahead_round_off(struct pass *pass)
+{
+	struct ahead *ahead = pass->ahead;
+	uint32_t waits_for = 0;
+
+	while (ahead->at && (ahead->at < ahead->known || end_read(pass)) &&
+	       ahead->ends[ahead->at].ms == ahead->ends[ahead->at - 1].ms)
+		ahead_go(pass, ahead->at + 1);
+	for (uint32_t i = ahead->at; i-- > 0 && ahead->ends[i].ms == ahead->ends[ahead->at - 1].ms;)
+		if (!waits_for || job_is_earlier(pass->facts, ahead->ends[i].job, waits_for))
+			waits_for = ahead->ends[i].job;
+	return waits_for;
+}
+
 /* When and where it fits first. */
 static bool ahead_find(struct pass *pass, const struct job *job,
 		       const struct place_request *request, struct reservation *r)
@@ -596,6 +612,7 @@ static bool ahead_find(struct pass *pass, const struct job *job,
 	struct ahead *ahead = pass->ahead;
 	bool spares = job->preempts;
 	int64_t least_ms = 0;
+	uint32_t waits_for;
 
 	if (!ahead || ahead->changes != pass->changes || ahead->spares != spares)
 		ahead_make(pass, spares);
@@ -608,9 +625,10 @@ static bool ahead_find(struct pass *pass, const struct job *job,
 	} else if (!ahead_go_on(pass, request)) {
 		return false;
 	}
+	waits_for = blocks_exist(pass) ? 0 : ahead_round_off(pass);
 	CHECK(place_find(ahead->space, request, pass->arena, &r->place, NULL) == 0);
 	r->start_ms = ahead->at ? ahead->ends[ahead->at - 1].ms : 0;
-	r->waits_for = ahead->at ? ahead->ends[ahead->at - 1].job : 0;
+	r->waits_for = waits_for || !ahead->at ? waits_for : ahead->ends[ahead->at - 1].job;
 	if (r->start_ms < least_ms)
 		r->start_ms = least_ms;
 	if (r->start_ms < pass->facts->now_ms)

@@ -43,7 +43,7 @@ static bool model_find(struct pass *pass, const struct place_request *request, b
 	struct space *space = &pass->view->space;
 	uint32_t mark = space_mark(space);
 	struct sorted_walk walk;
-	bool found;
+	bool found, any;
 
 	for (uint32_t id = 1; preempts && id <= pass->facts->jobs.count; id++)
 		if (job_view_get(pass->view, id)->attempt &&
@@ -51,14 +51,21 @@ static bool model_find(struct pass *pass, const struct place_request *request, b
 			attempt_give(pass, id);
 	*ret_ms = pass->facts->now_ms;
 	found = place_find(space, request, pass->arena, ret, NULL) == 0;
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->ends, &walk); any && !found;
-	     any = sorted_next(&pass->view->pool, &walk)) {
+	any = sorted_begin(&pass->view->pool, pass->view->ends, &walk);
+	for (; any && !found; any = sorted_next(&pass->view->pool, &walk)) {
 		if (preempts && job_view_get(pass->view, walk.id)->tier == TIER_BEST_EFFORT)
 			continue;
 		attempt_give(pass, walk.id);
 		found = place_find(space, request, pass->arena, ret, NULL) == 0;
 		*ret_ms = (int64_t)walk.key;
 	}
+	/* What ends at the same time is free as well. */
+	for (; any && found && (int64_t)walk.key == *ret_ms;
+	     any = sorted_next(&pass->view->pool, &walk))
+		if (!preempts || job_view_get(pass->view, walk.id)->tier != TIER_BEST_EFFORT)
+			attempt_give(pass, walk.id);
+	if (found)
+		assert_int_equal(place_find(space, request, pass->arena, ret, NULL), 0);
 	space_rollback(space, mark);
 	return found;
 }

@@ -16,7 +16,7 @@
 #include "base/parse.h"
 #include "core/scheduling/pass.h"
 
-enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256 };
+enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256, GROW_STEPS_MAX = 4096 };
 
 static const struct task *task_at(const struct pass *pass, const struct attempt *attempt,
 				  uint32_t rank)
@@ -636,29 +636,70 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	return true;
 }
 
+/* Those that may grow from the same time on, in the order of their submissions. The walk stands behind them then. */
+static uint32_t narrow_read(struct pass *pass, struct sorted_walk *walk, bool *any, uint32_t *ret)
+{
+	uint64_t key = walk->key;
+	uint32_t count = 0;
+
+	for (; *any && walk->key == key && count < GROW_STEPS_MAX;
+	     *any = sorted_next(&pass->view->pool, walk)) {
+		uint32_t at = count++;
+
+		for (; at > 0 && job_is_earlier(pass->facts, walk->id, ret[at - 1]); at--)
+			ret[at] = ret[at - 1];
+		ret[at] = walk->id;
+	}
+	return count;
+}
+
+/* Not one rank more of the job's wish has a place anywhere, as a pass has found: no look is needed. */
+static bool growth_is_hopeless(const struct pass *pass, uint32_t id)
+{
+	return pass->memos[job_get(pass->facts, (struct job_id){ id })->shape.v].no_growth;
+}
+
+static void growth_note(struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	struct place_request request = pass_request(pass, shape_get(pass->facts, job->shape), 1);
+
+	blocks_none(pass);
+	if (place_bound(&pass->view->space, &request, NULL) != 0)
+		pass->memos[job->shape.v].no_growth = true;
+}
+
 /*
  * Reserved places are kept for those who wait, so that nobody grows into what a blocked job will have. The next pass sees what
- * was taken; what is behind GROW_LOOKS_MAX jobs that find no place waits until one of them does.
+ * was taken; what is behind GROW_LOOKS_MAX jobs that find no place, though there is one somewhere, waits until one of them does.
  */
 void resize_grow(struct pass *pass)
 {
+	uint32_t *ids = NULL, looks = 0, steps = 0, count;
 	struct sorted_walk walk;
-	uint32_t looks = 0;
 
 	if (pass->watch)
 		return;
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->narrow, &walk); any;
-	     any = sorted_next(&pass->view->pool, &walk)) {
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->narrow, &walk); any;) {
 		if ((int64_t)walk.key > pass->facts->now_ms) {
 			pass_wake(pass, (int64_t)walk.key);
 			return;
 		}
-		if (!looks)
+		if (!ids) {
 			reserve_layer(pass, INT64_MAX, true);
-		blocks_none(pass);
-		if (looks++ == GROW_LOOKS_MAX ||
-		    !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
-			return;
-		(void)grow_try(pass, walk.id);
+			ids = arena_new_array(pass->arena, uint32_t, GROW_STEPS_MAX);
+		}
+		count = narrow_read(pass, &walk, &any, ids);
+		for (uint32_t i = 0; i < count; i++) {
+			if (steps++ == GROW_STEPS_MAX || looks == GROW_LOOKS_MAX ||
+			    !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
+				return;
+			if (growth_is_hopeless(pass, ids[i]))
+				continue;
+			looks++;
+			blocks_none(pass);
+			if (!grow_try(pass, ids[i]))
+				growth_note(pass, ids[i]);
+		}
 	}
 }

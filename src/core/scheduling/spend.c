@@ -337,3 +337,33 @@ bool spend_is_paid(struct pass *pass, uint32_t queue)
 	return pass->facts->policy.budget_warns || !pass->facts->prices.count ||
 	       spend_covers(pass, queue, 0);
 }
+
+/* --- the cheaper ones of a bucket -------------------------------------------------------------------------------------------- */
+
+enum { CHEAPER_LOOKS_MAX = 16 };
+
+bool spend_try_cheaper(struct pass *pass, uint32_t bucket, uint32_t first)
+{
+	int64_t first_micro = pass->unpaid_micro;
+	struct sorted_walk walk;
+	uint32_t looks = 0;
+
+	if (!first_micro || pass->cut || pass->watch)
+		return false;
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->buckets.at[bucket].jobs, &walk);
+	     any && looks < CHEAPER_LOOKS_MAX; any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
+		struct verdict why;
+
+		if (walk.id <= first)
+			continue;
+		looks++;
+		pass->work++;
+		if (job_cost_micro(pass->facts, pass->view, job) >= first_micro ||
+		    !spend_allows(pass, job, &why) || !order_try(pass, walk.id))
+			continue;
+		pass->more = true;
+		return true;
+	}
+	return false;
+}

@@ -52,6 +52,12 @@ void spend_promise(struct pass *pass, const struct promise_view *p, int sign);
 bool spend_covers(struct pass *pass, uint32_t queue, int64_t cost);
 bool spend_is_paid(struct pass *pass, uint32_t queue);
 
+/*
+ * Jobs of a bucket differ by an eighth in what they cost, at most. There is no money for the first one (pass->unpaid_micro): one of the
+ * next that costs less may start, more of them in the next pass.
+ */
+bool spend_try_cheaper(struct pass *pass, uint32_t bucket, uint32_t first);
+
 /* A running job may grow: pass->widest is lowered to the ranks for which enough is left until its expected end. It grew. */
 void spend_bind(struct pass *pass, uint32_t id);
 void spend_widen(struct pass *pass, uint32_t id, uint32_t ranks);

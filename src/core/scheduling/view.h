@@ -58,6 +58,7 @@ struct bucket {
 	uint32_t next; /* chain of its look-up slot, or of the free ones */
 	uint32_t first; /* of the jobs; by it the bucket stands in its queue's line */
 	uint8_t run_class;
+	bool declared; /* its jobs have a run-time limit: a claim is lent to such */
 };
 
 /* Models of GPUs that count each for itself in what a queue uses (dominant.h): the first ones by name. */

@@ -29,10 +29,10 @@ static int64_t least_share(const struct shape *shape)
 	return shape->gpu_part ? (int64_t)shape->gpu_part * shape->tasks_min : -1;
 }
 
-static uint32_t bucket_hash(uint32_t queue, uint64_t rank, uint32_t shape, uint8_t run_class)
+static uint32_t bucket_hash(const struct bucket *b)
 {
-	uint64_t x = (rank ^ (uint64_t)queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^
-		     ((uint64_t)shape << 8 | run_class);
+	uint64_t x = (b->rank ^ (uint64_t)b->queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^
+		     ((uint64_t)b->declared << 40 | (uint64_t)b->shape << 8 | b->run_class);
 
 	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	return (uint32_t)(x ^ x >> 32);
@@ -42,8 +42,7 @@ static uint32_t *bucket_slot(struct view *view, const struct bucket *b)
 {
 	uint32_t slots = (uint32_t)(view->bucket_slots.buf.size / sizeof(uint32_t));
 
-	return &view->bucket_slots
-			.at[bucket_hash(b->queue, b->rank, b->shape, b->run_class) & (slots - 1)];
+	return &view->bucket_slots.at[bucket_hash(b) & (slots - 1)];
 }
 
 static void bucket_slots_grow(struct view *view)
@@ -96,7 +95,8 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 		const struct bucket *b = &view->buckets.at[index];
 
 		if (b->queue == wanted->queue && b->rank == wanted->rank &&
-		    b->shape == wanted->shape && b->run_class == wanted->run_class)
+		    b->shape == wanted->shape && b->run_class == wanted->run_class &&
+		    b->declared == wanted->declared)
 			return index;
 	}
 	index = view->bucket_free;
@@ -174,7 +174,8 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 				 .share = least_share(shape),
 				 .queue = job->queue.v,
 				 .shape = job->shape.v,
-				 .run_class = run_class_of(job) };
+				 .run_class = run_class_of(job),
+				 .declared = job->limit_ms > 0 };
 	bool waits = job_may_start(job) && jv->array != ARRAY_BACK;
 	uint32_t bucket = 0;
 
