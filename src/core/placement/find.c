@@ -59,9 +59,7 @@ static uint32_t island_tightest(const struct place_node *node, uint32_t gpus)
 	return best;
 }
 
-/* The lowest rank in [first, end) with exactly `free` GPUs free that holds all tasks; `end` = none. */
-static uint32_t one_node_lowest(const struct search *search, uint32_t first, uint32_t end,
-				uint32_t free)
+uint32_t one_node_lowest(const struct search *search, uint32_t first, uint32_t end, uint32_t free)
 {
 	const struct space *space = search->space;
 
@@ -231,8 +229,10 @@ static bool one_node_place(struct search *search, const struct place_request *re
 {
 	const struct domain *in = &search->space->domains.at[request->domain];
 	uint32_t first = request->rank == RANK_NONE ? in->first : (uint32_t)request->rank;
-	int32_t rank =
-		one_node_find(search, first, request->rank == RANK_NONE ? in->end : first + 1);
+	int32_t rank = ret && request->rank == RANK_NONE && fragment_counts(search)
+			       ? fragment_find(search, in->first, in->end)
+			       : one_node_find(search, first,
+					       request->rank == RANK_NONE ? in->end : first + 1);
 
 	if (rank == RANK_NONE)
 		return false;

@@ -32,6 +32,11 @@ static struct gpu_part open_to(const struct search *search, uint32_t rank, uint3
 	return part_open(search->space, rank, gpu);
 }
 
+bool part_is_open(const struct search *search, uint32_t rank, uint32_t gpu)
+{
+	return part_is_enough(open_to(search, rank, gpu), part_need(search, rank));
+}
+
 uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus)
 {
 	struct gpu_part need = part_need(search, rank);
@@ -67,7 +72,7 @@ static bool node_has_open(const struct search *search, uint32_t rank, uint32_t s
 	return false;
 }
 
-static uint32_t step_find(const struct search *search, uint32_t step, uint32_t first, uint32_t end)
+uint32_t part_step_find(const struct search *search, uint32_t step, uint32_t first, uint32_t end)
 {
 	const struct space *space = search->space;
 
@@ -91,7 +96,7 @@ int32_t part_node_find(const struct search *search, uint32_t first, uint32_t end
 		return RANK_NONE;
 	for (uint32_t i = least; i < PART_STEPS; i++) {
 		uint32_t step = search->scatter ? PART_STEPS - 1 - (i - least) : i;
-		uint32_t rank = step_find(search, step, first, end);
+		uint32_t rank = part_step_find(search, step, first, end);
 
 		if (rank < end)
 			return (int32_t)rank;
@@ -168,8 +173,12 @@ void part_node_fill(const struct search *search, uint32_t rank, uint32_t tasks,
 
 		open[gpu] = open_to(search, rank, gpu);
 	}
+	if (search->gpu == GPU_BREAK)
+		begun = 0;
 	while (tasks--) {
-		uint32_t gpu = gpu_choose(search, node, open, begun, free, need);
+		uint32_t gpu = search->gpu && search->gpu != GPU_BREAK
+				       ? search->gpu - 1U
+				       : gpu_choose(search, node, open, begun, free, need);
 
 		CHECK(gpu < NODE_GPUS_MAX);
 		open[gpu].share -= need.share;

@@ -17,7 +17,7 @@
 #include "core/placement/find.h"
 #include "core/placement/parts.h"
 
-enum { CAPACITY_MAX = 32 };
+enum { CAPACITY_MAX = 32, GPU_BREAK = NODE_GPUS_MAX + 1 };
 
 /* What an hour of the job's work costs on a model: price / speed. */
 struct model_cost {
@@ -40,6 +40,7 @@ struct search {
 	struct model_cost least, most;
 	const uint64_t *only; /* no other ranks than these; NULL = any */
 	const uint64_t *liked; /* of equal nodes these first */
+	uint8_t gpu; /* the shared GPU that the one task takes, plus 1; GPU_BREAK = a free one; 0 = not chosen */
 	const uint64_t *barred; /* ranks not to be used, as in the request */
 	bool talks; /* the speed of the place matters, and is known */
 	uint32_t
@@ -80,6 +81,14 @@ int search_anywhere(const struct search *search, const struct place_request *req
 int search_place(const struct search *search, const struct place_request *request,
 		 struct arena *arena, struct placement *ret, struct verdict *ret_why);
 uint32_t search_width(const struct search *search, const struct place_request *request);
+
+/* The lowest rank in [first, end) with exactly `free` GPUs free that holds all tasks; `end` = none. */
+uint32_t one_node_lowest(const struct search *search, uint32_t first, uint32_t end, uint32_t free);
+
+/* fragment.c: for one task that has a choice */
+bool fragment_counts(const struct search *search);
+/* Its node, RANK_NONE = none has room; and search->gpu. */
+int32_t fragment_find(struct search *search, uint32_t first, uint32_t end);
 
 /* models.c */
 /* Is there a choice: several models that are not all one to the job? */
@@ -144,6 +153,10 @@ uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus);
 int32_t part_node_find(const struct search *search, uint32_t first, uint32_t end);
 /* The node for several tasks that lie on one node. */
 int32_t part_nodes_find(const struct search *search, uint32_t first, uint32_t end);
+/* The lowest rank in [first, end) with room for all tasks and a shared GPU of this step that has room for one. */
+uint32_t part_step_find(const struct search *search, uint32_t step, uint32_t first, uint32_t end);
+/* Has the GPU room for a task, beside those whose parts lie there? */
+bool part_is_open(const struct search *search, uint32_t rank, uint32_t gpu);
 void part_node_fill(const struct search *search, uint32_t rank, uint32_t tasks,
 		    struct placement *ret);
 /* At least so many tasks fit on the GPUs of the domain when all are lucky: a bound. */

@@ -30,6 +30,7 @@
 #include "core/model/roles.h"
 #include "core/placement/array.h"
 #include "core/placement/bits.h"
+#include "core/placement/demand.h"
 #include "core/placement/traits.h"
 
 enum {
@@ -134,6 +135,7 @@ struct space {
 	part_sets; /* [class][step][bits]: nodes with a shared GPU of which so much is open */
 	ARRAY(struct parts_undo) parts_log;
 	uint32_t parts_log_count;
+	struct demand demand; /* set by whoever searches, before it does */
 };
 
 void space_init(struct space *space);

@@ -23,6 +23,7 @@ void pass_begin(struct pass *pass, const struct facts *facts, struct view *view,
 		struct arena *arena)
 {
 	*pass = (struct pass){ .facts = facts, .view = view, .arena = arena, .budget = budget };
+	view_demand(view, facts, arena);
 	pass->memos = arena_new_array(arena, struct shape_memo, (size_t)facts->shapes.count + 1);
 }
 

@@ -158,6 +158,7 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 			tasks_move(view, facts, job,
 				   attempt_get(facts, (struct attempt_id){ jv->attempt }), false);
 		run_leave(view, id);
+		view_shape_count(view, job->shape.v, false);
 	} else if (jv->attempt && jv->rank != job_rank(job)) {
 		sorted_remove(&view->pool, &view->queues.at[jv->queue].running, jv->rank, id);
 		jv->rank = job_rank(job);
@@ -168,6 +169,7 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	attempt = attempt_get(facts, job->attempt);
 	if (!jv->attempt) {
 		run_enter(view, facts, id, job);
+		view_shape_count(view, job->shape.v, true);
 		if (!view->space_stale)
 			tasks_move(view, facts, job, attempt, true);
 	}
@@ -755,6 +757,7 @@ void view_destroy(struct view *view)
 	buf_deinit(&view->promises.buf);
 	buf_deinit(&view->holders.buf);
 	buf_deinit(&view->arrays.buf);
+	buf_deinit(&view->shape_jobs.buf);
 	memory = (struct buf){ .data = (char *)view };
 	buf_deinit(&memory);
 }

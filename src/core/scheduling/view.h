@@ -143,6 +143,7 @@ struct view {
 	uint32_t array_count;
 	uint32_t promise_count;
 	ARRAY(uint32_t) holders; /* job that holds a GPU, by rank * gpus_max + index; 0 = none */
+	ARRAY(uint32_t) shape_jobs; /* jobs that wait in a bucket or run, by shape */
 	uint32_t bucket_count, bucket_free, buckets_used;
 	uint32_t waits; /* jobs in buckets */
 	uint32_t due; /* by job id */
@@ -224,5 +225,9 @@ static inline uint32_t view_holder(const struct view *view, uint32_t rank, uint3
 }
 /* Brings the bucket that the job waits in in line with the facts; arrays.c calls it for those let in or kept back. */
 void view_wait_sync(struct view *view, const struct facts *facts, uint32_t job);
+/* A job of the shape begins to wait or run, or ceases to. */
+void view_shape_count(struct view *view, uint32_t shape, bool more);
+/* What people ask for, as the space's search weighs it (placement/demand.h), is brought up to date. */
+void view_demand(struct view *view, const struct facts *facts, struct arena *arena);
 
 const struct promise_view *view_promise(const struct view *view, uint32_t job); /* NULL = none */

@@ -113,6 +113,13 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 	return index;
 }
 
+void view_shape_count(struct view *view, uint32_t shape, bool more)
+{
+	array_ensure(&view->shape_jobs.buf, (size_t)shape + 1, sizeof(uint32_t));
+	CHECK(more || view->shape_jobs.at[shape]);
+	view->shape_jobs.at[shape] += more ? 1 : UINT32_MAX;
+}
+
 /* One job more waits in the bucket, or one less. */
 static void bucket_count(struct view *view, const struct bucket *b, int32_t more)
 {
@@ -120,6 +127,7 @@ static void bucket_count(struct view *view, const struct bucket *b, int32_t more
 	uint8_t tier = (uint8_t)(b->rank >> 32);
 	uint32_t others = 0;
 
+	view_shape_count(view, b->shape, more > 0);
 	view->waits += (uint32_t)more;
 	queue->waits[tier] += (uint32_t)more;
 	if (b->share < 0)
@@ -163,6 +171,12 @@ static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
 	b->next = view->bucket_free;
 	view->bucket_free = index;
 	view->buckets_used--;
+}
+
+void view_demand(struct view *view, const struct facts *facts, struct arena *arena)
+{
+	demand_set(&view->space, facts, view->shape_jobs.at,
+		   (uint32_t)(view->shape_jobs.buf.size / sizeof(uint32_t)), arena);
 }
 
 void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)

@@ -63,6 +63,12 @@ static void job_same(const struct view *a, const struct view *b, uint32_t id)
 	       ja->leave_share == jb->leave_share && ja->width == jb->width));
 }
 
+static uint32_t shape_jobs(const struct view *view, uint32_t shape)
+{
+	return shape < view->shape_jobs.buf.size / sizeof(uint32_t) ? view->shape_jobs.at[shape]
+								    : 0;
+}
+
 void view_verify(const struct view *view, const struct facts *facts)
 {
 	struct view *fresh = view_create(facts);
@@ -73,6 +79,8 @@ void view_verify(const struct view *view, const struct facts *facts)
 	CHECK(view->promise_count == fresh->promise_count);
 	CHECK(view->array_count == fresh->array_count);
 	CHECK(view->draining == fresh->draining);
+	for (uint32_t shape = 1; shape <= facts->shapes.count; shape++)
+		CHECK(shape_jobs(view, shape) == shape_jobs(fresh, shape));
 	for (uint32_t q = 1; q <= facts->queues.count; q++)
 		queue_same(view, fresh, q);
 	for (uint32_t id = 1; id <= view->job_count; id++) {

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/placement/demand.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "core/placement/space.h"
+
+/* A wish as the shapes that are alike in it, and the tasks that have it. */
+struct entry {
+	const struct shape *shape; /* the first of them */
+	uint64_t tasks;
+	uint32_t next; /* of the same slot, plus 1 */
+};
+
+struct tally {
+	struct entry *entries;
+	uint32_t *slots;
+	uint32_t count, mask;
+};
+
+/* Equal in all that says on which node one task may run. */
+static bool shapes_alike(const struct shape *a, const struct shape *b)
+{
+	return a->gpus == b->gpus && a->gpu_part == b->gpu_part &&
+	       a->gpu_part_mib == b->gpu_part_mib && a->cpu_milli == b->cpu_milli &&
+	       a->memory_mib == b->memory_mib && a->gpu_memory_mib == b->gpu_memory_mib &&
+	       a->min_driver == b->min_driver && a->min_cuda == b->min_cuda &&
+	       a->min_capability == b->min_capability && a->serves == b->serves &&
+	       a->min_throughput == b->min_throughput &&
+	       memcmp(a->models, b->models, sizeof(a->models)) == 0 &&
+	       memcmp(a->throughput, b->throughput, sizeof(a->throughput)) == 0 &&
+	       memcmp(a->regions, b->regions, sizeof(a->regions)) == 0 &&
+	       memcmp(a->labels, b->labels, sizeof(a->labels)) == 0 &&
+	       memcmp(a->tolerates, b->tolerates, sizeof(a->tolerates)) == 0;
+}
+
+static uint32_t shape_hash(const struct shape *s)
+{
+	uint64_t x = (uint64_t)s->gpus << 32 | s->gpu_part;
+
+	x = (x ^ s->gpu_part_mib) * UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ s->cpu_milli) * UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ s->memory_mib) * UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ s->models[0].v) * UINT64_C(0x9e3779b97f4a7c15);
+	return (uint32_t)(x >> 32);
+}
+
+static void tally_add(struct tally *tally, const struct shape *shape, uint64_t tasks)
+{
+	uint32_t *slot = &tally->slots[shape_hash(shape) & tally->mask], at = *slot;
+
+	while (at && !shapes_alike(tally->entries[at - 1].shape, shape))
+		at = tally->entries[at - 1].next;
+	if (!at) {
+		tally->entries[tally->count++] = (struct entry){ .shape = shape, .next = *slot };
+		at = *slot = tally->count;
+	}
+	tally->entries[at - 1].tasks += tasks;
+}
+
+/* Does it ask for anything that two nodes with as many free GPUs may differ in? */
+static bool shape_is_choosy(const struct shape *s)
+{
+	return shape_is_part(s) || s->cpu_milli || s->memory_mib || s->models[0].v ||
+	       s->gpu_memory_mib;
+}
+
+static void wishes_tally(struct tally *tally, const struct facts *facts, const uint32_t *jobs,
+			 uint32_t count, struct arena *arena)
+{
+	uint32_t room = 1;
+
+	while (room < count)
+		room *= 2;
+	tally->entries = arena_new_array(arena, struct entry, count);
+	tally->slots = arena_new_array(arena, uint32_t, room);
+	tally->mask = room - 1;
+	for (uint32_t id = 1; id < count; id++) {
+		const struct shape *shape;
+
+		if (!jobs[id])
+			continue;
+		shape = shape_get(facts, (struct shape_id){ id });
+		if (shape->gpus && !shape->role_count)
+			tally_add(tally, shape, (uint64_t)jobs[id] * shape->tasks_min);
+	}
+}
+
+/* The frequent ones, falling; those as frequent as the first that has no room are left out with it. */
+static uint32_t frequent_pick(const struct tally *tally, const struct entry **ret)
+{
+	uint32_t count = 0;
+	uint64_t bar = 0;
+
+	for (uint32_t i = 0; i < tally->count; i++) {
+		const struct entry *entry = &tally->entries[i];
+		uint32_t at = count < DEMAND_WISHES ? count++ : DEMAND_WISHES;
+
+		while (at > 0 && ret[at - 1]->tasks < entry->tasks) {
+			if (at < DEMAND_WISHES)
+				ret[at] = ret[at - 1];
+			else
+				bar = ret[at - 1]->tasks > bar ? ret[at - 1]->tasks : bar;
+			at--;
+		}
+		if (at < DEMAND_WISHES)
+			ret[at] = entry;
+		else
+			bar = entry->tasks > bar ? entry->tasks : bar;
+	}
+	while (count && ret[count - 1]->tasks <= bar)
+		count--;
+	return count;
+}
+
+void demand_set(struct space *space, const struct facts *facts, const uint32_t *jobs,
+		uint32_t count, struct arena *arena)
+{
+	const struct entry *frequent[DEMAND_WISHES];
+	struct demand *demand = &space->demand;
+	struct tally tally = { 0 };
+	bool choosy = false;
+	uint64_t all = 0;
+	uint32_t found;
+
+	demand->count = 0;
+	for (uint32_t id = 1; id < count && !choosy; id++)
+		choosy = jobs[id] && shape_is_choosy(shape_get(facts, (struct shape_id){ id }));
+	if (!choosy)
+		return;
+	wishes_tally(&tally, facts, jobs, count, arena);
+	found = frequent_pick(&tally, frequent);
+	for (uint32_t i = 0; i < found; i++)
+		all += frequent[i]->tasks;
+	demand->many = all >= DEMAND_MANY;
+	for (uint32_t i = 0; i < found; i++) {
+		const struct shape *shape = frequent[i]->shape;
+		uint64_t weight = frequent[i]->tasks * DEMAND_WEIGHT / all, classes;
+
+		if (!weight || !space_classes_of(space, shape, &classes))
+			continue;
+		demand->wishes[demand->count++] =
+			(struct demand_wish){ .classes = classes,
+					      .cpu_milli = shape->cpu_milli,
+					      .ram_mib = shape->memory_mib,
+					      .gpus = shape->gpus,
+					      .part = shape->gpu_part,
+					      .part_mib = shape->gpu_part_mib,
+					      .weight = (uint32_t)weight };
+	}
+	if (demand->count == 1)
+		demand->count = 0;
+}

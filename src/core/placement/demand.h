@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The typical wishes: what jobs that wait or run ask for of one node, and how often. From them follows how much of what is open
+ * of a node is a fragment: of no use for what people ask for.
+ *
+ *	a node with one GPU free, 0.4 of another open, and 1 CPU free; asked for as often:
+ *	0.3 of a GPU with 1 CPU		takes either				fragment 0
+ *	a GPU with 1 CPU		cannot use the 0.4			fragment 0.4
+ *	a GPU with 8 CPUs		does not fit here			fragment 1.4
+ *	expected: (0 + 0.4 + 1.4) / 3 = 0.6
+ *
+ * A task that may go to several nodes goes to the one of which the expected fragment grows least (fragment.c). The measure is that of
+ * Weng et al., "Beware of Fragmentation" (USENIX ATC 2023); there the wishes come from a trace, here from the jobs of the moment.
+ *
+ * At most DEMAND_WISHES wishes count, the most frequent ones, by tasks; of several that are equally frequent all or none. Gangs of unlike tasks do not count. Where all
+ * ask for whole GPUs and nothing else, or all for the same, nothing is measured: the tightest fit says as much.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/model/ids.h"
+
+struct arena;
+struct facts;
+struct space;
+
+enum { DEMAND_WISHES = 16, DEMAND_WEIGHT = 4096, DEMAND_MANY = 100 };
+
+struct demand_wish {
+	uint64_t classes; /* of nodes that do */
+	int64_t cpu_milli, ram_mib;
+	uint32_t gpus, part, part_mib; /* as in struct shape */
+	uint32_t weight; /* in 1/DEMAND_WEIGHT of all that count */
+};
+
+struct demand {
+	uint32_t count; /* 0 = nothing is measured */
+	bool many; /* DEMAND_MANY tasks or more ask for them: enough to say what comes next */
+	struct demand_wish wishes[DEMAND_WISHES];
+};
+
+/* The demand of the space from how many jobs of each shape there are, by shape id; `count` numbers. About 0.1 us for each shape. */
+void demand_set(struct space *space, const struct facts *facts, const uint32_t *jobs,
+		uint32_t count, struct arena *arena);
+/* Expected fragment of the node, in GPU shares; 0 when nothing is measured or the node takes no work. */
+int64_t demand_fragment(const struct space *space, uint32_t rank);
