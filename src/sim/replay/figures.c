@@ -181,3 +181,18 @@ void figures_make(const struct outcome *o, struct figures *f)
 	free(s.used);
 	free(s.wanted);
 }
+
+uint32_t figures_sorted(const struct outcome *o, enum figure which, double *ret)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < o->workload->count; i++) {
+		const struct outcome_job *out = &o->jobs[i];
+		const int64_t to_ms = which == FIGURE_WAIT ? out->start_ms : out->end_ms;
+
+		if (out->end_ms >= 0)
+			ret[count++] = (double)(to_ms - o->workload->jobs[i].submit_ms) / 1000;
+	}
+	qsort(ret, count, sizeof *ret, by_value);
+	return count;
+}

@@ -28,4 +28,7 @@ struct figures {
 	double used_gpu_h, lost_gpu_h;
 };
 
+enum figure { FIGURE_COMPLETION, FIGURE_WAIT };
+/* In seconds, of the jobs that ended, in order; ret has room for all jobs. How many. */
+uint32_t figures_sorted(const struct outcome *outcome, enum figure which, double *ret);
 void figures_make(const struct outcome *outcome, struct figures *ret);

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "sim/replay/core_run.h"
+#include "sim/replay/page.h"
 #include "sim/replay/plain.h"
 #include "sim/replay/replay_report.h"
 #include "sim/scenario_file.h"
@@ -30,7 +31,7 @@ static const char help[] =
 	"      --policy FILE    queues and policy in place of the cluster file's; may be given several times\n"
 	"      --policy plain:NAME  a plain policy for reference: %s\n"
 	"      --seed N         for the policies that throw dice; default 1\n"
-	"      --report DIR     all figures, the course over time and every job, as JSON\n"
+	"      --report DIR     replay.html, a page with plots, and replay.json: all figures, the course, every job\n"
 	"  -o, --output FORM    table (default) or json\n"
 	"  -h, --help           this text\n"
 	"\n"
@@ -140,21 +141,36 @@ static int policy_run(const struct options *o, const char *policy, const struct 
 	return rc;
 }
 
-static int report_write(const char *folder, const struct buf *json, struct err *err)
+static int file_write(const char *folder, const char *name, const struct buf *text, struct err *err)
 {
 	char path[4096];
 	FILE *file;
 	bool good;
 
-	if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-		return err_errno(err, ERR_IO, errno, "can't make the folder %s", folder);
-	snprintf(path, sizeof path, "%s/replay.json", folder);
+	snprintf(path, sizeof path, "%s/%s", folder, name);
 	file = fopen(path, "we");
 	if (!file)
 		return err_errno(err, ERR_IO, errno, "can't write %s", path);
-	good = fwrite(json->data, 1, json->size, file) == json->size;
+	good = fwrite(text->data, 1, text->size, file) == text->size;
 	good = fclose(file) == 0 && good;
 	return good ? 0 : err_errno(err, ERR_IO, errno, "can't write %s", path);
+}
+
+static int report_write(const struct options *o, const struct replay_result *results,
+			const struct buf *json, struct err *err)
+{
+	AUTO_BUF page = BUF_INIT;
+	int rc;
+
+	if (mkdir(o->report, 0777) < 0 && errno != EEXIST)
+		return err_errno(err, ERR_IO, errno, "can't make the folder %s", o->report);
+	replay_page(&page, o->cluster, results, o->policy_count);
+	rc = file_write(o->report, "replay.json", json, err);
+	if (rc == 0)
+		rc = file_write(o->report, "replay.html", &page, err);
+	if (rc == 0 && !o->json)
+		printf("\nReport: %s/replay.html\n", o->report);
+	return rc;
 }
 
 static int results_tell(const struct options *o, const struct replay_result *results,
@@ -168,7 +184,7 @@ static int results_tell(const struct options *o, const struct replay_result *res
 		fwrite(json.data, 1, json.size, stdout);
 	else
 		replay_table(stdout, results, o->policy_count);
-	return o->report ? report_write(o->report, &json, err) : 0;
+	return o->report ? report_write(o, results, &json, err) : 0;
 }
 
 static int replay(const struct options *o, struct err *err)

@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "core/model/facts.h"
-
-enum { COURSE_POINTS = 1000 };
+#include "sim/replay/course.h"
 
 /* --- for people ------------------------------------------------------------------------------------------------ */
 
-static const char *seconds_text(double s, char ret[32])
+const char *replay_seconds_text(double s, char ret[32])
 {
 	if (s < 600)
 		snprintf(ret, 32, "%.3g s", s);
@@ -26,8 +25,9 @@ static void times_row(FILE *out, const char *what, const struct spread *s)
 {
 	char a[32], b[32], c[32], d[32];
 
-	fprintf(out, "  %-12s %12s %12s %12s %12s\n", what, seconds_text(s->mean, a),
-		seconds_text(s->p50, b), seconds_text(s->p90, c), seconds_text(s->p99, d));
+	fprintf(out, "  %-12s %12s %12s %12s %12s\n", what, replay_seconds_text(s->mean, a),
+		replay_seconds_text(s->p50, b), replay_seconds_text(s->p90, c),
+		replay_seconds_text(s->p99, d));
 }
 
 static void ratio_row(FILE *out, const char *what, const struct spread *s)
@@ -55,8 +55,9 @@ static void result_table(FILE *out, const struct replay_result *result)
 	fprintf(out,
 		"  GPUs in use %.1f %% while jobs came, %.1f %% until all had ended after %s\n"
 		"  %u evictions, %.1f of %.1f GPU-hours done twice\n",
-		f->utilisation * 100, f->utilisation_whole * 100, seconds_text(f->makespan_s, text),
-		f->evictions, f->lost_gpu_h, f->used_gpu_h);
+		f->utilisation * 100, f->utilisation_whole * 100,
+		replay_seconds_text(f->makespan_s, text), f->evictions, f->lost_gpu_h,
+		f->used_gpu_h);
 	if (f->unallocated_full >= 0)
 		fprintf(out,
 			"  %.2f %% of the GPUs open when as many had been wanted as there are\n",
@@ -76,9 +77,10 @@ void replay_table(FILE *out, const struct replay_result *results, uint32_t count
 
 static void spread_json(struct buf *out, const char *name, const struct spread *s)
 {
-	buf_addf(out,
-		 ",\"%s\":{\"mean\":%.10g,\"p50\":%.10g,\"p90\":%.10g,\"p99\":%.10g,\"most\":%.10g}",
-		 name, s->mean, s->p50, s->p90, s->p99, s->most);
+	buf_addf(
+		out,
+		",\"%s\":{\"mean\":%.10g,\"p50\":%.10g,\"p90\":%.10g,\"p99\":%.10g,\"most\":%.10g}",
+		name, s->mean, s->p50, s->p90, s->p99, s->most);
 }
 
 static void figures_json(struct buf *out, const struct figures *f)
@@ -99,36 +101,18 @@ static void figures_json(struct buf *out, const struct figures *f)
 	buf_addc(out, '}');
 }
 
-/* Means over COURSE_POINTS equal pieces of time. */
 static void course_json(struct buf *out, const struct outcome *o)
 {
-	const int64_t from_ms = o->moments[0].at_ms, to_ms = o->moments[o->moment_count - 1].at_ms;
-	const int64_t piece_ms = (to_ms - from_ms) / COURSE_POINTS + 1;
-	uint32_t at = 0;
+	struct course c;
 
-	buf_addf(out, "{\"from_s\":%.3f,\"piece_s\":%.3f,\"points\":[", (double)from_ms / 1000,
-		 (double)piece_ms / 1000);
-	for (int64_t begin = from_ms; begin <= to_ms; begin += piece_ms) {
-		double used = 0, running = 0, waiting = 0;
-		int64_t now = begin;
-
-		while (now < begin + piece_ms) {
-			const bool last = at + 1 == o->moment_count;
-			const int64_t until = last || o->moments[at + 1].at_ms > begin + piece_ms
-						      ? begin + piece_ms
-						      : o->moments[at + 1].at_ms;
-			const double part = (double)(until - now) / (double)piece_ms;
-
-			used += (double)o->moments[at].used * part;
-			running += o->moments[at].running * part;
-			waiting += o->moments[at].waiting * part;
-			now = until;
-			at += !last && o->moments[at + 1].at_ms == until;
-		}
-		buf_addf(out, "%s[%.5g,%.5g,%.5g]", begin == from_ms ? "" : ",",
-			 o->capacity ? used / (double)o->capacity : 0, running, waiting);
-	}
+	course_make(o, &c);
+	buf_addf(out, "{\"from_s\":%.3f,\"piece_s\":%.3f,\"points\":[", (double)c.from_ms / 1000,
+		 (double)c.piece_ms / 1000);
+	for (uint32_t i = 0; i < c.count; i++)
+		buf_addf(out, "%s[%.5g,%.5g,%.5g]", i ? "," : "", c.pieces[i].used,
+			 c.pieces[i].running, c.pieces[i].waiting);
 	buf_adds(out, "]}");
+	course_deinit(&c);
 }
 
 static void job_json(struct buf *out, const struct workload_job *from,

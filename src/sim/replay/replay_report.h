@@ -10,6 +10,8 @@ struct replay_result {
 	struct figures figures;
 };
 
+/* "12 s", "3.4 h". */
+const char *replay_seconds_text(double s, char ret[32]);
 /* A table for people. */
 void replay_table(FILE *out, const struct replay_result *results, uint32_t count);
 /* All figures, the course over time and each job: docs/replay-report.md. */

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces become workloads, workloads are replayed, and the page says what the JSON says."""
+
+import html.parser
+import json
+import os
+import subprocess
+
+import harness
+
+CLUSTER = 'cluster:\n  nodes:\n    - {name: "n[0-3]", gpus: 8}\n'
+POLICIES = ("plain:fifo-strict", "plain:sjf-skip")
+
+
+def fairlead(*words, **more):
+    return subprocess.run([harness.PROGRAM, *words], capture_output=True, text=True, timeout=120, env=dict(os.environ, NO_COLOR="1"), **more)
+
+
+def trace(jobs):
+    lines = ["job_id,submit_s,duration_s,num_gpu,vc"]
+    for i in range(jobs):
+        lines.append("%d,%d,%d,%d,vc%d" % (i, 7 * i, 60 + 997 * i % 5000, (1, 2, 8, 1, 4, 12)[i % 6], i % 3))
+    return "\n".join(lines) + "\n"
+
+
+def replayed(folder):
+    (folder / "c.yaml").write_text(CLUSTER)
+    done = fairlead("sim", "convert", "--from", "philly", "--out", str(folder / "w.csv"), "-", input=trace(300))
+    assert done.returncode == 0, done.stderr
+    words = ["sim", "replay", "--cluster", str(folder / "c.yaml"), "--workload", str(folder / "w.csv"), "--report", str(folder / "out")]
+    (folder / "empty.yaml").write_text("policy: {}\n")
+    for policy in (str(folder / "empty.yaml"), *POLICIES):
+        words += ["--policy", policy]
+    done = fairlead(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Cells(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.rows = []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag == "tr":
+            self.rows.append({})
+        if tag == "td" and "data-figure" in attributes:
+            self.rows[-1][attributes["data-figure"]] = float(attributes["data-value"])
+
+
+def figure_of(figures, name):
+    for part in name.split("."):
+        figures = figures[part]
+    return figures
+
+
+def test_the_page_in_a_browser_says_what_the_json_says(tmp_path):
+    table = replayed(tmp_path)
+    assert "plain" not in table and "fifo-strict: 300 jobs, 300 ended" in table and "replay.html" in table
+    report = json.loads((tmp_path / "out" / "replay.json").read_text())
+    assert report["format"] == "fairlead-replay 1" and report["gpus"] == 32 and len(report["policies"]) == 3
+    browser = ["chromium", "--headless", "--disable-gpu", "--user-data-dir=%s" % (tmp_path / "browser"), "--dump-dom"]
+    if os.getuid() == 0:
+        browser.append("--no-sandbox")
+    done = subprocess.run([*browser, "file://%s/out/replay.html" % tmp_path], capture_output=True, text=True, timeout=240)
+    cells = Cells()
+    cells.feed(done.stdout)
+    rows = [row for row in cells.rows if row]
+    assert len(rows) == 3, done.stderr
+    for row, policy in zip(rows, report["policies"]):
+        assert len(row) == 10
+        for name, value in row.items():
+            assert value == figure_of(policy["figures"], name), (policy["policy"], name)
+    assert done.stdout.count("<figure>") == 2 + 2 + 3
+    assert "<script" not in done.stdout and "http" not in done.stdout.replace("http://www.w3.org", "")
+
+
+def test_a_replay_repeats_to_the_bit_and_refuses_by_name(tmp_path):
+    replayed(tmp_path)
+    first = {name: (tmp_path / "out" / name).read_bytes() for name in ("replay.json", "replay.html")}
+    replayed(tmp_path)
+    assert first == {name: (tmp_path / "out" / name).read_bytes() for name in first}
+    words = ["sim", "replay", "--cluster", str(tmp_path / "c.yaml"), "--workload", str(tmp_path / "w.csv")]
+    done = fairlead(*words, "--policy", "plain:best")
+    assert done.returncode == 2 and '"best" is not known; there are fifo-strict' in done.stderr
+    (tmp_path / "bad.yaml").write_text("policy: {min_runtme: 1h}\n")
+    done = fairlead(*words, "--policy", str(tmp_path / "bad.yaml"))
+    assert done.returncode == 2 and "bad.yaml:1:" in done.stderr and "min_runtime" in done.stderr
+    done = fairlead(*words, "--report", "/proc/no")
+    assert done.returncode == 2 and "can't make the folder /proc/no" in done.stderr
+    done = fairlead("sim", "convert", "--from", "philly", "--out", str(tmp_path / "none.csv"), "-", input="a,b\n")
+    assert done.returncode == 2 and 'column "job_id" is missing' in done.stderr and not (tmp_path / "none.csv").exists()
+    assert fairlead("sim", "convert", "--from", "philly", "-", input=b"\x1f\x8b\0".decode("latin1")).returncode == 2
