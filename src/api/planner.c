@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-enum { FRESH_MS = 500, FRESH_COSTS = 10, FRESH_MOST_MS = 5000 };
+enum { FRESH_COSTS = 10, FRESH_MOST_MS = 5000 };
 
 struct planner {
 	const struct api_backend *backend;
@@ -45,12 +45,13 @@ void planner_destroy(struct planner *planner)
 	free(planner);
 }
 
-/* What is kept may be half a second old, or ten times what it cost, but not for a job that has changed since. */
+/* What is kept may be as old as ten times what it cost, so that a worker spends a tenth of its time on it; but not for a job that has
+ * changed since. Where it costs nothing, who asks sees what was acknowledged just before. */
 static int64_t fresh_ms(const struct planner *planner)
 {
 	int64_t ms = FRESH_COSTS * planner->cost_ms;
 
-	return ms < FRESH_MS ? FRESH_MS : ms < FRESH_MOST_MS ? ms : FRESH_MOST_MS;
+	return ms < FRESH_MOST_MS ? ms : FRESH_MOST_MS;
 }
 
 static bool is_fresh(const struct planner *planner, const struct facts *now, uint32_t job)

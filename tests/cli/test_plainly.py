@@ -70,6 +70,15 @@ def test_an_elastic_job_shows_what_it_holds_now():
         assert "it has 1 of the 4 tasks that it could use" in d.run("explain", str(elastic)).out
 
 
+def test_an_explanation_knows_what_was_done_just_before():
+    with harness.Daemon(nodes="sim:2x4xH100-80GB") as d:
+        d.run("hold", str(d.submit("true", flags=("--hold",))))
+        wide = d.submit("true", flags=("-t", "9"))
+        assert "change with which it would start now: asking for 8 tasks\n" in d.run("explain", str(wide)).out
+        d.run("nodes", "drain", "node0")
+        assert 'asking for 8 tasks and node "node0" being ready' in d.run("explain", str(wide)).out
+
+
 def test_amounts_are_short_and_promises_beyond_all_gpus_are_pointed_out():
     with harness.Daemon(nodes=ONE) as d:
         d.run("prices", "set", "H100-80GB", "2")
