@@ -494,3 +494,45 @@ void call_send(struct call *call, const struct event *event)
 	command->done = command_done;
 	backend->send(backend->context, command);
 }
+
+/* The next of several, or the answer. */
+static void commands_done(void *context, const struct command_reply *reply)
+{
+	struct call *call = context;
+	const struct api_backend *backend = call->api->backend;
+	struct command *next = call->next_commands;
+
+	if (reply->err.code == ERR_NONE && next) {
+		call->next_commands = next->next;
+		next->next = NULL;
+		backend->send(backend->context, next);
+		return;
+	}
+	while (next) {
+		call->next_commands = next->next;
+		command_destroy(next);
+		next = call->next_commands;
+	}
+	command_done(context, reply);
+}
+
+void call_send_all(struct call *call, const struct event *events, uint32_t count)
+{
+	const struct api_backend *backend = call->api->backend;
+	struct command **last = &call->next_commands, *first;
+
+	CHECK(call->permitted && count > 0);
+	for (uint32_t i = 0; i < count; i++) {
+		struct command *command = command_create(&events[i], NULL, 0);
+
+		command->context = call;
+		command->done = commands_done;
+		*last = command;
+		last = &command->next;
+	}
+	call_release(call);
+	first = call->next_commands;
+	call->next_commands = first->next;
+	first->next = NULL;
+	backend->send(backend->context, first);
+}

@@ -38,6 +38,7 @@ struct call {
 	/* of integer and flag queries, by their place in the route */
 	int64_t number[ROUTE_QUERIES_MAX];
 	bool given[ROUTE_QUERIES_MAX];
+	struct command *next_commands; /* to be sent when the one before is durable */
 	struct buf made; /* an answer to be sent when a command is durable */
 	int made_status;
 };
@@ -86,6 +87,8 @@ void call_release(struct call *call);
 /* Sends the event to the core and answers when it is durable: call->made if there is something in it, else Done. The event
  * is copied. */
 void call_send(struct call *call, const struct event *event);
+/* The same for several, one after the other; the first one that is refused ends it. All of them are copied. */
+void call_send_all(struct call *call, const struct event *events, uint32_t count);
 /* actor and time filled */
 struct event call_event(const struct call *call, enum event_kind kind);
 

@@ -107,6 +107,8 @@ static void attempt_add(struct buf *out, const struct facts *f, uint32_t id,
 			task_add(out, f, rank, task);
 	}
 	out_end(out, ']');
+	out_int(out, "bandwidth_mbps", attempt->bandwidth_mbps);
+	out_int(out, "slowdown_permille", attempt->slowdown_permille);
 	out_end(out, '}');
 }
 
@@ -186,6 +188,7 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 	out_text(out, "data", names_text(f, shape->data, SHAPE_DATA_MAX, list));
 	out_bool(out, "mix_models", shape->mixes);
 	out_text(out, "spread", level_name(f, shape->apart));
+	out_int(out, "max_slowdown_permille", shape->max_slowdown);
 }
 
 static void wishes_add(struct buf *out, const struct facts *f, const struct job *job)

@@ -98,7 +98,7 @@ static void each_field_reaches_the_event(void **state)
 		"name: a\nqueue: q\nteam: t\nproject: p\nkind: batch\ntier: best-effort\npriority: 1000\ntasks: 3\n"
 		"gpus: {count: 2, model: X, memory: 40GiB}\ncpus: 0.5\nmemory: 2GiB\ncommand: x\nlimit: 2h\nestimate: 1h\n"
 		"deadline: 2028-03-01T12:30Z\nefficiency: 80\n"
-		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node}\npreempts: false\n"
+		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node, max_slowdown: 12.5%}\npreempts: false\n"
 		"min_driver: \"550.54\"\nmin_cuda: 12.4\nmin_capability: \"9.0\"\nregion: [eu, de]\n"
 		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\nspread: row\nthroughput: {X: 0.45}\nmin_throughput: 0.4\nmix_models: true\ndata: [imagenet, web/v2]\n"
 		"checkpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
@@ -141,6 +141,7 @@ static void each_field_reaches_the_event(void **state)
 	assert_string_equal(job->labels, "pool=blue,disk=ssd");
 	assert_string_equal(job->tolerates, "team=vision");
 	assert_string_equal(job->spread, "row");
+	assert_int_equal(job->max_slowdown, 125);
 	assert_int_equal(job->throughput_count, 1);
 	assert_int_equal(job->throughput[0], 450);
 	assert_int_equal(job->min_throughput, 400);
@@ -366,6 +367,8 @@ static const struct {
 	{ "command: x\nmix_models: some\n", 2, 13, "true or false" },
 	{ "command: x\nspread: [rack]\n", 2, 9, "spread" },
 	{ "command: x\nspread: \"\"\n", 2, 9, "spread" },
+	{ "command: x\ntopology: {max_slowdown: 20}\n", 2, 26, "such as 20%" },
+	{ "command: x\ntopology: {max_slowdown: 0%}\n", 2, 26, "such as 20%" },
 	{ "command: x\ntopology: {requires: node}\n", 2, 12, "did you mean \"require\"?" },
 	{ "command: x\nname: \"a\\u001b[31m\"\n", 2, 7, "name" },
 	{ "command: x\nname: a b\n", 2, 7, "name" },

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/moment.h"
 #include "base/parse.h"
+#include "core/fabric/describe.h"
 #include "core/model/facts.h"
 #include "core/model/gpu_wish.h"
 #include "core/scheduling/interval.h"
@@ -341,6 +342,19 @@ static int read_topology_require(struct reading *r, const struct conf *c, const 
 static int read_topology_prefer(struct reading *r, const struct conf *c, const char *what)
 {
 	return read_name_text(r, c, what, &r->job->prefer);
+}
+
+static int read_topology_max_slowdown(struct reading *r, const struct conf *c, const char *what)
+{
+	const char *text = "";
+	struct err why;
+	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, &text);
+
+	if (rc < 0)
+		return rc;
+	if (slowdown_parse(text, &r->job->max_slowdown, &why) < 0)
+		return conf_error(r->err, r->file, c, "%s", why.text);
+	return 0;
 }
 
 /* A version in digits and dots. An unquoted one reads the same: 12.10 keeps its nought. */

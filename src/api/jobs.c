@@ -100,6 +100,17 @@ static const char *gpu_part_text(const struct shape *shape, char ret[GPU_WISH_TE
 	return ret;
 }
 
+/* What is expected of the place it has, where that is known. */
+static void speed_add(struct buf *out, const struct facts *f, const struct job *job)
+{
+	const struct attempt *attempt = job_is_live(job) ? attempt_get(f, job->attempt) : NULL;
+
+	if (!attempt || !attempt->slowdown_permille)
+		return;
+	out_int(out, "bandwidth_mbps", attempt->bandwidth_mbps);
+	out_int(out, "slowdown_permille", attempt->slowdown_permille);
+}
+
 void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const struct job *job)
 {
 	const struct shape *shape = shape_get(f, job->shape);
@@ -125,6 +136,7 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 	out_share(out, "gpus", job_share_held(f, job));
 	out_int(out, "attempt_count", job->attempts);
 	out_int(out, "exit_code", job->exit_code);
+	speed_add(out, f, job);
 	if (job->array_count > 1) {
 		out_int(out, "array_first", job->array_first);
 		out_int(out, "array_count", job->array_count);

@@ -270,6 +270,28 @@ static void add_wish(const json_t *job, struct buf *out)
 	add_constraints(job, out);
 }
 
+/* What is expected of the place it has; and what it accepts. */
+static void add_speed(const json_t *job, struct buf *out)
+{
+	int64_t mbps = get_int(job, "bandwidth_mbps"),
+		more = get_int(job, "slowdown_permille") - 1000,
+		most = get_int(job, "max_slowdown_permille");
+
+	if (more < 0 && !most)
+		return;
+	line(out, "network");
+	if (more >= 0)
+		buf_addf(
+			out,
+			"%lld.%lld GB/s expected; a step takes %lld.%lld %% longer than on the best place",
+			(long long)(mbps / 1000), (long long)(mbps % 1000 / 100),
+			(long long)(more / 10), (long long)(more % 10));
+	if (most)
+		buf_addf(out, "%saccepts %lld.%lld %%", more >= 0 ? "; " : "",
+			 (long long)(most / 10), (long long)(most % 10));
+	buf_addc(out, '\n');
+}
+
 /* How wide it is now, where that may be another number than it was started with. */
 static void add_width(const json_t *job, struct buf *out)
 {
@@ -523,6 +545,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		prose_wrap(&out, output->width, 14);
 		add_owner(job, &out);
 		add_wish(job, &out);
+		add_speed(job, &out);
 		add_width(job, &out);
 		add_array(job, &out);
 		add_use(job, &out);

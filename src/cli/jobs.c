@@ -139,6 +139,15 @@ static void cell_job(const json_t *row, struct buf *out)
 		buf_addi(out, get_int(row, "id"));
 }
 
+/* How much longer a step takes there than on the best place, as far as is known. */
+static void cell_slower(const json_t *row, struct buf *out)
+{
+	int64_t more = get_int(row, "slowdown_permille") - 1000;
+
+	if (more >= 0)
+		buf_addf(out, "%lld.%lld%%", (long long)(more / 10), (long long)(more % 10));
+}
+
 static const struct column job_columns[] = {
 	{ "JOB", .cell = cell_job },
 	{ "NAME", "name", CELL_TEXT },
@@ -158,6 +167,7 @@ static const struct column job_columns[] = {
 	{ "SUBMITTED", "submitted_ms", CELL_TIME, true },
 	{ "START", "start_ms", CELL_TIME, true },
 	{ "SIMULATED", "simulated", CELL_YES, true },
+	{ "SLOWER", .cell = cell_slower, .wide = true },
 	{ "REASON", .cell = cell_reason, .cut = true },
 	{ 0 },
 };

@@ -139,6 +139,7 @@ static const struct {
 	{ "array", NULL, "array" },
 	{ "require", "topology", "require" },
 	{ "prefer", "topology", "prefer" },
+	{ "max-slowdown", "topology", "max_slowdown" },
 	{ "spread", NULL, "spread" },
 };
 
@@ -196,6 +197,9 @@ const struct flag submission_flags[] = {
 	{ "require", 0, "LEVEL", "all tasks inside one place of this level: nvlink, node, rack",
 	  false },
 	{ "prefer", 0, "LEVEL", "the same as a wish", false },
+	{ "max-slowdown", 0, "PERCENT",
+	  "wait rather than start where a step is predicted to take so much longer than on the best place: 20%",
+	  false },
 	{ "spread", 0, "LEVEL", "no two tasks in one place of this level: node, rack", false },
 	{ "data", 0, "NAME", "a data set it reads: it would rather be where that is kept", true },
 	{ "mix-models", 0, NULL, "its tasks may have GPUs of several models", false },

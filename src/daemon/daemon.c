@@ -106,6 +106,21 @@ static bool node_is_as_found(const struct facts *facts, const struct node_found 
 	       strcmp(facts_name(facts, node->driver), found->driver) == 0;
 }
 
+/* Where it stands is not found out on the machine: it stays where somebody said it does. */
+static const char *domains_as_known(const struct daemon *d, const char *name,
+				    char ret[EVENT_TEXT_MAX + 1])
+{
+	struct node_id id = facts_node_find(&d->facts, name);
+	size_t size = 0;
+
+	ret[0] = '\0';
+	for (uint32_t l = 0; id.v && l < d->facts.level_count; l++)
+		size += (size_t)snprintf(
+			ret + size, EVENT_TEXT_MAX + 1 - size, "%s%s", l ? "," : "",
+			facts_name(&d->facts, node_get(&d->facts, id)->domain[l]));
+	return ret;
+}
+
 static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node,
 			  enum node_state state, const char *reason, struct err *err)
 {
@@ -119,6 +134,7 @@ static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node,
 static int start_nodes(struct daemon *d, struct batch *batch, struct err *err)
 {
 	const struct nodes_found *found = d->found;
+	char domains[EVENT_TEXT_MAX + 1];
 	for (uint32_t i = 0; i < found->count; i++) {
 		const struct node_found *node = &found->nodes[i];
 		if (!node_is_as_found(&d->facts, node)) {
@@ -131,6 +147,7 @@ static int start_nodes(struct daemon *d, struct batch *batch, struct err *err)
 			event.node_set.cpu_milli = node->cpu_milli;
 			event.node_set.ram_mib = node->ram_mib;
 			event.node_set.simulated = node->simulated;
+			event.node_set.domains = domains_as_known(d, node->name, domains);
 			if (core_admit_own(d, batch, &event, err) < 0)
 				return -1;
 		}

@@ -33,5 +33,3 @@ int fabric_draft_make(struct fabric_draft *draft, const struct fabric_host *host
 /* The event; nodes and their makes are the caller's. Lists live in the arena. */
 void fabric_draft_event(const struct fabric_draft *draft, struct arena *arena,
 			struct event_fabric_set *ret);
-/* "20%" or "12.5%": so much longer, in per mille; 0.1% to 99900%. */
-int slowdown_parse(const char *text, int64_t *ret_permille, struct err *err) MUST_CHECK;

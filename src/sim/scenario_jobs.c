@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "core/model/facts.h"
 #include "core/model/gpu_wish.h"
-#include "sim/fabric_file.h"
+#include "core/fabric/describe.h"
 #include "sim/reader.h"
 
 static const struct scenario_job job_default = {

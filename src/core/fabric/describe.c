@@ -346,3 +346,34 @@ int fabric_level_put(struct fabric_level *level, const char *key, const char *va
 		return rate_or_none(value, &level->host_mbps, err);
 	return key_unknown("level", key, keys, ARRAY_SIZE(keys), err);
 }
+
+int slowdown_parse(const char *text, int64_t *ret_permille, struct err *err)
+{
+	char number[16] = "";
+	const char *end = strchr(text, '%'), *point;
+	int64_t whole, part = 0;
+	size_t size = end ? (size_t)(end - text) : 0;
+
+	if (end && !end[1] && size && size < sizeof(number)) {
+		memcpy(number, text, size);
+		point = strchr(number, '.');
+		if (point) {
+			size_t at = (size_t)(point - number);
+
+			if (size - at != 2 || number[at + 1] < '0' || number[at + 1] > '9')
+				size = 0;
+			else
+				part = number[at + 1] - '0';
+			number[at] = '\0';
+		}
+		if (size && parse_int(number, 0, 99900, &whole, NULL) == 0 &&
+		    whole * 10 + part > 0) {
+			*ret_permille = whole * 10 + part;
+			return 0;
+		}
+	}
+	return err_set(
+		err, ERR_INVALID,
+		"max_slowdown \"%.31s\": expected how much longer a step may take, 0.1%% to 99900%%, such as 20%%",
+		text);
+}

@@ -30,6 +30,9 @@ int fabric_parse_rate(const char *text, uint64_t *ret_mbps, struct err *err) MUS
 int fabric_parse_groups(const char *text, uint32_t gpus, uint32_t ret_groups[FABRIC_GROUPS_MAX],
 			struct err *err) MUST_CHECK;
 
+/* "20%" or "12.5%": so much longer than on the best place, in per mille; 0.1% to 99900%. */
+int slowdown_parse(const char *text, int64_t *ret_permille, struct err *err) MUST_CHECK;
+
 /* The tables, for documentation and tests: rows until name is NULL. */
 struct fabric_gpu_row {
 	const char *name;

@@ -120,8 +120,11 @@ static bool node_is(const struct facts *f, const struct node *n, const struct ev
 	char part[NAME_MAX_BYTES + 1];
 	struct name_id domain[LEVELS_MAX] = { { 0 } };
 
-	for (int i = 0; i < LEVELS_MAX && list_next(&list, part); i++)
+	for (int i = 0; i < LEVELS_MAX && list_next(&list, part); i++) {
 		domain[i] = facts_name_find(f, part);
+		if (*part && !domain[i].v)
+			return false; /* a domain nobody has heard of */
+	}
 	for (uint32_t i = 0; i < ISLANDS_MAX; i++)
 		if (n->island_mask[i] !=
 		    (i < e->nvlink_islands_count ? (uint32_t)e->nvlink_islands[i] : 0))
