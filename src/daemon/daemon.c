@@ -115,9 +115,9 @@ static const char *domains_as_known(const struct daemon *d, const char *name,
 
 	ret[0] = '\0';
 	for (uint32_t l = 0; id.v && l < d->facts.level_count; l++)
-		size += (size_t)snprintf(
-			ret + size, EVENT_TEXT_MAX + 1 - size, "%s%s", l ? "," : "",
-			facts_name(&d->facts, node_get(&d->facts, id)->domain[l]));
+		size += (size_t)snprintf(ret + size, EVENT_TEXT_MAX + 1 - size, "%s%s",
+					 l ? "," : "",
+					 facts_name(&d->facts, node_get(&d->facts, id)->domain[l]));
 	return ret;
 }
 

@@ -350,13 +350,13 @@ int fabric_level_put(struct fabric_level *level, const char *key, const char *va
 int slowdown_parse(const char *text, int64_t *ret_permille, struct err *err)
 {
 	char number[16] = "";
-	const char *end = strchr(text, '%'), *point;
+	const char *end = memchr(text, '%', strlen(text)), *point;
 	int64_t whole, part = 0;
 	size_t size = end ? (size_t)(end - text) : 0;
 
 	if (end && !end[1] && size && size < sizeof(number)) {
 		memcpy(number, text, size);
-		point = strchr(number, '.');
+		point = memchr(number, '.', strlen(number));
 		if (point) {
 			size_t at = (size_t)(point - number);
 
