@@ -187,6 +187,10 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 	out_int(out, "min_throughput_milli", shape->min_throughput);
 	out_text(out, "data", names_text(f, shape->data, SHAPE_DATA_MAX, list));
 	out_bool(out, "mix_models", shape->mixes);
+	out_text(out, "align",
+		 shape->align == ALIGN_NIC    ? "nic"
+		 : shape->align == ALIGN_NUMA ? "numa"
+					      : "");
 	out_text(out, "spread", level_name(f, shape->apart));
 	out_int(out, "max_slowdown_permille", shape->max_slowdown);
 }

@@ -33,6 +33,23 @@ static int read_speed(struct reading *r, const struct conf *c, const char *what,
 	return 0;
 }
 
+int read_align(struct reading *r, const struct conf *c, const char *what)
+{
+	const char *text;
+	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, &text);
+
+	if (rc < 0)
+		return rc;
+	if (strcmp(text, "numa") == 0)
+		r->job->align = ALIGN_NUMA;
+	else if (strcmp(text, "nic") == 0)
+		r->job->align = ALIGN_NIC;
+	else
+		return conf_error(r->err, r->file, c, "%s must be numa or nic, not \"%.60s\"", what,
+				  text);
+	return 0;
+}
+
 /* A text, or a list of them, as "a,b". */
 int read_data(struct reading *r, const struct conf *c, const char *what)
 {

@@ -100,7 +100,7 @@ static void each_field_reaches_the_event(void **state)
 		"deadline: 2028-03-01T12:30Z\nefficiency: 80\n"
 		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node, max_slowdown: 12.5%}\npreempts: false\n"
 		"min_driver: \"550.54\"\nmin_cuda: 12.4\nmin_capability: \"9.0\"\nregion: [eu, de]\n"
-		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\nspread: row\nthroughput: {X: 0.45}\nmin_throughput: 0.4\nmix_models: true\ndata: [imagenet, web/v2]\n"
+		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\nspread: row\nthroughput: {X: 0.45}\nmin_throughput: 0.4\nmix_models: true\ndata: [imagenet, web/v2]\nalign: nic\n"
 		"checkpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
 	job = &request.event.job_submitted;
 	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
@@ -146,6 +146,7 @@ static void each_field_reaches_the_event(void **state)
 	assert_int_equal(job->throughput[0], 450);
 	assert_int_equal(job->min_throughput, 400);
 	assert_int_equal(job->mixes, 1);
+	assert_int_equal(job->align, ALIGN_NIC);
 	assert_string_equal(job->data, "imagenet,web/v2");
 }
 
@@ -355,6 +356,7 @@ static const struct {
 	{ "command: x\nselector: pool\n", 2, 11, "must be a map of 1 to 8 labels" },
 	{ "command: x\nselector: {pool: \"a,b\"}\n", 2, 18, "label and value" },
 	{ "command: x\ntolerates: [\"a,b\"]\n", 2, 13, "is not a name" },
+	{ "command: x\nalign: cpu\n", 2, 8, "must be numa or nic" },
 	{ "command: x\ndata: []\n", 2, 7, "takes 1 to 8 names" },
 	{ "command: x\ndata: [\"a,b\"]\n", 2, 8, "is not a name" },
 	{ "command: x\nthroughput: 2\n", 2, 13, "must be a map of 1 to 8 models" },

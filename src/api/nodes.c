@@ -71,6 +71,26 @@ static void node_jobs_add(struct buf *out, const struct tally *tally, const stru
 	free(seen);
 }
 
+static void numa_add(struct buf *out, const struct facts *f, const struct node *node)
+{
+	char cpus[REASON_MAX_BYTES + 1];
+
+	out_list(out, "numa");
+	for (uint32_t i = 0; i < NUMA_MAX && node->numa_gpus[i]; i++) {
+		out_object(out, NULL);
+		out_list(out, "gpus");
+		for (uint32_t gpu = 0; gpu < NODE_GPUS_MAX; gpu++)
+			if (node->numa_gpus[i] >> gpu & 1)
+				out_int(out, NULL, gpu);
+		out_end(out, ']');
+		out_int(out, "cpu_milli", node->numa_cpu_milli[i]);
+		out_text(out, "cpus", node_numa_cpus(f, node, i, cpus));
+		out_int(out, "nics", node->numa_nics[i]);
+		out_end(out, '}');
+	}
+	out_end(out, ']');
+}
+
 static void node_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id)
 {
 	const struct node *node = node_get(f, (struct node_id){ id });
@@ -92,6 +112,7 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_text(out, "labels", names_text(f, node->label, LABELS_MAX, list));
 	out_text(out, "taints", names_text(f, node->taint, TAINTS_MAX, list));
 	out_text(out, "data", names_text(f, node->data, NODE_DATA_MAX, list));
+	numa_add(out, f, node);
 	out_int(out, "gpu_memory_mib", node->gpu_memory_mib);
 	out_int(out, "cpu_milli", node->cpu_milli);
 	out_int(out, "ram_mib", node->ram_mib);

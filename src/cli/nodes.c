@@ -44,6 +44,20 @@ static void cell_cpus(const json_t *row, struct buf *out)
 	buf_addi(out, get_int(row, "cpu_milli") / 1000);
 }
 
+/* GPUs of each of its NUMA nodes: "4+4". */
+static void cell_numa(const json_t *row, struct buf *out)
+{
+	const json_t *numa;
+	size_t index;
+
+	json_array_foreach(json_object_get(row, "numa"), index, numa)
+	{
+		if (index)
+			buf_addc(out, '+');
+		buf_addu(out, json_array_size(json_object_get(numa, "gpus")));
+	}
+}
+
 static void cell_domains(const json_t *row, struct buf *out)
 {
 	const json_t *domain;
@@ -91,6 +105,7 @@ static const struct column columns[] = {
 	{ "GPU-MEMORY", "gpu_memory_mib", CELL_MEMORY, true },
 	{ "CPUS", .cell = cell_cpus, .wide = true },
 	{ "MEMORY", "ram_mib", CELL_MEMORY, true },
+	{ "NUMA", .cell = cell_numa, .wide = true },
 	{ "DRIVER", "driver", CELL_TEXT, true },
 	{ "CUDA", "cuda", CELL_TEXT, true },
 	{ "CLASS", "class", CELL_TEXT, true },

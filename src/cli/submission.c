@@ -141,6 +141,7 @@ static const struct {
 	{ "prefer", "topology", "prefer" },
 	{ "max-slowdown", "topology", "max_slowdown" },
 	{ "spread", NULL, "spread" },
+	{ "align", NULL, "align" },
 };
 
 const struct flag submission_flags[] = {
@@ -201,6 +202,8 @@ const struct flag submission_flags[] = {
 	  "wait rather than start where a step is predicted to take so much longer than on the best place: 20%",
 	  false },
 	{ "spread", 0, "LEVEL", "no two tasks in one place of this level: node, rack", false },
+	{ "align", 0, "numa|nic",
+	  "GPUs and processors of each task on one NUMA node, nic: with a network card", false },
 	{ "data", 0, "NAME", "a data set it reads: it would rather be where that is kept", true },
 	{ "mix-models", 0, NULL, "its tasks may have GPUs of several models", false },
 	{ "no-preempt", 0, NULL, "never stop others for it", false },

@@ -20,7 +20,7 @@ static const struct flag flags[] = {
 	{ "listen", 0, "HOST:PORT",
 	  "also answer over TCP, on a loopback address only; callers then need a token", false },
 	{ "nodes", 0, "SPEC",
-	  "simulated nodes instead of this machine's GPUs: sim:4x8xH100-80GB is four with eight each",
+	  "simulated nodes instead of this machine's GPUs: sim:4x8xH100-80GB is four with eight each; with /2 behind it each has two NUMA nodes",
 	  false },
 	{ "detach", 'd', NULL, "come back as soon as it answers; it goes on without the terminal",
 	  false },

@@ -46,6 +46,7 @@ enum reason {
 	REASON_SPREAD, /* enough tasks fit, but not each in a place of its own */
 	REASON_MAINTENANCE, /* it might still run when maintenance of nodes begins, or that lasts */
 	REASON_SLOWDOWN, /* there is a place, but the way between its GPUs is slower than the job accepts */
+	REASON_ALIGNMENT, /* enough fits on hosts, but not on one NUMA node for each task */
 	REASON_END
 };
 const char *reason_name(enum reason reason);
@@ -149,6 +150,7 @@ enum change_kind {
 	CHANGE_TRAIT, /* it asks for `value` of trait `id` (core/placement/traits.h), 0 = for none in particular */
 	CHANGE_TOLERATE, /* it tolerates the taint `id` (a name) */
 	CHANGE_SPREAD, /* its tasks may lie together */
+	CHANGE_ALIGN, /* it asks for no alignment */
 	CHANGE_BUDGET, /* queue `id` has `value` left in its budget, in millionths */
 	CHANGE_MAINTENANCE, /* maintenance of node `id` is called off */
 	CHANGE_SLOWDOWN /* it accepts steps that take `value` per mille longer than on the best place */

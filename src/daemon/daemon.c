@@ -131,6 +131,45 @@ static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node,
 	return core_admit_own(d, batch, &event, err);
 }
 
+/* The processors of its NUMA nodes, side by side; nothing where one is not known, or where the list is too long to be kept. */
+static const char *numa_cpus(const struct node_found *node, struct arena *arena)
+{
+	const char *text = "";
+
+	for (uint32_t i = 0; i < node->numa_count; i++) {
+		if (!*node->numa[i].cpus)
+			return "";
+		text = arena_printf(arena, "%s%s%s", text, i ? ";" : "", node->numa[i].cpus);
+	}
+	return strlen(text) <= REASON_MAX_BYTES ? text : "";
+}
+
+static int start_numa(struct daemon *d, struct batch *batch, const struct node_found *node,
+		      struct err *err)
+{
+	int64_t gpus[NODE_NUMA_MAX], cpus[NODE_NUMA_MAX], nics[NODE_NUMA_MAX];
+	struct event event = event_make(EVENT_NODE_NUMA, 0, "fairlead");
+	struct arena arena;
+	int result;
+
+	for (uint32_t i = 0; i < node->numa_count; i++) {
+		gpus[i] = node->numa[i].gpus;
+		cpus[i] = node->numa[i].cpu_milli;
+		nics[i] = node->numa[i].nics;
+	}
+	arena_init(&arena, 1 << 20);
+	event.node_numa.node = facts_node_find(&d->facts, node->name).v;
+	event.node_numa.gpus = gpus;
+	event.node_numa.cpu_milli = cpus;
+	event.node_numa.nics = nics;
+	event.node_numa.gpus_count = event.node_numa.cpu_milli_count = event.node_numa.nics_count =
+		node->numa_count;
+	event.node_numa.cpus = numa_cpus(node, &arena);
+	result = core_admit_own(d, batch, &event, err);
+	arena_deinit(&arena);
+	return result;
+}
+
 static int start_nodes(struct daemon *d, struct batch *batch, struct err *err)
 {
 	const struct nodes_found *found = d->found;
@@ -151,6 +190,8 @@ static int start_nodes(struct daemon *d, struct batch *batch, struct err *err)
 			if (core_admit_own(d, batch, &event, err) < 0)
 				return -1;
 		}
+		if (start_numa(d, batch, node, err) < 0)
+			return -1;
 	}
 	for (uint32_t id = 1; id <= d->facts.nodes.count; id++) {
 		const struct node *node = node_get(&d->facts, (struct node_id){ id });

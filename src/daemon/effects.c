@@ -138,6 +138,7 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 	uint32_t *on_node = arena_new_array(arena, uint32_t, facts->nodes.count + 1), members = 0;
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(facts, attempt, rank);
+		const struct node *node = node_get(facts, task->node);
 		struct engine_gpu_place *place = &places[rank];
 		place->rank = rank;
 		snprintf(place->node, sizeof(place->node), "%s",
@@ -152,6 +153,9 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 		place->left = task->state == TASK_LEFT;
 		place->local_rank = is_member(task) ? on_node[task->node.v]++ : 0;
 		place->cpu_milli = shape->cpu_milli;
+		if (shape->align)
+			node_numa_cpus(facts, node, node_numa_of(node, task->gpu_mask),
+				       place->cpus);
 		place->memory_mib = shape->memory_mib;
 	}
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)

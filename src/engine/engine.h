@@ -81,6 +81,8 @@ struct engine_gpu_place {
 	uint32_t local_rank; /* among this attempt's tasks on the node */
 	uint32_t local_size;
 	int64_t cpu_milli; /* 0 = not asked */
+	char cpus
+		[256]; /* it is bound to these processors: "0-15,32-47"; "" = to none in particular */
 	int64_t memory_mib; /* limit of the task; 0 = none */
 	/* In an attempt that changed its width: */
 	uint32_t launch; /* how often the rank was started anew */

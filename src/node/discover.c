@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "node/numa.h"
 #include "node/nvml.h"
 
 enum { SIM_NODES_MAX = 4096, GPUS_MAX = 32, MODEL_MAX = 63 };
@@ -91,6 +92,12 @@ static int find_gpus(struct node_found *node, struct arena *arena, const char **
 				first.name, i, other.name);
 		}
 	}
+	const char *bus[GPUS_MAX] = { "" };
+	for (uint32_t i = 0; i < count && i < GPUS_MAX; i++) {
+		char address[NVML_NAME_MAX];
+		nvml_bus(nvml, i, address);
+		bus[i] = arena_strdup(arena, address);
+	}
 	nvml_close(nvml);
 	if (count > GPUS_MAX)
 		return err_set(err, ERR_UNSUPPORTED, "this machine has %u GPUs, more than %d",
@@ -100,6 +107,7 @@ static int find_gpus(struct node_found *node, struct arena *arena, const char **
 	if (count > 0) {
 		node->model = model_from_name(first.name, first.memory_bytes, arena);
 		node->gpu_memory_mib = (int64_t)(first.memory_bytes >> 20);
+		return numa_find(bus, count, arena, node->numa, &node->numa_count, err);
 	}
 	return 0;
 }
@@ -126,13 +134,14 @@ struct sim_part {
 	int64_t nodes, gpus;
 	const char *model;
 	int64_t memory_mib;
+	int64_t numa; /* NUMA nodes; 0 = not said */
 };
 
 static int sim_bad(const char *spec, struct err *err)
 {
 	return err_set(
 		err, ERR_INVALID,
-		"nodes \"%s\" are not understood: write sim:NODESxGPUSxMODEL, for example sim:4x8xH100-80GB or sim:2x8xH100-80GB,1x4xA100-40GB",
+		"nodes \"%s\" are not understood: write sim:NODESxGPUSxMODEL, for example sim:4x8xH100-80GB or sim:2x8xH100-80GB,1x4xA100-40GB, or with two NUMA nodes each sim:4x8xH100-80GB/2",
 		spec);
 }
 
@@ -158,6 +167,14 @@ static int sim_part(const char *spec, char *text, struct arena *arena, struct si
 	    parse_int(gpus, 0, GPUS_MAX, &ret->gpus, NULL) < 0)
 		return err_set(err, ERR_INVALID, "nodes \"%s\": 1 to %d nodes of 0 to %d GPUs each",
 			       spec, SIM_NODES_MAX, GPUS_MAX);
+	char *numa = strchr(model, '/');
+	if (numa)
+		*numa++ = '\0';
+	if (numa && parse_int(numa, 1, NODE_NUMA_MAX < ret->gpus ? NODE_NUMA_MAX : ret->gpus,
+			      &ret->numa, NULL) < 0)
+		return err_set(err, ERR_INVALID,
+			       "nodes \"%s\": 1 to %d NUMA nodes, each with a GPU", spec,
+			       NODE_NUMA_MAX);
 	if (parse_name(model, "GPU model", err) < 0)
 		return -1;
 	ret->model = arena_strdup(arena, model);
@@ -173,7 +190,7 @@ static int find_simulated(const char *spec, struct arena *arena, struct nodes_fo
 	uint32_t count = 0;
 	char *save = NULL;
 	for (char *piece = strtok_r(text, ",", &save); piece; piece = strtok_r(NULL, ",", &save)) {
-		struct sim_part part;
+		struct sim_part part = { 0 };
 		if (sim_part(spec, piece, arena, &part, err) < 0)
 			return -1;
 		for (int64_t i = 0; i < part.nodes; i++) {
@@ -189,7 +206,10 @@ static int find_simulated(const char *spec, struct arena *arena, struct nodes_fo
 				.cpu_milli = (part.gpus ? part.gpus * 8 : 16) * 1000,
 				.ram_mib = (part.gpus ? part.gpus : 1) * 65536,
 				.simulated = true,
+				.numa_count = (uint32_t)part.numa,
 			};
+			numa_simulate((uint32_t)part.gpus, (uint32_t)part.numa,
+				      nodes[count].cpu_milli, arena, nodes[count].numa);
 			count++;
 		}
 	}

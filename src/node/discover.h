@@ -11,6 +11,15 @@
 
 struct arena;
 
+enum { NODE_NUMA_MAX = 8 };
+
+struct numa_found {
+	uint32_t gpus; /* mask of indices */
+	uint32_t nics; /* network cards */
+	int64_t cpu_milli;
+	const char *cpus; /* "0-15,32-47"; "" = not known */
+};
+
 struct node_found {
 	const char *name;
 	const char *model; /* "H100-80GB"; "" when it has no GPU */
@@ -19,6 +28,8 @@ struct node_found {
 	int64_t gpu_memory_mib; /* of one GPU */
 	int64_t cpu_milli, ram_mib;
 	bool simulated;
+	struct numa_found numa[NODE_NUMA_MAX]; /* those with GPUs */
+	uint32_t numa_count;
 };
 
 struct nodes_found {
@@ -29,7 +40,7 @@ struct nodes_found {
 };
 
 /* spec NULL: this machine. Else "sim:" and parts NODESxGPUSxMODEL, comma separated; a model may end in its memory
- * ("-80GB"), else 80 GiB are assumed. At most 4096 nodes. Simulated nodes are named node0, node1, ...; each declares 8 CPUs
+ * ("-80GB"), else 80 GiB are assumed, and in the number of its NUMA nodes ("/2": GPUs and processors in two halves). At most 4096 nodes. Simulated nodes are named node0, node1, ...; each declares 8 CPUs
  * and 64 GiB per GPU (16 CPUs and 64 GiB when it has none). */
 int nodes_find(const char *spec, struct arena *arena, struct nodes_found *ret, struct err *err)
 	MUST_CHECK;

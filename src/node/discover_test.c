@@ -42,14 +42,49 @@ static void simulated_nodes_are_declared_by_one_word(void **state)
 	assert_true(found.nodes[4].simulated);
 }
 
+static void simulated_numa_nodes_share_gpus_and_processors_out(void **state)
+{
+	(void)state;
+	struct nodes_found found;
+	assert_int_equal(nodes_find("sim:1x4xH100-80GB/2,1x4xL4", &arena, &found, &err), 0);
+	assert_int_equal(found.nodes[0].numa_count, 2);
+	assert_int_equal(found.nodes[0].numa[0].gpus, 3);
+	assert_int_equal(found.nodes[0].numa[1].gpus, 12);
+	assert_int_equal(found.nodes[0].numa[1].cpu_milli, 16000);
+	assert_int_equal(found.nodes[0].numa[1].nics, 1);
+	assert_true(*found.nodes[0].numa[0].cpus && *found.nodes[0].numa[1].cpus);
+	assert_string_equal(found.nodes[0].model, "H100-80GB");
+	assert_int_equal(found.nodes[1].numa_count, 0);
+}
+
+static void numa_nodes_of_this_machine_come_from_hwloc(void **state)
+{
+	(void)state;
+	struct nodes_found found;
+	setenv("FAIRLEAD_NVML", FAKE_NVML, 1);
+	setenv("HWLOC_XMLFILE", TWO_NUMA, 1);
+	assert_int_equal(nodes_find(NULL, &arena, &found, &err), 0);
+	unsetenv("HWLOC_XMLFILE");
+	assert_int_equal(found.nodes[0].numa_count, 2);
+	assert_int_equal(found.nodes[0].numa[0].gpus, 3);
+	assert_int_equal(found.nodes[0].numa[1].gpus, 12);
+	assert_string_equal(found.nodes[0].numa[0].cpus, "0-1");
+	assert_string_equal(found.nodes[0].numa[1].cpus, "2-3");
+	assert_int_equal(found.nodes[0].numa[0].cpu_milli, 2000);
+	assert_int_equal(found.nodes[0].numa[0].nics, 0);
+	assert_int_equal(found.nodes[0].numa[1].nics, 1);
+}
+
 static void a_bad_declaration_is_refused_with_the_form_it_should_have(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "sim:",          "sim:4",
-					   "sim:4x8",       "sim:0x8xH100",
-					   "sim:4x33xH100", "sim:4097x1xH100",
-					   "4x8xH100",      "sim:-1x8xH100",
-					   "sim:1x1xH 100", "sim:4000x1xA,4000x1xB" };
+	static const char *const bad[] = { "sim:",           "sim:4",
+					   "sim:4x8",        "sim:0x8xH100",
+					   "sim:4x33xH100",  "sim:4097x1xH100",
+					   "4x8xH100",       "sim:-1x8xH100",
+					   "sim:1x1xH 100",  "sim:4000x1xA,4000x1xB",
+					   "sim:1x4xH100/0", "sim:1x4xH100/5",
+					   "sim:1x16xH100/9" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct nodes_found found;
 		err = (struct err){ 0 };
@@ -101,6 +136,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(simulated_nodes_are_declared_by_one_word, start,
+						stop),
+		cmocka_unit_test_setup_teardown(simulated_numa_nodes_share_gpus_and_processors_out,
+						start, stop),
+		cmocka_unit_test_setup_teardown(numa_nodes_of_this_machine_come_from_hwloc, start,
 						stop),
 		cmocka_unit_test_setup_teardown(
 			a_bad_declaration_is_refused_with_the_form_it_should_have, start, stop),

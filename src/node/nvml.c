@@ -2,6 +2,7 @@
 #include "node/nvml.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,12 @@
 typedef void *nvml_device;
 struct nvml_memory {
 	unsigned long long total, free, used;
+};
+
+struct nvml_pci { /* nvmlPciInfo_t of the third version */
+	char old_bus[16];
+	unsigned domain, bus, device, id, subsystem;
+	char text[32];
 };
 
 struct nvml {
@@ -21,6 +28,7 @@ struct nvml {
 	int (*device_name)(nvml_device device, char *out, unsigned size);
 	int (*device_memory)(nvml_device device, struct nvml_memory *ret);
 	const char *(*error_text)(int result);
+	int (*device_pci)(nvml_device device, struct nvml_pci *ret); /* NULL = an old driver */
 };
 
 static int resolve(struct nvml *nvml, struct err *err)
@@ -48,6 +56,8 @@ static int resolve(struct nvml *nvml, struct err *err)
 		memcpy(wanted[i].slot, &found,
 		       sizeof(found)); /* POSIX: a function pointer fits in void * */
 	}
+	void *pci = dlsym(nvml->library, "nvmlDeviceGetPciInfo_v3");
+	memcpy(&nvml->device_pci, &pci, sizeof(pci));
 	return 0;
 }
 
@@ -105,6 +115,18 @@ int nvml_count(struct nvml *nvml, uint32_t *ret, struct err *err)
 		return nvml_failed(nvml, answer, "GPUs can't be counted", err);
 	*ret = count;
 	return 0;
+}
+
+void nvml_bus(struct nvml *nvml, uint32_t index, char out[NVML_NAME_MAX])
+{
+	struct nvml_pci pci = { .text = "" };
+	nvml_device device;
+
+	out[0] = '\0';
+	if (!nvml->device_pci || nvml->device_by_index(index, &device) != 0 ||
+	    nvml->device_pci(device, &pci) != 0)
+		return;
+	snprintf(out, NVML_NAME_MAX, "%.31s", pci.text);
 }
 
 int nvml_gpu(struct nvml *nvml, uint32_t index, struct nvml_gpu *ret, struct err *err)

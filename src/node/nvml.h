@@ -21,4 +21,6 @@ int nvml_open(struct nvml **ret, struct err *err) MUST_CHECK;
 void nvml_close(struct nvml *nvml); /* NULL is fine */
 int nvml_driver(struct nvml *nvml, char out[NVML_NAME_MAX], struct err *err) MUST_CHECK;
 int nvml_count(struct nvml *nvml, uint32_t *ret, struct err *err) MUST_CHECK;
+/* Its PCI address, "00000000:3B:00.0"; "" when the driver does not tell. */
+void nvml_bus(struct nvml *nvml, uint32_t index, char out[NVML_NAME_MAX]);
 int nvml_gpu(struct nvml *nvml, uint32_t index, struct nvml_gpu *ret, struct err *err) MUST_CHECK;

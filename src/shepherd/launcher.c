@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -128,6 +129,45 @@ static void set_limits(const struct task_spec *spec)
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
 	umask(022);
+}
+
+/* "0-3,8" as a set; false: it is no such list. */
+static bool processors_parse(const char *text, cpu_set_t *ret)
+{
+	CPU_ZERO(ret);
+	while (*text) {
+		char *end;
+		unsigned long first = strtoul(text, &end, 10), last = first;
+
+		if (end == text)
+			return false;
+		if (*end == '-') {
+			text = end + 1;
+			last = strtoul(text, &end, 10);
+			if (end == text)
+				return false;
+		}
+		if ((*end && *end != ',') || first > last || last >= CPU_SETSIZE)
+			return false;
+		for (; first <= last; first++)
+			CPU_SET(first, ret);
+		text = *end ? end + 1 : end;
+	}
+	return CPU_COUNT(ret) > 0;
+}
+
+/* The task, and all that it starts, run on these processors alone. */
+static void bind_processors(const struct task_spec *spec, int status)
+{
+	cpu_set_t set;
+
+	if (!spec->cpus)
+		return;
+	if (!processors_parse(spec->cpus, &set))
+		fail(status, 0, "the processors \"%.100s\" to bind it to are no list", spec->cpus);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		fail(status, errno, "could not bind it to the processors %.100s of its NUMA node",
+		     spec->cpus);
 }
 
 static void become_user(const struct task_spec *spec, const struct account *account, int status)
@@ -386,6 +426,7 @@ _Noreturn void launcher_run(const struct task_spec *spec, const struct account *
 	die_with(parent);
 	enter_groups(fds);
 	set_limits(spec);
+	bind_processors(spec, fds->status);
 	become_user(spec, account, fds->status);
 	die_with(parent); /* a change of user clears it */
 	enter_folders(spec, fds->status);

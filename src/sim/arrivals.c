@@ -181,6 +181,7 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->require = level_text(f, shape->require);
 	e->prefer = level_text(f, shape->prefer);
 	e->mixes = shape->mixes;
+	e->align = shape->align;
 	e->min_throughput = shape->min_throughput;
 	e->spread = level_text(f, (uint8_t)shape->apart);
 	e->max_slowdown = shape->max_slowdown;

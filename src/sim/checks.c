@@ -512,6 +512,7 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	check_level(checks, f, name, shape, e);
 	checks_apart(checks, f, name, shape, NULL, e);
 	checks_models(checks, f, name, shape, NULL, e);
+	checks_aligned(checks, f, name, shape, e);
 	if (shape->gpus) /* one without GPUs takes nothing of a limit that was lowered meanwhile */
 		check_limits(checks, f, name, job->queue);
 	check_bounds(checks, f, name, e, job);
@@ -575,6 +576,7 @@ static void check_grown(struct checks *checks, const struct facts *f,
 	check_level(checks, f, name, shape, &place);
 	checks_apart(checks, f, name, shape, attempt, &place);
 	checks_models(checks, f, name, shape, attempt, &place);
+	checks_aligned(checks, f, name, shape, &place);
 	if (shape->gpus)
 		check_limits(checks, f, name, job->queue);
 	for (uint32_t i = 0; i < checks->eviction_count; i++)

@@ -72,3 +72,61 @@ void checks_models(struct checks *checks, const struct facts *f, const char *nam
 	if (seen.several && shape->gpus && !shape->mixes)
 		checks_problem(checks, f, "tasks of job %s get GPUs of several models", name);
 }
+
+/* Processors that aligned tasks of live attempts hold beside these GPUs. */
+static int64_t aligned_cpus(const struct facts *f, uint32_t node, uint32_t gpus)
+{
+	int64_t cpus = 0;
+
+	for (uint32_t id = 1; id <= f->attempts.count; id++) {
+		const struct attempt *a = attempt_get(f, (struct attempt_id){ id });
+		const struct shape *shape;
+
+		if (a->state == ATTEMPT_FREE || a->state == ATTEMPT_OVER)
+			continue;
+		shape = shape_get(f, job_get(f, a->job)->shape);
+		for (uint32_t rank = 0; shape->align && rank < a->tasks; rank++) {
+			const struct task *task = task_get(f, a, rank);
+
+			if (task && task_holds(task) && task->node.v == node &&
+			    task->gpu_mask & gpus)
+				cpus += shape->cpu_milli;
+		}
+	}
+	return cpus;
+}
+
+/* The NUMA node in which all these GPUs are; NUMA_MAX = there is none. */
+static uint32_t numa_of(const struct node *node, uint32_t gpus)
+{
+	uint32_t i = 0;
+
+	while (i < NUMA_MAX && (!node->numa_gpus[i] || gpus & ~node->numa_gpus[i]))
+		i++;
+	return i;
+}
+
+void checks_aligned(struct checks *checks, const struct facts *f, const char *name,
+		    const struct shape *shape, const struct event_attempt_placed *e)
+{
+	for (uint32_t i = 0; shape->align && i < e->nodes_count; i++) {
+		const struct node *node = node_get(f, (struct node_id){ (uint32_t)e->nodes[i] });
+		uint32_t at = numa_of(node, (uint32_t)e->masks[i]);
+		int64_t cpus;
+
+		if (at == NUMA_MAX || (shape->align == ALIGN_NIC && !node->numa_nics[at])) {
+			checks_problem(checks, f, "a task of job %s is not aligned on %s", name,
+				       facts_name(f, node->name));
+			continue;
+		}
+		cpus = aligned_cpus(f, (uint32_t)e->nodes[i], node->numa_gpus[at]);
+		for (uint32_t k = 0; k < e->nodes_count; k++)
+			if (e->nodes[k] == e->nodes[i] && e->masks[k] & node->numa_gpus[at])
+				cpus += shape->cpu_milli;
+		if (node->numa_cpu_milli[at] && cpus > node->numa_cpu_milli[at])
+			checks_problem(checks, f,
+				       "job %s takes NUMA node %u of %s to %lld milli-CPUs of %u",
+				       name, at, facts_name(f, node->name), (long long)cpus,
+				       node->numa_cpu_milli[at]);
+	}
+}

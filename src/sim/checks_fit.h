@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What checks.c asks of a placing beyond the nodes themselves: whether its tasks lie apart as they must, and have one model. */
+/* What checks.c asks of a placing beyond the nodes themselves: whether its tasks lie apart as they must, have one model, and lie beside their processors. */
 #include "core/model/facts.h"
 #include "sim/checks.h"
 
@@ -11,3 +11,5 @@ void checks_apart(struct checks *checks, const struct facts *f, const char *name
 void checks_models(struct checks *checks, const struct facts *f, const char *name,
 		   const struct shape *shape, const struct attempt *attempt,
 		   const struct event_attempt_placed *e);
+void checks_aligned(struct checks *checks, const struct facts *f, const char *name,
+		    const struct shape *shape, const struct event_attempt_placed *e);

@@ -206,7 +206,8 @@ int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenar
 	static const char *const fixed[] = { "name",        "gpus",   "model",  "memory",
 					     "cpus",        "ram",    "nvlink", "class",
 					     "mig_allowed", "driver", "cuda",   "capability",
-					     "labels",      "taints", "data",   "fabric" };
+					     "labels",      "taints", "data",   "fabric",
+					     "numa" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
 	struct scenario_node first = { .model = "",
 				       .gpus = 1,

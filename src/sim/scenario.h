@@ -40,6 +40,8 @@ struct scenario_node {
 	int64_t gpu_memory_mib, cpu_milli, ram_mib;
 	const char *driver, *cuda, *labels, *taints, *data; /* as in the events */
 	int64_t capability; /* tenths, 0 = by the model */
+	uint32_t numa_count; /* NUMA nodes: GPUs, processors, network cards */
+	int64_t numa_gpus[NUMA_MAX], numa_cpu_milli[NUMA_MAX], numa_nics[NUMA_MAX];
 	uint8_t class;
 	uint32_t make; /* of the fabric's draft, 0 = no fabric is described */
 	int line;
@@ -119,6 +121,7 @@ struct scenario_job {
 	int64_t ready_ms, stop_ms; /* how long the engine takes to prepare and to stop it */
 	const char *min_driver, *min_cuda, *regions, *labels, *tolerates; /* as in the event */
 	int64_t min_capability; /* tenths */
+	int64_t align; /* enum align */
 	const char *data; /* data sets it reads, comma separated */
 	const int64_t *throughput; /* of the models in `models`, thousandths */
 	uint32_t throughput_count;

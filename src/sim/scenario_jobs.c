@@ -431,7 +431,7 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "selector",    "tolerates",      "rejoin",
 					     "deadline",    "efficiency",     "spread",
 					     "throughput",  "min_throughput", "mix_models",
-					     "data",        "roles" };
+					     "data",        "roles",          "align" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;

@@ -106,6 +106,62 @@ static int read_throughput(struct reader *r, const struct conf *c, struct scenar
 	return 0;
 }
 
+/* [0, 1] as bits. */
+static int read_gpu_mask(struct reader *r, const struct conf *c, uint32_t gpus, int64_t *ret)
+{
+	int64_t index = 0;
+	int rc = reader_list(r, c, "gpus of a NUMA node", NODE_GPUS_MAX);
+
+	for (size_t i = 0; rc == 0 && i < c->count; i++) {
+		rc = conf_int(r->err, r->file, c->items[i], "GPU index", 0, (int64_t)gpus - 1,
+			      &index);
+		*ret |= INT64_C(1) << index;
+	}
+	return rc;
+}
+
+/* [{gpus: [0, 1], cpus: 16, nics: 1}, ...] */
+static int read_numa(struct reader *r, const struct conf *c, struct scenario_node *node)
+{
+	static const char *const known[] = { "gpus", "cpus", "nics" };
+	int rc = c ? reader_list(r, c, "numa", NUMA_MAX) : 0;
+
+	for (size_t i = 0; c && rc == 0 && i < c->count; i++) {
+		const struct conf *item = c->items[i];
+
+		rc = reader_map(r, item, "NUMA node", known, ARRAY_SIZE(known));
+		if (rc == 0 && !conf_find(item, "gpus"))
+			return conf_error(r->err, r->file, item,
+					  "a NUMA node needs gpus, such as [0, 1]");
+		if (rc == 0)
+			rc = read_gpu_mask(r, conf_find(item, "gpus"), node->gpus,
+					   &node->numa_gpus[i]);
+		if (rc == 0)
+			rc = reader_int(r, item, "cpus", 0, 1000, &node->numa_cpu_milli[i]);
+		node->numa_cpu_milli[i] *= 1000;
+		if (rc == 0)
+			rc = reader_int(r, item, "nics", 0, 64, &node->numa_nics[i]);
+		node->numa_count++;
+	}
+	return rc;
+}
+
+static int read_align(struct reader *r, const struct conf *item, struct scenario_job *job)
+{
+	static const char *const words[] = { "numa", "nic" };
+	const char *word = NULL;
+	int rc = reader_text(r, item, "align", &word);
+
+	if (rc < 0 || !word)
+		return rc;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcmp(words[i], word) == 0)
+			job->align = ALIGN_NUMA + (int64_t)i;
+	return job->align ? 0
+			  : reader_unknown(r, conf_find(item, "align"), "alignment", word, words,
+					   ARRAY_SIZE(words));
+}
+
 int scenario_read_node_names(struct reader *r, const struct conf *item, struct scenario_node *node)
 {
 	static const char *const classes[] = { "any", "training", "inference" };
@@ -122,6 +178,8 @@ int scenario_read_node_names(struct reader *r, const struct conf *item, struct s
 		rc = read_list(r, item, "taints", TAINTS_MAX, &node->taints);
 	if (rc == 0)
 		rc = read_list(r, item, "data", NODE_DATA_MAX, &node->data);
+	if (rc == 0)
+		rc = read_numa(r, conf_find(item, "numa"), node);
 	if (rc == 0)
 		rc = reader_text(r, item, "class", &class);
 	if (rc == 0 && class && !node_class_find(class, &node->class))
@@ -146,6 +204,8 @@ int scenario_read_job_names(struct reader *r, const struct conf *item, struct sc
 		rc = read_list(r, item, "tolerates", SHAPE_LABELS_MAX, &job->tolerates);
 	if (rc == 0)
 		rc = read_list(r, item, "data", SHAPE_DATA_MAX, &job->data);
+	if (rc == 0)
+		rc = read_align(r, item, job);
 	if (rc == 0)
 		rc = read_throughput(r, conf_find(item, "throughput"), job);
 	if (rc == 0)

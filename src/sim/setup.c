@@ -90,6 +90,19 @@ static int mark_node(struct run *run, const struct scenario_node *node, struct e
 	return offer(run, &e, node->line, err);
 }
 
+static int tell_numa(struct run *run, const struct scenario_node *node, struct err *err)
+{
+	struct event e = event_make(EVENT_NODE_NUMA, 0, "scenario");
+
+	e.node_numa.node = facts_node_find(&run->world.facts, node->name).v;
+	e.node_numa.gpus = node->numa_gpus;
+	e.node_numa.cpu_milli = node->numa_cpu_milli;
+	e.node_numa.nics = node->numa_nics;
+	e.node_numa.gpus_count = e.node_numa.cpu_milli_count = e.node_numa.nics_count =
+		node->numa_count;
+	return offer(run, &e, node->line, err);
+}
+
 int run_set_node(struct run *run, const struct scenario_node *node, struct err *err)
 {
 	struct event e = event_make(EVENT_NODE_SET, 0, "scenario");
@@ -109,9 +122,9 @@ int run_set_node(struct run *run, const struct scenario_node *node, struct err *
 	e.node_set.cuda = node->cuda;
 	e.node_set.capability = node->capability;
 	rc = offer(run, &e, node->line, err);
-	return rc == 0 && (*node->labels || *node->taints || *node->data || node->class)
-		       ? mark_node(run, node, err)
-		       : rc;
+	if (rc == 0 && (*node->labels || *node->taints || *node->data || node->class))
+		rc = mark_node(run, node, err);
+	return rc == 0 && node->numa_count ? tell_numa(run, node, err) : rc;
 }
 
 int run_set_queue(struct run *run, const struct scenario_queue *queue, struct err *err)
@@ -267,6 +280,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->prefer = from->prefer;
 	j->spread = from->spread;
 	j->data = from->data;
+	j->align = from->align;
 	j->throughput = from->throughput;
 	j->throughput_count = from->throughput_count;
 	j->min_throughput = from->min_throughput;

@@ -217,6 +217,7 @@ static void make_fit(struct fold *f, struct event_job_submitted *j)
 
 	j->spread = pick(f, levels, 5);
 	j->mixes = one_in(f, 3);
+	j->align = j->gpus && !j->gpu_part && !j->gpu_part_mib ? below(f, 3) : 0;
 	j->data = one_in(f, 2) ? "" : one_in(f, 2) ? "books" : "web,books";
 	if (strchr(j->models, ',')) {
 		j->throughput = speeds;
@@ -385,6 +386,29 @@ static struct event make_report(struct fold *f)
 	return e;
 }
 
+static struct event make_numa(struct fold *f)
+{
+	struct event e = event_make(EVENT_NODE_NUMA, 0, "test");
+	const struct node *node;
+	int64_t *lists = arena_new_array(&f->step, int64_t, 4);
+
+	e.node_numa.node = 1 + below(f, f->facts.nodes.count);
+	node = node_get(&f->facts, (struct node_id){ (uint32_t)e.node_numa.node });
+	if (node->gpu_count < 2)
+		return e;
+	lists[0] = (INT64_C(1) << node->gpu_count / 2) - 1;
+	lists[1] = ((INT64_C(1) << node->gpu_count) - 1) & ~lists[0];
+	lists[2] = (int64_t)below(f, 3) * 16000;
+	lists[3] = below(f, 2);
+	e.node_numa.gpus = lists;
+	e.node_numa.gpus_count = one_in(f, 4) ? 0 : 2;
+	e.node_numa.cpu_milli = lists + 2;
+	e.node_numa.cpu_milli_count = e.node_numa.gpus_count ? 1 : 0;
+	e.node_numa.nics = lists + 3;
+	e.node_numa.nics_count = e.node_numa.cpu_milli_count;
+	return e;
+}
+
 static struct event make_event(struct fold *f)
 {
 	uint32_t dice = below(f, 100);
@@ -401,6 +425,8 @@ static struct event make_event(struct fold *f)
 		return make_node_command(f);
 	if (dice < 8 && f->mood.money)
 		return make_money(f);
+	if (dice < 9 && f->mood.fits && f->facts.nodes.count && one_in(f, 2))
+		return make_numa(f);
 	if (dice < 9 && f->mood.marks && f->facts.nodes.count)
 		return make_mark(f);
 	if (dice < 10 && f->mood.retells && one_in(f, 3))

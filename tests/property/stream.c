@@ -220,8 +220,8 @@ static void eviction_check(struct life *l, int64_t attempt, int64_t for_job)
 
 static bool is_of_people(enum event_kind kind)
 {
-	return kind == EVENT_NODE_SET || kind == EVENT_NODE_STATE || kind == EVENT_GPU_STATE ||
-	       kind == EVENT_NODE_WINDOW || kind == EVENT_QUEUE_SET ||
+	return kind == EVENT_NODE_SET || kind == EVENT_NODE_NUMA || kind == EVENT_NODE_STATE ||
+	       kind == EVENT_GPU_STATE || kind == EVENT_NODE_WINDOW || kind == EVENT_QUEUE_SET ||
 	       kind == EVENT_JOB_SUBMITTED || kind == EVENT_JOB_HELD ||
 	       kind == EVENT_JOB_RELEASED || kind == EVENT_JOB_CANCEL_ASKED ||
 	       kind == EVENT_JOB_PRIORITY_SET || kind == EVENT_TASK_EXITED;
@@ -278,6 +278,23 @@ static int offer(struct life *l, struct event *e)
 	return rc;
 }
 
+/* Two NUMA nodes for hosts of four GPUs and more; a network card in the second. */
+static void numa_set(const struct stream *s, struct life *l, uint32_t n)
+{
+	struct event e = event_make(EVENT_NODE_NUMA, 0, "test");
+	int64_t half = s->gpus[n] / 2, gpus[2] = { (INT64_C(1) << half) - 1, 0 };
+	static const int64_t cpus[2] = { 32000, 24000 }, nics[2] = { 0, 1 };
+
+	gpus[1] = ((INT64_C(1) << s->gpus[n]) - 1) & ~gpus[0];
+	e.node_numa.node = facts_node_find(&l->world.facts, name_of(l, "n", n)).v;
+	e.node_numa.gpus = gpus;
+	e.node_numa.cpu_milli = cpus;
+	e.node_numa.nics = nics;
+	e.node_numa.gpus_count = e.node_numa.cpu_milli_count = e.node_numa.nics_count =
+		half > 1 ? 2 : 0;
+	(void)offer(l, &e);
+}
+
 static void node_set(struct stream *s, struct life *l, uint32_t n)
 {
 	struct event e = event_make(EVENT_NODE_SET, 0, "test");
@@ -292,6 +309,8 @@ static void node_set(struct stream *s, struct life *l, uint32_t n)
 		arena_printf(&l->text, "%s,%s", name_of(l, "row", n / 8), name_of(l, "r", n / 3));
 	e.node_set.simulated = 1;
 	(void)offer(l, &e);
+	if (s->fits)
+		numa_set(s, l, n);
 }
 
 static void queue_set(struct life *l, uint32_t q, int64_t guarantee, int64_t limit, int64_t weight)
@@ -404,6 +423,7 @@ static void submit(struct stream *s)
 		wish.spread = levels[below(s, 6)];
 		wish.mixes = one_in(s, 2);
 		wish.data = one_in(s, 2) ? "" : "web";
+		wish.align = wish.gpus ? below(s, 3) : 0;
 	}
 	wish.body = wish.body_mac =
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";

@@ -92,6 +92,7 @@ static struct shape shape_bare(const struct shape *shape)
 	shape_number_set(&bare, CHANGE_RAM, 0, 0);
 	bare.require = 0;
 	bare.apart = 0;
+	bare.align = ALIGN_NONE;
 	return bare;
 }
 
@@ -181,6 +182,8 @@ static bool answer_never(struct trial *t, const struct verdict *v, struct parts 
 		return part_add(parts, CHANGE_RAM, v->role, most_of_one(t, CHANGE_RAM, v->role));
 	if (v->code == REASON_TOPOLOGY)
 		return answer_level(t, parts);
+	if (v->code == REASON_ALIGNMENT)
+		return part_add(parts, CHANGE_ALIGN, 0, 0);
 	if (v->code == REASON_SPREAD)
 		return part_add(parts, CHANGE_SPREAD, 0, 0);
 	return answer_size(t, v->role, parts);
@@ -403,9 +406,10 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 		return answer_window(t, v, parts);
 	if (v->code == REASON_MAINTENANCE)
 		return answer_maintenance(t, v, parts);
-	if (!never && (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
-		       v->code == REASON_SHARING || v->code == REASON_TOPOLOGY ||
-		       v->code == REASON_SPREAD || v->code == REASON_CPU || v->code == REASON_RAM))
+	if (!never &&
+	    (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||
+	     v->code == REASON_SHARING || v->code == REASON_TOPOLOGY || v->code == REASON_SPREAD ||
+	     v->code == REASON_ALIGNMENT || v->code == REASON_CPU || v->code == REASON_RAM))
 		return answer_place(t, parts);
 	if (v->code == REASON_SLOWDOWN)
 		done = part_add(parts, CHANGE_SLOWDOWN, 0, v->have);

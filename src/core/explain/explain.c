@@ -40,6 +40,7 @@ const char *reason_name(enum reason reason)
 		[REASON_SPREAD] = "spread",
 		[REASON_MAINTENANCE] = "maintenance",
 		[REASON_SLOWDOWN] = "slowdown",
+		[REASON_ALIGNMENT] = "alignment",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -57,6 +58,14 @@ static bool trait_alone_fails(const struct words *w, enum trait trait)
 		if (traits_meet(&w->view->space.traits.at[i], w->shape, trait))
 			return false;
 	return true;
+}
+
+/* The processors belong to this wish: it is about where they are. */
+static struct shape aligned_alone(const struct shape *shape, struct shape alone)
+{
+	alone.align = shape->align;
+	alone.cpu_milli = shape->cpu_milli;
+	return alone;
 }
 
 /* Is this wish of the shape, apart from all its others, one that no place meets? */
@@ -78,6 +87,8 @@ static bool wish_alone_fails(const struct words *w, const struct verdict *v)
 		alone.require = w->shape->require;
 	else if (code == REASON_SPREAD)
 		alone.apart = w->shape->apart;
+	else if (code == REASON_ALIGNMENT)
+		alone = aligned_alone(w->shape, alone);
 	else if (code == REASON_DRIVER || code == REASON_RESIDENCY || code == REASON_NODE_CLASS ||
 		 code == REASON_MODEL)
 		return trait_alone_fails(w, (enum trait)v->level);

@@ -123,6 +123,8 @@ static void put_wish(struct trial *t, const struct change_part *part)
 		gpu_memory_set(&shape, (uint32_t)part->value);
 	else if (part->kind == CHANGE_LEVEL)
 		shape.require = (uint8_t)part->value;
+	else if (part->kind == CHANGE_ALIGN)
+		shape.align = ALIGN_NONE;
 	else if (part->kind == CHANGE_SPREAD)
 		shape.apart = 0;
 	else if (part->kind == CHANGE_SLOWDOWN)
@@ -258,6 +260,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_GPUS:
 	case CHANGE_RUN_LIMIT:
 	case CHANGE_SLOWDOWN:
+	case CHANGE_ALIGN:
 	case CHANGE_SPREAD: put_wish(t, part); return;
 	case CHANGE_TRAIT:
 	case CHANGE_TOLERATE: put_trait(t, part); return;

@@ -552,6 +552,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_summary(w, v);
+	case REASON_ALIGNMENT:
 	case REASON_SPREAD: return words_fit_summary(w, v);
 	case REASON_ARRAY_LIMIT:
 		return arena_printf(
@@ -676,6 +677,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_MEMORY:
 	case REASON_CPU:
 	case REASON_RAM: return placing_remedy(w, v);
+	case REASON_ALIGNMENT:
 	case REASON_SPREAD: return words_fit_remedy(w, v);
 	case REASON_ARRAY_LIMIT:
 		return arena_printf(w->arena, "the end of %s, or of another job of its array",

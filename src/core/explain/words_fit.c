@@ -12,10 +12,41 @@ static const char *one_model_summary(const struct words *w, const struct verdict
 		w->shape->tasks_min, words_task(w), (long long)v->have, (long long)v->need);
 }
 
+static const char *cpus_text(const struct words *w)
+{
+	uint32_t milli = w->shape->cpu_milli;
+
+	return milli ? arena_printf(w->arena, " and %u.%03u processors", milli / 1000, milli % 1000)
+		     : "";
+}
+
+static const char *alignment_summary(const struct words *w, const struct verdict *v)
+{
+	return arena_printf(
+		w->arena,
+		"needs %s%s%s on one NUMA node for each task%s; %lld of %lld tasks fit so",
+		words_task(w), cpus_text(w),
+		w->shape->align == ALIGN_NIC ? " and a network card" : "",
+		w->never ? ", which this cluster has too few of even when idle" : "",
+		(long long)v->have, (long long)v->need);
+}
+
+static const char *alignment_remedy(const struct words *w, const struct verdict *v)
+{
+	long long lacks = (long long)(v->need - v->have);
+
+	if (w->never)
+		return "fewer GPUs or processors per task, tasks that need no alignment, or nodes that say what their NUMA nodes have";
+	return arena_printf(w->arena, "room on one NUMA node for each of %lld more task%s%s", lacks,
+			    lacks == 1 ? "" : "s", words_next_end(w));
+}
+
 const char *words_fit_summary(const struct words *w, const struct verdict *v)
 {
 	const char *level = words_level(w, v->level);
 
+	if (v->code == REASON_ALIGNMENT)
+		return alignment_summary(w, v);
 	if (v->code == REASON_FRAGMENTATION)
 		return one_model_summary(w, v);
 	return arena_printf(
@@ -30,6 +61,8 @@ const char *words_fit_remedy(const struct words *w, const struct verdict *v)
 {
 	long long lacks = (long long)(v->need - v->have);
 
+	if (v->code == REASON_ALIGNMENT)
+		return alignment_remedy(w, v);
 	if (v->code == REASON_FRAGMENTATION)
 		return arena_printf(
 			w->arena,

@@ -126,6 +126,40 @@ void apply_node_marked(struct facts *f, const struct event_node_marked *e)
 	node->class = (uint8_t)e->class;
 }
 
+/* Masks that share a GPU, or hold none, are not NUMA nodes. */
+static bool numa_fits(const struct event_node_numa *e)
+{
+	int64_t seen = 0;
+
+	if (e->gpus_count > NUMA_MAX || e->cpu_milli_count > e->gpus_count ||
+	    e->nics_count > e->gpus_count)
+		return false;
+	for (uint32_t i = 0; i < e->gpus_count; i++) {
+		if (e->gpus[i] <= 0 || e->gpus[i] > UINT32_MAX || e->gpus[i] & seen)
+			return false;
+		seen |= e->gpus[i];
+	}
+	return true;
+}
+
+void apply_node_numa(struct facts *f, const struct event_node_numa *e)
+{
+	struct node *node;
+	struct text_id cpus;
+
+	if (!id_exists(&f->nodes, e->node) || !numa_fits(e))
+		return;
+	cpus = facts_put_text(f, node_get(f, (struct node_id){ (uint32_t)e->node })->numa_cpus,
+			      e->cpus);
+	node = node_edit(f, (struct node_id){ (uint32_t)e->node });
+	node->numa_cpus = cpus;
+	for (uint32_t i = 0; i < NUMA_MAX; i++) {
+		node->numa_gpus[i] = i < e->gpus_count ? (uint32_t)e->gpus[i] : 0;
+		node->numa_cpu_milli[i] = i < e->cpu_milli_count ? clamp_u32(e->cpu_milli[i]) : 0;
+		node->numa_nics[i] = i < e->nics_count ? clamp_u32(e->nics[i]) : 0;
+	}
+}
+
 static void gpu_clear(struct facts *f, struct node_id id, uint32_t index)
 {
 	static const struct gpu_record clean;

@@ -222,6 +222,7 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	if (!part_of(f, e, ret) || !roles_of(f, e, ret))
 		return false;
 	ret->mixes = e->mixes != 0 || e->kind == KIND_INFERENCE;
+	ret->align = clamp_u8(e->align, ALIGN_NIC);
 	ret->min_throughput = clamp_u32(e->min_throughput);
 	if (!names_sorted(f, e->models, "", ret->models, SHAPE_MODELS_MAX))
 		return false;

@@ -47,6 +47,7 @@ enum {
 	SHAPE_REGIONS_MAX = 8,
 	SHAPE_DATA_MAX = 8, /* data sets that a job names, that a node keeps */
 	NODE_DATA_MAX = 16,
+	NUMA_MAX = 8, /* NUMA nodes of a host */
 	SPEED_WHOLE = 1000, /* a throughput of 1 */
 	SPEED_MOST = 60000,
 	RESERVATIONS_MAX = 10000, /* policy.backfill_depth is never more */
@@ -74,6 +75,8 @@ enum node_state {
 };
 /* What a node takes in: everything; or all but inference; or inference alone. */
 enum node_class { NODE_CLASS_ANY, NODE_CLASS_TRAINING, NODE_CLASS_INFERENCE };
+/* What a task wants on one NUMA node: nothing; its GPUs and processors; and a network card too. */
+enum align { ALIGN_NONE, ALIGN_NUMA, ALIGN_NIC };
 enum resize { RESIZE_FREE, RESIZE_RESTART };
 /* What is said of each role of a submission, in this order: least and greatest number of tasks (0 = 1, as the least); per task GPUs,
  * milli-CPUs, MiB; 1 = when all of its tasks have ended, the others are stopped. */
@@ -188,6 +191,9 @@ struct node {
 	int64_t window_from_ms, window_to_ms;
 	struct text_id window_reason;
 	uint32_t make; /* how it is built: row of fabric.make, from 1; 0 = not known */
+	/* Its NUMA nodes: GPUs (none after the first 0), processors (0 = not said), network cards; processors by number. */
+	uint32_t numa_gpus[NUMA_MAX], numa_cpu_milli[NUMA_MAX], numa_nics[NUMA_MAX];
+	struct text_id numa_cpus; /* "0-15;16-31"; 0 = nobody says */
 };
 
 /* How a host is built, as far as the speed between its GPUs goes (core/fabric): rates in MB/s, 0 = there is none. */
@@ -309,6 +315,7 @@ struct shape {
 	uint32_t role_min[ROLES_MAX], role_max[ROLES_MAX]; /* tasks */
 	uint32_t role_gpus[ROLES_MAX], role_cpu_milli[ROLES_MAX],
 		role_memory_mib[ROLES_MAX]; /* per task */
+	uint32_t align; /* enum align */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -659,6 +666,11 @@ const char *tier_name(uint8_t tier);
 const char *kind_name(uint8_t kind);
 const char *role_name(uint8_t role);
 const char *node_state_name(uint8_t state);
+/* Which processors number `index` of its NUMA nodes has: "0-15,32-47"; "" = nobody said. */
+const char *node_numa_cpus(const struct facts *f, const struct node *node, uint32_t index,
+			   char ret[REASON_MAX_BYTES + 1]);
+/* The NUMA node of the first of these GPUs; NUMA_MAX = the node names none. */
+uint32_t node_numa_of(const struct node *node, uint32_t gpus);
 const char *node_class_name(uint8_t class);
 bool node_class_find(const char *name, uint8_t *ret);
 const char *stop_why_name(uint8_t why);

@@ -49,7 +49,8 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 		if ((!node->name.v && (node->state != NODE_GONE || node->gpu_count)) ||
 		    !name_ok(f, node->name) || !name_ok(f, node->model) ||
 		    node->gpu_count > NODE_GPUS_MAX || node->state > NODE_MAINTENANCE ||
-		    node->class > NODE_CLASS_INFERENCE || !row_ok(&f->texts, node->reason.v))
+		    node->class > NODE_CLASS_INFERENCE || !row_ok(&f->texts, node->reason.v) ||
+		    !row_ok(&f->texts, node->numa_cpus.v))
 			return WRONG("node %u: its name, GPU count or state is out of range", id);
 		if (node->window_from_ms < 0 || node->window_to_ms < 0 ||
 		    (node_has_window(node) ? node->window_to_ms <= node->window_from_ms
@@ -450,9 +451,13 @@ static int check_texts(const struct facts *f, struct err *err)
 {
 	uint64_t count = texts_free(f);
 
-	for (uint32_t id = 1; id <= f->nodes.count; id++)
-		count += (uint32_t)(node_get(f, (struct node_id){ id })->reason.v != 0) +
-			 (uint32_t)(node_get(f, (struct node_id){ id })->window_reason.v != 0);
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+
+		count += node->reason.v != 0;
+		count += node->numa_cpus.v != 0;
+		count += node->window_reason.v != 0;
+	}
 	for (uint32_t row = 1; row <= f->gpus.count; row++)
 		count += ((const struct gpu_record *)table_get(&f->gpus, row))->reason.v != 0;
 	for (uint32_t id = 1; id <= f->jobs.count; id++)

@@ -179,6 +179,26 @@ static void fill_roles(struct random *r, struct arena *arena, struct event_job_s
 	e->gpu_part = e->gpu_part_mib = 0;
 }
 
+static void fill_node_numa(struct random *r, const struct facts *f, struct arena *arena,
+			   struct event_node_numa *e)
+{
+	int64_t *lists = numbers(arena, 6);
+
+	e->node = recent(r, f->nodes.count);
+	e->gpus = lists;
+	e->cpu_milli = lists + 2;
+	e->nics = lists + 4;
+	lists[0] = mostly(r, 15);
+	lists[1] = mostly(r, 240);
+	lists[2] = upto(r, 32000);
+	lists[3] = upto(r, 32000);
+	lists[4] = upto(r, 2);
+	e->gpus_count = random_below(r, 3);
+	e->cpu_milli_count = random_below(r, 2) ? e->gpus_count : 0;
+	e->nics_count = random_below(r, 2) ? e->gpus_count : 0;
+	e->cpus = random_below(r, 2) ? "0-3;4-7" : "";
+}
+
 static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena,
 			       struct event_job_submitted *e)
 {
@@ -241,6 +261,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->throughput_count = random_below(r, 4) ? 0 : 2;
 	e->min_throughput = random_below(r, 6) ? 0 : upto(r, 1000);
 	e->mixes = upto(r, 1);
+	e->align = random_below(r, 4) ? 0 : upto(r, ALIGN_NIC);
 	e->data = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : upto(r, 500);
@@ -412,6 +433,7 @@ static const struct {
 	{ EVENT_GPU_STATE, 3 },
 	{ EVENT_NODE_MARKED, 2 },
 	{ EVENT_NODE_WINDOW, 2 },
+	{ EVENT_NODE_NUMA, 2 },
 	{ EVENT_QUEUE_SET, 4 },
 	{ EVENT_QUEUE_REMOVED, 1 },
 	{ EVENT_PRICE_SET, 1 },
@@ -503,6 +525,8 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->node_window.from_ms = random_below(r, 4) ? upto(r, 500000) : 0;
 		e->node_window.to_ms = random_below(r, 4) ? upto(r, 900000) : 0;
 		e->node_window.reason = named(r, arena, "reason ", 4);
+	} else if (e->kind == EVENT_NODE_NUMA) {
+		fill_node_numa(r, f, arena, &e->node_numa);
 	} else if (e->kind == EVENT_GPU_STATE) {
 		e->gpu_state.node = recent(r, f->nodes.count);
 		e->gpu_state.mask = upto(r, 15);

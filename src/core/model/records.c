@@ -96,6 +96,10 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    ONE(I64, window_to_ms),
 					    ONE(REASON, window_reason),
 					    ONE(U32, make),
+					    SOME(U32, numa_gpus, NUMA_MAX),
+					    SOME(U32, numa_cpu_milli, NUMA_MAX),
+					    SOME(U32, numa_nics, NUMA_MAX),
+					    ONE(REASON, numa_cpus),
 					    LAST };
 #undef SELF
 
@@ -218,6 +222,7 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     SOME(U32, role_gpus, ROLES_MAX),
 					     SOME(U32, role_cpu_milli, ROLES_MAX),
 					     SOME(U32, role_memory_mib, ROLES_MAX),
+					     ONE(U32, align),
 					     LAST };
 #undef SELF
 

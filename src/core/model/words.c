@@ -199,3 +199,27 @@ const char *version_text(uint32_t version, char ret[VERSION_TEXT_MAX])
 	*to = '\0';
 	return ret;
 }
+
+uint32_t node_numa_of(const struct node *node, uint32_t gpus)
+{
+	uint32_t i = 0;
+
+	while (i < NUMA_MAX && !(node->numa_gpus[i] & gpus & -gpus))
+		i++;
+	return i;
+}
+
+const char *node_numa_cpus(const struct facts *f, const struct node *node, uint32_t index,
+			   char ret[REASON_MAX_BYTES + 1])
+{
+	const char *text = facts_text(f, node->numa_cpus), *end;
+
+	for (; index > 0 && *text; text++)
+		index -= *text == ';';
+	end = memchr(text, ';', strlen(text));
+	if (!end)
+		end = text + strlen(text);
+	memcpy(ret, text, (size_t)(end - text));
+	ret[end - text] = '\0';
+	return ret;
+}

@@ -2,6 +2,7 @@
 /* What one node and one domain hold of a wish: capacities, and histograms of them. */
 #include <string.h>
 
+#include "core/placement/numa.h"
 #include "core/placement/search.h"
 
 /* --- capacity of a node ----------------------------------------------------------------------------- */
@@ -21,6 +22,8 @@ static uint32_t gpus_tasks(const struct search *search, uint32_t rank, uint32_t 
 {
 	if (search->part)
 		return part_tasks(search, rank, gpus);
+	if (search->shape->align)
+		return numa_tasks(search, rank, gpus);
 	return bits_count(place_node_free(space_at(search->space, rank)) & gpus) /
 	       search->shape->gpus;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drawing: which hosts of a domain that holds all tasks, and which GPUs of a host. */
 #include "base/check.h"
+#include "core/placement/numa.h"
 #include "core/placement/search.h"
 #include "core/placement/speed.h"
 
@@ -45,6 +46,40 @@ uint32_t gpus_pick(const struct place_node *node, uint32_t from, uint32_t count)
 	return picked;
 }
 
+/* GPUs of one island that has room for so many aligned tasks, when they must lie in one; else all. */
+static uint32_t island_of(const struct search *search, uint32_t rank, uint32_t tasks)
+{
+	const struct place_node *node = space_at(search->space, rank);
+
+	for (uint32_t i = 0; search->shape->require == LEVEL_ISLAND && i < node->island_count; i++)
+		if (numa_tasks(search, rank, node->island[i]) >= tasks)
+			return node->island[i];
+	return node->all;
+}
+
+/* The same for tasks that take GPUs and processors of one NUMA node each. */
+static void aligned_fill(const struct search *search, uint32_t rank, uint32_t tasks,
+			 struct placement *ret)
+{
+	const struct place_node *node = space_at(search->space, rank);
+	uint32_t gpus = search->shape->gpus, open = island_of(search, rank, tasks);
+
+	while (tasks) {
+		uint32_t here = 0, room = numa_pick(search, rank, open, tasks, &here);
+		uint32_t from = gpus_pick(node, place_node_free(node) & room, here * gpus);
+
+		open &= ~room;
+		tasks -= here;
+		while (here--) {
+			uint32_t mask = gpus_pick(node, from, gpus);
+
+			from &= ~mask;
+			ret->ranks[ret->count] = rank;
+			ret->masks[ret->count++] = mask;
+		}
+	}
+}
+
 /* Adds `tasks` tasks on the node to the placement: together in one island where possible, then each. */
 void node_fill(const struct search *search, uint32_t rank, uint32_t tasks, struct placement *ret)
 {
@@ -53,6 +88,10 @@ void node_fill(const struct search *search, uint32_t rank, uint32_t tasks, struc
 
 	if (search->part) {
 		part_node_fill(search, rank, tasks, ret);
+		return;
+	}
+	if (search->shape->align && gpus) {
+		aligned_fill(search, rank, tasks, ret);
 		return;
 	}
 	from = gpus_pick(node, place_node_free(node), tasks * gpus);

@@ -38,7 +38,7 @@ bool search_begin(struct search *search, const struct space *space,
 	search->wish = (struct part_wish){ shape_sharer(shape), request->share_gpus };
 	search->exact = shape->gpus == 0 || search->part || shape->cpu_milli || shape->memory_mib ||
 			search->classes >> CLASS_MIXED & 1 || shape->require == LEVEL_ISLAND ||
-			request->barred;
+			shape->align || request->barred;
 	search->talks = space_fabric(space) && speed_fabric(search);
 	return true;
 }
@@ -485,6 +485,7 @@ struct hold placement_hold(const struct placement *placement, uint32_t task,
 			      .part = placement->parts ? placement->parts[task] : 0,
 			      .part_mib = placement->parts ? placement->parts_mib[task] : 0,
 			      .sharer = shape_sharer(shape),
+			      .aligned = shape->align != 0,
 			      .cpu_milli = wish.cpu_milli,
 			      .ram_mib = wish.memory_mib };
 }

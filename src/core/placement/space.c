@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/placement/numa.h"
 #include "core/placement/parts.h"
 #include "core/placement/speed.h"
 
@@ -28,6 +29,8 @@ void space_deinit(struct space *space)
 	buf_deinit(&space->gpu_parts.buf);
 	buf_deinit(&space->part_sets.buf);
 	buf_deinit(&space->parts_log.buf);
+	buf_deinit(&space->numa_rooms.buf);
+	buf_deinit(&space->numa_log.buf);
 	memset(space, 0, sizeof(*space));
 }
 
@@ -43,7 +46,7 @@ void space_copy(struct space *to, const struct space *from)
 	struct space old = *to;
 
 	*to = *from;
-	to->log_count = to->parts_log_count = 0;
+	to->log_count = to->parts_log_count = to->numa_log_count = 0;
 	to->nodes.buf = old.nodes.buf;
 	to->rank_of.buf = old.rank_of.buf;
 	to->domains.buf = old.domains.buf;
@@ -58,6 +61,8 @@ void space_copy(struct space *to, const struct space *from)
 	to->gpu_parts.buf = old.gpu_parts.buf;
 	to->part_sets.buf = old.part_sets.buf;
 	to->parts_log.buf = old.parts_log.buf;
+	to->numa_rooms.buf = old.numa_rooms.buf;
+	to->numa_log.buf = old.numa_log.buf;
 	buf_copy(&to->nodes.buf, &from->nodes.buf);
 	buf_copy(&to->rank_of.buf, &from->rank_of.buf);
 	buf_copy(&to->domains.buf, &from->domains.buf);
@@ -70,6 +75,7 @@ void space_copy(struct space *to, const struct space *from)
 	buf_copy(&to->fabric.buf, &from->fabric.buf);
 	buf_copy(&to->gpu_parts.buf, &from->gpu_parts.buf);
 	buf_copy(&to->part_sets.buf, &from->part_sets.buf);
+	buf_copy(&to->numa_rooms.buf, &from->numa_rooms.buf);
 }
 
 /* --- questions ------------------------------------------------------------------------------------ */
@@ -318,6 +324,8 @@ static void node_hold(struct space *space, uint32_t rank, const struct hold *hol
 		CHECK((*mask & hold->mask) == (more ? 0 : hold->mask));
 		*mask ^= hold->mask;
 	}
+	if (hold->aligned && space->numa)
+		undo->numa = numa_change(space, rank, hold, more);
 	to.cpu_free -= more ? hold->cpu_milli : -hold->cpu_milli;
 	to.ram_free -= more ? hold->ram_mib : -hold->ram_mib;
 	node_put(space, rank, &to);
@@ -383,6 +391,8 @@ void space_idle(struct space *space)
 
 		if (space->parts)
 			undo->parts = parts_clear(space, rank);
+		if (space->numa)
+			undo->numa = numa_clear(space, rank);
 		to.busy = 0;
 		to.promised = 0;
 		to.blocked = 0;
@@ -419,13 +429,15 @@ void space_rollback(struct space *space, uint32_t mark)
 
 		if (undo->parts)
 			parts_rollback(space, undo->parts);
+		if (undo->numa)
+			numa_rollback(space, undo->numa);
 		node_put(space, undo->rank, undo);
 	}
 }
 
 void space_commit(struct space *space)
 {
-	space->log_count = space->parts_log_count = 0;
+	space->log_count = space->parts_log_count = space->numa_log_count = 0;
 }
 
 /* --- build ---------------------------------------------------------------------------------------- */
@@ -656,6 +668,9 @@ static void clear(struct space *space)
 	buf_clear(&space->fabric.buf);
 	buf_clear(&space->gpu_parts.buf);
 	buf_clear(&space->part_sets.buf);
+	buf_clear(&space->numa_rooms.buf);
+	space->numa = false;
+	space->numa_log_count = 0;
 	space->parts = false;
 	space->open_share = 0;
 	space->parts_log_count = 0;
@@ -695,6 +710,7 @@ void space_build(struct space *space, const struct facts *facts)
 	domains_build(space, facts);
 	data_build(space, facts);
 	speed_settle(space);
+	numa_build(space, facts);
 	array_resize(&space->counts.buf,
 		     (size_t)space->domain_count * space->class_count * (space->gpus_max + 1),
 		     sizeof(uint32_t));
@@ -779,5 +795,9 @@ bool space_same(const struct space *a, const struct space *b)
 	       (a->counts.buf.size == 0 ||
 		memcmp(a->counts.at, b->counts.at, a->counts.buf.size) == 0) &&
 	       (a->sets.buf.size == 0 || memcmp(a->sets.at, b->sets.at, a->sets.buf.size) == 0) &&
-	       a->fabric.buf.size == b->fabric.buf.size && parts_same(a, b);
+	       a->fabric.buf.size == b->fabric.buf.size &&
+	       a->numa_rooms.buf.size == b->numa_rooms.buf.size &&
+	       (a->numa_rooms.buf.size == 0 ||
+		memcmp(a->numa_rooms.at, b->numa_rooms.at, a->numa_rooms.buf.size) == 0) &&
+	       parts_same(a, b);
 }

@@ -78,6 +78,7 @@ struct hold {
 	uint32_t mask; /* GPUs */
 	uint32_t part, part_mib; /* of the one GPU in the mask, and whose; part 0 = whole GPUs */
 	uint32_t sharer; /* shape_sharer */
+	uint32_t aligned; /* 1 = the processors are those beside the GPUs, see numa.h */
 	int64_t cpu_milli, ram_mib;
 };
 
@@ -97,7 +98,15 @@ struct space_undo {
 	uint32_t rank, usable, busy, promised, blocked;
 	int64_t cpu_free, ram_free;
 	bool ready, shut;
-	uint8_t parts; /* so many entries of parts_log belong to it */
+	uint8_t parts, numa; /* so many entries of parts_log, of numa_log belong to it */
+};
+struct numa_room { /* of one NUMA node of a host; gpus 0 = there is none */
+	uint32_t gpus, nics;
+	int64_t cpu_all, cpu_free; /* free of aligned tasks */
+};
+struct numa_undo {
+	uint32_t at;
+	int64_t cpu_free;
 };
 struct parts_undo {
 	uint32_t gpu; /* rank * gpus_max + index */
@@ -135,6 +144,10 @@ struct space {
 	part_sets; /* [class][step][bits]: nodes with a shared GPU of which so much is open */
 	ARRAY(struct parts_undo) parts_log;
 	uint32_t parts_log_count;
+	bool numa; /* some host names its NUMA nodes; else there is nothing of the following */
+	ARRAY(struct numa_room) numa_rooms; /* [rank][NUMA_MAX] */
+	ARRAY(struct numa_undo) numa_log;
+	uint32_t numa_log_count;
 	struct demand demand; /* set by whoever searches, before it does */
 };
 
@@ -158,8 +171,9 @@ static inline struct hold task_hold(const struct task *task, const struct shape 
 {
 	struct task_wish wish = shape_wish(shape, rank);
 
-	return (struct hold){ task->gpu_mask,      task->gpu_part, task->gpu_part_mib,
-			      shape_sharer(shape), wish.cpu_milli, wish.memory_mib };
+	return (struct hold){ task->gpu_mask,      task->gpu_part,    task->gpu_part_mib,
+			      shape_sharer(shape), shape->align != 0, wish.cpu_milli,
+			      wish.memory_mib };
 }
 
 /* Questions */

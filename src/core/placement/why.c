@@ -131,7 +131,7 @@ uint64_t tasks_anywhere(const struct search *search, const struct shape *shape,
 
 	other.shape = shape;
 	other.exact = shape->gpus == 0 || other.part || shape->cpu_milli || shape->memory_mib ||
-		      other.classes >> CLASS_MIXED & 1 || other.barred;
+		      other.classes >> CLASS_MIXED & 1 || other.barred || shape->align;
 	if (request->rank != RANK_NONE)
 		return node_capacity(&other, (uint32_t)request->rank);
 	histogram_make(&other, request->domain, &histogram);
@@ -150,6 +150,7 @@ int place_verdict(const struct search *search, const struct place_request *reque
 		return PLACE_NO;
 	bare.cpu_milli = bare.memory_mib = 0;
 	bare.require = 0;
+	bare.align = ALIGN_NONE;
 	if (search->part && part_verdict(search, request, ret)) {
 		return PLACE_NO;
 	} else if (!search->part && free < need) {
@@ -161,10 +162,14 @@ int place_verdict(const struct search *search, const struct place_request *reque
 		   tasks_anywhere(search, &one, request) < search->tasks) {
 		verdict_set(ret, REASON_CPU, 0, 0, (int64_t)tasks_anywhere(search, &one, request),
 			    search->tasks);
-	} else if (one = *search->shape, one.require = 0,
+	} else if (one = *search->shape, one.require = 0, one.align = ALIGN_NONE,
 		   tasks_anywhere(search, &one, request) < search->tasks) {
 		verdict_set(ret, REASON_RAM, 0, 0, (int64_t)tasks_anywhere(search, &one, request),
 			    search->tasks);
+	} else if (one = *search->shape, one.require = 0,
+		   one.align && tasks_anywhere(search, &one, request) < search->tasks) {
+		verdict_set(ret, REASON_ALIGNMENT, 0, 0,
+			    (int64_t)tasks_anywhere(search, &one, request), search->tasks);
 	} else if (search->slowdown) {
 		verdict_set(ret, REASON_SLOWDOWN, 0, 0, (int64_t)search->slowdown - 1000,
 			    search->shape->max_slowdown);

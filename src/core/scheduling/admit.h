@@ -24,6 +24,7 @@ int admit_levels_set(const struct admission *a, const struct event_levels_set *e
 int admit_node_set(const struct admission *a, struct event_node_set *e) MUST_CHECK;
 int admit_node_state(const struct admission *a, const struct event_node_state *e) MUST_CHECK;
 int admit_node_window(const struct admission *a, const struct event_node_window *e) MUST_CHECK;
+int admit_node_numa(const struct admission *a, const struct event_node_numa *e) MUST_CHECK;
 int admit_node_marked(const struct admission *a, const struct event_node_marked *e) MUST_CHECK;
 int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e) MUST_CHECK;
 

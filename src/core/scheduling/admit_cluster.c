@@ -256,6 +256,57 @@ int admit_node_marked(const struct admission *a, const struct event_node_marked 
 	return node_is_marked(a->facts, node, e) ? CORE_ALREADY : 0;
 }
 
+static int numa_check(const struct admission *a, const struct node *node,
+		      const struct event_node_numa *e)
+{
+	const char *name = facts_name(a->facts, node->name);
+	int64_t seen = 0;
+
+	if (e->gpus_count > NUMA_MAX || e->cpu_milli_count > e->gpus_count ||
+	    e->nics_count > e->gpus_count)
+		return err_set(
+			a->err, ERR_INVALID,
+			"node \"%s\": %u NUMA nodes are given; the limit is %d, and each needs its GPUs",
+			name, e->gpus_count, NUMA_MAX);
+	for (uint32_t i = 0; i < e->gpus_count; i++) {
+		if (e->gpus[i] <= 0 || e->gpus[i] >> node->gpu_count || e->gpus[i] & seen)
+			return err_set(
+				a->err, ERR_INVALID,
+				"node \"%s\": NUMA node %u must have GPUs from 0 to %d that no other one has",
+				name, i, (int)node->gpu_count - 1);
+		seen |= e->gpus[i];
+	}
+	for (uint32_t i = 0; i < e->cpu_milli_count; i++)
+		if (admit_range(a, "the milli-CPUs of a NUMA node", e->cpu_milli[i], 0, INT32_MAX) <
+		    0)
+			return -(int)a->err->code;
+	for (uint32_t i = 0; i < e->nics_count; i++)
+		if (admit_range(a, "the network cards of a NUMA node", e->nics[i], 0, 64) < 0)
+			return -(int)a->err->code;
+	return admit_text(a, "the processors of NUMA nodes", e->cpus);
+}
+
+static bool numa_is(const struct facts *f, const struct node *n, const struct event_node_numa *e)
+{
+	for (uint32_t i = 0; i < NUMA_MAX; i++)
+		if (n->numa_gpus[i] != (i < e->gpus_count ? (uint64_t)e->gpus[i] : 0) ||
+		    n->numa_cpu_milli[i] !=
+			    (i < e->cpu_milli_count ? (uint64_t)e->cpu_milli[i] : 0) ||
+		    n->numa_nics[i] != (i < e->nics_count ? (uint64_t)e->nics[i] : 0))
+			return false;
+	return strcmp(facts_text(f, n->numa_cpus), e->cpus) == 0;
+}
+
+int admit_node_numa(const struct admission *a, const struct event_node_numa *e)
+{
+	const struct node *node = node_known(a, e->node);
+	int rc = node ? numa_check(a, node, e) : -(int)ERR_NOT_FOUND;
+
+	if (rc < 0)
+		return rc;
+	return numa_is(a->facts, node, e) ? CORE_ALREADY : 0;
+}
+
 int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e)
 {
 	const struct node *node = node_known(a, e->node);

@@ -133,6 +133,17 @@ static int spread_check(const struct admission *a, const struct event_job_submit
 	return 0;
 }
 
+static int align_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	int rc = admit_range(a, "align", e->align, ALIGN_NONE, ALIGN_NIC);
+
+	if (rc == 0 && e->align && (!e->gpus || e->gpu_part || e->gpu_part_mib || *e->roles))
+		return err_set(
+			a->err, ERR_INVALID,
+			"align: it is for tasks with whole GPUs, all alike, beside which their processors are to be");
+	return rc;
+}
+
 /* A whole array to depend on: all its jobs are known, and none has ended without success. */
 static int whole_check(const struct admission *a, uint32_t first)
 {
@@ -228,6 +239,8 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 		rc = spread_check(a, e);
 	if (rc == 0)
 		rc = admit_slowdown(a, e);
+	if (rc == 0)
+		rc = align_check(a, e);
 	if (rc == 0)
 		rc = depends_check(a, e);
 	if (rc < 0)

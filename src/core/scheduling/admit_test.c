@@ -166,6 +166,34 @@ static void numbers_have_bounds(void **state)
 	world_deinit(&w);
 }
 
+static void numa_nodes_have_gpus_of_their_own(void **state)
+{
+	static const int64_t twice[] = { 15, 24 }, good[] = { 15, 240 };
+	struct world w;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = world_event(&w, EVENT_NODE_NUMA);
+	e.node_numa.node = 1;
+	e.node_numa.cpus = "";
+	e.node_numa.gpus = twice;
+	e.node_numa.gpus_count = 2;
+	refused(&w, &e, ERR_INVALID,
+		"node \"n0\": NUMA node 1 must have GPUs from 0 to 7 that no other one has");
+	e.node_numa.gpus = good;
+	e.node_numa.nics = good;
+	e.node_numa.nics_count = 2;
+	refused(&w, &e, ERR_INVALID,
+		"the network cards of a NUMA node is 240; it must be between 0 and 64");
+	e = job(&w);
+	e.job_submitted.align = ALIGN_NUMA;
+	e.job_submitted.gpus = 0;
+	refused(&w, &e, ERR_INVALID,
+		"align: it is for tasks with whole GPUs, all alike, beside which their processors are to be");
+	world_deinit(&w);
+}
+
 static void throughput_is_said_of_each_model(void **state)
 {
 	static const int64_t good[] = { 1000, 450 }, bad[] = { 1000, 0 };
@@ -432,6 +460,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_client_key_gives_the_same_job),
 		cmocka_unit_test(critical_work_stays_inside_its_guarantee),
 		cmocka_unit_test(what_a_job_names_must_exist),
+		cmocka_unit_test(numa_nodes_have_gpus_of_their_own),
 		cmocka_unit_test(throughput_is_said_of_each_model),
 		cmocka_unit_test(tasks_are_not_asked_both_apart_and_together),
 		cmocka_unit_test(numbers_have_bounds),

@@ -235,6 +235,7 @@ static void start_move(struct pass *pass, const struct event_attempt_placed *e,
 				     .part = e->parts_count ? (uint32_t)e->parts[i] : 0,
 				     .part_mib = e->parts_count ? (uint32_t)e->parts_mib[i] : 0,
 				     .sharer = shape_sharer(shape),
+				     .aligned = shape->align != 0,
 				     .cpu_milli = wish.cpu_milli,
 				     .ram_mib = wish.memory_mib };
 

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/parse.h"
+#include "core/placement/numa.h"
 #include "core/scheduling/pass.h"
 
 enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256, GROW_STEPS_MAX = 4096 };
@@ -269,7 +270,10 @@ static bool place_again(struct pass *pass, const struct shape *shape, const stru
 		free = !(barred && barred[rank / 64] >> rank % 64 & 1) && node->ready &&
 		       !(task->gpu_mask & ~place_node_free(node)) &&
 		       rank_suits(space, (uint32_t)rank, shape, (uint32_t)ranks[i]) &&
-		       node->cpu_free >= hold.cpu_milli && node->ram_free >= hold.ram_mib;
+		       node->cpu_free >= hold.cpu_milli &&
+		       (!shape->align ||
+			numa_has_room(space, (uint32_t)rank, task->gpu_mask, shape)) &&
+		       node->ram_free >= hold.ram_mib;
 		if (!free)
 			break;
 		ret->ranks[i] = (uint32_t)rank;

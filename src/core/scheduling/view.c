@@ -298,6 +298,7 @@ static void promise_enter(struct view *view, const struct facts *facts, uint32_t
 	p->tier = job->tier;
 	promise_read(facts, job->promise, shape, p);
 	p->sharer = shape_sharer(shape);
+	p->aligned = shape->align != 0;
 	if (!p->share)
 		p->share = shape_gpus(shape, p->tasks) * GPU_SHARE;
 	view->queues.at[p->queue].promised[p->tier] += p->share;
@@ -626,6 +627,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_NODE_WINDOW: node_follow(view, facts, event->node_window.node); return;
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
 	case EVENT_PRICE_SET:
+	case EVENT_NODE_NUMA:
 	case EVENT_NODE_MARKED: view->space_stale = true; return;
 	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
 	case EVENT_POLICY_SET:

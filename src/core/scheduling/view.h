@@ -91,6 +91,7 @@ struct promise_view {
 	uint8_t tier;
 	int64_t share;
 	uint32_t sharer; /* of parts of GPUs */
+	uint32_t aligned; /* as in struct hold */
 	uint32_t tasks, victims; /* counts */
 	ARRAY(uint32_t)
 	numbers; /* nodes, masks, parts, their memory, milli-CPUs, MiB, by task; then victims (attempts) */
@@ -107,11 +108,13 @@ static inline uint32_t promise_victim(const struct promise_view *p, uint32_t i)
 /* What the task will hold. */
 static inline struct hold promise_task(const struct promise_view *p, uint32_t task)
 {
-	return (struct hold){
-		p->numbers.at[p->tasks + task],     p->numbers.at[2 * p->tasks + task],
-		p->numbers.at[3 * p->tasks + task], p->sharer,
-		p->numbers.at[4 * p->tasks + task], p->numbers.at[5 * p->tasks + task]
-	};
+	return (struct hold){ p->numbers.at[p->tasks + task],
+			      p->numbers.at[2 * p->tasks + task],
+			      p->numbers.at[3 * p->tasks + task],
+			      p->sharer,
+			      p->aligned,
+			      p->numbers.at[4 * p->tasks + task],
+			      p->numbers.at[5 * p->tasks + task] };
 }
 
 /* An array of which only so many jobs may run at once. */

@@ -433,6 +433,7 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 		.checkpoint_signal = start->checkpoint_signal,
 		.checkpoint_every_ms = start->checkpoint_every_ms,
 		.memory_mib = start->places[rank->number].memory_mib,
+		.cpus = *start->places[rank->number].cpus ? start->places[rank->number].cpus : NULL,
 		.log_cap_bytes = start->log_cap_bytes,
 		.logs = e->logs,
 		.run = run,

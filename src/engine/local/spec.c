@@ -60,6 +60,7 @@ void spec_format(struct buf *out, const struct task_spec *spec)
 	add_number(out, "checkpoint_every_ms", spec->checkpoint_every_ms);
 	add_number(out, "memory_mib", spec->memory_mib);
 	add_number(out, "log_cap_bytes", spec->log_cap_bytes);
+	add_text(out, "cpus", spec->cpus);
 	add_text(out, "logs", spec->logs);
 	add_text(out, "run", spec->run);
 	add_number(out, "port", spec->port);
@@ -148,6 +149,8 @@ static bool text_member(struct json_reader *r, const struct json_slice *key, str
 		spec->workdir = read_text(r, arena);
 	else if (pull_key_is(key, "checkpoint_dir"))
 		spec->checkpoint_dir = read_text(r, arena);
+	else if (pull_key_is(key, "cpus"))
+		spec->cpus = read_text(r, arena);
 	else if (pull_key_is(key, "logs"))
 		spec->logs = read_text(r, arena);
 	else if (pull_key_is(key, "run"))

@@ -38,6 +38,7 @@ struct task_spec {
 	int checkpoint_signal; /* 0 = none */
 	int64_t checkpoint_every_ms; /* 0 = none is asked for by the clock */
 	int64_t memory_mib; /* 0 = no limit */
+	const char *cpus; /* processors it is bound to, "0-15,32-47"; NULL = any */
 	int64_t log_cap_bytes;
 	const char *logs; /* the data folder's logs */
 	const char *run; /* folder that the task can reach: report socket, script, hosts */

@@ -28,6 +28,7 @@ static struct task_spec sample(void)
 		.checkpoint_signal = 10,
 		.checkpoint_every_ms = 600000,
 		.memory_mib = 4096,
+		.cpus = "0-3,8",
 		.log_cap_bytes = 1 << 20,
 		.logs = "/d/logs",
 		.run = "/d/run/1/3",
