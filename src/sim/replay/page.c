@@ -164,7 +164,7 @@ static double *room(size_t count)
 static void times_fill(const struct page *p, const struct course *c)
 {
 	for (uint32_t i = 0; i < c->count; i++)
-		p->x[i] = (double)(c->from_ms + c->piece_ms * i + c->piece_ms / 2) / 1000;
+		p->x[i] = ((double)(c->from_ms + c->piece_ms * i) + (double)c->piece_ms / 2) / 1000;
 }
 
 static void over_time(struct page *p, bool waiting)
@@ -189,15 +189,15 @@ static void over_time(struct page *p, bool waiting)
 /* In 200 steps of equal parts of the jobs. */
 static uint32_t steps_fill(const struct page *p, const double *sorted, uint32_t count)
 {
-	enum { STEPS = 200 };
+	const uint32_t steps = 200;
 
-	for (uint32_t i = 0; i <= STEPS; i++) {
-		const uint64_t at = (uint64_t)count * i / STEPS;
+	for (uint32_t i = 0; i <= steps; i++) {
+		const uint64_t at = (uint64_t)count * i / steps;
 
 		p->x[i] = sorted[at < count ? at : count - 1];
-		p->y[i] = (double)i / STEPS;
+		p->y[i] = (double)i / steps;
 	}
-	return STEPS + 1;
+	return steps + 1;
 }
 
 static void distribution(struct page *p, enum figure which, const char *title)

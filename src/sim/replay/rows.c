@@ -14,13 +14,14 @@
 static char *stream_read(FILE *file, size_t *ret_size)
 {
 	size_t size = 0, room = 1 << 16, got;
-	char *text = NULL;
+	char *text = NULL, *grown;
 
 	errno = 0;
 	do {
 		room *= 2;
-		text = realloc(text, room);
-		CHECK(text);
+		grown = realloc(text, room);
+		CHECK(grown);
+		text = grown;
 		got = fread(text + size, 1, room - size - 1, file);
 		size += got;
 	} while (size + 1 == room && size <= ROWS_BYTES_MAX);
