@@ -45,6 +45,15 @@ static bool task_is_lost_again(const struct pass *pass, const struct task *task)
 	       pass->facts->now_ms - task->from_ms < pass->facts->policy.blackhole_window_ms;
 }
 
+/* Else nobody would go on: ranks that are coming begin where the attempt began, so that it ends and goes on from its checkpoint. */
+static bool any_rank_runs(const struct pass *pass, const struct attempt *attempt)
+{
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		if (task_at(pass, attempt, rank)->state == TASK_RUNNING)
+			return true;
+	return false;
+}
+
 /* May the others go on without so many, of which some were lost again? */
 static bool is_wide_without(const struct pass *pass, const struct attempt *attempt,
 			    const struct shape *shape, uint32_t lost)
@@ -69,7 +78,7 @@ static bool is_wide_without(const struct pass *pass, const struct attempt *attem
 static bool may_lose(const struct pass *pass, const struct job *job, const struct attempt *attempt,
 		     uint32_t lost, bool again)
 {
-	if (attempt->warned_ms || attempt->unreachable)
+	if (attempt->warned_ms || attempt->unreachable || !any_rank_runs(pass, attempt))
 		return false;
 	if (job_is_free(pass->facts, job) &&
 	    is_wide_without(pass, attempt, shape_get(pass->facts, job->shape), lost))
