@@ -29,7 +29,8 @@ enum {
 	JOBS_MAX = 4000,
 	REBUILD_EVERY = 32,
 	FITS_FROM = 1000,
-	TIMES_FROM = 2000
+	TIMES_FROM = 2000,
+	SPEEDS_FROM = 3000
 };
 
 /* What a seed has much of, and which parts of the policy it uses. */
@@ -38,6 +39,7 @@ struct mood {
 	uint32_t most_tasks;
 	bool elastic, parts, arrays, depends, models, marks, calendars, money, terms, retells;
 	bool fits; /* wishes about the place: seeds from FITS_FROM on, so that the others stay as they were */
+	bool speeds; /* how fast GPUs talk to each other: likewise, from SPEEDS_FROM on */
 	bool times; /* what is announced for a time: likewise, from TIMES_FROM on */
 };
 
@@ -273,6 +275,11 @@ static struct event make_job(struct fold *f)
 		j->tolerates = one_in(f, 2) ? "loud" : "team=b,loud";
 	if (f->mood.fits)
 		make_fit(f, j);
+	if (f->mood.speeds && one_in(f, 2)) {
+		j->tasks_min += one_in(f, 2) ? 2 : 0;
+		j->tasks_max = j->tasks_max > j->tasks_min ? j->tasks_max : j->tasks_min;
+		j->max_slowdown = one_in(f, 2) ? 1 + below(f, 900) : 0;
+	}
 	if (f->mood.depends && f->facts.jobs.count && one_in(f, 3))
 		make_depends(f, j);
 	j->body = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -301,11 +308,47 @@ static struct event make_job_command(struct fold *f)
 	return e;
 }
 
+/* Two makes of hosts with cards or without, levels more or less narrow; sometimes nothing at all. */
+static struct event make_fabric(struct fold *f)
+{
+	struct event e = event_make(EVENT_FABRIC_SET, 0, "test");
+	uint32_t count = one_in(f, 6) ? 0 : 2, nodes = f->facts.nodes.count;
+	int64_t *makes = arena_new_array(&f->step, int64_t, 2 * MAKE_FIELDS),
+		*levels = arena_new_array(&f->step, int64_t, 3 * FABRIC_LEVEL_FIELDS),
+		*lists = arena_new_array(&f->step, int64_t, (size_t)2 * nodes + 1);
+
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t *make = makes + (size_t)i * MAKE_FIELDS;
+
+		make[0] = 8;
+		make[1] = below(f, 5);
+		for (uint32_t r = 0; r < MAKE_RATES; r++)
+			make[2 + r] = 1000 + below(f, 400000);
+	}
+	for (uint32_t l = 0; l < 3; l++)
+		levels[l * FABRIC_LEVEL_FIELDS + 1] = one_in(f, 2) ? 0 : 1000 + below(f, 8000);
+	levels[2 * FABRIC_LEVEL_FIELDS] = one_in(f, 4) ? FABRIC_FLAG_NVLINK : 0;
+	for (uint32_t i = 0; i < nodes; i++) {
+		lists[i] = i + 1;
+		lists[nodes + i] = 1 + below(f, 2);
+	}
+	e.fabric_set.makes = makes;
+	e.fabric_set.makes_count = count * MAKE_FIELDS;
+	e.fabric_set.levels = levels;
+	e.fabric_set.levels_count = 3 * FABRIC_LEVEL_FIELDS;
+	e.fabric_set.nodes = lists;
+	e.fabric_set.node_makes = lists + nodes;
+	e.fabric_set.nodes_count = e.fabric_set.node_makes_count = count ? nodes : 0;
+	return e;
+}
+
 static struct event make_node_command(struct fold *f)
 {
 	struct event e = event_make(one_in(f, 3) ? EVENT_GPU_STATE : EVENT_NODE_STATE, 0, "test");
 	uint32_t node = 1 + below(f, f->facts.nodes.count);
 
+	if (f->mood.speeds && one_in(f, 3))
+		return make_fabric(f);
 	if (f->mood.times && one_in(f, 2)) {
 		e = event_make(EVENT_NODE_WINDOW, 0, "test");
 		e.node_window.node = node;
@@ -538,6 +581,7 @@ int main(int argc, char **argv)
 	f.mood.fits = seed >= FITS_FROM;
 	f.mood.marks |= f.mood.fits;
 	f.mood.times = seed >= TIMES_FROM;
+	f.mood.speeds = seed >= SPEEDS_FROM;
 	set_up(&f);
 	for (int64_t step = 0; step < steps && rc == 0; step++) {
 		struct event e;

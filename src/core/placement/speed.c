@@ -70,7 +70,7 @@ uint32_t speed_step(uint64_t mbps)
 
 static bool wish_talks(const struct shape *shape, uint32_t tasks)
 {
-	return !shape_is_part(shape) && (uint64_t)tasks * shape->gpus > 1 &&
+	return !shape_is_part(shape) && !shape->role_count && (uint64_t)tasks * shape->gpus > 1 &&
 	       !(shape->spread && tasks > 1);
 }
 
