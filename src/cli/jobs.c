@@ -385,8 +385,13 @@ int show_dry_run(const struct output *output, const json_t *answer)
 		never ? "The job file is good, but the cluster as it is can't run it; nothing was submitted. In queue "
 		      : "The job is good; nothing was submitted. In queue ");
 	say_text(&out, get_text(answer, "queue"));
+	if (get_int(answer, "array_count") > 1)
+		buf_addf(&out, " the first of its %lld jobs",
+			 (long long)get_int(answer, "array_count"));
+	else
+		buf_adds(&out, " it");
 	if (get_bool(answer, "starts_now")) {
-		buf_adds(&out, " it would start now");
+		buf_adds(&out, " would start now");
 		if (get_int(answer, "evicts"))
 			buf_addf(&out, ", once %lld other job%s made room",
 				 (long long)get_int(answer, "evicts"),
@@ -394,7 +399,7 @@ int show_dry_run(const struct output *output, const json_t *answer)
 		buf_adds(&out, ":\n");
 		add_dry_places(json_object_get(answer, "places"), &out);
 	} else {
-		buf_adds(&out, " it would wait: ");
+		buf_adds(&out, " would wait: ");
 		say_text(&out, get_text(why, "summary"));
 		buf_addc(&out, '\n');
 		if (get_text(why, "remedy")[0]) {

@@ -100,7 +100,7 @@ def test_examples_in_the_job_file_help_are_job_files(tmp_path):
 
 def test_every_example_job_file_is_good(tmp_path):
     folder = os.path.join(ROOT, "examples")
-    files = [f for f in sorted(os.listdir(folder)) if f.endswith(".yaml")]
+    files = [f for f in sorted(os.listdir(folder)) if f.endswith(".yaml") and f != "cluster.yaml"]  # that one is no job
     assert files
     for name in files:
         done = command("submit", "--data", str(tmp_path), os.path.join(folder, name), cwd=folder)

@@ -10,6 +10,7 @@ def test_an_array_is_explained_as_one_by_its_reasons():
     with harness.Daemon(nodes=ONE) as d:
         holder = d.submit("sleep", "1000", flags=("-g", "4", "--limit", "1h"))
         d.wait(holder, "running")
+        assert "In queue default the first of its 50 jobs would wait: needs 1 GPU" in d.run("run", "--dry-run", "--array", "50", "--", "true").out
         array = d.submit("true", flags=("--array", "50%3"))
         harness.wait_until("all wait", lambda: len([j for j in d.jobs() if j["state"] == "queued"]) == 50)
         shown = d.run("explain", str(array)).out
