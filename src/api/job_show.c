@@ -9,6 +9,7 @@
 #include "api/planner.h"
 #include "api/tally.h"
 #include "base/check.h"
+#include "core/model/roles.h"
 
 enum { ATTEMPTS_SHOWN = 100 };
 
@@ -195,6 +196,27 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 	out_int(out, "max_slowdown_permille", shape->max_slowdown);
 }
 
+static void roles_add(struct buf *out, const struct facts *f, const struct job *job,
+		      const struct shape *shape)
+{
+	const struct attempt *attempt = job->attempt.v ? attempt_get(f, job->attempt) : NULL;
+
+	out_list(out, "roles");
+	for (uint32_t i = 0; i < shape->role_count; i++) {
+		out_object(out, NULL);
+		out_text(out, "name", facts_name(f, shape->role[i]));
+		out_int(out, "tasks_min", shape->role_min[i]);
+		out_int(out, "tasks_max", shape->role_max[i]);
+		out_int(out, "tasks", attempt ? attempt_role_width(f, attempt, shape, i) : 0);
+		out_int(out, "gpus_per_task", shape->role_gpus[i]);
+		out_int(out, "cpu_milli", shape->role_cpu_milli[i]);
+		out_int(out, "memory_mib", shape->role_memory_mib[i]);
+		out_bool(out, "ends_job", shape->role_ends >> i & 1);
+		out_end(out, '}');
+	}
+	out_end(out, ']');
+}
+
 static void wishes_add(struct buf *out, const struct facts *f, const struct job *job)
 {
 	const struct body *body;
@@ -208,6 +230,7 @@ static void wishes_add(struct buf *out, const struct facts *f, const struct job 
 	out_int(out, "cpu_milli", shape->cpu_milli);
 	out_int(out, "memory_mib", shape->memory_mib);
 	constraints_add(out, f, shape);
+	roles_add(out, f, job, shape);
 	out_int(out, "limit_ms", job->limit_ms);
 	out_int(out, "estimate_ms", job->estimate_ms);
 	body = table_get(&f->bodies, job->body);

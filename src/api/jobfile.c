@@ -82,7 +82,7 @@ int jobfile_read_fields(struct reading *r, const struct conf *map, const char *p
 /* The program's name as a job's name: "python3 train.py" -> "python3". */
 static const char *default_name(struct reading *r)
 {
-	const char *text = "script", *slash;
+	const char *text = r->body.script ? "script" : "job", *slash;
 	char name[NAME_MAX_BYTES + 1];
 	size_t size = 0, length;
 
@@ -148,7 +148,10 @@ static int finish(struct reading *r)
 	if (r->body.command && r->body.script)
 		return jobfile_key_error(r, r->body.script,
 					 "a job has a command or a script, not both");
-	if (!r->body.command && !r->body.script)
+	rc = jobfile_roles_finish(r);
+	if (rc < 0)
+		return rc;
+	if (!r->body.command && !r->body.script && !r->roles)
 		return conf_error(
 			r->err, r->file, r->document,
 			"the job has no command; add for example: command: python3 train.py");

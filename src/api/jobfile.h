@@ -73,6 +73,13 @@ struct sweep_axis {
 	uint32_t count;
 };
 
+/* What tasks of one role run. */
+struct job_role {
+	const char *const *argv; /* NULL-terminated, or NULL: script, or without one the job's */
+	const char *script; /* NULL = none */
+	const char *const *env; /* "NAME=value"; NULL-terminated, never NULL */
+};
+
 /* The body, read back by the daemon to launch an attempt. Texts in the arena. */
 struct job_body {
 	const char *const *argv; /* NULL-terminated, or NULL with script */
@@ -85,7 +92,12 @@ struct job_body {
 		secrets; /* names of those in env whose values are secrets; NULL-terminated, never NULL */
 	const struct sweep_axis *sweep; /* as written; the last one changes fastest */
 	uint32_t sweep_count; /* 0 = no sweep */
+	const struct job_role *roles; /* in their order; NULL = its tasks are alike */
+	uint32_t role_count;
 };
+/* Env of the job, and what the role says instead of it and besides. NULL-terminated, in the arena. */
+const char *const *job_body_role_env(const char *const *env, const struct job_role *role,
+				     struct arena *arena);
 /* The variables of number `index` of the array: env, and the values of its combination. NULL-terminated, in the arena. */
 const char *const *job_body_env(const struct job_body *body, uint32_t index, struct arena *arena);
 int job_body_parse(const char *json, size_t size, struct arena *arena, struct job_body *ret,

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/conf.h"
 #include "base/json.h"
+#include "core/model/facts.h"
 
 static const struct {
 	const char *name;
@@ -102,7 +103,63 @@ static struct texts texts_make(struct arena *arena, size_t room)
 struct body_parts {
 	struct texts env, secrets, argv;
 	const char *signal;
+	struct job_role *roles;
+	uint32_t role_count;
 };
+
+static void shell_add(struct texts *argv, const char *command, struct json_reader *json)
+{
+	texts_add(argv, JOBFILE_ARGUMENTS_MAX, "/bin/sh", json);
+	texts_add(argv, JOBFILE_ARGUMENTS_MAX, "-c", json);
+	texts_add(argv, JOBFILE_ARGUMENTS_MAX, command, json);
+}
+
+static void read_role(struct json_reader *json, struct arena *arena, struct job_role *role)
+{
+	struct texts env = texts_make(arena, JOBFILE_ENV_MAX),
+		     argv = texts_make(arena, JOBFILE_ARGUMENTS_MAX);
+	struct json_slice key;
+
+	pull_object(json);
+	while (pull_member(json, &key)) {
+		if (pull_key_is(&key, "env"))
+			read_variables(json, arena, &env, NULL);
+		else if (pull_key_is(&key, "argv"))
+			read_argv(json, arena, &argv);
+		else if (pull_key_is(&key, "shell"))
+			shell_add(&argv, read_text(json, arena), json);
+		else if (pull_key_is(&key, "script"))
+			role->script = read_text(json, arena);
+		else
+			pull_skip(json);
+	}
+	role->argv = argv.count ? argv.items : NULL;
+	role->env = env.items;
+}
+
+static void read_roles(struct json_reader *json, struct arena *arena, struct body_parts *parts)
+{
+	parts->roles = arena_new_array(arena, struct job_role, ROLES_MAX);
+	pull_array(json);
+	while (pull_element(json)) {
+		if (parts->role_count == ROLES_MAX) {
+			pull_fail(json, "the body has too many roles");
+			return;
+		}
+		read_role(json, arena, &parts->roles[parts->role_count++]);
+	}
+}
+
+/* Each task has something to run: its role's, or the job's. */
+static bool all_run(const struct job_body *body, const struct body_parts *parts)
+{
+	if (parts->argv.count || body->script)
+		return !parts->argv.count != !body->script;
+	for (uint32_t i = 0; i < parts->role_count; i++)
+		if (!parts->roles[i].argv && !parts->roles[i].script)
+			return false;
+	return parts->role_count > 0;
+}
 
 static void read_member(struct json_reader *json, const struct json_slice *key, struct arena *arena,
 			struct job_body *body, struct body_parts *parts)
@@ -114,9 +171,9 @@ static void read_member(struct json_reader *json, const struct json_slice *key, 
 	} else if (pull_key_is(key, "argv")) {
 		read_argv(json, arena, &parts->argv);
 	} else if (pull_key_is(key, "shell")) {
-		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, "/bin/sh", json);
-		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, "-c", json);
-		texts_add(&parts->argv, JOBFILE_ARGUMENTS_MAX, read_text(json, arena), json);
+		shell_add(&parts->argv, read_text(json, arena), json);
+	} else if (pull_key_is(key, "roles")) {
+		read_roles(json, arena, parts);
 	} else if (pull_key_is(key, "sweep")) {
 		jobfile_sweep_read(json, arena, body);
 	} else if (pull_key_is(key, "script")) {
@@ -160,7 +217,7 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 		if (!body.checkpoint_signal)
 			pull_fail(&json, "the body names a signal that is not known");
 	}
-	if (!parts.argv.count == !body.script)
+	if (!all_run(&body, &parts))
 		pull_fail(&json, "the body must have a command or a script");
 	if (!is_absolute(body.workdir) || !is_absolute(body.checkpoint_path))
 		pull_fail(&json, "a path in the body is not absolute");
@@ -169,6 +226,8 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 	body.argv = parts.argv.count ? parts.argv.items : NULL;
 	body.env = parts.env.items;
 	body.secrets = parts.secrets.items;
+	body.roles = parts.roles;
+	body.role_count = parts.role_count;
 	*ret = body;
 	return 0;
 }
@@ -195,27 +254,46 @@ static void write_list(struct buf *out, const struct conf *list)
 	buf_addc(out, ']');
 }
 
-void job_body_write(const struct body_source *from, struct buf *out)
+static void write_env(struct buf *out, const struct body_source *from)
 {
 	buf_adds(out, "{\"env\":{");
 	for (size_t i = 0; from->env && i < from->env->count; i++)
 		write_member(out, from->env->items[i]->key, from->env->items[i]->text);
-	buf_adds(out, "},\"secrets\":{");
+	buf_addc(out, '}');
+}
+
+static void write_command(struct buf *out, const struct body_source *from)
+{
+	if (from->script)
+		write_member(out, "script", from->script->text);
+	else if (from->command && from->command->type == CONF_LIST)
+		write_list(out, from->command);
+	else if (from->command)
+		write_member(out, "shell", from->command->text);
+}
+
+void job_body_write(const struct body_source *from, struct buf *out)
+{
+	write_env(out, from);
+	buf_adds(out, ",\"secrets\":{");
 	for (size_t i = 0; from->secrets && i < from->secrets->count; i++)
 		write_member(out, from->secrets->items[i]->key,
 			     conf_find(from->secrets->items[i], "value")->text);
 	buf_addc(out, '}');
-	if (from->script)
-		write_member(out, "script", from->script->text);
-	else if (from->command->type == CONF_LIST)
-		write_list(out, from->command);
-	else
-		write_member(out, "shell", from->command->text);
+	write_command(out, from);
 	write_member(out, "workdir", from->workdir);
 	write_member(out, "checkpoint_path", from->checkpoint_path);
 	write_member(out, "checkpoint_signal", from->checkpoint_signal);
 	if (from->sweep)
 		jobfile_sweep_write(from->sweep, out);
+	for (uint32_t i = 0; i < from->role_count; i++) {
+		buf_adds(out, i ? "," : ",\"roles\":[");
+		write_env(out, &from->roles[i]);
+		write_command(out, &from->roles[i]);
+		buf_addc(out, '}');
+	}
+	if (from->role_count)
+		buf_addc(out, ']');
 	buf_addc(out, '}');
 }
 

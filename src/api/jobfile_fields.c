@@ -104,5 +104,7 @@ void jobfile_schema(struct buf *out)
 		buf_addc(out, ',');
 		buf_adds(out, schemas[i] + 1);
 	}
-	buf_adds(out, "},\"oneOf\":[{\"required\":[\"command\"]},{\"required\":[\"script\"]}]}");
+	buf_adds(
+		out,
+		"},\"anyOf\":[{\"required\":[\"command\"]},{\"required\":[\"script\"]},{\"required\":[\"roles\"]}]}");
 }

@@ -151,7 +151,10 @@ static const char *with_value(struct buf *out, const char *field, const char *va
 	const char *dot = strchr(field, '.');
 
 	buf_clear(out);
-	if (dot)
+	if (strncmp(field, "roles.", 6) == 0) /* in a role with as many tasks as there may be */
+		buf_addf(out, "roles: [{name: w, %s%s: %s}]\n",
+			 strcmp(field, "roles.min") == 0 ? "tasks: 4096, " : "", dot + 1, value);
+	else if (dot)
 		buf_addf(out, "%.*s: {%s: %s}\n", (int)(dot - field), field, dot + 1, value);
 	else
 		buf_addf(out, "%s: %s\n", field, value);

@@ -21,6 +21,9 @@ struct reading {
 	bool has_count; /* of the array */
 	int64_t sweep_jobs;
 	const struct conf *throughput;
+	const struct conf *tasks, *roles; /* where they are said; NULL = not */
+	int64_t role_min; /* of the role at hand; 0 = not said */
+	bool role_ends;
 };
 
 typedef int read_fn(struct reading *r, const struct conf *c, const char *what);
@@ -41,6 +44,16 @@ jobfile_reader read_align, read_data, read_spread, read_throughput, read_min_thr
 	read_mix_models;
 /* When all fields have been read: accepted models and how fast they are belong together. */
 int jobfile_fit_finish(struct reading *r) MUST_CHECK;
+
+/* jobfile_roles.c */
+jobfile_reader read_roles, read_roles_name, read_roles_min, read_roles_ends_job;
+/* When all other fields have been read: what a role does not say is what the job says. */
+int jobfile_roles_finish(struct reading *r) MUST_CHECK;
+
+/* jobfile_values.c, also of a role */
+jobfile_reader read_tasks, read_gpus, read_gpus_count, read_cpus, read_memory;
+int jobfile_name(struct reading *r, const struct conf *c, const char *what, const char **ret)
+	MUST_CHECK;
 
 /* jobfile_sweep.c */
 jobfile_reader read_sweep;

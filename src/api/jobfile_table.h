@@ -11,6 +11,9 @@ struct body_source {
 	const struct conf *env, *secrets; /* maps */
 	const struct conf *sweep; /* a map of lists */
 	const char *workdir, *checkpoint_path, *checkpoint_signal;
+	const struct body_source
+		*roles; /* command or script, env of each; none of them = the job's */
+	uint32_t role_count;
 };
 struct json_reader;
 struct job_body;
@@ -18,7 +21,7 @@ void jobfile_sweep_write(const struct conf *sweep, struct buf *out);
 void jobfile_sweep_read(struct json_reader *json, struct arena *arena, struct job_body *body);
 void job_body_write(const struct body_source *from, struct buf *out);
 
-enum { JOBFILE_FIELDS_MAX = 64 };
+enum { JOBFILE_FIELDS_MAX = 96 };
 
 /* The place in jobfile_fields of the field whose name is prefix and key together; false = there is none. */
 bool jobfile_field_find(const char *prefix, const char *key, size_t *ret);

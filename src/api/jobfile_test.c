@@ -64,6 +64,7 @@ static void files_of_old_are_read_as_ever(void **state)
 	golden("every-field");
 	golden("script");
 	golden("request.json");
+	golden("roles");
 }
 
 static void a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back(void **state)
@@ -232,6 +233,19 @@ static const struct {
 	{ "command: x\n---\ncommand: y\n", 3, 1, "a second job" },
 	{ "command: x\nnmae: y\n", 2, 1, "a job has no field \"nmae\"; did you mean \"name\"?" },
 	{ "command: x\ngpu: 2\n", 2, 1, "did you mean \"gpus\"?" },
+	{ "command: x\nroles: []\n", 2, 8, "must be a list such as" },
+	{ "command: x\nroles: [{tasks: 2}]\n", 2, 9, "a role needs a name" },
+	{ "command: x\nroles: [{name: a}, {name: a}]\n", 2, 20, "two roles are named \"a\"" },
+	{ "command: x\nroles: [{name: a, taks: 2}]\n", 2, 19,
+	  "roles has no field \"taks\"; did you mean \"tasks\"?" },
+	{ "command: x\nroles: [{name: a, gpus: 0.5}]\n", 2, 9, "a role takes whole GPUs" },
+	{ "command: x\nroles: [{name: a, tasks: 2, min: 3}]\n", 2, 9,
+	  "min 3 is more than tasks 2" },
+	{ "roles: [{name: a, command: x}, {name: b}]\n", 1, 32, "this role has no command" },
+	{ "command: x\ntasks: 2\nroles: [{name: a}]\n", 2, 8,
+	  "tasks are said by each role of the job" },
+	{ "command: x\nsecrets: {A: {value: b}}\nroles: [{name: a, env: {A: c}}]\n", 3, 25,
+	  "A stands in secrets of the job" },
 	{ "command: x\nimage: pytorch\n", 2, 1,
 	  "\"image\" is not a field: this release runs programs as they are" },
 	{ "command: x\nkind: inference\n", 2, 7, "needs a later release" },

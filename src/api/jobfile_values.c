@@ -16,8 +16,7 @@
 static const int64_t day_ms = 86400000;
 
 /* Texts that go into records are looked at here: a name, or "" where none is allowed. */
-static int read_name_text(struct reading *r, const struct conf *c, const char *what,
-			  const char **ret)
+int jobfile_name(struct reading *r, const struct conf *c, const char *what, const char **ret)
 {
 	struct err why;
 	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, ret);
@@ -80,22 +79,22 @@ static int read_word(struct reading *r, const struct conf *c, const char *what,
 
 static int read_name(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_name_text(r, c, what, &r->job->name);
+	return jobfile_name(r, c, what, &r->job->name);
 }
 
 static int read_queue(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_name_text(r, c, what, &r->job->queue);
+	return jobfile_name(r, c, what, &r->job->queue);
 }
 
 static int read_team(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_name_text(r, c, what, &r->job->team);
+	return jobfile_name(r, c, what, &r->job->team);
 }
 
 static int read_project(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_name_text(r, c, what, &r->job->project);
+	return jobfile_name(r, c, what, &r->job->project);
 }
 
 static int read_kind(struct reading *r, const struct conf *c, const char *what)
@@ -183,11 +182,12 @@ static int read_range_map(struct reading *r, const struct conf *c)
 	return rc < 0 ? rc : check_range(r, c, from, to);
 }
 
-static int read_tasks(struct reading *r, const struct conf *c, const char *what)
+int read_tasks(struct reading *r, const struct conf *c, const char *what)
 {
 	int64_t count;
 	int rc;
 
+	r->tasks = c;
 	if (c->type == CONF_MAP)
 		return read_range_map(r, c);
 	if (c->type == CONF_SCALAR && strstr(c->text, ".."))
@@ -216,7 +216,7 @@ static int gpus_misread(struct reading *r, const struct conf *c, const char *wha
 }
 
 /* 2, 0.5 or 1/7, by its digits. In JSON 1/7 is a text. */
-static int read_gpus_count(struct reading *r, const struct conf *c, const char *what)
+int read_gpus_count(struct reading *r, const struct conf *c, const char *what)
 {
 	struct gpu_wish wish;
 	struct err why;
@@ -235,7 +235,7 @@ static int read_gpus_count(struct reading *r, const struct conf *c, const char *
 }
 
 /* An amount of memory alone is a part of one GPU; beside a count it says what the GPUs must have. */
-static int read_gpus(struct reading *r, const struct conf *c, const char *what)
+int read_gpus(struct reading *r, const struct conf *c, const char *what)
 {
 	const struct conf *memory;
 	int rc;
@@ -267,7 +267,7 @@ static int read_gpus_model(struct reading *r, const struct conf *c, const char *
 	for (size_t i = 0; i < count; i++) {
 		const struct conf *item = c->type == CONF_LIST ? c->items[i] : c;
 
-		rc = read_name_text(r, item, what, &names[i]);
+		rc = jobfile_name(r, item, what, &names[i]);
 		if (rc < 0)
 			return rc;
 		for (size_t k = 0; k < i; k++)
@@ -291,7 +291,7 @@ static int read_gpus_memory(struct reading *r, const struct conf *c, const char 
 }
 
 /* "8", "0.5", "1.125": thousandths, exactly. */
-static int read_cpus(struct reading *r, const struct conf *c, const char *what)
+int read_cpus(struct reading *r, const struct conf *c, const char *what)
 {
 	int64_t milli = 0, part = 100;
 	const char *p;
@@ -317,7 +317,7 @@ static int read_cpus(struct reading *r, const struct conf *c, const char *what)
 	return 0;
 }
 
-static int read_memory(struct reading *r, const struct conf *c, const char *what)
+int read_memory(struct reading *r, const struct conf *c, const char *what)
 {
 	int rc = conf_size_mib(r->err, r->file, c, what, &r->job->memory_mib);
 
@@ -336,12 +336,12 @@ static int read_topology(struct reading *r, const struct conf *c, const char *wh
 
 static int read_topology_require(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_name_text(r, c, what, &r->job->require);
+	return jobfile_name(r, c, what, &r->job->require);
 }
 
 static int read_topology_prefer(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_name_text(r, c, what, &r->job->prefer);
+	return jobfile_name(r, c, what, &r->job->prefer);
 }
 
 static int read_topology_max_slowdown(struct reading *r, const struct conf *c, const char *what)
@@ -413,7 +413,7 @@ static int read_texts(struct reading *r, const struct conf *c, const char *what,
 		const struct conf *item = c->type == CONF_LIST ? c->items[i] : c;
 		const char *text;
 		int rc = label ? conf_text(r->err, r->file, item, what, NAME_MAX_BYTES, &text)
-			       : read_name_text(r, item, what, &text);
+			       : jobfile_name(r, item, what, &text);
 
 		if (rc < 0)
 			return rc;
@@ -666,6 +666,15 @@ static int read_hold(struct reading *r, const struct conf *c, const char *what)
 	r->job->held = yes;
 	return rc;
 }
+
+/* Fields of a role that are read as those of the job. */
+#define read_roles_tasks read_tasks
+#define read_roles_gpus read_gpus_count
+#define read_roles_cpus read_cpus
+#define read_roles_memory read_memory
+#define read_roles_command read_command
+#define read_roles_script read_script
+#define read_roles_env read_env
 
 jobfile_reader *const jobfile_readers[] = {
 #define FIELD(name, id, type, range, schema, standard, doc, example) read_##id,

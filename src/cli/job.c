@@ -241,12 +241,49 @@ static void add_constraints(const json_t *job, struct buf *out)
 		buf_addc(out, '\n');
 }
 
+/* Unlike tasks: a line for each role. */
+static void add_roles(const json_t *job, struct buf *out)
+{
+	const json_t *roles = json_object_get(job, "roles"), *role;
+	char text[DURATION_TEXT_MAX];
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)roles, index, role)
+	{
+		int64_t least = get_int(role, "tasks_min"), most = get_int(role, "tasks_max"),
+			gpus = get_int(role, "gpus_per_task");
+
+		line(out, "role");
+		say_text(out, get_text(role, "name"));
+		buf_addf(out, ": %lld", (long long)least);
+		if (least != most)
+			buf_addf(out, "..%lld", (long long)most);
+		buf_addf(out, " task%s of %lld GPU%s", most == 1 ? "" : "s", (long long)gpus,
+			 gpus == 1 ? "" : "s");
+		if (get_int(role, "cpu_milli"))
+			buf_addf(out, ", %.6g CPUs", (double)get_int(role, "cpu_milli") / 1000);
+		if (get_int(role, "memory_mib"))
+			buf_addf(out, ", %s memory",
+				 format_size_mib(get_int(role, "memory_mib"), text));
+		if (get_int(role, "tasks"))
+			buf_addf(out, "; %lld now", (long long)get_int(role, "tasks"));
+		if (json_is_true(json_object_get(role, "ends_job")))
+			buf_adds(out, "; its end is that of the job");
+		buf_addc(out, '\n');
+	}
+}
+
 static void add_wish(const json_t *job, struct buf *out)
 {
 	const json_t *models = json_object_get(job, "models"), *model;
 	char text[DURATION_TEXT_MAX];
 	size_t index;
 
+	if (json_array_size(json_object_get(job, "roles"))) {
+		add_roles(job, out);
+		add_constraints(job, out);
+		return;
+	}
 	line(out, "wants");
 	buf_addi(out, get_int(job, "tasks_min"));
 	if (get_int(job, "tasks_min") != get_int(job, "tasks_max"))

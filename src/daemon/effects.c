@@ -16,6 +16,7 @@
 #include "api/jobfile.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "core/model/roles.h"
 #include "daemon/state.h"
 #include "engine/failpoint.h"
 
@@ -152,11 +153,13 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 		place->comes = task->state == TASK_PREPARING;
 		place->left = task->state == TASK_LEFT;
 		place->local_rank = is_member(task) ? on_node[task->node.v]++ : 0;
-		place->cpu_milli = shape->cpu_milli;
-		if (shape->align)
+		place->cpu_milli = shape_wish(shape, rank).cpu_milli;
+		if (shape->align && task->gpu_mask)
 			node_numa_cpus(facts, node, node_numa_of(node, task->gpu_mask),
 				       place->cpus);
-		place->memory_mib = shape->memory_mib;
+		place->memory_mib = shape_wish(shape, rank).memory_mib;
+		place->role = shape_role(shape, rank);
+		place->role_rank = shape->role_count ? shape_role_rank(shape, rank) : 0;
 	}
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
 		places[rank].local_size = on_node[task_get(facts, attempt, rank)->node.v];
@@ -166,6 +169,30 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 static void copy_name(char out[64], const char *name)
 {
 	snprintf(out, 64, "%s", name);
+}
+
+/* What each role runs, and how many of its ranks belong to the attempt. */
+static void roles_describe(const struct facts *facts, const struct attempt *attempt,
+			   const struct job_body *body, struct arena *arena,
+			   struct engine_start *ret)
+{
+	const struct shape *shape = shape_get(facts, job_get(facts, attempt->job)->shape);
+	struct engine_role *roles = arena_new_array(arena, struct engine_role, ROLES_MAX);
+
+	for (uint32_t i = 0; i < shape->role_count; i++) {
+		struct engine_role *role = &roles[i];
+		const struct job_role *own = i < body->role_count ? &body->roles[i] : NULL;
+
+		copy_name(role->name, facts_name(facts, shape->role[i]));
+		role->argv = own ? own->argv : NULL;
+		role->script = own ? own->script : NULL;
+		role->env = own ? job_body_role_env(ret->env, own, arena) : ret->env;
+		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+			role->size += shape_role(shape, rank) == i &&
+				      is_member(task_get(facts, attempt, rank));
+	}
+	ret->roles = shape->role_count ? roles : NULL;
+	ret->role_count = shape->role_count;
 }
 
 static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
@@ -210,6 +237,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.stopping = attempt->state == ATTEMPT_STOPPING,
 		.log_cap_bytes = LOG_CAP_BYTES,
 	};
+	roles_describe(facts, attempt, &body, arena, ret);
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
 		ret->member_count += ret->places[rank].member != MEMBER_NONE;
 	copy_name(ret->job_name, facts_name(facts, job->name));

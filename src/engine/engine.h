@@ -72,8 +72,19 @@ struct engine_fact {
 	char path[480];
 };
 
+/* Unlike tasks: what those of one role run, where it is not what the job says. */
+struct engine_role {
+	char name[64];
+	uint32_t size; /* its ranks */
+	const char *const *argv; /* NULL-terminated, or NULL: script, or without one the job's */
+	const char *script; /* NULL = none */
+	const char *const *env; /* whole environment of its tasks, as in engine_start; never NULL */
+};
+
 struct engine_gpu_place {
 	uint32_t rank;
+	uint32_t role,
+		role_rank; /* index of its role, and its number there; 0 where there are no roles */
 	char node[64];
 	uint64_t gpu_mask; /* indices of the node's GPUs */
 	uint32_t gpu_share_micro; /* of its one GPU, in millionths, rounded down; 0 = whole ones */
@@ -113,6 +124,8 @@ struct engine_start {
 	uint32_t array_size;
 	uint32_t place_count; /* = tasks of the attempt */
 	const struct engine_gpu_place *places; /* by rank */
+	const struct engine_role *roles; /* NULL = all tasks are alike */
+	uint32_t role_count;
 	uint32_t
 		generation; /* of who belongs to it; 0 = as it was started: `member` is then the rank */
 	uint32_t member_count; /* 0 = place_count */
@@ -120,6 +133,33 @@ struct engine_start {
 	bool stopping; /* it is being stopped: ranks that come are told as ended, and not begun */
 	int64_t log_cap_bytes; /* per stream and rank, all rotated parts together */
 };
+
+/* The role of a rank; NULL = its tasks are alike. */
+static inline const struct engine_role *engine_role(const struct engine_start *start, uint32_t rank)
+{
+	return start->role_count ? &start->roles[start->places[rank].role] : NULL;
+}
+/* What a rank runs: the one or the other. */
+static inline const char *engine_script(const struct engine_start *start, uint32_t rank)
+{
+	const struct engine_role *role = engine_role(start, rank);
+
+	return role && (role->script || role->argv) ? role->script : start->script;
+}
+static inline const char *const *engine_argv(const struct engine_start *start, uint32_t rank)
+{
+	const struct engine_role *role = engine_role(start, rank);
+
+	if (engine_script(start, rank))
+		return NULL;
+	return role && role->argv ? role->argv : start->argv;
+}
+static inline const char *const *engine_env(const struct engine_start *start, uint32_t rank)
+{
+	const struct engine_role *role = engine_role(start, rank);
+
+	return role ? role->env : start->env;
+}
 
 struct engine;
 

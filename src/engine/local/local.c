@@ -364,9 +364,6 @@ int check_start(const struct engine_start *start, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "attempt %" PRIu64 ": %u tasks; the local engine starts 1 to %d",
 			       start->attempt, start->place_count, TASKS_MAX);
-	if (!start->script && (!start->argv || !start->argv[0]))
-		return err_set(err, ERR_INVALID, "attempt %" PRIu64 " has no command",
-			       start->attempt);
 	if ((start->workdir && start->workdir[0] != '/') ||
 	    (start->checkpoint_dir && start->checkpoint_dir[0] != '/'))
 		return err_set(err, ERR_INVALID,
@@ -374,9 +371,15 @@ int check_start(const struct engine_start *start, struct err *err)
 			       ": working directory and checkpoint folder must be absolute paths",
 			       start->attempt);
 	for (uint32_t i = 0; i < start->place_count; i++)
-		if (start->places[i].rank != i)
+		if (start->places[i].rank != i ||
+		    (start->role_count && start->places[i].role >= start->role_count))
 			return err_set(err, ERR_INVALID,
 				       "attempt %" PRIu64 ": places are not in order of rank",
+				       start->attempt);
+	for (uint32_t i = 0; i < start->place_count; i++)
+		if (!engine_script(start, i) &&
+		    (!engine_argv(start, i) || !engine_argv(start, i)[0]))
+			return err_set(err, ERR_INVALID, "attempt %" PRIu64 " has no command",
 				       start->attempt);
 	return 0;
 }

@@ -52,6 +52,22 @@ static const char *copy_text(const char *text, struct arena *arena)
 	return text ? arena_strdup(arena, text) : NULL;
 }
 
+static const struct engine_role *copy_roles(const struct engine_start *start, struct arena *arena)
+{
+	struct engine_role *roles =
+		arena_new_array(arena, struct engine_role, start->role_count + 1);
+
+	for (uint32_t i = 0; i < start->role_count; i++) {
+		const struct engine_role *from = &start->roles[i];
+
+		roles[i] = *from;
+		roles[i].argv = from->argv ? copy_words(from->argv, arena) : NULL;
+		roles[i].script = copy_text(from->script, arena);
+		roles[i].env = copy_words(from->env, arena);
+	}
+	return start->role_count ? roles : NULL;
+}
+
 struct order *order_copy(const struct engine *e, const struct engine_start *start)
 {
 	struct order *order = calloc(1, sizeof(*order));
@@ -60,9 +76,11 @@ struct order *order_copy(const struct engine *e, const struct engine_start *star
 	arena_init(&order->arena, ORDER_MEMORY);
 	order->users = 1;
 	order->start = *start;
-	order->start.argv = copy_words(start->script ? NULL : start->argv, &order->arena);
+	order->start.argv =
+		start->script || !start->argv ? NULL : copy_words(start->argv, &order->arena);
 	order->start.script = copy_text(start->script, &order->arena);
 	order->start.env = copy_words(start->env, &order->arena);
+	order->start.roles = copy_roles(start, &order->arena);
 	order->start.workdir = copy_text(start->workdir, &order->arena);
 	order->start.checkpoint_dir = start->checkpoint_offered && !e->open_to_all
 					      ? NULL
@@ -379,10 +397,11 @@ void rank_again(struct engine *e, struct rank *rank)
 
 /* The script as a file of the user's, not as an argument: arguments can be read by everybody in
  * /proc. */
-static int put_script(const char *run, const struct engine_start *start, struct err *err)
+static int put_script(const char *run, const struct engine_start *start, const char *script,
+		      struct err *err)
 {
 	char path[PATH_MAX];
-	size_t size = strlen(start->script);
+	size_t size = strlen(script);
 
 	snprintf(path, sizeof(path), "%.4000s/script", run);
 	(void)unlink(path);
@@ -390,7 +409,7 @@ static int put_script(const char *run, const struct engine_start *start, struct 
 	if (fd < 0)
 		return err_errno(err, ERR_IO, errno, "could not make the task's script");
 	int result = 0;
-	ssize_t n = write(fd, start->script, size);
+	ssize_t n = write(fd, script, size);
 	if (n != (ssize_t)size)
 		result = err_errno(err, ERR_IO, n < 0 ? errno : ENOSPC,
 				   "could not write the task's script");
@@ -426,8 +445,8 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 		.user = start->user,
 		.uid = start->uid,
 		.gid = start->gid,
-		.argv = (const char **)(uintptr_t)start->argv,
-		.script = start->script,
+		.argv = (const char **)(uintptr_t)engine_argv(start, rank->number),
+		.script = engine_script(start, rank->number),
 		.workdir = start->workdir,
 		.checkpoint_dir = start->checkpoint_dir,
 		.checkpoint_signal = start->checkpoint_signal,
@@ -581,6 +600,7 @@ static int make_place(struct engine *e, struct rank *rank, struct order *order,
 		      char place[PATH_MAX], struct err *err)
 {
 	char run[PATH_MAX], own[PLACE_NAME_MAX];
+	const char *script;
 
 	place_name(own, rank->number, rank->launch);
 	if (!place_path(place, e->attempts, rank->attempt->number, rank->number, rank->launch))
@@ -591,7 +611,8 @@ static int make_place(struct engine *e, struct rank *rank, struct order *order,
 	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = EIO, true)
 							 : mkdir(run, 0711) < 0 && errno != EEXIST)
 		return err_errno(err, ERR_IO, errno, "could not make the folder %s", run);
-	if (order->start.script && put_script(run, &order->start, err) < 0)
+	script = engine_script(&order->start, rank->number);
+	if (script && put_script(run, &order->start, script, err) < 0)
 		return -1;
 	int folder = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder < 0)

@@ -14,7 +14,7 @@
 /* All tasks of the local engine run on this machine, whatever their nodes are called. */
 #define LOCAL_HOST "127.0.0.1"
 
-enum { OWN_VARIABLES_MAX = 40 };
+enum { OWN_VARIABLES_MAX = 64, NAME_ROOM = 64 };
 
 struct env {
 	struct arena *arena;
@@ -164,6 +164,50 @@ static void add_job(struct env *env, const struct engine_start *start,
 			   (uint64_t)start->checkpoint_every_ms / 1000);
 }
 
+/* "parameter-server" as PARAMETER_SERVER: what a variable may be called. */
+static const char *role_variable(const char *role, struct arena *arena)
+{
+	char name[NAME_ROOM];
+	size_t i = 0;
+
+	for (; role[i] && i + 1 < sizeof(name); i++) {
+		char c = role[i];
+
+		if (c >= 'a' && c <= 'z')
+			c = (char)(c - 'a' + 'A');
+		name[i] = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
+	}
+	name[i] = '\0';
+	return arena_printf(arena, "FAIRLEAD_HOSTS_%s", name);
+}
+
+/* Which of the unlike tasks it is, and where the others are: of each role a host for every task. */
+static void add_role(struct env *env, const struct engine_start *start,
+		     const struct engine_gpu_place *at)
+{
+	AUTO_BUF roles = BUF_INIT;
+
+	unset(env, "FAIRLEAD_ROLE");
+	unset(env, "FAIRLEAD_ROLE_RANK");
+	unset(env, "FAIRLEAD_ROLE_SIZE");
+	unset(env, "FAIRLEAD_ROLES");
+	if (!start->role_count)
+		return;
+	set(env, "FAIRLEAD_ROLE", start->roles[at->role].name);
+	set_number(env, "FAIRLEAD_ROLE_RANK", at->role_rank);
+	set_number(env, "FAIRLEAD_ROLE_SIZE", start->roles[at->role].size);
+	for (uint32_t i = 0; i < start->role_count; i++) {
+		AUTO_BUF hosts = BUF_INIT;
+
+		for (uint32_t k = 0; k < start->roles[i].size; k++)
+			buf_addf(&hosts, "%s%s", k ? "," : "", LOCAL_HOST);
+		set(env, role_variable(start->roles[i].name, env->arena), buf_text(&hosts));
+		buf_addf(&roles, "%s%s:%u", i ? "," : "", start->roles[i].name,
+			 start->roles[i].size);
+	}
+	set(env, "FAIRLEAD_ROLES", buf_text(&roles));
+}
+
 static void add_launchers(struct env *env, const struct engine_start *start,
 			  const struct engine_gpu_place *at, uint32_t node)
 {
@@ -224,7 +268,7 @@ static const char *program_folder(struct arena *arena)
 const char **task_env_build(const struct engine_start *start, uint32_t rank,
 			    const struct task_env_place *place, struct arena *arena)
 {
-	struct env env = env_from(start->env, arena, OWN_VARIABLES_MAX);
+	struct env env = env_from(engine_env(start, rank), arena, OWN_VARIABLES_MAX);
 	const struct engine_gpu_place *at = &start->places[rank];
 
 	CHECK(rank < start->place_count);
@@ -238,6 +282,7 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank,
 	unset(&env, "FAIRLEAD_WORLD_FILE");
 	set(&env, "FAIRLEAD_WORLD_FILE", place->world_file);
 	set_number(&env, "FAIRLEAD_RANK", at->rank);
+	add_role(&env, start, at);
 	set_number(&env, "FAIRLEAD_GENERATION", start->generation);
 	set(&env, "FAIRLEAD_HOSTS", place->nodes->hosts);
 	set(&env, "MASTER_ADDR", LOCAL_HOST);

@@ -33,6 +33,42 @@ static const char **build(const char *const *env, uint32_t rank, struct arena *a
 	return task_env_build(&start, rank, &place, arena);
 }
 
+static void unlike_tasks_are_told_their_role_and_where_the_others_are(void **state)
+{
+	static const struct engine_gpu_place of_roles[] = {
+		{ .rank = 0, .node = "a" },
+		{ .rank = 1, .node = "a", .gpu_mask = 1, .role = 1 },
+		{ .rank = 2, .node = "b", .gpu_mask = 1, .role = 1, .role_rank = 1 },
+	};
+	const char *const own[] = { "WHO=server", "FAIRLEAD_ROLE=stale", NULL }, *const all[] = {
+		"WHO=job", NULL
+	};
+	const struct engine_role roles[] = { { .name = "server", .size = 1, .env = own },
+					     { .name = "actor-2", .size = 2, .env = all } };
+	struct engine_start start = {
+		.env = all, .place_count = 3, .places = of_roles, .roles = roles, .role_count = 2
+	};
+	struct task_env_nodes nodes;
+	struct arena arena;
+	const char **env;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	task_env_nodes(&start, &arena, &nodes);
+	const struct task_env_place place = { .nodes = &nodes, .port = 1 };
+	env = task_env_build(&start, 0, &place, &arena);
+	assert_string_equal(task_env_find(env, "FAIRLEAD_ROLE"), "server");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_ROLE_SIZE"), "1");
+	assert_string_equal(task_env_find(env, "WHO"), "server");
+	env = task_env_build(&start, 2, &place, &arena);
+	assert_string_equal(task_env_find(env, "FAIRLEAD_ROLE"), "actor-2");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_ROLE_RANK"), "1");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_ROLES"), "server:1,actor-2:2");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_HOSTS_ACTOR_2"), "127.0.0.1,127.0.0.1");
+	assert_string_equal(task_env_find(env, "WHO"), "job");
+	arena_deinit(&arena);
+}
+
 static void fairleads_names_win_over_the_jobs(void **state)
 {
 	const char *const mine[] = { "RANK=9",
@@ -152,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fairleads_names_win_over_the_jobs),
+		cmocka_unit_test(unlike_tasks_are_told_their_role_and_where_the_others_are),
 		cmocka_unit_test(nodes_count_in_order_of_their_first_rank),
 		cmocka_unit_test(
 			the_host_file_names_a_host_once_with_a_slot_for_each_process_of_a_launcher),
