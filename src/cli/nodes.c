@@ -160,18 +160,19 @@ static int run_ready(struct invocation *in, struct err *err)
 
 static int run_set(struct invocation *in, struct err *err)
 {
-	static const char *const names[] = { "labels", "taints", "data", "class" };
+	static const char *const names[] = { "labels", "taints", "datasets", "class" };
+	static const char *const keys[] = { "labels", "taints", "data", "class" };
 	json_t *body = json_object();
 	int rc;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (arg_has(in, names[i]))
-			json_object_set_new(body, names[i], json_string(arg_flag(in, names[i])));
+			json_object_set_new(body, keys[i], json_string(arg_flag(in, names[i])));
 	if (json_object_size(body))
 		rc = change_each(in, "/api/v1/nodes/%s/marks", body, "is set", "node", err);
 	else
 		rc = err_set(err, ERR_INVALID,
-			     "nothing to set: give --labels, --taints, --data or --class");
+			     "nothing to set: give --labels, --taints, --datasets or --class");
 	json_decref(body);
 	return rc;
 }
@@ -231,7 +232,7 @@ static const struct flag set_flags[] = {
 	{ "labels", 0, "LIST", "all its labels: region=eu,pool=blue; \"\" for none", false },
 	{ "taints", 0, "LIST",
 	  "all its taints: only jobs that tolerate them run there; \"\" for none", false },
-	{ "data", 0, "LIST",
+	{ "datasets", 0, "LIST",
 	  "all data sets that it keeps: jobs that read them would rather be there; \"\" for none",
 	  false },
 	{ "class", 0, "any|training|inference",

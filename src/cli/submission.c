@@ -204,7 +204,7 @@ const struct flag submission_flags[] = {
 	{ "spread", 0, "LEVEL", "no two tasks in one place of this level: node, rack", false },
 	{ "align", 0, "numa|nic",
 	  "GPUs and processors of each task on one NUMA node, nic: with a network card", false },
-	{ "data", 0, "NAME", "a data set it reads: it would rather be where that is kept", true },
+	{ "dataset", 0, "NAME", "a data set it reads: it would rather be where that is kept", true },
 	{ "mix-models", 0, NULL, "its tasks may have GPUs of several models", false },
 	{ "no-preempt", 0, NULL, "never stop others for it", false },
 	{ 0 },
@@ -309,7 +309,7 @@ static void add_data(struct builder *b)
 {
 	const char *text;
 
-	for (size_t i = 0; (text = arg_flag_at(b->in, "data", i)); i++) {
+	for (size_t i = 0; (text = arg_flag_at(b->in, "dataset", i)); i++) {
 		int line = next_line(b, "data");
 
 		append(b->in->arena, container(b, "data", CONF_LIST, line),
