@@ -96,11 +96,12 @@ void promise_drop(struct facts *f, struct job_id id)
 /* Level + 1 of a level's name; false when there is no such level. */
 static bool level_find(const struct facts *f, const char *text, uint8_t *ret)
 {
-	struct name_id name = facts_name_find(f, text);
+	struct name_id name;
 
 	*ret = 0;
 	if (!*text)
 		return true;
+	name = facts_name_find(f, text);
 	if (strcmp(text, "node") == 0)
 		*ret = LEVEL_NODE;
 	else if (strcmp(text, "nvlink") == 0)

@@ -161,12 +161,14 @@ static bool draw_some(const struct search *search, struct draw *draw, uint32_t f
 static bool draw_free(const struct search *search, struct draw *draw, uint32_t first, uint32_t end,
 		      uint32_t free, uint32_t capacity, bool last)
 {
-	struct search liked = *search;
+	if (search->liked) {
+		struct search liked = *search;
 
-	liked.only = search->liked;
-	liked.exact = true;
-	if (search->liked && !draw_some(&liked, draw, first, end, free, capacity, last))
-		return false;
+		liked.only = search->liked;
+		liked.exact = true;
+		if (!draw_some(&liked, draw, first, end, free, capacity, last))
+			return false;
+	}
 	return draw_some(search, draw, first, end, free, capacity, last);
 }
 
