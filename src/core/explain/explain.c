@@ -259,7 +259,8 @@ static uint32_t open_dependency(const struct words *w)
 
 /* --- protection by age --------------------------------------------------------------------------------------------- */
 
-enum { PROTECTED_AHEAD_MAX = 16 };
+/* Tries of the pass in which nobody is protected: it may evict for each, so it goes not far. */
+enum { PROTECTED_AHEAD_MAX = 16, PROTECTED_TRIES_MAX = 256 };
 
 /* The youngest of the jobs that the promise would make leave; 0 = none that is protected now. */
 static uint32_t youngest_victim(const struct words *w, const struct event_promise_made *promise)
@@ -321,6 +322,7 @@ static uint32_t protected_by_age(const struct words *w)
 	facts_freeze(w->facts, &copy);
 	copy.policy.min_runtime_ms = 0;
 	other.facts = &copy;
+	other.work_most = PROTECTED_TRIES_MAX;
 	watch_run(&other, &got);
 	promise = got.watch.started ? promise_of(&got, w->job) : NULL;
 	if (promise)
