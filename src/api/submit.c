@@ -273,6 +273,10 @@ static void places_add(struct buf *out, const struct facts *f, const struct even
 		out_end(out, '}');
 	}
 	out_end(out, ']');
+	if (promise || !placed->attempt_placed.slowdown_permille)
+		return;
+	out_int(out, "bandwidth_mbps", placed->attempt_placed.bandwidth_mbps);
+	out_int(out, "slowdown_permille", placed->attempt_placed.slowdown_permille);
 }
 
 /* Checked by the core as a submission is. */

@@ -30,6 +30,8 @@ def test_the_example_describes_a_cluster_and_decides_where_a_gang_goes():
         assert "4:1" in d.run("fabric").out
         assert {n["name"]: n["domains"] for n in d.ask("nodes")}["node5"] == ["s0", "l1"]
 
+        asked = d.run("run", "--dry-run", "--tasks", "2", "--gpus", "8", "--model", "H100-80GB", "-o", "json", "--", "true").out
+        assert '"bandwidth_mbps"' in asked and '"slowdown_permille": 1000' in asked.replace(":1000", ": 1000"), asked
         wide = gang(d, 6)  # no leaf holds it: 3 and 3, of which one leaf has none left for the next
         d.wait(wide, "running")
         attempt = newest(d, wide)
