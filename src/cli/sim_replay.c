@@ -26,7 +26,8 @@ static const struct flag flags[] = {
 	  true },
 	{ "seed", 0, "NUMBER", "for policies that throw dice; default 1", false },
 	{ "report", 0, "FOLDER",
-	  "write replay.html, a page with plots, and replay.json: all figures, the course, every job", false },
+	  "write replay.html, a page with plots, and replay.json: all figures, the course, every job",
+	  false },
 	{ "output", 'o', "table|json", "form of what is printed; default table", false },
 	{ 0 },
 };
