@@ -11,11 +11,22 @@ __extension__ typedef __int128 wide;
 
 /* --- prices -------------------------------------------------------------------------------------------- */
 
-static int64_t cost_of(int64_t gpus, int64_t micro_per_hour, int64_t ms)
+/* Of what parts of GPUs, each in 1/63000, cost for so many ms at a price per hour; rounded down once, at the end. */
+static wide cost_parts(int64_t share, int64_t micro_per_hour, int64_t ms)
 {
-	wide cost = (wide)gpus * micro_per_hour * (ms > 0 ? ms : 0) / HOUR_MS;
+	return (wide)share * micro_per_hour * (ms > 0 ? ms : 0);
+}
+
+static int64_t cost_whole(wide parts)
+{
+	wide cost = parts / HOUR_MS / GPU_SHARE;
 
 	return cost < INT64_MAX / 4 ? (int64_t)cost : INT64_MAX / 4;
+}
+
+static int64_t cost_of(int64_t share, int64_t micro_per_hour, int64_t ms)
+{
+	return cost_whole(cost_parts(share, micro_per_hour, ms));
 }
 
 /* Of the models it accepts; of all that there are when it accepts any. */
@@ -44,8 +55,9 @@ static int64_t width_cost(const struct facts *facts, const struct view *view, co
 
 	if (!facts->prices.count || !shape->gpus)
 		return 0;
-	return cost_of(shape_gpus(shape, tasks), cheapest(facts, view, shape),
-		       job_expected_ms(facts, job));
+	return cost_of(shape_is_part(shape) ? shape_share(&view->space, shape, tasks)
+					    : shape_gpus(shape, tasks) * GPU_SHARE,
+		       cheapest(facts, view, shape), job_expected_ms(facts, job));
 }
 
 int64_t job_cost_micro(const struct facts *facts, const struct view *view, const struct job *job)
@@ -81,7 +93,27 @@ static int64_t cost_sum(int64_t a, int64_t b)
 	return a + b < INT64_MAX / 4 ? a + b : INT64_MAX / 4;
 }
 
-/* What the queue's own running jobs cost since `since_ms`, until they are expected to end. */
+/* What the ranks that hold a place cost, each from when it came, at the price of its node. */
+static int64_t attempt_cost(const struct facts *facts, const struct attempt *attempt,
+			    int64_t since_ms, int64_t end_ms)
+{
+	wide sum = 0;
+
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + rank);
+		int64_t share = task->gpu_part ? task->gpu_part
+					       : (int64_t)bits_count(task->gpu_mask) * GPU_SHARE;
+
+		if (task_holds(task) && share)
+			sum += cost_parts(
+				share, model_price(facts, node_get(facts, task->node)->model),
+				end_ms - (task->from_ms > since_ms ? task->from_ms : since_ms));
+	}
+	return cost_whole(sum);
+}
+
+/* What the queue's own running jobs cost since `since_ms`, until they are expected to end. Ranks that left are like jobs that
+ * ended: what they cost is of the past, and in what is said to be left the next time. */
 static int64_t running_cost(const struct standings *s, uint32_t queue, int64_t since_ms)
 {
 	const struct facts *facts = s->facts;
@@ -91,15 +123,11 @@ static int64_t running_cost(const struct standings *s, uint32_t queue, int64_t s
 	for (bool any = sorted_begin(&s->view->pool, s->view->queues.at[queue].running, &walk); any;
 	     any = sorted_next(&s->view->pool, &walk)) {
 		const struct job *job = job_get(facts, (struct job_id){ walk.id });
-		const struct attempt *attempt = attempt_get(facts, job->attempt);
-		const struct task *task = attempt_gpu_task(facts, attempt);
-		int64_t from_ms = attempt->placed_ms > since_ms ? attempt->placed_ms : since_ms,
-			end_ms = job_view_get(s->view, walk.id)->end_ms;
+		int64_t end_ms = job_view_get(s->view, walk.id)->end_ms;
 
 		end_ms = end_ms > facts->now_ms ? end_ms : facts->now_ms;
-		sum = cost_sum(sum, cost_of(job_view_get(s->view, walk.id)->share / GPU_SHARE,
-					    model_price(facts, node_get(facts, task->node)->model),
-					    end_ms - from_ms));
+		sum = cost_sum(sum, attempt_cost(facts, attempt_get(facts, job->attempt), since_ms,
+						 end_ms));
 	}
 	return sum;
 }
@@ -250,7 +278,8 @@ static int64_t rank_cost(const struct pass *pass, uint32_t id)
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	const struct task *task = attempt_gpu_task(facts, attempt_get(facts, job->attempt));
 
-	return cost_of(shape_get(facts, job->shape)->gpus,
+	return cost_of(task->gpu_part ? task->gpu_part
+				      : (int64_t)shape_get(facts, job->shape)->gpus * GPU_SHARE,
 		       model_price(facts, node_get(facts, task->node)->model),
 		       job_view_get(pass->view, id)->end_ms - facts->now_ms);
 }
@@ -293,7 +322,7 @@ static int64_t cost_ahead(const struct pass *pass, uint32_t id, int64_t share)
 						      : facts->now_ms + job_grace_ms(facts, job);
 
 	gone_ms = gone_ms > facts->now_ms ? gone_ms : facts->now_ms;
-	return cost_of(share / GPU_SHARE, model_price(facts, node_get(facts, task->node)->model),
+	return cost_of(share, model_price(facts, node_get(facts, task->node)->model),
 		       since_ms + job_expected_ms(facts, job) - gone_ms);
 }
 

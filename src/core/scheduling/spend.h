@@ -4,7 +4,7 @@
  * Budgets of queues, as the core knows them: what is left (said from outside, by a ledger or a person) and prices of GPUs per hour.
  *
  * A job costs what it is expected to: GPUs of its least width, times the price of the cheapest model it accepts, times its expected
- * run time. An elastic job is made as wide as there is money for. From what is left goes what running jobs of the queue and of those
+ * run time; a part of a GPU costs its share. What runs costs each rank from when it came, at the price of its node. An elastic job is made as wide as there is money for. From what is left goes what running jobs of the queue and of those
  * below it cost since it was said, until their expected ends, and what those will cost to which a place is promised. A job that costs
  * more than is left then waits with the reason `budget`, unless the policy only warns. Nothing that runs is stopped because a budget
  * is too small; but lower work of the queue goes for a job that lacks money, as for one that lacks room under a limit. A promise that
