@@ -6,6 +6,7 @@
 #include "api/hub.h"
 #include "api/schema.h"
 #include "api/tally.h"
+#include "core/placement/demand.h"
 
 static struct api_status status_get(const struct call *call)
 {
@@ -252,6 +253,17 @@ static void forecast_metrics(struct call *call, struct buf *out)
 	       "Pinball loss of forecasts for 9 of 10 cases, ms.", e.loss_safe_ms);
 }
 
+static int64_t fragments_sum(struct call *call)
+{
+	const struct facts *f = call->facts;
+	int64_t *fragments = arena_new_array(call->arena, int64_t, f->nodes.count + 1), sum = 0;
+
+	demand_fragments(f, call->arena, fragments);
+	for (uint32_t i = 0; i < f->nodes.count; i++)
+		sum += fragments[i];
+	return sum;
+}
+
 void handle_metrics(struct call *call)
 {
 	const struct api_status s = status_get(call);
@@ -280,6 +292,11 @@ void handle_metrics(struct call *call)
 	metric_head(&out, "shared_gpus_open", "gauge", "What is left of these, in GPUs.");
 	buf_adds(&out, "fairlead_shared_gpus_open ");
 	share_add(&out, gpus.open_share);
+	buf_addc(&out, '\n');
+	metric_head(&out, "fragment_gpus", "gauge",
+		    "GPUs that are open and of no use, as expected of the next task.");
+	buf_adds(&out, "fairlead_fragment_gpus ");
+	share_add(&out, fragments_sum(call));
 	buf_addc(&out, '\n');
 	metric(&out, "simulated", "gauge", "1 when some nodes are simulated.", s.simulated_nodes);
 	queue_metrics(&out, f, &tally);

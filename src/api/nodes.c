@@ -6,6 +6,7 @@
 #include "api/order.h"
 #include "api/tally.h"
 #include "base/check.h"
+#include "core/placement/demand.h"
 #include "base/clock.h"
 
 static struct named *nodes_by_name(struct call *call, uint32_t *ret_count)
@@ -91,7 +92,8 @@ static void numa_add(struct buf *out, const struct facts *f, const struct node *
 	out_end(out, ']');
 }
 
-static void node_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id)
+static void node_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id,
+		     int64_t fragment)
 {
 	const struct node *node = node_get(f, (struct node_id){ id });
 	char list[EVENT_TEXT_MAX + 1];
@@ -121,6 +123,7 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 		out_text(out, NULL, facts_name(f, node->domain[level]));
 	out_end(out, ']');
 	count_add(out, "gpus", tally_node(tally, f, (struct node_id){ id }));
+	out_share(out, "fragment", fragment);
 	node_jobs_add(out, tally, node, id);
 	out_end(out, '}');
 }
@@ -132,12 +135,15 @@ void handle_node_list(struct call *call)
 	struct buf out = BUF_INIT;
 	uint32_t count;
 	const struct named *order = nodes_by_name(call, &count);
+	int64_t *fragments;
 
+	fragments = arena_new_array(call->arena, int64_t, f->nodes.count + 1);
+	demand_fragments(f, call->arena, fragments);
 	tally_init(&tally, f);
 	out_object(&out, NULL);
 	out_list(&out, "nodes");
 	for (uint32_t i = 0; i < count; i++)
-		node_add(&out, f, &tally, order[i].id);
+		node_add(&out, f, &tally, order[i].id, fragments[order[i].id - 1]);
 	out_end(&out, ']');
 	out_list(&out, "levels");
 	for (uint32_t level = 0; level < f->level_count && level < LEVELS_MAX; level++)

@@ -35,6 +35,10 @@ static void cell_open(const json_t *row, struct buf *out)
 {
 	cell_number(json_object_get(json_object_get(row, "gpus"), "open"), out);
 }
+static void cell_fragment(const json_t *row, struct buf *out)
+{
+	cell_number(json_object_get(row, "fragment"), out);
+}
 static void cell_jobs(const json_t *row, struct buf *out)
 {
 	buf_addu(out, json_array_size(json_object_get(row, "jobs")));
@@ -101,6 +105,7 @@ static const struct column columns[] = {
 	{ "UNUSABLE", .cell = cell_unusable, .wide = true },
 	{ "SHARED", .cell = cell_shared, .wide = true },
 	{ "OPEN", .cell = cell_open, .wide = true },
+	{ "FRAGMENT", .cell = cell_fragment, .wide = true },
 	{ "JOBS", .cell = cell_jobs },
 	{ "GPU-MEMORY", "gpu_memory_mib", CELL_MEMORY, true },
 	{ "CPUS", .cell = cell_cpus, .wide = true },

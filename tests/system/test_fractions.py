@@ -85,9 +85,11 @@ def test_parts_are_shown_where_they_lie_and_what_is_left(d, tmp_path):
     assert task["gpu_share"] == 0.143 and task["gpu_memory_enforced"] is False, task
     node = {n["name"]: n for n in d.ask("nodes")}[gpu["node"]]
     assert node["gpus"]["shared"] == 1 and node["gpus"]["open"] == 0.333 and node["jobs"] == [half, seventh, memory], node
+    assert node["fragment"] == 0.111, node  # of the 0.333 the half has no use, one wish of three
     assert {q["name"]: q for q in d.ask("queues")}["default"]["gpus"] == 0.667
     status, metrics = raw(d, "/metrics")
     assert status == 200 and "fairlead_shared_gpus 1\n" in metrics and "fairlead_shared_gpus_open 0.3" in metrics, metrics
+    assert "fairlead_fragment_gpus 0.11" in metrics, metrics
     go.touch()
     for job in (half, seventh, memory):
         assert d.wait(job)["state"] == "succeeded"

@@ -152,3 +152,44 @@ void demand_set(struct space *space, const struct facts *facts, const uint32_t *
 	if (demand->count == 1)
 		demand->count = 0;
 }
+
+static void attempt_take(struct space *space, const struct facts *facts, const struct job *job)
+{
+	const struct attempt *attempt = attempt_get(facts, job->attempt);
+	const struct shape *shape = shape_get(facts, job->shape);
+
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+		int32_t rank = space_rank(space, task->node.v);
+		struct hold hold;
+
+		if (!task_holds(task) || rank == RANK_NONE)
+			continue;
+		hold = task_hold(task, shape, i);
+		space_take(space, (uint32_t)rank, &hold);
+	}
+	space_commit(space);
+}
+
+void demand_fragments(const struct facts *facts, struct arena *arena, int64_t *ret)
+{
+	uint32_t shapes = facts->shapes.count + 1, *jobs = arena_new_array(arena, uint32_t, shapes);
+	struct space space;
+
+	memset(ret, 0, facts->nodes.count * sizeof(*ret));
+	space_init(&space);
+	space_build(&space, facts);
+	for (uint32_t id = 1; id <= facts->jobs.count; id++) {
+		const struct job *job = job_get(facts, (struct job_id){ id });
+
+		if (!job_is_waiting(job) && !job_is_live(job))
+			continue;
+		jobs[job->shape.v]++;
+		if (job->attempt.v)
+			attempt_take(&space, facts, job);
+	}
+	demand_set(&space, facts, jobs, shapes, arena);
+	for (uint32_t rank = 0; rank < space.node_count; rank++)
+		ret[space_at(&space, rank)->node - 1] = demand_fragment(&space, rank);
+	space_deinit(&space);
+}

@@ -44,3 +44,6 @@ void demand_set(struct space *space, const struct facts *facts, const uint32_t *
 		uint32_t count, struct arena *arena);
 /* Expected fragment of the node, in GPU shares; 0 when nothing is measured or the node takes no work. */
 int64_t demand_fragment(const struct space *space, uint32_t rank);
+/* The same of all nodes, from the facts alone: into ret[node id - 1]. For readers; it walks all jobs and builds a space, some
+ * 10 ms for 100,000 GPUs. */
+void demand_fragments(const struct facts *facts, struct arena *arena, int64_t *ret);

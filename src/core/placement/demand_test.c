@@ -266,6 +266,21 @@ static void the_most_frequent_wishes_count_and_equally_frequent_ones_together(vo
 	assert_int_equal(space.demand.wishes[0].weight, DEMAND_WEIGHT / 2);
 }
 
+/* Both wait; n1 is too small for one of them. */
+static void readers_are_told_of_all_nodes_from_the_facts_alone(void **state)
+{
+	int64_t fragments[2];
+
+	(void)state;
+	node("n0", 1, 8);
+	node("n1", 1, 1);
+	(void)wish(1, 1, 0, 1000);
+	(void)wish(1, 1, 0, 8000);
+	demand_fragments(&f, &arena, fragments);
+	assert_int_equal(fragments[0], 0);
+	assert_int_equal(fragments[1], GPU_SHARE / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +296,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_node_with_more_free_gpus_is_taken_when_many_ask_for_the_others, begin,
 			end),
+		cmocka_unit_test_setup_teardown(readers_are_told_of_all_nodes_from_the_facts_alone,
+						begin, end),
 		cmocka_unit_test_setup_teardown(whole_gpus_go_where_processors_are_spent, begin,
 						end),
 		cmocka_unit_test_setup_teardown(
