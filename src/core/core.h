@@ -47,6 +47,7 @@ enum reason {
 	REASON_MAINTENANCE, /* it might still run when maintenance of nodes begins, or that lasts */
 	REASON_SLOWDOWN, /* there is a place, but the way between its GPUs is slower than the job accepts */
 	REASON_ALIGNMENT, /* enough fits on hosts, but not on one NUMA node for each task */
+	REASON_RESERVED, /* the same of a reservation in advance that is not for it */
 	REASON_END
 };
 const char *reason_name(enum reason reason);
@@ -153,7 +154,8 @@ enum change_kind {
 	CHANGE_ALIGN, /* it asks for no alignment */
 	CHANGE_BUDGET, /* queue `id` has `value` left in its budget, in millionths */
 	CHANGE_MAINTENANCE, /* maintenance of node `id` is called off */
-	CHANGE_SLOWDOWN /* it accepts steps that take `value` per mille longer than on the best place */
+	CHANGE_SLOWDOWN, /* it accepts steps that take `value` per mille longer than on the best place */
+	CHANGE_BOOKING /* reservation `id` (a row of facts->bookings) is given up */
 };
 struct change_part {
 	enum change_kind kind;

@@ -735,7 +735,8 @@ void checks_event(struct checks *checks, const struct facts *f, const struct eng
 	if (e->kind == EVENT_JOB_HELD)
 		excuse(checks, e->job_held.job);
 	if (e->kind == EVENT_NODE_SET || e->kind == EVENT_NODE_STATE ||
-	    e->kind == EVENT_NODE_WINDOW || e->kind == EVENT_GPU_STATE ||
+	    e->kind == EVENT_NODE_WINDOW || e->kind == EVENT_BOOKING_SET ||
+	    e->kind == EVENT_BOOKING_ENDED || e->kind == EVENT_GPU_STATE ||
 	    e->kind == EVENT_QUEUE_SET || e->kind == EVENT_POLICY_SET)
 		excuse(checks, 0);
 }

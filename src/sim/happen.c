@@ -83,6 +83,31 @@ static int happen_queue(struct run *run, const struct scenario_event *happens, s
 	return run_error(run, happens->line, err);
 }
 
+static int happen_booking(struct run *run, const struct scenario_event *happens, struct err *err)
+{
+	const struct scenario_booking *b = happens->booking;
+	struct event e = event_make(b ? EVENT_BOOKING_SET : EVENT_BOOKING_ENDED, 0, "scenario");
+	int64_t *nodes;
+
+	if (!b) {
+		e.booking_ended.name = happens->name;
+		return offer(run, &e, happens, err);
+	}
+	nodes = arena_new_array(&run->memory, int64_t, b->node_count + 1);
+	for (uint32_t i = 0; i < b->node_count; i++)
+		nodes[i] = facts_node_find(&run->world.facts, b->nodes[i]).v;
+	e.booking_set.name = b->name;
+	e.booking_set.queue = b->queue;
+	e.booking_set.model = b->model;
+	e.booking_set.gpus = b->gpus;
+	e.booking_set.keep = b->keep;
+	e.booking_set.from_ms = WORLD_EPOCH_MS + b->from_ms;
+	e.booking_set.to_ms = WORLD_EPOCH_MS + b->to_ms;
+	e.booking_set.nodes = nodes;
+	e.booking_set.nodes_count = b->node_count;
+	return offer(run, &e, happens, err);
+}
+
 static int command(struct run *run, const struct scenario_event *happens, uint32_t job,
 		   struct err *err)
 {
@@ -157,6 +182,8 @@ static int happen_job(struct run *run, const struct scenario_event *happens, uin
 	case HAPPENS_ADD_NODE:
 	case HAPPENS_GPU_DOWN:
 	case HAPPENS_GPU_UP:
+	case HAPPENS_RESERVE:
+	case HAPPENS_UNRESERVE:
 	case HAPPENS_SET_QUEUE: break;
 	}
 	UNREACHABLE();
@@ -188,6 +215,8 @@ int run_happen(struct run *run, const struct scenario_event *happens, struct err
 
 	if (happens->kind == HAPPENS_GPU_DOWN || happens->kind == HAPPENS_GPU_UP)
 		return happen_gpu(run, happens, err);
+	if (happens->kind == HAPPENS_RESERVE || happens->kind == HAPPENS_UNRESERVE)
+		return happen_booking(run, happens, err);
 	if (happens->kind == HAPPENS_SET_QUEUE)
 		return happen_queue(run, happens, err);
 	for (uint32_t i = 0; i < happens->node_count && rc == 0; i++)

@@ -136,6 +136,14 @@ struct scenario_job {
 	int line;
 };
 
+struct scenario_booking {
+	const char *name, *queue, *model; /* model "" = any */
+	int64_t from_ms, to_ms, gpus; /* gpus 0 = the nodes as a whole */
+	const char *const *nodes;
+	uint32_t node_count;
+	bool keep;
+};
+
 enum scenario_event_kind {
 	HAPPENS_NODE_DOWN,
 	HAPPENS_NODE_UP,
@@ -145,6 +153,8 @@ enum scenario_event_kind {
 	HAPPENS_GPU_DOWN,
 	HAPPENS_GPU_UP,
 	HAPPENS_SET_QUEUE,
+	HAPPENS_RESERVE,
+	HAPPENS_UNRESERVE,
 	HAPPENS_FINISH,
 	HAPPENS_FAIL,
 	HAPPENS_CANCEL,
@@ -165,6 +175,7 @@ struct scenario_event {
 	const struct scenario_node *node; /* ADD_NODE: one after the other */
 	uint32_t node_count;
 	const struct conf *queue; /* SET_QUEUE: the keys that change */
+	const struct scenario_booking *booking; /* RESERVE */
 	int line;
 };
 

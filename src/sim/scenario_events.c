@@ -9,7 +9,16 @@
 #include "core/model/facts.h"
 #include "sim/reader.h"
 
-enum about { ABOUT_NODE, ABOUT_JOB, ABOUT_TASK, ABOUT_GPU, ABOUT_NEW_NODE, ABOUT_QUEUE };
+enum about {
+	ABOUT_NODE,
+	ABOUT_JOB,
+	ABOUT_TASK,
+	ABOUT_GPU,
+	ABOUT_NEW_NODE,
+	ABOUT_QUEUE,
+	ABOUT_BOOKING,
+	ABOUT_NAME
+};
 
 static const struct happening {
 	const char *key;
@@ -24,6 +33,8 @@ static const struct happening {
 	{ "gpu_down", HAPPENS_GPU_DOWN, ABOUT_GPU },
 	{ "gpu_up", HAPPENS_GPU_UP, ABOUT_GPU },
 	{ "set_queue", HAPPENS_SET_QUEUE, ABOUT_QUEUE },
+	{ "reserve", HAPPENS_RESERVE, ABOUT_BOOKING },
+	{ "unreserve", HAPPENS_UNRESERVE, ABOUT_NAME },
 	{ "finish", HAPPENS_FINISH, ABOUT_JOB },
 	{ "fail", HAPPENS_FAIL, ABOUT_JOB },
 	{ "cancel", HAPPENS_CANCEL, ABOUT_JOB },
@@ -89,6 +100,53 @@ static int read_queue(struct reader *r, const struct conf *c, struct scenario_ev
 	return 0;
 }
 
+static int read_idle(struct reader *r, const struct conf *c, struct scenario_booking *booking)
+{
+	const char *idle = "lend";
+	int rc = reader_text(r, c, "idle", &idle);
+
+	booking->keep = strcmp(idle, "keep") == 0;
+	if (rc == 0 && !booking->keep && strcmp(idle, "lend") != 0)
+		return conf_error(r->err, r->file, conf_find(c, "idle"),
+				  "idle is lend or keep, not \"%s\"", idle);
+	return rc;
+}
+
+/* {name: x, queue: a, gpus: 4 or nodes: [n0], model: M, from: 2h, to: 4h, idle: keep} */
+static int read_booking(struct reader *r, const struct conf *c, struct scenario_event *event)
+{
+	static const char *const known[] = { "name",  "queue", "gpus", "nodes",
+					     "model", "from",  "to",   "idle" };
+	struct scenario_booking *b = arena_new(r->arena, struct scenario_booking);
+	struct names names = { .count = 0 };
+	int rc = reader_map(r, c, "reserve", known, ARRAY_SIZE(known));
+
+	*b = (struct scenario_booking){ .name = "", .queue = "default", .model = "" };
+	if (rc == 0)
+		rc = reader_text(r, c, "name", &b->name);
+	if (rc == 0)
+		rc = reader_text(r, c, "queue", &b->queue);
+	if (rc == 0)
+		rc = reader_text(r, c, "model", &b->model);
+	if (rc == 0)
+		rc = reader_int(r, c, "gpus", 1, 1000000, &b->gpus);
+	if (rc == 0)
+		rc = reader_duration(r, c, "from", NULL, event->at_ms, &b->from_ms);
+	if (rc == 0)
+		rc = reader_duration(r, c, "to", NULL, 0, &b->to_ms);
+	if (rc == 0)
+		rc = read_idle(r, c, b);
+	if (rc == 0 && conf_find(c, "nodes"))
+		rc = reader_ranges(r, conf_find(c, "nodes"), "nodes", &names);
+	for (size_t i = 0; rc == 0 && i < names.count; i++)
+		rc = scenario_check_node(r, conf_find(c, "nodes"), names.at[i]);
+	b->nodes = names.at;
+	b->node_count = (uint32_t)names.count;
+	event->booking = b;
+	event->name = b->name;
+	return rc;
+}
+
 static int read_about(struct reader *r, const struct conf *c, enum about about,
 		      struct scenario_event *event)
 {
@@ -122,6 +180,8 @@ static int read_about(struct reader *r, const struct conf *c, enum about about,
 		event->node = rc == 0 ? nodes : NULL;
 		return rc;
 	case ABOUT_QUEUE: return read_queue(r, c, event);
+	case ABOUT_BOOKING: return read_booking(r, c, event);
+	case ABOUT_NAME: return conf_text(r->err, r->file, c, "unreserve", 63, &event->name);
 	}
 	UNREACHABLE();
 }

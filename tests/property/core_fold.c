@@ -342,6 +342,33 @@ static struct event make_fabric(struct fold *f)
 	return e;
 }
 
+static struct event make_booking(struct fold *f)
+{
+	static const char *const names[] = { "x", "y", "z", "w" };
+	struct event e =
+		event_make(one_in(f, 4) ? EVENT_BOOKING_ENDED : EVENT_BOOKING_SET, 0, "test");
+	int64_t *node;
+
+	if (e.kind == EVENT_BOOKING_ENDED) {
+		e.booking_ended.name = pick(f, names, 4);
+		return e;
+	}
+	e.booking_set.name = pick(f, names, 4);
+	e.booking_set.queue = queue_names[below(f, QUEUES)];
+	e.booking_set.from_ms = f->now_ms + (int64_t)below(f, 60) * 20000;
+	e.booking_set.to_ms = e.booking_set.from_ms + 1 + (int64_t)below(f, 40) * 20000;
+	e.booking_set.keep = one_in(f, 2);
+	if (one_in(f, 2)) {
+		e.booking_set.gpus = 1 + below(f, 12);
+		return e;
+	}
+	node = arena_new(&f->step, int64_t);
+	*node = 1 + below(f, f->facts.nodes.count);
+	e.booking_set.nodes = node;
+	e.booking_set.nodes_count = 1;
+	return e;
+}
+
 static struct event make_node_command(struct fold *f)
 {
 	struct event e = event_make(one_in(f, 3) ? EVENT_GPU_STATE : EVENT_NODE_STATE, 0, "test");
@@ -349,6 +376,8 @@ static struct event make_node_command(struct fold *f)
 
 	if (f->mood.speeds && one_in(f, 3))
 		return make_fabric(f);
+	if (f->mood.times && one_in(f, 3))
+		return make_booking(f);
 	if (f->mood.times && one_in(f, 2)) {
 		e = event_make(EVENT_NODE_WINDOW, 0, "test");
 		e.node_window.node = node;

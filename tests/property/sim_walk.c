@@ -217,6 +217,36 @@ static void announce(struct walk *k, uint32_t node)
 	offer(k, &e);
 }
 
+static void reserve(struct walk *k)
+{
+	static const char *const names[] = { "x", "y", "z" };
+	struct event e =
+		event_make(one_in(k, 4) ? EVENT_BOOKING_ENDED : EVENT_BOOKING_SET, 0, "test");
+	int64_t node = 1 + below(k, NODES);
+
+	if (e.kind == EVENT_BOOKING_ENDED) {
+		e.booking_ended.name = names[below(k, 3)];
+		offer(k, &e);
+		return;
+	}
+	e.booking_set.name = names[below(k, 3)];
+	e.booking_set.queue =
+		facts_name(&k->world.facts,
+			   queue_get(&k->world.facts,
+				     (struct queue_id){ 1 + below(k, k->world.facts.queues.count) })
+				   ->name);
+	e.booking_set.from_ms = k->world.now_ms + (int64_t)below(k, 60) * 10000;
+	e.booking_set.to_ms = e.booking_set.from_ms + 1 + (int64_t)below(k, 30) * 10000;
+	e.booking_set.keep = one_in(k, 2);
+	if (one_in(k, 2)) {
+		e.booking_set.gpus = 1 + below(k, 12);
+	} else {
+		e.booking_set.nodes = &node;
+		e.booking_set.nodes_count = 1;
+	}
+	offer(k, &e);
+}
+
 static void disturb_node(struct walk *k)
 {
 	static const enum node_state states[] = { NODE_DOWN,  NODE_DRAINING, NODE_CORDONED,
@@ -224,8 +254,11 @@ static void disturb_node(struct walk *k)
 						  NODE_READY };
 	struct event e = event_make(EVENT_GPU_STATE, 0, "test");
 
-	if (one_in(k, 4)) {
-		announce(k, 1 + below(k, NODES));
+	if (one_in(k, 3)) {
+		if (one_in(k, 2))
+			announce(k, 1 + below(k, NODES));
+		else
+			reserve(k);
 		return;
 	}
 	if (one_in(k, 3)) {

@@ -61,3 +61,59 @@ def test_what_is_wrong_with_maintenance_is_said():
             result = d.run("nodes", "maintenance", *words, check=False)
             assert result.code != 0 and told in result.err, result
         assert "was so already" in d.run("nodes", "maintenance", "node0", "--off").out
+
+
+def test_reserved_gpus_are_for_their_queue_and_work_makes_room_for_them():
+    with harness.Daemon("sim:2x2xH100-80GB") as d:
+        d.run("policy", "set", "--min-runtime", "0s", "--grace", "1s")
+        d.run("queues", "create", "teach")
+        jobs = [d.submit("sleep", "600") for _ in range(4)]
+        for job in jobs:
+            d.wait(job, "running")
+        made = d.run("reservations", "create", "course", "--queue", "teach", "--gpus", "2", "--from", "2s", "--for", "1h", "--reason", "lesson")
+        assert "is reserved" in made.out and "is stopped after its checkpoint when it begins: job" in made.out, made
+        row = d.ask("reservations")[0]
+        assert (row["name"], row["queue"], row["gpus"], row["idle"]) == ("course", "teach", 2, "lend") and len(row["moves"]) == 2
+        for job in row["moves"]:
+            d.wait(job, "queued", "preempted")
+        text = d.run("explain", str(row["moves"][0])).out
+        assert "(reserved)" in text and 'reserved for queue "teach"' in text and "lesson" in text, text
+        pupil = d.submit("sleep", "600", flags=("--queue", "teach"))
+        d.wait(pupil, "running")
+        d.stop()
+        d.up()
+        assert d.state(pupil) == "running" and d.ask("reservations")[0]["name"] == "course"
+        assert d.state(row["moves"][0]) in ("queued", "preempted")
+        d.run("cancel", str(pupil))
+        d.run("reservations", "delete", "course")
+        for job in jobs:
+            d.wait(job, "running")
+        assert d.ask("reservations") == []
+
+
+def test_a_reservation_that_cannot_be_honoured_is_refused():
+    with harness.Daemon("sim:2x2xH100-80GB") as d:
+        d.run("queues", "create", "teach", "--limit", "3")
+        d.run("reservations", "create", "a", "--queue", "teach", "--nodes", "node0", "--from", "1h", "--for", "1h")
+        d.run("nodes", "maintenance", "node1", "--from", "5h", "--for", "1h")
+        for words, told in [
+            (("b", "--gpus", "3", "--from", "90m", "--for", "1h"), 'only 2 of 3 GPUs can be had for all of that time; reservation "a" holds'),
+            (("b", "--nodes", "node0", "--from", "90m", "--for", "1h"), 'node "node0" can\'t be had for all of that time: reservation "a" is there'),
+            (("b", "--gpus", "3", "--from", "5h", "--for", "1h"), 'node "node1" has maintenance then'),
+            (("b", "--gpus", "4", "--queue", "teach", "--from", "7h", "--for", "1h"), 'more than the limit of queue "teach"'),
+            (("b", "--gpus", "2", "--nodes", "node0", "--for", "1h"), "either"),
+            (("b", "--gpus", "2"), "say when it ends"),
+            (("b", "--for", "2h"), "say what to reserve"),
+            (("b", "--gpus", "1", "--model", "L4", "--for", "2h"), "only 0 of 1 GPUs"),
+            (("b", "--gpus", "1", "--queue", "nobody", "--for", "2h"), "nobody"),
+            (("b", "--nodes", "nodeX", "--for", "2h"), "there is no node"),
+            (("b", "--gpus", "1", "--for", "2h", "--idle", "rent"), "rent"),
+        ]:
+            result = d.run("reservations", "create", *words, check=False)
+            assert result.code != 0 and told in result.err, result
+        d.run("reservations", "create", "b", "--gpus", "3", "--from", "2h", "--for", "1h")
+        d.run("reservations", "change", "b", "--idle", "keep", "--for", "2h")
+        row = next(r for r in d.ask("reservations") if r["name"] == "b")
+        assert row["idle"] == "keep" and row["to_ms"] - row["from_ms"] == 2 * 3600 * 1000 and row["gpus"] == 3
+        assert "there is no reservation" in d.run("reservations", "delete", "c", check=False).err
+        assert 'has reservation "a"' in d.run("queues", "delete", "teach", check=False).err

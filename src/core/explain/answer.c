@@ -196,6 +196,9 @@ static void frees_list(const struct trial *t, struct parts *ret)
 	struct sorted_walk walk;
 
 	ret->count = 0;
+	for (uint32_t row = 1; row <= t->facts->bookings.count; row++)
+		if (booking_get(t->facts, row)->name.v)
+			(void)part_add(ret, CHANGE_BOOKING, row, 0);
 	for (bool any = sorted_begin(&view->pool, view->ends, &walk);
 	     any && ret->count < CHANGE_PARTS_MAX / 2; any = sorted_next(&view->pool, &walk))
 		(void)part_add(ret, CHANGE_JOB_ENDS, walk.id, 0);
@@ -336,7 +339,7 @@ static bool answer_reservation(struct trial *t, const struct verdict *v, struct 
 	return v->holder.v && part_add(parts, CHANGE_JOB_ENDS, v->holder.v, 0);
 }
 
-/* It ends before the maintenance begins; else that of all its nodes is called off. */
+/* It ends before the maintenance, or the reservation, begins; else that is called off, of all its nodes. */
 static bool answer_maintenance(struct trial *t, const struct verdict *v, struct parts *parts)
 {
 	int64_t limit_ms = run_limit_search(t, parts);
@@ -344,6 +347,8 @@ static bool answer_maintenance(struct trial *t, const struct verdict *v, struct 
 
 	if (limit_ms)
 		return part_add(parts, CHANGE_RUN_LIMIT, 0, limit_ms);
+	if (v->code == REASON_RESERVED)
+		return part_add(parts, CHANGE_BOOKING, v->at, 0);
 	for (uint32_t rank = 0; rank < t->view->space.node_count; rank++) {
 		uint32_t id = space_at(&t->view->space, rank)->node;
 		const struct node *node = node_get(t->facts, (struct node_id){ id });
@@ -404,7 +409,7 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 		return answer_reservation(t, v, parts);
 	if (v->code == REASON_WINDOW)
 		return answer_window(t, v, parts);
-	if (v->code == REASON_MAINTENANCE)
+	if (v->code == REASON_MAINTENANCE || v->code == REASON_RESERVED)
 		return answer_maintenance(t, v, parts);
 	if (!never &&
 	    (v->code == REASON_CAPACITY || v->code == REASON_FRAGMENTATION ||

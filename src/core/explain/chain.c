@@ -382,7 +382,8 @@ bool reason_is_of_place(enum reason reason)
 	return reason == REASON_CAPACITY || reason == REASON_TOPOLOGY ||
 	       reason == REASON_FRAGMENTATION || reason == REASON_CPU || reason == REASON_RAM ||
 	       reason == REASON_SHARING || reason == REASON_RESERVATION ||
-	       reason == REASON_PRIORITY || reason == REASON_MAINTENANCE;
+	       reason == REASON_PRIORITY || reason == REASON_MAINTENANCE ||
+	       reason == REASON_RESERVED;
 }
 
 void chain_make(const struct words *w, struct explanation *ret)

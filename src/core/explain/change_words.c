@@ -142,6 +142,9 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 	case CHANGE_TOLERATE:
 		return arena_printf(a, "tolerating the taint %s",
 				    facts_name(w->facts, (struct name_id){ part->id }));
+	case CHANGE_BOOKING:
+		return arena_printf(a, "no reservation \"%s\"",
+				    facts_name(w->facts, booking_get(w->facts, part->id)->name));
 	case CHANGE_MAINTENANCE:
 		return arena_printf(a, "no maintenance of node \"%s\"", node_text(w, part->id));
 	case CHANGE_SLOWDOWN:

@@ -41,6 +41,7 @@ const char *reason_name(enum reason reason)
 		[REASON_MAINTENANCE] = "maintenance",
 		[REASON_SLOWDOWN] = "slowdown",
 		[REASON_ALIGNMENT] = "alignment",
+		[REASON_RESERVED] = "reserved",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -231,7 +232,8 @@ static struct verdict waiting_verdict(struct words *w)
 		return (struct verdict){ 0 };
 	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY ||
 	    v.code == REASON_BUDGET || v.code == REASON_RESERVATION || v.code == REASON_WINDOW ||
-	    v.code == REASON_MAINTENANCE || (w->starts_only && v.code != REASON_NONE))
+	    v.code == REASON_MAINTENANCE || v.code == REASON_RESERVED ||
+	    (w->starts_only && v.code != REASON_NONE))
 		return v;
 	ever = ever_verdict(w);
 	w->never = ever.code != REASON_NONE;

@@ -205,6 +205,15 @@ static void put_budget(struct trial *t, const struct change_part *part)
 	trial_put(t, &e);
 }
 
+static void put_booking_ended(struct trial *t, uint32_t row)
+{
+	struct event e = trial_event(t, EVENT_BOOKING_ENDED);
+
+	e.booking_ended.name =
+		arena_strdup(&t->scratch, facts_name(&t->copy, booking_get(&t->copy, row)->name));
+	trial_put(t, &e);
+}
+
 /* One that has begun ends with the node being ready. */
 static void put_maintenance(struct trial *t, uint32_t node)
 {
@@ -247,6 +256,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 			  part->kind != CHANGE_LEND && queue->reserved, part->kind);
 		return;
 	case CHANGE_BUDGET: put_budget(t, part); return;
+	case CHANGE_BOOKING: put_booking_ended(t, part->id); return;
 	case CHANGE_MAINTENANCE: put_maintenance(t, part->id); return;
 	case CHANGE_NODE_READY:
 	case CHANGE_GPUS_BACK: put_node(t, part); return;

@@ -506,6 +506,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_QUOTA_LIMIT: return v->level ? bound_text(w, v) : limit_text(w, v);
 	case REASON_WINDOW: return window_text(w, v);
 	case REASON_MAINTENANCE: return words_maintenance(w, v);
+	case REASON_RESERVED: return words_reserved(w, v);
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,
@@ -651,6 +652,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_QUOTA_LIMIT: return v->level ? bound_remedy(w, v) : limit_remedy(w, v);
 	case REASON_WINDOW: return window_remedy(w, v);
 	case REASON_MAINTENANCE: return words_maintenance_remedy(w, v);
+	case REASON_RESERVED: return words_reserved_remedy(w, v);
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,

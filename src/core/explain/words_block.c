@@ -33,3 +33,37 @@ const char *words_maintenance_remedy(const struct words *w, const struct verdict
 			node_name(w, v->at));
 	return "declaring a run-time limit short enough to end before it begins, or waiting until it is over";
 }
+
+const char *words_reserved(const struct words *w, const struct verdict *v)
+{
+	const struct booking *b = booking_get(w->facts, v->at);
+	const char *name = facts_name(w->facts, b->name), *reason = facts_text(w->facts, b->reason),
+		   *queue = facts_name(w->facts, queue_get(w->facts, b->queue)->name);
+
+	if (v->have <= w->facts->now_ms)
+		return arena_printf(
+			w->arena,
+			"would fit, but the GPUs are reserved for queue \"%s\" (reservation \"%s\"), which ends %s%s%s",
+			queue, name, words_until(w, v->need), *reason ? ": " : "", reason);
+	if (w->j->tier == TIER_CRITICAL && !w->j->limit_ms)
+		return arena_printf(
+			w->arena,
+			"critical work is never stopped and this declares no run-time limit, and the GPUs are reserved for "
+			"queue \"%s\" (reservation \"%s\"), which begins %s",
+			queue, name, words_until(w, v->have));
+	return arena_printf(
+		w->arena,
+		"may run for %s, and the GPUs are reserved for queue \"%s\" (reservation \"%s\"), which begins %s and ends %s%s%s",
+		words_duration(w, job_expected_ms(w->facts, w->j)), queue, name,
+		words_until(w, v->have), words_until(w, v->need), *reason ? ": " : "", reason);
+}
+
+const char *words_reserved_remedy(const struct words *w, const struct verdict *v)
+{
+	if (v->have <= w->facts->now_ms)
+		return arena_printf(
+			w->arena,
+			"waiting until then, or an admin who gives it up: `fairlead reservations delete %s`",
+			facts_name(w->facts, booking_get(w->facts, v->at)->name));
+	return "declaring a run-time limit short enough to end before it begins, or waiting until it is over";
+}

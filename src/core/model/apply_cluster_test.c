@@ -132,6 +132,39 @@ static void announced_maintenance_is_forgotten_when_it_is_over(void **state)
 	assert_false(node_has_window(node_get(&f, (struct node_id){ 2 })));
 }
 
+static void a_reservation_in_advance_is_made_changed_and_over(void **state)
+{
+	static const int64_t nodes[] = { 2, 1 }, masks[] = { 3, 1 };
+	const struct booking *b;
+	uint32_t row;
+
+	(void)state;
+	fits(EVENT_OF(BOOKING_SET, booking_set, 50, .name = "course", .queue = "default",
+		      .from_ms = 1000, .to_ms = 2000, .gpus = 3, .nodes = nodes, .nodes_count = 2,
+		      .masks = masks, .masks_count = 2, .reason = "lesson"));
+	row = facts_booking_find(&f, "course");
+	assert_int_equal(row, 1);
+	b = booking_get(&f, row);
+	assert_true(b->node[0] == 2 && b->mask[0] == 3 && b->node[1] == 1 && !b->node[2]);
+	fits(EVENT_OF(BOOKING_SET, booking_set, 60, .name = "course", .queue = "default",
+		      .from_ms = 1000, .to_ms = 3000, .keep = 1, .nodes = nodes, .nodes_count = 1,
+		      .masks = masks, .masks_count = 1));
+	b = booking_get(&f, facts_booking_find(&f, "course"));
+	assert_true(b->to_ms == 3000 && b->keep && !b->node[1] && f.bookings.count == 1);
+	assert_true(booking_is_for(&f, b, facts_queue_find(&f, "default")));
+	does_not_fit(EVENT_OF(BOOKING_SET, booking_set, 70, .name = "x", .queue = "nobody",
+			      .from_ms = 1, .to_ms = 2, .nodes = nodes, .nodes_count = 1,
+			      .masks = masks, .masks_count = 1));
+	does_not_fit(EVENT_OF(BOOKING_SET, booking_set, 70, .name = "x", .queue = "default",
+			      .from_ms = 2, .to_ms = 2, .nodes = nodes, .nodes_count = 1,
+			      .masks = masks, .masks_count = 1));
+	does_not_fit(EVENT_OF(BOOKING_SET, booking_set, 70, .name = "x", .queue = "default",
+			      .from_ms = 1, .to_ms = 2));
+	does_not_fit(EVENT_OF(BOOKING_ENDED, booking_ended, 80, .name = "x"));
+	fits(EVENT_OF(BOOKING_ENDED, booking_ended, 80, .name = "course"));
+	assert_int_equal(facts_booking_find(&f, "course"), 0);
+}
+
 static void queues_form_a_tree_without_circles(void **state)
 {
 	(void)state;
@@ -218,6 +251,7 @@ int main(void)
 		STORY(a_node_keeps_its_number_when_it_changes_or_returns),
 		STORY(what_people_say_of_a_node_stays_when_it_is_declared_again),
 		STORY(announced_maintenance_is_forgotten_when_it_is_over),
+		STORY(a_reservation_in_advance_is_made_changed_and_over),
 		STORY(queues_form_a_tree_without_circles),
 		STORY(each_change_of_people_raises_the_identity_version),
 		STORY(a_policy_of_minus_one_stays),

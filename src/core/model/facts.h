@@ -51,6 +51,8 @@ enum {
 	SPEED_WHOLE = 1000, /* a throughput of 1 */
 	SPEED_MOST = 60000,
 	RESERVATIONS_MAX = 10000, /* policy.backfill_depth is never more */
+	BOOKINGS_MAX = 64,
+	BOOKING_NODES_MAX = 64, /* of one */
 	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
 	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
 	 * filling up to it costs what the lost jobs did; a hundred times ARRAY_MAX may be passed where none is named. */
@@ -259,6 +261,19 @@ struct queue {
 struct price {
 	struct name_id model; /* "any": of models without one */
 	int64_t micro_per_hour; /* of one GPU; -1 = it has none any more */
+};
+
+/* GPUs, or whole nodes, reserved in advance for jobs of a queue and of those below it. */
+struct booking {
+	struct name_id name; /* 0 = the row is free */
+	struct queue_id queue;
+	int64_t from_ms, to_ms;
+	struct name_id model; /* 0 = any */
+	uint32_t gpus; /* 0 = its nodes as a whole */
+	bool keep; /* idle ones are not lent to best-effort work */
+	struct text_id reason;
+	uint32_t node[BOOKING_NODES_MAX]; /* none behind the last */
+	uint32_t mask[BOOKING_NODES_MAX];
 };
 
 struct team {
@@ -522,6 +537,7 @@ struct facts {
 	int64_t sought_ms; /* when jobs that had none were looked for the last time, in a review or without */
 	uint64_t sought_seq;
 	struct table prices; /* few: by model, as they were set first */
+	struct table bookings; /* BOOKINGS_MAX rows at most; rows are used again */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;
 	uint32_t
@@ -627,6 +643,13 @@ static inline const struct reservation_fact *reservation_get(const struct facts 
 {
 	return table_get(&f->reservations, row);
 }
+static inline const struct booking *booking_get(const struct facts *f, uint32_t row)
+{
+	return table_get(&f->bookings, row);
+}
+uint32_t facts_booking_find(const struct facts *f, const char *name); /* row; 0 = none */
+/* Jobs of this queue may use it. */
+bool booking_is_for(const struct facts *f, const struct booking *booking, struct queue_id queue);
 /* The job's reservation, NULL if it has none. */
 const struct reservation_fact *facts_reservation(const struct facts *f, struct job_id job);
 /* Does a task with this wish take a part of one GPU. */

@@ -210,6 +210,28 @@ static int check_attempt_references(const struct facts *f, struct err *err)
 	return 0;
 }
 
+static int check_booking_references(const struct facts *f, struct err *err)
+{
+	if (f->bookings.count > BOOKINGS_MAX)
+		return WRONG("more reservations in advance than rows for them");
+	for (uint32_t row = 1; row <= f->bookings.count; row++) {
+		const struct booking *b = booking_get(f, row);
+
+		if (!b->name.v)
+			continue;
+		if (!name_ok(f, b->name) || !name_ok(f, b->model) ||
+		    !id_exists(&f->queues, b->queue.v) || b->from_ms < 0 ||
+		    b->to_ms <= b->from_ms || !row_ok(&f->texts, b->reason.v))
+			return WRONG("reservation %u in advance: its name, queue or time is wrong",
+				     row);
+		for (uint32_t i = 0; i < BOOKING_NODES_MAX && b->node[i]; i++)
+			if (!id_exists(&f->nodes, b->node[i]))
+				return WRONG("reservation %u in advance: a node does not exist",
+					     row);
+	}
+	return 0;
+}
+
 static int check_reservation_references(const struct facts *f, struct err *err)
 {
 	if (f->reservation_count > f->reservations.count)
@@ -247,6 +269,8 @@ int facts_check_references(const struct facts *f, struct err *err)
 		result = check_attempt_references(f, err);
 	if (!result)
 		result = check_reservation_references(f, err);
+	if (!result)
+		result = check_booking_references(f, err);
 	return result;
 }
 
@@ -466,6 +490,8 @@ static int check_texts(const struct facts *f, struct err *err)
 		count += attempt_get(f, (struct attempt_id){ id })->reason.v != 0;
 	for (uint32_t id = 1; id <= f->queues.count; id++)
 		count += queue_get(f, (struct queue_id){ id })->calendar.v != 0;
+	for (uint32_t row = 1; row <= f->bookings.count; row++)
+		count += booking_get(f, row)->reason.v != 0;
 	return count == f->texts.count ? 0 : WRONG("reasons without an owner, or with two");
 }
 

@@ -418,6 +418,29 @@ static void fill_reservation_set(struct random *r, const struct facts *f, struct
 	e->waits_for = recent(r, f->jobs.count);
 }
 
+static void fill_booking_set(struct random *r, const struct facts *f, struct arena *arena,
+			     struct event_booking_set *e)
+{
+	uint32_t count = random_below(r, 4);
+	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		nodes[i] = recent(r, f->nodes.count);
+		masks[i] = upto(r, 255);
+	}
+	e->name = named(r, arena, "book", 6);
+	e->queue = named(r, arena, "q", 6);
+	e->from_ms = upto(r, 500000);
+	e->to_ms = upto(r, 900000);
+	e->keep = upto(r, 1);
+	e->model = random_below(r, 2) ? "" : "model-1";
+	e->gpus = upto(r, 8);
+	e->nodes = nodes;
+	e->masks = masks;
+	e->nodes_count = e->masks_count = count;
+	e->reason = named(r, arena, "reason ", 4);
+}
+
 /* How often each kind comes. */
 static const struct {
 	enum event_kind kind;
@@ -471,6 +494,8 @@ static const struct {
 	{ EVENT_PROMISE_MADE, 4 },
 	{ EVENT_PROMISE_DROPPED, 2 },
 	{ EVENT_RESERVATIONS_REVIEWED, 1 },
+	{ EVENT_BOOKING_SET, 2 },
+	{ EVENT_BOOKING_ENDED, 1 },
 	{ EVENT_RESERVATION_SET, 4 },
 	{ EVENT_RESERVATION_DROPPED, 1 },
 	{ EVENT_JOBS_FORGOTTEN, 2 },
@@ -552,6 +577,10 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 			e->queue_set.guarantee_model_shares_count = 1;
 		}
 		e->queue_set.calendar = random_below(r, 4) ? "" : named(r, arena, "sat ", 4);
+	} else if (e->kind == EVENT_BOOKING_SET) {
+		fill_booking_set(r, f, arena, &e->booking_set);
+	} else if (e->kind == EVENT_BOOKING_ENDED) {
+		e->booking_ended.name = named(r, arena, "book", 6);
 	} else if (e->kind == EVENT_PRICE_SET || e->kind == EVENT_BUDGET_SET) {
 		random_money(r, arena, e);
 	} else if (e->kind == EVENT_QUEUE_REMOVED) {

@@ -364,6 +364,20 @@ static const struct field like_fields[] = { ONE(I64, key), ONE(I64, seq), ONE(U3
 					    SOME(I64, run_ms, LIKE_RUNS), LAST };
 #undef SELF
 
+#define SELF booking
+static const struct field booking_fields[] = { ONE(NAME, name),
+					       ONE(U32, queue),
+					       ONE(I64, from_ms),
+					       ONE(I64, to_ms),
+					       ONE(NAME, model),
+					       ONE(U32, gpus),
+					       ONE(BOOL, keep),
+					       ONE(REASON, reason),
+					       SOME(U32, node, BOOKING_NODES_MAX),
+					       SOME(U32, mask, BOOKING_NODES_MAX),
+					       LAST };
+#undef SELF
+
 #define SELF reservation_fact
 static const struct field reservation_fields[] = { ONE(I64, start_ms), ONE(U32, waits_for), LAST };
 #undef SELF
@@ -391,6 +405,7 @@ static const struct {
 	[RECORD_TASK - RECORD_HEAD] = { "task", task_fields },
 	[RECORD_LIKE - RECORD_HEAD] = { "like", like_fields },
 	[RECORD_PRICE - RECORD_HEAD] = { "price", price_fields },
+	[RECORD_BOOKING - RECORD_HEAD] = { "booking", booking_fields },
 	[RECORD_RESERVATION - RECORD_HEAD] = { "reservation", reservation_fields },
 	[RECORD_RESERVED - RECORD_HEAD] = { "reserved", promise_fields },
 	[RECORD_LEVEL - RECORD_HEAD] = { "level", level_fields },
@@ -653,7 +668,7 @@ int facts_walk(const struct facts *f, void *context,
 		{ RECORD_NODE, &f->nodes },   { RECORD_QUEUE, &f->queues },
 		{ RECORD_TEAM, &f->teams },   { RECORD_USER, &f->users },
 		{ RECORD_TOKEN, &f->tokens }, { RECORD_SHAPE, &f->shapes },
-		{ RECORD_PRICE, &f->prices },
+		{ RECORD_PRICE, &f->prices }, { RECORD_BOOKING, &f->bookings },
 	};
 	int result = walk_table(&w, RECORD_NAME, &f->names);
 

@@ -35,6 +35,7 @@ enum record_kind {
 	RECORD_PRICE,
 	RECORD_LEVEL, /* id its number, 0 the cluster; only those with something to say */
 	RECORD_MAKE,
+	RECORD_BOOKING,
 	RECORD_END
 };
 

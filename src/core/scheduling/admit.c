@@ -131,6 +131,8 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_LEVELS_SET: return admit_levels_set(&a, &event->levels_set);
 	case EVENT_NODE_SET: return admit_node_set(&a, &event->node_set);
 	case EVENT_NODE_STATE: return admit_node_state(&a, &event->node_state);
+	case EVENT_BOOKING_SET: return admit_booking_set(&a, &event->booking_set);
+	case EVENT_BOOKING_ENDED: return admit_booking_ended(&a, &event->booking_ended);
 	case EVENT_NODE_WINDOW: return admit_node_window(&a, &event->node_window);
 	case EVENT_NODE_MARKED: return admit_node_marked(&a, &event->node_marked);
 	case EVENT_NODE_NUMA: return admit_node_numa(&a, &event->node_numa);

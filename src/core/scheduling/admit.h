@@ -23,6 +23,8 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 int admit_levels_set(const struct admission *a, const struct event_levels_set *e) MUST_CHECK;
 int admit_node_set(const struct admission *a, struct event_node_set *e) MUST_CHECK;
 int admit_node_state(const struct admission *a, const struct event_node_state *e) MUST_CHECK;
+int admit_booking_set(const struct admission *a, struct event_booking_set *e) MUST_CHECK;
+int admit_booking_ended(const struct admission *a, const struct event_booking_ended *e) MUST_CHECK;
 int admit_node_window(const struct admission *a, const struct event_node_window *e) MUST_CHECK;
 int admit_node_numa(const struct admission *a, const struct event_node_numa *e) MUST_CHECK;
 int admit_node_marked(const struct admission *a, const struct event_node_marked *e) MUST_CHECK;

@@ -332,6 +332,11 @@ int admit_queue_removed(const struct admission *a, const struct event_queue_remo
 				a->err, ERR_CONFLICT,
 				"queue \"%s\" has queue \"%s\" below it; remove that one first",
 				e->name, facts_name(f, queue_get(f, (struct queue_id){ q })->name));
+	for (uint32_t row = 1; row <= f->bookings.count; row++)
+		if (booking_get(f, row)->name.v && booking_get(f, row)->queue.v == id.v)
+			return err_set(a->err, ERR_CONFLICT,
+				       "queue \"%s\" has reservation \"%s\"; delete that one first",
+				       e->name, facts_name(f, booking_get(f, row)->name));
 	for (uint32_t job = 1; job <= f->jobs.count; job++) {
 		if (job_get(f, (struct job_id){ job })->queue.v != id.v ||
 		    job_state_is_final(job_get(f, (struct job_id){ job })->state))

@@ -10,7 +10,7 @@
 
 static bool block_same(const struct block *a, const struct block *b)
 {
-	return a->from_ms == b->from_ms && a->to_ms == b->to_ms;
+	return a->from_ms == b->from_ms && a->to_ms == b->to_ms && !a->booking && !b->booking;
 }
 
 static bool block_before(const struct block *a, const struct block *b)
@@ -71,20 +71,79 @@ static void windows_read(struct pass *pass)
 	}
 }
 
+static void bookings_read(struct pass *pass)
+{
+	struct blocks *b = &pass->blocks;
+
+	for (uint32_t row = 1; row <= pass->facts->bookings.count; row++) {
+		const struct booking *booking = booking_get(pass->facts, row);
+		struct block block = { .from_ms = booking->from_ms,
+				       .to_ms = booking->to_ms,
+				       .booking = row };
+		uint32_t at;
+
+		if (!booking->name.v)
+			continue;
+		at = block_add(b, &block);
+		for (uint32_t i = 0; i < BOOKING_NODES_MAX && booking->node[i]; i++) {
+			int32_t rank = space_rank(&pass->view->space, booking->node[i]);
+
+			if (rank == RANK_NONE)
+				continue;
+			b->touches[b->touch_count++] = (struct block_touch){
+				.rank = (uint32_t)rank,
+				.block = at,
+				.mask = booking->gpus ? booking->mask[i] : UINT32_MAX,
+				.shut = !booking->gpus,
+			};
+		}
+	}
+}
+
+static uint32_t bookings_count(const struct pass *pass)
+{
+	uint32_t count = 0;
+
+	for (uint32_t row = 1; row <= pass->facts->bookings.count; row++)
+		count += booking_get(pass->facts, row)->name.v != 0;
+	return count;
+}
+
+/* By rank: each has its place counted. */
+static void touches_sort(struct pass *pass)
+{
+	struct blocks *b = &pass->blocks;
+	uint32_t *at = arena_new_array(pass->arena, uint32_t, pass->view->space.node_count + 2);
+	struct block_touch *sorted =
+		arena_new_array(pass->arena, struct block_touch, b->touch_count + 1);
+
+	for (uint32_t i = 0; i < b->touch_count; i++)
+		at[b->touches[i].rank + 1]++;
+	for (uint32_t rank = 0; rank < pass->view->space.node_count; rank++)
+		at[rank + 1] += at[rank];
+	for (uint32_t i = 0; i < b->touch_count; i++)
+		sorted[at[b->touches[i].rank]++] = b->touches[i];
+	b->touches = sorted;
+}
+
 bool blocks_exist(struct pass *pass)
 {
 	struct blocks *b = &pass->blocks;
-	uint32_t most;
+	uint32_t windows, bookings;
 
 	if (b->made)
 		return b->count > 0;
 	b->made = true;
-	most = windows_count(pass);
-	if (!most)
+	windows = windows_count(pass);
+	bookings = bookings_count(pass);
+	if (!windows && !bookings)
 		return false;
-	b->at = arena_new_array(pass->arena, struct block, most);
-	b->touches = arena_new_array(pass->arena, struct block_touch, most);
+	b->at = arena_new_array(pass->arena, struct block, (size_t)windows + bookings);
+	b->touches = arena_new_array(pass->arena, struct block_touch,
+				     (size_t)windows + bookings * BOOKING_NODES_MAX);
 	windows_read(pass);
+	bookings_read(pass);
+	touches_sort(pass);
 	b->words = (b->count + 63) / 64;
 	b->on = arena_new_array(pass->arena, uint64_t, b->words);
 	b->wanted = arena_new_array(pass->arena, uint64_t, b->words);
@@ -160,18 +219,37 @@ static void blocks_turn(struct pass *pass)
 
 /* --- for whom ------------------------------------------------------------------------------------------ */
 
+/* Is the block in the way of a run from..to? *ret_ever: of some run of the job. */
+static bool block_is_in_way(const struct pass *pass, const struct block *block,
+			    const struct job *job, int64_t from_ms, int64_t to_ms, bool *ret_ever)
+{
+	const struct booking *booking;
+
+	*ret_ever = true;
+	if (block->booking) {
+		booking = booking_get(pass->facts, block->booking);
+		*ret_ever = !booking_is_for(pass->facts, booking, job->queue) &&
+			    (booking->keep || job->tier != TIER_BEST_EFFORT);
+		if (job->tier == TIER_CRITICAL && !job->limit_ms)
+			to_ms = INT64_MAX;
+	}
+	return *ret_ever && block->from_ms < to_ms && block->to_ms > from_ms;
+}
+
 int64_t blocks_in_way(const struct pass *pass, const struct job *job, int64_t at_ms,
 		      int64_t length_ms, uint64_t *ret)
 {
 	const struct blocks *b = &pass->blocks;
 	int64_t end_ms = at_ms + length_ms, more_ms = INT64_MAX;
 
-	(void)job;
 	memset(ret, 0, b->words * sizeof(*ret));
 	for (uint32_t i = 0; i < b->count; i++) {
-		if (b->at[i].from_ms < end_ms)
+		bool ever;
+
+		/* Those that are over by then are lifted by who looks ahead. */
+		if (block_is_in_way(pass, &b->at[i], job, pass->facts->now_ms, end_ms, &ever))
 			ret[i / 64] |= UINT64_C(1) << i % 64;
-		else if (b->at[i].from_ms - length_ms + 1 < more_ms)
+		else if (ever && b->at[i].from_ms - length_ms + 1 < more_ms)
 			more_ms = b->at[i].from_ms - length_ms + 1;
 	}
 	return more_ms;
@@ -247,10 +325,12 @@ bool blocks_why(struct pass *pass, const struct place_request *request, struct v
 		blocks_put(pass, space, b->wanted, NULL);
 		fits = place_find(space, request, NULL, NULL, NULL) == 0;
 		if (fits)
-			*ret_why = (struct verdict){ .code = REASON_MAINTENANCE,
-						     .at = b->at[i].node,
-						     .have = b->at[i].from_ms,
-						     .need = b->at[i].to_ms };
+			*ret_why = (struct verdict){
+				.code = b->at[i].booking ? REASON_RESERVED : REASON_MAINTENANCE,
+				.at = b->at[i].booking ? b->at[i].booking : b->at[i].node,
+				.have = b->at[i].from_ms,
+				.need = b->at[i].to_ms
+			};
 	}
 	space_rollback(space, mark);
 	return fits;
@@ -262,15 +342,15 @@ uint32_t blocks_of_node(const struct pass *pass, const struct job *job, uint32_t
 	const struct blocks *b = &pass->blocks;
 	uint32_t mask = 0;
 
-	(void)job;
 	*ret_opens = false;
 	for (uint32_t i = 0; i < b->touch_count; i++) {
 		const struct block_touch *t = &b->touches[i];
+		bool ever;
 
 		if (t->rank != rank)
 			continue;
 		*ret_opens = *ret_opens || t->begun;
-		if (b->at[t->block].from_ms < to_ms && b->at[t->block].to_ms > from_ms)
+		if (block_is_in_way(pass, &b->at[t->block], job, from_ms, to_ms, &ever))
 			mask |= t->mask;
 	}
 	return mask;

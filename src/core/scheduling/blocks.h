@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Blocks: what is kept from jobs for a time, because nodes have maintenance announced.
+ * Blocks: what is kept from jobs for a time, because nodes have maintenance announced or GPUs are reserved in advance for others.
  *
  *	it is 18:00, and n0 has maintenance from 20:00 to 22:00
  *	a job that is expected to end at 19:30		may start on n0
  *	a job that is expected to end at 21:00		runs elsewhere, or waits until 22:00
+ *
+ * A reservation is no block for jobs of its queue, nor, if it lends what is idle, for best-effort work, which goes when it is
+ * needed. Critical work never goes, so without a declared limit it keeps away from all that is reserved for others.
  *
  * A block is such a time and the GPUs it is about. Before a job is placed, the space is told which blocks its run would
  * touch (blocks_for): they are kept from it like GPUs that others hold. What runs already is no matter of blocks: it is warned in
@@ -30,6 +33,7 @@ enum { BLOCK_SETS_MAX = 8 }; /* of which a pass remembers what it knows of shape
 struct block {
 	int64_t from_ms, to_ms;
 	uint32_t node; /* the first node of a maintenance, by name */
+	uint32_t booking; /* row of a reservation in advance; 0 = maintenance */
 };
 
 /* What a block keeps of one node. */
@@ -62,7 +66,7 @@ void blocks_none(struct pass *pass);
 /* What the pass knows of the shape under the blocks that are on; `none` serves where none is. */
 struct shape_memo *blocks_memo(struct pass *pass, uint32_t shape, struct shape_memo *none);
 /* Would it fit if there were no blocks, and no node were closed by one? Then *ret_why names the block that is in the way: `at` its
- * first node, `have` and `need` from when to when. */
+ * first node, or the row of the reservation, `have` and `need` from when to when. */
 bool blocks_why(struct pass *pass, const struct place_request *request, struct verdict *ret_why);
 
 /* --- for reservations, which look ahead ---------------------------------------------------------------- */

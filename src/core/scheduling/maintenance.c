@@ -8,6 +8,8 @@
  *	the window is over		maintenance -> ready; the announcement is forgotten
  *	it was called off, or moved	maintenance -> ready
  *
+ * A reservation in advance is forgotten when it is over.
+ *
  * A node that is cordoned, drained, down or set aside keeps that state: its way back is a person's word, or an engine's.
  */
 #include "core/scheduling/pass.h"
@@ -36,6 +38,21 @@ static void node_due(struct pass *pass, uint32_t id, const struct node *node)
 	pass_wake(pass, node->window_to_ms);
 }
 
+static void bookings_due(struct pass *pass)
+{
+	for (uint32_t row = 1; row <= pass->facts->bookings.count; row++) {
+		const struct booking *b = booking_get(pass->facts, row);
+
+		if (!b->name.v)
+			continue;
+		if (b->to_ms <= pass->facts->now_ms)
+			pass_emit(pass, EVENT_BOOKING_ENDED)->booking_ended.name =
+				facts_name(pass->facts, b->name);
+		pass_wake(pass, b->from_ms);
+		pass_wake(pass, b->to_ms);
+	}
+}
+
 void maintenance_due(struct pass *pass)
 {
 	for (uint32_t rank = 0; pass->view->draining && rank < pass->view->space.node_count;
@@ -46,6 +63,7 @@ void maintenance_due(struct pass *pass)
 		if (node_has_window(node) || node->state == NODE_MAINTENANCE)
 			node_due(pass, id, node);
 	}
+	bookings_due(pass);
 }
 
 const char *attempt_leave_text(struct pass *pass, const struct attempt *attempt)
@@ -54,10 +72,19 @@ const char *attempt_leave_text(struct pass *pass, const struct attempt *attempt)
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 		const struct node *node = node_get(pass->facts, task->node);
 
-		if (!task_holds(task) || node->state == NODE_DRAINING || !node_has_window(node))
+		if (!task_holds(task) || node->state == NODE_DRAINING)
 			continue;
-		return arena_printf(pass->arena, "node %s has maintenance",
-				    facts_name(pass->facts, node->name));
+		if (node_has_window(node))
+			return arena_printf(pass->arena, "node %s has maintenance",
+					    facts_name(pass->facts, node->name));
+		for (uint32_t row = 1; row <= pass->facts->bookings.count; row++) {
+			const struct booking *b = booking_get(pass->facts, row);
+
+			if (booking_moves(pass->facts, b, job_get(pass->facts, attempt->job)) &&
+			    booking_holds(b, task))
+				return arena_printf(pass->arena, "its GPUs are reserved: %s",
+						    facts_name(pass->facts, b->name));
+		}
 	}
 	return "its node is being drained";
 }

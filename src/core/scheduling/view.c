@@ -474,6 +474,8 @@ static uint32_t nodes_draining(const struct facts *facts)
 
 	for (uint32_t id = 1; id <= facts->nodes.count; id++)
 		count += node_is_left(node_get(facts, (struct node_id){ id }));
+	for (uint32_t row = 1; row <= facts->bookings.count; row++)
+		count += booking_get(facts, row)->name.v != 0;
 	return count;
 }
 
@@ -624,6 +626,11 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 		view->space_stale = true;
 		return;
 	}
+	case EVENT_BOOKING_SET:
+	case EVENT_BOOKING_ENDED:
+		view->draining = nodes_draining(facts);
+		running_sync(view, facts);
+		return;
 	case EVENT_NODE_WINDOW: node_follow(view, facts, event->node_window.node); return;
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
 	case EVENT_PRICE_SET:

@@ -159,7 +159,8 @@ struct view {
 		narrow; /* key: time from which it may grow; id: job that runs and could be wider */
 	uint32_t nodes_due; /* nodes on which too many jobs failed */
 	uint32_t job_count; /* jobs 1..job_count have been indexed */
-	uint32_t draining; /* nodes that are being drained, or have maintenance (announced) */
+	uint32_t draining; /* nodes that are being drained, or have maintenance (announced); and
+			   * reservations in advance */
 	bool space_stale, queues_stale;
 };
 
@@ -195,11 +196,15 @@ bool job_is_due(const struct facts *facts, const struct job *job);
 /* A job it depends on ended without success, so it never can start: that one, else 0. */
 uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
 /* When it is to be warned because a node under it is drained or has maintenance announced, so that its grace ends with the
- * drain's deadline, or when the maintenance begins; not before it is expected to have ended by itself, if that is before. DRAIN_NOW,
+ * drain's deadline, or when the maintenance, or a reservation of its GPUs for others, begins; not before it is expected to have ended by itself, if that is before. DRAIN_NOW,
  * or a time; 0 = neither. */
 enum { DRAIN_NOW = 1 };
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
+/* Must the job be gone when the reservation in advance begins? Critical work never: it is not placed there unless it declares a limit. */
+bool booking_moves(const struct facts *facts, const struct booking *booking, const struct job *job);
+bool booking_holds(const struct booking *booking,
+		   const struct task *task); /* GPUs of it, or the node */
 /* When the attempt's newest checkpoint that is still good was complete; 0 = it made none. */
 int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);

@@ -152,6 +152,21 @@ static int64_t close_tell_ms(int64_t from_ms, int64_t grace_ms, int64_t end_ms)
 	return at_ms > DRAIN_NOW ? at_ms : DRAIN_NOW;
 }
 
+bool booking_moves(const struct facts *facts, const struct booking *booking, const struct job *job)
+{
+	return booking->name.v && job->tier != TIER_CRITICAL &&
+	       (booking->keep || job->tier != TIER_BEST_EFFORT) &&
+	       !booking_is_for(facts, booking, job->queue);
+}
+
+bool booking_holds(const struct booking *booking, const struct task *task)
+{
+	for (uint32_t i = 0; i < BOOKING_NODES_MAX && booking->node[i]; i++)
+		if (booking->node[i] == task->node.v)
+			return !booking->gpus || booking->mask[i] & task->gpu_mask;
+	return false;
+}
+
 static int64_t sooner_ms(int64_t a_ms, int64_t b_ms)
 {
 	return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
@@ -175,6 +190,13 @@ int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 		if (node_has_window(node))
 			first_ms = sooner_ms(close_tell_ms(node->window_from_ms, grace_ms, end_ms),
 					     first_ms);
+		for (uint32_t row = 1; row <= facts->bookings.count; row++) {
+			const struct booking *b = booking_get(facts, row);
+
+			if (booking_moves(facts, b, job) && booking_holds(b, task))
+				first_ms = sooner_ms(close_tell_ms(b->from_ms, grace_ms, end_ms),
+						     first_ms);
+		}
 	}
 	return first_ms;
 }
