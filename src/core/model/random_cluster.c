@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random prices and budgets; descriptions of a fabric: some makes of hosts, figures of some levels. */
+/* Random prices and budgets; parts of nodes; descriptions of a fabric: some makes of hosts, figures of some levels. */
 #include "base/arena.h"
 #include "core/model/random_events.h"
 
@@ -65,4 +65,24 @@ void random_money(struct random *r, struct arena *arena, struct event *e)
 		e->budget_set.left_micro = (int64_t)random_below(r, 1001) - 1;
 		e->budget_set.currency = "EUR";
 	}
+}
+
+void random_node_numa(struct random *r, const struct facts *f, struct arena *arena,
+		      struct event_node_numa *e)
+{
+	int64_t *lists = arena_new_array(arena, int64_t, 6);
+
+	e->node = random_recent(r, f->nodes.count);
+	e->gpus = lists;
+	e->cpu_milli = lists + 2;
+	e->nics = lists + 4;
+	lists[0] = random_mostly(r, 15);
+	lists[1] = random_mostly(r, 240);
+	lists[2] = random_upto(r, 32000);
+	lists[3] = random_upto(r, 32000);
+	lists[4] = random_upto(r, 2);
+	e->gpus_count = random_below(r, 3);
+	e->cpu_milli_count = random_below(r, 2) ? e->gpus_count : 0;
+	e->nics_count = random_below(r, 2) ? e->gpus_count : 0;
+	e->cpus = random_below(r, 2) ? "0-3;4-7" : "";
 }

@@ -36,19 +36,19 @@ int64_t random_wild(struct random *r)
 }
 
 /* Now and then a value from the edge instead of the one that makes sense. */
-static int64_t mostly(struct random *r, int64_t value)
+int64_t random_mostly(struct random *r, int64_t value)
 {
 	return random_below(r, 50) ? value : random_wild(r);
 }
 
-static int64_t upto(struct random *r, uint32_t most)
+int64_t random_upto(struct random *r, uint32_t most)
 {
-	return mostly(r, random_below(r, most + 1));
+	return random_mostly(r, random_below(r, most + 1));
 }
 
 static int64_t between(struct random *r, int32_t low, int32_t high)
 {
-	return mostly(r, low + (int64_t)random_below(r, (uint32_t)(high - low) + 1));
+	return random_mostly(r, low + (int64_t)random_below(r, (uint32_t)(high - low) + 1));
 }
 
 static const char *named(struct random *r, struct arena *arena, const char *prefix, uint32_t count)
@@ -70,15 +70,15 @@ static const char *hex(struct random *r, struct arena *arena)
 }
 
 /* Something that exists, more often of late; sometimes the one behind the last. */
-static int64_t recent(struct random *r, uint32_t count)
+int64_t random_recent(struct random *r, uint32_t count)
 {
 	uint32_t window = random_below(r, 4) ? 12 : count + 1;
 
 	if (window > count)
 		window = count;
 	if (!window || !random_below(r, 40))
-		return upto(r, count + 2);
-	return mostly(r, count - random_below(r, window));
+		return random_upto(r, count + 2);
+	return random_mostly(r, count - random_below(r, window));
 }
 
 /* A job with a live attempt, if one is met soon. */
@@ -87,7 +87,7 @@ static uint32_t live_job(struct random *r, const struct facts *f)
 	int64_t id = 0;
 
 	for (int i = 0; i < 12; i++) {
-		id = recent(r, f->jobs.count);
+		id = random_recent(r, f->jobs.count);
 		if (id >= 1 && id <= (int64_t)f->jobs.count &&
 		    job_is_live(job_get(f, (struct job_id){ (uint32_t)id })))
 			break;
@@ -100,7 +100,7 @@ static int64_t live_attempt(struct random *r, const struct facts *f)
 	uint32_t job = live_job(r, f);
 
 	if (!job || !random_below(r, 30))
-		return recent(r, f->attempts.count);
+		return random_recent(r, f->attempts.count);
 	return job_get(f, (struct job_id){ job })->last_attempt.v;
 }
 
@@ -117,19 +117,19 @@ static void fill_node_set(struct random *r, struct arena *arena, struct event_no
 	uint32_t rack;
 
 	e->name = named(r, arena, "n", 20);
-	e->gpus = mostly(r, random_below(r, 3) * INT64_C(4));
+	e->gpus = random_mostly(r, random_below(r, 3) * INT64_C(4));
 	e->model = named(r, arena, "model-", 3);
-	e->gpu_memory_mib = upto(r, 80000);
-	e->cpu_milli = upto(r, 64000);
-	e->ram_mib = upto(r, 500000);
+	e->gpu_memory_mib = random_upto(r, 80000);
+	e->cpu_milli = random_upto(r, 64000);
+	e->ram_mib = random_upto(r, 500000);
 	rack = random_below(r, 4);
 	e->domains = arena_printf(arena, "z%u,r%u", rack % 2, rack);
-	e->simulated = upto(r, 1);
+	e->simulated = random_upto(r, 1);
 	e->driver = "550.54";
 	e->cuda = random_below(r, 2) ? "12.4" : "";
-	e->capability = upto(r, 90);
-	islands[0] = mostly(r, 15);
-	islands[1] = mostly(r, 240);
+	e->capability = random_upto(r, 90);
+	islands[0] = random_mostly(r, 15);
+	islands[1] = random_mostly(r, 240);
 	e->nvlink_islands = islands;
 	e->nvlink_islands_count = random_below(r, 2) * 2;
 }
@@ -150,10 +150,10 @@ static const char *labels(struct random *r, struct arena *arena, uint32_t most)
 static void fill_node_marked(struct random *r, const struct facts *f, struct arena *arena,
 			     struct event_node_marked *e)
 {
-	e->node = recent(r, f->nodes.count);
+	e->node = random_recent(r, f->nodes.count);
 	e->labels = labels(r, arena, 4);
 	e->taints = labels(r, arena, 2);
-	e->class = upto(r, NODE_CLASS_INFERENCE);
+	e->class = random_upto(r, NODE_CLASS_INFERENCE);
 	e->data = random_below(r, 2) ? "" : labels(r, arena, 4);
 }
 
@@ -167,36 +167,17 @@ static void fill_roles(struct random *r, struct arena *arena, struct event_job_s
 	for (int i = 0; i < 3; i++) {
 		int64_t *role = list + i * ROLE_NUMBERS;
 
-		role[ROLE_TASKS_MIN] = mostly(r, 1 + random_below(r, 2));
-		role[ROLE_TASKS_MAX] = random_below(r, 3) ? 0 : mostly(r, 2 + random_below(r, 2));
-		role[ROLE_GPUS] = mostly(r, random_below(r, 3));
-		role[ROLE_CPU_MILLI] = upto(r, 8000);
-		role[ROLE_MEMORY_MIB] = upto(r, 1000);
+		role[ROLE_TASKS_MIN] = random_mostly(r, 1 + random_below(r, 2));
+		role[ROLE_TASKS_MAX] =
+			random_below(r, 3) ? 0 : random_mostly(r, 2 + random_below(r, 2));
+		role[ROLE_GPUS] = random_mostly(r, random_below(r, 3));
+		role[ROLE_CPU_MILLI] = random_upto(r, 8000);
+		role[ROLE_MEMORY_MIB] = random_upto(r, 1000);
 		role[ROLE_ENDS] = random_below(r, 2);
 	}
 	e->role_numbers = list;
 	e->role_numbers_count = random_below(r, 5) ? 3 * ROLE_NUMBERS : ROLE_NUMBERS;
 	e->gpu_part = e->gpu_part_mib = 0;
-}
-
-static void fill_node_numa(struct random *r, const struct facts *f, struct arena *arena,
-			   struct event_node_numa *e)
-{
-	int64_t *lists = numbers(arena, 6);
-
-	e->node = recent(r, f->nodes.count);
-	e->gpus = lists;
-	e->cpu_milli = lists + 2;
-	e->nics = lists + 4;
-	lists[0] = mostly(r, 15);
-	lists[1] = mostly(r, 240);
-	lists[2] = upto(r, 32000);
-	lists[3] = upto(r, 32000);
-	lists[4] = upto(r, 2);
-	e->gpus_count = random_below(r, 3);
-	e->cpu_milli_count = random_below(r, 2) ? e->gpus_count : 0;
-	e->nics_count = random_below(r, 2) ? e->gpus_count : 0;
-	e->cpus = random_below(r, 2) ? "0-3;4-7" : "";
 }
 
 static void fill_job_submitted(struct random *r, const struct facts *f, struct arena *arena,
@@ -205,44 +186,44 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	int64_t *depends = numbers(arena, 3), *whole = numbers(arena, 3), *speeds;
 	uint32_t models;
 
-	e->job = mostly(r, (int64_t)f->jobs.count + 1);
+	e->job = random_mostly(r, (int64_t)f->jobs.count + 1);
 	e->name = named(r, arena, "job-", 30);
 	e->user = named(r, arena, "u", 8);
 	e->team = named(r, arena, "t", 3);
 	e->queue = named(r, arena, "q", 6);
 	e->project = named(r, arena, "p", 3);
-	e->kind = upto(r, KIND_INTERACTIVE);
-	e->tier = upto(r, TIER_CRITICAL);
+	e->kind = random_upto(r, KIND_INTERACTIVE);
+	e->tier = random_upto(r, TIER_CRITICAL);
 	e->priority = between(r, -5, 5);
-	e->tasks_min = mostly(r, 1 + random_below(r, 4));
-	e->tasks_max = random_below(r, 3) ? 0 : mostly(r, 2 + random_below(r, 4));
-	e->gpus = upto(r, 4);
+	e->tasks_min = random_mostly(r, 1 + random_below(r, 4));
+	e->tasks_max = random_below(r, 3) ? 0 : random_mostly(r, 2 + random_below(r, 4));
+	e->gpus = random_upto(r, 4);
 	models = random_below(r, 18);
 	e->models =
 		models % 2 ? "" : arena_printf(arena, "model-%u,model-%u", models % 3, models / 6);
 	e->min_driver = random_below(r, 6) ? "" : "535.129.03";
 	e->min_cuda = random_below(r, 6) ? "" : "12.2";
-	e->min_capability = random_below(r, 6) ? 0 : upto(r, 90);
+	e->min_capability = random_below(r, 6) ? 0 : random_upto(r, 90);
 	e->regions = random_below(r, 6) ? "" : "eu,de";
 	e->labels = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->tolerates = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->require = random_below(r, 4) ? "" : random_below(r, 8) ? "rack" : "moon";
 	e->prefer = random_below(r, 4) ? "" : "nvlink";
-	e->limit_ms = upto(r, 1000000);
-	e->estimate_ms = upto(r, 1000000);
-	e->likely_ms = upto(r, 1000000);
-	e->retries = upto(r, 3);
-	e->preempts = upto(r, 1);
-	e->checkpoint = upto(r, 1);
+	e->limit_ms = random_upto(r, 1000000);
+	e->estimate_ms = random_upto(r, 1000000);
+	e->likely_ms = random_upto(r, 1000000);
+	e->retries = random_upto(r, 3);
+	e->preempts = random_upto(r, 1);
+	e->checkpoint = random_upto(r, 1);
 	e->grace_ms = between(r, -1, 999);
-	e->restart_cost_ms = upto(r, 1000);
+	e->restart_cost_ms = random_upto(r, 1000);
 	for (int i = 0; i < 3; i++)
-		depends[i] = recent(r, f->jobs.count);
+		depends[i] = random_recent(r, f->jobs.count);
 	e->depends = depends;
 	e->depends_count = random_below(r, 3) ? 0 : random_below(r, 4);
 	e->held = !random_below(r, 6);
-	e->array_count = random_below(r, 8) ? 0 : upto(r, 4);
-	e->array_limit = random_below(r, 3) ? 0 : upto(r, 3);
+	e->array_count = random_below(r, 8) ? 0 : random_upto(r, 4);
+	e->array_limit = random_below(r, 3) ? 0 : random_upto(r, 3);
 	whole[0] = 1;
 	whole[1] = whole[2] = random_below(r, 2);
 	e->depends_whole = whole;
@@ -253,18 +234,18 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->uid = between(r, -1, 1999);
 	e->gid = between(r, -1, 1999);
 	e->gpu_part = random_below(r, 6) ? 0 : between(r, -1, GPU_SHARE);
-	e->gpu_part_mib = random_below(r, 8) ? 0 : upto(r, 40000);
+	e->gpu_part_mib = random_below(r, 8) ? 0 : random_upto(r, 40000);
 	speeds = numbers(arena, 2);
-	speeds[0] = mostly(r, 1000);
-	speeds[1] = mostly(r, 450);
+	speeds[0] = random_mostly(r, 1000);
+	speeds[1] = random_mostly(r, 450);
 	e->throughput = speeds;
 	e->throughput_count = random_below(r, 4) ? 0 : 2;
-	e->min_throughput = random_below(r, 6) ? 0 : upto(r, 1000);
-	e->mixes = upto(r, 1);
-	e->align = random_below(r, 4) ? 0 : upto(r, ALIGN_NIC);
+	e->min_throughput = random_below(r, 6) ? 0 : random_upto(r, 1000);
+	e->mixes = random_upto(r, 1);
+	e->align = random_below(r, 4) ? 0 : random_upto(r, ALIGN_NIC);
 	e->data = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
-	e->max_slowdown = random_below(r, 8) ? 0 : upto(r, 500);
+	e->max_slowdown = random_below(r, 8) ? 0 : random_upto(r, 500);
 	if (random_below(r, 5) == 0)
 		fill_roles(r, arena, e);
 }
@@ -282,8 +263,8 @@ static void fill_parts(struct random *r, struct arena *arena, uint32_t count,
 	if (random_below(r, 4))
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		parts[i] = mostly(r, 1 + random_below(r, GPU_SHARE));
-		mib[i] = upto(r, 40000);
+		parts[i] = random_mostly(r, 1 + random_below(r, GPU_SHARE));
+		mib[i] = random_upto(r, 40000);
 	}
 	*ret_parts_count = count;
 	*ret_mib_count = random_below(r, 20) ? count : count - 1;
@@ -293,8 +274,8 @@ static void fill_places(struct random *r, const struct facts *f, int64_t *nodes,
 			uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		nodes[i] = recent(r, f->nodes.count);
-		masks[i] = mostly(r, 1 + random_below(r, 15));
+		nodes[i] = random_recent(r, f->nodes.count);
+		masks[i] = random_mostly(r, 1 + random_below(r, 15));
 	}
 }
 
@@ -305,18 +286,18 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
 
 	fill_places(r, f, nodes, masks, count);
-	e->job = recent(r, f->jobs.count);
-	e->attempt = mostly(r, (int64_t)f->attempts.count + 1);
+	e->job = random_recent(r, f->jobs.count);
+	e->attempt = random_mostly(r, (int64_t)f->attempts.count + 1);
 	e->nodes = nodes;
 	e->masks = masks;
 	e->nodes_count = count;
 	e->masks_count = random_below(r, 50) ? count : count - 1;
-	e->resume_number = upto(r, 3);
-	e->likely_ms = upto(r, 60000);
-	e->safe_ms = upto(r, 90000);
-	e->near_data = random_below(r, 4) ? 0 : upto(r, 3);
-	e->near_home = random_below(r, 4) ? 0 : upto(r, 3);
-	e->bandwidth_mbps = upto(r, 400000);
+	e->resume_number = random_upto(r, 3);
+	e->likely_ms = random_upto(r, 60000);
+	e->safe_ms = random_upto(r, 90000);
+	e->near_data = random_below(r, 4) ? 0 : random_upto(r, 3);
+	e->near_home = random_below(r, 4) ? 0 : random_upto(r, 3);
+	e->bandwidth_mbps = random_upto(r, 400000);
 	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
 }
 
@@ -328,11 +309,11 @@ static void fill_attempt_ended(struct random *r, const struct facts *f, struct a
 
 	fill_places(r, f, nodes, masks, count);
 	e->attempt = live_attempt(r, f);
-	e->why = upto(r, STOP_DONE);
-	e->used_gpu_ms = upto(r, 100000);
-	e->lost_gpu_ms = upto(r, 1000);
-	e->run_ms = upto(r, 100000);
-	e->lost_ms = upto(r, 1000);
+	e->why = random_upto(r, STOP_DONE);
+	e->used_gpu_ms = random_upto(r, 100000);
+	e->lost_gpu_ms = random_upto(r, 1000);
+	e->run_ms = random_upto(r, 100000);
+	e->lost_ms = random_upto(r, 1000);
 	e->blamed_nodes = nodes;
 	e->blamed_masks = masks;
 	e->blamed_nodes_count = e->blamed_masks_count = count;
@@ -348,22 +329,22 @@ static int64_t launch_of(struct random *r, const struct facts *f, int64_t attemp
 	a = attempt_get(f, (struct attempt_id){ (uint32_t)attempt });
 	if (!a->first_task || rank < 0 || rank >= (int64_t)a->tasks)
 		return 0;
-	return mostly(r, task_get(f, a, (uint32_t)rank)->launch);
+	return random_mostly(r, task_get(f, a, (uint32_t)rank)->launch);
 }
 
 static void fill_task_exited(struct random *r, const struct facts *f, struct arena *arena,
 			     struct event_task_exited *e)
 {
 	e->attempt = live_attempt(r, f);
-	e->rank = upto(r, 5);
+	e->rank = random_upto(r, 5);
 	e->launch = launch_of(r, f, e->attempt, e->rank);
-	e->cause = upto(r, CAUSE_LOG_LIMIT);
-	e->code = upto(r, 2);
-	e->signal = upto(r, 15);
+	e->cause = random_upto(r, CAUSE_LOG_LIMIT);
+	e->code = random_upto(r, 2);
+	e->signal = random_upto(r, 15);
 	e->never_ran = !random_below(r, 5);
-	e->peak_memory_mib = upto(r, 10000);
-	e->memory_enforced = upto(r, 1);
-	e->at_ms = upto(r, 1000);
+	e->peak_memory_mib = random_upto(r, 10000);
+	e->memory_enforced = random_upto(r, 1);
+	e->at_ms = random_upto(r, 1000);
 	e->text = named(r, arena, "why ", 5);
 }
 
@@ -373,14 +354,14 @@ static void fill_checkpoint_saved(struct random *r, const struct facts *f, struc
 	uint32_t id = live_job(r, f);
 	const struct job *job = id ? job_get(f, (struct job_id){ id }) : NULL;
 
-	e->job = mostly(r, id);
-	e->attempt = mostly(r, job ? job->last_attempt.v : 1);
-	e->rank = upto(r, 4);
+	e->job = random_mostly(r, id);
+	e->attempt = random_mostly(r, job ? job->last_attempt.v : 1);
+	e->rank = random_upto(r, 4);
 	e->launch = launch_of(r, f, e->attempt, e->rank);
-	e->report = upto(r, 6);
-	e->number = mostly(r, job ? (int64_t)job->checkpoints_made + 1 : 1);
+	e->report = random_upto(r, 6);
+	e->number = random_mostly(r, job ? (int64_t)job->checkpoints_made + 1 : 1);
 	e->step = between(r, -1, 999);
-	e->at_ms = upto(r, 100000);
+	e->at_ms = random_upto(r, 100000);
 	e->path = named(r, arena, "/ckpt/\xc3\xa4 \"", 1000);
 }
 
@@ -394,7 +375,7 @@ static void fill_promise_made(struct random *r, const struct facts *f, struct ar
 	fill_places(r, f, nodes, masks, count);
 	victims[0] = live_attempt(r, f);
 	victims[1] = live_attempt(r, f);
-	e->job = recent(r, f->jobs.count);
+	e->job = random_recent(r, f->jobs.count);
 	e->nodes = nodes;
 	e->masks = masks;
 	e->nodes_count = e->masks_count = count;
@@ -410,12 +391,12 @@ static void fill_reservation_set(struct random *r, const struct facts *f, struct
 	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
 
 	fill_places(r, f, nodes, masks, count);
-	e->job = recent(r, f->jobs.count);
+	e->job = random_recent(r, f->jobs.count);
 	e->start_ms = between(r, -1, 100000);
 	e->nodes = nodes;
 	e->masks = masks;
 	e->nodes_count = e->masks_count = count;
-	e->waits_for = recent(r, f->jobs.count);
+	e->waits_for = random_recent(r, f->jobs.count);
 }
 
 static void fill_booking_set(struct random *r, const struct facts *f, struct arena *arena,
@@ -425,16 +406,16 @@ static void fill_booking_set(struct random *r, const struct facts *f, struct are
 	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
 
 	for (uint32_t i = 0; i < count; i++) {
-		nodes[i] = recent(r, f->nodes.count);
-		masks[i] = upto(r, 255);
+		nodes[i] = random_recent(r, f->nodes.count);
+		masks[i] = random_upto(r, 255);
 	}
 	e->name = named(r, arena, "book", 6);
 	e->queue = named(r, arena, "q", 6);
-	e->from_ms = upto(r, 500000);
-	e->to_ms = upto(r, 900000);
-	e->keep = upto(r, 1);
+	e->from_ms = random_upto(r, 500000);
+	e->to_ms = random_upto(r, 900000);
+	e->keep = random_upto(r, 1);
 	e->model = random_below(r, 2) ? "" : "model-1";
-	e->gpus = upto(r, 8);
+	e->gpus = random_upto(r, 8);
 	e->nodes = nodes;
 	e->masks = masks;
 	e->nodes_count = e->masks_count = count;
@@ -529,46 +510,47 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->policy_set.order_age = between(r, -1, 9);
 		e->policy_set.share_gpus = between(r, -1, SHARE_GPUS_OFF);
 	} else if (e->kind == EVENT_SEARCHED) {
-		e->searched.count = mostly(r, 0);
-		e->searched.stale = upto(r, 1);
+		e->searched.count = random_mostly(r, 0);
+		e->searched.stale = random_upto(r, 1);
 	} else if (e->kind == EVENT_RECORDS_LOST) {
-		e->records_lost.jobs = recent(r, f->jobs.count);
-		e->records_lost.attempts = recent(r, f->attempts.count);
+		e->records_lost.jobs = random_recent(r, f->jobs.count);
+		e->records_lost.attempts = random_recent(r, f->attempts.count);
 	} else if (e->kind == EVENT_LEVELS_SET) {
 		e->levels_set.levels = "zone,rack";
 	} else if (e->kind == EVENT_NODE_SET) {
 		fill_node_set(r, arena, &e->node_set);
 	} else if (e->kind == EVENT_NODE_STATE) {
-		e->node_state.node = recent(r, f->nodes.count);
-		e->node_state.state = upto(r, NODE_MAINTENANCE);
-		e->node_state.within_ms = random_below(r, 2) ? 0 : upto(r, 5000);
+		e->node_state.node = random_recent(r, f->nodes.count);
+		e->node_state.state = random_upto(r, NODE_MAINTENANCE);
+		e->node_state.within_ms = random_below(r, 2) ? 0 : random_upto(r, 5000);
 		e->node_state.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_NODE_MARKED) {
 		fill_node_marked(r, f, arena, &e->node_marked);
 	} else if (e->kind == EVENT_NODE_WINDOW) {
-		e->node_window.node = recent(r, f->nodes.count);
-		e->node_window.from_ms = random_below(r, 4) ? upto(r, 500000) : 0;
-		e->node_window.to_ms = random_below(r, 4) ? upto(r, 900000) : 0;
+		e->node_window.node = random_recent(r, f->nodes.count);
+		e->node_window.from_ms = random_below(r, 4) ? random_upto(r, 500000) : 0;
+		e->node_window.to_ms = random_below(r, 4) ? random_upto(r, 900000) : 0;
 		e->node_window.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_NODE_NUMA) {
-		fill_node_numa(r, f, arena, &e->node_numa);
+		random_node_numa(r, f, arena, &e->node_numa);
 	} else if (e->kind == EVENT_GPU_STATE) {
-		e->gpu_state.node = recent(r, f->nodes.count);
-		e->gpu_state.mask = upto(r, 15);
-		e->gpu_state.set_aside = upto(r, 1);
+		e->gpu_state.node = random_recent(r, f->nodes.count);
+		e->gpu_state.mask = random_upto(r, 15);
+		e->gpu_state.set_aside = random_upto(r, 1);
 		e->gpu_state.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_QUEUE_SET) {
 		e->queue_set.name = named(r, arena, "q", 6);
 		e->queue_set.parent = random_below(r, 2) ? "" : named(r, arena, "q", 7);
-		e->queue_set.guarantee_share = mostly(r, (int64_t)random_below(r, 9) * GPU_SHARE);
+		e->queue_set.guarantee_share =
+			random_mostly(r, (int64_t)random_below(r, 9) * GPU_SHARE);
 		e->queue_set.limit_share = between(r, -1, 7);
-		e->queue_set.weight = upto(r, 5);
-		e->queue_set.reserved = upto(r, 1);
-		e->queue_set.default_limit_ms = upto(r, 1000);
+		e->queue_set.weight = random_upto(r, 5);
+		e->queue_set.reserved = random_upto(r, 1);
+		e->queue_set.default_limit_ms = random_upto(r, 1000);
 		e->queue_set.team = named(r, arena, "t", 3);
-		e->queue_set.used_gpu_ms = upto(r, 1000);
-		e->queue_set.limit_cpu_milli = mostly(r, 0);
-		e->queue_set.limit_ram_mib = upto(r, 100);
+		e->queue_set.used_gpu_ms = random_upto(r, 1000);
+		e->queue_set.limit_cpu_milli = random_mostly(r, 0);
+		e->queue_set.limit_ram_mib = random_upto(r, 100);
 		if (random_below(r, 3) == 0) {
 			static const int64_t promised[] = { GPU_SHARE };
 
@@ -601,7 +583,7 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 	} else if (e->kind == EVENT_USER_SET) {
 		e->user_set.name = named(r, arena, "u", 8);
 		e->user_set.team = named(r, arena, "t", 4);
-		e->user_set.role = upto(r, ROLE_ADMIN);
+		e->user_set.role = random_upto(r, ROLE_ADMIN);
 		e->user_set.uid = between(r, -1, 1999);
 		e->user_set.gid = between(r, -1, 1999);
 	} else if (e->kind == EVENT_USER_REMOVED) {
@@ -610,7 +592,7 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 		e->token_created.id = named(r, arena, "token-", 50);
 		e->token_created.user = named(r, arena, "u", 8);
 		e->token_created.hash = hex(r, arena);
-		e->token_created.expires_ms = upto(r, 1000);
+		e->token_created.expires_ms = random_upto(r, 1000);
 		e->token_created.note = "laptop";
 	} else if (e->kind == EVENT_TOKEN_REVOKED) {
 		e->token_revoked.id = named(r, arena, "token-", 50);
@@ -626,7 +608,7 @@ static void fill_jobs_forgotten(struct random *r, const struct facts *f, struct 
 	e->jobs_count = random_below(r, 7);
 	for (uint32_t i = 0; i < 6; i++)
 		jobs[i] = random_below(r, 3) ? 1 + (int64_t)random_below(r, f->jobs.count + 1)
-					     : recent(r, f->jobs.count);
+					     : random_recent(r, f->jobs.count);
 	e->jobs = jobs;
 }
 
@@ -638,7 +620,7 @@ static const uint8_t ended_states[] = {
 
 static void fill_job(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
 {
-	int64_t job = recent(r, f->jobs.count);
+	int64_t job = random_recent(r, f->jobs.count);
 
 	if (e->kind == EVENT_JOB_SUBMITTED) {
 		fill_job_submitted(r, f, arena, &e->job_submitted);
@@ -655,14 +637,14 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->job_priority_set.priority = between(r, -50, 50);
 	} else if (e->kind == EVENT_JOB_REQUEUED) {
 		e->job_requeued.job = job;
-		e->job_requeued.why = upto(r, REQUEUE_LOST);
-		e->job_requeued.retries_left = upto(r, 3);
+		e->job_requeued.why = random_upto(r, REQUEUE_LOST);
+		e->job_requeued.retries_left = random_upto(r, 3);
 		e->job_requeued.text = named(r, arena, "again ", 3);
 	} else if (e->kind == EVENT_JOB_ENDED) {
 		e->job_ended.job = job;
 		e->job_ended.state =
-			mostly(r, ended_states[random_below(r, ARRAY_SIZE(ended_states))]);
-		e->job_ended.code = upto(r, 3);
+			random_mostly(r, ended_states[random_below(r, ARRAY_SIZE(ended_states))]);
+		e->job_ended.code = random_upto(r, 3);
 		e->job_ended.rank = between(r, -1, 3);
 		e->job_ended.text = named(r, arena, "end ", 3);
 	} else if (e->kind == EVENT_JOBS_FORGOTTEN) {
@@ -674,16 +656,16 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 	} else if (e->kind == EVENT_RESERVATION_SET) {
 		fill_reservation_set(r, f, arena, &e->reservation_set);
 	} else if (e->kind == EVENT_RESERVATIONS_REVIEWED) {
-		e->reservations_reviewed.kept = upto(r, 1);
+		e->reservations_reviewed.kept = random_upto(r, 1);
 	} else if (e->kind == EVENT_RESERVATION_DROPPED) {
 		e->reservation_dropped.job = job;
 	} else if (e->kind == EVENT_CHECKPOINT_SAVED) {
 		fill_checkpoint_saved(r, f, arena, &e->checkpoint_saved);
 	} else if (e->kind == EVENT_CHECKPOINT_VOID) {
 		e->checkpoint_void.job = job;
-		e->checkpoint_void.number = upto(r, 6);
-		e->checkpoint_void.lost_gpu_ms = upto(r, 1000);
-		e->checkpoint_void.lost_ms = upto(r, 1000);
+		e->checkpoint_void.number = random_upto(r, 6);
+		e->checkpoint_void.lost_gpu_ms = random_upto(r, 1000);
+		e->checkpoint_void.lost_ms = random_upto(r, 1000);
 	}
 }
 
@@ -721,8 +703,8 @@ static void fill_resize(struct random *r, const struct facts *f, struct arena *a
 		count = pick_ranks(r, f, attempt, ranks, 1 + random_below(r, MOST), TASK_PREPARING,
 				   TASK_RUNNING, false);
 		e->attempt_shrunk.attempt = attempt;
-		e->attempt_shrunk.for_job = recent(r, f->jobs.count);
-		e->attempt_shrunk.grace_ms = upto(r, 1000);
+		e->attempt_shrunk.for_job = random_recent(r, f->jobs.count);
+		e->attempt_shrunk.grace_ms = random_upto(r, 1000);
 		e->attempt_shrunk.ranks = ranks;
 		e->attempt_shrunk.ranks_count = count;
 	} else if (e->kind == EVENT_RANKS_LEFT) {
@@ -731,8 +713,8 @@ static void fill_resize(struct random *r, const struct facts *f, struct arena *a
 		e->ranks_left.attempt = attempt;
 		e->ranks_left.ranks = ranks;
 		e->ranks_left.ranks_count = count;
-		e->ranks_left.used_gpu_ms = upto(r, 1000);
-		e->ranks_left.lost_gpu_ms = upto(r, 100);
+		e->ranks_left.used_gpu_ms = random_upto(r, 1000);
+		e->ranks_left.lost_gpu_ms = random_upto(r, 100);
 		e->ranks_left.text = named(r, arena, "gone ", 3);
 	} else if (e->kind == EVENT_ATTEMPT_GROWN) {
 		bool widen = random_below(r, 2);
@@ -760,7 +742,7 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 		e->attempt_released.attempt = attempt;
 	} else if (e->kind == EVENT_ATTEMPT_WARNED) {
 		e->attempt_warned.attempt = attempt;
-		e->attempt_warned.for_job = recent(r, f->jobs.count);
+		e->attempt_warned.for_job = random_recent(r, f->jobs.count);
 		e->attempt_warned.deadline_ms = f->now_ms + random_below(r, 1000);
 		if (!random_below(r, 10))
 			e->attempt_warned.deadline_ms = random_wild(r);
@@ -768,28 +750,28 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 		e->attempt_spared.attempt = attempt;
 	} else if (e->kind == EVENT_ATTEMPT_STOPPED) {
 		e->attempt_stopped.attempt = attempt;
-		e->attempt_stopped.why = upto(r, STOP_DONE);
-		e->attempt_stopped.grace_ms = upto(r, 1000);
+		e->attempt_stopped.why = random_upto(r, STOP_DONE);
+		e->attempt_stopped.grace_ms = random_upto(r, 1000);
 	} else if (e->kind == EVENT_ATTEMPT_ENDED) {
 		fill_attempt_ended(r, f, arena, &e->attempt_ended);
 	} else if (e->kind == EVENT_ATTEMPT_UNREACHABLE) {
 		e->attempt_unreachable.attempt = attempt;
-		e->attempt_unreachable.unreachable = upto(r, 1);
+		e->attempt_unreachable.unreachable = random_upto(r, 1);
 	} else if (e->kind == EVENT_TASK_READY) {
 		e->task_ready.attempt = attempt;
-		e->task_ready.rank = upto(r, 5);
+		e->task_ready.rank = random_upto(r, 5);
 		e->task_ready.launch = launch_of(r, f, attempt, e->task_ready.rank);
 	} else if (e->kind == EVENT_TASK_STARTED) {
 		e->task_started.attempt = attempt;
-		e->task_started.rank = upto(r, 5);
+		e->task_started.rank = random_upto(r, 5);
 		e->task_started.launch = launch_of(r, f, attempt, e->task_started.rank);
 	} else if (e->kind == EVENT_TASK_EXITED) {
 		fill_task_exited(r, f, arena, &e->task_exited);
 	} else if (e->kind == EVENT_PROGRESS) {
 		e->progress.attempt = attempt;
-		e->progress.rank = upto(r, 3);
+		e->progress.rank = random_upto(r, 3);
 		e->progress.launch = launch_of(r, f, attempt, e->progress.rank);
-		e->progress.number = upto(r, 8);
+		e->progress.number = random_upto(r, 8);
 		e->progress.step = between(r, -1, 999);
 	}
 }

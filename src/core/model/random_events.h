@@ -17,10 +17,16 @@ uint64_t random_next(struct random *r);
 int64_t random_wild(struct random *r); /* a number from the edge of the world */
 /* 0 .. below - 1 */
 uint32_t random_below(struct random *r, uint32_t below);
+int64_t random_mostly(struct random *r, int64_t value); /* now and then a wild one instead */
+int64_t random_upto(struct random *r, uint32_t most); /* mostly 0 .. most */
+/* Something of 1 .. count, more often of late; sometimes the one behind the last. */
+int64_t random_recent(struct random *r, uint32_t count);
 
 /* random_cluster.c: a description, now and then one that does not hold together; a price or a budget. */
 void random_fabric(struct random *r, const struct facts *f, struct arena *arena,
 		   struct event_fabric_set *e);
+void random_node_numa(struct random *r, const struct facts *f, struct arena *arena,
+		      struct event_node_numa *e);
 void random_money(struct random *r, struct arena *arena, struct event *e);
 
 /* The next event, with seq and time. Texts and lists live in the arena. */

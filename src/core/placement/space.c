@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "core/placement/numa.h"
 #include "core/placement/parts.h"
+#include "core/placement/space_inner.h"
 #include "core/placement/speed.h"
 
 void space_init(struct space *space)
@@ -148,7 +149,7 @@ bool space_node_suits(const struct space *space, uint32_t rank, const struct sha
 	return traits_suit(&space->traits.at[space_at(space, rank)->traits], shape);
 }
 
-static struct traits_named named_of(const struct space *space)
+struct traits_named space_named(const struct space *space)
 {
 	return (struct traits_named){ space->named.at,
 				      (uint32_t)(space->named.buf.size / sizeof(uint32_t)) };
@@ -163,7 +164,7 @@ static bool names_known(const struct traits_named *named, const struct name_id *
 }
 
 /* Its place in the list; beyond the last = no wish names it. */
-static uint32_t data_index(const struct space *space, struct name_id name)
+uint32_t space_data_index(const struct space *space, struct name_id name)
 {
 	uint32_t count = (uint32_t)(space->data_names.buf.size / sizeof(uint32_t)), at = 0;
 
@@ -175,14 +176,14 @@ static uint32_t data_index(const struct space *space, struct name_id name)
 const uint64_t *space_data(const struct space *space, struct name_id name)
 {
 	uint32_t count = (uint32_t)(space->data_names.buf.size / sizeof(uint32_t)),
-		 at = data_index(space, name);
+		 at = space_data_index(space, name);
 
 	return at < count ? space->data_ranks.at + (size_t)at * bits_row(space->node_count) : NULL;
 }
 
 bool space_knows(const struct space *space, const struct shape *shape)
 {
-	struct traits_named named = named_of(space);
+	struct traits_named named = space_named(space);
 
 	if (shape_is_part(shape) && !space->parts)
 		return false;
@@ -234,7 +235,7 @@ int64_t space_all_gpus(const struct space *space)
 /* --- changes -------------------------------------------------------------------------------------- */
 
 /* Puts the node into (+1) or out of (-1) the counts and sets, as its free GPUs are now. */
-static void node_count_in(struct space *space, uint32_t rank, bool in)
+void space_node_count_in(struct space *space, uint32_t rank, bool in)
 {
 	const struct place_node *n = space_at(space, rank);
 	uint32_t free = bits_count(place_node_free(n));
@@ -255,7 +256,7 @@ static void node_count_in(struct space *space, uint32_t rank, bool in)
 		bits_remove(set, space->node_count, rank);
 }
 
-static struct space_undo node_now(const struct space *space, uint32_t rank)
+struct space_undo space_node_now(const struct space *space, uint32_t rank)
 {
 	const struct place_node *n = space_at(space, rank);
 
@@ -270,17 +271,17 @@ static struct space_undo node_now(const struct space *space, uint32_t rank)
 				    .shut = n->shut };
 }
 
-static struct space_undo *node_log(struct space *space, uint32_t rank)
+struct space_undo *space_node_log(struct space *space, uint32_t rank)
 {
 	size_t room = space->log.buf.size / sizeof(struct space_undo);
 
 	if (space->log_count == room)
 		array_resize(&space->log.buf, room ? room * 2 : 64, sizeof(struct space_undo));
-	space->log.at[space->log_count] = node_now(space, rank);
+	space->log.at[space->log_count] = space_node_now(space, rank);
 	return &space->log.at[space->log_count++];
 }
 
-static void node_put(struct space *space, uint32_t rank, const struct space_undo *to)
+void space_node_put(struct space *space, uint32_t rank, const struct space_undo *to)
 {
 	struct place_node *n = &space->nodes.at[rank];
 	bool moves = n->ready != to->ready ||
@@ -288,7 +289,7 @@ static void node_put(struct space *space, uint32_t rank, const struct space_undo
 			     bits_count(to->usable & ~to->busy & ~to->promised & ~to->blocked);
 
 	if (moves)
-		node_count_in(space, rank, false);
+		space_node_count_in(space, rank, false);
 	if (n->usable != to->usable)
 		space->gpus_usable +=
 			(int64_t)bits_count(to->usable) - (int64_t)bits_count(n->usable);
@@ -301,7 +302,7 @@ static void node_put(struct space *space, uint32_t rank, const struct space_undo
 	n->ram_free = to->ram_free;
 	n->ready = to->ready;
 	if (moves)
-		node_count_in(space, rank, true);
+		space_node_count_in(space, rank, true);
 	if (space->parts)
 		parts_follow(space, rank);
 }
@@ -310,7 +311,7 @@ static void node_put(struct space *space, uint32_t rank, const struct space_undo
 static void node_hold(struct space *space, uint32_t rank, const struct hold *hold, bool promise,
 		      bool more)
 {
-	struct space_undo to = node_now(space, rank), *undo = node_log(space, rank);
+	struct space_undo to = space_node_now(space, rank), *undo = space_node_log(space, rank);
 	uint32_t *mask = promise ? &to.promised : &to.busy;
 
 	if (hold->part && !(hold->mask & space_at(space, rank)->all)) {
@@ -328,7 +329,7 @@ static void node_hold(struct space *space, uint32_t rank, const struct hold *hol
 		undo->numa = numa_change(space, rank, hold, more);
 	to.cpu_free -= more ? hold->cpu_milli : -hold->cpu_milli;
 	to.ram_free -= more ? hold->ram_mib : -hold->ram_mib;
-	node_put(space, rank, &to);
+	space_node_put(space, rank, &to);
 }
 
 void space_take(struct space *space, uint32_t rank, const struct hold *hold)
@@ -353,41 +354,42 @@ void space_unpromise(struct space *space, uint32_t rank, const struct hold *hold
 
 void space_block(struct space *space, uint32_t rank, uint32_t mask, bool shut)
 {
-	struct space_undo to = node_now(space, rank);
+	struct space_undo to = space_node_now(space, rank);
 
 	to.blocked = mask;
 	to.shut = shut && (to.ready || to.shut);
 	to.ready = (to.ready || space_at(space, rank)->shut) && !to.shut;
 	if (to.blocked == space_at(space, rank)->blocked && to.shut == space_at(space, rank)->shut)
 		return;
-	node_log(space, rank);
-	node_put(space, rank, &to);
+	space_node_log(space, rank);
+	space_node_put(space, rank, &to);
 }
 
 void space_close(struct space *space, uint32_t rank)
 {
-	struct space_undo to = node_now(space, rank);
+	struct space_undo to = space_node_now(space, rank);
 
-	node_log(space, rank);
+	space_node_log(space, rank);
 	to.usable = 0;
 	to.ready = to.shut = false;
-	node_put(space, rank, &to);
+	space_node_put(space, rank, &to);
 }
 
 void space_open(struct space *space, uint32_t rank, uint32_t usable)
 {
-	struct space_undo to = node_now(space, rank);
+	struct space_undo to = space_node_now(space, rank);
 
-	node_log(space, rank);
+	space_node_log(space, rank);
 	to.usable = space_at(space, rank)->all & usable;
 	to.ready = true;
-	node_put(space, rank, &to);
+	space_node_put(space, rank, &to);
 }
 
 void space_idle(struct space *space)
 {
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {
-		struct space_undo to = node_now(space, rank), *undo = node_log(space, rank);
+		struct space_undo to = space_node_now(space, rank),
+				  *undo = space_node_log(space, rank);
 
 		if (space->parts)
 			undo->parts = parts_clear(space, rank);
@@ -400,7 +402,7 @@ void space_idle(struct space *space)
 		to.shut = false;
 		to.cpu_free = space_at(space, rank)->cpu_all;
 		to.ram_free = space_at(space, rank)->ram_all;
-		node_put(space, rank, &to);
+		space_node_put(space, rank, &to);
 	}
 }
 
@@ -408,11 +410,11 @@ void space_clear(struct space *space)
 {
 	space_idle(space);
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {
-		struct space_undo to = node_now(space, rank);
+		struct space_undo to = space_node_now(space, rank);
 
 		to.usable = space_at(space, rank)->all;
 		to.ready = true;
-		node_put(space, rank, &to);
+		space_node_put(space, rank, &to);
 	}
 }
 
@@ -431,320 +433,13 @@ void space_rollback(struct space *space, uint32_t mark)
 			parts_rollback(space, undo->parts);
 		if (undo->numa)
 			numa_rollback(space, undo->numa);
-		node_put(space, undo->rank, undo);
+		space_node_put(space, undo->rank, undo);
 	}
 }
 
 void space_commit(struct space *space)
 {
 	space->log_count = space->parts_log_count = space->numa_log_count = 0;
-}
-
-/* --- build ---------------------------------------------------------------------------------------- */
-
-/* Order of nodes: names of the domains from the widest level on, then the own name. Nodes without a
- * domain come first at that level (its name is ""). */
-static int node_compare(const struct facts *facts, uint32_t a, uint32_t b)
-{
-	const struct node *na = node_get(facts, (struct node_id){ a }),
-			  *nb = node_get(facts, (struct node_id){ b });
-	int order;
-
-	for (uint32_t level = 0; level < facts->level_count; level++) {
-		if (name_same(na->domain[level], nb->domain[level]))
-			continue;
-		order = strcmp(facts_name(facts, na->domain[level]),
-			       facts_name(facts, nb->domain[level]));
-		if (order)
-			return order;
-	}
-	if (name_same(na->name, nb->name))
-		return a < b ? -1
-			     : a > b; /* names are unique; keeps the order total all the same */
-	return strcmp(facts_name(facts, na->name), facts_name(facts, nb->name));
-}
-
-/* Merge sort from `from` into itself with `to` as room; stable, so it needs no luck with equal ones. */
-static void nodes_sort(const struct facts *facts, uint32_t *from, uint32_t *room, uint32_t count)
-{
-	uint32_t half = count / 2, i = 0, j = half, n = 0;
-
-	if (count < 2)
-		return;
-	nodes_sort(facts, from, room, half);
-	nodes_sort(facts, from + half, room, count - half);
-	while (i < half && j < count)
-		room[n++] = node_compare(facts, from[j], from[i]) < 0 ? from[j++] : from[i++];
-	while (i < half)
-		room[n++] = from[i++];
-	while (j < count)
-		room[n++] = from[j++];
-	memcpy(from, room, n * sizeof(*from));
-}
-
-/* Traits get the same number whatever order nodes came in: they are numbered by first rank. */
-static uint32_t traits_find(struct space *space, const struct facts *facts, const struct node *node,
-			    uint32_t make)
-{
-	struct traits_named named = named_of(space);
-	struct traits traits = { 0 };
-
-	traits_read(&traits, facts, node, &named);
-	traits.make = make;
-	for (uint32_t i = 0; i < space->traits_count; i++)
-		if (memcmp(&space->traits.at[i], &traits, sizeof(traits)) == 0)
-			return i;
-	array_resize(&space->traits.buf, space->traits_count + 1, sizeof(traits));
-	space->traits.at[space->traits_count] = traits;
-	return space->traits_count++;
-}
-
-/* Puts the number into the sorted list, which has `count` of them; how many it then has. */
-static uint32_t named_add(uint32_t *list, uint32_t count, struct name_id name)
-{
-	uint32_t at = count;
-
-	while (at > 0 && list[at - 1] > name.v)
-		at--;
-	if (at > 0 && list[at - 1] == name.v)
-		return count;
-	memmove(&list[at + 1], &list[at], (count - at) * sizeof(*list));
-	list[at] = name.v;
-	return count + 1;
-}
-
-/* Wishes are some hundreds; few name a label at all, and then mostly one that another has named. */
-static void named_build(struct space *space, const struct facts *facts)
-{
-	enum { EACH = SHAPE_REGIONS_MAX + 2 * SHAPE_LABELS_MAX };
-	uint32_t count = 0;
-
-	for (uint32_t id = 1; id <= facts->shapes.count; id++) {
-		const struct shape *shape = shape_get(facts, (struct shape_id){ id });
-
-		if (space_knows(space, shape))
-			continue;
-		array_resize(&space->named.buf, (size_t)count + EACH, sizeof(uint32_t));
-		for (uint32_t i = 0; i < SHAPE_REGIONS_MAX && shape->regions[i].v; i++)
-			count = named_add(space->named.at, count, shape->regions[i]);
-		for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->labels[i].v; i++)
-			count = named_add(space->named.at, count, shape->labels[i]);
-		for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->tolerates[i].v; i++)
-			count = named_add(space->named.at, count, shape->tolerates[i]);
-		array_resize(&space->named.buf, count, sizeof(uint32_t));
-	}
-}
-
-/* Which nodes keep what wishes name. After the nodes. */
-static void data_build(struct space *space, const struct facts *facts)
-{
-	uint32_t count = 0, row = bits_row(space->node_count);
-
-	for (uint32_t id = 1; id <= facts->shapes.count; id++) {
-		const struct shape *shape = shape_get(facts, (struct shape_id){ id });
-
-		if (!shape->data[0].v)
-			continue;
-		array_resize(&space->data_names.buf, (size_t)count + SHAPE_DATA_MAX,
-			     sizeof(uint32_t));
-		for (uint32_t i = 0; i < SHAPE_DATA_MAX && shape->data[i].v; i++)
-			count = named_add(space->data_names.at, count, shape->data[i]);
-		array_resize(&space->data_names.buf, count, sizeof(uint32_t));
-	}
-	array_resize(&space->data_ranks.buf, (size_t)count * row + 1, sizeof(uint64_t));
-	for (uint32_t rank = 0; count && rank < space->node_count; rank++) {
-		const struct node *node =
-			node_get(facts, (struct node_id){ space_at(space, rank)->node });
-
-		for (uint32_t i = 0; i < NODE_DATA_MAX && node->data[i].v; i++) {
-			uint32_t at = data_index(space, node->data[i]);
-
-			if (at < count)
-				space->data_ranks.at[(size_t)at * row + rank / 64] |= UINT64_C(1)
-										      << rank % 64;
-		}
-	}
-}
-
-static uint32_t gpus_mask(uint32_t count)
-{
-	return count >= 32 ? UINT32_MAX : (UINT32_C(1) << count) - 1;
-}
-
-static void node_state_read(struct place_node *n, const struct node *node)
-{
-	n->ready = node->state == NODE_READY;
-	n->usable = n->ready ? n->all & ~node->set_aside_mask : 0;
-}
-
-static void node_build(struct space *space, const struct facts *facts, const struct node *node,
-		       struct place_node *n)
-{
-	uint32_t rest;
-
-	n->all = gpus_mask(node->gpu_count);
-	n->cpu_all = n->cpu_free = node->cpu_milli ? (int64_t)node->cpu_milli : SPACE_UNLIMITED;
-	n->ram_all = n->ram_free = node->ram_mib ? (int64_t)node->ram_mib : SPACE_UNLIMITED;
-	n->make = speed_make(space, facts, node);
-	n->traits = traits_find(space, facts, node, n->make);
-	n->class = (uint8_t)(n->traits < CLASS_MIXED ? n->traits : CLASS_MIXED);
-	rest = n->all;
-	for (uint32_t i = 0; i < ISLANDS_MAX && node->island_mask[i]; i++) {
-		if (!(node->island_mask[i] & rest))
-			continue;
-		n->island[n->island_count++] = node->island_mask[i] & rest;
-		rest &= ~node->island_mask[i];
-	}
-	if (n->island_count == 0) {
-		n->island[n->island_count++] = n->all;
-	} else if (rest && n->island_count < ISLANDS_MAX) {
-		n->island[n->island_count++] = rest;
-	} else {
-		n->island[n->island_count - 1] |= rest;
-	}
-	space->islands |= n->island_count > 1;
-	if (node->gpu_count > space->gpus_max)
-		space->gpus_max = node->gpu_count;
-	node_state_read(n, node);
-}
-
-static bool domain_begins(const struct facts *facts, const struct space *space, uint32_t rank,
-			  uint32_t level)
-{
-	const struct node *before, *here;
-
-	if (rank == 0)
-		return true;
-	before = node_get(facts, (struct node_id){ space_at(space, rank - 1)->node });
-	here = node_get(facts, (struct node_id){ space_at(space, rank)->node });
-	for (uint32_t i = 0; i < level; i++)
-		if (!name_same(before->domain[i], here->domain[i]))
-			return true;
-	return false;
-}
-
-static void domains_build(struct space *space, const struct facts *facts)
-{
-	space->domain_count = 0;
-	for (uint32_t level = 0; level <= space->level_count; level++) {
-		space->level_first[level] = space->domain_count;
-		for (uint32_t rank = 0; rank < space->node_count; rank++) {
-			struct place_node *n = &space->nodes.at[rank];
-			struct domain *domain;
-
-			if (domain_begins(facts, space, rank, level)) {
-				array_resize(&space->domains.buf, space->domain_count + 1,
-					     sizeof(*domain));
-				domain = &space->domains.at[space->domain_count++];
-				domain->first = rank;
-				domain->level = (uint8_t)level;
-				if (level)
-					domain->name = node_get(facts, (struct node_id){ n->node })
-							       ->domain[level - 1];
-			}
-			n->domain[level] = space->domain_count - 1;
-			space->domains.at[n->domain[level]].end = rank + 1;
-		}
-		if (space->node_count == 0 &&
-		    level == 0) { /* the cluster exists without nodes too */
-			array_resize(&space->domains.buf, 1, sizeof(struct domain));
-			space->domain_count = 1;
-		}
-	}
-	space->level_first[space->level_count + 1] = space->domain_count;
-}
-
-static void clear(struct space *space)
-{
-	buf_clear(&space->nodes.buf);
-	buf_clear(&space->rank_of.buf);
-	buf_clear(&space->domains.buf);
-	buf_clear(&space->traits.buf);
-	buf_clear(&space->named.buf);
-	buf_clear(&space->data_names.buf);
-	buf_clear(&space->data_ranks.buf);
-	buf_clear(&space->counts.buf);
-	buf_clear(&space->sets.buf);
-	buf_clear(&space->fabric.buf);
-	buf_clear(&space->gpu_parts.buf);
-	buf_clear(&space->part_sets.buf);
-	buf_clear(&space->numa_rooms.buf);
-	space->numa = false;
-	space->numa_log_count = 0;
-	space->parts = false;
-	space->open_share = 0;
-	space->parts_log_count = 0;
-	space->class_count = space->traits_count = space->gpus_max = space->node_count =
-		space->log_count = 0;
-	space->gpus_usable = 0;
-	space->islands = space->several_models = space->priced = false;
-}
-
-void space_build(struct space *space, const struct facts *facts)
-{
-	ARRAY(uint32_t) order = { .buf = BUF_INIT }, room = { .buf = BUF_INIT };
-	uint32_t count = 0;
-
-	clear(space);
-	array_resize(&order.buf, facts->nodes.count, sizeof(uint32_t));
-	array_resize(&room.buf, facts->nodes.count, sizeof(uint32_t));
-	array_resize(&space->rank_of.buf, (size_t)facts->nodes.count + 1, sizeof(int32_t));
-	for (uint32_t id = 1; id <= facts->nodes.count; id++) {
-		space->rank_of.at[id] = RANK_NONE;
-		if (node_get(facts, (struct node_id){ id })->state != NODE_GONE)
-			order.at[count++] = id;
-	}
-	nodes_sort(facts, order.at, room.at, count);
-	named_build(space, facts);
-	space->node_count = count;
-	space->level_count = facts->level_count;
-	speed_begin(space, facts);
-	array_resize(&space->nodes.buf, count, sizeof(struct place_node));
-	for (uint32_t rank = 0; rank < count; rank++) {
-		space->nodes.at[rank].node = order.at[rank];
-		space->rank_of.at[order.at[rank]] = (int32_t)rank;
-		node_build(space, facts, node_get(facts, (struct node_id){ order.at[rank] }),
-			   &space->nodes.at[rank]);
-	}
-	space->class_count = space->traits_count < CLASSES_MAX ? space->traits_count : CLASSES_MAX;
-	domains_build(space, facts);
-	data_build(space, facts);
-	speed_settle(space);
-	numa_build(space, facts);
-	array_resize(&space->counts.buf,
-		     (size_t)space->domain_count * space->class_count * (space->gpus_max + 1),
-		     sizeof(uint32_t));
-	array_resize(&space->sets.buf,
-		     (size_t)space->class_count * (space->gpus_max + 1) * bits_words(count),
-		     sizeof(uint64_t));
-	for (uint32_t i = 0; i < space->traits_count; i++) {
-		space->priced |= space->traits.at[i].price_micro > 0;
-		space->several_models |=
-			!name_same(space->traits.at[i].model, space->traits.at[0].model);
-	}
-	parts_build(space, facts);
-	for (uint32_t rank = 0; rank < count; rank++) {
-		node_count_in(space, rank, true);
-		space->gpus_usable += bits_count(space_at(space, rank)->usable);
-	}
-	buf_deinit(&order.buf);
-	buf_deinit(&room.buf);
-}
-
-void space_node_refresh(struct space *space, const struct facts *facts, struct node_id node)
-{
-	int32_t rank = space_rank(space, node.v);
-	struct place_node to;
-	struct space_undo undo;
-
-	CHECK(rank != RANK_NONE);
-	to = *space_at(space, (uint32_t)rank);
-	node_state_read(&to, node_get(facts, node));
-	undo = node_now(space, (uint32_t)rank);
-	undo.ready = to.ready;
-	undo.usable = to.usable;
-	node_log(space, (uint32_t)rank);
-	node_put(space, (uint32_t)rank, &undo);
 }
 
 /* --- checks ---------------------------------------------------------------------------------------- */

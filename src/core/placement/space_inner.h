@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What space.c and space_build.c know of each other. */
+#include "core/placement/space.h"
+
+struct traits_named space_named(const struct space *space);
+uint32_t space_data_index(const struct space *space, struct name_id name);
+void space_node_count_in(struct space *space, uint32_t rank, bool in);
+struct space_undo space_node_now(const struct space *space, uint32_t rank);
+struct space_undo *space_node_log(struct space *space, uint32_t rank);
+void space_node_put(struct space *space, uint32_t rank, const struct space_undo *to);
