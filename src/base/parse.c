@@ -263,7 +263,7 @@ int parse_milli(const char *text, int64_t most, int64_t *ret, struct err *err)
 	const char *p = text;
 
 	for (; *p >= '0' && *p <= '9' && milli <= most; p++)
-		milli = milli * 10 + (*p - '0') * 1000;
+		milli = milli * 10 + (*p - '0') * INT64_C(1000);
 	if (p > text && *p == '.' && p[1])
 		for (p++; *p >= '0' && *p <= '9' && unit; p++, unit /= 10)
 			milli += (*p - '0') * unit;

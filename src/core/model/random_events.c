@@ -165,7 +165,7 @@ static void fill_roles(struct random *r, struct arena *arena, struct event_job_s
 
 	e->roles = names[random_below(r, ARRAY_SIZE(names))];
 	for (int i = 0; i < 3; i++) {
-		int64_t *role = list + i * ROLE_NUMBERS;
+		int64_t *role = list + (size_t)i * ROLE_NUMBERS;
 
 		role[ROLE_TASKS_MIN] = random_mostly(r, 1 + random_below(r, 2));
 		role[ROLE_TASKS_MAX] =

@@ -56,15 +56,16 @@ static uint32_t traits_find(struct space *space, const struct facts *facts, cons
 			    uint32_t make)
 {
 	struct traits_named named = space_named(space);
-	struct traits traits = { 0 };
+	struct traits traits;
 
+	memset(&traits, 0, sizeof traits);
 	traits_read(&traits, facts, node, &named);
 	traits.make = make;
 	for (uint32_t i = 0; i < space->traits_count; i++)
 		if (memcmp(&space->traits.at[i], &traits, sizeof(traits)) == 0)
 			return i;
 	array_resize(&space->traits.buf, space->traits_count + 1, sizeof(traits));
-	space->traits.at[space->traits_count] = traits;
+	memcpy(&space->traits.at[space->traits_count], &traits, sizeof traits);
 	return space->traits_count++;
 }
 

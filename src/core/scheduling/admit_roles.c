@@ -136,7 +136,7 @@ int admit_roles(const struct admission *a, struct event_job_submitted *e)
 	if (rc == 0)
 		rc = numbers_complete(a, e, (uint32_t)roles);
 	for (int i = 0; rc == 0 && i < roles; i++)
-		rc = role_check(a, names[i], e->role_numbers + i * ROLE_NUMBERS);
+		rc = role_check(a, names[i], e->role_numbers + (size_t)i * ROLE_NUMBERS);
 	return rc == 0 ? sums_make(a, e) : rc;
 }
 

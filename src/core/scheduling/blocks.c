@@ -140,7 +140,7 @@ bool blocks_exist(struct pass *pass)
 		return false;
 	b->at = arena_new_array(pass->arena, struct block, (size_t)windows + bookings);
 	b->touches = arena_new_array(pass->arena, struct block_touch,
-				     (size_t)windows + bookings * BOOKING_NODES_MAX);
+				     (size_t)windows + (size_t)bookings * BOOKING_NODES_MAX);
 	windows_read(pass);
 	bookings_read(pass);
 	touches_sort(pass);

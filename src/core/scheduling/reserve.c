@@ -600,9 +600,10 @@ static uint32_t ahead_round_off(struct pass *pass)
 	while (ahead->at && (ahead->at < ahead->known || end_read(pass)) &&
 	       ahead->ends[ahead->at].ms == ahead->ends[ahead->at - 1].ms)
 		ahead_go(pass, ahead->at + 1);
-	for (uint32_t i = ahead->at; i-- > 0 && ahead->ends[i].ms == ahead->ends[ahead->at - 1].ms;)
-		if (!waits_for || job_is_earlier(pass->facts, ahead->ends[i].job, waits_for))
-			waits_for = ahead->ends[i].job;
+	for (uint32_t i = ahead->at; i && ahead->ends[i - 1].ms == ahead->ends[ahead->at - 1].ms;
+	     i--)
+		if (!waits_for || job_is_earlier(pass->facts, ahead->ends[i - 1].job, waits_for))
+			waits_for = ahead->ends[i - 1].job;
 	return waits_for;
 }
 
