@@ -244,7 +244,7 @@ static void flags_of_run_become_fields(void **state)
 static void gpus_of_run_are_whole_ones_or_a_part(void **state)
 {
 	static const struct {
-		const char *words[5];
+		const char *words[6];
 		const char *gpus;
 	} cases[] = {
 		{ { "-g", "0.5", "ls" }, "{\"count\": 0.5}" },
