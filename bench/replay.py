@@ -2,29 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Public traces on the core and under plain policies, beside what is published.
 
-    bench/replay.py BUILD --traces FOLDER [--only openb|muri|lists] [--seeds N] [--table FILE]
+    bench/replay.py BUILD --traces FOLDER [--only muri|lists] [--table FILE]
 
-FOLDER holds the published files, unpacked or as .gz, in folders of their own: openb, muri_philly, philly, helios_venus,
+FOLDER holds the published files, unpacked or as .gz, in folders of their own: muri_philly, philly, helios_venus,
 alibaba_pai_2020_sample. docs/workload-format.md says where they come from.
 
-openb: one pod list, shuffled by the seed and redrawn until 130 % of the GPUs are wanted; tasks come one by one and never leave. What
-is open when 100 % have come. muri: 64 GPUs, mean completion. lists: N nodes of 8 GPUs, mean delay. The first row of each is a
-published or given figure, met by a plain policy: only then do the others mean anything. Everything repeats to the bit."""
+muri: 64 GPUs, mean completion. lists: N nodes of 8 GPUs, mean delay. The first row of each is a
+published or given figure, met by a plain policy: only then do the others mean anything. Everything repeats to the bit. For openb: bench/openb.c."""
 
 import argparse
-import csv
 import gzip
 import json
-import random
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-OPENB = {  # list: best fit, FGD as published, % of the GPUs open when 100 % have come
-    "default": (7.14, 4.77), "cpu050": (6.44, 5.00), "gpushare100": (15.38, 13.36), "gpuspec10": (6.90, 5.34), "multigpu40": (4.90, 3.09)}
 MURI = {  # SRTF, SRSF as published, bound without sharing: mean completion in s
     "trace1": (1370603, 980141, 810339), "trace3": (193082, 185022, 134707),
     "trace1_pr": (2303544, 1801860, 1777526), "trace3_pr": (844395, 798058, 782425)}
@@ -51,12 +45,12 @@ class Bench:
         return out
 
     def replay(self, cluster, workload, *policies):
-        before = time.process_time(), time.monotonic()
+        before = time.monotonic()
         words = [self.fairlead, "sim", "replay", "--cluster", cluster, "--workload", workload, "-o", "json"]
         for policy in policies:
             words += ["--policy", policy]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
-        return [p["figures"] for p in json.loads(done.stdout)["policies"]], time.monotonic() - before[1]
+        return [p["figures"] for p in json.loads(done.stdout)["policies"]], time.monotonic() - before
 
     def nodes(self, count):
         path = self.folder / f"{count}.yaml"
@@ -68,48 +62,7 @@ class Bench:
         print(self.rows[-1], flush=True)
 
 
-def redrawn(rows, gpus, seed):
-    """The pods of one run, with their order: shuffled, then drawn again until 130 % of the GPUs are wanted."""
-    share = lambda r: int(r["num_gpu"]) if int(r["num_gpu"]) != 1 else int(r["gpu_milli"]) / 1000
-    dice = random.Random(seed)
-    rows = list(rows)
-    dice.shuffle(rows)
-    wanted, first = sum(map(share, rows)), list(rows)
-    while wanted < gpus * 1.3:
-        rows.append(dice.choice(first))
-        wanted += share(rows[-1])
-    while wanted > gpus * 1.3:
-        wanted -= share(rows.pop(dice.randrange(len(rows))))
-    return rows
-
-
-def openb(bench, seeds):
-    cluster = bench.convert("openb-nodes", "openb/openb_node_list_gpu_node.csv")
-    nodes = list(csv.DictReader(bench.text("openb/openb_node_list_gpu_node.csv").splitlines()))
-    gpus = sum(int(n["gpu"]) for n in nodes)
-    bench.row("openb list", "best fit: published", "here", "FGD: published", "Fairlead", "spread", "placements per s of the whole")
-    for name, (best_fit, fgd) in OPENB.items():
-        pods = list(csv.DictReader(bench.text(f"openb/openb_pod_list_{name}.csv").splitlines()))
-        plain, ours, speed = [], [], []
-        for seed in range(42, 42 + seeds):
-            path = bench.folder / "trace.csv"
-            with open(path, "w") as out:
-                writer = csv.DictWriter(out, list(pods[0]) + ([] if "gpu_spec" in pods[0] else ["gpu_spec"]), lineterminator="\n")
-                writer.writeheader()
-                for i, pod in enumerate(redrawn(pods, gpus, seed)):
-                    writer.writerow({**pod, "creation_time": i, "deletion_time": i + 100000000})
-            workload = bench.folder / "openb.csv"
-            subprocess.run([bench.fairlead, "sim", "convert", "--from", "openb", "--out", workload, path], check=True)
-            (figures,), _ = bench.replay(cluster, workload, "plain:best-fit")
-            plain.append(figures["unallocated_full"] * 100)
-            (figures,), took = bench.replay(cluster, workload)
-            ours.append(figures["unallocated_full"] * 100)
-            speed.append(figures["jobs"] / took)
-        bench.row(name, best_fit, f"{statistics.mean(plain):.2f}", fgd, f"{statistics.mean(ours):.2f}", f"{statistics.pstdev(ours):.2f}",
-                  f"{statistics.median(speed):,.0f}")
-
-
-def muri(bench, _):
+def muri(bench):
     overheads = bench.folder / "overheads.csv"
     overheads.write_text(bench.text("muri_philly/restart_overhead_s.csv"))
     bench.row("muri trace", "SRTF: published", "here", "SRSF: published", "here", "bound", "Fairlead, evictions a job")
@@ -121,7 +74,7 @@ def muri(bench, _):
         bench.row(name, f"{srtf:,}", mean(a), f"{srsf:,}", mean(b), f"{bound:,}", f"{mean(ours)}, {ours['evictions'] / ours['jobs']:.2f}")
 
 
-def lists(bench, _):
+def lists(bench):
     bench.row("list", "nodes", "FIFO 50: given, mean and P99", "here", "Fairlead", "jobs per s of the whole")
     for name, (nodes, path, mean, p99) in LISTS.items():
         workload = bench.convert(name, path)
@@ -135,15 +88,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("--traces", required=True)
-    parser.add_argument("--only", choices=["openb", "muri", "lists"])
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--only", choices=["muri", "lists"])
     parser.add_argument("--table")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, folder)
-        for part in (openb, muri, lists):
+        for part in (muri, lists):
             if args.only in (None, part.__name__):
-                part(bench, args.seeds)
+                part(bench)
         if args.table:
             Path(args.table).write_text("\n".join(bench.rows) + "\n")
 

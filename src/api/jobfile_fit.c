@@ -28,7 +28,7 @@ static int read_speed(struct reading *r, const struct conf *c, const char *what,
 
 	if (rc < 0)
 		return rc;
-	if (parse_milli(text, SPEED_MOST, ret, &why) < 0)
+	if (parse_milli(text, 1, SPEED_MOST, ret, &why) < 0)
 		return conf_error(r->err, r->file, c, "%s: %s", what, why.text);
 	return 0;
 }

@@ -257,7 +257,7 @@ static bool is_name_char(char c)
 
 enum { NAME_MAX_BYTES = 63 };
 
-int parse_milli(const char *text, int64_t most, int64_t *ret, struct err *err)
+int parse_milli(const char *text, int64_t least, int64_t most, int64_t *ret, struct err *err)
 {
 	int64_t milli = 0, unit = 100;
 	const char *p = text;
@@ -267,11 +267,11 @@ int parse_milli(const char *text, int64_t most, int64_t *ret, struct err *err)
 	if (p > text && *p == '.' && p[1])
 		for (p++; *p >= '0' && *p <= '9' && unit; p++, unit /= 10)
 			milli += (*p - '0') * unit;
-	if (p == text || *p || milli < 1 || milli > most)
+	if (p == text || *p || milli < least || milli > most)
 		return err_set(
 			err, ERR_INVALID,
-			"\"%.40s\" must be a number from 0.001 to %lld, with at most three digits behind the point",
-			text, (long long)most / 1000);
+			"\"%.40s\" must be a number from %s to %lld, with at most three digits behind the point",
+			text, least ? "0.001" : "0", (long long)most / 1000);
 	*ret = milli;
 	return 0;
 }

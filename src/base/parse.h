@@ -31,8 +31,9 @@ int parse_size_mib(const char *text, int64_t *ret_mib, struct err *err) MUST_CHE
 /* 81920 -> "80GiB". */
 const char *format_size_mib(int64_t mib, char out[DURATION_TEXT_MAX]);
 int parse_int(const char *text, int64_t min, int64_t max, int64_t *ret, struct err *err) MUST_CHECK;
-/* "0.45", "1": thousandths, exactly, from 1 to `most` of them. */
-int parse_milli(const char *text, int64_t most, int64_t *ret, struct err *err) MUST_CHECK;
+/* "0.45", "1": thousandths, exactly, from `least` (0 or 1) to `most` of them. */
+int parse_milli(const char *text, int64_t least, int64_t most, int64_t *ret, struct err *err)
+	MUST_CHECK;
 /*
  * Names of a range, in order. Each must be a name as parse_name takes it.
  * "n[0-3]" -> n0 n1 n2 n3; "n[01-03]" keeps zeroes; "a" -> a; "r[0-1]x[0-1]" multiplies, left

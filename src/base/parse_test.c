@@ -287,7 +287,7 @@ static void thousandths_are_read_exactly(void **state)
 		int64_t milli = -1;
 		struct err err;
 
-		assert_int_equal(parse_milli(cases[i].text, 60000, &milli, &err) < 0,
+		assert_int_equal(parse_milli(cases[i].text, 1, 60000, &milli, &err) < 0,
 				 cases[i].want < 0);
 		assert_int_equal(milli, cases[i].want);
 	}

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/sim_words.h"
 #include "sim/replay/replay_main.h"
 
-/* The simulator's own program does the work; its words are made again from what was parsed. */
 static int run_convert(struct invocation *in, struct err *err)
 {
-	char **words = arena_new_array(in->arena, char *, in->value_count * 2 + 4);
-	int count = 0;
+	int count;
+	char **words = sim_words(in, "fairlead sim convert", &count);
 
 	(void)err;
-	words[count++] = arena_strdup(in->arena, "fairlead sim convert");
-	for (size_t i = 0; i < in->value_count; i++) {
-		words[count++] = arena_printf(in->arena, "--%s", in->values[i].flag->name);
-		words[count++] = arena_strdup(in->arena, in->values[i].text);
-	}
-	words[count++] = arena_strdup(in->arena, "--");
-	words[count++] = arena_strdup(in->arena, in->args[0]);
 	return sim_convert_main(count, words);
 }
 

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
-#include "cli/args.h"
+#include "cli/sim_words.h"
 #include "sim/scenario_main.h"
 
-/* The simulator's own program does the work; its words are made again from what was parsed. */
 static int run_scenario(struct invocation *in, struct err *err)
 {
-	const char *form = arg_flag(in, "output");
-	char **words = arena_new_array(in->arena, char *, (size_t)in->arg_count + 6);
-	int count = 0;
+	int count;
+	char **words = sim_words(in, "fairlead sim scenario", &count);
 
 	(void)err;
-	words[count++] = arena_strdup(in->arena, "fairlead sim scenario");
-	if (form) {
-		words[count++] = arena_strdup(in->arena, "-o");
-		words[count++] = arena_strdup(in->arena, form);
-	}
-	if (arg_has(in, "trace"))
-		words[count++] = arena_strdup(in->arena, "--trace");
-	for (int i = 0; i < in->arg_count; i++)
-		words[count++] = arena_strdup(in->arena, in->args[i]);
 	return sim_scenario_main(count, words);
 }
 

@@ -23,20 +23,14 @@ static const struct scenario_policy policy_default = {
 	.packing = true,
 };
 /* As in a daemon: what is not said is the core's own default. */
-static const struct scenario_policy policy_core = {
-	.min_runtime_ms = -1,
-	.grace_ms = -1,
-	.rejoin_ms = -1,
-	.collect_after_ms = -1,
-	.half_life_ms = -1,
-	.default_limit_ms = -1,
-	.backfill_depth = -1,
-	.blackhole_failures = -1,
-	.blackhole_window_ms = -1,
-	.defragment = -1,
-	.share_gpus = -1,
-	.packing = true,
-};
+static struct scenario_policy policy_of_core(void)
+{
+	struct scenario_policy policy = policy_default;
+
+	policy.min_runtime_ms = policy.grace_ms = policy.rejoin_ms = -1;
+	policy.collect_after_ms = policy.half_life_ms = -1;
+	return policy;
+}
 
 /* GPUs whose name does not say their memory, in MiB. */
 static const struct {
@@ -641,7 +635,7 @@ int scenario_read_site(const char *file, const struct conf *document, struct are
 				  .name = file,
 				  .about = "",
 				  .line = document->line,
-				  .policy = policy_core };
+				  .policy = policy_of_core() };
 	rc = reader_map(&r, document, "cluster file", known, ARRAY_SIZE(known));
 	if (rc == 0)
 		rc = scenario_read_cluster(&r, conf_find(document, "cluster"));

@@ -26,6 +26,16 @@ static const char help[] =
 	"\n"
 	"Exit status: 0 when all hold, 1 when one does not, 2 on bad input.\n";
 
+int sim_complain(const char *command, const struct err *err)
+{
+	if (*err->file)
+		fprintf(stderr, "%s: %s:%d:%d: %s\n", command, err->file, err->line, err->column,
+			err->text);
+	else
+		fprintf(stderr, "%s: %s\n", command, err->text);
+	return -1;
+}
+
 struct options {
 	enum report_form form;
 	bool trace, help;
@@ -97,15 +107,6 @@ static void run_document(const struct scenario_document *d, const struct options
 	arena_deinit(&arena);
 }
 
-static void complain(const char *command, const struct err *err)
-{
-	if (*err->file)
-		fprintf(stderr, "%s: %s:%d:%d: %s\n", command, err->file, err->line, err->column,
-			err->text);
-	else
-		fprintf(stderr, "%s: %s\n", command, err->text);
-}
-
 /* All files are read before any is run, so that bad input is seen at once. */
 static int run_files(const char *command, char **paths, size_t count, const struct options *options,
 		     struct arena *arena)
@@ -118,7 +119,7 @@ static int run_files(const char *command, char **paths, size_t count, const stru
 
 	for (size_t i = 0; i < count; i++)
 		if (scenario_file_read(paths[i], arena, &files[i], &err) < 0) {
-			complain(command, &err);
+			sim_complain(command, &err);
 			bad = true;
 		} else {
 			planned += files[i].count;

@@ -6,3 +6,7 @@
  * hold, 1 one does not, 2 bad input.
  */
 int sim_scenario_main(int argc, char **argv);
+
+struct err;
+/* On standard error, with the place where there is one; -1. For all commands of the simulator. */
+int sim_complain(const char *command, const struct err *err);

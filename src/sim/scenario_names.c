@@ -76,7 +76,7 @@ static int read_speed(struct reader *r, const struct conf *c, int64_t *ret)
 
 	if (!c)
 		return 0;
-	if (c->type != CONF_SCALAR || parse_milli(c->text, SPEED_MOST, ret, &why) < 0)
+	if (c->type != CONF_SCALAR || parse_milli(c->text, 1, SPEED_MOST, ret, &why) < 0)
 		return conf_error(r->err, r->file, c,
 				  "throughput: a number such as 0.45 is expected");
 	return 0;

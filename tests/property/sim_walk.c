@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "sim/world.h"
+#include "unlike_tasks.h"
 
 enum { NODES = 8, QUEUES = 4, WAITING_MAX = 60 };
 
@@ -95,33 +96,6 @@ static void set_up(struct walk *k)
 	k->world.look_every = 37;
 }
 
-/* Now and then unlike tasks: servers that may do without GPUs, and workers that may end the job. */
-static void roles_add(struct walk *k, struct event_job_submitted *job, int64_t *numbers,
-		      struct sim_work *work)
-{
-	static const int64_t runtimes_ms[ROLES_MAX] = { 0, 40000 };
-
-	if (!one_in(k, 5) || job->gpu_part || job->gpu_part_mib)
-		return;
-	job->roles = "server,worker";
-	numbers[ROLE_TASKS_MIN] = 1 + below(k, 2);
-	numbers[ROLE_TASKS_MAX] = numbers[ROLE_TASKS_MIN] + below(k, 2);
-	numbers[ROLE_GPUS] = below(k, 2);
-	numbers[ROLE_CPU_MILLI] = (int64_t)below(k, 3) * 8000;
-	numbers[ROLE_NUMBERS + ROLE_TASKS_MIN] = 1 + below(k, 3);
-	numbers[ROLE_NUMBERS + ROLE_TASKS_MAX] =
-		numbers[ROLE_NUMBERS + ROLE_TASKS_MIN] + below(k, 3);
-	numbers[ROLE_NUMBERS + ROLE_GPUS] = 1 + below(k, 2);
-	numbers[ROLE_NUMBERS + ROLE_CPU_MILLI] = job->cpu_milli;
-	numbers[ROLE_NUMBERS + ROLE_ENDS] = one_in(k, 2);
-	job->role_numbers = numbers;
-	job->role_numbers_count = 2 * ROLE_NUMBERS;
-	job->spread = "";
-	job->align = 0;
-	job->max_slowdown = 0;
-	work->role_runtime_ms = one_in(k, 2) ? runtimes_ms : NULL;
-}
-
 static void submit(struct walk *k)
 {
 	static const char *const levels[] = { "", "", "", "rack", "node" };
@@ -165,7 +139,7 @@ static void submit(struct walk *k)
 	j->checkpoint_every_ms = work.every_ms;
 	j->grace_ms = one_in(k, 2) ? -1 : (int64_t)below(k, 60) * 1000;
 	j->restart_cost_ms = (int64_t)below(k, 60) * 1000;
-	roles_add(k, j, numbers, &work);
+	unlike_tasks_add(&k->random, j, numbers, &work);
 	j->body = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 	j->body_mac = j->body;
 	if (offer(k, &e) == 0)

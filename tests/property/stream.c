@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "sim/world.h"
+#include "unlike_tasks.h"
 
 enum {
 	NODES_MAX = 32,
@@ -386,33 +387,6 @@ static bool many_wait(const struct stream *s)
 	return waiting >= WAITING_MAX;
 }
 
-/* Now and then unlike tasks: servers that may do without GPUs, and workers that may end the job. */
-static void roles_add(struct stream *s, struct event_job_submitted *job, int64_t *numbers,
-		      struct sim_work *work)
-{
-	static const int64_t runtimes_ms[ROLES_MAX] = { 0, 40000 };
-
-	if (!one_in(s, 5) || job->gpu_part || job->gpu_part_mib)
-		return;
-	job->roles = "server,worker";
-	numbers[ROLE_TASKS_MIN] = 1 + below(s, 2);
-	numbers[ROLE_TASKS_MAX] = numbers[ROLE_TASKS_MIN] + below(s, 2);
-	numbers[ROLE_GPUS] = below(s, 2);
-	numbers[ROLE_CPU_MILLI] = (int64_t)below(s, 3) * 8000;
-	numbers[ROLE_NUMBERS + ROLE_TASKS_MIN] = 1 + below(s, 3);
-	numbers[ROLE_NUMBERS + ROLE_TASKS_MAX] =
-		numbers[ROLE_NUMBERS + ROLE_TASKS_MIN] + below(s, 3);
-	numbers[ROLE_NUMBERS + ROLE_GPUS] = 1 + below(s, 2);
-	numbers[ROLE_NUMBERS + ROLE_CPU_MILLI] = job->cpu_milli;
-	numbers[ROLE_NUMBERS + ROLE_ENDS] = one_in(s, 2);
-	job->role_numbers = numbers;
-	job->role_numbers_count = 2 * ROLE_NUMBERS;
-	job->spread = "";
-	job->align = 0;
-	job->max_slowdown = 0;
-	work->role_runtime_ms = one_in(s, 2) ? runtimes_ms : NULL;
-}
-
 static void submit(struct stream *s)
 {
 	static const char *const levels[] = { "", "", "", "rack", "row", "node" };
@@ -453,7 +427,7 @@ static void submit(struct stream *s)
 		wish.data = one_in(s, 2) ? "" : "web";
 		wish.align = wish.gpus ? below(s, 3) : 0;
 	}
-	roles_add(s, &wish, numbers, &work);
+	unlike_tasks_add(&s->random, &wish, numbers, &work);
 	wish.body = wish.body_mac =
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 	for (int i = 0; i < 2; i++) {

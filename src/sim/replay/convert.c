@@ -287,7 +287,14 @@ static const struct format {
 
 const char *convert_names(void)
 {
-	return "philly, helios, pai, muri, gavel, openb, openb-nodes";
+	static char names[256];
+	size_t size = 0;
+
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		size += (size_t)snprintf(names + size, sizeof names - size, "%s%s", i ? ", " : "",
+					 formats[i].name);
+	CHECK(size < sizeof names);
+	return names;
 }
 
 static int rows_convert(struct conversion *c, const struct format *format)

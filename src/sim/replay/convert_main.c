@@ -7,6 +7,7 @@
 
 #include "sim/replay/convert.h"
 #include "sim/replay/replay_main.h"
+#include "sim/scenario_main.h"
 
 enum { EXIT_BAD_INPUT = 2 };
 
@@ -106,10 +107,10 @@ int sim_convert_main(int argc, char **argv)
 	struct err err = { 0 };
 
 	if (words_read(argc, argv, &words, &err) < 0)
-		return replay_complain(argv[0], &err), EXIT_BAD_INPUT;
+		return sim_complain(argv[0], &err), EXIT_BAD_INPUT;
 	if (words.help)
 		return printf(help, argv[0], convert_names(), argv[0]), 0;
 	if (words_do(&words, &err) < 0)
-		return replay_complain(argv[0], &err), EXIT_BAD_INPUT;
+		return sim_complain(argv[0], &err), EXIT_BAD_INPUT;
 	return 0;
 }

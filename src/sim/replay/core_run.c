@@ -59,7 +59,7 @@ static void placed(void *context, const struct facts *facts, uint32_t id, int64_
 		job->done_ms += more_ms - restart_ms;
 	job->run_ms = now->run_ms;
 	job->resumed = job->done_ms > 0;
-	job->starts++;
+	out->evictions = job->starts++;
 	if (out->start_ms < 0)
 		out->start_ms = at_ms - WORLD_EPOCH_MS;
 	job->share = attempt_share(facts, attempt_get(facts, now->attempt));
@@ -90,7 +90,6 @@ static void ended(void *context, const struct facts *facts, uint32_t id, int64_t
 	out->end_ms = at_ms - WORLD_EPOCH_MS;
 	out->used_ms = now->used_gpu_ms;
 	out->lost_ms = now->lost_gpu_ms;
-	out->evictions = job->starts - 1;
 	r->wanted -= workload_share(&r->workload->jobs[job->index]);
 	r->waiting--;
 	r->ended++;

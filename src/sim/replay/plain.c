@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/replay/plain.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,14 @@ const struct plain_policy *plain_find(const char *name)
 
 const char *plain_names(void)
 {
-	return "fifo-strict, fifo-skip, sjf-strict, sjf-skip, ssf-skip, srtf, srsf, las, best-fit, random, fgd";
+	static char names[256];
+	size_t size = 0;
+
+	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+		size += (size_t)snprintf(names + size, sizeof names - size, "%s%s", i ? ", " : "",
+					 policies[i].name);
+	CHECK(size < sizeof names);
+	return names;
 }
 
 struct plain_state {

@@ -17,6 +17,7 @@
 #include "sim/replay/plain.h"
 #include "sim/replay/replay_report.h"
 #include "sim/scenario_file.h"
+#include "sim/scenario_main.h"
 
 enum { POLICIES_MAX = 64, EXIT_BAD_INPUT = 2 };
 #define MEMORY_CAP ((size_t)1 << 30)
@@ -43,16 +44,6 @@ struct options {
 	int64_t seed;
 	bool json, help;
 };
-
-int replay_complain(const char *command, const struct err *err)
-{
-	if (*err->file)
-		fprintf(stderr, "%s: %s:%d:%d: %s\n", command, err->file, err->line, err->column,
-			err->text);
-	else
-		fprintf(stderr, "%s: %s\n", command, err->text);
-	return -1;
-}
 
 static int option_take(struct options *o, int c, struct err *err)
 {
@@ -222,10 +213,10 @@ int sim_replay_main(int argc, char **argv)
 	struct err err = { 0 };
 
 	if (options_read(argc, argv, &options, &err) < 0)
-		return replay_complain(argv[0], &err), EXIT_BAD_INPUT;
+		return sim_complain(argv[0], &err), EXIT_BAD_INPUT;
 	if (options.help)
 		return printf(help, argv[0], plain_names()), 0;
 	if (replay(&options, &err) < 0)
-		return replay_complain(argv[0], &err), EXIT_BAD_INPUT;
+		return sim_complain(argv[0], &err), EXIT_BAD_INPUT;
 	return 0;
 }

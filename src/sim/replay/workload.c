@@ -16,23 +16,20 @@ static const char mark[] = "#fairlead-workload 1";
 
 /* --- values ---------------------------------------------------------------------------------------------- */
 
-/* Three decimals at most: more would be lost without a word. */
-static bool thousandths(const char *text, int64_t max, int64_t *ret)
+/* most: in thousandths. */
+static int milli_read(const struct rows *in, const char *what, const char *text, int64_t most,
+		      int64_t *ret)
 {
-	const char *point = strchr(text, '.');
+	struct err why = { 0 };
 
-	return (!point || strlen(point) <= 4) && rows_thousandths(text, max, ret);
+	if (parse_milli(text, 0, most, ret, &why) < 0)
+		return rows_complain(in, "%s: %s", what, why.text);
+	return 0;
 }
 
 static int time_read(const struct rows *in, const char *what, const char *text, int64_t *ret)
 {
-	return thousandths(text, WORKLOAD_TIME_MAX_MS, ret)
-		       ? 0
-		       : rows_complain(
-				 in,
-				 "%s is \"%.40s\": wanted are seconds from 0 to 20 years, with "
-				 "three decimals at most",
-				 what, text);
+	return milli_read(in, what, text, WORKLOAD_TIME_MAX_MS, ret);
 }
 
 static int count_read(const struct rows *in, const char *what, const char *text, int64_t least,
@@ -142,13 +139,7 @@ static int field_read(const struct rows *in, enum column column, char *text,
 	case COLUMN_MODELS: return models_read(in, text, job);
 	case COLUMN_GPU_MEMORY:
 		return count_read(in, what, text, 0, UINT32_MAX, &job->gpu_memory_mib);
-	case COLUMN_CPUS:
-		return thousandths(text, UINT32_MAX, &job->cpu_milli)
-			       ? 0
-			       : rows_complain(
-					 in,
-					 "cpus is \"%.40s\": wanted is a number with three decimals at most",
-					 text);
+	case COLUMN_CPUS: return milli_read(in, what, text, UINT32_MAX, &job->cpu_milli);
 	case COLUMN_MEMORY: return count_read(in, what, text, 0, UINT32_MAX, &job->memory_mib);
 	case COLUMN_QUEUE: return word_read(in, what, text, &job->queue);
 	case COLUMN_USER: return word_read(in, what, text, &job->user);

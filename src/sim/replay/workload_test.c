@@ -81,11 +81,11 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 	refused(HEAD, 2, "there are no jobs");
 	refused(HEAD "0,1\n", 3, "there are 2 fields for 3 columns");
 	refused(HEAD "0,1,1,1\n", 3, "more fields than the 3 columns");
-	refused(HEAD "0,1,1\n-1,1,1\n", 4, "submit_s is \"-1\"");
-	refused(HEAD "0,1e3,1\n", 3, "run_s is \"1e3\"");
+	refused(HEAD "0,1,1\n-1,1,1\n", 4, "submit_s: \"-1\" must be a number from 0 to");
+	refused(HEAD "0,1e3,1\n", 3, "run_s: \"1e3\"");
 	refused(HEAD "0,0,1\n", 3, "0.001 s at least");
-	refused(HEAD "0,9999999999999999999,1\n", 3, "0 to 20 years");
-	refused(HEAD "0,1.0001,1\n", 3, "three decimals");
+	refused(HEAD "0,9999999999999999999,1\n", 3, "from 0 to 632448000");
+	refused(HEAD "0,1.0001,1\n", 3, "three digits behind the point");
 	refused(HEAD "0,1,1.5\n", 3, "gpus: \"1.5\"");
 	refused(HEAD "0,1,\"1\"\n", 3, "quotes");
 	refused("#fairlead-workload 1\nsubmit_s,run_s,tier\n0,1,high\n", 3,
