@@ -195,19 +195,53 @@ static void note_turn(struct daemon *d, int64_t began_ns, uint32_t decisions)
 	atomic_store(&d->event_now_ms, d->facts.now_ms);
 }
 
+/* When the journal was read back after a failed commit, records were found damaged. They gave numbers to jobs that somebody
+ * was told of, and to runs that the engine may still hold: none of them is given again. What a start of the daemon
+ * would make anew is made anew, before anybody sees a state without it: it may be the account of whoever asks. */
+static int mend_lost(struct daemon *d, struct err *err)
+{
+	struct batch *batch;
+	int result;
+
+	if (!d->facts.lost_jobs && !d->facts.lost_attempts)
+		return 0;
+	batch = batch_create();
+	batch->essential = true;
+	result = start_state(d, batch, err);
+	if (result >= 0)
+		result = gate_write(d, batch, err);
+	batch_destroy(batch);
+	return result;
+}
+
+static void forget_state(struct daemon *d)
+{
+	view_destroy(d->view);
+	d->view = NULL;
+	facts_deinit(&d->facts);
+	journal_close(d->journal);
+	d->journal = NULL;
+}
+
+static int read_back(struct daemon *d, struct err *err)
+{
+	if (recover(d, false, err) < 0)
+		return -1;
+	if (mend_lost(d, err) < 0) {
+		forget_state(d);
+		return -1;
+	}
+	return 0;
+}
+
 /* After a failed commit: the gate has emptied itself; state is read back as after a crash. */
 static void rebuild(struct daemon *d)
 {
 	struct err err = { 0 };
 	if (!d->unreadable)
 		log_line(LOG_ERROR, "a commit failed; state is being read back from the journal");
-	view_destroy(d->view);
-	d->view = NULL;
-	facts_deinit(&d->facts);
-	journal_close(d->journal);
-	d->journal = NULL;
-	int result = recover(d, false, &err);
-	if (result < 0) {
+	forget_state(d);
+	if (read_back(d, &err) < 0) {
 		if (!d->unreadable)
 			log_line(
 				LOG_ERROR,
@@ -264,26 +298,11 @@ static bool holds_stop(const struct message *messages)
 	return false;
 }
 
-/* When the journal was read back after a failed commit, records were found damaged. They gave numbers to jobs that somebody
- * was told of, and to runs that the engine may still hold: none of them is given again. What a start of the daemon
- * would make anew is made anew. */
-static void mend_lost(struct daemon *d, struct batch *batch)
-{
-	struct err err = { 0 };
-	if (!d->facts.lost_jobs && !d->facts.lost_attempts)
-		return;
-	if (start_state(d, batch, &err) < 0)
-		log_line(LOG_ERROR, "what was lost is not made anew before the next start: %s",
-			 err.text);
-	batch->essential = true;
-}
-
 /* One turn over as much of the list as its time allows. True when asked to stop. */
 static bool turn(struct daemon *d, struct message **messages)
 {
 	int64_t began = clock_mono_ns();
 	struct batch *batch = batch_create();
-	mend_lost(d, batch);
 	bool stop = take_messages(d, batch, messages, began);
 	tick(d, batch);
 	(void)FAILPOINT("core-before-decide");

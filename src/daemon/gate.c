@@ -236,12 +236,18 @@ static void release_batches(struct daemon *d, struct message *batches)
 		published(d, old);
 }
 
-int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err)
+int gate_write(struct daemon *d, struct batch *batch, struct err *err)
 {
-	core_publish_into(d, batch);
 	struct commit commit = commit_gather(&batch->message);
 	int result = commit_write(d, &commit, err);
 	commit_free(&commit);
+	return result;
+}
+
+int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err)
+{
+	core_publish_into(d, batch);
+	int result = gate_write(d, batch, err);
 	if (result < 0)
 		return result;
 	published(d, publish(d, batch->publication));

@@ -218,7 +218,9 @@ void batch_blob(struct batch *batch, struct command *command, const struct diges
 /* gate.c: the journal thread */
 void gate_start(struct daemon *d);
 void gate_join(struct daemon *d);
-/* Commits the batch in the caller's thread, for the start. */
+/* Writes the batch to the journal in the caller's thread, while the gate is idle or not there yet. Nothing leaves by it. */
+int gate_write(struct daemon *d, struct batch *batch, struct err *err) MUST_CHECK;
+/* The same, and publishes; frees the batch. For the start. */
 int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err) MUST_CHECK;
 /* After a rebuild, by the core thread while the gate is idle: publishes the facts that were read back. Records of a failed
  * commit that are on disk after all go to the stream; their effects are the engine's to adopt. */

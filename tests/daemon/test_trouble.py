@@ -97,10 +97,11 @@ def change_in_log(data, word):
 @needs_failpoints
 def test_numbers_of_records_found_damaged_after_a_failed_commit_are_not_given_again(tmp_path):
     """The disk spoils acknowledged records while the daemon runs, and a failed commit makes it read them back. With the whole
-    segment go team, queue and nodes: the daemon takes work all the same."""
+    segment go users, team, queue and nodes: the daemon takes work all the same. Nobody is shown a state without them, not even
+    until the next commit, which is held."""
     gate = str(tmp_path / "gate")
     os.mkfifo(gate)
-    points = "gate-after-commit:hold:8,gate-commit:error:8"
+    points = "gate-after-commit:hold:8,gate-commit:error:8,gate-before-commit:hold:9"
     with harness.Daemon(env={"FAIRLEAD_FAILPOINT": points, "FAIRLEAD_SHEPHERD_FAILPOINT": "", "FAIRLEAD_FAILPOINT_GATE": gate}) as d:
         client = harness.Client(d.data)
         job = {"command": ["true"], "hold": True}
@@ -113,7 +114,11 @@ def test_numbers_of_records_found_damaged_after_a_failed_commit_are_not_given_ag
         change_in_log(d.data, b"goes-away")
         with open(gate, "wb"):
             pass
+        harness.wait_until("the journal is read back", lambda: client.get("/api/v1/status")["records_lost"] > len(lost))
+        opener = threading.Thread(target=lambda: open(gate, "wb").close())
+        opener.start()
         new = client.submit(dict(job, name="new"), "new")
+        opener.join()
         waiting.close()
         assert len(lost) >= 3 and new > max(lost) + 1, (lost, new)
         assert [j["id"] for j in client.jobs()] == [new]
