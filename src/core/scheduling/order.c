@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "core/scheduling/dominant.h"
 #include "core/scheduling/estimate.h"
 #include "core/scheduling/pass.h"
 #include "core/scheduling/terms.h"
@@ -288,58 +287,6 @@ static void watch_started(struct pass *pass, uint32_t job)
 		pass->watch->started = true;
 }
 
-/* As wide as the queue and the place allow; 0 when not even the least width fits. */
-static uint32_t place_widest(struct pass *pass, uint32_t job, const struct shape *shape,
-			     int64_t room, struct placement *ret)
-{
-	uint32_t most = share_tasks(&pass->view->space, shape, room, shape->tasks_max);
-	struct place_request request;
-
-	if (most > pass->widest)
-		most = pass->widest;
-	request = pass_request(pass, shape, most);
-	request.home = pass_home(pass, job);
-	if (most > shape->tasks_min)
-		request.tasks = place_width(&pass->view->space, &request);
-	while (request.tasks >= shape->tasks_min) {
-		if (place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0)
-			return request.tasks;
-		request.tasks--;
-	}
-	return 0;
-}
-
-/* Where the job's last attempt failed: a place there is the last that it is given. RANK_NONE = nowhere. */
-static int32_t rank_to_avoid(const struct pass *pass, const struct job *job)
-{
-	const struct attempt *attempt;
-	const struct task *task;
-
-	if (!job->last_attempt.v)
-		return RANK_NONE;
-	attempt = attempt_get(pass->facts, job->last_attempt);
-	if ((attempt->why != STOP_FAILED && attempt->why != STOP_START) ||
-	    attempt->first_failed_rank < 0)
-		return RANK_NONE;
-	task = task_get(pass->facts, attempt, (uint32_t)attempt->first_failed_rank);
-	return task ? space_rank(&pass->view->space, task->node.v) : RANK_NONE;
-}
-
-static uint32_t place_job(struct pass *pass, uint32_t id, const struct shape *shape, int64_t room,
-			  struct placement *ret)
-{
-	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	int32_t avoid = rank_to_avoid(pass, job);
-	uint32_t mark = space_mark(&pass->view->space), tasks = 0;
-
-	if (avoid != RANK_NONE) {
-		space_close(&pass->view->space, (uint32_t)avoid);
-		tasks = place_widest(pass, id, shape, room, ret);
-		space_rollback(&pass->view->space, mark);
-	}
-	return tasks ? tasks : place_widest(pass, id, shape, room, ret);
-}
-
 /* `closed_why`: why classes of nodes are closed to the job; that is it when it would fit there. */
 static void place_why(struct pass *pass, const struct shape *shape,
 		      const struct verdict *closed_why, struct verdict *ret)
@@ -517,7 +464,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	memo = memo_of(pass, job);
 	no_end_ms = &memo->no_end_ms[job->limit_ms > 0];
 	if (!memo->never && (!*no_end_ms || end_ms < *no_end_ms - 1)) {
-		if (place_job(pass, id, shape, room, &place)) {
+		if (pass_place(pass, id, shape, room, &place)) {
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}
@@ -527,68 +474,6 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		memo->least = shape->gpu_part_mib ? shape->tasks_min : need;
 	}
 	return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);
-}
-
-/* What of the place is near its data, for whoever asks why it lies there. */
-static void near_note(struct pass *pass, uint32_t job, const struct shape *shape,
-		      const struct placement *place, struct event_attempt_placed *e)
-{
-	const uint64_t *home = pass_home(pass, job);
-	uint32_t wanted = 0;
-
-	while (wanted < SHAPE_DATA_MAX && shape->data[wanted].v)
-		wanted++;
-	for (uint32_t i = 0; (home || wanted) && i < place->count; i++) {
-		uint32_t rank = place->ranks[i];
-
-		e->near_home += home && home[rank / 64] >> rank % 64 & 1;
-		e->near_data += wanted && space_data_at(&pass->view->space, shape, rank) == wanted;
-	}
-}
-
-void pass_start(struct pass *pass, uint32_t id, const struct placement *place, bool promised)
-{
-	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	const struct shape *shape = shape_get(pass->facts, job->shape);
-	const struct checkpoint *checkpoint =
-		job->checkpoint ? job_checkpoint(pass->facts, job, 0) : NULL;
-	struct place_lists lists = place_lists(pass, place);
-	int64_t share = placement_share(place, shape), likely_ms, safe_ms;
-	struct event_attempt_placed *e = &pass_emit(pass, EVENT_ATTEMPT_PLACED)->attempt_placed;
-	struct place_speed speed;
-
-	e->job = id;
-	e->attempt = (int64_t)pass->facts->attempts.count + ++pass->attempts;
-	e->nodes = lists.nodes;
-	e->masks = lists.masks;
-	e->parts = lists.parts;
-	e->parts_mib = lists.parts_mib;
-	e->nodes_count = e->masks_count = place->count;
-	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
-	e->resume_number = checkpoint ? checkpoint->number : 0;
-	near_note(pass, id, shape, place, e);
-	if (space_fabric(&pass->view->space) &&
-	    place_speed(&pass->view->space, shape, job->kind, place, pass->arena, &speed)) {
-		e->bandwidth_mbps = (int64_t)speed.bandwidth_mbps;
-		e->slowdown_permille = speed.slowdown_permille;
-	}
-	if (estimate_by_likes(pass->facts, job, &likely_ms, &safe_ms)) {
-		e->likely_ms = likely_ms;
-		e->safe_ms = safe_ms;
-	}
-	pass->starts++;
-	pass->changes++;
-	placement_take(&pass->view->space, place, shape);
-	if (!promised) {
-		bounds_take(pass, job->queue.v, shape, place);
-		pledge_take(pass, job->queue.v, job->tier, shape, place);
-		spend_take(pass, job, place->count);
-	}
-	if (promised)
-		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
-	standing_start(&pass->standings, job->queue.v, job->tier, share);
-	dominant_take(&pass->standings, job->queue.v, job->tier, shape, place);
-	watch_started(pass, id);
 }
 
 /* --- whose turn ------------------------------------------------------------------------------------------------ */

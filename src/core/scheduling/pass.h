@@ -300,6 +300,9 @@ void order_run(struct pass *pass);
 /* One waiting job, as if nobody came before it. Who is blocked here is blocked in its turn as well: a pass only takes room.
  * False: blocked. */
 bool order_try(struct pass *pass, uint32_t job);
+/* start.c: its place, as wide as its queue (`room`, GPU shares) and the free GPUs allow. Tasks; 0 when not even the least width fits. */
+uint32_t pass_place(struct pass *pass, uint32_t job, const struct shape *shape, int64_t room,
+		    struct placement *ret);
 /* Puts the start of a job into the decisions and the space. `promised`: the place is promised to it. */
 void pass_start(struct pass *pass, uint32_t job, const struct placement *place, bool promised);
 
