@@ -321,6 +321,7 @@ void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct ar
 	else
 		draw_domain(search, &draw, d, top);
 	draw_place(search, domain, &draw, arena, ret);
-	if (search->talks && !search->scatter && d->level < search->space->level_count)
+	if (search->talks && !search->scatter && !search->shape->spread &&
+	    d->level < search->space->level_count)
 		faster_fill(search, domain, top, arena, ret);
 }

@@ -53,10 +53,25 @@ static void makes_put(struct board *b)
 }
 
 /* over: between the leaves of a spine, in thousandths; -1 = nobody has described anything. */
+static void fabric_put(struct board *b, int64_t over)
+{
+	int64_t levels[3 * FABRIC_LEVEL_FIELDS] = { 0 };
+	struct event e = event_make(EVENT_FABRIC_SET, 1, "test");
+
+	levels[FABRIC_LEVEL_FIELDS + 1] = over;
+	e.fabric_set.levels = levels;
+	e.fabric_set.levels_count = 3 * FABRIC_LEVEL_FIELDS;
+	e.fabric_set.makes = b->makes;
+	e.fabric_set.makes_count = over < 0 ? 0 : 2 * MAKE_FIELDS;
+	e.fabric_set.nodes = b->nodes;
+	e.fabric_set.node_makes = b->node_makes;
+	e.fabric_set.nodes_count = e.fabric_set.node_makes_count = b->count;
+	put(b, e);
+}
+
 static void board_init(struct board *b, const char *picture, int64_t over)
 {
 	struct event e = event_make(EVENT_LEVELS_SET, 1, "test");
-	int64_t levels[3 * FABRIC_LEVEL_FIELDS] = { 0 };
 
 	memset(b, 0, sizeof(*b));
 	facts_init(&b->facts);
@@ -79,16 +94,7 @@ static void board_init(struct board *b, const char *picture, int64_t over)
 		picture += *picture == ' ';
 	}
 	makes_put(b);
-	levels[FABRIC_LEVEL_FIELDS + 1] = over;
-	e = event_make(EVENT_FABRIC_SET, 1, "test");
-	e.fabric_set.levels = levels;
-	e.fabric_set.levels_count = 3 * FABRIC_LEVEL_FIELDS;
-	e.fabric_set.makes = b->makes;
-	e.fabric_set.makes_count = over < 0 ? 0 : 2 * MAKE_FIELDS;
-	e.fabric_set.nodes = b->nodes;
-	e.fabric_set.node_makes = b->node_makes;
-	e.fabric_set.nodes_count = e.fabric_set.node_makes_count = b->count;
-	put(b, e);
+	fabric_put(b, over);
 	space_build(&b->space, &b->facts);
 }
 
@@ -201,6 +207,30 @@ static uint32_t below(uint64_t *state, uint32_t limit)
 	return (uint32_t)(*state >> 33) % limit;
 }
 
+/* One replica of several GPUs talks inside itself. */
+static void a_replica_that_limits_its_slowdown_gets_a_fast_host_or_none(void **state)
+{
+	struct shape shape = gang(1, 4, 100);
+	struct fabric_host slow;
+	struct verdict why;
+	struct board b;
+
+	(void)state;
+	shape.spread = 1;
+	board_init(&b, "s0/l0:1 s0/l1:1*", 1000);
+	assert_int_equal(fabric_host_default(&slow, "H100-80GB"), 0);
+	slow.nvlink_mbps = slow.reduce_mbps = 0;
+	fabric_make_numbers(&slow, b.makes + MAKE_FIELDS);
+	fabric_put(&b, 1000);
+	space_build(&b.space, &b.facts);
+	assert_int_equal(find(&b, &shape, NULL, NULL), 0);
+	space_close(&b.space, 0);
+	assert_int_equal(find(&b, &shape, NULL, &why), PLACE_NO);
+	assert_int_equal(why.code, REASON_SLOWDOWN);
+	space_rollback(&b.space, 0);
+	board_deinit(&b);
+}
+
 /* The same holes in a cluster that is described and in one that is not: the place of the first is never slower, of one level. */
 static void the_choice_is_hardly_ever_slower_than_packing_alone(void **state)
 {
@@ -280,6 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_examples_of_the_readme),
 		cmocka_unit_test(a_gang_that_limits_its_slowdown_gets_a_place_within_it_or_none),
+		cmocka_unit_test(a_replica_that_limits_its_slowdown_gets_a_fast_host_or_none),
 		cmocka_unit_test(the_choice_is_hardly_ever_slower_than_packing_alone),
 		cmocka_unit_test(what_does_not_talk_is_placed_as_before),
 		cmocka_unit_test(steps_are_an_eighth_of_a_doubling_and_never_fall),
