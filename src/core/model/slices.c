@@ -96,16 +96,20 @@ static char *number_put(char *to, uint32_t number)
 	return to;
 }
 
+static char *text_put(char *to, const char *text)
+{
+	while (*text)
+		*to++ = *text++;
+	*to = '\0';
+	return to;
+}
+
 const char *slice_wish_text(uint32_t number, char ret[SLICE_TEXT_MAX])
 {
 	struct slice_wish wish = slice_wish_of(number);
-	char *to = number_put(ret, wish.compute);
+	char *to = text_put(number_put(ret, wish.compute), "g.");
 
-	memcpy(to, "g.", 2);
-	to = number_put(to + 2, wish.gigabytes);
-	memcpy(to, "gb", 2);
-	to += 2;
-	memcpy(to, wish.media ? "+me" : "", wish.media ? 4 : 1);
-	CHECK(strlen(ret) < SLICE_TEXT_MAX);
+	to = text_put(number_put(to, wish.gigabytes), wish.media ? "gb+me" : "gb");
+	CHECK(to < ret + SLICE_TEXT_MAX);
 	return ret;
 }

@@ -135,7 +135,7 @@ const char *layout_text(const struct geometry *geometry, uint32_t layout, char r
 		if (profile)
 			(void)slice_wish_text(profile_wish(profile), ret + size);
 		else
-			memcpy(ret + size, "?", 2);
+			(void)slice_wish_text(0, ret + size);
 		size += strlen(ret + size);
 	}
 	return ret;
@@ -147,8 +147,8 @@ static const char *profiles_text(const struct geometry *geometry, char ret[LAYOU
 
 	for (uint32_t i = 0; i < PROFILES_MAX && geometry->profiles[i].kind; i++) {
 		if (size) {
-			memcpy(ret + size, ", ", 2);
-			size += 2;
+			ret[size++] = ',';
+			ret[size++] = ' ';
 		}
 		(void)slice_wish_text(profile_wish(&geometry->profiles[i]), ret + size);
 		size += strlen(ret + size);
@@ -164,7 +164,8 @@ static int name_read(const struct geometry *geometry, const char *text, size_t s
 	uint32_t wish;
 
 	if (size < sizeof name) {
-		memcpy(name, text, size);
+		for (size_t i = 0; i < size; i++)
+			name[i] = text[i];
 		if (slice_wish_parse(name, &wish))
 			profile = geometry_wished(geometry, wish);
 	}
