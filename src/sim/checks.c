@@ -577,7 +577,7 @@ static void check_grown(struct checks *checks, const struct facts *f,
 	checks_apart(checks, f, name, shape, attempt, &place);
 	checks_models(checks, f, name, shape, attempt, &place);
 	checks_aligned(checks, f, name, shape, &place);
-	if (shape->gpus)
+	if (ranks_gpus(shape, e->ranks, e->ranks_count)) /* as where a job starts */
 		check_limits(checks, f, name, job->queue);
 	for (uint32_t i = 0; i < checks->eviction_count; i++)
 		if (checks->evictions[i].for_job == attempt->job.v)
