@@ -500,6 +500,16 @@ void placement_take(struct space *space, const struct placement *placement,
 	}
 }
 
+void placement_give(struct space *space, const struct placement *placement,
+		    const struct shape *shape)
+{
+	for (uint32_t i = 0; i < placement->count; i++) {
+		struct hold hold = placement_hold(placement, i, shape);
+
+		space_give(space, placement->ranks[i], &hold);
+	}
+}
+
 void placement_promise(struct space *space, const struct placement *placement,
 		       const struct shape *shape)
 {

@@ -71,6 +71,10 @@ bool place_speed(const struct space *space, const struct shape *shape, uint8_t k
 uint32_t place_shut_out(const struct space *space, const struct shape *shape, enum trait trait,
 			struct verdict *ret_why);
 
+/* Is there a GPU in place `a` of a model that costs the wish more, or is slower, than all of `b`? */
+bool place_is_dearer(const struct space *space, const struct shape *shape,
+		     const struct placement *a, const struct placement *b);
+
 /* Must so many tasks of this wish lie apart from one another? */
 static inline bool shape_is_apart(const struct shape *shape, uint32_t tasks)
 {
@@ -83,6 +87,8 @@ void spread_bar(const struct space *space, uint32_t apart, uint32_t rank, uint64
 struct hold placement_hold(const struct placement *placement, uint32_t task,
 			   const struct shape *shape);
 void placement_take(struct space *space, const struct placement *placement,
+		    const struct shape *shape);
+void placement_give(struct space *space, const struct placement *placement,
 		    const struct shape *shape);
 void placement_promise(struct space *space, const struct placement *placement,
 		       const struct shape *shape);

@@ -183,6 +183,30 @@ bool model_turn_next(const struct search *search, struct model_turn *turn)
 	return next.begun;
 }
 
+/* The dearest of its GPUs. */
+static struct model_cost place_cost(const struct search *search, const struct placement *place)
+{
+	const struct space *space = search->space;
+	struct model_cost most = { 0 };
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		struct model_cost cost = cost_of(
+			search, &space->traits.at[space_at(space, place->ranks[i])->traits]);
+
+		if (!i || cost_compare(cost, most) > 0)
+			most = cost;
+	}
+	return most;
+}
+
+bool place_is_dearer(const struct space *space, const struct shape *shape,
+		     const struct placement *a, const struct placement *b)
+{
+	const struct search search = { .space = space, .shape = shape };
+
+	return cost_compare(place_cost(&search, a), place_cost(&search, b)) > 0;
+}
+
 /* GPUs that stay free on the nodes of the place, and how many nodes: the fewer, the tighter. */
 static void place_measure(const struct space *space, const struct placement *place,
 			  uint32_t *ret_hosts, uint32_t *ret_free)

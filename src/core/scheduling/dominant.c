@@ -160,7 +160,7 @@ void dominant_make(struct standings *s)
 }
 
 void dominant_take(struct standings *s, uint32_t queue, uint8_t tier, const struct shape *shape,
-		   const struct placement *place)
+		   const struct placement *place, int sign)
 {
 	bool models = s->view->model_count > 1 && shape->gpus;
 	struct amounts added = { 0 };
@@ -169,9 +169,11 @@ void dominant_take(struct standings *s, uint32_t queue, uint8_t tier, const stru
 		return;
 	for (uint32_t i = 0; i < place->count; i++)
 		task_add(s->view, &added, place->ranks[i], shape,
-			 place->which ? (uint32_t)place->which[i] : i, 1);
+			 place->which ? (uint32_t)place->which[i] : i, sign);
 	for (; queue; queue = s->view->queues.at[queue].parent) {
 		amounts_add(&s->at[queue].holds, &added);
-		standing_measure(s, &s->at[queue], models);
+		if (sign < 0)
+			s->at[queue].dominant = 0;
+		standing_measure(s, &s->at[queue], models || sign < 0);
 	}
 }

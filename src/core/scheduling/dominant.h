@@ -33,6 +33,6 @@ void dominant_hold_task(struct view *view, uint32_t queue, uint32_t rank, const 
 int64_t dominant_whole(const struct standings *s);
 /* After the sums over the tree: the largest part of each queue. */
 void dominant_make(struct standings *s);
-/* An attempt starts. */
+/* An attempt starts (1), or does not start there after all (-1). */
 void dominant_take(struct standings *s, uint32_t queue, uint8_t tier, const struct shape *shape,
-		   const struct placement *place);
+		   const struct placement *place, int sign);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/scheduling/anew.h"
 #include "core/scheduling/estimate.h"
 #include "core/scheduling/pass.h"
 #include "core/scheduling/terms.h"
@@ -465,6 +466,11 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	no_end_ms = &memo->no_end_ms[job->limit_ms > 0];
 	if (!memo->never && (!*no_end_ms || end_ms < *no_end_ms - 1)) {
 		if (pass_place(pass, id, shape, room, &place)) {
+			pass_start(pass, id, &place, false);
+			return TRY_STARTED;
+		}
+		if (anew_place(pass, id, shape, shape->gpu_part_mib ? shape->tasks_min : need,
+			       &place)) {
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}

@@ -189,6 +189,7 @@ struct pass {
 	uint64_t *home; /* ranks where the job `home_of` ran before, see pass_home */
 	uint32_t home_of;
 	struct blocks blocks; /* what is kept from jobs for a time, see blocks.h */
+	struct starts *anew; /* those that may be placed anew, see anew.h; NULL = none */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
 
@@ -303,8 +304,13 @@ bool order_try(struct pass *pass, uint32_t job);
 /* start.c: its place, as wide as its queue (`room`, GPU shares) and the free GPUs allow. Tasks; 0 when not even the least width fits. */
 uint32_t pass_place(struct pass *pass, uint32_t job, const struct shape *shape, int64_t room,
 		    struct placement *ret);
+/* There is a node where it failed last, which it avoids. */
+bool pass_avoids(const struct pass *pass, const struct job *job);
 /* Puts the start of a job into the decisions and the space. `promised`: the place is promised to it. */
 void pass_start(struct pass *pass, uint32_t job, const struct placement *place, bool promised);
+/* The start that is decision number `event` goes elsewhere, as wide as before. What is held in the space is the caller's. */
+void pass_start_move(struct pass *pass, uint32_t event, const struct placement *from,
+		     const struct placement *to);
 
 /* All of it. */
 void pass_run(struct pass *pass);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start of a waiting job: its place, and what the decisions and the pass note of it. order.c says whose turn it is. */
+#include "core/scheduling/anew.h"
 #include "core/scheduling/dominant.h"
 #include "core/scheduling/estimate.h"
 #include "core/scheduling/pass.h"
@@ -43,6 +44,11 @@ static int32_t rank_to_avoid(const struct pass *pass, const struct job *job)
 	return task ? space_rank(&pass->view->space, task->node.v) : RANK_NONE;
 }
 
+bool pass_avoids(const struct pass *pass, const struct job *job)
+{
+	return rank_to_avoid(pass, job) != RANK_NONE;
+}
+
 uint32_t pass_place(struct pass *pass, uint32_t id, const struct shape *shape, int64_t room,
 		    struct placement *ret)
 {
@@ -77,32 +83,43 @@ static void near_note(struct pass *pass, uint32_t job, const struct shape *shape
 	}
 }
 
-void pass_start(struct pass *pass, uint32_t id, const struct placement *place, bool promised)
+/* Where it goes, into its decision. */
+static void start_write(struct pass *pass, struct event_attempt_placed *e,
+			const struct shape *shape, const struct placement *place)
 {
-	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	const struct shape *shape = shape_get(pass->facts, job->shape);
-	const struct checkpoint *checkpoint =
-		job->checkpoint ? job_checkpoint(pass->facts, job, 0) : NULL;
+	const struct job *job = job_get(pass->facts, (struct job_id){ (uint32_t)e->job });
 	struct place_lists lists = place_lists(pass, place);
-	int64_t share = placement_share(place, shape), likely_ms, safe_ms;
-	struct event_attempt_placed *e = &pass_emit(pass, EVENT_ATTEMPT_PLACED)->attempt_placed;
 	struct place_speed speed;
 
-	e->job = id;
-	e->attempt = (int64_t)pass->facts->attempts.count + ++pass->attempts;
 	e->nodes = lists.nodes;
 	e->masks = lists.masks;
 	e->parts = lists.parts;
 	e->parts_mib = lists.parts_mib;
 	e->nodes_count = e->masks_count = place->count;
 	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
-	e->resume_number = checkpoint ? checkpoint->number : 0;
-	near_note(pass, id, shape, place, e);
+	e->near_home = e->near_data = 0;
+	near_note(pass, (uint32_t)e->job, shape, place, e);
+	e->bandwidth_mbps = e->slowdown_permille = 0;
 	if (space_fabric(&pass->view->space) &&
 	    place_speed(&pass->view->space, shape, job->kind, place, pass->arena, &speed)) {
 		e->bandwidth_mbps = (int64_t)speed.bandwidth_mbps;
 		e->slowdown_permille = speed.slowdown_permille;
 	}
+}
+
+void pass_start(struct pass *pass, uint32_t id, const struct placement *place, bool promised)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	const struct checkpoint *checkpoint =
+		job->checkpoint ? job_checkpoint(pass->facts, job, 0) : NULL;
+	int64_t share = placement_share(place, shape), likely_ms, safe_ms;
+	struct event_attempt_placed *e = &pass_emit(pass, EVENT_ATTEMPT_PLACED)->attempt_placed;
+
+	e->job = id;
+	e->attempt = (int64_t)pass->facts->attempts.count + ++pass->attempts;
+	e->resume_number = checkpoint ? checkpoint->number : 0;
+	start_write(pass, e, shape, place);
 	if (estimate_by_likes(pass->facts, job, &likely_ms, &safe_ms)) {
 		e->likely_ms = likely_ms;
 		e->safe_ms = safe_ms;
@@ -114,11 +131,24 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 		bounds_take(pass, job->queue.v, shape, place);
 		pledge_take(pass, job->queue.v, job->tier, shape, place);
 		spend_take(pass, job, place->count);
+		anew_note(pass, id, place);
 	}
 	if (promised)
 		standing_promise(&pass->standings, job->queue.v, job->tier, -share);
 	standing_start(&pass->standings, job->queue.v, job->tier, share);
-	dominant_take(&pass->standings, job->queue.v, job->tier, shape, place);
+	dominant_take(&pass->standings, job->queue.v, job->tier, shape, place, 1);
 	if (pass->watch && pass->watch->job == id)
 		pass->watch->started = true;
+}
+
+void pass_start_move(struct pass *pass, uint32_t event, const struct placement *from,
+		     const struct placement *to)
+{
+	struct event_attempt_placed *e = &pass->events[event].attempt_placed;
+	const struct job *job = job_get(pass->facts, (struct job_id){ (uint32_t)e->job });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+
+	start_write(pass, e, shape, to);
+	dominant_take(&pass->standings, job->queue.v, job->tier, shape, from, -1);
+	dominant_take(&pass->standings, job->queue.v, job->tier, shape, to, 1);
 }
