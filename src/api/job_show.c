@@ -192,6 +192,11 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 		 shape->align == ALIGN_NIC    ? "nic"
 		 : shape->align == ALIGN_NUMA ? "numa"
 					      : "");
+	out_text(out, "window", facts_name(f, shape->window));
+	out_text(out, "window_end",
+		 !shape->window.v                       ? ""
+		 : shape->window_end == WINDOW_FINISHES ? "finish"
+							: "stop");
 	out_text(out, "spread", level_name(f, shape->apart));
 	out_int(out, "max_slowdown_permille", shape->max_slowdown);
 }

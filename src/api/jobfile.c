@@ -211,6 +211,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 							    .require = "",
 							    .prefer = "",
 							    .spread = "",
+							    .window = "",
 							    .data = "",
 							    .min_driver = "",
 							    .min_cuda = "",

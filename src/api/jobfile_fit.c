@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
+#include "core/scheduling/calendar.h"
 
 int read_spread(struct reading *r, const struct conf *c, const char *what)
 {
@@ -47,6 +48,36 @@ int read_align(struct reading *r, const struct conf *c, const char *what)
 	else
 		return conf_error(r->err, r->file, c, "%s must be numa or nic, not \"%.60s\"", what,
 				  text);
+	return 0;
+}
+
+int read_window(struct reading *r, const struct conf *c, const char *what)
+{
+	struct calendar calendar;
+	struct err why;
+	int rc = conf_text(r->err, r->file, c, what, NAME_MAX_BYTES, &r->job->window);
+
+	if (rc < 0)
+		return rc;
+	if (!*r->job->window)
+		return conf_error(r->err, r->file, c,
+				  "%s is empty: leave it out to run at any time", what);
+	if (calendar_parse(r->job->window, &calendar, &why) < 0)
+		return conf_error(r->err, r->file, c, "%s: %s", what, why.text);
+	return 0;
+}
+
+int read_window_end(struct reading *r, const struct conf *c, const char *what)
+{
+	const char *text;
+	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, &text);
+
+	if (rc < 0)
+		return rc;
+	if (strcmp(text, "stop") != 0 && strcmp(text, "finish") != 0)
+		return conf_error(r->err, r->file, c, "%s must be stop or finish, not \"%.60s\"",
+				  what, text);
+	r->job->window_end = strcmp(text, "finish") == 0;
 	return 0;
 }
 

@@ -40,6 +40,7 @@ jobfile_reader read_command, read_script, read_env, read_secrets, read_workdir;
 int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
 
 /* jobfile_fit.c */
+jobfile_reader read_window, read_window_end;
 jobfile_reader read_align, read_data, read_spread, read_throughput, read_min_throughput,
 	read_mix_models;
 /* When all fields have been read: accepted models and how fast they are belong together. */

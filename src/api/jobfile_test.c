@@ -102,6 +102,7 @@ static void each_field_reaches_the_event(void **state)
 		"retries: 1\ndepends_on: 9\narray: 5\nhold: true\ntopology: {require: rack, prefer: node, max_slowdown: 12.5%}\npreempts: false\n"
 		"min_driver: \"550.54\"\nmin_cuda: 12.4\nmin_capability: \"9.0\"\nregion: [eu, de]\n"
 		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\nspread: row\nthroughput: {X: 0.45}\nmin_throughput: 0.4\nmix_models: true\ndata: [imagenet, web/v2]\nalign: nic\n"
+		"window: \"sat-sun, utc+1\"\nwindow_end: finish\n"
 		"checkpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
 	job = &request.event.job_submitted;
 	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
@@ -148,6 +149,8 @@ static void each_field_reaches_the_event(void **state)
 	assert_int_equal(job->min_throughput, 400);
 	assert_int_equal(job->mixes, 1);
 	assert_int_equal(job->align, ALIGN_NIC);
+	assert_string_equal(job->window, "sat-sun, utc+1");
+	assert_int_equal(job->window_end, 1);
 	assert_string_equal(job->data, "imagenet,web/v2");
 }
 
@@ -371,6 +374,9 @@ static const struct {
 	{ "command: x\nselector: {pool: \"a,b\"}\n", 2, 18, "label and value" },
 	{ "command: x\ntolerates: [\"a,b\"]\n", 2, 13, "is not a name" },
 	{ "command: x\nalign: cpu\n", 2, 8, "must be numa or nic" },
+	{ "command: x\nwindow: always\n", 2, 9, "\"always\" is not understood" },
+	{ "command: x\nwindow: \"\"\n", 2, 9, "leave it out" },
+	{ "command: x\nwindow_end: go on\n", 2, 13, "must be stop or finish" },
 	{ "command: x\ndata: []\n", 2, 7, "takes 1 to 8 names" },
 	{ "command: x\ndata: [\"a,b\"]\n", 2, 8, "is not a name" },
 	{ "command: x\nthroughput: 2\n", 2, 13, "must be a map of 1 to 8 models" },

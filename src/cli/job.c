@@ -218,6 +218,7 @@ static void add_constraints(const json_t *job, struct buf *out)
 		{ "spread", "tasks apart by " },
 		{ "data", "data " },
 		{ "align", "aligned by " },
+		{ "window", "only " },
 	};
 	const long long tenths = (long long)get_int(job, "min_capability_tenths");
 	const char *between = "";

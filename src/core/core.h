@@ -155,7 +155,8 @@ enum change_kind {
 	CHANGE_BUDGET, /* queue `id` has `value` left in its budget, in millionths */
 	CHANGE_MAINTENANCE, /* maintenance of node `id` is called off */
 	CHANGE_SLOWDOWN, /* it accepts steps that take `value` per mille longer than on the best place */
-	CHANGE_BOOKING /* reservation `id` (a row of facts->bookings) is given up */
+	CHANGE_BOOKING, /* reservation `id` (a row of facts->bookings) is given up */
+	CHANGE_WINDOW /* it may run at any time */
 };
 struct change_part {
 	enum change_kind kind;

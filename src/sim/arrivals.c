@@ -182,6 +182,8 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->prefer = level_text(f, shape->prefer);
 	e->mixes = shape->mixes;
 	e->align = shape->align;
+	e->window = facts_name(f, shape->window);
+	e->window_end = shape->window_end == WINDOW_FINISHES;
 	e->min_throughput = shape->min_throughput;
 	e->spread = level_text(f, (uint8_t)shape->apart);
 	e->max_slowdown = shape->max_slowdown;

@@ -81,6 +81,7 @@ static const struct event_job_submitted plain = { .name = "job",
 						  .require = "",
 						  .prefer = "",
 						  .spread = "",
+						  .window = "",
 						  .body = "",
 						  .body_mac = "",
 						  .client_key = "" };

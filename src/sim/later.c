@@ -27,7 +27,6 @@ static const struct later later_table[] = {
 	{ "policy", "consolidation", ANY, NULL, "rearranging" },
 	{ "job", "gpus", SLICE, NULL, "slices of a GPU" },
 	{ "job", "kind", IS, "interactive", "interactive sessions" },
-	{ "job", "calendar", ANY, NULL, "calendars" },
 };
 
 static bool is_slice(const char *text)

@@ -122,6 +122,8 @@ struct scenario_job {
 	const char *min_driver, *min_cuda, *regions, *labels, *tolerates; /* as in the event */
 	int64_t min_capability; /* tenths */
 	int64_t align; /* enum align */
+	const char *window; /* "" = any time */
+	int64_t window_end;
 	const char *data; /* data sets it reads, comma separated */
 	const int64_t *throughput; /* of the models in `models`, thousandths */
 	uint32_t throughput_count;

@@ -19,6 +19,7 @@ static const struct scenario_job job_default = {
 	.require = "",
 	.prefer = "",
 	.spread = "",
+	.window = "",
 	.data = "",
 	.min_driver = "",
 	.min_cuda = "",
@@ -431,7 +432,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "selector",    "tolerates",      "rejoin",
 					     "deadline",    "efficiency",     "spread",
 					     "throughput",  "min_throughput", "mix_models",
-					     "data",        "roles",          "align" };
+					     "data",        "roles",          "align",
+					     "window",      "window_end" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;

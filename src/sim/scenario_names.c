@@ -162,6 +162,21 @@ static int read_align(struct reader *r, const struct conf *item, struct scenario
 					   ARRAY_SIZE(words));
 }
 
+static int read_window(struct reader *r, const struct conf *item, struct scenario_job *job)
+{
+	static const char *const words[] = { "stop", "finish" };
+	const char *word = "stop";
+	int rc = reader_text(r, item, "window", &job->window);
+
+	if (rc == 0)
+		rc = reader_text(r, item, "window_end", &word);
+	if (rc == 0 && strcmp(word, "stop") != 0 && strcmp(word, "finish") != 0)
+		return reader_unknown(r, conf_find(item, "window_end"), "end of a window", word,
+				      words, ARRAY_SIZE(words));
+	job->window_end = strcmp(word, "finish") == 0;
+	return rc;
+}
+
 int scenario_read_node_names(struct reader *r, const struct conf *item, struct scenario_node *node)
 {
 	static const char *const classes[] = { "any", "training", "inference" };
@@ -206,6 +221,8 @@ int scenario_read_job_names(struct reader *r, const struct conf *item, struct sc
 		rc = read_list(r, item, "data", SHAPE_DATA_MAX, &job->data);
 	if (rc == 0)
 		rc = read_align(r, item, job);
+	if (rc == 0)
+		rc = read_window(r, item, job);
 	if (rc == 0)
 		rc = read_throughput(r, conf_find(item, "throughput"), job);
 	if (rc == 0)

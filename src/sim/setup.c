@@ -281,6 +281,8 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->spread = from->spread;
 	j->data = from->data;
 	j->align = from->align;
+	j->window = from->window;
+	j->window_end = from->window_end;
 	j->throughput = from->throughput;
 	j->throughput_count = from->throughput_count;
 	j->min_throughput = from->min_throughput;

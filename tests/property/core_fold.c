@@ -269,6 +269,11 @@ static struct event make_job(struct fold *f)
 		j->deadline_ms = one_in(f, 2) ? (int64_t)(1 + below(f, 900)) * 1000 : 0;
 		j->efficiency = below(f, 101);
 	}
+	if (f->mood.calendars && one_in(f, 2)) {
+		j->window = one_in(f, 2) ? "00:00-00:35,00:40-00:50,01:00-02:00"
+					 : "00:20-00:25,00:27-00:40,utc+14";
+		j->window_end = one_in(f, 3);
+	}
 	if (f->mood.marks && one_in(f, 4))
 		j->labels = one_in(f, 2) ? "disk=fast" : "use=lab";
 	if (f->mood.marks && one_in(f, 3))

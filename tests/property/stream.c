@@ -426,6 +426,8 @@ static void submit(struct stream *s)
 		wish.mixes = one_in(s, 2);
 		wish.data = one_in(s, 2) ? "" : "web";
 		wish.align = wish.gpus ? below(s, 3) : 0;
+		wish.window = one_in(s, 3) ? "00:00-00:10,00:13-00:20" : "";
+		wish.window_end = *wish.window && one_in(s, 3);
 	}
 	unlike_tasks_add(&s->random, &wish, numbers, &work);
 	wish.body = wish.body_mac =

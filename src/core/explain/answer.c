@@ -361,7 +361,7 @@ static bool answer_maintenance(struct trial *t, const struct verdict *v, struct 
 	return done;
 }
 
-/* It ends before the window does; where that is closed, no calendar of its queue or of those above it stands. */
+/* It ends before the window does; where that is closed, its own, or no calendar of its queue or of those above it, stands. */
 static bool answer_window(struct trial *t, const struct verdict *v, struct parts *parts)
 {
 	int64_t limit_ms = run_limit_search(t, parts);
@@ -369,6 +369,8 @@ static bool answer_window(struct trial *t, const struct verdict *v, struct parts
 
 	if (limit_ms)
 		return part_add(parts, CHANGE_RUN_LIMIT, 0, limit_ms);
+	if (!v->at)
+		return part_add(parts, CHANGE_WINDOW, 0, 0);
 	for (uint32_t id = v->at; id; id = queue_get(t->facts, (struct queue_id){ id })->parent.v)
 		if (queue_get(t->facts, (struct queue_id){ id })->calendar.v)
 			done = part_add(parts, CHANGE_CALENDAR, id, 0) || done;

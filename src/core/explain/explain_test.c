@@ -326,6 +326,12 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 		explain_prospect(&w.facts, w.view, &e, &w.step),
 		"Standard job: once it has run for 10m, it may be stopped for more important work of its queue or for a queue that "
 		"takes back its share; it then has 2m to write a checkpoint and goes on from its newest one");
+	e.job_submitted.window = "sat-sun";
+	assert_non_null(strstr(
+		explain_prospect(&w.facts, w.view, &e, &w.step),
+		"; it runs only in its window (sat-sun): when that closes it is stopped, saves its work, and "
+		"goes on in the next one"));
+	e.job_submitted.window = "";
 	e.job_submitted.limit_ms = 600000;
 	assert_string_equal(
 		explain_prospect(&w.facts, w.view, &e, &w.step),

@@ -145,6 +145,22 @@ static const char *interval_text(const struct facts *facts, const struct event_j
 		duration_text(arena, interval.mean_ms / 60000 * 60000));
 }
 
+static const char *window_text(const struct event_job_submitted *e, struct arena *arena)
+{
+	if (!*e->window)
+		return "";
+	if (e->window_end)
+		return arena_printf(
+			arena,
+			"; it starts only in its window (%s), where it is expected to end in time",
+			e->window);
+	return arena_printf(arena,
+			    "; it runs only in its window (%s): when that closes it is stopped, %s",
+			    e->window,
+			    e->checkpoint ? "saves its work, and goes on in the next one"
+					  : "and starts again from the beginning in the next one");
+}
+
 const char *explain_prospect(const struct facts *facts, struct view *view,
 			     const struct event *job_submitted, struct arena *arena)
 {
@@ -166,8 +182,8 @@ const char *explain_prospect(const struct facts *facts, struct view *view,
 				      : "starts again from the beginning");
 	else
 		text = standard_prospect(facts, e, arena);
-	return arena_printf(arena, "%s%s%s%s%s", text, limit, deadline_text(facts, e, arena),
-			    interval_text(facts, e, arena),
+	return arena_printf(arena, "%s%s%s%s%s%s", text, limit, window_text(e, arena),
+			    deadline_text(facts, e, arena), interval_text(facts, e, arena),
 			    impossible_text(facts, view, job_submitted, arena));
 }
 

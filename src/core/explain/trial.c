@@ -111,6 +111,12 @@ static void models_any(struct shape *shape)
 	memset(shape->throughput, 0, sizeof(shape->throughput));
 }
 
+static void window_none(struct shape *shape)
+{
+	shape->window = (struct name_id){ 0 };
+	shape->window_end = WINDOW_STOPS;
+}
+
 static void put_wish(struct trial *t, const struct change_part *part)
 {
 	struct job_id id = { t->job };
@@ -127,6 +133,8 @@ static void put_wish(struct trial *t, const struct change_part *part)
 		shape.align = ALIGN_NONE;
 	else if (part->kind == CHANGE_SPREAD)
 		shape.apart = 0;
+	else if (part->kind == CHANGE_WINDOW)
+		window_none(&shape);
 	else if (part->kind == CHANGE_SLOWDOWN)
 		shape.max_slowdown = (uint32_t)part->value;
 	else if (part->kind == CHANGE_CPU || part->kind == CHANGE_RAM ||
@@ -271,6 +279,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_RUN_LIMIT:
 	case CHANGE_SLOWDOWN:
 	case CHANGE_ALIGN:
+	case CHANGE_WINDOW:
 	case CHANGE_SPREAD: put_wish(t, part); return;
 	case CHANGE_TRAIT:
 	case CHANGE_TOLERATE: put_trait(t, part); return;

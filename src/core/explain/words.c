@@ -367,6 +367,21 @@ static uint32_t calendar_queue(const struct words *w, uint32_t queue)
 	return queue;
 }
 
+/* The job's own window keeps it from starting. */
+static const char *own_window_text(const struct words *w, const struct verdict *v)
+{
+	const char *hours = facts_name(w->facts, w->shape->window),
+		   *needs = words_duration(w, v->need);
+
+	if (v->have < 0)
+		return arena_printf(w->arena,
+				    "may run for %s, and its window (%s) is never so long", needs,
+				    hours);
+	return arena_printf(w->arena,
+			    "runs only in its window (%s); the next one of %s or more opens %s",
+			    hours, needs, words_until(w, v->have));
+}
+
 static const char *window_text(const struct words *w, const struct verdict *v)
 {
 	uint32_t queue = calendar_queue(w, v->at);
@@ -403,6 +418,18 @@ static const char *window_remedy(const struct words *w, const struct verdict *v)
 		"a run-time limit of at most %s, another queue, or an admin who adds \"overrun\" "
 		"to the calendar of queue \"%s\"",
 		words_duration(w, calendar_longest_ms(&c)), queue_text(w, queue));
+}
+
+static const char *own_window_remedy(const struct words *w, const struct verdict *v)
+{
+	struct calendar c;
+
+	if (v->have >= 0 || calendar_parse(facts_name(w->facts, w->shape->window), &c, NULL) < 0)
+		return "waiting until then, or no `window`";
+	return arena_printf(
+		w->arena,
+		"a run-time limit of at most %s, checkpoints, so that it can go on in the next window, or a longer window",
+		words_duration(w, calendar_longest_ms(&c)));
 }
 
 /* --- what is wrong ---------------------------------------------------------------------------------------------- */
@@ -504,7 +531,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_DEPENDENCY:
 		return arena_printf(w->arena, "waits for %s to succeed", words_job(w, v->holder.v));
 	case REASON_QUOTA_LIMIT: return v->level ? bound_text(w, v) : limit_text(w, v);
-	case REASON_WINDOW: return window_text(w, v);
+	case REASON_WINDOW: return v->at ? window_text(w, v) : own_window_text(w, v);
 	case REASON_MAINTENANCE: return words_maintenance(w, v);
 	case REASON_RESERVED: return words_reserved(w, v);
 	case REASON_GUARANTEE_ONLY:
@@ -650,7 +677,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_HOLD: return arena_printf(w->arena, "fairlead release %u", w->job);
 	case REASON_DEPENDENCY: return "";
 	case REASON_QUOTA_LIMIT: return v->level ? bound_remedy(w, v) : limit_remedy(w, v);
-	case REASON_WINDOW: return window_remedy(w, v);
+	case REASON_WINDOW: return v->at ? window_remedy(w, v) : own_window_remedy(w, v);
 	case REASON_MAINTENANCE: return words_maintenance_remedy(w, v);
 	case REASON_RESERVED: return words_reserved_remedy(w, v);
 	case REASON_GUARANTEE_ONLY:

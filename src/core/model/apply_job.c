@@ -194,6 +194,17 @@ static bool roles_of(struct facts *f, const struct event_job_submitted *e, struc
 	return ret->tasks_max <= TASKS_MAX && shape_roles_are_right(ret);
 }
 
+/* Whether it saves its work decides when it may start, so jobs that do and that don't are unlike. */
+static void window_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
+{
+	if (!*e->window)
+		return;
+	ret->window = facts_intern(f, e->window);
+	ret->window_end = e->window_end   ? WINDOW_FINISHES
+			  : e->checkpoint ? WINDOW_SAVES
+					  : WINDOW_STOPS;
+}
+
 static bool shape_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
 {
 	int64_t least = e->tasks_min ? e->tasks_min : 1, most = e->tasks_max ? e->tasks_max : least;
@@ -224,6 +235,7 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 		return false;
 	ret->mixes = e->mixes != 0 || e->kind == KIND_INFERENCE;
 	ret->align = clamp_u8(e->align, ALIGN_NIC);
+	window_of(f, e, ret);
 	ret->min_throughput = clamp_u32(e->min_throughput);
 	if (!names_sorted(f, e->models, "", ret->models, SHAPE_MODELS_MAX))
 		return false;

@@ -79,6 +79,9 @@ enum node_state {
 enum node_class { NODE_CLASS_ANY, NODE_CLASS_TRAINING, NODE_CLASS_INFERENCE };
 /* What a task wants on one NUMA node: nothing; its GPUs and processors; and a network card too. */
 enum align { ALIGN_NONE, ALIGN_NUMA, ALIGN_NIC };
+/* What becomes of a job when its window closes: it is stopped; likewise, but it saves its work, so it also starts when it won't be ready
+ * by then; it goes on. */
+enum window_end { WINDOW_STOPS, WINDOW_SAVES, WINDOW_FINISHES };
 enum resize { RESIZE_FREE, RESIZE_RESTART };
 /* What is said of each role of a submission, in this order: least and greatest number of tasks (0 = 1, as the least); per task GPUs,
  * milli-CPUs, MiB; 1 = when all of its tasks have ended, the others are stopped. */
@@ -120,7 +123,8 @@ enum stop_why {
 	STOP_NODE, /* its node went down or is drained */
 	STOP_LOST, /* lost with the machine or its shepherd */
 	STOP_START, /* a rank's place could not be prepared */
-	STOP_DONE /* a role that ends the job has ended: the others are stopped, and it has succeeded */
+	STOP_DONE, /* a role that ends the job has ended: the others are stopped, and it has succeeded */
+	STOP_WINDOW /* its window closed */
 };
 
 /* How a task ended; the same numbers as enum engine_cause (the core knows no engine). */
@@ -135,7 +139,7 @@ enum task_cause {
 	CAUSE_NO_SPACE /* the disk was too full to start it: no fault of the job's */
 };
 
-enum requeue_why { REQUEUE_EVICTED, REQUEUE_FAILED, REQUEUE_NODE, REQUEUE_LOST };
+enum requeue_why { REQUEUE_EVICTED, REQUEUE_FAILED, REQUEUE_NODE, REQUEUE_LOST, REQUEUE_WINDOW };
 
 enum attempt_state {
 	ATTEMPT_FREE, /* there is no such attempt: its job is forgotten, or its record could not be read */
@@ -331,6 +335,8 @@ struct shape {
 	uint32_t role_gpus[ROLES_MAX], role_cpu_milli[ROLES_MAX],
 		role_memory_mib[ROLES_MAX]; /* per task */
 	uint32_t align; /* enum align */
+	struct name_id window; /* runs only then, core/scheduling/calendar.h; 0 = at any time */
+	uint32_t window_end; /* enum window_end */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 

@@ -168,7 +168,7 @@ static void model_stopped(const struct event_attempt_stopped *e)
 		return;
 	attempt->deadline = deadline;
 	if (!attempt->stopping)
-		attempt->why = e->why < 0 ? 0 : e->why > STOP_DONE ? STOP_DONE : (int)e->why;
+		attempt->why = e->why < 0 ? 0 : e->why > STOP_WINDOW ? STOP_WINDOW : (int)e->why;
 	attempt->stopping = true;
 }
 
@@ -193,7 +193,7 @@ static void model_ended(const struct event_attempt_ended *e)
 	job = &model.job[attempt->job];
 	attempt->over = true;
 	attempt->unreachable = false;
-	attempt->why = e->why < 0 ? 0 : e->why > STOP_DONE ? STOP_DONE : (int)e->why;
+	attempt->why = e->why < 0 ? 0 : e->why > STOP_WINDOW ? STOP_WINDOW : (int)e->why;
 	job->attempt = 0;
 	job->used = plus(job->used, at_least_0(e->used_gpu_ms));
 	job->lost = plus(job->lost, at_least_0(e->lost_gpu_ms));

@@ -243,6 +243,8 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->min_throughput = random_below(r, 6) ? 0 : random_upto(r, 1000);
 	e->mixes = random_upto(r, 1);
 	e->align = random_below(r, 4) ? 0 : random_upto(r, ALIGN_NIC);
+	e->window = random_below(r, 6) ? "" : named(r, arena, "sat ", 4);
+	e->window_end = random_upto(r, 1);
 	e->data = random_below(r, 4) ? "" : labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : random_upto(r, 500);
@@ -309,7 +311,7 @@ static void fill_attempt_ended(struct random *r, const struct facts *f, struct a
 
 	fill_places(r, f, nodes, masks, count);
 	e->attempt = live_attempt(r, f);
-	e->why = random_upto(r, STOP_DONE);
+	e->why = random_upto(r, STOP_WINDOW);
 	e->used_gpu_ms = random_upto(r, 100000);
 	e->lost_gpu_ms = random_upto(r, 1000);
 	e->run_ms = random_upto(r, 100000);
@@ -750,7 +752,7 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 		e->attempt_spared.attempt = attempt;
 	} else if (e->kind == EVENT_ATTEMPT_STOPPED) {
 		e->attempt_stopped.attempt = attempt;
-		e->attempt_stopped.why = random_upto(r, STOP_DONE);
+		e->attempt_stopped.why = random_upto(r, STOP_WINDOW);
 		e->attempt_stopped.grace_ms = random_upto(r, 1000);
 	} else if (e->kind == EVENT_ATTEMPT_ENDED) {
 		fill_attempt_ended(r, f, arena, &e->attempt_ended);

@@ -223,6 +223,8 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     SOME(U32, role_cpu_milli, ROLES_MAX),
 					     SOME(U32, role_memory_mib, ROLES_MAX),
 					     ONE(U32, align),
+					     ONE(NAME, window),
+					     ONE(U32, window_end),
 					     LAST };
 #undef SELF
 

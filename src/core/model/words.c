@@ -66,6 +66,7 @@ static const char *const stop_whys[] = {
 	[STOP_NONE] = "none",     [STOP_EVICTED] = "evicted", [STOP_CANCELLED] = "cancelled",
 	[STOP_FAILED] = "failed", [STOP_LIMIT] = "limit",     [STOP_NODE] = "node",
 	[STOP_LOST] = "lost",     [STOP_START] = "start",     [STOP_DONE] = "done",
+	[STOP_WINDOW] = "window",
 };
 
 static const char *word(const char *const *words, size_t count, uint8_t value)

@@ -144,6 +144,26 @@ static int align_check(const struct admission *a, const struct event_job_submitt
 	return rc;
 }
 
+/* The core keeps a window as a name: it is cut nowhere. */
+static int window_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	struct calendar calendar;
+	struct err why;
+	int rc = admit_range(a, "window_end", e->window_end, 0, 1);
+
+	if (rc < 0)
+		return rc;
+	if (e->window_end && !*e->window)
+		return err_set(a->err, ERR_INVALID,
+			       "window_end: it says what happens when a `window` closes; give one");
+	if (strlen(e->window) > NAME_MAX_BYTES)
+		return err_set(a->err, ERR_TOO_LARGE, "window: more than %d characters",
+			       NAME_MAX_BYTES);
+	if (calendar_parse(e->window, &calendar, &why) < 0)
+		return err_set(a->err, why.code, "window: %s", why.text);
+	return 0;
+}
+
 /* A whole array to depend on: all its jobs are known, and none has ended without success. */
 static int whole_check(const struct admission *a, uint32_t first)
 {
@@ -241,6 +261,8 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 		rc = admit_slowdown(a, e);
 	if (rc == 0)
 		rc = align_check(a, e);
+	if (rc == 0)
+		rc = window_check(a, e);
 	if (rc == 0)
 		rc = depends_check(a, e);
 	if (rc < 0)

@@ -191,6 +191,15 @@ static void numa_nodes_have_gpus_of_their_own(void **state)
 	e.job_submitted.gpus = 0;
 	refused(&w, &e, ERR_INVALID,
 		"align: it is for tasks with whole GPUs, all alike, beside which their processors are to be");
+	e = job(&w);
+	e.job_submitted.window = "mon 8-9";
+	refused(&w, &e, ERR_INVALID,
+		"window: calendar: \"mon 8-9\" is not understood; a part is like \"mon-fri 20:00-08:00\", \"sat-sun\", "
+		"\"12:00-13:00\", \"utc+1\" or \"overrun\"");
+	e.job_submitted.window = "";
+	e.job_submitted.window_end = 1;
+	refused(&w, &e, ERR_INVALID,
+		"window_end: it says what happens when a `window` closes; give one");
 	world_deinit(&w);
 }
 

@@ -253,6 +253,20 @@ bool calendar_is_open(const struct calendar *c, int64_t at_ms)
 	return calendar_start_ms(c, at_ms, 0) == at_ms;
 }
 
+int64_t calendar_closes_ms(const struct calendar *c, int64_t at_ms)
+{
+	int64_t now = week_ms(c, at_ms);
+
+	if (c->always)
+		return INT64_MAX;
+	for (uint32_t i = 0; i < c->count; i++)
+		for (int64_t week = -1; week <= 1; week++)
+			if (c->window[i].start_ms + week * WEEK_MS <= now &&
+			    c->window[i].end_ms + week * WEEK_MS > now)
+				return at_ms + c->window[i].end_ms + week * WEEK_MS - now;
+	return at_ms;
+}
+
 int64_t calendar_longest_ms(const struct calendar *c)
 {
 	int64_t longest = 0;

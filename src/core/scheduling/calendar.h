@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A calendar says when jobs of a queue may start: windows that come back every week.
+ * A calendar says when jobs of a queue may start, or when a job may run (window.h): windows that come back every week.
  *
  *	mon-fri 20:00-08:00, sat-sun, utc+1
  *
@@ -38,6 +38,8 @@ struct calendar {
 /* "" is always open. ERR_INVALID names the part that is wrong. */
 int calendar_parse(const char *text, struct calendar *ret, struct err *err) MUST_CHECK;
 bool calendar_is_open(const struct calendar *c, int64_t at_ms);
+/* When the window that is open then closes: at_ms itself when none is, INT64_MAX = never. */
+int64_t calendar_closes_ms(const struct calendar *c, int64_t at_ms);
 /* The first time from `from_ms` on at which a job of this length may start; -1 = no window is long enough. */
 int64_t calendar_start_ms(const struct calendar *c, int64_t from_ms, int64_t length_ms);
 /* Length of the longest window; INT64_MAX when it is always open, or jobs may overrun. */

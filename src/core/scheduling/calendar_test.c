@@ -129,6 +129,22 @@ static void what_is_not_understood_is_named(void **state)
 			 -(int)ERR_INVALID);
 }
 
+static void it_closes_when_the_window_that_is_open_does(void **state)
+{
+	struct err err;
+	const int64_t hour_ms = 3600000; /* time 0 is a Thursday */
+
+	(void)state;
+	assert_int_equal(calendar_parse("mon-fri 20:00-08:00, sat-sun", &c, &err), 0);
+	assert_int_equal(calendar_closes_ms(&c, 7 * hour_ms), 8 * hour_ms);
+	assert_int_equal(calendar_closes_ms(&c, 8 * hour_ms), 8 * hour_ms);
+	assert_int_equal(calendar_closes_ms(&c, 10 * hour_ms), 10 * hour_ms);
+	assert_int_equal(calendar_closes_ms(&c, 20 * hour_ms), 32 * hour_ms);
+	assert_int_equal(calendar_closes_ms(&c, 50 * hour_ms), 96 * hour_ms);
+	assert_int_equal(calendar_parse("", &c, &err), 0);
+	assert_int_equal(calendar_closes_ms(&c, 5), INT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +153,7 @@ int main(void)
 		cmocka_unit_test(whole_days_every_day_are_always),
 		cmocka_unit_test(the_clock_may_be_elsewhere),
 		cmocka_unit_test(overrun_asks_only_for_the_start),
+		cmocka_unit_test(it_closes_when_the_window_that_is_open_does),
 		cmocka_unit_test(what_is_not_understood_is_named),
 	};
 

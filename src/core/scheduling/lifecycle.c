@@ -21,11 +21,6 @@ enum { CODE_CANNOT_RUN = 126, CODE_NOT_FOUND = 127 };
 /* At most this part of the nodes (and of a node's GPUs) is set aside without a person: one in ... */
 enum { ASIDE_PART = 4 };
 
-int64_t job_grace_ms(const struct facts *facts, const struct job *job)
-{
-	return job->grace_ms == UINT32_MAX ? facts->policy.grace_ms : (int64_t)job->grace_ms;
-}
-
 /* What is left of the job's grace: one that was warned before has had a part of it. */
 static int64_t grace_left_ms(const struct facts *facts, const struct job *job,
 			     const struct attempt *attempt)
@@ -302,6 +297,7 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 	case STOP_NODE:
 		job_requeue(pass, id, job, REQUEUE_NODE, attempt_leave_text(pass, attempt));
 		return;
+	case STOP_WINDOW: job_requeue(pass, id, job, REQUEUE_WINDOW, "its window closed"); return;
 	case STOP_LOST:
 		job_requeue(pass, id, job, REQUEUE_LOST,
 			    attempt->lacks_ms ? "a lost rank found no place in time"
@@ -337,7 +333,7 @@ static void waiting_due(struct pass *pass, uint32_t id, const struct job *job)
 			     facts_name(pass->facts, other->name), job_state_name(other->state)));
 }
 
-/* A node under it is drained: it may save its work first. Or the drain was called off. */
+/* A node under it is drained, or its window closes: it may save its work first. Or the drain was called off. */
 static void drain_due(struct pass *pass, const struct job *job, const struct attempt *attempt)
 {
 	int64_t grace_ms = job_grace_ms(pass->facts, job);
@@ -348,7 +344,8 @@ static void drain_due(struct pass *pass, const struct job *job, const struct att
 		return;
 	}
 	if (attempt->state == ATTEMPT_PREPARING || grace_ms == 0) {
-		attempt_stop(pass, job, STOP_NODE, 0, attempt_leave_text(pass, attempt));
+		attempt_stop(pass, job, attempt_leave_why(pass, attempt), 0,
+			     attempt_leave_text(pass, attempt));
 		return;
 	}
 	e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
@@ -481,7 +478,8 @@ void lifecycle_warned(struct pass *pass)
 	     any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job *job = job_get(facts, (struct job_id){ walk.id });
 		const struct attempt *attempt = attempt_get(facts, job->attempt);
-		enum stop_why why = attempt->for_job ? STOP_EVICTED : STOP_NODE;
+		enum stop_why why =
+			attempt->for_job ? STOP_EVICTED : attempt_leave_why(pass, attempt);
 		bool saved = job->checkpoints &&
 			     attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
 		bool over = facts->now_ms >= attempt->deadline_ms;

@@ -66,8 +66,18 @@ void maintenance_due(struct pass *pass)
 	bookings_due(pass);
 }
 
+enum stop_why attempt_leave_why(const struct pass *pass, const struct attempt *attempt)
+{
+	const struct job *job = job_get(pass->facts, attempt->job);
+	int64_t tell_ms = attempt_window_ms(pass->facts, job, attempt);
+
+	return tell_ms && tell_ms <= pass->facts->now_ms ? STOP_WINDOW : STOP_NODE;
+}
+
 const char *attempt_leave_text(struct pass *pass, const struct attempt *attempt)
 {
+	if (attempt_leave_why(pass, attempt) == STOP_WINDOW)
+		return "its window closes";
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 		const struct node *node = node_get(pass->facts, task->node);

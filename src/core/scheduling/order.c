@@ -15,6 +15,7 @@
 #include "core/scheduling/estimate.h"
 #include "core/scheduling/pass.h"
 #include "core/scheduling/terms.h"
+#include "core/scheduling/window.h"
 
 /* Where the walk through a bucket stands. */
 struct cursor {
@@ -396,21 +397,24 @@ static bool bucket_is_hopeless(const struct pass *pass, uint32_t bucket, uint32_
 	       evict_is_barren(pass, queue, rank, memo->need, memo->least);
 }
 
-/* Outside its queue's calendar a job waits, and the core is woken when it may start. */
+/* Outside its own window, or its queue's calendar, a job waits, and the core is woken when it may start. */
 static bool job_is_outside(struct pass *pass, uint32_t bucket, uint32_t id, const struct job *job)
 {
-	int64_t length_ms, opens_ms;
+	int64_t opens_ms;
 	struct verdict why;
+	bool own = shape_get(pass->facts, job->shape)->window.v;
 
-	if (queue_is_plain(pass, job->queue.v))
+	if (!own && queue_is_plain(pass, job->queue.v))
 		return false;
-	length_ms = job_expected_ms(pass->facts, job);
-	opens_ms = standing_opens_ms(&pass->standings, job->queue.v, length_ms);
-	why = (struct verdict){
-		.code = REASON_WINDOW, .at = job->queue.v, .have = opens_ms, .need = length_ms
-	};
+	opens_ms = standing_opens_ms(&pass->standings, job, pass->facts->now_ms);
 	if (opens_ms == pass->facts->now_ms)
 		return false;
+	own = own && window_opens_ms(pass->facts, job, pass->facts->now_ms) != pass->facts->now_ms;
+	why = (struct verdict){ .code = REASON_WINDOW,
+				.at = own ? 0 : job->queue.v,
+				.have = opens_ms,
+				.need = own ? window_needs_ms(pass->facts, job)
+					    : job_expected_ms(pass->facts, job) };
 	if (opens_ms > 0)
 		pass_wake(pass, opens_ms);
 	watch_note(pass, bucket, id, &why);
@@ -439,9 +443,9 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	if (job_is_outside(pass, bucket, id, job))
 		return TRY_BLOCKED;
 	if (job->tier != TIER_BEST_EFFORT)
-		end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
+		end_ms = job_leaves_ms(pass->facts, job);
 	reserve_layer(pass, end_ms, job->limit_ms > 0);
-	blocks_for(pass, job, pass->facts->now_ms + job_expected_ms(pass->facts, job));
+	blocks_for(pass, job, job_leaves_ms(pass->facts, job));
 	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
 	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why))) {

@@ -225,7 +225,6 @@ void lifecycle_evict(struct pass *pass, uint32_t job, uint32_t for_job);
 /* Tells ranks (rising) of a running job to leave; the others go on. */
 void lifecycle_shrink(struct pass *pass, uint32_t job, const int64_t *ranks, uint32_t count,
 		      uint32_t for_job);
-int64_t job_grace_ms(const struct facts *facts, const struct job *job);
 
 /* Between the request to end and the kill, for those whose work is safe or lost anyhow. */
 int64_t short_grace_ms(const struct facts *facts, const struct job *job,
@@ -238,6 +237,7 @@ const char *failure_text(struct pass *pass, const struct attempt *attempt);
 void maintenance_due(struct pass *pass);
 /* Why the attempt has to leave, when it is for no other job. */
 const char *attempt_leave_text(struct pass *pass, const struct attempt *attempt);
+enum stop_why attempt_leave_why(const struct pass *pass, const struct attempt *attempt);
 
 /* resize.c: ranks that leave a running attempt, and those that come. */
 bool resize_left(struct pass *pass, const struct job *job,

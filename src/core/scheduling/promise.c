@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/window.h"
 
 /* The victim's job when its attempt still lives, else 0. */
 static uint32_t victim_live(const struct pass *pass, uint32_t attempt)
@@ -290,15 +291,14 @@ static bool others_are_free(const struct pass *pass, const struct promise_view *
 
 static bool promise_is_outside(const struct pass *pass, const struct job *job)
 {
-	return standing_opens_ms(&pass->standings, job->queue.v,
-				 job_expected_ms(pass->facts, job)) != pass->facts->now_ms;
+	return !standing_is_open(&pass->standings, job);
 }
 
 static void promise_review(struct pass *pass, const struct promise_view *p)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 
-	blocks_for(pass, job, pass->facts->now_ms + job_expected_ms(pass->facts, job));
+	blocks_for(pass, job, job_leaves_ms(pass->facts, job));
 	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) ||
 	    !victims_leave(pass, p) || !promise_has_room(pass, p) ||
 	    promise_is_outside(pass, job) || !promise_is_bounded(pass, p))

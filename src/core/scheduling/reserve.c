@@ -26,6 +26,7 @@
 
 #include "base/check.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/window.h"
 
 /* --- what is kept in the space ----------------------------------------------------------------------- */
 
@@ -322,10 +323,11 @@ static void starts_read(struct pass *pass)
 			.job = (uint32_t)e->attempt_placed.job,
 			.start = i + 1,
 			.ms = pass->facts->now_ms +
-			      job_expected_ms(
+			      job_stays_ms(
 				      pass->facts,
 				      job_get(pass->facts,
-					      (struct job_id){ (uint32_t)e->attempt_placed.job })),
+					      (struct job_id){ (uint32_t)e->attempt_placed.job }),
+				      pass->facts->now_ms),
 		};
 	}
 	for (uint32_t at = ahead->start_count / 2; at-- > 0;)
@@ -565,7 +567,8 @@ static bool ahead_go_by_blocks(struct pass *pass, const struct job *job,
 			       const struct place_request *request, int64_t *ret_ms)
 {
 	struct ahead *ahead = pass->ahead;
-	int64_t length_ms = job_expected_ms(pass->facts, job), more_ms;
+	int64_t length_ms = job_expected_ms(pass->facts, job),
+		more_ms; /* at most: a window may cut it short */
 
 	*ret_ms = pass->facts->now_ms;
 	for (;;) {
@@ -635,6 +638,8 @@ static bool ahead_find(struct pass *pass, const struct job *job,
 		r->start_ms = least_ms;
 	if (r->start_ms < pass->facts->now_ms)
 		r->start_ms = pass->facts->now_ms;
+	if (standing_opens_ms(&pass->standings, job, r->start_ms) != r->start_ms)
+		return false; /* it could not start then: a place is looked for when its window is open */
 	ahead_keep(pass, r);
 	return true;
 }

@@ -25,6 +25,7 @@
 
 #include "base/check.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/window.h"
 
 void reserve_begin(struct pass *pass)
 {
@@ -169,7 +170,7 @@ static bool node_is_open(const struct pass *pass, const struct job *job, const s
 	bool ready = node->ready || node->shut, opens;
 
 	blocked = blocks_of_node(pass, job, rank, start_ms,
-				 start_ms + job_expected_ms(pass->facts, job), &opens);
+				 start_ms + job_stays_ms(pass->facts, job, start_ms), &opens);
 	if (opens) {
 		ready = true;
 		usable = node->all &
@@ -231,7 +232,7 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 static bool job_may_have_been_kept(const struct pass *pass, uint32_t id, const struct job *job)
 {
 	if (job->tier == TIER_CRITICAL || pass->standings.reserved_count ||
-	    job_view_get(pass->view, id)->array)
+	    job_view_get(pass->view, id)->array || shape_get(pass->facts, job->shape)->window.v)
 		return true;
 	for (uint32_t up = job->queue.v; up; up = pass->view->queues.at[up].parent) {
 		const struct queue *queue = queue_get(pass->facts, (struct queue_id){ up });

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "core/scheduling/dominant.h"
 #include "core/scheduling/spend.h"
+#include "core/scheduling/window.h"
 
 __extension__ typedef __int128 wide;
 
@@ -115,26 +116,31 @@ static void standing_read(struct standings *s, uint32_t id, struct arena *arena)
 		qv->hold[TIER_CRITICAL] - qv->leave[TIER_CRITICAL] + qv->promised[TIER_CRITICAL];
 }
 
-int64_t standing_opens_ms(const struct standings *s, uint32_t queue, int64_t length_ms)
+int64_t standing_opens_ms(const struct standings *s, const struct job *job, int64_t from_ms)
 {
-	int64_t at_ms = s->facts->now_ms, before_ms;
+	int64_t at_ms = from_ms, length_ms = job_expected_ms(s->facts, job), before_ms;
 	uint32_t rounds = 0;
 
 	do {
 		before_ms = at_ms;
-		for (uint32_t id = queue; id && at_ms >= 0; id = s->view->queues.at[id].parent)
+		at_ms = window_opens_ms(s->facts, job, at_ms);
+		for (uint32_t id = job->queue.v; id && at_ms >= 0;
+		     id = s->view->queues.at[id].parent)
 			if (s->at[id].calendar)
 				at_ms = calendar_start_ms(s->at[id].calendar, at_ms, length_ms);
 	} while (at_ms > before_ms && ++rounds < OPENS_ROUNDS_MAX);
 	return at_ms == before_ms ? at_ms : -1;
 }
 
-/* The jobs of a bucket are alike: the calendar is asked for its first one. */
-static bool bucket_may_start(const struct standings *s, uint32_t queue, const struct line_entry *b)
+bool standing_is_open(const struct standings *s, const struct job *job)
 {
-	int64_t length_ms = job_expected_ms(s->facts, job_get(s->facts, (struct job_id){ b->job }));
+	return standing_opens_ms(s, job, s->facts->now_ms) == s->facts->now_ms;
+}
 
-	return standing_opens_ms(s, queue, length_ms) == s->facts->now_ms;
+/* The jobs of a bucket are alike: the calendar is asked for its first one. */
+static bool bucket_may_start(const struct standings *s, const struct line_entry *b)
+{
+	return standing_is_open(s, job_get(s->facts, (struct job_id){ b->job }));
 }
 
 /* Shares of more than this are all alike: no guarantee, no limit and no amount that is divided reaches beyond. */
@@ -193,7 +199,8 @@ static bool wait_sum(struct standings *s, uint32_t id)
 	const struct queue_view *qv = &s->view->queues.at[id];
 	struct standing *at = &s->at[id];
 
-	if (qv->waits_odd || qv->widest > s->capacity || has_calendar(s, id) || has_budget(s, id))
+	if (qv->waits_odd || qv->waits_timed || qv->widest > s->capacity || has_calendar(s, id) ||
+	    has_budget(s, id))
 		return false;
 	at->wants = qv->waits[TIER_STANDARD] || qv->waits[TIER_CRITICAL];
 	at->wait_critical = qv->wait[TIER_CRITICAL];
@@ -206,7 +213,7 @@ static bool wait_sum(struct standings *s, uint32_t id)
 static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
 {
 	int64_t left_micro = -1, paid;
-	bool closed = has_calendar(s, id);
+	bool closed = has_calendar(s, id) || s->view->queues.at[id].waits_timed;
 	struct standing *at = &s->at[id];
 	struct line_walk walk;
 
@@ -220,7 +227,7 @@ static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
 		if (tier == TIER_BEST_EFFORT || at->wait_critical >= 2 * s->enough ||
 		    (tier != TIER_CRITICAL && at->wait >= 2 * s->enough))
 			return;
-		if (one > s->capacity || (closed && !bucket_may_start(s, id, b)))
+		if (one > s->capacity || (closed && !bucket_may_start(s, b)))
 			continue;
 		left_micro = left_micro < 0 ? spend_left_micro(s, id, arena) : left_micro;
 		paid = bucket_paid(s, b, left_micro);
@@ -242,7 +249,7 @@ static void demands_make(struct standings *s, const struct standings *before, st
 
 		/* Twice, so that the few jobs by which the facts differ make no difference. */
 		if (was && was->wait >= 2 * s->enough && !has_calendar(s, id) &&
-		    !has_budget(s, id)) {
+		    !s->view->queues.at[id].waits_timed && !has_budget(s, id)) {
 			at->wants = true;
 			at->wait = was->wait;
 			at->wait_critical = was->wait_critical;

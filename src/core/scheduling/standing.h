@@ -67,9 +67,11 @@ void standing_leave(struct standings *s, uint32_t queue, uint8_t tier, int64_t s
  * is less than `need`, ret_why says which bound it is. INT64_MAX = no bound. */
 int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool in_plan,
 		   int64_t need, struct verdict *ret_why);
-/* The first time at which a job of this expected length may start by the calendars of its queue and of those above it: now when it
- * is facts->now_ms; -1 = never. */
-int64_t standing_opens_ms(const struct standings *s, uint32_t queue, int64_t length_ms);
+/* The first time from `from_ms` on at which the job may start by its own window and by the calendars of its queue and of those above
+ * it; -1 = never. */
+int64_t standing_opens_ms(const struct standings *s, const struct job *job, int64_t from_ms);
+/* It may start now, as far as these go. */
+bool standing_is_open(const struct standings *s, const struct job *job);
 /* With `share` more, is the queue and all above it, up to below `top`, within their shares? Where the queue is `top` itself, the
  * other one is below it: then the jobs that sit in it count, against their own part. The same goes for standing_above. */
 bool standing_within(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);

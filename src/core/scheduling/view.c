@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "core/scheduling/dominant.h"
 #include "core/scheduling/arrays.h"
+#include "core/scheduling/window.h"
 
 /* --- running jobs ------------------------------------------------------------------------------------- */
 
@@ -139,8 +140,9 @@ static int64_t run_end_ms(const struct facts *facts, const struct job *job,
 			  const struct attempt *attempt)
 {
 	int64_t since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
-	int64_t end_ms = attempt_is_leaving(attempt) ? attempt->deadline_ms
-						     : since_ms + job_expected_ms(facts, job);
+	int64_t end_ms = attempt_is_leaving(attempt)
+				 ? attempt->deadline_ms
+				 : since_ms + job_stays_ms(facts, job, since_ms);
 
 	return end_ms > 0 ? end_ms : 1;
 }
@@ -335,7 +337,8 @@ static bool job_needs(const struct view *view, const struct facts *facts, const 
 	if (attempt->state == ATTEMPT_STOPPING)
 		return false;
 	if (!attempt->warned_ms)
-		return view->draining && attempt_drain_ms(facts, job, attempt) == DRAIN_NOW;
+		return (view->draining || shape_get(facts, job->shape)->window.v) &&
+		       attempt_drain_ms(facts, job, attempt) == DRAIN_NOW;
 	return !attempt->for_job && !attempt_drain_ms(facts, job, attempt);
 }
 

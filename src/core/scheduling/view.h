@@ -59,6 +59,7 @@ struct bucket {
 	uint32_t first; /* of the jobs; by it the bucket stands in its queue's line */
 	uint8_t run_class;
 	bool declared; /* its jobs have a run-time limit: a claim is lent to such */
+	bool timed; /* its jobs have a window of their own */
 };
 
 /* Models of GPUs that count each for itself in what a queue uses (dominant.h): the first ones by name. */
@@ -76,7 +77,8 @@ struct queue_view {
 	uint32_t running; /* key: rising rank; id: job */
 	int64_t wait
 		[TIERS]; /* shares of the least widths of the jobs in its line; those of which share is -1 count nothing */
-	uint32_t waits[TIERS], waits_odd; /* these jobs; of them those with share -1 */
+	uint32_t waits[TIERS], waits_odd,
+		waits_timed; /* these jobs; of them those with share -1, with a window of their own */
 	int64_t widest; /* no job in its line has a larger share */
 	int64_t hold[TIERS]; /* shares held by attempts */
 	int64_t leave[TIERS]; /* of these, by attempts that were warned or stopped */
@@ -189,6 +191,8 @@ static inline uint64_t job_rank(const struct job *job)
 }
 /* Run time still to be expected of the job from a start now: limit, estimate, what jobs like it ran, or its queue's default. */
 int64_t job_expected_ms(const struct facts *facts, const struct job *job);
+/* How long it may wind down: its own grace, or the policy's. */
+int64_t job_grace_ms(const struct facts *facts, const struct job *job);
 /* When its run-time limit is over; 0 = none or not running. */
 int64_t job_limit_end_ms(const struct facts *facts, const struct job *job);
 /* Something must be decided about it now, whatever the time. */
@@ -196,11 +200,14 @@ bool job_is_due(const struct facts *facts, const struct job *job);
 /* A job it depends on ended without success, so it never can start: that one, else 0. */
 uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
 /* When it is to be warned because a node under it is drained or has maintenance announced, so that its grace ends with the
- * drain's deadline, or when the maintenance, or a reservation of its GPUs for others, begins; not before it is expected to have ended by itself, if that is before. DRAIN_NOW,
+ * drain's deadline, or when the maintenance, or a reservation of its GPUs for others, begins, or its own window closes; not before it is expected to have ended by itself, if that is before. DRAIN_NOW,
  * or a time; 0 = neither. */
 enum { DRAIN_NOW = 1 };
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
+/* The same for its own window alone (window.h). */
+int64_t attempt_window_ms(const struct facts *facts, const struct job *job,
+			  const struct attempt *attempt);
 /* Must the job be gone when the reservation in advance begins? Critical work never: it is not placed there unless it declares a limit. */
 bool booking_moves(const struct facts *facts, const struct booking *booking, const struct job *job);
 bool booking_holds(const struct booking *booking,

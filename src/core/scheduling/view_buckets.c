@@ -130,6 +130,7 @@ static void bucket_count(struct view *view, const struct bucket *b, int32_t more
 	view_shape_count(view, b->shape, more > 0);
 	view->waits += (uint32_t)more;
 	queue->waits[tier] += (uint32_t)more;
+	queue->waits_timed += b->timed ? (uint32_t)more : 0;
 	if (b->share < 0)
 		queue->waits_odd += (uint32_t)more;
 	else
@@ -189,7 +190,8 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 				 .queue = job->queue.v,
 				 .shape = job->shape.v,
 				 .run_class = run_class_of(job),
-				 .declared = job->limit_ms > 0 };
+				 .declared = job->limit_ms > 0,
+				 .timed = shape->window.v != 0 };
 	bool waits = job_may_start(job) && jv->array != ARRAY_BACK;
 	uint32_t bucket = 0;
 

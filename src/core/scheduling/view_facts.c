@@ -2,6 +2,8 @@
 /* What the index asks of the facts: each answer depends on the facts alone, never on time passing. */
 #include "core/scheduling/view.h"
 
+#include "core/scheduling/window.h"
+
 /* Used when neither queue nor policy names one. */
 #define RUN_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
 
@@ -21,6 +23,11 @@ int64_t job_expected_ms(const struct facts *facts, const struct job *job)
 	if (!ms)
 		ms = RUN_DEFAULT_MS;
 	return ms > job->run_ms ? ms - job->run_ms : 1;
+}
+
+int64_t job_grace_ms(const struct facts *facts, const struct job *job)
+{
+	return job->grace_ms == UINT32_MAX ? facts->policy.grace_ms : (int64_t)job->grace_ms;
 }
 
 int64_t job_limit_end_ms(const struct facts *facts, const struct job *job)
@@ -172,12 +179,23 @@ static int64_t sooner_ms(int64_t a_ms, int64_t b_ms)
 	return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
 }
 
+int64_t attempt_window_ms(const struct facts *facts, const struct job *job,
+			  const struct attempt *attempt)
+{
+	int64_t closes_ms = window_closes_ms(facts, job, attempt->placed_ms);
+
+	return closes_ms == INT64_MAX
+		       ? 0
+		       : close_tell_ms(closes_ms, job_grace_ms(facts, job),
+				       attempt->placed_ms + job_expected_ms(facts, job));
+}
+
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt)
 {
-	int64_t grace_ms = job->grace_ms == UINT32_MAX ? facts->policy.grace_ms
-						       : (int64_t)job->grace_ms,
-		end_ms = attempt->placed_ms + job_expected_ms(facts, job), first_ms = 0;
+	int64_t grace_ms = job_grace_ms(facts, job),
+		end_ms = attempt->placed_ms + job_expected_ms(facts, job),
+		first_ms = attempt_window_ms(facts, job, attempt);
 
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);

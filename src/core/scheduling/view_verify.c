@@ -26,6 +26,7 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 	CHECK(a->space_stale || memcmp(&qa->holds, &qb->holds, sizeof(qa->holds)) == 0);
 	CHECK(line_same(&qa->line, &qb->line));
 	CHECK(qa->waits_odd == qb->waits_odd && qa->widest >= qb->widest);
+	CHECK(qa->waits_timed == qb->waits_timed);
 	for (uint32_t tier = 0; tier < TIERS; tier++) {
 		CHECK(qa->wait[tier] == qb->wait[tier] && qa->waits[tier] == qb->waits[tier]);
 		CHECK(qa->hold[tier] == qb->hold[tier]);
