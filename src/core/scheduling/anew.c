@@ -24,6 +24,7 @@
 
 #include "base/check.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/window.h"
 
 enum { ANEW_JOBS = 32, ANEW_STEPS = 8, ANEW_STEPS_MAX = 256, ANEW_TRIES = 8 };
 
@@ -143,7 +144,7 @@ static bool is_worth_it(const struct anew *anew, int64_t need)
 static void space_for(struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	int64_t end_ms = pass->facts->now_ms + job_expected_ms(pass->facts, job);
+	int64_t end_ms = job_leaves_ms(pass->facts, job);
 
 	reserve_layer(pass, job->tier == TIER_BEST_EFFORT ? 0 : end_ms, job->limit_ms > 0);
 	blocks_for(pass, job, end_ms);
