@@ -2,12 +2,14 @@
 /*
  * Cost of decisions on the load of BENCHMARKS H: everything at once, with an easier and the hardest variant beside it.
  *
- *	mixed_bench [VARIANT...] [QUEUED]	default: easy mixed hardest 1000000
+ *	mixed_bench [VARIANT...] [PART...] [QUEUED]	default: easy mixed hardest, all parts, 1000000
  *
  *	easy	one wish: one task of one GPU
  *	mixed	10,000 wishes: single GPUs, halves and memory of GPUs, gangs up to 128 tasks, tasks without GPUs; models, levels,
  *		drivers, labels, processors and memory; tiers, priorities, run-time limits
  *	hardest	the same, but no two jobs have the same wish
+ *
+ * The fill comes always; parts after it are `pass`, `events` and `explain`.
  *
  * 12,500 nodes of 8 GPUs of four models; 200 queues in three levels, weights after Zipf, guarantees; in all but `easy` limits, limits
  * and guarantees of models, calendars and budgets as well. 60,000 jobs are started or wait, then others wait until there are QUEUED.
@@ -40,6 +42,10 @@ enum {
 };
 
 static const char *const variant_names[VARIANTS] = { "easy", "mixed", "hardest" };
+
+enum part { PASS, ENDS, EXPLAIN, PARTS };
+static const char *const part_names[PARTS] = { "pass", "events", "explain" };
+static bool part_wanted[PARTS];
 
 static struct facts f;
 static struct view *view;
@@ -441,34 +447,58 @@ static void variant_run(enum variant variant, uint32_t queued)
 	report("the jobs that come then: decide", settle(PASSES_MAX));
 	passes_report();
 	run_all();
-	bench_pass();
-	bench_events();
-	bench_explain();
+	if (part_wanted[PASS])
+		bench_pass();
+	if (part_wanted[ENDS])
+		bench_events();
+	if (part_wanted[EXPLAIN])
+		bench_explain();
 	printf("  facts %016" PRIx64 "\n", facts_hash(&f));
 	view_destroy(view);
 	facts_deinit(&f);
 	arena_deinit(&step);
 }
 
+/* One of the names is wanted. */
+static bool word_read(const char *word, const char *const *names, uint32_t count, bool *wanted)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (strcmp(word, names[i]) == 0)
+			return wanted[i] = true;
+	return false;
+}
+
+/* Where none was named, all are wanted. */
+static void none_is_all(bool *wanted, uint32_t count)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < count; i++)
+		any |= wanted[i];
+	for (uint32_t i = 0; i < count; i++)
+		wanted[i] |= !any;
+}
+
 int main(int argc, char **argv)
 {
-	bool wanted[VARIANTS] = { false }, any = false;
+	bool wanted[VARIANTS] = { false };
 	int64_t queued = 1000000;
 	struct err why;
 
 	for (int i = 1; i < argc; i++) {
-		bool named = false;
-
-		for (uint32_t v = 0; v < VARIANTS; v++)
-			if (strcmp(argv[i], variant_names[v]) == 0)
-				any = named = wanted[v] = true;
-		if (!named && parse_int(argv[i], FIRST_JOBS, 10000000, &queued, &why) < 0)
-			return fprintf(stderr,
-				       "usage: mixed_bench [easy] [mixed] [hardest] [QUEUED]\n"),
-			       2;
+		if (!word_read(argv[i], variant_names, VARIANTS, wanted) &&
+		    !word_read(argv[i], part_names, PARTS, part_wanted) &&
+		    parse_int(argv[i], FIRST_JOBS, 10000000, &queued, &why) < 0) {
+			fprintf(stderr,
+				"usage: mixed_bench [easy] [mixed] [hardest] [pass] [events] "
+				"[explain] [QUEUED]\n");
+			return 2;
+		}
 	}
+	none_is_all(wanted, VARIANTS);
+	none_is_all(part_wanted, PARTS);
 	for (uint32_t v = 0; v < VARIANTS; v++)
-		if (wanted[v] || !any)
+		if (wanted[v])
 			variant_run((enum variant)v, (uint32_t)queued);
 	return 0;
 }

@@ -359,7 +359,9 @@ static int search_run(struct search *search, const struct place_request *request
 		return place_verdict(search, request, most, most_at, request->shape->require,
 				     ret_why);
 	}
-	if (levels_find(search, request, arena, ret, &most, &most_at))
+	/* A task that is alone lies on one node wherever it lies, and no node has room for it. */
+	if ((request->tasks > 1 || search->talks) &&
+	    levels_find(search, request, arena, ret, &most, &most_at))
 		return 0;
 	return place_verdict(search, request, most, most_at, request->shape->require, ret_why);
 }
