@@ -492,12 +492,28 @@ struct hold placement_hold(const struct placement *placement, uint32_t task,
 			      .ram_mib = wish.memory_mib };
 }
 
+uint32_t placement_holds(const struct placement *placement, const struct shape *shape,
+			 uint32_t first, struct hold *ret)
+{
+	uint32_t end = first + 1;
+
+	*ret = placement_hold(placement, first, shape);
+	for (; end < placement->count && placement->ranks[end] == placement->ranks[first]; end++) {
+		struct hold more = placement_hold(placement, end, shape);
+
+		if (!hold_join(ret, &more))
+			break;
+	}
+	return end;
+}
+
 void placement_take(struct space *space, const struct placement *placement,
 		    const struct shape *shape)
 {
-	for (uint32_t i = 0; i < placement->count; i++) {
-		struct hold hold = placement_hold(placement, i, shape);
+	struct hold hold;
 
+	for (uint32_t i = 0, end; i < placement->count; i = end) {
+		end = placement_holds(placement, shape, i, &hold);
 		space_take(space, placement->ranks[i], &hold);
 	}
 }
@@ -505,9 +521,10 @@ void placement_take(struct space *space, const struct placement *placement,
 void placement_give(struct space *space, const struct placement *placement,
 		    const struct shape *shape)
 {
-	for (uint32_t i = 0; i < placement->count; i++) {
-		struct hold hold = placement_hold(placement, i, shape);
+	struct hold hold;
 
+	for (uint32_t i = 0, end; i < placement->count; i = end) {
+		end = placement_holds(placement, shape, i, &hold);
 		space_give(space, placement->ranks[i], &hold);
 	}
 }
@@ -515,9 +532,10 @@ void placement_give(struct space *space, const struct placement *placement,
 void placement_promise(struct space *space, const struct placement *placement,
 		       const struct shape *shape)
 {
-	for (uint32_t i = 0; i < placement->count; i++) {
-		struct hold hold = placement_hold(placement, i, shape);
+	struct hold hold;
 
+	for (uint32_t i = 0, end; i < placement->count; i = end) {
+		end = placement_holds(placement, shape, i, &hold);
 		space_promise(space, placement->ranks[i], &hold);
 	}
 }

@@ -86,6 +86,9 @@ void spread_bar(const struct space *space, uint32_t apart, uint32_t rank, uint64
 /* What a task of the placement holds. */
 struct hold placement_hold(const struct placement *placement, uint32_t task,
 			   const struct shape *shape);
+/* The same of the tasks from `first` on that lie on one node, as far as they can be one hold; the next task. */
+uint32_t placement_holds(const struct placement *placement, const struct shape *shape,
+			 uint32_t first, struct hold *ret);
 void placement_take(struct space *space, const struct placement *placement,
 		    const struct shape *shape);
 void placement_give(struct space *space, const struct placement *placement,

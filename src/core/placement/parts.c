@@ -176,9 +176,10 @@ const uint64_t *parts_set(const struct space *space, uint32_t class, uint32_t st
 
 static uint32_t node_shared(const struct space *space, uint32_t rank)
 {
+	const struct place_node *n = space_at(space, rank);
 	uint32_t shared = 0;
 
-	for (uint32_t gpus = space_at(space, rank)->all; gpus; gpus &= gpus - 1) {
+	for (uint32_t gpus = n->busy | n->promised; gpus; gpus &= gpus - 1) {
 		const struct gpu_parts *parts =
 			parts_of(space, rank, (uint32_t)__builtin_ctz(gpus));
 

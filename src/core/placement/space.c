@@ -281,9 +281,17 @@ struct space_undo *space_node_log(struct space *space, uint32_t rank)
 	return &space->log.at[space->log_count++];
 }
 
-void space_node_put(struct space *space, uint32_t rank, const struct space_undo *to)
+/* Could more or less be open of GPUs that are shared? Most changes are of whole GPUs. */
+static bool shared_are_touched(const struct place_node *n, const struct space_undo *to)
+{
+	return n->shared & ((n->usable ^ to->usable) | (n->busy ^ to->busy) |
+			    (n->promised ^ to->promised) | (n->blocked ^ to->blocked));
+}
+
+void space_node_put(struct space *space, uint32_t rank, const struct space_undo *to, bool parts)
 {
 	struct place_node *n = &space->nodes.at[rank];
+	bool follows = space->parts && (parts || shared_are_touched(n, to));
 	bool moves = n->ready != to->ready ||
 		     bits_count(place_node_free(n)) !=
 			     bits_count(to->usable & ~to->busy & ~to->promised & ~to->blocked);
@@ -303,7 +311,7 @@ void space_node_put(struct space *space, uint32_t rank, const struct space_undo 
 	n->ready = to->ready;
 	if (moves)
 		space_node_count_in(space, rank, true);
-	if (space->parts)
+	if (follows)
 		parts_follow(space, rank);
 }
 
@@ -329,7 +337,17 @@ static void node_hold(struct space *space, uint32_t rank, const struct hold *hol
 		undo->numa = numa_change(space, rank, hold, more);
 	to.cpu_free -= more ? hold->cpu_milli : -hold->cpu_milli;
 	to.ram_free -= more ? hold->ram_mib : -hold->ram_mib;
-	space_node_put(space, rank, &to);
+	space_node_put(space, rank, &to, undo->parts > 0);
+}
+
+bool hold_join(struct hold *sum, const struct hold *more)
+{
+	if (sum->part || more->part || sum->aligned || more->aligned)
+		return false;
+	sum->mask |= more->mask;
+	sum->cpu_milli += more->cpu_milli;
+	sum->ram_mib += more->ram_mib;
+	return true;
 }
 
 void space_take(struct space *space, uint32_t rank, const struct hold *hold)
@@ -362,7 +380,7 @@ void space_block(struct space *space, uint32_t rank, uint32_t mask, bool shut)
 	if (to.blocked == space_at(space, rank)->blocked && to.shut == space_at(space, rank)->shut)
 		return;
 	space_node_log(space, rank);
-	space_node_put(space, rank, &to);
+	space_node_put(space, rank, &to, false);
 }
 
 void space_close(struct space *space, uint32_t rank)
@@ -372,7 +390,7 @@ void space_close(struct space *space, uint32_t rank)
 	space_node_log(space, rank);
 	to.usable = 0;
 	to.ready = to.shut = false;
-	space_node_put(space, rank, &to);
+	space_node_put(space, rank, &to, false);
 }
 
 void space_open(struct space *space, uint32_t rank, uint32_t usable)
@@ -382,7 +400,7 @@ void space_open(struct space *space, uint32_t rank, uint32_t usable)
 	space_node_log(space, rank);
 	to.usable = space_at(space, rank)->all & usable;
 	to.ready = true;
-	space_node_put(space, rank, &to);
+	space_node_put(space, rank, &to, false);
 }
 
 void space_idle(struct space *space)
@@ -402,7 +420,7 @@ void space_idle(struct space *space)
 		to.shut = false;
 		to.cpu_free = space_at(space, rank)->cpu_all;
 		to.ram_free = space_at(space, rank)->ram_all;
-		space_node_put(space, rank, &to);
+		space_node_put(space, rank, &to, undo->parts > 0);
 	}
 }
 
@@ -414,7 +432,7 @@ void space_clear(struct space *space)
 
 		to.usable = space_at(space, rank)->all;
 		to.ready = true;
-		space_node_put(space, rank, &to);
+		space_node_put(space, rank, &to, false);
 	}
 }
 
@@ -433,7 +451,7 @@ void space_rollback(struct space *space, uint32_t mark)
 			parts_rollback(space, undo->parts);
 		if (undo->numa)
 			numa_rollback(space, undo->numa);
-		space_node_put(space, undo->rank, undo);
+		space_node_put(space, undo->rank, undo, undo->parts > 0);
 	}
 }
 

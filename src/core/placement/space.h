@@ -228,6 +228,8 @@ uint32_t share_tasks(const struct space *space, const struct shape *shape, int64
 /* Changes. GPUs, or parts of them, must be free (take, promise) or held (give, unpromise). */
 void space_take(struct space *space, uint32_t rank, const struct hold *hold);
 void space_give(struct space *space, uint32_t rank, const struct hold *hold);
+/* Two tasks of one node as one hold: half the work. False: parts of GPUs, and tasks beside whose GPUs their processors lie, stay apart. */
+bool hold_join(struct hold *sum, const struct hold *more);
 void space_promise(struct space *space, uint32_t rank, const struct hold *hold);
 void space_unpromise(struct space *space, uint32_t rank, const struct hold *hold);
 /* From now on exactly these GPUs are kept from whoever asks, whether they are held or not; `shut`: the node as a whole, from work

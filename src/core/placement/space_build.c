@@ -314,5 +314,5 @@ void space_node_refresh(struct space *space, const struct facts *facts, struct n
 	undo.ready = to.ready;
 	undo.usable = to.usable;
 	space_node_log(space, (uint32_t)rank);
-	space_node_put(space, (uint32_t)rank, &undo);
+	space_node_put(space, (uint32_t)rank, &undo, true);
 }

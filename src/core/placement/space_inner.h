@@ -8,4 +8,5 @@ uint32_t space_data_index(const struct space *space, struct name_id name);
 void space_node_count_in(struct space *space, uint32_t rank, bool in);
 struct space_undo space_node_now(const struct space *space, uint32_t rank);
 struct space_undo *space_node_log(struct space *space, uint32_t rank);
-void space_node_put(struct space *space, uint32_t rank, const struct space_undo *to);
+/* `parts`: what is held or promised of its GPUs in parts has changed. */
+void space_node_put(struct space *space, uint32_t rank, const struct space_undo *to, bool parts);

@@ -243,19 +243,26 @@ static void movers_put_back(struct anew *anew)
 				       anew->movers[i].shape);
 }
 
+static uint32_t steps_most(const struct starts *starts)
+{
+	return starts->count < ANEW_STEPS_MAX / ANEW_STEPS ? starts->count * ANEW_STEPS
+							   : ANEW_STEPS_MAX;
+}
+
+bool anew_may_help(const struct pass *pass)
+{
+	return pass->anew && pass->anew->steps < steps_most(pass->anew);
+}
+
 bool anew_place(struct pass *pass, uint32_t job, const struct shape *shape, int64_t need,
 		struct placement *ret)
 {
 	struct starts *starts = pass->anew;
 	struct anew anew = { .pass = pass };
-	uint32_t most, first;
+	uint32_t first;
 	bool found;
 
-	if (!starts || (!shape->gpus && !shape->role_count))
-		return false;
-	most = starts->count < ANEW_STEPS_MAX / ANEW_STEPS ? starts->count * ANEW_STEPS
-							   : ANEW_STEPS_MAX;
-	if (starts->steps >= most)
+	if (!anew_may_help(pass) || (!shape->gpus && !shape->role_count))
 		return false;
 	anew.movers[anew.count++] = (struct mover){
 		.job = job, .tasks = shape->tasks_min, .shape = shape, .closed = pass->closed
@@ -268,7 +275,7 @@ bool anew_place(struct pass *pass, uint32_t job, const struct shape *shape, int6
 	for (uint32_t i = 1; i < anew.count; i++)
 		placement_give(&pass->view->space, &anew.movers[i].started->place,
 			       anew.movers[i].shape);
-	found = movers_find(&anew, most);
+	found = movers_find(&anew, steps_most(starts));
 	if (found)
 		movers_adopt(&anew, ret);
 	else

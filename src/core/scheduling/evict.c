@@ -192,6 +192,7 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 		return EVICT_NO;
 	space_classes_of(&pass->view->space, first->shape, &classes);
 	pass->closed |= classes & ~open;
+	reserve_keep(pass);
 	if (hunt_candidates(&hunt) && search_allowed(pass)) {
 		hunt_scratch_make(&hunt);
 		if (hunt_solve(&hunt, &solution)) {
@@ -212,6 +213,7 @@ static int hunt_for(struct hunt *hunt)
 
 	if (hunt_is_barren(hunt) || !search_allowed(pass))
 		return pledged_for(pass, hunt);
+	reserve_keep(pass);
 	if (!hunt_candidates(hunt)) {
 		hunt_barren_note(hunt);
 		return pledged_for(pass, hunt);

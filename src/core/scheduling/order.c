@@ -295,6 +295,7 @@ static void place_why(struct pass *pass, const struct shape *shape,
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
 
+	reserve_keep(pass);
 	if (place_find(&pass->view->space, &request, NULL, NULL, ret) == 0)
 		ret->code = REASON_NONE;
 	if (ret->code != REASON_NONE && blocks_why(pass, &request, ret))
@@ -311,13 +312,13 @@ static struct shape_memo *memo_of(struct pass *pass, const struct job *job)
 			    : blocks_memo(pass, job->shape.v, &pass->memos[job->shape.v]);
 }
 
-/* Does it fit now, if nothing reserved stood in its way? Leaves the reservations as they were. */
+/* Does it fit now, if nothing reserved stood in its way? */
 static bool fits_without_reservations(struct pass *pass, const struct shape *shape,
-				      struct shape_memo *memo, int64_t end_ms, bool declared)
+				      struct shape_memo *memo)
 {
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
 
-	if (!pass->applied || memo->never)
+	if (memo->never || !reserve_is_in_way(pass))
 		return false;
 	if (memo->fits_at == pass->changes + 1)
 		return true;
@@ -330,7 +331,6 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 		memo->fits_at = pass->changes + 1;
 	else
 		memo->never = true;
-	reserve_layer(pass, end_ms, declared);
 	return memo->fits_at == pass->changes + 1;
 }
 
@@ -340,7 +340,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 {
 	struct verdict why = { 0 };
 	bool declared = job_get(pass->facts, (struct job_id){ id })->limit_ms > 0,
-	     reserved = end_ms && fits_without_reservations(pass, shape, memo, end_ms, declared);
+	     reserved = end_ms && fits_without_reservations(pass, shape, memo);
 
 	if (!reserved && evict_for(pass, id, LACKS_PLACE) == 0)
 		return TRY_STARTED;
@@ -428,12 +428,26 @@ static bool queue_has_lower_work(const struct pass *pass, const struct job *job)
 			     job_rank(job), 0) > 0;
 }
 
+/* What the pass knows of the wish says no for a job that may run until end_ms; where it can't say that the job is looked for. */
+static bool memo_says_no(struct pass *pass, const struct shape *shape, struct shape_memo *memo,
+			 int64_t end_ms, bool declared)
+{
+	struct place_request request;
+
+	if (memo->never || (memo->no_end_ms[declared] && end_ms >= memo->no_end_ms[declared] - 1))
+		return true;
+	if (!reserve_bare_is_known(pass) || anew_may_help(pass))
+		return false;
+	request = pass_request(pass, shape, shape->tasks_min);
+	memo->never = !reserve_may_fit(pass, &request);
+	return memo->never;
+}
+
 static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min), end_ms = 0, room,
-		*no_end_ms;
+	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min), end_ms = 0, room;
 	struct verdict why = { 0 }, closed_why = { 0 };
 	struct placement place;
 	struct shape_memo *memo;
@@ -444,7 +458,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		return TRY_BLOCKED;
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = job_leaves_ms(pass->facts, job);
-	reserve_layer(pass, end_ms, job->limit_ms > 0);
+	reserve_want(pass, end_ms, job->limit_ms > 0);
 	blocks_for(pass, job, job_leaves_ms(pass->facts, job));
 	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
@@ -467,21 +481,20 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		return TRY_BLOCKED;
 	}
 	memo = memo_of(pass, job);
-	no_end_ms = &memo->no_end_ms[job->limit_ms > 0];
-	if (!memo->never && (!*no_end_ms || end_ms < *no_end_ms - 1)) {
+	memo->need = need;
+	memo->least = shape->gpu_part_mib ? shape->tasks_min : need;
+	if (!memo_says_no(pass, shape, memo, end_ms, job->limit_ms > 0)) {
+		reserve_keep(pass);
 		if (pass_place(pass, id, shape, room, &place)) {
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}
-		if (anew_place(pass, id, shape, shape->gpu_part_mib ? shape->tasks_min : need,
-			       &place)) {
+		if (anew_place(pass, id, shape, memo->least, &place)) {
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}
-		*no_end_ms = end_ms + 1;
+		memo->no_end_ms[job->limit_ms > 0] = end_ms + 1;
 		memo->never = !pass->applied;
-		memo->need = need;
-		memo->least = shape->gpu_part_mib ? shape->tasks_min : need;
 	}
 	return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);
 }

@@ -30,14 +30,21 @@ enum {
 		1000 /* and for a job that has none, and may have been kept from its turn, after so long */
 };
 
+/* Of a reservation, on one node: all of it; and what was promised in the space, for others may have had some of it. */
+struct kept {
+	uint32_t rank;
+	struct hold hold, promised;
+};
+
 /* A place that a blocked job will have at start_ms. Others may use it until then. */
 struct reservation {
 	uint32_t job;
 	int64_t start_ms;
 	uint32_t waits_for; /* the job whose end it waits for last; 0 = none */
 	struct placement place;
-	struct hold
-		*kept; /* what was promised in the space for it, by task; NULL = not in the space */
+	struct kept *kept; /* what of it is promised in the space, while it is; by node */
+	uint32_t kept_count;
+	bool is_kept;
 	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
 	bool claim; /* its job fits in its queue's share: lent only to work whose declared limit ends before */
 	const struct shape *shape;
@@ -166,8 +173,11 @@ struct pass {
 	uint32_t reservation_count, applied; /* applied: those that are kept in the space */
 	int64_t layer_end_ms; /* for whom they are: see reserve_layer. -1 = look again */
 	bool layer_declared;
+	int64_t wanted_end_ms; /* for whom they are to be, when the space is looked at next */
+	bool wanted_declared;
 	uint32_t *bare, *bare_masks; /* reserve_may_fit; NULL = not yet made */
-	uint32_t bare_changes; /* 1 + changes when it was made */
+	uint32_t bare_changes; /* 1 + changes when it was made, */
+	uint32_t bare_set; /* ... and the set of blocks */
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
 	uint32_t *reserved; /* masks of the GPUs that reservations name, by rank; NULL = none yet */
 	bool *reserved_seen; /* by row of the facts: still holds, or was set anew */
@@ -276,8 +286,15 @@ bool reserve_for(struct pass *pass, uint32_t job);
 /* Keeps in the space what a job that may run until end_ms may not use, and nothing else; 0 = it can be stopped at once.
  * `declared`: end_ms is its limit, not what is expected. */
 void reserve_layer(struct pass *pass, int64_t end_ms, bool declared);
+/* The same in two steps: most jobs never come to the second. Whoever looks at the space for the job at hand calls it before. */
+void reserve_want(struct pass *pass, int64_t end_ms, bool declared);
+void reserve_keep(struct pass *pass);
+/* Is any reservation kept from such a job? */
+bool reserve_is_in_way(const struct pass *pass);
 /* False: it does not fit though nothing reserved were kept in the space; by counts, whatever is kept now. */
 bool reserve_may_fit(struct pass *pass, const struct place_request *request);
+/* The counts that it needs are made: it costs a few steps. */
+bool reserve_bare_is_known(const struct pass *pass);
 /* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
 struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared);
 

@@ -34,21 +34,19 @@ static void reservation_keep(struct pass *pass, struct reservation *r)
 {
 	struct space *space = &pass->view->space;
 
-	r->kept = arena_new_array(pass->arena, struct hold, r->place.count);
-	for (uint32_t i = 0; i < r->place.count; i++) {
-		uint32_t rank = r->place.ranks[i];
-
-		r->kept[i] = hold_unpromised(space, rank, placement_hold(&r->place, i, r->shape));
-		space_promise(space, rank, &r->kept[i]);
+	for (struct kept *k = r->kept; k < r->kept + r->kept_count; k++) {
+		k->promised = hold_unpromised(space, k->rank, k->hold);
+		space_promise(space, k->rank, &k->promised);
 	}
+	r->is_kept = true;
 	pass->applied++;
 }
 
 static void reservation_free(struct pass *pass, struct reservation *r)
 {
-	for (uint32_t i = 0; i < r->place.count; i++)
-		space_unpromise(&pass->view->space, r->place.ranks[i], &r->kept[i]);
-	r->kept = NULL;
+	for (uint32_t i = 0; i < r->kept_count; i++)
+		space_unpromise(&pass->view->space, r->kept[i].rank, &r->kept[i].promised);
+	r->is_kept = false;
 	pass->applied--;
 }
 
@@ -69,13 +67,33 @@ void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
 		struct reservation *r = &pass->reservations[i];
 		bool wanted = is_in_the_way(r, end_ms, declared);
 
-		if (wanted == (r->kept != NULL))
+		if (wanted == r->is_kept)
 			continue;
 		if (wanted)
 			reservation_keep(pass, r);
 		else
 			reservation_free(pass, r);
 	}
+}
+
+void reserve_want(struct pass *pass, int64_t end_ms, bool declared)
+{
+	pass->wanted_end_ms = end_ms;
+	pass->wanted_declared = declared;
+}
+
+void reserve_keep(struct pass *pass)
+{
+	reserve_layer(pass, pass->wanted_end_ms, pass->wanted_declared);
+}
+
+bool reserve_is_in_way(const struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		if (is_in_the_way(&pass->reservations[i], pass->wanted_end_ms,
+				  pass->wanted_declared))
+			return true;
+	return false;
 }
 
 struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared)
@@ -113,27 +131,34 @@ static void bare_make(struct pass *pass)
 	memcpy(pass->bare, space_counts(space, 0, 0),
 	       (size_t)space->class_count * width * sizeof(*pass->bare));
 	for (uint32_t i = 0; i < pass->reservation_count; i++)
-		for (uint32_t t = 0;
-		     pass->reservations[i].kept && t < pass->reservations[i].place.count; t++)
-			pass->bare_masks[pass->reservations[i].place.ranks[t]] |=
-				pass->reservations[i].kept[t].mask;
+		for (uint32_t k = 0;
+		     pass->reservations[i].is_kept && k < pass->reservations[i].kept_count; k++)
+			pass->bare_masks[pass->reservations[i].kept[k].rank] |=
+				pass->reservations[i].kept[k].promised.mask;
 	for (uint32_t i = 0; i < pass->reservation_count; i++) {
 		const struct reservation *r = &pass->reservations[i];
 
-		for (uint32_t t = 0; r->kept && t < r->place.count; t++) {
-			const struct place_node *node = space_at(space, r->place.ranks[t]);
-			uint32_t *mask = &pass->bare_masks[r->place.ranks[t]],
+		for (uint32_t k = 0; r->is_kept && k < r->kept_count; k++) {
+			const struct place_node *node = space_at(space, r->kept[k].rank);
+			uint32_t *mask = &pass->bare_masks[r->kept[k].rank],
 				 *counts = pass->bare + (size_t)node->class * width;
 
 			if (node->ready && *mask) {
 				counts[bits_count(place_node_free(node))]--;
-				counts[bits_count(node->usable & ~node->busy &
+				counts[bits_count(node->usable & ~node->busy & ~node->blocked &
 						  ~(node->promised & ~*mask))]++;
 			}
 			*mask = 0;
 		}
 	}
 	pass->bare_changes = pass->changes + 1;
+	pass->bare_set = pass->blocks.set;
+}
+
+bool reserve_bare_is_known(const struct pass *pass)
+{
+	return pass->bare_changes == pass->changes + 1 && pass->bare_set == pass->blocks.set &&
+	       pass->blocks.set <= BLOCK_SETS_MAX;
 }
 
 static int64_t bare_gpus(const struct pass *pass, uint64_t classes)
@@ -158,7 +183,7 @@ bool reserve_may_fit(struct pass *pass, const struct place_request *request)
 
 	if (shape_is_part(shape) || !shape->gpus)
 		return true;
-	if (pass->bare_changes != pass->changes + 1)
+	if (!reserve_bare_is_known(pass))
 		bare_make(pass);
 	space_classes_of(space, shape, &classes);
 	if (shape->role_count)
@@ -203,23 +228,40 @@ struct ahead {
 	uint32_t moves;
 };
 
+/* Node 0: nothing is held of it. */
+static void node_move(struct space *space, uint32_t node, const struct hold *hold, bool give)
+{
+	int32_t rank = node ? space_rank(space, node) : RANK_NONE;
+
+	if (rank == RANK_NONE)
+		return;
+	if (give)
+		space_give(space, (uint32_t)rank, hold);
+	else
+		space_take(space, (uint32_t)rank, hold);
+}
+
 static void attempt_move(struct pass *pass, const struct attempt *attempt,
 			 const struct shape *shape, bool give)
 {
 	struct ahead *ahead = pass->ahead;
 
+	struct hold hold, more;
+	uint32_t node = 0;
+
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
-		int32_t rank = space_rank(ahead->space, task->node.v);
-		struct hold hold = task_hold(task, shape, i);
 
-		if (rank == RANK_NONE || !task_holds(task))
+		if (!task_holds(task))
 			continue;
-		if (give)
-			space_give(ahead->space, (uint32_t)rank, &hold);
-		else
-			space_take(ahead->space, (uint32_t)rank, &hold);
+		more = task_hold(task, shape, i);
+		if (node == task->node.v && hold_join(&hold, &more))
+			continue;
+		node_move(ahead->space, node, &hold, give);
+		node = task->node.v;
+		hold = more;
 	}
+	node_move(ahead->space, node, &hold, give);
 	space_commit(ahead->space);
 	ahead->moves++;
 }
@@ -228,11 +270,12 @@ static void start_move(struct pass *pass, const struct event_attempt_placed *e,
 		       const struct shape *shape, bool give)
 {
 	struct space *space = pass->ahead->space;
+	struct hold hold;
+	uint32_t node = 0;
 
 	for (uint32_t i = 0; i < e->nodes_count; i++) {
-		uint32_t rank = (uint32_t)space_rank(space, (uint32_t)e->nodes[i]);
 		struct task_wish wish = shape_wish(shape, i);
-		struct hold hold = { .mask = (uint32_t)e->masks[i],
+		struct hold more = { .mask = (uint32_t)e->masks[i],
 				     .part = e->parts_count ? (uint32_t)e->parts[i] : 0,
 				     .part_mib = e->parts_count ? (uint32_t)e->parts_mib[i] : 0,
 				     .sharer = shape_sharer(shape),
@@ -240,11 +283,13 @@ static void start_move(struct pass *pass, const struct event_attempt_placed *e,
 				     .cpu_milli = wish.cpu_milli,
 				     .ram_mib = wish.memory_mib };
 
-		if (give)
-			space_give(space, rank, &hold);
-		else
-			space_take(space, rank, &hold);
+		if (node == (uint32_t)e->nodes[i] && hold_join(&hold, &more))
+			continue;
+		node_move(space, node, &hold, give);
+		node = (uint32_t)e->nodes[i];
+		hold = more;
 	}
+	node_move(space, node, &hold, give);
 	space_commit(space);
 	pass->ahead->moves++;
 }
@@ -406,15 +451,25 @@ static void ahead_go(struct pass *pass, uint32_t count)
 		end_move(pass, &ahead->ends[ahead->at++], true);
 }
 
+static void kept_make(struct pass *pass, struct reservation *r)
+{
+	r->kept = arena_new_array(pass->arena, struct kept, r->place.count);
+	for (uint32_t i = 0, end; i < r->place.count; i = end) {
+		struct kept *kept = &r->kept[r->kept_count++];
+
+		kept->rank = r->place.ranks[i];
+		end = placement_holds(&r->place, r->shape, i, &kept->hold);
+	}
+}
+
 static void ahead_keep(struct pass *pass, const struct reservation *r)
 {
 	struct space *space = pass->ahead->space;
 
-	for (uint32_t i = 0; i < r->place.count; i++) {
-		struct hold hold = hold_unpromised(space, r->place.ranks[i],
-						   placement_hold(&r->place, i, r->shape));
+	for (uint32_t i = 0; i < r->kept_count; i++) {
+		struct hold hold = hold_unpromised(space, r->kept[i].rank, r->kept[i].hold);
 
-		space_promise(space, r->place.ranks[i], &hold);
+		space_promise(space, r->kept[i].rank, &hold);
 	}
 	space_commit(space);
 }
@@ -640,6 +695,7 @@ static bool ahead_find(struct pass *pass, const struct job *job,
 		r->start_ms = pass->facts->now_ms;
 	if (standing_opens_ms(&pass->standings, job, r->start_ms) != r->start_ms)
 		return false; /* it could not start then: a place is looked for when its window is open */
+	kept_make(pass, r);
 	ahead_keep(pass, r);
 	return true;
 }
@@ -674,7 +730,11 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	if (!pass->reservations)
 		pass->reservations = arena_new_array(pass->arena, struct reservation,
 						     (size_t)pass->facts->policy.backfill_depth);
-	if (!reserve_holds(pass, id, &request, &r)) {
+	if (reserve_holds(pass, id, &request, &r)) {
+		kept_make(pass, &r);
+		if (pass->ahead)
+			ahead_keep(pass, &r);
+	} else {
 		if (reserve_was_looked_for(pass, id)) {
 			pass->unreviewed = true;
 			return true;
@@ -683,8 +743,6 @@ bool reserve_for(struct pass *pass, uint32_t id)
 			return false;
 		if (!ahead_find(pass, job, &request, &r))
 			return false;
-	} else if (pass->ahead) {
-		ahead_keep(pass, &r);
 	}
 	r.collects = pass->facts->policy.collect_after_ms > 0 &&
 		     pass->facts->now_ms - job->state_ms >= pass->facts->policy.collect_after_ms;

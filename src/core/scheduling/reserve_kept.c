@@ -207,6 +207,7 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 
 	if (!fact || pass->review || shape_is_part(request->shape) || fact->tasks != request->tasks)
 		return false;
+	reserve_keep(pass);
 	r.waits_for = fact->waits_for;
 	r.start_ms = fact->start_ms > pass->facts->now_ms ? fact->start_ms : pass->facts->now_ms;
 	r.place.count = fact->tasks;
