@@ -92,3 +92,16 @@ def test_a_replay_repeats_to_the_bit_and_refuses_by_name(tmp_path):
     done = fairlead("sim", "convert", "--from", "philly", "--out", str(tmp_path / "none.csv"), "-", input="a,b\n")
     assert done.returncode == 2 and 'column "job_id" is missing' in done.stderr and not (tmp_path / "none.csv").exists()
     assert fairlead("sim", "convert", "--from", "philly", "-", input=b"\x1f\x8b\0".decode("latin1")).returncode == 2
+
+
+def test_a_made_workload_is_one_that_can_be_replayed(tmp_path):
+    (tmp_path / "c.yaml").write_text(CLUSTER + "queues:\n  - {name: vision}\n  - {name: speech}\n")
+    words = ["sim", "generate", "--cluster", str(tmp_path / "c.yaml"), "--days", "3", "--load", "60"]
+    made = [fairlead(*words, "--seed", seed, "--out", str(tmp_path / seed)) for seed in ("5", "6")]
+    assert [m.returncode for m in made] == [0, 0], made
+    assert fairlead(*words, "--seed", "5").stdout == (tmp_path / "5").read_text() != (tmp_path / "6").read_text()
+    done = fairlead("sim", "replay", "--cluster", str(tmp_path / "c.yaml"), "--workload", str(tmp_path / "5"), "-o", "json")
+    figures = json.loads(done.stdout)["policies"][0]["figures"]
+    assert figures["jobs"] == figures["ended"] > 50
+    refused = fairlead("sim", "generate", "--cluster", str(tmp_path / "c.yaml"), "--days", "0", "--out", str(tmp_path / "none"))
+    assert refused.returncode == 2 and "--days" in refused.stderr and not (tmp_path / "none").exists()

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/sim_words.h"
+#include "sim/replay/replay_main.h"
+
+static int run_generate(struct invocation *in, struct err *err)
+{
+	int count;
+	char **words = sim_words(in, "fairlead sim generate", &count);
+
+	(void)err;
+	return sim_generate_main(count, words);
+}
+
+static const struct flag flags[] = {
+	{ "cluster", 0, "FILE", "its GPUs and queues", false },
+	{ "days", 0, "N", "so many, the first a Monday", false },
+	{ "seed", 0, "N", "another one is another workload; default 1", false },
+	{ "load", 0, "PERCENT", "of the cluster's GPU time; default 90", false },
+	{ "users", 0, "N", "default 40", false },
+	{ "out", 0, "FILE", "where to; standard output without", false },
+	{ 0 },
+};
+
+const struct command command_sim_generate = {
+	.name = "sim generate",
+	.arguments = "",
+	.summary = "make a workload of made-up people for a cluster",
+	.about =
+		"Arrivals by hour and day of the week, few users with most of the jobs, gangs, run times from seconds to weeks: docs/workload-format.md "
+		"has the distributions. The same words give the same bytes. The exit status is 2 on bad input; then what --out names is not there.",
+	.flags = flags,
+	.examples =
+		"fairlead sim generate --cluster site.yaml --days 30 --seed 7 --out month.csv\n"
+		"fairlead sim replay --cluster site.yaml --workload month.csv --policy plain:fifo-strict",
+	.run = run_generate,
+};
