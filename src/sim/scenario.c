@@ -191,17 +191,19 @@ static int read_node_values(struct reader *r, const struct conf *item, struct sc
 		rc = read_islands(r, conf_find(item, "nvlink"), node);
 	if (rc == 0)
 		rc = scenario_read_node_names(r, item, node);
+	if (rc == 0)
+		rc = scenario_read_slices(r, item, node);
 	return rc == 0 ? read_node_fabric(r, item, node) : rc;
 }
 
 int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret,
 			uint32_t *ret_count)
 {
-	static const char *const fixed[] = { "name",        "gpus",   "model",  "memory",
-					     "cpus",        "ram",    "nvlink", "class",
-					     "mig_allowed", "driver", "cuda",   "capability",
-					     "labels",      "taints", "data",   "fabric",
-					     "numa" };
+	static const char *const fixed[] = { "name",        "gpus",   "model",      "memory",
+					     "cpus",        "ram",    "nvlink",     "class",
+					     "mig_allowed", "driver", "cuda",       "capability",
+					     "labels",      "taints", "data",       "fabric",
+					     "numa",        "mig",    "slices_only" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
 	struct scenario_node first = { .model = "",
 				       .gpus = 1,

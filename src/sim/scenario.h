@@ -43,6 +43,10 @@ struct scenario_node {
 	uint32_t numa_count; /* NUMA nodes: GPUs, processors, network cards */
 	int64_t numa_gpus[NUMA_MAX], numa_cpu_milli[NUMA_MAX], numa_nics[NUMA_MAX];
 	uint8_t class;
+	uint8_t partitioning; /* enum partitioning */
+	bool slices_only;
+	const int64_t *layouts; /* of the first so many GPUs */
+	uint32_t layout_count;
 	uint32_t make; /* of the fabric's draft, 0 = no fabric is described */
 	int line;
 };
@@ -83,6 +87,7 @@ struct scenario_policy {
 struct scenario_place {
 	const char *node;
 	int32_t gpu; /* its GPU, -1 = the first free ones */
+	int32_t slice; /* which slice of it, from 0 in the order of memory slices; -1 = any that is free */
 };
 
 /* Groups of unlike tasks; by role. */
@@ -131,6 +136,8 @@ struct scenario_job {
 	bool mixes;
 	uint32_t gpu_part; /* of one GPU in 1/63000; 0 = whole ones */
 	int64_t gpu_part_mib; /* or of its memory */
+	const char
+		*slice; /* or a slice: "1g.10gb", "fit" = the smallest that is enough; "" = none */
 	const struct scenario_roles *roles; /* NULL = its tasks are alike */
 	const struct scenario_place *running; /* by task */
 	uint32_t running_count; /* 0 = does not run at the start */

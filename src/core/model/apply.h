@@ -41,6 +41,8 @@ void job_set_state(struct facts *f, struct job_id id, uint8_t state);
 /* Parts of GPUs by rank make sense: none, or one of each for every task. */
 bool parts_fit(const int64_t *parts, uint32_t count, const int64_t *mib, uint32_t mib_count,
 	       uint32_t tasks);
+/* The instance of a task (slice_at) where the list has a known one for it; else 0. */
+uint32_t slice_given(const int64_t *slices, uint32_t count, uint32_t task);
 uint32_t clamp_u32(int64_t value);
 int32_t clamp_i32(int64_t value);
 uint16_t clamp_u16(int64_t value);

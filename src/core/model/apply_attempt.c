@@ -116,6 +116,7 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 		task->gpu_mask = (uint32_t)e->masks[i];
 		task->gpu_part = e->parts_count ? (uint32_t)e->parts[i] : 0;
 		task->gpu_part_mib = e->parts_count ? (uint32_t)e->parts_mib[i] : 0;
+		task->slice = slice_given(e->slices, e->slices_count, i);
 		task->step = -1;
 		task->from_ms = f->now_ms;
 	}

@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "core/model/event.h"
 #include "core/model/ids.h"
+#include "core/model/slices.h"
 
 enum {
 	GPU_SHARE = 63000,
@@ -82,6 +83,8 @@ enum align { ALIGN_NONE, ALIGN_NUMA, ALIGN_NIC };
 /* What becomes of a job when its window closes: it is stopped; likewise, but it saves its work, so it also starts when it won't be ready
  * by then; it goes on. */
 enum window_end { WINDOW_STOPS, WINDOW_SAVES, WINDOW_FINISHES };
+/* Who may cut the GPUs of a node into slices: people; Fairlead too, from what jobs ask for; nobody. */
+enum partitioning { PARTITIONING_FIXED, PARTITIONING_AUTO, PARTITIONING_OFF };
 enum resize { RESIZE_FREE, RESIZE_RESTART };
 /* What is said of each role of a submission, in this order: least and greatest number of tasks (0 = 1, as the least); per task GPUs,
  * milli-CPUs, MiB; 1 = when all of its tasks have ended, the others are stopped. */
@@ -200,6 +203,9 @@ struct node {
 	/* Its NUMA nodes: GPUs (none after the first 0), processors (0 = not said), network cards; processors by number. */
 	uint32_t numa_gpus[NUMA_MAX], numa_cpu_milli[NUMA_MAX], numa_nics[NUMA_MAX];
 	struct text_id numa_cpus; /* "0-15;16-31"; 0 = nobody says */
+	uint32_t layout[NODE_GPUS_MAX]; /* of each GPU: its instances (slices.h); 0 = whole */
+	uint8_t partitioning; /* enum partitioning */
+	bool slices_only; /* nothing but slices runs on its GPUs */
 };
 
 /* How a host is built, as far as the speed between its GPUs goes (core/fabric): rates in MB/s, 0 = there is none. */
@@ -226,6 +232,13 @@ struct fabric_facts {
 	struct level_speed level[LEVELS_MAX + 1]; /* [0] is the cluster */
 	struct make make[MAKES_MAX];
 };
+static inline bool node_is_cut(const struct node *node)
+{
+	for (uint32_t gpu = 0; gpu < node->gpu_count && gpu < NODE_GPUS_MAX; gpu++)
+		if (node->layout[gpu])
+			return true;
+	return false;
+}
 static inline bool node_has_window(const struct node *node)
 {
 	return node->window_to_ms != 0;
@@ -337,6 +350,8 @@ struct shape {
 	uint32_t align; /* enum align */
 	struct name_id window; /* runs only then, core/scheduling/calendar.h; 0 = at any time */
 	uint32_t window_end; /* enum window_end */
+	uint32_t
+		slice; /* slice_wish_number of the instance each task takes; then gpu_part is its share. 0 = none */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -463,6 +478,7 @@ struct task {
 	uint32_t launch; /* how often this rank was started anew in the attempt */
 	int64_t from_ms; /* since when it holds its place */
 	uint32_t gpu_part, gpu_part_mib; /* of its GPU; 0 0 = whole ones */
+	uint32_t slice; /* slice_at: the instance of its GPU; 0 = none */
 };
 
 /* It holds its place. */
@@ -483,6 +499,7 @@ struct promise {
 	uint32_t victim;
 	uint32_t next;
 	uint32_t gpu_part, gpu_part_mib; /* of the GPU; 0 0 = whole ones */
+	uint32_t slice; /* slice_at */
 };
 
 /* A place that a blocked job will have from start_ms on, and that no job behind it may delay. */
@@ -702,6 +719,8 @@ const char *node_numa_cpus(const struct facts *f, const struct node *node, uint3
 uint32_t node_numa_of(const struct node *node, uint32_t gpus);
 const char *node_class_name(uint8_t class);
 bool node_class_find(const char *name, uint8_t *ret);
+const char *partitioning_name(uint8_t partitioning); /* "fixed", "auto", "off" */
+bool partitioning_find(const char *name, uint8_t *ret);
 const char *stop_why_name(uint8_t why);
 /*
  * "550.54.14" as one number, so that versions compare part by part: 12 bits, then 10, then 10; a fourth part does not count.

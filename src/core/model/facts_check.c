@@ -316,9 +316,12 @@ static int check_shapes(const struct facts *f, struct err *err)
 	for (uint32_t id = 1; id <= f->shapes.count; id++) {
 		const struct shape *shape = shape_get(f, (struct shape_id){ id });
 
-		if (shape_is_part(shape) && (shape->gpus != 1 || shape->gpu_part >= GPU_SHARE ||
-					     (shape->gpu_part && shape->gpu_part_mib)))
+		if (shape_is_part(shape) &&
+		    (shape->gpus != 1 || shape->gpu_part > GPU_SHARE - !shape->slice ||
+		     (shape->gpu_part && shape->gpu_part_mib)))
 			return WRONG("shape %u: its part of a GPU makes no sense", id);
+		if (shape->slice && !shape->gpu_part)
+			return WRONG("shape %u: its slice is no part of a GPU", id);
 		if (!shape_roles_are_right(shape))
 			return WRONG("shape %u: its roles make no sense", id);
 	}

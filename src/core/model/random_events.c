@@ -134,29 +134,6 @@ static void fill_node_set(struct random *r, struct arena *arena, struct event_no
 	e->nvlink_islands_count = random_below(r, 2) * 2;
 }
 
-/* A list of a few labels, in any order, some twice. */
-static const char *labels(struct random *r, struct arena *arena, uint32_t most)
-{
-	const char *list = "";
-
-	for (uint32_t count = random_below(r, most + 1); count > 0; count--) {
-		uint32_t key = random_below(r, 5), value = random_below(r, 3);
-
-		list = arena_printf(arena, "%s%sk%u=v%u", list, *list ? "," : "", key, value);
-	}
-	return list;
-}
-
-static void fill_node_marked(struct random *r, const struct facts *f, struct arena *arena,
-			     struct event_node_marked *e)
-{
-	e->node = random_recent(r, f->nodes.count);
-	e->labels = labels(r, arena, 4);
-	e->taints = labels(r, arena, 2);
-	e->class = random_upto(r, NODE_CLASS_INFERENCE);
-	e->data = random_below(r, 2) ? "" : labels(r, arena, 4);
-}
-
 /* Up to three groups of unlike tasks, now and then one too many, or too few figures. */
 static void fill_roles(struct random *r, struct arena *arena, struct event_job_submitted *e)
 {
@@ -205,8 +182,8 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->min_cuda = random_below(r, 6) ? "" : "12.2";
 	e->min_capability = random_below(r, 6) ? 0 : random_upto(r, 90);
 	e->regions = random_below(r, 6) ? "" : "eu,de";
-	e->labels = random_below(r, 4) ? "" : labels(r, arena, 3);
-	e->tolerates = random_below(r, 4) ? "" : labels(r, arena, 3);
+	e->labels = random_below(r, 4) ? "" : random_labels(r, arena, 3);
+	e->tolerates = random_below(r, 4) ? "" : random_labels(r, arena, 3);
 	e->require = random_below(r, 4) ? "" : random_below(r, 8) ? "rack" : "moon";
 	e->prefer = random_below(r, 4) ? "" : "nvlink";
 	e->limit_ms = random_upto(r, 1000000);
@@ -235,6 +212,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->gid = between(r, -1, 1999);
 	e->gpu_part = random_below(r, 6) ? 0 : between(r, -1, GPU_SHARE);
 	e->gpu_part_mib = random_below(r, 8) ? 0 : random_upto(r, 40000);
+	e->slice = random_slice(r);
 	speeds = numbers(arena, 2);
 	speeds[0] = random_mostly(r, 1000);
 	speeds[1] = random_mostly(r, 450);
@@ -245,7 +223,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->align = random_below(r, 4) ? 0 : random_upto(r, ALIGN_NIC);
 	e->window = random_below(r, 6) ? "" : named(r, arena, "sat ", 4);
 	e->window_end = random_upto(r, 1);
-	e->data = random_below(r, 4) ? "" : labels(r, arena, 3);
+	e->data = random_below(r, 4) ? "" : random_labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : random_upto(r, 500);
 	if (random_below(r, 5) == 0)
@@ -301,6 +279,7 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	e->near_home = random_below(r, 4) ? 0 : random_upto(r, 3);
 	e->bandwidth_mbps = random_upto(r, 400000);
 	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
+	e->slices = random_slices(r, arena, count, &e->slices_count);
 }
 
 static void fill_attempt_ended(struct random *r, const struct facts *f, struct arena *arena,
@@ -384,6 +363,7 @@ static void fill_promise_made(struct random *r, const struct facts *f, struct ar
 	e->victims = victims;
 	e->victims_count = random_below(r, 3);
 	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
+	e->slices = random_slices(r, arena, count, &e->slices_count);
 }
 
 static void fill_reservation_set(struct random *r, const struct facts *f, struct arena *arena,
@@ -440,6 +420,7 @@ static const struct {
 	{ EVENT_NODE_MARKED, 2 },
 	{ EVENT_NODE_WINDOW, 2 },
 	{ EVENT_NODE_NUMA, 2 },
+	{ EVENT_LAYOUT_SET, 3 },
 	{ EVENT_QUEUE_SET, 4 },
 	{ EVENT_QUEUE_REMOVED, 1 },
 	{ EVENT_PRICE_SET, 1 },
@@ -527,7 +508,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->node_state.within_ms = random_below(r, 2) ? 0 : random_upto(r, 5000);
 		e->node_state.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_NODE_MARKED) {
-		fill_node_marked(r, f, arena, &e->node_marked);
+		random_node_marked(r, f, arena, &e->node_marked);
 	} else if (e->kind == EVENT_NODE_WINDOW) {
 		e->node_window.node = random_recent(r, f->nodes.count);
 		e->node_window.from_ms = random_below(r, 4) ? random_upto(r, 500000) : 0;
@@ -535,6 +516,8 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->node_window.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_NODE_NUMA) {
 		random_node_numa(r, f, arena, &e->node_numa);
+	} else if (e->kind == EVENT_LAYOUT_SET) {
+		random_layouts(r, f, arena, &e->layout_set);
 	} else if (e->kind == EVENT_GPU_STATE) {
 		e->gpu_state.node = random_recent(r, f->nodes.count);
 		e->gpu_state.mask = random_upto(r, 15);

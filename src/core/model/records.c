@@ -100,6 +100,9 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    SOME(U32, numa_cpu_milli, NUMA_MAX),
 					    SOME(U32, numa_nics, NUMA_MAX),
 					    ONE(REASON, numa_cpus),
+					    SOME(U32, layout, NODE_GPUS_MAX),
+					    ONE(U8, partitioning),
+					    ONE(BOOL, slices_only),
 					    LAST };
 #undef SELF
 
@@ -225,6 +228,7 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(U32, align),
 					     ONE(NAME, window),
 					     ONE(U32, window_end),
+					     ONE(U32, slice),
 					     LAST };
 #undef SELF
 
@@ -298,9 +302,13 @@ static const struct field checkpoint_fields[] = { ONE(U32, attempt),
 #undef SELF
 
 #define SELF promise
-static const struct field promise_fields[] = { ONE(U32, node),         ONE(U32, gpu_mask),
-					       ONE(U32, victim),       ONE(U32, gpu_part),
-					       ONE(U32, gpu_part_mib), LAST };
+static const struct field promise_fields[] = { ONE(U32, node),
+					       ONE(U32, gpu_mask),
+					       ONE(U32, victim),
+					       ONE(U32, gpu_part),
+					       ONE(U32, gpu_part_mib),
+					       ONE(U32, slice),
+					       LAST };
 #undef SELF
 
 #define SELF attempt
@@ -358,6 +366,7 @@ static const struct field task_fields[] = { ONE(U32, node),
 					    ONE(I64, from_ms),
 					    ONE(U32, gpu_part),
 					    ONE(U32, gpu_part_mib),
+					    ONE(U32, slice),
 					    LAST };
 #undef SELF
 

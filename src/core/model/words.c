@@ -105,6 +105,20 @@ const char *node_state_name(uint8_t state)
 {
 	return word(node_states, ARRAY_SIZE(node_states), state);
 }
+static const char *const partitionings[] = {
+	[PARTITIONING_FIXED] = "fixed",
+	[PARTITIONING_AUTO] = "auto",
+	[PARTITIONING_OFF] = "off",
+};
+
+const char *partitioning_name(uint8_t partitioning)
+{
+	return word(partitionings, ARRAY_SIZE(partitionings), partitioning);
+}
+bool partitioning_find(const char *name, uint8_t *ret)
+{
+	return word_find(partitionings, ARRAY_SIZE(partitionings), name, ret);
+}
 const char *node_class_name(uint8_t class)
 {
 	return word(node_classes, ARRAY_SIZE(node_classes), class);

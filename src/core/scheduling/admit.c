@@ -137,6 +137,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_NODE_MARKED: return admit_node_marked(&a, &event->node_marked);
 	case EVENT_NODE_NUMA: return admit_node_numa(&a, &event->node_numa);
 	case EVENT_GPU_STATE: return admit_gpu_state(&a, &event->gpu_state);
+	case EVENT_LAYOUT_SET: return admit_layout_set(&a, &event->layout_set);
 	case EVENT_FABRIC_SET: return admit_fabric_set(&a, &event->fabric_set);
 	case EVENT_QUEUE_SET: return admit_queue_set(&a, &event->queue_set);
 	case EVENT_PRICE_SET: return admit_price_set(&a, &event->price_set);

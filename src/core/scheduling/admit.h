@@ -30,6 +30,12 @@ int admit_node_numa(const struct admission *a, const struct event_node_numa *e) 
 int admit_node_marked(const struct admission *a, const struct event_node_marked *e) MUST_CHECK;
 int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e) MUST_CHECK;
 
+/* admit_slices.c */
+int admit_layout_set(const struct admission *a, const struct event_layout_set *e) MUST_CHECK;
+/* A slice by name; or by need, SLICE_FIT: what gpu_part and gpu_memory_mib say. Fills in the name and its share. */
+int admit_slice(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+#define SLICE_FIT "fit"
+
 /* admit_queue.c */
 int admit_queue_set(const struct admission *a, struct event_queue_set *e) MUST_CHECK;
 int admit_price_set(const struct admission *a, const struct event_price_set *e) MUST_CHECK;

@@ -233,7 +233,8 @@ static bool node_is_marked(const struct facts *f, const struct node *n,
 {
 	char list[EVENT_TEXT_MAX + 1];
 
-	return n->class == e->class &&
+	return n->class == e->class && n->partitioning == e->partitioning &&
+	       n->slices_only == (e->slices_only != 0) &&
 	       strcmp(names_text(f, n->label, LABELS_MAX, list), e->labels) == 0 &&
 	       strcmp(names_text(f, n->taint, TAINTS_MAX, list), e->taints) == 0 &&
 	       strcmp(names_text(f, n->data, NODE_DATA_MAX, list), e->data) == 0;
@@ -251,6 +252,17 @@ int admit_node_marked(const struct admission *a, const struct event_node_marked 
 	if (rc == 0)
 		rc = admit_range(a, "the class of a node", e->class, NODE_CLASS_ANY,
 				 NODE_CLASS_INFERENCE);
+	if (rc == 0)
+		rc = admit_range(a, "the partitioning of a node", e->partitioning,
+				 PARTITIONING_FIXED, PARTITIONING_OFF);
+	if (rc == 0 && e->slices_only && e->partitioning == PARTITIONING_OFF)
+		rc = err_set(a->err, ERR_INVALID,
+			     "a node can't be there for slices alone and have partitioning: off");
+	if (rc == 0 && e->partitioning == PARTITIONING_OFF && node_is_cut(node))
+		rc = err_set(
+			a->err, ERR_CONFLICT,
+			"GPUs of node \"%s\" are cut into slices; make them whole before partitioning: off",
+			facts_name(a->facts, node->name));
 	if (rc < 0)
 		return rc;
 	return node_is_marked(a->facts, node, e) ? CORE_ALREADY : 0;

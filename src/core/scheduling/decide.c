@@ -103,7 +103,7 @@ const uint64_t *pass_home(struct pass *pass, uint32_t id)
 
 struct place_lists place_lists(const struct pass *pass, const struct placement *place)
 {
-	uint32_t rows = place->parts ? 4 : 2;
+	uint32_t rows = place->parts ? 5 : 2;
 	int64_t *numbers = arena_new_array(pass->arena, int64_t, (size_t)rows * place->count);
 	struct place_lists lists = { .nodes = numbers, .masks = numbers + place->count };
 
@@ -119,6 +119,10 @@ struct place_lists place_lists(const struct pass *pass, const struct placement *
 		lists.parts[i] = place->parts[i];
 		lists.parts_mib[i] = place->parts_mib[i];
 	}
+	if (place->slices)
+		lists.slices = numbers + (size_t)4 * place->count;
+	for (uint32_t i = 0; place->slices && i < place->count; i++)
+		lists.slices[i] = place->slices[i];
 	return lists;
 }
 

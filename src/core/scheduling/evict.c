@@ -53,6 +53,8 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 					  .parts_count = lists.parts ? tasks : 0,
 					  .parts_mib = lists.parts_mib,
 					  .parts_mib_count = lists.parts ? tasks : 0,
+					  .slices = lists.slices,
+					  .slices_count = lists.slices ? tasks : 0,
 					  .victims = victims,
 					  .victims_count = count };
 }

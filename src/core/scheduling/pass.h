@@ -220,6 +220,7 @@ const uint64_t *pass_home(struct pass *pass, uint32_t job);
 /* A placement as an event has it, in the arena. */
 struct place_lists {
 	int64_t *nodes, *masks, *parts, *parts_mib; /* parts NULL = whole GPUs */
+	int64_t *slices; /* NULL = none */
 };
 struct place_lists place_lists(const struct pass *pass, const struct placement *place);
 /* GPU shares that it holds. */

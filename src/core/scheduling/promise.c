@@ -213,6 +213,8 @@ static void promise_renew(struct pass *pass, const struct promise_view *p, const
 	e->masks = lists.masks;
 	e->parts = lists.parts;
 	e->parts_mib = lists.parts_mib;
+	e->slices = lists.slices;
+	e->slices_count = place->slices ? place->count : 0;
 	e->nodes_count = e->masks_count = place->count;
 	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
 	e->victims = victims;
@@ -424,9 +426,9 @@ static bool place_is_free(struct pass *pass, const struct promise_view *p)
 static struct placement promise_place(const struct pass *pass, const struct promise_view *p)
 {
 	struct placement place = { .count = p->tasks };
-	uint32_t *numbers = arena_new_array(pass->arena, uint32_t, (size_t)4 * p->tasks);
+	uint32_t *numbers = arena_new_array(pass->arena, uint32_t, (size_t)5 * p->tasks);
 
-	memcpy(numbers, p->numbers.at, (size_t)4 * p->tasks * sizeof(*numbers));
+	memcpy(numbers, p->numbers.at, (size_t)5 * p->tasks * sizeof(*numbers));
 	for (uint32_t t = 0; t < p->tasks; t++)
 		numbers[t] = (uint32_t)space_rank(&pass->view->space, promise_node(p, t));
 	place.ranks = numbers;
@@ -434,6 +436,8 @@ static struct placement promise_place(const struct pass *pass, const struct prom
 	if (promise_task(p, 0).part) {
 		place.parts = numbers + (size_t)2 * p->tasks;
 		place.parts_mib = numbers + (size_t)3 * p->tasks;
+		if (promise_task(p, 0).slice)
+			place.slices = numbers + (size_t)4 * p->tasks;
 	}
 	return place;
 }

@@ -280,6 +280,7 @@ static void start_move(struct pass *pass, const struct event_attempt_placed *e,
 				     .part_mib = e->parts_count ? (uint32_t)e->parts_mib[i] : 0,
 				     .sharer = shape_sharer(shape),
 				     .aligned = shape->align != 0,
+				     .slice = e->slices_count ? (uint32_t)e->slices[i] : 0,
 				     .cpu_milli = wish.cpu_milli,
 				     .ram_mib = wish.memory_mib };
 

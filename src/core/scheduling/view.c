@@ -273,11 +273,12 @@ static void promise_read(const struct facts *facts, uint32_t first, const struct
 			p->numbers.at[p->tasks + at] = promise->gpu_mask;
 			p->numbers.at[2 * p->tasks + at] = promise->gpu_part;
 			p->numbers.at[3 * p->tasks + at] = promise->gpu_part_mib;
-			p->numbers.at[4 * p->tasks + at] = shape_wish(shape, at).cpu_milli;
-			p->numbers.at[5 * p->tasks + at] = shape_wish(shape, at).memory_mib;
+			p->numbers.at[4 * p->tasks + at] = promise->slice;
+			p->numbers.at[5 * p->tasks + at] = shape_wish(shape, at).cpu_milli;
+			p->numbers.at[6 * p->tasks + at] = shape_wish(shape, at).memory_mib;
 			p->share += promise->gpu_part;
 		} else {
-			p->numbers.at[(PROMISE_COLUMNS - 1) * p->tasks + at] = promise->victim;
+			p->numbers.at[PROMISE_COLUMNS * p->tasks + at - p->tasks] = promise->victim;
 		}
 		row = promise->next;
 	}
@@ -515,6 +516,14 @@ static void node_follow(struct view *view, const struct facts *facts, int64_t id
 	}
 }
 
+static void layout_follow(struct view *view, const struct facts *facts, int64_t id)
+{
+	if (id < 1 || id > (int64_t)facts->nodes.count || view->space_stale)
+		return;
+	if (!space_layout_refresh(&view->space, facts, (struct node_id){ (uint32_t)id }))
+		view->space_stale = true;
+}
+
 /* --- following ----------------------------------------------------------------------------------------------- */
 
 /* The end of one job of an array is that of the array when it is the last one, or no success. */
@@ -639,6 +648,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_PRICE_SET:
 	case EVENT_NODE_NUMA:
 	case EVENT_NODE_MARKED: view->space_stale = true; return;
+	case EVENT_LAYOUT_SET: layout_follow(view, facts, event->layout_set.node); return;
 	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
 	case EVENT_POLICY_SET:
 		running_sync(view, facts);

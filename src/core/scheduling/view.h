@@ -98,7 +98,7 @@ struct promise_view {
 	ARRAY(uint32_t)
 	numbers; /* nodes, masks, parts, their memory, milli-CPUs, MiB, by task; then victims (attempts) */
 };
-enum { PROMISE_COLUMNS = 6 };
+enum { PROMISE_COLUMNS = 7 };
 static inline uint32_t promise_node(const struct promise_view *p, uint32_t task)
 {
 	return p->numbers.at[task];
@@ -116,7 +116,8 @@ static inline struct hold promise_task(const struct promise_view *p, uint32_t ta
 			      p->sharer,
 			      p->aligned,
 			      p->numbers.at[4 * p->tasks + task],
-			      p->numbers.at[5 * p->tasks + task] };
+			      p->numbers.at[5 * p->tasks + task],
+			      p->numbers.at[6 * p->tasks + task] };
 }
 
 /* An array of which only so many jobs may run at once. */
