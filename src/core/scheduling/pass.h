@@ -100,6 +100,7 @@ struct shape_memo {
 	bool never; /* it does not fit on what is reserved either */
 	uint32_t fits_at; /* 1 + pass->changes at which it fitted but for reservations; 0 = never */
 	bool no_reservation; /* none was found */
+	uint32_t ahead, moment; /* of ahead.c: not before that moment of that copy */
 	bool no_growth; /* no place for one rank more, by counts alone */
 	int64_t need, least; /* shares of its least width, at most and at least; 0 = not known */
 };
@@ -298,6 +299,18 @@ bool reserve_may_fit(struct pass *pass, const struct place_request *request);
 bool reserve_bare_is_known(const struct pass *pass);
 /* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
 struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared);
+
+/* ahead.c: when and where the job fits first, when all that runs ends as expected; it is reserved there then. False: not in the ends that
+ * were looked at. */
+bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_request *request,
+		   struct reservation *r);
+/* A reservation that was not found there is reserved there too. */
+void ahead_keep(struct pass *pass, const struct reservation *r);
+/* Enough was looked at for one pass: jobs that came or went, and what a copy of the space costs in such steps. */
+bool ahead_is_spent(const struct pass *pass);
+uint32_t ahead_moves(const struct pass *pass);
+/* Its place, node by node. */
+void reservation_split(struct pass *pass, struct reservation *r);
 
 /* reserve_kept.c: those that are facts. */
 void reserve_begin(struct pass *pass);
