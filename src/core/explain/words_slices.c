@@ -49,10 +49,10 @@ const char *words_slice_remedy(const struct words *w, const struct verdict *v)
 	if (v->level == TRAIT_SLICES && !w->shape->slice)
 		return "asking for a slice, or an admin: fairlead nodes set NODE --slices-only no";
 	if (v->level == TRAIT_SLICES)
-		return "a slice that GPUs of this cluster have (`fairlead nodes`), or a whole GPU";
+		return "a slice that GPUs of this cluster have (`fairlead gpus -o wide`), or a whole GPU";
 	return arena_printf(
 		w->arena,
-		"%lld more free slice%s %s, cut by an admin (`fairlead nodes cut NODE/GPU SLICES`) from an idle GPU%s",
+		"%lld more free slice%s %s, cut by an admin (`fairlead gpus cut NODE/INDEX --slices ...`) from an idle GPU%s",
 		(long long)(v->need - v->have), v->need - v->have == 1 ? "" : "s",
 		slice_wish_text(w->shape->slice, text), words_next_end(w));
 }

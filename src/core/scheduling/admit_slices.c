@@ -122,7 +122,7 @@ int admit_slice(const struct admission *a, struct event_job_submitted *e)
 		return err_set(
 			a->err, ERR_INVALID,
 			"gpus: no model of GPU has slices \"%.30s\"; names are such as 1g.10gb or 3g.40gb, and "
-			"`fairlead nodes` shows those that exist",
+			"`fairlead gpus -o wide` shows those that exist",
 			e->slice);
 	if (wanted && wanted != share)
 		return err_set(
