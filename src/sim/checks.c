@@ -582,12 +582,28 @@ static void check_shrunk(struct checks *checks, const struct facts *f,
 	note_eviction(checks, f, e->attempt, (uint32_t)e->for_job);
 }
 
+/* Whoever is moved saves checkpoints, and must run again too. */
+static void check_moved(struct checks *checks, const struct facts *f,
+			const struct event_attempt_stopped *e)
+{
+	const struct attempt *attempt = attempt_find(f, e->attempt);
+
+	if (!attempt)
+		return;
+	if (!job_get(f, attempt->job)->checkpoints)
+		checks_problem(checks, f, "job %s is moved, but makes no checkpoints",
+			       job_text(f, attempt->job.v));
+	note_eviction(checks, f, e->attempt, attempt->job.v);
+}
+
 static void check_stopped(struct checks *checks, const struct facts *f,
 			  const struct event_attempt_stopped *e)
 {
 	uint32_t for_job = e->attempt < checks->for_room ? checks->for_job[e->attempt] : 0;
 
-	if (e->why != STOP_EVICTED)
+	if (e->why == STOP_MOVED)
+		check_moved(checks, f, e);
+	if (e->why != STOP_EVICTED && e->why != STOP_MOVED)
 		return;
 	/* Warned for one job, and counted on by a later promise as well: it goes for the first. */
 	if (attempt_find(f, e->attempt) && attempt_find(f, e->attempt)->for_job)

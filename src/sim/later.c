@@ -21,8 +21,6 @@ struct later {
 
 static const struct later later_table[] = {
 	{ "node", "mig_allowed", IS_NOT, "false", "slices of a GPU" },
-	{ "policy", "defragment", IS_NOT, "off", "rearranging" },
-	{ "policy", "consolidation", ANY, NULL, "rearranging" },
 	{ "job", "kind", IS, "interactive", "interactive sessions" },
 };
 

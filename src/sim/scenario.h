@@ -81,6 +81,7 @@ struct scenario_policy {
 		defragment; /* -1 = the core's own default */
 	bool packing, allow_critical_burst;
 	int64_t share_gpus; /* -1 = the core's own default */
+	int64_t defragment_moves, defragment_work_ms; /* likewise */
 };
 
 /* A place of a task that runs already when the scenario starts. */

@@ -243,7 +243,6 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 	static const struct {
 		const char *text, *words;
 	} cases[] = {
-		{ "policy: {defragment: always}\n", "key `defragment`" },
 		{ "jobs:\n  - {name: a, kind: interactive}\n", "key `kind`" },
 	};
 

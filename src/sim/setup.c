@@ -51,6 +51,8 @@ static int set_policy(struct run *run, struct err *err)
 	e.policy_set.budget_warns = p->budget_warns;
 	e.policy_set.half_life_ms = p->half_life_ms;
 	e.policy_set.defragment = p->defragment;
+	e.policy_set.defragment_moves = p->defragment_moves;
+	e.policy_set.defragment_work_ms = p->defragment_work_ms;
 	e.policy_set.share_gpus = p->share_gpus;
 	return offer(run, &e, run->scenario->line, err);
 }

@@ -26,6 +26,8 @@ uint8_t job_live_state(const struct attempt *attempt);
 bool job_state_waits(uint8_t state);
 /* The promise of a job's place and the rows of its tasks, dropped. */
 void promise_drop(struct facts *f, struct job_id id);
+/* Something happened: does it make a new look for moves worth while? */
+void moves_follow(struct facts *f, enum event_kind kind);
 void reservation_drop(struct facts *f, struct job_id job);
 void tasks_drop(struct facts *f, struct attempt_id id);
 /* The attempt when it is its job's live one, else 0. */

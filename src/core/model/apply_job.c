@@ -496,7 +496,7 @@ void apply_job_requeued(struct facts *f, const struct event_job_requeued *e)
 		return;
 	reason = facts_put_text(f, job_get(f, id)->reason, e->text);
 	job = job_edit(f, id);
-	job->evicted = e->why == REQUEUE_EVICTED;
+	job->evicted = e->why == REQUEUE_EVICTED || e->why == REQUEUE_MOVED;
 	job->retries_left = clamp_u16(e->retries_left);
 	job->reason = reason;
 	job_set_state(f, id, job_waiting_state(f, job_get(f, id)));
@@ -643,7 +643,7 @@ void apply_promise_made(struct facts *f, const struct event_promise_made *e)
 	struct job_id id = job_open(f, e->job);
 	uint32_t first = 0, row;
 
-	if (!id.v || job_is_live(job_get(f, id)) || !promise_fits(f, e))
+	if (!id.v || !promise_fits(f, e))
 		return;
 	promise_drop(f, id);
 	for (uint32_t i = e->victims_count; i-- > 0; first = row) {

@@ -21,9 +21,11 @@ static const struct policy first_policy = {
 	.blackhole_failures = 3,
 	.allow_critical_burst = 0,
 	.backfill_depth = 32,
-	.defragment = 1,
+	.defragment = DEFRAGMENT_ON_DEMAND,
 	.keep_ended_ms = CLIENT_KEY_MS,
 	.share_gpus = SHARE_GPUS_TEAM,
+	.defragment_moves = 20,
+	.defragment_work_ms = 600000,
 };
 
 void facts_init(struct facts *f)

@@ -98,6 +98,8 @@ enum role_number {
 	ROLE_NUMBERS
 };
 /* Whose parts may lie on one GPU: of one team, anybody's, or each job's alone. */
+/* When running jobs are moved so that free GPUs come to lie together: when a waiting job needs it, whenever it is of use, never. */
+enum defragment { DEFRAGMENT_ON_DEMAND = 1, DEFRAGMENT_ALWAYS, DEFRAGMENT_OFF };
 enum share_gpus { SHARE_GPUS_TEAM = 1, SHARE_GPUS_ANY, SHARE_GPUS_OFF };
 
 enum job_state {
@@ -127,7 +129,8 @@ enum stop_why {
 	STOP_LOST, /* lost with the machine or its shepherd */
 	STOP_START, /* a rank's place could not be prepared */
 	STOP_DONE, /* a role that ends the job has ended: the others are stopped, and it has succeeded */
-	STOP_WINDOW /* its window closed */
+	STOP_WINDOW, /* its window closed */
+	STOP_MOVED /* goes on at another place, promised to it, so that others fit */
 };
 
 /* How a task ended; the same numbers as enum engine_cause (the core knows no engine). */
@@ -142,7 +145,14 @@ enum task_cause {
 	CAUSE_NO_SPACE /* the disk was too full to start it: no fault of the job's */
 };
 
-enum requeue_why { REQUEUE_EVICTED, REQUEUE_FAILED, REQUEUE_NODE, REQUEUE_LOST, REQUEUE_WINDOW };
+enum requeue_why {
+	REQUEUE_EVICTED,
+	REQUEUE_FAILED,
+	REQUEUE_NODE,
+	REQUEUE_LOST,
+	REQUEUE_WINDOW,
+	REQUEUE_MOVED
+};
 
 enum attempt_state {
 	ATTEMPT_FREE, /* there is no such attempt: its job is forgotten, or its record could not be read */
@@ -534,6 +544,19 @@ struct policy {
 	int64_t budget_warns; /* 1 = jobs beyond their queue's budget start all the same */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
 	int64_t share_gpus; /* enum share_gpus */
+	int64_t defragment_moves; /* jobs moved in an hour, at most */
+	int64_t defragment_work_ms; /* work that may be lost for each GPU gained */
+};
+
+/* Jobs that were moved so that GPUs came to lie together (core/rearranging). */
+struct moves {
+	int64_t looked_ms; /* when moves were looked for the last time, 0 = never */
+	int64_t again_ms; /* time alone may bring a plan from then on, 0 = it will not */
+	bool stale; /* something has happened since */
+	bool asked; /* a person wants them now */
+	int64_t hour_ms; /* when the hour began in which moves are counted */
+	uint32_t in_hour; /* jobs moved in it */
+	int64_t jobs, lost_gpu_ms; /* moved until now, and what that was reckoned to cost */
 };
 
 struct facts {
@@ -559,6 +582,7 @@ struct facts {
 	uint64_t reviewed_seq; /* record that says so */
 	int64_t sought_ms; /* when jobs that had none were looked for the last time, in a review or without */
 	uint64_t sought_seq;
+	struct moves moves;
 	struct table prices; /* few: by model, as they were set first */
 	struct table bookings; /* BOOKINGS_MAX rows at most; rows are used again */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
@@ -734,4 +758,6 @@ bool tier_find(const char *name, uint8_t *ret);
 bool kind_find(const char *name, uint8_t *ret);
 const char *share_gpus_name(int64_t share_gpus); /* "team", "any", "off" */
 bool share_gpus_find(const char *name, int64_t *ret);
+const char *defragment_name(int64_t defragment); /* "on-demand", "always", "off" */
+bool defragment_find(const char *name, int64_t *ret);
 bool role_find(const char *name, uint8_t *ret);

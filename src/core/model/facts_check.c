@@ -40,6 +40,9 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 		return WRONG("%u topology levels are more than %d", f->level_count, LEVELS_MAX);
 	if (f->search_stale && !f->searched)
 		return WRONG("a round of searches that has not begun is stale");
+	if (f->moves.looked_ms < 0 || f->moves.again_ms < 0 || f->moves.jobs < 0 ||
+	    f->moves.in_hour > f->moves.jobs)
+		return WRONG("the moves of an hour are more than all moves");
 	if (f->gpus.count != (uint64_t)f->nodes.count * NODE_GPUS_MAX)
 		return WRONG("%u GPU records do not belong to %u nodes", f->gpus.count,
 			     f->nodes.count);
@@ -537,8 +540,6 @@ static int check_job(const struct facts *f, struct job_id id, struct err *err)
 			return WRONG("job %u is %s, but its attempt says %s", id.v,
 				     job_state_name(job->state),
 				     job_state_name(job_live_state(attempt)));
-		if (job->promise)
-			return WRONG("job %u has a place and a promise", id.v);
 	} else if (job_state_waits(job->state)) {
 		if (job->state != job_waiting_state(f, job))
 			return WRONG("job %u is %s, but waits as %s", id.v,

@@ -154,3 +154,43 @@ void random_layouts(struct random *r, const struct facts *f, struct arena *arena
 	e->layouts_count = random_below(r, 20) ? count : 0;
 	e->reason = random_below(r, 2) ? "" : "asked for";
 }
+
+void random_booking(struct random *r, const struct facts *f, struct arena *arena,
+		    struct event_booking_set *e)
+{
+	uint32_t count = random_below(r, 4);
+	int64_t *nodes = arena_new_array(arena, int64_t, count + 1),
+		*masks = arena_new_array(arena, int64_t, count + 1);
+
+	for (uint32_t i = 0; i < count; i++) {
+		nodes[i] = random_recent(r, f->nodes.count);
+		masks[i] = random_upto(r, 255);
+	}
+	e->name = arena_printf(arena, "book%u", random_below(r, 6));
+	e->queue = arena_printf(arena, "q%u", random_below(r, 6));
+	e->from_ms = random_upto(r, 500000);
+	e->to_ms = random_upto(r, 900000);
+	e->keep = random_upto(r, 1);
+	e->model = random_below(r, 2) ? "" : "model-1";
+	e->gpus = random_upto(r, 8);
+	e->nodes = nodes;
+	e->masks = masks;
+	e->nodes_count = e->masks_count = count;
+	e->reason = arena_printf(arena, "reason %u", random_below(r, 4));
+}
+
+void random_moves(struct random *r, const struct facts *f, struct arena *arena,
+		  struct event_moves_planned *e)
+{
+	uint32_t count = random_below(r, 4);
+	int64_t *jobs = arena_new_array(arena, int64_t, count + 1);
+
+	for (uint32_t i = 0; i < count; i++)
+		jobs[i] = random_recent(r, f->jobs.count);
+	e->for_job = random_below(r, 3) ? random_recent(r, f->jobs.count) : 0;
+	e->jobs = jobs;
+	e->jobs_count = count;
+	e->lost_gpu_ms = random_upto(r, 1000);
+	e->gained_share = random_upto(r, 8 * GPU_SHARE);
+	e->again_ms = random_mostly(r, 0);
+}

@@ -290,7 +290,7 @@ static void fill_attempt_ended(struct random *r, const struct facts *f, struct a
 
 	fill_places(r, f, nodes, masks, count);
 	e->attempt = live_attempt(r, f);
-	e->why = random_upto(r, STOP_WINDOW);
+	e->why = random_upto(r, STOP_MOVED);
 	e->used_gpu_ms = random_upto(r, 100000);
 	e->lost_gpu_ms = random_upto(r, 1000);
 	e->run_ms = random_upto(r, 100000);
@@ -381,29 +381,6 @@ static void fill_reservation_set(struct random *r, const struct facts *f, struct
 	e->waits_for = random_recent(r, f->jobs.count);
 }
 
-static void fill_booking_set(struct random *r, const struct facts *f, struct arena *arena,
-			     struct event_booking_set *e)
-{
-	uint32_t count = random_below(r, 4);
-	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
-
-	for (uint32_t i = 0; i < count; i++) {
-		nodes[i] = random_recent(r, f->nodes.count);
-		masks[i] = random_upto(r, 255);
-	}
-	e->name = named(r, arena, "book", 6);
-	e->queue = named(r, arena, "q", 6);
-	e->from_ms = random_upto(r, 500000);
-	e->to_ms = random_upto(r, 900000);
-	e->keep = random_upto(r, 1);
-	e->model = random_below(r, 2) ? "" : "model-1";
-	e->gpus = random_upto(r, 8);
-	e->nodes = nodes;
-	e->masks = masks;
-	e->nodes_count = e->masks_count = count;
-	e->reason = named(r, arena, "reason ", 4);
-}
-
 /* How often each kind comes. */
 static const struct {
 	enum event_kind kind;
@@ -465,6 +442,8 @@ static const struct {
 	{ EVENT_JOBS_FORGOTTEN, 2 },
 	{ EVENT_RECORDS_LOST, 1 },
 	{ EVENT_SEARCHED, 1 },
+	{ EVENT_MOVES_PLANNED, 2 },
+	{ EVENT_DEFRAG_ASKED, 1 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -492,6 +471,9 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->policy_set.keep_ended_ms = between(r, -1, 1000);
 		e->policy_set.order_age = between(r, -1, 9);
 		e->policy_set.share_gpus = between(r, -1, SHARE_GPUS_OFF);
+		e->policy_set.defragment = between(r, -1, DEFRAGMENT_OFF);
+		e->policy_set.defragment_moves = between(r, -1, 30);
+		e->policy_set.defragment_work_ms = between(r, -1, 1000);
 	} else if (e->kind == EVENT_SEARCHED) {
 		e->searched.count = random_mostly(r, 0);
 		e->searched.stale = random_upto(r, 1);
@@ -545,7 +527,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		}
 		e->queue_set.calendar = random_below(r, 4) ? "" : named(r, arena, "sat ", 4);
 	} else if (e->kind == EVENT_BOOKING_SET) {
-		fill_booking_set(r, f, arena, &e->booking_set);
+		random_booking(r, f, arena, &e->booking_set);
 	} else if (e->kind == EVENT_BOOKING_ENDED) {
 		e->booking_ended.name = named(r, arena, "book", 6);
 	} else if (e->kind == EVENT_PRICE_SET || e->kind == EVENT_BUDGET_SET) {
@@ -622,7 +604,7 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->job_priority_set.priority = between(r, -50, 50);
 	} else if (e->kind == EVENT_JOB_REQUEUED) {
 		e->job_requeued.job = job;
-		e->job_requeued.why = random_upto(r, REQUEUE_LOST);
+		e->job_requeued.why = random_upto(r, REQUEUE_MOVED);
 		e->job_requeued.retries_left = random_upto(r, 3);
 		e->job_requeued.text = named(r, arena, "again ", 3);
 	} else if (e->kind == EVENT_JOB_ENDED) {
@@ -644,6 +626,8 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->reservations_reviewed.kept = random_upto(r, 1);
 	} else if (e->kind == EVENT_RESERVATION_DROPPED) {
 		e->reservation_dropped.job = job;
+	} else if (e->kind == EVENT_MOVES_PLANNED) {
+		random_moves(r, f, arena, &e->moves_planned);
 	} else if (e->kind == EVENT_CHECKPOINT_SAVED) {
 		fill_checkpoint_saved(r, f, arena, &e->checkpoint_saved);
 	} else if (e->kind == EVENT_CHECKPOINT_VOID) {
@@ -735,7 +719,7 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 		e->attempt_spared.attempt = attempt;
 	} else if (e->kind == EVENT_ATTEMPT_STOPPED) {
 		e->attempt_stopped.attempt = attempt;
-		e->attempt_stopped.why = random_upto(r, STOP_WINDOW);
+		e->attempt_stopped.why = random_upto(r, STOP_MOVED);
 		e->attempt_stopped.grace_ms = random_upto(r, 1000);
 	} else if (e->kind == EVENT_ATTEMPT_ENDED) {
 		fill_attempt_ended(r, f, arena, &e->attempt_ended);

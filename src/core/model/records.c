@@ -38,6 +38,14 @@ static const struct field head_fields[] = { ONE(I64, seq),
 					    ONE(BOOL, search_stale),
 					    ONE(I64, sought_ms),
 					    ONE(I64, sought_seq),
+					    ONE(I64, moves.looked_ms),
+					    ONE(I64, moves.again_ms),
+					    ONE(BOOL, moves.stale),
+					    ONE(BOOL, moves.asked),
+					    ONE(I64, moves.hour_ms),
+					    ONE(U32, moves.in_hour),
+					    ONE(I64, moves.jobs),
+					    ONE(I64, moves.lost_gpu_ms),
 					    LAST };
 #undef SELF
 
@@ -62,6 +70,8 @@ static const struct field policy_fields[] = { ONE(I64, min_runtime_ms),
 					      ONE(I64, order_budget),
 					      ONE(I64, budget_warns),
 					      ONE(I64, share_gpus),
+					      ONE(I64, defragment_moves),
+					      ONE(I64, defragment_work_ms),
 					      LAST };
 #undef SELF
 

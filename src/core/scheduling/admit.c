@@ -162,6 +162,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_CHECKPOINT_SAVED: return admit_report(&a, event->checkpoint_saved.attempt);
 	case EVENT_CHECKPOINT_VOID: return admit_checkpoint_void(&a, &event->checkpoint_void);
 	case EVENT_JOBS_FORGOTTEN: return admit_jobs_forgotten(&a, &event->jobs_forgotten);
+	case EVENT_DEFRAG_ASKED: return facts->moves.asked ? CORE_ALREADY : 0;
 	case EVENT_NONE:
 	case EVENT_SEARCHED:
 	case EVENT_JOB_REQUEUED:
@@ -180,6 +181,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_RESERVATIONS_REVIEWED:
 	case EVENT_RESERVATION_SET:
 	case EVENT_RESERVATION_DROPPED:
+	case EVENT_MOVES_PLANNED:
 	case EVENT_KIND_LIMIT: break;
 	}
 	return refuse_decision(&a, event);

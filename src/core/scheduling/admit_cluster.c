@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "core/model/apply.h"
 
+enum { DEFRAGMENT_MOVES_MAX = 100000 };
+
 int admit_policy_set(const struct admission *a, const struct event_policy_set *e)
 {
 	const struct {
@@ -24,7 +26,9 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		{ "backfill depth", e->backfill_depth, 1024 },
 		{ "collect_after", e->collect_after_ms, ADMIT_DURATION_MAX_MS },
 		{ "half_life", e->half_life_ms, ADMIT_DURATION_MAX_MS },
-		{ "defragment", e->defragment, 2 },
+		{ "defragment", e->defragment, DEFRAGMENT_OFF },
+		{ "defragment_moves", e->defragment_moves, DEFRAGMENT_MOVES_MAX },
+		{ "defragment_work", e->defragment_work_ms, ADMIT_DURATION_MAX_MS },
 		{ "the weight of deadlines", e->order_deadline, 1000 },
 		{ "the weight of efficiency", e->order_efficiency, 1000 },
 		{ "the weight of age", e->order_age, 1000 },
@@ -38,6 +42,13 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		if (fields[i].value != -1 &&
 		    admit_range(a, fields[i].what, fields[i].value, 0, fields[i].max) < 0)
 			return -(int)ERR_INVALID;
+	/* 0 would be "as before" to those who read the record. */
+	if (e->defragment_moves == 0 &&
+	    admit_range(a, "defragment_moves", 0, 1, DEFRAGMENT_MOVES_MAX) < 0)
+		return -(int)ERR_INVALID;
+	if (e->defragment_work_ms == 0 &&
+	    admit_range(a, "defragment_work (ms)", 0, 1, ADMIT_DURATION_MAX_MS) < 0)
+		return -(int)ERR_INVALID;
 	return 0;
 }
 

@@ -88,6 +88,21 @@ bool reserve_is_in_way(const struct pass *pass)
 	return false;
 }
 
+void reserve_layer_before(struct pass *pass, uint32_t turn)
+{
+	pass->layer_end_ms = -1;
+	for (uint32_t i = 0; i < pass->reservation_count; i++) {
+		struct reservation *r = &pass->reservations[i];
+
+		if ((r->turn < turn) == r->is_kept)
+			continue;
+		if (r->turn < turn)
+			reservation_keep(pass, r);
+		else
+			reservation_free(pass, r);
+	}
+}
+
 struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared)
 {
 	struct verdict why = { .code = REASON_RESERVATION, .need = end_ms };
@@ -208,7 +223,7 @@ static void reservation_add(struct pass *pass, const struct reservation *r)
 	     at > 0 && pass->reservations[at - 1].start_ms > r->start_ms; at--)
 		pass->reservations[at] = pass->reservations[at - 1];
 	pass->reservations[at] = *r;
-	pass->reservation_count++;
+	pass->reservations[at].turn = pass->reservation_count++;
 }
 
 bool reserve_for(struct pass *pass, uint32_t id)
