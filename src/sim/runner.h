@@ -77,6 +77,8 @@ int scenario_run(const struct scenario *scenario, FILE *trace, struct arena *are
 
 /* Between the files of the runner. */
 int run_setup(struct run *run, struct err *err) MUST_CHECK; /* setup.c: everything of time 0 */
+int run_team(struct run *run, const char *team, int line, struct err *err)
+	MUST_CHECK; /* is there from now on; "" = none */
 int run_submit(struct run *run, uint32_t job, struct err *err) MUST_CHECK;
 int run_happen(struct run *run, const struct scenario_event *event, struct err *err)
 	MUST_CHECK; /* happen.c */

@@ -102,7 +102,7 @@ struct scenario_roles {
 };
 
 struct scenario_job {
-	const char *name, *queue, *user;
+	const char *name, *queue, *user, *team;
 	const char *models; /* accepted ones, comma separated; "" = any */
 	const char *require, *prefer, *spread; /* topology levels, "" = none */
 	int64_t max_slowdown; /* per mille, 0 = any */
@@ -147,7 +147,7 @@ struct scenario_job {
 };
 
 struct scenario_booking {
-	const char *name, *queue, *model; /* model "" = any */
+	const char *name, *queue, *user, *team, *model; /* "" = any */
 	int64_t from_ms, to_ms, gpus; /* gpus 0 = the nodes as a whole */
 	const char *const *nodes;
 	uint32_t node_count;

@@ -15,6 +15,7 @@
 static const struct scenario_job job_default = {
 	.queue = "default",
 	.user = "scenario",
+	.team = "",
 	.models = "",
 	.require = "",
 	.prefer = "",
@@ -448,7 +449,7 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "deadline",    "efficiency",     "spread",
 					     "throughput",  "min_throughput", "mix_models",
 					     "data",        "roles",          "align",
-					     "window",      "window_end" };
+					     "window",      "window_end",     "team" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;
@@ -463,6 +464,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		rc = reader_text(r, item, "queue", &job.queue);
 	if (rc == 0)
 		rc = reader_text(r, item, "user", &job.user);
+	if (rc == 0)
+		rc = reader_text(r, item, "team", &job.team);
 	if (rc == 0)
 		rc = read_words(r, item, &job);
 	if (rc == 0)

@@ -286,6 +286,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	digest_format(&key, hex);
 	j->name = from->name;
 	j->user = from->user;
+	j->team = from->team;
 	j->queue = from->queue;
 	j->kind = from->kind;
 	j->tier = from->tier;
@@ -385,6 +386,16 @@ static void tell_engine(struct run *run, const struct run_job *job)
 		engine_sim_job(&run->world.engine, job->id + i, &work);
 }
 
+int run_team(struct run *run, const char *team, int line, struct err *err)
+{
+	struct event e = event_make(EVENT_TEAM_SET, 0, "scenario");
+
+	e.team_set.name = team;
+	if (!*team || facts_team_find(&run->world.facts, team))
+		return 0;
+	return world_offer(&run->world, &e, NULL, err) < 0 ? run_error(run, line, err) : 0;
+}
+
 int run_submit(struct run *run, uint32_t index, struct err *err)
 {
 	struct run_job *job = &run->jobs[index];
@@ -393,7 +404,7 @@ int run_submit(struct run *run, uint32_t index, struct err *err)
 	int64_t *depends = depend_ids(run, job->from, &depend_count, err);
 	int rc;
 
-	if (!depends)
+	if (!depends || run_team(run, job->from->team, job->from->line, err) < 0)
 		return -(int)err->code;
 	e.job_submitted.depends = depends;
 	e.job_submitted.depends_whole = depends + depend_count;

@@ -290,10 +290,11 @@ struct price {
 	int64_t micro_per_hour; /* of one GPU; -1 = it has none any more */
 };
 
-/* GPUs, or whole nodes, reserved in advance for jobs of a queue and of those below it. */
+/* GPUs, or whole nodes, reserved in advance for jobs of a queue and of those below it, of a user, of a team: of all that are named. */
 struct booking {
 	struct name_id name; /* 0 = the row is free */
-	struct queue_id queue;
+	struct queue_id queue; /* 0 = any */
+	struct name_id user, team; /* 0 = any */
 	int64_t from_ms, to_ms;
 	struct name_id model; /* 0 = any */
 	uint32_t gpus; /* 0 = its nodes as a whole */
@@ -694,9 +695,15 @@ static inline const struct booking *booking_get(const struct facts *f, uint32_t 
 {
 	return table_get(&f->bookings, row);
 }
+static inline bool booking_is_personal(const struct booking *booking)
+{
+	return booking->user.v || booking->team.v;
+}
 uint32_t facts_booking_find(const struct facts *f, const char *name); /* row; 0 = none */
-/* Jobs of this queue may use it. */
-bool booking_is_for(const struct facts *f, const struct booking *booking, struct queue_id queue);
+/* The job may use it. */
+bool booking_is_for(const struct facts *f, const struct booking *booking, const struct job *job);
+/* As far as its user and team go: true of one that names neither. */
+bool booking_is_for_person(const struct booking *booking, const struct job *job);
 /* The job's reservation, NULL if it has none. */
 const struct reservation_fact *facts_reservation(const struct facts *f, struct job_id job);
 /* Does a task with this wish take a part of one GPU. */

@@ -222,8 +222,9 @@ static int check_booking_references(const struct facts *f, struct err *err)
 
 		if (!b->name.v)
 			continue;
-		if (!name_ok(f, b->name) || !name_ok(f, b->model) ||
-		    !id_exists(&f->queues, b->queue.v) || b->from_ms < 0 ||
+		if (!name_ok(f, b->name) || !name_ok(f, b->model) || !name_ok(f, b->user) ||
+		    !name_ok(f, b->team) || !row_ok(&f->queues, b->queue.v) ||
+		    (!b->queue.v && !b->user.v && !b->team.v) || b->from_ms < 0 ||
 		    b->to_ms <= b->from_ms || !row_ok(&f->texts, b->reason.v))
 			return WRONG("reservation %u in advance: its name, queue or time is wrong",
 				     row);

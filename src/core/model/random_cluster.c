@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random prices and budgets; parts, marks and slices of nodes; descriptions of a fabric: some makes of hosts, figures of some levels. */
+/* Random prices and budgets; reservations in advance; parts, marks and slices of nodes; descriptions of a fabric: some makes of hosts,
+ * figures of some levels. */
 #include "base/arena.h"
 #include "core/model/random_events.h"
 
@@ -155,19 +156,26 @@ void random_layouts(struct random *r, const struct facts *f, struct arena *arena
 	e->reason = random_below(r, 2) ? "" : "asked for";
 }
 
+static const char *named(struct random *r, struct arena *arena, const char *what)
+{
+	return arena_printf(arena, "%s%u", what, random_below(r, 6));
+}
+
 void random_booking(struct random *r, const struct facts *f, struct arena *arena,
 		    struct event_booking_set *e)
 {
 	uint32_t count = random_below(r, 4);
-	int64_t *nodes = arena_new_array(arena, int64_t, count + 1),
-		*masks = arena_new_array(arena, int64_t, count + 1);
+	int64_t *nodes = arena_new_array(arena, int64_t, (size_t)count + 1),
+		*masks = arena_new_array(arena, int64_t, (size_t)count + 1);
 
 	for (uint32_t i = 0; i < count; i++) {
 		nodes[i] = random_recent(r, f->nodes.count);
 		masks[i] = random_upto(r, 255);
 	}
-	e->name = arena_printf(arena, "book%u", random_below(r, 6));
-	e->queue = arena_printf(arena, "q%u", random_below(r, 6));
+	e->name = named(r, arena, "book");
+	e->queue = random_below(r, 4) ? named(r, arena, "q") : "";
+	e->user = random_below(r, 4) ? "" : named(r, arena, "u");
+	e->team = random_below(r, 4) ? "" : named(r, arena, "t");
 	e->from_ms = random_upto(r, 500000);
 	e->to_ms = random_upto(r, 900000);
 	e->keep = random_upto(r, 1);
@@ -176,7 +184,7 @@ void random_booking(struct random *r, const struct facts *f, struct arena *arena
 	e->nodes = nodes;
 	e->masks = masks;
 	e->nodes_count = e->masks_count = count;
-	e->reason = arena_printf(arena, "reason %u", random_below(r, 4));
+	e->reason = named(r, arena, "reason ");
 }
 
 void random_moves(struct random *r, const struct facts *f, struct arena *arena,

@@ -396,6 +396,8 @@ static const struct field booking_fields[] = { ONE(NAME, name),
 					       ONE(REASON, reason),
 					       SOME(U32, node, BOOKING_NODES_MAX),
 					       SOME(U32, mask, BOOKING_NODES_MAX),
+					       ONE(NAME, user),
+					       ONE(NAME, team),
 					       LAST };
 #undef SELF
 

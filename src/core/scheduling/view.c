@@ -493,6 +493,27 @@ static void running_sync(struct view *view, const struct facts *facts)
 			job_sync(view, facts, walk.id, false);
 }
 
+static uint64_t bookings_personal(const struct facts *facts)
+{
+	uint64_t rows = 0;
+
+	for (uint32_t row = 1; row <= facts->bookings.count; row++)
+		if (booking_is_personal(booking_get(facts, row)))
+			rows |= UINT64_C(1) << (row - 1);
+	return rows;
+}
+
+/* Whom a reservation for people is for may have changed: those that wait stand in other buckets. */
+static void booked_sync(struct view *view, const struct facts *facts)
+{
+	uint64_t was = view->booked;
+
+	view->booked = bookings_personal(facts);
+	for (uint32_t id = 1; (was || view->booked) && id <= view->jobs.count; id++)
+		if (job_view_get(view, id)->bucket)
+			view_wait_sync(view, facts, id);
+}
+
 static void node_follow(struct view *view, const struct facts *facts, int64_t id)
 {
 	uint32_t draining;
@@ -642,6 +663,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_BOOKING_ENDED:
 		view->draining = nodes_draining(facts);
 		running_sync(view, facts);
+		booked_sync(view, facts);
 		return;
 	case EVENT_NODE_WINDOW: node_follow(view, facts, event->node_window.node); return;
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
@@ -752,6 +774,7 @@ struct view *view_create(const struct facts *facts)
 	queues_build(view, facts);
 	view->space_stale = true; /* filled once, after the jobs */
 	view->draining = nodes_draining(facts);
+	view->booked = bookings_personal(facts);
 	while (view->job_count < facts->jobs.count)
 		job_sync(view, facts, ++view->job_count, false);
 	nodes_due_sync(view, facts);

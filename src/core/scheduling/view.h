@@ -60,6 +60,8 @@ struct bucket {
 	uint8_t run_class;
 	bool declared; /* its jobs have a run-time limit: a claim is lent to such */
 	bool timed; /* its jobs have a window of their own */
+	uint64_t
+		booked; /* reservations in advance for people, by row, that are for its jobs' users and teams */
 };
 
 /* Models of GPUs that count each for itself in what a queue uses (dominant.h): the first ones by name. */
@@ -164,6 +166,7 @@ struct view {
 	uint32_t job_count; /* jobs 1..job_count have been indexed */
 	uint32_t draining; /* nodes that are being drained, or have maintenance (announced); and
 			   * reservations in advance */
+	uint64_t booked; /* reservations in advance for people, by row */
 	bool space_stale, queues_stale;
 };
 
