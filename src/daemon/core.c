@@ -16,6 +16,8 @@
 #include "daemon/state.h"
 #include "engine/failpoint.h"
 
+enum { REBUILD_PAUSE_MS = 1000 };
+
 static void append(struct daemon *d, struct batch *batch, struct event *event)
 {
 	event->seq = d->facts.seq + 1;
@@ -142,6 +144,13 @@ static void take_fact(struct daemon *d, struct batch *batch, struct fact_message
 	free(message);
 }
 
+static void take_adopted(struct daemon *d, struct message *message)
+{
+	CHECK(d->adopting);
+	d->adopting--;
+	free(message);
+}
+
 /* Takes from the list for as long as a turn may, at least one. True when asked to stop. */
 static bool take_messages(struct daemon *d, struct batch *batch, struct message **messages,
 			  int64_t began_ns)
@@ -155,6 +164,7 @@ static bool take_messages(struct daemon *d, struct batch *batch, struct message 
 		switch ((enum core_message)message->kind) {
 		case CORE_COMMAND: take_command(d, batch, (struct command_message *)message); break;
 		case CORE_FACT: take_fact(d, batch, (struct fact_message *)message); break;
+		case CORE_ADOPTED: take_adopted(d, message); break;
 		case CORE_STOP: stop = true; break;
 		}
 	}
@@ -166,7 +176,7 @@ static bool take_messages(struct daemon *d, struct batch *batch, struct message 
 static void tick(struct daemon *d, struct batch *batch)
 {
 	int64_t now = event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());
-	if (d->wake_ms == 0 || now < d->wake_ms)
+	if (d->wake_ms == 0 || now < d->wake_ms || d->adopting)
 		return;
 	struct event ticked = event_make(EVENT_CLOCK_TICKED, now, "fairlead");
 	core_append(d, batch, &ticked);
@@ -238,6 +248,7 @@ static int read_back(struct daemon *d, struct err *err)
 static void rebuild(struct daemon *d)
 {
 	struct err err = { 0 };
+	d->rebuild_ms = clock_boot_ms();
 	if (!d->unreadable)
 		log_line(LOG_ERROR, "a commit failed; state is being read back from the journal");
 	forget_state(d);
@@ -257,11 +268,21 @@ static void rebuild(struct daemon *d)
 	daemon_problem(d, "");
 	atomic_store(&d->full, false); /* the next commit says so again */
 	gate_publish_rebuilt(d);
+	d->rebuilt_seq = d->facts.seq;
 	atomic_store(&d->faulted, false);
 	effects_adopt_anew(d);
 }
 
-static void refuse_all(struct message *messages)
+/* The first time at once. Where that was in vain, because the disk has no room for a single record, say, after a pause. */
+int64_t core_rebuild_wait_ms(struct daemon *d)
+{
+	if (!d->unreadable && d->durable_seq > d->rebuilt_seq)
+		return 0;
+	int64_t left = d->rebuild_ms + REBUILD_PAUSE_MS - clock_boot_ms();
+	return left > 0 ? left : 0;
+}
+
+static void refuse_all(struct daemon *d, struct message *messages)
 {
 	while (messages) {
 		struct message *message = messages;
@@ -276,12 +297,16 @@ static void refuse_all(struct message *messages)
 			command_destroy(command->command);
 		} else if (message->kind == CORE_FACT) {
 			free(message); /* a new engine tells it again */
+		} else if (message->kind == CORE_ADOPTED) {
+			take_adopted(d, message);
 		}
 	}
 }
 
 static int64_t wait_for(struct daemon *d)
 {
+	if (d->adopting)
+		return -1; /* a message ends it */
 	if (d->again)
 		return 0;
 	if (d->wake_ms == 0)
@@ -306,7 +331,9 @@ static bool turn(struct daemon *d, struct message **messages)
 	bool stop = take_messages(d, batch, messages, began);
 	tick(d, batch);
 	(void)FAILPOINT("core-before-decide");
-	if (batch->record_count > 0 || d->again)
+	if (d->adopting)
+		d->again = true; /* as soon as the engine has told what it found */
+	else if (batch->record_count > 0 || d->again)
 		core_decide(d, batch, began);
 	uint32_t decisions = batch->decisions;
 	hand_over(d, batch);
@@ -314,24 +341,38 @@ static bool turn(struct daemon *d, struct message **messages)
 	return stop;
 }
 
+int64_t core_wait_ms(struct daemon *d)
+{
+	if (!atomic_load(&d->faulted))
+		return wait_for(d);
+	int64_t left = core_rebuild_wait_ms(d);
+	return left > 0 ? left
+			: REBUILD_PAUSE_MS; /* or the gate's word that it has emptied itself */
+}
+
+bool core_pass(struct daemon *d, struct core_hand *hand, int64_t wait_ms)
+{
+	if (!hand->messages)
+		hand->messages = mailbox_take(&d->core_box, TURN_MESSAGES, wait_ms);
+	if (!atomic_load(&d->faulted)) {
+		hand->stop |= turn(d, &hand->messages);
+		return !hand->stop || hand->messages;
+	}
+	hand->stop |= holds_stop(hand->messages);
+	refuse_all(d, hand->messages);
+	hand->messages = NULL;
+	if (!hand->stop && atomic_load(&d->batches_done) == d->batches_sent &&
+	    core_rebuild_wait_ms(d) == 0)
+		rebuild(d);
+	return !hand->stop;
+}
+
 static void *core_main(void *argument)
 {
 	struct daemon *d = argument;
-	struct message *messages = NULL; /* taken from the mailbox; may be for more than one turn */
-	for (bool stop = false; !stop || messages;) {
-		if (!messages)
-			messages = mailbox_take(&d->core_box, TURN_MESSAGES,
-						atomic_load(&d->faulted) ? 1000 : wait_for(d));
-		if (!atomic_load(&d->faulted)) {
-			stop |= turn(d, &messages);
-			continue;
-		}
-		stop |= holds_stop(messages);
-		refuse_all(messages);
-		messages = NULL;
-		if (!stop && atomic_load(&d->batches_done) == d->batches_sent)
-			rebuild(d);
-	}
+	struct core_hand hand = { 0 };
+	while (core_pass(d, &hand, core_wait_ms(d)))
+		continue;
 	return NULL;
 }
 

@@ -21,6 +21,7 @@
 #include "daemon/background.h"
 #include "daemon/state.h"
 #include "node/discover.h"
+#include "store/io.h"
 
 int64_t daemon_wall_ms(void)
 {
@@ -30,6 +31,22 @@ int64_t daemon_wall_ms(void)
 		return clock_wall_ms() + strtoll(step, NULL, 10);
 #endif
 	return clock_wall_ms();
+}
+
+struct io *daemon_io(const struct daemon *d)
+{
+	return d->store.io ? d->store.io : io_real();
+}
+
+/* How many records lie between two snapshots. */
+static uint64_t snapshot_every(void)
+{
+#ifdef FAIRLEAD_FAILPOINTS
+	const char *given = getenv("FAIRLEAD_TEST_SNAPSHOT_EVERY");
+	if (given)
+		return strtoull(given, NULL, 10);
+#endif
+	return SNAPSHOT_EVERY;
 }
 
 static void boot_id(char out[BOOT_ID_MAX])
@@ -214,7 +231,7 @@ int start_state(struct daemon *d, struct batch *batch, struct err *err)
 	return start_identity(d, batch, err) < 0 || start_nodes(d, batch, err) < 0 ? -1 : 0;
 }
 
-static int start_events(struct daemon *d, struct err *err)
+int start_events(struct daemon *d, struct err *err)
 {
 	struct batch *batch = batch_create();
 	struct event started = event_make(EVENT_DAEMON_STARTED, 0, "fairlead");
@@ -300,11 +317,11 @@ static void tune_memory(void)
 	(void)mallopt(M_TRIM_THRESHOLD, 16 << 20);
 }
 
-static void init(struct daemon *d, char *folder)
+void daemon_init(struct daemon *d, const char *folder)
 {
-	tune_memory();
 	*d = (struct daemon){ .folder = folder,
 			      .root = geteuid() == 0,
+			      .snapshot_every = snapshot_every(),
 			      .started_ms = clock_wall_ms() };
 	snprintf(d->build, sizeof(d->build), "%s", FAIRLEAD_VERSION);
 	snprintf(d->logs_folder, sizeof(d->logs_folder), "%s/logs", folder);
@@ -441,7 +458,8 @@ int daemon_run(const struct daemon_options *options, struct err *err)
 	log_open("fairlead", LOG_INFO);
 	struct daemon *d = calloc(1, sizeof(*d));
 	CHECK(d);
-	init(d, folder);
+	tune_memory();
+	daemon_init(d, folder);
 	result = run(d, options, &background, err);
 	if (result < 0)
 		background_failed(&background, err);

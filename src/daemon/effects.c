@@ -71,11 +71,13 @@ void effects_of_event(struct daemon *d, const struct event *event)
 
 void effects_adopt(struct daemon *d)
 {
+	d->adopting++; /* the core's; this is its thread, or there is none yet */
 	effect_send(d, EFFECT_ADOPT, 0, 0);
 }
 
 void effects_adopt_anew(struct daemon *d)
 {
+	d->adopting++; /* the core's; this is its thread, or there is none yet */
 	effect_send(d, EFFECT_ADOPT_ANEW, 0, 0);
 }
 
@@ -147,9 +149,6 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 		place->gpu_mask = task->gpu_mask;
 		place->gpu_share_micro = (uint32_t)((uint64_t)task->gpu_part * 1000000 / GPU_SHARE);
 		place->gpu_memory_mib = task->gpu_part_mib;
-		if (shape->slice)
-			(void)slice_wish_text(shape->slice, place->gpu_slice);
-		place->gpu_slice_start = slice_at_start(task->slice);
 		place->launch = task->launch;
 		place->member = is_member(task) ? members++ : MEMBER_NONE;
 		place->leaves = task->leaving;
@@ -440,6 +439,15 @@ static const uint32_t *launches_of(const struct facts *facts, const struct attem
 	return launches;
 }
 
+/* Behind the facts that the engine has told meanwhile. */
+static void adopted_send(struct daemon *d)
+{
+	struct message *message = calloc(1, sizeof(*message));
+	CHECK(message);
+	message->kind = CORE_ADOPTED;
+	mailbox_send(&d->core_box, message);
+}
+
 static void adopt(struct daemon *d, const struct facts *facts)
 {
 	uint64_t *attempts = calloc(facts->attempts.count + 1, sizeof(*attempts));
@@ -460,6 +468,7 @@ static void adopt(struct daemon *d, const struct facts *facts)
 	struct err err = { 0 };
 	if (d->engine_ops->adopt(d->engine, attempts, tasks, launches, count, &err) < 0)
 		log_line(LOG_ERROR, "running work could not be looked through: %s", err.text);
+	adopted_send(d);
 	for (size_t i = 0; i < count; i++)
 		command_again(d, facts, attempts[i]);
 	free(attempts);
@@ -534,13 +543,8 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 	return again;
 }
 
-struct again {
-	struct message *first;
-	int64_t at_ms;
-};
-
 /* Answers whether it was the last. */
-static bool handle_effect(struct daemon *d, struct effect *effect, struct again *again)
+static bool handle_effect(struct daemon *d, struct effect *effect, struct effects_hand *again)
 {
 	bool quit = effect->message.kind == EFFECT_QUIT;
 	if (atomic_load(&d->ending) || !carry_out(d, effect)) {
@@ -556,7 +560,7 @@ static bool handle_effect(struct daemon *d, struct effect *effect, struct again 
 	return quit;
 }
 
-static void give_again(struct daemon *d, struct again *again)
+static void give_again(struct daemon *d, struct effects_hand *again)
 {
 	struct message *message = again->first;
 	again->first = NULL;
@@ -567,23 +571,26 @@ static void give_again(struct daemon *d, struct again *again)
 	}
 }
 
+bool effects_pass(struct daemon *d, struct effects_hand *again, bool wait)
+{
+	int64_t left_ms = again->first ? again->at_ms - clock_boot_ms() : -1;
+	if (again->first && left_ms <= 0) {
+		give_again(d, again);
+		return true;
+	}
+	int64_t look_ms = space_look(d);
+	if (look_ms >= 0 && (left_ms < 0 || look_ms < left_ms))
+		left_ms = look_ms;
+	struct message *message = mailbox_take(&d->engine_box, 1, wait ? left_ms : 0);
+	return !message || !handle_effect(d, (struct effect *)message, again);
+}
+
 static void *effects_main(void *argument)
 {
 	struct daemon *d = argument;
-	struct again again = { 0 };
-	for (bool quit = false; !quit;) {
-		int64_t left_ms = again.first ? again.at_ms - clock_boot_ms() : -1;
-		if (again.first && left_ms <= 0) {
-			give_again(d, &again);
-			continue;
-		}
-		int64_t look_ms = space_look(d);
-		if (look_ms >= 0 && (left_ms < 0 || look_ms < left_ms))
-			left_ms = look_ms;
-		struct message *message = mailbox_take(&d->engine_box, 1, left_ms);
-		if (message)
-			quit = handle_effect(d, (struct effect *)message, &again);
-	}
+	struct effects_hand again = { 0 };
+	while (effects_pass(d, &again, true))
+		continue;
 	give_again(d, &again); /* frees them: the end has come */
 	return NULL;
 }

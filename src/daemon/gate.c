@@ -296,19 +296,9 @@ static void snapshot_work(void *argument)
 	atomic_store(&d->snapshot_running, false);
 }
 
-static uint64_t snapshot_every(void)
-{
-#ifdef FAIRLEAD_FAILPOINTS
-	const char *given = getenv("FAIRLEAD_TEST_SNAPSHOT_EVERY");
-	if (given)
-		return strtoull(given, NULL, 10);
-#endif
-	return SNAPSHOT_EVERY;
-}
-
 static void maybe_snapshot(struct daemon *d)
 {
-	if (d->durable_seq - d->snapshot_seq < snapshot_every() ||
+	if (d->durable_seq - d->snapshot_seq < d->snapshot_every ||
 	    atomic_exchange(&d->snapshot_running, true))
 		return;
 	d->snapshot_seq = d->durable_seq;
@@ -317,7 +307,7 @@ static void maybe_snapshot(struct daemon *d)
 
 static void look_for_space(struct daemon *d)
 {
-	struct io *io = io_real();
+	struct io *io = daemon_io(d);
 	if (!atomic_load(&d->full) ||
 	    io->free_bytes(io, d->folder) < JOURNAL_RESERVE_BYTES + ROOM_AGAIN_BYTES)
 		return;
@@ -326,43 +316,51 @@ static void look_for_space(struct daemon *d)
 	log_line(LOG_INFO, "the disk of %s has room again: new work is taken", d->folder);
 }
 
+static void commit_batches(struct daemon *d, struct message *batches)
+{
+	struct err err = { 0 };
+	if (atomic_load(&d->faulted)) {
+		refuse_batches(d, batches);
+		return;
+	}
+	(void)FAILPOINT("gate-before-commit");
+	struct commit commit = commit_gather(batches);
+	int result = commit_write(d, &commit, &err);
+	(void)FAILPOINT("gate-after-commit");
+	if (result == 0 && FAILPOINT("gate-commit"))
+		result = err_set(&err, ERR_IO, "a commit was made to fail by a test");
+	commit_free(&commit);
+	if (result < 0) {
+		log_line(LOG_ERROR, "journal: %s", err.text);
+		daemon_problem(d, err.text);
+		atomic_store(&d->faulted, true);
+		refuse_batches(d, batches);
+		mailbox_poke(&d->core_box);
+		return;
+	}
+	release_batches(d, batches);
+	maybe_snapshot(d);
+}
+
+bool gate_pass(struct daemon *d, int64_t wait_ms)
+{
+	struct message *batches = mailbox_take(&d->journal_box, COMMIT_BATCHES, wait_ms);
+	look_for_space(d);
+	struct message **link = &batches;
+	while (*link && (*link)->kind == 0)
+		link = &(*link)->next;
+	bool stop = *link != NULL; /* the quit message is the last ever sent */
+	*link = NULL;
+	if (batches)
+		commit_batches(d, batches);
+	return !stop;
+}
+
 static void *gate_main(void *argument)
 {
 	struct daemon *d = argument;
-	for (bool stop = false; !stop;) {
-		struct message *batches = mailbox_take(&d->journal_box, COMMIT_BATCHES,
-						       atomic_load(&d->full) ? 500 : -1);
-		look_for_space(d);
-		struct message **link = &batches;
-		while (*link && (*link)->kind == 0)
-			link = &(*link)->next;
-		stop = *link != NULL; /* the quit message is the last ever sent */
-		*link = NULL;
-		if (!batches)
-			continue;
-		if (atomic_load(&d->faulted)) {
-			refuse_batches(d, batches);
-			continue;
-		}
-		struct err err = { 0 };
-		(void)FAILPOINT("gate-before-commit");
-		struct commit commit = commit_gather(batches);
-		int result = commit_write(d, &commit, &err);
-		(void)FAILPOINT("gate-after-commit");
-		if (result == 0 && FAILPOINT("gate-commit"))
-			result = err_set(&err, ERR_IO, "a commit was made to fail by a test");
-		commit_free(&commit);
-		if (result < 0) {
-			log_line(LOG_ERROR, "journal: %s", err.text);
-			daemon_problem(d, err.text);
-			atomic_store(&d->faulted, true);
-			refuse_batches(d, batches);
-			mailbox_poke(&d->core_box);
-			continue;
-		}
-		release_batches(d, batches);
-		maybe_snapshot(d);
-	}
+	while (gate_pass(d, atomic_load(&d->full) ? 500 : -1))
+		continue;
 	return NULL;
 }
 

@@ -178,8 +178,8 @@ static void load_snapshot(struct daemon *d, struct replay *replay)
 	struct journal_state state;
 	struct err err = { 0 };
 	journal_state(d->journal, &state);
-	int result = snapshot_load(d->folder, NULL, state.last_seq, &head, replay, load_record,
-				   note_passed_over, &err);
+	int result = snapshot_load(d->folder, d->store.io, state.last_seq, &head, replay,
+				   load_record, note_passed_over, &err);
 	if (result == SNAPSHOT_NONE)
 		return;
 	if (result == 0)
@@ -205,7 +205,9 @@ static void load_snapshot(struct daemon *d, struct replay *replay)
 
 static int open_journal(struct daemon *d, bool create, struct err *err)
 {
-	const struct journal_options options = { .folder = d->folder, .create = create };
+	struct journal_options options = d->store;
+	options.folder = d->folder;
+	options.create = create;
 	return journal_open(&options, &d->journal, err);
 }
 
@@ -271,7 +273,7 @@ void snapshot_take(struct daemon *d)
 	};
 	snprintf(head.build, sizeof(head.build), "%s", d->build);
 	struct saving saving = { 0 };
-	int result = snapshot_create(d->folder, NULL, &head, &saving.writer, &saving.err);
+	int result = snapshot_create(d->folder, d->store.io, &head, &saving.writer, &saving.err);
 	if (result == 0) {
 		result = facts_save(facts, &saving, save_record);
 		if (result == 0)

@@ -127,18 +127,26 @@ static void find(struct daemon *d, uint64_t id)
 	publication_release(publication);
 }
 
+bool resume_pass(struct daemon *d, int64_t wait_ms)
+{
+	struct message *taken = mailbox_take(&d->resume->box, 1, wait_ms);
+	bool quit = taken && taken->kind == RESUME_QUIT;
+	if (taken && !quit && !atomic_load(&d->ending))
+		find(d, ((struct wish *)taken)->attempt);
+	free(taken);
+	return !quit;
+}
+
+size_t resume_waiting(struct daemon *d)
+{
+	return mailbox_size(&d->resume->box);
+}
+
 static void *resume_main(void *argument)
 {
 	struct daemon *d = argument;
-	for (bool quit = false; !quit;) {
-		struct message *taken = mailbox_take(&d->resume->box, 1, -1);
-		if (!taken)
-			continue;
-		quit = taken->kind == RESUME_QUIT;
-		if (!quit && !atomic_load(&d->ending))
-			find(d, ((struct wish *)taken)->attempt);
-		free(taken);
-	}
+	while (resume_pass(d, -1))
+		continue;
 	if (atomic_fetch_sub(&d->resume->running, 1) == 1)
 		mailbox_send(&d->resume->over, &d->resume->last);
 	return NULL;
@@ -158,12 +166,17 @@ void resume_find(struct daemon *d, uint64_t attempt)
 	wish_send(d, RESUME_FIND, attempt);
 }
 
-void resume_start(struct daemon *d)
+void resume_open(struct daemon *d)
 {
 	d->resume = calloc(1, sizeof(*d->resume));
 	CHECK(d->resume);
 	mailbox_init(&d->resume->box);
 	mailbox_init(&d->resume->over);
+}
+
+void resume_start(struct daemon *d)
+{
+	resume_open(d);
 	atomic_init(&d->resume->running, RESUMERS);
 	for (int i = 0; i < RESUMERS; i++)
 		CHECK(pthread_create(&d->resume->threads[i], NULL, resume_main, d) == 0);

@@ -163,7 +163,9 @@ static int open_reader(struct daemon *d, struct err *err)
 {
 	if (d->reader)
 		return 0;
-	const struct journal_options options = { .folder = d->folder, .read_only = true };
+	struct journal_options options = d->store;
+	options.folder = d->folder;
+	options.read_only = true;
 	return journal_open(&options, &d->reader, err);
 }
 
@@ -263,24 +265,27 @@ static void work(void *context, void (*fn)(void *argument), void *argument)
 	mailbox_send(&d->work_box, &job->message);
 }
 
+bool work_pass(struct daemon *d, int64_t wait_ms)
+{
+	struct job_work *job = (struct job_work *)mailbox_take(&d->work_box, 1, wait_ms);
+	if (!job)
+		return true;
+	bool stop = job->fn == NULL;
+	if (!stop)
+		job->fn(job->argument);
+	free(job);
+	return !stop;
+}
+
 static void *work_main(void *argument)
 {
 	struct daemon *d = argument;
-	for (;;) {
-		struct message *message = mailbox_take(&d->work_box, 1, -1);
-		if (!message)
-			continue;
-		struct job_work *job = (struct job_work *)message;
-		bool stop = job->fn == NULL;
-		if (!stop)
-			job->fn(job->argument);
-		free(job);
-		if (stop)
-			return NULL;
-	}
+	while (work_pass(d, -1))
+		continue;
+	return NULL;
 }
 
-void serve_start(struct daemon *d)
+void serve_open(struct daemon *d)
 {
 	d->backend = (struct api_backend){
 		.context = d,
@@ -295,6 +300,11 @@ void serve_start(struct daemon *d)
 		.work = work,
 		.logs_folder = d->logs_folder,
 	};
+}
+
+void serve_start(struct daemon *d)
+{
+	serve_open(d);
 	for (int i = 0; i < WORKERS; i++)
 		CHECK(pthread_create(&d->workers[i], NULL, work_main, d) == 0);
 }

@@ -71,7 +71,7 @@ int64_t space_look(struct daemon *d)
 {
 	struct space *space = &d->space;
 	int64_t now = clock_boot_ms();
-	struct io *io = io_real();
+	struct io *io = daemon_io(d);
 	if (!atomic_load(&space->lacks))
 		return -1;
 	if (!space->look_ms) {

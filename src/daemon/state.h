@@ -76,7 +76,12 @@ struct batch {
 };
 
 /* What travels to the core. */
-enum core_message { CORE_COMMAND, CORE_FACT, CORE_STOP };
+enum core_message {
+	CORE_COMMAND,
+	CORE_FACT,
+	CORE_ADOPTED, /* the engine has said what it found: in front of this */
+	CORE_STOP
+};
 struct command_message {
 	struct message message;
 	struct command *command;
@@ -128,6 +133,8 @@ struct daemon {
 	char build[64], boot_id[BOOT_ID_MAX];
 	bool root, simulated;
 	const struct nodes_found *found; /* at the start */
+	struct journal_options
+		store; /* its files and the journal's sizes; zero: the system's, and the usual ones */
 
 	/* core thread */
 	struct facts facts;
@@ -135,6 +142,11 @@ struct daemon {
 	struct event_clock clock;
 	struct arena step;
 	int64_t wake_ms;
+	/* So often the engine was asked what it finds of the work that ran, and has not said all of it yet: until then nothing is
+	 * decided. Else time that passed while the machine was off would end time limits of work that is gone with it. */
+	uint32_t adopting;
+	int64_t rebuild_ms; /* boot clock: when state was last read back after a failed commit */
+	uint64_t rebuilt_seq; /* up to here; nothing beyond it durable means that it was in vain */
 	bool again; /* the last turn stopped deciding early */
 	uint64_t batches_sent;
 	bool unreadable; /* the journal could not be read back; said once */
@@ -144,7 +156,7 @@ struct daemon {
 
 	/* journal thread (the core thread while it recovers) */
 	struct journal *journal;
-	uint64_t snapshot_seq;
+	uint64_t snapshot_seq, snapshot_every; /* records */
 	atomic_bool snapshot_running;
 	atomic_uint_fast64_t batches_done;
 
@@ -189,12 +201,30 @@ struct daemon {
 	char logs_folder[4096];
 };
 
+/*
+ * Each thread is a loop around its `..._pass`, which waits at most wait_ms (-1: for ever) for something to do and does it; false
+ * when the thread is to end. The simulation of the whole system (tests/whole) calls the passes itself, in one thread, with 0.
+ */
+
 /* daemon.c */
+void daemon_init(struct daemon *d, const char *folder); /* the folder's name stays the caller's */
+struct io *daemon_io(const struct daemon *d);
+/* The first records of a start: that the daemon is up, and start_state. In the caller's thread. */
+int start_events(struct daemon *d, struct err *err) MUST_CHECK;
 /* What every state needs for work, appended where it is missing: a jump over the numbers that lost records gave, the first
  * team, queue and user, the nodes that were found. */
 int start_state(struct daemon *d, struct batch *batch, struct err *err) MUST_CHECK;
 
 /* core.c */
+struct core_hand {
+	struct message *messages; /* taken from the mailbox; may be for more than one turn */
+	bool stop;
+};
+bool core_pass(struct daemon *d, struct core_hand *hand, int64_t wait_ms);
+/* After a failed commit: until state may be read back. */
+int64_t core_rebuild_wait_ms(struct daemon *d);
+int64_t
+core_wait_ms(struct daemon *d); /* until the core has something to do by itself; -1 = never */
 void core_start(struct daemon *d);
 void core_join(struct daemon *d);
 /* Appends, applies and follows one event in the batch; the event's seq and time are given here. */
@@ -216,6 +246,7 @@ void batch_blob(struct batch *batch, struct command *command, const struct diges
 		struct buf *sealed);
 
 /* gate.c: the journal thread */
+bool gate_pass(struct daemon *d, int64_t wait_ms);
 void gate_start(struct daemon *d);
 void gate_join(struct daemon *d);
 /* Writes the batch to the journal in the caller's thread, while the gate is idle or not there yet. Nothing leaves by it. */
@@ -234,6 +265,11 @@ int recover(struct daemon *d, bool create, struct err *err) MUST_CHECK;
 void snapshot_take(struct daemon *d); /* of what is published; any thread but the core's */
 
 /* effects.c: the engine thread */
+struct effects_hand {
+	struct message *first; /* commands to be given again */
+	int64_t at_ms; /* boot clock */
+};
+bool effects_pass(struct daemon *d, struct effects_hand *again, bool wait);
 void effects_start(struct daemon *d);
 void effects_join(struct daemon *d);
 /* Whether effects_of_event does anything with a kind: the gate decodes and hands on no others. */
@@ -249,6 +285,9 @@ int effects_open_engine(struct daemon *d, struct err *err) MUST_CHECK;
 void effects_report(void *daemon, const struct engine_fact *fact);
 
 /* resume.c: threads that may be held up by a file server */
+void resume_open(struct daemon *d); /* without the threads */
+bool resume_pass(struct daemon *d, int64_t wait_ms);
+size_t resume_waiting(struct daemon *d);
 void resume_start(struct daemon *d);
 bool resume_join(struct daemon *d); /* false: one of them is stuck there */
 void resume_find(struct daemon *d, uint64_t attempt); /* answered by effects_start_from */
@@ -277,6 +316,8 @@ void feeder_start(struct daemon *d);
 void feeder_join(struct daemon *d);
 
 /* serve.c: backend for the API, worker threads */
+void serve_open(struct daemon *d); /* the backend alone */
+bool work_pass(struct daemon *d, int64_t wait_ms);
 void serve_start(struct daemon *d);
 void serve_join(struct daemon *d);
 void serve_pass(void *context, bool begins); /* http_options.pass */

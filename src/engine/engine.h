@@ -89,8 +89,6 @@ struct engine_gpu_place {
 	uint64_t gpu_mask; /* indices of the node's GPUs */
 	uint32_t gpu_share_micro; /* of its one GPU, in millionths, rounded down; 0 = whole ones */
 	uint32_t gpu_memory_mib; /* of that GPU, for a share; 0 = not known */
-	char gpu_slice[24]; /* the share is a slice of its own: "1g.10gb"; "" = none */
-	uint32_t gpu_slice_start; /* the memory slice where it begins */
 	uint32_t local_rank; /* among this attempt's tasks on the node */
 	uint32_t local_size;
 	int64_t cpu_milli; /* 0 = not asked */
@@ -177,7 +175,7 @@ struct engine_ops {
 	int (*open)(const struct engine_options *options, struct engine **ret, struct err *err);
 	void (*close)(struct engine *engine); /* running work goes on */
 	/* After a restart: these attempts are live in the journal. Anything else found is stopped and cleared away as stale.
-	 * launches[i][rank]: its newest start; NULL = no rank was started anew. For each rank of these, READY/STARTED/EXITED/REPORT/GONE are reported again as found. */
+	 * All that is found is told before it returns; until then the daemon decides nothing. launches[i][rank]: its newest start; NULL = no rank was started anew. For each rank of these, READY/STARTED/EXITED/REPORT/GONE are reported again as found. */
 	int (*adopt)(struct engine *engine, const uint64_t *attempts, const uint32_t *task_counts,
 		     const uint32_t *const *launches, size_t count, struct err *err);
 	/* Returns at once; a failure to prepare a rank comes as EXITED with ENGINE_CAUSE_START. */

@@ -101,9 +101,7 @@ static void bounds_make(struct pass *pass)
 		if (path_is_bounded(pass, queue))
 			running_count(pass, queue);
 	for (uint32_t i = 0; i < pass->view->promise_count; i++)
-		if ((!pass->promises_gone || !pass->promises_gone[i]) &&
-		    !job_get(pass->facts, (struct job_id){ pass->view->promises.at[i].job })
-			     ->attempt.v) /* one that moves is counted where it runs */
+		if (!pass->promises_gone || !pass->promises_gone[i])
 			bounds_promise(pass, &pass->view->promises.at[i], 1);
 }
 

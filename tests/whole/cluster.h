@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the cluster is made of: cluster.c's own, which says what happens to it. */
+#include "node/discover.h"
+#include "whole.h"
+
+enum thing_kind {
+	THING_READY,
+	THING_STARTED,
+	THING_FINISH,
+	THING_FAIL,
+	THING_CRASH,
+	THING_SAVE, /* a checkpoint begins */
+	THING_SAVED,
+	THING_EXIT, /* of a rank that was told to stop */
+	THING_TELL, /* whoever watches it notices */
+	THING_WORD, /* arrives at the daemon */
+	THING_NODE_BACK
+};
+
+struct thing {
+	int64_t at_ms;
+	uint64_t order;
+	enum thing_kind kind;
+	uint64_t run;
+	uint32_t rank;
+	uint32_t link; /* WORD: the connection it is under way on */
+	struct engine_fact *word;
+};
+
+enum rank_state { RANK_PREPARING, RANK_READY, RANK_RUNNING, RANK_GONE };
+
+struct rank {
+	enum rank_state state;
+	uint32_t node, mask; /* mask 0 where it holds a part of a GPU */
+	uint32_t launch;
+	uint64_t reports;
+	enum engine_cause cause;
+	int code;
+	bool never_ran, ran;
+	int64_t at_wall_ms; /* of its state */
+	int64_t told_from_ms; /* nobody knows before that it is gone */
+	int64_t exit_ms; /* was told to stop, and will have by then */
+};
+
+/* How a job behaves. */
+struct work {
+	int64_t runtime_ms, fails_after_ms, ready_ms, start_ms, stop_ms, takes_ms;
+	bool straggles;
+};
+
+/* A checkpoint's files. */
+struct save {
+	struct save *next;
+	char path[300], job[64];
+	int64_t work_ms, bytes;
+	bool complete, looked;
+	int torn; /* 1: it is not there any more; 2: it is shorter than it was */
+};
+
+/* An attempt. */
+struct run {
+	uint64_t id, job;
+	char name[64], folder[256];
+	uint32_t rank_count, live, done;
+	struct rank *ranks;
+	struct work work;
+	int64_t every_ms, base_ms, running_ms;
+	struct save *saving, *last_save;
+	bool checkpoints, released, warned, stopping, finished, forgotten;
+};
+
+struct host {
+	uint64_t holder[NODE_GPUS_MAX]; /* of whole GPUs */
+	uint32_t broken; /* GPUs on which tasks crash */
+	bool dead;
+	int64_t away_ms; /* not heard from until then */
+};
+
+struct cluster {
+	struct whole *w;
+	struct sim_random random;
+	struct host nodes[NODES];
+	struct run **runs; /* by id */
+	size_t run_room;
+	struct save *saves; /* newest first */
+	uint64_t saves_made, starts;
+	struct thing *things; /* heap */
+	size_t thing_count, thing_room;
+	uint64_t order;
+	uint32_t link;
+	int64_t bad_link_ms, compare_ms;
+	bool engine_open, adopting;
+	void (*report)(void *context, const struct engine_fact *fact);
+	void *context;
+};
+
+struct run *cluster_run_find(const struct cluster *cluster, uint64_t id);
+
+/* words.c */
+void thing_add(struct cluster *cluster, struct thing thing);
+struct thing thing_take(struct cluster *cluster); /* the earliest */
+struct host *cluster_host(struct cluster *cluster, const struct rank *rank);
+void cluster_word_send(struct cluster *cluster, const struct engine_fact *fact, int64_t at_ms);
+/* As the faults of the way have it: a rank's state, the run's newest checkpoint, all of a run. */
+void cluster_tell(struct cluster *cluster, const struct run *run, uint32_t rank);
+void cluster_tell_checkpoint(struct cluster *cluster, const struct run *run, uint32_t rank);
+void cluster_tell_all(struct cluster *cluster, const struct run *run);
