@@ -25,6 +25,7 @@ BUILDS = {  # in this order; each part names what it needs
     "asan": ["scripts/build", *ASAN],
     "hashes": ["scripts/test-hashes", "--build"],
     "tsan": ["scripts/test-threads", "--build"],
+    "kubernetes": ["scripts/kubernetes-bed"],
 }
 PARTS = {  # lane, title, builds, command
     "check": ("computes", "style, layers, purity, analysers", ["test", "hashes"], ["scripts/check"]),
@@ -35,6 +36,7 @@ PARTS = {  # lane, title, builds, command
     "system": ("waits", "the real daemon and command", ["test"], ["scripts/test-system"]),
     "plain": ("waits", "what differs, as an account made for it", ["test"], ["scripts/test-plain"]),
     "threads": ("waits", "the real daemon and shepherds under ThreadSanitizer", ["tsan"], ["scripts/test-threads"]),
+    "kubernetes": ("waits", "a real API server", ["kubernetes"], ["scripts/test-kubernetes"]),
 }
 
 

@@ -395,7 +395,7 @@ static void every_list_keeps_its_form(void **state)
 	a = form_get("vera", "/api/v1/nodes", "NodeList");
 	assert_non_null(strstr(
 		a.text,
-		"{\"total\":4,\"allocated\":3,\"free\":1,\"unusable\":0,\"shared\":0,\"open\":0}"));
+		"{\"total\":4,\"allocated\":3,\"free\":1,\"unusable\":0,\"shared\":0,\"open\":0,\"cut\":0}"));
 	answer_free(&a);
 	a = form_get("vera", "/api/v1/gpus?node=n1", "GpuList");
 	assert_int_equal(json_array_size(json_object_get(a.json, "gpus")), 4);
@@ -451,7 +451,7 @@ static void nodes_and_gpus_are_taken_out_and_back(void **state)
 	a = form_get("vera", "/api/v1/nodes", "NodeList");
 	assert_non_null(strstr(
 		a.text,
-		"\"class\":\"training\",\"labels\":\"pool=blue,region=eu\",\"taints\":\"own\","
+		"\"class\":\"training\",\"partitioning\":\"fixed\",\"slices_only\":false,\"labels\":\"pool=blue,region=eu\",\"taints\":\"own\","
 		"\"data\":\"books,web\""));
 	answer_free(&a);
 	form_change("ada", "POST", "/api/v1/nodes/n0/marks",

@@ -55,12 +55,14 @@ void gpu_list_add(struct buf *out, const char *key, uint32_t mask)
 	out_end(out, ']');
 }
 
-/* Nothing enforces it before there is MPS. */
-static void part_add(struct buf *out, uint32_t share, uint32_t mib)
+/* Of a part nothing enforces it before there is MPS; a slice has memory of its own. */
+static void part_add(struct buf *out, const struct task *task)
 {
-	out_share(out, "gpu_share", share);
-	out_int(out, "gpu_memory_mib", mib);
-	out_bool(out, "gpu_memory_enforced", false);
+	out_share(out, "gpu_share", task->gpu_part);
+	out_int(out, "gpu_memory_mib", task->gpu_part_mib);
+	out_bool(out, "gpu_memory_enforced", task->slice != 0);
+	if (task->slice)
+		out_int(out, "gpu_slice_start", slice_at_start(task->slice));
 }
 
 static void task_add(struct buf *out, const struct facts *f, uint32_t rank, const struct task *task)
@@ -70,7 +72,7 @@ static void task_add(struct buf *out, const struct facts *f, uint32_t rank, cons
 	out_text(out, "node", task->node.v ? facts_name(f, node_get(f, task->node)->name) : "");
 	gpu_list_add(out, "gpus", task->gpu_mask);
 	if (task->gpu_part)
-		part_add(out, task->gpu_part, task->gpu_part_mib);
+		part_add(out, task);
 	out_int(out, "from_ms", task_holds(task) ? task->from_ms : 0);
 	out_text(out, "state", task->leaving ? "leaving" : task_state_name(task->state));
 	out_int(out, "step", task->step);

@@ -219,6 +219,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 							    .labels = "",
 							    .tolerates = "",
 							    .roles = "",
+							    .slice = "",
 							    .preempts = 1,
 							    .grace_ms = -1,
 							    .array_count = 1,

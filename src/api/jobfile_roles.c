@@ -79,6 +79,7 @@ static int role_read(struct reading *r, const struct conf *c, struct event_job_s
 	int rc;
 
 	*ret = (struct event_job_submitted){ .name = "",
+					     .slice = "",
 					     .tasks_min = 1,
 					     .tasks_max = 1,
 					     .gpus = r->job->gpus,

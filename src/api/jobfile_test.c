@@ -266,7 +266,7 @@ static const struct {
 	{ "command: x\ngpus: 0.0\n", 2, 7, "nor a part of one" },
 	{ "command: x\ngpus: 2000MiB\n", 2, 7, "write: gpus: {memory: 2000MiB}" },
 	{ "command: x\ngpus: {memory: 0MiB}\n", 2, 16, "a part of a GPU has 1MiB or more" },
-	{ "command: x\ngpus: 1g.10gb\n", 2, 7, "MIG slices" },
+	{ "command: x\ngpus: {slice: small}\n", 2, 15, "the name of a slice such as 1g.10gb" },
 	{ "command: x\ngpus: -1\n", 2, 7, "gpus" },
 	{ "command: x\ngpus: \"2\"\n", 2, 7, "quotes" },
 	{ "command: x\ngpus: 33\n", 2, 7, "gpus" },

@@ -196,17 +196,12 @@ int read_tasks(struct reading *r, const struct conf *c, const char *what)
 	return rc < 0 ? rc : check_range(r, c, count, count);
 }
 
-/* Sizes and MIG profiles where a number stands, for people who know them from elsewhere. */
+/* A size where a number stands, for people who know them from elsewhere. */
 static int gpus_misread(struct reading *r, const struct conf *c, const char *what)
 {
 	size_t digits = strspn(c->text, "0123456789");
 	const char *unit = c->text + digits;
 
-	if (digits && unit[0] == 'g' && unit[1] == '.')
-		return conf_error(
-			r->err, r->file, c,
-			"MIG slices (\"%.20s\") need a later release; write a number of GPUs, or a part of one such as 0.5",
-			c->text);
 	if (digits && unit[0] && strchr("KMGTkmgt", unit[0]))
 		return conf_error(
 			r->err, r->file, c,
@@ -220,8 +215,13 @@ int read_gpus_count(struct reading *r, const struct conf *c, const char *what)
 {
 	struct gpu_wish wish;
 	struct err why;
+	uint32_t slice;
 	int rc;
 
+	if (c->type == CONF_SCALAR && slice_wish_parse(c->text, &slice)) {
+		r->job->slice = arena_strdup(r->arena, c->text);
+		return 0;
+	}
 	if (c->type != CONF_SCALAR || !c->text[strspn(c->text, "-0123456789")])
 		return conf_int(r->err, r->file, c, what, 0, NODE_GPUS_MAX, &r->job->gpus);
 	rc = gpus_misread(r, c, what);
@@ -244,7 +244,7 @@ int read_gpus(struct reading *r, const struct conf *c, const char *what)
 		return read_gpus_count(r, c, what);
 	rc = jobfile_read_fields(r, c, "gpus.");
 	memory = conf_find(c, "memory");
-	if (rc < 0 || !memory || conf_find(c, "count"))
+	if (rc < 0 || !memory || conf_find(c, "count") || *r->job->slice)
 		return rc;
 	if (!r->job->gpu_memory_mib)
 		return conf_error(r->err, r->file, memory,
@@ -278,6 +278,21 @@ static int read_gpus_model(struct reading *r, const struct conf *c, const char *
 				       names[i]);
 	}
 	r->job->models = arena_strdup(r->arena, list);
+	return 0;
+}
+
+/* By name, or "fit": the smallest with `memory` and the part `count` of a GPU's compute. */
+static int read_gpus_slice(struct reading *r, const struct conf *c, const char *what)
+{
+	uint32_t slice;
+
+	if (c->type != CONF_SCALAR ||
+	    (strcmp(c->text, "fit") != 0 && !slice_wish_parse(c->text, &slice)))
+		return conf_error(
+			r->err, r->file, c,
+			"%s is the name of a slice such as 1g.10gb, or fit for the smallest that is enough",
+			what);
+	r->job->slice = arena_strdup(r->arena, c->text);
 	return 0;
 }
 

@@ -87,11 +87,14 @@ static bool filter_takes(const struct job_filter *filter, const struct job *job)
 	       (!job_state_is_final(job->state) || job->state_ms > filter->ended_after_ms);
 }
 
-/* As it was asked for: "0.5", "1/7", "2000MiB"; "" for whole GPUs. */
+_Static_assert((int)SLICE_TEXT_MAX <= (int)GPU_WISH_TEXT_MAX, "either has room");
+/* As it was asked for: "0.5", "1/7", "2000MiB", "1g.10gb"; "" for whole GPUs. */
 static const char *gpu_part_text(const struct shape *shape, char ret[GPU_WISH_TEXT_MAX])
 {
 	const struct gpu_wish wish = { 1, shape->gpu_part };
 
+	if (shape->slice)
+		return slice_wish_text(shape->slice, ret);
 	if (shape->gpu_part)
 		return gpu_wish_text(&wish, ret);
 	ret[0] = '\0';

@@ -104,6 +104,7 @@ static void status_counts_add(struct buf *out, const struct facts *f)
 	out_int(out, "unusable", gpus.unusable);
 	out_int(out, "shared", gpus.shared);
 	out_share(out, "open", gpus.open_share);
+	out_int(out, "cut", gpus.cut);
 	out_end(out, '}');
 	out_int(out, "nodes", nodes_count(f));
 	out_int(out, "users", users_count(f));

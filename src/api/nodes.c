@@ -4,6 +4,7 @@
 #include <string.h>
 #include "api/call.h"
 #include "api/order.h"
+#include "api/slices.h"
 #include "api/tally.h"
 #include "base/check.h"
 #include "core/placement/demand.h"
@@ -34,6 +35,7 @@ static void count_add(struct buf *out, const char *key, struct gpu_count count)
 	out_int(out, "unusable", count.unusable);
 	out_int(out, "shared", count.shared);
 	out_share(out, "open", count.open_share);
+	out_int(out, "cut", count.cut);
 	out_end(out, '}');
 }
 
@@ -111,6 +113,8 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_text(out, "driver", facts_name(f, node->driver));
 	out_text(out, "cuda", facts_name(f, node->cuda));
 	out_text(out, "class", node_class_name(node->class));
+	out_text(out, "partitioning", partitioning_name(node->partitioning));
+	out_bool(out, "slices_only", node->slices_only);
 	out_text(out, "labels", names_text(f, node->label, LABELS_MAX, list));
 	out_text(out, "taints", names_text(f, node->taint, TAINTS_MAX, list));
 	out_text(out, "data", names_text(f, node->data, NODE_DATA_MAX, list));
@@ -192,17 +196,19 @@ static void gpu_add(struct buf *out, const struct facts *f, const struct tally *
 	out_text(out, "model", facts_name(f, node->model));
 	out_int(out, "memory_mib", node->gpu_memory_mib);
 	out_text(out, "state",
-		 tally->gpu_part[row]        ? "shared"
-		 : job                       ? "allocated"
-		 : aside                     ? "set-aside"
-		 : node->state == NODE_READY ? "free"
-					     : "unusable");
+		 node->layout[index] && !aside && node->state == NODE_READY ? "cut"
+		 : tally->gpu_part[row]                                     ? "shared"
+		 : job                                                      ? "allocated"
+		 : aside                                                    ? "set-aside"
+		 : node->state == NODE_READY                                ? "free"
+									    : "unusable");
 	out_text(out, "reason", aside && record ? facts_text(f, record->reason) : "");
 	out_int(out, "job", job);
 	out_text(out, "user", job_user(f, job));
 	parts_add(out, f, tally, row);
 	out_share(out, "open", open.share);
 	out_int(out, "open_mib", open.mib);
+	slices_add(out, f, tally, node_id, index);
 	out_bool(out, "simulated", node->simulated);
 	out_end(out, '}');
 }
@@ -239,7 +245,7 @@ void handle_gpu_list(struct call *call)
 
 /* --- changes ------------------------------------------------------------------------------------------------------------- */
 
-static int node_find(struct call *call, struct node_id *ret, struct err *err)
+int node_find(struct call *call, struct node_id *ret, struct err *err)
 {
 	const char *name = call->match.param[0];
 
@@ -340,11 +346,11 @@ void handle_node_marks(struct call *call)
 	const struct facts *f = call->facts;
 	const struct conf *body;
 	const struct node *node;
-	const char *class = "any";
+	const char *class = "any", *cuts = "fixed";
 	struct err err = { 0 };
 	struct node_id id;
 	uint8_t number;
-	bool given;
+	bool given, only = false;
 
 	if (node_find(call, &id, &err) < 0)
 		goto fail;
@@ -357,6 +363,9 @@ void handle_node_marks(struct call *call)
 	event.node_marked.data =
 		arena_strdup(call->arena, names_text(f, node->data, NODE_DATA_MAX, data));
 	event.node_marked.class = node->class;
+	event.node_marked.partitioning = node->partitioning;
+	event.node_marked.slices_only = node->slices_only;
+	only = node->slices_only;
 	if (call_body(call, &body, &err) < 0 ||
 	    body_text(body, "labels", EVENT_TEXT_MAX, &event.node_marked.labels, &given, &err) <
 		    0 ||
@@ -372,14 +381,26 @@ void handle_node_marks(struct call *call)
 	}
 	if (given)
 		event.node_marked.class = number;
+	if (body_text(body, "partitioning", 32, &cuts, &given, &err) < 0)
+		goto fail;
+	if (given && !partitioning_find(cuts, &number)) {
+		err_set(&err, ERR_INVALID, "partitioning \"%s\": expected fixed, auto or off",
+			cuts);
+		goto fail;
+	}
+	if (given)
+		event.node_marked.partitioning = number;
+	if (body_bool(body, "slices_only", &only, &given, &err) < 0)
+		goto fail;
+	event.node_marked.slices_only = only;
 	call_send(call, &event);
 	return;
 fail:
 	call_fail(call, &err);
 }
 
-static int gpu_mask_read(struct call *call, const struct conf *body, struct node_id id,
-			 int64_t *ret, struct err *err)
+int gpu_mask_read(struct call *call, const struct conf *body, struct node_id id, int64_t *ret,
+		  struct err *err)
 {
 	const struct node *node = node_get(call->facts, id);
 	const int64_t all = (int64_t)(((uint64_t)1 << node->gpu_count) - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs reserved in advance for jobs of a queue. */
+/* GPUs reserved in advance for jobs of a queue, a user, a team. */
 #include <string.h>
 #include "api/call.h"
 #include "api/order.h"
@@ -66,7 +66,9 @@ static void booking_add(struct buf *out, const struct facts *f, const struct boo
 		gpus += mask_count(b->mask[i]);
 	out_object(out, NULL);
 	out_text(out, "name", facts_name(f, b->name));
-	out_text(out, "queue", facts_name(f, queue_get(f, b->queue)->name));
+	out_text(out, "queue", b->queue.v ? facts_name(f, queue_get(f, b->queue)->name) : "");
+	out_text(out, "user", facts_name(f, b->user));
+	out_text(out, "team", facts_name(f, b->team));
 	out_int(out, "from_ms", b->from_ms);
 	out_int(out, "to_ms", b->to_ms);
 	out_int(out, "gpus", gpus);
@@ -111,13 +113,14 @@ static void booking_begin(const struct facts *f, const char *name, int64_t now_m
 	int64_t *nodes;
 
 	e->name = name;
-	e->queue = "default";
 	e->from_ms = now_ms;
 	if (!row)
 		return;
 	b = booking_get(f, row);
 	nodes = arena_new_array(arena, int64_t, BOOKING_NODES_MAX);
-	e->queue = facts_name(f, queue_get(f, b->queue)->name);
+	e->queue = b->queue.v ? facts_name(f, queue_get(f, b->queue)->name) : "";
+	e->user = facts_name(f, b->user);
+	e->team = facts_name(f, b->team);
 	e->model = facts_name(f, b->model);
 	e->reason = facts_text(f, b->reason);
 	e->from_ms = b->from_ms;
@@ -201,6 +204,8 @@ void handle_reservation_set(struct call *call)
 	booking_begin(call->facts, call->match.param[0], now_ms, call->arena, e);
 	if (call_body(call, &body, &err) < 0 ||
 	    body_text(body, "queue", NAME_MAX_BYTES, &e->queue, &given, &err) < 0 ||
+	    body_text(body, "user", NAME_MAX_BYTES, &e->user, &given, &err) < 0 ||
+	    body_text(body, "team", NAME_MAX_BYTES, &e->team, &given, &err) < 0 ||
 	    body_text(body, "model", NAME_MAX_BYTES, &e->model, &given, &err) < 0 ||
 	    body_text(body, "reason", EVENT_TEXT_MAX - 1, &e->reason, &given, &err) < 0 ||
 	    body_moment(body, "from", now_ms, &e->from_ms, &given, &err) < 0 ||
@@ -216,6 +221,8 @@ void handle_reservation_set(struct call *call)
 		call_fail(call, &err);
 		return;
 	}
+	if (!*e->queue && !*e->user && !*e->team)
+		e->queue = "default";
 	if (lasts)
 		e->to_ms = end_ms;
 	if (!e->to_ms) {

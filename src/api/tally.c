@@ -17,9 +17,9 @@ static void part_take(struct tally *tally, uint32_t row, uint32_t id, const stru
 	}
 	while (*link)
 		link = &tally->parts[*link - 1].next;
-	tally->parts[tally->part_count++] = (struct tally_part){ .job = id,
-								 .share = task->gpu_part,
-								 .mib = task->gpu_part_mib };
+	tally->parts[tally->part_count++] = (struct tally_part){
+		.job = id, .share = task->gpu_part, .mib = task->gpu_part_mib, .slice = task->slice
+	};
 	*link = tally->part_count;
 }
 
@@ -90,7 +90,7 @@ struct gpu_part tally_open(const struct tally *tally, const struct facts *f, str
 
 	if (node->state != NODE_READY || node->set_aside_mask >> index & 1)
 		return (struct gpu_part){ 0, 0 };
-	if (tally->gpu_job[row] && !tally->gpu_part[row])
+	if ((tally->gpu_job[row] && !tally->gpu_part[row]) || node->layout[index])
 		return (struct gpu_part){ 0, 0 };
 	for (uint32_t at = tally->gpu_part[row]; at; at = tally->parts[at - 1].next) {
 		share += tally->parts[at - 1].share;
@@ -118,6 +118,8 @@ struct gpu_count tally_node(const struct tally *tally, const struct facts *f, st
 			count.allocated++;
 		else if (node->state != NODE_READY || (node->set_aside_mask >> i & 1))
 			count.unusable++;
+		else if (node->layout[i])
+			count.cut++;
 		else
 			count.free++;
 	}
@@ -139,6 +141,7 @@ struct gpu_count tally_all(const struct tally *tally, const struct facts *f)
 		all.free += one.free;
 		all.unusable += one.unusable;
 		all.shared += one.shared;
+		all.cut += one.cut;
 		all.open_share += one.open_share;
 	}
 	return all;

@@ -12,7 +12,7 @@ struct tally_queue {
 
 /* One task's part of a GPU. */
 struct tally_part {
-	uint32_t job, share, mib;
+	uint32_t job, share, mib, slice;
 	uint32_t next; /* of the same GPU: place in `parts` + 1, 0 = the last */
 };
 
@@ -31,6 +31,7 @@ struct tally {
 struct gpu_count {
 	uint32_t total, allocated, free, unusable;
 	uint32_t shared; /* of the allocated, those of which parts are held */
+	uint32_t cut; /* into slices, none of which is held; neither free nor allocated */
 	int64_t open_share; /* what is left of these */
 };
 

@@ -275,7 +275,6 @@ static void a_wrong_flag_is_named(void **state)
 		const char *message;
 	} cases[] = {
 		{ { "-g", "1.5", "ls" }, "--gpus: \"1.5\" is neither a number of GPUs" },
-		{ { "-g", "1g.10gb", "ls" }, "--gpus: MIG slices" },
 		{ { "-g", "2GiB", "--gpu-memory", "1GiB", "ls" },
 		  "--gpus 2GiB is a part of a GPU by its memory; leave out --gpu-memory" },
 		{ { "-t", "x", "ls" }, "--tasks: \"x\" is not a whole number" },

@@ -45,6 +45,21 @@ static void cell_open(const json_t *row, struct buf *out)
 	cell_number(json_object_get(row, "open"), out);
 }
 
+/* "1g.10gb 1g.10gb:12 3g.40gb": with the job that holds it. */
+static void cell_slices(const json_t *row, struct buf *out)
+{
+	const json_t *slice;
+	size_t index;
+
+	json_array_foreach(json_object_get(row, "slices"), index, slice)
+	{
+		buf_adds(out, index ? " " : "");
+		cell_text(out, get_text(slice, "slice"));
+		if (get_int(slice, "job"))
+			buf_addf(out, ":%lld", (long long)get_int(slice, "job"));
+	}
+}
+
 static const struct column columns[] = {
 	{ "NODE", "node", CELL_TEXT },
 	{ "GPU", "index", CELL_INT },
@@ -56,6 +71,7 @@ static const struct column columns[] = {
 	{ "USER", .cell = cell_user },
 	{ "OPEN", .cell = cell_open },
 	{ "OPEN-MEMORY", "open_mib", CELL_MEMORY, true },
+	{ "SLICES", .cell = cell_slices, .wide = true },
 	{ "REASON", "reason", CELL_TEXT, .cut = true },
 	{ 0 },
 };
@@ -99,32 +115,39 @@ static int run_gpus(struct invocation *in, struct err *err)
 	return watch(in, show, err);
 }
 
-/* "n0/3": one GPU of a node. */
-static int set_aside(struct invocation *in, bool aside, struct err *err)
+/* The same for each GPU "n0/3" that is named; `path` has the place of its node. */
+static int change_gpus(struct invocation *in, const char *path, json_t *body, const char *done,
+		       struct err *err)
 {
 	AUTO_CLIENT client = NULL;
 	int rc = client_open(in, &client, err);
 
+	if (arg_has(in, "reason"))
+		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
 	for (int i = 0; i < in->arg_count && rc >= 0; i++) {
 		const char *slash = strchr(in->args[i], '/'), *node;
 		int64_t index;
 		struct err why;
-		json_t *body;
 
 		if (!slash || parse_int(slash + 1, 0, 31, &index, &why) < 0)
 			return err_set(err, ERR_INVALID,
 				       "\"%.60s\" names no GPU; write NODE/INDEX, such as n0/3",
 				       in->args[i]);
 		node = arena_strndup(in->arena, in->args[i], (size_t)(slash - in->args[i]));
-		body = json_pack("{s:I, s:b}", "index", (json_int_t)index, "set_aside", aside);
-		if (arg_has(in, "reason"))
-			json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
-		rc = change_noun(client, "POST",
-				 client_path(in->arena, "/api/v1/nodes/%s/gpus", node), body,
-				 aside ? "is set aside" : "takes work again",
+		json_object_set_new(body, "index", json_integer(index));
+		rc = change_noun(client, "POST", client_path(in->arena, path, node), body, done,
 				 arena_printf(in->arena, "GPU %s", in->args[i]), err);
-		json_decref(body);
 	}
+	return rc;
+}
+
+static int set_aside(struct invocation *in, bool aside, struct err *err)
+{
+	json_t *body = json_pack("{s:b}", "set_aside", aside);
+	int rc = change_gpus(in, "/api/v1/nodes/%s/gpus", body,
+			     aside ? "is set aside" : "takes work again", err);
+
+	json_decref(body);
 	return rc;
 }
 
@@ -138,8 +161,29 @@ static int run_back(struct invocation *in, struct err *err)
 	return set_aside(in, false, err);
 }
 
+static int run_cut(struct invocation *in, struct err *err)
+{
+	const char *slices = arg_has(in, "slices") ? arg_flag(in, "slices") : "";
+	json_t *body;
+	int rc;
+
+	if (!arg_has(in, "slices"))
+		return err_set(
+			err, ERR_INVALID,
+			"say into what: --slices 3g.40gb,3g.40gb, or --slices \"\" to make it whole");
+	body = json_pack("{s:s}", "slices", slices);
+	rc = change_gpus(in, "/api/v1/nodes/%s/slices", body, *slices ? "is cut" : "is whole", err);
+	json_decref(body);
+	return rc;
+}
+
 static const struct flag list_flags[] = {
 	{ "node", 0, "NAME", "only of this node", false },
+	{ 0 },
+};
+static const struct flag cut_flags[] = {
+	{ "slices", 0, "LIST", "its slices: 3g.40gb,2g.20gb,1g.10gb; \"\" makes it whole", false },
+	{ "reason", 0, "TEXT", "kept in the history", false },
 	{ 0 },
 };
 static const struct flag reason_flags[] = {
@@ -171,6 +215,24 @@ const struct command command_gpus_aside = {
 	.most = -1,
 	.argument = ARGUMENT_GPU,
 	.run = run_aside,
+};
+
+const struct command command_gpus_cut = {
+	.name = "gpus cut",
+	.arguments = "NODE/INDEX...",
+	.summary = "cut an idle GPU into slices (MIG), or make it whole",
+	.about =
+		"Slices have compute and memory of their own; jobs ask for one with `gpus: 1g.10gb`. What a model can be cut into, and "
+		"what can exist together, is checked. A GPU that is in use, or promised, is refused.",
+	.flags = cut_flags,
+	.examples = "fairlead gpus cut n0/3 --slices 3g.40gb,2g.20gb,2g.20gb\n"
+		    "fairlead gpus cut n0/3 --slices \"\"\twhole again",
+	.route = "POST /api/v1/nodes/{name}/slices",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_GPU,
+	.run = run_cut,
 };
 
 const struct command command_gpus_back = {

@@ -9,6 +9,7 @@
 #include "cli/follow.h"
 #include "cli/jobs.h"
 #include "cli/prose.h"
+#include "core/model/slices.h"
 
 const json_t *job_newest_attempt(const json_t *job)
 {
@@ -274,6 +275,14 @@ static void add_roles(const json_t *job, struct buf *out)
 	}
 }
 
+/* Nothing keeps a task within its part; a slice is a device of its own. */
+static const char *part_says(const char *part)
+{
+	uint32_t slice;
+
+	return !*part ? "" : slice_wish_parse(part, &slice) ? " of a" : " (not enforced) of a";
+}
+
 static void add_wish(const json_t *job, struct buf *out)
 {
 	const json_t *models = json_object_get(job, "models"), *model;
@@ -291,7 +300,7 @@ static void add_wish(const json_t *job, struct buf *out)
 		buf_addf(out, "..%lld", (long long)get_int(job, "tasks_max"));
 	buf_addf(out, " task%s of ", get_int(job, "tasks_max") == 1 ? "" : "s");
 	job_row_gpus_say(job, 1, out);
-	buf_addf(out, "%s GPU%s", *get_text(job, "gpu_part") ? " (not enforced) of a" : "",
+	buf_addf(out, "%s GPU%s", part_says(get_text(job, "gpu_part")),
 		 get_int(job, "gpus_per_task") == 1 ? "" : "s");
 	json_array_foreach((json_t *)(uintptr_t)models, index, model)
 	{

@@ -165,19 +165,26 @@ static int run_ready(struct invocation *in, struct err *err)
 
 static int run_set(struct invocation *in, struct err *err)
 {
-	static const char *const names[] = { "labels", "taints", "datasets", "class" };
-	static const char *const keys[] = { "labels", "taints", "data", "class" };
+	static const char *const names[] = { "labels", "taints", "datasets", "class",
+					     "partitioning" };
+	static const char *const keys[] = { "labels", "taints", "data", "class", "partitioning" };
+	const char *only = arg_has(in, "slices-only") ? arg_flag(in, "slices-only") : "";
 	json_t *body = json_object();
 	int rc;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (arg_has(in, names[i]))
 			json_object_set_new(body, keys[i], json_string(arg_flag(in, names[i])));
-	if (json_object_size(body))
+	if (*only)
+		json_object_set_new(body, "slices_only", json_boolean(strcmp(only, "yes") == 0));
+	if (*only && strcmp(only, "yes") != 0 && strcmp(only, "no") != 0)
+		rc = err_set(err, ERR_INVALID, "--slices-only takes yes or no");
+	else if (json_object_size(body))
 		rc = change_each(in, "/api/v1/nodes/%s/marks", body, "is set", "node", err);
 	else
-		rc = err_set(err, ERR_INVALID,
-			     "nothing to set: give --labels, --taints, --datasets or --class");
+		rc = err_set(
+			err, ERR_INVALID,
+			"nothing to set: give --labels, --taints, --datasets, --class, --partitioning or --slices-only");
 	json_decref(body);
 	return rc;
 }
@@ -242,6 +249,10 @@ static const struct flag set_flags[] = {
 	  false },
 	{ "class", 0, "any|training|inference",
 	  "what it takes: everything, all but inference, or inference alone", false },
+	{ "partitioning", 0, "fixed|auto|off",
+	  "who cuts its GPUs into slices: an admin, Fairlead too from what jobs ask for, or nobody",
+	  false },
+	{ "slices-only", 0, "yes|no", "keep its GPUs for slices", false },
 	{ 0 },
 };
 
@@ -329,7 +340,7 @@ const struct command command_nodes_maintenance = {
 const struct command command_nodes_set = {
 	.name = "nodes set",
 	.arguments = "NAME...",
-	.summary = "say what a node is: labels, taints, data, class",
+	.summary = "say what a node is: labels, taints, data, class, slices",
 	.about =
 		"What is given replaces what was; the rest stays. Jobs ask for labels with `selector` and "
 		"`region`, and run on a tainted node only when they tolerate its taints. What runs there goes on.",

@@ -36,7 +36,9 @@ static void cell_moves(const json_t *row, struct buf *out)
 
 static const struct column columns[] = {
 	{ "RESERVATION", "name", CELL_TEXT },
-	{ "QUEUE", "queue", CELL_TEXT },
+	{ "QUEUE", "queue", CELL_TEXT, true },
+	{ "USER", "user", CELL_TEXT, true },
+	{ "TEAM", "team", CELL_TEXT, true },
 	{ "FROM", "from_ms", CELL_TIME },
 	{ "TO", "to_ms", CELL_TIME },
 	{ "GPUS", "gpus", CELL_INT },
@@ -90,7 +92,8 @@ static int moves_say(struct client *client, const char *name, struct err *err)
 
 static int run_set(struct invocation *in, const char *done, struct err *err)
 {
-	static const char *const texts[] = { "queue", "for", "nodes", "model", "idle", "reason" };
+	static const char *const texts[] = { "queue", "user",  "team", "for",
+					     "nodes", "model", "idle", "reason" };
 	AUTO_CLIENT client = NULL;
 	json_t *body = json_object();
 	int64_t gpus = 0;
@@ -148,7 +151,11 @@ static const struct flag set_flags[] = {
 	  false },
 	{ "to", 0, "TIME", "when it ends, likewise", false },
 	{ "for", 0, "DURATION", "or how long it lasts", false },
-	{ "queue", 0, "QUEUE", "whose jobs may use it, and those of the queues below", false },
+	{ "queue", 0, "QUEUE",
+	  "whose jobs may use it, and those of the queues below; default default, or any with --user or --team",
+	  false },
+	{ "user", 0, "USER", "whose jobs alone may use it", false },
+	{ "team", 0, "TEAM", "whose members' jobs alone may use it", false },
 	{ "model", 0, "MODEL", "of the GPUs; default any", false },
 	{ "idle", 0, "lend|keep",
 	  "what is idle: lend to best-effort work, which goes when it is needed (default), or keep",
@@ -175,14 +182,15 @@ const struct command command_reservations = {
 const struct command command_reservations_create = {
 	.name = "reservations create",
 	.arguments = "NAME",
-	.summary = "reserve GPUs or nodes for a queue, from one time to another",
+	.summary = "reserve GPUs or nodes for a queue, a user or a team, from one time to another",
 	.about =
-		"Before it begins nothing starts on its GPUs that could still run then; while it lasts only jobs of its queue do, and "
+		"Before it begins nothing starts on its GPUs that could still run then; while it lasts only jobs of its queue, user or team do, and "
 		"best-effort work on what is idle. What can't be honoured is refused, with who is in the way.",
 	.flags = set_flags,
 	.examples =
 		"fairlead reservations create course --queue teach --gpus 8 --from \"2026-12-01 09:00\" --for 4h\n"
-		"fairlead reservations create paper --queue vision --nodes n3,n4 --from 20:00 --to \"2026-12-03 08:00\" --idle keep",
+		"fairlead reservations create paper --queue vision --nodes n3,n4 --from 20:00 --to \"2026-12-03 08:00\" --idle keep\n"
+		"fairlead reservations create demo --user vera --gpus 2 --for 3h",
 	.route = "PUT /api/v1/reservations/{name}",
 	.shares = SHARES_DAEMON,
 	.least = 1,

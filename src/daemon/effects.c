@@ -149,6 +149,9 @@ static const struct engine_gpu_place *places_of(const struct facts *facts,
 		place->gpu_mask = task->gpu_mask;
 		place->gpu_share_micro = (uint32_t)((uint64_t)task->gpu_part * 1000000 / GPU_SHARE);
 		place->gpu_memory_mib = task->gpu_part_mib;
+		if (shape->slice)
+			(void)slice_wish_text(shape->slice, place->gpu_slice);
+		place->gpu_slice_start = slice_at_start(task->slice);
 		place->launch = task->launch;
 		place->member = is_member(task) ? members++ : MEMBER_NONE;
 		place->leaves = task->leaving;

@@ -89,6 +89,8 @@ struct engine_gpu_place {
 	uint64_t gpu_mask; /* indices of the node's GPUs */
 	uint32_t gpu_share_micro; /* of its one GPU, in millionths, rounded down; 0 = whole ones */
 	uint32_t gpu_memory_mib; /* of that GPU, for a share; 0 = not known */
+	char gpu_slice[24]; /* the share is a slice of its own: "1g.10gb"; "" = none */
+	uint32_t gpu_slice_start; /* the memory slice where it begins */
 	uint32_t local_rank; /* among this attempt's tasks on the node */
 	uint32_t local_size;
 	int64_t cpu_milli; /* 0 = not asked */

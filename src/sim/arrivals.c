@@ -219,7 +219,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	const struct shape *shape = shape_get(a->facts, job->shape);
 	char models[LIST_BYTES], regions[LIST_BYTES], labels[LIST_BYTES], tolerates[LIST_BYTES],
 		data[LIST_BYTES];
-	char driver[VERSION_TEXT_MAX], cuda[VERSION_TEXT_MAX];
+	char driver[VERSION_TEXT_MAX], cuda[VERSION_TEXT_MAX], slice[SLICE_TEXT_MAX];
 	int64_t speeds[SHAPE_MODELS_MAX];
 	struct roles_text roles;
 
@@ -238,6 +238,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	e.job_submitted.labels = labels;
 	e.job_submitted.tolerates = tolerates;
 	e.job_submitted.data = data;
+	e.job_submitted.slice = shape->slice ? slice_wish_text(shape->slice, slice) : "";
 	roles_copy(a->facts, shape, &e.job_submitted, &roles);
 	e.job_submitted.job = (int64_t)play->facts.jobs.count + 1;
 	play_offer(play, &e);

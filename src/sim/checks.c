@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "core/model/roles.h"
 #include "sim/checks_fit.h"
+#include "sim/checks_shared.h"
 
 enum { MEMORY_CAP = 1 << 28 };
 
@@ -236,7 +237,7 @@ static void check_task(struct checks *checks, const struct facts *f,
 		checks_problem(checks, f,
 			       "job %s is placed on node %s, whose model it does not accept", name,
 			       at);
-	if (shape->gpus &&
+	if (shape->gpus && !shape->slice &&
 	    shape->gpu_memory_mib > (shape_is_part(shape)
 					     ? shape_part(shape, node->gpu_memory_mib).mib
 					     : node->gpu_memory_mib))
@@ -276,89 +277,6 @@ static void check_nodes_room(struct checks *checks, const struct facts *f, const
 			    !e->parts_count)
 				checks_problem(checks, f, "two tasks of job %s get the same GPU",
 					       name);
-	}
-}
-
-/* What lies on one GPU in parts, and whose it is. */
-struct shared_gpu {
-	const struct facts *f;
-	const struct job *first; /* one of those it belongs to */
-	int64_t share, mib;
-	bool whole, mixed;
-};
-
-/* Work of one team, or without a team of one user. */
-static bool may_share(const struct facts *f, const struct job *a, const struct job *b)
-{
-	if ((a->kind == KIND_INFERENCE) != (b->kind == KIND_INFERENCE))
-		return false;
-	if (f->policy.share_gpus == SHARE_GPUS_ANY)
-		return true;
-	if (f->policy.share_gpus == SHARE_GPUS_OFF)
-		return a == b;
-	return a->team.v || b->team.v ? name_same(a->team, b->team) : name_same(a->user, b->user);
-}
-
-static void shared_count(struct shared_gpu *gpu, const struct job *job, int64_t share, int64_t mib)
-{
-	gpu->whole |= share == 0;
-	gpu->share += share;
-	gpu->mib += mib;
-	gpu->mixed |= gpu->first && !may_share(gpu->f, gpu->first, job);
-	gpu->first = job;
-}
-
-/* Counted anew from all live attempts, this one included, which is not a fact yet. */
-static struct shared_gpu shared_read(const struct checks *checks, const struct facts *f,
-				     const struct event_attempt_placed *e, const struct job *job,
-				     uint32_t rank)
-{
-	struct shared_gpu gpu = { .f = f };
-
-	for (uint32_t i = 0; i + 1 < checks->live_count; i++) { /* the last is this one */
-		const struct attempt *a = attempt_find(f, checks->live[i]);
-
-		for (uint32_t k = 0; a && k < a->tasks; k++) {
-			const struct task *task = task_get(f, a, k);
-
-			if (task_holds(task) && task->node.v == (uint32_t)e->nodes[rank] &&
-			    task->gpu_mask & (uint32_t)e->masks[rank])
-				shared_count(&gpu, job_get(f, a->job), task->gpu_part,
-					     task->gpu_part_mib);
-		}
-	}
-	for (uint32_t i = 0; i < e->nodes_count; i++)
-		if (e->nodes[i] == e->nodes[rank] && e->masks[i] & e->masks[rank])
-			shared_count(&gpu, job, e->parts_count ? e->parts[i] : 0,
-				     e->parts_count ? e->parts_mib[i] : 0);
-	return gpu;
-}
-
-/* No GPU is given away twice, in parts or whole, and only those share one who may. */
-static void check_shared(struct checks *checks, const struct facts *f, const char *name,
-			 const struct event_attempt_placed *e, const struct job *job)
-{
-	const struct shape *shape = shape_get(f, job->shape);
-
-	if (shape_is_part(shape) != (e->parts_count == e->nodes_count))
-		checks_problem(checks, f,
-			       "job %s gets parts of GPUs, or whole ones, unlike its wish", name);
-	for (uint32_t i = 0; i < e->nodes_count; i++) {
-		const struct node *node = node_get(f, (struct node_id){ (uint32_t)e->nodes[i] });
-		struct shared_gpu gpu = shared_read(checks, f, e, job, i);
-
-		if (gpu.whole && gpu.share)
-			checks_problem(checks, f,
-				       "a GPU of %s is given to job %s whole and in parts",
-				       facts_name(f, node->name), name);
-		if (gpu.share > GPU_SHARE || gpu.mib > node->gpu_memory_mib)
-			checks_problem(checks, f,
-				       "job %s takes a GPU of %s to %lld/63000 and %lld MiB of %u",
-				       name, facts_name(f, node->name), (long long)gpu.share,
-				       (long long)gpu.mib, node->gpu_memory_mib);
-		if (gpu.share && gpu.mixed)
-			checks_problem(checks, f, "job %s shares a GPU of %s with work it may not",
-				       name, facts_name(f, node->name));
 	}
 }
 
@@ -508,7 +426,7 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	}
 	book_placed(checks, f, e, job);
 	check_nodes_room(checks, f, name, e);
-	check_shared(checks, f, name, e, job);
+	checks_shared(checks, f, name, e, job);
 	check_level(checks, f, name, shape, e);
 	checks_apart(checks, f, name, shape, NULL, e);
 	checks_models(checks, f, name, shape, NULL, e);
@@ -664,12 +582,28 @@ static void check_shrunk(struct checks *checks, const struct facts *f,
 	note_eviction(checks, f, e->attempt, (uint32_t)e->for_job);
 }
 
+/* Whoever is moved saves checkpoints, and must run again too. */
+static void check_moved(struct checks *checks, const struct facts *f,
+			const struct event_attempt_stopped *e)
+{
+	const struct attempt *attempt = attempt_find(f, e->attempt);
+
+	if (!attempt)
+		return;
+	if (!job_get(f, attempt->job)->checkpoints)
+		checks_problem(checks, f, "job %s is moved, but makes no checkpoints",
+			       job_text(f, attempt->job.v));
+	note_eviction(checks, f, e->attempt, attempt->job.v);
+}
+
 static void check_stopped(struct checks *checks, const struct facts *f,
 			  const struct event_attempt_stopped *e)
 {
 	uint32_t for_job = e->attempt < checks->for_room ? checks->for_job[e->attempt] : 0;
 
-	if (e->why != STOP_EVICTED)
+	if (e->why == STOP_MOVED)
+		check_moved(checks, f, e);
+	if (e->why != STOP_EVICTED && e->why != STOP_MOVED)
 		return;
 	/* Warned for one job, and counted on by a later promise as well: it goes for the first. */
 	if (attempt_find(f, e->attempt) && attempt_find(f, e->attempt)->for_job)
@@ -709,6 +643,8 @@ void checks_event(struct checks *checks, const struct facts *f, const struct eng
 		checks_problem(checks, f, "event time runs backwards");
 	if (e->kind == EVENT_ATTEMPT_PLACED)
 		check_placed(checks, f, engine, &e->attempt_placed);
+	if (e->kind == EVENT_LAYOUT_SET)
+		checks_layout(checks, f, &e->layout_set);
 	if (e->kind == EVENT_ATTEMPT_RELEASED)
 		check_released(checks, f, engine, e->attempt_released.attempt);
 	if (e->kind == EVENT_ATTEMPT_ENDED)

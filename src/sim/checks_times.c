@@ -17,7 +17,7 @@ void checks_times(struct checks *checks, const struct facts *f, const struct job
 		const struct booking *b = booking_get(f, row);
 
 		if (!b->name.v || b->from_ms >= end_ms || b->to_ms <= f->now_ms ||
-		    booking_is_for(f, b, job->queue) || (!b->keep && job->tier == TIER_BEST_EFFORT))
+		    booking_is_for(f, b, job) || (!b->keep && job->tier == TIER_BEST_EFFORT))
 			continue;
 		for (uint32_t i = 0; i < BOOKING_NODES_MAX && b->node[i]; i++)
 			if (b->node[i] == node && (!b->gpus || b->mask[i] & mask))

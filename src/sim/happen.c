@@ -83,6 +83,21 @@ static int happen_queue(struct run *run, const struct scenario_event *happens, s
 	return run_error(run, happens->line, err);
 }
 
+/* Users and teams need not be listed in a scenario: whom a reservation names is there. */
+static int people_make(struct run *run, const struct scenario_event *happens, struct err *err)
+{
+	const struct scenario_booking *b = happens->booking;
+	struct event user = event_make(EVENT_USER_SET, 0, "scenario");
+	int rc = run_team(run, b->team, happens->line, err);
+
+	user.user_set.name = b->user;
+	user.user_set.role = ROLE_RESEARCHER;
+	user.user_set.uid = user.user_set.gid = -1;
+	if (rc == 0 && *b->user && !facts_user_find(&run->world.facts, b->user))
+		rc = offer(run, &user, happens, err);
+	return rc;
+}
+
 static int happen_booking(struct run *run, const struct scenario_event *happens, struct err *err)
 {
 	const struct scenario_booking *b = happens->booking;
@@ -93,11 +108,15 @@ static int happen_booking(struct run *run, const struct scenario_event *happens,
 		e.booking_ended.name = happens->name;
 		return offer(run, &e, happens, err);
 	}
+	if (people_make(run, happens, err) < 0)
+		return -1;
 	nodes = arena_new_array(&run->memory, int64_t, b->node_count + 1);
 	for (uint32_t i = 0; i < b->node_count; i++)
 		nodes[i] = facts_node_find(&run->world.facts, b->nodes[i]).v;
 	e.booking_set.name = b->name;
 	e.booking_set.queue = b->queue;
+	e.booking_set.user = b->user;
+	e.booking_set.team = b->team;
 	e.booking_set.model = b->model;
 	e.booking_set.gpus = b->gpus;
 	e.booking_set.keep = b->keep;

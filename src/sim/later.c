@@ -9,8 +9,7 @@
 enum form {
 	ANY, /* the key itself */
 	IS, /* the value is `value` */
-	IS_NOT, /* the value is anything but `value` */
-	SLICE /* the value names a slice: "1g.10gb" */
+	IS_NOT /* the value is anything but `value` */
 };
 
 struct later {
@@ -21,20 +20,9 @@ struct later {
 };
 
 static const struct later later_table[] = {
-	{ "node", "mig", ANY, NULL, "slices of a GPU" },
 	{ "node", "mig_allowed", IS_NOT, "false", "slices of a GPU" },
-	{ "policy", "defragment", IS_NOT, "off", "rearranging" },
-	{ "policy", "consolidation", ANY, NULL, "rearranging" },
-	{ "job", "gpus", SLICE, NULL, "slices of a GPU" },
 	{ "job", "kind", IS, "interactive", "interactive sessions" },
 };
-
-static bool is_slice(const char *text)
-{
-	size_t digits = strspn(text, "0123456789");
-
-	return digits > 0 && text[digits] == 'g';
-}
 
 static bool later_applies(const struct later *later, const struct conf *value)
 {
@@ -44,7 +32,6 @@ static bool later_applies(const struct later *later, const struct conf *value)
 	case ANY: return true;
 	case IS: return scalar && strcmp(value->text, later->value) == 0;
 	case IS_NOT: return !scalar || strcmp(value->text, later->value) != 0;
-	case SLICE: return scalar && is_slice(value->text);
 	}
 	UNREACHABLE();
 }

@@ -71,6 +71,9 @@ int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenar
 /* Labels, taints, versions, class. */
 int scenario_read_node_names(struct reader *r, const struct conf *item, struct scenario_node *node)
 	MUST_CHECK;
+/* scenario_slices.c: `mig`, `slices_only`. */
+int scenario_read_slices(struct reader *r, const struct conf *item, struct scenario_node *node)
+	MUST_CHECK;
 int scenario_read_job_names(struct reader *r, const struct conf *item, struct scenario_job *job)
 	MUST_CHECK;
 /* `roles`, once what is said of the job is read. */

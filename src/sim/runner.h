@@ -39,6 +39,8 @@ struct run_node {
 	uint32_t used_mask, shared_mask;
 	uint32_t share[NODE_GPUS_MAX]; /* taken of each, in 1/63000 */
 	int64_t mib[NODE_GPUS_MAX];
+	uint32_t slices
+		[NODE_GPUS_MAX]; /* held of each, a bit for the memory slice where it begins */
 }; /* used, shared: by what runs at the start */
 
 struct run {
@@ -75,9 +77,16 @@ int scenario_run(const struct scenario *scenario, FILE *trace, struct arena *are
 
 /* Between the files of the runner. */
 int run_setup(struct run *run, struct err *err) MUST_CHECK; /* setup.c: everything of time 0 */
+int run_team(struct run *run, const char *team, int line, struct err *err)
+	MUST_CHECK; /* is there from now on; "" = none */
 int run_submit(struct run *run, uint32_t job, struct err *err) MUST_CHECK;
 int run_happen(struct run *run, const struct scenario_event *event, struct err *err)
 	MUST_CHECK; /* happen.c */
+/* scenario_slices.c: slice number `index` of the GPU (-1 = the first free one of the job's profile), as slice_at; 0 = there is none.
+ * What a task with it holds. */
+uint32_t run_slice_take(struct run_node *node, const struct scenario_job *job, uint32_t gpu,
+			int32_t index);
+struct gpu_part run_slice_part(const struct run_node *node, uint32_t slice);
 int run_set_node(struct run *run, const struct scenario_node *node, struct err *err) MUST_CHECK;
 int run_set_queue(struct run *run, const struct scenario_queue *queue, struct err *err) MUST_CHECK;
 int run_error(const struct run *run, int line,

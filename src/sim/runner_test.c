@@ -245,7 +245,8 @@ static void the_exit_status_tells_which(void **state)
 			 1);
 	assert_non_null(strstr(out, "not ok 1 - x\n"));
 	assert_int_equal(
-		command(NODE "jobs:\n  - {name: a, gpus: 1g.10gb}\nexpect:\n  - running: {a: 2}\n",
+		command(NODE
+			"jobs:\n  - {name: a, kind: interactive}\nexpect:\n  - running: {a: 2}\n",
 			NULL, NULL, &out),
 		2);
 	assert_non_null(strstr(out, "needs a later release"));

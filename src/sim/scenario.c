@@ -19,6 +19,8 @@ static const struct scenario_policy policy_default = {
 	.blackhole_failures = -1,
 	.blackhole_window_ms = -1,
 	.defragment = -1,
+	.defragment_moves = -1,
+	.defragment_work_ms = -1,
 	.share_gpus = -1,
 	.packing = true,
 };
@@ -191,17 +193,19 @@ static int read_node_values(struct reader *r, const struct conf *item, struct sc
 		rc = read_islands(r, conf_find(item, "nvlink"), node);
 	if (rc == 0)
 		rc = scenario_read_node_names(r, item, node);
+	if (rc == 0)
+		rc = scenario_read_slices(r, item, node);
 	return rc == 0 ? read_node_fabric(r, item, node) : rc;
 }
 
 int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret,
 			uint32_t *ret_count)
 {
-	static const char *const fixed[] = { "name",        "gpus",   "model",  "memory",
-					     "cpus",        "ram",    "nvlink", "class",
-					     "mig_allowed", "driver", "cuda",   "capability",
-					     "labels",      "taints", "data",   "fabric",
-					     "numa" };
+	static const char *const fixed[] = { "name",        "gpus",   "model",      "memory",
+					     "cpus",        "ram",    "nvlink",     "class",
+					     "mig_allowed", "driver", "cuda",       "capability",
+					     "labels",      "taints", "data",       "fabric",
+					     "numa",        "mig",    "slices_only" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
 	struct scenario_node first = { .model = "",
 				       .gpus = 1,
@@ -513,13 +517,33 @@ static int read_share_gpus(struct reader *r, const struct conf *c, struct scenar
 			      ARRAY_SIZE(known));
 }
 
+static int read_defragment(struct reader *r, const struct conf *c, struct scenario_policy *p)
+{
+	static const char *const known[] = { "on-demand", "always", "off" };
+	const char *text = NULL;
+	int rc = reader_text(r, c, "defragment", &text);
+
+	if (rc == 0)
+		rc = reader_int(r, c, "defragment_moves", 1, 100000, &p->defragment_moves);
+	if (rc == 0)
+		rc = reader_duration(r, c, "defragment_work", NULL, 0, &p->defragment_work_ms);
+	if (rc < 0 || !text || defragment_find(text, &p->defragment))
+		return rc;
+	return reader_unknown(r, conf_find(c, "defragment"), "way to defragment", text, known,
+			      ARRAY_SIZE(known));
+}
+
 static int read_policy(struct reader *r, const struct conf *c)
 {
-	static const char *const known[] = {
-		"min_runtime", "grace",    "rejoin",       "collect_after",        "half_life",
-		"packing",     "backfill", "defragment",   "default_limit",        "black_hole",
-		"order",       "prices",   "budget_warns", "allow_critical_burst", "share_gpus"
-	};
+	static const char *const known[] = { "min_runtime",    "grace",
+					     "rejoin",         "collect_after",
+					     "half_life",      "packing",
+					     "backfill",       "defragment",
+					     "default_limit",  "black_hole",
+					     "order",          "prices",
+					     "budget_warns",   "allow_critical_burst",
+					     "share_gpus",     "defragment_moves",
+					     "defragment_work" };
 	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
 											 "window" };
 	struct scenario_policy *p = &r->s->policy;
@@ -565,6 +589,8 @@ static int read_policy(struct reader *r, const struct conf *c)
 		rc = reader_int(r, hole, "failures", 1, 4, &p->blackhole_failures);
 	if (rc == 0 && hole)
 		rc = reader_duration(r, hole, "window", NULL, 0, &p->blackhole_window_ms);
+	if (rc == 0)
+		rc = read_defragment(r, c, p);
 	return rc == 0 ? read_share_gpus(r, c, p) : rc;
 }
 

@@ -43,6 +43,10 @@ struct scenario_node {
 	uint32_t numa_count; /* NUMA nodes: GPUs, processors, network cards */
 	int64_t numa_gpus[NUMA_MAX], numa_cpu_milli[NUMA_MAX], numa_nics[NUMA_MAX];
 	uint8_t class;
+	uint8_t partitioning; /* enum partitioning */
+	bool slices_only;
+	const int64_t *layouts; /* of the first so many GPUs */
+	uint32_t layout_count;
 	uint32_t make; /* of the fabric's draft, 0 = no fabric is described */
 	int line;
 };
@@ -77,12 +81,14 @@ struct scenario_policy {
 		defragment; /* -1 = the core's own default */
 	bool packing, allow_critical_burst;
 	int64_t share_gpus; /* -1 = the core's own default */
+	int64_t defragment_moves, defragment_work_ms; /* likewise */
 };
 
 /* A place of a task that runs already when the scenario starts. */
 struct scenario_place {
 	const char *node;
 	int32_t gpu; /* its GPU, -1 = the first free ones */
+	int32_t slice; /* which slice of it, from 0 in the order of memory slices; -1 = any that is free */
 };
 
 /* Groups of unlike tasks; by role. */
@@ -96,7 +102,7 @@ struct scenario_roles {
 };
 
 struct scenario_job {
-	const char *name, *queue, *user;
+	const char *name, *queue, *user, *team;
 	const char *models; /* accepted ones, comma separated; "" = any */
 	const char *require, *prefer, *spread; /* topology levels, "" = none */
 	int64_t max_slowdown; /* per mille, 0 = any */
@@ -131,6 +137,8 @@ struct scenario_job {
 	bool mixes;
 	uint32_t gpu_part; /* of one GPU in 1/63000; 0 = whole ones */
 	int64_t gpu_part_mib; /* or of its memory */
+	const char
+		*slice; /* or a slice: "1g.10gb", "fit" = the smallest that is enough; "" = none */
 	const struct scenario_roles *roles; /* NULL = its tasks are alike */
 	const struct scenario_place *running; /* by task */
 	uint32_t running_count; /* 0 = does not run at the start */
@@ -139,7 +147,7 @@ struct scenario_job {
 };
 
 struct scenario_booking {
-	const char *name, *queue, *model; /* model "" = any */
+	const char *name, *queue, *user, *team, *model; /* "" = any */
 	int64_t from_ms, to_ms, gpus; /* gpus 0 = the nodes as a whole */
 	const char *const *nodes;
 	uint32_t node_count;

@@ -115,17 +115,25 @@ static int read_idle(struct reader *r, const struct conf *c, struct scenario_boo
 /* {name: x, queue: a, gpus: 4 or nodes: [n0], model: M, from: 2h, to: 4h, idle: keep} */
 static int read_booking(struct reader *r, const struct conf *c, struct scenario_event *event)
 {
-	static const char *const known[] = { "name",  "queue", "gpus", "nodes",
-					     "model", "from",  "to",   "idle" };
+	static const char *const known[] = { "name",  "queue", "user", "team", "gpus",
+					     "nodes", "model", "from", "to",   "idle" };
 	struct scenario_booking *b = arena_new(r->arena, struct scenario_booking);
 	struct names names = { .count = 0 };
 	int rc = reader_map(r, c, "reserve", known, ARRAY_SIZE(known));
 
-	*b = (struct scenario_booking){ .name = "", .queue = "default", .model = "" };
+	*b = (struct scenario_booking){
+		.name = "", .queue = "", .user = "", .team = "", .model = ""
+	};
 	if (rc == 0)
 		rc = reader_text(r, c, "name", &b->name);
 	if (rc == 0)
 		rc = reader_text(r, c, "queue", &b->queue);
+	if (rc == 0)
+		rc = reader_text(r, c, "user", &b->user);
+	if (rc == 0)
+		rc = reader_text(r, c, "team", &b->team);
+	if (!*b->queue && !*b->user && !*b->team)
+		b->queue = "default";
 	if (rc == 0)
 		rc = reader_text(r, c, "model", &b->model);
 	if (rc == 0)

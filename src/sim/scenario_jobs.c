@@ -15,12 +15,14 @@
 static const struct scenario_job job_default = {
 	.queue = "default",
 	.user = "scenario",
+	.team = "",
 	.models = "",
 	.require = "",
 	.prefer = "",
 	.spread = "",
 	.window = "",
 	.data = "",
+	.slice = "",
 	.min_driver = "",
 	.min_cuda = "",
 	.regions = "",
@@ -217,12 +219,13 @@ static int read_array(struct reader *r, const struct conf *item, struct scenario
 	return rc;
 }
 
-/* 2, 0.5, 1/7 or {memory: 2000MiB}. */
+/* 2, 0.5, 1/7, 1g.10gb, {memory: 2000MiB}, {slice: 1g.10gb} or {slice: fit}. */
 static int read_gpus(struct reader *r, const struct conf *c, struct scenario_job *job)
 {
-	static const char *const known[] = { "memory" };
+	static const char *const known[] = { "memory", "slice" };
 	struct gpu_wish wish;
 	struct err why;
+	uint32_t slice;
 	int rc;
 
 	if (!c)
@@ -231,10 +234,19 @@ static int read_gpus(struct reader *r, const struct conf *c, struct scenario_job
 		rc = reader_map(r, c, "part of a GPU", known, ARRAY_SIZE(known));
 		if (rc == 0)
 			rc = reader_size(r, c, "memory", &job->gpu_part_mib);
-		if (rc == 0 && job->gpu_part_mib < 1)
+		if (rc == 0)
+			rc = reader_text(r, c, "slice", &job->slice);
+		if (rc == 0 && *job->slice && job->gpu_part_mib)
+			rc = conf_error(r->err, r->file, c,
+					"gpus: memory of a GPU or a slice of it, not both");
+		if (rc == 0 && !*job->slice && job->gpu_part_mib < 1)
 			rc = conf_error(r->err, r->file, c,
 					"gpus: write for example {memory: 2000MiB}");
 		return rc;
+	}
+	if (c->type == CONF_SCALAR && slice_wish_parse(c->text, &slice)) {
+		job->slice = c->text;
+		return 0;
 	}
 	if (c->type != CONF_SCALAR || gpu_wish_parse(c->text, &wish, &why) < 0)
 		return conf_error(r->err, r->file, c, "gpus: %s",
@@ -279,22 +291,24 @@ static int read_numbers(struct reader *r, const struct conf *item, struct scenar
 
 /* Who runs already. */
 
-/* One entry of `running`: "n0", "n[0-1]", "n0/3"; the text is cut at the slash. */
+/* One entry of `running`: "n0", "n[0-1]", "n0/3", "n0/3/1"; the text is cut at the slash. */
 static int read_place(struct reader *r, const struct conf *at, const char *text,
-		      struct names *ret_nodes, int32_t *ret_gpu)
+		      struct names *ret_nodes, struct scenario_place *ret)
 {
-	const char *slash = strchr(text, '/');
-	int64_t gpu = -1;
+	const char *slash = strchr(text, '/'), *end = slash ? strchr(slash + 1, '/') : NULL,
+		   *number = slash ? slash + 1 : "";
+	int64_t gpu = -1, slice = -1;
 	struct err why;
 
-	if (slash && strchr(slash + 1, '/'))
-		return err_at(
-			r->err, ERR_UNSUPPORTED, r->file, at->line, at->column,
-			"needs a later release: a slice in key `running` of a job (slices of a GPU)");
-	if (slash && parse_int(slash + 1, 0, NODE_GPUS_MAX - 1, &gpu, &why) < 0)
+	if (end)
+		number = arena_strndup(r->arena, number, (size_t)(end - number));
+	if (slash && parse_int(number, 0, NODE_GPUS_MAX - 1, &gpu, &why) < 0)
 		return conf_error(r->err, r->file, at, "GPU index in \"%.60s\": %s", text,
 				  why.text);
-	*ret_gpu = (int32_t)gpu;
+	if (end && parse_int(end + 1, 0, LAYOUT_SLOTS - 1, &slice, &why) < 0)
+		return conf_error(r->err, r->file, at, "slice index in \"%.60s\": %s", text,
+				  why.text);
+	*ret = (struct scenario_place){ .gpu = (int32_t)gpu, .slice = (int32_t)slice };
 	if (slash)
 		text = arena_strndup(r->arena, text, (size_t)(slash - text));
 	if (parse_name_range(text, r->arena, SCENARIO_RANGE_MAX, &ret_nodes->at, &ret_nodes->count,
@@ -308,7 +322,8 @@ static int read_place(struct reader *r, const struct conf *at, const char *text,
 
 /* Gives one entry's tasks to the jobs that the name expanded to. */
 static int give_places(struct reader *r, const struct conf *at, const struct names *nodes,
-		       int32_t gpu, uint32_t tasks, struct scenario_job *jobs, size_t count)
+		       struct scenario_place place, uint32_t tasks, struct scenario_job *jobs,
+		       size_t count)
 {
 	bool beside = nodes->count > 1 && count > 1;
 
@@ -327,7 +342,8 @@ static int give_places(struct reader *r, const struct conf *at, const struct nam
 			for (uint32_t t = 0; t < tasks; t++)
 				places[jobs[i].running_count++] =
 					(struct scenario_place){ .node = nodes->at[beside ? i : n],
-								 .gpu = gpu };
+								 .gpu = place.gpu,
+								 .slice = place.slice };
 		jobs[i].running = places;
 	}
 	return 0;
@@ -337,8 +353,8 @@ static int read_running(struct reader *r, const struct conf *c, struct scenario_
 			size_t count)
 {
 	struct names nodes = { 0 };
+	struct scenario_place place = { .gpu = -1, .slice = -1 };
 	int64_t tasks = 1;
-	int32_t gpu = -1;
 	int rc = 0;
 
 	if (c->type != CONF_LIST && c->type != CONF_MAP)
@@ -359,13 +375,13 @@ static int read_running(struct reader *r, const struct conf *c, struct scenario_
 					  "running: a node's name is expected");
 		if (rc == 0)
 			rc = read_place(r, item, c->type == CONF_MAP ? item->key : item->text,
-					&nodes, &gpu);
-		if (rc == 0 && gpu >= 0 &&
+					&nodes, &place);
+		if (rc == 0 && place.gpu >= 0 &&
 		    (tasks != 1 || scenario_task_gpus(&jobs[0], jobs[0].running_count) != 1))
 			return conf_error(r->err, r->file, item,
 					  "a GPU can be named only for a task of one GPU");
 		if (rc == 0)
-			rc = give_places(r, item, &nodes, gpu, (uint32_t)tasks, jobs, count);
+			rc = give_places(r, item, &nodes, place, (uint32_t)tasks, jobs, count);
 	}
 	for (size_t i = 0; rc == 0 && i < count; i++)
 		if (jobs[i].running_count < jobs[i].tasks_min ||
@@ -433,7 +449,7 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "deadline",    "efficiency",     "spread",
 					     "throughput",  "min_throughput", "mix_models",
 					     "data",        "roles",          "align",
-					     "window",      "window_end" };
+					     "window",      "window_end",     "team" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;
@@ -448,6 +464,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		rc = reader_text(r, item, "queue", &job.queue);
 	if (rc == 0)
 		rc = reader_text(r, item, "user", &job.user);
+	if (rc == 0)
+		rc = reader_text(r, item, "team", &job.team);
 	if (rc == 0)
 		rc = read_words(r, item, &job);
 	if (rc == 0)

@@ -243,10 +243,6 @@ static void keys_of_later_releases_are_refused_by_name(void **state)
 	static const struct {
 		const char *text, *words;
 	} cases[] = {
-		{ "cluster:\n  nodes:\n    - {name: n0, mig: [[1g.10gb]]}\n", "key `mig`" },
-		{ "policy: {defragment: always}\n", "key `defragment`" },
-		{ "jobs:\n  - {name: a, gpus: 1g.10gb}\n", "key `gpus`" },
-		{ "jobs:\n  - {name: a, gpus: \"1g.10gb\"}\n", "key `gpus`" },
 		{ "jobs:\n  - {name: a, kind: interactive}\n", "key `kind`" },
 	};
 

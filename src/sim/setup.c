@@ -51,6 +51,8 @@ static int set_policy(struct run *run, struct err *err)
 	e.policy_set.budget_warns = p->budget_warns;
 	e.policy_set.half_life_ms = p->half_life_ms;
 	e.policy_set.defragment = p->defragment;
+	e.policy_set.defragment_moves = p->defragment_moves;
+	e.policy_set.defragment_work_ms = p->defragment_work_ms;
 	e.policy_set.share_gpus = p->share_gpus;
 	return offer(run, &e, run->scenario->line, err);
 }
@@ -87,6 +89,22 @@ static int mark_node(struct run *run, const struct scenario_node *node, struct e
 	e.node_marked.taints = node->taints;
 	e.node_marked.data = node->data;
 	e.node_marked.class = node->class;
+	e.node_marked.partitioning = node->partitioning;
+	e.node_marked.slices_only = node->slices_only;
+	return offer(run, &e, node->line, err);
+}
+
+static int cut_gpus(struct run *run, const struct scenario_node *node, struct err *err)
+{
+	struct event e = event_make(EVENT_LAYOUT_SET, 0, "scenario");
+	int64_t gpus[NODE_GPUS_MAX];
+
+	for (uint32_t i = 0; i < node->layout_count; i++)
+		gpus[i] = i;
+	e.layout_set.node = facts_node_find(&run->world.facts, node->name).v;
+	e.layout_set.gpus = gpus;
+	e.layout_set.layouts = node->layouts;
+	e.layout_set.gpus_count = e.layout_set.layouts_count = node->layout_count;
 	return offer(run, &e, node->line, err);
 }
 
@@ -122,8 +140,11 @@ int run_set_node(struct run *run, const struct scenario_node *node, struct err *
 	e.node_set.cuda = node->cuda;
 	e.node_set.capability = node->capability;
 	rc = offer(run, &e, node->line, err);
-	if (rc == 0 && (*node->labels || *node->taints || *node->data || node->class))
+	if (rc == 0 && (*node->labels || *node->taints || *node->data || node->class ||
+			node->partitioning || node->slices_only))
 		rc = mark_node(run, node, err);
+	if (rc == 0 && node->layout_count)
+		rc = cut_gpus(run, node, err);
 	return rc == 0 && node->numa_count ? tell_numa(run, node, err) : rc;
 }
 
@@ -265,6 +286,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	digest_format(&key, hex);
 	j->name = from->name;
 	j->user = from->user;
+	j->team = from->team;
 	j->queue = from->queue;
 	j->kind = from->kind;
 	j->tier = from->tier;
@@ -311,6 +333,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->max_slowdown = from->max_slowdown;
 	j->gpu_part = from->gpu_part;
 	j->gpu_part_mib = from->gpu_part_mib;
+	j->slice = from->slice;
 	if (from->roles)
 		submission_roles(j, from->roles);
 	j->body = hex;
@@ -363,6 +386,16 @@ static void tell_engine(struct run *run, const struct run_job *job)
 		engine_sim_job(&run->world.engine, job->id + i, &work);
 }
 
+int run_team(struct run *run, const char *team, int line, struct err *err)
+{
+	struct event e = event_make(EVENT_TEAM_SET, 0, "scenario");
+
+	e.team_set.name = team;
+	if (!*team || facts_team_find(&run->world.facts, team))
+		return 0;
+	return world_offer(&run->world, &e, NULL, err) < 0 ? run_error(run, line, err) : 0;
+}
+
 int run_submit(struct run *run, uint32_t index, struct err *err)
 {
 	struct run_job *job = &run->jobs[index];
@@ -371,7 +404,7 @@ int run_submit(struct run *run, uint32_t index, struct err *err)
 	int64_t *depends = depend_ids(run, job->from, &depend_count, err);
 	int rc;
 
-	if (!depends)
+	if (!depends || run_team(run, job->from->team, job->from->line, err) < 0)
 		return -(int)err->code;
 	e.job_submitted.depends = depends;
 	e.job_submitted.depends_whole = depends + depend_count;
@@ -426,16 +459,25 @@ static struct gpu_part part_there(const struct scenario_job *from, const struct 
 	return shape_part(&wish, (uint32_t)node->from->gpu_memory_mib);
 }
 
-/* Takes GPU `gpu` of the node, or the job's part of it. False: too little of it is left. */
-static bool gpu_take(struct run_node *node, const struct scenario_job *from, uint32_t gpu)
+/* Takes GPU `gpu` of the node, or the job's part or slice of it (number `index`, -1 = any): into *mask, a slice above the GPUs.
+ * False: too little of it is left. */
+enum { SLICE_SHIFT = 32 };
+static bool gpu_take(struct run_node *node, const struct scenario_job *from, uint32_t gpu,
+		     int32_t index, int64_t *mask)
 {
 	struct gpu_part part = part_there(from, node);
-	uint32_t bit = UINT32_C(1) << gpu;
+	uint32_t bit = UINT32_C(1) << gpu,
+		 slice = *from->slice ? run_slice_take(node, from, gpu, index) : 0;
 
+	if (*from->slice || (gpu < node->from->layout_count && node->from->layouts[gpu])) {
+		*mask |= slice ? (int64_t)bit | (int64_t)slice << SLICE_SHIFT : 0;
+		return slice != 0;
+	}
 	if (!from->gpu_part && !from->gpu_part_mib) {
 		if ((node->used_mask | node->shared_mask) & bit)
 			return false;
 		node->used_mask |= bit;
+		*mask |= bit;
 		return true;
 	}
 	if (node->used_mask & bit || !part.share || node->share[gpu] + part.share > GPU_SHARE ||
@@ -444,6 +486,7 @@ static bool gpu_take(struct run_node *node, const struct scenario_job *from, uin
 	node->shared_mask |= bit;
 	node->share[gpu] += part.share;
 	node->mib[gpu] += part.mib;
+	*mask |= bit;
 	return true;
 }
 
@@ -457,9 +500,9 @@ static int take_named(struct run *run, const struct scenario_job *from, int64_t 
 
 		if (gpu < 0)
 			continue;
-		if (gpu >= (int32_t)node->from->gpus || !gpu_take(node, from, (uint32_t)gpu))
+		if (gpu >= (int32_t)node->from->gpus ||
+		    !gpu_take(node, from, (uint32_t)gpu, from->running[i].slice, &masks[i]))
 			return no_room(run, from, node, err);
-		masks[i] = INT64_C(1) << gpu;
 	}
 	return 0;
 }
@@ -474,11 +517,10 @@ static int take_first(struct run *run, const struct scenario_job *from, int64_t 
 		if (from->running[i].gpu >= 0)
 			continue;
 		for (uint32_t g = 0;
-		     g < node->from->gpus && __builtin_popcountll((uint64_t)masks[i]) < (int)gpus;
+		     g < node->from->gpus && __builtin_popcount((uint32_t)masks[i]) < (int)gpus;
 		     g++)
-			if (gpu_take(node, from, g))
-				masks[i] |= INT64_C(1) << g;
-		if (__builtin_popcountll((uint64_t)masks[i]) < (int)gpus)
+			(void)gpu_take(node, from, g, -1, &masks[i]);
+		if (__builtin_popcount((uint32_t)masks[i]) < (int)gpus)
 			return no_room(run, from, node, err);
 	}
 	return 0;
@@ -524,17 +566,26 @@ static void start_running(struct run *run, const struct run_job *job, const int6
 	struct event placed = event_make(EVENT_ATTEMPT_PLACED, at_ms, "fairlead");
 	struct event released = event_make(EVENT_ATTEMPT_RELEASED, at_ms, "fairlead");
 	uint32_t count = job->from->running_count, attempt = run->world.facts.attempts.count + 1;
-	int64_t *nodes = arena_new_array(&run->memory, int64_t, (size_t)3 * count);
+	int64_t *nodes = arena_new_array(&run->memory, int64_t, (size_t)5 * count);
+	bool sliced = *job->from->slice != '\0';
 
 	for (uint32_t i = 0; i < count; i++) {
+		const struct run_node *node = node_of(run, job->from->running[i].node);
+		uint32_t slice = (uint32_t)(masks[i] >> SLICE_SHIFT);
 		struct gpu_part part =
-			part_there(job->from, node_of(run, job->from->running[i].node));
+			slice ? run_slice_part(node, slice) : part_there(job->from, node);
 
+		nodes[3 * count + i] = slice;
+		nodes[4 * count + i] = (uint32_t)masks[i];
 		nodes[i] = facts_node_find(&run->world.facts, job->from->running[i].node).v;
 		nodes[count + i] = part.share;
 		nodes[2 * count + i] = part.mib;
 	}
-	if (job->from->gpu_part || job->from->gpu_part_mib) {
+	if (sliced) {
+		placed.attempt_placed.slices = nodes + (size_t)3 * count;
+		placed.attempt_placed.slices_count = count;
+	}
+	if (sliced || job->from->gpu_part || job->from->gpu_part_mib) {
 		placed.attempt_placed.parts = nodes + count;
 		placed.attempt_placed.parts_mib = nodes + (size_t)2 * count;
 		placed.attempt_placed.parts_count = placed.attempt_placed.parts_mib_count = count;
@@ -543,7 +594,7 @@ static void start_running(struct run *run, const struct run_job *job, const int6
 	placed.attempt_placed.attempt = attempt;
 	placed.attempt_placed.nodes = nodes;
 	placed.attempt_placed.nodes_count = count;
-	placed.attempt_placed.masks = masks;
+	placed.attempt_placed.masks = nodes + (size_t)4 * count;
 	placed.attempt_placed.masks_count = count;
 	released.attempt_released.attempt = attempt;
 	world_apply(&run->world, &placed, true);

@@ -37,7 +37,7 @@ static void track_stopped(struct run *run, int64_t attempt, int64_t why)
 	if (!job)
 		return;
 	job->touched = job->touched || why != STOP_NONE;
-	job->evicted = job->evicted || why == STOP_EVICTED;
+	job->evicted = job->evicted || why == STOP_EVICTED || why == STOP_MOVED;
 }
 
 static void track_touched(struct run *run, int64_t attempt)

@@ -360,6 +360,10 @@ static struct event make_booking(struct fold *f)
 	}
 	e.booking_set.name = pick(f, names, 4);
 	e.booking_set.queue = queue_names[below(f, QUEUES)];
+	if (one_in(f, 3)) {
+		e.booking_set.user = one_in(f, 2) ? "other" : "test";
+		e.booking_set.queue = one_in(f, 2) ? "" : e.booking_set.queue;
+	}
 	e.booking_set.from_ms = f->now_ms + (int64_t)below(f, 60) * 20000;
 	e.booking_set.to_ms = e.booking_set.from_ms + 1 + (int64_t)below(f, 40) * 20000;
 	e.booking_set.keep = one_in(f, 2);

@@ -70,6 +70,7 @@ static const char *trait_text(const struct words *w, const struct change_part *p
 	case TRAIT_SPEED: return "asking for no throughput";
 	case TRAIT_NONE:
 	case TRAIT_MODEL:
+	case TRAIT_SLICES:
 	case TRAIT_MEMORY:
 	case TRAIT_TAINT:
 	case TRAIT_END: break;

@@ -198,6 +198,7 @@ static const char *trait_summary(const struct words *w, const struct verdict *v,
 		return arena_printf(w->arena,
 				    "needs %s of memory on each GPU; the largest of %s has %s",
 				    size_text(w, v->need), others, size_text(w, v->have));
+	case TRAIT_SLICES: return words_slice_trait(w, others);
 	case TRAIT_NONE:
 	case TRAIT_MODEL:
 	case TRAIT_END: break;
@@ -262,6 +263,7 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 	case TRAIT_TAINT:
 		return arena_printf(w->arena, "tolerating it: tolerates: [%s]",
 				    facts_name(w->facts, (struct name_id){ v->at }));
+	case TRAIT_SLICES: return words_slice_remedy(w, v);
 	case TRAIT_NONE:
 	case TRAIT_MODEL:
 	case TRAIT_MEMORY:
@@ -595,7 +597,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			words_money(w, v->at, v->need), queue_text(w, v->at),
 			words_money(w, v->at, v->have));
 	case REASON_SLOWDOWN: return words_speed_summary(w, v);
-	case REASON_PARTITION:
+	case REASON_PARTITION: return words_slice_summary(w, v);
 	case REASON_END: break;
 	}
 	return reason_name((enum reason)v->code);
@@ -717,7 +719,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 			"a shorter run-time limit, fewer GPUs or a cheaper model, or a budget of queue \"%s\" with %s more",
 			queue_text(w, v->at), words_money(w, v->at, v->need - v->have));
 	case REASON_SLOWDOWN: return words_speed_remedy(w, v);
-	case REASON_PARTITION:
+	case REASON_PARTITION: return words_slice_remedy(w, v);
 	case REASON_END: break;
 	}
 	return "";

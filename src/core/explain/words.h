@@ -30,6 +30,11 @@ const char *words_reserved_remedy(const struct words *w, const struct verdict *v
 const char *words_maintenance(const struct words *w, const struct verdict *v);
 const char *words_maintenance_remedy(const struct words *w, const struct verdict *v);
 const char *words_part_remedy(const struct words *w, const struct verdict *v);
+/* words_slices.c: of a job that wants a slice, "a slice 1g.10gb"; or none, where GPUs are there for slices alone. */
+const char *words_slice(const struct words *w);
+const char *words_slice_trait(const struct words *w, const char *others);
+const char *words_slice_summary(const struct words *w, const struct verdict *v);
+const char *words_slice_remedy(const struct words *w, const struct verdict *v);
 /* Of a job whose tasks must lie apart. */
 const char *words_fit_summary(const struct words *w, const struct verdict *v);
 const char *words_fit_remedy(const struct words *w, const struct verdict *v);

@@ -34,26 +34,42 @@ const char *words_maintenance_remedy(const struct words *w, const struct verdict
 	return "declaring a run-time limit short enough to end before it begins, or waiting until it is over";
 }
 
+/* "queue "a"", "user "vera" in queue "a"", "team "b"" */
+static const char *whom(const struct words *w, const struct booking *b)
+{
+	const char *person = "", *queue = "";
+
+	if (b->user.v)
+		person = arena_printf(w->arena, "user \"%s\"", facts_name(w->facts, b->user));
+	if (b->team.v)
+		person = arena_printf(w->arena, "%s%steam \"%s\"", person, *person ? " of " : "",
+				      facts_name(w->facts, b->team));
+	if (b->queue.v)
+		queue = arena_printf(w->arena, "%squeue \"%s\"", *person ? " in " : "",
+				     facts_name(w->facts, queue_get(w->facts, b->queue)->name));
+	return arena_printf(w->arena, "%s%s", person, queue);
+}
+
 const char *words_reserved(const struct words *w, const struct verdict *v)
 {
 	const struct booking *b = booking_get(w->facts, v->at);
 	const char *name = facts_name(w->facts, b->name), *reason = facts_text(w->facts, b->reason),
-		   *queue = facts_name(w->facts, queue_get(w->facts, b->queue)->name);
+		   *queue = whom(w, b);
 
 	if (v->have <= w->facts->now_ms)
 		return arena_printf(
 			w->arena,
-			"would fit, but the GPUs are reserved for queue \"%s\" (reservation \"%s\"), which ends %s%s%s",
+			"would fit, but the GPUs are reserved for %s (reservation \"%s\"), which ends %s%s%s",
 			queue, name, words_until(w, v->need), *reason ? ": " : "", reason);
 	if (w->j->tier == TIER_CRITICAL && !w->j->limit_ms)
 		return arena_printf(
 			w->arena,
 			"critical work is never stopped and this declares no run-time limit, and the GPUs are reserved for "
-			"queue \"%s\" (reservation \"%s\"), which begins %s",
+			"%s (reservation \"%s\"), which begins %s",
 			queue, name, words_until(w, v->have));
 	return arena_printf(
 		w->arena,
-		"may run for %s, and the GPUs are reserved for queue \"%s\" (reservation \"%s\"), which begins %s and ends %s%s%s",
+		"may run for %s, and the GPUs are reserved for %s (reservation \"%s\"), which begins %s and ends %s%s%s",
 		words_duration(w, job_expected_ms(w->facts, w->j)), queue, name,
 		words_until(w, v->have), words_until(w, v->need), *reason ? ": " : "", reason);
 }

@@ -10,6 +10,8 @@ const char *words_task(const struct words *w)
 	const struct gpu_wish wish = { 1, shape->gpu_part };
 	char text[GPU_WISH_TEXT_MAX];
 
+	if (shape->slice)
+		return words_slice(w);
 	if (shape->gpu_part_mib)
 		return arena_printf(w->arena, "%u MiB of a GPU", shape->gpu_part_mib);
 	if (shape->gpu_part)

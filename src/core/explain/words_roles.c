@@ -42,6 +42,7 @@ struct shape shape_sizes(const struct shape *shape)
 			       .gpus = shape->gpus,
 			       .gpu_part = shape->gpu_part,
 			       .gpu_part_mib = shape->gpu_part_mib,
+			       .slice = shape->slice,
 			       .role_count = shape->role_count };
 
 	memcpy(sizes.role, shape->role, sizeof(sizes.role));

@@ -16,6 +16,7 @@ void apply(struct facts *f, const struct event *event)
 	if (f->searched && event->kind != EVENT_SEARCHED && event->kind != EVENT_DECIDED &&
 	    event->kind != EVENT_RESERVATIONS_REVIEWED)
 		f->search_stale = true;
+	moves_follow(f, event->kind);
 	switch (event->kind) {
 	case EVENT_NONE:
 	case EVENT_KIND_LIMIT: return;
@@ -194,7 +195,6 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 	policy_set(&p->backfill_depth, e->backfill_depth);
 	policy_set(&p->collect_after_ms, e->collect_after_ms);
 	policy_set(&p->half_life_ms, e->half_life_ms);
-	policy_set(&p->defragment, e->defragment);
 	policy_set(&p->order_deadline, e->order_deadline);
 	policy_set(&p->order_efficiency, e->order_efficiency);
 	policy_set(&p->order_age, e->order_age);
@@ -205,4 +205,10 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 		p->keep_ended_ms = e->keep_ended_ms;
 	if (e->share_gpus >= SHARE_GPUS_TEAM && e->share_gpus <= SHARE_GPUS_OFF)
 		p->share_gpus = e->share_gpus;
+	if (e->defragment >= DEFRAGMENT_ON_DEMAND && e->defragment <= DEFRAGMENT_OFF)
+		p->defragment = e->defragment;
+	if (e->defragment_moves > 0)
+		p->defragment_moves = e->defragment_moves;
+	if (e->defragment_work_ms > 0)
+		p->defragment_work_ms = e->defragment_work_ms;
 }

@@ -26,6 +26,8 @@ uint8_t job_live_state(const struct attempt *attempt);
 bool job_state_waits(uint8_t state);
 /* The promise of a job's place and the rows of its tasks, dropped. */
 void promise_drop(struct facts *f, struct job_id id);
+/* Something happened: does it make a new look for moves worth while? */
+void moves_follow(struct facts *f, enum event_kind kind);
 void reservation_drop(struct facts *f, struct job_id job);
 void tasks_drop(struct facts *f, struct attempt_id id);
 /* The attempt when it is its job's live one, else 0. */
@@ -41,6 +43,8 @@ void job_set_state(struct facts *f, struct job_id id, uint8_t state);
 /* Parts of GPUs by rank make sense: none, or one of each for every task. */
 bool parts_fit(const int64_t *parts, uint32_t count, const int64_t *mib, uint32_t mib_count,
 	       uint32_t tasks);
+/* The instance of a task (slice_at) where the list has a known one for it; else 0. */
+uint32_t slice_given(const int64_t *slices, uint32_t count, uint32_t task);
 uint32_t clamp_u32(int64_t value);
 int32_t clamp_i32(int64_t value);
 uint16_t clamp_u16(int64_t value);

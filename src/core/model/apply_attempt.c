@@ -116,6 +116,7 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 		task->gpu_mask = (uint32_t)e->masks[i];
 		task->gpu_part = e->parts_count ? (uint32_t)e->parts[i] : 0;
 		task->gpu_part_mib = e->parts_count ? (uint32_t)e->parts_mib[i] : 0;
+		task->slice = slice_given(e->slices, e->slices_count, i);
 		task->step = -1;
 		task->from_ms = f->now_ms;
 	}
@@ -213,7 +214,7 @@ void apply_attempt_stopped(struct facts *f, const struct event_attempt_stopped *
 		return;
 	}
 	attempt->state = ATTEMPT_STOPPING;
-	attempt->why = clamp_u8(e->why, STOP_WINDOW);
+	attempt->why = clamp_u8(e->why, STOP_MOVED);
 	attempt->stopped_ms = f->now_ms;
 	attempt->deadline_ms = deadline_ms;
 }
@@ -323,7 +324,7 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 	attempt = attempt_edit(f, id);
 	job = attempt->job;
 	attempt->state = ATTEMPT_OVER;
-	attempt->why = clamp_u8(e->why, STOP_WINDOW);
+	attempt->why = clamp_u8(e->why, STOP_MOVED);
 	attempt->ended_ms = f->now_ms;
 	attempt->unreachable = 0;
 	forecast_judge(f, attempt, e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations in advance: GPUs, or whole nodes, that from one time to another only jobs of a queue may use. There are few, so
+ * Reservations in advance: GPUs, or whole nodes, that from one time to another only jobs of a queue, a user or a team may use. There are few, so
  * they lie in rows that are used again, and each says where it is.
  */
 #include <string.h>
@@ -18,11 +18,21 @@ uint32_t facts_booking_find(const struct facts *f, const char *name)
 	return 0;
 }
 
-bool booking_is_for(const struct facts *f, const struct booking *booking, struct queue_id queue)
+bool booking_is_for_person(const struct booking *booking, const struct job *job)
 {
+	return (!booking->user.v || name_same(booking->user, job->user)) &&
+	       (!booking->team.v || name_same(booking->team, job->team));
+}
+
+bool booking_is_for(const struct facts *f, const struct booking *booking, const struct job *job)
+{
+	struct queue_id queue = job->queue;
+
+	if (!booking_is_for_person(booking, job))
+		return false;
 	while (queue.v && queue.v != booking->queue.v)
 		queue = queue_get(f, queue)->parent;
-	return queue.v != 0;
+	return queue.v || !booking->queue.v;
 }
 
 /* The row of that name, or one that is free; 0 = there is none. */
@@ -40,9 +50,9 @@ static uint32_t row_for(struct facts *f, const char *name)
 
 static bool booking_fits(const struct facts *f, const struct event_booking_set *e)
 {
-	if (!*e->name || !facts_queue_find(f, e->queue).v || e->from_ms < 0 || e->to_ms < 1 ||
-	    e->to_ms <= e->from_ms || !e->nodes_count || e->nodes_count > BOOKING_NODES_MAX ||
-	    e->masks_count != e->nodes_count)
+	if (!*e->name || (*e->queue ? !facts_queue_find(f, e->queue).v : !*e->user && !*e->team) ||
+	    e->from_ms < 0 || e->to_ms < 1 || e->to_ms <= e->from_ms || !e->nodes_count ||
+	    e->nodes_count > BOOKING_NODES_MAX || e->masks_count != e->nodes_count)
 		return false;
 	for (uint32_t i = 0; i < e->nodes_count; i++)
 		if (!id_exists(&f->nodes, e->nodes[i]) || e->masks[i] < 0 ||
@@ -63,6 +73,8 @@ void apply_booking_set(struct facts *f, const struct event_booking_set *e)
 		return;
 	made.name = facts_intern(f, e->name);
 	made.queue = facts_queue_find(f, e->queue);
+	made.user = facts_intern(f, e->user);
+	made.team = facts_intern(f, e->team);
 	made.model = facts_intern(f, e->model);
 	made.gpus = clamp_u32(e->gpus);
 	made.keep = e->keep != 0;

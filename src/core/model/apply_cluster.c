@@ -117,13 +117,32 @@ void apply_node_marked(struct facts *f, const struct event_node_marked *e)
 	if (!id_exists(&f->nodes, e->node) || e->class < 0 || e->class > NODE_CLASS_INFERENCE ||
 	    !names_sorted(f, e->labels, "", label, LABELS_MAX) ||
 	    !names_sorted(f, e->taints, "", taint, TAINTS_MAX) ||
-	    !names_sorted(f, e->data, "", data, NODE_DATA_MAX))
+	    !names_sorted(f, e->data, "", data, NODE_DATA_MAX) || e->partitioning < 0 ||
+	    e->partitioning > PARTITIONING_OFF)
 		return;
 	node = node_edit(f, (struct node_id){ (uint32_t)e->node });
 	memcpy(node->label, label, sizeof(label));
 	memcpy(node->taint, taint, sizeof(taint));
 	memcpy(node->data, data, sizeof(data));
 	node->class = (uint8_t)e->class;
+	node->partitioning = (uint8_t)e->partitioning;
+	node->slices_only = e->slices_only != 0;
+}
+
+/* Whether the GPUs are idle and the model allows it is looked at before: what is recorded was carried out. */
+void apply_layout_set(struct facts *f, const struct event_layout_set *e)
+{
+	struct node *node;
+
+	if (!id_exists(&f->nodes, e->node) || e->gpus_count != e->layouts_count)
+		return;
+	for (uint32_t i = 0; i < e->gpus_count; i++)
+		if (e->gpus[i] < 0 || e->gpus[i] >= NODE_GPUS_MAX || e->layouts[i] < 0 ||
+		    e->layouts[i] > UINT32_MAX || !layout_is_sound((uint32_t)e->layouts[i]))
+			return;
+	node = node_edit(f, (struct node_id){ (uint32_t)e->node });
+	for (uint32_t i = 0; i < e->gpus_count; i++)
+		node->layout[e->gpus[i]] = (uint32_t)e->layouts[i];
 }
 
 /* Masks that share a GPU, or hold none, are not NUMA nodes. */

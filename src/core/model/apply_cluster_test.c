@@ -136,6 +136,7 @@ static void a_reservation_in_advance_is_made_changed_and_over(void **state)
 {
 	static const int64_t nodes[] = { 2, 1 }, masks[] = { 3, 1 };
 	const struct booking *b;
+	struct job job = { 0 };
 	uint32_t row;
 
 	(void)state;
@@ -151,7 +152,18 @@ static void a_reservation_in_advance_is_made_changed_and_over(void **state)
 		      .masks = masks, .masks_count = 1));
 	b = booking_get(&f, facts_booking_find(&f, "course"));
 	assert_true(b->to_ms == 3000 && b->keep && !b->node[1] && f.bookings.count == 1);
-	assert_true(booking_is_for(&f, b, facts_queue_find(&f, "default")));
+	fits(EVENT_OF(BOOKING_SET, booking_set, 65, .name = "own", .user = "vera", .from_ms = 1000,
+		      .to_ms = 3000, .nodes = nodes, .nodes_count = 1, .masks = masks,
+		      .masks_count = 1));
+	job.queue = facts_queue_find(&f, "default");
+	assert_true(booking_is_for(&f, b, &job));
+	b = booking_get(&f, facts_booking_find(&f, "own"));
+	assert_false(booking_is_for(&f, b, &job));
+	job.user = facts_name_find(&f, "vera");
+	assert_true(booking_is_for(&f, b, &job));
+	does_not_fit(EVENT_OF(BOOKING_SET, booking_set, 66, .name = "nobodys", .from_ms = 1000,
+			      .to_ms = 3000, .nodes = nodes, .nodes_count = 1, .masks = masks,
+			      .masks_count = 1));
 	does_not_fit(EVENT_OF(BOOKING_SET, booking_set, 70, .name = "x", .queue = "nobody",
 			      .from_ms = 1, .to_ms = 2, .nodes = nodes, .nodes_count = 1,
 			      .masks = masks, .masks_count = 1));

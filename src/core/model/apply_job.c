@@ -117,11 +117,13 @@ static bool part_of(struct facts *f, const struct event_job_submitted *e, struct
 {
 	if (!e->gpu_part && !e->gpu_part_mib)
 		return true;
-	if (e->gpus != 1 || e->gpu_part < 0 || e->gpu_part >= GPU_SHARE || e->gpu_part_mib < 0 ||
-	    (e->gpu_part && e->gpu_part_mib))
+	if (e->gpus != 1 || e->gpu_part < 0 || e->gpu_part > GPU_SHARE - !*e->slice ||
+	    e->gpu_part_mib < 0 || (e->gpu_part && e->gpu_part_mib))
 		return false;
 	ret->gpu_part = (uint32_t)e->gpu_part;
 	ret->gpu_part_mib = clamp_u32(e->gpu_part_mib);
+	if (*e->slice) /* its neighbours cannot disturb it: whose they are is no matter */
+		return ret->gpu_part && slice_wish_parse(e->slice, &ret->slice);
 	if (*e->team)
 		ret->team = facts_intern(f, e->team);
 	else
@@ -494,7 +496,7 @@ void apply_job_requeued(struct facts *f, const struct event_job_requeued *e)
 		return;
 	reason = facts_put_text(f, job_get(f, id)->reason, e->text);
 	job = job_edit(f, id);
-	job->evicted = e->why == REQUEUE_EVICTED;
+	job->evicted = e->why == REQUEUE_EVICTED || e->why == REQUEUE_MOVED;
 	job->retries_left = clamp_u16(e->retries_left);
 	job->reason = reason;
 	job_set_state(f, id, job_waiting_state(f, job_get(f, id)));
@@ -602,6 +604,13 @@ void apply_checkpoint_void(struct facts *f, const struct event_checkpoint_void *
 
 /* --- promised places ------------------------------------------------------------------------------------------ */
 
+uint32_t slice_given(const int64_t *slices, uint32_t count, uint32_t task)
+{
+	int64_t slice = task < count ? slices[task] : 0;
+
+	return slice > 0 && slice < SLICE_KINDS << 4 ? (uint32_t)slice : 0;
+}
+
 bool parts_fit(const int64_t *parts, uint32_t count, const int64_t *mib, uint32_t mib_count,
 	       uint32_t tasks)
 {
@@ -634,7 +643,7 @@ void apply_promise_made(struct facts *f, const struct event_promise_made *e)
 	struct job_id id = job_open(f, e->job);
 	uint32_t first = 0, row;
 
-	if (!id.v || job_is_live(job_get(f, id)) || !promise_fits(f, e))
+	if (!id.v || !promise_fits(f, e))
 		return;
 	promise_drop(f, id);
 	for (uint32_t i = e->victims_count; i-- > 0; first = row) {
@@ -650,7 +659,8 @@ void apply_promise_made(struct facts *f, const struct event_promise_made *e)
 					  .next = first,
 					  .gpu_part = e->parts_count ? (uint32_t)e->parts[i] : 0,
 					  .gpu_part_mib =
-						  e->parts_count ? (uint32_t)e->parts_mib[i] : 0 };
+						  e->parts_count ? (uint32_t)e->parts_mib[i] : 0,
+					  .slice = slice_given(e->slices, e->slices_count, i) };
 	}
 	job_edit(f, id)->promise = first;
 }

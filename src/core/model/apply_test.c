@@ -469,7 +469,8 @@ static void a_promise_lasts_until_it_is_kept_dropped_or_void(void **state)
 	fits(promised(140, 2));
 	fits(placed(150, 2, 2, 0));
 	assert_int_equal(job(2)->promise, 0);
-	does_not_fit(promised(160, 2));
+	fits(promised(160, 2)); /* while it runs: it moves */
+	fits(EVENT_OF(PROMISE_DROPPED, promise_dropped, 165, .job = 2));
 	submit(170, 3);
 	fits(promised(180, 3));
 	fits(EVENT_OF(JOB_ENDED, job_ended, 190, .job = 3, .state = JOB_CANCELLED));

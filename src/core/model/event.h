@@ -32,7 +32,7 @@ enum event_kind {
 #undef TEXT
 #undef INTS
 #undef END
-	EVENT_KIND_LIMIT = 64 /* greater than every number */
+	EVENT_KIND_LIMIT = 128 /* greater than every number */
 };
 
 #define EVENT(number, NAME, name, text, must)                                                      \

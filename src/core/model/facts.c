@@ -21,9 +21,11 @@ static const struct policy first_policy = {
 	.blackhole_failures = 3,
 	.allow_critical_burst = 0,
 	.backfill_depth = 32,
-	.defragment = 1,
+	.defragment = DEFRAGMENT_ON_DEMAND,
 	.keep_ended_ms = CLIENT_KEY_MS,
 	.share_gpus = SHARE_GPUS_TEAM,
+	.defragment_moves = 20,
+	.defragment_work_ms = 600000,
 };
 
 void facts_init(struct facts *f)
@@ -385,7 +387,7 @@ struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]
 /* --- shapes ------------------------------------------------------------------------------------------- */
 
 _Static_assert(sizeof(struct shape) == 14 * 4 + 4 + (4 + 3 * 8) * 4 + 9 * 4 + 8 * 2 + 8 * 4 +
-					       (3 + 6 * 8) * 4 + 2 * 4,
+					       (3 + 6 * 8) * 4 + 3 * 4,
 	       "no holes: shapes are compared as bytes");
 
 struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape)

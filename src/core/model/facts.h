@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "core/model/event.h"
 #include "core/model/ids.h"
+#include "core/model/slices.h"
 
 enum {
 	GPU_SHARE = 63000,
@@ -82,6 +83,8 @@ enum align { ALIGN_NONE, ALIGN_NUMA, ALIGN_NIC };
 /* What becomes of a job when its window closes: it is stopped; likewise, but it saves its work, so it also starts when it won't be ready
  * by then; it goes on. */
 enum window_end { WINDOW_STOPS, WINDOW_SAVES, WINDOW_FINISHES };
+/* Who may cut the GPUs of a node into slices: people; Fairlead too, from what jobs ask for; nobody. */
+enum partitioning { PARTITIONING_FIXED, PARTITIONING_AUTO, PARTITIONING_OFF };
 enum resize { RESIZE_FREE, RESIZE_RESTART };
 /* What is said of each role of a submission, in this order: least and greatest number of tasks (0 = 1, as the least); per task GPUs,
  * milli-CPUs, MiB; 1 = when all of its tasks have ended, the others are stopped. */
@@ -95,6 +98,8 @@ enum role_number {
 	ROLE_NUMBERS
 };
 /* Whose parts may lie on one GPU: of one team, anybody's, or each job's alone. */
+/* When running jobs are moved so that free GPUs come to lie together: when a waiting job needs it, whenever it is of use, never. */
+enum defragment { DEFRAGMENT_ON_DEMAND = 1, DEFRAGMENT_ALWAYS, DEFRAGMENT_OFF };
 enum share_gpus { SHARE_GPUS_TEAM = 1, SHARE_GPUS_ANY, SHARE_GPUS_OFF };
 
 enum job_state {
@@ -124,7 +129,8 @@ enum stop_why {
 	STOP_LOST, /* lost with the machine or its shepherd */
 	STOP_START, /* a rank's place could not be prepared */
 	STOP_DONE, /* a role that ends the job has ended: the others are stopped, and it has succeeded */
-	STOP_WINDOW /* its window closed */
+	STOP_WINDOW, /* its window closed */
+	STOP_MOVED /* goes on at another place, promised to it, so that others fit */
 };
 
 /* How a task ended; the same numbers as enum engine_cause (the core knows no engine). */
@@ -139,7 +145,14 @@ enum task_cause {
 	CAUSE_NO_SPACE /* the disk was too full to start it: no fault of the job's */
 };
 
-enum requeue_why { REQUEUE_EVICTED, REQUEUE_FAILED, REQUEUE_NODE, REQUEUE_LOST, REQUEUE_WINDOW };
+enum requeue_why {
+	REQUEUE_EVICTED,
+	REQUEUE_FAILED,
+	REQUEUE_NODE,
+	REQUEUE_LOST,
+	REQUEUE_WINDOW,
+	REQUEUE_MOVED
+};
 
 enum attempt_state {
 	ATTEMPT_FREE, /* there is no such attempt: its job is forgotten, or its record could not be read */
@@ -200,6 +213,9 @@ struct node {
 	/* Its NUMA nodes: GPUs (none after the first 0), processors (0 = not said), network cards; processors by number. */
 	uint32_t numa_gpus[NUMA_MAX], numa_cpu_milli[NUMA_MAX], numa_nics[NUMA_MAX];
 	struct text_id numa_cpus; /* "0-15;16-31"; 0 = nobody says */
+	uint32_t layout[NODE_GPUS_MAX]; /* of each GPU: its instances (slices.h); 0 = whole */
+	uint8_t partitioning; /* enum partitioning */
+	bool slices_only; /* nothing but slices runs on its GPUs */
 };
 
 /* How a host is built, as far as the speed between its GPUs goes (core/fabric): rates in MB/s, 0 = there is none. */
@@ -226,6 +242,13 @@ struct fabric_facts {
 	struct level_speed level[LEVELS_MAX + 1]; /* [0] is the cluster */
 	struct make make[MAKES_MAX];
 };
+static inline bool node_is_cut(const struct node *node)
+{
+	for (uint32_t gpu = 0; gpu < node->gpu_count && gpu < NODE_GPUS_MAX; gpu++)
+		if (node->layout[gpu])
+			return true;
+	return false;
+}
 static inline bool node_has_window(const struct node *node)
 {
 	return node->window_to_ms != 0;
@@ -267,10 +290,11 @@ struct price {
 	int64_t micro_per_hour; /* of one GPU; -1 = it has none any more */
 };
 
-/* GPUs, or whole nodes, reserved in advance for jobs of a queue and of those below it. */
+/* GPUs, or whole nodes, reserved in advance for jobs of a queue and of those below it, of a user, of a team: of all that are named. */
 struct booking {
 	struct name_id name; /* 0 = the row is free */
-	struct queue_id queue;
+	struct queue_id queue; /* 0 = any */
+	struct name_id user, team; /* 0 = any */
 	int64_t from_ms, to_ms;
 	struct name_id model; /* 0 = any */
 	uint32_t gpus; /* 0 = its nodes as a whole */
@@ -337,6 +361,8 @@ struct shape {
 	uint32_t align; /* enum align */
 	struct name_id window; /* runs only then, core/scheduling/calendar.h; 0 = at any time */
 	uint32_t window_end; /* enum window_end */
+	uint32_t
+		slice; /* slice_wish_number of the instance each task takes; then gpu_part is its share. 0 = none */
 };
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
@@ -463,6 +489,7 @@ struct task {
 	uint32_t launch; /* how often this rank was started anew in the attempt */
 	int64_t from_ms; /* since when it holds its place */
 	uint32_t gpu_part, gpu_part_mib; /* of its GPU; 0 0 = whole ones */
+	uint32_t slice; /* slice_at: the instance of its GPU; 0 = none */
 };
 
 /* It holds its place. */
@@ -483,6 +510,7 @@ struct promise {
 	uint32_t victim;
 	uint32_t next;
 	uint32_t gpu_part, gpu_part_mib; /* of the GPU; 0 0 = whole ones */
+	uint32_t slice; /* slice_at */
 };
 
 /* A place that a blocked job will have from start_ms on, and that no job behind it may delay. */
@@ -517,6 +545,19 @@ struct policy {
 	int64_t budget_warns; /* 1 = jobs beyond their queue's budget start all the same */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
 	int64_t share_gpus; /* enum share_gpus */
+	int64_t defragment_moves; /* jobs moved in an hour, at most */
+	int64_t defragment_work_ms; /* work that may be lost for each GPU gained */
+};
+
+/* Jobs that were moved so that GPUs came to lie together (core/rearranging). */
+struct moves {
+	int64_t looked_ms; /* when moves were looked for the last time, 0 = never */
+	int64_t again_ms; /* time alone may bring a plan from then on, 0 = it will not */
+	bool stale; /* something has happened since */
+	bool asked; /* a person wants them now */
+	int64_t hour_ms; /* when the hour began in which moves are counted */
+	uint32_t in_hour; /* jobs moved in it */
+	int64_t jobs, lost_gpu_ms; /* moved until now, and what that was reckoned to cost */
 };
 
 struct facts {
@@ -542,6 +583,7 @@ struct facts {
 	uint64_t reviewed_seq; /* record that says so */
 	int64_t sought_ms; /* when jobs that had none were looked for the last time, in a review or without */
 	uint64_t sought_seq;
+	struct moves moves;
 	struct table prices; /* few: by model, as they were set first */
 	struct table bookings; /* BOOKINGS_MAX rows at most; rows are used again */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
@@ -653,9 +695,15 @@ static inline const struct booking *booking_get(const struct facts *f, uint32_t 
 {
 	return table_get(&f->bookings, row);
 }
+static inline bool booking_is_personal(const struct booking *booking)
+{
+	return booking->user.v || booking->team.v;
+}
 uint32_t facts_booking_find(const struct facts *f, const char *name); /* row; 0 = none */
-/* Jobs of this queue may use it. */
-bool booking_is_for(const struct facts *f, const struct booking *booking, struct queue_id queue);
+/* The job may use it. */
+bool booking_is_for(const struct facts *f, const struct booking *booking, const struct job *job);
+/* As far as its user and team go: true of one that names neither. */
+bool booking_is_for_person(const struct booking *booking, const struct job *job);
 /* The job's reservation, NULL if it has none. */
 const struct reservation_fact *facts_reservation(const struct facts *f, struct job_id job);
 /* Does a task with this wish take a part of one GPU. */
@@ -702,6 +750,8 @@ const char *node_numa_cpus(const struct facts *f, const struct node *node, uint3
 uint32_t node_numa_of(const struct node *node, uint32_t gpus);
 const char *node_class_name(uint8_t class);
 bool node_class_find(const char *name, uint8_t *ret);
+const char *partitioning_name(uint8_t partitioning); /* "fixed", "auto", "off" */
+bool partitioning_find(const char *name, uint8_t *ret);
 const char *stop_why_name(uint8_t why);
 /*
  * "550.54.14" as one number, so that versions compare part by part: 12 bits, then 10, then 10; a fourth part does not count.
@@ -715,4 +765,6 @@ bool tier_find(const char *name, uint8_t *ret);
 bool kind_find(const char *name, uint8_t *ret);
 const char *share_gpus_name(int64_t share_gpus); /* "team", "any", "off" */
 bool share_gpus_find(const char *name, int64_t *ret);
+const char *defragment_name(int64_t defragment); /* "on-demand", "always", "off" */
+bool defragment_find(const char *name, int64_t *ret);
 bool role_find(const char *name, uint8_t *ret);

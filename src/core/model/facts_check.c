@@ -40,6 +40,9 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 		return WRONG("%u topology levels are more than %d", f->level_count, LEVELS_MAX);
 	if (f->search_stale && !f->searched)
 		return WRONG("a round of searches that has not begun is stale");
+	if (f->moves.looked_ms < 0 || f->moves.again_ms < 0 || f->moves.jobs < 0 ||
+	    f->moves.in_hour > f->moves.jobs)
+		return WRONG("the moves of an hour are more than all moves");
 	if (f->gpus.count != (uint64_t)f->nodes.count * NODE_GPUS_MAX)
 		return WRONG("%u GPU records do not belong to %u nodes", f->gpus.count,
 			     f->nodes.count);
@@ -219,8 +222,9 @@ static int check_booking_references(const struct facts *f, struct err *err)
 
 		if (!b->name.v)
 			continue;
-		if (!name_ok(f, b->name) || !name_ok(f, b->model) ||
-		    !id_exists(&f->queues, b->queue.v) || b->from_ms < 0 ||
+		if (!name_ok(f, b->name) || !name_ok(f, b->model) || !name_ok(f, b->user) ||
+		    !name_ok(f, b->team) || !row_ok(&f->queues, b->queue.v) ||
+		    (!b->queue.v && !b->user.v && !b->team.v) || b->from_ms < 0 ||
 		    b->to_ms <= b->from_ms || !row_ok(&f->texts, b->reason.v))
 			return WRONG("reservation %u in advance: its name, queue or time is wrong",
 				     row);
@@ -316,9 +320,12 @@ static int check_shapes(const struct facts *f, struct err *err)
 	for (uint32_t id = 1; id <= f->shapes.count; id++) {
 		const struct shape *shape = shape_get(f, (struct shape_id){ id });
 
-		if (shape_is_part(shape) && (shape->gpus != 1 || shape->gpu_part >= GPU_SHARE ||
-					     (shape->gpu_part && shape->gpu_part_mib)))
+		if (shape_is_part(shape) &&
+		    (shape->gpus != 1 || shape->gpu_part > GPU_SHARE - !shape->slice ||
+		     (shape->gpu_part && shape->gpu_part_mib)))
 			return WRONG("shape %u: its part of a GPU makes no sense", id);
+		if (shape->slice && !shape->gpu_part)
+			return WRONG("shape %u: its slice is no part of a GPU", id);
 		if (!shape_roles_are_right(shape))
 			return WRONG("shape %u: its roles make no sense", id);
 	}
@@ -534,8 +541,6 @@ static int check_job(const struct facts *f, struct job_id id, struct err *err)
 			return WRONG("job %u is %s, but its attempt says %s", id.v,
 				     job_state_name(job->state),
 				     job_state_name(job_live_state(attempt)));
-		if (job->promise)
-			return WRONG("job %u has a place and a promise", id.v);
 	} else if (job_state_waits(job->state)) {
 		if (job->state != job_waiting_state(f, job))
 			return WRONG("job %u is %s, but waits as %s", id.v,

@@ -168,7 +168,7 @@ static void model_stopped(const struct event_attempt_stopped *e)
 		return;
 	attempt->deadline = deadline;
 	if (!attempt->stopping)
-		attempt->why = e->why < 0 ? 0 : e->why > STOP_WINDOW ? STOP_WINDOW : (int)e->why;
+		attempt->why = e->why < 0 ? 0 : e->why > STOP_MOVED ? STOP_MOVED : (int)e->why;
 	attempt->stopping = true;
 }
 
@@ -193,7 +193,7 @@ static void model_ended(const struct event_attempt_ended *e)
 	job = &model.job[attempt->job];
 	attempt->over = true;
 	attempt->unreachable = false;
-	attempt->why = e->why < 0 ? 0 : e->why > STOP_WINDOW ? STOP_WINDOW : (int)e->why;
+	attempt->why = e->why < 0 ? 0 : e->why > STOP_MOVED ? STOP_MOVED : (int)e->why;
 	job->attempt = 0;
 	job->used = plus(job->used, at_least_0(e->used_gpu_ms));
 	job->lost = plus(job->lost, at_least_0(e->lost_gpu_ms));
@@ -355,7 +355,7 @@ static void model_promise(const struct event_promise_made *e, const struct facts
 {
 	struct model_job *job = open_job(e->job);
 
-	if (!job || job->attempt ||
+	if (!job ||
 	    !places_exist(e->nodes, e->nodes_count, e->masks, e->masks_count, f->nodes.count) ||
 	    !parts_exist(e->parts, e->parts_count, e->parts_mib, e->parts_mib_count,
 			 e->nodes_count))
@@ -409,7 +409,7 @@ static void model_requeued(const struct event_job_requeued *e)
 
 	if (!job || job->attempt || waits(job->state))
 		return;
-	job->evicted = e->why == REQUEUE_EVICTED;
+	job->evicted = e->why == REQUEUE_EVICTED || e->why == REQUEUE_MOVED;
 	job->retries = e->retries_left < 0            ? 0
 		       : e->retries_left > UINT16_MAX ? UINT16_MAX
 						      : e->retries_left;

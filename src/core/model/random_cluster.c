@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random prices and budgets; parts of nodes; descriptions of a fabric: some makes of hosts, figures of some levels. */
+/* Random prices and budgets; reservations in advance; parts, marks and slices of nodes; descriptions of a fabric: some makes of hosts,
+ * figures of some levels. */
 #include "base/arena.h"
 #include "core/model/random_events.h"
 
@@ -85,4 +86,119 @@ void random_node_numa(struct random *r, const struct facts *f, struct arena *are
 	e->cpu_milli_count = random_below(r, 2) ? e->gpus_count : 0;
 	e->nics_count = random_below(r, 2) ? e->gpus_count : 0;
 	e->cpus = random_below(r, 2) ? "0-3;4-7" : "";
+}
+
+/* A list of a few labels, in any order, some twice. */
+const char *random_labels(struct random *r, struct arena *arena, uint32_t most)
+{
+	const char *list = "";
+
+	for (uint32_t count = random_below(r, most + 1); count > 0; count--) {
+		uint32_t key = random_below(r, 5), value = random_below(r, 3);
+
+		list = arena_printf(arena, "%s%sk%u=v%u", list, *list ? "," : "", key, value);
+	}
+	return list;
+}
+
+void random_node_marked(struct random *r, const struct facts *f, struct arena *arena,
+			struct event_node_marked *e)
+{
+	e->node = random_recent(r, f->nodes.count);
+	e->labels = random_labels(r, arena, 4);
+	e->taints = random_labels(r, arena, 2);
+	e->partitioning = random_upto(r, PARTITIONING_OFF);
+	e->slices_only = !random_below(r, 4);
+	e->class = random_upto(r, NODE_CLASS_INFERENCE);
+	e->data = random_below(r, 2) ? "" : random_labels(r, arena, 4);
+}
+
+const char *random_slice(struct random *r)
+{
+	static const char *const names[] = { "1g.10gb", "3g.40gb", "7g.80gb", "1g.10gb+me",
+					     "a slice" };
+
+	return random_below(r, 3) ? "" : names[random_below(r, 5)];
+}
+
+const int64_t *random_slices(struct random *r, struct arena *arena, uint32_t count,
+			     uint32_t *ret_count)
+{
+	int64_t *slices = arena_new_array(arena, int64_t, (size_t)count + 1);
+
+	*ret_count = 0;
+	if (random_below(r, 3))
+		return slices;
+	for (uint32_t i = 0; i < count; i++)
+		slices[i] = random_mostly(r, slice_at(random_below(r, SLICE_KINDS), i % 8));
+	*ret_count = random_below(r, 20) ? count : count - 1;
+	return slices;
+}
+
+/* Layouts that overlap now and then, of GPUs that are not there. */
+void random_layouts(struct random *r, const struct facts *f, struct arena *arena,
+		    struct event_layout_set *e)
+{
+	static const uint32_t known[] = { 0, SLICE_1G, SLICE_3G | SLICE_3G << 16,
+					  SLICE_3G | SLICE_2G << 4, SLICE_7G };
+	uint32_t count = random_below(r, 4);
+	int64_t *lists = arena_new_array(arena, int64_t, (size_t)2 * count + 1);
+
+	for (uint32_t i = 0; i < count; i++) {
+		lists[i] = random_upto(r, 5);
+		lists[count + i] = random_mostly(r, known[random_below(r, 5)]);
+	}
+	e->node = random_recent(r, f->nodes.count);
+	e->gpus = lists;
+	e->layouts = lists + count;
+	e->gpus_count = count;
+	e->layouts_count = random_below(r, 20) ? count : 0;
+	e->reason = random_below(r, 2) ? "" : "asked for";
+}
+
+static const char *named(struct random *r, struct arena *arena, const char *what)
+{
+	return arena_printf(arena, "%s%u", what, random_below(r, 6));
+}
+
+void random_booking(struct random *r, const struct facts *f, struct arena *arena,
+		    struct event_booking_set *e)
+{
+	uint32_t count = random_below(r, 4);
+	int64_t *nodes = arena_new_array(arena, int64_t, (size_t)count + 1),
+		*masks = arena_new_array(arena, int64_t, (size_t)count + 1);
+
+	for (uint32_t i = 0; i < count; i++) {
+		nodes[i] = random_recent(r, f->nodes.count);
+		masks[i] = random_upto(r, 255);
+	}
+	e->name = named(r, arena, "book");
+	e->queue = random_below(r, 4) ? named(r, arena, "q") : "";
+	e->user = random_below(r, 4) ? "" : named(r, arena, "u");
+	e->team = random_below(r, 4) ? "" : named(r, arena, "t");
+	e->from_ms = random_upto(r, 500000);
+	e->to_ms = random_upto(r, 900000);
+	e->keep = random_upto(r, 1);
+	e->model = random_below(r, 2) ? "" : "model-1";
+	e->gpus = random_upto(r, 8);
+	e->nodes = nodes;
+	e->masks = masks;
+	e->nodes_count = e->masks_count = count;
+	e->reason = named(r, arena, "reason ");
+}
+
+void random_moves(struct random *r, const struct facts *f, struct arena *arena,
+		  struct event_moves_planned *e)
+{
+	uint32_t count = random_below(r, 4);
+	int64_t *jobs = arena_new_array(arena, int64_t, count + 1);
+
+	for (uint32_t i = 0; i < count; i++)
+		jobs[i] = random_recent(r, f->jobs.count);
+	e->for_job = random_below(r, 3) ? random_recent(r, f->jobs.count) : 0;
+	e->jobs = jobs;
+	e->jobs_count = count;
+	e->lost_gpu_ms = random_upto(r, 1000);
+	e->gained_share = random_upto(r, 8 * GPU_SHARE);
+	e->again_ms = random_mostly(r, 0);
 }

@@ -134,29 +134,6 @@ static void fill_node_set(struct random *r, struct arena *arena, struct event_no
 	e->nvlink_islands_count = random_below(r, 2) * 2;
 }
 
-/* A list of a few labels, in any order, some twice. */
-static const char *labels(struct random *r, struct arena *arena, uint32_t most)
-{
-	const char *list = "";
-
-	for (uint32_t count = random_below(r, most + 1); count > 0; count--) {
-		uint32_t key = random_below(r, 5), value = random_below(r, 3);
-
-		list = arena_printf(arena, "%s%sk%u=v%u", list, *list ? "," : "", key, value);
-	}
-	return list;
-}
-
-static void fill_node_marked(struct random *r, const struct facts *f, struct arena *arena,
-			     struct event_node_marked *e)
-{
-	e->node = random_recent(r, f->nodes.count);
-	e->labels = labels(r, arena, 4);
-	e->taints = labels(r, arena, 2);
-	e->class = random_upto(r, NODE_CLASS_INFERENCE);
-	e->data = random_below(r, 2) ? "" : labels(r, arena, 4);
-}
-
 /* Up to three groups of unlike tasks, now and then one too many, or too few figures. */
 static void fill_roles(struct random *r, struct arena *arena, struct event_job_submitted *e)
 {
@@ -205,8 +182,8 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->min_cuda = random_below(r, 6) ? "" : "12.2";
 	e->min_capability = random_below(r, 6) ? 0 : random_upto(r, 90);
 	e->regions = random_below(r, 6) ? "" : "eu,de";
-	e->labels = random_below(r, 4) ? "" : labels(r, arena, 3);
-	e->tolerates = random_below(r, 4) ? "" : labels(r, arena, 3);
+	e->labels = random_below(r, 4) ? "" : random_labels(r, arena, 3);
+	e->tolerates = random_below(r, 4) ? "" : random_labels(r, arena, 3);
 	e->require = random_below(r, 4) ? "" : random_below(r, 8) ? "rack" : "moon";
 	e->prefer = random_below(r, 4) ? "" : "nvlink";
 	e->limit_ms = random_upto(r, 1000000);
@@ -235,6 +212,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->gid = between(r, -1, 1999);
 	e->gpu_part = random_below(r, 6) ? 0 : between(r, -1, GPU_SHARE);
 	e->gpu_part_mib = random_below(r, 8) ? 0 : random_upto(r, 40000);
+	e->slice = random_slice(r);
 	speeds = numbers(arena, 2);
 	speeds[0] = random_mostly(r, 1000);
 	speeds[1] = random_mostly(r, 450);
@@ -245,7 +223,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->align = random_below(r, 4) ? 0 : random_upto(r, ALIGN_NIC);
 	e->window = random_below(r, 6) ? "" : named(r, arena, "sat ", 4);
 	e->window_end = random_upto(r, 1);
-	e->data = random_below(r, 4) ? "" : labels(r, arena, 3);
+	e->data = random_below(r, 4) ? "" : random_labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : random_upto(r, 500);
 	if (random_below(r, 5) == 0)
@@ -301,6 +279,7 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	e->near_home = random_below(r, 4) ? 0 : random_upto(r, 3);
 	e->bandwidth_mbps = random_upto(r, 400000);
 	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
+	e->slices = random_slices(r, arena, count, &e->slices_count);
 }
 
 static void fill_attempt_ended(struct random *r, const struct facts *f, struct arena *arena,
@@ -311,7 +290,7 @@ static void fill_attempt_ended(struct random *r, const struct facts *f, struct a
 
 	fill_places(r, f, nodes, masks, count);
 	e->attempt = live_attempt(r, f);
-	e->why = random_upto(r, STOP_WINDOW);
+	e->why = random_upto(r, STOP_MOVED);
 	e->used_gpu_ms = random_upto(r, 100000);
 	e->lost_gpu_ms = random_upto(r, 1000);
 	e->run_ms = random_upto(r, 100000);
@@ -384,6 +363,7 @@ static void fill_promise_made(struct random *r, const struct facts *f, struct ar
 	e->victims = victims;
 	e->victims_count = random_below(r, 3);
 	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
+	e->slices = random_slices(r, arena, count, &e->slices_count);
 }
 
 static void fill_reservation_set(struct random *r, const struct facts *f, struct arena *arena,
@@ -399,29 +379,6 @@ static void fill_reservation_set(struct random *r, const struct facts *f, struct
 	e->masks = masks;
 	e->nodes_count = e->masks_count = count;
 	e->waits_for = random_recent(r, f->jobs.count);
-}
-
-static void fill_booking_set(struct random *r, const struct facts *f, struct arena *arena,
-			     struct event_booking_set *e)
-{
-	uint32_t count = random_below(r, 4);
-	int64_t *nodes = numbers(arena, count), *masks = numbers(arena, count);
-
-	for (uint32_t i = 0; i < count; i++) {
-		nodes[i] = random_recent(r, f->nodes.count);
-		masks[i] = random_upto(r, 255);
-	}
-	e->name = named(r, arena, "book", 6);
-	e->queue = named(r, arena, "q", 6);
-	e->from_ms = random_upto(r, 500000);
-	e->to_ms = random_upto(r, 900000);
-	e->keep = random_upto(r, 1);
-	e->model = random_below(r, 2) ? "" : "model-1";
-	e->gpus = random_upto(r, 8);
-	e->nodes = nodes;
-	e->masks = masks;
-	e->nodes_count = e->masks_count = count;
-	e->reason = named(r, arena, "reason ", 4);
 }
 
 /* How often each kind comes. */
@@ -440,6 +397,7 @@ static const struct {
 	{ EVENT_NODE_MARKED, 2 },
 	{ EVENT_NODE_WINDOW, 2 },
 	{ EVENT_NODE_NUMA, 2 },
+	{ EVENT_LAYOUT_SET, 3 },
 	{ EVENT_QUEUE_SET, 4 },
 	{ EVENT_QUEUE_REMOVED, 1 },
 	{ EVENT_PRICE_SET, 1 },
@@ -484,6 +442,8 @@ static const struct {
 	{ EVENT_JOBS_FORGOTTEN, 2 },
 	{ EVENT_RECORDS_LOST, 1 },
 	{ EVENT_SEARCHED, 1 },
+	{ EVENT_MOVES_PLANNED, 2 },
+	{ EVENT_DEFRAG_ASKED, 1 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -511,6 +471,9 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->policy_set.keep_ended_ms = between(r, -1, 1000);
 		e->policy_set.order_age = between(r, -1, 9);
 		e->policy_set.share_gpus = between(r, -1, SHARE_GPUS_OFF);
+		e->policy_set.defragment = between(r, -1, DEFRAGMENT_OFF);
+		e->policy_set.defragment_moves = between(r, -1, 30);
+		e->policy_set.defragment_work_ms = between(r, -1, 1000);
 	} else if (e->kind == EVENT_SEARCHED) {
 		e->searched.count = random_mostly(r, 0);
 		e->searched.stale = random_upto(r, 1);
@@ -527,7 +490,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->node_state.within_ms = random_below(r, 2) ? 0 : random_upto(r, 5000);
 		e->node_state.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_NODE_MARKED) {
-		fill_node_marked(r, f, arena, &e->node_marked);
+		random_node_marked(r, f, arena, &e->node_marked);
 	} else if (e->kind == EVENT_NODE_WINDOW) {
 		e->node_window.node = random_recent(r, f->nodes.count);
 		e->node_window.from_ms = random_below(r, 4) ? random_upto(r, 500000) : 0;
@@ -535,6 +498,8 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->node_window.reason = named(r, arena, "reason ", 4);
 	} else if (e->kind == EVENT_NODE_NUMA) {
 		random_node_numa(r, f, arena, &e->node_numa);
+	} else if (e->kind == EVENT_LAYOUT_SET) {
+		random_layouts(r, f, arena, &e->layout_set);
 	} else if (e->kind == EVENT_GPU_STATE) {
 		e->gpu_state.node = random_recent(r, f->nodes.count);
 		e->gpu_state.mask = random_upto(r, 15);
@@ -562,7 +527,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		}
 		e->queue_set.calendar = random_below(r, 4) ? "" : named(r, arena, "sat ", 4);
 	} else if (e->kind == EVENT_BOOKING_SET) {
-		fill_booking_set(r, f, arena, &e->booking_set);
+		random_booking(r, f, arena, &e->booking_set);
 	} else if (e->kind == EVENT_BOOKING_ENDED) {
 		e->booking_ended.name = named(r, arena, "book", 6);
 	} else if (e->kind == EVENT_PRICE_SET || e->kind == EVENT_BUDGET_SET) {
@@ -639,7 +604,7 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->job_priority_set.priority = between(r, -50, 50);
 	} else if (e->kind == EVENT_JOB_REQUEUED) {
 		e->job_requeued.job = job;
-		e->job_requeued.why = random_upto(r, REQUEUE_LOST);
+		e->job_requeued.why = random_upto(r, REQUEUE_MOVED);
 		e->job_requeued.retries_left = random_upto(r, 3);
 		e->job_requeued.text = named(r, arena, "again ", 3);
 	} else if (e->kind == EVENT_JOB_ENDED) {
@@ -661,6 +626,8 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 		e->reservations_reviewed.kept = random_upto(r, 1);
 	} else if (e->kind == EVENT_RESERVATION_DROPPED) {
 		e->reservation_dropped.job = job;
+	} else if (e->kind == EVENT_MOVES_PLANNED) {
+		random_moves(r, f, arena, &e->moves_planned);
 	} else if (e->kind == EVENT_CHECKPOINT_SAVED) {
 		fill_checkpoint_saved(r, f, arena, &e->checkpoint_saved);
 	} else if (e->kind == EVENT_CHECKPOINT_VOID) {
@@ -752,7 +719,7 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 		e->attempt_spared.attempt = attempt;
 	} else if (e->kind == EVENT_ATTEMPT_STOPPED) {
 		e->attempt_stopped.attempt = attempt;
-		e->attempt_stopped.why = random_upto(r, STOP_WINDOW);
+		e->attempt_stopped.why = random_upto(r, STOP_MOVED);
 		e->attempt_stopped.grace_ms = random_upto(r, 1000);
 	} else if (e->kind == EVENT_ATTEMPT_ENDED) {
 		fill_attempt_ended(r, f, arena, &e->attempt_ended);

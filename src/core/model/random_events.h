@@ -27,7 +27,19 @@ void random_fabric(struct random *r, const struct facts *f, struct arena *arena,
 		   struct event_fabric_set *e);
 void random_node_numa(struct random *r, const struct facts *f, struct arena *arena,
 		      struct event_node_numa *e);
+void random_node_marked(struct random *r, const struct facts *f, struct arena *arena,
+			struct event_node_marked *e);
+void random_layouts(struct random *r, const struct facts *f, struct arena *arena,
+		    struct event_layout_set *e);
+const char *random_labels(struct random *r, struct arena *arena, uint32_t most);
+const char *random_slice(struct random *r); /* name of a profile, "" or no name */
+const int64_t *random_slices(struct random *r, struct arena *arena, uint32_t count,
+			     uint32_t *ret_count); /* as a placing has them */
+void random_booking(struct random *r, const struct facts *f, struct arena *arena,
+		    struct event_booking_set *e);
 void random_money(struct random *r, struct arena *arena, struct event *e);
+void random_moves(struct random *r, const struct facts *f, struct arena *arena,
+		  struct event_moves_planned *e);
 
 /* The next event, with seq and time. Texts and lists live in the arena. */
 struct event random_event(struct random *r, const struct facts *f, struct arena *arena);

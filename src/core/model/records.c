@@ -38,6 +38,14 @@ static const struct field head_fields[] = { ONE(I64, seq),
 					    ONE(BOOL, search_stale),
 					    ONE(I64, sought_ms),
 					    ONE(I64, sought_seq),
+					    ONE(I64, moves.looked_ms),
+					    ONE(I64, moves.again_ms),
+					    ONE(BOOL, moves.stale),
+					    ONE(BOOL, moves.asked),
+					    ONE(I64, moves.hour_ms),
+					    ONE(U32, moves.in_hour),
+					    ONE(I64, moves.jobs),
+					    ONE(I64, moves.lost_gpu_ms),
 					    LAST };
 #undef SELF
 
@@ -62,6 +70,8 @@ static const struct field policy_fields[] = { ONE(I64, min_runtime_ms),
 					      ONE(I64, order_budget),
 					      ONE(I64, budget_warns),
 					      ONE(I64, share_gpus),
+					      ONE(I64, defragment_moves),
+					      ONE(I64, defragment_work_ms),
 					      LAST };
 #undef SELF
 
@@ -100,6 +110,9 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    SOME(U32, numa_cpu_milli, NUMA_MAX),
 					    SOME(U32, numa_nics, NUMA_MAX),
 					    ONE(REASON, numa_cpus),
+					    SOME(U32, layout, NODE_GPUS_MAX),
+					    ONE(U8, partitioning),
+					    ONE(BOOL, slices_only),
 					    LAST };
 #undef SELF
 
@@ -225,6 +238,7 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(U32, align),
 					     ONE(NAME, window),
 					     ONE(U32, window_end),
+					     ONE(U32, slice),
 					     LAST };
 #undef SELF
 
@@ -298,9 +312,13 @@ static const struct field checkpoint_fields[] = { ONE(U32, attempt),
 #undef SELF
 
 #define SELF promise
-static const struct field promise_fields[] = { ONE(U32, node),         ONE(U32, gpu_mask),
-					       ONE(U32, victim),       ONE(U32, gpu_part),
-					       ONE(U32, gpu_part_mib), LAST };
+static const struct field promise_fields[] = { ONE(U32, node),
+					       ONE(U32, gpu_mask),
+					       ONE(U32, victim),
+					       ONE(U32, gpu_part),
+					       ONE(U32, gpu_part_mib),
+					       ONE(U32, slice),
+					       LAST };
 #undef SELF
 
 #define SELF attempt
@@ -358,6 +376,7 @@ static const struct field task_fields[] = { ONE(U32, node),
 					    ONE(I64, from_ms),
 					    ONE(U32, gpu_part),
 					    ONE(U32, gpu_part_mib),
+					    ONE(U32, slice),
 					    LAST };
 #undef SELF
 
@@ -377,6 +396,8 @@ static const struct field booking_fields[] = { ONE(NAME, name),
 					       ONE(REASON, reason),
 					       SOME(U32, node, BOOKING_NODES_MAX),
 					       SOME(U32, mask, BOOKING_NODES_MAX),
+					       ONE(NAME, user),
+					       ONE(NAME, team),
 					       LAST };
 #undef SELF
 

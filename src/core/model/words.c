@@ -41,6 +41,12 @@ static const char *const share_gpus_words[] = {
 	[SHARE_GPUS_OFF] = "off",
 };
 
+static const char *const defragment_words[] = {
+	[DEFRAGMENT_ON_DEMAND] = "on-demand",
+	[DEFRAGMENT_ALWAYS] = "always",
+	[DEFRAGMENT_OFF] = "off",
+};
+
 static const char *const roles[] = {
 	[ROLE_NONE] = "none",       [ROLE_VIEWER] = "viewer", [ROLE_RESEARCHER] = "researcher",
 	[ROLE_SERVICE] = "service", [ROLE_LEAD] = "lead",     [ROLE_ADMIN] = "admin",
@@ -66,7 +72,7 @@ static const char *const stop_whys[] = {
 	[STOP_NONE] = "none",     [STOP_EVICTED] = "evicted", [STOP_CANCELLED] = "cancelled",
 	[STOP_FAILED] = "failed", [STOP_LIMIT] = "limit",     [STOP_NODE] = "node",
 	[STOP_LOST] = "lost",     [STOP_START] = "start",     [STOP_DONE] = "done",
-	[STOP_WINDOW] = "window",
+	[STOP_WINDOW] = "window", [STOP_MOVED] = "moved",
 };
 
 static const char *word(const char *const *words, size_t count, uint8_t value)
@@ -105,6 +111,20 @@ const char *node_state_name(uint8_t state)
 {
 	return word(node_states, ARRAY_SIZE(node_states), state);
 }
+static const char *const partitionings[] = {
+	[PARTITIONING_FIXED] = "fixed",
+	[PARTITIONING_AUTO] = "auto",
+	[PARTITIONING_OFF] = "off",
+};
+
+const char *partitioning_name(uint8_t partitioning)
+{
+	return word(partitionings, ARRAY_SIZE(partitionings), partitioning);
+}
+bool partitioning_find(const char *name, uint8_t *ret)
+{
+	return word_find(partitionings, ARRAY_SIZE(partitionings), name, ret);
+}
 const char *node_class_name(uint8_t class)
 {
 	return word(node_classes, ARRAY_SIZE(node_classes), class);
@@ -140,6 +160,20 @@ bool share_gpus_find(const char *name, int64_t *ret)
 {
 	for (int64_t i = SHARE_GPUS_TEAM; i <= SHARE_GPUS_OFF; i++)
 		if (strcmp(share_gpus_words[i], name) == 0) {
+			*ret = i;
+			return true;
+		}
+	return false;
+}
+const char *defragment_name(int64_t defragment)
+{
+	CHECK(defragment >= DEFRAGMENT_ON_DEMAND && defragment <= DEFRAGMENT_OFF);
+	return defragment_words[defragment];
+}
+bool defragment_find(const char *name, int64_t *ret)
+{
+	for (int64_t i = DEFRAGMENT_ON_DEMAND; i <= DEFRAGMENT_OFF; i++)
+		if (strcmp(defragment_words[i], name) == 0) {
 			*ret = i;
 			return true;
 		}

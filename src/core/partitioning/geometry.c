@@ -69,6 +69,11 @@ const struct geometry *geometry_get(uint32_t number)
 	return number ? &geometries[number - 1] : NULL;
 }
 
+uint32_t geometry_count(void)
+{
+	return ARRAY_SIZE(geometries);
+}
+
 /* --- profiles --------------------------------------------------------------------------------------------- */
 
 const struct slice_profile *geometry_profile(const struct geometry *geometry, uint32_t kind)

@@ -45,6 +45,7 @@ const struct geometry *geometry_of(const char *model, uint32_t gpu_memory_mib);
 /* By number, from 1, for those who keep it; 0 and NULL stand for each other. */
 uint32_t geometry_number(const struct geometry *geometry);
 const struct geometry *geometry_get(uint32_t number);
+uint32_t geometry_count(void); /* the highest number */
 
 /* The profile of this kind, of this wish; NULL = the model has none. */
 const struct slice_profile *geometry_profile(const struct geometry *geometry, uint32_t kind);

@@ -62,7 +62,7 @@ static void tally_add(struct tally *tally, const struct shape *shape, uint64_t t
 /* Does it ask for anything that two nodes with as many free GPUs may differ in? */
 static bool shape_is_choosy(const struct shape *s)
 {
-	return shape_is_part(s) || s->cpu_milli || s->memory_mib || s->models[0].v ||
+	return (shape_is_part(s) && !s->slice) || s->cpu_milli || s->memory_mib || s->models[0].v ||
 	       s->gpu_memory_mib;
 }
 
@@ -82,7 +82,7 @@ static void wishes_tally(struct tally *tally, const struct facts *facts, const u
 		if (!jobs[id])
 			continue;
 		shape = shape_get(facts, (struct shape_id){ id });
-		if (shape->gpus && !shape->role_count)
+		if (shape->gpus && !shape->role_count && !shape->slice)
 			tally_add(tally, shape, (uint64_t)jobs[id] * shape->tasks_min);
 	}
 }

@@ -244,13 +244,15 @@ void placement_begin(const struct search *search, struct arena *arena, struct pl
 {
 	ret->count = 0;
 	ret->which = NULL;
-	ret->parts = ret->parts_mib = NULL;
+	ret->parts = ret->parts_mib = ret->slices = NULL;
 	ret->ranks = arena_new_array(arena, uint32_t, search->tasks);
 	ret->masks = arena_new_array(arena, uint32_t, search->tasks);
 	if (!search->part)
 		return;
 	ret->parts = arena_new_array(arena, uint32_t, search->tasks);
 	ret->parts_mib = arena_new_array(arena, uint32_t, search->tasks);
+	if (search->slice)
+		ret->slices = arena_new_array(arena, uint32_t, search->tasks);
 }
 
 static void draw_sort(struct draw *draw)

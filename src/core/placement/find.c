@@ -35,6 +35,7 @@ bool search_begin(struct search *search, const struct space *space,
 	if (request->model.v)
 		*search = search_of_model(search, request->model);
 	search->part = shape_is_part(shape);
+	search->slice = shape->slice;
 	search->wish = (struct part_wish){ shape_sharer(shape), request->share_gpus };
 	search->exact = shape->gpus == 0 || search->part || shape->cpu_milli || shape->memory_mib ||
 			search->classes >> CLASS_MIXED & 1 || shape->require == LEVEL_ISLAND ||
@@ -488,6 +489,7 @@ struct hold placement_hold(const struct placement *placement, uint32_t task,
 			      .part_mib = placement->parts ? placement->parts_mib[task] : 0,
 			      .sharer = shape_sharer(shape),
 			      .aligned = shape->align != 0,
+			      .slice = placement->slices ? placement->slices[task] : 0,
 			      .cpu_milli = wish.cpu_milli,
 			      .ram_mib = wish.memory_mib };
 }

@@ -45,6 +45,7 @@ struct placement {
 	uint32_t *ranks; /* of nodes in the space, one per task */
 	uint32_t *masks; /* GPUs there */
 	uint32_t *parts, *parts_mib; /* of the one GPU in the mask; NULL = whole GPUs */
+	uint32_t *slices; /* which instance of it, slice_at; NULL = none are asked for */
 	uint32_t domain; /* the narrowest domain that holds all */
 	uint8_t level; /* its level: 0 cluster .. , LEVEL_NODE */
 };

@@ -43,6 +43,8 @@ uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus)
 	const struct place_node *node = space_at(search->space, rank);
 	uint32_t tasks = 0;
 
+	if (search->slice)
+		return slice_tasks(search, rank, gpus);
 	for (gpus &= place_node_free(node) | node->shared; gpus && tasks < CAPACITY_MAX;
 	     gpus &= gpus - 1) {
 		struct gpu_part open = open_to(search, rank, (uint32_t)__builtin_ctz(gpus));
@@ -94,6 +96,8 @@ int32_t part_node_find(const struct search *search, uint32_t first, uint32_t end
 
 	if (!search->space->parts)
 		return RANK_NONE;
+	if (search->slice)
+		return slice_node_find(search, first, end);
 	for (uint32_t i = least; i < PART_STEPS; i++) {
 		uint32_t step = search->scatter ? PART_STEPS - 1 - (i - least) : i;
 		uint32_t rank = part_step_find(search, step, first, end);
@@ -168,6 +172,10 @@ void part_node_fill(const struct search *search, uint32_t rank, uint32_t tasks,
 	uint32_t allowed = gpus_allowed(search, rank, tasks), begun = node->shared & allowed,
 		 free = place_node_free(node) & allowed;
 
+	if (search->slice) {
+		slice_node_fill(search, rank, tasks, ret);
+		return;
+	}
 	for (uint32_t gpus = begun | free; gpus; gpus &= gpus - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(gpus);
 
@@ -217,6 +225,8 @@ uint64_t part_bound(const struct search *search, uint32_t domain)
 	uint32_t least = part_least(search);
 	uint64_t free = (uint64_t)space_free_gpus(search->space, domain, search->classes);
 
+	if (search->slice)
+		return slice_bound(search, domain);
 	return free * (GPU_SHARE / least) + (uint64_t)search->space->open_share / least;
 }
 
@@ -235,6 +245,12 @@ bool part_verdict(const struct search *search, const struct place_request *reque
 
 	bare.cpu_milli = bare.memory_mib = 0;
 	bare.require = 0;
+	if (search->slice) {
+		fit = tasks_anywhere(search, &bare, request);
+		if (fit < search->tasks)
+			verdict_set(ret, REASON_PARTITION, 0, 0, (int64_t)fit, search->tasks);
+		return fit < search->tasks;
+	}
 	anybody.wish.share_gpus = 0;
 	fit = tasks_anywhere(&anybody, &bare, request);
 	if (fit < search->tasks)

@@ -303,7 +303,7 @@ static void placement_join(const struct roles_search *s, const struct roles_try 
 
 	ret->count = s->request->tasks;
 	ret->which = s->request->which;
-	ret->parts = ret->parts_mib = NULL;
+	ret->parts = ret->parts_mib = ret->slices = NULL;
 	ret->ranks = arena_new_array(arena, uint32_t, ret->count);
 	ret->masks = arena_new_array(arena, uint32_t, ret->count);
 	for (uint32_t i = 0; i < ret->count; i++) {

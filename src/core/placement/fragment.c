@@ -185,7 +185,8 @@ static void free_weigh(struct choice *choice, uint32_t first, uint32_t end, uint
 bool fragment_counts(const struct search *search)
 {
 	return search->space->demand.count && search->tasks == 1 && search->shape->gpus &&
-	       !search->scatter && !(search->space->islands && search->shape->gpus > 1);
+	       !search->slice && !search->scatter &&
+	       !(search->space->islands && search->shape->gpus > 1);
 }
 
 int32_t fragment_find(struct search *search, uint32_t first, uint32_t end)

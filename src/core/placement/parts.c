@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/partitioning/geometry.h"
 
 /* --- whose ---------------------------------------------------------------------------------------------- */
 
@@ -70,6 +71,10 @@ bool part_fits_held(const struct space *space, uint32_t rank, const struct hold 
 	const struct gpu_parts *parts = parts_of(space, rank, gpu);
 	const struct part_wish wish = { .sharer = hold->sharer, .share_gpus = share_gpus };
 
+	if (hold->slice)
+		return layout_kind(parts->layout, slice_at_start(hold->slice)) ==
+			       slice_at_kind(hold->slice) &&
+		       !(parts->held.slices >> slice_at_start(hold->slice) & 1);
 	if (space_at(space, rank)->busy & hold->mask && !parts->held.count)
 		return false;
 	return parts->held.share + hold->part <= GPU_SHARE &&
@@ -88,6 +93,11 @@ struct hold hold_unpromised(const struct space *space, uint32_t rank, struct hol
 		return hold;
 	}
 	parts = parts_of(space, rank, (uint32_t)__builtin_ctz(hold.mask));
+	if (hold.slice) {
+		if (parts->promised.slices >> slice_at_start(hold.slice) & 1)
+			hold.part = hold.mask = hold.part_mib = 0;
+		return hold;
+	}
 	left = n->promised & hold.mask && !parts->promised.count
 		       ? 0
 		       : less(GPU_SHARE, parts->promised.share);
@@ -95,6 +105,71 @@ struct hold hold_unpromised(const struct space *space, uint32_t rank, struct hol
 	if (!hold.part)
 		hold.mask = hold.part_mib = 0;
 	return hold;
+}
+
+/* --- slices ------------------------------------------------------------------------------------------------- */
+
+static uint32_t slice_bit(const struct hold *hold)
+{
+	return hold->slice ? UINT32_C(1) << slice_at_start(hold->slice) : 0;
+}
+
+uint32_t slices_open(const struct space *space, uint32_t rank, uint32_t gpu, uint32_t kind)
+{
+	const struct place_node *n = space_at(space, rank);
+	const struct gpu_parts *parts = parts_of(space, rank, gpu);
+	uint32_t open = 0;
+
+	if (!(n->usable & ~n->blocked & UINT32_C(1) << gpu))
+		return 0;
+	for (uint32_t start = 0; start < LAYOUT_SLOTS; start++) {
+		uint32_t here = layout_kind(parts->layout, start);
+
+		if (here && (kind == SLICE_NONE || here == kind))
+			open |= UINT32_C(1) << start;
+	}
+	return open & ~(uint32_t)parts->held.slices & ~(uint32_t)parts->promised.slices;
+}
+
+uint32_t slices_compute(const struct space *space, uint32_t rank, uint32_t gpu)
+{
+	uint32_t compute = 0, layout = parts_of(space, rank, gpu)->layout;
+
+	for (uint32_t open = slices_open(space, rank, gpu, SLICE_NONE); open; open &= open - 1)
+		compute += slice_compute(layout_kind(layout, (uint32_t)__builtin_ctz(open)));
+	return compute;
+}
+
+/* What the free instances of the node come to. */
+static uint32_t node_slices(const struct space *space, uint32_t rank)
+{
+	const struct place_node *n = space_at(space, rank);
+	const struct geometry *geometry = geometry_get(space->traits.at[n->traits].geometry);
+	uint32_t compute = 0;
+
+	for (uint32_t gpus = n->sliced; gpus; gpus &= gpus - 1)
+		compute += slices_compute(space, rank, (uint32_t)__builtin_ctz(gpus));
+	return geometry ? compute * (GPU_SHARE / geometry->compute) : 0;
+}
+
+/* Cut GPUs are busy, whether their slices are held or not. */
+void slices_read(struct space *space, uint32_t rank, const struct node *node)
+{
+	struct place_node *n = &space->nodes.at[rank];
+	uint32_t sliced = 0;
+
+	for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++) {
+		struct gpu_parts *parts =
+			&space->gpu_parts.at[(size_t)rank * space->gpus_max + gpu];
+
+		parts->layout = node->layout[gpu];
+		if (node->layout[gpu])
+			sliced |= UINT32_C(1) << gpu;
+		else if (n->sliced >> gpu & 1 && !parts->held.count)
+			n->busy &= ~(UINT32_C(1) << gpu);
+	}
+	n->busy |= sliced;
+	n->sliced = sliced;
 }
 
 /* --- changes ----------------------------------------------------------------------------------------------- */
@@ -121,8 +196,9 @@ bool parts_change(struct space *space, uint32_t rank, const struct hold *hold, b
 	CHECK(space->parts && bits_count(hold->mask) == 1);
 	gpu_log(space, gpu);
 	if (more) {
-		CHECK(sum->share + hold->part <= GPU_SHARE);
+		CHECK(sum->share + hold->part <= GPU_SHARE && !(sum->slices & slice_bit(hold)));
 		sum->share = (uint16_t)(sum->share + hold->part);
+		sum->slices = (uint16_t)(sum->slices | slice_bit(hold));
 		sum->mib += hold->part_mib;
 		sum->count++;
 		sum->serving = (uint16_t)(sum->serving + (hold->sharer & 1));
@@ -130,6 +206,7 @@ bool parts_change(struct space *space, uint32_t rank, const struct hold *hold, b
 	} else {
 		CHECK(sum->count && sum->share >= hold->part && sum->mib >= hold->part_mib);
 		sum->share = (uint16_t)(sum->share - hold->part);
+		sum->slices = (uint16_t)(sum->slices & ~slice_bit(hold));
 		sum->mib -= hold->part_mib;
 		sum->count--;
 		sum->serving = (uint16_t)(sum->serving - (hold->sharer & 1));
@@ -142,11 +219,13 @@ uint8_t parts_clear(struct space *space, uint32_t rank)
 {
 	uint8_t entries = 0;
 
-	for (uint32_t shared = space_at(space, rank)->shared; shared; shared &= shared - 1) {
+	for (uint32_t shared = space_at(space, rank)->shared | space_at(space, rank)->sliced;
+	     shared; shared &= shared - 1) {
 		uint32_t gpu = rank * space->gpus_max + (uint32_t)__builtin_ctz(shared);
 
 		gpu_log(space, gpu);
-		memset(&space->gpu_parts.at[gpu], 0, sizeof(struct gpu_parts));
+		space->gpu_parts.at[gpu] =
+			(struct gpu_parts){ .layout = space->gpu_parts.at[gpu].layout };
 		entries++;
 	}
 	return entries;
@@ -179,7 +258,7 @@ static uint32_t node_shared(const struct space *space, uint32_t rank)
 	const struct place_node *n = space_at(space, rank);
 	uint32_t shared = 0;
 
-	for (uint32_t gpus = n->busy | n->promised; gpus; gpus &= gpus - 1) {
+	for (uint32_t gpus = (n->busy | n->promised) & ~n->sliced; gpus; gpus &= gpus - 1) {
 		const struct gpu_parts *parts =
 			parts_of(space, rank, (uint32_t)__builtin_ctz(gpus));
 
@@ -214,6 +293,9 @@ void parts_follow(struct space *space, uint32_t rank)
 	open = node_open(space, rank, n->shared, &steps);
 	space->open_share += (int64_t)open - n->open_share;
 	n->open_share = open;
+	space->slice_share -= n->slice_share;
+	n->slice_share = n->sliced ? node_slices(space, rank) : 0;
+	space->slice_share += n->slice_share;
 	for (changed = steps ^ n->open_steps; changed; changed &= changed - 1) {
 		uint32_t step = (uint32_t)__builtin_ctz(changed);
 
@@ -229,6 +311,9 @@ void parts_build(struct space *space, const struct facts *facts)
 {
 	for (uint32_t id = 1; id <= facts->shapes.count && !space->parts; id++)
 		space->parts = shape_is_part(shape_get(facts, (struct shape_id){ id }));
+	for (uint32_t rank = 0; rank < space->node_count && !space->parts; rank++)
+		space->parts = node_is_cut(
+			node_get(facts, (struct node_id){ space_at(space, rank)->node }));
 	if (!space->parts)
 		return;
 	array_resize(&space->gpu_parts.buf, (size_t)space->node_count * space->gpus_max,
@@ -236,13 +321,18 @@ void parts_build(struct space *space, const struct facts *facts)
 	array_resize(&space->part_sets.buf,
 		     (size_t)space->class_count * PART_STEPS * bits_words(space->node_count),
 		     sizeof(uint64_t));
+	for (uint32_t rank = 0; rank < space->node_count; rank++) {
+		slices_read(space, rank,
+			    node_get(facts, (struct node_id){ space_at(space, rank)->node }));
+		parts_follow(space, rank);
+	}
 }
 
 /* --- checks ---------------------------------------------------------------------------------------------------- */
 
 void parts_verify(const struct space *space)
 {
-	int64_t all = 0;
+	int64_t all = 0, slices = 0;
 
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {
 		const struct place_node *n = space_at(space, rank);
@@ -253,11 +343,13 @@ void parts_verify(const struct space *space)
 		CHECK(n->open_share == node_open(space, rank, n->shared, &steps));
 		CHECK(n->open_steps == steps);
 		all += n->open_share;
+		CHECK(n->slice_share == node_slices(space, rank));
+		slices += n->slice_share;
 		for (uint32_t step = 0; step < PART_STEPS; step++)
 			CHECK((bits_next(set_at(space, n->class, step), space->node_count, rank,
 					 rank + 1) == rank) == (steps >> step & 1));
 	}
-	CHECK(all == space->open_share);
+	CHECK(all == space->open_share && slices == space->slice_share);
 }
 
 static bool bytes_same(const struct buf *a, const struct buf *b)
@@ -268,6 +360,7 @@ static bool bytes_same(const struct buf *a, const struct buf *b)
 bool parts_same(const struct space *a, const struct space *b)
 {
 	return a->parts == b->parts && a->open_share == b->open_share &&
+	       a->slice_share == b->slice_share &&
 	       bytes_same(&a->gpu_parts.buf, &b->gpu_parts.buf) &&
 	       bytes_same(&a->part_sets.buf, &b->part_sets.buf);
 }

@@ -30,6 +30,14 @@ void parts_follow(struct space *space, uint32_t rank);
 void parts_verify(const struct space *space);
 bool parts_same(const struct space *a, const struct space *b);
 
+/* Instances of the GPU that nobody holds or is promised, a bit for the memory slice where each begins; of this kind, SLICE_NONE = of
+ * any. None where the GPU is not to be used. */
+uint32_t slices_open(const struct space *space, uint32_t rank, uint32_t gpu, uint32_t kind);
+/* Compute slices of these of any kind. */
+uint32_t slices_compute(const struct space *space, uint32_t rank, uint32_t gpu);
+/* The layouts of the node's GPUs are as the facts say; not logged. */
+void slices_read(struct space *space, uint32_t rank, const struct node *node);
+
 /* A wish for parts, by whose rules. */
 struct part_wish {
 	uint32_t sharer;

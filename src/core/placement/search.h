@@ -7,6 +7,7 @@
  *	capacity.c	how many tasks a node and a domain hold
  *	draw.c		which nodes of a domain, which GPUs of a node
  *	find_parts.c	the same for parts of GPUs
+ *	find_slices.c	and for slices of them
  *	models.c	which model of GPU
  *	near.c		where data are
  *	spread.c	tasks that must lie apart
@@ -33,6 +34,7 @@ struct search {
 	bool exact; /* each node must be looked at */
 	bool scatter;
 	bool part; /* of a GPU */
+	uint32_t slice; /* the part is an instance: number of the wish; 0 = none */
 	struct part_wish wish; /* then */
 	struct name_id
 		model; /* only GPUs of this one, 0 = any; of nodes of unlike classes it is looked at */
@@ -164,6 +166,13 @@ uint64_t part_bound(const struct search *search, uint32_t domain);
 /* Why there is no room even without processors, memory and levels; false = there is. */
 bool part_verdict(const struct search *search, const struct place_request *request,
 		  struct verdict *ret);
+
+/* find_slices.c: the same for slices, which find_parts.c hands on */
+uint32_t slice_tasks(const struct search *search, uint32_t rank, uint32_t gpus);
+int32_t slice_node_find(const struct search *search, uint32_t first, uint32_t end);
+void slice_node_fill(const struct search *search, uint32_t rank, uint32_t tasks,
+		     struct placement *ret);
+uint64_t slice_bound(const struct search *search, uint32_t domain);
 
 /* find_roles.c: for unlike tasks */
 int roles_find(struct space *space, const struct place_request *request, struct arena *arena,

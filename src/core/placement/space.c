@@ -90,7 +90,8 @@ int32_t space_rank(const struct space *space, uint32_t node)
 
 int64_t space_free_share(const struct space *space, uint32_t domain, uint64_t classes)
 {
-	return space_free_gpus(space, domain, classes) * GPU_SHARE + space->open_share;
+	return space_free_gpus(space, domain, classes) * GPU_SHARE + space->open_share +
+	       space->slice_share;
 }
 
 int64_t shape_share(const struct space *space, const struct shape *shape, uint32_t tasks)
@@ -284,8 +285,9 @@ struct space_undo *space_node_log(struct space *space, uint32_t rank)
 /* Could more or less be open of GPUs that are shared? Most changes are of whole GPUs. */
 static bool shared_are_touched(const struct place_node *n, const struct space_undo *to)
 {
-	return n->shared & ((n->usable ^ to->usable) | (n->busy ^ to->busy) |
-			    (n->promised ^ to->promised) | (n->blocked ^ to->blocked));
+	return (n->shared | n->sliced) &
+	       ((n->usable ^ to->usable) | (n->busy ^ to->busy) | (n->promised ^ to->promised) |
+		(n->blocked ^ to->blocked));
 }
 
 void space_node_put(struct space *space, uint32_t rank, const struct space_undo *to, bool parts)
@@ -329,9 +331,12 @@ static void node_hold(struct space *space, uint32_t rank, const struct hold *hol
 
 		undo->parts = 1;
 		*mask = any ? *mask | hold->mask : *mask & ~hold->mask;
+		to.busy |= space_at(space, rank)->sliced;
 	} else {
-		CHECK((*mask & hold->mask) == (more ? 0 : hold->mask));
-		*mask ^= hold->mask;
+		uint32_t gpus = hold->mask & ~(promise ? 0 : space_at(space, rank)->sliced);
+
+		CHECK((*mask & gpus) == (more ? 0 : gpus));
+		*mask ^= gpus;
 	}
 	if (hold->aligned && space->numa)
 		undo->numa = numa_change(space, rank, hold, more);
@@ -413,7 +418,7 @@ void space_idle(struct space *space)
 			undo->parts = parts_clear(space, rank);
 		if (space->numa)
 			undo->numa = numa_clear(space, rank);
-		to.busy = 0;
+		to.busy = space_at(space, rank)->sliced;
 		to.promised = 0;
 		to.blocked = 0;
 		to.ready = to.ready || to.shut;
@@ -432,6 +437,7 @@ void space_clear(struct space *space)
 
 		to.usable = space_at(space, rank)->all;
 		to.ready = true;
+		to.busy = 0; /* a GPU that is cut can be made whole, and has slices until then */
 		space_node_put(space, rank, &to, false);
 	}
 }

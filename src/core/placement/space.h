@@ -61,10 +61,13 @@ struct place_node {
 	int64_t cpu_all, ram_all;
 	uint32_t shared; /* GPUs of which parts are held or promised */
 	uint32_t open_share; /* that is open of these together */
+	uint32_t slice_share; /* and in free slices of those that are cut */
+	uint32_t unused;
 	uint32_t open_steps; /* steps in which one of them is found, a bit each */
 	uint32_t blocked; /* kept from the wish at hand, whoever holds them: space_block */
 	uint32_t make; /* row in the fabric's hosts; 0 when nothing is known of it */
-	uint32_t unused;
+	uint32_t
+		sliced; /* GPUs that are cut into slices: busy for all else, whoever holds what of them */
 };
 
 struct domain {
@@ -79,6 +82,7 @@ struct hold {
 	uint32_t part, part_mib; /* of the one GPU in the mask, and whose; part 0 = whole GPUs */
 	uint32_t sharer; /* shape_sharer */
 	uint32_t aligned; /* 1 = the processors are those beside the GPUs, see numa.h */
+	uint32_t slice; /* slice_at: the instance that the part is; 0 = none */
 	int64_t cpu_milli, ram_mib;
 };
 
@@ -87,10 +91,12 @@ struct part_sum {
 	uint64_t sharers; /* sum of their marks: tells whether all are of one sharer */
 	uint32_t mib;
 	uint16_t share, count, serving; /* serving: those of inference */
-	uint16_t unused;
+	uint16_t slices; /* the memory slices where instances among them begin, a bit each */
 };
 struct gpu_parts {
 	struct part_sum held, promised;
+	uint32_t layout; /* slices.h; 0 = not cut */
+	uint32_t unused;
 };
 enum { PART_STEPS = 32 }; /* GPUs are found by what is open of them, in such steps */
 
@@ -137,8 +143,8 @@ struct space {
 	ARRAY(struct fabric) fabric; /* one, when anything is known of it (speed.c) */
 	ARRAY(struct space_undo) log;
 	uint32_t log_count;
-	bool parts; /* some wish asks for a part of a GPU; else there is nothing of the following */
-	int64_t open_share; /* of all GPUs that are shared */
+	bool parts; /* some wish asks for a part of a GPU, or one is cut; else there is nothing of the following */
+	int64_t open_share, slice_share; /* of all GPUs that are shared; of free slices */
 	ARRAY(struct gpu_parts) gpu_parts; /* [rank][index] */
 	ARRAY(uint64_t)
 	part_sets; /* [class][step][bits]: nodes with a shared GPU of which so much is open */
@@ -157,6 +163,8 @@ void space_deinit(struct space *space); /* takes a zeroed one too */
 void space_build(struct space *space, const struct facts *facts);
 /* The node's state or set-aside GPUs changed; the node must be known (its description is as at the build). */
 void space_node_refresh(struct space *space, const struct facts *facts, struct node_id node);
+/* GPUs of the node were cut, or made whole. False: the space must be built anew. */
+bool space_layout_refresh(struct space *space, const struct facts *facts, struct node_id node);
 
 /* Makes `to` equal to `from`, with an empty log; `to` keeps its memory for the next copy. About 0.1 ms for 12,500 nodes. */
 void space_copy(struct space *to, const struct space *from);
@@ -172,8 +180,8 @@ static inline struct hold task_hold(const struct task *task, const struct shape 
 	struct task_wish wish = shape_wish(shape, rank);
 
 	return (struct hold){ task->gpu_mask,      task->gpu_part,    task->gpu_part_mib,
-			      shape_sharer(shape), shape->align != 0, wish.cpu_milli,
-			      wish.memory_mib };
+			      shape_sharer(shape), shape->align != 0, task->slice,
+			      wish.cpu_milli,      wish.memory_mib };
 }
 
 /* Questions */

@@ -242,7 +242,7 @@ static void clear(struct space *space)
 	space->numa = false;
 	space->numa_log_count = 0;
 	space->parts = false;
-	space->open_share = 0;
+	space->open_share = space->slice_share = 0;
 	space->parts_log_count = 0;
 	space->class_count = space->traits_count = space->gpus_max = space->node_count =
 		space->log_count = 0;
@@ -299,6 +299,19 @@ void space_build(struct space *space, const struct facts *facts)
 	}
 	buf_deinit(&order.buf);
 	buf_deinit(&room.buf);
+}
+
+bool space_layout_refresh(struct space *space, const struct facts *facts, struct node_id node)
+{
+	int32_t rank = space_rank(space, node.v);
+
+	if (!space->parts || rank == RANK_NONE)
+		return false;
+	space_node_count_in(space, (uint32_t)rank, false);
+	slices_read(space, (uint32_t)rank, node_get(facts, node));
+	space_node_count_in(space, (uint32_t)rank, true);
+	parts_follow(space, (uint32_t)rank);
+	return true;
 }
 
 void space_node_refresh(struct space *space, const struct facts *facts, struct node_id node)

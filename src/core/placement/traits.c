@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/partitioning/geometry.h"
 
 /* --- reading a node ------------------------------------------------------------------------------------ */
 
@@ -103,6 +104,9 @@ void traits_read(struct traits *ret, const struct facts *facts, const struct nod
 	ret->capability = node->capability ? node->capability
 					   : model_capability(facts_name(facts, node->model));
 	ret->class = node->class;
+	ret->geometry =
+		geometry_number(geometry_of(facts_name(facts, node->model), node->gpu_memory_mib));
+	ret->slices_only = node->slices_only;
 	ret->price_micro = model_price(facts, node->model);
 	for (uint32_t i = 0; i < LABELS_MAX && node->label[i].v; i++)
 		if (traits_named_has(named, node->label[i]))
@@ -151,6 +155,12 @@ struct name_id traits_taint(const struct traits *traits, const struct shape *sha
 
 uint32_t traits_memory(const struct traits *traits, const struct shape *shape)
 {
+	if (shape->slice) {
+		const struct slice_profile *profile =
+			geometry_wished(geometry_get(traits->geometry), shape->slice);
+
+		return profile ? profile->memory_mib : 0;
+	}
 	return shape_is_part(shape) ? shape_part(shape, traits->gpu_memory_mib).mib
 				    : traits->gpu_memory_mib;
 }
@@ -162,6 +172,10 @@ bool traits_meet(const struct traits *traits, const struct shape *shape, enum tr
 		return !shape->models[0].v ||
 		       list_has(shape->models, SHAPE_MODELS_MAX, traits->model);
 	case TRAIT_SPEED: return shape_speed(shape, traits->model) >= shape->min_throughput;
+	case TRAIT_SLICES:
+		return shape->slice ? geometry_wished(geometry_get(traits->geometry),
+						      shape->slice) != NULL
+				    : !traits->slices_only || !shape->gpus;
 	case TRAIT_MEMORY:
 		return traits_memory(traits, shape) >= shape->gpu_memory_mib &&
 		       traits->gpu_memory_mib >= shape->gpu_part_mib;

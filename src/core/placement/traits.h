@@ -20,6 +20,7 @@ enum trait {
 	TRAIT_NONE,
 	TRAIT_MODEL,
 	TRAIT_SPEED,
+	TRAIT_SLICES,
 	TRAIT_MEMORY,
 	TRAIT_CAPABILITY,
 	TRAIT_REGION,
@@ -38,6 +39,8 @@ struct traits {
 	uint32_t capability; /* tenths; 0 = not known */
 	uint32_t class; /* enum node_class */
 	uint32_t make; /* how it is built: place_node.make */
+	uint32_t geometry; /* how its GPUs can be cut: geometry_get; 0 = not at all */
+	uint32_t slices_only;
 	struct name_id labels[LABELS_MAX]; /* those that some wish names; none behind the last */
 	struct name_id taints[TAINTS_MAX];
 	struct name_id taint_keys[TAINTS_MAX]; /* of these: the key, if some wish names it */

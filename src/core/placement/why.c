@@ -18,6 +18,7 @@ static enum reason trait_reason(enum trait trait)
 	case TRAIT_MODEL:
 	case TRAIT_SPEED:
 	case TRAIT_CAPABILITY: return REASON_MODEL;
+	case TRAIT_SLICES: return REASON_PARTITION;
 	case TRAIT_MEMORY: return REASON_MEMORY;
 	case TRAIT_REGION: return REASON_RESIDENCY;
 	case TRAIT_CLASS:

@@ -137,6 +137,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_NODE_MARKED: return admit_node_marked(&a, &event->node_marked);
 	case EVENT_NODE_NUMA: return admit_node_numa(&a, &event->node_numa);
 	case EVENT_GPU_STATE: return admit_gpu_state(&a, &event->gpu_state);
+	case EVENT_LAYOUT_SET: return admit_layout_set(&a, &event->layout_set);
 	case EVENT_FABRIC_SET: return admit_fabric_set(&a, &event->fabric_set);
 	case EVENT_QUEUE_SET: return admit_queue_set(&a, &event->queue_set);
 	case EVENT_PRICE_SET: return admit_price_set(&a, &event->price_set);
@@ -161,6 +162,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_CHECKPOINT_SAVED: return admit_report(&a, event->checkpoint_saved.attempt);
 	case EVENT_CHECKPOINT_VOID: return admit_checkpoint_void(&a, &event->checkpoint_void);
 	case EVENT_JOBS_FORGOTTEN: return admit_jobs_forgotten(&a, &event->jobs_forgotten);
+	case EVENT_DEFRAG_ASKED: return facts->moves.asked ? CORE_ALREADY : 0;
 	case EVENT_NONE:
 	case EVENT_SEARCHED:
 	case EVENT_JOB_REQUEUED:
@@ -179,6 +181,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_RESERVATIONS_REVIEWED:
 	case EVENT_RESERVATION_SET:
 	case EVENT_RESERVATION_DROPPED:
+	case EVENT_MOVES_PLANNED:
 	case EVENT_KIND_LIMIT: break;
 	}
 	return refuse_decision(&a, event);

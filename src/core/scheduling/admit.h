@@ -23,12 +23,24 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 int admit_levels_set(const struct admission *a, const struct event_levels_set *e) MUST_CHECK;
 int admit_node_set(const struct admission *a, struct event_node_set *e) MUST_CHECK;
 int admit_node_state(const struct admission *a, const struct event_node_state *e) MUST_CHECK;
+/* Other GPUs in place of those of the reservation that failed, as the event that says so; false: none failed, or none can be had. It
+ * must be of GPUs, not of nodes as a whole. */
+bool booking_mend(const struct admission *a, const struct view *view, uint32_t row,
+		  struct event_booking_set *ret);
+/* It is of GPUs, and some of them failed. */
+bool booking_has_lost(const struct facts *f, uint32_t row);
 int admit_booking_set(const struct admission *a, struct event_booking_set *e) MUST_CHECK;
 int admit_booking_ended(const struct admission *a, const struct event_booking_ended *e) MUST_CHECK;
 int admit_node_window(const struct admission *a, const struct event_node_window *e) MUST_CHECK;
 int admit_node_numa(const struct admission *a, const struct event_node_numa *e) MUST_CHECK;
 int admit_node_marked(const struct admission *a, const struct event_node_marked *e) MUST_CHECK;
 int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e) MUST_CHECK;
+
+/* admit_slices.c */
+int admit_layout_set(const struct admission *a, const struct event_layout_set *e) MUST_CHECK;
+/* A slice by name; or by need, SLICE_FIT: what gpu_part and gpu_memory_mib say. Fills in the name and its share. */
+int admit_slice(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+#define SLICE_FIT "fit"
 
 /* admit_queue.c */
 int admit_queue_set(const struct admission *a, struct event_queue_set *e) MUST_CHECK;

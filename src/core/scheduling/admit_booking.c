@@ -8,6 +8,8 @@
  *
  * Whole nodes come first, then those that give most, then by name. What else runs there makes room when the time comes: it is
  * warned, saves, and waits again.
+ *
+ * GPUs of it that fail later are replaced in the same way, by such as are ready (booking_mend); nodes that were named are not.
  */
 #include <string.h>
 
@@ -31,11 +33,17 @@ struct choice {
 	uint32_t critical; /* a job that keeps GPUs from it; 0 = none */
 	const char *other; /* a reservation that does; NULL = none */
 	const char *closed; /* a node with maintenance; NULL = none */
+	bool ready; /* nodes that are ready alone */
 };
 
 static bool overlap(int64_t from_ms, int64_t to_ms, const struct event_booking_set *e)
 {
 	return from_ms < e->to_ms && to_ms > e->from_ms;
+}
+
+static uint32_t bits(uint32_t mask)
+{
+	return (uint32_t)__builtin_popcount(mask);
 }
 
 static uint32_t gpus_all(const struct node *node)
@@ -53,7 +61,7 @@ static void offers_begin(struct choice *c)
 		const struct node *node = node_get(f, (struct node_id){ id });
 
 		c->offers[id].node = id;
-		if (node->state == NODE_GONE ||
+		if (node->state == NODE_GONE || (c->ready && node->state != NODE_READY) ||
 		    (*c->e->model && (!model.v || !name_same(model, node->model))))
 			continue;
 		if (node_has_window(node) &&
@@ -86,11 +94,12 @@ static void bookings_take(struct choice *c)
 	}
 }
 
-static bool queue_is_below(const struct facts *f, struct queue_id queue, struct queue_id top)
+/* Whom it would be for. */
+static struct booking booking_asked(const struct facts *f, const struct event_booking_set *e)
 {
-	while (queue.v && queue.v != top.v)
-		queue = queue_get(f, queue)->parent;
-	return queue.v != 0;
+	return (struct booking){ .queue = facts_queue_find(f, e->queue),
+				 .user = facts_name_find(f, e->user),
+				 .team = facts_name_find(f, e->team) };
 }
 
 /* Work that runs: critical work without a limit stays, what ends in time or is lent does not count, the rest has to make room. */
@@ -101,9 +110,10 @@ static void job_take(struct choice *c, uint32_t id)
 	const struct attempt *attempt = attempt_get(f, job->attempt);
 	int64_t end_ms = job_limit_end_ms(f, job);
 	bool stays = job->tier == TIER_CRITICAL && (!end_ms || end_ms > c->e->from_ms);
+	struct booking asked = booking_asked(f, c->e);
 
 	if (job->tier == TIER_BEST_EFFORT || (end_ms && end_ms <= c->e->from_ms) ||
-	    queue_is_below(f, job->queue, facts_queue_find(f, c->e->queue)))
+	    booking_is_for(f, &asked, job))
 		return;
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&f->tasks, attempt->first_task + i);
@@ -119,16 +129,22 @@ static void job_take(struct choice *c, uint32_t id)
 	}
 }
 
+/* The same of the jobs that run by the index. */
+static void running_take(struct choice *c, const struct view *view)
+{
+	struct sorted_walk walk;
+
+	for (uint32_t q = 1; q <= c->a->facts->queues.count; q++)
+		for (bool any = sorted_begin(&view->pool, view->queues.at[q].running, &walk); any;
+		     any = sorted_next(&view->pool, &walk))
+			job_take(c, walk.id);
+}
+
 static void jobs_take(struct choice *c)
 {
 	for (uint32_t id = 1; id <= c->a->facts->jobs.count; id++)
 		if (job_get(c->a->facts, (struct job_id){ id })->attempt.v)
 			job_take(c, id);
-}
-
-static uint32_t bits(uint32_t mask)
-{
-	return (uint32_t)__builtin_popcount(mask);
 }
 
 /* Whole ones for certain, then those that give most, then by name. */
@@ -328,6 +344,25 @@ static int size_check(const struct admission *a, const struct event_booking_set 
 			   BOOKING_NODES_MAX * NODE_GPUS_MAX);
 }
 
+static int whom_check(const struct admission *a, const struct event_booking_set *e)
+{
+	if (*e->user && !facts_user_find(a->facts, e->user))
+		return err_set(a->err, ERR_NOT_FOUND,
+			       "there is no user \"%s\"; `fairlead users` lists those there are",
+			       e->user);
+	if (*e->team && !facts_team_find(a->facts, e->team))
+		return err_set(a->err, ERR_NOT_FOUND,
+			       "there is no team \"%s\"; `fairlead teams` lists those there are",
+			       e->team);
+	if (*e->queue)
+		return admit_queue_find(a, e->queue).v ? 0 : -(int)ERR_NOT_FOUND;
+	if (!*e->user && !*e->team)
+		return err_set(a->err, ERR_INVALID,
+			       "reservation \"%s\": say for whom: a queue, a user or a team",
+			       e->name);
+	return 0;
+}
+
 static uint32_t bookings_live(const struct facts *f)
 {
 	uint32_t count = 0;
@@ -342,8 +377,8 @@ int admit_booking_set(const struct admission *a, struct event_booking_set *e)
 	struct choice c = { .a = a, .e = e };
 	int rc = admit_name(a, "reservation", e->name);
 
-	if (rc == 0 && !admit_queue_find(a, e->queue).v)
-		rc = -(int)ERR_NOT_FOUND;
+	if (rc == 0)
+		rc = whom_check(a, e);
 	if (rc == 0)
 		rc = times_check(a, e);
 	if (rc == 0)
@@ -377,4 +412,108 @@ int admit_booking_ended(const struct admission *a, const struct event_booking_en
 		a->err, ERR_NOT_FOUND,
 		"there is no reservation \"%s\"; `fairlead reservations` lists those there are",
 		e->name);
+}
+
+/* --- what failed ------------------------------------------------------------------------------------------ */
+
+/* GPUs of it that can't be used any more: their node failed, or they were set aside. */
+static uint32_t mask_lost(const struct facts *f, const struct booking *b, uint32_t i)
+{
+	const struct node *node = node_get(f, (struct node_id){ b->node[i] });
+
+	if (node->state == NODE_DOWN || node->state == NODE_QUARANTINED || node->state == NODE_GONE)
+		return b->mask[i];
+	return b->mask[i] & node->set_aside_mask;
+}
+
+/* What it still has is its own: no offer. Returns how many GPUs it lost. */
+static uint32_t kept_take(struct choice *c, const struct booking *b)
+{
+	uint32_t lost = 0;
+
+	for (uint32_t i = 0; i < BOOKING_NODES_MAX && b->node[i]; i++) {
+		lost += bits(mask_lost(c->a->facts, b, i));
+		c->offers[b->node[i]].sure &= ~b->mask[i];
+	}
+	return lost;
+}
+
+static uint32_t offers_sum(const struct choice *c)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t id = 1; id <= c->a->facts->nodes.count; id++)
+		sum += bits(c->offers[id].sure);
+	return sum;
+}
+
+/* What it kept and what was chosen, node by node. */
+static bool places_join(struct choice *c, const struct booking *b)
+{
+	int64_t *nodes = arena_new_array(c->a->arena, int64_t, (size_t)2 * BOOKING_NODES_MAX),
+		*masks = arena_new_array(c->a->arena, int64_t, (size_t)2 * BOOKING_NODES_MAX);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < BOOKING_NODES_MAX && b->node[i]; i++) {
+		masks[count] = b->mask[i] & ~mask_lost(c->a->facts, b, i);
+		nodes[count] = b->node[i];
+		count += masks[count] != 0;
+	}
+	for (uint32_t i = 0; i < c->e->nodes_count; i++) {
+		uint32_t at = 0;
+
+		while (at < count && nodes[at] != c->e->nodes[i])
+			at++;
+		nodes[at] = c->e->nodes[i];
+		masks[at] |= c->e->masks[i];
+		count += at == count;
+	}
+	c->e->nodes = nodes;
+	c->e->masks = masks;
+	c->e->nodes_count = c->e->masks_count = count;
+	return count <= BOOKING_NODES_MAX;
+}
+
+bool booking_mend(const struct admission *a, const struct view *view, uint32_t row,
+		  struct event_booking_set *ret)
+{
+	const struct facts *f = a->facts;
+	const struct booking *b = booking_get(f, row);
+	struct choice c = { .a = a, .e = ret, .ready = true };
+	uint32_t lost;
+
+	*ret = (struct event_booking_set){
+		.name = facts_name(f, b->name),
+		.queue = b->queue.v ? facts_name(f, queue_get(f, b->queue)->name) : "",
+		.user = facts_name(f, b->user),
+		.team = facts_name(f, b->team),
+		.from_ms = b->from_ms > a->now_ms ? b->from_ms : a->now_ms,
+		.to_ms = b->to_ms,
+		.keep = b->keep,
+		.model = facts_name(f, b->model),
+		.reason = facts_text(f, b->reason),
+	};
+	offers_begin(&c);
+	bookings_take(&c);
+	lost = kept_take(&c, b);
+	if (!lost || offers_sum(&c) < lost)
+		return false;
+	running_take(&c, view);
+	offers_order(&c);
+	ret->gpus = lost;
+	if (gpus_choose(&c) != 0 || !places_join(&c, b))
+		return false;
+	ret->gpus = b->gpus;
+	ret->from_ms = b->from_ms;
+	return true;
+}
+
+bool booking_has_lost(const struct facts *f, uint32_t row)
+{
+	const struct booking *b = booking_get(f, row);
+
+	for (uint32_t i = 0; b->gpus && i < BOOKING_NODES_MAX && b->node[i]; i++)
+		if (mask_lost(f, b, i))
+			return true;
+	return false;
 }

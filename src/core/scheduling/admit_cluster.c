@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "core/model/apply.h"
 
+enum { DEFRAGMENT_MOVES_MAX = 100000 };
+
 int admit_policy_set(const struct admission *a, const struct event_policy_set *e)
 {
 	const struct {
@@ -24,7 +26,9 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		{ "backfill depth", e->backfill_depth, 1024 },
 		{ "collect_after", e->collect_after_ms, ADMIT_DURATION_MAX_MS },
 		{ "half_life", e->half_life_ms, ADMIT_DURATION_MAX_MS },
-		{ "defragment", e->defragment, 2 },
+		{ "defragment", e->defragment, DEFRAGMENT_OFF },
+		{ "defragment_moves", e->defragment_moves, DEFRAGMENT_MOVES_MAX },
+		{ "defragment_work", e->defragment_work_ms, ADMIT_DURATION_MAX_MS },
 		{ "the weight of deadlines", e->order_deadline, 1000 },
 		{ "the weight of efficiency", e->order_efficiency, 1000 },
 		{ "the weight of age", e->order_age, 1000 },
@@ -38,6 +42,13 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		if (fields[i].value != -1 &&
 		    admit_range(a, fields[i].what, fields[i].value, 0, fields[i].max) < 0)
 			return -(int)ERR_INVALID;
+	/* 0 would be "as before" to those who read the record. */
+	if (e->defragment_moves == 0 &&
+	    admit_range(a, "defragment_moves", 0, 1, DEFRAGMENT_MOVES_MAX) < 0)
+		return -(int)ERR_INVALID;
+	if (e->defragment_work_ms == 0 &&
+	    admit_range(a, "defragment_work (ms)", 0, 1, ADMIT_DURATION_MAX_MS) < 0)
+		return -(int)ERR_INVALID;
 	return 0;
 }
 
@@ -233,7 +244,8 @@ static bool node_is_marked(const struct facts *f, const struct node *n,
 {
 	char list[EVENT_TEXT_MAX + 1];
 
-	return n->class == e->class &&
+	return n->class == e->class && n->partitioning == e->partitioning &&
+	       n->slices_only == (e->slices_only != 0) &&
 	       strcmp(names_text(f, n->label, LABELS_MAX, list), e->labels) == 0 &&
 	       strcmp(names_text(f, n->taint, TAINTS_MAX, list), e->taints) == 0 &&
 	       strcmp(names_text(f, n->data, NODE_DATA_MAX, list), e->data) == 0;
@@ -251,6 +263,17 @@ int admit_node_marked(const struct admission *a, const struct event_node_marked 
 	if (rc == 0)
 		rc = admit_range(a, "the class of a node", e->class, NODE_CLASS_ANY,
 				 NODE_CLASS_INFERENCE);
+	if (rc == 0)
+		rc = admit_range(a, "the partitioning of a node", e->partitioning,
+				 PARTITIONING_FIXED, PARTITIONING_OFF);
+	if (rc == 0 && e->slices_only && e->partitioning == PARTITIONING_OFF)
+		rc = err_set(a->err, ERR_INVALID,
+			     "a node can't be there for slices alone and have partitioning: off");
+	if (rc == 0 && e->partitioning == PARTITIONING_OFF && node_is_cut(node))
+		rc = err_set(
+			a->err, ERR_CONFLICT,
+			"GPUs of node \"%s\" are cut into slices; make them whole before partitioning: off",
+			facts_name(a->facts, node->name));
 	if (rc < 0)
 		return rc;
 	return node_is_marked(a->facts, node, e) ? CORE_ALREADY : 0;

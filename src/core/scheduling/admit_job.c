@@ -44,7 +44,7 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "resize", e->resize, RESIZE_FREE, RESIZE_RESTART },
 		{ "rejoin", e->rejoins, 0, 1 },
 		{ "the efficiency in percent", e->efficiency, 0, 100 },
-		{ "the part of a GPU in 1/63000", e->gpu_part, 0, GPU_SHARE - 1 },
+		{ "the part of a GPU in 1/63000", e->gpu_part, 0, GPU_SHARE - !*e->slice },
 		{ "the part of a GPU's memory in MiB", e->gpu_part_mib, 0, INT32_MAX },
 	};
 
@@ -411,7 +411,9 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 		return rc;
 	e->tasks_min = e->tasks_min ? e->tasks_min : 1;
 	e->tasks_max = e->tasks_max ? e->tasks_max : e->tasks_min;
-	rc = admit_roles(a, e);
+	rc = admit_slice(a, e);
+	if (rc == 0)
+		rc = admit_roles(a, e);
 	if (rc == 0)
 		rc = numbers_check(a, e);
 	if (rc == 0)

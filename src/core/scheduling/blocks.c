@@ -228,7 +228,7 @@ static bool block_is_in_way(const struct pass *pass, const struct block *block,
 	*ret_ever = true;
 	if (block->booking) {
 		booking = booking_get(pass->facts, block->booking);
-		*ret_ever = !booking_is_for(pass->facts, booking, job->queue) &&
+		*ret_ever = !booking_is_for(pass->facts, booking, job) &&
 			    (booking->keep || job->tier != TIER_BEST_EFFORT);
 		if (job->tier == TIER_CRITICAL && !job->limit_ms)
 			to_ms = INT64_MAX;

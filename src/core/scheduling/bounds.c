@@ -101,7 +101,9 @@ static void bounds_make(struct pass *pass)
 		if (path_is_bounded(pass, queue))
 			running_count(pass, queue);
 	for (uint32_t i = 0; i < pass->view->promise_count; i++)
-		if (!pass->promises_gone || !pass->promises_gone[i])
+		if ((!pass->promises_gone || !pass->promises_gone[i]) &&
+		    !job_get(pass->facts, (struct job_id){ pass->view->promises.at[i].job })
+			     ->attempt.v) /* one that moves is counted where it runs */
 			bounds_promise(pass, &pass->view->promises.at[i], 1);
 }
 

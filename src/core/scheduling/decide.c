@@ -9,7 +9,8 @@
  *	4. promised places that are free now are taken				(promise.c)
  *	   gangs that lack a rank have the first claim on a place		(resize.c)
  *	5. who is next, where, at whose expense, else from when on		(order.c, evict.c, reserve.c)
- *	6. who could be wider, when all of that decided nothing			(resize.c)
+ *	6. which running jobs could move, so that free GPUs lie together	(core/rearranging)
+ *	7. who could be wider, when all of that decided nothing			(resize.c)
  *
  * When 0, 1, 2 or 3 decide anything the pass ends there and asks to be called again: the rest then sees the facts as they
  * are with those decisions, and needs no second bookkeeping of its own.
@@ -103,7 +104,7 @@ const uint64_t *pass_home(struct pass *pass, uint32_t id)
 
 struct place_lists place_lists(const struct pass *pass, const struct placement *place)
 {
-	uint32_t rows = place->parts ? 4 : 2;
+	uint32_t rows = place->parts ? 5 : 2;
 	int64_t *numbers = arena_new_array(pass->arena, int64_t, (size_t)rows * place->count);
 	struct place_lists lists = { .nodes = numbers, .masks = numbers + place->count };
 
@@ -119,6 +120,10 @@ struct place_lists place_lists(const struct pass *pass, const struct placement *
 		lists.parts[i] = place->parts[i];
 		lists.parts_mib[i] = place->parts_mib[i];
 	}
+	if (place->slices)
+		lists.slices = numbers + (size_t)4 * place->count;
+	for (uint32_t i = 0; place->slices && i < place->count; i++)
+		lists.slices[i] = place->slices[i];
 	return lists;
 }
 
@@ -157,23 +162,10 @@ void pass_run(struct pass *pass)
 	}
 	promises_place(pass);
 	order_run(pass);
-	if (!pass->changes && !pass->more)
-		resize_grow(pass);
 }
 
-void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,
-	    struct decisions *ret)
+void pass_grow(struct pass *pass)
 {
-	struct pass pass;
-	uint32_t mark;
-
-	view_refresh(view, facts);
-	pass_begin(&pass, facts, view, budget, step);
-	mark = space_mark(&view->space);
-	pass_run(&pass);
-	space_rollback(&view->space, mark);
-	*ret = (struct decisions){ .events = pass.events,
-				   .count = pass.count,
-				   .more = pass.more,
-				   .wake_ms = pass.wake_ms };
+	if (!pass->changes && !pass->more)
+		resize_grow(pass);
 }

@@ -53,6 +53,8 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 					  .parts_count = lists.parts ? tasks : 0,
 					  .parts_mib = lists.parts_mib,
 					  .parts_mib_count = lists.parts ? tasks : 0,
+					  .slices = lists.slices,
+					  .slices_count = lists.slices ? tasks : 0,
 					  .victims = victims,
 					  .victims_count = count };
 }
@@ -227,16 +229,10 @@ static int hunt_for(struct hunt *hunt)
 	return 0;
 }
 
-int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack)
+static int hunt_begin(struct hunt *hunt, enum evict_lack lack)
 {
-	const struct job *j = job_get(pass->facts, (struct job_id){ job });
-	struct hunt hunt = { .pass = pass,
-			     .job = job,
-			     .j = j,
-			     .shape = shape_get(pass->facts, j->shape),
-			     .rank = job_rank(j),
-			     .room_short = lack != LACKS_PLACE,
-			     .cost = -1 };
+	struct pass *pass = hunt->pass;
+	const struct job *j = hunt->j;
 
 	if (j->tier == TIER_BEST_EFFORT)
 		return EVICT_NO;
@@ -247,15 +243,32 @@ int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack)
 	}
 	if (!j->preempts)
 		return EVICT_NO;
-	hunt.need = shape_share(&pass->view->space, hunt.shape, hunt.shape->tasks_min);
-	hunt.least = hunt.shape->gpu_part_mib ? hunt.shape->tasks_min : hunt.need;
+	hunt->need = shape_share(&pass->view->space, hunt->shape, hunt->shape->tasks_min);
+	hunt->least = hunt->shape->gpu_part_mib ? hunt->shape->tasks_min : hunt->need;
 	if (lack == LACKS_MONEY) {
-		hunt.cost = job_cost_micro(pass->facts, pass->view, j);
-		if (spend_covers(pass, j->queue.v, hunt.cost))
+		hunt->cost = job_cost_micro(pass->facts, pass->view, j);
+		if (spend_covers(pass, j->queue.v, hunt->cost))
 			return EVICT_NO; /* those that leave anyhow leave enough: it waits for that */
 	}
-	if (hunt_for(&hunt) == EVICT_NO)
+	if (hunt_for(hunt) == EVICT_NO)
 		return EVICT_NO;
 	pass->asked--; /* it does not wait any more */
 	return 0;
+}
+
+int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack)
+{
+	const struct job *j = job_get(pass->facts, (struct job_id){ job });
+	struct hunt hunt = { .pass = pass,
+			     .job = job,
+			     .j = j,
+			     .shape = shape_get(pass->facts, j->shape),
+			     .rank = job_rank(j),
+			     .room_short = lack != LACKS_PLACE,
+			     .cost = -1 };
+	int rc = hunt_begin(&hunt, lack);
+
+	if (rc == EVICT_NO && lack == LACKS_PLACE && !pass->cut && j->tier != TIER_BEST_EFFORT)
+		stuck_note(pass, job);
+	return rc;
 }

@@ -473,7 +473,8 @@ static void fresh_make(struct hunt *hunt)
 		const struct promise_view *p = &pass->view->promises.at[i];
 		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
 
-		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || pass->promises_gone[i])
+		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || pass->promises_gone[i] ||
+		    job_get(pass->facts, (struct job_id){ p->job })->attempt.v)
 			continue;
 		hunt->fresh[hunt->fresh_count++] = (struct victim){ .job = p->job,
 								    .queue = p->queue,

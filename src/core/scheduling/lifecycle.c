@@ -294,6 +294,9 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 	case STOP_EVICTED:
 		job_requeue(pass, id, job, REQUEUE_EVICTED, "made room for other work");
 		return;
+	case STOP_MOVED:
+		job_requeue(pass, id, job, REQUEUE_MOVED, "goes on at another place");
+		return;
 	case STOP_NODE:
 		job_requeue(pass, id, job, REQUEUE_NODE, attempt_leave_text(pass, attempt));
 		return;
@@ -469,6 +472,16 @@ void lifecycle_due(struct pass *pass)
 
 /* --- winding down ------------------------------------------------------------------------------------------- */
 
+/* For whom it goes; itself: for nobody in particular. */
+static const char *leave_text(struct pass *pass, uint32_t id, enum stop_why why, uint32_t for_job)
+{
+	if (why != STOP_MOVED)
+		return arena_printf(pass->arena, "makes room for job %u", for_job);
+	if (for_job == id)
+		return "moves to another place, so that free GPUs lie together";
+	return arena_printf(pass->arena, "moves to another place, so that job %u fits", for_job);
+}
+
 void lifecycle_warned(struct pass *pass)
 {
 	const struct facts *facts = pass->facts;
@@ -478,14 +491,14 @@ void lifecycle_warned(struct pass *pass)
 	     any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job *job = job_get(facts, (struct job_id){ walk.id });
 		const struct attempt *attempt = attempt_get(facts, job->attempt);
-		enum stop_why why =
-			attempt->for_job ? STOP_EVICTED : attempt_leave_why(pass, attempt);
+		enum stop_why why = !attempt->for_job ? attempt_leave_why(pass, attempt)
+				    : job->promise    ? STOP_MOVED
+						      : STOP_EVICTED;
 		bool saved = job->checkpoints &&
 			     attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
 		bool over = facts->now_ms >= attempt->deadline_ms;
 		const char *text = attempt->for_job
-					   ? arena_printf(pass->arena, "makes room for job %u",
-							  attempt->for_job)
+					   ? leave_text(pass, walk.id, why, attempt->for_job)
 					   : attempt_leave_text(pass, attempt);
 
 		if (saved && !over) {
@@ -511,16 +524,14 @@ void lifecycle_shrink(struct pass *pass, uint32_t id, const int64_t *ranks, uint
 	e->ranks_count = count;
 }
 
-void lifecycle_evict(struct pass *pass, uint32_t id, uint32_t for_job)
+static void leave(struct pass *pass, uint32_t id, enum stop_why why, uint32_t for_job, bool at_once)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 	int64_t grace_ms = job_grace_ms(pass->facts, job);
 	struct event_attempt_warned *e;
 
-	if (job->tier == TIER_BEST_EFFORT || attempt->state == ATTEMPT_PREPARING || grace_ms == 0) {
-		attempt_stop(pass, job, STOP_EVICTED, 0,
-			     arena_printf(pass->arena, "makes room for job %u", for_job));
+	if (at_once || grace_ms == 0) {
+		attempt_stop(pass, job, why, 0, leave_text(pass, id, why, for_job));
 		return;
 	}
 	e = &pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
@@ -528,6 +539,20 @@ void lifecycle_evict(struct pass *pass, uint32_t id, uint32_t for_job)
 	e->for_job = for_job;
 	e->deadline_ms = pass->facts->now_ms + grace_ms;
 	pass_wake(pass, e->deadline_ms);
+}
+
+void lifecycle_evict(struct pass *pass, uint32_t id, uint32_t for_job)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+
+	leave(pass, id, STOP_EVICTED, for_job,
+	      job->tier == TIER_BEST_EFFORT || attempt->state == ATTEMPT_PREPARING);
+}
+
+void lifecycle_move(struct pass *pass, uint32_t id, uint32_t for_job)
+{
+	leave(pass, id, STOP_MOVED, for_job, false);
 }
 
 /* --- black holes ----------------------------------------------------------------------------------------------- */

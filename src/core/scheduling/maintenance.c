@@ -13,6 +13,7 @@
  * A node that is cordoned, drained, down or set aside keeps that state: its way back is a person's word, or an engine's.
  */
 #include "core/scheduling/pass.h"
+#include "core/scheduling/admit.h"
 
 static void node_due(struct pass *pass, uint32_t id, const struct node *node)
 {
@@ -36,6 +37,31 @@ static void node_due(struct pass *pass, uint32_t id, const struct node *node)
 		return;
 	pass_wake(pass, node->window_from_ms);
 	pass_wake(pass, node->window_to_ms);
+}
+
+/* GPUs of a reservation in advance that failed are replaced: of one in a pass, the first by name, as the next must know of it. */
+static void bookings_mend(struct pass *pass)
+{
+	const struct facts *facts = pass->facts;
+	struct err err;
+	const struct admission a = {
+		.facts = facts, .now_ms = facts->now_ms, .arena = pass->arena, .err = &err
+	};
+	struct event_booking_set first = { .name = "" }, mended;
+
+	for (uint32_t row = 1; row <= facts->bookings.count; row++) {
+		const struct booking *b = booking_get(facts, row);
+
+		if (!b->name.v || b->to_ms <= facts->now_ms || !booking_has_lost(facts, row) ||
+		    (*first.name && strcmp(facts_name(facts, b->name), first.name) > 0))
+			continue;
+		if (booking_mend(&a, pass->view, row, &mended))
+			first = mended;
+	}
+	if (!*first.name)
+		return;
+	pass_emit(pass, EVENT_BOOKING_SET)->booking_set = first;
+	pass->more = true;
 }
 
 static void bookings_due(struct pass *pass)
@@ -64,6 +90,7 @@ void maintenance_due(struct pass *pass)
 			node_due(pass, id, node);
 	}
 	bookings_due(pass);
+	bookings_mend(pass);
 }
 
 enum stop_why attempt_leave_why(const struct pass *pass, const struct attempt *attempt)

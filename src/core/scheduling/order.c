@@ -627,7 +627,7 @@ static bool round_run(struct order *order)
  */
 static bool spare_may_start(const struct pass *pass)
 {
-	return !pass->changes || !pass->blocked || pass->watch;
+	return (!pass->changes || !pass->blocked || pass->watch) && !pass_looks_first(pass);
 }
 
 /* Where the policy has weights, the jobs of a rank are ordered by their terms. */
@@ -689,7 +689,8 @@ void order_run(struct pass *pass)
 		(void)round_run(&order);
 	} else {
 		turns_open(&order);
-		pass->more = pass->more || order.turns[0].below > 0;
+		pass->spares_wait = order.turns[0].below > 0;
+		pass->more = pass->more || (pass->spares_wait && pass->changes);
 	}
 	if (pass->facts->searched && pass->facts->search_stale && !pass->watch)
 		searched_note(pass, 0);

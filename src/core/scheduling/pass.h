@@ -26,6 +26,8 @@ enum {
 	RESERVE_SPARES_MAX = 8192, /* best-effort jobs that are taken to be gone */
 	RESERVE_REVIEW_MS =
 		10000, /* reservations are looked for anew that long after the last time */
+	MOVES_LOOK_MS = 10000, /* from one look for moves to the next */
+	STUCK_MAX = 8, /* jobs for which moves are looked for */
 	RESERVE_SEEK_MS =
 		1000 /* and for a job that has none, and may have been kept from its turn, after so long */
 };
@@ -48,6 +50,14 @@ struct reservation {
 	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
 	bool claim; /* its job fits in its queue's share: lent only to work whose declared limit ends before */
 	const struct shape *shape;
+	uint32_t turn; /* how many were found before it in this pass */
+};
+
+/* A job that finds no place though enough GPUs for it are free: they do not lie together. */
+struct stuck {
+	uint32_t job;
+	uint32_t turn; /* reservations found before its turn */
+	uint64_t closed; /* classes of nodes closed to it */
 };
 
 /* Ranks that an elastic job can do without, and whether this pass told them to leave; by rank. Shared by its victims. */
@@ -100,6 +110,7 @@ struct shape_memo {
 	bool never; /* it does not fit on what is reserved either */
 	uint32_t fits_at; /* 1 + pass->changes at which it fitted but for reservations; 0 = never */
 	bool no_reservation; /* none was found */
+	uint32_t ahead, moment; /* of ahead.c: not before that moment of that copy */
 	bool no_growth; /* no place for one rank more, by counts alone */
 	int64_t need, least; /* shares of its least width, at most and at least; 0 = not known */
 };
@@ -200,6 +211,9 @@ struct pass {
 	uint32_t home_of;
 	struct blocks blocks; /* what is kept from jobs for a time, see blocks.h */
 	struct starts *anew; /* those that may be placed anew, see anew.h; NULL = none */
+	struct stuck stuck[STUCK_MAX]; /* the first ones, in their order */
+	uint32_t stuck_count;
+	bool spares_wait; /* best-effort work waits for its turn until moves have been looked for */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
 
@@ -220,6 +234,7 @@ const uint64_t *pass_home(struct pass *pass, uint32_t job);
 /* A placement as an event has it, in the arena. */
 struct place_lists {
 	int64_t *nodes, *masks, *parts, *parts_mib; /* parts NULL = whole GPUs */
+	int64_t *slices; /* NULL = none */
 };
 struct place_lists place_lists(const struct pass *pass, const struct placement *place);
 /* GPU shares that it holds. */
@@ -232,6 +247,9 @@ void lifecycle_warned(struct pass *pass); /* those that wind down: saved, or out
 void lifecycle_nodes(struct pass *pass); /* black holes */
 /* Tells a running job to make room for another: stopped at once, or warned. */
 void lifecycle_evict(struct pass *pass, uint32_t job, uint32_t for_job);
+/* Tells a running job to go on at the place that is promised to it, so that `for_job` fits (itself: so that free GPUs lie
+ * together): it may save first. */
+void lifecycle_move(struct pass *pass, uint32_t job, uint32_t for_job);
 /* Tells ranks (rising) of a running job to leave; the others go on. */
 void lifecycle_shrink(struct pass *pass, uint32_t job, const int64_t *ranks, uint32_t count,
 		      uint32_t for_job);
@@ -291,12 +309,26 @@ void reserve_want(struct pass *pass, int64_t end_ms, bool declared);
 void reserve_keep(struct pass *pass);
 /* Is any reservation kept from such a job? */
 bool reserve_is_in_way(const struct pass *pass);
+/* Keeps in the space what was reserved before that turn, however long a job would run. */
+void reserve_layer_before(struct pass *pass, uint32_t turn);
 /* False: it does not fit though nothing reserved were kept in the space; by counts, whatever is kept now. */
 bool reserve_may_fit(struct pass *pass, const struct place_request *request);
 /* The counts that it needs are made: it costs a few steps. */
 bool reserve_bare_is_known(const struct pass *pass);
 /* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
 struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared);
+
+/* ahead.c: when and where the job fits first, when all that runs ends as expected; it is reserved there then. False: not in the ends that
+ * were looked at. */
+bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_request *request,
+		   struct reservation *r);
+/* A reservation that was not found there is reserved there too. */
+void ahead_keep(struct pass *pass, const struct reservation *r);
+/* Enough was looked at for one pass: jobs that came or went, and what a copy of the space costs in such steps. */
+bool ahead_is_spent(const struct pass *pass);
+uint32_t ahead_moves(const struct pass *pass);
+/* Its place, node by node. */
+void reservation_split(struct pass *pass, struct reservation *r);
 
 /* reserve_kept.c: those that are facts. */
 void reserve_begin(struct pass *pass);
@@ -312,6 +344,13 @@ void reserve_note(struct pass *pass, const struct reservation *r);
 void reserve_end(struct pass *pass);
 /* The pass is at its end: notes the review, or is woken for the next one when anything happened since the last. */
 void reserve_reviewed(struct pass *pass);
+
+/* stuck.c: a job that nobody can make room for, standard or critical, is remembered when enough for it is free. */
+void stuck_note(struct pass *pass, uint32_t job);
+/* Is it time to look for moves? */
+bool moves_are_due(const struct facts *f);
+/* They are looked for in this pass, before best-effort work has its turn. */
+bool pass_looks_first(const struct pass *pass);
 
 /* order.c: who is next; starts what can start. */
 void order_run(struct pass *pass);
@@ -329,5 +368,7 @@ void pass_start(struct pass *pass, uint32_t job, const struct placement *place, 
 void pass_start_move(struct pass *pass, uint32_t event, const struct placement *from,
 		     const struct placement *to);
 
-/* All of it. */
+/* All of it, but for wider jobs and moves: both come only when this decided nothing that changes who holds what. */
 void pass_run(struct pass *pass);
+/* Those who could be wider. */
+void pass_grow(struct pass *pass);

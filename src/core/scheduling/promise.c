@@ -11,6 +11,9 @@
  *	it fits without some of them							-> promised anew, these are spared
  *	every GPU of the place is free							-> the job starts there
  *
+ * A running job that moves has a promise of its own, which waits for nothing but the end of its attempt. When it stays after all the
+ * promise goes, and when it could not go there any more, what it moves for is off as well.
+ *
  * A victim that was told to stop can't be spared. A victim that another promise counts on is not spared.
  */
 #include <string.h>
@@ -213,6 +216,8 @@ static void promise_renew(struct pass *pass, const struct promise_view *p, const
 	e->masks = lists.masks;
 	e->parts = lists.parts;
 	e->parts_mib = lists.parts_mib;
+	e->slices = lists.slices;
+	e->slices_count = place->slices ? place->count : 0;
 	e->nodes_count = e->masks_count = place->count;
 	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
 	e->victims = victims;
@@ -294,10 +299,30 @@ static bool promise_is_outside(const struct pass *pass, const struct job *job)
 	return !standing_is_open(&pass->standings, job);
 }
 
+/* The place of a job that moves, while it still runs. */
+static void move_review(struct pass *pass, const struct promise_view *p, const struct job *job)
+{
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+	uint32_t other = attempt->for_job;
+
+	if (!attempt_is_leaving(attempt)) {
+		promise_drop(pass, p->job);
+	} else if (!place_is_usable(pass, p)) {
+		promise_drop(pass, p->job);
+		if (attempt->state != ATTEMPT_STOPPING && other && other != p->job &&
+		    view_promise(pass->view, other))
+			promise_drop(pass, other);
+	}
+}
+
 static void promise_review(struct pass *pass, const struct promise_view *p)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 
+	if (job->attempt.v) {
+		move_review(pass, p, job);
+		return;
+	}
 	blocks_for(pass, job, job_leaves_ms(pass->facts, job));
 	if (!job_is_waiting(job) || job->cancel_asked || !place_is_usable(pass, p) ||
 	    !victims_leave(pass, p) || !promise_has_room(pass, p) ||
@@ -424,9 +449,9 @@ static bool place_is_free(struct pass *pass, const struct promise_view *p)
 static struct placement promise_place(const struct pass *pass, const struct promise_view *p)
 {
 	struct placement place = { .count = p->tasks };
-	uint32_t *numbers = arena_new_array(pass->arena, uint32_t, (size_t)4 * p->tasks);
+	uint32_t *numbers = arena_new_array(pass->arena, uint32_t, (size_t)5 * p->tasks);
 
-	memcpy(numbers, p->numbers.at, (size_t)4 * p->tasks * sizeof(*numbers));
+	memcpy(numbers, p->numbers.at, (size_t)5 * p->tasks * sizeof(*numbers));
 	for (uint32_t t = 0; t < p->tasks; t++)
 		numbers[t] = (uint32_t)space_rank(&pass->view->space, promise_node(p, t));
 	place.ranks = numbers;
@@ -434,6 +459,8 @@ static struct placement promise_place(const struct pass *pass, const struct prom
 	if (promise_task(p, 0).part) {
 		place.parts = numbers + (size_t)2 * p->tasks;
 		place.parts_mib = numbers + (size_t)3 * p->tasks;
+		if (promise_task(p, 0).slice)
+			place.slices = numbers + (size_t)4 * p->tasks;
 	}
 	return place;
 }
@@ -444,6 +471,8 @@ void promises_place(struct pass *pass)
 		const struct promise_view *p = &pass->view->promises.at[i];
 		struct placement place;
 
+		if (job_get(pass->facts, (struct job_id){ p->job })->attempt.v)
+			continue; /* it moves, and has not left yet */
 		if (!place_is_free(pass, p) || !quota_allows(pass, p) || waits_for_money(pass, p) ||
 		    !promise_is_bounded(pass, p))
 			continue;

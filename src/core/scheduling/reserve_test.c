@@ -154,6 +154,44 @@ static void reservations_are_where_and_when_the_model_has_them(void **state)
 	assert_true(found > WORLDS);
 }
 
+/* All GPUs are held by jobs of one GPU that end at one time, as those of an array do. Who waits for them goes through these ends once, not once
+ * for each reservation: counted in ends that come or are taken back. */
+static void ends_of_one_time_are_gone_through_once_for_all_reservations(void **state)
+{
+	enum { NODES = 40, HELD = NODES * 8, WAITING = 16 };
+	char picture[NODES * 8];
+	uint32_t length = 0, jobs[WAITING], mark;
+	struct pass pass;
+	struct world w;
+
+	(void)state;
+	for (int i = 0; i < NODES; i++)
+		length += (uint32_t)snprintf(picture + length, sizeof(picture) - length,
+					     "%sn%02d:8", i ? " " : "", i);
+	world_init(&w, picture);
+	for (int i = 0; i < HELD; i++)
+		(void)world_submit(&w, (struct wish){ .gpus = 1, .limit_ms = 60000 });
+	world_run(&w);
+	for (uint32_t i = 0; i < WAITING; i++)
+		jobs[i] = world_submit(
+			&w, (struct wish){ .tasks = 1 + i % 4, .gpus = 2 + i % 3, .held = true });
+	arena_reset(&w.step);
+	pass_begin(&pass, &w.facts, w.view, UINT64_MAX, &w.step);
+	standings_make(&pass.standings, &w.facts, w.view, &w.step);
+	mark = space_mark(&w.view->space);
+	for (int i = 0; i < WAITING; i++) {
+		const struct reservation *r;
+
+		assert_true(reserve_for(&pass, jobs[i]));
+		r = reservation_of(&pass, jobs[i]);
+		CHECK(r != NULL);
+		assert_int_equal(r->waits_for, 1);
+	}
+	assert_in_range(ahead_moves(&pass), HELD, 2 * HELD);
+	space_rollback(&w.view->space, mark);
+	world_deinit(&w);
+}
+
 /* 2 GPUs, one taken for half an hour; `wide` waits for both. The queue says how long work of it runs that says nothing. */
 static void the_queues_default_is_the_run_time_of_who_declares_none(void **state)
 {
@@ -249,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reservations_are_where_and_when_the_model_has_them),
 		cmocka_unit_test(the_kth_in_line_starts_within_k_times_the_longest_limit),
+		cmocka_unit_test(ends_of_one_time_are_gone_through_once_for_all_reservations),
 		cmocka_unit_test(the_queues_default_is_the_run_time_of_who_declares_none),
 	};
 

@@ -264,7 +264,7 @@ static bool place_again(struct pass *pass, const struct shape *shape, const stru
 
 	ret->count = count;
 	ret->which = ranks;
-	ret->parts = ret->parts_mib = NULL;
+	ret->parts = ret->parts_mib = ret->slices = NULL;
 	ret->ranks = arena_new_array(pass->arena, uint32_t, count);
 	ret->masks = arena_new_array(pass->arena, uint32_t, count);
 	for (uint32_t i = 0; i < count && free; i++) {

@@ -141,6 +141,8 @@ static int64_t promised_cost(const struct standings *s, uint32_t queue)
 	for (uint32_t i = 0; i < s->view->promise_count; i++) {
 		const struct promise_view *p = &s->view->promises.at[i];
 
+		if (job_get(s->facts, (struct job_id){ p->job })->attempt.v)
+			continue; /* it moves, and is counted where it runs */
 		if (queue_is_in(s->view, p->queue, queue))
 			sum = cost_sum(
 				sum, job_cost_micro(s->facts, s->view,

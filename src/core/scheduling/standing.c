@@ -116,6 +116,36 @@ static void standing_read(struct standings *s, uint32_t id, struct arena *arena)
 		qv->hold[TIER_CRITICAL] - qv->leave[TIER_CRITICAL] + qv->promised[TIER_CRITICAL];
 }
 
+/* GPUs of the reservation in advance that could be used. */
+static int64_t booked_share(const struct facts *facts, const struct booking *b)
+{
+	int64_t gpus = 0;
+
+	for (uint32_t i = 0; i < BOOKING_NODES_MAX && b->node[i]; i++) {
+		const struct node *node = node_get(facts, (struct node_id){ b->node[i] });
+
+		if (node->state == NODE_READY)
+			gpus += __builtin_popcount(b->mask[i] & ~node->set_aside_mask);
+	}
+	return gpus * GPU_SHARE;
+}
+
+/* What is reserved in advance and lasts is its queue's as if it were guaranteed and not lent; what is for people of any queue is in
+ * nobody's share. */
+static void booked_read(struct standings *s)
+{
+	for (uint32_t row = 1; row <= s->facts->bookings.count; row++) {
+		const struct booking *b = booking_get(s->facts, row);
+
+		if (!b->name.v || b->from_ms > s->facts->now_ms || b->to_ms <= s->facts->now_ms)
+			continue;
+		for (uint32_t id = b->queue.v; id; id = s->view->queues.at[id].parent)
+			s->at[id].booked += booked_share(s->facts, b);
+		if (!b->queue.v)
+			s->at[0].booked += booked_share(s->facts, b);
+	}
+}
+
 int64_t standing_opens_ms(const struct standings *s, const struct job *job, int64_t from_ms)
 {
 	int64_t at_ms = from_ms, length_ms = job_expected_ms(s->facts, job), before_ms;
@@ -290,7 +320,7 @@ static void sums_up(struct standings *s)
 struct taker {
 	uint32_t queue;
 	int64_t demand, critical, guarantee, weight, share;
-	bool reserved;
+	int64_t kept; /* of its guarantee, not lent while idle */
 };
 
 /* Guarantees do not fit: critical work first, the rest in proportion. */
@@ -357,9 +387,10 @@ static void shares_divide(struct standings *s, uint32_t parent, struct taker *ta
 		takers[count++] = (struct taker){ .queue = id,
 						  .demand = at->demand,
 						  .critical = at->demand_critical,
-						  .guarantee = at->guarantee,
-						  .weight = at->weight,
-						  .reserved = at->reserved };
+						  .guarantee = at->guarantee + at->booked,
+						  .kept = at->reserved ? at->guarantee + at->booked
+								       : at->booked,
+						  .weight = at->weight };
 	}
 	s->at[parent].own_share = count ? 0 : s->at[parent].share;
 	if (!count)
@@ -371,7 +402,7 @@ static void shares_divide(struct standings *s, uint32_t parent, struct taker *ta
 	for (uint32_t i = 0; i < count; i++) {
 		takers[i].share = least(takers[i].guarantee, takers[i].demand);
 		wanted += takers[i].share;
-		withheld += takers[i].reserved ? takers[i].guarantee - takers[i].share : 0;
+		withheld += takers[i].kept > takers[i].share ? takers[i].kept - takers[i].share : 0;
 	}
 	if (wanted > s->at[parent].share)
 		guarantees_cut(takers, count, s->at[parent].share, wanted);
@@ -446,7 +477,8 @@ void standings_make_like(struct standings *ret, const struct facts *facts, const
 	ret->enough = demand_enough(ret);
 	demands_make(ret, before, arena);
 	sums_up(ret);
-	ret->at[0].share = ret->capacity;
+	booked_read(ret);
+	ret->at[0].share = ret->capacity - least(ret->at[0].booked, ret->capacity);
 	for (uint32_t i = 0; i < ret->count; i++)
 		shares_divide(ret, view->queue_order.at[i], takers);
 	dominant_make(ret);

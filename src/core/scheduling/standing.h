@@ -35,6 +35,7 @@ struct standing {
 	int64_t wait, wait_critical; /* what its own waiting jobs were counted to want */
 	const struct calendar *calendar; /* its own; NULL = none */
 	bool wants; /* standard or critical work waits, also without GPUs */
+	int64_t booked; /* reserved in advance for it or queues below it, for now; only its own work and best-effort work run there */
 	bool reserved; /* its guarantee is never lent */
 };
 

@@ -95,6 +95,8 @@ static void start_write(struct pass *pass, struct event_attempt_placed *e,
 	e->masks = lists.masks;
 	e->parts = lists.parts;
 	e->parts_mib = lists.parts_mib;
+	e->slices = lists.slices;
+	e->slices_count = place->slices ? place->count : 0;
 	e->nodes_count = e->masks_count = place->count;
 	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
 	e->near_home = e->near_data = 0;

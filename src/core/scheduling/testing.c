@@ -329,7 +329,8 @@ static const struct job *job_evicted(const struct world *w, const struct event *
 {
 	if (e->kind == EVENT_ATTEMPT_WARNED && e->attempt_warned.for_job)
 		*ret_attempt = (uint32_t)e->attempt_warned.attempt;
-	else if (e->kind == EVENT_ATTEMPT_STOPPED && e->attempt_stopped.why == STOP_EVICTED)
+	else if (e->kind == EVENT_ATTEMPT_STOPPED &&
+		 (e->attempt_stopped.why == STOP_EVICTED || e->attempt_stopped.why == STOP_MOVED))
 		*ret_attempt = (uint32_t)e->attempt_stopped.attempt;
 	else
 		return NULL;

@@ -273,11 +273,12 @@ static void promise_read(const struct facts *facts, uint32_t first, const struct
 			p->numbers.at[p->tasks + at] = promise->gpu_mask;
 			p->numbers.at[2 * p->tasks + at] = promise->gpu_part;
 			p->numbers.at[3 * p->tasks + at] = promise->gpu_part_mib;
-			p->numbers.at[4 * p->tasks + at] = shape_wish(shape, at).cpu_milli;
-			p->numbers.at[5 * p->tasks + at] = shape_wish(shape, at).memory_mib;
+			p->numbers.at[4 * p->tasks + at] = promise->slice;
+			p->numbers.at[5 * p->tasks + at] = shape_wish(shape, at).cpu_milli;
+			p->numbers.at[6 * p->tasks + at] = shape_wish(shape, at).memory_mib;
 			p->share += promise->gpu_part;
 		} else {
-			p->numbers.at[(PROMISE_COLUMNS - 1) * p->tasks + at] = promise->victim;
+			p->numbers.at[PROMISE_COLUMNS * p->tasks + at - p->tasks] = promise->victim;
 		}
 		row = promise->next;
 	}
@@ -492,6 +493,27 @@ static void running_sync(struct view *view, const struct facts *facts)
 			job_sync(view, facts, walk.id, false);
 }
 
+static uint64_t bookings_personal(const struct facts *facts)
+{
+	uint64_t rows = 0;
+
+	for (uint32_t row = 1; row <= facts->bookings.count; row++)
+		if (booking_is_personal(booking_get(facts, row)))
+			rows |= UINT64_C(1) << (row - 1);
+	return rows;
+}
+
+/* Whom a reservation for people is for may have changed: those that wait stand in other buckets. */
+static void booked_sync(struct view *view, const struct facts *facts)
+{
+	uint64_t was = view->booked;
+
+	view->booked = bookings_personal(facts);
+	for (uint32_t id = 1; (was || view->booked) && id <= view->jobs.count; id++)
+		if (job_view_get(view, id)->bucket)
+			view_wait_sync(view, facts, id);
+}
+
 static void node_follow(struct view *view, const struct facts *facts, int64_t id)
 {
 	uint32_t draining;
@@ -513,6 +535,14 @@ static void node_follow(struct view *view, const struct facts *facts, int64_t id
 		view->draining = draining;
 		running_sync(view, facts);
 	}
+}
+
+static void layout_follow(struct view *view, const struct facts *facts, int64_t id)
+{
+	if (id < 1 || id > (int64_t)facts->nodes.count || view->space_stale)
+		return;
+	if (!space_layout_refresh(&view->space, facts, (struct node_id){ (uint32_t)id }))
+		view->space_stale = true;
 }
 
 /* --- following ----------------------------------------------------------------------------------------------- */
@@ -633,12 +663,14 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_BOOKING_ENDED:
 		view->draining = nodes_draining(facts);
 		running_sync(view, facts);
+		booked_sync(view, facts);
 		return;
 	case EVENT_NODE_WINDOW: node_follow(view, facts, event->node_window.node); return;
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
 	case EVENT_PRICE_SET:
 	case EVENT_NODE_NUMA:
 	case EVENT_NODE_MARKED: view->space_stale = true; return;
+	case EVENT_LAYOUT_SET: layout_follow(view, facts, event->layout_set.node); return;
 	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
 	case EVENT_POLICY_SET:
 		running_sync(view, facts);
@@ -719,6 +751,8 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_RESERVATIONS_REVIEWED:
 	case EVENT_RESERVATION_SET:
 	case EVENT_RESERVATION_DROPPED:
+	case EVENT_MOVES_PLANNED:
+	case EVENT_DEFRAG_ASKED:
 	case EVENT_KIND_LIMIT: return; /* nothing in the index depends on these */
 	}
 }
@@ -740,6 +774,7 @@ struct view *view_create(const struct facts *facts)
 	queues_build(view, facts);
 	view->space_stale = true; /* filled once, after the jobs */
 	view->draining = nodes_draining(facts);
+	view->booked = bookings_personal(facts);
 	while (view->job_count < facts->jobs.count)
 		job_sync(view, facts, ++view->job_count, false);
 	nodes_due_sync(view, facts);

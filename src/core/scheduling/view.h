@@ -60,6 +60,8 @@ struct bucket {
 	uint8_t run_class;
 	bool declared; /* its jobs have a run-time limit: a claim is lent to such */
 	bool timed; /* its jobs have a window of their own */
+	uint64_t
+		booked; /* reservations in advance for people, by row, that are for its jobs' users and teams */
 };
 
 /* Models of GPUs that count each for itself in what a queue uses (dominant.h): the first ones by name. */
@@ -98,7 +100,7 @@ struct promise_view {
 	ARRAY(uint32_t)
 	numbers; /* nodes, masks, parts, their memory, milli-CPUs, MiB, by task; then victims (attempts) */
 };
-enum { PROMISE_COLUMNS = 6 };
+enum { PROMISE_COLUMNS = 7 };
 static inline uint32_t promise_node(const struct promise_view *p, uint32_t task)
 {
 	return p->numbers.at[task];
@@ -116,7 +118,8 @@ static inline struct hold promise_task(const struct promise_view *p, uint32_t ta
 			      p->sharer,
 			      p->aligned,
 			      p->numbers.at[4 * p->tasks + task],
-			      p->numbers.at[5 * p->tasks + task] };
+			      p->numbers.at[5 * p->tasks + task],
+			      p->numbers.at[6 * p->tasks + task] };
 }
 
 /* An array of which only so many jobs may run at once. */
@@ -163,6 +166,7 @@ struct view {
 	uint32_t job_count; /* jobs 1..job_count have been indexed */
 	uint32_t draining; /* nodes that are being drained, or have maintenance (announced); and
 			   * reservations in advance */
+	uint64_t booked; /* reservations in advance for people, by row */
 	bool space_stale, queues_stale;
 };
 

@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "core/scheduling/arrays.h"
 
+_Static_assert(BOOKINGS_MAX <= 64, "a bit for each");
+
 /* Class of a run time: eighths of octaves, so that jobs of one bucket differ by an eighth at most. 0 = not declared. */
 static uint8_t run_class_of(const struct job *job)
 {
@@ -29,11 +31,26 @@ static int64_t least_share(const struct shape *shape)
 	return shape->gpu_part ? (int64_t)shape->gpu_part * shape->tasks_min : -1;
 }
 
+/* Reservations for people make jobs of one queue unlike. */
+static uint64_t bookings_of(const struct facts *facts, const struct job *job)
+{
+	uint64_t rows = 0;
+
+	for (uint32_t row = 1; row <= facts->bookings.count; row++) {
+		const struct booking *b = booking_get(facts, row);
+
+		if (booking_is_personal(b) && booking_is_for_person(b, job))
+			rows |= UINT64_C(1) << (row - 1);
+	}
+	return rows;
+}
+
 static uint32_t bucket_hash(const struct bucket *b)
 {
 	uint64_t x = (b->rank ^ (uint64_t)b->queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^
 		     ((uint64_t)b->declared << 40 | (uint64_t)b->shape << 8 | b->run_class);
 
+	x ^= b->booked * UINT64_C(0xff51afd7ed558ccd);
 	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	return (uint32_t)(x ^ x >> 32);
 }
@@ -96,7 +113,7 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 
 		if (b->queue == wanted->queue && b->rank == wanted->rank &&
 		    b->shape == wanted->shape && b->run_class == wanted->run_class &&
-		    b->declared == wanted->declared)
+		    b->declared == wanted->declared && b->booked == wanted->booked)
 			return index;
 	}
 	index = view->bucket_free;
@@ -191,7 +208,8 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 				 .shape = job->shape.v,
 				 .run_class = run_class_of(job),
 				 .declared = job->limit_ms > 0,
-				 .timed = shape->window.v != 0 };
+				 .timed = shape->window.v != 0,
+				 .booked = bookings_of(facts, job) };
 	bool waits = job_may_start(job) && jv->array != ARRAY_BACK;
 	uint32_t bucket = 0;
 

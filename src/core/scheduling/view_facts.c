@@ -163,7 +163,7 @@ bool booking_moves(const struct facts *facts, const struct booking *booking, con
 {
 	return booking->name.v && job->tier != TIER_CRITICAL &&
 	       (booking->keep || job->tier != TIER_BEST_EFFORT) &&
-	       !booking_is_for(facts, booking, job->queue);
+	       !booking_is_for(facts, booking, job);
 }
 
 bool booking_holds(const struct booking *booking, const struct task *task)

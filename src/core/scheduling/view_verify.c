@@ -45,7 +45,8 @@ static void bucket_same(const struct view *a, uint32_t ia, const struct view *b,
 	ba = &a->buckets.at[ia];
 	bb = &b->buckets.at[ib];
 	CHECK(ba->rank == bb->rank && ba->queue == bb->queue && ba->shape == bb->shape &&
-	      ba->run_class == bb->run_class && ba->declared == bb->declared);
+	      ba->run_class == bb->run_class && ba->declared == bb->declared &&
+	      ba->booked == bb->booked);
 	CHECK(sorted_size(&a->pool, ba->jobs) == sorted_size(&b->pool, bb->jobs));
 }
 

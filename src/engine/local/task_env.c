@@ -243,11 +243,18 @@ static void add_share(struct env *env, const struct engine_gpu_place *at, struct
 {
 	unset(env, "FAIRLEAD_GPU_SHARE");
 	unset(env, "FAIRLEAD_GPU_MEMORY_MIB");
+	unset(env, "FAIRLEAD_GPU_SLICE");
 	if (!at->gpu_share_micro)
 		return;
 	set(env, "FAIRLEAD_GPU_SHARE", share_text(at->gpu_share_micro, arena));
 	if (at->gpu_memory_mib)
 		set_number(env, "FAIRLEAD_GPU_MEMORY_MIB", at->gpu_memory_mib);
+	if (!at->gpu_slice[0])
+		return;
+	set(env, "FAIRLEAD_GPU_SLICE", at->gpu_slice);
+	set(env, "CUDA_VISIBLE_DEVICES",
+	    arena_printf(arena, "MIG-simulated-%s-%s-%u", at->node, gpu_list(at->gpu_mask, arena),
+			 at->gpu_slice_start));
 }
 
 /* Where the running program lies: `fairlead` itself, or a test's driver. */

@@ -142,8 +142,15 @@ static void a_task_that_shares_its_gpu_is_told_its_part(void **state)
 		{ .node = "a", .gpu_mask = 8, .gpu_share_micro = 142857, .gpu_memory_mib = 6582 },
 		{ .rank = 1, .node = "a", .gpu_mask = 16, .gpu_share_micro = 500000 },
 		{ .rank = 2, .node = "a", .gpu_mask = 32 },
+		{ .rank = 3,
+		  .node = "a",
+		  .gpu_mask = 64,
+		  .gpu_share_micro = 285714,
+		  .gpu_memory_mib = 20096,
+		  .gpu_slice = "2g.20gb",
+		  .gpu_slice_start = 4 },
 	};
-	struct engine_start start = { .env = stale, .place_count = 3, .places = sharing };
+	struct engine_start start = { .env = stale, .place_count = 4, .places = sharing };
 	struct task_env_place place = { 0 };
 	struct task_env_nodes nodes;
 	struct arena arena;
@@ -161,7 +168,12 @@ static void a_task_that_shares_its_gpu_is_told_its_part(void **state)
 	env = task_env_build(&start, 1, &place, &arena);
 	assert_string_equal(task_env_find(env, "FAIRLEAD_GPU_SHARE"), "0.5");
 	assert_null(task_env_find(env, "FAIRLEAD_GPU_MEMORY_MIB"));
+	env = task_env_build(&start, 3, &place, &arena);
+	assert_string_equal(task_env_find(env, "CUDA_VISIBLE_DEVICES"), "MIG-simulated-a-6-4");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_GPU_SLICE"), "2g.20gb");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_GPU_MEMORY_MIB"), "20096");
 	env = task_env_build(&start, 2, &place, &arena);
+	assert_null(task_env_find(env, "FAIRLEAD_GPU_SLICE"));
 	assert_null(task_env_find(env, "FAIRLEAD_GPU_SHARE"));
 	assert_null(task_env_find(env, "FAIRLEAD_GPU_MEMORY_MIB"));
 	arena_deinit(&arena);

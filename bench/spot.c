@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spot machines under a deadline, after Wu et al., "Can't Be Late" (NSDI 2024), on the traces that its authors publish
+ * (github.com/skypilot-org/spot-traces; they are not part of this tree).
+ *
+ *	spot FOLDER [STARTS]		default: 100 random starts for each file
+ *
+ * FOLDER holds files as availability__1-node__aws-02-15-2023__us-east-1a_v100_1.json: {"metadata": {"gap_seconds": 195}, "data": [0, 1, ...]};
+ * a value above 0 is read as "there is one", as their source documents it (a program of the same authors reads it the other way round).
+ *
+ * One task of 48 h of work; deadline, restart and prices as in the rows and below. It is decided at each sample. Cost in dollars, mean of all
+ * starts of all files of a date:
+ *
+ *	greedy		spot whenever there is any, else it waits; on demand to the end when the time left is no more than the work and two restarts
+ *	uniform		Uniform Progress: a straight line from start to deadline; behind it and without spot on demand, until the line is two restarts behind
+ *	fairlead	core/scheduling/spot.h, which has seen the file up to the start
+ *	untaught	the same, which has not, and does not learn
+ *	floor		all spot time up to the deadline at no switching cost, one restart, the rest on demand: nobody can pass it
+ *
+ * "closed": part of the distance between uniform and the floor. A missed deadline is counted and said. Nothing is asserted.
+ */
+#include <glob.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "core/scheduling/spot.h"
+
+enum { DEMAND_CENTS = 306, SPOT_CENTS = 97, WORK_H = 48, SEED = 42, FILES_MAX = 64 };
+__extension__ typedef __int128 wide;
+
+#define HOUR_MS INT64_C(3600000)
+
+enum rule { GREEDY, UNIFORM, FAIRLEAD, UNTAUGHT, RULES };
+
+struct trace {
+	char date[32];
+	int64_t gap_ms;
+	uint8_t *there;
+	uint32_t count;
+};
+
+struct setting {
+	int64_t deadline_ms, restart_ms;
+};
+
+struct run {
+	struct spot_task task;
+	struct spot_pool pool;
+	enum rule rule;
+	const struct setting *set;
+};
+
+static struct trace traces[FILES_MAX];
+static uint32_t trace_count;
+
+/* --- files ------------------------------------------------------------------------------------------------------ */
+
+static void trace_read(const char *path)
+{
+	struct trace *t = &traces[trace_count++];
+	const char *name = strrchr(path, '/'), *date = strstr(name ? name : path, "aws-");
+	json_error_t why;
+	json_t *file = json_load_file(path, 0, &why), *data;
+
+	if (!file || !date || trace_count > FILES_MAX - 1) {
+		fprintf(stderr, "spot: %s: %s\n", path, file ? "no date in its name" : why.text);
+		exit(2);
+	}
+	snprintf(t->date, sizeof t->date, "%.*s", (int)strcspn(date + 4, "_"), date + 4);
+	data = json_object_get(file, "data");
+	t->gap_ms = (int64_t)(json_number_value(json_object_get(json_object_get(file, "metadata"),
+								"gap_seconds")) *
+			      1000);
+	t->count = (uint32_t)json_array_size(data);
+	t->there = calloc(t->count + 1, 1);
+	CHECK(t->there && t->gap_ms > 0);
+	for (uint32_t i = 0; i < t->count; i++)
+		t->there[i] = json_number_value(json_array_get(data, i)) > 0;
+	json_decref(file);
+}
+
+/* --- rules ------------------------------------------------------------------------------------------------------ */
+
+static bool must_hurry(const struct spot_task *t)
+{
+	return t->left_ms - t->look_ms < t->work_ms + t->pending_ms + 2 * t->restart_ms;
+}
+
+static enum spot_place greedy(const struct run *r)
+{
+	if (must_hurry(&r->task))
+		return SPOT_ON_DEMAND;
+	return r->task.there ? SPOT_ON_SPOT : SPOT_WAITS;
+}
+
+static enum spot_place uniform(const struct run *r)
+{
+	const struct spot_task *t = &r->task;
+	const int64_t work_ms = WORK_H * HOUR_MS, done_ms = work_ms - t->work_ms;
+	const int64_t line_ms =
+		(int64_t)((wide)(r->set->deadline_ms - t->left_ms) * work_ms / r->set->deadline_ms);
+
+	if (must_hurry(t))
+		return SPOT_ON_DEMAND;
+	if (t->at == SPOT_ON_SPOT)
+		return SPOT_ON_SPOT;
+	if (t->at == SPOT_ON_DEMAND && done_ms < line_ms + 2 * t->restart_ms)
+		return SPOT_ON_DEMAND;
+	if (t->there)
+		return SPOT_ON_SPOT;
+	return t->at == SPOT_WAITS && done_ms < line_ms ? SPOT_ON_DEMAND : SPOT_WAITS;
+}
+
+static enum spot_place choose(const struct run *r)
+{
+	switch (r->rule) {
+	case GREEDY: return greedy(r);
+	case UNIFORM: return uniform(r);
+	case FAIRLEAD:
+	case UNTAUGHT: return spot_choose(&r->task, &r->pool);
+	case RULES: break;
+	}
+	UNREACHABLE();
+}
+
+/* --- a task ----------------------------------------------------------------------------------------------------- */
+
+static void see(struct run *r, const struct trace *t, uint32_t at)
+{
+	const bool there = t->there[at];
+
+	if (at && there != t->there[at - 1]) {
+		if (r->rule != UNTAUGHT)
+			spot_pool_note(&r->pool, !there, r->task.since_ms);
+		r->task.since_ms = 0;
+	} else if (at) {
+		r->task.since_ms += t->gap_ms;
+	}
+	r->task.there = there;
+}
+
+/* What it is charged until the next sample. */
+static double go_on(struct run *r)
+{
+	struct spot_task *t = &r->task;
+	const int64_t whole_ms = t->pending_ms + t->work_ms;
+	const int64_t used_ms = t->at == SPOT_WAITS     ? 0
+				: whole_ms < t->look_ms ? whole_ms
+							: t->look_ms;
+	const int64_t again_ms = used_ms < t->pending_ms ? used_ms : t->pending_ms;
+
+	t->pending_ms -= again_ms;
+	t->work_ms -= used_ms - again_ms;
+	t->left_ms -= t->work_ms ? t->look_ms : used_ms;
+	return (double)used_ms / (double)HOUR_MS *
+	       (t->at == SPOT_ON_SPOT ? SPOT_CENTS : DEMAND_CENTS) / 100;
+}
+
+static double task_run(const struct trace *trace, uint32_t start, const struct setting *set,
+		       enum rule rule, uint32_t *missed)
+{
+	struct run r = { .rule = rule, .set = set };
+	double cost = 0;
+
+	for (uint32_t i = 0; i < start; i++)
+		see(&r, trace, i);
+	r.task.work_ms = WORK_H * HOUR_MS;
+	r.task.left_ms = set->deadline_ms;
+	r.task.restart_ms = set->restart_ms;
+	r.task.look_ms = trace->gap_ms;
+	r.task.spot_micro = SPOT_CENTS * 10000;
+	r.task.demand_micro = DEMAND_CENTS * 10000;
+	for (uint32_t i = start; r.task.work_ms > 0; i++) {
+		enum spot_place chosen;
+
+		see(&r, trace, i % trace->count);
+		if (r.task.at == SPOT_ON_SPOT && !r.task.there) {
+			r.task.at = SPOT_WAITS;
+			r.task.pending_ms = 0;
+		}
+		chosen = choose(&r);
+		if (chosen != r.task.at)
+			r.task.pending_ms = chosen == SPOT_WAITS ? 0 : set->restart_ms;
+		r.task.at = chosen;
+		cost += go_on(&r);
+	}
+	*missed += r.task.left_ms < 0;
+	return cost;
+}
+
+static double floor_of(const struct trace *t, uint32_t start, const struct setting *set)
+{
+	const double need_h = (double)(WORK_H * HOUR_MS + set->restart_ms) / (double)HOUR_MS;
+	double there_h = 0;
+
+	for (uint32_t i = 0; i < set->deadline_ms / t->gap_ms; i++)
+		there_h += t->there[(start + i) % t->count] * (double)t->gap_ms / (double)HOUR_MS;
+	if (there_h > need_h)
+		there_h = need_h;
+	return (there_h * SPOT_CENTS + (need_h - there_h) * DEMAND_CENTS) / 100;
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t draw(uint64_t *state, uint32_t below)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return (uint32_t)((z ^ z >> 31) % below);
+}
+
+static void row(const char *date, const struct setting *set, uint32_t starts)
+{
+	double cost[RULES] = { 0 }, least = 0;
+	uint32_t count = 0, missed[RULES] = { 0 }, late = 0;
+
+	for (uint32_t f = 0; f < trace_count; f++) {
+		const struct trace *t = &traces[f];
+		uint64_t random = SEED + f;
+		const uint32_t span = (uint32_t)(set->deadline_ms / t->gap_ms) + 2;
+
+		if (strcmp(t->date, date) != 0 || t->count <= span)
+			continue;
+		for (uint32_t s = 0; s < starts; s++, count++) {
+			const uint32_t start = draw(&random, t->count - span);
+
+			least += floor_of(t, start, set);
+			for (enum rule rule = 0; rule < RULES; rule++)
+				cost[rule] += task_run(t, start, set, rule, &missed[rule]);
+		}
+	}
+	for (enum rule rule = 0; rule < RULES; rule++) {
+		cost[rule] /= count;
+		late += missed[rule];
+	}
+	least /= count;
+	printf("| %s | %" PRId64 " | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f %% | %.2f | %u |\n",
+	       date, set->deadline_ms / HOUR_MS, (double)set->restart_ms / (double)HOUR_MS,
+	       cost[GREEDY], cost[UNIFORM], least, cost[FAIRLEAD],
+	       (cost[UNIFORM] - cost[FAIRLEAD]) / (cost[UNIFORM] - least) * 100, cost[UNTAUGHT],
+	       late);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct setting settings[] = {
+		{ 52 * HOUR_MS, 180000 }, { 52 * HOUR_MS, 720000 }, { 70 * HOUR_MS, 180000 },
+		{ 70 * HOUR_MS, 720000 }, { 92 * HOUR_MS, 180000 }, { 92 * HOUR_MS, 720000 },
+	};
+	char pattern[4096];
+	glob_t found;
+
+	if (argc < 2 || argc > 3)
+		return fprintf(stderr, "usage: spot FOLDER [STARTS]\n"), 2;
+	snprintf(pattern, sizeof pattern, "%s/availability__1-node__*.json", argv[1]);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return fprintf(stderr, "spot: there is no %s\n", pattern), 2;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		trace_read(found.gl_pathv[i]);
+	printf("| files of | deadline h | restart h | greedy | Uniform Progress | floor | Fairlead | closed | untaught | missed |\n"
+	       "|---|---|---|---|---|---|---|---|---|---|\n");
+	for (uint32_t f = 0; f < trace_count; f++)
+		for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
+			if (!f || strcmp(traces[f].date, traces[f - 1].date) != 0)
+				row(traces[f].date, &settings[s],
+				    argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100);
+	globfree(&found);
+	return 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Slices of GPUs in answers; and what handlers of nodes share. */
+#include "api/call.h"
+#include "api/tally.h"
+
+/* `slices`: the instances that exist on the GPU, with the job that holds each. */
+void slices_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t node_id,
+		uint32_t index);
+/* nodes.c: the node of the path; GPUs of it, by "index" or "mask" of the body. */
+int node_find(struct call *call, struct node_id *ret, struct err *err) MUST_CHECK;
+int gpu_mask_read(struct call *call, const struct conf *body, struct node_id id, int64_t *ret,
+		  struct err *err) MUST_CHECK;

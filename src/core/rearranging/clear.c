@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which jobs move so that a waiting one fits. Node by node: the one on which room for one more task (for a job that needs one node:
+ * for all of it) comes cheapest is cleared, until all tasks have room; then what turned out needless stays.
+ *
+ *	4 nodes of 4; a gang of two tasks with 4 GPUs each.	n0 ....	n1 a...	n2 bb..	n3 c.dd
+ *	n0 has room for one task. Cleared for the other: n1, for `a` alone has to go: to n3, the tightest place that is free now.
+ *
+ * Who moves goes to a place that is free when the plan is made, or its own: nobody waits for another to leave first, so no plan can
+ * get stuck half way. So a slot for the waiting job is kept first, and then each that leaves it must find its place among what is
+ * left, the largest first, while all others still stand where they are.
+ *
+ * On a node those who go are chosen as victims are (scheduling/evict_solve.c): given back from the cheapest on until the task fits, then
+ * taken back, the dearest first; and the other way round, which finds the one wide job that is cheaper than many small ones. Sixteen
+ * nodes are tried, those where a sum says that it comes cheapest.
+ *
+ * Rejected: chains, where one moves to where another moved away. They find more, but all of them wait for the slowest to leave, and a
+ * job that is lost on the way leaves the others without their places.
+ */
+#include <string.h>
+
+#include "core/rearranging/plan.h"
+
+enum { NODES_TRIED = 16, DOMAINS_TRIED = 4 };
+
+struct clearing {
+	struct pass *pass;
+	const struct movers *movers;
+	const struct stuck *stuck;
+	const struct shape *shape;
+	uint64_t suits; /* classes of nodes that do */
+	bool one_node; /* all tasks on one node */
+	uint32_t domain;
+	uint32_t moves_most;
+	int64_t cost_most;
+	/* those that move so far */
+	uint32_t *moves;
+	struct placement *to;
+	uint32_t count;
+	int64_t cost;
+	uint64_t *moved; /* by mover, a bit each */
+	struct placement *slots; /* kept for the waiting job's tasks */
+	uint32_t slot_count;
+};
+
+/* One node cleared. */
+struct step {
+	uint32_t rank;
+	uint32_t *moves;
+	struct placement *to, slot;
+	uint32_t count;
+	int64_t cost;
+};
+
+static const struct mover *mover_at(const struct clearing *c, uint32_t i)
+{
+	return &c->movers->list[i];
+}
+
+static bool is_moved(const struct clearing *c, uint32_t i)
+{
+	return c->moved[i / 64] >> i % 64 & 1;
+}
+
+static struct place_request request_of(const struct clearing *c, uint32_t tasks)
+{
+	struct place_request request = pass_request(c->pass, c->shape, tasks);
+
+	request.domain = c->domain;
+	return request;
+}
+
+static struct place_request node_request(const struct clearing *c, uint32_t rank)
+{
+	struct place_request request = request_of(c, c->one_node ? c->shape->tasks_min : 1);
+
+	request.domain = 0;
+	request.rank = (int32_t)rank;
+	return request;
+}
+
+static bool fits(const struct clearing *c, const struct place_request *request)
+{
+	c->pass->work++;
+	return place_find(&c->pass->view->space, request, NULL, NULL, NULL) == 0;
+}
+
+static void all_shift(const struct clearing *c, const uint32_t *moves, uint32_t count, bool give)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (give)
+			mover_give(c->pass, mover_at(c, moves[i]));
+		else
+			mover_take(c->pass, mover_at(c, moves[i]));
+}
+
+/* --- which nodes ------------------------------------------------------------------------------------------------ */
+
+/* The least that room on the node may cost, by sums; -1 = all that could go would not make it. */
+static int64_t node_estimate(const struct clearing *c, uint32_t rank)
+{
+	const struct space *space = &c->pass->view->space;
+	const struct place_node *node = space_at(space, rank);
+	int64_t need = shape_share_on(c->shape, space->traits.at[node->traits].gpu_memory_mib) *
+		       (c->one_node ? c->shape->tasks_min : 1),
+		free = (int64_t)bits_count(place_node_free(node)) * GPU_SHARE + node->open_share,
+		sum = 0, single = -1;
+	bool any = false;
+
+	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++)
+		if (is_moved(c, c->movers->at[i].mover))
+			free += c->movers->at[i].share;
+	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++) {
+		const struct node_mover *at = &c->movers->at[i];
+
+		if (is_moved(c, at->mover))
+			continue;
+		if (single < 0 && free + at->share >= need)
+			single = mover_at(c, at->mover)->cost;
+		if (any && need <= free)
+			break;
+		any = true;
+		sum += mover_at(c, at->mover)->cost;
+		need -= at->share;
+	}
+	if (!any || need > free)
+		return -1;
+	return single >= 0 && single < sum ? single : sum;
+}
+
+/* The cheapest nodes by that estimate, of equal ones the first. */
+static uint32_t nodes_pick(const struct clearing *c, uint32_t ret[NODES_TRIED])
+{
+	const struct space *space = &c->pass->view->space;
+	const struct domain *d = &space->domains.at[c->domain];
+	int64_t costs[NODES_TRIED];
+	uint32_t count = 0;
+
+	for (uint32_t rank = d->first; rank < d->end; rank++) {
+		const struct place_node *node = space_at(space, rank);
+		uint32_t at = count;
+		int64_t cost;
+
+		if (!node->ready || !(c->suits >> node->class & 1))
+			continue;
+		cost = node_estimate(c, rank);
+		if (cost < 0 || c->cost + cost > c->cost_most ||
+		    (count == NODES_TRIED && cost >= costs[count - 1]))
+			continue;
+		if (count < NODES_TRIED)
+			count++;
+		else
+			at = NODES_TRIED - 1;
+		for (; at > 0 && costs[at - 1] > cost; at--) {
+			costs[at] = costs[at - 1];
+			ret[at] = ret[at - 1];
+		}
+		costs[at] = cost;
+		ret[at] = rank;
+	}
+	return count;
+}
+
+/* --- clearing one ----------------------------------------------------------------------------------------------- */
+
+/* Gives back from the cheapest on until the request fits; or all, when they are to be taken back the cheapest first. */
+static bool give_until_fit(const struct clearing *c, const struct place_request *request, bool all,
+			   struct step *step)
+{
+	uint32_t rank = step->rank;
+
+	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++) {
+		uint32_t mover = c->movers->at[i].mover;
+
+		if (is_moved(c, mover))
+			continue;
+		mover_give(c->pass, mover_at(c, mover));
+		step->moves[step->count++] = mover;
+		if (!all && fits(c, request))
+			return true;
+	}
+	return all && fits(c, request);
+}
+
+static void take_back(const struct clearing *c, const struct place_request *request,
+		      bool cheap_first, struct step *step)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < step->count; i++) {
+		uint32_t *at = &step->moves[cheap_first ? i : step->count - 1 - i];
+
+		mover_take(c->pass, mover_at(c, *at));
+		if (fits(c, request)) {
+			*at = UINT32_MAX;
+			continue;
+		}
+		mover_give(c->pass, mover_at(c, *at));
+	}
+	for (uint32_t i = 0; i < step->count; i++)
+		if (step->moves[i] != UINT32_MAX)
+			step->moves[kept++] = step->moves[i];
+	step->count = kept;
+}
+
+/* The largest first: a small one fits where a large one left something. */
+static void moves_order(const struct clearing *c, struct step *step)
+{
+	for (uint32_t i = 1; i < step->count; i++) {
+		uint32_t moved = step->moves[i], at = i;
+
+		for (;
+		     at > 0 && mover_at(c, step->moves[at - 1])->share < mover_at(c, moved)->share;
+		     at--)
+			step->moves[at] = step->moves[at - 1];
+		step->moves[at] = moved;
+	}
+}
+
+/* With the slot kept and all where they are, each finds another place. These stay kept. */
+static bool moves_place(const struct clearing *c, struct step *step)
+{
+	place_keep(c->pass, &step->slot, c->shape);
+	moves_order(c, step);
+	step->to = arena_new_array(c->pass->arena, struct placement, step->count + 1);
+	for (uint32_t i = 0; i < step->count; i++) {
+		const struct mover *m = mover_at(c, step->moves[i]);
+
+		if (!mover_find(c->pass, c->movers, m, &step->to[i]))
+			return false;
+		place_keep(c->pass, &step->to[i], m->shape);
+		step->cost += m->cost;
+	}
+	return true;
+}
+
+/* The space is as before. */
+static bool node_clear(const struct clearing *c, uint32_t rank, bool cheap_first, struct step *ret)
+{
+	struct place_request request = node_request(c, rank);
+	uint32_t mark = space_mark(&c->pass->view->space);
+	bool good;
+
+	*ret = (struct step){ .rank = rank };
+	ret->moves = arena_new_array(c->pass->arena, uint32_t,
+				     c->movers->first[rank + 1] - c->movers->first[rank] + 1);
+	all_shift(c, c->moves, c->count, true);
+	good = give_until_fit(c, &request, cheap_first, ret);
+	if (good)
+		take_back(c, &request, cheap_first, ret);
+	good = good && c->count + ret->count <= c->moves_most &&
+	       place_find(&c->pass->view->space, &request, c->pass->arena, &ret->slot, NULL) == 0;
+	if (good) {
+		all_shift(c, ret->moves, ret->count, false);
+		all_shift(c, c->moves, c->count, false);
+		good = moves_place(c, ret);
+	}
+	space_rollback(&c->pass->view->space, mark);
+	return good && c->cost + ret->cost <= c->cost_most;
+}
+
+static bool step_better(const struct step *a, const struct step *b)
+{
+	if (a->cost != b->cost)
+		return a->cost < b->cost;
+	return a->count < b->count;
+}
+
+/* The cheapest room for one task more. The space is as before. */
+static bool step_find(const struct clearing *c, struct step *ret)
+{
+	uint32_t ranks[NODES_TRIED], count = nodes_pick(c, ranks);
+	struct step step;
+	bool any = false;
+
+	for (uint32_t i = 0; i < 2 * count; i++) {
+		if (!node_clear(c, ranks[i / 2], i % 2, &step) || (any && !step_better(&step, ret)))
+			continue;
+		*ret = step;
+		any = true;
+	}
+	return any;
+}
+
+/* --- the whole plan --------------------------------------------------------------------------------------------- */
+
+/* From the dearest on: who can stay after all does. */
+static void needless_drop(struct clearing *c, const struct place_request *request)
+{
+	for (uint32_t i = c->count; i-- > 0;) {
+		const struct mover *m = mover_at(c, c->moves[i]);
+
+		place_free(c->pass, &c->to[i], m->shape);
+		mover_take(c->pass, m);
+		if (!fits(c, request)) {
+			mover_give(c->pass, m);
+			place_keep(c->pass, &c->to[i], m->shape);
+			continue;
+		}
+		c->cost -= m->cost;
+		memmove(&c->moves[i], &c->moves[i + 1], (c->count - i - 1) * sizeof(*c->moves));
+		memmove(&c->to[i], &c->to[i + 1], (c->count - i - 1) * sizeof(*c->to));
+		c->count--;
+	}
+}
+
+/* Does the job fit whole, now that so many move? The slots are let go to ask; the space is as before. */
+static bool plan_close(struct clearing *c, struct plan *ret)
+{
+	struct place_request request = request_of(c, c->shape->tasks_min);
+	uint32_t mark = space_mark(&c->pass->view->space);
+	bool good;
+
+	for (uint32_t i = 0; i < c->slot_count; i++)
+		place_free(c->pass, &c->slots[i], c->shape);
+	all_shift(c, c->moves, c->count, true);
+	good = fits(c, &request);
+	if (good) {
+		needless_drop(c, &request);
+		good = place_find(&c->pass->view->space, &request, c->pass->arena, &ret->place,
+				  NULL) == 0;
+	}
+	space_rollback(&c->pass->view->space, mark);
+	if (!good)
+		return false;
+	ret->for_job = c->stuck->job;
+	ret->moves = c->moves;
+	ret->to = c->to;
+	ret->count = c->count;
+	ret->cost = c->cost;
+	return c->count > 0;
+}
+
+static void slot_keep(struct clearing *c, const struct placement *slot)
+{
+	place_keep(c->pass, slot, c->shape);
+	c->slots[c->slot_count++] = *slot;
+}
+
+/* What has room already is kept, so that nobody is moved there. */
+static void room_keep(struct clearing *c)
+{
+	struct place_request request = request_of(c, c->shape->tasks_min);
+	struct placement place;
+
+	if (c->one_node)
+		return;
+	request.tasks = place_width(&c->pass->view->space, &request);
+	if (request.tasks &&
+	    place_find(&c->pass->view->space, &request, c->pass->arena, &place, NULL) == 0)
+		slot_keep(c, &place);
+}
+
+/* The cheapest room for one task more; it stays kept in the space. */
+static bool step_make(struct clearing *c)
+{
+	struct step best;
+
+	if (!step_find(c, &best))
+		return false;
+	slot_keep(c, &best.slot);
+	for (uint32_t i = 0; i < best.count; i++) {
+		place_keep(c->pass, &best.to[i], mover_at(c, best.moves[i])->shape);
+		c->moved[best.moves[i] / 64] |= UINT64_C(1) << best.moves[i] % 64;
+		c->moves[c->count] = best.moves[i];
+		c->to[c->count++] = best.to[i];
+	}
+	c->cost += best.cost;
+	return true;
+}
+
+/* In one domain. The space is as before. */
+static bool domain_clear(struct clearing *c, struct plan *ret)
+{
+	uint32_t mark = space_mark(&c->pass->view->space);
+	bool done = false;
+
+	c->moves = arena_new_array(c->pass->arena, uint32_t, c->moves_most + 1);
+	c->to = arena_new_array(c->pass->arena, struct placement, c->moves_most + 1);
+	c->slots = arena_new_array(c->pass->arena, struct placement, c->shape->tasks_min + 1);
+	c->moved = arena_new_array(c->pass->arena, uint64_t, c->movers->count / 64 + 1);
+	c->count = c->slot_count = 0;
+	c->cost = 0;
+	room_keep(c);
+	while (!done && c->slot_count < c->shape->tasks_min && step_make(c))
+		done = plan_close(c, ret);
+	space_rollback(&c->pass->view->space, mark);
+	return done;
+}
+
+/* The domains of the level that the job requires in which most of its tasks have room already, of equal ones the first. */
+static uint32_t domains_pick(struct clearing *c, uint32_t ret[DOMAINS_TRIED])
+{
+	const struct space *space = &c->pass->view->space;
+	uint32_t widths[DOMAINS_TRIED], count = 0;
+
+	for (uint32_t domain = space->level_first[c->shape->require];
+	     domain < space->level_first[c->shape->require + 1]; domain++) {
+		struct place_request request = request_of(c, c->shape->tasks_min);
+		uint32_t at = count, width;
+
+		request.domain = domain;
+		width = place_width(&c->pass->view->space, &request);
+		if (count == DOMAINS_TRIED && width <= widths[count - 1])
+			continue;
+		if (count < DOMAINS_TRIED)
+			count++;
+		else
+			at = DOMAINS_TRIED - 1;
+		for (; at > 0 && widths[at - 1] < width; at--) {
+			widths[at] = widths[at - 1];
+			ret[at] = ret[at - 1];
+		}
+		widths[at] = width;
+		ret[at] = domain;
+	}
+	return count;
+}
+
+bool clear_find(struct pass *pass, const struct movers *movers, const struct stuck *stuck,
+		uint32_t moves_most, int64_t cost_most, struct plan *ret)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ stuck->job });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	struct clearing c = { .pass = pass,
+			      .movers = movers,
+			      .stuck = stuck,
+			      .shape = shape,
+			      .one_node = shape->tasks_min == 1 || shape->require == LEVEL_NODE ||
+					  shape->require == LEVEL_ISLAND,
+			      .moves_most = moves_most < movers->count ? moves_most : movers->count,
+			      .cost_most = cost_most };
+	uint32_t domains[DOMAINS_TRIED] = { 0 }, count = 1;
+	struct plan plan = { 0 };
+	bool any = false;
+
+	space_classes_of(&pass->view->space, shape, &c.suits);
+	c.suits &= ~pass->closed;
+	if (!c.one_node && shape->require)
+		count = domains_pick(&c, domains);
+	for (uint32_t i = 0; i < count; i++) {
+		c.domain = domains[i];
+		if (!domain_clear(&c, &plan) ||
+		    (any && (plan.cost > ret->cost ||
+			     (plan.cost == ret->cost && plan.count >= ret->count))))
+			continue;
+		*ret = plan;
+		any = true;
+	}
+	return any;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may be moved: work that makes checkpoints and is not critical, that runs with all its ranks and is not about to leave. Not
+ * standard work younger than min_runtime, nor what was moved within the last hour, nor what could not start again now: held, to be
+ * cancelled, outside its window.
+ *
+ * Work on slices of GPUs stays: into which slices a GPU is cut is planned from what waits (core/partitioning).
+ *
+ * A job keeps its model of GPUs and goes to no worse place: on no more hosts, within no wider level.
+ */
+#include <string.h>
+
+#include "core/rearranging/plan.h"
+
+/* --- who ------------------------------------------------------------------------------------------------------- */
+
+static void again_note(struct movers *movers, int64_t at_ms)
+{
+	if (!movers->again_ms || at_ms < movers->again_ms)
+		movers->again_ms = at_ms;
+}
+
+/* When it was moved here, if it was; else 0. */
+static int64_t moved_ms(const struct facts *facts, const struct attempt *attempt)
+{
+	const struct attempt *before;
+
+	if (!attempt->previous)
+		return 0;
+	before = attempt_get(facts, (struct attempt_id){ attempt->previous });
+	return before->state == ATTEMPT_OVER && before->why == STOP_MOVED ? before->ended_ms : 0;
+}
+
+/* Left alone for a time, because it is young or was moved. */
+static bool has_rest(const struct pass *pass, struct movers *movers, const struct job_view *jv,
+		     const struct attempt *attempt)
+{
+	int64_t now_ms = pass->facts->now_ms, moved = moved_ms(pass->facts, attempt),
+		until_ms = jv->tier == TIER_BEST_EFFORT
+				   ? 0
+				   : jv->since_ms + pass->facts->policy.min_runtime_ms;
+
+	if (moved && moved + MOVED_REST_MS > until_ms)
+		until_ms = moved + MOVED_REST_MS;
+	if (until_ms <= now_ms)
+		return false;
+	again_note(movers, until_ms);
+	return true;
+}
+
+static bool job_may_move(struct pass *pass, const struct job *job, const struct attempt *attempt)
+{
+	if (!job->checkpoints || job->tier == TIER_CRITICAL || job->cancel_asked || job->held ||
+	    job->promise)
+		return false;
+	if (attempt->state != ATTEMPT_ACTIVE || attempt->warned_ms || attempt->unreachable ||
+	    attempt->exited || attempt->leaving || attempt->lacks_ms ||
+	    attempt->started != attempt->tasks)
+		return false;
+	return standing_is_open(&pass->standings, job);
+}
+
+static const struct task *mover_task(const struct pass *pass, const struct mover *m, uint32_t i)
+{
+	return table_get(&pass->facts->tasks, m->attempt->first_task + i);
+}
+
+static uint32_t task_rank(const struct pass *pass, const struct mover *m, uint32_t i)
+{
+	return (uint32_t)space_rank(&pass->view->space, mover_task(pass, m, i)->node.v);
+}
+
+/* The widest level in which all ranks are one place, from the narrowest on. */
+static uint8_t ranks_level(const struct space *space, const uint32_t *ranks, uint32_t count)
+{
+	for (uint32_t level = space->level_count + 2; level-- > 0;) {
+		bool same = true;
+
+		for (uint32_t i = 1; i < count && same; i++)
+			same = level > space->level_count
+				       ? ranks[i] == ranks[0]
+				       : space_at(space, ranks[i])->domain[level] ==
+						 space_at(space, ranks[0])->domain[level];
+		if (same)
+			return level > space->level_count ? LEVEL_NODE : (uint8_t)level;
+	}
+	return 0;
+}
+
+static uint32_t ranks_hosts(const uint32_t *ranks, uint32_t count, uint64_t *seen)
+{
+	uint32_t hosts = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		hosts += !(seen[ranks[i] / 64] >> ranks[i] % 64 & 1);
+		seen[ranks[i] / 64] |= UINT64_C(1) << ranks[i] % 64;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		seen[ranks[i] / 64] = 0;
+	return hosts;
+}
+
+/* Where it runs; false: on GPUs of several models, on none, or on nodes that are not there. */
+static bool mover_read(struct pass *pass, uint64_t *seen, struct mover *m)
+{
+	const struct space *space = &pass->view->space;
+	uint32_t *ranks = arena_new_array(pass->arena, uint32_t, m->attempt->tasks);
+
+	for (uint32_t i = 0; i < m->attempt->tasks; i++) {
+		const struct task *task = mover_task(pass, m, i);
+		struct name_id model = node_get(pass->facts, task->node)->model;
+
+		if (space_rank(space, task->node.v) == RANK_NONE ||
+		    (i && !name_same(model, m->model)))
+			return false;
+		m->model = model;
+		ranks[i] = (uint32_t)space_rank(space, task->node.v);
+	}
+	m->hosts = ranks_hosts(ranks, m->attempt->tasks, seen);
+	m->level = ranks_level(space, ranks, m->attempt->tasks);
+	return m->share > 0;
+}
+
+static bool mover_before(const struct pass *pass, const struct mover *a, const struct mover *b)
+{
+	return a->cost != b->cost ? a->cost < b->cost : job_is_earlier(pass->facts, b->job, a->job);
+}
+
+static void movers_sort(const struct pass *pass, struct mover *list, struct mover *room,
+			uint32_t count)
+{
+	uint32_t half = count / 2, i = 0, j = half, n = 0;
+
+	if (count < 2)
+		return;
+	movers_sort(pass, list, room, half);
+	movers_sort(pass, list + half, room, count - half);
+	while (i < half && j < count)
+		room[n++] = mover_before(pass, &list[j], &list[i]) ? list[j++] : list[i++];
+	while (i < half)
+		room[n++] = list[i++];
+	while (j < count)
+		room[n++] = list[j++];
+	memcpy(list, room, n * sizeof(*list));
+}
+
+static void queue_read(struct pass *pass, uint32_t queue, int64_t most, uint64_t *seen,
+		       struct movers *ret)
+{
+	struct sorted_walk walk;
+
+	for (bool any =
+		     sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk);
+	     any; any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
+		const struct job_view *jv = job_view_get(pass->view, walk.id);
+		const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+		struct mover m = { .job = walk.id,
+				   .attempt = attempt,
+				   .shape = shape_get(pass->facts, job->shape),
+				   .share = jv->share };
+
+		if (m.shape->slice || !job_may_move(pass, job, attempt))
+			continue;
+		m.cost = victim_cost(pass->facts, job, attempt);
+		if (m.cost > most || has_rest(pass, ret, jv, attempt) ||
+		    !mover_read(pass, seen, &m))
+			continue;
+		ret->list[ret->count++] = m;
+	}
+}
+
+/* --- by node --------------------------------------------------------------------------------------------------- */
+
+/* Each node of the mover once: calls for its first task there. *ret_share: what it holds of the node. */
+static bool is_first_there(const struct pass *pass, const struct mover *m, uint32_t task,
+			   uint64_t *seen, uint32_t *ret_rank)
+{
+	uint32_t rank = task_rank(pass, m, task);
+
+	*ret_rank = rank;
+	if (seen[rank / 64] >> rank % 64 & 1)
+		return false;
+	seen[rank / 64] |= UINT64_C(1) << rank % 64;
+	return true;
+}
+
+static int64_t task_share(const struct pass *pass, const struct mover *m, uint32_t i)
+{
+	const struct task *task = mover_task(pass, m, i);
+
+	return task->gpu_part ? task->gpu_part : (int64_t)bits_count(task->gpu_mask) * GPU_SHARE;
+}
+
+static void seen_clear(const struct pass *pass, const struct mover *m, uint64_t *seen)
+{
+	for (uint32_t i = 0; i < m->attempt->tasks; i++)
+		seen[task_rank(pass, m, i) / 64] = 0;
+}
+
+static void nodes_fill(const struct pass *pass, struct movers *ret, uint32_t index, uint32_t *next,
+		       uint64_t *seen)
+{
+	const struct mover *m = &ret->list[index];
+	uint32_t rank;
+
+	for (uint32_t i = 0; i < m->attempt->tasks; i++) {
+		if (is_first_there(pass, m, i, seen, &rank))
+			ret->at[next[rank]++] = (struct node_mover){ .mover = index };
+		ret->at[next[rank] - 1].share += task_share(pass, m, i);
+	}
+	seen_clear(pass, m, seen);
+}
+
+static void nodes_make(struct pass *pass, uint64_t *seen, struct movers *ret)
+{
+	uint32_t nodes = pass->view->space.node_count, rank, sum = 0;
+	uint32_t *next = arena_new_array(pass->arena, uint32_t, nodes + 1);
+
+	ret->first = arena_new_array(pass->arena, uint32_t, nodes + 1);
+	for (uint32_t k = 0; k < ret->count; k++) {
+		for (uint32_t i = 0; i < ret->list[k].attempt->tasks; i++)
+			next[task_rank(pass, &ret->list[k], i)] +=
+				is_first_there(pass, &ret->list[k], i, seen, &rank);
+		seen_clear(pass, &ret->list[k], seen);
+	}
+	for (rank = 0; rank < nodes; rank++) {
+		ret->first[rank] = sum;
+		sum += next[rank];
+		next[rank] = ret->first[rank];
+	}
+	ret->first[nodes] = sum;
+	ret->at = arena_new_array(pass->arena, struct node_mover, sum + 1);
+	for (uint32_t k = 0; k < ret->count; k++)
+		nodes_fill(pass, ret, k, next, seen);
+}
+
+static void barred_make(struct pass *pass, struct movers *ret)
+{
+	const struct space *space = &pass->view->space;
+
+	if (!pass->view->draining)
+		return;
+	if (!pass->view->draining)
+		return;
+	ret->barred = arena_new_array(pass->arena, uint64_t, bits_row(space->node_count) + 1);
+	for (uint32_t rank = 0; rank < space->node_count; rank++)
+		if (node_has_window(
+			    node_get(pass->facts, (struct node_id){ space_at(space, rank)->node })))
+			ret->barred[rank / 64] |= UINT64_C(1) << rank % 64;
+	for (uint32_t row = 1; row <= pass->facts->bookings.count; row++) {
+		const struct booking *b = booking_get(pass->facts, row);
+
+		for (uint32_t i = 0; b->name.v && i < BOOKING_NODES_MAX && b->node[i]; i++) {
+			int32_t rank = space_rank(space, b->node[i]);
+
+			if (rank != RANK_NONE)
+				ret->barred[rank / 64] |= UINT64_C(1) << rank % 64;
+		}
+	}
+}
+
+void movers_make(struct pass *pass, int64_t most, struct movers *ret)
+{
+	const struct space *space = &pass->view->space;
+	uint64_t *seen = arena_new_array(pass->arena, uint64_t, bits_row(space->node_count) + 1);
+	uint32_t running = 0;
+
+	for (uint32_t q = 1; q < pass->standings.count; q++)
+		running += sorted_size(&pass->view->pool, pass->view->queues.at[q].running);
+	*ret = (struct movers){ .list = arena_new_array(pass->arena, struct mover, running + 1) };
+	for (uint32_t q = 1; q < pass->standings.count; q++)
+		queue_read(pass, q, most, seen, ret);
+	movers_sort(pass, ret->list, arena_new_array(pass->arena, struct mover, ret->count + 1),
+		    ret->count);
+	nodes_make(pass, seen, ret);
+	barred_make(pass, ret);
+}
+
+/* --- in the space ---------------------------------------------------------------------------------------------- */
+
+static void mover_shift(struct pass *pass, const struct mover *m, bool give)
+{
+	for (uint32_t i = 0; i < m->attempt->tasks; i++) {
+		struct hold hold = task_hold(mover_task(pass, m, i), m->shape, i);
+
+		if (give)
+			space_give(&pass->view->space, task_rank(pass, m, i), &hold);
+		else
+			space_take(&pass->view->space, task_rank(pass, m, i), &hold);
+	}
+}
+
+void mover_give(struct pass *pass, const struct mover *m)
+{
+	mover_shift(pass, m, true);
+}
+
+void mover_take(struct pass *pass, const struct mover *m)
+{
+	mover_shift(pass, m, false);
+}
+
+void place_keep(struct pass *pass, const struct placement *to, const struct shape *shape)
+{
+	placement_promise(&pass->view->space, to, shape);
+}
+
+void place_free(struct pass *pass, const struct placement *to, const struct shape *shape)
+{
+	for (uint32_t i = 0; i < to->count; i++) {
+		struct hold hold = placement_hold(to, i, shape);
+
+		space_unpromise(&pass->view->space, to->ranks[i], &hold);
+	}
+}
+
+/* On no more hosts, within no wider level. */
+static bool place_is_as_good(const struct pass *pass, const struct mover *m,
+			     const struct placement *to)
+{
+	uint64_t *seen =
+		arena_new_array(pass->arena, uint64_t, bits_row(pass->view->space.node_count) + 1);
+
+	return ranks_level(&pass->view->space, to->ranks, to->count) >= m->level &&
+	       ranks_hosts(to->ranks, to->count, seen) <= m->hosts;
+}
+
+bool mover_find(struct pass *pass, const struct movers *movers, const struct mover *m,
+		struct placement *ret)
+{
+	struct place_request request = pass_request(pass, m->shape, m->attempt->tasks);
+	bool found;
+
+	request.closed = 0;
+	request.model = m->model;
+	request.barred = movers->barred;
+	pass->work++;
+	mover_give(pass, m);
+	found = place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0;
+	mover_take(pass, m);
+	return found && place_is_as_good(pass, m, ret);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the files of this folder share.
+ *
+ *	movers.c	who may be moved, what that costs, where it may go
+ *	clear.c		which of them make room for a waiting job
+ *	together.c	which of them move though nobody waits, so that nodes and GPUs are whole again
+ *	rearrange.c	when it is looked for, and how it is carried out
+ *	turn.c		decide: scheduling first, then this
+ *
+ * All memory is the pass's arena.
+ */
+#include "core/rearranging/rearrange.h"
+
+/* A running job that may be moved. */
+struct mover {
+	uint32_t job;
+	const struct attempt *attempt;
+	const struct shape *shape;
+	int64_t share; /* GPU shares that it holds */
+	int64_t cost; /* GPU-ms that its move loses */
+	struct name_id model; /* of its GPUs: it keeps it */
+	uint32_t hosts; /* on how many it runs, */
+	uint8_t level; /* and within which level: no worse when it has moved */
+};
+
+/* What a mover holds of one node. */
+struct node_mover {
+	uint32_t mover; /* index */
+	int64_t share;
+};
+
+/* All who may be moved, cheapest first; of equal cost the later submission. */
+struct movers {
+	struct mover *list;
+	uint32_t count;
+	uint32_t *first; /* by rank of nodes, and one behind: where its movers begin in `at` */
+	struct node_mover *at; /* of each node the cheapest first */
+	uint64_t *
+		barred; /* ranks to which nobody is moved: maintenance is announced, or GPUs are reserved in advance; NULL = none */
+	int64_t again_ms; /* when the first of those that are left alone for a time may be moved; 0 = there are none */
+};
+
+struct plan {
+	uint32_t for_job;
+	struct placement place; /* its own */
+	uint32_t *moves; /* indices of movers, rising */
+	struct placement *to; /* where each goes */
+	uint32_t count;
+	int64_t cost; /* GPU-ms lost */
+	int64_t gained; /* GPU shares */
+};
+
+/* Those whose move costs no more than `most`, in GPU-ms. */
+void movers_make(struct pass *pass, int64_t most, struct movers *ret);
+/* In the space: it leaves its place, or is there again; the place where it goes is kept for it, or no longer. */
+void mover_give(struct pass *pass, const struct mover *m);
+void mover_take(struct pass *pass, const struct mover *m);
+void place_keep(struct pass *pass, const struct placement *to, const struct shape *shape);
+void place_free(struct pass *pass, const struct placement *to, const struct shape *shape);
+/* Another place for it, as good as its own, on what is free and its own GPUs; the space is as before. */
+bool mover_find(struct pass *pass, const struct movers *movers, const struct mover *m,
+		struct placement *ret);
+
+/* The cheapest plan that is found for the job: at most so many moves, at most so much lost. */
+bool clear_find(struct pass *pass, const struct movers *movers, const struct stuck *stuck,
+		uint32_t moves_most, int64_t cost_most, struct plan *ret);
+/* The plan that loses least for what it gains, of those that are worth it: a node, or a shared GPU, is emptied. */
+bool together_find(struct pass *pass, const struct movers *movers, uint32_t moves_most,
+		   struct plan *ret);
