@@ -299,6 +299,10 @@ void handle_metrics(struct call *call)
 	buf_adds(&out, "fairlead_fragment_gpus ");
 	share_add(&out, fragments_sum(call));
 	buf_addc(&out, '\n');
+	metric(&out, "moved_jobs_total", "counter",
+	       "Jobs moved so that free GPUs came to lie together.", f->moves.jobs);
+	metric(&out, "moves_lost_gpu_ms_total", "counter",
+	       "What these moves were reckoned to lose, in ms of one GPU.", f->moves.lost_gpu_ms);
 	metric(&out, "simulated", "gauge", "1 when some nodes are simulated.", s.simulated_nodes);
 	queue_metrics(&out, f, &tally);
 	metric(&out, "journal_records_total", "counter", "Durable records of the journal.",

@@ -162,6 +162,7 @@ static const char *const without_command[] = {
 	"GET /api/v1/jobs/{id}/spec",
 	"GET /api/v1/jobs/{id}/history",
 	"POST /api/v1/plan",
+	"GET /api/v1/defrag",
 };
 
 static void every_route_has_a_command(void **state)

@@ -100,6 +100,30 @@ void decide(const struct facts *facts, struct view *view, uint64_t budget, struc
 /* Name of the policy as it stands in Decided records: "default/1". */
 extern const char *const core_policy_name;
 
+/*
+ * Moves of running jobs that would bring free GPUs together now, as a person may ask for (DEFRAG_ASKED), whatever the policy says of
+ * when: the real thing on a frozen copy. For workers: it builds a view.
+ */
+enum { DEFRAG_PLANS_MAX = 64, DEFRAG_STUCK_MAX = 8 };
+struct defrag_move {
+	uint32_t job, tasks;
+	const uint32_t *from, *to; /* nodes, by rank */
+};
+struct defrag_plan {
+	uint32_t for_job; /* that fits then; 0: so that nodes, or GPUs, are whole */
+	int64_t lost_gpu_ms, gained_share;
+	const struct defrag_move *moves;
+	uint32_t count;
+};
+struct defrag_report {
+	uint32_t stuck
+		[DEFRAG_STUCK_MAX]; /* jobs that find no place although enough is free: the first ones */
+	uint32_t stuck_count;
+	struct defrag_plan plans[DEFRAG_PLANS_MAX]; /* each with those before it under way */
+	uint32_t plan_count;
+};
+void core_defrag(const struct facts *facts, struct arena *arena, struct defrag_report *ret);
+
 /* --- explain ----------------------------------------------------------------------------------------- */
 
 struct explain_line {

@@ -27,7 +27,7 @@ enum {
 	RESERVE_REVIEW_MS =
 		10000, /* reservations are looked for anew that long after the last time */
 	MOVES_LOOK_MS = 10000, /* from one look for moves to the next */
-	STUCK_MAX = 8, /* jobs for which moves are looked for */
+	STUCK_MAX = DEFRAG_STUCK_MAX, /* jobs for which moves are looked for */
 	RESERVE_SEEK_MS =
 		1000 /* and for a job that has none, and may have been kept from its turn, after so long */
 };

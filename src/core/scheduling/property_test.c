@@ -41,11 +41,13 @@ static const char *const pictures[2] = {
 
 static void twins_init(struct twins *t)
 {
-	int64_t grace_ms = below(2) ? 0 : 5000, min_ms = below(2) ? 0 : 3000;
+	int64_t grace_ms = below(2) ? 0 : 5000, min_ms = below(2) ? 0 : 3000,
+		defragment = 1 + below(DEFRAGMENT_OFF);
 
 	for (int i = 0; i < 2; i++) {
 		world_init(&t->w[i], pictures[i]);
 		world_policy(&t->w[i], grace_ms, min_ms);
+		world_defragment(&t->w[i], defragment);
 		world_queue(&t->w[i], "a", "", 6, -1, 1);
 		world_queue(&t->w[i], "b", "", 4, 9, 2);
 		world_queue(&t->w[i], "a1", "a", 2, 5, 1);
@@ -246,7 +248,7 @@ static void settle(struct twins *t)
 static void step(struct twins *t)
 {
 	uint32_t jobs = t->w[0].facts.jobs.count, what = below(20);
-	int64_t later_ms = t->w[0].now_ms + below(3000);
+	int64_t later_ms = t->w[0].now_ms + below(below(3) ? 3000 : 20000);
 
 	if (what < 6 || !jobs)
 		submit(t);

@@ -321,6 +321,14 @@ void world_cancel(struct world *w, uint32_t job)
 	world_apply(w, &e);
 }
 
+void world_defragment(struct world *w, int64_t defragment)
+{
+	struct event e = event_policy_make(w->now_ms, "test");
+
+	e.policy_set.defragment = defragment;
+	world_apply(w, &e);
+}
+
 /* --- deciding ---------------------------------------------------------------------------------------------- */
 
 /* The job whose attempt is told to make room, or NULL. */
@@ -366,6 +374,8 @@ void world_decide(struct world *w)
 			decision_check(w, &d.events[i], known);
 			w->evictions += d.events[i].kind == EVENT_ATTEMPT_STOPPED &&
 					d.events[i].attempt_stopped.why == STOP_EVICTED;
+			if (d.events[i].kind == EVENT_MOVES_PLANNED)
+				w->moves += d.events[i].moves_planned.jobs_count;
 			world_apply(w, &d.events[i]);
 		}
 		w->decisions += d.count;

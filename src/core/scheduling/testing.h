@@ -30,6 +30,7 @@ struct world {
 	int64_t wake_ms;
 	uint32_t decisions; /* of the last world_decide */
 	uint32_t evictions; /* attempts told to leave for another job, since the beginning */
+	uint32_t moves; /* jobs moved so that free GPUs lie together, since the beginning */
 	bool quiet; /* does not run the checks after each decision (benchmarks) */
 };
 
@@ -50,6 +51,7 @@ struct event world_event(const struct world *w, enum event_kind kind);
 void world_queue(struct world *w, const char *name, const char *parent, int64_t guarantee,
 		 int64_t limit, int64_t weight);
 void world_policy(struct world *w, int64_t grace_ms, int64_t min_runtime_ms);
+void world_defragment(struct world *w, int64_t defragment); /* enum defragment */
 void world_at(struct world *w, int64_t now_ms); /* time goes on; decides nothing */
 uint32_t world_submit(struct world *w, struct wish wish); /* the (first) job's id */
 void world_place(struct world *w, uint32_t job,
