@@ -10,16 +10,16 @@
  *	reclaim	4,000 GPUs are held by 4,000 jobs of a borrower; the owner's 4,000 jobs come
  *	explain	why a job waits, on the state of `queue`
  *
- * Events are made outside the measured time. A loop at the start tells how fast the machine was. Nothing is asserted.
+ * Times are processor times of this thread, so that other work on the machine changes them little. Events are made outside the measured time. A loop at the start tells how fast the machine was. Nothing is asserted.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/clock.h"
 #include "core/core.h"
 #include "job.h"
 
@@ -32,7 +32,10 @@ static volatile uint64_t sink;
 
 static int64_t now_us(void)
 {
-	return clock_mono_ns() / 1000;
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 static void report(const char *what, int64_t us)
@@ -236,9 +239,17 @@ static void bench_queue(void)
 	world_end();
 }
 
+static int compare_us(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
 static void bench_event(void)
 {
-	int64_t us, worst = 0, sum = 0, follow = 0;
+	static int64_t all[1000];
+	int64_t us, sum = 0, follow = 0;
 	char name[32];
 
 	world_begin(12500);
@@ -260,11 +271,13 @@ static void bench_event(void)
 		put(&e);
 		follow += now_us() - start;
 		(void)settle(&us);
-		worst = us > worst ? us : worst;
+		all[i - 1] = us;
 		sum += us;
 	}
+	qsort(all, ARRAY_SIZE(all), sizeof(all[0]), compare_us);
 	report("one job ends, 100,000 running, 32 gangs blocked: decide, mean", sum / 1000);
-	report("  decide, worst of 1,000", worst);
+	report("  decide, P99 of 1,000", all[989]);
+	report("  decide, worst", all[999]);
 	report("  apply and follow of its exit, mean", follow / 1000);
 	world_end();
 }

@@ -344,6 +344,8 @@ static int search_run(struct search *search, const struct place_request *request
 	uint32_t most_at = 0;
 	uint64_t most = 0;
 
+	if (!ret_why && cluster_is_short(search, request))
+		return PLACE_NO; /* of one model, say */
 	if (shape_is_apart(request->shape, request->tasks)) {
 		if (spread_find(search, request, arena, ret, &most, &most_at) &&
 		    speed_suffices(search, ret, arena))

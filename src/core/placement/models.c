@@ -298,7 +298,7 @@ int models_find(const struct search *search, const struct place_request *request
 			 : search_place(&some, request, arena, ret, NULL)) == 0)
 			return 0;
 	}
-	if (search_place(search, request, NULL, NULL, ret_why) != 0)
+	if (!ret_why || search_place(search, request, NULL, NULL, ret_why) != 0)
 		return PLACE_NO;
 	return mixed_verdict(search, request, ret_why);
 }

@@ -64,6 +64,21 @@ bool pass_is_spent(const struct pass *pass)
 	return pass->count >= DECISIONS_MAX || (pass->count > 0 && pass->work >= pass->budget);
 }
 
+const struct shape *pass_shape(struct pass *pass, struct shape_id id)
+{
+	const struct shape *shape = shape_get(pass->facts, id);
+	struct view *view = pass->view;
+
+	if (pass->suits_of == shape)
+		return shape;
+	array_ensure(&view->suits.buf, (size_t)pass->facts->shapes.count + 1, sizeof(uint64_t));
+	if (!view->suits.at[id.v])
+		space_classes_of(&view->space, shape, &view->suits.at[id.v]);
+	pass->suits_of = shape;
+	pass->suits = view->suits.at[id.v];
+	return shape;
+}
+
 struct place_request pass_request(struct pass *pass, const struct shape *shape, uint32_t tasks)
 {
 	if (pass->suits_of != shape) {

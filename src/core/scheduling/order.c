@@ -322,16 +322,10 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 		return false;
 	if (memo->fits_at == pass->changes + 1)
 		return true;
-	if (!reserve_may_fit(pass, &request)) {
-		memo->never = true;
-		return false;
-	}
-	reserve_layer(pass, 0, false);
-	if (place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0)
+	memo->never = !reserve_may_fit(pass, &request) || !reserve_fits_bare(pass, &request);
+	if (!memo->never)
 		memo->fits_at = pass->changes + 1;
-	else
-		memo->never = true;
-	return memo->fits_at == pass->changes + 1;
+	return !memo->never;
 }
 
 static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id,
@@ -440,13 +434,15 @@ static bool memo_says_no(struct pass *pass, const struct shape *shape, struct sh
 		return false;
 	request = pass_request(pass, shape, shape->tasks_min);
 	memo->never = !reserve_may_fit(pass, &request);
-	return memo->never;
+	if (memo->never || !reserve_copy_is_known(pass) || !reserve_is_in_way(pass))
+		return memo->never;
+	return !fits_without_reservations(pass, shape, memo);
 }
 
 static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	const struct shape *shape = shape_get(pass->facts, job->shape);
+	const struct shape *shape = pass_shape(pass, job->shape);
 	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min), end_ms = 0, room;
 	struct verdict why = { 0 }, closed_why = { 0 };
 	struct placement place;

@@ -189,6 +189,10 @@ struct pass {
 	uint32_t *bare, *bare_masks; /* reserve_may_fit; NULL = not yet made */
 	uint32_t bare_changes; /* 1 + changes when it was made, */
 	uint32_t bare_set; /* ... and the set of blocks */
+	uint32_t copy_changes,
+		copy_set; /* the same of the view's copy of the space without reservations */
+	uint32_t moves,
+		moves_at; /* of reservations into the space and out, since the pass had so many changes */
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
 	uint32_t *reserved; /* masks of the GPUs that reservations name, by rank; NULL = none yet */
 	bool *reserved_seen; /* by row of the facts: still holds, or was set anew */
@@ -226,6 +230,8 @@ struct event *pass_emit(struct pass *pass, enum event_kind kind);
 void pass_wake(struct pass *pass,
 	       int64_t at_ms); /* the earliest wins; times not after now are passed over */
 bool pass_is_spent(const struct pass *pass);
+/* The shape, which pass_request is asked for next: what is known of it need not be found out. */
+const struct shape *pass_shape(struct pass *pass, struct shape_id id);
 struct place_request pass_request(struct pass *pass, const struct shape *shape, uint32_t tasks);
 
 /* Ranks where the job has run before, when it goes on from a checkpoint; NULL = none. */
@@ -315,6 +321,9 @@ void reserve_layer_before(struct pass *pass, uint32_t turn);
 bool reserve_may_fit(struct pass *pass, const struct place_request *request);
 /* The counts that it needs are made: it costs a few steps. */
 bool reserve_bare_is_known(const struct pass *pass);
+/* The same, exactly. Without a copy of the space reservations are taken out of it, so it may be otherwise than it was. */
+bool reserve_fits_bare(struct pass *pass, const struct place_request *request);
+bool reserve_copy_is_known(const struct pass *pass);
 /* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
 struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared);
 

@@ -49,6 +49,14 @@ static bool is_in_the_way(const struct reservation *r, int64_t end_ms, bool decl
 	return r->collects || (r->claim && !declared) || r->start_ms < end_ms;
 }
 
+static void moves_count(struct pass *pass, uint32_t count)
+{
+	if (pass->moves_at != pass->changes)
+		pass->moves = 0;
+	pass->moves_at = pass->changes;
+	pass->moves += count;
+}
+
 void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
 {
 	if (pass->layer_end_ms == end_ms && pass->layer_declared == declared)
@@ -61,6 +69,7 @@ void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
 
 		if (wanted == r->is_kept)
 			continue;
+		moves_count(pass, r->kept_count);
 		if (wanted)
 			reservation_keep(pass, r);
 		else
@@ -186,17 +195,15 @@ bool reserve_may_fit(struct pass *pass, const struct place_request *request)
 {
 	const struct shape *shape = request->shape;
 	const struct space *space = &pass->view->space;
-	uint64_t classes, tasks = 0;
+	uint64_t classes = request->suits & ~request->closed, tasks = 0;
 
 	if (shape_is_part(shape) || !shape->gpus)
 		return true;
 	if (!reserve_bare_is_known(pass))
 		bare_make(pass);
-	space_classes_of(space, shape, &classes);
 	if (shape->role_count)
-		return bare_gpus(pass, classes & ~request->closed) >=
-		       shape_gpus(shape, request->tasks);
-	for (classes &= ~request->closed; classes; classes &= classes - 1) {
+		return bare_gpus(pass, classes) >= shape_gpus(shape, request->tasks);
+	for (; classes; classes &= classes - 1) {
 		const uint32_t *counts =
 			pass->bare + (size_t)__builtin_ctzll(classes) * (space->gpus_max + 1);
 
@@ -204,6 +211,28 @@ bool reserve_may_fit(struct pass *pass, const struct place_request *request)
 			tasks += (uint64_t)counts[free] * (free / shape->gpus);
 	}
 	return tasks >= request->tasks;
+}
+
+bool reserve_copy_is_known(const struct pass *pass)
+{
+	return pass->copy_changes == pass->changes + 1 && pass->copy_set == pass->blocks.set &&
+	       pass->blocks.set <= BLOCK_SETS_MAX;
+}
+
+/* A copy is worth while when as much was moved to and fro since anything started. */
+bool reserve_fits_bare(struct pass *pass, const struct place_request *request)
+{
+	struct view *view = pass->view;
+
+	if (reserve_copy_is_known(pass))
+		return place_find(&view->bare, request, NULL, NULL, NULL) == 0;
+	reserve_layer(pass, 0, false);
+	if (pass->moves_at == pass->changes && pass->moves > view->space.node_count / 4) {
+		space_copy(&view->bare, &view->space);
+		pass->copy_changes = pass->changes + 1;
+		pass->copy_set = pass->blocks.set;
+	}
+	return place_find(&view->space, request, NULL, NULL, NULL) == 0;
 }
 
 /* --- making one ----------------------------------------------------------------------------------------- */

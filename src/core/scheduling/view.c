@@ -422,6 +422,7 @@ static void space_fill(struct view *view, const struct facts *facts)
 	space_build(&view->space, facts);
 	dominant_models_read(view, facts);
 	view->space_stale = false;
+	buf_clear(&view->suits.buf);
 	buf_clear(&view->holders.buf);
 	array_resize(&view->holders.buf, (size_t)view->space.node_count * view->space.gpus_max + 1,
 		     sizeof(uint32_t));
@@ -443,6 +444,9 @@ void view_refresh(struct view *view, const struct facts *facts)
 		queues_build(view, facts);
 	if (view->space_stale)
 		space_fill(view, facts);
+	/* A shape that was made only to try something out gives its number to another one. */
+	if (view->suits.buf.size > ((size_t)facts->shapes.count + 1) * sizeof(uint64_t))
+		array_resize(&view->suits.buf, (size_t)facts->shapes.count + 1, sizeof(uint64_t));
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------------- */
@@ -769,6 +773,7 @@ struct view *view_create(const struct facts *facts)
 	view = (struct view *)buf_take(&memory);
 	space_init(&view->space);
 	space_init(&view->ahead);
+	space_init(&view->bare);
 	sorted_init(&view->pool);
 	table_init(&view->jobs, sizeof(struct job_view));
 	queues_build(view, facts);
@@ -792,6 +797,8 @@ void view_destroy(struct view *view)
 		buf_deinit(&view->promises.at[i].numbers.buf);
 	space_deinit(&view->space);
 	space_deinit(&view->ahead);
+	space_deinit(&view->bare);
+	buf_deinit(&view->suits.buf);
 	sorted_deinit(&view->pool);
 	table_deinit(&view->jobs);
 	buf_deinit(&view->buckets.buf);

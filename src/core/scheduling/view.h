@@ -132,8 +132,9 @@ struct array_view {
 
 struct view {
 	struct space space;
-	struct space
-		ahead; /* memory for a copy of it, see reserve.c; nothing that outlives a pass */
+	struct space ahead,
+		bare; /* memory for copies of it, see ahead.c and reserve.c; nothing that outlives a pass */
+	ARRAY(uint64_t) suits; /* by shape: the classes of nodes that suit it; 0 = not known */
 	struct sorted_pool pool;
 	struct table
 		jobs; /* struct job_view by job id; those of jobs that are over read as zeroes */
