@@ -194,6 +194,13 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 		 shape->align == ALIGN_NIC    ? "nic"
 		 : shape->align == ALIGN_NUMA ? "numa"
 					      : "");
+	out_text(out, "labels", names_text(f, shape->own_label, JOB_LABELS_MAX, list));
+	out_text(out, "apart_from", names_text(f, shape->apart_from, JOB_LABELS_MAX, list));
+	out_text(out, "apart_level",
+		 !shape->apart_from[0].v ? ""
+		 : shape->apart_level    ? level_name(f, shape->apart_level)
+					 : "node");
+	out_bool(out, "apart_prefer", shape->apart_wish);
 	out_text(out, "window", facts_name(f, shape->window));
 	out_text(out, "window_end",
 		 !shape->window.v                       ? ""

@@ -51,6 +51,66 @@ int read_align(struct reading *r, const struct conf *c, const char *what)
 	return 0;
 }
 
+int read_label_map(struct reading *r, const struct conf *c, const char *what, uint32_t most,
+		   const char **ret)
+{
+	if (c->type != CONF_MAP || !c->count || c->count > most)
+		return conf_error(r->err, r->file, c,
+				  "%s must be a map of 1 to %u labels, such as {pool: blue}", what,
+				  most);
+	for (size_t i = 0; i < c->count; i++) {
+		const char *text;
+		int rc = conf_text(r->err, r->file, c->items[i], what, NAME_MAX_BYTES, &text);
+
+		if (rc < 0)
+			return rc;
+		if (!*text || strpbrk(text, ",=") || strpbrk(c->items[i]->key, ",=") ||
+		    strlen(c->items[i]->key) + 1 + strlen(text) > NAME_MAX_BYTES)
+			return conf_error(
+				r->err, r->file, c->items[i],
+				"%s: label and value are letters, digits, dots, hyphens, underscores and slashes, %d with the = between them",
+				what, NAME_MAX_BYTES);
+		*ret = arena_printf(r->arena, "%s%s%s=%s", *ret, i ? "," : "", c->items[i]->key,
+				    text);
+	}
+	return 0;
+}
+
+int read_labels(struct reading *r, const struct conf *c, const char *what)
+{
+	return read_label_map(r, c, what, JOB_LABELS_MAX, &r->job->own_labels);
+}
+
+int read_apart_from(struct reading *r, const struct conf *c, const char *what)
+{
+	return read_label_map(r, c, what, JOB_LABELS_MAX, &r->job->apart_from);
+}
+
+static int read_level(struct reading *r, const struct conf *c, const char *what, const char **ret)
+{
+	struct err why;
+	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, ret);
+
+	if (rc < 0)
+		return rc;
+	return parse_name(*ret, what, &why) < 0 ? conf_error(r->err, r->file, c, "%s", why.text)
+						: 0;
+}
+
+int read_apart_level(struct reading *r, const struct conf *c, const char *what)
+{
+	return read_level(r, c, what, &r->job->apart_level);
+}
+
+int read_apart_prefer(struct reading *r, const struct conf *c, const char *what)
+{
+	bool yes = false;
+	int rc = conf_bool(r->err, r->file, c, what, &yes);
+
+	r->job->apart_wish = yes;
+	return rc;
+}
+
 int read_window(struct reading *r, const struct conf *c, const char *what)
 {
 	struct calendar calendar;

@@ -103,6 +103,7 @@ static void each_field_reaches_the_event(void **state)
 		"min_driver: \"550.54\"\nmin_cuda: 12.4\nmin_capability: \"9.0\"\nregion: [eu, de]\n"
 		"selector: {pool: blue, disk: ssd}\ntolerates: team=vision\nspread: row\nthroughput: {X: 0.45}\nmin_throughput: 0.4\nmix_models: true\ndata: [imagenet, web/v2]\nalign: nic\n"
 		"window: \"sat-sun, utc+1\"\nwindow_end: finish\n"
+		"labels: {app: web, tier: a}\napart_from: {app: web}\napart_level: rack\napart_prefer: true\n"
 		"checkpoint: {how: report, every: 1m, grace: 5s, restart_cost: 6s}\n");
 	job = &request.event.job_submitted;
 	assert_int_equal(request.event.kind, EVENT_JOB_SUBMITTED);
@@ -151,6 +152,10 @@ static void each_field_reaches_the_event(void **state)
 	assert_int_equal(job->align, ALIGN_NIC);
 	assert_string_equal(job->window, "sat-sun, utc+1");
 	assert_int_equal(job->window_end, 1);
+	assert_string_equal(job->own_labels, "app=web,tier=a");
+	assert_string_equal(job->apart_from, "app=web");
+	assert_string_equal(job->apart_level, "rack");
+	assert_int_equal(job->apart_wish, 1);
 	assert_string_equal(job->data, "imagenet,web/v2");
 }
 
@@ -374,6 +379,9 @@ static const struct {
 	{ "command: x\nselector: {pool: \"a,b\"}\n", 2, 18, "label and value" },
 	{ "command: x\ntolerates: [\"a,b\"]\n", 2, 13, "is not a name" },
 	{ "command: x\nalign: cpu\n", 2, 8, "must be numa or nic" },
+	{ "command: x\nlabels: web\n", 2, 9, "must be a map of 1 to 4 labels" },
+	{ "command: x\napart_from: {}\n", 2, 13, "must be a map of 1 to 4 labels" },
+	{ "command: x\napart_level: \"a b\"\n", 2, 14, "apart_level" },
 	{ "command: x\nwindow: always\n", 2, 9, "\"always\" is not understood" },
 	{ "command: x\nwindow: \"\"\n", 2, 9, "leave it out" },
 	{ "command: x\nwindow_end: go on\n", 2, 13, "must be stop or finish" },

@@ -456,26 +456,7 @@ static int read_tolerates(struct reading *r, const struct conf *c, const char *w
 
 static int read_selector(struct reading *r, const struct conf *c, const char *what)
 {
-	if (c->type != CONF_MAP || !c->count || c->count > SHAPE_LABELS_MAX)
-		return conf_error(r->err, r->file, c,
-				  "%s must be a map of 1 to %d labels, such as {pool: blue}", what,
-				  SHAPE_LABELS_MAX);
-	for (size_t i = 0; i < c->count; i++) {
-		const char *text;
-		int rc = conf_text(r->err, r->file, c->items[i], what, NAME_MAX_BYTES, &text);
-
-		if (rc < 0)
-			return rc;
-		if (!*text || strpbrk(text, ",=") || strpbrk(c->items[i]->key, ",=") ||
-		    strlen(c->items[i]->key) + 1 + strlen(text) > NAME_MAX_BYTES)
-			return conf_error(
-				r->err, r->file, c->items[i],
-				"%s: label and value are letters, digits, dots, hyphens, underscores and slashes, %d with the = between them",
-				what, NAME_MAX_BYTES);
-		r->job->labels = arena_printf(r->arena, "%s%s%s=%s", r->job->labels, i ? "," : "",
-					      c->items[i]->key, text);
-	}
-	return 0;
+	return read_label_map(r, c, what, SHAPE_LABELS_MAX, &r->job->labels);
 }
 
 static int read_resize(struct reading *r, const struct conf *c, const char *what)

@@ -220,6 +220,8 @@ static void add_constraints(const json_t *job, struct buf *out)
 		{ "data", "data " },
 		{ "align", "aligned by " },
 		{ "window", "only " },
+		{ "labels", "labels " },
+		{ "apart_from", "apart from " },
 	};
 	const long long tenths = (long long)get_int(job, "min_capability_tenths");
 	const char *between = "";

@@ -140,6 +140,7 @@ static const struct {
 	{ "require", "topology", "require" },
 	{ "prefer", "topology", "prefer" },
 	{ "max-slowdown", "topology", "max_slowdown" },
+	{ "apart-level", NULL, "apart_level" },
 	{ "window", NULL, "window" },
 	{ "window-end", NULL, "window_end" },
 	{ "spread", NULL, "spread" },
@@ -203,6 +204,11 @@ const struct flag submission_flags[] = {
 	{ "max-slowdown", 0, "PERCENT",
 	  "wait rather than start where a step is predicted to take so much longer than on the best place: 20%",
 	  false },
+	{ "label", 0, "KEY=VALUE", "a label of the job, by which others may keep away from it",
+	  true },
+	{ "apart-from", 0, "KEY=VALUE", "on no node where another job with this label runs", true },
+	{ "apart-level", 0, "LEVEL", "the same by a wider level than node: rack", false },
+	{ "apart-prefer", 0, NULL, "starts beside them before it waits", false },
 	{ "window", 0, "CALENDAR",
 	  "runs only in these hours, is stopped when they end and goes on when they begin: \"mon-fri 20:00-08:00, sat-sun\"",
 	  false },
@@ -324,6 +330,25 @@ static void add_data(struct builder *b)
 	}
 }
 
+/* KEY=VALUE of each flag, into a map. */
+static int add_labels(struct builder *b, const char *flag, const char *key, struct err *err)
+{
+	const char *text;
+
+	for (size_t i = 0; (text = arg_flag_at(b->in, flag, i)); i++) {
+		int line = next_line(b, flag);
+		const char *equals = strchr(text, '=');
+
+		if (!equals || equals == text)
+			return err_set(err, ERR_INVALID, "--%s %s: expected KEY=VALUE", flag, text);
+		append(b->in->arena, container(b, key, CONF_MAP, line),
+		       make_text(b->in->arena,
+				 arena_strndup(b->in->arena, text, (size_t)(equals - text)),
+				 equals + 1, true, line));
+	}
+	return 0;
+}
+
 static void add_after(struct builder *b)
 {
 	const char *text;
@@ -419,7 +444,11 @@ int submission_from_flags(const struct invocation *in, struct submission *ret, s
 	add_models(&b);
 	add_after(&b);
 	add_data(&b);
-	rc = add_env(&b, err);
+	rc = add_labels(&b, "label", "labels", err);
+	if (rc == 0)
+		rc = add_labels(&b, "apart-from", "apart_from", err);
+	if (rc == 0)
+		rc = add_env(&b, err);
 	if (rc >= 0)
 		rc = add_secrets(&b, err);
 	if (rc < 0)
@@ -431,6 +460,10 @@ int submission_from_flags(const struct invocation *in, struct submission *ret, s
 		append(in->arena, b.document,
 		       make_text(in->arena, "mix_models", "true", false,
 				 next_line(&b, "mix-models")));
+	if (arg_has(in, "apart-prefer"))
+		append(in->arena, b.document,
+		       make_text(in->arena, "apart_prefer", "true", false,
+				 next_line(&b, "apart-prefer")));
 	if (arg_has(in, "no-preempt"))
 		append(in->arena, b.document,
 		       make_text(in->arena, "preempts", "false", false,

@@ -48,6 +48,7 @@ enum reason {
 	REASON_SLOWDOWN, /* there is a place, but the way between its GPUs is slower than the job accepts */
 	REASON_ALIGNMENT, /* enough fits on hosts, but not on one NUMA node for each task */
 	REASON_RESERVED, /* the same of a reservation in advance that is not for it */
+	REASON_APART, /* it would fit, but for jobs that it keeps away from, or that keep away from it */
 	REASON_END
 };
 const char *reason_name(enum reason reason);
@@ -180,7 +181,8 @@ enum change_kind {
 	CHANGE_MAINTENANCE, /* maintenance of node `id` is called off */
 	CHANGE_SLOWDOWN, /* it accepts steps that take `value` per mille longer than on the best place */
 	CHANGE_BOOKING, /* reservation `id` (a row of facts->bookings) is given up */
-	CHANGE_WINDOW /* it may run at any time */
+	CHANGE_WINDOW, /* it may run at any time */
+	CHANGE_APART /* it keeps away from no other job, and none from it */
 };
 struct change_part {
 	enum change_kind kind;

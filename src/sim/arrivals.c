@@ -182,6 +182,8 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->prefer = level_text(f, shape->prefer);
 	e->mixes = shape->mixes;
 	e->align = shape->align;
+	e->apart_level = level_text(f, (uint8_t)shape->apart_level);
+	e->apart_wish = shape->apart_wish;
 	e->window = facts_name(f, shape->window);
 	e->window_end = shape->window_end == WINDOW_FINISHES;
 	e->min_throughput = shape->min_throughput;
@@ -218,7 +220,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	struct event e = event_make(EVENT_JOB_SUBMITTED, play->now_ms, "plan");
 	const struct shape *shape = shape_get(a->facts, job->shape);
 	char models[LIST_BYTES], regions[LIST_BYTES], labels[LIST_BYTES], tolerates[LIST_BYTES],
-		data[LIST_BYTES];
+		data[LIST_BYTES], own[LIST_BYTES], apart[LIST_BYTES];
 	char driver[VERSION_TEXT_MAX], cuda[VERSION_TEXT_MAX], slice[SLICE_TEXT_MAX];
 	int64_t speeds[SHAPE_MODELS_MAX];
 	struct roles_text roles;
@@ -229,6 +231,10 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	list_text(a->facts, shape->labels, SHAPE_LABELS_MAX, 0, labels);
 	list_text(a->facts, shape->tolerates, SHAPE_LABELS_MAX, 0, tolerates);
 	list_text(a->facts, shape->data, SHAPE_DATA_MAX, 0, data);
+	list_text(a->facts, shape->own_label, JOB_LABELS_MAX, 0, own);
+	list_text(a->facts, shape->apart_from, JOB_LABELS_MAX, 0, apart);
+	e.job_submitted.own_labels = own;
+	e.job_submitted.apart_from = apart;
 	e.job_submitted.min_driver = version_text(shape->min_driver, driver);
 	e.job_submitted.min_cuda = version_text(shape->min_cuda, cuda);
 	e.job_submitted.models = models;

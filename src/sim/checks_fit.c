@@ -37,6 +37,54 @@ void checks_apart(struct checks *checks, const struct facts *f, const char *name
 		checks_problem(checks, f, "tasks of job %s that must lie apart lie together", name);
 }
 
+static bool labels_meet(const struct name_id *a, const struct name_id *b)
+{
+	bool meet = false;
+
+	for (uint32_t i = 0; i < JOB_LABELS_MAX; i++)
+		for (uint32_t k = 0; k < JOB_LABELS_MAX; k++)
+			meet = meet || (a[i].v && name_same(a[i], b[k]));
+	return meet;
+}
+
+/* One side's distance: does it keep away from the other, and by what level? */
+static bool keeps_away(const struct facts *f, const struct shape *from, const struct shape *other,
+		       uint32_t a, uint32_t b)
+{
+	struct shape level = { .apart = from->apart_level ? from->apart_level : LEVEL_NODE };
+
+	return !from->apart_wish && labels_meet(from->apart_from, other->own_label) &&
+	       nodes_meet(f, &level, a, b);
+}
+
+void checks_away(struct checks *checks, const struct facts *f, const char *name,
+		 const struct shape *shape, uint32_t job, const struct event_attempt_placed *e)
+{
+	for (uint32_t id = 1; shape_is_marked(shape) && id <= f->jobs.count; id++) {
+		const struct job *other = job_get(f, (struct job_id){ id });
+		const struct attempt *a;
+		const struct shape *theirs;
+
+		if (id == job || !other->attempt.v)
+			continue;
+		a = attempt_get(f, other->attempt);
+		theirs = shape_get(f, other->shape);
+		for (uint32_t i = 0; i < a->tasks; i++)
+			for (uint32_t k = 0; k < e->nodes_count; k++) {
+				const struct task *task = task_get(f, a, i);
+				uint32_t node = (uint32_t)e->nodes[k];
+
+				if (task_holds(task) &&
+				    (keeps_away(f, shape, theirs, node, task->node.v) ||
+				     keeps_away(f, theirs, shape, node, task->node.v)))
+					checks_problem(
+						checks, f,
+						"job %s lies beside job %u, and they keep apart",
+						name, id);
+			}
+	}
+}
+
 struct models_seen {
 	bool any, several;
 	struct name_id first;

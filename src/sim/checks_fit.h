@@ -5,6 +5,9 @@
 #include "sim/checks.h"
 
 /* New tasks at `e`, beside those that the attempt holds (NULL = none yet). */
+/* Beside no job from which it keeps away, or that keeps away from it. */
+void checks_away(struct checks *checks, const struct facts *f, const char *name,
+		 const struct shape *shape, uint32_t job, const struct event_attempt_placed *e);
 void checks_apart(struct checks *checks, const struct facts *f, const char *name,
 		  const struct shape *shape, const struct attempt *attempt,
 		  const struct event_attempt_placed *e);

@@ -129,6 +129,8 @@ struct scenario_job {
 	int64_t min_capability; /* tenths */
 	int64_t align; /* enum align */
 	const char *window; /* "" = any time */
+	const char *own_labels, *apart_from, *apart_level;
+	bool apart_wish;
 	int64_t window_end;
 	const char *data; /* data sets it reads, comma separated */
 	const int64_t *throughput; /* of the models in `models`, thousandths */

@@ -21,6 +21,9 @@ static const struct scenario_job job_default = {
 	.prefer = "",
 	.spread = "",
 	.window = "",
+	.apart_level = "",
+	.apart_from = "",
+	.own_labels = "",
 	.data = "",
 	.slice = "",
 	.min_driver = "",
@@ -449,7 +452,9 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "deadline",    "efficiency",     "spread",
 					     "throughput",  "min_throughput", "mix_models",
 					     "data",        "roles",          "align",
-					     "window",      "window_end",     "team" };
+					     "window",      "window_end",     "team",
+					     "labels",      "apart_from",     "apart_level",
+					     "apart_prefer" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;
@@ -484,6 +489,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 		rc = reader_text(r, item, "spread", &job.spread);
 	if (rc == 0)
 		rc = check_level(r, item, "spread");
+	if (rc == 0)
+		rc = check_level(r, item, "apart_level");
 	if (rc == 0)
 		rc = read_checkpoint(r, conf_find(item, "checkpoint"), &job);
 	if (rc == 0)

@@ -224,6 +224,14 @@ int scenario_read_job_names(struct reader *r, const struct conf *item, struct sc
 	if (rc == 0)
 		rc = read_window(r, item, job);
 	if (rc == 0)
+		rc = read_labels(r, item, "labels", JOB_LABELS_MAX, &job->own_labels);
+	if (rc == 0)
+		rc = read_labels(r, item, "apart_from", JOB_LABELS_MAX, &job->apart_from);
+	if (rc == 0)
+		rc = reader_text(r, item, "apart_level", &job->apart_level);
+	if (rc == 0)
+		rc = reader_bool(r, item, "apart_prefer", &job->apart_wish);
+	if (rc == 0)
 		rc = read_throughput(r, conf_find(item, "throughput"), job);
 	if (rc == 0)
 		rc = read_speed(r, conf_find(item, "min_throughput"), &job->min_throughput);

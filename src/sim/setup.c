@@ -304,6 +304,10 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->data = from->data;
 	j->align = from->align;
 	j->window = from->window;
+	j->own_labels = from->own_labels;
+	j->apart_from = from->apart_from;
+	j->apart_level = from->apart_level;
+	j->apart_wish = from->apart_wish;
 	j->window_end = from->window_end;
 	j->throughput = from->throughput;
 	j->throughput_count = from->throughput_count;

@@ -219,6 +219,12 @@ static void make_fit(struct fold *f, struct event_job_submitted *j)
 
 	j->spread = pick(f, levels, 5);
 	j->mixes = one_in(f, 3);
+	if (one_in(f, 4)) {
+		j->own_labels = one_in(f, 2) ? "app=web" : "app=db,tier=1";
+		j->apart_from = one_in(f, 2) ? "" : one_in(f, 2) ? "app=web" : "app=db";
+		j->apart_level = *j->apart_from ? pick(f, levels, 5) : "";
+		j->apart_wish = *j->apart_from && one_in(f, 4);
+	}
 	j->align = j->gpus && !j->gpu_part && !j->gpu_part_mib ? below(f, 3) : 0;
 	j->data = one_in(f, 2) ? "" : one_in(f, 2) ? "books" : "web,books";
 	if (strchr(j->models, ',')) {

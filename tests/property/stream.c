@@ -428,6 +428,9 @@ static void submit(struct stream *s)
 		wish.align = wish.gpus ? below(s, 3) : 0;
 		wish.window = one_in(s, 3) ? "00:00-00:10,00:13-00:20" : "";
 		wish.window_end = *wish.window && one_in(s, 3);
+		wish.own_labels = one_in(s, 4) ? "app=web" : "";
+		wish.apart_from = one_in(s, 5) ? "app=web" : "";
+		wish.apart_wish = *wish.apart_from && one_in(s, 4);
 	}
 	unlike_tasks_add(&s->random, &wish, numbers, &work);
 	wish.body = wish.body_mac =

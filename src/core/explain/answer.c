@@ -418,7 +418,9 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 	     v->code == REASON_SHARING || v->code == REASON_TOPOLOGY || v->code == REASON_SPREAD ||
 	     v->code == REASON_ALIGNMENT || v->code == REASON_CPU || v->code == REASON_RAM))
 		return answer_place(t, parts);
-	if (v->code == REASON_SLOWDOWN)
+	if (v->code == REASON_APART)
+		done = part_add(parts, CHANGE_APART, 0, 0);
+	else if (v->code == REASON_SLOWDOWN)
 		done = part_add(parts, CHANGE_SLOWDOWN, 0, v->have);
 	else if (v->code == REASON_HOLD)
 		done = part_add(parts, CHANGE_RELEASE, 0, 0);

@@ -383,7 +383,7 @@ bool reason_is_of_place(enum reason reason)
 	       reason == REASON_FRAGMENTATION || reason == REASON_CPU || reason == REASON_RAM ||
 	       reason == REASON_SHARING || reason == REASON_RESERVATION ||
 	       reason == REASON_PRIORITY || reason == REASON_MAINTENANCE ||
-	       reason == REASON_RESERVED;
+	       reason == REASON_RESERVED || reason == REASON_APART;
 }
 
 void chain_make(const struct words *w, struct explanation *ret)

@@ -155,6 +155,8 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 		return arena_printf(a, "%s left in the budget of queue \"%s\"",
 				    words_money(w, part->id, value), queue_text(w, part->id));
 	case CHANGE_ALIGN: return "GPUs and processors on any NUMA node (no `align`)";
+	case CHANGE_APART:
+		return "keeping away from nobody, and nobody from it (no `apart_from`, no `labels`)";
 	case CHANGE_WINDOW: return "running at any time (no `window`)";
 	case CHANGE_SPREAD: return "tasks that may lie together (no `spread`)";
 	}

@@ -42,6 +42,7 @@ const char *reason_name(enum reason reason)
 		[REASON_SLOWDOWN] = "slowdown",
 		[REASON_ALIGNMENT] = "alignment",
 		[REASON_RESERVED] = "reserved",
+		[REASON_APART] = "apart",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -232,7 +233,7 @@ static struct verdict waiting_verdict(struct words *w)
 		return (struct verdict){ 0 };
 	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY ||
 	    v.code == REASON_BUDGET || v.code == REASON_RESERVATION || v.code == REASON_WINDOW ||
-	    v.code == REASON_MAINTENANCE || v.code == REASON_RESERVED ||
+	    v.code == REASON_MAINTENANCE || v.code == REASON_RESERVED || v.code == REASON_APART ||
 	    (w->starts_only && v.code != REASON_NONE))
 		return v;
 	ever = ever_verdict(w);

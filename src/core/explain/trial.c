@@ -111,6 +111,13 @@ static void models_any(struct shape *shape)
 	memset(shape->throughput, 0, sizeof(shape->throughput));
 }
 
+static void apart_none(struct shape *shape)
+{
+	memset(shape->own_label, 0, sizeof(shape->own_label));
+	memset(shape->apart_from, 0, sizeof(shape->apart_from));
+	shape->apart_level = shape->apart_wish = 0;
+}
+
 static void window_none(struct shape *shape)
 {
 	shape->window = (struct name_id){ 0 };
@@ -135,6 +142,8 @@ static void put_wish(struct trial *t, const struct change_part *part)
 		shape.apart = 0;
 	else if (part->kind == CHANGE_WINDOW)
 		window_none(&shape);
+	else if (part->kind == CHANGE_APART)
+		apart_none(&shape);
 	else if (part->kind == CHANGE_SLOWDOWN)
 		shape.max_slowdown = (uint32_t)part->value;
 	else if (part->kind == CHANGE_CPU || part->kind == CHANGE_RAM ||
@@ -280,6 +289,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_SLOWDOWN:
 	case CHANGE_ALIGN:
 	case CHANGE_WINDOW:
+	case CHANGE_APART:
 	case CHANGE_SPREAD: put_wish(t, part); return;
 	case CHANGE_TRAIT:
 	case CHANGE_TOLERATE: put_trait(t, part); return;

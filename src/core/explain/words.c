@@ -536,6 +536,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_WINDOW: return v->at ? window_text(w, v) : own_window_text(w, v);
 	case REASON_MAINTENANCE: return words_maintenance(w, v);
 	case REASON_RESERVED: return words_reserved(w, v);
+	case REASON_APART: return words_apart(w, v);
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,
@@ -682,6 +683,8 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_WINDOW: return v->at ? window_remedy(w, v) : own_window_remedy(w, v);
 	case REASON_MAINTENANCE: return words_maintenance_remedy(w, v);
 	case REASON_RESERVED: return words_reserved_remedy(w, v);
+	case REASON_APART:
+		return "waiting until they have ended, `apart_prefer`, or no `apart_from` on either side";
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,

@@ -83,3 +83,20 @@ const char *words_reserved_remedy(const struct words *w, const struct verdict *v
 			facts_name(w->facts, booking_get(w->facts, v->at)->name));
 	return "declaring a run-time limit short enough to end before it begins, or waiting until it is over";
 }
+
+const char *words_apart(const struct words *w, const struct verdict *v)
+{
+	const struct job *other = job_get(w->facts, v->holder);
+	bool own = w->shape->apart_from[0].v && !w->shape->apart_wish;
+	const struct shape *by = own ? w->shape : shape_get(w->facts, other->shape);
+	char names[EVENT_TEXT_MAX + 1];
+	const char *level = by->apart_level && by->apart_level < LEVEL_NODE
+				    ? facts_name(w->facts, w->facts->level[by->apart_level - 1])
+				    : "node";
+
+	return arena_printf(w->arena,
+			    "would fit, but %s with %s, by %s: job %u \"%s\" is on node \"%s\"",
+			    own ? "keeps away from jobs" : "others keep away from jobs",
+			    names_text(w->facts, by->apart_from, JOB_LABELS_MAX, names), level,
+			    v->holder.v, facts_name(w->facts, other->name), node_name(w, v->at));
+}

@@ -242,6 +242,12 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	if (!names_sorted(f, e->models, "", ret->models, SHAPE_MODELS_MAX))
 		return false;
 	speeds_of(f, e, ret);
+	if (!level_find(f, e->apart_level, &apart) ||
+	    !names_sorted(f, e->own_labels, "", ret->own_label, JOB_LABELS_MAX) ||
+	    !names_sorted(f, e->apart_from, "", ret->apart_from, JOB_LABELS_MAX))
+		return false;
+	ret->apart_level = ret->apart_from[0].v ? apart : 0;
+	ret->apart_wish = ret->apart_from[0].v && e->apart_wish;
 	return names_sorted(f, e->data, "", ret->data, SHAPE_DATA_MAX) &&
 	       names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
 	       names_sorted(f, e->labels, "", ret->labels, SHAPE_LABELS_MAX) &&

@@ -45,6 +45,7 @@ enum {
 	LABELS_MAX = 16, /* of a node */
 	TAINTS_MAX = 8,
 	SHAPE_LABELS_MAX = 8, /* labels, taints that a job names */
+	JOB_LABELS_MAX = 4, /* that a job bears, that it keeps away from */
 	SHAPE_REGIONS_MAX = 8,
 	SHAPE_DATA_MAX = 8, /* data sets that a job names, that a node keeps */
 	NODE_DATA_MAX = 16,
@@ -363,7 +364,15 @@ struct shape {
 	uint32_t window_end; /* enum window_end */
 	uint32_t
 		slice; /* slice_wish_number of the instance each task takes; then gpu_part is its share. 0 = none */
+	/* Labels that the job bears; labels of jobs that it keeps away from, by what level (as in `require`; 0 = node); sorted. */
+	struct name_id own_label[JOB_LABELS_MAX], apart_from[JOB_LABELS_MAX];
+	uint32_t apart_level, apart_wish; /* wish: only where that is possible */
 };
+/* Other jobs may have to keep away from it, or it from them. */
+static inline bool shape_is_marked(const struct shape *shape)
+{
+	return shape->own_label[0].v || shape->apart_from[0].v;
+}
 enum { LEVEL_NODE = 100, LEVEL_ISLAND = 101 };
 
 struct job {

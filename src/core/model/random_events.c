@@ -223,6 +223,10 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->align = random_below(r, 4) ? 0 : random_upto(r, ALIGN_NIC);
 	e->window = random_below(r, 6) ? "" : named(r, arena, "sat ", 4);
 	e->window_end = random_upto(r, 1);
+	e->own_labels = random_below(r, 4) ? "" : random_labels(r, arena, 3);
+	e->apart_from = random_below(r, 4) ? "" : random_labels(r, arena, 3);
+	e->apart_level = random_below(r, 4) ? "" : "rack";
+	e->apart_wish = random_upto(r, 1);
 	e->data = random_below(r, 4) ? "" : random_labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : random_upto(r, 500);

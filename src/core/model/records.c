@@ -239,6 +239,10 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(NAME, window),
 					     ONE(U32, window_end),
 					     ONE(U32, slice),
+					     SOME(NAME, own_label, JOB_LABELS_MAX),
+					     SOME(NAME, apart_from, JOB_LABELS_MAX),
+					     ONE(U32, apart_level),
+					     ONE(U32, apart_wish),
 					     LAST };
 #undef SELF
 

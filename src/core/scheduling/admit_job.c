@@ -144,6 +144,19 @@ static int align_check(const struct admission *a, const struct event_job_submitt
 	return rc;
 }
 
+static int apart_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	if ((e->apart_wish || *e->apart_level) && !*e->apart_from)
+		return err_set(a->err, ERR_INVALID,
+			       "apart_from: name the labels of the jobs that it keeps away from");
+	if (level_depth(a->facts, e->apart_level) == LEVEL_ISLAND)
+		return err_set(
+			a->err, ERR_INVALID,
+			"apart_level: jobs keep apart by node or a wider level of the cluster, not by \"%s\"",
+			e->apart_level);
+	return 0;
+}
+
 /* The core keeps a window as a name: it is cut nowhere. */
 static int window_check(const struct admission *a, const struct event_job_submitted *e)
 {
@@ -263,6 +276,8 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 		rc = align_check(a, e);
 	if (rc == 0)
 		rc = window_check(a, e);
+	if (rc == 0)
+		rc = apart_check(a, e);
 	if (rc == 0)
 		rc = depends_check(a, e);
 	if (rc < 0)

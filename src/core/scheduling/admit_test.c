@@ -197,6 +197,15 @@ static void numa_nodes_have_gpus_of_their_own(void **state)
 		"window: calendar: \"mon 8-9\" is not understood; a part is like \"mon-fri 20:00-08:00\", \"sat-sun\", "
 		"\"12:00-13:00\", \"utc+1\" or \"overrun\"");
 	e.job_submitted.window = "";
+	e.job_submitted.apart_wish = 1;
+	refused(&w, &e, ERR_INVALID,
+		"apart_from: name the labels of the jobs that it keeps away from");
+	e.job_submitted.apart_wish = 0;
+	e.job_submitted.apart_from = "app=web";
+	e.job_submitted.apart_level = "nvlink";
+	refused(&w, &e, ERR_INVALID,
+		"apart_level: jobs keep apart by node or a wider level of the cluster, not by \"nvlink\"");
+	e.job_submitted.apart_from = e.job_submitted.apart_level = "";
 	e.job_submitted.window_end = 1;
 	refused(&w, &e, ERR_INVALID,
 		"window_end: it says what happens when a `window` closes; give one");

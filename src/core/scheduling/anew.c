@@ -99,7 +99,8 @@ static void mover_add(struct anew *anew, struct started *started)
 	const struct job *job = job_get(pass->facts, (struct job_id){ started->job });
 	struct mover *mover = &anew->movers[anew->count];
 
-	if (is_waited_for(pass, started->job) || pass_avoids(pass, job))
+	if (is_waited_for(pass, started->job) || pass_avoids(pass, job) ||
+	    shape_is_marked(shape_get(pass->facts, job->shape)))
 		return;
 	*mover = (struct mover){ .job = started->job,
 				 .tasks = started->place.count,
@@ -262,7 +263,7 @@ bool anew_place(struct pass *pass, uint32_t job, const struct shape *shape, int6
 	uint32_t first;
 	bool found;
 
-	if (!anew_may_help(pass) || (!shape->gpus && !shape->role_count))
+	if (!anew_may_help(pass) || shape_is_marked(shape) || (!shape->gpus && !shape->role_count))
 		return false;
 	anew.movers[anew.count++] = (struct mover){
 		.job = job, .tasks = shape->tasks_min, .shape = shape, .closed = pass->closed

@@ -202,6 +202,8 @@ void blocks_put(const struct pass *pass, struct space *space, const uint64_t *on
 			mask |= t->mask;
 			shut = shut || t->shut;
 		}
+		if (space == &pass->view->space)
+			shut = shut || aparts_shut(pass, rank);
 		space_block(space, rank, mask, shut);
 	}
 }
@@ -215,6 +217,12 @@ static void blocks_turn(struct pass *pass)
 	memcpy(b->on, b->wanted, b->words * sizeof(*b->on));
 	b->set = set_number(pass, b->on);
 	blocks_put(pass, &pass->view->space, b->on, NULL);
+}
+
+void blocks_again(struct pass *pass)
+{
+	if (pass->blocks.count)
+		blocks_put(pass, &pass->view->space, pass->blocks.on, NULL);
 }
 
 /* --- for whom ------------------------------------------------------------------------------------------ */
@@ -257,6 +265,7 @@ int64_t blocks_in_way(const struct pass *pass, const struct job *job, int64_t at
 
 void blocks_for(struct pass *pass, const struct job *job, int64_t until_ms)
 {
+	aparts_for(pass, job, false);
 	if (!blocks_exist(pass))
 		return;
 	(void)blocks_in_way(pass, job, pass->facts->now_ms, until_ms - pass->facts->now_ms,
@@ -274,6 +283,7 @@ void blocks_for_running(struct pass *pass, uint32_t job)
 
 void blocks_none(struct pass *pass)
 {
+	aparts_none(pass);
 	if (!pass->blocks.count)
 		return;
 	memset(pass->blocks.wanted, 0, pass->blocks.words * sizeof(uint64_t));
@@ -284,6 +294,8 @@ struct shape_memo *blocks_memo(struct pass *pass, uint32_t shape, struct shape_m
 {
 	const struct blocks *b = &pass->blocks;
 
+	if (pass->aparts.any)
+		return arena_new(pass->arena, struct shape_memo);
 	if (!b->set)
 		return none;
 	if (b->set > BLOCK_SETS_MAX)

@@ -63,6 +63,8 @@ void blocks_for(struct pass *pass, const struct job *job, int64_t until_ms);
 /* Likewise for one that runs already, until it is expected to end. */
 void blocks_for_running(struct pass *pass, uint32_t job);
 void blocks_none(struct pass *pass);
+/* What is on is put into the space once more: something else about its nodes changed (apart.h). */
+void blocks_again(struct pass *pass);
 /* What the pass knows of the shape under the blocks that are on; `none` serves where none is. */
 struct shape_memo *blocks_memo(struct pass *pass, uint32_t shape, struct shape_memo *none);
 /* Would it fit if there were no blocks, and no node were closed by one? Then *ret_why names the block that is in the way: `at` its

@@ -622,7 +622,7 @@ void hunt_barren_note(struct hunt *hunt)
 	struct pass *pass = hunt->pass;
 	int64_t shares = hunt->count ? hunt->shares : -1;
 
-	if (pass->blocks.set)
+	if (pass->blocks.set || pass->aparts.any)
 		return; /* from others less may be kept */
 	if (!pass->barren)
 		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);

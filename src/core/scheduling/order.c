@@ -298,6 +298,8 @@ static void place_why(struct pass *pass, const struct shape *shape,
 	reserve_keep(pass);
 	if (place_find(&pass->view->space, &request, NULL, NULL, ret) == 0)
 		ret->code = REASON_NONE;
+	if (ret->code != REASON_NONE && aparts_why(pass, &request, ret))
+		return;
 	if (ret->code != REASON_NONE && blocks_why(pass, &request, ret))
 		return;
 	request.closed = 0;

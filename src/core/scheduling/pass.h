@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "core/placement/find.h"
 #include "core/placement/parts.h"
+#include "core/scheduling/apart.h"
 #include "core/scheduling/blocks.h"
 #include "core/scheduling/bounds.h"
 #include "core/scheduling/pledge.h"
@@ -213,6 +214,8 @@ struct pass {
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	uint64_t *home; /* ranks where the job `home_of` ran before, see pass_home */
 	uint32_t home_of;
+	struct aparts
+		aparts; /* nodes kept from the job at hand because of other jobs, see apart.h */
 	struct blocks blocks; /* what is kept from jobs for a time, see blocks.h */
 	struct starts *anew; /* those that may be placed anew, see anew.h; NULL = none */
 	struct stuck stuck[STUCK_MAX]; /* the first ones, in their order */

@@ -262,7 +262,8 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
 	struct reservation r = { .job = id, .shape = shape };
 
-	if ((int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth)
+	if (pass->aparts.any ||
+	    (int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth)
 		return false;
 	if (!pass->reservations)
 		pass->reservations = arena_new_array(pass->arena, struct reservation,

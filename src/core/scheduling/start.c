@@ -61,6 +61,11 @@ uint32_t pass_place(struct pass *pass, uint32_t id, const struct shape *shape, i
 		tasks = place_widest(pass, id, shape, room, ret);
 		space_rollback(&pass->view->space, mark);
 	}
+	if (!tasks && shape->apart_wish) {
+		aparts_for(pass, job, true);
+		tasks = pass->aparts.any ? place_widest(pass, id, shape, room, ret) : 0;
+		aparts_for(pass, job, false);
+	}
 	return tasks ? tasks : place_widest(pass, id, shape, room, ret);
 }
 

@@ -91,6 +91,8 @@ static void run_leave(struct view *view, uint32_t id)
 	struct queue_view *queue = &view->queues.at[jv->queue];
 
 	sorted_remove(&view->pool, &queue->running, jv->rank, id);
+	if (sorted_has(&view->pool, view->marked, id, id))
+		sorted_remove(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] -= jv->share;
 	queue->leave[jv->tier] -= jv->leave_share;
 	jv->leave_share = 0;
@@ -117,6 +119,8 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 	jv->width = attempt_width(attempt);
 	jv->share = attempt_share(facts, attempt);
 	sorted_add(&view->pool, &queue->running, jv->rank, id);
+	if (shape_is_marked(shape_get(facts, job->shape)))
+		sorted_add(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] += jv->share;
 }
 

@@ -163,6 +163,7 @@ struct view {
 	uint32_t lacking; /* jobs whose gang lost ranks and runs with fewer than its least width */
 	uint32_t
 		narrow; /* key: time from which it may grow; id: job that runs and could be wider */
+	uint32_t marked; /* jobs that run and bear labels, or keep away from some (apart.h) */
 	uint32_t nodes_due; /* nodes on which too many jobs failed */
 	uint32_t job_count; /* jobs 1..job_count have been indexed */
 	uint32_t draining; /* nodes that are being drained, or have maintenance (announced); and

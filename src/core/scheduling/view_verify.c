@@ -97,6 +97,7 @@ void view_verify(const struct view *view, const struct facts *facts)
 	sets_same(view, view->leaving, fresh, fresh->leaving);
 	sets_same(view, view->lacking, fresh, fresh->lacking);
 	sets_same(view, view->narrow, fresh, fresh->narrow);
+	sets_same(view, view->marked, fresh, fresh->marked);
 	sets_same(view, view->nodes_due, fresh, fresh->nodes_due);
 	if (!view->space_stale) {
 		space_verify(&view->space);
