@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is announced for a time: nothing is placed where it would be in the way. */
 #include "core/scheduling/view.h"
+#include "core/scheduling/window.h"
 #include "sim/checks.h"
 
 void checks_times(struct checks *checks, const struct facts *f, const struct job *job,
 		  uint32_t node, uint32_t mask)
 {
 	const struct node *n = node_get(f, (struct node_id){ node });
-	int64_t end_ms = f->now_ms + job_expected_ms(f, job);
+	int64_t end_ms = job_leaves_ms(f, job);
 
 	if (node_has_window(n) && n->window_from_ms < end_ms && n->window_to_ms > f->now_ms)
 		checks_problem(checks, f,
