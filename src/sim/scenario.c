@@ -443,6 +443,7 @@ static int read_queues(struct reader *r, const struct conf *list)
 		return rc;
 	queues = arena_new_array(r->arena, struct scenario_queue, list->count + 1);
 	s->queues = queues;
+	s->queue_count = 0;
 	for (size_t i = 0; i < list->count; i++) {
 		struct scenario_queue queue = queue_default;
 
