@@ -41,8 +41,8 @@ struct moment {
 	int64_t ms;
 	uint32_t came; /* ends until then */
 	uint32_t first; /* of the jobs that end then, the earliest submission; 0 = none does */
-	uint32_t *
-		free; /* GPUs by class, when the walk was here last: never more from then on. NULL = it was not */
+	/* Nodes by class and free GPUs, when a job was tried here last: never more from then on. NULL = none was */
+	uint32_t *counts;
 	int64_t open_share; /* of shared GPUs, and of those that are cut, the same */
 };
 
@@ -345,11 +345,11 @@ static void moment_count(struct pass *pass)
 {
 	struct moment *moment = &pass->ahead->moments[pass->ahead->at];
 	const struct space *space = pass->ahead->space;
+	size_t numbers = (size_t)space->class_count * (space->gpus_max + 1);
 
-	if (!moment->free)
-		moment->free = arena_new_array(pass->arena, uint32_t, space->class_count);
-	for (uint32_t class = 0; class < space->class_count; class ++)
-		moment->free[class] = (uint32_t)space_free_gpus(space, 0, UINT64_C(1) << class);
+	if (!moment->counts)
+		moment->counts = arena_new_array(pass->arena, uint32_t, numbers);
+	memcpy(moment->counts, space_counts(space, 0, 0), numbers * sizeof(*moment->counts));
 	moment->open_share = space->open_share + space->slice_share;
 }
 
@@ -364,7 +364,6 @@ static void ahead_go(struct pass *pass, uint32_t moment)
 	while (ahead->came < came)
 		end_move(pass, &ahead->ends[ahead->came++], true);
 	ahead->at = moment;
-	moment_count(pass);
 }
 
 /* So many moments on, or as many as there are; false: there is none. */
@@ -465,7 +464,6 @@ static void ahead_make(struct pass *pass, bool spares, bool guesses)
 	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
 		if (!list[i].leaver)
 			attempt_move(pass, list[i].attempt, list[i].shape, true);
-	moment_count(pass);
 }
 
 /* --- finding one ---------------------------------------------------------------------------------------- */
@@ -477,8 +475,9 @@ static bool ahead_is_enough(const struct pass *pass, const struct place_request 
 	return place_bound(pass->ahead->space, request, NULL) == 0;
 }
 
-static bool ahead_fits(const struct pass *pass, const struct place_request *request)
+static bool ahead_fits(struct pass *pass, const struct place_request *request)
 {
+	moment_count(pass);
 	return ahead_is_enough(pass, request) &&
 	       place_find(pass->ahead->space, request, NULL, NULL, NULL) == 0;
 }
@@ -488,16 +487,26 @@ static bool moment_may_do(struct pass *pass, uint32_t at, const struct place_req
 {
 	const struct moment *moment = &pass->ahead->moments[at];
 	const struct shape *shape = request->shape;
-	int64_t gpus = 0;
+	uint32_t width = pass->ahead->space->gpus_max + 1, each = shape->gpus ? shape->gpus : 1;
+	int64_t gpus = 0, tasks = 0;
 
-	if (!moment->free || !request->suits || shape->slice || blocks_exist(pass))
+	if (!moment->counts || !request->suits || shape->slice || blocks_exist(pass))
 		return true;
-	for (uint64_t classes = request->suits & ~request->closed; classes; classes &= classes - 1)
-		gpus += moment->free[__builtin_ctzll(classes)];
-	if (!shape_is_part(shape))
+	for (uint64_t classes = request->suits & ~request->closed; classes;
+	     classes &= classes - 1) {
+		const uint32_t *counts = moment->counts + (size_t)__builtin_ctzll(classes) * width;
+
+		for (uint32_t free = 1; free < width; free++) {
+			gpus += (int64_t)counts[free] * free;
+			tasks += (int64_t)counts[free] * (free / each);
+		}
+	}
+	if (shape_is_part(shape))
+		return gpus * GPU_SHARE + moment->open_share >=
+		       (int64_t)request->tasks * (shape->gpu_part ? shape->gpu_part : 1);
+	if (shape->role_count || !shape->gpus)
 		return gpus >= shape_gpus(shape, request->tasks);
-	return gpus * GPU_SHARE + moment->open_share >=
-	       (int64_t)request->tasks * (shape->gpu_part ? shape->gpu_part : 1);
+	return tasks >= request->tasks;
 }
 
 static bool ahead_fits_at(struct pass *pass, const struct place_request *request, uint32_t moment)
