@@ -217,25 +217,33 @@ static void counts_tell(const struct whatif *w, FILE *out)
 	fputc('\n', out);
 }
 
+static void waits_tell(const struct figures *again, const struct figures *changed, bool fewer,
+		       FILE *out)
+{
+	const double before = again->wait_s.mean, after = changed->wait_s.mean;
+	const char *who = fewer ? "Those that run" : "Jobs";
+	char a[32], b[32];
+
+	if (fabs(after - before) <= 0.01 * before)
+		fprintf(out, "%s would wait as long as they do: %s in the mean.\n", who,
+			replay_seconds_text(before, a));
+	else
+		fprintf(out, "%s would wait %s in the mean in place of %s: %.0f %% %s.\n", who,
+			replay_seconds_text(after, b), replay_seconds_text(before, a),
+			before > 0 ? fabs(after - before) / before * 100 : 100,
+			after < before ? "less" : "more");
+}
+
 static void verdict_tell(const struct whatif *w, FILE *out)
 {
 	const struct figures *again = &w->results[WHATIF_AGAIN].figures,
 			     *changed = &w->results[WHATIF_CHANGED].figures;
-	const double before = again->wait_s.mean, after = changed->wait_s.mean;
-	char a[32], b[32];
 
-	if (changed->refused + changed->unfinished > again->refused + again->unfinished)
-		fprintf(out, "\n%u more jobs could never run.",
-			changed->refused + changed->unfinished - again->refused -
-				again->unfinished);
-	if (fabs(after - before) <= 0.01 * before)
-		fprintf(out, "\nJobs would wait as long as they do: %s in the mean.\n",
-			replay_seconds_text(before, a));
-	else
-		fprintf(out, "\nJobs would wait %s in the mean in place of %s: %.0f %% %s.\n",
-			replay_seconds_text(after, b), replay_seconds_text(before, a),
-			before > 0 ? fabs(after - before) / before * 100 : 100,
-			after < before ? "less" : "more");
+	fputc('\n', out);
+	if (changed->ended < again->ended)
+		fprintf(out, "%u jobs that ran could never run.\n", again->ended - changed->ended);
+	if (changed->ended)
+		waits_tell(again, changed, changed->ended < again->ended, out);
 	if (w->gpus_after != w->gpus_before)
 		fprintf(out, "The cluster would have %lld GPUs in place of %lld.\n",
 			(long long)w->gpus_after, (long long)w->gpus_before);
