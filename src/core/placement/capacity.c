@@ -121,9 +121,7 @@ bool histogram_fit(const struct histogram *histogram, uint32_t tasks, struct fit
 {
 	uint32_t top = CAPACITY_MAX;
 
-	while (top > 1 && !histogram->hosts[top])
-		top--;
-	ret->hosts = histogram_hosts(histogram, top, tasks);
+	ret->hosts = histogram_hosts(histogram, CAPACITY_MAX, tasks);
 	if (!ret->hosts)
 		return false;
 	while (top > 1 && histogram_hosts(histogram, top - 1, tasks) == ret->hosts)

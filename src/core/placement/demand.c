@@ -9,6 +9,7 @@
 /* A wish as the shapes that are alike in it, and the tasks that have it. */
 struct entry {
 	const struct shape *shape; /* the first of them */
+	uint32_t id; /* of that */
 	uint64_t tasks;
 	uint32_t next; /* of the same slot, plus 1 */
 };
@@ -46,14 +47,15 @@ static uint32_t shape_hash(const struct shape *s)
 	return (uint32_t)(x >> 32);
 }
 
-static void tally_add(struct tally *tally, const struct shape *shape, uint64_t tasks)
+static void tally_add(struct tally *tally, uint32_t id, const struct shape *shape, uint64_t tasks)
 {
 	uint32_t *slot = &tally->slots[shape_hash(shape) & tally->mask], at = *slot;
 
 	while (at && !shapes_alike(tally->entries[at - 1].shape, shape))
 		at = tally->entries[at - 1].next;
 	if (!at) {
-		tally->entries[tally->count++] = (struct entry){ .shape = shape, .next = *slot };
+		tally->entries[tally->count++] =
+			(struct entry){ .shape = shape, .id = id, .next = *slot };
 		at = *slot = tally->count;
 	}
 	tally->entries[at - 1].tasks += tasks;
@@ -83,7 +85,7 @@ static void wishes_tally(struct tally *tally, const struct facts *facts, const u
 			continue;
 		shape = shape_get(facts, (struct shape_id){ id });
 		if (shape->gpus && !shape->role_count && !shape->slice)
-			tally_add(tally, shape, (uint64_t)jobs[id] * shape->tasks_min);
+			tally_add(tally, id, shape, (uint64_t)jobs[id] * shape->tasks_min);
 	}
 }
 
@@ -114,6 +116,112 @@ static uint32_t frequent_pick(const struct tally *tally, const struct entry **re
 	return count;
 }
 
+/* --- slots ---------------------------------------------------------------------------------------------- */
+
+static void slot_on(const struct demand *demand, uint32_t slot, uint32_t class,
+		    uint32_t gpu_memory_mib, struct demand_row *ret)
+{
+	const struct demand_wish *wish = &demand->wishes[slot];
+	const struct shape shape = { .gpu_part = wish->part, .gpu_part_mib = wish->part_mib };
+	bool part = wish->part || wish->part_mib;
+	uint32_t share = !part        ? 0
+			 : wish->part ? wish->part
+				      : shape_part(&shape, gpu_memory_mib).share;
+
+	ret->runs[slot] = wish->classes >> class & 1 && (!part || share) ? -1 : 0;
+	ret->share[slot] = (int32_t)share;
+}
+
+void demand_row_make(const struct demand *demand, uint32_t class, uint32_t gpu_memory_mib,
+		     struct demand_row *ret)
+{
+	for (uint32_t slot = 0; slot < DEMAND_WISHES; slot++)
+		slot_on(demand, slot, class, gpu_memory_mib, ret);
+}
+
+static int32_t clipped(int64_t amount)
+{
+	return amount < INT32_MAX ? (int32_t)amount : INT32_MAX;
+}
+
+static void slot_fill(struct space *space, uint32_t slot, uint32_t id, const struct shape *shape)
+{
+	struct demand *demand = &space->demand;
+	struct demand_wish *wish = &demand->wishes[slot];
+	uint64_t classes;
+
+	demand->shapes[slot] = id;
+	space_classes_of(space, shape, &classes);
+	*wish = (struct demand_wish){ .classes = classes,
+				      .cpu_milli = shape->cpu_milli,
+				      .ram_mib = shape->memory_mib,
+				      .gpus = shape->gpus,
+				      .part = shape->gpu_part,
+				      .part_mib = shape->gpu_part_mib };
+	demand->cpu_milli[slot] = clipped(wish->cpu_milli);
+	demand->ram_mib[slot] = clipped(wish->ram_mib);
+	demand->gpus[slot] = shape_is_part(shape) ? 0 : (int32_t)wish->gpus;
+	for (uint32_t class = 0; class < space->class_count && class < CLASS_MIXED; class ++)
+		slot_on(demand, slot, class, space->traits.at[class].gpu_memory_mib,
+			&demand->rows[class]);
+}
+
+static void slot_weigh(struct demand *demand, uint32_t slot, uint32_t weight)
+{
+	const struct demand_wish *wish = &demand->wishes[slot];
+
+	if (!weight || !wish->classes)
+		return;
+	demand->wishes[slot].weight = weight;
+	demand->weight[slot] = (int32_t)weight;
+	demand->whole[slot] = wish->part || wish->part_mib ? 0 : (int32_t)weight;
+	demand->all += (int32_t)weight;
+	demand->count++;
+}
+
+static uint32_t slot_of(const struct demand *demand, uint32_t id)
+{
+	uint32_t slot = 0;
+
+	while (slot < DEMAND_WISHES && demand->shapes[slot] != id)
+		slot++;
+	return slot;
+}
+
+/* Those that had a slot keep it; the others get one that nobody has now. */
+static void slots_give(struct space *space, const struct entry **frequent, uint32_t count,
+		       uint64_t all)
+{
+	struct demand *demand = &space->demand;
+	bool taken[DEMAND_WISHES] = { false };
+	uint32_t slots[DEMAND_WISHES], next = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		slots[i] = slot_of(demand, frequent[i]->id);
+		if (slots[i] < DEMAND_WISHES)
+			taken[slots[i]] = true;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (slots[i] == DEMAND_WISHES) {
+			while (taken[next])
+				next++;
+			slots[i] = next++;
+			slot_fill(space, slots[i], frequent[i]->id, frequent[i]->shape);
+		}
+		slot_weigh(demand, slots[i], (uint32_t)(frequent[i]->tasks * DEMAND_WEIGHT / all));
+	}
+}
+
+static void weights_clear(struct demand *demand)
+{
+	demand->count = 0;
+	demand->all = 0;
+	memset(demand->weight, 0, sizeof(demand->weight));
+	memset(demand->whole, 0, sizeof(demand->whole));
+	for (uint32_t slot = 0; slot < DEMAND_WISHES; slot++)
+		demand->wishes[slot].weight = 0;
+}
+
 void demand_set(struct space *space, const struct facts *facts, const uint32_t *jobs,
 		uint32_t count, struct arena *arena)
 {
@@ -124,7 +232,7 @@ void demand_set(struct space *space, const struct facts *facts, const uint32_t *
 	uint64_t all = 0;
 	uint32_t found;
 
-	demand->count = 0;
+	weights_clear(demand);
 	for (uint32_t id = 1; id < count && !choosy; id++)
 		choosy = jobs[id] && shape_is_choosy(shape_get(facts, (struct shape_id){ id }));
 	if (!choosy)
@@ -134,21 +242,7 @@ void demand_set(struct space *space, const struct facts *facts, const uint32_t *
 	for (uint32_t i = 0; i < found; i++)
 		all += frequent[i]->tasks;
 	demand->many = all >= DEMAND_MANY;
-	for (uint32_t i = 0; i < found; i++) {
-		const struct shape *shape = frequent[i]->shape;
-		uint64_t weight = frequent[i]->tasks * DEMAND_WEIGHT / all, classes;
-
-		if (!weight || !space_classes_of(space, shape, &classes))
-			continue;
-		demand->wishes[demand->count++] =
-			(struct demand_wish){ .classes = classes,
-					      .cpu_milli = shape->cpu_milli,
-					      .ram_mib = shape->memory_mib,
-					      .gpus = shape->gpus,
-					      .part = shape->gpu_part,
-					      .part_mib = shape->gpu_part_mib,
-					      .weight = (uint32_t)weight };
-	}
+	slots_give(space, frequent, found, all);
 	if (demand->count == 1)
 		demand->count = 0;
 }

@@ -14,7 +14,7 @@
 
 #define TENTH (GPU_SHARE / 10)
 
-enum { SHAPES_ROOM = 64 };
+enum { SHAPES_ROOM = 100 };
 
 static struct facts f;
 static struct space space;
@@ -224,6 +224,68 @@ static void whole_gpus_go_where_processors_are_spent(void **state)
 	assert_string_equal(place(bare), "n1/2");
 }
 
+/* The task takes the last processor but seven of n0, so that a GPU there is of no use to one in `every`. Has it gone to n1 for that? */
+static bool goes_to_the_other_node(uint32_t tasks, uint32_t every)
+{
+	struct shape_id part;
+
+	node("n0", 2, 8);
+	node("n1", 2, 9);
+	part = wish(tasks, 1, 3, 1000);
+	(void)wish(tasks / every, 1, 0, 8000);
+	space_build(&space, &f);
+	hold(0, 0, 7, 0);
+	hold(1, 0, 7, 0);
+	demand();
+	return strcmp(place(part), "n1/1") == 0;
+}
+
+static void a_little_more_in_vain_counts_where_few_ask(void **state)
+{
+	(void)state;
+	assert_true(goes_to_the_other_node(50, 25));
+}
+
+static void less_than_a_sixteenth_is_chance_where_many_ask(void **state)
+{
+	(void)state;
+	assert_false(goes_to_the_other_node(500, 25));
+}
+
+static void more_than_a_sixteenth_is_none(void **state)
+{
+	(void)state;
+	assert_true(goes_to_the_other_node(500, 2));
+}
+
+/* Whoever asked before keeps his slot, and what is said of him stays true: the same in any order. */
+static void wishes_come_and_go_and_leave_nothing_behind(void **state)
+{
+	int64_t both, other;
+	struct shape_id small;
+
+	(void)state;
+	node("n0", 2, 8);
+	small = wish(3, 1, 3, 1000);
+	(void)wish(3, 1, 0, 8000);
+	(void)wish(3, 1, 9, 1000);
+	space_build(&space, &f);
+	hold(0, 0, 4, 4);
+	demand();
+	both = demand_fragment(&space, 0);
+	jobs[small.v] = 0;
+	demand();
+	other = demand_fragment(&space, 0);
+	assert_true(other > both);
+	jobs[small.v] = 3;
+	demand();
+	assert_int_equal(demand_fragment(&space, 0), both);
+	space_build(&space, &f);
+	hold(0, 0, 4, 4);
+	demand();
+	assert_int_equal(demand_fragment(&space, 0), both);
+}
+
 static void where_all_want_whole_gpus_or_the_same_nothing_is_measured(void **state)
 {
 	(void)state;
@@ -256,7 +318,8 @@ static void the_most_frequent_wishes_count_and_equally_frequent_ones_together(vo
 	space_build(&space, &f);
 	demand();
 	assert_int_equal(space.demand.count, DEMAND_WISHES);
-	(void)wish(2, 1, 2, 0); /* of seventeen none is more typical than the others */
+	(void)wish(2, 1, 2,
+		   0); /* of one more than have room none is more typical than the others */
 	demand();
 	assert_int_equal(space.demand.count, 0);
 	(void)wish(3, 1, 3, 0);
@@ -302,6 +365,13 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(
 			where_all_want_whole_gpus_or_the_same_nothing_is_measured, begin, end),
+		cmocka_unit_test_setup_teardown(a_little_more_in_vain_counts_where_few_ask, begin,
+						end),
+		cmocka_unit_test_setup_teardown(less_than_a_sixteenth_is_chance_where_many_ask,
+						begin, end),
+		cmocka_unit_test_setup_teardown(more_than_a_sixteenth_is_none, begin, end),
+		cmocka_unit_test_setup_teardown(wishes_come_and_go_and_leave_nothing_behind, begin,
+						end),
 		cmocka_unit_test_setup_teardown(
 			the_most_frequent_wishes_count_and_equally_frequent_ones_together, begin,
 			end),

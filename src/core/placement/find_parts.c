@@ -74,19 +74,24 @@ static bool node_has_open(const struct search *search, uint32_t rank, uint32_t s
 	return false;
 }
 
-uint32_t part_step_find(const struct search *search, uint32_t step, uint32_t first, uint32_t end)
+uint32_t part_step_next(const struct search *search, uint32_t class, uint32_t step, uint32_t first,
+			uint32_t end)
 {
 	const struct space *space = search->space;
+	const uint64_t *set = parts_set(space, class, step);
+	uint32_t rank = bits_next(set, space->node_count, first, end);
 
-	for (uint64_t classes = search->classes; classes; classes &= classes - 1) {
-		const uint64_t *set = parts_set(space, (uint32_t)__builtin_ctzll(classes), step);
-		uint32_t rank = bits_next(set, space->node_count, first, end);
+	while (rank < end &&
+	       !(node_has_open(search, rank, step) && node_capacity(search, rank) >= search->tasks))
+		rank = bits_next(set, space->node_count, rank + 1, end);
+	return rank;
+}
 
-		while (rank < end && !(node_has_open(search, rank, step) &&
-				       node_capacity(search, rank) >= search->tasks))
-			rank = bits_next(set, space->node_count, rank + 1, end);
-		end = rank;
-	}
+static uint32_t part_step_find(const struct search *search, uint32_t step, uint32_t first,
+			       uint32_t end)
+{
+	for (uint64_t classes = search->classes; classes; classes &= classes - 1)
+		end = part_step_next(search, (uint32_t)__builtin_ctzll(classes), step, first, end);
 	return end;
 }
 

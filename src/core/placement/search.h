@@ -84,8 +84,9 @@ int search_place(const struct search *search, const struct place_request *reques
 		 struct arena *arena, struct placement *ret, struct verdict *ret_why);
 uint32_t search_width(const struct search *search, const struct place_request *request);
 
-/* The lowest rank in [first, end) with exactly `free` GPUs free that holds all tasks; `end` = none. */
-uint32_t one_node_lowest(const struct search *search, uint32_t first, uint32_t end, uint32_t free);
+/* The lowest rank in [first, end) of the class with exactly `free` GPUs free that holds all tasks; `end` = none. */
+uint32_t one_node_next(const struct search *search, uint32_t class, uint32_t first, uint32_t end,
+		       uint32_t free);
 
 /* fragment.c: for one task that has a choice */
 bool fragment_counts(const struct search *search);
@@ -155,8 +156,9 @@ uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus);
 int32_t part_node_find(const struct search *search, uint32_t first, uint32_t end);
 /* The node for several tasks that lie on one node. */
 int32_t part_nodes_find(const struct search *search, uint32_t first, uint32_t end);
-/* The lowest rank in [first, end) with room for all tasks and a shared GPU of this step that has room for one. */
-uint32_t part_step_find(const struct search *search, uint32_t step, uint32_t first, uint32_t end);
+/* The lowest rank in [first, end) of the class with room for all tasks and a shared GPU of this step that has room for one. */
+uint32_t part_step_next(const struct search *search, uint32_t class, uint32_t step, uint32_t first,
+			uint32_t end);
 /* Has the GPU room for a task, beside those whose parts lie there? */
 bool part_is_open(const struct search *search, uint32_t rank, uint32_t gpu);
 void part_node_fill(const struct search *search, uint32_t rank, uint32_t tasks,
