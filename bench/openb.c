@@ -4,7 +4,7 @@
  * Fragmentation" (USENIX ATC 2023). The lists are published as cluster-trace-gpu-v2023 of alibaba/clusterdata; they are not part
  * of this tree.
  *
- *	openb FOLDER [LIST [SEEDS]]		default: default 10
+ *	openb FOLDER [LIST [SEEDS [moves]]]		default: default 10
  *
  * The pod list is shuffled, then drawn from at random with replacement, until its demand is 130 % of the GPUs. A task takes a part of one
  * GPU, or whole ones of one node, with its processors and memory; a list of models restricts it. A task that fits nowhere when it comes
@@ -16,6 +16,9 @@
  *	fragments	Fairlead as it is. What is asked for is what has come so far and runs: the list is not known beforehand
  *
  * Then the cost of a placement with all of it, without the scheduler; and of the scheduler, with the same tasks waiting all at once.
+ * With `moves` as the fourth argument the same goes through the scheduler with moves of running jobs: each task makes checkpoints, and for
+ * one that finds no place others move (core/rearranging), whatever that loses; said is how many did.
+ *
  * Nothing is asserted. The random numbers are this program's own, so single runs differ from the published ones.
  */
 #include <inttypes.h>
@@ -59,6 +62,7 @@ static uint32_t pod_count, machine_count, gpu_count;
 static struct facts facts;
 static struct arena step;
 static uint64_t seq;
+static int64_t now_ms = 1700000000000;
 
 /* Processor time, so that what else the machine does counts little. */
 static int64_t processor_ns(void)
@@ -267,7 +271,7 @@ static bool bestfit_place(struct state *states, const struct pod *pod)
 static void put(struct event *e)
 {
 	e->seq = ++seq;
-	e->time_ms = 1700000000000;
+	e->time_ms = now_ms;
 	apply(&facts, e);
 }
 
@@ -453,13 +457,130 @@ static void scheduler_fill(void)
 	view_destroy(view);
 }
 
+/* --- with moves ------------------------------------------------------------------------------------------------------ */
+
+enum { ARRIVAL_MS = 10000, ROUNDS_MAX = 100 };
+
+static void happens(struct view *view, struct event *e)
+{
+	put(e);
+	view_follow(view, &facts, e);
+}
+
+/* What the engine answers to a decision: ranks are ready, start, and go at once. */
+static bool engine_answers(struct view *view, const struct event *d)
+{
+	struct event e;
+
+	if (d->kind == EVENT_ATTEMPT_PLACED) {
+		e = event_make(EVENT_TASK_READY, now_ms, "engine");
+		e.task_ready.attempt = d->attempt_placed.attempt;
+	} else if (d->kind == EVENT_ATTEMPT_RELEASED) {
+		e = event_make(EVENT_TASK_STARTED, now_ms, "engine");
+		e.task_started.attempt = d->attempt_released.attempt;
+	} else if (d->kind == EVENT_ATTEMPT_STOPPED) {
+		e = event_make(EVENT_TASK_EXITED, now_ms, "engine");
+		e.task_exited.attempt = d->attempt_stopped.attempt;
+		e.task_exited.cause = CAUSE_STOPPED;
+	} else {
+		return false;
+	}
+	happens(view, &e);
+	return true;
+}
+
+/* Until nothing is left to do. */
+static void settle(struct view *view)
+{
+	struct decisions d = { .more = true };
+	bool answered = true;
+
+	for (int i = 0; (d.more || answered) && i < ROUNDS_MAX; i++) {
+		answered = false;
+		arena_reset(&step);
+		decide(&facts, view, 10000000, &step, &d);
+		for (uint32_t k = 0; k < d.count; k++)
+			happens(view, &d.events[k]);
+		for (uint32_t k = 0; k < d.count; k++)
+			answered = engine_answers(view, &d.events[k]) || answered;
+	}
+}
+
+/* One task comes; lost when it has no place then. */
+static bool arrival_placed(struct view *view, const struct pod *pod)
+{
+	struct event e = pod_event(pod);
+	uint32_t id = (uint32_t)e.job_submitted.job;
+
+	now_ms += ARRIVAL_MS;
+	e.job_submitted.preempts = 1;
+	e.job_submitted.checkpoint = 1;
+	happens(view, &e);
+	settle(view);
+	if (job_get(&facts, (struct job_id){ id })->attempt.v)
+		return true;
+	e = event_make(EVENT_JOB_CANCEL_ASKED, now_ms, "bench");
+	e.job_cancel_asked.job = id;
+	happens(view, &e);
+	settle(view);
+	return false;
+}
+
+static struct result run_with_moves(uint32_t arrivals)
+{
+	struct result ret = { .at_100 = -1 };
+	struct event e = event_policy_make(0, "bench");
+	uint64_t wanted = 0, allocated = 0;
+	int64_t start = processor_ns();
+	struct view *view;
+
+	cluster_make();
+	e.policy_set.min_runtime_ms = e.policy_set.grace_ms = e.policy_set.backfill_depth = 0;
+	e.policy_set.defragment_moves = 1000000;
+	e.policy_set.defragment_work_ms = INT64_C(1) << 40;
+	put(&e);
+	view = view_create(&facts);
+	for (uint32_t i = 0; i < arrivals; i++) {
+		const struct pod *pod = &pods[order[i]];
+		bool placed = arrival_placed(view, pod);
+
+		wanted += pod_milli(pod);
+		allocated += placed ? pod_milli(pod) : 0;
+		ret.placed += placed;
+		if (ret.at_100 < 0 && wanted >= (uint64_t)gpu_count * 1000)
+			ret.at_100 = unallocated(allocated);
+	}
+	ret.at_130 = unallocated(allocated);
+	ret.ns = processor_ns() - start;
+	view_destroy(view);
+	return ret;
+}
+
+static void moves_measure(uint32_t seeds)
+{
+	double at_100 = 0, at_130 = 0;
+	int64_t moves = 0, ns = 0;
+
+	for (uint32_t seed = 42; seed < 42 + seeds; seed++) {
+		struct result r = run_with_moves(arrivals_make(seed));
+
+		at_100 += r.at_100 / seeds;
+		at_130 += r.at_130 / seeds;
+		moves += facts.moves.jobs;
+		ns += r.ns;
+		facts_deinit(&facts);
+	}
+	printf("%-10s unallocated %6.2f %% at 100 %%, %6.2f %% at 130 %% asked for; %.0f moves, %.1f s of processor time a run\n",
+	       "moves", at_100, at_130, (double)moves / seeds, (double)ns / 1e9 / seeds);
+}
+
 int main(int argc, char **argv)
 {
 	const char *list = argc > 2 ? argv[2] : "default";
 	uint32_t seeds = argc > 3 ? number(argv[3]) : 10;
 
 	if (argc < 2 || !seeds) {
-		fprintf(stderr, "usage: openb FOLDER [LIST [SEEDS]]\n");
+		fprintf(stderr, "usage: openb FOLDER [LIST [SEEDS [moves]]]\n");
 		return 2;
 	}
 	machines_read(argv[1]);
@@ -473,6 +594,12 @@ int main(int argc, char **argv)
 	}
 	printf("%s: %u nodes, %u GPUs, %u tasks, %u shapes, %u seeds\n", list, machine_count,
 	       gpu_count, pod_count, facts.shapes.count, seeds);
+	if (argc > 4 && strcmp(argv[4], "moves") == 0) {
+		facts_deinit(&facts);
+		moves_measure(seeds);
+		arena_deinit(&step);
+		return 0;
+	}
 	rules_compare(seeds);
 	scheduler_fill();
 	facts_deinit(&facts);

@@ -29,6 +29,7 @@
 #include "base/check.h"
 #include "core/scheduling/spot.h"
 
+static const double demand_dollars = 3.06, spot_dollars = 0.97;
 enum { DEMAND_CENTS = 306, SPOT_CENTS = 97, WORK_H = 48, SEED = 42, FILES_MAX = 64 };
 __extension__ typedef __int128 wide;
 
@@ -201,7 +202,7 @@ static double floor_of(const struct trace *t, uint32_t start, const struct setti
 		there_h += t->there[(start + i) % t->count] * (double)t->gap_ms / (double)HOUR_MS;
 	if (there_h > need_h)
 		there_h = need_h;
-	return (there_h * SPOT_CENTS + (need_h - there_h) * DEMAND_CENTS) / 100;
+	return there_h * spot_dollars + (need_h - there_h) * demand_dollars;
 }
 
 /* --- rows ------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a request to its handler, and back: routing, authentication, permission, commands. */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "api/call.h"
@@ -33,6 +35,14 @@ struct api *api_create(const struct api_backend *backend)
 	api->forecasts = forecasts_create();
 	api->log_feed = log_feed_create(backend);
 	return api;
+}
+
+void api_keep(struct api *api, const char *folder)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/forecasts", folder);
+	forecasts_keep(api->forecasts, io_real(), path);
 }
 
 void api_destroy(struct api *api)

@@ -100,6 +100,8 @@ void event_hub_publish(struct event_hub *hub, const struct event *event, const c
 struct http_request;
 struct api;
 struct api *api_create(const struct api_backend *backend);
+/* What of its work outlives the daemon lies in this folder from now on. Before the first request. */
+void api_keep(struct api *api, const char *folder);
 void api_destroy(struct api *api);
 /* http_options.head: who asks what, before the body is read */
 int api_head(void *api, struct http_request *request);

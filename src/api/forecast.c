@@ -7,9 +7,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -19,7 +21,9 @@ enum {
 	USABLE_MS = 60000, /* told at all, with its time */
 	USABLE_COSTS = 30,
 	PLAN_COST_MS = 2000,
-	NICENESS = 5
+	NICENESS = 5,
+	WRITTEN_MS = 60000, /* the file: at most so often */
+	FILE_MOST = 4 << 20 /* bytes */
 };
 
 /* What was foretold of a job that had not started. */
@@ -40,6 +44,9 @@ struct forecasts {
 	struct foretold *book; /* by job */
 	uint32_t count;
 	struct forecast_errors errors;
+	struct io *io; /* NULL = kept nowhere */
+	char *path;
+	int64_t written_ms;
 };
 
 /* --- the book ------------------------------------------------------------------------------------------------------ */
@@ -105,6 +112,86 @@ static void book_add(struct forecasts *f, const struct facts *facts, const struc
 	f->count = count;
 }
 
+/* --- the file ------------------------------------------------------------------------------------------------------ */
+
+/* A line of the sums, then one for each job that still waits; the first word says what it is. */
+static void book_format(const struct forecasts *f, struct buf *out)
+{
+	const struct forecast_errors *e = &f->errors;
+
+	buf_addf(out, "forecasts-1 %lld %lld %lld %lld %lld\n", (long long)e->scored,
+		 (long long)e->safe_known, (long long)e->in_time, (long long)e->loss_likely_ms,
+		 (long long)e->loss_safe_ms);
+	for (uint32_t i = 0; i < f->count; i++)
+		buf_addf(out, "%u %lld %lld\n", f->book[i].job, (long long)f->book[i].start_ms,
+			 (long long)f->book[i].start_by_ms);
+}
+
+/* What is lost when the disk does not take it is told by nobody: it is about estimates. */
+static void book_write(struct forecasts *f)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	if (!f->io)
+		return;
+	book_format(f, &out);
+	(void)io_replace_file(f->io, f->path, buf_text(&out), out.size, 0600);
+	f->written_ms = clock_boot_ms();
+}
+
+/* So many numbers, then the end of the line. */
+static bool line_read(const char **text, int64_t *ret, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		char *end;
+
+		ret[i] = strtoll(*text, &end, 10);
+		if (end == *text || ret[i] < 0)
+			return false;
+		*text = end;
+	}
+	return *(*text)++ == '\n';
+}
+
+static void book_read(struct forecasts *f, const char *text)
+{
+	static const char head[] = "forecasts-1 ";
+	int64_t n[5];
+
+	if (strncmp(text, head, strlen(head)) != 0)
+		return;
+	text += strlen(head);
+	if (!line_read(&text, n, 5))
+		return;
+	f->errors = (struct forecast_errors){ .scored = n[0],
+					      .safe_known = n[1],
+					      .in_time = n[2],
+					      .loss_likely_ms = n[3],
+					      .loss_safe_ms = n[4] };
+	f->book = reallocarray(NULL, FORECASTS_KEPT, sizeof(*f->book));
+	CHECK(f->book);
+	while (*text && f->count < FORECASTS_KEPT && line_read(&text, n, 3)) {
+		if (n[0] < 1 || n[0] > UINT32_MAX ||
+		    (f->count && n[0] <= f->book[f->count - 1].job))
+			return; /* they rise by job */
+		f->book[f->count++] = (struct foretold){ (uint32_t)n[0], n[1], n[2] };
+	}
+}
+
+void forecasts_keep(struct forecasts *f, struct io *io, const char *path)
+{
+	char *text = NULL;
+	size_t size;
+
+	f->io = io;
+	f->path = strdup(path);
+	CHECK(f->path);
+	f->written_ms = clock_boot_ms();
+	if (io_read_file(io, path, FILE_MOST, &text, &size) == 0)
+		book_read(f, text);
+	free(text);
+}
+
 void forecast_errors(struct forecasts *f, const struct facts *now, struct forecast_errors *ret)
 {
 	pthread_mutex_lock(&f->lock);
@@ -160,6 +247,8 @@ static void plan_renew(struct forecasts *f)
 	book_score(f, &facts);
 	book_add(f, &facts, &f->plan);
 	pthread_cond_broadcast(&f->made);
+	if (clock_boot_ms() - f->written_ms >= WRITTEN_MS)
+		book_write(f);
 	plan_deinit(&old);
 	facts_deinit(&facts);
 }
@@ -295,6 +384,8 @@ void forecasts_destroy(struct forecasts *f)
 	pthread_mutex_unlock(&f->lock);
 	if (f->has_thread)
 		(void)pthread_join(f->thread, NULL);
+	book_write(f);
+	free(f->path);
 	if (f->want)
 		facts_deinit(&f->facts);
 	plan_deinit(&f->plan);

@@ -7,11 +7,13 @@
  * cost, whichever is more. Making one is cut after two seconds; then what lies beyond is not known.
  *
  * What was foretold is remembered: the first plan in which a job starts is compared with its first start. That says how far
- * estimates can be trusted. It lives as long as the daemon does; at most FORECASTS_KEPT jobs that still wait.
+ * estimates can be trusted. It is kept in a small file of the data folder, written at most once a minute and at the end, so that a
+ * daemon that is killed loses a minute of it and nothing else; at most FORECASTS_KEPT jobs that still wait.
  *
  * Any thread may ask.
  */
 #include "sim/plan.h"
+#include "store/io.h"
 
 enum { FORECASTS_KEPT = 20000 };
 
@@ -23,6 +25,9 @@ struct estimate {
 };
 
 struct forecasts *forecasts_create(void);
+/* From now on kept in this file; what it says of earlier times counts. One that can't be read, or is none of ours, counts nothing and is
+ * written over. Once, before anybody asks. */
+void forecasts_keep(struct forecasts *forecasts, struct io *io, const char *path);
 void forecasts_destroy(struct forecasts *forecasts); /* NULL is fine; waits for the thread */
 
 /* 0: it is likely to start as *ret says. FORECAST_NONE: it starts in no run of the plan. FORECAST_MAKING: no plan that knows it is at
@@ -35,7 +40,7 @@ int forecast_ask(struct forecasts *forecasts, const struct facts *now, uint32_t 
 bool forecast_new(const struct facts *facts, const struct event *submitted, uint32_t count,
 		  struct estimate *ret);
 
-/* How well starts were foretold since the daemon started. */
+/* How well starts were foretold. */
 struct forecast_errors {
 	int64_t waiting; /* foretold, not started yet */
 	int64_t scored; /* foretold and started */

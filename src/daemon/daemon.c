@@ -423,6 +423,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 		return -1;
 	serve_start(d);
 	d->api = api_create(&d->backend);
+	api_keep(d->api, d->folder);
 	resume_start(d);
 	effects_start(d);
 	effects_adopt(d);

@@ -20,7 +20,6 @@ struct later {
 };
 
 static const struct later later_table[] = {
-	{ "node", "mig_allowed", IS_NOT, "false", "slices of a GPU" },
 	{ "job", "kind", IS, "interactive", "interactive sessions" },
 };
 

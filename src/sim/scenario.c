@@ -31,6 +31,7 @@ static struct scenario_policy policy_of_core(void)
 
 	policy.min_runtime_ms = policy.grace_ms = policy.rejoin_ms = -1;
 	policy.collect_after_ms = policy.half_life_ms = -1;
+	policy.patience = policy.take_turns = policy.reserve_unsure_ms = -1;
 	return policy;
 }
 
@@ -442,6 +443,7 @@ static int read_queues(struct reader *r, const struct conf *list)
 		return rc;
 	queues = arena_new_array(r->arena, struct scenario_queue, list->count + 1);
 	s->queues = queues;
+	s->queue_count = 0;
 	for (size_t i = 0; i < list->count; i++) {
 		struct scenario_queue queue = queue_default;
 
@@ -533,17 +535,33 @@ static int read_defragment(struct reader *r, const struct conf *c, struct scenar
 			      ARRAY_SIZE(known));
 }
 
+/* Who is next among equals. */
+static int read_turns(struct reader *r, const struct conf *c, struct scenario_policy *p)
+{
+	bool turns = p->take_turns > 0;
+	int rc = reader_int(r, c, "patience", 0, 1000, &p->patience);
+
+	if (rc == 0 && conf_find(c, "take_turns")) {
+		rc = reader_bool(r, c, "take_turns", &turns);
+		p->take_turns = turns;
+	}
+	if (rc == 0)
+		rc = reader_duration(r, c, "reserve_unsure", NULL, 0, &p->reserve_unsure_ms);
+	return rc;
+}
+
 static int read_policy(struct reader *r, const struct conf *c)
 {
-	static const char *const known[] = { "min_runtime",    "grace",
-					     "rejoin",         "collect_after",
-					     "half_life",      "packing",
-					     "backfill",       "defragment",
-					     "default_limit",  "black_hole",
-					     "order",          "prices",
-					     "budget_warns",   "allow_critical_burst",
-					     "share_gpus",     "defragment_moves",
-					     "defragment_work" };
+	static const char *const known[] = { "min_runtime",     "grace",
+					     "rejoin",          "collect_after",
+					     "half_life",       "packing",
+					     "backfill",        "defragment",
+					     "default_limit",   "black_hole",
+					     "order",           "prices",
+					     "budget_warns",    "allow_critical_burst",
+					     "share_gpus",      "defragment_moves",
+					     "defragment_work", "patience",
+					     "take_turns",      "reserve_unsure" };
 	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
 											 "window" };
 	struct scenario_policy *p = &r->s->policy;
@@ -591,6 +609,8 @@ static int read_policy(struct reader *r, const struct conf *c)
 		rc = reader_duration(r, hole, "window", NULL, 0, &p->blackhole_window_ms);
 	if (rc == 0)
 		rc = read_defragment(r, c, p);
+	if (rc == 0)
+		rc = read_turns(r, c, p);
 	return rc == 0 ? read_share_gpus(r, c, p) : rc;
 }
 

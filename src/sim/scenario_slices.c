@@ -36,7 +36,13 @@ int scenario_read_slices(struct reader *r, const struct conf *item, struct scena
 {
 	const struct conf *list = conf_find(item, "mig");
 	int64_t *layouts = arena_new_array(r->arena, int64_t, NODE_GPUS_MAX);
+	bool allowed = false;
 	int rc = reader_bool(r, item, "slices_only", &node->slices_only);
+
+	if (rc == 0)
+		rc = reader_bool(r, item, "mig_allowed", &allowed);
+	if (allowed)
+		node->partitioning = PARTITIONING_AUTO;
 
 	if (rc < 0 || !list)
 		return rc;

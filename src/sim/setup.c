@@ -54,6 +54,9 @@ static int set_policy(struct run *run, struct err *err)
 	e.policy_set.defragment_moves = p->defragment_moves;
 	e.policy_set.defragment_work_ms = p->defragment_work_ms;
 	e.policy_set.share_gpus = p->share_gpus;
+	e.policy_set.patience = p->patience;
+	e.policy_set.take_turns = p->take_turns;
+	e.policy_set.reserve_unsure_ms = p->reserve_unsure_ms;
 	return offer(run, &e, run->scenario->line, err);
 }
 

@@ -187,7 +187,8 @@ void world_check_still(struct world *w)
 	arena_reset(&w->step);
 	decide(&w->facts, w->view, w->budget, &w->step, &decided);
 	for (uint32_t i = 0; i < decided.count; i++)
-		if (decided.events[i].kind != EVENT_RESERVATIONS_REVIEWED) /* a look, not a change */
+		if (decided.events[i].kind !=
+		    EVENT_RESERVATIONS_REVIEWED) /* a look, not a change */
 			checks_problem(&w->checks, &w->facts,
 				       "at the end, one more step decides %s",
 				       event_info(decided.events[i].kind)->name);

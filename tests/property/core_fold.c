@@ -187,6 +187,9 @@ static struct event make_policy(struct fold *f)
 		p->blackhole_failures = below(f, 5);
 	if (f->mood.money)
 		p->budget_warns = below(f, 2);
+	p->patience = below(f, 2) * 10;
+	p->take_turns = below(f, 2);
+	p->reserve_unsure_ms = (int64_t)below(f, 2) * 600000;
 	if (f->mood.terms) {
 		p->order_deadline = below(f, 3);
 		p->order_efficiency = below(f, 3);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is announced for a time: maintenance of nodes. Real processes, a real clock."""
 
+import os
+import time
+
 import harness
 
 
@@ -117,3 +120,58 @@ def test_a_reservation_that_cannot_be_honoured_is_refused():
         assert row["idle"] == "keep" and row["to_ms"] - row["from_ms"] == 2 * 3600 * 1000 and row["gpus"] == 3
         assert "there is no reservation" in d.run("reservations", "delete", "c", check=False).err
         assert 'has reservation "a"' in d.run("queues", "delete", "teach", check=False).err
+
+
+def closed_window():
+    """An hour of every day that is half a day away."""
+    hour = (time.gmtime().tm_hour + 12) % 24
+    return "%02d:00-%02d:00" % (hour, (hour + 1) % 24)
+
+
+def test_a_job_waits_for_its_own_window_and_says_so():
+    with harness.Daemon("sim:1x1xH100-80GB") as d:
+        window = closed_window()
+        job = d.submit("true", flags=("--window", window, "--limit", "10m"))
+        said = d.run("explain", str(job)).out
+        assert "runs only in its window (%s)" % window in said and "no `window`" in said, said
+        assert d.job(job)["window"] == window and d.job(job)["window_end"] == "stop"
+        open_now = d.submit("true", flags=("--window", "mon-sun"))
+        d.wait(open_now, "succeeded")
+        refused = d.run("run", "--detach", "--window", "at night", "--", "true", check=False)
+        assert "is not understood" in refused.err, refused.err
+        d.stop()
+        d.up()
+        assert "runs only in its window" in d.run("explain", str(job)).out
+        d.run("cancel", str(job))
+
+
+def test_jobs_keep_away_from_one_another():
+    with harness.Daemon("sim:2x2xH100-80GB") as d:
+        apart = ("--label", "app=web", "--apart-from", "app=web")
+        first, second = d.submit("sleep", "600", flags=apart), d.submit("sleep", "600", flags=apart)
+        d.wait(first, "running")
+        d.wait(second, "running")
+        nodes = {task["node"] for job in (first, second) for task in d.job(job)["attempts"][-1]["tasks"]}
+        assert nodes == {"node0", "node1"}
+        third = d.submit("true", flags=apart)
+        said = d.run("explain", str(third)).out
+        assert "keeps away from jobs with app=web, by node" in said, said
+        d.run("cancel", str(first))
+        d.wait(third, "succeeded")
+        d.run("cancel", str(second))
+
+
+def test_a_reservation_for_a_user_and_what_was_foretold_outlive_a_restart():
+    with harness.Daemon("sim:1x1xH100-80GB") as d:
+        d.run("users", "add", "vera", "--no-account", "--role", "researcher")
+        d.run("reservations", "create", "demo", "--user", "vera", "--gpus", "1", "--for", "2h")
+        job = d.submit("true", flags=("--limit", "3h"))
+        said = d.run("explain", str(job)).out
+        assert 'reserved for user "vera" (reservation "demo")' in said, said
+        d.stop()
+        d.up()
+        row = d.ask("reservations")[0]
+        assert row["user"] == "vera" and row["queue"] == ""
+        d.run("reservations", "delete", "demo")
+        d.wait(job, "succeeded")
+        assert os.path.exists(os.path.join(d.data, "forecasts"))

@@ -4,57 +4,99 @@
 
 #include "core/explain/inner.h"
 #include "core/scheduling/admit.h"
+#include "core/scheduling/due.h"
 #include "core/scheduling/terms.h"
 
 enum { LINES_MAX = 20, HOLDERS_MAX = 3 };
 
 /* --- who is ahead ------------------------------------------------------------------------------------------------- */
 
-/* The list as it grows, with the sums of terms of those that are listed (0 where the policy has no weights). */
+/* The list as it grows, with the sums of terms of those that are listed (0 where the policy has no weights), and when they are due. */
 struct ahead {
 	struct explanation *ret;
 	int64_t score[ARRAY_SIZE(((struct explanation *)0)->ahead)];
+	int64_t due_ms[ARRAY_SIZE(((struct explanation *)0)->ahead)];
 	uint32_t from; /* those before it have a higher rank */
 };
 
+static bool ahead_is_behind(const struct ahead *a, uint32_t at, uint32_t job, int64_t score,
+			    int64_t due_ms)
+{
+	if (a->score[at] != score)
+		return a->score[at] < score;
+	return a->due_ms[at] != due_ms ? a->due_ms[at] > due_ms : a->ret->ahead[at].v > job;
+}
+
 /* Keeps the list in the order of turns and at most as long as there is room. */
-static void ahead_insert(struct ahead *a, uint32_t job, int64_t score)
+static void ahead_insert(struct ahead *a, uint32_t job, int64_t score, int64_t due_ms)
 {
 	struct explanation *ret = a->ret;
-	uint32_t at = ret->ahead_listed;
+	uint32_t at = ret->ahead_listed, moved;
 
-	while (at > a->from && (a->score[at - 1] < score ||
-				(a->score[at - 1] == score && ret->ahead[at - 1].v > job)))
+	while (at > a->from && ahead_is_behind(a, at - 1, job, score, due_ms))
 		at--;
 	if (at == ARRAY_SIZE(ret->ahead))
 		return;
 	if (ret->ahead_listed < ARRAY_SIZE(ret->ahead))
 		ret->ahead_listed++;
-	memmove(&ret->ahead[at + 1], &ret->ahead[at],
-		(ret->ahead_listed - at - 1) * sizeof(ret->ahead[0]));
-	memmove(&a->score[at + 1], &a->score[at],
-		(ret->ahead_listed - at - 1) * sizeof(a->score[0]));
+	moved = ret->ahead_listed - at - 1;
+	memmove(&ret->ahead[at + 1], &ret->ahead[at], moved * sizeof(ret->ahead[0]));
+	memmove(&a->score[at + 1], &a->score[at], moved * sizeof(a->score[0]));
+	memmove(&a->due_ms[at + 1], &a->due_ms[at], moved * sizeof(a->due_ms[0]));
 	ret->ahead[at].v = job;
 	a->score[at] = score;
+	a->due_ms[at] = due_ms;
 }
 
-static void bucket_ahead(const struct words *w, const struct bucket *b, uint32_t limit,
-			 struct ahead *a)
+/* When each of a bucket is due, and the job that must be later. */
+struct due_before {
+	const struct facts *facts;
+	uint32_t class, job;
+	int64_t due_ms; /* of the job */
+	bool all; /* of a higher rank: all are before it */
+};
+
+static int64_t due_of(const struct due_before *d, uint32_t job)
 {
+	return work_due_ms(d->facts, job_get(d->facts, (struct job_id){ job })->submitted_ms,
+			   d->class);
+}
+
+static bool is_before(const void *context, uint32_t id)
+{
+	const struct due_before *d = context;
+	int64_t due_ms = due_of(d, id);
+
+	return d->all || (due_ms != d->due_ms ? due_ms < d->due_ms : id < d->job);
+}
+
+/* Of the job's own rank those who are due before it; of a higher rank all. */
+static void bucket_ahead(const struct words *w, const struct bucket *b, bool same_rank,
+			 int64_t due_ms, struct ahead *a)
+{
+	struct due_before d = { .facts = w->facts,
+				.class = b->work_class,
+				.job = w->job,
+				.due_ms = due_ms,
+				.all = !same_rank };
 	struct sorted_walk walk;
 	uint32_t taken = 0;
 
 	for (bool any = sorted_begin(&w->view->pool, b->jobs, &walk);
-	     any && walk.id < limit && taken < ARRAY_SIZE(a->ret->ahead);
+	     any && is_before(&d, walk.id) && taken < ARRAY_SIZE(a->ret->ahead);
 	     any = sorted_next(&w->view->pool, &walk), taken++)
-		ahead_insert(a, walk.id, 0);
-	a->ret->ahead_count += sorted_before(&w->view->pool, b->jobs, limit, limit);
+		ahead_insert(a, walk.id, 0, due_of(&d, walk.id));
+	a->ret->ahead_count += sorted_count(&w->view->pool, b->jobs, is_before, &d);
 }
 
 /* Of the job's own rank those whose terms come to more; of a higher rank all. */
 static void bucket_ahead_by_terms(const struct words *w, const struct bucket *b, bool same_rank,
-				  const struct user_holds *holds, struct ahead *a)
+				  int64_t own_due_ms, const struct user_holds *holds,
+				  struct ahead *a)
 {
+	struct due_before d = {
+		.facts = w->facts, .class = b->work_class, .job = w->job, .due_ms = own_due_ms
+	};
 	struct sorted_walk walk;
 	struct terms own, terms;
 	uint32_t taken = 0;
@@ -65,17 +107,24 @@ static void bucket_ahead_by_terms(const struct words *w, const struct bucket *b,
 		terms_of(w->facts, w->view, holds, job_get(w->facts, (struct job_id){ walk.id }),
 			 &terms);
 		if (same_rank &&
-		    (terms.sum < own.sum || (terms.sum == own.sum && walk.id >= w->job)))
+		    (terms.sum < own.sum || (terms.sum == own.sum && !is_before(&d, walk.id))))
 			continue;
-		ahead_insert(a, walk.id, terms.sum);
+		ahead_insert(a, walk.id, terms.sum, due_of(&d, walk.id));
 		a->ret->ahead_count++;
 	}
+}
+
+/* As the order has it, also where it stands in no bucket. */
+static int64_t own_due_ms(const struct words *w)
+{
+	return work_due_ms(w->facts, w->j->submitted_ms, job_work_class(w->facts, w->j, 0));
 }
 
 void ahead_find(const struct words *w, struct explanation *ret)
 {
 	uint64_t rank = job_rank(w->j), group = UINT64_MAX;
 	bool weighed = terms_count(&w->facts->policy);
+	int64_t due_ms = own_due_ms(w);
 	struct ahead a = { .ret = ret };
 	struct user_holds holds = { 0 };
 	struct line_walk walk;
@@ -92,9 +141,9 @@ void ahead_find(const struct words *w, struct explanation *ret)
 			a.from = ret->ahead_listed;
 		group = b->rank;
 		if (weighed)
-			bucket_ahead_by_terms(w, b, b->rank == rank, &holds, &a);
+			bucket_ahead_by_terms(w, b, b->rank == rank, due_ms, &holds, &a);
 		else
-			bucket_ahead(w, b, b->rank == rank ? w->job : UINT32_MAX, &a);
+			bucket_ahead(w, b, b->rank == rank, due_ms, &a);
 	}
 	ret->position = ret->ahead_count + 1;
 }
@@ -208,6 +257,26 @@ static void terms_line(const struct words *w, struct chain *chain)
 	chain_add(chain, REASON_NONE,
 		  arena_printf(w->arena, "order among jobs of its priority: %s = %lld", text,
 			       (long long)terms.sum));
+}
+
+/* What is expected of it, and how much later others may come and go first all the same. */
+static void due_line(const struct words *w, struct chain *chain, const struct explanation *e)
+{
+	int64_t late_ms = own_due_ms(w) - w->j->submitted_ms;
+	const char *from = w->j->estimate_ms ? "by its estimate"
+			   : w->j->limit_ms  ? "by its limit"
+			   : w->j->run_ms    ? "as much again as it had"
+					     : "nothing else is known";
+
+	if (!w->facts->policy.patience || !e->ahead_count)
+		return;
+	chain_add(
+		chain, REASON_NONE,
+		arena_printf(
+			w->arena,
+			"it is expected to need the time of one GPU for %s (%s): shorter work of its priority goes first that comes up to %s after it",
+			words_duration(w, job_work_ms(w->facts, w->j, 0)), from,
+			words_duration(w, late_ms)));
 }
 
 static void deadline_line(const struct words *w, struct chain *chain)
@@ -394,6 +463,7 @@ void chain_make(const struct words *w, struct explanation *ret)
 	queue_line(w, &chain);
 	dominant_line(w, &chain);
 	order_line(w, &chain, ret);
+	due_line(w, &chain, ret);
 	terms_line(w, &chain);
 	deadline_line(w, &chain);
 	if (reason_is_of_place(ret->reason) && !w->never) {

@@ -66,9 +66,11 @@ static void who_holds_and_who_is_ahead_is_told(void **state)
 	assert_int_equal(e.ahead_count, 2);
 	assert_int_equal(e.ahead[0].v, 2);
 	assert_int_equal(e.ahead[1].v, 3);
+	assert_non_null(
+		strstr(e.lines[3].text, "the time of one GPU for 1h (nothing else is known)"));
 	assert_non_null(strstr(e.remedy, "job 1 \"holder\" is expected to end in 1h"));
 	assert_non_null(
-		strstr(e.lines[3].text, "job 1 \"holder\" of queue \"default\" holds 8 GPUs"));
+		strstr(e.lines[4].text, "job 1 \"holder\" of queue \"default\" holds 8 GPUs"));
 	world_deinit(&w);
 }
 

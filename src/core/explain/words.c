@@ -639,6 +639,14 @@ static const char *limit_remedy(const struct words *w, const struct verdict *v)
 		share_text(w->arena, queue->limit_share + v->need - v->have));
 }
 
+/* Where nobody is moved by itself a person may want it. */
+static const char *moves_text(const struct words *w)
+{
+	return w->facts->policy.defragment == DEFRAGMENT_OFF
+		       ? "; or running jobs that move: `fairlead defrag --dry-run` says which, as the policy has defragment off"
+		       : "";
+}
+
 static const char *placing_remedy(const struct words *w, const struct verdict *v)
 {
 	long long lacks = (long long)(v->need - v->have);
@@ -655,9 +663,9 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 	if (v->code == REASON_FRAGMENTATION && v->level == PLACE_ONE_MODEL)
 		return words_fit_remedy(w, v);
 	if (v->code == REASON_FRAGMENTATION)
-		return arena_printf(w->arena, "%s free together for each of %lld more task%s%s",
+		return arena_printf(w->arena, "%s free together for each of %lld more task%s%s%s",
 				    words_gpus(w, w->shape->gpus), lacks, lacks == 1 ? "" : "s",
-				    words_next_end(w));
+				    words_next_end(w), moves_text(w));
 	if (v->code == REASON_MEMORY)
 		return arena_printf(w->arena, "asking for at most %s of GPU memory",
 				    size_text(w, v->have));

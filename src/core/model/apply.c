@@ -201,6 +201,9 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 	policy_set(&p->order_user, e->order_user);
 	policy_set(&p->order_budget, e->order_budget);
 	policy_set(&p->budget_warns, e->budget_warns);
+	policy_set(&p->patience, e->patience);
+	policy_set(&p->take_turns, e->take_turns);
+	policy_set(&p->reserve_unsure_ms, e->reserve_unsure_ms);
 	if (e->keep_ended_ms > 0)
 		p->keep_ended_ms = e->keep_ended_ms;
 	if (e->share_gpus >= SHARE_GPUS_TEAM && e->share_gpus <= SHARE_GPUS_OFF)

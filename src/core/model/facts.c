@@ -26,6 +26,9 @@ static const struct policy first_policy = {
 	.share_gpus = SHARE_GPUS_TEAM,
 	.defragment_moves = 20,
 	.defragment_work_ms = 600000,
+	.patience = 10,
+	.take_turns = 1,
+	.reserve_unsure_ms = INT64_C(14) * 86400000,
 };
 
 void facts_init(struct facts *f)

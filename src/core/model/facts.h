@@ -556,6 +556,9 @@ struct policy {
 	int64_t share_gpus; /* enum share_gpus */
 	int64_t defragment_moves; /* jobs moved in an hour, at most */
 	int64_t defragment_work_ms; /* work that may be lost for each GPU gained */
+	int64_t patience; /* hours by which others may be submitted later and still go first, for each GPU-hour of work (due.h); 0 = first come */
+	int64_t take_turns; /* 1 = work that was served long goes for equals that are expected to be shorter */
+	int64_t reserve_unsure_ms; /* a job waits so long before a place is kept for it until ends that nobody declared */
 };
 
 /* Jobs that were moved so that GPUs came to lie together (core/rearranging). */

@@ -72,6 +72,9 @@ static const struct field policy_fields[] = { ONE(I64, min_runtime_ms),
 					      ONE(I64, share_gpus),
 					      ONE(I64, defragment_moves),
 					      ONE(I64, defragment_work_ms),
+					      ONE(I64, patience),
+					      ONE(I64, take_turns),
+					      ONE(I64, reserve_unsure_ms),
 					      LAST };
 #undef SELF
 

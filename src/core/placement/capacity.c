@@ -121,7 +121,9 @@ bool histogram_fit(const struct histogram *histogram, uint32_t tasks, struct fit
 {
 	uint32_t top = CAPACITY_MAX;
 
-	ret->hosts = histogram_hosts(histogram, CAPACITY_MAX, tasks);
+	while (top > 1 && !histogram->hosts[top])
+		top--;
+	ret->hosts = histogram_hosts(histogram, top, tasks);
 	if (!ret->hosts)
 		return false;
 	while (top > 1 && histogram_hosts(histogram, top - 1, tasks) == ret->hosts)

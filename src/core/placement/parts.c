@@ -309,11 +309,16 @@ void parts_follow(struct space *space, uint32_t rank)
 
 void parts_build(struct space *space, const struct facts *facts)
 {
-	for (uint32_t id = 1; id <= facts->shapes.count && !space->parts; id++)
-		space->parts = shape_is_part(shape_get(facts, (struct shape_id){ id }));
-	for (uint32_t rank = 0; rank < space->node_count && !space->parts; rank++)
-		space->parts = node_is_cut(
+	for (uint32_t id = 1; id <= facts->shapes.count && !space->slices; id++) {
+		const struct shape *shape = shape_get(facts, (struct shape_id){ id });
+
+		space->parts = space->parts || shape_is_part(shape);
+		space->slices = shape->slice != 0;
+	}
+	for (uint32_t rank = 0; rank < space->node_count && !space->slices; rank++)
+		space->slices = node_is_cut(
 			node_get(facts, (struct node_id){ space_at(space, rank)->node }));
+	space->parts = space->parts || space->slices;
 	if (!space->parts)
 		return;
 	array_resize(&space->gpu_parts.buf, (size_t)space->node_count * space->gpus_max,
@@ -359,7 +364,7 @@ static bool bytes_same(const struct buf *a, const struct buf *b)
 
 bool parts_same(const struct space *a, const struct space *b)
 {
-	return a->parts == b->parts && a->open_share == b->open_share &&
+	return a->parts == b->parts && a->slices == b->slices && a->open_share == b->open_share &&
 	       a->slice_share == b->slice_share &&
 	       bytes_same(&a->gpu_parts.buf, &b->gpu_parts.buf) &&
 	       bytes_same(&a->part_sets.buf, &b->part_sets.buf);

@@ -186,7 +186,7 @@ bool space_knows(const struct space *space, const struct shape *shape)
 {
 	struct traits_named named = space_named(space);
 
-	if (shape_is_part(shape) && !space->parts)
+	if ((shape_is_part(shape) && !space->parts) || (shape->slice && !space->slices))
 		return false;
 	for (uint32_t i = 0; i < SHAPE_DATA_MAX && shape->data[i].v; i++)
 		if (!space_data(space, shape->data[i]))

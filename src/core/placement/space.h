@@ -144,6 +144,7 @@ struct space {
 	ARRAY(struct space_undo) log;
 	uint32_t log_count;
 	bool parts; /* some wish asks for a part of a GPU, or one is cut; else there is nothing of the following */
+	bool slices; /* some wish asks for a slice, or a GPU is cut */
 	int64_t open_share, slice_share; /* of all GPUs that are shared; of free slices */
 	ARRAY(struct gpu_parts) gpu_parts; /* [rank][index] */
 	ARRAY(uint64_t)

@@ -241,7 +241,7 @@ static void clear(struct space *space)
 	buf_clear(&space->numa_rooms.buf);
 	space->numa = false;
 	space->numa_log_count = 0;
-	space->parts = false;
+	space->parts = space->slices = false;
 	space->open_share = space->slice_share = 0;
 	space->parts_log_count = 0;
 	space->class_count = space->traits_count = space->gpus_max = space->node_count =
@@ -306,7 +306,7 @@ bool space_layout_refresh(struct space *space, const struct facts *facts, struct
 {
 	int32_t rank = space_rank(space, node.v);
 
-	if (!space->parts || rank == RANK_NONE)
+	if (!space->slices || rank == RANK_NONE)
 		return false;
 	space_node_count_in(space, (uint32_t)rank, false);
 	slices_read(space, (uint32_t)rank, node_get(facts, node));

@@ -11,8 +11,8 @@
  * left, the largest first, while all others still stand where they are.
  *
  * On a node those who go are chosen as victims are (scheduling/evict_solve.c): given back from the cheapest on until the task fits, then
- * taken back, the dearest first; and the other way round, which finds the one wide job that is cheaper than many small ones. Sixteen
- * nodes are tried, those where a sum says that it comes cheapest.
+ * taken back, the dearest first; and the other way round, which finds the one wide job that is cheaper than many small ones. 32
+ * nodes are tried, those where sums say that it comes cheapest; jobs for which nothing is free anywhere are not asked.
  *
  * Rejected: chains, where one moves to where another moved away. They find more, but all of them wait for the slowest to leave, and a
  * job that is lost on the way leaves the others without their places.
@@ -21,7 +21,7 @@
 
 #include "core/rearranging/plan.h"
 
-enum { NODES_TRIED = 16, DOMAINS_TRIED = 4 };
+enum { NODES_TRIED = 32, NODES_ASKED = 1024, DOMAINS_TRIED = 4 };
 
 struct clearing {
 	struct pass *pass;
@@ -96,36 +96,86 @@ static void all_shift(const struct clearing *c, const uint32_t *moves, uint32_t 
 
 /* --- which nodes ------------------------------------------------------------------------------------------------ */
 
-/* The least that room on the node may cost, by sums; -1 = all that could go would not make it. */
-static int64_t node_estimate(const struct clearing *c, uint32_t rank)
+/* What the node lacks for the task, by sums; at most 0: nothing. */
+struct lack {
+	int64_t share, cpu_milli, ram_mib;
+};
+
+static struct lack lack_of(const struct clearing *c, uint32_t rank)
 {
 	const struct space *space = &c->pass->view->space;
 	const struct place_node *node = space_at(space, rank);
-	int64_t need = shape_share_on(c->shape, space->traits.at[node->traits].gpu_memory_mib) *
-		       (c->one_node ? c->shape->tasks_min : 1),
-		free = (int64_t)bits_count(place_node_free(node)) * GPU_SHARE + node->open_share,
-		sum = 0, single = -1;
+	int64_t tasks = c->one_node ? c->shape->tasks_min : 1;
+	struct lack lack = {
+		shape_share_on(c->shape, space->traits.at[node->traits].gpu_memory_mib) * tasks -
+			(int64_t)bits_count(place_node_free(node)) * GPU_SHARE - node->open_share,
+		(int64_t)c->shape->cpu_milli * tasks - node->cpu_free,
+		(int64_t)c->shape->memory_mib * tasks - node->ram_free,
+	};
+
+	if (!c->shape->cpu_milli)
+		lack.cpu_milli = 0;
+	if (!c->shape->memory_mib)
+		lack.ram_mib = 0;
+	return lack;
+}
+
+static struct lack lack_less(struct lack lack, const struct node_mover *at)
+{
+	return (struct lack){ lack.share - at->share, lack.cpu_milli - at->cpu_milli,
+			      lack.ram_mib - at->ram_mib };
+}
+
+static bool lacks_nothing(const struct lack *lack)
+{
+	return lack->share <= 0 && lack->cpu_milli <= 0 && lack->ram_mib <= 0;
+}
+
+/* The least that room on the node may cost, by sums; -1 = all that could go would not make it. */
+static int64_t node_estimate(const struct clearing *c, uint32_t rank)
+{
+	const struct node_mover *first = c->movers->at + c->movers->first[rank],
+				*end = c->movers->at + c->movers->first[rank + 1];
+	struct lack lack = lack_of(c, rank), alone;
+	int64_t sum = 0, single = -1;
 	bool any = false;
 
-	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++)
-		if (is_moved(c, c->movers->at[i].mover))
-			free += c->movers->at[i].share;
-	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++) {
-		const struct node_mover *at = &c->movers->at[i];
+	for (const struct node_mover *at = first; at < end; at++)
+		if (is_moved(c, at->mover))
+			lack = lack_less(lack, at);
+	alone = lack;
+	for (const struct node_mover *at = first; at < end; at++) {
+		struct lack rest = lack_less(alone, at);
 
 		if (is_moved(c, at->mover))
 			continue;
-		if (single < 0 && free + at->share >= need)
+		if (single < 0 && lacks_nothing(&rest))
 			single = mover_at(c, at->mover)->cost;
-		if (any && need <= free)
-			break;
+		if (any && lacks_nothing(&lack))
+			continue;
 		any = true;
 		sum += mover_at(c, at->mover)->cost;
-		need -= at->share;
+		lack = lack_less(lack, at);
 	}
-	if (!any || need > free)
+	if (!any || !lacks_nothing(&lack))
 		return -1;
 	return single >= 0 && single < sum ? single : sum;
+}
+
+/* When all who may move are gone: sums say nothing of parts that lie on several GPUs. The space is as before. */
+static bool node_could(const struct clearing *c, uint32_t rank)
+{
+	struct place_request request = node_request(c, rank);
+	uint32_t mark = space_mark(&c->pass->view->space);
+	bool could;
+
+	all_shift(c, c->moves, c->count, true);
+	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++)
+		if (!is_moved(c, c->movers->at[i].mover))
+			mover_give(c->pass, mover_at(c, c->movers->at[i].mover));
+	could = fits(c, &request);
+	space_rollback(&c->pass->view->space, mark);
+	return could;
 }
 
 /* The cheapest nodes by that estimate, of equal ones the first. */
@@ -134,7 +184,7 @@ static uint32_t nodes_pick(const struct clearing *c, uint32_t ret[NODES_TRIED])
 	const struct space *space = &c->pass->view->space;
 	const struct domain *d = &space->domains.at[c->domain];
 	int64_t costs[NODES_TRIED];
-	uint32_t count = 0;
+	uint32_t count = 0, asked = 0;
 
 	for (uint32_t rank = d->first; rank < d->end; rank++) {
 		const struct place_node *node = space_at(space, rank);
@@ -145,7 +195,8 @@ static uint32_t nodes_pick(const struct clearing *c, uint32_t ret[NODES_TRIED])
 			continue;
 		cost = node_estimate(c, rank);
 		if (cost < 0 || c->cost + cost > c->cost_most ||
-		    (count == NODES_TRIED && cost >= costs[count - 1]))
+		    (count == NODES_TRIED && cost >= costs[count - 1]) || asked++ >= NODES_ASKED ||
+		    !node_could(c, rank))
 			continue;
 		if (count < NODES_TRIED)
 			count++;

@@ -12,6 +12,8 @@
 
 #include "core/rearranging/plan.h"
 
+enum { ROOM_MODELS = 4 };
+
 /* --- who ------------------------------------------------------------------------------------------------------- */
 
 static void again_note(struct movers *movers, int64_t at_ms)
@@ -144,8 +146,39 @@ static void movers_sort(const struct pass *pass, struct mover *list, struct move
 	memcpy(list, room, n * sizeof(*list));
 }
 
+/* Whether a task of the shape has a place on free GPUs of a model, as far as that was asked: the last few models. */
+struct room_memo {
+	struct name_id model[ROOM_MODELS];
+	bool has[ROOM_MODELS];
+	uint32_t count;
+};
+
+/* Nothing is kept from it here, and a place that it would find later it finds now. A gang may keep some of its own places. */
+static bool has_room(struct pass *pass, struct room_memo *memos, uint32_t shape_id,
+		     const struct mover *m)
+{
+	struct room_memo *memo = &memos[shape_id];
+	struct place_request request;
+	uint32_t at = 0;
+
+	if (m->attempt->tasks > 1)
+		return true;
+	while (at < memo->count && !name_same(memo->model[at], m->model))
+		at++;
+	if (at < memo->count)
+		return memo->has[at];
+	at = memo->count < ROOM_MODELS ? memo->count++ : ROOM_MODELS - 1;
+	request = pass_request(pass, m->shape, 1);
+	request.closed = 0;
+	request.model = m->model;
+	memo->model[at] = m->model;
+	memo->has[at] = place_find(&pass->view->space, &request, NULL, NULL, NULL) == 0;
+	pass->work++;
+	return memo->has[at];
+}
+
 static void queue_read(struct pass *pass, uint32_t queue, int64_t most, uint64_t *seen,
-		       struct movers *ret)
+		       struct room_memo *memos, struct movers *ret)
 {
 	struct sorted_walk walk;
 
@@ -164,7 +197,7 @@ static void queue_read(struct pass *pass, uint32_t queue, int64_t most, uint64_t
 			continue;
 		m.cost = victim_cost(pass->facts, job, attempt);
 		if (m.cost > most || has_rest(pass, ret, jv, attempt) ||
-		    !mover_read(pass, seen, &m))
+		    !mover_read(pass, seen, &m) || !has_room(pass, memos, job->shape.v, &m))
 			continue;
 		ret->list[ret->count++] = m;
 	}
@@ -208,6 +241,8 @@ static void nodes_fill(const struct pass *pass, struct movers *ret, uint32_t ind
 		if (is_first_there(pass, m, i, seen, &rank))
 			ret->at[next[rank]++] = (struct node_mover){ .mover = index };
 		ret->at[next[rank] - 1].share += task_share(pass, m, i);
+		ret->at[next[rank] - 1].cpu_milli += shape_wish(m->shape, i).cpu_milli;
+		ret->at[next[rank] - 1].ram_mib += shape_wish(m->shape, i).memory_mib;
 	}
 	seen_clear(pass, m, seen);
 }
@@ -264,13 +299,17 @@ void movers_make(struct pass *pass, int64_t most, struct movers *ret)
 {
 	const struct space *space = &pass->view->space;
 	uint64_t *seen = arena_new_array(pass->arena, uint64_t, bits_row(space->node_count) + 1);
+	struct room_memo *memos = arena_new_array(pass->arena, struct room_memo,
+						  (size_t)pass->facts->shapes.count + 1);
 	uint32_t running = 0;
 
+	reserve_layer(pass, 0, false);
+	blocks_none(pass);
 	for (uint32_t q = 1; q < pass->standings.count; q++)
 		running += sorted_size(&pass->view->pool, pass->view->queues.at[q].running);
 	*ret = (struct movers){ .list = arena_new_array(pass->arena, struct mover, running + 1) };
 	for (uint32_t q = 1; q < pass->standings.count; q++)
-		queue_read(pass, q, most, seen, ret);
+		queue_read(pass, q, most, seen, memos, ret);
 	movers_sort(pass, ret->list, arena_new_array(pass->arena, struct mover, ret->count + 1),
 		    ret->count);
 	nodes_make(pass, seen, ret);

@@ -28,7 +28,7 @@ struct mover {
 /* What a mover holds of one node. */
 struct node_mover {
 	uint32_t mover; /* index */
-	int64_t share;
+	int64_t share, cpu_milli, ram_mib;
 };
 
 /* All who may be moved, cheapest first; of equal cost the later submission. */

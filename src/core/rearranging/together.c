@@ -45,10 +45,13 @@ static void unit_note(struct gathering *g, const struct unit *unit)
 
 	if (!unit->gained || unit->cost > most)
 		return;
-	if (at == UNITS_TRIED && !unit_better(unit, &g->units[--at]))
-		return;
-	if (g->unit_count < UNITS_TRIED)
+	if (at == UNITS_TRIED) {
+		at--; /* in the place of the last one */
+		if (!unit_better(unit, &g->units[at]))
+			return;
+	} else {
 		g->unit_count++;
+	}
 	for (; at > 0 && unit_better(unit, &g->units[at - 1]); at--)
 		g->units[at] = g->units[at - 1];
 	g->units[at] = *unit;

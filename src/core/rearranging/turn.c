@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/rearranging/rearrange.h"
 
+#include "core/rearranging/layouts.h"
+
 void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,
 	    struct decisions *ret)
 {
@@ -13,6 +15,7 @@ void decide(const struct facts *facts, struct view *view, uint64_t budget, struc
 	pass_run(&pass);
 	rearrange_run(&pass);
 	pass_grow(&pass);
+	layouts_run(&pass);
 	space_rollback(&view->space, mark);
 	*ret = (struct decisions){ .events = pass.events,
 				   .count = pass.count,

@@ -36,6 +36,9 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		{ "the weight of budgets", e->order_budget, 1000 },
 		{ "budget_warns", e->budget_warns, 1 },
 		{ "keep_ended", e->keep_ended_ms, ADMIT_DURATION_MAX_MS },
+		{ "patience", e->patience, 1000 },
+		{ "take_turns", e->take_turns, 1 },
+		{ "reserve_unsure", e->reserve_unsure_ms, ADMIT_DURATION_MAX_MS },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)

@@ -11,6 +11,9 @@
  * that are much alike share the walk; where it was, counts of free GPUs say later whether it is worth while to go back, and for a wish that
  * had its turn the moment is known before which it does not fit. So thousands of ends at one time are gone through once.
  *
+ * An end that nobody declared is a guess, and waiting for it may be waiting for ever while a place stands empty. So for a job that has
+ * waited for less than the policy's `reserve_unsure` only declared ends come: where these don't suffice it has no reservation.
+ *
  * Where nodes have maintenance announced (blocks.h), more is free after an end, but not always at a later time: whoever begins
  * later meets more of what is announced. Between two such times it is so, and each of these stretches is searched in turn:
  *
@@ -38,8 +41,8 @@ struct moment {
 	int64_t ms;
 	uint32_t came; /* ends until then */
 	uint32_t first; /* of the jobs that end then, the earliest submission; 0 = none does */
-	uint32_t *
-		free; /* GPUs by class, when the walk was here last: never more from then on. NULL = it was not */
+	/* Nodes by class and free GPUs, when a job was tried here last: never more from then on. NULL = none was */
+	uint32_t *counts;
 	int64_t open_share; /* of shared GPUs, and of those that are cut, the same */
 };
 
@@ -61,6 +64,7 @@ struct ahead {
 	uint32_t *lifts, lift_at; /* blocks by their ends; the next one to be seen */
 	uint64_t *blocks, *lifted; /* in the way of the job at hand; over where the walk stands */
 	bool spares; /* best-effort work is gone: for jobs that may evict */
+	bool guesses; /* ends that nobody declared come too */
 	uint32_t changes; /* of the pass when it was copied */
 	uint32_t moves;
 };
@@ -170,6 +174,22 @@ static bool end_is_passed_over(const struct pass *pass, uint32_t id)
 	       attempt_may_be_evicted(attempt_get(pass->facts, (struct attempt_id){ jv->attempt }));
 }
 
+/* Declared, and not overdue: what overruns its estimate may run for ever. What was told to go goes. */
+static bool end_is_guess(const struct pass *pass, const struct end *end)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ end->job });
+
+	return !job->limit_ms && (!job->estimate_ms || end->ms <= pass->facts->now_ms) &&
+	       !pass_job_leaves(pass, end->job);
+}
+
+/* The end does not come for the job at hand. */
+static bool end_is_out(const struct pass *pass, const struct end *end)
+{
+	return end_is_passed_over(pass, end->job) ||
+	       (!pass->ahead->guesses && end_is_guess(pass, end));
+}
+
 static bool end_is_before(const struct end *a, const struct end *b)
 {
 	return a->ms != b->ms ? a->ms < b->ms : a->job < b->job;
@@ -199,10 +219,11 @@ static void starts_read(struct pass *pass)
 		ahead->starts = arena_new_array(pass->arena, struct end, pass->starts);
 	for (uint32_t i = 0; i < pass->count; i++) {
 		const struct event *e = &pass->events[i];
+		struct end end;
 
 		if (e->kind != EVENT_ATTEMPT_PLACED)
 			continue;
-		ahead->starts[ahead->start_count++] = (struct end){
+		end = (struct end){
 			.job = (uint32_t)e->attempt_placed.job,
 			.start = i + 1,
 			.ms = pass->facts->now_ms +
@@ -212,6 +233,8 @@ static void starts_read(struct pass *pass)
 					      (struct job_id){ (uint32_t)e->attempt_placed.job }),
 				      pass->facts->now_ms),
 		};
+		if (ahead->guesses || !end_is_guess(pass, &end))
+			ahead->starts[ahead->start_count++] = end;
 	}
 	for (uint32_t at = ahead->start_count / 2; at-- > 0;)
 		starts_sift(ahead, at);
@@ -239,9 +262,11 @@ static bool end_next(struct pass *pass, struct end *ret)
 	struct ahead *ahead = pass->ahead;
 	bool starts;
 
-	while (ahead->any && end_is_passed_over(pass, ahead->walk.id))
-		ahead->any = sorted_next(&pass->view->pool, &ahead->walk);
-	*ret = (struct end){ .job = ahead->walk.id, .ms = (int64_t)ahead->walk.key };
+	for (; ahead->any; ahead->any = sorted_next(&pass->view->pool, &ahead->walk)) {
+		*ret = (struct end){ .job = ahead->walk.id, .ms = (int64_t)ahead->walk.key };
+		if (!end_is_out(pass, ret))
+			break;
+	}
 	starts = ahead->start_count && (!ahead->any || end_is_before(&ahead->starts[0], ret));
 	if (lift_next(pass, starts ? &ahead->starts[0] : ahead->any ? ret : NULL, ret))
 		return true;
@@ -320,11 +345,11 @@ static void moment_count(struct pass *pass)
 {
 	struct moment *moment = &pass->ahead->moments[pass->ahead->at];
 	const struct space *space = pass->ahead->space;
+	size_t numbers = (size_t)space->class_count * (space->gpus_max + 1);
 
-	if (!moment->free)
-		moment->free = arena_new_array(pass->arena, uint32_t, space->class_count);
-	for (uint32_t class = 0; class < space->class_count; class ++)
-		moment->free[class] = (uint32_t)space_free_gpus(space, 0, UINT64_C(1) << class);
+	if (!moment->counts)
+		moment->counts = arena_new_array(pass->arena, uint32_t, numbers);
+	memcpy(moment->counts, space_counts(space, 0, 0), numbers * sizeof(*moment->counts));
 	moment->open_share = space->open_share + space->slice_share;
 }
 
@@ -339,7 +364,6 @@ static void ahead_go(struct pass *pass, uint32_t moment)
 	while (ahead->came < came)
 		end_move(pass, &ahead->ends[ahead->came++], true);
 	ahead->at = moment;
-	moment_count(pass);
 }
 
 /* So many moments on, or as many as there are; false: there is none. */
@@ -412,7 +436,7 @@ static void ahead_blocks_make(struct pass *pass)
 }
 
 /* As things are now, nothing kept in the space but promises. */
-static void ahead_make(struct pass *pass, bool spares)
+static void ahead_make(struct pass *pass, bool spares, bool guesses)
 {
 	struct ahead *ahead = pass->ahead;
 	uint32_t count, moves = ahead ? ahead->moves : 0, number = ahead ? ahead->number + 1 : 1;
@@ -422,6 +446,7 @@ static void ahead_make(struct pass *pass, bool spares)
 		ahead = pass->ahead = arena_new(pass->arena, struct ahead);
 	*ahead = (struct ahead){ .space = &pass->view->ahead,
 				 .spares = spares,
+				 .guesses = guesses,
 				 .changes = pass->changes,
 				 .number = number,
 				 .moves = moves + pass->view->space.node_count / 16 +
@@ -439,7 +464,6 @@ static void ahead_make(struct pass *pass, bool spares)
 	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
 		if (!list[i].leaver)
 			attempt_move(pass, list[i].attempt, list[i].shape, true);
-	moment_count(pass);
 }
 
 /* --- finding one ---------------------------------------------------------------------------------------- */
@@ -451,8 +475,9 @@ static bool ahead_is_enough(const struct pass *pass, const struct place_request 
 	return place_bound(pass->ahead->space, request, NULL) == 0;
 }
 
-static bool ahead_fits(const struct pass *pass, const struct place_request *request)
+static bool ahead_fits(struct pass *pass, const struct place_request *request)
 {
+	moment_count(pass);
 	return ahead_is_enough(pass, request) &&
 	       place_find(pass->ahead->space, request, NULL, NULL, NULL) == 0;
 }
@@ -462,16 +487,26 @@ static bool moment_may_do(struct pass *pass, uint32_t at, const struct place_req
 {
 	const struct moment *moment = &pass->ahead->moments[at];
 	const struct shape *shape = request->shape;
-	int64_t gpus = 0;
+	uint32_t width = pass->ahead->space->gpus_max + 1, each = shape->gpus ? shape->gpus : 1;
+	int64_t gpus = 0, tasks = 0;
 
-	if (!moment->free || !request->suits || shape->slice || blocks_exist(pass))
+	if (!moment->counts || !request->suits || shape->slice || blocks_exist(pass))
 		return true;
-	for (uint64_t classes = request->suits & ~request->closed; classes; classes &= classes - 1)
-		gpus += moment->free[__builtin_ctzll(classes)];
-	if (!shape_is_part(shape))
+	for (uint64_t classes = request->suits & ~request->closed; classes;
+	     classes &= classes - 1) {
+		const uint32_t *counts = moment->counts + (size_t)__builtin_ctzll(classes) * width;
+
+		for (uint32_t free = 1; free < width; free++) {
+			gpus += (int64_t)counts[free] * free;
+			tasks += (int64_t)counts[free] * (free / each);
+		}
+	}
+	if (shape_is_part(shape))
+		return gpus * GPU_SHARE + moment->open_share >=
+		       (int64_t)request->tasks * (shape->gpu_part ? shape->gpu_part : 1);
+	if (shape->role_count || !shape->gpus)
 		return gpus >= shape_gpus(shape, request->tasks);
-	return gpus * GPU_SHARE + moment->open_share >=
-	       (int64_t)request->tasks * (shape->gpu_part ? shape->gpu_part : 1);
+	return tasks >= request->tasks;
 }
 
 static bool ahead_fits_at(struct pass *pass, const struct place_request *request, uint32_t moment)
@@ -615,11 +650,13 @@ bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_
 		   struct reservation *r)
 {
 	struct ahead *ahead = pass->ahead;
-	bool spares = job->preempts;
+	bool spares = job->preempts,
+	     guesses = pass->facts->now_ms - job->state_ms >= pass->facts->policy.reserve_unsure_ms;
 	int64_t least_ms = 0;
 
-	if (!ahead || ahead->changes != pass->changes || ahead->spares != spares)
-		ahead_make(pass, spares);
+	if (!ahead || ahead->changes != pass->changes || ahead->spares != spares ||
+	    ahead->guesses != guesses)
+		ahead_make(pass, spares, guesses);
 	ahead = pass->ahead;
 	if (blocks_exist(pass) ? !ahead_go_by_blocks(pass, job, request, &least_ms)
 			       : !ahead_seek(pass, job, request))

@@ -3,8 +3,8 @@
  * Who makes room. For a blocked job a set of running jobs is sought that lets it start when they are gone:
  *
  *	candidates	in order: places promised to lower ranks of its own queue; those that leave anyhow; best-effort;
- *			lower ranks of its own queue and work of queues above their share, by cost (GPU-time lost since
- *			the last checkpoint, and the restart)
+ *			lower ranks of its own queue, equals whose turn is over and work of queues above their share, by
+ *			cost (GPU-time lost since the last checkpoint, and the restart)
  *	units		where: single nodes for a job of one task, domains of the level it requires, else the cluster
  *	solve		in a unit, candidates are given back in order until the job fits (proved on the space itself), then
  *			each is taken back, the dearest first, and kept out of the set when the job fits all the same; and
@@ -180,6 +180,7 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 			     .j = first->j,
 			     .shape = first->shape,
 			     .rank = first->rank,
+			     .work = first->work,
 			     .need = first->need,
 			     .cost = -1,
 			     .pledged = true };
@@ -264,6 +265,7 @@ int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack)
 			     .j = j,
 			     .shape = shape_get(pass->facts, j->shape),
 			     .rank = job_rank(j),
+			     .work = turn_class(pass, j),
 			     .room_short = lack != LACKS_PLACE,
 			     .cost = -1 };
 	int rc = hunt_begin(&hunt, lack);

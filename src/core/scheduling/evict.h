@@ -4,6 +4,7 @@
  * A hunt: the search for those who make room for one blocked job. Shared by the files of eviction and by nobody else:
  *
  *	evict_candidates.c	who may have to go for this job
+ *	evict_turns.c		when running work makes room for its equals
  *	evict_solve.c		which of them, and where
  *	evict.c			the entrance; carries the result out
  *
@@ -25,6 +26,7 @@ struct hunt {
 	const struct job *j;
 	const struct shape *shape;
 	uint64_t rank;
+	uint32_t work; /* class of its work, for turns among equals; 0 = it takes none */
 	int64_t need; /* share of its least width, at most */
 	int64_t least; /* the same, at least: of a wish for memory it depends on the GPU */
 	bool room_short;
@@ -46,6 +48,9 @@ static inline const struct victim *candidate(const struct hunt *hunt, uint32_t i
 
 /* A job is passed over in this round of searches: wakes the core when the first of the running jobs is old enough to go. */
 void victims_passed_over(struct pass *pass);
+/* Is the turn of running work of the same queue and rank over? *ret becomes the victim that it is. Else the core is woken when it
+ * will be. */
+bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret);
 /* Lists all candidates. False when they can't be enough, whatever is chosen. */
 bool hunt_candidates(struct hunt *hunt);
 /* Is the candidate one for this job as the queues stand now (some candidates may be given back already)? */

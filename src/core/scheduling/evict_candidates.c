@@ -84,6 +84,8 @@ static bool victim_before(const struct victim *a, const struct victim *b)
 		return a->tier == TIER_BEST_EFFORT;
 	if (a->cost != b->cost)
 		return a->cost < b->cost;
+	if (a->turn != b->turn)
+		return a->turn > b->turn;
 	return a->job != b->job ? victim_is_later(a, b) : a->leaver > b->leaver;
 }
 
@@ -433,7 +435,7 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	if (v->tier == TIER_BEST_EFFORT)
 		return true;
 	if (v->queue == hunt->j->queue.v)
-		return v->rank < hunt->rank;
+		return v->rank < hunt->rank || v->turn;
 	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
 	if (hunt->pledged)
 		return pledge_takes(hunt->pass, hunt->j->queue.v, hunt->need, v, top);
@@ -450,9 +452,10 @@ static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 	uint32_t running = hunt->pass->view->queues.at[queue].running;
 
 	if (queue == hunt->j->queue.v) /* standard work of a lower rank */
-		return sorted_before(&hunt->pass->view->pool, running, hunt->rank, 0) >
-		       sorted_before(&hunt->pass->view->pool, running,
-				     (uint64_t)TIER_STANDARD << 32, 0);
+		return sorted_before(&hunt->pass->view->pool, running,
+				     hunt->rank + (hunt->work > 0),
+				     0) > sorted_before(&hunt->pass->view->pool, running,
+							(uint64_t)TIER_STANDARD << 32, 0);
 	if (hunt->pledged)
 		return running != 0;
 	if (!running ||
@@ -504,11 +507,15 @@ static void list_add(struct hunt *hunt, uint32_t list)
 	for (uint32_t i = 0; i < pass->victim_counts[list]; i++) {
 		const struct victim *v = &pass->victims[list][i];
 
-		if (pass_job_leaves(pass, v->job) ||
-		    (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT &&
-		     v->rank >= hunt->rank))
+		if (pass_job_leaves(pass, v->job))
 			continue;
-		kept->list[kept->count++] = *v;
+		kept->list[kept->count] = *v;
+		if (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT &&
+		    v->rank >= hunt->rank &&
+		    (v->rank > hunt->rank || !turn_may_end(hunt, v, &kept->list[kept->count])))
+			continue;
+		kept->turns = kept->turns || kept->list[kept->count].turn;
+		kept->count++;
 		kept->shares += v->share + v->told;
 	}
 }
@@ -546,6 +553,7 @@ static void kept_make(struct hunt *hunt)
 	}
 	*kept = (struct candidates){ .queue = hunt->j->queue.v,
 				     .rank = hunt->rank,
+				     .work = hunt->work,
 				     .starts = pass->starts,
 				     .need = hunt->need,
 				     .pledged = hunt->pledged };
@@ -557,7 +565,7 @@ static void kept_make(struct hunt *hunt)
 		list_add(hunt, give[i]);
 		lists += kept->count > before;
 	}
-	if (lists > 1)
+	if (lists > 1 || kept->turns)
 		victims_sort(kept->list, arena_new_array(pass->arena, struct victim, room + 1),
 			     kept->count);
 }
@@ -578,8 +586,8 @@ static bool kept_serves(const struct hunt *hunt)
 	const struct candidates *kept = &hunt->pass->kept;
 
 	return kept->list && kept->pledged == hunt->pledged && kept->queue == hunt->j->queue.v &&
-	       kept->rank == hunt->rank && kept->starts == hunt->pass->starts &&
-	       kept->need <= hunt->need;
+	       kept->rank == hunt->rank && kept->work == hunt->work &&
+	       kept->starts == hunt->pass->starts && kept->need <= hunt->need;
 }
 
 bool hunt_candidates(struct hunt *hunt)
@@ -602,19 +610,20 @@ bool hunt_candidates(struct hunt *hunt)
 	return hunt->count && hunt->shares >= hunt->least;
 }
 
-/* Known from another job of the queue: lower ranks and larger needs find no more candidates. */
-bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need,
-		     int64_t least)
+/* Known from another job of the queue: lower ranks, larger needs and more work find no more candidates. */
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, uint32_t work,
+		     int64_t need, int64_t least)
 {
 	const struct barren *b = pass->barren ? &pass->barren[queue] : NULL;
 
 	return b && b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
-	       b->shares < least;
+	       (!work || (b->work && work >= b->work)) && b->shares < least;
 }
 
 bool hunt_is_barren(const struct hunt *hunt)
 {
-	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank, hunt->need, hunt->least);
+	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank, hunt->work, hunt->need,
+			       hunt->least);
 }
 
 void hunt_barren_note(struct hunt *hunt)
@@ -627,6 +636,7 @@ void hunt_barren_note(struct hunt *hunt)
 	if (!pass->barren)
 		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);
 	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank,
+							  .work = hunt->work,
 							  .need = hunt->need,
 							  .shares = shares,
 							  .changes = pass->changes,

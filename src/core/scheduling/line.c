@@ -3,11 +3,11 @@
 
 #include "base/check.h"
 
-static bool comes_before(const struct line_entry *e, uint64_t rank, uint32_t job)
+static bool comes_before(const struct line_entry *a, const struct line_entry *b)
 {
-	if (e->rank != rank)
-		return e->rank > rank;
-	return e->job < job;
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
+	return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->job < b->job;
 }
 
 static uint32_t run_size(const struct line_run *run)
@@ -24,15 +24,13 @@ void line_deinit(struct line *line)
 }
 
 /* The run in which it stands, or would: the last one that begins with it or before. */
-static uint32_t run_of(const struct line *line, uint64_t rank, uint32_t job)
+static uint32_t run_of(const struct line *line, const struct line_entry *entry)
 {
 	uint32_t first = 0, end = line->run_count;
 
 	while (end - first > 1) {
 		uint32_t middle = first + (end - first) / 2;
-		const struct line_entry *e = line->runs.at[middle].entries.at;
-
-		if (comes_before(e, rank, job) || (e->rank == rank && e->job == job))
+		if (!comes_before(entry, line->runs.at[middle].entries.at))
 			first = middle;
 		else
 			end = middle;
@@ -41,14 +39,14 @@ static uint32_t run_of(const struct line *line, uint64_t rank, uint32_t job)
 }
 
 /* How many of the run come before it. */
-static uint32_t place_in(const struct line_run *run, uint64_t rank, uint32_t job)
+static uint32_t place_in(const struct line_run *run, const struct line_entry *entry)
 {
 	uint32_t first = 0, end = run_size(run);
 
 	while (first < end) {
 		uint32_t middle = first + (end - first) / 2;
 
-		if (comes_before(&run->entries.at[middle], rank, job))
+		if (comes_before(&run->entries.at[middle], entry))
 			first = middle + 1;
 		else
 			end = middle;
@@ -101,8 +99,8 @@ void line_add(struct line *line, const struct line_entry *entry)
 
 	if (!line->run_count)
 		(void)run_insert(line, 0);
-	at = run_of(line, entry->rank, entry->job);
-	place = place_in(&line->runs.at[at], entry->rank, entry->job);
+	at = run_of(line, entry);
+	place = place_in(&line->runs.at[at], entry);
 	if (run_size(&line->runs.at[at]) == LINE_RUN_MAX) {
 		run_split(line, at, place);
 		if (place > LINE_RUN_MAX / 2) {
@@ -134,17 +132,16 @@ static void run_join(struct line *line, uint32_t at)
 	}
 }
 
-void line_remove(struct line *line, uint64_t rank, uint32_t job)
+void line_remove(struct line *line, const struct line_entry *entry)
 {
-	uint32_t at = run_of(line, rank, job), place, size;
+	uint32_t at = run_of(line, entry), place, size;
 	struct line_run *run;
 
 	CHECK(line->run_count > 0);
 	run = &line->runs.at[at];
 	size = run_size(run);
-	place = place_in(run, rank, job);
-	CHECK(place < size && run->entries.at[place].rank == rank &&
-	      run->entries.at[place].job == job);
+	place = place_in(run, entry);
+	CHECK(place < size && !comes_before(entry, &run->entries.at[place]));
 	memmove(&run->entries.at[place], &run->entries.at[place + 1],
 		(size - place - 1) * sizeof(struct line_entry));
 	array_resize(&run->entries.buf, (size_t)size - 1, sizeof(struct line_entry));
@@ -158,8 +155,8 @@ bool line_same(const struct line *a, const struct line *b)
 	bool any = line_begin(a, &wa), other = line_begin(b, &wb);
 
 	for (; any && other; any = line_next(&wa), other = line_next(&wb))
-		if (wa.at->rank != wb.at->rank || wa.at->job != wb.at->job ||
-		    wa.at->shape != wb.at->shape)
+		if (wa.at->rank != wb.at->rank || wa.at->due_ms != wb.at->due_ms ||
+		    wa.at->job != wb.at->job || wa.at->shape != wb.at->shape)
 			return false;
 	return any == other && a->count == b->count;
 }

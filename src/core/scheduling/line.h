@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A line: the buckets of one queue in the order in which they have their turns: falling rank, then rising first job. A pass
+ * A line: the buckets of one queue in the order in which they have their turns: falling rank, then when they are due, then rising first job. A pass
  * goes through all of it, however long it is, so it lies in memory as it is walked: runs of up to LINE_RUN_MAX entries,
  * and the runs in a list.
  *
@@ -20,9 +20,10 @@ enum { LINE_RUN_MAX = 128 };
 
 struct line_entry {
 	uint64_t rank;
-	uint32_t job; /* the first of the bucket */
+	int64_t due_ms; /* when the first of the bucket is due, due.h */
+	uint32_t job; /* that one */
 	uint32_t bucket, shape;
-	uint32_t unused;
+	uint32_t work; /* class of the work of its jobs, due.h; 0 = of no matter */
 };
 
 struct line_run {
@@ -43,7 +44,8 @@ struct line_walk {
 
 void line_deinit(struct line *line);
 void line_add(struct line *line, const struct line_entry *entry); /* must not be in it */
-void line_remove(struct line *line, uint64_t rank, uint32_t job); /* must be in it */
+void line_remove(struct line *line,
+		 const struct line_entry *entry); /* rank, time and job; must be in it */
 bool line_same(const struct line *a, const struct line *b); /* but for the numbers of buckets */
 /* Walks in order. False: there is none. The line must not change meanwhile. */
 bool line_begin(const struct line *line, struct line_walk *walk);

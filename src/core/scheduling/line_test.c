@@ -31,8 +31,10 @@ static uint32_t plain_place(const struct plain *p, const struct line_entry *e)
 {
 	uint32_t at = 0;
 
-	while (at < p->count &&
-	       (p->at[at].rank > e->rank || (p->at[at].rank == e->rank && p->at[at].job < e->job)))
+	while (at < p->count && (p->at[at].rank > e->rank ||
+				 (p->at[at].rank == e->rank &&
+				  (p->at[at].due_ms < e->due_ms ||
+				   (p->at[at].due_ms == e->due_ms && p->at[at].job < e->job)))))
 		at++;
 	return at;
 }
@@ -75,9 +77,11 @@ static void a_line_walks_as_a_sorted_array_does(void **state)
 	(void)state;
 	assert_non_null(p);
 	for (uint32_t step = 0; step < STEPS; step++) {
-		struct line_entry e = {
-			.rank = below(RANKS), .job = step + 1, .bucket = step, .shape = step % 17
-		};
+		struct line_entry e = { .rank = below(RANKS),
+					.due_ms = below(4),
+					.job = step + 1,
+					.bucket = step,
+					.shape = step % 17 };
 
 		if (step % 10000 == 0)
 			most = most == 40 ? ROOM - 1 : most == ROOM - 1 ? 1500 : 40;
@@ -89,11 +93,11 @@ static void a_line_walks_as_a_sorted_array_does(void **state)
 		} else if (p->count) {
 			uint32_t at = below(p->count);
 
-			line_remove(&line, p->at[at].rank, p->at[at].job);
+			line_remove(&line, &p->at[at]);
 			plain_remove(p, at);
 		}
 		for (int i = 0; p->count > most && i < 3; i++) {
-			line_remove(&line, p->at[0].rank, p->at[0].job);
+			line_remove(&line, &p->at[0]);
 			plain_remove(p, 0);
 		}
 		longest = p->count > longest ? p->count : longest;
@@ -103,7 +107,7 @@ static void a_line_walks_as_a_sorted_array_does(void **state)
 	}
 	assert_true(longest > 8 * LINE_RUN_MAX);
 	while (p->count) {
-		line_remove(&line, p->at[p->count - 1].rank, p->at[p->count - 1].job);
+		line_remove(&line, &p->at[p->count - 1]);
 		plain_remove(p, p->count - 1);
 	}
 	assert_walk(&line, p);
@@ -122,7 +126,7 @@ static void two_lines_are_the_same_whatever_way_they_came_about(void **state)
 	for (uint32_t i = 500; i >= 1; i--)
 		line_add(&b, &(struct line_entry){ .rank = i % 3, .job = i, .bucket = 1000 + i });
 	assert_true(line_same(&a, &b));
-	line_remove(&b, 1, 250);
+	line_remove(&b, &(struct line_entry){ .rank = 1, .job = 250 });
 	assert_false(line_same(&a, &b));
 	line_add(&b, &(struct line_entry){ .rank = 1, .job = 250, .shape = 9 });
 	assert_false(line_same(&a, &b));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose turn it is. Across queues: the queue that uses least of its share, level by level down the tree; inside
- * a queue: rank (tier, priority), then the earlier submission. Standard and critical work of all queues goes
+ * a queue: rank (tier, priority), then who is due earlier (due.h), then the earlier submission. Standard and critical work of all queues goes
  * before best-effort work of any.
  *
- * A queue's buckets stand in line by rank and first job (line.h), and are walked so. Jobs of one bucket are decided alike: when
+ * A queue's buckets stand in line by rank, time and first job (line.h), and are walked so. Jobs of one bucket are decided alike: when
  * one does not fit, none does, and the bucket is done for this pass; when one starts, the bucket's next job has its turn among those
  * of its rank: such buckets form a heap. So a pass costs about one step per bucket and one per job that starts, however many wait.
  */
@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "core/scheduling/anew.h"
+#include "core/scheduling/due.h"
 #include "core/scheduling/estimate.h"
 #include "core/scheduling/pass.h"
 #include "core/scheduling/terms.h"
@@ -21,6 +22,7 @@
 struct cursor {
 	uint32_t bucket, job;
 	int64_t score; /* of the job's terms; 0 where the policy has no weights */
+	int64_t due_ms;
 	struct sorted_walk *walk;
 };
 
@@ -57,7 +59,9 @@ static const struct bucket *bucket_at(const struct order *order, uint32_t index)
 
 static bool cursor_before(const struct cursor *a, const struct cursor *b)
 {
-	return a->score != b->score ? a->score > b->score : a->job < b->job;
+	if (a->score != b->score)
+		return a->score > b->score;
+	return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->job < b->job;
 }
 
 /* --- heap of one rank -------------------------------------------------------------------------------- */
@@ -116,6 +120,14 @@ static bool next_is_due(const struct order *order, const struct turn *turn)
 	return (tier == TIER_BEST_EFFORT) == order->spare;
 }
 
+static int64_t job_due_ms(const struct order *order, uint32_t bucket, uint32_t job)
+{
+	const struct facts *facts = order->pass->facts;
+
+	return work_due_ms(facts, job_get(facts, (struct job_id){ job })->submitted_ms,
+			   bucket_at(order, bucket)->work_class);
+}
+
 static int64_t job_score(const struct order *order, const struct turn *turn, uint32_t job)
 {
 	const struct facts *facts = order->pass->facts;
@@ -143,6 +155,7 @@ static void bucket_weigh(struct order *order, struct turn *turn, uint32_t bucket
 		heap_push(order, turn,
 			  (struct cursor){ .bucket = bucket,
 					   .job = walk.id,
+					   .due_ms = job_due_ms(order, bucket, walk.id),
 					   .score = job_score(order, turn, walk.id) });
 	}
 }
@@ -186,12 +199,14 @@ static bool score_is_old(struct order *order, struct turn *turn)
 static struct cursor *turn_next(struct order *order, struct turn *turn)
 {
 	for (;;) {
-		turn->at_front = line_is_at_hand(turn) &&
-				 (!turn->count || turn->line.at->job < turn->heap[0].job);
+		turn->at_front = line_is_at_hand(turn);
 		if (turn->at_front) {
 			turn->front = (struct cursor){ .bucket = turn->line.at->bucket,
+						       .due_ms = turn->line.at->due_ms,
 						       .job = turn->line.at->job };
-			return &turn->front;
+			if (!turn->count || cursor_before(&turn->front, &turn->heap[0]))
+				return &turn->front;
+			turn->at_front = false;
 		}
 		if (!turn->count) {
 			if (!rank_open(order, turn))
@@ -230,6 +245,7 @@ static void front_advance(struct order *order, struct turn *turn)
 	if (!sorted_next(pool, c.walk))
 		return;
 	c.job = c.walk->id;
+	c.due_ms = job_due_ms(order, c.bucket, c.job);
 	heap_push(order, turn, c);
 }
 
@@ -260,6 +276,7 @@ static void turn_advance(struct order *order, struct turn *turn)
 		return;
 	}
 	c->job = c->walk->id;
+	c->due_ms = job_due_ms(order, c->bucket, c->job);
 	heap_down(turn, 0);
 }
 
@@ -384,13 +401,14 @@ static bool bucket_is_watched(const struct pass *pass, uint32_t bucket)
  * reservation for it, and nobody can make room. Many buckets end here, so nothing of the job is read.
  */
 static bool bucket_is_hopeless(const struct pass *pass, uint32_t bucket, uint32_t queue,
-			       uint64_t rank, uint32_t shape)
+			       uint64_t rank, uint32_t shape, uint32_t work)
 {
 	const struct shape_memo *memo = &pass->memos[shape];
 
 	return memo->never && memo->no_reservation && rank >= rank_of(TIER_STANDARD, INT32_MIN) &&
 	       !bucket_is_watched(pass, bucket) && !pass->pledges && queue_is_plain(pass, queue) &&
-	       evict_is_barren(pass, queue, rank, memo->need, memo->least);
+	       evict_is_barren(pass, queue, rank, pass->facts->policy.take_turns ? work : 0,
+			       memo->need, memo->least);
 }
 
 /* Outside its own window, or its queue's calendar, a job waits, and the core is woken when it may start. */
@@ -562,9 +580,9 @@ static bool cursor_is_hopeless(const struct order *order, const struct turn *tur
 
 	if (turn->at_front)
 		return bucket_is_hopeless(order->pass, c->bucket, queue, turn->rank,
-					  turn->line.at->shape);
+					  turn->line.at->shape, turn->line.at->work);
 	b = bucket_at(order, c->bucket);
-	return bucket_is_hopeless(order->pass, c->bucket, queue, b->rank, b->shape);
+	return bucket_is_hopeless(order->pass, c->bucket, queue, b->rank, b->shape, b->work_class);
 }
 
 /* Tries the queue's jobs until one starts or none is left. */

@@ -75,6 +75,8 @@ struct victim {
 	int64_t share; /* GPU shares it holds, but for what was told to leave before */
 	int64_t told; /* that, which comes free with it */
 	int64_t cost; /* GPU-ms that its eviction loses; 0 for one that leaves anyhow */
+	uint32_t
+		turn; /* an equal whose turn is over: class of the work that it needs still; else 0 */
 	uint8_t tier;
 	bool coming; /* leaves already, for another job or for good */
 	uint32_t
@@ -123,13 +125,16 @@ struct candidates {
 	uint32_t first, count; /* first: those before it have left */
 	uint32_t queue, starts;
 	uint64_t rank;
+	uint32_t work; /* class, for turns among equals; 0 = none go */
 	int64_t need, shares;
 	bool pledged; /* for a job that is promised the model */
+	bool turns; /* some are equals whose turn is over */
 };
 
 /* What evictions could bring together for a queue's jobs, when it was last looked at. */
 struct barren {
 	uint64_t rank;
+	uint32_t work; /* class of that job's work, as in candidates */
 	int64_t need, shares;
 	uint32_t changes;
 	bool known;
@@ -299,8 +304,10 @@ int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
 /* Nobody who could make room for so many shares is left, for a job of the queue and rank: known from a search before. */
-bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, int64_t need,
-		     int64_t least);
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, uint32_t work,
+		     int64_t need, int64_t least);
+/* evict_turns.c: class of the work of a job that may take the place of equals; 0 = it may not. */
+uint32_t turn_class(const struct pass *pass, const struct job *job);
 bool attempt_may_be_evicted(const struct attempt *attempt);
 /* Among jobs of which no rule says who is first: by submission, then by their queues' names; in one queue by number. */
 bool job_is_earlier(const struct facts *facts, uint32_t a, uint32_t b);

@@ -13,6 +13,9 @@
  * Best-effort work is lent such places and stopped when they are needed, so it is not waited for: it is gone at the
  * beginning, unless the blocked job never evicts.
  *
+ * An end that nobody declared is a guess, and waiting for it may be waiting for ever while a place stands empty. So for a job that has
+ * waited for less than the policy's `reserve_unsure` only declared ends come: where these don't suffice it has no reservation.
+ *
  * What was found is a fact, and is kept as long as it holds (reserve_kept.c).
  */
 #include <string.h>

@@ -175,6 +175,24 @@ uint32_t sorted_before(const struct sorted_pool *pool, uint32_t root, uint64_t k
 	return before;
 }
 
+uint32_t sorted_count(const struct sorted_pool *pool, uint32_t root,
+		      bool (*before)(const void *context, uint32_t id), const void *context)
+{
+	uint32_t count = 0;
+
+	while (root) {
+		const struct sorted_node *node = &pool->nodes.at[root];
+
+		if (before(context, node->id)) {
+			count += sorted_size(pool, node->left) + 1;
+			root = node->right;
+		} else {
+			root = node->left;
+		}
+	}
+	return count;
+}
+
 bool sorted_first(const struct sorted_pool *pool, uint32_t root, uint64_t *ret_key,
 		  uint32_t *ret_id)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/partitioning/geometry.h"
 #include "core/scheduling/testing.h"
 
 #include <string.h>
@@ -164,6 +165,13 @@ uint32_t world_submit(struct world *w, struct wish wish)
 	s->array_count = wish.array;
 	s->gpu_part = wish.part;
 	s->gpu_part_mib = wish.part_mib;
+	s->slice = wish.slice ? wish.slice : "";
+	if (wish.slice) {
+		uint32_t number;
+
+		CHECK(slice_wish_parse(wish.slice, &number));
+		s->gpu_part = slice_share(number);
+	}
 	if (wish.depends) {
 		s->depends = &wish.depends;
 		s->depends_count = 1;
@@ -345,6 +353,31 @@ static const struct job *job_evicted(const struct world *w, const struct event *
 	return job_get(&w->facts, attempt_get(&w->facts, (struct attempt_id){ *ret_attempt })->job);
 }
 
+/* Only idle GPUs are cut, only as their model allows and where the core may. */
+static void layout_check(const struct world *w, const struct event_layout_set *e)
+{
+	const struct node *node = node_get(&w->facts, (struct node_id){ (uint32_t)e->node });
+	const struct geometry *geometry =
+		geometry_of(facts_name(&w->facts, node->model), node->gpu_memory_mib);
+
+	CHECK(node->partitioning == PARTITIONING_AUTO && node->simulated && geometry);
+	for (uint32_t i = 0; i < e->gpus_count; i++) {
+		CHECK(e->gpus[i] < node->gpu_count &&
+		      node->layout[e->gpus[i]] != (uint32_t)e->layouts[i]);
+		CHECK(layout_is_legal(geometry, (uint32_t)e->layouts[i]));
+		for (uint32_t job = 1; job <= w->facts.jobs.count; job++) {
+			const struct attempt *a = attempt_of(w, job);
+
+			for (uint32_t k = 0; a && k < a->tasks; k++) {
+				const struct task *task = task_get(&w->facts, a, k);
+
+				CHECK(!task_holds(task) || task->node.v != e->node ||
+				      !(task->gpu_mask >> e->gpus[i] & 1));
+			}
+		}
+	}
+}
+
 /* `known`: attempts that there were before deciding began: best-effort work placed since is not told to leave again. */
 static void decision_check(const struct world *w, const struct event *e, uint32_t known)
 {
@@ -353,6 +386,8 @@ static void decision_check(const struct world *w, const struct event *e, uint32_
 
 	if (e->kind == EVENT_ATTEMPT_PLACED)
 		CHECK(e->attempt_placed.attempt == (int64_t)w->facts.attempts.count + 1);
+	if (e->kind == EVENT_LAYOUT_SET)
+		layout_check(w, &e->layout_set);
 	if (!job)
 		return;
 	CHECK(job->tier != TIER_CRITICAL);
@@ -454,7 +489,23 @@ const char *world_places(struct world *w, uint32_t job)
 
 struct node_parts {
 	uint32_t share[NODE_GPUS_MAX], mib[NODE_GPUS_MAX];
+	uint32_t slices[NODE_GPUS_MAX]; /* memory slices held */
 };
+
+/* A slice exists and is held once; nothing else lies on a GPU that is cut. */
+static void slice_check(const struct world *w, const struct task *task, struct node_parts *parts)
+{
+	uint32_t gpu = (uint32_t)__builtin_ctz(task->gpu_mask),
+		 layout = node_get(&w->facts, task->node)->layout[gpu],
+		 kind = slice_at_kind(task->slice), start = slice_at_start(task->slice),
+		 mask = ((UINT32_C(1) << slice_memory(kind)) - 1) << start;
+
+	CHECK((layout != 0) == (task->slice != 0));
+	if (!task->slice)
+		return;
+	CHECK(layout_kind(layout, start) == kind && !(parts->slices[gpu] & mask));
+	parts->slices[gpu] |= mask;
+}
 
 static void part_check(const struct world *w, const struct task *task, struct node_parts *parts,
 		       uint32_t *shared)
@@ -497,6 +548,8 @@ void world_check(const struct world *w)
 			      (shape_is_part(shape) && !(busy[task->node.v] & task->gpu_mask)));
 			CHECK(node_get(&w->facts, task->node)->gpu_count >= 32 ||
 			      task->gpu_mask >> node_get(&w->facts, task->node)->gpu_count == 0);
+			if (task->gpu_mask)
+				slice_check(w, task, &parts[task->node.v]);
 			if (shape_is_part(shape))
 				part_check(w, task, &parts[task->node.v], &shared[task->node.v]);
 			else

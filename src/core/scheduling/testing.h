@@ -42,6 +42,7 @@ struct wish {
 	int64_t grace_ms; /* 0 = the policy's; gpus: 0 = one, -1 = none */
 	bool best_effort, polite, checkpoint, held, rejoins;
 	int64_t part, part_mib; /* of one GPU, in 1/63000 or of its memory */
+	const char *slice; /* "1g.10gb"; NULL = none */
 };
 
 void world_init(struct world *w, const char *picture);

@@ -681,6 +681,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_LAYOUT_SET: layout_follow(view, facts, event->layout_set.node); return;
 	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
 	case EVENT_POLICY_SET:
+		view_order_sync(view, facts);
 		running_sync(view, facts);
 		nodes_due_sync(view, facts); /* how many failures are too many */
 		return;

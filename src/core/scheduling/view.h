@@ -56,7 +56,9 @@ struct bucket {
 	uint32_t queue, shape;
 	uint32_t jobs; /* sorted by job id */
 	uint32_t next; /* chain of its look-up slot, or of the free ones */
-	uint32_t first; /* of the jobs; by it the bucket stands in its queue's line */
+	uint32_t first; /* of the jobs; by it the bucket stands in its queue's line: */
+	int64_t due_ms; /* when that one is due */
+	uint16_t work_class; /* of what its jobs need still, due.h; 0 = the policy asks for none */
 	uint8_t run_class;
 	bool declared; /* its jobs have a run-time limit: a claim is lent to such */
 	bool timed; /* its jobs have a window of their own */
@@ -246,6 +248,8 @@ static inline uint32_t view_holder(const struct view *view, uint32_t rank, uint3
 }
 /* Brings the bucket that the job waits in in line with the facts; arrays.c calls it for those let in or kept back. */
 void view_wait_sync(struct view *view, const struct facts *facts, uint32_t job);
+/* The policy's patience may have changed: every bucket goes where it belongs. */
+void view_order_sync(struct view *view, const struct facts *facts);
 /* A job of the shape begins to wait or run, or ceases to. */
 void view_shape_count(struct view *view, uint32_t shape, bool more);
 /* What people ask for, as the space's search weighs it (placement/demand.h), is brought up to date. */

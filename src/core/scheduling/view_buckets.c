@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "core/scheduling/arrays.h"
+#include "core/scheduling/due.h"
 
 _Static_assert(BOOKINGS_MAX <= 64, "a bit for each");
 
@@ -48,7 +49,8 @@ static uint64_t bookings_of(const struct facts *facts, const struct job *job)
 static uint32_t bucket_hash(const struct bucket *b)
 {
 	uint64_t x = (b->rank ^ (uint64_t)b->queue << 40) * UINT64_C(0x9e3779b97f4a7c15) ^
-		     ((uint64_t)b->declared << 40 | (uint64_t)b->shape << 8 | b->run_class);
+		     ((uint64_t)b->work_class << 48 | (uint64_t)b->declared << 40 |
+		      (uint64_t)b->shape << 8 | b->run_class);
 
 	x ^= b->booked * UINT64_C(0xff51afd7ed558ccd);
 	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
@@ -84,22 +86,37 @@ static void bucket_slots_grow(struct view *view)
 	}
 }
 
-/* The bucket stands in its queue's line by its first job; 0 = not in it. */
-static void bucket_move(struct view *view, uint32_t index, uint32_t first)
+static struct line_entry bucket_entry(const struct bucket *b, uint32_t index)
+{
+	return (struct line_entry){ .rank = b->rank,
+				    .due_ms = b->due_ms,
+				    .job = b->first,
+				    .bucket = index,
+				    .shape = b->shape,
+				    .work = b->work_class };
+}
+
+/* The bucket stands in its queue's line by its first job, and when that one is due; 0 = not in it. */
+static void bucket_move(struct view *view, const struct facts *facts, uint32_t index,
+			uint32_t first)
 {
 	struct bucket *b = &view->buckets.at[index];
 	struct line *line = &view->queues.at[b->queue].line;
+	struct line_entry entry = bucket_entry(b, index);
+	int64_t due_ms =
+		first ? work_due_ms(facts, job_get(facts, (struct job_id){ first })->submitted_ms,
+				    b->work_class)
+		      : 0;
 
-	if (b->first == first)
+	if (b->first == first && b->due_ms == due_ms)
 		return;
 	if (b->first)
-		line_remove(line, b->rank, b->first);
+		line_remove(line, &entry);
 	b->first = first;
+	b->due_ms = due_ms;
+	entry = bucket_entry(b, index);
 	if (first)
-		line_add(line, &(struct line_entry){ .rank = b->rank,
-						     .job = first,
-						     .bucket = index,
-						     .shape = b->shape });
+		line_add(line, &entry);
 }
 
 static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
@@ -113,7 +130,8 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 
 		if (b->queue == wanted->queue && b->rank == wanted->rank &&
 		    b->shape == wanted->shape && b->run_class == wanted->run_class &&
-		    b->declared == wanted->declared && b->booked == wanted->booked)
+		    b->declared == wanted->declared && b->booked == wanted->booked &&
+		    b->work_class == wanted->work_class)
 			return index;
 	}
 	index = view->bucket_free;
@@ -160,17 +178,17 @@ static void bucket_count(struct view *view, const struct bucket *b, int32_t more
 		queue->widest = b->share;
 }
 
-static void bucket_enter(struct view *view, uint32_t index, uint32_t job)
+static void bucket_enter(struct view *view, const struct facts *facts, uint32_t index, uint32_t job)
 {
 	struct bucket *b = &view->buckets.at[index];
 
 	sorted_add(&view->pool, &b->jobs, job, job);
 	bucket_count(view, b, 1);
 	if (!b->first || job < b->first)
-		bucket_move(view, index, job);
+		bucket_move(view, facts, index, job);
 }
 
-static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
+static void bucket_leave(struct view *view, const struct facts *facts, uint32_t index, uint32_t job)
 {
 	struct bucket *b = &view->buckets.at[index];
 	uint32_t *link, first = 0;
@@ -179,7 +197,7 @@ static void bucket_leave(struct view *view, uint32_t index, uint32_t job)
 	bucket_count(view, b, -1);
 	if (job == b->first) {
 		(void)sorted_first(&view->pool, b->jobs, NULL, &first);
-		bucket_move(view, index, first);
+		bucket_move(view, facts, index, first);
 	}
 	if (b->jobs)
 		return;
@@ -197,6 +215,23 @@ void view_demand(struct view *view, const struct facts *facts, struct arena *are
 		   (uint32_t)(view->shape_jobs.buf.size / sizeof(uint32_t)), arena);
 }
 
+static uint16_t work_class_of(const struct facts *facts, const struct job *job)
+{
+	return facts->policy.patience || facts->policy.take_turns
+		       ? (uint16_t)job_work_class(facts, job, 0)
+		       : 0;
+}
+
+void view_order_sync(struct view *view, const struct facts *facts)
+{
+	for (uint32_t id = 1; id <= view->job_count; id++)
+		if (job_view_get(view, id)->bucket)
+			view_wait_sync(view, facts, id);
+	for (uint32_t i = 1; i <= view->bucket_count; i++)
+		if (view->buckets.at[i].first)
+			bucket_move(view, facts, i, view->buckets.at[i].first);
+}
+
 void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
@@ -207,6 +242,7 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 				 .queue = job->queue.v,
 				 .shape = job->shape.v,
 				 .run_class = run_class_of(job),
+				 .work_class = work_class_of(facts, job),
 				 .declared = job->limit_ms > 0,
 				 .timed = shape->window.v != 0,
 				 .booked = bookings_of(facts, job) };
@@ -218,8 +254,8 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 	if (bucket == jv->bucket)
 		return;
 	if (jv->bucket) /* first: the job must not stand in a line twice */
-		bucket_leave(view, jv->bucket, id);
+		bucket_leave(view, facts, jv->bucket, id);
 	if (bucket)
-		bucket_enter(view, bucket, id);
+		bucket_enter(view, facts, bucket, id);
 	jv->bucket = bucket;
 }

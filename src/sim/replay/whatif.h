@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What if the cluster had been another one? A recorded history (recorded.h) three times: as it happened; played again on the same nodes, queues and
+ * policy; and with changes. The first two show how far the play can be trusted, the last two what the changes do.
+ */
+#include <stdio.h>
+#include "base/arena.h"
+#include "base/buf.h"
+#include "sim/replay/recorded.h"
+#include "sim/replay/replay_report.h"
+#include "sim/scenario.h"
+
+enum { WHATIF_HAPPENED, WHATIF_AGAIN, WHATIF_CHANGED, WHATIF_COLUMNS };
+
+struct whatif_changes {
+	const char *const *nodes; /* "+4xH100-80GB", "-2xA100-80GB" */
+	uint32_t node_count;
+	const char *policy; /* a policy file; NULL = as it is */
+};
+
+struct whatif {
+	struct arena arena;
+	struct recorded *recorded;
+	struct workload workload;
+	struct scenario as_is, changed;
+	struct replay_result results[WHATIF_COLUMNS];
+	int64_t gpus_before, gpus_after;
+};
+
+/* The recording is closed, and must live as long. whatif_deinit in any case. */
+int whatif_run(struct recorded *recorded, const struct whatif_changes *changes, struct whatif *ret,
+	       struct err *err) MUST_CHECK;
+void whatif_deinit(struct whatif *whatif);
+void whatif_tell(const struct whatif *whatif, FILE *out);
+
+/* "+4xH100-80GB": four nodes like the first with that model; "-2x...": without the last two of it. */
+int whatif_nodes_change(struct scenario *site, const char *text, struct arena *arena,
+			struct err *err) MUST_CHECK;

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster's own journal as a workload, and played again with changes."""
+
+import csv
+import json
+
+import pytest
+
+import harness
+
+
+@pytest.fixture(scope="module")
+def d():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as daemon:
+        daemon.run("queues", "create", "vision", "--guarantee", "2")
+        numbers = [daemon.submit("sleep", "1", flags=("-g", "4", "--queue", "vision", "--limit", "1h")) for _ in range(3)]
+        held = daemon.submit("true", flags=("--hold",))
+        for number in numbers:
+            daemon.wait(number, "succeeded")
+        assert daemon.state(held) == "held"
+        yield daemon
+
+
+def test_the_journal_becomes_a_cluster_and_a_workload_that_can_be_replayed(d, tmp_path):
+    cluster, jobs = str(tmp_path / "site.yaml"), str(tmp_path / "jobs.csv")
+    d.run("sim", "convert", "--from", "journal", "--cluster-out", cluster, "--out", jobs, d.data)
+    lines = open(jobs).read().splitlines()
+    assert lines[0] == "#fairlead-workload 1" and "# 1 jobs never ran: left out" in lines
+    rows = list(csv.DictReader(line for line in lines[1:] if not line.startswith("#")))
+    assert [(r["gpus"], r["queue"], r["limit_s"]) for r in rows] == [("4", "vision", "3600")] * 3
+    assert rows[0]["submit_s"] == "0" and all(0.9 < float(r["run_s"]) < 60 for r in rows)
+    done = d.run("sim", "replay", "--cluster", cluster, "--workload", jobs, "-o", "json")
+    figures = json.loads(done.out)["policies"][0]["figures"]
+    assert figures["jobs"] == figures["ended"] == 3 and figures["wait_s"]["most"] > 0.5  # one after the other
+
+
+def test_with_more_nodes_nobody_would_have_waited(d):
+    done = d.run("plan", "what-if", "--nodes", "+2xH100-80GB")
+    assert "as it happened" in done.out and "% less" in done.out and "12 GPUs in place of 4" in done.out, done
+    past = json.loads(d.run("plan", "what-if", "--nodes", "+2xH100-80GB", "-o", "json").out)["policies"]
+    happened, again, changed = (p["figures"] for p in past)
+    assert happened["jobs"] == happened["ended"] == again["ended"] == changed["ended"] == 3
+    assert happened["wait_s"]["most"] > 0.5 and again["wait_s"]["most"] > 0.5 and changed["wait_s"]["most"] < 0.5
+
+
+def test_another_policy_is_tried_and_what_is_not_possible_is_named(d, tmp_path):
+    (tmp_path / "less.yaml").write_text("queues:\n  - {name: vision, limit: 2}\n")
+    done = d.run("plan", "what-if", "--policy", str(tmp_path / "less.yaml"))
+    assert "3 jobs that ran could never run" in done.out and "would wait" not in done.out, done
+    for words, said in (([], "--nodes, --policy"), (["--nodes", "+1xB200"], "no node has GPUs of the model"), (["--nodes", "-1xH100-80GB"], "no node left"),
+                        (["--nodes", "-2xH100-80GB"], "fewer"), (["--nodes", "4xH100-80GB"], "+4xMODEL")):
+        done = d.run("plan", "what-if", *words, check=False)
+        assert done.code != 0 and said in done.err, (words, done)
+
+
+def test_a_folder_without_a_journal_is_refused(d, tmp_path):
+    done = d.run("sim", "convert", "--from", "journal", str(tmp_path), check=False)
+    assert done.code != 0 and done.err
+    done = d.run("sim", "convert", "--from", "philly", "--cluster-out", str(tmp_path / "c"), "-", check=False)
+    assert done.code != 0 and "--from journal" in done.err
