@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Public traces on the core and under plain policies, beside what is published.
 
-    bench/replay.py BUILD --traces FOLDER [--only muri|lists] [--table FILE]
+    bench/replay.py BUILD --traces FOLDER [--only muri|lists] [--policy TEXT] [--table FILE]
 
 FOLDER holds the published files, unpacked or as .gz, in folders of their own: muri_philly, philly, helios_venus,
 alibaba_pai_2020_sample. docs/workload-format.md says where they come from.
 
-muri: 64 GPUs, mean completion. lists: N nodes of 8 GPUs, mean delay. The first row of each is a
-published or given figure, met by a plain policy: only then do the others mean anything. Everything repeats to the bit. For openb: bench/openb.c."""
+muri: 64 GPUs, mean completion; Fairlead blind, and told the run times as estimates. lists: N nodes of 8 GPUs, mean delay; Fairlead blind
+without eviction, and blind where all jobs save checkpoints and lose 60 s each time they are stopped. The first row of each is a published
+or given figure, met by a plain policy: only then do the others mean anything. Everything repeats to the bit. --policy says what differs
+from the defaults, as in a cluster file, so that a rule can be left out: `--policy "{take_turns: false}"`. For openb: bench/openb.c."""
 
 import argparse
 import gzip
@@ -32,6 +34,7 @@ class Bench:
     def __init__(self, args, folder):
         self.fairlead = str(Path(args.build) / "src/cli/fairlead")
         self.traces, self.folder, self.rows = Path(args.traces), Path(folder), []
+        self.policy = args.policy
 
     def text(self, name):
         plain = self.traces / name
@@ -54,8 +57,21 @@ class Bench:
 
     def nodes(self, count):
         path = self.folder / f"{count}.yaml"
-        path.write_text(f'cluster:\n  nodes:\n    - {{name: "n[0-{count - 1}]", gpus: 8}}\n')
+        path.write_text(f'cluster:\n  nodes:\n    - {{name: "n[0-{count - 1}]", gpus: 8}}\npolicy: {self.policy}\n')
         return path
+
+    def with_columns(self, workload, more):
+        """The same with columns added: `more` makes their values of a job's fields."""
+        lines = Path(workload).read_text().splitlines()
+        names = lines[1].split(",")
+        out = Path(str(workload) + ".more")
+        rows = []
+        for line in lines[2:]:
+            fields = dict(zip(names, line.split(",")))
+            rows.append({**fields, **more(fields)})
+        columns = list(rows[0])
+        out.write_text("\n".join([lines[0], ",".join(columns)] + [",".join(r[c] for c in columns) for r in rows]) + "\n")
+        return out
 
     def row(self, *cells):
         self.rows.append("| " + " | ".join(str(c) for c in cells) + " |")
@@ -65,23 +81,30 @@ class Bench:
 def muri(bench):
     overheads = bench.folder / "overheads.csv"
     overheads.write_text(bench.text("muri_philly/restart_overhead_s.csv"))
-    bench.row("muri trace", "SRTF: published", "here", "SRSF: published", "here", "bound", "Fairlead, evictions a job")
+    bench.row("muri trace", "SRTF: published", "here", "SRSF: published", "here", "bound", "Fairlead blind: mean, evictions a job", "with estimates")
     for name, (srtf, srsf, bound) in MURI.items():
         workload = bench.convert("muri", f"muri_philly/{name}.csv", "--overheads", overheads)
         (a, b), _ = bench.replay(bench.nodes(8), workload, "plain:srtf", "plain:srsf")
-        (ours,), _ = bench.replay(bench.nodes(8), workload)
+        told = bench.with_columns(workload, lambda f: {"estimate_s": f["run_s"]})
+        (blind,), _ = bench.replay(bench.nodes(8), workload)
+        (ours,), _ = bench.replay(bench.nodes(8), told)
         mean = lambda f: f"{f['completion_s']['mean']:,.0f}"
-        bench.row(name, f"{srtf:,}", mean(a), f"{srsf:,}", mean(b), f"{bound:,}", f"{mean(ours)}, {ours['evictions'] / ours['jobs']:.2f}")
+        stopped = lambda f: f"{mean(f)}, {f['evictions'] / f['jobs']:.2f}"
+        bench.row(name, f"{srtf:,}", mean(a), f"{srsf:,}", mean(b), f"{bound:,}", stopped(blind), stopped(ours))
 
 
 def lists(bench):
-    bench.row("list", "nodes", "FIFO 50: given, mean and P99", "here", "Fairlead", "jobs per s of the whole")
+    bench.row("list", "nodes", "FIFO 50: given, mean and P99", "here", "Fairlead blind", "with checkpoints: mean, P99, evictions a job",
+              "jobs per s of the whole")
     for name, (nodes, path, mean, p99) in LISTS.items():
         workload = bench.convert(name, path)
         (plain,), _ = bench.replay(bench.nodes(nodes), workload, "plain:fifo-skip")
         (ours,), took = bench.replay(bench.nodes(nodes), workload)
+        saves = bench.with_columns(workload, lambda f: {"checkpoints": "yes", "restart_s": "60"})
+        (turns,), _ = bench.replay(bench.nodes(nodes), saves)
         pair = lambda f: f"{f['delay_s']['mean']:,.0f}, {f['delay_s']['p99']:,.0f}"
-        bench.row(name, nodes, f"{mean:,}, {p99:,}", pair(plain), pair(ours), f"{ours['jobs'] / took:,.0f}")
+        bench.row(name, nodes, f"{mean:,}, {p99:,}", pair(plain), pair(ours), f"{pair(turns)}, {turns['evictions'] / turns['jobs']:.2f}",
+                  f"{ours['jobs'] / took:,.0f}")
 
 
 def main():
@@ -89,6 +112,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--traces", required=True)
     parser.add_argument("--only", choices=["muri", "lists"])
+    parser.add_argument("--policy", default="{}")
     parser.add_argument("--table")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

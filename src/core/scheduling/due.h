@@ -11,7 +11,8 @@
  * hours for each GPU-hour of its class have passed since its submission; who is due earlier is next. So nobody is overtaken by
  * work that comes later than that, however short it is.
  *
- *	patience 10. 8 GPUs for 1 h, submitted at 0:00: due at 80:00. 1 GPU for 1 h, submitted at 60:00: due at 70:00, so it is next.
+ *	patience 10. 8 GPUs for 1 h, submitted at 0:00: its class begins at 7 h 34 min of one GPU, so it is due at 75:43.
+ *	1 GPU for 1 h, submitted at 60:00: due at 69:27, so it is next. Another one like it at 71:00: due at 80:27, so it is not.
  *
  * Functions of the facts, and of the time for what runs.
  */
