@@ -95,8 +95,9 @@ static void numa_add(struct buf *out, const struct facts *f, const struct node *
 }
 
 static void node_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id,
-		     int64_t fragment)
+		     int64_t fragment, const bool *wishes)
 {
+	const struct slices_idle slices = slices_idle(f, tally, id, wishes);
 	const struct node *node = node_get(f, (struct node_id){ id });
 	char list[EVENT_TEXT_MAX + 1];
 
@@ -128,6 +129,8 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_end(out, ']');
 	count_add(out, "gpus", tally_node(tally, f, (struct node_id){ id }));
 	out_share(out, "fragment", fragment);
+	out_share(out, "slices_idle", slices.idle);
+	out_share(out, "slices_unasked", slices.unasked);
 	node_jobs_add(out, tally, node, id);
 	out_end(out, '}');
 }
@@ -140,6 +143,7 @@ void handle_node_list(struct call *call)
 	uint32_t count;
 	const struct named *order = nodes_by_name(call, &count);
 	int64_t *fragments;
+	const bool *wishes = slices_wishes(f, call->arena);
 
 	fragments = arena_new_array(call->arena, int64_t, f->nodes.count + 1);
 	demand_fragments(f, call->arena, fragments);
@@ -147,7 +151,7 @@ void handle_node_list(struct call *call)
 	out_object(&out, NULL);
 	out_list(&out, "nodes");
 	for (uint32_t i = 0; i < count; i++)
-		node_add(&out, f, &tally, order[i].id, fragments[order[i].id - 1]);
+		node_add(&out, f, &tally, order[i].id, fragments[order[i].id - 1], wishes);
 	out_end(&out, ']');
 	out_list(&out, "levels");
 	for (uint32_t level = 0; level < f->level_count && level < LEVELS_MAX; level++)

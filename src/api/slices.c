@@ -40,6 +40,58 @@ void slices_add(struct buf *out, const struct facts *f, const struct tally *tall
 	out_end(out, ']');
 }
 
+const bool *slices_wishes(const struct facts *f, struct arena *arena)
+{
+	bool *wishes = arena_new_array(arena, bool, f->shapes.count + 1);
+
+	for (uint32_t id = 1; id <= f->jobs.count; id++) {
+		const struct job *job = job_get(f, (struct job_id){ id });
+
+		if ((job_is_waiting(job) || job_is_live(job)) && shape_get(f, job->shape)->slice)
+			wishes[job->shape.v] = true;
+	}
+	return wishes;
+}
+
+static bool is_asked(const struct facts *f, const bool *wishes, uint32_t wish)
+{
+	for (uint32_t id = 1; id <= f->shapes.count; id++)
+		if (wishes[id] && shape_get(f, (struct shape_id){ id })->slice == wish)
+			return true;
+	return false;
+}
+
+static bool is_held(const struct tally *tally, uint32_t row, uint32_t slice)
+{
+	for (uint32_t at = tally->gpu_part[row]; at; at = tally->parts[at - 1].next)
+		if (tally->parts[at - 1].slice == slice)
+			return true;
+	return false;
+}
+
+struct slices_idle slices_idle(const struct facts *f, const struct tally *tally, uint32_t node_id,
+			       const bool *wishes)
+{
+	const struct node *node = node_get(f, (struct node_id){ node_id });
+	const struct geometry *geometry = node_geometry(f, node);
+	struct slices_idle sum = { 0, 0 };
+
+	for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++)
+		for (uint32_t start = 0; node->layout[gpu] && start < LAYOUT_SLOTS; start++) {
+			const uint32_t kind = layout_kind(node->layout[gpu], start);
+			const struct slice_profile *p = geometry_profile(geometry, kind);
+			uint32_t share;
+
+			if (!p || is_held(tally, (node_id - 1) * NODE_GPUS_MAX + gpu,
+					  slice_at(kind, start)))
+				continue;
+			share = slice_share(profile_wish(p));
+			sum.idle += share;
+			sum.unasked += is_asked(f, wishes, profile_wish(p)) ? 0 : share;
+		}
+	return sum;
+}
+
 void handle_gpu_cut(struct call *call)
 {
 	struct event event = call_event(call, EVENT_LAYOUT_SET);

@@ -7,6 +7,15 @@
 /* `slices`: the instances that exist on the GPU, with the job that holds each. */
 void slices_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t node_id,
 		uint32_t index);
+/* Slices of the node that nobody holds, in GPU shares; of these, such as no job that waits or runs asks for. `wishes` from
+ * slices_wishes. */
+struct slices_idle {
+	int64_t idle, unasked;
+};
+struct slices_idle slices_idle(const struct facts *f, const struct tally *tally, uint32_t node_id,
+			       const bool *wishes);
+/* By shape: some job that waits or runs asks for its slice. In the arena. */
+const bool *slices_wishes(const struct facts *f, struct arena *arena);
 /* nodes.c: the node of the path; GPUs of it, by "index" or "mask" of the body. */
 int node_find(struct call *call, struct node_id *ret, struct err *err) MUST_CHECK;
 int gpu_mask_read(struct call *call, const struct conf *body, struct node_id id, int64_t *ret,

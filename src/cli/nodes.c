@@ -49,6 +49,19 @@ static void cell_cpus(const json_t *row, struct buf *out)
 }
 
 /* GPUs of each of its NUMA nodes: "4+4". */
+/* "0.429", "0.429 (0.286 unasked)"; nothing where no GPU is cut. */
+static void cell_slices(const json_t *row, struct buf *out)
+{
+	if (!json_number_value(json_object_get(row, "slices_idle")))
+		return;
+	cell_number(json_object_get(row, "slices_idle"), out);
+	if (!json_number_value(json_object_get(row, "slices_unasked")))
+		return;
+	buf_adds(out, " (");
+	cell_number(json_object_get(row, "slices_unasked"), out);
+	buf_adds(out, " unasked)");
+}
+
 static void cell_numa(const json_t *row, struct buf *out)
 {
 	const json_t *numa;
@@ -114,6 +127,8 @@ static const struct column columns[] = {
 	{ "DRIVER", "driver", CELL_TEXT, true },
 	{ "CUDA", "cuda", CELL_TEXT, true },
 	{ "CLASS", "class", CELL_TEXT, true },
+	{ "PARTITIONING", "partitioning", CELL_TEXT, true },
+	{ "IDLE-SLICES", .cell = cell_slices, .wide = true },
 	{ "LABELS", "labels", CELL_TEXT, true },
 	{ "TAINTS", "taints", CELL_TEXT, true },
 	{ "DATA", "data", CELL_TEXT, true },

@@ -38,6 +38,9 @@ def test_slices_are_cut_held_shown_and_told(d, tmp_path):
     assert "1 task of 2g.20gb of a GPU" in d.run("job", str(job)).out
     task = d.job(job)["attempts"][-1]["tasks"][0]
     assert task["gpu_memory_enforced"] is True and task["gpu_memory_mib"] == 20096 and task["gpu_share"] == 0.286, task
+    shown = d.ask("nodes")[0]
+    assert shown["slices_idle"] == 0.571 and shown["slices_unasked"] == 0.571, shown
+    assert "0.571 (0.571 unasked)" in d.run("nodes", "-o", "wide").out
     assert "2g.20gb:%d" % job in d.run("gpus", "-o", "wide").out
     refused = d.run("gpus", "cut", name + "/1", "--slices", "", check=False)
     assert refused.code != 0 and "in use" in refused.err, refused.err
@@ -102,3 +105,18 @@ def test_a_node_says_who_cuts_its_gpus(d):
     assert "there for slices alone" in d.run("explain", str(whole)).out
     d.run("nodes", "set", name, "--slices-only", "no")
     assert d.wait(whole)["state"] == "succeeded"
+
+
+def test_idle_gpus_are_cut_for_jobs_where_the_node_allows_it(d, tmp_path):
+    go = tmp_path / "go"
+    d.run("nodes", "set", node(d), "--partitioning", "auto")
+    jobs = [d.submit(*waiting(go), flags=("-g", "3g.40gb", "--kind", "batch")) for _ in range(3)]
+    for job in jobs:
+        d.wait(job, "running")
+    assert sorted(s["job"] for g in d.ask("gpus") for s in g["slices"] if s["slice"] == "3g.40gb")[-3:] == jobs
+    go.touch()
+    for job in jobs:
+        assert d.wait(job)["state"] == "succeeded"
+    whole = d.submit("true", flags=("-g", "2"))
+    assert d.wait(whole)["state"] == "succeeded"
+    assert not any(g["slices"] for g in d.ask("gpus"))
