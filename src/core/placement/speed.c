@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "core/fabric/known.h"
+#include "core/model/roles.h"
 
 /* --- building -------------------------------------------------------------------------------------------- */
 
@@ -241,13 +242,66 @@ bool speed_suffices(struct search *search, const struct placement *placement, st
 	return slowdown <= 1000 + shape->max_slowdown;
 }
 
+/* The role with the most GPUs of all its tasks, the first of equal ones: its tasks are those that talk most. */
+static uint32_t widest_role(const struct shape *shape, uint32_t tasks)
+{
+	uint32_t best = 0;
+	uint64_t most = 0;
+
+	for (uint32_t role = 0; role < shape->role_count; role++) {
+		uint64_t gpus =
+			(uint64_t)shape_role_tasks(shape, tasks, role) * shape->role_gpus[role];
+
+		if (gpus > most) {
+			most = gpus;
+			best = role;
+		}
+	}
+	return best;
+}
+
+/* The tasks of one role as a wish and a place of their own, by node: a role may have tasks in front of and behind those of others. */
+static void role_alone(const struct shape *shape, const struct placement *placement, uint32_t role,
+		       struct arena *arena, struct shape *ret_shape, struct placement *ret)
+{
+	*ret_shape = *shape;
+	ret_shape->role_count = 0;
+	ret_shape->gpus = shape->role_gpus[role];
+	*ret = *placement;
+	ret->ranks = arena_new_array(arena, uint32_t, placement->count + 1);
+	ret->masks = arena_new_array(arena, uint32_t, placement->count + 1);
+	ret->count = 0;
+	for (uint32_t i = 0; i < placement->count; i++) {
+		uint32_t at = ret->count;
+
+		if (shape_role(shape, i) != role)
+			continue;
+		for (; at > 0 && ret->ranks[at - 1] > placement->ranks[i]; at--) {
+			ret->ranks[at] = ret->ranks[at - 1];
+			ret->masks[at] = ret->masks[at - 1];
+		}
+		ret->ranks[at] = placement->ranks[i];
+		ret->masks[at] = placement->masks[i];
+		ret->count++;
+	}
+	ret_shape->tasks_min = ret_shape->tasks_max = ret->count;
+}
+
 bool place_speed(const struct space *space, const struct shape *shape, uint8_t kind,
 		 const struct placement *placement, struct arena *arena, struct place_speed *ret)
 {
 	static const struct fabric_load unknown;
 	struct fabric_estimate best, here;
+	struct placement its;
+	struct shape alone;
 
 	*ret = (struct place_speed){ 0 };
+	if (space_fabric(space) && shape->role_count) {
+		role_alone(shape, placement, widest_role(shape, placement->count), arena, &alone,
+			   &its);
+		shape = &alone;
+		placement = &its;
+	}
 	if (!space_fabric(space) || !wish_talks(shape, placement->count))
 		return false;
 	speed_best(space, shape, placement->count, &best);

@@ -11,7 +11,8 @@
  *
  * Rates are compared in steps of an eighth of a doubling: what differs by less is as fast, and there packing decides. Nothing
  * of this is done, and nothing of it costs anything, while nobody has described the fabric, or for a wish whose tasks
- * do not talk: a single GPU, parts of GPUs, replicas of an endpoint. Of a gang with roles nothing is predicted.
+ * do not talk: a single GPU, parts of GPUs, replicas of an endpoint. Of a gang with roles the
+ * figures are those of its role with the most GPUs: the all-reduce among its tasks; the place is not chosen by them.
  */
 #include "core/placement/search.h"
 
