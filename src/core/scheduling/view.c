@@ -474,23 +474,6 @@ static void nodes_due_sync(struct view *view, const struct facts *facts)
 		node_due_sync(view, facts, id);
 }
 
-static bool node_is_left(const struct node *node)
-{
-	return node->state == NODE_DRAINING || node->state == NODE_MAINTENANCE ||
-	       node_has_window(node);
-}
-
-static uint32_t nodes_draining(const struct facts *facts)
-{
-	uint32_t count = 0;
-
-	for (uint32_t id = 1; id <= facts->nodes.count; id++)
-		count += node_is_left(node_get(facts, (struct node_id){ id }));
-	for (uint32_t row = 1; row <= facts->bookings.count; row++)
-		count += booking_get(facts, row)->name.v != 0;
-	return count;
-}
-
 static void running_sync(struct view *view, const struct facts *facts)
 {
 	struct sorted_walk walk;
@@ -554,19 +537,6 @@ static void layout_follow(struct view *view, const struct facts *facts, int64_t 
 }
 
 /* --- following ----------------------------------------------------------------------------------------------- */
-
-/* The end of one job of an array is that of the array when it is the last one, or no success. */
-static uint32_t array_ended_with(const struct facts *facts, uint32_t id)
-{
-	const struct job *job = job_get(facts, (struct job_id){ id });
-	const struct body *body;
-
-	if (!job->array_first)
-		return 0;
-	body = table_get(&facts->bodies, job->body);
-	return job->state != JOB_SUCCEEDED || body->succeeded == job->array_count ? job->array_first
-										  : 0;
-}
 
 static void dependents_sync(struct view *view, const struct facts *facts, uint32_t id)
 {

@@ -232,6 +232,11 @@ bool job_is_free(const struct facts *facts, const struct job *job);
 /* From when on the running attempt may be given more ranks; 0 = it may not. */
 int64_t attempt_grow_ms(const struct facts *facts, const struct job *job,
 			const struct attempt *attempt);
+/* It is drained, or has maintenance announced; how many such nodes and reservations in advance there are. */
+bool node_is_left(const struct node *node);
+uint32_t nodes_draining(const struct facts *facts);
+/* Whose dependents may go on, or never will, now that the job has ended: the array that ends with it; 0 = none. */
+uint32_t array_ended_with(const struct facts *facts, uint32_t id);
 /*
  * Early failure number `failure` of the node counts against it: it is recent, and either of a GPU that is not set aside
  * already, or of a program that was not there (NODE_ITSELF) when programs of two users or more were not: a lost mount

@@ -341,3 +341,33 @@ bool node_failed_often(const struct facts *facts, uint32_t id, uint32_t *ret_job
 	return facts->policy.blackhole_failures > 0 &&
 	       (int64_t)count >= facts->policy.blackhole_failures;
 }
+
+bool node_is_left(const struct node *node)
+{
+	return node->state == NODE_DRAINING || node->state == NODE_MAINTENANCE ||
+	       node_has_window(node);
+}
+
+uint32_t nodes_draining(const struct facts *facts)
+{
+	uint32_t count = 0;
+
+	for (uint32_t id = 1; id <= facts->nodes.count; id++)
+		count += node_is_left(node_get(facts, (struct node_id){ id }));
+	for (uint32_t row = 1; row <= facts->bookings.count; row++)
+		count += booking_get(facts, row)->name.v != 0;
+	return count;
+}
+
+/* The end of one job of an array is that of the array when it is the last one, or no success. */
+uint32_t array_ended_with(const struct facts *facts, uint32_t id)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	const struct body *body;
+
+	if (!job->array_first)
+		return 0;
+	body = table_get(&facts->bodies, job->body);
+	return job->state != JOB_SUCCEEDED || body->succeeded == job->array_count ? job->array_first
+										  : 0;
+}
