@@ -253,6 +253,9 @@ static inline uint32_t view_holder(const struct view *view, uint32_t rank, uint3
 }
 /* Brings the bucket that the job waits in in line with the facts; arrays.c calls it for those let in or kept back. */
 void view_wait_sync(struct view *view, const struct facts *facts, uint32_t job);
+/* view_promises.c: brings what is promised to a job in line; `again`: what it is may have changed. The place, in the space or out. */
+void view_promise_sync(struct view *view, const struct facts *facts, uint32_t id, bool again);
+void view_promise_move(struct view *view, const struct promise_view *p, bool make);
 /* The policy's patience may have changed: every bucket goes where it belongs. */
 void view_order_sync(struct view *view, const struct facts *facts);
 /* A job of the shape begins to wait or run, or ceases to. */
