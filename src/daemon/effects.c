@@ -257,19 +257,16 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 	return 0;
 }
 
-/* Whether there is anything to start. */
-static bool is_to_start(struct daemon *d, const struct facts *facts, uint64_t id)
+/* One that was told to stop meanwhile is not: the engine may have it from before a restart, so the command to stop it says what becomes
+ * of it. */
+static bool is_to_start(const struct facts *facts, uint64_t id)
 {
-	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
-	if (attempt->state == ATTEMPT_STOPPING)
-		/* Told to stop before this thread came to it: the engine never hears of it, so its end is ours to tell. */
-		never_started(d, id, attempt->tasks, ENGINE_CAUSE_STOPPED, NOT_STARTED);
-	return attempt->state == ATTEMPT_PREPARING;
+	return attempt_get(facts, (struct attempt_id){ (uint32_t)id })->state == ATTEMPT_PREPARING;
 }
 
 static void start_from(struct daemon *d, const struct facts *facts, uint64_t id, const char *path)
 {
-	if (!is_to_start(d, facts, id))
+	if (!is_to_start(facts, id))
 		return;
 	struct arena arena;
 	struct err err = { 0 };
@@ -287,7 +284,7 @@ static void start_from(struct daemon *d, const struct facts *facts, uint64_t id,
 
 static void start(struct daemon *d, const struct facts *facts, uint64_t id)
 {
-	if (!is_to_start(d, facts, id))
+	if (!is_to_start(facts, id))
 		return;
 	if (attempt_get(facts, (struct attempt_id){ (uint32_t)id })->resume_number)
 		resume_find(d, id);

@@ -429,7 +429,8 @@ static int engine_start_run(struct engine *engine, const struct engine_start *st
 		resume_from(c, run, start->resume_path);
 	for (uint32_t rank = 0; rank < run->rank_count; rank++) {
 		rank_place(c, run, &start->places[rank], &run->ranks[rank]);
-		plan(c, c->w->now_ms + run->work.ready_ms, THING_READY, run, rank);
+		plan(c, c->w->now_ms + run->work.ready_ms + below(&c->random, 1500), THING_READY,
+		     run, rank);
 	}
 	c->starts++;
 	return 0;

@@ -13,7 +13,7 @@
 #include "cluster.h"
 #include "sim/rebuild.h"
 
-enum { ARENA_BYTES = 256 << 20, LOOK_EVERY = 60, SLEW = 200 };
+enum { ARENA_BYTES = 256 << 20, LOOK_EVERY = 60, SWAPS_MOST = 2, SLEW = 200 };
 
 /* What was seen of an attempt. */
 struct attempt_book {
@@ -130,8 +130,12 @@ static void check_charge(struct whole *w, const struct event *e)
 
 /* --- who makes room for whom ---------------------------------------------------------------------------------------------- */
 
-static bool changes_rights(enum event_kind kind)
+static bool changes_rights(const struct event *e)
 {
+	enum event_kind kind = e->kind;
+
+	if (kind == EVENT_TASK_EXITED && e->task_exited.cause == CAUSE_STOPPED)
+		return false; /* it made room */
 	return kind == EVENT_JOB_SUBMITTED || kind == EVENT_JOB_ENDED || kind == EVENT_JOB_HELD ||
 	       kind == EVENT_JOB_RELEASED || kind == EVENT_JOB_PRIORITY_SET ||
 	       kind == EVENT_QUEUE_SET || kind == EVENT_NODE_STATE || kind == EVENT_GPU_STATE ||
@@ -140,19 +144,28 @@ static bool changes_rights(enum event_kind kind)
 	       kind == EVENT_CHECKPOINT_VOID;
 }
 
-/* Two jobs that take each other's place with nothing else happening would do so for ever. */
+/* Two jobs of different queues that take each other's place with nothing else happening would do so for ever. */
 static void note_eviction(struct whole *w, uint32_t victim, uint32_t for_job)
 {
 	struct promises *p = w->promises;
 
+	uint32_t swaps = 0;
+	bool apart = victim && for_job &&
+		     job_get(&p->facts, (struct job_id){ victim })->queue.v !=
+			     job_get(&p->facts, (struct job_id){ for_job })->queue.v;
+
 	w->evictions++;
-	for (size_t i = 0; i < p->eviction_count; i++)
-		if (p->evictions[i].victim == for_job && p->evictions[i].for_job == victim &&
-		    p->evictions[i].change == p->changes)
-			whole_problem(
-				w,
-				"jobs %u and %u take each other's place, and nothing else has changed",
-				victim, for_job);
+	for (size_t i = 0; i < p->eviction_count; i++) {
+		const struct eviction *e = &p->evictions[i];
+
+		swaps += e->change == p->changes &&
+			 ((e->victim == for_job && e->for_job == victim) ||
+			  (e->victim == victim && e->for_job == for_job));
+	}
+	if (apart && swaps >= SWAPS_MOST)
+		whole_problem(
+			w, "jobs %u and %u take each other's place, and nothing else has changed",
+			victim, for_job);
 	if (p->eviction_count == p->eviction_room) {
 		p->eviction_room = p->eviction_room ? p->eviction_room * 2 : 64;
 		p->evictions = reallocarray(p->evictions, p->eviction_room, sizeof(*p->evictions));
@@ -301,7 +314,7 @@ void promises_record(struct whole *w, uint64_t seq, int64_t time_ms, uint32_t ki
 	check_event(w, &e);
 	checks_event(&p->checks, &p->facts, &p->nothing, &e);
 	check_evicted(w, &e);
-	p->changes += changes_rights(e.kind);
+	p->changes += changes_rights(&e);
 	apply(&p->facts, &e);
 	checks_tell(w);
 }
