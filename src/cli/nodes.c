@@ -48,20 +48,20 @@ static void cell_cpus(const json_t *row, struct buf *out)
 	buf_addi(out, get_int(row, "cpu_milli") / 1000);
 }
 
-/* GPUs of each of its NUMA nodes: "4+4". */
 /* "0.429", "0.429 (0.286 unasked)"; nothing where no GPU is cut. */
 static void cell_slices(const json_t *row, struct buf *out)
 {
-	if (!json_number_value(json_object_get(row, "slices_idle")))
+	if (json_number_value(json_object_get(row, "slices_idle")) <= 0)
 		return;
 	cell_number(json_object_get(row, "slices_idle"), out);
-	if (!json_number_value(json_object_get(row, "slices_unasked")))
+	if (json_number_value(json_object_get(row, "slices_unasked")) <= 0)
 		return;
 	buf_adds(out, " (");
 	cell_number(json_object_get(row, "slices_unasked"), out);
 	buf_adds(out, " unasked)");
 }
 
+/* GPUs of each of its NUMA nodes: "4+4". */
 static void cell_numa(const json_t *row, struct buf *out)
 {
 	const json_t *numa;

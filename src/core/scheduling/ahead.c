@@ -455,7 +455,8 @@ static void ahead_make(struct pass *pass, bool spares, bool guesses)
 	reserve_layer(pass, 0, false);
 	blocks_none(pass);
 	space_copy(ahead->space, &pass->view->space);
-	ahead->any = sorted_begin(&pass->view->pool, pass->view->ends, &ahead->walk);
+	ahead->any = sorted_begin(&pass->view->pool,
+				  guesses ? pass->view->ends : pass->view->declared, &ahead->walk);
 	starts_read(pass);
 	for (uint32_t i = 0; i < pass->reservation_count; i++)
 		ahead_keep(pass, &pass->reservations[i]);

@@ -102,6 +102,7 @@ static void run_leave(struct view *view, uint32_t id)
 	time_move(view, &view->narrow, &jv->grow_ms, 0, id);
 	time_move(view, &view->deadlines, &jv->deadline_ms, 0, id);
 	time_move(view, &view->ends, &jv->end_ms, 0, id);
+	time_move(view, &view->declared, &jv->declared_ms, 0, id);
 	jv->attempt = 0;
 }
 
@@ -196,6 +197,8 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	time_move(view, &view->deadlines, &jv->deadline_ms, run_deadline_ms(facts, job, attempt),
 		  id);
 	time_move(view, &view->ends, &jv->end_ms, run_end_ms(facts, job, attempt), id);
+	time_move(view, &view->declared, &jv->declared_ms,
+		  job->limit_ms || job->estimate_ms || leaving ? jv->end_ms : 0, id);
 }
 
 /* --- one job, all of it ------------------------------------------------------------------------------------ */

@@ -40,6 +40,7 @@ struct job_view {
 	int64_t since_ms; /* released, or else placed */
 	int64_t deadline_ms; /* in `deadlines`; 0 = none */
 	int64_t end_ms; /* in `ends`; 0 = none */
+	int64_t declared_ms; /* in `declared`; 0 = not there */
 	uint32_t bucket; /* it waits in, 0 = none */
 	uint32_t attempt; /* live one whose tasks are in the space, 0 = none */
 	uint32_t queue;
@@ -160,6 +161,8 @@ struct view {
 	uint32_t due; /* by job id */
 	uint32_t deadlines; /* key: time; id: job */
 	uint32_t ends; /* key: time; id: job */
+	uint32_t
+		declared; /* of `ends` those that are more than a guess: of jobs with a limit or an estimate, or that leave */
 	uint32_t warned; /* jobs that wind down and are not stopped yet */
 	uint32_t leaving; /* jobs whose attempt was warned or stopped */
 	uint32_t lacking; /* jobs whose gang lost ranks and runs with fewer than its least width */

@@ -94,6 +94,7 @@ void view_verify(const struct view *view, const struct facts *facts)
 	sets_same(view, view->due, fresh, fresh->due);
 	sets_same(view, view->deadlines, fresh, fresh->deadlines);
 	sets_same(view, view->ends, fresh, fresh->ends);
+	sets_same(view, view->declared, fresh, fresh->declared);
 	sets_same(view, view->warned, fresh, fresh->warned);
 	sets_same(view, view->leaving, fresh, fresh->leaving);
 	sets_same(view, view->lacking, fresh, fresh->lacking);
