@@ -646,13 +646,20 @@ static bool ahead_seek(struct pass *pass, const struct job *job,
 	return true;
 }
 
+/* Since it began to wait; of one that ran before, all but the time it ran: who makes room does not begin anew. */
+static int64_t job_waited_ms(const struct pass *pass, const struct job *job)
+{
+	return job->run_ms ? pass->facts->now_ms - job->submitted_ms - job->run_ms
+			   : pass->facts->now_ms - job->state_ms;
+}
+
 /* When and where it fits first. */
 bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_request *request,
 		   struct reservation *r)
 {
 	struct ahead *ahead = pass->ahead;
 	bool spares = job->preempts,
-	     guesses = pass->facts->now_ms - job->state_ms >= pass->facts->policy.reserve_unsure_ms;
+	     guesses = job_waited_ms(pass, job) >= pass->facts->policy.reserve_unsure_ms;
 	int64_t least_ms = 0;
 
 	if (!ahead || ahead->changes != pass->changes || ahead->spares != spares ||

@@ -71,14 +71,17 @@ uint32_t job_work_class(const struct facts *facts, const struct job *job, int64_
 int64_t job_work_reaches_ms(const struct facts *facts, const struct job *job, int64_t ran_ms,
 			    uint32_t class)
 {
+	int64_t rest_ms = said_rest_ms(job, ran_ms);
 	wide needed;
 
-	if (job_declares_work(job) || job_work_class(facts, job, ran_ms) >= class)
+	if (job_work_class(facts, job, ran_ms) >= class || (rest_ms > 0 && !job->estimate_ms))
 		return 0;
 	class = (class + STEPS - 1) / STEPS * STEPS; /* what is not declared is in whole octaves */
 	needed = (wide)work_class_floor_ms(class) * GPU_SHARE / job_share(facts, job) + 1 -
 		 job->run_ms - ran_ms;
-	return needed < 1 ? 1 : needed < WORK_MOST_MS ? (int64_t)needed : WORK_MOST_MS;
+	if (needed < rest_ms) /* until its estimate is over it needs less and less */
+		needed = rest_ms;
+	return needed < 1 ? 1 : needed < WORK_MOST_MS ? (int64_t)needed : 0;
 }
 
 int64_t work_due_ms(const struct facts *facts, int64_t submitted_ms, uint32_t class)

@@ -31,7 +31,8 @@ int64_t work_class_floor_ms(uint32_t class);
 int64_t job_work_ms(const struct facts *facts, const struct job *job, int64_t ran_ms);
 /* Class of the work that the job still needs. */
 uint32_t job_work_class(const struct facts *facts, const struct job *job, int64_t ran_ms);
-/* In how many ms the running job that declares nothing comes to this class, when it runs on; 0 = it is there, or declared. */
+/* In how many ms the running job comes to this class, when it runs on: what declares nothing, or overruns its estimate. 0 = it is
+ * there, or never comes there. */
 int64_t job_work_reaches_ms(const struct facts *facts, const struct job *job, int64_t ran_ms,
 			    uint32_t class);
 bool job_declares_work(const struct job *job);

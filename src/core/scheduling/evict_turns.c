@@ -67,8 +67,12 @@ bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret)
 		return false;
 	cost = turn_cost(pass, v, job);
 	gain = work_class_floor_ms(class) - work_class_floor_ms(hunt->work);
-	if (gain <= cost)
+	if (gain <= cost) { /* not yet: what runs on is expected to need more */
+		wait_ms = job_work_reaches_ms(pass->facts, job, ran, class + 1);
+		if (wait_ms)
+			pass_wake(pass, pass->facts->now_ms + wait_ms);
 		return false;
+	}
 	*ret = *v;
 	ret->cost = cost;
 	ret->turn = class;
