@@ -653,13 +653,17 @@ static int64_t job_waited_ms(const struct pass *pass, const struct job *job)
 			   : pass->facts->now_ms - job->state_ms;
 }
 
+bool ahead_guesses(const struct pass *pass, const struct job *job)
+{
+	return job_waited_ms(pass, job) >= pass->facts->policy.reserve_unsure_ms;
+}
+
 /* When and where it fits first. */
 bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_request *request,
 		   struct reservation *r)
 {
 	struct ahead *ahead = pass->ahead;
-	bool spares = job->preempts,
-	     guesses = job_waited_ms(pass, job) >= pass->facts->policy.reserve_unsure_ms;
+	bool spares = job->preempts, guesses = ahead_guesses(pass, job);
 	int64_t least_ms = 0;
 
 	if (!ahead || ahead->changes != pass->changes || ahead->spares != spares ||

@@ -347,6 +347,22 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 	return !memo->never;
 }
 
+/* Another job of its shape found none in this pass. Of who has waited for longer than that one it says nothing. */
+static bool reservation_is_none(const struct pass *pass, const struct shape_memo *memo, uint32_t id)
+{
+	return memo->no_guess ||
+	       (memo->no_reservation &&
+		!ahead_guesses(pass, job_get(pass->facts, (struct job_id){ id })));
+}
+
+static void reservation_try(struct pass *pass, struct shape_memo *memo, uint32_t id)
+{
+	if (reservation_is_none(pass, memo, id) || reserve_for(pass, id))
+		return;
+	memo->no_reservation = true;
+	memo->no_guess = ahead_guesses(pass, job_get(pass->facts, (struct job_id){ id }));
+}
+
 static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id,
 				   const struct shape *shape, struct shape_memo *memo,
 				   const struct verdict *closed_why, int64_t end_ms)
@@ -366,8 +382,8 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 			place_why(pass, shape, closed_why, &why);
 		watch_note(pass, bucket, id, &why);
 	}
-	if (end_ms && !memo->no_reservation)
-		memo->no_reservation = !reserve_for(pass, id);
+	if (end_ms)
+		reservation_try(pass, memo, id);
 	return TRY_BLOCKED;
 }
 
@@ -398,17 +414,19 @@ static bool bucket_is_watched(const struct pass *pass, uint32_t bucket)
 
 /*
  * What the pass knows already says that its jobs do not start: their wish has no place, reserved ones included, there is no
- * reservation for it, and nobody can make room. Many buckets end here, so nothing of the job is read.
+ * reservation for it, and nobody can make room. Many buckets end here, so of the job is read, last, only since when it waits.
  */
-static bool bucket_is_hopeless(const struct pass *pass, uint32_t bucket, uint32_t queue,
+static bool bucket_is_hopeless(const struct pass *pass, const struct cursor *c, uint32_t queue,
 			       uint64_t rank, uint32_t shape, uint32_t work)
 {
 	const struct shape_memo *memo = &pass->memos[shape];
 
 	return memo->never && memo->no_reservation && rank >= rank_of(TIER_STANDARD, INT32_MIN) &&
-	       !bucket_is_watched(pass, bucket) && !pass->pledges && queue_is_plain(pass, queue) &&
+	       !bucket_is_watched(pass, c->bucket) && !pass->pledges &&
+	       queue_is_plain(pass, queue) &&
 	       evict_is_barren(pass, queue, rank, pass->facts->policy.take_turns ? work : 0,
-			       memo->need, memo->least);
+			       memo->need, memo->least) &&
+	       reservation_is_none(pass, memo, c->job);
 }
 
 /* Outside its own window, or its queue's calendar, a job waits, and the core is woken when it may start. */
@@ -579,10 +597,10 @@ static bool cursor_is_hopeless(const struct order *order, const struct turn *tur
 	const struct bucket *b;
 
 	if (turn->at_front)
-		return bucket_is_hopeless(order->pass, c->bucket, queue, turn->rank,
-					  turn->line.at->shape, turn->line.at->work);
+		return bucket_is_hopeless(order->pass, c, queue, turn->rank, turn->line.at->shape,
+					  turn->line.at->work);
 	b = bucket_at(order, c->bucket);
-	return bucket_is_hopeless(order->pass, c->bucket, queue, b->rank, b->shape, b->work_class);
+	return bucket_is_hopeless(order->pass, c, queue, b->rank, b->shape, b->work_class);
 }
 
 /* Tries the queue's jobs until one starts or none is left. */

@@ -112,7 +112,8 @@ struct shape_memo {
 	int64_t no_end_ms[2];
 	bool never; /* it does not fit on what is reserved either */
 	uint32_t fits_at; /* 1 + pass->changes at which it fitted but for reservations; 0 = never */
-	bool no_reservation; /* none was found */
+	bool no_reservation; /* none was found until declared ends; */
+	bool no_guess; /* nor until others, for who has waited for long */
 	uint32_t ahead, moment; /* of ahead.c: not before that moment of that copy */
 	bool no_growth; /* no place for one rank more, by counts alone */
 	int64_t need, least; /* shares of its least width, at most and at least; 0 = not known */
@@ -341,6 +342,8 @@ struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declare
  * were looked at. */
 bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_request *request,
 		   struct reservation *r);
+/* It has waited for so long that ends which nobody declared are counted on for it. */
+bool ahead_guesses(const struct pass *pass, const struct job *job);
 /* A reservation that was not found there is reserved there too. */
 void ahead_keep(struct pass *pass, const struct reservation *r);
 /* Enough was looked at for one pass: jobs that came or went, and what a copy of the space costs in such steps. */
