@@ -173,7 +173,7 @@ void part_node_fill(const struct search *search, uint32_t rank, uint32_t tasks,
 		    struct placement *ret)
 {
 	const struct place_node *node = space_at(search->space, rank);
-	struct gpu_part need = part_need(search, rank), open[NODE_GPUS_MAX];
+	struct gpu_part need = part_need(search, rank), open[NODE_GPUS_MAX] = { 0 };
 	uint32_t allowed = gpus_allowed(search, rank, tasks), begun = node->shared & allowed,
 		 free = place_node_free(node) & allowed;
 

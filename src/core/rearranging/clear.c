@@ -443,7 +443,7 @@ static bool domain_clear(struct clearing *c, struct plan *ret)
 static uint32_t domains_pick(struct clearing *c, uint32_t ret[DOMAINS_TRIED])
 {
 	const struct space *space = &c->pass->view->space;
-	uint32_t widths[DOMAINS_TRIED], count = 0;
+	uint32_t widths[DOMAINS_TRIED] = { 0 }, count = 0;
 
 	for (uint32_t domain = space->level_first[c->shape->require];
 	     domain < space->level_first[c->shape->require + 1]; domain++) {
