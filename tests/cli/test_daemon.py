@@ -249,7 +249,7 @@ def test_the_help_names_each_value_of_the_policy_with_its_default():
     with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
         shown = dict(line.split(None, 1) for line in d.run("policy").out.splitlines())
     page = re.sub(r"\s+", " ", command("help", "policy", "set").stdout)
-    said = dict(re.findall(r"--([a-z-]+) [A-Za-z|]+ (?:(?!--).)*?; default (\S+)", page))
+    said = dict(re.findall(r"--([a-z-]+) [A-Za-z|-]+ (?:(?!--).)*?; default (\S+)", page))
     assert shown.pop("name") == "default/1" and said == shown
 
 
