@@ -349,7 +349,9 @@ static void moment_count(struct pass *pass)
 
 	if (!moment->counts)
 		moment->counts = arena_new_array(pass->arena, uint32_t, numbers);
-	memcpy(moment->counts, space_counts(space, 0, 0), numbers * sizeof(*moment->counts));
+	if (numbers)
+		memcpy(moment->counts, space_counts(space, 0, 0),
+		       numbers * sizeof(*moment->counts));
 	moment->open_share = space->open_share + space->slice_share;
 }
 
