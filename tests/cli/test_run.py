@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 
@@ -375,10 +376,12 @@ def test_events_are_shown_as_they_come(d):
     process = start(d, "events", "-f", "-o", "json")
     after = start(d, "events", "-f", "--after", "0")
     assert "daemon-started" in after.stdout.readline()
-    number = d.submit("true")
+    numbers = [d.submit("true")]
+    while not select.select([process.stdout], [], [], 0.5)[0]:  # it shows what comes from when it has begun to listen
+        numbers.append(d.submit("true"))
     while True:
         event = json.loads(process.stdout.readline())
-        if event["kind"] == "job-ended" and event["event"].get("job") == number:
+        if event["kind"] == "job-ended" and event["event"].get("job") == numbers[-1]:
             break
     for p in (process, after):
         p.send_signal(signal.SIGINT)
