@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/framing.h"
+#include "api/http/framing.h"
 #include "base/check.h"
 
 enum { BODY_MAX = 96, EVENTS_MAX = 256 };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "base/arena.h"
 #include "base/check.h"
 

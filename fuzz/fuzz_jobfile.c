@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/conf.h"

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/receive.h"
+#include "api/http/receive.h"
 #include "base/check.h"
 
 enum { BODY_MAX = 96 };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "api/target.h"
+#include "api/http/target.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/parse.h"

@@ -8,7 +8,7 @@
  */
 #include <pthread.h>
 #include "api/backend.h"
-#include "api/http.h"
+#include "api/http/http.h"
 #include "api/identity.h"
 #include "api/json_out.h"
 #include "api/route.h"

@@ -7,7 +7,7 @@
  * that account's role at the moment of each request; it ends by expiry, revocation, or with its user.
  */
 #include <stdint.h>
-#include "api/http.h"
+#include "api/http/http.h"
 #include "core/model/facts.h"
 
 enum { TOKEN_TEXT_MAX = 3 + 64 + 1, TOKEN_HASH_MAX = 65 };

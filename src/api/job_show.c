@@ -4,8 +4,8 @@
 
 #include <string.h>
 #include "api/history_page.h"
-#include "api/jobfile.h"
-#include "api/jobfile_table.h"
+#include "api/jobfile/jobfile.h"
+#include "api/jobfile/jobfile_table.h"
 #include "api/planner.h"
 #include "api/tally.h"
 #include "base/check.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenAPI 3.1 document, from the two tables. */
 #include <string.h>
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "api/route.h"
 #include "api/schema.h"
 #include "base/err.h"

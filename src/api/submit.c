@@ -10,7 +10,7 @@
 #include "api/call.h"
 #include "api/forecast.h"
 #include "api/job_show.h"
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "api/planner.h"
 #include "base/check.h"
 #include "base/conf.h"

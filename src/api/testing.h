@@ -17,7 +17,7 @@
 #include <jansson.h>
 
 #include "api/backend.h"
-#include "api/http.h"
+#include "api/http/http.h"
 
 struct answer {
 	int status;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "base/buf.h"
 #include "cli/client.h"
 #include "cli/submission.h"

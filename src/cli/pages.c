@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "base/check.h"
 #include "cli/help.h"
 

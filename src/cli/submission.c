@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "base/check.h"
 #include "base/parse.h"
 #include "cli/problem.h"

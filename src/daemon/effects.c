@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "core/model/roles.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "api/backend.h"
-#include "api/http.h"
+#include "api/http/http.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"

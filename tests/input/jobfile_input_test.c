@@ -5,7 +5,7 @@
  */
 #include "base/testing.h"
 
-#include "api/jobfile.h"
+#include "api/jobfile/jobfile.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api/http.h without a server: a request is handed to the API as a network thread would, and its answer is kept. What the
+ * api/http/http.h without a server: a request is handed to the API as a network thread would, and its answer is kept. What the
  * daemon had not answered when it died is never answered. Streams are not asked for.
  */
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/http.h"
+#include "api/http/http.h"
 #include "daemon/state.h"
 #include "sim/checks.h"
 #include "sim/engine_sim.h"

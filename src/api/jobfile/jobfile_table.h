@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What jobfile.c needs of the table of fields besides api/jobfile/jobfile.h. */
+#include "api/jobfile/jobfile.h"
+
+struct conf;
+
+/* What of a job file goes into the body; NULL = not given. Checked by jobfile.c. */
+struct body_source {
+	const struct conf *command, *script; /* one of them */
+	const struct conf *env, *secrets; /* maps */
+	const struct conf *sweep; /* a map of lists */
+	const char *workdir, *checkpoint_path, *checkpoint_signal;
+	const struct body_source
+		*roles; /* command or script, env of each; none of them = the job's */
+	uint32_t role_count;
+};
+struct json_reader;
+struct job_body;
+void jobfile_sweep_write(const struct conf *sweep, struct buf *out);
+void jobfile_sweep_read(struct json_reader *json, struct arena *arena, struct job_body *body);
+void job_body_write(const struct body_source *from, struct buf *out);
+
+enum { JOBFILE_FIELDS_MAX = 96 };
+
+/* The place in jobfile_fields of the field whose name is prefix and key together; false = there is none. */
+bool jobfile_field_find(const char *prefix, const char *key, size_t *ret);
+
+/*
+ * Why a name that people may know from elsewhere is no field yet; NULL when it is not one of these.
+ */
+const char *jobfile_later(const char *name);
+/* Number of a signal by the name in a body; 0 = not one of those a job may name. */
+int jobfile_signal(const char *name);
+/* Its name; "" for any other number. */
+const char *jobfile_signal_name(int number);
