@@ -244,13 +244,12 @@ bool attempt_may_be_evicted(const struct attempt *attempt)
 	return !attempt->unreachable;
 }
 
-static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool spare)
+static void victims_read(struct pass *pass, uint32_t list, uint32_t jobs, bool spare)
 {
 	struct sorted_walk walk;
 
-	for (bool any =
-		     sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk);
-	     any; any = sorted_next(&pass->view->pool, &walk)) {
+	for (bool any = sorted_begin(&pass->view->pool, jobs, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job_view *jv = job_view_get(pass->view, walk.id);
 		const struct attempt *attempt;
 
@@ -269,23 +268,28 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t queue, bool 
 	}
 }
 
-/* List 0: best-effort work of all queues. List q: standard work of queue q. Made once per pass. */
+/* List 0: best-effort work of all queues. List q: standard work of queue q; q + the queues: of that what can save. Made once per pass. */
 static void victims_make(struct pass *pass, uint32_t list)
 {
-	uint32_t queues = pass->standings.count;
+	const struct queue_view *queue = pass->view->queues.at;
+	uint32_t queues = pass->standings.count, lists = 2 * queues;
 
 	if (!pass->victims) {
-		pass->victims = arena_new_array(pass->arena, struct victim *, queues);
-		pass->victim_counts = arena_new_array(pass->arena, uint32_t, queues);
-		pass->victim_rooms = arena_new_array(pass->arena, uint32_t, queues);
-		pass->victims_made = arena_new_array(pass->arena, bool, queues);
-		pass->victims_mature_ms = arena_new_array(pass->arena, int64_t, queues);
+		pass->victims = arena_new_array(pass->arena, struct victim *, lists);
+		pass->victim_counts = arena_new_array(pass->arena, uint32_t, lists);
+		pass->victim_rooms = arena_new_array(pass->arena, uint32_t, lists);
+		pass->victims_made = arena_new_array(pass->arena, bool, lists);
+		pass->victims_mature_ms = arena_new_array(pass->arena, int64_t, lists);
 	}
 	if (pass->victims_made[list])
 		return;
 	pass->victims_made[list] = true;
-	for (uint32_t q = list ? list : 1; q < queues && (!list || q == list); q++)
-		victims_read(pass, list, q, list == 0);
+	for (uint32_t q = 1; q < queues && !list; q++)
+		victims_read(pass, list, queue[q].running, true);
+	if (list)
+		victims_read(pass, list,
+			     list < queues ? queue[list].running : queue[list - queues].savers,
+			     false);
 	if (pass->victim_counts[list] > 1)
 		victims_sort(pass->victims[list],
 			     arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
@@ -444,6 +448,25 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	       standing_above(s, v->queue, top);
 }
 
+/* Standard work of a queue under a rank. */
+static bool queue_has_lower(const struct pass *pass, uint32_t queue, uint64_t rank)
+{
+	uint32_t running = pass->view->queues.at[queue].running;
+
+	return sorted_before(&pass->view->pool, running, rank, 0) >
+	       sorted_before(&pass->view->pool, running, (uint64_t)TIER_STANDARD << 32, 0);
+}
+
+/* The queue's work whose turn may be over for the job: of its rank, and able to save. */
+static bool queue_has_equals(const struct hunt *hunt)
+{
+	const struct sorted_pool *pool = &hunt->pass->view->pool;
+	uint32_t savers = hunt->pass->view->queues.at[hunt->j->queue.v].savers;
+
+	return hunt->work && sorted_before(pool, savers, hunt->rank + 1, 0) >
+				     sorted_before(pool, savers, hunt->rank, 0);
+}
+
 /* Quickly no: a queue not above its share gives nothing, but to those below it (standing_above). */
 static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 {
@@ -451,11 +474,8 @@ static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 	const struct standing *at = &hunt->pass->standings.at[queue];
 	uint32_t running = hunt->pass->view->queues.at[queue].running;
 
-	if (queue == hunt->j->queue.v) /* standard work of a lower rank */
-		return sorted_before(&hunt->pass->view->pool, running,
-				     hunt->rank + (hunt->work > 0),
-				     0) > sorted_before(&hunt->pass->view->pool, running,
-							(uint64_t)TIER_STANDARD << 32, 0);
+	if (queue == hunt->j->queue.v)
+		return queue_has_lower(hunt->pass, queue, hunt->rank) || queue_has_equals(hunt);
 	if (hunt->pledged)
 		return running != 0;
 	if (!running ||
@@ -546,10 +566,14 @@ static void kept_make(struct hunt *hunt)
 	uint32_t *give = arena_new_array(pass->arena, uint32_t, queues);
 
 	for (uint32_t q = 1; q < queues; q++) {
-		if (list_is_void(pass, q) || !queue_may_give(hunt, q))
+		uint32_t list = q;
+
+		if (q == hunt->j->queue.v && !queue_has_lower(pass, q, hunt->rank))
+			list += queues;
+		if (list_is_void(pass, list) || !queue_may_give(hunt, q))
 			continue;
-		give[giving++] = q;
-		room += list_room(hunt, q);
+		give[giving++] = list;
+		room += list_room(hunt, list);
 	}
 	*kept = (struct candidates){ .queue = hunt->j->queue.v,
 				     .rank = hunt->rank,
@@ -594,7 +618,6 @@ bool hunt_candidates(struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
 	struct candidates *kept = &pass->kept;
-	uint64_t classes;
 
 	coming_make(pass);
 	fresh_make(hunt);
@@ -605,8 +628,8 @@ bool hunt_candidates(struct hunt *hunt)
 		kept->shares -= kept->list[kept->first].share + kept->list[kept->first].told;
 	hunt->count = hunt->fresh_count + kept->count - kept->first;
 	hunt->shares += kept->shares;
-	space_classes_of(&pass->view->space, hunt->shape, &classes);
-	hunt->shares += space_free_share(&pass->view->space, 0, classes);
+	(void)pass_shape(pass, hunt->j->shape);
+	hunt->shares += space_free_share(&pass->view->space, 0, pass->suits);
 	return hunt->count && hunt->shares >= hunt->least;
 }
 

@@ -414,19 +414,25 @@ static bool bucket_is_watched(const struct pass *pass, uint32_t bucket)
 
 /*
  * What the pass knows already says that its jobs do not start: their wish has no place, reserved ones included, there is no
- * reservation for it, and nobody can make room. Many buckets end here, so of the job is read, last, only since when it waits.
+ * reservation for it, or none is looked for now, and nobody can make room. Many buckets end here, so of the job is read, last,
+ * only since when it waits.
  */
-static bool bucket_is_hopeless(const struct pass *pass, const struct cursor *c, uint32_t queue,
+static bool bucket_is_hopeless(struct pass *pass, const struct cursor *c, uint32_t queue,
 			       uint64_t rank, uint32_t shape, uint32_t work)
 {
 	const struct shape_memo *memo = &pass->memos[shape];
 
-	return memo->never && memo->no_reservation && rank >= rank_of(TIER_STANDARD, INT32_MIN) &&
-	       !bucket_is_watched(pass, c->bucket) && !pass->pledges &&
-	       queue_is_plain(pass, queue) &&
-	       evict_is_barren(pass, queue, rank, pass->facts->policy.take_turns ? work : 0,
-			       memo->need, memo->least) &&
-	       reservation_is_none(pass, memo, c->job);
+	if (!memo->never || rank < rank_of(TIER_STANDARD, INT32_MIN) ||
+	    bucket_is_watched(pass, c->bucket) || pass->pledges || !queue_is_plain(pass, queue) ||
+	    !evict_is_barren(pass, queue, rank, pass->facts->policy.take_turns ? work : 0,
+			     memo->need, memo->least))
+		return false;
+	if (memo->no_reservation && reservation_is_none(pass, memo, c->job))
+		return true;
+	if (!reserve_waits(pass, c->job))
+		return false;
+	stuck_note(pass, c->job);
+	return true;
 }
 
 /* Outside its own window, or its queue's calendar, a job waits, and the core is woken when it may start. */

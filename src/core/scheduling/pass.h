@@ -167,7 +167,7 @@ struct pass {
 	uint32_t starts, changes; /* attempts started; these and promises made */
 	/* eviction */
 	struct victim **
-		victims; /* [0] best-effort of all queues, else standard of the queue; sorted by cost */
+		victims; /* [0] best-effort of all queues, else standard of the queue, or of that what can save; sorted by cost */
 	uint32_t *victim_counts, *victim_rooms;
 	bool *victims_made;
 	int64_t *
@@ -360,6 +360,8 @@ bool reserve_holds(struct pass *pass, uint32_t job, const struct place_request *
 /* It has none, and was looked at since it waits: again at the next review; when something else than places may have kept it from its
  * turn then, after RESERVE_SEEK_MS. */
 bool reserve_was_looked_for(struct pass *pass, uint32_t job);
+/* That of a job which only places keep from its turn, and then nothing else need be asked of it. */
+bool reserve_waits(struct pass *pass, uint32_t job);
 /* It is the job's now: into the decisions, when the facts say another one. */
 void reserve_note(struct pass *pass, const struct reservation *r);
 /* Every job had its turn: those that nobody waits for any more are dropped. */

@@ -260,6 +260,20 @@ bool reserve_was_looked_for(struct pass *pass, uint32_t id)
 	return !pass->seek;
 }
 
+bool reserve_waits(struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+
+	if (pass->review || pass->aparts.any || job->state_ms >= pass->facts->reviewed_ms ||
+	    (int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth ||
+	    shape_is_part(shape_get(pass->facts, job->shape)) ||
+	    facts_reservation(pass->facts, (struct job_id){ id }) ||
+	    job_may_have_been_kept(pass, id, job))
+		return false;
+	pass->unreviewed = true;
+	return true;
+}
+
 /* --- into the decisions ------------------------------------------------------------------------------ */
 
 /* The same place, and the same time: what is late is expected now, whenever it should have been. */

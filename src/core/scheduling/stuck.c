@@ -29,15 +29,13 @@ bool pass_looks_first(const struct pass *pass)
 void stuck_note(struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	const struct shape *shape = shape_get(pass->facts, job->shape);
-	uint64_t classes;
+	const struct shape *shape = pass_shape(pass, job->shape);
 
 	if (pass->stuck_count == STUCK_MAX || !job->preempts || !shape->gpus || shape->role_count ||
 	    shape->slice ||
 	    (pass->facts->policy.defragment == DEFRAGMENT_OFF && !pass->facts->moves.asked))
 		return;
-	space_classes_of(&pass->view->space, shape, &classes);
-	if (space_free_share(&pass->view->space, 0, classes & ~pass->closed) <
+	if (space_free_share(&pass->view->space, 0, pass->suits & ~pass->closed) <
 	    (shape->gpu_part_mib ? shape->tasks_min
 				 : shape_share(&pass->view->space, shape, shape->tasks_min)))
 		return;

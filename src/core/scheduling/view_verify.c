@@ -23,6 +23,7 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 	const struct queue_view *qa = &a->queues.at[q], *qb = &b->queues.at[q];
 
 	sets_same(a, qa->running, b, qb->running);
+	sets_same(a, qa->savers, b, qb->savers);
 	CHECK(a->space_stale || memcmp(&qa->holds, &qb->holds, sizeof(qa->holds)) == 0);
 	CHECK(line_same(&qa->line, &qb->line));
 	CHECK(qa->waits_odd == qb->waits_odd && qa->widest >= qb->widest);
