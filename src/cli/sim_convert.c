@@ -33,8 +33,9 @@ static int journal_convert(struct invocation *in, struct err *err)
 	struct recorded recorded;
 	int rc;
 
-	if (arg_has(in, "rate") || arg_has(in, "overheads"))
-		return err_set(err, ERR_INVALID, "--rate and --overheads belong to public traces");
+	if (arg_has(in, "rate") || arg_has(in, "overheads") || arg_has(in, "throughputs"))
+		return err_set(err, ERR_INVALID,
+			       "--rate, --throughputs and --overheads belong to public traces");
 	rc = recorded_journal_read(in->args[0], &recorded, err);
 	if (rc == 0 && cluster)
 		rc = file_put(cluster, &recorded, recorded_cluster, err);
@@ -64,6 +65,7 @@ static const struct flag flags[] = {
 	{ "from", 0, "FORMAT", "journal, philly, helios, pai, muri, gavel, openb, openb-nodes",
 	  false },
 	{ "rate", 0, "JOBS", "gavel: so many jobs come in an hour", false },
+	{ "throughputs", 0, "FILE", "gavel: steps per second by model; all alike without", false },
 	{ "overheads", 0, "FILE", "muri: restart costs by model and GPUs; 10 s each without",
 	  false },
 	{ "out", 0, "FILE", "where to; standard output without", false },

@@ -31,7 +31,7 @@ const struct command command_sim_replay = {
 	.arguments = "",
 	.summary = "play a workload on a cluster in virtual time, policy beside policy",
 	.about =
-		"The jobs run on the same code that schedules real ones; plain policies (fifo-strict, fifo-skip, sjf-strict, sjf-skip, ssf-skip, "
+		"The jobs run on the same code that schedules real ones; plain policies (fifo-strict, fifo-skip, fifo-fastest, sjf-strict, sjf-skip, ssf-skip, "
 		"srtf, srsf, las, best-fit, random, fgd) stand beside it for reference. The same input gives the same figures, to the bit. The "
 		"exit status is 2 on bad input.",
 	.flags = flags,

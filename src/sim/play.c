@@ -14,7 +14,7 @@ static bool item_before(const struct play_item *a, const struct play_item *b)
 {
 	if (a->at_ms != b->at_ms)
 		return a->at_ms < b->at_ms;
-	return a->attempt != b->attempt ? a->attempt < b->attempt : a->saves && !b->saves;
+	return a->attempt != b->attempt ? a->attempt < b->attempt : a->what < b->what;
 }
 
 static void heap_push(struct play *p, struct play_item item)
@@ -122,6 +122,15 @@ static void rank_moves(struct play *p, uint32_t id, enum event_kind kind)
 	}
 }
 
+static void saves_next(struct play *p, uint32_t job, uint32_t id)
+{
+	const int64_t every_ms =
+		p->saves_every_ms ? p->saves_every_ms(p->context, &p->facts, job) : 0;
+
+	if (every_ms)
+		heap_push(p, (struct play_item){ p->now_ms + every_ms, id, PLAY_SAVES_REGULARLY });
+}
+
 /* From the placing to running commands in no time: the release that decide would say is said here. */
 static void attempt_starts(struct play *p, uint32_t id)
 {
@@ -133,7 +142,8 @@ static void attempt_starts(struct play *p, uint32_t id)
 	put(p, &released);
 	rank_moves(p, id, EVENT_TASK_STARTED);
 	heap_push(p, (struct play_item){ p->now_ms + p->rest_ms(p->context, &p->facts, job, 0), id,
-					 false });
+					 PLAY_ENDS });
+	saves_next(p, job, id);
 }
 
 static void attempt_warned(struct play *p, uint32_t id)
@@ -144,16 +154,18 @@ static void attempt_warned(struct play *p, uint32_t id)
 	if (!attempt || !job_get(&p->facts, attempt->job)->checkpoints)
 		return;
 	half_ms = (attempt->deadline_ms - p->now_ms) / 2;
-	heap_push(p, (struct play_item){ p->now_ms + (half_ms > 0 ? half_ms : 0), id, true });
+	heap_push(p, (struct play_item){ p->now_ms + (half_ms > 0 ? half_ms : 0), id, PLAY_SAVES });
 }
 
-static void attempt_saves(struct play *p, uint32_t id)
+static void attempt_saves(struct play *p, uint32_t id, bool regularly)
 {
 	const struct attempt *attempt = live_get(p, id);
 	struct event e = event_now(p, EVENT_CHECKPOINT_SAVED);
 
-	if (!attempt || attempt->state != ATTEMPT_ACTIVE || !attempt->warned_ms)
+	if (!attempt || attempt->state != ATTEMPT_ACTIVE || (!regularly && !attempt->warned_ms))
 		return;
+	if (regularly)
+		saves_next(p, attempt->job.v, id);
 	e.checkpoint_saved.job = attempt->job.v;
 	e.checkpoint_saved.attempt = id;
 	e.checkpoint_saved.number = job_get(&p->facts, attempt->job)->checkpoints_made + 1;
@@ -220,10 +232,10 @@ void play_go(struct play *p, int64_t to_ms)
 	while (p->item_count && p->items[0].at_ms <= to_ms) {
 		struct play_item item = heap_pop(p);
 
-		if (item.saves)
-			attempt_saves(p, item.attempt);
-		else
+		if (item.what == PLAY_ENDS)
 			ranks_exit(p, item.attempt, CAUSE_EXIT);
+		else
+			attempt_saves(p, item.attempt, item.what == PLAY_SAVES_REGULARLY);
 	}
 }
 
@@ -239,14 +251,14 @@ static void attempt_goes_on(struct play *p, uint32_t job, uint32_t id)
 	if (attempt->state == ATTEMPT_STOPPING) {
 		int64_t end_ms = attempt->deadline_ms;
 
-		heap_push(p,
-			  (struct play_item){ end_ms > p->now_ms ? end_ms : p->now_ms, id, false });
+		heap_push(p, (struct play_item){ end_ms > p->now_ms ? end_ms : p->now_ms, id,
+						 PLAY_ENDS });
 	} else if (attempt->state == ATTEMPT_PREPARING) {
 		attempt_starts(p, id);
 	} else if (attempt->state == ATTEMPT_ACTIVE) {
 		heap_push(p, (struct play_item){
 				     p->now_ms + p->rest_ms(p->context, &p->facts, job, age_ms), id,
-				     false });
+				     PLAY_ENDS });
 		if (attempt->warned_ms)
 			attempt_warned(p, id);
 	}

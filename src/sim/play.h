@@ -11,7 +11,7 @@
  *	play_go		to that time
  *
  * Taken as simple: places are ready and commands start at once; a warned attempt that makes checkpoints has saved in the middle of
- * its grace; a stopped one is gone at once; what is unreachable stays so; a run ends well.
+ * its grace, one that saves regularly has saved at once; a stopped one is gone at once; what is unreachable stays so; a run ends well.
  *
  * The facts given are only read, and may be freed after play_init.
  */
@@ -25,7 +25,14 @@
 struct play_item {
 	int64_t at_ms;
 	uint32_t attempt;
-	bool saves; /* else its commands end */
+	uint8_t what; /* enum play_what */
+};
+
+/* Of equal times in this order. */
+enum play_what {
+	PLAY_SAVES, /* it was warned, and has saved */
+	PLAY_SAVES_REGULARLY,
+	PLAY_ENDS
 };
 
 struct play {
@@ -40,6 +47,8 @@ struct play {
 	void *context;
 	/* How long the job's attempt runs from now on; age_ms: since its release. */
 	int64_t (*rest_ms)(void *context, const struct facts *facts, uint32_t job, int64_t age_ms);
+	/* The job saves so often by itself; 0, and NULL: it does not. */
+	int64_t (*saves_every_ms)(void *context, const struct facts *facts, uint32_t job);
 	void (*placed)(void *context, const struct facts *facts, uint32_t job,
 		       int64_t at_ms); /* NULL = nobody looks */
 	void (*left)(void *context, const struct facts *facts,

@@ -10,10 +10,18 @@
 #include "sim/replay/rows.h"
 
 enum { GPUS_OF_A_NODE = 8, GANG_MAX = 100000, OVERHEADS_MAX = 64, RESTART_STANDARD_S = 10 };
+enum { SPEEDS_MAX = 512, GAVEL_MODELS = 3 };
 
 struct overhead {
 	char model[64];
 	int64_t seconds[6]; /* of 1, 2, 4 ... 32 GPUs */
+};
+
+/* Of a kind of job on so many GPUs, by model; 0 = it does not run there. */
+struct throughput {
+	char type[64];
+	int64_t gpus;
+	double steps_per_s[GAVEL_MODELS];
 };
 
 struct conversion {
@@ -22,6 +30,8 @@ struct conversion {
 	FILE *out;
 	struct overhead overheads[OVERHEADS_MAX];
 	uint32_t overhead_count;
+	struct throughput throughputs[SPEEDS_MAX];
+	uint32_t throughput_count;
 };
 
 /* --- fields --------------------------------------------------------------------------------------------------- */
@@ -54,19 +64,16 @@ static int word(const struct conversion *c, const char *column, const char **ret
 				  : rows_complain(&c->rows, "%s has more than 63 bytes", column);
 }
 
+/* Whole nodes, and one task with the rest. */
 struct gang {
-	int64_t tasks, gpus;
+	int64_t tasks, gpus, rest;
 };
 
 static struct gang gang_of(int64_t gpus)
 {
-	int64_t each = gpus < GPUS_OF_A_NODE ? gpus : GPUS_OF_A_NODE;
-
-	if (!gpus)
-		return (struct gang){ 1, 0 };
-	while (gpus % each)
-		each--;
-	return (struct gang){ gpus / each, each };
+	if (gpus <= GPUS_OF_A_NODE)
+		return (struct gang){ 1, gpus, 0 };
+	return (struct gang){ gpus / GPUS_OF_A_NODE, GPUS_OF_A_NODE, gpus % GPUS_OF_A_NODE };
 }
 
 static void time_put(FILE *out, int64_t ms)
@@ -77,17 +84,25 @@ static void time_put(FILE *out, int64_t ms)
 		fprintf(out, "%lld", (long long)(ms / 1000));
 }
 
-/* The five columns that all have. */
+static void times_put(const struct conversion *c, const char *job, int64_t submit_ms,
+		      int64_t run_ms)
+{
+	fprintf(c->out, "%s,", job);
+	time_put(c->out, submit_ms);
+	fputc(',', c->out);
+	time_put(c->out, run_ms > 0 ? run_ms : 1000);
+}
+
+/* The six columns that lists of gangs have. */
 static void job_put(const struct conversion *c, const char *job, int64_t submit_ms, int64_t run_ms,
 		    int64_t gpus)
 {
 	const struct gang gang = gang_of(gpus);
 
-	fprintf(c->out, "%s,", job);
-	time_put(c->out, submit_ms);
-	fputc(',', c->out);
-	time_put(c->out, run_ms > 0 ? run_ms : 1000);
-	fprintf(c->out, ",%lld,%lld", (long long)gang.tasks, (long long)gang.gpus);
+	times_put(c, job, submit_ms, run_ms);
+	fprintf(c->out, ",%lld,%lld,", (long long)gang.tasks, (long long)gang.gpus);
+	if (gang.rest)
+		fprintf(c->out, "%lld", (long long)gang.rest);
 }
 
 /* --- lists of jobs -------------------------------------------------------------------------------------------- */
@@ -170,26 +185,100 @@ static int overheads_take(struct conversion *c, struct rows *rows)
 	return 0;
 }
 
-static int overheads_read(struct conversion *c, struct err *err)
+/* A table that is given beside the trace. */
+static int table_read(struct conversion *c, const char *path, const char *const *needed,
+		      uint32_t needed_count, int (*take)(struct conversion *, struct rows *),
+		      struct err *err)
 {
-	static const char *const needed[] = { "model_name", "gpus_1",  "gpus_2", "gpus_4",
-					      "gpus_8",     "gpus_16", "gpus_32" };
-	char *text = rows_text(c->options->overheads, err);
+	char *text = rows_text(path, err);
 	struct rows rows;
 	int rc;
 
 	if (!text)
 		return -1;
-	rows_init(&rows, c->options->overheads, text, err);
-	rc = rows_head(&rows, needed, 7);
+	rows_init(&rows, path, text, err);
+	rc = rows_head(&rows, needed, needed_count);
 	while (rc >= 0 && (rc = rows_next(&rows)) == 1)
-		rc = overheads_take(c, &rows);
+		rc = take(c, &rows);
 	free(text);
 	return rc;
 }
 
+static int overheads_read(struct conversion *c, struct err *err)
+{
+	static const char *const needed[] = { "model_name", "gpus_1",  "gpus_2", "gpus_4",
+					      "gpus_8",     "gpus_16", "gpus_32" };
+
+	return table_read(c, c->options->overheads, needed, 7, overheads_take, err);
+}
+
 /* --- gavel ------------------------------------------------------------------------------------------------------ */
 
+/* Run times are those on the last one. */
+static const char *const gavel_models[GAVEL_MODELS] = { "k80", "p100", "v100" };
+
+static int throughputs_take(struct conversion *c, struct rows *rows)
+{
+	struct throughput *t = &c->throughputs[c->throughput_count];
+	struct err why = { 0 };
+	char *end;
+
+	if (c->throughput_count == SPEEDS_MAX)
+		return rows_complain(rows, "there are more than %d kinds of jobs", SPEEDS_MAX);
+	snprintf(t->type, sizeof t->type, "%s", rows_field(rows, "job_type"));
+	if (parse_int(rows_field(rows, "num_gpu"), 1, GANG_MAX, &t->gpus, &why) < 0)
+		return rows_complain(rows, "num_gpu: %s", why.text);
+	for (int i = 0; i < GAVEL_MODELS; i++) {
+		const char *text = rows_field(rows, gavel_models[i]);
+
+		t->steps_per_s[i] = strtod(text, &end);
+		if (*end || end == text || !(t->steps_per_s[i] >= 0) || t->steps_per_s[i] > 1e9)
+			return rows_complain(rows, "%s is \"%.40s\": wanted are steps per second",
+					     gavel_models[i], text);
+	}
+	c->throughput_count++;
+	return 0;
+}
+
+static int throughputs_read(struct conversion *c, struct err *err)
+{
+	static const char *const needed[] = { "job_type", "num_gpu", "k80", "p100", "v100" };
+
+	return table_read(c, c->options->throughputs, needed, 5, throughputs_take, err);
+}
+
+/* Models that run it, and how fast against the one that its run time is said of. */
+static int speeds_put(const struct conversion *c, const char *type, int64_t gpus)
+{
+	const struct throughput *t = c->throughputs;
+	const char *between = "";
+
+	while (t < c->throughputs + c->throughput_count &&
+	       (t->gpus != gpus || strcmp(t->type, type) != 0))
+		t++;
+	if (t == c->throughputs + c->throughput_count || !(t->steps_per_s[GAVEL_MODELS - 1] > 0))
+		return rows_complain(&c->rows, "no throughput on v100 of \"%s\" on %lld GPUs", type,
+				     (long long)gpus);
+	for (int i = 0; i < GAVEL_MODELS; i++)
+		if (t->steps_per_s[i] > 0) {
+			fprintf(c->out, "%s%s", between, gavel_models[i]);
+			between = "|";
+		}
+	between = ",";
+	for (int i = 0; i < GAVEL_MODELS; i++) {
+		double speed = t->steps_per_s[i] / t->steps_per_s[GAVEL_MODELS - 1];
+
+		if (!(t->steps_per_s[i] > 0))
+			continue;
+		speed = speed < 0.001 ? 0.001 : speed > 60 ? 60 : speed;
+		fprintf(c->out, "%s%.3f", between, speed);
+		between = "|";
+	}
+	fputc('\n', c->out);
+	return 0;
+}
+
+/* Its servers have one GPU each: a gang is so many tasks. */
 static int gavel_row(struct conversion *c)
 {
 	int64_t unit_ms, run_ms, gpus;
@@ -199,8 +288,11 @@ static int gavel_row(struct conversion *c)
 	    seconds(c, "unit_rate_arrival", &unit_ms) < 0 ||
 	    seconds(c, "v100_duration_s", &run_ms) < 0 || whole(c, "num_gpu", GANG_MAX, &gpus) < 0)
 		return -1;
-	job_put(c, job, (int64_t)((double)unit_ms * 3600 / c->options->rate), run_ms, gpus);
-	fprintf(c->out, ",%s,yes\n", type);
+	times_put(c, job, (int64_t)((double)unit_ms * 3600 / c->options->rate), run_ms);
+	fprintf(c->out, ",%lld,1,%s,yes,", (long long)gpus, type);
+	if (c->throughput_count)
+		return speeds_put(c, type, gpus);
+	fputs(",\n", c->out);
 	return 0;
 }
 
@@ -248,6 +340,7 @@ static int openb_node_row(struct conversion *c)
 /* --- all -------------------------------------------------------------------------------------------------------- */
 
 #define WORKLOAD "#fairlead-workload 1\njob,submit_s,run_s,tasks,gpus"
+#define GANGS WORKLOAD ",rest_gpus"
 
 static const struct format {
 	const char *name, *head;
@@ -255,23 +348,23 @@ static const struct format {
 	const char *needed[8];
 } formats[] = {
 	{ "philly",
-	  WORKLOAD ",user\n",
+	  GANGS ",user\n",
 	  philly_row,
 	  { "job_id", "submit_s", "duration_s", "num_gpu", "vc" } },
 	{ "helios",
-	  WORKLOAD "\n",
+	  GANGS "\n",
 	  capped_row,
 	  { "job_id", "submit_s", "duration_s_capped48h", "num_gpu" } },
 	{ "pai",
-	  WORKLOAD "\n",
+	  GANGS "\n",
 	  capped_row,
 	  { "job_id", "submit_s", "duration_s_capped48h", "num_gpu" } },
 	{ "muri",
-	  WORKLOAD ",user,checkpoints,restart_s\n",
+	  GANGS ",user,checkpoints,restart_s\n",
 	  muri_row,
 	  { "job_id", "num_gpu", "submit_time", "iterations", "model_name", "iteration_time" } },
 	{ "gavel",
-	  WORKLOAD ",user,checkpoints\n",
+	  WORKLOAD ",user,checkpoints,models,speeds\n",
 	  gavel_row,
 	  { "job_index", "job_type", "num_gpu", "v100_duration_s", "unit_rate_arrival" } },
 	{ "openb",
@@ -335,8 +428,12 @@ int convert(const char *from, const char *path, const struct convert_options *op
 		return err_set(err, ERR_INVALID, "--rate belongs to gavel traces alone");
 	if (options->overheads && format->row != muri_row)
 		return err_set(err, ERR_INVALID, "--overheads belongs to muri traces alone");
+	if (options->throughputs && format->row != gavel_row)
+		return err_set(err, ERR_INVALID, "--throughputs belongs to gavel traces alone");
 	if (options->overheads)
 		rc = overheads_read(&c, err);
+	if (options->throughputs)
+		rc = throughputs_read(&c, err);
 	if (rc < 0)
 		return rc;
 	text = rows_text(path, err);

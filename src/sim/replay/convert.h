@@ -4,13 +4,15 @@
  * Public traces as workloads (docs/workload-format.md, "From public traces"). The traces themselves are not part of the project: the
  * page says where each is published, and what of it becomes what.
  *
- * A gang of n GPUs becomes one task up to 8, else equal tasks of the largest part of n that is 8 at most: 12 is 2 x 6, 20 is 4 x 5.
+ * A gang of n GPUs becomes one task up to 8, else tasks of 8 and one with the rest: 20 is 2 x 8 and 4.
  */
 #include <stdio.h>
 #include "base/err.h"
 
 struct convert_options {
 	double rate; /* gavel: jobs per hour; 0 = not said */
+	const char *
+		throughputs; /* gavel: file of steps per second by model; NULL = all models alike */
 	const char *overheads; /* muri: file of restart costs by model and GPUs; NULL = 10 s each */
 };
 

@@ -12,12 +12,13 @@
 enum { EXIT_BAD_INPUT = 2 };
 
 static const char help[] =
-	"usage: %s --from FORMAT [--rate JOBS] [--overheads FILE] [--out FILE] FILE\n"
+	"usage: %s --from FORMAT [--rate JOBS] [--throughputs FILE] [--overheads FILE] [--out FILE] FILE\n"
 	"\n"
 	"Makes a workload (or, of openb-nodes, a cluster file) of a public trace: docs/workload-format.md.\n"
 	"\n"
 	"      --from FORMAT     %s\n"
 	"      --rate JOBS       gavel: so many jobs come in an hour\n"
+	"      --throughputs FILE  gavel: steps per second by model; alike without\n"
 	"      --overheads FILE  muri: restart costs by model and GPUs; 10 s each without\n"
 	"      --out FILE        where to; standard output without\n"
 	"  -h, --help            this text\n"
@@ -49,6 +50,7 @@ static int words_read(int argc, char **argv, struct convert_words *w, struct err
 		{ "from", required_argument, NULL, 'f' },
 		{ "rate", required_argument, NULL, 'r' },
 		{ "overheads", required_argument, NULL, 'v' },
+		{ "throughputs", required_argument, NULL, 't' },
 		{ "out", required_argument, NULL, 'o' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -62,6 +64,8 @@ static int words_read(int argc, char **argv, struct convert_words *w, struct err
 			w->from = optarg;
 		else if (c == 'v')
 			w->options.overheads = optarg;
+		else if (c == 't')
+			w->options.throughputs = optarg;
 		else if (c == 'o')
 			w->out = optarg;
 		else if (c == 'h')

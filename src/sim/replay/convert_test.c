@@ -64,6 +64,18 @@ static void becomes(const char *from, const char *text, const struct convert_opt
 
 static const struct convert_options none;
 
+static void refused(const char *from, const char *text, const struct convert_options *options,
+		    const char *words)
+{
+	struct err err = { 0 };
+	char *is = NULL;
+
+	assert_true(tried(from, text, options, &is, &err) < 0);
+	if (!strstr(err.text, words))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+	free(is);
+}
+
 #define HEAD "#fairlead-workload 1\njob,submit_s,run_s,tasks,gpus"
 
 static void lists_of_jobs(void **state)
@@ -71,11 +83,11 @@ static void lists_of_jobs(void **state)
 	(void)state;
 	becomes("philly",
 		"job_id,submit_s,duration_s,num_gpu,vc\n0,0,2240194,8,7f04ca\n1,10,0,12,6214e9\n",
-		&none, HEAD ",user\n0,0,2240194,1,8,7f04ca\n1,10,1,2,6,6214e9\n");
+		&none, HEAD ",rest_gpus,user\n0,0,2240194,1,8,,7f04ca\n1,10,1,1,8,4,6214e9\n");
 	becomes("helios", "job_id,submit_s,duration_s_capped48h,num_gpu\n9,0,172800,32\n", &none,
-		HEAD "\n9,0,172800,4,8\n");
+		HEAD ",rest_gpus\n9,0,172800,4,8,\n");
 	becomes("pai", "job_id,submit_s,duration_s_capped48h,num_gpu\n9,5,60,11\n", &none,
-		HEAD "\n9,5,60,11,1\n");
+		HEAD ",rest_gpus\n9,5,60,1,8,3\n");
 }
 
 static void muri_jobs_lose_time_by_model_and_width(void **state)
@@ -89,14 +101,14 @@ static void muri_jobs_lose_time_by_model_and_width(void **state)
 	(void)state;
 	becomes("muri", trace, &none,
 		HEAD
-		",user,checkpoints,restart_s\n0,0,497.350,1,1,dqn,yes,10\n1,1.500,2.030,2,8,bert,yes,10\n"
-		"2,2,2.030,1,2,other,yes,10\n");
+		",rest_gpus,user,checkpoints,restart_s\n0,0,497.350,1,1,,dqn,yes,10\n1,1.500,2.030,2,8,,bert,yes,10\n"
+		"2,2,2.030,1,2,,other,yes,10\n");
 	file_write(options.overheads, "model_name,gpus_1,gpus_2,gpus_4,gpus_8,gpus_16,gpus_32\n"
 				      "dqn,5,5,6,6,8,8\nbert,10,10,10,10,12,13\n");
 	becomes("muri", trace, &options,
 		HEAD
-		",user,checkpoints,restart_s\n0,0,497.350,1,1,dqn,yes,5\n1,1.500,2.030,2,8,bert,yes,12\n"
-		"2,2,2.030,1,2,other,yes,10\n");
+		",rest_gpus,user,checkpoints,restart_s\n0,0,497.350,1,1,,dqn,yes,5\n1,1.500,2.030,2,8,,bert,yes,12\n"
+		"2,2,2.030,1,2,,other,yes,10\n");
 	unlink(options.overheads);
 }
 
@@ -110,7 +122,30 @@ static void gavel_arrivals_are_scaled(void **state)
 		"0,ResNet-18 (batch size 64),8,68344.35,17484476.261,0.0\n1,LM,1,60,7,0.5\n",
 		&options,
 		HEAD
-		",user,checkpoints\n0,0,68344.350,1,8,ResNet-18 (batch size 64),yes\n1,450,60,1,1,LM,yes\n");
+		",user,checkpoints,models,speeds\n0,0,68344.350,8,1,ResNet-18 (batch size 64),yes,,\n"
+		"1,450,60,1,1,LM,yes,,\n");
+}
+
+static void gavel_jobs_run_as_fast_as_the_model_lets_them(void **state)
+{
+	const char *trace = "job_index,job_type,num_gpu,v100_duration_s,unit_rate_arrival\n"
+			    "0,LM,2,60,0\n1,A3C,1,30,1\n";
+	char room[64];
+	const struct convert_options options = { .rate = 1,
+						 .throughputs = path_of("speeds.csv", room) };
+
+	(void)state;
+	file_write(options.throughputs,
+		   "job_type,num_gpu,k80,k80_unconsolidated,p100,p100_unconsolidated,v100\n"
+		   "LM,1,1,1,1,1,1\nLM,2,0.0,0.0,10.5,7,42\nA3C,1,0.01,0.01,14,14,7\n");
+	becomes("gavel", trace, &options,
+		HEAD ",user,checkpoints,models,speeds\n0,0,60,2,1,LM,yes,p100|v100,0.250|1.000\n"
+		     "1,3600,30,1,1,A3C,yes,k80|p100|v100,0.001|2.000|1.000\n");
+	file_write(options.throughputs, "job_type,num_gpu,k80,p100,v100\nLM,2,0,0,0\n");
+	refused("gavel", trace, &options, "no throughput on v100 of \"LM\" on 2 GPUs");
+	file_write(options.throughputs, "job_type,num_gpu,k80,p100,v100\nLM,2,0,many,0\n");
+	refused("gavel", trace, &options, "p100 is \"many\": wanted are steps per second");
+	unlink(options.throughputs);
 }
 
 static void openb_tasks_and_nodes(void **state)
@@ -129,27 +164,17 @@ static void openb_tasks_and_nodes(void **state)
 		"cluster:\n  nodes:\n    - {name: \"n-0\", gpus: 2, model: \"P100\", cpus: 64, ram: 262144MiB}\n");
 }
 
-static void refused(const char *from, const char *text, const struct convert_options *options,
-		    const char *words)
-{
-	struct err err = { 0 };
-	char *is = NULL;
-
-	assert_true(tried(from, text, options, &is, &err) < 0);
-	if (!strstr(err.text, words))
-		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
-	free(is);
-}
-
 static void what_is_wrong_is_named(void **state)
 {
-	const struct convert_options rate = { .rate = 1 }, file = { .overheads = "x" };
+	const struct convert_options rate = { .rate = 1 }, file = { .overheads = "x" },
+				     speeds = { .throughputs = "x" };
 
 	(void)state;
 	refused("slurm", "", &none, "\"slurm\" is not known; there are philly");
 	refused("gavel", "", &none, "say --rate");
 	refused("philly", "", &rate, "--rate belongs to gavel");
 	refused("philly", "", &file, "--overheads belongs to muri");
+	refused("philly", "", &speeds, "--throughputs belongs to gavel");
 	refused("philly", "", &none, "column \"job_id\" is missing");
 	refused("helios", "job_id,submit_s,duration_s_capped48h,num_gpu\n1,2,3\n", &none,
 		"3 fields for 4 columns");
@@ -167,6 +192,7 @@ int main(void)
 		cmocka_unit_test(lists_of_jobs),
 		cmocka_unit_test(muri_jobs_lose_time_by_model_and_width),
 		cmocka_unit_test(gavel_arrivals_are_scaled),
+		cmocka_unit_test(gavel_jobs_run_as_fast_as_the_model_lets_them),
 		cmocka_unit_test(openb_tasks_and_nodes),
 		cmocka_unit_test(what_is_wrong_is_named),
 	};

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/digest.h"
+#include "core/placement/traits.h"
 #include "sim/play.h"
 #include "sim/runner.h"
 
@@ -18,6 +19,7 @@ struct core_job {
 	int64_t run_ms; /* of ended attempts, as the facts had it at the last start */
 	int64_t done_ms;
 	int64_t share; /* held now; 0 = it waits */
+	uint32_t speed; /* of the GPUs that it has, or had last, in thousandths */
 	bool resumed;
 };
 
@@ -38,11 +40,34 @@ static int64_t rest_ms(void *context, const struct facts *facts, uint32_t id, in
 	const struct core_run *r = context;
 	const struct core_job *job = &r->jobs[id];
 	const struct workload_job *from = &r->workload->jobs[job->index];
-	const int64_t rest =
-		from->run_ms - job->done_ms + (job->resumed ? from->restart_ms : 0) - age_ms;
+	const int64_t rest = workload_ms_at(from->run_ms - job->done_ms, job->speed) +
+			     (job->resumed ? from->restart_ms : 0) - age_ms;
 
 	(void)facts;
 	return rest > 0 ? rest : 1;
+}
+
+static uint32_t speed_of(const struct facts *facts, const struct job *job)
+{
+	const struct shape *shape = shape_get(facts, job->shape);
+	const struct attempt *attempt = attempt_get(facts, job->attempt);
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t rank = 0; rank < attempt->tasks && shape->gpus; rank++) {
+		const struct task *task = task_get(facts, attempt, rank);
+		const uint32_t speed = shape_speed(shape, node_get(facts, task->node)->model);
+
+		least = speed < least ? speed : least;
+	}
+	return least && least < UINT32_MAX ? least : SPEED_WHOLE;
+}
+
+static int64_t saves_every_ms(void *context, const struct facts *facts, uint32_t id)
+{
+	const struct core_run *r = context;
+
+	(void)facts;
+	return r->workload->jobs[r->jobs[id].index].checkpoint_every_ms;
 }
 
 static void placed(void *context, const struct facts *facts, uint32_t id, int64_t at_ms)
@@ -56,7 +81,8 @@ static void placed(void *context, const struct facts *facts, uint32_t id, int64_
 		      restart_ms = job->resumed ? from->restart_ms : 0;
 
 	if (more_ms > restart_ms)
-		job->done_ms += more_ms - restart_ms;
+		job->done_ms += (more_ms - restart_ms) * job->speed / 1000;
+	job->speed = speed_of(facts, now);
 	job->run_ms = now->run_ms;
 	job->resumed = job->done_ms > 0;
 	out->evictions = job->starts++;
@@ -97,7 +123,37 @@ static void ended(void *context, const struct facts *facts, uint32_t id, int64_t
 
 /* --- arrivals -------------------------------------------------------------------------------------------------- */
 
-static struct event submission(const struct workload_job *from, char *key)
+/* What of an event lies elsewhere. */
+struct lists {
+	char key[DIGEST_HEX_MAX];
+	int64_t speeds[WORKLOAD_MODELS_MAX];
+	int64_t roles[2 * ROLE_NUMBERS];
+};
+
+/* Tasks that are alike, and one with the rest. */
+static void roles_write(const struct workload_job *from, struct event_job_submitted *j,
+			int64_t *room)
+{
+	const int64_t cpu = from->cpu_milli, memory = from->memory_mib;
+
+	if (!from->rest_gpus)
+		return;
+	for (uint32_t role = 0; role < 2; role++) {
+		int64_t *of = room + (size_t)role * ROLE_NUMBERS;
+
+		of[ROLE_TASKS_MIN] = of[ROLE_TASKS_MAX] = role ? 1 : from->tasks;
+		of[ROLE_GPUS] = role ? from->rest_gpus : from->gpus;
+		of[ROLE_CPU_MILLI] = cpu;
+		of[ROLE_MEMORY_MIB] = memory;
+		of[ROLE_ENDS] = 0;
+	}
+	j->roles = "whole,rest";
+	j->role_numbers = room;
+	j->role_numbers_count = 2 * ROLE_NUMBERS;
+	j->tasks_min = j->tasks_max = workload_tasks(from);
+}
+
+static struct event submission(const struct workload_job *from, struct lists *lists)
 {
 	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "replay");
 	struct event_job_submitted *j = &e.job_submitted;
@@ -122,21 +178,28 @@ static struct event submission(const struct workload_job *from, char *key)
 	j->checkpoint = from->checkpoints;
 	j->grace_ms = -1;
 	j->restart_cost_ms = from->restart_ms;
-	j->body = j->body_mac = j->client_key = key;
+	j->checkpoint_every_ms = from->checkpoint_every_ms;
+	while (j->throughput_count < WORKLOAD_MODELS_MAX && from->speeds[j->throughput_count]) {
+		lists->speeds[j->throughput_count] = from->speeds[j->throughput_count];
+		j->throughput_count++;
+	}
+	j->throughput = lists->speeds;
+	roles_write(from, j, lists->roles);
+	j->body = j->body_mac = j->client_key = lists->key;
 	return e;
 }
 
 static void arrive(struct core_run *r, uint32_t index)
 {
 	const struct workload_job *from = &r->workload->jobs[index];
-	char key[DIGEST_HEX_MAX];
+	struct lists lists;
 	struct digest digest = digest_of(&index, sizeof index);
 	struct event e;
 	struct err why = { 0 };
 	uint32_t id = 0;
 
-	digest_format(&digest, key);
-	e = submission(from, key);
+	digest_format(&digest, lists.key);
+	e = submission(from, &lists);
 	e.time_ms = r->play.now_ms;
 	arena_reset(&r->request);
 	if (core_admit(&r->play.facts, r->play.view, &e, &r->request, &id, &why) != 0) {
@@ -206,6 +269,7 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 	arena_init(&r.request, REQUEST_CAP);
 	r.play.context = &r;
 	r.play.rest_ms = rest_ms;
+	r.play.saves_every_ms = saves_every_ms;
 	r.play.placed = placed;
 	r.play.left = left;
 	r.play.ended = ended;

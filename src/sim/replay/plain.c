@@ -23,6 +23,7 @@ struct plain_policy {
 static const struct plain_policy policies[] = {
 	{ "fifo-strict", BY_SUBMISSION, CHOOSE_FIRST, 0, false },
 	{ "fifo-skip", BY_SUBMISSION, CHOOSE_FIRST, SKIP_MOST, false },
+	{ "fifo-fastest", BY_SUBMISSION, CHOOSE_FASTEST, 0, true },
 	{ "sjf-strict", BY_RUN, CHOOSE_FIRST, 0, false },
 	{ "sjf-skip", BY_RUN, CHOOSE_FIRST, SKIP_MOST, false },
 	{ "ssf-skip", BY_SIZE, CHOOSE_FIRST, SKIP_MOST, false },
@@ -58,6 +59,7 @@ struct plain_state {
 	int64_t rest_ms,
 		attained_ms; /* attained: GPU time; anew: brought up to date at each event */
 	int64_t end_ms, since_ms;
+	uint32_t speed; /* where it runs, in thousandths */
 	struct plain_place *places; /* NULL = it waits */
 };
 
@@ -164,7 +166,7 @@ static bool start(struct plain_run *r, uint32_t job)
 {
 	const struct workload_job *from = &r->workload->jobs[job];
 	struct plain_state *state = &r->jobs[job];
-	struct plain_place *places = malloc(from->tasks * sizeof *places);
+	struct plain_place *places = malloc(workload_tasks(from) * sizeof *places);
 
 	CHECK(places);
 	if (!plain_take(&r->cluster, from, places)) {
@@ -173,7 +175,8 @@ static bool start(struct plain_run *r, uint32_t job)
 	}
 	state->places = places;
 	state->since_ms = r->now_ms;
-	state->end_ms = r->now_ms + state->rest_ms;
+	state->speed = plain_speed(&r->cluster, from, places);
+	state->end_ms = r->now_ms + workload_ms_at(state->rest_ms, state->speed);
 	if (r->outcome->jobs[job].start_ms < 0)
 		r->outcome->jobs[job].start_ms = r->now_ms;
 	running_add(r, job);
@@ -246,7 +249,7 @@ static void interrupt_all(struct plain_run *r)
 		const int64_t ran_ms = r->now_ms - state->since_ms;
 		const int64_t kept_ms = ran_ms > from->restart_ms ? ran_ms - from->restart_ms : 0;
 
-		state->rest_ms -= kept_ms;
+		state->rest_ms -= kept_ms * state->speed / 1000;
 		state->attained_ms += gpu_ms(from, ran_ms);
 		r->outcome->jobs[job].used_ms += gpu_ms(from, ran_ms);
 		r->outcome->jobs[job].lost_ms += gpu_ms(from, ran_ms - kept_ms);

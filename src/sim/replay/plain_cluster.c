@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/replay/plain_cluster.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "sim/replay/plain_fragment.h"
+
+enum { MODEL_TEXT = 256 };
 
 /* --- what fits --------------------------------------------------------------------------------------------- */
 
@@ -120,6 +123,7 @@ static double cost(const struct plain_cluster *c, const struct plain_node *n,
 			       (double)GPU_SHARE / 8;
 	case CHOOSE_FGD: return plain_fragment_cost(c, n, job);
 	case CHOOSE_FIRST:
+	case CHOOSE_FASTEST:
 	case CHOOSE_RANDOM: break;
 	}
 	return 0;
@@ -149,7 +153,7 @@ static int node_choose(struct plain_cluster *c, const struct workload_job *job)
 	for (uint32_t i = 0; i < c->count; i++) {
 		if (!plain_fits(&c->nodes[i], job))
 			continue;
-		if (c->choice == CHOOSE_FIRST)
+		if (c->choice == CHOOSE_FIRST || c->choice == CHOOSE_FASTEST)
 			return (int)i;
 		now = cost(c, &c->nodes[i], job);
 		if (best < 0 || now < least) {
@@ -160,16 +164,23 @@ static int node_choose(struct plain_cluster *c, const struct workload_job *job)
 	return best;
 }
 
-bool plain_take(struct plain_cluster *c, const struct workload_job *job, struct plain_place *ret)
+/* --- jobs ---------------------------------------------------------------------------------------------------- */
+
+static void tasks_give(struct plain_cluster *c, const struct workload_job *job,
+		       const struct plain_place *places, uint32_t tasks)
 {
-	if (workload_share(job) > c->capacity - c->used)
-		return false;
-	for (uint32_t t = 0; t < job->tasks; t++) {
+	for (uint32_t t = 0; t < tasks; t++)
+		move(c, job, &places[t], 1);
+}
+
+static bool tasks_take(struct plain_cluster *c, const struct workload_job *job, uint32_t tasks,
+		       struct plain_place *ret)
+{
+	for (uint32_t t = 0; t < tasks; t++) {
 		const int node = node_choose(c, job);
 
 		if (node < 0) {
-			while (t--)
-				move(c, job, &ret[t], 1);
+			tasks_give(c, job, ret, t);
 			return false;
 		}
 		ret[t].node = (uint32_t)node;
@@ -179,11 +190,105 @@ bool plain_take(struct plain_cluster *c, const struct workload_job *job, struct 
 	return true;
 }
 
+/* The task with the rest, as if it were the job. */
+static struct workload_job rest_of(const struct workload_job *job)
+{
+	struct workload_job rest = *job;
+
+	rest.gpus = job->rest_gpus;
+	return rest;
+}
+
+static bool job_take(struct plain_cluster *c, const struct workload_job *job,
+		     struct plain_place *ret)
+{
+	const struct workload_job rest = rest_of(job);
+
+	if (!tasks_take(c, job, job->tasks, ret))
+		return false;
+	if (!job->rest_gpus || tasks_take(c, &rest, 1, ret + job->tasks))
+		return true;
+	tasks_give(c, job, ret, job->tasks);
+	return false;
+}
+
+/* One of the job's models alone, by how fast it is: the first, the second. False: there are no more. */
+static bool model_by_speed(const struct workload_job *job, uint32_t nth, char *ret, size_t size)
+{
+	const char *at = job->models;
+
+	for (uint32_t i = 0; i < WORKLOAD_MODELS_MAX && job->speeds[i];
+	     i++, at += strcspn(at, ",") + 1) {
+		uint32_t before = 0;
+
+		for (uint32_t k = 0; k < WORKLOAD_MODELS_MAX && job->speeds[k]; k++)
+			before += job->speeds[k] > job->speeds[i] ||
+				  (job->speeds[k] == job->speeds[i] && k < i);
+		if (before != nth)
+			continue;
+		snprintf(ret, size, "%.*s", (int)strcspn(at, ","), at);
+		return true;
+	}
+	return false;
+}
+
+static bool fastest_take(struct plain_cluster *c, const struct workload_job *job,
+			 struct plain_place *ret)
+{
+	struct workload_job there = *job;
+	char model[MODEL_TEXT];
+
+	there.models = model;
+	for (uint32_t nth = 0; model_by_speed(job, nth, model, sizeof model); nth++)
+		if (job_take(c, &there, ret))
+			return true;
+	return false;
+}
+
+bool plain_take(struct plain_cluster *c, const struct workload_job *job, struct plain_place *ret)
+{
+	if (workload_share(job) > c->capacity - c->used)
+		return false;
+	return c->choice == CHOOSE_FASTEST && job->speeds[0] ? fastest_take(c, job, ret)
+							     : job_take(c, job, ret);
+}
+
 void plain_give(struct plain_cluster *c, const struct workload_job *job,
 		const struct plain_place *places)
 {
-	for (uint32_t t = 0; t < job->tasks; t++)
-		move(c, job, &places[t], 1);
+	const struct workload_job rest = rest_of(job);
+
+	tasks_give(c, job, places, job->tasks);
+	if (job->rest_gpus)
+		tasks_give(c, &rest, places + job->tasks, 1);
+}
+
+/* Of a model that it accepts. */
+static uint32_t speed_on(const struct workload_job *job, const char *model)
+{
+	const char *at = job->models;
+	uint32_t i = 0;
+
+	while (strcspn(at, ",") != strlen(model) || strncmp(at, model, strlen(model)) != 0) {
+		at += strcspn(at, ",") + 1;
+		i++;
+	}
+	return job->speeds[i];
+}
+
+uint32_t plain_speed(const struct plain_cluster *c, const struct workload_job *job,
+		     const struct plain_place *places)
+{
+	uint32_t least = UINT32_MAX;
+
+	if (!job->speeds[0] || !job->gpus)
+		return SPEED_WHOLE;
+	for (uint32_t t = 0; t < workload_tasks(job); t++) {
+		const uint32_t speed = speed_on(job, c->nodes[places[t].node].model);
+
+		least = speed < least ? speed : least;
+	}
+	return least;
 }
 
 /* --- the beginning ---------------------------------------------------------------------------------------- */

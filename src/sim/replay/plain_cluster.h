@@ -13,6 +13,7 @@
 enum plain_choice {
 	CHOOSE_TIGHT, /* the fewest free GPUs that are enough, the least open part that is enough; then as written */
 	CHOOSE_FIRST, /* as written */
+	CHOOSE_FASTEST, /* all tasks on the model that does the work fastest; there as written */
 	CHOOSE_RANDOM, /* any node that fits, any GPU of it */
 	CHOOSE_BEST_FIT, /* least (free processors / 128 + free GPUs / 8) afterwards, the smallest sufficient GPU */
 	CHOOSE_FGD /* where the expected fragment over the workload's typical tasks grows least */
@@ -49,8 +50,11 @@ struct plain_cluster {
 void plain_cluster_init(struct plain_cluster *cluster, const struct scenario *from,
 			enum plain_choice choice, const struct workload *workload, uint64_t seed);
 void plain_cluster_deinit(struct plain_cluster *cluster);
-/* All tasks or none; ret has room for job->tasks. */
+/* All tasks or none; ret has room for all of them. */
 bool plain_take(struct plain_cluster *cluster, const struct workload_job *job,
 		struct plain_place *ret);
+/* In thousandths: that of its slowest task. */
+uint32_t plain_speed(const struct plain_cluster *cluster, const struct workload_job *job,
+		     const struct plain_place *places);
 void plain_give(struct plain_cluster *cluster, const struct workload_job *job,
 		const struct plain_place *places);

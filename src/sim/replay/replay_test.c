@@ -179,6 +179,62 @@ static void the_core_preempts_and_nothing_is_done_twice_with_checkpoints(void **
 	done(&x);
 }
 
+static void a_gang_takes_whole_nodes_and_one_with_the_rest(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(&x, "cluster: {nodes: [{name: a, gpus: 4}, {name: b, gpus: 4}]}\n");
+	jobs_read(
+		&x,
+		"job,submit_s,run_s,gpus,rest_gpus\ngang,0,100,4,2\npair,1,100,2,\nquad,2,50,4,\n");
+	assert_int_equal(workload_share(&x.workload.jobs[0]), 6 * GPU_SHARE);
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			core(&x);
+		else
+			plain(&x, "fifo-skip");
+		ran(&x, 0, 0, 100);
+		ran(&x, 1, 1, 101); /* beside the rest */
+		ran(&x, 2, 100, 150);
+	}
+	done(&x);
+}
+
+static void a_slower_model_takes_longer(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(
+		&x,
+		"cluster: {nodes: [{name: a, gpus: 1, model: SLOW}, {name: b, gpus: 1, model: FAST}]}\n");
+	jobs_read(&x, "job,submit_s,run_s,models,speeds\none,0,100,FAST|SLOW,1|0.25\n"
+		      "two,1,50,FAST|SLOW,1|0.25\n");
+	core(&x);
+	ran(&x, 0, 0, 100);
+	ran(&x, 1, 1, 201);
+	plain(&x, "fifo-fastest"); /* at 100 `two` has done 24.75 s, and goes on where it is fast */
+	ran(&x, 0, 0, 100);
+	assert_int_equal(x.outcome.jobs[1].end_ms, 125250);
+	done(&x);
+}
+
+static void what_saves_regularly_loses_what_came_after(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(&x, "cluster: {nodes: [{name: n, gpus: 1}]}\n");
+	jobs_read(&x, "job,submit_s,run_s,tier,checkpoints,checkpoint_every_s,restart_s\n"
+		      "low,0,1000,best-effort,yes,100,5\nhigh,250,50,standard,,,\n");
+	core(&x);
+	ran(&x, 1, 250, 300);
+	ran(&x, 0, 0, 1105); /* 200 s were saved, 50 s are done again */
+	assert_int_equal(x.outcome.jobs[0].lost_ms, 50000);
+	done(&x);
+}
+
 static void what_never_runs_is_counted_apart(void **state)
 {
 	struct example x;
@@ -256,6 +312,9 @@ int main(void)
 		cmocka_unit_test(parts_go_to_the_gpu_where_they_break_least),
 		cmocka_unit_test(the_core_backfills_where_limits_are_known),
 		cmocka_unit_test(the_core_preempts_and_nothing_is_done_twice_with_checkpoints),
+		cmocka_unit_test(a_gang_takes_whole_nodes_and_one_with_the_rest),
+		cmocka_unit_test(a_slower_model_takes_longer),
+		cmocka_unit_test(what_saves_regularly_loses_what_came_after),
 		cmocka_unit_test(what_never_runs_is_counted_apart),
 		cmocka_unit_test(figures_by_hand),
 		cmocka_unit_test(a_replay_is_the_same_to_the_bit),

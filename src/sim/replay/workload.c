@@ -72,6 +72,41 @@ static int models_read(const struct rows *in, char *text, struct workload_job *j
 	return word_read(in, "models", text, &job->models);
 }
 
+/* How fast each model is, in the order of `models`. */
+static int speeds_read(const struct rows *in, char *text, struct workload_job *job)
+{
+	uint32_t at = 0;
+	char *word;
+
+	while ((word = strsep(&text, "|"))) {
+		int64_t speed;
+
+		if (at == WORKLOAD_MODELS_MAX)
+			return rows_complain(in, "speeds: there are more than %d",
+					     WORKLOAD_MODELS_MAX);
+		if (milli_read(in, "speeds", word, SPEED_MOST, &speed) < 0)
+			return -1;
+		if (!speed)
+			return rows_complain(
+				in, "speeds: 0; leave out a model that does not run the job");
+		job->speeds[at++] = (uint16_t)speed;
+	}
+	return 0;
+}
+
+static int speeds_check(const struct rows *in, const struct workload_job *job)
+{
+	uint32_t models = *job->models != 0, speeds = 0;
+
+	for (const char *c = job->models; *c; c++)
+		models += *c == ',';
+	while (speeds < WORKLOAD_MODELS_MAX && job->speeds[speeds])
+		speeds++;
+	return !speeds || speeds == models
+		       ? 0
+		       : rows_complain(in, "there are %u speeds for %u models", speeds, models);
+}
+
 static int choice_read(const struct rows *in, const char *what, const char *text,
 		       bool (*find)(const char *, uint8_t *), const char *choices, uint8_t *ret)
 {
@@ -110,14 +145,35 @@ enum column {
 	COLUMN_DEADLINE,
 	COLUMN_CHECKPOINTS,
 	COLUMN_RESTART,
+	COLUMN_REST_GPUS,
+	COLUMN_CHECKPOINT_EVERY,
+	COLUMN_SPEEDS,
 	COLUMN_COUNT
 };
 
 static const char *const columns[COLUMN_COUNT] = {
-	"job",        "submit_s",       "run_s",       "tasks",      "gpus",
-	"models",     "gpu_memory_mib", "cpus",        "memory_mib", "queue",
-	"user",       "kind",           "tier",        "priority",   "limit_s",
-	"estimate_s", "deadline_s",     "checkpoints", "restart_s",
+	"job",
+	"submit_s",
+	"run_s",
+	"tasks",
+	"gpus",
+	"models",
+	"gpu_memory_mib",
+	"cpus",
+	"memory_mib",
+	"queue",
+	"user",
+	"kind",
+	"tier",
+	"priority",
+	"limit_s",
+	"estimate_s",
+	"deadline_s",
+	"checkpoints",
+	"restart_s",
+	"rest_gpus",
+	"checkpoint_every_s",
+	"speeds",
 };
 
 static int field_read(const struct rows *in, enum column column, char *text,
@@ -161,6 +217,12 @@ static int field_read(const struct rows *in, enum column column, char *text,
 		rc = time_read(in, what, text, &number);
 		job->restart_ms = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 		return rc;
+	case COLUMN_REST_GPUS:
+		rc = count_read(in, what, text, 0, NODE_GPUS_MAX, &number);
+		job->rest_gpus = (uint32_t)number;
+		return rc;
+	case COLUMN_CHECKPOINT_EVERY: return time_read(in, what, text, &job->checkpoint_every_ms);
+	case COLUMN_SPEEDS: return speeds_read(in, text, job);
 	case COLUMN_COUNT: break;
 	}
 	UNREACHABLE();
@@ -248,6 +310,13 @@ static int job_read(const struct rows *in, const struct head *head, char *line,
 	}
 	if (at < head->count)
 		return rows_complain(in, "there are %u fields for %u columns", at, head->count);
+	if (job->rest_gpus && (job->gpu_part || job->rest_gpus >= job->gpus))
+		return rows_complain(in, "rest_gpus: %u is not less than the whole GPUs of a task",
+				     job->rest_gpus);
+	if (job->checkpoint_every_ms && !job->checkpoints)
+		return rows_complain(in, "checkpoint_every_s: say checkpoints yes");
+	if (speeds_check(in, job) < 0)
+		return -1;
 	if (job->run_ms < 1)
 		return rows_complain(in, "run_s is %s: a job runs for 0.001 s at least",
 				     job->run_ms ? "negative" : "0");
@@ -323,5 +392,6 @@ void workload_deinit(struct workload *w)
 int64_t workload_share(const struct workload_job *job)
 {
 	return (int64_t)job->tasks *
-	       (job->gpu_part ? job->gpu_part : (int64_t)job->gpus * GPU_SHARE);
+		       (job->gpu_part ? job->gpu_part : (int64_t)job->gpus * GPU_SHARE) +
+	       (int64_t)job->rest_gpus * GPU_SHARE;
 }

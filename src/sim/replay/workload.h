@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include "base/err.h"
 
-enum { WORKLOAD_JOBS_MAX = 10000000, WORKLOAD_TASKS_MAX = 100000 };
+enum { WORKLOAD_JOBS_MAX = 10000000, WORKLOAD_TASKS_MAX = 100000, WORKLOAD_MODELS_MAX = 8 };
 #define WORKLOAD_TIME_MAX_MS (INT64_C(20) * 366 * 86400 * 1000)
 
 struct workload_job {
@@ -28,7 +28,11 @@ struct workload_job {
 	int64_t gpu_memory_mib, cpu_milli, memory_mib; /* of a task; 0 = none asked */
 	uint32_t tasks, gpus; /* whole GPUs of a task, 1 for a part */
 	uint32_t gpu_part; /* in 1/63000; 0 = whole ones */
+	uint32_t rest_gpus; /* of one task more; 0 = there is none */
 	uint32_t restart_ms; /* what a start from a checkpoint costs */
+	int64_t checkpoint_every_ms; /* of its running; 0 = it saves when it is told to go, and else not */
+	uint16_t speeds
+		[WORKLOAD_MODELS_MAX]; /* by model, in thousandths of what run_ms says; [0] 0 = all alike */
 	int32_t priority;
 	uint8_t kind, tier; /* enums of core/model/facts.h */
 	uint8_t checkpoints; /* it can be stopped and goes on where it was */
@@ -48,3 +52,13 @@ int workload_parse(const char *path, char *text, struct workload *ret, struct er
 void workload_deinit(struct workload *workload); /* takes a zeroed one too */
 /* GPUs of all its tasks, in 1/63000. */
 int64_t workload_share(const struct workload_job *job);
+/* With that of the rest. */
+static inline uint32_t workload_tasks(const struct workload_job *job)
+{
+	return job->tasks + (job->rest_gpus > 0);
+}
+/* What takes so long alone, and on GPUs that do so many thousandths. */
+static inline int64_t workload_ms_at(int64_t ms, uint32_t speed)
+{
+	return ms * 1000 / speed;
+}

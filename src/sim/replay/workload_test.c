@@ -54,6 +54,30 @@ static void the_frozen_example_reads_as_ever(void **state)
 	workload_deinit(&w);
 }
 
+/* Those that came later, in an example of their own. */
+static void the_columns_that_were_added_read_as_ever(void **state)
+{
+	struct workload w;
+	struct err err = { 0 };
+	const struct workload_job *j;
+
+	(void)state;
+	if (workload_read(getenv("FAIRLEAD_GOLDEN_COLUMNS"), &w, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(w.count, 3);
+	j = &w.jobs[0];
+	assert_int_equal(j->checkpoint_every_ms, 600000);
+	assert_int_equal(j->rest_gpus, 4);
+	assert_int_equal(workload_tasks(j), 5);
+	assert_int_equal(workload_share(j), 36 * GPU_SHARE);
+	assert_int_equal(j->speeds[0], 1000);
+	assert_int_equal(j->speeds[1], 450);
+	assert_int_equal(j->speeds[2], 0);
+	j = &w.jobs[1];
+	assert_int_equal(j->checkpoint_every_ms + j->rest_gpus + j->speeds[0], 0);
+	workload_deinit(&w);
+}
+
 static void refused(const char *text, int line, const char *words)
 {
 	char *copy = strdup(text);
@@ -91,6 +115,18 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 	refused("#fairlead-workload 1\nsubmit_s,run_s,tier\n0,1,high\n", 3,
 		"best-effort, standard or critical");
 	refused("#fairlead-workload 1\nsubmit_s,run_s,user\n0,1,\xff\n", 3, "not UTF-8");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,gpus,rest_gpus\n0,1,8,3\n0,1,8,8\n", 4,
+		"rest_gpus: 8 is not less than the whole GPUs of a task");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,gpus,rest_gpus\n0,1,0.5,1\n", 3,
+		"rest_gpus: 1");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,checkpoint_every_s\n0,1,60\n", 3,
+		"checkpoint_every_s: say checkpoints yes");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,models,speeds\n0,1,A|B,1\n", 3,
+		"there are 1 speeds for 2 models");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,models,speeds\n0,1,,1\n", 3,
+		"there are 1 speeds for 0 models");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,models,speeds\n0,1,A,0\n", 3, "speeds: 0;");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,models,speeds\n0,1,A,61\n", 3, "speeds: ");
 }
 
 static void a_file_that_is_none_is_named(void **state)
@@ -115,6 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_frozen_example_reads_as_ever),
+		cmocka_unit_test(the_columns_that_were_added_read_as_ever),
 		cmocka_unit_test(what_is_wrong_is_named_with_its_line),
 		cmocka_unit_test(a_file_that_is_none_is_named),
 	};
