@@ -207,6 +207,11 @@ static int name_flag(const struct invocation *in, struct err *err)
 	return -(int)err->code;
 }
 
+static bool asks_for_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int run(const char *const *words, int count, const char *self, struct arena *arena,
 	       struct err *err)
 {
@@ -221,6 +226,11 @@ static int run(const char *const *words, int count, const char *self, struct are
 	count -= rc;
 	if (!count && !shortcut)
 		shortcut = "help";
+	if (count == 2 && asks_for_help(words[1]) && !command_find(words[0]) &&
+	    command_has_subcommands(words[0])) {
+		shortcut = "help"; /* sim --help is help sim */
+		count = 1;
+	}
 	if (shortcut)
 		command = command_find(shortcut);
 	else

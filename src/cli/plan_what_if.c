@@ -63,7 +63,7 @@ static int run_what_if(struct invocation *in, struct err *err)
 
 static const struct flag flags[] = {
 	{ "nodes", 0, "CHANGE",
-	  "+4xMODEL: four more nodes like those with that model of GPU; -2xMODEL: two fewer; may be given several times",
+	  "+4xMODEL: four more nodes like those with that model of GPU; -2xMODEL: two fewer",
 	  true },
 	{ "policy", 0, "FILE",
 	  "queues and policy in place of those of the cluster: docs/workload-format.md", false },

@@ -15,8 +15,8 @@ static int run_replay(struct invocation *in, struct err *err)
 static const struct flag flags[] = {
 	{ "cluster", 0, "FILE", "nodes, queues and policy, as in a scenario", false },
 	{ "workload", 0, "FILE", "the jobs: docs/workload-format.md", false },
-	{ "policy", 0, "FILE|plain:NAME",
-	  "queues and policy in place of the cluster file's, or a plain policy for reference; may be given several times",
+	{ "policy", 0, "fairlead|FILE|plain:NAME",
+	  "fairlead (the default): as the cluster file has it; FILE: queues and policy in place of those; or a plain policy for reference",
 	  true },
 	{ "seed", 0, "NUMBER", "for policies that throw dice; default 1", false },
 	{ "report", 0, "FOLDER",
@@ -37,6 +37,6 @@ const struct command command_sim_replay = {
 	.flags = flags,
 	.examples =
 		"fairlead sim replay --cluster c.yaml --workload w.csv\n"
-		"fairlead sim replay --cluster c.yaml --workload w.csv --policy more-backfill.yaml --policy plain:fifo-skip --report out",
+		"fairlead sim replay --cluster c.yaml --workload w.csv --policy fairlead --policy plain:fifo-skip --report out",
 	.run = run_replay,
 };

@@ -33,6 +33,13 @@ def test_every_command_has_help_in_three_ways():
         assert texts[0].stdout == texts[1].stdout == texts[2].stdout
 
 
+def test_a_noun_has_help_too():
+    for noun in ("sim", "plan", "journal"):
+        texts = [command(noun, "--help"), command(noun, "-h"), command("help", noun)]
+        assert texts[0].returncode == 0 and texts[0].stdout.startswith("Sub-commands\n  %s " % noun)
+        assert texts[0].stdout == texts[1].stdout == texts[2].stdout
+
+
 def test_the_overview_names_every_command_and_topic():
     for words in ([], ["help"], ["--help"], ["-h"]):
         done = command(*words)

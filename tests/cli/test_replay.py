@@ -28,8 +28,7 @@ def replayed(folder):
     done = fairlead("sim", "convert", "--from", "philly", "--out", str(folder / "w.csv"), "-", input=trace(300))
     assert done.returncode == 0, done.stderr
     words = ["sim", "replay", "--cluster", str(folder / "c.yaml"), "--workload", str(folder / "w.csv"), "--report", str(folder / "out")]
-    (folder / "empty.yaml").write_text("policy: {}\n")
-    for policy in (str(folder / "empty.yaml"), *POLICIES):
+    for policy in ("fairlead", *POLICIES):
         words += ["--policy", policy]
     done = fairlead(*words)
     assert done.returncode == 0, done.stderr
@@ -58,6 +57,7 @@ def figure_of(figures, name):
 def test_the_page_in_a_browser_says_what_the_json_says(tmp_path):
     table = replayed(tmp_path)
     assert "plain" not in table and "fifo-strict: 300 jobs, 300 ended" in table and "replay.html" in table
+    assert [line.split()[0] for line in table.split("completion  ")[-1].splitlines()[1:4]] == ["fairlead", "fifo-strict", "sjf-skip"]
     report = json.loads((tmp_path / "out" / "replay.json").read_text())
     assert report["format"] == "fairlead-replay 1" and report["gpus"] == 32 and len(report["policies"]) == 3
     browser = ["chromium", "--headless", "--disable-gpu", "--user-data-dir=%s" % (tmp_path / "browser"), "--dump-dom"]

@@ -23,12 +23,13 @@ enum { POLICIES_MAX = 64, EXIT_BAD_INPUT = 2 };
 #define MEMORY_CAP ((size_t)1 << 30)
 
 static const char help[] =
-	"usage: %s --cluster FILE --workload FILE [--policy FILE|plain:NAME]... [--seed N] [--report DIR]\n"
+	"usage: %s --cluster FILE --workload FILE [--policy fairlead|FILE|plain:NAME]... [--seed N] [--report DIR]\n"
 	"\n"
 	"Plays a workload on a cluster in virtual time and says what came of it, policy beside policy.\n"
 	"\n"
 	"      --cluster FILE   nodes, queues and policy, as in a scenario (docs/workload-format.md)\n"
 	"      --workload FILE  jobs: docs/workload-format.md; `fairlead sim convert` makes them from public traces\n"
+	"      --policy fairlead    queues and policy as the cluster file has them\n"
 	"      --policy FILE    queues and policy in place of the cluster file's; may be given several times\n"
 	"      --policy plain:NAME  a plain policy for reference: %s\n"
 	"      --seed N         for the policies that throw dice; default 1\n"
@@ -36,7 +37,7 @@ static const char help[] =
 	"  -o, --output FORM    table (default) or json\n"
 	"  -h, --help           this text\n"
 	"\n"
-	"Without --policy: Fairlead with the cluster file's. Exit status: 0, or 2 on bad input.\n";
+	"Without --policy: fairlead. Exit status: 0, or 2 on bad input.\n";
 
 struct options {
 	const char *cluster, *workload, *report, *policies[POLICIES_MAX];
@@ -95,7 +96,7 @@ static int options_read(int argc, char **argv, struct options *o, struct err *er
 	if (!o->cluster || !o->workload)
 		return err_set(err, ERR_INVALID, "--cluster and --workload are needed; see --help");
 	if (!o->policy_count)
-		o->policies[o->policy_count++] = "";
+		o->policies[o->policy_count++] = "fairlead";
 	return 0;
 }
 
@@ -110,7 +111,7 @@ static int policy_run(const struct options *o, const char *policy, const struct 
 {
 	const struct plain_policy *plain;
 	struct scenario ruled = *site;
-	const char *name = *policy ? policy : "fairlead";
+	const bool own = strcmp(policy, "fairlead") == 0;
 	const bool watched = isatty(STDERR_FILENO);
 	int rc;
 
@@ -123,10 +124,10 @@ static int policy_run(const struct options *o, const char *policy, const struct 
 		plain_run(plain, site, workload, (uint64_t)o->seed, ret);
 		return 0;
 	}
-	if (*policy && scenario_rules_file_read(policy, arena, &ruled, err) < 0)
+	if (!own && scenario_rules_file_read(policy, arena, &ruled, err) < 0)
 		return -1;
-	rc = core_run(name, &ruled, workload, watched ? progress : NULL, (void *)(uintptr_t)name,
-		      ret, err);
+	rc = core_run(policy, &ruled, workload, watched ? progress : NULL,
+		      (void *)(uintptr_t)policy, ret, err);
 	if (watched)
 		fprintf(stderr, "\r\033[K");
 	return rc;

@@ -64,6 +64,24 @@ static void result_table(FILE *out, const struct replay_result *result)
 			f->unallocated_full * 100);
 }
 
+/* What one compares first, a line each. */
+static void compared_table(FILE *out, const struct replay_result *results, uint32_t count)
+{
+	char a[32], b[32], c[32];
+
+	fprintf(out, "\n%-24s %12s %12s %12s %9s %9s %9s\n", "", "completion", "wait", "wait, 99 %",
+		"slowdown", "in use", "evicted");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct figures *f = &results[i].figures;
+
+		fprintf(out, "%-24s %12s %12s %12s %9.2f %7.1f %% %9u\n", results[i].outcome.policy,
+			replay_seconds_text(f->completion_s.mean, a),
+			replay_seconds_text(f->wait_s.mean, b),
+			replay_seconds_text(f->wait_s.p99, c), f->slowdown.mean,
+			f->utilisation * 100, f->evictions);
+	}
+}
+
 void replay_table(FILE *out, const struct replay_result *results, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -71,6 +89,8 @@ void replay_table(FILE *out, const struct replay_result *results, uint32_t count
 			fputc('\n', out);
 		result_table(out, &results[i]);
 	}
+	if (count > 1)
+		compared_table(out, results, count);
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------------ */
