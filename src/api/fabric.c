@@ -16,6 +16,7 @@
 struct node_plan {
 	const char *domain[LEVELS_MAX];
 	const struct conf *own; /* its `fabric` */
+	uint32_t said; /* by whom it stands where it does: SAID_FILE, SAID_LABEL of each level */
 	bool listed;
 };
 
@@ -61,20 +62,33 @@ static int levels_read(struct plan *p, const struct conf *body)
 	return 0;
 }
 
+static uint32_t level_bit(uint32_t by, uint32_t level)
+{
+	return UINT32_C(1) << (by + level);
+}
+
 /* As they stand now; with other levels nodes stand nowhere until they are placed anew. */
 static void nodes_begin(struct plan *p)
 {
 	const struct facts *f = p->call->facts;
 
 	p->nodes = arena_new_array(p->call->arena, struct node_plan, f->nodes.count + 1);
-	for (uint32_t id = 1; id <= f->nodes.count; id++)
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+
+		if (!p->levels_change)
+			p->nodes[id].said = node->said & ~(level_bit(SAID_FILE, 0) - 1);
 		for (uint32_t l = 0; l < LEVELS_MAX; l++)
-			p->nodes[id].domain[l] =
-				p->levels_change || l >= p->level_count
-					? ""
-					: facts_name(
-						  f,
-						  node_get(f, (struct node_id){ id })->domain[l]);
+			p->nodes[id].domain[l] = p->levels_change || l >= p->level_count
+							 ? ""
+							 : facts_name(f, node->domain[l]);
+	}
+}
+
+static void stands_by(struct node_plan *node, uint32_t by, uint32_t level)
+{
+	node->said &= ~(level_bit(SAID_FILE, level) | level_bit(SAID_LABEL, level));
+	node->said |= level_bit(by, level);
 }
 
 /* `labels: {zone: topology.kubernetes.io/zone}`: who has the label stands in the domain of that name. */
@@ -103,9 +117,11 @@ static int labels_read(struct plan *p, const struct conf *labels)
 			for (uint32_t k = 0; k < LABELS_MAX && node->label[k].v; k++) {
 				const char *text = facts_name(f, node->label[k]);
 
-				if (strncmp(text, c->text, size) == 0 && text[size] == '=')
-					p->nodes[id].domain[l] =
-						arena_strdup(p->call->arena, text + size + 1);
+				if (strncmp(text, c->text, size) != 0 || text[size] != '=')
+					continue;
+				p->nodes[id].domain[l] =
+					arena_strdup(p->call->arena, text + size + 1);
+				stands_by(&p->nodes[id], SAID_LABEL, l);
 			}
 		}
 	}
@@ -144,8 +160,10 @@ static int node_read(struct plan *p, const struct conf *item)
 		for (size_t i = 0; rc == 0 && i < names.count; i++) {
 			struct node_id id = facts_node_find(f, names.at[i]);
 
-			if (id.v)
-				p->nodes[id.v].domain[l] = domain.at[domain.count == 1 ? 0 : i];
+			if (!id.v)
+				continue;
+			p->nodes[id.v].domain[l] = domain.at[domain.count == 1 ? 0 : i];
+			stands_by(&p->nodes[id.v], SAID_FILE, l);
 		}
 	}
 	for (size_t i = 0; rc == 0 && i < names.count; i++) {
@@ -197,14 +215,14 @@ static const char *domains_text(const struct plan *p, uint32_t id)
 	return text;
 }
 
-/* The node as it is, in its new place; its islands as described, if they are. */
+/* The node as it is, in its new place; its islands as described, else as they were found. */
 static struct event node_event(const struct plan *p, uint32_t id, const struct fabric_host *host)
 {
 	const struct facts *f = p->call->facts;
 	const struct node *node = node_get(f, (struct node_id){ id });
 	struct event e = call_event(p->call, EVENT_NODE_SET);
 	int64_t *islands = arena_new_array(p->call->arena, int64_t, ISLANDS_MAX);
-	const uint32_t *from = host->island[0] ? host->island : node->island_mask;
+	const uint32_t *from = host->island;
 
 	e.node_set.name = facts_name(f, node->name);
 	e.node_set.gpus = node->gpu_count;
@@ -228,8 +246,8 @@ static int nodes_plan(struct plan *p, struct event *events, uint32_t *count,
 		      struct event_fabric_set *fabric)
 {
 	const struct facts *f = p->call->facts;
-	int64_t *lists = arena_new_array(p->call->arena, int64_t, (size_t)2 * f->nodes.count + 1);
-	uint32_t nodes = 0, make;
+	int64_t *lists = arena_new_array(p->call->arena, int64_t, (size_t)3 * f->nodes.count + 1);
+	uint32_t nodes = 0, make, said;
 
 	for (uint32_t id = 1; id <= f->nodes.count; id++) {
 		const struct node *node = node_get(f, (struct node_id){ id });
@@ -238,19 +256,22 @@ static int nodes_plan(struct plan *p, struct event *events, uint32_t *count,
 
 		if (node->state == NODE_GONE)
 			continue;
-		if (fabric_file_host(body_file, p->fabric, p->nodes[id].own, model, node->gpu_count,
-				     p->call->arena, &host, p->err) < 0 ||
+		fabric_host_begin(f, node, &host);
+		if (fabric_file_host(body_file, p->fabric, p->nodes[id].own, p->call->arena, &host,
+				     &said, p->err) < 0 ||
 		    fabric_draft_make(&p->draft, &host, arena_strdup(p->call->arena, model), &make,
 				      p->err) < 0)
 			return -(int)p->err->code;
 		events[(*count)++] = node_event(p, id, &host);
 		lists[nodes] = id;
-		lists[f->nodes.count + nodes++] = make;
+		lists[f->nodes.count + nodes] = make;
+		lists[2 * f->nodes.count + nodes++] = said | p->nodes[id].said;
 	}
 	fabric_draft_event(&p->draft, p->call->arena, fabric);
 	fabric->nodes = lists;
 	fabric->node_makes = lists + f->nodes.count;
-	fabric->nodes_count = fabric->node_makes_count = nodes;
+	fabric->node_said = lists + (size_t)2 * f->nodes.count;
+	fabric->nodes_count = fabric->node_makes_count = fabric->node_said_count = nodes;
 	return 0;
 }
 

@@ -149,6 +149,26 @@ static int run_nodes(struct invocation *in, struct err *err)
 	return watch(in, show, err);
 }
 
+static const struct column fact_columns[] = {
+	{ "FACT", "fact", CELL_TEXT },
+	{ "VALUE", "value", CELL_TEXT },
+	{ "FROM", "from", CELL_TEXT },
+	{ 0 },
+};
+
+static int show_facts(struct invocation *in, struct client *client, const struct output *output,
+		      struct err *err)
+{
+	return show_noun(client, output,
+			 client_path(in->arena, "/api/v1/nodes/%s/facts", in->args[0]), "facts",
+			 fact_columns, "fact", err);
+}
+
+static int run_facts(struct invocation *in, struct err *err)
+{
+	return watch(in, show_facts, err);
+}
+
 static int set_state(struct invocation *in, const char *state, const char *done, struct err *err)
 {
 	json_t *body = json_pack("{s:s}", "state", state);
@@ -285,6 +305,23 @@ const struct command command_nodes = {
 	.route = "GET /api/v1/nodes",
 	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_nodes,
+};
+
+const struct command command_nodes_facts = {
+	.name = "nodes facts",
+	.arguments = "NAME",
+	.summary = "show what is known of a node, and who says so",
+	.about =
+		"Its GPUs, driver, processors, how its GPUs are joined, and where it stands. FROM is `file` (`fabric set`, or `up --cluster`), `label`, "
+		"`discovery` (its driver and its operating system tell), `declared` (the word that made a simulated node), or `model` (what GPUs of its "
+		"model do where nobody says otherwise). A file comes before discovery.",
+	.examples = "fairlead nodes facts n3",
+	.route = "GET /api/v1/nodes/{name}/facts",
+	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.least = 1,
+	.most = 1,
+	.argument = ARGUMENT_NODE,
+	.run = run_facts,
 };
 
 const struct command command_nodes_cordon = {

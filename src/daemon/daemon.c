@@ -108,127 +108,12 @@ static int start_identity(struct daemon *d, struct batch *batch, struct err *err
 	return core_admit_own(d, batch, &user, err);
 }
 
-/* One that is gone is not: declared again, it is ready. */
-static bool node_is_as_found(const struct facts *facts, const struct node_found *found)
-{
-	struct node_id id = facts_node_find(facts, found->name);
-	if (!id.v)
-		return false;
-	const struct node *node = node_get(facts, id);
-	return node->state != NODE_GONE && node->gpu_count == found->gpu_count &&
-	       node->gpu_memory_mib == (uint64_t)found->gpu_memory_mib &&
-	       node->cpu_milli == (uint64_t)found->cpu_milli &&
-	       node->ram_mib == (uint64_t)found->ram_mib && node->simulated == found->simulated &&
-	       strcmp(facts_name(facts, node->model), found->model) == 0 &&
-	       strcmp(facts_name(facts, node->driver), found->driver) == 0;
-}
-
-/* Where it stands is not found out on the machine: it stays where somebody said it does. */
-static const char *domains_as_known(const struct daemon *d, const char *name,
-				    char ret[EVENT_TEXT_MAX + 1])
-{
-	struct node_id id = facts_node_find(&d->facts, name);
-	size_t size = 0;
-
-	ret[0] = '\0';
-	for (uint32_t l = 0; id.v && l < d->facts.level_count; l++)
-		size += (size_t)snprintf(ret + size, EVENT_TEXT_MAX + 1 - size, "%s%s",
-					 l ? "," : "",
-					 facts_name(&d->facts, node_get(&d->facts, id)->domain[l]));
-	return ret;
-}
-
-static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node,
-			  enum node_state state, const char *reason, struct err *err)
-{
-	struct event event = event_make(EVENT_NODE_STATE, 0, "fairlead");
-	event.node_state.node = node;
-	event.node_state.state = state;
-	event.node_state.reason = reason;
-	return core_admit_own(d, batch, &event, err);
-}
-
-/* The processors of its NUMA nodes, side by side; nothing where one is not known, or where the list is too long to be kept. */
-static const char *numa_cpus(const struct node_found *node, struct arena *arena)
-{
-	const char *text = "";
-
-	for (uint32_t i = 0; i < node->numa_count; i++) {
-		if (!*node->numa[i].cpus)
-			return "";
-		text = arena_printf(arena, "%s%s%s", text, i ? ";" : "", node->numa[i].cpus);
-	}
-	return strlen(text) <= REASON_MAX_BYTES ? text : "";
-}
-
-static int start_numa(struct daemon *d, struct batch *batch, const struct node_found *node,
-		      struct err *err)
-{
-	int64_t gpus[NODE_NUMA_MAX], cpus[NODE_NUMA_MAX], nics[NODE_NUMA_MAX];
-	struct event event = event_make(EVENT_NODE_NUMA, 0, "fairlead");
-	struct arena arena;
-	int result;
-
-	for (uint32_t i = 0; i < node->numa_count; i++) {
-		gpus[i] = node->numa[i].gpus;
-		cpus[i] = node->numa[i].cpu_milli;
-		nics[i] = node->numa[i].nics;
-	}
-	arena_init(&arena, 1 << 20);
-	event.node_numa.node = facts_node_find(&d->facts, node->name).v;
-	event.node_numa.gpus = gpus;
-	event.node_numa.cpu_milli = cpus;
-	event.node_numa.nics = nics;
-	event.node_numa.gpus_count = event.node_numa.cpu_milli_count = event.node_numa.nics_count =
-		node->numa_count;
-	event.node_numa.cpus = numa_cpus(node, &arena);
-	result = core_admit_own(d, batch, &event, err);
-	arena_deinit(&arena);
-	return result;
-}
-
-static int start_nodes(struct daemon *d, struct batch *batch, struct err *err)
-{
-	const struct nodes_found *found = d->found;
-	char domains[EVENT_TEXT_MAX + 1];
-	for (uint32_t i = 0; i < found->count; i++) {
-		const struct node_found *node = &found->nodes[i];
-		if (!node_is_as_found(&d->facts, node)) {
-			struct event event = event_make(EVENT_NODE_SET, 0, "fairlead");
-			event.node_set.name = node->name;
-			event.node_set.gpus = node->gpu_count;
-			event.node_set.model = node->model;
-			event.node_set.driver = node->driver;
-			event.node_set.gpu_memory_mib = node->gpu_memory_mib;
-			event.node_set.cpu_milli = node->cpu_milli;
-			event.node_set.ram_mib = node->ram_mib;
-			event.node_set.simulated = node->simulated;
-			event.node_set.domains = domains_as_known(d, node->name, domains);
-			if (core_admit_own(d, batch, &event, err) < 0)
-				return -1;
-		}
-		if (start_numa(d, batch, node, err) < 0)
-			return -1;
-	}
-	for (uint32_t id = 1; id <= d->facts.nodes.count; id++) {
-		const struct node *node = node_get(&d->facts, (struct node_id){ id });
-		bool still = node->state == NODE_GONE;
-		for (uint32_t i = 0; i < found->count && !still; i++)
-			still = strcmp(found->nodes[i].name, facts_name(&d->facts, node->name)) ==
-				0;
-		if (!still && set_node_state(d, batch, id, NODE_GONE,
-					     "no longer declared when the daemon started", err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 int start_state(struct daemon *d, struct batch *batch, struct err *err)
 {
 	struct event passed;
 	if (facts_lost_numbers(&d->facts, &passed))
 		core_append(d, batch, &passed);
-	return start_identity(d, batch, err) < 0 || start_nodes(d, batch, err) < 0 ? -1 : 0;
+	return start_identity(d, batch, err) < 0 || start_machines(d, batch, err) < 0 ? -1 : 0;
 }
 
 int start_events(struct daemon *d, struct err *err)

@@ -213,6 +213,8 @@ struct io *daemon_io(const struct daemon *d);
 int start_events(struct daemon *d, struct err *err) MUST_CHECK;
 /* What every state needs for work, appended where it is missing: a jump over the numbers that lost records gave, the first
  * team, queue and user, the nodes that were found. */
+int start_machines(struct daemon *d, struct batch *batch, struct err *err)
+	MUST_CHECK; /* of these: nodes */
 int start_state(struct daemon *d, struct batch *batch, struct err *err) MUST_CHECK;
 
 /* core.c */

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "node/links.h"
 #include "node/numa.h"
 #include "node/nvml.h"
 
@@ -57,11 +58,72 @@ static int find_cores(struct node_found *node, struct err *err)
 	return 0;
 }
 
+/* GPUs must be of one kind. What several of them tell is the least of it: memory, compute capability. */
+static int gpus_read(struct nvml *nvml, uint32_t count, struct node_found *node,
+		     struct arena *arena, struct err *err)
+{
+	struct nvml_gpu first = { 0 }, gpu;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t capability = nvml_capability(nvml, i);
+
+		if (nvml_gpu(nvml, i, &gpu, err) < 0)
+			return -1;
+		if (i == 0) {
+			first = gpu;
+			node->capability = capability;
+		}
+		if (strcmp(gpu.name, first.name) != 0)
+			return err_set(
+				err, ERR_UNSUPPORTED,
+				"GPU 0 is \"%s\" and GPU %u is \"%s\": unlike GPUs in one machine are not supported yet",
+				first.name, i, gpu.name);
+		if (gpu.memory_bytes < first.memory_bytes)
+			first.memory_bytes = gpu.memory_bytes;
+		if (capability < node->capability)
+			node->capability = capability;
+	}
+	if (count > 0) {
+		node->model = model_from_name(first.name, first.memory_bytes, arena);
+		node->gpu_memory_mib = (int64_t)(first.memory_bytes >> 20);
+	}
+	return 0;
+}
+
+static int driver_read(struct nvml *nvml, struct node_found *node, struct arena *arena,
+		       struct err *err)
+{
+	char driver[NVML_NAME_MAX] = "", cuda[NVML_NAME_MAX], address[NVML_NAME_MAX];
+	const char *bus[GPUS_MAX] = { "" };
+	uint32_t count = 0;
+
+	if (nvml_driver(nvml, driver, err) < 0 || nvml_count(nvml, &count, err) < 0)
+		return -1;
+	if (count > GPUS_MAX)
+		return err_set(err, ERR_UNSUPPORTED, "this machine has %u GPUs, more than %d",
+			       count, GPUS_MAX);
+	if (gpus_read(nvml, count, node, arena, err) < 0)
+		return -1;
+	nvml_cuda(nvml, cuda);
+	node->gpu_count = count;
+	node->driver = arena_strdup(arena, driver);
+	node->cuda = arena_strdup(arena, cuda);
+	if (!count)
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		nvml_bus(nvml, i, address);
+		bus[i] = arena_strdup(arena, address);
+	}
+	links_find(nvml, count, bus, &node->found);
+	return numa_find(bus, count, arena, node->numa, &node->numa_count, &node->found, err);
+}
+
 static int find_gpus(struct node_found *node, struct arena *arena, const char **ret_remark,
 		     struct err *err)
 {
 	struct nvml *nvml = NULL;
 	int result = nvml_open(&nvml, err);
+
 	if (result == NVML_ABSENT) {
 		*ret_remark =
 			"No NVIDIA driver was found, so this node has no GPUs and takes jobs with `gpus: 0` only. "
@@ -70,46 +132,9 @@ static int find_gpus(struct node_found *node, struct arena *arena, const char **
 	}
 	if (result < 0)
 		return result;
-	char driver[NVML_NAME_MAX] = "";
-	uint32_t count = 0;
-	struct nvml_gpu first = { 0 };
-	if (nvml_driver(nvml, driver, err) < 0 || nvml_count(nvml, &count, err) < 0 ||
-	    (count > 0 && nvml_gpu(nvml, 0, &first, err) < 0)) {
-		nvml_close(nvml);
-		return -1;
-	}
-	for (uint32_t i = 1; i < count; i++) {
-		struct nvml_gpu other;
-		if (nvml_gpu(nvml, i, &other, err) < 0) {
-			nvml_close(nvml);
-			return -1;
-		}
-		if (strcmp(other.name, first.name) != 0) {
-			nvml_close(nvml);
-			return err_set(
-				err, ERR_UNSUPPORTED,
-				"GPU 0 is \"%s\" and GPU %u is \"%s\": unlike GPUs in one machine are not supported yet",
-				first.name, i, other.name);
-		}
-	}
-	const char *bus[GPUS_MAX] = { "" };
-	for (uint32_t i = 0; i < count && i < GPUS_MAX; i++) {
-		char address[NVML_NAME_MAX];
-		nvml_bus(nvml, i, address);
-		bus[i] = arena_strdup(arena, address);
-	}
+	result = driver_read(nvml, node, arena, err);
 	nvml_close(nvml);
-	if (count > GPUS_MAX)
-		return err_set(err, ERR_UNSUPPORTED, "this machine has %u GPUs, more than %d",
-			       count, GPUS_MAX);
-	node->gpu_count = count;
-	node->driver = arena_strdup(arena, driver);
-	if (count > 0) {
-		node->model = model_from_name(first.name, first.memory_bytes, arena);
-		node->gpu_memory_mib = (int64_t)(first.memory_bytes >> 20);
-		return numa_find(bus, count, arena, node->numa, &node->numa_count, err);
-	}
-	return 0;
+	return result;
 }
 
 static int find_this_machine(struct arena *arena, struct nodes_found *ret, struct err *err)
@@ -120,7 +145,7 @@ static int find_this_machine(struct arena *arena, struct nodes_found *ret, struc
 		snprintf(host, sizeof(host), "localhost");
 	host[MODEL_MAX] = '\0';
 	node->name = arena_strdup(arena, host);
-	node->model = node->driver = "";
+	node->model = node->driver = node->cuda = "";
 	const char *remark = "";
 	if (find_cores(node, err) < 0 || find_gpus(node, arena, &remark, err) < 0)
 		return -1;
@@ -201,6 +226,8 @@ static int find_simulated(const char *spec, struct arena *arena, struct nodes_fo
 				.name = arena_printf(arena, "node%u", count),
 				.model = part.gpus ? part.model : "",
 				.driver = "",
+				.cuda = "",
+				.found.source = SOURCE_DECLARED,
 				.gpu_count = (uint32_t)part.gpus,
 				.gpu_memory_mib = part.memory_mib,
 				.cpu_milli = (part.gpus ? part.gpus * 8 : 16) * 1000,

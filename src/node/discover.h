@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include "base/err.h"
 
+#include "core/model/facts.h"
+
 struct arena;
 
 enum { NODE_NUMA_MAX = 8 };
@@ -25,9 +27,12 @@ struct node_found {
 	const char *model; /* "H100-80GB"; "" when it has no GPU */
 	const char *driver; /* "550.54.14"; "" when unknown */
 	uint32_t gpu_count; /* 0..32 */
-	int64_t gpu_memory_mib; /* of one GPU */
+	int64_t gpu_memory_mib; /* of one GPU; of the smallest where they differ */
 	int64_t cpu_milli, ram_mib;
+	const char *cuda; /* newest that the driver serves, "12.4"; "" when unknown */
+	uint32_t capability; /* compute capability in tenths; 0 when unknown */
 	bool simulated;
+	struct found found; /* how its GPUs are joined */
 	struct numa_found numa[NODE_NUMA_MAX]; /* those with GPUs */
 	uint32_t numa_count;
 };

@@ -7,40 +7,11 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "node/pci.h"
 
 enum { LIST_BYTES = 1024 };
 
 /* --- this machine --------------------------------------------------------------------------------------------- */
-
-/* The NUMA node of something inside or beside a package: the first whose processors it is near; -1 = none is known. */
-static int numa_of(hwloc_topology_t topology, hwloc_obj_t device)
-{
-	hwloc_obj_t at = device ? hwloc_get_non_io_ancestor_obj(topology, device) : NULL;
-	int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE), found = -1;
-
-	for (int i = 0; at && i < count; i++) {
-		hwloc_obj_t node = hwloc_get_obj_by_type(topology, HWLOC_OBJ_NUMANODE, (unsigned)i);
-
-		if (!node || !hwloc_bitmap_intersects(node->nodeset, at->nodeset))
-			continue;
-		if (found >= 0)
-			return -1; /* of several at once: it hangs on the machine as a whole */
-		found = i;
-	}
-	return found;
-}
-
-static uint32_t nics_count(hwloc_topology_t topology, int numa, hwloc_obj_osdev_type_t type)
-{
-	uint32_t count = 0;
-
-	for (hwloc_obj_t device = hwloc_get_next_osdev(topology, NULL); device;
-	     device = hwloc_get_next_osdev(topology, device))
-		count += device->attr->osdev.type == type && device->parent &&
-			 device->parent->type == HWLOC_OBJ_PCI_DEVICE &&
-			 (numa < 0 || numa_of(topology, device) == numa);
-	return count;
-}
 
 static const char *processors_text(hwloc_obj_t node, struct arena *arena)
 {
@@ -57,7 +28,7 @@ static bool gpus_find(hwloc_topology_t topology, const char *const *bus, uint32_
 	for (uint32_t i = 0; i < gpus; i++) {
 		hwloc_obj_t device =
 			*bus[i] ? hwloc_get_pcidev_by_busidstring(topology, bus[i]) : NULL;
-		int numa = count == 1 ? 0 : numa_of(topology, device);
+		int numa = count == 1 ? 0 : pci_numa_of(topology, device);
 
 		if (numa < 0)
 			return false;
@@ -81,9 +52,6 @@ static void topology_read(hwloc_topology_t topology, const char *const *bus, uin
 			  struct arena *arena, struct numa_found *ret, uint32_t *ret_count)
 {
 	int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
-	hwloc_obj_osdev_type_t cards = nics_count(topology, -1, HWLOC_OBJ_OSDEV_OPENFABRICS)
-					       ? HWLOC_OBJ_OSDEV_OPENFABRICS
-					       : HWLOC_OBJ_OSDEV_NETWORK;
 
 	if (count < 1 || count > NODE_NUMA_MAX || !gpus_find(topology, bus, gpus, count, ret))
 		return;
@@ -92,7 +60,7 @@ static void topology_read(hwloc_topology_t topology, const char *const *bus, uin
 
 		if (!node)
 			continue;
-		ret[i].nics = nics_count(topology, count == 1 ? -1 : i, cards);
+		ret[i].nics = pci_cards(topology, count == 1 ? -1 : i);
 		ret[i].cpu_milli = (int64_t)hwloc_bitmap_weight(node->cpuset) * 1000;
 		ret[i].cpus = processors_text(node, arena);
 	}
@@ -100,7 +68,8 @@ static void topology_read(hwloc_topology_t topology, const char *const *bus, uin
 }
 
 int numa_find(const char *const *bus, uint32_t gpus, struct arena *arena,
-	      struct numa_found ret[NODE_NUMA_MAX], uint32_t *ret_count, struct err *err)
+	      struct numa_found ret[NODE_NUMA_MAX], uint32_t *ret_count, struct found *found,
+	      struct err *err)
 {
 	hwloc_topology_t topology;
 	int rc = 0;
@@ -114,8 +83,10 @@ int numa_find(const char *const *bus, uint32_t gpus, struct arena *arena,
 	    hwloc_topology_load(topology) != 0)
 		rc = err_set(err, ERR_UNAVAILABLE,
 			     "the machine's devices can't be read: is /sys mounted?");
-	else
+	else {
 		topology_read(topology, bus, gpus, arena, ret, ret_count);
+		pci_find(topology, bus, gpus, found);
+	}
 	hwloc_topology_destroy(topology);
 	return rc;
 }

@@ -18,6 +18,15 @@ struct nvml_pci { /* nvmlPciInfo_t of the third version */
 	char text[32];
 };
 
+struct nvml_process_row { /* nvmlProcessInfo_t of the third version */
+	unsigned pid;
+	unsigned long long bytes;
+	unsigned gpu_instance, compute_instance;
+};
+
+/* What these calls answer beside 0. */
+enum { NVML_TOO_SMALL = 7, NVML_P2P_NVLINK = 2, NVML_P2P_FINE = 0 };
+
 struct nvml {
 	void *library;
 	int (*init)(void);
@@ -28,8 +37,47 @@ struct nvml {
 	int (*device_name)(nvml_device device, char *out, unsigned size);
 	int (*device_memory)(nvml_device device, struct nvml_memory *ret);
 	const char *(*error_text)(int result);
-	int (*device_pci)(nvml_device device, struct nvml_pci *ret); /* NULL = an old driver */
+	/* From here on: NULL = an old driver. */
+	int (*device_pci)(nvml_device device, struct nvml_pci *ret);
+	int (*cuda_version)(int *ret);
+	int (*capability)(nvml_device device, int *ret_major, int *ret_minor);
+	int (*common_ancestor)(nvml_device a, nvml_device b, unsigned *ret);
+	int (*p2p_status)(nvml_device a, nvml_device b, int index, int *ret);
+	int (*link_state)(nvml_device device, unsigned link, int *ret);
+	int (*link_peer)(nvml_device device, unsigned link, struct nvml_pci *ret);
+	int (*link_peer_type)(nvml_device device, unsigned link, int *ret);
+	int (*pcie_generation)(nvml_device device, unsigned *ret);
+	int (*pcie_width)(nvml_device device, unsigned *ret);
+	int (*processes)(nvml_device device, unsigned *count, struct nvml_process_row *ret);
+	int (*mps_processes)(nvml_device device, unsigned *count, struct nvml_process_row *ret);
 };
+
+static void resolve_more(struct nvml *nvml)
+{
+	const struct {
+		const char *name;
+		void *slot;
+	} wanted[] = {
+		{ "nvmlDeviceGetPciInfo_v3", &nvml->device_pci },
+		{ "nvmlSystemGetCudaDriverVersion_v2", &nvml->cuda_version },
+		{ "nvmlDeviceGetCudaComputeCapability", &nvml->capability },
+		{ "nvmlDeviceGetTopologyCommonAncestor", &nvml->common_ancestor },
+		{ "nvmlDeviceGetP2PStatus", &nvml->p2p_status },
+		{ "nvmlDeviceGetNvLinkState", &nvml->link_state },
+		{ "nvmlDeviceGetNvLinkRemotePciInfo_v2", &nvml->link_peer },
+		{ "nvmlDeviceGetNvLinkRemoteDeviceType", &nvml->link_peer_type },
+		{ "nvmlDeviceGetMaxPcieLinkGeneration", &nvml->pcie_generation },
+		{ "nvmlDeviceGetMaxPcieLinkWidth", &nvml->pcie_width },
+		{ "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes },
+		{ "nvmlDeviceGetMPSComputeRunningProcesses_v3", &nvml->mps_processes },
+	};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		void *found = dlsym(nvml->library, wanted[i].name);
+
+		memcpy(wanted[i].slot, &found, sizeof(found));
+	}
+}
 
 static int resolve(struct nvml *nvml, struct err *err)
 {
@@ -56,8 +104,7 @@ static int resolve(struct nvml *nvml, struct err *err)
 		memcpy(wanted[i].slot, &found,
 		       sizeof(found)); /* POSIX: a function pointer fits in void * */
 	}
-	void *pci = dlsym(nvml->library, "nvmlDeviceGetPciInfo_v3");
-	memcpy(&nvml->device_pci, &pci, sizeof(pci));
+	resolve_more(nvml);
 	return 0;
 }
 
@@ -146,4 +193,138 @@ int nvml_gpu(struct nvml *nvml, uint32_t index, struct nvml_gpu *ret, struct err
 	gpu.memory_bytes = memory.total;
 	*ret = gpu;
 	return 0;
+}
+
+/* --- how GPUs are joined -------------------------------------------------------------------------------------------- */
+
+void nvml_cuda(struct nvml *nvml, char out[NVML_NAME_MAX])
+{
+	int version = 0;
+
+	out[0] = '\0';
+	if (nvml->cuda_version && nvml->cuda_version(&version) == 0 && version > 0)
+		snprintf(out, NVML_NAME_MAX, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+uint32_t nvml_capability(struct nvml *nvml, uint32_t index)
+{
+	nvml_device device;
+	int major = 0, minor = 0;
+
+	if (!nvml->capability || nvml->device_by_index(index, &device) != 0 ||
+	    nvml->capability(device, &major, &minor) != 0 || major < 1 || major > 99 || minor < 0 ||
+	    minor > 9)
+		return 0;
+	return (uint32_t)(major * 10 + minor);
+}
+
+int nvml_near(struct nvml *nvml, uint32_t a, uint32_t b)
+{
+	nvml_device first, second;
+	unsigned level = 0;
+
+	if (!nvml->common_ancestor || nvml->device_by_index(a, &first) != 0 ||
+	    nvml->device_by_index(b, &second) != 0 ||
+	    nvml->common_ancestor(first, second, &level) != 0 || level > NVML_NEAR_SYSTEM)
+		return NVML_NEAR_UNKNOWN;
+	return (int)level;
+}
+
+int nvml_joined(struct nvml *nvml, uint32_t a, uint32_t b)
+{
+	nvml_device first, second;
+	int status = 0;
+
+	if (!nvml->p2p_status || nvml->device_by_index(a, &first) != 0 ||
+	    nvml->device_by_index(b, &second) != 0 ||
+	    nvml->p2p_status(first, second, NVML_P2P_NVLINK, &status) != 0)
+		return -1;
+	return status == NVML_P2P_FINE;
+}
+
+int nvml_links(struct nvml *nvml, uint32_t index, struct nvml_link ret[NVML_LINKS_MAX])
+{
+	nvml_device device;
+	int count = 0;
+	bool answered = false;
+
+	if (!nvml->link_state || !nvml->link_peer || nvml->device_by_index(index, &device) != 0)
+		return -1;
+	for (unsigned link = 0; link < NVML_LINKS_MAX; link++) {
+		struct nvml_pci pci = { .text = "" };
+		int up = 0, type = NVML_PEER_GPU;
+
+		if (nvml->link_state(device, link, &up) != 0)
+			continue;
+		answered = true;
+		if (!up)
+			continue;
+		if (nvml->link_peer(device, link, &pci) != 0)
+			pci.text[0] = '\0';
+		if (nvml->link_peer_type && nvml->link_peer_type(device, link, &type) != 0)
+			type = NVML_PEER_GPU;
+		ret[count].peer = type == NVML_PEER_SWITCH ? NVML_PEER_SWITCH
+				  : type == NVML_PEER_GPU  ? NVML_PEER_GPU
+							   : NVML_PEER_OTHER;
+		snprintf(ret[count].bus, NVML_NAME_MAX, "%.31s", pci.text);
+		count++;
+	}
+	return answered ? count : -1;
+}
+
+void nvml_pcie(struct nvml *nvml, uint32_t index, uint32_t *ret_generation, uint32_t *ret_width)
+{
+	nvml_device device;
+	unsigned generation = 0, width = 0;
+
+	*ret_generation = *ret_width = 0;
+	if (!nvml->pcie_generation || !nvml->pcie_width ||
+	    nvml->device_by_index(index, &device) != 0 ||
+	    nvml->pcie_generation(device, &generation) != 0 ||
+	    nvml->pcie_width(device, &width) != 0)
+		return;
+	*ret_generation = generation;
+	*ret_width = width;
+}
+
+/* --- who uses them --------------------------------------------------------------------------------------------------- */
+
+typedef int processes_ask(nvml_device device, unsigned *count, struct nvml_process_row *ret);
+
+static int processes_add(processes_ask *ask, nvml_device device, struct nvml_process *ret,
+			 int count)
+{
+	struct nvml_process_row rows[NVML_PROCESSES_MAX];
+	unsigned room = NVML_PROCESSES_MAX;
+	int answer = ask(device, &room, rows);
+
+	if (answer != 0 && answer != NVML_TOO_SMALL)
+		return -1;
+	for (unsigned i = 0; answer == 0 && i < room && count < NVML_PROCESSES_MAX; i++) {
+		int at = 0;
+
+		while (at < count && ret[at].pid != (pid_t)rows[i].pid)
+			at++;
+		if (at < count)
+			continue; /* told as one of MPS and by itself */
+		ret[count++] =
+			(struct nvml_process){ .pid = (pid_t)rows[i].pid,
+					       .bytes =
+						       rows[i].bytes == ~0ULL ? 0 : rows[i].bytes };
+	}
+	return count;
+}
+
+int nvml_processes(struct nvml *nvml, uint32_t index, struct nvml_process ret[NVML_PROCESSES_MAX])
+{
+	nvml_device device;
+	int count, more;
+
+	if (!nvml->processes || nvml->device_by_index(index, &device) != 0)
+		return -1;
+	count = processes_add(nvml->processes, device, ret, 0);
+	if (count < 0 || !nvml->mps_processes)
+		return count;
+	more = processes_add(nvml->mps_processes, device, ret, count);
+	return more < 0 ? count : more;
 }

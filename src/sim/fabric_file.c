@@ -40,7 +40,7 @@ static int complain(const char *file, const struct conf *c, struct err *err)
 }
 
 static int host_keys_read(const char *file, const struct conf *map, struct arena *arena,
-			  struct fabric_host *host, struct err *err)
+			  struct fabric_host *host, uint32_t *said, struct err *err)
 {
 	struct err why = { 0 };
 
@@ -62,6 +62,7 @@ static int host_keys_read(const char *file, const struct conf *map, struct arena
 			*err = why;
 			return complain(file, c, err);
 		}
+		*said |= UINT32_C(1) << fabric_host_key(c->key);
 	}
 	return 0;
 }
@@ -76,26 +77,24 @@ static int fabric_keys(const char *file, const struct conf *fabric, struct err *
 }
 
 int fabric_file_host(const char *file, const struct conf *fabric, const struct conf *own,
-		     const char *model, uint32_t gpus, struct arena *arena, struct fabric_host *ret,
+		     struct arena *arena, struct fabric_host *host, uint32_t *ret_said,
 		     struct err *err)
 {
 	int rc = fabric ? fabric_keys(file, fabric, err) : 0;
 	const struct fabric one = { .host_count = 1 };
 	struct fabric checked;
+	uint32_t said = 0;
 
-	if (rc < 0)
-		return rc;
-	if (fabric_host_default(ret, model) == FABRIC_UNKNOWN)
-		ret->nics = 0; /* figures too low rather than too high; cards as described */
-	ret->gpus = (uint8_t)(gpus ? gpus : 1);
-	if (fabric)
-		rc = host_keys_read(file, conf_find(fabric, "hosts"), arena, ret, err);
+	if (rc == 0 && fabric)
+		rc = host_keys_read(file, conf_find(fabric, "hosts"), arena, host, &said, err);
 	if (rc == 0)
-		rc = host_keys_read(file, own, arena, ret, err);
+		rc = host_keys_read(file, own, arena, host, &said, err);
 	checked = one;
-	checked.host[0] = *ret;
+	checked.host[0] = *host;
 	if (rc == 0 && fabric_check(&checked, err) < 0)
 		rc = own || fabric ? complain(file, own ? own : fabric, err) : -(int)ERR_INVALID;
+	if (rc == 0 && ret_said)
+		*ret_said = said;
 	return rc;
 }
 

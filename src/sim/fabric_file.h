@@ -22,10 +22,10 @@ struct fabric_draft {
 /* `levels` of the map: figures of each level by its name, `cluster` for the whole. */
 int fabric_file_levels(const char *file, const struct conf *fabric, const char *const *names,
 		       uint32_t count, struct fabric_draft *draft, struct err *err) MUST_CHECK;
-/* A host with so many GPUs of the model: the model's figures, then `hosts` of the fabric, then the node's own; NULL = nothing
- * said. Its islands, if any are named, are in it. */
+/* What a file says of a host: `hosts` of the fabric, then the node's own; NULL = nothing said. *host is what it is without that;
+ * its islands, if any are named, are in it. *ret_said has a bit for each key (fabric_host_key); NULL = not asked. */
 int fabric_file_host(const char *file, const struct conf *fabric, const struct conf *own,
-		     const char *model, uint32_t gpus, struct arena *arena, struct fabric_host *ret,
+		     struct arena *arena, struct fabric_host *host, uint32_t *ret_said,
 		     struct err *err) MUST_CHECK;
 /* The make of such hosts, from 1. ERR_INVALID: there are too many different ones. */
 int fabric_draft_make(struct fabric_draft *draft, const struct fabric_host *host, const char *model,

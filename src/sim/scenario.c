@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/parse.h"
+#include "core/fabric/describe.h"
 #include "core/model/facts.h"
 #include "sim/fabric_file.h"
 #include "sim/reader.h"
@@ -158,8 +159,10 @@ static int read_node_fabric(struct reader *r, const struct conf *item, struct sc
 		r->s->draft = arena_new(r->arena, struct fabric_draft);
 		r->s->draft->fabric.level_count = r->s->level_count;
 	}
-	rc = fabric_file_host(r->file, r->s->fabric, own, node->model, node->gpus, r->arena, &host,
-			      r->err);
+	if (fabric_host_default(&host, node->model) == FABRIC_UNKNOWN)
+		host.nics = 0; /* figures too low rather than too high; cards as described */
+	host.gpus = (uint8_t)(node->gpus ? node->gpus : 1);
+	rc = fabric_file_host(r->file, r->s->fabric, own, r->arena, &host, NULL, r->err);
 	if (rc < 0)
 		return rc;
 	masks = arena_new_array(r->arena, int64_t, FABRIC_GROUPS_MAX);

@@ -219,18 +219,18 @@ static int key_unknown(const char *what, const char *key, const char *const *key
 
 enum host_key {
 	HOST_GPUS,
-	HOST_ISLANDS,
-	HOST_SWITCHES,
-	HOST_NUMA,
-	HOST_NVLINK,
-	HOST_REDUCE,
-	HOST_TREE,
-	HOST_PCIE,
-	HOST_BETWEEN_SWITCHES,
-	HOST_BETWEEN_NUMA,
-	HOST_NICS,
-	HOST_NIC,
-	HOST_KEYS
+	HOST_ISLANDS = FABRIC_KEY_ISLANDS,
+	HOST_SWITCHES = FABRIC_KEY_SWITCHES,
+	HOST_NUMA = FABRIC_KEY_NUMA,
+	HOST_NVLINK = FABRIC_KEY_NVLINK,
+	HOST_REDUCE = FABRIC_KEY_REDUCE,
+	HOST_TREE = FABRIC_KEY_TREE,
+	HOST_PCIE = FABRIC_KEY_PCIE,
+	HOST_BETWEEN_SWITCHES = FABRIC_KEY_BETWEEN_SWITCHES,
+	HOST_BETWEEN_NUMA = FABRIC_KEY_BETWEEN_NUMA,
+	HOST_NICS = FABRIC_KEY_NICS,
+	HOST_NIC = FABRIC_KEY_NIC,
+	HOST_KEYS = FABRIC_KEYS
 };
 static const char *const host_keys[HOST_KEYS] = {
 	[HOST_GPUS] = "gpus",
@@ -255,13 +255,19 @@ static int rate_or_none(const char *value, uint64_t *ret_mbps, struct err *err)
 	return 0;
 }
 
+int fabric_host_key(const char *key)
+{
+	for (int k = 0; k < HOST_KEYS; k++)
+		if (same(key, host_keys[k]))
+			return k;
+	return -1;
+}
+
 int fabric_host_put(struct fabric_host *host, const char *key, const char *value, struct err *err)
 {
-	uint32_t k = 0;
+	int k = fabric_host_key(key);
 
-	while (k < HOST_KEYS && !same(key, host_keys[k]))
-		k++;
-	switch ((enum host_key)k) {
+	switch (k < 0 ? HOST_KEYS : (enum host_key)k) {
 	case HOST_GPUS: return number_read("gpus", value, 1, NODE_GPUS_MAX, &host->gpus, err);
 	case HOST_NICS: return number_read("nics", value, 0, FABRIC_NICS_MAX, &host->nics, err);
 	case HOST_ISLANDS: return fabric_parse_groups(value, host->gpus, host->island, err);

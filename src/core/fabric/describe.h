@@ -18,6 +18,22 @@ int fabric_host_default(struct fabric_host *host, const char *gpu_model) MUST_CH
 /* Sets what the key says. ERR_INVALID for a value, also for a key that is not one (with a hint). */
 int fabric_host_put(struct fabric_host *host, const char *key, const char *value, struct err *err)
 	MUST_CHECK;
+/* Its number, by which a node remembers who said it (SAID_KEY in the facts); -1: it is no key. */
+int fabric_host_key(const char *key);
+enum {
+	FABRIC_KEY_ISLANDS = 1,
+	FABRIC_KEY_SWITCHES,
+	FABRIC_KEY_NUMA,
+	FABRIC_KEY_NVLINK,
+	FABRIC_KEY_REDUCE,
+	FABRIC_KEY_TREE,
+	FABRIC_KEY_PCIE,
+	FABRIC_KEY_BETWEEN_SWITCHES,
+	FABRIC_KEY_BETWEEN_NUMA,
+	FABRIC_KEY_NICS,
+	FABRIC_KEY_NIC,
+	FABRIC_KEYS
+};
 int fabric_level_put(struct fabric_level *level, const char *key, const char *value,
 		     struct err *err) MUST_CHECK;
 

@@ -51,9 +51,14 @@ static void groups_cut(uint32_t *groups, uint32_t all)
 		groups[i] &= all;
 }
 
+static uint32_t gpus_all(const struct node *node)
+{
+	return node->gpu_count >= 32 ? UINT32_MAX : (UINT32_C(1) << node->gpu_count) - 1;
+}
+
 void fabric_host_of(const struct facts *facts, const struct node *node, struct fabric_host *ret)
 {
-	uint32_t all = node->gpu_count >= 32 ? UINT32_MAX : (UINT32_C(1) << node->gpu_count) - 1;
+	uint32_t all = gpus_all(node);
 
 	if (node->make)
 		host_of_make(&facts->fabric.make[node->make - 1], ret);
@@ -65,6 +70,87 @@ void fabric_host_of(const struct facts *facts, const struct node *node, struct f
 	groups_cut(ret->island, all);
 	groups_cut(ret->pcie_switch, all);
 	groups_cut(ret->numa, all);
+}
+
+static void numa_add(const struct node *node, struct fabric_host *host)
+{
+	if (!node->numa_gpus[0])
+		return;
+	for (uint32_t i = 0; i < FABRIC_GROUPS_MAX; i++)
+		host->numa[i] = node->numa_gpus[i];
+}
+
+/* The switches of a model add up so much with all of its links; with fewer so much less. */
+static void nvlink_add(const struct found *found, struct fabric_host *host)
+{
+	uint64_t whole = host->nvlink_mbps;
+
+	host->nvlink_mbps = found->nvlink_mbps;
+	if (!found->reduces || !whole)
+		host->reduce_mbps = 0;
+	else if (found->nvlink_mbps < whole)
+		host->reduce_mbps = host->reduce_mbps * found->nvlink_mbps / whole;
+}
+
+void fabric_host_begin(const struct facts *facts, const struct node *node, struct fabric_host *ret)
+{
+	const struct found *found = &node->found;
+
+	if (fabric_host_default(ret, facts_name(facts, node->model)) == FABRIC_UNKNOWN)
+		ret->nics = 0; /* figures too low rather than too high */
+	ret->gpus = (uint8_t)(node->gpu_count ? node->gpu_count : 1);
+	numa_add(node, ret);
+	if (found->given & FOUND_ISLANDS)
+		memcpy(ret->island, found->island, sizeof(ret->island));
+	if (found->given & FOUND_SWITCHES)
+		memcpy(ret->pcie_switch, found->pcie_switch, sizeof(ret->pcie_switch));
+	if (found->given & FOUND_NVLINK)
+		nvlink_add(found, ret);
+	if (found->given & FOUND_NICS) {
+		ret->nics = (uint8_t)found->nics;
+		ret->nic_mbps = found->nic_mbps;
+	}
+	if (found->given & FOUND_PCIE) {
+		ret->numa_mbps =
+			ret->numa_mbps < found->pcie_mbps ? ret->numa_mbps : found->pcie_mbps;
+		ret->socket_mbps =
+			ret->socket_mbps < found->pcie_mbps ? ret->socket_mbps : found->pcie_mbps;
+		ret->pcie_mbps = found->pcie_mbps;
+	}
+	groups_cut(ret->island, gpus_all(node));
+	groups_cut(ret->pcie_switch, gpus_all(node));
+	groups_cut(ret->numa, gpus_all(node));
+}
+
+void fabric_host_again(const struct facts *facts, const struct node *node, uint32_t said,
+		       struct fabric_host *ret)
+{
+	struct fabric_host now;
+
+	fabric_host_of(facts, node, &now);
+	if (!said && !node->found.given) {
+		*ret = now;
+		return;
+	}
+	fabric_host_begin(facts, node, ret);
+#define KEEP(key, member)                                                                          \
+	do {                                                                                       \
+		if (said & UINT32_C(1) << (SAID_KEY + (key)))                                      \
+			memcpy(&ret->member, &now.member, sizeof(now.member));                     \
+	} while (0)
+	KEEP(FABRIC_KEY_ISLANDS, island);
+	KEEP(FABRIC_KEY_SWITCHES, pcie_switch);
+	KEEP(FABRIC_KEY_NUMA, numa);
+	KEEP(FABRIC_KEY_NVLINK, nvlink_mbps);
+	KEEP(FABRIC_KEY_NVLINK, reduce_mbps);
+	KEEP(FABRIC_KEY_REDUCE, reduce_mbps);
+	KEEP(FABRIC_KEY_TREE, tree_mbps);
+	KEEP(FABRIC_KEY_PCIE, pcie_mbps);
+	KEEP(FABRIC_KEY_BETWEEN_SWITCHES, numa_mbps);
+	KEEP(FABRIC_KEY_BETWEEN_NUMA, socket_mbps);
+	KEEP(FABRIC_KEY_NICS, nics);
+	KEEP(FABRIC_KEY_NIC, nic_mbps);
+#undef KEEP
 }
 
 void fabric_make_numbers(const struct fabric_host *host, int64_t ret[MAKE_FIELDS])

@@ -37,13 +37,38 @@ static void make_read(const int64_t *from, struct make *ret)
 	groups_read(from + 2 + MAKE_RATES + ISLANDS_MAX, ret->gpus, ret->numa);
 }
 
+void apply_node_found(struct facts *f, const struct event_node_found *e)
+{
+	struct found found = { 0 };
+	int64_t islands[ISLANDS_MAX] = { 0 }, switches[ISLANDS_MAX] = { 0 };
+
+	if (!id_exists(&f->nodes, e->node) || e->given < 0 || e->given > FOUND_ALL ||
+	    e->islands_count > ISLANDS_MAX || e->switches_count > ISLANDS_MAX)
+		return;
+	for (uint32_t i = 0; i < e->islands_count; i++)
+		islands[i] = e->islands[i];
+	for (uint32_t i = 0; i < e->switches_count; i++)
+		switches[i] = e->switches[i];
+	found.given = (uint32_t)e->given;
+	groups_read(islands, NODE_GPUS_MAX, found.island);
+	groups_read(switches, NODE_GPUS_MAX, found.pcie_switch);
+	found.nics = upto(e->nics, 32);
+	found.nic_mbps = upto(e->nic_mbps, RATE_MAX_MBPS);
+	found.nvlink_mbps = upto(e->nvlink_mbps, RATE_MAX_MBPS);
+	found.pcie_mbps = upto(e->pcie_mbps, RATE_MAX_MBPS);
+	found.reduces = e->reduces != 0;
+	found.source = (uint8_t)upto(e->source, SOURCE_FILE);
+	node_edit(f, (struct node_id){ (uint32_t)e->node })->found = found;
+}
+
 bool fabric_read(const struct event_fabric_set *e, struct fabric_facts *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	if (e->makes_count % MAKE_FIELDS || e->makes_count / MAKE_FIELDS > MAKES_MAX ||
 	    e->levels_count % FABRIC_LEVEL_FIELDS ||
 	    e->levels_count / FABRIC_LEVEL_FIELDS > LEVELS_MAX + 1 ||
-	    e->nodes_count != e->node_makes_count)
+	    e->nodes_count != e->node_makes_count ||
+	    (e->node_said_count && e->node_said_count != e->nodes_count))
 		return false;
 	for (uint32_t l = 0; l < e->levels_count / FABRIC_LEVEL_FIELDS; l++) {
 		const int64_t *from = e->levels + (size_t)l * FABRIC_LEVEL_FIELDS;
@@ -76,14 +101,21 @@ static void nodes_follow(struct facts *f, const struct event_fabric_set *e)
 		const struct node *node = node_get(f, (struct node_id){ id });
 		uint32_t make = facts_make_of(f, node->model, node->gpu_count);
 
-		if (node->make != make)
+		if (node->make != make || node->said) {
 			node_edit(f, (struct node_id){ id })->make = make;
+			node_edit(f, (struct node_id){ id })->said = 0;
+		}
 	}
-	for (uint32_t i = 0; i < e->nodes_count; i++)
-		if (id_exists(&f->nodes, e->nodes[i]) && e->node_makes[i] >= 1 &&
-		    e->node_makes[i] <= f->fabric.make_count)
-			node_edit(f, (struct node_id){ (uint32_t)e->nodes[i] })->make =
-				(uint32_t)e->node_makes[i];
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
+		struct node_id id = { (uint32_t)e->nodes[i] };
+
+		if (!id_exists(&f->nodes, e->nodes[i]) || e->node_makes[i] < 1 ||
+		    e->node_makes[i] > f->fabric.make_count)
+			continue;
+		node_edit(f, id)->make = (uint32_t)e->node_makes[i];
+		if (e->node_said_count)
+			node_edit(f, id)->said = upto(e->node_said[i], UINT32_MAX);
+	}
 }
 
 void apply_fabric_set(struct facts *f, const struct event_fabric_set *e)

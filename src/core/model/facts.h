@@ -183,6 +183,28 @@ struct text {
 	char text[REASON_MAX_BYTES + 1];
 };
 
+/* How the GPUs of a node are joined, as it was found out on the machine (event node-found). What of it holds is decided
+ * where the fabric is described (core/fabric/known.h): a file comes first. */
+enum {
+	FOUND_ISLANDS = 1,
+	FOUND_SWITCHES = 2,
+	FOUND_NICS = 4, /* how many, and how fast */
+	FOUND_NVLINK = 8,
+	FOUND_PCIE = 16,
+	FOUND_ALL = 31
+};
+struct found {
+	uint32_t given; /* FOUND_ */
+	uint32_t island[ISLANDS_MAX], pcie_switch[ISLANDS_MAX]; /* GPUs of each */
+	uint32_t nics, nic_mbps, nvlink_mbps, pcie_mbps;
+	bool reduces; /* NVLink goes through switches, which may add up */
+	uint8_t source; /* enum found_source */
+};
+/* Who tells what a node has: its driver and operating system; the word with which simulated nodes are declared; a cluster file. */
+enum found_source { SOURCE_DISCOVERY, SOURCE_DECLARED, SOURCE_FILE };
+/* What people said of a node, by file or label: the bit of a key of its fabric, of a level's file entry, of a level's label. */
+enum { SAID_KEY = 0, SAID_FILE = 16, SAID_LABEL = 24 };
+
 struct node {
 	struct name_id
 		name; /* 0 = its record could not be read: gone until a node takes the row up */
@@ -217,6 +239,8 @@ struct node {
 	uint32_t layout[NODE_GPUS_MAX]; /* of each GPU: its instances (slices.h); 0 = whole */
 	uint8_t partitioning; /* enum partitioning */
 	bool slices_only; /* nothing but slices runs on its GPUs */
+	struct found found; /* how its GPUs are joined, as far as the machine itself tells */
+	uint32_t said; /* what a file or a label said of it: SAID_; comes before what was found */
 };
 
 /* How a host is built, as far as the speed between its GPUs goes (core/fabric): rates in MB/s, 0 = there is none. */

@@ -54,6 +54,35 @@ void random_fabric(struct random *r, const struct facts *f, struct arena *arena,
 	e->node_makes = list + nodes;
 	e->nodes_count = nodes;
 	e->node_makes_count = random_below(r, 30) ? nodes : 0;
+	if (random_below(r, 2)) {
+		int64_t *said = arena_new_array(arena, int64_t, nodes + 1);
+
+		for (uint32_t i = 0; i < nodes; i++)
+			said[i] = random_below(r, 20) ? (int64_t)random_below(r, 1 << 26) : -1;
+		e->node_said = said;
+		e->node_said_count = random_below(r, 30) ? nodes : 1;
+	}
+}
+
+void random_node_found(struct random *r, const struct facts *f, struct arena *arena,
+		       struct event_node_found *e)
+{
+	int64_t *groups = arena_new_array(arena, int64_t, 6);
+
+	for (uint32_t i = 0; i < 6; i++)
+		groups[i] = random_below(r, 30) ? (int64_t)random_below(r, 256) : -1;
+	e->node = random_recent(r, f->nodes.count);
+	e->given = random_below(r, FOUND_ALL + 2);
+	e->islands = groups;
+	e->islands_count = random_below(r, 4);
+	e->switches = groups + 3;
+	e->switches_count = random_below(r, 4);
+	e->nics = random_upto(r, 9);
+	e->nic_mbps = rate(r, 100000);
+	e->nvlink_mbps = rate(r, 900000);
+	e->reduces = random_below(r, 2);
+	e->pcie_mbps = rate(r, 50000);
+	e->source = random_upto(r, SOURCE_FILE);
 }
 
 void random_money(struct random *r, struct arena *arena, struct event *e)

@@ -401,6 +401,7 @@ static const struct {
 	{ EVENT_NODE_MARKED, 2 },
 	{ EVENT_NODE_WINDOW, 2 },
 	{ EVENT_NODE_NUMA, 2 },
+	{ EVENT_NODE_FOUND, 1 },
 	{ EVENT_LAYOUT_SET, 3 },
 	{ EVENT_QUEUE_SET, 4 },
 	{ EVENT_QUEUE_REMOVED, 1 },
@@ -501,6 +502,8 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->node_window.from_ms = random_below(r, 4) ? random_upto(r, 500000) : 0;
 		e->node_window.to_ms = random_below(r, 4) ? random_upto(r, 900000) : 0;
 		e->node_window.reason = named(r, arena, "reason ", 4);
+	} else if (e->kind == EVENT_NODE_FOUND) {
+		random_node_found(r, f, arena, &e->node_found);
 	} else if (e->kind == EVENT_NODE_NUMA) {
 		random_node_numa(r, f, arena, &e->node_numa);
 	} else if (e->kind == EVENT_LAYOUT_SET) {

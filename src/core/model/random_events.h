@@ -27,6 +27,8 @@ void random_fabric(struct random *r, const struct facts *f, struct arena *arena,
 		   struct event_fabric_set *e);
 void random_node_numa(struct random *r, const struct facts *f, struct arena *arena,
 		      struct event_node_numa *e);
+void random_node_found(struct random *r, const struct facts *f, struct arena *arena,
+		       struct event_node_found *e);
 void random_node_marked(struct random *r, const struct facts *f, struct arena *arena,
 			struct event_node_marked *e);
 void random_layouts(struct random *r, const struct facts *f, struct arena *arena,

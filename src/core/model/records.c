@@ -116,6 +116,16 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    SOME(U32, layout, NODE_GPUS_MAX),
 					    ONE(U8, partitioning),
 					    ONE(BOOL, slices_only),
+					    ONE(U32, found.given),
+					    SOME(U32, found.island, ISLANDS_MAX),
+					    SOME(U32, found.pcie_switch, ISLANDS_MAX),
+					    ONE(U32, found.nics),
+					    ONE(U32, found.nic_mbps),
+					    ONE(U32, found.nvlink_mbps),
+					    ONE(U32, found.pcie_mbps),
+					    ONE(BOOL, found.reduces),
+					    ONE(U8, found.source),
+					    ONE(U32, said),
 					    LAST };
 #undef SELF
 

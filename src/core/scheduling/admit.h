@@ -32,6 +32,7 @@ bool booking_has_lost(const struct facts *f, uint32_t row);
 int admit_booking_set(const struct admission *a, struct event_booking_set *e) MUST_CHECK;
 int admit_booking_ended(const struct admission *a, const struct event_booking_ended *e) MUST_CHECK;
 int admit_node_window(const struct admission *a, const struct event_node_window *e) MUST_CHECK;
+int admit_node_found(const struct admission *a, const struct event_node_found *e) MUST_CHECK;
 int admit_node_numa(const struct admission *a, const struct event_node_numa *e) MUST_CHECK;
 int admit_node_marked(const struct admission *a, const struct event_node_marked *e) MUST_CHECK;
 int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e) MUST_CHECK;

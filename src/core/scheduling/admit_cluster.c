@@ -312,6 +312,64 @@ static int numa_check(const struct admission *a, const struct node *node,
 	return admit_text(a, "the processors of NUMA nodes", e->cpus);
 }
 
+/* Masks of GPUs that the node has, none in two of them. */
+static int groups_check(const struct admission *a, const struct node *node, const char *what,
+			const int64_t *groups, uint32_t count)
+{
+	int64_t seen = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (groups[i] <= 0 || groups[i] >> node->gpu_count || groups[i] & seen ||
+		    count > ISLANDS_MAX)
+			return err_set(
+				a->err, ERR_INVALID,
+				"node \"%s\": at most %d %s are possible, each with GPUs from 0 to %d that no other one has",
+				facts_name(a->facts, node->name), ISLANDS_MAX, what,
+				(int)node->gpu_count - 1);
+		seen |= groups[i];
+	}
+	return 0;
+}
+
+static bool found_is(const struct found *found, const struct event_node_found *e)
+{
+	for (uint32_t i = 0; i < ISLANDS_MAX; i++)
+		if (found->island[i] != (i < e->islands_count ? (uint64_t)e->islands[i] : 0) ||
+		    found->pcie_switch[i] != (i < e->switches_count ? (uint64_t)e->switches[i] : 0))
+			return false;
+	return found->given == e->given && found->nics == e->nics &&
+	       found->nic_mbps == e->nic_mbps && found->nvlink_mbps == e->nvlink_mbps &&
+	       found->pcie_mbps == e->pcie_mbps && found->reduces == (e->reduces != 0) &&
+	       found->source == e->source;
+}
+
+int admit_node_found(const struct admission *a, const struct event_node_found *e)
+{
+	const struct node *node = node_known(a, e->node);
+	int rc = node ? 0 : -(int)ERR_NOT_FOUND;
+
+	if (rc == 0)
+		rc = admit_range(a, "what was found on a node", e->given, 0, FOUND_ALL);
+	if (rc == 0)
+		rc = admit_range(a, "who tells of a node", e->source, 0, SOURCE_FILE);
+	if (rc == 0)
+		rc = groups_check(a, node, "NVLink islands", e->islands, e->islands_count);
+	if (rc == 0)
+		rc = groups_check(a, node, "PCIe switches", e->switches, e->switches_count);
+	if (rc == 0)
+		rc = admit_range(a, "the network cards of a node", e->nics, 0, 32);
+	if (rc == 0)
+		rc = admit_range(a, "the rate of a network card in MB/s", e->nic_mbps, 0,
+				 RATE_MAX_MBPS);
+	if (rc == 0)
+		rc = admit_range(a, "the rate of NVLink in MB/s", e->nvlink_mbps, 0, RATE_MAX_MBPS);
+	if (rc == 0)
+		rc = admit_range(a, "the rate of PCIe in MB/s", e->pcie_mbps, 0, RATE_MAX_MBPS);
+	if (rc < 0)
+		return rc;
+	return found_is(&node->found, e) ? CORE_ALREADY : 0;
+}
+
 static bool numa_is(const struct facts *f, const struct node *n, const struct event_node_numa *e)
 {
 	for (uint32_t i = 0; i < NUMA_MAX; i++)

@@ -93,10 +93,13 @@ static bool fabric_is_so(const struct facts *f, const struct event_fabric_set *e
 	}
 	if (memcmp(fabric, &f->fabric, sizeof(*fabric)) != 0)
 		return false;
-	for (uint32_t i = 0; i < e->nodes_count; i++)
-		if (node_get(f, (struct node_id){ (uint32_t)e->nodes[i] })->make !=
-		    e->node_makes[i])
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
+		const struct node *node = node_get(f, (struct node_id){ (uint32_t)e->nodes[i] });
+
+		if (node->make != e->node_makes[i] ||
+		    node->said != (e->node_said_count ? e->node_said[i] : 0))
 			return false;
+	}
 	return true;
 }
 
@@ -114,6 +117,9 @@ int admit_fabric_set(const struct admission *a, const struct event_fabric_set *e
 			a->err, ERR_INVALID,
 			"the fabric names %u nodes and the makes of %u; they go side by side",
 			e->nodes_count, e->node_makes_count);
+	for (uint32_t i = 0; i < e->node_said_count; i++)
+		if (admit_range(a, "what was said of a node", e->node_said[i], 0, UINT32_MAX) < 0)
+			return -(int)ERR_INVALID;
 	for (uint32_t i = 0; i < e->nodes_count; i++)
 		if (admit_range(a, "the number of a node", e->nodes[i], 1, a->facts->nodes.count) <
 			    0 ||

@@ -166,6 +166,34 @@ static void numbers_have_bounds(void **state)
 	world_deinit(&w);
 }
 
+static void what_a_machine_tells_names_its_own_gpus(void **state)
+{
+	static const int64_t beyond[] = { 255, 256 }, fine[] = { 15, 240 };
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = world_event(&w, EVENT_NODE_FOUND);
+	e.node_found.node = 1;
+	e.node_found.given = FOUND_ISLANDS | FOUND_NVLINK;
+	e.node_found.islands = beyond;
+	e.node_found.islands_count = 2;
+	refused(&w, &e, ERR_INVALID,
+		"node \"n0\": at most 8 NVLink islands are possible, each with GPUs from 0 to 7 that no other one has");
+	e.node_found.islands = fine;
+	e.node_found.nvlink_mbps = -1;
+	refused(&w, &e, ERR_INVALID,
+		"the rate of NVLink in MB/s is -1; it must be between 0 and 1000000000");
+	e.node_found.nvlink_mbps = 100;
+	e.node_found.given = 64;
+	refused(&w, &e, ERR_INVALID, "what was found on a node is 64; it must be between 0 and 31");
+	e.node_found.given = FOUND_ALL;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	world_deinit(&w);
+}
+
 static void numa_nodes_have_gpus_of_their_own(void **state)
 {
 	static const int64_t twice[] = { 15, 24 }, good[] = { 15, 240 };
@@ -478,6 +506,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_client_key_gives_the_same_job),
 		cmocka_unit_test(critical_work_stays_inside_its_guarantee),
 		cmocka_unit_test(what_a_job_names_must_exist),
+		cmocka_unit_test(what_a_machine_tells_names_its_own_gpus),
 		cmocka_unit_test(numa_nodes_have_gpus_of_their_own),
 		cmocka_unit_test(throughput_is_said_of_each_model),
 		cmocka_unit_test(tasks_are_not_asked_both_apart_and_together),
