@@ -444,6 +444,10 @@ int64_t attempt_share(const struct facts *f, const struct attempt *attempt)
 
 int64_t share_gpu_ms(int64_t share, int64_t ms)
 {
+	int64_t gpus = share / GPU_SHARE, whole;
+
+	if (gpus * GPU_SHARE == share && !__builtin_mul_overflow(gpus, ms, &whole))
+		return whole; /* whole GPUs, mostly: without 128 bits */
 	return (int64_t)((wide)share * ms / GPU_SHARE);
 }
 

@@ -36,8 +36,12 @@ static int64_t job_share(const struct facts *facts, const struct job *job)
 
 static int64_t work_of(const struct facts *facts, const struct job *job, int64_t ms)
 {
-	wide work = (wide)ms * job_share(facts, job) / GPU_SHARE;
+	int64_t share = job_share(facts, job);
+	wide work;
 
+	if (share % GPU_SHARE == 0 && ms < WORK_MOST_MS / (share / GPU_SHARE))
+		return ms * (share / GPU_SHARE); /* whole GPUs, mostly: without 128 bits */
+	work = (wide)ms * share / GPU_SHARE;
 	return work < WORK_MOST_MS ? (int64_t)work : WORK_MOST_MS;
 }
 

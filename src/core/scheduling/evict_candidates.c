@@ -290,7 +290,8 @@ static void victims_make(struct pass *pass, uint32_t list)
 		victims_read(pass, list,
 			     list < queues ? queue[list].running : queue[list - queues].savers,
 			     false);
-	if (pass->victim_counts[list] > 1)
+	if (list < queues &&
+	    pass->victim_counts[list] > 1) /* those that take turns are sorted by turn */
 		victims_sort(pass->victims[list],
 			     arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
 			     pass->victim_counts[list]);
@@ -529,10 +530,10 @@ static void list_add(struct hunt *hunt, uint32_t list)
 
 		if (pass_job_leaves(pass, v->job))
 			continue;
-		kept->list[kept->count] = *v;
-		if (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT &&
-		    v->rank >= hunt->rank &&
-		    (v->rank > hunt->rank || !turn_may_end(hunt, v, &kept->list[kept->count])))
+		if (v->queue != hunt->j->queue.v || v->tier == TIER_BEST_EFFORT ||
+		    v->rank < hunt->rank)
+			kept->list[kept->count] = *v;
+		else if (v->rank > hunt->rank || !turn_may_end(hunt, v, &kept->list[kept->count]))
 			continue;
 		kept->turns = kept->turns || kept->list[kept->count].turn;
 		kept->count++;
@@ -564,10 +565,12 @@ static void kept_make(struct hunt *hunt)
 	struct candidates *kept = &pass->kept;
 	uint32_t room = list_room(hunt, 0), lists = 0, queues = pass->standings.count, giving = 0;
 	uint32_t *give = arena_new_array(pass->arena, uint32_t, queues);
+	bool alone = true;
 
 	for (uint32_t q = 1; q < queues; q++) {
 		uint32_t list = q;
 
+		alone = alone && (q == hunt->j->queue.v || !pass->view->queues.at[q].running);
 		if (q == hunt->j->queue.v && !queue_has_lower(pass, q, hunt->rank))
 			list += queues;
 		if (list_is_void(pass, list) || !queue_may_give(hunt, q))
@@ -579,7 +582,7 @@ static void kept_make(struct hunt *hunt)
 				     .rank = hunt->rank,
 				     .work = hunt->work,
 				     .starts = pass->starts,
-				     .need = hunt->need,
+				     .need = alone ? 0 : hunt->need,
 				     .pledged = hunt->pledged };
 	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
 	list_add(hunt, 0);
