@@ -426,6 +426,18 @@ static void coming_make(struct pass *pass)
 			holds_count(pass, &pass->view->promises.at[i]);
 }
 
+/*
+ * A queue within its share gives way all the same to critical work that is within its guarantee, as far as it has borrowed: what is
+ * guaranteed is a place, and enough single GPUs here and there are none. Nothing takes that back, for critical work never goes.
+ */
+static bool borrower_may_go(const struct hunt *hunt, uint32_t queue, uint32_t top)
+{
+	const struct standings *s = &hunt->pass->standings;
+
+	return hunt->j->tier == TIER_CRITICAL && standing_borrows(s, queue, top) &&
+	       standing_claims(s, hunt->j->queue.v, top, hunt->need);
+}
+
 bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 {
 	const struct standings *s = &hunt->pass->standings;
@@ -445,8 +457,9 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	if (hunt->pledged)
 		return pledge_takes(hunt->pass, hunt->j->queue.v, hunt->need, v, top);
 	return pledge_lets_go(hunt->pass, v, top) &&
-	       standing_within(s, hunt->j->queue.v, top, hunt->need) &&
-	       standing_above(s, v->queue, top);
+	       ((standing_within(s, hunt->j->queue.v, top, hunt->need) &&
+		 standing_above(s, v->queue, top)) ||
+		borrower_may_go(hunt, v->queue, top));
 }
 
 /* Standard work of a queue under a rank. */
@@ -479,8 +492,8 @@ static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 		return queue_has_lower(hunt->pass, queue, hunt->rank) || queue_has_equals(hunt);
 	if (hunt->pledged)
 		return running != 0;
-	if (!running ||
-	    (at->use <= at->share && !queue_is_in(hunt->pass->view, hunt->j->queue.v, queue)))
+	if (!running || (at->use <= at->share && hunt->j->tier != TIER_CRITICAL &&
+			 !queue_is_in(hunt->pass->view, hunt->j->queue.v, queue)))
 		return false;
 	return candidate_may_go(hunt, &v);
 }

@@ -134,7 +134,7 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 		top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
 		if (pledge_brings_back(hunt->pass, v, top))
 			return false;
-		if (!hunt->pledged &&
+		if (!hunt->pledged && hunt->j->tier != TIER_CRITICAL &&
 		    standing_within(&hunt->pass->standings, v->queue, top, v->share))
 			return false;
 	}

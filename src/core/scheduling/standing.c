@@ -605,6 +605,24 @@ bool standing_above(const struct standings *s, uint32_t queue, uint32_t top)
 	return true;
 }
 
+bool standing_claims(const struct standings *s, uint32_t queue, uint32_t top, int64_t share)
+{
+	for (; queue != top; queue = s->view->queues.at[queue].parent)
+		if (s->at[queue].critical + share > s->at[queue].guarantee)
+			return false;
+	return true;
+}
+
+bool standing_borrows(const struct standings *s, uint32_t queue, uint32_t top)
+{
+	if (queue == top)
+		return false;
+	for (; queue != top; queue = s->view->queues.at[queue].parent)
+		if (s->at[queue].use <= s->at[queue].guarantee + s->at[queue].booked)
+			return false;
+	return true;
+}
+
 uint32_t queue_meet(const struct view *view, uint32_t a, uint32_t b)
 {
 	for (; a; a = view->queues.at[a].parent)
