@@ -4,6 +4,7 @@
 import html.parser
 import json
 import os
+import re
 import subprocess
 
 import harness
@@ -50,7 +51,7 @@ class Cells(html.parser.HTMLParser):
 
 def figure_of(figures, name):
     for part in name.split("."):
-        figures = figures[part]
+        figures = figures[int(part) if part.isdigit() else part]
     return figures
 
 
@@ -76,6 +77,32 @@ def test_the_page_in_a_browser_says_what_the_json_says(tmp_path):
     assert "<script" not in done.stdout and "http" not in done.stdout.replace("http://www.w3.org", "")
 
 
+def test_the_example_of_two_clusters_in_one_says_what_comes_out(tmp_path):
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "consolidation")
+    text = open(os.path.join(folder, "README.md")).read()
+    training, serving = (open(os.path.join(folder, name + ".csv")).read() for name in ("training", "serving"))
+    (tmp_path / "both.csv").write_text(training + "".join(serving.splitlines(True)[2:]))
+
+    def outcomes(cluster, workload, *more):
+        words = ["sim", "replay", "--cluster", os.path.join(folder, cluster), "--workload", os.path.join(folder, workload), *more]
+        return json.loads(fairlead(*words, "-o", "json").stdout)
+
+    def took(policy):
+        return {q["queue"]: (q["wait_s"]["p99"], q["completion_s"]["mean"] / 60) for q in policy["queues"]}
+
+    alone = [outcomes(k + ".yaml", k + ".csv") for k in ("serving", "training")]
+    shared = outcomes("merged.yaml", str(tmp_path / "both.csv"), "--policy", "fairlead", "--policy", "plain:fifo-skip")
+    rows = [("two clusters", sum(o["gpus"] for o in alone), " and ".join("%.1f" % (100 * o["policies"][0]["figures"]["utilisation"]) for o in alone),
+             "%.3g s" % took(alone[0]["policies"][0])["serving"][0], took(alone[1]["policies"][0])["training"][1])]
+    for name, policy, form in zip(("one, Fairlead", "one, first come first served"), shared["policies"], ("%.3g s", "%.1f min")):
+        wait = took(policy)["serving"][0]
+        rows.append((name, shared["gpus"], "%.1f" % (100 * policy["figures"]["utilisation"]), form % (wait if form.endswith(" s") else wait / 60),
+                     took(policy)["training"][1]))
+    for row in rows:
+        assert "| %s | %d | %s %% | %s | %.1f min |" % row in text, row
+    assert "%.1f %% longer" % (100 * (rows[1][4] / rows[0][4] - 1)) in text
+
+
 def test_a_replay_repeats_to_the_bit_and_refuses_by_name(tmp_path):
     replayed(tmp_path)
     first = {name: (tmp_path / "out" / name).read_bytes() for name in ("replay.json", "replay.html")}
@@ -92,6 +119,24 @@ def test_a_replay_repeats_to_the_bit_and_refuses_by_name(tmp_path):
     done = fairlead("sim", "convert", "--from", "philly", "--out", str(tmp_path / "none.csv"), "-", input="a,b\n")
     assert done.returncode == 2 and 'column "job_id" is missing' in done.stderr and not (tmp_path / "none.csv").exists()
     assert fairlead("sim", "convert", "--from", "philly", "-", input=b"\x1f\x8b\0".decode("latin1")).returncode == 2
+
+
+def test_each_queue_has_its_figures(tmp_path):
+    (tmp_path / "c.yaml").write_text(CLUSTER + "queues:\n  - {name: vision}\n  - {name: speech}\n")
+    (tmp_path / "w.csv").write_text("#fairlead-workload 1\nsubmit_s,run_s,gpus,tasks,queue\n0,100,8,4,vision\n1,50,8,4,vision\n2,10,8,1,speech\n3,20,1,1,\n")
+    words = ["sim", "replay", "--cluster", str(tmp_path / "c.yaml"), "--workload", str(tmp_path / "w.csv"), "--report", str(tmp_path / "out")]
+    done = fairlead(*words, "--policy", "plain:fifo-strict", "--policy", "plain:sjf-skip")
+    assert re.search(r"by queue .*\n +default +1 .*\n +speech +1 .*\n +vision +2 ", done.stdout), done.stdout
+    policies = json.loads((tmp_path / "out" / "replay.json").read_text())["policies"]
+    assert [(q["queue"], q["jobs"], q["wait_s"]["mean"]) for q in policies[0]["queues"]] == [("default", 1, 147), ("speech", 1, 148), ("vision", 2, 49.5)]
+    cells = Cells()
+    cells.feed((tmp_path / "out" / "replay.html").read_text())
+    rows = [row for row in cells.rows if any(name.startswith("queues.") for name in row)]
+    assert len(rows) == 3 * 2
+    for number, row in enumerate(rows):
+        assert len(row) == 5
+        for name, value in row.items():
+            assert name.split(".")[1] == str(number // 2) and value == figure_of(policies[number % 2], name)
 
 
 def test_a_made_workload_is_one_that_can_be_replayed(tmp_path):

@@ -21,7 +21,7 @@ static double quantile(const double *sorted, uint32_t count, uint32_t percent)
 	return sorted[at < count ? at : count - 1];
 }
 
-static struct spread spread_of(double *values, uint32_t count)
+struct spread spread_of(double *values, uint32_t count)
 {
 	struct spread s = { 0 };
 

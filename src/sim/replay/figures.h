@@ -28,6 +28,8 @@ struct figures {
 	double used_gpu_h, lost_gpu_h;
 };
 
+/* Sorts the values; all 0 without any. */
+struct spread spread_of(double *values, uint32_t count);
 enum figure { FIGURE_COMPLETION, FIGURE_WAIT };
 /* In seconds, of the jobs that ended, in order; ret has room for all jobs. How many. */
 uint32_t figures_sorted(const struct outcome *outcome, enum figure which, double *ret);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "core/model/facts.h"
+#include "sim/replay/by_queue.h"
 #include "sim/replay/chart.h"
 #include "sim/replay/course.h"
 
@@ -121,6 +122,56 @@ static void row_add(struct buf *out, const struct replay_result *results, uint32
 		buf_adds(out, "</td>");
 	}
 	buf_addf(out, "<td>%u</td></tr>\n", f->evictions);
+}
+
+/* --- queue by queue ------------------------------------------------------------------------------------------- */
+
+static void time_cell(struct buf *out, uint32_t queue, const char *name, double s)
+{
+	buf_addf(out, "<td data-figure=\"queues.%u.%s\" data-value=\"%.10g\">", queue, name, s);
+	value_text(out, s, CELL_TIME);
+	buf_adds(out, "</td>");
+}
+
+static void queue_row(struct buf *out, const char *policy, const struct queue_figures *q,
+		      uint32_t i)
+{
+	buf_adds(out, "<tr><th>");
+	html_add(out, q->queue);
+	buf_adds(out, "</th><td>");
+	html_add(out, policy);
+	buf_addf(out, "</td><td>%u</td>", q->ended);
+	time_cell(out, i, "completion_s.mean", q->completion_s.mean);
+	time_cell(out, i, "completion_s.p99", q->completion_s.p99);
+	time_cell(out, i, "wait_s.mean", q->wait_s.mean);
+	time_cell(out, i, "wait_s.p99", q->wait_s.p99);
+	time_cell(out, i, "delay_s.mean", q->delay_s.mean);
+	buf_addf(out, "<td>%u</td></tr>\n", q->evictions);
+}
+
+/* The policies beside each other, queue after queue; nothing when there is one queue. */
+static void queues_table(struct buf *out, const struct replay_result *results, uint32_t count)
+{
+	struct queue_figures **of = calloc(count, sizeof *of);
+	uint32_t queues = 0;
+
+	CHECK(of);
+	for (uint32_t i = 0; i < count; i++)
+		queues = by_queue_make(&results[i].outcome, &of[i]);
+	if (queues > 1)
+		buf_adds(
+			out,
+			"<h2>Queue by queue</h2>\n<div class=\"scroll\"><table><thead><tr><th>queue</th><th>policy</th><th>jobs<br>ended</th>"
+			"<th>completion<br>mean</th><th>completion<br>99 %</th><th>wait<br>mean</th><th>wait<br>99 %</th><th>delay<br>mean</th>"
+			"<th>evictions</th></tr></thead>\n<tbody>");
+	for (uint32_t q = 0; queues > 1 && q < queues; q++)
+		for (uint32_t i = 0; i < count; i++)
+			queue_row(out, results[i].outcome.policy, &of[i][q], q);
+	if (queues > 1)
+		buf_adds(out, "</tbody></table></div>\n");
+	for (uint32_t i = 0; i < count; i++)
+		free(of[i]);
+	free(of);
 }
 
 static void figures_table(struct buf *out, const struct replay_result *results, uint32_t count)
@@ -317,6 +368,7 @@ void replay_page(struct buf *out, const char *cluster, const struct replay_resul
 	buf_addf(out, "</h1>\n<p>%u jobs, %.10g GPUs, in virtual time.</p>\n", w->count,
 		 (double)results[0].outcome.capacity / (double)GPU_SHARE);
 	figures_table(out, results, count);
+	queues_table(out, results, count);
 	charts_add(out, results, count);
 	buf_adds(out, "</body></html>\n");
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/replay/replay_report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/model/facts.h"
+#include "sim/replay/by_queue.h"
 #include "sim/replay/course.h"
 
 /* --- for people ------------------------------------------------------------------------------------------------ */
@@ -64,6 +66,27 @@ static void result_table(FILE *out, const struct replay_result *result)
 			f->unallocated_full * 100);
 }
 
+enum { QUEUES_SHOWN = 20 };
+
+static void queues_table(FILE *out, const struct outcome *o)
+{
+	struct queue_figures *queues;
+	const uint32_t count = by_queue_make(o, &queues);
+	char a[32], b[32], c[32];
+
+	if (count > 1)
+		fprintf(out, "  %-22s %7s %12s %12s %12s %9s\n", "by queue", "jobs", "completion",
+			"wait", "wait, 99 %", "evicted");
+	for (uint32_t i = 0; count > 1 && i < count && i < QUEUES_SHOWN; i++)
+		fprintf(out, "    %-20s %7u %12s %12s %12s %9u\n", queues[i].queue, queues[i].jobs,
+			replay_seconds_text(queues[i].completion_s.mean, a),
+			replay_seconds_text(queues[i].wait_s.mean, b),
+			replay_seconds_text(queues[i].wait_s.p99, c), queues[i].evictions);
+	if (count > QUEUES_SHOWN)
+		fprintf(out, "    %u more queues: --report, or -o json\n", count - QUEUES_SHOWN);
+	free(queues);
+}
+
 /* What one compares first, a line each. */
 static void compared_table(FILE *out, const struct replay_result *results, uint32_t count)
 {
@@ -88,6 +111,7 @@ void replay_table(FILE *out, const struct replay_result *results, uint32_t count
 		if (i)
 			fputc('\n', out);
 		result_table(out, &results[i]);
+		queues_table(out, &results[i].outcome);
 	}
 	if (count > 1)
 		compared_table(out, results, count);
@@ -119,6 +143,25 @@ static void figures_json(struct buf *out, const struct figures *f)
 	spread_json(out, "slowdown", &f->slowdown);
 	spread_json(out, "fairness", &f->fairness);
 	buf_addc(out, '}');
+}
+
+static void queues_json(struct buf *out, const struct outcome *o)
+{
+	struct queue_figures *queues;
+	const uint32_t count = by_queue_make(o, &queues);
+
+	for (uint32_t i = 0; i < count; i++) {
+		buf_adds(out, i ? ",{\"queue\":" : "{\"queue\":");
+		buf_add_json(out, queues[i].queue, strlen(queues[i].queue));
+		buf_addf(out, ",\"jobs\":%u,\"ended\":%u,\"evictions\":%u,\"used_gpu_h\":%.10g",
+			 queues[i].jobs, queues[i].ended, queues[i].evictions,
+			 queues[i].used_gpu_h);
+		spread_json(out, "completion_s", &queues[i].completion_s);
+		spread_json(out, "wait_s", &queues[i].wait_s);
+		spread_json(out, "delay_s", &queues[i].delay_s);
+		buf_addc(out, '}');
+	}
+	free(queues);
 }
 
 static void course_json(struct buf *out, const struct outcome *o)
@@ -162,7 +205,9 @@ void replay_json(struct buf *out, const char *cluster, const struct replay_resul
 		buf_add_json(out, o->policy, strlen(o->policy));
 		buf_adds(out, ",\"figures\":");
 		figures_json(out, &results[i].figures);
-		buf_adds(out, ",\"course\":");
+		buf_adds(out, ",\"queues\":[");
+		queues_json(out, o);
+		buf_adds(out, "],\"course\":");
 		course_json(out, o);
 		buf_adds(out, ",\"jobs\":[");
 		for (uint32_t k = 0; k < o->workload->count; k++) {

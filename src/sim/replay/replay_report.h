@@ -14,6 +14,6 @@ struct replay_result {
 const char *replay_seconds_text(double s, char ret[32]);
 /* A table for people. */
 void replay_table(FILE *out, const struct replay_result *results, uint32_t count);
-/* All figures, the course over time and each job: docs/replay-report.md. */
+/* All figures, the course over time and each job: docs/workload-format.md. */
 void replay_json(struct buf *out, const char *cluster, const struct replay_result *results,
 		 uint32_t count);
