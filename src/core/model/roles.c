@@ -152,6 +152,33 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
+void shape_of_ranks(const struct shape *shape, const int64_t *ranks, uint32_t count,
+		    struct shape *ret)
+{
+	*ret = *shape;
+	if (!shape->role_count) {
+		ret->tasks_min = ret->tasks_max = count;
+		return;
+	}
+	ret->role_count = 0;
+	for (uint32_t role = 0; role < shape->role_count; role++) {
+		uint32_t tasks = 0, at = ret->role_count;
+
+		for (uint32_t i = 0; i < count; i++)
+			tasks += shape_role(shape, (uint32_t)ranks[i]) == role;
+		if (!tasks)
+			continue;
+		ret->role[at] = shape->role[role];
+		ret->role_min[at] = ret->role_max[at] = tasks;
+		ret->role_gpus[at] = shape->role_gpus[role];
+		ret->role_cpu_milli[at] = shape->role_cpu_milli[role];
+		ret->role_memory_mib[at] = shape->role_memory_mib[role];
+		ret->role_count++;
+	}
+	ret->role_ends = 0;
+	shape_roles_sum(ret);
+}
+
 void shape_roles_sum(struct shape *shape)
 {
 	shape->tasks_min = shape->tasks_max = shape->gpus = shape->cpu_milli = shape->memory_mib =

@@ -57,6 +57,9 @@ uint32_t shape_tasks_within(const struct shape *shape,
 /* The same wish for tasks of one role alone: what is said of the job as a whole stays. What it says of GPUs (model, memory, driver ...)
  * does not concern a role without any. */
 void shape_of_role(const struct shape *shape, uint32_t role, struct shape *ret);
+/* The same wish for these ranks alone: of each role as many as are among them. */
+void shape_of_ranks(const struct shape *shape, const int64_t *ranks, uint32_t count,
+		    struct shape *ret);
 
 /* Fills what follows from the roles: sums and largest. */
 void shape_roles_sum(struct shape *shape);

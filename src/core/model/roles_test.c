@@ -237,12 +237,34 @@ static void the_last_worker_ends_the_job(void **state)
 	assert_int_equal(attempt(1)->why, STOP_DONE);
 }
 
+static void a_wish_for_some_ranks_takes_what_their_roles_take(void **state)
+{
+	static const int64_t ranks[] = { 0, 3, 6 }, none[] = { 0 };
+	struct shape shape = example(), some, plain = { .gpus = 2, .tasks_min = 1, .tasks_max = 9 };
+
+	(void)state;
+	shape_of_ranks(&shape, ranks, 3, &some); /* the server, both of ps */
+	assert_int_equal(some.role_count, 2);
+	assert_int_equal(some.tasks_min, 3);
+	assert_int_equal(some.tasks_max, 3);
+	assert_int_equal(some.gpus, 1);
+	assert_int_equal(shape_gpus(&some, 3), 2);
+	assert_int_equal(shape_cpu_milli(&some, 3), 16000);
+	assert_int_equal(shape_memory_mib(&some, 3), 600);
+	shape_of_ranks(&shape, none, 1, &some);
+	assert_int_equal(some.gpus, 0);
+	shape_of_ranks(&plain, ranks, 3, &some);
+	assert_int_equal(shape_gpus(&some, some.tasks_min), 6);
+	assert_int_equal(some.tasks_max, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_least_of_each_role_comes_first_then_what_is_beyond_it),
 		cmocka_unit_test(sums_are_those_of_the_ranks),
 		cmocka_unit_test(tasks_that_are_alike_are_one_role),
+		cmocka_unit_test(a_wish_for_some_ranks_takes_what_their_roles_take),
 		cmocka_unit_test(what_is_said_of_gpus_does_not_concern_a_role_without_any),
 		cmocka_unit_test(roles_that_contradict_their_sums_are_found),
 		STORY(a_submission_with_roles_is_a_wish_with_their_sums),

@@ -58,6 +58,37 @@ static int numbers_complete(const struct admission *a, struct event_job_submitte
 	return 0;
 }
 
+/* A role's hosts are told to the tasks in a variable: its name in capitals, with _ for what is no letter or digit. */
+static void variable_of(const char *role, char ret[NAME_MAX_BYTES + 1])
+{
+	size_t i = 0;
+
+	for (; role[i]; i++) {
+		char c = role[i];
+
+		if (c >= 'a' && c <= 'z')
+			c = (char)(c - 'a' + 'A');
+		ret[i] = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
+	}
+	ret[i] = '\0';
+}
+
+static int names_compare(const struct admission *a, const char *one, const char *other)
+{
+	char variable[NAME_MAX_BYTES + 1], same[NAME_MAX_BYTES + 1];
+
+	if (strcmp(one, other) == 0)
+		return err_set(a->err, ERR_INVALID, "roles: two of them have the name \"%s\"", one);
+	variable_of(one, variable);
+	variable_of(other, same);
+	if (strcmp(variable, same) != 0)
+		return 0;
+	return err_set(
+		a->err, ERR_INVALID,
+		"roles: the hosts of \"%s\" and of \"%s\" would both be FAIRLEAD_HOSTS_%s; call one of them otherwise",
+		other, one, variable);
+}
+
 static int names_read(const struct admission *a, const struct event_job_submitted *e,
 		      char (*ret)[NAME_MAX_BYTES + 1])
 {
@@ -67,9 +98,8 @@ static int names_read(const struct admission *a, const struct event_job_submitte
 	for (int i = 0; i < roles; i++) {
 		(void)list_next(&list, ret[i]);
 		for (int k = 0; k < i; k++)
-			if (strcmp(ret[i], ret[k]) == 0)
-				return err_set(a->err, ERR_INVALID,
-					       "roles: two of them have the name \"%s\"", ret[i]);
+			if (names_compare(a, ret[i], ret[k]) < 0)
+				return -(int)ERR_INVALID;
 	}
 	return roles;
 }

@@ -166,6 +166,28 @@ static void numbers_have_bounds(void **state)
 	world_deinit(&w);
 }
 
+static void roles_have_names_that_their_tasks_can_tell_apart(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = job(&w);
+	e.job_submitted.roles = "worker,worker";
+	refused(&w, &e, ERR_INVALID, "roles: two of them have the name \"worker\"");
+	e = job(&w);
+	e.job_submitted.roles = "p-server,worker,p_server";
+	refused(&w, &e, ERR_INVALID,
+		"roles: the hosts of \"p-server\" and of \"p_server\" would both be FAIRLEAD_HOSTS_P_SERVER; "
+		"call one of them otherwise");
+	e = job(&w);
+	e.job_submitted.roles = "p-server,pserver";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	world_deinit(&w);
+}
+
 static void what_a_machine_tells_names_its_own_gpus(void **state)
 {
 	static const int64_t beyond[] = { 255, 256 }, fine[] = { 15, 240 };
@@ -506,6 +528,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_client_key_gives_the_same_job),
 		cmocka_unit_test(critical_work_stays_inside_its_guarantee),
 		cmocka_unit_test(what_a_job_names_must_exist),
+		cmocka_unit_test(roles_have_names_that_their_tasks_can_tell_apart),
 		cmocka_unit_test(what_a_machine_tells_names_its_own_gpus),
 		cmocka_unit_test(numa_nodes_have_gpus_of_their_own),
 		cmocka_unit_test(throughput_is_said_of_each_model),

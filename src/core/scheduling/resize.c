@@ -17,7 +17,7 @@
 #include "core/placement/numa.h"
 #include "core/scheduling/pass.h"
 
-enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256, GROW_STEPS_MAX = 4096 };
+enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256, GROW_STEPS_MAX = 4096, GROW_ROUND_MS = 10000 };
 
 static const struct task *task_at(const struct pass *pass, const struct attempt *attempt,
 				  uint32_t rank)
@@ -377,17 +377,57 @@ static bool others_are_owed(const struct pass *pass, uint32_t queue)
 static bool models_allow(struct pass *pass, const struct job *job, const struct shape *shape,
 			 uint32_t tasks)
 {
-	struct shape largest;
 	struct verdict why;
-
-	if (shape->role_count) { /* which tasks they are is not looked at: as if each were the largest */
-		largest = *shape;
-		largest.role_count = 0;
-		shape = &largest;
-	}
 
 	return bounds_allow(pass, job->queue.v, shape, tasks, &why) &&
 	       (job->tier != TIER_CRITICAL || pledge_bind(pass, job->queue.v, shape, tasks, &why));
+}
+
+/* The same of these ranks, each with what its role takes. */
+static bool ranks_allowed(struct pass *pass, const struct job *job, const struct shape *shape,
+			  const int64_t *ranks, uint32_t count)
+{
+	struct shape alone;
+
+	if (!shape->role_count)
+		return models_allow(pass, job, shape, count);
+	shape_of_ranks(shape, ranks, count, &alone);
+	return models_allow(pass, job, &alone, count);
+}
+
+/* Is a class of nodes open on which ranks beside those that run may lie? */
+static bool model_is_open(const struct pass *pass, const struct shape *shape,
+			  const struct attempt *attempt)
+{
+	struct name_id model = ranks_model(pass, shape, attempt);
+	uint64_t classes;
+
+	space_classes_of(&pass->view->space, shape, &classes);
+	for (classes &= ~pass->closed; classes; classes &= classes - 1)
+		if (!model.v ||
+		    name_same(pass->view->space.traits.at[__builtin_ctzll(classes)].model, model))
+			return true;
+	return false;
+}
+
+/* How many of the ranks, from the first on, have room in the bounds of its queues; pass->closed is for so many. More ranks never
+ * need less. */
+static uint32_t ranks_within(struct pass *pass, const struct job *job,
+			     const struct attempt *attempt, const int64_t *ranks, uint32_t most)
+{
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	uint32_t first = 0, end = most;
+
+	while (first < end) {
+		uint32_t middle = end - (end - first) / 2;
+
+		if (ranks_allowed(pass, job, shape, ranks, middle) &&
+		    model_is_open(pass, shape, attempt))
+			first = middle;
+		else
+			end = middle - 1;
+	}
+	return first && ranks_allowed(pass, job, shape, ranks, first) ? first : 0;
 }
 
 static bool lacking_find(struct pass *pass, const struct job *job, const struct attempt *attempt,
@@ -398,7 +438,7 @@ static bool lacking_find(struct pass *pass, const struct job *job, const struct 
 
 	if (place_again(pass, shape, attempt, ranks, count, ret))
 		return true;
-	if (others_are_owed(pass, job->queue.v) || !models_allow(pass, job, shape, count))
+	if (others_are_owed(pass, job->queue.v) || !ranks_allowed(pass, job, shape, ranks, count))
 		return false;
 	found = place_beside(pass, job, attempt, ranks, count, count, ret) == count;
 	pass->closed = 0;
@@ -546,7 +586,7 @@ static bool lacking_make_room(struct pass *pass, uint32_t id, const int64_t *ran
 	bool waits, found;
 
 	if (job->tier == TIER_BEST_EFFORT || !job->preempts ||
-	    others_are_owed(pass, job->queue.v) || !models_allow(pass, job, shape, count))
+	    others_are_owed(pass, job->queue.v) || !ranks_allowed(pass, job, shape, ranks, count))
 		return false;
 	leaving_give(pass);
 	waits = ranks_fit(&m);
@@ -628,9 +668,11 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, 0, NULL);
 	while (ranks && most && ranks_gpus(shape, ranks, most) * GPU_SHARE > room)
 		most--;
-	if (!ranks)
+	if (ranks)
+		most = ranks_within(pass, job, attempt, ranks, most);
+	else
 		most = share_tasks(&pass->view->space, shape, room, most);
-	if (most && models_allow(pass, job, shape, 1)) {
+	if (most && (ranks || models_allow(pass, job, shape, 1))) {
 		spend_bind(pass, id);
 		most = most < pass->widest ? most : pass->widest;
 		count = most ? place_beside(pass, job, attempt, ranks, most, 1, &place) : 0;
@@ -682,29 +724,23 @@ static void growth_note(struct pass *pass, uint32_t id)
 		pass->memos[job->shape.v].no_growth = true;
 }
 
-/*
- * Reserved places are kept for those who wait, so that nobody grows into what a blocked job will have. The next pass sees what
- * was taken; what is behind GROW_LOOKS_MAX jobs that find no place, though there is one somewhere, waits until one of them does.
- */
-void resize_grow(struct pass *pass)
+/* From the `from`-th on, so many looks. */
+static void grow_some(struct pass *pass, uint32_t *ids, uint32_t from, uint32_t looks_most)
 {
-	uint32_t *ids = NULL, looks = 0, steps = 0, count;
+	uint32_t looks = 0, steps = 0, count;
 	struct sorted_walk walk;
+	bool any = sorted_begin(&pass->view->pool, pass->view->narrow, &walk);
 
-	if (pass->watch)
-		return;
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->narrow, &walk); any;) {
+	while (any && from-- > 0)
+		any = sorted_next(&pass->view->pool, &walk);
+	while (any) {
 		if ((int64_t)walk.key > pass->facts->now_ms) {
 			pass_wake(pass, (int64_t)walk.key);
 			return;
 		}
-		if (!ids) {
-			reserve_layer(pass, INT64_MAX, true);
-			ids = arena_new_array(pass->arena, uint32_t, GROW_STEPS_MAX);
-		}
 		count = narrow_read(pass, &walk, &any, ids);
 		for (uint32_t i = 0; i < count; i++) {
-			if (steps++ == GROW_STEPS_MAX || looks == GROW_LOOKS_MAX ||
+			if (steps++ == GROW_STEPS_MAX || looks == looks_most ||
 			    !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
 				return;
 			if (growth_is_hopeless(pass, ids[i]))
@@ -715,4 +751,32 @@ void resize_grow(struct pass *pass)
 				growth_note(pass, ids[i]);
 		}
 	}
+}
+
+/*
+ * Reserved places are kept for those who wait, so that nobody grows into what a blocked job will have. The next pass sees what
+ * was taken. Of more than GROW_LOOKS_MAX that may grow half of the looks go to the first ones, and half to those at a place that moves on
+ * with the time: so each of n is looked at every n / 128 rounds of 10 s, whoever finds nothing before it.
+ */
+void resize_grow(struct pass *pass)
+{
+	uint32_t narrow, half = GROW_LOOKS_MAX / 2;
+	int64_t now_ms = pass->facts->now_ms;
+	uint64_t first_ms;
+	uint32_t *ids, first;
+
+	if (pass->watch || !sorted_first(&pass->view->pool, pass->view->narrow, &first_ms, &first))
+		return;
+	if ((int64_t)first_ms > now_ms) {
+		pass_wake(pass, (int64_t)first_ms);
+		return;
+	}
+	narrow = sorted_before(&pass->view->pool, pass->view->narrow, (uint64_t)now_ms + 1, 0);
+	reserve_layer(pass, INT64_MAX, true);
+	ids = arena_new_array(pass->arena, uint32_t, GROW_STEPS_MAX);
+	grow_some(pass, ids, 0, narrow > GROW_LOOKS_MAX ? half : GROW_LOOKS_MAX);
+	if (narrow <= GROW_LOOKS_MAX || !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
+		return;
+	grow_some(pass, ids, (uint32_t)(now_ms / GROW_ROUND_MS * half % narrow), half);
+	pass_wake(pass, (now_ms / GROW_ROUND_MS + 1) * GROW_ROUND_MS);
 }

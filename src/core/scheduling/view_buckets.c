@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/model/roles.h"
 #include "core/scheduling/arrays.h"
 #include "core/scheduling/due.h"
 
@@ -28,7 +29,7 @@ static uint8_t run_class_of(const struct job *job)
 static int64_t least_share(const struct shape *shape)
 {
 	if (!shape_is_part(shape))
-		return (int64_t)shape->gpus * shape->tasks_min * GPU_SHARE;
+		return shape_gpus(shape, shape->tasks_min) * GPU_SHARE;
 	return shape->gpu_part ? (int64_t)shape->gpu_part * shape->tasks_min : -1;
 }
 
