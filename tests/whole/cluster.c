@@ -647,6 +647,7 @@ const struct nodes_found *cluster_nodes(void)
 		nodes[i] = (struct node_found){ .name = names[i],
 						.model = i % 3 == 2 ? "A100-80GB" : "H100-80GB",
 						.driver = "550.54.14",
+						.cuda = "12.4",
 						.gpu_count = i % 2 ? 4 : 8,
 						.gpu_memory_mib = 81920,
 						.cpu_milli = 64000,

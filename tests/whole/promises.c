@@ -13,7 +13,7 @@
 #include "cluster.h"
 #include "sim/rebuild.h"
 
-enum { ARENA_BYTES = 256 << 20, LOOK_EVERY = 60, SWAPS_MOST = 12, SLEW = 200 };
+enum { ARENA_BYTES = 256 << 20, LOOK_EVERY = 60, SWAPS_MOST = 2, SLEW = 200 };
 
 /* What was seen of an attempt. */
 struct attempt_book {

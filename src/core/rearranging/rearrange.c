@@ -72,12 +72,7 @@ static struct event_promise_made *promise_emit(struct pass *pass, uint32_t job,
 	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
 
 	e->job = job;
-	e->nodes = lists.nodes;
-	e->masks = lists.masks;
-	e->parts = lists.parts;
-	e->parts_mib = lists.parts_mib;
-	e->nodes_count = e->masks_count = place->count;
-	e->parts_count = e->parts_mib_count = lists.parts ? place->count : 0;
+	PLACE_WRITE(e, &lists);
 	return e;
 }
 

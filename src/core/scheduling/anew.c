@@ -13,7 +13,9 @@
  *	blocked w; started a, b, c.	w a b: b finds none.	b w a c: all have a place
  *
  * What a job has gained by its place it keeps: it goes to no model that costs it more, and where the fabric is described to no wider
- * level. Where queues have limits or guarantees by model, it keeps its model, so that every count stays as it was.
+ * level. Where queues have limits or guarantees by model, it keeps its model, so that every count stays as it was. As near as before to
+ * where it ran and to its data it lies where that can be had: first so, and only when not all find a place, without. These are
+ * preferences, and nobody waits for one.
  *
  * Costs: at most ANEW_STEPS searches for a place for each start of the pass, ANEW_STEPS_MAX in all, and only the last ANEW_JOBS starts
  * are moved. Rejected: to keep the places free that waiting jobs might want, which leaves GPUs idle for jobs that never come.
@@ -54,6 +56,7 @@ struct anew {
 	struct pass *pass;
 	struct mover movers[ANEW_JOBS + 1]; /* in the order in which they are tried */
 	uint32_t count;
+	bool near; /* whoever lies near its data, or where it ran, goes on doing so */
 };
 
 void anew_note(struct pass *pass, uint32_t job, const struct placement *place)
@@ -161,8 +164,17 @@ static bool keeps_its_gain(const struct pass *pass, const struct mover *mover)
 	       !place_is_dearer(space, mover->shape, now, was);
 }
 
-static bool mover_place(struct pass *pass, struct mover *mover)
+static bool keeps_near(struct pass *pass, const struct mover *mover)
 {
+	struct nearness was = pass_near(pass, mover->job, mover->shape, &mover->started->place),
+			now = pass_near(pass, mover->job, mover->shape, &mover->place);
+
+	return now.home >= was.home && now.data >= was.data;
+}
+
+static bool mover_place(struct anew *anew, struct mover *mover)
+{
+	struct pass *pass = anew->pass;
 	struct place_request request = pass_request(pass, mover->shape, mover->tasks);
 
 	space_for(pass, mover->job);
@@ -172,7 +184,8 @@ static bool mover_place(struct pass *pass, struct mover *mover)
 	request.model = mover->model;
 	request.home = pass_home(pass, mover->job);
 	if (place_find(&pass->view->space, &request, pass->arena, &mover->place, NULL) != 0 ||
-	    (mover->started && !keeps_its_gain(pass, mover)))
+	    (mover->started && !keeps_its_gain(pass, mover)) ||
+	    (mover->started && anew->near && !keeps_near(pass, mover)))
 		return false;
 	placement_take(&pass->view->space, &mover->place, mover->shape);
 	return true;
@@ -182,7 +195,7 @@ static bool mover_place(struct pass *pass, struct mover *mover)
 static uint32_t movers_place(struct anew *anew)
 {
 	for (uint32_t i = 0; i < anew->count; i++) {
-		if (mover_place(anew->pass, &anew->movers[i]))
+		if (mover_place(anew, &anew->movers[i]))
 			continue;
 		for (uint32_t k = i; k-- > 0;)
 			placement_give(&anew->pass->view->space, &anew->movers[k].place,
@@ -198,6 +211,21 @@ static void mover_to_front(struct anew *anew, uint32_t at)
 
 	memmove(&anew->movers[1], &anew->movers[0], at * sizeof(first));
 	anew->movers[0] = first;
+}
+
+static bool any_is_near(const struct anew *anew)
+{
+	for (uint32_t i = 0; i < anew->count; i++) {
+		const struct mover *mover = &anew->movers[i];
+		struct nearness was;
+
+		if (!mover->started)
+			continue;
+		was = pass_near(anew->pass, mover->job, mover->shape, &mover->started->place);
+		if (was.home || was.data)
+			return true;
+	}
+	return false;
 }
 
 static bool movers_find(struct anew *anew, uint32_t most)
@@ -261,7 +289,7 @@ bool anew_place(struct pass *pass, uint32_t job, const struct shape *shape, int6
 	struct starts *starts = pass->anew;
 	struct anew anew = { .pass = pass };
 	uint32_t first;
-	bool found;
+	bool found = false;
 
 	if (!anew_may_help(pass) || shape_is_marked(shape) || (!shape->gpus && !shape->role_count))
 		return false;
@@ -276,7 +304,11 @@ bool anew_place(struct pass *pass, uint32_t job, const struct shape *shape, int6
 	for (uint32_t i = 1; i < anew.count; i++)
 		placement_give(&pass->view->space, &anew.movers[i].started->place,
 			       anew.movers[i].shape);
-	found = movers_find(&anew, steps_most(starts));
+	anew.near = any_is_near(&anew);
+	if (anew.near) /* half of the steps are left for the case that it can't be had */
+		found = movers_find(&anew, (starts->steps + steps_most(starts)) / 2);
+	anew.near = false;
+	found = found || movers_find(&anew, steps_most(starts));
 	if (found)
 		movers_adopt(&anew, ret);
 	else

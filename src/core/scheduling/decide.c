@@ -121,7 +121,12 @@ struct place_lists place_lists(const struct pass *pass, const struct placement *
 {
 	uint32_t rows = place->parts ? 5 : 2;
 	int64_t *numbers = arena_new_array(pass->arena, int64_t, (size_t)rows * place->count);
-	struct place_lists lists = { .nodes = numbers, .masks = numbers + place->count };
+	struct place_lists lists = { .nodes = numbers,
+				     .masks = numbers + place->count,
+				     .count = place->count,
+				     .part_count = place->parts ? place->count : 0,
+				     .slice_count =
+					     place->parts && place->slices ? place->count : 0 };
 
 	for (uint32_t i = 0; i < place->count; i++) {
 		lists.nodes[i] = space_at(&pass->view->space, place->ranks[i])->node;

@@ -30,7 +30,6 @@
 static void promise_emit(struct hunt *hunt, const struct solution *solution)
 {
 	struct pass *pass = hunt->pass;
-	uint32_t tasks = solution->place.count;
 	struct place_lists lists = place_lists(pass, &solution->place);
 	int64_t *victims = arena_new_array(pass->arena, int64_t, solution->count + 1);
 	uint32_t count = 0;
@@ -44,19 +43,10 @@ static void promise_emit(struct hunt *hunt, const struct solution *solution)
 					(struct job_id){
 						candidate(hunt, solution->chosen[i])->job })
 					->attempt.v;
-	*e = (struct event_promise_made){ .job = hunt->job,
-					  .nodes = lists.nodes,
-					  .nodes_count = tasks,
-					  .masks = lists.masks,
-					  .masks_count = tasks,
-					  .parts = lists.parts,
-					  .parts_count = lists.parts ? tasks : 0,
-					  .parts_mib = lists.parts_mib,
-					  .parts_mib_count = lists.parts ? tasks : 0,
-					  .slices = lists.slices,
-					  .slices_count = lists.slices ? tasks : 0,
-					  .victims = victims,
-					  .victims_count = count };
+	e->job = hunt->job;
+	PLACE_WRITE(e, &lists);
+	e->victims = victims;
+	e->victims_count = count;
 }
 
 /* The lower job's promise goes; it waits again, and the next pass looks for another place for it. */
@@ -181,6 +171,7 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 			     .shape = first->shape,
 			     .rank = first->rank,
 			     .work = first->work,
+			     .due_ms = first->due_ms,
 			     .need = first->need,
 			     .cost = -1,
 			     .pledged = true };
@@ -266,6 +257,7 @@ int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack)
 			     .shape = shape_get(pass->facts, j->shape),
 			     .rank = job_rank(j),
 			     .work = turn_class(pass, j),
+			     .due_ms = turn_due_ms(pass, j),
 			     .room_short = lack != LACKS_PLACE,
 			     .cost = -1 };
 	int rc = hunt_begin(&hunt, lack);

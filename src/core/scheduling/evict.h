@@ -27,6 +27,7 @@ struct hunt {
 	const struct shape *shape;
 	uint64_t rank;
 	uint32_t work; /* class of its work, for turns among equals; 0 = it takes none */
+	int64_t due_ms; /* when it is due by that; 0 without */
 	int64_t need; /* share of its least width, at most */
 	int64_t least; /* the same, at least: of a wish for memory it depends on the GPU */
 	bool room_short;
@@ -36,6 +37,7 @@ struct hunt {
 	uint32_t fresh_count, count;
 	uint32_t *scratch; /* indices of candidates while a unit is solved */
 	int64_t shares; /* that all candidates hold */
+	int64_t own; /* of those that are given back at the moment: what its own queue held or was promised */
 };
 
 static inline const struct victim *candidate(const struct hunt *hunt, uint32_t i)
@@ -51,6 +53,8 @@ void victims_passed_over(struct pass *pass);
 /* Is the turn of running work of the same queue and rank over? *ret becomes the victim that it is. Else the core is woken when it
  * will be. */
 bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret);
+/* Would the job have its turn before this equal, were both to wait? The list of candidates is kept for jobs of one class of work. */
+bool turn_is_before(const struct hunt *hunt, const struct victim *v);
 /* Lists all candidates. False when they can't be enough, whatever is chosen. */
 bool hunt_candidates(struct hunt *hunt);
 /* Is the candidate one for this job as the queues stand now (some candidates may be given back already)? */

@@ -268,7 +268,7 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t jobs, bool s
 	}
 }
 
-/* List 0: best-effort work of all queues. List q: standard work of queue q; q + the queues: of that what can save. Made once per pass. */
+/* List 0: best-effort work of all queues. List q: standard work of queue q; q + the queues: of that what may go for equals. Made once per pass. */
 static void victims_make(struct pass *pass, uint32_t list)
 {
 	const struct queue_view *queue = pass->view->queues.at;
@@ -452,7 +452,7 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	if (v->tier == TIER_BEST_EFFORT)
 		return true;
 	if (v->queue == hunt->j->queue.v)
-		return v->rank < hunt->rank || v->turn;
+		return v->rank < hunt->rank || (v->turn && turn_is_before(hunt, v));
 	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
 	if (hunt->pledged)
 		return pledge_takes(hunt->pass, hunt->j->queue.v, hunt->need, v, top);
@@ -471,7 +471,7 @@ static bool queue_has_lower(const struct pass *pass, uint32_t queue, uint64_t ra
 	       sorted_before(&pass->view->pool, running, (uint64_t)TIER_STANDARD << 32, 0);
 }
 
-/* The queue's work whose turn may be over for the job: of its rank, and able to save. */
+/* The queue's work that may go for the job though it is its equal: of its rank, and able to save or to do without some ranks. */
 static bool queue_has_equals(const struct hunt *hunt)
 {
 	const struct sorted_pool *pool = &hunt->pass->view->pool;
@@ -594,6 +594,7 @@ static void kept_make(struct hunt *hunt)
 	*kept = (struct candidates){ .queue = hunt->j->queue.v,
 				     .rank = hunt->rank,
 				     .work = hunt->work,
+				     .due_ms = hunt->due_ms,
 				     .starts = pass->starts,
 				     .need = alone ? 0 : hunt->need,
 				     .pledged = hunt->pledged };
@@ -627,7 +628,8 @@ static bool kept_serves(const struct hunt *hunt)
 
 	return kept->list && kept->pledged == hunt->pledged && kept->queue == hunt->j->queue.v &&
 	       kept->rank == hunt->rank && kept->work == hunt->work &&
-	       kept->starts == hunt->pass->starts && kept->need <= hunt->need;
+	       kept->due_ms <= hunt->due_ms && kept->starts == hunt->pass->starts &&
+	       kept->need <= hunt->need;
 }
 
 bool hunt_candidates(struct hunt *hunt)
@@ -649,19 +651,21 @@ bool hunt_candidates(struct hunt *hunt)
 	return hunt->count && hunt->shares >= hunt->least;
 }
 
-/* Known from another job of the queue: lower ranks, larger needs and more work find no more candidates. */
-bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, uint32_t work,
+/* Known from another job of the queue: lower ranks, larger needs, more work and who is due later find no more candidates. */
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, struct turn_wish turn,
 		     int64_t need, int64_t least)
 {
 	const struct barren *b = pass->barren ? &pass->barren[queue] : NULL;
 
 	return b && b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
-	       (!work || (b->work && work >= b->work)) && b->shares < least;
+	       (!turn.work || (b->work && turn.work >= b->work && turn.due_ms >= b->due_ms)) &&
+	       b->shares < least;
 }
 
 bool hunt_is_barren(const struct hunt *hunt)
 {
-	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank, hunt->work, hunt->need,
+	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank,
+			       (struct turn_wish){ hunt->work, hunt->due_ms }, hunt->need,
 			       hunt->least);
 }
 
@@ -676,6 +680,7 @@ void hunt_barren_note(struct hunt *hunt)
 		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);
 	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank,
 							  .work = hunt->work,
+							  .due_ms = hunt->due_ms,
 							  .need = hunt->need,
 							  .shares = shares,
 							  .changes = pass->changes,

@@ -11,6 +11,10 @@
  * Nobody goes and comes without end: what goes has run for min_runtime and for a part of all it ran before (TURN_PART), so each
  * time it stays longer; and it takes back its place only from work that is expected to need much more than it does.
  *
+ * Nobody goes either for one who would have his turn after him, were both to wait (due.h): what was submitted long ago is not overtaken
+ * while it runs by what would not overtake it while it waits. Ranks that an elastic job can do without (resize: free) go for any
+ * equal, at once: they lose nothing, and the job goes on.
+ *
  * The rule is that of least attained service, by octaves, where nothing is declared, and of least remaining work where it is.
  */
 #include "core/scheduling/due.h"
@@ -30,11 +34,17 @@ uint32_t turn_class(const struct pass *pass, const struct job *job)
 	return job_work_class(pass->facts, job, 0);
 }
 
+int64_t turn_due_ms(const struct pass *pass, const struct job *job)
+{
+	uint32_t class = turn_class(pass, job);
+
+	return class ? work_due_ms(pass->facts, job->submitted_ms, class) : 0;
+}
+
 /* It can save its work when it is told to go, and goes as a whole. */
 static bool turn_can_end(const struct victim *v, const struct job *job)
 {
-	return job->checkpoints && !v->surplus && v->attempt->state == ATTEMPT_ACTIVE &&
-	       !v->attempt->exited;
+	return job->checkpoints && v->attempt->state == ATTEMPT_ACTIVE && !v->attempt->exited;
 }
 
 /* What its going costs: what it can't save in time, and the restart. Told in time it saves within its grace. */
@@ -47,14 +57,31 @@ static int64_t turn_cost(const struct pass *pass, const struct victim *v, const 
 	return share_gpu_ms(v->share, grace_ms + (int64_t)job->restart_cost_ms);
 }
 
+static bool is_before(const struct hunt *hunt, int64_t due_ms)
+{
+	return !hunt->pass->facts->policy.patience || hunt->due_ms < due_ms;
+}
+
+bool turn_is_before(const struct hunt *hunt, const struct victim *v)
+{
+	return v->leaver || is_before(hunt, v->due_ms);
+}
+
 bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret)
 {
 	struct pass *pass = hunt->pass;
 	const struct job *job = job_get(pass->facts, (struct job_id){ v->job });
-	int64_t ran = ran_ms(pass, v->attempt), cost, gain, wait_ms;
+	int64_t ran = ran_ms(pass, v->attempt), cost, gain, due_ms, wait_ms;
 	uint32_t class, wanted;
 
-	if (!hunt->work || !turn_can_end(v, job))
+	if (!hunt->work)
+		return false;
+	if (v->leaver) {
+		*ret = *v;
+		ret->turn = 1;
+		return true;
+	}
+	if (!turn_can_end(v, job))
 		return false;
 	class = job_work_class(pass->facts, job, ran);
 	wanted = hunt->work + (job_declares_work(job) ? WORK_GAIN_DECLARED : WORK_GAIN);
@@ -67,7 +94,9 @@ bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret)
 		return false;
 	cost = turn_cost(pass, v, job);
 	gain = work_class_floor_ms(class) - work_class_floor_ms(hunt->work);
-	if (gain <= cost) { /* not yet: what runs on is expected to need more */
+	due_ms = work_due_ms(pass->facts, job->submitted_ms, class);
+	if (gain <= cost ||
+	    !is_before(hunt, due_ms)) { /* not yet: what runs on is expected to need more */
 		wait_ms = job_work_reaches_ms(pass->facts, job, ran, class + 1);
 		if (wait_ms)
 			pass_wake(pass, pass->facts->now_ms + wait_ms);
@@ -75,6 +104,7 @@ bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret)
 	}
 	*ret = *v;
 	ret->cost = cost;
+	ret->due_ms = due_ms;
 	ret->turn = class;
 	return true;
 }

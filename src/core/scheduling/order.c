@@ -424,8 +424,10 @@ static bool bucket_is_hopeless(struct pass *pass, const struct cursor *c, uint32
 
 	if (!memo->never || rank < rank_of(TIER_STANDARD, INT32_MIN) ||
 	    bucket_is_watched(pass, c->bucket) || pass->pledges || !queue_is_plain(pass, queue) ||
-	    !evict_is_barren(pass, queue, rank, pass->facts->policy.take_turns ? work : 0,
-			     memo->need, memo->least))
+	    !evict_is_barren(
+		    pass, queue, rank,
+		    (struct turn_wish){ pass->facts->policy.take_turns ? work : 0, c->due_ms },
+		    memo->need, memo->least))
 		return false;
 	if (memo->no_reservation && reservation_is_none(pass, memo, c->job))
 		return true;

@@ -76,7 +76,8 @@ struct victim {
 	int64_t told; /* that, which comes free with it */
 	int64_t cost; /* GPU-ms that its eviction loses; 0 for one that leaves anyhow */
 	uint32_t
-		turn; /* an equal whose turn is over: class of the work that it needs still; else 0 */
+		turn; /* an equal whose turn is over: class of the work that it needs still; 1 = it does not need it; else 0 */
+	int64_t due_ms; /* of such a one: when it is due, were it to wait */
 	uint8_t tier;
 	bool coming; /* leaves already, for another job or for good */
 	uint32_t
@@ -127,6 +128,7 @@ struct candidates {
 	uint32_t queue, starts;
 	uint64_t rank;
 	uint32_t work; /* class, for turns among equals; 0 = none go */
+	int64_t due_ms; /* with turns: of the job for which they were listed; who is due later finds no more */
 	int64_t need, shares;
 	bool pledged; /* for a job that is promised the model */
 	bool turns; /* some are equals whose turn is over */
@@ -135,7 +137,8 @@ struct candidates {
 /* What evictions could bring together for a queue's jobs, when it was last looked at. */
 struct barren {
 	uint64_t rank;
-	uint32_t work; /* class of that job's work, as in candidates */
+	uint32_t work; /* class of that job's work, as in candidates; */
+	int64_t due_ms; /* when it is due */
 	int64_t need, shares;
 	uint32_t changes;
 	bool known;
@@ -167,7 +170,7 @@ struct pass {
 	uint32_t starts, changes; /* attempts started; these and promises made */
 	/* eviction */
 	struct victim **
-		victims; /* [0] best-effort of all queues, else standard of the queue, or of that what can save; sorted by cost */
+		victims; /* [0] best-effort of all queues, else standard of the queue, or of that what may go for equals; sorted by cost */
 	uint32_t *victim_counts, *victim_rooms;
 	bool *victims_made;
 	int64_t *
@@ -246,12 +249,32 @@ struct place_request pass_request(struct pass *pass, const struct shape *shape, 
 /* Ranks where the job has run before, when it goes on from a checkpoint; NULL = none. */
 const uint64_t *pass_home(struct pass *pass, uint32_t job);
 
+/* Tasks of a place that are where the job has run before, and where all its data sets are. */
+struct nearness {
+	uint32_t home, data;
+};
+struct nearness pass_near(struct pass *pass, uint32_t job, const struct shape *shape,
+			  const struct placement *place);
+
 /* A placement as an event has it, in the arena. */
 struct place_lists {
 	int64_t *nodes, *masks, *parts, *parts_mib; /* parts NULL = whole GPUs */
 	int64_t *slices; /* NULL = none */
+	uint32_t count, part_count, slice_count; /* of nodes and masks; of parts; of slices */
 };
 struct place_lists place_lists(const struct pass *pass, const struct placement *place);
+/* All that an event says of a place: one way for each kind that has these fields. */
+#define PLACE_WRITE(event, lists)                                                                  \
+	do {                                                                                       \
+		(event)->nodes = (lists)->nodes;                                                   \
+		(event)->masks = (lists)->masks;                                                   \
+		(event)->parts = (lists)->parts;                                                   \
+		(event)->parts_mib = (lists)->parts_mib;                                           \
+		(event)->slices = (lists)->slices;                                                 \
+		(event)->nodes_count = (event)->masks_count = (lists)->count;                      \
+		(event)->parts_count = (event)->parts_mib_count = (lists)->part_count;             \
+		(event)->slices_count = (lists)->slice_count;                                      \
+	} while (0)
 /* GPU shares that it holds. */
 int64_t placement_share(const struct placement *place, const struct shape *shape);
 
@@ -305,10 +328,15 @@ int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
 /* Nobody who could make room for so many shares is left, for a job of the queue and rank: known from a search before. */
-bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, uint32_t work,
+struct turn_wish {
+	uint32_t work; /* class, and when it is due by that; 0 = no turns */
+	int64_t due_ms;
+};
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, struct turn_wish turn,
 		     int64_t need, int64_t least);
-/* evict_turns.c: class of the work of a job that may take the place of equals; 0 = it may not. */
+/* evict_turns.c: class of the work of a job that may take the place of equals; 0 = it may not. And when it is due by that. */
 uint32_t turn_class(const struct pass *pass, const struct job *job);
+int64_t turn_due_ms(const struct pass *pass, const struct job *job);
 bool attempt_may_be_evicted(const struct attempt *attempt);
 /* Among jobs of which no rule says who is first: by submission, then by their queues' names; in one queue by number. */
 bool job_is_earlier(const struct facts *facts, uint32_t a, uint32_t b);

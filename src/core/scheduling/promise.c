@@ -212,14 +212,7 @@ static void promise_renew(struct pass *pass, const struct promise_view *p, const
 	struct place_lists lists = place_lists(pass, place);
 
 	e->job = p->job;
-	e->nodes = lists.nodes;
-	e->masks = lists.masks;
-	e->parts = lists.parts;
-	e->parts_mib = lists.parts_mib;
-	e->slices = lists.slices;
-	e->slices_count = place->slices ? place->count : 0;
-	e->nodes_count = e->masks_count = place->count;
-	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
+	PLACE_WRITE(e, &lists);
 	e->victims = victims;
 	for (uint32_t i = 0; i < p->victims; i++)
 		if (keep[i] && victim_live(pass, promise_victim(p, i)))

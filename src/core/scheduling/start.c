@@ -72,10 +72,11 @@ uint32_t pass_place(struct pass *pass, uint32_t id, const struct shape *shape, i
 /* --- the start ----------------------------------------------------------------------------------------- */
 
 /* What of the place is near its data, for whoever asks why it lies there. */
-static void near_note(struct pass *pass, uint32_t job, const struct shape *shape,
-		      const struct placement *place, struct event_attempt_placed *e)
+struct nearness pass_near(struct pass *pass, uint32_t job, const struct shape *shape,
+			  const struct placement *place)
 {
 	const uint64_t *home = pass_home(pass, job);
+	struct nearness near = { 0 };
 	uint32_t wanted = 0;
 
 	while (wanted < SHAPE_DATA_MAX && shape->data[wanted].v)
@@ -83,9 +84,10 @@ static void near_note(struct pass *pass, uint32_t job, const struct shape *shape
 	for (uint32_t i = 0; (home || wanted) && i < place->count; i++) {
 		uint32_t rank = place->ranks[i];
 
-		e->near_home += home && home[rank / 64] >> rank % 64 & 1;
-		e->near_data += wanted && space_data_at(&pass->view->space, shape, rank) == wanted;
+		near.home += home && home[rank / 64] >> rank % 64 & 1;
+		near.data += wanted && space_data_at(&pass->view->space, shape, rank) == wanted;
 	}
+	return near;
 }
 
 /* Where it goes, into its decision. */
@@ -94,18 +96,12 @@ static void start_write(struct pass *pass, struct event_attempt_placed *e,
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ (uint32_t)e->job });
 	struct place_lists lists = place_lists(pass, place);
+	struct nearness near = pass_near(pass, (uint32_t)e->job, shape, place);
 	struct place_speed speed;
 
-	e->nodes = lists.nodes;
-	e->masks = lists.masks;
-	e->parts = lists.parts;
-	e->parts_mib = lists.parts_mib;
-	e->slices = lists.slices;
-	e->slices_count = place->slices ? place->count : 0;
-	e->nodes_count = e->masks_count = place->count;
-	e->parts_count = e->parts_mib_count = place->parts ? place->count : 0;
-	e->near_home = e->near_data = 0;
-	near_note(pass, (uint32_t)e->job, shape, place, e);
+	PLACE_WRITE(e, &lists);
+	e->near_home = near.home;
+	e->near_data = near.data;
 	e->bandwidth_mbps = e->slowdown_permille = 0;
 	if (space_fabric(&pass->view->space) &&
 	    place_speed(&pass->view->space, shape, job->kind, place, pass->arena, &speed)) {

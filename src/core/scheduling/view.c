@@ -86,24 +86,26 @@ static void time_move(struct view *view, uint32_t *root, int64_t *at_ms, int64_t
 }
 
 /* Among what runs in its queue, or out of it. */
-static void running_move(struct view *view, const struct job *job, const struct job_view *jv,
+static void running_move(struct view *view, const struct facts *facts, const struct job *job,
 			 uint32_t id, bool enter)
 {
+	const struct job_view *jv = job_view_get(view, id);
 	struct queue_view *queue = &view->queues.at[jv->queue];
 	void (*move)(struct sorted_pool *, uint32_t *, uint64_t, uint32_t) =
 		enter ? sorted_add : sorted_remove;
 
 	move(&view->pool, &queue->running, jv->rank, id);
-	if (jv->tier == TIER_STANDARD && job->checkpoints)
+	if (jv->tier == TIER_STANDARD && (job->checkpoints || job_is_free(facts, job)))
 		move(&view->pool, &queue->savers, jv->rank, id);
 }
 
-static void run_leave(struct view *view, const struct job *job, uint32_t id)
+static void run_leave(struct view *view, const struct facts *facts, const struct job *job,
+		      uint32_t id)
 {
 	struct job_view *jv = job_view_edit(view, id);
 	struct queue_view *queue = &view->queues.at[jv->queue];
 
-	running_move(view, job, jv, id, false);
+	running_move(view, facts, job, id, false);
 	if (sorted_has(&view->pool, view->marked, id, id))
 		sorted_remove(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] -= jv->share;
@@ -132,7 +134,7 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 	jv->tier = job->tier;
 	jv->width = attempt_width(attempt);
 	jv->share = attempt_share(facts, attempt);
-	running_move(view, job, jv, id, true);
+	running_move(view, facts, job, id, true);
 	if (shape_is_marked(shape_get(facts, job->shape)))
 		sorted_add(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] += jv->share;
@@ -177,12 +179,12 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 		if (!view->space_stale)
 			tasks_move(view, facts, job,
 				   attempt_get(facts, (struct attempt_id){ jv->attempt }), false);
-		run_leave(view, job, id);
+		run_leave(view, facts, job, id);
 		view_shape_count(view, job->shape.v, false);
 	} else if (jv->attempt && jv->rank != job_rank(job)) {
-		running_move(view, job, jv, id, false);
+		running_move(view, facts, job, id, false);
 		jv->rank = job_rank(job);
-		running_move(view, job, jv, id, true);
+		running_move(view, facts, job, id, true);
 	}
 	if (!job->attempt.v)
 		return;

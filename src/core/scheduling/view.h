@@ -81,7 +81,7 @@ struct queue_view {
 	struct line line; /* its buckets, in the order of their turns */
 	uint32_t running; /* key: rising rank; id: job */
 	uint32_t
-		savers; /* those of its standard work that can save, in the same order: their turns may end */
+		savers; /* those of its standard work that can save, or do without some ranks, in the same order: they may go for equals */
 	int64_t wait
 		[TIERS]; /* shares of the least widths of the jobs in its line; those of which share is -1 count nothing */
 	uint32_t waits[TIERS], waits_odd,
