@@ -152,7 +152,7 @@ static bool draw_some(const struct search *search, struct draw *draw, uint32_t f
 		search->used[rank / 64] |= UINT64_C(1) << rank % 64;
 		if (!draw_add(draw, rank, last ? draw->rest : capacity) || last)
 			return false;
-		if (draw->rest < capacity)
+		if (draw->rest < capacity || --draw->more == 0)
 			return false;
 	}
 }
@@ -172,7 +172,7 @@ static bool draw_free(const struct search *search, struct draw *draw, uint32_t f
 	return draw_some(search, draw, first, end, free, capacity, last);
 }
 
-/* Full hosts of this capacity, as long as the rest needs a whole one. */
+/* Full hosts of this capacity, as long as the rest needs a whole one and more may be drawn. */
 static void draw_full(const struct search *search, struct draw *draw, const struct domain *d,
 		      uint32_t capacity)
 {
@@ -201,12 +201,30 @@ void draw_domain(const struct search *search, struct draw *draw, const struct do
 		 uint32_t top)
 {
 	for (uint32_t capacity = top; capacity > 0 && draw->rest; capacity--) {
+		draw->more = UINT32_MAX;
 		if (draw->rest >= capacity)
 			draw_full(search, draw, d, capacity);
 		/* Where no single host holds the rest, smaller ones share it: 6 tasks on hosts that hold 4, 1, 1. */
 		if (draw->rest && draw->rest < capacity)
 			draw_last(search, draw, d);
 	}
+	CHECK(draw->rest == 0);
+}
+
+/* The hosts that were picked: all full, the smallest one takes the rest. */
+static void draw_pick(const struct search *search, struct draw *draw, const struct domain *d,
+		      const struct pick *pick)
+{
+	uint32_t smallest = 1;
+
+	while (!pick->hosts[smallest])
+		smallest++;
+	for (uint32_t capacity = CAPACITY_MAX; capacity >= smallest; capacity--) {
+		draw->more = pick->hosts[capacity] - (capacity == smallest);
+		if (draw->more)
+			draw_full(search, draw, d, capacity);
+	}
+	draw_last(search, draw, d);
 	CHECK(draw->rest == 0);
 }
 
@@ -311,19 +329,24 @@ static void faster_fill(struct search *search, uint32_t domain, uint32_t top, st
 		*ret = other;
 }
 
-void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena,
+void domain_fill(struct search *search, uint32_t domain, const struct fit *fit, struct arena *arena,
 		 struct placement *ret)
 {
 	const struct domain *d = &search->space->domains.at[domain];
+	struct pick pick;
 	struct draw draw;
 
 	draw_begin(search, domain, arena, &draw);
-	if (search->shape->spread)
+	if (search->shape->spread) {
 		draw_spread(search, &draw, d, arena);
-	else
-		draw_domain(search, &draw, d, top);
+	} else if (hosts_matter(search)) {
+		hosts_pick(search, domain, fit->hosts, &pick);
+		draw_pick(search, &draw, d, &pick);
+	} else {
+		draw_domain(search, &draw, d, fit->top);
+	}
 	draw_place(search, domain, &draw, arena, ret);
 	if (search->talks && !search->scatter && !search->shape->spread &&
 	    d->level < search->space->level_count)
-		faster_fill(search, domain, top, arena, ret);
+		faster_fill(search, domain, fit->top, arena, ret);
 }

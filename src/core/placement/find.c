@@ -6,13 +6,14 @@
  *
  *	fit	does it hold all tasks: sum of capacities
  *	hosts	the fewest hosts that hold them: the largest first
+ *	left	GPUs that stay over on so few hosts when they are chosen well (hosts.c)
  *	top	the smallest "largest host used" that still gives the fewest hosts, so that whole hosts stay whole
  *
- *	example: 9 tasks; hosts that hold 8, 8, 5, 4, 3.  Two hosts are enough (8 + 8). The smallest top with two hosts is
- *	5 (5 + 4 = 9): the two whole hosts stay whole.
+ *	example: 9 tasks; hosts that hold 8, 8, 5, 4, 3.  Two hosts are enough (8 + 8). 5 + 4 leave nothing over, and the
+ *	smallest top with two hosts is 5: the two whole hosts stay whole.
  *
- * Domains of one level are compared by (hosts, top, free GPUs, first rank); then nodes are drawn: full ones from
- * top downwards, the last one the tightest that holds the rest.
+ * Domains of one level are compared by (hosts, left, top, free GPUs, first rank); then nodes are drawn: full ones, the last one
+ * the tightest that holds the rest.
  */
 #include "base/check.h"
 #include "core/placement/search.h"
@@ -143,7 +144,20 @@ bool domain_allowed(const struct place_request *request, const struct space *spa
 	       (d->level == 0 || d->name.v || request->domain == domain);
 }
 
-static bool fit_better(const struct search *search, const struct fit *a, const struct fit *b)
+/* What is left over of a fit: reckoned when the answer hangs on it. */
+static int64_t fit_left(const struct search *search, uint32_t domain, struct fit *fit)
+{
+	struct pick pick;
+
+	if (fit->left == LEFT_UNKNOWN) {
+		hosts_pick(search, domain, fit->hosts, &pick);
+		fit->left = pick.left;
+	}
+	return fit->left;
+}
+
+static bool fit_better(const struct search *search, uint32_t a_domain, struct fit *a,
+		       uint32_t b_domain, struct fit *b)
 {
 	if (a->step != b->step)
 		return a->step > b->step;
@@ -153,6 +167,8 @@ static bool fit_better(const struct search *search, const struct fit *a, const s
 		return a->parts < b->parts;
 	if (search->scatter)
 		return a->free > b->free;
+	if (hosts_matter(search) && fit_left(search, a_domain, a) != fit_left(search, b_domain, b))
+		return a->left < b->left;
 	if (a->top != b->top)
 		return a->top < b->top;
 	return a->free < b->free;
@@ -219,9 +235,10 @@ static bool level_find(const struct search *search, const struct place_request *
 		}
 		if (tasks < search->tasks || !histogram_fit(&histogram, search->tasks, &fit))
 			continue;
+		fit.left = LEFT_UNKNOWN;
 		fit.free = space_free_gpus(space, domain, search->classes);
 		fit_measure(search, domain, &fit);
-		if (!found || fit_better(search, &fit, ret)) {
+		if (!found || fit_better(search, domain, &fit, *ret_domain, ret)) {
 			*ret = fit;
 			*ret_domain = domain;
 			found = true;
@@ -314,7 +331,7 @@ static bool level_place(struct search *search, const struct place_request *reque
 		found = level_find(search, request, level, &domain, &fit, most, most_at);
 		if (!found || !ret)
 			continue;
-		domain_fill(search, domain, fit.top, arena, ret);
+		domain_fill(search, domain, &fit, arena, ret);
 		found = speed_suffices(search, ret, arena);
 	}
 	search->classes = all;

@@ -198,6 +198,18 @@ static void a_gang_takes_the_narrowest_level_then_the_fewest_hosts(void **state)
 		  { TASKS(9, 1) },
 		  false,
 		  "n2/1 n2/2 n2/4 n2/8 n2/10 n3/1 n3/2 n3/4 n3/8" },
+		/* as little is left over on 8 + 1; the whole host stays whole */
+		{ "r0: n0:8 n1:5 n2:4 n3:1",
+		  { TASKS(9, 1) },
+		  false,
+		  "n1/1 n1/2 n1/4 n1/8 n1/10 n2/1 n2/2 n2/4 n2/8" },
+		/* less is left over on a whole one and a small one */
+		{ "r0: n0:8 n1:6 n2:5 n3:2", { TASKS(5, 2) }, false, "n0/3 n0/c n0/30 n0/c0 n3/3" },
+		/* of two racks the one on whose hosts less is left over, though less is free in the other */
+		{ "r0: n0:4 n1:4 | r1: n2:4 n3:4 n4:2",
+		  { TASKS(6, 1) },
+		  false,
+		  "n2/1 n2/2 n2/4 n2/8 n4/1 n4/2" },
 		/* tasks of two: odd GPUs stay over */
 		{ "r0: n0:3 n1:3 n2:2", { TASKS(3, 2) }, false, "n0/3 n1/3 n2/3" },
 	};
@@ -516,6 +528,70 @@ static void a_place_is_found_exactly_when_there_is_one(void **state)
 	}
 }
 
+/* GPUs left over on the hosts of the set, 0 = they do not hold the tasks; hosts without room for one do not count. */
+static bool set_left(const uint32_t *free, uint32_t set, uint32_t tasks, uint32_t gpus,
+		     uint32_t *ret)
+{
+	uint32_t room = 0, sum = 0;
+
+	for (uint32_t n = 0; set >> n; n++) {
+		if (!(set >> n & 1))
+			continue;
+		room += free[n] / gpus;
+		sum += free[n];
+	}
+	*ret = sum - tasks * gpus;
+	return room >= tasks;
+}
+
+/* One domain of hosts, all sets of them tried: the fewest hosts, of these the least left over. */
+static void the_hosts_are_the_fewest_with_the_least_left_over(void **state)
+{
+	enum { HOSTS = 9 };
+
+	(void)state;
+	for (int round = 0; round < 3000; round++) {
+		struct shape shape = { TASKS(2 + below(30), 1 + below(3)) };
+		struct place_request r = { .shape = &shape,
+					   .tasks = shape.tasks_min,
+					   .rank = RANK_NONE };
+		uint32_t free[HOSTS], best_hosts = UINT32_MAX, best_left = 0, used = 0, left;
+		char picture[256] = "r0:";
+		struct placement place;
+		struct board b;
+
+		if (below(2))
+			shape.cpu_milli = 1; /* each node is looked at, with the same outcome */
+		for (uint32_t n = 0; n < HOSTS; n++) {
+			size_t length = strlen(picture);
+
+			free[n] = below(17);
+			snprintf(picture + length, sizeof(picture) - length, " n%u:16/%u", n,
+				 16 - free[n]);
+		}
+		for (uint32_t set = 1; set < 1U << HOSTS; set++) {
+			uint32_t hosts = bits_count(set);
+
+			if (set_left(free, set, r.tasks, shape.gpus, &left) &&
+			    (hosts < best_hosts || (hosts == best_hosts && left < best_left))) {
+				best_hosts = hosts;
+				best_left = left;
+			}
+		}
+		board_init(&b, picture);
+		assert_int_equal(place_find(&b.space, &r, &b.arena, &place, NULL) == 0,
+				 best_hosts < UINT32_MAX);
+		for (uint32_t i = 0; best_hosts < UINT32_MAX && i < place.count; i++)
+			used |= UINT32_C(1) << place.ranks[i];
+		if (best_hosts < UINT32_MAX) {
+			assert_int_equal(bits_count(used), best_hosts);
+			(void)set_left(free, used, r.tasks, shape.gpus, &left);
+			assert_int_equal(left, best_left);
+		}
+		board_deinit(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -531,6 +607,7 @@ int main(void)
 		cmocka_unit_test(nodes_in_another_order_give_the_same_place),
 		cmocka_unit_test(what_ifs_roll_back),
 		cmocka_unit_test(a_place_is_found_exactly_when_there_is_one),
+		cmocka_unit_test(the_hosts_are_the_fewest_with_the_least_left_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,8 @@
  *
  *	find.c		the entrances: which level, which domain, which single node; has the idea
  *	capacity.c	how many tasks a node and a domain hold
- *	draw.c		which nodes of a domain, which GPUs of a node
+ *	hosts.c		which hosts of a domain: the fewest, of these those with the least left over
+ *	draw.c		drawing them; which GPUs of a node
  *	find_parts.c	the same for parts of GPUs
  *	find_slices.c	and for slices of them
  *	models.c	which model of GPU
@@ -57,14 +58,24 @@ struct histogram {
 
 struct fit {
 	uint32_t hosts, top;
+	int64_t left; /* GPUs over on these hosts, as hosts_pick has it; LEFT_UNKNOWN = nobody asked yet */
 	int64_t free;
 	uint32_t step, parts; /* of the rate between the parts of the domain; how many (speed.h) */
+};
+
+#define LEFT_UNKNOWN INT64_C(-1)
+
+/* Hosts to be drawn, by capacity; the smallest one takes what the others leave. */
+struct pick {
+	uint32_t hosts[CAPACITY_MAX + 1];
+	int64_t left; /* GPUs free on them that the gang does not take */
 };
 
 /* What was drawn: nodes and how many tasks each; `rest` tasks are still without a node. */
 struct draw {
 	uint32_t *ranks, *tasks;
 	uint32_t count, rest;
+	uint32_t more; /* hosts of the capacity at hand that may still be drawn */
 };
 
 /* find.c */
@@ -133,6 +144,11 @@ uint64_t histogram_tasks(const struct histogram *histogram);
 /* False: they do not hold all. ret->free is left alone. */
 bool histogram_fit(const struct histogram *histogram, uint32_t tasks, struct fit *ret);
 
+/* hosts.c: for wishes of whole GPUs that are not spread */
+bool hosts_matter(const struct search *search);
+/* `hosts` is as few as hold the gang in the domain. */
+void hosts_pick(const struct search *search, uint32_t domain, uint32_t hosts, struct pick *ret);
+
 /* draw.c */
 void placement_begin(const struct search *search, struct arena *arena, struct placement *ret);
 /* `count` GPUs out of `from`: the tightest island that holds them, else the fullest islands first. */
@@ -145,8 +161,8 @@ void draw_domain(const struct search *search, struct draw *draw, const struct do
 		 uint32_t top);
 void draw_place(struct search *search, uint32_t domain, struct draw *draw, struct arena *arena,
 		struct placement *ret);
-/* Places all tasks in the domain, on no host more than `top` of them. */
-void domain_fill(struct search *search, uint32_t domain, uint32_t top, struct arena *arena,
+/* Places all tasks in the domain. */
+void domain_fill(struct search *search, uint32_t domain, const struct fit *fit, struct arena *arena,
 		 struct placement *ret);
 
 /* find_parts.c: for a wish for parts of GPUs */

@@ -6,7 +6,16 @@
 
 #include "core/scheduling/evict.h"
 
-enum { SOLUTIONS_MAX = 8, TRIES_MAX = 64, OTHER_WAY_MAX = 128, SWAP_VICTIMS = 16, SWAP_TRIES = 64 };
+enum {
+	SOLUTIONS_MAX = 8,
+	TRIES_MAX = 64,
+	OTHER_WAY_MAX = 128,
+	SWAP_VICTIMS = 16,
+	SWAP_TRIES = 64,
+	PAIR_VICTIMS = 8,
+	PAIR_OTHERS = 12,
+	PAIR_TRIES = 64
+};
 
 /* --- giving and taking back -------------------------------------------------------------------------------- */
 
@@ -296,9 +305,15 @@ static bool unit_solve(struct hunt *hunt, uint32_t unit, bool nodes, uint32_t en
 	return solution_close(hunt, &request, mark, count, good, ret);
 }
 
-/* The set with one more victim, then without all that it makes needless, the dearest first. */
+static bool may_be_added(struct hunt *hunt, const struct place_request *request, uint32_t index)
+{
+	return victim_touches(hunt, candidate(hunt, index), request) &&
+	       candidate_may_go(hunt, candidate(hunt, index));
+}
+
+/* The set with more victims, then without all that they make needless, the dearest first. */
 static bool unit_swap(struct hunt *hunt, uint32_t unit, bool nodes, const struct solution *base,
-		      uint32_t added, struct solution *ret)
+		      const uint32_t *added, uint32_t added_count, struct solution *ret)
 {
 	struct place_request request = unit_request(hunt, unit, nodes);
 	uint32_t mark = space_mark(&hunt->pass->view->space), count = base->count;
@@ -308,12 +323,14 @@ static bool unit_swap(struct hunt *hunt, uint32_t unit, bool nodes, const struct
 	memcpy(ret->chosen, base->chosen, count * sizeof(*ret->chosen));
 	for (uint32_t i = 0; i < count; i++)
 		victim_move(hunt, candidate(hunt, ret->chosen[i]), true);
-	good = victim_touches(hunt, candidate(hunt, added), &request) &&
-	       candidate_may_go(hunt, candidate(hunt, added));
+	good = may_be_added(hunt, &request, added[0]) &&
+	       (added_count == 1 || may_be_added(hunt, &request, added[1]));
 	if (good) {
-		victim_move(hunt, candidate(hunt, added), true);
+		for (uint32_t i = 0; i < added_count; i++)
+			victim_move(hunt, candidate(hunt, added[i]), true);
 		count = take_back(hunt, &request, false, ret->chosen, count);
-		ret->chosen[count++] = added;
+		for (uint32_t i = 0; i < added_count; i++)
+			ret->chosen[count++] = added[i];
 		count = take_back(hunt, &request, true, ret->chosen, count);
 	}
 	return solution_close(hunt, &request, mark, count, good, ret);
@@ -493,33 +510,97 @@ static bool search_is_over(const struct hunt *hunt, uint32_t index, const struct
 	return v->cost >= choice->best.cost;
 }
 
+static bool choice_has(const struct choice *choice, uint32_t index)
+{
+	for (uint32_t i = 0; i < choice->best.count; i++)
+		if (choice->best.chosen[i] == index)
+			return true;
+	return false;
+}
+
+/* The best set with these in exchange for those they make needless; true = that is cheaper. */
+static bool choice_swap(struct hunt *hunt, bool nodes, struct choice *choice, const uint32_t *added,
+			uint32_t count)
+{
+	struct solution solution;
+
+	if (!unit_swap(hunt, choice->unit, nodes, &choice->best, added, count, &solution) ||
+	    !solution_better(&solution, &choice->best))
+		return false;
+	choice_note(hunt, &solution, choice->unit, choice);
+	return true;
+}
+
+/* Each of the other candidates in turn. */
+static bool improve_by_one(struct hunt *hunt, bool nodes, struct choice *choice, uint32_t *tries)
+{
+	uint32_t end = hunt->count < OTHER_WAY_MAX ? hunt->count : OTHER_WAY_MAX;
+	bool better = false;
+
+	for (uint32_t i = 0; i < end && *tries < SWAP_TRIES; i++) {
+		if (choice_has(choice, i))
+			continue;
+		++*tries;
+		better |= choice_swap(hunt, nodes, choice, &i, 1);
+	}
+	return better;
+}
+
+/* A set with both costs no less than these two alone. */
+static bool pair_may_pay(const struct hunt *hunt, const struct choice *choice,
+			 const uint32_t pair[2])
+{
+	struct solution both = { .count = 2 };
+
+	for (int i = 0; i < 2; i++) {
+		const struct victim *v = candidate(hunt, pair[i]);
+
+		if (v->tier == TIER_BEST_EFFORT)
+			both.spare_cost += v->cost;
+		else
+			both.cost += v->cost;
+	}
+	return solution_better(&both, &choice->best);
+}
+
+/* Two of the others at once, the cheapest first; true = one such pair is cheaper. */
+static bool improve_by_two(struct hunt *hunt, bool nodes, struct choice *choice, uint32_t *tries)
+{
+	struct place_request request = unit_request(hunt, choice->unit, nodes);
+	uint32_t end = hunt->count < OTHER_WAY_MAX ? hunt->count : OTHER_WAY_MAX, count = 0;
+	uint32_t others[PAIR_OTHERS];
+
+	for (uint32_t i = 0; i < end && count < PAIR_OTHERS; i++)
+		if (!choice_has(choice, i) && may_be_added(hunt, &request, i))
+			others[count++] = i;
+	for (uint32_t far = 1; far < count; far++) {
+		for (uint32_t near = 0; near < far && *tries < PAIR_TRIES; near++) {
+			const uint32_t pair[2] = { others[near], others[far] };
+
+			if (!pair_may_pay(hunt, choice, pair))
+				continue;
+			++*tries;
+			if (choice_swap(hunt, nodes, choice, pair, 2))
+				return true;
+		}
+	}
+	return false;
+}
+
 /*
  * Two orders miss sets in which a victim serves in the place of several that do not stand beside it in either. So each of
- * the other candidates is tried in exchange for those it makes needless, until no exchange is cheaper. Small sets only: of
- * large ones a part more or less matters little.
+ * the other candidates is tried in exchange for those it makes needless, until no exchange is cheaper; then two of them at
+ * once, which finds two for two. Small sets only: of large ones a part more or less matters little.
  */
 static void choice_improve(struct hunt *hunt, bool nodes, struct choice *choice)
 {
-	uint32_t tries = 0, end = hunt->count < OTHER_WAY_MAX ? hunt->count : OTHER_WAY_MAX;
-	bool better = choice->any && choice->best.count > 1 && choice->best.count <= SWAP_VICTIMS;
+	uint32_t tries = 0, pairs = 0;
+	bool better = choice->any && choice->best.count > 1;
 
-	while (better) {
-		better = false;
-		for (uint32_t i = 0; i < end && tries < SWAP_TRIES; i++) {
-			struct solution solution;
-			bool chosen = false;
-
-			for (uint32_t k = 0; k < choice->best.count; k++)
-				chosen |= choice->best.chosen[k] == i;
-			if (chosen)
-				continue;
-			tries++;
-			if (!unit_swap(hunt, choice->unit, nodes, &choice->best, i, &solution) ||
-			    !solution_better(&solution, &choice->best))
-				continue;
-			choice_note(hunt, &solution, choice->unit, choice);
-			better = true;
-		}
+	while (better && choice->best.count <= SWAP_VICTIMS) {
+		better = improve_by_one(hunt, nodes, choice, &tries);
+		if (!better && choice->best.count <= PAIR_VICTIMS)
+			better = improve_by_two(hunt, nodes, choice, &pairs);
 	}
 }
 
