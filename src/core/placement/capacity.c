@@ -78,18 +78,64 @@ static void histogram_fast(const struct search *search, uint32_t domain, struct 
 	}
 }
 
-void histogram_make(const struct search *search, uint32_t domain, struct histogram *ret)
+/* Only nodes with GPUs enough for one task are looked at; of parts, and of wishes without GPUs, all. */
+static void histogram_exact(const struct search *search, uint32_t domain, struct histogram *ret)
+{
+	const struct domain *d = &search->space->domains.at[domain];
+	struct hosts_walk walk;
+
+	if (search->part || search->shape->gpus == 0) {
+		for (uint32_t rank = d->first; rank < d->end; rank++)
+			ret->hosts[node_capacity(search, rank)]++;
+	} else {
+		hosts_walk_begin(search, domain, &walk);
+		while (hosts_walk_next(search, &walk))
+			ret->hosts[node_capacity(search, walk.rank)]++;
+	}
+	ret->hosts[0] = 0;
+}
+
+void hosts_walk_begin(const struct search *search, uint32_t domain, struct hosts_walk *ret)
 {
 	const struct domain *d = &search->space->domains.at[domain];
 
-	memset(ret, 0, sizeof(*ret));
-	if (!search->exact) {
-		histogram_fast(search, domain, ret);
-		return;
+	*ret = (struct hosts_walk){ .domain = domain,
+				    .classes = search->classes,
+				    .free = search->shape->gpus,
+				    .next = d->first,
+				    .end = d->end };
+}
+
+bool hosts_walk_next(const struct search *search, struct hosts_walk *walk)
+{
+	const struct space *space = search->space;
+
+	for (; walk->classes; walk->classes &= walk->classes - 1) {
+		uint32_t class = (uint32_t)__builtin_ctzll(walk->classes);
+		const uint32_t *counts = space_counts(space, walk->domain, class);
+
+		for (; walk->free <= space->gpus_max; walk->free++) {
+			walk->rank = counts[walk->free]
+					     ? bits_next(space_set(space, class, walk->free),
+							 space->node_count, walk->next, walk->end)
+					     : walk->end;
+			walk->next = walk->rank + 1;
+			if (walk->rank < walk->end)
+				return true;
+			walk->next = space->domains.at[walk->domain].first;
+		}
+		walk->free = search->shape->gpus;
 	}
-	for (uint32_t rank = d->first; rank < d->end; rank++)
-		ret->hosts[node_capacity(search, rank)]++;
-	ret->hosts[0] = 0;
+	return false;
+}
+
+void histogram_make(const struct search *search, uint32_t domain, struct histogram *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (search->exact)
+		histogram_exact(search, domain, ret);
+	else
+		histogram_fast(search, domain, ret);
 }
 
 uint64_t histogram_tasks(const struct histogram *histogram)

@@ -53,15 +53,13 @@ struct choosing {
 
 static void rooms_make(const struct search *search, uint32_t domain, struct rooms *ret)
 {
-	const struct domain *d = &search->space->domains.at[domain];
 	uint32_t gpus = search->shape->gpus, most = search->space->gpus_max;
+	struct hosts_walk walk;
 
 	memset(ret, 0, sizeof(*ret));
-	for (uint32_t rank = d->first; search->exact && rank < d->end; rank++) {
-		uint32_t free = bits_count(place_node_free(space_at(search->space, rank)));
-
-		ret->hosts[node_capacity(search, rank)][free]++;
-	}
+	hosts_walk_begin(search, domain, &walk);
+	while (search->exact && hosts_walk_next(search, &walk))
+		ret->hosts[node_capacity(search, walk.rank)][walk.free]++;
 	for (uint64_t classes = search->exact ? 0 : search->classes; classes;
 	     classes &= classes - 1) {
 		const uint32_t *counts =

@@ -138,6 +138,15 @@ bool spread_verdict(const struct search *search, const struct place_request *req
 		    struct verdict *ret);
 
 /* capacity.c */
+/* Nodes of the domain that have GPUs enough for one task, by class, free GPUs, rank; for wishes of whole GPUs. */
+struct hosts_walk {
+	uint32_t domain;
+	uint64_t classes; /* still to come, the first of them at work */
+	uint32_t free, next, end;
+	uint32_t rank; /* found; so many are `free` on it */
+};
+void hosts_walk_begin(const struct search *search, uint32_t domain, struct hosts_walk *ret);
+bool hosts_walk_next(const struct search *search, struct hosts_walk *walk);
 uint32_t node_capacity(const struct search *search, uint32_t rank); /* tasks */
 void histogram_make(const struct search *search, uint32_t domain, struct histogram *ret);
 uint64_t histogram_tasks(const struct histogram *histogram);

@@ -14,7 +14,7 @@ enum {
 	SWAP_TRIES = 64,
 	PAIR_VICTIMS = 8,
 	PAIR_OTHERS = 12,
-	PAIR_TRIES = 64
+	PAIR_TRIES = 16
 };
 
 /* --- giving and taking back -------------------------------------------------------------------------------- */
