@@ -19,6 +19,8 @@
  * With `moves` as the fourth argument the same goes through the scheduler with moves of running jobs: each task makes checkpoints, and for
  * one that finds no place others move (core/rearranging), whatever that loses; said is how many did.
  *
+ * Beside them stands what no rule can pass (openb_bound.h), of the very tasks that have come, and the goal that follows from it.
+ *
  * Nothing is asserted. The random numbers are this program's own, so single runs differ from the published ones.
  */
 #include <inttypes.h>
@@ -33,6 +35,7 @@
 #include "core/placement/find.h"
 #include "core/scheduling/view.h"
 #include "job.h"
+#include "openb_bound.h"
 
 enum { TASKS_ROOM = 60000, NODES_ROOM = 2000, LINE_ROOM = 1024, COLUMNS = 12 };
 
@@ -399,6 +402,83 @@ static double per_second(uint64_t count, int64_t ns)
 	return (double)count * 1e9 / (double)ns;
 }
 
+/* --- bounds -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t models_list(const char *ret[MODELS_MAX], uint32_t gpus[MODELS_MAX])
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < machine_count; i++) {
+		uint32_t m = 0;
+
+		while (m < count && strcmp(ret[m], machines[i].model) != 0)
+			m++;
+		if (m == count) {
+			CHECK(count < MODELS_MAX);
+			ret[count] = machines[i].model;
+			gpus[count++] = 0;
+		}
+		gpus[m] += machines[i].gpus;
+	}
+	return count;
+}
+
+/* Percent that stays open whatever the rule, of what comes until as much as there is has been asked for. */
+static double bound_at_100(uint32_t arrivals)
+{
+	static uint64_t sizes[SIZES_MAX + 1], sets[1 << MODELS_MAX];
+	uint32_t gpus[MODELS_MAX], count;
+	const char *models[MODELS_MAX];
+	uint64_t wanted = 0, most;
+	double packed;
+
+	memset(sizes, 0, sizeof(sizes));
+	memset(sets, 0, sizeof(sets));
+	count = models_list(models, gpus);
+	for (uint32_t i = 0; i < arrivals && wanted < (uint64_t)gpu_count * 1000; i++) {
+		const struct pod *pod = &pods[order[i]];
+		uint32_t set = 0;
+
+		for (uint32_t m = 0; m < count; m++)
+			set |= model_allowed(pod, models[m]) ? UINT32_C(1) << m : 0;
+		sizes[pod->gpus == 1 ? pod->milli : 1000] += pod_milli(pod);
+		sets[set] += pod_milli(pod);
+		wanted += pod_milli(pod);
+	}
+	most = bound_by_models(gpus, count, sets);
+	packed = bound_by_packing(sizes, gpu_count);
+	return 100.0 - (packed < (double)most ? packed : (double)most) / (10.0 * gpu_count);
+}
+
+/* What the published rule FGD leaves open when as much as there is has come; below 0 = the folder does not say. */
+static double published_fgd(const char *folder, const char *list)
+{
+	char line[LINE_ROOM], name[256], *columns[COLUMNS];
+	FILE *file = list_open(folder, "published_alloc_pct", line);
+	double ret = -1;
+
+	snprintf(name, sizeof(name), "openb_pod_list_%s", list);
+	while (fgets(line, sizeof(line), file))
+		if (line_split(line, columns) > 3 && strcmp(columns[0], name) == 0 &&
+		    strcmp(columns[1], "FGD") == 0 && strcmp(columns[2], "100") == 0)
+			ret = 100 - strtod(columns[3], NULL);
+	fclose(file);
+	return ret;
+}
+
+static void goal_print(const char *folder, const char *list, uint32_t seeds)
+{
+	double fgd = published_fgd(folder, list), bound = 0;
+
+	for (uint32_t seed = 42; seed < 42 + seeds; seed++)
+		bound += bound_at_100(arrivals_make(seed)) / seeds;
+	printf("bound      unallocated %6.2f %% at 100 %%, by packing and by models", bound);
+	if (fgd >= 0)
+		printf("; FGD as published %.2f %%; goal, a fifth of the way from it to the bound: %.2f %%",
+		       fgd, fgd - (fgd - bound) / 5);
+	printf("\n");
+}
+
 static void rules_compare(uint32_t seeds)
 {
 	for (enum rule rule = BESTFIT; rule < RULES; rule++) {
@@ -600,6 +680,7 @@ int main(int argc, char **argv)
 		arena_deinit(&step);
 		return 0;
 	}
+	goal_print(argv[1], list, seeds);
 	rules_compare(seeds);
 	scheduler_fill();
 	facts_deinit(&facts);
