@@ -55,12 +55,18 @@ void gpu_list_add(struct buf *out, const char *key, uint32_t mask)
 	out_end(out, ']');
 }
 
-/* Of a part nothing enforces it before there is MPS; a slice has memory of its own. */
-static void part_add(struct buf *out, const struct task *task)
+/* A slice has memory of its own; of a part the driver keeps the bound where MPS runs, else it is watched where the driver tells who uses
+ * how much, or nobody does. */
+static void part_add(struct buf *out, const struct facts *f, const struct task *task)
 {
+	const struct node *node = node_get(f, task->node);
+	bool watched = !node->simulated && task->gpu_part_mib && !task->slice &&
+		       node->found.given & FOUND_PROCESSES;
+
 	out_share(out, "gpu_share", task->gpu_part);
 	out_int(out, "gpu_memory_mib", task->gpu_part_mib);
-	out_bool(out, "gpu_memory_enforced", task->slice != 0);
+	out_bool(out, "gpu_memory_enforced", task->slice != 0 || task->gpu_limited);
+	out_bool(out, "gpu_memory_watched", watched);
 	if (task->slice)
 		out_int(out, "gpu_slice_start", slice_at_start(task->slice));
 }
@@ -71,8 +77,8 @@ static void task_add(struct buf *out, const struct facts *f, uint32_t rank, cons
 	out_int(out, "rank", rank);
 	out_text(out, "node", task->node.v ? facts_name(f, node_get(f, task->node)->name) : "");
 	gpu_list_add(out, "gpus", task->gpu_mask);
-	if (task->gpu_part)
-		part_add(out, task);
+	if (task->gpu_part && task->node.v)
+		part_add(out, f, task);
 	out_int(out, "from_ms", task_holds(task) ? task->from_ms : 0);
 	out_text(out, "state", task->leaving ? "leaving" : task_state_name(task->state));
 	out_int(out, "step", task->step);

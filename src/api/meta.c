@@ -5,6 +5,7 @@
 #include "api/forecast.h"
 #include "api/hub.h"
 #include "api/schema.h"
+#include "api/slices.h"
 #include "api/tally.h"
 #include "core/placement/demand.h"
 
@@ -237,6 +238,28 @@ static void queue_metrics(struct buf *out, const struct facts *f, const struct t
 	}
 }
 
+/* A GPU that is cut counts once among the GPUs; here what it was cut into. */
+static void slice_metrics(struct buf *out, const struct facts *f, const struct tally *tally)
+{
+	struct slice_count rows[SLICE_COUNTS_MAX];
+	uint32_t count = slices_count(f, tally, rows);
+
+	metric_head(out, "slices", "gauge", "Slices of GPUs by what becomes of them.");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct {
+			const char *state;
+			uint32_t value;
+		} states[] = { { "free", rows[i].free },
+			       { "held", rows[i].held },
+			       { "unusable", rows[i].unusable } };
+
+		for (uint32_t k = 0; k < ARRAY_SIZE(states); k++)
+			buf_addf(out,
+				 "fairlead_slices{model=\"%s\",slice=\"%s\",state=\"%s\"} %u\n",
+				 rows[i].model, rows[i].slice, states[k].state, states[k].value);
+	}
+}
+
 static void forecast_metrics(struct call *call, struct buf *out)
 {
 	struct forecast_errors e;
@@ -286,8 +309,9 @@ void handle_metrics(struct call *call)
 	metric_head(&out, "gpus", "gauge", "GPUs by what becomes of them.");
 	buf_addf(
 		&out,
-		"fairlead_gpus{state=\"free\"} %u\nfairlead_gpus{state=\"allocated\"} %u\nfairlead_gpus{state=\"unusable\"} %u\n",
-		gpus.free, gpus.allocated, gpus.unusable);
+		"fairlead_gpus{state=\"free\"} %u\nfairlead_gpus{state=\"allocated\"} %u\nfairlead_gpus{state=\"unusable\"} %u\nfairlead_gpus{state=\"cut\"} %u\n",
+		gpus.free, gpus.allocated, gpus.unusable, gpus.cut);
+	slice_metrics(&out, f, &tally);
 	metric(&out, "shared_gpus", "gauge",
 	       "Of the allocated GPUs, those of which parts are held.", gpus.shared);
 	metric_head(&out, "shared_gpus_open", "gauge", "What is left of these, in GPUs.");

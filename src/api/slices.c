@@ -2,6 +2,7 @@
 /* Slices of GPUs: how they are told, and how an admin cuts GPUs. */
 #include "api/slices.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/partitioning/geometry.h"
@@ -90,6 +91,73 @@ struct slices_idle slices_idle(const struct facts *f, const struct tally *tally,
 			sum.unasked += is_asked(f, wishes, profile_wish(p)) ? 0 : share;
 		}
 	return sum;
+}
+
+static int counts_compare(const void *a, const void *b)
+{
+	const struct slice_count *x = a, *y = b;
+	int order = strcmp(x->model, y->model);
+
+	return order ? order : strcmp(x->slice, y->slice);
+}
+
+static struct slice_count *count_row(struct slice_count *rows, uint32_t *count, const char *model,
+				     const struct slice_profile *profile)
+{
+	char name[SLICE_TEXT_MAX];
+	uint32_t at = 0;
+
+	slice_wish_text(profile_wish(profile), name);
+	while (at < *count &&
+	       (strcmp(rows[at].model, model) != 0 || strcmp(rows[at].slice, name) != 0))
+		at++;
+	if (at == SLICE_COUNTS_MAX)
+		return NULL;
+	if (at == *count) {
+		rows[at] = (struct slice_count){ .model = model };
+		memcpy(rows[at].slice, name, sizeof(name));
+		(*count)++;
+	}
+	return &rows[at];
+}
+
+static void gpu_count_slices(const struct facts *f, const struct tally *tally, uint32_t id,
+			     uint32_t gpu, struct slice_count *rows, uint32_t *count)
+{
+	const struct node *node = node_get(f, (struct node_id){ id });
+	const struct geometry *geometry = node_geometry(f, node);
+	bool takes_work = node->state == NODE_READY && !(node->set_aside_mask >> gpu & 1);
+
+	for (uint32_t start = 0; node->layout[gpu] && start < LAYOUT_SLOTS; start++) {
+		const uint32_t kind = layout_kind(node->layout[gpu], start);
+		const struct slice_profile *p = geometry_profile(geometry, kind);
+		struct slice_count *row =
+			p ? count_row(rows, count, facts_name(f, node->model), p) : NULL;
+
+		if (!row)
+			continue;
+		if (is_held(tally, (id - 1) * NODE_GPUS_MAX + gpu, slice_at(kind, start)))
+			row->held++;
+		else if (takes_work)
+			row->free++;
+		else
+			row->unusable++;
+	}
+}
+
+uint32_t slices_count(const struct facts *f, const struct tally *tally,
+		      struct slice_count ret[SLICE_COUNTS_MAX])
+{
+	uint32_t count = 0;
+
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+
+		for (uint32_t gpu = 0; node->state != NODE_GONE && gpu < node->gpu_count; gpu++)
+			gpu_count_slices(f, tally, id, gpu, ret, &count);
+	}
+	qsort(ret, count, sizeof(*ret), counts_compare);
+	return count;
 }
 
 void handle_gpu_cut(struct call *call)

@@ -14,6 +14,16 @@ struct slices_idle {
 };
 struct slices_idle slices_idle(const struct facts *f, const struct tally *tally, uint32_t node_id,
 			       const bool *wishes);
+/* All slices of nodes that are not gone, by model and profile: those that are held, those that are free, and those on GPUs or nodes that
+ * take no work. At most SLICE_COUNTS_MAX rows, in order of model and name. */
+enum { SLICE_COUNTS_MAX = 128 };
+struct slice_count {
+	const char *model;
+	char slice[SLICE_TEXT_MAX];
+	uint32_t held, free, unusable;
+};
+uint32_t slices_count(const struct facts *f, const struct tally *tally,
+		      struct slice_count ret[SLICE_COUNTS_MAX]);
 /* By shape: some job that waits or runs asks for its slice. In the arena. */
 const bool *slices_wishes(const struct facts *f, struct arena *arena);
 /* nodes.c: the node of the path; GPUs of it, by "index" or "mask" of the body. */

@@ -277,12 +277,24 @@ static void add_roles(const json_t *job, struct buf *out)
 	}
 }
 
-/* Nothing keeps a task within its part; a slice is a device of its own. */
-static const char *part_says(const char *part)
+/* Who keeps a task within its part: of the newest attempt, for it depends on the machine. A slice is a device of its own. */
+static const char *part_says(const json_t *job)
 {
+	const char *part = get_text(job, "gpu_part");
+	const json_t *attempts = json_object_get(job, "attempts");
+	size_t count = json_array_size(attempts);
+	const json_t *tasks =
+		count ? json_object_get(json_array_get(attempts, count - 1), "tasks") : NULL;
+	const json_t *task = json_array_get(tasks, 0);
 	uint32_t slice;
 
-	return !*part ? "" : slice_wish_parse(part, &slice) ? " of a" : " (not enforced) of a";
+	if (!*part)
+		return "";
+	if (!task || slice_wish_parse(part, &slice))
+		return " of a";
+	return get_bool(task, "gpu_memory_enforced")  ? " (memory enforced) of a"
+	       : get_bool(task, "gpu_memory_watched") ? " (memory watched) of a"
+						      : " (not enforced) of a";
 }
 
 static void add_wish(const json_t *job, struct buf *out)
@@ -302,8 +314,7 @@ static void add_wish(const json_t *job, struct buf *out)
 		buf_addf(out, "..%lld", (long long)get_int(job, "tasks_max"));
 	buf_addf(out, " task%s of ", get_int(job, "tasks_max") == 1 ? "" : "s");
 	job_row_gpus_say(job, 1, out);
-	buf_addf(out, "%s GPU%s", part_says(get_text(job, "gpu_part")),
-		 get_int(job, "gpus_per_task") == 1 ? "" : "s");
+	buf_addf(out, "%s GPU%s", part_says(job), get_int(job, "gpus_per_task") == 1 ? "" : "s");
 	json_array_foreach((json_t *)(uintptr_t)models, index, model)
 	{
 		buf_adds(out, index ? " or " : " ");

@@ -271,6 +271,7 @@ static void end(struct daemon *d)
 {
 	http_stop(d->server);
 	atomic_store(&d->ending, true);
+	gpu_watch_join(d); /* its commands are for the core */
 	core_join(d);
 	gate_join(d);
 	effects_join(d);
@@ -316,6 +317,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	feeder_start(d);
 	facts_lost_text(&d->facts, lost); /* from here on the facts are the core's */
 	core_start(d);
+	gpu_watch_start(d);
 	int result = open_door(d, options, err);
 	if (result == 0) {
 		greet(d, &found, lost);

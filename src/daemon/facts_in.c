@@ -116,6 +116,7 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 		ret->task_started.launch = fact->launch;
 		ret->task_started.pid = fact->pid;
 		ret->task_started.at_ms = fact->time_ms;
+		ret->task_started.gpu_limited = fact->gpu_limited;
 		return true;
 	case ENGINE_REPORT: return report_event(facts, message, attempt, task, ret);
 	case ENGINE_EXITED:

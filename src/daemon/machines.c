@@ -175,7 +175,7 @@ static int start_node(struct daemon *d, struct batch *batch, const struct node_f
 static bool links_are_found(const struct nodes_found *found)
 {
 	for (uint32_t i = 0; i < found->count; i++)
-		if (found->nodes[i].found.given & ~(uint32_t)FOUND_ISLANDS)
+		if (found->nodes[i].found.given & ~(uint32_t)(FOUND_ISLANDS | FOUND_PROCESSES))
 			return true;
 	return false;
 }

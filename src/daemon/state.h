@@ -193,6 +193,7 @@ struct daemon {
 	const struct engine_ops *engine_ops;
 	char shepherd[4096];
 	struct resume *resume;
+	struct gpu_watch *gpu_watch; /* NULL = there is none */
 	struct space space;
 	atomic_bool ending; /* what is still to be done is done by the next start */
 	struct api_backend backend;
@@ -312,6 +313,10 @@ int64_t daemon_wall_ms(void); /* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds 
 /* facts_in.c */
 /* The event an engine fact amounts to; false when it tells nothing new. */
 bool fact_event(const struct facts *facts, const struct fact_message *message, struct event *ret);
+
+/* gpu_watch.c: a thread that looks at this machine's real GPUs; none where there are none */
+void gpu_watch_start(struct daemon *d);
+void gpu_watch_join(struct daemon *d);
 
 /* feeder.c: the history thread */
 void feeder_start(struct daemon *d);

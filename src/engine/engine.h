@@ -64,6 +64,7 @@ struct engine_fact {
 	char text[256]; /* reason in plain words, may be empty */
 	/* STARTED, READY */
 	int64_t pid;
+	bool gpu_limited; /* STARTED: the driver keeps it within its part of the GPU's memory */
 	/* REPORT */
 	uint64_t number; /* of the report within the rank, from 1: repeats are recognised by it */
 	int64_t step; /* -1 = not said */
@@ -188,6 +189,13 @@ struct engine_ops {
 	int (*resize)(struct engine *engine, const struct engine_start *start, int64_t grace_ms,
 		      struct err *err);
 	void (*forget)(struct engine *engine, uint64_t attempt);
+	/* For who measures what processes use of something that is shared, from any thread; NULL = the engine can't tell.
+	 * owns: whether a process is the rank's. overdrawn: it took more than its part; it is killed at once, nobody else, and ends with
+	 * ENGINE_CAUSE_MEMORY and this text. */
+	bool (*owns)(struct engine *engine, uint64_t attempt, uint32_t rank, uint32_t launch,
+		     pid_t pid);
+	int (*overdrawn)(struct engine *engine, uint64_t attempt, uint32_t rank, uint32_t launch,
+			 const char *text, struct err *err);
 };
 
 extern const struct engine_ops engine_local;

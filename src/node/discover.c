@@ -115,6 +115,8 @@ static int driver_read(struct nvml *nvml, struct node_found *node, struct arena 
 		bus[i] = arena_strdup(arena, address);
 	}
 	links_find(nvml, count, bus, &node->found);
+	if (nvml_processes(nvml, 0, NULL) >= 0)
+		node->found.given |= FOUND_PROCESSES;
 	return numa_find(bus, count, arena, node->numa, &node->numa_count, &node->found, err);
 }
 

@@ -132,6 +132,7 @@ static void gpus_of_this_machine_come_from_the_driver(void **state)
 	assert_string_equal(found.nodes[0].model, "H100-80GB");
 	assert_string_equal(found.nodes[0].driver, "550.54.14");
 	assert_string_equal(found.nodes[0].cuda, "12.4");
+	assert_true(found.nodes[0].found.given & FOUND_PROCESSES);
 	assert_int_equal(found.nodes[0].capability, 90);
 	assert_int_equal(found.nodes[0].gpu_memory_mib, 81559);
 	assert_true(found.nodes[0].cpu_milli >= 1000);

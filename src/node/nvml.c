@@ -315,6 +315,14 @@ static int processes_add(processes_ask *ask, nvml_device device, struct nvml_pro
 	return count;
 }
 
+static int processes_told(struct nvml *nvml, nvml_device device)
+{
+	unsigned room = 0;
+	int answer = nvml->processes(device, &room, NULL);
+
+	return answer == 0 || answer == NVML_TOO_SMALL ? 0 : -1;
+}
+
 int nvml_processes(struct nvml *nvml, uint32_t index, struct nvml_process ret[NVML_PROCESSES_MAX])
 {
 	nvml_device device;
@@ -322,6 +330,8 @@ int nvml_processes(struct nvml *nvml, uint32_t index, struct nvml_process ret[NV
 
 	if (!nvml->processes || nvml->device_by_index(index, &device) != 0)
 		return -1;
+	if (!ret)
+		return processes_told(nvml, device);
 	count = processes_add(nvml->processes, device, ret, 0);
 	if (count < 0 || !nvml->mps_processes)
 		return count;

@@ -67,5 +67,5 @@ struct nvml_process {
 	pid_t pid;
 	uint64_t bytes; /* of GPU memory; 0 = not told */
 };
-/* Processes that compute on the GPU, each once, at most NVML_PROCESSES_MAX; -1: the driver does not tell. */
+/* Processes that compute on the GPU, each once, at most NVML_PROCESSES_MAX; -1: the driver does not tell. ret NULL: only whether it does. */
 int nvml_processes(struct nvml *nvml, uint32_t index, struct nvml_process ret[NVML_PROCESSES_MAX]);

@@ -152,6 +152,18 @@ static void world_changed(struct shepherd *s, uint64_t number)
 		leave_begin(s, grace_ms > 0 ? grace_ms : 0, told > 0);
 }
 
+/* One that ended by itself meanwhile ended as it did. */
+static void overdrawn_look(struct shepherd *s)
+{
+	AUTO_BUF text = BUF_INIT;
+
+	if (s->task_over || s->phase != RUNNING ||
+	    place_read(s->folder, "overdrawn", &text, NULL) != 0)
+		return;
+	s->overdrawn = true;
+	snprintf(s->end.text, sizeof(s->end.text), "%.255s", buf_text(&text));
+}
+
 void control_look(struct shepherd *s)
 {
 	struct wishes wishes = { 0 };
@@ -160,6 +172,7 @@ void control_look(struct shepherd *s)
 	if (wishes.stop) {
 		s->stop_seen = wishes.stop;
 		(void)FAILPOINT_RANK("shepherd-stop-seen", s->spec.rank);
+		overdrawn_look(s);
 		stop_begin(s, wishes.stop_grace_ms);
 	}
 	if (wishes.go && s->phase == WAITING)

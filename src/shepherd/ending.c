@@ -139,6 +139,8 @@ static enum engine_cause find_cause(struct shepherd *s, int64_t oom_kills)
 		snprintf(end->text, sizeof(end->text), "the machine is going down");
 		return ENGINE_CAUSE_LOST;
 	}
+	if (s->overdrawn)
+		return ENGINE_CAUSE_MEMORY;
 	if (s->stopping)
 		return ENGINE_CAUSE_STOPPED;
 	if (s->memory_killed)

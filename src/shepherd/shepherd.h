@@ -116,6 +116,7 @@ struct shepherd {
 	bool disk_full; /* and that is why */
 	int refused_code; /* what the user asked to run is of no use: 126, 127; else 0 */
 	bool memory_killed; /* we killed it for its sampled memory */
+	bool overdrawn; /* it is stopped because it took more than its part of a GPU */
 	bool memory_enforced;
 	int64_t memory_look_ms, memory_peak_mib;
 	int64_t kill_at_ms; /* boot clock; when SIGKILL is due in ENDING, or while stopping; INT64_MAX = not */

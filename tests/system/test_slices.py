@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slices of simulated GPUs with real processes: who has which, what a task is told, who may cut a GPU and when."""
 
+import os
+
 import pytest
 
 import harness
@@ -18,6 +20,12 @@ def waiting(go):
 
 def gpu(d, index):
     return {g["index"]: g for g in d.ask("gpus")}[index]
+
+
+def metrics(d):
+    connection = harness.UnixConnection(os.path.join(d.data, "fairlead.sock"))
+    connection.request("GET", "/metrics")
+    return connection.getresponse().read().decode()
 
 
 def node(d):
@@ -64,6 +72,12 @@ def test_slices_come_back_with_the_daemon(d, tmp_path):
     d.stop()
     d.up()
     assert gpu(d, 0)["slices"] == before and [s["job"] for s in before] == [job, 0]
+    shown = metrics(d)
+    for slice in {s["slice"] for s in before}:
+        for state, count in (("held", sum(s["slice"] == slice and s["job"] > 0 for s in before)),
+                             ("free", sum(s["slice"] == slice and s["job"] == 0 for s in before)), ("unusable", 0)):
+            assert 'fairlead_slices{model="%s",slice="%s",state="%s"} %d\n' % (gpu(d, 0)["model"], slice, state, count) in shown, shown
+    assert 'fairlead_gpus{state="cut"} 0\n' in shown, "it is allocated while a slice of it is held"
     more = [d.submit(*waiting(go), flags=("-g", "1g.10gb", "--kind", "batch")) for _ in range(2)]
     d.wait(more[0], "running")
     words = d.run("explain", str(more[1])).out

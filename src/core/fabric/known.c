@@ -128,7 +128,7 @@ void fabric_host_again(const struct facts *facts, const struct node *node, uint3
 	struct fabric_host now;
 
 	fabric_host_of(facts, node, &now);
-	if (!said && !node->found.given) {
+	if (!said && !(node->found.given & ~(uint32_t)FOUND_PROCESSES)) {
 		*ret = now;
 		return;
 	}

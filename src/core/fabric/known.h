@@ -25,7 +25,7 @@ void fabric_host_again(const struct facts *facts, const struct node *node, uint3
 /* Whether anything is known of how it is built but by its model. */
 static inline bool fabric_host_is_told(const struct node *node)
 {
-	return node->make || node->found.given;
+	return node->make || (node->found.given & ~(uint32_t)FOUND_PROCESSES);
 }
 
 /* The numbers of an event fabric-set. */

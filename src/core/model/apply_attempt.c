@@ -403,6 +403,7 @@ void apply_task_started(struct facts *f, const struct event_task_started *e)
 	if (!row || task_row(f, row)->state >= TASK_RUNNING || !attempt_get(f, id)->released_ms)
 		return;
 	task_advance(f, attempt_edit(f, id), row, TASK_RUNNING);
+	((struct task *)table_edit(&f->tasks, row))->gpu_limited = e->gpu_limited != 0;
 	job_follow(f, id);
 }
 

@@ -191,7 +191,9 @@ enum {
 	FOUND_NICS = 4, /* how many, and how fast */
 	FOUND_NVLINK = 8,
 	FOUND_PCIE = 16,
-	FOUND_ALL = 31
+	FOUND_PROCESSES =
+		32, /* the driver tells which process has how much of a GPU's memory: parts are watched */
+	FOUND_ALL = 63
 };
 struct found {
 	uint32_t given; /* FOUND_ */
@@ -523,6 +525,7 @@ struct task {
 	int64_t from_ms; /* since when it holds its place */
 	uint32_t gpu_part, gpu_part_mib; /* of its GPU; 0 0 = whole ones */
 	uint32_t slice; /* slice_at: the instance of its GPU; 0 = none */
+	bool gpu_limited; /* the driver keeps it within its part of the GPU's memory */
 };
 
 /* It holds its place. */

@@ -394,6 +394,7 @@ static const struct field task_fields[] = { ONE(U32, node),
 					    ONE(U32, gpu_part),
 					    ONE(U32, gpu_part_mib),
 					    ONE(U32, slice),
+					    ONE(BOOL, gpu_limited),
 					    LAST };
 #undef SELF
 

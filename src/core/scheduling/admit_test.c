@@ -210,7 +210,7 @@ static void what_a_machine_tells_names_its_own_gpus(void **state)
 		"the rate of NVLink in MB/s is -1; it must be between 0 and 1000000000");
 	e.node_found.nvlink_mbps = 100;
 	e.node_found.given = 64;
-	refused(&w, &e, ERR_INVALID, "what was found on a node is 64; it must be between 0 and 31");
+	refused(&w, &e, ERR_INVALID, "what was found on a node is 64; it must be between 0 and 63");
 	e.node_found.given = FOUND_ALL;
 	assert_int_equal(admit(&w, &e, NULL, &err), 0);
 	world_deinit(&w);

@@ -113,8 +113,8 @@ const char *failure_text(struct pass *pass, const struct attempt *attempt)
 		return arena_printf(pass->arena, "rank %d on %s was killed by signal %u",
 				    attempt->first_failed_rank, node, task->signal);
 	case CAUSE_MEMORY:
-		return arena_printf(pass->arena, "rank %d on %s ran out of memory",
-				    attempt->first_failed_rank, node);
+		return arena_printf(pass->arena, "rank %d on %s ran out of memory%s%s",
+				    attempt->first_failed_rank, node, *words ? ": " : "", words);
 	case CAUSE_START:
 	case CAUSE_NO_SPACE:
 		return arena_printf(pass->arena, "rank %d on %s could not be started: %s",

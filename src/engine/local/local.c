@@ -73,6 +73,7 @@ void rank_say(struct engine *e, struct rank *rank, const struct engine_fact *fac
 	struct engine_fact own = *fact;
 
 	own.launch = rank->launch;
+	own.gpu_limited = own.kind == ENGINE_STARTED && rank->gpu_limited;
 	if (!rank->attempt->stale)
 		e->options.report(e->options.context, &own);
 }
@@ -588,6 +589,44 @@ static void local_forget(struct engine *e, uint64_t number)
 	pthread_mutex_unlock(&e->lock);
 }
 
+/* --- what ranks use of a GPU that they share --- */
+
+/* By brand: it stays with a process whatever that does. Where a lower limit was there already, by the name of its report socket. */
+static bool local_owns(struct engine *e, uint64_t attempt, uint32_t rank, uint32_t launch,
+		       pid_t pid)
+{
+	struct proctree tree = { .brand = proctree_brand(e->tag, attempt, rank, launch) };
+	char own[PLACE_NAME_MAX];
+
+	place_name(own, rank, launch);
+	snprintf(tree.marker, sizeof(tree.marker),
+		 "FAIRLEAD_REPORT_SOCKET=%.80s/%" PRIu64 "/%s/report", e->run, attempt, own);
+	return proctree_owns(&tree, pid);
+}
+
+/* The reason first: who sees the stop finds it. A shepherd of an older release stops without it. */
+static int local_overdrawn(struct engine *e, uint64_t number, uint32_t index, uint32_t launch,
+			   const char *text, struct err *err)
+{
+	int result = -1;
+
+	pthread_mutex_lock(&e->lock);
+	struct attempt *attempt = find_or_say(e, number, err);
+	struct rank *rank = attempt && index < attempt->count ? attempt->ranks[index] : NULL;
+	if (rank && rank->state == RANK_LIVE && rank->launch == launch) {
+		result = place_put(rank->folder, "overdrawn", text, strlen(text), err);
+		if (result == 0)
+			result = place_put_command(rank->folder, "stop", ++attempt->stop_number, 0,
+						   err);
+		place_wake(rank->folder);
+	} else if (attempt) {
+		(void)err_set(err, ERR_NOT_FOUND, "rank %u of attempt %" PRIu64 " is over", index,
+			      number);
+	}
+	pthread_mutex_unlock(&e->lock);
+	return result;
+}
+
 const struct engine_ops engine_local = {
 	.name = "local",
 	.open = local_open,
@@ -599,4 +638,6 @@ const struct engine_ops engine_local = {
 	.stop = local_stop,
 	.resize = local_resize,
 	.forget = local_forget,
+	.owns = local_owns,
+	.overdrawn = local_overdrawn,
 };

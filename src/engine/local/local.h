@@ -52,6 +52,7 @@ struct rank {
 	bool waits; /* for its attempt's JOB_PREPARE */
 	bool gone; /* ENDED by GONE: start may make it again */
 	bool left; /* the others go on without it: the gate does not wait for it */
+	bool gpu_limited; /* it was given a bound of GPU memory that MPS keeps */
 	bool unborn; /* adopted without `go`, and no shepherd of it was seen: start may make it again */
 	struct order *again; /* start came while it is unborn */
 	int folder; /* its place, -1 = not open */

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "engine/failpoint.h"
 #include "engine/local/local.h"
+#include "engine/local/mps.h"
 #include "engine/local/place.h"
 #include "store/io.h"
 
@@ -420,11 +421,20 @@ static int put_script(const char *run, const struct engine_start *start, const c
 	return result;
 }
 
-static int write_spec(struct engine *e, const struct rank *rank, struct order *order,
-		      const char *place, const char *run, struct err *err)
+/* Only where there is a real GPU of which the task has a part with a bound of memory. */
+static bool mps_keeps(const struct engine_start *start, uint32_t rank, char pipes[PATH_MAX])
+{
+	const struct engine_gpu_place *at = &start->places[rank];
+
+	return !start->simulated_gpus && at->gpu_memory_mib && !at->gpu_slice[0] && mps_runs(pipes);
+}
+
+static int write_spec(struct engine *e, struct rank *rank, struct order *order, const char *place,
+		      const char *run, struct err *err)
 {
 	const struct engine_start *start = &order->start;
-	char name[80], own[PLACE_NAME_MAX], hostfile[PATH_MAX], report[PATH_MAX], world[PATH_MAX];
+	char name[80], own[PLACE_NAME_MAX], hostfile[PATH_MAX], report[PATH_MAX], world[PATH_MAX],
+		pipes[PATH_MAX];
 	struct arena arena;
 	AUTO_BUF text = BUF_INIT;
 
@@ -461,6 +471,8 @@ static int write_spec(struct engine *e, const struct rank *rank, struct order *o
 		.launch = rank->launch,
 	};
 	arena_init(&arena, ORDER_MEMORY);
+	rank->gpu_limited = mps_keeps(start, rank->number, pipes);
+	at.mps = rank->gpu_limited ? pipes : NULL;
 	spec.env = task_env_build(start, rank->number, &at, &arena);
 	snprintf(spec.boot, sizeof(spec.boot), "%s", e->boot);
 	place_name(own, rank->number, rank->launch);

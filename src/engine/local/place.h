@@ -12,6 +12,7 @@
  *			 notice for those who listen, a line each
  *	warn.N, stop.N	 commands of the engine, N from 1; {"grace_ms": 30000}. Each number is acted
  *			 on once
+ *	overdrawn	 why the rank is stopped: it took more than its part of a GPU; there before the stop
  *	started		 the command runs: a fact
  *	reports		 a fact per line
  *	exit		 the end: a fact. Nothing of the task is left when it is there

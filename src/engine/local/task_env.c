@@ -257,6 +257,19 @@ static void add_share(struct env *env, const struct engine_gpu_place *at, struct
 			 at->gpu_slice_start));
 }
 
+/* The bound that MPS keeps; the one GPU that the task sees is its number 0. What the job itself says of MPS would undo it. */
+static void add_mps(struct env *env, const struct engine_gpu_place *at, const char *pipes)
+{
+	uint32_t percent = at->gpu_share_micro / 10000;
+
+	if (!pipes)
+		return;
+	set(env, "CUDA_MPS_PIPE_DIRECTORY", pipes);
+	set(env, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+	    arena_printf(env->arena, "0=%uM", at->gpu_memory_mib));
+	set_number(env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent ? percent : 1);
+}
+
 /* Where the running program lies: `fairlead` itself, or a test's driver. */
 static const char *program_folder(struct arena *arena)
 {
@@ -283,7 +296,12 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank,
 	add_launchers(&env, start, at, place->nodes->index[rank]);
 	set(&env, "CUDA_VISIBLE_DEVICES", gpu_list(at->gpu_mask, arena));
 	set_number(&env, "FAIRLEAD_GPUS", gpu_count(at->gpu_mask));
+	/* GPUs are counted as the driver counts them; CUDA by itself would begin with the fastest. */
+	if (!start->simulated_gpus && at->gpu_mask &&
+	    !task_env_find(env.words, "CUDA_DEVICE_ORDER"))
+		set(&env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 	add_share(&env, at, arena);
+	add_mps(&env, at, place->mps);
 	set(&env, "FAIRLEAD_REPORT_SOCKET", place->report_socket);
 	set(&env, "FAIRLEAD_HOSTFILE", place->hostfile);
 	unset(&env, "FAIRLEAD_WORLD_FILE");

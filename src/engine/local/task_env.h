@@ -23,6 +23,8 @@ void task_env_nodes(const struct engine_start *start, struct arena *arena,
 		    struct task_env_nodes *ret);
 
 struct task_env_place {
+	const char *
+		mps; /* folder of MPS's pipes, where it is to keep a part of a GPU; NULL = it does not */
 	const struct task_env_nodes *nodes;
 	const char *report_socket; /* path */
 	const char *hostfile; /* path */
