@@ -182,8 +182,22 @@ enum change_kind {
 	CHANGE_SLOWDOWN, /* it accepts steps that take `value` per mille longer than on the best place */
 	CHANGE_BOOKING, /* reservation `id` (a row of facts->bookings) is given up */
 	CHANGE_WINDOW, /* it may run at any time */
-	CHANGE_APART /* it keeps away from no other job, and none from it */
+	CHANGE_APART, /* it keeps away from no other job, and none from it */
+	CHANGE_SLICES /* the GPU `id` (node and number in one, cut_at) is cut into the layout `value` */
 };
+/* An idle GPU that a change cuts into slices. */
+static inline uint32_t cut_at(uint32_t node, uint32_t gpu)
+{
+	return node << 5 | gpu;
+}
+static inline uint32_t cut_node(uint32_t at)
+{
+	return at >> 5;
+}
+static inline uint32_t cut_gpu(uint32_t at)
+{
+	return at & 31;
+}
 struct change_part {
 	enum change_kind kind;
 	uint32_t id;

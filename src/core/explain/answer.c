@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What takes a cause away: for each reason the part of a change that it calls for. */
 #include "core/explain/trial.h"
+#include "core/placement/parts.h"
+#include "core/rearranging/layouts.h"
 #include "core/scheduling/spend.h"
 
 enum {
@@ -272,6 +274,63 @@ static bool answer_place(struct trial *t, struct parts *parts)
 	return answer_list(t, parts, frees, true);
 }
 
+/* Nothing of the GPU is held or promised, whether it is cut or whole. */
+static bool gpu_is_idle(const struct space *space, uint32_t rank, uint32_t gpu)
+{
+	const struct place_node *node = space_at(space, rank);
+	const struct gpu_parts *parts;
+
+	if (node->usable & ~node->blocked & node->sliced & UINT32_C(1) << gpu) {
+		parts = parts_of(space, rank, gpu);
+		return !parts->held.count && !parts->promised.count;
+	}
+	return place_node_free(node) >> gpu & 1;
+}
+
+/* GPUs of a node that only people cut, for so many slices of the wish; how many are lacking still. */
+static int64_t node_cut(const struct trial *t, uint32_t rank, int64_t lacks, struct parts *parts)
+{
+	const struct space *space = &t->view->space;
+	const struct place_node *at = space_at(space, rank);
+	const struct node *node = node_get(&t->copy, (struct node_id){ at->node });
+	const struct geometry *geometry =
+		geometry_of(facts_name(&t->copy, node->model), node->gpu_memory_mib);
+
+	if (!at->ready || !node->simulated || node->partitioning == PARTITIONING_AUTO ||
+	    !geometry || !space_node_suits(space, rank, t->words.shape))
+		return lacks;
+	for (uint32_t gpu = 0; gpu < node->gpu_count && lacks > 0; gpu++) {
+		struct slice_demand demand = { .wish = t->words.shape->slice,
+					       .tasks = (uint64_t)lacks };
+		uint32_t layout =
+			gpu_is_idle(space, rank, gpu) ? layout_choose(geometry, &demand, 1) : 0;
+
+		if (!layout || layout == node->layout[gpu])
+			continue;
+		if (parts->count >= CHANGE_PARTS_MAX - CAUSES_MAX)
+			return lacks;
+		(void)part_add(parts, CHANGE_SLICES, cut_at(at->node, gpu), layout);
+		lacks -= (int64_t)layout_serves(geometry, layout, &demand);
+	}
+	return lacks;
+}
+
+/* Idle GPUs are cut, where people do that; else jobs end that have such slices. */
+static bool answer_slices(struct trial *t, const struct verdict *v, struct parts *parts)
+{
+	int64_t lacks = v->need - v->have;
+	uint32_t before = parts->count;
+
+	for (uint32_t rank = 0; rank < t->view->space.node_count && lacks > 0; rank++)
+		lacks = node_cut(t, rank, lacks, parts);
+	if (lacks > 0) {
+		parts->count = before;
+		return answer_place(t, parts);
+	}
+	trial_end(t);
+	return parts->count > before;
+}
+
 /* One above all that wait in its queue with its tier; its own where none is as high. */
 static int64_t priority_above(const struct trial *t)
 {
@@ -411,6 +470,8 @@ bool cause_answer(struct trial *t, const struct verdict *v, struct parts *parts)
 		return answer_reservation(t, v, parts);
 	if (v->code == REASON_WINDOW)
 		return answer_window(t, v, parts);
+	if (v->code == REASON_PARTITION && v->level != TRAIT_SLICES)
+		return answer_slices(t, v, parts);
 	if (v->code == REASON_MAINTENANCE || v->code == REASON_RESERVED)
 		return answer_maintenance(t, v, parts);
 	if (!never &&

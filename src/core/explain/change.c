@@ -84,7 +84,7 @@ static bool reason_is_of_room(uint16_t code)
 {
 	return code == REASON_CAPACITY || code == REASON_FRAGMENTATION || code == REASON_TOPOLOGY ||
 	       code == REASON_SHARING || code == REASON_CPU || code == REASON_RAM ||
-	       code == REASON_RESERVATION;
+	       code == REASON_RESERVATION || code == REASON_PARTITION;
 }
 
 static void cause_note(struct trial *t, const struct verdict *v, struct explain_change *ret)

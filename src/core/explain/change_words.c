@@ -2,6 +2,7 @@
 /* A change in words. */
 #include "base/parse.h"
 #include "core/explain/trial.h"
+#include "core/partitioning/geometry.h"
 #include "core/scheduling/admit.h"
 
 static const char *duration_text(struct arena *arena, int64_t ms)
@@ -84,6 +85,29 @@ static const char *role_text(const struct words *w, const struct change_part *pa
 	return part->id ? arena_printf(w->arena, "%s ", words_role(w, part->id - 1)) : "";
 }
 
+/* Where only an admin cuts GPUs, both ways; Fairlead then cuts what is asked for. */
+static const char *cut_text(const struct words *w, const struct change_part *part)
+{
+	const struct node *node = node_get(w->facts, (struct node_id){ cut_node(part->id) });
+	const char *name = facts_name(w->facts, node->name);
+	const struct geometry *geometry =
+		geometry_of(facts_name(w->facts, node->model), node->gpu_memory_mib);
+	char slices[LAYOUT_TEXT_MAX];
+
+	layout_text(geometry, (uint32_t)part->value, slices);
+	return arena_printf(
+		w->arena,
+		"GPU %s/%u cut into %s (an admin: %s`fairlead nodes set %s --partitioning auto`)",
+		name, cut_gpu(part->id), slices,
+		node->partitioning == PARTITIONING_OFF
+			? ""
+			: arena_printf(
+				  w->arena,
+				  "`fairlead gpus cut %s/%u --slices %s`, or for this and later ones ",
+				  name, cut_gpu(part->id), slices),
+		name);
+}
+
 static const char *part_text(const struct words *w, const struct change_part *part)
 {
 	struct arena *a = w->arena;
@@ -159,6 +183,7 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 		return "keeping away from nobody, and nobody from it (no `apart_from`, no `labels`)";
 	case CHANGE_WINDOW: return "running at any time (no `window`)";
 	case CHANGE_SPREAD: return "tasks that may lie together (no `spread`)";
+	case CHANGE_SLICES: return cut_text(w, part);
 	}
 	return "";
 }

@@ -569,6 +569,81 @@ static void a_budget_that_is_too_small_is_told_with_what_it_should_be(void **sta
 	world_deinit(&w);
 }
 
+static void node_partitioning(struct world *w, uint32_t partitioning)
+{
+	struct event e = world_event(w, EVENT_NODE_MARKED);
+
+	e.node_marked.node = 1;
+	e.node_marked.labels = e.node_marked.taints = "";
+	e.node_marked.partitioning = partitioning;
+	world_apply(w, &e);
+}
+
+static void sliceable_node(struct world *w, int64_t gpus)
+{
+	struct event e = world_event(w, EVENT_NODE_SET);
+
+	e.node_set.name = "m";
+	e.node_set.gpus = gpus;
+	e.node_set.model = "H100-80GB";
+	e.node_set.gpu_memory_mib = 81920;
+	e.node_set.cpu_milli = 64000;
+	e.node_set.ram_mib = 1 << 20;
+	e.node_set.simulated = 1;
+	world_apply(w, &e);
+}
+
+static void who_lacks_a_slice_is_told_which_gpu_to_cut_and_each_cause_once(void **state)
+{
+	static const uint32_t kinds[] = { PARTITIONING_FIXED, PARTITIONING_OFF };
+	static const char *const texts[] = {
+		"GPU m/0 cut into 4g.40gb,3g.40gb (an admin: `fairlead gpus cut m/0 --slices 4g.40gb,3g.40gb`, or for this and later "
+		"ones `fairlead nodes set m --partitioning auto`)",
+		"GPU m/0 cut into 4g.40gb,3g.40gb (an admin: `fairlead nodes set m --partitioning auto`)"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct explain_change change;
+		struct world w;
+		uint32_t job;
+
+		world_init(&w, "");
+		sliceable_node(&w, 1);
+		node_partitioning(&w, kinds[i]);
+		job = world_submit(&w, (struct wish){ .kind = KIND_BATCH, .slice = "3g.40gb" });
+		world_run(&w);
+		assert_string_equal(change_text(&w, job, &change), texts[i]);
+		assert_int_equal(change.cause_count, 1);
+		assert_true(change.smallest);
+		node_partitioning(&w, PARTITIONING_AUTO); /* as it says */
+		world_run(&w);
+		assert_int_equal(world_running(&w, job), 1);
+		world_deinit(&w);
+	}
+}
+
+static void where_no_gpu_is_idle_the_end_of_a_job_gives_the_slice(void **state)
+{
+	struct explain_change change;
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "");
+	sliceable_node(&w, 1);
+	node_partitioning(&w, PARTITIONING_AUTO);
+	(void)world_submit(&w,
+			   (struct wish){ .name = "a", .kind = KIND_BATCH, .slice = "7g.80gb" });
+	world_run(&w);
+	node_partitioning(&w, PARTITIONING_FIXED);
+	job = world_submit(&w, (struct wish){ .kind = KIND_BATCH, .slice = "7g.80gb" });
+	world_run(&w);
+	assert_string_equal(change_text(&w, job, &change), "the end of job 1 \"a\"");
+	assert_int_equal(change.cause_count, 1);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -594,6 +669,8 @@ int main(void)
 			who_has_many_equals_before_it_is_told_the_priority_that_puts_it_first),
 		cmocka_unit_test(what_no_node_offers_is_told_as_the_wish_to_give_up),
 		cmocka_unit_test(a_budget_that_is_too_small_is_told_with_what_it_should_be),
+		cmocka_unit_test(who_lacks_a_slice_is_told_which_gpu_to_cut_and_each_cause_once),
+		cmocka_unit_test(where_no_gpu_is_idle_the_end_of_a_job_gives_the_slice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

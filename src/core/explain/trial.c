@@ -245,6 +245,21 @@ static void put_maintenance(struct trial *t, uint32_t node)
 		trial_put(t, &state);
 }
 
+static void put_slices(struct trial *t, const struct change_part *part)
+{
+	struct event e = trial_event(t, EVENT_LAYOUT_SET);
+	int64_t *numbers = arena_new_array(&t->scratch, int64_t, 2);
+
+	numbers[0] = cut_gpu(part->id);
+	numbers[1] = part->value;
+	e.layout_set.node = cut_node(part->id);
+	e.layout_set.gpus = &numbers[0];
+	e.layout_set.layouts = &numbers[1];
+	e.layout_set.gpus_count = e.layout_set.layouts_count = 1;
+	e.layout_set.reason = "";
+	trial_put(t, &e);
+}
+
 static void part_put(struct trial *t, const struct change_part *part)
 {
 	const struct queue *queue;
@@ -275,6 +290,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_BUDGET: put_budget(t, part); return;
 	case CHANGE_BOOKING: put_booking_ended(t, part->id); return;
 	case CHANGE_MAINTENANCE: put_maintenance(t, part->id); return;
+	case CHANGE_SLICES: put_slices(t, part); return;
 	case CHANGE_NODE_READY:
 	case CHANGE_GPUS_BACK: put_node(t, part); return;
 	case CHANGE_STANDARD:

@@ -52,7 +52,8 @@ const char *words_slice_remedy(const struct words *w, const struct verdict *v)
 		return "a slice that GPUs of this cluster have (`fairlead gpus -o wide`), or a whole GPU";
 	return arena_printf(
 		w->arena,
-		"%lld more free slice%s %s, cut by an admin (`fairlead gpus cut NODE/INDEX --slices ...`) from an idle GPU%s",
+		"%lld more free slice%s %s: cut from an idle GPU by an admin (`fairlead gpus cut NODE/INDEX --slices ...`), or by Fairlead where "
+		"`fairlead nodes set NODE --partitioning auto` allows it%s",
 		(long long)(v->need - v->have), v->need - v->have == 1 ? "" : "s",
 		slice_wish_text(w->shape->slice, text), words_next_end(w));
 }
