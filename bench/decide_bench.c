@@ -2,11 +2,12 @@
 /*
  * Cost of decisions, in process, on one core.
  *
- *	decide_bench [PART...]		default: all of fill queue event reclaim explain
+ *	decide_bench [PART...]		default: all of fill queue event moves reclaim explain
  *
  *	fill	5,000 nodes x 8 GPUs, 40,000 one-GPU jobs: decide alone, and with apply and follow
  *	queue	12,500 x 8 GPUs, all busy; 1,000,000 jobs wait in 200 queues (3 levels), 200 shapes, then 10,000 shapes
  *	event	12,500 x 8 GPUs, 100,000 running one-GPU jobs, 32 gangs with reservations: one job ends
+ *	moves	the same with checkpoints: one job ends, and it is time to look who might move so that one of the gangs fits
  *	reclaim	4,000 GPUs are held by 4,000 jobs of a borrower; the owner's 4,000 jobs come
  *	explain	why a job waits, on the state of `queue`
  *
@@ -246,21 +247,68 @@ static int compare_us(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void bench_event(void)
+static void started_all(void)
 {
-	static int64_t all[1000];
-	int64_t us, sum = 0, follow = 0;
+	for (uint32_t id = 1; id <= f.attempts.count; id++) {
+		struct event e = event_make(EVENT_TASK_STARTED, now_ms, "bench");
+
+		e.task_started.attempt = id;
+		put(&e);
+	}
+}
+
+/* How the running jobs of `event` are: each of these is another path through the search for victims. */
+struct event_case {
+	const char *what;
+	int64_t age_ms; /* they run for so long */
+	bool saves; /* they make checkpoints, and have saved five minutes ago */
+	int64_t limit_ms; /* they declare a limit: so much, and up to as much again; 0 = none */
+};
+
+static void event_fill(const struct event_case *c)
+{
+	int64_t us;
 	char name[32];
 
 	world_begin(12500);
 	queues_make();
-	for (uint32_t i = 0; i < 100000; i++)
-		submit(queue_name(i, name), 1, 1, 0);
+	for (uint32_t i = 0; i < 100000; i++) {
+		struct event e = job_event(&f, queue_name(i, name), 1, 1, 0);
+
+		e.job_submitted.checkpoint = c->saves;
+		e.job_submitted.limit_ms = c->limit_ms + c->limit_ms / 1000 * (i % 1000);
+		put(&e);
+	}
 	(void)settle(&us);
 	run_all();
-	for (int i = 0; i < 32; i++)
-		submit(queue_name((uint32_t)i, name), 8 + i, 8, 0);
+	started_all();
+	now_ms += c->age_ms;
+	for (uint32_t i = 1; c->saves && i <= 100000; i++) {
+		struct event e = event_make(EVENT_CHECKPOINT_SAVED, now_ms, "bench");
+
+		e.checkpoint_saved.job = i;
+		e.checkpoint_saved.attempt = job_get(&f, (struct job_id){ i })->attempt.v;
+		e.checkpoint_saved.number = 1;
+		e.checkpoint_saved.at_ms = now_ms - 300000;
+		put(&e);
+	}
+	for (uint32_t i = 0; i < 32; i++) {
+		struct event e = job_event(&f, queue_name(i, name), 8 + i, 8, 0);
+
+		e.job_submitted.limit_ms = c->limit_ms;
+		put(&e);
+	}
 	(void)settle(&us);
+	now_ms += 11000; /* and their reservations have been reviewed */
+	(void)settle(&us);
+}
+
+static void event_report(const struct event_case *c)
+{
+	static int64_t all[1000];
+	int64_t us, sum = 0, follow = 0;
+
+	event_fill(c);
 	for (uint32_t i = 1; i <= 1000; i++) {
 		struct event e = event_make(EVENT_TASK_EXITED, now_ms, "bench");
 		int64_t start;
@@ -275,10 +323,48 @@ static void bench_event(void)
 		sum += us;
 	}
 	qsort(all, ARRAY_SIZE(all), sizeof(all[0]), compare_us);
-	report("one job ends, 100,000 running, 32 gangs blocked: decide, mean", sum / 1000);
+	printf("one job ends, 100,000 running (%s), 32 gangs blocked, %u reservations\n", c->what,
+	       f.reservation_count);
+	report("  decide, mean", sum / 1000);
 	report("  decide, P99 of 1,000", all[989]);
 	report("  decide, worst", all[999]);
 	report("  apply and follow of its exit, mean", follow / 1000);
+	world_end();
+}
+
+static void bench_event(void)
+{
+	const struct event_case cases[] = {
+		{ "just started", 0, false, 0 },
+		{ "for an hour", 3600000, false, 0 },
+		{ "for an hour, with checkpoints", 3600000, true, 0 },
+		{ "for an hour, with checkpoints and limits", 3600000, true, 8 * 3600000 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		event_report(&cases[i]);
+}
+
+static void bench_moves(void)
+{
+	const struct event_case c = { "", 3600000, true, 0 };
+	int64_t us, sum = 0, most = 0;
+
+	event_fill(&c);
+	for (uint32_t i = 1; i <= 10; i++) {
+		for (uint32_t k = 0; k < 100; k++) {
+			struct event e = event_make(EVENT_TASK_EXITED, now_ms, "bench");
+
+			e.task_exited.attempt = (i * 100 + k) * 89;
+			put(&e);
+		}
+		now_ms += 11000;
+		(void)settle(&us);
+		sum += us;
+		most = us > most ? us : most;
+	}
+	report("100 jobs end, and a look for moves, 100,000 running: decide, mean", sum / 10);
+	report("  decide, worst", most);
 	world_end();
 }
 
@@ -368,11 +454,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {
-		{ "fill", bench_fill },
-		{ "queue", bench_queue },
-		{ "event", bench_event },
-		{ "reclaim", bench_reclaim },
-		{ "reclaim", bench_reclaim_gang },
+		{ "fill", bench_fill },       { "queue", bench_queue },
+		{ "event", bench_event },     { "moves", bench_moves },
+		{ "reclaim", bench_reclaim }, { "reclaim", bench_reclaim_gang },
 		{ "explain", bench_explain },
 	};
 

@@ -23,8 +23,7 @@ int64_t work_class_floor_ms(uint32_t class)
 	return (int64_t)(STEPS + class % STEPS) << octave >> 3;
 }
 
-/* Of its least width; a job without GPUs counts as one. */
-static int64_t job_share(const struct facts *facts, const struct job *job)
+int64_t job_work_share(const struct facts *facts, const struct job *job)
 {
 	const struct shape *shape = shape_get(facts, job->shape);
 	int64_t share = shape_is_part(shape)
@@ -36,7 +35,7 @@ static int64_t job_share(const struct facts *facts, const struct job *job)
 
 static int64_t work_of(const struct facts *facts, const struct job *job, int64_t ms)
 {
-	int64_t share = job_share(facts, job);
+	int64_t share = job_work_share(facts, job);
 	wide work;
 
 	if (share % GPU_SHARE == 0 && ms < WORK_MOST_MS / (share / GPU_SHARE))
@@ -72,6 +71,15 @@ uint32_t job_work_class(const struct facts *facts, const struct job *job, int64_
 	return said_rest_ms(job, ran_ms) > 0 ? class : class / STEPS * STEPS;
 }
 
+int64_t work_class_run_ms(int64_t share, uint32_t class)
+{
+	wide run;
+
+	class = (class + STEPS - 1) / STEPS * STEPS; /* what is not declared is in whole octaves */
+	run = (wide)work_class_floor_ms(class) * GPU_SHARE / share + 1;
+	return run < INT64_MAX ? (int64_t)run : INT64_MAX;
+}
+
 int64_t job_work_reaches_ms(const struct facts *facts, const struct job *job, int64_t ran_ms,
 			    uint32_t class)
 {
@@ -80,9 +88,7 @@ int64_t job_work_reaches_ms(const struct facts *facts, const struct job *job, in
 
 	if (job_work_class(facts, job, ran_ms) >= class || (rest_ms > 0 && !job->estimate_ms))
 		return 0;
-	class = (class + STEPS - 1) / STEPS * STEPS; /* what is not declared is in whole octaves */
-	needed = (wide)work_class_floor_ms(class) * GPU_SHARE / job_share(facts, job) + 1 -
-		 job->run_ms - ran_ms;
+	needed = (wide)work_class_run_ms(job_work_share(facts, job), class) - job->run_ms - ran_ms;
 	if (needed < rest_ms) /* until its estimate is over it needs less and less */
 		needed = rest_ms;
 	return needed < 1 ? 1 : needed < WORK_MOST_MS ? (int64_t)needed : 0;

@@ -27,10 +27,14 @@ enum {
 /* A class of GPU time: eighths of octaves of milliseconds of one GPU. The least GPU time in it. */
 int64_t work_class_floor_ms(uint32_t class);
 
+/* GPU shares of its least width, with which its time counts; a job without GPUs counts as one. */
+int64_t job_work_share(const struct facts *facts, const struct job *job);
 /* The GPU time, of one GPU, that the job is expected to need still. ran_ms: how long its live attempt has run, 0 = it waits. */
 int64_t job_work_ms(const struct facts *facts, const struct job *job, int64_t ran_ms);
 /* Class of the work that the job still needs. */
 uint32_t job_work_class(const struct facts *facts, const struct job *job, int64_t ran_ms);
+/* For how long a job of so many GPU shares has to run, in all, until as much again as it had is of this class. */
+int64_t work_class_run_ms(int64_t share, uint32_t class);
 /* In how many ms the running job comes to this class, when it runs on: what declares nothing, or overruns its estimate. 0 = it is
  * there, or never comes there. */
 int64_t job_work_reaches_ms(const struct facts *facts, const struct job *job, int64_t ran_ms,

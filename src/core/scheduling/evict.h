@@ -5,12 +5,15 @@
  *
  *	evict_candidates.c	who may have to go for this job
  *	evict_turns.c		when running work makes room for its equals
+ *	evict_equals.c		which of them may come into question
  *	evict_solve.c		which of them, and where
  *	evict.c			the entrance; carries the result out
  *
  * All memory is the pass's arena.
  */
 #include "core/scheduling/pass.h"
+
+enum { TURN_PART = 8 }; /* who ran before stays for a part of that at least */
 
 struct solution {
 	uint32_t *chosen; /* indices of candidates */
@@ -40,6 +43,13 @@ struct hunt {
 	int64_t own; /* of those that are given back at the moment: what its own queue held or was promised */
 };
 
+/* Equals of the job that may go for it. */
+struct turns {
+	struct hunt *hunt;
+	struct victim *list;
+	uint32_t count, room;
+};
+
 static inline const struct victim *candidate(const struct hunt *hunt, uint32_t i)
 {
 	const struct candidates *kept = &hunt->pass->kept;
@@ -53,6 +63,17 @@ void victims_passed_over(struct pass *pass);
 /* Is the turn of running work of the same queue and rank over? *ret becomes the victim that it is. Else the core is woken when it
  * will be. */
 bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret);
+/* For how long it has run since it was released. */
+int64_t turn_ran_ms(const struct pass *pass, const struct attempt *attempt);
+/* The running job as a victim, whole. */
+struct victim victim_of(const struct pass *pass, uint32_t id);
+/* Standard work younger than min_runtime is safe; *ret_ms becomes the time when the first of it no longer is. */
+bool victim_is_young(const struct pass *pass, const struct job_view *jv, int64_t *ret_ms);
+/* When the first standard job of the queue that is too young no longer is; 0 = none is. */
+int64_t queue_mature_ms(const struct pass *pass, uint32_t queue);
+/* Lists the running work of the hunt's queue and rank whose turn is over, but for jobs that can do without some ranks. The core is
+ * woken when the next one's is. */
+void turns_find(struct turns *turns);
 /* Would the job have its turn before this equal, were both to wait? The list of candidates is kept for jobs of one class of work. */
 bool turn_is_before(const struct hunt *hunt, const struct victim *v);
 /* Lists all candidates. False when they can't be enough, whatever is chosen. */

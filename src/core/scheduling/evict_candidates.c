@@ -28,7 +28,7 @@ static const char *queue_name_of(const struct facts *facts, uint32_t queue)
 	return facts_name(facts, queue_get(facts, (struct queue_id){ queue })->name);
 }
 
-static struct victim victim_of(const struct pass *pass, uint32_t id)
+struct victim victim_of(const struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct job_view *jv = job_view_get(pass->view, id);
@@ -192,8 +192,7 @@ static uint32_t surplus_pick(struct pass *pass, const struct attempt *attempt,
 	return found;
 }
 
-/* An elastic job that resizes freely: each rank above its least width, which costs nothing, and the rest. One of which a rank has
- * ended well goes whole: those that still run could be just what is above its least width, and nobody would finish their work. */
+/* An elastic job that resizes freely: each rank above its least width, which costs nothing, and the rest. */
 static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ rest->job });
@@ -201,9 +200,7 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 	uint32_t stay = rest->shape->tasks_min + attempt->leaving;
 	int64_t shares = 0;
 
-	if (!job_is_free(pass->facts, job) || attempt->parts_share ||
-	    attempt->exited != attempt->left || attempt->state != ATTEMPT_ACTIVE ||
-	    attempt_width(attempt) <= stay)
+	if (!attempt_has_surplus(pass->facts, job, attempt))
 		return;
 	rest->surplus = arena_new(pass->arena, struct surplus);
 	rest->surplus->is = arena_new_array(pass->arena, bool, attempt->tasks);
@@ -225,8 +222,7 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 	rest->share -= shares;
 }
 
-/* Standard work younger than min_runtime is safe; *ret_ms becomes the time when the first of it no longer is. */
-static bool is_young(const struct pass *pass, const struct job_view *jv, int64_t *ret_ms)
+bool victim_is_young(const struct pass *pass, const struct job_view *jv, int64_t *ret_ms)
 {
 	int64_t mature_ms = jv->since_ms + pass->facts->policy.min_runtime_ms;
 
@@ -235,13 +231,6 @@ static bool is_young(const struct pass *pass, const struct job_view *jv, int64_t
 	if (!*ret_ms || mature_ms < *ret_ms)
 		*ret_ms = mature_ms;
 	return true;
-}
-
-/* Also when some of its ranks, or all but one, have ended well: the gang holds all its places until the last one ends, and what it
- * costs is the work of all, for they start again together. */
-bool attempt_may_be_evicted(const struct attempt *attempt)
-{
-	return !attempt->unreachable;
 }
 
 static void victims_read(struct pass *pass, uint32_t list, uint32_t jobs, bool spare)
@@ -256,7 +245,7 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t jobs, bool s
 		if (jv->tier == TIER_CRITICAL || (jv->tier != TIER_BEST_EFFORT && spare))
 			return; /* ranks rise: no more that may go */
 		if ((jv->tier == TIER_BEST_EFFORT) != spare || pass_job_leaves(pass, walk.id) ||
-		    is_young(pass, jv, &pass->victims_mature_ms[list]))
+		    victim_is_young(pass, jv, &pass->victims_mature_ms[list]))
 			continue;
 		attempt = attempt_get(pass->facts, (struct attempt_id){ jv->attempt });
 		if (attempt_may_be_evicted(attempt)) {
@@ -268,7 +257,8 @@ static void victims_read(struct pass *pass, uint32_t list, uint32_t jobs, bool s
 	}
 }
 
-/* List 0: best-effort work of all queues. List q: standard work of queue q; q + the queues: of that what may go for equals. Made once per pass. */
+/* List 0: best-effort work of all queues. List q: standard work of queue q; q + the queues: of that what can do without some ranks. Made once per
+ * pass. */
 static void victims_make(struct pass *pass, uint32_t list)
 {
 	const struct queue_view *queue = pass->view->queues.at;
@@ -288,7 +278,7 @@ static void victims_make(struct pass *pass, uint32_t list)
 		victims_read(pass, list, queue[q].running, true);
 	if (list)
 		victims_read(pass, list,
-			     list < queues ? queue[list].running : queue[list - queues].savers,
+			     list < queues ? queue[list].running : queue[list - queues].elastic,
 			     false);
 	if (list < queues &&
 	    pass->victim_counts[list] > 1) /* those that take turns are sorted by turn */
@@ -297,16 +287,28 @@ static void victims_make(struct pass *pass, uint32_t list)
 			     pass->victim_counts[list]);
 }
 
+int64_t queue_mature_ms(const struct pass *pass, uint32_t queue)
+{
+	const struct sorted_pool *pool = &pass->view->pool;
+	uint32_t aging = pass->view->queues.at[queue].aging, old;
+	int64_t before_ms = pass->facts->now_ms - pass->facts->policy.min_runtime_ms;
+
+	/* younger than min_runtime: since then, or later */
+	old = before_ms < 0 ? 0 : sorted_before(pool, aging, (uint64_t)before_ms + 1, 0);
+	if (old == sorted_size(pool, aging))
+		return 0;
+	return job_view_get(pass->view, sorted_at(pool, aging, old))->since_ms +
+	       pass->facts->policy.min_runtime_ms;
+}
+
 /* Its search might have found nobody but those who are too young: the core is woken as if it had looked. */
 void victims_passed_over(struct pass *pass)
 {
 	if (pass->passed_over)
 		return;
 	pass->passed_over = true;
-	for (uint32_t q = 1; q < pass->standings.count; q++) {
-		victims_make(pass, q);
-		pass_wake(pass, pass->victims_mature_ms[q]);
-	}
+	for (uint32_t q = 1; q < pass->standings.count; q++)
+		pass_wake(pass, queue_mature_ms(pass, q));
 }
 
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count)
@@ -471,14 +473,14 @@ static bool queue_has_lower(const struct pass *pass, uint32_t queue, uint64_t ra
 	       sorted_before(&pass->view->pool, running, (uint64_t)TIER_STANDARD << 32, 0);
 }
 
-/* The queue's work that may go for the job though it is its equal: of its rank, and able to save or to do without some ranks. */
-static bool queue_has_equals(const struct hunt *hunt)
+/* The queue's work of that rank that can do without some ranks: those go for an equal. */
+static bool queue_has_elastic(const struct hunt *hunt)
 {
 	const struct sorted_pool *pool = &hunt->pass->view->pool;
-	uint32_t savers = hunt->pass->view->queues.at[hunt->j->queue.v].savers;
+	uint32_t elastic = hunt->pass->view->queues.at[hunt->j->queue.v].elastic;
 
-	return hunt->work && sorted_before(pool, savers, hunt->rank + 1, 0) >
-				     sorted_before(pool, savers, hunt->rank, 0);
+	return hunt->work && sorted_before(pool, elastic, hunt->rank + 1, 0) >
+				     sorted_before(pool, elastic, hunt->rank, 0);
 }
 
 /* Quickly no: a queue not above its share gives nothing, but to those below it (standing_above). */
@@ -489,7 +491,7 @@ static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 	uint32_t running = hunt->pass->view->queues.at[queue].running;
 
 	if (queue == hunt->j->queue.v)
-		return queue_has_lower(hunt->pass, queue, hunt->rank) || queue_has_equals(hunt);
+		return queue_has_lower(hunt->pass, queue, hunt->rank);
 	if (hunt->pledged)
 		return running != 0;
 	if (!running || (at->use <= at->share && hunt->j->tier != TIER_CRITICAL &&
@@ -530,10 +532,12 @@ static void fresh_make(struct hunt *hunt)
 	}
 }
 
+/* From a queue's own lists lower ranks go; its equals come from the list of those that can do without some ranks, and from turns_find. */
 static void list_add(struct hunt *hunt, uint32_t list)
 {
 	struct pass *pass = hunt->pass;
 	struct candidates *kept = &pass->kept;
+	uint32_t queues = pass->standings.count;
 
 	victims_make(pass, list);
 	if (pass->victims_mature_ms[list])
@@ -541,12 +545,13 @@ static void list_add(struct hunt *hunt, uint32_t list)
 	for (uint32_t i = 0; i < pass->victim_counts[list]; i++) {
 		const struct victim *v = &pass->victims[list][i];
 
-		if (pass_job_leaves(pass, v->job))
+		if (pass_job_leaves(pass, v->job) || (v->rank < hunt->rank && list >= queues))
 			continue;
 		if (v->queue != hunt->j->queue.v || v->tier == TIER_BEST_EFFORT ||
 		    v->rank < hunt->rank)
 			kept->list[kept->count] = *v;
-		else if (v->rank > hunt->rank || !turn_may_end(hunt, v, &kept->list[kept->count]))
+		else if (v->rank > hunt->rank || list < queues ||
+			 !turn_may_end(hunt, v, &kept->list[kept->count]))
 			continue;
 		kept->turns = kept->turns || kept->list[kept->count].turn;
 		kept->count++;
@@ -577,20 +582,23 @@ static void kept_make(struct hunt *hunt)
 	struct pass *pass = hunt->pass;
 	struct candidates *kept = &pass->kept;
 	uint32_t room = list_room(hunt, 0), lists = 0, queues = pass->standings.count, giving = 0;
-	uint32_t *give = arena_new_array(pass->arena, uint32_t, queues);
+	uint32_t *give = arena_new_array(pass->arena, uint32_t, queues + 1);
+	struct turns turns = { .hunt = hunt };
 	bool alone = true;
 
 	for (uint32_t q = 1; q < queues; q++) {
-		uint32_t list = q;
-
 		alone = alone && (q == hunt->j->queue.v || !pass->view->queues.at[q].running);
-		if (q == hunt->j->queue.v && !queue_has_lower(pass, q, hunt->rank))
-			list += queues;
-		if (list_is_void(pass, list) || !queue_may_give(hunt, q))
+		if (list_is_void(pass, q) || !queue_may_give(hunt, q))
 			continue;
-		give[giving++] = list;
-		room += list_room(hunt, list);
+		give[giving++] = q;
+		room += list_room(hunt, q);
 	}
+	if (queue_has_elastic(hunt)) {
+		give[giving++] = queues + hunt->j->queue.v;
+		room += list_room(hunt, queues + hunt->j->queue.v);
+	}
+	turns_find(&turns);
+	room += turns.count;
 	*kept = (struct candidates){ .queue = hunt->j->queue.v,
 				     .rank = hunt->rank,
 				     .work = hunt->work,
@@ -606,7 +614,11 @@ static void kept_make(struct hunt *hunt)
 		list_add(hunt, give[i]);
 		lists += kept->count > before;
 	}
-	if (lists > 1 || kept->turns)
+	for (uint32_t i = 0; i < turns.count; i++) {
+		kept->list[kept->count++] = turns.list[i];
+		kept->shares += turns.list[i].share + turns.list[i].told;
+	}
+	if (lists > 1 || kept->turns || turns.count)
 		victims_sort(kept->list, arena_new_array(pass->arena, struct victim, room + 1),
 			     kept->count);
 }

@@ -20,9 +20,7 @@
 #include "core/scheduling/due.h"
 #include "core/scheduling/evict.h"
 
-enum { TURN_PART = 8 };
-
-static int64_t ran_ms(const struct pass *pass, const struct attempt *attempt)
+int64_t turn_ran_ms(const struct pass *pass, const struct attempt *attempt)
 {
 	return attempt->released_ms ? pass->facts->now_ms - attempt->released_ms : 0;
 }
@@ -71,7 +69,7 @@ bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret)
 {
 	struct pass *pass = hunt->pass;
 	const struct job *job = job_get(pass->facts, (struct job_id){ v->job });
-	int64_t ran = ran_ms(pass, v->attempt), cost, gain, due_ms, wait_ms;
+	int64_t ran = turn_ran_ms(pass, v->attempt), cost, gain, due_ms, wait_ms;
 	uint32_t class, wanted;
 
 	if (!hunt->work)

@@ -170,7 +170,7 @@ struct pass {
 	uint32_t starts, changes; /* attempts started; these and promises made */
 	/* eviction */
 	struct victim **
-		victims; /* [0] best-effort of all queues, else standard of the queue, or of that what may go for equals; sorted by cost */
+		victims; /* [0] best-effort of all queues, else standard of the queue, or of that what can do without some ranks; sorted by cost */
 	uint32_t *victim_counts, *victim_rooms;
 	bool *victims_made;
 	int64_t *
@@ -337,7 +337,6 @@ bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, str
 /* evict_turns.c: class of the work of a job that may take the place of equals; 0 = it may not. And when it is due by that. */
 uint32_t turn_class(const struct pass *pass, const struct job *job);
 int64_t turn_due_ms(const struct pass *pass, const struct job *job);
-bool attempt_may_be_evicted(const struct attempt *attempt);
 /* Among jobs of which no rule says who is first: by submission, then by their queues' names; in one queue by number. */
 bool job_is_earlier(const struct facts *facts, uint32_t a, uint32_t b);
 bool pass_job_leaves(const struct pass *pass, uint32_t job);

@@ -175,6 +175,24 @@ uint32_t sorted_before(const struct sorted_pool *pool, uint32_t root, uint64_t k
 	return before;
 }
 
+uint32_t sorted_at(const struct sorted_pool *pool, uint32_t root, uint32_t index)
+{
+	for (;;) {
+		const struct sorted_node *at = node_at(pool, root);
+		uint32_t before = sorted_size(pool, at->left);
+
+		CHECK(root != 0);
+		if (index == before)
+			return at->id;
+		if (index < before) {
+			root = at->left;
+		} else {
+			index -= before + 1;
+			root = at->right;
+		}
+	}
+}
+
 uint32_t sorted_count(const struct sorted_pool *pool, uint32_t root,
 		      bool (*before)(const void *context, uint32_t id), const void *context)
 {

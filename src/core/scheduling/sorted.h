@@ -50,6 +50,8 @@ static inline uint32_t sorted_size(const struct sorted_pool *pool, uint32_t root
 }
 /* How many members come before (key, id). */
 uint32_t sorted_before(const struct sorted_pool *pool, uint32_t root, uint64_t key, uint32_t id);
+/* Member number `index`, from 0; there must be so many. */
+uint32_t sorted_at(const struct sorted_pool *pool, uint32_t root, uint32_t index);
 /* How many come before the first one for which `before` says no; it must say no of all behind that one too. */
 uint32_t sorted_count(const struct sorted_pool *pool, uint32_t root,
 		      bool (*before)(const void *context, uint32_t id), const void *context);

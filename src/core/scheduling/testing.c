@@ -152,6 +152,7 @@ uint32_t world_submit(struct world *w, struct wish wish)
 	s->require = wish.require ? wish.require : "";
 	s->prefer = wish.prefer ? wish.prefer : "";
 	s->limit_ms = wish.limit_ms;
+	s->estimate_ms = wish.estimate_ms;
 	s->cpu_milli = wish.cpu_milli;
 	s->memory_mib = wish.memory_mib;
 	s->gpu_memory_mib = wish.gpu_memory_mib;

@@ -85,27 +85,41 @@ static void time_move(struct view *view, uint32_t *root, int64_t *at_ms, int64_t
 	*at_ms = wanted_ms;
 }
 
-/* Among what runs in its queue, or out of it. */
-static void running_move(struct view *view, const struct facts *facts, const struct job *job,
-			 uint32_t id, bool enter)
+/* It counts among those of its queue that may have to go when they are old enough. */
+static void aging_move(struct view *view, uint32_t id, bool wanted, int64_t since_ms)
 {
-	const struct job_view *jv = job_view_get(view, id);
-	struct queue_view *queue = &view->queues.at[jv->queue];
-	void (*move)(struct sorted_pool *, uint32_t *, uint64_t, uint32_t) =
-		enter ? sorted_add : sorted_remove;
+	struct job_view *jv = job_view_edit(view, id);
+	uint32_t *root = &view->queues.at[jv->queue].aging;
 
-	move(&view->pool, &queue->running, jv->rank, id);
-	if (jv->tier == TIER_STANDARD && (job->checkpoints || job_is_free(facts, job)))
-		move(&view->pool, &queue->savers, jv->rank, id);
+	if (jv->aging && (!wanted || jv->since_ms != since_ms))
+		sorted_remove(&view->pool, root, (uint64_t)jv->since_ms, id);
+	if (wanted && (!jv->aging || jv->since_ms != since_ms))
+		sorted_add(&view->pool, root, (uint64_t)since_ms, id);
+	jv->aging = wanted;
+	jv->since_ms = since_ms;
 }
 
-static void run_leave(struct view *view, const struct facts *facts, const struct job *job,
-		      uint32_t id)
+/* The same of those that can do without some ranks. */
+static void elastic_move(struct view *view, uint32_t id, bool wanted)
+{
+	struct job_view *jv = job_view_edit(view, id);
+	uint32_t *root = &view->queues.at[jv->queue].elastic;
+
+	if (jv->elastic == wanted)
+		return;
+	if (wanted)
+		sorted_add(&view->pool, root, jv->rank, id);
+	else
+		sorted_remove(&view->pool, root, jv->rank, id);
+	jv->elastic = wanted;
+}
+
+static void run_leave(struct view *view, const struct facts *facts, uint32_t id)
 {
 	struct job_view *jv = job_view_edit(view, id);
 	struct queue_view *queue = &view->queues.at[jv->queue];
 
-	running_move(view, facts, job, id, false);
+	sorted_remove(&view->pool, &queue->running, jv->rank, id);
 	if (sorted_has(&view->pool, view->marked, id, id))
 		sorted_remove(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] -= jv->share;
@@ -118,6 +132,9 @@ static void run_leave(struct view *view, const struct facts *facts, const struct
 	time_move(view, &view->deadlines, &jv->deadline_ms, 0, id);
 	time_move(view, &view->ends, &jv->end_ms, 0, id);
 	time_move(view, &view->declared, &jv->declared_ms, 0, id);
+	turner_leave(view, facts, id);
+	aging_move(view, id, false, jv->since_ms);
+	elastic_move(view, id, false);
 	jv->attempt = 0;
 }
 
@@ -134,7 +151,7 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 	jv->tier = job->tier;
 	jv->width = attempt_width(attempt);
 	jv->share = attempt_share(facts, attempt);
-	running_move(view, facts, job, id, true);
+	sorted_add(&view->pool, &queue->running, jv->rank, id);
 	if (shape_is_marked(shape_get(facts, job->shape)))
 		sorted_add(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] += jv->share;
@@ -179,12 +196,13 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 		if (!view->space_stale)
 			tasks_move(view, facts, job,
 				   attempt_get(facts, (struct attempt_id){ jv->attempt }), false);
-		run_leave(view, facts, job, id);
+		run_leave(view, facts, id);
 		view_shape_count(view, job->shape.v, false);
 	} else if (jv->attempt && jv->rank != job_rank(job)) {
-		running_move(view, facts, job, id, false);
+		elastic_move(view, id, false);
+		sorted_remove(&view->pool, &view->queues.at[jv->queue].running, jv->rank, id);
 		jv->rank = job_rank(job);
-		running_move(view, facts, job, id, true);
+		sorted_add(&view->pool, &view->queues.at[jv->queue].running, jv->rank, id);
 	}
 	if (!job->attempt.v)
 		return;
@@ -195,8 +213,12 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 		if (!view->space_stale)
 			tasks_move(view, facts, job, attempt, true);
 	}
-	jv->since_ms = attempt->released_ms ? attempt->released_ms : attempt->placed_ms;
 	leaving = attempt_is_leaving(attempt);
+	aging_move(view, id, job->tier == TIER_STANDARD && !leaving,
+		   attempt->released_ms ? attempt->released_ms : attempt->placed_ms);
+	elastic_move(view, id,
+		     job->tier == TIER_STANDARD && !leaving &&
+			     attempt_has_surplus(facts, job, attempt));
 	leave_share = leaving ? jv->share
 		      : attempt->leaving
 			      ? attempt_told_share(facts, attempt, shape_get(facts, job->shape))
@@ -214,6 +236,7 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	time_move(view, &view->ends, &jv->end_ms, run_end_ms(facts, job, attempt), id);
 	time_move(view, &view->declared, &jv->declared_ms,
 		  job->limit_ms || job->estimate_ms || leaving ? jv->end_ms : 0, id);
+	turner_sync(view, facts, id);
 }
 
 /* --- one job, all of it ------------------------------------------------------------------------------------ */
@@ -640,6 +663,7 @@ struct view *view_create(const struct facts *facts)
 	space_init(&view->bare);
 	sorted_init(&view->pool);
 	table_init(&view->jobs, sizeof(struct job_view));
+	array_resize(&view->turner_groups.buf, 1, sizeof(struct turner_group));
 	queues_build(view, facts);
 	view->space_stale = true; /* filled once, after the jobs */
 	view->draining = nodes_draining(facts);
@@ -667,6 +691,8 @@ void view_destroy(struct view *view)
 	table_deinit(&view->jobs);
 	buf_deinit(&view->buckets.buf);
 	buf_deinit(&view->bucket_slots.buf);
+	buf_deinit(&view->turner_groups.buf);
+	buf_deinit(&view->turner_slots.buf);
 	for (uint32_t q = 0; q < view->queues.buf.size / sizeof(struct queue_view); q++)
 		line_deinit(&view->queues.at[q].line);
 	buf_deinit(&view->queues.buf);

@@ -10,6 +10,7 @@
  *	promises	places kept for jobs whose victims are leaving
  *	due, deadlines	jobs about which something must be decided, now or at a time
  *	ends		when running jobs are expected to end
+ *	turners		running jobs that may make room for their equals, by the work that they need still
  *
  * A job's rank is (tier, priority) as one number; within a rank the lower job id (the earlier submission) goes first.
  * A million waiting jobs of two hundred shapes are some thousands of buckets: a pass walks buckets, not jobs.
@@ -24,6 +25,7 @@
 #include "core/placement/space.h"
 #include "core/scheduling/line.h"
 #include "core/scheduling/sorted.h"
+#include "core/scheduling/turners.h"
 
 enum { TIERS = TIER_CRITICAL + 1 };
 
@@ -41,6 +43,8 @@ struct job_view {
 	int64_t deadline_ms; /* in `deadlines`; 0 = none */
 	int64_t end_ms; /* in `ends`; 0 = none */
 	int64_t declared_ms; /* in `declared`; 0 = not there */
+	uint64_t turner_key; /* in its group of `turner_groups` */
+	uint32_t turner_group; /* 0 = none */
 	uint32_t bucket; /* it waits in, 0 = none */
 	uint32_t attempt; /* live one whose tasks are in the space, 0 = none */
 	uint32_t queue;
@@ -49,6 +53,8 @@ struct job_view {
 	bool due, leaving, warned, promised, lacking;
 	uint8_t array; /* enum array_place: where it stands in a limited array, arrays.h */
 	bool array_holds; /* it counts against the array's limit */
+	bool aging, elastic; /* in these sets of its queue */
+	uint8_t unused[2];
 };
 
 struct bucket {
@@ -80,8 +86,8 @@ struct amounts {
 struct queue_view {
 	struct line line; /* its buckets, in the order of their turns */
 	uint32_t running; /* key: rising rank; id: job */
-	uint32_t
-		savers; /* those of its standard work that can save, or do without some ranks, in the same order: they may go for equals */
+	uint32_t aging; /* of these the standard work that does not leave; key: since_ms */
+	uint32_t elastic; /* and that which can do without some ranks; key: rank */
 	int64_t wait
 		[TIERS]; /* shares of the least widths of the jobs in its line; those of which share is -1 count nothing */
 	uint32_t waits[TIERS], waits_odd,
@@ -145,6 +151,9 @@ struct view {
 		jobs; /* struct job_view by job id; those of jobs that are over read as zeroes */
 	ARRAY(struct bucket) buckets; /* [0] unused */
 	ARRAY(uint32_t) bucket_slots; /* power of two */
+	ARRAY(struct turner_group) turner_groups; /* [0] unused; see turners.h */
+	ARRAY(uint32_t) turner_slots; /* power of two */
+	uint32_t turner_group_count, turner_group_free, turner_groups_used;
 	ARRAY(struct queue_view) queues; /* by queue id */
 	ARRAY(uint32_t) queue_order; /* every queue that exists, parents first, by name */
 	ARRAY(struct promise_view) promises; /* by job id */
@@ -237,6 +246,13 @@ bool job_is_free(const struct facts *facts, const struct job *job);
 /* From when on the running attempt may be given more ranks; 0 = it may not. */
 int64_t attempt_grow_ms(const struct facts *facts, const struct job *job,
 			const struct attempt *attempt);
+/* Also when some of its ranks, or all but one, have ended well: the gang holds all its places until the last one ends, and what it
+ * costs is the work of all, for they start again together. */
+bool attempt_may_be_evicted(const struct attempt *attempt);
+/* It runs wider than it must, and could give up the ranks beyond that one by one, at no cost. One of which a rank has ended well goes
+ * whole: those that still run could be just what is above its least width, and nobody would finish their work. */
+bool attempt_has_surplus(const struct facts *facts, const struct job *job,
+			 const struct attempt *attempt);
 /* It is drained, or has maintenance announced; how many such nodes and reservations in advance there are. */
 bool node_is_left(const struct node *node);
 uint32_t nodes_draining(const struct facts *facts);

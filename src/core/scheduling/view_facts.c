@@ -253,6 +253,19 @@ int64_t attempt_grow_ms(const struct facts *facts, const struct job *job,
 	return since_ms > 0 ? since_ms : 1;
 }
 
+bool attempt_may_be_evicted(const struct attempt *attempt)
+{
+	return !attempt->unreachable;
+}
+
+bool attempt_has_surplus(const struct facts *facts, const struct job *job,
+			 const struct attempt *attempt)
+{
+	return job_is_free(facts, job) && !attempt->parts_share &&
+	       attempt->exited == attempt->left && attempt->state == ATTEMPT_ACTIVE &&
+	       attempt_width(attempt) > shape_get(facts, job->shape)->tasks_min + attempt->leaving;
+}
+
 /* The jobs of one array are one origin: ten copies of a program that does not start say nothing about a node. */
 static uint32_t failure_origin(const struct facts *facts, uint32_t job)
 {

@@ -23,7 +23,8 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 	const struct queue_view *qa = &a->queues.at[q], *qb = &b->queues.at[q];
 
 	sets_same(a, qa->running, b, qb->running);
-	sets_same(a, qa->savers, b, qb->savers);
+	sets_same(a, qa->aging, b, qb->aging);
+	sets_same(a, qa->elastic, b, qb->elastic);
 	CHECK(a->space_stale || memcmp(&qa->holds, &qb->holds, sizeof(qa->holds)) == 0);
 	CHECK(line_same(&qa->line, &qb->line));
 	CHECK(qa->waits_odd == qb->waits_odd && qa->widest >= qb->widest);
@@ -52,11 +53,26 @@ static void bucket_same(const struct view *a, uint32_t ia, const struct view *b,
 	CHECK(sorted_size(&a->pool, ba->jobs) == sorted_size(&b->pool, bb->jobs));
 }
 
+static void turner_same(const struct view *a, const struct job_view *ja, const struct view *b,
+			const struct job_view *jb)
+{
+	const struct turner_group *ga = &a->turner_groups.at[ja->turner_group],
+				  *gb = &b->turner_groups.at[jb->turner_group];
+
+	CHECK((ja->turner_group == 0) == (jb->turner_group == 0));
+	if (!ja->turner_group)
+		return;
+	CHECK(ja->turner_key == jb->turner_key && ga->queue == gb->queue && ga->rank == gb->rank &&
+	      ga->share == gb->share && ga->says == gb->says);
+	CHECK(sorted_size(&a->pool, ga->members) == sorted_size(&b->pool, gb->members));
+}
+
 static void job_same(const struct view *a, const struct view *b, uint32_t id)
 {
 	const struct job_view *ja = job_view_get(a, id), *jb = job_view_get(b, id);
 
 	bucket_same(a, ja->bucket, b, jb->bucket);
+	turner_same(a, ja, b, jb);
 	CHECK(ja->attempt == jb->attempt);
 	CHECK(ja->array == jb->array && ja->array_holds == jb->array_holds);
 	CHECK(ja->deadline_ms == jb->deadline_ms && ja->end_ms == jb->end_ms);
@@ -80,6 +96,7 @@ void view_verify(const struct view *view, const struct facts *facts)
 	CHECK(view->job_count == fresh->job_count);
 	CHECK(view->buckets_used == fresh->buckets_used);
 	CHECK(view->waits == fresh->waits);
+	CHECK(view->turner_groups_used == fresh->turner_groups_used);
 	CHECK(view->promise_count == fresh->promise_count);
 	CHECK(view->array_count == fresh->array_count);
 	CHECK(view->draining == fresh->draining);
