@@ -6,12 +6,17 @@
 static int run_up(struct invocation *in, struct err *err)
 {
 	const struct daemon_options options = {
+		.cluster = arg_flag(in, "cluster"),
 		.data = client_data_folder(in),
 		.listen = arg_flag(in, "listen"),
 		.nodes = arg_flag(in, "nodes"),
 		.background = arg_has(in, "detach"),
 	};
 
+	if (options.nodes && options.cluster)
+		return err_set(
+			err, ERR_INVALID,
+			"--nodes and --cluster both say which nodes there are: give one of them");
 	return daemon_run(&options, err);
 }
 
@@ -20,7 +25,10 @@ static const struct flag flags[] = {
 	{ "listen", 0, "HOST:PORT",
 	  "also answer over TCP, on a loopback address only; callers then need a token", false },
 	{ "nodes", 0, "SPEC",
-	  "simulated nodes instead of this machine's GPUs: sim:4x8xH100-80GB is four with eight each; with /2 behind it each has two NUMA nodes",
+	  "simulated nodes instead of this machine's GPUs: sim:4x8xH100-80GB is four with eight each; behind a model, with a slash each: numa=2, islands=2 (NVLink), rack=4 (nodes in a rack)",
+	  false },
+	{ "cluster", 0, "FILE",
+	  "the simulated nodes of a cluster file, with its levels, labels, slices and fabric; looked at again at each start",
 	  false },
 	{ "detach", 'd', NULL, "come back as soon as it answers; it goes on without the terminal",
 	  false },
@@ -38,8 +46,10 @@ const struct command command_up = {
 		"Without --nodes it uses the GPUs of this machine. With simulated nodes the processes of jobs are real, the GPUs are not, "
 		"and every screen says so.",
 	.flags = flags,
-	.examples = "fairlead up -d\tthis machine's GPUs, in the background\n"
-		    "fairlead up --data /tmp/try --nodes sim:2x4xH100-80GB\ta playground\n"
-		    "fairlead up -d --listen 127.0.0.1:7070\talso over TCP, with tokens",
+	.examples =
+		"fairlead up -d\tthis machine's GPUs, in the background\n"
+		"fairlead up --data /tmp/try --nodes sim:2x4xH100-80GB\ta playground\n"
+		"fairlead up -d --cluster site.yaml\tthe cluster that `fairlead sim replay` plays on\n"
+		"fairlead up -d --listen 127.0.0.1:7070\talso over TCP, with tokens",
 	.run = run_up,
 };

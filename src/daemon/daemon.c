@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/background.h"
+#include "daemon/site.h"
 #include "daemon/state.h"
 #include "node/discover.h"
 #include "store/io.h"
@@ -303,7 +304,9 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	arena_init(&arena, 64 << 20);
 	block_signals();
 	d->found = &found;
-	if (nodes_find(options->nodes, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
+	if ((options->cluster ? site_find(options->cluster, &arena, &found, &d->site, err)
+			      : nodes_find(options->nodes, &arena, &found, err)) < 0 ||
+	    recover(d, true, err) < 0 ||
 	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
 	    open_history(d, err) < 0 || start_events(d, err) < 0 || open_engine(d, err) < 0)
 		return -1;

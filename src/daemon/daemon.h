@@ -19,6 +19,8 @@ struct daemon_options {
 	const char *data; /* data folder; made when missing */
 	const char *listen; /* HOST:PORT on loopback, NULL = only the Unix socket */
 	const char *nodes; /* NULL = this machine as found; "sim:4x8xH100-80GB" = simulated nodes */
+	const char *
+		cluster; /* a cluster file with the nodes, all simulated; NULL = none. Not with `nodes` */
 	bool background; /* answer when it is ready, then go on without the terminal */
 };
 

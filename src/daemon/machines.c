@@ -9,9 +9,11 @@
 #include "base/log.h"
 #include "core/fabric/describe.h"
 #include "core/fabric/known.h"
+#include "core/model/apply.h"
 #include "daemon/state.h"
 #include "node/discover.h"
 #include "sim/fabric_file.h"
+#include "sim/scenario.h"
 
 enum { SAID_KEYS = (1 << FABRIC_KEYS) - 1 };
 
@@ -31,7 +33,7 @@ static const uint32_t *islands_of(const struct node *node, const struct node_fou
 	return found->found.given & FOUND_ISLANDS ? found->found.island : none;
 }
 
-/* One that is gone is not: declared again, it is ready. */
+/* One that is gone is not: declared again, it is ready. Where it is declared to stand is looked at by itself. */
 static bool node_is_as_found(const struct facts *facts, const struct node_found *found)
 {
 	struct node_id id = facts_node_find(facts, found->name);
@@ -49,19 +51,46 @@ static bool node_is_as_found(const struct facts *facts, const struct node_found 
 	       memcmp(node->island_mask, islands_of(node, found), sizeof(node->island_mask)) == 0;
 }
 
-/* Where it stands is not found out on the machine: it stays where somebody said it does. */
-static const char *domains_as_known(const struct daemon *d, const char *name,
-				    char ret[EVENT_TEXT_MAX + 1])
+static bool levels_are(const struct facts *f, const char *levels)
 {
-	struct node_id id = facts_node_find(&d->facts, name);
+	char part[NAME_MAX_BYTES + 1];
+	uint32_t count = 0;
+
+	while (list_next(&levels, part))
+		if (count >= f->level_count || strcmp(facts_name(f, f->level[count++]), part) != 0)
+			return false;
+	return count == f->level_count;
+}
+
+/* Where it stands is not found out on the machine: it stays where somebody said it does. A cluster file says it at each start; the word
+ * that made a simulated node, when nobody has said anything else. */
+static const char *domains_of(const struct daemon *d, const struct node_found *found,
+			      char ret[EVENT_TEXT_MAX + 1])
+{
+	struct node_id id = facts_node_find(&d->facts, found->name);
+	bool declared = *d->found->levels && levels_are(&d->facts, d->found->levels), known = false;
 	size_t size = 0;
 
 	ret[0] = '\0';
-	for (uint32_t l = 0; id.v && l < d->facts.level_count; l++)
+	for (uint32_t l = 0; id.v && l < d->facts.level_count; l++) {
+		const char *name = facts_name(&d->facts, node_get(&d->facts, id)->domain[l]);
+
+		known = known || *name;
 		size += (size_t)snprintf(ret + size, EVENT_TEXT_MAX + 1 - size, "%s%s",
-					 l ? "," : "",
-					 facts_name(&d->facts, node_get(&d->facts, id)->domain[l]));
-	return ret;
+					 l ? "," : "", name);
+	}
+	return declared && (d->found->levels_hold || !known) ? found->domains : ret;
+}
+
+/* A cluster has the levels that people gave it; one that has none, those that were declared; and those of a cluster file in any case. */
+static int start_levels(struct daemon *d, struct batch *batch, struct err *err)
+{
+	struct event event = event_make(EVENT_LEVELS_SET, 0, "fairlead");
+
+	if (!d->found->levels_hold && (!*d->found->levels || d->facts.level_count))
+		return 0;
+	event.levels_set.levels = d->found->levels;
+	return core_admit_own(d, batch, &event, err);
 }
 
 static int set_node_state(struct daemon *d, struct batch *batch, uint32_t node,
@@ -152,8 +181,8 @@ static int start_node(struct daemon *d, struct batch *batch, const struct node_f
 	char domains[EVENT_TEXT_MAX + 1];
 	int64_t islands[ISLANDS_MAX];
 
-	if (node_is_as_found(&d->facts, node))
-		return 0;
+	if (!*node->domains && node_is_as_found(&d->facts, node))
+		return 0; /* else it is looked at whole, and passed over when it is so */
 	event.node_set.name = node->name;
 	event.node_set.gpus = node->gpu_count;
 	event.node_set.model = node->model;
@@ -164,7 +193,7 @@ static int start_node(struct daemon *d, struct batch *batch, const struct node_f
 	event.node_set.cpu_milli = node->cpu_milli;
 	event.node_set.ram_mib = node->ram_mib;
 	event.node_set.simulated = node->simulated;
-	event.node_set.domains = domains_as_known(d, node->name, domains);
+	event.node_set.domains = domains_of(d, node, domains);
 	event.node_set.nvlink_islands = islands;
 	event.node_set.nvlink_islands_count =
 		masks_put(islands_of(id.v ? node_get(&d->facts, id) : NULL, node), islands);
@@ -213,6 +242,76 @@ static int start_fabric(struct daemon *d, struct batch *batch, const int64_t *sa
 	return core_admit_own(d, batch, &event, err);
 }
 
+/* --- what a cluster file says beyond that ------------------------------------------------------------------------- */
+
+static int start_marks(struct daemon *d, struct batch *batch, const struct scenario_node *from,
+		       struct err *err)
+{
+	struct event event = event_make(EVENT_NODE_MARKED, 0, "fairlead");
+	struct event_node_marked *e = &event.node_marked;
+
+	if (!*from->labels && !*from->taints && !*from->data && !from->class &&
+	    !from->partitioning && !from->slices_only)
+		return 0;
+	e->node = facts_node_find(&d->facts, from->name).v;
+	e->labels = from->labels;
+	e->taints = from->taints;
+	e->data = from->data;
+	e->class = from->class;
+	e->partitioning = from->partitioning;
+	e->slices_only = from->slices_only;
+	return core_admit_own(d, batch, &event, err);
+}
+
+/* Slices are cut when the node is new: later they are what people made of them. */
+static int start_layouts(struct daemon *d, struct batch *batch, const struct scenario_node *from,
+			 struct err *err)
+{
+	struct event event = event_make(EVENT_LAYOUT_SET, 0, "fairlead");
+	int64_t gpus[NODE_GPUS_MAX];
+
+	if (!from->layout_count)
+		return 0;
+	for (uint32_t i = 0; i < from->layout_count; i++)
+		gpus[i] = i;
+	event.layout_set.node = facts_node_find(&d->facts, from->name).v;
+	event.layout_set.gpus = gpus;
+	event.layout_set.layouts = from->layouts;
+	event.layout_set.gpus_count = event.layout_set.layouts_count = from->layout_count;
+	event.layout_set.reason = "as the cluster file has it";
+	return core_admit_own(d, batch, &event, err);
+}
+
+static int start_site_fabric(struct daemon *d, struct batch *batch, struct err *err)
+{
+	const struct scenario *site = d->site;
+	struct event event = event_make(EVENT_FABRIC_SET, 0, "fairlead");
+	struct event_fabric_set *e = &event.fabric_set;
+	struct arena *arena = &batch->arena;
+	int64_t *lists = arena_new_array(arena, int64_t, (size_t)3 * site->node_count + 1);
+
+	fabric_draft_event(site->draft, arena, e);
+	for (uint32_t i = 0; i < site->node_count; i++) {
+		lists[i] = facts_node_find(&d->facts, site->nodes[i].name).v;
+		lists[site->node_count + i] = site->nodes[i].make;
+		lists[2 * (size_t)site->node_count + i] = SAID_KEYS;
+	}
+	e->nodes = lists;
+	e->node_makes = lists + site->node_count;
+	e->node_said = lists + 2 * (size_t)site->node_count;
+	e->nodes_count = e->node_makes_count = e->node_said_count = site->node_count;
+	return core_admit_own(d, batch, &event, err);
+}
+
+static int start_site(struct daemon *d, struct batch *batch, const bool *is_new, struct err *err)
+{
+	for (uint32_t i = 0; i < d->site->node_count; i++)
+		if (start_marks(d, batch, &d->site->nodes[i], err) < 0 ||
+		    (is_new[i] && start_layouts(d, batch, &d->site->nodes[i], err) < 0))
+			return -1;
+	return d->site->draft ? start_site_fabric(d, batch, err) : 0;
+}
+
 static int nodes_gone(struct daemon *d, struct batch *batch, struct err *err)
 {
 	const struct nodes_found *found = d->found;
@@ -239,12 +338,18 @@ int start_machines(struct daemon *d, struct batch *batch, struct err *err)
 
 	for (uint32_t id = 1; id <= d->facts.nodes.count; id++)
 		said[id] = keys_said(node_get(&d->facts, (struct node_id){ id }));
-	for (uint32_t i = 0; i < found->count; i++)
+	bool *is_new = arena_new_array(&batch->arena, bool, found->count + 1);
+
+	if (start_levels(d, batch, err) < 0)
+		return err_prefix(err, "levels of the cluster");
+	for (uint32_t i = 0; i < found->count; i++) {
+		is_new[i] = !facts_node_find(&d->facts, found->nodes[i].name).v;
 		if (start_node(d, batch, &found->nodes[i], err) < 0 ||
 		    start_numa(d, batch, &found->nodes[i], err) < 0 ||
 		    start_found(d, batch, &found->nodes[i], err) < 0)
 			return -1;
-	if (nodes_gone(d, batch, err) < 0)
+	}
+	if (nodes_gone(d, batch, err) < 0 || (d->site && start_site(d, batch, is_new, err) < 0))
 		return -1;
 	return links_are_found(found) ? start_fabric(d, batch, said, err) : 0;
 }

@@ -133,6 +133,7 @@ struct daemon {
 	char build[64], boot_id[BOOT_ID_MAX];
 	bool root, simulated;
 	const struct nodes_found *found; /* at the start */
+	const struct scenario *site; /* the cluster file that they are from; NULL = none */
 	struct journal_options
 		store; /* its files and the journal's sizes; zero: the system's, and the usual ones */
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/check.h"
 #include "base/parse.h"
 #include "node/links.h"
 #include "node/numa.h"
@@ -147,11 +148,11 @@ static int find_this_machine(struct arena *arena, struct nodes_found *ret, struc
 		snprintf(host, sizeof(host), "localhost");
 	host[MODEL_MAX] = '\0';
 	node->name = arena_strdup(arena, host);
-	node->model = node->driver = node->cuda = "";
+	node->model = node->driver = node->cuda = node->domains = "";
 	const char *remark = "";
 	if (find_cores(node, err) < 0 || find_gpus(node, arena, &remark, err) < 0)
 		return -1;
-	*ret = (struct nodes_found){ .nodes = node, .count = 1, .remark = remark };
+	*ret = (struct nodes_found){ .nodes = node, .count = 1, .levels = "", .remark = remark };
 	return 0;
 }
 
@@ -161,14 +162,15 @@ struct sim_part {
 	int64_t nodes, gpus;
 	const char *model;
 	int64_t memory_mib;
-	int64_t numa; /* NUMA nodes; 0 = not said */
+	int64_t numa, islands,
+		rack; /* NUMA nodes, NVLink islands, nodes of one rack; 0 = not said */
 };
 
 static int sim_bad(const char *spec, struct err *err)
 {
 	return err_set(
 		err, ERR_INVALID,
-		"nodes \"%s\" are not understood: write sim:NODESxGPUSxMODEL, for example sim:4x8xH100-80GB or sim:2x8xH100-80GB,1x4xA100-40GB, or with two NUMA nodes each sim:4x8xH100-80GB/2",
+		"nodes \"%s\" are not understood: write sim:NODESxGPUSxMODEL, for example sim:4x8xH100-80GB or sim:2x8xH100-80GB,1x4xA100-40GB, or with two NUMA nodes and two NVLink islands each and four nodes in a rack sim:8x8xH100-80GB/numa=2/islands=2/rack=4",
 		spec);
 }
 
@@ -179,6 +181,41 @@ static int64_t memory_from_model(const char *model)
 	if (dash && sscanf(dash, "-%ldGB", &gb) == 1 && gb > 0 && gb <= 4096)
 		return gb * 1024;
 	return 80 * 1024;
+}
+
+/* What stands behind a model: "2", "numa=2", "islands=2", "rack=4". */
+static int sim_word(const char *spec, const char *word, struct sim_part *part, struct err *err)
+{
+	const struct {
+		const char *key, *what;
+		int64_t most, *value;
+	} words[] = {
+		{ "numa=", "NUMA nodes, each with a GPU",
+		  NODE_NUMA_MAX < part->gpus ? NODE_NUMA_MAX : part->gpus, &part->numa },
+		{ "islands=", "NVLink islands, each with a GPU",
+		  ISLANDS_MAX < part->gpus ? ISLANDS_MAX : part->gpus, &part->islands },
+		{ "rack=", "nodes in a rack", SIM_NODES_MAX, &part->rack },
+	};
+	size_t at = 0;
+
+	while (at < ARRAY_SIZE(words) && strncmp(word, words[at].key, strlen(words[at].key)) != 0)
+		at++;
+	const char *number = at < ARRAY_SIZE(words) ? word + strlen(words[at].key) : word;
+	if (at == ARRAY_SIZE(words))
+		at = 0;
+	if (*words[at].value || parse_int(number, 1, words[at].most, words[at].value, NULL) < 0)
+		return err_set(err, ERR_INVALID, "nodes \"%s\": \"/%s\": 1 to %d %s, said once",
+			       spec, word, (int)words[at].most, words[at].what);
+	return 0;
+}
+
+/* GPUs in so many equal runs. */
+static void sim_islands(uint32_t gpus, uint32_t count, struct found *ret)
+{
+	ret->given |= count ? FOUND_ISLANDS : 0;
+	for (uint32_t i = 0; count > 1 && i < count; i++)
+		for (uint32_t gpu = i * gpus / count; gpu < (i + 1) * gpus / count; gpu++)
+			ret->island[i] |= UINT32_C(1) << gpu;
 }
 
 static int sim_part(const char *spec, char *text, struct arena *arena, struct sim_part *ret,
@@ -194,14 +231,18 @@ static int sim_part(const char *spec, char *text, struct arena *arena, struct si
 	    parse_int(gpus, 0, GPUS_MAX, &ret->gpus, NULL) < 0)
 		return err_set(err, ERR_INVALID, "nodes \"%s\": 1 to %d nodes of 0 to %d GPUs each",
 			       spec, SIM_NODES_MAX, GPUS_MAX);
-	char *numa = strchr(model, '/');
-	if (numa)
-		*numa++ = '\0';
-	if (numa && parse_int(numa, 1, NODE_NUMA_MAX < ret->gpus ? NODE_NUMA_MAX : ret->gpus,
-			      &ret->numa, NULL) < 0)
-		return err_set(err, ERR_INVALID,
-			       "nodes \"%s\": 1 to %d NUMA nodes, each with a GPU", spec,
-			       NODE_NUMA_MAX);
+	char *word = strchr(model, '/');
+	if (word)
+		*word++ = '\0';
+	for (char *at = word; at;) {
+		char *next = strchr(at, '/');
+
+		if (next)
+			*next++ = '\0';
+		if (sim_word(spec, at, ret, err) < 0)
+			return -1;
+		at = next;
+	}
 	if (parse_name(model, "GPU model", err) < 0)
 		return -1;
 	ret->model = arena_strdup(arena, model);
@@ -213,6 +254,8 @@ static int find_simulated(const char *spec, struct arena *arena, struct nodes_fo
 			  struct err *err)
 {
 	char *text = arena_strdup(arena, spec + strlen("sim:"));
+	uint32_t racks = 0;
+	bool racked = false;
 	struct node_found *nodes = arena_new_array(arena, struct node_found, SIM_NODES_MAX);
 	uint32_t count = 0;
 	char *save = NULL;
@@ -230,6 +273,10 @@ static int find_simulated(const char *spec, struct arena *arena, struct nodes_fo
 				.driver = "",
 				.cuda = "",
 				.found.source = SOURCE_DECLARED,
+				.domains = part.rack
+						   ? arena_printf(arena, "r%u",
+								  racks + (uint32_t)(i / part.rack))
+						   : "",
 				.gpu_count = (uint32_t)part.gpus,
 				.gpu_memory_mib = part.memory_mib,
 				.cpu_milli = (part.gpus ? part.gpus * 8 : 16) * 1000,
@@ -239,14 +286,20 @@ static int find_simulated(const char *spec, struct arena *arena, struct nodes_fo
 			};
 			numa_simulate((uint32_t)part.gpus, (uint32_t)part.numa,
 				      nodes[count].cpu_milli, arena, nodes[count].numa);
+			sim_islands((uint32_t)part.gpus, (uint32_t)part.islands,
+				    &nodes[count].found);
 			count++;
 		}
+		racked = racked || part.rack;
+		if (part.rack)
+			racks += (uint32_t)((part.nodes + part.rack - 1) / part.rack);
 	}
 	if (count == 0)
 		return sim_bad(spec, err);
 	*ret = (struct nodes_found){
 		.nodes = nodes,
 		.count = count,
+		.levels = racked ? "rack" : "",
 		.remark =
 			"The nodes are simulated: processes are real and run on this machine, the GPUs are not there.",
 	};

@@ -32,6 +32,8 @@ struct node_found {
 	const char *cuda; /* newest that the driver serves, "12.4"; "" when unknown */
 	uint32_t capability; /* compute capability in tenths; 0 when unknown */
 	bool simulated;
+	const char *
+		domains; /* where it is declared to stand, by level, widest first: "s0,r1"; "" = not said */
 	struct found found; /* how its GPUs are joined */
 	struct numa_found numa[NODE_NUMA_MAX]; /* those with GPUs */
 	uint32_t numa_count;
@@ -40,12 +42,15 @@ struct node_found {
 struct nodes_found {
 	struct node_found *nodes;
 	uint32_t count;
+	const char *levels; /* of which `domains` are, comma separated; "" = nobody says */
+	bool levels_hold; /* they come before what the cluster has; else they are for one that has none */
 	const char *
 		remark; /* one sentence for the person who starts the daemon; "" = nothing to say */
 };
 
-/* spec NULL: this machine. Else "sim:" and parts NODESxGPUSxMODEL, comma separated; a model may end in its memory
- * ("-80GB"), else 80 GiB are assumed, and in the number of its NUMA nodes ("/2": GPUs and processors in two halves). At most 4096 nodes. Simulated nodes are named node0, node1, ...; each declares 8 CPUs
- * and 64 GiB per GPU (16 CPUs and 64 GiB when it has none). */
+/* spec NULL: this machine. Else "sim:" and parts NODESxGPUSxMODEL, comma separated; a model may end in its memory ("-80GB"), else 80 GiB are
+ * assumed. Behind a model, each with a slash: "numa=2" or "2", NUMA nodes (GPUs and processors in equal runs); "islands=2", NVLink islands
+ * likewise; "rack=4", so many nodes stand in one rack, racks r0, r1, ... counted through. At most 4096 nodes. Simulated nodes are named
+ * node0, node1, ...; each declares 8 CPUs and 64 GiB per GPU (16 CPUs and 64 GiB when it has none). */
 int nodes_find(const char *spec, struct arena *arena, struct nodes_found *ret, struct err *err)
 	MUST_CHECK;

@@ -77,6 +77,30 @@ static void simulated_numa_nodes_share_gpus_and_processors_out(void **state)
 	assert_int_equal(found.nodes[1].numa_count, 0);
 }
 
+static void simulated_nodes_stand_in_racks_and_have_islands(void **state)
+{
+	struct nodes_found found;
+
+	(void)state;
+	assert_int_equal(
+		nodes_find("sim:5x8xH100-80GB/islands=2/rack=2/numa=2,1x4xL4,2x1xT4/rack=4", &arena,
+			   &found, &err),
+		0);
+	assert_string_equal(found.levels, "rack");
+	assert_false(found.levels_hold);
+	assert_string_equal(found.nodes[1].domains, "r0");
+	assert_string_equal(found.nodes[4].domains, "r2");
+	assert_string_equal(found.nodes[5].domains, "");
+	assert_string_equal(found.nodes[6].domains, "r3"); /* racks are counted through */
+	assert_int_equal(found.nodes[0].found.given, FOUND_ISLANDS);
+	assert_int_equal(found.nodes[0].found.island[0], 0x0f);
+	assert_int_equal(found.nodes[0].found.island[1], 0xf0);
+	assert_int_equal(found.nodes[0].numa_count, 2);
+	assert_int_equal(found.nodes[5].found.given, 0);
+	assert_int_equal(nodes_find("sim:1x8xH100", &arena, &found, &err), 0);
+	assert_string_equal(found.levels, "");
+}
+
 /* libpciaccess, which hwloc loads to look at the real machine, keeps some bytes for ever. */
 static void no_pci(void)
 {
@@ -106,13 +130,23 @@ static void numa_nodes_of_this_machine_come_from_hwloc(void **state)
 static void a_bad_declaration_is_refused_with_the_form_it_should_have(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "sim:",           "sim:4",
-					   "sim:4x8",        "sim:0x8xH100",
-					   "sim:4x33xH100",  "sim:4097x1xH100",
-					   "4x8xH100",       "sim:-1x8xH100",
-					   "sim:1x1xH 100",  "sim:4000x1xA,4000x1xB",
-					   "sim:1x4xH100/0", "sim:1x4xH100/5",
-					   "sim:1x16xH100/9" };
+	static const char *const bad[] = { "sim:",
+					   "sim:4",
+					   "sim:4x8",
+					   "sim:0x8xH100",
+					   "sim:4x33xH100",
+					   "sim:4097x1xH100",
+					   "4x8xH100",
+					   "sim:-1x8xH100",
+					   "sim:1x1xH 100",
+					   "sim:4000x1xA,4000x1xB",
+					   "sim:1x4xH100/0",
+					   "sim:1x4xH100/5",
+					   "sim:1x16xH100/9",
+					   "sim:1x4xH100/2/numa=2",
+					   "sim:1x4xH100/islands=5",
+					   "sim:1x4xH100/rack=0",
+					   "sim:1x4xH100/row=2" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct nodes_found found;
 		err = (struct err){ 0 };
@@ -321,6 +355,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(simulated_nodes_are_declared_by_one_word, start,
 						stop),
 		cmocka_unit_test_setup_teardown(simulated_numa_nodes_share_gpus_and_processors_out,
+						start, stop),
+		cmocka_unit_test_setup_teardown(simulated_nodes_stand_in_racks_and_have_islands,
 						start, stop),
 		cmocka_unit_test_setup_teardown(numa_nodes_of_this_machine_come_from_hwloc, start,
 						stop),

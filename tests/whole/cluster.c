@@ -640,7 +640,9 @@ const struct nodes_found *cluster_nodes(void)
 {
 	static struct node_found nodes[NODES];
 	static char names[NODES][8];
-	static struct nodes_found found = { .nodes = nodes, .count = NODES, .remark = "" };
+	static struct nodes_found found = {
+		.nodes = nodes, .count = NODES, .levels = "", .remark = ""
+	};
 
 	for (uint32_t i = 0; i < NODES; i++) {
 		snprintf(names[i], sizeof(names[i]), "n%u", i);
@@ -652,7 +654,8 @@ const struct nodes_found *cluster_nodes(void)
 						.gpu_memory_mib = 81920,
 						.cpu_milli = 64000,
 						.ram_mib = 524288,
-						.simulated = true };
+						.simulated = true,
+						.domains = "" };
 	}
 	return &found;
 }
