@@ -276,6 +276,7 @@ static void demands_make(struct standings *s, const struct standings *before, st
 	for (uint32_t id = 0; id < s->count; id++) {
 		struct standing *at = &s->at[id];
 		const struct standing *was = before && id < before->count ? &before->at[id] : NULL;
+		const struct queue_view *qv = &s->view->queues.at[id];
 
 		/* Twice, so that the few jobs by which the facts differ make no difference. */
 		if (was && was->wait >= 2 * s->enough && !has_calendar(s, id) &&
@@ -288,8 +289,9 @@ static void demands_make(struct standings *s, const struct standings *before, st
 		}
 		at->wait = least(at->wait, 2 * s->enough);
 		at->wait_critical = least(at->wait_critical, 2 * s->enough);
-		at->demand = at->use + at->wait;
-		at->demand_critical = at->critical + at->wait_critical;
+		at->demand =
+			at->use + at->wait + qv->again[TIER_STANDARD] + qv->again[TIER_CRITICAL];
+		at->demand_critical = at->critical + at->wait_critical + qv->again[TIER_CRITICAL];
 		at->own_demand = least(at->demand, at->limit);
 		at->own_demand_critical = least(at->demand_critical, at->own_demand);
 	}

@@ -24,7 +24,8 @@ struct standing {
 	int64_t weight;
 	int64_t hold, plan, use;
 	int64_t critical; /* part of use */
-	int64_t demand, demand_critical; /* use and what waits, never more than the limit */
+	int64_t demand,
+		demand_critical; /* use, what waits, and what will wait when it has left; never more than the limit */
 	int64_t share;
 	/* The part of the jobs that sit in the queue itself; with no queues below it, all. */
 	int64_t own_use, own_demand, own_demand_critical, own_share;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/model/roles.h"
 #include "core/scheduling/dominant.h"
 #include "core/scheduling/arrays.h"
 #include "core/scheduling/window.h"
@@ -124,7 +125,8 @@ static void run_leave(struct view *view, const struct facts *facts, uint32_t id)
 		sorted_remove(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] -= jv->share;
 	queue->leave[jv->tier] -= jv->leave_share;
-	jv->leave_share = 0;
+	queue->again[jv->tier] -= jv->again_share;
+	jv->leave_share = jv->again_share = 0;
 	set_move(view, &view->leaving, &jv->leaving, false, id);
 	set_move(view, &view->warned, &jv->warned, false, id);
 	set_move(view, &view->lacking, &jv->lacking, false, id);
@@ -184,12 +186,32 @@ static int64_t run_end_ms(const struct facts *facts, const struct job *job,
 	return end_ms > 0 ? end_ms : 1;
 }
 
+/* Once its attempt has left, the job waits; not where it is to end, goes on at a place that is promised to it, or may not run then. */
+static bool job_waits_again(const struct facts *facts, const struct job *job,
+			    const struct attempt *attempt)
+{
+	if (job->cancel_asked || job->held || job->promise ||
+	    shape_get(facts, job->shape)->window.v)
+		return false;
+	return attempt->state != ATTEMPT_STOPPING || attempt->why == STOP_EVICTED ||
+	       attempt->why == STOP_NODE || attempt->why == STOP_LOST;
+}
+
+static int64_t least_width_share(const struct facts *facts, const struct job_view *jv,
+				 const struct job *job)
+{
+	const struct shape *shape = shape_get(facts, job->shape);
+	int64_t least = shape_gpus(shape, shape->tasks_min) * GPU_SHARE;
+
+	return !shape_is_part(shape) && least < jv->share ? least : jv->share;
+}
+
 static void job_run_sync(struct view *view, const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	struct job_view *jv = job_view_edit(view, id);
 	const struct attempt *attempt;
-	int64_t leave_share;
+	int64_t leave_share, again_share;
 	bool leaving;
 
 	if (jv->attempt && jv->attempt != job->attempt.v) {
@@ -225,6 +247,11 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 			      : 0;
 	view->queues.at[jv->queue].leave[jv->tier] += leave_share - jv->leave_share;
 	jv->leave_share = leave_share;
+	again_share = leaving && job_waits_again(facts, job, attempt)
+			      ? least_width_share(facts, jv, job)
+			      : 0;
+	view->queues.at[jv->queue].again[jv->tier] += again_share - jv->again_share;
+	jv->again_share = again_share;
 	set_move(view, &view->lacking, &jv->lacking,
 		 attempt->lacks_ms && attempt->state == ATTEMPT_ACTIVE, id);
 	time_move(view, &view->narrow, &jv->grow_ms, attempt_grow_ms(facts, job, attempt), id);

@@ -38,6 +38,7 @@ struct job_view {
 	uint64_t rank; /* under which it runs, or waits in a limited array */
 	int64_t share; /* GPU shares its attempt holds */
 	int64_t leave_share; /* of these, what it will give up soon */
+	int64_t again_share; /* of these, what it wants again when it has left: its least width, if it will wait */
 	int64_t grow_ms; /* in `narrow`; 0 = not there */
 	int64_t since_ms; /* released, or else placed */
 	int64_t deadline_ms; /* in `deadlines`; 0 = none */
@@ -95,6 +96,7 @@ struct queue_view {
 	int64_t widest; /* no job in its line has a larger share */
 	int64_t hold[TIERS]; /* shares held by attempts */
 	int64_t leave[TIERS]; /* of these, by attempts that were warned or stopped */
+	int64_t again[TIERS]; /* of these, what they will wait for when they have left */
 	int64_t promised[TIERS];
 	struct amounts holds; /* its standard and critical work; true while the space is */
 	uint32_t parent; /* of the tree; children are linked by name */

@@ -33,6 +33,7 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 		CHECK(qa->wait[tier] == qb->wait[tier] && qa->waits[tier] == qb->waits[tier]);
 		CHECK(qa->hold[tier] == qb->hold[tier]);
 		CHECK(qa->leave[tier] == qb->leave[tier]);
+		CHECK(qa->again[tier] == qb->again[tier]);
 		CHECK(qa->promised[tier] == qb->promised[tier]);
 	}
 }
