@@ -8,6 +8,7 @@
 
 #include "api/call.h"
 #include "base/check.h"
+#include "core/fabric/describe.h"
 #include "core/fabric/known.h"
 #include "sim/fabric_file.h"
 #include "sim/reader.h"
@@ -319,15 +320,38 @@ static void level_add(struct buf *out, const char *name, const struct level_spee
 	out_end(out, '}');
 }
 
+/* Who told of the hosts of a make, the first word first: "file, discovery"; "model" where nobody did. */
+static void make_sources(struct buf *out, bool file, bool found, bool declared)
+{
+	AUTO_BUF text = BUF_INIT;
+
+	if (file)
+		buf_adds(&text, "file");
+	if (found)
+		buf_addf(&text, "%sdiscovery", text.size ? ", " : "");
+	if (declared)
+		buf_addf(&text, "%sdeclared", text.size ? ", " : "");
+	out_text(out, "from", text.size ? buf_text(&text) : "model");
+}
+
 static void make_add(struct buf *out, const struct facts *f, uint32_t row)
 {
 	const struct make *make = &f->fabric.make[row - 1];
+	bool file = false, found = false, declared = false;
 	int64_t nodes = 0;
 
 	for (uint32_t id = 1; id <= f->nodes.count; id++) {
 		const struct node *node = node_get(f, (struct node_id){ id });
 
-		nodes += node->state != NODE_GONE && node->make == row;
+		if (node->state == NODE_GONE || node->make != row)
+			continue;
+		nodes++;
+		file = file || node->said & ((UINT32_C(1) << FABRIC_KEYS) - 1);
+		if (!(node->found.given & ~(uint32_t)FOUND_PROCESSES))
+			continue;
+		file = file || node->found.source == SOURCE_FILE;
+		found = found || node->found.source == SOURCE_DISCOVERY;
+		declared = declared || node->found.source == SOURCE_DECLARED;
 	}
 	out_object(out, NULL);
 	out_int(out, "make", row);
@@ -343,6 +367,7 @@ static void make_add(struct buf *out, const struct facts *f, uint32_t row)
 	out_int(out, "between_switches_mbps", make->numa_mbps);
 	out_int(out, "between_numa_mbps", make->socket_mbps);
 	out_int(out, "memory_mbps", make->memory_mbps);
+	make_sources(out, file, found, declared);
 	out_end(out, '}');
 }
 

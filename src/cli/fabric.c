@@ -43,10 +43,15 @@ static void cell_numa(const json_t *row, struct buf *out)
 }
 
 static const struct column columns[] = {
-	{ "NODES", "nodes", CELL_INT },        { "GPUS", "gpus", CELL_INT },
-	{ "MODEL", "model", CELL_TEXT },       { "CARDS", .cell = cell_cards },
-	{ "NVLINK", .cell = cell_nvlink },     { "PCIE", .cell = cell_pcie },
-	{ "BETWEEN-NUMA", .cell = cell_numa }, { 0 },
+	{ "NODES", "nodes", CELL_INT },
+	{ "GPUS", "gpus", CELL_INT },
+	{ "MODEL", "model", CELL_TEXT },
+	{ "CARDS", .cell = cell_cards },
+	{ "NVLINK", .cell = cell_nvlink },
+	{ "PCIE", .cell = cell_pcie },
+	{ "BETWEEN-NUMA", .cell = cell_numa },
+	{ "FROM", "from", CELL_TEXT },
+	{ 0 },
 };
 
 static void add_levels(const json_t *levels, struct buf *out)

@@ -37,7 +37,8 @@ def test_what_the_driver_tells_is_shown_and_from_where(machine):
     assert "0,2_1,3" in d.run("nodes", "facts", d.ask("nodes")[0]["name"]).out
     fabric = d.ask("fabric")
     assert fabric["known"] is True
-    assert [(m["gpus"], m["nvlink_mbps"], m["reduce_mbps"]) for m in fabric["makes"]] == [(4, 48000, 0)]
+    assert [(m["gpus"], m["nvlink_mbps"], m["reduce_mbps"], m["from"]) for m in fabric["makes"]] == [(4, 48000, 0, "discovery")]
+    assert "discovery" in d.run("fabric").out
 
 
 def test_gpus_joined_by_nvlink_go_together(machine):
@@ -78,6 +79,7 @@ def test_a_file_comes_before_what_was_found_and_stays_over_restarts(machine, tmp
     facts = facts_of(d)
     assert facts["islands"] == ("0-1 2-3", "file") and facts["nvlink"] == ("100.0 GB/s", "file")
     assert facts["nics"] == ("2", "file") and facts["nic"] == ("48.0 GB/s", "file")
+    assert [m["from"] for m in d.ask("fabric")["makes"]] == ["file, discovery"]
     assert facts["switches"] == ("0-1 2-3", "discovery") and facts["pcie"] == ("24.0 GB/s", "discovery")
     d.stop()
     told.say(*PAIRS[:-1], "pcie 5 16", "driver 560.1")
