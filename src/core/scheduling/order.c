@@ -368,8 +368,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 				   const struct verdict *closed_why, int64_t end_ms)
 {
 	struct verdict why = { 0 };
-	bool declared = job_get(pass->facts, (struct job_id){ id })->limit_ms > 0,
-	     reserved = end_ms && fits_without_reservations(pass, shape, memo);
+	bool reserved = end_ms && fits_without_reservations(pass, shape, memo);
 
 	if (!reserved && evict_for(pass, id, LACKS_PLACE) == 0)
 		return TRY_STARTED;
@@ -377,7 +376,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 		return TRY_BLOCKED;
 	if (watches(pass)) {
 		if (reserved)
-			why = reserve_why(pass, end_ms, declared);
+			why = reserve_why(pass);
 		else
 			place_why(pass, shape, closed_why, &why);
 		watch_note(pass, bucket, id, &why);
@@ -474,8 +473,11 @@ static bool memo_says_no(struct pass *pass, const struct shape *shape, struct sh
 {
 	struct place_request request;
 
-	if (memo->never || (memo->no_end_ms[declared] && end_ms >= memo->no_end_ms[declared] - 1))
+	if (memo->never)
 		return true;
+	if (!pass->wanted_queue && memo->no_end_ms[declared] &&
+	    end_ms >= memo->no_end_ms[declared] - 1)
+		return true; /* from who makes room less is kept */
 	if (!reserve_bare_is_known(pass) || anew_may_help(pass))
 		return false;
 	request = pass_request(pass, shape, shape->tasks_min);
@@ -500,7 +502,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		return TRY_BLOCKED;
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = job_leaves_ms(pass->facts, job);
-	reserve_want(pass, end_ms, job->limit_ms > 0);
+	reserve_want(pass, job, end_ms);
 	blocks_for(pass, job, job_leaves_ms(pass->facts, job));
 	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
@@ -535,7 +537,8 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 			pass_start(pass, id, &place, false);
 			return TRY_STARTED;
 		}
-		memo->no_end_ms[job->limit_ms > 0] = end_ms + 1;
+		if (!pass->wanted_queue)
+			memo->no_end_ms[job->limit_ms > 0] = end_ms + 1;
 		memo->never = !pass->applied;
 	}
 	return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);

@@ -50,6 +50,9 @@ struct reservation {
 	bool is_kept;
 	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
 	bool claim; /* its job fits in its queue's share: lent only to work whose declared limit ends before */
+	bool lent; /* its job takes turns and is not due: to its equals that can save whatever their end, they make room in theirs */
+	uint32_t queue;
+	uint64_t rank;
 	const struct shape *shape;
 	uint32_t turn; /* how many were found before it in this pass */
 };
@@ -194,8 +197,13 @@ struct pass {
 	uint32_t reservation_count, applied; /* applied: those that are kept in the space */
 	int64_t layer_end_ms; /* for whom they are: see reserve_layer. -1 = look again */
 	bool layer_declared;
+	uint32_t
+		layer_queue; /* of a job that can save, and makes room for its equals; 0 = it does not */
+	uint64_t layer_rank;
 	int64_t wanted_end_ms; /* for whom they are to be, when the space is looked at next */
 	bool wanted_declared;
+	uint32_t wanted_queue;
+	uint64_t wanted_rank;
 	uint32_t *bare, *bare_masks; /* reserve_may_fit; NULL = not yet made */
 	uint32_t bare_changes; /* 1 + changes when it was made, */
 	uint32_t bare_set; /* ... and the set of blocks */
@@ -348,8 +356,8 @@ bool reserve_for(struct pass *pass, uint32_t job);
 /* Keeps in the space what a job that may run until end_ms may not use, and nothing else; 0 = it can be stopped at once.
  * `declared`: end_ms is its limit, not what is expected. */
 void reserve_layer(struct pass *pass, int64_t end_ms, bool declared);
-/* The same in two steps: most jobs never come to the second. Whoever looks at the space for the job at hand calls it before. */
-void reserve_want(struct pass *pass, int64_t end_ms, bool declared);
+/* The same for a job, in two steps: most jobs never come to the second. Whoever looks at the space for the job at hand calls it before. */
+void reserve_want(struct pass *pass, const struct job *job, int64_t end_ms);
 void reserve_keep(struct pass *pass);
 /* Is any reservation kept from such a job? */
 bool reserve_is_in_way(const struct pass *pass);
@@ -363,7 +371,7 @@ bool reserve_bare_is_known(const struct pass *pass);
 bool reserve_fits_bare(struct pass *pass, const struct place_request *request);
 bool reserve_copy_is_known(const struct pass *pass);
 /* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
-struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared);
+struct verdict reserve_why(const struct pass *pass);
 
 /* ahead.c: when and where the job fits first, when all that runs ends as expected; it is reserved there then. False: not in the ends that
  * were looked at. */

@@ -16,11 +16,15 @@
  * An end that nobody declared is a guess, and waiting for it may be waiting for ever while a place stands empty. So for a job that has
  * waited for less than the policy's `reserve_unsure` only declared ends come: where these don't suffice it has no reservation.
  *
+ * Where turns are taken (evict_turns.c), what is reserved for a job that is not due yet is lent to its equals that can save, whatever
+ * their end: they have their turn behind it, and make room when it has its own. From when it is due on nothing is lent.
+ *
  * What was found is a fact, and is kept as long as it holds (reserve_kept.c).
  */
 #include <string.h>
 
 #include "base/check.h"
+#include "core/scheduling/due.h"
 #include "core/scheduling/pass.h"
 
 /* --- what is kept in the space ----------------------------------------------------------------------- */
@@ -45,11 +49,19 @@ static void reservation_free(struct pass *pass, struct reservation *r)
 	pass->applied--;
 }
 
-static bool is_in_the_way(const struct reservation *r, int64_t end_ms, bool declared)
+/* queue, rank: of a job that makes room for its equals in its turn; 0 = of any other. */
+static bool is_in_the_way(const struct reservation *r, int64_t end_ms, bool declared,
+			  uint32_t queue, uint64_t rank)
 {
-	if (!end_ms)
+	if (!end_ms || (r->lent && r->queue == queue && r->rank == rank))
 		return false;
 	return r->collects || (r->claim && !declared) || r->start_ms < end_ms;
+}
+
+static bool is_in_wanted_way(const struct pass *pass, const struct reservation *r)
+{
+	return is_in_the_way(r, pass->wanted_end_ms, pass->wanted_declared, pass->wanted_queue,
+			     pass->wanted_rank);
 }
 
 static void moves_count(struct pass *pass, uint32_t count)
@@ -60,15 +72,19 @@ static void moves_count(struct pass *pass, uint32_t count)
 	pass->moves += count;
 }
 
-void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
+static void layer_make(struct pass *pass, int64_t end_ms, bool declared, uint32_t queue,
+		       uint64_t rank)
 {
-	if (pass->layer_end_ms == end_ms && pass->layer_declared == declared)
+	if (pass->layer_end_ms == end_ms && pass->layer_declared == declared &&
+	    pass->layer_queue == queue && pass->layer_rank == rank)
 		return;
 	pass->layer_end_ms = end_ms;
 	pass->layer_declared = declared;
+	pass->layer_queue = queue;
+	pass->layer_rank = rank;
 	for (uint32_t i = 0; i < pass->reservation_count; i++) {
 		struct reservation *r = &pass->reservations[i];
-		bool wanted = is_in_the_way(r, end_ms, declared);
+		bool wanted = is_in_the_way(r, end_ms, declared, queue, rank);
 
 		if (wanted == r->is_kept)
 			continue;
@@ -80,22 +96,36 @@ void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
 	}
 }
 
-void reserve_want(struct pass *pass, int64_t end_ms, bool declared)
+void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
 {
+	layer_make(pass, end_ms, declared, 0, 0);
+}
+
+static bool takes_turns(const struct pass *pass, const struct job *job)
+{
+	return pass->facts->policy.take_turns && job->tier == TIER_STANDARD;
+}
+
+void reserve_want(struct pass *pass, const struct job *job, int64_t end_ms)
+{
+	bool goes = takes_turns(pass, job) && job->checkpoints;
+
 	pass->wanted_end_ms = end_ms;
-	pass->wanted_declared = declared;
+	pass->wanted_declared = job->limit_ms > 0;
+	pass->wanted_queue = goes ? job->queue.v : 0;
+	pass->wanted_rank = goes ? job_rank(job) : 0;
 }
 
 void reserve_keep(struct pass *pass)
 {
-	reserve_layer(pass, pass->wanted_end_ms, pass->wanted_declared);
+	layer_make(pass, pass->wanted_end_ms, pass->wanted_declared, pass->wanted_queue,
+		   pass->wanted_rank);
 }
 
 bool reserve_is_in_way(const struct pass *pass)
 {
 	for (uint32_t i = 0; i < pass->reservation_count; i++)
-		if (is_in_the_way(&pass->reservations[i], pass->wanted_end_ms,
-				  pass->wanted_declared))
+		if (is_in_wanted_way(pass, &pass->reservations[i]))
 			return true;
 	return false;
 }
@@ -115,14 +145,15 @@ void reserve_layer_before(struct pass *pass, uint32_t turn)
 	}
 }
 
-struct verdict reserve_why(const struct pass *pass, int64_t end_ms, bool declared)
+struct verdict reserve_why(const struct pass *pass)
 {
+	int64_t end_ms = pass->wanted_end_ms;
 	struct verdict why = { .code = REASON_RESERVATION, .need = end_ms };
 
 	for (uint32_t i = 0; i < pass->reservation_count && !why.holder.v; i++) {
 		const struct reservation *r = &pass->reservations[i];
 
-		if (!is_in_the_way(r, end_ms, declared))
+		if (!is_in_wanted_way(pass, r))
 			continue;
 		why.holder.v = r->job;
 		why.have = r->start_ms;
@@ -258,6 +289,14 @@ static void reservation_add(struct pass *pass, const struct reservation *r)
 	pass->reservations[at].turn = pass->reservation_count++;
 }
 
+/* Until then its equals go by the order alone: whoever is due later makes room for it when it has its turn. */
+static bool is_lent(const struct pass *pass, const struct job *job)
+{
+	return takes_turns(pass, job) &&
+	       work_due_ms(pass->facts, job->submitted_ms, job_work_class(pass->facts, job, 0)) >
+		       pass->facts->now_ms;
+}
+
 bool reserve_for(struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
@@ -289,6 +328,9 @@ bool reserve_for(struct pass *pass, uint32_t id)
 		     pass->facts->now_ms - job->state_ms >= pass->facts->policy.collect_after_ms;
 	r.claim = standing_within(&pass->standings, job->queue.v, 0,
 				  shape_share(&pass->view->space, shape, shape->tasks_min));
+	r.lent = is_lent(pass, job);
+	r.queue = job->queue.v;
+	r.rank = job_rank(job);
 	reserve_note(pass, &r);
 	reservation_add(pass, &r);
 	return true;
