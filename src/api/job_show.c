@@ -6,6 +6,7 @@
 #include "api/history_page.h"
 #include "api/jobfile/jobfile.h"
 #include "api/jobfile/jobfile_table.h"
+#include "api/money.h"
 #include "api/planner.h"
 #include "api/tally.h"
 #include "base/check.h"
@@ -375,7 +376,7 @@ void estimate_add(struct buf *out, const struct facts *f, const struct estimate 
 void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
 		     const char *state, const struct explanation *e,
 		     const struct explain_change *change, const struct estimate *estimate,
-		     bool making)
+		     bool making, const struct price_range *price)
 {
 	out_object(out, key);
 	out_int(out, "job", job);
@@ -414,6 +415,8 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 		estimate_add(out, f, estimate);
 	if (making)
 		out_bool(out, "estimate_making", true);
+	if (price)
+		price_add(out, f, job_get(f, (struct job_id){ job })->queue, price);
 	out_bool(out, "simulated", cluster_simulated(f));
 	out_int(out, "seq", (int64_t)f->seq);
 	out_end(out, '}');
@@ -432,6 +435,7 @@ void handle_job_explain(struct call *call)
 	struct job_id id;
 	const struct job *job;
 	struct estimate estimate;
+	struct price_range price = { 0 };
 	struct view *view;
 	int forecast;
 
@@ -443,7 +447,7 @@ void handle_job_explain(struct call *call)
 		change = (struct explain_change){ .text = "" };
 		explain_job(call->facts, NULL, id, call->arena, &e);
 		explanation_add(&out, NULL, call->facts, id.v, job_state_name(job->state), &e,
-				&change, NULL, false);
+				&change, NULL, false, NULL);
 		call_reply(call, 200, &out);
 		return;
 	}
@@ -453,8 +457,10 @@ void handle_job_explain(struct call *call)
 	view = planner_enter(call->api->planner, call->frozen, id.v, &facts);
 	explain_job(facts, view, id, call->arena, &e);
 	explain_change(facts, view, id, call->arena, &change);
+	if (!job_state_is_final(job->state))
+		core_price(facts, view, id, NULL, &price);
 	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e, &change,
-			forecast ? NULL : &estimate, forecast == FORECAST_MAKING);
+			forecast ? NULL : &estimate, forecast == FORECAST_MAKING, &price);
 	planner_leave(call->api->planner);
 	call_reply(call, 200, &out);
 }

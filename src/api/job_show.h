@@ -11,7 +11,8 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 		     const char *state, const struct explanation *e,
 		     const struct explain_change *change, /* NULL: none was looked for */
 		     const struct estimate *estimate, /* NULL: nothing is known */
-		     bool making); /* an estimate is being made */
+		     bool making, /* an estimate is being made */
+		     const struct price_range *price); /* NULL: it has ended */
 /* As "estimate", when its start is known. */
 void estimate_add(struct buf *out, const struct facts *f, const struct estimate *estimate);
 /* Why it is in its state, as it was recorded; "" while it runs: what was said of an earlier attempt is over. */

@@ -2,6 +2,7 @@
 /* Prices of GPUs; amounts are texts with at most six decimals, kept exactly in millionths. */
 #include "api/money.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/call.h"
@@ -29,6 +30,37 @@ const char *money_text(struct arena *arena, int64_t micro)
 {
 	return arena_printf(arena, "%lld.%06lld", (long long)(micro / 1000000),
 			    (long long)(micro % 1000000));
+}
+
+static const char *queue_currency(const struct facts *f, struct queue_id queue)
+{
+	for (; queue.v; queue = queue_get(f, queue)->parent)
+		if (queue_get(f, queue)->currency.v)
+			return facts_name(f, queue_get(f, queue)->currency);
+	return "";
+}
+
+static void money_add(struct buf *out, const char *key, int64_t micro)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "%lld.%06lld", (long long)(micro / 1000000),
+		 (long long)(micro % 1000000));
+	out_text(out, key, text);
+}
+
+void price_add(struct buf *out, const struct facts *f, struct queue_id queue,
+	       const struct price_range *price)
+{
+	if (!price->known)
+		return;
+	out_object(out, "price");
+	money_add(out, "per_hour", price->per_hour_micro);
+	money_add(out, "likely", price->likely_micro);
+	money_add(out, "safe", price->safe_micro);
+	out_text(out, "currency", queue_currency(f, queue));
+	out_bool(out, "placed", price->placed);
+	out_end(out, '}');
 }
 
 int money_read(const struct conf *body, const char *key, int64_t *ret_micro, struct err *err)

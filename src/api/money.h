@@ -5,9 +5,13 @@
 #include <stdint.h>
 #include "base/arena.h"
 #include "base/conf.h"
+#include "core/core.h"
 
 bool money_parse(const char *text, int64_t *ret_micro);
 const char *money_text(struct arena *arena, int64_t micro);
+/* As "price", where models have prices; in the currency of the queue's budget, or of the first one above that has one. */
+void price_add(struct buf *out, const struct facts *f, struct queue_id queue,
+	       const struct price_range *price);
 /* The body's member: an amount, or "none" as -1. It must be there. */
 int money_read(const struct conf *body, const char *key, int64_t *ret_micro, struct err *err)
 	MUST_CHECK;

@@ -8,6 +8,8 @@
 #include "api/call.h"
 #include "api/order.h"
 #include "api/money.h"
+#include "api/zones.h"
+#include "core/scheduling/spend.h"
 #include "api/tally.h"
 #include "base/check.h"
 #include "base/parse.h"
@@ -49,7 +51,8 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_text(out, "guarantee_models",
 		 models_say(f, q->guarantee_model, q->guarantee_model_share, arena));
 	if (q->budget_ms) {
-		out_text(out, "budget_left", money_text(arena, q->budget_micro));
+		out_text(out, "budget_left", money_text(arena, queue_left_micro(q)));
+		out_text(out, "budget_spent", money_text(arena, q->spent_micro));
 		out_int(out, "budget_ms", q->budget_ms);
 		out_text(out, "currency", facts_name(f, q->currency));
 	}
@@ -348,8 +351,8 @@ static enum relation queue_relation(const struct call *call, const char *name, c
 
 void handle_queue_set(struct call *call)
 {
-	struct event event = call_event(call, EVENT_QUEUE_SET);
-	struct event_queue_set *e = &event.queue_set;
+	struct event events[2] = { { 0 }, call_event(call, EVENT_QUEUE_SET) };
+	struct event_queue_set *e = &events[1].queue_set;
 	const char *name = call->match.param[0];
 	struct err err = { 0 };
 
@@ -358,8 +361,13 @@ void handle_queue_set(struct call *call)
 	    call_permit(call, queue_relation(call, name, e->parent, e->team),
 			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
 		call_fail(call, &err);
+	else if (zone_wanted(call, e->calendar, &events[0], &err) < 0 &&
+		 err_prefix(&err, "queue \"%s\": calendar", name) < 0)
+		call_fail(call, &err);
+	else if (events[0].kind)
+		call_send_all(call, events, 2);
 	else
-		call_send(call, &event);
+		call_send(call, &events[1]);
 }
 
 /* The unit stays as it was when none is given. */

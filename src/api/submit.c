@@ -11,7 +11,9 @@
 #include "api/forecast.h"
 #include "api/job_show.h"
 #include "api/jobfile/jobfile.h"
+#include "api/money.h"
 #include "api/planner.h"
+#include "api/zones.h"
 #include "base/check.h"
 #include "base/conf.h"
 #include "base/digest.h"
@@ -22,6 +24,8 @@ enum { KEY_MAX = 255, FILE_NAME_MAX = 200, EVENT_BYTES_USUAL = 1000, ANSWER_BYTE
 struct submission {
 	struct call *call;
 	struct job_request request;
+	struct event zone; /* that its window needs, to be told before; kind 0 = none */
+	struct command *command; /* waits until that is known */
 	const char *prospect;
 };
 
@@ -165,7 +169,13 @@ static int submission_permit(struct submission *s, struct err *err)
 	rc = depends_read(call, &s->request, err);
 	if (rc >= 0)
 		rc = owner_fill(call, job, err);
-	return rc < 0 ? rc : queue_permit(call, job->queue, err);
+	if (rc >= 0)
+		rc = queue_permit(call, job->queue, err);
+	if (rc < 0)
+		return rc;
+	rc = zone_wanted(call, job->window, &s->zone, err);
+	s->zone.seq = call->facts->seq; /* for copies: it counts as no step of theirs */
+	return rc < 0 ? err_prefix(err, "window") : 0;
 }
 
 static int submission_read(struct submission *s, struct err *err)
@@ -217,6 +227,18 @@ static void submitted(void *context, const struct command_reply *reply)
 	call_reply(s->call, reply->already ? 200 : 201, &out);
 }
 
+static void zone_told(void *context, const struct command_reply *reply)
+{
+	struct submission *s = context;
+
+	if (reply->err.code != ERR_NONE) {
+		command_destroy(s->command);
+		call_fail(s->call, &reply->err);
+		return;
+	}
+	s->call->api->backend->send(s->call->api->backend->context, s->command);
+}
+
 static void submission_send(struct submission *s)
 {
 	struct call *call = s->call;
@@ -227,6 +249,12 @@ static void submission_send(struct submission *s)
 	call_release(call);
 	command->context = s;
 	command->done = submitted;
+	if (s->zone.kind) {
+		s->command = command;
+		command = command_create(&s->zone, NULL, 0);
+		command->context = s;
+		command->done = zone_told;
+	}
 	call->api->backend->send(call->api->backend->context, command);
 }
 
@@ -304,24 +332,35 @@ static void planned_add(struct buf *out, const struct submission *s, const struc
 	if (run.placed)
 		places_add(out, facts, run.placed);
 	if (!run.starts_now)
-		explanation_add(out, "why", facts, 0, "queued", &run.why, NULL, NULL, false);
+		explanation_add(out, "why", facts, 0, "queued", &run.why, NULL, NULL, false, NULL);
 	if (estimate)
 		estimate_add(out, facts, estimate);
+	price_add(out, facts, facts_queue_find(facts, event->job_submitted.queue), &run.price);
 	out_end(out, '}');
+}
+
+/* A copy that knows the clock of its window. */
+static void facts_copy(const struct submission *s, const struct facts *facts, struct facts *ret)
+{
+	facts_freeze(facts, ret);
+	if (s->zone.kind)
+		apply(ret, &s->zone);
 }
 
 static int dry_run(struct submission *s, struct buf *out, struct err *err)
 {
-	const struct facts *facts = s->call->facts;
+	struct facts facts;
 	struct estimate estimate;
 	struct event event;
-	int rc = planned_admit(s, facts, &event, err);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	planned_add(out, s, facts, &event,
-		    forecast_new(facts, &event, 1, &estimate) ? &estimate : NULL);
-	return 0;
+	facts_copy(s, s->call->facts, &facts);
+	rc = planned_admit(s, &facts, &event, err);
+	if (rc >= 0)
+		planned_add(out, s, &facts, &event,
+			    forecast_new(&facts, &event, 1, &estimate) ? &estimate : NULL);
+	facts_deinit(&facts);
+	return rc;
 }
 
 static void submission_consider(void *argument)
@@ -399,20 +438,27 @@ static int planning_read(struct call *call, struct planning *p, struct err *err)
 
 static int planning_answer(struct call *call, struct planning *p, struct buf *out, struct err *err)
 {
-	struct facts copy;
+	struct facts copy, clocks;
 	int rc = 0;
 
-	facts_freeze(call->facts, &copy);
+	facts_freeze(call->facts, &clocks);
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->jobs[i].zone.kind)
+			apply(&clocks, &p->jobs[i].zone);
+	facts_freeze(&clocks, &copy);
 	for (uint32_t i = 0; i < p->count && rc >= 0; i++) {
 		rc = planned_admit(&p->jobs[i], &copy, &p->events[i], err);
 		if (rc >= 0)
 			apply(&copy, &p->events[i]);
 	}
 	facts_deinit(&copy);
-	if (rc < 0)
+	if (rc < 0) {
+		facts_deinit(&clocks);
 		return rc;
-	(void)forecast_new(call->facts, p->events, p->count, p->estimates);
-	facts_freeze(call->facts, &copy);
+	}
+	(void)forecast_new(&clocks, p->events, p->count, p->estimates);
+	facts_freeze(&clocks, &copy);
+	facts_deinit(&clocks);
 	out_object(out, NULL);
 	out_list(out, "jobs");
 	for (uint32_t i = 0; i < p->count; i++) {

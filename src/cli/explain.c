@@ -92,6 +92,7 @@ static int show_one(struct invocation *in, struct client *client, const struct o
 			buf_adds(
 				&out,
 				"An estimate of its start is being made; ask again in a moment.\n");
+		say_price(answer, &out);
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
 		add_change(answer, &out);
 		if (state_is_final(get_text(answer, "state")))

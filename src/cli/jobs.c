@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/nouns.h"
 #include "cli/problem.h"
 #include "cli/prose.h"
 
@@ -371,6 +372,25 @@ void say_estimate(const json_t *answer, struct buf *out)
 	buf_addf(out, ". As of %s.\n", minute_text(at_ms, at_ms, text));
 }
 
+/* What it is expected to cost: "About 12.00 EUR, 18.40 EUR at most in 9 of 10 cases (3.20 EUR an hour)". */
+void say_price(const json_t *answer, struct buf *out)
+{
+	const json_t *price = json_object_get(answer, "price");
+	const char *currency = get_text(price, "currency");
+
+	if (!price)
+		return;
+	buf_adds(out, "Expected cost: ");
+	say_money(out, get_text(price, "likely"), currency);
+	buf_adds(out, ", at most ");
+	say_money(out, get_text(price, "safe"), currency);
+	buf_adds(out, " in 9 of 10 cases (");
+	say_money(out, get_text(price, "per_hour"), currency);
+	buf_adds(out, get_bool(price, "placed")
+			      ? " an hour there).\n"
+			      : " an hour on the cheapest GPUs that it accepts).\n");
+}
+
 int show_dry_run(const struct output *output, const json_t *answer)
 {
 	const json_t *why = json_object_get(answer, "why");
@@ -410,6 +430,7 @@ int show_dry_run(const struct output *output, const json_t *answer)
 	}
 	if (!get_bool(answer, "starts_now"))
 		say_estimate(answer, &out);
+	say_price(answer, &out);
 	add_dry_prospect(prospect, never, &out);
 	prose_wrap(&out, output->width, 2);
 	output_buf(&out);

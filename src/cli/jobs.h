@@ -12,6 +12,7 @@ void say_submitted(const json_t *answer); /* on stderr: number, queue, what may 
 void show_submitted(const struct output *output, const json_t *answer);
 /* "Estimated start: about ..." from the answer's `estimate`; nothing where there is none. */
 void say_estimate(const json_t *answer, struct buf *out);
+void say_price(const json_t *answer, struct buf *out);
 int show_dry_run(const struct output *output, const json_t *answer); /* exit status */
 /* Why the job ended, in full where the job itself has only the beginning. In the arena or the job. */
 const char *job_whole_reason(struct client *client, struct arena *arena, const json_t *job);

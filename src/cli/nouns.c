@@ -38,6 +38,18 @@ void cell_money(const char *amount, const char *currency, struct buf *out)
 	}
 }
 
+void say_money(struct buf *out, const char *amount, const char *currency)
+{
+	AUTO_BUF cell = BUF_INIT;
+
+	cell_money(amount, "", &cell);
+	buf_adds(out, buf_text(&cell));
+	if (*currency) {
+		buf_addc(out, ' ');
+		say_text(out, currency);
+	}
+}
+
 int change_noun(struct client *client, const char *method, const char *path, const json_t *body,
 		const char *done, const char *what, struct err *err)
 {

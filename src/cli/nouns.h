@@ -13,6 +13,7 @@ int show_noun(struct client *client, const struct output *output, const char *pa
 	MUST_CHECK;
 /* "12.50", "12.50_EUR", "0.000125": an amount as the API gives it (six decimals), with two or as many as it has. */
 void cell_money(const char *amount, const char *currency, struct buf *out);
+void say_money(struct buf *out, const char *amount, const char *currency); /* in a sentence */
 /* Sends a change and says "WHAT DONE". */
 int change_noun(struct client *client, const char *method, const char *path, const json_t *body,
 		const char *done, const char *what, struct err *err) MUST_CHECK;

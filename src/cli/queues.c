@@ -185,7 +185,7 @@ static const struct flag set_flags[] = {
 	{ "limit-cpus", 0, "N", "processors it may never pass; 0 = no limit", false },
 	{ "limit-memory", 0, "SIZE", "memory it may never pass: 512GiB; 0 = no limit", false },
 	{ "calendar", 0, "WINDOWS",
-	  "when its jobs may start: \"mon-fri 20:00-08:00, sat-sun, utc+1\"; default always",
+	  "when its jobs may start: \"mon-fri 20:00-08:00, sat-sun, Europe/Berlin\"; default always",
 	  false },
 	{ 0 },
 };

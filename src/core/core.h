@@ -220,12 +220,24 @@ void explain_change(const struct facts *facts, struct view *view, struct job_id 
 /* What may happen to the job, in one sentence, for the moment of submission: "Standard job: it may be stopped for ... after a checkpoint". */
 const char *explain_prospect(const struct facts *facts, struct view *view,
 			     const struct event *job_submitted, struct arena *arena);
+/* What a job is expected to cost, by the prices of models as they are now and the spread of its run time (scheduling/estimate.h). */
+struct price_range {
+	bool known; /* some model has a price */
+	bool placed; /* at the place it has, or would get; else at its least width on the cheapest model that it accepts */
+	int64_t per_hour_micro;
+	int64_t likely_micro,
+		safe_micro; /* no more than that in half, in 9 of 10 cases; of one that runs: from now on */
+};
+/* placed: ATTEMPT_PLACED or PROMISE_MADE that was decided for it, or NULL. */
+void core_price(const struct facts *facts, struct view *view, struct job_id job,
+		const struct event *placed, struct price_range *ret);
 /* As if this JOB_SUBMITTED (admitted form) were decided now on a copy: would it start, where, else why not. Changes nothing. */
 struct dry_run {
 	bool starts_now;
 	uint32_t victims;
 	const struct event *placed; /* ATTEMPT_PLACED or PROMISE_MADE, NULL */
 	struct explanation why;
+	struct price_range price;
 };
 void core_dry_run(const struct facts *facts, const struct event *job_submitted, struct arena *arena,
 		  struct dry_run *ret);

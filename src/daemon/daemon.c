@@ -109,12 +109,36 @@ static int start_identity(struct daemon *d, struct batch *batch, struct err *err
 	return core_admit_own(d, batch, &user, err);
 }
 
+/* The machine's zone files may have changed since: laws do. A clock that is gone from them stays as it was. */
+static int start_zones(struct daemon *d, struct batch *batch, struct err *err)
+{
+	for (uint32_t row = 1; row <= d->facts.zones.count; row++) {
+		const struct zone *zone = table_get(&d->facts.zones, row);
+		char name[NAME_MAX_BYTES + 1];
+		struct zone_rules rules;
+		struct err why;
+		struct event event;
+		snprintf(name, sizeof(name), "%s", facts_name(&d->facts, zone->name));
+		if (zone_read(name, &rules, &why) < 0) {
+			log_line(LOG_WARN, "%s; its clock goes on as it was known", why.text);
+			continue;
+		}
+		event = event_zone_make(name, &rules, 0, "fairlead");
+		if (core_admit_own(d, batch, &event, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int start_state(struct daemon *d, struct batch *batch, struct err *err)
 {
 	struct event passed;
 	if (facts_lost_numbers(&d->facts, &passed))
 		core_append(d, batch, &passed);
-	return start_identity(d, batch, err) < 0 || start_machines(d, batch, err) < 0 ? -1 : 0;
+	return start_identity(d, batch, err) < 0 || start_machines(d, batch, err) < 0 ||
+			       start_zones(d, batch, err) < 0
+		       ? -1
+		       : 0;
 }
 
 int start_events(struct daemon *d, struct err *err)

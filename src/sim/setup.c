@@ -9,6 +9,8 @@
 
 #include "base/check.h"
 #include "base/digest.h"
+#include "base/zone.h"
+#include "core/scheduling/calendar.h"
 #include "sim/fabric_file.h"
 #include "sim/runner.h"
 
@@ -151,6 +153,22 @@ int run_set_node(struct run *run, const struct scenario_node *node, struct err *
 	return rc == 0 && node->numa_count ? tell_numa(run, node, err) : rc;
 }
 
+/* The clock that a calendar names comes from this machine's zone files, once. */
+static int set_zone(struct run *run, const char *calendar, int line, struct err *err)
+{
+	struct calendar c;
+	struct zone_rules rules;
+	struct event e;
+
+	if (calendar_parse(calendar, &c, NULL) < 0 || !c.zone_name[0] ||
+	    facts_zone_find(&run->world.facts, c.zone_name))
+		return 0; /* what is wrong with it is said when it is offered */
+	if (zone_read(c.zone_name, &rules, err) < 0)
+		return run_error(run, line, err);
+	e = event_zone_make(c.zone_name, &rules, 0, "scenario");
+	return offer(run, &e, line, err);
+}
+
 int run_set_queue(struct run *run, const struct scenario_queue *queue, struct err *err)
 {
 	struct event e = event_make(EVENT_QUEUE_SET, 0, "scenario");
@@ -172,7 +190,9 @@ int run_set_queue(struct run *run, const struct scenario_queue *queue, struct er
 	e.queue_set.guarantee_model_shares_count = queue->guarantee_model_count;
 	e.queue_set.limit_cpu_milli = queue->limit_cpus * 1000;
 	e.queue_set.limit_ram_mib = queue->limit_ram_mib;
-	rc = offer(run, &e, queue->line, err);
+	rc = set_zone(run, queue->calendar, queue->line, err);
+	if (rc == 0)
+		rc = offer(run, &e, queue->line, err);
 	if (rc < 0 || !queue->budget_said)
 		return rc;
 	e = event_make(EVENT_BUDGET_SET, 0, "scenario");
@@ -411,7 +431,8 @@ int run_submit(struct run *run, uint32_t index, struct err *err)
 	int64_t *depends = depend_ids(run, job->from, &depend_count, err);
 	int rc;
 
-	if (!depends || run_team(run, job->from->team, job->from->line, err) < 0)
+	if (!depends || run_team(run, job->from->team, job->from->line, err) < 0 ||
+	    set_zone(run, job->from->window, job->from->line, err) < 0)
 		return -(int)err->code;
 	e.job_submitted.depends = depends;
 	e.job_submitted.depends_whole = depends + depend_count;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Budgets, prices, guarantees by model and collecting, from the command to what starts."""
 
+import json
+
 import harness
 
 
@@ -112,3 +114,51 @@ def test_guarantees_of_a_model_beyond_what_there_is_are_told():
         done = d.run("queues", "change", "q", "--guarantee-models", "H100=1")
         assert "H100 is guaranteed, and no node has that model" in done.err, done
         assert "H100 is guaranteed, and no node has that model" in d.run("doctor", check=False).out
+
+
+def dry_run(d, job, *words):
+    return " ".join(d.run("submit", "--dry-run", *words, "-", stdin=json.dumps(job)).out.split())
+
+
+def test_what_a_job_would_cost_is_said_before_and_while_it_waits():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        job = {"command": "true", "gpus": 2, "limit": "10h"}
+        assert "price" not in dry_run(d, job, "-o", "json")
+        d.run("prices", "set", "any", "2")
+        d.run("queues", "create", "vision")
+        d.run("queues", "budget", "vision", "100", "--currency", "EUR")
+        words = ("-q", "vision", "-g", "2", "--limit", "10h")
+        job["queue"] = "vision"
+        said = dry_run(d, job)
+        # Of a job with a limit alone no more is known than that it runs for a part of it: 2 GPUs for 5 h, 9 h.
+        assert "Expected cost: 20.00 EUR, at most 36.00 EUR in 9 of 10 cases (4.00 EUR an hour there)." in said, said
+        price = json.loads(dry_run(d, job, "-o", "json"))["price"]
+        assert price == {"per_hour": "4.000000", "likely": "20.000000", "safe": "36.000000", "currency": "EUR", "placed": True}
+        plan = harness.Client(d.data).once("POST", "/api/v1/plan", {"command": ["true"], "queue": "vision", "gpus": 4, "limit": "1h"})[1]
+        assert plan["jobs"][0]["price"]["safe"] == "7.200000", plan
+        hold = submit(d, "-g", "4")
+        d.wait(hold, "running")
+        waits_for = submit(d, *words)
+        said = " ".join(d.run("explain", str(waits_for)).out.split())
+        assert "at most 36.00 EUR in 9 of 10 cases (4.00 EUR an hour on the cheapest GPUs that it accepts)." in said, said
+
+
+def test_what_has_ended_comes_off_the_budget_by_itself():
+    with harness.Daemon(nodes="sim:1x4xH100-80GB") as d:
+        d.run("prices", "set", "any", "3600")  # one a second
+        d.run("queues", "create", "group")
+        d.run("queues", "create", "vision", "--parent", "group")
+        for name in "group", "vision":
+            d.run("queues", "budget", name, "100000")
+        job = d.submit("sleep", "0.5", flags=("-q", "vision", "-g", "2", "--limit", "1h"))
+        d.wait(job, "succeeded")
+        for name in "group", "vision":
+            shown = queue(d, name)
+            spent = float(shown["budget_spent"])
+            assert 1 <= spent < 1000 and abs(float(shown["budget_left"]) - (100000 - spent)) < 1e-6, shown
+        d.kill()
+        d.up()
+        assert float(queue(d, "vision")["budget_spent"]) == spent
+        d.run("queues", "budget", "vision", "50")
+        assert queue(d, "vision")["budget_spent"] == "0.000000" and queue(d, "vision")["budget_left"] == "50.000000"
+

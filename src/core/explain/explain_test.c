@@ -644,9 +644,49 @@ static void where_no_gpu_is_idle_the_end_of_a_job_gives_the_slice(void **state)
 	world_deinit(&w);
 }
 
+static void price_set(struct world *w, const char *model, int64_t per_hour)
+{
+	struct event price = world_event(w, EVENT_PRICE_SET);
+
+	price.price_set.model = model;
+	price.price_set.micro_per_hour = per_hour * 1000000;
+	world_apply(w, &price);
+}
+
+/* 2 GPUs at 2 an hour for a limit of 10 h, which says no more than that it runs for 0 to 10 h: 5 h and 9 h. */
+static void what_a_job_is_expected_to_cost_is_told(void **state)
+{
+	struct price_range price;
+	struct dry_run run;
+	struct event e;
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:4");
+	job = world_submit(&w, (struct wish){ .gpus = 4, .limit_ms = 36000000 });
+	core_price(&w.facts, w.view, (struct job_id){ job }, NULL, &price);
+	assert_false(price.known);
+	price_set(&w, "any", 2);
+	core_price(&w.facts, w.view, (struct job_id){ job }, NULL, &price);
+	assert_true(price.known && !price.placed && price.per_hour_micro == 8000000);
+	assert_true(price.likely_micro == 40000000 && price.safe_micro == 72000000);
+	world_run(&w);
+	e = submission(&w, "default", 2, TIER_STANDARD, 0);
+	e.job_submitted.limit_ms = 36000000;
+	core_dry_run(&w.facts, &e, &w.step, &run);
+	assert_false(run.starts_now);
+	assert_true(run.price.known && !run.price.placed && run.price.safe_micro == 36000000);
+	price_set(&w, "H100-80GB", 3); /* the model of n0 */
+	core_price(&w.facts, w.view, (struct job_id){ job }, NULL, &price);
+	assert_true(price.placed && price.per_hour_micro == 12000000);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_job_is_expected_to_cost_is_told),
 		cmocka_unit_test(the_first_true_reason_is_named),
 		cmocka_unit_test(who_holds_and_who_is_ahead_is_told),
 		cmocka_unit_test(no_end_is_foretold_that_nobody_declared),

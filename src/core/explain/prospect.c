@@ -236,6 +236,10 @@ void core_dry_run(const struct facts *facts, const struct event *job_submitted, 
 		explain_job(&copy, view,
 			    (struct job_id){ (uint32_t)job_submitted->job_submitted.job }, arena,
 			    &ret->why);
+	if (copy.jobs.count >= job_submitted->job_submitted.job)
+		core_price(&copy, view,
+			   (struct job_id){ (uint32_t)job_submitted->job_submitted.job },
+			   ret->placed, &ret->price);
 	view_destroy(view);
 	facts_deinit(&copy);
 }

@@ -407,7 +407,8 @@ static const char *window_remedy(const struct words *w, const struct verdict *v)
 	struct calendar c;
 
 	if (!queue ||
-	    calendar_parse(
+	    calendar_read(
+		    w->facts,
 		    facts_text(w->facts, queue_get(w->facts, (struct queue_id){ queue })->calendar),
 		    &c, NULL) < 0)
 		return "";
@@ -426,7 +427,8 @@ static const char *own_window_remedy(const struct words *w, const struct verdict
 {
 	struct calendar c;
 
-	if (v->have >= 0 || calendar_parse(facts_name(w->facts, w->shape->window), &c, NULL) < 0)
+	if (v->have >= 0 ||
+	    calendar_read(w->facts, facts_name(w->facts, w->shape->window), &c, NULL) < 0)
 		return "waiting until then, or no `window`";
 	return arena_printf(
 		w->arena,

@@ -39,6 +39,10 @@ void job_end_unseen(struct facts *f, struct job_id id);
 void job_wait_unseen(struct facts *f, struct job_id id);
 void job_set_state(struct facts *f, struct job_id id, uint8_t state);
 
+/* What has ended comes off the budgets of these queues. */
+void queues_charge(struct facts *f, const int64_t *queues, uint32_t count, const int64_t *micro,
+		   uint32_t micro_count);
+
 /* Numbers from outside, brought into range: apply is total. */
 /* Parts of GPUs by rank make sense: none, or one of each for every task. */
 bool parts_fit(const int64_t *parts, uint32_t count, const int64_t *mib, uint32_t mib_count,

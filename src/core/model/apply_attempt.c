@@ -266,6 +266,7 @@ static void job_charge(struct facts *f, struct job_id id, const struct event_att
 	job->lost_gpu_ms = add_saturating(job->lost_gpu_ms, clamp_positive(e->lost_gpu_ms));
 	job->run_ms = add_saturating(job->run_ms, clamp_positive(kept));
 	queue->used_gpu_ms = add_saturating(queue->used_gpu_ms, used);
+	queues_charge(f, e->charged, e->charged_count, e->charged_micro, e->charged_micro_count);
 }
 
 void job_end_unseen(struct facts *f, struct job_id id)

@@ -398,6 +398,69 @@ void apply_budget_set(struct facts *f, const struct event_budget_set *e)
 	queue->budget_micro = clamp_positive(e->left_micro);
 	queue->budget_ms = e->left_micro < 0 ? 0 : f->now_ms > 0 ? f->now_ms : 1;
 	queue->currency = currency;
+	queue->spent_micro = 0;
+}
+
+void queues_charge(struct facts *f, const int64_t *queues, uint32_t count, const int64_t *micro,
+		   uint32_t micro_count)
+{
+	for (uint32_t i = 0; i < count && i < micro_count; i++) {
+		struct queue *queue;
+
+		if (!id_exists(&f->queues, queues[i]))
+			continue;
+		queue = queue_edit(f, (struct queue_id){ (uint32_t)queues[i] });
+		if (queue->budget_ms)
+			queue->spent_micro =
+				add_saturating(queue->spent_micro, clamp_positive(micro[i]));
+	}
+}
+
+/* --- clocks ------------------------------------------------------------------------------------------ */
+
+const struct zone *facts_zone_find(const struct facts *f, const char *name)
+{
+	struct name_id id = facts_name_find(f, name);
+
+	for (uint32_t row = 1; id.v && row <= f->zones.count; row++) {
+		const struct zone *zone = table_get(&f->zones, row);
+
+		if (name_same(zone->name, id))
+			return zone;
+	}
+	return NULL;
+}
+
+/* A row for a name that has none yet; 0 = there are as many as may be. */
+static uint32_t zone_row(struct facts *f, struct name_id name)
+{
+	for (uint32_t row = 1; row <= f->zones.count; row++)
+		if (name_same(((const struct zone *)table_get(&f->zones, row))->name, name))
+			return row;
+	return f->zones.count < ZONES_MAX ? table_add(&f->zones) : 0;
+}
+
+void apply_zone_set(struct facts *f, const struct event_zone_set *e)
+{
+	struct zone *zone;
+	struct name_id name;
+	uint32_t row;
+
+	if (!zone_name_is_sound(e->name) || e->at_ms_count != e->then_ms_count ||
+	    !zone_is_sound(e->ahead_ms, e->at_ms, e->then_ms, e->at_ms_count))
+		return;
+	name = facts_intern(f, e->name);
+	row = zone_row(f, name);
+	if (!row)
+		return;
+	zone = table_edit(&f->zones, row);
+	*zone = (struct zone){ .name = name,
+			       .count = e->at_ms_count,
+			       .before_ms = (int32_t)e->ahead_ms };
+	for (uint32_t i = 0; i < e->at_ms_count; i++) {
+		zone->at_ms[i] = e->at_ms[i];
+		zone->then_ms[i] = (int32_t)e->then_ms[i];
+	}
 }
 
 void apply_queue_removed(struct facts *f, const struct event_queue_removed *e)

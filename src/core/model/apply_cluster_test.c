@@ -194,6 +194,39 @@ static void queues_form_a_tree_without_circles(void **state)
 	assert_int_equal(facts_queue_find(&f, "b").v, 3);
 }
 
+static void clocks_of_a_zone_are_replaced_whole_and_closely_checked(void **state)
+{
+	static const int64_t at_ms[] = { 1000000000, 20000000000, 20000000001 };
+	static const int64_t then_ms[] = { 7200000, 3600000, 7200000 };
+	const struct zone *z;
+
+	(void)state;
+	fits(EVENT_OF(ZONE_SET, zone_set, 50, .name = "Europe/Berlin", .ahead_ms = 3600000,
+		      .at_ms = at_ms, .at_ms_count = 2, .then_ms = then_ms, .then_ms_count = 2));
+	z = facts_zone_find(&f, "Europe/Berlin");
+	assert_true(z->before_ms == 3600000 && z->count == 2 && z->at_ms[1] == 20000000000 &&
+		    z->then_ms[1] == 3600000);
+	assert_null(facts_zone_find(&f, "Europe/Paris"));
+	does_not_fit(EVENT_OF(ZONE_SET, zone_set, 60, .name = "Europe/Berlin", .at_ms = at_ms,
+			      .at_ms_count = 3, .then_ms = then_ms, .then_ms_count = 3));
+	does_not_fit(EVENT_OF(ZONE_SET, zone_set, 60, .name = "Europe/Berlin", .at_ms = at_ms,
+			      .at_ms_count = 2, .then_ms = then_ms, .then_ms_count = 1));
+	does_not_fit(EVENT_OF(ZONE_SET, zone_set, 60, .name = "berlin"));
+	does_not_fit(EVENT_OF(ZONE_SET, zone_set, 60, .name = "Europe/Berlin",
+			      .ahead_ms = ZONE_AHEAD_MAX_MS + 1));
+	fits(EVENT_OF(ZONE_SET, zone_set, 70, .name = "Europe/Berlin", .ahead_ms = 7200000));
+	z = facts_zone_find(&f, "Europe/Berlin");
+	assert_true(z->before_ms == 7200000 && z->count == 0 && z->at_ms[0] == 0 &&
+		    f.zones.count == 1);
+	for (int i = 1; i < ZONES_MAX; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "Zone%d", i);
+		fits(EVENT_OF(ZONE_SET, zone_set, 80, .name = name));
+	}
+	does_not_fit(EVENT_OF(ZONE_SET, zone_set, 90, .name = "Another"));
+}
+
 static void each_change_of_people_raises_the_identity_version(void **state)
 {
 	static const char hash[] =
@@ -265,6 +298,7 @@ int main(void)
 		STORY(announced_maintenance_is_forgotten_when_it_is_over),
 		STORY(a_reservation_in_advance_is_made_changed_and_over),
 		STORY(queues_form_a_tree_without_circles),
+		STORY(clocks_of_a_zone_are_replaced_whole_and_closely_checked),
 		STORY(each_change_of_people_raises_the_identity_version),
 		STORY(a_policy_of_minus_one_stays),
 		STORY(a_look_for_those_without_reservations_puts_no_review_off),

@@ -117,6 +117,7 @@ static void charge(struct facts *f, struct job_id id, const struct event_ranks_l
 	job->used_gpu_ms = add_saturating(job->used_gpu_ms, used);
 	job->lost_gpu_ms = add_saturating(job->lost_gpu_ms, clamp_positive(e->lost_gpu_ms));
 	queue->used_gpu_ms = add_saturating(queue->used_gpu_ms, used);
+	queues_charge(f, e->charged, e->charged_count, e->charged_micro, e->charged_micro_count);
 }
 
 static bool is_below_least(const struct facts *f, const struct attempt *attempt)

@@ -155,6 +155,26 @@ static void an_evicted_job_is_preempted_then_resumes(void **state)
 	assert_non_null(task_get(&f, attempt(2), 1));
 }
 
+static void what_an_attempt_cost_comes_off_the_budgets_that_it_names(void **state)
+{
+	static const int64_t queues[] = { 1, 2, 77 }, micro[] = { 300, 200, 9 };
+
+	(void)state;
+	fits(EVENT_OF(QUEUE_SET, queue_set, 20, .name = "plain"));
+	fits(EVENT_OF(BUDGET_SET, budget_set, 30, .queue = "default", .left_micro = 1000));
+	run_job();
+	exited(210, 1, 0, CAUSE_EXIT, 0);
+	exited(210, 1, 1, CAUSE_EXIT, 0);
+	fits(EVENT_OF(ATTEMPT_ENDED, attempt_ended, 210, .attempt = 1, .used_gpu_ms = 260,
+		      .charged = queues, .charged_count = 3, .charged_micro = micro,
+		      .charged_micro_count = 3));
+	assert_true(queue_get(&f, (struct queue_id){ 1 })->spent_micro == 300);
+	assert_true(queue_get(&f, (struct queue_id){ 1 })->budget_micro == 1000);
+	assert_true(queue_get(&f, (struct queue_id){ 2 })->spent_micro == 0); /* has none */
+	fits(EVENT_OF(BUDGET_SET, budget_set, 300, .queue = "default", .left_micro = 600));
+	assert_true(queue_get(&f, (struct queue_id){ 1 })->spent_micro == 0);
+}
+
 static void a_requeued_job_that_was_not_evicted_is_queued(void **state)
 {
 	(void)state;
@@ -489,6 +509,7 @@ int main(void)
 		STORY(a_second_stop_can_only_be_quicker),
 		STORY(a_warned_job_checkpoints_and_a_spared_one_runs_on),
 		STORY(an_evicted_job_is_preempted_then_resumes),
+		STORY(what_an_attempt_cost_comes_off_the_budgets_that_it_names),
 		STORY(a_requeued_job_that_was_not_evicted_is_queued),
 		STORY(an_unreachable_attempt_comes_back_to_what_it_was),
 		STORY(a_final_state_never_changes),

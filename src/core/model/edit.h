@@ -23,6 +23,7 @@ struct link {
 	T(gpus, struct gpu_record)                                                                 \
 	T(queues, struct queue)                                                                    \
 	T(prices, struct price)                                                                    \
+	T(zones, struct zone)                                                                      \
 	T(bookings, struct booking)                                                                \
 	T(teams, struct team)                                                                      \
 	T(users, struct user)                                                                      \

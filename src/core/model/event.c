@@ -124,6 +124,20 @@ struct event event_policy_make(int64_t time_ms, const char *actor)
 	return event;
 }
 
+struct event event_zone_make(const char *name, const struct zone_rules *rules, int64_t time_ms,
+			     const char *actor)
+{
+	struct event event = event_make(EVENT_ZONE_SET, time_ms, actor);
+	struct event_zone_set *e = &event.zone_set;
+
+	e->name = name;
+	e->ahead_ms = rules->before_ms;
+	e->at_ms = rules->at_ms;
+	e->then_ms = rules->ahead_ms;
+	e->at_ms_count = e->then_ms_count = rules->count;
+	return event;
+}
+
 static void add_key(struct buf *out, size_t first, const struct event_field *field)
 {
 	size_t comma = out->size == first; /* none in front of the first */

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/zone.h"
 
 struct arena;
 
@@ -87,6 +88,9 @@ void event_begin(struct event *event, enum event_kind kind, int64_t time_ms, con
 /* A policy-set that changes nothing: every number is -1, "as before", every text "" and every list empty. Whoever sets
  * policy begins here and fills in what it means to change, so that a field added later stays as it is. */
 struct event event_policy_make(int64_t time_ms, const char *actor);
+/* The clocks of a zone as a zone-set; its lists are those of `rules`. */
+struct event event_zone_make(const char *name, const struct zone_rules *rules, int64_t time_ms,
+			     const char *actor);
 /* Appends the JSON text. */
 void event_encode(const struct event *event, struct buf *out);
 /* Reads it; texts and lists go into the arena. Unknown fields are passed over (a later release's), unknown kinds are

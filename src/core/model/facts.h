@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include "base/table.h"
 #include "base/err.h"
+#include "base/zone.h"
 #include "core/model/event.h"
 #include "core/model/ids.h"
 #include "core/model/slices.h"
@@ -54,6 +55,7 @@ enum {
 	SPEED_MOST = 60000,
 	RESERVATIONS_MAX = 10000, /* policy.backfill_depth is never more */
 	BOOKINGS_MAX = 64,
+	ZONES_MAX = 64, /* time zones */
 	BOOKING_NODES_MAX = 64, /* of one */
 	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
 	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
@@ -310,11 +312,21 @@ struct queue {
 	int64_t budget_micro,
 		budget_ms; /* left, in millionths, and when that was said; 0 = it has none */
 	struct name_id currency;
+	int64_t spent_micro; /* of it since then, by what has ended */
 };
 
 struct price {
 	struct name_id model; /* "any": of models without one */
 	int64_t micro_per_hour; /* of one GPU; -1 = it has none any more */
+};
+
+/* How far ahead of UTC the clocks of a time zone are (base/zone.h). */
+struct zone {
+	struct name_id name;
+	uint32_t count; /* of changes */
+	int32_t before_ms; /* ahead before the first */
+	int32_t then_ms[ZONE_CHANGES_MAX]; /* ahead from at_ms on */
+	int64_t at_ms[ZONE_CHANGES_MAX]; /* rising, further apart than ZONE_APART_MS */
 };
 
 /* GPUs, or whole nodes, reserved in advance for jobs of a queue and of those below it, of a user, of a team: of all that are named. */
@@ -624,6 +636,7 @@ struct facts {
 	uint64_t sought_seq;
 	struct moves moves;
 	struct table prices; /* few: by model, as they were set first */
+	struct table zones; /* ZONES_MAX rows at most, by name as they were set first */
 	struct table bookings; /* BOOKINGS_MAX rows at most; rows are used again */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;
@@ -730,6 +743,7 @@ static inline const struct reservation_fact *reservation_get(const struct facts 
 {
 	return table_get(&f->reservations, row);
 }
+const struct zone *facts_zone_find(const struct facts *f, const char *name); /* NULL: not known */
 static inline const struct booking *booking_get(const struct facts *f, uint32_t row)
 {
 	return table_get(&f->bookings, row);

@@ -213,6 +213,22 @@ static int check_attempt_references(const struct facts *f, struct err *err)
 	return 0;
 }
 
+static int check_zones(const struct facts *f, struct err *err)
+{
+	if (f->zones.count > ZONES_MAX)
+		return WRONG("more time zones than rows for them");
+	for (uint32_t row = 1; row <= f->zones.count; row++) {
+		const struct zone *z = table_get(&f->zones, row);
+
+		if (!z->name.v || !name_ok(f, z->name) || z->count > ZONE_CHANGES_MAX)
+			return WRONG("time zone %u: its name or number of changes is wrong", row);
+		for (uint32_t i = 1; i < z->count; i++)
+			if (z->at_ms[i] - z->at_ms[i - 1] <= ZONE_APART_MS)
+				return WRONG("time zone %u: its changes are not in order", row);
+	}
+	return 0;
+}
+
 static int check_booking_references(const struct facts *f, struct err *err)
 {
 	if (f->bookings.count > BOOKINGS_MAX)
@@ -275,6 +291,8 @@ int facts_check_references(const struct facts *f, struct err *err)
 		result = check_reservation_references(f, err);
 	if (!result)
 		result = check_booking_references(f, err);
+	if (!result)
+		result = check_zones(f, err);
 	return result;
 }
 

@@ -432,6 +432,7 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_PRICE: return place_next(&f->prices, kind, loaded, err);
 	case RECORD_LEVEL: return place_level(f, loaded, err);
 	case RECORD_MAKE: return place_make(f, loaded, err);
+	case RECORD_ZONE: return place_next(&f->zones, kind, loaded, err);
 	case RECORD_BOOKING: return place_next(&f->bookings, kind, loaded, err);
 	case RECORD_RESERVATION: return place_reservation(f, loaded, err);
 	case RECORD_RESERVED: return place_reserved(f, loaded, err);

@@ -231,3 +231,25 @@ void random_moves(struct random *r, const struct facts *f, struct arena *arena,
 	e->gained_share = random_upto(r, 8 * GPU_SHARE);
 	e->again_ms = random_mostly(r, 0);
 }
+
+/* Changes half a year apart, mostly. */
+void random_zone(struct random *r, int64_t now_ms, struct arena *arena, struct event_zone_set *e)
+{
+	static const char *const names[] = { "Europe/Berlin", "America/New_York", "UTC",
+					     "nowhere" };
+	uint32_t count = random_below(r, 4);
+	int64_t *at_ms = arena_new_array(arena, int64_t, (size_t)count + 1),
+		*then_ms = arena_new_array(arena, int64_t, (size_t)count + 1);
+
+	for (uint32_t i = 0; i < count; i++) {
+		at_ms[i] =
+			now_ms + i * INT64_C(15768000000) + (int64_t)random_below(r, 3) * 86400000;
+		then_ms[i] = (int64_t)random_below(r, 30) * 3600000;
+	}
+	e->name = names[random_below(r, 4)];
+	e->ahead_ms = ((int64_t)random_below(r, 25) - 12) * 3600000;
+	e->at_ms = at_ms;
+	e->at_ms_count = count;
+	e->then_ms = then_ms;
+	e->then_ms_count = random_below(r, 8) ? count : 0;
+}

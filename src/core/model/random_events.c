@@ -406,6 +406,7 @@ static const struct {
 	{ EVENT_QUEUE_SET, 4 },
 	{ EVENT_QUEUE_REMOVED, 1 },
 	{ EVENT_PRICE_SET, 1 },
+	{ EVENT_ZONE_SET, 1 }, /* random_cluster.c */
 	{ EVENT_FABRIC_SET, 1 }, /* random_cluster.c */
 	{ EVENT_BUDGET_SET, 1 },
 	{ EVENT_TEAM_SET, 1 },
@@ -542,6 +543,8 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		random_money(r, arena, e);
 	} else if (e->kind == EVENT_QUEUE_REMOVED) {
 		e->queue_removed.name = named(r, arena, "q", 6);
+	} else if (e->kind == EVENT_ZONE_SET) {
+		random_zone(r, f->now_ms, arena, &e->zone_set);
 	} else if (e->kind == EVENT_FABRIC_SET) {
 		random_fabric(r, f, arena, &e->fabric_set);
 	}

@@ -159,11 +159,21 @@ static const struct field queue_fields[] = { ONE(NAME, name),
 					     ONE(I64, budget_micro),
 					     ONE(I64, budget_ms),
 					     ONE(NAME, currency),
+					     ONE(I64, spent_micro),
 					     LAST };
 #undef SELF
 
 #define SELF price
 static const struct field price_fields[] = { ONE(NAME, model), ONE(I64, micro_per_hour), LAST };
+#undef SELF
+
+#define SELF zone
+static const struct field zone_fields[] = { ONE(NAME, name),
+					    ONE(U32, count),
+					    ONE(I32, before_ms),
+					    SOME(I32, then_ms, ZONE_CHANGES_MAX),
+					    SOME(I64, at_ms, ZONE_CHANGES_MAX),
+					    LAST };
 #undef SELF
 
 #define SELF make
@@ -447,6 +457,7 @@ static const struct {
 	[RECORD_LIKE - RECORD_HEAD] = { "like", like_fields },
 	[RECORD_PRICE - RECORD_HEAD] = { "price", price_fields },
 	[RECORD_BOOKING - RECORD_HEAD] = { "booking", booking_fields },
+	[RECORD_ZONE - RECORD_HEAD] = { "zone", zone_fields },
 	[RECORD_RESERVATION - RECORD_HEAD] = { "reservation", reservation_fields },
 	[RECORD_RESERVED - RECORD_HEAD] = { "reserved", promise_fields },
 	[RECORD_LEVEL - RECORD_HEAD] = { "level", level_fields },
@@ -710,6 +721,7 @@ int facts_walk(const struct facts *f, void *context,
 		{ RECORD_TEAM, &f->teams },   { RECORD_USER, &f->users },
 		{ RECORD_TOKEN, &f->tokens }, { RECORD_SHAPE, &f->shapes },
 		{ RECORD_PRICE, &f->prices }, { RECORD_BOOKING, &f->bookings },
+		{ RECORD_ZONE, &f->zones },
 	};
 	int result = walk_table(&w, RECORD_NAME, &f->names);
 

@@ -36,6 +36,7 @@ enum record_kind {
 	RECORD_LEVEL, /* id its number, 0 the cluster; only those with something to say */
 	RECORD_MAKE,
 	RECORD_BOOKING,
+	RECORD_ZONE,
 	RECORD_END
 };
 
@@ -66,7 +67,7 @@ struct record_row {
 };
 
 /* Largest row of all kinds but the head. */
-enum { RECORD_ROW_MAX = 1024 };
+enum { RECORD_ROW_MAX = 4096 };
 
 const struct field *record_fields(uint32_t kind); /* NULL for an unknown kind */
 const char *record_name(uint32_t kind); /* "job" */

@@ -142,6 +142,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_FABRIC_SET: return admit_fabric_set(&a, &event->fabric_set);
 	case EVENT_QUEUE_SET: return admit_queue_set(&a, &event->queue_set);
 	case EVENT_PRICE_SET: return admit_price_set(&a, &event->price_set);
+	case EVENT_ZONE_SET: return admit_zone_set(&a, &event->zone_set);
 	case EVENT_BUDGET_SET: return admit_budget_set(&a, &event->budget_set);
 	case EVENT_QUEUE_REMOVED: return admit_queue_removed(&a, &event->queue_removed);
 	case EVENT_TEAM_SET: return admit_team_set(&a, &event->team_set);

@@ -172,7 +172,7 @@ static int window_check(const struct admission *a, const struct event_job_submit
 	if (strlen(e->window) > NAME_MAX_BYTES)
 		return err_set(a->err, ERR_TOO_LARGE, "window: more than %d characters",
 			       NAME_MAX_BYTES);
-	if (calendar_parse(e->window, &calendar, &why) < 0)
+	if (calendar_read(a->facts, e->window, &calendar, &why) < 0)
 		return err_set(a->err, why.code, "window: %s", why.text);
 	return 0;
 }

@@ -255,7 +255,7 @@ static int admit_calendar(const struct admission *a, const struct event_queue_se
 	struct calendar calendar;
 	struct err why;
 
-	if (calendar_parse(e->calendar, &calendar, &why) == 0)
+	if (calendar_read(a->facts, e->calendar, &calendar, &why) == 0)
 		return 0;
 	return err_set(a->err, why.code, "queue \"%s\": %s", e->name, why.text);
 }
@@ -381,6 +381,41 @@ int admit_price_set(const struct admission *a, const struct event_price_set *e)
 			       "prices were set for %d models; there is no room for one of \"%s\"",
 			       PRICES_MAX, e->model);
 	return rc;
+}
+
+static bool zone_is(const struct zone *z, const struct event_zone_set *e)
+{
+	if (z->before_ms != e->ahead_ms || z->count != e->at_ms_count)
+		return false;
+	for (uint32_t i = 0; i < z->count; i++)
+		if (z->at_ms[i] != e->at_ms[i] || z->then_ms[i] != e->then_ms[i])
+			return false;
+	return true;
+}
+
+int admit_zone_set(const struct admission *a, const struct event_zone_set *e)
+{
+	const struct zone *known = facts_zone_find(a->facts, e->name);
+
+	if (!zone_name_is_sound(e->name))
+		return err_set(
+			a->err, ERR_INVALID,
+			"\"%.60s\" is no name of a time zone; they are like \"Europe/Berlin\"",
+			e->name);
+	if (e->at_ms_count != e->then_ms_count ||
+	    !zone_is_sound(e->ahead_ms, e->at_ms, e->then_ms, e->at_ms_count))
+		return err_set(
+			a->err, ERR_INVALID,
+			"time zone \"%s\": its changes are not in order, closer than two days, "
+			"more than %d, or of more than 26 hours",
+			e->name, ZONE_CHANGES_MAX);
+	if (known)
+		return zone_is(known, e) ? CORE_ALREADY : 0;
+	if (a->facts->zones.count >= ZONES_MAX)
+		return err_set(a->err, ERR_INVALID,
+			       "%d time zones are in use; there is no room for \"%s\"", ZONES_MAX,
+			       e->name);
+	return 0;
 }
 
 int admit_budget_set(const struct admission *a, const struct event_budget_set *e)

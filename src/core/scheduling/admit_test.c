@@ -245,7 +245,7 @@ static void numa_nodes_have_gpus_of_their_own(void **state)
 	e.job_submitted.window = "mon 8-9";
 	refused(&w, &e, ERR_INVALID,
 		"window: calendar: \"mon 8-9\" is not understood; a part is like \"mon-fri 20:00-08:00\", \"sat-sun\", "
-		"\"12:00-13:00\", \"utc+1\" or \"overrun\"");
+		"\"12:00-13:00\", \"Europe/Berlin\", \"utc+1\" or \"overrun\"");
 	e.job_submitted.window = "";
 	e.job_submitted.apart_wish = 1;
 	refused(&w, &e, ERR_INVALID,
@@ -491,6 +491,41 @@ static void prices_are_set_for_so_many_models_and_no_more(void **state)
 	world_deinit(&w);
 }
 
+static void calendars_name_clocks_that_are_known(void **state)
+{
+	static const int64_t at_ms[] = { 1000, 500 }, then_ms[] = { 0, 3600000 };
+	struct world w;
+	struct event e, zone;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = world_event(&w, EVENT_QUEUE_SET);
+	e.queue_set.name = "night";
+	e.queue_set.weight = 1;
+	e.queue_set.limit_share = -1;
+	e.queue_set.calendar = "mon 08:00-09:00, Europe/Berlin";
+	refused(&w, &e, ERR_NOT_FOUND,
+		"queue \"night\": calendar: the clock of \"Europe/Berlin\" is not known");
+	zone = world_event(&w, EVENT_ZONE_SET);
+	zone.zone_set.name = "Europe/Berlin";
+	zone.zone_set.at_ms = at_ms;
+	zone.zone_set.then_ms = then_ms;
+	zone.zone_set.at_ms_count = zone.zone_set.then_ms_count = 2;
+	assert_int_equal(admit(&w, &zone, NULL, &err), -(int)ERR_INVALID);
+	assert_non_null(strstr(err.text, "not in order"));
+	zone.zone_set.at_ms_count = zone.zone_set.then_ms_count = 1;
+	assert_int_equal(admit(&w, &zone, NULL, &err), 0);
+	assert_int_equal(admit(&w, &zone, NULL, &err), CORE_ALREADY);
+	zone.zone_set.ahead_ms = 3600000;
+	assert_int_equal(admit(&w, &zone, NULL, &err), 0);
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	zone.zone_set.name = "europe/berlin";
+	assert_int_equal(admit(&w, &zone, NULL, &err), -(int)ERR_INVALID);
+	assert_non_null(strstr(err.text, "no name of a time zone"));
+	world_deinit(&w);
+}
+
 static void an_admin_who_can_not_come_in_is_no_other_admin(void **state)
 {
 	struct world w;
@@ -540,6 +575,7 @@ int main(void)
 		cmocka_unit_test(decisions_do_not_come_from_outside),
 		cmocka_unit_test(the_last_admin_stays),
 		cmocka_unit_test(prices_are_set_for_so_many_models_and_no_more),
+		cmocka_unit_test(calendars_name_clocks_that_are_known),
 		cmocka_unit_test(an_admin_who_can_not_come_in_is_no_other_admin),
 	};
 

@@ -4,12 +4,16 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/model/facts.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define DAY_MS (INT64_C(1440) * MINUTE_MS)
 #define WEEK_MS (INT64_C(7) * DAY_MS)
 
-enum { PART_MAX = 40 };
+enum {
+	PART_MAX = 40,
+	WEEKS_AHEAD = 2
+}; /* in the next week clocks may change, and a window be shorter */
 
 /* --- reading ------------------------------------------------------------------------------------------ */
 
@@ -18,7 +22,7 @@ static int part_error(struct err *err, const char *part)
 	return err_set(
 		err, ERR_INVALID,
 		"calendar: \"%.40s\" is not understood; a part is like \"mon-fri 20:00-08:00\", \"sat-sun\", "
-		"\"12:00-13:00\", \"utc+1\" or \"overrun\"",
+		"\"12:00-13:00\", \"Europe/Berlin\", \"utc+1\" or \"overrun\"",
 		part);
 }
 
@@ -118,6 +122,23 @@ static int window_parse(struct calendar *c, const char *part, struct err *err)
 	return windows_add(c, first, last, start, end > start ? end : end + 1440, err);
 }
 
+static int two_clocks(struct err *err, const char *one, const char *other)
+{
+	return err_set(err, ERR_INVALID,
+		       "calendar: \"%s\" and \"%s\" are two clocks; it is read by one", one, other);
+}
+
+/* The text of every calendar that was ever accepted stays readable: a second "utc" counts, as it always did. */
+static int zone_take(struct calendar *c, const char *part, struct err *err)
+{
+	if (!zone_name_is_sound(part))
+		return part_error(err, part);
+	if (c->zone_name[0] || c->ahead_ms)
+		return two_clocks(err, c->zone_name[0] ? c->zone_name : "utc", part);
+	memcpy(c->zone_name, part, strlen(part) + 1);
+	return 0;
+}
+
 static int part_parse(struct calendar *c, const char *part, struct err *err)
 {
 	const char *p = part + 3;
@@ -128,8 +149,12 @@ static int part_parse(struct calendar *c, const char *part, struct err *err)
 		c->overrun = true;
 		return 0;
 	}
+	if (part[0] >= 'A' && part[0] <= 'Z')
+		return zone_take(c, part, err);
 	if (strncmp(part, "utc", 3) != 0)
 		return window_parse(c, part, err);
+	if (c->zone_name[0])
+		return two_clocks(err, c->zone_name, part);
 	west = *p == '-';
 	if (!*p)
 		return 0;
@@ -218,34 +243,104 @@ int calendar_parse(const char *text, struct calendar *ret, struct err *err)
 	return 0;
 }
 
+int calendar_read(const struct facts *facts, const char *text, struct calendar *ret,
+		  struct err *err)
+{
+	int rc = calendar_parse(text, ret, err);
+
+	if (rc < 0 || !ret->zone_name[0])
+		return rc;
+	ret->zone = facts_zone_find(facts, ret->zone_name);
+	if (ret->zone)
+		return 0;
+	return err_set(err, ERR_NOT_FOUND, "calendar: the clock of \"%s\" is not known",
+		       ret->zone_name);
+}
+
+/* --- clocks --------------------------------------------------------------------------------------------- */
+
+/* How many of its changes came until then. */
+static uint32_t changes_until(const struct zone *z, int64_t at_ms)
+{
+	uint32_t first = 0, end = z->count;
+
+	while (first < end) {
+		uint32_t middle = (first + end) / 2;
+
+		if (z->at_ms[middle] <= at_ms)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
+}
+
+static int64_t zone_ahead_ms(const struct zone *z, uint32_t changes)
+{
+	return changes ? z->then_ms[changes - 1] : z->before_ms;
+}
+
+/* What the clock shows. */
+static int64_t clock_ms(const struct calendar *c, int64_t at_ms)
+{
+	return at_ms +
+	       (c->zone ? zone_ahead_ms(c->zone, changes_until(c->zone, at_ms)) : c->ahead_ms);
+}
+
+/* The first moment at which it shows that, or more. Changes are days apart, so it lies between those around a guess by UTC. */
+static int64_t moment_ms(const struct calendar *c, int64_t shown_ms)
+{
+	const struct zone *z = c->zone;
+	uint32_t changes;
+	int64_t at_ms;
+
+	if (!z)
+		return shown_ms - c->ahead_ms;
+	changes = changes_until(z, shown_ms - ZONE_AHEAD_MAX_MS);
+	at_ms = shown_ms - zone_ahead_ms(z, changes);
+	for (; changes < z->count && at_ms >= z->at_ms[changes]; changes++) {
+		at_ms = shown_ms - z->then_ms[changes];
+		if (at_ms < z->at_ms[changes])
+			at_ms = z->at_ms[changes]; /* it jumped over that time */
+	}
+	return at_ms;
+}
+
 /* --- questions ------------------------------------------------------------------------------------------ */
 
-/* Since Monday 00:00 on its clock; 1970-01-01 was a Thursday. */
+/* When the week began by its clock, Monday 00:00, as the clock shows it; 1970-01-01 was a Thursday. */
 static int64_t week_ms(const struct calendar *c, int64_t at_ms)
 {
-	int64_t in_week = (at_ms + c->ahead_ms + 3 * DAY_MS) % WEEK_MS;
+	int64_t shown_ms = clock_ms(c, at_ms), in_week = (shown_ms + 3 * DAY_MS) % WEEK_MS;
 
-	return in_week < 0 ? in_week + WEEK_MS : in_week;
+	return shown_ms - (in_week < 0 ? in_week + WEEK_MS : in_week);
+}
+
+/* Where the window lies in the week that began then. */
+static struct calendar_window window_in(const struct calendar *c, uint32_t window, int64_t week)
+{
+	return (struct calendar_window){ moment_ms(c, week + c->window[window].start_ms),
+					 moment_ms(c, week + c->window[window].end_ms) };
 }
 
 int64_t calendar_start_ms(const struct calendar *c, int64_t from_ms, int64_t length_ms)
 {
-	int64_t now = week_ms(c, from_ms), best = -1;
+	int64_t best = -1, first;
 
 	if (c->always)
 		return from_ms;
+	first = week_ms(c, from_ms);
 	for (uint32_t i = 0; i < c->count; i++)
-		for (int64_t week = -1; week <= 1; week++) {
-			int64_t start = c->window[i].start_ms + week * WEEK_MS,
-				end = c->window[i].end_ms + week * WEEK_MS;
+		for (int64_t week = -1; week <= WEEKS_AHEAD; week++) {
+			struct calendar_window w = window_in(c, i, first + week * WEEK_MS);
+			int64_t start = w.start_ms > from_ms ? w.start_ms : from_ms;
 
-			start = start > now ? start : now;
-			if (start >= end || (!c->overrun && length_ms > end - start))
+			if (start >= w.end_ms || (!c->overrun && length_ms > w.end_ms - start))
 				continue;
-			if (best < 0 || start - now < best)
-				best = start - now;
+			if (best < 0 || start < best)
+				best = start;
 		}
-	return best < 0 ? -1 : from_ms + best;
+	return best;
 }
 
 bool calendar_is_open(const struct calendar *c, int64_t at_ms)
@@ -255,15 +350,18 @@ bool calendar_is_open(const struct calendar *c, int64_t at_ms)
 
 int64_t calendar_closes_ms(const struct calendar *c, int64_t at_ms)
 {
-	int64_t now = week_ms(c, at_ms);
+	int64_t first;
 
 	if (c->always)
 		return INT64_MAX;
+	first = week_ms(c, at_ms);
 	for (uint32_t i = 0; i < c->count; i++)
-		for (int64_t week = -1; week <= 1; week++)
-			if (c->window[i].start_ms + week * WEEK_MS <= now &&
-			    c->window[i].end_ms + week * WEEK_MS > now)
-				return at_ms + c->window[i].end_ms + week * WEEK_MS - now;
+		for (int64_t week = -1; week <= 1; week++) {
+			struct calendar_window w = window_in(c, i, first + week * WEEK_MS);
+
+			if (w.start_ms <= at_ms && w.end_ms > at_ms)
+				return w.end_ms;
+		}
 	return at_ms;
 }
 

@@ -4,7 +4,10 @@
 
 #include <string.h>
 
+#include "base/check.h"
+#include "base/moment.h"
 #include "base/testing.h"
+#include "core/model/facts.h"
 
 #define HOUR INT64_C(3600000)
 #define DAY (24 * HOUR)
@@ -145,6 +148,153 @@ static void it_closes_when_the_window_that_is_open_does(void **state)
 	assert_int_equal(calendar_closes_ms(&c, 5), INT64_MAX);
 }
 
+/* --- clocks that change ----------------------------------------------------------------------------------------- */
+
+static struct facts facts;
+
+static int64_t at(const char *text)
+{
+	int64_t ms;
+
+	assert_int_equal(moment_parse(text, &ms), 0);
+	return ms;
+}
+
+/* Berlin, the two changes of 2026 and the one after. */
+static void zone_told(void)
+{
+	int64_t at_ms[] = { at("2026-03-29T01:00Z"), at("2026-10-25T01:00Z"),
+			    at("2027-03-28T01:00Z") },
+		then_ms[] = { 2 * HOUR, HOUR, 2 * HOUR };
+	struct event e = event_make(EVENT_ZONE_SET, MONDAY, "test");
+
+	facts_init(&facts);
+	e.seq = 1;
+	e.zone_set.name = "Europe/Berlin";
+	e.zone_set.ahead_ms = HOUR;
+	e.zone_set.at_ms = at_ms;
+	e.zone_set.then_ms = then_ms;
+	e.zone_set.at_ms_count = e.zone_set.then_ms_count = 3;
+	apply(&facts, &e);
+	facts_verify(&facts);
+}
+
+static void reads_zoned(const char *text)
+{
+	struct err err;
+
+	if (calendar_read(&facts, text, &c, &err) < 0)
+		fail_msg("%s: %s", text, err.text);
+}
+
+/* From then on: the first moment, and when it closes. */
+static void open_from(const char *from, const char *start, const char *end)
+{
+	int64_t at_ms = calendar_start_ms(&c, at(from), 0);
+
+	if (at_ms != at(start))
+		fail_msg("from %s: %lld h, not %s", from, (long long)(at_ms - at(from)) / HOUR,
+			 start);
+	if (calendar_closes_ms(&c, at_ms) != at(end))
+		fail_msg("from %s it closes %lld min after it opens, not at %s", from,
+			 (long long)(calendar_closes_ms(&c, at_ms) - at_ms) / 60000, end);
+}
+
+static void a_zone_has_its_own_clock(void **state)
+{
+	(void)state;
+	zone_told();
+	reads_zoned("20:00-08:00, Europe/Berlin");
+	open_from("2026-01-05T12:00Z", "2026-01-05T19:00Z", "2026-01-06T07:00Z");
+	open_from("2026-07-05T12:00Z", "2026-07-05T18:00Z", "2026-07-06T06:00Z");
+	open_from("2026-03-28T12:00Z", "2026-03-28T19:00Z", "2026-03-29T06:00Z"); /* 11 h */
+	open_from("2026-10-24T12:00Z", "2026-10-24T18:00Z", "2026-10-25T07:00Z"); /* 13 h */
+	assert_int_equal(calendar_longest_ms(&c), 12 * HOUR);
+	reads_zoned("sat 20:00-08:00, Europe/Berlin");
+	assert_int_equal(calendar_start_ms(&c, at("2026-03-28T12:00Z"), 11 * HOUR + 1),
+			 at("2026-04-04T18:00Z"));
+	assert_int_equal(calendar_start_ms(&c, at("2026-06-06T12:00Z"), 13 * HOUR), -1);
+	assert_int_equal(calendar_start_ms(&c, at("2026-10-20T12:00Z"), 13 * HOUR),
+			 at("2026-10-24T18:00Z"));
+	reads_zoned("mon-sun, Europe/Berlin");
+	assert_true(c.always);
+	facts_deinit(&facts);
+}
+
+static void a_time_that_is_not_there_is_when_the_clock_has_passed_it(void **state)
+{
+	(void)state;
+	zone_told();
+	reads_zoned("02:30-08:00, Europe/Berlin");
+	open_from("2026-03-28T20:00Z", "2026-03-29T01:00Z", "2026-03-29T06:00Z");
+	reads_zoned("02:15-02:45, Europe/Berlin"); /* not at all that night */
+	open_from("2026-03-28T20:00Z", "2026-03-30T00:15Z", "2026-03-30T00:45Z");
+	reads_zoned("01:00-02:00, Europe/Berlin");
+	open_from("2026-03-28T20:00Z", "2026-03-29T00:00Z", "2026-03-29T01:00Z");
+	reads_zoned("03:00-04:00, Europe/Berlin");
+	open_from("2026-03-28T20:00Z", "2026-03-29T01:00Z", "2026-03-29T02:00Z");
+	facts_deinit(&facts);
+}
+
+static void a_time_that_comes_twice_counts_the_first_time(void **state)
+{
+	(void)state;
+	zone_told();
+	reads_zoned("02:15-02:45, Europe/Berlin");
+	open_from("2026-10-24T20:00Z", "2026-10-25T00:15Z", "2026-10-25T00:45Z");
+	open_from("2026-10-25T00:45Z", "2026-10-26T01:15Z", "2026-10-26T01:45Z");
+	reads_zoned("02:30-08:00, Europe/Berlin");
+	open_from("2026-10-24T20:00Z", "2026-10-25T00:30Z", "2026-10-25T07:00Z");
+	reads_zoned("00:00-02:30, Europe/Berlin");
+	open_from("2026-10-24T20:00Z", "2026-10-24T22:00Z", "2026-10-25T00:30Z");
+	reads_zoned("03:00-04:00, Europe/Berlin");
+	open_from("2026-10-24T20:00Z", "2026-10-25T02:00Z", "2026-10-25T03:00Z");
+	facts_deinit(&facts);
+}
+
+/* At every quarter of an hour of two years windows that meet on the clock are one open and one closed. */
+static void windows_that_meet_on_the_clock_meet(void **state)
+{
+	struct calendar other;
+	struct err err;
+
+	(void)state;
+	zone_told();
+	reads_zoned("02:30-14:15, Europe/Berlin");
+	assert_int_equal(calendar_read(&facts, "14:15-02:30, Europe/Berlin", &other, &err), 0);
+	for (int64_t at_ms = at("2026-01-01T00:00Z"); at_ms < at("2027-12-31T00:00Z");
+	     at_ms += HOUR / 4) {
+		bool open = calendar_is_open(&c, at_ms);
+
+		if (open == calendar_is_open(&other, at_ms))
+			fail_msg("%lld: both or none", (long long)at_ms);
+		assert_true(open == (calendar_closes_ms(&c, at_ms) > at_ms));
+		if (!open)
+			assert_int_equal(calendar_start_ms(&c, at_ms, 0),
+					 calendar_closes_ms(&other, at_ms));
+	}
+	facts_deinit(&facts);
+}
+
+static void zones_are_named_once_and_known(void **state)
+{
+	struct err err;
+
+	(void)state;
+	zone_told();
+	assert_int_equal(calendar_read(&facts, "mon, Mars/Olympus", &c, &err), -(int)ERR_NOT_FOUND);
+	assert_non_null(strstr(err.text, "\"Mars/Olympus\" is not known"));
+	assert_int_equal(calendar_read(&facts, "mon, utc+1, Europe/Berlin", &c, &err),
+			 -(int)ERR_INVALID);
+	assert_int_equal(calendar_read(&facts, "mon, Europe/Berlin, utc+1", &c, &err),
+			 -(int)ERR_INVALID);
+	assert_non_null(strstr(err.text, "two clocks"));
+	assert_int_equal(calendar_read(&facts, "mon, Europe/Berlin, CET", &c, &err),
+			 -(int)ERR_INVALID);
+	assert_int_equal(calendar_read(&facts, "mon, Europe//Berlin", &c, &err), -(int)ERR_INVALID);
+	facts_deinit(&facts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +305,11 @@ int main(void)
 		cmocka_unit_test(overrun_asks_only_for_the_start),
 		cmocka_unit_test(it_closes_when_the_window_that_is_open_does),
 		cmocka_unit_test(what_is_not_understood_is_named),
+		cmocka_unit_test(a_zone_has_its_own_clock),
+		cmocka_unit_test(a_time_that_is_not_there_is_when_the_clock_has_passed_it),
+		cmocka_unit_test(a_time_that_comes_twice_counts_the_first_time),
+		cmocka_unit_test(windows_that_meet_on_the_clock_meet),
+		cmocka_unit_test(zones_are_named_once_and_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,9 @@ static void attempt_end(struct pass *pass, const struct job *job, const struct a
 			e->lost_ms ? attempt_gpu_ms(pass->facts, job, attempt, since_ms) : 0;
 	}
 	blame(pass, attempt, why, e);
+	spend_charge(pass, job, NULL, 0,
+		     &(struct charge){ &e->charged, &e->charged_count, &e->charged_micro,
+				       &e->charged_micro_count });
 }
 
 static void job_end(struct pass *pass, uint32_t id, enum job_state state,

@@ -131,6 +131,9 @@ bool resize_left(struct pass *pass, const struct job *job, const struct attempt 
 			shape_wish(shape, (uint32_t)ranks[i]).gpus *
 			(pass->facts->now_ms - task_at(pass, attempt, (uint32_t)ranks[i])->from_ms);
 	e->text = lost ? failure_text(pass, attempt) : "";
+	spend_charge(pass, job, ranks, count,
+		     &(struct charge){ &e->charged, &e->charged_count, &e->charged_micro,
+				       &e->charged_micro_count });
 	return true;
 }
 

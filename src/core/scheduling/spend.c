@@ -7,8 +7,6 @@
 
 __extension__ typedef __int128 wide;
 
-#define HOUR_MS INT64_C(3600000)
-
 /* --- prices -------------------------------------------------------------------------------------------- */
 
 /* Of what parts of GPUs, each in 1/63000, cost for so many ms at a price per hour; rounded down once, at the end. */
@@ -19,12 +17,12 @@ static wide cost_parts(int64_t share, int64_t micro_per_hour, int64_t ms)
 
 static int64_t cost_whole(wide parts)
 {
-	wide cost = parts / HOUR_MS / GPU_SHARE;
+	wide cost = parts / SPEND_HOUR_MS / GPU_SHARE;
 
 	return cost < INT64_MAX / 4 ? (int64_t)cost : INT64_MAX / 4;
 }
 
-static int64_t cost_of(int64_t share, int64_t micro_per_hour, int64_t ms)
+int64_t spend_cost_micro(int64_t share, int64_t micro_per_hour, int64_t ms)
 {
 	return cost_whole(cost_parts(share, micro_per_hour, ms));
 }
@@ -49,20 +47,26 @@ static int64_t cheapest(const struct facts *facts, const struct view *view,
 }
 
 static int64_t width_cost(const struct facts *facts, const struct view *view, const struct job *job,
-			  uint32_t tasks)
+			  uint32_t tasks, int64_t ms)
 {
 	const struct shape *shape = shape_get(facts, job->shape);
 
 	if (!facts->prices.count || !shape->gpus)
 		return 0;
-	return cost_of(shape_is_part(shape) ? shape_share(&view->space, shape, tasks)
-					    : shape_gpus(shape, tasks) * GPU_SHARE,
-		       cheapest(facts, view, shape), job_expected_ms(facts, job));
+	return spend_cost_micro(shape_is_part(shape) ? shape_share(&view->space, shape, tasks)
+						     : shape_gpus(shape, tasks) * GPU_SHARE,
+				cheapest(facts, view, shape), ms);
+}
+
+int64_t job_hour_micro(const struct facts *facts, const struct view *view, const struct job *job)
+{
+	return width_cost(facts, view, job, shape_get(facts, job->shape)->tasks_min, SPEND_HOUR_MS);
 }
 
 int64_t job_cost_micro(const struct facts *facts, const struct view *view, const struct job *job)
 {
-	return width_cost(facts, view, job, shape_get(facts, job->shape)->tasks_min);
+	return width_cost(facts, view, job, shape_get(facts, job->shape)->tasks_min,
+			  job_expected_ms(facts, job));
 }
 
 /* --- budgets ------------------------------------------------------------------------------------------- */
@@ -74,13 +78,20 @@ static bool queue_has_budget(const struct facts *facts, uint32_t queue)
 	return q->budget_ms && !q->removed;
 }
 
+int64_t queue_left_micro(const struct queue *queue)
+{
+	return queue->budget_micro > queue->spent_micro ? queue->budget_micro - queue->spent_micro
+							: 0;
+}
+
 int64_t budget_left_micro(const struct facts *facts, uint32_t queue)
 {
 	int64_t least = INT64_MAX;
 
 	for (; queue; queue = queue_get(facts, (struct queue_id){ queue })->parent.v)
 		if (queue_has_budget(facts, queue)) {
-			int64_t left = queue_get(facts, (struct queue_id){ queue })->budget_micro;
+			int64_t left =
+				queue_left_micro(queue_get(facts, (struct queue_id){ queue }));
 
 			least = left < least ? left : least;
 		}
@@ -93,27 +104,75 @@ static int64_t cost_sum(int64_t a, int64_t b)
 	return a + b < INT64_MAX / 4 ? a + b : INT64_MAX / 4;
 }
 
-/* What the ranks that hold a place cost, each from when it came, at the price of its node. */
+/* What a rank costs from when it came, at the price of its node. */
+static wide rank_parts(const struct facts *facts, const struct attempt *attempt, uint32_t rank,
+		       int64_t since_ms, int64_t end_ms)
+{
+	const struct task *task = table_get(&facts->tasks, attempt->first_task + rank);
+	int64_t share =
+		task->gpu_part ? task->gpu_part : (int64_t)bits_count(task->gpu_mask) * GPU_SHARE;
+
+	if (!task_holds(task) || !share)
+		return 0;
+	return cost_parts(share, model_price(facts, node_get(facts, task->node)->model),
+			  end_ms - (task->from_ms > since_ms ? task->from_ms : since_ms));
+}
+
+/* What the ranks that hold a place cost. */
 static int64_t attempt_cost(const struct facts *facts, const struct attempt *attempt,
 			    int64_t since_ms, int64_t end_ms)
 {
 	wide sum = 0;
 
-	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
-		const struct task *task = table_get(&facts->tasks, attempt->first_task + rank);
-		int64_t share = task->gpu_part ? task->gpu_part
-					       : (int64_t)bits_count(task->gpu_mask) * GPU_SHARE;
-
-		if (task_holds(task) && share)
-			sum += cost_parts(
-				share, model_price(facts, node_get(facts, task->node)->model),
-				end_ms - (task->from_ms > since_ms ? task->from_ms : since_ms));
-	}
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		sum += rank_parts(facts, attempt, rank, since_ms, end_ms);
 	return cost_whole(sum);
 }
 
+static int64_t ranks_cost(const struct facts *facts, const struct attempt *attempt,
+			  const int64_t *ranks, uint32_t count, int64_t since_ms)
+{
+	wide sum = 0;
+
+	if (!ranks)
+		return attempt_cost(facts, attempt, since_ms, facts->now_ms);
+	for (uint32_t i = 0; i < count; i++)
+		sum += rank_parts(facts, attempt, (uint32_t)ranks[i], since_ms, facts->now_ms);
+	return cost_whole(sum);
+}
+
+void spend_charge(struct pass *pass, const struct job *job, const int64_t *ranks, uint32_t count,
+		  const struct charge *ret)
+{
+	const struct facts *facts = pass->facts;
+	const struct attempt *attempt = attempt_get(facts, job->attempt);
+	int64_t *queues = NULL, *micro = NULL;
+	uint32_t charged = 0;
+
+	if (!facts->prices.count || budget_left_micro(facts, job->queue.v) == INT64_MAX)
+		return;
+	queues = arena_new_array(pass->arena, int64_t, facts->queues.count);
+	micro = arena_new_array(pass->arena, int64_t, facts->queues.count);
+	for (uint32_t queue = job->queue.v; queue;
+	     queue = queue_get(facts, (struct queue_id){ queue })->parent.v) {
+		int64_t cost;
+
+		if (!queue_has_budget(facts, queue))
+			continue;
+		cost = ranks_cost(facts, attempt, ranks, count,
+				  queue_get(facts, (struct queue_id){ queue })->budget_ms);
+		if (!cost)
+			continue;
+		queues[charged] = queue;
+		micro[charged++] = cost;
+	}
+	*ret->queues = queues;
+	*ret->micro = micro;
+	*ret->queue_count = *ret->micro_count = charged;
+}
+
 /* What the queue's own running jobs cost since `since_ms`, until they are expected to end. Ranks that left are like jobs that
- * ended: what they cost is of the past, and in what is said to be left the next time. */
+ * ended: what they cost came off when they left. */
 static int64_t running_cost(const struct standings *s, uint32_t queue, int64_t since_ms)
 {
 	const struct facts *facts = s->facts;
@@ -183,7 +242,7 @@ int64_t spend_left_micro(struct standings *s, uint32_t queue, struct arena *aren
 	for (; queue; queue = s->view->queues.at[queue].parent)
 		if (queue_has_budget(s->facts, queue)) {
 			int64_t left =
-				queue_get(s->facts, (struct queue_id){ queue })->budget_micro -
+				queue_left_micro(queue_get(s->facts, (struct queue_id){ queue })) -
 				*standing_committed(s, queue, arena);
 
 			left = left > 0 ? left : 0;
@@ -208,11 +267,12 @@ static void widest_narrow(struct pass *pass, int64_t left, int64_t each)
 static void widest_afford(struct pass *pass, const struct job *job, int64_t left)
 {
 	const struct shape *shape = shape_get(pass->facts, job->shape);
+	int64_t expected_ms = job_expected_ms(pass->facts, job);
 
 	if (!shape->role_count)
-		widest_narrow(pass, left, width_cost(pass->facts, pass->view, job, 1));
+		widest_narrow(pass, left, width_cost(pass->facts, pass->view, job, 1, expected_ms));
 	while (shape->role_count && pass->widest > shape->tasks_min &&
-	       width_cost(pass->facts, pass->view, job, pass->widest) > left)
+	       width_cost(pass->facts, pass->view, job, pass->widest, expected_ms) > left)
 		pass->widest--;
 }
 
@@ -229,7 +289,7 @@ bool spend_allows(struct pass *pass, const struct job *job, struct verdict *ret_
 			continue;
 		if (cost < 0)
 			cost = job_cost_micro(pass->facts, pass->view, job);
-		left = queue_get(pass->facts, (struct queue_id){ queue })->budget_micro -
+		left = queue_left_micro(queue_get(pass->facts, (struct queue_id){ queue })) -
 		       *committed(pass, queue);
 		if (cost <= left || !cost) {
 			widest_afford(pass, job, left);
@@ -255,7 +315,9 @@ static void spend_add(struct pass *pass, uint32_t queue, int64_t cost)
 
 void spend_take(struct pass *pass, const struct job *job, uint32_t tasks)
 {
-	spend_add(pass, job->queue.v, width_cost(pass->facts, pass->view, job, tasks));
+	spend_add(
+		pass, job->queue.v,
+		width_cost(pass->facts, pass->view, job, tasks, job_expected_ms(pass->facts, job)));
 }
 
 void spend_give(struct pass *pass, const struct job *job)
@@ -280,10 +342,11 @@ static int64_t rank_cost(const struct pass *pass, uint32_t id)
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	const struct task *task = attempt_gpu_task(facts, attempt_get(facts, job->attempt));
 
-	return cost_of(task->gpu_part ? task->gpu_part
-				      : (int64_t)shape_get(facts, job->shape)->gpus * GPU_SHARE,
-		       model_price(facts, node_get(facts, task->node)->model),
-		       job_view_get(pass->view, id)->end_ms - facts->now_ms);
+	return spend_cost_micro(task->gpu_part
+					? task->gpu_part
+					: (int64_t)shape_get(facts, job->shape)->gpus * GPU_SHARE,
+				model_price(facts, node_get(facts, task->node)->model),
+				job_view_get(pass->view, id)->end_ms - facts->now_ms);
 }
 
 void spend_bind(struct pass *pass, uint32_t id)
@@ -294,11 +357,11 @@ void spend_bind(struct pass *pass, uint32_t id)
 		return;
 	for (; queue; queue = pass->view->queues.at[queue].parent)
 		if (queue_has_budget(pass->facts, queue))
-			widest_narrow(
-				pass,
-				queue_get(pass->facts, (struct queue_id){ queue })->budget_micro -
-					*committed(pass, queue),
-				rank_cost(pass, id));
+			widest_narrow(pass,
+				      queue_left_micro(
+					      queue_get(pass->facts, (struct queue_id){ queue })) -
+					      *committed(pass, queue),
+				      rank_cost(pass, id));
 }
 
 void spend_widen(struct pass *pass, uint32_t id, uint32_t ranks)
@@ -324,8 +387,8 @@ static int64_t cost_ahead(const struct pass *pass, uint32_t id, int64_t share)
 						      : facts->now_ms + job_grace_ms(facts, job);
 
 	gone_ms = gone_ms > facts->now_ms ? gone_ms : facts->now_ms;
-	return cost_of(share, model_price(facts, node_get(facts, task->node)->model),
-		       since_ms + job_expected_ms(facts, job) - gone_ms);
+	return spend_cost_micro(share, model_price(facts, node_get(facts, task->node)->model),
+				since_ms + job_expected_ms(facts, job) - gone_ms);
 }
 
 static void freed_add(struct pass *pass, uint32_t queue, int64_t cost)
@@ -358,7 +421,7 @@ bool spend_covers(struct pass *pass, uint32_t queue, int64_t cost)
 	for (; queue; queue = pass->view->queues.at[queue].parent)
 		if (queue_has_budget(pass->facts, queue) &&
 		    *committed(pass, queue) - pass->freed[queue] + cost >
-			    queue_get(pass->facts, (struct queue_id){ queue })->budget_micro)
+			    queue_left_micro(queue_get(pass->facts, (struct queue_id){ queue })))
 			return false;
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Budgets of queues, as the core knows them: what is left (said from outside, by a ledger or a person) and prices of GPUs per hour.
+ * Budgets of queues: what was left when somebody said so (a ledger, a person), less what has ended since; and prices of GPUs per hour.
  *
  * A job costs what it is expected to: GPUs of its least width, times the price of the cheapest model it accepts, times its expected
  * run time; a part of a GPU costs its share. What runs costs each rank from when it came, at the price of its node. An elastic job is made as wide as there is money for. From what is left goes what running jobs of the queue and of those
@@ -12,6 +12,10 @@
  *
  *	500 left; L4 costs 2 per hour. A job of 8 GPUs with a limit of 24 h is expected to cost 384 and starts.
  *	The same once more would need 384 of the 116 that are not spoken for: it waits.
+ *	The first one ends after 10 h: 160 come off, 340 are left, and the second one still waits; one of 20 h (320) starts.
+ *
+ * What an attempt, or ranks that leave, cost since the budget was said comes off when they end, by the prices of then; it stands in
+ * the event for each queue concerned. Whoever says anew what is left says it of that moment.
  *
  * Money is in millionths of the unit in which budgets and prices are said; all of them in the same one.
  */
@@ -21,8 +25,26 @@
 
 struct pass;
 
+#define SPEND_HOUR_MS INT64_C(3600000)
+
+/* What so many shares (1/63000 of a GPU) cost for so long. */
+int64_t spend_cost_micro(int64_t share, int64_t micro_per_hour, int64_t ms);
+/* An hour of the job at its least width, on the cheapest model that it accepts. */
+int64_t job_hour_micro(const struct facts *facts, const struct view *view, const struct job *job);
 /* What the job is expected to cost from a start now. Models without a price cost what `any` costs, else nothing. */
 int64_t job_cost_micro(const struct facts *facts, const struct view *view, const struct job *job);
+/* What ended at this moment, for the event that says so: lists in the arena of the pass. */
+struct charge {
+	const int64_t **queues;
+	uint32_t *queue_count;
+	const int64_t **micro;
+	uint32_t *micro_count;
+};
+/* Of the job's running attempt: these ranks, or (NULL) all that hold a place. */
+void spend_charge(struct pass *pass, const struct job *job, const int64_t *ranks, uint32_t count,
+		  const struct charge *ret);
+/* What is left in the queue's own budget, nothing that runs deducted; it has one. */
+int64_t queue_left_micro(const struct queue *queue);
 /* The least that is left in the budgets of the queue and of those above it, nothing that runs deducted; INT64_MAX = none has one. */
 int64_t budget_left_micro(const struct facts *facts, uint32_t queue);
 

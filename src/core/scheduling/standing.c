@@ -73,15 +73,15 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* What is in the facts was checked when it came; a text that is none of ours closes nothing. */
-static const struct calendar *calendar_read(const struct facts *facts, const struct queue *queue,
-					    struct arena *arena)
+static const struct calendar *queue_calendar(const struct facts *facts, const struct queue *queue,
+					     struct arena *arena)
 {
 	struct calendar *calendar;
 
 	if (!queue->calendar.v || queue->removed)
 		return NULL;
 	calendar = arena_new(arena, struct calendar);
-	if (calendar_parse(facts_text(facts, queue->calendar), calendar, NULL) < 0)
+	if (calendar_read(facts, facts_text(facts, queue->calendar), calendar, NULL) < 0)
 		return NULL;
 	return calendar;
 }
@@ -101,7 +101,7 @@ static void standing_read(struct standings *s, uint32_t id, struct arena *arena)
 		at->limit = queue->limit_share < 0 ? INT64_MAX : queue->limit_share;
 		at->weight = queue->weight > 0 ? queue->weight : 1;
 		at->reserved = queue->reserved && !queue->removed;
-		at->calendar = calendar_read(s->facts, queue, arena);
+		at->calendar = queue_calendar(s->facts, queue, arena);
 		at->past = queue_past_gpu_ms(s->facts, (struct queue_id){ id }, s->facts->now_ms);
 	}
 	for (uint32_t tier = 0; tier < TIERS; tier++) {

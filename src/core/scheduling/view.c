@@ -598,6 +598,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 		queues_build(view, facts);
 		running_sync(view, facts);
 		return;
+	case EVENT_ZONE_SET: running_sync(view, facts); return; /* windows close at other times */
 	case EVENT_QUEUE_REMOVED: view->queues_stale = true; return;
 	case EVENT_RECORDS_LOST:
 	case EVENT_JOB_SUBMITTED: submitted_follow(view, facts); return;

@@ -12,7 +12,8 @@ static int64_t least(int64_t a, int64_t b)
 /* What is in the facts was checked when it came; a text that is none of ours closes nothing. */
 static bool window_read(const struct facts *facts, const struct shape *shape, struct calendar *ret)
 {
-	return shape->window.v && calendar_parse(facts_name(facts, shape->window), ret, NULL) == 0;
+	return shape->window.v &&
+	       calendar_read(facts, facts_name(facts, shape->window), ret, NULL) == 0;
 }
 
 static int64_t needs_ms(const struct facts *facts, const struct job *job, const struct shape *shape,
