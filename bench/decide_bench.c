@@ -2,7 +2,7 @@
 /*
  * Cost of decisions, in process, on one core.
  *
- *	decide_bench [PART...]		default: all of fill queue event moves reclaim explain
+ *	decide_bench [PART...]		default: all of fill queue event moves reclaim explain critical
  *
  *	fill	5,000 nodes x 8 GPUs, 40,000 one-GPU jobs: decide alone, and with apply and follow
  *	queue	12,500 x 8 GPUs, all busy; 1,000,000 jobs wait in 200 queues (3 levels), 200 shapes, then 10,000 shapes
@@ -10,6 +10,7 @@
  *	moves	the same with checkpoints: one job ends, and it is time to look who might move so that one of the gangs fits
  *	reclaim	4,000 GPUs are held by 4,000 jobs of a borrower; the owner's 4,000 jobs come
  *	explain	why a job waits, on the state of `queue`
+ *	critical	2,500 x 8 GPUs, a critical job on each node; 2,000 unlike gangs search for whole nodes in vain, and critical jobs come amid
  *
  * Times are processor times of this thread, so that other work on the machine changes them little. Events are made outside the measured time. A loop at the start tells how fast the machine was. Nothing is asserted.
  */
@@ -448,6 +449,102 @@ static void bench_explain(void)
 	explain_report(10000);
 }
 
+/* One call of decide as the daemon makes it; whether it starts the job or promises a place to it. */
+static bool decide_once(uint32_t job, bool *ret_more, int64_t *ret_us)
+{
+	struct decisions d;
+	bool found = false;
+	int64_t start = now_us();
+
+	arena_reset(&step);
+	decide(&f, view, 20000, &step, &d);
+	*ret_us = now_us() - start;
+	*ret_more = d.count || d.more;
+	for (uint32_t i = 0; i < d.count; i++) {
+		const struct event *e = &d.events[i];
+
+		found = found || (e->kind == EVENT_PROMISE_MADE && e->promise_made.job == job) ||
+			(e->kind == EVENT_ATTEMPT_PLACED && e->attempt_placed.job == job);
+		put(&d.events[i]);
+	}
+	return found;
+}
+
+static void critical_submit(int64_t gpus)
+{
+	struct event e = job_event(&f, "serve", 1, gpus, 0);
+
+	e.job_submitted.tier = TIER_CRITICAL;
+	e.job_submitted.kind = KIND_INFERENCE;
+	put(&e);
+}
+
+static void critical_world(void)
+{
+	struct event e = event_policy_make(now_ms, "bench");
+	int64_t us;
+
+	world_begin(2500);
+	queue_set("train", "", 8000);
+	queue_set("serve", "", 4000);
+	queue_set("borrower", "", 0);
+	e.policy_set.min_runtime_ms = 0;
+	e.policy_set.grace_ms = 60000;
+	put(&e);
+	for (int i = 0; i < 2500; i++)
+		critical_submit(1);
+	(void)settle(&us);
+	for (int i = 0; i < 17500; i++)
+		submit("borrower", 1, 1, 0);
+	(void)settle(&us);
+	run_all();
+	now_ms += 3600000;
+	for (int i = 0; i < 2000; i++)
+		submit("train", 2 + i % 500, 8, 1 + i);
+}
+
+/* How long a critical job waits for its decision that comes when so many calls of a round are over. */
+static void bench_critical(void)
+{
+	enum { ARRIVALS = 20 };
+	int64_t us, longest = 0, wait, worst = 0, sum = 0;
+	uint32_t calls = 0, most = 0;
+	bool more = true;
+
+	critical_world();
+	while (more && calls < 10000) {
+		(void)decide_once(0, &more, &us);
+		longest = us > longest ? us : longest;
+		calls++;
+	}
+	printf("2,000 gangs search in vain: a round has %u calls\n", calls);
+	report("  the longest call", longest);
+	for (uint32_t i = 0; i < ARRIVALS; i++) {
+		uint32_t job, turns = 0;
+		bool found;
+
+		submit("train", 2 + i, 8, 5000 + i); /* a round begins */
+		now_ms += 1000;
+		for (uint32_t k = 0; k < i; k++)
+			(void)decide_once(0, &more, &us);
+		critical_submit(1);
+		job = f.jobs.count;
+		wait = 0;
+		do {
+			found = decide_once(job, &more, &us);
+			wait += us;
+			turns++;
+		} while (!found && more);
+		most = turns > most ? turns : most;
+		worst = wait > worst ? wait : worst;
+		sum += wait;
+	}
+	printf("a critical job comes amid: decided in %u calls at most\n", most);
+	report("  mean", sum / ARRIVALS);
+	report("  worst", worst);
+	world_end();
+}
+
 int main(int argc, char **argv)
 {
 	const struct {
@@ -458,6 +555,7 @@ int main(int argc, char **argv)
 		{ "event", bench_event },     { "moves", bench_moves },
 		{ "reclaim", bench_reclaim }, { "reclaim", bench_reclaim_gang },
 		{ "explain", bench_explain },
+		{ "critical", bench_critical },
 	};
 
 	calibrate();

@@ -20,6 +20,10 @@
  * past the mark: these have theirs in that other round. A pass that passes some over is woken when the first running job is
  * old enough to be evicted, as their searches would have asked.
  *
+ * Critical jobs neither wait for the searches of others nor take theirs away: each of them searches in every pass, also behind the mark
+ * and where the pass was cut before their turn (order.c), and is not counted. There are few, as they run inside guarantees alone; from the
+ * 65th on that search in vain they are like the others.
+ *
  * So every set is sufficient, and no part of it is (minimal). Worked example in README.md. Nothing is touched before
  * the set is proved. A set is refused when a victim's queue would be entitled to take the place back.
  */
@@ -154,9 +158,11 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 }
 
 /* May the pass search once more? Else it is cut; one that only explains goes on without. */
-static bool search_allowed(struct pass *pass)
+static bool search_allowed(const struct hunt *hunt)
 {
-	if (pass->searches < EVICT_SEARCHES_MAX)
+	struct pass *pass = hunt->pass;
+
+	if (hunt->urgent || pass->searches < EVICT_SEARCHES_MAX)
 		return true;
 	pass->cut = !pass->watch;
 	return false;
@@ -174,6 +180,7 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 			     .due_ms = first->due_ms,
 			     .need = first->need,
 			     .cost = -1,
+			     .urgent = first->urgent,
 			     .pledged = true };
 	uint64_t classes, closed = pass->closed, open;
 	struct solution solution;
@@ -187,13 +194,13 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 	space_classes_of(&pass->view->space, first->shape, &classes);
 	pass->closed |= classes & ~open;
 	reserve_keep(pass);
-	if (hunt_candidates(&hunt) && search_allowed(pass)) {
+	if (hunt_candidates(&hunt) && search_allowed(&hunt)) {
 		hunt_scratch_make(&hunt);
 		if (hunt_solve(&hunt, &solution)) {
 			hunt_carry_out(&hunt, &solution);
 			rc = 0;
 		} else {
-			pass->searches++;
+			pass->searches += !hunt.urgent;
 		}
 	}
 	pass->closed = closed;
@@ -205,7 +212,7 @@ static int hunt_for(struct hunt *hunt)
 	struct pass *pass = hunt->pass;
 	struct solution solution;
 
-	if (hunt_is_barren(hunt) || !search_allowed(pass))
+	if (hunt_is_barren(hunt) || !search_allowed(hunt))
 		return pledged_for(pass, hunt);
 	reserve_keep(pass);
 	if (!hunt_candidates(hunt)) {
@@ -214,11 +221,16 @@ static int hunt_for(struct hunt *hunt)
 	}
 	hunt_scratch_make(hunt);
 	if (!hunt_solve(hunt, &solution)) {
-		pass->searches++;
+		pass->searches += !hunt->urgent;
 		return pledged_for(pass, hunt);
 	}
 	hunt_carry_out(hunt, &solution);
 	return 0;
+}
+
+bool evict_is_urgent(struct pass *pass, bool critical)
+{
+	return critical && pass->urgent++ < EVICT_SEARCHES_MAX;
 }
 
 static int hunt_begin(struct hunt *hunt, enum evict_lack lack)
@@ -229,7 +241,8 @@ static int hunt_begin(struct hunt *hunt, enum evict_lack lack)
 	if (j->tier == TIER_BEST_EFFORT)
 		return EVICT_NO;
 	/* Those that never evict are counted too: order.c counts buckets without looking at their jobs. */
-	if (pass->asked++ < pass->facts->searched && !pass->watch) {
+	hunt->urgent = evict_is_urgent(pass, j->tier == TIER_CRITICAL);
+	if (!hunt->urgent && pass->asked++ < pass->facts->searched && !pass->watch) {
 		victims_passed_over(pass);
 		return EVICT_NO;
 	}
@@ -244,7 +257,11 @@ static int hunt_begin(struct hunt *hunt, enum evict_lack lack)
 	}
 	if (hunt_for(hunt) == EVICT_NO)
 		return EVICT_NO;
-	pass->asked--; /* it does not wait any more */
+	/* It does not wait any more. */
+	if (hunt->urgent)
+		pass->urgent--;
+	else
+		pass->asked--;
 	return 0;
 }
 

@@ -35,6 +35,7 @@ struct hunt {
 	int64_t least; /* the same, at least: of a wish for memory it depends on the GPU */
 	bool room_short;
 	int64_t cost; /* where money is what lacks; else -1 */
+	bool urgent; /* critical: searches at once, and is not counted */
 	bool pledged; /* takes back what its queue is promised of a model */
 	struct victim *fresh; /* promises and those that come; then follow the kept ones */
 	uint32_t fresh_count, count;

@@ -614,6 +614,12 @@ static bool cursor_is_hopeless(const struct order *order, const struct turn *tur
 	return bucket_is_hopeless(order->pass, c, queue, b->rank, b->shape, b->work_class);
 }
 
+/* The rank at hand. */
+static bool is_critical(const struct turn *turn)
+{
+	return (uint8_t)(turn->rank >> 32) == TIER_CRITICAL;
+}
+
 /* Tries the queue's jobs until one starts or none is left. */
 static void turn_take(struct order *order, uint32_t queue)
 {
@@ -630,7 +636,7 @@ static void turn_take(struct order *order, uint32_t queue)
 		order->pass->unpaid_micro = 0;
 		if (cursor_is_hopeless(order, turn, queue, c)) {
 			order->pass->work++;
-			order->pass->asked++;
+			order->pass->asked += !evict_is_urgent(order->pass, is_critical(turn));
 		} else if (job_try(order->pass, c->bucket, c->job) == TRY_STARTED) {
 			watch_started(order->pass, c->job);
 			turn_advance(order, turn);
@@ -664,6 +670,38 @@ static bool round_run(struct order *order)
 		turn_take(order, turn_pick(order));
 	}
 	return true;
+}
+
+static void turn_close_others(struct order *order, uint32_t queue)
+{
+	struct turn *turn = &order->turns[queue];
+
+	if (turn->open && (!turn_next(order, turn) || !is_critical(turn)))
+		turn_close(order, queue);
+}
+
+/*
+ * For the others the pass ends here, and goes on in the next one. A critical job is decided now, on the state as it is: it waits neither
+ * for the searches nor for the many starts of others. So many of them as search in a pass; the next ones go with the others.
+ */
+static void urgent_run(struct order *order)
+{
+	struct pass *pass = order->pass;
+
+	for (uint32_t queue = 1; queue < pass->standings.count; queue++)
+		turn_close_others(order, queue);
+	while (order->turns[0].below && pass->urgent < EVICT_SEARCHES_MAX &&
+	       pass->count < DECISIONS_MAX) {
+		uint32_t queue = turn_pick(order);
+		struct turn *turn = &order->turns[queue];
+		struct cursor *c = turn_next(order, turn);
+
+		if (job_try(pass, c->bucket, c->job) == TRY_STARTED)
+			turn_advance(order, turn);
+		else
+			turn_block(order, turn);
+		turn_close_others(order, queue);
+	}
 }
 
 /*
@@ -723,8 +761,13 @@ void order_run(struct pass *pass)
 	plain_make(pass);
 	starts_expect(pass);
 	if (!round_run(&order)) {
-		if (pass->cut)
-			searched_note(pass, pass->asked - 1);
+		uint32_t searched = pass->cut ? pass->asked - 1 : 0;
+
+		pass->cut = false;
+		if (!pass->watch)
+			urgent_run(&order);
+		if (searched)
+			searched_note(pass, searched);
 		return;
 	}
 	reserve_end(pass);

@@ -187,6 +187,8 @@ struct pass {
 	uint32_t *ranks_on; /* by node: scratch, zeroes between uses; NULL = not yet made */
 	bool *promises_gone; /* by index in the view: kept or taken over in this pass */
 	uint32_t searches, asked; /* that found nothing; jobs that had their turn in this round */
+	uint32_t
+		urgent; /* critical jobs that asked for victims: the first EVICT_SEARCHES_MAX of them count in neither */
 	bool passed_over; /* some had their search in an earlier pass of this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */
 	bool blocked; /* standard work that could not start, or lost its promise */
@@ -327,6 +329,8 @@ bool promises_have_room(struct pass *pass, const struct promise_view *except);
 
 /* evict.c: 0 = done: promised, victims told to leave; EVICT_NO, or the pass is cut. */
 enum { EVICT_NO = 1 };
+/* A critical job asks for victims, or it is known that it asks in vain: does it do so at once, uncounted? */
+bool evict_is_urgent(struct pass *pass, bool critical);
 enum evict_lack {
 	LACKS_PLACE,
 	LACKS_ROOM,

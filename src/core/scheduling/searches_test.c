@@ -120,6 +120,8 @@ static void something_happens(struct world *w)
 
 	if (below(2))
 		(void)submit_hopeless(w);
+	else if (!below(8))
+		(void)world_submit(w, (struct wish){ .queue = "c", .tier = TIER_CRITICAL });
 	else if (below(2))
 		(void)world_submit(w, (struct wish){ .queue = below(2) ? "a" : "b",
 						     .priority = (int64_t)below(5) - 2 });
@@ -152,6 +154,7 @@ static void world_make(struct world *w)
 	world_init(w, "n0:2 n1:2 n2:2 n3:2");
 	world_queue(w, "a", "", 0, -1, 1);
 	world_queue(w, "b", "", 0, -1, 1);
+	world_queue(w, "c", "", 2, -1, 1);
 	for (int i = 0; i < 4; i++)
 		world_place(
 			w,
@@ -230,10 +233,68 @@ static void who_is_passed_over_is_still_woken_for_when_a_victim_is_old_enough(vo
 	world_deinit(&w);
 }
 
+/* One pass; whether it starts the job or promises a place to it. */
+static bool decided_in_one_pass(struct world *w, uint32_t job)
+{
+	struct decisions d;
+	bool found = false;
+
+	arena_reset(&w->step);
+	decide(&w->facts, w->view, 1000000, &w->step, &d);
+	for (uint32_t i = 0; i < d.count; i++) {
+		found = found ||
+			(d.events[i].kind == EVENT_PROMISE_MADE &&
+			 d.events[i].promise_made.job == job) ||
+			(d.events[i].kind == EVENT_ATTEMPT_PLACED &&
+			 d.events[i].attempt_placed.job == job);
+		world_apply(w, &d.events[i]);
+	}
+	return found;
+}
+
+/*
+ * Each node has a GPU of critical work and one of a borrower. A crowd that is promised GPUs and has none goes first, and searches
+ * for two GPUs of a node in vain. `serve` uses 4 of the 6 GPUs that it is promised, and so comes after it.
+ */
+static void a_critical_job_waits_for_the_searches_of_nobody(void **state)
+{
+	static const char *const nodes[] = { "n0", "n1", "n2", "n3" };
+	struct world w;
+	uint32_t before, amid;
+
+	(void)state;
+	world_init(&w, "n0:2 n1:2 n2:2 n3:2");
+	world_queue(&w, "crowd", "", 2, -1, 1);
+	world_queue(&w, "serve", "", 6, -1, 1);
+	world_queue(&w, "borrower", "", 0, -1, 1);
+	world_policy(&w, 0, 0);
+	for (int i = 0; i < 4; i++)
+		world_place(
+			&w,
+			world_submit(&w, (struct wish){ .queue = "serve", .tier = TIER_CRITICAL }),
+			nodes[i]);
+	for (int i = 0; i < 4; i++)
+		world_place(&w, world_submit(&w, (struct wish){ .queue = "borrower" }), nodes[i]);
+	for (int i = 0; i < CROWD; i++)
+		(void)world_submit(
+			&w, (struct wish){ .queue = "crowd", .gpus = 2, .cpu_milli = 1 + i });
+	before = world_submit(&w, (struct wish){ .queue = "serve", .tier = TIER_CRITICAL });
+	assert_true(decided_in_one_pass(&w, before));
+	assert_true(w.facts.searched > 0); /* the crowd was not done */
+	amid = world_submit(&w, (struct wish){ .queue = "serve", .tier = TIER_CRITICAL });
+	for (int i = 0; i < 3; i++)
+		if (decided_in_one_pass(&w, amid))
+			amid = 0; /* what the first promise decides comes first */
+	assert_int_equal(amid, 0);
+	assert_true(w.facts.searched > 0 && w.facts.searched < CROWD);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_goes_on_where_it_stood_with_an_index_built_anew),
+		cmocka_unit_test(a_critical_job_waits_for_the_searches_of_nobody),
 		cmocka_unit_test(who_is_passed_over_is_still_woken_for_when_a_victim_is_old_enough),
 	};
 
