@@ -159,6 +159,22 @@ static struct event make_money(struct fold *f)
 	return e;
 }
 
+/* A clock that jumps soon, by tens of minutes either way; windows that name it are refused until it is told. */
+static struct event make_zone(struct fold *f)
+{
+	static int64_t at_ms, then_ms;
+	struct event e = event_make(EVENT_ZONE_SET, 0, "test");
+
+	at_ms = f->now_ms + (int64_t)below(f, 600) * 1000;
+	then_ms = ((int64_t)below(f, 9) - 4) * 600000;
+	e.zone_set.name = "Test/Clock";
+	e.zone_set.ahead_ms = ((int64_t)below(f, 9) - 4) * 600000;
+	e.zone_set.at_ms = &at_ms;
+	e.zone_set.then_ms = &then_ms;
+	e.zone_set.at_ms_count = e.zone_set.then_ms_count = 1;
+	return e;
+}
+
 /* Each field with a chance of its own; the others stay as they are. */
 static struct event make_policy(struct fold *f)
 {
@@ -279,8 +295,9 @@ static struct event make_job(struct fold *f)
 		j->efficiency = below(f, 101);
 	}
 	if (f->mood.calendars && one_in(f, 2)) {
-		j->window = one_in(f, 2) ? "00:00-00:35,00:40-00:50,01:00-02:00"
-					 : "00:20-00:25,00:27-00:40,utc+14";
+		j->window = one_in(f, 2)   ? "00:00-00:35,00:40-00:50,01:00-02:00"
+			    : one_in(f, 2) ? "00:20-00:25,00:27-00:40,utc+14"
+					   : "00:05-00:25,00:30-00:55,Test/Clock";
 		j->window_end = one_in(f, 3);
 	}
 	if (f->mood.marks && one_in(f, 4))
@@ -519,6 +536,8 @@ static struct event make_event(struct fold *f)
 		return make_numa(f);
 	if (dice < 9 && f->mood.marks && f->facts.nodes.count)
 		return make_mark(f);
+	if (dice < 9 && f->mood.calendars)
+		return make_zone(f);
 	if (dice < 10 && f->mood.retells && one_in(f, 3))
 		return make_policy(f);
 	if (dice < 95 && f->facts.attempts.count)

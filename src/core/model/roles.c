@@ -199,7 +199,7 @@ bool shape_roles_are_right(const struct shape *shape)
 	if (!shape->role_count)
 		return true;
 	if (shape->role_count > ROLES_MAX || shape_is_part(shape) || shape->apart ||
-	    shape->max_slowdown || shape->role_ends >> shape->role_count)
+	    shape->role_ends >> shape->role_count)
 		return false;
 	for (uint32_t i = 0; i < shape->role_count; i++) {
 		if (!shape->role[i].v || !shape->role_min[i] ||

@@ -8,18 +8,19 @@
  *	worker first, it has the most GPUs: two on n0, two on n1		16 processors are left on each
  *	server: n0, the lower one
  *
- * Domains of one level are compared by (hosts, free GPUs, order). To place unlike things in the best way is a hard problem, so
+ * Domains of one level are compared by (speed, hosts, free GPUs, order): the speed is that of the role with the most GPUs, where the fabric is
+ * described; it is the role for which `max_slowdown` is meant. To place unlike things in the best way is a hard problem, so
  * this one may find no place where there is one: where the first order of the roles (GPUs) finds none, the orders by processors
- * and by memory are tried too. What it finds always fits.
+ * and by memory are tried too, and then some more, up to ORDERS. What it finds always fits (`tests/optimal/roles.py` counts what is missed).
  *
  * What is tried is taken in the space and rolled back, so the space comes back as it was.
  */
 #include <string.h>
 
 #include "base/check.h"
-#include "core/placement/search.h"
+#include "core/placement/speed.h"
 
-enum { ORDERS = 3, SCRATCH_BYTES = 1 << 30 };
+enum { HARD_ORDERS = 3, ORDERS = 8, SCRATCH_BYTES = 1 << 30 };
 
 struct roles_search {
 	struct space *space;
@@ -28,6 +29,7 @@ struct roles_search {
 	uint32_t tasks[ROLES_MAX];
 	uint32_t order[ORDERS][ROLES_MAX]; /* hardest first */
 	uint32_t used; /* roles that have tasks */
+	uint32_t talker; /* the role by whose speed places are compared; ROLES_MAX = none */
 	struct name_id model; /* of all GPUs; 0 = any of the classes */
 	uint64_t classes; /* with such GPUs for it */
 	int64_t gpus, cpu_milli, ram_mib; /* of all tasks */
@@ -44,6 +46,7 @@ struct roles_try {
 
 struct roles_best {
 	bool found, node;
+	uint32_t step; /* of the rate between the tasks that talk most; 0 = not known */
 	uint32_t hosts, at; /* domain, or rank of the node */
 	int64_t free;
 	uint32_t order, level;
@@ -88,6 +91,46 @@ static void order_make(struct roles_search *s, uint32_t order)
 	s->used = count;
 }
 
+/* Of the first order: back to front, begun at the second and the third role, the first two and the last two in turn. Of three roles that
+ * is every order there is. */
+static void orders_turn(struct roles_search *s)
+{
+	const uint32_t *first = s->order[0];
+	uint32_t n = s->used;
+
+	for (uint32_t i = 0; i < n; i++) {
+		s->order[3][i] = first[n - 1 - i];
+		s->order[4][i] = first[(i + 1) % n];
+		s->order[5][i] = first[(i + 2) % n];
+		s->order[6][i] = first[n > 1 && i < 2 ? 1 - i : i];
+		s->order[7][i] = first[n > 1 && i + 2 >= n ? 2 * n - 3 - i : i];
+	}
+}
+
+/* The order was tried before, under another number. */
+static bool order_is_old(const struct roles_search *s, uint32_t order)
+{
+	for (uint32_t i = 0; i < order; i++)
+		if (memcmp(s->order[order], s->order[i], s->used * sizeof(uint32_t)) == 0)
+			return true;
+	return false;
+}
+
+/* Ranks that come to others later are not compared: how fast they talk to those is not said by their own place. */
+static void talker_find(struct roles_search *s)
+{
+	const struct shape *shape = s->request->shape;
+
+	s->talker = ROLES_MAX;
+	if (space_fabric(s->space) && !s->request->which && !shape->spread)
+		s->talker = speed_widest_role(shape, s->request->tasks);
+	if (s->talker < ROLES_MAX && (uint64_t)s->tasks[s->talker] * s->wish[s->talker].gpus < 2)
+		s->talker = ROLES_MAX;
+	for (uint32_t role = 0; role < shape->role_count; role++)
+		if (role != s->talker)
+			s->wish[role].max_slowdown = 0;
+}
+
 static void roles_begin(struct roles_search *s, struct space *space,
 			const struct place_request *request)
 {
@@ -107,10 +150,12 @@ static void roles_begin(struct roles_search *s, struct space *space,
 		s->cpu_milli += (int64_t)s->wish[role].cpu_milli * s->tasks[role];
 		s->ram_mib += (int64_t)s->wish[role].memory_mib * s->tasks[role];
 	}
+	talker_find(s);
 	s->model = request->model;
 	s->classes = search_begin(&s->all, space, request) ? s->all.classes : 0;
-	for (uint32_t i = 0; i < ORDERS; i++)
+	for (uint32_t i = 0; i < HARD_ORDERS; i++)
 		order_make(s, i);
+	orders_turn(s);
 }
 
 /* Of one role, in this domain or on this node. Nodes are closed for their GPUs: one that takes none may go there. */
@@ -167,12 +212,22 @@ static uint32_t roles_try_orders(struct roles_search *s, uint32_t domain, int32_
 				 struct roles_try *ret)
 {
 	for (uint32_t order = 0; order < ORDERS; order++) {
-		if (order && memcmp(s->order[order], s->order[0], s->used * sizeof(uint32_t)) == 0)
+		if (order_is_old(s, order))
 			continue;
 		if (roles_place(s, order, domain, rank, ret, false))
 			return order;
 	}
 	return ORDERS;
+}
+
+static uint32_t talker_step(struct roles_search *s, const struct roles_try *try)
+{
+	struct fabric_estimate here;
+
+	if (s->talker == ROLES_MAX)
+		return 0;
+	speed_estimate(s->space, &try->place[s->talker], &s->scratch, &here);
+	return speed_step(here.mbps);
 }
 
 static uint32_t hosts_count(struct roles_search *s, const struct roles_try *try)
@@ -196,11 +251,13 @@ static uint32_t hosts_count(struct roles_search *s, const struct roles_try *try)
 
 /* --- which domain ---------------------------------------------------------------------------------------- */
 
-static bool best_is(const struct roles_search *s, const struct roles_best *best, uint32_t hosts,
-		    int64_t free)
+static bool best_is(const struct roles_search *s, const struct roles_best *best, uint32_t step,
+		    uint32_t hosts, int64_t free)
 {
 	if (!best->found)
 		return true;
+	if (step != best->step)
+		return step > best->step;
 	if (hosts != best->hosts)
 		return hosts < best->hosts;
 	return s->request->scatter ? free > best->free : free < best->free;
@@ -228,14 +285,17 @@ static bool one_node(struct roles_search *s, struct roles_best *best)
 	}
 	for (uint32_t rank = first; rank < end; rank++) {
 		int64_t free = bits_count(place_node_free(space_at(s->space, rank)));
-		uint32_t order;
+		uint32_t order, step;
 
-		if (node_is_short(s, rank) || !best_is(s, best, 1, free))
+		if (node_is_short(s, rank) ||
+		    (s->talker == ROLES_MAX && !best_is(s, best, 0, 1, free)))
 			continue;
 		order = roles_try_orders(s, s->request->domain, (int32_t)rank, &try);
-		if (order < ORDERS)
+		step = order < ORDERS ? talker_step(s, &try) : 0;
+		if (order < ORDERS && best_is(s, best, step, 1, free))
 			*best = (struct roles_best){ .found = true,
 						     .node = true,
+						     .step = step,
 						     .hosts = 1,
 						     .at = rank,
 						     .free = free,
@@ -255,7 +315,7 @@ static bool one_domain(struct roles_search *s, uint32_t level, struct roles_best
 	for (uint32_t domain = space->level_first[level]; domain < space->level_first[level + 1];
 	     domain++) {
 		int64_t free;
-		uint32_t order, hosts;
+		uint32_t order, hosts, step;
 
 		if (!domain_allowed(s->request, space, domain))
 			continue;
@@ -264,8 +324,10 @@ static bool one_domain(struct roles_search *s, uint32_t level, struct roles_best
 			continue;
 		order = roles_try_orders(s, domain, RANK_NONE, &try);
 		hosts = order < ORDERS ? hosts_count(s, &try) : 0;
-		if (order < ORDERS && best_is(s, best, hosts, free))
+		step = order < ORDERS ? talker_step(s, &try) : 0;
+		if (order < ORDERS && best_is(s, best, step, hosts, free))
 			*best = (struct roles_best){ .found = true,
+						     .step = step,
 						     .hosts = hosts,
 						     .at = domain,
 						     .free = free,
@@ -428,6 +490,8 @@ static bool best_before(const struct roles_best *a, const struct roles_best *b)
 {
 	if (!b->found || a->level != b->level)
 		return !b->found || a->level > b->level;
+	if (a->step != b->step)
+		return a->step > b->step;
 	return a->hosts != b->hosts ? a->hosts < b->hosts : a->free < b->free;
 }
 

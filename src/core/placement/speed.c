@@ -242,8 +242,7 @@ bool speed_suffices(struct search *search, const struct placement *placement, st
 	return slowdown <= 1000 + shape->max_slowdown;
 }
 
-/* The role with the most GPUs of all its tasks, the first of equal ones: its tasks are those that talk most. */
-static uint32_t widest_role(const struct shape *shape, uint32_t tasks)
+uint32_t speed_widest_role(const struct shape *shape, uint32_t tasks)
 {
 	uint32_t best = 0;
 	uint64_t most = 0;
@@ -297,8 +296,8 @@ bool place_speed(const struct space *space, const struct shape *shape, uint8_t k
 
 	*ret = (struct place_speed){ 0 };
 	if (space_fabric(space) && shape->role_count) {
-		role_alone(shape, placement, widest_role(shape, placement->count), arena, &alone,
-			   &its);
+		role_alone(shape, placement, speed_widest_role(shape, placement->count), arena,
+			   &alone, &its);
 		shape = &alone;
 		placement = &its;
 	}

@@ -12,7 +12,8 @@
  * Rates are compared in steps of an eighth of a doubling: what differs by less is as fast, and there packing decides. Nothing
  * of this is done, and nothing of it costs anything, while nobody has described the fabric, or for a wish whose tasks
  * do not talk: a single GPU, parts of GPUs, replicas of an endpoint. Of a gang with roles the
- * figures are those of its role with the most GPUs: the all-reduce among its tasks; the place is not chosen by them.
+ * figures are those of its role with the most GPUs: the all-reduce among its tasks. Each role is placed as a gang of its own, and
+ * domains are compared by that role.
  */
 #include "core/placement/search.h"
 
@@ -40,6 +41,9 @@ void speed_best(const struct space *space, const struct shape *shape, uint32_t t
 		struct fabric_estimate *ret);
 /* Is the place fast enough for the wish? The least slowdown met so far goes into search->slowdown. */
 bool speed_suffices(struct search *search, const struct placement *placement, struct arena *arena);
+
+/* The role with the most GPUs of all its tasks, the first of equal ones: its tasks are those that talk most. */
+uint32_t speed_widest_role(const struct shape *shape, uint32_t tasks);
 
 /* --- split.c: a gang over several domains of the next narrower level --- */
 struct split {

@@ -148,10 +148,6 @@ int admit_slowdown(const struct admission *a, const struct event_job_submitted *
 			a->err, ERR_INVALID,
 			"topology.max_slowdown is for tasks that work together; replicas of an endpoint "
 			"do not, so leave it out");
-	if (*e->roles)
-		return err_set(
-			a->err, ERR_INVALID,
-			"topology.max_slowdown is for gangs of equal tasks: of roles nothing is predicted, so leave it out");
 	if (!fabric_is_known(a->facts))
 		return err_set(
 			a->err, ERR_INVALID,

@@ -116,10 +116,6 @@ static int combination_check(const struct admission *a, const struct event_job_s
 		return err_set(
 			a->err, ERR_INVALID,
 			"roles: spread is for jobs whose tasks are all alike; leave one of both out");
-	if (e->max_slowdown)
-		return err_set(
-			a->err, ERR_INVALID,
-			"roles: max_slowdown is for jobs whose tasks are all alike; leave one of both out");
 	if (strcmp(e->require, "nvlink") == 0)
 		return err_set(
 			a->err, ERR_INVALID,
@@ -153,6 +149,21 @@ static int sums_make(const struct admission *a, struct event_job_submitted *e)
 	return admit_range(a, "the number of tasks of all roles together", most, 1, TASKS_MAX);
 }
 
+/* It is that of the role with the most GPUs. */
+static int slowdown_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	int64_t most = 0;
+
+	for (uint32_t i = 0; i < e->role_numbers_count; i += ROLE_NUMBERS)
+		most = larger(most,
+			      e->role_numbers[i + ROLE_TASKS_MAX] * e->role_numbers[i + ROLE_GPUS]);
+	if (!e->max_slowdown || most > 1)
+		return 0;
+	return err_set(
+		a->err, ERR_INVALID,
+		"topology.max_slowdown is about the way between GPUs: no role of this job has two");
+}
+
 int admit_roles(const struct admission *a, struct event_job_submitted *e)
 {
 	char names[ROLES_MAX][NAME_MAX_BYTES + 1];
@@ -167,6 +178,8 @@ int admit_roles(const struct admission *a, struct event_job_submitted *e)
 		rc = numbers_complete(a, e, (uint32_t)roles);
 	for (int i = 0; rc == 0 && i < roles; i++)
 		rc = role_check(a, names[i], e->role_numbers + (size_t)i * ROLE_NUMBERS);
+	if (rc == 0)
+		rc = slowdown_check(a, e);
 	return rc == 0 ? sums_make(a, e) : rc;
 }
 
