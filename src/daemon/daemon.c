@@ -21,6 +21,7 @@
 #include "daemon/background.h"
 #include "daemon/site.h"
 #include "daemon/state.h"
+#include "core/scheduling/calendar.h"
 #include "node/discover.h"
 #include "store/io.h"
 
@@ -109,25 +110,52 @@ static int start_identity(struct daemon *d, struct batch *batch, struct err *err
 	return core_admit_own(d, batch, &user, err);
 }
 
+static int start_zone(struct daemon *d, struct batch *batch, const char *known, struct err *err)
+{
+	char name[NAME_MAX_BYTES + 1];
+	struct zone_rules rules;
+	struct err why;
+	struct event event;
+	snprintf(name, sizeof(name), "%s", known);
+	if (zone_read(name, &rules, &why) < 0) {
+		log_line(LOG_WARN, "%s; its clock goes on as it was known", why.text);
+		return 0;
+	}
+	event = event_zone_make(name, &rules, 0, "fairlead");
+	return core_admit_own(d, batch, &event, err);
+}
+
+/* The record that told of its clock is lost. */
+static int start_zone_lost(struct daemon *d, struct batch *batch, const char *calendar,
+			   struct err *err)
+{
+	struct calendar c;
+	if (!*calendar || calendar_parse(calendar, &c, NULL) < 0 || !c.zone_name[0] ||
+	    facts_zone_find(&d->facts, c.zone_name))
+		return 0;
+	return start_zone(d, batch, c.zone_name, err);
+}
+
 /* The machine's zone files may have changed since: laws do. A clock that is gone from them stays as it was. */
 static int start_zones(struct daemon *d, struct batch *batch, struct err *err)
 {
-	for (uint32_t row = 1; row <= d->facts.zones.count; row++) {
+	int result = 0;
+	for (uint32_t row = 1; result >= 0 && row <= d->facts.zones.count; row++) {
 		const struct zone *zone = table_get(&d->facts.zones, row);
-		char name[NAME_MAX_BYTES + 1];
-		struct zone_rules rules;
-		struct err why;
-		struct event event;
-		snprintf(name, sizeof(name), "%s", facts_name(&d->facts, zone->name));
-		if (zone_read(name, &rules, &why) < 0) {
-			log_line(LOG_WARN, "%s; its clock goes on as it was known", why.text);
-			continue;
-		}
-		event = event_zone_make(name, &rules, 0, "fairlead");
-		if (core_admit_own(d, batch, &event, err) < 0)
-			return -1;
+		result = start_zone(d, batch, facts_name(&d->facts, zone->name), err);
 	}
-	return 0;
+	for (uint32_t id = 1; result >= 0 && d->facts.lost && id <= d->facts.queues.count; id++)
+		result = start_zone_lost(
+			d, batch,
+			facts_text(&d->facts,
+				   queue_get(&d->facts, (struct queue_id){ id })->calendar),
+			err);
+	for (uint32_t id = 1; result >= 0 && d->facts.lost && id <= d->facts.shapes.count; id++)
+		result = start_zone_lost(
+			d, batch,
+			facts_name(&d->facts, shape_get(&d->facts, (struct shape_id){ id })->window),
+			err);
+	return result < 0 ? result : 0;
 }
 
 int start_state(struct daemon *d, struct batch *batch, struct err *err)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calendars by the clock of a named time zone: zone files made here, so that it is morning in one and evening in the other."""
 
+import contextlib
+import glob
 import json
 import os
+import shutil
+import sqlite3
 import struct
 import time
 
@@ -87,3 +91,23 @@ def test_zones_that_are_not_there_are_refused_with_near_names(tmp_path):
             refused = d.run("submit", "--dry-run", "-", stdin=json.dumps({"command": "true", "window": calendar}), check=False)
             assert refused.code != 0 and told in " ".join(refused.err.split()), refused
         assert [q["name"] for q in d.ask("queues")] == ["default"] and d.ask("jobs") == []
+
+
+def test_a_clock_whose_record_is_lost_is_read_anew(tmp_path):
+    zone_file(tmp_path, "Test/Evening", clock_at(18))
+    zone_file(tmp_path, "Test/Dusk", clock_at(18))
+    with harness.Daemon("sim:1x4xH100-80GB", env={"TZDIR": str(tmp_path)}) as d:
+        d.run("queues", "create", "night", "--calendar", "00:00-12:00, Test/Evening")
+        own = d.submit("true", flags=("--window", "00:00-12:00, Test/Dusk", "--limit", "1m"))
+        d.stop()
+        lost = 0
+        for path in glob.glob(d.data + "/journal/*.sqlite"):
+            with contextlib.closing(sqlite3.connect(path)) as db, db:
+                lost += db.execute("UPDATE record SET text = replace(text, '\"', '!') WHERE text LIKE '%ahead_ms%'").rowcount
+        assert lost == 2
+        shutil.rmtree(d.data + "/snapshots")
+        d.up()
+        late = d.submit("true", flags=("-q", "night", "--limit", "1m"))
+        said = " ".join(d.run("explain", str(late)).out.split())
+        assert SHUT % ("night", "00:00-12:00, Test/Evening") in said, said
+        assert "runs only in its window (00:00-12:00, Test/Dusk)" in " ".join(d.run("explain", str(own)).out.split())
