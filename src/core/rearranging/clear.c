@@ -150,11 +150,11 @@ static int64_t node_estimate(const struct clearing *c, uint32_t rank)
 		if (is_moved(c, at->mover))
 			continue;
 		if (single < 0 && lacks_nothing(&rest))
-			single = mover_at(c, at->mover)->cost;
+			single = at->cost;
 		if (any && lacks_nothing(&lack))
 			continue;
 		any = true;
-		sum += mover_at(c, at->mover)->cost;
+		sum += at->cost;
 		lack = lack_less(lack, at);
 	}
 	if (!any || !lacks_nothing(&lack))

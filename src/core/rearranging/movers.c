@@ -69,7 +69,8 @@ static const struct task *mover_task(const struct pass *pass, const struct mover
 
 static uint32_t task_rank(const struct pass *pass, const struct mover *m, uint32_t i)
 {
-	return (uint32_t)space_rank(&pass->view->space, mover_task(pass, m, i)->node.v);
+	return i ? (uint32_t)space_rank(&pass->view->space, mover_task(pass, m, i)->node.v)
+		 : m->first;
 }
 
 /* The widest level in which all ranks are one place, from the narrowest on. */
@@ -106,44 +107,85 @@ static uint32_t ranks_hosts(const uint32_t *ranks, uint32_t count, uint64_t *see
 static bool mover_read(struct pass *pass, uint64_t *seen, struct mover *m)
 {
 	const struct space *space = &pass->view->space;
-	uint32_t *ranks = arena_new_array(pass->arena, uint32_t, m->attempt->tasks);
+	uint32_t one, *ranks = m->attempt->tasks > 1
+				       ? arena_new_array(pass->arena, uint32_t, m->attempt->tasks)
+				       : &one;
 
 	for (uint32_t i = 0; i < m->attempt->tasks; i++) {
 		const struct task *task = mover_task(pass, m, i);
-		struct name_id model = node_get(pass->facts, task->node)->model;
+		int32_t rank = space_rank(space, task->node.v);
+		struct name_id model;
 
-		if (space_rank(space, task->node.v) == RANK_NONE ||
-		    (i && !name_same(model, m->model)))
+		if (rank == RANK_NONE)
+			return false;
+		model = space->traits.at[space_at(space, (uint32_t)rank)->traits].model;
+		if (i && !name_same(model, m->model))
 			return false;
 		m->model = model;
-		ranks[i] = (uint32_t)space_rank(space, task->node.v);
+		ranks[i] = (uint32_t)rank;
 	}
-	m->hosts = ranks_hosts(ranks, m->attempt->tasks, seen);
+	m->first = ranks[0];
+	m->hosts = m->attempt->tasks > 1 ? ranks_hosts(ranks, m->attempt->tasks, seen) : 1;
 	m->level = ranks_level(space, ranks, m->attempt->tasks);
 	return m->share > 0;
 }
 
-static bool mover_before(const struct pass *pass, const struct mover *a, const struct mover *b)
+/* What the order of movers depends on, close together: all of them are sorted at each look. */
+struct mover_key {
+	int64_t cost, submitted_ms;
+	uint32_t job, index;
+};
+
+static bool key_before(const struct pass *pass, const struct mover_key *a,
+		       const struct mover_key *b)
 {
-	return a->cost != b->cost ? a->cost < b->cost : job_is_earlier(pass->facts, b->job, a->job);
+	if (a->cost != b->cost)
+		return a->cost < b->cost;
+	return a->submitted_ms != b->submitted_ms ? a->submitted_ms > b->submitted_ms
+						  : job_is_earlier(pass->facts, b->job, a->job);
 }
 
-static void movers_sort(const struct pass *pass, struct mover *list, struct mover *room,
-			uint32_t count)
+static void keys_sort(const struct pass *pass, struct mover_key *list, struct mover_key *room,
+		      uint32_t count)
 {
 	uint32_t half = count / 2, i = 0, j = half, n = 0;
 
 	if (count < 2)
 		return;
-	movers_sort(pass, list, room, half);
-	movers_sort(pass, list + half, room, count - half);
+	keys_sort(pass, list, room, half);
+	keys_sort(pass, list + half, room, count - half);
+	if (!key_before(pass, &list[half], &list[half - 1]))
+		return; /* they are in order already */
 	while (i < half && j < count)
-		room[n++] = mover_before(pass, &list[j], &list[i]) ? list[j++] : list[i++];
+		room[n++] = key_before(pass, &list[j], &list[i]) ? list[j++] : list[i++];
 	while (i < half)
 		room[n++] = list[i++];
 	while (j < count)
 		room[n++] = list[j++];
 	memcpy(list, room, n * sizeof(*list));
+}
+
+/* Cheapest first; of equal cost the later submission. */
+static void movers_sort(struct pass *pass, struct movers *movers)
+{
+	struct mover_key *keys = arena_new_array(pass->arena, struct mover_key, movers->count + 1);
+	struct mover *sorted = arena_new_array(pass->arena, struct mover, movers->count + 1);
+
+	for (uint32_t i = 0; i < movers->count; i++) {
+		uint32_t id = movers->list[i].job;
+
+		keys[i] = (struct mover_key){
+			.cost = movers->list[i].cost,
+			.submitted_ms = job_get(pass->facts, (struct job_id){ id })->submitted_ms,
+			.job = id,
+			.index = i
+		};
+	}
+	keys_sort(pass, keys, arena_new_array(pass->arena, struct mover_key, movers->count + 1),
+		  movers->count);
+	for (uint32_t i = 0; i < movers->count; i++)
+		sorted[i] = movers->list[keys[i].index];
+	movers->list = sorted;
 }
 
 /* Whether a task of the shape has a place on free GPUs of a model, as far as that was asked: the last few models. */
@@ -182,8 +224,7 @@ static void queue_read(struct pass *pass, uint32_t queue, int64_t most, uint64_t
 {
 	struct sorted_walk walk;
 
-	for (bool any =
-		     sorted_begin(&pass->view->pool, pass->view->queues.at[queue].running, &walk);
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->queues.at[queue].savers, &walk);
 	     any; any = sorted_next(&pass->view->pool, &walk)) {
 		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
 		const struct job_view *jv = job_view_get(pass->view, walk.id);
@@ -239,7 +280,8 @@ static void nodes_fill(const struct pass *pass, struct movers *ret, uint32_t ind
 
 	for (uint32_t i = 0; i < m->attempt->tasks; i++) {
 		if (is_first_there(pass, m, i, seen, &rank))
-			ret->at[next[rank]++] = (struct node_mover){ .mover = index };
+			ret->at[next[rank]++] =
+				(struct node_mover){ .mover = index, .cost = m->cost };
 		ret->at[next[rank] - 1].share += task_share(pass, m, i);
 		ret->at[next[rank] - 1].cpu_milli += shape_wish(m->shape, i).cpu_milli;
 		ret->at[next[rank] - 1].ram_mib += shape_wish(m->shape, i).memory_mib;
@@ -276,8 +318,6 @@ static void barred_make(struct pass *pass, struct movers *ret)
 
 	if (!pass->view->draining)
 		return;
-	if (!pass->view->draining)
-		return;
 	ret->barred = arena_new_array(pass->arena, uint64_t, bits_row(space->node_count) + 1);
 	for (uint32_t rank = 0; rank < space->node_count; rank++)
 		if (node_has_window(
@@ -301,17 +341,16 @@ void movers_make(struct pass *pass, int64_t most, struct movers *ret)
 	uint64_t *seen = arena_new_array(pass->arena, uint64_t, bits_row(space->node_count) + 1);
 	struct room_memo *memos = arena_new_array(pass->arena, struct room_memo,
 						  (size_t)pass->facts->shapes.count + 1);
-	uint32_t running = 0;
+	uint32_t savers = 0;
 
 	reserve_layer(pass, 0, false);
 	blocks_none(pass);
 	for (uint32_t q = 1; q < pass->standings.count; q++)
-		running += sorted_size(&pass->view->pool, pass->view->queues.at[q].running);
-	*ret = (struct movers){ .list = arena_new_array(pass->arena, struct mover, running + 1) };
+		savers += sorted_size(&pass->view->pool, pass->view->queues.at[q].savers);
+	*ret = (struct movers){ .list = arena_new_array(pass->arena, struct mover, savers + 1) };
 	for (uint32_t q = 1; q < pass->standings.count; q++)
 		queue_read(pass, q, most, seen, memos, ret);
-	movers_sort(pass, ret->list, arena_new_array(pass->arena, struct mover, ret->count + 1),
-		    ret->count);
+	movers_sort(pass, ret);
 	nodes_make(pass, seen, ret);
 	barred_make(pass, ret);
 }

@@ -21,6 +21,7 @@ struct mover {
 	int64_t share; /* GPU shares that it holds */
 	int64_t cost; /* GPU-ms that its move loses */
 	struct name_id model; /* of its GPUs: it keeps it */
+	uint32_t first; /* rank of the node of its first task */
 	uint32_t hosts; /* on how many it runs, */
 	uint8_t level; /* and within which level: no worse when it has moved */
 };
@@ -28,6 +29,7 @@ struct mover {
 /* What a mover holds of one node. */
 struct node_mover {
 	uint32_t mover; /* index */
+	int64_t cost; /* the mover's */
 	int64_t share, cpu_milli, ram_mib;
 };
 

@@ -115,12 +115,25 @@ static void elastic_move(struct view *view, uint32_t id, bool wanted)
 	jv->elastic = wanted;
 }
 
+/* Among what runs in its queue, or out of it. */
+static void running_move(struct view *view, const struct facts *facts, uint32_t id, bool enter)
+{
+	const struct job_view *jv = job_view_get(view, id);
+	struct queue_view *queue = &view->queues.at[jv->queue];
+	void (*move)(struct sorted_pool *, uint32_t *, uint64_t, uint32_t) =
+		enter ? sorted_add : sorted_remove;
+
+	move(&view->pool, &queue->running, jv->rank, id);
+	if (job_get(facts, (struct job_id){ id })->checkpoints && jv->tier != TIER_CRITICAL)
+		move(&view->pool, &queue->savers, jv->rank, id);
+}
+
 static void run_leave(struct view *view, const struct facts *facts, uint32_t id)
 {
 	struct job_view *jv = job_view_edit(view, id);
 	struct queue_view *queue = &view->queues.at[jv->queue];
 
-	sorted_remove(&view->pool, &queue->running, jv->rank, id);
+	running_move(view, facts, id, false);
 	if (sorted_has(&view->pool, view->marked, id, id))
 		sorted_remove(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] -= jv->share;
@@ -153,7 +166,7 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 	jv->tier = job->tier;
 	jv->width = attempt_width(attempt);
 	jv->share = attempt_share(facts, attempt);
-	sorted_add(&view->pool, &queue->running, jv->rank, id);
+	running_move(view, facts, id, true);
 	if (shape_is_marked(shape_get(facts, job->shape)))
 		sorted_add(&view->pool, &view->marked, id, id);
 	queue->hold[jv->tier] += jv->share;
@@ -222,9 +235,9 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 		view_shape_count(view, job->shape.v, false);
 	} else if (jv->attempt && jv->rank != job_rank(job)) {
 		elastic_move(view, id, false);
-		sorted_remove(&view->pool, &view->queues.at[jv->queue].running, jv->rank, id);
+		running_move(view, facts, id, false);
 		jv->rank = job_rank(job);
-		sorted_add(&view->pool, &view->queues.at[jv->queue].running, jv->rank, id);
+		running_move(view, facts, id, true);
 	}
 	if (!job->attempt.v)
 		return;

@@ -89,6 +89,8 @@ struct queue_view {
 	uint32_t running; /* key: rising rank; id: job */
 	uint32_t aging; /* of these the standard work that does not leave; key: since_ms */
 	uint32_t elastic; /* and that which can do without some ranks; key: rank */
+	uint32_t
+		savers; /* of what runs that which makes checkpoints, but for critical work; key: rank */
 	int64_t wait
 		[TIERS]; /* shares of the least widths of the jobs in its line; those of which share is -1 count nothing */
 	uint32_t waits[TIERS], waits_odd,

@@ -25,6 +25,7 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 	sets_same(a, qa->running, b, qb->running);
 	sets_same(a, qa->aging, b, qb->aging);
 	sets_same(a, qa->elastic, b, qb->elastic);
+	sets_same(a, qa->savers, b, qb->savers);
 	CHECK(a->space_stale || memcmp(&qa->holds, &qb->holds, sizeof(qa->holds)) == 0);
 	CHECK(line_same(&qa->line, &qb->line));
 	CHECK(qa->waits_odd == qb->waits_odd && qa->widest >= qb->widest);
