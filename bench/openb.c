@@ -4,7 +4,7 @@
  * Fragmentation" (USENIX ATC 2023). The lists are published as cluster-trace-gpu-v2023 of alibaba/clusterdata; they are not part
  * of this tree.
  *
- *	openb FOLDER [LIST [SEEDS [moves]]]		default: default 10
+ *	openb FOLDER [LIST [SEEDS [moves | choice]]]		default: default 10
  *
  * The pod list is shuffled, then drawn from at random with replacement, until its demand is 130 % of the GPUs. A task takes a part of one
  * GPU, or whole ones of one node, with its processors and memory; a list of models restricts it. A task that fits nowhere when it comes
@@ -18,6 +18,8 @@
  * Then the cost of a placement with all of it, without the scheduler; and of the scheduler, with the same tasks waiting all at once.
  * With `moves` as the fourth argument the same goes through the scheduler with moves of running jobs: each task makes checkpoints, and for
  * one that finds no place others move (core/rearranging), whatever that loses; said is how many did.
+ *
+ * With `choice` there it is the third rule alone (bench/ablation.py).
  *
  * Beside them stands what no rule can pass (openb_bound.h), of the very tasks that have come, and the goal that follows from it.
  *
@@ -479,9 +481,9 @@ static void goal_print(const char *folder, const char *list, uint32_t seeds)
 	printf("\n");
 }
 
-static void rules_compare(uint32_t seeds)
+static void rules_compare(uint32_t seeds, enum rule first)
 {
-	for (enum rule rule = BESTFIT; rule < RULES; rule++) {
+	for (enum rule rule = first; rule < RULES; rule++) {
 		double at_100 = 0, at_130 = 0;
 		uint64_t placed = 0;
 		int64_t ns = 0;
@@ -660,7 +662,7 @@ int main(int argc, char **argv)
 	uint32_t seeds = argc > 3 ? number(argv[3]) : 10;
 
 	if (argc < 2 || !seeds) {
-		fprintf(stderr, "usage: openb FOLDER [LIST [SEEDS [moves]]]\n");
+		fprintf(stderr, "usage: openb FOLDER [LIST [SEEDS [moves | choice]]]\n");
 		return 2;
 	}
 	machines_read(argv[1]);
@@ -680,8 +682,14 @@ int main(int argc, char **argv)
 		arena_deinit(&step);
 		return 0;
 	}
+	if (argc > 4 && strcmp(argv[4], "choice") == 0) {
+		rules_compare(seeds, FRAGMENTS);
+		facts_deinit(&facts);
+		arena_deinit(&step);
+		return 0;
+	}
 	goal_print(argv[1], list, seeds);
-	rules_compare(seeds);
+	rules_compare(seeds, BESTFIT);
 	scheduler_fill();
 	facts_deinit(&facts);
 	arena_deinit(&step);
