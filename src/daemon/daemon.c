@@ -153,7 +153,8 @@ static int start_zones(struct daemon *d, struct batch *batch, struct err *err)
 	for (uint32_t id = 1; result >= 0 && d->facts.lost && id <= d->facts.shapes.count; id++)
 		result = start_zone_lost(
 			d, batch,
-			facts_name(&d->facts, shape_get(&d->facts, (struct shape_id){ id })->window),
+			facts_name(&d->facts,
+				   shape_get(&d->facts, (struct shape_id){ id })->window),
 			err);
 	return result < 0 ? result : 0;
 }
