@@ -4,6 +4,8 @@
 #include "node/discover.h"
 #include "whole.h"
 
+enum { CLUSTER_COMPARE_MS = 120000 };
+
 enum thing_kind {
 	THING_READY,
 	THING_STARTED,
@@ -15,6 +17,7 @@ enum thing_kind {
 	THING_EXIT, /* of a rank that was told to stop */
 	THING_TELL, /* whoever watches it notices */
 	THING_WORD, /* arrives at the daemon */
+	THING_NODE_GOES, /* as it was announced */
 	THING_NODE_BACK
 };
 
@@ -23,7 +26,7 @@ struct thing {
 	uint64_t order;
 	enum thing_kind kind;
 	uint64_t run;
-	uint32_t rank;
+	uint32_t rank, launch;
 	uint32_t link; /* WORD: the connection it is under way on */
 	struct engine_fact *word;
 };
@@ -38,6 +41,10 @@ struct rank {
 	enum engine_cause cause;
 	int code;
 	bool never_ran, ran;
+	bool unborn; /* no start of it was ever heard of */
+	bool leaving, left; /* told to leave; the others go on without it */
+	bool serves; /* of a role that runs until it is stopped */
+	const struct save *saved; /* the newest that it told of */
 	int64_t at_wall_ms; /* of its state */
 	int64_t told_from_ms; /* nobody knows before that it is gone */
 	int64_t exit_ms; /* was told to stop, and will have by then */
@@ -53,7 +60,7 @@ struct work {
 struct save {
 	struct save *next;
 	char path[300], job[64];
-	int64_t work_ms, bytes;
+	int64_t work_ms, bytes, done_ms;
 	bool complete, looked;
 	int torn; /* 1: it is not there any more; 2: it is shorter than it was */
 };
@@ -62,12 +69,13 @@ struct save {
 struct run {
 	uint64_t id, job;
 	char name[64], folder[256];
-	uint32_t rank_count, live, done;
+	uint32_t rank_count, live;
 	struct rank *ranks;
 	struct work work;
 	int64_t every_ms, base_ms, running_ms;
-	struct save *saving, *last_save;
-	bool checkpoints, released, warned, stopping, finished, forgotten;
+	struct save *saving;
+	bool checkpoints, released, begun, warned, stopping, forgotten;
+	bool worked; /* all that it had to do is done */
 };
 
 struct host {
@@ -84,7 +92,7 @@ struct cluster {
 	struct run **runs; /* by id */
 	size_t run_room;
 	struct save *saves; /* newest first */
-	uint64_t saves_made, starts;
+	uint64_t saves_made, starts, resizes;
 	struct thing *things; /* heap */
 	size_t thing_count, thing_room;
 	uint64_t order;
@@ -96,6 +104,17 @@ struct cluster {
 };
 
 struct run *cluster_run_find(const struct cluster *cluster, uint64_t id);
+/* All of its ranks that do the work have ended well, or the others went on without them. */
+bool cluster_run_finished(const struct run *run);
+/* What happens to a rank's present start, if that is still the present one then. */
+void cluster_plan(struct cluster *cluster, int64_t at_ms, enum thing_kind kind,
+		  const struct run *run, uint32_t rank);
+bool cluster_all_ready(const struct run *run);
+void cluster_rank_ends(struct cluster *cluster, struct run *run, uint32_t rank,
+		       enum engine_cause cause, int code, int64_t after_ms);
+void cluster_save_begin(struct cluster *cluster, struct run *run);
+void cluster_run_keep(struct cluster *cluster, struct run *run);
+struct work cluster_work_of(const struct whole *w, const char *name);
 
 /* words.c */
 void thing_add(struct cluster *cluster, struct thing thing);

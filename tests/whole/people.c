@@ -12,7 +12,7 @@
 #include "whole.h"
 
 #define SECRET "sesame-opens-nothing"
-enum { AGAIN_MS = 7000, TOKENS_MAX = 64 };
+enum { AGAIN_MS = 7000, TOKENS_MAX = 64, NOTICES_MAX = 64 };
 
 enum wish_state { WISH_NEW, WISH_SENT, WISH_TAKEN, WISH_REFUSED };
 
@@ -31,7 +31,16 @@ struct pass {
 	bool ended; /* that was acknowledged */
 };
 
+/* A node that will go; who says so says it until it is heard. */
+struct notice {
+	uint32_t node;
+	int64_t at_ms, back_ms, next_ms;
+	bool drain, heard, over;
+};
+
 struct people {
+	struct notice notices[NOTICES_MAX];
+	uint32_t notice_count;
 	struct wish *wishes;
 	uint32_t wish_count, wish_room;
 	struct pass tokens[TOKENS_MAX];
@@ -239,20 +248,41 @@ static void ask_again(struct whole *w, struct wish *wish, bool other)
 		       other ? other_answered : submit_answered, wish);
 }
 
+/* A width: fixed, a range of which ranks come and go, or servers with workers. */
+static void body_tasks(struct buf *out, struct sim_random *random)
+{
+	static const uint32_t gpus[] = { 1, 1, 1, 2, 4, 8, 0 };
+	uint32_t tasks = one_in(random, 3) ? 1 + below(random, 4) : 1, kind = below(random, 8);
+
+	if (kind == 0) {
+		buf_addf(out, ",\"tasks\":\"%u..%u\",\"gpus\":%u", 1 + below(random, 2),
+			 3 + below(random, 4), 1 + below(random, 2));
+		if (one_in(random, 4))
+			buf_adds(out, ",\"resize\":\"restart\"");
+	} else if (kind == 1) {
+		buf_addf(
+			out,
+			",\"roles\":[{\"name\":\"server\",\"gpus\":0,\"cpus\":2},"
+			"{\"name\":\"worker\",\"tasks\":%u,\"min\":%u,\"gpus\":1,\"ends_job\":true}]",
+			2 + below(random, 3), 1 + below(random, 2));
+	} else if (kind == 2) {
+		buf_addf(out, ",\"tasks\":%u,\"gpus\":0.%u", tasks, 1 + below(random, 9));
+	} else {
+		buf_addf(out, ",\"tasks\":%u,\"gpus\":%u", tasks,
+			 gpus[below(random, tasks > 2 ? 5 : 7)]);
+	}
+	if (tasks > 1 && one_in(random, 2))
+		buf_adds(out, ",\"rejoin\":true");
+}
+
 static char *body_make(struct sim_random *random, uint32_t number)
 {
 	static const char *const queues[] = { "default", "red", "red", "blue" };
-	static const uint32_t gpus[] = { 1, 1, 1, 2, 4, 8, 0 };
 	struct buf out = BUF_INIT;
-	uint32_t tasks = one_in(random, 3) ? 1 + below(random, 4) : 1;
-	bool saves = one_in(random, 2), part = one_in(random, 8);
+	bool saves = one_in(random, 2);
 
-	buf_addf(&out, "{\"name\":\"j%u\",\"queue\":\"%s\",\"tasks\":%u", number,
-		 queues[below(random, 4)], tasks);
-	if (part)
-		buf_addf(&out, ",\"gpus\":0.%u", 1 + below(random, 9));
-	else
-		buf_addf(&out, ",\"gpus\":%u", gpus[below(random, tasks > 2 ? 5 : 7)]);
+	buf_addf(&out, "{\"name\":\"j%u\",\"queue\":\"%s\"", number, queues[below(random, 4)]);
+	body_tasks(&out, random);
 	buf_addf(&out, ",\"kind\":\"%s\"", one_in(random, 3) ? "batch" : "training");
 	if (one_in(random, 4))
 		buf_adds(&out, ",\"tier\":\"best-effort\"");
@@ -365,6 +395,78 @@ static void change_node(struct whole *w, struct sim_random *random)
 	admin(w, "POST", path, body);
 }
 
+/* --- nodes that go at a time ------------------------------------------------------------------------------------------------ */
+
+void people_notice(struct whole *w, uint32_t node, int64_t in_ms, int64_t for_ms, bool drain)
+{
+	struct people *p = w->people;
+
+	if (p->notice_count < NOTICES_MAX)
+		p->notices[p->notice_count++] =
+			(struct notice){ .node = node,
+					 .at_ms = w->now_ms + in_ms,
+					 .back_ms = w->now_ms + in_ms + for_ms,
+					 .next_ms = w->now_ms,
+					 .drain = drain };
+}
+
+static void notice_heard(struct whole *w, void *context, int status, const char *text)
+{
+	struct notice *n = context;
+
+	(void)text;
+	n->heard = n->heard || status / 100 == 2;
+	n->next_ms = n->heard ? n->back_ms : w->now_ms + AGAIN_MS;
+}
+
+static void notice_send(struct whole *w, struct notice *n)
+{
+	char path[80], body[160];
+
+	n->next_ms = NEVER;
+	snprintf(path, sizeof(path), "/api/v1/nodes/n%u/%s", n->node,
+		 n->drain ? "state" : "maintenance");
+	if (n->drain)
+		snprintf(body, sizeof(body),
+			 "{\"state\":\"draining\",\"within\":\"%lldms\",\"reason\":\"spot\"}",
+			 (long long)(n->at_ms - w->now_ms));
+	else
+		snprintf(body, sizeof(body),
+			 "{\"from\":\"%lldms\",\"for\":\"%lldms\",\"reason\":\"spot\"}",
+			 (long long)(n->at_ms - w->now_ms), (long long)(n->back_ms - n->at_ms));
+	transport_send(w, n->drain ? "POST" : "PUT", path, NULL, NULL, body, notice_heard, n);
+}
+
+/* Back from a drain: somebody says so. */
+static void notice_end(struct whole *w, struct notice *n)
+{
+	char path[80];
+
+	n->over = true;
+	n->next_ms = NEVER;
+	snprintf(path, sizeof(path), "/api/v1/nodes/n%u/state", n->node);
+	if (n->drain)
+		admin(w, "POST", path, "{\"state\":\"ready\"}");
+}
+
+static void notices_run(struct whole *w)
+{
+	struct people *p = w->people;
+
+	for (uint32_t i = 0; i < p->notice_count; i++) {
+		struct notice *n = &p->notices[i];
+
+		if (n->over || n->next_ms > w->now_ms)
+			continue;
+		if (n->heard || n->at_ms - w->now_ms < 1000)
+			notice_end(w, n);
+		else if (w->daemon)
+			notice_send(w, n);
+		else
+			n->next_ms = w->now_ms + AGAIN_MS;
+	}
+}
+
 /* An answer never shows less than what was acknowledged. */
 static void job_read(struct whole *w, void *context, int status, const char *text)
 {
@@ -417,6 +519,7 @@ void people_run(struct whole *w)
 {
 	struct people *p = w->people;
 
+	notices_run(w);
 	for (uint32_t i = 0; i < p->wish_count; i++) {
 		struct wish *wish = &p->wishes[i];
 
@@ -437,6 +540,9 @@ int64_t people_next_ms(const struct whole *w)
 	for (uint32_t i = 0; i < p->wish_count; i++)
 		if (p->wishes[i].state == WISH_NEW && p->wishes[i].next_ms < next)
 			next = p->wishes[i].next_ms;
+	for (uint32_t i = 0; i < p->notice_count; i++)
+		if (!p->notices[i].over && p->notices[i].next_ms < next)
+			next = p->notices[i].next_ms;
 	return next;
 }
 
@@ -446,7 +552,9 @@ void people_begin(struct whole *w)
 	      "{\"role\":\"researcher\",\"uid\":4001,\"gid\":4001}");
 	admin(w, "PUT", "/api/v1/queues/red", "{\"guarantee_gpus\":12,\"weight\":2}");
 	admin(w, "PUT", "/api/v1/queues/blue", "{\"guarantee_gpus\":8}");
-	admin(w, "PUT", "/api/v1/policy", "{\"min_runtime\":\"1m\",\"rejoin\":\"0s\"}");
+	admin(w, "PUT", "/api/v1/policy",
+	      w->seed % 2 ? "{\"min_runtime\":\"1m\",\"rejoin\":\"0s\"}"
+			  : "{\"min_runtime\":\"1m\",\"rejoin\":\"2m\"}");
 	(void)life_settle(w);
 	token_make(w);
 	(void)life_settle(w);
@@ -472,6 +580,8 @@ void people_calm(struct whole *w)
 	for (uint32_t n = 0; n < NODES; n++) {
 		snprintf(path, sizeof(path), "/api/v1/nodes/n%u/state", n);
 		admin(w, "POST", path, "{\"state\":\"ready\"}");
+		snprintf(path, sizeof(path), "/api/v1/nodes/n%u/maintenance", n);
+		admin(w, "PUT", path, "{\"off\":true}");
 		snprintf(path, sizeof(path), "/api/v1/nodes/n%u/gpus", n);
 		admin(w, "POST", path,
 		      n % 2 ? "{\"mask\":15,\"set_aside\":false}"

@@ -19,8 +19,11 @@ enum { ARENA_BYTES = 256 << 20, LOOK_EVERY = 60, SWAPS_MOST = 2, SLEW = 200 };
 struct attempt_book {
 	int64_t placed_ms; /* event time */
 	int64_t released_boot_ms; /* 0 = not yet */
-	uint32_t boots;
-	int64_t share; /* of GPUs, all ranks together */
+	uint32_t boots, ranks;
+	int64_t parts; /* of GPUs, all ranks together; 0 = whole ones */
+	struct rank_book {
+		int64_t from_ms, gpus; /* 0: it left, and was charged */
+	} *rank;
 };
 
 struct eviction {
@@ -64,6 +67,8 @@ void promises_destroy(struct promises *p)
 	engine_sim_deinit(&p->nothing);
 	arena_deinit(&p->arena);
 	arena_deinit(&p->step);
+	for (size_t id = 0; id < p->attempt_room; id++)
+		free(p->attempts[id].rank);
 	free(p->attempts);
 	free(p->evictions);
 	free(p);
@@ -100,32 +105,86 @@ static struct attempt_book *book_of(struct promises *p, int64_t attempt)
 	return &p->attempts[attempt];
 }
 
+static void rank_placed(struct attempt_book *book, uint32_t rank, int64_t mask, int64_t now_ms)
+{
+	if (rank >= book->ranks) {
+		book->rank = reallocarray(book->rank, rank + 1, sizeof(*book->rank));
+		CHECK(book->rank);
+		memset(book->rank + book->ranks, 0, (rank + 1 - book->ranks) * sizeof(*book->rank));
+		book->ranks = rank + 1;
+	}
+	book->rank[rank] =
+		(struct rank_book){ now_ms, __builtin_popcountll((unsigned long long)mask) };
+}
+
 static void book_placed(struct promises *p, const struct event *e)
 {
 	const struct event_attempt_placed *placed = &e->attempt_placed;
 	struct attempt_book *book = book_of(p, placed->attempt);
 
+	free(book->rank);
 	*book = (struct attempt_book){ .placed_ms = e->time_ms };
-	for (uint32_t i = 0; i < placed->nodes_count; i++)
-		book->share += placed->parts_count
-				       ? placed->parts[i]
-				       : (int64_t)__builtin_popcountll((uint64_t)placed->masks[i]) *
-						 GPU_SHARE;
+	for (uint32_t i = 0; i < placed->nodes_count; i++) {
+		rank_placed(book, i, placed->masks[i], e->time_ms);
+		if (placed->parts_count)
+			book->parts += placed->parts[i];
+	}
 }
 
-/* Every GPU-second is charged once: as long as the attempt held its GPUs, to the millisecond. */
+static void book_grown(struct promises *p, const struct event *e)
+{
+	const struct event_attempt_grown *grown = &e->attempt_grown;
+
+	for (uint32_t i = 0; i < grown->ranks_count; i++)
+		rank_placed(book_of(p, grown->attempt), (uint32_t)grown->ranks[i], grown->masks[i],
+			    e->time_ms);
+}
+
+static void check_charged(struct whole *w, int64_t attempt, int64_t charged, int64_t held)
+{
+	if (charged != held)
+		whole_problem(w, "attempt %ld of job %s is charged %ld GPU-ms, it held %ld",
+			      (long)attempt, cluster_job_name(w->cluster, (uint64_t)attempt),
+			      (long)charged, (long)held);
+	w->promises->charged_gpu_ms += charged;
+}
+
+/* What these ranks used; from now on they use nothing. */
+static int64_t ranks_used(struct attempt_book *book, const int64_t *ranks, uint32_t count,
+			  int64_t now_ms)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t rank = ranks ? (uint32_t)ranks[i] : i;
+
+		if (rank >= book->ranks)
+			continue;
+		sum += book->rank[rank].gpus * (now_ms - book->rank[rank].from_ms);
+		book->rank[rank].gpus = 0;
+	}
+	return sum;
+}
+
+/* Every GPU-second is charged once: as long as each rank held its GPUs, to the millisecond. */
 static void check_charge(struct whole *w, const struct event *e)
 {
-	struct promises *p = w->promises;
-	const struct attempt_book *book = book_of(p, e->attempt_ended.attempt);
-	int64_t ms = e->time_ms - book->placed_ms, want = share_gpu_ms(book->share, ms);
+	const struct event_attempt_ended *ended = &e->attempt_ended;
+	struct attempt_book *book = book_of(w->promises, ended->attempt);
+	int64_t held = book->parts ? share_gpu_ms(book->parts, e->time_ms - book->placed_ms)
+				   : ranks_used(book, NULL, book->ranks, e->time_ms);
 
-	if (e->attempt_ended.used_gpu_ms != want)
-		whole_problem(w, "attempt %ld of job %s is charged %ld GPU-ms, it held %ld",
-			      (long)e->attempt_ended.attempt,
-			      cluster_job_name(w->cluster, (uint64_t)e->attempt_ended.attempt),
-			      (long)e->attempt_ended.used_gpu_ms, (long)want);
-	p->charged_gpu_ms += e->attempt_ended.used_gpu_ms;
+	check_charged(w, ended->attempt, ended->used_gpu_ms, held);
+}
+
+static void check_left(struct whole *w, const struct event *e)
+{
+	const struct event_ranks_left *left = &e->ranks_left;
+
+	w->left += left->ranks_count;
+	check_charged(w, left->attempt, left->used_gpu_ms,
+		      ranks_used(book_of(w->promises, left->attempt), left->ranks,
+				 left->ranks_count, e->time_ms));
 }
 
 /* --- who makes room for whom ---------------------------------------------------------------------------------------------- */
@@ -176,7 +235,8 @@ static void note_eviction(struct whole *w, uint32_t victim, uint32_t for_job)
 
 /* --- words of the engine ---------------------------------------------------------------------------------------------------- */
 
-static void check_word(struct whole *w, const struct event *e, int64_t attempt, int64_t rank)
+static void check_word(struct whole *w, const struct event *e, int64_t attempt, int64_t rank,
+		       int64_t launch)
 {
 	struct promises *p = w->promises;
 	const struct attempt *a;
@@ -193,6 +253,9 @@ static void check_word(struct whole *w, const struct event *e, int64_t attempt, 
 	else if (rank >= a->tasks)
 		whole_problem(w, "%s of rank %ld of attempt %ld, which has %u",
 			      event_info(e->kind)->name, (long)rank, (long)attempt, a->tasks);
+	else if (task_get(&p->facts, a, (uint32_t)rank)->launch != launch)
+		whole_problem(w, "%s of an earlier start of rank %ld of attempt %ld is taken",
+			      event_info(e->kind)->name, (long)rank, (long)attempt);
 }
 
 /* A rank is given up only when it is gone. */
@@ -200,7 +263,8 @@ static void check_exit(struct whole *w, const struct event_task_exited *e)
 {
 	const struct run *run = cluster_run_find(w->cluster, (uint64_t)e->attempt);
 
-	if (run && (uint64_t)e->rank < run->rank_count && run->ranks[e->rank].state != RANK_GONE)
+	if (run && (uint64_t)e->rank < run->rank_count && run->ranks[e->rank].launch == e->launch &&
+	    run->ranks[e->rank].state != RANK_GONE)
 		whole_problem(w, "rank %ld of job %s is said to be over, and it lives",
 			      (long)e->rank, run->name);
 }
@@ -235,6 +299,25 @@ static void check_limit(struct whole *w, const struct event_attempt_stopped *e)
 			      facts_name(&p->facts, job->name), (long)job->limit_ms, (long)ran);
 }
 
+/* All ranks that the attempt has at its end have ended well, but for those that serve the others. */
+static bool has_succeeded(const struct promises *p, const struct attempt *a, const struct run *run)
+{
+	uint32_t done = 0;
+
+	for (uint32_t rank = 0; run && rank < a->tasks; rank++) {
+		const struct rank *r = rank < run->rank_count ? &run->ranks[rank] : NULL;
+		bool well =
+			r && r->state == RANK_GONE && r->cause == ENGINE_CAUSE_EXIT && r->code == 0;
+
+		if (task_get(&p->facts, a, rank)->state == TASK_LEFT)
+			continue;
+		if (!well && !(r && r->serves))
+			return false;
+		done += well;
+	}
+	return done > 0;
+}
+
 /* How a job ended is how it ended. */
 static void check_ended(struct whole *w, const struct event_job_ended *e)
 {
@@ -245,9 +328,9 @@ static void check_ended(struct whole *w, const struct event_job_ended *e)
 		job->last_attempt.v ? attempt_get(&p->facts, job->last_attempt) : NULL;
 	const char *name = facts_name(&p->facts, job->name);
 
-	if (e->state == JOB_SUCCEEDED && (!run || !run->finished))
+	if (e->state == JOB_SUCCEEDED && !(a && has_succeeded(p, a, run)))
 		whole_problem(w, "job %s is said to have succeeded, and it has not", name);
-	if (e->state != JOB_SUCCEEDED && run && run->finished && a && !a->stopped_ms)
+	if (e->state != JOB_SUCCEEDED && run && cluster_run_finished(run) && a && !a->stopped_ms)
 		whole_problem(w, "job %s has succeeded, and is said to be %s", name,
 			      job_state_name((uint8_t)e->state));
 }
@@ -255,18 +338,25 @@ static void check_ended(struct whole *w, const struct event_job_ended *e)
 static void check_event(struct whole *w, const struct event *e)
 {
 	switch ((int)e->kind) {
-	case EVENT_TASK_READY: check_word(w, e, e->task_ready.attempt, e->task_ready.rank); break;
+	case EVENT_TASK_READY:
+		check_word(w, e, e->task_ready.attempt, e->task_ready.rank, e->task_ready.launch);
+		break;
 	case EVENT_TASK_STARTED:
-		check_word(w, e, e->task_started.attempt, e->task_started.rank);
+		check_word(w, e, e->task_started.attempt, e->task_started.rank,
+			   e->task_started.launch);
 		break;
 	case EVENT_TASK_EXITED:
-		check_word(w, e, e->task_exited.attempt, e->task_exited.rank);
+		check_word(w, e, e->task_exited.attempt, e->task_exited.rank,
+			   e->task_exited.launch);
 		check_exit(w, &e->task_exited);
 		break;
 	case EVENT_CHECKPOINT_SAVED:
-		check_word(w, e, e->checkpoint_saved.attempt, e->checkpoint_saved.rank);
+		check_word(w, e, e->checkpoint_saved.attempt, e->checkpoint_saved.rank,
+			   e->checkpoint_saved.launch);
 		break;
 	case EVENT_ATTEMPT_PLACED: book_placed(w->promises, e); break;
+	case EVENT_ATTEMPT_GROWN: book_grown(w->promises, e); break;
+	case EVENT_RANKS_LEFT: check_left(w, e); break;
 	case EVENT_ATTEMPT_RELEASED: check_release(w, e->attempt_released.attempt); break;
 	case EVENT_ATTEMPT_STOPPED: check_limit(w, &e->attempt_stopped); break;
 	case EVENT_ATTEMPT_ENDED: check_charge(w, e); break;
@@ -379,6 +469,38 @@ static void look_deep(struct whole *w)
 		whole_problem(w, "what was shown is not what the core has");
 }
 
+/* A node is left by the time that was announced for it, or when the grace of who was told too late for that is over. */
+static bool is_to_be_empty(const struct node *node, int64_t now_ms)
+{
+	if (node_has_window(node) && node->window_from_ms <= now_ms && now_ms < node->window_to_ms)
+		return true;
+	return node->state == NODE_DRAINING && node->drain_ms && node->drain_ms <= now_ms;
+}
+
+static void check_left_nodes(struct whole *w)
+{
+	struct promises *p = w->promises;
+	const struct facts *f = &p->facts;
+
+	for (uint32_t i = 0; i < p->checks.live_count; i++) {
+		const struct attempt *a = attempt_get(f, (struct attempt_id){ p->checks.live[i] });
+
+		bool told = a->state == ATTEMPT_STOPPING ||
+			    (a->warned_ms && f->now_ms < a->deadline_ms);
+
+		for (uint32_t rank = 0; rank < a->tasks && !told; rank++) {
+			const struct task *task = task_get(f, a, rank);
+
+			if (task_holds(task) && task->state != TASK_EXITED && !task->leaving &&
+			    is_to_be_empty(node_get(f, task->node), f->now_ms))
+				whole_problem(
+					w, "job %s runs on node %s, which it was to leave by now",
+					facts_name(f, job_get(f, a->job)->name),
+					facts_name(f, node_get(f, task->node)->name));
+		}
+	}
+}
+
 void promises_step(struct whole *w, bool at_rest)
 {
 	struct promises *p = w->promises;
@@ -394,6 +516,7 @@ void promises_step(struct whole *w, bool at_rest)
 	}
 	checks_settled(&p->checks, &p->facts);
 	checks_tell(w);
+	check_left_nodes(w);
 	if (++p->looks % LOOK_EVERY == 0)
 		look_deep(w);
 }

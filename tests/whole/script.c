@@ -17,6 +17,7 @@ const char *const item_names[ITEM_KINDS] = {
 	[FAULT_CALL] = "a call of the file system fails",
 	[FAULT_FULL] = "the disk is full for a while",
 	[FAULT_NODE] = "a node dies, and comes back",
+	[FAULT_NOTICE] = "a node goes at a time that is announced, and comes back",
 	[FAULT_AWAY] = "a node is not heard from for a while",
 	[FAULT_GPU] = "a GPU breaks, or works again",
 	[FAULT_RANK] = "a task is lost or crashes",
@@ -28,11 +29,11 @@ const char *const item_names[ITEM_KINDS] = {
 
 /* So many in six hours. */
 static const uint32_t usual[ITEM_KINDS] = {
-	[ITEM_SUBMIT] = 170, [ITEM_JOB] = 50,   [ITEM_QUEUE] = 6, [ITEM_TOKEN] = 8,
-	[ITEM_READ] = 20,    [ITEM_NODE] = 10,  [FAULT_KILL] = 6, [FAULT_POWER] = 2,
-	[FAULT_CALL] = 4,    [FAULT_FULL] = 1,  [FAULT_NODE] = 3, [FAULT_AWAY] = 4,
-	[FAULT_GPU] = 3,     [FAULT_RANK] = 10, [FAULT_LINK] = 3, [FAULT_TORN] = 5,
-	[FAULT_CLOCK] = 2,   [FAULT_STALL] = 8,
+	[ITEM_SUBMIT] = 170, [ITEM_JOB] = 50,   [ITEM_QUEUE] = 6,  [ITEM_TOKEN] = 8,
+	[ITEM_READ] = 20,    [ITEM_NODE] = 10,  [FAULT_KILL] = 6,  [FAULT_POWER] = 2,
+	[FAULT_CALL] = 4,    [FAULT_FULL] = 1,  [FAULT_NODE] = 3,  [FAULT_NOTICE] = 4,
+	[FAULT_AWAY] = 4,    [FAULT_GPU] = 3,   [FAULT_RANK] = 10, [FAULT_LINK] = 3,
+	[FAULT_TORN] = 5,    [FAULT_CLOCK] = 2, [FAULT_STALL] = 8,
 };
 
 static int item_order(const void *a, const void *b)

@@ -35,7 +35,7 @@ struct whole *whole;
 /* What a run leaves to the process that asked for it. */
 struct outcome {
 	char problem[PROBLEM_MAX];
-	uint64_t steps, events, restarts, rebuilds, evictions, requests, refused, trail;
+	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused, trail;
 	uint32_t items[ITEM_KINDS], plan_count;
 	int64_t virtual_ms;
 	double cpu_s;
@@ -283,6 +283,7 @@ static void outcome_fill(const struct whole *w, struct outcome *o)
 	o->restarts = w->restarts;
 	o->rebuilds = w->rebuilds;
 	o->evictions = w->evictions;
+	o->left = w->left;
 	o->requests = w->requests;
 	o->refused = w->refused;
 	o->plan_count = w->plan_count;
@@ -404,8 +405,8 @@ static void tell_failure(const struct options *options, uint64_t seed)
 /* --- the command ------------------------------------------------------------------------------------------------------------ */
 
 struct sums {
-	uint64_t seeds, failed, events, steps, restarts, rebuilds, evictions, faults, least_events,
-		least_faults;
+	uint64_t seeds, failed, events, steps, restarts, rebuilds, evictions, left, faults,
+		least_events, least_faults;
 	double cpu_s, hours;
 };
 
@@ -420,6 +421,7 @@ static void sums_add(struct sums *s, const struct outcome *o)
 	s->restarts += o->restarts;
 	s->rebuilds += o->rebuilds;
 	s->evictions += o->evictions;
+	s->left += o->left;
 	s->faults += faults;
 	s->cpu_s += o->cpu_s;
 	s->hours += (double)o->virtual_ms / (double)HOUR_MS;
@@ -434,9 +436,10 @@ static void sums_tell(const struct sums *s)
 	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %.0f h of virtual time, %" PRIu64
 	       " events (%" PRIu64 " at least), %" PRIu64 " faults (%" PRIu64 " at least), %" PRIu64
 	       " starts, %" PRIu64 " rebuilds, %" PRIu64 " evictions, %" PRIu64
+	       " ranks that left, %" PRIu64
 	       " passes; %.1f s of processor, %.0f times as fast as the clock\n",
 	       s->seeds, s->failed, s->hours, s->events, s->least_events, s->faults,
-	       s->least_faults, s->restarts, s->rebuilds, s->evictions, s->steps, s->cpu_s,
+	       s->least_faults, s->restarts, s->rebuilds, s->evictions, s->left, s->steps, s->cpu_s,
 	       s->cpu_s > 0 ? s->hours * 3600 / s->cpu_s : 0);
 }
 

@@ -39,6 +39,7 @@ enum item_kind {
 	FAULT_CALL, /* a call of the file layer fails */
 	FAULT_FULL, /* the disk is full for a while */
 	FAULT_NODE, /* a node dies, and comes back */
+	FAULT_NOTICE, /* a node goes at a time that is announced, and comes back */
 	FAULT_AWAY, /* nobody hears from a node, which goes on */
 	FAULT_GPU, /* tasks on it fail until it is set aside */
 	FAULT_RANK, /* one is lost or fails */
@@ -97,7 +98,7 @@ struct whole {
 	struct promises *promises;
 
 	char problem[PROBLEM_MAX]; /* the first; "" = none */
-	uint64_t steps, events, restarts, rebuilds, evictions, requests, refused;
+	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused;
 	uint32_t items[ITEM_KINDS];
 	uint64_t turns_at_once; /* rounds since time went on */
 };
@@ -158,6 +159,8 @@ struct people *people_create(struct whole *w);
 void people_destroy(struct people *people);
 void people_begin(struct whole *w); /* queues, accounts */
 void people_do(struct whole *w, const struct item *item);
+/* A node goes that long from now, and is away for so long: as maintenance, or as a drain with a deadline. */
+void people_notice(struct whole *w, uint32_t node, int64_t in_ms, int64_t for_ms, bool drain);
 void people_run(struct whole *w); /* those who got no answer ask again */
 int64_t people_next_ms(const struct whole *w);
 void people_calm(struct whole *w);

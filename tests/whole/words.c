@@ -99,7 +99,7 @@ static void word(struct cluster *c, const struct run *run, uint32_t rank, struct
 void cluster_tell_checkpoint(struct cluster *c, const struct run *run, uint32_t rank)
 {
 	const struct rank *r = &run->ranks[rank];
-	const struct save *save = run->last_save;
+	const struct save *save = r->saved;
 	struct engine_fact fact = { .kind = ENGINE_REPORT,
 				    .time_ms = clock_wall_ms(),
 				    .number = r->reports,

@@ -276,8 +276,6 @@ uint32_t roles_done(const struct facts *f, const struct attempt *attempt, const 
 {
 	uint32_t done = shape->role_ends, width[ROLES_MAX] = { 0 };
 
-	if (attempt->exited == attempt->tasks)
-		return ROLES_MAX;
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_at(f, attempt, rank);
 		uint32_t role = shape_role(shape, rank);
@@ -285,7 +283,8 @@ uint32_t roles_done(const struct facts *f, const struct attempt *attempt, const 
 		if (!task_holds(task) || task->leaving)
 			continue;
 		width[role]++;
-		if (task->state != TASK_EXITED || task_has_failed(task) || task->never_ran)
+		if (task->state != TASK_EXITED || task->cause != CAUSE_EXIT || task->code ||
+		    task->never_ran)
 			done &= ~(UINT32_C(1) << role);
 	}
 	for (uint32_t i = 0; i < shape->role_count; i++)

@@ -81,7 +81,7 @@ uint32_t attempt_role_width(const struct facts *f, const struct attempt *attempt
 			    const struct shape *shape, uint32_t role);
 /* It has fewer ranks that hold a place than the least; with roles: of some role. */
 bool attempt_lacks(const struct facts *f, const struct attempt *attempt, const struct shape *shape);
-/* The role that ends the job, when all of its ranks ended well while others have not ended; ROLES_MAX = none. */
+/* The role that ends the job, when all of its ranks ended well by themselves; ROLES_MAX = none. */
 uint32_t roles_done(const struct facts *f, const struct attempt *attempt,
 		    const struct shape *shape);
 static inline uint32_t attempt_done_role(const struct facts *f, const struct attempt *attempt,

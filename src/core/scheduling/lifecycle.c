@@ -81,13 +81,18 @@ static bool all_succeeded(const struct facts *facts, const struct attempt *attem
 	return true;
 }
 
-/* Why the attempt is over. One that was told to stop but whose ranks all ended well before has simply succeeded. */
+/* Why the attempt is over. One that was told to stop but whose ranks all ended well before has simply succeeded; so has one of which
+ * those of a role that ends the job did, whatever became of the others. */
 static enum stop_why attempt_why(const struct facts *facts, const struct attempt *attempt)
 {
 	const struct task *failed = failed_task(facts, attempt);
 
+	const struct shape *shape = shape_get(facts, job_get(facts, attempt->job)->shape);
+
 	if (all_succeeded(facts, attempt))
 		return STOP_NONE;
+	if (attempt_done_role(facts, attempt, shape) < ROLES_MAX)
+		return STOP_DONE;
 	if (attempt->state == ATTEMPT_STOPPING ||
 	    (attempt->state == ATTEMPT_OVER && attempt->why != STOP_NONE))
 		return (enum stop_why)attempt->why;
@@ -385,16 +390,16 @@ static void live_due(struct pass *pass, uint32_t id, const struct job *job)
 		attempt_stop(pass, job, STOP_CANCELLED,
 			     attempt->released_ms ? grace_left_ms(facts, job, attempt) : 0,
 			     cancel_text(pass, job));
-	} else if (resize_left(pass, job, attempt)) {
-		return;
-	} else if (failed) {
-		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job, attempt),
-			     failure_text(pass, attempt));
 	} else if (role_is_done(facts, job, attempt, &done)) {
 		attempt_stop(
 			pass, job, STOP_DONE, grace_left_ms(facts, job, attempt),
 			arena_printf(pass->arena, "all tasks of role \"%s\" have ended",
 				     facts_name(facts, shape_get(facts, job->shape)->role[done])));
+	} else if (resize_left(pass, job, attempt)) {
+		return;
+	} else if (failed) {
+		attempt_stop(pass, job, failure_why(failed), short_grace_ms(facts, job, attempt),
+			     failure_text(pass, attempt));
 	} else if (attempt->state == ATTEMPT_PREPARING && attempt->exited) {
 		attempt_stop(pass, job, STOP_LOST, 0, "a rank ended before the job began");
 	} else if (attempt->state == ATTEMPT_PREPARING && attempt->ready == attempt->tasks) {
