@@ -89,6 +89,7 @@ struct api_backend {
 	void (*work)(void *context, void (*fn)(void *argument), void *argument);
 	/* LOGS/JOB/ATTEMPT/RANK.out and .err: see src/engine/local/README.md */
 	const char *logs_folder;
+	bool one_thread; /* there are no other threads (tests/whole): event_hub_pass is called by whoever made this */
 };
 
 /* The event stream: the daemon calls this with each durable event, in order, from one thread. */

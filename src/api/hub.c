@@ -48,6 +48,7 @@ struct event_hub {
 	struct pending *events;
 	size_t event_count, event_room;
 	int64_t batch_ms; /* when the first event of the batch came */
+	int64_t beat_ms; /* of the last heartbeat */
 };
 
 static void frame_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind,
@@ -309,23 +310,35 @@ static void wait_ms(struct event_hub *hub, int64_t ms)
 	(void)pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
 }
 
+/* Under the lock. All that is due. */
+static void turn(struct event_hub *hub)
+{
+	const int64_t now = clock_boot_ms();
+
+	if (hub->event_count && now - hub->batch_ms >= HUB_BATCH_MS)
+		batch_flush(hub);
+	lost_tell(hub);
+	if (now - hub->beat_ms >= HUB_HEARTBEAT_MS) {
+		heartbeat(hub);
+		hub->beat_ms = now;
+	}
+	waiting_wake(hub);
+}
+
+void event_hub_pass(struct event_hub *hub)
+{
+	pthread_mutex_lock(&hub->lock);
+	turn(hub);
+	pthread_mutex_unlock(&hub->lock);
+}
+
 static void *run(void *context)
 {
 	struct event_hub *hub = context;
-	int64_t beat_ms = clock_boot_ms();
 
 	pthread_mutex_lock(&hub->lock);
 	while (!hub->stopping) {
-		const int64_t now = clock_boot_ms();
-
-		if (hub->event_count && now - hub->batch_ms >= HUB_BATCH_MS)
-			batch_flush(hub);
-		lost_tell(hub);
-		if (now - beat_ms >= HUB_HEARTBEAT_MS) {
-			heartbeat(hub);
-			beat_ms = now;
-		}
-		waiting_wake(hub);
+		turn(hub);
 		if (hub->stopping)
 			break;
 		wait_ms(hub, hub->subscribers ? HUB_BATCH_MS : 1000);
@@ -342,7 +355,9 @@ struct event_hub *event_hub_create(const struct api_backend *backend)
 	hub->backend = backend;
 	pthread_mutex_init(&hub->lock, NULL);
 	cond_init(&hub->changed);
-	CHECK(pthread_create(&hub->thread, NULL, run, hub) == 0);
+	hub->beat_ms = clock_boot_ms();
+	if (!backend->one_thread)
+		CHECK(pthread_create(&hub->thread, NULL, run, hub) == 0);
 	return hub;
 }
 
@@ -356,7 +371,8 @@ void event_hub_destroy(struct event_hub *hub)
 	while (hub->catching)
 		pthread_cond_wait(&hub->changed, &hub->lock);
 	pthread_mutex_unlock(&hub->lock);
-	pthread_join(hub->thread, NULL);
+	if (!hub->backend->one_thread)
+		pthread_join(hub->thread, NULL);
 	CHECK(!hub->subscribers);
 	for (int view = 0; view < 2; view++)
 		buf_deinit(&hub->batch[view]);

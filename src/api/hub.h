@@ -18,7 +18,9 @@ enum {
 	HUB_HEARTBEAT_MS = 15000
 };
 
+/* With a thread of its own, unless the backend has one for all: then event_hub_pass is called every HUB_BATCH_MS. */
 struct event_hub *event_hub_create(const struct api_backend *backend);
+void event_hub_pass(struct event_hub *hub);
 /* all streams must have ended (http_stop); NULL is fine */
 void event_hub_destroy(struct event_hub *hub);
 uint32_t event_hub_clients(struct event_hub *hub);

@@ -132,7 +132,7 @@ bool cluster_run_finished(const struct run *run)
 		const struct rank *r = &run->ranks[rank];
 		bool well = r->state == RANK_GONE && r->cause == ENGINE_CAUSE_EXIT && r->code == 0;
 
-		if (!well && !r->serves && !r->left)
+		if (!well && !r->serves && !r->left && !(r->leaving && r->state == RANK_GONE))
 			return false;
 		done += well;
 	}

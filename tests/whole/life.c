@@ -99,20 +99,15 @@ static void effects_drop(struct whole *w)
 static void memory_drop(struct whole *w)
 {
 	struct daemon *d = w->daemon;
-	struct message *work;
 
+	transport_close(); /* as when its sockets close; who is led through the history hears of it */
+	while (mailbox_size(&d->work_box))
+		(void)work_pass(d, 0);
 	commands_drop(w->core.messages);
 	commands_drop(mailbox_take(&d->core_box, SIZE_MAX, 0));
 	batches_drop(d);
 	effects_drop(w);
 	commands_drop(mailbox_take(&d->core_box, SIZE_MAX, 0));
-	work = mailbox_take(&d->work_box, SIZE_MAX, 0);
-	while (work) {
-		struct message *next = work->next;
-
-		free(work);
-		work = next;
-	}
 	publication_release(d->published);
 	if (d->view) { /* else its facts were never read */
 		view_destroy(d->view);
@@ -208,6 +203,8 @@ static int start(struct whole *w, struct err *err)
 	    start_events(d, err) < 0)
 		return -1;
 	serve_open(d);
+	d->backend.history = listeners_history;
+	d->backend.one_thread = true;
 	d->engine_ops = &cluster_engine;
 	if (effects_open_engine(d, err) < 0)
 		return -1;

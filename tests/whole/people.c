@@ -161,6 +161,11 @@ static const char *token_now(const struct people *p)
 	return NULL;
 }
 
+const char *people_token(const struct whole *w)
+{
+	return token_now(w->people);
+}
+
 static void read_answered(struct whole *w, void *context, int status, const char *text)
 {
 	bool refused = context != NULL;

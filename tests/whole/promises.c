@@ -180,7 +180,14 @@ static void check_charge(struct whole *w, const struct event *e)
 static void check_left(struct whole *w, const struct event *e)
 {
 	const struct event_ranks_left *left = &e->ranks_left;
+	const struct facts *f = &w->promises->facts;
+	const struct attempt *a = attempt_get(f, (struct attempt_id){ (uint32_t)left->attempt });
+	const struct job *job = job_get(f, a->job);
+	const struct shape *shape = shape_get(f, job->shape);
 
+	if (!job->rejoins && !(job->resize == RESIZE_FREE && shape->tasks_max > shape->tasks_min))
+		whole_problem(w, "job %s goes on without a rank, and did not say that it can",
+			      facts_name(f, job->name));
 	w->left += left->ranks_count;
 	check_charged(w, left->attempt, left->used_gpu_ms,
 		      ranks_used(book_of(w->promises, left->attempt), left->ranks,
@@ -309,7 +316,8 @@ static bool has_succeeded(const struct promises *p, const struct attempt *a, con
 		bool well =
 			r && r->state == RANK_GONE && r->cause == ENGINE_CAUSE_EXIT && r->code == 0;
 
-		if (task_get(&p->facts, a, rank)->state == TASK_LEFT)
+		if (task_get(&p->facts, a, rank)->state == TASK_LEFT ||
+		    (task_get(&p->facts, a, rank)->leaving && r && r->state == RANK_GONE))
 			continue;
 		if (!well && !(r && r->serves))
 			return false;
@@ -406,6 +414,7 @@ void promises_record(struct whole *w, uint64_t seq, int64_t time_ms, uint32_t ki
 	check_evicted(w, &e);
 	p->changes += changes_rights(&e);
 	apply(&p->facts, &e);
+	listeners_record(w, seq, time_ms, kind, text, size);
 	checks_tell(w);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api/http/http.h without a server: a request is handed to the API as a network thread would, and its answer is kept. What the
- * daemon had not answered when it died is never answered. Streams are not asked for.
+ * daemon had not answered when it died is never answered. A stream is what waits for a client until it reads.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 struct http_request {
 	struct http_request *next;
 	struct arena arena;
-	const char *method, *path, *token, *key, *body;
+	const char *method, *path, *token, *key, *body, *last_id;
+	struct http_stream *stream; /* NULL: it is answered whole */
 	struct http_peer peer;
 	void *user;
 	bool answered;
@@ -25,13 +26,18 @@ struct http_request {
 	void *context;
 };
 
+struct http_stream {
+	struct http_request *request;
+	struct buf waiting;
+	size_t limit;
+	void *hub;
+	void (*closed)(void *context, struct http_stream *stream);
+};
+
 static struct http_request *open_requests;
 
-struct http_request *transport_send(struct whole *w, const char *method, const char *path,
-				    const char *token, const char *key, const char *body,
-				    void (*answered)(struct whole *w, void *context, int status,
-						     const char *text),
-				    void *context)
+static struct http_request *request_add(struct whole *w, const char *method, const char *path,
+					const char *token, const char *key, const char *body)
 {
 	struct http_request *r = calloc(1, sizeof(*r));
 
@@ -44,14 +50,43 @@ struct http_request *transport_send(struct whole *w, const char *method, const c
 	r->body = arena_strdup(&r->arena, body ? body : "");
 	r->peer = (struct http_peer){ .local = !token, .uid = geteuid(), .gid = getegid() };
 	snprintf(r->peer.address, sizeof(r->peer.address), "127.0.0.1");
-	r->done = answered;
-	r->context = context;
 	r->next = open_requests;
 	open_requests = r;
 	w->requests++;
+	return r;
+}
+
+static void request_hand(struct whole *w, struct http_request *r)
+{
 	if (api_head(w->daemon->api, r) == 0)
 		api_handle(w->daemon->api, r);
+}
+
+struct http_request *transport_send(struct whole *w, const char *method, const char *path,
+				    const char *token, const char *key, const char *body,
+				    void (*answered)(struct whole *w, void *context, int status,
+						     const char *text),
+				    void *context)
+{
+	struct http_request *r = request_add(w, method, path, token, key, body);
+
+	r->done = answered;
+	r->context = context;
+	request_hand(w, r);
 	return r;
+}
+
+void transport_listen(struct whole *w, const char *token, int64_t after,
+		      void (*answered)(struct whole *w, void *context, int status,
+				       const char *text),
+		      void *context)
+{
+	struct http_request *r = request_add(w, "GET", "/api/v1/events", token, NULL, NULL);
+
+	r->done = answered;
+	r->context = context;
+	r->last_id = after < 0 ? "" : arena_printf(&r->arena, "%lld", (long long)after);
+	request_hand(w, r);
 }
 
 static void request_free(struct http_request *r)
@@ -63,6 +98,9 @@ static void request_free(struct http_request *r)
 	*at = r->next;
 	arena_deinit(&r->arena);
 	buf_deinit(&r->answer);
+	if (r->stream)
+		buf_deinit(&r->stream->waiting);
+	free(r->stream);
 	free(r);
 }
 
@@ -84,6 +122,51 @@ void transport_run(struct whole *w)
 		r->done(w, r->context, r->status, buf_text(&r->answer));
 	request_free(r);
 	transport_run(w);
+}
+
+/* --- streams ---------------------------------------------------------------------------------------------------------------- */
+
+static struct http_request *listener_find(const void *context)
+{
+	struct http_request *r = open_requests;
+
+	while (r && !(r->stream && r->context == context))
+		r = r->next;
+	return r;
+}
+
+bool transport_listens(const void *context)
+{
+	return listener_find(context) != NULL;
+}
+
+char *transport_read(const void *context)
+{
+	struct http_request *r = listener_find(context);
+
+	return r && r->stream->waiting.size ? buf_take(&r->stream->waiting) : NULL;
+}
+
+static void stream_close(struct http_request *r)
+{
+	r->stream->closed(r->stream->hub, r->stream);
+}
+
+void transport_leave(const void *context)
+{
+	struct http_request *r = listener_find(context);
+
+	if (!r)
+		return;
+	stream_close(r);
+	request_free(r);
+}
+
+void transport_close(void)
+{
+	for (struct http_request *r = open_requests; r; r = r->next)
+		if (r->stream)
+			stream_close(r);
 }
 
 void transport_drop(struct whole *w)
@@ -125,6 +208,10 @@ const char *http_header(const struct http_request *r, const char *name)
 {
 	if (!strcasecmp(name, "Authorization"))
 		return r->token;
+	if (r->last_id && !strcasecmp(name, "Accept"))
+		return "text/event-stream";
+	if (r->last_id && *r->last_id && !strcasecmp(name, "Last-Event-ID"))
+		return r->last_id;
 	return strcasecmp(name, "Idempotency-Key") == 0 ? r->key : NULL;
 }
 
@@ -216,20 +303,51 @@ struct http_stream *http_stream_begin(struct http_request *r, const char *conten
 				      size_t limit_bytes, void *context,
 				      void (*closed)(void *context, struct http_stream *stream))
 {
-	(void)r;
 	(void)content_type;
-	(void)limit_bytes;
-	(void)context;
-	(void)closed;
-	UNREACHABLE();
+	CHECK(!r->answered && !r->stream);
+	r->stream = calloc(1, sizeof(*r->stream));
+	CHECK(r->stream);
+	*r->stream = (struct http_stream){
+		.request = r, .limit = limit_bytes, .hub = context, .closed = closed
+	};
+	return r->stream;
 }
 
 bool http_stream_send(struct http_stream *stream, const void *data, size_t size)
 {
-	(void)stream;
-	(void)data;
-	(void)size;
-	UNREACHABLE();
+	if (stream->waiting.size + size > stream->limit)
+		return false;
+	if (!whole->dead)
+		buf_add(&stream->waiting, data, size);
+	return true;
+}
+
+struct http_piece {
+	struct buf data;
+	uint32_t users;
+};
+
+struct http_piece *http_piece_create(const void *data, size_t size)
+{
+	struct http_piece *piece = calloc(1, sizeof(*piece));
+
+	CHECK(piece);
+	buf_add(&piece->data, data, size);
+	piece->users = 1;
+	return piece;
+}
+
+void http_piece_unref(struct http_piece *piece)
+{
+	if (--piece->users)
+		return;
+	buf_deinit(&piece->data);
+	free(piece);
+}
+
+bool http_stream_share(struct http_stream *stream, struct http_piece *piece)
+{
+	return http_stream_send(stream, piece->data.data, piece->data.size);
 }
 
 void http_stream_end(struct http_stream *stream)
@@ -240,6 +358,5 @@ void http_stream_end(struct http_stream *stream)
 
 size_t http_stream_waiting(const struct http_stream *stream)
 {
-	(void)stream;
-	UNREACHABLE();
+	return stream->waiting.size;
 }

@@ -35,7 +35,8 @@ struct whole *whole;
 /* What a run leaves to the process that asked for it. */
 struct outcome {
 	char problem[PROBLEM_MAX];
-	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused, trail;
+	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused, told,
+		resyncs;
 	uint32_t items[ITEM_KINDS], plan_count;
 	int64_t virtual_ms;
 	double cpu_s;
@@ -172,6 +173,7 @@ static int64_t next_ms(struct whole *w)
 	int64_t next = earlier(cluster_next_ms(w->cluster), people_next_ms(w));
 
 	next = earlier(next, life_next_ms(w));
+	next = earlier(next, listeners_next_ms(w));
 	if (w->plan_next < w->plan_count)
 		next = earlier(next, w->start_ms + w->plan[w->plan_next].at_ms);
 	if (w->full_until_ms)
@@ -204,6 +206,7 @@ static void instant(struct whole *w)
 	items_due(w);
 	cluster_run(w->cluster);
 	people_run(w);
+	listeners_run(w);
 	at_rest = life_settle(w);
 	cluster_run(w->cluster); /* what was started takes no time at all */
 	at_rest = life_settle(w) && at_rest;
@@ -255,6 +258,7 @@ static void run(struct whole *w, int64_t hours)
 	w->cluster = cluster_create(w);
 	w->people = people_create(w);
 	w->promises = promises_create(w);
+	w->listeners = listeners_create(w);
 	life_begin(w);
 	people_begin(w);
 	while (!w->problem[0] && (w->now_ms < w->end_ms || w->plan_next < w->plan_count)) {
@@ -263,6 +267,7 @@ static void run(struct whole *w, int64_t hours)
 	}
 	calm_down(w);
 	promises_end(w);
+	listeners_end(w);
 	if (!w->problem[0] && w->daemon) { /* and once more from its disk */
 		life_kill(w, false, 0, 0);
 		life_start(w);
@@ -271,6 +276,7 @@ static void run(struct whole *w, int64_t hours)
 	cluster_destroy(w->cluster);
 	people_destroy(w->people);
 	promises_destroy(w->promises);
+	listeners_destroy(w->listeners);
 }
 
 static void outcome_fill(const struct whole *w, struct outcome *o)
@@ -286,6 +292,8 @@ static void outcome_fill(const struct whole *w, struct outcome *o)
 	o->left = w->left;
 	o->requests = w->requests;
 	o->refused = w->refused;
+	o->told = w->told;
+	o->resyncs = w->resyncs;
 	o->plan_count = w->plan_count;
 	memcpy(o->items, w->items, sizeof(o->items));
 	o->virtual_ms = w->now_ms - w->start_ms;
@@ -405,8 +413,8 @@ static void tell_failure(const struct options *options, uint64_t seed)
 /* --- the command ------------------------------------------------------------------------------------------------------------ */
 
 struct sums {
-	uint64_t seeds, failed, events, steps, restarts, rebuilds, evictions, left, faults,
-		least_events, least_faults;
+	uint64_t seeds, failed, events, steps, restarts, rebuilds, evictions, left, told, resyncs,
+		faults, least_events, least_faults;
 	double cpu_s, hours;
 };
 
@@ -422,6 +430,8 @@ static void sums_add(struct sums *s, const struct outcome *o)
 	s->rebuilds += o->rebuilds;
 	s->evictions += o->evictions;
 	s->left += o->left;
+	s->told += o->told;
+	s->resyncs += o->resyncs;
 	s->faults += faults;
 	s->cpu_s += o->cpu_s;
 	s->hours += (double)o->virtual_ms / (double)HOUR_MS;
@@ -436,11 +446,12 @@ static void sums_tell(const struct sums *s)
 	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %.0f h of virtual time, %" PRIu64
 	       " events (%" PRIu64 " at least), %" PRIu64 " faults (%" PRIu64 " at least), %" PRIu64
 	       " starts, %" PRIu64 " rebuilds, %" PRIu64 " evictions, %" PRIu64
-	       " ranks that left, %" PRIu64
+	       " ranks that left, %" PRIu64 " events told to listeners (%" PRIu64
+	       " times anew), %" PRIu64
 	       " passes; %.1f s of processor, %.0f times as fast as the clock\n",
 	       s->seeds, s->failed, s->hours, s->events, s->least_events, s->faults,
-	       s->least_faults, s->restarts, s->rebuilds, s->evictions, s->left, s->steps, s->cpu_s,
-	       s->cpu_s > 0 ? s->hours * 3600 / s->cpu_s : 0);
+	       s->least_faults, s->restarts, s->rebuilds, s->evictions, s->left, s->told,
+	       s->resyncs, s->steps, s->cpu_s, s->cpu_s > 0 ? s->hours * 3600 / s->cpu_s : 0);
 }
 
 static int run_seeds(const struct options *options)

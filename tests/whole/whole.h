@@ -96,9 +96,11 @@ struct whole {
 	struct cluster *cluster;
 	struct people *people;
 	struct promises *promises;
+	struct listeners *listeners;
 
 	char problem[PROBLEM_MAX]; /* the first; "" = none */
-	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused;
+	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused, told,
+		resyncs;
 	uint32_t items[ITEM_KINDS];
 	uint64_t turns_at_once; /* rounds since time went on */
 };
@@ -136,6 +138,30 @@ struct http_request *transport_send(struct whole *w, const char *method, const c
 				    void *context);
 void transport_run(struct whole *w); /* hands out the answers */
 void transport_drop(struct whole *w); /* the daemon is gone: nobody is answered */
+/* Asks for the event stream, from behind that event, or from now on (-1). answered: only when it is refused, or lost. */
+void transport_listen(struct whole *w, const char *token, int64_t after,
+		      void (*answered)(struct whole *w, void *context, int status,
+				       const char *text),
+		      void *context);
+bool transport_listens(const void *context); /* its stream has begun, and has not ended */
+char *transport_read(const void *context); /* all that waits, to be freed; NULL = nothing */
+void transport_leave(const void *context); /* its client goes away */
+void transport_close(void); /* of all streams: their daemon goes */
+
+/* listeners.c: clients of the event stream */
+struct listeners *listeners_create(struct whole *w);
+void listeners_destroy(struct listeners *listeners);
+void listeners_record(struct whole *w, uint64_t seq, int64_t time_ms, uint32_t kind,
+		      const char *text, size_t size); /* it may be told from now on */
+void listeners_published(struct whole *w);
+void listeners_run(struct whole *w);
+int64_t listeners_next_ms(const struct whole *w);
+void listeners_end(struct whole *w); /* all has been told */
+int listeners_history(void *context, uint32_t job, uint64_t after, uint32_t limit,
+		      void *take_context,
+		      int (*take)(void *take_context, uint64_t seq, int64_t time_ms, uint32_t kind,
+				  const char *text, size_t size),
+		      struct err *err);
 
 /* cluster.c: nodes, tasks and the engine between them and the daemon */
 extern const struct engine_ops cluster_engine;
@@ -168,6 +194,7 @@ void people_ask_why(struct whole *w, uint32_t job); /* into the trace */
 void people_check(struct whole *w, const struct facts *facts); /* what was acknowledged is there */
 bool people_end(struct whole *w, const struct facts *facts); /* all jobs are over */
 const char *people_secret(const struct whole *w);
+const char *people_token(const struct whole *w); /* one that holds; NULL = there is none */
 
 /* promises.c: the checkers */
 struct promises *promises_create(struct whole *w);
