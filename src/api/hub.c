@@ -25,6 +25,7 @@ struct subscriber {
 	struct event_hub *hub;
 	struct http_stream *stream; /* NULL: closed */
 	uint64_t cursor; /* the newest event it has */
+	uint64_t head; /* the newest event there was when it came, also of an earlier daemon */
 	enum event_view view;
 	enum sub_state state;
 	bool lost;
@@ -127,14 +128,15 @@ static void batch_send(struct event_hub *hub, struct subscriber *sub,
 
 static void resync_send(struct event_hub *hub, struct subscriber *sub)
 {
+	const uint64_t seq = hub->last_seq > sub->head ? hub->last_seq : sub->head;
 	char text[128];
 	const int size =
 		snprintf(text, sizeof text, "id: %llu\nevent: resync\ndata: {\"seq\":%llu}\n\n",
-			 (unsigned long long)hub->last_seq, (unsigned long long)hub->last_seq);
+			 (unsigned long long)seq, (unsigned long long)seq);
 
 	if (http_stream_send(sub->stream, text, (size_t)size)) {
 		sub->lost = false;
-		sub->cursor = hub->last_seq;
+		sub->cursor = seq;
 	}
 }
 
@@ -401,6 +403,7 @@ void event_hub_subscribe(struct event_hub *hub, struct call *call, int64_t after
 
 	CHECK(sub && call->permitted);
 	sub->hub = hub;
+	sub->head = head;
 	sub->view = call->caller.role == ROLE_ADMIN ? EVENT_VIEW_FULL : EVENT_VIEW_PUBLIC;
 	sub->state = after < 0 ? LIVE : CATCHING;
 	call_release(call);
