@@ -41,6 +41,8 @@ enum cause {
 	C_LABEL,
 	C_REGION,
 	C_TAINT,
+	C_WINDOW,
+	C_APART,
 	C_COUNT
 };
 
@@ -244,6 +246,8 @@ static void causes_choose(struct state *s)
 		if ((bit | s->causes) >> C_FRAGMENTS & 1 &&
 		    (bit | s->causes) & (1 << C_LEVEL | 1 << C_SIZE))
 			continue; /* wide enough, it is short of GPUs in all */
+		if ((bit | s->causes) >> C_FRAGMENTS & 1 && (bit | s->causes) >> C_APART & 1)
+			continue; /* no node is open to it */
 		s->causes |= bit;
 	}
 }
@@ -466,6 +470,10 @@ static void wishes_add(struct state *s)
 		j->labels = "disk=fast,site=here";
 	if (has(s, C_REGION))
 		j->regions = "eu";
+	if (has(s, C_WINDOW))
+		j->window = "sat 10:00-18:00"; /* it is Thursday */
+	if (has(s, C_APART))
+		j->apart_from = "app=web,app=db";
 	if (has(s, C_FRAGMENTS)) {
 		j->gpus = 2;
 		j->tasks_min = j->tasks_max = 1;
@@ -479,6 +487,30 @@ static void wishes_add(struct state *s)
 		j->gpus = 1;
 		j->tasks_min = j->tasks_max = all + 1 + below(s, 8);
 	}
+}
+
+/* On each node a job from which the target keeps away. */
+static void fill_apart(struct state *s)
+{
+	for (uint32_t n = 0; has(s, C_APART) && n < s->nodes; n++) {
+		struct event e = submission(&s->base, "web", "default"),
+			     placed = event_make(EVENT_ATTEMPT_PLACED, 0, "test");
+		int64_t node = facts_node_find(&s->base.facts, arena_printf(&s->memory, "n%u", n))
+				       .v,
+			mask = 0;
+
+		e.job_submitted.gpus = 0;
+		e.job_submitted.own_labels = "app=web";
+		e.job_submitted.tolerates = "kept";
+		put(&s->base, &e);
+		placed.attempt_placed.job = e.job_submitted.job;
+		placed.attempt_placed.attempt = (int64_t)s->base.facts.attempts.count + 1;
+		placed.attempt_placed.nodes = &node;
+		placed.attempt_placed.masks = &mask;
+		placed.attempt_placed.nodes_count = placed.attempt_placed.masks_count = 1;
+		put(&s->base, &placed);
+	}
+	settle(&s->base);
 }
 
 /* Whoever fills the nodes tolerates what the target does not. */
@@ -524,6 +556,7 @@ static void general_world(struct state *s)
 		fill(s, 0);
 	if (has(s, C_FRAGMENTS))
 		fill_fragments(s);
+	fill_apart(s);
 	for (uint32_t id = 1; id <= s->base.facts.jobs.count; id++) {
 		const struct job *job = job_get(&s->base.facts, (struct job_id){ id });
 
@@ -607,6 +640,10 @@ static void wish_change(const struct state *s, struct event_job_submitted *j,
 		j->priority = part->value;
 	else if (part->kind == CHANGE_STANDARD)
 		j->tier = TIER_STANDARD;
+	else if (part->kind == CHANGE_WINDOW)
+		j->window = "";
+	else if (part->kind == CHANGE_APART)
+		j->apart_from = j->own_labels = "";
 	else if (part->kind == CHANGE_TOLERATE)
 		j->tolerates = "kept=late";
 	else if (part->kind == CHANGE_TRAIT && part->value)
@@ -697,6 +734,8 @@ static const enum reason codes[C_COUNT] = {
 	[C_LABEL] = REASON_NODE_CLASS,
 	[C_REGION] = REASON_RESIDENCY,
 	[C_TAINT] = REASON_NODE_CLASS,
+	[C_WINDOW] = REASON_WINDOW,
+	[C_APART] = REASON_APART,
 };
 
 static void complain(uint64_t seed, const struct state *s, const struct explain_change *c,

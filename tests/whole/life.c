@@ -100,9 +100,12 @@ static void memory_drop(struct whole *w)
 {
 	struct daemon *d = w->daemon;
 
-	transport_close(); /* as when its sockets close; who is led through the history hears of it */
-	while (mailbox_size(&d->work_box))
-		(void)work_pass(d, 0);
+	do { /* as when its sockets close; who is led through the history hears of it */
+		transport_close();
+		while (mailbox_size(&d->work_box))
+			(void)work_pass(d, 0);
+		transport_close();
+	} while (mailbox_size(&d->work_box));
 	commands_drop(w->core.messages);
 	commands_drop(mailbox_take(&d->core_box, SIZE_MAX, 0));
 	batches_drop(d);

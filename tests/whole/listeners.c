@@ -197,13 +197,14 @@ static void frame_take(struct listeners *l, struct listener *who, char *frame)
 static void read_all(struct listeners *l, struct listener *who)
 {
 	char *text = transport_read(who), *frame, *end;
+	bool slow;
 
 	if (!text)
 		return;
 	whole_trace(l->w, "%s reads %zu bytes behind event %ld: %.20s", who->name, strlen(text),
 		    (long)who->last, text);
-	if (strlen(text) > HUB_WAITING_MAX / 2)
-		who->excused = true;
+	slow = strlen(text) > HUB_WAITING_MAX / 2;
+	who->excused = who->excused || slow;
 	buf_adds(&who->text, text);
 	free(text);
 	text = buf_take(&who->text);
@@ -213,6 +214,8 @@ static void read_all(struct listeners *l, struct listener *who)
 	}
 	buf_adds(&who->text, frame);
 	free(text);
+	who->excused =
+		who->excused || slow; /* also where it was told of an earlier time in between */
 	if (l->pass_ms == NEVER)
 		l->pass_ms = l->w->now_ms + HUB_BATCH_MS; /* it is told of what it missed */
 }

@@ -149,7 +149,9 @@ char *transport_read(const void *context)
 
 static void stream_close(struct http_request *r)
 {
-	r->stream->closed(r->stream->hub, r->stream);
+	if (r->stream->closed)
+		r->stream->closed(r->stream->hub, r->stream);
+	r->stream->closed = NULL;
 }
 
 void transport_leave(const void *context)

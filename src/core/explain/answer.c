@@ -28,6 +28,16 @@ static bool part_add(struct parts *parts, enum change_kind kind, uint32_t id, in
 	return !same;
 }
 
+static void part_remove(struct parts *parts, enum change_kind kind)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < parts->count; i++)
+		if (parts->at[i].kind != kind)
+			parts->at[kept++] = parts->at[i];
+	parts->count = kept;
+}
+
 static bool answer_limit(struct trial *t, const struct verdict *v, struct parts *parts)
 {
 	bool any = false;
@@ -264,14 +274,45 @@ static bool answer_list(struct trial *t, struct parts *parts, const struct parts
 	return true;
 }
 
+/* Ends of jobs from the part `first` on, each without which it starts all the same. */
+static void ends_leave_out(struct trial *t, struct parts *parts, uint32_t first)
+{
+	struct parts *without = arena_new(t->work_memory, struct parts);
+
+	for (uint32_t at = parts->count; at-- > first && !trial_is_spent(t);) {
+		if (parts->at[at].kind != CHANGE_JOB_ENDS)
+			continue;
+		*without = *parts;
+		memmove(&without->at[at], &without->at[at + 1],
+			(parts->count - at - 1) * sizeof(without->at[0]));
+		without->count--;
+		if (starts_alone_with(t, without))
+			*parts = *without;
+	}
+}
+
 /* Enough room for it alone; who comes before it and would take that is a cause of its own. */
 static bool answer_place(struct trial *t, struct parts *parts)
 {
-	struct parts *frees = arena_new(t->work_memory, struct parts);
+	struct parts *frees = arena_new(t->work_memory, struct parts),
+		     *lifted = arena_new(t->work_memory, struct parts);
+	bool marked = shape_is_marked(t->words.shape);
 
 	frees_list(t, frees);
 	trial_end(t);
-	return answer_list(t, parts, frees, true);
+	if (!marked)
+		return answer_list(t, parts, frees, true);
+	/* From whom it keeps away, and who from it, is another such cause. */
+	*lifted = *parts;
+	marked = part_add(lifted, CHANGE_APART, 0, 0);
+	if (!answer_list(t, lifted, frees, true))
+		return false;
+	if (marked) {
+		ends_leave_out(t, lifted, parts->count);
+		part_remove(lifted, CHANGE_APART);
+	}
+	*parts = *lifted;
+	return true;
 }
 
 /* Nothing of the GPU is held or promised, whether it is cut or whole. */

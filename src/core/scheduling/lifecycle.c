@@ -69,12 +69,13 @@ static enum stop_why failure_why(const struct task *task)
 									   : STOP_FAILED;
 }
 
+/* But for those that were told to leave. */
 static bool all_succeeded(const struct facts *facts, const struct attempt *attempt)
 {
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
 
-		if (task_holds(task) &&
+		if (task_holds(task) && !task->leaving &&
 		    (task->cause != CAUSE_EXIT || task->code != 0 || task->never_ran))
 			return false;
 	}
