@@ -69,17 +69,20 @@ static enum stop_why failure_why(const struct task *task)
 									   : STOP_FAILED;
 }
 
-/* But for those that were told to leave. */
+/* But for those that were told to leave, of which there were others. */
 static bool all_succeeded(const struct facts *facts, const struct attempt *attempt)
 {
+	uint32_t done = 0;
+
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+		bool well = task->cause == CAUSE_EXIT && task->code == 0 && !task->never_ran;
 
-		if (task_holds(task) && !task->leaving &&
-		    (task->cause != CAUSE_EXIT || task->code != 0 || task->never_ran))
+		if (task_holds(task) && !task->leaving && !well)
 			return false;
+		done += task_holds(task) && well;
 	}
-	return true;
+	return done > 0;
 }
 
 /* Why the attempt is over. One that was told to stop but whose ranks all ended well before has simply succeeded; so has one of which
