@@ -192,6 +192,26 @@ static uint32_t surplus_pick(struct pass *pass, const struct attempt *attempt,
 	return found;
 }
 
+/* One for all lists of the pass: who is told to leave is told once. */
+static struct surplus *surplus_get(struct pass *pass, const struct victim *v, uint32_t most)
+{
+	struct surplus **slot, *found;
+
+	if (!pass->surpluses)
+		pass->surpluses = arena_new_array(pass->arena, struct surplus *, SURPLUS_SLOTS);
+	slot = &pass->surpluses[v->job % SURPLUS_SLOTS];
+	for (found = *slot; found; found = found->next)
+		if (found->job == v->job)
+			return found;
+	found = arena_new(pass->arena, struct surplus);
+	found->job = v->job;
+	found->is = arena_new_array(pass->arena, bool, v->attempt->tasks);
+	found->told = arena_new_array(pass->arena, bool, v->attempt->tasks);
+	(void)surplus_pick(pass, v->attempt, v->shape, most, found);
+	found->next = *slot;
+	return *slot = found;
+}
+
 /* An elastic job that resizes freely: each rank above its least width, which costs nothing, and the rest. */
 static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 {
@@ -202,11 +222,7 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 
 	if (!attempt_has_surplus(pass->facts, job, attempt))
 		return;
-	rest->surplus = arena_new(pass->arena, struct surplus);
-	rest->surplus->is = arena_new_array(pass->arena, bool, attempt->tasks);
-	rest->surplus->told = arena_new_array(pass->arena, bool, attempt->tasks);
-	(void)surplus_pick(pass, attempt, rest->shape, attempt_width(attempt) - stay,
-			   rest->surplus);
+	rest->surplus = surplus_get(pass, rest, attempt_width(attempt) - stay);
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		struct victim leaver = *rest;
 

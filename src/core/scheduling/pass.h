@@ -64,9 +64,12 @@ struct stuck {
 	uint64_t closed; /* classes of nodes closed to it */
 };
 
-/* Ranks that an elastic job can do without, and whether this pass told them to leave; by rank. Shared by its victims. */
+/* Ranks that an elastic job can do without, and whether this pass told them to leave; by rank. Shared by its victims, in all lists. */
+enum { SURPLUS_SLOTS = 4096 };
 struct surplus {
+	uint32_t job;
 	bool *is, *told;
+	struct surplus *next; /* of the same slot */
 };
 
 /* A running job as one who may have to go. One that has surplus is several: each rank of it alone, and the rest. */
@@ -182,6 +185,8 @@ struct pass {
 	uint32_t coming_count, coming_room;
 	uint32_t coming_sorted; /* so many of them were there at first, by job */
 	uint64_t *leaving; /* jobs that this pass told to leave, one bit each; NULL = none yet */
+	struct surplus *
+		*surpluses; /* of elastic jobs, by job modulo SURPLUS_SLOTS; NULL = none yet */
 	struct candidates kept;
 	struct barren *barren; /* by queue; NULL = not yet made */
 	uint32_t *ranks_on; /* by node: scratch, zeroes between uses; NULL = not yet made */
