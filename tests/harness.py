@@ -58,8 +58,9 @@ class Daemon:
     it failed. Folders stay where FAIRLEAD_TEST_KEEP is set, or where the `with` is left by a failure: its name is said then.
     """
 
-    def __init__(self, nodes="sim:4x4xH100-80GB", listen=None, data=None, env=None, user=None, cluster=None):
-        self.nodes, self.listen, self.user, self.cluster = None if cluster else nodes, listen, user, cluster
+    def __init__(self, nodes="sim:4x4xH100-80GB", listen=None, data=None, env=None, user=None, cluster=None, store=None):
+        self.nodes, self.listen, self.user = None if cluster else nodes, listen, user
+        self.cluster, self.store = cluster, store
         self.data = data or tempfile.mkdtemp(prefix="fairlead-test-", dir=TMP)
         self.own_data = data is None
         if user is not None and data is None:
@@ -104,6 +105,8 @@ class Daemon:
             words += ["--cluster", self.cluster]
         if self.listen:
             words += ["--listen", self.listen]
+        if self.store:
+            words += ["--store", self.store]
         if self.process and self.process.stdout and not self.process.stdout.closed:
             self.process.wait()
             self.process.stdout.close()

@@ -10,6 +10,7 @@ static int run_up(struct invocation *in, struct err *err)
 		.data = client_data_folder(in),
 		.listen = arg_flag(in, "listen"),
 		.nodes = arg_flag(in, "nodes"),
+		.store = arg_flag(in, "store"),
 		.background = arg_has(in, "detach"),
 	};
 
@@ -29,6 +30,9 @@ static const struct flag flags[] = {
 	  false },
 	{ "cluster", 0, "FILE",
 	  "the simulated nodes of a cluster file, with its levels, labels, slices and fabric; looked at again at each start",
+	  false },
+	{ "store", 0, "ADDRESS",
+	  "keep the journal in PostgreSQL instead of files: postgresql://USER@HOST/DATABASE; the folder remembers it",
 	  false },
 	{ "detach", 'd', NULL, "come back as soon as it answers; it goes on without the terminal",
 	  false },

@@ -8,6 +8,8 @@
  * When a commit has failed, memory is ahead of the disk. The gate has then refused everything it held; the core
  * throws its state away and reads it back from snapshot and journal, as after a crash.
  */
+#include <unistd.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,11 +246,36 @@ static int read_back(struct daemon *d, struct err *err)
 	return 0;
 }
 
+static bool is_taken_over(const struct daemon *d)
+{
+	struct journal_state state = { 0 };
+
+	if (d->journal)
+		journal_state(d->journal, &state);
+	return state.taken_over;
+}
+
+/* Opening the journal again would take it back, and the two would go on so: the one that was there first goes. */
+static void leave(struct daemon *d)
+{
+	if (d->leaves)
+		return;
+	d->leaves = true;
+	log_line(
+		LOG_ERROR,
+		"another daemon has taken over the journal; this one writes nothing more and stops; running jobs go on");
+	(void)kill(getpid(), SIGTERM);
+}
+
 /* After a failed commit: the gate has emptied itself; state is read back as after a crash. */
 static void rebuild(struct daemon *d)
 {
 	struct err err = { 0 };
 	d->rebuild_ms = clock_boot_ms();
+	if (is_taken_over(d)) {
+		leave(d);
+		return;
+	}
 	if (!d->unreadable)
 		log_line(LOG_ERROR, "a commit failed; state is being read back from the journal");
 	forget_state(d);

@@ -290,6 +290,8 @@ static void greet(const struct daemon *d, const struct nodes_found *found, const
 	if (!d->root)
 		printf("Without root it runs jobs of its own user only, and memory limits may not be enforced.\n");
 	printf("Data folder: %s\n", d->folder);
+	if (journal_database(d->journal))
+		printf("Journal: %s\n", journal_database(d->journal));
 	if (lost[0])
 		printf("%s. What they told is missing; `fairlead doctor` says what to do.\n", lost);
 	if (http_port(d->server))
@@ -357,6 +359,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	arena_init(&arena, 64 << 20);
 	block_signals();
 	d->found = &found;
+	d->store.address = options->store;
 	if ((options->cluster ? site_find(options->cluster, &arena, &found, &d->site, err)
 			      : nodes_find(options->nodes, &arena, &found, err)) < 0 ||
 	    recover(d, true, err) < 0 ||

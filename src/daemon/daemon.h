@@ -21,6 +21,8 @@ struct daemon_options {
 	const char *nodes; /* NULL = this machine as found; "sim:4x8xH100-80GB" = simulated nodes */
 	const char *
 		cluster; /* a cluster file with the nodes, all simulated; NULL = none. Not with `nodes` */
+	const char *
+		store; /* PostgreSQL for the journal, "postgresql://..."; NULL = where the folder has it, else in files */
 	bool background; /* answer when it is ready, then go on without the terminal */
 };
 

@@ -227,6 +227,18 @@ int journal_backup(const char *folder, const char *file, struct err *err)
 	return journal_backup_io(io_real(), folder, file, err);
 }
 
+static bool in_database(const struct backup *b)
+{
+	char path[PATH_MAX];
+	struct io_file *file;
+
+	if (snprintf(path, sizeof(path), "%s/journal/store", b->folder) >= (int)sizeof(path) ||
+	    b->io->open(b->io, path, O_RDONLY, 0, &file) < 0)
+		return false;
+	b->io->close(b->io, file);
+	return true;
+}
+
 int journal_backup_io(struct io *io, const char *folder, const char *file, struct err *err)
 {
 	struct err own;
@@ -236,6 +248,11 @@ int journal_backup_io(struct io *io, const char *folder, const char *file, struc
 		    (int)sizeof(b.temporary) ||
 	    snprintf(b.copy, sizeof(b.copy), "%s.part", file) >= (int)sizeof(b.copy))
 		return err_set(b.err, ERR_INVALID, "the name of the backup file is too long");
+	if (in_database(&b))
+		return err_set(
+			b.err, ERR_UNSUPPORTED,
+			"data folder \"%s\" keeps its journal in PostgreSQL: copy that with pg_dump, and keep a copy of %s/keys/body.key beside it",
+			folder, folder);
 	int error = b.io->open(b.io, b.temporary, O_RDWR | O_CREAT | O_TRUNC, 0600, &b.archive);
 	if (error < 0)
 		return write_failed(&b, error);

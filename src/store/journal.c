@@ -68,7 +68,7 @@ static int append_check(const struct journal *journal, const struct record *reco
 	return 0;
 }
 
-static void hash_records(struct journal *journal, struct record *records, size_t count)
+void journal_hash(struct journal *journal, struct record *records, size_t count)
 {
 	if (count > journal->hashes_room) {
 		journal->hashes_room = count * 2;
@@ -110,7 +110,7 @@ static int append_commit(struct journal *journal, struct record *records, size_t
 {
 	int64_t first_blob = 0;
 	int frames = 0;
-	hash_records(journal, records, count);
+	journal_hash(journal, records, count);
 	int result = segment_append(journal->open, records, journal->hashes, count, blobs,
 				    blob_count, &first_blob, &frames, err);
 	if (result == SEGMENT_FULL && essential && reserve_release(journal))
@@ -141,6 +141,8 @@ static int append_locked(struct journal *journal, struct record *records, size_t
 	int result = append_check(journal, records, count, blobs, blob_count, err);
 	if (result < 0 || count + blob_count == 0)
 		return result;
+	if (journal->postgres)
+		return remote_append(journal, records, count, blobs, blob_count, err);
 	if (!journal->reserve_whole)
 		reserve_restore(journal);
 	if (!journal->reserve_whole && !essential)
@@ -176,7 +178,7 @@ void journal_state(const struct journal *journal, struct journal_state *ret)
 	pthread_mutex_lock(mutex);
 	*ret = journal->state;
 	ret->segments = journal->manifest.count;
-	ret->full = !journal->read_only && !journal->reserve_whole;
+	ret->full = !journal->read_only && !journal->reserve_whole && !journal->postgres;
 	pthread_mutex_unlock(mutex);
 }
 
@@ -240,13 +242,18 @@ static int seal_locked(struct journal *journal, struct err *err)
 	return 0;
 }
 
+const char *journal_database(const struct journal *journal)
+{
+	return journal->postgres ? postgres_name(journal->postgres) : NULL;
+}
+
 int journal_seal(struct journal *journal, struct err *err)
 {
 	struct err own;
 	err = err ? err : &own;
 	pthread_mutex_lock(&journal->mutex);
 	int result = append_check(journal, NULL, 0, NULL, 0, err);
-	if (result == 0)
+	if (result == 0 && !journal->postgres)
 		result = seal_locked(journal, err);
 	pthread_mutex_unlock(&journal->mutex);
 	return result;
@@ -260,12 +267,13 @@ void journal_close(struct journal *journal)
 	journal_cache_drop(journal, 0);
 	if (journal->state.failed) {
 		segment_drop(journal->open);
-	} else {
+	} else if (!journal->postgres) {
 		/* Closing copies the log in: the head goes with it. A failure here is one of the next start. */
 		(void)head_sync(journal);
 		segment_close(journal->open, true);
 	}
 	head_close(journal);
+	postgres_close(journal->postgres);
 	journal_lock_release(journal);
 	manifest_deinit(&journal->manifest);
 	names_deinit(&journal->names);

@@ -68,6 +68,9 @@ struct journal_options {
 	struct io *io; /* NULL: the real files */
 	int64_t segment_bytes; /* 0: JOURNAL_SEGMENT_BYTES */
 	int64_t reserve_bytes; /* 0: JOURNAL_RESERVE_BYTES; -1: none */
+	/* Keep the records in this PostgreSQL database (postgresql://..., or words as libpq takes them); remembered in the folder.
+	 * NULL: where the folder keeps them, which is in files until one says otherwise. */
+	const char *address;
 	bool create; /* make an empty one when the folder has none; else a missing one is an error */
 	bool read_only; /* no lock, nothing is written; sees what the writer has committed */
 	bool inline_checkpoint; /* no thread: append itself checkpoints when it is due (tests) */
@@ -82,8 +85,9 @@ struct journal_state {
 	struct digest last_hash;
 	int64_t last_time_ms;
 	uint64_t set_aside; /* records quarantined or missing, found when opening */
-	uint32_t segments;
+	uint32_t segments; /* 0: the records are in a database */
 	bool failed;
+	bool taken_over; /* by another daemon, on the same database: opening it again would take it back */
 	bool damaged; /* something was wrong when opening; what can be kept of it is in quarantine/ */
 	bool full; /* the reserve is in use: ordinary appends answer JOURNAL_FULL until there is space */
 };
@@ -117,6 +121,8 @@ int journal_blob(struct journal *journal, const struct digest *digest, void **re
 /* Erases a blob for good (secure_delete); the chain stays valid. */
 int journal_blob_erase(struct journal *journal, const struct digest *digest, struct err *err)
 	MUST_CHECK;
+/* Where the records are, when that is a database: its name and server. NULL: in files. Valid while the journal is open. */
+const char *journal_database(const struct journal *journal);
 /* Seals the open segment and starts the next one; nothing when it has no records. Done by append itself when size
  * or month asks for it. 0, JOURNAL_FULL (it stays open), or negative (then failed). */
 int journal_seal(struct journal *journal, struct err *err) MUST_CHECK;

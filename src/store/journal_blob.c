@@ -137,6 +137,8 @@ static int blob_locked(struct journal *journal, const struct digest *digest, voi
 	int64_t id;
 	struct journal_head head;
 	bool has_head;
+	if (journal->postgres)
+		return remote_blob(journal, digest, ret_data, ret_size, err);
 	int result = journal->read_only ? journal_refresh(journal, &head, &has_head, err) : 0;
 	if (result == 0)
 		result = blob_find(journal, digest, &segment, &id, err);
@@ -177,6 +179,8 @@ static int erase_locked(struct journal *journal, const struct digest *digest, st
 {
 	struct segment *segment = NULL, *writer = NULL;
 	int64_t id;
+	if (journal->postgres)
+		return remote_erase(journal, digest, err);
 	int result = blob_find(journal, digest, &segment, &id, err);
 	if (result == SEGMENT_END)
 		return blob_missing(digest, "is not in the journal", err);

@@ -10,6 +10,7 @@
 #include "store/io.h"
 #include "store/journal.h"
 #include "store/manifest.h"
+#include "store/postgres/postgres.h"
 #include "store/segment.h"
 
 /* The last acknowledged record, written beside each commit and synced with each checkpoint only: after a kill it says
@@ -46,6 +47,8 @@ struct journal_worker {
 
 enum { SEALED_CACHE = 64 };
 
+struct reading;
+
 struct journal {
 	struct io *io;
 	char *folder, *path; /* the data folder; its journal/ */
@@ -75,6 +78,9 @@ struct journal {
 	} cache[SEALED_CACHE];
 	uint64_t cache_clock;
 	struct journal_worker worker;
+	struct postgres *
+		postgres; /* NULL: the records are in files, and what is said of files above holds */
+	struct postgres_head head_row; /* of postgres, as the writer knows it */
 };
 
 /* ---- journal_open.c: names and opening ---- */
@@ -124,7 +130,22 @@ void worker_stop(struct journal *journal);
 void worker_wake(struct journal *journal, int wal_frames);
 void worker_hand_over(struct journal *journal, struct segment *sealed);
 
+/* ---- journal_remote.c: the records are in a database ---- */
+/* Does the folder say so, or is it asked for? *ret_address is malloc'd; NULL: no. */
+int remote_address(struct journal *journal, const struct journal_options *options,
+		   char **ret_address, struct err *err) MUST_CHECK;
+int remote_open(struct journal *journal, const char *address, bool create, struct err *err)
+	MUST_CHECK;
+int remote_append(struct journal *journal, struct record *records, size_t count,
+		  const struct blob *blobs, size_t blob_count, struct err *err) MUST_CHECK;
+int remote_read(struct reading *reading, struct err *err) MUST_CHECK;
+int remote_blob(struct journal *journal, const struct digest *digest, void **ret_data,
+		size_t *ret_size, struct err *err) MUST_CHECK;
+int remote_erase(struct journal *journal, const struct digest *digest, struct err *err) MUST_CHECK;
+
 /* ---- journal.c ---- */
+/* Fills seq and journal->hashes. */
+void journal_hash(struct journal *journal, struct record *records, size_t count);
 /* Marks it failed with the reason in err; returns -(int)code. The mutex is held. */
 int journal_fail(struct journal *journal, struct err *err);
 
@@ -133,6 +154,19 @@ void names_note(struct journal *journal, int64_t first_id, const struct blob *bl
 void names_deinit(struct name_map *map);
 
 /* ---- journal_read.c ---- */
+struct reading {
+	struct journal *journal;
+	const struct journal_reader *reader;
+	uint64_t next; /* sequence that comes next */
+	uint64_t left; /* records to hand over still */
+	bool verify;
+	unsigned candidates; /* 0 to 2 possible hashes of record next - 1 */
+	struct digest candidate[2];
+};
+/* Hands one row over or reports it. Nonzero: stop with that. */
+int reading_row(struct reading *r, const struct segment_row *row);
+/* The next one, which is not there. */
+void reading_missing(struct reading *r, const char *what);
 /* A connection for reading a segment; kept by the journal, valid until the next call. */
 int journal_segment(struct journal *journal, uint32_t number, struct segment **ret, struct err *err)
 	MUST_CHECK;

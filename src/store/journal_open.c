@@ -356,8 +356,10 @@ static int make_folder(struct journal *journal, const char *path, struct err *er
 	return error < 0 ? err_errno(err, ERR_IO, -error, "cannot make folder \"%s\"", path) : 0;
 }
 
-static int open_all(struct journal *journal, bool create, struct err *err)
+static int open_all(struct journal *journal, const struct journal_options *options, struct err *err)
 {
+	const bool create = options->create;
+	char *address = NULL;
 	int result = 0;
 	if (create && !journal->read_only)
 		result = make_folder(journal, journal->folder, err);
@@ -377,8 +379,13 @@ static int open_all(struct journal *journal, bool create, struct err *err)
 	}
 	result = journal_lock_take(journal, err);
 	if (result == 0)
+		result = remote_address(journal, options, &address, err);
+	if (result == 0 && address)
+		result = remote_open(journal, address, create, err);
+	else if (result == 0)
 		result = journal->read_only ? open_reader(journal, err)
 					    : open_writer(journal, create, err);
+	free(address);
 	return result;
 }
 
@@ -409,7 +416,7 @@ int journal_open(const struct journal_options *options, struct journal **ret, st
 	journal->lock_fd = -1;
 	journal->open_month = -1;
 	pthread_mutex_init(&journal->mutex, NULL);
-	int result = open_all(journal, options->create, err);
+	int result = open_all(journal, options, err);
 	worker_start(journal);
 	if (result < 0) {
 		/* Nothing of a journal that did not open may be touched on the way out. */
@@ -417,7 +424,7 @@ int journal_open(const struct journal_options *options, struct journal **ret, st
 		journal_close(journal);
 		return result;
 	}
-	if (!journal->read_only) {
+	if (!journal->read_only && !journal->postgres) {
 		pthread_mutex_lock(&journal->mutex);
 		finish_sealed_left(journal);
 		pthread_mutex_unlock(&journal->mutex);

@@ -20,16 +20,6 @@
 
 enum { PORTION = 4096 };
 
-struct reading {
-	struct journal *journal;
-	const struct journal_reader *reader;
-	uint64_t next; /* sequence that comes next */
-	uint64_t left; /* records to hand over still */
-	bool verify;
-	unsigned candidates; /* 0 to 2 possible hashes of record next - 1 */
-	struct digest candidate[2];
-};
-
 static void report(struct reading *r, uint64_t seq, const char *what)
 {
 	if (r->reader->damaged)
@@ -56,8 +46,7 @@ static void row_damaged(struct reading *r, const struct segment_row *row)
 	report(r, row->record.seq, row->wrong);
 }
 
-/* Hands one row over or reports it. Nonzero: stop with that. */
-static int take_row(struct reading *r, const struct segment_row *row)
+int reading_row(struct reading *r, const struct segment_row *row)
 {
 	r->next = row->record.seq + 1;
 	if (!row->good) {
@@ -80,6 +69,13 @@ static int take_row(struct reading *r, const struct segment_row *row)
 	return result;
 }
 
+void reading_missing(struct reading *r, const char *what)
+{
+	report(r, r->next, what);
+	r->candidates = 0;
+	r->next++;
+}
+
 /* Each sequence before `end` by itself. */
 static int take_missing(struct reading *r, struct segment *segment, uint64_t end)
 {
@@ -89,14 +85,12 @@ static int take_missing(struct reading *r, struct segment *segment, uint64_t end
 		uint64_t seq = r->next;
 		int got = segment_get(segment, seq, &row, &err);
 		if (got == 0 && row.record.seq == seq) {
-			int result = take_row(r, &row);
+			int result = reading_row(r, &row);
 			if (result != 0)
 				return result;
 			continue;
 		}
-		report(r, seq, got < 0 ? "it cannot be read" : "it is missing");
-		r->candidates = 0;
-		r->next = seq + 1;
+		reading_missing(r, got < 0 ? "it cannot be read" : "it is missing");
 	}
 	return 0;
 }
@@ -116,7 +110,7 @@ static int take_portion(struct reading *r, struct segment *segment, uint64_t to,
 			continue; /* a damaged page out of its place */
 		result = take_missing(r, segment, row.record.seq);
 		if (result == 0 && r->left && r->next == row.record.seq)
-			result = take_row(r, &row);
+			result = reading_row(r, &row);
 		if (result != 0)
 			break;
 	}
@@ -208,6 +202,8 @@ int journal_read(struct journal *journal, uint64_t from, uint64_t limit, bool ve
 	struct journal_head head;
 	bool has_head = false, started = false;
 	uint64_t last;
+	if (journal->postgres)
+		return remote_read(&r, err);
 	int result = journal->read_only ? journal_refresh(journal, &head, &has_head, err) : 0;
 	if (result == 0)
 		result = find_last(&r, &head, has_head, &last);

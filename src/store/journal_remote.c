@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A journal whose records are in PostgreSQL. The folder still holds the lock, snapshots, keys, what is set aside, and in the file
+ * `store` where the records are:
+ *
+ *	fairlead-store 1
+ *	journal 0f3a...			the database's journal must be this one
+ *	address postgresql://...
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "store/journal_internal.h"
+
+enum { STORE_MAX = 8192, PORTION = 4096 };
+static const char first_line[] = "fairlead-store 1\n";
+
+static void id_text(const uint8_t id[JOURNAL_ID_BYTES], char out[2 * JOURNAL_ID_BYTES + 1])
+{
+	for (int i = 0; i < JOURNAL_ID_BYTES; i++)
+		snprintf(out + (size_t)2 * (size_t)i, 3, "%02x", id[i]);
+}
+
+/* --- the file `store` ---------------------------------------------------------------------------------------------- */
+
+/* The rest of the line that begins with the word, malloc'd; NULL when there is none. */
+static char *line_of(const char *text, const char *word)
+{
+	const char *at = strstr(text, word);
+
+	return at ? strndup(at + strlen(word), strcspn(at + strlen(word), "\n")) : NULL;
+}
+
+/* 0 with both NULL: there is no such file. */
+static int store_read(struct journal *journal, char **ret_id, char **ret_address, struct err *err)
+{
+	char path[PATH_MAX], *text;
+	size_t size;
+	int rc;
+
+	*ret_id = *ret_address = NULL;
+	journal_file(journal, "store", path);
+	rc = io_read_file(journal->io, path, STORE_MAX, &text, &size);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc < 0)
+		return err_errno(err, ERR_IO, -rc, "can't read %s", path);
+	text = realloc(text, size + 1);
+	CHECK(text);
+	text[size] = '\0';
+	if (strncmp(text, first_line, strlen(first_line)) == 0) {
+		*ret_id = line_of(text, "\njournal ");
+		*ret_address = line_of(text, "\naddress ");
+	}
+	free(text);
+	if (*ret_id && *ret_address)
+		return 0;
+	free(*ret_id);
+	free(*ret_address);
+	*ret_id = *ret_address = NULL;
+	return err_set(
+		err, ERR_CORRUPT,
+		"%s does not say where the journal is: its lines are \"fairlead-store 1\", \"journal ID\", \"address ADDRESS\"",
+		path);
+}
+
+static int store_write(struct journal *journal, const char *address, struct err *err)
+{
+	char path[PATH_MAX], id[2 * JOURNAL_ID_BYTES + 1];
+	AUTO_BUF text = BUF_INIT;
+	int rc;
+
+	id_text(journal->head_row.id, id);
+	buf_addf(&text, "%sjournal %s\naddress %s\n", first_line, id, address);
+	journal_file(journal, "store", path);
+	rc = io_replace_file(journal->io, path, text.data, text.size, 0600);
+	return rc < 0 ? err_errno(err, ERR_IO, -rc, "can't write %s", path) : 0;
+}
+
+static bool has_files(struct journal *journal)
+{
+	char path[PATH_MAX];
+	struct io_file *file;
+
+	journal_file(journal, "manifest", path);
+	if (journal->io->open(journal->io, path, O_RDONLY, 0, &file) < 0)
+		return false;
+	journal->io->close(journal->io, file);
+	return true;
+}
+
+static int address_check(const struct journal_options *options, struct err *err)
+{
+	if (strlen(options->address) > STORE_MAX / 2 || strpbrk(options->address, "\n\r"))
+		return err_set(
+			err, ERR_INVALID,
+			"the address of the database is a line of at most %d bytes, like postgresql://user@host/name",
+			STORE_MAX / 2);
+	return 0;
+}
+
+int remote_address(struct journal *journal, const struct journal_options *options,
+		   char **ret_address, struct err *err)
+{
+	char *id;
+	int rc = options->address ? address_check(options, err) : 0;
+
+	*ret_address = NULL;
+	if (rc == 0)
+		rc = store_read(journal, &id, ret_address, err);
+	if (rc < 0)
+		return rc;
+	free(id);
+	if (!options->address)
+		return 0;
+	if (!*ret_address && has_files(journal))
+		return err_set(
+			err, ERR_CONFLICT,
+			"data folder \"%s\" keeps its journal in files, and records do not move: begin with an empty folder, or leave the database out",
+			journal->folder);
+	free(*ret_address);
+	*ret_address = strdup(options->address);
+	CHECK(*ret_address);
+	return 0;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The folder's snapshots belong to one journal: another one under the same address would make them lies. Looked at before anything is
+ * taken over.
+ */
+static int is_the_same(struct journal *journal, const char *address, struct err *err)
+{
+	struct postgres_head head;
+	struct postgres *postgres;
+	char *id, *known, is[2 * JOURNAL_ID_BYTES + 1];
+	int rc = store_read(journal, &id, &known, err);
+
+	if (rc < 0 || !id)
+		return rc;
+	rc = postgres_open(address, POSTGRES_READ, &postgres, &head, err);
+	if (rc == 0) {
+		id_text(head.id, is);
+		if (strcmp(id, is) != 0)
+			rc = err_set(
+				err, ERR_CONFLICT,
+				"%s holds the journal %s, and data folder \"%s\" belongs to %s: give each database a data folder of its own",
+				postgres_name(postgres), is, journal->folder, id);
+		postgres_close(postgres);
+	}
+	free(id);
+	free(known);
+	return rc;
+}
+
+static int last_row(void *context, const struct segment_row *row)
+{
+	struct segment_row *last = context;
+
+	*last = *row;
+	last->record.text = NULL;
+	return 0;
+}
+
+/* The newest record is the one that the head names. */
+static int end_check(struct journal *journal, struct err *err)
+{
+	const struct postgres_head *head = &journal->head_row;
+	struct segment_row last = { .wrong = "it is missing" };
+	int rc = 0;
+
+	if (head->last_seq)
+		rc = postgres_rows(journal->postgres, head->last_seq, head->last_seq, 1, last_row,
+				   &last, err);
+	if (rc < 0 || !head->last_seq)
+		return rc;
+	if (last.good && !digest_equal(&last.hash, &head->last_hash))
+		last.wrong = "its hash is not the one that the head has for it";
+	if (!last.good || last.wrong) {
+		journal->state.set_aside++;
+		journal_report(journal, head->last_seq, "record %" PRIu64 ": %s", head->last_seq,
+			       last.wrong);
+	}
+	return 0;
+}
+
+int remote_open(struct journal *journal, const char *address, bool create, struct err *err)
+{
+	const enum postgres_mode mode = journal->read_only ? POSTGRES_READ
+					: create           ? POSTGRES_CREATE
+							   : POSTGRES_WRITE;
+	struct postgres_head *head = &journal->head_row;
+	int rc = is_the_same(journal, address, err);
+
+	if (rc == 0)
+		rc = postgres_open(address, mode, &journal->postgres, head, err);
+	if (rc == 0 && !journal->read_only)
+		rc = store_write(journal, address, err);
+	if (rc == 0)
+		rc = end_check(journal, err);
+	if (rc < 0)
+		return rc;
+	journal->inline_checkpoint = true; /* there is no log to copy */
+	journal->state.last_seq = head->last_seq;
+	journal->state.last_hash = head->last_hash;
+	journal->state.last_time_ms = head->last_time_ms;
+	return 0;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------- */
+
+int remote_append(struct journal *journal, struct record *records, size_t count,
+		  const struct blob *blobs, size_t blob_count, struct err *err)
+{
+	int rc;
+
+	journal_hash(journal, records, count);
+	rc = postgres_append(journal->postgres, &journal->head_row, records, journal->hashes, count,
+			     blobs, blob_count, err);
+	if (rc == POSTGRES_FULL)
+		return JOURNAL_FULL;
+	if (rc < 0) {
+		journal->state.taken_over = err->code == ERR_CONFLICT;
+		return journal_fail(journal, err);
+	}
+	journal->state.last_seq = journal->head_row.last_seq;
+	journal->state.last_hash = journal->head_row.last_hash;
+	journal->state.last_time_ms = journal->head_row.last_time_ms;
+	return 0;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------- */
+
+struct rows {
+	struct reading *reading;
+	uint64_t to;
+	uint32_t count;
+};
+
+static int take_one(void *context, const struct segment_row *row)
+{
+	struct rows *rows = context;
+	struct reading *r = rows->reading;
+
+	rows->count++;
+	if (!r->left)
+		return 0;
+	while (r->next < row->record.seq)
+		reading_missing(r, "it is missing");
+	return reading_row(r, row);
+}
+
+static int row_before(void *context, const struct segment_row *row)
+{
+	struct reading *r = context;
+
+	if (row->good) {
+		r->candidates = 1;
+		r->candidate[0] = row->hash;
+	}
+	return 0;
+}
+
+int remote_read(struct reading *r, struct err *err)
+{
+	struct journal *journal = r->journal;
+	struct rows rows = { .reading = r, .to = journal->state.last_seq };
+	struct postgres_head now;
+	int rc = 0;
+
+	if (journal->read_only) {
+		rc = postgres_head(journal->postgres, &now, err);
+		rows.to = rc == 0 ? now.last_seq : 0;
+	}
+	r->candidates = r->next == 1 ? 1 : 0; /* the first one follows from zeroes */
+	if (rc == 0 && r->next > 1 && r->verify)
+		rc = postgres_rows(journal->postgres, r->next - 1, r->next - 1, 1, row_before, r,
+				   err);
+	while (rc == 0 && r->left && r->next <= rows.to) {
+		rows.count = 0;
+		rc = postgres_rows(journal->postgres, r->next, rows.to, PORTION, take_one, &rows,
+				   err);
+		while (rc == 0 && r->left && !rows.count && r->next <= rows.to)
+			reading_missing(r, "it is missing");
+	}
+	return rc;
+}
+
+int remote_blob(struct journal *journal, const struct digest *digest, void **ret_data,
+		size_t *ret_size, struct err *err)
+{
+	char hex[DIGEST_HEX_MAX];
+	struct digest is;
+	int rc = postgres_blob(journal->postgres, digest, ret_data, ret_size, err);
+
+	if (rc == SEGMENT_END)
+		return err_set(err, ERR_NOT_FOUND, "body %s is not in the journal, or was erased",
+			       digest_format(digest, hex));
+	if (rc < 0)
+		return rc;
+	is = digest_of(*ret_data, *ret_size);
+	if (digest_equal(&is, digest))
+		return 0;
+	free(*ret_data);
+	*ret_data = NULL;
+	return err_set(err, ERR_CORRUPT, "body %s in %s is damaged: its bytes have another digest",
+		       digest_format(digest, hex), postgres_name(journal->postgres));
+}
+
+int remote_erase(struct journal *journal, const struct digest *digest, struct err *err)
+{
+	char hex[DIGEST_HEX_MAX];
+	int rc = postgres_erase(journal->postgres, digest, err);
+
+	return rc == SEGMENT_END ? err_set(err, ERR_NOT_FOUND, "body %s is not in the journal",
+					   digest_format(digest, hex))
+				 : rc;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "store/postgres/postgres_inner.h"
+
+/* --- what the server says, in our words ------------------------------------------------------------------------ */
+
+/* The first line of its message, without the word before the first colon. */
+static void say(const char *message, char *out, size_t size)
+{
+	const char *from = message;
+	const char *severity[] = { "ERROR:  ", "FATAL:  ", "PANIC:  " };
+
+	for (size_t i = 0; i < ARRAY_SIZE(severity); i++)
+		if (strstr(message, severity[i]))
+			from = strstr(message, severity[i]) + strlen(severity[i]);
+	snprintf(out, size, "%.*s", (int)strcspn(from, "\n"), from);
+}
+
+int postgres_error(struct postgres *p, const PGresult *result, const char *what, struct err *err)
+{
+	char words[300];
+
+	say(result          ? PQresultErrorMessage(result)
+	    : p->connection ? PQerrorMessage(p->connection)
+			    : "",
+	    words, sizeof words);
+	return err_set(err, postgres_is_lost(p, result) ? ERR_UNAVAILABLE : ERR_IO, "%s (%s): %s",
+		       what, p->name, *words ? words : "the connection was lost");
+}
+
+/*
+ * By the first two characters of its code: 08 connection, 57 the server stops or starts, 53 it has no room for
+ * another connection, 40 it could not settle two transactions; 25006: it has become a stand-by.
+ */
+bool postgres_is_lost(const struct postgres *p, const PGresult *result)
+{
+	const char *code = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+
+	if (!p->connection || PQstatus(p->connection) != CONNECTION_OK)
+		return true;
+	if (!code)
+		return result == NULL;
+	return strncmp(code, "08", 2) == 0 || strncmp(code, "57", 2) == 0 ||
+	       strncmp(code, "40", 2) == 0 || strcmp(code, "53300") == 0 ||
+	       strcmp(code, "25006") == 0;
+}
+
+/* --- connecting ---------------------------------------------------------------------------------------------------- */
+
+void postgres_disconnect(struct postgres *p)
+{
+	PQfinish(p->connection);
+	p->connection = NULL;
+}
+
+static int refuse(struct postgres *p, const char *what, struct err *err)
+{
+	PGresult *none = NULL;
+	int rc = postgres_error(p, none, what, err);
+
+	postgres_disconnect(p);
+	return rc;
+}
+
+/* The server's answer to SHOW; its own words, valid until the result is cleared. */
+static int must_be_on(struct postgres *p, const char *name, struct err *err)
+{
+	char text[64];
+	PGresult *result;
+	bool on;
+
+	snprintf(text, sizeof text, "SHOW %s", name);
+	result = PQexec(p->connection, text);
+	if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+		PQclear(result);
+		return refuse(p, "can't read the database's settings", err);
+	}
+	on = strcmp(PQgetvalue(result, 0, 0), "on") == 0;
+	PQclear(result);
+	if (on)
+		return 0;
+	postgres_disconnect(p);
+	return err_set(
+		err, ERR_UNSUPPORTED,
+		"%s: its setting %s is off, so what it has answered for could be lost with the power; set it to on in postgresql.conf",
+		p->name, name);
+}
+
+static int settings_make(struct postgres *p, struct err *err)
+{
+	/* A server or role may have been told to answer before it has written. */
+	PGresult *result = PQexec(p->connection, "SET synchronous_commit TO on");
+	const bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+	PQclear(result);
+	if (!done)
+		return refuse(p, "can't make settings in the database", err);
+	return p->mode == POSTGRES_READ ? 0 : must_be_on(p, "fsync", err);
+}
+
+int postgres_connect(struct postgres *p, struct err *err)
+{
+	/* What stands before dbname gives way to what the address says. */
+	const char *const names[] = { "application_name",
+				      "connect_timeout",
+				      "tcp_user_timeout",
+				      "keepalives_idle",
+				      "keepalives_interval",
+				      "keepalives_count",
+				      "client_encoding",
+				      "target_session_attrs",
+				      "dbname",
+				      NULL };
+	const char *const values[] = { "fairlead", "10",
+				       "10000",    "5",
+				       "2",        "3",
+				       "UTF8",     p->mode == POSTGRES_READ ? "any" : "read-write",
+				       p->address, NULL };
+	const char *host;
+
+	if (p->connection)
+		return 0;
+	p->connection = PQconnectdbParams(names, values, 1);
+	CHECK(p->connection);
+	host = PQhost(p->connection);
+	snprintf(p->name, sizeof p->name, "database \"%.80s\" at %.100s",
+		 PQdb(p->connection) ? PQdb(p->connection) : "",
+		 host && *host ? host : "this machine");
+	if (PQstatus(p->connection) != CONNECTION_OK)
+		return refuse(p, "can't reach PostgreSQL", err);
+	return settings_make(p, err);
+}
+
+int postgres_ask(struct postgres *p, const char *text, int count, const char *const *values,
+		 const int *sizes, PGresult **ret, struct err *err)
+{
+	static const int binary[16] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+
+	for (int i = 0;; i++) {
+		ExecStatusType status;
+		PGresult *result;
+		bool lost;
+
+		if (postgres_connect(p, err) < 0)
+			return -(int)err->code;
+		result = PQexecParams(p->connection, text, count, NULL, values, sizes, binary, 1);
+		status = PQresultStatus(result);
+		*ret = result;
+		if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+			return 0;
+		lost = postgres_is_lost(p, result);
+		postgres_error(p, result, "PostgreSQL refuses", err);
+		PQclear(result);
+		if (lost)
+			postgres_disconnect(p);
+		if (!lost || i > 0)
+			return -(int)err->code;
+	}
+}

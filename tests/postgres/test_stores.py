@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal in PostgreSQL: the same as in files, whoever is killed, whatever wire is cut."""
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+
+import harness
+import server
+
+STORES = os.path.join(os.environ.get("FAIRLEAD_BUILD", "build"), "tests", "postgres", "stores")
+OPERATIONS = int(os.environ.get("FAIRLEAD_STORE_OPERATIONS", "50000"))
+
+
+def test_both_stores_keep_the_same_history(tmp_path):
+    with server.Server() as s:
+        done = subprocess.run([STORES, s.address, str(tmp_path), "5", str(OPERATIONS)], capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("%d operations: " % OPERATIONS)
+        counts = [int(n) for n in re.findall(r"\d+", done.stdout)]
+        assert counts[1] == int(s.ask("SELECT count(*) FROM fairlead.record")) > OPERATIONS and min(counts) > 0
+
+
+def test_a_journal_of_format_1_is_read(tmp_path):
+    golden = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "golden", "postgres", "v1.sql")
+    with server.Server() as s:
+        s.ask(open(golden).read())
+        (tmp_path / "journal").mkdir()
+        (tmp_path / "journal" / "store").write_text("fairlead-store 1\njournal e5c6b7a102ddbc2cc5fef826d64e15f9\naddress %s\n" % s.address)
+        done = subprocess.run([harness.PROGRAM, "journal", "verify", "--data", str(tmp_path)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert "29 records, 1 to 29" in done.stdout and "e081f42119517fb0efc8ef143adb7c1eef7c3ced098ecfc0ea9ead3b8cc81fe6" in done.stdout
+
+
+class Load:
+    """Clients that submit jobs which wait, each with a key of its own, and know what was acknowledged."""
+
+    def __init__(self, data, clients=4):
+        self.acknowledged, self.stop, self.lock = {}, False, threading.Lock()
+        self.threads = [threading.Thread(target=self.submit, args=(data, i)) for i in range(clients)]
+        for t in self.threads:
+            t.start()
+
+    def submit(self, data, client):
+        http, number = harness.Client(data), 0
+        while not self.stop:
+            key = "c%d-%d" % (client, number)
+            number += 1
+            job = http.submit({"name": key, "command": ["true"], "hold": True}, key)
+            with self.lock:
+                self.acknowledged[key] = job
+
+    def end(self):
+        self.stop = True
+        for t in self.threads:
+            t.join()
+
+
+def each_once(d, load):
+    """What was acknowledged is there, under its number, and nothing twice."""
+    names = {}
+    for job in harness.Client(d.data).jobs():
+        assert job["name"] not in names, job
+        names[job["name"]] = job["id"]
+    assert names == load.acknowledged
+    assert "Every record is as it was written." in d.run("journal", "verify").out
+
+
+def test_a_server_that_is_killed_under_load_loses_nothing():
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        load = Load(d.data)
+        for _ in range(5):
+            before = len(load.acknowledged)
+            harness.wait_until("jobs are taken", lambda: len(load.acknowledged) > before + 20)
+            s.kill()
+            time.sleep(0.3)
+            s.start()
+        before = len(load.acknowledged)
+        harness.wait_until("jobs are taken again", lambda: len(load.acknowledged) > before + 20)
+        load.end()
+        assert d.alive()
+        each_once(d, load)
+
+
+def test_an_answer_that_is_lost_is_settled_by_the_hash():
+    with server.Server() as s:
+        wire = server.Wire(s.port)
+        with harness.Daemon(store=s.address.replace(str(s.port), str(wire.port))) as d:
+            load = Load(d.data)
+            for i in range(20):
+                before = len(load.acknowledged)
+                harness.wait_until("jobs are taken", lambda: len(load.acknowledged) > before + 5)
+                wire.cut(0.05 * (i % 3))
+            load.end()
+            each_once(d, load)
+            assert "taken over" not in d.log() and "a commit failed" not in d.log()
+        wire.close()
+
+
+def test_the_daemon_is_killed_and_goes_on():
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        runs = d.submit("sleep", "1000")
+        harness.wait_until("it runs", lambda: d.state(runs) == "running")
+        load = Load(d.data, 2)
+        for _ in range(4):
+            before = len(load.acknowledged)
+            harness.wait_until("jobs are taken", lambda: len(load.acknowledged) > before + 10)
+            d.kill()
+            d.up()
+        load.end()
+        load.acknowledged["sleep"] = runs
+        each_once(d, load)
+        assert d.state(runs) == "running"
+
+
+def test_of_two_daemons_the_older_one_stops(tmp_path):
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        first = d.submit("true")
+        d.wait(first)
+        other_data = tmp_path / "other"
+        other_data.mkdir()
+        shutil.copytree(os.path.join(d.data, "keys"), other_data / "keys")
+        with harness.Daemon(store=s.address, data=str(other_data)) as other:
+            assert other.job(first)["state"] == "succeeded"
+            refused = d.run("run", "-d", "--", "true", check=False)
+            assert refused.code != 0
+            d.process.wait(timeout=harness.PATIENCE_S)
+            assert "another daemon has taken over" in d.log()
+            second = other.submit("true")
+            other.wait(second)
+            assert int(s.ask("SELECT epoch FROM fairlead.head")) == 2
+            assert "Every record is as it was written." in other.run("journal", "verify").out
+        d.process = None
+
+
+def test_what_was_changed_in_the_database_is_found():
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        d.wait(d.submit("true"))
+        seq = int(s.ask("SELECT max(seq) FROM fairlead.record WHERE kind = 30"))
+        s.ask("UPDATE fairlead.record SET text = text || ' '::bytea WHERE seq = %d" % seq)
+        s.ask("DELETE FROM fairlead.record WHERE seq = %d" % (seq + 1))
+        done = d.run("journal", "verify", check=False)
+        assert done.code != 0
+        assert re.search(r"record %d\b.*checksum" % seq, done.out + done.err) and re.search(r"record %d\b.*missing" % (seq + 1), done.out + done.err)
+
+
+def refused(data, *words):
+    done = subprocess.run([harness.PROGRAM, "up", "--data", str(data), "--nodes", "sim:1x1xH100-80GB", *words], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode != 0 and done.stderr.startswith("fairlead: "), done
+    return done.stderr
+
+
+def test_what_can_not_be_is_refused_in_words(tmp_path):
+    with server.Server() as s:
+        said = refused(tmp_path / "a", "--store", "postgresql://fairlead:secret@127.0.0.1:%d/postgres" % server.free_port())
+        assert "can't reach PostgreSQL" in said and "secret" not in said
+        said = refused(tmp_path / "a", "--store", s.address.replace("/postgres", "/nothere"))
+        assert 'database "nothere"' in said and "does not exist" in said
+        with harness.Daemon() as d:
+            assert d.stop() == 0
+            assert "keeps its journal in files" in refused(d.data, "--store", s.address)
+            d.up()
+        with harness.Daemon(store=s.address) as d:
+            backup = d.run("journal", "backup", str(tmp_path / "b.tar"), check=False)
+            assert backup.code != 0 and "pg_dump" in backup.err and not (tmp_path / "b.tar").exists()
+            assert d.stop() == 0
+            s.ask("DROP SCHEMA fairlead CASCADE")
+            # A new, empty journal under the same address is not this folder's.
+            assert "has no journal" in refused(d.data)
+            with harness.Daemon(store=s.address):
+                assert "belongs to" in refused(d.data)
+            d.process = None
+        s.kill()
+        s.start("fsync=off")
+        assert "fsync is off" in refused(tmp_path / "c", "--store", s.address)
