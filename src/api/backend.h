@@ -90,6 +90,7 @@ struct api_backend {
 	/* LOGS/JOB/ATTEMPT/RANK.out and .err: see src/engine/local/README.md */
 	const char *logs_folder;
 	bool one_thread; /* there are no other threads (tests/whole): event_hub_pass is called by whoever made this */
+	bool pods; /* jobs run as pods of a cluster, not on this machine; their output is not in logs_folder */
 };
 
 /* The event stream: the daemon calls this with each durable event, in order, from one thread. */

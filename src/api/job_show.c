@@ -492,6 +492,8 @@ static void spec_reply(struct call *call, const struct job_body *body)
 		out_text(&out, "script", body->script);
 	if (body->workdir)
 		out_text(&out, "workdir", body->workdir);
+	if (body->image)
+		out_text(&out, "image", body->image);
 	if (body->checkpoint_path)
 		out_text(&out, "checkpoint_path", body->checkpoint_path);
 	out_text(&out, "checkpoint_signal", jobfile_signal_name(body->checkpoint_signal));

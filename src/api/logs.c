@@ -73,7 +73,14 @@ void handle_job_logs(struct call *call)
 	struct log_wish wish = { 0 };
 	struct err err = { 0 };
 
-	if (wish_read(call, &wish, &err) < 0)
+	int rc = wish_read(call, &wish, &err);
+
+	if (rc >= 0 && call->api->backend->pods && !wish.errors)
+		rc = err_set(
+			&err, ERR_UNSUPPORTED,
+			"job %u runs as pods, whose output Fairlead does not keep in this release: kubectl logs fairlead-%u-%u-%u",
+			wish.job, wish.job, wish.attempt, wish.rank);
+	if (rc < 0)
 		call_fail(call, &err);
 	else
 		log_feed_begin(call->api->log_feed, call, &wish);

@@ -188,6 +188,10 @@ static int submission_read(struct submission *s, struct err *err)
 
 	if (rc >= 0)
 		rc = submission_permit(s, err);
+	if (rc >= 0 && s->request.image && !call->api->backend->pods)
+		rc = err_set(
+			err, ERR_UNSUPPORTED,
+			"image is for a cluster; this daemon runs programs as they are on its machine: leave it out");
 	if (rc < 0)
 		return rc;
 	job->body_mac = request_mac(call, &s->request);

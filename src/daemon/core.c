@@ -166,6 +166,8 @@ static bool take_messages(struct daemon *d, struct batch *batch, struct message 
 		switch ((enum core_message)message->kind) {
 		case CORE_COMMAND: take_command(d, batch, (struct command_message *)message); break;
 		case CORE_FACT: take_fact(d, batch, (struct fact_message *)message); break;
+		case CORE_NODE: take_node(d, batch, (struct node_message *)message); break;
+		case CORE_NODES: take_nodes(d, batch, (struct nodes_message *)message); break;
 		case CORE_ADOPTED: take_adopted(d, message); break;
 		case CORE_STOP: stop = true; break;
 		}
@@ -322,8 +324,10 @@ static void refuse_all(struct daemon *d, struct message *messages)
 			buf_deinit(&command->sealed);
 			command->command->done(command->command->context, &reply);
 			command_destroy(command->command);
-		} else if (message->kind == CORE_FACT) {
+		} else if (message->kind == CORE_FACT || message->kind == CORE_NODE) {
 			free(message); /* a new engine tells it again */
+		} else if (message->kind == CORE_NODES) {
+			nodes_message_destroy((struct nodes_message *)message);
 		} else if (message->kind == CORE_ADOPTED) {
 			take_adopted(d, message);
 		}

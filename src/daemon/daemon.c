@@ -164,10 +164,12 @@ int start_state(struct daemon *d, struct batch *batch, struct err *err)
 	struct event passed;
 	if (facts_lost_numbers(&d->facts, &passed))
 		core_append(d, batch, &passed);
-	return start_identity(d, batch, err) < 0 || start_machines(d, batch, err) < 0 ||
-			       start_zones(d, batch, err) < 0
-		       ? -1
-		       : 0;
+	if (start_identity(d, batch, err) < 0)
+		return -1;
+	/* Of a Kubernetes cluster the engine tells later what is there; until then it is as it was. */
+	if (!d->kubernetes && start_machines(d, batch, err) < 0)
+		return -1;
+	return start_zones(d, batch, err) < 0 ? -1 : 0;
 }
 
 int start_events(struct daemon *d, struct err *err)
@@ -212,6 +214,10 @@ static void shepherd_path(char out[4096])
 
 static int open_engine(struct daemon *d, struct err *err)
 {
+	if (d->kubernetes) {
+		d->engine_ops = &engine_kubernetes;
+		return effects_open_engine(d, err);
+	}
 	shepherd_path(d->shepherd);
 	if (access(d->shepherd, X_OK) != 0)
 		return err_errno(
@@ -277,7 +283,7 @@ void daemon_init(struct daemon *d, const char *folder)
 	pthread_mutex_init(&d->history_lock, NULL);
 }
 
-static void greet(const struct daemon *d, const struct nodes_found *found, const char *lost)
+static void greet_nodes(const struct daemon *d, const struct nodes_found *found)
 {
 	uint32_t gpus = 0;
 	for (uint32_t i = 0; i < found->count; i++)
@@ -289,6 +295,14 @@ static void greet(const struct daemon *d, const struct nodes_found *found, const
 		printf("%s\n", found->remark);
 	if (!d->root)
 		printf("Without root it runs jobs of its own user only, and memory limits may not be enforced.\n");
+}
+
+static void greet(const struct daemon *d, const struct nodes_found *found, const char *lost)
+{
+	if (d->kubernetes)
+		printf("Fairlead %s is up, for work on Kubernetes.\n", d->build);
+	else
+		greet_nodes(d, found);
 	printf("Data folder: %s\n", d->folder);
 	if (journal_database(d->journal))
 		printf("Journal: %s\n", journal_database(d->journal));
@@ -350,19 +364,28 @@ static void end(struct daemon *d)
 	seal_key_close(d->key);
 }
 
+/* Of a Kubernetes cluster the engine tells later what is there. */
+static int find_nodes(struct daemon *d, const struct daemon_options *options, struct arena *arena,
+		      struct nodes_found *ret, struct err *err)
+{
+	if (d->kubernetes)
+		return 0;
+	return options->cluster ? site_find(options->cluster, arena, ret, &d->site, err)
+				: nodes_find(options->nodes, arena, ret, err);
+}
+
 static int run(struct daemon *d, const struct daemon_options *options,
 	       struct background *background, struct err *err)
 {
 	struct arena arena;
-	struct nodes_found found;
+	struct nodes_found found = { .remark = "" };
 	char lost[LOST_TEXT_MAX];
 	arena_init(&arena, 64 << 20);
 	block_signals();
 	d->found = &found;
 	d->store.address = options->store;
-	if ((options->cluster ? site_find(options->cluster, &arena, &found, &d->site, err)
-			      : nodes_find(options->nodes, &arena, &found, err)) < 0 ||
-	    recover(d, true, err) < 0 ||
+	d->kubernetes = options->kubernetes;
+	if (find_nodes(d, options, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
 	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
 	    open_history(d, err) < 0 || start_events(d, err) < 0 || open_engine(d, err) < 0)
 		return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The daemon: `fairlead up`. It wires the parts together and holds no policy of its own.
+ * The daemon: `fairlead up` and `fairlead serve`. It wires the parts together and holds no policy of its own.
  *
  *	network thread	HTTP (api/): requests become commands; reads are answered from frozen facts
  *	core thread	owns the facts: admit, apply, decide, freeze; one turn per batch of input
@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include "base/err.h"
 
+struct engine_cluster;
+
 struct daemon_options {
 	const char *data; /* data folder; made when missing */
 	const char *listen; /* HOST:PORT on loopback, NULL = only the Unix socket */
@@ -23,6 +25,8 @@ struct daemon_options {
 		cluster; /* a cluster file with the nodes, all simulated; NULL = none. Not with `nodes` */
 	const char *
 		store; /* PostgreSQL for the journal, "postgresql://..."; NULL = where the folder has it, else in files */
+	/* NULL: work runs on this machine. Else on this cluster, and `nodes` and `cluster` are NULL. */
+	const struct engine_cluster *kubernetes;
 	bool background; /* answer when it is ready, then go on without the terminal */
 };
 

@@ -200,6 +200,17 @@ static void roles_describe(const struct facts *facts, const struct attempt *atte
 	ret->role_count = shape->role_count;
 }
 
+static const char *const *tolerates_of(const struct facts *facts, const struct job *job,
+				       struct arena *arena)
+{
+	const struct shape *shape = shape_get(facts, job->shape);
+	const char **texts = arena_new_array(arena, const char *, SHAPE_LABELS_MAX + 1);
+
+	for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->tolerates[i].v; i++)
+		texts[i] = facts_name(facts, shape->tolerates[i]);
+	return texts;
+}
+
 static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
 			  const char *resume_path, struct arena *arena, struct engine_start *ret,
 			  struct err *err)
@@ -214,7 +225,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 	buf_deinit(&text);
 	if (result < 0)
 		return result;
-	if (job->uid < 0 || job->gid < 0)
+	if (!d->engine_ops->elsewhere && (job->uid < 0 || job->gid < 0))
 		return err_set(
 			err, ERR_FORBIDDEN,
 			"user \"%s\" had no account or group on this machine when the job was submitted",
@@ -230,6 +241,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.env = job_body_env(&body, job->array_count ? attempt->job.v - job->array_first : 0,
 				    arena),
 		.workdir = body.workdir,
+		.image = body.image,
 		.checkpoint_signal = body.checkpoint_signal,
 		.checkpoint_every_ms = job->checkpoints ? job->checkpoint_every_ms : 0,
 		.simulated_gpus = node_get(facts, task_get(facts, attempt, 0)->node)->simulated,
@@ -249,9 +261,12 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 	copy_name(ret->user, facts_name(facts, job->user));
 	copy_name(ret->team, facts_name(facts, job->team));
 	copy_name(ret->queue, facts_name(facts, queue_get(facts, job->queue)->name));
-	ret->checkpoint_dir = body.checkpoint_path ? body.checkpoint_path
-						   : arena_printf(arena, "%s/checkpoints/%u",
-								  d->folder, attempt->job.v);
+	if (body.checkpoint_path || d->engine_ops->elsewhere)
+		ret->checkpoint_dir = body.checkpoint_path;
+	else
+		ret->checkpoint_dir =
+			arena_printf(arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
+	ret->tolerates = tolerates_of(facts, job, arena);
 	ret->checkpoint_offered = !job->checkpoints;
 	ret->resume_path = resume_path;
 	return 0;
@@ -327,8 +342,11 @@ int effects_open_engine(struct daemon *d, struct err *err)
 {
 	const struct engine_options options = { .folder = d->folder,
 						.shepherd_path = d->shepherd,
+						.cluster = d->kubernetes,
 						.context = d,
-						.report = effects_report };
+						.report = effects_report,
+						.node = nodes_report,
+						.nodes = nodes_report_all };
 	return d->engine_ops->open(&options, &d->engine, err);
 }
 

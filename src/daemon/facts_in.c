@@ -94,6 +94,15 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 	if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE ||
 	    fact->rank >= attempt->tasks)
 		return false;
+	if (fact->kind == ENGINE_UNREACHABLE || fact->kind == ENGINE_REACHABLE) {
+		if (attempt->unreachable == (fact->kind == ENGINE_UNREACHABLE))
+			return false;
+		*ret = event_make(EVENT_ATTEMPT_UNREACHABLE, 0, "engine");
+		ret->attempt_unreachable.attempt = (int64_t)fact->attempt;
+		ret->attempt_unreachable.unreachable = fact->kind == ENGINE_UNREACHABLE;
+		ret->attempt_unreachable.text = fact->text;
+		return true;
+	}
 	const struct task *task = task_get(facts, attempt, fact->rank);
 	if (task->state == TASK_LEFT || fact->launch != task->launch)
 		return false;
@@ -119,6 +128,8 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 		ret->task_started.gpu_limited = fact->gpu_limited;
 		return true;
 	case ENGINE_REPORT: return report_event(facts, message, attempt, task, ret);
+	case ENGINE_UNREACHABLE:
+	case ENGINE_REACHABLE: break;
 	case ENGINE_EXITED:
 	case ENGINE_GONE: return exit_event(facts, fact, attempt, task, ret);
 	}

@@ -331,7 +331,7 @@ void gpu_watch_start(struct daemon *d)
 {
 	struct gpu_watch *w;
 
-	if (d->simulated || !d->found->nodes[0].gpu_count || !d->engine_ops->owns)
+	if (d->kubernetes || d->simulated || !d->found->nodes[0].gpu_count || !d->engine_ops->owns)
 		return;
 	w = calloc(1, sizeof(*w));
 	CHECK(w);

@@ -18,9 +18,37 @@ static void refuse(struct command *command, const struct err *err)
 	command_destroy(command);
 }
 
+static const char *pods_lack(const struct event_job_submitted *job)
+{
+	if (job->checkpoint)
+		return "checkpoint: pods have no report socket yet";
+	if (job->gpu_part || job->gpu_part_mib)
+		return "parts and slices of GPUs";
+	if (job->align)
+		return "align";
+	if (job->tasks_min < job->tasks_max && job->resize == RESIZE_FREE)
+		return "tasks that come and go; write resize: restart";
+	return job->rejoins ? "rejoin" : NULL;
+}
+
+/* What pods can't do yet is refused by name. */
+static int pods_can(const struct event *event, struct err *err)
+{
+	const char *what = event->kind == EVENT_LAYOUT_SET      ? "cutting GPUs into slices"
+			   : event->kind == EVENT_JOB_SUBMITTED ? pods_lack(&event->job_submitted)
+								: NULL;
+
+	if (!what)
+		return 0;
+	return err_set(err, ERR_UNSUPPORTED,
+		       "the engine kubernetes does not support this in this release: %s", what);
+}
+
 /* A daemon without root can start processes as its own user only. */
 static int may_run_as(const struct daemon *d, const struct event *event, struct err *err)
 {
+	if (d->kubernetes)
+		return pods_can(event, err);
 	if (event->kind != EVENT_JOB_SUBMITTED || d->root ||
 	    (uid_t)event->job_submitted.uid == geteuid())
 		return 0;
@@ -299,6 +327,7 @@ void serve_open(struct daemon *d)
 		.body_mac = body_mac,
 		.work = work,
 		.logs_folder = d->logs_folder,
+		.pods = d->kubernetes != NULL,
 	};
 }
 

@@ -79,6 +79,8 @@ struct batch {
 enum core_message {
 	CORE_COMMAND,
 	CORE_FACT,
+	CORE_NODE, /* what an engine with a cluster found of a node */
+	CORE_NODES, /* and the names of all */
 	CORE_ADOPTED, /* the engine has said what it found: in front of this */
 	CORE_STOP
 };
@@ -91,6 +93,15 @@ struct command_message {
 struct fact_message {
 	struct message message;
 	struct engine_fact fact;
+};
+struct node_message {
+	struct message message;
+	struct engine_node node;
+};
+struct nodes_message {
+	struct message message;
+	char **names;
+	size_t count;
 };
 
 /* What travels to the engine thread. */
@@ -132,6 +143,7 @@ struct daemon {
 	const char *folder;
 	char build[64], boot_id[BOOT_ID_MAX];
 	bool root, simulated;
+	const struct engine_cluster *kubernetes; /* NULL = work runs on this machine */
 	const struct nodes_found *found; /* at the start */
 	const struct scenario *site; /* the cluster file that they are from; NULL = none */
 	struct journal_options
@@ -316,9 +328,16 @@ int64_t daemon_wall_ms(void); /* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds 
 /* The event an engine fact amounts to; false when it tells nothing new. */
 bool fact_event(const struct facts *facts, const struct fact_message *message, struct event *ret);
 
-/* gpu_watch.c: a thread that looks at this machine's real GPUs; none where there are none */
+/* gpu_watch.c: a thread that looks at this machine's real GPUs; none where there are none, nor for a cluster */
 void gpu_watch_start(struct daemon *d);
 void gpu_watch_join(struct daemon *d);
+
+/* nodes_in.c: nodes that an engine finds. The callbacks come from any thread and do not block; the rest is the core's. */
+void nodes_report(void *daemon, const struct engine_node *node);
+void nodes_report_all(void *daemon, const char *const *names, size_t count);
+void take_node(struct daemon *d, struct batch *batch, struct node_message *message);
+void take_nodes(struct daemon *d, struct batch *batch, struct nodes_message *message);
+void nodes_message_destroy(struct nodes_message *message);
 
 /* feeder.c: the history thread */
 void feeder_start(struct daemon *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * An engine makes decisions true somewhere: as processes on this machine (local), later as pods or Slurm jobs,
+ * An engine makes decisions true somewhere: as processes on this machine (local), as pods (kubernetes), later as Slurm jobs,
  * or as nothing at all (sim). The core decides; the daemon hands an engine commands that are already durable;
  * what happens comes back as facts.
  *
@@ -35,6 +35,8 @@ enum engine_fact_kind {
 	ENGINE_STARTED, /* a rank's command runs */
 	ENGINE_EXITED, /* a rank is over and none of its processes is left */
 	ENGINE_REPORT, /* progress or checkpoint from inside the job */
+	ENGINE_UNREACHABLE, /* of the attempt: no word comes from where a rank is, and nothing proves that it stopped */
+	ENGINE_REACHABLE, /* that is over */
 	ENGINE_GONE /* the engine has no trace of this attempt's rank, or only one of an earlier boot */
 };
 
@@ -123,6 +125,10 @@ struct engine_start {
 	int checkpoint_signal; /* sent by warn; 0 = only the notice on the report socket */
 	int64_t checkpoint_every_ms; /* one is asked for so long after the newest; 0 = never by the clock */
 	bool simulated_gpus; /* there is no real device behind the indices */
+	const char *image; /* container image; NULL = the job names none */
+	const char *const
+		*tolerates; /* taints "key" or "key=value", NULL-terminated; NULL = none */
+	bool own_hosts; /* set by an engine whose places are hosts of their own: `node` of each is a name that resolves */
 	uint32_t array_index; /* and its size; 0 0 when no array */
 	uint32_t array_size;
 	uint32_t place_count; /* = tasks of the attempt */
@@ -166,15 +172,44 @@ static inline const char *const *engine_env(const struct engine_start *start, ui
 
 struct engine;
 
+/* A node as an engine with a cluster of its own finds it. */
+struct engine_node {
+	char name[64];
+	bool gone; /* and the rest says nothing */
+	uint32_t gpus;
+	uint32_t gpus_taken; /* of these, by work that is not Fairlead's */
+	char product[160]; /* what the maker calls its GPUs; "" = not known */
+	int64_t gpu_memory_mib;
+	char driver[64];
+	int64_t cpu_milli, ram_mib; /* for Fairlead's work: what others take is off */
+	bool ready;
+	bool cordoned;
+	char reason[192]; /* why it is not ready or cordoned */
+	char labels[513], taints[513]; /* "key=value,key=value" */
+};
+
+/* The cluster of an engine that has one. Strings stay the caller's. */
+struct engine_cluster {
+	const char *config; /* file with address and account; NULL = where it usually is */
+	const char *context, *namespace; /* NULL = the file's */
+	const char *image; /* for jobs that name none; NULL = none */
+};
+
 struct engine_options {
 	const char *folder; /* the data folder; attempts/ and logs/ are made in it */
 	const char *shepherd_path; /* program fairlead-shepherd */
+	const struct engine_cluster *cluster; /* NULL = this machine */
 	void *context;
 	void (*report)(void *context, const struct engine_fact *fact);
+	/* Of engines with a cluster, like report: what became of a node; and the names of all there are, after what is said of each. */
+	void (*node)(void *context, const struct engine_node *node);
+	void (*nodes)(void *context, const char *const *names, size_t count);
 };
 
 struct engine_ops {
 	const char *name;
+	/* Its work runs elsewhere: accounts, folders and processors of this machine mean nothing to it, and its output does not lie here. */
+	bool elsewhere;
 	int (*open)(const struct engine_options *options, struct engine **ret, struct err *err);
 	void (*close)(struct engine *engine); /* running work goes on */
 	/* After a restart: these attempts are live in the journal. Anything else found is stopped and cleared away as stale.
@@ -199,3 +234,4 @@ struct engine_ops {
 };
 
 extern const struct engine_ops engine_local;
+extern const struct engine_ops engine_kubernetes;

@@ -17,7 +17,7 @@
 enum { SIM_NODES_MAX = 4096, GPUS_MAX = 32, MODEL_MAX = 63 };
 
 /* "NVIDIA H100 80GB HBM3" -> "H100-80GB": the words that carry the model, and the memory in whole GB. */
-static const char *model_from_name(const char *name, uint64_t memory_bytes, struct arena *arena)
+const char *node_model_name(const char *name, uint64_t memory_bytes, struct arena *arena)
 {
 	char copy[NVML_NAME_MAX];
 	snprintf(copy, sizeof(copy), "%s", name);
@@ -32,6 +32,8 @@ static const char *model_from_name(const char *name, uint64_t memory_bytes, stru
 			break;
 		}
 	}
+	if (!memory_bytes)
+		return arena_strdup(arena, model);
 	uint64_t gb = (memory_bytes + 500000000ULL) / 1000000000ULL;
 	uint64_t gib = (memory_bytes + ((uint64_t)1 << 29)) >> 30;
 	/* Makers name 80 GB what NVML reports as 79.6 GiB or 85 GB: the even number nearest to either. */
@@ -85,7 +87,7 @@ static int gpus_read(struct nvml *nvml, uint32_t count, struct node_found *node,
 			node->capability = capability;
 	}
 	if (count > 0) {
-		node->model = model_from_name(first.name, first.memory_bytes, arena);
+		node->model = node_model_name(first.name, first.memory_bytes, arena);
 		node->gpu_memory_mib = (int64_t)(first.memory_bytes >> 20);
 	}
 	return 0;

@@ -48,6 +48,9 @@ struct nodes_found {
 		remark; /* one sentence for the person who starts the daemon; "" = nothing to say */
 };
 
+/* "NVIDIA H100 80GB HBM3", or with hyphens, and its memory: "H100-80GB". Without memory "H100". In the arena. */
+const char *node_model_name(const char *name, uint64_t memory_bytes, struct arena *arena);
+
 /* spec NULL: this machine. Else "sim:" and parts NODESxGPUSxMODEL, comma separated; a model may end in its memory ("-80GB"), else 80 GiB are
  * assumed. Behind a model, each with a slash: "numa=2" or "2", NUMA nodes (GPUs and processors in equal runs); "islands=2", NVLink islands
  * likewise; "rack=4", so many nodes stand in one rack, racks r0, r1, ... counted through. At most 4096 nodes. Simulated nodes are named

@@ -40,13 +40,14 @@ def wait_until(what, holds):
 
 
 class Bed:
-    """parts: which of "controller-manager", "scheduler" and "kwok" run beside etcd and the API server."""
+    """parts: which of "controller-manager", "scheduler" and "kwok" run beside etcd and the API server. pod_stages: a file with stages for pods
+    in place of kwok's own, which let each pod run for ever and forget finalizers when it is deleted."""
 
-    def __init__(self, parts=()):
+    def __init__(self, parts=(), pod_stages=None):
         self.programs = programs()
         self.folder = tempfile.mkdtemp(prefix="fairlead-bed-", dir="/dev/shm")
         self.running = []
-        self.parts = parts
+        self.parts, self.pod_stages = parts, pod_stages
         self.port = free_port()
         self.token = secrets.token_hex(16)
         self.url = "https://127.0.0.1:%d" % self.port
@@ -97,8 +98,18 @@ class Bed:
             self.start("kube-scheduler", "--kubeconfig", self.kubeconfig, "--leader-elect=false", "--secure-port", str(free_port()),
                        "--bind-address", "127.0.0.1", "--cert-dir", self.path("scheduler-certs"))
         if "kwok" in self.parts:
-            self.start("kwok", "--kubeconfig", self.kubeconfig, "--manage-all-nodes", "--config", os.path.join(self.programs, "stages.yaml"),
+            self.start("kwok", "--kubeconfig", self.kubeconfig, "--manage-all-nodes", "--config", self.stages(),
                        "--server-address", "127.0.0.1:%d" % free_port())
+
+    def stages(self):
+        usual = os.path.join(self.programs, "stages.yaml")
+        if not self.pod_stages:
+            return usual
+        with open(usual) as f:
+            kept = [part for part in f.read().split("\n---\n") if "kind: Node" in part]
+        with open(self.pod_stages) as f, open(self.path("stages.yaml"), "w") as to:
+            to.write("\n---\n".join(kept + [f.read()]))
+        return self.path("stages.yaml")
 
     def is_ready(self):
         for name, process in self.running:
@@ -153,8 +164,8 @@ class Bed:
 
 
 @contextlib.contextmanager
-def bed(*parts):
-    b = Bed(parts)
+def bed(*parts, pod_stages=None):
+    b = Bed(parts, pod_stages)
     try:
         b.start_all()
         yield b

@@ -248,6 +248,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 			body.size, JOBFILE_BODY_MAX);
 	*ret = (struct job_request){ .event = event,
 				     .body = arena_strndup(arena, body.data, body.size),
+				     .image = r.body.image,
 				     .body_size = body.size,
 				     .depend_arrays = r.depend_arrays };
 	return 0;

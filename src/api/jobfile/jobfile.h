@@ -25,6 +25,7 @@ struct job_request {
 	const char *
 		body; /* JSON: command or script, env, workdir, checkpoint path and signal ...: what the engine needs, may hold secrets */
 	size_t body_size;
+	const char *image; /* also in the body; NULL = not said */
 	/* Where depends[i] was written as 17_3: the number of the array, else 0. That it is one has to be seen. */
 	const int64_t *depend_arrays; /* NULL when it depends on none */
 };
@@ -60,6 +61,7 @@ enum {
 		(4 << 20) - 4096, /* of the body made of all that: it becomes one sealed blob */
 	JOBFILE_CHECKPOINT_PATH_MAX = 400, /* leaves room for the names of checkpoints below it */
 	JOBFILE_WORKDIR_MAX = 4000,
+	JOBFILE_IMAGE_MAX = 400,
 	JOBFILE_RETRIES_MAX = 100,
 	JOBFILE_PRIORITY_MAX = 1000,
 	JOBFILE_CPUS_MAX = 4096,
@@ -86,6 +88,7 @@ struct job_body {
 	const char *script; /* run by /bin/sh */
 	const char *const *env; /* "NAME=value", secrets included; NULL-terminated, never NULL */
 	const char *workdir; /* absolute or NULL */
+	const char *image; /* of its containers; NULL = not said */
 	const char *checkpoint_path; /* absolute or NULL = a folder of the daemon's */
 	int checkpoint_signal; /* number; 0 = none */
 	const char *const *

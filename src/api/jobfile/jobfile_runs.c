@@ -196,6 +196,25 @@ int read_secrets(struct reading *r, const struct conf *c, const char *what)
 	return 0;
 }
 
+/* What a name of an image is made of; whether there is one shows when it is pulled. */
+int read_image(struct reading *r, const struct conf *c, const char *what)
+{
+	static const char marks[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
+	const char *text;
+	int rc = conf_text(r->err, r->file, c, what, JOBFILE_IMAGE_MAX, &text);
+
+	if (rc < 0)
+		return rc;
+	if (!*text || strspn(text, marks) != strlen(text) || strspn(text, "._-/:@") > 0)
+		return conf_error(
+			r->err, r->file, c,
+			"%s must be the name of a container image such as pytorch/pytorch:2.8.0",
+			what);
+	r->body.image = text;
+	return 0;
+}
+
 int read_workdir(struct reading *r, const struct conf *c, const char *what)
 {
 	return jobfile_path(r, c, what, JOBFILE_WORKDIR_MAX, &r->body.workdir);

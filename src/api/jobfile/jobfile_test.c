@@ -65,6 +65,7 @@ static void files_of_old_are_read_as_ever(void **state)
 	golden("script");
 	golden("request.json");
 	golden("roles");
+	golden("image");
 }
 
 static void a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back(void **state)
@@ -254,8 +255,10 @@ static const struct {
 	  "tasks are said by each role of the job" },
 	{ "command: x\nsecrets: {A: {value: b}}\nroles: [{name: a, env: {A: c}}]\n", 3, 25,
 	  "A stands in secrets of the job" },
-	{ "command: x\nimage: pytorch\n", 2, 1,
-	  "\"image\" is not a field: this release runs programs as they are" },
+	{ "command: x\ncontainer: pytorch\n", 2, 1, "\"container\" is not a field: write image" },
+	{ "command: x\nimage: a b\n", 2, 8, "must be the name of a container image" },
+	{ "command: x\nimage: :a\n", 2, 8, "must be the name of a container image" },
+	{ "command: x\nimage: \"\"\n", 2, 8, "must be the name of a container image" },
 	{ "command: x\nkind: inference\n", 2, 7, "needs a later release" },
 	{ "command: x\ngpus: {cnt: 2}\n", 2, 8,
 	  "gpus has no field \"cnt\"; did you mean \"count\"?" },
@@ -459,7 +462,7 @@ static void the_body_comes_back_as_given(void **state)
 	(void)state;
 	body = body_of(
 		"command: [a, \"b \\\"c\\\"\", '']\nenv: {X: 1.50, Y: \"\\u00fc\\n\"}\nsecrets: {S: {value: geheim}}\n"
-		"workdir: /w\ncheckpoint: {how: signal, signal: USR2, path: /c}\n");
+		"workdir: /w\nimage: hub/a@sha256:00\ncheckpoint: {how: signal, signal: USR2, path: /c}\n");
 	assert_string_equal(body.argv[0], "a");
 	assert_string_equal(body.argv[1], "b \"c\"");
 	assert_string_equal(body.argv[2], "");
@@ -472,6 +475,7 @@ static void the_body_comes_back_as_given(void **state)
 	assert_string_equal(body.secrets[0], "S");
 	assert_null(body.secrets[1]);
 	assert_string_equal(body.workdir, "/w");
+	assert_string_equal(body.image, "hub/a@sha256:00");
 	assert_string_equal(body.checkpoint_path, "/c");
 	assert_int_equal(body.checkpoint_signal, 12);
 }

@@ -14,6 +14,11 @@
 /* All tasks of the local engine run on this machine, whatever their nodes are called. */
 #define LOCAL_HOST "127.0.0.1"
 
+static const char *host_of(const struct engine_start *start, uint32_t rank)
+{
+	return start->own_hosts ? start->places[rank].node : LOCAL_HOST;
+}
+
 enum { OWN_VARIABLES_MAX = 64, NAME_ROOM = 64 };
 
 struct env {
@@ -85,6 +90,12 @@ static uint32_t gpu_count(uint64_t mask)
 	return (uint32_t)__builtin_popcountll(mask);
 }
 
+/* It belongs to the attempt now. */
+static bool is_member(const struct engine_start *start, uint32_t rank)
+{
+	return !start->generation || start->places[rank].member != MEMBER_NONE;
+}
+
 void task_env_nodes(const struct engine_start *start, struct arena *arena,
 		    struct task_env_nodes *ret)
 {
@@ -98,14 +109,14 @@ void task_env_nodes(const struct engine_start *start, struct arena *arena,
 	for (uint32_t rank = 0; rank < start->place_count; rank++) {
 		uint32_t node = 0;
 
-		if (start->generation && start->places[rank].member == MEMBER_NONE)
+		if (!is_member(start, rank))
 			continue;
 		while (node < nodes.count &&
 		       strcmp(nodes.names[node], start->places[rank].node) != 0)
 			node++;
 		if (node == nodes.count) {
 			nodes.names[nodes.count++] = start->places[rank].node;
-			buf_addf(&hosts, "%s%s", hosts.size ? "," : "", LOCAL_HOST);
+			buf_addf(&hosts, "%s%s", hosts.size ? "," : "", host_of(start, rank));
 		}
 		nodes.index[rank] = node;
 		uint32_t gpus = gpu_count(start->places[rank].gpu_mask);
@@ -199,8 +210,10 @@ static void add_role(struct env *env, const struct engine_start *start,
 	for (uint32_t i = 0; i < start->role_count; i++) {
 		AUTO_BUF hosts = BUF_INIT;
 
-		for (uint32_t k = 0; k < start->roles[i].size; k++)
-			buf_addf(&hosts, "%s%s", k ? "," : "", LOCAL_HOST);
+		for (uint32_t rank = 0; rank < start->place_count; rank++)
+			if (start->places[rank].role == i && is_member(start, rank))
+				buf_addf(&hosts, "%s%s", hosts.size ? "," : "",
+					 host_of(start, rank));
 		set(env, role_variable(start->roles[i].name, env->arena), buf_text(&hosts));
 		buf_addf(&roles, "%s%s:%u", i ? "," : "", start->roles[i].name,
 			 start->roles[i].size);
@@ -310,7 +323,7 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank,
 	add_role(&env, start, at);
 	set_number(&env, "FAIRLEAD_GENERATION", start->generation);
 	set(&env, "FAIRLEAD_HOSTS", place->nodes->hosts);
-	set(&env, "MASTER_ADDR", LOCAL_HOST);
+	set(&env, "MASTER_ADDR", host_of(start, 0));
 	set_number(&env, "MASTER_PORT", place->port);
 	set(&env, "FAIRLEAD_BIN", program_folder(arena));
 	if (at->cpu_milli > 0 && !task_env_find(env.words, "OMP_NUM_THREADS"))

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "daemon/daemon.h"
+#include "engine/engine.h"
+
+static int run_serve(struct invocation *in, struct err *err)
+{
+	const char *engine = arg_flag(in, "engine");
+	const struct engine_cluster cluster = {
+		.config = arg_flag(in, "kubeconfig"),
+		.context = arg_flag(in, "context"),
+		.namespace = arg_flag(in, "namespace"),
+		.image = arg_flag(in, "image"),
+	};
+	const struct daemon_options options = {
+		.data = client_data_folder(in),
+		.listen = arg_flag(in, "listen"),
+		.store = arg_flag(in, "store"),
+		.kubernetes = &cluster,
+		.background = arg_has(in, "detach"),
+	};
+
+	if (!engine)
+		return err_set(err, ERR_INVALID, "say where jobs run: --engine kubernetes");
+	if (strcmp(engine, "kubernetes") != 0)
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"there is no engine \"%.60s\" here: kubernetes is; `fairlead up` runs jobs on this machine",
+			engine);
+	return daemon_run(&options, err);
+}
+
+static const struct flag flags[] = {
+	{ "engine", 0, "kubernetes", "where jobs run", false },
+	{ "kubeconfig", 0, "FILE",
+	  "address of the API server and account; default: KUBECONFIG, the pod's own account, ~/.kube/config",
+	  false },
+	{ "context", 0, "NAME", "context of that file; default: the current one", false },
+	{ "namespace", 0, "NAME", "where pods of jobs are made; default: the context's", false },
+	{ "image", 0, "NAME", "container image of jobs that name none", false },
+	{ "data", 0, "DIR", "data folder, made when missing; FAIRLEAD_DATA says it too", false },
+	{ "listen", 0, "HOST:PORT",
+	  "also answer over TCP, on a loopback address only; callers then need a token", false },
+	{ "store", 0, "ADDRESS",
+	  "keep the journal in PostgreSQL instead of files: postgresql://USER@HOST/DATABASE; the folder remembers it",
+	  false },
+	{ "detach", 'd', NULL, "come back as soon as it answers; it goes on without the terminal",
+	  false },
+	{ 0 },
+};
+
+const struct command command_serve = {
+	.name = "serve",
+	.arguments = "",
+	.summary = "start the daemon for a cluster",
+	.about =
+		"As `fairlead up`, but jobs run as pods on the nodes of a Kubernetes cluster, in place of processes on this machine. Nodes, their "
+		"GPUs and what other pods take of them are read from the API server and followed. docs/kubernetes.md says what works, and "
+		"which rights the account needs.\n\n"
+		"Stopping or killing the daemon neither stops nor changes running pods; the next one on the same data folder finds them again.",
+	.flags = flags,
+	.examples =
+		"fairlead serve --engine kubernetes --image pytorch/pytorch:2.8.0\tthe cluster of ~/.kube/config\n"
+		"fairlead serve -d --engine kubernetes --kubeconfig FILE --namespace training\tin the background",
+	.run = run_serve,
+};

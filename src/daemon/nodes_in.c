@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes that an engine with a cluster of its own finds become facts: what they have, their labels and taints, whether they take work.
+ *
+ * What people said of a node to Fairlead stays: a cordon, a drain, a quarantine. The engine takes back only states that it set itself, which
+ * their reason tells. So it is with GPUs that other work takes: a device plugin says how many of a node are taken and not which, so as many
+ * of those that are free are set aside, with a reason of ours.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/state.h"
+#include "node/discover.h"
+
+#define STATE_REASON "Kubernetes: "
+#define TAKEN_REASON "taken by pods that Fairlead did not place"
+
+/* --- on the way ------------------------------------------------------------------------------------------- */
+
+void nodes_report(void *daemon, const struct engine_node *node)
+{
+	struct daemon *d = daemon;
+	struct node_message *message = calloc(1, sizeof(*message));
+
+	CHECK(message);
+	message->message.kind = CORE_NODE;
+	message->node = *node;
+	mailbox_send(&d->core_box, &message->message);
+}
+
+void nodes_report_all(void *daemon, const char *const *names, size_t count)
+{
+	struct daemon *d = daemon;
+	struct nodes_message *message = calloc(1, sizeof(*message));
+
+	CHECK(message);
+	message->message.kind = CORE_NODES;
+	message->names = calloc(count + 1, sizeof(*message->names));
+	CHECK(message->names);
+	for (size_t i = 0; i < count; i++) {
+		message->names[i] = strdup(names[i]);
+		CHECK(message->names[i]);
+	}
+	message->count = count;
+	mailbox_send(&d->core_box, &message->message);
+}
+
+void nodes_message_destroy(struct nodes_message *message)
+{
+	for (size_t i = 0; i < message->count; i++)
+		free(message->names[i]);
+	free(message->names);
+	free(message);
+}
+
+/* --- in the core's thread ------------------------------------------------------------------------------------- */
+
+static void admit(struct daemon *d, struct batch *batch, struct event *event, const char *node)
+{
+	struct err err = { 0 };
+
+	if (core_admit_own(d, batch, event, &err) < 0)
+		log_line(LOG_WARN, "what Kubernetes says of node %s is not taken: %s", node,
+			 err.text);
+	batch->essential = true;
+}
+
+/* Where it stands may have been said to Fairlead. */
+static const char *domains_of(const struct facts *facts, struct node_id id,
+			      char ret[EVENT_TEXT_MAX + 1])
+{
+	size_t size = 0;
+
+	ret[0] = '\0';
+	for (uint32_t l = 0; id.v && l < facts->level_count; l++)
+		size += (size_t)snprintf(ret + size, EVENT_TEXT_MAX + 1 - size, "%s%s",
+					 l ? "," : "",
+					 facts_name(facts, node_get(facts, id)->domain[l]));
+	return ret;
+}
+
+static void set_node(struct daemon *d, struct batch *batch, const struct engine_node *found)
+{
+	struct event event = event_make(EVENT_NODE_SET, 0, "engine");
+	struct event_node_set *e = &event.node_set;
+	char domains[EVENT_TEXT_MAX + 1];
+
+	e->name = found->name;
+	e->gpus = found->gpus;
+	e->model = found->gpus
+			   ? node_model_name(found->product, (uint64_t)found->gpu_memory_mib << 20,
+					     &batch->arena)
+			   : "";
+	e->driver = found->driver;
+	e->gpu_memory_mib = found->gpus ? found->gpu_memory_mib : 0;
+	e->cpu_milli = found->cpu_milli > INT32_MAX ? INT32_MAX : found->cpu_milli;
+	e->ram_mib = found->ram_mib > INT32_MAX ? INT32_MAX : found->ram_mib;
+	e->domains = domains_of(&d->facts, facts_node_find(&d->facts, found->name), domains);
+	admit(d, batch, &event, found->name);
+}
+
+static void mark_node(struct daemon *d, struct batch *batch, struct node_id id,
+		      const struct engine_node *found)
+{
+	struct event event = event_make(EVENT_NODE_MARKED, 0, "engine");
+	const struct node *node = node_get(&d->facts, id);
+	char data[EVENT_TEXT_MAX + 1];
+
+	event.node_marked.node = id.v;
+	event.node_marked.labels = found->labels;
+	event.node_marked.taints = found->taints;
+	event.node_marked.class = node->class;
+	event.node_marked.data = names_text(&d->facts, node->data, NODE_DATA_MAX, data);
+	event.node_marked.partitioning = node->partitioning;
+	event.node_marked.slices_only = node->slices_only;
+	admit(d, batch, &event, found->name);
+}
+
+static bool is_ours(const struct facts *facts, const struct node *node)
+{
+	return node->state == NODE_READY ||
+	       ((node->state == NODE_CORDONED || node->state == NODE_DOWN) &&
+		strncmp(facts_text(facts, node->reason), STATE_REASON, strlen(STATE_REASON)) == 0);
+}
+
+static void set_state(struct daemon *d, struct batch *batch, struct node_id id,
+		      const struct engine_node *found)
+{
+	struct event event = event_make(EVENT_NODE_STATE, 0, "engine");
+	const struct node *node = node_get(&d->facts, id);
+	enum node_state state = !found->ready     ? NODE_DOWN
+				: found->cordoned ? NODE_CORDONED
+						  : NODE_READY;
+
+	if (node->state == state || !is_ours(&d->facts, node))
+		return;
+	event.node_state.node = id.v;
+	event.node_state.state = state;
+	event.node_state.reason = state == NODE_READY ? "" : found->reason;
+	admit(d, batch, &event, found->name);
+}
+
+/* GPUs that tasks of ours hold. */
+static uint32_t held_mask(const struct facts *facts, struct node_id id)
+{
+	uint32_t held = 0;
+
+	for (uint32_t a = 1; a <= facts->attempts.count; a++) {
+		const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ a });
+
+		if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE)
+			continue;
+		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+			const struct task *task = task_get(facts, attempt, rank);
+
+			if (task->node.v == id.v && task_holds(task))
+				held |= (uint32_t)task->gpu_mask;
+		}
+	}
+	return held;
+}
+
+static uint32_t taken_mask(const struct facts *facts, struct node_id id)
+{
+	const struct node *node = node_get(facts, id);
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < node->gpu_count; i++) {
+		const struct gpu_record *gpu =
+			table_get(&facts->gpus, (id.v - 1) * NODE_GPUS_MAX + i + 1);
+
+		if (node->set_aside_mask >> i & 1 &&
+		    strcmp(facts_text(facts, gpu->reason), TAKEN_REASON) == 0)
+			taken |= UINT32_C(1) << i;
+	}
+	return taken;
+}
+
+static void set_aside(struct daemon *d, struct batch *batch, struct node_id id, uint32_t mask,
+		      bool aside, const char *name)
+{
+	struct event event = event_make(EVENT_GPU_STATE, 0, "engine");
+
+	if (!mask)
+		return;
+	event.gpu_state.node = id.v;
+	event.gpu_state.mask = mask;
+	event.gpu_state.set_aside = aside;
+	event.gpu_state.reason = aside ? TAKEN_REASON : "";
+	admit(d, batch, &event, name);
+}
+
+/* From the last index down: those that nobody holds first, so that what is placed goes on undisturbed. */
+static uint32_t choose(uint32_t from, uint32_t count)
+{
+	uint32_t chosen = 0;
+
+	for (uint32_t i = NODE_GPUS_MAX; i-- > 0 && count > 0;) {
+		if (!(from >> i & 1))
+			continue;
+		chosen |= UINT32_C(1) << i;
+		count--;
+	}
+	return chosen;
+}
+
+static void take_away(struct daemon *d, struct batch *batch, struct node_id id,
+		      const struct engine_node *found)
+{
+	const struct node *node = node_get(&d->facts, id);
+	uint32_t all = node->gpu_count >= 32 ? UINT32_MAX : (UINT32_C(1) << node->gpu_count) - 1;
+	uint32_t taken = taken_mask(&d->facts, id);
+	uint32_t count = (uint32_t)__builtin_popcount(taken);
+
+	if (found->gpus_taken > count)
+		set_aside(d, batch, id,
+			  choose(all & ~node->set_aside_mask & ~held_mask(&d->facts, id),
+				 found->gpus_taken - count),
+			  true, found->name);
+	else
+		set_aside(d, batch, id, choose(taken, count - found->gpus_taken), false,
+			  found->name);
+}
+
+static void node_gone(struct daemon *d, struct batch *batch, struct node_id id, const char *name)
+{
+	struct event event = event_make(EVENT_NODE_STATE, 0, "engine");
+
+	if (node_get(&d->facts, id)->state == NODE_GONE)
+		return;
+	event.node_state.node = id.v;
+	event.node_state.state = NODE_GONE;
+	event.node_state.reason = STATE_REASON "there is no such node any more";
+	admit(d, batch, &event, name);
+}
+
+void take_node(struct daemon *d, struct batch *batch, struct node_message *message)
+{
+	const struct engine_node *found = &message->node;
+	struct node_id id = facts_node_find(&d->facts, found->name);
+
+	if (found->gone) {
+		if (id.v)
+			node_gone(d, batch, id, found->name);
+	} else {
+		set_node(d, batch, found);
+		id = facts_node_find(&d->facts, found->name);
+	}
+	if (id.v && !found->gone) {
+		mark_node(d, batch, id, found);
+		take_away(d, batch, id, found);
+		set_state(d, batch, id, found);
+	}
+	free(message);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void take_nodes(struct daemon *d, struct batch *batch, struct nodes_message *message)
+{
+	qsort(message->names, message->count, sizeof(*message->names), compare_names);
+	for (uint32_t id = 1; id <= d->facts.nodes.count; id++) {
+		const char *name =
+			facts_name(&d->facts, node_get(&d->facts, (struct node_id){ id })->name);
+		char *key = (char *)(uintptr_t)name;
+
+		if (!bsearch(&key, message->names, message->count, sizeof(*message->names),
+			     compare_names))
+			node_gone(d, batch, (struct node_id){ id }, name);
+	}
+	nodes_message_destroy(message);
+}

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/kubernetes/client.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+	CONNECT_MS = 10000,
+	ANSWER_MS = 60000,
+	SILENCE_S = 150, /* of a stream: bookmarks come each minute */
+	TOKEN_EVERY_MS = 30000,
+	IDLE_MS = 1000
+};
+
+struct exchange {
+	struct exchange *next;
+	struct kube_client *client;
+	const char *method, *type;
+	char *url;
+	struct buf body, answer;
+	size_t read; /* of `answer`: lines told */
+	bool once, stopped, too_large;
+	kube_done *done;
+	kube_line *line;
+	void *context;
+	void (*timer)(void *context); /* instead of a request */
+	int64_t due_ms; /* boot clock: not before */
+	int64_t pause_ms;
+	CURL *curl;
+	struct curl_slist *headers;
+	char problem[CURL_ERROR_SIZE];
+};
+
+struct kube_client {
+	const struct kube_access *access;
+	pthread_t thread;
+	CURLM *multi;
+
+	pthread_mutex_t lock;
+	struct exchange *given, **given_end; /* under the lock: not yet taken by the thread */
+	bool ending; /* under the lock */
+	char trouble[256]; /* under the lock */
+	struct kube_figures figures; /* under the lock */
+
+	/* the thread's */
+	struct exchange *ready, **ready_end; /* may be sent */
+	struct exchange *streams; /* likewise, at once */
+	struct exchange *paused; /* by due_ms */
+	struct exchange *flying;
+	CURL *spare[KUBE_FLIGHT_MAX]; /* handles not in use: they keep their settings */
+	uint32_t spare_count;
+	uint32_t in_flight, flight_max, answered; /* answered: since flight_max changed */
+	struct arena token_arena;
+	const char *token;
+	int64_t token_ms;
+	uint64_t random;
+};
+
+/* --- lists ------------------------------------------------------------------------------------------------- */
+
+static void put_last(struct exchange ***end, struct exchange *x)
+{
+	x->next = NULL;
+	**end = x;
+	*end = &x->next;
+}
+
+static void pause_until(struct kube_client *client, struct exchange *x, int64_t due_ms)
+{
+	struct exchange **at = &client->paused;
+
+	x->due_ms = due_ms;
+	while (*at && (*at)->due_ms <= due_ms)
+		at = &(*at)->next;
+	x->next = *at;
+	*at = x;
+}
+
+static void exchange_destroy(struct exchange *x)
+{
+	free(x->url);
+	buf_deinit(&x->body);
+	buf_deinit(&x->answer);
+	free(x);
+}
+
+/* xorshift: for pauses only. */
+static int64_t random_below(struct kube_client *client, int64_t limit)
+{
+	client->random ^= client->random << 13;
+	client->random ^= client->random >> 7;
+	client->random ^= client->random << 17;
+	return limit > 0 ? (int64_t)(client->random % (uint64_t)limit) : 0;
+}
+
+/* --- what is sent -------------------------------------------------------------------------------------------- */
+
+static void read_token(struct kube_client *client)
+{
+	struct err err = { 0 };
+	const char *path = client->access->token_file, *token = NULL;
+
+	if (!path || (client->token && clock_boot_ms() - client->token_ms < TOKEN_EVERY_MS))
+		return;
+	arena_reset(&client->token_arena);
+	client->token = NULL;
+	client->token_ms = clock_boot_ms();
+	if (access_token(path, &client->token_arena, &token, &err) < 0)
+		log_line(LOG_WARN, "Kubernetes: %s", err.text);
+	client->token = token;
+}
+
+static size_t take_bytes(char *data, size_t one, size_t size, void *context)
+{
+	struct exchange *x = context;
+	size_t bytes = one * size, most = x->line ? KUBE_LINE_MAX : KUBE_ANSWER_MAX;
+	long status = 0;
+	char *end;
+
+	if (x->answer.size - x->read + bytes > most) {
+		x->too_large = true;
+		return 0;
+	}
+	buf_add(&x->answer, data, bytes);
+	curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (!x->line || status != 200)
+		return bytes;
+	while ((end = memchr(x->answer.data + x->read, '\n', x->answer.size - x->read))) {
+		const char *from = x->answer.data + x->read;
+
+		x->read = (size_t)(end + 1 - x->answer.data);
+		if (end > from && !x->line(x->context, from, (size_t)(end - from))) {
+			x->stopped = true;
+			return 0;
+		}
+	}
+	if (x->read == x->answer.size) {
+		buf_clear(&x->answer);
+		x->read = 0;
+	} else if (x->read > (1 << 20)) {
+		memmove(x->answer.data, x->answer.data + x->read, x->answer.size - x->read);
+		x->answer.size -= x->read;
+		x->read = 0;
+	}
+	return bytes;
+}
+
+static struct curl_blob blob_of(struct access_bytes bytes)
+{
+	return (struct curl_blob){ .data = (void *)(uintptr_t)bytes.data,
+				   .len = bytes.size,
+				   .flags = CURL_BLOB_NOCOPY };
+}
+
+/* What is the same for all requests. */
+static CURL *make_handle(struct kube_client *client)
+{
+	const struct kube_access *access = client->access;
+	struct curl_blob authority = blob_of(access->authority),
+			 certificate = blob_of(access->certificate), key = blob_of(access->key);
+	CURL *curl = curl_easy_init();
+
+	CHECK(curl);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "fairlead/" FAIRLEAD_VERSION);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+	if (authority.len)
+		curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &authority);
+	if (certificate.len) {
+		curl_easy_setopt(curl, CURLOPT_SSLCERT_BLOB, &certificate);
+		curl_easy_setopt(curl, CURLOPT_SSLKEY_BLOB, &key);
+	}
+	if (access->insecure) {
+		curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+		curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	return curl;
+}
+
+static void add_header(struct exchange *x, const char *text)
+{
+	x->headers = curl_slist_append(x->headers, text);
+	CHECK(x->headers);
+}
+
+static void add_headers(struct exchange *x)
+{
+	const struct kube_access *access = x->client->access;
+	const char *token = access->token_file ? x->client->token : access->token;
+	AUTO_BUF text = BUF_INIT;
+
+	add_header(x, "Expect:");
+	add_header(x, "Accept: application/json");
+	if (x->body.size) {
+		buf_addf(&text, "Content-Type: %s", x->type ? x->type : "application/json");
+		add_header(x, buf_text(&text));
+		buf_clear(&text);
+	}
+	if (token) {
+		buf_addf(&text, "Authorization: Bearer %s", token);
+		add_header(x, buf_text(&text));
+	}
+}
+
+static void send_now(struct kube_client *client, struct exchange *x)
+{
+	CURL *curl =
+		client->spare_count ? client->spare[--client->spare_count] : make_handle(client);
+
+	read_token(client);
+	add_headers(x);
+	buf_clear(&x->answer);
+	x->read = 0;
+	x->problem[0] = '\0';
+	x->curl = curl;
+	curl_easy_setopt(curl, CURLOPT_URL, x->url);
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, x->headers);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
+	curl_easy_setopt(curl, CURLOPT_PRIVATE, x);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, x->problem);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, x->line ? 0L : (long)ANSWER_MS);
+	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, x->line ? 1L : 0L);
+	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, x->line ? (long)SILENCE_S : 0L);
+	if (x->body.size) {
+		curl_easy_setopt(curl, CURLOPT_POST, 1L);
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->body.size);
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, x->body.data);
+	} else {
+		curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+	}
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
+	x->next = client->flying;
+	client->flying = x;
+	client->in_flight += !x->line;
+	pthread_mutex_lock(&client->lock);
+	client->figures.sent++;
+	pthread_mutex_unlock(&client->lock);
+	CHECK(curl_multi_add_handle(client->multi, curl) == CURLM_OK);
+}
+
+/* --- what came back ---------------------------------------------------------------------------------------------- */
+
+static void unfly(struct kube_client *client, struct exchange *x)
+{
+	struct exchange **at = &client->flying;
+
+	while (*at != x)
+		at = &(*at)->next;
+	*at = x->next;
+	client->in_flight -= !x->line;
+	curl_multi_remove_handle(client->multi, x->curl);
+	if (client->spare_count < KUBE_FLIGHT_MAX)
+		client->spare[client->spare_count++] = x->curl;
+	else
+		curl_easy_cleanup(x->curl);
+	curl_slist_free_all(x->headers);
+	x->headers = NULL;
+	x->curl = NULL;
+}
+
+static void tell(struct exchange *x, long status, const char *problem)
+{
+	const struct kube_answer answer = { .status = (int)status,
+					    .body = buf_text(&x->answer) + x->read,
+					    .size = x->answer.size - x->read,
+					    .problem = problem };
+
+	if (x->done)
+		x->done(x->context, &answer);
+	exchange_destroy(x);
+}
+
+static bool is_passing(long status)
+{
+	return status == 0 || status == 401 || status == 408 || status == 429 || status == 500 ||
+	       status == 502 || status == 503 || status == 504;
+}
+
+/* Fewer at once after a 429, more again where none comes. */
+static void pace(struct kube_client *client, long status)
+{
+	if (status == 429) {
+		client->flight_max = client->flight_max > 2 ? client->flight_max / 2 : 1;
+		client->answered = 0;
+	} else if (++client->answered >= client->flight_max &&
+		   client->flight_max < KUBE_FLIGHT_MAX) {
+		client->flight_max++;
+		client->answered = 0;
+	}
+}
+
+/* Said once when it begins and once when it is over. */
+static void note_trouble(struct kube_client *client, const char *text)
+{
+	pthread_mutex_lock(&client->lock);
+	bool before = client->trouble[0] != '\0', now = *text != '\0';
+	snprintf(client->trouble, sizeof(client->trouble), "%.255s", text);
+	pthread_mutex_unlock(&client->lock);
+	if (now && !before)
+		log_line(LOG_WARN, "the Kubernetes API server at %s: %s", client->access->server,
+			 text);
+	else if (before && !now)
+		log_line(LOG_INFO, "the Kubernetes API server at %s answers again",
+			 client->access->server);
+}
+
+static void again(struct kube_client *client, struct exchange *x, long status, curl_off_t after_s)
+{
+	int64_t pause_ms = x->pause_ms + random_below(client, x->pause_ms);
+
+	if (after_s > 0 && after_s * 1000 > pause_ms)
+		pause_ms = after_s * 1000 + random_below(client, 200);
+	x->pause_ms = x->pause_ms * 2 > KUBE_PAUSE_MAX_MS ? KUBE_PAUSE_MAX_MS : x->pause_ms * 2;
+	pthread_mutex_lock(&client->lock);
+	client->figures.repeated++;
+	client->figures.slowed += status == 429;
+	pthread_mutex_unlock(&client->lock);
+	pause_until(client, x, clock_boot_ms() + pause_ms);
+}
+
+static void finished(struct kube_client *client, struct exchange *x, CURLcode code)
+{
+	curl_off_t after_s = 0;
+	char problem[CURL_ERROR_SIZE + 64] = "";
+	long status = 0;
+
+	curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(x->curl, CURLINFO_RETRY_AFTER, &after_s);
+	if (x->too_large)
+		snprintf(problem, sizeof(problem), "an answer is larger than its limit");
+	else if (code != CURLE_OK && !x->stopped)
+		snprintf(problem, sizeof(problem), "%.*s", CURL_ERROR_SIZE,
+			 x->problem[0] ? x->problem : curl_easy_strerror(code));
+	else if (status == 401)
+		snprintf(problem, sizeof(problem), "it does not know this account (401)");
+	if (code != CURLE_OK && !x->line)
+		status = 0;
+	unfly(client, x);
+	if (!x->line)
+		pace(client, status);
+	if (status == 401)
+		client->token_ms = -TOKEN_EVERY_MS; /* it may have been renewed meanwhile */
+	if (!x->line || status != 200)
+		note_trouble(client, status == 0 || status == 401 ? problem : "");
+	if (!x->line && !x->once && is_passing(status) && !x->too_large)
+		again(client, x, status, after_s);
+	else
+		tell(x, status, problem);
+}
+
+/* --- the thread ------------------------------------------------------------------------------------------------------- */
+
+static void make_ready(struct kube_client *client, struct exchange *x)
+{
+	if (!x->line) {
+		put_last(&client->ready_end, x);
+		return;
+	}
+	x->next = client->streams;
+	client->streams = x;
+}
+
+/* False at the end. */
+static bool take_given(struct kube_client *client)
+{
+	struct exchange *x, *next;
+	bool ending;
+
+	pthread_mutex_lock(&client->lock);
+	x = client->given;
+	client->given = NULL;
+	client->given_end = &client->given;
+	ending = client->ending;
+	pthread_mutex_unlock(&client->lock);
+	for (; x; x = next) {
+		next = x->next;
+		if (x->due_ms)
+			pause_until(client, x, x->due_ms);
+		else
+			make_ready(client, x);
+	}
+	return !ending;
+}
+
+static void wake_paused(struct kube_client *client)
+{
+	int64_t now_ms = clock_boot_ms();
+
+	while (client->paused && client->paused->due_ms <= now_ms) {
+		struct exchange *x = client->paused;
+
+		client->paused = x->next;
+		if (x->timer) {
+			x->timer(x->context);
+			exchange_destroy(x);
+		} else {
+			make_ready(client, x);
+		}
+	}
+}
+
+static void send_ready(struct kube_client *client)
+{
+	struct exchange *x;
+
+	while ((x = client->streams)) {
+		client->streams = x->next;
+		send_now(client, x);
+	}
+	while ((x = client->ready) && client->in_flight < client->flight_max) {
+		client->ready = x->next;
+		if (!client->ready)
+			client->ready_end = &client->ready;
+		send_now(client, x);
+	}
+}
+
+static void take_answers(struct kube_client *client)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(client->multi, &left))) {
+		struct exchange *x = NULL;
+		CURLcode code = message->data.result;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&x);
+		finished(client, x, code);
+	}
+}
+
+static void end_all(struct exchange *x)
+{
+	for (struct exchange *next; x; x = next) {
+		next = x->next;
+		if (x->timer)
+			exchange_destroy(x);
+		else
+			tell(x, 0, "the engine was closed");
+	}
+}
+
+static void *client_main(void *argument)
+{
+	struct kube_client *client = argument;
+	int running, wait_ms;
+
+	while (take_given(client)) {
+		wake_paused(client);
+		send_ready(client);
+		(void)curl_multi_perform(client->multi, &running);
+		take_answers(client);
+		wait_ms = IDLE_MS;
+		if (client->paused) {
+			int64_t left_ms = client->paused->due_ms - clock_boot_ms();
+			wait_ms = left_ms < 0 ? 0 : left_ms < IDLE_MS ? (int)left_ms : IDLE_MS;
+		}
+		if (client->ready && client->in_flight < client->flight_max)
+			wait_ms = 0;
+		(void)curl_multi_poll(client->multi, NULL, 0, wait_ms, NULL);
+	}
+	while (client->flying) {
+		struct exchange *x = client->flying;
+		unfly(client, x);
+		tell(x, 0, "the engine was closed");
+	}
+	end_all(client->streams);
+	end_all(client->ready);
+	end_all(client->paused);
+	return NULL;
+}
+
+/* --- from outside --------------------------------------------------------------------------------------------------- */
+
+static void give(struct kube_client *client, struct exchange *x)
+{
+	pthread_mutex_lock(&client->lock);
+	put_last(&client->given_end, x);
+	pthread_mutex_unlock(&client->lock);
+	(void)curl_multi_wakeup(client->multi);
+}
+
+static struct exchange *exchange_create(struct kube_client *client, void *context)
+{
+	struct exchange *x = calloc(1, sizeof(*x));
+
+	CHECK(x);
+	x->client = client;
+	x->context = context;
+	x->pause_ms = KUBE_PAUSE_MS;
+	return x;
+}
+
+void kube_call(struct kube_client *client, const struct kube_request *request)
+{
+	struct exchange *x = exchange_create(client, request->context);
+	AUTO_BUF url = BUF_INIT;
+
+	buf_addf(&url, "%s%s", client->access->server, request->path);
+	x->url = buf_take(&url);
+	x->method = request->method;
+	x->type = request->type;
+	x->once = request->once;
+	x->done = request->done;
+	x->line = request->line;
+	if (request->body) {
+		x->body = *request->body;
+		*request->body = BUF_INIT;
+	}
+	give(client, x);
+}
+
+void kube_later(struct kube_client *client, int64_t in_ms, void (*fn)(void *context), void *context)
+{
+	struct exchange *x = exchange_create(client, context);
+
+	x->timer = fn;
+	x->due_ms = clock_boot_ms() + in_ms;
+	give(client, x);
+}
+
+void kube_client_figures(struct kube_client *client, struct kube_figures *ret)
+{
+	pthread_mutex_lock(&client->lock);
+	*ret = client->figures;
+	pthread_mutex_unlock(&client->lock);
+}
+
+void kube_client_problem(struct kube_client *client, char out[256])
+{
+	pthread_mutex_lock(&client->lock);
+	memcpy(out, client->trouble, sizeof(client->trouble));
+	pthread_mutex_unlock(&client->lock);
+}
+
+int kube_client_create(const struct kube_access *access, struct kube_client **ret, struct err *err)
+{
+	struct kube_client *client;
+
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
+		return err_set(err, ERR_INTERNAL, "libcurl can't be started");
+	client = calloc(1, sizeof(*client));
+	CHECK(client);
+	client->access = access;
+	client->flight_max = KUBE_FLIGHT_MAX;
+	client->given_end = &client->given;
+	client->ready_end = &client->ready;
+	client->token_ms = -TOKEN_EVERY_MS;
+	arena_init(&client->token_arena, 8 << 20);
+	if (getrandom(&client->random, sizeof(client->random), 0) < 0 || !client->random)
+		client->random = (uint64_t)clock_mono_ns() | 1;
+	client->multi = curl_multi_init();
+	CHECK(client->multi);
+	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)KUBE_FLIGHT_MAX + 8);
+	pthread_mutex_init(&client->lock, NULL);
+	CHECK(pthread_create(&client->thread, NULL, client_main, client) == 0);
+	*ret = client;
+	return 0;
+}
+
+void kube_client_destroy(struct kube_client *client)
+{
+	if (!client)
+		return;
+	pthread_mutex_lock(&client->lock);
+	client->ending = true;
+	pthread_mutex_unlock(&client->lock);
+	(void)curl_multi_wakeup(client->multi);
+	pthread_join(client->thread, NULL);
+	end_all(client->given);
+	for (uint32_t i = 0; i < client->spare_count; i++)
+		curl_easy_cleanup(client->spare[i]);
+	curl_multi_cleanup(client->multi);
+	arena_deinit(&client->token_arena);
+	pthread_mutex_destroy(&client->lock);
+	free(client);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Requests to the API server, many at once, by one thread of the client's own (libcurl's multi interface).
+ *
+ * Calls may come from any thread. What comes back is told on the client's thread: `done` once for each request, `line` for each line of
+ * a stream. Neither may wait for another request.
+ *
+ * A request that got no answer, or 408, 429, 500, 502, 503, 504 or (once the token was read again) 401, is sent again after a pause that
+ * doubles up to KUBE_PAUSE_MAX_MS, with a random part, or as long as Retry-After says: so `done` comes with an answer that means
+ * something. Whoever gives a request must be able to bear that it was carried out twice, or carried out without an answer.
+ *
+ * At most KUBE_FLIGHT_MAX requests are in flight; fewer after a 429, one more after each window without one. Streams do not count.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/buf.h"
+#include "base/err.h"
+#include "engine/kubernetes/access.h"
+
+enum {
+	KUBE_FLIGHT_MAX = 64,
+	KUBE_PAUSE_MS = 100,
+	KUBE_PAUSE_MAX_MS = 10000,
+	KUBE_ANSWER_MAX = 64 << 20, /* bytes of one answer */
+	KUBE_LINE_MAX = 16 << 20 /* of one line of a stream */
+};
+
+struct kube_answer {
+	int status; /* HTTP; 0 = none came, and `problem` says why: only of requests with `once`, and at the client's end */
+	const char *body;
+	size_t size;
+	const char *problem;
+};
+typedef void kube_done(void *context, const struct kube_answer *answer);
+/* One line without its newline; false ends the stream. */
+typedef bool kube_line(void *context, const char *line, size_t size);
+
+struct kube_request {
+	const char *method; /* static */
+	const char *path; /* with query; copied */
+	const char *type; /* of the body; NULL = application/json; static */
+	struct buf *body; /* taken over, left empty; NULL = none */
+	bool once; /* never sent again */
+	kube_done *done;
+	kube_line *
+		line; /* makes it a stream: its end is told to `done` with what was not a whole line */
+	void *context;
+};
+
+struct kube_client;
+/* The access stays the caller's and must outlive the client. */
+int kube_client_create(const struct kube_access *access, struct kube_client **ret, struct err *err)
+	MUST_CHECK;
+/* Ends the thread; requests that were not answered are told with status 0. */
+void kube_client_destroy(struct kube_client *client);
+void kube_call(struct kube_client *client, const struct kube_request *request);
+/* After so long, on the client's thread. */
+void kube_later(struct kube_client *client, int64_t in_ms, void (*fn)(void *context),
+		void *context);
+
+struct kube_figures {
+	uint64_t sent, repeated, slowed; /* requests; those of them sent again; 429s */
+};
+void kube_client_figures(struct kube_client *client, struct kube_figures *ret);
+/* Why the server can't be reached at present; "" = it can. */
+void kube_client_problem(struct kube_client *client, char out[256]);

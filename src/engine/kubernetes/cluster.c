@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cluster as the two watches tell it. Pods of others are counted on their nodes; pods of ours belong to an attempt that the daemon
+ * knows, or are left over from one that is over: those are deleted, and let go when they have ended.
+ */
+#include "engine/kubernetes/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/log.h"
+
+enum { LEFT_OVER_GRACE_S = 30 };
+
+/* --- attempts --------------------------------------------------------------------------------------------- */
+
+struct attempt_entry *live_find(struct engine *engine, uint64_t id)
+{
+	struct attempt_entry *attempt = NULL;
+
+	HASH_FIND(hh, engine->attempts, &id, sizeof(id), attempt);
+	return attempt;
+}
+
+struct attempt_entry *live_add(struct engine *engine, uint64_t id, uint32_t tasks)
+{
+	struct attempt_entry *attempt = live_find(engine, id);
+
+	if (attempt)
+		return attempt;
+	attempt = calloc(1, sizeof(*attempt));
+	CHECK(attempt);
+	attempt->id = id;
+	attempt->tasks = tasks;
+	attempt->ranks = calloc(tasks ? tasks : 1, sizeof(*attempt->ranks));
+	CHECK(attempt->ranks);
+	HASH_ADD(hh, engine->attempts, id, sizeof(attempt->id), attempt);
+	return attempt;
+}
+
+void live_remove(struct engine *engine, struct attempt_entry *attempt)
+{
+	HASH_DEL(engine->attempts, attempt);
+	free(attempt->parts[0]);
+	free(attempt->parts[1]);
+	free(attempt->ranks);
+	free(attempt);
+}
+
+/* --- nodes -------------------------------------------------------------------------------------------------- */
+
+static struct node_entry *node_entry_get(struct engine *engine, const char *name)
+{
+	struct node_entry *entry = NULL;
+
+	HASH_FIND_STR(engine->nodes, name, entry);
+	if (entry)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	CHECK(entry);
+	snprintf(entry->name, sizeof(entry->name), "%s", name);
+	HASH_ADD_STR(engine->nodes, name, entry);
+	return entry;
+}
+
+static int64_t rest(int64_t room, int64_t taken)
+{
+	return room > taken ? room - taken : 0;
+}
+
+static void node_describe(const struct node_entry *entry, struct engine_node *ret)
+{
+	const struct kube_node *node = entry->node;
+
+	*ret = (struct engine_node){
+		.gpus = node->room.gpus > 64 ? 64 : (uint32_t)node->room.gpus,
+		.gpus_taken = entry->others.gpus > 64 ? 64 : (uint32_t)entry->others.gpus,
+		.gpu_memory_mib = node->gpu_memory_mib,
+		.cpu_milli = rest(node->room.cpu_milli, entry->others.cpu_milli),
+		.ram_mib = rest(node->room.memory_mib, entry->others.memory_mib),
+		.ready = node->ready && !node->deleting,
+		.cordoned = node->cordoned || node->problem[0],
+	};
+	snprintf(ret->name, sizeof(ret->name), "%.63s", node->name);
+	snprintf(ret->product, sizeof(ret->product), "%s", node->product);
+	snprintf(ret->driver, sizeof(ret->driver), "%.63s", node->driver);
+	snprintf(ret->labels, sizeof(ret->labels), "%s", node->labels);
+	snprintf(ret->taints, sizeof(ret->taints), "%s", node->taints);
+	snprintf(ret->reason, sizeof(ret->reason), "Kubernetes: %s",
+		 node->deleting     ? "the node is being deleted"
+		 : !node->ready     ? "the node is not ready"
+		 : node->problem[0] ? node->problem
+		 : node->cordoned   ? "the node is cordoned"
+				    : "");
+}
+
+/* Names longer than the core's, and more GPUs than it knows in one node, are left aside and said once. */
+static bool node_fits(struct node_entry *entry)
+{
+	bool fits = strlen(entry->name) < KUBE_NODE_NAME_MAX && entry->node->room.gpus <= 32;
+
+	if (!fits && !entry->unfit)
+		log_line(LOG_WARN, "Kubernetes: node %s is left aside: %s", entry->name,
+			 entry->node->room.gpus > 32 ? "it has more than 32 GPUs"
+						     : "its name has more than 63 characters");
+	entry->unfit = !fits;
+	return fits;
+}
+
+static void node_tell(struct engine *engine, struct node_entry *entry)
+{
+	struct engine_node told = { .gone = true };
+
+	entry->changed = false;
+	if (entry->node && node_fits(entry)) {
+		node_describe(entry, &told);
+		entry->told = true;
+	} else if (entry->told) {
+		snprintf(told.name, sizeof(told.name), "%.63s", entry->name);
+		entry->told = false;
+	} else {
+		return;
+	}
+	engine->options.node(engine->options.context, &told);
+}
+
+/* Before both lists are there, what pods take is not known, and nothing may be placed by it. */
+static void tell_changed_nodes(struct engine *engine)
+{
+	struct node_entry *entry, *next;
+
+	if (!engine->pods_listed || !engine->nodes_listed)
+		return;
+	HASH_ITER(hh, engine->nodes, entry, next)
+	{
+		if (entry->changed)
+			node_tell(engine, entry);
+	}
+}
+
+static void tell_all_names(struct engine *engine)
+{
+	const char **names = calloc(HASH_COUNT(engine->nodes) + 1, sizeof(*names));
+	struct node_entry *entry, *next;
+	size_t count = 0;
+
+	CHECK(names);
+	HASH_ITER(hh, engine->nodes, entry, next)
+	{
+		if (entry->told)
+			names[count++] = entry->name;
+	}
+	engine->options.nodes(engine->options.context, names, count);
+	free(names);
+}
+
+static void node_is_gone(struct engine *engine, struct node_entry *entry)
+{
+	if (!entry->node)
+		return;
+	free(entry->node);
+	entry->node = NULL;
+	entry->changed = true;
+	/* First: else the core, told of an end alone, would place the job there again. */
+	if (entry->told)
+		node_tell(engine, entry);
+	attempt_saw_node(engine, entry->name, false, true);
+}
+
+static void nodes_begin(void *context)
+{
+	struct engine *engine = context;
+	struct node_entry *entry, *next;
+
+	pthread_mutex_lock(&engine->lock);
+	HASH_ITER(hh, engine->nodes, entry, next)
+	{
+		entry->seen = false;
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void node_came(void *context, const char *json, size_t size, bool deleted)
+{
+	struct engine *engine = context;
+	struct kube_node *node = malloc(sizeof(*node));
+	struct node_entry *entry;
+	struct err err = { 0 };
+
+	CHECK(node);
+	if (node_read(json, size, node, &err) < 0) {
+		log_line(LOG_WARN, "Kubernetes: a node can't be read: %s", err.text);
+		free(node);
+		return;
+	}
+	pthread_mutex_lock(&engine->lock);
+	entry = node_entry_get(engine, node->name);
+	entry->seen = !deleted;
+	if (deleted) {
+		node_is_gone(engine, entry);
+		free(node);
+	} else {
+		entry->changed |= !entry->node || memcmp(entry->node, node, sizeof(*node)) != 0;
+		if (!entry->node || entry->node->ready != node->ready)
+			attempt_saw_node(engine, node->name, node->ready, false);
+		free(entry->node);
+		entry->node = node;
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Of pods that were told before the nodes were. */
+static void lose_what_is_nowhere(struct engine *engine)
+{
+	struct attempt_entry *attempt, *next;
+
+	HASH_ITER(hh, engine->attempts, attempt, next)
+	{
+		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+			const struct rank_state *state = &attempt->ranks[rank];
+
+			if (state->bound && !state->over && !node_is_there(engine, state->node))
+				attempt_saw_node(engine, state->node, false, true);
+		}
+	}
+}
+
+static void nodes_listed(void *context)
+{
+	struct engine *engine = context;
+	struct node_entry *entry, *next;
+
+	pthread_mutex_lock(&engine->lock);
+	HASH_ITER(hh, engine->nodes, entry, next)
+	{
+		if (!entry->seen)
+			node_is_gone(engine, entry);
+	}
+	engine->nodes_listed = true;
+	lose_what_is_nowhere(engine);
+	tell_changed_nodes(engine);
+	if (engine->pods_listed)
+		tell_all_names(engine);
+	pthread_cond_broadcast(&engine->listed);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void nodes_paused(void *context)
+{
+	struct engine *engine = context;
+
+	pthread_mutex_lock(&engine->lock);
+	tell_changed_nodes(engine);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* --- pods ----------------------------------------------------------------------------------------------------- */
+
+static void count_not(struct pod_entry *entry)
+{
+	if (!entry->node)
+		return;
+	entry->node->others.gpus -= entry->use.gpus;
+	entry->node->others.cpu_milli -= entry->use.cpu_milli;
+	entry->node->others.memory_mib -= entry->use.memory_mib;
+	entry->node->changed = true;
+	entry->node = NULL;
+}
+
+static void count(struct engine *engine, struct pod_entry *entry, const struct kube_pod *pod)
+{
+	bool counts = pod->node[0] && !pod_is_over(pod) && !entry->ours;
+	struct node_entry *node = counts ? node_entry_get(engine, pod->node) : NULL;
+
+	if (node == entry->node && (!node || memcmp(&entry->use, &pod->use, sizeof(pod->use)) == 0))
+		return;
+	count_not(entry);
+	entry->use = pod->use;
+	entry->node = node;
+	if (!node)
+		return;
+	node->others.gpus += pod->use.gpus;
+	node->others.cpu_milli += pod->use.cpu_milli;
+	node->others.memory_mib += pod->use.memory_mib;
+	node->changed = true;
+}
+
+static struct pod_entry *pod_entry_get(struct engine *engine, const char *uid)
+{
+	struct pod_entry *entry = NULL;
+
+	HASH_FIND_STR(engine->pods, uid, entry);
+	if (entry)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	CHECK(entry);
+	snprintf(entry->uid, sizeof(entry->uid), "%s", uid);
+	HASH_ADD_STR(engine->pods, uid, entry);
+	return entry;
+}
+
+static bool is_of_instance(const struct engine *engine, const struct kube_pod *pod)
+{
+	return strcmp(pod->instance, engine->instance) == 0 && pod->attempt &&
+	       pod->attempt < UINT32_MAX && strcmp(pod->namespace, engine->site.namespace) == 0;
+}
+
+/* Of an attempt that is over: its end is recorded, or it was never to be. */
+static void left_over(struct engine *engine, const struct kube_pod *pod)
+{
+	bool never_runs = pod->deleting && !pod->node[0];
+
+	if (pod->finalizer && (pod_is_over(pod) || never_runs))
+		pod_let_go(engine, pod->namespace, pod->name, pod->uid);
+	else if (!pod->deleting && !pod_is_over(pod))
+		pod_delete(engine, pod->namespace, pod->name, pod->uid, LEFT_OVER_GRACE_S);
+}
+
+static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
+{
+	struct attempt_entry *attempt = entry->ours ? live_find(engine, entry->attempt) : NULL;
+
+	count_not(entry);
+	if (attempt && entry->rank < attempt->tasks &&
+	    strcmp(attempt->ranks[entry->rank].uid, entry->uid) == 0)
+		rank_lost_pod(engine, attempt, entry->rank, "its pod was removed from Kubernetes");
+	HASH_DEL(engine->pods, entry);
+	free(entry);
+}
+
+static void pod_is_there(struct engine *engine, const struct kube_pod *pod)
+{
+	struct pod_entry *entry = pod_entry_get(engine, pod->uid);
+	struct attempt_entry *attempt =
+		is_of_instance(engine, pod) ? live_find(engine, pod->attempt) : NULL;
+	bool belongs = attempt && pod->rank < attempt->tasks;
+
+	entry->seen = true;
+	entry->ours = belongs;
+	entry->attempt = pod->attempt;
+	entry->rank = (uint32_t)pod->rank;
+	count(engine, entry, pod);
+	if (belongs)
+		rank_saw_pod(engine, attempt, (uint32_t)pod->rank, pod);
+	else if (is_of_instance(engine, pod))
+		left_over(engine, pod);
+}
+
+static void pods_begin(void *context)
+{
+	struct engine *engine = context;
+	struct pod_entry *entry, *next;
+
+	pthread_mutex_lock(&engine->lock);
+	HASH_ITER(hh, engine->pods, entry, next)
+	{
+		entry->seen = false;
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void pod_came(void *context, const char *json, size_t size, bool deleted)
+{
+	struct engine *engine = context;
+	struct kube_pod pod;
+	struct pod_entry *entry = NULL;
+	struct err err = { 0 };
+
+	if (pod_read(json, size, &pod, &err) < 0) {
+		log_line(LOG_WARN, "Kubernetes: a pod can't be read: %s", err.text);
+		return;
+	}
+	pthread_mutex_lock(&engine->lock);
+	if (!deleted) {
+		pod_is_there(engine, &pod);
+	} else {
+		HASH_FIND_STR(engine->pods, pod.uid, entry);
+		if (entry) {
+			if (entry->ours && pod_is_over(&pod))
+				pod_is_there(engine, &pod); /* what it was last says how it ended */
+			pod_is_gone(engine, entry);
+		}
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Ranks of adopted attempts that have no pod. What this process makes is told by the answers. */
+static void tell_missing(struct engine *engine)
+{
+	struct attempt_entry *attempt, *next;
+
+	HASH_ITER(hh, engine->attempts, attempt, next)
+	{
+		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+			if (!attempt->described && !attempt->ranks[rank].uid[0])
+				rank_report(engine, attempt, rank, ENGINE_GONE);
+	}
+}
+
+static void pods_listed(void *context)
+{
+	struct engine *engine = context;
+	struct pod_entry *entry, *next;
+
+	pthread_mutex_lock(&engine->lock);
+	HASH_ITER(hh, engine->pods, entry, next)
+	{
+		if (!entry->seen)
+			pod_is_gone(engine, entry);
+	}
+	if (!engine->pods_listed)
+		tell_missing(engine);
+	engine->pods_listed = true;
+	tell_changed_nodes(engine);
+	if (engine->nodes_listed)
+		tell_all_names(engine);
+	pthread_cond_broadcast(&engine->listed);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* --- begin and end ---------------------------------------------------------------------------------------------- */
+
+void follow_start(struct engine *engine)
+{
+	engine->node_watch =
+		watch_create(engine->client, &(struct watch_options){ .path = "/api/v1/nodes",
+								      .context = engine,
+								      .begin = nodes_begin,
+								      .object = node_came,
+								      .listed = nodes_listed,
+								      .pause = nodes_paused });
+	engine->pod_watch =
+		watch_create(engine->client, &(struct watch_options){ .path = "/api/v1/pods",
+								      .context = engine,
+								      .begin = pods_begin,
+								      .object = pod_came,
+								      .listed = pods_listed,
+								      .pause = nodes_paused });
+}
+
+void cluster_deinit(struct engine *engine)
+{
+	struct node_entry *node, *next_node;
+	struct pod_entry *pod, *next_pod;
+	struct attempt_entry *attempt, *next;
+
+	HASH_ITER(hh, engine->attempts, attempt, next)
+	{
+		live_remove(engine, attempt);
+	}
+	HASH_ITER(hh, engine->pods, pod, next_pod)
+	{
+		HASH_DEL(engine->pods, pod);
+		free(pod);
+	}
+	HASH_ITER(hh, engine->nodes, node, next_node)
+	{
+		HASH_DEL(engine->nodes, node);
+		free(node->node);
+		free(node);
+	}
+	watch_destroy(engine->pod_watch);
+	watch_destroy(engine->node_watch);
+}

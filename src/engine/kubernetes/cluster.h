@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the files of the engine share.
+ *
+ * One lock guards all of it. Commands come from the daemon's engine thread, everything else on the client's thread. Nothing waits with
+ * the lock held.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/arena.h"
+#include "engine/engine.h"
+#include "engine/kubernetes/client.h"
+#include "engine/kubernetes/manifest.h"
+#include "engine/kubernetes/objects.h"
+#include "engine/kubernetes/watch.h"
+
+enum { INSTANCE_MAX = 17 };
+
+struct node_entry {
+	UT_hash_handle hh;
+	char name[KUBE_NAME_MAX];
+	struct kube_node
+		*node; /* as it was told last; NULL = there is no such node, but pods name it */
+	struct kube_use others; /* of pods on it that are not Fairlead's work */
+	bool seen; /* in the list that is being taken */
+	bool changed; /* not told yet */
+	bool told; /* the daemon knows of it */
+	bool unfit; /* it was said why it can't be used */
+};
+
+/* Small: a cluster has many. What is needed of ours is kept with their attempts. */
+struct pod_entry {
+	UT_hash_handle hh;
+	char uid[KUBE_WORD_MAX];
+	struct node_entry *node; /* it counts there; NULL = it does not */
+	struct kube_use use;
+	bool ours; /* of a live attempt */
+	bool seen;
+	uint64_t attempt;
+	uint32_t rank;
+};
+
+struct rank_state {
+	char uid[KUBE_WORD_MAX]; /* "" = no pod of it was seen yet */
+	char namespace[KUBE_WORD_MAX], name[KUBE_NAME_MAX]; /* of its pod */
+	char node[KUBE_NAME_MAX]; /* it is meant for, or runs on */
+	bool asked; /* its pod is being made */
+	bool bound, binding, started, over; /* over: its end was told */
+	bool deleting; /* we asked for its deletion */
+	bool nowhere; /* its node is no longer there: nobody but us takes its pod away */
+	/* Why it was given up by us, where it was: told when nothing of it is left. */
+	bool failed, failed_never_ran;
+	enum engine_cause failed_cause;
+	int failed_code;
+	char failed_text[KUBE_TEXT_MAX + KUBE_WORD_MAX];
+};
+
+struct attempt_entry {
+	UT_hash_handle hh;
+	uint64_t id, job;
+	uint32_t tasks;
+	bool described; /* start was called in this process: what follows is known */
+	bool released, stopping,
+		ended; /* ended: forgotten by the daemon, kept until its pods are let go */
+	int64_t grace_s;
+	bool unreachable;
+	char *parts[2]; /* Secret, Service that are still to be made; NULL = none */
+	uint32_t parts_pending; /* asked for and not there yet */
+	struct rank_state *ranks;
+};
+
+struct engine {
+	struct engine_options options;
+	struct arena arena;
+	struct kube_access access;
+	struct manifest_site site;
+	char instance[INSTANCE_MAX];
+	struct kube_client *client;
+	struct watch *pod_watch, *node_watch;
+	pthread_mutex_t lock;
+	pthread_cond_t listed;
+	bool pods_listed, nodes_listed; /* once */
+	struct node_entry *nodes; /* by name */
+	struct pod_entry *pods; /* by uid */
+	struct attempt_entry *attempts; /* by id */
+};
+
+/* A request about a rank: who asked, so that a late answer finds what it is about or nothing. */
+struct about {
+	struct engine *engine;
+	uint64_t attempt;
+	uint32_t rank;
+	char uid[KUBE_WORD_MAX];
+};
+struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t rank, const char *uid);
+
+/* cluster.c: what is there */
+struct attempt_entry *live_find(struct engine *engine, uint64_t id);
+struct attempt_entry *live_add(struct engine *engine, uint64_t id, uint32_t tasks);
+void live_remove(struct engine *engine, struct attempt_entry *attempt);
+void follow_start(struct engine *engine);
+void cluster_deinit(struct engine *engine);
+
+/* ranks.c: facts of a rank */
+void rank_report(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		 enum engine_fact_kind kind);
+/* It is over, once. */
+void rank_over(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+	       enum engine_cause cause, int code, bool never_ran, const char *text);
+void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		  const struct kube_pod *pod);
+void rank_lost_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		   const char *text);
+/* Whether the cluster has such a node, as far as is known. */
+bool node_is_there(struct engine *engine, const char *name);
+void attempt_saw_node(struct engine *engine, const char *name, bool ready, bool gone);
+
+/* carry_out.c: requests */
+void pod_make(struct engine *engine, const struct engine_start *start, uint32_t rank,
+	      struct arena *arena);
+void pod_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+/* Where requests about the pod of a rank go: behind it stands "" or "/binding". */
+void rank_path(const struct rank_state *state, const char *behind, struct buf *out);
+void pod_delete(struct engine *engine, const char *namespace, const char *name, const char *uid,
+		int64_t grace_s);
+void pod_let_go(struct engine *engine, const char *namespace, const char *name, const char *uid);
+void parts_make(struct engine *engine, struct attempt_entry *attempt);
+void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine's commands. `start` makes the pods of all ranks, bound to no node: nothing of them runs. `release` binds them. So no command of
+ * a gang runs before the API server has taken every pod of it, and no other scheduler has a say in where they go.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "engine/kubernetes/cluster.h"
+
+enum { ADOPT_WAIT_S = 30 };
+
+/* --- begin and end --------------------------------------------------------------------------------------------- */
+
+/* Which Fairlead made a pod: a random name, made once for a data folder. */
+static int instance_open(const char *folder, char out[INSTANCE_MAX], struct err *err)
+{
+	AUTO_BUF path = BUF_INIT;
+	uint64_t random;
+	ssize_t got;
+	int fd;
+
+	buf_addf(&path, "%s/kubernetes-instance", folder);
+	fd = open(buf_text(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd >= 0) {
+		bool written = getrandom(&random, sizeof(random), 0) == (ssize_t)sizeof(random);
+
+		snprintf(out, INSTANCE_MAX, "%016llx", (unsigned long long)random);
+		written = written && write(fd, out, INSTANCE_MAX - 1) == INSTANCE_MAX - 1 &&
+			  fsync(fd) == 0;
+		close(fd);
+		if (written)
+			return 0;
+		unlink(buf_text(&path));
+		return err_set(err, ERR_IO, "\"%s\" can't be written", buf_text(&path));
+	}
+	fd = open(buf_text(&path), O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(err, ERR_IO, errno, "\"%s\" can't be opened", buf_text(&path));
+	got = read(fd, out, INSTANCE_MAX - 1);
+	close(fd);
+	if (got != INSTANCE_MAX - 1)
+		return err_set(err, ERR_CORRUPT, "\"%s\" does not hold 16 digits", buf_text(&path));
+	out[INSTANCE_MAX - 1] = '\0';
+	if (strspn(out, "0123456789abcdef") != INSTANCE_MAX - 1)
+		return err_set(err, ERR_CORRUPT, "\"%s\" does not hold 16 digits", buf_text(&path));
+	return 0;
+}
+
+static int kubernetes_open(const struct engine_options *options, struct engine **ret,
+			   struct err *err)
+{
+	const struct engine_cluster *cluster = options->cluster;
+	struct engine *engine = calloc(1, sizeof(*engine));
+	pthread_condattr_t attributes;
+	int rc;
+
+	CHECK(engine && cluster);
+	engine->options = *options;
+	arena_init(&engine->arena, 128 << 20);
+	rc = access_find(cluster->config, cluster->context, &engine->arena, &engine->access, err);
+	if (rc == 0)
+		rc = instance_open(options->folder, engine->instance, err);
+	if (rc == 0)
+		rc = kube_client_create(&engine->access, &engine->client, err);
+	if (rc < 0) {
+		arena_deinit(&engine->arena);
+		free(engine);
+		return rc;
+	}
+	engine->site = (struct manifest_site){
+		.instance = engine->instance,
+		.namespace = cluster->namespace ? cluster->namespace : engine->access.namespace,
+		.image = cluster->image,
+	};
+	pthread_mutex_init(&engine->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&engine->listed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	*ret = engine;
+	return 0;
+}
+
+static void kubernetes_close(struct engine *engine)
+{
+	if (!engine)
+		return;
+	kube_client_destroy(engine->client);
+	cluster_deinit(engine);
+	pthread_mutex_destroy(&engine->lock);
+	pthread_cond_destroy(&engine->listed);
+	arena_deinit(&engine->arena);
+	free(engine);
+}
+
+/* Until both lists are there: what they hold is told then. */
+static int kubernetes_adopt(struct engine *engine, const uint64_t *attempts,
+			    const uint32_t *task_counts, const uint32_t *const *launches,
+			    size_t count, struct err *err)
+{
+	struct timespec until;
+	char problem[256];
+	int rc = 0;
+
+	(void)launches; /* ranks are not started anew here */
+	pthread_mutex_lock(&engine->lock);
+	for (size_t i = 0; i < count; i++)
+		live_add(engine, attempts[i], task_counts[i]);
+	pthread_mutex_unlock(&engine->lock);
+	if (!engine->pod_watch)
+		follow_start(engine);
+	pthread_mutex_lock(&engine->lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ADOPT_WAIT_S;
+	while (!(engine->pods_listed && engine->nodes_listed) && rc == 0)
+		rc = pthread_cond_timedwait(&engine->listed, &engine->lock, &until);
+	rc = engine->pods_listed && engine->nodes_listed ? 0 : -1;
+	pthread_mutex_unlock(&engine->lock);
+	if (rc == 0)
+		return 0;
+	kube_client_problem(engine->client, problem);
+	return err_set(err, ERR_UNREACHABLE, "the Kubernetes API server at %s: %s",
+		       engine->access.server, problem[0] ? problem : "its lists have not come yet");
+}
+
+/* --- commands ------------------------------------------------------------------------------------------------------- */
+
+static void rank_name(const struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+	char name[MANIFEST_NAME_MAX];
+
+	manifest_pod_name(attempt->job, attempt->id, rank, name);
+	snprintf(state->name, sizeof(state->name), "%s", name);
+	snprintf(state->namespace, sizeof(state->namespace), "%s", engine->site.namespace);
+}
+
+static int kubernetes_start(struct engine *engine, const struct engine_start *start,
+			    struct err *err)
+{
+	struct attempt_entry *attempt;
+	struct arena arena;
+	struct buf part = BUF_INIT;
+
+	if (!start->image && !engine->site.image)
+		return err_set(
+			err, ERR_INVALID,
+			"the job names no image, and the daemon was started without --image");
+	arena_init(&arena, 512 << 20);
+	pthread_mutex_lock(&engine->lock);
+	attempt = live_add(engine, start->attempt, start->place_count);
+	if (!attempt->described && attempt->tasks == start->place_count) {
+		attempt->described = true;
+		attempt->job = start->job;
+		if (manifest_needs_secret(start)) {
+			manifest_secret(&engine->site, start, &part);
+			attempt->parts[0] = buf_take(&part);
+		}
+		if (start->place_count > 1) {
+			manifest_service(&engine->site, start, &part);
+			attempt->parts[1] = buf_take(&part);
+		}
+		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+			if (attempt->ranks[rank].uid[0])
+				continue; /* made before a restart */
+			rank_name(engine, attempt, rank);
+			attempt->ranks[rank].asked = true;
+			pod_make(engine, start, rank, &arena);
+			arena_reset(&arena);
+		}
+		parts_make(engine, attempt);
+	}
+	pthread_mutex_unlock(&engine->lock);
+	arena_deinit(&arena);
+	return 0;
+}
+
+static int find(struct engine *engine, uint64_t id, struct attempt_entry **ret, struct err *err)
+{
+	*ret = live_find(engine, id);
+	if (*ret)
+		return 0;
+	return err_set(err, ERR_NOT_FOUND, "attempt %llu has no pods in Kubernetes",
+		       (unsigned long long)id);
+}
+
+static int kubernetes_release(struct engine *engine, uint64_t id, struct err *err)
+{
+	struct attempt_entry *attempt;
+	int rc;
+
+	pthread_mutex_lock(&engine->lock);
+	rc = find(engine, id, &attempt, err);
+	for (uint32_t rank = 0; rc == 0 && rank < attempt->tasks; rank++) {
+		struct rank_state *state = &attempt->ranks[rank];
+
+		attempt->released = true;
+		if (!state->bound && !state->binding && !state->over && !attempt->stopping &&
+		    state->uid[0])
+			pod_bind(engine, attempt, rank);
+	}
+	pthread_mutex_unlock(&engine->lock);
+	return rc;
+}
+
+/* Pods have no socket of ours yet: who is to save its work hears SIGTERM when it is stopped, and has its grace from then. */
+static int kubernetes_warn(struct engine *engine, uint64_t id, int64_t grace_ms, struct err *err)
+{
+	struct attempt_entry *attempt;
+	int rc;
+
+	(void)grace_ms;
+	pthread_mutex_lock(&engine->lock);
+	rc = find(engine, id, &attempt, err);
+	pthread_mutex_unlock(&engine->lock);
+	return rc;
+}
+
+static int kubernetes_stop(struct engine *engine, uint64_t id, int64_t grace_ms, struct err *err)
+{
+	struct attempt_entry *attempt;
+	int rc;
+
+	pthread_mutex_lock(&engine->lock);
+	rc = find(engine, id, &attempt, err);
+	if (rc == 0) {
+		attempt->stopping = true;
+		attempt->grace_s = (grace_ms + 999) / 1000;
+		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+			rank_stop(engine, attempt, rank);
+	}
+	pthread_mutex_unlock(&engine->lock);
+	return rc;
+}
+
+static int kubernetes_resize(struct engine *engine, const struct engine_start *start,
+			     int64_t grace_ms, struct err *err)
+{
+	(void)engine;
+	(void)start;
+	(void)grace_ms;
+	return err_set(err, ERR_CONFLICT, "pods of a running job can't leave or come yet");
+}
+
+static void kubernetes_forget(struct engine *engine, uint64_t id)
+{
+	struct attempt_entry *attempt;
+
+	pthread_mutex_lock(&engine->lock);
+	attempt = live_find(engine, id);
+	for (uint32_t rank = 0; attempt && rank < attempt->tasks; rank++) {
+		const struct rank_state *state = &attempt->ranks[rank];
+
+		if (state->uid[0] && state->nowhere)
+			pod_delete(engine, state->namespace, state->name, state->uid, 0);
+		if (state->uid[0])
+			pod_let_go(engine, state->namespace, state->name, state->uid);
+	}
+	if (attempt)
+		live_remove(engine, attempt);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+const struct engine_ops engine_kubernetes = {
+	.name = "kubernetes",
+	.elsewhere = true,
+	.open = kubernetes_open,
+	.close = kubernetes_close,
+	.adopt = kubernetes_adopt,
+	.start = kubernetes_start,
+	.release = kubernetes_release,
+	.warn = kubernetes_warn,
+	.stop = kubernetes_stop,
+	.resize = kubernetes_resize,
+	.forget = kubernetes_forget,
+};

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/kubernetes/manifest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "engine/local/task_env.h"
+
+#define SCRIPT_FOLDER "/etc/fairlead"
+#define SCRIPT_KEY "script"
+#define OWNER_MARK "\"@owner@\""
+
+enum { GRACE_USUAL_S = 30 };
+
+/* --- JSON ------------------------------------------------------------------------------------------- */
+
+static void add_text(struct buf *out, const char *text)
+{
+	buf_add_json(out, text, strlen(text));
+}
+
+/* "key":"text", with a comma in front where something stands before it. */
+static void add_member(struct buf *out, const char *key, const char *text)
+{
+	if (out->size && out->data[out->size - 1] != '{' && out->data[out->size - 1] != '[')
+		buf_addc(out, ',');
+	add_text(out, key);
+	buf_addc(out, ':');
+	add_text(out, text);
+}
+
+/* Kubernetes replaces $(NAME) in commands and values; a doubled $ is a plain one. */
+static void add_plain(struct buf *out, const char *text)
+{
+	AUTO_BUF plain = BUF_INIT;
+
+	for (; *text; text++) {
+		if (*text == '$')
+			buf_addc(&plain, '$');
+		buf_addc(&plain, *text);
+	}
+	buf_add_json(out, buf_text(&plain), plain.size);
+}
+
+/* --- names -------------------------------------------------------------------------------------------- */
+
+void manifest_pod_name(uint64_t job, uint64_t attempt, uint64_t rank, char out[MANIFEST_NAME_MAX])
+{
+	snprintf(out, MANIFEST_NAME_MAX, "fairlead-%" PRIu64 "-%" PRIu64 "-%" PRIu64, job, attempt,
+		 rank);
+}
+
+void manifest_attempt_name(uint64_t job, uint64_t attempt, char out[MANIFEST_NAME_MAX])
+{
+	snprintf(out, MANIFEST_NAME_MAX, "fairlead-%" PRIu64 "-%" PRIu64, job, attempt);
+}
+
+static void add_labels(const struct manifest_site *site, const struct engine_start *start,
+		       struct buf *out)
+{
+	char number[32];
+
+	buf_addc(out, '{');
+	add_member(out, "app.kubernetes.io/managed-by", "fairlead");
+	add_member(out, KUBE_LABEL_INSTANCE, site->instance);
+	snprintf(number, sizeof(number), "%" PRIu64, start->job);
+	add_member(out, KUBE_LABEL_JOB, number);
+	snprintf(number, sizeof(number), "%" PRIu64, start->attempt);
+	add_member(out, KUBE_LABEL_ATTEMPT, number);
+}
+
+/* --- pods ------------------------------------------------------------------------------------------------- */
+
+bool manifest_needs_secret(const struct engine_start *start)
+{
+	for (uint32_t rank = 0; rank < start->place_count; rank++) {
+		const char *const *env = engine_env(start, rank);
+
+		if ((env && env[0]) || engine_script(start, rank))
+			return true;
+	}
+	return false;
+}
+
+static uint32_t role_of(const struct engine_start *start, uint32_t rank)
+{
+	return start->role_count ? start->places[rank].role : 0;
+}
+
+/* Each pod is a host of its own, and its task the only one there. */
+static struct engine_start as_hosts(const struct engine_start *start, struct arena *arena)
+{
+	struct engine_gpu_place *places =
+		arena_new_array(arena, struct engine_gpu_place, start->place_count);
+	struct engine_start copy = *start;
+	char service[MANIFEST_NAME_MAX];
+
+	manifest_attempt_name(start->job, start->attempt, service);
+	for (uint32_t rank = 0; rank < start->place_count; rank++) {
+		places[rank] = start->places[rank];
+		places[rank].local_rank = 0;
+		places[rank].local_size = 1;
+		if (start->place_count == 1)
+			snprintf(places[rank].node, sizeof(places[rank].node), "localhost");
+		else
+			snprintf(places[rank].node, sizeof(places[rank].node), "rank-%u.%.44s",
+				 rank, service);
+	}
+	copy.places = places;
+	copy.own_hosts = true;
+	return copy;
+}
+
+/* The place of a variable in the job's own list; -1 = it is Fairlead's. */
+static int own_index(const char *const *own, const char *word)
+{
+	for (int i = 0; own && own[i]; i++)
+		if (strcmp(own[i], word) == 0)
+			return i;
+	return -1;
+}
+
+static bool is_left_out(const char *name)
+{
+	return strcmp(name, "CUDA_VISIBLE_DEVICES") == 0 ||
+	       strcmp(name, "CUDA_DEVICE_ORDER") == 0 || strcmp(name, "FAIRLEAD_BIN") == 0 ||
+	       strcmp(name, "FAIRLEAD_NODE") == 0;
+}
+
+static void add_env(const struct engine_start *start, uint32_t rank, struct arena *arena,
+		    struct buf *out)
+{
+	struct engine_start hosts = as_hosts(start, arena);
+	struct task_env_nodes nodes;
+	struct task_env_place place = { .nodes = &nodes, .port = MANIFEST_PORT };
+	const char *const *own = engine_env(start, rank);
+	const char **words;
+	char secret[MANIFEST_NAME_MAX], key[MANIFEST_NAME_MAX];
+
+	task_env_nodes(&hosts, arena, &nodes);
+	words = task_env_build(&hosts, rank, &place, arena);
+	manifest_attempt_name(start->job, start->attempt, secret);
+	buf_adds(
+		out,
+		"\"env\":[{\"name\":\"FAIRLEAD_NODE\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"spec.nodeName\"}}}");
+	for (; *words; words++) {
+		const char *sign = strchr(*words, '=');
+		const char *name = arena_strndup(arena, *words, (size_t)(sign - *words));
+		int index = own_index(own, *words);
+
+		if (is_left_out(name))
+			continue;
+		buf_adds(out, ",{");
+		add_member(out, "name", name);
+		if (index < 0) {
+			buf_adds(out, ",\"value\":");
+			add_plain(out, sign + 1);
+		} else {
+			snprintf(key, sizeof(key), "env.%u.%d", role_of(start, rank), index);
+			buf_adds(out, ",\"valueFrom\":{\"secretKeyRef\":{");
+			add_member(out, "name", secret);
+			add_member(out, "key", key);
+			buf_adds(out, "}}");
+		}
+		buf_addc(out, '}');
+	}
+	buf_addc(out, ']');
+}
+
+static void add_command(const struct engine_start *start, uint32_t rank, struct buf *out)
+{
+	const char *script = engine_script(start, rank);
+	const char *const *argv = engine_argv(start, rank);
+
+	buf_adds(out, "\"command\":[");
+	if (script && strncmp(script, "#!", 2) != 0)
+		buf_adds(out, "\"/bin/sh\",");
+	if (script)
+		buf_adds(out, "\"" SCRIPT_FOLDER "/" SCRIPT_KEY "\"");
+	for (size_t i = 0; argv && argv[i]; i++) {
+		if (i)
+			buf_addc(out, ',');
+		add_plain(out, argv[i]);
+	}
+	buf_addc(out, ']');
+}
+
+static void add_resources(const struct engine_gpu_place *place, struct buf *out)
+{
+	int gpus = __builtin_popcountll(place->gpu_mask);
+	char amount[32];
+
+	buf_adds(out, "\"resources\":{\"requests\":{");
+	if (place->cpu_milli > 0) {
+		snprintf(amount, sizeof(amount), "%" PRId64 "m", place->cpu_milli);
+		add_member(out, "cpu", amount);
+	}
+	for (int limits = 0; limits < 2; limits++) {
+		if (limits)
+			buf_adds(out, "},\"limits\":{");
+		if (place->memory_mib > 0) {
+			snprintf(amount, sizeof(amount), "%" PRId64 "Mi", place->memory_mib);
+			add_member(out, "memory", amount);
+		}
+		if (gpus > 0) {
+			snprintf(amount, sizeof(amount), "%d", gpus);
+			add_member(out, KUBE_GPU, amount);
+		}
+	}
+	buf_adds(out, "}}");
+}
+
+/* Whether the job may stay on a node that became unreachable is Fairlead's to say, not the clock's. */
+static void add_tolerations(const struct engine_start *start, uint32_t rank, struct buf *out)
+{
+	buf_adds(
+		out,
+		"\"tolerations\":[{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"},"
+		"{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"}");
+	if (start->places[rank].gpu_mask)
+		buf_adds(out, ",{\"key\":\"" KUBE_GPU "\",\"operator\":\"Exists\"}");
+	for (size_t i = 0; start->tolerates && start->tolerates[i]; i++) {
+		const char *word = start->tolerates[i], *sign = strchr(word, '=');
+		char key[KUBE_TEXT_MAX];
+
+		snprintf(key, sizeof(key), "%.*s", (int)(sign ? sign - word : (long)strlen(word)),
+			 word);
+		buf_adds(out, ",{");
+		add_member(out, "key", key);
+		add_member(out, "operator", sign ? "Equal" : "Exists");
+		if (sign)
+			add_member(out, "value", sign + 1);
+		buf_addc(out, '}');
+	}
+	buf_addc(out, ']');
+}
+
+static void add_container(const struct manifest_site *site, const struct engine_start *start,
+			  uint32_t rank, struct arena *arena, struct buf *out)
+{
+	buf_adds(out, "\"containers\":[{");
+	add_member(out, "name", KUBE_CONTAINER);
+	add_member(out, "image", start->image ? start->image : site->image ? site->image : "");
+	if (start->workdir)
+		add_member(out, "workingDir", start->workdir);
+	buf_addc(out, ',');
+	add_command(start, rank, out);
+	buf_addc(out, ',');
+	add_env(start, rank, arena, out);
+	buf_addc(out, ',');
+	add_resources(&start->places[rank], out);
+	buf_adds(out, ",\"volumeMounts\":[{\"name\":\"shm\",\"mountPath\":\"/dev/shm\"}");
+	if (engine_script(start, rank))
+		buf_adds(out, ",{\"name\":\"script\",\"mountPath\":\"" SCRIPT_FOLDER
+			      "\",\"readOnly\":true}");
+	buf_adds(out, "]}]");
+}
+
+/* Memory of /dev/shm counts as the task's: it may take half of that. Without a limit: what the node has. */
+static void add_volumes(const struct engine_start *start, uint32_t rank, struct buf *out)
+{
+	char secret[MANIFEST_NAME_MAX];
+
+	buf_adds(out, "\"volumes\":[{\"name\":\"shm\",\"emptyDir\":{\"medium\":\"Memory\"");
+	if (start->places[rank].memory_mib > 1)
+		buf_addf(out, ",\"sizeLimit\":\"%" PRId64 "Mi\"",
+			 start->places[rank].memory_mib / 2);
+	buf_adds(out, "}}");
+	if (engine_script(start, rank)) {
+		manifest_attempt_name(start->job, start->attempt, secret);
+		buf_addf(
+			out,
+			",{\"name\":\"script\",\"secret\":{\"secretName\":\"%s\",\"defaultMode\":365,"
+			"\"items\":[{\"key\":\"" SCRIPT_KEY ".%u\",\"path\":\"" SCRIPT_KEY "\"}]}}",
+			secret, role_of(start, rank));
+	}
+	buf_addc(out, ']');
+}
+
+void manifest_pod(const struct manifest_site *site, const struct engine_start *start, uint32_t rank,
+		  struct arena *arena, struct buf *out)
+{
+	char name[MANIFEST_NAME_MAX], number[32], host[32];
+
+	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{");
+	manifest_pod_name(start->job, start->attempt, rank, name);
+	add_member(out, "name", name);
+	add_member(out, "namespace", site->namespace);
+	buf_adds(out, ",\"labels\":");
+	add_labels(site, start, out);
+	snprintf(number, sizeof(number), "%u", rank);
+	add_member(out, KUBE_LABEL_RANK, number);
+	buf_adds(out, "},\"annotations\":{");
+	add_member(out, KUBE_NOTE_NODE, start->places[rank].node);
+	add_member(out, KUBE_DOMAIN "job-name", start->job_name);
+	add_member(out, KUBE_DOMAIN "user", start->user);
+	add_member(out, KUBE_DOMAIN "queue", start->queue);
+	buf_adds(out, "},\"finalizers\":[\"" KUBE_FINALIZER "\"]},\"spec\":{");
+	add_member(out, "schedulerName", KUBE_SCHEDULER);
+	add_member(out, "restartPolicy", "Never");
+	if (start->place_count > 1) {
+		snprintf(host, sizeof(host), "rank-%u", rank);
+		manifest_attempt_name(start->job, start->attempt, name);
+		add_member(out, "hostname", host);
+		add_member(out, "subdomain", name);
+	}
+	buf_addf(
+		out,
+		",\"terminationGracePeriodSeconds\":%d,\"automountServiceAccountToken\":false,\"enableServiceLinks\":false,",
+		GRACE_USUAL_S);
+	add_tolerations(start, rank, out);
+	buf_addc(out, ',');
+	add_container(site, start, rank, arena, out);
+	buf_addc(out, ',');
+	add_volumes(start, rank, out);
+	buf_adds(out, "}}");
+}
+
+/* --- what belongs to an attempt ----------------------------------------------------------------------------- */
+
+static void add_head(const struct manifest_site *site, const struct engine_start *start,
+		     const char *kind, struct buf *out)
+{
+	char name[MANIFEST_NAME_MAX];
+
+	manifest_attempt_name(start->job, start->attempt, name);
+	buf_addf(out, "{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"metadata\":{", kind);
+	add_member(out, "name", name);
+	add_member(out, "namespace", site->namespace);
+	buf_adds(out, ",\"labels\":");
+	add_labels(site, start, out);
+	buf_adds(out, "},\"ownerReferences\":[" OWNER_MARK "]}");
+}
+
+/* The variables and the script of rank's role. */
+static void add_secrets(const struct engine_start *start, uint32_t rank, struct buf *out)
+{
+	const char *const *own = engine_env(start, rank);
+	const char *script = engine_script(start, rank);
+	char key[MANIFEST_NAME_MAX];
+
+	for (unsigned i = 0; own && own[i]; i++) {
+		snprintf(key, sizeof(key), "env.%u.%u", role_of(start, rank), i);
+		add_member(out, key, strchr(own[i], '=') + 1);
+	}
+	if (script) {
+		snprintf(key, sizeof(key), SCRIPT_KEY ".%u", role_of(start, rank));
+		add_member(out, key, script);
+	}
+}
+
+void manifest_secret(const struct manifest_site *site, const struct engine_start *start,
+		     struct buf *out)
+{
+	uint64_t done = 0; /* by role */
+
+	add_head(site, start, "Secret", out);
+	buf_adds(out, ",\"immutable\":true,\"stringData\":{");
+	for (uint32_t rank = 0; rank < start->place_count; rank++) {
+		uint64_t bit = UINT64_C(1) << role_of(start, rank);
+
+		if (!(done & bit))
+			add_secrets(start, rank, out);
+		done |= bit;
+	}
+	buf_adds(out, "}}");
+}
+
+void manifest_service(const struct manifest_site *site, const struct engine_start *start,
+		      struct buf *out)
+{
+	add_head(site, start, "Service", out);
+	buf_adds(
+		out,
+		",\"spec\":{\"clusterIP\":\"None\",\"publishNotReadyAddresses\":true,\"selector\":");
+	add_labels(site, start, out);
+	buf_adds(out, "}}}");
+}
+
+void manifest_owned(const char *body, const char *pod, const char *uid, struct buf *out)
+{
+	const char *mark = strstr(body, OWNER_MARK);
+
+	buf_add(out, body, (size_t)(mark - body));
+	buf_addc(out, '{');
+	add_member(out, "apiVersion", "v1");
+	add_member(out, "kind", "Pod");
+	add_member(out, "name", pod);
+	add_member(out, "uid", uid);
+	buf_addc(out, '}');
+	buf_adds(out, mark + strlen(OWNER_MARK));
+}
+
+/* --- small ones ------------------------------------------------------------------------------------------------- */
+
+void manifest_binding(const char *namespace, const char *pod, const char *uid, const char *node,
+		      struct buf *out)
+{
+	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{");
+	add_member(out, "name", pod);
+	add_member(out, "namespace", namespace);
+	add_member(out, "uid", uid);
+	buf_adds(out, "},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\"");
+	add_member(out, "name", node);
+	buf_adds(out, "}}");
+}
+
+void manifest_delete(const char *uid, int64_t grace_s, struct buf *out)
+{
+	buf_addf(out,
+		 "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"gracePeriodSeconds\":%" PRId64
+		 ",\"preconditions\":{",
+		 grace_s);
+	add_member(out, "uid", uid);
+	buf_adds(out, "}}");
+}
+
+void manifest_let_go(const char *uid, struct buf *out)
+{
+	buf_adds(out, "{\"metadata\":{");
+	add_member(out, "uid", uid);
+	buf_adds(out, ",\"$deleteFromPrimitiveList/finalizers\":[\"" KUBE_FINALIZER "\"]}}");
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What Fairlead writes to the API server, as JSON. The forms are kept in docs/decisions/0013 and tests/golden/kubernetes.
+ *
+ * The job's own variables and its script are no part of the pod: anybody who may look at pods would see them. They lie in a Secret of the
+ * attempt, which belongs to the pod of rank 0 and goes with it. So does the Service that gives the pods of a gang their host names.
+ */
+#include <stdbool.h>
+#include "engine/engine.h"
+#include "engine/kubernetes/objects.h"
+
+struct arena;
+struct buf;
+
+enum { MANIFEST_PORT = 29500, MANIFEST_NAME_MAX = 64 };
+
+struct manifest_site {
+	const char *instance, *namespace;
+	const char *image; /* of jobs that name none; NULL = they are refused */
+};
+
+void manifest_pod_name(uint64_t job, uint64_t attempt, uint64_t rank, char out[MANIFEST_NAME_MAX]);
+/* Of the attempt's Secret and Service. */
+void manifest_attempt_name(uint64_t job, uint64_t attempt, char out[MANIFEST_NAME_MAX]);
+bool manifest_needs_secret(const struct engine_start *start);
+void manifest_pod(const struct manifest_site *site, const struct engine_start *start, uint32_t rank,
+		  struct arena *arena, struct buf *out);
+/* owner: uid of the pod of rank 0, put in later by manifest_owned. */
+void manifest_secret(const struct manifest_site *site, const struct engine_start *start,
+		     struct buf *out);
+void manifest_service(const struct manifest_site *site, const struct engine_start *start,
+		      struct buf *out);
+/* The Secret or Service, belonging to this pod. */
+void manifest_owned(const char *body, const char *pod, const char *uid, struct buf *out);
+void manifest_binding(const char *namespace, const char *pod, const char *uid, const char *node,
+		      struct buf *out);
+void manifest_delete(const char *uid, int64_t grace_s, struct buf *out);
+/* A strategic merge patch that takes our finalizer away. */
+void manifest_let_go(const char *uid, struct buf *out);

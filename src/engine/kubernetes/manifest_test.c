@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/testing.h"
+#include "engine/kubernetes/manifest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/check.h"
+
+static struct arena arena;
+static const struct manifest_site site = { .instance = "0123456789abcdef",
+					   .namespace = "jobs",
+					   .image = "standard" };
+
+/* The forms live on in clusters: what is written is what was written. */
+static void golden(const char *name, const struct buf *out)
+{
+	char path[256], expected[16384];
+	size_t size;
+	FILE *file;
+
+	if (getenv("FAIRLEAD_SHOW_GOLDEN")) {
+		fprintf(stderr, "=== %s\n%s\n", name, buf_text(out));
+		return;
+	}
+	snprintf(path, sizeof(path), GOLDEN_FOLDER "/%s.json", name);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	size = fread(expected, 1, sizeof(expected) - 1, file);
+	fclose(file);
+	expected[size] = '\0';
+	expected[strcspn(expected, "\n")] = '\0';
+	assert_string_equal(buf_text(out), expected);
+}
+
+static void a_pod_is_written_as_ever(void **state)
+{
+	static const char *const argv[] = { "python3", "train.py", "$(HOME) \"x\"", NULL };
+	static const char *const env[] = { "KEY=geheim", "PLAIN=$x", NULL };
+	static const char *const tolerates[] = { "team=vision", "spot", NULL };
+	const struct engine_gpu_place places[] = {
+		{ .rank = 0,
+		  .node = "n0",
+		  .gpu_mask = 0xff,
+		  .cpu_milli = 8000,
+		  .memory_mib = 65536 },
+		{ .rank = 1,
+		  .node = "n1",
+		  .gpu_mask = 0xff,
+		  .cpu_milli = 8000,
+		  .memory_mib = 65536 },
+	};
+	const struct engine_start start = { .job = 12,
+					    .attempt = 34,
+					    .job_name = "resnet",
+					    .user = "alice",
+					    .team = "research",
+					    .queue = "vision",
+					    .argv = argv,
+					    .env = env,
+					    .workdir = "/work",
+					    .image = "hub/train:1",
+					    .tolerates = tolerates,
+					    .place_count = 2,
+					    .places = places };
+	AUTO_BUF pod = BUF_INIT;
+	AUTO_BUF secret = BUF_INIT;
+	AUTO_BUF owned = BUF_INIT;
+	AUTO_BUF service = BUF_INIT;
+
+	(void)state;
+	assert_true(manifest_needs_secret(&start));
+	manifest_pod(&site, &start, 1, &arena, &pod);
+	golden("pod", &pod);
+	assert_null(strstr(buf_text(&pod), "geheim"));
+	manifest_secret(&site, &start, &secret);
+	manifest_owned(buf_text(&secret), "fairlead-12-34-0", "uid-0", &owned);
+	golden("secret", &owned);
+	manifest_service(&site, &start, &service);
+	buf_clear(&owned);
+	manifest_owned(buf_text(&service), "fairlead-12-34-0", "uid-0", &owned);
+	golden("service", &owned);
+}
+
+static void a_script_of_a_single_task_lies_in_the_secret(void **state)
+{
+	static const char *const env[] = { NULL };
+	const struct engine_gpu_place place = { .node = "n0" };
+	const struct engine_start start = { .job = 1,
+					    .attempt = 2,
+					    .job_name = "s",
+					    .script = "echo $HOME\n",
+					    .env = env,
+					    .place_count = 1,
+					    .places = &place };
+	AUTO_BUF pod = BUF_INIT;
+	AUTO_BUF secret = BUF_INIT;
+
+	(void)state;
+	assert_true(manifest_needs_secret(&start));
+	manifest_pod(&site, &start, 0, &arena, &pod);
+	golden("pod-script", &pod);
+	manifest_secret(&site, &start, &secret);
+	assert_non_null(strstr(buf_text(&secret), "\"script.0\":\"echo $HOME\\n\""));
+}
+
+static void small_ones_name_the_pod_by_its_uid(void **state)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	(void)state;
+	manifest_binding("jobs", "p", "u", "n0", &out);
+	golden("binding", &out);
+	buf_clear(&out);
+	manifest_delete("u", 30, &out);
+	assert_string_equal(
+		buf_text(&out),
+		"{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"gracePeriodSeconds\":30,\"preconditions\":{\"uid\":\"u\"}}");
+	buf_clear(&out);
+	manifest_let_go("u", &out);
+	assert_string_equal(
+		buf_text(&out),
+		"{\"metadata\":{\"uid\":\"u\",\"$deleteFromPrimitiveList/finalizers\":[\"fairlead.dev/end-recorded\"]}}");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pod_is_written_as_ever),
+		cmocka_unit_test(a_script_of_a_single_task_lies_in_the_secret),
+		cmocka_unit_test(small_ones_name_the_pod_by_its_uid),
+	};
+	int failed;
+
+	arena_init(&arena, 64 << 20);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	arena_deinit(&arena);
+	return failed;
+}

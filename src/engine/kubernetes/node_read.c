@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Labels and taints become text for the core, which keeps so many of them and of such a length. Labels that jobs may ask for come first;
+ * what does not fit is left out. A taint that does not fit keeps the node from being used: leaving it out would let in who must not.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "engine/kubernetes/quantity.h"
+#include "engine/kubernetes/reading.h"
+
+enum { LABELS_KEPT = 16, TAINTS_KEPT = 8, PAIR_MAX = 63 };
+
+/* Labels that go to the core: those of ours, and what tells nodes apart. Others are too many to be kept. */
+static const char *const kept[] = {
+	KUBE_DOMAIN,
+	"topology.kubernetes.io/",
+	"nvidia.com/gpu.product",
+	"nvidia.com/gpu.family",
+	"nvidia.com/gpu.clique",
+	"nvidia.com/cuda.driver.major",
+	"node.kubernetes.io/instance-type",
+	"kubernetes.io/arch",
+	"topology.k8s.aws/",
+	"cloud.google.com/gce-topology-",
+	"fabric.topograph.run/",
+	"accelerator.topograph.run/",
+	"pool",
+};
+
+struct labels {
+	uint32_t count;
+	char driver_major[16], driver_minor[16], driver_revision[16];
+};
+
+/* The core's words have no comma, and no "=" but the one. */
+static bool list_add(char list[KUBE_LABELS_MAX + 1], uint32_t most, uint32_t *count,
+		     const char *key, const char *value)
+{
+	size_t used = strlen(list), size = strlen(key) + (*value ? strlen(value) + 1 : 0);
+
+	if (*count == most || size > PAIR_MAX || used + size + 1 > KUBE_LABELS_MAX ||
+	    strpbrk(key, ",=") || strpbrk(value, ",="))
+		return false;
+	snprintf(list + used, KUBE_LABELS_MAX + 1 - used, "%s%s%s%s", used ? "," : "", key,
+		 *value ? "=" : "", value);
+	(*count)++;
+	return true;
+}
+
+static bool is_kept(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (strncmp(key, kept[i], strlen(kept[i])) == 0)
+			return true;
+	return false;
+}
+
+static void read_label(struct json_reader *r, const char *key, struct kube_node *node,
+		       struct labels *labels)
+{
+	char value[KUBE_TEXT_MAX];
+
+	read_cut(r, value, sizeof(value));
+	if (strcmp(key, "nvidia.com/gpu.product") == 0)
+		memcpy(node->product, value, sizeof(value));
+	else if (strcmp(key, "nvidia.com/cuda.driver.major") == 0)
+		snprintf(labels->driver_major, sizeof(labels->driver_major), "%.15s", value);
+	else if (strcmp(key, "nvidia.com/cuda.driver.minor") == 0)
+		snprintf(labels->driver_minor, sizeof(labels->driver_minor), "%.15s", value);
+	else if (strcmp(key, "nvidia.com/cuda.driver.rev") == 0)
+		snprintf(labels->driver_revision, sizeof(labels->driver_revision), "%.15s", value);
+	if (strcmp(key, "nvidia.com/gpu.memory") == 0) {
+		int64_t milli;
+
+		if (quantity_parse(value, &milli) == 0 && milli > 0)
+			node->gpu_memory_mib = milli / 1000;
+		return;
+	}
+	if (*value && is_kept(key))
+		(void)list_add(node->labels, LABELS_KEPT, &labels->count, key, value);
+}
+
+static void read_labels(struct json_reader *r, struct kube_node *node)
+{
+	struct labels labels = { 0 };
+	struct json_slice key;
+	char name[KUBE_NAME_MAX];
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (key.size >= sizeof(name) || key.escaped) {
+			pull_skip(r);
+			continue;
+		}
+		memcpy(name, key.data, key.size);
+		name[key.size] = '\0';
+		read_label(r, name, node, &labels);
+	}
+	if (labels.driver_major[0])
+		snprintf(node->driver, sizeof(node->driver), "%s%s%s%s%s", labels.driver_major,
+			 labels.driver_minor[0] ? "." : "", labels.driver_minor,
+			 labels.driver_revision[0] ? "." : "", labels.driver_revision);
+}
+
+static void read_metadata(struct json_reader *r, struct kube_node *node)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "name")) {
+			read_cut(r, node->name, sizeof(node->name));
+		} else if (pull_key_is(&key, "labels")) {
+			read_labels(r, node);
+		} else if (pull_key_is(&key, "deletionTimestamp")) {
+			node->deleting = pull_peek(r) == PULL_STRING;
+			pull_skip(r);
+		} else {
+			pull_skip(r);
+		}
+	}
+}
+
+/* Kubernetes' own say what is known already: not ready, cordoned. Pods that ask for GPUs tolerate that of the GPUs. */
+static bool taint_matters(const char *key, const char *effect)
+{
+	return strcmp(effect, "PreferNoSchedule") != 0 &&
+	       strcmp(key, "node.kubernetes.io/not-ready") != 0 &&
+	       strcmp(key, "node.kubernetes.io/unreachable") != 0 &&
+	       strcmp(key, "node.kubernetes.io/unschedulable") != 0 && strcmp(key, KUBE_GPU) != 0;
+}
+
+static void read_taint(struct json_reader *r, struct kube_node *node, uint32_t *count)
+{
+	char name[KUBE_NAME_MAX] = "", value[KUBE_TEXT_MAX] = "", effect[KUBE_WORD_MAX] = "";
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "key"))
+			read_cut(r, name, sizeof(name));
+		else if (pull_key_is(&key, "value"))
+			read_cut(r, value, sizeof(value));
+		else if (pull_key_is(&key, "effect"))
+			read_cut(r, effect, sizeof(effect));
+		else
+			pull_skip(r);
+	}
+	if (taint_matters(name, effect) && !list_add(node->taints, TAINTS_KEPT, count, name, value))
+		snprintf(node->problem, sizeof(node->problem),
+			 "its taint %.60s is longer than Fairlead keeps, or one of too many", name);
+}
+
+static void read_spec(struct json_reader *r, struct kube_node *node)
+{
+	struct json_slice key;
+	uint32_t taints = 0;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "unschedulable")) {
+			pull_bool(r, &node->cordoned);
+		} else if (pull_key_is(&key, "taints")) {
+			if (enter_array(r))
+				while (pull_element(r))
+					read_taint(r, node, &taints);
+		} else {
+			pull_skip(r);
+		}
+	}
+}
+
+static void read_condition(struct json_reader *r, struct kube_node *node)
+{
+	char type[KUBE_WORD_MAX] = "", status[KUBE_WORD_MAX] = "";
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "type"))
+			read_cut(r, type, sizeof(type));
+		else if (pull_key_is(&key, "status"))
+			read_cut(r, status, sizeof(status));
+		else
+			pull_skip(r);
+	}
+	if (strcmp(type, "Ready") == 0)
+		node->ready = strcmp(status, "True") == 0;
+}
+
+static void read_status(struct json_reader *r, struct kube_node *node)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "allocatable")) {
+			read_resources(r, &node->room, &node->pods);
+		} else if (pull_key_is(&key, "conditions")) {
+			if (enter_array(r))
+				while (pull_element(r))
+					read_condition(r, node);
+		} else {
+			pull_skip(r);
+		}
+	}
+}
+
+int node_read(const char *json, size_t size, struct kube_node *ret, struct err *err)
+{
+	struct json_reader r;
+	struct json_slice key;
+
+	memset(ret, 0, sizeof(*ret));
+	pull_init(&r, json, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "metadata"))
+			read_metadata(&r, ret);
+		else if (pull_key_is(&key, "spec"))
+			read_spec(&r, ret);
+		else if (pull_key_is(&key, "status"))
+			read_status(&r, ret);
+		else
+			pull_skip(&r);
+	}
+	if (pull_finish(&r, err) < 0)
+		return err ? -(int)err->code : -(int)ERR_INVALID;
+	if (!ret->name[0])
+		return err_set(err, ERR_INVALID, "a node has no name");
+	return 0;
+}

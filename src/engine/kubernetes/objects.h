@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What Fairlead reads of pods and nodes. Names that are labels, annotations and finalizers of ours are formats: docs/decisions/0013.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/err.h"
+
+#define KUBE_DOMAIN "fairlead.dev/"
+#define KUBE_LABEL_INSTANCE KUBE_DOMAIN "instance"
+#define KUBE_LABEL_JOB KUBE_DOMAIN "job"
+#define KUBE_LABEL_ATTEMPT KUBE_DOMAIN "attempt"
+#define KUBE_LABEL_RANK KUBE_DOMAIN "rank"
+#define KUBE_NOTE_NODE KUBE_DOMAIN "node"
+#define KUBE_FINALIZER KUBE_DOMAIN "end-recorded"
+#define KUBE_SCHEDULER "fairlead"
+#define KUBE_CONTAINER "main"
+#define KUBE_GPU "nvidia.com/gpu"
+
+enum {
+	KUBE_NAME_MAX = 254, /* of a pod or a node, with NUL */
+	KUBE_WORD_MAX = 64, /* namespace, uid, reason */
+	KUBE_TEXT_MAX = 160,
+	KUBE_NODE_NAME_MAX = 64, /* of nodes that Fairlead can use */
+	KUBE_LABELS_MAX = 512 /* labels, taints in one text */
+};
+
+/* What a pod takes of its node. */
+struct kube_use {
+	int64_t gpus, cpu_milli, memory_mib;
+};
+
+enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED };
+
+struct kube_pod {
+	char uid[KUBE_WORD_MAX], namespace[KUBE_WORD_MAX], name[KUBE_NAME_MAX];
+	char node[KUBE_NAME_MAX]; /* "" = not bound */
+	char meant_for[KUBE_NAME_MAX]; /* note of ours */
+	char instance[KUBE_WORD_MAX]; /* whose it is: label of ours, "" = nobody's */
+	uint64_t job, attempt, rank; /* labels of ours */
+	char scheduler[KUBE_WORD_MAX];
+	struct kube_use use;
+	enum pod_phase phase;
+	bool deleting, finalizer; /* ours is there */
+	bool gated;
+	/* of the container `main`, else of the first */
+	bool running, ended;
+	int64_t code;
+	char ended_reason[KUBE_WORD_MAX], waiting_reason[KUBE_WORD_MAX],
+		waiting_text[KUBE_TEXT_MAX];
+	char reason[KUBE_WORD_MAX], text[KUBE_TEXT_MAX]; /* of its status */
+	char disruption[KUBE_WORD_MAX]; /* reason of the condition DisruptionTarget; "" = none */
+};
+
+struct kube_node {
+	char name[KUBE_NAME_MAX];
+	struct kube_use room; /* allocatable */
+	int64_t pods; /* that it takes */
+	char product[KUBE_TEXT_MAX], driver[KUBE_WORD_MAX];
+	int64_t gpu_memory_mib;
+	bool ready, cordoned, deleting;
+	char labels[KUBE_LABELS_MAX + 1], taints[KUBE_LABELS_MAX + 1]; /* "key=value,..." */
+	char problem[KUBE_TEXT_MAX]; /* why it can't be used at all */
+};
+
+int pod_read(const char *json, size_t size, struct kube_pod *ret, struct err *err) MUST_CHECK;
+int node_read(const char *json, size_t size, struct kube_node *ret, struct err *err) MUST_CHECK;
+
+static inline bool pod_is_over(const struct kube_pod *pod)
+{
+	return pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+}

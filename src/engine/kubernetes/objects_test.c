@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/testing.h"
+#include "engine/kubernetes/objects.h"
+
+#include <string.h>
+
+static struct kube_pod pod_of(const char *json)
+{
+	struct kube_pod pod;
+	struct err err = { 0 };
+
+	if (pod_read(json, strlen(json), &pod, &err) < 0)
+		fail_msg("%s", err.text);
+	return pod;
+}
+
+static struct kube_node node_of(const char *json)
+{
+	struct kube_node node;
+	struct err err = { 0 };
+
+	if (node_read(json, strlen(json), &node, &err) < 0)
+		fail_msg("%s", err.text);
+	return node;
+}
+
+#define POD(spec, status)                                                                          \
+	"{\"metadata\":{\"name\":\"p\",\"namespace\":\"d\",\"uid\":\"u1\"},\"spec\":{" spec        \
+	"},\"status\":{" status "}}"
+
+static void what_a_pod_takes_is_what_the_api_server_counts(void **state)
+{
+	struct kube_pod pod;
+
+	(void)state;
+	/* Two containers of 1 and 2 CPUs; a sidecar of 1; one that begins with 5, behind the sidecar; 100m overhead. */
+	pod = pod_of(POD(
+		"\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"1Gi\",\"nvidia.com/gpu\":\"2\"}}},"
+		"{\"resources\":{\"requests\":{\"cpu\":2,\"memory\":\"1048577\"}}}],"
+		"\"initContainers\":[{\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"cpu\":\"1\"}}},"
+		"{\"resources\":{\"requests\":{\"cpu\":\"5\"}}}],\"overhead\":{\"cpu\":\"100m\"}",
+		""));
+	assert_int_equal(pod.use.cpu_milli, 6100);
+	assert_int_equal(pod.use.memory_mib, 1026);
+	assert_int_equal(pod.use.gpus, 2);
+}
+
+static void the_end_of_a_pod_is_that_of_its_main_container(void **state)
+{
+	struct kube_pod pod;
+
+	(void)state;
+	pod = pod_of(POD(
+		"\"nodeName\":\"n\"",
+		"\"phase\":\"Failed\",\"containerStatuses\":["
+		"{\"name\":\"helper\",\"state\":{\"terminated\":{\"exitCode\":0,\"reason\":\"Completed\"}}},"
+		"{\"state\":{\"terminated\":{\"exitCode\":137,\"reason\":\"OOMKilled\"}},\"name\":\"main\"}],"
+		"\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":\"True\",\"reason\":\"DeletionByTaintManager\"}]"));
+	assert_int_equal(pod.phase, POD_FAILED);
+	assert_true(pod.ended);
+	assert_int_equal(pod.code, 137);
+	assert_string_equal(pod.ended_reason, "OOMKilled");
+	assert_string_equal(pod.disruption, "DeletionByTaintManager");
+	assert_string_equal(pod.node, "n");
+}
+
+static void a_pod_of_ours_says_which_rank_it_is(void **state)
+{
+	struct kube_pod pod;
+
+	(void)state;
+	pod = pod_of(
+		"{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"deletionTimestamp\":\"2030-01-01T00:00:00Z\","
+		"\"finalizers\":[\"x\",\"fairlead.dev/end-recorded\"],\"annotations\":{\"fairlead.dev/node\":\"n7\"},"
+		"\"labels\":{\"fairlead.dev/instance\":\"00ff\",\"fairlead.dev/job\":\"12\",\"fairlead.dev/attempt\":\"34\",\"fairlead.dev/rank\":\"5\"}}}");
+	assert_string_equal(pod.instance, "00ff");
+	assert_int_equal(pod.job, 12);
+	assert_int_equal(pod.attempt, 34);
+	assert_int_equal(pod.rank, 5);
+	assert_string_equal(pod.meant_for, "n7");
+	assert_true(pod.deleting && pod.finalizer);
+	pod = pod_of(
+		"{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"fairlead.dev/attempt\":\"3x\"}}}");
+	assert_true(pod.attempt > UINT32_MAX); /* no number: nobody's */
+}
+
+static void a_node_is_read_with_what_matters_of_it(void **state)
+{
+	struct kube_node node;
+
+	(void)state;
+	node = node_of(
+		"{\"metadata\":{\"name\":\"n0\",\"labels\":{\"topology.kubernetes.io/zone\":\"a\",\"beta.kubernetes.io/os\":\"linux\","
+		"\"nvidia.com/gpu.product\":\"NVIDIA-H100-80GB-HBM3\",\"nvidia.com/gpu.memory\":\"81559\","
+		"\"nvidia.com/cuda.driver.major\":\"550\",\"nvidia.com/cuda.driver.minor\":\"54\"}},"
+		"\"spec\":{\"unschedulable\":true,\"taints\":[{\"key\":\"team\",\"value\":\"vision\",\"effect\":\"NoSchedule\"},"
+		"{\"key\":\"node.kubernetes.io/unschedulable\",\"effect\":\"NoSchedule\"},{\"key\":\"soft\",\"effect\":\"PreferNoSchedule\"}]},"
+		"\"status\":{\"allocatable\":{\"cpu\":\"63500m\",\"memory\":\"1048577Ki\",\"nvidia.com/gpu\":\"8\",\"pods\":\"110\"},"
+		"\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+	assert_int_equal(node.room.gpus, 8);
+	assert_int_equal(node.room.cpu_milli, 63500);
+	assert_int_equal(node.room.memory_mib, 1024); /* rounded down */
+	assert_int_equal(node.pods, 110);
+	assert_string_equal(node.product, "NVIDIA-H100-80GB-HBM3");
+	assert_int_equal(node.gpu_memory_mib, 81559);
+	assert_string_equal(node.driver, "550.54");
+	assert_string_equal(node.taints, "team=vision");
+	assert_non_null(strstr(node.labels, "topology.kubernetes.io/zone=a"));
+	assert_null(strstr(node.labels, "beta"));
+	assert_true(node.ready && node.cordoned);
+	assert_string_equal(node.problem, "");
+}
+
+static void a_taint_that_can_not_be_kept_closes_the_node(void **state)
+{
+	struct kube_node node;
+
+	(void)state;
+	node = node_of(
+		"{\"metadata\":{\"name\":\"n0\"},\"spec\":{\"taints\":[{\"key\":"
+		"\"example.org/a-key-that-is-much-longer-than-what-fits\",\"value\":\"and-a-value\",\"effect\":\"NoExecute\"}]}}");
+	assert_string_equal(node.taints, "");
+	assert_non_null(strstr(node.problem, "example.org"));
+}
+
+static void what_is_damaged_is_refused(void **state)
+{
+	static const char *const cases[] = {
+		"",
+		"[]",
+		"{}",
+		"{\"metadata\":{\"name\":\"p\"}}",
+		"{\"metadata\":{\"name\":1,\"uid\":\"u\"}}",
+		"{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"}",
+		"{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"},\"spec\":[]}"
+	};
+	struct kube_pod pod;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (pod_read(cases[i], strlen(cases[i]), &pod, NULL) >= 0)
+			fail_msg("\"%s\" was taken", cases[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_pod_takes_is_what_the_api_server_counts),
+		cmocka_unit_test(the_end_of_a_pod_is_that_of_its_main_container),
+		cmocka_unit_test(a_pod_of_ours_says_which_rank_it_is),
+		cmocka_unit_test(a_node_is_read_with_what_matters_of_it),
+		cmocka_unit_test(a_taint_that_can_not_be_kept_closes_the_node),
+		cmocka_unit_test(what_is_damaged_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/kubernetes/reading.h"
+
+#include <string.h>
+
+#include "engine/kubernetes/quantity.h"
+
+enum { AMOUNT_MAX = 64 };
+
+bool enter_object(struct json_reader *r)
+{
+	if (pull_peek(r) == PULL_NULL) {
+		pull_null(r);
+		return false;
+	}
+	pull_object(r);
+	return !r->problem;
+}
+
+bool enter_array(struct json_reader *r)
+{
+	if (pull_peek(r) == PULL_NULL) {
+		pull_null(r);
+		return false;
+	}
+	pull_array(r);
+	return !r->problem;
+}
+
+/* Behind the last whole character that fits. */
+static size_t whole_characters(const char *text, size_t size, size_t room)
+{
+	if (size < room)
+		return size;
+	for (size = room - 1; size && ((unsigned char)text[size] & 0xc0) == 0x80;)
+		size--;
+	return size;
+}
+
+void read_cut(struct json_reader *r, char *out, size_t room)
+{
+	struct json_slice slice = { 0 };
+	char text[4096];
+	size_t size;
+
+	out[0] = '\0';
+	if (pull_peek(r) == PULL_NULL) {
+		pull_null(r);
+		return;
+	}
+	pull_string(r, &slice);
+	if (r->problem)
+		return;
+	if (!slice.escaped) {
+		size = whole_characters(slice.data, slice.size, room);
+		memcpy(out, slice.data, size);
+		out[size] = '\0';
+		return;
+	}
+	if (slice.size >= sizeof(text))
+		return; /* long and escaped: a text for people, and we do without */
+	pull_copy(r, &slice, text, sizeof(text));
+	size = whole_characters(text, strlen(text), room);
+	memcpy(out, text, size);
+	out[size] = '\0';
+}
+
+static int64_t add(int64_t a, int64_t b)
+{
+	return b > INT64_MAX - a ? INT64_MAX : a + b;
+}
+
+static int64_t whole(int64_t amount, int64_t unit, bool down)
+{
+	return amount <= 0 ? 0 : down ? amount / unit : (amount - 1) / unit + 1;
+}
+
+void read_resources(struct json_reader *r, struct kube_use *use, int64_t *pods)
+{
+	struct json_slice key, text;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		char amount[AMOUNT_MAX] = "";
+		int64_t milli = 0;
+
+		if (pull_peek(r) == PULL_STRING) {
+			read_cut(r, amount, sizeof(amount));
+		} else {
+			const char *from = r->at;
+
+			pull_skip(r);
+			text = (struct json_slice){ from, (size_t)(r->at - from), false };
+			if (!r->problem && text.size < sizeof(amount))
+				memcpy(amount, text.data, text.size);
+		}
+		if (r->problem || quantity_parse(amount, &milli) < 0 || milli < 0)
+			continue;
+		if (pull_key_is(&key, KUBE_GPU))
+			use->gpus = add(use->gpus, whole(milli, 1000, pods));
+		else if (pull_key_is(&key, "cpu"))
+			use->cpu_milli = add(use->cpu_milli, milli);
+		else if (pull_key_is(&key, "memory"))
+			use->memory_mib =
+				add(use->memory_mib, whole(milli, INT64_C(1048576000), pods));
+		else if (pods && pull_key_is(&key, "pods"))
+			*pods = milli / 1000;
+	}
+}

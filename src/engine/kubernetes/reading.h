@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the readers of pods and nodes share. */
+#include "base/json.h"
+#include "engine/kubernetes/objects.h"
+
+/* A text, cut where it is longer; null reads as "". */
+void read_cut(struct json_reader *r, char *out, size_t room);
+/* A map of resources to amounts, added to `use`. What is wished (pods NULL) is rounded up to whole ones and MiB, what is there down. */
+void read_resources(struct json_reader *r, struct kube_use *use, int64_t *pods);
+/* Enters an object or array; false when null stands there instead. */
+bool enter_object(struct json_reader *r);
+bool enter_array(struct json_reader *r);

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/kubernetes/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "engine/kubernetes/client.h"
+
+enum { AGAIN_MS = 500, CONTINUE_MAX = 4096 };
+
+struct watch {
+	struct kube_client *client;
+	struct watch_options options;
+	char version[WATCH_VERSION_MAX]; /* of the list, then of the newest change */
+	int64_t listed_ms, followed_ms; /* boot clock */
+	int64_t pause_ms;
+	bool expired; /* the stream said that the version is too old */
+};
+
+static void list(struct watch *w, const char *go_on);
+static void follow(struct watch *w);
+
+static bool is_unreserved(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '_' || c == '.' || c == '~';
+}
+
+static void add_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (is_unreserved(*text))
+			buf_addc(out, *text);
+		else
+			buf_addf(out, "%%%02X", (unsigned char)*text);
+	}
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------- */
+
+struct list_head {
+	char version[WATCH_VERSION_MAX], go_on[CONTINUE_MAX];
+};
+
+static void read_list_head(struct json_reader *r, struct list_head *head)
+{
+	struct json_slice key, text;
+
+	pull_object(r);
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "resourceVersion")) {
+			pull_string(r, &text);
+			pull_copy(r, &text, head->version, sizeof(head->version));
+		} else if (pull_key_is(&key, "continue")) {
+			pull_string(r, &text);
+			pull_copy(r, &text, head->go_on, sizeof(head->go_on));
+		} else {
+			pull_skip(r);
+		}
+	}
+}
+
+/* Where the value begins that comes next; behind it after pull_skip. */
+static const char *value_at(struct json_reader *r)
+{
+	(void)pull_peek(r);
+	return r->at;
+}
+
+static void read_items(struct watch *w, struct json_reader *r)
+{
+	if (pull_peek(r) == PULL_NULL) {
+		pull_null(r);
+		return;
+	}
+	pull_array(r);
+	while (pull_element(r)) {
+		const char *from = value_at(r);
+
+		pull_skip(r);
+		if (!r->problem)
+			w->options.object(w->options.context, from, (size_t)(r->at - from), false);
+	}
+}
+
+static int read_page(struct watch *w, const char *text, size_t size, struct list_head *head,
+		     struct err *err)
+{
+	struct json_reader r;
+	struct json_slice key;
+
+	memset(head, 0, sizeof(*head));
+	pull_init(&r, text, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "metadata"))
+			read_list_head(&r, head);
+		else if (pull_key_is(&key, "items"))
+			read_items(w, &r);
+		else
+			pull_skip(&r);
+	}
+	return pull_finish(&r, err);
+}
+
+static void read_version(const char *text, size_t size, char out[WATCH_VERSION_MAX])
+{
+	struct list_head head = { 0 };
+	struct json_reader r;
+	struct json_slice key;
+
+	pull_init(&r, text, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "metadata"))
+			read_list_head(&r, &head);
+		else
+			pull_skip(&r);
+	}
+	if (!r.problem && head.version[0])
+		memcpy(out, head.version, sizeof(head.version));
+}
+
+/* --- list ------------------------------------------------------------------------------------------------------------ */
+
+static void list_later(void *context)
+{
+	list(context, NULL);
+}
+
+static void follow_later(void *context)
+{
+	follow(context);
+}
+
+static void pause_and(struct watch *w, void (*fn)(void *context))
+{
+	kube_later(w->client, w->pause_ms, fn, w);
+	w->pause_ms = w->pause_ms * 2 > KUBE_PAUSE_MAX_MS ? KUBE_PAUSE_MAX_MS : w->pause_ms * 2;
+}
+
+static void page_came(void *context, const struct kube_answer *answer)
+{
+	struct watch *w = context;
+	struct list_head *head;
+	struct err err = { 0 };
+	int rc;
+
+	if (answer->status == 0)
+		return; /* the end */
+	if (answer->status != 200) {
+		/* 410: a page's list is too old by now */
+		if (answer->status != 410)
+			log_line(LOG_WARN, "Kubernetes: list of %s: status %d: %.300s",
+				 w->options.path, answer->status, answer->body);
+		pause_and(w, list_later);
+		return;
+	}
+	head = calloc(1, sizeof(*head));
+	CHECK(head);
+	rc = read_page(w, answer->body, answer->size, head, &err);
+	if (rc == 0 && w->options.pause)
+		w->options.pause(w->options.context);
+	if (rc < 0) {
+		log_line(LOG_WARN, "Kubernetes: list of %s can't be read: %s", w->options.path,
+			 err.text);
+		pause_and(w, list_later);
+	} else if (head->go_on[0]) {
+		list(w, head->go_on);
+	} else {
+		memcpy(w->version, head->version, sizeof(w->version));
+		w->listed_ms = clock_boot_ms();
+		w->pause_ms = AGAIN_MS;
+		w->options.listed(w->options.context);
+		follow(w);
+	}
+	free(head);
+}
+
+static void list(struct watch *w, const char *go_on)
+{
+	AUTO_BUF path = BUF_INIT;
+
+	if (!go_on)
+		w->options.begin(w->options.context);
+	buf_addf(&path, "%s?limit=%d", w->options.path, WATCH_PAGE);
+	if (go_on) {
+		buf_adds(&path, "&continue=");
+		add_escaped(&path, go_on);
+	}
+	kube_call(w->client, &(struct kube_request){ .method = "GET",
+						     .path = buf_text(&path),
+						     .done = page_came,
+						     .context = w });
+}
+
+/* --- watch ------------------------------------------------------------------------------------------------------------- */
+
+static bool slice_is(const struct json_slice *slice, const char *text)
+{
+	return pull_key_is(slice, text);
+}
+
+static bool change_came(void *context, const char *line, size_t size)
+{
+	struct watch *w = context;
+	struct json_slice key, type = { 0 };
+	struct json_reader r;
+	const char *object = NULL;
+	size_t object_size = 0;
+
+	pull_init(&r, line, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "type")) {
+			pull_string(&r, &type);
+		} else if (pull_key_is(&key, "object")) {
+			object = value_at(&r);
+			pull_skip(&r);
+			object_size = (size_t)(r.at - object);
+		} else {
+			pull_skip(&r);
+		}
+	}
+	if (pull_finish(&r, NULL) < 0 || !object || !type.data) {
+		log_line(LOG_WARN, "Kubernetes: a change of %s can't be read; listing anew",
+			 w->options.path);
+		w->expired = true;
+		return false;
+	}
+	if (slice_is(&type, "ERROR")) {
+		w->expired = true;
+		return false;
+	}
+	if (!slice_is(&type, "BOOKMARK")) {
+		w->options.object(w->options.context, object, object_size,
+				  slice_is(&type, "DELETED"));
+		if (w->options.pause)
+			w->options.pause(w->options.context);
+	}
+	read_version(object, object_size, w->version);
+	w->pause_ms = AGAIN_MS;
+	return true;
+}
+
+static void stream_ended(void *context, const struct kube_answer *answer)
+{
+	struct watch *w = context;
+
+	if (answer->status == 0 && strcmp(answer->problem, "the engine was closed") == 0)
+		return;
+	if (w->expired || answer->status == 410 || answer->status == 400 ||
+	    clock_boot_ms() - w->listed_ms > WATCH_LIST_MS) {
+		w->expired = false;
+		pause_and(w, list_later);
+	} else if (answer->status == 200 && clock_boot_ms() - w->followed_ms > AGAIN_MS) {
+		follow(w);
+	} else {
+		pause_and(w, follow_later);
+	}
+}
+
+static void follow(struct watch *w)
+{
+	AUTO_BUF path = BUF_INIT;
+
+	w->followed_ms = clock_boot_ms();
+	buf_addf(&path, "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=",
+		 w->options.path, WATCH_S);
+	add_escaped(&path, w->version);
+	kube_call(w->client, &(struct kube_request){ .method = "GET",
+						     .path = buf_text(&path),
+						     .once = true,
+						     .done = stream_ended,
+						     .line = change_came,
+						     .context = w });
+}
+
+struct watch *watch_create(struct kube_client *client, const struct watch_options *options)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+
+	CHECK(w);
+	w->client = client;
+	w->options = *options;
+	w->pause_ms = AGAIN_MS;
+	list(w, NULL);
+	return w;
+}
+
+void watch_destroy(struct watch *watch)
+{
+	free(watch);
+}
