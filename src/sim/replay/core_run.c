@@ -8,6 +8,7 @@
 #include "base/digest.h"
 #include "core/placement/traits.h"
 #include "sim/play.h"
+#include "sim/replay/foretold.h"
 #include "sim/runner.h"
 
 enum { REQUEST_CAP = 64 << 20, SETUP_CAP = 256 << 20, PROGRESS_EVERY = 256 };
@@ -31,6 +32,9 @@ struct core_run {
 	struct arena request;
 	uint32_t running, waiting, ended;
 	int64_t used, wanted;
+	uint32_t foretell, waited; /* jobs that did not start at once */
+	int64_t *started_ms; /* of all starts, rising */
+	uint32_t started, day; /* those from `day` on are of the last 24 h */
 };
 
 /* --- how long it runs ---------------------------------------------------------------------------------------- */
@@ -86,8 +90,10 @@ static void placed(void *context, const struct facts *facts, uint32_t id, int64_
 	job->run_ms = now->run_ms;
 	job->resumed = job->done_ms > 0;
 	out->evictions = job->starts++;
-	if (out->start_ms < 0)
+	if (out->start_ms < 0) {
 		out->start_ms = at_ms - WORLD_EPOCH_MS;
+		r->started_ms[r->started++] = at_ms;
+	}
 	job->share = attempt_share(facts, attempt_get(facts, now->attempt));
 	r->used += job->share;
 	r->running++;
@@ -231,9 +237,23 @@ static int facts_make(const struct scenario *cluster, struct facts *ret, struct 
 	return rc;
 }
 
+/* Of those that came last: from job `first` on. */
+static void ask(struct core_run *r, uint32_t first)
+{
+	const int64_t day_ms = r->play.now_ms - INT64_C(24) * 3600 * 1000;
+
+	while (r->day < r->started && r->started_ms[r->day] < day_ms)
+		r->day++;
+	for (uint32_t id = first; r->foretell && id <= r->play.facts.jobs.count; id++)
+		if (!r->jobs[id].starts && ++r->waited % r->foretell == 0)
+			foretold_ask(r->outcome, &r->play, r->jobs[id].index, id, r->waiting - 1,
+				     r->started - r->day);
+}
+
 static void step(struct core_run *r, uint32_t *arrived)
 {
 	const struct workload *w = r->workload;
+	const uint32_t first = r->play.facts.jobs.count + 1;
 	const int64_t next_ms = play_next_ms(&r->play);
 	int64_t at_ms =
 		*arrived < w->count ? w->jobs[*arrived].submit_ms + WORLD_EPOCH_MS : PLAY_NEVER;
@@ -244,6 +264,7 @@ static void step(struct core_run *r, uint32_t *arrived)
 	while (*arrived < w->count && w->jobs[*arrived].submit_ms + WORLD_EPOCH_MS <= at_ms)
 		arrive(r, (*arrived)++);
 	(void)play_settle(&r->play);
+	ask(r, first);
 	outcome_note(r->outcome, &(struct moment){ .at_ms = at_ms - WORLD_EPOCH_MS,
 						   .used = r->used,
 						   .wanted = r->wanted,
@@ -252,9 +273,10 @@ static void step(struct core_run *r, uint32_t *arrived)
 }
 
 int core_run(const char *name, const struct scenario *cluster, const struct workload *w,
-	     core_run_progress progress, void *context, struct outcome *ret, struct err *err)
+	     uint32_t foretell, core_run_progress progress, void *context, struct outcome *ret,
+	     struct err *err)
 {
-	struct core_run r = { .workload = w, .outcome = ret };
+	struct core_run r = { .workload = w, .outcome = ret, .foretell = foretell };
 	struct facts facts;
 	uint32_t arrived = 0, steps = 0;
 	int rc = facts_make(cluster, &facts, err);
@@ -265,7 +287,8 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 	for (uint32_t i = 0; i < cluster->node_count; i++)
 		ret->capacity += (int64_t)cluster->nodes[i].gpus * GPU_SHARE;
 	r.jobs = calloc((size_t)w->count + 1, sizeof *r.jobs);
-	CHECK(r.jobs);
+	r.started_ms = calloc((size_t)w->count + 1, sizeof *r.started_ms);
+	CHECK(r.jobs && r.started_ms);
 	arena_init(&r.request, REQUEST_CAP);
 	r.play.context = &r;
 	r.play.rest_ms = rest_ms;
@@ -284,5 +307,6 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 	facts_deinit(&facts);
 	arena_deinit(&r.request);
 	free(r.jobs);
+	free(r.started_ms);
 	return 0;
 }

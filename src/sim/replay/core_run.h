@@ -13,7 +13,8 @@
 /* Called now and then with how many of the jobs have ended. */
 typedef void (*core_run_progress)(void *context, uint32_t ended, uint32_t all);
 
-/* Negative: the cluster, a queue or the policy can't be so; the place is in err. */
+/* foretell: each so many-th job that waits is asked about (foretold.h); 0 = none.
+ * Negative: the cluster, a queue or the policy can't be so; the place is in err. */
 int core_run(const char *name, const struct scenario *cluster, const struct workload *workload,
-	     core_run_progress progress, void *context, struct outcome *ret, struct err *err)
-	MUST_CHECK;
+	     uint32_t foretell, core_run_progress progress, void *context, struct outcome *ret,
+	     struct err *err) MUST_CHECK;

@@ -18,6 +18,7 @@ void outcome_deinit(struct outcome *o)
 {
 	free(o->jobs);
 	free(o->moments);
+	free(o->foretold);
 	*o = (struct outcome){ 0 };
 }
 

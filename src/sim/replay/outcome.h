@@ -22,6 +22,13 @@ struct moment {
 	uint32_t running, waiting; /* jobs */
 };
 
+/* What was said when it was submitted; waits. */
+struct foretold {
+	uint32_t job; /* in the workload */
+	int64_t even_ms, safe_ms; /* at even odds; in 9 of 10 cases */
+	int64_t plain_ms; /* jobs before it over starts in a day */
+};
+
 struct outcome {
 	const char *policy;
 	const struct workload *workload;
@@ -30,6 +37,8 @@ struct outcome {
 	uint32_t moment_count, moment_room;
 	int64_t capacity; /* shares */
 	uint64_t turns; /* how often the policy was asked */
+	struct foretold *foretold; /* of those that were asked about; foretold.h */
+	uint32_t foretold_count;
 };
 
 void outcome_init(struct outcome *outcome, const char *policy, const struct workload *workload);

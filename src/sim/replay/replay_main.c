@@ -32,6 +32,7 @@ static const char help[] =
 	"      --policy fairlead    queues and policy as the cluster file has them\n"
 	"      --policy FILE    queues and policy in place of the cluster file's; may be given several times\n"
 	"      --policy plain:NAME  a plain policy for reference: %s\n"
+	"      --foretell N     asks of each N-th job that waits when it will start, and says how true that was\n"
 	"      --seed N         for the policies that throw dice; default 1\n"
 	"      --report DIR     replay.html, a page with plots, and replay.json: all figures, the course, every job\n"
 	"  -o, --output FORM    table (default) or json\n"
@@ -42,7 +43,7 @@ static const char help[] =
 struct options {
 	const char *cluster, *workload, *report, *policies[POLICIES_MAX];
 	uint32_t policy_count;
-	int64_t seed;
+	int64_t seed, foretell;
 	bool json, help;
 };
 
@@ -54,6 +55,7 @@ static int option_take(struct options *o, int c, struct err *err)
 	case 'r': o->report = optarg; return 0;
 	case 'h': o->help = true; return 0;
 	case 's': return parse_int(optarg, 0, INT64_MAX, &o->seed, err);
+	case 'f': return parse_int(optarg, 1, 1000000, &o->foretell, err);
 	case 'o':
 		o->json = strcmp(optarg, "json") == 0;
 		return o->json || strcmp(optarg, "table") == 0
@@ -77,6 +79,7 @@ static int options_read(int argc, char **argv, struct options *o, struct err *er
 		{ "workload", required_argument, NULL, 'w' },
 		{ "policy", required_argument, NULL, 'p' },
 		{ "seed", required_argument, NULL, 's' },
+		{ "foretell", required_argument, NULL, 'f' },
 		{ "report", required_argument, NULL, 'r' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "help", no_argument, NULL, 'h' },
@@ -126,7 +129,7 @@ static int policy_run(const struct options *o, const char *policy, const struct 
 	}
 	if (!own && scenario_rules_file_read(policy, arena, &ruled, err) < 0)
 		return -1;
-	rc = core_run(policy, &ruled, workload, watched ? progress : NULL,
+	rc = core_run(policy, &ruled, workload, (uint32_t)o->foretell, watched ? progress : NULL,
 		      (void *)(uintptr_t)policy, ret, err);
 	if (watched)
 		fprintf(stderr, "\r\033[K");

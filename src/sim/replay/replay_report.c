@@ -7,6 +7,7 @@
 #include "core/model/facts.h"
 #include "sim/replay/by_queue.h"
 #include "sim/replay/course.h"
+#include "sim/replay/foretold.h"
 
 /* --- for people ------------------------------------------------------------------------------------------------ */
 
@@ -38,6 +39,19 @@ static void ratio_row(FILE *out, const char *what, const struct spread *s)
 		s->p99);
 }
 
+static void foretold_table(FILE *out, const struct outcome *o)
+{
+	struct foretold_figures f;
+
+	if (!o->foretold_count)
+		return;
+	foretold_figures_make(o, &f);
+	fprintf(out,
+		"  starts foretold: %u jobs, %.1f %% began before P90, %.1f %% before P50; (P90 - P50) / wait %.2f; pinball loss %.0f s, "
+		"by position over service rate %.0f s\n",
+		f.started, f.by_safe * 100, f.by_even * 100, f.width, f.loss_s, f.plain_loss_s);
+}
+
 static void result_table(FILE *out, const struct replay_result *result)
 {
 	const struct figures *f = &result->figures;
@@ -60,6 +74,7 @@ static void result_table(FILE *out, const struct replay_result *result)
 		f->utilisation * 100, f->utilisation_whole * 100,
 		replay_seconds_text(f->makespan_s, text), f->evictions, f->lost_gpu_h,
 		f->used_gpu_h);
+	foretold_table(out, &result->outcome);
 	if (f->unallocated_full >= 0)
 		fprintf(out,
 			"  %.2f %% of the GPUs open when as many had been wanted as there are\n",
@@ -178,6 +193,20 @@ static void course_json(struct buf *out, const struct outcome *o)
 	course_deinit(&c);
 }
 
+static void foretold_json(struct buf *out, const struct outcome *o)
+{
+	struct foretold_figures f;
+
+	if (!o->foretold_count)
+		return;
+	foretold_figures_make(o, &f);
+	buf_addf(
+		out,
+		",\"foretold\":{\"asked\":%u,\"started\":%u,\"before_p50\":%.10g,\"before_p90\":%.10g,"
+		"\"width\":%.10g,\"pinball_s\":%.10g,\"pinball_plain_s\":%.10g}",
+		f.asked, f.started, f.by_even, f.by_safe, f.width, f.loss_s, f.plain_loss_s);
+}
+
 static void job_json(struct buf *out, const struct workload_job *from,
 		     const struct outcome_job *job)
 {
@@ -205,6 +234,7 @@ void replay_json(struct buf *out, const char *cluster, const struct replay_resul
 		buf_add_json(out, o->policy, strlen(o->policy));
 		buf_adds(out, ",\"figures\":");
 		figures_json(out, &results[i].figures);
+		foretold_json(out, o);
 		buf_adds(out, ",\"queues\":[");
 		queues_json(out, o);
 		buf_adds(out, "],\"course\":");

@@ -7,6 +7,7 @@
 #include "base/testing.h"
 #include "core/model/facts.h"
 #include "sim/replay/core_run.h"
+#include "sim/replay/foretold.h"
 #include "sim/replay/figures.h"
 #include "sim/replay/plain.h"
 #include "sim/replay/replay_report.h"
@@ -53,7 +54,7 @@ static void core(struct example *x)
 	struct err err = { 0 };
 
 	outcome_deinit(&x->outcome);
-	if (core_run("fairlead", &x->site, &x->workload, NULL, NULL, &x->outcome, &err) < 0)
+	if (core_run("fairlead", &x->site, &x->workload, 0, NULL, NULL, &x->outcome, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -259,6 +260,40 @@ static void near(double is, double wanted)
 		fail_msg("%.9g is not %.9g", is, wanted);
 }
 
+static void starts_are_foretold_and_held_against_what_came(void **state)
+{
+	struct outcome_job jobs[2] = { { .start_ms = 1200000 }, { .start_ms = -1 } };
+	struct workload_job from[2] = { { .submit_ms = 0 }, { .submit_ms = 5 } };
+	const struct workload workload = { .jobs = from, .count = 2 };
+	struct foretold said[2] = { { 0, 600000, 1800000, 1200000 }, { 1, 1, 1, 1 } };
+	struct outcome o = {
+		.workload = &workload, .jobs = jobs, .foretold = said, .foretold_count = 2
+	};
+	struct foretold_figures f;
+	struct example x;
+	struct err err = { 0 };
+
+	(void)state;
+	foretold_figures_make(&o, &f); /* as in foretold.h; the other one never started */
+	assert_true(f.asked == 2 && f.started == 1);
+	near(f.by_even, 0);
+	near(f.by_safe, 1);
+	near(f.width, 1);
+	near(f.loss_s, 360);
+	near(f.plain_loss_s, 0);
+	site_read(&x, ONE_NODE);
+	jobs_read(&x, "job,submit_s,run_s,gpus,limit_s\na,0,100,4,100\nb,1,50,4,50\nc,2,50,4,50\n");
+	if (core_run("fairlead", &x.site, &x.workload, 2, NULL, NULL, &x.outcome, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(x.outcome.foretold_count, 1); /* b and c wait; each second one is asked */
+	assert_int_equal(x.outcome.foretold[0].job, 2);
+	assert_true(x.outcome.foretold[0].even_ms > 0 &&
+		    x.outcome.foretold[0].even_ms <= x.outcome.foretold[0].safe_ms &&
+		    x.outcome.foretold[0].safe_ms <= 148000);
+	ran(&x, 2, 150, 200); /* asking changes nothing */
+	done(&x);
+}
+
 static void figures_by_hand(void **state)
 {
 	struct example x;
@@ -316,6 +351,7 @@ int main(void)
 		cmocka_unit_test(a_slower_model_takes_longer),
 		cmocka_unit_test(what_saves_regularly_loses_what_came_after),
 		cmocka_unit_test(what_never_runs_is_counted_apart),
+		cmocka_unit_test(starts_are_foretold_and_held_against_what_came),
 		cmocka_unit_test(figures_by_hand),
 		cmocka_unit_test(a_replay_is_the_same_to_the_bit),
 	};

@@ -165,10 +165,10 @@ int whatif_run(struct recorded *recorded, const struct whatif_changes *changes, 
 	if (rc < 0)
 		return rc;
 	recorded_outcome(recorded, &ret->workload, &ret->results[WHATIF_HAPPENED].outcome);
-	rc = core_run("played again", &ret->as_is, &ret->workload, NULL, NULL,
+	rc = core_run("played again", &ret->as_is, &ret->workload, 0, NULL, NULL,
 		      &ret->results[WHATIF_AGAIN].outcome, err);
 	if (rc == 0)
-		rc = core_run("what if", &ret->changed, &ret->workload, NULL, NULL,
+		rc = core_run("what if", &ret->changed, &ret->workload, 0, NULL, NULL,
 			      &ret->results[WHATIF_CHANGED].outcome, err);
 	for (uint32_t i = 0; i < WHATIF_COLUMNS && rc == 0; i++)
 		figures_make(&ret->results[i].outcome, &ret->results[i].figures);
