@@ -2,7 +2,7 @@
 /*
  * When moves are looked for, and how a plan is carried out. README.md has the rules.
  *
- * A look costs up to some milliseconds, so there is one every ten seconds at most, and none while nothing has happened since the last
+ * A look costs a microsecond for each job that may be moved, so there is one every ten seconds at most, and none while nothing has happened since the last
  * (facts.moves.stale); time alone makes one worth while when a job that is left alone for a time may be moved again, or the hour in
  * which moves are counted is over (again_ms). At most one plan comes of a look.
  */
