@@ -274,7 +274,7 @@ static void rebuild(struct daemon *d)
 {
 	struct err err = { 0 };
 	d->rebuild_ms = clock_boot_ms();
-	if (is_taken_over(d)) {
+	if (d->leaves || is_taken_over(d)) {
 		leave(d);
 		return;
 	}
@@ -282,6 +282,8 @@ static void rebuild(struct daemon *d)
 		log_line(LOG_ERROR, "a commit failed; state is being read back from the journal");
 	forget_state(d);
 	if (read_back(d, &err) < 0) {
+		if (err.code == ERR_CONFLICT && d->epoch)
+			leave(d);
 		if (!d->unreadable)
 			log_line(
 				LOG_ERROR,

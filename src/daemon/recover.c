@@ -208,7 +208,14 @@ static int open_journal(struct daemon *d, bool create, struct err *err)
 	struct journal_options options = d->store;
 	options.folder = d->folder;
 	options.create = create;
-	return journal_open(&options, &d->journal, err);
+	options.epoch = d->epoch; /* 0 at the start: then whoever wrote before goes */
+	int result = journal_open(&options, &d->journal, err);
+	if (result == 0) {
+		struct journal_state state;
+		journal_state(d->journal, &state);
+		d->epoch = state.epoch;
+	}
+	return result;
 }
 
 int recover(struct daemon *d, bool create, struct err *err)

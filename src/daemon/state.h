@@ -162,6 +162,7 @@ struct daemon {
 	uint64_t rebuilt_seq; /* up to here; nothing beyond it durable means that it was in vain */
 	bool again; /* the last turn stopped deciding early */
 	uint64_t batches_sent;
+	int64_t epoch; /* of the journal, where it is in a database */
 	bool leaves; /* another daemon has the journal: this one is on its way out */
 	bool unreadable; /* the journal could not be read back; said once */
 

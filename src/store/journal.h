@@ -71,6 +71,8 @@ struct journal_options {
 	/* Keep the records in this PostgreSQL database (postgresql://..., or words as libpq takes them); remembered in the folder.
 	 * NULL: where the folder keeps them, which is in files until one says otherwise. */
 	const char *address;
+	/* Of a writer that opens a database again (journal_state): ERR_CONFLICT when another one came meanwhile. 0: whoever wrote. */
+	int64_t epoch;
 	bool create; /* make an empty one when the folder has none; else a missing one is an error */
 	bool read_only; /* no lock, nothing is written; sees what the writer has committed */
 	bool inline_checkpoint; /* no thread: append itself checkpoints when it is due (tests) */
@@ -85,6 +87,7 @@ struct journal_state {
 	struct digest last_hash;
 	int64_t last_time_ms;
 	uint64_t set_aside; /* records quarantined or missing, found when opening */
+	int64_t epoch; /* of the writer, in a database */
 	uint32_t segments; /* 0: the records are in a database */
 	bool failed;
 	bool taken_over; /* by another daemon, on the same database: opening it again would take it back */

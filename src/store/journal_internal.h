@@ -134,8 +134,8 @@ void worker_hand_over(struct journal *journal, struct segment *sealed);
 /* Does the folder say so, or is it asked for? *ret_address is malloc'd; NULL: no. */
 int remote_address(struct journal *journal, const struct journal_options *options,
 		   char **ret_address, struct err *err) MUST_CHECK;
-int remote_open(struct journal *journal, const char *address, bool create, struct err *err)
-	MUST_CHECK;
+int remote_open(struct journal *journal, const struct journal_options *options, const char *address,
+		struct err *err) MUST_CHECK;
 int remote_append(struct journal *journal, struct record *records, size_t count,
 		  const struct blob *blobs, size_t blob_count, struct err *err) MUST_CHECK;
 int remote_read(struct reading *reading, struct err *err) MUST_CHECK;

@@ -381,7 +381,7 @@ static int open_all(struct journal *journal, const struct journal_options *optio
 	if (result == 0)
 		result = remote_address(journal, options, &address, err);
 	if (result == 0 && address)
-		result = remote_open(journal, address, create, err);
+		result = remote_open(journal, options, address, err);
 	else if (result == 0)
 		result = journal->read_only ? open_reader(journal, err)
 					    : open_writer(journal, create, err);

@@ -144,7 +144,7 @@ static int is_the_same(struct journal *journal, const char *address, struct err 
 
 	if (rc < 0 || !id)
 		return rc;
-	rc = postgres_open(address, POSTGRES_READ, &postgres, &head, err);
+	rc = postgres_open(address, POSTGRES_READ, 0, &postgres, &head, err);
 	if (rc == 0) {
 		id_text(head.id, is);
 		if (strcmp(id, is) != 0)
@@ -190,16 +190,17 @@ static int end_check(struct journal *journal, struct err *err)
 	return 0;
 }
 
-int remote_open(struct journal *journal, const char *address, bool create, struct err *err)
+int remote_open(struct journal *journal, const struct journal_options *options, const char *address,
+		struct err *err)
 {
 	const enum postgres_mode mode = journal->read_only ? POSTGRES_READ
-					: create           ? POSTGRES_CREATE
+					: options->create  ? POSTGRES_CREATE
 							   : POSTGRES_WRITE;
 	struct postgres_head *head = &journal->head_row;
 	int rc = is_the_same(journal, address, err);
 
 	if (rc == 0)
-		rc = postgres_open(address, mode, &journal->postgres, head, err);
+		rc = postgres_open(address, mode, options->epoch, &journal->postgres, head, err);
 	if (rc == 0 && !journal->read_only)
 		rc = store_write(journal, address, err);
 	if (rc == 0)
@@ -207,6 +208,7 @@ int remote_open(struct journal *journal, const char *address, bool create, struc
 	if (rc < 0)
 		return rc;
 	journal->inline_checkpoint = true; /* there is no log to copy */
+	journal->state.epoch = head->epoch;
 	journal->state.last_seq = head->last_seq;
 	journal->state.last_hash = head->last_hash;
 	journal->state.last_time_ms = head->last_time_ms;

@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -114,6 +115,38 @@ def test_the_daemon_is_killed_and_goes_on():
         load.acknowledged["sleep"] = runs
         each_once(d, load)
         assert d.state(runs) == "running"
+
+
+def test_a_server_that_is_away_for_longer_is_waited_for():
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        first = d.submit("true")
+        d.wait(first)
+        s.kill()
+        refused = d.run("run", "-d", "--", "true", check=False, timeout=150)  # the commit is tried for a minute
+        assert refused.code != 0 and "a commit failed" in d.log() and d.alive()
+        s.start()
+        load = Load(d.data, 2)
+        harness.wait_until("jobs are taken again", lambda: len(load.acknowledged) > 20)
+        load.end()
+        load.acknowledged["true"] = first
+        each_once(d, load)
+
+
+def test_a_daemon_that_slept_through_a_take_over_writes_nothing(tmp_path):
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        d.wait(d.submit("true"))
+        shutil.copytree(os.path.join(d.data, "keys"), tmp_path / "other" / "keys")
+        d.process.send_signal(signal.SIGSTOP)
+        with harness.Daemon(store=s.address, data=str(tmp_path / "other")) as other:
+            other.wait(other.submit("true"))
+            d.process.send_signal(signal.SIGCONT)
+            assert d.run("run", "-d", "--", "true", check=False).code != 0
+            d.process.wait(timeout=harness.PATIENCE_S)
+            assert "taken over" in d.log()
+            assert [j["id"] for j in harness.Client(other.data).jobs()] == [1, 2]
+            assert int(s.ask("SELECT epoch FROM fairlead.head")) == 2
+            assert "Every record is as it was written." in other.run("journal", "verify").out
+        d.process = None
 
 
 def test_of_two_daemons_the_older_one_stops(tmp_path):

@@ -89,6 +89,13 @@ static int must_be_on(struct postgres *p, const char *name, struct err *err)
 		p->name, name);
 }
 
+/* What it only remarks nobody asked for; what goes wrong comes with a result. */
+static void say_nothing(void *context, const char *message)
+{
+	(void)context;
+	(void)message;
+}
+
 static int settings_make(struct postgres *p, struct err *err)
 {
 	/* A server or role may have been told to answer before it has written. */
@@ -125,6 +132,7 @@ int postgres_connect(struct postgres *p, struct err *err)
 		return 0;
 	p->connection = PQconnectdbParams(names, values, 1);
 	CHECK(p->connection);
+	PQsetNoticeProcessor(p->connection, say_nothing, NULL);
 	host = PQhost(p->connection);
 	snprintf(p->name, sizeof p->name, "database \"%.80s\" at %.100s",
 		 PQdb(p->connection) ? PQdb(p->connection) : "",

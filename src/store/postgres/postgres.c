@@ -79,22 +79,17 @@ static int head_of(struct postgres *p, const PGresult *result, struct postgres_h
 	return 0;
 }
 
-static int head_ask(struct postgres *p, const char *text, struct postgres_head *ret,
-		    struct err *err)
+int postgres_head(struct postgres *p, struct postgres_head *ret, struct err *err)
 {
 	PGresult *result;
-	int rc = postgres_ask(p, text, 0, NULL, NULL, &result, err);
+	int rc = postgres_ask(p, "SELECT " HEAD_COLUMNS " FROM fairlead.head", 0, NULL, NULL,
+			      &result, err);
 
 	if (rc < 0)
 		return rc;
 	rc = head_of(p, result, ret, err);
 	PQclear(result);
 	return rc;
-}
-
-int postgres_head(struct postgres *p, struct postgres_head *ret, struct err *err)
-{
-	return head_ask(p, "SELECT " HEAD_COLUMNS " FROM fairlead.head", ret, err);
 }
 
 /* --- opening ------------------------------------------------------------------------------------------------------- */
@@ -112,7 +107,31 @@ static int is_there(struct postgres *p, bool *ret, struct err *err)
 	return 0;
 }
 
-static int open_all(struct postgres *p, struct postgres_head *ret, struct err *err)
+/* Behind this nobody who wrote before can write. */
+static int take_over(struct postgres *p, int64_t after, struct postgres_head *ret, struct err *err)
+{
+	static const char text[] =
+		"UPDATE fairlead.head SET epoch = epoch + 1 WHERE $1::bigint IN (0, epoch) RETURNING " HEAD_COLUMNS;
+	struct parameters with = { 0 };
+	PGresult *result;
+	int rc;
+
+	parameter_number(&with, after);
+	rc = postgres_ask(p, text, with.count, with.values, with.sizes, &result, err);
+	if (rc < 0)
+		return rc;
+	if (after && PQntuples(result) == 0)
+		rc = err_set(
+			err, ERR_CONFLICT,
+			"%s: another daemon has taken over its journal: this one writes nothing more",
+			p->name);
+	else
+		rc = head_of(p, result, ret, err);
+	PQclear(result);
+	return rc;
+}
+
+static int open_all(struct postgres *p, int64_t after, struct postgres_head *ret, struct err *err)
 {
 	bool there = false;
 	int rc = postgres_connect(p, err);
@@ -125,16 +144,12 @@ static int open_all(struct postgres *p, struct postgres_head *ret, struct err *e
 		rc = tables_make(p, err);
 	if (rc < 0)
 		return rc;
-	return p->mode == POSTGRES_READ
-		       ? postgres_head(p, ret, err)
-		       : head_ask(
-				 p,
-				 "UPDATE fairlead.head SET epoch = epoch + 1 RETURNING " HEAD_COLUMNS,
-				 ret, err);
+	return p->mode == POSTGRES_READ ? postgres_head(p, ret, err)
+					: take_over(p, after, ret, err);
 }
 
-int postgres_open(const char *address, enum postgres_mode mode, struct postgres **ret,
-		  struct postgres_head *ret_head, struct err *err)
+int postgres_open(const char *address, enum postgres_mode mode, int64_t after,
+		  struct postgres **ret, struct postgres_head *ret_head, struct err *err)
 {
 	struct postgres *p = calloc(1, sizeof *p);
 	int rc;
@@ -143,7 +158,7 @@ int postgres_open(const char *address, enum postgres_mode mode, struct postgres 
 	p->mode = mode;
 	p->address = strdup(address);
 	CHECK(p->address);
-	rc = open_all(p, ret_head, err);
+	rc = open_all(p, after, ret_head, err);
 	if (rc < 0) {
 		postgres_close(p);
 		return rc;

@@ -37,10 +37,12 @@ enum postgres_mode { POSTGRES_READ, POSTGRES_WRITE, POSTGRES_CREATE };
 
 /*
  * `address`: postgresql://..., or words as libpq takes them. POSTGRES_WRITE takes over from whoever wrote before. POSTGRES_CREATE makes
- * the tables where there are none. ERR_NOT_FOUND: there is no journal. ERR_UNAVAILABLE: the server does not answer.
+ * the tables where there are none. `after`: the epoch of a writer that opens again; ERR_CONFLICT when another one came meanwhile. 0: whoever wrote.
+ * ERR_NOT_FOUND: there is no journal. ERR_UNAVAILABLE: the server does not answer.
  */
-int postgres_open(const char *address, enum postgres_mode mode, struct postgres **ret,
-		  struct postgres_head *ret_head, struct err *err) MUST_CHECK;
+int postgres_open(const char *address, enum postgres_mode mode, int64_t after,
+		  struct postgres **ret, struct postgres_head *ret_head, struct err *err)
+	MUST_CHECK;
 void postgres_close(struct postgres *postgres); /* NULL is fine */
 /* Database and server, for messages. */
 const char *postgres_name(const struct postgres *postgres);
