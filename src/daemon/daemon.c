@@ -281,6 +281,7 @@ void daemon_init(struct daemon *d, const char *folder)
 	pthread_mutex_init(&d->problem_lock, NULL);
 	pthread_mutex_init(&d->reader_lock, NULL);
 	pthread_mutex_init(&d->history_lock, NULL);
+	pthread_mutex_init(&d->engine_swap, NULL);
 }
 
 static void greet_nodes(const struct daemon *d, const struct nodes_found *found)

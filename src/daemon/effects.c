@@ -498,12 +498,22 @@ static void adopt(struct daemon *d, const struct facts *facts)
 
 /* Facts that came while the journal could not be written are lost, and an engine tells each only once: a new one
  * tells all of them, as after a restart of the daemon. Running work does not notice. */
+static int engine_open_again(struct daemon *d, struct err *err)
+{
+	pthread_mutex_lock(&d->engine_swap);
+	int result = effects_open_engine(d, err);
+	pthread_mutex_unlock(&d->engine_swap);
+	return result;
+}
+
 static void engine_anew(struct daemon *d)
 {
 	struct err err = { 0 };
+	pthread_mutex_lock(&d->engine_swap);
 	d->engine_ops->close(d->engine);
 	d->engine = NULL;
-	for (bool said = false; effects_open_engine(d, &err) < 0; said = true) {
+	pthread_mutex_unlock(&d->engine_swap);
+	for (bool said = false; engine_open_again(d, &err) < 0; said = true) {
 		if (!said)
 			log_line(
 				LOG_ERROR,

@@ -131,10 +131,14 @@ static void part_judge(struct gpu_watch *w, const struct part *part)
 		log_line(LOG_WARN, "job %u, rank %u is stopped: %s", part->job, part->rank, text);
 }
 
+/* The engine stays the same meanwhile; after a failed commit another one takes its place. */
 static void parts_look(struct gpu_watch *w)
 {
 	uint32_t seen = 0;
 
+	pthread_mutex_lock(&w->d->engine_swap);
+	if (!w->d->engine)
+		w->count = 0;
 	for (uint32_t p = 0; p < w->count; p++) {
 		if (seen >> w->parts[p].gpu & 1)
 			continue;
@@ -143,6 +147,9 @@ static void parts_look(struct gpu_watch *w)
 	}
 	for (uint32_t p = 0; p < w->count; p++)
 		part_judge(w, &w->parts[p]);
+	if (!w->d->engine)
+		w->parts_seq = 0;
+	pthread_mutex_unlock(&w->d->engine_swap);
 }
 
 /* --- the driver -------------------------------------------------------------------------------------------------- */

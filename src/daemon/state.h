@@ -205,6 +205,8 @@ struct daemon {
 	struct history *history_reader;
 
 	struct engine *engine; /* engine thread, once that runs */
+	pthread_mutex_t
+		engine_swap; /* held while `engine` is replaced, and by others than its thread while they ask it */
 	const struct engine_ops *engine_ops;
 	char shepherd[4096];
 	struct resume *resume;
