@@ -113,6 +113,26 @@ def test_what_pods_can_not_do_is_refused_by_name():
             assert refused.code == 2 and text in refused.err, refused
 
 
+def test_a_node_that_is_not_ready_makes_its_jobs_unreachable_and_starts_nothing_anew():
+    with cluster(nodes=2) as (b, s):
+        job = s.submit("-g", "8", "--", "sleep")
+        s.wait_for(job, "running")
+        node = s.pods()[s.pod(job, 0)]["spec"]["nodeName"]
+
+        def ready(status):
+            code, answer = b.call("PATCH", "/api/v1/nodes/%s/status" % node, {"status": {"conditions": [
+                {"type": "Ready", "status": status, "reason": "Test", "message": ""}]}}, "application/strategic-merge-patch+json")
+            assert code == 200, answer
+        dict(b.running)["kwok"].send_signal(signal.SIGSTOP)  # it would say at once that the node is ready
+        ready("Unknown")
+        s.wait_for(job, "unreachable")
+        s.wait_for_nodes(1)
+        assert len(s.pods()) == 1
+        ready("True")
+        s.wait_for(job, "running")
+        assert s.attempt(job) == 1
+
+
 def test_what_was_asked_while_the_api_server_did_not_answer_is_done_later():
     with cluster(nodes=1) as (b, s):
         server = dict(b.running)["kube-apiserver"]
