@@ -99,6 +99,13 @@ void numa_rollback(struct space *space, uint32_t entries)
 	}
 }
 
+bool numa_is_short(const struct space *space, uint32_t rank, uint32_t gpus)
+{
+	uint32_t i = space->numa && gpus ? room_of(space, rank, gpus) : NUMA_MAX;
+
+	return i < NUMA_MAX && rooms_of(space, rank)[i].cpu_free < 0;
+}
+
 bool numa_has_room(const struct space *space, uint32_t rank, uint32_t gpus,
 		   const struct shape *shape)
 {

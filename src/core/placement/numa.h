@@ -15,6 +15,8 @@ void numa_build(struct space *space, const struct facts *facts);
 uint8_t numa_change(struct space *space, uint32_t rank, const struct hold *hold, bool more);
 uint8_t numa_clear(struct space *space, uint32_t rank); /* nothing is held */
 void numa_rollback(struct space *space, uint32_t entries);
+/* More of its processors is held and promised than it has: somebody who leaves still holds his. */
+bool numa_is_short(const struct space *space, uint32_t rank, uint32_t gpus);
 /* Whether an aligned task finds its processors beside these GPUs, which are those of one NUMA node. */
 bool numa_has_room(const struct space *space, uint32_t rank, uint32_t gpus,
 		   const struct shape *shape);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/placement/numa.h"
 #include "core/scheduling/pass.h"
 #include "core/scheduling/window.h"
 
@@ -419,6 +420,8 @@ static bool task_is_free(struct pass *pass, const struct promise_view *p, uint32
 		return false;
 	node = space_at(space, (uint32_t)rank);
 	if ((hold.cpu_milli && node->cpu_free < 0) || (hold.ram_mib && node->ram_free < 0))
+		return false;
+	if (hold.aligned && numa_is_short(space, (uint32_t)rank, hold.mask))
 		return false;
 	if (!hold.part)
 		return (node->busy & hold.mask) == 0;
