@@ -26,7 +26,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/core.h"
-#include "core/scheduling/view.h"
+#include "core/scheduling/view/view.h"
 #include "job.h"
 
 enum variant { EASY, MIXED, HARDEST, VARIANTS };

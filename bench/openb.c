@@ -35,7 +35,7 @@
 #include "base/check.h"
 #include "core/core.h"
 #include "core/placement/find.h"
-#include "core/scheduling/view.h"
+#include "core/scheduling/view/view.h"
 #include "job.h"
 #include "openb_bound.h"
 

@@ -13,7 +13,7 @@
  *
  *	greedy		spot whenever there is any, else it waits; on demand to the end when the time left is no more than the work and two restarts
  *	uniform		Uniform Progress: a straight line from start to deadline; behind it and without spot on demand, until the line is two restarts behind
- *	fairlead	core/scheduling/spot.h, which has seen the file up to the start
+ *	fairlead	core/scheduling/life/spot.h, which has seen the file up to the start
  *	untaught	the same, which has not, and does not learn
  *	floor		all spot time up to the deadline at no switching cost, one restart, the rest on demand: nobody can pass it
  *
@@ -27,7 +27,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "core/scheduling/spot.h"
+#include "core/scheduling/life/spot.h"
 
 static const double demand_dollars = 3.06, spot_dollars = 0.97;
 enum { DEMAND_CENTS = 306, SPOT_CENTS = 97, WORK_H = 48, SEED = 42, FILES_MAX = 64 };

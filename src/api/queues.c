@@ -9,12 +9,12 @@
 #include "api/order.h"
 #include "api/money.h"
 #include "api/zones.h"
-#include "core/scheduling/spend.h"
+#include "core/scheduling/queues/spend.h"
 #include "api/tally.h"
 #include "base/check.h"
 #include "base/parse.h"
-#include "core/scheduling/admit.h"
-#include "core/scheduling/standing.h"
+#include "core/scheduling/admit/admit.h"
+#include "core/scheduling/queues/standing.h"
 
 /* "H100-80GB=8,any=0.5": limits, guarantees of models as they are given. */
 static const char *models_say(const struct facts *f, const struct name_id *models,

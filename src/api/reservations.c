@@ -5,7 +5,7 @@
 #include "api/order.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "core/scheduling/view.h"
+#include "core/scheduling/view/view.h"
 
 /* Jobs that run there and have to make room when it begins, as far as is known now. */
 static void moves_add(struct buf *out, const struct facts *f, const struct booking *b)

@@ -2,7 +2,7 @@
 #include "api/zones.h"
 
 #include "base/zone.h"
-#include "core/scheduling/calendar.h"
+#include "core/scheduling/queues/calendar.h"
 
 int zone_wanted(const struct call *call, const char *calendar, struct event *ret, struct err *err)
 {

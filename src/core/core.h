@@ -16,7 +16,7 @@
 #include "core/model/facts.h"
 
 struct arena;
-struct view; /* the index: everything derived; core/scheduling/view.h puts it together */
+struct view; /* the index: everything derived; core/scheduling/view/view.h puts it together */
 
 /* Reason codes of SCENARIOS.md; the text form is the name in lower case. */
 enum reason {
@@ -220,7 +220,7 @@ void explain_change(const struct facts *facts, struct view *view, struct job_id 
 /* What may happen to the job, in one sentence, for the moment of submission: "Standard job: it may be stopped for ... after a checkpoint". */
 const char *explain_prospect(const struct facts *facts, struct view *view,
 			     const struct event *job_submitted, struct arena *arena);
-/* What a job is expected to cost, by the prices of models as they are now and the spread of its run time (scheduling/estimate.h). */
+/* What a job is expected to cost, by the prices of models as they are now and the spread of its run time (scheduling/reserve/estimate.h). */
 struct price_range {
 	bool known; /* some model has a price */
 	bool placed; /* at the place it has, or would get; else at its least width on the cheapest model that it accepts */

@@ -21,7 +21,7 @@
 #include "daemon/background.h"
 #include "daemon/site.h"
 #include "daemon/state.h"
-#include "core/scheduling/calendar.h"
+#include "core/scheduling/queues/calendar.h"
 #include "node/discover.h"
 #include "store/io.h"
 

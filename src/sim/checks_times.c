@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is announced for a time: nothing is placed where it would be in the way. */
-#include "core/scheduling/view.h"
-#include "core/scheduling/window.h"
+#include "core/scheduling/view/view.h"
+#include "core/scheduling/queues/window.h"
 #include "sim/checks.h"
 
 void checks_times(struct checks *checks, const struct facts *f, const struct job *job,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "core/scheduling/estimate.h"
+#include "core/scheduling/reserve/estimate.h"
 #include "sim/arrivals.h"
 
 enum { ROWS_FIRST = 256, STOP_EVERY = 32, EVEN = PLAN_RUNS / 2 + 1, SAFE = PLAN_RUNS * 95 / 100 };

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * When will the jobs that wait start? The whole queue is played (play.h) PLAN_RUNS times from the same facts on, each time with other
- * run times out of what is likely (core/scheduling/estimate.h). One plan serves all jobs, and is true for one sequence.
+ * run times out of what is likely (core/scheduling/reserve/estimate.h). One plan serves all jobs, and is true for one sequence.
  *
  * No randomness: in run k a job takes cell p(k) of PLAN_RUNS equal cells of its spread, where p is a permutation that its id
  * chooses. So each job takes each cell once, and jobs differ.

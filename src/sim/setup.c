@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/digest.h"
 #include "base/zone.h"
-#include "core/scheduling/calendar.h"
+#include "core/scheduling/queues/calendar.h"
 #include "sim/fabric_file.h"
 #include "sim/runner.h"
 

@@ -82,7 +82,7 @@ def scenario_names():
             for path in glob.glob(os.path.join(ROOT, "tests", "scenarios", "*.yaml"))}
 
 
-@pytest.mark.parametrize("page,least", [("docs/policy.md", 20), ("docs/how-fairlead-decides.md", 40), ("src/core/scheduling/README.md", 6)])
+@pytest.mark.parametrize("page,least", [("docs/policy.md", 20), ("docs/how-fairlead-decides.md", 40), ("src/core/scheduling/queues/README.md", 2), ("src/core/scheduling/reserve/README.md", 3)])
 def test_scenarios_that_a_page_names_exist(page, least):
     names, named, text = scenario_names(), 0, re.sub(r"\s+", " ", read(os.path.join(ROOT, page)))
     for quoted, file in re.findall(r'((?:"[^"]+",? (?:and )?)+)\(([a-z-]+)\)', text):

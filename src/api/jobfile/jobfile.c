@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
-#include "core/scheduling/interval.h"
+#include "core/scheduling/life/interval.h"
 
 enum { BODY_BYTES_USUAL = 2000 };
 

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
-#include "core/scheduling/calendar.h"
+#include "core/scheduling/queues/calendar.h"
 
 int read_spread(struct reading *r, const struct conf *c, const char *what)
 {

@@ -11,7 +11,7 @@
 #include "core/fabric/describe.h"
 #include "core/model/facts.h"
 #include "core/model/gpu_wish.h"
-#include "core/scheduling/interval.h"
+#include "core/scheduling/life/interval.h"
 
 static const int64_t day_ms = 86400000;
 

@@ -3,7 +3,7 @@
 #include "core/explain/trial.h"
 #include "core/placement/parts.h"
 #include "core/rearranging/layouts.h"
-#include "core/scheduling/spend.h"
+#include "core/scheduling/queues/spend.h"
 
 enum {
 	WAITING_OF_BUCKET = 16,

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "core/explain/inner.h"
-#include "core/scheduling/admit.h"
-#include "core/scheduling/due.h"
-#include "core/scheduling/terms.h"
+#include "core/scheduling/admit/admit.h"
+#include "core/scheduling/order/due.h"
+#include "core/scheduling/order/terms.h"
 
 enum { LINES_MAX = 20, HOLDERS_MAX = 3 };
 

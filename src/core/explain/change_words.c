@@ -3,7 +3,7 @@
 #include "base/parse.h"
 #include "core/explain/trial.h"
 #include "core/partitioning/geometry.h"
-#include "core/scheduling/admit.h"
+#include "core/scheduling/admit/admit.h"
 
 static const char *duration_text(struct arena *arena, int64_t ms)
 {

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/explain/inner.h"
-#include "core/scheduling/arrays.h"
+#include "core/scheduling/order/arrays.h"
 
 const char *reason_name(enum reason reason)
 {

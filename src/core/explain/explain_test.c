@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/scheduling/interval.h"
+#include "core/scheduling/life/interval.h"
 #include "core/scheduling/testing.h"
 
 #include <string.h>

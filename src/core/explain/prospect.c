@@ -2,8 +2,8 @@
 /* Before it is submitted: what may happen to the job, whether it can ever run, and what would be decided about it now. */
 #include "base/parse.h"
 #include "core/explain/inner.h"
-#include "core/scheduling/admit.h"
-#include "core/scheduling/interval.h"
+#include "core/scheduling/admit/admit.h"
+#include "core/scheduling/life/interval.h"
 
 /* --- what may happen -------------------------------------------------------------------------------------------------- */
 

@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 #include "base/parse.h"
-#include "core/scheduling/admit.h"
-#include "core/scheduling/bounds.h"
-#include "core/scheduling/calendar.h"
+#include "core/scheduling/admit/admit.h"
+#include "core/scheduling/queues/bounds.h"
+#include "core/scheduling/queues/calendar.h"
 
 /* --- parts ------------------------------------------------------------------------------------------------ */
 

@@ -301,7 +301,7 @@ struct queue {
 	/* Past use that fades (decay.h), best-effort work aside: what it came to at past_at_ms, and what is in use since then. */
 	int64_t past_gpu_ms, past_at_ms, past_rate_share;
 	struct text_id
-		calendar; /* when its jobs may start, core/scheduling/calendar.h; 0 = always */
+		calendar; /* when its jobs may start, core/scheduling/queues/calendar.h; 0 = always */
 	/* Limits beside limit_share: of models, `any` for those not named; none after the first 0. Of processors and memory: 0 = none. */
 	struct name_id limit_model[QUEUE_MODELS_MAX];
 	int64_t limit_model_share[QUEUE_MODELS_MAX];
@@ -398,7 +398,8 @@ struct shape {
 	uint32_t role_gpus[ROLES_MAX], role_cpu_milli[ROLES_MAX],
 		role_memory_mib[ROLES_MAX]; /* per task */
 	uint32_t align; /* enum align */
-	struct name_id window; /* runs only then, core/scheduling/calendar.h; 0 = at any time */
+	struct name_id
+		window; /* runs only then, core/scheduling/queues/calendar.h; 0 = at any time */
 	uint32_t window_end; /* enum window_end */
 	uint32_t
 		slice; /* slice_wish_number of the instance each task takes; then gpu_part is its share. 0 = none */
@@ -589,7 +590,7 @@ struct policy {
 		collect_after_ms, half_life_ms;
 	int64_t packing, blackhole_failures, allow_critical_burst, backfill_depth, defragment;
 	int64_t order_deadline, order_efficiency, order_age, order_user,
-		order_budget; /* weights, core/scheduling/terms.h */
+		order_budget; /* weights, core/scheduling/order/terms.h */
 	int64_t budget_warns; /* 1 = jobs beyond their queue's budget start all the same */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
 	int64_t share_gpus; /* enum share_gpus */
@@ -641,7 +642,7 @@ struct facts {
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;
 	uint32_t
-		searched; /* blocked jobs, in their order, that had their search for victims in this round (scheduling/evict.c) */
+		searched; /* blocked jobs, in their order, that had their search for victims in this round (scheduling/evict/evict.c) */
 	bool search_stale; /* something has happened since: when all had their turn, another round begins */
 	bool reviving; /* not kept: see facts_revive */
 	uint32_t free_tasks

@@ -10,7 +10,7 @@
  * get stuck half way. So a slot for the waiting job is kept first, and then each that leaves it must find its place among what is
  * left, the largest first, while all others still stand where they are.
  *
- * On a node those who go are chosen as victims are (scheduling/evict_solve.c): given back from the cheapest on until the task fits, then
+ * On a node those who go are chosen as victims are (scheduling/evict/evict_solve.c): given back from the cheapest on until the task fits, then
  * taken back, the dearest first; and the other way round, which finds the one wide job that is cheaper than many small ones. 32
  * nodes are tried, those where sums say that it comes cheapest; jobs for which nothing is free anywhere are not asked.
  *

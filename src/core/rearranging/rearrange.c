@@ -9,7 +9,7 @@
 #include "core/rearranging/rearrange.h"
 
 #include "core/rearranging/plan.h"
-#include "core/scheduling/window.h"
+#include "core/scheduling/queues/window.h"
 
 /* --- when ------------------------------------------------------------------------------------------------------ */
 

@@ -10,13 +10,13 @@
 #include "core/core.h"
 #include "core/placement/find.h"
 #include "core/placement/parts.h"
-#include "core/scheduling/apart.h"
-#include "core/scheduling/blocks.h"
-#include "core/scheduling/bounds.h"
-#include "core/scheduling/pledge.h"
-#include "core/scheduling/spend.h"
-#include "core/scheduling/standing.h"
-#include "core/scheduling/view.h"
+#include "core/scheduling/reserve/apart.h"
+#include "core/scheduling/reserve/blocks.h"
+#include "core/scheduling/queues/bounds.h"
+#include "core/scheduling/queues/pledge.h"
+#include "core/scheduling/queues/spend.h"
+#include "core/scheduling/queues/standing.h"
+#include "core/scheduling/view/view.h"
 
 enum {
 	DECISIONS_MAX = 16384, /* of one pass; then it says "more" */

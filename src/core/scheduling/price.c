@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a job is expected to cost: told before it is submitted and while it waits. Budgets count by spend.h. */
-#include "core/scheduling/estimate.h"
+#include "core/scheduling/reserve/estimate.h"
 #include "core/scheduling/pass.h"
 
 struct places {

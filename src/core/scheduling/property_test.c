@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "core/scheduling/testing.h"
-#include "core/scheduling/view.h"
+#include "core/scheduling/view/view.h"
 
 enum { WORLDS = 60, STEPS = 150, NODES = 6, PASSES_MAX = 200 };
 

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who makes room. For a blocked job a set of running jobs is sought that lets it start when they are gone:
+ *
+ *	candidates	in order: places promised to lower ranks of its own queue; those that leave anyhow; best-effort;
+ *			lower ranks of its own queue, equals whose turn is over and work of queues above their share, by
+ *			cost (GPU-time lost since the last checkpoint, and the restart)
+ *	units		where: single nodes for a job of one task, domains of the level it requires, else the cluster
+ *	solve		in a unit, candidates are given back in order until the job fits (proved on the space itself), then
+ *			each is taken back, the dearest first, and kept out of the set when the job fits all the same; and
+ *			once more the other way: all are given back and the cheapest taken back first, which finds the one
+ *			wide victim that is worth less than many small ones
+ *	choose		the cheapest of the solutions of the first units that hold enough
+ *
+ * A search that finds nothing may look at all of the cluster, so a pass makes at most EVICT_SEARCHES_MAX of them. It is cut
+ * at the next one and says "more"; the jobs behind have their turn in the following passes. How many had theirs is a decision
+ * like any other (SEARCHED, facts.searched), so that an index built anew goes on at the same job. Those who had their
+ * turn are passed over until all had it; if something has happened meanwhile (facts.search_stale), another round begins then.
+ * While nothing happens the order is the same in each pass, so everybody has exactly one turn. What happens may move some
+ * past the mark: these have theirs in that other round. A pass that passes some over is woken when the first running job is
+ * old enough to be evicted, as their searches would have asked.
+ *
+ * Critical jobs neither wait for the searches of others nor take theirs away: each of them searches in every pass, also behind the mark
+ * and where the pass was cut before their turn (order.c), and is not counted. There are few, as they run inside guarantees alone; from the
+ * 65th on that search in vain they are like the others.
+ *
+ * So every set is sufficient, and no part of it is (minimal). Worked example in README.md. Nothing is touched before
+ * the set is proved. A set is refused when a victim's queue would be entitled to take the place back.
+ */
+#include "core/scheduling/evict/evict.h"
+
+/* --- carrying it out --------------------------------------------------------------------------------------------------- */
+
+static void promise_emit(struct hunt *hunt, const struct solution *solution)
+{
+	struct pass *pass = hunt->pass;
+	struct place_lists lists = place_lists(pass, &solution->place);
+	int64_t *victims = arena_new_array(pass->arena, int64_t, solution->count + 1);
+	uint32_t count = 0;
+	struct event_promise_made *e = &pass_emit(pass, EVENT_PROMISE_MADE)->promise_made;
+
+	for (uint32_t i = 0; i < solution->count; i++)
+		if (!candidate(hunt, solution->chosen[i])->promise &&
+		    !candidate(hunt, solution->chosen[i])->leaver)
+			victims[count++] =
+				job_get(pass->facts,
+					(struct job_id){
+						candidate(hunt, solution->chosen[i])->job })
+					->attempt.v;
+	e->job = hunt->job;
+	PLACE_WRITE(e, &lists);
+	e->victims = victims;
+	e->victims_count = count;
+}
+
+/* The lower job's promise goes; it waits again, and the next pass looks for another place for it. */
+static void promise_take(struct hunt *hunt, const struct promise_view *p)
+{
+	struct pass *pass = hunt->pass;
+
+	pass->promises_gone[p - pass->view->promises.at] = true;
+	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = p->job;
+	hunt_promise_move(hunt, p, true);
+	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
+	bounds_promise(pass, p, -1);
+	pledge_promise(pass, p, -1);
+	spend_give(pass, job_get(pass->facts, (struct job_id){ p->job }));
+	promise_hold(pass, p, false);
+	pass->blocked = true;
+	pass->more = true;
+}
+
+/* The ranks of one job that are to leave, told at once. Those told before (with the whole of it, say) are passed over. */
+static void leavers_tell(struct hunt *hunt, const struct solution *solution, const struct victim *v)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t count = 0;
+	int64_t *ranks;
+	bool *goes;
+
+	if (!v->leaver || v->surplus->told[v->leaver - 1])
+		return;
+	goes = arena_new_array(pass->arena, bool, v->attempt->tasks);
+	ranks = arena_new_array(pass->arena, int64_t, v->attempt->tasks);
+	for (uint32_t i = 0; i < solution->count; i++) {
+		const struct victim *other = candidate(hunt, solution->chosen[i]);
+
+		if (other->leaver && other->job == v->job)
+			goes[other->leaver - 1] = true;
+	}
+	for (uint32_t rank = 0; rank < v->attempt->tasks; rank++) {
+		if (!goes[rank] || v->surplus->told[rank])
+			continue;
+		v->surplus->told[rank] = true;
+		ranks[count++] = rank;
+	}
+	lifecycle_shrink(pass, v->job, ranks, count, hunt->job);
+	standing_leave(&pass->standings, v->queue, v->tier,
+		       ranks_gpus(v->shape, ranks, count) * GPU_SHARE);
+	spend_leave(pass, v->job, ranks_gpus(v->shape, ranks, count) * GPU_SHARE);
+	for (uint32_t i = 0; i < solution->count; i++) {
+		const struct victim *other = candidate(hunt, solution->chosen[i]);
+
+		if (other->leaver && other->job == v->job)
+			pledge_attempt(pass, other, -1);
+	}
+}
+
+/* With the rest of an elastic job its surplus goes too. */
+static void surplus_goes(struct pass *pass, const struct victim *v)
+{
+	int64_t gpus = 0;
+
+	for (uint32_t rank = 0; v->surplus && rank < v->attempt->tasks; rank++) {
+		if (v->surplus->is[rank] && !v->surplus->told[rank])
+			gpus += shape_wish(v->shape, rank).gpus;
+		v->surplus->told[rank] = true;
+	}
+	standing_leave(&pass->standings, v->queue, v->tier, gpus * GPU_SHARE);
+	spend_leave(pass, v->job, gpus * GPU_SHARE);
+}
+
+static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
+{
+	struct pass *pass = hunt->pass;
+
+	for (uint32_t i = 0; i < solution->count; i++)
+		if (candidate(hunt, solution->chosen[i])->promise)
+			promise_take(hunt, candidate(hunt, solution->chosen[i])->promise);
+	promise_emit(hunt, solution);
+	pass->changes++;
+	placement_promise(&pass->view->space, &solution->place, hunt->shape);
+	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier,
+			 placement_share(&solution->place, hunt->shape));
+	bounds_take(pass, hunt->j->queue.v, hunt->shape, &solution->place);
+	pledge_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
+	spend_take(pass, hunt->j, hunt->shape->tasks_min);
+	for (uint32_t i = 0; i < solution->count; i++) {
+		const struct victim *v = candidate(hunt, solution->chosen[i]);
+		struct victim added;
+
+		if (v->coming)
+			coming_hold(pass, v->job, true);
+		if (v->promise || v->coming || v->leaver)
+			continue;
+		surplus_goes(pass, v);
+		lifecycle_evict(pass, v->job, hunt->job);
+		standing_leave(&pass->standings, v->queue, v->tier, v->share);
+		spend_leave(pass, v->job, v->share);
+		pledge_attempt(pass, v, -1);
+		pass->leaving[v->job / 64] |= UINT64_C(1) << v->job % 64;
+		added = *v;
+		if (coming_has_surplus(pass, &added))
+			coming_add(pass, added.job);
+	}
+	for (uint32_t i = 0; i < solution->count; i++)
+		leavers_tell(hunt, solution, candidate(hunt, solution->chosen[i]));
+}
+
+/* May the pass search once more? Else it is cut; one that only explains goes on without. */
+static bool search_allowed(const struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+
+	if (hunt->urgent || pass->searches < EVICT_SEARCHES_MAX)
+		return true;
+	pass->cut = !pass->watch;
+	return false;
+}
+
+/* Once more, on the models that the job's queue is promised, from those who are not. */
+static int pledged_for(struct pass *pass, const struct hunt *first)
+{
+	struct hunt hunt = { .pass = pass,
+			     .job = first->job,
+			     .j = first->j,
+			     .shape = first->shape,
+			     .rank = first->rank,
+			     .work = first->work,
+			     .due_ms = first->due_ms,
+			     .need = first->need,
+			     .cost = -1,
+			     .urgent = first->urgent,
+			     .pledged = true };
+	uint64_t classes, closed = pass->closed, open;
+	struct solution solution;
+	int rc = EVICT_NO;
+
+	open = first->room_short || pass->cut
+		       ? 0
+		       : pledge_open(pass, first->j->queue.v, first->shape, first->need) & ~closed;
+	if (!open)
+		return EVICT_NO;
+	space_classes_of(&pass->view->space, first->shape, &classes);
+	pass->closed |= classes & ~open;
+	reserve_keep(pass);
+	if (hunt_candidates(&hunt) && search_allowed(&hunt)) {
+		hunt_scratch_make(&hunt);
+		if (hunt_solve(&hunt, &solution)) {
+			hunt_carry_out(&hunt, &solution);
+			rc = 0;
+		} else {
+			pass->searches += !hunt.urgent;
+		}
+	}
+	pass->closed = closed;
+	return rc;
+}
+
+static int hunt_for(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	struct solution solution;
+
+	if (hunt_is_barren(hunt) || !search_allowed(hunt))
+		return pledged_for(pass, hunt);
+	reserve_keep(pass);
+	if (!hunt_candidates(hunt)) {
+		hunt_barren_note(hunt);
+		return pledged_for(pass, hunt);
+	}
+	hunt_scratch_make(hunt);
+	if (!hunt_solve(hunt, &solution)) {
+		pass->searches += !hunt->urgent;
+		return pledged_for(pass, hunt);
+	}
+	hunt_carry_out(hunt, &solution);
+	return 0;
+}
+
+bool evict_is_urgent(struct pass *pass, bool critical)
+{
+	return critical && pass->urgent++ < EVICT_SEARCHES_MAX;
+}
+
+static int hunt_begin(struct hunt *hunt, enum evict_lack lack)
+{
+	struct pass *pass = hunt->pass;
+	const struct job *j = hunt->j;
+
+	if (j->tier == TIER_BEST_EFFORT)
+		return EVICT_NO;
+	/* Those that never evict are counted too: order.c counts buckets without looking at their jobs. */
+	hunt->urgent = evict_is_urgent(pass, j->tier == TIER_CRITICAL);
+	if (!hunt->urgent && pass->asked++ < pass->facts->searched && !pass->watch) {
+		victims_passed_over(pass);
+		return EVICT_NO;
+	}
+	if (!j->preempts)
+		return EVICT_NO;
+	hunt->need = shape_share(&pass->view->space, hunt->shape, hunt->shape->tasks_min);
+	hunt->least = hunt->shape->gpu_part_mib ? hunt->shape->tasks_min : hunt->need;
+	if (lack == LACKS_MONEY) {
+		hunt->cost = job_cost_micro(pass->facts, pass->view, j);
+		if (spend_covers(pass, j->queue.v, hunt->cost))
+			return EVICT_NO; /* those that leave anyhow leave enough: it waits for that */
+	}
+	if (hunt_for(hunt) == EVICT_NO)
+		return EVICT_NO;
+	/* It does not wait any more. */
+	if (hunt->urgent)
+		pass->urgent--;
+	else
+		pass->asked--;
+	return 0;
+}
+
+int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack)
+{
+	const struct job *j = job_get(pass->facts, (struct job_id){ job });
+	struct hunt hunt = { .pass = pass,
+			     .job = job,
+			     .j = j,
+			     .shape = shape_get(pass->facts, j->shape),
+			     .rank = job_rank(j),
+			     .work = turn_class(pass, j),
+			     .due_ms = turn_due_ms(pass, j),
+			     .room_short = lack != LACKS_PLACE,
+			     .cost = -1 };
+	int rc = hunt_begin(&hunt, lack);
+
+	if (rc == EVICT_NO && lack == LACKS_PLACE && !pass->cut && j->tier != TIER_BEST_EFFORT)
+		stuck_note(pass, job);
+	return rc;
+}

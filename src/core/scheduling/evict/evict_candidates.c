@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may have to go for a blocked job. Running work is listed once per pass: the best-effort work of all queues, and
+ * the standard work of each queue, each sorted by cost. For a job the lists that may give are put together; jobs of one
+ * queue and rank share them while nothing starts.
+ */
+#include <string.h>
+
+#include "core/scheduling/evict/evict.h"
+
+int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+{
+	int64_t saved_ms = attempt_saved_ms(facts, job, attempt);
+	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
+	int64_t lost_ms = attempt->released_ms ? facts->now_ms - since_ms : 0;
+
+	return share_gpu_ms(attempt_share(facts, attempt), lost_ms + (int64_t)job->restart_cost_ms);
+}
+
+bool pass_job_leaves(const struct pass *pass, uint32_t job)
+{
+	return job_view_get(pass->view, job)->leaving ||
+	       (pass->leaving && pass->leaving[job / 64] >> job % 64 & 1);
+}
+
+static const char *queue_name_of(const struct facts *facts, uint32_t queue)
+{
+	return facts_name(facts, queue_get(facts, (struct queue_id){ queue })->name);
+}
+
+struct victim victim_of(const struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct job_view *jv = job_view_get(pass->view, id);
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	int64_t told = attempt_told_share(pass->facts, attempt, shape);
+
+	return (struct victim){ .job = id,
+				.queue = jv->queue,
+				.attempt = attempt,
+				.shape = shape,
+				.rank = jv->rank,
+				.share = jv->share - told,
+				.told = told,
+				.tier = jv->tier,
+				.cost = victim_cost(pass->facts, job, attempt),
+				.submitted_ms = job->submitted_ms,
+				.queue_name = queue_name_of(pass->facts, jv->queue) };
+}
+
+bool job_is_earlier(const struct facts *facts, uint32_t a, uint32_t b)
+{
+	const struct job *ja = job_get(facts, (struct job_id){ a }),
+			 *jb = job_get(facts, (struct job_id){ b });
+
+	if (ja->submitted_ms != jb->submitted_ms)
+		return ja->submitted_ms < jb->submitted_ms;
+	if (ja->queue.v != jb->queue.v)
+		return strcmp(queue_name_of(facts, ja->queue.v),
+			      queue_name_of(facts, jb->queue.v)) < 0;
+	return a < b;
+}
+
+/* Later submissions first. Of those that came at once, in different queues, the order in which they came says nothing. */
+static bool victim_is_later(const struct victim *a, const struct victim *b)
+{
+	if (a->submitted_ms != b->submitted_ms)
+		return a->submitted_ms > b->submitted_ms;
+	return a->queue == b->queue ? a->job > b->job : strcmp(a->queue_name, b->queue_name) < 0;
+}
+
+/* Cheaper first; among equals the later submission. */
+static bool victim_before(const struct victim *a, const struct victim *b)
+{
+	if ((a->promise != NULL) != (b->promise != NULL))
+		return a->promise != NULL;
+	if (a->coming != b->coming)
+		return a->coming;
+	if ((a->leaver != 0) != (b->leaver != 0))
+		return a->leaver != 0;
+	if ((a->tier == TIER_BEST_EFFORT) != (b->tier == TIER_BEST_EFFORT))
+		return a->tier == TIER_BEST_EFFORT;
+	if (a->cost != b->cost)
+		return a->cost < b->cost;
+	if (a->turn != b->turn)
+		return a->turn > b->turn;
+	return a->job != b->job ? victim_is_later(a, b) : a->leaver > b->leaver;
+}
+
+static void victims_sort(struct victim *list, struct victim *room, uint32_t count)
+{
+	uint32_t half = count / 2, i = 0, j = half, n = 0;
+
+	if (count < 2)
+		return;
+	victims_sort(list, room, half);
+	victims_sort(list + half, room, count - half);
+	while (i < half && j < count)
+		room[n++] = victim_before(&list[j], &list[i]) ? list[j++] : list[i++];
+	while (i < half)
+		room[n++] = list[i++];
+	while (j < count)
+		room[n++] = list[j++];
+	memcpy(list, room, n * sizeof(*list));
+}
+
+static void victim_add(struct pass *pass, uint32_t list, const struct victim *victim)
+{
+	uint32_t count = pass->victim_counts[list];
+
+	if (count == pass->victim_rooms[list]) {
+		struct victim *old = pass->victims[list];
+
+		pass->victim_rooms[list] = count ? count * 2 : 16;
+		pass->victims[list] =
+			arena_new_array(pass->arena, struct victim, pass->victim_rooms[list]);
+		if (old)
+			memcpy(pass->victims[list], old, count * sizeof(*old));
+	}
+	pass->victims[list][count] = *victim;
+	pass->victim_counts[list]++;
+}
+
+/* By rank: how many of them lie on its node. */
+static uint32_t *ranks_beside(struct pass *pass, const struct attempt *attempt)
+{
+	const struct facts *facts = pass->facts;
+	uint32_t *beside = arena_new_array(pass->arena, uint32_t, attempt->tasks), *on;
+
+	if (!pass->ranks_on)
+		pass->ranks_on =
+			arena_new_array(pass->arena, uint32_t, (size_t)facts->nodes.count + 1);
+	on = pass->ranks_on;
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+
+		on[task->node.v] += task_holds(task);
+	}
+	for (uint32_t i = 0; i < attempt->tasks; i++)
+		beside[i] =
+			on[((const struct task *)table_get(&facts->tasks, attempt->first_task + i))
+				   ->node.v];
+	for (uint32_t i = 0; i < attempt->tasks; i++)
+		on[((const struct task *)table_get(&facts->tasks, attempt->first_task + i))
+			   ->node.v] = 0;
+	return beside;
+}
+
+static bool rank_may_leave(const struct pass *pass, const struct attempt *attempt, uint32_t rank)
+{
+	const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + rank);
+
+	return task->state == TASK_RUNNING && !task->leaving;
+}
+
+/* The least number above `above` of those beside a rank that may leave; 0 = there is none. */
+static uint32_t beside_next(const struct pass *pass, const struct attempt *attempt,
+			    const uint32_t *beside, uint32_t above)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < attempt->tasks; i++)
+		if (beside[i] > above && beside[i] < least && rank_may_leave(pass, attempt, i))
+			least = beside[i];
+	return least < UINT32_MAX ? least : 0;
+}
+
+/* Which ranks it can do without: from nodes where it has the fewest, and of these the highest, so that the rest stays together. */
+static uint32_t surplus_pick(struct pass *pass, const struct attempt *attempt,
+			     const struct shape *shape, uint32_t most, struct surplus *ret)
+{
+	const uint32_t *beside = ranks_beside(pass, attempt);
+	uint32_t found = 0, spare[ROLES_MAX];
+
+	spare[0] = most;
+	for (uint32_t role = 0; role < shape->role_count; role++) {
+		uint32_t width = attempt_role_width(pass->facts, attempt, shape, role);
+
+		spare[role] = width > shape->role_min[role] ? width - shape->role_min[role] : 0;
+	}
+	for (uint32_t at = beside_next(pass, attempt, beside, 0); at && found < most;
+	     at = beside_next(pass, attempt, beside, at))
+		for (uint32_t i = attempt->tasks; i-- > 0 && found < most;)
+			if (beside[i] == at && rank_may_leave(pass, attempt, i) &&
+			    spare[shape_role(shape, i)]) {
+				ret->is[i] = true;
+				spare[shape_role(shape, i)]--;
+				found++;
+			}
+	return found;
+}
+
+/* One for all lists of the pass: who is told to leave is told once. */
+static struct surplus *surplus_get(struct pass *pass, const struct victim *v, uint32_t most)
+{
+	struct surplus **slot, *found;
+
+	if (!pass->surpluses)
+		pass->surpluses = arena_new_array(pass->arena, struct surplus *, SURPLUS_SLOTS);
+	slot = &pass->surpluses[v->job % SURPLUS_SLOTS];
+	for (found = *slot; found; found = found->next)
+		if (found->job == v->job)
+			return found;
+	found = arena_new(pass->arena, struct surplus);
+	found->job = v->job;
+	found->is = arena_new_array(pass->arena, bool, v->attempt->tasks);
+	found->told = arena_new_array(pass->arena, bool, v->attempt->tasks);
+	(void)surplus_pick(pass, v->attempt, v->shape, most, found);
+	found->next = *slot;
+	return *slot = found;
+}
+
+/* An elastic job that resizes freely: each rank above its least width, which costs nothing, and the rest. */
+static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ rest->job });
+	const struct attempt *attempt = rest->attempt;
+	uint32_t stay = rest->shape->tasks_min + attempt->leaving;
+	int64_t shares = 0;
+
+	if (!attempt_has_surplus(pass->facts, job, attempt))
+		return;
+	rest->surplus = surplus_get(pass, rest, attempt_width(attempt) - stay);
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		struct victim leaver = *rest;
+
+		if (!rest->surplus->is[i])
+			continue;
+		leaver.leaver = i + 1;
+		leaver.told = 0;
+		leaver.cost = 0;
+		leaver.share = (int64_t)shape_wish(rest->shape, i).gpus * GPU_SHARE;
+		shares += leaver.share;
+		victim_add(pass, list, &leaver);
+	}
+	rest->share -= shares;
+}
+
+bool victim_is_young(const struct pass *pass, const struct job_view *jv, int64_t *ret_ms)
+{
+	int64_t mature_ms = jv->since_ms + pass->facts->policy.min_runtime_ms;
+
+	if (jv->tier == TIER_BEST_EFFORT || mature_ms <= pass->facts->now_ms)
+		return false;
+	if (!*ret_ms || mature_ms < *ret_ms)
+		*ret_ms = mature_ms;
+	return true;
+}
+
+static void victims_read(struct pass *pass, uint32_t list, uint32_t jobs, bool spare)
+{
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&pass->view->pool, jobs, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job_view *jv = job_view_get(pass->view, walk.id);
+		const struct attempt *attempt;
+
+		if (jv->tier == TIER_CRITICAL || (jv->tier != TIER_BEST_EFFORT && spare))
+			return; /* ranks rise: no more that may go */
+		if ((jv->tier == TIER_BEST_EFFORT) != spare || pass_job_leaves(pass, walk.id) ||
+		    victim_is_young(pass, jv, &pass->victims_mature_ms[list]))
+			continue;
+		attempt = attempt_get(pass->facts, (struct attempt_id){ jv->attempt });
+		if (attempt_may_be_evicted(attempt)) {
+			struct victim v = victim_of(pass, walk.id);
+
+			victims_split(pass, list, &v);
+			victim_add(pass, list, &v);
+		}
+	}
+}
+
+/* List 0: best-effort work of all queues. List q: standard work of queue q; q + the queues: of that what can do without some ranks. Made once per
+ * pass. */
+static void victims_make(struct pass *pass, uint32_t list)
+{
+	const struct queue_view *queue = pass->view->queues.at;
+	uint32_t queues = pass->standings.count, lists = 2 * queues;
+
+	if (!pass->victims) {
+		pass->victims = arena_new_array(pass->arena, struct victim *, lists);
+		pass->victim_counts = arena_new_array(pass->arena, uint32_t, lists);
+		pass->victim_rooms = arena_new_array(pass->arena, uint32_t, lists);
+		pass->victims_made = arena_new_array(pass->arena, bool, lists);
+		pass->victims_mature_ms = arena_new_array(pass->arena, int64_t, lists);
+	}
+	if (pass->victims_made[list])
+		return;
+	pass->victims_made[list] = true;
+	for (uint32_t q = 1; q < queues && !list; q++)
+		victims_read(pass, list, queue[q].running, true);
+	if (list)
+		victims_read(pass, list,
+			     list < queues ? queue[list].running : queue[list - queues].elastic,
+			     false);
+	if (list < queues &&
+	    pass->victim_counts[list] > 1) /* those that take turns are sorted by turn */
+		victims_sort(pass->victims[list],
+			     arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
+			     pass->victim_counts[list]);
+}
+
+int64_t queue_mature_ms(const struct pass *pass, uint32_t queue)
+{
+	const struct sorted_pool *pool = &pass->view->pool;
+	uint32_t aging = pass->view->queues.at[queue].aging, old;
+	int64_t before_ms = pass->facts->now_ms - pass->facts->policy.min_runtime_ms;
+
+	/* younger than min_runtime: since then, or later */
+	old = before_ms < 0 ? 0 : sorted_before(pool, aging, (uint64_t)before_ms + 1, 0);
+	if (old == sorted_size(pool, aging))
+		return 0;
+	return job_view_get(pass->view, sorted_at(pool, aging, old))->since_ms +
+	       pass->facts->policy.min_runtime_ms;
+}
+
+/* Its search might have found nobody but those who are too young: the core is woken as if it had looked. */
+void victims_passed_over(struct pass *pass)
+{
+	if (pass->passed_over)
+		return;
+	pass->passed_over = true;
+	for (uint32_t q = 1; q < pass->standings.count; q++)
+		pass_wake(pass, queue_mature_ms(pass, q));
+}
+
+const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count)
+{
+	victims_make(pass, 0);
+	*ret_count = pass->victim_counts[0];
+	return pass->victims[0];
+}
+
+void coming_add(struct pass *pass, uint32_t id)
+{
+	struct victim v = victim_of(pass, id);
+
+	v.coming = true;
+	v.cost = 0;
+	v.holds = v.attempt->state == ATTEMPT_STOPPING || !v.attempt->for_job;
+	if (pass->coming_count == pass->coming_room) {
+		struct victim *old = pass->coming;
+
+		pass->coming_room = pass->coming_room ? pass->coming_room * 2 : 16;
+		pass->coming = arena_new_array(pass->arena, struct victim, pass->coming_room);
+		if (old)
+			memcpy(pass->coming, old, pass->coming_count * sizeof(*old));
+	}
+	pass->coming[pass->coming_count++] = v;
+}
+
+bool coming_has_surplus(const struct pass *pass, const struct victim *v)
+{
+	for (uint32_t i = 0; i < v->attempt->tasks; i++) {
+		const struct task *task =
+			table_get(&pass->facts->tasks, v->attempt->first_task + i);
+		int32_t rank = space_rank(&pass->view->space, task->node.v);
+		const struct place_node *node;
+
+		if (rank == RANK_NONE || !task_holds(task))
+			continue;
+		node = space_at(&pass->view->space, (uint32_t)rank);
+		if (!task->gpu_mask || (task->gpu_mask & ~(node->promised & ~node->shared)))
+			return true;
+	}
+	return false;
+}
+
+static struct victim *coming_find(struct pass *pass, uint32_t job)
+{
+	uint32_t first = 0, end = pass->coming_sorted;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (pass->coming[middle].job < job)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	if (first == pass->coming_sorted || pass->coming[first].job != job)
+		for (first = pass->coming_sorted;
+		     first < pass->coming_count && pass->coming[first].job != job; first++)
+			;
+	return first < pass->coming_count ? &pass->coming[first] : NULL;
+}
+
+static uint32_t promise_victim_job(const struct pass *pass, const struct promise_view *p,
+				   uint32_t i)
+{
+	return attempt_get(pass->facts, (struct attempt_id){ promise_victim(p, i) })->job.v;
+}
+
+void coming_hold(struct pass *pass, uint32_t job, bool more)
+{
+	struct victim *v = coming_find(pass, job);
+
+	if (!v || (!more && !v->holds))
+		return;
+	v->holds += more ? 1 : UINT32_MAX;
+	if (v->holds != more)
+		return;
+	standing_leave(&pass->standings, v->queue, v->tier, more ? v->share : -v->share);
+	spend_leave(pass, job, more ? v->share : -v->share);
+	pledge_attempt(pass, v, more ? -1 : 1);
+}
+
+void promise_hold(struct pass *pass, const struct promise_view *p, bool more)
+{
+	for (uint32_t i = 0; i < p->victims; i++)
+		coming_hold(pass, promise_victim_job(pass, p, i), more);
+}
+
+/* At the beginning: the queues' plans know already that they leave. */
+static void holds_count(struct pass *pass, const struct promise_view *p)
+{
+	for (uint32_t i = 0; i < p->victims; i++) {
+		struct victim *v = coming_find(pass, promise_victim_job(pass, p, i));
+
+		if (v)
+			v->holds++;
+	}
+}
+
+static void coming_make(struct pass *pass)
+{
+	struct sorted_walk walk;
+
+	if (pass->leaving)
+		return;
+	pass->leaving = arena_new_array(pass->arena, uint64_t, pass->facts->jobs.count / 64 + 1);
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->leaving, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk))
+		if (!attempt_get(pass->facts,
+				 job_get(pass->facts, (struct job_id){ walk.id })->attempt)
+			     ->unreachable)
+			coming_add(pass, walk.id);
+	pass->coming_sorted = pass->coming_count;
+	for (uint32_t i = 0; i < pass->view->promise_count; i++)
+		if (!pass->promises_gone[i])
+			holds_count(pass, &pass->view->promises.at[i]);
+}
+
+/*
+ * A queue within its share gives way all the same to critical work that is within its guarantee, as far as it has borrowed: what is
+ * guaranteed is a place, and enough single GPUs here and there are none. Nothing takes that back, for critical work never goes.
+ */
+static bool borrower_may_go(const struct hunt *hunt, uint32_t queue, uint32_t top)
+{
+	const struct standings *s = &hunt->pass->standings;
+
+	return hunt->j->tier == TIER_CRITICAL && standing_borrows(s, queue, top) &&
+	       standing_claims(s, hunt->j->queue.v, top, hunt->need);
+}
+
+bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
+{
+	const struct standings *s = &hunt->pass->standings;
+	uint32_t top;
+
+	if (v->promise || v->coming)
+		return true;
+	if (v->job && pass_job_leaves(hunt->pass, v->job))
+		return false;
+	if (v->leaver && v->surplus->told[v->leaver - 1])
+		return false;
+	if (v->tier == TIER_BEST_EFFORT)
+		return true;
+	if (v->queue == hunt->j->queue.v)
+		return v->rank < hunt->rank || (v->turn && turn_is_before(hunt, v));
+	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
+	if (hunt->pledged)
+		return pledge_takes(hunt->pass, hunt->j->queue.v, hunt->need, v, top);
+	return pledge_lets_go(hunt->pass, v, top) &&
+	       ((standing_within(s, hunt->j->queue.v, top, hunt->need) &&
+		 standing_above(s, v->queue, top)) ||
+		borrower_may_go(hunt, v->queue, top));
+}
+
+/* Standard work of a queue under a rank. */
+static bool queue_has_lower(const struct pass *pass, uint32_t queue, uint64_t rank)
+{
+	uint32_t running = pass->view->queues.at[queue].running;
+
+	return sorted_before(&pass->view->pool, running, rank, 0) >
+	       sorted_before(&pass->view->pool, running, (uint64_t)TIER_STANDARD << 32, 0);
+}
+
+/* The queue's work of that rank that can do without some ranks: those go for an equal. */
+static bool queue_has_elastic(const struct hunt *hunt)
+{
+	const struct sorted_pool *pool = &hunt->pass->view->pool;
+	uint32_t elastic = hunt->pass->view->queues.at[hunt->j->queue.v].elastic;
+
+	return hunt->work && sorted_before(pool, elastic, hunt->rank + 1, 0) >
+				     sorted_before(pool, elastic, hunt->rank, 0);
+}
+
+/* Quickly no: a queue not above its share gives nothing, but to those below it (standing_above). */
+static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
+{
+	struct victim v = { .queue = queue, .tier = TIER_STANDARD };
+	const struct standing *at = &hunt->pass->standings.at[queue];
+	uint32_t running = hunt->pass->view->queues.at[queue].running;
+
+	if (queue == hunt->j->queue.v)
+		return queue_has_lower(hunt->pass, queue, hunt->rank);
+	if (hunt->pledged)
+		return running != 0;
+	if (!running || (at->use <= at->share && hunt->j->tier != TIER_CRITICAL &&
+			 !queue_is_in(hunt->pass->view, hunt->j->queue.v, queue)))
+		return false;
+	return candidate_may_go(hunt, &v);
+}
+
+/* Promises to lower ranks of the same queue (the place goes to the higher one), and those that leave anyhow. */
+static void fresh_make(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	uint32_t promises;
+
+	hunt->fresh = arena_new_array(pass->arena, struct victim,
+				      (size_t)pass->view->promise_count + pass->coming_count + 1);
+	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
+		const struct promise_view *p = &pass->view->promises.at[i];
+		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
+
+		if (p->queue != hunt->j->queue.v || rank >= hunt->rank || pass->promises_gone[i] ||
+		    job_get(pass->facts, (struct job_id){ p->job })->attempt.v)
+			continue;
+		hunt->fresh[hunt->fresh_count++] = (struct victim){ .job = p->job,
+								    .queue = p->queue,
+								    .promise = p,
+								    .rank = rank,
+								    .share = p->share,
+								    .tier = p->tier };
+		hunt->shares += p->share;
+	}
+	promises = hunt->fresh_count;
+	for (uint32_t i = 0; i < pass->coming_count; i++) {
+		if (!promises && !coming_has_surplus(pass, &pass->coming[i]))
+			continue;
+		hunt->fresh[hunt->fresh_count++] = pass->coming[i];
+		hunt->shares += pass->coming[i].share + pass->coming[i].told;
+	}
+}
+
+/* From a queue's own lists lower ranks go; its equals come from the list of those that can do without some ranks, and from turns_find. */
+static void list_add(struct hunt *hunt, uint32_t list)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = &pass->kept;
+	uint32_t queues = pass->standings.count;
+
+	victims_make(pass, list);
+	if (pass->victims_mature_ms[list])
+		pass_wake(pass, pass->victims_mature_ms[list]);
+	for (uint32_t i = 0; i < pass->victim_counts[list]; i++) {
+		const struct victim *v = &pass->victims[list][i];
+
+		if (pass_job_leaves(pass, v->job) || (v->rank < hunt->rank && list >= queues))
+			continue;
+		if (v->queue != hunt->j->queue.v || v->tier == TIER_BEST_EFFORT ||
+		    v->rank < hunt->rank)
+			kept->list[kept->count] = *v;
+		else if (v->rank > hunt->rank || list < queues ||
+			 !turn_may_end(hunt, v, &kept->list[kept->count]))
+			continue;
+		kept->turns = kept->turns || kept->list[kept->count].turn;
+		kept->count++;
+		kept->shares += v->share + v->told;
+	}
+}
+
+static uint32_t list_room(struct hunt *hunt, uint32_t list)
+{
+	victims_make(hunt->pass, list);
+	return hunt->pass->victim_counts[list];
+}
+
+/* Its list is empty, and the core is woken in time for those who are too young: it gives nothing, whoever asks. */
+static bool list_is_void(const struct pass *pass, uint32_t list)
+{
+	int64_t mature_ms;
+
+	if (!pass->victims_made[list] || pass->victim_counts[list])
+		return false;
+	mature_ms = pass->victims_mature_ms[list];
+	return !mature_ms || (pass->wake_ms && pass->wake_ms <= mature_ms);
+}
+
+/* Best-effort work, lower ranks of the queue, and queues above their share, in order. */
+static void kept_make(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = &pass->kept;
+	uint32_t room = list_room(hunt, 0), lists = 0, queues = pass->standings.count, giving = 0;
+	uint32_t *give = arena_new_array(pass->arena, uint32_t, queues + 1);
+	struct turns turns = { .hunt = hunt };
+	bool alone = true;
+
+	for (uint32_t q = 1; q < queues; q++) {
+		alone = alone && (q == hunt->j->queue.v || !pass->view->queues.at[q].running);
+		if (list_is_void(pass, q) || !queue_may_give(hunt, q))
+			continue;
+		give[giving++] = q;
+		room += list_room(hunt, q);
+	}
+	if (queue_has_elastic(hunt)) {
+		give[giving++] = queues + hunt->j->queue.v;
+		room += list_room(hunt, queues + hunt->j->queue.v);
+	}
+	turns_find(&turns);
+	room += turns.count;
+	*kept = (struct candidates){ .queue = hunt->j->queue.v,
+				     .rank = hunt->rank,
+				     .work = hunt->work,
+				     .due_ms = hunt->due_ms,
+				     .starts = pass->starts,
+				     .need = alone ? 0 : hunt->need,
+				     .pledged = hunt->pledged };
+	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
+	list_add(hunt, 0);
+	for (uint32_t i = 0; i < giving; i++) {
+		uint32_t before = kept->count;
+
+		list_add(hunt, give[i]);
+		lists += kept->count > before;
+	}
+	for (uint32_t i = 0; i < turns.count; i++) {
+		kept->list[kept->count++] = turns.list[i];
+		kept->shares += turns.list[i].share + turns.list[i].told;
+	}
+	if (lists > 1 || kept->turns || turns.count)
+		victims_sort(kept->list, arena_new_array(pass->arena, struct victim, room + 1),
+			     kept->count);
+}
+
+void hunt_scratch_make(struct hunt *hunt)
+{
+	struct candidates *kept = &hunt->pass->kept;
+
+	if (kept->scratch_room < hunt->count) {
+		kept->scratch_room = hunt->count + hunt->count / 2 + 16;
+		kept->scratch = arena_new_array(hunt->pass->arena, uint32_t, kept->scratch_room);
+	}
+	hunt->scratch = kept->scratch;
+}
+
+static bool kept_serves(const struct hunt *hunt)
+{
+	const struct candidates *kept = &hunt->pass->kept;
+
+	return kept->list && kept->pledged == hunt->pledged && kept->queue == hunt->j->queue.v &&
+	       kept->rank == hunt->rank && kept->work == hunt->work &&
+	       kept->due_ms <= hunt->due_ms && kept->starts == hunt->pass->starts &&
+	       kept->need <= hunt->need;
+}
+
+bool hunt_candidates(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = &pass->kept;
+
+	coming_make(pass);
+	fresh_make(hunt);
+	if (!kept_serves(hunt))
+		kept_make(hunt);
+	for (; kept->first < kept->count && pass_job_leaves(pass, kept->list[kept->first].job);
+	     kept->first++)
+		kept->shares -= kept->list[kept->first].share + kept->list[kept->first].told;
+	hunt->count = hunt->fresh_count + kept->count - kept->first;
+	hunt->shares += kept->shares;
+	(void)pass_shape(pass, hunt->j->shape);
+	hunt->shares += space_free_share(&pass->view->space, 0, pass->suits);
+	return hunt->count && hunt->shares >= hunt->least;
+}
+
+/* Known from another job of the queue: lower ranks, larger needs, more work and who is due later find no more candidates. */
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, struct turn_wish turn,
+		     int64_t need, int64_t least)
+{
+	const struct barren *b = pass->barren ? &pass->barren[queue] : NULL;
+
+	return b && b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
+	       (!turn.work || (b->work && turn.work >= b->work && turn.due_ms >= b->due_ms)) &&
+	       b->shares < least;
+}
+
+bool hunt_is_barren(const struct hunt *hunt)
+{
+	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank,
+			       (struct turn_wish){ hunt->work, hunt->due_ms }, hunt->need,
+			       hunt->least);
+}
+
+void hunt_barren_note(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	int64_t shares = hunt->count ? hunt->shares : -1;
+
+	if (pass->blocks.set || pass->aparts.any)
+		return; /* from others less may be kept */
+	if (!pass->barren)
+		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);
+	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank,
+							  .work = hunt->work,
+							  .due_ms = hunt->due_ms,
+							  .need = hunt->need,
+							  .shares = shares,
+							  .changes = pass->changes,
+							  .known = true };
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/scheduling/life/interval.h"
+
+#include <string.h>
+
+enum { MINUTE_MS = 60000 };
+#define DAY_MS (INT64_C(86400) * 1000)
+#define PRIOR_MS (200 * DAY_MS)
+#define MEAN_MOST_MS (INT64_C(40000) * DAY_MS) /* products stay below 2^63 */
+
+/* The largest number whose square is not more. */
+static int64_t root_of(int64_t square)
+{
+	int64_t root = 0;
+
+	for (int64_t bit = INT64_C(1) << 31; bit; bit >>= 1)
+		if ((root + bit) * (root + bit) <= square)
+			root += bit;
+	return root;
+}
+
+static bool machine_broke(const struct attempt *a)
+{
+	return a->why == STOP_LOST || (a->why == STOP_NODE && a->unreachable);
+}
+
+/* Time from the warning to the complete checkpoint; 0 = it was not warned, or made none then. */
+static int64_t checkpoint_took_ms(const struct attempt *a)
+{
+	return a->warned_ms && a->checkpoint_ms > a->warned_ms ? a->checkpoint_ms - a->warned_ms
+							       : 0;
+}
+
+/* What the newest attempts tell: run time and breaks of all ranks, cost of checkpoints of the job's likes. */
+static void history_read(const struct facts *f, const struct event_job_submitted *e,
+			 int64_t *ret_exposed_ms, struct interval *ret)
+{
+	struct name_id name = facts_name_find(f, e->name), user = facts_name_find(f, e->user);
+	uint32_t first =
+		f->attempts.count > INTERVAL_HISTORY ? f->attempts.count - INTERVAL_HISTORY : 0;
+	int64_t took_ms = 0;
+
+	for (uint32_t id = f->attempts.count; id > first; id--) {
+		const struct attempt *a = attempt_get(f, (struct attempt_id){ id });
+		const struct job *job;
+		int64_t end_ms = a->ended_ms ? a->ended_ms : f->now_ms;
+
+		if (!a->job.v || !a->released_ms)
+			continue;
+		*ret_exposed_ms += (end_ms - a->released_ms) * a->tasks;
+		ret->failures += machine_broke(a);
+		job = job_get(f, a->job);
+		if (ret->measured < INTERVAL_LIKE && checkpoint_took_ms(a) && name.v && user.v &&
+		    job->name.v == name.v && job->user.v == user.v) {
+			took_ms += checkpoint_took_ms(a);
+			ret->measured++;
+		}
+	}
+	if (ret->measured)
+		ret->cost_ms = took_ms / ret->measured;
+}
+
+void interval_choose(const struct facts *f, const struct event_job_submitted *e,
+		     struct interval *ret)
+{
+	int64_t exposed_ms = 0, ranks = e->tasks_min > 0 ? e->tasks_min : 1;
+
+	*ret = (struct interval){ .cost_ms = MINUTE_MS };
+	history_read(f, e, &exposed_ms, ret);
+	if (e->checkpoint_cost_ms > 0) {
+		ret->cost_ms = e->checkpoint_cost_ms;
+		ret->measured = 0;
+	}
+	ret->cost_ms = ret->cost_ms < DAY_MS ? ret->cost_ms : DAY_MS;
+	ret->mean_ms = (PRIOR_MS + exposed_ms) / (1 + (int64_t)ret->failures) / ranks;
+	ret->mean_ms = ret->mean_ms < MEAN_MOST_MS ? ret->mean_ms : MEAN_MOST_MS;
+	ret->every_ms = root_of(2 * ret->cost_ms * ret->mean_ms) / 1000 * 1000;
+	if (ret->every_ms < MINUTE_MS)
+		ret->every_ms = MINUTE_MS;
+	if (ret->every_ms > DAY_MS)
+		ret->every_ms = DAY_MS;
+}

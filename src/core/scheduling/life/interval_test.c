@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/scheduling/life/interval.h"
+
+#include "core/scheduling/testing.h"
+
+enum { MINUTE = 60000 };
+
+static struct interval chosen(const struct world *w, int64_t ranks, int64_t cost_ms)
+{
+	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "test");
+	struct interval interval;
+
+	e.job_submitted.name = "train";
+	e.job_submitted.user = "ann";
+	e.job_submitted.tasks_min = ranks;
+	e.job_submitted.checkpoint_cost_ms = cost_ms;
+	interval_choose(&w->facts, &e.job_submitted, &interval);
+	return interval;
+}
+
+/* The worked example of interval.h. */
+static void without_history_a_rank_breaks_once_in_200_days(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	assert_int_equal(chosen(&w, 64, 0).every_ms, 5692 * 1000); /* 94.9 min */
+	assert_int_equal(chosen(&w, 64, 0).mean_ms, INT64_C(4500) * MINUTE);
+	assert_int_equal(chosen(&w, 64, 4 * MINUTE).every_ms, 11384 * 1000); /* twice as long */
+	assert_int_equal(chosen(&w, 16, 0).every_ms, 11384 * 1000);
+	world_deinit(&w);
+}
+
+static void it_is_never_below_a_minute_nor_above_a_day(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	assert_int_equal(chosen(&w, 10000000, 1000).every_ms, MINUTE);
+	assert_int_equal(chosen(&w, 1, INT64_C(86400) * 1000).every_ms, INT64_C(86400) * 1000);
+	world_deinit(&w);
+}
+
+static void machines_that_broke_make_it_shorter(void **state)
+{
+	struct interval before, after;
+	struct event e;
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	job = world_submit(&w, (struct wish){ .name = "other", .gpus = 1 });
+	world_run(&w);
+	before = chosen(&w, 1, MINUTE);
+	assert_int_equal(before.failures, 0);
+	e = world_event(&w, EVENT_ATTEMPT_ENDED);
+	e.attempt_ended.attempt = job_get(&w.facts, (struct job_id){ job })->attempt.v;
+	e.attempt_ended.why = STOP_LOST;
+	world_apply(&w, &e);
+	after = chosen(&w, 1, MINUTE);
+	assert_int_equal(after.failures, 1);
+	assert_true(after.mean_ms <= before.mean_ms / 2 + MINUTE);
+	assert_true(after.every_ms < before.every_ms);
+	world_deinit(&w);
+}
+
+static void what_a_checkpoint_of_a_like_job_took_is_measured(void **state)
+{
+	struct event e;
+	struct world w;
+	uint32_t job, attempt;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	job = world_submit(
+		&w, (struct wish){ .name = "train", .user = "ann", .gpus = 1, .checkpoint = true });
+	world_run(&w);
+	attempt = job_get(&w.facts, (struct job_id){ job })->attempt.v;
+	e = world_event(&w, EVENT_ATTEMPT_WARNED);
+	e.attempt_warned.attempt = attempt;
+	e.attempt_warned.deadline_ms = w.now_ms + 60 * MINUTE;
+	world_apply(&w, &e);
+	world_at(&w, w.now_ms + 4 * MINUTE);
+	e = world_event(&w, EVENT_CHECKPOINT_SAVED);
+	e.checkpoint_saved.job = job;
+	e.checkpoint_saved.attempt = attempt;
+	e.checkpoint_saved.number = 1;
+	e.checkpoint_saved.at_ms = w.now_ms;
+	e.checkpoint_saved.path = "x";
+	world_apply(&w, &e);
+	assert_int_equal(chosen(&w, 1, 0).measured, 1);
+	assert_int_equal(chosen(&w, 1, 0).cost_ms, 4 * MINUTE);
+	assert_int_equal(chosen(&w, 1, 2 * MINUTE).cost_ms, 2 * MINUTE); /* declared */
+	world_deinit(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_history_a_rank_breaks_once_in_200_days),
+		cmocka_unit_test(it_is_never_below_a_minute_nor_above_a_day),
+		cmocka_unit_test(machines_that_broke_make_it_shorter),
+		cmocka_unit_test(what_a_checkpoint_of_a_like_job_took_is_measured),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

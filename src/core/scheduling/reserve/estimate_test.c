@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/scheduling/reserve/estimate.h"
+
+#include "core/scheduling/testing.h"
+#include "core/scheduling/view/view.h"
+
+enum { MINUTE = 60000 };
+
+/* A job of this name runs for so many minutes and ends. */
+static void ran(struct world *w, const char *name, const char *user, int64_t minutes)
+{
+	uint32_t job = world_submit(w, (struct wish){ .name = name, .user = user, .gpus = 1 });
+
+	world_run(w);
+	world_at(w, w->now_ms + minutes * MINUTE);
+	world_exit(w, job, 0);
+	world_run(w);
+	assert_int_equal(world_state(w, job), JOB_SUCCEEDED);
+}
+
+static int64_t rest(struct world *w, uint32_t job, int64_t age_minutes, uint32_t per_mille)
+{
+	return estimate_rest_ms(&w->facts, &w->facts, job_get(&w->facts, (struct job_id){ job }),
+				age_minutes * MINUTE, per_mille);
+}
+
+/* The worked example of estimate.h. */
+static void test_run_times_of_like_jobs_are_spread(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	for (int i = 1; i <= 5; i++)
+		ran(&w, "train-7", "vera", 10 * i);
+	job = world_submit(&w, (struct wish){ .name = "train-12", .user = "vera", .gpus = 1 });
+	assert_int_equal(rest(&w, job, 0, 500), 30 * MINUTE);
+	assert_int_equal(rest(&w, job, 0, 900), 50 * MINUTE);
+	assert_int_equal(rest(&w, job, 0, 250), 15 * MINUTE);
+	assert_int_equal(rest(&w, job, 0, 1), 10 * MINUTE);
+	/* Those that ran no longer than it has say nothing: of 30, 40, 50 the middle one. */
+	assert_int_equal(rest(&w, job, 25, 500), 15 * MINUTE);
+	/* It is older than all. */
+	assert_int_equal(rest(&w, job, 60, 500), 60 * MINUTE);
+	world_deinit(&w);
+}
+
+static void test_what_is_expected_without_a_word_is_what_nine_of_ten_ran(void **state)
+{
+	struct world w;
+	uint32_t silent, said;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	for (int i = 1; i <= 5; i++)
+		ran(&w, "train", "vera", 10 * i);
+	silent = world_submit(&w, (struct wish){ .name = "train", .user = "vera", .gpus = 1 });
+	said = world_submit(
+		&w, (struct wish){
+			    .name = "train", .user = "vera", .gpus = 1, .limit_ms = 100 * MINUTE });
+	world_run(&w);
+	assert_int_equal(job_expected_ms(&w.facts, job_get(&w.facts, (struct job_id){ silent })),
+			 50 * MINUTE);
+	assert_int_equal(job_expected_ms(&w.facts, job_get(&w.facts, (struct job_id){ said })),
+			 100 * MINUTE);
+	world_deinit(&w);
+}
+
+static void test_a_limit_cuts_what_like_jobs_say(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	for (int i = 1; i <= 5; i++)
+		ran(&w, "train", "vera", 10 * i);
+	job = world_submit(
+		&w, (struct wish){
+			    .name = "train", .user = "vera", .gpus = 1, .limit_ms = 20 * MINUTE });
+	assert_int_equal(rest(&w, job, 0, 500), 20 * MINUTE);
+	assert_int_equal(rest(&w, job, 0, 1), 10 * MINUTE);
+	assert_int_equal(rest(&w, job, 15, 900), 5 * MINUTE);
+	world_deinit(&w);
+}
+
+static void test_nothing_known_is_an_even_spread_to_what_is_declared(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	job = world_submit(&w, (struct wish){ .gpus = 1, .limit_ms = 100 * MINUTE });
+	assert_int_equal(rest(&w, job, 0, 500), 50 * MINUTE);
+	assert_int_equal(rest(&w, job, 40, 500), 30 * MINUTE);
+	assert_int_equal(rest(&w, job, 0, 900), 90 * MINUTE);
+	world_deinit(&w);
+}
+
+static void test_other_people_say_something_only_when_nobody_closer_does(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	for (int i = 0; i < 5; i++)
+		ran(&w, "a", "otto", 10);
+	job = world_submit(&w, (struct wish){ .name = "b", .user = "vera", .gpus = 1 });
+	assert_int_equal(rest(&w, job, 0, 500), 10 * MINUTE);
+	for (int i = 0; i < 5; i++)
+		ran(&w, "c", "vera", 20);
+	assert_int_equal(rest(&w, job, 0, 500), 20 * MINUTE);
+	for (int i = 0; i < 5; i++)
+		ran(&w, "b", "vera", 30);
+	assert_int_equal(rest(&w, job, 0, 500), 30 * MINUTE);
+	world_deinit(&w);
+}
+
+static void test_the_forecast_is_judged_when_the_attempt_ends(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	for (int i = 1; i <= 5; i++)
+		ran(&w, "train", "vera", 10 * i);
+	assert_int_equal(w.facts.forecast.count, 0); /* nothing was known of these */
+	ran(&w, "train", "vera", 40); /* 30 and 50 were said */
+	assert_int_equal(w.facts.forecast.count, 1);
+	assert_int_equal(w.facts.forecast.under_likely, 0);
+	assert_int_equal(w.facts.forecast.under_safe, 1);
+	assert_int_equal(w.facts.forecast.likely_loss_ms, 5 * MINUTE);
+	assert_int_equal(w.facts.forecast.safe_loss_ms, 1 * MINUTE);
+	world_deinit(&w);
+}
+
+static void test_the_memory_is_bounded_and_forgets_what_learned_nothing_for_longest(void **state)
+{
+	struct facts facts;
+	struct like_wish wish = { "vera", "train", "default", 1 };
+	struct like_runs runs;
+	char user[32];
+
+	(void)state;
+	facts_init(&facts);
+	for (int i = 0; i < LIKE_LEAST; i++)
+		likes_learn(&facts, &wish, 1000);
+	for (int i = 0; i < 3 * LIKE_SETS * LIKE_WAYS; i++) {
+		struct like_wish other = { user, "x", "default", 1 };
+
+		facts.seq++;
+		snprintf(user, sizeof(user), "user%d", i);
+		likes_learn(&facts, &other, 5000);
+	}
+	assert_int_equal(facts.likes.count, LIKE_SETS * LIKE_WAYS);
+	likes_find(&facts, &wish, &runs);
+	assert_int_equal(runs.level, LIKE_QUEUE); /* what is common to many stays */
+	assert_int_equal(runs.ms[0], 5000);
+	facts_deinit(&facts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_run_times_of_like_jobs_are_spread),
+		cmocka_unit_test(test_what_is_expected_without_a_word_is_what_nine_of_ten_ran),
+		cmocka_unit_test(test_a_limit_cuts_what_like_jobs_say),
+		cmocka_unit_test(test_nothing_known_is_an_even_spread_to_what_is_declared),
+		cmocka_unit_test(test_other_people_say_something_only_when_nobody_closer_does),
+		cmocka_unit_test(test_the_forecast_is_judged_when_the_attempt_ends),
+		cmocka_unit_test(
+			test_the_memory_is_bounded_and_forgets_what_learned_nothing_for_longest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
