@@ -385,6 +385,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	block_signals();
 	d->found = &found;
 	d->store.address = options->store;
+	d->store.join = options->kubernetes != NULL;
 	d->kubernetes = options->kubernetes;
 	if (find_nodes(d, options, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
 	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||

@@ -73,6 +73,7 @@ struct journal_options {
 	const char *address;
 	/* Of a writer that opens a database again (journal_state): ERR_CONFLICT when another one came meanwhile. 0: whoever wrote. */
 	int64_t epoch;
+	bool join; /* a folder that is new takes up the journal that another one began: for engines whose tasks are elsewhere */
 	bool create; /* make an empty one when the folder has none; else a missing one is an error */
 	bool read_only; /* no lock, nothing is written; sees what the writer has committed */
 	bool inline_checkpoint; /* no thread: append itself checkpoints when it is due (tests) */

@@ -101,7 +101,7 @@ static int address_check(const struct journal_options *options, struct err *err)
 			err, ERR_INVALID,
 			"the address of the database is a line of at most %d bytes, like postgresql://user@host/name",
 			STORE_MAX / 2);
-	return 0;
+	return postgres_address_check(options->address, err);
 }
 
 int remote_address(struct journal *journal, const struct journal_options *options,
@@ -131,19 +131,39 @@ int remote_address(struct journal *journal, const struct journal_options *option
 
 /* --- opening ------------------------------------------------------------------------------------------------------- */
 
+/* Jobs of another folder run on another machine perhaps: without its folder nobody here could know, and they would run twice. */
+static int is_new(struct journal *journal, const char *address, struct err *err)
+{
+	struct postgres_head head;
+	struct postgres *postgres;
+	int rc = postgres_open(address, POSTGRES_READ, 0, &postgres, &head, err);
+
+	if (rc < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : rc;
+	if (head.last_seq)
+		rc = err_set(
+			err, ERR_CONFLICT,
+			"%s holds the journal of another data folder, which knows what runs: start with that folder (--data), or copy it whole in place of \"%s\" once its daemon and its machine are gone for good",
+			postgres_name(postgres), journal->folder);
+	postgres_close(postgres);
+	return rc;
+}
+
 /*
  * The folder's snapshots belong to one journal: another one under the same address would make them lies. Looked at before anything is
  * taken over.
  */
-static int is_the_same(struct journal *journal, const char *address, struct err *err)
+static int is_the_same(struct journal *journal, const char *address, bool join, struct err *err)
 {
 	struct postgres_head head;
 	struct postgres *postgres;
 	char *id, *known, is[2 * JOURNAL_ID_BYTES + 1];
 	int rc = store_read(journal, &id, &known, err);
 
-	if (rc < 0 || !id)
+	if (rc < 0)
 		return rc;
+	if (!id)
+		return join ? 0 : is_new(journal, address, err);
 	rc = postgres_open(address, POSTGRES_READ, 0, &postgres, &head, err);
 	if (rc == 0) {
 		id_text(head.id, is);
@@ -197,7 +217,7 @@ int remote_open(struct journal *journal, const struct journal_options *options, 
 					: options->create  ? POSTGRES_CREATE
 							   : POSTGRES_WRITE;
 	struct postgres_head *head = &journal->head_row;
-	int rc = is_the_same(journal, address, err);
+	int rc = is_the_same(journal, address, options->join || journal->read_only, err);
 
 	if (rc == 0)
 		rc = postgres_open(address, mode, options->epoch, &journal->postgres, head, err);
@@ -286,7 +306,8 @@ int remote_read(struct reading *r, struct err *err)
 				   err);
 	while (rc == 0 && r->left && r->next <= rows.to) {
 		rows.count = 0;
-		rc = postgres_rows(journal->postgres, r->next, rows.to, PORTION, take_one, &rows,
+		rc = postgres_rows(journal->postgres, r->next, rows.to,
+				   r->left < PORTION ? (uint32_t)r->left : PORTION, take_one, &rows,
 				   err);
 		while (rc == 0 && r->left && !rows.count && r->next <= rows.to)
 			reading_missing(r, "it is missing");
@@ -318,7 +339,7 @@ int remote_blob(struct journal *journal, const struct digest *digest, void **ret
 int remote_erase(struct journal *journal, const struct digest *digest, struct err *err)
 {
 	char hex[DIGEST_HEX_MAX];
-	int rc = postgres_erase(journal->postgres, digest, err);
+	int rc = postgres_erase(journal->postgres, journal->head_row.epoch, digest, err);
 
 	return rc == SEGMENT_END ? err_set(err, ERR_NOT_FOUND, "body %s is not in the journal",
 					   digest_format(digest, hex))

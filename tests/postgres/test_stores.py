@@ -36,6 +36,13 @@ def test_a_journal_of_format_1_is_read(tmp_path):
         assert "29 records, 1 to 29" in done.stdout and "e081f42119517fb0efc8ef143adb7c1eef7c3ced098ecfc0ea9ead3b8cc81fe6" in done.stdout
 
 
+def refused(data, *words):
+    done = subprocess.run([harness.PROGRAM, "up", "--data", str(data), "--nodes", "sim:1x1xH100-80GB", *words], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode != 0 and done.stderr.startswith("fairlead: "), done
+    return done.stderr
+
+
 class Load:
     """Clients that submit jobs which wait, each with a key of its own, and know what was acknowledged."""
 
@@ -122,8 +129,8 @@ def test_a_server_that_is_away_for_longer_is_waited_for():
         first = d.submit("true")
         d.wait(first)
         s.kill()
-        refused = d.run("run", "-d", "--", "true", check=False, timeout=150)  # the commit is tried for a minute
-        assert refused.code != 0 and "a commit failed" in d.log() and d.alive()
+        late = d.run("run", "-d", "--", "true", check=False, timeout=150)  # the commit is tried for a minute
+        assert late.code != 0 and "a commit failed" in d.log() and d.alive()
         s.start()
         load = Load(d.data, 2)
         harness.wait_until("jobs are taken again", lambda: len(load.acknowledged) > 20)
@@ -132,10 +139,18 @@ def test_a_server_that_is_away_for_longer_is_waited_for():
         each_once(d, load)
 
 
+def copy_folder(data, to):
+    """What another daemon needs to know of one that is gone."""
+    shutil.rmtree(to, ignore_errors=True)
+    (to / "journal").mkdir(parents=True)
+    shutil.copytree(os.path.join(data, "keys"), to / "keys")
+    shutil.copy(os.path.join(data, "journal", "store"), to / "journal" / "store")
+
+
 def test_a_daemon_that_slept_through_a_take_over_writes_nothing(tmp_path):
     with server.Server() as s, harness.Daemon(store=s.address) as d:
         d.wait(d.submit("true"))
-        shutil.copytree(os.path.join(d.data, "keys"), tmp_path / "other" / "keys")
+        copy_folder(d.data, tmp_path / "other")
         d.process.send_signal(signal.SIGSTOP)
         with harness.Daemon(store=s.address, data=str(tmp_path / "other")) as other:
             other.wait(other.submit("true"))
@@ -154,12 +169,12 @@ def test_of_two_daemons_the_older_one_stops(tmp_path):
         first = d.submit("true")
         d.wait(first)
         other_data = tmp_path / "other"
-        other_data.mkdir()
-        shutil.copytree(os.path.join(d.data, "keys"), other_data / "keys")
+        assert "of another data folder" in refused(other_data, "--store", s.address)
+        assert int(s.ask("SELECT epoch FROM fairlead.head")) == 1  # nobody was disturbed
+        copy_folder(d.data, other_data)
         with harness.Daemon(store=s.address, data=str(other_data)) as other:
             assert other.job(first)["state"] == "succeeded"
-            refused = d.run("run", "-d", "--", "true", check=False)
-            assert refused.code != 0
+            assert d.run("run", "-d", "--", "true", check=False).code != 0
             d.process.wait(timeout=harness.PATIENCE_S)
             assert "another daemon has taken over" in d.log()
             second = other.submit("true")
@@ -180,17 +195,13 @@ def test_what_was_changed_in_the_database_is_found():
         assert re.search(r"record %d\b.*checksum" % seq, done.out + done.err) and re.search(r"record %d\b.*missing" % (seq + 1), done.out + done.err)
 
 
-def refused(data, *words):
-    done = subprocess.run([harness.PROGRAM, "up", "--data", str(data), "--nodes", "sim:1x1xH100-80GB", *words], capture_output=True, text=True,
-                          timeout=120)
-    assert done.returncode != 0 and done.stderr.startswith("fairlead: "), done
-    return done.stderr
-
-
 def test_what_can_not_be_is_refused_in_words(tmp_path):
     with server.Server() as s:
         said = refused(tmp_path / "a", "--store", "postgresql://fairlead:secret@127.0.0.1:%d/postgres" % server.free_port())
         assert "can't reach PostgreSQL" in said and "secret" not in said
+        for odd in ("fairlead:50%off", "fairlead:sec@ret", "fairlead:12/secret@x"):
+            said = refused(tmp_path / "a", "--store", "postgresql://%s@127.0.0.1/postgres" % odd)
+            assert "can't be read" in said and "off" not in said.split("write")[0] and "ret" not in said, said
         said = refused(tmp_path / "a", "--store", s.address.replace("/postgres", "/nothere"))
         assert 'database "nothere"' in said and "does not exist" in said
         with harness.Daemon() as d:
@@ -207,6 +218,7 @@ def test_what_can_not_be_is_refused_in_words(tmp_path):
             with harness.Daemon(store=s.address):
                 assert "belongs to" in refused(d.data)
             d.process = None
+        s.ask("DROP SCHEMA fairlead CASCADE")
         s.kill()
         s.start("fsync=off")
         assert "fsync is off" in refused(tmp_path / "c", "--store", s.address)

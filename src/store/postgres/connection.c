@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "store/postgres/postgres_inner.h"
@@ -28,7 +31,8 @@ int postgres_error(struct postgres *p, const PGresult *result, const char *what,
 			    : "",
 	    words, sizeof words);
 	return err_set(err, postgres_is_lost(p, result) ? ERR_UNAVAILABLE : ERR_IO, "%s (%s): %s",
-		       what, p->name, *words ? words : "the connection was lost");
+		       what, p->name,
+		       *words ? words : "the connection was lost, or no answer came in time");
 }
 
 /*
@@ -108,6 +112,24 @@ static int settings_make(struct postgres *p, struct err *err)
 	return p->mode == POSTGRES_READ ? 0 : must_be_on(p, "fsync", err);
 }
 
+/* The library's own words repeat pieces of an address that it can't read, and a password may be among them. */
+int postgres_address_check(const char *address, struct err *err)
+{
+	char *problem = NULL;
+	PQconninfoOption *options = PQconninfoParse(address, &problem);
+	bool good = options != NULL;
+
+	for (const PQconninfoOption *o = options; good && o->keyword; o++)
+		if (o->val && strchr(o->val, '@') && strcmp(o->keyword, "password") != 0 &&
+		    strcmp(o->keyword, "user") != 0)
+			good = false;
+	PQconninfoFree(options);
+	PQfreemem(problem);
+	return good ? 0
+		    : err_set(err, ERR_INVALID,
+			      "the address of the database can't be read: write postgresql://USER@HOST:PORT/NAME, with %%40 for an @ and %%25 for a %% in a name or password");
+}
+
 int postgres_connect(struct postgres *p, struct err *err)
 {
 	/* What stands before dbname gives way to what the address says. */
@@ -121,11 +143,8 @@ int postgres_connect(struct postgres *p, struct err *err)
 				      "target_session_attrs",
 				      "dbname",
 				      NULL };
-	const char *const values[] = { "fairlead", "10",
-				       "10000",    "5",
-				       "2",        "3",
-				       "UTF8",     p->mode == POSTGRES_READ ? "any" : "read-write",
-				       p->address, NULL };
+	const char *const values[] = { "fairlead", "10",   "10000",      "5",        "2",
+				       "3",        "UTF8", "read-write", p->address, NULL };
 	const char *host;
 
 	if (p->connection)
@@ -142,11 +161,54 @@ int postgres_connect(struct postgres *p, struct err *err)
 	return settings_make(p, err);
 }
 
+enum { ANSWER_WITHIN_MS = 30000 };
+
+/* False: there is none in time, or the connection is gone. */
+static bool answer_comes(PGconn *connection, int64_t end_ms)
+{
+	struct timespec now;
+
+	while (PQisBusy(connection)) {
+		struct pollfd wait = { .fd = PQsocket(connection), .events = POLLIN };
+		int64_t left;
+
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		left = end_ms - ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+		if (left <= 0 || (poll(&wait, 1, (int)left) < 0 && errno != EINTR) ||
+		    !PQconsumeInput(connection))
+			return false;
+	}
+	return true;
+}
+
+PGresult *postgres_exec(struct postgres *p, const char *text, int count, const char *const *values,
+			const int *sizes)
+{
+	static const int binary[16] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+	PGresult *last = NULL, *result;
+	struct timespec now;
+	int64_t end_ms;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + ANSWER_WITHIN_MS;
+	if (!PQsendQueryParams(p->connection, text, count, NULL, values, sizes, binary, 1))
+		return NULL;
+	for (;;) {
+		if (!answer_comes(p->connection, end_ms)) {
+			PQclear(last);
+			return NULL;
+		}
+		result = PQgetResult(p->connection);
+		if (!result)
+			return last;
+		PQclear(last);
+		last = result;
+	}
+}
+
 int postgres_ask(struct postgres *p, const char *text, int count, const char *const *values,
 		 const int *sizes, PGresult **ret, struct err *err)
 {
-	static const int binary[16] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
-
 	for (int i = 0;; i++) {
 		ExecStatusType status;
 		PGresult *result;
@@ -154,7 +216,7 @@ int postgres_ask(struct postgres *p, const char *text, int count, const char *co
 
 		if (postgres_connect(p, err) < 0)
 			return -(int)err->code;
-		result = PQexecParams(p->connection, text, count, NULL, values, sizes, binary, 1);
+		result = postgres_exec(p, text, count, values, sizes);
 		status = PQresultStatus(result);
 		*ret = result;
 		if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)

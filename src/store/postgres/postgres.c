@@ -225,7 +225,6 @@ enum sent { SENT_DONE, SENT_NOT, SENT_FULL, SENT_UNKNOWN, SENT_REFUSED };
 static enum sent append_send(struct postgres *p, const struct postgres_head *before,
 			     const struct postgres_head *after, struct err *err)
 {
-	static const int binary[15] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
 	struct parameters with = { 0 };
 	enum sent sent = SENT_UNKNOWN;
 	const char *code;
@@ -241,8 +240,7 @@ static enum sent append_send(struct postgres *p, const struct postgres_head *bef
 	parameter_bytes(&with, before->last_hash.bytes, DIGEST_BYTES);
 	for (int i = 0; i < COLUMNS; i++)
 		parameter_bytes(&with, p->arrays[i].data, p->arrays[i].size);
-	result = PQexecParams(p->connection, append, with.count, NULL, with.values, with.sizes,
-			      binary, 1);
+	result = postgres_exec(p, append, with.count, with.values, with.sizes);
 	/* The count comes before the commit: only an idle connection behind it says that this was done. */
 	if (PQresultStatus(result) == PGRES_TUPLES_OK &&
 	    PQtransactionStatus(p->connection) == PQTRANS_IDLE) {
@@ -264,6 +262,12 @@ static enum sent append_send(struct postgres *p, const struct postgres_head *bef
 static int somebody_else(struct postgres *p, const struct postgres_head *now,
 			 const struct postgres_head *mine, struct err *err)
 {
+	if (now->epoch <= mine->epoch)
+		return err_set(
+			err, ERR_CONFLICT,
+			"%s: its journal ends at record %llu, and this daemon wrote up to %llu: was a stand-by promoted that had not everything? This daemon writes nothing more",
+			p->name, (unsigned long long)now->last_seq,
+			(unsigned long long)mine->last_seq);
 	return err_set(
 		err, ERR_CONFLICT,
 		"%s: another daemon has taken over its journal (epoch %lld; this one's is %lld): this one writes nothing more",
@@ -277,13 +281,31 @@ static bool stands_at(const struct postgres_head *now, const struct postgres_hea
 
 enum settled { SETTLED_DONE, SETTLED_NOT, SETTLED_LATER, SETTLED_LOST };
 
+/* The head, written once more as it is: behind whatever of this writer is still under way, and kept wherever commits are kept. */
+static int head_touch(struct postgres *p, int64_t epoch, struct postgres_head *ret, struct err *err)
+{
+	static const char text[] =
+		"UPDATE fairlead.head SET epoch = epoch WHERE epoch = $1::bigint RETURNING " HEAD_COLUMNS;
+	struct parameters with = { 0 };
+	PGresult *result;
+	int rc;
+
+	parameter_number(&with, epoch);
+	rc = postgres_ask(p, text, with.count, with.values, with.sizes, &result, err);
+	if (rc < 0)
+		return rc;
+	rc = PQntuples(result) ? head_of(p, result, ret, err) : postgres_head(p, ret, err);
+	PQclear(result);
+	return rc;
+}
+
 /* What became of an append that nobody answered for: the head says it by its hash. */
 static enum settled append_settle(struct postgres *p, const struct postgres_head *before,
 				  const struct postgres_head *after, struct err *err)
 {
 	struct postgres_head now;
 
-	if (postgres_connect(p, err) < 0 || postgres_head(p, &now, err) < 0)
+	if (postgres_connect(p, err) < 0 || head_touch(p, before->epoch, &now, err) < 0)
 		return err->code == ERR_UNAVAILABLE ? SETTLED_LATER : SETTLED_LOST;
 	if (now.epoch == before->epoch && stands_at(&now, after) && !stands_at(before, after))
 		return SETTLED_DONE;
@@ -318,6 +340,7 @@ static int append_until(struct postgres *p, const struct postgres_head *before,
 	int64_t wait_ms = FIRST_PAUSE_MS;
 	bool ask = false; /* it may have been done already */
 
+	err_set(err, ERR_UNAVAILABLE, "%s gave no answer in time", p->name);
 	for (;;) {
 		enum settled settled = ask ? append_settle(p, before, after, err) : SETTLED_NOT;
 
@@ -330,11 +353,19 @@ static int append_until(struct postgres *p, const struct postgres_head *before,
 
 			if (sent == SENT_DONE)
 				return 0;
-			if (sent == SENT_FULL)
+			if (sent == SENT_FULL && !ask)
 				return POSTGRES_FULL;
 			if (sent == SENT_REFUSED)
 				return -(int)err->code;
-			ask = true; /* SENT_NOT: an earlier try was done meanwhile, or somebody else came */
+			ask = true;
+			if (sent ==
+			    SENT_NOT) { /* an earlier try was done meanwhile, or somebody else came */
+				settled = append_settle(p, before, after, err);
+				if (settled == SETTLED_DONE)
+					return 0;
+				if (settled == SETTLED_LOST)
+					return -(int)err->code;
+			}
 		}
 		if (mono_ms() + wait_ms > end_ms)
 			return -(int)err->code;

@@ -43,6 +43,8 @@ enum postgres_mode { POSTGRES_READ, POSTGRES_WRITE, POSTGRES_CREATE };
 int postgres_open(const char *address, enum postgres_mode mode, int64_t after,
 		  struct postgres **ret, struct postgres_head *ret_head, struct err *err)
 	MUST_CHECK;
+/* Can it be read as an address? Without asking anybody. */
+int postgres_address_check(const char *address, struct err *err) MUST_CHECK;
 void postgres_close(struct postgres *postgres); /* NULL is fine */
 /* Database and server, for messages. */
 const char *postgres_name(const struct postgres *postgres);
@@ -69,5 +71,5 @@ int postgres_rows(struct postgres *postgres, uint64_t from, uint64_t to, uint32_
 int postgres_blob(struct postgres *postgres, const struct digest *digest, void **ret_data,
 		  size_t *ret_size, struct err *err) MUST_CHECK;
 /* SEGMENT_END: there is none. The server overwrites the bytes when it cleans up (VACUUM). */
-int postgres_erase(struct postgres *postgres, const struct digest *digest, struct err *err)
-	MUST_CHECK;
+int postgres_erase(struct postgres *postgres, int64_t epoch, const struct digest *digest,
+		   struct err *err) MUST_CHECK;

@@ -23,6 +23,9 @@ void postgres_disconnect(struct postgres *postgres);
 bool postgres_is_lost(const struct postgres *postgres, const PGresult *result);
 int postgres_error(struct postgres *postgres, const PGresult *result, const char *what,
 		   struct err *err);
+/* One statement with values in binary, both ways; NULL: no answer, and none within half a minute. */
+PGresult *postgres_exec(struct postgres *postgres, const char *text, int count,
+			const char *const *values, const int *sizes);
 /* One statement that must give rows or nothing; retried on a new connection once when the old one was lost. For what changes nothing. */
 int postgres_ask(struct postgres *postgres, const char *text, int count, const char *const *values,
 		 const int *sizes, PGresult **ret, struct err *err) MUST_CHECK;

@@ -77,15 +77,19 @@ int postgres_blob(struct postgres *p, const struct digest *digest, void **ret_da
 	return 0;
 }
 
-int postgres_erase(struct postgres *p, const struct digest *digest, struct err *err)
+int postgres_erase(struct postgres *p, int64_t epoch, const struct digest *digest, struct err *err)
 {
 	struct parameters with = { 0 };
 	PGresult *result;
 	int rc;
 
 	parameter_bytes(&with, digest->bytes, DIGEST_BYTES);
-	rc = postgres_ask(p, "DELETE FROM fairlead.body WHERE digest = $1::bytea RETURNING 1",
-			  with.count, with.values, with.sizes, &result, err);
+	parameter_number(&with, epoch);
+	rc = postgres_ask(
+		p,
+		"DELETE FROM fairlead.body WHERE digest = $1::bytea AND"
+		" EXISTS (SELECT 1 FROM fairlead.head WHERE epoch = $2::bigint FOR UPDATE) RETURNING 1",
+		with.count, with.values, with.sizes, &result, err);
 	if (rc < 0)
 		return rc;
 	rc = PQntuples(result) ? 0 : SEGMENT_END;
