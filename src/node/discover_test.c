@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,11 +19,22 @@
 
 static struct arena arena;
 static struct err err;
+static char work[64]; /* a folder of the test's own; the one of the build may be somebody else's */
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
 
 static int start(void **state)
 {
 	(void)state;
 	arena_init(&arena, 64 << 20);
+	snprintf(work, sizeof(work), "/tmp/fairlead-discover-XXXXXX");
+	assert_non_null(mkdtemp(work));
 	unsetenv("FAKE_NVML_STATE");
 	return 0;
 }
@@ -31,7 +43,7 @@ static int stop(void **state)
 {
 	(void)state;
 	arena_deinit(&arena);
-	return 0;
+	return nftw(work, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static void driver_says(const char *text)
@@ -39,7 +51,7 @@ static void driver_says(const char *text)
 	static char path[256];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s.state", FAKE_NVML);
+	snprintf(path, sizeof(path), "%s/state", work);
 	file = fopen(path, "we");
 	assert_non_null(file);
 	fputs(text, file);
@@ -269,10 +281,10 @@ static void card_put(const char *name, const char *state, const char *layer, con
 	char path[512], folder[400];
 
 	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s.sys%s", FAKE_NVML, parts[i]);
+		snprintf(path, sizeof(path), "%s/sys%s", work, parts[i]);
 		(void)mkdir(path, 0755);
 	}
-	snprintf(folder, sizeof(folder), "%s.sys/class/infiniband/%s", FAKE_NVML, name);
+	snprintf(folder, sizeof(folder), "%s/sys/class/infiniband/%s", work, name);
 	(void)mkdir(folder, 0755);
 	snprintf(path, sizeof(path), "%s/ports", folder);
 	(void)mkdir(path, 0755);
@@ -284,7 +296,7 @@ static void card_put(const char *name, const char *state, const char *layer, con
 	file_put(path, layer);
 	snprintf(path, sizeof(path), "%s/ports/1/rate", folder);
 	file_put(path, rate);
-	snprintf(path, sizeof(path), "%s.sys", FAKE_NVML);
+	snprintf(path, sizeof(path), "%s/sys", work);
 	setenv("FAIRLEAD_SYS", path, 1);
 }
 

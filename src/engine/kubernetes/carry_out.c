@@ -351,6 +351,9 @@ void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 
 	if (state->over || state->deleting || state->asked)
 		return; /* asked: its pod is deleted when the answer comes */
+	/* Of before a restart, and the API server has not yet said what there is: it may run. Its pod is stopped when it is seen. */
+	if (!state->uid[0] && !attempt->described && !engine->pods_listed)
+		return;
 	if (!state->uid[0]) {
 		rank_over(engine, attempt, rank,
 			  state->failed ? state->failed_cause : ENGINE_CAUSE_STOPPED, 0, true,

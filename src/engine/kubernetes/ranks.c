@@ -56,7 +56,8 @@ static void tell_end(struct engine *engine, struct attempt_entry *attempt, uint3
 	if (state->failed) {
 		rank_over(engine, attempt, rank, state->failed_cause, state->failed_code,
 			  state->failed_never_ran, state->failed_text);
-	} else if (attempt->stopping) {
+	} else if (attempt->stopping && !(pod->ended && !pod->code && !pod->deleting)) {
+		/* What had ended well before anybody deleted it has ended well. */
 		rank_over(engine, attempt, rank, ENGINE_CAUSE_STOPPED, (int)pod->code,
 			  !state->started && !pod->ended, "");
 	} else if (strcmp(pod->ended_reason, "OOMKilled") == 0) {
@@ -163,6 +164,9 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 		give_up(engine, attempt, rank, pod);
 	} else if (attempt->stopping && !state->deleting && !pod->deleting) {
 		rank_stop(engine, attempt, rank);
+	} else if (attempt->released && !attempt->stopping && !state->bound && !state->binding &&
+		   !pod->deleting) {
+		pod_bind(engine, attempt, rank); /* released before it was seen */
 	}
 }
 
