@@ -298,15 +298,16 @@ static void greet_nodes(const struct daemon *d, const struct nodes_found *found)
 		printf("Without root it runs jobs of its own user only, and memory limits may not be enforced.\n");
 }
 
-static void greet(const struct daemon *d, const struct nodes_found *found, const char *lost)
+static void greet(const struct daemon *d, const struct nodes_found *found, const char *database,
+		  const char *lost)
 {
 	if (d->kubernetes)
 		printf("Fairlead %s is up, for work on Kubernetes.\n", d->build);
 	else
 		greet_nodes(d, found);
 	printf("Data folder: %s\n", d->folder);
-	if (journal_database(d->journal))
-		printf("Journal: %s\n", journal_database(d->journal));
+	if (*database)
+		printf("Journal: %s\n", database);
 	if (lost[0])
 		printf("%s. What they told is missing; `fairlead doctor` says what to do.\n", lost);
 	if (http_port(d->server))
@@ -380,7 +381,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 {
 	struct arena arena;
 	struct nodes_found found = { .remark = "" };
-	char lost[LOST_TEXT_MAX];
+	char lost[LOST_TEXT_MAX], database[256] = "";
 	arena_init(&arena, 64 << 20);
 	block_signals();
 	d->found = &found;
@@ -399,12 +400,14 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	effects_adopt(d);
 	gate_start(d);
 	feeder_start(d);
-	facts_lost_text(&d->facts, lost); /* from here on the facts are the core's */
+	facts_lost_text(&d->facts, lost); /* from here on facts and journal are the core's */
+	if (journal_database(d->journal))
+		snprintf(database, sizeof(database), "%s", journal_database(d->journal));
 	core_start(d);
 	gpu_watch_start(d);
 	int result = open_door(d, options, err);
 	if (result == 0) {
-		greet(d, &found, lost);
+		greet(d, &found, database, lost);
 		background_ready(background);
 		wait_for_end();
 	}
