@@ -107,7 +107,7 @@ static int address_check(const struct journal_options *options, struct err *err)
 int remote_address(struct journal *journal, const struct journal_options *options,
 		   char **ret_address, struct err *err)
 {
-	char *id;
+	char *id = NULL;
 	int rc = options->address ? address_check(options, err) : 0;
 
 	*ret_address = NULL;
