@@ -359,10 +359,9 @@ void handle_queue_set(struct call *call)
 	queue_begin(call->facts, name, call->arena, e);
 	if (parse_name(name, "queue", &err) < 0 || queue_read(call, e, &err) < 0 ||
 	    call_permit(call, queue_relation(call, name, e->parent, e->team),
-			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
-		call_fail(call, &err);
-	else if (zone_wanted(call, e->calendar, &events[0], &err) < 0 &&
-		 err_prefix(&err, "queue \"%s\": calendar", name) < 0)
+			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0 ||
+	    (zone_wanted(call, e->calendar, &events[0], &err) < 0 &&
+	     err_prefix(&err, "queue \"%s\": calendar", name) < 0))
 		call_fail(call, &err);
 	else if (events[0].kind)
 		call_send_all(call, events, 2);

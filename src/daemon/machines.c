@@ -56,8 +56,8 @@ static bool levels_are(const struct facts *f, const char *levels)
 	char part[NAME_MAX_BYTES + 1];
 	uint32_t count = 0;
 
-	while (list_next(&levels, part))
-		if (count >= f->level_count || strcmp(facts_name(f, f->level[count++]), part) != 0)
+	for (; list_next(&levels, part); count++)
+		if (count >= f->level_count || strcmp(facts_name(f, f->level[count]), part) != 0)
 			return false;
 	return count == f->level_count;
 }

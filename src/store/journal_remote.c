@@ -39,7 +39,7 @@ static char *line_of(const char *text, const char *word)
 /* 0 with both NULL: there is no such file. */
 static int store_read(struct journal *journal, char **ret_id, char **ret_address, struct err *err)
 {
-	char path[PATH_MAX], *text;
+	char path[PATH_MAX], *text, *with_end;
 	size_t size;
 	int rc;
 
@@ -50,9 +50,10 @@ static int store_read(struct journal *journal, char **ret_id, char **ret_address
 		return 0;
 	if (rc < 0)
 		return err_errno(err, ERR_IO, -rc, "can't read %s", path);
-	text = realloc(text, size + 1);
-	CHECK(text);
-	text[size] = '\0';
+	with_end = strndup(text, size);
+	CHECK(with_end);
+	free(text);
+	text = with_end;
 	if (strncmp(text, first_line, strlen(first_line)) == 0) {
 		*ret_id = line_of(text, "\njournal ");
 		*ret_address = line_of(text, "\naddress ");

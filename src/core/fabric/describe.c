@@ -267,7 +267,9 @@ int fabric_host_put(struct fabric_host *host, const char *key, const char *value
 {
 	int k = fabric_host_key(key);
 
-	switch (k < 0 ? HOST_KEYS : (enum host_key)k) {
+	const enum host_key which = k < 0 ? HOST_KEYS : (enum host_key)k;
+
+	switch (which) {
 	case HOST_GPUS: return number_read("gpus", value, 1, NODE_GPUS_MAX, &host->gpus, err);
 	case HOST_NICS: return number_read("nics", value, 0, FABRIC_NICS_MAX, &host->nics, err);
 	case HOST_ISLANDS: return fabric_parse_groups(value, host->gpus, host->island, err);
