@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rc < 0) {
 		fuzz_check_refusal(rc, &err);
 	} else {
-		CHECK(!body.argv != !body.script);
+		CHECK(!body.argv != !body.script || body.role_count);
 		CHECK(!body.argv || body.argv[0]);
 		CHECK(!body.workdir || body.workdir[0] == '/');
 		CHECK(!body.checkpoint_path || body.checkpoint_path[0] == '/');

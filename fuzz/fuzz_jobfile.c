@@ -46,7 +46,15 @@ static void check_body(const struct job_request *request, struct arena *arena)
 	CHECK(request->body_size <= JOBFILE_BODY_MAX &&
 	      strlen(request->body) == request->body_size);
 	CHECK(job_body_parse(request->body, request->body_size, arena, &body, &err) == 0);
-	CHECK(!body.argv != !body.script);
+	/* One of the two; of unlike tasks each role has one, its own or the job's. */
+	CHECK(!body.argv || !body.script);
+	CHECK(body.argv || body.script || body.role_count);
+	for (uint32_t i = 0; i < body.role_count; i++) {
+		const struct job_role *role = &body.roles[i];
+
+		CHECK(!role->argv || !role->script);
+		CHECK(role->argv || role->script || body.argv || body.script);
+	}
 	CHECK(!body.workdir || body.workdir[0] == '/');
 	CHECK(!body.checkpoint_path || body.checkpoint_path[0] == '/');
 	for (const char *const *env = body.env; *env; env++)
