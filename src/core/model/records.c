@@ -506,7 +506,7 @@ bool field_is_list(const struct field *field)
 
 bool field_is_empty(const struct field *field, const void *row)
 {
-	static const unsigned char zeroes[PATH_MAX_BYTES + 1];
+	static const unsigned char zeroes[RECORD_ROW_MAX]; /* no field is larger than its row */
 	const unsigned char *at = (const unsigned char *)row + field->offset;
 
 	if (field->type == FIELD_TEXT)

@@ -728,11 +728,24 @@ static void order_weigh(struct order *order)
 					&order->turns[queue].users);
 }
 
+/*
+ * A place that is reserved, or no longer, frees nothing and takes nothing: whom it concerns looks at it when it is reviewed. Counted here, a reservation
+ * that the first pass of a round makes and the last one drops would begin round after round.
+ */
+static bool has_happened(const struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->count; i++)
+		if (pass->events[i].kind != EVENT_RESERVATION_SET &&
+		    pass->events[i].kind != EVENT_RESERVATION_DROPPED)
+			return true;
+	return false;
+}
+
 /* Where the next pass goes on with the searches for victims; 0: all had their turn, and as things have happened since the first
  * of them had it, another round begins. */
 static void searched_note(struct pass *pass, uint32_t count)
 {
-	bool stale = pass->count > 0;
+	bool stale = has_happened(pass);
 	struct event_searched *e = &pass_emit(pass, EVENT_SEARCHED)->searched;
 
 	*e = (struct event_searched){ .count = count, .stale = count && stale };
