@@ -14,8 +14,7 @@ void apply(struct facts *f, const struct event *event)
 	if (event->time_ms > f->now_ms)
 		f->now_ms = event->time_ms;
 	if (f->searched && event->kind != EVENT_SEARCHED && event->kind != EVENT_DECIDED &&
-	    event->kind != EVENT_RESERVATIONS_REVIEWED && event->kind != EVENT_RESERVATION_SET &&
-	    event->kind != EVENT_RESERVATION_DROPPED)
+	    event->kind != EVENT_RESERVATIONS_REVIEWED)
 		f->search_stale = true;
 	moves_follow(f, event->kind);
 	switch (event->kind) {

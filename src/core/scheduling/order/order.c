@@ -357,7 +357,7 @@ static bool reservation_is_none(const struct pass *pass, const struct shape_memo
 
 static void reservation_try(struct pass *pass, struct shape_memo *memo, uint32_t id)
 {
-	if (reservation_is_none(pass, memo, id) || reserve_for(pass, id))
+	if (pass->out_of_turn || reservation_is_none(pass, memo, id) || reserve_for(pass, id))
 		return;
 	memo->no_reservation = true;
 	memo->no_guess = ahead_guesses(pass, job_get(pass->facts, (struct job_id){ id }));
@@ -682,12 +682,14 @@ static void turn_close_others(struct order *order, uint32_t queue)
 
 /*
  * For the others the pass ends here, and goes on in the next one. A critical job is decided now, on the state as it is: it waits neither
- * for the searches nor for the many starts of others. So many of them as search in a pass; the next ones go with the others.
+ * for the searches nor for the many starts of others. So many of them as search in a pass; the next ones go with the others. No place is
+ * reserved here: who is reserved a place depends on who comes before, and a pass that has all in their turn would drop it again.
  */
 static void urgent_run(struct order *order)
 {
 	struct pass *pass = order->pass;
 
+	pass->out_of_turn = true;
 	for (uint32_t queue = 1; queue < pass->standings.count; queue++)
 		turn_close_others(order, queue);
 	while (order->turns[0].below && pass->urgent < EVICT_SEARCHES_MAX &&
@@ -728,24 +730,11 @@ static void order_weigh(struct order *order)
 					&order->turns[queue].users);
 }
 
-/*
- * A place that is reserved, or no longer, frees nothing and takes nothing: whom it concerns looks at it when it is reviewed. Counted here, a reservation
- * that the first pass of a round makes and the last one drops would begin round after round.
- */
-static bool has_happened(const struct pass *pass)
-{
-	for (uint32_t i = 0; i < pass->count; i++)
-		if (pass->events[i].kind != EVENT_RESERVATION_SET &&
-		    pass->events[i].kind != EVENT_RESERVATION_DROPPED)
-			return true;
-	return false;
-}
-
 /* Where the next pass goes on with the searches for victims; 0: all had their turn, and as things have happened since the first
  * of them had it, another round begins. */
 static void searched_note(struct pass *pass, uint32_t count)
 {
-	bool stale = has_happened(pass);
+	bool stale = pass->count > 0;
 	struct event_searched *e = &pass_emit(pass, EVENT_SEARCHED)->searched;
 
 	*e = (struct event_searched){ .count = count, .stale = count && stale };
