@@ -152,6 +152,28 @@ static uint32_t node_slices(const struct space *space, uint32_t rank)
 	return geometry ? compute * (GPU_SHARE / geometry->compute) : 0;
 }
 
+/* Of each usable GPU that is cut, what none of its instances has. */
+static uint32_t node_lost(const struct space *space, uint32_t rank)
+{
+	const struct place_node *n = space_at(space, rank);
+	uint32_t lost = 0;
+
+	for (uint32_t gpus = n->sliced & n->usable; gpus; gpus &= gpus - 1)
+		lost += parts_of(space, rank, (uint32_t)__builtin_ctz(gpus))->lost;
+	return lost;
+}
+
+static uint32_t layout_lost(const struct space *space, uint32_t rank, const struct node *node,
+			    uint32_t layout)
+{
+	const struct geometry *geometry =
+		geometry_get(space->traits.at[space_at(space, rank)->traits].geometry);
+
+	if (!layout || !geometry || node->partitioning == PARTITIONING_AUTO)
+		return 0;
+	return GPU_SHARE - layout_compute(layout) * (GPU_SHARE / geometry->compute);
+}
+
 /* Cut GPUs are busy, whether their slices are held or not. */
 void slices_read(struct space *space, uint32_t rank, const struct node *node)
 {
@@ -163,6 +185,7 @@ void slices_read(struct space *space, uint32_t rank, const struct node *node)
 			&space->gpu_parts.at[(size_t)rank * space->gpus_max + gpu];
 
 		parts->layout = node->layout[gpu];
+		parts->lost = layout_lost(space, rank, node, node->layout[gpu]);
 		if (node->layout[gpu])
 			sliced |= UINT32_C(1) << gpu;
 		else if (n->sliced >> gpu & 1 && !parts->held.count)
@@ -225,7 +248,8 @@ uint8_t parts_clear(struct space *space, uint32_t rank)
 
 		gpu_log(space, gpu);
 		space->gpu_parts.at[gpu] =
-			(struct gpu_parts){ .layout = space->gpu_parts.at[gpu].layout };
+			(struct gpu_parts){ .layout = space->gpu_parts.at[gpu].layout,
+					    .lost = space->gpu_parts.at[gpu].lost };
 		entries++;
 	}
 	return entries;
@@ -296,6 +320,9 @@ void parts_follow(struct space *space, uint32_t rank)
 	space->slice_share -= n->slice_share;
 	n->slice_share = n->sliced ? node_slices(space, rank) : 0;
 	space->slice_share += n->slice_share;
+	space->lost_share -= n->lost_share;
+	n->lost_share = n->sliced ? node_lost(space, rank) : 0;
+	space->lost_share += n->lost_share;
 	for (changed = steps ^ n->open_steps; changed; changed &= changed - 1) {
 		uint32_t step = (uint32_t)__builtin_ctz(changed);
 
@@ -337,7 +364,7 @@ void parts_build(struct space *space, const struct facts *facts)
 
 void parts_verify(const struct space *space)
 {
-	int64_t all = 0, slices = 0;
+	int64_t all = 0, slices = 0, lost = 0;
 
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {
 		const struct place_node *n = space_at(space, rank);
@@ -350,11 +377,14 @@ void parts_verify(const struct space *space)
 		all += n->open_share;
 		CHECK(n->slice_share == node_slices(space, rank));
 		slices += n->slice_share;
+		CHECK(n->lost_share == node_lost(space, rank));
+		lost += n->lost_share;
 		for (uint32_t step = 0; step < PART_STEPS; step++)
 			CHECK((bits_next(set_at(space, n->class, step), space->node_count, rank,
 					 rank + 1) == rank) == (steps >> step & 1));
 	}
-	CHECK(all == space->open_share && slices == space->slice_share);
+	CHECK(all == space->open_share && slices == space->slice_share &&
+	      lost == space->lost_share);
 }
 
 static bool bytes_same(const struct buf *a, const struct buf *b)
@@ -365,7 +395,7 @@ static bool bytes_same(const struct buf *a, const struct buf *b)
 bool parts_same(const struct space *a, const struct space *b)
 {
 	return a->parts == b->parts && a->slices == b->slices && a->open_share == b->open_share &&
-	       a->slice_share == b->slice_share &&
+	       a->slice_share == b->slice_share && a->lost_share == b->lost_share &&
 	       bytes_same(&a->gpu_parts.buf, &b->gpu_parts.buf) &&
 	       bytes_same(&a->part_sets.buf, &b->part_sets.buf);
 }

@@ -228,9 +228,16 @@ int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t cla
 	return free;
 }
 
-int64_t space_all_gpus(const struct space *space)
+int64_t space_all_share(const struct space *space)
 {
-	return space->gpus_usable;
+	return space->gpus_usable * GPU_SHARE - space->lost_share;
+}
+
+int64_t space_rank_share(const struct space *space, uint32_t rank)
+{
+	const struct place_node *n = space_at(space, rank);
+
+	return (int64_t)bits_count(n->usable) * GPU_SHARE - n->lost_share;
 }
 
 /* --- changes -------------------------------------------------------------------------------------- */

@@ -62,7 +62,7 @@ struct place_node {
 	uint32_t shared; /* GPUs of which parts are held or promised */
 	uint32_t open_share; /* that is open of these together */
 	uint32_t slice_share; /* and in free slices of those that are cut */
-	uint32_t unused;
+	uint32_t lost_share; /* of GPUs that are cut and usable: what none of their instances has */
 	uint32_t open_steps; /* steps in which one of them is found, a bit each */
 	uint32_t blocked; /* kept from the wish at hand, whoever holds them: space_block */
 	uint32_t make; /* row in the fabric's hosts; 0 when nothing is known of it */
@@ -96,7 +96,8 @@ struct part_sum {
 struct gpu_parts {
 	struct part_sum held, promised;
 	uint32_t layout; /* slices.h; 0 = not cut */
-	uint32_t unused;
+	uint32_t
+		lost; /* share of the GPU that none of its instances has, where only people cut it */
 };
 enum { PART_STEPS = 32 }; /* GPUs are found by what is open of them, in such steps */
 
@@ -146,6 +147,7 @@ struct space {
 	bool parts; /* some wish asks for a part of a GPU, or one is cut; else there is nothing of the following */
 	bool slices; /* some wish asks for a slice, or a GPU is cut */
 	int64_t open_share, slice_share; /* of all GPUs that are shared; of free slices */
+	int64_t lost_share; /* of usable GPUs that are cut */
 	ARRAY(struct gpu_parts) gpu_parts; /* [rank][index] */
 	ARRAY(uint64_t)
 	part_sets; /* [class][step][bits]: nodes with a shared GPU of which so much is open */
@@ -215,7 +217,10 @@ uint32_t space_data_at(const struct space *space, const struct shape *shape, uin
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
 /* The same in shares, with all that is open of the cluster's shared GPUs: at least what can be had. */
 int64_t space_free_share(const struct space *space, uint32_t domain, uint64_t classes);
-int64_t space_all_gpus(const struct space *space); /* usable ones, busy or not */
+/* Shares of usable GPUs, busy or not. One that is cut by people counts as what its instances come to: the rest nobody can have. Where
+ * Fairlead may cut it anew it counts whole. */
+int64_t space_all_share(const struct space *space);
+int64_t space_rank_share(const struct space *space, uint32_t rank);
 /* GPU shares that one task of this wish holds on such GPUs; that so many hold at most, on the smallest that are large enough. */
 static inline int64_t shape_share_on(const struct shape *shape, uint32_t gpu_memory_mib)
 {

@@ -242,7 +242,7 @@ static void clear(struct space *space)
 	space->numa = false;
 	space->numa_log_count = 0;
 	space->parts = space->slices = false;
-	space->open_share = space->slice_share = 0;
+	space->open_share = space->slice_share = space->lost_share = 0;
 	space->parts_log_count = 0;
 	space->class_count = space->traits_count = space->gpus_max = space->node_count =
 		space->log_count = 0;

@@ -66,7 +66,7 @@ void dominant_capacity_read(struct view *view)
 		all->cpu_milli += node->cpu_all < SPACE_UNLIMITED ? node->cpu_all : 0;
 		all->ram_mib += node->ram_all < SPACE_UNLIMITED ? node->ram_all : 0;
 		if (model < VIEW_MODELS)
-			all->gpus[model] += (int64_t)bits_count(node->usable) * GPU_SHARE;
+			all->gpus[model] += space_rank_share(&view->space, rank);
 	}
 }
 

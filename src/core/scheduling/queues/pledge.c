@@ -193,7 +193,7 @@ uint64_t pledge_open(const struct pass *pass, uint32_t queue, const struct shape
 /* GPUs that are ready, but for those of this model; in shares. */
 static int64_t others_capacity(struct pass *pass, struct name_id model)
 {
-	int64_t gpus = 0;
+	int64_t share = 0;
 
 	if (model.v && name_same(pass->others_than, model))
 		return pass->others_share;
@@ -201,10 +201,10 @@ static int64_t others_capacity(struct pass *pass, struct name_id model)
 		const struct place_node *node = space_at(&pass->view->space, rank);
 
 		if (!name_same(node_model(pass, node->node), model))
-			gpus += bits_count(node->usable);
+			share += space_rank_share(&pass->view->space, rank);
 	}
 	pass->others_than = model;
-	pass->others_share = gpus * GPU_SHARE;
+	pass->others_share = share;
 	return pass->others_share;
 }
 

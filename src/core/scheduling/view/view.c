@@ -485,6 +485,8 @@ static void layout_follow(struct view *view, const struct facts *facts, int64_t 
 		return;
 	if (!space_layout_refresh(&view->space, facts, (struct node_id){ (uint32_t)id }))
 		view->space_stale = true;
+	else
+		dominant_capacity_read(view);
 }
 
 /* --- following ----------------------------------------------------------------------------------------------- */
