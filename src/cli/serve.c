@@ -3,6 +3,7 @@
 
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/serving.h"
 #include "daemon/daemon.h"
 #include "engine/engine.h"
 
@@ -41,14 +42,7 @@ static const struct flag flags[] = {
 	{ "context", 0, "NAME", "context of that file; default: the current one", false },
 	{ "namespace", 0, "NAME", "where pods of jobs are made; default: the context's", false },
 	{ "image", 0, "NAME", "container image of jobs that name none", false },
-	{ "data", 0, "DIR", "data folder, made when missing; FAIRLEAD_DATA says it too", false },
-	{ "listen", 0, "HOST:PORT",
-	  "also answer over TCP, on a loopback address only; callers then need a token", false },
-	{ "store", 0, "ADDRESS",
-	  "keep the journal in PostgreSQL instead of files: postgresql://USER@HOST/DATABASE; the folder remembers it",
-	  false },
-	{ "detach", 'd', NULL, "come back as soon as it answers; it goes on without the terminal",
-	  false },
+	SERVING_FLAGS,
 	{ 0 },
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/serving.h"
 #include "daemon/daemon.h"
 
 static int run_up(struct invocation *in, struct err *err)
@@ -22,20 +23,13 @@ static int run_up(struct invocation *in, struct err *err)
 }
 
 static const struct flag flags[] = {
-	{ "data", 0, "DIR", "data folder, made when missing; FAIRLEAD_DATA says it too", false },
-	{ "listen", 0, "HOST:PORT",
-	  "also answer over TCP, on a loopback address only; callers then need a token", false },
 	{ "nodes", 0, "SPEC",
 	  "simulated nodes instead of this machine's GPUs: sim:4x8xH100-80GB is four with eight each; behind a model, with a slash each: numa=2, islands=2 (NVLink), rack=4 (nodes in a rack)",
 	  false },
 	{ "cluster", 0, "FILE",
 	  "the simulated nodes of a cluster file, with its levels, labels, slices and fabric; looked at again at each start",
 	  false },
-	{ "store", 0, "ADDRESS",
-	  "keep the journal in PostgreSQL instead of files: postgresql://USER@HOST/DATABASE; the folder remembers it",
-	  false },
-	{ "detach", 'd', NULL, "come back as soon as it answers; it goes on without the terminal",
-	  false },
+	SERVING_FLAGS,
 	{ 0 },
 };
 

@@ -107,13 +107,16 @@ static bool refused_by_state(struct daemon *d, enum event_kind kind, struct comm
 {
 	if (!atomic_load(&d->full) || is_essential(kind))
 		return false;
-	err_set(&reply->err, ERR_UNAVAILABLE,
-		"the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
+	pthread_mutex_lock(&d->problem_lock);
+	err_set(&reply->err, ERR_UNAVAILABLE, "%s", d->problem);
+	pthread_mutex_unlock(&d->problem_lock);
 	return true;
 }
 
-static void take_command(struct daemon *d, struct batch *batch, struct command_message *message)
+/* How many bytes of a body it brought. */
+static size_t take_command(struct daemon *d, struct batch *batch, struct command_message *message)
 {
+	const size_t bytes = message->sealed.size;
 	struct command *command = message->command;
 	struct command_reply reply = { 0 };
 	if (!refused_by_state(d, command->event.kind, &reply)) {
@@ -134,6 +137,7 @@ static void take_command(struct daemon *d, struct batch *batch, struct command_m
 	}
 	buf_deinit(&message->sealed);
 	batch_reply(batch, command, &reply);
+	return bytes;
 }
 
 static void take_fact(struct daemon *d, struct batch *batch, struct fact_message *message)
@@ -158,13 +162,17 @@ static bool take_messages(struct daemon *d, struct batch *batch, struct message 
 			  int64_t began_ns)
 {
 	bool stop = false;
+	size_t bytes = 0;
 	for (uint32_t taken = 0; *messages; taken++) {
 		struct message *message = *messages;
-		if (taken > 0 && clock_mono_ns() - began_ns > (int64_t)TAKE_US * 1000)
+		if (taken > 0 &&
+		    (clock_mono_ns() - began_ns > (int64_t)TAKE_US * 1000 || bytes > TURN_BYTES))
 			break;
 		*messages = message->next;
 		switch ((enum core_message)message->kind) {
-		case CORE_COMMAND: take_command(d, batch, (struct command_message *)message); break;
+		case CORE_COMMAND:
+			bytes += take_command(d, batch, (struct command_message *)message);
+			break;
 		case CORE_FACT: take_fact(d, batch, (struct fact_message *)message); break;
 		case CORE_NODE: take_node(d, batch, (struct node_message *)message); break;
 		case CORE_NODES: take_nodes(d, batch, (struct nodes_message *)message); break;
@@ -258,14 +266,12 @@ static bool is_taken_over(const struct daemon *d)
 }
 
 /* Opening the journal again would take it back, and the two would go on so: the one that was there first goes. */
-static void leave(struct daemon *d)
+static void leave(struct daemon *d, const char *why)
 {
 	if (d->leaves)
 		return;
 	d->leaves = true;
-	log_line(
-		LOG_ERROR,
-		"another daemon has taken over the journal; this one writes nothing more and stops; running jobs go on");
+	log_line(LOG_ERROR, "this daemon stops, running jobs go on: %s", why);
 	(void)kill(getpid(), SIGTERM);
 }
 
@@ -275,7 +281,10 @@ static void rebuild(struct daemon *d)
 	struct err err = { 0 };
 	d->rebuild_ms = clock_boot_ms();
 	if (d->leaves || is_taken_over(d)) {
-		leave(d);
+		pthread_mutex_lock(&d->problem_lock);
+		snprintf(err.text, sizeof(err.text), "%s", d->problem);
+		pthread_mutex_unlock(&d->problem_lock);
+		leave(d, err.text);
 		return;
 	}
 	if (!d->unreadable)
@@ -283,7 +292,7 @@ static void rebuild(struct daemon *d)
 	forget_state(d);
 	if (read_back(d, &err) < 0) {
 		if (err.code == ERR_CONFLICT && d->epoch)
-			leave(d);
+			leave(d, err.text);
 		if (!d->unreadable)
 			log_line(
 				LOG_ERROR,

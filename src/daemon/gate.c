@@ -17,7 +17,12 @@
 #include "engine/failpoint.h"
 #include "store/io.h"
 
-enum { COMMIT_BATCHES = 64 };
+enum {
+	COMMIT_BATCHES = 64,
+	COMMIT_BYTES = 64 << 20, /* of records and bodies: no further batch is added beyond it */
+	ROOM_LOOK_MS =
+		5000 /* of a database whose disk was full: what it has free it does not tell */
+};
 #define ROOM_AGAIN_BYTES                                                                           \
 	((int64_t)32 << 20) /* free beyond the reserve before new work is taken again */
 
@@ -116,6 +121,35 @@ static struct commit commit_gather(struct message *batches)
 	return c;
 }
 
+static void note_room(struct daemon *d)
+{
+	const char *database = journal_database(d->journal);
+
+	d->full_said = false;
+	daemon_problem(d, "");
+	log_line(LOG_INFO, "the disk of %s has room again: new work is taken",
+		 database ? database : d->folder);
+}
+
+static void note_full(struct daemon *d)
+{
+	const char *database = journal_database(d->journal);
+	char text[sizeof d->problem];
+
+	snprintf(
+		text, sizeof text,
+		"the disk of %s is full: nothing new is taken until space is free; running work goes on",
+		database ? database : "the data folder");
+	if (!d->full_said)
+		log_line(LOG_ERROR,
+			 "the disk of %s is full: new work is refused, running work goes on",
+			 database ? database : d->folder);
+	d->full_said = true;
+	d->full_look_ms = clock_boot_ms() + ROOM_LOOK_MS;
+	daemon_problem(d, text);
+	atomic_store(&d->full, true);
+}
+
 static int commit_write(struct daemon *d, const struct commit *c, struct err *err)
 {
 	if (c->record_count == 0)
@@ -125,19 +159,17 @@ static int commit_write(struct daemon *d, const struct commit *c, struct err *er
 	int result = journal_append(d->journal, c->records, c->record_count, c->blobs,
 				    c->blob_count, was_full, err);
 	if (result == JOURNAL_FULL && !was_full) {
-		log_line(LOG_ERROR,
-			 "the disk of %s is full: new work is refused, running work goes on",
-			 d->folder);
-		daemon_problem(
-			d,
-			"the disk of the data folder is full: nothing new is taken until space is free; running work goes on");
-		atomic_store(&d->full, true);
+		note_full(d);
 		result = journal_append(d->journal, c->records, c->record_count, c->blobs,
 					c->blob_count, true, err);
 	}
 	if (result > 0)
 		result = err_set(err, ERR_IO,
-				 "the disk is full, and so is the space kept in reserve");
+				 journal_database(d->journal)
+					 ? "the disk of the database is full"
+					 : "the disk is full, and so is the space kept in reserve");
+	else if (result == 0 && d->full_said && !was_full)
+		note_room(d);
 	int64_t took_us = (clock_mono_ns() - began) / 1000;
 	atomic_fetch_add(&d->commits, 1);
 	if (took_us > atomic_load(&d->longest_commit_us))
@@ -305,15 +337,44 @@ static void maybe_snapshot(struct daemon *d)
 	d->backend.work(d, snapshot_work, d);
 }
 
+/* Of a database only the next commit tells: new work is let in to try. */
 static void look_for_space(struct daemon *d)
 {
 	struct io *io = daemon_io(d);
-	if (!atomic_load(&d->full) ||
-	    io->free_bytes(io, d->folder) < JOURNAL_RESERVE_BYTES + ROOM_AGAIN_BYTES)
+	if (!atomic_load(&d->full))
+		return;
+	if (journal_database(d->journal)) {
+		if (clock_boot_ms() >= d->full_look_ms)
+			atomic_store(&d->full, false);
+		return;
+	}
+	if (io->free_bytes(io, d->folder) < JOURNAL_RESERVE_BYTES + ROOM_AGAIN_BYTES)
 		return;
 	atomic_store(&d->full, false);
-	daemon_problem(d, "");
-	log_line(LOG_INFO, "the disk of %s has room again: new work is taken", d->folder);
+	note_room(d);
+}
+
+static size_t batch_bytes(const struct batch *batch)
+{
+	size_t bytes = batch->texts.size;
+	for (uint32_t i = 0; i < batch->blob_count; i++)
+		bytes += batch->blobs[i].sealed.size;
+	return bytes;
+}
+
+/* Those at the front that go into one commit, at least one; answers the rest. */
+static struct message *cut(struct message *batches)
+{
+	size_t bytes = batch_bytes(batch_of(batches));
+	while (batches->next) {
+		bytes += batch_bytes(batch_of(batches->next));
+		if (bytes > COMMIT_BYTES)
+			break;
+		batches = batches->next;
+	}
+	struct message *rest = batches->next;
+	batches->next = NULL;
+	return rest;
 }
 
 static void commit_batches(struct daemon *d, struct message *batches)
@@ -351,8 +412,11 @@ bool gate_pass(struct daemon *d, int64_t wait_ms)
 		link = &(*link)->next;
 	bool stop = *link != NULL; /* the quit message is the last ever sent */
 	*link = NULL;
-	if (batches)
+	while (batches) {
+		struct message *rest = cut(batches);
 		commit_batches(d, batches);
+		batches = rest;
+	}
 	return !stop;
 }
 

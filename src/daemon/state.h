@@ -27,6 +27,7 @@ enum {
 	MAILBOX_MOST =
 		50000, /* commands waiting for the core; beyond it new ones are refused at once */
 	TURN_MESSAGES = 512, /* messages of one turn */
+	TURN_BYTES = 32 << 20, /* of sealed bodies: no further message is taken beyond it */
 	/* A turn should last 5 ms at most. What is behind these goes on in the next one. */
 	TAKE_US = 2000, /* no further message is taken after this */
 	DECIDE_UNTIL_US = 3000, /* and no further step of deciding begun after this */
@@ -172,6 +173,8 @@ struct daemon {
 	/* journal thread (the core thread while it recovers) */
 	struct journal *journal;
 	uint64_t snapshot_seq, snapshot_every; /* records */
+	bool full_said; /* and not yet that there is room again */
+	int64_t full_look_ms; /* boot clock: when a database whose disk was full is tried again */
 	atomic_bool snapshot_running;
 	atomic_uint_fast64_t batches_done;
 

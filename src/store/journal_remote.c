@@ -83,16 +83,24 @@ static int store_write(struct journal *journal, const char *address, struct err 
 	return rc < 0 ? err_errno(err, ERR_IO, -rc, "can't write %s", path) : 0;
 }
 
+static int find_files(void *context, const char *name)
+{
+	const size_t length = strlen(name);
+	bool *found = context;
+
+	if (strcmp(name, "manifest") == 0 ||
+	    (length > 7 && strcmp(name + length - 7, ".sqlite") == 0))
+		*found = true;
+	return 0;
+}
+
+/* Segments whose manifest is lost are a journal too. */
 static bool has_files(struct journal *journal)
 {
-	char path[PATH_MAX];
-	struct io_file *file;
+	bool found = false;
 
-	journal_file(journal, "manifest", path);
-	if (journal->io->open(journal->io, path, O_RDONLY, 0, &file) < 0)
-		return false;
-	journal->io->close(journal->io, file);
-	return true;
+	(void)journal->io->list(journal->io, journal->path, &found, find_files);
+	return found;
 }
 
 static int address_check(const struct journal_options *options, struct err *err)
@@ -150,6 +158,63 @@ static int is_new(struct journal *journal, const char *address, struct err *err)
 	return rc;
 }
 
+/* --- what this folder knows of the journal's end ------------------------------------------------------------------- */
+
+static void state_follow(struct journal *journal)
+{
+	journal->state.last_seq = journal->head_row.last_seq;
+	journal->state.last_hash = journal->head_row.last_hash;
+	journal->state.last_time_ms = journal->head_row.last_time_ms;
+}
+
+/* Beside the records, as with a journal in files (journal_head.c). Not being able to is no reason to stop: a later start knows less. */
+static void head_note(struct journal *journal)
+{
+	memcpy(journal->manifest.id, journal->head_row.id, JOURNAL_ID_BYTES);
+	(void)head_write(journal);
+}
+
+struct known {
+	struct journal_head head;
+	bool contradicted;
+};
+
+/* A damaged row contradicts nothing: it is set aside when it is read. */
+static int compare_known(void *context, const struct segment_row *row)
+{
+	struct known *known = context;
+
+	known->contradicted = row->good && !digest_equal(&row->hash, &known->head.hash);
+	return 0;
+}
+
+/*
+ * A server that was promoted before it had everything, or one that was restored, lacks records that somebody was answered for, and work that
+ * they name runs. Looked at before anything is taken over.
+ */
+static int has_what_was_written(struct journal *journal, struct postgres *postgres,
+				const struct postgres_head *now, struct err *err)
+{
+	struct known known = { 0 };
+	int rc = 0;
+
+	memcpy(journal->manifest.id, now->id, JOURNAL_ID_BYTES);
+	if (head_read(journal, &known.head) != 0 || !known.head.seq)
+		return 0;
+	if (known.head.seq <= now->last_seq)
+		rc = postgres_rows(postgres, known.head.seq, known.head.seq, 1, compare_known,
+				   &known, err);
+	if (rc < 0 || (known.head.seq <= now->last_seq && !known.contradicted))
+		return rc;
+	return err_set(
+		err, ERR_CONFLICT,
+		"%s does not have what data folder \"%s\" knows to be written: the folder knows record %" PRIu64
+		", and the journal ends at %" PRIu64
+		"%s. Was a stand-by promoted, or a backup restored, that had not everything? Work may run that this journal does not know. To go on from it all the same, remove %s/head",
+		postgres_name(postgres), journal->folder, known.head.seq, now->last_seq,
+		known.contradicted ? " with another one under that number" : "", journal->path);
+}
+
 /*
  * The folder's snapshots belong to one journal: another one under the same address would make them lies. Looked at before anything is
  * taken over.
@@ -173,6 +238,8 @@ static int is_the_same(struct journal *journal, const char *address, bool join, 
 				err, ERR_CONFLICT,
 				"%s holds the journal %s, and data folder \"%s\" belongs to %s: give each database a data folder of its own",
 				postgres_name(postgres), is, journal->folder, id);
+		else if (!journal->read_only)
+			rc = has_what_was_written(journal, postgres, &head, err);
 		postgres_close(postgres);
 	}
 	free(id);
@@ -230,9 +297,9 @@ int remote_open(struct journal *journal, const struct journal_options *options, 
 		return rc;
 	journal->inline_checkpoint = true; /* there is no log to copy */
 	journal->state.epoch = head->epoch;
-	journal->state.last_seq = head->last_seq;
-	journal->state.last_hash = head->last_hash;
-	journal->state.last_time_ms = head->last_time_ms;
+	state_follow(journal);
+	if (!journal->read_only)
+		head_note(journal);
 	return 0;
 }
 
@@ -248,13 +315,14 @@ int remote_append(struct journal *journal, struct record *records, size_t count,
 			     blobs, blob_count, err);
 	if (rc == POSTGRES_FULL)
 		return JOURNAL_FULL;
+	if (rc < 0 && err->code == ERR_TOO_LARGE)
+		return rc;
 	if (rc < 0) {
 		journal->state.taken_over = err->code == ERR_CONFLICT;
 		return journal_fail(journal, err);
 	}
-	journal->state.last_seq = journal->head_row.last_seq;
-	journal->state.last_hash = journal->head_row.last_hash;
-	journal->state.last_time_ms = journal->head_row.last_time_ms;
+	state_follow(journal);
+	head_note(journal);
 	return 0;
 }
 

@@ -184,6 +184,65 @@ def test_of_two_daemons_the_older_one_stops(tmp_path):
         d.process = None
 
 
+def test_a_server_that_lacks_what_was_written_is_noticed_at_the_start_too():
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        d.wait(d.submit("true"))
+        assert d.stop() == 0
+        last = int(s.ask("SELECT last_seq FROM fairlead.head"))
+        s.ask("CREATE TABLE kept AS SELECT * FROM fairlead.record WHERE seq = %d" % last)  # a stand-by that had not the last record
+        back = "UPDATE fairlead.head SET (last_seq, last_time_ms, last_hash) = (SELECT seq, time_ms, hash FROM fairlead.record ORDER BY seq DESC LIMIT 1)"
+        s.ask("DELETE FROM fairlead.record WHERE seq = %d; %s" % (last, back))
+        epoch = s.ask("SELECT epoch FROM fairlead.head")
+        said = refused(d.data)
+        assert "the folder knows record %d, and the journal ends at %d" % (last, last - 1) in said and "journal/head" in said
+        assert s.ask("SELECT epoch FROM fairlead.head") == epoch  # and nobody was disturbed
+        s.ask("INSERT INTO fairlead.record SELECT seq, time_ms + 1, kind, must_understand, text, sha256(hash), guard FROM kept; %s" % back)
+        d.up()  # another record under that number: its checksum does not hold, so it is one that is damaged
+        assert d.stop() == 0
+        last = int(s.ask("SELECT last_seq FROM fairlead.head"))
+        s.ask("DELETE FROM fairlead.record WHERE seq = %d; %s" % (last, back))
+        os.unlink(os.path.join(d.data, "journal", "head"))
+        d.up()
+        d.wait(d.submit("true"))
+
+
+def test_a_commit_whose_stand_by_was_not_waited_for_is_not_acknowledged():
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        first = d.submit("true")
+        d.wait(first)
+
+        def stand_by(name):
+            s.ask("ALTER SYSTEM SET synchronous_standby_names = '%s'" % name)
+            s.ask("SELECT pg_reload_conf()")
+        stand_by("nobody")
+        load = Load(d.data, 2)
+        load.acknowledged["true"] = first
+        for call in ("pg_cancel_backend", "pg_terminate_backend") * 3:
+            harness.wait_until("a commit waits", lambda: int(s.ask("SELECT count(%s(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'" % call)))
+        assert len(load.acknowledged) == 1
+        stand_by("")
+        harness.wait_until("jobs are taken again", lambda: len(load.acknowledged) > 20)
+        load.end()
+        each_once(d, load)
+
+
+def test_a_full_disk_of_the_server_is_told_as_the_servers():
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        first = d.submit("true")
+        d.wait(first)
+        s.ask("CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no room' USING ERRCODE = '53100'; END$$;"
+              "CREATE TRIGGER no_room BEFORE INSERT ON fairlead.record EXECUTE FUNCTION no_room()")
+        assert d.run("run", "-d", "--", "true", check=False).code != 0
+        harness.wait_until("it is said", lambda: "the disk of database" in d.log())
+        assert "data folder" not in d.log() and d.alive()
+        s.ask("DROP TRIGGER no_room ON fairlead.record")
+        load = Load(d.data, 2)
+        load.acknowledged["true"] = first
+        harness.wait_until("jobs are taken again", lambda: len(load.acknowledged) > 20)
+        load.end()
+        each_once(d, load)
+
+
 def test_what_was_changed_in_the_database_is_found():
     with server.Server() as s, harness.Daemon(store=s.address) as d:
         d.wait(d.submit("true"))

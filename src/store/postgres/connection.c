@@ -3,15 +3,15 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "store/postgres/postgres_inner.h"
 
 /* --- what the server says, in our words ------------------------------------------------------------------------ */
 
-/* The first line of its message, without the word before the first colon. */
-static void say(const char *message, char *out, size_t size)
+/* The first line of its message, without the severity that stands before it. */
+static void first_words(const char *message, char *out, size_t size)
 {
 	const char *from = message;
 	const char *severity[] = { "ERROR:  ", "FATAL:  ", "PANIC:  " };
@@ -26,10 +26,10 @@ int postgres_error(struct postgres *p, const PGresult *result, const char *what,
 {
 	char words[300];
 
-	say(result          ? PQresultErrorMessage(result)
-	    : p->connection ? PQerrorMessage(p->connection)
-			    : "",
-	    words, sizeof words);
+	first_words(result          ? PQresultErrorMessage(result)
+		    : p->connection ? PQerrorMessage(p->connection)
+				    : "",
+		    words, sizeof words);
 	return err_set(err, postgres_is_lost(p, result) ? ERR_UNAVAILABLE : ERR_IO, "%s (%s): %s",
 		       what, p->name,
 		       *words ? words : "the connection was lost, or no answer came in time");
@@ -62,22 +62,17 @@ void postgres_disconnect(struct postgres *p)
 
 static int refuse(struct postgres *p, const char *what, struct err *err)
 {
-	PGresult *none = NULL;
-	int rc = postgres_error(p, none, what, err);
+	int rc = postgres_error(p, NULL, what, err);
 
 	postgres_disconnect(p);
 	return rc;
 }
 
-/* The server's answer to SHOW; its own words, valid until the result is cleared. */
-static int must_be_on(struct postgres *p, const char *name, struct err *err)
+static int fsync_must_be_on(struct postgres *p, struct err *err)
 {
-	char text[64];
-	PGresult *result;
+	PGresult *result = PQexec(p->connection, "SHOW fsync");
 	bool on;
 
-	snprintf(text, sizeof text, "SHOW %s", name);
-	result = PQexec(p->connection, text);
 	if (PQresultStatus(result) != PGRES_TUPLES_OK) {
 		PQclear(result);
 		return refuse(p, "can't read the database's settings", err);
@@ -89,15 +84,21 @@ static int must_be_on(struct postgres *p, const char *name, struct err *err)
 	postgres_disconnect(p);
 	return err_set(
 		err, ERR_UNSUPPORTED,
-		"%s: its setting %s is off, so what it has answered for could be lost with the power; set it to on in postgresql.conf",
-		p->name, name);
+		"%s: its setting fsync is off, so what it has answered for could be lost with the power; set it to on in postgresql.conf",
+		p->name);
 }
 
-/* What it only remarks nobody asked for; what goes wrong comes with a result. */
-static void say_nothing(void *context, const char *message)
+/*
+ * What it only remarks nobody asked for, and what goes wrong comes with a result. But for one remark: somebody called off the wait for its
+ * stand-by (pg_cancel_backend), and it answers "done" for a commit that a fail-over may lose. The remark's text is in the server's language;
+ * the name of the function that makes it is not.
+ */
+static void take_notice(void *context, const PGresult *notice)
 {
-	(void)context;
-	(void)message;
+	struct postgres *p = context;
+	const char *from = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+
+	p->unsure |= from && strcmp(from, "SyncRepWaitForLSN") == 0;
 }
 
 static int settings_make(struct postgres *p, struct err *err)
@@ -109,7 +110,7 @@ static int settings_make(struct postgres *p, struct err *err)
 	PQclear(result);
 	if (!done)
 		return refuse(p, "can't make settings in the database", err);
-	return p->mode == POSTGRES_READ ? 0 : must_be_on(p, "fsync", err);
+	return p->mode == POSTGRES_READ ? 0 : fsync_must_be_on(p, err);
 }
 
 /* The library's own words repeat pieces of an address that it can't read, and a password may be among them. */
@@ -151,7 +152,7 @@ int postgres_connect(struct postgres *p, struct err *err)
 		return 0;
 	p->connection = PQconnectdbParams(names, values, 1);
 	CHECK(p->connection);
-	PQsetNoticeProcessor(p->connection, say_nothing, NULL);
+	PQsetNoticeReceiver(p->connection, take_notice, p);
 	host = PQhost(p->connection);
 	snprintf(p->name, sizeof p->name, "database \"%.80s\" at %.100s",
 		 PQdb(p->connection) ? PQdb(p->connection) : "",
@@ -166,14 +167,10 @@ enum { ANSWER_WITHIN_MS = 30000 };
 /* False: there is none in time, or the connection is gone. */
 static bool answer_comes(PGconn *connection, int64_t end_ms)
 {
-	struct timespec now;
-
 	while (PQisBusy(connection)) {
 		struct pollfd wait = { .fd = PQsocket(connection), .events = POLLIN };
-		int64_t left;
+		const int64_t left = end_ms - clock_mono_ns() / 1000000;
 
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		left = end_ms - ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
 		if (left <= 0 || (poll(&wait, 1, (int)left) < 0 && errno != EINTR) ||
 		    !PQconsumeInput(connection))
 			return false;
@@ -185,12 +182,10 @@ PGresult *postgres_exec(struct postgres *p, const char *text, int count, const c
 			const int *sizes)
 {
 	static const int binary[16] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+	const int64_t end_ms = clock_mono_ns() / 1000000 + ANSWER_WITHIN_MS;
 	PGresult *last = NULL, *result;
-	struct timespec now;
-	int64_t end_ms;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	end_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + ANSWER_WITHIN_MS;
+	p->unsure = false;
 	if (!PQsendQueryParams(p->connection, text, count, NULL, values, sizes, binary, 1))
 		return NULL;
 	for (;;) {

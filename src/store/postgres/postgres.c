@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "store/guard.h"
 #include "store/postgres/postgres_inner.h"
 
@@ -48,7 +49,10 @@ static int tables_make(struct postgres *p, struct err *err)
 	if (PQresultStatus(result) != PGRES_COMMAND_OK)
 		rc = postgres_error(p, result, "can't make the journal's tables", err);
 	PQclear(result);
-	PQclear(PQexec(p->connection, rc < 0 ? "ROLLBACK" : "COMMIT"));
+	result = PQexec(p->connection, rc < 0 ? "ROLLBACK" : "COMMIT");
+	if (rc == 0 && PQresultStatus(result) != PGRES_COMMAND_OK)
+		rc = postgres_error(p, result, "can't make the journal's tables", err);
+	PQclear(result);
 	return rc;
 }
 
@@ -194,6 +198,7 @@ static const char append[] =
 	" SELECT count(*) FROM h";
 
 enum { SEQ, TIME, KIND, MUST, TEXT, HASH, GUARD, DIGEST, DATA, COLUMNS };
+enum { APPEND_COLUMN_MAX = 512 << 20 }; /* bytes; the server refuses a value of 1 GiB */
 
 static void rows_write(struct buf *a, const struct record *records, const struct digest *hashes,
 		       size_t count, const struct blob *blobs, size_t blob_count)
@@ -242,8 +247,11 @@ static enum sent append_send(struct postgres *p, const struct postgres_head *bef
 		parameter_bytes(&with, p->arrays[i].data, p->arrays[i].size);
 	result = postgres_exec(p, append, with.count, with.values, with.sizes);
 	/* The count comes before the commit: only an idle connection behind it says that this was done. */
-	if (PQresultStatus(result) == PGRES_TUPLES_OK &&
-	    PQtransactionStatus(p->connection) == PQTRANS_IDLE) {
+	if (PQresultStatus(result) == PGRES_TUPLES_OK && p->unsure) {
+		err_set(err, ERR_UNAVAILABLE, "%s: the wait for its stand-by was called off",
+			p->name);
+	} else if (PQresultStatus(result) == PGRES_TUPLES_OK &&
+		   PQtransactionStatus(p->connection) == PQTRANS_IDLE) {
 		sent = value_number(result, 0, 0) == 1 ? SENT_DONE : SENT_NOT;
 	} else {
 		code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -294,7 +302,11 @@ static int head_touch(struct postgres *p, int64_t epoch, struct postgres_head *r
 	rc = postgres_ask(p, text, with.count, with.values, with.sizes, &result, err);
 	if (rc < 0)
 		return rc;
-	rc = PQntuples(result) ? head_of(p, result, ret, err) : postgres_head(p, ret, err);
+	if (p->unsure)
+		rc = err_set(err, ERR_UNAVAILABLE, "%s: the wait for its stand-by was called off",
+			     p->name);
+	else
+		rc = PQntuples(result) ? head_of(p, result, ret, err) : postgres_head(p, ret, err);
 	PQclear(result);
 	return rc;
 }
@@ -317,10 +329,7 @@ static enum settled append_settle(struct postgres *p, const struct postgres_head
 
 static int64_t mono_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return clock_mono_ns() / 1000000;
 }
 
 static void pause_ms(int64_t ms)
@@ -358,14 +367,8 @@ static int append_until(struct postgres *p, const struct postgres_head *before,
 			if (sent == SENT_REFUSED)
 				return -(int)err->code;
 			ask = true;
-			if (sent ==
-			    SENT_NOT) { /* an earlier try was done meanwhile, or somebody else came */
-				settled = append_settle(p, before, after, err);
-				if (settled == SETTLED_DONE)
-					return 0;
-				if (settled == SETTLED_LOST)
-					return -(int)err->code;
-			}
+			if (sent == SENT_NOT)
+				continue; /* an earlier try was done meanwhile, or somebody else came: the head says which */
 		}
 		if (mono_ms() + wait_ms > end_ms)
 			return -(int)err->code;
@@ -387,6 +390,12 @@ int postgres_append(struct postgres *p, struct postgres_head *before, const stru
 		after.last_hash = hashes[count - 1];
 	}
 	rows_write(p->arrays, records, hashes, count, blobs, blob_count);
+	for (int i = 0; i < COLUMNS; i++)
+		if (p->arrays[i].size > APPEND_COLUMN_MAX)
+			return err_set(
+				err, ERR_TOO_LARGE,
+				"%zu bytes in one append are more than PostgreSQL takes (%d)",
+				p->arrays[i].size, APPEND_COLUMN_MAX);
 	rc = append_until(p, before, &after, err);
 	if (rc == 0)
 		*before = after;

@@ -12,6 +12,7 @@ struct postgres {
 	enum postgres_mode mode;
 	PGconn *connection; /* NULL: lost, and not yet made anew */
 	char name[256];
+	bool unsure; /* the newest statement is committed, and perhaps not where the server's stand-by has it */
 	struct buf arrays[16]; /* scratch of appends */
 };
 

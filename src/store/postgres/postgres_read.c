@@ -7,6 +7,8 @@
 #include "store/guard.h"
 #include "store/postgres/postgres_inner.h"
 
+enum { PAGE_BYTES = 4 << 20 }; /* texts of one answer, which is in memory whole */
+
 static void row_read(const PGresult *result, int i, struct segment_row *ret)
 {
 	const int64_t kind = value_number(result, i, 2);
@@ -31,9 +33,12 @@ int postgres_rows(struct postgres *p, uint64_t from, uint64_t to, uint32_t most,
 		  int (*take)(void *context, const struct segment_row *row), void *context,
 		  struct err *err)
 {
+	/* The length of a text is known to the server without reading the text. The first row comes however long it is. */
 	static const char text[] =
-		"SELECT seq, time_ms, kind, must_understand, text, hash, guard FROM fairlead.record"
-		" WHERE seq >= $1::bigint AND seq <= $2::bigint ORDER BY seq LIMIT $3::bigint";
+		"SELECT seq, time_ms, kind, must_understand, text, hash, guard FROM"
+		" (SELECT *, sum(octet_length(text)) OVER (ORDER BY seq) - octet_length(text) AS before FROM"
+		" (SELECT * FROM fairlead.record WHERE seq >= $1::bigint AND seq <= $2::bigint ORDER BY seq LIMIT $3::bigint) a) b"
+		" WHERE before < $4::bigint ORDER BY seq";
 	struct parameters with = { 0 };
 	struct segment_row row;
 	PGresult *result;
@@ -42,6 +47,7 @@ int postgres_rows(struct postgres *p, uint64_t from, uint64_t to, uint32_t most,
 	parameter_number(&with, (int64_t)from);
 	parameter_number(&with, to > INT64_MAX ? INT64_MAX : (int64_t)to);
 	parameter_number(&with, most);
+	parameter_number(&with, PAGE_BYTES);
 	rc = postgres_ask(p, text, with.count, with.values, with.sizes, &result, err);
 	if (rc < 0)
 		return rc;
