@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Kubernetes without machines: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in one program. The name
-// that it is called by says which it is. Tests start it on loopback; nothing of the product uses it.
+// Kubernetes without machines: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in one program, and what the
+// scheduler's plugins say of nodes. The name that it is called by says which it is. Tests start it on loopback; nothing of the product uses it.
 package main
 
 import (
@@ -28,6 +28,8 @@ func main() {
 		os.Exit(cli.Run(manager.NewControllerManagerCommand()))
 	case "kube-scheduler":
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	case "feasible-nodes":
+		os.Exit(feasibleNodes(os.Stdin, os.Stdout))
 	default:
 		fmt.Fprintf(os.Stderr, "%s: call it as etcd, kube-apiserver, kube-controller-manager or kube-scheduler\n", name)
 		os.Exit(2)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the files of one check share. */
+#include "engine/kubernetes/predicates/predicates.h"
+
+/* The domains of one topology key: nodes whose label has the same value. */
+struct topology {
+	struct topology *next;
+	const char *key;
+	uint32_t *domain; /* by index of the node; 0 = the node has no such label */
+	uint32_t count; /* domains are 1 .. count */
+};
+struct check {
+	const struct predicates *p;
+	const struct placed_pod *pod;
+	const char *const *counted;
+	struct arena *arena;
+	struct topology *topologies;
+	struct meeting *meeting; /* other pods, relations.c */
+	struct spreading *spreading; /* spread.c */
+};
+const struct topology *check_topology(struct check *check, const char *key);
+/* The pods on the node, without the one that is looked at: known = first, then next of the one before. */
+const struct known_pod *check_pods(const struct check *check, const struct known_pod *from);
+#define CHECK_PODS(check, name, node)                                                              \
+	for (const struct known_pod *name = check_pods(check, (node)->pods); name;                 \
+	     name = check_pods(check, (name)->next))
+
+/* relations.c: affinity to pods */
+void relations_begin(struct check *check);
+enum predicate relations_meet(const struct check *check, const struct known_node *node);
+/* spread.c */
+void spread_begin(struct check *check);
+bool spread_meets(const struct check *check, const struct known_node *node);
+/* fits.c */
+bool ports_free(const struct check *check, const struct known_node *node);
+enum predicate resources_free(const struct check *check, const struct known_node *node);
+/* volumes.c */
+const char *volumes_problem(const struct check *check);
+bool volumes_meet(const struct check *check, const struct placed_node *node);

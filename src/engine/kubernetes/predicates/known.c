@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of nodes, pods, namespaces, claims and volumes, kept by name. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "engine/kubernetes/predicates/predicates.h"
+
+enum { PATH_ROOM = 512 };
+
+/* --- nodes ----------------------------------------------------------------------------------------------------- */
+
+static struct known_node *node_find(const struct predicates *p, const char *name)
+{
+	struct known_node *known;
+
+	HASH_FIND_STR(p->by_name, name, known);
+	return known;
+}
+
+static struct known_node *node_add(struct predicates *p, const char *name)
+{
+	struct known_node *known = node_find(p, name);
+
+	if (known)
+		return known;
+	if (p->count == p->room) {
+		p->room = p->room ? 2 * p->room : 64;
+		p->nodes = realloc(p->nodes, p->room * sizeof(struct known_node *));
+		CHECK(p->nodes);
+	}
+	known = calloc(1, sizeof(*known));
+	CHECK(known);
+	known->name = strdup(name);
+	CHECK(known->name);
+	known->index = p->count;
+	p->nodes[p->count++] = known;
+	HASH_ADD_KEYPTR(hh, p->by_name, known->name, strlen(known->name), known);
+	return known;
+}
+
+/* Gone when neither the API server nor a pod names it. The last takes its index. */
+static void node_drop(struct predicates *p, struct known_node *known)
+{
+	if (known->node || known->pods)
+		return;
+	p->nodes[known->index] = p->nodes[--p->count];
+	p->nodes[known->index]->index = known->index;
+	HASH_DELETE(hh, p->by_name, known);
+	free(known->name);
+	free(known);
+}
+
+void predicates_node_set(struct predicates *p, struct placed_node *node)
+{
+	struct known_node *known = node_add(p, placed_text(node, node->name));
+
+	free(known->node);
+	known->node = node;
+}
+
+void predicates_node_remove(struct predicates *p, const char *name)
+{
+	struct known_node *known = node_find(p, name);
+
+	if (!known)
+		return;
+	free(known->node);
+	known->node = NULL;
+	node_drop(p, known);
+}
+
+/* --- pods ------------------------------------------------------------------------------------------------------- */
+
+static void pod_link(struct predicates *p, struct known_pod *known)
+{
+	const struct placed_pod *pod = known->pod;
+
+	if (!pod->node || pod->over)
+		return;
+	known->node = node_add(p, placed_text(pod, pod->node));
+	known->previous = NULL;
+	known->next = known->node->pods;
+	if (known->next)
+		known->next->previous = known;
+	known->node->pods = known;
+}
+
+static void pod_unlink(struct predicates *p, struct known_pod *known)
+{
+	struct known_node *node = known->node;
+
+	if (!node)
+		return;
+	if (known->next)
+		known->next->previous = known->previous;
+	if (known->previous)
+		known->previous->next = known->next;
+	else
+		node->pods = known->next;
+	known->node = NULL;
+	node_drop(p, node);
+}
+
+void predicates_pod_remove(struct predicates *p, const char *uid)
+{
+	struct known_pod *known;
+
+	HASH_FIND_STR(p->pods, uid, known);
+	if (!known)
+		return;
+	HASH_DELETE(hh, p->pods, known);
+	pod_unlink(p, known);
+	free(known->pod);
+	free(known);
+}
+
+void predicates_pod_set(struct predicates *p, struct placed_pod *pod)
+{
+	struct known_pod *known;
+	const char *uid = placed_text(pod, pod->uid);
+
+	predicates_pod_remove(p, uid);
+	known = calloc(1, sizeof(*known));
+	CHECK(known);
+	known->pod = pod;
+	HASH_ADD_KEYPTR(hh, p->pods, uid, strlen(uid), known);
+	pod_link(p, known);
+}
+
+/* --- namespaces, claims, volumes ------------------------------------------------------------------------------------ */
+
+static void thing_remove(struct known_thing **things, const char *name)
+{
+	struct known_thing *known;
+
+	HASH_FIND_STR(*things, name, known);
+	if (!known)
+		return;
+	HASH_DELETE(hh, *things, known);
+	free(known->name);
+	free(known->block);
+	free(known);
+}
+
+static void thing_set(struct known_thing **things, const char *name, void *block)
+{
+	struct known_thing *known;
+
+	thing_remove(things, name);
+	known = calloc(1, sizeof(*known));
+	CHECK(known);
+	known->block = block;
+	known->name = strdup(name);
+	CHECK(known->name);
+	HASH_ADD_KEYPTR(hh, *things, known->name, strlen(known->name), known);
+}
+
+void predicates_namespace_set(struct predicates *p, struct placed_namespace *namespace)
+{
+	thing_set(&p->namespaces, placed_text(namespace, namespace->name), namespace);
+}
+
+void predicates_namespace_remove(struct predicates *p, const char *name)
+{
+	thing_remove(&p->namespaces, name);
+}
+
+void predicates_claim_set(struct predicates *p, struct placed_claim *claim)
+{
+	char name[PATH_ROOM];
+
+	snprintf(name, sizeof(name), "%s/%s", placed_text(claim, claim->namespace),
+		 placed_text(claim, claim->name));
+	thing_set(&p->claims, name, claim);
+}
+
+void predicates_claim_remove(struct predicates *p, const char *namespace, const char *name)
+{
+	char path[PATH_ROOM];
+
+	snprintf(path, sizeof(path), "%s/%s", namespace, name);
+	thing_remove(&p->claims, path);
+}
+
+void predicates_volume_set(struct predicates *p, struct placed_volume *volume)
+{
+	thing_set(&p->volumes, placed_text(volume, volume->name), volume);
+}
+
+void predicates_volume_remove(struct predicates *p, const char *name)
+{
+	thing_remove(&p->volumes, name);
+}
+
+void predicates_deinit(struct predicates *p)
+{
+	struct known_pod *pod, *more;
+
+	HASH_ITER(hh, p->pods, pod, more)
+	predicates_pod_remove(p, placed_text(pod->pod, pod->pod->uid));
+	while (p->count)
+		predicates_node_remove(p, p->nodes[p->count - 1]->name);
+	while (p->namespaces)
+		thing_remove(&p->namespaces, p->namespaces->name);
+	while (p->claims)
+		thing_remove(&p->claims, p->claims->name);
+	while (p->volumes)
+		thing_remove(&p->volumes, p->volumes->name);
+	free((void *)p->nodes);
+	*p = (struct predicates){ 0 };
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The nodes on which a pod may run: what Kubernetes' own scheduler calls filtering. Pure: it knows what it is told of nodes, pods,
+ * namespaces, claims and volumes, and answers from that.
+ *
+ *	predicates_node_set(p, node); predicates_pod_set(p, running) ...	as the API server tells of them
+ *	predicates_check(p, pod, ..., &feasible)				one reason for each node; PREDICATE_FITS
+ *
+ * Cost of a check: nodes times what the pod says of nodes; and only if it, or a pod on some node, says something of other pods, also
+ * pods times that. Nothing is kept between checks, so nothing can be stale.
+ *
+ * What is asked, in this order (the first that fails is the reason): the enum. What kube-scheduler asks and this does not, and why:
+ * docs/kubernetes-nodes.md.
+ */
+#include <uthash.h>
+
+#include "base/arena.h"
+#include "engine/kubernetes/predicates/placed.h"
+
+enum predicate {
+	PREDICATE_FITS,
+	PREDICATE_NODE_NAME, /* the pod names another node */
+	PREDICATE_CORDONED,
+	PREDICATE_TAINT,
+	PREDICATE_NODE_AFFINITY, /* nodeSelector too */
+	PREDICATE_PORT,
+	PREDICATE_PODS, /* the node takes no more pods */
+	PREDICATE_RESOURCE,
+	PREDICATE_VOLUME, /* is not there, not bound, used by another pod, or can't be had on this node */
+	PREDICATE_SPREAD,
+	PREDICATE_AFFINITY,
+	PREDICATE_ANTI_AFFINITY, /* of the pod, or of one that runs */
+	PREDICATE_END
+};
+const char *predicate_name(enum predicate predicate); /* in words: "node affinity" */
+
+struct known_pod;
+struct known_node {
+	UT_hash_handle hh;
+	uint32_t index;
+	char *name;
+	struct placed_node *node; /* NULL = only pods name it */
+	struct known_pod *pods;
+};
+struct known_pod {
+	UT_hash_handle hh;
+	struct placed_pod *pod;
+	struct known_node *node; /* NULL = not bound, or over */
+	struct known_pod *next, *previous; /* of the same node */
+};
+/* Namespaces, claims ("namespace/name") and volumes. */
+struct known_thing {
+	UT_hash_handle hh;
+	char *name;
+	void *block;
+};
+struct predicates {
+	struct known_node *by_name, **nodes; /* nodes: by index */
+	uint32_t count, room;
+	struct known_pod *pods;
+	struct known_thing *namespaces, *claims, *volumes;
+};
+
+/* Starts zeroed. */
+void predicates_deinit(struct predicates *p);
+/* Takes the block over; one of the same name (of a pod: uid) is replaced. */
+void predicates_node_set(struct predicates *p, struct placed_node *node);
+void predicates_node_remove(struct predicates *p, const char *name);
+void predicates_pod_set(struct predicates *p, struct placed_pod *pod);
+void predicates_pod_remove(struct predicates *p, const char *uid);
+void predicates_namespace_set(struct predicates *p, struct placed_namespace *namespace);
+void predicates_claim_set(struct predicates *p, struct placed_claim *claim);
+void predicates_volume_set(struct predicates *p, struct placed_volume *volume);
+void predicates_namespace_remove(struct predicates *p, const char *name);
+void predicates_claim_remove(struct predicates *p, const char *namespace, const char *name);
+void predicates_volume_remove(struct predicates *p, const char *name);
+
+struct feasible {
+	uint8_t *
+		reason; /* enum predicate, by index of the node; PREDICATE_END = there is no such node */
+	uint32_t nodes, fit;
+	uint32_t failed[PREDICATE_END]; /* nodes, by reason */
+	const char *problem; /* why it fits nowhere, whatever the node; NULL */
+};
+/* counted: resources that somebody else counts, NULL-terminated; NULL = none. A pod is not in its own way. */
+void predicates_check(const struct predicates *p, const struct placed_pod *pod,
+		      const char *const *counted, struct arena *arena, struct feasible *ret);
