@@ -182,8 +182,12 @@ struct pass {
 	int64_t *
 		victims_mature_ms; /* earliest time at which a job that is too young now may be evicted; 0 = none */
 	struct victim *coming;
-	uint32_t coming_count, coming_room;
+	uint32_t *coming_jobs; /* their jobs, close together; */
+	uint32_t *coming_open; /* and which of them may leave over what is promised to nobody */
+	uint32_t coming_count, coming_room, coming_open_count;
 	uint32_t coming_sorted; /* so many of them were there at first, by job */
+	struct victim *fresh; /* of the search at hand, see evict.h */
+	uint32_t fresh_room;
 	uint64_t *leaving; /* jobs that this pass told to leave, one bit each; NULL = none yet */
 	struct surplus *
 		*surpluses; /* of elastic jobs, by job modulo SURPLUS_SLOTS; NULL = none yet */
@@ -396,6 +400,9 @@ bool ahead_is_spent(const struct pass *pass);
 uint32_t ahead_moves(const struct pass *pass);
 /* Its place, node by node. */
 void reservation_split(struct pass *pass, struct reservation *r);
+
+/* Lists those that leave anyhow, before anything that is reserved is kept in the space. */
+void evict_begin(struct pass *pass);
 
 /* reserve_kept.c: those that are facts. */
 void reserve_begin(struct pass *pass);

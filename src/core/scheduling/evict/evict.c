@@ -61,6 +61,7 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 	pass->promises_gone[p - pass->view->promises.at] = true;
 	pass_emit(pass, EVENT_PROMISE_DROPPED)->promise_dropped.job = p->job;
 	hunt_promise_move(hunt, p, true);
+	coming_reopen(pass);
 	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
 	bounds_promise(pass, p, -1);
 	pledge_promise(pass, p, -1);

@@ -85,6 +85,8 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v);
 bool coming_has_surplus(const struct pass *pass, const struct victim *v);
 /* Remembers one that leaves from now on: what it leaves over serves the next job. */
 void coming_add(struct pass *pass, uint32_t id);
+/* A promise is none any more: any of them may leave something over now. */
+void coming_reopen(struct pass *pass);
 /* One job more counts on it, or one less: the queues' plans follow when it is then spared, or no longer. One that does not
  * come is left alone. */
 void coming_hold(struct pass *pass, uint32_t job, bool more);

@@ -334,6 +334,22 @@ const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count)
 	return pass->victims[0];
 }
 
+static void coming_grow(struct pass *pass)
+{
+	const struct victim *old = pass->coming;
+	const uint32_t *jobs = pass->coming_jobs, *open = pass->coming_open;
+
+	pass->coming_room = pass->coming_room ? pass->coming_room * 2 : 16;
+	pass->coming = arena_new_array(pass->arena, struct victim, pass->coming_room);
+	pass->coming_jobs = arena_new_array(pass->arena, uint32_t, pass->coming_room);
+	pass->coming_open = arena_new_array(pass->arena, uint32_t, pass->coming_room);
+	if (!old)
+		return;
+	memcpy(pass->coming, old, pass->coming_count * sizeof(*old));
+	memcpy(pass->coming_jobs, jobs, pass->coming_count * sizeof(*jobs));
+	memcpy(pass->coming_open, open, pass->coming_open_count * sizeof(*open));
+}
+
 void coming_add(struct pass *pass, uint32_t id)
 {
 	struct victim v = victim_of(pass, id);
@@ -341,14 +357,10 @@ void coming_add(struct pass *pass, uint32_t id)
 	v.coming = true;
 	v.cost = 0;
 	v.holds = v.attempt->state == ATTEMPT_STOPPING || !v.attempt->for_job;
-	if (pass->coming_count == pass->coming_room) {
-		struct victim *old = pass->coming;
-
-		pass->coming_room = pass->coming_room ? pass->coming_room * 2 : 16;
-		pass->coming = arena_new_array(pass->arena, struct victim, pass->coming_room);
-		if (old)
-			memcpy(pass->coming, old, pass->coming_count * sizeof(*old));
-	}
+	if (pass->coming_count == pass->coming_room)
+		coming_grow(pass);
+	pass->coming_open[pass->coming_open_count++] = pass->coming_count;
+	pass->coming_jobs[pass->coming_count] = id;
 	pass->coming[pass->coming_count++] = v;
 }
 
@@ -376,16 +388,37 @@ static struct victim *coming_find(struct pass *pass, uint32_t job)
 	while (first < end) {
 		uint32_t middle = first + (end - first) / 2;
 
-		if (pass->coming[middle].job < job)
+		if (pass->coming_jobs[middle] < job)
 			first = middle + 1;
 		else
 			end = middle;
 	}
-	if (first == pass->coming_sorted || pass->coming[first].job != job)
+	if (first == pass->coming_sorted || pass->coming_jobs[first] != job)
 		for (first = pass->coming_sorted;
-		     first < pass->coming_count && pass->coming[first].job != job; first++)
+		     first < pass->coming_count && pass->coming_jobs[first] != job; first++)
 			;
 	return first < pass->coming_count ? &pass->coming[first] : NULL;
+}
+
+/*
+ * Of who leaves for a job all is promised to that job, and a search need not ask him what he leaves over. What is promised stays so
+ * during the pass, unless a search takes a promise over; what is reserved comes and goes, so it must not be in the space here.
+ */
+static void coming_open_make(struct pass *pass)
+{
+	uint32_t open = 0;
+
+	for (uint32_t i = 0; i < pass->coming_count; i++)
+		if (pass->applied || coming_has_surplus(pass, &pass->coming[i]))
+			pass->coming_open[open++] = i;
+	pass->coming_open_count = open;
+}
+
+void coming_reopen(struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->coming_count; i++)
+		pass->coming_open[i] = i;
+	pass->coming_open_count = pass->coming_count;
 }
 
 static uint32_t promise_victim_job(const struct pass *pass, const struct promise_view *p,
@@ -442,6 +475,13 @@ static void coming_make(struct pass *pass)
 	for (uint32_t i = 0; i < pass->view->promise_count; i++)
 		if (!pass->promises_gone[i])
 			holds_count(pass, &pass->view->promises.at[i]);
+	coming_open_make(pass);
+}
+
+void evict_begin(struct pass *pass)
+{
+	if (pass->view->leaving)
+		coming_make(pass);
 }
 
 /*
@@ -520,10 +560,13 @@ static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
 static void fresh_make(struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
-	uint32_t promises;
+	uint32_t promises, room = pass->view->promise_count + pass->coming_count + 1;
 
-	hunt->fresh = arena_new_array(pass->arena, struct victim,
-				      (size_t)pass->view->promise_count + pass->coming_count + 1);
+	if (pass->fresh_room < room) {
+		pass->fresh_room = room + room / 2;
+		pass->fresh = arena_new_array(pass->arena, struct victim, pass->fresh_room);
+	}
+	hunt->fresh = pass->fresh;
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
 		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
@@ -540,11 +583,13 @@ static void fresh_make(struct hunt *hunt)
 		hunt->shares += p->share;
 	}
 	promises = hunt->fresh_count;
-	for (uint32_t i = 0; i < pass->coming_count; i++) {
-		if (!promises && !coming_has_surplus(pass, &pass->coming[i]))
+	for (uint32_t i = 0; i < (promises ? pass->coming_count : pass->coming_open_count); i++) {
+		const struct victim *v = &pass->coming[promises ? i : pass->coming_open[i]];
+
+		if (!promises && !coming_has_surplus(pass, v))
 			continue;
-		hunt->fresh[hunt->fresh_count++] = pass->coming[i];
-		hunt->shares += pass->coming[i].share + pass->coming[i].told;
+		hunt->fresh[hunt->fresh_count++] = *v;
+		hunt->shares += v->share + v->told;
 	}
 }
 

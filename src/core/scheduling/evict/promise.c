@@ -328,47 +328,89 @@ static void promise_review(struct pass *pass, const struct promise_view *p)
 
 /* --- sparing -------------------------------------------------------------------------------------------- */
 
-/* The first promised job that counts on the attempt, `wanted` if it does; 0 = none. */
-static uint32_t attempt_goes_for(const struct pass *pass, uint32_t attempt, uint32_t wanted)
-{
-	uint32_t first = 0;
+/* A warned attempt, the job it was told to go for, and for which it goes now: that one where its promise still counts on it, else the
+ * first one that does; 0 = none. */
+struct goer {
+	uint32_t attempt, told, goes_for;
+};
 
+/* Of those that were warned for another job, by attempt: open addressing, at most half full. */
+struct goers {
+	struct goer *slots;
+	uint32_t mask;
+};
+
+/* The attempt's slot, or the free one where it would stand. */
+static struct goer *goer_find(const struct goers *goers, uint32_t attempt)
+{
+	uint32_t at = attempt * UINT32_C(2654435761) & goers->mask;
+
+	while (goers->slots[at].attempt && goers->slots[at].attempt != attempt)
+		at = (at + 1) & goers->mask;
+	return &goers->slots[at];
+}
+
+/* The attempt of a warned job that goes for another; NULL = it goes for no job. */
+static const struct attempt *goer_attempt(const struct pass *pass, uint32_t id, uint32_t *ret_id)
+{
+	const struct attempt *attempt;
+
+	*ret_id = job_get(pass->facts, (struct job_id){ id })->attempt.v;
+	attempt = attempt_get(pass->facts, (struct attempt_id){ *ret_id });
+	return attempt->for_job ? attempt : NULL;
+}
+
+static void goers_make(struct pass *pass, struct goers *ret)
+{
+	uint32_t size = 4, count = sorted_size(&pass->view->pool, pass->view->warned), id;
+	struct sorted_walk walk;
+
+	while (size < 2 * count)
+		size *= 2;
+	*ret = (struct goers){ arena_new_array(pass->arena, struct goer, size), size - 1 };
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
+		const struct attempt *attempt = goer_attempt(pass, walk.id, &id);
+
+		if (attempt)
+			*goer_find(ret, id) = (struct goer){ id, attempt->for_job, 0 };
+	}
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
 
 		for (uint32_t v = 0; v < p->victims; v++) {
-			if (promise_victim(p, v) != attempt)
-				continue;
-			first = first ? first : p->job;
-			if (p->job == wanted)
-				return wanted;
+			struct goer *goer = goer_find(ret, promise_victim(p, v));
+
+			if (!goer->goes_for || goer->told == p->job)
+				goer->goes_for = goer->attempt ? p->job : 0;
 		}
 	}
-	return first;
 }
 
 /* Victims nobody counts on any more are spared; those that go for another job now are told so, with the time they have. */
 static void warned_review(struct pass *pass)
 {
 	struct sorted_walk walk;
+	struct goers goers;
 
+	if (!pass->view->warned)
+		return;
+	goers_make(pass, &goers);
 	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any;
 	     any = sorted_next(&pass->view->pool, &walk)) {
-		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
-		const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
-		uint32_t goes_for;
+		uint32_t id, goes_for;
+		const struct attempt *attempt = goer_attempt(pass, walk.id, &id);
 
-		if (!attempt->for_job)
+		if (!attempt)
 			continue;
-		goes_for = attempt_goes_for(pass, job->attempt.v, attempt->for_job);
+		goes_for = goer_find(&goers, id)->goes_for;
 		if (!goes_for) {
-			pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt =
-				job->attempt.v;
+			pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt = id;
 		} else if (goes_for != attempt->for_job) {
 			struct event_attempt_warned *e =
 				&pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
 
-			e->attempt = job->attempt.v;
+			e->attempt = id;
 			e->for_job = goes_for;
 			e->deadline_ms = attempt->deadline_ms;
 		}

@@ -509,17 +509,15 @@ void lifecycle_warned(struct pass *pass)
 		bool saved = job->checkpoints &&
 			     attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
 		bool over = facts->now_ms >= attempt->deadline_ms;
-		const char *text = attempt->for_job
-					   ? leave_text(pass, walk.id, why, attempt->for_job)
-					   : attempt_leave_text(pass, attempt);
+		const char *text;
 
-		if (saved && !over) {
-			attempt_stop(pass, job, why, short_grace_ms(facts, job, attempt), text);
-		} else if (over) {
-			attempt_stop(pass, job, why, 0, text);
-		} else {
+		if (!saved && !over) {
 			pass_wake(pass, attempt->deadline_ms);
+			continue;
 		}
+		text = attempt->for_job ? leave_text(pass, walk.id, why, attempt->for_job)
+					: attempt_leave_text(pass, attempt);
+		attempt_stop(pass, job, why, over ? 0 : short_grace_ms(facts, job, attempt), text);
 	}
 }
 

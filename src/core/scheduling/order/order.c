@@ -759,6 +759,7 @@ void order_run(struct pass *pass)
 		order.turns[queue].any =
 			line_begin(&pass->view->queues.at[queue].line, &order.turns[queue].line);
 	order_weigh(&order);
+	evict_begin(pass);
 	reserve_begin(pass);
 	plain_make(pass);
 	starts_expect(pass);
