@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Kubernetes without machines: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in one program, and what the
-// scheduler's plugins say of nodes. The name that it is called by says which it is. Tests start it on loopback; nothing of the product uses it.
+// scheduler says of nodes and of expressions about devices. The name that it is called by says which it is. Tests start it on loopback;
+// nothing of the product uses it.
 package main
 
 import (
@@ -30,8 +31,10 @@ func main() {
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
 	case "feasible-nodes":
 		os.Exit(feasibleNodes(os.Stdin, os.Stdout))
+	case "cel-answers":
+		os.Exit(celAnswers(os.Stdin, os.Stdout))
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call it as etcd, kube-apiserver, kube-controller-manager or kube-scheduler\n", name)
+		fmt.Fprintf(os.Stderr, "%s: call it as etcd, kube-apiserver, kube-controller-manager, kube-scheduler, feasible-nodes or cel-answers\n", name)
 		os.Exit(2)
 	}
 }
