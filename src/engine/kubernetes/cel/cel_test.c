@@ -124,6 +124,14 @@ static void what_is_no_selector_is_told_with_its_place(void **state)
 	}
 }
 
+/* So many of one sign, and a word behind them; and one sign too many. */
+static void put(char text[CEL_TEXT_MAX + 2], char sign, const char *word)
+{
+	memset(text, sign, CEL_TEXT_MAX + 1);
+	for (size_t i = 0; word[i]; i++)
+		text[CEL_TEXT_MAX - strlen(word) + i] = word[i];
+}
+
 /* Sizes from outside: one below the limit and one beyond. */
 static void limits_hold(void **state)
 {
@@ -132,19 +140,17 @@ static void limits_hold(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	memset(text, ' ', CEL_TEXT_MAX);
-	memcpy(text, "true", 4);
+	put(text, ' ', "true");
 	assert_int_equal(cel_compile(&arena, text, CEL_TEXT_MAX, &program, &err), 0);
 	assert_int_equal(cel_compile(&arena, text, CEL_TEXT_MAX + 1, &program, &err),
 			 -(int)ERR_INVALID);
-	memset(text, '(', CEL_TEXT_MAX);
+	put(text, '!', "true");
+	assert_int_equal(cel_compile(&arena, text, CEL_TEXT_MAX, &program, &err), 0);
+	put(text, '(', "true");
 	assert_int_equal(cel_compile(&arena, text, CEL_TEXT_MAX, &program, &err),
 			 -(int)ERR_UNSUPPORTED);
-	memset(text, '!', CEL_TEXT_MAX);
-	memcpy(text + CEL_TEXT_MAX - 4, "true", 4);
-	assert_int_equal(cel_compile(&arena, text, CEL_TEXT_MAX, &program, &err), 0);
-	for (size_t i = 0; i + 2 <= CEL_TEXT_MAX; i += 2)
-		memcpy(text + i, "1+", 2);
+	for (size_t i = 0; i < CEL_TEXT_MAX; i++)
+		text[i] = i % 2 ? '+' : '1';
 	assert_int_equal(cel_compile(&arena, text, CEL_TEXT_MAX, &program, &err),
 			 -(int)ERR_UNSUPPORTED);
 }

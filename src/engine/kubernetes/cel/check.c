@@ -83,9 +83,8 @@ static const struct type *check_index(struct checker *c, struct node *node)
 
 	if (on->kind == TYPE_OPTIONAL)
 		on = on->of;
-	if (on->kind == TYPE_LIST && type_fits(key, &type_int))
-		ret = on->of;
-	else if (on->kind == TYPE_MAP && type_fits(key, &type_string))
+	if ((on->kind == TYPE_LIST && type_fits(key, &type_int)) ||
+	    (on->kind == TYPE_MAP && type_fits(key, &type_string)))
 		ret = on->of;
 	else if (type_is_open(on))
 		ret = &type_dynamic;

@@ -129,8 +129,8 @@ static struct string make_strict(struct arena *arena, const struct string *text)
 	/* what is short has no word behind it: "1.2-rc" stays wrong */
 	if (parts < 3 && !strpbrk(arena_strndup(arena, text->data + at, text->size - at), "+-"))
 		for (; parts < 3; parts++) {
-			memcpy(out + size, ".0", 2);
-			size += 2;
+			out[size++] = '.';
+			out[size++] = '0';
 		}
 	return (struct string){ out, size };
 }
