@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/money.h"
+#include "api/order.h"
 #include "base/check.h"
 #include "core/fabric/describe.h"
 #include "core/fabric/known.h"
+#include "sim/data_file.h"
 #include "sim/fabric_file.h"
 #include "sim/reader.h"
 
@@ -282,17 +285,20 @@ void handle_fabric_set(struct call *call)
 	struct plan p = { .call = call,
 			  .err = &err,
 			  .reader = { .file = body_file, .arena = call->arena, .err = &err } };
-	struct event *events =
-		arena_new_array(call->arena, struct event, call->facts->nodes.count + 2);
+	struct event *events, *data;
 	struct event fabric = call_event(call, EVENT_FABRIC_SET);
 	const struct conf *body;
-	uint32_t count = 0;
+	uint32_t count = 0, data_count;
 	const char *levels = "";
 
-	if (call_body(call, &body, &err) < 0 || plan_read(&p, body) < 0) {
+	if (call_body(call, &body, &err) < 0 || plan_read(&p, body) < 0 ||
+	    data_file_read(body_file, conf_find(body, "data"), conf_find(body, "transfers"),
+			   call->facts, call->arena, &data, &data_count, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
+	events = arena_new_array(call->arena, struct event,
+				 (size_t)call->facts->nodes.count + 2 + data_count);
 	for (uint32_t l = 0; l < p.level_count; l++)
 		levels = arena_printf(call->arena, "%s%s%s", levels, l ? "," : "", p.level[l]);
 	events[count] = call_event(call, EVENT_LEVELS_SET);
@@ -303,6 +309,13 @@ void handle_fabric_set(struct call *call)
 		return;
 	}
 	events[count++] = fabric;
+	for (uint32_t i = 0; i < data_count; i++) {
+		events[count] = call_event(call, data[i].kind);
+		if (data[i].kind == EVENT_DATA_SET)
+			events[count++].data_set = data[i].data_set;
+		else
+			events[count++].transfer_set = data[i].transfer_set;
+	}
 	call_send_all(call, events, count);
 }
 
@@ -371,6 +384,51 @@ static void make_add(struct buf *out, const struct facts *f, uint32_t row)
 	out_end(out, '}');
 }
 
+static void data_add(struct buf *out, struct call *call, const struct data_set *d)
+{
+	if (!d->size_mib)
+		return;
+	out_object(out, NULL);
+	out_text(out, "name", facts_name(call->facts, d->name));
+	out_int(out, "size_mib", d->size_mib);
+	out_list(out, "at");
+	for (uint32_t i = 0; i < DATA_PLACES_MAX && d->place[i].v; i++)
+		out_text(out, NULL, facts_name(call->facts, d->place[i]));
+	out_end(out, ']');
+	out_end(out, '}');
+}
+
+static void data_list(struct buf *out, struct call *call)
+{
+	const struct facts *f = call->facts;
+	struct named *order = arena_new_array(call->arena, struct named, f->data_sets.count + 1);
+
+	for (uint32_t row = 1; row <= f->data_sets.count; row++) {
+		const struct data_set *d = table_get(&f->data_sets, row);
+
+		order[row - 1] = (struct named){ facts_name(f, d->name), row };
+	}
+	named_sort(order, f->data_sets.count);
+	out_list(out, "data");
+	for (uint32_t i = 0; i < f->data_sets.count; i++)
+		data_add(out, call, table_get(&f->data_sets, order[i].id));
+	out_end(out, ']');
+	out_list(out, "transfers");
+	for (uint32_t row = 1; row <= f->transfers.count; row++) {
+		const struct transfer *t = table_get(&f->transfers, row);
+
+		if (t->micro_per_gb < 0)
+			continue;
+		out_object(out, NULL);
+		out_text(out, "from", facts_name(f, t->from));
+		out_text(out, "to", facts_name(f, t->to));
+		out_text(out, "price", money_text(call->arena, t->micro_per_gb));
+		out_int(out, "mbps", t->mbps);
+		out_end(out, '}');
+	}
+	out_end(out, ']');
+}
+
 void handle_fabric_show(struct call *call)
 {
 	const struct facts *f = call->facts;
@@ -387,6 +445,7 @@ void handle_fabric_show(struct call *call)
 	for (uint32_t row = 1; row <= f->fabric.make_count; row++)
 		make_add(&out, f, row);
 	out_end(&out, ']');
+	data_list(&out, call);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }

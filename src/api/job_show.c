@@ -119,6 +119,8 @@ static void attempt_add(struct buf *out, const struct facts *f, uint32_t id,
 	out_end(out, ']');
 	out_int(out, "bandwidth_mbps", attempt->bandwidth_mbps);
 	out_int(out, "slowdown_permille", attempt->slowdown_permille);
+	transfer_add(out, f, job_get(f, attempt->job)->queue, attempt->transfer_ms,
+		     attempt->transfer_micro);
 	out_end(out, '}');
 }
 

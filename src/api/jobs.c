@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/job_show.h"
+#include "api/money.h"
 #include "api/planner.h"
 #include "api/tally.h"
 #include "base/check.h"
@@ -108,10 +109,13 @@ static void speed_add(struct buf *out, const struct facts *f, const struct job *
 {
 	const struct attempt *attempt = job_is_live(job) ? attempt_get(f, job->attempt) : NULL;
 
-	if (!attempt || !attempt->slowdown_permille)
+	if (!attempt)
 		return;
-	out_int(out, "bandwidth_mbps", attempt->bandwidth_mbps);
-	out_int(out, "slowdown_permille", attempt->slowdown_permille);
+	if (attempt->slowdown_permille) {
+		out_int(out, "bandwidth_mbps", attempt->bandwidth_mbps);
+		out_int(out, "slowdown_permille", attempt->slowdown_permille);
+	}
+	transfer_add(out, f, job->queue, attempt->transfer_ms, attempt->transfer_micro);
 }
 
 void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const struct job *job)

@@ -7,24 +7,7 @@
 
 #include "api/call.h"
 #include "api/order.h"
-
-bool money_parse(const char *text, int64_t *ret_micro)
-{
-	int64_t whole = 0, part = 0, scale = 1000000;
-	const char *p = text;
-
-	while (*p >= '0' && *p <= '9' && whole < INT64_C(1000000000000))
-		whole = whole * 10 + (*p++ - '0');
-	if (p == text || whole >= INT64_C(1000000000000))
-		return false;
-	if (*p == '.')
-		for (p++; *p >= '0' && *p <= '9' && scale > 1; p++) {
-			part = part * 10 + (*p - '0');
-			scale /= 10;
-		}
-	*ret_micro = whole * 1000000 + part * scale;
-	return !*p;
-}
+#include "base/parse.h"
 
 const char *money_text(struct arena *arena, int64_t micro)
 {
@@ -63,6 +46,19 @@ void price_add(struct buf *out, const struct facts *f, struct queue_id queue,
 	out_end(out, '}');
 }
 
+void transfer_add(struct buf *out, const struct facts *f, struct queue_id queue, int64_t ms,
+		  int64_t micro)
+{
+	if (!ms && !micro)
+		return;
+	out_object(out, "transfer");
+	out_bool(out, "known", ms >= 0);
+	out_int(out, "ms", ms < 0 ? 0 : ms);
+	money_add(out, "cost", micro);
+	out_text(out, "currency", queue_currency(f, queue));
+	out_end(out, '}');
+}
+
 int money_read(const struct conf *body, const char *key, int64_t *ret_micro, struct err *err)
 {
 	const struct conf *c = conf_find(body, key);
@@ -72,7 +68,7 @@ int money_read(const struct conf *body, const char *key, int64_t *ret_micro, str
 			       key);
 	*ret_micro = -1;
 	if (c->type == CONF_SCALAR &&
-	    (strcmp(c->text, "none") == 0 || money_parse(c->text, ret_micro)))
+	    (strcmp(c->text, "none") == 0 || parse_money(c->text, ret_micro)))
 		return 0;
 	return conf_error(err, body_file, c,
 			  "%s must be an amount with at most six decimals, such as 12.50, or none",

@@ -335,6 +335,10 @@ static void planned_add(struct buf *out, const struct submission *s, const struc
 	out_int(out, "evicts", run.victims);
 	if (run.placed)
 		places_add(out, facts, run.placed);
+	if (run.placed && run.placed->kind == EVENT_ATTEMPT_PLACED)
+		transfer_add(out, facts, facts_queue_find(facts, event->job_submitted.queue),
+			     run.placed->attempt_placed.transfer_ms,
+			     run.placed->attempt_placed.transfer_micro);
 	if (!run.starts_now)
 		explanation_add(out, "why", facts, 0, "queued", &run.why, NULL, NULL, false, NULL);
 	if (estimate)

@@ -309,3 +309,21 @@ bool text_is_utf8(const char *text, size_t size)
 	}
 	return true;
 }
+
+bool parse_money(const char *text, int64_t *ret_micro)
+{
+	int64_t whole = 0, part = 0, scale = 1000000;
+	const char *p = text;
+
+	while (*p >= '0' && *p <= '9' && whole < INT64_C(1000000000000))
+		whole = whole * 10 + (*p++ - '0');
+	if (p == text || whole >= INT64_C(1000000000000))
+		return false;
+	if (*p == '.')
+		for (p++; *p >= '0' && *p <= '9' && scale > 1; p++) {
+			part = part * 10 + (*p - '0');
+			scale /= 10;
+		}
+	*ret_micro = whole * 1000000 + part * scale;
+	return !*p;
+}

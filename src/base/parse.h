@@ -54,3 +54,5 @@ bool text_is_utf8(const char *text, size_t size);
 const char *spelling_hint(const char *word, const char *const *candidates, size_t count);
 /* Escapes control characters and bad UTF-8 so that a terminal shows them and does not obey them. */
 void text_for_terminal(struct buf *out, const char *text, size_t size);
+/* "12.50", at most six decimals and 12 digits before them: in millionths. */
+bool parse_money(const char *text, int64_t *ret_micro);

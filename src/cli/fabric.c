@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/conf.h"
+#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/jobs.h"
 #include "cli/nouns.h"
@@ -81,6 +82,41 @@ static void add_levels(const json_t *levels, struct buf *out)
 	}
 }
 
+static void add_data(const json_t *answer, struct buf *out)
+{
+	const json_t *row, *place;
+	size_t index, at;
+	char text[DURATION_TEXT_MAX];
+
+	json_array_foreach(json_object_get(answer, "data"), index, row)
+	{
+		buf_adds(out, "data set ");
+		say_text(out, get_text(row, "name"));
+		buf_addf(out, ": %s", format_size_mib(get_int(row, "size_mib"), text));
+		json_array_foreach(json_object_get(row, "at"), at, place)
+		{
+			buf_adds(out, at ? ", " : ", in ");
+			say_text(out, json_string_value(place));
+		}
+		buf_addc(out, '\n');
+	}
+	json_array_foreach(json_object_get(answer, "transfers"), index, row)
+	{
+		buf_adds(out, "transfer ");
+		say_text(out, get_text(row, "from"));
+		buf_adds(out, " to ");
+		say_text(out, get_text(row, "to"));
+		buf_adds(out, ": ");
+		say_money(out, get_text(row, "price"), "");
+		buf_adds(out, " a GB");
+		if (get_int(row, "mbps")) {
+			buf_adds(out, ", ");
+			add_rate(out, get_int(row, "mbps"));
+		}
+		buf_addc(out, '\n');
+	}
+}
+
 static int show(struct invocation *in, struct client *client, const struct output *output,
 		struct err *err)
 {
@@ -101,6 +137,7 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 			add_levels(json_object_get(answer, "levels"), &text);
 			buf_addc(&text, '\n');
 		}
+		add_data(answer, &text);
 		output_buf(&text);
 		if (get_bool(answer, "known"))
 			output_list(output, columns, json_object_get(answer, "makes"), "make");

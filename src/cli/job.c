@@ -607,6 +607,11 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		add_owner(job, &out);
 		add_wish(job, &out);
 		add_speed(job, &out);
+		if (json_object_get(job, "transfer")) {
+			line(&out, "data");
+			say_transfer(json_object_get(job, "transfer"), &out);
+			buf_adds(&out, " to bring its data sets to its place\n");
+		}
 		add_width(job, &out);
 		add_array(job, &out);
 		add_use(job, &out);

@@ -391,6 +391,21 @@ void say_price(const json_t *answer, struct buf *out)
 			      : " an hour on the cheapest GPUs that it accepts).\n");
 }
 
+void say_transfer(const json_t *transfer, struct buf *out)
+{
+	char text[DURATION_TEXT_MAX];
+
+	if (!get_bool(transfer, "known")) {
+		buf_adds(out, "what it takes is not known");
+		return;
+	}
+	buf_addf(out, "about %s", format_duration_short(get_int(transfer, "ms"), text));
+	if (strcmp(get_text(transfer, "cost"), "0.000000") != 0) {
+		buf_adds(out, ", ");
+		say_money(out, get_text(transfer, "cost"), get_text(transfer, "currency"));
+	}
+}
+
 int show_dry_run(const struct output *output, const json_t *answer)
 {
 	const json_t *why = json_object_get(answer, "why");
@@ -418,6 +433,11 @@ int show_dry_run(const struct output *output, const json_t *answer)
 				 get_int(answer, "evicts") == 1 ? " has" : "s have");
 		buf_adds(&out, ":\n");
 		add_dry_places(json_object_get(answer, "places"), &out);
+		if (json_object_get(answer, "transfer")) {
+			buf_adds(&out, "Bringing its data sets there: ");
+			say_transfer(json_object_get(answer, "transfer"), &out);
+			buf_adds(&out, ".\n");
+		}
 	} else {
 		buf_adds(&out, " would wait: ");
 		say_text(&out, get_text(why, "summary"));

@@ -281,7 +281,7 @@ static int check_node_names(struct reader *r, const struct conf *list)
 
 int scenario_read_cluster(struct reader *r, const struct conf *cluster)
 {
-	static const char *const known[] = { "levels", "nodes", "fabric" };
+	static const char *const known[] = { "levels", "nodes", "fabric", "data", "transfers" };
 	const struct conf *list = cluster ? conf_find(cluster, "nodes") : NULL;
 	struct scenario_node *all, *some;
 	size_t total = 0;
@@ -295,6 +295,8 @@ int scenario_read_cluster(struct reader *r, const struct conf *cluster)
 	if (rc == 0)
 		rc = read_levels(r, conf_find(cluster, "levels"));
 	r->s->fabric = conf_find(cluster, "fabric");
+	r->s->data = conf_find(cluster, "data");
+	r->s->transfers = conf_find(cluster, "transfers");
 	if (rc == 0 && r->s->fabric) {
 		r->s->draft = arena_new(r->arena, struct fabric_draft);
 		rc = fabric_file_levels(r->file, r->s->fabric, r->s->level, r->s->level_count,

@@ -250,6 +250,7 @@ struct scenario {
 	const char *levels; /* comma separated, widest first */
 	const char *const *level;
 	uint32_t level_count;
+	const struct conf *data, *transfers; /* of the cluster, as written; NULL = none */
 	const struct conf *fabric; /* as written; NULL = none */
 	struct fabric_draft *draft; /* of it and of what nodes say; NULL = nobody says anything */
 	struct scenario_policy policy;

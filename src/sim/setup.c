@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/zone.h"
 #include "core/scheduling/queues/calendar.h"
+#include "sim/data_file.h"
 #include "sim/fabric_file.h"
 #include "sim/runner.h"
 
@@ -73,6 +74,21 @@ static int set_prices(struct run *run, struct err *err)
 		e.price_set.model = p->price_models[i];
 		e.price_set.micro_per_hour = p->prices_micro[i];
 		rc = offer(run, &e, run->scenario->line, err);
+	}
+	return rc;
+}
+
+static int set_data(struct run *run, struct err *err)
+{
+	const struct scenario *s = run->scenario;
+	struct event *events;
+	uint32_t count;
+	int rc = data_file_read(s->file, s->data, s->transfers, &run->world.facts, &run->memory,
+				&events, &count, err);
+
+	for (uint32_t i = 0; i < count && rc == 0; i++) {
+		events[i].actor = "scenario";
+		rc = offer(run, &events[i], s->line, err);
 	}
 	return rc;
 }
@@ -809,6 +825,8 @@ int run_setup(struct run *run, struct err *err)
 	rc = set_policy(run, err);
 	if (rc == 0)
 		rc = set_prices(run, err);
+	if (rc == 0)
+		rc = set_data(run, err);
 	if (rc == 0)
 		rc = set_levels(run, err);
 	if (rc == 0)

@@ -77,6 +77,19 @@ const char *words_fit_remedy(const struct words *w, const struct verdict *v)
 			    words_level(w, v->level), lacks == 1 ? "" : "s", words_next_end(w));
 }
 
+/* In the currency of the queue's budget, or of the first one above that has one. */
+static const char *transfer_price(const struct words *w, int64_t micro)
+{
+	uint32_t queue = w->j->queue.v;
+
+	if (!micro)
+		return "";
+	while (queue && !queue_get(w->facts, (struct queue_id){ queue })->currency.v &&
+	       queue_get(w->facts, (struct queue_id){ queue })->parent.v)
+		queue = queue_get(w->facts, (struct queue_id){ queue })->parent.v;
+	return arena_printf(w->arena, " and costs %s", words_money(w, queue, micro));
+}
+
 const char *words_near(const struct words *w)
 {
 	const struct attempt *attempt = attempt_get(w->facts, w->j->last_attempt);
@@ -88,6 +101,14 @@ const char *words_near(const struct words *w)
 				    "; %u of its %u tasks were placed where its data sets are (%s)",
 				    attempt->near_data, attempt->tasks,
 				    names_text(w->facts, w->shape->data, SHAPE_DATA_MAX, list));
+	if (attempt->transfer_ms < 0)
+		text = arena_printf(w->arena,
+				    "%s; what it takes to bring them to its place is not known",
+				    text);
+	else if (attempt->transfer_ms || attempt->transfer_micro)
+		text = arena_printf(w->arena, "%s; bringing them to its place takes about %s%s",
+				    text, words_duration(w, attempt->transfer_ms),
+				    transfer_price(w, attempt->transfer_micro));
 	if (attempt->near_home)
 		text = arena_printf(w->arena,
 				    "%s; %u of %u were placed on nodes where it had run before",

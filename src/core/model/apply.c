@@ -184,6 +184,12 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 	if (e->half_life_ms >= 0 && e->half_life_ms != p->half_life_ms)
 		for (uint32_t id = 1; id <= f->queues.count; id++)
 			queue_past_change(f, (struct queue_id){ id }, 0);
+	if (e->half_life_ms >= 0 && e->half_life_ms != p->half_life_ms)
+		for (uint32_t row = 1; row <= f->pasts.count; row++) {
+			const struct past past = *(const struct past *)table_get(&f->pasts, row);
+
+			user_past_change(f, past.queue, past.user, 0);
+		}
 	policy_set(&p->min_runtime_ms, e->min_runtime_ms);
 	policy_set(&p->grace_ms, e->grace_ms);
 	policy_set(&p->rejoin_ms, e->rejoin_ms);

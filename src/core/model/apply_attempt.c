@@ -43,8 +43,10 @@ void attempt_counts(struct facts *f, struct attempt_id id, int64_t share)
 {
 	const struct job *job = job_get(f, attempt_get(f, id)->job);
 
-	if (job->tier != TIER_BEST_EFFORT && !f->reviving)
-		queue_past_change(f, job->queue, share);
+	if (job->tier == TIER_BEST_EFFORT || f->reviving)
+		return;
+	queue_past_change(f, job->queue, share);
+	user_past_change(f, job->queue, job->user, share);
 }
 
 /* --- placing and stopping ------------------------------------------------------------------------------ */
@@ -138,6 +140,8 @@ void apply_attempt_placed(struct facts *f, const struct event_attempt_placed *e)
 	attempt->near_home = clamp_u32(e->near_home);
 	attempt->bandwidth_mbps = clamp_u32(e->bandwidth_mbps);
 	attempt->slowdown_permille = clamp_u32(e->slowdown_permille);
+	attempt->transfer_ms = e->transfer_ms < 0 ? -1 : e->transfer_ms;
+	attempt->transfer_micro = clamp_positive(e->transfer_micro);
 	for (uint32_t i = 0; i < e->parts_count; i++)
 		attempt->parts_share += e->parts[i];
 	job = job_edit(f, job_id);

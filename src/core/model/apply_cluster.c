@@ -294,6 +294,66 @@ void queue_past_change(struct facts *f, struct queue_id id, int64_t more)
 	queue->past_at_ms = past || queue->past_rate_share ? f->now_ms : 0;
 }
 
+/* --- past use of a user in a queue ---------------------------------------------------------------------- */
+
+static const struct past *past_get(const struct facts *f, uint32_t row)
+{
+	return table_get(&f->pasts, row);
+}
+
+static uint32_t past_row(const struct facts *f, struct queue_id queue, struct name_id user)
+{
+	uint32_t row = user.v ? ((const struct name *)table_get(&f->names, user.v))->past : 0;
+
+	while (row && past_get(f, row)->queue.v != queue.v)
+		row = past_get(f, row)->next;
+	return row;
+}
+
+int64_t user_past_gpu_ms(const struct facts *f, struct queue_id queue, struct name_id user,
+			 int64_t at_ms)
+{
+	uint32_t row = past_row(f, queue, user);
+	const struct past *p = row ? past_get(f, row) : NULL;
+
+	if (!p)
+		return 0;
+	return add_saturating(
+		decay_kept(p->past_gpu_ms, at_ms - p->past_at_ms, f->policy.half_life_ms),
+		decay_accrued(p->past_rate_share, at_ms - p->past_at_ms, f->policy.half_life_ms));
+}
+
+void facts_link_past(struct facts *f, uint32_t row)
+{
+	struct past *p = table_edit(&f->pasts, row);
+	struct name *name = name_edit(f, p->user);
+
+	p->next = name->past;
+	name->past = row;
+}
+
+/* In a snapshot of a release that did not count this, what runs has no part in it: so its end may ask for more than there is. */
+void user_past_change(struct facts *f, struct queue_id queue, struct name_id user, int64_t more)
+{
+	int64_t amount = user_past_gpu_ms(f, queue, user, f->now_ms);
+	uint32_t row = past_row(f, queue, user);
+	struct past *p;
+
+	if (!user.v || (!row && more <= 0))
+		return;
+	if (!row) {
+		row = table_add(&f->pasts);
+		p = table_edit(&f->pasts, row);
+		p->queue = queue;
+		p->user = user;
+		facts_link_past(f, row);
+	}
+	p = table_edit(&f->pasts, row);
+	p->past_gpu_ms = amount;
+	p->past_rate_share = clamp_positive(add_saturating(p->past_rate_share, more));
+	p->past_at_ms = amount || p->past_rate_share ? f->now_ms : 0;
+}
+
 /* "H100-80GB,any" and a share for each; `models`, `shares` have room for QUEUE_MODELS_MAX. */
 static void queue_models(struct facts *f, const char *list, const int64_t *given, uint32_t most,
 			 struct name_id *models, int64_t *shares)

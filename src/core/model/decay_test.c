@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fading against figures worked out by hand, and against itself. */
 #include "core/model/decay.h"
+#include "core/model/edit.h"
 
 #include "base/testing.h"
 #include "core/model/facts.h"
@@ -69,7 +70,7 @@ static void tell(enum event_kind kind, int64_t at_ms, struct event told)
 	struct event e = event_make(kind, at_ms, "test");
 
 	if (kind == EVENT_QUEUE_SET) {
-		e.queue_set.name = "a";
+		e.queue_set.name = told.queue_set.name ? told.queue_set.name : "a";
 		e.queue_set.limit_share = -1;
 		e.queue_set.used_gpu_ms = told.queue_set.used_gpu_ms;
 	} else if (kind == EVENT_POLICY_SET) {
@@ -167,6 +168,29 @@ static void best_effort_work_leaves_no_past(void **state)
 	facts_deinit(&f);
 }
 
+static void a_user_s_past_is_counted_in_each_queue_for_itself(void **state)
+{
+	const struct queue_id a = { 1 }, b = { 2 };
+	const struct name_id nobody = { 0 };
+	struct name_id ann;
+
+	(void)state;
+	begin(1000, 0, TIER_STANDARD);
+	tell(EVENT_QUEUE_SET, 10, (struct event){ .queue_set = { .name = "b" } });
+	ann = facts_intern(&f, "ann");
+	user_past_change(&f, a, ann, GPU_SHARE);
+	user_past_change(&f, b, ann, 2 * GPU_SHARE);
+	assert_int_equal(f.pasts.count, 2);
+	assert_int_equal(user_past_gpu_ms(&f, a, ann, f.now_ms + 1000), 721);
+	assert_int_equal(user_past_gpu_ms(&f, b, ann, f.now_ms + 1000), 1442);
+	assert_int_equal(user_past_gpu_ms(&f, a, nobody, f.now_ms + 1000), 0);
+	/* What was never counted in can't be taken out. */
+	user_past_change(&f, a, ann, -3 * GPU_SHARE);
+	assert_int_equal(user_past_gpu_ms(&f, a, ann, f.now_ms + 1000), 0);
+	facts_verify(&f);
+	facts_deinit(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +205,7 @@ int main(void)
 		cmocka_unit_test(
 			what_was_used_before_a_change_of_the_half_life_faded_as_it_did_then),
 		cmocka_unit_test(best_effort_work_leaves_no_past),
+		cmocka_unit_test(a_user_s_past_is_counted_in_each_queue_for_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

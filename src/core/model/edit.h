@@ -24,6 +24,9 @@ struct link {
 	T(queues, struct queue)                                                                    \
 	T(prices, struct price)                                                                    \
 	T(zones, struct zone)                                                                      \
+	T(pasts, struct past)                                                                      \
+	T(data_sets, struct data_set)                                                              \
+	T(transfers, struct transfer)                                                              \
 	T(bookings, struct booking)                                                                \
 	T(teams, struct team)                                                                      \
 	T(users, struct user)                                                                      \
@@ -87,6 +90,9 @@ struct shape_id facts_shape_find(const struct facts *f,
 struct shape_id facts_intern_shape(struct facts *f, const struct shape *shape);
 /* Brings the queue's past use up to now; what counts from now on is `more` shares in use above what was. */
 void queue_past_change(struct facts *f, struct queue_id id, int64_t more);
+/* The same of the job's user in its queue. */
+void user_past_change(struct facts *f, struct queue_id queue, struct name_id user, int64_t more);
+void facts_link_past(struct facts *f, uint32_t row); /* into the list of its user */
 /* Puts an added row into its look-up. */
 void facts_link_name(struct facts *f, uint32_t id);
 void facts_link_shape(struct facts *f, uint32_t id);

@@ -349,7 +349,7 @@ static void the_table_tells_names_numbers_and_fields(void **state)
 	event_fields(EVENT_ATTEMPT_PLACED, &seen, note_field);
 	assert_string_equal(
 		seen.text,
-		"job:i attempt:i nodes:l masks:l resume_number:i likely_ms:i safe_ms:i parts:l parts_mib:l near_data:i near_home:i bandwidth_mbps:i slowdown_permille:i slices:l ");
+		"job:i attempt:i nodes:l masks:l resume_number:i likely_ms:i safe_ms:i parts:l parts_mib:l near_data:i near_home:i bandwidth_mbps:i slowdown_permille:i slices:l transfer_ms:i transfer_micro:i ");
 	assert_string_equal(event_info(EVENT_ATTEMPT_PLACED)->name, "attempt-placed");
 	assert_int_equal(event_info(40)->kind, EVENT_ATTEMPT_PLACED);
 	assert_true(event_info(EVENT_JOB_SUBMITTED)->must_understand);

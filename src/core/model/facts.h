@@ -57,6 +57,9 @@ enum {
 	BOOKINGS_MAX = 64,
 	ZONES_MAX = 64, /* time zones */
 	BOOKING_NODES_MAX = 64, /* of one */
+	DATA_SETS_MAX = 1000, /* of which the size is known */
+	DATA_PLACES_MAX = 8, /* of one */
+	TRANSFERS_MAX = 256,
 	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
 	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
 	 * filling up to it costs what the lost jobs did; a hundred times ARRAY_MAX may be passed where none is named. */
@@ -177,6 +180,7 @@ enum task_state {
 struct name {
 	char text[NAME_MAX_BYTES + 1];
 	uint32_t node, queue, team, user, token; /* derived: who bears this name, 0 = none */
+	uint32_t past; /* derived: the newest row of `pasts` of the user of this name */
 };
 
 /* A sentence of one owner, cut to REASON_MAX_BYTES at a character's border. Rows are used again. */
@@ -319,6 +323,29 @@ struct price {
 	struct name_id model; /* "any": of models without one */
 	int64_t micro_per_hour; /* of one GPU; -1 = it has none any more */
 };
+
+/* What a user used in one queue, as of a queue itself: past use that fades, best-effort work aside. */
+struct past {
+	struct queue_id queue;
+	struct name_id user;
+	int64_t past_gpu_ms, past_at_ms, past_rate_share;
+	uint32_t next; /* derived: the next row of this user */
+};
+
+/* A data set that jobs name: how large it is, and which domains keep a copy beside the nodes that say so themselves. */
+struct data_set {
+	struct name_id name;
+	uint32_t size_mib; /* 0 = nobody says any more */
+	struct name_id place[DATA_PLACES_MAX]; /* sorted by text; none behind the last */
+};
+
+/* What it takes to bring data from one domain into another; "any" = every domain. */
+struct transfer {
+	struct name_id from, to;
+	int64_t micro_per_gb; /* for 10^9 bytes; -1 = nobody says any more */
+	uint32_t mbps; /* 10^6 bytes a second, into one host; 0 = takes no time */
+};
+#define TRANSFER_PRICE_MAX (INT64_C(1000) * 1000000)
 
 /* How far ahead of UTC the clocks of a time zone are (base/zone.h). */
 struct zone {
@@ -516,6 +543,8 @@ struct attempt {
 	uint32_t near_data, near_home;
 	/* What was expected of its place: of an all-reduce, and the time of a step against the best place, 1000 = as fast; 0 = not known. */
 	uint32_t bandwidth_mbps, slowdown_permille;
+	/* What was expected of bringing its data sets there: the longest of a host, -1 = not known; the money of all hosts. */
+	int64_t transfer_ms, transfer_micro;
 };
 /* Ranks that hold a place. */
 static inline uint32_t attempt_width(const struct attempt *attempt)
@@ -638,6 +667,10 @@ struct facts {
 	struct moves moves;
 	struct table prices; /* few: by model, as they were set first */
 	struct table zones; /* ZONES_MAX rows at most, by name as they were set first */
+	struct table
+		pasts; /* a row for each user and queue of which something ran, as they were first */
+	struct table data_sets; /* DATA_SETS_MAX rows at most, by name as they were set first */
+	struct table transfers; /* TRANSFERS_MAX rows at most, by their two places likewise */
 	struct table bookings; /* BOOKINGS_MAX rows at most; rows are used again */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;
@@ -717,6 +750,11 @@ facts_key_find(const struct facts *f,
 struct node_id facts_node_next(const struct facts *f, const char *name);
 /* The queue's past use as it counts at `at_ms`, without that of the queues below it; in GPU-ms. */
 int64_t queue_past_gpu_ms(const struct facts *f, struct queue_id id, int64_t at_ms);
+/* The same of one user there. */
+int64_t user_past_gpu_ms(const struct facts *f, struct queue_id queue, struct name_id user,
+			 int64_t at_ms);
+const struct data_set *facts_data_find(const struct facts *f,
+				       struct name_id name); /* NULL: not known */
 /* Whether there is such a job, attempt: neither beyond the last, nor lost, nor forgotten. */
 bool job_is_there(const struct facts *f, int64_t id);
 bool attempt_is_there(const struct facts *f, int64_t id);

@@ -229,6 +229,42 @@ static int check_zones(const struct facts *f, struct err *err)
 	return 0;
 }
 
+static int check_pasts(const struct facts *f, struct err *err)
+{
+	for (uint32_t row = 1; row <= f->pasts.count; row++) {
+		const struct past *p = table_get(&f->pasts, row);
+
+		if (!p->queue.v || !row_ok(&f->queues, p->queue.v) || !p->user.v ||
+		    !name_ok(f, p->user) || p->past_gpu_ms < 0 || p->past_rate_share < 0)
+			return WRONG("past use %u: its queue, user or amount is wrong", row);
+	}
+	return 0;
+}
+
+static int check_data(const struct facts *f, struct err *err)
+{
+	if (f->data_sets.count > DATA_SETS_MAX || f->transfers.count > TRANSFERS_MAX)
+		return WRONG("more data sets or transfers than rows for them");
+	for (uint32_t row = 1; row <= f->data_sets.count; row++) {
+		const struct data_set *d = table_get(&f->data_sets, row);
+
+		if (!d->name.v || !name_ok(f, d->name))
+			return WRONG("data set %u: its name does not exist", row);
+		for (uint32_t i = 0; i < DATA_PLACES_MAX; i++)
+			if (!name_ok(f, d->place[i]))
+				return WRONG("data set %u: a place does not exist", row);
+	}
+	for (uint32_t row = 1; row <= f->transfers.count; row++) {
+		const struct transfer *t = table_get(&f->transfers, row);
+
+		if (!t->from.v || !name_ok(f, t->from) || !t->to.v || !name_ok(f, t->to) ||
+		    t->micro_per_gb < -1 || t->micro_per_gb > TRANSFER_PRICE_MAX ||
+		    t->mbps > RATE_MAX_MBPS)
+			return WRONG("transfer %u: its places or figures are wrong", row);
+	}
+	return 0;
+}
+
 static int check_booking_references(const struct facts *f, struct err *err)
 {
 	if (f->bookings.count > BOOKINGS_MAX)
@@ -293,6 +329,10 @@ int facts_check_references(const struct facts *f, struct err *err)
 		result = check_booking_references(f, err);
 	if (!result)
 		result = check_zones(f, err);
+	if (!result)
+		result = check_pasts(f, err);
+	if (!result)
+		result = check_data(f, err);
 	return result;
 }
 

@@ -433,6 +433,9 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_LEVEL: return place_level(f, loaded, err);
 	case RECORD_MAKE: return place_make(f, loaded, err);
 	case RECORD_ZONE: return place_next(&f->zones, kind, loaded, err);
+	case RECORD_PAST: return place_next(&f->pasts, kind, loaded, err);
+	case RECORD_DATA: return place_next(&f->data_sets, kind, loaded, err);
+	case RECORD_TRANSFER: return place_next(&f->transfers, kind, loaded, err);
 	case RECORD_BOOKING: return place_next(&f->bookings, kind, loaded, err);
 	case RECORD_RESERVATION: return place_reservation(f, loaded, err);
 	case RECORD_RESERVED: return place_reserved(f, loaded, err);
@@ -482,6 +485,8 @@ static void link_names(struct facts *f)
 		name_edit(f, ((const struct user *)table_get(&f->users, id))->name)->user = id;
 	for (uint32_t id = 1; id <= f->tokens.count; id++)
 		name_edit(f, ((const struct token *)table_get(&f->tokens, id))->id)->token = id;
+	for (uint32_t row = 1; row <= f->pasts.count; row++)
+		facts_link_past(f, row);
 }
 
 static void link_bodies(struct facts *f)

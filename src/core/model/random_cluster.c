@@ -97,6 +97,24 @@ void random_money(struct random *r, struct arena *arena, struct event *e)
 	}
 }
 
+void random_data(struct random *r, struct arena *arena, struct event *e)
+{
+	static const char *const places[] = { "z0", "z1", "rack0", "any", "" };
+
+	if (e->kind == EVENT_DATA_SET) {
+		e->data_set.name = arena_printf(arena, "data%u", random_below(r, 4));
+		e->data_set.size_mib = random_mostly(r, random_below(r, 4) * 100000);
+		e->data_set.places =
+			arena_printf(arena, "%s%s%s", places[random_below(r, 4)],
+				     random_below(r, 2) ? "," : "", places[random_below(r, 5)]);
+	} else {
+		e->transfer_set.from = places[random_below(r, 5)];
+		e->transfer_set.to = places[random_below(r, 5)];
+		e->transfer_set.micro_per_gb = random_mostly(r, (int64_t)random_below(r, 100) - 1);
+		e->transfer_set.mbps = random_mostly(r, random_below(r, 3) * 1000);
+	}
+}
+
 void random_node_numa(struct random *r, const struct facts *f, struct arena *arena,
 		      struct event_node_numa *e)
 {

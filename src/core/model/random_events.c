@@ -281,6 +281,8 @@ static void fill_attempt_placed(struct random *r, const struct facts *f, struct 
 	e->safe_ms = random_upto(r, 90000);
 	e->near_data = random_below(r, 4) ? 0 : random_upto(r, 3);
 	e->near_home = random_below(r, 4) ? 0 : random_upto(r, 3);
+	e->transfer_ms = random_below(r, 4) ? 0 : random_mostly(r, 100);
+	e->transfer_micro = random_below(r, 4) ? 0 : random_mostly(r, 100);
 	e->bandwidth_mbps = random_upto(r, 400000);
 	fill_parts(r, arena, count, &e->parts, &e->parts_count, &e->parts_mib, &e->parts_mib_count);
 	e->slices = random_slices(r, arena, count, &e->slices_count);
@@ -407,6 +409,8 @@ static const struct {
 	{ EVENT_QUEUE_REMOVED, 1 },
 	{ EVENT_PRICE_SET, 1 },
 	{ EVENT_ZONE_SET, 1 }, /* random_cluster.c */
+	{ EVENT_DATA_SET, 1 },
+	{ EVENT_TRANSFER_SET, 1 },
 	{ EVENT_FABRIC_SET, 1 }, /* random_cluster.c */
 	{ EVENT_BUDGET_SET, 1 },
 	{ EVENT_TEAM_SET, 1 },
@@ -543,6 +547,8 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		random_money(r, arena, e);
 	} else if (e->kind == EVENT_QUEUE_REMOVED) {
 		e->queue_removed.name = named(r, arena, "q", 6);
+	} else if (e->kind == EVENT_DATA_SET || e->kind == EVENT_TRANSFER_SET) {
+		random_data(r, arena, e);
 	} else if (e->kind == EVENT_ZONE_SET) {
 		random_zone(r, f->now_ms, arena, &e->zone_set);
 	} else if (e->kind == EVENT_FABRIC_SET) {

@@ -40,6 +40,7 @@ const int64_t *random_slices(struct random *r, struct arena *arena, uint32_t cou
 void random_booking(struct random *r, const struct facts *f, struct arena *arena,
 		    struct event_booking_set *e);
 void random_zone(struct random *r, int64_t now_ms, struct arena *arena, struct event_zone_set *e);
+void random_data(struct random *r, struct arena *arena, struct event *e);
 void random_money(struct random *r, struct arena *arena, struct event *e);
 void random_moves(struct random *r, const struct facts *f, struct arena *arena,
 		  struct event_moves_planned *e);

@@ -167,6 +167,22 @@ static const struct field queue_fields[] = { ONE(NAME, name),
 static const struct field price_fields[] = { ONE(NAME, model), ONE(I64, micro_per_hour), LAST };
 #undef SELF
 
+#define SELF past
+static const struct field past_fields[] = { ONE(U32, queue),           ONE(NAME, user),
+					    ONE(I64, past_gpu_ms),     ONE(I64, past_at_ms),
+					    ONE(I64, past_rate_share), LAST };
+#undef SELF
+
+#define SELF data_set
+static const struct field data_fields[] = { ONE(NAME, name), ONE(U32, size_mib),
+					    SOME(NAME, place, DATA_PLACES_MAX), LAST };
+#undef SELF
+
+#define SELF transfer
+static const struct field transfer_fields[] = { ONE(NAME, from), ONE(NAME, to),
+						ONE(I64, micro_per_gb), ONE(U32, mbps), LAST };
+#undef SELF
+
 #define SELF zone
 static const struct field zone_fields[] = { ONE(NAME, name),
 					    ONE(U32, count),
@@ -381,6 +397,8 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(U32, near_home),
 					       ONE(U32, bandwidth_mbps),
 					       ONE(U32, slowdown_permille),
+					       ONE(I64, transfer_ms),
+					       ONE(I64, transfer_micro),
 					       LAST };
 #undef SELF
 
@@ -458,6 +476,9 @@ static const struct {
 	[RECORD_PRICE - RECORD_HEAD] = { "price", price_fields },
 	[RECORD_BOOKING - RECORD_HEAD] = { "booking", booking_fields },
 	[RECORD_ZONE - RECORD_HEAD] = { "zone", zone_fields },
+	[RECORD_PAST - RECORD_HEAD] = { "past", past_fields },
+	[RECORD_DATA - RECORD_HEAD] = { "data", data_fields },
+	[RECORD_TRANSFER - RECORD_HEAD] = { "transfer", transfer_fields },
 	[RECORD_RESERVATION - RECORD_HEAD] = { "reservation", reservation_fields },
 	[RECORD_RESERVED - RECORD_HEAD] = { "reserved", promise_fields },
 	[RECORD_LEVEL - RECORD_HEAD] = { "level", level_fields },
@@ -717,11 +738,12 @@ int facts_walk(const struct facts *f, void *context,
 		uint32_t kind;
 		const struct table *table;
 	} plain[] = {
-		{ RECORD_NODE, &f->nodes },   { RECORD_QUEUE, &f->queues },
-		{ RECORD_TEAM, &f->teams },   { RECORD_USER, &f->users },
-		{ RECORD_TOKEN, &f->tokens }, { RECORD_SHAPE, &f->shapes },
-		{ RECORD_PRICE, &f->prices }, { RECORD_BOOKING, &f->bookings },
-		{ RECORD_ZONE, &f->zones },
+		{ RECORD_NODE, &f->nodes },     { RECORD_QUEUE, &f->queues },
+		{ RECORD_TEAM, &f->teams },     { RECORD_USER, &f->users },
+		{ RECORD_TOKEN, &f->tokens },   { RECORD_SHAPE, &f->shapes },
+		{ RECORD_PRICE, &f->prices },   { RECORD_BOOKING, &f->bookings },
+		{ RECORD_ZONE, &f->zones },     { RECORD_PAST, &f->pasts },
+		{ RECORD_DATA, &f->data_sets }, { RECORD_TRANSFER, &f->transfers },
 	};
 	int result = walk_table(&w, RECORD_NAME, &f->names);
 

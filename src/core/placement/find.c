@@ -415,8 +415,8 @@ int search_anywhere(const struct search *from, const struct place_request *reque
 	return search_run(&search, request, arena, ret, ret_why);
 }
 
-int place_find(struct space *space, const struct place_request *request, struct arena *arena,
-	       struct placement *ret, struct verdict *ret_why)
+int place_anywhere(struct space *space, const struct place_request *request, struct arena *arena,
+		   struct placement *ret, struct verdict *ret_why)
 {
 	struct search search;
 
@@ -430,6 +430,16 @@ int place_find(struct space *space, const struct place_request *request, struct 
 	if (models_matter(&search))
 		return models_find(&search, request, arena, ret, ret_why);
 	return search_place(&search, request, arena, ret, ret_why);
+}
+
+int place_find(struct space *space, const struct place_request *request, struct arena *arena,
+	       struct placement *ret, struct verdict *ret_why)
+{
+	int rc = place_anywhere(space, request, arena, ret, ret_why);
+
+	if (rc == 0 && ret && request->shape->data[0].v && space_data_weighs(space, request->shape))
+		gravity_find(space, request, arena, ret);
+	return rc;
 }
 
 static int64_t request_gpus(const struct place_request *request)

@@ -36,6 +36,8 @@ struct place_request {
 		*barred; /* ranks of nodes that are not to be used, one bit each; NULL = none */
 	const uint64_t *home; /* ranks where it would rather be, one bit each; NULL = anywhere */
 	struct name_id model; /* only GPUs of this one, 0 = any: that of ranks which run already */
+	int64_t work_ms; /* how long it is expected to run on GPUs of speed 1; 0 = not known. For data sets of known size */
+	uint8_t kind; /* of the job, likewise */
 	uint8_t share_gpus; /* policy of that name, for parts of GPUs; 0 = anybody's may lie together */
 };
 
@@ -67,6 +69,10 @@ struct place_speed {
 };
 bool place_speed(const struct space *space, const struct shape *shape, uint8_t kind,
 		 const struct placement *placement, struct arena *arena, struct place_speed *ret);
+
+/* What it takes to bring the data sets there: the longest time of a host, the money of all. False: nobody says how large one is. */
+bool place_moves(const struct space *space, const struct shape *shape,
+		 const struct placement *place, struct data_move *ret);
 
 /* Free GPUs of nodes for which this is the first trait that the wish does not find; *ret_why as place_find would say it. */
 uint32_t place_shut_out(const struct space *space, const struct shape *shape, enum trait trait,

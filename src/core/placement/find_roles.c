@@ -192,8 +192,8 @@ static bool roles_place(struct roles_search *s, uint32_t order, uint32_t domain,
 		uint32_t role = s->order[order][i];
 		struct place_request request = role_request(s, role, domain, rank);
 
-		if (place_find(s->space, &request, &s->scratch, &ret->place[role],
-			       counts ? &ret->why : NULL)) {
+		if (place_anywhere(s->space, &request, &s->scratch, &ret->place[role],
+				   counts ? &ret->why : NULL)) {
 			ret->stuck = role;
 			ret->why.role = (uint8_t)(role + 1);
 			if (counts)
@@ -467,7 +467,7 @@ static int one_role(const struct roles_search *s, struct arena *arena, struct pl
 
 	wish.require = s->request->shape->require;
 	request.shape = &wish;
-	rc = place_find(s->space, &request, arena, ret, ret_why);
+	rc = place_anywhere(s->space, &request, arena, ret, ret_why);
 	if (rc == 0 && ret)
 		ret->which = s->request->which;
 	if (rc && ret_why)

@@ -11,6 +11,7 @@
  *	find_slices.c	and for slices of them
  *	models.c	which model of GPU
  *	near.c		where data are
+ *	gravity.c	what it takes to bring them elsewhere (moves.c), beside all else that a place costs
  *	spread.c	tasks that must lie apart
  *	speed.c, split.c	how fast a place is; which hosts, and how many of which domain, for that
  *	find_roles.c	the search for unlike tasks, role by role
@@ -98,6 +99,13 @@ uint32_t search_width(const struct search *search, const struct place_request *r
 /* The lowest rank in [first, end) of the class with exactly `free` GPUs free that holds all tasks; `end` = none. */
 uint32_t one_node_next(const struct search *search, uint32_t class, uint32_t first, uint32_t end,
 		       uint32_t free);
+
+/* As place_find, with no thought of what it takes to bring data there. */
+int place_anywhere(struct space *space, const struct place_request *request, struct arena *arena,
+		   struct placement *ret, struct verdict *ret_why);
+/* gravity.c: of *ret and the places nearer to the data the one where the job costs least. */
+void gravity_find(struct space *space, const struct place_request *request, struct arena *arena,
+		  struct placement *ret);
 
 /* fragment.c: for one task that has a choice */
 bool fragment_counts(const struct search *search);

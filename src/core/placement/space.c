@@ -23,6 +23,8 @@ void space_deinit(struct space *space)
 	buf_deinit(&space->named.buf);
 	buf_deinit(&space->data_names.buf);
 	buf_deinit(&space->data_ranks.buf);
+	buf_deinit(&space->stands.buf);
+	buf_deinit(&space->moves.buf);
 	buf_deinit(&space->counts.buf);
 	buf_deinit(&space->sets.buf);
 	buf_deinit(&space->fabric.buf);
@@ -55,6 +57,8 @@ void space_copy(struct space *to, const struct space *from)
 	to->named.buf = old.named.buf;
 	to->data_names.buf = old.data_names.buf;
 	to->data_ranks.buf = old.data_ranks.buf;
+	to->stands.buf = old.stands.buf;
+	to->moves.buf = old.moves.buf;
 	to->counts.buf = old.counts.buf;
 	to->sets.buf = old.sets.buf;
 	to->fabric.buf = old.fabric.buf;
@@ -71,6 +75,8 @@ void space_copy(struct space *to, const struct space *from)
 	buf_copy(&to->named.buf, &from->named.buf);
 	buf_copy(&to->data_names.buf, &from->data_names.buf);
 	buf_copy(&to->data_ranks.buf, &from->data_ranks.buf);
+	buf_copy(&to->stands.buf, &from->stands.buf);
+	buf_copy(&to->moves.buf, &from->moves.buf);
 	buf_copy(&to->counts.buf, &from->counts.buf);
 	buf_copy(&to->sets.buf, &from->sets.buf);
 	buf_copy(&to->fabric.buf, &from->fabric.buf);

@@ -43,6 +43,15 @@ enum {
 /* Stands for "not stated": a node without a figure for processors or memory does not limit them. */
 #define SPACE_UNLIMITED (INT64_MAX / 4)
 
+/* What it takes to bring a data set to a node, or all of a wish to a place. */
+struct data_move {
+	int64_t ms; /* -1 = nobody says */
+	int64_t micro;
+};
+enum {
+	STANDS_MAX = 255
+}; /* places that data sets and transfers tell apart; of those beyond nobody says */
+
 struct place_node {
 	uint32_t node; /* node_id */
 	uint32_t all; /* mask of the GPUs it has */
@@ -139,6 +148,10 @@ struct space {
 	ARRAY(uint32_t) named; /* labels and taints that wishes name, see struct traits_named */
 	ARRAY(uint32_t) data_names; /* data sets that wishes name, by number */
 	ARRAY(uint64_t) data_ranks; /* [of these][bits]: nodes that keep it */
+	ARRAY(uint8_t)
+	stands; /* by rank: which place data come to; none where no wish names a data set of known size */
+	ARRAY(struct data_move)
+	moves; /* [these, from 1][data sets by number]; [0]: ms 1 = its size is known */
 	ARRAY(uint32_t) counts; /* [domain][class][free GPUs] */
 	ARRAY(uint64_t) sets; /* [class][free GPUs][bits] */
 	ARRAY(struct fabric) fabric; /* one, when anything is known of it (speed.c) */
@@ -213,6 +226,10 @@ bool space_knows(const struct space *space, const struct shape *shape);
 /* Ranks of nodes that keep the data set, a bit each; NULL = no wish names it. How many of its data sets the wish finds at a rank. */
 const uint64_t *space_data(const struct space *space, struct name_id name);
 uint32_t space_data_at(const struct space *space, const struct shape *shape, uint32_t rank);
+/* Does it take anything to bring data sets of the wish to a node? Then what it takes to bring them to that rank. */
+bool space_data_weighs(const struct space *space, const struct shape *shape);
+struct data_move space_data_move(const struct space *space, const struct shape *shape,
+				 uint32_t rank);
 /* Free GPUs of these classes (a bit mask; UINT64_MAX = all that there are). */
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
 /* The same in shares, with all that is open of the cluster's shared GPUs: at least what can be had. */

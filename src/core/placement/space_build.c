@@ -233,6 +233,8 @@ static void clear(struct space *space)
 	buf_clear(&space->named.buf);
 	buf_clear(&space->data_names.buf);
 	buf_clear(&space->data_ranks.buf);
+	buf_clear(&space->stands.buf);
+	buf_clear(&space->moves.buf);
 	buf_clear(&space->counts.buf);
 	buf_clear(&space->sets.buf);
 	buf_clear(&space->fabric.buf);
@@ -280,6 +282,7 @@ void space_build(struct space *space, const struct facts *facts)
 	space->class_count = space->traits_count < CLASSES_MAX ? space->traits_count : CLASSES_MAX;
 	domains_build(space, facts);
 	data_build(space, facts);
+	moves_build(space, facts);
 	speed_settle(space);
 	numa_build(space, facts);
 	array_resize(&space->counts.buf,

@@ -141,6 +141,8 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_LAYOUT_SET: return admit_layout_set(&a, &event->layout_set);
 	case EVENT_FABRIC_SET: return admit_fabric_set(&a, &event->fabric_set);
 	case EVENT_QUEUE_SET: return admit_queue_set(&a, &event->queue_set);
+	case EVENT_DATA_SET: return admit_data_set(&a, &event->data_set);
+	case EVENT_TRANSFER_SET: return admit_transfer_set(&a, &event->transfer_set);
 	case EVENT_PRICE_SET: return admit_price_set(&a, &event->price_set);
 	case EVENT_ZONE_SET: return admit_zone_set(&a, &event->zone_set);
 	case EVENT_BUDGET_SET: return admit_budget_set(&a, &event->budget_set);

@@ -46,6 +46,8 @@ int admit_slice(const struct admission *a, struct event_job_submitted *e) MUST_C
 /* admit_queue.c */
 int admit_queue_set(const struct admission *a, struct event_queue_set *e) MUST_CHECK;
 int admit_price_set(const struct admission *a, const struct event_price_set *e) MUST_CHECK;
+int admit_data_set(const struct admission *a, const struct event_data_set *e) MUST_CHECK;
+int admit_transfer_set(const struct admission *a, const struct event_transfer_set *e) MUST_CHECK;
 int admit_budget_set(const struct admission *a, const struct event_budget_set *e) MUST_CHECK;
 int admit_zone_set(const struct admission *a, const struct event_zone_set *e) MUST_CHECK;
 int admit_queue_removed(const struct admission *a, const struct event_queue_removed *e) MUST_CHECK;

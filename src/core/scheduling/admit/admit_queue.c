@@ -383,6 +383,83 @@ int admit_price_set(const struct admission *a, const struct event_price_set *e)
 	return rc;
 }
 
+/* --- data ----------------------------------------------------------------------------------------------- */
+
+/* Its row, whether anybody still says how large it is or not. */
+static const struct data_set *data_row(const struct facts *facts, const char *name)
+{
+	for (uint32_t row = 1; row <= facts->data_sets.count; row++) {
+		const struct data_set *d = table_get(&facts->data_sets, row);
+
+		if (strcmp(facts_name(facts, d->name), name) == 0)
+			return d;
+	}
+	return NULL;
+}
+
+int admit_data_set(const struct admission *a, const struct event_data_set *e)
+{
+	const struct data_set *known;
+	char list[EVENT_TEXT_MAX + 1];
+	int rc = *e->name ? admit_labels(a, "data set", e->name, 1, false)
+			  : err_set(a->err, ERR_INVALID, "a data set needs a name");
+
+	if (rc == 0)
+		rc = admit_range(a, "the size of a data set in MiB", e->size_mib, 0, UINT32_MAX);
+	if (rc == 0)
+		rc = admit_names(a, "place of a data set", e->places, DATA_PLACES_MAX, false);
+	if (rc < 0)
+		return rc;
+	known = data_row(a->facts, e->name);
+	if (known && known->size_mib == e->size_mib &&
+	    strcmp(names_text(a->facts, known->place, DATA_PLACES_MAX, list), e->places) == 0)
+		return CORE_ALREADY;
+	if (!known && a->facts->data_sets.count >= DATA_SETS_MAX)
+		return err_set(
+			a->err, ERR_INVALID,
+			"%d data sets were described; there is no room for the one of \"%s\"",
+			DATA_SETS_MAX, e->name);
+	return 0;
+}
+
+static const struct transfer *transfer_row(const struct facts *facts,
+					   const struct event_transfer_set *e)
+{
+	for (uint32_t row = 1; row <= facts->transfers.count; row++) {
+		const struct transfer *t = table_get(&facts->transfers, row);
+
+		if (strcmp(facts_name(facts, t->from), e->from) == 0 &&
+		    strcmp(facts_name(facts, t->to), e->to) == 0)
+			return t;
+	}
+	return NULL;
+}
+
+int admit_transfer_set(const struct admission *a, const struct event_transfer_set *e)
+{
+	const struct transfer *known;
+	int rc = admit_name(a, "place that data come from", e->from);
+
+	if (rc == 0)
+		rc = admit_name(a, "place that data go to", e->to);
+	if (rc == 0)
+		rc = admit_range(a, "the price of a transfer in millionths per GB", e->micro_per_gb,
+				 -1, TRANSFER_PRICE_MAX);
+	if (rc == 0)
+		rc = admit_range(a, "the bandwidth of a transfer in MB/s", e->mbps, 0,
+				 RATE_MAX_MBPS);
+	if (rc < 0)
+		return rc;
+	known = transfer_row(a->facts, e);
+	if (known && known->micro_per_gb == e->micro_per_gb && known->mbps == e->mbps)
+		return CORE_ALREADY;
+	if (!known && a->facts->transfers.count >= TRANSFERS_MAX)
+		return err_set(a->err, ERR_INVALID,
+			       "%d transfers were described; there is no room for %s to %s",
+			       TRANSFERS_MAX, e->from, e->to);
+	return 0;
+}
+
 static bool zone_is(const struct zone *z, const struct event_zone_set *e)
 {
 	if (z->before_ms != e->ahead_ms || z->count != e->at_ms_count)

@@ -18,6 +18,9 @@ static uint32_t place_widest(struct pass *pass, uint32_t job, const struct shape
 		most = pass->widest;
 	request = pass_request(pass, shape, most);
 	request.home = pass_home(pass, job);
+	request.kind = job_get(pass->facts, (struct job_id){ job })->kind;
+	request.work_ms =
+		job_expected_ms(pass->facts, job_get(pass->facts, (struct job_id){ job }));
 	if (most > shape->tasks_min)
 		request.tasks = place_width(&pass->view->space, &request);
 	while (request.tasks >= shape->tasks_min) {
@@ -98,11 +101,15 @@ static void start_write(struct pass *pass, struct event_attempt_placed *e,
 	struct place_lists lists = place_lists(pass, place);
 	struct nearness near = pass_near(pass, (uint32_t)e->job, shape, place);
 	struct place_speed speed;
+	struct data_move move;
 
 	PLACE_WRITE(e, &lists);
 	e->near_home = near.home;
 	e->near_data = near.data;
 	e->bandwidth_mbps = e->slowdown_permille = 0;
+	(void)place_moves(&pass->view->space, shape, place, &move);
+	e->transfer_ms = move.ms;
+	e->transfer_micro = move.micro;
 	if (space_fabric(&pass->view->space) &&
 	    place_speed(&pass->view->space, shape, job->kind, place, pass->arena, &speed)) {
 		e->bandwidth_mbps = (int64_t)speed.bandwidth_mbps;

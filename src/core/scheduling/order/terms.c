@@ -133,13 +133,26 @@ static int64_t age_term(const struct facts *facts, const struct job *job)
 	return TERM_MOST * (waited_ms / 1000) / (waited_ms / 1000 + DAY_MS / 1000);
 }
 
-static int64_t user_term(const struct user_holds *holds, const struct job *job)
+/* Past use as the GPUs that would come to as much in one half-life, of a day where nothing fades; in shares. */
+static wide past_share(const struct facts *facts, const struct job *job)
+{
+	int64_t over_ms = facts->policy.half_life_ms ? facts->policy.half_life_ms : DAY_MS;
+
+	if (!facts->policy.order_user)
+		return 0;
+	return (wide)user_past_gpu_ms(facts, job->queue, job->user, facts->now_ms) * GPU_SHARE /
+	       over_ms;
+}
+
+static int64_t user_term(const struct facts *facts, const struct user_holds *holds,
+			 const struct job *job)
 {
 	uint32_t at = holds_place(holds, job->user.v);
 	int64_t share =
 		at < holds->count && holds->at[at].user == job->user.v ? holds->at[at].share : 0;
 
-	return (int64_t)TERM_MOST * GPU_SHARE / (GPU_SHARE + share);
+	return (int64_t)((wide)TERM_MOST * GPU_SHARE /
+			 (GPU_SHARE + share + past_share(facts, job)));
 }
 
 static int64_t budget_term(const struct facts *facts, const struct view *view,
@@ -159,7 +172,7 @@ void terms_of(const struct facts *facts, const struct view *view, const struct u
 	*ret = (struct terms){ .value = { [TERM_DEADLINE] = deadline_term(facts, job),
 					  [TERM_EFFICIENCY] = efficiency_term(facts, job),
 					  [TERM_AGE] = age_term(facts, job),
-					  [TERM_USER] = user_term(holds, job) } };
+					  [TERM_USER] = user_term(facts, holds, job) } };
 	if (facts->policy.order_budget)
 		ret->value[TERM_BUDGET] = budget_term(facts, view, job);
 	for (int term = 0; term < TERM_COUNT; term++)

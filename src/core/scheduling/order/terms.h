@@ -7,7 +7,7 @@
  *	deadline	how little time it has to spare: 1000 with none, 500 with an hour, 1000 h / (h + spare) for h = 1 h; 0 without
  *	efficiency	how much of its GPUs' time is of use: what it declares, and what it kept of what it used when it ran before
  *	age		how long it waits: 500 after a day, 1000 t / (t + day)
- *	user		how few GPUs its user's other jobs hold in this queue: 1000 with none, 1000 / (1 + GPUs)
+ *	user		how little its user has of this queue: 1000 / (1 + GPUs that the other jobs hold + past use over a half-life)
  *	budget		how much of its queue's budget it leaves: 1000 left / (left + its expected cost); 1000 without a budget or price
  *
  *	weights deadline 2, age 1. One job has 1 h to spare and waits for 6 h: 2 * 500 + 200 = 1200.

@@ -600,6 +600,8 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_NODE_WINDOW: node_follow(view, facts, event->node_window.node); return;
 	case EVENT_NODE_STATE: node_follow(view, facts, event->node_state.node); return;
 	case EVENT_PRICE_SET:
+	case EVENT_DATA_SET:
+	case EVENT_TRANSFER_SET:
 	case EVENT_NODE_NUMA:
 	case EVENT_NODE_MARKED: view->space_stale = true; return;
 	case EVENT_LAYOUT_SET: layout_follow(view, facts, event->layout_set.node); return;
