@@ -33,13 +33,18 @@ static uint32_t row_find(const struct facts *f, uint32_t job)
 	return first;
 }
 
-const struct reservation_fact *facts_reservation(const struct facts *f, struct job_id job)
+uint32_t facts_reservation_row(const struct facts *f, struct job_id job)
 {
 	uint32_t row = row_find(f, job.v);
 
-	return row <= f->reservation_count && reservation_get(f, row)->job == job.v
-		       ? reservation_get(f, row)
-		       : NULL;
+	return row <= f->reservation_count && reservation_get(f, row)->job == job.v ? row : 0;
+}
+
+const struct reservation_fact *facts_reservation(const struct facts *f, struct job_id job)
+{
+	uint32_t row = facts_reservation_row(f, job);
+
+	return row ? reservation_get(f, row) : NULL;
 }
 
 void reservation_drop(struct facts *f, struct job_id job)

@@ -796,7 +796,8 @@ uint32_t facts_booking_find(const struct facts *f, const char *name); /* row; 0 
 bool booking_is_for(const struct facts *f, const struct booking *booking, const struct job *job);
 /* As far as its user and team go: true of one that names neither. */
 bool booking_is_for_person(const struct booking *booking, const struct job *job);
-/* The job's reservation, NULL if it has none. */
+/* The job's reservation, NULL if it has none; and its row, 0 if it has none. */
+uint32_t facts_reservation_row(const struct facts *f, struct job_id job);
 const struct reservation_fact *facts_reservation(const struct facts *f, struct job_id job);
 /* Does a task with this wish take a part of one GPU. */
 static inline bool shape_is_part(const struct shape *shape)

@@ -44,11 +44,26 @@ static void buf_copy(struct buf *to, const struct buf *from)
 		memcpy(to->data, from->data, from->size);
 }
 
+/* Of the rows by class only those that there are: all of them are far more than the rest of a small cluster. */
+static void demand_copy(struct demand *to, const struct demand *from, uint32_t class_count)
+{
+	memcpy(to, from, offsetof(struct demand, rows));
+	memcpy(to->rows, from->rows, class_count * sizeof(from->rows[0]));
+}
+
+/* All but the demand, which stands last. */
+static void head_copy(struct space *to, const struct space *from)
+{
+	memcpy(to, from, offsetof(struct space, demand));
+}
+
 void space_copy(struct space *to, const struct space *from)
 {
-	struct space old = *to;
+	struct space old;
 
-	*to = *from;
+	head_copy(&old, to);
+	head_copy(to, from);
+	demand_copy(&to->demand, &from->demand, from->class_count);
 	to->log_count = to->parts_log_count = to->numa_log_count = 0;
 	to->nodes.buf = old.nodes.buf;
 	to->rank_of.buf = old.rank_of.buf;

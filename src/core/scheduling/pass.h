@@ -231,6 +231,7 @@ struct pass {
 	bool seek,
 		sought; /* jobs that may have been kept from their turn are looked for; one was */
 	bool unsought; /* one of them was not */
+	uint8_t *queues_keep; /* by queue, see reserve_kept.c; NULL = not yet asked */
 	/* bounds of the queue of the job at hand, see bounds.h */
 	struct bound_use *bounds; /* by queue; NULL = not yet made */
 	uint64_t closed; /* classes of nodes */

@@ -61,9 +61,18 @@ static inline const struct victim *candidate(const struct hunt *hunt, uint32_t i
 
 /* A job is passed over in this round of searches: wakes the core when the first of the running jobs is old enough to go. */
 void victims_passed_over(struct pass *pass);
-/* Is the turn of running work of the same queue and rank over? *ret becomes the victim that it is. Else the core is woken when it
- * will be. */
-bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret);
+/* A running equal, asked whether its turn is over. */
+struct turn_asked {
+	uint32_t job;
+	uint32_t class; /* of the work that it needs still */
+	int64_t ran_ms; /* turn_ran_ms */
+	const struct victim *victim; /* NULL = all of it: made when it goes */
+	bool *told; /* the core is woken when the first like it has more work: the others have it later. NULL = it is asked alone */
+};
+/* Is its turn over? *ret becomes the victim that it is. Else the core is woken when it will be. */
+bool turn_may_end(struct hunt *hunt, struct turn_asked *asked, struct victim *ret);
+/* The same of any running work of the same queue and rank. */
+bool turn_may_end_of(struct hunt *hunt, const struct victim *v, struct victim *ret);
 /* For how long it has run since it was released. */
 int64_t turn_ran_ms(const struct pass *pass, const struct attempt *attempt);
 /* The running job as a victim, whole. */

@@ -612,7 +612,7 @@ static void list_add(struct hunt *hunt, uint32_t list)
 		    v->rank < hunt->rank)
 			kept->list[kept->count] = *v;
 		else if (v->rank > hunt->rank || list < queues ||
-			 !turn_may_end(hunt, v, &kept->list[kept->count]))
+			 !turn_may_end_of(hunt, v, &kept->list[kept->count]))
 			continue;
 		kept->turns = kept->turns || kept->list[kept->count].turn;
 		kept->count++;

@@ -47,27 +47,27 @@ static void turn_add(struct turns *turns, const struct victim *v)
 }
 
 /* Its work is enough: is its turn over? */
-static void turn_end(struct turns *turns, uint32_t id)
+static void turn_end(struct turns *turns, struct turn_asked *asked)
 {
 	struct pass *pass = turns->hunt->pass;
 	struct victim v;
 
-	if (pass_job_leaves(pass, id) || is_young(pass, id))
-		return;
-	v = victim_of(pass, id);
-	if (turn_may_end(turns->hunt, &v, &v))
+	if (!pass_job_leaves(pass, asked->job) && !is_young(pass, asked->job) &&
+	    turn_may_end(turns->hunt, asked, &v))
 		turn_add(turns, &v);
 }
 
 /* --- who has enough work ------------------------------------------------------------------------------------------ */
 
-static bool work_is_enough(const struct hunt *hunt, const struct turner_group *group, uint32_t id)
+static bool work_is_enough(const struct hunt *hunt, const struct turner_group *group,
+			   struct turn_asked *asked)
 {
 	const struct facts *facts = hunt->pass->facts;
-	const struct job *job = job_get(facts, (struct job_id){ id });
-	int64_t ran = turn_ran_ms(hunt->pass, attempt_get(facts, job->attempt));
+	const struct job *job = job_get(facts, (struct job_id){ asked->job });
 
-	return job_work_class(facts, job, ran) >= class_wanted(hunt, group->says);
+	asked->ran_ms = turn_ran_ms(hunt->pass, attempt_get(facts, job->attempt));
+	asked->class = job_work_class(facts, job, asked->ran_ms);
+	return asked->class >= class_wanted(hunt, group->says);
 }
 
 /* When it has enough, if it runs on, and may go; INT64_MAX = never, or it has enough. *ret_enough_ms: when it has enough. */
@@ -141,16 +141,36 @@ static void estimated_wake(const struct hunt *hunt, const struct turner_group *g
 	wake_at(hunt, next_ms);
 }
 
-/* Nothing declared: the first ones have most. */
+/*
+ * Nothing declared: the first ones have most. From one to the next the class of the work only falls, and who comes to the next one
+ * first is the first of each class; so both are worked out once for all of a class.
+ */
 static void unsaid_find(struct turns *turns, const struct turner_group *group)
 {
-	const struct sorted_pool *pool = &turns->hunt->pass->view->pool;
+	const struct pass *pass = turns->hunt->pass;
+	int64_t enough_ms =
+			work_class_from_ms(group->share, class_wanted(turns->hunt, group->says)),
+		from_ms = INT64_MAX;
+	struct turn_asked asked = { 0 };
 	struct sorted_walk walk;
 	uint32_t enough = 0;
+	bool told;
 
-	for (bool any = sorted_begin(pool, group->members, &walk);
-	     any && work_is_enough(turns->hunt, group, walk.id); any = sorted_next(pool, &walk)) {
-		turn_end(turns, walk.id);
+	asked.told = &told;
+	for (bool any = sorted_begin(&pass->view->pool, group->members, &walk); any;
+	     any = sorted_next(&pass->view->pool, &walk)) {
+		int64_t ran_ms = pass->facts->now_ms - turner_key_ms(walk.key);
+
+		if (ran_ms < enough_ms)
+			break;
+		if (ran_ms < from_ms) {
+			asked.class = work_class_of_run(group->share, ran_ms);
+			from_ms = work_class_from_ms(group->share, asked.class);
+			told = false;
+		}
+		asked.job = walk.id;
+		asked.ran_ms = ran_ms - job_get(pass->facts, (struct job_id){ walk.id })->run_ms;
+		turn_end(turns, &asked);
 		enough++;
 	}
 	unsaid_wake(turns->hunt, group, enough);
@@ -168,21 +188,23 @@ static void said_find(struct turns *turns, const struct turner_group *group)
 	struct pass *pass = turns->hunt->pass;
 	const struct sorted_pool *pool = &pass->view->pool;
 	uint32_t over = 0, end = sorted_size(pool, group->members);
+	struct turn_asked asked = { 0 };
 	struct sorted_walk walk;
 	int64_t enough_ms;
 
 	for (bool any = sorted_begin(pool, group->members, &walk); any && is_over(pass, &walk);
-	     any = sorted_next(pool, &walk), over++)
-		if (work_is_enough(turns->hunt, group, walk.id))
-			turn_end(turns, walk.id);
+	     any = sorted_next(pool, &walk), over++) {
+		asked.job = walk.id;
+		if (work_is_enough(turns->hunt, group, &asked))
+			turn_end(turns, &asked);
 		else
 			wake_at(turns->hunt, goes_ms(turns->hunt, group, walk.id, &enough_ms));
+	}
 	for (; end > over; end--) {
-		uint32_t id = sorted_at(pool, group->members, end - 1);
-
-		if (!work_is_enough(turns->hunt, group, id))
+		asked.job = sorted_at(pool, group->members, end - 1);
+		if (!work_is_enough(turns->hunt, group, &asked))
 			break;
-		turn_end(turns, id);
+		turn_end(turns, &asked);
 	}
 	if (end > over && group->says == SAYS_ESTIMATE)
 		estimated_wake(turns->hunt, group, over);

@@ -65,12 +65,66 @@ bool turn_is_before(const struct hunt *hunt, const struct victim *v)
 	return v->leaver || is_before(hunt, v->due_ms);
 }
 
-bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret)
+/* Not yet: what runs on is expected to need more. */
+static void turn_waits(const struct hunt *hunt, const struct job *job, struct turn_asked *asked)
+{
+	int64_t wait_ms;
+
+	if (asked->told && *asked->told)
+		return;
+	if (asked->told)
+		*asked->told = true;
+	wait_ms = job_work_reaches_ms(hunt->pass->facts, job, asked->ran_ms, asked->class + 1);
+	if (wait_ms)
+		pass_wake(hunt->pass, hunt->pass->facts->now_ms + wait_ms);
+}
+
+/* It has run for long enough, and has enough work left; else the core is woken when it will. */
+static bool turn_is_long_enough(const struct hunt *hunt, const struct job *job,
+				const struct turn_asked *asked)
 {
 	struct pass *pass = hunt->pass;
-	const struct job *job = job_get(pass->facts, (struct job_id){ v->job });
-	int64_t ran = turn_ran_ms(pass, v->attempt), cost, gain, due_ms, wait_ms;
-	uint32_t class, wanted;
+	uint32_t wanted = hunt->work + (job_declares_work(job) ? WORK_GAIN_DECLARED : WORK_GAIN);
+	int64_t ran = asked->ran_ms, wait_ms = 0;
+
+	if (asked->class < wanted)
+		wait_ms = job_work_reaches_ms(pass->facts, job, ran, wanted);
+	if (wait_ms < job->run_ms / TURN_PART - ran)
+		wait_ms = job->run_ms / TURN_PART - ran;
+	if (wait_ms > 0)
+		pass_wake(pass, pass->facts->now_ms + wait_ms);
+	return wait_ms <= 0 && asked->class >= wanted;
+}
+
+bool turn_may_end(struct hunt *hunt, struct turn_asked *asked, struct victim *ret)
+{
+	struct pass *pass = hunt->pass;
+	const struct job *job = job_get(pass->facts, (struct job_id){ asked->job });
+	int64_t due_ms;
+
+	if (!turn_is_long_enough(hunt, job, asked))
+		return false;
+	due_ms = work_due_ms(pass->facts, job->submitted_ms, asked->class);
+	if (!is_before(hunt, due_ms)) {
+		turn_waits(hunt, job, asked);
+		return false;
+	}
+	*ret = asked->victim ? *asked->victim : victim_of(pass, asked->job);
+	ret->cost = turn_cost(pass, ret, job);
+	ret->due_ms = due_ms;
+	ret->turn = asked->class;
+	if (work_class_floor_ms(asked->class) - work_class_floor_ms(hunt->work) > ret->cost)
+		return true;
+	turn_waits(hunt, job, asked);
+	return false;
+}
+
+bool turn_may_end_of(struct hunt *hunt, const struct victim *v, struct victim *ret)
+{
+	const struct job *job = job_get(hunt->pass->facts, (struct job_id){ v->job });
+	struct turn_asked asked = { .job = v->job,
+				    .ran_ms = turn_ran_ms(hunt->pass, v->attempt),
+				    .victim = v };
 
 	if (!hunt->work)
 		return false;
@@ -79,30 +133,6 @@ bool turn_may_end(struct hunt *hunt, const struct victim *v, struct victim *ret)
 		ret->turn = 1;
 		return true;
 	}
-	if (!turn_can_end(v, job))
-		return false;
-	class = job_work_class(pass->facts, job, ran);
-	wanted = hunt->work + (job_declares_work(job) ? WORK_GAIN_DECLARED : WORK_GAIN);
-	wait_ms = job_work_reaches_ms(pass->facts, job, ran, wanted);
-	if (wait_ms < job->run_ms / TURN_PART - ran)
-		wait_ms = job->run_ms / TURN_PART - ran;
-	if (wait_ms > 0)
-		pass_wake(pass, pass->facts->now_ms + wait_ms);
-	if (wait_ms > 0 || class < wanted)
-		return false;
-	cost = turn_cost(pass, v, job);
-	gain = work_class_floor_ms(class) - work_class_floor_ms(hunt->work);
-	due_ms = work_due_ms(pass->facts, job->submitted_ms, class);
-	if (gain <= cost ||
-	    !is_before(hunt, due_ms)) { /* not yet: what runs on is expected to need more */
-		wait_ms = job_work_reaches_ms(pass->facts, job, ran, class + 1);
-		if (wait_ms)
-			pass_wake(pass, pass->facts->now_ms + wait_ms);
-		return false;
-	}
-	*ret = *v;
-	ret->cost = cost;
-	ret->due_ms = due_ms;
-	ret->turn = class;
-	return true;
+	asked.class = job_work_class(hunt->pass->facts, job, asked.ran_ms);
+	return turn_can_end(v, job) && turn_may_end(hunt, &asked, ret);
 }

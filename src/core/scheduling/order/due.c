@@ -33,9 +33,8 @@ int64_t job_work_share(const struct facts *facts, const struct job *job)
 	return share ? share : GPU_SHARE;
 }
 
-static int64_t work_of(const struct facts *facts, const struct job *job, int64_t ms)
+static int64_t work_of(int64_t share, int64_t ms)
 {
-	int64_t share = job_work_share(facts, job);
 	wide work;
 
 	if (share % GPU_SHARE == 0 && ms < WORK_MOST_MS / (share / GPU_SHARE))
@@ -54,14 +53,18 @@ static int64_t said_rest_ms(const struct job *job, int64_t ran_ms)
 	return (job->estimate_ms ? job->estimate_ms : job->limit_ms) - job->run_ms - ran_ms;
 }
 
+static int64_t unsaid_work_ms(int64_t share, int64_t run_ms)
+{
+	int64_t work_ms = work_of(share, run_ms);
+
+	return work_ms > WORK_FIRST_MS ? work_ms : WORK_FIRST_MS;
+}
+
 int64_t job_work_ms(const struct facts *facts, const struct job *job, int64_t ran_ms)
 {
-	int64_t rest_ms = said_rest_ms(job, ran_ms), work_ms;
+	int64_t rest_ms = said_rest_ms(job, ran_ms), share = job_work_share(facts, job);
 
-	if (rest_ms > 0)
-		return work_of(facts, job, rest_ms);
-	work_ms = work_of(facts, job, job->run_ms + ran_ms);
-	return work_ms > WORK_FIRST_MS ? work_ms : WORK_FIRST_MS;
+	return rest_ms > 0 ? work_of(share, rest_ms) : unsaid_work_ms(share, job->run_ms + ran_ms);
 }
 
 uint32_t job_work_class(const struct facts *facts, const struct job *job, int64_t ran_ms)
@@ -69,6 +72,26 @@ uint32_t job_work_class(const struct facts *facts, const struct job *job, int64_
 	uint32_t class = class_of(job_work_ms(facts, job, ran_ms));
 
 	return said_rest_ms(job, ran_ms) > 0 ? class : class / STEPS * STEPS;
+}
+
+uint32_t work_class_of_run(int64_t share, int64_t run_ms)
+{
+	return class_of(unsaid_work_ms(share, run_ms)) / STEPS * STEPS;
+}
+
+int64_t work_class_from_ms(int64_t share, uint32_t class)
+{
+	int64_t floor_ms;
+	wide run;
+
+	class = (class + STEPS - 1) / STEPS * STEPS;
+	if (class <= class_of(WORK_FIRST_MS))
+		return INT64_MIN;
+	if (class > class_of(WORK_MOST_MS))
+		return INT64_MAX;
+	floor_ms = work_class_floor_ms(class);
+	run = ((wide)floor_ms * GPU_SHARE + share - 1) / share;
+	return run < INT64_MAX ? (int64_t)run : INT64_MAX;
 }
 
 int64_t work_class_run_ms(int64_t share, uint32_t class)

@@ -35,6 +35,11 @@ int64_t job_work_ms(const struct facts *facts, const struct job *job, int64_t ra
 uint32_t job_work_class(const struct facts *facts, const struct job *job, int64_t ran_ms);
 /* For how long a job of so many GPU shares has to run, in all, until as much again as it had is of this class. */
 int64_t work_class_run_ms(int64_t share, uint32_t class);
+/* From how much of running on its work is of this class or above: as exactly, where the other says when it is so for certain. Below what
+ * is expected of everybody it always is: INT64_MIN; beyond what is counted it never is: INT64_MAX. */
+int64_t work_class_from_ms(int64_t share, uint32_t class);
+/* Class of the work of one that declared nothing and ran so long in all. */
+uint32_t work_class_of_run(int64_t share, int64_t run_ms);
 /* In how many ms the running job comes to this class, when it runs on: what declares nothing, or overruns its estimate. 0 = it is
  * there, or never comes there. */
 int64_t job_work_reaches_ms(const struct facts *facts, const struct job *job, int64_t ran_ms,

@@ -229,20 +229,35 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 	return true;
 }
 
-/* Something else than places may have kept it from its turn at the last review: a limit, a budget, a calendar, a guarantee, its array. */
-static bool job_may_have_been_kept(const struct pass *pass, uint32_t id, const struct job *job)
+enum { QUEUE_UNKNOWN, QUEUE_NEVER_KEEPS, QUEUE_MAY_KEEP };
+
+static uint8_t queue_keeps(const struct pass *pass, uint32_t id)
 {
-	if (job->tier == TIER_CRITICAL || pass->standings.reserved_count ||
-	    job_view_get(pass->view, id)->array || shape_get(pass->facts, job->shape)->window.v)
-		return true;
-	for (uint32_t up = job->queue.v; up; up = pass->view->queues.at[up].parent) {
+	for (uint32_t up = id; up; up = pass->view->queues.at[up].parent) {
 		const struct queue *queue = queue_get(pass->facts, (struct queue_id){ up });
 
 		if (queue->budget_ms || queue->limit_share >= 0 ||
 		    pass->standings.at[up].calendar || queue_is_bounded(queue))
-			return true;
+			return QUEUE_MAY_KEEP;
 	}
-	return false;
+	return QUEUE_NEVER_KEEPS;
+}
+
+/* Something else than places may have kept it from its turn at the last review: a limit, a budget, a calendar, a guarantee, its array. Of
+ * each queue it is found out once in a pass. */
+static bool job_may_have_been_kept(struct pass *pass, uint32_t id, const struct job *job)
+{
+	uint8_t *known;
+
+	if (job->tier == TIER_CRITICAL || pass->standings.reserved_count ||
+	    job_view_get(pass->view, id)->array || shape_get(pass->facts, job->shape)->window.v)
+		return true;
+	if (!pass->queues_keep)
+		pass->queues_keep = arena_new_array(pass->arena, uint8_t, pass->standings.count);
+	known = &pass->queues_keep[job->queue.v];
+	if (*known == QUEUE_UNKNOWN)
+		*known = queue_keeps(pass, job->queue.v);
+	return *known == QUEUE_MAY_KEEP;
 }
 
 bool reserve_was_looked_for(struct pass *pass, uint32_t id)
@@ -299,16 +314,15 @@ static bool reservation_is_known(const struct pass *pass, const struct reservati
 
 void reserve_note(struct pass *pass, const struct reservation *r)
 {
-	const struct reservation_fact *fact =
-		facts_reservation(pass->facts, (struct job_id){ r->job });
+	uint32_t row = facts_reservation_row(pass->facts, (struct job_id){ r->job });
+	const struct reservation_fact *fact = row ? reservation_get(pass->facts, row) : NULL;
 	struct event_reservation_set *e;
 	int64_t *nodes, *masks;
 
 	if (!pass->reserved_seen || r->place.parts)
 		return; /* explain asks; or each pass finds it anew */
-	for (uint32_t row = 1; fact && row <= pass->facts->reservation_count; row++)
-		if (reservation_get(pass->facts, row) == fact)
-			pass->reserved_seen[row] = true;
+	if (fact)
+		pass->reserved_seen[row] = true;
 	if (fact && reservation_is_known(pass, fact, r))
 		return;
 	nodes = arena_new_array(pass->arena, int64_t, r->place.count);
