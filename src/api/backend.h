@@ -60,6 +60,13 @@ struct api_status {
 	uint64_t turns, decisions, commits; /* counters since the start */
 	int64_t longest_turn_us, longest_commit_us;
 	uint32_t stream_clients;
+	/* Of several daemons on one journal (daemon/stand_by.c). Nothing of it where one is alone. */
+	bool elected; /* it is one of several */
+	bool leads; /* and leads, by what it may say now */
+	bool stands_by; /* it follows another one, and takes no changes */
+	char leader[128], leader_address[256]; /* "" = nobody, or not known */
+	int64_t behind_ms; /* of a stand-by: how long ago it had followed all there was */
+	int64_t epoch; /* of the journal's writer, as it was seen */
 	int64_t resident_bytes;
 };
 

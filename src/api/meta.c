@@ -28,13 +28,16 @@ void handle_healthz(struct call *call)
 	facts_lost_text(call->facts, lost);
 	out_object(&out, NULL);
 	out_text(&out, "status",
-		 !status.accepting ? "failing"
-		 : status.degraded ? "degraded"
-				   : "ok");
-	if (!status.accepting || status.degraded)
+		 status.stands_by    ? "standing-by"
+		 : !status.accepting ? "failing"
+		 : status.degraded   ? "degraded"
+				     : "ok");
+	if ((!status.accepting && !status.stands_by) || status.degraded)
 		out_text(&out, "problem", status.accepting ? lost : status.problem);
+	if (status.elected)
+		out_text(&out, "leader", status.leader);
 	out_end(&out, '}');
-	call_reply(call, status.accepting ? 200 : 503, &out);
+	call_reply(call, status.accepting || status.stands_by ? 200 : 503, &out);
 }
 
 void handle_version(struct call *call)
@@ -132,6 +135,18 @@ static void forecasts_add(struct call *call, struct buf *out)
 	out_end(out, '}');
 }
 
+static void election_add(struct buf *out, const struct api_status *status)
+{
+	out_object(out, "election");
+	out_bool(out, "leads", status->leads);
+	out_bool(out, "stands_by", status->stands_by);
+	out_text(out, "leader", status->leader);
+	out_text(out, "leader_address", status->leader_address);
+	out_int(out, "epoch", status->epoch);
+	out_int(out, "behind_ms", status->behind_ms);
+	out_end(out, '}');
+}
+
 void handle_status(struct call *call)
 {
 	const struct api_status status = status_get(call);
@@ -151,6 +166,8 @@ void handle_status(struct call *call)
 	out_int(&out, "history_seq", (int64_t)status.history_seq);
 	out_int(&out, "records_lost", (int64_t)call->facts->lost);
 	out_text(&out, "damage", lost);
+	if (status.elected)
+		election_add(&out, &status);
 	out_bool(&out, "simulated", status.simulated_nodes);
 	out_bool(&out, "runs_as_root", status.runs_as_root);
 	if (call->caller.role == ROLE_ADMIN) {
@@ -301,6 +318,14 @@ void handle_metrics(struct call *call)
 	metric_head(&out, "info", "gauge", "Version, as a label.");
 	buf_adds(&out, "fairlead_info{version=\"" FAIRLEAD_VERSION "\"} 1\n");
 	metric(&out, "accepting", "gauge", "1 while new work is acknowledged.", s.accepting);
+	if (s.elected) {
+		metric(&out, "leads", "gauge", "1 while this daemon leads, 0 while it stands by.",
+		       s.leads);
+		metric(&out, "epoch", "gauge", "Number of the journal's writer.", s.epoch);
+		metric(&out, "behind_ms", "gauge",
+		       "Of a stand-by: how long ago it had followed the whole journal.",
+		       s.behind_ms);
+	}
 	metric(&out, "start_time_ms", "gauge", "Start of the daemon, ms since 1970.", s.started_ms);
 	metric_head(&out, "jobs", "gauge", "Jobs by state.");
 	for (uint8_t i = JOB_QUEUED; i < JOB_STATES; i++)

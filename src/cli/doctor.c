@@ -165,8 +165,15 @@ static void check_status(struct examination *e, const json_t *status)
 {
 	int64_t lag = get_int(status, "last_seq") - get_int(status, "history_seq");
 	int64_t clock = clock_wall_ms() - get_int(status, "now_ms");
+	const json_t *election = json_object_get(status, "election");
 
-	if (get_bool(status, "accepting"))
+	if (get_bool(election, "stands_by"))
+		find(e, "daemon", *get_text(election, "leader") ? FINE : REMARK,
+		     "version %s stands by, %lld ms behind: %s leads, %s", get_text(status, "version"),
+		     (long long)get_int(election, "behind_ms"),
+		     *get_text(election, "leader") ? get_text(election, "leader") : "nobody",
+		     get_text(election, "leader_address"));
+	else if (get_bool(status, "accepting"))
 		find(e, "daemon", FINE, "version %s answers and takes work",
 		     get_text(status, "version"));
 	else

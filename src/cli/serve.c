@@ -21,6 +21,7 @@ static int run_serve(struct invocation *in, struct err *err)
 		.listen = arg_flag(in, "listen"),
 		.store = arg_flag(in, "store"),
 		.kubernetes = &cluster,
+		.stand_by = arg_has(in, "stand-by"),
 		.background = arg_has(in, "detach"),
 	};
 
@@ -42,6 +43,9 @@ static const struct flag flags[] = {
 	{ "context", 0, "NAME", "context of that file; default: the current one", false },
 	{ "namespace", 0, "NAME", "where pods of jobs are made; default: the context's", false },
 	{ "image", 0, "NAME", "container image of jobs that name none", false },
+	{ "stand-by", 0, NULL,
+	  "be one of several daemons on the journal in --store: one leads, by a Lease; the others follow and take over",
+	  false },
 	SERVING_FLAGS,
 	{ 0 },
 };

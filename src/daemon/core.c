@@ -272,6 +272,8 @@ static void leave(struct daemon *d, const char *why)
 		return;
 	d->leaves = true;
 	log_line(LOG_ERROR, "this daemon stops, running jobs go on: %s", why);
+	if (d->lease)
+		_exit(EXIT_FAILURE); /* one of several: it is started again, and stands by */
 	(void)kill(getpid(), SIGTERM);
 }
 

@@ -21,6 +21,7 @@
 #include "daemon/background.h"
 #include "daemon/site.h"
 #include "daemon/state.h"
+#include "engine/kubernetes/lease.h"
 #include "core/scheduling/queues/calendar.h"
 #include "node/discover.h"
 #include "store/io.h"
@@ -339,6 +340,16 @@ static void block_signals(void)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+static void close_files(struct daemon *d)
+{
+	api_destroy(d->api);
+	history_close(d->history);
+	history_close(d->history_reader);
+	journal_close(d->reader);
+	journal_close(d->journal);
+	seal_key_close(d->key);
+}
+
 static void end(struct daemon *d)
 {
 	http_stop(d->server);
@@ -352,18 +363,28 @@ static void end(struct daemon *d)
 	if (!atomic_load(&d->faulted))
 		snapshot_take(d);
 	d->engine_ops->close(d->engine);
+	lease_close(d->lease); /* nothing more of this daemon goes to the cluster */
 	if (!resume_join(d)) {
 		log_line(LOG_WARN,
 			 "a checkpoint folder does not answer: ended without waiting for it");
 		journal_close(d->journal);
 		_exit(EXIT_SUCCESS);
 	}
-	api_destroy(d->api);
-	history_close(d->history);
-	history_close(d->history_reader);
-	journal_close(d->reader);
-	journal_close(d->journal);
-	seal_key_close(d->key);
+	close_files(d);
+}
+
+/* Of one that did not come to lead, or failed at it. */
+static void end_following(struct daemon *d)
+{
+	http_stop(d->server);
+	atomic_store(&d->ending, true);
+	feeder_join(d);
+	serve_join(d);
+	if (d->engine)
+		d->engine_ops->close(d->engine);
+	lease_close(d->lease);
+	snapshot_take(d);
+	close_files(d);
 }
 
 /* Of a Kubernetes cluster the engine tells later what is there. */
@@ -374,6 +395,78 @@ static int find_nodes(struct daemon *d, const struct daemon_options *options, st
 		return 0;
 	return options->cluster ? site_find(options->cluster, arena, ret, &d->site, err)
 				: nodes_find(options->nodes, arena, ret, err);
+}
+
+/* --- the parts, in the order of the start --------------------------------------------------------------------------- */
+
+/* The first records of this daemon, and the engine. */
+static int start_leading(struct daemon *d, struct err *err)
+{
+	return start_events(d, err) < 0 || open_engine(d, err) < 0 ? -1 : 0;
+}
+
+/* What answers questions: it needs facts that are published, and nobody who changes them. */
+static void start_reading(struct daemon *d)
+{
+	serve_start(d);
+	d->api = api_create(&d->backend);
+	api_keep(d->api, d->folder);
+	feeder_start(d);
+}
+
+static void start_deciding(struct daemon *d)
+{
+	resume_start(d);
+	effects_start(d);
+	effects_adopt(d);
+	gate_start(d);
+	core_start(d);
+	gpu_watch_start(d);
+}
+
+/* Follows first, and leads when it is its turn; the door is open all the time. */
+static int lead_in_turn(struct daemon *d, const struct daemon_options *options,
+			struct background *background, struct err *err)
+{
+	int result = open_door(d, options, err);
+
+	if (result == 0)
+		result = stand_by_open(d, err);
+	if (result < 0)
+		return result;
+	printf("Fairlead %s stands by, for work on Kubernetes.\nData folder: %s\nJournal: %s\n",
+	       d->build, d->folder, journal_database(d->journal));
+	fflush(stdout);
+	background_ready(background);
+	result = stand_by_wait(d, err);
+	if (result != STAND_BY_LEADS)
+		return result;
+	result = start_leading(d, err);
+	if (result < 0)
+		return result;
+	start_deciding(d);
+	atomic_store(&d->stands_by, false);
+	stand_by_lead(d);
+	end(d);
+	return 0;
+}
+
+static int run_elected(struct daemon *d, const struct daemon_options *options,
+		       struct background *background, struct err *err)
+{
+	int result;
+
+	if (!journal_database(d->journal))
+		return err_set(
+			err, ERR_INVALID,
+			"--stand-by is for a journal in a database, which several daemons can reach: give --store");
+	atomic_store(&d->stands_by, true);
+	gate_publish(d);
+	start_reading(d);
+	result = lead_in_turn(d, options, background, err);
+	if (atomic_load(&d->stands_by))
+		end_following(d);
+	return result < 0 ? result : 0;
 }
 
 static int run(struct daemon *d, const struct daemon_options *options,
@@ -390,21 +483,20 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	d->kubernetes = options->kubernetes;
 	if (find_nodes(d, options, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
 	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
-	    open_history(d, err) < 0 || start_events(d, err) < 0 || open_engine(d, err) < 0)
+	    open_history(d, err) < 0)
 		return -1;
-	serve_start(d);
-	d->api = api_create(&d->backend);
-	api_keep(d->api, d->folder);
-	resume_start(d);
-	effects_start(d);
-	effects_adopt(d);
-	gate_start(d);
-	feeder_start(d);
+	serve_open(d);
+	if (journal_database(d->journal) && stand_by_key(d, err) < 0)
+		return -1;
+	if (options->stand_by)
+		return run_elected(d, options, background, err);
+	if (recover_follow(d, true, err) < 0 || start_leading(d, err) < 0)
+		return -1;
+	start_reading(d);
 	facts_lost_text(&d->facts, lost); /* from here on facts and journal are the core's */
 	if (journal_database(d->journal))
 		snprintf(database, sizeof(database), "%s", journal_database(d->journal));
-	core_start(d);
-	gpu_watch_start(d);
+	start_deciding(d);
 	int result = open_door(d, options, err);
 	if (result == 0) {
 		greet(d, &found, database, lost);

@@ -27,6 +27,7 @@ struct daemon_options {
 		store; /* PostgreSQL for the journal, "postgresql://..."; NULL = where the folder has it, else in files */
 	/* NULL: work runs on this machine. Else on this cluster, and `nodes` and `cluster` are NULL. */
 	const struct engine_cluster *kubernetes;
+	bool stand_by; /* one of several daemons on the journal in `store`: one leads, the others follow. With `kubernetes` only */
 	bool background; /* answer when it is ready, then go on without the terminal */
 };
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "core/model/roles.h"
 #include "daemon/state.h"
+#include "engine/kubernetes/lease.h"
 #include "engine/failpoint.h"
 
 #define LOG_CAP_BYTES ((int64_t)256 << 20)
@@ -343,6 +344,8 @@ int effects_open_engine(struct daemon *d, struct err *err)
 	const struct engine_options options = { .folder = d->folder,
 						.shepherd_path = d->shepherd,
 						.cluster = d->kubernetes,
+						.may_write = d->lease ? lease_may_write : NULL,
+						.may_write_context = d->lease,
 						.context = d,
 						.report = effects_report,
 						.node = nodes_report,

@@ -257,7 +257,7 @@ static void *feeder_main(void *argument)
 		int result = journal ? 0 : open_own(d, &journal, &err);
 		if (result == 0)
 			result = feed_some(d, feed, journal, history_applied(d->history), &err);
-		if (result == 0)
+		if (result == 0 && !atomic_load(&d->stands_by))
 			forget_some(d, feed);
 		if (result == 0 && behind)
 			log_line(LOG_INFO, "history follows the journal again");

@@ -377,6 +377,16 @@ static struct message *cut(struct message *batches)
 	return rest;
 }
 
+void gate_publish(struct daemon *d)
+{
+	published(d, publish(d, publication_create(d)));
+}
+
+void gate_snapshot(struct daemon *d)
+{
+	maybe_snapshot(d);
+}
+
 static void commit_batches(struct daemon *d, struct message *batches)
 {
 	struct err err = { 0 };

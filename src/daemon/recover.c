@@ -18,11 +18,11 @@ enum { SNAPSHOT_CLOCK = 2000 };
 
 struct replay {
 	struct facts *facts;
+	struct view *view; /* follows them; NULL = there is none yet */
+	struct api *api; /* its stream hears the records; NULL = there is none yet */
 	struct arena arena;
 	uint64_t records, damaged;
-	int64_t known_event_ms,
-		known_boot_ms; /* both clocks at one moment: of the snapshot, or the newest DAEMON_STARTED */
-	char known_boot_id[BOOT_ID_MAX];
+	struct known_clock known;
 	int64_t level;
 	struct err err;
 };
@@ -36,12 +36,12 @@ static int load_clock(struct replay *replay, const char *text, size_t size)
 	while (pull_member(&reader, &key)) {
 		if (pull_key_is(&key, "boot_id")) {
 			pull_string(&reader, &boot);
-			pull_copy(&reader, &boot, replay->known_boot_id,
-				  sizeof(replay->known_boot_id));
+			pull_copy(&reader, &boot, replay->known.boot_id,
+				  sizeof(replay->known.boot_id));
 		} else if (pull_key_is(&key, "event_ms")) {
-			pull_int(&reader, &replay->known_event_ms);
+			pull_int(&reader, &replay->known.event_ms);
 		} else if (pull_key_is(&key, "boot_ms")) {
-			pull_int(&reader, &replay->known_boot_ms);
+			pull_int(&reader, &replay->known.boot_ms);
 		} else if (pull_key_is(&key, "level")) {
 			pull_int(&reader, &replay->level);
 		} else {
@@ -105,11 +105,15 @@ static int replay_record(void *context, const struct record *record, const struc
 		return 0;
 	}
 	apply(replay->facts, &event);
+	if (replay->view)
+		view_follow(replay->view, replay->facts, &event);
+	if (replay->api)
+		event_hub_publish(api_hub(replay->api), &event, record->text, record->size);
 	replay->records++;
 	if (event.kind == EVENT_DAEMON_STARTED) {
-		replay->known_event_ms = event.time_ms;
-		replay->known_boot_ms = event.daemon_started.boot_ms;
-		snprintf(replay->known_boot_id, sizeof(replay->known_boot_id), "%s",
+		replay->known.event_ms = event.time_ms;
+		replay->known.boot_ms = event.daemon_started.boot_ms;
+		snprintf(replay->known.boot_id, sizeof(replay->known.boot_id), "%s",
 			 event.daemon_started.boot_id);
 		replay->level = event.daemon_started.level;
 	}
@@ -124,13 +128,9 @@ static void note_damaged(void *context, uint64_t seq, const char *what)
 		 what);
 }
 
-static int replay_journal(struct daemon *d, struct replay *replay, struct err *err)
+/* Behind the reading: `result` is what that answered. */
+static int replay_end(struct daemon *d, struct replay *replay, int result, struct err *err)
 {
-	const struct journal_reader reader = { .context = replay,
-					       .take = replay_record,
-					       .damaged = note_damaged };
-	int result =
-		journal_read(d->journal, replay->facts->seq + 1, UINT64_MAX, true, &reader, err);
 	if (result != 0 && replay->err.code != ERR_NONE && err)
 		*err = replay->err;
 	if (result != 0)
@@ -145,6 +145,17 @@ static int replay_journal(struct daemon *d, struct replay *replay, struct err *e
 	journal_state(d->journal, &state);
 	facts_pass_over(replay->facts, state.last_seq);
 	return 0;
+}
+
+static int replay_journal(struct daemon *d, struct replay *replay, struct err *err)
+{
+	const struct journal_reader reader = { .context = replay,
+					       .take = replay_record,
+					       .damaged = note_damaged };
+	return replay_end(
+		d, replay,
+		journal_read(d->journal, replay->facts->seq + 1, UINT64_MAX, true, &reader, err),
+		err);
 }
 
 struct link {
@@ -199,8 +210,8 @@ static void load_snapshot(struct daemon *d, struct replay *replay)
 	facts_deinit(replay->facts);
 	facts_init(replay->facts);
 	replay->err = (struct err){ 0 };
-	replay->known_boot_id[0] = '\0';
-	replay->known_event_ms = replay->known_boot_ms = replay->level = 0;
+	replay->known = (struct known_clock){ 0 };
+	replay->level = 0;
 }
 
 static int open_journal(struct daemon *d, bool create, struct err *err)
@@ -208,7 +219,9 @@ static int open_journal(struct daemon *d, bool create, struct err *err)
 	struct journal_options options = d->store;
 	options.folder = d->folder;
 	options.create = create;
-	options.epoch = d->epoch; /* 0 at the start: then whoever wrote before goes */
+	options.epoch = d->epoch;
+	options.follow =
+		create; /* at the start: taken over only when all that could refuse it was looked at */
 	int result = journal_open(&options, &d->journal, err);
 	if (result == 0) {
 		struct journal_state state;
@@ -216,6 +229,46 @@ static int open_journal(struct daemon *d, bool create, struct err *err)
 		d->epoch = state.epoch;
 	}
 	return result;
+}
+
+/* From what was read, or followed. */
+static void clock_start(struct daemon *d)
+{
+	const bool same_boot = strcmp(d->known.boot_id, d->boot_id) == 0 && d->boot_id[0];
+
+	event_clock_start(&d->clock, daemon_wall_ms(), clock_boot_ms(), d->known.event_ms,
+			  d->known.boot_ms, d->facts.now_ms, same_boot);
+}
+
+int recover_follow(struct daemon *d, bool promote, struct err *err)
+{
+	struct replay replay = {
+		.facts = &d->facts, .view = d->view, .api = d->api, .known = d->known
+	};
+	const struct journal_reader reader = { .context = &replay,
+					       .take = replay_record,
+					       .damaged = note_damaged };
+	struct journal_state state;
+	int result;
+
+	arena_init(&replay.arena, 64 << 20);
+	result = promote ? journal_promote(d->journal, &reader, err)
+			 : journal_follow(d->journal, &reader, err);
+	d->known = replay.known;
+	result = replay_end(d, &replay, result, err);
+	arena_deinit(&replay.arena);
+	atomic_fetch_add(&d->damaged, replay.damaged);
+	if (replay.damaged) { /* it was not told of what was passed over */
+		view_destroy(d->view);
+		d->view = view_create(&d->facts);
+	}
+	if (result < 0)
+		return result;
+	journal_state(d->journal, &state);
+	d->epoch = state.epoch;
+	if (promote)
+		clock_start(d);
+	return 0;
 }
 
 int recover(struct daemon *d, bool create, struct err *err)
@@ -237,9 +290,8 @@ int recover(struct daemon *d, bool create, struct err *err)
 		d->journal = NULL;
 		return -1;
 	}
-	bool same_boot = strcmp(replay.known_boot_id, d->boot_id) == 0 && d->boot_id[0];
-	event_clock_start(&d->clock, daemon_wall_ms(), clock_boot_ms(), replay.known_event_ms,
-			  replay.known_boot_ms, d->facts.now_ms, same_boot);
+	d->known = replay.known;
+	clock_start(d);
 	char lost[LOST_TEXT_MAX];
 	facts_lost_text(&d->facts, lost);
 	if (replay.damaged)

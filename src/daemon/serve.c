@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"
+#include "engine/kubernetes/lease.h"
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
@@ -91,11 +92,27 @@ static void send_message(struct mailbox *box, struct message *message)
 		pass_tell();
 }
 
+static int leads(const struct daemon *d, struct err *err)
+{
+	struct lease_view view;
+
+	if (!atomic_load(&d->stands_by))
+		return 0;
+	lease_look(d->lease, &view);
+	if (!view.holder[0] || view.leads)
+		return err_set(
+			err, ERR_UNAVAILABLE,
+			"this daemon stands by, and no other one leads at present: try again in a moment");
+	return err_set(err, ERR_UNAVAILABLE,
+		       "this daemon stands by and takes no changes: %s leads, and answers at %s",
+		       view.holder, view.address);
+}
+
 static void send_command(void *context, struct command *command)
 {
 	struct daemon *d = context;
 	struct err err = { 0 };
-	if (may_run_as(d, &command->event, &err) < 0) {
+	if (leads(d, &err) < 0 || may_run_as(d, &command->event, &err) < 0) {
 		refuse(command, &err);
 		return;
 	}
@@ -151,6 +168,18 @@ static int64_t resident_bytes(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
+static void status_of_lease(struct daemon *d, struct api_status *ret)
+{
+	struct lease_view view;
+
+	lease_look(d->lease, &view);
+	snprintf(ret->leader, sizeof(ret->leader), "%s", view.holder);
+	snprintf(ret->leader_address, sizeof(ret->leader_address), "%s", view.address);
+	ret->leads = view.may_write && !ret->stands_by;
+	ret->behind_ms = ret->stands_by ? clock_boot_ms() - atomic_load(&d->followed_ms) : 0;
+	ret->accepting &= !ret->stands_by;
+}
+
 static void get_status(void *context, struct api_status *ret)
 {
 	struct daemon *d = context;
@@ -171,7 +200,12 @@ static void get_status(void *context, struct api_status *ret)
 		.longest_turn_us = atomic_load(&d->longest_turn_us),
 		.longest_commit_us = atomic_load(&d->longest_commit_us),
 		.resident_bytes = resident_bytes(),
+		.elected = d->lease != NULL,
+		.stands_by = atomic_load(&d->stands_by),
+		.epoch = atomic_load(&d->leader_epoch),
 	};
+	if (d->lease)
+		status_of_lease(d, ret);
 	pthread_mutex_lock(&d->problem_lock);
 	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);
 	pthread_mutex_unlock(&d->problem_lock);

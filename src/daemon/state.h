@@ -140,6 +140,12 @@ struct space {
 		back_ms; /* boot clock; the engine thread's: next look, pause before it, last time of plenty */
 };
 
+/* Event time and boot time of one moment: of the snapshot, or of the newest start of a daemon. */
+struct known_clock {
+	int64_t event_ms, boot_ms;
+	char boot_id[BOOT_ID_MAX];
+};
+
 struct daemon {
 	const char *folder;
 	char build[64], boot_id[BOOT_ID_MAX];
@@ -164,8 +170,17 @@ struct daemon {
 	bool again; /* the last turn stopped deciding early */
 	uint64_t batches_sent;
 	int64_t epoch; /* of the journal, where it is in a database */
+	struct known_clock known;
 	bool leaves; /* another daemon has the journal: this one is on its way out */
 	bool unreadable; /* the journal could not be read back; said once */
+
+	/* stand_by.c */
+	struct lease *lease; /* by which one of several daemons leads; NULL = there is one */
+	atomic_bool
+		stands_by; /* another one leads: the main thread follows it and owns the facts */
+	atomic_int_fast64_t followed_ms; /* boot clock: when all there was had been followed last */
+	atomic_int_fast64_t leader_epoch;
+	bool key_known; /* to be the right one */
 
 	struct mailbox core_box, journal_box, engine_box, work_box;
 	pthread_t core_thread, journal_thread, engine_thread, history_thread, workers[WORKERS];
@@ -279,12 +294,20 @@ int gate_commit_now(struct daemon *d, struct batch *batch, struct err *err) MUST
 /* After a rebuild, by the core thread while the gate is idle: publishes the facts that were read back. Records of a failed
  * commit that are on disk after all go to the stream; their effects are the engine's to adopt. */
 void gate_publish_rebuilt(struct daemon *d);
+void gate_publish(
+	struct daemon *
+		d); /* the facts as they are, which are durable: by their owner, while the gate is idle or not there yet */
+void gate_snapshot(struct daemon *d); /* a snapshot of them, when one is due */
 struct publication *publication_get(struct daemon *d); /* a reference */
 void publication_release(struct publication *publication);
 
 /* recover.c */
-/* Opens the journal, loads the newest good snapshot and the records behind it; facts, view and clock are then ready. */
+/* Opens the journal, loads the newest good snapshot and the records behind it; facts, view and clock are then ready. With `create`, at the
+ * start, a journal in a database is only followed: recover_follow promotes it. Without, it must still be this daemon's. */
 int recover(struct daemon *d, bool create, struct err *err) MUST_CHECK;
+/* What has come to the journal since, onto facts and view and into the stream. promote: and from now on this daemon writes it, which
+ * means nothing where the journal is in files. By the owner of the facts. */
+int recover_follow(struct daemon *d, bool promote, struct err *err) MUST_CHECK;
 void snapshot_take(struct daemon *d); /* of what is published; any thread but the core's */
 
 /* effects.c: the engine thread */
@@ -329,6 +352,17 @@ int64_t space_look(struct daemon *d);
 
 /* daemon.c */
 int64_t daemon_wall_ms(void); /* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds with failpoints */
+
+/* stand_by.c: one of several daemons on a journal. By the main thread. */
+enum { STAND_BY_LEADS, STAND_BY_ENDS };
+/* Behind the door's opening: begins to look who leads. */
+int stand_by_open(struct daemon *d, struct err *err) MUST_CHECK;
+/* Follows the journal until this daemon leads and has the journal for itself, or is asked to end. */
+int stand_by_wait(struct daemon *d, struct err *err) MUST_CHECK;
+/* Until it is asked to end. Does not come back when it has lost the lead. */
+void stand_by_lead(struct daemon *d);
+/* Whether keys/body.key is the one that the journal's bodies were sealed with; true where there is none to be opened. */
+int stand_by_key(struct daemon *d, struct err *err) MUST_CHECK;
 
 /* facts_in.c */
 /* The event an engine fact amounts to; false when it tells nothing new. */

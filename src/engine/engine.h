@@ -199,6 +199,9 @@ struct engine_options {
 	const char *folder; /* the data folder; attempts/ and logs/ are made in it */
 	const char *shepherd_path; /* program fairlead-shepherd */
 	const struct engine_cluster *cluster; /* NULL = this machine */
+	/* Of engines with a cluster: asked before anything is changed there; false = not now, for another daemon may lead. NULL = always. */
+	bool (*may_write)(void *context);
+	void *may_write_context;
 	void *context;
 	void (*report)(void *context, const struct engine_fact *fact);
 	/* Of engines with a cluster, like report: what became of a node; and the names of all there are, after what is said of each. */

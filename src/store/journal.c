@@ -45,6 +45,10 @@ static int append_check(const struct journal *journal, const struct record *reco
 		return err_set(err, ERR_UNSUPPORTED,
 			       "the journal of \"%s\" was opened for reading only",
 			       journal->folder);
+	if (journal->state.following)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the journal of \"%s\" is written by another daemon",
+			       journal->folder);
 	if (journal->state.failed)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "the journal of \"%s\" failed and must be opened again: %s",
@@ -245,6 +249,22 @@ static int seal_locked(struct journal *journal, struct err *err)
 const char *journal_database(const struct journal *journal)
 {
 	return journal->postgres ? postgres_name(journal->postgres) : NULL;
+}
+
+int journal_follow(struct journal *journal, const struct journal_reader *reader, struct err *err)
+{
+	return journal->state.following ? remote_follow(journal, reader, err) : 0;
+}
+
+int journal_promote(struct journal *journal, const struct journal_reader *reader, struct err *err)
+{
+	return journal->state.following ? remote_promote(journal, reader, err) : 0;
+}
+
+void journal_name(const struct journal *journal, char out[JOURNAL_NAME_MAX])
+{
+	for (size_t i = 0; i < JOURNAL_ID_BYTES; i++)
+		snprintf(out + 2 * i, 3, "%02x", journal->manifest.id[i]);
 }
 
 int journal_seal(struct journal *journal, struct err *err)

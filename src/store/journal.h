@@ -73,6 +73,9 @@ struct journal_options {
 	const char *address;
 	/* Of a writer that opens a database again (journal_state): ERR_CONFLICT when another one came meanwhile. 0: whoever wrote. */
 	int64_t epoch;
+	/* Of a database: opened to follow what another daemon writes. Nothing of its records is written, and nobody is taken over from, until
+	 * journal_promote. With files it has no meaning. */
+	bool follow;
 	bool join; /* a folder that is new takes up the journal that another one began: for engines whose tasks are elsewhere */
 	bool create; /* make an empty one when the folder has none; else a missing one is an error */
 	bool read_only; /* no lock, nothing is written; sees what the writer has committed */
@@ -90,6 +93,7 @@ struct journal_state {
 	uint64_t set_aside; /* records quarantined or missing, found when opening */
 	int64_t epoch; /* of the writer, in a database */
 	uint32_t segments; /* 0: the records are in a database */
+	bool following; /* another daemon writes: what is known of it is what was followed */
 	bool failed;
 	bool taken_over; /* by another daemon, on the same database: opening it again would take it back */
 	bool damaged; /* something was wrong when opening; what can be kept of it is in quarantine/ */
@@ -117,6 +121,19 @@ struct journal_reader {
 };
 int journal_read(struct journal *journal, uint64_t from, uint64_t limit, bool verify,
 		 const struct journal_reader *reader, struct err *err) MUST_CHECK;
+
+/* Of a journal that was opened with `follow`: hands over what has come since it was opened or followed last, with the chain checked, and
+ * moves the state on. ERR_CONFLICT: the database does not have what was read from it before (it was restored, or fell back). ERR_UNAVAILABLE: it
+ * does not answer; ask again. */
+int journal_follow(struct journal *journal, const struct journal_reader *reader, struct err *err)
+	MUST_CHECK;
+/* Takes the journal over, so that nobody who wrote before can write, and then follows to its end. From then on it is one's own.
+ * A journal that does not follow is left as it is. */
+int journal_promote(struct journal *journal, const struct journal_reader *reader, struct err *err)
+	MUST_CHECK;
+/* Which journal it is: 16 bytes, drawn when it was made. */
+enum { JOURNAL_NAME_MAX = 33 };
+void journal_name(const struct journal *journal, char out[JOURNAL_NAME_MAX]); /* 32 hex digits */
 
 /* Sealed blob by digest; *ret_data is malloc'd. ERR_NOT_FOUND when there is none or it was erased, ERR_CORRUPT
  * when its bytes are not those that were written. */

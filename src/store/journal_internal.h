@@ -139,6 +139,10 @@ int remote_open(struct journal *journal, const struct journal_options *options, 
 int remote_append(struct journal *journal, struct record *records, size_t count,
 		  const struct blob *blobs, size_t blob_count, struct err *err) MUST_CHECK;
 int remote_read(struct reading *reading, struct err *err) MUST_CHECK;
+int remote_follow(struct journal *journal, const struct journal_reader *reader, struct err *err)
+	MUST_CHECK;
+int remote_promote(struct journal *journal, const struct journal_reader *reader, struct err *err)
+	MUST_CHECK;
 int remote_blob(struct journal *journal, const struct digest *digest, void **ret_data,
 		size_t *ret_size, struct err *err) MUST_CHECK;
 int remote_erase(struct journal *journal, const struct digest *digest, struct err *err) MUST_CHECK;

@@ -162,6 +162,7 @@ static int is_new(struct journal *journal, const char *address, struct err *err)
 
 static void state_follow(struct journal *journal)
 {
+	journal->state.epoch = journal->head_row.epoch;
 	journal->state.last_seq = journal->head_row.last_seq;
 	journal->state.last_hash = journal->head_row.last_hash;
 	journal->state.last_time_ms = journal->head_row.last_time_ms;
@@ -288,7 +289,9 @@ int remote_open(struct journal *journal, const struct journal_options *options, 
 	int rc = is_the_same(journal, address, options->join || journal->read_only, err);
 
 	if (rc == 0)
-		rc = postgres_open(address, mode, options->epoch, &journal->postgres, head, err);
+		rc = postgres_open(address, mode,
+				   options->follow ? POSTGRES_FOLLOWS : options->epoch,
+				   &journal->postgres, head, err);
 	if (rc == 0 && !journal->read_only)
 		rc = store_write(journal, address, err);
 	if (rc == 0)
@@ -296,7 +299,7 @@ int remote_open(struct journal *journal, const struct journal_options *options, 
 	if (rc < 0)
 		return rc;
 	journal->inline_checkpoint = true; /* there is no log to copy */
-	journal->state.epoch = head->epoch;
+	journal->state.following = options->follow && !journal->read_only;
 	state_follow(journal);
 	if (!journal->read_only)
 		head_note(journal);
@@ -330,7 +333,6 @@ int remote_append(struct journal *journal, struct record *records, size_t count,
 
 struct rows {
 	struct reading *reading;
-	uint64_t to;
 	uint32_t count;
 };
 
@@ -358,29 +360,109 @@ static int row_before(void *context, const struct segment_row *row)
 	return 0;
 }
 
+/* The next ones, up to `to`. */
+static int read_page(struct reading *r, uint64_t to, struct err *err)
+{
+	struct rows rows = { .reading = r };
+	int rc = postgres_rows(r->journal->postgres, r->next, to,
+			       r->left < PORTION ? (uint32_t)r->left : PORTION, take_one, &rows,
+			       err);
+
+	while (rc == 0 && r->left && !rows.count && r->next <= to)
+		reading_missing(r, "it is missing");
+	return rc;
+}
+
 int remote_read(struct reading *r, struct err *err)
 {
 	struct journal *journal = r->journal;
-	struct rows rows = { .reading = r, .to = journal->state.last_seq };
+	uint64_t to = journal->state.last_seq;
 	struct postgres_head now;
 	int rc = 0;
 
 	if (journal->read_only) {
 		rc = postgres_head(journal->postgres, &now, err);
-		rows.to = rc == 0 ? now.last_seq : 0;
+		to = rc == 0 ? now.last_seq : 0;
 	}
 	r->candidates = r->next == 1 ? 1 : 0; /* the first one follows from zeroes */
 	if (rc == 0 && r->next > 1 && r->verify)
 		rc = postgres_rows(journal->postgres, r->next - 1, r->next - 1, 1, row_before, r,
 				   err);
-	while (rc == 0 && r->left && r->next <= rows.to) {
-		rows.count = 0;
-		rc = postgres_rows(journal->postgres, r->next, rows.to,
-				   r->left < PORTION ? (uint32_t)r->left : PORTION, take_one, &rows,
-				   err);
-		while (rc == 0 && r->left && !rows.count && r->next <= rows.to)
-			reading_missing(r, "it is missing");
+	while (rc == 0 && r->left && r->next <= to)
+		rc = read_page(r, to, err);
+	return rc;
+}
+
+/* --- following ------------------------------------------------------------------------------------------------------ */
+
+static int fell_back(struct journal *journal, const struct postgres_head *now, struct err *err)
+{
+	return err_set(
+		err, ERR_CONFLICT,
+		"%s does not have what was read from it before: record %" PRIu64
+		" was there, and now the journal ends at %" PRIu64
+		", or has another one under that number. Was a stand-by of the server promoted that had not everything?",
+		postgres_name(journal->postgres), journal->state.last_seq, now->last_seq);
+}
+
+/* Is the record that was followed last still the same? */
+static int still_there(struct journal *journal, const struct postgres_head *now, struct err *err)
+{
+	struct known known = { .head = { .hash = journal->state.last_hash } };
+	const uint64_t last = journal->state.last_seq;
+	int rc = 0;
+
+	if (now->last_seq < last ||
+	    (now->last_seq == last && !digest_equal(&now->last_hash, &known.head.hash)))
+		return fell_back(journal, now, err);
+	if (last && now->last_seq > last)
+		rc = postgres_rows(journal->postgres, last, last, 1, compare_known, &known, err);
+	return rc == 0 && known.contradicted ? fell_back(journal, now, err) : rc;
+}
+
+/* Up to `now`. The state moves on page by page: what was handed over is not handed over again, should the next page not come. */
+static int follow_to(struct journal *journal, const struct postgres_head *now,
+		     const struct journal_reader *reader, struct err *err)
+{
+	struct reading r = { .journal = journal,
+			     .reader = reader,
+			     .next = journal->state.last_seq + 1,
+			     .left = UINT64_MAX,
+			     .verify = true,
+			     .candidates = 1,
+			     .candidate = { journal->state.last_hash } };
+	int rc = still_there(journal, now, err);
+
+	while (rc == 0 && r.next <= now->last_seq) {
+		rc = read_page(&r, now->last_seq, err);
+		journal->state.last_seq = r.next - 1;
+		journal->state.last_hash = r.candidate[0];
 	}
+	if (rc != 0)
+		return rc;
+	journal->head_row = *now;
+	state_follow(journal);
+	head_note(journal);
+	return 0;
+}
+
+int remote_follow(struct journal *journal, const struct journal_reader *reader, struct err *err)
+{
+	struct postgres_head now;
+	int rc = postgres_head(journal->postgres, &now, err);
+
+	return rc == 0 ? follow_to(journal, &now, reader, err) : rc;
+}
+
+int remote_promote(struct journal *journal, const struct journal_reader *reader, struct err *err)
+{
+	struct postgres_head now;
+	int rc = postgres_take_over(journal->postgres, &now, err);
+
+	if (rc == 0)
+		rc = follow_to(journal, &now, reader, err);
+	if (rc == 0)
+		journal->state.following = false;
 	return rc;
 }
 

@@ -39,7 +39,7 @@ def test_a_journal_of_format_1_is_read(tmp_path):
 def refused(data, *words):
     done = subprocess.run([harness.PROGRAM, "up", "--data", str(data), "--nodes", "sim:1x1xH100-80GB", *words], capture_output=True, text=True,
                           timeout=120)
-    assert done.returncode != 0 and done.stderr.startswith("fairlead: "), done
+    assert done.returncode != 0 and "\nfairlead: " in "\n" + done.stderr, done
     return done.stderr
 
 
@@ -204,6 +204,25 @@ def test_a_server_that_lacks_what_was_written_is_noticed_at_the_start_too():
         os.unlink(os.path.join(d.data, "journal", "head"))
         d.up()
         d.wait(d.submit("true"))
+
+
+def test_another_key_or_none_is_refused_before_anything_is_taken_over():
+    with server.Server() as s, harness.Daemon(store=s.address) as d:
+        d.wait(d.submit("true"))
+        assert d.stop() == 0
+        epoch = s.ask("SELECT epoch FROM fairlead.head")
+        key = os.path.join(d.data, "keys", "body.key")
+        with open(key, "rb") as f:
+            right = f.read()
+        os.unlink(key)
+        assert "is missing" in refused(d.data)
+        with open(key, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write(bytes(32))
+        assert "is not the key" in refused(d.data)
+        assert s.ask("SELECT epoch FROM fairlead.head") == epoch
+        with open(key, "wb") as f:
+            f.write(right)
+        d.up()
 
 
 def test_a_commit_whose_stand_by_was_not_waited_for_is_not_acknowledged():

@@ -17,7 +17,8 @@ enum {
 	ANSWER_MS = 60000,
 	SILENCE_S = 150, /* of a stream: bookmarks come each minute */
 	TOKEN_EVERY_MS = 30000,
-	IDLE_MS = 1000
+	IDLE_MS = 1000,
+	FENCED_MS = 50
 };
 
 struct exchange {
@@ -58,6 +59,8 @@ struct kube_client {
 	CURL *spare[KUBE_FLIGHT_MAX]; /* handles not in use: they keep their settings */
 	uint32_t spare_count;
 	uint32_t in_flight, flight_max, answered; /* answered: since flight_max changed */
+	bool (*may_send)(void *context); /* NULL = always */
+	void *may_send_context;
 	struct arena token_arena;
 	const char *token;
 	int64_t token_ms;
@@ -217,6 +220,23 @@ static void add_headers(struct exchange *x)
 	}
 }
 
+static bool is_fenced(const struct kube_client *client)
+{
+	return client->may_send && !client->may_send(client->may_send_context);
+}
+
+/* The connection stands, and the request goes out now: this process may have been stopped since it was handed over. */
+static int before_request(void *context, char *there, char *here, int there_port, int here_port)
+{
+	const struct exchange *x = context;
+
+	(void)there;
+	(void)here;
+	(void)there_port;
+	(void)here_port;
+	return !x->line && is_fenced(x->client) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 static void send_now(struct kube_client *client, struct exchange *x)
 {
 	CURL *curl =
@@ -233,6 +253,8 @@ static void send_now(struct kube_client *client, struct exchange *x)
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, x->headers);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
 	curl_easy_setopt(curl, CURLOPT_PRIVATE, x);
+	curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, before_request);
+	curl_easy_setopt(curl, CURLOPT_PREREQDATA, x);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, x->problem);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, x->line ? 0L : (long)ANSWER_MS);
 	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, x->line ? 1L : 0L);
@@ -423,7 +445,8 @@ static void send_ready(struct kube_client *client)
 		client->streams = x->next;
 		send_now(client, x);
 	}
-	while ((x = client->ready) && client->in_flight < client->flight_max) {
+	while ((x = client->ready) && client->in_flight < client->flight_max &&
+	       !is_fenced(client)) {
 		client->ready = x->next;
 		if (!client->ready)
 			client->ready_end = &client->ready;
@@ -474,7 +497,7 @@ static void *client_main(void *argument)
 			wait_ms = left_ms < 0 ? 0 : left_ms < IDLE_MS ? (int)left_ms : IDLE_MS;
 		}
 		if (client->ready && client->in_flight < client->flight_max)
-			wait_ms = 0;
+			wait_ms = is_fenced(client) ? FENCED_MS : 0;
 		(void)curl_multi_poll(client->multi, NULL, 0, wait_ms, NULL);
 	}
 	while (client->flying) {
@@ -535,6 +558,12 @@ void kube_later(struct kube_client *client, int64_t in_ms, void (*fn)(void *cont
 	x->timer = fn;
 	x->due_ms = clock_boot_ms() + in_ms;
 	give(client, x);
+}
+
+void kube_client_fence(struct kube_client *client, bool (*may_send)(void *context), void *context)
+{
+	client->may_send = may_send;
+	client->may_send_context = context;
 }
 
 void kube_client_figures(struct kube_client *client, struct kube_figures *ret)

@@ -60,6 +60,10 @@ void kube_call(struct kube_client *client, const struct kube_request *request);
 void kube_later(struct kube_client *client, int64_t in_ms, void (*fn)(void *context),
 		void *context);
 
+/* From now on a request is sent only while may_send says so, which is asked right before its bytes leave; until then it waits. Streams do not
+ * ask: they change nothing. Before the first request. */
+void kube_client_fence(struct kube_client *client, bool (*may_send)(void *context), void *context);
+
 struct kube_figures {
 	uint64_t sent, repeated, slowed; /* requests; those of them sent again; 429s */
 };

@@ -75,6 +75,7 @@ static int kubernetes_open(const struct engine_options *options, struct engine *
 		free(engine);
 		return rc;
 	}
+	kube_client_fence(engine->client, options->may_write, options->may_write_context);
 	engine->site = (struct manifest_site){
 		.instance = engine->instance,
 		.namespace = cluster->namespace ? cluster->namespace : engine->access.namespace,

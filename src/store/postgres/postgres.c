@@ -148,8 +148,14 @@ static int open_all(struct postgres *p, int64_t after, struct postgres_head *ret
 		rc = tables_make(p, err);
 	if (rc < 0)
 		return rc;
-	return p->mode == POSTGRES_READ ? postgres_head(p, ret, err)
-					: take_over(p, after, ret, err);
+	return p->mode == POSTGRES_READ || after == POSTGRES_FOLLOWS
+		       ? postgres_head(p, ret, err)
+		       : take_over(p, after, ret, err);
+}
+
+int postgres_take_over(struct postgres *p, struct postgres_head *ret, struct err *err)
+{
+	return take_over(p, 0, ret, err);
 }
 
 int postgres_open(const char *address, enum postgres_mode mode, int64_t after,

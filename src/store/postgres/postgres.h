@@ -33,11 +33,13 @@ struct postgres_head {
 	struct digest last_hash;
 };
 
+enum { POSTGRES_FOLLOWS = -1 };
 enum postgres_mode { POSTGRES_READ, POSTGRES_WRITE, POSTGRES_CREATE };
 
 /*
  * `address`: postgresql://..., or words as libpq takes them. POSTGRES_WRITE takes over from whoever wrote before. POSTGRES_CREATE makes
  * the tables where there are none. `after`: the epoch of a writer that opens again; ERR_CONFLICT when another one came meanwhile. 0: whoever wrote.
+ * POSTGRES_FOLLOWS: nobody is taken over from, until postgres_take_over.
  * ERR_NOT_FOUND: there is no journal. ERR_UNAVAILABLE: the server does not answer.
  */
 int postgres_open(const char *address, enum postgres_mode mode, int64_t after,
@@ -48,6 +50,9 @@ int postgres_address_check(const char *address, struct err *err) MUST_CHECK;
 void postgres_close(struct postgres *postgres); /* NULL is fine */
 /* Database and server, for messages. */
 const char *postgres_name(const struct postgres *postgres);
+/* Of one that was opened with POSTGRES_FOLLOWS: behind this nobody who wrote before can write. */
+int postgres_take_over(struct postgres *postgres, struct postgres_head *ret, struct err *err)
+	MUST_CHECK;
 /* As it is now. */
 int postgres_head(struct postgres *postgres, struct postgres_head *ret, struct err *err) MUST_CHECK;
 
