@@ -241,6 +241,7 @@ struct pass {
 	int64_t *
 		freed; /* of what budgets are committed to, by those who begin to leave in this pass; by queue, NULL = not asked for */
 	int64_t unpaid_micro; /* cost of the job tried last, when a budget keeps it back; else 0 */
+	struct kept_use *kept_models; /* see kept.h; NULL = not yet made */
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	uint64_t *home; /* ranks where the job `home_of` ran before, see pass_home */
 	uint32_t home_of;

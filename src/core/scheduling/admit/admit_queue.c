@@ -229,11 +229,6 @@ static int admit_pledges(const struct admission *a, struct event_queue_set *e)
 
 	if (rc < 0 || !*e->guarantee_models)
 		return rc;
-	if (e->reserved)
-		return err_set(
-			a->err, ERR_INVALID,
-			"queue \"%s\": a guarantee by model can't be reserved; it is lent while idle and taken back when it is wanted",
-			e->name);
 	e->guarantee_share = 0;
 	for (uint32_t i = 0; i < e->guarantee_model_shares_count; i++)
 		e->guarantee_share += e->guarantee_model_shares[i];

@@ -133,7 +133,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	placement_promise(&pass->view->space, &solution->place, hunt->shape);
 	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier,
 			 placement_share(&solution->place, hunt->shape));
-	bounds_take(pass, hunt->j->queue.v, hunt->shape, &solution->place);
+	bounds_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
 	pledge_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
 	spend_take(pass, hunt->j, hunt->shape->tasks_min);
 	for (uint32_t i = 0; i < solution->count; i++) {

@@ -162,12 +162,12 @@ static bool promise_is_bounded(struct pass *pass, const struct promise_view *p)
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	struct verdict why;
-	bool allowed = bounds_allow(pass, p->queue, shape, p->tasks, &why);
+	bool allowed = bounds_allow(pass, p->queue, p->tier, shape, p->tasks, &why);
 
-	if (!pass->bounds)
+	if (!pass->bounds && !pass->kept_models)
 		return allowed;
 	bounds_promise(pass, p, -1);
-	allowed = bounds_allow(pass, p->queue, shape, p->tasks, &why);
+	allowed = bounds_allow(pass, p->queue, p->tier, shape, p->tasks, &why);
 	bounds_promise(pass, p, 1);
 	return allowed;
 }

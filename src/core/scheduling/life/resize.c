@@ -382,7 +382,7 @@ static bool models_allow(struct pass *pass, const struct job *job, const struct 
 {
 	struct verdict why;
 
-	return bounds_allow(pass, job->queue.v, shape, tasks, &why) &&
+	return bounds_allow(pass, job->queue.v, job->tier, shape, tasks, &why) &&
 	       (job->tier != TIER_CRITICAL || pledge_bind(pass, job->queue.v, shape, tasks, &why));
 }
 
@@ -687,7 +687,7 @@ static bool grow_try(struct pass *pass, uint32_t id)
 		ranks = ranks_for(pass, attempt, count);
 	grow(pass, job, ranks, &place);
 	placement_take(&pass->view->space, &place, shape);
-	bounds_take(pass, job->queue.v, shape, &place);
+	bounds_take(pass, job->queue.v, job->tier, shape, &place);
 	standing_start(&pass->standings, job->queue.v, job->tier,
 		       ranks_gpus(shape, ranks, count) * GPU_SHARE);
 	pass->more = true;

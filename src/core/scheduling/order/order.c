@@ -504,7 +504,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		end_ms = job_leaves_ms(pass->facts, job);
 	reserve_want(pass, job, end_ms);
 	blocks_for(pass, job, job_leaves_ms(pass->facts, job));
-	if (!bounds_allow(pass, job->queue.v, shape, shape->tasks_min, &closed_why) ||
+	if (!bounds_allow(pass, job->queue.v, job->tier, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
 	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why))) {
 		watch_note(pass, bucket, id, &closed_why);

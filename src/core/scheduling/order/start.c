@@ -138,7 +138,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 	pass->changes++;
 	placement_take(&pass->view->space, place, shape);
 	if (!promised) {
-		bounds_take(pass, job->queue.v, shape, place);
+		bounds_take(pass, job->queue.v, job->tier, shape, place);
 		pledge_take(pass, job->queue.v, job->tier, shape, place);
 		spend_take(pass, job, place->count);
 		anew_note(pass, id, place);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/queues/kept.h"
 
 struct bound_use {
 	int64_t cpu_milli, ram_mib;
@@ -83,7 +84,7 @@ static void running_count(struct pass *pass, uint32_t queue)
 	}
 }
 
-void bounds_promise(struct pass *pass, const struct promise_view *p, int sign)
+static void limits_promise(struct pass *pass, const struct promise_view *p, int sign)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ p->job });
 
@@ -92,6 +93,12 @@ void bounds_promise(struct pass *pass, const struct promise_view *p, int sign)
 	for (uint32_t i = 0; i < p->tasks; i++)
 		task_count(pass, p->queue, shape_get(pass->facts, job->shape), i, p->numbers.at[i],
 			   sign);
+}
+
+void bounds_promise(struct pass *pass, const struct promise_view *p, int sign)
+{
+	limits_promise(pass, p, sign);
+	kept_promise(pass, p, sign);
 }
 
 static void bounds_make(struct pass *pass)
@@ -104,12 +111,13 @@ static void bounds_make(struct pass *pass)
 		if ((!pass->promises_gone || !pass->promises_gone[i]) &&
 		    !job_get(pass->facts, (struct job_id){ pass->view->promises.at[i].job })
 			     ->attempt.v) /* one that moves is counted where it runs */
-			bounds_promise(pass, &pass->view->promises.at[i], 1);
+			limits_promise(pass, &pass->view->promises.at[i], 1);
 }
 
-void bounds_take(struct pass *pass, uint32_t queue, const struct shape *shape,
+void bounds_take(struct pass *pass, uint32_t queue, uint8_t tier, const struct shape *shape,
 		 const struct placement *place)
 {
+	kept_take(pass, queue, tier, shape, place);
 	if (!pass->bounds || !path_is_bounded(pass, queue))
 		return;
 	for (uint32_t i = 0; i < place->count; i++)
@@ -203,8 +211,8 @@ static void models_close(struct pass *pass, uint32_t id, const struct shape *sha
 	}
 }
 
-bool bounds_allow(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t tasks,
-		  struct verdict *ret_why)
+static bool limits_allow(struct pass *pass, uint32_t queue, const struct shape *shape,
+			 uint32_t tasks, struct verdict *ret_why)
 {
 	uint64_t classes;
 
@@ -232,4 +240,19 @@ bool bounds_allow(struct pass *pass, uint32_t queue, const struct shape *shape, 
 			models_close(pass, id, shape, classes, tasks, ret_why);
 	}
 	return !shape->gpus || !classes || (classes & ~pass->closed);
+}
+
+bool bounds_allow(struct pass *pass, uint32_t queue, uint8_t tier, const struct shape *shape,
+		  uint32_t tasks, struct verdict *ret_why)
+{
+	uint64_t classes;
+
+	if (!limits_allow(pass, queue, shape, tasks, ret_why))
+		return false;
+	if (!shape->gpus || !kept_any(pass))
+		return true;
+	space_classes_of(&pass->view->space, shape, &classes);
+	pass->closed |=
+		kept_close(pass, queue, tier, shape, tasks, classes & ~pass->closed, ret_why);
+	return !classes || (classes & ~pass->closed);
 }

@@ -24,12 +24,12 @@ enum { BOUND_GPUS, BOUND_CPU, BOUND_RAM, BOUND_MODEL };
 int models_index(const struct facts *facts, const struct name_id *models, struct name_id model);
 /* It has limits of models, processors or memory. */
 bool queue_is_bounded(const struct queue *queue);
-/* May the queue start `tasks` of the shape more? Then pass->closed are the classes of nodes where it may not, and pass->widest
+/* May the queue start `tasks` of the shape more, beside what others keep of a model (kept.h) too? Then pass->closed are the classes of nodes where it may not, and pass->widest
  * the most tasks for which it has room. Else ret_why says which bound it is. */
-bool bounds_allow(struct pass *pass, uint32_t queue, const struct shape *shape, uint32_t tasks,
-		  struct verdict *ret_why);
+bool bounds_allow(struct pass *pass, uint32_t queue, uint8_t tier, const struct shape *shape,
+		  uint32_t tasks, struct verdict *ret_why);
 /* An attempt starts or a place is promised. */
-void bounds_take(struct pass *pass, uint32_t queue, const struct shape *shape,
+void bounds_take(struct pass *pass, uint32_t queue, uint8_t tier, const struct shape *shape,
 		 const struct placement *place);
 /* A promise goes (-1), or is there again (1). */
 void bounds_promise(struct pass *pass, const struct promise_view *p, int sign);
