@@ -457,7 +457,7 @@ static bool decide_once(uint32_t job, bool *ret_more, int64_t *ret_us)
 	int64_t start = now_us();
 
 	arena_reset(&step);
-	decide(&f, view, 20000, &step, &d);
+	decide(&f, view, 5000, &step, &d);
 	*ret_us = now_us() - start;
 	*ret_more = d.count || d.more;
 	for (uint32_t i = 0; i < d.count; i++) {

@@ -31,7 +31,7 @@ enum {
 	/* A turn should last 5 ms at most. What is behind these goes on in the next one. */
 	TAKE_US = 2000, /* no further message is taken after this */
 	DECIDE_UNTIL_US = 3000, /* and no further step of deciding begun after this */
-	DECIDE_BUDGET = 20000,
+	DECIDE_BUDGET = 5000,
 	STEP_ARENA_BYTES = 256 << 20,
 	SNAPSHOT_EVERY = 100000, /* records */
 	WORKERS = 2,

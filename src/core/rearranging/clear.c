@@ -136,10 +136,13 @@ static int64_t node_estimate(const struct clearing *c, uint32_t rank)
 {
 	const struct node_mover *first = c->movers->at + c->movers->first[rank],
 				*end = c->movers->at + c->movers->first[rank + 1];
-	struct lack lack = lack_of(c, rank), alone;
+	struct lack lack, alone;
 	int64_t sum = 0, single = -1;
 	bool any = false;
 
+	if (first == end)
+		return -1;
+	lack = lack_of(c, rank);
 	for (const struct node_mover *at = first; at < end; at++)
 		if (is_moved(c, at->mover))
 			lack = lack_less(lack, at);

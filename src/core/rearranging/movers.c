@@ -219,28 +219,101 @@ static bool has_room(struct pass *pass, struct room_memo *memos, uint32_t shape_
 	return memo->has[at];
 }
 
-static void queue_read(struct pass *pass, uint32_t queue, int64_t most, uint64_t *seen,
-		       struct room_memo *memos, struct movers *ret)
+/* What a look shares while it reads who may be moved. */
+struct reading {
+	struct pass *pass;
+	int64_t most;
+	uint64_t *seen;
+	struct room_memo *memos;
+	struct movers *movers;
+};
+
+static void job_read(struct reading *r, uint32_t id)
 {
+	struct pass *pass = r->pass;
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct job_view *jv = job_view_get(pass->view, id);
+	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
+	struct mover m = { .job = id,
+			   .attempt = attempt,
+			   .shape = shape_get(pass->facts, job->shape),
+			   .share = jv->share };
+
+	pass->looked++;
+	if (m.shape->slice || !job_may_move(pass, job, attempt))
+		return;
+	m.cost = victim_cost(pass->facts, job, attempt);
+	if (m.cost > r->most || has_rest(pass, r->movers, jv, attempt) ||
+	    !mover_read(pass, r->seen, &m) || !has_room(pass, r->memos, job->shape.v, &m))
+		return;
+	r->movers->list[r->movers->count++] = m;
+}
+
+static void queue_read(struct reading *r, uint32_t queue)
+{
+	const struct view *view = r->pass->view;
 	struct sorted_walk walk;
 
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->queues.at[queue].savers, &walk);
-	     any; any = sorted_next(&pass->view->pool, &walk)) {
-		const struct job *job = job_get(pass->facts, (struct job_id){ walk.id });
-		const struct job_view *jv = job_view_get(pass->view, walk.id);
-		const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
-		struct mover m = { .job = walk.id,
-				   .attempt = attempt,
-				   .shape = shape_get(pass->facts, job->shape),
-				   .share = jv->share };
+	for (bool any = sorted_begin(&view->pool, view->queues.at[queue].savers, &walk); any;
+	     any = sorted_next(&view->pool, &walk))
+		job_read(r, walk.id);
+}
 
-		if (m.shape->slice || !job_may_move(pass, job, attempt))
-			continue;
-		m.cost = victim_cost(pass->facts, job, attempt);
-		if (m.cost > most || has_rest(pass, ret, jv, attempt) ||
-		    !mover_read(pass, seen, &m) || !has_room(pass, memos, job->shape.v, &m))
-			continue;
-		ret->list[ret->count++] = m;
+/* Ranks of the nodes on which a job that waits might be cleared room, those with most free GPUs first; in the arena. */
+static uint32_t *nodes_by_free(struct pass *pass, uint32_t *ret_count)
+{
+	const struct space *space = &pass->view->space;
+	uint32_t *ranks = arena_new_array(pass->arena, uint32_t, space->node_count + 1),
+		 *next = arena_new_array(pass->arena, uint32_t, NODE_GPUS_MAX + 2), sum = 0;
+	uint64_t classes = 0, suits;
+
+	for (uint32_t i = 0; i < pass->stuck_count; i++) {
+		const struct job *job = job_get(pass->facts, (struct job_id){ pass->stuck[i].job });
+
+		space_classes_of(space, shape_get(pass->facts, job->shape), &suits);
+		classes |= suits & ~pass->stuck[i].closed;
+	}
+	for (uint32_t rank = 0; rank < space->node_count; rank++)
+		next[bits_count(place_node_free(space_at(space, rank)))]++;
+	for (uint32_t free = NODE_GPUS_MAX + 1; free-- > 0;) {
+		uint32_t count = next[free];
+
+		next[free] = sum;
+		sum += count;
+	}
+	for (uint32_t rank = 0; rank < space->node_count; rank++)
+		ranks[next[bits_count(place_node_free(space_at(space, rank)))]++] = rank;
+	*ret_count = 0;
+	for (uint32_t i = 0; i < space->node_count; i++) {
+		const struct place_node *node = space_at(space, ranks[i]);
+
+		if (node->ready && (node->busy & node->all) && classes >> node->class & 1)
+			ranks[(*ret_count)++] = ranks[i];
+	}
+	return ranks;
+}
+
+/*
+ * Where very many save, a look reads those on the nodes with most free GPUs: there room comes cheapest. Who has its ranks on several
+ * nodes is read once. Work on parts of GPUs is not in the index by node; it stays where it is.
+ */
+static void nodes_read(struct reading *r)
+{
+	struct pass *pass = r->pass;
+	const struct view *view = pass->view;
+	uint64_t *read = arena_new_array(pass->arena, uint64_t, pass->facts->jobs.count / 64 + 1);
+	uint32_t count;
+	const uint32_t *ranks = nodes_by_free(pass, &count);
+
+	for (uint32_t i = 0; i < count && pass->looked < MOVES_READ_MAX; i++) {
+		for (uint32_t gpu = 0; gpu < view->space.gpus_max; gpu++) {
+			uint32_t job = view_holder(view, ranks[i], gpu);
+
+			if (!job || read[job / 64] >> job % 64 & 1)
+				continue;
+			read[job / 64] |= UINT64_C(1) << job % 64;
+			job_read(r, job);
+		}
 	}
 }
 
@@ -335,21 +408,31 @@ static void barred_make(struct pass *pass, struct movers *ret)
 	}
 }
 
+/* For nodes and GPUs to be whole though nobody waits (`most` INT64_MAX) all are read. */
 void movers_make(struct pass *pass, int64_t most, struct movers *ret)
 {
 	const struct space *space = &pass->view->space;
 	uint64_t *seen = arena_new_array(pass->arena, uint64_t, bits_row(space->node_count) + 1);
 	struct room_memo *memos = arena_new_array(pass->arena, struct room_memo,
 						  (size_t)pass->facts->shapes.count + 1);
+	struct reading r = {
+		.pass = pass, .most = most, .seen = seen, .memos = memos, .movers = ret
+	};
 	uint32_t savers = 0;
+	bool few;
 
 	reserve_layer(pass, 0, false);
 	blocks_none(pass);
 	for (uint32_t q = 1; q < pass->standings.count; q++)
 		savers += sorted_size(&pass->view->pool, pass->view->queues.at[q].savers);
+	few = most == INT64_MAX || savers <= MOVES_READ_MAX;
+	if (!few)
+		savers = MOVES_READ_MAX + NODE_GPUS_MAX;
 	*ret = (struct movers){ .list = arena_new_array(pass->arena, struct mover, savers + 1) };
-	for (uint32_t q = 1; q < pass->standings.count; q++)
-		queue_read(pass, q, most, seen, memos, ret);
+	for (uint32_t q = 1; few && q < pass->standings.count; q++)
+		queue_read(&r, q);
+	if (!few)
+		nodes_read(&r);
 	movers_sort(pass, ret);
 	nodes_make(pass, seen, ret);
 	barred_make(pass, ret);

@@ -2,9 +2,10 @@
 /*
  * When moves are looked for, and how a plan is carried out. README.md has the rules.
  *
- * A look costs a microsecond for each job that may be moved, so there is one every ten seconds at most, and none while nothing has happened since the last
- * (facts.moves.stale); time alone makes one worth while when a job that is left alone for a time may be moved again, or the hour in
- * which moves are counted is over (again_ms). At most one plan comes of a look.
+ * A look costs a microsecond and more for each job that it reads, so it reads MOVES_READ_MAX at most when some wait (movers.c), and there
+ * is one every ten seconds at most, and none while nothing has happened since the last (facts.moves.stale); time alone makes one worth
+ * while when a job that is left alone for a time may be moved again, or the hour in which moves are counted is over (again_ms). At most
+ * one plan comes of a look.
  */
 #include "core/rearranging/rearrange.h"
 

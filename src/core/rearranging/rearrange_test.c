@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves step by step: what is promised and told, and what becomes of it when something comes in between. Scenarios show who moves. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/rearranging/rearrange.h"
@@ -312,6 +313,62 @@ static void where_one_move_would_do_no_job_waits(void **state)
 	assert_true(moves > WORLDS); /* else this shows nothing */
 }
 
+/* --- a look is bounded ------------------------------------------------------------------------------------------- */
+
+enum { MANY_NODES = MOVES_READ_MAX / 8 + 44, HOLE_A = 7, HOLE_B = 200 };
+
+/* Work that saves on all GPUs, but for one on each of two nodes. */
+static void savers_fill(struct world *w)
+{
+	char picture[MANY_NODES * 8], node[16];
+	uint32_t length = 0;
+
+	for (int i = 0; i < MANY_NODES; i++)
+		length += (uint32_t)snprintf(picture + length, sizeof(picture) - length, "%sn%d:8",
+					     i ? " " : "", i);
+	world_init(w, picture);
+	w->quiet = true;
+	for (int i = 0; i < MANY_NODES; i++) {
+		snprintf(node, sizeof(node), "n%d", i);
+		for (int gpu = i == HOLE_A || i == HOLE_B; gpu < 8; gpu++)
+			world_place(
+				w, world_submit(w, (struct wish){ .tasks = 1, .checkpoint = true }),
+				node);
+	}
+}
+
+/* How many running jobs a look of the next pass reads. */
+static uint32_t look_reads(struct world *w)
+{
+	struct pass pass;
+	uint32_t mark;
+
+	arena_reset(&w->step);
+	view_refresh(w->view, &w->facts);
+	pass_begin(&pass, &w->facts, w->view, UINT64_MAX, &w->step);
+	mark = space_mark(&w->view->space);
+	pass_run(&pass);
+	rearrange_run(&pass);
+	space_rollback(&w->view->space, mark);
+	return pass.looked;
+}
+
+static void of_very_many_that_save_a_look_reads_those_beside_free_gpus(void **state)
+{
+	struct world w;
+	uint32_t reads;
+
+	(void)state;
+	savers_fill(&w);
+	world_at(&w, w.now_ms + 1000);
+	(void)world_submit(&w, (struct wish){ .tasks = 1, .gpus = 2 });
+	reads = look_reads(&w);
+	assert_in_range(reads, 14, MOVES_READ_MAX + NODE_GPUS_MAX);
+	world_decide(&w);
+	assert_int_equal(w.facts.moves.jobs, 1);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +380,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_looked_for_again_while_nothing_happens),
 		cmocka_unit_test(what_a_person_asks_for_is_done_once),
 		cmocka_unit_test(where_one_move_would_do_no_job_waits),
+		cmocka_unit_test(of_very_many_that_save_a_look_reads_those_beside_free_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

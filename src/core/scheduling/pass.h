@@ -22,12 +22,16 @@ enum {
 	DECISIONS_MAX = 16384, /* of one pass; then it says "more" */
 	EVICT_SEARCHES_MAX =
 		64, /* of one pass that find nothing; the next pass goes on behind them (facts.searched) */
+	EVICT_STEPS_MAX =
+		100000, /* of one pass in searches: candidates read, given back and asked for a place; at least one search is made */
 	RESERVE_ENDS_MAX = 8192, /* expected ends looked at for reservations */
 	RESERVE_MOVES_MAX = 65536, /* of jobs, out and back in, in one pass for reservations */
 	RESERVE_SPARES_MAX = 8192, /* best-effort jobs that are taken to be gone */
 	RESERVE_REVIEW_MS =
 		10000, /* reservations are looked for anew that long after the last time */
 	MOVES_LOOK_MS = 10000, /* from one look for moves to the next */
+	MOVES_READ_MAX =
+		2048, /* running jobs that a look reads when some wait: those on the nodes with most free GPUs */
 	STUCK_MAX = DEFRAG_STUCK_MAX, /* jobs for which moves are looked for */
 	RESERVE_SEEK_MS =
 		1000 /* and for a job that has none, and may have been kept from its turn, after so long */
@@ -165,6 +169,8 @@ struct pass {
 	struct event *events;
 	uint32_t count, room;
 	uint64_t budget, work;
+	uint64_t steps; /* of searches for victims, see EVICT_STEPS_MAX */
+	uint32_t looked; /* running jobs that a look for moves read */
 	uint32_t attempts; /* ids given out to this point */
 	int64_t wake_ms; /* 0 = need not */
 	bool more;

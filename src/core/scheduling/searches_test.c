@@ -290,11 +290,50 @@ static void a_critical_job_waits_for_the_searches_of_nobody(void **state)
 	world_deinit(&w);
 }
 
+/* One pass that has used up its steps before its first search. */
+static bool spent_pass(struct world *w, uint32_t *ret_searches)
+{
+	struct pass pass;
+	uint32_t mark;
+
+	arena_reset(&w->step);
+	view_refresh(w->view, &w->facts);
+	pass_begin(&pass, &w->facts, w->view, UINT64_MAX, &w->step);
+	pass.steps = EVICT_STEPS_MAX;
+	mark = space_mark(&w->view->space);
+	pass_run(&pass);
+	space_rollback(&w->view->space, mark);
+	for (uint32_t i = 0; i < pass.count; i++)
+		world_apply(w, &pass.events[i]);
+	*ret_searches = pass.searches;
+	return pass.count || pass.more;
+}
+
+static void a_pass_out_of_steps_makes_one_search_and_the_next_goes_on_behind_it(void **state)
+{
+	struct world w;
+	uint32_t searches, sum = 0;
+
+	(void)state;
+	random_state = 1;
+	world_make(&w);
+	for (uint32_t passes = 0; spent_pass(&w, &searches); passes++) {
+		assert_true(searches <= 1);
+		assert_true(passes < PASSES_MAX);
+		sum += searches;
+	}
+	assert_true(sum >= CROWD);
+	assert_nobody_passed_over(&w);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_goes_on_where_it_stood_with_an_index_built_anew),
 		cmocka_unit_test(a_critical_job_waits_for_the_searches_of_nobody),
+		cmocka_unit_test(
+			a_pass_out_of_steps_makes_one_search_and_the_next_goes_on_behind_it),
 		cmocka_unit_test(who_is_passed_over_is_still_woken_for_when_a_victim_is_old_enough),
 	};
 

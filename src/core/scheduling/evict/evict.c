@@ -12,7 +12,8 @@
  *			wide victim that is worth less than many small ones
  *	choose		the cheapest of the solutions of the first units that hold enough
  *
- * A search that finds nothing may look at all of the cluster, so a pass makes at most EVICT_SEARCHES_MAX of them. It is cut
+ * A search that finds nothing may look at all of the cluster, so a pass makes at most EVICT_SEARCHES_MAX of them, and none after
+ * EVICT_STEPS_MAX candidates read, given back or asked for a place, but for a first one. It is cut
  * at the next one and says "more"; the jobs behind have their turn in the following passes. How many had theirs is a decision
  * like any other (SEARCHED, facts.searched), so that an index built anew goes on at the same job. Those who had their
  * turn are passed over until all had it; if something has happened meanwhile (facts.search_stale), another round begins then.
@@ -163,7 +164,9 @@ static bool search_allowed(const struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
 
-	if (hunt->urgent || pass->searches < EVICT_SEARCHES_MAX)
+	if (hunt->urgent ||
+	    (pass->searches < EVICT_SEARCHES_MAX &&
+	     (pass->steps < EVICT_STEPS_MAX || (!pass->searches && !pass->changes))))
 		return true;
 	pass->cut = !pass->watch;
 	return false;

@@ -567,6 +567,7 @@ static void fresh_make(struct hunt *hunt)
 		pass->fresh = arena_new_array(pass->arena, struct victim, pass->fresh_room);
 	}
 	hunt->fresh = pass->fresh;
+	pass->steps += pass->coming_open_count;
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
 		uint64_t rank = job_rank(job_get(pass->facts, (struct job_id){ p->job }));
@@ -668,6 +669,7 @@ static void kept_make(struct hunt *hunt)
 				     .need = alone ? 0 : hunt->need,
 				     .pledged = hunt->pledged };
 	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
+	pass->steps += room;
 	list_add(hunt, 0);
 	for (uint32_t i = 0; i < giving; i++) {
 		uint32_t before = kept->count;

@@ -125,6 +125,7 @@ static struct place_request unit_request(const struct hunt *hunt, uint32_t unit,
 static bool fits(struct hunt *hunt, const struct place_request *request)
 {
 	hunt->pass->work++;
+	hunt->pass->steps += 8; /* what it costs beside reading a candidate */
 	return room_is_enough(hunt) && place_bound(&hunt->pass->view->space, request, NULL) == 0 &&
 	       place_find(&hunt->pass->view->space, request, NULL, NULL, NULL) == 0;
 }
@@ -184,6 +185,7 @@ static bool give_until_fit(struct hunt *hunt, const struct place_request *reques
 	for (uint32_t i = 0; i < end; i++) {
 		const struct victim *v = candidate(hunt, i);
 
+		hunt->pass->steps++;
 		if (!victim_touches(hunt, v, request) || !candidate_may_go(hunt, v))
 			continue;
 		victim_move(hunt, v, true);
@@ -468,6 +470,7 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 {
 	const struct victim *v = candidate(hunt, index);
 
+	hunt->pass->steps++;
 	if (v->promise) {
 		promise_tally(hunt, v->promise, nodes);
 		return;
