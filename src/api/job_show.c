@@ -203,6 +203,7 @@ static void constraints_add(struct buf *out, const struct facts *f, const struct
 		 shape->align == ALIGN_NIC    ? "nic"
 		 : shape->align == ALIGN_NUMA ? "numa"
 					      : "");
+	out_text(out, "mask", facts_name(f, shape->mask));
 	out_text(out, "labels", names_text(f, shape->own_label, JOB_LABELS_MAX, list));
 	out_text(out, "apart_from", names_text(f, shape->apart_from, JOB_LABELS_MAX, list));
 	out_text(out, "apart_level",

@@ -234,6 +234,10 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	list_text(a->facts, shape->own_label, JOB_LABELS_MAX, 0, own);
 	list_text(a->facts, shape->apart_from, JOB_LABELS_MAX, 0, apart);
 	e.job_submitted.own_labels = own;
+	/* Another cluster has no masks: there it runs on any node that does otherwise. */
+	if (facts_mask_find(&play->facts,
+			    facts_name_find(&play->facts, facts_name(a->facts, shape->mask))))
+		e.job_submitted.mask = facts_name(a->facts, shape->mask);
 	e.job_submitted.apart_from = apart;
 	e.job_submitted.min_driver = version_text(shape->min_driver, driver);
 	e.job_submitted.min_cuda = version_text(shape->min_cuda, cuda);

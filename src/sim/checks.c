@@ -200,6 +200,9 @@ static const char *node_lacks(const struct facts *f, const struct shape *shape,
 	for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->labels[i].v; i++)
 		if (!node_has(node, shape->labels[i]))
 			return "which lacks a label it needs";
+	if (shape->mask.v && (!facts_mask_find(f, shape->mask) ||
+			      !node_is_in(node, facts_mask_find(f, shape->mask))))
+		return "which is not in its mask";
 	for (uint32_t i = 0; i < SHAPE_REGIONS_MAX && shape->regions[i].v; i++)
 		there = there || node_has(node, shape->regions[i]);
 	if (!there)

@@ -203,6 +203,7 @@ static int happen_job(struct run *run, const struct scenario_event *happens, uin
 	case HAPPENS_GPU_UP:
 	case HAPPENS_RESERVE:
 	case HAPPENS_UNRESERVE:
+	case HAPPENS_MASK:
 	case HAPPENS_SET_QUEUE: break;
 	}
 	UNREACHABLE();
@@ -225,6 +226,40 @@ static int happen_jobs(struct run *run, const struct scenario_event *happens, co
 	return rc;
 }
 
+/* The event names what changes: nodes that are in it now and were not, and the other way about. */
+static int happen_mask(struct run *run, const struct scenario_event *happens, struct err *err)
+{
+	const struct facts *f = &run->world.facts;
+	const struct scenario_mask *mask = happens->mask;
+	struct event e = event_make(EVENT_NODE_MASK, 0, "scenario");
+	uint32_t row = facts_mask_find(f, facts_name_find(f, mask->name));
+	int64_t *in = arena_new_array(&run->memory, int64_t, (size_t)mask->node_count + 1),
+		*out = arena_new_array(&run->memory, int64_t, (size_t)f->nodes.count + 1);
+
+	e.node_mask.name = mask->name;
+	e.node_mask.why = mask->why;
+	e.node_mask.ended = mask->ended;
+	e.node_mask.in = in;
+	e.node_mask.out = out;
+	for (uint32_t i = 0; i < mask->node_count; i++) {
+		in[i] = facts_node_find(f, mask->nodes[i]).v;
+		if (!in[i]) {
+			err_set(err, ERR_INVALID, "node \"%s\" is not there yet", mask->nodes[i]);
+			return run_error(run, happens->line, err);
+		}
+	}
+	e.node_mask.in_count = mask->node_count;
+	for (uint32_t id = 1; row && id <= f->nodes.count; id++) {
+		bool stays = false;
+
+		for (uint32_t i = 0; i < mask->node_count; i++)
+			stays = stays || in[i] == id;
+		if (!stays && node_is_in(node_get(f, (struct node_id){ id }), row))
+			out[e.node_mask.out_count++] = id;
+	}
+	return offer(run, &e, happens, err);
+}
+
 int run_happen(struct run *run, const struct scenario_event *happens, struct err *err)
 {
 	bool about_node = happens->kind <= HAPPENS_MAINTENANCE;
@@ -236,6 +271,8 @@ int run_happen(struct run *run, const struct scenario_event *happens, struct err
 		return happen_gpu(run, happens, err);
 	if (happens->kind == HAPPENS_RESERVE || happens->kind == HAPPENS_UNRESERVE)
 		return happen_booking(run, happens, err);
+	if (happens->kind == HAPPENS_MASK)
+		return happen_mask(run, happens, err);
 	if (happens->kind == HAPPENS_SET_QUEUE)
 		return happen_queue(run, happens, err);
 	for (uint32_t i = 0; i < happens->node_count && rc == 0; i++)

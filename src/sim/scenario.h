@@ -131,6 +131,7 @@ struct scenario_job {
 	int64_t align; /* enum align */
 	const char *window; /* "" = any time */
 	const char *own_labels, *apart_from, *apart_level;
+	const char *mask; /* only on the nodes of this mask; "" = on any */
 	bool apart_wish;
 	int64_t window_end;
 	const char *data; /* data sets it reads, comma separated */
@@ -157,6 +158,14 @@ struct scenario_booking {
 	bool keep;
 };
 
+/* From then on these nodes and no others; ended: there is no such mask any more. */
+struct scenario_mask {
+	const char *name, *why;
+	const char *const *nodes;
+	uint32_t node_count;
+	bool ended;
+};
+
 enum scenario_event_kind {
 	HAPPENS_NODE_DOWN,
 	HAPPENS_NODE_UP,
@@ -168,6 +177,7 @@ enum scenario_event_kind {
 	HAPPENS_SET_QUEUE,
 	HAPPENS_RESERVE,
 	HAPPENS_UNRESERVE,
+	HAPPENS_MASK,
 	HAPPENS_FINISH,
 	HAPPENS_FAIL,
 	HAPPENS_CANCEL,
@@ -189,6 +199,7 @@ struct scenario_event {
 	uint32_t node_count;
 	const struct conf *queue; /* SET_QUEUE: the keys that change */
 	const struct scenario_booking *booking; /* RESERVE */
+	const struct scenario_mask *mask; /* MASK */
 	int line;
 };
 

@@ -17,6 +17,7 @@ enum about {
 	ABOUT_NEW_NODE,
 	ABOUT_QUEUE,
 	ABOUT_BOOKING,
+	ABOUT_MASK,
 	ABOUT_NAME
 };
 
@@ -35,6 +36,7 @@ static const struct happening {
 	{ "set_queue", HAPPENS_SET_QUEUE, ABOUT_QUEUE },
 	{ "reserve", HAPPENS_RESERVE, ABOUT_BOOKING },
 	{ "unreserve", HAPPENS_UNRESERVE, ABOUT_NAME },
+	{ "mask", HAPPENS_MASK, ABOUT_MASK },
 	{ "finish", HAPPENS_FINISH, ABOUT_JOB },
 	{ "fail", HAPPENS_FAIL, ABOUT_JOB },
 	{ "cancel", HAPPENS_CANCEL, ABOUT_JOB },
@@ -155,6 +157,32 @@ static int read_booking(struct reader *r, const struct conf *c, struct scenario_
 	return rc;
 }
 
+/* {name: m, nodes: n[0-3], why: "node affinity leaves 4"}; without nodes there are none in it. {name: m, ended: true} */
+static int read_mask(struct reader *r, const struct conf *c, struct scenario_event *event)
+{
+	static const char *const known[] = { "name", "nodes", "why", "ended" };
+	struct scenario_mask *mask = arena_new(r->arena, struct scenario_mask);
+	struct names names = { .count = 0 };
+	int rc = reader_map(r, c, "mask", known, ARRAY_SIZE(known));
+
+	*mask = (struct scenario_mask){ .name = "", .why = "" };
+	if (rc == 0)
+		rc = reader_text(r, c, "name", &mask->name);
+	if (rc == 0)
+		rc = reader_text(r, c, "why", &mask->why);
+	if (rc == 0)
+		rc = reader_bool(r, c, "ended", &mask->ended);
+	if (rc == 0 && conf_find(c, "nodes"))
+		rc = reader_ranges(r, conf_find(c, "nodes"), "nodes", &names);
+	for (size_t i = 0; rc == 0 && i < names.count; i++)
+		rc = scenario_check_node(r, conf_find(c, "nodes"), names.at[i]);
+	mask->nodes = names.at;
+	mask->node_count = (uint32_t)names.count;
+	event->mask = mask;
+	event->name = mask->name;
+	return rc;
+}
+
 static int read_about(struct reader *r, const struct conf *c, enum about about,
 		      struct scenario_event *event)
 {
@@ -189,6 +217,7 @@ static int read_about(struct reader *r, const struct conf *c, enum about about,
 		return rc;
 	case ABOUT_QUEUE: return read_queue(r, c, event);
 	case ABOUT_BOOKING: return read_booking(r, c, event);
+	case ABOUT_MASK: return read_mask(r, c, event);
 	case ABOUT_NAME: return conf_text(r->err, r->file, c, "unreserve", 63, &event->name);
 	}
 	UNREACHABLE();

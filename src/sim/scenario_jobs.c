@@ -24,6 +24,7 @@ static const struct scenario_job job_default = {
 	.apart_level = "",
 	.apart_from = "",
 	.own_labels = "",
+	.mask = "",
 	.data = "",
 	.slice = "",
 	.min_driver = "",
@@ -453,8 +454,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "throughput",  "min_throughput", "mix_models",
 					     "data",        "roles",          "align",
 					     "window",      "window_end",     "team",
-					     "labels",      "apart_from",     "apart_level",
-					     "apart_prefer" };
+					     "mask",        "labels",         "apart_from",
+					     "apart_level", "apart_prefer" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;

@@ -232,6 +232,8 @@ int scenario_read_job_names(struct reader *r, const struct conf *item, struct sc
 	if (rc == 0)
 		rc = reader_bool(r, item, "apart_prefer", &job->apart_wish);
 	if (rc == 0)
+		rc = reader_text(r, item, "mask", &job->mask);
+	if (rc == 0)
 		rc = read_throughput(r, conf_find(item, "throughput"), job);
 	if (rc == 0)
 		rc = read_speed(r, conf_find(item, "min_throughput"), &job->min_throughput);

@@ -347,6 +347,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->apart_from = from->apart_from;
 	j->apart_level = from->apart_level;
 	j->apart_wish = from->apart_wish;
+	j->mask = from->mask;
 	j->window_end = from->window_end;
 	j->throughput = from->throughput;
 	j->throughput_count = from->throughput_count;

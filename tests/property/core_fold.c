@@ -104,6 +104,24 @@ static struct event make_mark(struct fold *f)
 	return e;
 }
 
+/* Masks come, change and end; jobs that name one that has ended run nowhere. */
+static struct event make_mask(struct fold *f)
+{
+	struct event e = event_make(EVENT_NODE_MASK, 0, "test");
+	int64_t *nodes = arena_new_array(&f->step, int64_t, 4);
+
+	for (uint32_t i = 0; i < 4; i++)
+		nodes[i] = 1 + below(f, f->facts.nodes.count);
+	e.node_mask.name = arena_printf(&f->step, "mask%u", below(f, 3));
+	e.node_mask.in = nodes;
+	e.node_mask.in_count = below(f, 4);
+	e.node_mask.out = nodes + 3;
+	e.node_mask.out_count = below(f, 2);
+	e.node_mask.why = one_in(f, 2) ? "" : "node affinity leaves them";
+	e.node_mask.ended = one_in(f, 10);
+	return e;
+}
+
 static void make_queue_models(struct fold *f, struct event_queue_set *e)
 {
 	int64_t *shares = arena_new_array(&f->step, int64_t, 4);
@@ -244,6 +262,8 @@ static void make_fit(struct fold *f, struct event_job_submitted *j)
 		j->apart_level = *j->apart_from ? pick(f, levels, 5) : "";
 		j->apart_wish = *j->apart_from && one_in(f, 4);
 	}
+	if (f->facts.masks.count && one_in(f, 6))
+		j->mask = arena_printf(&f->step, "mask%u", below(f, 3));
 	j->align = j->gpus && !j->gpu_part && !j->gpu_part_mib ? below(f, 3) : 0;
 	j->data = one_in(f, 2) ? "" : one_in(f, 2) ? "books" : "web,books";
 	if (strchr(j->models, ',')) {
@@ -535,7 +555,7 @@ static struct event make_event(struct fold *f)
 	if (dice < 9 && f->mood.fits && f->facts.nodes.count && one_in(f, 2))
 		return make_numa(f);
 	if (dice < 9 && f->mood.marks && f->facts.nodes.count)
-		return make_mark(f);
+		return one_in(f, 3) ? make_mask(f) : make_mark(f);
 	if (dice < 9 && f->mood.calendars)
 		return make_zone(f);
 	if (dice < 10 && f->mood.retells && one_in(f, 3))

@@ -220,6 +220,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 							    .min_cuda = "",
 							    .regions = "",
 							    .labels = "",
+							    .mask = "",
 							    .tolerates = "",
 							    .roles = "",
 							    .slice = "",

@@ -66,6 +66,7 @@ static const char *trait_text(const struct words *w, const struct change_part *p
 	case TRAIT_CAPABILITY: return "asking for no compute capability";
 	case TRAIT_REGION: return "running in any region";
 	case TRAIT_LABEL: return "asking for no labels";
+	case TRAIT_MASK: return "running on any node (the pod asks for less)";
 	case TRAIT_CLASS:
 		return "nodes of class \"any\" (an admin: `fairlead nodes set NODE --class any`)";
 	case TRAIT_SPEED: return "asking for no throughput";

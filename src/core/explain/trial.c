@@ -190,6 +190,8 @@ static void put_trait(struct trial *t, const struct change_part *part)
 		memset(shape.regions, 0, sizeof(shape.regions));
 	else if (part->id == TRAIT_LABEL)
 		memset(shape.labels, 0, sizeof(shape.labels));
+	else if (part->id == TRAIT_MASK)
+		shape.mask = (struct name_id){ 0 };
 	else if (part->id == TRAIT_CLASS)
 		shape.serves = !shape.serves;
 	whatif_shape(&t->copy, id, &shape);

@@ -150,6 +150,25 @@ static const char *regions_text(const struct words *w)
 	return text;
 }
 
+/* "may run on 3 of the 12 nodes alone (node affinity leaves 3), and these nodes are not among them". */
+static const char *mask_summary(const struct words *w, const char *others)
+{
+	uint32_t row = facts_mask_find(w->facts, w->shape->mask), all = 0;
+	const char *why;
+
+	if (!row)
+		return arena_printf(
+			w->arena,
+			"may run on the nodes of mask \"%s\" alone, and there is no such mask any more",
+			facts_name(w->facts, w->shape->mask));
+	why = facts_text(w->facts, mask_get(w->facts, row)->why);
+	for (uint32_t id = 1; id <= w->facts->nodes.count; id++)
+		all += node_get(w->facts, (struct node_id){ id })->state != NODE_GONE;
+	return arena_printf(
+		w->arena, "may run on %u of the %u nodes alone%s%s%s, and %s are not among them",
+		mask_nodes(w->facts, row), all, *why ? " (" : "", why, *why ? ")" : "", others);
+}
+
 /* What it needs that nodes lack: `others` are those nodes, "a node that suits it otherwise". */
 static const char *version_summary(const struct words *w, const struct verdict *v,
 				   const char *others)
@@ -190,6 +209,7 @@ static const char *trait_summary(const struct words *w, const struct verdict *v,
 		return arena_printf(w->arena, "needs label %s, which none of %s has",
 				    names_list(w, w->shape->labels, SHAPE_LABELS_MAX, " and "),
 				    others);
+	case TRAIT_MASK: return mask_summary(w, others);
 	case TRAIT_TAINT:
 		return arena_printf(w->arena,
 				    "does not tolerate taint %s, and so on with all of %s",
@@ -260,6 +280,8 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 		return "an admin who changes a node's class: fairlead nodes set NODE --class any";
 	case TRAIT_LABEL:
 		return "asking for fewer labels, or an admin who labels a node: fairlead nodes set NODE --labels KEY=VALUE";
+	case TRAIT_MASK:
+		return "asking less of the nodes: the pod's affinity, spread, tolerations, host ports or volumes";
 	case TRAIT_TAINT:
 		return arena_printf(w->arena, "tolerating it: tolerates: [%s]",
 				    facts_name(w->facts, (struct name_id){ v->at }));

@@ -62,6 +62,41 @@ static void a_job_that_fails_again_counts_once_and_is_the_newest(void **state)
 	assert_true(node_get(&f, (struct node_id){ 1 })->failed_ms[0] == 320);
 }
 
+static void a_mask_is_a_bit_of_its_nodes_until_it_ends(void **state)
+{
+	const int64_t nodes[] = { 1, 2 }, unknown[] = { 9 };
+	uint32_t row;
+
+	(void)state;
+	fits(EVENT_OF(NODE_MASK, node_mask, 50, .name = "pods-1", .in = nodes, .in_count = 2,
+		      .why = "node affinity"));
+	row = facts_mask_find(&f, facts_name_find(&f, "pods-1"));
+	assert_int_equal(mask_nodes(&f, row), 2);
+	assert_string_equal(facts_text(&f, mask_get(&f, row)->why), "node affinity");
+	fits(EVENT_OF(NODE_MASK, node_mask, 60, .name = "pods-1", .out = nodes, .out_count = 1,
+		      .why = "taints"));
+	assert_false(node_is_in(node_get(&f, (struct node_id){ 1 }), row));
+	assert_true(node_is_in(node_get(&f, (struct node_id){ 2 }), row));
+	assert_string_equal(facts_text(&f, mask_get(&f, row)->why), "taints");
+	does_not_fit(
+		EVENT_OF(NODE_MASK, node_mask, 70, .name = "pods-1", .in = unknown, .in_count = 1));
+	does_not_fit(EVENT_OF(NODE_MASK, node_mask, 70, .name = ""));
+	fits(EVENT_OF(NODE_MASK, node_mask, 80, .name = "pods-1", .ended = 1));
+	assert_int_equal(facts_mask_find(&f, facts_name_find(&f, "pods-1")), 0);
+	assert_false(node_is_in(node_get(&f, (struct node_id){ 2 }), row));
+	/* Its row is used again, and what was in it is not in the next one. */
+	fits(EVENT_OF(NODE_MASK, node_mask, 90, .name = "pods-2"));
+	assert_int_equal(facts_mask_find(&f, facts_name_find(&f, "pods-2")), row);
+	assert_int_equal(mask_nodes(&f, row), 0);
+	for (uint32_t i = 1; i < MASKS_MAX; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "more-%u", i);
+		fits(EVENT_OF(NODE_MASK, node_mask, 100, .name = name));
+	}
+	does_not_fit(EVENT_OF(NODE_MASK, node_mask, 110, .name = "one-too-many"));
+}
+
 static void what_people_say_of_a_node_stays_when_it_is_declared_again(void **state)
 {
 	const struct node *node;
@@ -294,6 +329,7 @@ int main(void)
 		STORY(early_failures_are_remembered_by_node_and_gpu),
 		STORY(a_job_that_fails_again_counts_once_and_is_the_newest),
 		STORY(a_node_keeps_its_number_when_it_changes_or_returns),
+		STORY(a_mask_is_a_bit_of_its_nodes_until_it_ends),
 		STORY(what_people_say_of_a_node_stays_when_it_is_declared_again),
 		STORY(announced_maintenance_is_forgotten_when_it_is_over),
 		STORY(a_reservation_in_advance_is_made_changed_and_over),

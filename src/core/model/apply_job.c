@@ -248,6 +248,7 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 		return false;
 	ret->apart_level = ret->apart_from[0].v ? apart : 0;
 	ret->apart_wish = ret->apart_from[0].v && e->apart_wish;
+	ret->mask = facts_intern(f, e->mask);
 	return names_sorted(f, e->data, "", ret->data, SHAPE_DATA_MAX) &&
 	       names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
 	       names_sorted(f, e->labels, "", ret->labels, SHAPE_LABELS_MAX) &&

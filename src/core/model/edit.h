@@ -28,6 +28,7 @@ struct link {
 	T(data_sets, struct data_set)                                                              \
 	T(transfers, struct transfer)                                                              \
 	T(bookings, struct booking)                                                                \
+	T(masks, struct node_mask)                                                                 \
 	T(teams, struct team)                                                                      \
 	T(users, struct user)                                                                      \
 	T(tokens, struct token)                                                                    \

@@ -176,7 +176,7 @@ static void fields_come_in_any_order(void **state)
 static void a_kind_of_a_later_release_is_named_in_the_error(void **state)
 {
 	static const uint32_t unknown[] = {
-		0, 9, 19, EVENT_KIND_LIMIT, EVENT_KIND_LIMIT + 1, UINT32_MAX
+		0, 9, 29, EVENT_KIND_LIMIT, EVENT_KIND_LIMIT + 1, UINT32_MAX
 	};
 	struct arena arena;
 	struct event event;

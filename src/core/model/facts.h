@@ -56,6 +56,8 @@ enum {
 	RESERVATIONS_MAX = 10000, /* policy.backfill_depth is never more */
 	BOOKINGS_MAX = 64,
 	ZONES_MAX = 64, /* time zones */
+	MASKS_MAX = 256, /* of nodes, at one time */
+	MASK_WORDS = MASKS_MAX / 32,
 	BOOKING_NODES_MAX = 64, /* of one */
 	DATA_SETS_MAX = 1000, /* of which the size is known */
 	DATA_PLACES_MAX = 8, /* of one */
@@ -249,7 +251,17 @@ struct node {
 	bool slices_only; /* nothing but slices runs on its GPUs */
 	struct found found; /* how its GPUs are joined, as far as the machine itself tells */
 	uint32_t said; /* what a file or a label said of it: SAID_; comes before what was found */
+	uint32_t mask_bits[MASK_WORDS]; /* masks that it is in: bit row - 1 */
 };
+/* Nodes that jobs may name as the only ones they run on. Rows are used again; which nodes, the nodes say. */
+struct node_mask {
+	struct name_id name; /* 0 = the row is free */
+	struct text_id why; /* it is these */
+};
+static inline bool node_is_in(const struct node *node, uint32_t row)
+{
+	return node->mask_bits[(row - 1) / 32] >> (row - 1) % 32 & 1;
+}
 
 /* How a host is built, as far as the speed between its GPUs goes (core/fabric): rates in MB/s, 0 = there is none. */
 struct make {
@@ -433,6 +445,7 @@ struct shape {
 	/* Labels that the job bears; labels of jobs that it keeps away from, by what level (as in `require`; 0 = node); sorted. */
 	struct name_id own_label[JOB_LABELS_MAX], apart_from[JOB_LABELS_MAX];
 	uint32_t apart_level, apart_wish; /* wish: only where that is possible */
+	struct name_id mask; /* only on the nodes of this mask; 0 = on any */
 };
 /* Other jobs may have to keep away from it, or it from them. */
 static inline bool shape_is_marked(const struct shape *shape)
@@ -672,6 +685,7 @@ struct facts {
 	struct table data_sets; /* DATA_SETS_MAX rows at most, by name as they were set first */
 	struct table transfers; /* TRANSFERS_MAX rows at most, by their two places likewise */
 	struct table bookings; /* BOOKINGS_MAX rows at most; rows are used again */
+	struct table masks; /* MASKS_MAX rows at most; rows are used again */
 	struct table likes; /* LIKE_SETS * LIKE_WAYS rows as soon as a job that ran has ended */
 	struct forecast forecast;
 	uint32_t
@@ -787,6 +801,13 @@ static inline const struct booking *booking_get(const struct facts *f, uint32_t 
 {
 	return table_get(&f->bookings, row);
 }
+static inline const struct node_mask *mask_get(const struct facts *f, uint32_t row)
+{
+	return table_get(&f->masks, row);
+}
+uint32_t facts_mask_find(const struct facts *f, struct name_id name); /* row; 0 = none */
+uint32_t mask_nodes(const struct facts *f,
+		    uint32_t row); /* how many are in it, without those that are gone */
 static inline bool booking_is_personal(const struct booking *booking)
 {
 	return booking->user.v || booking->team.v;

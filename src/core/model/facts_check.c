@@ -288,6 +288,33 @@ static int check_booking_references(const struct facts *f, struct err *err)
 	return 0;
 }
 
+/* Bits of rows that are free would name another mask one day. */
+static bool mask_bits_ok(const struct facts *f, const struct node *node)
+{
+	for (uint32_t row = 1; row <= MASKS_MAX; row++)
+		if (node_is_in(node, row) && (row > f->masks.count || !mask_get(f, row)->name.v))
+			return false;
+	return true;
+}
+
+static int check_mask_references(const struct facts *f, struct err *err)
+{
+	if (f->masks.count > MASKS_MAX)
+		return WRONG("more masks of nodes than rows for them");
+	for (uint32_t row = 1; row <= f->masks.count; row++) {
+		const struct node_mask *mask = mask_get(f, row);
+
+		if (!name_ok(f, mask->name) || !row_ok(&f->texts, mask->why.v) ||
+		    (!mask->name.v && mask->why.v) ||
+		    (mask->name.v && facts_mask_find(f, mask->name) != row))
+			return WRONG("mask %u of nodes: its name or reason is wrong", row);
+	}
+	for (uint32_t id = 1; id <= f->nodes.count; id++)
+		if (!mask_bits_ok(f, node_get(f, (struct node_id){ id })))
+			return WRONG("node %u is in a mask that does not exist", id);
+	return 0;
+}
+
 static int check_reservation_references(const struct facts *f, struct err *err)
 {
 	if (f->reservation_count > f->reservations.count)
@@ -557,6 +584,8 @@ static int check_texts(const struct facts *f, struct err *err)
 		count += queue_get(f, (struct queue_id){ id })->calendar.v != 0;
 	for (uint32_t row = 1; row <= f->bookings.count; row++)
 		count += booking_get(f, row)->reason.v != 0;
+	for (uint32_t row = 1; row <= f->masks.count; row++)
+		count += mask_get(f, row)->why.v != 0;
 	return count == f->texts.count ? 0 : WRONG("reasons without an owner, or with two");
 }
 

@@ -436,6 +436,7 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_PAST: return place_next(&f->pasts, kind, loaded, err);
 	case RECORD_DATA: return place_next(&f->data_sets, kind, loaded, err);
 	case RECORD_TRANSFER: return place_next(&f->transfers, kind, loaded, err);
+	case RECORD_MASK: return place_next(&f->masks, kind, loaded, err);
 	case RECORD_BOOKING: return place_next(&f->bookings, kind, loaded, err);
 	case RECORD_RESERVATION: return place_reservation(f, loaded, err);
 	case RECORD_RESERVED: return place_reserved(f, loaded, err);

@@ -208,6 +208,24 @@ static const char *named(struct random *r, struct arena *arena, const char *what
 	return arena_printf(arena, "%s%u", what, random_below(r, 6));
 }
 
+void random_node_mask(struct random *r, const struct facts *f, struct arena *arena,
+		      struct event_node_mask *e)
+{
+	int64_t *in = arena_new_array(arena, int64_t, 4), *out = arena_new_array(arena, int64_t, 4);
+
+	e->name = named(r, arena, "mask");
+	e->in = in;
+	e->out = out;
+	e->in_count = random_below(r, 4);
+	e->out_count = random_below(r, 3);
+	for (uint32_t i = 0; i < 4; i++) {
+		in[i] = random_recent(r, f->nodes.count);
+		out[i] = random_recent(r, f->nodes.count);
+	}
+	e->why = random_below(r, 2) ? "" : "node affinity leaves them";
+	e->ended = random_below(r, 6) == 0;
+}
+
 void random_booking(struct random *r, const struct facts *f, struct arena *arena,
 		    struct event_booking_set *e)
 {

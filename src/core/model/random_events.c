@@ -227,6 +227,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->apart_from = random_below(r, 4) ? "" : random_labels(r, arena, 3);
 	e->apart_level = random_below(r, 4) ? "" : "rack";
 	e->apart_wish = random_upto(r, 1);
+	e->mask = random_below(r, 6) ? "" : named(r, arena, "mask", 6);
 	e->data = random_below(r, 4) ? "" : random_labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : random_upto(r, 500);
@@ -401,6 +402,7 @@ static const struct {
 	{ EVENT_NODE_STATE, 3 },
 	{ EVENT_GPU_STATE, 3 },
 	{ EVENT_NODE_MARKED, 2 },
+	{ EVENT_NODE_MASK, 2 },
 	{ EVENT_NODE_WINDOW, 2 },
 	{ EVENT_NODE_NUMA, 2 },
 	{ EVENT_NODE_FOUND, 1 },
@@ -500,6 +502,8 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->node_state.state = random_upto(r, NODE_MAINTENANCE);
 		e->node_state.within_ms = random_below(r, 2) ? 0 : random_upto(r, 5000);
 		e->node_state.reason = named(r, arena, "reason ", 4);
+	} else if (e->kind == EVENT_NODE_MASK) {
+		random_node_mask(r, f, arena, &e->node_mask);
 	} else if (e->kind == EVENT_NODE_MARKED) {
 		random_node_marked(r, f, arena, &e->node_marked);
 	} else if (e->kind == EVENT_NODE_WINDOW) {

@@ -37,6 +37,8 @@ const char *random_labels(struct random *r, struct arena *arena, uint32_t most);
 const char *random_slice(struct random *r); /* name of a profile, "" or no name */
 const int64_t *random_slices(struct random *r, struct arena *arena, uint32_t count,
 			     uint32_t *ret_count); /* as a placing has them */
+void random_node_mask(struct random *r, const struct facts *f, struct arena *arena,
+		      struct event_node_mask *e);
 void random_booking(struct random *r, const struct facts *f, struct arena *arena,
 		    struct event_booking_set *e);
 void random_zone(struct random *r, int64_t now_ms, struct arena *arena, struct event_zone_set *e);

@@ -126,6 +126,7 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    ONE(BOOL, found.reduces),
 					    ONE(U8, found.source),
 					    ONE(U32, said),
+					    SOME(U32, mask_bits, MASK_WORDS),
 					    LAST };
 #undef SELF
 
@@ -282,6 +283,7 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     SOME(NAME, apart_from, JOB_LABELS_MAX),
 					     ONE(U32, apart_level),
 					     ONE(U32, apart_wish),
+					     ONE(NAME, mask),
 					     LAST };
 #undef SELF
 
@@ -447,6 +449,10 @@ static const struct field booking_fields[] = { ONE(NAME, name),
 					       LAST };
 #undef SELF
 
+#define SELF node_mask
+static const struct field mask_fields[] = { ONE(NAME, name), ONE(REASON, why), LAST };
+#undef SELF
+
 #define SELF reservation_fact
 static const struct field reservation_fields[] = { ONE(I64, start_ms), ONE(U32, waits_for), LAST };
 #undef SELF
@@ -479,6 +485,7 @@ static const struct {
 	[RECORD_PAST - RECORD_HEAD] = { "past", past_fields },
 	[RECORD_DATA - RECORD_HEAD] = { "data", data_fields },
 	[RECORD_TRANSFER - RECORD_HEAD] = { "transfer", transfer_fields },
+	[RECORD_MASK - RECORD_HEAD] = { "mask", mask_fields },
 	[RECORD_RESERVATION - RECORD_HEAD] = { "reservation", reservation_fields },
 	[RECORD_RESERVED - RECORD_HEAD] = { "reserved", promise_fields },
 	[RECORD_LEVEL - RECORD_HEAD] = { "level", level_fields },
@@ -744,6 +751,7 @@ int facts_walk(const struct facts *f, void *context,
 		{ RECORD_PRICE, &f->prices },   { RECORD_BOOKING, &f->bookings },
 		{ RECORD_ZONE, &f->zones },     { RECORD_PAST, &f->pasts },
 		{ RECORD_DATA, &f->data_sets }, { RECORD_TRANSFER, &f->transfers },
+		{ RECORD_MASK, &f->masks },
 	};
 	int result = walk_table(&w, RECORD_NAME, &f->names);
 

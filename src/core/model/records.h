@@ -40,6 +40,7 @@ enum record_kind {
 	RECORD_PAST,
 	RECORD_DATA,
 	RECORD_TRANSFER,
+	RECORD_MASK,
 	RECORD_END
 };
 

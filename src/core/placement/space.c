@@ -214,7 +214,8 @@ bool space_knows(const struct space *space, const struct shape *shape)
 			return false;
 	return names_known(&named, shape->regions, SHAPE_REGIONS_MAX) &&
 	       names_known(&named, shape->labels, SHAPE_LABELS_MAX) &&
-	       names_known(&named, shape->tolerates, SHAPE_LABELS_MAX);
+	       names_known(&named, shape->tolerates, SHAPE_LABELS_MAX) &&
+	       names_known(&named, &shape->mask, 1);
 }
 
 uint32_t space_classes_of(const struct space *space, const struct shape *shape, uint64_t *ret_mask)

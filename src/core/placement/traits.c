@@ -92,6 +92,19 @@ static struct name_id taint_key(const struct facts *facts, struct name_id taint,
 	return name.v && traits_named_has(named, name) ? name : (struct name_id){ 0 };
 }
 
+static void masks_read(struct traits *ret, const struct facts *facts, const struct node *node,
+		       const struct traits_named *named)
+{
+	uint32_t count = 0;
+
+	for (uint32_t row = 1; row <= facts->masks.count; row++) {
+		struct name_id name = mask_get(facts, row)->name;
+
+		if (node_is_in(node, row) && traits_named_has(named, name))
+			ret->masks[count++] = name;
+	}
+}
+
 void traits_read(struct traits *ret, const struct facts *facts, const struct node *node,
 		 const struct traits_named *named)
 {
@@ -111,6 +124,7 @@ void traits_read(struct traits *ret, const struct facts *facts, const struct nod
 	for (uint32_t i = 0; i < LABELS_MAX && node->label[i].v; i++)
 		if (traits_named_has(named, node->label[i]))
 			ret->labels[count++] = node->label[i];
+	masks_read(ret, facts, node, named);
 	for (uint32_t i = 0; i < TAINTS_MAX && node->taint[i].v; i++) {
 		ret->taints[i] = node->taint[i];
 		ret->taint_keys[i] = taint_key(facts, node->taint[i], named);
@@ -185,6 +199,7 @@ bool traits_meet(const struct traits *traits, const struct shape *shape, enum tr
 		return traits->class == NODE_CLASS_ANY ||
 		       (traits->class == NODE_CLASS_INFERENCE) == (shape->serves != 0);
 	case TRAIT_LABEL: return labels_meet(traits, shape);
+	case TRAIT_MASK: return !shape->mask.v || list_has(traits->masks, MASKS_MAX, shape->mask);
 	case TRAIT_TAINT: return !traits_taint(traits, shape).v;
 	case TRAIT_DRIVER: return traits->driver >= shape->min_driver;
 	case TRAIT_CUDA: return traits->cuda >= shape->min_cuda;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a wish can tell apart in nodes, beside what is free: model and memory of the GPUs, versions, class, labels, taints.
+ * What a wish can tell apart in nodes, beside what is free: model and memory of the GPUs, versions, class, labels, taints, masks.
  *
  * Nodes with equal traits are one class of the space. A label counts only when some wish names it: with a label per
  * node that nobody asks for, all nodes still are one class.
@@ -26,6 +26,7 @@ enum trait {
 	TRAIT_REGION,
 	TRAIT_CLASS,
 	TRAIT_LABEL,
+	TRAIT_MASK,
 	TRAIT_TAINT,
 	TRAIT_DRIVER,
 	TRAIT_CUDA,
@@ -45,9 +46,10 @@ struct traits {
 	struct name_id taints[TAINTS_MAX];
 	struct name_id taint_keys[TAINTS_MAX]; /* of these: the key, if some wish names it */
 	int64_t price_micro; /* of a GPU for an hour */
+	struct name_id masks[MASKS_MAX]; /* likewise, of the masks that it is in */
 };
 
-/* Names of labels, regions and taints in wishes: sorted by number, each once. */
+/* Names of labels, regions, taints and masks in wishes: sorted by number, each once. */
 struct traits_named {
 	const uint32_t *names;
 	uint32_t count;

@@ -23,6 +23,7 @@ static enum reason trait_reason(enum trait trait)
 	case TRAIT_REGION: return REASON_RESIDENCY;
 	case TRAIT_CLASS:
 	case TRAIT_LABEL:
+	case TRAIT_MASK:
 	case TRAIT_TAINT: return REASON_NODE_CLASS;
 	case TRAIT_DRIVER:
 	case TRAIT_CUDA: return REASON_DRIVER;

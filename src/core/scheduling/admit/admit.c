@@ -135,6 +135,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_BOOKING_ENDED: return admit_booking_ended(&a, &event->booking_ended);
 	case EVENT_NODE_WINDOW: return admit_node_window(&a, &event->node_window);
 	case EVENT_NODE_MARKED: return admit_node_marked(&a, &event->node_marked);
+	case EVENT_NODE_MASK: return admit_node_mask(&a, &event->node_mask);
 	case EVENT_NODE_FOUND: return admit_node_found(&a, &event->node_found);
 	case EVENT_NODE_NUMA: return admit_node_numa(&a, &event->node_numa);
 	case EVENT_GPU_STATE: return admit_gpu_state(&a, &event->gpu_state);

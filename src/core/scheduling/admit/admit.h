@@ -34,6 +34,7 @@ int admit_booking_ended(const struct admission *a, const struct event_booking_en
 int admit_node_window(const struct admission *a, const struct event_node_window *e) MUST_CHECK;
 int admit_node_found(const struct admission *a, const struct event_node_found *e) MUST_CHECK;
 int admit_node_numa(const struct admission *a, const struct event_node_numa *e) MUST_CHECK;
+int admit_node_mask(const struct admission *a, const struct event_node_mask *e) MUST_CHECK;
 int admit_node_marked(const struct admission *a, const struct event_node_marked *e) MUST_CHECK;
 int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e) MUST_CHECK;
 

@@ -282,6 +282,50 @@ int admit_node_marked(const struct admission *a, const struct event_node_marked 
 	return node_is_marked(a->facts, node, e) ? CORE_ALREADY : 0;
 }
 
+static uint32_t masks_there(const struct facts *f)
+{
+	uint32_t count = 0;
+
+	for (uint32_t row = 1; row <= f->masks.count; row++)
+		count += mask_get(f, row)->name.v != 0;
+	return count;
+}
+
+/* Nothing of it would change. */
+static bool mask_is(const struct facts *f, uint32_t row, const struct event_node_mask *e)
+{
+	if (!row || strcmp(facts_text(f, mask_get(f, row)->why), e->why) != 0)
+		return false;
+	for (uint32_t i = 0; i < e->in_count; i++)
+		if (!node_is_in(node_get(f, (struct node_id){ (uint32_t)e->in[i] }), row))
+			return false;
+	for (uint32_t i = 0; i < e->out_count; i++)
+		if (node_is_in(node_get(f, (struct node_id){ (uint32_t)e->out[i] }), row))
+			return false;
+	return true;
+}
+
+int admit_node_mask(const struct admission *a, const struct event_node_mask *e)
+{
+	uint32_t row = facts_mask_find(a->facts, facts_name_find(a->facts, e->name));
+	int rc = admit_name(a, "mask", e->name);
+
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < e->in_count; i++)
+		if (!node_known(a, e->in[i]))
+			return -(int)ERR_NOT_FOUND;
+	for (uint32_t i = 0; i < e->out_count; i++)
+		if (!node_known(a, e->out[i]))
+			return -(int)ERR_NOT_FOUND;
+	if (e->ended)
+		return row ? 0 : CORE_ALREADY;
+	if (!row && masks_there(a->facts) == MASKS_MAX)
+		return err_set(a->err, ERR_UNAVAILABLE, "there are %d masks of nodes already",
+			       MASKS_MAX);
+	return mask_is(a->facts, row, e) ? CORE_ALREADY : 0;
+}
+
 static int numa_check(const struct admission *a, const struct node *node,
 		      const struct event_node_numa *e)
 {

@@ -61,6 +61,13 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 
 /* --- what it names --------------------------------------------------------------------------------------- */
 
+static int mask_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	if (!*e->mask || facts_mask_find(a->facts, facts_name_find(a->facts, e->mask)))
+		return 0;
+	return err_set(a->err, ERR_INVALID, "there is no mask \"%s\" of nodes", e->mask);
+}
+
 static int level_check(const struct admission *a, const char *what, const char *level)
 {
 	const char *known = "node, nvlink";
@@ -262,6 +269,8 @@ static int names_check(const struct admission *a, const struct event_job_submitt
 		rc = admit_labels(a, "taint to tolerate", e->tolerates, SHAPE_LABELS_MAX, false);
 	if (rc == 0)
 		rc = admit_labels(a, "data set", e->data, SHAPE_DATA_MAX, false);
+	if (rc == 0)
+		rc = mask_check(a, e);
 	if (rc == 0)
 		rc = level_check(a, "require", e->require);
 	if (rc == 0)

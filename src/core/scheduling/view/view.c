@@ -603,6 +603,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_DATA_SET:
 	case EVENT_TRANSFER_SET:
 	case EVENT_NODE_NUMA:
+	case EVENT_NODE_MASK:
 	case EVENT_NODE_MARKED: view->space_stale = true; return;
 	case EVENT_LAYOUT_SET: layout_follow(view, facts, event->layout_set.node); return;
 	case EVENT_GPU_STATE: node_follow(view, facts, event->gpu_state.node); return;
