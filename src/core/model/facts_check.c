@@ -355,6 +355,8 @@ int facts_check_references(const struct facts *f, struct err *err)
 	if (!result)
 		result = check_booking_references(f, err);
 	if (!result)
+		result = check_mask_references(f, err);
+	if (!result)
 		result = check_zones(f, err);
 	if (!result)
 		result = check_pasts(f, err);
