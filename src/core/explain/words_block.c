@@ -94,9 +94,10 @@ const char *words_apart(const struct words *w, const struct verdict *v)
 				    ? facts_name(w->facts, w->facts->level[by->apart_level - 1])
 				    : "node";
 
-	return arena_printf(w->arena,
-			    "would fit, but %s with %s, by %s: job %u \"%s\" is on node \"%s\"",
-			    own ? "keeps away from jobs" : "others keep away from jobs",
-			    names_text(w->facts, by->apart_from, JOB_LABELS_MAX, names), level,
-			    v->holder.v, facts_name(w->facts, other->name), node_name(w, v->at));
+	return arena_printf(
+		w->arena, "would fit, but %s with %s, by %s: job %u \"%s\" %s node \"%s\"",
+		own ? "keeps away from jobs" : "others keep away from jobs",
+		names_text(w->facts, by->apart_from, JOB_LABELS_MAX, names), level, v->holder.v,
+		facts_name(w->facts, other->name),
+		other->attempt.v ? "is on" : "will have a place on", node_name(w, v->at));
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/scheduling/pass.h"
+#include "core/scheduling/queues/window.h"
 
 /* --- who is where -------------------------------------------------------------------------------------- */
 
@@ -150,21 +151,49 @@ static void place_shut(struct pass *pass, const struct apart_place *by, uint32_t
 			rank_shut(pass, rank, by);
 }
 
+static void keep_away(struct pass *pass, const struct shape *shape, bool wish,
+		      const struct apart_place *by)
+{
+	const struct shape *other = shape_of(pass, by->job);
+
+	if ((wish || !shape->apart_wish) && names_meet(shape->apart_from, other->own_label))
+		place_shut(pass, by, shape->apart_level);
+	if (!other->apart_wish && names_meet(other->apart_from, shape->own_label))
+		place_shut(pass, by, other->apart_level);
+}
+
+/* A reserved place is taken from its start on: who is there longer would keep its job from it, for nobody is evicted to keep a distance. */
+static void reserved_make(struct pass *pass, const struct job *job, const struct shape *shape,
+			  bool wish)
+{
+	int64_t end_ms = job_leaves_ms(pass->facts, job);
+
+	for (uint32_t i = 0; i < pass->reservation_count; i++) {
+		const struct reservation *r = &pass->reservations[i];
+
+		if (r->start_ms >= end_ms || !shape_is_marked(shape_of(pass, r->job)) ||
+		    job_get(pass->facts, (struct job_id){ r->job }) == job)
+			continue;
+		for (uint32_t task = 0; task < r->place.count; task++) {
+			const struct apart_place by = {
+				r->job, space_at(&pass->view->space, r->place.ranks[task])->node
+			};
+
+			keep_away(pass, shape, wish, &by);
+		}
+	}
+}
+
 static void wanted_make(struct pass *pass, const struct job *job, const struct shape *shape,
 			bool wish)
 {
 	struct aparts *a = &pass->aparts;
 
-	for (uint32_t i = 0; i < a->count; i++) {
-		const struct shape *other = shape_of(pass, a->at[i].job);
-
-		if (job_get(pass->facts, (struct job_id){ a->at[i].job }) == job)
-			continue;
-		if ((wish || !shape->apart_wish) && names_meet(shape->apart_from, other->own_label))
-			place_shut(pass, &a->at[i], shape->apart_level);
-		if (!other->apart_wish && names_meet(other->apart_from, shape->own_label))
-			place_shut(pass, &a->at[i], other->apart_level);
-	}
+	for (uint32_t i = 0; i < a->count; i++)
+		if (job_get(pass->facts, (struct job_id){ a->at[i].job }) != job)
+			keep_away(pass, shape, wish, &a->at[i]);
+	if (!job->attempt.v)
+		reserved_make(pass, job, shape, wish);
 }
 
 /* The space follows; where blocks touch a node as well, they say the rest. */

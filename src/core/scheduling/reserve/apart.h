@@ -10,7 +10,8 @@
  *	job 5	apart_from app=web, as a wish		rather not on n0, but there before it waits
  *
  * Before a job is placed (blocks_for), the nodes that are kept from it so are shut in the space; what has started or was promised a
- * place in the same pass counts. Nobody is evicted for it, and who is kept from a node so holds no reservation: when the others
+ * place in the same pass counts, and so does the place that is reserved for a job before it, unless it is expected to have left by then.
+ * Nobody is evicted for it, and who is kept from a node so holds no reservation: when the others
  * leave is not reckoned with. A wish of others is no matter of the job at hand. Tasks of one job are not kept apart from one
  * another: that is `spread`.
  */
