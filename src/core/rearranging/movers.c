@@ -203,8 +203,8 @@ static bool has_room(struct pass *pass, struct room_memo *memos, uint32_t shape_
 	struct place_request request;
 	uint32_t at = 0;
 
-	if (m->attempt->tasks > 1)
-		return true;
+	if (m->attempt->tasks > 1 || (m->shape->throughput[0] && pass->view->space.several_models))
+		return true; /* it may go to a faster model */
 	while (at < memo->count && !name_same(memo->model[at], m->model))
 		at++;
 	if (at < memo->count)

@@ -6,6 +6,7 @@
  *	movers.c	who may be moved, what that costs, where it may go
  *	clear.c		which of them make room for a waiting job
  *	together.c	which of them move though nobody waits, so that nodes and GPUs are whole again
+ *	faster.c	which of them moves to a faster model of GPUs though nobody waits
  *	rearrange.c	when it is looked for, and how it is carried out
  *	turn.c		decide: scheduling first, then this
  *
@@ -71,3 +72,5 @@ bool clear_find(struct pass *pass, const struct movers *movers, const struct stu
 /* The plan that loses least for what it gains, of those that are worth it: a node, or a shared GPU, is emptied. */
 bool together_find(struct pass *pass, const struct movers *movers, uint32_t moves_most,
 		   struct plan *ret);
+/* The move of one job to a faster model of GPUs that wins most beyond what it costs. */
+bool faster_find(struct pass *pass, const struct movers *movers, struct plan *ret);

@@ -175,7 +175,10 @@ static bool plan_find(struct pass *pass, const struct movers *movers, struct pla
 	pass->closed = 0;
 	reserve_layer_before(pass, UINT32_MAX);
 	blocks_none(pass);
-	return together_find(pass, movers, moves_left(pass->facts), ret);
+	if (!moves_left(pass->facts))
+		return false;
+	return together_find(pass, movers, moves_left(pass->facts), ret) ||
+	       faster_find(pass, movers, ret);
 }
 
 static void look(struct pass *pass)

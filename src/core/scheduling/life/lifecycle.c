@@ -490,7 +490,7 @@ static const char *leave_text(struct pass *pass, uint32_t id, enum stop_why why,
 	if (why != STOP_MOVED)
 		return arena_printf(pass->arena, "makes room for job %u", for_job);
 	if (for_job == id)
-		return "moves to another place, so that free GPUs lie together";
+		return "moves to another place, where it is faster or free GPUs come to lie together";
 	return arena_printf(pass->arena, "moves to another place, so that job %u fits", for_job);
 }
 
