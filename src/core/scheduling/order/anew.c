@@ -12,6 +12,12 @@
  *
  *	blocked w; started a, b, c.	w a b: b finds none.	b w a c: all have a place
  *
+ * Where no order helps, because each lies as tightly as it can and so takes what the other needs, one of those before the job that found
+ * none leaves out a node on which it lay, each in turn:
+ *
+ *	free: n0 6, n1 6, n2 7. a wants 2 x 4, w 3 x 3. a on n0, n1: w finds 2 places. w on n0, n1: a finds one.
+ *	a without n0: n1 and n2, and w lies on n0 and n2
+ *
  * What a job has gained by its place it keeps: it goes to no model that costs it more, and where the fabric is described to no wider
  * level. Where queues have limits or guarantees by model, it keeps its model, so that every count stays as it was. As near as before to
  * where it ran and to its data it lies where that can be had: first so, and only when not all find a place, without. These are
@@ -49,6 +55,7 @@ struct mover {
 	struct started *started; /* NULL = it is the blocked one */
 	struct name_id model; /* that it keeps; 0 = any */
 	uint64_t closed; /* classes of nodes that its queue may not use */
+	uint32_t left_out; /* 1 + rank of a node; 0 = none */
 	struct placement place; /* new */
 };
 
@@ -172,6 +179,17 @@ static bool keeps_near(struct pass *pass, const struct mover *mover)
 	return now.home >= was.home && now.data >= was.data;
 }
 
+static const uint64_t *left_out(const struct pass *pass, const struct mover *mover)
+{
+	uint64_t *bits;
+
+	if (!mover->left_out)
+		return NULL;
+	bits = arena_new_array(pass->arena, uint64_t, bits_row(pass->view->space.node_count));
+	bits[(mover->left_out - 1) / 64] = UINT64_C(1) << (mover->left_out - 1) % 64;
+	return bits;
+}
+
 static bool mover_place(struct anew *anew, struct mover *mover)
 {
 	struct pass *pass = anew->pass;
@@ -182,6 +200,7 @@ static bool mover_place(struct anew *anew, struct mover *mover)
 	pass->work++;
 	request.closed = mover->closed;
 	request.model = mover->model;
+	request.barred = left_out(pass, mover);
 	request.home = pass_home(pass, mover->job);
 	if (place_find(&pass->view->space, &request, pass->arena, &mover->place, NULL) != 0 ||
 	    (mover->started && !keeps_its_gain(pass, mover)) ||
@@ -228,8 +247,40 @@ static bool any_is_near(const struct anew *anew)
 	return false;
 }
 
+/* One of those before the job that found none leaves out a node on which it lay: each of them, each of its nodes. */
+static bool movers_leave_out(struct anew *anew, uint32_t failed, uint32_t most)
+{
+	for (uint32_t k = 0; k < failed; k++) {
+		struct mover *mover = &anew->movers[k];
+		struct placement lay = mover->place;
+		bool found = false;
+
+		for (uint32_t i = 0; i < lay.count && !found; i++) {
+			if (lay.count < 2 || (i && lay.ranks[i] == lay.ranks[i - 1]))
+				continue;
+			if (anew->pass->anew->steps + anew->count > most)
+				return false;
+			mover->left_out = lay.ranks[i] + 1;
+			found = movers_place(anew) == anew->count;
+			mover->left_out = 0;
+		}
+		if (found)
+			return true;
+		mover->place = lay;
+	}
+	return false;
+}
+
+/* Two that go before each other by turns. */
+static bool is_a_circle(uint32_t tries, uint32_t failed, uint32_t before)
+{
+	return tries >= 2 && failed == 1 && before == 1;
+}
+
 static bool movers_find(struct anew *anew, uint32_t most)
 {
+	uint32_t before = 0;
+
 	for (uint32_t tries = 0; tries < ANEW_TRIES; tries++) {
 		uint32_t failed;
 
@@ -240,6 +291,9 @@ static bool movers_find(struct anew *anew, uint32_t most)
 			return true;
 		if (!failed) /* not even alone */
 			return false;
+		if (is_a_circle(tries, failed, before) || tries + 1 == ANEW_TRIES)
+			return movers_leave_out(anew, failed, most);
+		before = failed;
 		mover_to_front(anew, failed);
 	}
 	return false;
