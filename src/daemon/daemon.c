@@ -355,6 +355,7 @@ static void end(struct daemon *d)
 	http_stop(d->server);
 	atomic_store(&d->ending, true);
 	gpu_watch_join(d); /* its commands are for the core */
+	pods_tell_join(d); /* and its words for the engine thread */
 	core_join(d);
 	gate_join(d);
 	effects_join(d);
@@ -422,6 +423,7 @@ static void start_deciding(struct daemon *d)
 	gate_start(d);
 	core_start(d);
 	gpu_watch_start(d);
+	pods_tell_start(d);
 }
 
 /* Follows first, and leads when it is its turn; the door is open all the time. */

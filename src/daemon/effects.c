@@ -212,6 +212,17 @@ static const char *const *tolerates_of(const struct facts *facts, const struct j
 	return texts;
 }
 
+static const struct engine_pod *pods_describe(const struct job_body *body, struct arena *arena)
+{
+	struct engine_pod *pods = arena_new_array(arena, struct engine_pod, body->pod_count);
+
+	for (uint32_t i = 0; i < body->pod_count; i++)
+		pods[i] = (struct engine_pod){ .namespace = body->pods[i].namespace,
+					       .name = body->pods[i].name,
+					       .uid = body->pods[i].uid };
+	return pods;
+}
+
 static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
 			  const char *resume_path, struct arena *arena, struct engine_start *ret,
 			  struct err *err)
@@ -255,7 +266,13 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.stopping = attempt->state == ATTEMPT_STOPPING,
 		.log_cap_bytes = LOG_CAP_BYTES,
 	};
-	roles_describe(facts, attempt, &body, arena, ret);
+	if (job->external && body.pod_count < attempt->tasks)
+		return err_set(err, ERR_CORRUPT, "the body of job %u names %u pods for %u tasks",
+			       attempt->job.v, body.pod_count, attempt->tasks);
+	if (job->external)
+		ret->pods = pods_describe(&body, arena);
+	else
+		roles_describe(facts, attempt, &body, arena, ret);
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
 		ret->member_count += ret->places[rank].member != MEMBER_NONE;
 	copy_name(ret->job_name, facts_name(facts, job->name));
@@ -349,7 +366,8 @@ int effects_open_engine(struct daemon *d, struct err *err)
 						.context = d,
 						.report = effects_report,
 						.node = nodes_report,
-						.nodes = nodes_report_all };
+						.nodes = nodes_report_all,
+						.gangs = { pods_offer, pods_withdraw } };
 	return d->engine_ops->open(&options, &d->engine, err);
 }
 
@@ -393,6 +411,8 @@ static int command(struct daemon *d, const struct facts *facts, enum effect_kind
 	case EFFECT_START_FROM:
 	case EFFECT_FORGET:
 	case EFFECT_JOB_OVER:
+	case EFFECT_PODS_ANSWER:
+	case EFFECT_PODS_WHY:
 	case EFFECT_QUIT: return 0;
 	}
 	int result = d->engine_ops->stop(d->engine, id, grace_ms, err);
@@ -487,6 +507,8 @@ static void adopt(struct daemon *d, const struct facts *facts)
 		tasks[count++] = attempt->tasks;
 	}
 	struct err err = { 0 };
+	if (d->engine_ops->pods)
+		pods_adopt(d, facts);
 	if (d->engine_ops->adopt(d->engine, attempts, tasks, launches, count, &err) < 0)
 		log_line(LOG_ERROR, "running work could not be looked through: %s", err.text);
 	adopted_send(d);
@@ -567,7 +589,14 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 	case EFFECT_RESIZE:
 	case EFFECT_STOP: again = command_failed(d, facts, effect); break;
 	case EFFECT_FORGET: d->engine_ops->forget(d->engine, effect->attempt); break;
-	case EFFECT_JOB_OVER: remove_empty_folder(d, effect->attempt); break;
+	case EFFECT_JOB_OVER:
+		if (d->engine_ops->pods)
+			pods_over(d, facts, effect->attempt);
+		else
+			remove_empty_folder(d, effect->attempt);
+		break;
+	case EFFECT_PODS_ANSWER:
+	case EFFECT_PODS_WHY: pods_effect(d, effect); break;
 	case EFFECT_QUIT: break;
 	}
 	publication_release(publication);

@@ -117,13 +117,17 @@ enum effect_kind {
 	EFFECT_RESIZE, /* who belongs to a running attempt has changed */
 	EFFECT_FORGET,
 	EFFECT_JOB_OVER, /* attempt: the job's number */
+	EFFECT_PODS_ANSWER, /* what became of a gang that was offered; attempt: its job */
+	EFFECT_PODS_WHY, /* why a gang waits; attempt: its job */
 	EFFECT_QUIT
 };
 struct effect {
 	struct message message;
 	uint64_t attempt;
 	int64_t grace_ms;
-	char *path; /* of START_FROM: malloced, NULL = from the beginning */
+	char *path; /* of START_FROM: malloced, NULL = from the beginning. Of PODS_...: words */
+	char key[ENGINE_KEY_MAX]; /* of PODS_ANSWER */
+	bool flag; /* of PODS_ANSWER: the job has ended; of PODS_WHY: room lacks */
 	bool given_again;
 };
 
@@ -183,7 +187,8 @@ struct daemon {
 	bool key_known; /* to be the right one */
 
 	struct mailbox core_box, journal_box, engine_box, work_box;
-	pthread_t core_thread, journal_thread, engine_thread, history_thread, workers[WORKERS];
+	pthread_t core_thread, journal_thread, engine_thread, history_thread, pods_thread,
+		workers[WORKERS];
 
 	/* journal thread (the core thread while it recovers) */
 	struct journal *journal;
@@ -378,6 +383,17 @@ void nodes_report_all(void *daemon, const char *const *names, size_t count);
 void take_node(struct daemon *d, struct batch *batch, struct node_message *message);
 void take_nodes(struct daemon *d, struct batch *batch, struct nodes_message *message);
 void nodes_message_destroy(struct nodes_message *message);
+
+/* pods_in.c: pods that others made. The callbacks come from any thread and do not block; the rest is the engine thread's. */
+void pods_offer(void *daemon, const struct engine_gang *gang);
+void pods_withdraw(void *daemon, uint64_t job, const char *why);
+void pods_adopt(struct daemon *d, const struct facts *facts);
+void pods_over(struct daemon *d, const struct facts *facts, uint64_t job);
+void pods_effect(struct daemon *d, const struct effect *effect);
+
+/* pods_tell.c: a thread that says why gangs wait; none without an engine that has pods */
+void pods_tell_start(struct daemon *d);
+void pods_tell_join(struct daemon *d);
 
 /* feeder.c: the history thread */
 void feeder_start(struct daemon *d);

@@ -29,6 +29,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/err.h"
+#include "engine/pods.h"
 
 enum engine_fact_kind {
 	ENGINE_READY, /* a rank's place is prepared */
@@ -133,6 +134,8 @@ struct engine_start {
 	uint32_t array_size;
 	uint32_t place_count; /* = tasks of the attempt */
 	const struct engine_gpu_place *places; /* by rank */
+	const struct engine_pod
+		*pods; /* by rank: those that others made; NULL = the engine makes what it needs */
 	const struct engine_role *roles; /* NULL = all tasks are alike */
 	uint32_t role_count;
 	uint32_t
@@ -207,6 +210,7 @@ struct engine_options {
 	/* Of engines with a cluster, like report: what became of a node; and the names of all there are, after what is said of each. */
 	void (*node)(void *context, const struct engine_node *node);
 	void (*nodes)(void *context, const char *const *names, size_t count);
+	struct engine_gangs gangs;
 };
 
 struct engine_ops {
@@ -234,6 +238,7 @@ struct engine_ops {
 		     pid_t pid);
 	int (*overdrawn)(struct engine *engine, uint64_t attempt, uint32_t rank, uint32_t launch,
 			 const char *text, struct err *err);
+	const struct engine_pod_ops *pods; /* NULL = it knows of no pods that others made */
 };
 
 extern const struct engine_ops engine_local;

@@ -200,6 +200,7 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->restart_cost_ms = job->restart_cost_ms;
 	e->resize = job->resize;
 	e->rejoins = job->rejoins;
+	e->external = job->external;
 }
 
 /* In the order of the models; how many, 0 when nothing is said. */

@@ -689,7 +689,8 @@ static void check_whole(struct checks *checks, const struct facts *f, uint32_t i
 	const struct shape *shape = shape_get(f, job_get(f, attempt->job)->shape);
 	uint32_t lost = attempt->left;
 
-	if (attempt->state != ATTEMPT_ACTIVE || attempt->exited == 0)
+	if (attempt->state != ATTEMPT_ACTIVE || attempt->exited == 0 ||
+	    job_get(f, attempt->job)->external)
 		return;
 	if (attempt->lacks_ms && f->now_ms < attempt->lacks_ms + f->policy.rejoin_ms)
 		return;

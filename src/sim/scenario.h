@@ -114,6 +114,7 @@ struct scenario_job {
 	uint8_t kind, tier, resize; /* enums of core/model/facts.h */
 	bool preempts, checkpoints, held;
 	bool rejoins; /* a rank that is lost may be started anew while the others run */
+	bool external; /* its tasks are somebody else's: each is on its own once they run */
 	int32_t priority;
 	uint32_t retries;
 	int64_t vram_mib, cpu_milli, ram_mib;

@@ -283,6 +283,8 @@ static int read_numbers(struct reader *r, const struct conf *item, struct scenar
 	if (rc == 0)
 		rc = reader_bool(r, item, "rejoin", &job->rejoins);
 	if (rc == 0)
+		rc = reader_bool(r, item, "external", &job->external);
+	if (rc == 0)
 		rc = reader_bool(r, item, "held", &job->held);
 	if (rc == 0)
 		rc = reader_size(r, item, "vram", &job->vram_mib);
@@ -455,7 +457,7 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "data",        "roles",          "align",
 					     "window",      "window_end",     "team",
 					     "mask",        "labels",         "apart_from",
-					     "apart_level", "apart_prefer" };
+					     "apart_level", "apart_prefer",   "external" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;

@@ -366,6 +366,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->array_limit = from->array_limit;
 	j->resize = from->resize;
 	j->rejoins = from->rejoins;
+	j->external = from->external;
 	j->min_driver = from->min_driver;
 	j->min_cuda = from->min_cuda;
 	j->min_capability = from->min_capability;

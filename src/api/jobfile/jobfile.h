@@ -82,6 +82,11 @@ struct job_role {
 	const char *const *env; /* "NAME=value"; NULL-terminated, never NULL */
 };
 
+/* A pod that somebody else made: one task. */
+struct job_pod {
+	const char *namespace, *name, *uid;
+};
+
 /* The body, read back by the daemon to launch an attempt. Texts in the arena. */
 struct job_body {
 	const char *const *argv; /* NULL-terminated, or NULL with script */
@@ -97,7 +102,12 @@ struct job_body {
 	uint32_t sweep_count; /* 0 = no sweep */
 	const struct job_role *roles; /* in their order; NULL = its tasks are alike */
 	uint32_t role_count;
+	const struct job_pod
+		*pods; /* by rank: what its tasks are, in place of a command; NULL = none */
+	uint32_t pod_count;
 };
+/* The body of a job of pods that others made. */
+void job_body_pods(const struct job_pod *pods, uint32_t count, struct buf *out);
 /* Env of the job, and what the role says instead of it and besides. NULL-terminated, in the arena. */
 const char *const *job_body_role_env(const char *const *env, const struct job_role *role,
 				     struct arena *arena);

@@ -105,6 +105,8 @@ struct body_parts {
 	const char *signal;
 	struct job_role *roles;
 	uint32_t role_count;
+	struct job_pod *pods;
+	uint32_t pod_count;
 };
 
 static void shell_add(struct texts *argv, const char *command, struct json_reader *json)
@@ -150,9 +152,43 @@ static void read_roles(struct json_reader *json, struct arena *arena, struct bod
 	}
 }
 
-/* Each task has something to run: its role's, or the job's. */
+static void read_pod(struct json_reader *json, struct arena *arena, struct job_pod *pod)
+{
+	struct json_slice key;
+
+	pull_object(json);
+	while (pull_member(json, &key)) {
+		if (pull_key_is(&key, "namespace"))
+			pod->namespace = read_text(json, arena);
+		else if (pull_key_is(&key, "name"))
+			pod->name = read_text(json, arena);
+		else if (pull_key_is(&key, "uid"))
+			pod->uid = read_text(json, arena);
+		else
+			pull_skip(json);
+	}
+	if (!pod->namespace || !pod->name || !pod->uid)
+		pull_fail(json, "a pod of the body has no namespace, name or uid");
+}
+
+static void read_pods(struct json_reader *json, struct arena *arena, struct body_parts *parts)
+{
+	parts->pods = arena_new_array(arena, struct job_pod, TASKS_MAX);
+	pull_array(json);
+	while (pull_element(json)) {
+		if (parts->pod_count == TASKS_MAX) {
+			pull_fail(json, "the body has too many pods");
+			return;
+		}
+		read_pod(json, arena, &parts->pods[parts->pod_count++]);
+	}
+}
+
+/* Each task has something to run: its role's, or the job's; or it is a pod. */
 static bool all_run(const struct job_body *body, const struct body_parts *parts)
 {
+	if (parts->pod_count)
+		return !parts->argv.count && !body->script;
 	if (parts->argv.count || body->script)
 		return !parts->argv.count != !body->script;
 	for (uint32_t i = 0; i < parts->role_count; i++)
@@ -174,6 +210,8 @@ static void read_member(struct json_reader *json, const struct json_slice *key, 
 		shell_add(&parts->argv, read_text(json, arena), json);
 	} else if (pull_key_is(key, "roles")) {
 		read_roles(json, arena, parts);
+	} else if (pull_key_is(key, "pods")) {
+		read_pods(json, arena, parts);
 	} else if (pull_key_is(key, "sweep")) {
 		jobfile_sweep_read(json, arena, body);
 	} else if (pull_key_is(key, "script")) {
@@ -230,6 +268,8 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 	body.secrets = parts.secrets.items;
 	body.roles = parts.roles;
 	body.role_count = parts.role_count;
+	body.pods = parts.pod_count ? parts.pods : NULL;
+	body.pod_count = parts.pod_count;
 	*ret = body;
 	return 0;
 }
@@ -298,6 +338,19 @@ void job_body_write(const struct body_source *from, struct buf *out)
 	if (from->role_count)
 		buf_addc(out, ']');
 	buf_addc(out, '}');
+}
+
+void job_body_pods(const struct job_pod *pods, uint32_t count, struct buf *out)
+{
+	buf_adds(out, "{\"env\":{},\"secrets\":{},\"pods\":[");
+	for (uint32_t i = 0; i < count; i++) {
+		buf_adds(out, i ? ",{" : "{");
+		write_member(out, "namespace", pods[i].namespace);
+		write_member(out, "name", pods[i].name);
+		write_member(out, "uid", pods[i].uid);
+		buf_addc(out, '}');
+	}
+	buf_adds(out, "]}");
 }
 
 /* Digits with a sign in front and one point: what must stay without quotes to be a number. */

@@ -325,6 +325,7 @@ static void job_fill(struct job *job, const struct event_job_submitted *e)
 	job->held = e->held != 0;
 	job->resize = clamp_u8(e->resize, RESIZE_RESTART);
 	job->rejoins = e->rejoins != 0;
+	job->external = e->external != 0;
 	job->uid = clamp_i32(e->uid);
 	job->gid = clamp_i32(e->gid);
 	job->failed_rank = -1;

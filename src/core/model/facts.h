@@ -490,6 +490,9 @@ struct job {
 	bool cancel_asked, held, checkpoints, preempts;
 	bool rejoins; /* a rank that is lost may be started anew while the others run */
 	bool evicted; /* waits because it was evicted: PREEMPTED instead of QUEUED */
+	/* Its tasks are somebody else's: they start together, and from then on each is on its own. What has run never runs again: whoever
+	 * made it makes a new one, which is new work. */
+	bool external;
 	uint32_t
 		likely_s; /* what jobs like it ran at most, 9 of 10, when it was submitted or placed; 0 = not known, or it declared its own */
 };

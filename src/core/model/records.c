@@ -339,6 +339,7 @@ static const struct field job_fields[] = { ONE(NAME, name),
 					   ONE(BOOL, evicted),
 					   ONE(U32, likely_s),
 					   ONE(BOOL, rejoins),
+					   ONE(BOOL, external),
 					   LAST };
 #undef SELF
 

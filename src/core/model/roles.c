@@ -262,6 +262,8 @@ bool attempt_lacks(const struct facts *f, const struct attempt *attempt, const s
 {
 	uint32_t width[ROLES_MAX] = { 0 };
 
+	if (job_get(f, attempt->job)->external) /* what is missing is made anew by others */
+		return false;
 	if (!shape->role_count)
 		return attempt_width(attempt) < shape->tasks_min;
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/gangs/gangs.h"
 
 enum { PART_SECRET, PART_SERVICE };
 
@@ -26,7 +27,7 @@ struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t ran
 }
 
 /* The message of a refusal, else the answer's number. */
-static void problem_of(const struct kube_answer *answer, char out[256])
+void kube_problem(const struct kube_answer *answer, char out[256])
 {
 	struct json_slice key, text = { 0 };
 	struct json_reader r;
@@ -74,7 +75,7 @@ static void part_came(void *context, const struct kube_answer *answer)
 	if (attempt && attempt->parts_pending)
 		attempt->parts_pending--;
 	if (attempt && !is_done(answer->status) && answer->status != 409) {
-		problem_of(answer, text);
+		kube_problem(answer, text);
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 			struct rank_state *state = &attempt->ranks[rank];
 
@@ -217,7 +218,7 @@ static void pod_came(void *context, const struct kube_answer *answer)
 		   pod_read(answer->body, answer->size, &pod, NULL) == 0) {
 		pod_is_made(engine, attempt, about->rank, &pod);
 	} else if (attempt) {
-		problem_of(answer, text);
+		kube_problem(answer, text);
 		rank_over(engine, attempt, about->rank, ENGINE_CAUSE_START, 0, true, text);
 	}
 	pthread_mutex_unlock(&engine->lock);
@@ -260,7 +261,7 @@ static void pod_was_bound(void *context, const struct kube_answer *answer)
 		state->bound = true;
 	} else if (!state->bound && !state->over && !attempt->stopping) {
 		/* Refused: it is being deleted, or it is bound by a request whose answer got lost. The pod itself says which. */
-		problem_of(answer, text);
+		kube_problem(answer, text);
 		if (answer->status == 409 || answer->status == 404) {
 			pod_look(engine, state, about);
 			about = NULL;
@@ -281,6 +282,10 @@ void pod_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t ran
 	AUTO_BUF path = BUF_INIT;
 	struct buf body = BUF_INIT;
 
+	if (attempt->gang) {
+		gang_bind(engine, attempt, rank);
+		return;
+	}
 	/* The API server binds to any name. */
 	if (!node_is_there(engine, state->node)) {
 		state->failed = state->failed_never_ran = true;
@@ -312,7 +317,7 @@ static void noted(void *context, const struct kube_answer *answer)
 	if (!answer->status || is_done(answer->status) || answer->status == 404 ||
 	    answer->status == 409)
 		return;
-	problem_of(answer, text);
+	kube_problem(answer, text);
 	log_line(LOG_WARN, "Kubernetes: %s", text);
 }
 
@@ -349,6 +354,10 @@ void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 {
 	struct rank_state *state = &attempt->ranks[rank];
 
+	if (attempt->gang) {
+		gang_rank_stop(engine, attempt, rank);
+		return;
+	}
 	if (state->over || state->deleting || state->asked)
 		return; /* asked: its pod is deleted when the answer comes */
 	/* Of before a restart, and the API server has not yet said what there is: it may run. Its pod is stopped when it is seen. */

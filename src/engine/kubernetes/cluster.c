@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "engine/kubernetes/gangs/gangs.h"
 
 enum { LEFT_OVER_GRACE_S = 30 };
 
@@ -251,6 +252,7 @@ static void nodes_paused(void *context)
 	struct engine *engine = context;
 
 	pthread_mutex_lock(&engine->lock);
+	gangs_look(engine);
 	tell_changed_nodes(engine);
 	pthread_mutex_unlock(&engine->lock);
 }
@@ -325,6 +327,7 @@ static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
 	if (attempt && entry->rank < attempt->tasks &&
 	    strcmp(attempt->ranks[entry->rank].uid, entry->uid) == 0)
 		rank_lost_pod(engine, attempt, entry->rank, "its pod was removed from Kubernetes");
+	gangs_lost(engine, entry->uid);
 	HASH_DEL(engine->pods, entry);
 	free(entry);
 }
@@ -332,17 +335,19 @@ static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
 static void pod_is_there(struct engine *engine, const struct kube_pod *pod)
 {
 	struct pod_entry *entry = pod_entry_get(engine, pod->uid);
-	struct attempt_entry *attempt =
-		is_of_instance(engine, pod) ? live_find(engine, pod->attempt) : NULL;
-	bool belongs = attempt && pod->rank < attempt->tasks;
+	uint32_t rank = (uint32_t)pod->rank;
+	struct attempt_entry *attempt = is_of_instance(engine, pod)
+						? live_find(engine, pod->attempt)
+						: gangs_attempt(engine, pod->uid, &rank);
+	bool belongs = attempt && rank < attempt->tasks;
 
 	entry->seen = true;
 	entry->ours = belongs;
-	entry->attempt = pod->attempt;
-	entry->rank = (uint32_t)pod->rank;
+	entry->attempt = attempt ? attempt->id : 0;
+	entry->rank = rank;
 	count(engine, entry, pod);
 	if (belongs)
-		rank_saw_pod(engine, attempt, (uint32_t)pod->rank, pod);
+		rank_saw_pod(engine, attempt, rank, pod);
 	else if (is_of_instance(engine, pod))
 		left_over(engine, pod);
 }
@@ -357,6 +362,7 @@ static void pods_begin(void *context)
 	{
 		entry->seen = false;
 	}
+	gangs_begin(engine);
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -373,6 +379,8 @@ static void pod_came(void *context, const char *json, size_t size, bool deleted)
 	}
 	pthread_mutex_lock(&engine->lock);
 	if (!deleted) {
+		if (pod_is_for_us(engine, &pod))
+			gangs_saw(engine, json, size, &pod);
 		pod_is_there(engine, &pod);
 	} else {
 		HASH_FIND_STR(engine->pods, pod.uid, entry);
@@ -409,9 +417,11 @@ static void pods_listed(void *context)
 		if (!entry->seen)
 			pod_is_gone(engine, entry);
 	}
+	gangs_listed(engine);
 	if (!engine->pods_listed)
 		tell_missing(engine);
 	engine->pods_listed = true;
+	gangs_look(engine);
 	tell_changed_nodes(engine);
 	if (engine->nodes_listed)
 		tell_all_names(engine);
@@ -445,6 +455,7 @@ void cluster_deinit(struct engine *engine)
 	struct pod_entry *pod, *next_pod;
 	struct attempt_entry *attempt, *next;
 
+	gangs_deinit(engine);
 	HASH_ITER(hh, engine->attempts, attempt, next)
 	{
 		live_remove(engine, attempt);

@@ -48,7 +48,7 @@ struct rank_state {
 	char uid[KUBE_WORD_MAX]; /* "" = no pod of it was seen yet */
 	char namespace[KUBE_WORD_MAX], name[KUBE_NAME_MAX]; /* of its pod */
 	char node[KUBE_NAME_MAX]; /* it is meant for, or runs on */
-	bool asked; /* its pod is being made */
+	bool asked; /* its pod is being made; of a gang: was adopted, and not seen since */
 	bool bound, binding, started, over; /* over: its end was told */
 	bool deleting; /* we asked for its deletion */
 	bool nowhere; /* its node is no longer there: nobody but us takes its pod away */
@@ -63,6 +63,7 @@ struct attempt_entry {
 	UT_hash_handle hh;
 	uint64_t id, job;
 	uint32_t tasks;
+	bool gang; /* of pods that others made: gangs/ */
 	bool described; /* start was called in this process: what follows is known */
 	bool released, stopping,
 		ended; /* ended: forgotten by the daemon, kept until its pods are let go */
@@ -71,6 +72,17 @@ struct attempt_entry {
 	char *parts[2]; /* Secret, Service that are still to be made; NULL = none */
 	uint32_t parts_pending; /* asked for and not there yet */
 	struct rank_state *ranks;
+};
+
+/* Pods that others made (gangs/gangs.h). */
+struct gangs {
+	struct member *members; /* by uid */
+	struct group *groups; /* by key */
+	struct gang *gangs, *jobs; /* by key of the offer; by job */
+	struct group *dirty; /* those that are to be looked at, linked */
+	bool ticking;
+	uint32_t writes; /* of conditions and Events, in this period */
+	int64_t period_ms;
 };
 
 struct engine {
@@ -87,6 +99,7 @@ struct engine {
 	struct node_entry *nodes; /* by name */
 	struct pod_entry *pods; /* by uid */
 	struct attempt_entry *attempts; /* by id */
+	struct gangs gangs;
 };
 
 /* A request about a rank: who asked, so that a late answer finds what it is about or nothing. */
@@ -120,6 +133,9 @@ bool node_is_there(struct engine *engine, const char *name);
 void attempt_saw_node(struct engine *engine, const char *name, bool ready, bool gone);
 
 /* carry_out.c: requests */
+enum { POD_OWN_GRACE = -1 }; /* of a deletion: as the pod itself says */
+/* The message of a refusal, else the answer's number. */
+void kube_problem(const struct kube_answer *answer, char out[256]);
 void pod_make(struct engine *engine, const struct engine_start *start, uint32_t rank,
 	      struct arena *arena);
 void pod_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);

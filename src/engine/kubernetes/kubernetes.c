@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/gangs/gangs.h"
 
 enum { ADOPT_WAIT_S = 30 };
 
@@ -151,6 +152,12 @@ static int kubernetes_start(struct engine *engine, const struct engine_start *st
 	struct arena arena;
 	struct buf part = BUF_INIT;
 
+	if (start->pods) {
+		pthread_mutex_lock(&engine->lock);
+		gang_start(engine, start);
+		pthread_mutex_unlock(&engine->lock);
+		return 0;
+	}
 	if (!start->image && !engine->site.image)
 		return err_set(
 			err, ERR_INVALID,
@@ -260,13 +267,18 @@ static void kubernetes_forget(struct engine *engine, uint64_t id)
 	for (uint32_t rank = 0; attempt && rank < attempt->tasks; rank++) {
 		const struct rank_state *state = &attempt->ranks[rank];
 
+		if (attempt->gang)
+			break; /* its pods are their maker's */
 		if (state->uid[0] && state->nowhere)
 			pod_delete(engine, state->namespace, state->name, state->uid, 0);
 		if (state->uid[0])
 			pod_let_go(engine, state->namespace, state->name, state->uid);
 	}
-	if (attempt)
+	if (attempt) {
+		gangs_forget(engine, attempt);
 		live_remove(engine, attempt);
+		gangs_look(engine);
+	}
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -282,4 +294,5 @@ const struct engine_ops engine_kubernetes = {
 	.stop = kubernetes_stop,
 	.resize = kubernetes_resize,
 	.forget = kubernetes_forget,
+	.pods = &kubernetes_pod_ops,
 };

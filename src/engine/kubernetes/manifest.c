@@ -408,12 +408,29 @@ void manifest_binding(const char *namespace, const char *pod, const char *uid, c
 	buf_adds(out, "}}");
 }
 
+void manifest_gang_binding(const char *namespace, const char *pod, const char *uid,
+			   const char *node, uint64_t job, uint64_t attempt, uint64_t rank,
+			   struct buf *out)
+{
+	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{");
+	add_member(out, "name", pod);
+	add_member(out, "namespace", namespace);
+	add_member(out, "uid", uid);
+	buf_addf(out,
+		 ",\"annotations\":{\"" KUBE_LABEL_JOB "\":\"%" PRIu64 "\",\"" KUBE_LABEL_ATTEMPT
+		 "\":\"%" PRIu64 "\",\"" KUBE_LABEL_RANK "\":\"%" PRIu64 "\"}",
+		 job, attempt, rank);
+	buf_adds(out, "},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\"");
+	add_member(out, "name", node);
+	buf_adds(out, "}}");
+}
+
 void manifest_delete(const char *uid, int64_t grace_s, struct buf *out)
 {
-	buf_addf(out,
-		 "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"gracePeriodSeconds\":%" PRId64
-		 ",\"preconditions\":{",
-		 grace_s);
+	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",");
+	if (grace_s >= 0)
+		buf_addf(out, "\"gracePeriodSeconds\":%" PRId64 ",", grace_s);
+	buf_adds(out, "\"preconditions\":{");
 	add_member(out, "uid", uid);
 	buf_adds(out, "}}");
 }

@@ -35,6 +35,11 @@ void manifest_service(const struct manifest_site *site, const struct engine_star
 void manifest_owned(const char *body, const char *pod, const char *uid, struct buf *out);
 void manifest_binding(const char *namespace, const char *pod, const char *uid, const char *node,
 		      struct buf *out);
+/* Of a pod that others made: with the binding it is noted which task of which job it is. */
+void manifest_gang_binding(const char *namespace, const char *pod, const char *uid,
+			   const char *node, uint64_t job, uint64_t attempt, uint64_t rank,
+			   struct buf *out);
+/* grace_s below 0: as the pod itself says. */
 void manifest_delete(const char *uid, int64_t grace_s, struct buf *out);
 /* A strategic merge patch that takes our finalizer away. */
 void manifest_let_go(const char *uid, struct buf *out);

@@ -49,7 +49,7 @@ static bool list_add(char list[KUBE_LABELS_MAX + 1], uint32_t most, uint32_t *co
 	return true;
 }
 
-static bool is_kept(const char *key)
+bool node_label_is_kept(const char *key)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
 		if (strncmp(key, kept[i], strlen(kept[i])) == 0)
@@ -78,7 +78,7 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 			node->gpu_memory_mib = milli / 1000;
 		return;
 	}
-	if (*value && is_kept(key))
+	if (*value && node_label_is_kept(key))
 		(void)list_add(node->labels, LABELS_KEPT, &labels->count, key, value);
 }
 

@@ -41,6 +41,9 @@ void rank_over(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 
 	if (attempt->ranks[rank].over)
 		return;
+	/* A pod that was bound never runs again: who made it makes another one. */
+	if (attempt->gang)
+		fact.never_ran = !attempt->ranks[rank].bound;
 	attempt->ranks[rank].over = true;
 	snprintf(fact.text, sizeof(fact.text), "%.255s", text);
 	tell(engine, &fact);
@@ -70,7 +73,13 @@ static void tell_end(struct engine *engine, struct attempt_entry *attempt, uint3
 		rank_over(engine, attempt, rank, ENGINE_CAUSE_LOST, 0, false,
 			  "its pod was deleted in Kubernetes");
 	} else if (pod->ended) {
-		rank_over(engine, attempt, rank, ENGINE_CAUSE_EXIT, (int)pod->code, false, "");
+		/* Of pods that others made it may be another container that failed. */
+		rank_over(engine, attempt, rank, ENGINE_CAUSE_EXIT,
+			  attempt->gang && pod->phase == POD_SUCCEEDED ? 0
+			  : attempt->gang && pod->phase == POD_FAILED && !pod->code
+				  ? 1
+				  : (int)pod->code,
+			  false, "");
 	} else if (strcmp(pod->reason, "Evicted") == 0 || strcmp(pod->reason, "NodeLost") == 0 ||
 		   strcmp(pod->reason, "Terminated") == 0 ||
 		   strcmp(pod->reason, "NodeShutdown") == 0) {
@@ -132,14 +141,18 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 
 	if (!first && strcmp(state->uid, pod->uid) != 0)
 		return; /* another one of its name, from before or by somebody else's hand */
-	attempt->job = pod->job;
+	if (!attempt->gang)
+		attempt->job = pod->job;
 	snprintf(state->namespace, sizeof(state->namespace), "%s", pod->namespace);
 	snprintf(state->name, sizeof(state->name), "%s", pod->name);
 	snprintf(state->uid, sizeof(state->uid), "%s", pod->uid);
-	snprintf(state->node, sizeof(state->node), "%s", pod->node[0] ? pod->node : pod->meant_for);
+	if (pod->node[0] || !attempt->gang)
+		snprintf(state->node, sizeof(state->node), "%s",
+			 pod->node[0] ? pod->node : pod->meant_for);
 	state->bound |= pod->node[0] != '\0';
-	if (first && !attempt->described)
+	if ((first || (attempt->gang && state->asked)) && !attempt->described)
 		rank_report(engine, attempt, rank, ENGINE_READY);
+	state->asked &= !attempt->gang;
 	if (state->over)
 		return;
 	if (!state->started && (pod->running || pod->ended || pod->phase == POD_RUNNING)) {
@@ -160,7 +173,7 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 				  true,
 				  attempt->stopping ? "it was stopped before it was started"
 						    : "its pod was deleted in Kubernetes");
-	} else if (will_never_run(pod)) {
+	} else if (!attempt->gang && will_never_run(pod)) {
 		give_up(engine, attempt, rank, pod);
 	} else if (attempt->stopping && !state->deleting && !pod->deleting) {
 		rank_stop(engine, attempt, rank);

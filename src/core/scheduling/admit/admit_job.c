@@ -43,6 +43,7 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 		{ "the least compute capability in tenths", e->min_capability, 0, 1000 },
 		{ "resize", e->resize, RESIZE_FREE, RESIZE_RESTART },
 		{ "rejoin", e->rejoins, 0, 1 },
+		{ "external", e->external, 0, 1 },
 		{ "the efficiency in percent", e->efficiency, 0, 100 },
 		{ "the part of a GPU in 1/63000", e->gpu_part, 0, GPU_SHARE - !*e->slice },
 		{ "the part of a GPU's memory in MiB", e->gpu_part_mib, 0, INT32_MAX },

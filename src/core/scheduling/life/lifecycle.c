@@ -282,6 +282,48 @@ static bool lacked_space(const struct facts *facts, const struct attempt *attemp
 	return task && task->cause == CAUSE_NO_SPACE;
 }
 
+/* Something of the attempt ran, or may have. */
+static bool attempt_ran(const struct facts *facts, const struct attempt *attempt)
+{
+	if (!attempt->released_ms)
+		return false;
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		if (!task_get(facts, attempt, rank)->never_ran)
+			return true;
+	return false;
+}
+
+/* Tasks that somebody else made do not run again: new ones are new work. Those that never began wait on as they are. */
+static bool external_ends(struct pass *pass, uint32_t id, const struct job *job,
+			  const struct attempt *attempt, enum stop_why why)
+{
+	if (!job->external || why == STOP_NONE || why == STOP_DONE || why == STOP_LIMIT ||
+	    !attempt_ran(pass->facts, attempt))
+		return false;
+	switch (why) {
+	case STOP_EVICTED:
+	case STOP_MOVED:
+		job_end(pass, id, JOB_CANCELLED, attempt, "made room for other work");
+		return true;
+	case STOP_NODE:
+		job_end(pass, id, JOB_CANCELLED, attempt, attempt_leave_text(pass, attempt));
+		return true;
+	case STOP_WINDOW:
+		job_end(pass, id, JOB_CANCELLED, attempt, "its window closed");
+		return true;
+	case STOP_LOST:
+	case STOP_FAILED:
+	case STOP_START:
+		job_end(pass, id, JOB_FAILED, attempt, failure_text(pass, attempt));
+		return true;
+	case STOP_NONE:
+	case STOP_DONE:
+	case STOP_LIMIT:
+	case STOP_CANCELLED: break;
+	}
+	return false;
+}
+
 /* What becomes of the job after its attempt ended for this reason. */
 static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 			  const struct attempt *attempt, enum stop_why why)
@@ -292,6 +334,8 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 		job_end(pass, id, JOB_CANCELLED, attempt, cancel_text(pass, job));
 		return;
 	}
+	if (external_ends(pass, id, job, attempt, why))
+		return;
 	switch (why) {
 	case STOP_NONE:
 	case STOP_DONE: job_end(pass, id, JOB_SUCCEEDED, attempt, ""); return;

@@ -2,7 +2,8 @@
 /*
  * Running attempts whose ranks leave and come (core/model/apply_resize.c).
  *
- *	leave	a rank that was told to, or that was lost: when the others may go on without it, its place becomes free
+ *	leave	a rank that was told to, or that was lost: when the others may go on without it, its place becomes free; of tasks that
+ *		somebody else made, each that is over
  *	lack	a gang that has fewer ranks than its least width has the first claim on a place for the others, before
  *		anybody who waits; best-effort work makes room for them; after the policy's `rejoin` it is stopped whole
  *	grow	an elastic job whose ranks come and go freely takes GPUs that nobody waits for and nothing keeps
@@ -108,6 +109,27 @@ static uint32_t ranks_gone(const struct pass *pass, const struct job *job,
 	return lost && !may_lose(pass, job, attempt, lost, again) ? 0 : count;
 }
 
+/* Tasks that somebody else made: each that has run and is over leaves, however it ended. One that could not begin ends the gang, for it was
+ * to start whole. */
+static uint32_t ranks_gone_external(const struct pass *pass, const struct attempt *attempt,
+				    int64_t *ret, bool *ret_lost)
+{
+	uint32_t count = 0;
+
+	*ret_lost = false;
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_at(pass, attempt, rank);
+
+		if (task->state != TASK_EXITED)
+			continue;
+		if (task_has_failed(task) && task->never_ran)
+			return 0;
+		*ret_lost = *ret_lost || task_has_failed(task);
+		ret[count++] = rank;
+	}
+	return count;
+}
+
 bool resize_left(struct pass *pass, const struct job *job, const struct attempt *attempt)
 {
 	const struct shape *shape = shape_get(pass->facts, job->shape);
@@ -119,7 +141,8 @@ bool resize_left(struct pass *pass, const struct job *job, const struct attempt 
 	if (attempt->state != ATTEMPT_ACTIVE || attempt->parts_share)
 		return false;
 	ranks = arena_new_array(pass->arena, int64_t, attempt->tasks);
-	count = ranks_gone(pass, job, attempt, ranks, &lost);
+	count = job->external ? ranks_gone_external(pass, attempt, ranks, &lost)
+			      : ranks_gone(pass, job, attempt, ranks, &lost);
 	if (!count)
 		return false;
 	e = &pass_emit(pass, EVENT_RANKS_LEFT)->ranks_left;

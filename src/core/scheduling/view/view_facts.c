@@ -79,6 +79,8 @@ static bool attempt_is_due(const struct facts *facts, const struct job *job,
 	case ATTEMPT_ACTIVE:
 		return job->cancel_asked || attempt->first_failed_rank >= 0 ||
 		       leaving_is_gone(facts, attempt) ||
+		       (job->external && !attempt->parts_share &&
+			attempt->exited != attempt->left) ||
 		       (attempt->exited != attempt->left &&
 			attempt_done_role(facts, attempt, shape_get(facts, job->shape)) <
 				ROLES_MAX);

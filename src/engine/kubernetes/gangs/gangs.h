@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Pods that others made and that ask for Fairlead as their scheduler. All of it is under the engine's lock.
+ *
+ *	member	a pod, from when it is seen until it is gone or over
+ *	group	members that belong together by the word of whoever made them
+ *	gang	members that are one job. A group has one that waits at most; once that has begun, each further member is a gang by itself
+ *
+ *	seen -> (group has as many as it needs) -> offered -> job -> attempt -> bound -> over
+ */
+#include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/gangs/pod_wish.h"
+#include "engine/pods.h"
+
+struct member {
+	UT_hash_handle hh;
+	char uid[KUBE_WORD_MAX], namespace[KUBE_WORD_MAX], name[KUBE_NAME_MAX];
+	struct pod_wish
+		*wish; /* of one that is not bound; NULL = it was not seen yet, or is bound */
+	struct group *group; /* NULL = not seen yet */
+	struct member *next; /* of the group */
+	struct gang *gang; /* NULL = of none yet */
+	uint32_t rank;
+	bool seen; /* in the list that is being taken */
+	bool gated, deleting, bound, over;
+	bool told; /* what was told of it last: */
+	uint8_t told_kind;
+	uint32_t told_hash, told_count; /* of the words; how often of this kind */
+	int64_t told_ms;
+};
+
+/* What is known of how many a group needs. */
+enum need {
+	NEED_ASK,
+	NEED_ASKED,
+	NEED_KNOWN,
+	NEED_UNKNOWN, /* nobody says: each pod is a gang by itself */
+	NEED_MISSING /* who is to say is not there yet */
+};
+
+struct group {
+	UT_hash_handle hh;
+	char *key; /* namespace, kind, name */
+	enum gang_kind kind;
+	struct member *members;
+	uint32_t count;
+	enum need need;
+	int64_t size; /* where it is known */
+	int64_t asked_ms;
+	char problem[ENGINE_POD_TEXT_MAX]; /* why it is not known */
+	bool dirty; /* is to be looked at: in the list of those */
+	struct group *next_dirty;
+};
+
+struct gang {
+	UT_hash_handle hh, hh_job;
+	char key[ENGINE_KEY_MAX];
+	struct member **members; /* by rank; NULL = it is gone */
+	uint32_t count;
+	uint64_t job, attempt; /* 0 = none yet */
+	bool offered; /* and not answered */
+	bool broken; /* a member is gone: it is taken back, or ends */
+	bool withdrawn;
+	int64_t again_ms; /* when it is offered again, or taken back again; 0 = not */
+	char text[ENGINE_POD_TEXT_MAX]; /* why it waits, or was refused */
+};
+
+/* --- gangs.c: what is there, and what becomes one job. */
+bool pod_is_for_us(const struct engine *engine, const struct kube_pod *pod);
+void gangs_begin(struct engine *engine); /* of a list */
+void gangs_saw(struct engine *engine, const char *json, size_t size, const struct kube_pod *pod);
+void gangs_lost(struct engine *engine, const char *uid);
+void gangs_listed(struct engine *engine);
+void gangs_look(struct engine *engine); /* what came together was told */
+void gangs_deinit(struct engine *engine);
+struct member *member_find(struct engine *engine, const char *uid);
+struct gang *gang_of_job(struct engine *engine, uint64_t job);
+/* The attempt that the pod belongs to; NULL = to none. */
+struct attempt_entry *gangs_attempt(struct engine *engine, const char *uid, uint32_t *ret_rank);
+/* The attempt is forgotten; its job may wait again. */
+void gangs_forget(struct engine *engine, const struct attempt_entry *attempt);
+void group_touch(struct engine *engine, struct group *group); /* it is looked at soon */
+
+/* --- need.c: how many pods a group needs before it can start. */
+void need_find(struct engine *engine,
+	       struct group *group); /* sets `need`, now or when the API server has answered */
+
+/* --- run.c: attempts of gangs. */
+void gang_start(struct engine *engine, const struct engine_start *start);
+void gang_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+
+/* --- tell.c: Events and conditions. */
+enum tell_kind {
+	TELL_WAITS, /* in the line, for a rule or for others */
+	TELL_NO_ROOM, /* no nodes have room for it */
+	TELL_GATHERS, /* pods of its gang are still to come */
+	TELL_REFUSED, /* it asks for what can't be honoured */
+	TELL_ALONE, /* how many it belongs with is not known: it is placed by itself */
+	TELL_PREEMPTED /* it is deleted to make room */
+};
+void member_tell(struct engine *engine, struct member *member, enum tell_kind kind,
+		 const char *text);
+void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, const char *text);
+
+extern const struct engine_pod_ops kubernetes_pod_ops;

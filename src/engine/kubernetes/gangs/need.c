@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many pods of a group start together. A number that the pods bear themselves counts; else the object by which they belong together is
+ * read: of a PodGroup its least number, of a Job what is still to run at once, of Kubeflow's jobs all replicas.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "engine/kubernetes/gangs/gangs.h"
+#include "engine/kubernetes/reading.h"
+
+struct question {
+	struct engine *engine;
+	enum gang_kind kind;
+	char group[]; /* key */
+};
+
+/* What is read of such an object; -1 = it does not say. */
+struct numbers {
+	int64_t least, parallelism, completions, succeeded, replicas;
+};
+
+static void read_replica_specs(struct json_reader *r, struct numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		int64_t replicas = 1;
+
+		if (!enter_object(r))
+			continue;
+		while (pull_member(r, &key)) {
+			if (pull_key_is(&key, "replicas") && pull_peek(r) == PULL_NUMBER)
+				pull_int(r, &replicas);
+			else
+				pull_skip(r);
+		}
+		numbers->replicas = (numbers->replicas < 0 ? 0 : numbers->replicas) + replicas;
+	}
+}
+
+static bool ends_with(const struct json_slice *key, const char *end)
+{
+	size_t size = strlen(end);
+
+	return key->size >= size && memcmp(key->data + key->size - size, end, size) == 0;
+}
+
+static void read_spec(struct json_reader *r, struct numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		int64_t *number = pull_key_is(&key, "minMember")     ? &numbers->least
+				  : pull_key_is(&key, "parallelism") ? &numbers->parallelism
+				  : pull_key_is(&key, "completions") ? &numbers->completions
+								     : NULL;
+
+		if (number && pull_peek(r) == PULL_NUMBER)
+			pull_int(r, number);
+		else if (ends_with(&key, "ReplicaSpecs"))
+			read_replica_specs(r, numbers);
+		else
+			pull_skip(r);
+	}
+}
+
+static void read_status(struct json_reader *r, struct numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "succeeded") && pull_peek(r) == PULL_NUMBER)
+			pull_int(r, &numbers->succeeded);
+		else
+			pull_skip(r);
+	}
+}
+
+static bool numbers_read(const struct kube_answer *answer, struct numbers *ret)
+{
+	struct json_reader r;
+	struct json_slice key;
+
+	*ret = (struct numbers){ -1, -1, -1, 0, -1 };
+	pull_init(&r, answer->body, answer->size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "spec"))
+			read_spec(&r, ret);
+		else if (pull_key_is(&key, "status"))
+			read_status(&r, ret);
+		else
+			pull_skip(&r);
+	}
+	return pull_finish(&r, NULL) == 0;
+}
+
+/* Of a Job, no more than what is left to do comes at once. */
+static int64_t size_of(enum gang_kind kind, const struct numbers *numbers)
+{
+	int64_t left = numbers->completions - numbers->succeeded;
+
+	switch (kind) {
+	case GANG_SIGS:
+	case GANG_VOLCANO: return numbers->least;
+	case GANG_KUBEFLOW: return numbers->replicas;
+	case GANG_JOB:
+		if (numbers->completions < 0 || numbers->parallelism < left)
+			return numbers->parallelism;
+		return left > 0 ? left : 1;
+	case GANG_ALONE:
+	case GANG_OWN:
+	case GANG_KUEUE:
+	case GANG_OTHER: break;
+	}
+	return -1;
+}
+
+static bool is_named_by_pods(enum gang_kind kind)
+{
+	return kind == GANG_SIGS || kind == GANG_VOLCANO;
+}
+
+static void answered(void *context, const struct kube_answer *answer)
+{
+	struct question *question = context;
+	struct engine *engine = question->engine;
+	struct group *group = NULL;
+	struct numbers numbers;
+
+	pthread_mutex_lock(&engine->lock);
+	if (answer->status)
+		HASH_FIND_STR(engine->gangs.groups, question->group, group);
+	if (group && group->need == NEED_ASKED) {
+		group->size = answer->status == 200 && numbers_read(answer, &numbers)
+				      ? size_of(question->kind, &numbers)
+				      : -1;
+		if (group->size >= 0) {
+			group->need = NEED_KNOWN;
+		} else if (is_named_by_pods(question->kind)) {
+			group->need = NEED_MISSING;
+			snprintf(group->problem, sizeof(group->problem),
+				 "its PodGroup can't be read (status %d): it is waited for",
+				 answer->status);
+		} else {
+			group->need = NEED_UNKNOWN;
+			snprintf(
+				group->problem, sizeof(group->problem),
+				"how many pods start together can't be read of its owner (status %d), so each is placed by itself",
+				answer->status);
+		}
+		group_touch(engine, group);
+		gangs_look(engine);
+	}
+	pthread_mutex_unlock(&engine->lock);
+	free(question);
+}
+
+/* "PyTorchJob" of kubeflow.org/v1 is served as pytorchjobs. */
+static void path_of(const struct member *member, struct buf *out)
+{
+	const struct pod_wish *wish = member->wish;
+
+	switch (wish->kind) {
+	case GANG_SIGS:
+		buf_addf(out, "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/%s/podgroups/%s",
+			 member->namespace, wish->gang);
+		return;
+	case GANG_VOLCANO:
+		buf_addf(out, "/apis/scheduling.volcano.sh/v1beta1/namespaces/%s/podgroups/%s",
+			 member->namespace, wish->gang);
+		return;
+	case GANG_JOB:
+		buf_addf(out, "/apis/batch/v1/namespaces/%s/jobs/%s", member->namespace,
+			 wish->gang);
+		return;
+	case GANG_KUBEFLOW:
+		buf_addf(out, "/apis/%s/namespaces/%s/", wish->owner_api, member->namespace);
+		for (const char *p = wish->owner_kind; *p; p++)
+			buf_addc(out, (char)tolower((unsigned char)*p));
+		buf_addf(out, "s/%s", wish->gang);
+		return;
+	case GANG_ALONE:
+	case GANG_OWN:
+	case GANG_KUEUE:
+	case GANG_OTHER: return;
+	}
+}
+
+static void ask(struct engine *engine, struct group *group, const struct member *member)
+{
+	size_t size = strlen(group->key) + 1;
+	struct question *question = calloc(1, sizeof(*question) + size);
+	AUTO_BUF path = BUF_INIT;
+
+	CHECK(question);
+	question->engine = engine;
+	question->kind = group->kind;
+	memcpy(question->group, group->key, size);
+	path_of(member, &path);
+	group->need = NEED_ASKED;
+	group->asked_ms = clock_boot_ms();
+	kube_call(engine->client, &(struct kube_request){ .method = "GET",
+							  .path = buf_text(&path),
+							  .done = answered,
+							  .context = question });
+}
+
+/* A name that stands in a path: what people write into a label may be anything. */
+static bool is_name(const char *text)
+{
+	for (const char *p = text; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr("-._", *p))
+			return false;
+	return *text != '\0';
+}
+
+void need_find(struct engine *engine, struct group *group)
+{
+	const struct member *asked = NULL;
+
+	for (const struct member *member = group->members; member; member = member->next) {
+		if (!member->wish)
+			continue;
+		asked = member;
+		if (member->wish->size > 0) {
+			group->size = member->wish->size;
+			group->need = NEED_KNOWN;
+			return;
+		}
+	}
+	if (!asked)
+		return;
+	if (group->kind != GANG_OTHER && is_name(asked->wish->gang)) {
+		ask(engine, group, asked);
+		return;
+	}
+	group->need = NEED_UNKNOWN;
+	snprintf(
+		group->problem, sizeof(group->problem),
+		"%.30s %.40s does not say how many pods start together, so each is placed by itself; the annotation " WISH_GANG_SIZE
+		" says it",
+		asked->wish->owner_kind, asked->wish->gang);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a pod that others made asks of its scheduler: read from its object once, when it is seen. Labels and annotations of ours are formats:
+ * docs/decisions/0015.
+ *
+ * What can't be honoured yet is not guessed: `problem` names it, and such a pod is not placed.
+ */
+#include "engine/kubernetes/objects.h"
+
+#define WISH_QUEUE KUBE_DOMAIN "queue"
+#define WISH_TIER KUBE_DOMAIN "tier"
+#define WISH_PRIORITY KUBE_DOMAIN "priority"
+#define WISH_GANG KUBE_DOMAIN "gang"
+#define WISH_GANG_SIZE KUBE_DOMAIN "gang-size"
+#define WISH_REQUIRE KUBE_DOMAIN "topology-require"
+#define WISH_PREFER KUBE_DOMAIN "topology-prefer"
+
+/* By whose word pods belong together; the first of these that a pod has counts. */
+enum gang_kind {
+	GANG_ALONE,
+	GANG_OWN, /* fairlead.dev/gang, with gang-size */
+	GANG_SIGS, /* PodGroup of scheduler-plugins */
+	GANG_VOLCANO, /* PodGroup of Volcano */
+	GANG_KUEUE, /* Kueue's pod group, with its total count */
+	GANG_JOB, /* owner Job of batch/v1: as many as run at once */
+	GANG_KUBEFLOW, /* owner of kubeflow.org: all replicas */
+	GANG_OTHER /* owner that Fairlead knows nothing of: each pod alone, with a warning */
+};
+
+enum { WISH_CREATED_MAX = 32, WISH_SIZE_MAX = 4096 };
+
+struct pod_wish {
+	struct kube_use use;
+	char created[WISH_CREATED_MAX]; /* as Kubernetes writes it: in the order of time */
+	char queue[KUBE_WORD_MAX], tier[KUBE_WORD_MAX];
+	int64_t priority;
+	bool preempts;
+	enum gang_kind kind;
+	char gang[KUBE_NAME_MAX]; /* its name */
+	int64_t size; /* as the pod itself says; 0 = it doesn't */
+	char owner_api[KUBE_NAME_MAX], owner_kind[KUBE_WORD_MAX]; /* controller; "" = none */
+	char require[KUBE_WORD_MAX], prefer[KUBE_WORD_MAX];
+	char labels[KUBE_LABELS_MAX + 1], tolerates[KUBE_LABELS_MAX + 1];
+	char problem[KUBE_TEXT_MAX]; /* "" = it can be placed */
+};
+
+int pod_wish_read(const char *json, size_t size, const struct kube_pod *pod, struct pod_wish *ret,
+		  struct err *err) MUST_CHECK;

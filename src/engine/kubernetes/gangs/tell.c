@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What people see with kubectl: the condition PodScheduled of a pod that waits, and Events.
+ *
+ * Autoscalers make machines for pods whose condition says `Unschedulable`, so it says that only where room lacks; else the reason is one of
+ * ours. There is at most one Event of each reason for a pod: it is counted up. Words that change are told after TELL_PAUSE_MS, other reasons at
+ * once; and no more than WRITES_MAX writes go out in a period. What does not is told when its group is looked at next.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/log.h"
+#include "engine/kubernetes/gangs/gangs.h"
+
+enum { TELL_PAUSE_MS = 60000, PERIOD_MS = 5000, WRITES_MAX = 200, TIME_MAX = 32, NAME_CUT = 200 };
+
+static const struct {
+	const char *event, *condition; /* reasons; NULL = no condition */
+	bool warning;
+} reasons[] = {
+	[TELL_WAITS] = { "Queued", "Queued", false },
+	[TELL_NO_ROOM] = { "FailedScheduling", "Unschedulable", true },
+	[TELL_GATHERS] = { "GangIncomplete", "GangIncomplete", false },
+	[TELL_REFUSED] = { "NotPlaced", "NotPlaced", true },
+	[TELL_ALONE] = { "GangUnknown", NULL, true },
+	[TELL_PREEMPTED] = { "Preempted", NULL, true },
+};
+
+static void time_now(char out[TIME_MAX])
+{
+	time_t now = (time_t)(clock_wall_ms() / 1000);
+	struct tm parts;
+
+	gmtime_r(&now, &parts);
+	strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+static void add_text(struct buf *out, const char *key, const char *text)
+{
+	buf_addf(out, "\"%s\":", key);
+	buf_add_json(out, text, strlen(text));
+}
+
+static void noted(void *context, const struct kube_answer *answer)
+{
+	char text[256];
+
+	(void)context;
+	if (!answer->status || answer->status < 300 || answer->status == 404 ||
+	    answer->status == 409)
+		return;
+	kube_problem(answer, text);
+	log_line(LOG_WARN, "Kubernetes: %s", text);
+}
+
+/* --- conditions -------------------------------------------------------------------------------------------------------- */
+
+static void condition_write(struct engine *engine, const struct member *member, const char *type,
+			    bool status, const char *reason, const char *text)
+{
+	AUTO_BUF path = BUF_INIT;
+	struct buf body = BUF_INIT;
+	char now[TIME_MAX];
+
+	time_now(now);
+	buf_addf(&path, "/api/v1/namespaces/%s/pods/%s/status", member->namespace, member->name);
+	buf_adds(&body, "{\"metadata\":{");
+	add_text(&body, "uid", member->uid);
+	buf_adds(&body, "},\"status\":{\"conditions\":[{");
+	add_text(&body, "type", type);
+	buf_addf(&body, ",\"status\":\"%s\",", status ? "True" : "False");
+	add_text(&body, "reason", reason);
+	buf_addc(&body, ',');
+	add_text(&body, "message", text);
+	buf_addc(&body, ',');
+	add_text(&body, "lastTransitionTime", now);
+	buf_adds(&body, "}]}}");
+	kube_call(engine->client,
+		  &(struct kube_request){ .method = "PATCH",
+					  .path = buf_text(&path),
+					  .type = "application/strategic-merge-patch+json",
+					  .body = &body,
+					  .done = noted });
+	engine->gangs.writes++;
+}
+
+/* --- Events ------------------------------------------------------------------------------------------------------------- */
+
+/* The Event of a reason for a pod is there already: counted up. */
+struct repeat {
+	struct engine *engine;
+	char *path, *body;
+};
+
+static void event_came(void *context, const struct kube_answer *answer)
+{
+	struct repeat *repeat = context;
+	struct buf body = BUF_INIT;
+
+	if (answer->status == 409) {
+		buf_adds(&body, repeat->body);
+		kube_call(repeat->engine->client,
+			  &(struct kube_request){ .method = "PATCH",
+						  .path = repeat->path,
+						  .type = "application/merge-patch+json",
+						  .body = &body,
+						  .done = noted });
+	} else {
+		noted(NULL, answer);
+	}
+	free(repeat->path);
+	free(repeat->body);
+	free(repeat);
+}
+
+static void event_name(const struct member *member, enum tell_kind kind, struct buf *out)
+{
+	char hex[DIGEST_HEX_MAX];
+	struct digest digest = digest_of_two(member->uid, strlen(member->uid) + 1,
+					     reasons[kind].event, strlen(reasons[kind].event));
+
+	buf_addf(out, "%.*s.%.16s", NAME_CUT, member->name, digest_format(&digest, hex));
+}
+
+static void event_body(struct engine *engine, const struct member *member, enum tell_kind kind,
+		       const char *name, const char *text, struct buf *out)
+{
+	char now[TIME_MAX];
+
+	time_now(now);
+	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{");
+	add_text(out, "name", name);
+	buf_addc(out, ',');
+	add_text(out, "namespace", member->namespace);
+	buf_adds(out, "},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",");
+	add_text(out, "name", member->name);
+	buf_addc(out, ',');
+	add_text(out, "namespace", member->namespace);
+	buf_addc(out, ',');
+	add_text(out, "uid", member->uid);
+	buf_adds(out, "},");
+	add_text(out, "reason", reasons[kind].event);
+	buf_addc(out, ',');
+	add_text(out, "message", text);
+	buf_addf(
+		out,
+		",\"type\":\"%s\",\"count\":1,\"source\":{\"component\":\"" KUBE_SCHEDULER
+		"\"},\"reportingComponent\":\"" KUBE_DOMAIN
+		"scheduler\",\"reportingInstance\":\"%s\",\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\"}",
+		reasons[kind].warning ? "Warning" : "Normal", engine->instance, now, now);
+}
+
+static void event_write(struct engine *engine, const struct member *member, enum tell_kind kind,
+			const char *text)
+{
+	struct repeat *repeat = calloc(1, sizeof(*repeat));
+	AUTO_BUF path = BUF_INIT, name = BUF_INIT;
+	struct buf body = BUF_INIT, again = BUF_INIT;
+	char now[TIME_MAX];
+
+	CHECK(repeat);
+	time_now(now);
+	event_name(member, kind, &name);
+	buf_addf(&path, "/api/v1/namespaces/%s/events", member->namespace);
+	event_body(engine, member, kind, buf_text(&name), text, &body);
+	repeat->engine = engine;
+	buf_addc(&again, '{');
+	add_text(&again, "message", text);
+	buf_addf(&again, ",\"count\":%u,\"lastTimestamp\":\"%s\"}", member->told_count, now);
+	repeat->body = buf_take(&again);
+	buf_addf(&again, "%s/%s", buf_text(&path), buf_text(&name));
+	repeat->path = buf_take(&again);
+	kube_call(engine->client, &(struct kube_request){ .method = "POST",
+							  .path = buf_text(&path),
+							  .body = &body,
+							  .done = event_came,
+							  .context = repeat });
+	engine->gangs.writes++;
+}
+
+/* --- when --------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t hash_of(const char *text)
+{
+	uint32_t hash = UINT32_C(2166136261);
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT32_C(16777619);
+	return hash;
+}
+
+static bool may_write(struct engine *engine)
+{
+	int64_t now_ms = clock_boot_ms();
+
+	if (now_ms - engine->gangs.period_ms > PERIOD_MS) {
+		engine->gangs.period_ms = now_ms;
+		engine->gangs.writes = 0;
+	}
+	return engine->gangs.writes < WRITES_MAX;
+}
+
+void member_tell(struct engine *engine, struct member *member, enum tell_kind kind,
+		 const char *text)
+{
+	int64_t now_ms = clock_boot_ms();
+	uint32_t hash = hash_of(text);
+
+	if (member->told && member->told_kind == (uint8_t)kind &&
+	    (member->told_hash == hash || now_ms - member->told_ms < TELL_PAUSE_MS))
+		return;
+	if (!may_write(engine)) {
+		group_touch(engine, member->group);
+		return;
+	}
+	member->told_count =
+		member->told && member->told_kind == (uint8_t)kind ? member->told_count + 1 : 1;
+	member->told = true;
+	member->told_kind = (uint8_t)kind;
+	member->told_hash = hash;
+	member->told_ms = now_ms;
+	event_write(engine, member, kind, text);
+	if (reasons[kind].condition)
+		condition_write(engine, member, "PodScheduled", false, reasons[kind].condition,
+				text);
+	else if (kind == TELL_PREEMPTED)
+		condition_write(engine, member, "DisruptionTarget", true, "PreemptionByScheduler",
+				text);
+}
+
+void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, const char *text)
+{
+	for (uint32_t rank = 0; rank < gang->count; rank++)
+		if (gang->members[rank])
+			member_tell(engine, gang->members[rank], kind, text);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Pods that others made and that ask for Fairlead as their scheduler: what an engine with a cluster and the daemon tell each other of them.
+ *
+ * Those that belong together are one gang, and become one job. The engine offers a gang when all of its pods are there; the daemon submits
+ * it and answers. From then on it is a job like any other, but that its attempts find their pods instead of making them: `pods` in struct
+ * engine_start. When pods of a gang that did not start are gone, the engine takes the offer back; what is left is offered anew, as
+ * another gang.
+ *
+ * The key of an offer is made of the uids of its pods: the same pods are never two jobs, over restarts either.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct engine;
+
+/* A task of a gang. Strings stay the caller's. */
+struct engine_pod {
+	const char *namespace, *name, *uid;
+	/* Of an attempt that lives, when it is adopted: */
+	const char *node; /* that was chosen for it */
+	bool started, over; /* that it began, that it ended was told before */
+};
+
+enum { ENGINE_GANG_ROLES = 8, ENGINE_KEY_MAX = 65, ENGINE_POD_TEXT_MAX = 400 };
+
+struct engine_gang {
+	const char *key; /* 64 hexadecimal digits */
+	const char *namespace;
+	const char *name; /* what people know it by */
+	const char *queue; /* asked for; "" = as the namespace says */
+	const char *tier; /* asked for; "" = standard */
+	int64_t priority;
+	bool preempts;
+	const char *labels, *tolerates; /* as in struct engine_node */
+	const char *require, *prefer; /* levels of topology; "" = none */
+	uint32_t pod_count;
+	const struct engine_pod
+		*pods; /* by rank: those of the first role, then those of the next */
+	uint32_t role_count; /* at least 1 */
+	struct engine_gang_role {
+		uint32_t size;
+		int64_t gpus, cpu_milli, memory_mib; /* of each */
+	} roles[ENGINE_GANG_ROLES];
+};
+
+/* The daemon's; from any thread of the engine, without blocking. */
+struct engine_gangs {
+	void (*offer)(void *context, const struct engine_gang *gang);
+	/* Its pods are not all there any more, and it did not start. */
+	void (*withdraw)(void *context, uint64_t job, const char *why);
+};
+
+/* What an engine with pods can do besides. The first four come from the daemon's engine thread, `find` from any. */
+struct engine_pod_ops {
+	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
+	void (*answer)(struct engine *engine, const char *key, uint64_t job, bool over,
+		       const char *problem);
+	/* Before `adopt`, of each gang that is not over: its job, and its attempt, 0 = it waits. */
+	void (*adopt)(struct engine *engine, uint64_t job, uint64_t attempt,
+		      const struct engine_pod *pods, uint32_t count);
+	void (*job_over)(struct engine *engine, uint64_t job, const char *text);
+	/* Why it waits, in words; `room`: because no nodes have room for it. May come again. */
+	void (*why)(struct engine *engine, uint64_t job, bool room, const char *text);
+	/* The job of a pod; 0 and `text`: it has none, and why. False: there is no such pod that asks for Fairlead. */
+	bool (*find)(struct engine *engine, const char *namespace, const char *name,
+		     uint64_t *ret_job, char text[ENGINE_POD_TEXT_MAX]);
+};

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods that others make, with `schedulerName: fairlead`, on a real API server."""
+
+from bed import wait_until
+from cluster import PODS, cluster
+
+
+def pod(b, name, gpus=1, command="sleep", labels=None, annotations=None, **spec):
+    return b.make(PODS, {"metadata": {"name": name, "labels": labels or {}, "annotations": annotations or {}},
+                         "spec": {"schedulerName": "fairlead", "restartPolicy": "Never", "automountServiceAccountToken": False, **spec,
+                                  "containers": [{"name": "main", "image": "none", "command": [command],
+                                                  "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]}})
+
+
+def get(b, name):
+    return b.get(PODS + "/" + name)
+
+
+def phase(b, name):
+    return get(b, name)["status"]["phase"]
+
+
+def node(b, name):
+    return get(b, name)["spec"].get("nodeName")
+
+
+def condition(b, name, kind="PodScheduled"):
+    return next((c for c in get(b, name)["status"].get("conditions", []) if c["type"] == kind), {})
+
+
+def events(b, name):
+    return {e["reason"]: e for e in b.get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3D" + name)["items"]}
+
+
+def jobs(s):
+    return s.ask("jobs", "-a")
+
+
+def test_a_pod_is_placed_runs_and_ends():
+    with cluster(nodes=2) as (b, s):
+        pod(b, "one", gpus=2, command="true")
+        wait_until("the pod has ended", lambda: phase(b, "one") == "Succeeded")
+        assert node(b, "one") in ("n0", "n1")
+        wait_until("its job has ended", lambda: [j["state"] for j in jobs(s)] == ["succeeded"])
+        job = jobs(s)[0]
+        assert (job["name"], job["user"], job["queue"]) == ("one", "default", "default")
+        assert get(b, "one")["metadata"]["annotations"]["fairlead.dev/job"] == str(job["id"])
+
+
+def batch_job(b, name, parallelism, gpus=1, command="sleep", **spec):
+    b.make("/apis/batch/v1/namespaces/default/jobs", {
+        "metadata": {"name": name},
+        "spec": {"parallelism": parallelism, "completions": parallelism, "backoffLimit": 100, **spec, "template": {
+            "spec": {"schedulerName": "fairlead", "restartPolicy": "Never", "automountServiceAccountToken": False,
+                     "containers": [{"name": "main", "image": "none", "command": [command],
+                                     "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]}}}})
+
+
+def pods_of(b, name):
+    return b.get(PODS + "?labelSelector=batch.kubernetes.io%2Fjob-name%3D" + name)["items"]
+
+
+def bound(pods):
+    return sum("nodeName" in p["spec"] for p in pods)
+
+
+def test_the_pods_of_a_job_start_together_and_a_gang_that_does_not_fit_waits_whole():
+    with cluster(nodes=2, parts=("kwok", "controller-manager")) as (b, s):
+        batch_job(b, "wide", 4, gpus=4)  # all 16
+        wait_until("all run", lambda: sum(p["status"]["phase"] == "Running" for p in pods_of(b, "wide")) == 4)
+        batch_job(b, "next", 3, gpus=4)
+        wait_until("its pods say why they wait", lambda: len(pods_of(b, "next")) == 3 and all(
+            condition(b, p["metadata"]["name"]).get("reason") == "Unschedulable" for p in pods_of(b, "next")))
+        name = pods_of(b, "next")[0]["metadata"]["name"]
+        assert "GPUs" in condition(b, name)["message"], condition(b, name)
+        wait_until("there is an Event", lambda: "FailedScheduling" in events(b, name))
+        assert events(b, name)["FailedScheduling"]["type"] == "Warning"
+        waiting = [j for j in jobs(s) if j["name"] == "next"]
+        assert [(j["state"], j["tasks_min"]) for j in waiting] == [("queued", 3)]
+        # Room for two of three: none of them starts.
+        for p in pods_of(b, "wide")[:2]:
+            b.call("DELETE", PODS + "/" + p["metadata"]["name"])
+        b.call("PATCH", "/apis/batch/v1/namespaces/default/jobs/wide", {"spec": {"suspend": True}}, "application/merge-patch+json")
+        wait_until("the gang starts whole", lambda: bound(pods_of(b, "next")) == 3)
+        assert all("nodeName" in p["spec"] for p in pods_of(b, "next"))
+
+
+def test_a_pod_makes_room_for_one_of_a_higher_priority_class():
+    with cluster(nodes=1) as (b, s):
+        b.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        pod(b, "low", gpus=8, labels={"fairlead.dev/tier": "best-effort"}, terminationGracePeriodSeconds=7)
+        wait_until("it runs", lambda: phase(b, "low") == "Running")
+        pod(b, "high", gpus=8, priorityClassName="high")
+        wait_until("the other runs", lambda: phase(b, "high") == "Running")
+        wait_until("its job is over", lambda: {j["name"]: j["state"] for j in jobs(s)} == {"low": "cancelled", "high": "running"})
+        job = next(j for j in jobs(s) if j["name"] == "low")
+        assert "made room" in s.run("job", str(job["id"])).out
+
+
+def test_a_pod_that_is_deleted_by_hand_ends_its_job_waiting_or_running():
+    with cluster(nodes=1) as (b, s):
+        pod(b, "runs", gpus=8)
+        wait_until("it runs", lambda: phase(b, "runs") == "Running")
+        pod(b, "waits", gpus=8)
+        wait_until("both are jobs", lambda: len(jobs(s)) == 2)
+        b.call("DELETE", PODS + "/waits")
+        wait_until("the job of the pod that waited is over",
+                   lambda: {j["name"]: j["state"] for j in jobs(s)} == {"runs": "running", "waits": "cancelled"})
+        b.call("DELETE", PODS + "/runs")
+        wait_until("and so is the other", lambda: {j["name"]: j["state"] for j in jobs(s)}["runs"] == "failed")
+
+
+def test_what_is_not_supported_is_refused_by_name_and_gates_are_waited_for():
+    with cluster(nodes=1) as (b, s):
+        pod(b, "claims", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "none"}}])
+        pod(b, "gated", schedulingGates=[{"name": "example.com/later"}])
+        wait_until("it is refused", lambda: "NotPlaced" in events(b, "claims"))
+        assert "volume data" in events(b, "claims")["NotPlaced"]["message"]
+        assert condition(b, "claims")["reason"] == "NotPlaced"
+        pod(b, "plain")
+        wait_until("a plain one runs", lambda: phase(b, "plain") == "Running")
+        assert node(b, "gated") is None and node(b, "claims") is None and len(jobs(s)) == 1
+        status, answer = b.call("PATCH", PODS + "/gated", {"spec": {"schedulingGates": None}}, "application/merge-patch+json")
+        assert status == 200, answer
+        wait_until("without gates it runs", lambda: phase(b, "gated") == "Running")
+
+
+def test_the_daemon_is_killed_and_nothing_is_bound_twice_or_lost():
+    with cluster(nodes=2) as (b, s):
+        pod(b, "runs", gpus=8)
+        wait_until("it runs", lambda: phase(b, "runs") == "Running")
+        pod(b, "fills", gpus=8)
+        pod(b, "waits", gpus=8)
+        wait_until("the third waits", lambda: [j["state"] for j in jobs(s)].count("queued") == 1)
+        s.kill()
+        pod(b, "late", gpus=8)
+        b.call("DELETE", PODS + "/fills")
+        s.up()
+        wait_until("the next in the line has its place", lambda: phase(b, "waits") == "Running")
+        assert [j["name"] for j in jobs(s)].count("waits") == 1
+        assert node(b, "late") is None and phase(b, "runs") == "Running"
+        b.call("DELETE", PODS + "/runs")
+        wait_until("and the last one", lambda: phase(b, "late") == "Running")
+        assert {j["name"]: j["state"] for j in jobs(s)} == {"runs": "failed", "fills": "failed", "waits": "running", "late": "running"}
