@@ -271,10 +271,10 @@ static bool movers_leave_out(struct anew *anew, uint32_t failed, uint32_t most)
 	return false;
 }
 
-/* Two that go before each other by turns. */
-static bool is_a_circle(uint32_t tries, uint32_t failed, uint32_t before)
+/* Two that go before each other by turns: the next order would be the one before. */
+static bool is_a_circle(uint32_t failed, uint32_t before)
 {
-	return tries >= 2 && failed == 1 && before == 1;
+	return failed == 1 && before == 1;
 }
 
 static bool movers_find(struct anew *anew, uint32_t most)
@@ -291,7 +291,7 @@ static bool movers_find(struct anew *anew, uint32_t most)
 			return true;
 		if (!failed) /* not even alone */
 			return false;
-		if (is_a_circle(tries, failed, before) || tries + 1 == ANEW_TRIES)
+		if (is_a_circle(failed, before) || tries + 1 == ANEW_TRIES)
 			return movers_leave_out(anew, failed, most);
 		before = failed;
 		mover_to_front(anew, failed);
