@@ -169,8 +169,8 @@ static void check_status(struct examination *e, const json_t *status)
 
 	if (get_bool(election, "stands_by"))
 		find(e, "daemon", *get_text(election, "leader") ? FINE : REMARK,
-		     "version %s stands by, %lld ms behind: %s leads, %s", get_text(status, "version"),
-		     (long long)get_int(election, "behind_ms"),
+		     "version %s stands by, %lld ms behind: %s leads, %s",
+		     get_text(status, "version"), (long long)get_int(election, "behind_ms"),
 		     *get_text(election, "leader") ? get_text(election, "leader") : "nobody",
 		     get_text(election, "leader_address"));
 	else if (get_bool(status, "accepting"))
