@@ -302,7 +302,7 @@ def test_a_leader_that_sleeps_beyond_its_lease_writes_nothing_when_it_wakes():
             woken = time.time()
             leader.process.send_signal(signal.SIGCONT)
             assert leader.process.wait(timeout=harness.PATIENCE_S) != 0
-            wrote = [c for c in b.changes(user, woken - 0.01, time.time()) if not (c[2] == "leases" and c[4] == 409)]
+            wrote = [c for c in b.changes(user, woken - 0.01, time.time()) if not (c[2] == "leases" and c[4] >= 400)]  # it asks for its Lease, in vain
             assert not wrote, wrote
             assert db.ask("SELECT epoch FROM fairlead.head") == epoch and int(db.ask("SELECT last_seq FROM fairlead.head")) >= records
             assert "leads no more" in leader.log() or "another daemon has taken over" in leader.log()

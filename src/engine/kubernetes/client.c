@@ -29,6 +29,7 @@ struct exchange {
 	struct buf body, answer;
 	size_t read; /* of `answer`: lines told */
 	bool once, stopped, too_large;
+	bool held; /* its time was over before its bytes left */
 	kube_done *done;
 	kube_line *line;
 	void *context;
@@ -228,13 +229,14 @@ static bool is_fenced(const struct kube_client *client)
 /* The connection stands, and the request goes out now: this process may have been stopped since it was handed over. */
 static int before_request(void *context, char *there, char *here, int there_port, int here_port)
 {
-	const struct exchange *x = context;
+	struct exchange *x = context;
 
 	(void)there;
 	(void)here;
 	(void)there_port;
 	(void)here_port;
-	return !x->line && is_fenced(x->client) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+	x->held = !x->line && is_fenced(x->client);
+	return x->held ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static void send_now(struct kube_client *client, struct exchange *x)
@@ -246,6 +248,7 @@ static void send_now(struct kube_client *client, struct exchange *x)
 	add_headers(x);
 	buf_clear(&x->answer);
 	x->read = 0;
+	x->held = false;
 	x->problem[0] = '\0';
 	x->curl = curl;
 	curl_easy_setopt(curl, CURLOPT_URL, x->url);
@@ -374,11 +377,11 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 	if (code != CURLE_OK && !x->line)
 		status = 0;
 	unfly(client, x);
-	if (!x->line)
+	if (!x->line && !x->held)
 		pace(client, status);
 	if (status == 401)
 		client->token_ms = -TOKEN_EVERY_MS; /* it may have been renewed meanwhile */
-	if (!x->line || status != 200)
+	if (!x->held && (!x->line || status != 200))
 		note_trouble(client, status == 0 || status == 401 ? problem : "");
 	if (!x->line && !x->once && is_passing(status) && !x->too_large)
 		again(client, x, status, after_s);
