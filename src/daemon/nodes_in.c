@@ -68,19 +68,84 @@ static void admit(struct daemon *d, struct batch *batch, struct event *event, co
 	batch->essential = true;
 }
 
-/* Where it stands may have been said to Fairlead. */
+/* --- where it stands ---------------------------------------------------------------------------------------------- */
+
+static int ladder_index(const char *name)
+{
+	for (int i = 0; i < ENGINE_LEVELS; i++)
+		if (strcmp(engine_level_names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+/* A person, by a file, comes before what nodes say of themselves. */
+static bool place_is_said(const struct node *node, uint32_t level)
+{
+	return node->said >> (SAID_FILE + level) & 1 || node->said >> (SAID_LABEL + level) & 1;
+}
+
+static bool levels_are_said(const struct facts *facts)
+{
+	for (uint32_t l = 0; l < facts->level_count; l++) {
+		if (ladder_index(facts_name(facts, facts->level[l])) < 0)
+			return true;
+		for (uint32_t id = 1; id <= facts->nodes.count; id++)
+			if (place_is_said(node_get(facts, (struct node_id){ id }), l))
+				return true;
+	}
+	return false;
+}
+
+/* Levels that nodes say of themselves are the cluster's, unless people have described others. Those once there stay: jobs may name them. */
+static void set_levels(struct daemon *d, struct batch *batch, uint32_t told)
+{
+	struct event event = event_make(EVENT_LEVELS_SET, 0, "engine");
+	char levels[EVENT_TEXT_MAX + 1] = "";
+	struct err err = { 0 };
+	uint32_t there = 0;
+	size_t size = 0;
+
+	for (uint32_t l = 0; l < d->facts.level_count; l++) {
+		int at = ladder_index(facts_name(&d->facts, d->facts.level[l]));
+
+		there |= at < 0 ? 0 : UINT32_C(1) << at;
+	}
+	if (!(told & ~there) || told == d->levels_refused || levels_are_said(&d->facts))
+		return;
+	for (uint32_t i = 0; i < ENGINE_LEVELS; i++)
+		if ((told | there) >> i & 1)
+			size += (size_t)snprintf(levels + size, sizeof(levels) - size, "%s%s",
+						 size ? "," : "", engine_level_names[i]);
+	event.levels_set.levels = levels;
+	d->levels_refused = 0;
+	batch->essential = true;
+	if (core_admit_own(d, batch, &event, &err) >= 0)
+		return;
+	d->levels_refused = told;
+	log_line(LOG_WARN, "the levels %s of Kubernetes' labels are not taken: %s", levels,
+		 err.text);
+}
+
 static const char *domains_of(const struct facts *facts, struct node_id id,
-			      char ret[EVENT_TEXT_MAX + 1])
+			      const struct engine_node *found, char ret[EVENT_TEXT_MAX + 1])
 {
 	size_t size = 0;
 
 	ret[0] = '\0';
-	for (uint32_t l = 0; id.v && l < facts->level_count; l++)
+	for (uint32_t l = 0; l < facts->level_count; l++) {
+		int at = ladder_index(facts_name(facts, facts->level[l]));
+		const struct node *node = id.v ? node_get(facts, id) : NULL;
+		const char *domain = node ? facts_name(facts, node->domain[l]) : "";
+
+		if (at >= 0 && !(node && place_is_said(node, l)))
+			domain = found->places[at];
 		size += (size_t)snprintf(ret + size, EVENT_TEXT_MAX + 1 - size, "%s%s",
-					 l ? "," : "",
-					 facts_name(facts, node_get(facts, id)->domain[l]));
+					 l ? "," : "", domain);
+	}
 	return ret;
 }
+
+/* --- what it is ------------------------------------------------------------------------------------------------------- */
 
 static void set_node(struct daemon *d, struct batch *batch, const struct engine_node *found)
 {
@@ -98,7 +163,7 @@ static void set_node(struct daemon *d, struct batch *batch, const struct engine_
 	e->gpu_memory_mib = found->gpus ? found->gpu_memory_mib : 0;
 	e->cpu_milli = found->cpu_milli > INT32_MAX ? INT32_MAX : found->cpu_milli;
 	e->ram_mib = found->ram_mib > INT32_MAX ? INT32_MAX : found->ram_mib;
-	e->domains = domains_of(&d->facts, facts_node_find(&d->facts, found->name), domains);
+	e->domains = domains_of(&d->facts, facts_node_find(&d->facts, found->name), found, domains);
 	admit(d, batch, &event, found->name);
 }
 
@@ -246,6 +311,7 @@ void take_node(struct daemon *d, struct batch *batch, struct node_message *messa
 		if (id.v)
 			node_gone(d, batch, id, found->name);
 	} else {
+		set_levels(d, batch, found->levels);
 		set_node(d, batch, found);
 		id = facts_node_find(&d->facts, found->name);
 	}

@@ -231,6 +231,7 @@ struct daemon {
 	pthread_mutex_t
 		engine_swap; /* held while `engine` is replaced, and by others than its thread while they ask it */
 	const struct engine_ops *engine_ops;
+	uint32_t levels_refused; /* of the engine, as jobs name others: said once */
 	char shepherd[4096];
 	struct resume *resume;
 	struct gpu_watch *gpu_watch; /* NULL = there is none */

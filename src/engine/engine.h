@@ -175,6 +175,10 @@ static inline const char *const *engine_env(const struct engine_start *start, ui
 
 struct engine;
 
+/* Levels of the topology that such an engine can tell of, widest first. */
+enum { ENGINE_LEVELS = 6 };
+extern const char *const engine_level_names[ENGINE_LEVELS];
+
 /* A node as an engine with a cluster of its own finds it. */
 struct engine_node {
 	char name[64];
@@ -189,6 +193,9 @@ struct engine_node {
 	bool cordoned;
 	char reason[192]; /* why it is not ready or cordoned */
 	char labels[513], taints[513]; /* "key=value,key=value" */
+	uint32_t
+		levels; /* that some node of the cluster has a place in: bits of engine_level_names */
+	char places[ENGINE_LEVELS][64]; /* its own, by level; "" = it does not say */
 };
 
 /* The cluster of an engine that has one. Strings stay the caller's. */

@@ -70,7 +70,8 @@ static int64_t rest(int64_t room, int64_t taken)
 	return room > taken ? room - taken : 0;
 }
 
-static void node_describe(const struct node_entry *entry, struct engine_node *ret)
+static void node_describe(const struct engine *engine, const struct node_entry *entry,
+			  struct engine_node *ret)
 {
 	const struct kube_node *node = entry->node;
 
@@ -82,12 +83,14 @@ static void node_describe(const struct node_entry *entry, struct engine_node *re
 		.ram_mib = rest(node->room.memory_mib, entry->others.memory_mib),
 		.ready = node->ready && !node->deleting,
 		.cordoned = node->cordoned || node->problem[0],
+		.levels = engine->levels,
 	};
 	snprintf(ret->name, sizeof(ret->name), "%.63s", node->name);
 	snprintf(ret->product, sizeof(ret->product), "%s", node->product);
 	snprintf(ret->driver, sizeof(ret->driver), "%.63s", node->driver);
 	snprintf(ret->labels, sizeof(ret->labels), "%s", node->labels);
 	snprintf(ret->taints, sizeof(ret->taints), "%s", node->taints);
+	memcpy(ret->places, node->places.name, sizeof(ret->places));
 	snprintf(ret->reason, sizeof(ret->reason), "Kubernetes: %s",
 		 node->deleting     ? "the node is being deleted"
 		 : !node->ready     ? "the node is not ready"
@@ -115,7 +118,7 @@ static void node_tell(struct engine *engine, struct node_entry *entry)
 
 	entry->changed = false;
 	if (entry->node && node_fits(entry)) {
-		node_describe(entry, &told);
+		node_describe(engine, entry, &told);
 		entry->told = true;
 	} else if (entry->told) {
 		snprintf(told.name, sizeof(told.name), "%.63s", entry->name);
@@ -126,6 +129,26 @@ static void node_tell(struct engine *engine, struct node_entry *entry)
 	engine->options.node(engine->options.context, &told);
 }
 
+/* A level that no node had before concerns all: what each says of its place counts by the levels there are. */
+static void levels_follow(struct engine *engine)
+{
+	struct node_entry *entry, *next;
+	uint32_t levels = engine->levels;
+
+	HASH_ITER(hh, engine->nodes, entry, next)
+	{
+		if (entry->node)
+			levels |= places_levels(&entry->node->places);
+	}
+	if (levels == engine->levels)
+		return;
+	engine->levels = levels;
+	HASH_ITER(hh, engine->nodes, entry, next)
+	{
+		entry->changed = true;
+	}
+}
+
 /* Before both lists are there, what pods take is not known, and nothing may be placed by it. */
 static void tell_changed_nodes(struct engine *engine)
 {
@@ -133,6 +156,7 @@ static void tell_changed_nodes(struct engine *engine)
 
 	if (!engine->pods_listed || !engine->nodes_listed)
 		return;
+	levels_follow(engine);
 	HASH_ITER(hh, engine->nodes, entry, next)
 	{
 		if (entry->changed)

@@ -96,6 +96,7 @@ struct engine {
 	pthread_mutex_t lock;
 	pthread_cond_t listed;
 	bool pods_listed, nodes_listed; /* once */
+	uint32_t levels; /* of the topology that nodes were told with; only grows */
 	struct node_entry *nodes; /* by name */
 	struct pod_entry *pods; /* by uid */
 	struct attempt_entry *attempts; /* by id */

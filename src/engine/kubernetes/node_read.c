@@ -63,6 +63,7 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 	char value[KUBE_TEXT_MAX];
 
 	read_cut(r, value, sizeof(value));
+	places_read(&node->places, key, value);
 	if (strcmp(key, "nvidia.com/gpu.product") == 0)
 		memcpy(node->product, value, sizeof(value));
 	else if (strcmp(key, "nvidia.com/cuda.driver.major") == 0)

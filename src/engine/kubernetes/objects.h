@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/err.h"
+#include "engine/kubernetes/topology.h"
 
 #define KUBE_DOMAIN "fairlead.dev/"
 #define KUBE_LABEL_INSTANCE KUBE_DOMAIN "instance"
@@ -62,6 +63,7 @@ struct kube_node {
 	int64_t gpu_memory_mib;
 	bool ready, cordoned, deleting;
 	char labels[KUBE_LABELS_MAX + 1], taints[KUBE_LABELS_MAX + 1]; /* "key=value,..." */
+	struct places places;
 	char problem[KUBE_TEXT_MAX]; /* why it can't be used at all */
 };
 

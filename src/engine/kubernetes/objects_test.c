@@ -142,9 +142,28 @@ static void what_is_damaged_is_refused(void **state)
 			fail_msg("\"%s\" was taken", cases[i]);
 }
 
+static void a_node_says_where_it_stands(void **state)
+{
+	struct kube_node node;
+
+	(void)state;
+	node = node_of(
+		"{\"metadata\":{\"name\":\"n\",\"labels\":{\"fabric.topograph.run/tier-0\":\"l7\","
+		"\"network.topology.nvidia.com/leaf\":\"s1\",\"nvidia.com/gpu.clique\":\"abc.1\","
+		"\"topology.k8s.aws/network-node-layer-3\":\"nn-1\",\"topology.kubernetes.io/zone\":\"z\"}}}");
+	assert_string_equal(node.places.name[4], "s1"); /* of three labels the first of the table */
+	assert_string_equal(node.places.name[1], "z");
+	assert_string_equal(node.places.name[5], "abc.1");
+	assert_int_equal(places_levels(&node.places), 1 << 1 | 1 << 4 | 1 << 5);
+	node = node_of(
+		"{\"metadata\":{\"name\":\"n\",\"labels\":{\"topology.kubernetes.io/zone\":\"\"}}}");
+	assert_int_equal(places_levels(&node.places), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_node_says_where_it_stands),
 		cmocka_unit_test(what_a_pod_takes_is_what_the_api_server_counts),
 		cmocka_unit_test(the_end_of_a_pod_is_that_of_its_main_container),
 		cmocka_unit_test(a_pod_of_ours_says_which_rank_it_is),
