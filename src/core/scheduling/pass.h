@@ -204,6 +204,7 @@ struct pass {
 	uint32_t searches, asked; /* that found nothing; jobs that had their turn in this round */
 	uint32_t
 		urgent; /* critical jobs that asked for victims: the first EVICT_SEARCHES_MAX of them count in neither */
+	uint32_t late_from; /* jobs from this id on came within reserve_unsure; 0 = not known */
 	bool out_of_turn; /* the pass is over for all but critical jobs: no place is reserved */
 	bool passed_over; /* some had their search in an earlier pass of this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */

@@ -347,12 +347,23 @@ static bool fits_without_reservations(struct pass *pass, const struct shape *sha
 	return !memo->never;
 }
 
-/* Another job of its shape found none in this pass. Of who has waited for longer than that one it says nothing. */
-static bool reservation_is_none(const struct pass *pass, const struct shape_memo *memo, uint32_t id)
+/* ahead_guesses, mostly without a look at the job: ids rise with the time of submission, so none behind one that came lately has waited long. */
+static bool job_guesses(struct pass *pass, uint32_t id)
 {
-	return memo->no_guess ||
-	       (memo->no_reservation &&
-		!ahead_guesses(pass, job_get(pass->facts, (struct job_id){ id })));
+	const struct job *job;
+
+	if (pass->late_from && id >= pass->late_from)
+		return false;
+	job = job_get(pass->facts, (struct job_id){ id });
+	if (pass->facts->now_ms - job->submitted_ms < pass->facts->policy.reserve_unsure_ms)
+		pass->late_from = id;
+	return ahead_guesses(pass, job);
+}
+
+/* Another job of its shape found none in this pass. Of who has waited for longer than that one it says nothing. */
+static bool reservation_is_none(struct pass *pass, const struct shape_memo *memo, uint32_t id)
+{
+	return memo->no_guess || (memo->no_reservation && !job_guesses(pass, id));
 }
 
 static void reservation_try(struct pass *pass, struct shape_memo *memo, uint32_t id)
