@@ -12,6 +12,7 @@
 #include "core/model/apply.h"
 #include "daemon/state.h"
 #include "node/discover.h"
+#include "sim/data_file.h"
 #include "sim/fabric_file.h"
 #include "sim/scenario.h"
 
@@ -303,12 +304,28 @@ static int start_site_fabric(struct daemon *d, struct batch *batch, struct err *
 	return core_admit_own(d, batch, &event, err);
 }
 
+static int start_site_data(struct daemon *d, struct batch *batch, struct err *err)
+{
+	struct event *events;
+	uint32_t count;
+	int rc = data_file_read(d->site->file, d->site->data, d->site->transfers, &d->facts,
+				&batch->arena, &events, &count, err);
+
+	for (uint32_t i = 0; i < count && rc >= 0; i++) {
+		events[i].actor = "fairlead";
+		rc = core_admit_own(d, batch, &events[i], err);
+	}
+	return rc;
+}
+
 static int start_site(struct daemon *d, struct batch *batch, const bool *is_new, struct err *err)
 {
 	for (uint32_t i = 0; i < d->site->node_count; i++)
 		if (start_marks(d, batch, &d->site->nodes[i], err) < 0 ||
 		    (is_new[i] && start_layouts(d, batch, &d->site->nodes[i], err) < 0))
 			return -1;
+	if (start_site_data(d, batch, err) < 0)
+		return -1;
 	return d->site->draft ? start_site_fabric(d, batch, err) : 0;
 }
 

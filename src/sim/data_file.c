@@ -84,7 +84,8 @@ static int all_data(const char *file, const struct conf *data, const struct fact
 		const struct data_set *d = table_get(&facts->data_sets, row);
 
 		if (d->size_mib && !conf_find(data, facts_name(facts, d->name)))
-			list_add(list, EVENT_DATA_SET)->data_set.name = facts_name(facts, d->name);
+			list_add(list, EVENT_DATA_SET)->data_set.name =
+				arena_strdup(arena, facts_name(facts, d->name));
 	}
 	for (size_t i = 0; i < data->count && rc == 0; i++)
 		rc = data_read(file, data->items[i], arena,
@@ -146,7 +147,7 @@ static bool transfer_is(const struct event_transfer_set *e, const char *from, co
 }
 
 static int all_transfers(const char *file, const struct conf *transfers, const struct facts *facts,
-			 struct list *list, struct err *err)
+			 struct arena *arena, struct list *list, struct err *err)
 {
 	uint32_t first = list->count, end;
 	int rc = 0;
@@ -174,8 +175,8 @@ static int all_transfers(const char *file, const struct conf *transfers, const s
 		if (named)
 			continue;
 		list->at[list->count] = event_make(EVENT_TRANSFER_SET, 0, "");
-		list->at[list->count].transfer_set.from = from;
-		list->at[list->count].transfer_set.to = to;
+		list->at[list->count].transfer_set.from = arena_strdup(arena, from);
+		list->at[list->count].transfer_set.to = arena_strdup(arena, to);
 		list->at[list->count++].transfer_set.micro_per_gb = -1;
 	}
 	return rc;
@@ -193,7 +194,7 @@ int data_file_read(const char *file, const struct conf *data, const struct conf 
 	if (data)
 		rc = all_data(file, data, facts, arena, &list, err);
 	if (rc == 0 && transfers)
-		rc = all_transfers(file, transfers, facts, &list, err);
+		rc = all_transfers(file, transfers, facts, arena, &list, err);
 	*ret = list.at;
 	*ret_count = list.count;
 	return rc;

@@ -9,6 +9,8 @@ cluster:
   fabric:
     hosts: {nics: 8, nic: ndr}
     levels: {spine: {oversubscription: 4}}
+  data: {web: {size: 1GB, at: [l0]}, old: {size: 2GB}}
+  transfers: [{from: l0, to: l1, price: 0.5}]
   nodes:
     - {name: "a[0-1]", gpus: 8, model: H100-80GB, spine: s0, leaf: l0, labels: {pool: blue}, driver: "560.1", cuda: "12.6", nvlink: [[0, 1, 2, 3], [4, 5, 6, 7]]}
     - {name: "b[0-1]", gpus: 4, model: A100-80GB, cpus: 32, ram: 256GiB, spine: s0, leaf: l1, taints: [kept=ada], mig: [[3g.40gb, 3g.40gb]]}
@@ -42,6 +44,7 @@ def test_a_daemon_has_the_nodes_of_a_cluster_file(tmp_path):
         assert facts["nics"] == ("8", "file")
         assert [s["slice"] for s in d.ask("gpus")[16]["slices"]] == ["3g.40gb", "3g.40gb"]
         assert [level["level"] for level in d.ask("fabric")["levels"]] == ["cluster", "spine", "leaf"]
+        assert [s["name"] for s in d.ask("fabric")["data"]] == ["old", "web"] and d.ask("fabric")["transfers"][0]["price"] == "0.500000"
         assert "vision" not in {q["name"] for q in d.ask("queues")}, "queues are people's"
         # what the file says decides: labels, islands
         job = harness.Client(d.data).submit({"name": "one", "command": "sleep 300", "tasks": 2, "gpus": 4, "labels": {"pool": "blue"}}, "one")
@@ -50,11 +53,12 @@ def test_a_daemon_has_the_nodes_of_a_cluster_file(tmp_path):
         # the work goes on over a restart, and slices stay what people made of them
         d.run("gpus", "cut", "b0/0", "--slices", "")
         d.stop()
-        file.write_text(FILE.replace("leaf: l1", "leaf: l2").replace("a[0-1]", "a[0-2]"))
+        file.write_text(FILE.replace("leaf: l1", "leaf: l2").replace("a[0-1]", "a[0-2]").replace(", old: {size: 2GB}", ""))
         d.up()
         nodes = {n["name"]: n for n in d.ask("nodes")}
         assert sorted(nodes) == ["a0", "a1", "a2", "b0", "b1"] and nodes["b1"]["domains"] == ["s0", "l2"]
         assert d.state(job) == "running"
+        assert [s["name"] for s in d.ask("fabric")["data"]] == ["web"]
         slices = {(g["node"], g["index"]): g["slices"] for g in d.ask("gpus")}
         assert slices["b0", 0] == [] and len(slices["b1", 0]) == 2
 
@@ -65,7 +69,7 @@ def test_what_the_file_says_wrong_is_told_with_its_place(tmp_path):
     with harness.Daemon() as d:
         d.stop()
         answer = d.run("up", "--cluster", str(file), check=False)
-        assert answer.code != 0 and "site.yaml:8" in answer.err and "cude" in answer.err, answer.err
+        assert answer.code != 0 and "site.yaml:10" in answer.err and "cude" in answer.err, answer.err
         answer = d.run("up", "--cluster", str(file), "--nodes", "sim:1x1xT4", check=False)
         assert answer.code != 0 and "give one of them" in answer.err, answer.err
         d.up()
