@@ -70,6 +70,8 @@ struct api_status {
 	int64_t resident_bytes;
 };
 
+enum { API_POD_TEXT_MAX = 400 };
+
 struct api_backend {
 	void *context;
 	void (*send)(void *context, struct command *command);
@@ -98,6 +100,9 @@ struct api_backend {
 	const char *logs_folder;
 	bool one_thread; /* there are no other threads (tests/whole): event_hub_pass is called by whoever made this */
 	bool pods; /* jobs run as pods of a cluster, not on this machine; their output is not in logs_folder */
+	/* Where `pods`: the job of a pod that somebody else made; job 0: it has none, for this reason. False: there is no such pod. Any thread. */
+	bool (*pod_job)(void *context, const char *namespace, const char *name, uint32_t *ret_job,
+			char text[API_POD_TEXT_MAX]);
 };
 
 /* The event stream: the daemon calls this with each durable event, in order, from one thread. */

@@ -57,7 +57,7 @@ struct route_match {
 	const struct route *route;
 	char allow[64];
 	size_t param_count;
-	char param[ROUTE_PARAMS_MAX][80];
+	char param[ROUTE_PARAMS_MAX][256]; /* names of pods have 253 characters */
 };
 void route_find(const char *method, const char *path, struct route_match *ret);
 bool route_permits(const struct route *route, uint8_t role, enum relation relation);

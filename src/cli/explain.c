@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/arena.h"
 #include "cli/commands.h"
 #include "cli/follow.h"
 #include "cli/jobs.h"
@@ -105,13 +106,52 @@ static int show_one(struct invocation *in, struct client *client, const struct o
 	return 0;
 }
 
+/* A pod that somebody else made, as NAMESPACE/NAME: the job that it is, or why it is none. */
+static int show_pod(struct invocation *in, struct client *client, const struct output *output,
+		    struct err *err)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789.-/";
+	const char *word = in->args[0], *slash = strchr(word, '/');
+	AUTO_BUF out = BUF_INIT;
+	json_t *answer = NULL;
+	uint32_t id;
+	int rc;
+
+	if (slash == word || !slash[1] || strchr(slash + 1, '/') ||
+	    strspn(word, allowed) != strlen(word))
+		return err_set(err, ERR_INVALID,
+			       "\"%.80s\" is no pod: write NAMESPACE/NAME, as Kubernetes has them",
+			       word);
+	rc = client_get(client,
+			client_path(in->arena, "/api/v1/pods/%s/%s",
+				    arena_strndup(in->arena, word, (size_t)(slash - word)),
+				    slash + 1),
+			&answer, err);
+	if (rc < 0)
+		return rc;
+	id = (uint32_t)get_int(answer, "job");
+	if (id) {
+		rc = show_one(in, client, output, id, err);
+	} else if (!output_value(output, answer, "reason")) {
+		buf_addf(&out, "pod %s is not placed: %s\n", word, get_text(answer, "reason"));
+		prose_wrap(&out, output->width, 2);
+		output_buf(&out);
+	}
+	json_decref(answer);
+	return rc;
+}
+
 /* The number of an array is that of its first job too; its own words are under 40_0. */
 static int show(struct invocation *in, struct client *client, const struct output *output,
 		struct err *err)
 {
 	json_t *job = NULL;
 	uint32_t id;
-	int rc = named_job(in, client, in->args[0], &id, err);
+	int rc;
+
+	if (strchr(in->args[0], '/'))
+		return show_pod(in, client, output, err);
+	rc = named_job(in, client, in->args[0], &id, err);
 
 	if (rc < 0 || strchr(in->args[0], '_'))
 		return rc < 0 ? rc : show_one(in, client, output, id, err);
@@ -133,13 +173,14 @@ static int run_explain(struct invocation *in, struct err *err)
 
 const struct command command_explain = {
 	.name = "explain",
-	.arguments = "ID",
+	.arguments = "ID|NAMESPACE/POD",
 	.summary = "say why a job waits, who is ahead, and what would let it start",
 	.about =
-		"The number of an array explains all of its jobs together: how many wait for which reason. 40_3 is its number 3.",
+		"The number of an array explains all of its jobs together: how many wait for which reason. 40_3 is its number 3. On Kubernetes a pod that others made is named as NAMESPACE/POD.",
 	.examples = "fairlead explain 12\n"
 		    "fairlead explain 40\tan array: how many wait, and why\n"
 		    "fairlead explain 40_3\tone job of it\n"
+		    "fairlead explain vision/train-0-x7k2p\ta pod that others made, on Kubernetes\n"
 		    "fairlead explain 12 -o name\tthe reason's code alone",
 	.route = "GET /api/v1/jobs/{id}/explain",
 	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,

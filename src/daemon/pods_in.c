@@ -139,7 +139,7 @@ static void tasks_fill(const struct engine_gang *gang, struct event_job_submitte
 	}
 	memset(numbers, 0, sizeof(*numbers) * ENGINE_GANG_ROLES * ROLE_NUMBERS);
 	for (uint32_t i = 0; i < gang->role_count; i++) {
-		int64_t *of = &numbers[i * ROLE_NUMBERS];
+		int64_t *of = &numbers[(size_t)i * ROLE_NUMBERS];
 
 		of[ROLE_TASKS_MIN] = of[ROLE_TASKS_MAX] = gang->roles[i].size;
 		of[ROLE_GPUS] = gang->roles[i].gpus;

@@ -315,6 +315,21 @@ static int get_submission(void *context, uint32_t job, void *take_context,
 	return result;
 }
 
+static bool pod_job(void *context, const char *namespace, const char *name, uint32_t *ret_job,
+		    char text[API_POD_TEXT_MAX])
+{
+	struct daemon *d = context;
+	uint64_t job = 0;
+
+	_Static_assert((int)API_POD_TEXT_MAX == (int)ENGINE_POD_TEXT_MAX, "one text");
+	pthread_mutex_lock(&d->engine_swap);
+	bool found = d->engine && d->engine_ops->pods &&
+		     d->engine_ops->pods->find(d->engine, namespace, name, &job, text);
+	pthread_mutex_unlock(&d->engine_swap);
+	*ret_job = (uint32_t)job;
+	return found;
+}
+
 /* --- workers ------------------------------------------------------------------------------------------------------ */
 
 static void work(void *context, void (*fn)(void *argument), void *argument)
@@ -362,6 +377,7 @@ void serve_open(struct daemon *d)
 		.work = work,
 		.logs_folder = d->logs_folder,
 		.pods = d->kubernetes != NULL,
+		.pod_job = pod_job,
 	};
 }
 

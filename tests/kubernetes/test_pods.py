@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods that others make, with `schedulerName: fairlead`, on a real API server."""
 
+import signal
+import time
+
 from bed import wait_until
 from cluster import PODS, cluster
 
@@ -142,3 +145,82 @@ def test_the_daemon_is_killed_and_nothing_is_bound_twice_or_lost():
         b.call("DELETE", PODS + "/runs")
         wait_until("and the last one", lambda: phase(b, "late") == "Running")
         assert {j["name"]: j["state"] for j in jobs(s)} == {"runs": "failed", "fills": "failed", "waits": "running", "late": "running"}
+
+
+def test_killed_at_any_moment_of_a_binding_a_gang_is_bound_once_and_whole():
+    with cluster(nodes=2) as (b, s):
+        server = dict(b.running)["kube-apiserver"]
+        for n, pause_s in enumerate((0.001, 0.004, 0.01, 0.02, 0.04, 0.08)):
+            names = ["g%d-%d" % (n, i) for i in range(2)]
+            for name in names:
+                pod(b, name, gpus=8, labels={"fairlead.dev/gang": "g%d" % n, "fairlead.dev/gang-size": "2"})
+            time.sleep(pause_s)
+            server.send_signal(signal.SIGSTOP)  # what the daemon sent is carried out later, or never
+            time.sleep(0.2)
+            s.kill()
+            server.send_signal(signal.SIGCONT)
+            s.up()
+            wait_until("the gang runs", lambda: [phase(b, name) for name in names] == ["Running"] * 2)
+            assert {node(b, name) for name in names} == {"n0", "n1"}
+            wait_until("it is one job", lambda: [j["state"] for j in jobs(s) if j["name"] == "g%d" % n] == ["running"])
+            for name in names:
+                b.call("DELETE", PODS + "/" + name)
+            wait_until("its job is over", lambda: all(j["state"] != "running" for j in jobs(s)))
+
+
+def crd(b, group, version, kind, plural):
+    b.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+        "metadata": {"name": plural + "." + group, "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+                 "versions": [{"name": version, "served": True, "storage": True, "schema": {
+                     "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}})
+    path = "/apis/%s/%s/namespaces/default/%s" % (group, version, plural)
+    wait_until("its kind is served", lambda: b.call("GET", path)[0] == 200)
+    return path
+
+
+def test_pod_groups_of_others_are_gangs():
+    with cluster(nodes=2) as (b, s):
+        sigs = crd(b, "scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups")
+        volcano = crd(b, "scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+        b.make(sigs, {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "pg"}, "spec": {"minMember": 2}})
+        b.make(volcano, {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "vg"}, "spec": {"minMember": 2}})
+        groups = {"pg": {"labels": {"scheduling.x-k8s.io/pod-group": "pg"}},
+                  "vg": {"annotations": {"scheduling.k8s.io/group-name": "vg"}},
+                  "kg": {"labels": {"kueue.x-k8s.io/pod-group-name": "kg"}, "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"}}}
+        for name, marks in groups.items():
+            pod(b, name + "-0", **marks)
+        for name in groups:
+            wait_until("one of two is told to wait", lambda: condition(b, name + "-0").get("reason") == "GangIncomplete")
+            assert "1 of the 2 pods" in condition(b, name + "-0")["message"]
+        assert jobs(s) == [] and not any(node(b, name + "-0") for name in groups)
+        said = s.run("explain", "default/pg-0").out
+        assert "its gang of 2 pods is not complete" in " ".join(said.split()), said
+        for name, marks in groups.items():
+            pod(b, name + "-1", gpus=2, **marks)  # unlike the other: a role of its own
+            wait_until("both run", lambda: [phase(b, "%s-%d" % (name, i)) for i in range(2)] == ["Running"] * 2)
+        assert sorted((j["name"], j["tasks_min"]) for j in jobs(s)) == [("kg", 2), ("pg", 2), ("vg", 2)]
+        # The group has begun: one more is placed by itself.
+        pod(b, "pg-2", **groups["pg"])
+        wait_until("it runs", lambda: phase(b, "pg-2") == "Running")
+        # An owner of which nothing is known.
+        b.make(PODS, {"metadata": {"name": "owned", "ownerReferences": [
+            {"apiVersion": "example.com/v1", "kind": "Trainer", "name": "t", "uid": "1", "controller": True}]},
+            "spec": {"schedulerName": "fairlead", "automountServiceAccountToken": False, "containers": [{"name": "main", "image": "none"}]}})
+        wait_until("it runs alone", lambda: phase(b, "owned") == "Running")
+        wait_until("and a warning says so", lambda: events(b, "owned").get("GangUnknown", {}).get("type") == "Warning")
+
+
+def test_pods_of_another_scheduler_on_the_same_node_are_counted():
+    with cluster(nodes=1, parts=("kwok", "scheduler", "controller-manager")) as (b, s):
+        b.pod("other", gpus=6)
+        wait_until("the stock scheduler placed it", lambda: phase(b, "other") == "Running")
+        pod(b, "wide", gpus=4)
+        pod(b, "narrow", gpus=2)
+        wait_until("what fits runs", lambda: phase(b, "narrow") == "Running")
+        wait_until("what does not says why", lambda: condition(b, "wide").get("reason") == "Unschedulable")
+        said = s.run("explain", "default/wide").out
+        assert "job" in said and "GPUs" in said, said
+        b.call("DELETE", PODS + "/other")
+        wait_until("then it runs too", lambda: phase(b, "wide") == "Running")
+        assert s.run("explain", "default/nobody", check=False).code != 0
