@@ -447,15 +447,18 @@ static void nodes_and_gpus_are_taken_out_and_back(void **state)
 	form_change("ada", "POST", "/api/v1/nodes/n0/marks",
 		    "{\"labels\":\"region=eu,pool=blue\",\"class\":\"training\"}");
 	form_change("ada", "POST", "/api/v1/nodes/n0/marks",
-		    "{\"taints\":\"own\",\"data\":\"web,books\"}");
+		    "{\"taints\":\"own\",\"data\":\"web,books\",\"capacity\":\"spot\"}");
+	form_refused("ada", "POST", "/api/v1/nodes/n0/marks", "{\"capacity\":\"any\"}", 400,
+		     "capacity \\\"any\\\": expected on-demand or spot");
 	a = form_get("vera", "/api/v1/nodes", "NodeList");
 	assert_non_null(strstr(
 		a.text,
-		"\"class\":\"training\",\"partitioning\":\"fixed\",\"slices_only\":false,\"labels\":\"pool=blue,region=eu\",\"taints\":\"own\","
+		"\"class\":\"training\",\"partitioning\":\"fixed\",\"slices_only\":false,\"capacity\":\"spot\",\"labels\":\"pool=blue,region=eu\",\"taints\":\"own\","
 		"\"data\":\"books,web\""));
 	answer_free(&a);
-	form_change("ada", "POST", "/api/v1/nodes/n0/marks",
-		    "{\"labels\":\"\",\"taints\":\"\",\"class\":\"any\"}");
+	form_change(
+		"ada", "POST", "/api/v1/nodes/n0/marks",
+		"{\"labels\":\"\",\"taints\":\"\",\"class\":\"any\",\"capacity\":\"on-demand\"}");
 	form_refused("ada", "POST", "/api/v1/nodes/n0/marks", "{\"class\":\"best\"}", 400,
 		     "expected any, training or inference");
 	form_refused("ada", "POST", "/api/v1/nodes/n0/marks", "{\"labels\":\"blue\"}", 400,

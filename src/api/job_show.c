@@ -259,6 +259,8 @@ static void wishes_add(struct buf *out, const struct facts *f, const struct job 
 	out_int(out, "estimate_ms", job->estimate_ms);
 	body = table_get(&f->bodies, job->body);
 	out_int(out, "deadline_ms", job->body ? body->deadline_ms : 0);
+	out_text(out, "capacity", capacity_name(job->body ? body->capacity : 0));
+	out_text(out, "capacity_now", capacity_name((uint8_t)shape->capacity));
 	out_int(out, "efficiency", job->body ? body->efficiency : 0);
 	out_int(out, "retries_left", job->retries_left);
 	out_list(out, "depends_on");

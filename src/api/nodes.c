@@ -116,6 +116,7 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_text(out, "class", node_class_name(node->class));
 	out_text(out, "partitioning", partitioning_name(node->partitioning));
 	out_bool(out, "slices_only", node->slices_only);
+	out_text(out, "capacity", capacity_name(node->capacity));
 	out_text(out, "labels", names_text(f, node->label, LABELS_MAX, list));
 	out_text(out, "taints", names_text(f, node->taint, TAINTS_MAX, list));
 	out_text(out, "data", names_text(f, node->data, NODE_DATA_MAX, list));
@@ -343,6 +344,22 @@ void handle_node_maintenance(struct call *call)
 	call_send(call, &event);
 }
 
+static int capacity_read(const struct conf *body, int64_t *ret, struct err *err)
+{
+	const char *text = "";
+	uint8_t number;
+	bool given;
+
+	if (body_text(body, "capacity", 32, &text, &given, err) < 0)
+		return -(int)err->code;
+	if (given && (!capacity_find(text, &number) || number > CAPACITY_SPOT))
+		return err_set(err, ERR_INVALID, "capacity \"%s\": expected on-demand or spot",
+			       text);
+	if (given)
+		*ret = number;
+	return 0;
+}
+
 void handle_node_marks(struct call *call)
 {
 	struct event event = call_event(call, EVENT_NODE_MARKED);
@@ -369,6 +386,7 @@ void handle_node_marks(struct call *call)
 	event.node_marked.class = node->class;
 	event.node_marked.partitioning = node->partitioning;
 	event.node_marked.slices_only = node->slices_only;
+	event.node_marked.capacity = node->capacity;
 	only = node->slices_only;
 	if (call_body(call, &body, &err) < 0 ||
 	    body_text(body, "labels", EVENT_TEXT_MAX, &event.node_marked.labels, &given, &err) <
@@ -394,7 +412,8 @@ void handle_node_marks(struct call *call)
 	}
 	if (given)
 		event.node_marked.partitioning = number;
-	if (body_bool(body, "slices_only", &only, &given, &err) < 0)
+	if (body_bool(body, "slices_only", &only, &given, &err) < 0 ||
+	    capacity_read(body, &event.node_marked.capacity, &err) < 0)
 		goto fail;
 	event.node_marked.slices_only = only;
 	call_send(call, &event);

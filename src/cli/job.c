@@ -470,6 +470,14 @@ static void add_use(const json_t *job, struct buf *out)
 		say_time(out, get_int(job, "deadline_ms"));
 		buf_addc(out, '\n');
 	}
+	if (*get_text(job, "capacity"))
+		buf_addf(out, "%-13s%s%s%s\n", "capacity", get_text(job, "capacity"),
+			 strcmp(get_text(job, "capacity"), get_text(job, "capacity_now")) != 0
+				 ? ", for now "
+				 : "",
+			 strcmp(get_text(job, "capacity"), get_text(job, "capacity_now")) == 0 ? ""
+			 : *get_text(job, "capacity_now") ? get_text(job, "capacity_now")
+							  : "on-demand");
 	line(out, "attempts");
 	buf_addf(out, "%lld", (long long)get_int(job, "attempt_count"));
 	if (get_int(job, "retries_left"))

@@ -128,6 +128,7 @@ static const struct column columns[] = {
 	{ "CUDA", "cuda", CELL_TEXT, true },
 	{ "CLASS", "class", CELL_TEXT, true },
 	{ "PARTITIONING", "partitioning", CELL_TEXT, true },
+	{ "CAPACITY", "capacity", CELL_TEXT, true },
 	{ "IDLE-SLICES", .cell = cell_slices, .wide = true },
 	{ "LABELS", "labels", CELL_TEXT, true },
 	{ "TAINTS", "taints", CELL_TEXT, true },
@@ -200,9 +201,10 @@ static int run_ready(struct invocation *in, struct err *err)
 
 static int run_set(struct invocation *in, struct err *err)
 {
-	static const char *const names[] = { "labels", "taints", "datasets", "class",
-					     "partitioning" };
-	static const char *const keys[] = { "labels", "taints", "data", "class", "partitioning" };
+	static const char *const names[] = { "labels", "taints",       "datasets",
+					     "class",  "partitioning", "capacity" };
+	static const char *const keys[] = { "labels", "taints",       "data",
+					    "class",  "partitioning", "capacity" };
 	const char *only = arg_has(in, "slices-only") ? arg_flag(in, "slices-only") : "";
 	json_t *body = json_object();
 	int rc;
@@ -219,7 +221,7 @@ static int run_set(struct invocation *in, struct err *err)
 	else
 		rc = err_set(
 			err, ERR_INVALID,
-			"nothing to set: give --labels, --taints, --datasets, --class, --partitioning or --slices-only");
+			"nothing to set: give --labels, --taints, --datasets, --class, --partitioning, --slices-only or --capacity");
 	json_decref(body);
 	return rc;
 }
@@ -288,6 +290,9 @@ static const struct flag set_flags[] = {
 	  "who cuts its GPUs into slices: an admin, Fairlead too from what jobs ask for, or nobody",
 	  false },
 	{ "slices-only", 0, "yes|no", "keep its GPUs for slices", false },
+	{ "capacity", 0, "on-demand|spot",
+	  "how it is paid for; spot: it may be taken away at any time, and only jobs that allow for that run there",
+	  false },
 	{ 0 },
 };
 

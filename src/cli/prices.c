@@ -58,8 +58,10 @@ const struct command command_prices_set = {
 	.name = "prices set",
 	.arguments = "MODEL AMOUNT",
 	.summary = "say what a GPU of a model costs per hour, or none",
-	.about = "With `none` the model leaves the list, and the price of `any` counts for it.",
+	.about =
+		"With `none` the model leaves the list, and the price of `any` counts for it. `spot:MODEL` is the price of the model on spot nodes.",
 	.examples = "fairlead prices set H100-80GB 2.10\n"
+		    "fairlead prices set spot:H100-80GB 0.70\n"
 		    "fairlead prices set any 0.80",
 	.route = "PUT /api/v1/prices/{model}",
 	.shares = SHARES_DAEMON,

@@ -252,7 +252,7 @@ static int start_marks(struct daemon *d, struct batch *batch, const struct scena
 	struct event_node_marked *e = &event.node_marked;
 
 	if (!*from->labels && !*from->taints && !*from->data && !from->class &&
-	    !from->partitioning && !from->slices_only)
+	    !from->partitioning && !from->slices_only && !from->capacity)
 		return 0;
 	e->node = facts_node_find(&d->facts, from->name).v;
 	e->labels = from->labels;
@@ -261,6 +261,7 @@ static int start_marks(struct daemon *d, struct batch *batch, const struct scena
 	e->class = from->class;
 	e->partitioning = from->partitioning;
 	e->slices_only = from->slices_only;
+	e->capacity = from->capacity;
 	return core_admit_own(d, batch, &event, err);
 }
 

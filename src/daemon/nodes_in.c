@@ -181,6 +181,7 @@ static void mark_node(struct daemon *d, struct batch *batch, struct node_id id,
 	event.node_marked.data = names_text(&d->facts, node->data, NODE_DATA_MAX, data);
 	event.node_marked.partitioning = node->partitioning;
 	event.node_marked.slices_only = node->slices_only;
+	event.node_marked.capacity = found->spot ? CAPACITY_SPOT : node->capacity;
 	admit(d, batch, &event, found->name);
 }
 

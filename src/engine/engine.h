@@ -192,6 +192,7 @@ struct engine_node {
 	bool ready;
 	bool cordoned;
 	char reason[192]; /* why it is not ready or cordoned */
+	bool spot; /* may be taken away at any time */
 	char labels[513], taints[513]; /* "key=value,key=value" */
 	uint32_t
 		levels; /* that some node of the cluster has a place in: bits of engine_level_names */

@@ -189,6 +189,7 @@ static void wish_copy(const struct facts *f, const struct job *job, struct event
 	e->min_throughput = shape->min_throughput;
 	e->spread = level_text(f, (uint8_t)shape->apart);
 	e->max_slowdown = shape->max_slowdown;
+	e->capacity = shape->capacity;
 	e->gpu_part = shape->gpu_part;
 	e->gpu_part_mib = shape->gpu_part_mib;
 	e->limit_ms = job->limit_ms;

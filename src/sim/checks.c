@@ -435,6 +435,7 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	checks_away(checks, f, name, shape, (uint32_t)e->job, e);
 	checks_models(checks, f, name, shape, NULL, e);
 	checks_aligned(checks, f, name, shape, e);
+	checks_capacity(checks, f, name, shape, e);
 	if (shape->gpus) /* one without GPUs takes nothing of a limit that was lowered meanwhile */
 		check_limits(checks, f, name, job->queue);
 	check_bounds(checks, f, name, e, job);
@@ -499,6 +500,7 @@ static void check_grown(struct checks *checks, const struct facts *f,
 	checks_apart(checks, f, name, shape, attempt, &place);
 	checks_models(checks, f, name, shape, attempt, &place);
 	checks_aligned(checks, f, name, shape, &place);
+	checks_capacity(checks, f, name, shape, &place);
 	if (ranks_gpus(shape, e->ranks, e->ranks_count)) /* as where a job starts */
 		check_limits(checks, f, name, job->queue);
 	for (uint32_t i = 0; i < checks->eviction_count; i++)

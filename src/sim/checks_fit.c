@@ -154,6 +154,19 @@ static uint32_t numa_of(const struct node *node, uint32_t gpus)
 	return i;
 }
 
+void checks_capacity(struct checks *checks, const struct facts *f, const char *name,
+		     const struct shape *shape, const struct event_attempt_placed *e)
+{
+	for (uint32_t i = 0; i < e->nodes_count; i++) {
+		const struct node *node = node_get(f, (struct node_id){ (uint32_t)e->nodes[i] });
+		bool spot = node->capacity == CAPACITY_SPOT;
+
+		if (spot ? !shape->capacity : shape->capacity == CAPACITY_SPOT)
+			checks_problem(checks, f, "job %s is placed on %s, which is %s spot node",
+				       name, facts_name(f, node->name), spot ? "a" : "no");
+	}
+}
+
 void checks_aligned(struct checks *checks, const struct facts *f, const char *name,
 		    const struct shape *shape, const struct event_attempt_placed *e)
 {

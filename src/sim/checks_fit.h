@@ -14,5 +14,7 @@ void checks_apart(struct checks *checks, const struct facts *f, const char *name
 void checks_models(struct checks *checks, const struct facts *f, const char *name,
 		   const struct shape *shape, const struct attempt *attempt,
 		   const struct event_attempt_placed *e);
+void checks_capacity(struct checks *checks, const struct facts *f, const char *name,
+		     const struct shape *shape, const struct event_attempt_placed *e);
 void checks_aligned(struct checks *checks, const struct facts *f, const char *name,
 		    const struct shape *shape, const struct event_attempt_placed *e);

@@ -205,11 +205,11 @@ static int read_node_values(struct reader *r, const struct conf *item, struct sc
 int scenario_read_nodes(struct reader *r, const struct conf *item, struct scenario_node **ret,
 			uint32_t *ret_count)
 {
-	static const char *const fixed[] = { "name",        "gpus",   "model",      "memory",
-					     "cpus",        "ram",    "nvlink",     "class",
-					     "mig_allowed", "driver", "cuda",       "capability",
-					     "labels",      "taints", "data",       "fabric",
-					     "numa",        "mig",    "slices_only" };
+	static const char *const fixed[] = { "name",        "gpus",   "model",       "memory",
+					     "cpus",        "ram",    "nvlink",      "class",
+					     "mig_allowed", "driver", "cuda",        "capability",
+					     "labels",      "taints", "data",        "fabric",
+					     "numa",        "mig",    "slices_only", "capacity" };
 	const char *known[ARRAY_SIZE(fixed) + LEVELS_MAX];
 	struct scenario_node first = { .model = "",
 				       .gpus = 1,

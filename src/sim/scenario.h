@@ -44,6 +44,7 @@ struct scenario_node {
 	int64_t numa_gpus[NUMA_MAX], numa_cpu_milli[NUMA_MAX], numa_nics[NUMA_MAX];
 	uint8_t class;
 	uint8_t partitioning; /* enum partitioning */
+	uint8_t capacity; /* enum capacity */
 	bool slices_only;
 	const int64_t *layouts; /* of the first so many GPUs */
 	uint32_t layout_count;
@@ -111,7 +112,7 @@ struct scenario_job {
 	uint32_t depend_count;
 	uint32_t tasks_min, tasks_max, gpus, array_count,
 		array_limit; /* array_count 0 = no array; array_limit 0 = all at once */
-	uint8_t kind, tier, resize; /* enums of core/model/facts.h */
+	uint8_t kind, tier, resize, capacity; /* enums of core/model/facts.h */
 	bool preempts, checkpoints, held;
 	bool rejoins; /* a rank that is lost may be started anew while the others run */
 	bool external; /* its tasks are somebody else's: each is on its own once they run */

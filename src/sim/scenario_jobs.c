@@ -457,7 +457,8 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "data",        "roles",          "align",
 					     "window",      "window_end",     "team",
 					     "mask",        "labels",         "apart_from",
-					     "apart_level", "apart_prefer",   "external" };
+					     "apart_level", "apart_prefer",   "external",
+					     "capacity" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;

@@ -146,6 +146,20 @@ static int read_numa(struct reader *r, const struct conf *c, struct scenario_nod
 	return rc;
 }
 
+static int read_capacity(struct reader *r, const struct conf *item, uint8_t *ret, uint8_t most)
+{
+	static const char *const words[] = { "on-demand", "spot", "any" };
+	const char *word = NULL;
+	int rc = reader_text(r, item, "capacity", &word);
+
+	if (rc < 0 || !word)
+		return rc;
+	return capacity_find(word, ret) && *ret <= most
+		       ? 0
+		       : reader_unknown(r, conf_find(item, "capacity"), "capacity", word, words,
+					most);
+}
+
 static int read_align(struct reader *r, const struct conf *item, struct scenario_job *job)
 {
 	static const char *const words[] = { "numa", "nic" };
@@ -197,6 +211,8 @@ int scenario_read_node_names(struct reader *r, const struct conf *item, struct s
 		rc = read_numa(r, conf_find(item, "numa"), node);
 	if (rc == 0)
 		rc = reader_text(r, item, "class", &class);
+	if (rc == 0)
+		rc = read_capacity(r, item, &node->capacity, CAPACITY_SPOT);
 	if (rc == 0 && class && !node_class_find(class, &node->class))
 		return reader_unknown(r, conf_find(item, "class"), "class", class, classes,
 				      ARRAY_SIZE(classes));
@@ -221,6 +237,8 @@ int scenario_read_job_names(struct reader *r, const struct conf *item, struct sc
 		rc = read_list(r, item, "data", SHAPE_DATA_MAX, &job->data);
 	if (rc == 0)
 		rc = read_align(r, item, job);
+	if (rc == 0)
+		rc = read_capacity(r, item, &job->capacity, CAPACITY_ANY);
 	if (rc == 0)
 		rc = read_window(r, item, job);
 	if (rc == 0)

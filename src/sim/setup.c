@@ -112,6 +112,7 @@ static int mark_node(struct run *run, const struct scenario_node *node, struct e
 	e.node_marked.class = node->class;
 	e.node_marked.partitioning = node->partitioning;
 	e.node_marked.slices_only = node->slices_only;
+	e.node_marked.capacity = node->capacity;
 	return offer(run, &e, node->line, err);
 }
 
@@ -162,7 +163,7 @@ int run_set_node(struct run *run, const struct scenario_node *node, struct err *
 	e.node_set.capability = node->capability;
 	rc = offer(run, &e, node->line, err);
 	if (rc == 0 && (*node->labels || *node->taints || *node->data || node->class ||
-			node->partitioning || node->slices_only))
+			node->partitioning || node->slices_only || node->capacity))
 		rc = mark_node(run, node, err);
 	if (rc == 0 && node->layout_count)
 		rc = cut_gpus(run, node, err);
@@ -374,6 +375,7 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 	j->labels = from->labels;
 	j->tolerates = from->tolerates;
 	j->deadline_ms = from->deadline_ms;
+	j->capacity = from->capacity;
 	j->efficiency = from->efficiency;
 	j->max_slowdown = from->max_slowdown;
 	j->gpu_part = from->gpu_part;

@@ -152,6 +152,11 @@ static void describe_job(const struct run *run, const struct event *e, struct bu
 		buf_adds(line, job_text(run, e->job_requeued.job));
 		add_words(line, e->job_requeued.text);
 	}
+	if (e->kind == EVENT_CAPACITY_CHOSEN)
+		buf_addf(line, "%s uses %s nodes; %llds to spare",
+			 job_text(run, e->capacity_chosen.job),
+			 capacity_name((uint8_t)e->capacity_chosen.capacity),
+			 (long long)e->capacity_chosen.spare_ms / 1000);
 	if (e->kind == EVENT_JOB_ENDED) {
 		buf_addf(line, "%s, %s", job_text(run, e->job_ended.job),
 			 job_state_name((uint8_t)e->job_ended.state));

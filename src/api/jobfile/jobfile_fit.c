@@ -34,6 +34,21 @@ static int read_speed(struct reading *r, const struct conf *c, const char *what,
 	return 0;
 }
 
+int read_capacity(struct reading *r, const struct conf *c, const char *what)
+{
+	const char *text;
+	uint8_t capacity;
+	int rc = conf_text(r->err, r->file, c, what, ERR_TEXT_MAX, &text);
+
+	if (rc < 0)
+		return rc;
+	if (!capacity_find(text, &capacity))
+		return conf_error(r->err, r->file, c,
+				  "%s must be on-demand, spot or any, not \"%.60s\"", what, text);
+	r->job->capacity = capacity;
+	return 0;
+}
+
 int read_align(struct reading *r, const struct conf *c, const char *what)
 {
 	const char *text;

@@ -45,8 +45,8 @@ jobfile_reader read_labels, read_apart_from, read_apart_level, read_apart_prefer
 /* A map of 1 to `most` labels as "key=value,key=value". */
 int read_label_map(struct reading *r, const struct conf *c, const char *what, uint32_t most,
 		   const char **ret);
-jobfile_reader read_align, read_data, read_spread, read_throughput, read_min_throughput,
-	read_mix_models;
+jobfile_reader read_align, read_capacity, read_data, read_spread, read_throughput,
+	read_min_throughput, read_mix_models;
 /* When all fields have been read: accepted models and how fast they are belong together. */
 int jobfile_fit_finish(struct reading *r) MUST_CHECK;
 

@@ -182,7 +182,8 @@ static bool answer_trait(struct trial *t, const struct verdict *v, struct parts 
 static bool answer_never(struct trial *t, const struct verdict *v, struct parts *parts)
 {
 	if (v->code == REASON_DRIVER || v->code == REASON_RESIDENCY ||
-	    v->code == REASON_NODE_CLASS || (v->code == REASON_MODEL && v->level > TRAIT_MODEL))
+	    v->code == REASON_NODE_CLASS || v->code == REASON_SPOT ||
+	    (v->code == REASON_MODEL && v->level > TRAIT_MODEL))
 		return answer_trait(t, v, parts);
 	if (v->code == REASON_MODEL)
 		return part_add(parts, CHANGE_MODELS, 0, 0);

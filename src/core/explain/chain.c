@@ -4,6 +4,7 @@
 
 #include "core/explain/inner.h"
 #include "core/scheduling/admit/admit.h"
+#include "core/scheduling/life/capacity.h"
 #include "core/scheduling/order/due.h"
 #include "core/scheduling/order/terms.h"
 
@@ -455,6 +456,20 @@ bool reason_is_of_place(enum reason reason)
 	       reason == REASON_RESERVED || reason == REASON_APART;
 }
 
+/* It waits for spot nodes although others may be free. */
+static void capacity_line(const struct words *w, struct chain *chain)
+{
+	int64_t until_ms = capacity_waits_until_ms(w->facts, w->j);
+
+	if (until_ms)
+		chain_add(chain, REASON_SPOT,
+			  arena_printf(
+				  w->arena,
+				  "it waits for spot nodes, which cost less; it goes on demand %s "
+				  "at the latest, so that its deadline is met",
+				  words_until(w, until_ms)));
+}
+
 void chain_make(const struct words *w, struct explanation *ret)
 {
 	struct chain chain = { .lines = arena_new_array(w->arena, struct explain_line, LINES_MAX) };
@@ -466,6 +481,7 @@ void chain_make(const struct words *w, struct explanation *ret)
 	due_line(w, &chain, ret);
 	terms_line(w, &chain);
 	deadline_line(w, &chain);
+	capacity_line(w, &chain);
 	if (reason_is_of_place(ret->reason) && !w->never) {
 		reservation_line(w, &chain);
 		shut_out_lines(w, &chain);

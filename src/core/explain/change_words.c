@@ -70,6 +70,7 @@ static const char *trait_text(const struct words *w, const struct change_part *p
 	case TRAIT_CLASS:
 		return "nodes of class \"any\" (an admin: `fairlead nodes set NODE --class any`)";
 	case TRAIT_SPEED: return "asking for no throughput";
+	case TRAIT_CAPACITY: return "running on spot nodes and on others (capacity: any)";
 	case TRAIT_NONE:
 	case TRAIT_MODEL:
 	case TRAIT_SLICES:

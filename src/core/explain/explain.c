@@ -43,6 +43,7 @@ const char *reason_name(enum reason reason)
 		[REASON_ALIGNMENT] = "alignment",
 		[REASON_RESERVED] = "reserved",
 		[REASON_APART] = "apart",
+		[REASON_SPOT] = "spot",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -92,7 +93,7 @@ static bool wish_alone_fails(const struct words *w, const struct verdict *v)
 	else if (code == REASON_ALIGNMENT)
 		alone = aligned_alone(w->shape, alone);
 	else if (code == REASON_DRIVER || code == REASON_RESIDENCY || code == REASON_NODE_CLASS ||
-		 code == REASON_MODEL)
+		 code == REASON_MODEL || code == REASON_SPOT)
 		return trait_alone_fails(w, (enum trait)v->level);
 	else
 		return true;

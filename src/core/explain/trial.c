@@ -194,6 +194,8 @@ static void put_trait(struct trial *t, const struct change_part *part)
 		shape.mask = (struct name_id){ 0 };
 	else if (part->id == TRAIT_CLASS)
 		shape.serves = !shape.serves;
+	else if (part->id == TRAIT_CAPACITY)
+		shape.capacity = CAPACITY_ANY;
 	whatif_shape(&t->copy, id, &shape);
 	sync.job_priority_set.job = t->job;
 	trial_follow(t, &sync);

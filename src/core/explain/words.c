@@ -219,6 +219,15 @@ static const char *trait_summary(const struct words *w, const struct verdict *v,
 				    "needs %s of memory on each GPU; the largest of %s has %s",
 				    size_text(w, v->need), others, size_text(w, v->have));
 	case TRAIT_SLICES: return words_slice_trait(w, others);
+	case TRAIT_CAPACITY:
+		return w->shape->capacity
+			       ? arena_printf(w->arena,
+					      "waits for a spot node, and none of %s is one",
+					      others)
+			       : arena_printf(
+					 w->arena,
+					 "runs on no spot node, and all of %s may be taken away at any time",
+					 others);
 	case TRAIT_NONE:
 	case TRAIT_MODEL:
 	case TRAIT_END: break;
@@ -286,6 +295,9 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 		return arena_printf(w->arena, "tolerating it: tolerates: [%s]",
 				    facts_name(w->facts, (struct name_id){ v->at }));
 	case TRAIT_SLICES: return words_slice_remedy(w, v);
+	case TRAIT_CAPACITY:
+		return w->shape->capacity ? "capacity: any, or spot nodes that come"
+					  : "capacity: any, of a job that makes checkpoints";
 	case TRAIT_NONE:
 	case TRAIT_MODEL:
 	case TRAIT_MEMORY:
@@ -598,6 +610,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_MODEL:
 	case REASON_DRIVER:
 	case REASON_NODE_CLASS:
+	case REASON_SPOT:
 	case REASON_RESIDENCY: return lack_summary(w, v);
 	case REASON_CAPACITY:
 	case REASON_FRAGMENTATION:
@@ -734,6 +747,7 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_MODEL:
 	case REASON_DRIVER:
 	case REASON_NODE_CLASS:
+	case REASON_SPOT:
 	case REASON_RESIDENCY: return trait_remedy(w, v);
 	case REASON_CAPACITY:
 	case REASON_FRAGMENTATION:

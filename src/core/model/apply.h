@@ -26,6 +26,13 @@ uint8_t job_live_state(const struct attempt *attempt);
 bool job_state_waits(uint8_t state);
 /* The promise of a job's place and the rows of its tasks, dropped. */
 void promise_drop(struct facts *f, struct job_id id);
+/* Around each change of a node: what it was to the pool of spot nodes that it belongs to, and what it is now. */
+struct spot_was {
+	uint32_t row; /* of the pool; 0 = none */
+	bool there;
+};
+struct spot_was spot_node_was(const struct facts *f, struct node_id id);
+void spot_node_is(struct facts *f, struct node_id id, struct spot_was was);
 /* Something happened: does it make a new look for moves worth while? */
 void moves_follow(struct facts *f, enum event_kind kind);
 void reservation_drop(struct facts *f, struct job_id job);

@@ -75,6 +75,7 @@ static void node_set_domains(struct facts *f, struct node_id id, const char *tex
 void apply_node_set(struct facts *f, const struct event_node_set *e)
 {
 	struct node_id id = facts_node_find(f, e->name);
+	struct spot_was was;
 	struct name_id model;
 	struct node *node;
 
@@ -85,6 +86,7 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 		id = node_add(f, e->name, e->node);
 	if (!id.v)
 		return;
+	was = spot_node_was(f, id);
 	node_set_domains(f, id, e->domains);
 	model = facts_intern(f, e->model);
 	node = node_edit(f, id);
@@ -106,20 +108,23 @@ void apply_node_set(struct facts *f, const struct event_node_set *e)
 		node->state = NODE_READY;
 		node->reason = facts_put_text(f, node->reason, "");
 	}
+	spot_node_is(f, id, was);
 }
 
 void apply_node_marked(struct facts *f, const struct event_node_marked *e)
 {
 	struct name_id label[LABELS_MAX] = { { 0 } }, taint[TAINTS_MAX] = { { 0 } },
 		       data[NODE_DATA_MAX] = { { 0 } };
+	struct spot_was was;
 	struct node *node;
 
 	if (!id_exists(&f->nodes, e->node) || e->class < 0 || e->class > NODE_CLASS_INFERENCE ||
 	    !names_sorted(f, e->labels, "", label, LABELS_MAX) ||
 	    !names_sorted(f, e->taints, "", taint, TAINTS_MAX) ||
 	    !names_sorted(f, e->data, "", data, NODE_DATA_MAX) || e->partitioning < 0 ||
-	    e->partitioning > PARTITIONING_OFF)
+	    e->partitioning > PARTITIONING_OFF || e->capacity < 0 || e->capacity > CAPACITY_SPOT)
 		return;
+	was = spot_node_was(f, (struct node_id){ (uint32_t)e->node });
 	node = node_edit(f, (struct node_id){ (uint32_t)e->node });
 	memcpy(node->label, label, sizeof(label));
 	memcpy(node->taint, taint, sizeof(taint));
@@ -127,6 +132,8 @@ void apply_node_marked(struct facts *f, const struct event_node_marked *e)
 	node->class = (uint8_t)e->class;
 	node->partitioning = (uint8_t)e->partitioning;
 	node->slices_only = e->slices_only != 0;
+	node->capacity = (uint8_t)e->capacity;
+	spot_node_is(f, (struct node_id){ (uint32_t)e->node }, was);
 }
 
 /* Whether the GPUs are idle and the model allows it is looked at before: what is recorded was carried out. */
@@ -217,6 +224,7 @@ void apply_node_window(struct facts *f, const struct event_node_window *e)
 void apply_node_state(struct facts *f, const struct event_node_state *e)
 {
 	struct node_id id = { (uint32_t)e->node };
+	struct spot_was was;
 	struct text_id reason;
 	struct node *node;
 
@@ -228,8 +236,11 @@ void apply_node_state(struct facts *f, const struct event_node_state *e)
 		node_window_put(f, id, 0, 0, "");
 	reason =
 		facts_put_text(f, node_get(f, id)->reason, e->state == NODE_READY ? "" : e->reason);
+	was = spot_node_was(f, id);
 	node = node_edit(f, id);
 	node->state = (uint8_t)e->state;
+	spot_node_is(f, id, was);
+	node = node_edit(f, id);
 	node->drain_ms = e->state == NODE_DRAINING && e->within_ms > 0
 				 ? add_saturating(f->now_ms, e->within_ms)
 				 : 0;

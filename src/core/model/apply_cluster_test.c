@@ -123,6 +123,58 @@ static void what_people_say_of_a_node_stays_when_it_is_declared_again(void **sta
 			    "4095.1023.1023");
 }
 
+static const struct pool *pool_at(uint32_t row)
+{
+	return table_get(&f.pools, row);
+}
+
+/* Node 2 is there from 50 to 1050 and away until 1350. */
+static void a_pool_learns_how_long_spot_nodes_are_there_and_away(void **state)
+{
+	(void)state;
+	fits(EVENT_OF(NODE_MARKED, node_marked, 50, .node = 2, .capacity = CAPACITY_SPOT));
+	assert_int_equal(f.pools.count, 1);
+	assert_true(name_same(pool_at(1)->model, node_get(&f, (struct node_id){ 2 })->model));
+	assert_int_equal(pool_at(1)->nodes_there, 1);
+	assert_int_equal(pool_at(1)->turned_ms, 50);
+	fits(EVENT_OF(NODE_STATE, node_state, 500, .node = 2, .state = NODE_CORDONED));
+	assert_int_equal(pool_at(1)->nodes_there, 1); /* it is there, and nobody may start on it */
+	fits(EVENT_OF(NODE_STATE, node_state, 1050, .node = 2, .state = NODE_DOWN));
+	assert_int_equal(pool_at(1)->there, 1);
+	assert_true(pool_at(1)->there_ms == 1000 && pool_at(1)->away_ms == 0);
+	assert_int_equal(pool_at(1)->nodes_there, 0);
+	fits(EVENT_OF(NODE_STATE, node_state, 1200, .node = 2, .state = NODE_GONE));
+	fits(EVENT_OF(NODE_SET, node_set, 1350, .name = "n1", .gpus = 4,
+		      .model = facts_name(&f, node_get(&f, (struct node_id){ 2 })->model),
+		      .domains = facts_name(&f, node_get(&f, (struct node_id){ 2 })->domain[0])));
+	assert_true(pool_at(1)->away == 1 && pool_at(1)->away_ms == 300);
+	assert_int_equal(pool_at(1)->nodes_there, 1);
+	assert_int_equal(pool_at(1)->turned_ms, 1350);
+	/* Another model is another pool, and nobody took the node away. */
+	fits(EVENT_OF(NODE_SET, node_set, 2000, .name = "n1", .gpus = 4, .model = "H200"));
+	assert_int_equal(f.pools.count, 2);
+	assert_int_equal(pool_at(1)->there, 1);
+	assert_int_equal(pool_at(1)->nodes_there, 0);
+	assert_int_equal(pool_at(2)->nodes_there, 1);
+	fits(EVENT_OF(NODE_MARKED, node_marked, 2100, .node = 2, .capacity = CAPACITY_ON_DEMAND));
+	assert_int_equal(pool_at(2)->nodes_there, 0);
+	does_not_fit(EVENT_OF(NODE_MARKED, node_marked, 2200, .node = 2, .capacity = CAPACITY_ANY));
+}
+
+static void a_pool_forgets_half_of_what_is_long_past(void **state)
+{
+	(void)state;
+	fits(EVENT_OF(NODE_MARKED, node_marked, 50, .node = 2, .capacity = CAPACITY_SPOT));
+	for (int64_t i = 0; i < 65; i++) {
+		fits(EVENT_OF(NODE_STATE, node_state, 1050 + 2000 * i, .node = 2,
+			      .state = NODE_DOWN));
+		fits(EVENT_OF(NODE_STATE, node_state, 2050 + 2000 * i, .node = 2,
+			      .state = NODE_READY));
+	}
+	assert_int_equal(pool_at(1)->there, 33);
+	assert_int_equal(pool_at(1)->there_ms, 33000);
+}
+
 static void a_node_keeps_its_number_when_it_changes_or_returns(void **state)
 {
 	(void)state;
@@ -328,6 +380,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STORY(early_failures_are_remembered_by_node_and_gpu),
 		STORY(a_job_that_fails_again_counts_once_and_is_the_newest),
+		STORY(a_pool_learns_how_long_spot_nodes_are_there_and_away),
+		STORY(a_pool_forgets_half_of_what_is_long_past),
 		STORY(a_node_keeps_its_number_when_it_changes_or_returns),
 		STORY(a_mask_is_a_bit_of_its_nodes_until_it_ends),
 		STORY(what_people_say_of_a_node_stays_when_it_is_declared_again),

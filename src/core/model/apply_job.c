@@ -249,6 +249,9 @@ static bool shape_of(struct facts *f, const struct event_job_submitted *e, struc
 	ret->apart_level = ret->apart_from[0].v ? apart : 0;
 	ret->apart_wish = ret->apart_from[0].v && e->apart_wish;
 	ret->mask = facts_intern(f, e->mask);
+	ret->capacity = e->capacity == CAPACITY_SPOT || e->capacity == CAPACITY_ANY
+				? (uint32_t)e->capacity
+				: 0;
 	return names_sorted(f, e->data, "", ret->data, SHAPE_DATA_MAX) &&
 	       names_sorted(f, e->regions, "region=", ret->regions, SHAPE_REGIONS_MAX) &&
 	       names_sorted(f, e->labels, "", ret->labels, SHAPE_LABELS_MAX) &&
@@ -266,6 +269,7 @@ static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
 	body->deadline_ms = clamp_positive(e->deadline_ms);
 	body->efficiency = clamp_u8(e->efficiency, 100);
 	body->array_limit = e->array_count > 1 ? clamp_u16(e->array_limit) : 0;
+	body->capacity = clamp_u8(e->capacity, CAPACITY_ANY);
 	hex_parse(e->body, body->blob);
 	hex_parse(e->body_mac, body->mac);
 	keyed = hex_parse(e->client_key, body->client_key);

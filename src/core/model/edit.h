@@ -27,6 +27,7 @@ struct link {
 	T(pasts, struct past)                                                                      \
 	T(data_sets, struct data_set)                                                              \
 	T(transfers, struct transfer)                                                              \
+	T(pools, struct pool)                                                                      \
 	T(bookings, struct booking)                                                                \
 	T(masks, struct node_mask)                                                                 \
 	T(teams, struct team)                                                                      \

@@ -22,52 +22,9 @@
 #include "base/zone.h"
 #include "core/model/event.h"
 #include "core/model/ids.h"
+#include "core/model/limits.h"
+#include "core/model/machines.h"
 #include "core/model/slices.h"
-
-enum {
-	GPU_SHARE = 63000,
-	NAME_MAX_BYTES = 63,
-	NODE_GPUS_MAX = 32,
-	LEVELS_MAX = 6, /* above the node */
-	SHAPE_MODELS_MAX = 8,
-	ROLES_MAX = 8, /* groups of unlike tasks in one job */
-	QUEUE_MODELS_MAX = 8, /* with limits or guarantees of their own */
-	CHECKPOINTS_KEPT = 4, /* newest complete ones remembered per job */
-	ISLANDS_MAX = 8,
-	MAKES_MAX = 32, /* of hosts that are told apart */
-	RATE_MAX_MBPS = 1000000000,
-	FAILED_JOBS_KEPT = 4, /* per node and GPU */
-	LIKE_RUNS = 32, /* run times remembered of jobs that are alike */
-	TASKS_MAX = 4096, /* of one job */
-	DEPENDS_MAX = 64,
-	ARRAY_MAX = 10000,
-	PATH_MAX_BYTES = 479,
-	REASON_MAX_BYTES = 251,
-	LABELS_MAX = 16, /* of a node */
-	TAINTS_MAX = 8,
-	SHAPE_LABELS_MAX = 8, /* labels, taints that a job names */
-	JOB_LABELS_MAX = 4, /* that a job bears, that it keeps away from */
-	SHAPE_REGIONS_MAX = 8,
-	SHAPE_DATA_MAX = 8, /* data sets that a job names, that a node keeps */
-	NODE_DATA_MAX = 16,
-	NUMA_MAX = 8, /* NUMA nodes of a host */
-	SPEED_WHOLE = 1000, /* a throughput of 1 */
-	SPEED_MOST = 60000,
-	RESERVATIONS_MAX = 10000, /* policy.backfill_depth is never more */
-	BOOKINGS_MAX = 64,
-	ZONES_MAX = 64, /* time zones */
-	MASKS_MAX = 256, /* of nodes, at one time */
-	MASK_WORDS = MASKS_MAX / 32,
-	BOOKING_NODES_MAX = 64, /* of one */
-	DATA_SETS_MAX = 1000, /* of which the size is known */
-	DATA_PLACES_MAX = 8, /* of one */
-	TRANSFERS_MAX = 256,
-	LOST_RANGES = 8, /* of numbers of lost records, remembered one by one */
-	/* Numbers passed over at once where records are missing. An id that a later record names was really given, so
-	 * filling up to it costs what the lost jobs did; a hundred times ARRAY_MAX may be passed where none is named. */
-	GAP_NAMED_MAX = 1 << 24,
-	GAP_UNNAMED_MAX = 1 << 20
-};
 
 /* A client key names the same submission for so long: no job is forgotten sooner. */
 #define CLIENT_KEY_MS (INT64_C(7) * 86400 * 1000)
@@ -91,6 +48,8 @@ enum align { ALIGN_NONE, ALIGN_NUMA, ALIGN_NIC };
 /* What becomes of a job when its window closes: it is stopped; likewise, but it saves its work, so it also starts when it won't be ready
  * by then; it goes on. */
 enum window_end { WINDOW_STOPS, WINDOW_SAVES, WINDOW_FINISHES };
+/* How a node is paid for; what of that a job may use. Of nodes: not said is not spot. Of jobs: not said and on demand are one; spot alone; both. */
+enum capacity { CAPACITY_NOT_SAID, CAPACITY_ON_DEMAND, CAPACITY_SPOT, CAPACITY_ANY };
 /* Who may cut the GPUs of a node into slices: people; Fairlead too, from what jobs ask for; nobody. */
 enum partitioning { PARTITIONING_FIXED, PARTITIONING_AUTO, PARTITIONING_OFF };
 enum resize { RESIZE_FREE, RESIZE_RESTART };
@@ -191,120 +150,6 @@ struct text {
 	char text[REASON_MAX_BYTES + 1];
 };
 
-/* How the GPUs of a node are joined, as it was found out on the machine (event node-found). What of it holds is decided
- * where the fabric is described (core/fabric/known.h): a file comes first. */
-enum {
-	FOUND_ISLANDS = 1,
-	FOUND_SWITCHES = 2,
-	FOUND_NICS = 4, /* how many, and how fast */
-	FOUND_NVLINK = 8,
-	FOUND_PCIE = 16,
-	FOUND_PROCESSES =
-		32, /* the driver tells which process has how much of a GPU's memory: parts are watched */
-	FOUND_ALL = 63
-};
-struct found {
-	uint32_t given; /* FOUND_ */
-	uint32_t island[ISLANDS_MAX], pcie_switch[ISLANDS_MAX]; /* GPUs of each */
-	uint32_t nics, nic_mbps, nvlink_mbps, pcie_mbps;
-	bool reduces; /* NVLink goes through switches, which may add up */
-	uint8_t source; /* enum found_source */
-};
-/* Who tells what a node has: its driver and operating system; the word with which simulated nodes are declared; a cluster file. */
-enum found_source { SOURCE_DISCOVERY, SOURCE_DECLARED, SOURCE_FILE };
-/* What people said of a node, by file or label: the bit of a key of its fabric, of a level's file entry, of a level's label. */
-enum { SAID_KEY = 0, SAID_FILE = 16, SAID_LABEL = 24 };
-
-struct node {
-	struct name_id
-		name; /* 0 = its record could not be read: gone until a node takes the row up */
-	struct name_id model;
-	struct name_id domain[LEVELS_MAX]; /* name at each level, widest first; 0 = none */
-	struct name_id driver;
-	struct text_id reason; /* why it is not ready */
-	uint32_t gpu_count;
-	uint32_t gpu_memory_mib;
-	uint32_t cpu_milli, ram_mib;
-	uint32_t set_aside_mask; /* GPUs not to be used */
-	uint32_t island_mask[ISLANDS_MAX]; /* NVLink islands; all zero = one island */
-	/* the last different jobs that failed early here, newest first, and when */
-	uint32_t failed_job[FAILED_JOBS_KEPT];
-	int64_t failed_ms[FAILED_JOBS_KEPT];
-	uint8_t state; /* enum node_state */
-	bool simulated;
-	struct name_id cuda; /* newest its driver knows, 0 = not said */
-	struct name_id label[LABELS_MAX]; /* "key=value", sorted by text; none behind the last */
-	struct name_id taint[TAINTS_MAX]; /* "key=value" or "key", likewise */
-	uint32_t capability; /* compute capability in tenths, 0 = not said */
-	uint8_t class; /* enum node_class */
-	int64_t drain_ms; /* draining: when it is to be empty; 0 = at once */
-	struct name_id data[NODE_DATA_MAX]; /* data sets it keeps, sorted by text */
-	/* Announced maintenance: nothing runs there from..to; 0 0 = none. Forgotten once it is over. */
-	int64_t window_from_ms, window_to_ms;
-	struct text_id window_reason;
-	uint32_t make; /* how it is built: row of fabric.make, from 1; 0 = not known */
-	/* Its NUMA nodes: GPUs (none after the first 0), processors (0 = not said), network cards; processors by number. */
-	uint32_t numa_gpus[NUMA_MAX], numa_cpu_milli[NUMA_MAX], numa_nics[NUMA_MAX];
-	struct text_id numa_cpus; /* "0-15;16-31"; 0 = nobody says */
-	uint32_t layout[NODE_GPUS_MAX]; /* of each GPU: its instances (slices.h); 0 = whole */
-	uint8_t partitioning; /* enum partitioning */
-	bool slices_only; /* nothing but slices runs on its GPUs */
-	struct found found; /* how its GPUs are joined, as far as the machine itself tells */
-	uint32_t said; /* what a file or a label said of it: SAID_; comes before what was found */
-	uint32_t mask_bits[MASK_WORDS]; /* masks that it is in: bit row - 1 */
-};
-/* Nodes that jobs may name as the only ones they run on. Rows are used again; which nodes, the nodes say. */
-struct node_mask {
-	struct name_id name; /* 0 = the row is free */
-	struct text_id why; /* it is these */
-};
-static inline bool node_is_in(const struct node *node, uint32_t row)
-{
-	return node->mask_bits[(row - 1) / 32] >> (row - 1) % 32 & 1;
-}
-
-/* How a host is built, as far as the speed between its GPUs goes (core/fabric): rates in MB/s, 0 = there is none. */
-struct make {
-	struct name_id model; /* of its GPUs; 0 = any */
-	uint32_t gpus, nics;
-	uint32_t nic_mbps, memory_mbps, nvlink_mbps, reduce_mbps, tree_mbps, pcie_mbps, numa_mbps,
-		socket_mbps;
-	uint32_t pcie_switch[ISLANDS_MAX], numa[ISLANDS_MAX]; /* GPUs of each */
-};
-/* In fabric-set a make is these numbers, in the order of the struct. */
-enum { MAKE_RATES = 8, MAKE_FIELDS = 2 + MAKE_RATES + 2 * ISLANDS_MAX };
-
-/* What is between the parts of a level. */
-struct level_speed {
-	uint32_t flags; /* FABRIC_FLAG_ */
-	uint32_t over_milli; /* oversubscription, 0 = none */
-	uint32_t latency_ns;
-	uint32_t host_mbps; /* at most so much for one host, 0 = no limit */
-};
-enum { FABRIC_LEVEL_FIELDS = 4, FABRIC_FLAG_NVLINK = 1, FABRIC_FLAG_REDUCES = 2 };
-struct fabric_facts {
-	uint32_t make_count; /* 0 = nothing is known */
-	struct level_speed level[LEVELS_MAX + 1]; /* [0] is the cluster */
-	struct make make[MAKES_MAX];
-};
-static inline bool node_is_cut(const struct node *node)
-{
-	for (uint32_t gpu = 0; gpu < node->gpu_count && gpu < NODE_GPUS_MAX; gpu++)
-		if (node->layout[gpu])
-			return true;
-	return false;
-}
-static inline bool node_has_window(const struct node *node)
-{
-	return node->window_to_ms != 0;
-}
-
-struct gpu_record { /* row (node - 1) * NODE_GPUS_MAX + index + 1 of `gpus` */
-	uint32_t failed_job[FAILED_JOBS_KEPT];
-	int64_t failed_ms[FAILED_JOBS_KEPT];
-	struct text_id reason; /* why it is set aside */
-};
-
 struct queue {
 	struct name_id name;
 	struct queue_id parent; /* 0 = directly below the root */
@@ -358,6 +203,16 @@ struct transfer {
 	uint32_t mbps; /* 10^6 bytes a second, into one host; 0 = takes no time */
 };
 #define TRANSFER_PRICE_MAX (INT64_C(1000) * 1000000)
+
+/* What spot nodes of one model in one place of the widest level did (core/scheduling/life/spot.h): how long each was there and away,
+ * one interval after the other, over all of them. Of older intervals half is forgotten, when there are many. */
+struct pool {
+	struct name_id model, place; /* place 0 = nodes that name none */
+	int64_t there_ms, away_ms; /* sums */
+	uint32_t there, away; /* intervals that have ended */
+	uint32_t nodes_there; /* now */
+	int64_t turned_ms; /* since when there is one, or none */
+};
 
 /* How far ahead of UTC the clocks of a time zone are (base/zone.h). */
 struct zone {
@@ -446,6 +301,7 @@ struct shape {
 	struct name_id own_label[JOB_LABELS_MAX], apart_from[JOB_LABELS_MAX];
 	uint32_t apart_level, apart_wish; /* wish: only where that is possible */
 	struct name_id mask; /* only on the nodes of this mask; 0 = on any */
+	uint32_t capacity; /* 0 = on no spot node; CAPACITY_SPOT, CAPACITY_ANY */
 };
 /* Other jobs may have to keep away from it, or it from them. */
 static inline bool shape_is_marked(const struct shape *shape)
@@ -508,6 +364,7 @@ struct body {
 	int64_t deadline_ms; /* when it should have ended; 0 = none */
 	uint16_t succeeded, failed; /* derived: of these, by how they ended */
 	uint16_t array_limit; /* so many jobs of it run at once; 0 = no limit */
+	uint8_t capacity; /* enum capacity, as it was submitted; what is chosen of it for now stands in the shape */
 };
 
 struct depend {
@@ -682,6 +539,7 @@ struct facts {
 	uint64_t sought_seq;
 	struct moves moves;
 	struct table prices; /* few: by model, as they were set first */
+	struct table pools; /* POOLS_MAX rows at most, as their first node came */
 	struct table zones; /* ZONES_MAX rows at most, by name as they were set first */
 	struct table
 		pasts; /* a row for each user and queue of which something ran, as they were first */
@@ -867,6 +725,8 @@ const char *node_numa_cpus(const struct facts *f, const struct node *node, uint3
 uint32_t node_numa_of(const struct node *node, uint32_t gpus);
 const char *node_class_name(uint8_t class);
 bool node_class_find(const char *name, uint8_t *ret);
+const char *capacity_name(uint8_t capacity); /* "on-demand", "spot", "any"; "" = not said */
+bool capacity_find(const char *name, uint8_t *ret);
 const char *partitioning_name(uint8_t partitioning); /* "fixed", "auto", "off" */
 bool partitioning_find(const char *name, uint8_t *ret);
 const char *stop_why_name(uint8_t why);

@@ -265,6 +265,37 @@ static int check_data(const struct facts *f, struct err *err)
 	return 0;
 }
 
+static uint32_t pool_nodes_there(const struct facts *f, const struct pool *pool)
+{
+	uint32_t count = 0;
+
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+
+		count += node->capacity == CAPACITY_SPOT && name_same(node->model, pool->model) &&
+			 name_same(node->domain[0], pool->place) && node->state != NODE_DOWN &&
+			 node->state != NODE_GONE;
+	}
+	return count;
+}
+
+static int check_pools(const struct facts *f, struct err *err)
+{
+	if (f->pools.count > POOLS_MAX)
+		return WRONG("more pools of spot nodes than rows for them");
+	for (uint32_t row = 1; row <= f->pools.count; row++) {
+		const struct pool *p = table_get(&f->pools, row);
+
+		if (!name_ok(f, p->model) || !name_ok(f, p->place) || p->there_ms < 0 ||
+		    p->away_ms < 0)
+			return WRONG("pool %u of spot nodes: its names or times are wrong", row);
+		if (p->nodes_there != pool_nodes_there(f, p))
+			return WRONG("pool %u of spot nodes: it counts %u nodes that are there",
+				     row, p->nodes_there);
+	}
+	return 0;
+}
+
 static int check_booking_references(const struct facts *f, struct err *err)
 {
 	if (f->bookings.count > BOOKINGS_MAX)
@@ -362,6 +393,8 @@ int facts_check_references(const struct facts *f, struct err *err)
 		result = check_pasts(f, err);
 	if (!result)
 		result = check_data(f, err);
+	if (!result)
+		result = check_pools(f, err);
 	return result;
 }
 

@@ -432,6 +432,7 @@ static int place(struct facts *f, uint32_t kind, const struct loaded *loaded, st
 	case RECORD_PRICE: return place_next(&f->prices, kind, loaded, err);
 	case RECORD_LEVEL: return place_level(f, loaded, err);
 	case RECORD_MAKE: return place_make(f, loaded, err);
+	case RECORD_POOL: return place_next(&f->pools, kind, loaded, err);
 	case RECORD_ZONE: return place_next(&f->zones, kind, loaded, err);
 	case RECORD_PAST: return place_next(&f->pasts, kind, loaded, err);
 	case RECORD_DATA: return place_next(&f->data_sets, kind, loaded, err);

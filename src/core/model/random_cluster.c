@@ -158,6 +158,7 @@ void random_node_marked(struct random *r, const struct facts *f, struct arena *a
 	e->slices_only = !random_below(r, 4);
 	e->class = random_upto(r, NODE_CLASS_INFERENCE);
 	e->data = random_below(r, 2) ? "" : random_labels(r, arena, 4);
+	e->capacity = random_upto(r, CAPACITY_SPOT);
 }
 
 const char *random_slice(struct random *r)

@@ -231,6 +231,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->data = random_below(r, 4) ? "" : random_labels(r, arena, 3);
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : random_upto(r, 500);
+	e->capacity = random_below(r, 2) ? 0 : random_upto(r, CAPACITY_ANY);
 	if (random_below(r, 5) == 0)
 		fill_roles(r, arena, e);
 }
@@ -393,68 +394,38 @@ static const struct {
 	enum event_kind kind;
 	uint32_t weight;
 } weights[] = {
-	{ EVENT_DAEMON_STARTED, 1 },
-	{ EVENT_DECIDED, 1 },
-	{ EVENT_CLOCK_TICKED, 1 },
-	{ EVENT_POLICY_SET, 1 },
-	{ EVENT_LEVELS_SET, 1 },
-	{ EVENT_NODE_SET, 5 },
-	{ EVENT_NODE_STATE, 3 },
-	{ EVENT_GPU_STATE, 3 },
-	{ EVENT_NODE_MARKED, 2 },
-	{ EVENT_NODE_MASK, 2 },
-	{ EVENT_NODE_WINDOW, 2 },
-	{ EVENT_NODE_NUMA, 2 },
-	{ EVENT_NODE_FOUND, 1 },
-	{ EVENT_LAYOUT_SET, 3 },
-	{ EVENT_QUEUE_SET, 4 },
-	{ EVENT_QUEUE_REMOVED, 1 },
-	{ EVENT_PRICE_SET, 1 },
-	{ EVENT_ZONE_SET, 1 }, /* random_cluster.c */
-	{ EVENT_DATA_SET, 1 },
-	{ EVENT_TRANSFER_SET, 1 },
+	{ EVENT_DAEMON_STARTED, 1 },    { EVENT_DECIDED, 1 },
+	{ EVENT_CLOCK_TICKED, 1 },      { EVENT_POLICY_SET, 1 },
+	{ EVENT_LEVELS_SET, 1 },        { EVENT_NODE_SET, 5 },
+	{ EVENT_NODE_STATE, 3 },        { EVENT_GPU_STATE, 3 },
+	{ EVENT_NODE_MARKED, 2 },       { EVENT_NODE_MASK, 2 },
+	{ EVENT_NODE_WINDOW, 2 },       { EVENT_NODE_NUMA, 2 },
+	{ EVENT_NODE_FOUND, 1 },        { EVENT_LAYOUT_SET, 3 },
+	{ EVENT_QUEUE_SET, 4 },         { EVENT_QUEUE_REMOVED, 1 },
+	{ EVENT_PRICE_SET, 1 },         { EVENT_ZONE_SET, 1 }, /* random_cluster.c */
+	{ EVENT_DATA_SET, 1 },          { EVENT_TRANSFER_SET, 1 },
 	{ EVENT_FABRIC_SET, 1 }, /* random_cluster.c */
-	{ EVENT_BUDGET_SET, 1 },
-	{ EVENT_TEAM_SET, 1 },
-	{ EVENT_TEAM_REMOVED, 1 },
-	{ EVENT_USER_SET, 1 },
-	{ EVENT_USER_REMOVED, 1 },
-	{ EVENT_TOKEN_CREATED, 1 },
-	{ EVENT_TOKEN_REVOKED, 1 },
-	{ EVENT_JOB_SUBMITTED, 25 },
-	{ EVENT_JOB_HELD, 3 },
-	{ EVENT_JOB_RELEASED, 4 },
-	{ EVENT_JOB_CANCEL_ASKED, 2 },
-	{ EVENT_JOB_PRIORITY_SET, 2 },
-	{ EVENT_JOB_REQUEUED, 8 },
-	{ EVENT_JOB_ENDED, 6 },
-	{ EVENT_ATTEMPT_PLACED, 24 },
-	{ EVENT_ATTEMPT_RELEASED, 10 },
-	{ EVENT_ATTEMPT_WARNED, 5 },
-	{ EVENT_ATTEMPT_SPARED, 4 },
-	{ EVENT_ATTEMPT_STOPPED, 5 },
-	{ EVENT_ATTEMPT_ENDED, 8 },
-	{ EVENT_ATTEMPT_UNREACHABLE, 3 },
-	{ EVENT_TASK_READY, 20 },
-	{ EVENT_TASK_STARTED, 20 },
-	{ EVENT_TASK_EXITED, 14 },
-	{ EVENT_PROGRESS, 8 },
-	{ EVENT_CHECKPOINT_SAVED, 12 },
-	{ EVENT_CHECKPOINT_VOID, 3 },
-	{ EVENT_ATTEMPT_SHRUNK, 6 },
-	{ EVENT_ATTEMPT_GROWN, 8 },
-	{ EVENT_RANKS_LEFT, 8 },
-	{ EVENT_PROMISE_MADE, 4 },
-	{ EVENT_PROMISE_DROPPED, 2 },
-	{ EVENT_RESERVATIONS_REVIEWED, 1 },
-	{ EVENT_BOOKING_SET, 2 },
-	{ EVENT_BOOKING_ENDED, 1 },
-	{ EVENT_RESERVATION_SET, 4 },
-	{ EVENT_RESERVATION_DROPPED, 1 },
-	{ EVENT_JOBS_FORGOTTEN, 2 },
-	{ EVENT_RECORDS_LOST, 1 },
-	{ EVENT_SEARCHED, 1 },
-	{ EVENT_MOVES_PLANNED, 2 },
+	{ EVENT_BUDGET_SET, 1 },        { EVENT_TEAM_SET, 1 },
+	{ EVENT_TEAM_REMOVED, 1 },      { EVENT_USER_SET, 1 },
+	{ EVENT_USER_REMOVED, 1 },      { EVENT_TOKEN_CREATED, 1 },
+	{ EVENT_TOKEN_REVOKED, 1 },     { EVENT_JOB_SUBMITTED, 25 },
+	{ EVENT_JOB_HELD, 3 },          { EVENT_JOB_RELEASED, 4 },
+	{ EVENT_JOB_CANCEL_ASKED, 2 },  { EVENT_JOB_PRIORITY_SET, 2 },
+	{ EVENT_CAPACITY_CHOSEN, 2 },   { EVENT_JOB_REQUEUED, 8 },
+	{ EVENT_JOB_ENDED, 6 },         { EVENT_ATTEMPT_PLACED, 24 },
+	{ EVENT_ATTEMPT_RELEASED, 10 }, { EVENT_ATTEMPT_WARNED, 5 },
+	{ EVENT_ATTEMPT_SPARED, 4 },    { EVENT_ATTEMPT_STOPPED, 5 },
+	{ EVENT_ATTEMPT_ENDED, 8 },     { EVENT_ATTEMPT_UNREACHABLE, 3 },
+	{ EVENT_TASK_READY, 20 },       { EVENT_TASK_STARTED, 20 },
+	{ EVENT_TASK_EXITED, 14 },      { EVENT_PROGRESS, 8 },
+	{ EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
+	{ EVENT_ATTEMPT_SHRUNK, 6 },    { EVENT_ATTEMPT_GROWN, 8 },
+	{ EVENT_RANKS_LEFT, 8 },        { EVENT_PROMISE_MADE, 4 },
+	{ EVENT_PROMISE_DROPPED, 2 },   { EVENT_RESERVATIONS_REVIEWED, 1 },
+	{ EVENT_BOOKING_SET, 2 },       { EVENT_BOOKING_ENDED, 1 },
+	{ EVENT_RESERVATION_SET, 4 },   { EVENT_RESERVATION_DROPPED, 1 },
+	{ EVENT_JOBS_FORGOTTEN, 2 },    { EVENT_RECORDS_LOST, 1 },
+	{ EVENT_SEARCHED, 1 },          { EVENT_MOVES_PLANNED, 2 },
 	{ EVENT_DEFRAG_ASKED, 1 },
 };
 
@@ -623,6 +594,9 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 	} else if (e->kind == EVENT_JOB_PRIORITY_SET) {
 		e->job_priority_set.job = job;
 		e->job_priority_set.priority = between(r, -50, 50);
+	} else if (e->kind == EVENT_CAPACITY_CHOSEN) {
+		e->capacity_chosen.job = job;
+		e->capacity_chosen.capacity = random_upto(r, CAPACITY_ANY);
 	} else if (e->kind == EVENT_JOB_REQUEUED) {
 		e->job_requeued.job = job;
 		e->job_requeued.why = random_upto(r, REQUEUE_MOVED);

@@ -127,6 +127,8 @@ static const struct field node_fields[] = { ONE(NAME, name),
 					    ONE(U8, found.source),
 					    ONE(U32, said),
 					    SOME(U32, mask_bits, MASK_WORDS),
+					    ONE(U8, capacity),
+					    ONE(I64, turned_ms),
 					    LAST };
 #undef SELF
 
@@ -182,6 +184,14 @@ static const struct field data_fields[] = { ONE(NAME, name), ONE(U32, size_mib),
 #define SELF transfer
 static const struct field transfer_fields[] = { ONE(NAME, from), ONE(NAME, to),
 						ONE(I64, micro_per_gb), ONE(U32, mbps), LAST };
+#undef SELF
+
+#define SELF pool
+static const struct field pool_fields[] = {
+	ONE(NAME, model),      ONE(NAME, place),    ONE(I64, there_ms),
+	ONE(I64, away_ms),     ONE(U32, there),     ONE(U32, away),
+	ONE(U32, nodes_there), ONE(I64, turned_ms), LAST
+};
 #undef SELF
 
 #define SELF zone
@@ -284,15 +294,21 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(U32, apart_level),
 					     ONE(U32, apart_wish),
 					     ONE(NAME, mask),
+					     ONE(U32, capacity),
 					     LAST };
 #undef SELF
 
 #define SELF body
-static const struct field body_fields[] = {
-	SOME(BYTES, blob, 32), SOME(BYTES, mac, 32),  SOME(BYTES, client_key, 32),
-	ONE(U32, job),         ONE(BOOL, keyed),      ONE(U8, efficiency),
-	ONE(I64, deadline_ms), ONE(U16, array_limit), LAST
-};
+static const struct field body_fields[] = { SOME(BYTES, blob, 32),
+					    SOME(BYTES, mac, 32),
+					    SOME(BYTES, client_key, 32),
+					    ONE(U32, job),
+					    ONE(BOOL, keyed),
+					    ONE(U8, efficiency),
+					    ONE(I64, deadline_ms),
+					    ONE(U16, array_limit),
+					    ONE(U8, capacity),
+					    LAST };
 #undef SELF
 
 #define SELF job
@@ -487,6 +503,7 @@ static const struct {
 	[RECORD_DATA - RECORD_HEAD] = { "data", data_fields },
 	[RECORD_TRANSFER - RECORD_HEAD] = { "transfer", transfer_fields },
 	[RECORD_MASK - RECORD_HEAD] = { "mask", mask_fields },
+	[RECORD_POOL - RECORD_HEAD] = { "pool", pool_fields },
 	[RECORD_RESERVATION - RECORD_HEAD] = { "reservation", reservation_fields },
 	[RECORD_RESERVED - RECORD_HEAD] = { "reserved", promise_fields },
 	[RECORD_LEVEL - RECORD_HEAD] = { "level", level_fields },
@@ -752,7 +769,7 @@ int facts_walk(const struct facts *f, void *context,
 		{ RECORD_PRICE, &f->prices },   { RECORD_BOOKING, &f->bookings },
 		{ RECORD_ZONE, &f->zones },     { RECORD_PAST, &f->pasts },
 		{ RECORD_DATA, &f->data_sets }, { RECORD_TRANSFER, &f->transfers },
-		{ RECORD_MASK, &f->masks },
+		{ RECORD_MASK, &f->masks },     { RECORD_POOL, &f->pools },
 	};
 	int result = walk_table(&w, RECORD_NAME, &f->names);
 

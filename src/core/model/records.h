@@ -41,6 +41,7 @@ enum record_kind {
 	RECORD_DATA,
 	RECORD_TRANSFER,
 	RECORD_MASK,
+	RECORD_POOL,
 	RECORD_END
 };
 

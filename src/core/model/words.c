@@ -121,6 +121,16 @@ const char *partitioning_name(uint8_t partitioning)
 {
 	return word(partitionings, ARRAY_SIZE(partitionings), partitioning);
 }
+/* Of nodes and of jobs alike: what nobody said is no word. */
+static const char *const capacities[] = { "", "on-demand", "spot", "any" };
+const char *capacity_name(uint8_t capacity)
+{
+	return word(capacities, ARRAY_SIZE(capacities), capacity);
+}
+bool capacity_find(const char *name, uint8_t *ret)
+{
+	return *name && word_find(capacities, ARRAY_SIZE(capacities), name, ret);
+}
 bool partitioning_find(const char *name, uint8_t *ret)
 {
 	return word_find(partitionings, ARRAY_SIZE(partitionings), name, ret);

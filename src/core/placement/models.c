@@ -60,20 +60,19 @@ static bool traits_open(const struct search *search, uint32_t i)
 	       (i < CLASS_MIXED || traits_suit(&search->space->traits.at[i], search->shape));
 }
 
-/* Several models among the nodes that it may use. */
+/* Several models, or spot nodes and others, among the nodes that it may use. */
 static bool several_models(const struct search *search)
 {
 	const struct space *space = search->space;
-	struct name_id first = { 0 };
-	bool any = false;
+	const struct traits *first = NULL;
 
 	for (uint32_t i = 0; i < space->traits_count; i++) {
 		if (!traits_open(search, i))
 			continue;
-		if (any && !name_same(first, space->traits.at[i].model))
+		if (first && (!name_same(first->model, space->traits.at[i].model) ||
+			      first->spot != space->traits.at[i].spot))
 			return true;
-		first = space->traits.at[i].model;
-		any = true;
+		first = &space->traits.at[i];
 	}
 	return false;
 }
@@ -291,7 +290,8 @@ int models_find(const struct search *search, const struct place_request *request
 	struct model_cost cost;
 
 	while (cost_next(search, first, &cost)) {
-		struct search some = search_of_cost(search, cost, !one && search->tasks > 1);
+		struct search some = search_of_cost(
+			search, cost, search->tasks > 1 && (!one || search->space->spot));
 
 		first = false;
 		if ((one ? one_model_find(&some, request, arena, ret)

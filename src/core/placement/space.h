@@ -137,7 +137,8 @@ struct space {
 	uint32_t class_count;
 	uint32_t domain_count;
 	bool islands; /* some node has more than one */
-	bool several_models, priced; /* of GPUs; some have a price */
+	bool several_models, priced; /* of GPUs, or of ways to pay for them; some have a price */
+	bool spot; /* some nodes are spot nodes */
 	uint32_t traits_count;
 	uint32_t level_first[SPACE_LEVELS +
 			     1]; /* domains of level l: level_first[l] .. level_first[l + 1] */

@@ -296,7 +296,9 @@ void space_build(struct space *space, const struct facts *facts)
 	for (uint32_t i = 0; i < space->traits_count; i++) {
 		space->priced |= space->traits.at[i].price_micro > 0;
 		space->several_models |=
-			!name_same(space->traits.at[i].model, space->traits.at[0].model);
+			!name_same(space->traits.at[i].model, space->traits.at[0].model) ||
+			space->traits.at[i].spot != space->traits.at[0].spot;
+		space->spot |= space->traits.at[i].spot != 0;
 	}
 	parts_build(space, facts);
 	for (uint32_t rank = 0; rank < count; rank++) {

@@ -50,6 +50,29 @@ int64_t model_price(const struct facts *facts, struct name_id model)
 	return any;
 }
 
+int64_t spot_price(const struct facts *facts, struct name_id model)
+{
+	static const char before[] = "spot:";
+	const char *text = facts_name(facts, model);
+
+	for (uint32_t row = 1; row <= facts->prices.count; row++) {
+		const struct price *price = table_get(&facts->prices, row);
+		const char *name = facts_name(facts, price->model);
+
+		if (price->micro_per_hour >= 0 && strncmp(name, before, sizeof(before) - 1) == 0 &&
+		    strcmp(name + sizeof(before) - 1, text) == 0)
+			return price->micro_per_hour;
+	}
+	return 0;
+}
+
+int64_t node_price(const struct facts *facts, const struct node *node)
+{
+	int64_t spot = node->capacity == CAPACITY_SPOT ? spot_price(facts, node->model) : 0;
+
+	return spot ? spot : model_price(facts, node->model);
+}
+
 uint32_t shape_speed(const struct shape *shape, struct name_id model)
 {
 	bool said = false;
@@ -120,7 +143,8 @@ void traits_read(struct traits *ret, const struct facts *facts, const struct nod
 	ret->geometry =
 		geometry_number(geometry_of(facts_name(facts, node->model), node->gpu_memory_mib));
 	ret->slices_only = node->slices_only;
-	ret->price_micro = model_price(facts, node->model);
+	ret->spot = node->capacity == CAPACITY_SPOT;
+	ret->price_micro = node_price(facts, node);
 	for (uint32_t i = 0; i < LABELS_MAX && node->label[i].v; i++)
 		if (traits_named_has(named, node->label[i]))
 			ret->labels[count++] = node->label[i];
@@ -203,6 +227,8 @@ bool traits_meet(const struct traits *traits, const struct shape *shape, enum tr
 	case TRAIT_TAINT: return !traits_taint(traits, shape).v;
 	case TRAIT_DRIVER: return traits->driver >= shape->min_driver;
 	case TRAIT_CUDA: return traits->cuda >= shape->min_cuda;
+	case TRAIT_CAPACITY:
+		return traits->spot ? shape->capacity != 0 : shape->capacity != CAPACITY_SPOT;
 	case TRAIT_NONE:
 	case TRAIT_END: break;
 	}

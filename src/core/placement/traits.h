@@ -30,6 +30,7 @@ enum trait {
 	TRAIT_TAINT,
 	TRAIT_DRIVER,
 	TRAIT_CUDA,
+	TRAIT_CAPACITY,
 	TRAIT_END
 };
 
@@ -42,6 +43,7 @@ struct traits {
 	uint32_t make; /* how it is built: place_node.make */
 	uint32_t geometry; /* how its GPUs can be cut: geometry_get; 0 = not at all */
 	uint32_t slices_only;
+	uint32_t spot; /* 1 = such nodes may be taken away at any time */
 	struct name_id labels[LABELS_MAX]; /* those that some wish names; none behind the last */
 	struct name_id taints[TAINTS_MAX];
 	struct name_id taint_keys[TAINTS_MAX]; /* of these: the key, if some wish names it */
@@ -67,6 +69,9 @@ uint32_t traits_memory(const struct traits *traits, const struct shape *shape);
 struct name_id traits_taint(const struct traits *traits, const struct shape *shape);
 /* What a GPU of the model costs for an hour, in millionths; 0 = nothing is known. */
 int64_t model_price(const struct facts *facts, struct name_id model);
+/* The same of spot nodes with this model: the price of "spot:MODEL"; 0 = nothing is known. And of this node. */
+int64_t spot_price(const struct facts *facts, struct name_id model);
+int64_t node_price(const struct facts *facts, const struct node *node);
 /* How fast the model does this job's work, in thousandths of the whole; 0 = it is not among those of which the job says so. */
 uint32_t shape_speed(const struct shape *shape, struct name_id model);
 /* Compute capability in tenths of GPUs of this model: "H100-80GB" has 90; 0 = not known. */

@@ -27,6 +27,7 @@ static enum reason trait_reason(enum trait trait)
 	case TRAIT_TAINT: return REASON_NODE_CLASS;
 	case TRAIT_DRIVER:
 	case TRAIT_CUDA: return REASON_DRIVER;
+	case TRAIT_CAPACITY: return REASON_SPOT;
 	case TRAIT_NONE:
 	case TRAIT_END: break;
 	}

@@ -2,6 +2,7 @@
 #include "core/rearranging/rearrange.h"
 
 #include "core/rearranging/layouts.h"
+#include "core/scheduling/life/capacity.h"
 
 void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,
 	    struct decisions *ret)
@@ -14,6 +15,7 @@ void decide(const struct facts *facts, struct view *view, uint64_t budget, struc
 	mark = space_mark(&view->space);
 	pass_run(&pass);
 	rearrange_run(&pass);
+	capacity_return(&pass);
 	pass_grow(&pass);
 	layouts_run(&pass);
 	space_rollback(&view->space, mark);

@@ -6,16 +6,19 @@
  *	1. what must follow from what happened: release, stop, end, requeue	(lifecycle.c)
  *	2. promises looked at again: dropped, made smaller, victims spared	(promise.c)
  *	3. warned victims that saved, or whose time is over, are stopped	(lifecycle.c)
+ *	   jobs with a deadline that may use spot nodes choose			(capacity.c)
  *	4. promised places that are free now are taken				(promise.c)
  *	   gangs that lack a rank have the first claim on a place		(resize.c)
  *	5. who is next, where, at whose expense, else from when on		(order.c, evict.c, reserve.c)
  *	6. which running jobs could move, so that free GPUs lie together	(core/rearranging)
+ *	   who runs on demand and would be cheaper off on spot nodes		(capacity.c)
  *	7. who could be wider, when all of that decided nothing			(resize.c)
  *
  * When 0, 1, 2 or 3 decide anything the pass ends there and asks to be called again: the rest then sees the facts as they
  * are with those decisions, and needs no second bookkeeping of its own.
  */
 #include "base/check.h"
+#include "core/scheduling/life/capacity.h"
 #include "core/scheduling/pass.h"
 
 const char *const core_policy_name = "default/1";
@@ -176,6 +179,8 @@ void pass_run(struct pass *pass)
 		promises_review(pass);
 	if (!pass->count)
 		lifecycle_warned(pass);
+	if (!pass->count)
+		capacity_due(pass);
 	if (pass->count) {
 		pass->more = true;
 		return;

@@ -32,7 +32,7 @@ static int64_t places_hour_micro(const struct facts *facts, const struct places 
 					? (int64_t)bits_count((uint32_t)p->masks[i]) * GPU_SHARE
 					: 0;
 
-		sum += spend_cost_micro(share, model_price(facts, node_get(facts, node)->model),
+		sum += spend_cost_micro(share, node_price(facts, node_get(facts, node)),
 					SPEND_HOUR_MS);
 	}
 	return sum;
@@ -49,8 +49,7 @@ static int64_t attempt_hour_micro(const struct facts *facts, const struct attemp
 			sum += spend_cost_micro(
 				task->gpu_part ? task->gpu_part
 					       : (int64_t)bits_count(task->gpu_mask) * GPU_SHARE,
-				model_price(facts, node_get(facts, task->node)->model),
-				SPEND_HOUR_MS);
+				node_price(facts, node_get(facts, task->node)), SPEND_HOUR_MS);
 	}
 	return sum;
 }

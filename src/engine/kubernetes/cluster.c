@@ -82,6 +82,7 @@ static void node_describe(const struct engine *engine, const struct node_entry *
 		.cpu_milli = rest(node->room.cpu_milli, entry->others.cpu_milli),
 		.ram_mib = rest(node->room.memory_mib, entry->others.memory_mib),
 		.ready = node->ready && !node->deleting,
+		.spot = node->spot,
 		.cordoned = node->cordoned || node->problem[0],
 		.levels = engine->levels,
 	};

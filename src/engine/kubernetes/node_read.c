@@ -57,6 +57,18 @@ bool node_label_is_kept(const char *key)
 	return false;
 }
 
+/* How providers and Karpenter say that a node may be taken away at any time. */
+static const struct {
+	const char *key, *value;
+} spot_labels[] = {
+	{ "karpenter.sh/capacity-type", "spot" },
+	{ "eks.amazonaws.com/capacityType", "SPOT" },
+	{ "cloud.google.com/gke-spot", "true" },
+	{ "cloud.google.com/gke-preemptible", "true" },
+	{ "kubernetes.azure.com/scalesetpriority", "spot" },
+	{ "fairlead.dev/capacity", "spot" },
+};
+
 static void read_label(struct json_reader *r, const char *key, struct kube_node *node,
 		       struct labels *labels)
 {
@@ -79,6 +91,10 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 			node->gpu_memory_mib = milli / 1000;
 		return;
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(spot_labels); i++)
+		if (strcmp(key, spot_labels[i].key) == 0 &&
+		    strcmp(value, spot_labels[i].value) == 0)
+			node->spot = true;
 	if (*value && node_label_is_kept(key))
 		(void)list_add(node->labels, LABELS_KEPT, &labels->count, key, value);
 }

@@ -62,6 +62,7 @@ struct kube_node {
 	char product[KUBE_TEXT_MAX], driver[KUBE_WORD_MAX];
 	int64_t gpu_memory_mib;
 	bool ready, cordoned, deleting;
+	bool spot; /* may be taken away at any time, as its provider's labels say */
 	char labels[KUBE_LABELS_MAX + 1], taints[KUBE_LABELS_MAX + 1]; /* "key=value,..." */
 	struct places places;
 	char problem[KUBE_TEXT_MAX]; /* why it can't be used at all */

@@ -170,6 +170,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_DEFRAG_ASKED: return facts->moves.asked ? CORE_ALREADY : 0;
 	case EVENT_NONE:
 	case EVENT_SEARCHED:
+	case EVENT_CAPACITY_CHOSEN:
 	case EVENT_JOB_REQUEUED:
 	case EVENT_JOB_ENDED:
 	case EVENT_ATTEMPT_PLACED:

@@ -248,7 +248,7 @@ static bool node_is_marked(const struct facts *f, const struct node *n,
 	char list[EVENT_TEXT_MAX + 1];
 
 	return n->class == e->class && n->partitioning == e->partitioning &&
-	       n->slices_only == (e->slices_only != 0) &&
+	       n->slices_only == (e->slices_only != 0) && n->capacity == e->capacity &&
 	       strcmp(names_text(f, n->label, LABELS_MAX, list), e->labels) == 0 &&
 	       strcmp(names_text(f, n->taint, TAINTS_MAX, list), e->taints) == 0 &&
 	       strcmp(names_text(f, n->data, NODE_DATA_MAX, list), e->data) == 0;
@@ -269,6 +269,9 @@ int admit_node_marked(const struct admission *a, const struct event_node_marked 
 	if (rc == 0)
 		rc = admit_range(a, "the partitioning of a node", e->partitioning,
 				 PARTITIONING_FIXED, PARTITIONING_OFF);
+	if (rc == 0)
+		rc = admit_range(a, "the capacity type of a node", e->capacity, CAPACITY_NOT_SAID,
+				 CAPACITY_SPOT);
 	if (rc == 0 && e->slices_only && e->partitioning == PARTITIONING_OFF)
 		rc = err_set(a->err, ERR_INVALID,
 			     "a node can't be there for slices alone and have partitioning: off");

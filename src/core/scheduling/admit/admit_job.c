@@ -427,6 +427,26 @@ static int deadline_check(const struct admission *a, struct event_job_submitted 
 	return 0;
 }
 
+/* Spot nodes are for work that goes on from where it was when one is taken away, and never for what people wait for. */
+static int capacity_check(const struct admission *a, struct event_job_submitted *e)
+{
+	const bool may = e->checkpoint && e->tier != TIER_CRITICAL &&
+			 (e->kind == KIND_TRAINING || e->kind == KIND_BATCH);
+
+	if (admit_range(a, "capacity", e->capacity, CAPACITY_NOT_SAID, CAPACITY_ANY) < 0)
+		return -(int)ERR_INVALID;
+	if (!e->capacity && may && e->kind == KIND_TRAINING)
+		e->capacity = CAPACITY_ANY;
+	if (e->capacity <= CAPACITY_ON_DEMAND || may)
+		return 0;
+	return err_set(
+		a->err, ERR_INVALID,
+		"capacity: \"%s\" may put it on spot nodes, which are taken away at any time: that is for "
+		"training and batch jobs that make checkpoints and are not critical; say what it saves "
+		"(checkpoint), or capacity: on-demand",
+		capacity_name((uint8_t)e->capacity));
+}
+
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e)
 {
 	struct queue_id queue;
@@ -456,6 +476,8 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 	if (rc < 0)
 		return rc;
 	rc = deadline_check(a, e);
+	if (rc == 0)
+		rc = capacity_check(a, e);
 	if (rc < 0)
 		return rc;
 	e->likely_ms = likely_ms(a->facts, e);

@@ -366,8 +366,13 @@ static bool price_was_set(const struct facts *facts, const char *model)
 
 int admit_price_set(const struct admission *a, const struct event_price_set *e)
 {
-	int rc = admit_name(a, "model", e->model);
+	static const char spot[] = "spot:"; /* what it costs on spot nodes */
+	const size_t before = strncmp(e->model, spot, sizeof(spot) - 1) == 0 ? sizeof(spot) - 1 : 0;
+	int rc = admit_name(a, "model", e->model + before);
 
+	if (rc == 0 && strlen(e->model) > NAME_MAX_BYTES)
+		rc = err_set(a->err, ERR_INVALID, "the name \"%s\" is longer than %d characters",
+			     e->model, NAME_MAX_BYTES);
 	if (rc == 0)
 		rc = admit_range(a, "a price in millionths per hour", e->micro_per_hour, -1,
 				 MONEY_MAX_MICRO);

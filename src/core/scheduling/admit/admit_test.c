@@ -242,6 +242,12 @@ static void numa_nodes_have_gpus_of_their_own(void **state)
 	refused(&w, &e, ERR_INVALID,
 		"align: it is for tasks with whole GPUs, all alike, beside which their processors are to be");
 	e = job(&w);
+	e.job_submitted.capacity = CAPACITY_SPOT; /* and makes no checkpoints */
+	refused(&w, &e, ERR_INVALID,
+		"capacity: \"spot\" may put it on spot nodes, which are taken away at any time: that is for "
+		"training and batch jobs that make checkpoints and are not critical; say what it saves "
+		"(checkpoint), or capacity: on-demand");
+	e.job_submitted.capacity = 0;
 	e.job_submitted.window = "mon 8-9";
 	refused(&w, &e, ERR_INVALID,
 		"window: calendar: \"mon 8-9\" is not understood; a part is like \"mon-fri 20:00-08:00\", \"sat-sun\", "

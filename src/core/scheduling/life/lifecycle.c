@@ -528,11 +528,26 @@ void lifecycle_due(struct pass *pass)
 
 /* --- winding down ------------------------------------------------------------------------------------------- */
 
+/* The place that is promised to a job that moves is on spot nodes. */
+static bool moves_to_spot(const struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct promise *promise =
+		job->promise ? table_get(&pass->facts->promises, job->promise) : NULL;
+
+	return promise && promise->node &&
+	       node_get(pass->facts, (struct node_id){ promise->node })->capacity ==
+		       CAPACITY_SPOT &&
+	       job_chooses_capacity(pass->facts, job);
+}
+
 /* For whom it goes; itself: for nobody in particular. */
 static const char *leave_text(struct pass *pass, uint32_t id, enum stop_why why, uint32_t for_job)
 {
 	if (why != STOP_MOVED)
 		return arena_printf(pass->arena, "makes room for job %u", for_job);
+	if (for_job == id && moves_to_spot(pass, id))
+		return "moves to spot nodes, which cost less";
 	if (for_job == id)
 		return "moves to another place, where it is faster or free GPUs come to lie together";
 	return arena_printf(pass->arena, "moves to another place, so that job %u fits", for_job);

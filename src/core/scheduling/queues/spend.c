@@ -39,7 +39,7 @@ static int64_t cheapest(const struct facts *facts, const struct view *view,
 		least = price < least ? price : least;
 	}
 	for (uint32_t i = 0; !shape->models[0].v && i < view->space.traits_count; i++) {
-		int64_t price = model_price(facts, view->space.traits.at[i].model);
+		int64_t price = view->space.traits.at[i].price_micro;
 
 		least = price < least ? price : least;
 	}
@@ -114,7 +114,7 @@ static wide rank_parts(const struct facts *facts, const struct attempt *attempt,
 
 	if (!task_holds(task) || !share)
 		return 0;
-	return cost_parts(share, model_price(facts, node_get(facts, task->node)->model),
+	return cost_parts(share, node_price(facts, node_get(facts, task->node)),
 			  end_ms - (task->from_ms > since_ms ? task->from_ms : since_ms));
 }
 
@@ -345,7 +345,7 @@ static int64_t rank_cost(const struct pass *pass, uint32_t id)
 	return spend_cost_micro(task->gpu_part
 					? task->gpu_part
 					: (int64_t)shape_get(facts, job->shape)->gpus * GPU_SHARE,
-				model_price(facts, node_get(facts, task->node)->model),
+				node_price(facts, node_get(facts, task->node)),
 				job_view_get(pass->view, id)->end_ms - facts->now_ms);
 }
 
@@ -387,7 +387,7 @@ static int64_t cost_ahead(const struct pass *pass, uint32_t id, int64_t share)
 						      : facts->now_ms + job_grace_ms(facts, job);
 
 	gone_ms = gone_ms > facts->now_ms ? gone_ms : facts->now_ms;
-	return spend_cost_micro(share, model_price(facts, node_get(facts, task->node)->model),
+	return spend_cost_micro(share, node_price(facts, node_get(facts, task->node)),
 				since_ms + job_expected_ms(facts, job) - gone_ms);
 }
 

@@ -308,8 +308,8 @@ static void row_drop(struct view *view, uint32_t id)
 {
 	struct job_view *row = job_view_edit(view, id);
 
-	if (row->bucket || row->attempt || row->promised || row->due || row->array ||
-	    row->array_holds)
+	if (row->bucket || row->attempt || row->promised || row->due || row->chooses ||
+	    row->array || row->array_holds)
 		return;
 	memset(row, 0, sizeof(*row));
 	table_trim(&view->jobs, id);
@@ -332,6 +332,8 @@ static void job_sync(struct view *view, const struct facts *facts, uint32_t id, 
 	array_enter(view, facts, id);
 	view_wait_sync(view, facts, id);
 	set_move(view, &view->due, &job_view_edit(view, id)->due, job_needs(view, facts, job), id);
+	set_move(view, &view->chooses, &job_view_edit(view, id)->chooses,
+		 job_chooses_capacity(facts, job), id);
 	if (job_state_is_final(job->state))
 		row_drop(view, id);
 }
@@ -624,6 +626,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_JOB_RELEASED: job_follow(view, facts, event->job_released.job); return;
 	case EVENT_JOB_CANCEL_ASKED: job_follow(view, facts, event->job_cancel_asked.job); return;
 	case EVENT_JOB_PRIORITY_SET: job_follow(view, facts, event->job_priority_set.job); return;
+	case EVENT_CAPACITY_CHOSEN: job_follow(view, facts, event->capacity_chosen.job); return;
 	case EVENT_JOB_REQUEUED: job_follow(view, facts, event->job_requeued.job); return;
 	case EVENT_JOB_ENDED:
 		job_follow(view, facts, event->job_ended.job);

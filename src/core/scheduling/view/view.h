@@ -55,7 +55,8 @@ struct job_view {
 	uint8_t array; /* enum array_place: where it stands in a limited array, arrays.h */
 	bool array_holds; /* it counts against the array's limit */
 	bool aging, elastic; /* in these sets of its queue */
-	uint8_t unused[2];
+	bool chooses; /* life/capacity.c decides which nodes it may use */
+	uint8_t unused[1];
 };
 
 struct bucket {
@@ -184,6 +185,7 @@ struct view {
 	uint32_t
 		narrow; /* key: time from which it may grow; id: job that runs and could be wider */
 	uint32_t marked; /* jobs that run and bear labels, or keep away from some (apart.h) */
+	uint32_t chooses; /* jobs with a deadline that may use spot nodes and others; by job id */
 	uint32_t nodes_due; /* nodes on which too many jobs failed */
 	uint32_t job_count; /* jobs 1..job_count have been indexed */
 	uint32_t draining; /* nodes that are being drained, or have maintenance (announced); and
@@ -223,6 +225,8 @@ int64_t job_grace_ms(const struct facts *facts, const struct job *job);
 int64_t job_limit_end_ms(const struct facts *facts, const struct job *job);
 /* Something must be decided about it now, whatever the time. */
 bool job_is_due(const struct facts *facts, const struct job *job);
+/* It has a deadline, saves its work, and may use spot nodes as well as others: which of them is decided (life/capacity.c). */
+bool job_chooses_capacity(const struct facts *facts, const struct job *job);
 /* A job it depends on ended without success, so it never can start: that one, else 0. */
 uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
 /* When it is to be warned because a node under it is drained or has maintenance announced, so that its grace ends with the

@@ -108,6 +108,16 @@ bool job_is_due(const struct facts *facts, const struct job *job)
 	return job->cancel_asked || job_dead_dependency(facts, job);
 }
 
+bool job_chooses_capacity(const struct facts *facts, const struct job *job)
+{
+	const struct body *body;
+
+	if (job_state_is_final(job->state) || !job->body || !job->checkpoints)
+		return false;
+	body = table_get(&facts->bodies, job->body);
+	return body->capacity == CAPACITY_ANY && body->deadline_ms;
+}
+
 int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt)
 {

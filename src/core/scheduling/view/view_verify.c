@@ -78,6 +78,7 @@ static void job_same(const struct view *a, const struct view *b, uint32_t id)
 	CHECK(ja->attempt == jb->attempt);
 	CHECK(ja->array == jb->array && ja->array_holds == jb->array_holds);
 	CHECK(ja->deadline_ms == jb->deadline_ms && ja->end_ms == jb->end_ms);
+	CHECK(ja->chooses == jb->chooses);
 	CHECK(ja->due == jb->due && ja->leaving == jb->leaving && ja->warned == jb->warned &&
 	      ja->promised == jb->promised && ja->lacking == jb->lacking);
 	CHECK(!ja->attempt ||
@@ -120,6 +121,7 @@ void view_verify(const struct view *view, const struct facts *facts)
 	sets_same(view, view->lacking, fresh, fresh->lacking);
 	sets_same(view, view->narrow, fresh, fresh->narrow);
 	sets_same(view, view->marked, fresh, fresh->marked);
+	sets_same(view, view->chooses, fresh, fresh->chooses);
 	sets_same(view, view->nodes_due, fresh, fresh->nodes_due);
 	if (!view->space_stale) {
 		space_verify(&view->space);
