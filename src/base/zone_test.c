@@ -234,10 +234,9 @@ static void as_the_c_library_has_it(void **state)
 		}
 	}
 	unsetenv("TZ");
-	if (!compared) {
-		print_message("this machine has no zone files: nothing to compare\n");
-		skip();
-	}
+	if (!compared)
+		fail_msg(
+			"this machine has no zone files to compare with: scripts/install-packages --test installs them (tzdata)");
 	assert_int_equal(zone_read("Europe/Berln", &zone, &err), -(int)ERR_NOT_FOUND);
 	assert_non_null(strstr(err.text, "did you mean \"Europe/Berlin\"?"));
 	assert_int_equal(zone_read("Tokyo", &zone, &err), -(int)ERR_NOT_FOUND);

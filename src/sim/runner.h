@@ -87,6 +87,12 @@ int run_happen(struct run *run, const struct scenario_event *event, struct err *
 uint32_t run_slice_take(struct run_node *node, const struct scenario_job *job, uint32_t gpu,
 			int32_t index);
 struct gpu_part run_slice_part(const struct run_node *node, uint32_t slice);
+/* setup_running.c: the GPUs of what runs at time 0, by job; its history. */
+int64_t **run_masks_find(struct run *run, struct err *err);
+void run_start_running(struct run *run, const struct run_job *job, const int64_t *masks,
+		       int64_t at_ms);
+void run_start_old(struct run *run, int64_t *const *masks, struct run_job **old, uint32_t count,
+		   int64_t zero_ms);
 int run_set_node(struct run *run, const struct scenario_node *node, struct err *err) MUST_CHECK;
 int run_set_queue(struct run *run, const struct scenario_queue *queue, struct err *err) MUST_CHECK;
 int run_error(const struct run *run, int line,
