@@ -542,8 +542,10 @@ static void queues_keep_what_is_not_given(void **state)
 		     "MODEL=GPUS");
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"limit_models\":\"A=1,A=2\"}", 400,
 		     "two limits");
-	form_refused("ada", "PUT", "/api/v1/queues/new",
-		     "{\"guarantee_models\":\"A=1\",\"reserved\":true}", 400, "reserved");
+	form_change("ada", "PUT", "/api/v1/queues/new",
+		    "{\"guarantee_models\":\"A=1\",\"reserved\":true}");
+	form_change("ada", "PUT", "/api/v1/queues/new",
+		    "{\"guarantee_models\":\"none\",\"reserved\":false}");
 	form_refused("ada", "PUT", "/api/v1/queues/new", "{\"calendar\":\"weekends\"}", 400,
 		     "weekends");
 	form_change("ada", "PUT", "/api/v1/prices/H100-80GB", "{\"per_hour\":\"2.10\"}");
