@@ -15,6 +15,7 @@ static int run_serve(struct invocation *in, struct err *err)
 		.context = arg_flag(in, "context"),
 		.namespace = arg_flag(in, "namespace"),
 		.image = arg_flag(in, "image"),
+		.moved = arg_has(in, "moved"),
 	};
 	const struct daemon_options options = {
 		.data = client_data_folder(in),
@@ -45,6 +46,9 @@ static const struct flag flags[] = {
 	{ "image", 0, "NAME", "container image of jobs that name none", false },
 	{ "stand-by", 0, NULL,
 	  "be one of several daemons on the journal in --store: one leads, by a Lease; the others follow and take over",
+	  false },
+	{ "moved", 0, NULL,
+	  "the cluster or namespace where the journal's jobs ran is no more: take them for gone, and start them anew here",
 	  false },
 	SERVING_FLAGS,
 	{ 0 },

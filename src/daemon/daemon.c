@@ -165,6 +165,10 @@ int start_state(struct daemon *d, struct batch *batch, struct err *err)
 	struct event passed;
 	if (facts_lost_numbers(&d->facts, &passed))
 		core_append(d, batch, &passed);
+	if (d->kubernetes && !claim_is_known(d)) {
+		claim_event(d, &passed);
+		core_append(d, batch, &passed);
+	}
 	if (start_identity(d, batch, err) < 0)
 		return -1;
 	/* Of a Kubernetes cluster the engine tells later what is there; until then it is as it was. */
@@ -213,12 +217,25 @@ static void shepherd_path(char out[4096])
 			 self); /* in a build folder */
 }
 
+/* Before anything is written: the cluster may be another one than the journal's. */
+static int open_cluster(struct daemon *d, struct err *err)
+{
+	struct engine_site site;
+
+	if (claim_engine(d, err) < 0)
+		return -1;
+	if (!d->kubernetes || d->engine)
+		return 0;
+	d->engine_ops = &engine_kubernetes;
+	if (effects_open_engine(d, err) < 0 || d->engine_ops->site(d->engine, &site, err) < 0)
+		return -1;
+	return claim_site(d, &site, err);
+}
+
 static int open_engine(struct daemon *d, struct err *err)
 {
-	if (d->kubernetes) {
-		d->engine_ops = &engine_kubernetes;
-		return effects_open_engine(d, err);
-	}
+	if (d->engine)
+		return 0;
 	shepherd_path(d->shepherd);
 	if (access(d->shepherd, X_OK) != 0)
 		return err_errno(
@@ -403,7 +420,8 @@ static int find_nodes(struct daemon *d, const struct daemon_options *options, st
 /* The first records of this daemon, and the engine. */
 static int start_leading(struct daemon *d, struct err *err)
 {
-	return start_events(d, err) < 0 || open_engine(d, err) < 0 ? -1 : 0;
+	return open_cluster(d, err) < 0 || start_events(d, err) < 0 || open_engine(d, err) < 0 ? -1
+											       : 0;
 }
 
 /* What answers questions: it needs facts that are published, and nobody who changes them. */
@@ -462,6 +480,9 @@ static int run_elected(struct daemon *d, const struct daemon_options *options,
 		return err_set(
 			err, ERR_INVALID,
 			"--stand-by is for a journal in a database, which several daemons can reach: give --store");
+	/* It was opened to see which cluster this is; who leads opens one that the Lease fences. */
+	d->engine_ops->close(d->engine);
+	d->engine = NULL;
 	atomic_store(&d->stands_by, true);
 	gate_publish(d);
 	start_reading(d);
@@ -485,7 +506,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	d->kubernetes = options->kubernetes;
 	if (find_nodes(d, options, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
 	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
-	    open_history(d, err) < 0)
+	    open_history(d, err) < 0 || open_cluster(d, err) < 0)
 		return -1;
 	serve_open(d);
 	if (journal_database(d->journal) && stand_by_key(d, err) < 0)

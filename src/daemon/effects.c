@@ -363,6 +363,7 @@ int effects_open_engine(struct daemon *d, struct err *err)
 						.cluster = d->kubernetes,
 						.may_write = d->lease ? lease_may_write : NULL,
 						.may_write_context = d->lease,
+						.instance = d->instance,
 						.context = d,
 						.report = effects_report,
 						.node = nodes_report,
@@ -521,12 +522,32 @@ static void adopt(struct daemon *d, const struct facts *facts)
 	space_recall(d, facts);
 }
 
+static int same_site(struct daemon *d, struct err *err)
+{
+	struct engine_site site;
+
+	if (!d->kubernetes)
+		return 0;
+	if (d->engine_ops->site(d->engine, &site, err) < 0)
+		return -1;
+	if (strcmp(site.cluster, d->engine_site.cluster) == 0 &&
+	    strcmp(site.namespace, d->engine_site.namespace) == 0)
+		return 0;
+	return err_set(err, ERR_CONFLICT,
+		       "the kubeconfig leads to another Kubernetes cluster or namespace by now");
+}
+
 /* Facts that came while the journal could not be written are lost, and an engine tells each only once: a new one
  * tells all of them, as after a restart of the daemon. Running work does not notice. */
 static int engine_open_again(struct daemon *d, struct err *err)
 {
 	pthread_mutex_lock(&d->engine_swap);
 	int result = effects_open_engine(d, err);
+	if (result == 0 && same_site(d, err) < 0) {
+		d->engine_ops->close(d->engine);
+		d->engine = NULL;
+		result = -1;
+	}
 	pthread_mutex_unlock(&d->engine_swap);
 	return result;
 }

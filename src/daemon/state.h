@@ -155,6 +155,8 @@ struct daemon {
 	char build[64], boot_id[BOOT_ID_MAX];
 	bool root, simulated;
 	const struct engine_cluster *kubernetes; /* NULL = work runs on this machine */
+	struct engine_site engine_site; /* where it runs then, and under which word (claim.c) */
+	char instance[SITE_INSTANCE_MAX];
 	const struct nodes_found *found; /* at the start */
 	const struct scenario *site; /* the cluster file that they are from; NULL = none */
 	struct journal_options
@@ -355,6 +357,14 @@ void space_lacks(struct daemon *d); /* a start failed for it; any thread, does n
 /* The engine thread's: after a restart; and a look when it is due. Answers ms to the next one, -1 = none. */
 void space_recall(struct daemon *d, const struct facts *facts);
 int64_t space_look(struct daemon *d);
+
+/* claim.c: where the work of this journal runs */
+/* Behind recover: whether this engine may have it, and the word for what is its own there. ERR_CONFLICT: jobs would run twice. */
+int claim_engine(struct daemon *d, struct err *err) MUST_CHECK;
+/* The same for the cluster that the engine found. */
+int claim_site(struct daemon *d, const struct engine_site *found, struct err *err) MUST_CHECK;
+bool claim_is_known(const struct daemon *d); /* to the journal */
+void claim_event(const struct daemon *d, struct event *ret);
 
 /* daemon.c */
 int64_t daemon_wall_ms(void); /* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds with failpoints */

@@ -199,11 +199,18 @@ struct engine_node {
 	char places[ENGINE_LEVELS][64]; /* its own, by level; "" = it does not say */
 };
 
+/* Which cluster that is, whatever its address: a journal belongs to one, or jobs would run twice. */
+struct engine_site {
+	char cluster[64]; /* Kubernetes: uid of the namespace kube-system */
+	char namespace[64];
+};
+
 /* The cluster of an engine that has one. Strings stay the caller's. */
 struct engine_cluster {
 	const char *config; /* file with address and account; NULL = where it usually is */
 	const char *context, *namespace; /* NULL = the file's */
 	const char *image; /* for jobs that name none; NULL = none */
+	bool moved; /* nothing of the journal's jobs runs any more where they ran: they are looked for here */
 };
 
 struct engine_options {
@@ -213,6 +220,8 @@ struct engine_options {
 	/* Of engines with a cluster: asked before anything is changed there; false = not now, for another daemon may lead. NULL = always. */
 	bool (*may_write)(void *context);
 	void *may_write_context;
+	const char *
+		instance; /* of engines with a cluster: by which it knows what is this journal's there */
 	void *context;
 	void (*report)(void *context, const struct engine_fact *fact);
 	/* Of engines with a cluster, like report: what became of a node; and the names of all there are, after what is said of each. */
@@ -227,6 +236,8 @@ struct engine_ops {
 	bool elsewhere;
 	int (*open)(const struct engine_options *options, struct engine **ret, struct err *err);
 	void (*close)(struct engine *engine); /* running work goes on */
+	/* Of engines with a cluster: which one it is; asks it, for half a minute at most. Before anything else is asked of it. */
+	int (*site)(struct engine *engine, struct engine_site *ret, struct err *err);
 	/* After a restart: these attempts are live in the journal. Anything else found is stopped and cleared away as stale.
 	 * All that is found is told before it returns; until then the daemon decides nothing. launches[i][rank]: its newest start; NULL = no rank was started anew. For each rank of these, READY/STARTED/EXITED/REPORT/GONE are reported again as found. */
 	int (*adopt)(struct engine *engine, const uint64_t *attempts, const uint32_t *task_counts,

@@ -182,6 +182,8 @@ void journal_state(const struct journal *journal, struct journal_state *ret)
 	pthread_mutex_lock(mutex);
 	*ret = journal->state;
 	ret->segments = journal->manifest.count;
+	memcpy(ret->id, journal->postgres ? journal->head_row.id : journal->manifest.id,
+	       sizeof(ret->id));
 	ret->full = !journal->read_only && !journal->reserve_whole && !journal->postgres;
 	pthread_mutex_unlock(mutex);
 }

@@ -92,6 +92,7 @@ struct journal_state {
 	int64_t last_time_ms;
 	uint64_t set_aside; /* records quarantined or missing, found when opening */
 	int64_t epoch; /* of the writer, in a database */
+	uint8_t id[16]; /* drawn when it was made; the same for all who read and write it */
 	uint32_t segments; /* 0: the records are in a database */
 	bool following; /* another daemon writes: what is known of it is what was followed */
 	bool failed;

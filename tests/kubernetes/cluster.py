@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import harness
 from bed import bed, wait_until
+from proxy import Proxy
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -28,9 +30,19 @@ class Serve:
         self.env = dict(os.environ, FAIRLEAD_DATA=self.data, NO_COLOR="1")
         self.process = None
 
-    def up(self):
-        words = ["setpriv", "--pdeathsig", "KILL", harness.PROGRAM, "serve", "--engine", "kubernetes", "--kubeconfig", self.kubeconfig,
-                 "--image", "none", *self.words]
+    def command(self, *more):
+        return ["setpriv", "--pdeathsig", "KILL", harness.PROGRAM, "serve", "--engine", "kubernetes", "--kubeconfig", self.kubeconfig,
+                "--image", "none", *self.words, *more]
+
+    def refuses(self, *more, program=None):
+        """What it says instead of starting."""
+        done = subprocess.run(program or self.command(*more), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=self.env, text=True, timeout=harness.PATIENCE_S)
+        assert done.returncode, done.stdout
+        return done.stderr
+
+    def up(self, *more):
+        words = self.command(*more)
         with open(self.data + ".log", "ab") as log:
             self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, env=self.env, text=True,
                                             start_new_session=True)
@@ -79,8 +91,11 @@ class Serve:
         return self.ask("job", str(job))["attempts"][-1]["attempt"]
 
     def pod(self, job, rank):
-        """Of the newest attempt."""
-        return "fairlead-%d-%d-%d" % (job, self.attempt(job), rank)
+        """The name of that of the newest attempt."""
+        labels = "fairlead.dev/job=%d,fairlead.dev/attempt=%d,fairlead.dev/rank=%d" % (job, self.attempt(job), rank)
+        pods = self.bed.get(PODS + "?labelSelector=" + urllib.parse.quote(labels))["items"]
+        assert len(pods) == 1, pods
+        return pods[0]["metadata"]["name"]
 
     def wait_for(self, job, *states):
         wait_until("job %d is %s, and is %s" % (job, " or ".join(states), self.state(job)), lambda: self.state(job) in states)
@@ -94,12 +109,14 @@ class Serve:
 
 
 @contextlib.contextmanager
-def cluster(nodes=2, gpus=8, parts=("kwok",), words=()):
-    """A cluster with ready nodes n0, n1 ... and a daemon that knows them."""
+def cluster(nodes=2, gpus=8, parts=("kwok",), words=(), through=False, labels=None):
+    """A cluster with ready nodes n0, n1 ... and a daemon that knows them. through: a proxy stands between (`s.proxy`)."""
     with bed(*parts, pod_stages=os.path.join(os.path.dirname(os.path.abspath(__file__)), "kubelet.yaml")) as b:
         for i in range(nodes):
-            b.node("n%d" % i, gpus=gpus)
-        s = Serve(b, *words)
+            b.node("n%d" % i, gpus=gpus, **(labels or {}))
+        proxy = Proxy(b) if through else None
+        s = Serve(b, *words, kubeconfig=proxy.kubeconfig if proxy else None)
+        s.proxy = proxy
         try:
             s.up()
             s.wait_for_nodes(nodes)
@@ -109,3 +126,5 @@ def cluster(nodes=2, gpus=8, parts=("kwok",), words=()):
             raise
         finally:
             s.destroy()
+            if proxy:
+                proxy.stop()

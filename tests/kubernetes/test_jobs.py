@@ -51,7 +51,7 @@ def test_killing_the_daemon_loses_and_repeats_nothing():
         other = s.submit("-g", "1", "--", "true")
         assert {n: p["metadata"]["uid"] for n, p in s.pods().items()} == before
         s.kill()
-        first = int(sorted(before)[0].split("-")[2])
+        first = int(sorted(before)[0].split("-")[3])
         for name in before:  # it ends while nobody looks
             b.call("DELETE", PODS + "/" + name)
         s.up()

@@ -534,6 +534,19 @@ void apply_zone_set(struct facts *f, const struct event_zone_set *e)
 	}
 }
 
+/* One that does not fit is no place where anything could run. */
+void apply_engine_claimed(struct facts *f, const struct event_engine_claimed *e)
+{
+	if (strlen(e->engine) >= SITE_ENGINE_MAX || strlen(e->cluster) >= SITE_TEXT_MAX ||
+	    strlen(e->namespace) >= SITE_TEXT_MAX || strlen(e->instance) >= SITE_INSTANCE_MAX)
+		return;
+	f->site = (struct work_site){ .engine = "" };
+	memcpy(f->site.engine, e->engine, strlen(e->engine));
+	memcpy(f->site.cluster, e->cluster, strlen(e->cluster));
+	memcpy(f->site.namespace, e->namespace, strlen(e->namespace));
+	memcpy(f->site.instance, e->instance, strlen(e->instance));
+}
+
 void apply_queue_removed(struct facts *f, const struct event_queue_removed *e)
 {
 	struct queue_id id = facts_queue_find(f, e->name);

@@ -314,6 +314,20 @@ static void clocks_of_a_zone_are_replaced_whole_and_closely_checked(void **state
 	does_not_fit(EVENT_OF(ZONE_SET, zone_set, 90, .name = "Another"));
 }
 
+static void where_work_runs_is_replaced_whole(void **state)
+{
+	(void)state;
+	fits(EVENT_OF(ENGINE_CLAIMED, engine_claimed, 50, .engine = "kubernetes", .cluster = "u1",
+		      .namespace = "jobs", .instance = "0123456789abcdef"));
+	assert_string_equal(f.site.engine, "kubernetes");
+	assert_string_equal(f.site.instance, "0123456789abcdef");
+	does_not_fit(EVENT_OF(ENGINE_CLAIMED, engine_claimed, 60, .engine = "kubernetes",
+			      .instance = "0123456789abcdef0"));
+	fits(EVENT_OF(ENGINE_CLAIMED, engine_claimed, 70, .engine = "kubernetes", .cluster = "u2"));
+	assert_string_equal(f.site.cluster, "u2");
+	assert_string_equal(f.site.namespace, "");
+}
+
 static void each_change_of_people_raises_the_identity_version(void **state)
 {
 	static const char hash[] =
@@ -389,6 +403,7 @@ int main(void)
 		STORY(a_reservation_in_advance_is_made_changed_and_over),
 		STORY(queues_form_a_tree_without_circles),
 		STORY(clocks_of_a_zone_are_replaced_whole_and_closely_checked),
+		STORY(where_work_runs_is_replaced_whole),
 		STORY(each_change_of_people_raises_the_identity_version),
 		STORY(a_policy_of_minus_one_stays),
 		STORY(a_look_for_those_without_reservations_puts_no_review_off),

@@ -514,6 +514,15 @@ struct moves {
 	int64_t jobs, lost_gpu_ms; /* moved until now, and what that was reckoned to cost */
 };
 
+/* Where work runs that does not run on this machine. Empty: on this machine, or nothing has run yet. */
+enum { SITE_TEXT_MAX = 64, SITE_ENGINE_MAX = 16, SITE_INSTANCE_MAX = 17 };
+struct work_site {
+	char engine[SITE_ENGINE_MAX]; /* "kubernetes" */
+	char cluster[SITE_TEXT_MAX]; /* uid of its namespace kube-system */
+	char namespace[SITE_TEXT_MAX]; /* where pods of jobs are made */
+	char instance[SITE_INSTANCE_MAX]; /* by which this Fairlead knows what is its own there */
+};
+
 struct facts {
 	uint64_t seq; /* of the last event applied */
 	int64_t now_ms; /* its time */
@@ -538,6 +547,7 @@ struct facts {
 	int64_t sought_ms; /* when jobs that had none were looked for the last time, in a review or without */
 	uint64_t sought_seq;
 	struct moves moves;
+	struct work_site site;
 	struct table prices; /* few: by model, as they were set first */
 	struct table pools; /* POOLS_MAX rows at most, as their first node came */
 	struct table zones; /* ZONES_MAX rows at most, by name as they were set first */

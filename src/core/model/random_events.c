@@ -425,8 +425,8 @@ static const struct {
 	{ EVENT_BOOKING_SET, 2 },       { EVENT_BOOKING_ENDED, 1 },
 	{ EVENT_RESERVATION_SET, 4 },   { EVENT_RESERVATION_DROPPED, 1 },
 	{ EVENT_JOBS_FORGOTTEN, 2 },    { EVENT_RECORDS_LOST, 1 },
-	{ EVENT_SEARCHED, 1 },          { EVENT_MOVES_PLANNED, 2 },
-	{ EVENT_DEFRAG_ASKED, 1 },
+	{ EVENT_ENGINE_CLAIMED, 1 },    { EVENT_SEARCHED, 1 },
+	{ EVENT_MOVES_PLANNED, 2 },     { EVENT_DEFRAG_ASKED, 1 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -464,6 +464,11 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 	} else if (e->kind == EVENT_RECORDS_LOST) {
 		e->records_lost.jobs = random_recent(r, f->jobs.count);
 		e->records_lost.attempts = random_recent(r, f->attempts.count);
+	} else if (e->kind == EVENT_ENGINE_CLAIMED) {
+		e->engine_claimed.engine = named(r, arena, "engine", 3);
+		e->engine_claimed.cluster = named(r, arena, "cluster", 3);
+		e->engine_claimed.namespace = named(r, arena, "space", 3);
+		e->engine_claimed.instance = named(r, arena, "instance", 3);
 	} else if (e->kind == EVENT_LEVELS_SET) {
 		e->levels_set.levels = "zone,rack";
 	} else if (e->kind == EVENT_NODE_SET) {

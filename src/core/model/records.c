@@ -46,6 +46,10 @@ static const struct field head_fields[] = { ONE(I64, seq),
 					    ONE(U32, moves.in_hour),
 					    ONE(I64, moves.jobs),
 					    ONE(I64, moves.lost_gpu_ms),
+					    SOME(TEXT, site.engine, SITE_ENGINE_MAX),
+					    SOME(TEXT, site.cluster, SITE_TEXT_MAX),
+					    SOME(TEXT, site.namespace, SITE_TEXT_MAX),
+					    SOME(TEXT, site.instance, SITE_INSTANCE_MAX),
 					    LAST };
 #undef SELF
 

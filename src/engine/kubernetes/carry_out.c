@@ -2,17 +2,20 @@
 /*
  * Requests about pods. Each may be carried out twice or without an answer: a pod is made under a name that says which rank of which attempt
  * it is, so "there is one already" is looked at; binding, deletion and letting go name the pod's uid.
+ *
+ * A refusal that may pass is no end. What can't be looked at is looked at again; what can't be deleted is asked to be deleted again; only "not
+ * found" says that something is not there.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
 #include "engine/kubernetes/gangs/gangs.h"
+#include "engine/kubernetes/refusal.h"
 
-enum { PART_SECRET, PART_SERVICE };
+enum { PART_SECRET, PART_SERVICE, AGAIN_MS = 500, AGAIN_MAX_MS = 15000 };
 
 struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t rank, const char *uid)
 {
@@ -29,27 +32,69 @@ struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t ran
 /* The message of a refusal, else the answer's number. */
 void kube_problem(const struct kube_answer *answer, char out[256])
 {
-	struct json_slice key, text = { 0 };
-	struct json_reader r;
+	struct kube_refusal refusal;
 
-	snprintf(out, 256, "status %d", answer->status);
-	pull_init(&r, answer->body, answer->size);
-	pull_object(&r);
-	while (pull_member(&r, &key)) {
-		if (pull_key_is(&key, "message") && pull_peek(&r) == PULL_STRING)
-			pull_string(&r, &text);
-		else
-			pull_skip(&r);
-	}
-	if (!r.problem && text.data && !text.escaped)
-		snprintf(out, 256, "%.*s", text.size > 240 ? 240 : (int)text.size, text.data);
-	else if (!r.problem && text.data && text.size < 255)
-		pull_copy(&r, &text, out, 256);
+	refusal_read(answer, &refusal);
+	memcpy(out, refusal.text, sizeof(refusal.text));
 }
 
-static bool is_done(int status)
+struct rank_state *about_find(const struct about *about, struct attempt_entry **ret)
 {
-	return status >= 200 && status < 300;
+	struct rank_state *state;
+
+	*ret = live_find(about->engine, about->attempt);
+	if (!*ret || about->rank >= (*ret)->tasks)
+		return NULL;
+	state = &(*ret)->ranks[about->rank];
+	return strcmp(state->uid, about->uid) == 0 ? state : NULL;
+}
+
+/* After so many refusals in a row. */
+static int64_t again_ms(uint32_t refused)
+{
+	int64_t pause_ms = refused < 6 ? (int64_t)AGAIN_MS << refused : AGAIN_MAX_MS;
+
+	return pause_ms < AGAIN_MAX_MS ? pause_ms : AGAIN_MAX_MS;
+}
+
+/* Whether its pods are still to be made. A server that fails for ever must not keep a job from being cancelled. */
+static bool is_wanted(const struct about *about)
+{
+	struct engine *engine = about->engine;
+	struct attempt_entry *attempt;
+	bool wanted;
+
+	pthread_mutex_lock(&engine->lock);
+	attempt = live_find(engine, about->attempt);
+	wanted = attempt && !attempt->stopping && !attempt->ranks[about->rank].failed;
+	pthread_mutex_unlock(&engine->lock);
+	return wanted;
+}
+
+/* Of what is made. A conflict that is none of names (with the count of a quota, say) passes. */
+static enum kube_next making(void *context, const struct kube_answer *answer)
+{
+	struct kube_refusal refusal;
+
+	if (answer->status == 409) {
+		refusal_read(answer, &refusal);
+		if (refusal_is(&refusal, "AlreadyExists"))
+			return KUBE_TELL;
+	} else if (!kube_is_passing(answer->status)) {
+		return KUBE_TELL;
+	}
+	return is_wanted(context) ? KUBE_AGAIN : KUBE_TELL;
+}
+
+static void rank_fail(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		      const char *text)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+
+	state->failed = state->failed_never_ran = true;
+	state->failed_cause = ENGINE_CAUSE_START;
+	snprintf(state->failed_text, sizeof(state->failed_text), "%.200s", text);
+	rank_stop(engine, attempt, rank);
 }
 
 /* --- what belongs to an attempt ------------------------------------------------------------------------------ */
@@ -58,9 +103,14 @@ static void ready_if_all(struct engine *engine, struct attempt_entry *attempt)
 {
 	if (attempt->parts_pending || attempt->parts[PART_SECRET] || attempt->parts[PART_SERVICE])
 		return;
-	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
-		if (attempt->ranks[rank].uid[0] && !attempt->ranks[rank].over)
-			rank_report(engine, attempt, rank, ENGINE_READY);
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		struct rank_state *state = &attempt->ranks[rank];
+
+		if (!state->uid[0] || state->over || state->ready)
+			continue;
+		state->ready = true;
+		rank_report(engine, attempt, rank, ENGINE_READY);
+	}
 }
 
 static void part_came(void *context, const struct kube_answer *answer)
@@ -68,37 +118,31 @@ static void part_came(void *context, const struct kube_answer *answer)
 	struct about *about = context;
 	struct engine *engine = about->engine;
 	struct attempt_entry *attempt;
-	char text[256];
+	struct kube_refusal refusal;
 
 	pthread_mutex_lock(&engine->lock);
 	attempt = answer->status ? live_find(engine, about->attempt) : NULL;
-	if (attempt && attempt->parts_pending)
-		attempt->parts_pending--;
-	if (attempt && !is_done(answer->status) && answer->status != 409) {
-		kube_problem(answer, text);
-		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
-			struct rank_state *state = &attempt->ranks[rank];
-
-			state->failed = state->failed_never_ran = true;
-			state->failed_cause = ENGINE_CAUSE_START;
-			snprintf(state->failed_text, sizeof(state->failed_text), "%.200s", text);
-			rank_stop(engine, attempt, rank);
-		}
-	} else if (attempt) {
+	if (attempt && (status_is_done(answer->status) || answer->status == 409)) {
+		attempt->parts_pending -= attempt->parts_pending > 0;
 		ready_if_all(engine, attempt);
+	} else if (attempt) {
+		refusal_read(answer, &refusal);
+		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+			rank_fail(engine, attempt, rank, refusal.text);
 	}
 	pthread_mutex_unlock(&engine->lock);
 	free(about);
 }
 
+static const char *const part_folder[] = { "secrets", "services" };
+
 void parts_make(struct engine *engine, struct attempt_entry *attempt)
 {
-	static const char *const folder[] = { "secrets", "services" };
 	char pod[MANIFEST_NAME_MAX];
 
 	if (!attempt->ranks[0].uid[0])
 		return;
-	manifest_pod_name(attempt->job, attempt->id, 0, pod);
+	manifest_pod_name(&engine->site, attempt->job, attempt->id, 0, pod);
 	for (int i = PART_SECRET; i <= PART_SERVICE; i++) {
 		AUTO_BUF path = BUF_INIT;
 		struct buf body = BUF_INIT;
@@ -109,16 +153,50 @@ void parts_make(struct engine *engine, struct attempt_entry *attempt)
 		free(attempt->parts[i]);
 		attempt->parts[i] = NULL;
 		attempt->parts_pending++;
-		buf_addf(&path, "/api/v1/namespaces/%s/%s", engine->site.namespace, folder[i]);
+		buf_addf(&path, "/api/v1/namespaces/%s/%s", engine->site.namespace, part_folder[i]);
 		kube_call(engine->client,
 			  &(struct kube_request){
 				  .method = "POST",
 				  .path = buf_text(&path),
 				  .body = &body,
+				  .judge = making,
 				  .done = part_came,
 				  .context = about_create(engine, attempt->id, 0, "") });
 	}
 	ready_if_all(engine, attempt);
+}
+
+static void noted(void *context, const struct kube_answer *answer)
+{
+	struct kube_refusal refusal;
+
+	(void)context;
+	if (!answer->status || status_is_done(answer->status) || answer->status == 404 ||
+	    answer->status == 409)
+		return;
+	refusal_read(answer, &refusal);
+	log_line(LOG_WARN, "Kubernetes: %s", refusal.text);
+}
+
+/* They belong to the pod of rank 0, which may be kept for its output: secrets are not kept with it. */
+void parts_remove(struct engine *engine, const struct attempt_entry *attempt)
+{
+	char name[MANIFEST_NAME_MAX];
+
+	if (!attempt->job)
+		return; /* nothing of it was made or seen */
+	manifest_attempt_name(&engine->site, attempt->job, attempt->id, name);
+	for (int i = PART_SECRET; i <= PART_SERVICE; i++) {
+		AUTO_BUF path = BUF_INIT;
+
+		if (attempt->described && !attempt->had[i])
+			continue;
+		buf_addf(&path, "/api/v1/namespaces/%s/%s/%s", engine->site.namespace,
+			 part_folder[i], name);
+		kube_call(engine->client, &(struct kube_request){ .method = "DELETE",
+								  .path = buf_text(&path),
+								  .done = noted });
+	}
 }
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
@@ -144,6 +222,7 @@ void rank_path(const struct rank_state *state, const char *behind, struct buf *o
 	buf_addf(out, "/api/v1/namespaces/%s/pods/%s%s", state->namespace, state->name, behind);
 }
 
+/* The caller holds the lock, and gives `about` away. */
 static void pod_look(struct engine *engine, const struct rank_state *state, struct about *about)
 {
 	AUTO_BUF path = BUF_INIT;
@@ -155,12 +234,48 @@ static void pod_look(struct engine *engine, const struct rank_state *state, stru
 							  .context = about });
 }
 
-/* A binding was refused, and the pod stands there as before. */
-static bool is_to_bind_again(const struct attempt_entry *attempt, const struct rank_state *state,
-			     const struct kube_pod *pod)
+static void look_again(void *context)
 {
-	return state->binding && !state->bound && !state->over && !attempt->stopping &&
-	       !pod->deleting;
+	const struct about *about = context;
+	struct engine *engine = about->engine;
+	struct attempt_entry *attempt;
+
+	pthread_mutex_lock(&engine->lock);
+	attempt = live_find(engine, about->attempt);
+	if (attempt && !attempt->ranks[about->rank].over)
+		pod_look(engine, &attempt->ranks[about->rank],
+			 about_create(engine, about->attempt, about->rank, about->uid));
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void bind_again(void *context)
+{
+	const struct about *about = context;
+	struct engine *engine = about->engine;
+	struct attempt_entry *attempt;
+	struct rank_state *state;
+
+	pthread_mutex_lock(&engine->lock);
+	state = about_find(about, &attempt);
+	if (state && state->binding && !state->bound && !state->over && !attempt->stopping)
+		pod_bind(engine, attempt, about->rank);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* A binding was refused, and the pod stands there as before. */
+static void bind_later(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		       const struct kube_pod *pod)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+
+	if (!state->binding || state->bound || state->over || attempt->stopping || pod->deleting)
+		return;
+	if (pod->gated) {
+		state->binding = false; /* the watch tells when its gates are gone */
+		return;
+	}
+	kube_later_free(engine->client, again_ms(state->refused++), bind_again,
+			about_create(engine, attempt->id, rank, state->uid));
 }
 
 static void pod_was_found(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
@@ -173,8 +288,21 @@ static void pod_was_found(struct engine *engine, struct attempt_entry *attempt, 
 		return;
 	}
 	pod_is_made(engine, attempt, rank, pod);
-	if (is_to_bind_again(attempt, state, pod))
-		pod_bind(engine, attempt, rank);
+	bind_later(engine, attempt, rank, pod);
+}
+
+static void pod_is_not_there(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+
+	state->asked = false;
+	if (state->uid[0])
+		rank_lost_pod(engine, attempt, rank, "its pod was removed from Kubernetes");
+	else if (attempt->stopping || state->failed)
+		rank_stop(engine, attempt, rank);
+	else
+		rank_over(engine, attempt, rank, ENGINE_CAUSE_START, 0, true,
+			  "its pod was removed as soon as it was made");
 }
 
 /* There was one of this name: is it the rank's own, made by a request whose answer got lost? */
@@ -183,20 +311,32 @@ static void pod_looked_at(void *context, const struct kube_answer *answer)
 	struct about *about = context;
 	struct engine *engine = about->engine;
 	struct attempt_entry *attempt;
+	struct kube_refusal refusal;
 	struct kube_pod pod;
-	bool read = answer->status == 200 && pod_read(answer->body, answer->size, &pod, NULL) == 0;
+	bool read = answer->status == 200 &&
+		    pod_read(answer->body, answer->size, &pod, NULL) == 0 && !pod.unclear;
 
 	pthread_mutex_lock(&engine->lock);
 	attempt = answer->status ? live_find(engine, about->attempt) : NULL;
-	if (!attempt)
+	if (!attempt) {
 		;
-	else if (read && strcmp(pod.instance, engine->instance) == 0 &&
-		 pod.attempt == about->attempt && pod.rank == about->rank)
+	} else if (answer->status == 404) {
+		pod_is_not_there(engine, attempt, about->rank);
+	} else if (!read) {
+		/* Nothing is known: an account whose rights are being changed, say. */
+		refusal_read(answer, &refusal);
+		log_line(LOG_WARN, "Kubernetes: pod %s can't be looked at: %s",
+			 attempt->ranks[about->rank].name, refusal.text);
+		kube_later_free(engine->client, again_ms(attempt->ranks[about->rank].refused++),
+				look_again, about);
+		about = NULL;
+	} else if (manifest_owns(&engine->site, &pod) && pod.attempt == about->attempt &&
+		   pod.rank == about->rank) {
 		pod_was_found(engine, attempt, about->rank, &pod);
-	else
+	} else {
 		rank_over(engine, attempt, about->rank, ENGINE_CAUSE_START, 0, true,
-			  read ? "there is a pod of its name already that is not Fairlead's"
-			       : "its pod was removed as soon as it was made");
+			  "there is a pod of its name already that is not Fairlead's");
+	}
 	pthread_mutex_unlock(&engine->lock);
 	free(about);
 }
@@ -206,20 +346,23 @@ static void pod_came(void *context, const struct kube_answer *answer)
 	struct about *about = context;
 	struct engine *engine = about->engine;
 	struct attempt_entry *attempt;
+	struct kube_refusal refusal;
 	struct kube_pod pod;
-	char text[256];
 
 	pthread_mutex_lock(&engine->lock);
 	attempt = answer->status ? live_find(engine, about->attempt) : NULL;
-	if (attempt && answer->status == 409) {
+	if (attempt && status_is_done(answer->status) &&
+	    pod_read(answer->body, answer->size, &pod, NULL) == 0) {
+		pod_is_made(engine, attempt, about->rank, &pod);
+	} else if (attempt && (status_is_done(answer->status) || answer->status == 409 ||
+			       kube_is_passing(answer->status))) {
+		/* It is there, or may be. */
 		pod_look(engine, &attempt->ranks[about->rank], about);
 		about = NULL;
-	} else if (attempt && is_done(answer->status) &&
-		   pod_read(answer->body, answer->size, &pod, NULL) == 0) {
-		pod_is_made(engine, attempt, about->rank, &pod);
 	} else if (attempt) {
-		kube_problem(answer, text);
-		rank_over(engine, attempt, about->rank, ENGINE_CAUSE_START, 0, true, text);
+		attempt->ranks[about->rank].asked = false;
+		refusal_read(answer, &refusal);
+		rank_over(engine, attempt, about->rank, ENGINE_CAUSE_START, 0, true, refusal.text);
 	}
 	pthread_mutex_unlock(&engine->lock);
 	free(about);
@@ -237,6 +380,7 @@ void pod_make(struct engine *engine, const struct engine_start *start, uint32_t 
 		  &(struct kube_request){ .method = "POST",
 					  .path = buf_text(&path),
 					  .body = &body,
+					  .judge = making,
 					  .done = pod_came,
 					  .context =
 						  about_create(engine, start->attempt, rank, "") });
@@ -248,28 +392,26 @@ static void pod_was_bound(void *context, const struct kube_answer *answer)
 {
 	struct about *about = context;
 	struct engine *engine = about->engine;
-	struct attempt_entry *attempt;
+	struct attempt_entry *attempt = NULL;
 	struct rank_state *state;
-	char text[256];
+	struct kube_refusal refusal;
 
 	pthread_mutex_lock(&engine->lock);
-	attempt = answer->status ? live_find(engine, about->attempt) : NULL;
-	state = attempt ? &attempt->ranks[about->rank] : NULL;
-	if (!state || strcmp(state->uid, about->uid) != 0) {
+	state = answer->status ? about_find(about, &attempt) : NULL;
+	if (!state) {
 		;
-	} else if (is_done(answer->status)) {
+	} else if (status_is_done(answer->status)) {
 		state->bound = true;
+		state->refused = 0;
+		attempt_look(engine, attempt);
 	} else if (!state->bound && !state->over && !attempt->stopping) {
 		/* Refused: it is being deleted, or it is bound by a request whose answer got lost. The pod itself says which. */
-		kube_problem(answer, text);
 		if (answer->status == 409 || answer->status == 404) {
 			pod_look(engine, state, about);
 			about = NULL;
 		} else {
-			state->failed = state->failed_never_ran = true;
-			state->failed_cause = ENGINE_CAUSE_START;
-			snprintf(state->failed_text, sizeof(state->failed_text), "%.200s", text);
-			rank_stop(engine, attempt, about->rank);
+			refusal_read(answer, &refusal);
+			rank_fail(engine, attempt, about->rank, refusal.text);
 		}
 	}
 	pthread_mutex_unlock(&engine->lock);
@@ -309,18 +451,6 @@ void pod_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t ran
 
 /* --- ending ------------------------------------------------------------------------------------------------------------ */
 
-static void noted(void *context, const struct kube_answer *answer)
-{
-	char text[256];
-
-	(void)context;
-	if (!answer->status || is_done(answer->status) || answer->status == 404 ||
-	    answer->status == 409)
-		return;
-	kube_problem(answer, text);
-	log_line(LOG_WARN, "Kubernetes: %s", text);
-}
-
 void pod_delete(struct engine *engine, const char *namespace, const char *name, const char *uid,
 		int64_t grace_s)
 {
@@ -350,9 +480,62 @@ void pod_let_go(struct engine *engine, const char *namespace, const char *name, 
 					  .done = noted });
 }
 
+static void stop_again(void *context)
+{
+	const struct about *about = context;
+	struct engine *engine = about->engine;
+	struct attempt_entry *attempt;
+
+	pthread_mutex_lock(&engine->lock);
+	if (about_find(about, &attempt))
+		rank_stop(engine, attempt, about->rank);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void rank_was_deleted(void *context, const struct kube_answer *answer)
+{
+	struct about *about = context;
+	struct engine *engine = about->engine;
+	struct attempt_entry *attempt = NULL;
+	struct rank_state *state;
+	struct kube_refusal refusal;
+
+	pthread_mutex_lock(&engine->lock);
+	state = answer->status ? about_find(about, &attempt) : NULL;
+	if (state &&
+	    (status_is_done(answer->status) || answer->status == 404 || answer->status == 409)) {
+		state->refused =
+			0; /* 409: there is another one of its name. The watch tells the rest. */
+	} else if (state && !state->over) {
+		refusal_read(answer, &refusal);
+		if (!state->refused)
+			log_line(LOG_WARN,
+				 "Kubernetes: pod %s can't be stopped, which is tried again: %s",
+				 state->name, refusal.text);
+		state->deleting = false;
+		kube_later_free(engine->client, again_ms(state->refused++), stop_again, about);
+		about = NULL;
+	}
+	pthread_mutex_unlock(&engine->lock);
+	free(about);
+}
+
+/* 0 would say that nobody need wait for the kubelet. Of a warning a pod hears nothing, so its time begins with the stop. */
+static int64_t grace_of(const struct attempt_entry *attempt)
+{
+	int64_t grace_s =
+		attempt->warned_s > attempt->grace_s ? attempt->warned_s : attempt->grace_s;
+
+	if (!attempt->stopping)
+		return GRACE_USUAL_S;
+	return grace_s > 0 ? grace_s : 1;
+}
+
 void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
 {
 	struct rank_state *state = &attempt->ranks[rank];
+	AUTO_BUF path = BUF_INIT;
+	struct buf body = BUF_INIT;
 
 	if (attempt->gang) {
 		gang_rank_stop(engine, attempt, rank);
@@ -361,7 +544,7 @@ void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 	if (state->over || state->deleting || state->asked)
 		return; /* asked: its pod is deleted when the answer comes */
 	/* Of before a restart, and the API server has not yet said what there is: it may run. Its pod is stopped when it is seen. */
-	if (!state->uid[0] && !attempt->described && !engine->pods_listed)
+	if (!state->uid[0] && !attempt->described && !engine->missing_told)
 		return;
 	if (!state->uid[0]) {
 		rank_over(engine, attempt, rank,
@@ -371,7 +554,13 @@ void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 		return;
 	}
 	state->deleting = true;
-	/* 0 would say that nobody need wait for the kubelet. */
-	pod_delete(engine, state->namespace, state->name, state->uid,
-		   attempt->grace_s > 0 ? attempt->grace_s : 1);
+	manifest_delete(state->uid, grace_of(attempt), &body);
+	rank_path(state, "", &path);
+	kube_call(engine->client,
+		  &(struct kube_request){
+			  .method = "DELETE",
+			  .path = buf_text(&path),
+			  .body = &body,
+			  .done = rank_was_deleted,
+			  .context = about_create(engine, attempt->id, rank, state->uid) });
 }

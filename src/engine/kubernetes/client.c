@@ -28,9 +28,10 @@ struct exchange {
 	char *url;
 	struct buf body, answer;
 	size_t read; /* of `answer`: lines told */
-	bool once, stopped, too_large;
+	bool once, stopped, too_large, frees;
 	bool held; /* its time was over before its bytes left */
 	kube_done *done;
+	kube_judge *judge;
 	kube_line *line;
 	void *context;
 	void (*timer)(void *context); /* instead of a request */
@@ -68,6 +69,13 @@ struct kube_client {
 	uint64_t random;
 };
 
+static const char client_closed[] = "the engine was closed";
+
+bool kube_is_end(const struct kube_answer *answer)
+{
+	return answer->status == 0 && answer->problem == client_closed;
+}
+
 /* --- lists ------------------------------------------------------------------------------------------------- */
 
 static void put_last(struct exchange ***end, struct exchange *x)
@@ -90,6 +98,8 @@ static void pause_until(struct kube_client *client, struct exchange *x, int64_t 
 
 static void exchange_destroy(struct exchange *x)
 {
+	if (x->frees)
+		free(x->context);
 	free(x->url);
 	buf_deinit(&x->body);
 	buf_deinit(&x->answer);
@@ -299,19 +309,25 @@ static void unfly(struct kube_client *client, struct exchange *x)
 	x->curl = NULL;
 }
 
+static struct kube_answer answer_of(struct exchange *x, long status, const char *problem)
+{
+	return (struct kube_answer){ .status = (int)status,
+				     .body = buf_text(&x->answer) + x->read,
+				     .size = x->answer.size - x->read,
+				     .problem = problem,
+				     .too_large = x->too_large };
+}
+
 static void tell(struct exchange *x, long status, const char *problem)
 {
-	const struct kube_answer answer = { .status = (int)status,
-					    .body = buf_text(&x->answer) + x->read,
-					    .size = x->answer.size - x->read,
-					    .problem = problem };
+	const struct kube_answer answer = answer_of(x, status, problem);
 
 	if (x->done)
 		x->done(x->context, &answer);
 	exchange_destroy(x);
 }
 
-static bool is_passing(long status)
+bool kube_is_passing(int status)
 {
 	return status == 0 || status == 401 || status == 408 || status == 429 || status == 500 ||
 	       status == 502 || status == 503 || status == 504;
@@ -359,6 +375,20 @@ static void again(struct kube_client *client, struct exchange *x, long status, c
 	pause_until(client, x, clock_boot_ms() + pause_ms);
 }
 
+static bool is_sent_again(struct exchange *x, long status, const char *problem)
+{
+	enum kube_next next = KUBE_USUAL;
+
+	if (x->line || x->once || x->too_large)
+		return false;
+	if (x->judge && status) {
+		const struct kube_answer answer = answer_of(x, status, problem);
+
+		next = x->judge(x->context, &answer);
+	}
+	return next == KUBE_AGAIN || (next == KUBE_USUAL && kube_is_passing((int)status));
+}
+
 static void finished(struct kube_client *client, struct exchange *x, CURLcode code)
 {
 	curl_off_t after_s = 0;
@@ -368,7 +398,8 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 	curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(x->curl, CURLINFO_RETRY_AFTER, &after_s);
 	if (x->too_large)
-		snprintf(problem, sizeof(problem), "an answer is larger than its limit");
+		snprintf(problem, sizeof(problem), "an answer is larger than its limit of %d MiB",
+			 (x->line ? KUBE_LINE_MAX : KUBE_ANSWER_MAX) >> 20);
 	else if (code != CURLE_OK && !x->stopped)
 		snprintf(problem, sizeof(problem), "%.*s", CURL_ERROR_SIZE,
 			 x->problem[0] ? x->problem : curl_easy_strerror(code));
@@ -381,9 +412,9 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 		pace(client, status);
 	if (status == 401)
 		client->token_ms = -TOKEN_EVERY_MS; /* it may have been renewed meanwhile */
-	if (!x->held && (!x->line || status != 200))
+	if (!x->held && !x->too_large && (!x->line || status != 200))
 		note_trouble(client, status == 0 || status == 401 ? problem : "");
-	if (!x->line && !x->once && is_passing(status) && !x->too_large)
+	if (is_sent_again(x, status, problem))
 		again(client, x, status, after_s);
 	else
 		tell(x, status, problem);
@@ -480,7 +511,7 @@ static void end_all(struct exchange *x)
 		if (x->timer)
 			exchange_destroy(x);
 		else
-			tell(x, 0, "the engine was closed");
+			tell(x, 0, client_closed);
 	}
 }
 
@@ -506,7 +537,7 @@ static void *client_main(void *argument)
 	while (client->flying) {
 		struct exchange *x = client->flying;
 		unfly(client, x);
-		tell(x, 0, "the engine was closed");
+		tell(x, 0, client_closed);
 	}
 	end_all(client->streams);
 	end_all(client->ready);
@@ -545,6 +576,7 @@ void kube_call(struct kube_client *client, const struct kube_request *request)
 	x->method = request->method;
 	x->type = request->type;
 	x->once = request->once;
+	x->judge = request->judge;
 	x->done = request->done;
 	x->line = request->line;
 	if (request->body) {
@@ -554,13 +586,26 @@ void kube_call(struct kube_client *client, const struct kube_request *request)
 	give(client, x);
 }
 
-void kube_later(struct kube_client *client, int64_t in_ms, void (*fn)(void *context), void *context)
+static void later(struct kube_client *client, int64_t in_ms, void (*fn)(void *context),
+		  void *context, bool frees)
 {
 	struct exchange *x = exchange_create(client, context);
 
 	x->timer = fn;
 	x->due_ms = clock_boot_ms() + in_ms;
+	x->frees = frees;
 	give(client, x);
+}
+
+void kube_later(struct kube_client *client, int64_t in_ms, void (*fn)(void *context), void *context)
+{
+	later(client, in_ms, fn, context, false);
+}
+
+void kube_later_free(struct kube_client *client, int64_t in_ms, void (*fn)(void *context),
+		     void *context)
+{
+	later(client, in_ms, fn, context, true);
 }
 
 void kube_client_fence(struct kube_client *client, bool (*may_send)(void *context), void *context)

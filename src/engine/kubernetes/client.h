@@ -32,8 +32,14 @@ struct kube_answer {
 	const char *body;
 	size_t size;
 	const char *problem;
+	bool too_large; /* it was larger than its limit: it comes to an end with status 0 all the same */
 };
+/* That of a request which the client's end has cut off. */
+bool kube_is_end(const struct kube_answer *answer);
 typedef void kube_done(void *context, const struct kube_answer *answer);
+/* What is to become of a request that got this answer (its status is not 0). On the client's thread. */
+enum kube_next { KUBE_USUAL, KUBE_AGAIN, KUBE_TELL };
+typedef enum kube_next kube_judge(void *context, const struct kube_answer *answer);
 /* One line without its newline; false ends the stream. */
 typedef bool kube_line(void *context, const char *line, size_t size);
 
@@ -43,6 +49,8 @@ struct kube_request {
 	const char *type; /* of the body; NULL = application/json; static */
 	struct buf *body; /* taken over, left empty; NULL = none */
 	bool once; /* never sent again */
+	kube_judge *
+		judge; /* of what is sent again or not other than usual, or is not wanted any more; NULL = as usual */
 	kube_done *done;
 	kube_line *
 		line; /* makes it a stream: its end is told to `done` with what was not a whole line */
@@ -59,6 +67,11 @@ void kube_call(struct kube_client *client, const struct kube_request *request);
 /* After so long, on the client's thread. */
 void kube_later(struct kube_client *client, int64_t in_ms, void (*fn)(void *context),
 		void *context);
+/* The same; then, or at the client's end, the context is freed. */
+void kube_later_free(struct kube_client *client, int64_t in_ms, void (*fn)(void *context),
+		     void *context);
+/* Whether such an answer is usually no answer. */
+bool kube_is_passing(int status);
 
 /* From now on a request is sent only while may_send says so, which is asked right before its bytes leave; until then it waits. Streams do not
  * ask: they change nothing. Before the first request. */

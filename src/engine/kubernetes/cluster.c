@@ -12,8 +12,6 @@
 #include "base/log.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
-enum { LEFT_OVER_GRACE_S = 30 };
-
 /* --- attempts --------------------------------------------------------------------------------------------- */
 
 struct attempt_entry *live_find(struct engine *engine, uint64_t id)
@@ -83,7 +81,7 @@ static void node_describe(const struct engine *engine, const struct node_entry *
 		.ram_mib = rest(node->room.memory_mib, entry->others.memory_mib),
 		.ready = node->ready && !node->deleting,
 		.spot = node->spot,
-		.cordoned = node->cordoned || node->problem[0],
+		.cordoned = node->cordoned || node->problem[0] || node->unclear || entry->unclear,
 		.levels = engine->levels,
 	};
 	snprintf(ret->name, sizeof(ret->name), "%.63s", node->name);
@@ -95,6 +93,9 @@ static void node_describe(const struct engine *engine, const struct node_entry *
 	snprintf(ret->reason, sizeof(ret->reason), "Kubernetes: %s",
 		 node->deleting     ? "the node is being deleted"
 		 : !node->ready     ? "the node is not ready"
+		 : node->off        ? "the node is out of service"
+		 : node->unclear    ? "what the API server says of the node can't be read"
+		 : entry->unclear   ? "what a pod on it takes can't be read"
 		 : node->problem[0] ? node->problem
 		 : node->cordoned   ? "the node is cordoned"
 				    : "");
@@ -191,7 +192,7 @@ static void node_is_gone(struct engine *engine, struct node_entry *entry)
 	/* First: else the core, told of an end alone, would place the job there again. */
 	if (entry->told)
 		node_tell(engine, entry);
-	attempt_saw_node(engine, entry->name, false, true);
+	ranks_saw_node(engine, entry->name);
 }
 
 static void nodes_begin(void *context)
@@ -200,11 +201,45 @@ static void nodes_begin(void *context)
 	struct node_entry *entry, *next;
 
 	pthread_mutex_lock(&engine->lock);
+	engine->nodes_unclear_next = false;
 	HASH_ITER(hh, engine->nodes, entry, next)
 	{
 		entry->seen = false;
 	}
 	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Of a node that can't be read as a whole, what was known before stands, but for that it takes nothing new. */
+static void node_keep(struct node_entry *entry, struct kube_node *node)
+{
+	if (!entry->unclear_said)
+		log_line(
+			LOG_WARN,
+			"Kubernetes: what the API server says of node %s can't be read: it gets no new work",
+			entry->name);
+	entry->unclear_said = true;
+	if (!entry->node)
+		return;
+	*node = *entry->node;
+	node->unclear = true;
+}
+
+static void node_is_there_now(struct engine *engine, struct node_entry *entry,
+			      struct kube_node *node)
+{
+	bool before = entry->node && entry->node->ready, off = entry->node && entry->node->off,
+	     came = !entry->node;
+
+	if (node->unclear)
+		node_keep(entry, node);
+	else
+		entry->unclear_said = false;
+	entry->changed |= came || memcmp(entry->node, node, sizeof(*node)) != 0;
+	free(entry->node);
+	entry->node = node;
+	entry->removal_s = node->removal_s;
+	if (came || before != node->ready || off != node->off)
+		ranks_saw_node(engine, entry->name);
 }
 
 static void node_came(void *context, const char *json, size_t size, bool deleted)
@@ -216,7 +251,11 @@ static void node_came(void *context, const char *json, size_t size, bool deleted
 
 	CHECK(node);
 	if (node_read(json, size, node, &err) < 0) {
-		log_line(LOG_WARN, "Kubernetes: a node can't be read: %s", err.text);
+		log_line(LOG_WARN, "Kubernetes: a node can't be read, not even its name: %s",
+			 err.text);
+		pthread_mutex_lock(&engine->lock);
+		engine->nodes_unclear = engine->nodes_unclear_next = true;
+		pthread_mutex_unlock(&engine->lock);
 		free(node);
 		return;
 	}
@@ -227,17 +266,13 @@ static void node_came(void *context, const char *json, size_t size, bool deleted
 		node_is_gone(engine, entry);
 		free(node);
 	} else {
-		entry->changed |= !entry->node || memcmp(entry->node, node, sizeof(*node)) != 0;
-		if (!entry->node || entry->node->ready != node->ready)
-			attempt_saw_node(engine, node->name, node->ready, false);
-		free(entry->node);
-		entry->node = node;
+		node_is_there_now(engine, entry, node);
 	}
 	pthread_mutex_unlock(&engine->lock);
 }
 
 /* Of pods that were told before the nodes were. */
-static void lose_what_is_nowhere(struct engine *engine)
+static void look_at_nodes_of_ranks(struct engine *engine)
 {
 	struct attempt_entry *attempt, *next;
 
@@ -246,9 +281,20 @@ static void lose_what_is_nowhere(struct engine *engine)
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 			const struct rank_state *state = &attempt->ranks[rank];
 
-			if (state->bound && !state->over && !node_is_there(engine, state->node))
-				attempt_saw_node(engine, state->node, false, true);
+			if (state->bound && !state->over && !node_answers(engine, state->node))
+				ranks_saw_node(engine, state->node);
 		}
+	}
+}
+
+/* What was said of attempts before a restart may no longer be so. */
+static void look_at_all(struct engine *engine)
+{
+	struct attempt_entry *attempt, *next;
+
+	HASH_ITER(hh, engine->attempts, attempt, next)
+	{
+		attempt_look(engine, attempt);
 	}
 }
 
@@ -258,15 +304,17 @@ static void nodes_listed(void *context)
 	struct node_entry *entry, *next;
 
 	pthread_mutex_lock(&engine->lock);
+	engine->nodes_listed = true;
+	engine->nodes_unclear = engine->nodes_unclear_next;
 	HASH_ITER(hh, engine->nodes, entry, next)
 	{
-		if (!entry->seen)
+		if (!entry->seen && !engine->nodes_unclear)
 			node_is_gone(engine, entry);
 	}
-	engine->nodes_listed = true;
-	lose_what_is_nowhere(engine);
+	look_at_nodes_of_ranks(engine);
+	look_at_all(engine);
 	tell_changed_nodes(engine);
-	if (engine->pods_listed)
+	if (engine->pods_listed && !engine->nodes_unclear)
 		tell_all_names(engine);
 	pthread_cond_broadcast(&engine->listed);
 	pthread_mutex_unlock(&engine->lock);
@@ -291,6 +339,7 @@ static void count_not(struct pod_entry *entry)
 	entry->node->others.gpus -= entry->use.gpus;
 	entry->node->others.cpu_milli -= entry->use.cpu_milli;
 	entry->node->others.memory_mib -= entry->use.memory_mib;
+	entry->node->unclear -= entry->unclear;
 	entry->node->changed = true;
 	entry->node = NULL;
 }
@@ -300,16 +349,20 @@ static void count(struct engine *engine, struct pod_entry *entry, const struct k
 	bool counts = pod->node[0] && !pod_is_over(pod) && !entry->ours;
 	struct node_entry *node = counts ? node_entry_get(engine, pod->node) : NULL;
 
-	if (node == entry->node && (!node || memcmp(&entry->use, &pod->use, sizeof(pod->use)) == 0))
+	if (node == entry->node &&
+	    (!node || (entry->unclear == pod->unclear &&
+		       memcmp(&entry->use, &pod->use, sizeof(pod->use)) == 0)))
 		return;
 	count_not(entry);
 	entry->use = pod->use;
+	entry->unclear = pod->unclear;
 	entry->node = node;
 	if (!node)
 		return;
 	node->others.gpus += pod->use.gpus;
 	node->others.cpu_milli += pod->use.cpu_milli;
 	node->others.memory_mib += pod->use.memory_mib;
+	node->unclear += pod->unclear;
 	node->changed = true;
 }
 
@@ -327,12 +380,6 @@ static struct pod_entry *pod_entry_get(struct engine *engine, const char *uid)
 	return entry;
 }
 
-static bool is_of_instance(const struct engine *engine, const struct kube_pod *pod)
-{
-	return strcmp(pod->instance, engine->instance) == 0 && pod->attempt &&
-	       pod->attempt < UINT32_MAX && strcmp(pod->namespace, engine->site.namespace) == 0;
-}
-
 /* Of an attempt that is over: its end is recorded, or it was never to be. */
 static void left_over(struct engine *engine, const struct kube_pod *pod)
 {
@@ -341,7 +388,7 @@ static void left_over(struct engine *engine, const struct kube_pod *pod)
 	if (pod->finalizer && (pod_is_over(pod) || never_runs))
 		pod_let_go(engine, pod->namespace, pod->name, pod->uid);
 	else if (!pod->deleting && !pod_is_over(pod))
-		pod_delete(engine, pod->namespace, pod->name, pod->uid, LEFT_OVER_GRACE_S);
+		pod_delete(engine, pod->namespace, pod->name, pod->uid, GRACE_USUAL_S);
 }
 
 static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
@@ -357,13 +404,13 @@ static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
 	free(entry);
 }
 
-static void pod_is_there(struct engine *engine, const struct kube_pod *pod)
+static void pod_is_there(struct engine *engine, struct kube_pod *pod)
 {
 	struct pod_entry *entry = pod_entry_get(engine, pod->uid);
+	bool of_us = manifest_owns(&engine->site, pod);
 	uint32_t rank = (uint32_t)pod->rank;
-	struct attempt_entry *attempt = is_of_instance(engine, pod)
-						? live_find(engine, pod->attempt)
-						: gangs_attempt(engine, pod->uid, &rank);
+	struct attempt_entry *attempt =
+		of_us ? live_find(engine, pod->attempt) : gangs_attempt(engine, pod->uid, &rank);
 	bool belongs = attempt && rank < attempt->tasks;
 
 	entry->seen = true;
@@ -371,9 +418,11 @@ static void pod_is_there(struct engine *engine, const struct kube_pod *pod)
 	entry->attempt = attempt ? attempt->id : 0;
 	entry->rank = rank;
 	count(engine, entry, pod);
-	if (belongs)
+	if (belongs && pod->unclear)
+		rank_saw_unclear(engine, attempt, rank, pod);
+	else if (belongs)
 		rank_saw_pod(engine, attempt, rank, pod);
-	else if (is_of_instance(engine, pod))
+	else if (of_us && !pod->unclear)
 		left_over(engine, pod);
 }
 
@@ -383,6 +432,7 @@ static void pods_begin(void *context)
 	struct pod_entry *entry, *next;
 
 	pthread_mutex_lock(&engine->lock);
+	engine->pods_unclear_next = false;
 	HASH_ITER(hh, engine->pods, entry, next)
 	{
 		entry->seen = false;
@@ -399,12 +449,17 @@ static void pod_came(void *context, const char *json, size_t size, bool deleted)
 	struct err err = { 0 };
 
 	if (pod_read(json, size, &pod, &err) < 0) {
-		log_line(LOG_WARN, "Kubernetes: a pod can't be read: %s", err.text);
+		log_line(LOG_WARN, "Kubernetes: a pod can't be read, not even its name: %s",
+			 err.text);
+		pthread_mutex_lock(&engine->lock);
+		engine->pods_unclear = engine->pods_unclear_next = true;
+		pthread_mutex_unlock(&engine->lock);
 		return;
 	}
 	pthread_mutex_lock(&engine->lock);
 	if (!deleted) {
-		if (pod_is_for_us(engine, &pod))
+		/* A pod of ours whose labels were taken away is still ours. */
+		if (!manifest_owns(&engine->site, &pod) && pod_is_for_us(engine, &pod))
 			gangs_saw(engine, json, size, &pod);
 		pod_is_there(engine, &pod);
 	} else {
@@ -425,9 +480,15 @@ static void tell_missing(struct engine *engine)
 
 	HASH_ITER(hh, engine->attempts, attempt, next)
 	{
-		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
-			if (!attempt->described && !attempt->ranks[rank].uid[0])
+		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+			struct rank_state *state = &attempt->ranks[rank];
+
+			if (attempt->described || state->uid[0])
+				continue;
+			state->unclear = engine->pods_unclear; /* that pod may be its own */
+			if (!state->unclear)
 				rank_report(engine, attempt, rank, ENGINE_GONE);
+		}
 	}
 }
 
@@ -437,18 +498,21 @@ static void pods_listed(void *context)
 	struct pod_entry *entry, *next;
 
 	pthread_mutex_lock(&engine->lock);
+	engine->pods_unclear = engine->pods_unclear_next;
 	HASH_ITER(hh, engine->pods, entry, next)
 	{
-		if (!entry->seen)
+		if (!entry->seen && !engine->pods_unclear)
 			pod_is_gone(engine, entry);
 	}
 	gangs_listed(engine);
-	if (!engine->pods_listed)
+	if (!engine->missing_told)
 		tell_missing(engine);
+	engine->missing_told |= !engine->pods_unclear;
 	engine->pods_listed = true;
 	gangs_look(engine);
+	look_at_all(engine);
 	tell_changed_nodes(engine);
-	if (engine->nodes_listed)
+	if (engine->nodes_listed && !engine->nodes_unclear)
 		tell_all_names(engine);
 	pthread_cond_broadcast(&engine->listed);
 	pthread_mutex_unlock(&engine->lock);

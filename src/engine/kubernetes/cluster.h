@@ -18,7 +18,7 @@
 #include "engine/kubernetes/objects.h"
 #include "engine/kubernetes/watch.h"
 
-enum { INSTANCE_MAX = 17 };
+enum { INSTANCE_MAX = 17, GRACE_USUAL_S = 30 };
 
 struct node_entry {
 	UT_hash_handle hh;
@@ -29,7 +29,9 @@ struct node_entry {
 	bool seen; /* in the list that is being taken */
 	bool changed; /* not told yet */
 	bool told; /* the daemon knows of it */
-	bool unfit; /* it was said why it can't be used */
+	bool unfit, unclear_said; /* it was said why it can't be used */
+	uint32_t unclear; /* pods on it of which is not known what they take */
+	int64_t removal_s; /* kube_node, as it was last */
 };
 
 /* Small: a cluster has many. What is needed of ours is kept with their attempts. */
@@ -40,6 +42,7 @@ struct pod_entry {
 	struct kube_use use;
 	bool ours; /* of a live attempt */
 	bool seen;
+	bool unclear;
 	uint64_t attempt;
 	uint32_t rank;
 };
@@ -50,8 +53,14 @@ struct rank_state {
 	char node[KUBE_NAME_MAX]; /* it is meant for, or runs on */
 	bool asked; /* its pod is being made; of a gang: was adopted, and not seen since */
 	bool bound, binding, started, over; /* over: its end was told */
+	bool ready; /* told */
 	bool deleting; /* we asked for its deletion */
 	bool nowhere; /* its node is no longer there: nobody but us takes its pod away */
+	bool unclear; /* its pod can't be read, or may be one that can't */
+	bool main_ended; /* and containers beside it are being stopped. With: */
+	int main_code;
+	bool main_oom;
+	uint32_t refused; /* deletions, bindings in a row */
 	/* Why it was given up by us, where it was: told when nothing of it is left. */
 	bool failed, failed_never_ran;
 	enum engine_cause failed_cause;
@@ -67,9 +76,10 @@ struct attempt_entry {
 	bool described; /* start was called in this process: what follows is known */
 	bool released, stopping,
 		ended; /* ended: forgotten by the daemon, kept until its pods are let go */
-	int64_t grace_s;
-	bool unreachable;
+	int64_t grace_s, warned_s;
+	bool unreachable, reach_told;
 	char *parts[2]; /* Secret, Service that are still to be made; NULL = none */
+	bool had[2]; /* it has one of them */
 	uint32_t parts_pending; /* asked for and not there yet */
 	struct rank_state *ranks;
 };
@@ -97,6 +107,9 @@ struct engine {
 	pthread_cond_t listed;
 	bool pods_listed, nodes_listed; /* once */
 	uint32_t levels; /* of the topology that nodes were told with; only grows */
+	/* Of one not even the name could be read: in the newest list or since then; in the list that is coming. */
+	bool pods_unclear, nodes_unclear, pods_unclear_next, nodes_unclear_next;
+	bool missing_told;
 	struct node_entry *nodes; /* by name */
 	struct pod_entry *pods; /* by uid */
 	struct attempt_entry *attempts; /* by id */
@@ -111,6 +124,8 @@ struct about {
 	char uid[KUBE_WORD_MAX];
 };
 struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t rank, const char *uid);
+/* The rank it is about, while that is there and its pod the same; under the lock. */
+struct rank_state *about_find(const struct about *about, struct attempt_entry **ret);
 
 /* cluster.c: what is there */
 struct attempt_entry *live_find(struct engine *engine, uint64_t id);
@@ -129,9 +144,17 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 		  const struct kube_pod *pod);
 void rank_lost_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		   const char *text);
+/* Its pod is there, and no more is known. */
+void rank_saw_unclear(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		      const struct kube_pod *pod);
 /* Whether the cluster has such a node, as far as is known. */
 bool node_is_there(struct engine *engine, const char *name);
-void attempt_saw_node(struct engine *engine, const char *name, bool ready, bool gone);
+/* Likewise, and word comes from it. */
+bool node_answers(struct engine *engine, const char *name);
+/* It came, went, or its readiness changed. */
+void ranks_saw_node(struct engine *engine, const char *name);
+/* Tells whether word comes from all its ranks, where that is not known yet. */
+void attempt_look(struct engine *engine, struct attempt_entry *attempt);
 
 /* carry_out.c: requests */
 enum { POD_OWN_GRACE = -1 }; /* of a deletion: as the pod itself says */
@@ -144,6 +167,8 @@ void pod_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t ran
 void rank_path(const struct rank_state *state, const char *behind, struct buf *out);
 void pod_delete(struct engine *engine, const char *namespace, const char *name, const char *uid,
 		int64_t grace_s);
+/* What is still there of the attempt beside its pods. */
+void parts_remove(struct engine *engine, const struct attempt_entry *attempt);
 void pod_let_go(struct engine *engine, const char *namespace, const char *name, const char *uid);
 void parts_make(struct engine *engine, struct attempt_entry *attempt);
 void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);

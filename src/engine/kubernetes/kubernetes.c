@@ -3,57 +3,21 @@
  * The engine's commands. `start` makes the pods of all ranks, bound to no node: nothing of them runs. `release` binds them. So no command of
  * a gang runs before the API server has taken every pod of it, and no other scheduler has a say in where they go.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
 #include "engine/kubernetes/gangs/gangs.h"
+#include "engine/kubernetes/refusal.h"
 
-enum { ADOPT_WAIT_S = 30 };
+enum { ADOPT_WAIT_S = 30, SITE_WAIT_S = 30, SITE_PAUSE_MS = 500 };
 
 /* --- begin and end --------------------------------------------------------------------------------------------- */
-
-/* Which Fairlead made a pod: a random name, made once for a data folder. */
-static int instance_open(const char *folder, char out[INSTANCE_MAX], struct err *err)
-{
-	AUTO_BUF path = BUF_INIT;
-	uint64_t random;
-	ssize_t got;
-	int fd;
-
-	buf_addf(&path, "%s/kubernetes-instance", folder);
-	fd = open(buf_text(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (fd >= 0) {
-		bool written = getrandom(&random, sizeof(random), 0) == (ssize_t)sizeof(random);
-
-		snprintf(out, INSTANCE_MAX, "%016llx", (unsigned long long)random);
-		written = written && write(fd, out, INSTANCE_MAX - 1) == INSTANCE_MAX - 1 &&
-			  fsync(fd) == 0;
-		close(fd);
-		if (written)
-			return 0;
-		unlink(buf_text(&path));
-		return err_set(err, ERR_IO, "\"%s\" can't be written", buf_text(&path));
-	}
-	fd = open(buf_text(&path), O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_errno(err, ERR_IO, errno, "\"%s\" can't be opened", buf_text(&path));
-	got = read(fd, out, INSTANCE_MAX - 1);
-	close(fd);
-	if (got != INSTANCE_MAX - 1)
-		return err_set(err, ERR_CORRUPT, "\"%s\" does not hold 16 digits", buf_text(&path));
-	out[INSTANCE_MAX - 1] = '\0';
-	if (strspn(out, "0123456789abcdef") != INSTANCE_MAX - 1)
-		return err_set(err, ERR_CORRUPT, "\"%s\" does not hold 16 digits", buf_text(&path));
-	return 0;
-}
 
 static int kubernetes_open(const struct engine_options *options, struct engine **ret,
 			   struct err *err)
@@ -63,12 +27,10 @@ static int kubernetes_open(const struct engine_options *options, struct engine *
 	pthread_condattr_t attributes;
 	int rc;
 
-	CHECK(engine && cluster);
+	CHECK(engine && cluster && options->instance);
 	engine->options = *options;
 	arena_init(&engine->arena, 128 << 20);
 	rc = access_find(cluster->config, cluster->context, &engine->arena, &engine->access, err);
-	if (rc == 0)
-		rc = instance_open(options->folder, engine->instance, err);
 	if (rc == 0)
 		rc = kube_client_create(&engine->access, &engine->client, err);
 	if (rc < 0) {
@@ -77,6 +39,7 @@ static int kubernetes_open(const struct engine_options *options, struct engine *
 		return rc;
 	}
 	kube_client_fence(engine->client, options->may_write, options->may_write_context);
+	snprintf(engine->instance, sizeof(engine->instance), "%s", options->instance);
 	engine->site = (struct manifest_site){
 		.instance = engine->instance,
 		.namespace = cluster->namespace ? cluster->namespace : engine->access.namespace,
@@ -101,6 +64,72 @@ static void kubernetes_close(struct engine *engine)
 	pthread_cond_destroy(&engine->listed);
 	arena_deinit(&engine->arena);
 	free(engine);
+}
+
+struct question {
+	struct engine *engine;
+	bool answered;
+	int status;
+	char uid[KUBE_WORD_MAX];
+	struct kube_refusal refusal;
+};
+
+static void site_answered(void *context, const struct kube_answer *answer)
+{
+	struct question *question = context;
+	struct kube_pod read; /* metadata is the same in all objects */
+
+	pthread_mutex_lock(&question->engine->lock);
+	question->status = answer->status;
+	if (answer->status == 200 && pod_read(answer->body, answer->size, &read, NULL) == 0)
+		memcpy(question->uid, read.uid, sizeof(question->uid));
+	else if (answer->status)
+		refusal_read(answer, &question->refusal);
+	else
+		snprintf(question->refusal.text, sizeof(question->refusal.text), "%.255s",
+			 answer->problem);
+	question->answered = true;
+	pthread_cond_broadcast(&question->engine->listed);
+	pthread_mutex_unlock(&question->engine->lock);
+}
+
+static void ask_site(struct engine *engine, struct question *ret)
+{
+	*ret = (struct question){ .engine = engine };
+	kube_call(engine->client, &(struct kube_request){ .method = "GET",
+							  .path = "/api/v1/namespaces/kube-system",
+							  .once = true,
+							  .done = site_answered,
+							  .context = ret });
+	pthread_mutex_lock(&engine->lock);
+	while (!ret->answered)
+		pthread_cond_wait(&engine->listed, &engine->lock);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static int kubernetes_site(struct engine *engine, struct engine_site *ret, struct err *err)
+{
+	int64_t until_ms = clock_boot_ms() + SITE_WAIT_S * INT64_C(1000);
+	struct question question;
+
+	for (;;) {
+		ask_site(engine, &question);
+		if (question.uid[0])
+			break;
+		if (question.status == 403 || question.status == 404)
+			return err_set(
+				err, ERR_FORBIDDEN,
+				"the Kubernetes API server at %s does not let this account get the namespace kube-system, whose uid tells clusters apart (docs/kubernetes.md, Rights): %.200s",
+				engine->access.server, question.refusal.text);
+		if (clock_boot_ms() > until_ms)
+			return err_set(err, ERR_UNREACHABLE,
+				       "the Kubernetes API server at %s: %.200s",
+				       engine->access.server, question.refusal.text);
+		(void)usleep(SITE_PAUSE_MS * 1000);
+	}
+	snprintf(ret->cluster, sizeof(ret->cluster), "%s", question.uid);
+	snprintf(ret->namespace, sizeof(ret->namespace), "%s", engine->site.namespace);
+	return 0;
 }
 
 /* Until both lists are there: what they hold is told then. */
@@ -140,7 +169,7 @@ static void rank_name(const struct engine *engine, struct attempt_entry *attempt
 	struct rank_state *state = &attempt->ranks[rank];
 	char name[MANIFEST_NAME_MAX];
 
-	manifest_pod_name(attempt->job, attempt->id, rank, name);
+	manifest_pod_name(&engine->site, attempt->job, attempt->id, rank, name);
 	snprintf(state->name, sizeof(state->name), "%s", name);
 	snprintf(state->namespace, sizeof(state->namespace), "%s", engine->site.namespace);
 }
@@ -168,11 +197,13 @@ static int kubernetes_start(struct engine *engine, const struct engine_start *st
 	if (!attempt->described && attempt->tasks == start->place_count) {
 		attempt->described = true;
 		attempt->job = start->job;
-		if (manifest_needs_secret(start)) {
+		attempt->had[0] = manifest_needs_secret(start);
+		attempt->had[1] = start->place_count > 1;
+		if (attempt->had[0]) {
 			manifest_secret(&engine->site, start, &part);
 			attempt->parts[0] = buf_take(&part);
 		}
-		if (start->place_count > 1) {
+		if (attempt->had[1]) {
 			manifest_service(&engine->site, start, &part);
 			attempt->parts[1] = buf_take(&part);
 		}
@@ -212,7 +243,7 @@ static int kubernetes_release(struct engine *engine, uint64_t id, struct err *er
 
 		attempt->released = true;
 		if (!state->bound && !state->binding && !state->over && !attempt->stopping &&
-		    state->uid[0])
+		    state->uid[0] && !state->unclear)
 			pod_bind(engine, attempt, rank);
 	}
 	pthread_mutex_unlock(&engine->lock);
@@ -225,9 +256,10 @@ static int kubernetes_warn(struct engine *engine, uint64_t id, int64_t grace_ms,
 	struct attempt_entry *attempt;
 	int rc;
 
-	(void)grace_ms;
 	pthread_mutex_lock(&engine->lock);
 	rc = find(engine, id, &attempt, err);
+	if (rc == 0)
+		attempt->warned_s = (grace_ms + 999) / 1000;
 	pthread_mutex_unlock(&engine->lock);
 	return rc;
 }
@@ -276,6 +308,7 @@ static void kubernetes_forget(struct engine *engine, uint64_t id)
 	}
 	if (attempt) {
 		gangs_forget(engine, attempt);
+		parts_remove(engine, attempt);
 		live_remove(engine, attempt);
 		gangs_look(engine);
 	}
@@ -287,6 +320,7 @@ const struct engine_ops engine_kubernetes = {
 	.elsewhere = true,
 	.open = kubernetes_open,
 	.close = kubernetes_close,
+	.site = kubernetes_site,
 	.adopt = kubernetes_adopt,
 	.start = kubernetes_start,
 	.release = kubernetes_release,

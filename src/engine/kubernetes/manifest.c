@@ -47,15 +47,64 @@ static void add_plain(struct buf *out, const char *text)
 
 /* --- names -------------------------------------------------------------------------------------------- */
 
-void manifest_pod_name(uint64_t job, uint64_t attempt, uint64_t rank, char out[MANIFEST_NAME_MAX])
+/* So much of the instance stands in names; the label has all of it. */
+#define NAME_FORM "fairlead-%.8s-%" PRIu64 "-%" PRIu64
+
+void manifest_pod_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
+		       uint64_t rank, char out[MANIFEST_NAME_MAX])
 {
-	snprintf(out, MANIFEST_NAME_MAX, "fairlead-%" PRIu64 "-%" PRIu64 "-%" PRIu64, job, attempt,
-		 rank);
+	snprintf(out, MANIFEST_NAME_MAX, NAME_FORM "-%" PRIu64, site->instance, job, attempt, rank);
 }
 
-void manifest_attempt_name(uint64_t job, uint64_t attempt, char out[MANIFEST_NAME_MAX])
+void manifest_attempt_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
+			   char out[MANIFEST_NAME_MAX])
 {
-	snprintf(out, MANIFEST_NAME_MAX, "fairlead-%" PRIu64 "-%" PRIu64, job, attempt);
+	snprintf(out, MANIFEST_NAME_MAX, NAME_FORM, site->instance, job, attempt);
+}
+
+/* "-12"; false when no such thing stands there. */
+static bool take_number(const char **at, uint64_t *ret)
+{
+	const char *from = *at + 1;
+
+	if (**at != '-' || *from < '0' || *from > '9')
+		return false;
+	*ret = 0;
+	for (; *from >= '0' && *from <= '9'; from++) {
+		if (*ret > UINT32_MAX)
+			return false;
+		*ret = *ret * 10 + (uint64_t)(*from - '0');
+	}
+	*at = from;
+	return true;
+}
+
+static bool is_instance(const char *text)
+{
+	return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+}
+
+bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod)
+{
+	char head[MANIFEST_NAME_MAX];
+	const char *at = pod->name;
+	uint64_t job, attempt, rank;
+
+	snprintf(head, sizeof(head), "fairlead-%.8s", site->instance);
+	if (strcmp(pod->namespace, site->namespace) != 0 ||
+	    strcmp(pod->scheduler, KUBE_SCHEDULER) != 0 || strncmp(at, head, strlen(head)) != 0)
+		return false;
+	at += strlen(head);
+	if (!take_number(&at, &job) || !take_number(&at, &attempt) || !take_number(&at, &rank) ||
+	    *at || !attempt || attempt >= UINT32_MAX || rank >= UINT32_MAX)
+		return false;
+	/* Another Fairlead whose instance begins alike. */
+	if (is_instance(pod->instance) && strcmp(pod->instance, site->instance) != 0)
+		return false;
+	pod->job = job;
+	pod->attempt = attempt;
+	pod->rank = rank;
+	return true;
 }
 
 static void add_labels(const struct manifest_site *site, const struct engine_start *start,
@@ -91,14 +140,15 @@ static uint32_t role_of(const struct engine_start *start, uint32_t rank)
 }
 
 /* Each pod is a host of its own, and its task the only one there. */
-static struct engine_start as_hosts(const struct engine_start *start, struct arena *arena)
+static struct engine_start as_hosts(const struct manifest_site *site,
+				    const struct engine_start *start, struct arena *arena)
 {
 	struct engine_gpu_place *places =
 		arena_new_array(arena, struct engine_gpu_place, start->place_count);
 	struct engine_start copy = *start;
 	char service[MANIFEST_NAME_MAX];
 
-	manifest_attempt_name(start->job, start->attempt, service);
+	manifest_attempt_name(site, start->job, start->attempt, service);
 	for (uint32_t rank = 0; rank < start->place_count; rank++) {
 		places[rank] = start->places[rank];
 		places[rank].local_rank = 0;
@@ -130,10 +180,10 @@ static bool is_left_out(const char *name)
 	       strcmp(name, "FAIRLEAD_NODE") == 0;
 }
 
-static void add_env(const struct engine_start *start, uint32_t rank, struct arena *arena,
-		    struct buf *out)
+static void add_env(const struct manifest_site *site, const struct engine_start *start,
+		    uint32_t rank, struct arena *arena, struct buf *out)
 {
-	struct engine_start hosts = as_hosts(start, arena);
+	struct engine_start hosts = as_hosts(site, start, arena);
 	struct task_env_nodes nodes;
 	struct task_env_place place = { .nodes = &nodes, .port = MANIFEST_PORT };
 	const char *const *own = engine_env(start, rank);
@@ -142,7 +192,7 @@ static void add_env(const struct engine_start *start, uint32_t rank, struct aren
 
 	task_env_nodes(&hosts, arena, &nodes);
 	words = task_env_build(&hosts, rank, &place, arena);
-	manifest_attempt_name(start->job, start->attempt, secret);
+	manifest_attempt_name(site, start->job, start->attempt, secret);
 	buf_adds(
 		out,
 		"\"env\":[{\"name\":\"FAIRLEAD_NODE\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"spec.nodeName\"}}}");
@@ -249,7 +299,7 @@ static void add_container(const struct manifest_site *site, const struct engine_
 	buf_addc(out, ',');
 	add_command(start, rank, out);
 	buf_addc(out, ',');
-	add_env(start, rank, arena, out);
+	add_env(site, start, rank, arena, out);
 	buf_addc(out, ',');
 	add_resources(&start->places[rank], out);
 	buf_adds(out, ",\"volumeMounts\":[{\"name\":\"shm\",\"mountPath\":\"/dev/shm\"}");
@@ -260,7 +310,8 @@ static void add_container(const struct manifest_site *site, const struct engine_
 }
 
 /* Memory of /dev/shm counts as the task's: it may take half of that. Without a limit: what the node has. */
-static void add_volumes(const struct engine_start *start, uint32_t rank, struct buf *out)
+static void add_volumes(const struct manifest_site *site, const struct engine_start *start,
+			uint32_t rank, struct buf *out)
 {
 	char secret[MANIFEST_NAME_MAX];
 
@@ -270,7 +321,7 @@ static void add_volumes(const struct engine_start *start, uint32_t rank, struct 
 			 start->places[rank].memory_mib / 2);
 	buf_adds(out, "}}");
 	if (engine_script(start, rank)) {
-		manifest_attempt_name(start->job, start->attempt, secret);
+		manifest_attempt_name(site, start->job, start->attempt, secret);
 		buf_addf(
 			out,
 			",{\"name\":\"script\",\"secret\":{\"secretName\":\"%s\",\"defaultMode\":365,"
@@ -286,7 +337,7 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 	char name[MANIFEST_NAME_MAX], number[32], host[32];
 
 	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{");
-	manifest_pod_name(start->job, start->attempt, rank, name);
+	manifest_pod_name(site, start->job, start->attempt, rank, name);
 	add_member(out, "name", name);
 	add_member(out, "namespace", site->namespace);
 	buf_adds(out, ",\"labels\":");
@@ -303,7 +354,7 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 	add_member(out, "restartPolicy", "Never");
 	if (start->place_count > 1) {
 		snprintf(host, sizeof(host), "rank-%u", rank);
-		manifest_attempt_name(start->job, start->attempt, name);
+		manifest_attempt_name(site, start->job, start->attempt, name);
 		add_member(out, "hostname", host);
 		add_member(out, "subdomain", name);
 	}
@@ -315,7 +366,7 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 	buf_addc(out, ',');
 	add_container(site, start, rank, arena, out);
 	buf_addc(out, ',');
-	add_volumes(start, rank, out);
+	add_volumes(site, start, rank, out);
 	buf_adds(out, "}}");
 }
 
@@ -326,7 +377,7 @@ static void add_head(const struct manifest_site *site, const struct engine_start
 {
 	char name[MANIFEST_NAME_MAX];
 
-	manifest_attempt_name(start->job, start->attempt, name);
+	manifest_attempt_name(site, start->job, start->attempt, name);
 	buf_addf(out, "{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"metadata\":{", kind);
 	add_member(out, "name", name);
 	add_member(out, "namespace", site->namespace);

@@ -20,9 +20,13 @@ struct manifest_site {
 	const char *image; /* of jobs that name none; NULL = they are refused */
 };
 
-void manifest_pod_name(uint64_t job, uint64_t attempt, uint64_t rank, char out[MANIFEST_NAME_MAX]);
+void manifest_pod_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
+		       uint64_t rank, char out[MANIFEST_NAME_MAX]);
 /* Of the attempt's Secret and Service. */
-void manifest_attempt_name(uint64_t job, uint64_t attempt, char out[MANIFEST_NAME_MAX]);
+void manifest_attempt_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
+			   char out[MANIFEST_NAME_MAX]);
+/* Which rank a pod of this site is. By what nobody can change in a pod: its name and its scheduler; labels anybody may. False: it is not ours. */
+bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod);
 bool manifest_needs_secret(const struct engine_start *start);
 void manifest_pod(const struct manifest_site *site, const struct engine_start *start, uint32_t rank,
 		  struct arena *arena, struct buf *out);

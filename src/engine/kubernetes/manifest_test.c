@@ -76,11 +76,11 @@ static void a_pod_is_written_as_ever(void **state)
 	golden("pod", &pod);
 	assert_null(strstr(buf_text(&pod), "geheim"));
 	manifest_secret(&site, &start, &secret);
-	manifest_owned(buf_text(&secret), "fairlead-12-34-0", "uid-0", &owned);
+	manifest_owned(buf_text(&secret), "fairlead-01234567-12-34-0", "uid-0", &owned);
 	golden("secret", &owned);
 	manifest_service(&site, &start, &service);
 	buf_clear(&owned);
-	manifest_owned(buf_text(&service), "fairlead-12-34-0", "uid-0", &owned);
+	manifest_owned(buf_text(&service), "fairlead-01234567-12-34-0", "uid-0", &owned);
 	golden("service", &owned);
 }
 
@@ -125,11 +125,49 @@ static void small_ones_name_the_pod_by_its_uid(void **state)
 		"{\"metadata\":{\"uid\":\"u\",\"$deleteFromPrimitiveList/finalizers\":[\"fairlead.dev/end-recorded\"]}}");
 }
 
+static bool owns(const char *name, const char *scheduler, const char *instance, uint64_t *ret)
+{
+	struct kube_pod pod = { .namespace = "jobs" };
+	bool ours;
+
+	snprintf(pod.name, sizeof(pod.name), "%s", name);
+	snprintf(pod.scheduler, sizeof(pod.scheduler), "%s", scheduler);
+	snprintf(pod.instance, sizeof(pod.instance), "%s", instance);
+	ours = manifest_owns(&site, &pod);
+	*ret = ours ? pod.job * 10000 + pod.attempt * 100 + pod.rank : 0;
+	return ours;
+}
+
+/* Labels may be changed by whoever may label pods: a pod that was taken for gone would run twice. */
+static void a_pod_is_known_by_what_nobody_can_change(void **state)
+{
+	static const char *const others[] = {
+		"fairlead-01234567-12-34",    "fairlead-01234567-12-34-5-6",
+		"fairlead-01234567-12-34-",   "fairlead-01234567-12-34-x",
+		"fairlead-0123456-12-34-5",   "fairlead-12-34-5",
+		"fairlead-01234567-12-0-5",   "fairlead-01234567-12-4294967295-5",
+		"fairlead-01234567--12-34-5", "",
+	};
+	uint64_t ids;
+
+	(void)state;
+	assert_true(owns("fairlead-01234567-12-34-5", "fairlead", "0123456789abcdef", &ids));
+	assert_int_equal(ids, 123405);
+	assert_true(owns("fairlead-01234567-12-34-5", "fairlead", "", &ids));
+	assert_true(owns("fairlead-01234567-12-34-5", "fairlead", "somebody's", &ids));
+	assert_false(owns("fairlead-01234567-12-34-5", "fairlead", "0123456700000000", &ids));
+	assert_false(
+		owns("fairlead-01234567-12-34-5", "default-scheduler", "0123456789abcdef", &ids));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_false(owns(others[i], "fairlead", "0123456789abcdef", &ids));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pod_is_written_as_ever),
 		cmocka_unit_test(a_script_of_a_single_task_lies_in_the_secret),
+		cmocka_unit_test(a_pod_is_known_by_what_nobody_can_change),
 		cmocka_unit_test(small_ones_name_the_pod_by_its_uid),
 	};
 	int failed;

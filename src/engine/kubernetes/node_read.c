@@ -10,7 +10,7 @@
 #include "engine/kubernetes/quantity.h"
 #include "engine/kubernetes/reading.h"
 
-enum { LABELS_KEPT = 16, TAINTS_KEPT = 8, PAIR_MAX = 63 };
+enum { LABELS_KEPT = 16, TAINTS_KEPT = 8, PAIR_MAX = 63, REMOVAL_MAX_S = 7 * 86400 };
 
 /* Labels that go to the core: those of ours, and what tells nodes apart. Others are too many to be kept. */
 static const char *const kept[] = {
@@ -69,6 +69,18 @@ static const struct {
 	{ "fairlead.dev/capacity", "spot" },
 };
 
+/* "300" or "wait"; what is neither is as if it were not said. 0 is a second: the word of whoever removes nodes there is trusted. */
+static int64_t removal_of(const char *text)
+{
+	int64_t milli;
+
+	if (strcmp(text, "wait") == 0)
+		return -1;
+	if (quantity_parse(text, &milli) < 0 || milli < 0 || milli > REMOVAL_MAX_S * INT64_C(1000))
+		return 0;
+	return milli < 1000 ? 1 : milli / 1000;
+}
+
 static void read_label(struct json_reader *r, const char *key, struct kube_node *node,
 		       struct labels *labels)
 {
@@ -76,6 +88,8 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 
 	read_cut(r, value, sizeof(value));
 	places_read(&node->places, key, value);
+	if (strcmp(key, KUBE_LABEL_REMOVAL) == 0)
+		node->removal_s = removal_of(value);
 	if (strcmp(key, "nvidia.com/gpu.product") == 0)
 		memcpy(node->product, value, sizeof(value));
 	else if (strcmp(key, "nvidia.com/cuda.driver.major") == 0)
@@ -168,6 +182,7 @@ static void read_taint(struct json_reader *r, struct kube_node *node, uint32_t *
 		else
 			pull_skip(r);
 	}
+	node->off |= strcmp(name, KUBE_TAINT_OFF) == 0;
 	if (taint_matters(name, effect) && !list_add(node->taints, TAINTS_KEPT, count, name, value))
 		snprintf(node->problem, sizeof(node->problem),
 			 "its taint %.60s is longer than Fairlead keeps, or one of too many", name);
@@ -233,25 +248,35 @@ static void read_status(struct json_reader *r, struct kube_node *node)
 
 int node_read(const char *json, size_t size, struct kube_node *ret, struct err *err)
 {
-	struct json_reader r;
-	struct json_slice key;
+	struct json_slice metadata = { 0 }, spec = { 0 }, status = { 0 }, key;
+	struct json_reader r, part;
 
 	memset(ret, 0, sizeof(*ret));
 	pull_init(&r, json, size);
 	pull_object(&r);
 	while (pull_member(&r, &key)) {
-		if (pull_key_is(&key, "metadata"))
-			read_metadata(&r, ret);
-		else if (pull_key_is(&key, "spec"))
-			read_spec(&r, ret);
-		else if (pull_key_is(&key, "status"))
-			read_status(&r, ret);
-		else
-			pull_skip(&r);
+		struct json_slice *to = pull_key_is(&key, "metadata") ? &metadata
+					: pull_key_is(&key, "spec")   ? &spec
+					: pull_key_is(&key, "status") ? &status
+								      : NULL;
+		struct json_slice value = value_skip(&r);
+
+		if (to)
+			*to = value;
 	}
 	if (pull_finish(&r, err) < 0)
 		return err ? -(int)err->code : -(int)ERR_INVALID;
+	pull_init(&part, metadata.data ? metadata.data : "{}", metadata.data ? metadata.size : 2);
+	read_metadata(&part, ret);
+	if (pull_finish(&part, err) < 0)
+		return err ? -(int)err->code : -(int)ERR_INVALID;
 	if (!ret->name[0])
 		return err_set(err, ERR_INVALID, "a node has no name");
+	pull_init(&part, spec.data ? spec.data : "{}", spec.data ? spec.size : 2);
+	read_spec(&part, ret);
+	ret->unclear = pull_finish(&part, NULL) < 0;
+	pull_init(&part, status.data ? status.data : "{}", status.data ? status.size : 2);
+	read_status(&part, ret);
+	ret->unclear |= pull_finish(&part, NULL) < 0;
 	return 0;
 }

@@ -15,6 +15,9 @@
 #define KUBE_LABEL_ATTEMPT KUBE_DOMAIN "attempt"
 #define KUBE_LABEL_RANK KUBE_DOMAIN "rank"
 #define KUBE_NOTE_NODE KUBE_DOMAIN "node"
+#define KUBE_NOTE_STOPPED KUBE_DOMAIN "stopped"
+#define KUBE_LABEL_REMOVAL KUBE_DOMAIN "removed-node"
+#define KUBE_TAINT_OFF "node.kubernetes.io/out-of-service"
 #define KUBE_FINALIZER KUBE_DOMAIN "end-recorded"
 #define KUBE_SCHEDULER "fairlead"
 #define KUBE_CONTAINER "main"
@@ -39,15 +42,20 @@ struct kube_pod {
 	char uid[KUBE_WORD_MAX], namespace[KUBE_WORD_MAX], name[KUBE_NAME_MAX];
 	char node[KUBE_NAME_MAX]; /* "" = not bound */
 	char meant_for[KUBE_NAME_MAX]; /* note of ours */
+	char stopped[KUBE_WORD_MAX]; /* note of ours: why a person says that nothing of it runs */
 	char instance[KUBE_WORD_MAX]; /* whose it is: label of ours, "" = nobody's */
 	uint64_t job, attempt, rank; /* labels of ours */
 	char scheduler[KUBE_WORD_MAX];
 	struct kube_use use;
 	enum pod_phase phase;
 	bool deleting, finalizer; /* ours is there */
+	bool forced; /* it is being deleted, and nobody waits for its kubelet */
 	bool gated;
+	bool unclear; /* something of it besides its name can't be read */
+	bool others_run; /* containers beside the following one */
 	/* of the container `main`, else of the first */
 	bool running, ended;
+	bool ended_first; /* before its deletion was asked for */
 	int64_t code;
 	char ended_reason[KUBE_WORD_MAX], waiting_reason[KUBE_WORD_MAX],
 		waiting_text[KUBE_TEXT_MAX];
@@ -63,6 +71,9 @@ struct kube_node {
 	int64_t gpu_memory_mib;
 	bool ready, cordoned, deleting;
 	bool spot; /* may be taken away at any time, as its provider's labels say */
+	bool off; /* somebody said with the taint out-of-service that nothing runs there any more */
+	bool unclear; /* something of it besides its name can't be read */
+	int64_t removal_s; /* its removal means so long afterwards that nothing runs there; -1 = never, 0 = not said (label of ours) */
 	char labels[KUBE_LABELS_MAX + 1], taints[KUBE_LABELS_MAX + 1]; /* "key=value,..." */
 	struct places places;
 	char problem[KUBE_TEXT_MAX]; /* why it can't be used at all */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/buf.h"
+
 static struct kube_pod pod_of(const char *json)
 {
 	struct kube_pod pod;
@@ -132,7 +134,6 @@ static void what_is_damaged_is_refused(void **state)
 		"{\"metadata\":{\"name\":\"p\"}}",
 		"{\"metadata\":{\"name\":1,\"uid\":\"u\"}}",
 		"{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"}",
-		"{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"},\"spec\":[]}"
 	};
 	struct kube_pod pod;
 
@@ -160,6 +161,101 @@ static void a_node_says_where_it_stands(void **state)
 	assert_int_equal(places_levels(&node.places), 0);
 }
 
+/* It is there, and whose it is can be said: that is much more than nothing. */
+static void what_can_not_be_read_whole_is_still_there(void **state)
+{
+	static const char *const specs[] = { "[]", "{\"nodeName\":\"n\",\"containers\":7}",
+					     "{\"containers\":[{\"resources\":[]}]}" };
+	AUTO_BUF text = BUF_INIT;
+	struct kube_pod pod;
+	struct kube_node node;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+		buf_clear(&text);
+		buf_addf(&text, "{\"spec\":%s,\"metadata\":{\"name\":\"p\",\"uid\":\"u\"}}",
+			 specs[i]);
+		pod = pod_of(buf_text(&text));
+		assert_true(pod.unclear);
+		assert_string_equal(pod.uid, "u");
+		buf_clear(&text);
+		buf_addf(&text,
+			 "{\"status\":{\"phase\":%s},\"metadata\":{\"name\":\"p\",\"uid\":\"u\"}}",
+			 specs[i]);
+		pod = pod_of(buf_text(&text));
+		assert_true(pod.unclear);
+	}
+	assert_false(pod_of(POD("", "")).unclear);
+	node = node_of("{\"metadata\":{\"name\":\"n\"},\"status\":{\"allocatable\":\"x\"}}");
+	assert_true(node.unclear);
+	assert_false(node_of("{\"metadata\":{\"name\":\"n\"}}").unclear);
+}
+
+#define ENDED(code, at)                                                                            \
+	"\"state\":{\"terminated\":{\"exitCode\":" code ",\"finishedAt\":\"2026-11-22T" at "Z\"}}"
+#define DELETED(spec, grace, status)                                                                  \
+	"{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"deletionTimestamp\":\"2026-11-22T19:00:30Z\"," \
+	"\"deletionGracePeriodSeconds\":" grace "},\"spec\":{" spec "},\"status\":{" status "}}"
+
+static void what_ended_before_its_deletion_ended_by_itself(void **state)
+{
+	(void)state;
+	assert_true(pod_of(POD("", "\"containerStatuses\":[{" ENDED("3", "18:00:00") "}]"))
+			    .ended_first);
+	assert_true(
+		pod_of(DELETED("", "30", "\"containerStatuses\":[{" ENDED("3", "18:59:59.7") "}]"))
+			.ended_first);
+	assert_false(
+		pod_of(DELETED("", "30", "\"containerStatuses\":[{" ENDED("3", "19:00:00") "}]"))
+			.ended_first);
+	assert_false(
+		pod_of(DELETED("", "30", "\"containerStatuses\":[{\"state\":{\"running\":{}}}]"))
+			.ended_first);
+	assert_false(pod_of(DELETED("", "30", "")).forced);
+	assert_true(pod_of(DELETED("", "0", "")).forced);
+}
+
+static void containers_of_others_beside_ours_are_told_apart(void **state)
+{
+	struct kube_pod pod;
+
+	(void)state;
+	pod = pod_of(POD("",
+			 "\"containerStatuses\":[{\"name\":\"proxy\",\"state\":{\"running\":{}}},"
+			 "{\"name\":\"main\"," ENDED("0", "18:00:00") "}]"));
+	assert_true(pod.ended && !pod.running && pod.others_run);
+	pod = pod_of(POD("",
+			 "\"containerStatuses\":[{\"name\":\"main\",\"state\":{\"running\":{}}},"
+			 "{\"name\":\"proxy\"," ENDED("0", "18:00:00") "}]"));
+	assert_true(!pod.ended && pod.running && !pod.others_run);
+	pod = pod_of(
+		POD("", "\"containerStatuses\":[{\"name\":\"only\",\"state\":{\"running\":{}}}]"));
+	assert_true(pod.running && !pod.others_run);
+}
+
+static void a_pool_says_what_the_removal_of_its_nodes_means(void **state)
+{
+	static const struct {
+		const char *value;
+		int64_t removal_s;
+	} cases[] = { { "wait", -1 }, { "300", 300 }, { "0", 1 },
+		      { "soon", 0 },  { "-5", 0 },    { "", 0 } };
+	AUTO_BUF text = BUF_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		buf_clear(&text);
+		buf_addf(
+			&text,
+			"{\"metadata\":{\"name\":\"n\",\"labels\":{\"fairlead.dev/removed-node\":\"%s\"}}}",
+			cases[i].value);
+		assert_int_equal(node_of(buf_text(&text)).removal_s, cases[i].removal_s);
+	}
+	assert_true(node_of("{\"metadata\":{\"name\":\"n\"},\"spec\":{\"taints\":[{\"key\":"
+			    "\"node.kubernetes.io/out-of-service\",\"effect\":\"NoExecute\"}]}}")
+			    .off);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +266,10 @@ int main(void)
 		cmocka_unit_test(a_node_is_read_with_what_matters_of_it),
 		cmocka_unit_test(a_taint_that_can_not_be_kept_closes_the_node),
 		cmocka_unit_test(what_is_damaged_is_refused),
+		cmocka_unit_test(what_can_not_be_read_whole_is_still_there),
+		cmocka_unit_test(what_ended_before_its_deletion_ended_by_itself),
+		cmocka_unit_test(containers_of_others_beside_ours_are_told_apart),
+		cmocka_unit_test(a_pool_says_what_the_removal_of_its_nodes_means),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 struct status_of_container {
 	bool running, ended;
-	int64_t code;
+	int64_t code, ended_s;
 	char name[KUBE_WORD_MAX], ended_reason[KUBE_WORD_MAX], waiting_reason[KUBE_WORD_MAX],
 		waiting_text[KUBE_TEXT_MAX];
 };
@@ -80,6 +80,8 @@ static void read_notes(struct json_reader *r, struct kube_pod *pod)
 	while (pull_member(r, &key)) {
 		if (pull_key_is(&key, KUBE_NOTE_NODE))
 			read_cut(r, pod->meant_for, sizeof(pod->meant_for));
+		else if (pull_key_is(&key, KUBE_NOTE_STOPPED))
+			read_cut(r, pod->stopped, sizeof(pod->stopped));
 		else
 			pull_skip(r);
 	}
@@ -97,9 +99,11 @@ static void read_finalizers(struct json_reader *r, struct kube_pod *pod)
 	}
 }
 
-static void read_metadata(struct json_reader *r, struct kube_pod *pod)
+static void read_metadata(struct json_reader *r, struct kube_pod *pod, int64_t *asked_s)
 {
 	struct json_slice key;
+	int64_t deletion_s = 0, grace_s = 0;
+	bool grace = false;
 
 	if (!enter_object(r))
 		return;
@@ -118,11 +122,19 @@ static void read_metadata(struct json_reader *r, struct kube_pod *pod)
 			read_finalizers(r, pod);
 		} else if (pull_key_is(&key, "deletionTimestamp")) {
 			pod->deleting = pull_peek(r) == PULL_STRING;
-			pull_skip(r);
+			deletion_s = read_time(r);
+		} else if (pull_key_is(&key, "deletionGracePeriodSeconds")) {
+			grace = pull_peek(r) == PULL_NUMBER;
+			if (grace)
+				pull_int(r, &grace_s);
+			else
+				pull_skip(r);
 		} else {
 			pull_skip(r);
 		}
 	}
+	pod->forced = pod->deleting && grace && grace_s == 0;
+	*asked_s = pod->deleting && deletion_s ? deletion_s - grace_s : INT64_MAX;
 }
 
 static void read_container_resources(struct json_reader *r, struct kube_use *use)
@@ -235,6 +247,8 @@ static void read_state(struct json_reader *r, struct status_of_container *status
 		while (pull_member(r, &inner)) {
 			if (ended && pull_key_is(&inner, "exitCode"))
 				pull_int(r, &status->code);
+			else if (ended && pull_key_is(&inner, "finishedAt"))
+				status->ended_s = read_time(r);
 			else if (pull_key_is(&inner, "reason"))
 				read_cut(r, ended ? status->ended_reason : status->waiting_reason,
 					 KUBE_WORD_MAX);
@@ -246,7 +260,15 @@ static void read_state(struct json_reader *r, struct status_of_container *status
 	}
 }
 
-static void read_container_status(struct json_reader *r, struct kube_pod *pod, bool first)
+/* Statuses come in any order: the container `main` may be behind others, which a webhook may have put there. */
+struct statuses {
+	struct status_of_container ours;
+	bool any; /* `ours` is filled, */
+	bool named; /* and it is `main` */
+	uint32_t running; /* containers */
+};
+
+static void read_container_status(struct json_reader *r, struct statuses *all)
 {
 	struct status_of_container status = { 0 };
 	struct json_slice key;
@@ -261,14 +283,26 @@ static void read_container_status(struct json_reader *r, struct kube_pod *pod, b
 		else
 			pull_skip(r);
 	}
-	if (!first && strcmp(status.name, KUBE_CONTAINER) != 0)
+	all->running += status.running;
+	if (all->named || (all->any && strcmp(status.name, KUBE_CONTAINER) != 0))
 		return;
-	pod->running = status.running;
-	pod->ended = status.ended;
-	pod->code = status.code;
-	memcpy(pod->ended_reason, status.ended_reason, sizeof(pod->ended_reason));
-	memcpy(pod->waiting_reason, status.waiting_reason, sizeof(pod->waiting_reason));
-	memcpy(pod->waiting_text, status.waiting_text, sizeof(pod->waiting_text));
+	all->ours = status;
+	all->any = true;
+	all->named = strcmp(status.name, KUBE_CONTAINER) == 0;
+}
+
+static void take_statuses(struct kube_pod *pod, const struct statuses *all, int64_t asked_s)
+{
+	const struct status_of_container *status = &all->ours;
+
+	pod->running = status->running;
+	pod->ended = status->ended;
+	pod->ended_first = status->ended && status->ended_s && status->ended_s < asked_s;
+	pod->others_run = all->running > status->running;
+	pod->code = status->code;
+	memcpy(pod->ended_reason, status->ended_reason, sizeof(pod->ended_reason));
+	memcpy(pod->waiting_reason, status->waiting_reason, sizeof(pod->waiting_reason));
+	memcpy(pod->waiting_text, status->waiting_text, sizeof(pod->waiting_text));
 }
 
 static void read_condition(struct json_reader *r, struct kube_pod *pod)
@@ -301,11 +335,11 @@ static enum pod_phase phase_of(const char *text)
 	return strcmp(text, "Failed") == 0 ? POD_FAILED : POD_PENDING;
 }
 
-static void read_status(struct json_reader *r, struct kube_pod *pod)
+static void read_status(struct json_reader *r, struct kube_pod *pod, int64_t asked_s)
 {
 	char phase[KUBE_WORD_MAX] = "";
+	struct statuses statuses = { 0 };
 	struct json_slice key;
-	bool first = true;
 
 	if (!enter_object(r))
 		return;
@@ -322,36 +356,54 @@ static void read_status(struct json_reader *r, struct kube_pod *pod)
 					read_condition(r, pod);
 		} else if (pull_key_is(&key, "containerStatuses")) {
 			if (enter_array(r))
-				for (; pull_element(r); first = false)
-					read_container_status(r, pod, first);
+				while (pull_element(r))
+					read_container_status(r, &statuses);
 		} else {
 			pull_skip(r);
 		}
 	}
+	take_statuses(pod, &statuses, asked_s);
 	pod->phase = phase_of(phase);
+}
+
+/* A part of the object: what can't be read there leaves the other parts as they are. */
+static bool part_is_sound(struct json_reader *part, struct err *err)
+{
+	return pull_finish(part, err) == 0;
 }
 
 int pod_read(const char *json, size_t size, struct kube_pod *ret, struct err *err)
 {
-	struct json_reader r;
-	struct json_slice key;
+	struct json_slice metadata = { 0 }, spec = { 0 }, status = { 0 }, key;
+	struct json_reader r, part;
+	int64_t asked_s = INT64_MAX;
 
 	memset(ret, 0, sizeof(*ret));
 	pull_init(&r, json, size);
 	pull_object(&r);
 	while (pull_member(&r, &key)) {
-		if (pull_key_is(&key, "metadata"))
-			read_metadata(&r, ret);
-		else if (pull_key_is(&key, "spec"))
-			read_spec(&r, ret);
-		else if (pull_key_is(&key, "status"))
-			read_status(&r, ret);
-		else
-			pull_skip(&r);
+		struct json_slice *to = pull_key_is(&key, "metadata") ? &metadata
+					: pull_key_is(&key, "spec")   ? &spec
+					: pull_key_is(&key, "status") ? &status
+								      : NULL;
+		struct json_slice value = value_skip(&r);
+
+		if (to)
+			*to = value;
 	}
 	if (pull_finish(&r, err) < 0)
 		return err ? -(int)err->code : -(int)ERR_INVALID;
+	pull_init(&part, metadata.data ? metadata.data : "{}", metadata.data ? metadata.size : 2);
+	read_metadata(&part, ret, &asked_s);
+	if (!part_is_sound(&part, err))
+		return err ? -(int)err->code : -(int)ERR_INVALID;
 	if (!ret->uid[0] || !ret->name[0])
 		return err_set(err, ERR_INVALID, "a pod has no name or uid");
+	pull_init(&part, spec.data ? spec.data : "{}", spec.data ? spec.size : 2);
+	read_spec(&part, ret);
+	ret->unclear = !part_is_sound(&part, NULL);
+	pull_init(&part, status.data ? status.data : "{}", status.data ? status.size : 2);
+	read_status(&part, ret, asked_s);
+	ret->unclear |= !part_is_sound(&part, NULL);
 	return 0;
 }

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/kubernetes/reading.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/kubernetes/quantity.h"
 
 enum { AMOUNT_MAX = 64 };
+
+struct json_slice value_skip(struct json_reader *r)
+{
+	const char *from;
+
+	(void)pull_peek(r); /* behind blanks */
+	from = r->at;
+	pull_skip(r);
+	return (struct json_slice){ from, (size_t)(r->at - from), false };
+}
 
 bool enter_object(struct json_reader *r)
 {
@@ -63,6 +74,27 @@ void read_cut(struct json_reader *r, char *out, size_t room)
 	size = whole_characters(text, strlen(text), room);
 	memcpy(out, text, size);
 	out[size] = '\0';
+}
+
+/* Days since 1970 of a day of the Gregorian calendar, with years that begin in March. */
+static int64_t days_of(int64_t year, int64_t month, int64_t day)
+{
+	int64_t y = month > 2 ? year : year - 1, m = (month + 9) % 12;
+
+	return 365 * y + y / 4 - y / 100 + y / 400 + (m * 306 + 5) / 10 + day - 1 - 719468;
+}
+
+int64_t read_time(struct json_reader *r)
+{
+	char text[KUBE_WORD_MAX];
+	int year, month, day, hour, minute, second, size = 0;
+
+	read_cut(r, text, sizeof(text));
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second,
+		   &size) != 6 ||
+	    (text[size] != 'Z' && text[size] != '.'))
+		return 0;
+	return days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
 }
 
 static int64_t add(int64_t a, int64_t b)

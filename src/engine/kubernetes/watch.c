@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/kubernetes/client.h"
+#include "engine/kubernetes/refusal.h"
 
 enum { AGAIN_MS = 500, CONTINUE_MAX = 4096 };
 
@@ -18,7 +19,10 @@ struct watch {
 	char version[WATCH_VERSION_MAX]; /* of the list, then of the newest change */
 	int64_t listed_ms, followed_ms; /* boot clock */
 	int64_t pause_ms;
+	uint32_t
+		page; /* objects asked for at once: fewer where a page was larger than an answer may be */
 	bool expired; /* the stream said that the version is too old */
+	bool troubled; /* it was said that nothing comes */
 };
 
 static void list(struct watch *w, const char *go_on);
@@ -143,6 +147,39 @@ static void pause_and(struct watch *w, void (*fn)(void *context))
 	w->pause_ms = w->pause_ms * 2 > KUBE_PAUSE_MAX_MS ? KUBE_PAUSE_MAX_MS : w->pause_ms * 2;
 }
 
+/* Said once, and once when it is over: what is known of the cluster grows old meanwhile. */
+static void trouble(struct watch *w, const char *what, const char *text)
+{
+	if (!w->troubled)
+		log_line(LOG_WARN, "Kubernetes: %s of %s: %.300s; it is tried again", what,
+			 w->options.path, text);
+	w->troubled = true;
+}
+
+static void trouble_is_over(struct watch *w)
+{
+	if (w->troubled)
+		log_line(LOG_INFO, "Kubernetes: %s is followed again", w->options.path);
+	w->troubled = false;
+}
+
+static void page_is_refused(struct watch *w, const struct kube_answer *answer)
+{
+	struct kube_refusal refusal;
+
+	if (answer->status == 0 && w->page > 1) {
+		w->page /= 2; /* larger than an answer may be */
+		list(w, NULL);
+		return;
+	}
+	refusal_read(answer, &refusal);
+	if (answer->status == 0)
+		trouble(w, "list", answer->problem);
+	else if (answer->status != 410) /* a page's list is too old by now */
+		trouble(w, "list", refusal.text);
+	pause_and(w, list_later);
+}
+
 static void page_came(void *context, const struct kube_answer *answer)
 {
 	struct watch *w = context;
@@ -150,14 +187,10 @@ static void page_came(void *context, const struct kube_answer *answer)
 	struct err err = { 0 };
 	int rc;
 
-	if (answer->status == 0)
-		return; /* the end */
+	if (kube_is_end(answer))
+		return;
 	if (answer->status != 200) {
-		/* 410: a page's list is too old by now */
-		if (answer->status != 410)
-			log_line(LOG_WARN, "Kubernetes: list of %s: status %d: %.300s",
-				 w->options.path, answer->status, answer->body);
-		pause_and(w, list_later);
+		page_is_refused(w, answer);
 		return;
 	}
 	head = calloc(1, sizeof(*head));
@@ -166,8 +199,7 @@ static void page_came(void *context, const struct kube_answer *answer)
 	if (rc == 0 && w->options.pause)
 		w->options.pause(w->options.context);
 	if (rc < 0) {
-		log_line(LOG_WARN, "Kubernetes: list of %s can't be read: %s", w->options.path,
-			 err.text);
+		trouble(w, "list", err.text);
 		pause_and(w, list_later);
 	} else if (head->go_on[0]) {
 		list(w, head->go_on);
@@ -175,6 +207,7 @@ static void page_came(void *context, const struct kube_answer *answer)
 		memcpy(w->version, head->version, sizeof(w->version));
 		w->listed_ms = clock_boot_ms();
 		w->pause_ms = AGAIN_MS;
+		trouble_is_over(w);
 		w->options.listed(w->options.context);
 		follow(w);
 	}
@@ -187,7 +220,7 @@ static void list(struct watch *w, const char *go_on)
 
 	if (!go_on)
 		w->options.begin(w->options.context);
-	buf_addf(&path, "%s?limit=%d", w->options.path, WATCH_PAGE);
+	buf_addf(&path, "%s?limit=%u", w->options.path, w->page);
 	if (go_on) {
 		buf_adds(&path, "&continue=");
 		add_escaped(&path, go_on);
@@ -244,15 +277,24 @@ static bool change_came(void *context, const char *line, size_t size)
 	}
 	read_version(object, object_size, w->version);
 	w->pause_ms = AGAIN_MS;
+	trouble_is_over(w);
 	return true;
 }
 
 static void stream_ended(void *context, const struct kube_answer *answer)
 {
 	struct watch *w = context;
+	struct kube_refusal refusal;
 
-	if (answer->status == 0 && strcmp(answer->problem, "the engine was closed") == 0)
+	if (kube_is_end(answer))
 		return;
+	if (answer->too_large) /* one object: a list shows whether it stays so */
+		w->expired = true;
+	refusal_read(answer, &refusal);
+	if (answer->too_large)
+		trouble(w, "watch", answer->problem);
+	else if (answer->status != 0 && answer->status != 200 && answer->status != 410)
+		trouble(w, "watch", refusal.text);
 	if (w->expired || answer->status == 410 || answer->status == 400 ||
 	    clock_boot_ms() - w->listed_ms > WATCH_LIST_MS) {
 		w->expired = false;
@@ -288,6 +330,7 @@ struct watch *watch_create(struct kube_client *client, const struct watch_option
 	w->client = client;
 	w->options = *options;
 	w->pause_ms = AGAIN_MS;
+	w->page = WATCH_PAGE;
 	list(w, NULL);
 	return w;
 }

@@ -126,6 +126,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_DAEMON_STARTED:
 	case EVENT_DECIDED:
 	case EVENT_RECORDS_LOST:
+	case EVENT_ENGINE_CLAIMED:
 	case EVENT_CLOCK_TICKED: return 0;
 	case EVENT_POLICY_SET: return admit_policy_set(&a, &event->policy_set);
 	case EVENT_LEVELS_SET: return admit_levels_set(&a, &event->levels_set);
