@@ -244,8 +244,8 @@ static void offer_behind(struct candidates *c, const struct command *command, co
 		offer_flag_values(c, flag);
 	else if (c->start[0] == '-')
 		offer_flags(c, command);
-	else if (strchr(command->arguments, '|') && !strchr(command->arguments, '[') &&
-		 !strchr(command->arguments, '-'))
+	else if (command->argument == ARGUMENT_NONE && strchr(command->arguments, '|') &&
+		 !strchr(command->arguments, '[') && !strchr(command->arguments, '-'))
 		offer_choices(c, command->arguments);
 	else
 		offer_known(c, command->argument);

@@ -117,7 +117,7 @@ static int show_pod(struct invocation *in, struct client *client, const struct o
 	uint32_t id;
 	int rc;
 
-	if (slash == word || !slash[1] || strchr(slash + 1, '/') ||
+	if (!slash || slash == word || !slash[1] || strchr(slash + 1, '/') ||
 	    strspn(word, allowed) != strlen(word))
 		return err_set(err, ERR_INVALID,
 			       "\"%.80s\" is no pod: write NAMESPACE/NAME, as Kubernetes has them",

@@ -156,6 +156,7 @@ static int commit_write(struct daemon *d, const struct commit *c, struct err *er
 		return 0;
 	bool was_full = atomic_load(&d->full);
 	int64_t began = clock_mono_ns();
+	bool tries = d->full_said && !was_full; /* what was full may not be any more */
 	int result = journal_append(d->journal, c->records, c->record_count, c->blobs,
 				    c->blob_count, was_full, err);
 	if (result == JOURNAL_FULL && !was_full) {
@@ -168,7 +169,7 @@ static int commit_write(struct daemon *d, const struct commit *c, struct err *er
 				 journal_database(d->journal)
 					 ? "the disk of the database is full"
 					 : "the disk is full, and so is the space kept in reserve");
-	else if (result == 0 && d->full_said && !was_full)
+	else if (result == 0 && tries && !atomic_load(&d->full))
 		note_room(d);
 	int64_t took_us = (clock_mono_ns() - began) / 1000;
 	atomic_fetch_add(&d->commits, 1);

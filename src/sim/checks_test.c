@@ -86,6 +86,7 @@ static const struct event_job_submitted plain = { .name = "job",
 						  .apart_level = "",
 						  .apart_from = "",
 						  .own_labels = "",
+						  .mask = "",
 						  .body = "",
 						  .body_mac = "",
 						  .client_key = "" };

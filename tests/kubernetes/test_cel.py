@@ -7,9 +7,10 @@ import os
 import subprocess
 
 import expressions
+import harness
 from bed import programs
 
-BUILD = os.path.abspath(os.environ.get("FAIRLEAD_BUILD", "build"))
+OURS = os.path.join(harness.BUILD, "tests/kubernetes/cel_answers")
 EXPRESSIONS = int(os.environ.get("FAIRLEAD_TEST_EXPRESSIONS", "20000"))  # each about five devices
 FIRST = int(os.environ.get("FAIRLEAD_TEST_FIRST_EXPRESSION", "1"))
 AT_ONCE = 20000
@@ -56,7 +57,7 @@ def ask(program, questions):
 
 
 def both(questions):
-    return (ask(os.path.join(BUILD, "tests/kubernetes/cel_answers"), questions), ask(os.path.join(programs(), "cel-answers"), questions))
+    return (ask(OURS, questions), ask(os.path.join(programs(), "cel-answers"), questions))
 
 
 def compared(questions):
@@ -100,5 +101,5 @@ def test_expressions_that_are_in_use_are_answered():
 def test_what_is_not_built_is_refused_by_name():
     for text, word in (("device.attributes['a'].b.format([1]) == ''", "format"), ("ip('1.2.3.4').family() == 4", "ip"), ("1.5 < 2.0", "point"),
                        ("sets.contains([1], [1])", "sets.contains"), ("dyn(1) == 1", "dyn"), ("{'a': 1}.a == 1", "maps"), ("null == null", "null")):
-        answer = ask(os.path.join(BUILD, "tests/kubernetes/cel_answers"), [{"expression": text, "devices": []}])[0]
+        answer = ask(OURS, [{"expression": text, "devices": []}])[0]
         assert answer["answers"] == ["refused"] and word in answer["why"], (text, answer)

@@ -226,7 +226,7 @@ def answers(d, numbers):
     """What the daemon answers to every question it takes: from its own description."""
     client = harness.Client(d.data)
     description = client.get("/api/v1/openapi.json")
-    names = {"id": numbers, "name": ["default", "node0", "root"], "rank": [0]}
+    names = {"id": numbers, "name": ["default", "node0", "root"], "rank": [0], "namespace": ["default"], "pod": ["train-0"]}
     for path, methods in description["paths"].items():
         if "get" not in methods:
             continue

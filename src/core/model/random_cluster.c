@@ -103,7 +103,7 @@ void random_data(struct random *r, struct arena *arena, struct event *e)
 
 	if (e->kind == EVENT_DATA_SET) {
 		e->data_set.name = arena_printf(arena, "data%u", random_below(r, 4));
-		e->data_set.size_mib = random_mostly(r, random_below(r, 4) * 100000);
+		e->data_set.size_mib = random_mostly(r, (int64_t)random_below(r, 4) * 100000);
 		e->data_set.places =
 			arena_printf(arena, "%s%s%s", places[random_below(r, 4)],
 				     random_below(r, 2) ? "," : "", places[random_below(r, 5)]);
@@ -111,7 +111,7 @@ void random_data(struct random *r, struct arena *arena, struct event *e)
 		e->transfer_set.from = places[random_below(r, 5)];
 		e->transfer_set.to = places[random_below(r, 5)];
 		e->transfer_set.micro_per_gb = random_mostly(r, (int64_t)random_below(r, 100) - 1);
-		e->transfer_set.mbps = random_mostly(r, random_below(r, 3) * 1000);
+		e->transfer_set.mbps = random_mostly(r, (int64_t)random_below(r, 3) * 1000);
 	}
 }
 
