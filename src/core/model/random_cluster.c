@@ -102,11 +102,14 @@ void random_data(struct random *r, struct arena *arena, struct event *e)
 	static const char *const places[] = { "z0", "z1", "rack0", "any", "" };
 
 	if (e->kind == EVENT_DATA_SET) {
+		const char *first, *comma, *second;
+
 		e->data_set.name = arena_printf(arena, "data%u", random_below(r, 4));
 		e->data_set.size_mib = random_mostly(r, (int64_t)random_below(r, 4) * 100000);
-		e->data_set.places =
-			arena_printf(arena, "%s%s%s", places[random_below(r, 4)],
-				     random_below(r, 2) ? "," : "", places[random_below(r, 5)]);
+		second = places[random_below(r, 5)];
+		comma = random_below(r, 2) ? "," : "";
+		first = places[random_below(r, 4)];
+		e->data_set.places = arena_printf(arena, "%s%s%s", first, comma, second);
 	} else {
 		e->transfer_set.from = places[random_below(r, 5)];
 		e->transfer_set.to = places[random_below(r, 5)];
