@@ -94,7 +94,8 @@ int64_t read_time(struct json_reader *r)
 		   &size) != 6 ||
 	    (text[size] != 'Z' && text[size] != '.'))
 		return 0;
-	return days_of(year, month, day) * 86400 + (int64_t)hour * 3600 + (int64_t)minute * 60 + second;
+	return days_of(year, month, day) * 86400 + (int64_t)hour * 3600 + (int64_t)minute * 60 +
+	       second;
 }
 
 static int64_t add(int64_t a, int64_t b)
