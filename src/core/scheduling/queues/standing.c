@@ -357,25 +357,23 @@ static void rest_fill(struct taker *takers, uint32_t count, int64_t rest)
 	}
 }
 
-/*
- * Guarantees do not fit: critical work first; the rest in proportion to what else is guaranteed, and what one does not want of its part
- * passes on. So whoever wants less than its part has it whole, however much the others want.
- */
-static void guarantees_cut(struct taker *takers, uint32_t count, int64_t amount)
+/* Guarantees do not fit: critical work first, the rest in proportion. */
+static void guarantees_cut(struct taker *takers, uint32_t count, int64_t amount, int64_t wanted)
 {
-	int64_t critical = 0;
+	int64_t critical = 0, rest;
 
 	for (uint32_t i = 0; i < count; i++)
 		critical += least(takers[i].share, takers[i].critical);
+	rest = critical < amount ? amount - critical : 0;
 	for (uint32_t i = 0; i < count; i++) {
-		int64_t first = least(takers[i].share, takers[i].critical);
+		int64_t first = least(takers[i].share, takers[i].critical),
+			more = takers[i].share - first;
 
-		takers[i].demand = takers[i].share;
-		takers[i].weight = takers[i].guarantee - first;
-		takers[i].share = critical > amount ? part_of(first, amount, critical) : first;
+		if (critical > amount)
+			first = part_of(first, amount, critical);
+		takers[i].share =
+			first + (wanted > critical ? part_of(more, rest, wanted - critical) : 0);
 	}
-	if (critical < amount)
-		rest_fill(takers, count, amount - critical);
 }
 
 static void shares_divide(struct standings *s, uint32_t parent, struct taker *takers)
@@ -409,7 +407,7 @@ static void shares_divide(struct standings *s, uint32_t parent, struct taker *ta
 		withheld += takers[i].kept > takers[i].share ? takers[i].kept - takers[i].share : 0;
 	}
 	if (wanted > s->at[parent].share)
-		guarantees_cut(takers, count, s->at[parent].share);
+		guarantees_cut(takers, count, s->at[parent].share, wanted);
 	else
 		rest_fill(takers, count, s->at[parent].share - wanted - withheld);
 	for (uint32_t i = 0; i < count; i++)
@@ -473,7 +471,9 @@ void standings_make_like(struct standings *ret, const struct facts *facts, const
 	struct taker *takers;
 
 	*ret = (struct standings){ .facts = facts, .view = view, .count = facts->queues.count + 1 };
-	ret->capacity = space_all_share(&view->space);
+	for (uint32_t rank = 0; rank < view->space.node_count; rank++)
+		ret->capacity +=
+			(int64_t)bits_count(space_at(&view->space, rank)->usable) * GPU_SHARE;
 	ret->at = arena_new_array(arena, struct standing, ret->count);
 	takers = arena_new_array(arena, struct taker, ret->count + 1);
 	for (uint32_t id = 0; id < ret->count; id++)
