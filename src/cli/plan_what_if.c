@@ -14,14 +14,19 @@ static int changes_read(struct invocation *in, struct whatif_changes *ret, struc
 	const char **nodes = arena_new_array(in->arena, const char *, CHANGES_MAX);
 	const char *text;
 
-	*ret = (struct whatif_changes){ .nodes = nodes, .policy = arg_flag(in, "policy") };
+	*ret = (struct whatif_changes){ .nodes = nodes,
+					.availability = arg_flag(in, "availability"),
+					.policy = arg_flag(in, "policy") };
+	if (arg_number(in, "spot", 0, 100, -1, &ret->spot, err) < 0)
+		return -1;
 	while ((text = arg_flag_at(in, "nodes", ret->node_count))) {
 		if (ret->node_count == CHANGES_MAX)
 			return err_set(err, ERR_INVALID, "more than %d times --nodes", CHANGES_MAX);
 		nodes[ret->node_count++] = text;
 	}
-	if (!ret->node_count && !ret->policy)
-		return err_set(err, ERR_INVALID, "what if what? Say --nodes, --policy, or both");
+	if (!ret->node_count && !ret->policy && ret->spot < 0 && !ret->availability)
+		return err_set(err, ERR_INVALID,
+			       "what if what? Say --nodes, --policy, --spot or --availability");
 	return 0;
 }
 
@@ -65,6 +70,10 @@ static const struct flag flags[] = {
 	{ "nodes", 0, "CHANGE",
 	  "+4xMODEL: four more nodes like those with that model of GPU; -2xMODEL: two fewer",
 	  true },
+	{ "spot", 0, "PERCENT",
+	  "so much of the nodes of each model, the last ones, are spot nodes, and the others are not",
+	  false },
+	{ "availability", 0, "FILE", "when nodes are there: docs/workload-format.md", false },
 	{ "policy", 0, "FILE",
 	  "queues and policy in place of those of the cluster: docs/workload-format.md", false },
 	{ "output", 'o', "table|json", "form of what is printed; default table", false },
@@ -74,13 +83,14 @@ static const struct flag flags[] = {
 const struct command command_plan_what_if = {
 	.name = "plan what-if",
 	.arguments = "",
-	.summary = "play the cluster's own history with other nodes or another policy",
+	.summary = "play the cluster's own history with other nodes, spot nodes or another policy",
 	.about =
 		"The jobs of the journal run again in virtual time, on the code that schedules real ones: once on the nodes, queues and policy of "
 		"today, once with the changes, beside what really happened. The data folder is only read. What is taken as simple is said.",
 	.flags = flags,
 	.examples = "fairlead plan what-if --nodes +4xH100-80GB\n"
-		    "fairlead plan what-if --nodes -2xA100-80GB --policy lend-everything.yaml",
+		    "fairlead plan what-if --nodes -2xA100-80GB --policy lend-everything.yaml\n"
+		    "fairlead plan what-if --spot 50 --availability east.csv",
 	.shares = SHARES_DAEMON,
 	.run = run_what_if,
 };

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/args.h"
 #include "cli/commands.h"
-#include "cli/sim_words.h"
 #include "sim/replay/replay_main.h"
 
 static int run_generate(struct invocation *in, struct err *err)
 {
-	int count;
-	char **words = sim_words(in, "fairlead sim generate", &count);
+	struct generate_words words = { .cluster = arg_flag(in, "cluster"),
+					.out = arg_flag(in, "out") };
+	int64_t days, seed, load, users;
 
-	(void)err;
-	return sim_generate_main(count, words);
+	if (!words.cluster || !arg_has(in, "days"))
+		return err_set(err, ERR_INVALID,
+			       "--cluster and --days are needed; see `fairlead help sim generate`");
+	if (arg_number(in, "days", 1, GENERATE_DAYS_MAX, 0, &days, err) < 0 ||
+	    arg_number(in, "seed", 0, INT64_MAX, 1, &seed, err) < 0 ||
+	    arg_number(in, "load", 1, GENERATE_LOAD_MAX, 90, &load, err) < 0 ||
+	    arg_number(in, "users", 1, GENERATE_USERS_MAX, 40, &users, err) < 0)
+		return -1;
+	words.options = (struct generate_options){ .days = (uint32_t)days,
+						   .users = (uint32_t)users,
+						   .load = (uint32_t)load,
+						   .seed = (uint64_t)seed };
+	return sim_generate_main("fairlead sim generate", &words);
 }
 
 static const struct flag flags[] = {

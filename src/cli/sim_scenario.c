@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/args.h"
 #include "cli/commands.h"
-#include "cli/sim_words.h"
 #include "sim/scenario_main.h"
 
 static int run_scenario(struct invocation *in, struct err *err)
 {
-	int count;
-	char **words = sim_words(in, "fairlead sim scenario", &count);
+	const char *form = arg_flag(in, "output");
+	const struct scenario_words words = {
+		.paths = in->args,
+		.count = (uint32_t)in->arg_count,
+		.form = form && strcmp(form, "json") == 0 ? REPORT_JSON : REPORT_TAP,
+		.trace = arg_has(in, "trace"),
+	};
 
-	(void)err;
-	return sim_scenario_main(count, words);
+	if (in->arg_count > SCENARIO_FILES_MAX)
+		return err_set(err, ERR_INVALID, "%d files are more than the limit of %d",
+			       in->arg_count, SCENARIO_FILES_MAX);
+	return sim_scenario_main("fairlead sim scenario", &words);
 }
 
 static const struct flag flags[] = {

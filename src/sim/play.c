@@ -239,6 +239,55 @@ void play_go(struct play *p, int64_t to_ms)
 	}
 }
 
+/* --- nodes ------------------------------------------------------------------------------------------------------ */
+
+static void rank_lost(struct play *p, uint32_t id, const struct task *task, uint32_t rank)
+{
+	struct event e = event_now(p, EVENT_TASK_EXITED);
+
+	e.task_exited.attempt = id;
+	e.task_exited.rank = rank;
+	e.task_exited.launch = task->launch;
+	e.task_exited.cause = CAUSE_LOST;
+	e.task_exited.at_ms = p->now_ms;
+	e.task_exited.text = "";
+	put(p, &e);
+}
+
+/* Of what has lost all its ranks the core says no more that it stops it. */
+static void attempt_loses(struct play *p, uint32_t id, uint32_t node)
+{
+	const struct attempt *attempt = live_get(p, id);
+	uint32_t there = 0;
+
+	if (!attempt)
+		return;
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		there += task_get(&p->facts, attempt, rank)->node.v == node;
+	if (there == attempt->tasks && p->left)
+		p->left(p->context, &p->facts, attempt->job.v);
+	for (uint32_t rank = 0; there && attempt && rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(&p->facts, attempt, rank);
+
+		if (task->node.v == node)
+			rank_lost(p, id, task, rank);
+		attempt = live_get(p, id);
+	}
+}
+
+void play_node(struct play *p, uint32_t node, bool there)
+{
+	struct event e = event_now(p, EVENT_NODE_STATE);
+
+	e.node_state.node = node;
+	e.node_state.state = there ? NODE_READY : NODE_DOWN;
+	e.node_state.reason = there ? "" : "taken away";
+	put(p, &e);
+	for (uint32_t i = 0; !there && i < p->item_count; i++)
+		if (p->items[i].what == PLAY_ENDS)
+			attempt_loses(p, p->items[i].attempt, node);
+}
+
 /* --- the beginning ---------------------------------------------------------------------------------------------- */
 
 static void attempt_goes_on(struct play *p, uint32_t job, uint32_t id)

@@ -9,6 +9,7 @@
  *	play_settle	all that is decided now
  *	play_next_ms	when the next thing happens by itself; PLAY_NEVER = no more
  *	play_go		to that time
+ *	play_node	one goes, with all that runs there, or is back
  *
  * Taken as simple: places are ready and commands start at once; a warned attempt that makes checkpoints has saved in the middle of
  * its grace, one that saves regularly has saved at once; a stopped one is gone at once; what is unreachable stays so; a run ends well.
@@ -64,3 +65,5 @@ void play_offer(struct play *play, struct event *event);
 bool play_settle(struct play *play); /* false: turns_max is reached */
 int64_t play_next_ms(const struct play *play);
 void play_go(struct play *play, int64_t to_ms); /* not beyond play_next_ms */
+/* At the time of the play: the node is down and its ranks are lost at once, or it is ready again. */
+void play_node(struct play *play, uint32_t node, bool there);

@@ -205,11 +205,11 @@ static void the_trace_tells_decisions_and_reasons(void **state)
 }
 
 /* The command, with what it prints; the file is gone afterwards. */
-static int command(const char *text, const char *option, const char *value, char **ret_out)
+static int command(const char *text, enum report_form form, char **ret_out)
 {
 	char path[] = "/tmp/scenario-XXXXXX", out_path[] = "/tmp/scenario-out-XXXXXX";
-	char *argv[] = { "scenario", path, (char *)(uintptr_t)option, (char *)(uintptr_t)value,
-			 NULL };
+	const char *const paths[] = { path };
+	const struct scenario_words words = { .paths = paths, .count = 1, .form = form };
 	int file = mkstemp(path), out = mkstemp(out_path), saved = dup(STDOUT_FILENO), status;
 	ssize_t size;
 
@@ -217,7 +217,7 @@ static int command(const char *text, const char *option, const char *value, char
 	assert_int_equal(write(file, text, strlen(text)), strlen(text));
 	fflush(stdout);
 	dup2(out, STDOUT_FILENO);
-	status = sim_scenario_main(!option ? 2 : !value ? 3 : 4, argv);
+	status = sim_scenario_main("scenario", &words);
 	fflush(stdout);
 	dup2(saved, STDOUT_FILENO);
 	*ret_out = arena_alloc(&arena, 1 << 20);
@@ -236,24 +236,21 @@ static void the_exit_status_tells_which(void **state)
 	char *out;
 
 	(void)state;
-	assert_int_equal(command(NODE "jobs:\n  - {name: a}\nexpect:\n  - running: {a: 1}\n", NULL,
-				 NULL, &out),
+	assert_int_equal(command(NODE "jobs:\n  - {name: a}\nexpect:\n  - running: {a: 1}\n",
+				 REPORT_TAP, &out),
 			 0);
 	assert_non_null(strstr(out, "1..1\nok 1 - x\n"));
-	assert_int_equal(command(NODE "jobs:\n  - {name: a}\nexpect:\n  - running: {a: 2}\n", NULL,
-				 NULL, &out),
+	assert_int_equal(command(NODE "jobs:\n  - {name: a}\nexpect:\n  - running: {a: 2}\n",
+				 REPORT_TAP, &out),
 			 1);
 	assert_non_null(strstr(out, "not ok 1 - x\n"));
 	assert_int_equal(
 		command(NODE
 			"jobs:\n  - {name: a, kind: interactive}\nexpect:\n  - running: {a: 2}\n",
-			NULL, NULL, &out),
+			REPORT_TAP, &out),
 		2);
 	assert_non_null(strstr(out, "needs a later release"));
-	assert_int_equal(command("- [", NULL, NULL, &out), 2);
-	assert_int_equal(command(NODE, "-o", "xml", &out), 2);
-	assert_int_equal(command(NODE, "--help", NULL, &out), 0);
-	assert_non_null(strstr(out, "Exit status"));
+	assert_int_equal(command("- [", REPORT_TAP, &out), 2);
 }
 
 static void a_bad_document_does_not_hide_the_others(void **state)
@@ -263,7 +260,7 @@ static void a_bad_document_does_not_hide_the_others(void **state)
 	(void)state;
 	assert_int_equal(command("name: bad\nexpect: []\n---\n" NODE
 				 "expect:\n  - total_running_gpus: 0\n",
-				 NULL, NULL, &out),
+				 REPORT_TAP, &out),
 			 2);
 	assert_non_null(strstr(out, "not ok 1 - bad\n"));
 	assert_non_null(strstr(out, "ok 2 - x\n"));
@@ -274,8 +271,8 @@ static void json_has_both_sides(void **state)
 	char *out;
 
 	(void)state;
-	assert_int_equal(command(NODE "jobs:\n  - {name: a}\nexpect:\n  - running: {a: 2}\n", "-o",
-				 "json", &out),
+	assert_int_equal(command(NODE "jobs:\n  - {name: a}\nexpect:\n  - running: {a: 2}\n",
+				 REPORT_JSON, &out),
 			 1);
 	assert_non_null(strstr(out, "\"what\":\"running.a\",\"expected\":\"2\",\"actual\":\"1\""));
 	assert_non_null(strstr(out, "\"passed\":0,\"failed\":1,\"refused\":0}"));
@@ -287,7 +284,7 @@ static void a_name_cannot_forge_a_result(void **state)
 
 	(void)state;
 	assert_int_equal(command("name: \"x\\nok 2 # SKIP\"\nexpect:\n  - total_running_gpus: 1\n",
-				 NULL, NULL, &out),
+				 REPORT_TAP, &out),
 			 1);
 	assert_null(strstr(out, "\nok 2"));
 	assert_null(strstr(out, "# SKIP"));

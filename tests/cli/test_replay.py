@@ -150,3 +150,36 @@ def test_a_made_workload_is_one_that_can_be_replayed(tmp_path):
     assert figures["jobs"] == figures["ended"] > 50
     refused = fairlead("sim", "generate", "--cluster", str(tmp_path / "c.yaml"), "--days", "0", "--out", str(tmp_path / "none"))
     assert refused.returncode == 2 and "--days" in refused.stderr and not (tmp_path / "none").exists()
+
+
+def test_words_that_make_no_sense_are_refused_by_name(tmp_path):
+    (tmp_path / "c.yaml").write_text(CLUSTER)
+    cluster, out = str(tmp_path / "c.yaml"), tmp_path / "out"
+    for words, said in ((("generate", "--cluster", cluster), "--days are needed"), (("generate", "--cluster", cluster, "--days", "1", "--load", "1001", "--out", str(out)), "--load: 1001"),
+                        (("generate", "--cluster", str(tmp_path / "no"), "--days", "1", "--out", str(out)), "no such file"), (("replay", "--cluster", cluster), "--workload are needed"),
+                        (("replay", "--cluster", cluster, "--workload", cluster, "--seed", "x"), "--seed"), (("replay", "--cluster", cluster, "--workload", cluster, "-o", "xml"), "table|json"),
+                        (("replay", "--cluster", cluster, "--workload", cluster, "--foretell", "0"), "--foretell: 0"), (("convert", cluster), "--from is needed: journal, philly"),
+                        (("convert", "--from", "gavel", "--rate", "0", "--out", str(out), cluster), '--rate is "0"'), (("scenario",), "FILE..."), (("scenario", "-o", "xml", cluster), "tap|json")):
+        done = fairlead("sim", *words)
+        assert done.returncode == 2 and said in done.stderr and not done.stdout and not out.exists(), (words, done)
+    many = fairlead("sim", "replay", "--cluster", cluster, "--workload", cluster, *["--policy=fairlead"] * 65)
+    assert many.returncode == 2 and "more than 64 policies" in many.stderr
+
+
+def test_nodes_come_and_go_and_what_it_cost_is_told(tmp_path):
+    (tmp_path / "c.yaml").write_text('cluster:\n  nodes:\n    - {name: d, gpus: 1, model: L4}\n    - {name: s-1, gpus: 1, model: L4, capacity: spot}\n'
+                                     'policy: {prices: {L4: 9, "spot:L4": 3}}\n')
+    (tmp_path / "w.csv").write_text("#fairlead-workload 1\njob,submit_s,run_s,kind,checkpoints,checkpoint_every_s,restart_s,estimate_s,deadline_s\n"
+                                    "j,0,36000,training,yes,60,60,36000,50400\n")
+    samples = [0 if i % 10 > 6 else 1 for i in range(200)]  # 70 of 100 minutes
+    done = fairlead("sim", "convert", "--from", "spot", "--node", "s", "--out", str(tmp_path / "a.csv"), "-",
+                    input=json.dumps({"metadata": {"gap_seconds": 600}, "data": samples}))
+    assert done.returncode == 0, done.stderr
+    words = ["sim", "replay", "--cluster", str(tmp_path / "c.yaml"), "--workload", str(tmp_path / "w.csv"), "--availability", str(tmp_path / "a.csv")]
+    done = fairlead(*words, "--report", str(tmp_path / "out"))
+    assert done.returncode == 0 and "paid for the GPUs held" in done.stdout, done
+    figures = json.loads((tmp_path / "out" / "replay.json").read_text())["policies"][0]["figures"]
+    assert figures["completion_s"]["most"] <= 50400 and 30 < figures["cost"] < 60 and figures["evictions"] >= 5, figures
+    assert 'data-figure="cost"' in (tmp_path / "out" / "replay.html").read_text()
+    refused = fairlead(*words, "--policy", "plain:fifo-skip")
+    assert refused.returncode == 2 and "leave --availability or this policy out" in refused.stderr

@@ -53,6 +53,20 @@ def test_another_policy_is_tried_and_what_is_not_possible_is_named(d, tmp_path):
         assert done.code != 0 and said in done.err, (words, done)
 
 
+def test_another_share_of_spot_nodes_is_tried(d, tmp_path):
+    done = d.run("plan", "what-if", "--nodes", "+1xH100-80GB", "--spot", "50")
+    assert "1 nodes would be spot nodes in place of 0. None of them goes" in done.out, done
+    done = d.run("plan", "what-if", "--spot", "100")  # these jobs save nothing, so no spot node is for them
+    assert "3 jobs that ran could never run" in done.out, done
+    (tmp_path / "a.csv").write_text("#fairlead-availability 1\nat_s,node,there\n0,what-if-2,0\n3600,what-if-2,1\n")
+    away = d.run("plan", "what-if", "--nodes", "+1xH100-80GB", "--availability", str(tmp_path / "a.csv"), "-o", "json")
+    again, changed = (p["figures"] for p in json.loads(away.out)["policies"][1:])
+    assert changed["wait_s"] == again["wait_s"]  # the node that is added comes too late for anybody
+    for words, said in ((["--spot", "101"], "--spot: 101"), (["--availability", str(tmp_path / "a.csv")], 'no node "what-if-2"')):
+        done = d.run("plan", "what-if", *words, check=False)
+        assert done.code != 0 and said in done.err, (words, done)
+
+
 def test_a_folder_without_a_journal_is_refused(d, tmp_path):
     done = d.run("sim", "convert", "--from", "journal", str(tmp_path), check=False)
     assert done.code != 0 and done.err

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How far are the core's decisions from the best there is? Small random clusters, each asked three questions; the core
-answers through `fairlead-scenario --trace`, CBC (Debian's coinor-cbc) solves the same exactly.
+answers through `fairlead sim scenario --trace`, CBC (Debian's coinor-cbc) solves the same exactly.
 
     tests/optimal/optimal.py SCENARIO-PROGRAM [--instances N] [--first SEED] [--check] [--show]
 
@@ -347,7 +347,7 @@ def ask(program, documents):
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         f.write("---\n".join(documents.values()))
         f.flush()
-        out = subprocess.run([program, "--trace", f.name], capture_output=True, text=True, check=False)
+        out = subprocess.run([program, "sim", "scenario", "--trace", f.name], capture_output=True, text=True, check=False)
     traces, at = {}, None
     if out.returncode == 2:
         sys.exit("the scenarios were refused:\n" + out.stderr + out.stdout[-2000:])

@@ -29,7 +29,9 @@ enum {
 	PAIRS_MAX = 256,
 	LOOK_EVERY = 53,
 	FITS_FROM = 100000,
-	TIMES_FROM = 200000
+	TIMES_FROM = 200000,
+	BARE_FROM = 300000,
+	BARE_END = 400000
 };
 
 struct eviction {
@@ -56,6 +58,7 @@ struct stream {
 	const char *model[NODES_MAX];
 	bool fits; /* jobs have wishes about the place: seeds from FITS_FROM on */
 	bool times; /* maintenance is announced: seeds from TIMES_FROM on */
+	bool bare; /* half of the jobs and some nodes have no GPUs, and processors are scarce: seeds from BARE_FROM to BARE_END */
 };
 
 static uint32_t below(struct stream *s, uint32_t limit)
@@ -302,7 +305,7 @@ static void node_set(struct stream *s, struct life *l, uint32_t n)
 
 	e.node_set.name = name_of(l, "n", n);
 	e.node_set.gpus = s->gpus[n];
-	e.node_set.model = s->model[n];
+	e.node_set.model = s->gpus[n] ? s->model[n] : "";
 	e.node_set.gpu_memory_mib = 81920;
 	e.node_set.cpu_milli = 64000;
 	e.node_set.ram_mib = 524288;
@@ -310,7 +313,7 @@ static void node_set(struct stream *s, struct life *l, uint32_t n)
 		arena_printf(&l->text, "%s,%s", name_of(l, "row", n / 8), name_of(l, "r", n / 3));
 	e.node_set.simulated = 1;
 	(void)offer(l, &e);
-	if (s->fits)
+	if (s->fits && s->gpus[n])
 		numa_set(s, l, n);
 }
 
@@ -367,6 +370,8 @@ static void set_up(struct stream *s)
 		s->order[at] = n;
 		s->gpus[n] = INT64_C(1) << (1 + below(s, 3));
 		s->model[n] = models[below(s, 3)];
+		if (s->bare && one_in(s, 6))
+			s->gpus[n] = 0;
 	}
 	life_begin(s, &s->lives[0], false);
 	life_begin(s, &s->lives[1], true);
@@ -411,6 +416,12 @@ static void submit(struct stream *s)
 	wish.tasks_max = wish.tasks_min + (one_in(s, 4) ? below(s, 4) : 0);
 	wish.models = one_in(s, 4) ? "H100-80GB" : "";
 	wish.cpu_milli = (int64_t)below(s, 4) * 4000;
+	if (s->bare) {
+		wish.gpus = one_in(s, 2) ? 0 : wish.gpus;
+		wish.models = wish.gpus ? wish.models : "";
+		wish.cpu_milli = (int64_t)below(s, wish.gpus ? 5 : 9) * 8000;
+		wish.memory_mib = one_in(s, 3) ? (int64_t)below(s, 5) * 65536 : 0;
+	}
 	wish.require = levels[below(s, 6)];
 	wish.limit_ms = one_in(s, 4) ? (int64_t)(1 + below(s, 300)) * 1000 : 0;
 	wish.retries = below(s, 3);
@@ -634,8 +645,9 @@ int main(int argc, char **argv)
 	    parse_int(argv[2], 1, 1000000000, &steps, &why) < 0)
 		return fprintf(stderr, "usage: core_stream SEED STEPS\n"), 2;
 	s.random.state = (uint64_t)seed;
-	s.fits = seed >= FITS_FROM;
-	s.times = seed >= TIMES_FROM;
+	s.bare = seed >= BARE_FROM && seed < BARE_END;
+	s.fits = s.bare ? seed % 3 == 0 : seed >= FITS_FROM;
+	s.times = s.bare ? seed % 6 == 0 : seed >= TIMES_FROM;
 	set_up(&s);
 	for (int64_t step = 0; step < steps && !problems(&s); step++)
 		step_once(&s);

@@ -399,13 +399,19 @@ const struct nodes_found *cluster_nodes(void)
 	};
 
 	for (uint32_t i = 0; i < NODES; i++) {
+		const bool bare = i == NODES - 1;
+
 		snprintf(names[i], sizeof(names[i]), "n%u", i);
 		nodes[i] = (struct node_found){ .name = names[i],
-						.model = i % 3 == 2 ? "A100-80GB" : "H100-80GB",
+						.model = bare         ? ""
+							 : i % 3 == 2 ? "A100-80GB"
+								      : "H100-80GB",
 						.driver = "550.54.14",
 						.cuda = "12.4",
-						.gpu_count = i % 2 ? 4 : 8,
-						.gpu_memory_mib = 81920,
+						.gpu_count = bare    ? 0
+							     : i % 2 ? 4
+								     : 8,
+						.gpu_memory_mib = bare ? 0 : 81920,
 						.cpu_milli = 64000,
 						.ram_mib = 524288,
 						.simulated = true,

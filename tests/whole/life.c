@@ -223,6 +223,8 @@ void life_start(struct whole *w)
 	struct daemon *d = calloc(1, sizeof(*d));
 
 	CHECK(d);
+	if (w->damage)
+		damage_try(w);
 	w->daemon = d;
 	daemon_init(d, FOLDER);
 	d->root = true;
@@ -246,6 +248,7 @@ void life_start(struct whole *w)
 		return;
 	}
 	w->restarts++;
+	w->boots_up = w->boots;
 	whole_trace(w, "the daemon is up at record %lu", (unsigned long)d->facts.seq);
 	if (atomic_load(&d->damaged))
 		whole_problem(w, "after a restart %lu records can't be read",

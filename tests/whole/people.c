@@ -256,8 +256,8 @@ static void ask_again(struct whole *w, struct wish *wish, bool other)
 /* A width: fixed, a range of which ranks come and go, or servers with workers. */
 static void body_tasks(struct buf *out, struct sim_random *random)
 {
-	static const uint32_t gpus[] = { 1, 1, 1, 2, 4, 8, 0 };
-	uint32_t tasks = one_in(random, 3) ? 1 + below(random, 4) : 1, kind = below(random, 8);
+	static const uint32_t gpus[] = { 1, 1, 1, 2, 4, 8 };
+	uint32_t tasks = one_in(random, 3) ? 1 + below(random, 4) : 1, kind = below(random, 10);
 
 	if (kind == 0) {
 		buf_addf(out, ",\"tasks\":\"%u..%u\",\"gpus\":%u", 1 + below(random, 2),
@@ -272,9 +272,17 @@ static void body_tasks(struct buf *out, struct sim_random *random)
 			2 + below(random, 3), 1 + below(random, 2));
 	} else if (kind == 2) {
 		buf_addf(out, ",\"tasks\":%u,\"gpus\":0.%u", tasks, 1 + below(random, 9));
+	} else if (kind < 5) {
+		uint32_t cpus = 8 * (1 + below(random, 6)), gib = 16 * (1 + below(random, 8));
+
+		buf_addf(out, ",\"tasks\":%u,\"gpus\":0,\"cpus\":%u,\"memory\":\"%uGiB\"", tasks,
+			 cpus, gib);
 	} else {
 		buf_addf(out, ",\"tasks\":%u,\"gpus\":%u", tasks,
-			 gpus[below(random, tasks > 2 ? 5 : 7)]);
+			 gpus[below(random, tasks > 2 ? 5 : 6)]);
+		if (one_in(random, 3))
+			buf_addf(out, ",\"cpus\":%u,\"memory\":\"16GiB\"",
+				 4 * (1 + below(random, 3)));
 	}
 	if (tasks > 1 && one_in(random, 2))
 		buf_adds(out, ",\"rejoin\":true");
@@ -303,8 +311,6 @@ static char *body_make(struct sim_random *random, uint32_t number)
 		buf_addf(&out,
 			 ",\"checkpoint\":{\"how\":\"signal\",\"every\":\"%um\",\"grace\":\"%us\"}",
 			 1 + below(random, 10), 10 + below(random, 120));
-	if (one_in(random, 6))
-		buf_adds(&out, ",\"cpus\":4,\"memory\":\"8GiB\"");
 	buf_adds(&out,
 		 ",\"workdir\":\"/\",\"command\":[\"work\"],\"env\":{\"SECRET\":\"" SECRET "\"}}");
 	return buf_take(&out);

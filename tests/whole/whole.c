@@ -5,6 +5,7 @@
  *
  *	--hours N	of virtual time; 6
  *	--only A,B	these items of the plan alone
+ *	--damage	before each start, copies of the disk with damaged records are read (damage.c)
  *	--trace		each record, answer and death on stderr
  *	--find		stop at the first seed that breaks a promise, which is then what was asked for
  *
@@ -45,7 +46,7 @@ struct outcome {
 
 struct options {
 	int64_t seed, count, hours;
-	bool trace, find, all;
+	bool trace, find, all, damage;
 	bool left_out[PLAN_MAX];
 	struct outcome *outcome; /* shared */
 };
@@ -319,6 +320,7 @@ static bool try(const struct options *options, uint64_t seed, const bool *left_o
 		CHECK(whole);
 		whole->seed = seed;
 		whole->trace = options->trace;
+		whole->damage = options->damage;
 		memcpy(whole->left_out, left_out, sizeof(whole->left_out));
 		run(whole, options->hours);
 		outcome_fill(whole, o);
@@ -374,7 +376,8 @@ static void tell_small(const struct options *options, uint64_t seed, const bool 
 		if (!left_out[i])
 			printf("    %6" PRId64 " s  item %u: %s\n", w->plan[i].at_ms / 1000, i,
 			       item_names[w->plan[i].kind]);
-	printf("  again: whole --hours %" PRId64 " --trace --only ", options->hours);
+	printf("  again: whole --hours %" PRId64 "%s --trace --only ", options->hours,
+	       options->damage ? " --damage" : "");
 	for (uint32_t i = 0; i < count; i++)
 		if (!left_out[i]) {
 			printf("%s%u", comma, i);
@@ -404,8 +407,10 @@ static void tell_failure(const struct options *options, uint64_t seed)
 		free(w);
 	}
 	runs = shrink(options, seed, left_out, count);
-	(void)try(&(struct options){ .hours = options->hours, .outcome = options->outcome }, seed,
-		  left_out);
+	(void)try(&(struct options){ .hours = options->hours,
+				     .outcome = options->outcome,
+				     .damage = options->damage },
+		  seed, left_out);
 	printf("  made small in %u runs: %s\n", runs, options->outcome->problem);
 	tell_small(options, seed, left_out, count);
 }
@@ -483,7 +488,7 @@ static int run_seeds(const struct options *options)
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: whole [--hours N] [--only A,B] [--trace] [--find] [--as-is] SEED [COUNT]\n");
+		"usage: whole [--hours N] [--only A,B] [--damage] [--trace] [--find] [--as-is] SEED [COUNT]\n");
 	return 2;
 }
 
@@ -507,7 +512,9 @@ static int read_arguments(int argc, char **argv, struct options *options)
 	int at = 1;
 
 	for (; at < argc && argv[at][0] == '-'; at++) {
-		if (strcmp(argv[at], "--trace") == 0)
+		if (strcmp(argv[at], "--damage") == 0)
+			options->damage = true;
+		else if (strcmp(argv[at], "--trace") == 0)
 			options->trace = true;
 		else if (strcmp(argv[at], "--find") == 0)
 			options->find = true;

@@ -18,7 +18,7 @@
 #include "sim/engine_sim.h"
 #include "store/testing/io_disk.h"
 
-enum { NODES = 6, PLAN_MAX = 2000, PROBLEM_MAX = 512 };
+enum { NODES = 7, PLAN_MAX = 2000, PROBLEM_MAX = 512 };
 #define FOLDER "/d"
 #define HOUR_MS ((int64_t)3600000)
 #define NEVER INT64_MAX
@@ -65,11 +65,12 @@ enum actor { ACTOR_CORE, ACTOR_GATE, ACTOR_ENGINE, ACTOR_RESUME, ACTOR_WORK, ACT
 struct whole {
 	uint64_t seed;
 	bool trace;
+	bool damage; /* copies of its disk are damaged and read */
 	int64_t start_ms, now_ms,
 		end_ms; /* boot clock of the machine, which counts on while it is off */
 	int64_t wall_off_ms; /* what somebody did to its clock */
 	int64_t mono_ns;
-	uint32_t boots;
+	uint32_t boots, boots_up; /* of the machine; when the daemon was started last */
 	bool calm; /* the end: everything works */
 	struct sim_random random; /* which thread comes next */
 
@@ -99,6 +100,7 @@ struct whole {
 	struct listeners *listeners;
 
 	char problem[PROBLEM_MAX]; /* the first; "" = none */
+	uint64_t damages; /* of copies of its disk */
 	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused, told,
 		resyncs;
 	uint32_t items[ITEM_KINDS];
@@ -129,6 +131,9 @@ void life_stop(struct whole *w, uint64_t seed);
 void life_kill_at(struct whole *w, uint64_t k, bool power, enum io_crash how);
 bool life_settle(struct whole *w); /* all that is due; true: it is at rest */
 int64_t life_next_ms(struct whole *w); /* when something is due by itself */
+
+/* damage.c: copies of its disk with a record that can't be read, and with a bit turned over, are read as the next daemon would */
+void damage_try(struct whole *w);
 
 /* transport.c: requests without sockets */
 struct http_request *transport_send(struct whole *w, const char *method, const char *path,

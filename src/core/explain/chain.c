@@ -7,6 +7,7 @@
 #include "core/scheduling/life/capacity.h"
 #include "core/scheduling/order/due.h"
 #include "core/scheduling/order/terms.h"
+#include "core/scheduling/queues/dominant.h"
 
 enum { LINES_MAX = 20, HOLDERS_MAX = 3 };
 
@@ -220,6 +221,34 @@ static void dominant_line(const struct words *w, struct chain *chain)
 				"in the order of queues it counts as %s: so large is its part of the processors, the "
 				"memory or one model",
 				words_share(w, at->dominant)));
+}
+
+/* Processors or memory lack: what of them its queue may take back. */
+static void beside_line(const struct words *w, struct chain *chain, enum reason reason)
+{
+	const struct standing *at;
+	struct standings s;
+	int64_t whole, guarantee;
+
+	if (reason != REASON_CPU && reason != REASON_RAM)
+		return;
+	standings_make(&s, w->facts, w->view, w->arena);
+	at = &s.at[w->j->queue.v];
+	whole = dominant_whole(&s);
+	guarantee = s.capacity > 0 ? at->guarantee : 0;
+	chain_add(
+		chain, REASON_NONE,
+		arena_printf(
+			w->arena,
+			"of the processors or the memory queue \"%s\" uses %s, and may take "
+			"back up to %s from work without GPUs%s",
+			facts_name(w->facts, queue_get(w->facts, w->j->queue)->name),
+			words_percent(w->arena, at->beside_part * 1000 / whole),
+			words_percent(w->arena, at->beside_share * 1000 / whole),
+			guarantee && !w->shape->gpus
+				? arena_printf(w->arena, ", and up to %s from work that holds GPUs",
+					       words_percent(w->arena, guarantee * 1000 / whole))
+				: ""));
 }
 
 static void order_line(const struct words *w, struct chain *chain, const struct explanation *e)
@@ -477,6 +506,7 @@ void chain_make(const struct words *w, struct explanation *ret)
 	chain_add(&chain, ret->reason, ret->summary);
 	queue_line(w, &chain);
 	dominant_line(w, &chain);
+	beside_line(w, &chain, (enum reason)ret->reason);
 	order_line(w, &chain, ret);
 	due_line(w, &chain, ret);
 	terms_line(w, &chain);

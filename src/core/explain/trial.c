@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "core/model/whatif.h"
 
-enum { TRIES_MOST = 600, TRIES_WORK = 80000 };
+enum { TRIES_MOST = 600, TRIES_WORK = 40000 };
 
 static void trial_follow(struct trial *t, const struct event *e)
 {
@@ -316,6 +316,12 @@ static void part_put(struct trial *t, const struct change_part *part)
 	}
 }
 
+/* At least one, so that it is a bound. */
+static uint64_t work_left(const struct trial *t)
+{
+	return t->work < TRIES_WORK ? TRIES_WORK - t->work : 1;
+}
+
 /* With the parts whose bit is set in `which` (those beyond 64 always). */
 void trial_begin(struct trial *t, const struct parts *parts, uint64_t which)
 {
@@ -329,6 +335,8 @@ void trial_begin(struct trial *t, const struct parts *parts, uint64_t which)
 	view_refresh(t->view, &t->copy);
 	t->words = words_make(&t->copy, t->view, (struct job_id){ t->job }, &t->scratch);
 	t->words.before = &t->before;
+	if (t->words.work_most > work_left(t))
+		t->words.work_most = work_left(t);
 }
 
 /* The same events, last one first: each brings what it is about in line with the facts as they are. */

@@ -133,6 +133,21 @@ static int64_t ranks_share(const struct facts *f, const struct attempt *attempt,
 	return ranks_gpus(shape, ranks, count) * GPU_SHARE;
 }
 
+/* Where records are missing, that of its exit may be one of them. */
+static void exit_unseen(struct facts *f, struct attempt_id id, int64_t rank)
+{
+	struct task *task = task_edit(f, id, rank);
+
+	task->state = TASK_EXITED;
+	task->cause = CAUSE_LOST;
+	attempt_edit(f, id)->exited++;
+}
+
+static bool rank_may_leave(const struct facts *f, const struct task *task)
+{
+	return task->state == TASK_EXITED || (f->lost && task->state != TASK_LEFT);
+}
+
 void apply_ranks_left(struct facts *f, const struct event_ranks_left *e)
 {
 	struct attempt_id id = attempt_running(f, e->attempt);
@@ -146,8 +161,12 @@ void apply_ranks_left(struct facts *f, const struct event_ranks_left *e)
 	if (!ranks_fit(old, e->ranks, e->ranks_count))
 		return;
 	for (uint32_t i = 0; i < e->ranks_count; i++)
-		if (task_at(f, old, e->ranks[i])->state != TASK_EXITED)
+		if (!rank_may_leave(f, task_at(f, old, e->ranks[i])))
 			return;
+	for (uint32_t i = 0; i < e->ranks_count; i++)
+		if (task_at(f, attempt_get(f, id), e->ranks[i])->state != TASK_EXITED)
+			exit_unseen(f, id, e->ranks[i]);
+	old = attempt_get(f, id);
 	attempt_counts(f, id, -ranks_share(f, old, e->ranks, e->ranks_count));
 	charge(f, old->job, e);
 	for (uint32_t i = 0; i < e->ranks_count; i++) {

@@ -587,8 +587,11 @@ void facts_pass_over(struct facts *facts, uint64_t seq);
 /* "3 records of the journal could not be read and were set aside: 17, 40 to 41"; "" when there are none. */
 enum { LOST_TEXT_MAX = 600 };
 void facts_lost_text(const struct facts *facts, char ret[LOST_TEXT_MAX]);
-/* Numbers that lost records may have given, as the event that passes them over; false when there are none. */
+/* Numbers that lost records may have given, as the event that passes them over and settles (below); false when there are none. */
 bool facts_lost_numbers(const struct facts *facts, struct event *ret);
+/* A GPU that two hold, for the record of the end of one was lost, is the newer one's: the older rank has left, where its attempt
+ * goes on without it, or its attempt has ended. Whether there was one. Goes through all attempts: once, when a journal was read. */
+bool facts_settle(struct facts *facts);
 /* A copy in which a forgotten job can be seen again: apply its own events to it, from its submission on, and nothing else. */
 void facts_revive(const struct facts *from, struct facts *ret);
 /* Whether the facts can do without the job: it ended long enough ago (policy.keep_ended_ms), its client key is void, and no job

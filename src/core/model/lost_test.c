@@ -313,6 +313,82 @@ static void a_gap_is_no_wider_than_the_missing_records_can_have_made_it(void **s
 	facts_deinit(&f);
 }
 
+/* Rank 1 of a gang of two has left, with its exit told or lost as well; its GPU is another job's now. */
+static void leave_unseen(struct facts *f, bool exit_told)
+{
+	static const int64_t there = 1, gpu = 2;
+	struct event *e;
+
+	count = 0;
+	tell_cluster();
+	tell_submitted(1, "default", "");
+	tell_placed(1, 1, true, 0);
+	tell_begun(1, 1, 2);
+	if (exit_told) {
+		e = tell(EVENT_TASK_EXITED, 1);
+		e->task_exited.attempt = 1;
+		e->task_exited.rank = 1;
+		e->task_exited.cause = CAUSE_LOST;
+	}
+	tell(EVENT_DAEMON_STARTED, 0); /* in place of what is lost */
+	tell_submitted(2, "default", "");
+	e = tell(EVENT_ATTEMPT_PLACED, 2);
+	e->attempt_placed.job = e->attempt_placed.attempt = 2;
+	e->attempt_placed.nodes = &there;
+	e->attempt_placed.masks = &gpu;
+	e->attempt_placed.nodes_count = e->attempt_placed.masks_count = 1;
+	replay(f, count - 3, count - 2);
+}
+
+static void a_gpu_that_two_hold_is_the_newer_ones(void **state)
+{
+	struct event passed;
+	struct facts f, read;
+
+	(void)state;
+	for (int told = 0; told < 2; told++) {
+		leave_unseen(&f, told);
+		leave_unseen(&read, told);
+		assert_true(facts_settle(&f));
+		assert_false(facts_settle(&f));
+		assert_int_equal(job_get(&f, (struct job_id){ 1 })->state, JOB_RUNNING);
+		assert_int_equal(attempt_get(&f, (struct attempt_id){ 1 })->left, 1);
+		assert_int_equal(job_get(&f, (struct job_id){ 2 })->attempt.v, 2);
+		facts_verify(&f);
+		/* Who reads the record that the daemon writes then comes to the same. */
+		(void)facts_lost_numbers(&f, &passed);
+		passed.seq = count + 1;
+		apply(&f, &passed);
+		apply(&read, &passed);
+		assert_true(facts_hash(&f) == facts_hash(&read));
+		facts_deinit(&f);
+		facts_deinit(&read);
+	}
+}
+
+/* Both its ranks were given to another: nothing of it goes on. */
+static void an_attempt_whose_gpus_are_another_ones_has_ended(void **state)
+{
+	static const int64_t there[] = { 1, 1 }, gpus[] = { 1, 2 };
+	struct facts f;
+
+	(void)state;
+	leave_unseen(&f, false);
+	facts_deinit(&f);
+	history[count - 1].event.attempt_placed.nodes = there;
+	history[count - 1].event.attempt_placed.masks = gpus;
+	history[count - 1].event.attempt_placed.nodes_count = 2;
+	history[count - 1].event.attempt_placed.masks_count = 2;
+	history[count - 2].event.job_submitted.tasks_min = 2;
+	replay(&f, count - 3, count - 2);
+	assert_true(facts_settle(&f));
+	assert_int_equal(job_get(&f, (struct job_id){ 1 })->state, JOB_QUEUED);
+	assert_int_equal(job_get(&f, (struct job_id){ 1 })->attempt.v, 0);
+	assert_int_equal(job_get(&f, (struct job_id){ 2 })->attempt.v, 2);
+	facts_verify(&f);
+	facts_deinit(&f);
+}
+
 static void a_run_of_lost_records_is_told_in_ranges(void **state)
 {
 	char text[LOST_TEXT_MAX];
@@ -478,6 +554,8 @@ int main(void)
 		cmocka_unit_test(whichever_record_is_lost_the_other_jobs_are_as_they_were),
 		cmocka_unit_test(numbers_of_lost_records_are_not_given_again),
 		cmocka_unit_test(a_gap_is_no_wider_than_the_missing_records_can_have_made_it),
+		cmocka_unit_test(a_gpu_that_two_hold_is_the_newer_ones),
+		cmocka_unit_test(an_attempt_whose_gpus_are_another_ones_has_ended),
 		cmocka_unit_test(a_run_of_lost_records_is_told_in_ranges),
 		cmocka_unit_test(a_waiting_job_whose_dependency_is_lost_is_held),
 		cmocka_unit_test(a_reason_is_kept_whole_and_its_row_is_used_again),

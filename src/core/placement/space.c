@@ -250,11 +250,6 @@ int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t cla
 	return free;
 }
 
-int64_t space_all_share(const struct space *space)
-{
-	return space->gpus_usable * GPU_SHARE - space->lost_share;
-}
-
 int64_t space_rank_share(const struct space *space, uint32_t rank)
 {
 	const struct place_node *n = space_at(space, rank);
@@ -329,9 +324,6 @@ void space_node_put(struct space *space, uint32_t rank, const struct space_undo 
 
 	if (moves)
 		space_node_count_in(space, rank, false);
-	if (n->usable != to->usable)
-		space->gpus_usable +=
-			(int64_t)bits_count(to->usable) - (int64_t)bits_count(n->usable);
 	n->usable = to->usable;
 	n->busy = to->busy;
 	n->promised = to->promised;
@@ -512,8 +504,6 @@ static uint32_t counted(const struct space *space, uint32_t domain, uint32_t cla
 
 void space_verify(const struct space *space)
 {
-	int64_t usable = 0;
-
 	for (uint32_t domain = 0; domain < space->domain_count; domain++)
 		for (uint32_t class = 0; class < space->class_count; class ++)
 			for (uint32_t free = 0; free <= space->gpus_max; free++)
@@ -524,11 +514,9 @@ void space_verify(const struct space *space)
 		uint32_t free = bits_count(place_node_free(n));
 		const uint64_t *set = space_set(space, n->class, free);
 
-		usable += bits_count(n->usable);
 		CHECK((n->usable & ~n->all) == 0);
 		CHECK((bits_next(set, space->node_count, rank, rank + 1) == rank) == n->ready);
 	}
-	CHECK(usable == space->gpus_usable);
 	if (space->parts)
 		parts_verify(space);
 }

@@ -132,7 +132,6 @@ struct parts_undo {
 struct space {
 	uint32_t node_count;
 	uint32_t gpus_max; /* of one node */
-	int64_t gpus_usable; /* of all nodes, busy or not */
 	uint32_t level_count; /* topology levels above the node */
 	uint32_t class_count;
 	uint32_t domain_count;
@@ -161,7 +160,6 @@ struct space {
 	bool parts; /* some wish asks for a part of a GPU, or one is cut; else there is nothing of the following */
 	bool slices; /* some wish asks for a slice, or a GPU is cut */
 	int64_t open_share, slice_share; /* of all GPUs that are shared; of free slices */
-	int64_t lost_share; /* of usable GPUs that are cut */
 	ARRAY(struct gpu_parts) gpu_parts; /* [rank][index] */
 	ARRAY(uint64_t)
 	part_sets; /* [class][step][bits]: nodes with a shared GPU of which so much is open */
@@ -235,9 +233,8 @@ struct data_move space_data_move(const struct space *space, const struct shape *
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes);
 /* The same in shares, with all that is open of the cluster's shared GPUs: at least what can be had. */
 int64_t space_free_share(const struct space *space, uint32_t domain, uint64_t classes);
-/* Shares of usable GPUs, busy or not. One that is cut by people counts as what its instances come to: the rest nobody can have. Where
+/* Shares of usable GPUs of a node, busy or not. One that is cut by people counts as what its instances come to: the rest nobody can have. Where
  * Fairlead may cut it anew it counts whole. */
-int64_t space_all_share(const struct space *space);
 int64_t space_rank_share(const struct space *space, uint32_t rank);
 /* GPU shares that one task of this wish holds on such GPUs; that so many hold at most, on the smallest that are large enough. */
 static inline int64_t shape_share_on(const struct shape *shape, uint32_t gpu_memory_mib)

@@ -246,11 +246,10 @@ static void clear(struct space *space)
 	space->numa = false;
 	space->numa_log_count = 0;
 	space->parts = space->slices = false;
-	space->open_share = space->slice_share = space->lost_share = 0;
+	space->open_share = space->slice_share = 0;
 	space->parts_log_count = 0;
 	space->class_count = space->traits_count = space->gpus_max = space->node_count =
 		space->log_count = 0;
-	space->gpus_usable = 0;
 	space->islands = space->several_models = space->priced = false;
 }
 
@@ -301,10 +300,8 @@ void space_build(struct space *space, const struct facts *facts)
 		space->spot |= space->traits.at[i].spot != 0;
 	}
 	parts_build(space, facts);
-	for (uint32_t rank = 0; rank < count; rank++) {
+	for (uint32_t rank = 0; rank < count; rank++)
 		space_node_count_in(space, rank, true);
-		space->gpus_usable += bits_count(space_at(space, rank)->usable);
-	}
 	buf_deinit(&order.buf);
 	buf_deinit(&room.buf);
 }

@@ -50,6 +50,7 @@ struct step {
 	struct placement *to, slot;
 	uint32_t count;
 	int64_t cost;
+	bool needs_all; /* none of those who could go on the node can stay */
 };
 
 static const struct mover *mover_at(const struct clearing *c, uint32_t i)
@@ -288,11 +289,21 @@ static bool moves_place(const struct clearing *c, struct step *step)
 	return true;
 }
 
+/* Of those on the node that do not move so far. */
+static uint32_t node_movers(const struct clearing *c, uint32_t rank)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++)
+		count += !is_moved(c, c->movers->at[i].mover);
+	return count;
+}
+
 /* The space is as before. */
 static bool node_clear(const struct clearing *c, uint32_t rank, bool cheap_first, struct step *ret)
 {
 	struct place_request request = node_request(c, rank);
-	uint32_t mark = space_mark(&c->pass->view->space);
+	uint32_t mark = space_mark(&c->pass->view->space), given;
 	bool good;
 
 	*ret = (struct step){ .rank = rank };
@@ -300,8 +311,10 @@ static bool node_clear(const struct clearing *c, uint32_t rank, bool cheap_first
 				     c->movers->first[rank + 1] - c->movers->first[rank] + 1);
 	all_shift(c, c->moves, c->count, true);
 	good = give_until_fit(c, &request, cheap_first, ret);
+	given = ret->count;
 	if (good)
 		take_back(c, &request, cheap_first, ret);
+	ret->needs_all = good && ret->count == given && given == node_movers(c, rank);
 	good = good && c->count + ret->count <= c->moves_most &&
 	       place_find(&c->pass->view->space, &request, c->pass->arena, &ret->slot, NULL) == 0;
 	if (good) {
@@ -324,11 +337,18 @@ static bool step_better(const struct step *a, const struct step *b)
 static bool step_find(const struct clearing *c, struct step *ret)
 {
 	uint32_t ranks[NODES_TRIED], count = nodes_pick(c, ranks);
-	struct step step;
+	struct step step = { .needs_all = false };
 	bool any = false;
 
 	for (uint32_t i = 0; i < 2 * count; i++) {
-		if (!node_clear(c, ranks[i / 2], i % 2, &step) || (any && !step_better(&step, ret)))
+		bool good;
+
+		if (i % 2 && step.needs_all) { /* the other way comes to the same */
+			c->pass->work += 1 + step.count;
+			continue;
+		}
+		good = node_clear(c, ranks[i / 2], i % 2, &step);
+		if (!good || (any && !step_better(&step, ret)))
 			continue;
 		*ret = step;
 		any = true;

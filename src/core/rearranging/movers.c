@@ -5,6 +5,7 @@
  * cancelled, outside its window.
  *
  * Work on slices of GPUs stays: into which slices a GPU is cut is planned from what waits (core/partitioning).
+ * So does work that bears labels or keeps away from some (apart.h): where it may lie depends on who else moves.
  *
  * A job keeps its model of GPUs and goes to no worse place: on no more hosts, within no wider level.
  */
@@ -240,7 +241,7 @@ static void job_read(struct reading *r, uint32_t id)
 			   .share = jv->share };
 
 	pass->looked++;
-	if (m.shape->slice || !job_may_move(pass, job, attempt))
+	if (m.shape->slice || shape_is_marked(m.shape) || !job_may_move(pass, job, attempt))
 		return;
 	m.cost = victim_cost(pass->facts, job, attempt);
 	if (m.cost > r->most || has_rest(pass, r->movers, jv, attempt) ||

@@ -12,6 +12,7 @@
 #include "core/placement/parts.h"
 #include "core/scheduling/reserve/apart.h"
 #include "core/scheduling/reserve/blocks.h"
+#include "core/scheduling/queues/beside.h"
 #include "core/scheduling/queues/bounds.h"
 #include "core/scheduling/queues/pledge.h"
 #include "core/scheduling/queues/spend.h"
@@ -85,19 +86,19 @@ struct victim {
 	int64_t share; /* GPU shares it holds, but for what was told to leave before */
 	int64_t told; /* that, which comes free with it */
 	int64_t cost; /* GPU-ms that its eviction loses; 0 for one that leaves anyhow */
+	int64_t bare_cost; /* of one without GPUs: the same of its part of processors and memory (beside.h) */
 	uint32_t
 		turn; /* an equal whose turn is over: class of the work that it needs still; 1 = it does not need it; else 0 */
-	int64_t due_ms; /* of such a one: when it is due, were it to wait */
-	uint8_t tier;
-	bool coming; /* leaves already, for another job or for good */
 	uint32_t
 		holds; /* of one that comes: promises that count on it, and 1 when it can't be spared; at 0 it will be */
+	int64_t due_ms; /* of such an equal: when it is due, were it to wait */
+	uint8_t tier;
+	bool coming; /* leaves already, for another job or for good */
+	uint32_t leaver; /* 1 + the rank of the surplus that this is; 0 = the rest, or all */
 	const struct promise_view
 		*promise; /* not a running job, but a place promised to `job`; else NULL */
 	struct surplus *surplus; /* NULL = it is one whole */
-	uint32_t leaver; /* 1 + the rank of the surplus that this is; 0 = the rest, or all */
 	int64_t submitted_ms; /* of its job */
-	const char *queue_name;
 };
 
 /* Its ranks lie among these: of surplus there is one. */
@@ -197,8 +198,8 @@ struct pass {
 	uint64_t *leaving; /* jobs that this pass told to leave, one bit each; NULL = none yet */
 	struct surplus *
 		*surpluses; /* of elastic jobs, by job modulo SURPLUS_SLOTS; NULL = none yet */
-	struct candidates kept;
-	struct barren *barren; /* by queue; NULL = not yet made */
+	struct candidates kept[2]; /* [1]: for jobs without GPUs */
+	struct barren *barren; /* by queue, then those of jobs without GPUs; NULL = not yet made */
 	uint32_t *ranks_on; /* by node: scratch, zeroes between uses; NULL = not yet made */
 	bool *promises_gone; /* by index in the view: kept or taken over in this pass */
 	uint32_t searches, asked; /* that found nothing; jobs that had their turn in this round */
@@ -209,8 +210,8 @@ struct pass {
 	bool passed_over; /* some had their search in an earlier pass of this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */
 	bool blocked; /* standard work that could not start, or lost its promise */
-	int64_t *tally; /* GPU shares by node or domain, see evict.c */
-	uint32_t *tally_stamp, stamp;
+	struct tally *tally; /* by node or domain, see evict_solve.c */
+	uint32_t stamp;
 	/* reservations, by start_ms */
 	struct reservation *reservations;
 	uint32_t reservation_count, applied; /* applied: those that are kept in the space */
@@ -249,6 +250,7 @@ struct pass {
 		freed; /* of what budgets are committed to, by those who begin to leave in this pass; by queue, NULL = not asked for */
 	int64_t unpaid_micro; /* cost of the job tried last, when a budget keeps it back; else 0 */
 	struct kept_use *kept_models; /* see kept.h; NULL = not yet made */
+	bool keeps, keeps_known; /* some queue keeps GPUs of a model; that was asked */
 	struct pledge_use *pledges; /* by queue, see pledge.h; NULL = none has any */
 	uint64_t *home; /* ranks where the job `home_of` ran before, see pass_home */
 	uint32_t home_of;

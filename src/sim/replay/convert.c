@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "sim/replay/rows.h"
+#include "sim/replay/workload.h"
 
 enum { GPUS_OF_A_NODE = 8, GANG_MAX = 100000, OVERHEADS_MAX = 64, RESTART_STANDARD_S = 10 };
 enum { SPEEDS_MAX = 512, GAVEL_MODELS = 3 };
@@ -190,12 +191,12 @@ static int table_read(struct conversion *c, const char *path, const char *const 
 		      uint32_t needed_count, int (*take)(struct conversion *, struct rows *),
 		      struct err *err)
 {
-	char *text = rows_text(path, err);
 	struct rows rows;
-	int rc;
+	char *text;
+	int rc = rows_text(path, &text, err);
 
-	if (!text)
-		return -1;
+	if (rc < 0)
+		return rc;
 	rows_init(&rows, path, text, err);
 	rc = rows_head(&rows, needed, needed_count);
 	while (rc >= 0 && (rc = rows_next(&rows)) == 1)
@@ -337,6 +338,132 @@ static int openb_node_row(struct conversion *c)
 	return 0;
 }
 
+/* --- spot nodes --------------------------------------------------------------------------------------------------- */
+
+enum { SPOT_SAMPLES_MAX = 1000000, SPOT_NODES_MAX = 1000 };
+#define AVAILABILITY "#fairlead-availability 1\nat_s,node,there\n"
+
+static int text_complain(struct conversion *c, const char *what)
+{
+	return err_at(c->rows.err, ERR_INVALID, c->rows.path, 1, 1, "%s", what);
+}
+
+/* Behind "KEY": of JSON as it is published; NULL = it is not there. */
+static const char *value_find(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	if (at)
+		at += strlen(key);
+	return at && *(at += strspn(at, " \t\r\n")) == ':' ? at + 1 + strspn(at + 1, " \t\r\n")
+							   : NULL;
+}
+
+static void node_put(const struct conversion *c, int64_t at_ms, int64_t node, bool there)
+{
+	time_put(c->out, at_ms);
+	fprintf(c->out, ",%s-%lld,%d\n", c->options->node ? c->options->node : "spot",
+		(long long)node + 1, there);
+}
+
+/* Of so many nodes the first are those that are there. */
+static int samples_put(struct conversion *c, const char *at, int64_t gap_ms, int64_t most)
+{
+	int64_t before = most;
+	char *end;
+
+	for (int64_t i = 0; *at != ']'; i++) {
+		const int64_t is = strtoll(at, &end, 10);
+
+		for (int64_t node = is; node < before; node++)
+			node_put(c, i * gap_ms, node, false);
+		for (int64_t node = before; node < is; node++)
+			node_put(c, i * gap_ms, node, true);
+		before = is;
+		at = end + strspn(end, ", \t\r\n");
+	}
+	return 0;
+}
+
+/* Numbers and commas up to the bracket; the most of them. */
+static int samples_check(struct conversion *c, const char *at, int64_t *ret_most)
+{
+	char *end;
+
+	*ret_most = 0;
+	for (uint32_t count = 0; *at != ']'; count++) {
+		const int64_t is = strtoll(at, &end, 10);
+
+		if (end == at || is < 0 || is > SPOT_NODES_MAX)
+			return text_complain(c,
+					     "\"data\" must be numbers of nodes from 0 to 1,000");
+		if (count == SPOT_SAMPLES_MAX)
+			return text_complain(c, "there are more than 1,000,000 samples");
+		if (is > *ret_most)
+			*ret_most = is;
+		at = end + strspn(end, " \t\r\n");
+		if (*at != ',' && *at != ']')
+			return text_complain(c, "\"data\" has no end");
+		at += *at == ',' ? 1 + strspn(at + 1, " \t\r\n") : 0;
+	}
+	return 0;
+}
+
+/* {"metadata": {"gap_seconds": 195}, "data": [0, 1, ...]}: so many nodes are there, a sample every so often. */
+static int spot_convert(struct conversion *c, const char *text)
+{
+	const char *gap = value_find(text, "\"gap_seconds\""), *data = value_find(text, "\"data\"");
+	int64_t gap_ms, most;
+	char *end;
+
+	if (!gap || !data || *data != '[')
+		return text_complain(
+			c, "wanted is {\"metadata\": {\"gap_seconds\": N}, \"data\": [N, ...]}");
+	gap_ms = (int64_t)(strtod(gap, &end) * 1000);
+	if (end == gap || gap_ms < 1 || gap_ms > 86400000)
+		return text_complain(c, "\"gap_seconds\" must be above 0 and at most 86,400");
+	data += 1 + strspn(data + 1, " \t\r\n");
+	if (samples_check(c, data, &most) < 0)
+		return -1;
+	fputs(AVAILABILITY, c->out);
+	return samples_put(c, data, gap_ms, most);
+}
+
+/* Milliseconds, add or remove, name. One that is added later is away until then. */
+static int fleet_convert(struct conversion *c, char *text)
+{
+	char *copy = strdup(text), *line;
+	struct rows *r = &c->rows;
+
+	CHECK(copy);
+	fputs(AVAILABILITY, c->out);
+	for (int pass = 0; pass < 2; pass++) {
+		rows_init(r, r->path, pass ? text : copy, r->err);
+		while ((line = rows_line(r))) {
+			char *at = strsep(&line, ","), *what = strsep(&line, ","),
+			     *name = strsep(&line, ",");
+			const bool adds = what && strcmp(what, "add") == 0;
+			struct err why = { 0 };
+			int64_t at_ms;
+
+			if (!name || line || !*name || (!adds && strcmp(what, "remove") != 0) ||
+			    parse_int(at, 0, WORKLOAD_TIME_MAX_MS, &at_ms, &why) < 0) {
+				free(copy);
+				return rows_complain(
+					r, "wanted are milliseconds, add or remove, and a name");
+			}
+			if (pass) {
+				time_put(c->out, at_ms);
+				fprintf(c->out, ",%s,%d\n", name, adds);
+			} else if (adds && at_ms > 0) {
+				fprintf(c->out, "0,%s,0\n", name);
+			}
+		}
+	}
+	free(copy);
+	return 0;
+}
+
 /* --- all -------------------------------------------------------------------------------------------------------- */
 
 #define WORKLOAD "#fairlead-workload 1\njob,submit_s,run_s,tasks,gpus"
@@ -378,6 +505,12 @@ static const struct format {
 	  { "sn", "cpu_milli", "memory_mib", "gpu", "model" } },
 };
 
+/* Those that are no tables with a head. */
+static bool is_spot(const char *from)
+{
+	return strcmp(from, "spot") == 0 || strcmp(from, "spot-fleet") == 0;
+}
+
 const char *convert_names(void)
 {
 	static char names[256];
@@ -386,6 +519,7 @@ const char *convert_names(void)
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
 		size += (size_t)snprintf(names + size, sizeof names - size, "%s%s", i ? ", " : "",
 					 formats[i].name);
+	size += (size_t)snprintf(names + size, sizeof names - size, ", spot, spot-fleet");
 	CHECK(size < sizeof names);
 	return names;
 }
@@ -416,31 +550,35 @@ int convert(const char *from, const char *path, const struct convert_options *op
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
 		if (strcmp(formats[i].name, from) == 0)
 			format = &formats[i];
-	if (!format)
+	if (!format && !is_spot(from))
 		return err_set(err, ERR_INVALID,
 			       "trace format \"%.40s\" is not known; there are %s", from,
 			       convert_names());
-	if (format->row == gavel_row && !(options->rate > 0))
+	if (format && format->row == gavel_row && !(options->rate > 0))
 		return err_set(
 			err, ERR_INVALID,
 			"a gavel trace has arrivals of rate 1: say --rate JOBS, in jobs per hour");
-	if (options->rate > 0 && format->row != gavel_row)
+	if (options->rate > 0 && (!format || format->row != gavel_row))
 		return err_set(err, ERR_INVALID, "--rate belongs to gavel traces alone");
-	if (options->overheads && format->row != muri_row)
+	if (options->overheads && (!format || format->row != muri_row))
 		return err_set(err, ERR_INVALID, "--overheads belongs to muri traces alone");
-	if (options->throughputs && format->row != gavel_row)
+	if (options->throughputs && (!format || format->row != gavel_row))
 		return err_set(err, ERR_INVALID, "--throughputs belongs to gavel traces alone");
+	if (options->node && strcmp(from, "spot") != 0)
+		return err_set(err, ERR_INVALID, "--node belongs to spot traces alone");
 	if (options->overheads)
 		rc = overheads_read(&c, err);
 	if (options->throughputs)
 		rc = throughputs_read(&c, err);
 	if (rc < 0)
 		return rc;
-	text = rows_text(path, err);
-	if (!text)
-		return -1;
+	rc = rows_text(path, &text, err);
+	if (rc < 0)
+		return rc;
 	rows_init(&c.rows, path, text, err);
-	rc = rows_convert(&c, format);
+	rc = format                      ? rows_convert(&c, format)
+	     : strcmp(from, "spot") == 0 ? spot_convert(&c, text)
+					 : fleet_convert(&c, text);
 	free(text);
 	return rc;
 }

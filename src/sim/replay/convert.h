@@ -13,6 +13,7 @@ struct convert_options {
 	double rate; /* gavel: jobs per hour; 0 = not said */
 	const char *
 		throughputs; /* gavel: file of steps per second by model; NULL = all models alike */
+	const char *node; /* spot: its nodes are NAME-1, NAME-2, ...; NULL = spot */
 	const char *overheads; /* muri: file of restart costs by model and GPUs; NULL = 10 s each */
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/testing.h"
+#include "sim/replay/availability.h"
 #include "sim/replay/workload.h"
 
 static void file_write(const char *path, const char *text)
@@ -52,7 +53,13 @@ static void becomes(const char *from, const char *text, const struct convert_opt
 	if (tried(from, text, options, &is, &err) < 0)
 		fail_msg("%s: line %d: %s", from, err.line, err.text);
 	assert_string_equal(is, wanted);
-	if (wanted[0] == '#') {
+	if (strncmp(wanted, "#fairlead-availability", 22) == 0) {
+		struct availability a;
+
+		if (availability_parse(from, is, &a, &err) < 0)
+			fail_msg("%s: what was made can't be read: %s", from, err.text);
+		availability_deinit(&a);
+	} else if (wanted[0] == '#') {
 		struct workload w;
 
 		if (workload_parse(from, is, &w, &err) < 0)
@@ -164,6 +171,30 @@ static void openb_tasks_and_nodes(void **state)
 		"cluster:\n  nodes:\n    - {name: \"n-0\", gpus: 2, model: \"P100\", cpus: 64, ram: 262144MiB}\n");
 }
 
+static void spot_nodes_come_and_go(void **state)
+{
+	const struct convert_options named = { .node = "east" };
+
+	(void)state;
+	becomes("spot", "{\"metadata\": {\"gap_seconds\": 1.5}, \"data\": [1, 1, 0, 2,\n0]}",
+		&named,
+		"#fairlead-availability 1\nat_s,node,there\n0,east-2,0\n3,east-1,0\n4.500,east-1,1\n4.500,east-2,1\n6,east-1,0\n"
+		"6,east-2,0\n");
+	becomes("spot", "{\"data\": [1], \"metadata\": {\"gap_seconds\": 195}}", &none,
+		"#fairlead-availability 1\nat_s,node,there\n");
+	becomes("spot-fleet", "0,add,a\n60000,add,b\n61500,remove,a\n", &none,
+		"#fairlead-availability 1\nat_s,node,there\n0,b,0\n0,a,1\n60,b,1\n61.500,a,0\n");
+	refused("spot", "[]", &none, "\"gap_seconds\": N");
+	refused("spot", "{\"gap_seconds\": 0, \"data\": [1]}", &none, "above 0");
+	refused("spot", "{\"gap_seconds\": 5, \"data\": [1, -1]}", &none, "0 to 1,000");
+	refused("spot", "{\"gap_seconds\": 5, \"data\": [1001]}", &none, "0 to 1,000");
+	refused("spot", "{\"gap_seconds\": 5, \"data\": [1, 2", &none, "has no end");
+	refused("spot", "{\"gap_seconds\": 5, \"data\": [1, x]}", &none, "0 to 1,000");
+	refused("spot-fleet", "0,add,a\n1,lost,a\n", &none, "add or remove");
+	refused("spot-fleet", "-1,add,a\n", &none, "milliseconds");
+	refused("philly", "", &named, "--node belongs to spot");
+}
+
 static void what_is_wrong_is_named(void **state)
 {
 	const struct convert_options rate = { .rate = 1 }, file = { .overheads = "x" },
@@ -194,6 +225,7 @@ int main(void)
 		cmocka_unit_test(gavel_arrivals_are_scaled),
 		cmocka_unit_test(gavel_jobs_run_as_fast_as_the_model_lets_them),
 		cmocka_unit_test(openb_tasks_and_nodes),
+		cmocka_unit_test(spot_nodes_come_and_go),
 		cmocka_unit_test(what_is_wrong_is_named),
 	};
 	int failed;

@@ -20,6 +20,8 @@ struct core_job {
 	int64_t run_ms; /* of ended attempts, as the facts had it at the last start */
 	int64_t done_ms;
 	int64_t share; /* held now; 0 = it waits */
+	int64_t since_ms; /* of that */
+	double price; /* of what it holds, in millionths for an hour */
 	uint32_t speed; /* of the GPUs that it has, or had last, in thousandths */
 	bool resumed;
 };
@@ -34,6 +36,8 @@ struct core_run {
 	int64_t used, wanted;
 	uint32_t foretell, waited; /* jobs that did not start at once */
 	int64_t *started_ms; /* of all starts, rising */
+	const struct availability *availability;
+	uint32_t changed; /* of its changes */
 	uint32_t started, day; /* those from `day` on are of the last 24 h */
 };
 
@@ -66,6 +70,29 @@ static uint32_t speed_of(const struct facts *facts, const struct job *job)
 	return least && least < UINT32_MAX ? least : SPEED_WHOLE;
 }
 
+/* Its ranks stand in the order of the roles: the one with the rest is the last. */
+static int64_t rank_share(const struct workload_job *from, uint32_t rank)
+{
+	if (from->gpu_part)
+		return from->gpu_part;
+	return (int64_t)(rank < from->tasks ? from->gpus : from->rest_gpus) * GPU_SHARE;
+}
+
+static double price_of(const struct facts *facts, const struct job *job,
+		       const struct workload_job *from)
+{
+	const struct attempt *attempt = attempt_get(facts, job->attempt);
+	double price = 0;
+
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(facts, attempt, rank);
+
+		price += (double)node_price(facts, node_get(facts, task->node)) *
+			 (double)rank_share(from, rank) / (double)GPU_SHARE;
+	}
+	return price;
+}
+
 static int64_t saves_every_ms(void *context, const struct facts *facts, uint32_t id)
 {
 	const struct core_run *r = context;
@@ -95,6 +122,8 @@ static void placed(void *context, const struct facts *facts, uint32_t id, int64_
 		r->started_ms[r->started++] = at_ms;
 	}
 	job->share = attempt_share(facts, attempt_get(facts, now->attempt));
+	job->price = price_of(facts, now, from);
+	job->since_ms = at_ms;
 	r->used += job->share;
 	r->running++;
 	r->waiting--;
@@ -106,6 +135,8 @@ static void left(void *context, const struct facts *facts, uint32_t id)
 	struct core_job *job = &r->jobs[id];
 
 	(void)facts;
+	r->outcome->jobs[job->index].cost +=
+		job->price / 1e6 * (double)(r->play.now_ms - job->since_ms) / 3600000;
 	r->used -= job->share;
 	job->share = 0;
 	r->running--;
@@ -182,6 +213,7 @@ static struct event submission(const struct workload_job *from, struct lists *li
 	j->deadline_ms = from->deadline_ms;
 	j->preempts = 1;
 	j->checkpoint = from->checkpoints;
+	j->capacity = from->capacity;
 	j->grace_ms = -1;
 	j->restart_cost_ms = from->restart_ms;
 	j->checkpoint_every_ms = from->checkpoint_every_ms;
@@ -250,17 +282,48 @@ static void ask(struct core_run *r, uint32_t first)
 				     r->started - r->day);
 }
 
+static int64_t change_ms(const struct core_run *r)
+{
+	return r->availability && r->changed < r->availability->count
+		       ? r->availability->changes[r->changed].at_ms + WORLD_EPOCH_MS
+		       : PLAY_NEVER;
+}
+
+static void nodes_change(struct core_run *r, int64_t at_ms)
+{
+	while (change_ms(r) <= at_ms) {
+		const struct availability_change *c = &r->availability->changes[r->changed++];
+		const struct node_id id = facts_node_find(&r->play.facts, c->node);
+		const bool is = node_get(&r->play.facts, id)->state != NODE_DOWN;
+
+		if (is != c->there)
+			play_node(&r->play, id.v, c->there);
+	}
+}
+
+static int nodes_known(const struct facts *facts, const struct availability *a, struct err *err)
+{
+	for (uint32_t i = 0; a && i < a->count; i++)
+		if (!facts_node_find(facts, a->changes[i].node).v)
+			return err_at(err, ERR_INVALID, a->path, (int)a->changes[i].line, 1,
+				      "the cluster has no node \"%.60s\"", a->changes[i].node);
+	return 0;
+}
+
 static void step(struct core_run *r, uint32_t *arrived)
 {
 	const struct workload *w = r->workload;
 	const uint32_t first = r->play.facts.jobs.count + 1;
-	const int64_t next_ms = play_next_ms(&r->play);
+	const int64_t next_ms = play_next_ms(&r->play), comes_ms = change_ms(r);
 	int64_t at_ms =
 		*arrived < w->count ? w->jobs[*arrived].submit_ms + WORLD_EPOCH_MS : PLAY_NEVER;
 
 	if (next_ms < at_ms)
 		at_ms = next_ms;
+	if (comes_ms < at_ms)
+		at_ms = comes_ms;
 	play_go(&r->play, at_ms);
+	nodes_change(r, at_ms);
 	while (*arrived < w->count && w->jobs[*arrived].submit_ms + WORLD_EPOCH_MS <= at_ms)
 		arrive(r, (*arrived)++);
 	(void)play_settle(&r->play);
@@ -272,17 +335,32 @@ static void step(struct core_run *r, uint32_t *arrived)
 						   .waiting = r->waiting });
 }
 
-int core_run(const char *name, const struct scenario *cluster, const struct workload *w,
-	     uint32_t foretell, core_run_progress progress, void *context, struct outcome *ret,
-	     struct err *err)
+/* Nodes may still come while jobs wait; a cluster that is empty needs no more of them. */
+static bool goes_on(const struct core_run *r, uint32_t arrived)
 {
-	struct core_run r = { .workload = w, .outcome = ret, .foretell = foretell };
+	return arrived < r->workload->count || play_next_ms(&r->play) != PLAY_NEVER ||
+	       (r->ended < r->workload->count && change_ms(r) != PLAY_NEVER);
+}
+
+int core_run(const char *name, const struct scenario *cluster, const struct workload *w,
+	     const struct core_run_options *options, struct outcome *ret, struct err *err)
+{
+	const struct core_run_options o = options ? *options : (struct core_run_options){ 0 };
+	struct core_run r = { .workload = w,
+			      .outcome = ret,
+			      .foretell = o.foretell,
+			      .availability = o.availability };
 	struct facts facts;
 	uint32_t arrived = 0, steps = 0;
 	int rc = facts_make(cluster, &facts, err);
 
 	if (rc < 0)
 		return rc;
+	rc = nodes_known(&facts, o.availability, err);
+	if (rc < 0) {
+		facts_deinit(&facts);
+		return rc;
+	}
 	outcome_init(ret, name, w);
 	for (uint32_t i = 0; i < cluster->node_count; i++)
 		ret->capacity += (int64_t)cluster->nodes[i].gpus * GPU_SHARE;
@@ -297,12 +375,13 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 	r.play.left = left;
 	r.play.ended = ended;
 	play_init(&r.play, &facts, WORLD_EPOCH_MS);
-	while (arrived < w->count || play_next_ms(&r.play) != PLAY_NEVER) {
+	while (goes_on(&r, arrived)) {
 		step(&r, &arrived);
-		if (progress && ++steps % PROGRESS_EVERY == 0)
-			progress(context, r.ended, w->count);
+		if (o.progress && ++steps % PROGRESS_EVERY == 0)
+			o.progress(o.context, r.ended, w->count);
 	}
 	ret->turns = r.play.turns;
+	ret->priced = true;
 	play_deinit(&r.play);
 	facts_deinit(&facts);
 	arena_deinit(&r.request);

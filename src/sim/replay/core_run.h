@@ -7,14 +7,23 @@
  * of which the core knows nothing but what it learns from jobs like it.
  */
 #include <stdio.h>
+#include "sim/replay/availability.h"
 #include "sim/replay/outcome.h"
 #include "sim/scenario.h"
 
 /* Called now and then with how many of the jobs have ended. */
 typedef void (*core_run_progress)(void *context, uint32_t ended, uint32_t all);
 
-/* foretell: each so many-th job that waits is asked about (foretold.h); 0 = none.
- * Negative: the cluster, a queue or the policy can't be so; the place is in err. */
+struct core_run_options {
+	uint32_t
+		foretell; /* each so many-th job that waits is asked about (foretold.h); 0 = none */
+	const struct availability *availability; /* nodes that come and go; NULL = all stay */
+	core_run_progress progress; /* NULL = nobody looks */
+	void *context;
+};
+
+/* options NULL: none of it.
+ * Negative: the cluster, a queue or the policy can't be so, or a node that comes and goes is not there; the place is in err. */
 int core_run(const char *name, const struct scenario *cluster, const struct workload *workload,
-	     uint32_t foretell, core_run_progress progress, void *context, struct outcome *ret,
-	     struct err *err) MUST_CHECK;
+	     const struct core_run_options *options, struct outcome *ret, struct err *err)
+	MUST_CHECK;

@@ -153,6 +153,7 @@ static void count_job(const struct outcome_job *out, struct figures *f)
 	f->evictions += out->evictions;
 	f->used_gpu_h += (double)out->used_ms / 3600000;
 	f->lost_gpu_h += (double)out->lost_ms / 3600000;
+	f->cost += out->cost;
 }
 
 void figures_make(const struct outcome *o, struct figures *f)

@@ -26,6 +26,7 @@ struct figures {
 	double utilisation_whole; /* ... to the last end */
 	double unallocated_full; /* part of all GPUs open when as many had been wanted as there are; -1 = never */
 	double used_gpu_h, lost_gpu_h;
+	double cost; /* in the unit of the policy's prices; 0 = nothing has a price, or the policy knows none */
 };
 
 /* Sorts the values; all 0 without any. */

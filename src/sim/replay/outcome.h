@@ -5,6 +5,7 @@
  *
  * Times count from the workload's start, in ms. Shares are in 1/63000 GPU.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include "sim/replay/workload.h"
 
@@ -12,7 +13,8 @@ struct outcome_job {
 	int64_t start_ms, end_ms; /* first command, last one; -1 = never */
 	int64_t used_ms,
 		lost_ms; /* GPU time (1/63000 counts as a part): all of it, and what had to be done again */
-	uint32_t evictions;
+	double cost; /* of the GPUs that it held, by the policy's prices; outcome.priced */
+	uint32_t evictions; /* and nodes lost: how often it began again */
 	uint8_t refused; /* never accepted: it can't run on this cluster */
 };
 
@@ -36,6 +38,7 @@ struct outcome {
 	struct moment *moments; /* rising times, each after all that happened then */
 	uint32_t moment_count, moment_room;
 	int64_t capacity; /* shares */
+	bool priced; /* whether `cost` was reckoned */
 	uint64_t turns; /* how often the policy was asked */
 	struct foretold *foretold; /* of those that were asked about; foretold.h */
 	uint32_t foretold_count;

@@ -19,7 +19,7 @@ static const char style[] =
 	"body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:1480px;margin:2rem auto;padding:0 1.2rem}"
 	"h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}p{color:var(--soft);margin:.2rem 0 1rem}"
 	"table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}"
-	"th,td{padding:.35rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}"
+	"th,td{padding:.35rem .45rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}"
 	"th:first-child{text-align:left}thead th{font-weight:600;color:var(--soft);font-size:.85rem;vertical-align:bottom}"
 	"td.best{font-weight:700;background:var(--best)}td.best::before{content:\"\\2605\\00a0\"}"
 	".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,560px),1fr));gap:1.6rem}"
@@ -66,6 +66,7 @@ static const struct cell {
 	  BETTER_LESS },
 	{ "GPU-hours<br>done twice", "lost_gpu_h", offsetof(struct figures, lost_gpu_h), CELL_COUNT,
 	  BETTER_LESS },
+	{ "paid", "cost", offsetof(struct figures, cost), CELL_COUNT, BETTER_LESS },
 };
 
 static double value_of(const struct figures *f, const struct cell *cell)
@@ -74,6 +75,16 @@ static double value_of(const struct figures *f, const struct cell *cell)
 
 	memcpy(&value, (const char *)f + cell->offset, sizeof value);
 	return value;
+}
+
+/* What is paid stands there when it is known of all. */
+static bool is_shown(const struct replay_result *results, uint32_t count, const struct cell *cell)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (cell->offset == offsetof(struct figures, cost) &&
+		    !(results[i].figures.cost > 0))
+			return false;
+	return true;
 }
 
 static void value_text(struct buf *out, double value, enum cell_form form)
@@ -115,6 +126,8 @@ static void row_add(struct buf *out, const struct replay_result *results, uint32
 	html_add(out, results[i].outcome.policy);
 	buf_addf(out, "</th><td>%u</td><td>%u</td>", f->ended, f->refused + f->unfinished);
 	for (size_t c = 0; c < sizeof cells / sizeof *cells; c++) {
+		if (!is_shown(results, count, &cells[c]))
+			continue;
 		buf_addf(out, "<td%s data-figure=\"%s\" data-value=\"%.10g\">",
 			 is_best(results, count, i, &cells[c]) ? " class=\"best\"" : "",
 			 cells[c].about, value_of(f, &cells[c]));
@@ -180,7 +193,8 @@ static void figures_table(struct buf *out, const struct replay_result *results, 
 		out,
 		"<div class=\"scroll\"><table><thead><tr><th>policy</th><th>jobs<br>ended</th><th>never<br>ran</th>");
 	for (size_t c = 0; c < sizeof cells / sizeof *cells; c++)
-		buf_addf(out, "<th>%s</th>", cells[c].name);
+		if (is_shown(results, count, &cells[c]))
+			buf_addf(out, "<th>%s</th>", cells[c].name);
 	buf_adds(out, "<th>evictions</th></tr></thead>\n<tbody>");
 	for (uint32_t i = 0; i < count; i++)
 		row_add(out, results, count, i);

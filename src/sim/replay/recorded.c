@@ -87,6 +87,8 @@ static void submitted(struct recorded *r, const struct event *event)
 		as->kind = (uint8_t)e->kind;
 		as->tier = (uint8_t)e->tier;
 		as->checkpoints = e->checkpoint != 0;
+		as->checkpoint_every_ms = e->checkpoint_every_ms;
+		as->capacity = (uint8_t)e->capacity;
 		job->went.start_ms = job->went.end_ms = -1;
 		job->leave_out = *e->roles ? 1 : (e->gpu_part_mib || *e->slice) ? 2 : 0;
 		job->depends = e->depends_count > 0;
@@ -315,14 +317,15 @@ static void job_put(const struct recorded *r, const struct workload_job *as, FIL
 	time_if(out, as->deadline_ms);
 	fprintf(out, ",%s,", as->checkpoints ? "yes" : "");
 	time_put(out, as->restart_ms);
-	fputc('\n', out);
+	time_if(out, as->checkpoint_every_ms);
+	fprintf(out, ",%s\n", capacity_name(as->capacity));
 }
 
 void recorded_workload(const struct recorded *r, FILE *out)
 {
 	fputs("#fairlead-workload 1\n"
 	      "job,submit_s,run_s,tasks,gpus,models,gpu_memory_mib,cpus,memory_mib,queue,user,kind,tier,priority,limit_s,estimate_s,"
-	      "deadline_s,checkpoints,restart_s\n",
+	      "deadline_s,checkpoints,restart_s,checkpoint_every_s,capacity\n",
 	      out);
 	recorded_remarks(r, "# ", out);
 	for (uint32_t i = 0; i < r->kept_count; i++)
@@ -362,6 +365,8 @@ static void node_put(const struct facts *f, const struct node *node, FILE *out)
 	fprintf(out, ", cpus: %u, ram: %uMiB", node->cpu_milli / 1000, node->ram_mib);
 	if (node->class != NODE_CLASS_ANY)
 		fprintf(out, ", class: %s", node_class_name(node->class));
+	if (node->capacity == CAPACITY_SPOT)
+		fputs(", capacity: spot", out);
 	for (uint32_t l = 0; l < f->level_count; l++)
 		if (node->domain[l].v)
 			fprintf(out, ", %s: \"%s\"", facts_name(f, f->level[l]),

@@ -145,7 +145,7 @@ static int tear_down(void **state)
 #define HEAD                                                                                                                    \
 	"#fairlead-workload 1\n"                                                                                                \
 	"job,submit_s,run_s,tasks,gpus,models,gpu_memory_mib,cpus,memory_mib,queue,user,kind,tier,priority,limit_s,estimate_s," \
-	"deadline_s,checkpoints,restart_s\n"
+	"deadline_s,checkpoints,restart_s,checkpoint_every_s,capacity\n"
 
 static void a_job_that_was_evicted_and_one_that_still_runs(void)
 {
@@ -186,8 +186,8 @@ static void what_ran_is_the_workload_and_what_did_not_is_counted(void **state)
 			    "# 1 jobs never ran: left out\n"
 			    "# 1 jobs with a slice, or a part of a GPU by its memory: left out\n"
 			    "# 1 jobs still run: taken as if they had ended now\n"
-			    "a_b,0,70,1,2,,0,0,0,vision,ann,training,standard,0,7200,,,,0\n"
-			    "a_b,80,60,1,2,,0,0,0,vision,ann,training,standard,0,,,,,0\n");
+			    "a_b,0,70,1,2,,0,0,0,vision,ann,training,standard,0,7200,,,,0,,\n"
+			    "a_b,80,60,1,2,,0,0,0,vision,ann,training,standard,0,,,,,0,,\n");
 	free(text);
 }
 

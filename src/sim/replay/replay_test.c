@@ -54,7 +54,7 @@ static void core(struct example *x)
 	struct err err = { 0 };
 
 	outcome_deinit(&x->outcome);
-	if (core_run("fairlead", &x->site, &x->workload, 0, NULL, NULL, &x->outcome, &err) < 0)
+	if (core_run("fairlead", &x->site, &x->workload, NULL, &x->outcome, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -283,7 +283,8 @@ static void starts_are_foretold_and_held_against_what_came(void **state)
 	near(f.plain_loss_s, 0);
 	site_read(&x, ONE_NODE);
 	jobs_read(&x, "job,submit_s,run_s,gpus,limit_s\na,0,100,4,100\nb,1,50,4,50\nc,2,50,4,50\n");
-	if (core_run("fairlead", &x.site, &x.workload, 2, NULL, NULL, &x.outcome, &err) < 0)
+	if (core_run("fairlead", &x.site, &x.workload, &(struct core_run_options){ .foretell = 2 },
+		     &x.outcome, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(x.outcome.foretold_count, 1); /* b and c wait; each second one is asked */
 	assert_int_equal(x.outcome.foretold[0].job, 2);
@@ -291,6 +292,87 @@ static void starts_are_foretold_and_held_against_what_came(void **state)
 		    x.outcome.foretold[0].even_ms <= x.outcome.foretold[0].safe_ms &&
 		    x.outcome.foretold[0].safe_ms <= 148000);
 	ran(&x, 2, 150, 200); /* asking changes nothing */
+	done(&x);
+}
+
+static void with_nodes(struct example *x, const char *changes)
+{
+	struct availability a;
+	struct err err = { 0 };
+	char *text =
+		arena_printf(&x->arena, "#fairlead-availability 1\nat_s,node,there\n%s", changes);
+
+	outcome_deinit(&x->outcome);
+	if (availability_parse("a.csv", text, &a, &err) < 0 ||
+	    core_run("fairlead", &x->site, &x->workload,
+		     &(struct core_run_options){ .availability = &a }, &x->outcome, &err) < 0)
+		fail_msg("%s", err.text);
+	availability_deinit(&a);
+}
+
+/* Saved at 50, gone at 55, back at 80: 5 s of a restart and 50 s of work. A GPU costs 36 an hour. */
+static void a_node_that_goes_takes_its_work_along(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(&x, "cluster: {nodes: [{name: \"s[1-2]\", gpus: 1, model: L4, capacity: spot}]}\n"
+		      "policy: {prices: {\"spot:L4\": 36}}\n");
+	jobs_read(&x, "job,submit_s,run_s,tasks,kind,checkpoints,checkpoint_every_s,restart_s\n"
+		      "a,0,100,1,training,yes,10,5\n");
+	with_nodes(&x, "0,s2,0\n55,s1,0\n80,s1,1\n");
+	ran(&x, 0, 0, 135);
+	assert_int_equal(x.outcome.jobs[0].evictions, 1);
+	assert_int_equal(x.outcome.jobs[0].lost_ms, 5000);
+	near(x.outcome.jobs[0].cost, 1.1);
+	workload_deinit(&x.workload);
+	jobs_read(&x, "job,submit_s,run_s,tasks,kind,checkpoints,checkpoint_every_s,restart_s\n"
+		      "gang,0,100,2,training,yes,10,5\n");
+	with_nodes(&x, "55,s1,0\n80,s1,1\n"); /* the other rank stops with it */
+	ran(&x, 0, 0, 135);
+	near(x.outcome.jobs[0].cost, 2.2);
+	for (uint32_t i = 0; i < x.outcome.moment_count; i++)
+		if (x.outcome.moments[i].at_ms == 55000 || x.outcome.moments[i].at_ms == 135000)
+			assert_int_equal(x.outcome.moments[i].used, 0);
+	with_nodes(&x, "55,s1,0\n"); /* and waits for ever */
+	assert_int_equal(x.outcome.jobs[0].end_ms, -1);
+	done(&x);
+}
+
+static void nodes_that_can_not_come_and_go_are_named(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{ "at_s,node,there\n", "the first line must be" },
+		{ "#fairlead-availability 1\nat_s,node\n", "\"there\" is missing" },
+		{ "#fairlead-availability 1\nat_s,node,there,why\n", "more columns" },
+		{ "#fairlead-availability 1\nat_s,node,there\n5,n0,1\n4,n0,0\n", "line before" },
+		{ "#fairlead-availability 1\nat_s,node,there\n5,n0,2\n", "there is \"2\"" },
+		{ "#fairlead-availability 1\nat_s,node,there\nx,n0,1\n", "at_s is \"x\"" },
+		{ "#fairlead-availability 1\nat_s,node,there\n1,,1\n", "no name" },
+		{ "#fairlead-availability 1\nat_s,node,there\n1,n9,1\n", "no node \"n9\"" },
+	};
+	struct example x;
+
+	(void)state;
+	site_read(&x, ONE_NODE);
+	jobs_read(&x, "job,submit_s,run_s\na,0,100\n");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct availability a = { 0 };
+		struct err err = { 0 };
+		int rc = availability_parse("a.csv", arena_strdup(&x.arena, cases[i].text), &a,
+					    &err);
+
+		if (rc == 0)
+			rc = core_run("fairlead", &x.site, &x.workload,
+				      &(struct core_run_options){ .availability = &a }, &x.outcome,
+				      &err);
+		assert_true(rc < 0);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
+		availability_deinit(&a);
+	}
 	done(&x);
 }
 
@@ -352,6 +434,8 @@ int main(void)
 		cmocka_unit_test(what_saves_regularly_loses_what_came_after),
 		cmocka_unit_test(what_never_runs_is_counted_apart),
 		cmocka_unit_test(starts_are_foretold_and_held_against_what_came),
+		cmocka_unit_test(a_node_that_goes_takes_its_work_along),
+		cmocka_unit_test(nodes_that_can_not_come_and_go_are_named),
 		cmocka_unit_test(figures_by_hand),
 		cmocka_unit_test(a_replay_is_the_same_to_the_bit),
 	};

@@ -33,32 +33,32 @@ static char *stream_read(FILE *file, size_t *ret_size)
 	return NULL;
 }
 
-char *rows_text(const char *path, struct err *err)
+int rows_text(const char *path, char **ret, struct err *err)
 {
 	const bool piped = strcmp(path, "-") == 0;
 	FILE *file = piped ? stdin : fopen(path, "re");
 	size_t size = 0;
 	char *text;
+	int rc = 0;
 
-	if (!file) {
-		err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "can't open %s",
-			  path);
-		return NULL;
-	}
+	if (!file)
+		return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno,
+				 "can't open %s", path);
 	text = stream_read(file, &size);
 	if (!text)
-		err_errno(err, ERR_IO, errno, "can't read %s", path);
+		rc = err_errno(err, ERR_IO, errno, "can't read %s", path);
 	if (!piped)
 		fclose(file);
 	if (text && size > ROWS_BYTES_MAX)
-		err_set(err, ERR_TOO_LARGE, "%s is larger than the limit of 2 GiB", path);
+		rc = err_set(err, ERR_TOO_LARGE, "%s is larger than the limit of 2 GiB", path);
 	else if (text && memchr(text, '\0', size))
-		err_set(err, ERR_INVALID, "%s is no text: it holds a NUL%s", path,
-			text[0] == '\x1f' ? "; unpack it first: zcat FILE | ... -" : "");
+		rc = err_set(err, ERR_INVALID, "%s is no text: it holds a NUL%s", path,
+			     text[0] == '\x1f' ? "; unpack it first: zcat FILE | ... -" : "");
+	if (rc < 0)
+		free(text);
 	else
-		return text;
-	free(text);
-	return NULL;
+		*ret = text;
+	return rc;
 }
 
 void rows_init(struct rows *r, const char *path, char *text, struct err *err)

@@ -4,7 +4,7 @@
  * Text tables: lines of fields with commas between, no quotes. What both workloads and public traces are read through.
  *
  *	struct rows rows;
- *	text = rows_text(path, err);
+ *	rc = rows_text(path, &text, err);
  *	rows_init(&rows, path, text, err);
  *	while ((line = rows_line(&rows))) ...		// or, behind rows_head, rows_next and rows_field
  *
@@ -27,8 +27,8 @@ struct rows {
 	uint32_t count; /* columns */
 };
 
-/* A whole file, or "-" for standard input; the caller frees it. NULL: err says why. */
-char *rows_text(const char *path, struct err *err);
+/* A whole file, or "-" for standard input; the caller frees it. ERR_NOT_FOUND, ERR_IO, ERR_TOO_LARGE, ERR_INVALID. */
+int rows_text(const char *path, char **ret, struct err *err) MUST_CHECK;
 void rows_init(struct rows *rows, const char *path, char *text, struct err *err);
 char *rows_line(struct rows *rows); /* NULL: the end */
 /* ERR_INVALID at the line read last. */

@@ -2,6 +2,7 @@
 #include "sim/replay/whatif.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,35 @@ int whatif_nodes_change(struct scenario *site, const char *text, struct arena *a
 			    : nodes_remove(site, x + 1, (uint32_t)count, arena, err);
 }
 
+/* From the last on: a node becomes spot as long as its model has too few. */
+void whatif_spot_change(struct scenario *site, int64_t percent, struct arena *arena)
+{
+	struct scenario_node *nodes =
+		arena_new_array(arena, struct scenario_node, site->node_count);
+
+	memcpy(nodes, site->nodes, site->node_count * sizeof *nodes);
+	for (uint32_t i = site->node_count; i-- > 0;) {
+		int64_t all = 0, after = 0;
+
+		for (uint32_t k = 0; k < site->node_count; k++)
+			if (strcmp(nodes[k].model, nodes[i].model) == 0) {
+				all++;
+				after += k > i;
+			}
+		nodes[i].capacity = after < all * percent / 100 ? CAPACITY_SPOT : CAPACITY_NOT_SAID;
+	}
+	site->nodes = nodes;
+}
+
+static uint32_t spot_nodes(const struct scenario *site)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < site->node_count; i++)
+		count += site->nodes[i].capacity == CAPACITY_SPOT;
+	return count;
+}
+
 /* --- the three ---------------------------------------------------------------------------------------------------- */
 
 static char *text_of(const struct recorded *r, void (*put)(const struct recorded *, FILE *))
@@ -145,10 +175,16 @@ static int change(struct whatif *w, const struct whatif_changes *changes, struct
 	w->changed = w->as_is;
 	for (uint32_t i = 0; i < changes->node_count && rc == 0; i++)
 		rc = whatif_nodes_change(&w->changed, changes->nodes[i], &w->arena, err);
+	if (rc == 0 && changes->spot >= 0)
+		whatif_spot_change(&w->changed, changes->spot, &w->arena);
+	if (rc == 0 && changes->availability)
+		rc = availability_read(changes->availability, &w->availability, err);
 	if (rc == 0 && changes->policy)
 		rc = scenario_rules_file_read(changes->policy, &w->arena, &w->changed, err);
 	w->gpus_before = gpus_of(&w->as_is);
 	w->gpus_after = gpus_of(&w->changed);
+	w->spot_before = spot_nodes(&w->as_is);
+	w->spot_after = spot_nodes(&w->changed);
 	return rc;
 }
 
@@ -165,11 +201,14 @@ int whatif_run(struct recorded *recorded, const struct whatif_changes *changes, 
 	if (rc < 0)
 		return rc;
 	recorded_outcome(recorded, &ret->workload, &ret->results[WHATIF_HAPPENED].outcome);
-	rc = core_run("played again", &ret->as_is, &ret->workload, 0, NULL, NULL,
+	rc = core_run("played again", &ret->as_is, &ret->workload, NULL,
 		      &ret->results[WHATIF_AGAIN].outcome, err);
 	if (rc == 0)
-		rc = core_run("what if", &ret->changed, &ret->workload, 0, NULL, NULL,
-			      &ret->results[WHATIF_CHANGED].outcome, err);
+		rc = core_run(
+			"what if", &ret->changed, &ret->workload,
+			&(struct core_run_options){
+				.availability = changes->availability ? &ret->availability : NULL },
+			&ret->results[WHATIF_CHANGED].outcome, err);
 	for (uint32_t i = 0; i < WHATIF_COLUMNS && rc == 0; i++)
 		figures_make(&ret->results[i].outcome, &ret->results[i].figures);
 	return rc;
@@ -180,6 +219,7 @@ void whatif_deinit(struct whatif *w)
 	for (uint32_t i = 0; i < WHATIF_COLUMNS; i++)
 		outcome_deinit(&w->results[i].outcome);
 	workload_deinit(&w->workload);
+	availability_deinit(&w->availability);
 	arena_deinit(&w->arena);
 }
 
@@ -215,6 +255,11 @@ static void counts_tell(const struct whatif *w, FILE *out)
 	for (uint32_t i = 0; i < WHATIF_COLUMNS; i++)
 		fprintf(out, " %16u", w->results[i].figures.ended);
 	fputc('\n', out);
+	if (w->results[WHATIF_AGAIN].figures.cost > 0 ||
+	    w->results[WHATIF_CHANGED].figures.cost > 0)
+		fprintf(out, "%-28s %16s %16.2f %16.2f\n", "cost, by the prices", "not reckoned",
+			w->results[WHATIF_AGAIN].figures.cost,
+			w->results[WHATIF_CHANGED].figures.cost);
 }
 
 static void waits_tell(const struct figures *again, const struct figures *changed, bool fewer,
@@ -247,6 +292,12 @@ static void verdict_tell(const struct whatif *w, FILE *out)
 	if (w->gpus_after != w->gpus_before)
 		fprintf(out, "The cluster would have %lld GPUs in place of %lld.\n",
 			(long long)w->gpus_after, (long long)w->gpus_before);
+	if (w->spot_after != w->spot_before)
+		fprintf(out, "%u nodes would be spot nodes in place of %u.%s\n", w->spot_after,
+			w->spot_before,
+			w->availability.path
+				? ""
+				: " None of them goes in this play: --availability says when.");
 }
 
 void whatif_tell(const struct whatif *w, FILE *out)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include "base/arena.h"
 #include "base/buf.h"
+#include "sim/replay/availability.h"
 #include "sim/replay/recorded.h"
 #include "sim/replay/replay_report.h"
 #include "sim/scenario.h"
@@ -16,6 +17,8 @@ enum { WHATIF_HAPPENED, WHATIF_AGAIN, WHATIF_CHANGED, WHATIF_COLUMNS };
 struct whatif_changes {
 	const char *const *nodes; /* "+4xH100-80GB", "-2xA100-80GB" */
 	uint32_t node_count;
+	int64_t spot; /* percent of the nodes of each model that are spot nodes; -1 = as it is */
+	const char *availability; /* a file: when nodes are there; NULL = all stay */
 	const char *policy; /* a policy file; NULL = as it is */
 };
 
@@ -24,6 +27,8 @@ struct whatif {
 	struct recorded *recorded;
 	struct workload workload;
 	struct scenario as_is, changed;
+	struct availability availability; /* of the changed one */
+	uint32_t spot_before, spot_after; /* spot nodes */
 	struct replay_result results[WHATIF_COLUMNS];
 	int64_t gpus_before, gpus_after;
 };
@@ -33,6 +38,9 @@ int whatif_run(struct recorded *recorded, const struct whatif_changes *changes, 
 	       struct err *err) MUST_CHECK;
 void whatif_deinit(struct whatif *whatif);
 void whatif_tell(const struct whatif *whatif, FILE *out);
+
+/* So many percent of the nodes of each model, rounded down, are spot nodes: the last ones; the others are not. */
+void whatif_spot_change(struct scenario *site, int64_t percent, struct arena *arena);
 
 /* "+4xH100-80GB": four nodes like the first with that model; "-2x...": without the last two of it. */
 int whatif_nodes_change(struct scenario *site, const char *text, struct arena *arena,

@@ -148,6 +148,7 @@ enum column {
 	COLUMN_REST_GPUS,
 	COLUMN_CHECKPOINT_EVERY,
 	COLUMN_SPEEDS,
+	COLUMN_CAPACITY,
 	COLUMN_COUNT
 };
 
@@ -174,6 +175,7 @@ static const char *const columns[COLUMN_COUNT] = {
 	"rest_gpus",
 	"checkpoint_every_s",
 	"speeds",
+	"capacity",
 };
 
 static int field_read(const struct rows *in, enum column column, char *text,
@@ -223,6 +225,9 @@ static int field_read(const struct rows *in, enum column column, char *text,
 		return rc;
 	case COLUMN_CHECKPOINT_EVERY: return time_read(in, what, text, &job->checkpoint_every_ms);
 	case COLUMN_SPEEDS: return speeds_read(in, text, job);
+	case COLUMN_CAPACITY:
+		return choice_read(in, what, text, capacity_find, "on-demand, spot or any",
+				   &job->capacity);
 	case COLUMN_COUNT: break;
 	}
 	UNREACHABLE();
@@ -365,17 +370,13 @@ int workload_parse(const char *path, char *text, struct workload *ret, struct er
 
 int workload_read(const char *path, struct workload *ret, struct err *err)
 {
-	struct err why = { 0 };
-	char *text = rows_text(path, &why);
+	char *text = NULL;
 	int rc;
 
 	*ret = (struct workload){ 0 };
-	if (!text) {
-		if (err)
-			*err = why;
-		return -(int)why.code;
-	}
-	rc = workload_parse(path, text, ret, err);
+	rc = rows_text(path, &text, err);
+	if (rc == 0)
+		rc = workload_parse(path, text, ret, err);
 	ret->text = text;
 	if (rc < 0)
 		workload_deinit(ret);

@@ -34,6 +34,7 @@ struct workload_job {
 	uint16_t speeds
 		[WORKLOAD_MODELS_MAX]; /* by model, in thousandths of what run_ms says; [0] 0 = all alike */
 	int32_t priority;
+	uint8_t capacity; /* which nodes it may use; 0 = not said */
 	uint8_t kind, tier; /* enums of core/model/facts.h */
 	uint8_t checkpoints; /* it can be stopped and goes on where it was */
 	uint32_t line;

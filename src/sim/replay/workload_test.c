@@ -73,8 +73,11 @@ static void the_columns_that_were_added_read_as_ever(void **state)
 	assert_int_equal(j->speeds[0], 1000);
 	assert_int_equal(j->speeds[1], 450);
 	assert_int_equal(j->speeds[2], 0);
+	assert_int_equal(j->capacity, CAPACITY_ANY);
 	j = &w.jobs[1];
 	assert_int_equal(j->checkpoint_every_ms + j->rest_gpus + j->speeds[0], 0);
+	assert_int_equal(j->capacity, CAPACITY_SPOT);
+	assert_int_equal(w.jobs[2].capacity, CAPACITY_NOT_SAID);
 	workload_deinit(&w);
 }
 

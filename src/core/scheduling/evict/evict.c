@@ -64,6 +64,7 @@ static void promise_take(struct hunt *hunt, const struct promise_view *p)
 	hunt_promise_move(hunt, p, true);
 	coming_reopen(pass);
 	standing_promise(&pass->standings, p->queue, p->tier, -p->share);
+	beside_move(&pass->standings, p->queue, p->tier, beside_of_promise(pass->view, p), -1);
 	bounds_promise(pass, p, -1);
 	pledge_promise(pass, p, -1);
 	spend_give(pass, job_get(pass->facts, (struct job_id){ p->job }));
@@ -91,7 +92,8 @@ static void leavers_tell(struct hunt *hunt, const struct solution *solution, con
 			goes[other->leaver - 1] = true;
 	}
 	for (uint32_t rank = 0; rank < v->attempt->tasks; rank++) {
-		if (!goes[rank] || v->surplus->told[rank])
+		goes[rank] = goes[rank] && !v->surplus->told[rank];
+		if (!goes[rank])
 			continue;
 		v->surplus->told[rank] = true;
 		ranks[count++] = rank;
@@ -99,6 +101,7 @@ static void leavers_tell(struct hunt *hunt, const struct solution *solution, con
 	lifecycle_shrink(pass, v->job, ranks, count, hunt->job);
 	standing_leave(&pass->standings, v->queue, v->tier,
 		       ranks_gpus(v->shape, ranks, count) * GPU_SHARE);
+	beside_move(&pass->standings, v->queue, v->tier, victim_ranks_beside(pass, v, goes), -1);
 	spend_leave(pass, v->job, ranks_gpus(v->shape, ranks, count) * GPU_SHARE);
 	for (uint32_t i = 0; i < solution->count; i++) {
 		const struct victim *other = candidate(hunt, solution->chosen[i]);
@@ -111,15 +114,30 @@ static void leavers_tell(struct hunt *hunt, const struct solution *solution, con
 /* With the rest of an elastic job its surplus goes too. */
 static void surplus_goes(struct pass *pass, const struct victim *v)
 {
+	bool *goes = v->surplus ? arena_new_array(pass->arena, bool, v->attempt->tasks) : NULL;
 	int64_t gpus = 0;
 
-	for (uint32_t rank = 0; v->surplus && rank < v->attempt->tasks; rank++) {
-		if (v->surplus->is[rank] && !v->surplus->told[rank])
-			gpus += shape_wish(v->shape, rank).gpus;
+	if (!goes)
+		return;
+	for (uint32_t rank = 0; rank < v->attempt->tasks; rank++) {
+		goes[rank] = v->surplus->is[rank] && !v->surplus->told[rank];
+		gpus += goes[rank] ? shape_wish(v->shape, rank).gpus : 0;
 		v->surplus->told[rank] = true;
 	}
+	beside_move(&pass->standings, v->queue, v->tier, victim_ranks_beside(pass, v, goes), -1);
 	standing_leave(&pass->standings, v->queue, v->tier, gpus * GPU_SHARE);
 	spend_leave(pass, v->job, gpus * GPU_SHARE);
+}
+
+static void place_beside(struct hunt *hunt, const struct placement *place)
+{
+	struct pass *pass = hunt->pass;
+
+	for (uint32_t i = 0; i < place->count; i++)
+		beside_move(&pass->standings, hunt->j->queue.v, hunt->j->tier,
+			    beside_of_task(pass->view, place->ranks[i], hunt->shape,
+					   place->which ? (uint32_t)place->which[i] : i),
+			    1);
 }
 
 static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
@@ -134,6 +152,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	placement_promise(&pass->view->space, &solution->place, hunt->shape);
 	standing_promise(&pass->standings, hunt->j->queue.v, hunt->j->tier,
 			 placement_share(&solution->place, hunt->shape));
+	place_beside(hunt, &solution->place);
 	bounds_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
 	pledge_take(pass, hunt->j->queue.v, hunt->j->tier, hunt->shape, &solution->place);
 	spend_take(pass, hunt->j, hunt->shape->tasks_min);
@@ -147,9 +166,7 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 			continue;
 		surplus_goes(pass, v);
 		lifecycle_evict(pass, v->job, hunt->job);
-		standing_leave(&pass->standings, v->queue, v->tier, v->share);
-		spend_leave(pass, v->job, v->share);
-		pledge_attempt(pass, v, -1);
+		victim_counts(pass, v, true);
 		pass->leaving[v->job / 64] |= UINT64_C(1) << v->job % 64;
 		added = *v;
 		if (coming_has_surplus(pass, &added))
@@ -158,6 +175,49 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 	for (uint32_t i = 0; i < solution->count; i++)
 		leavers_tell(hunt, solution, candidate(hunt, solution->chosen[i]));
 }
+
+/* --- what is known ------------------------------------------------------------------------------------------------------ */
+
+/* Known from another job of the queue: lower ranks, larger needs, more work and who is due later find no more candidates. */
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, struct turn_wish turn,
+		     int64_t need, int64_t least)
+{
+	const struct barren *b =
+		pass->barren ? &pass->barren[queue + (need ? 0 : pass->standings.count)] : NULL;
+
+	return b && b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
+	       (!turn.work || (b->work && turn.work >= b->work && turn.due_ms >= b->due_ms)) &&
+	       b->shares < least;
+}
+
+bool hunt_is_barren(const struct hunt *hunt)
+{
+	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank,
+			       (struct turn_wish){ hunt->work, hunt->due_ms }, hunt->need,
+			       hunt->least);
+}
+
+void hunt_barren_note(struct hunt *hunt)
+{
+	struct pass *pass = hunt->pass;
+	int64_t shares = hunt->count ? hunt->shares : -1;
+
+	if (pass->blocks.set || pass->aparts.any)
+		return; /* from others less may be kept */
+	if (!pass->barren)
+		pass->barren = arena_new_array(pass->arena, struct barren,
+					       (size_t)2 * pass->standings.count);
+	pass->barren[hunt->j->queue.v + (hunt_is_bare(hunt) ? pass->standings.count : 0)] =
+		(struct barren){ .rank = hunt->rank,
+				 .work = hunt->work,
+				 .due_ms = hunt->due_ms,
+				 .need = hunt->need,
+				 .shares = shares,
+				 .changes = pass->changes,
+				 .known = true };
+}
+
+/* --- the search --------------------------------------------------------------------------------------------------------- */
 
 /* May the pass search once more? Else it is cut; one that only explains goes on without. */
 static bool search_allowed(const struct hunt *hunt)
@@ -183,6 +243,7 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 			     .work = first->work,
 			     .due_ms = first->due_ms,
 			     .need = first->need,
+			     .beside = first->beside,
 			     .cost = -1,
 			     .urgent = first->urgent,
 			     .pledged = true };
@@ -254,6 +315,7 @@ static int hunt_begin(struct hunt *hunt, enum evict_lack lack)
 		return EVICT_NO;
 	hunt->need = shape_share(&pass->view->space, hunt->shape, hunt->shape->tasks_min);
 	hunt->least = hunt->shape->gpu_part_mib ? hunt->shape->tasks_min : hunt->need;
+	hunt->beside = shape_beside(hunt->shape);
 	if (lack == LACKS_MONEY) {
 		hunt->cost = job_cost_micro(pass->facts, pass->view, j);
 		if (spend_covers(pass, j->queue.v, hunt->cost))

@@ -4,6 +4,7 @@
  * A hunt: the search for those who make room for one blocked job. Shared by the files of eviction and by nobody else:
  *
  *	evict_candidates.c	who may have to go for this job
+ *	evict_sort.c		in which order
  *	evict_turns.c		when running work makes room for its equals
  *	evict_equals.c		which of them may come into question
  *	evict_solve.c		which of them, and where
@@ -20,6 +21,8 @@ struct solution {
 	uint32_t count;
 	int64_t cost; /* of standard work */
 	int64_t spare_cost; /* of best-effort work */
+	int64_t gpus; /* for a job without GPUs: shares that they hold */
+	int64_t bare_cost; /* of those without GPUs */
 	struct placement place;
 };
 
@@ -33,6 +36,7 @@ struct hunt {
 	int64_t due_ms; /* when it is due by that; 0 without */
 	int64_t need; /* share of its least width, at most */
 	int64_t least; /* the same, at least: of a wish for memory it depends on the GPU */
+	struct beside beside; /* processors and memory of its least width */
 	bool room_short;
 	int64_t cost; /* where money is what lacks; else -1 */
 	bool urgent; /* critical: searches at once, and is not counted */
@@ -42,6 +46,7 @@ struct hunt {
 	uint32_t *scratch; /* indices of candidates while a unit is solved */
 	int64_t shares; /* that all candidates hold */
 	int64_t own; /* of those that are given back at the moment: what its own queue held or was promised */
+	struct beside own_beside; /* the same of processors and memory */
 };
 
 /* Equals of the job that may go for it. */
@@ -51,9 +56,20 @@ struct turns {
 	uint32_t count, room;
 };
 
+/* It asks for no GPU. */
+static inline bool hunt_is_bare(const struct hunt *hunt)
+{
+	return !hunt->need;
+}
+/* The candidates that are kept for jobs of its kind. */
+static inline struct candidates *hunt_kept(const struct hunt *hunt)
+{
+	return &hunt->pass->kept[hunt_is_bare(hunt)];
+}
+
 static inline const struct victim *candidate(const struct hunt *hunt, uint32_t i)
 {
-	const struct candidates *kept = &hunt->pass->kept;
+	const struct candidates *kept = hunt_kept(hunt);
 
 	return i < hunt->fresh_count ? &hunt->fresh[i]
 				     : &kept->list[kept->first + i - hunt->fresh_count];
@@ -77,6 +93,8 @@ bool turn_may_end_of(struct hunt *hunt, const struct victim *v, struct victim *r
 int64_t turn_ran_ms(const struct pass *pass, const struct attempt *attempt);
 /* The running job as a victim, whole. */
 struct victim victim_of(const struct pass *pass, uint32_t id);
+/* The list in order: in the pass's arena, or the same where it holds no two. */
+struct victim *victims_sort(struct pass *pass, struct victim *list, uint32_t count);
 /* Standard work younger than min_runtime is safe; *ret_ms becomes the time when the first of it no longer is. */
 bool victim_is_young(const struct pass *pass, const struct job_view *jv, int64_t *ret_ms);
 /* When the first standard job of the queue that is too young no longer is; 0 = none is. */
@@ -86,6 +104,27 @@ int64_t queue_mature_ms(const struct pass *pass, uint32_t queue);
 void turns_find(struct turns *turns);
 /* Would the job have its turn before this equal, were both to wait? The list of candidates is kept for jobs of one class of work. */
 bool turn_is_before(const struct hunt *hunt, const struct victim *v);
+/* It holds no GPU. */
+static inline bool victim_is_bare(const struct victim *v)
+{
+	return !v->share && !v->told;
+}
+/* evict_bare.c: processors and memory of the victim, or of some ranks of it (`ranks`, by rank), where they count (beside.h). */
+struct beside victim_beside(const struct pass *pass, const struct victim *v);
+struct beside victim_ranks_beside(const struct pass *pass, const struct victim *v,
+				  const bool *ranks);
+/* What loses `lost_ms` of its run, and holds no GPU: the cost by its part of processors and memory. */
+int64_t bare_cost(const struct pass *pass, const struct shape *shape, const struct attempt *attempt,
+		  int64_t lost_ms);
+/* Work of another queue than the job's, which meet in `top`, where one of the two holds no GPUs: may it go, by processors and memory? */
+bool bare_may_go(const struct hunt *hunt, const struct victim *v, uint32_t top);
+/* Once gone, might the victim take the place back by them? */
+bool bare_comes_back(const struct hunt *hunt, const struct victim *v, uint32_t top);
+/* A job without GPUs that takes the place of work of its own queue does not lift that queue above its share of them. */
+bool bare_own_is_enough(const struct hunt *hunt);
+/* It begins to leave (or stays after all): the plans of its queue, its budget and its pledges follow. */
+void victim_counts(struct pass *pass, const struct victim *v, bool leaves);
+
 /* Lists all candidates. False when they can't be enough, whatever is chosen. */
 bool hunt_candidates(struct hunt *hunt);
 /* Is the candidate one for this job as the queues stand now (some candidates may be given back already)? */

@@ -8,24 +8,26 @@
 
 #include "core/scheduling/evict/evict.h"
 
-int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+/* What of its run is lost, and its restart. */
+static int64_t victim_lost_ms(const struct facts *facts, const struct job *job,
+			      const struct attempt *attempt)
 {
 	int64_t saved_ms = attempt_saved_ms(facts, job, attempt);
 	int64_t since_ms = saved_ms > attempt->released_ms ? saved_ms : attempt->released_ms;
 	int64_t lost_ms = attempt->released_ms ? facts->now_ms - since_ms : 0;
 
-	return share_gpu_ms(attempt_share(facts, attempt), lost_ms + (int64_t)job->restart_cost_ms);
+	return lost_ms + (int64_t)job->restart_cost_ms;
+}
+
+int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
+{
+	return share_gpu_ms(attempt_share(facts, attempt), victim_lost_ms(facts, job, attempt));
 }
 
 bool pass_job_leaves(const struct pass *pass, uint32_t job)
 {
 	return job_view_get(pass->view, job)->leaving ||
 	       (pass->leaving && pass->leaving[job / 64] >> job % 64 & 1);
-}
-
-static const char *queue_name_of(const struct facts *facts, uint32_t queue)
-{
-	return facts_name(facts, queue_get(facts, (struct queue_id){ queue })->name);
 }
 
 struct victim victim_of(const struct pass *pass, uint32_t id)
@@ -35,7 +37,8 @@ struct victim victim_of(const struct pass *pass, uint32_t id)
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 
 	const struct shape *shape = shape_get(pass->facts, job->shape);
-	int64_t told = attempt_told_share(pass->facts, attempt, shape);
+	int64_t told = attempt_told_share(pass->facts, attempt, shape),
+		lost_ms = victim_lost_ms(pass->facts, job, attempt);
 
 	return (struct victim){ .job = id,
 				.queue = jv->queue,
@@ -45,65 +48,10 @@ struct victim victim_of(const struct pass *pass, uint32_t id)
 				.share = jv->share - told,
 				.told = told,
 				.tier = jv->tier,
-				.cost = victim_cost(pass->facts, job, attempt),
-				.submitted_ms = job->submitted_ms,
-				.queue_name = queue_name_of(pass->facts, jv->queue) };
-}
-
-bool job_is_earlier(const struct facts *facts, uint32_t a, uint32_t b)
-{
-	const struct job *ja = job_get(facts, (struct job_id){ a }),
-			 *jb = job_get(facts, (struct job_id){ b });
-
-	if (ja->submitted_ms != jb->submitted_ms)
-		return ja->submitted_ms < jb->submitted_ms;
-	if (ja->queue.v != jb->queue.v)
-		return strcmp(queue_name_of(facts, ja->queue.v),
-			      queue_name_of(facts, jb->queue.v)) < 0;
-	return a < b;
-}
-
-/* Later submissions first. Of those that came at once, in different queues, the order in which they came says nothing. */
-static bool victim_is_later(const struct victim *a, const struct victim *b)
-{
-	if (a->submitted_ms != b->submitted_ms)
-		return a->submitted_ms > b->submitted_ms;
-	return a->queue == b->queue ? a->job > b->job : strcmp(a->queue_name, b->queue_name) < 0;
-}
-
-/* Cheaper first; among equals the later submission. */
-static bool victim_before(const struct victim *a, const struct victim *b)
-{
-	if ((a->promise != NULL) != (b->promise != NULL))
-		return a->promise != NULL;
-	if (a->coming != b->coming)
-		return a->coming;
-	if ((a->leaver != 0) != (b->leaver != 0))
-		return a->leaver != 0;
-	if ((a->tier == TIER_BEST_EFFORT) != (b->tier == TIER_BEST_EFFORT))
-		return a->tier == TIER_BEST_EFFORT;
-	if (a->cost != b->cost)
-		return a->cost < b->cost;
-	if (a->turn != b->turn)
-		return a->turn > b->turn;
-	return a->job != b->job ? victim_is_later(a, b) : a->leaver > b->leaver;
-}
-
-static void victims_sort(struct victim *list, struct victim *room, uint32_t count)
-{
-	uint32_t half = count / 2, i = 0, j = half, n = 0;
-
-	if (count < 2)
-		return;
-	victims_sort(list, room, half);
-	victims_sort(list + half, room, count - half);
-	while (i < half && j < count)
-		room[n++] = victim_before(&list[j], &list[i]) ? list[j++] : list[i++];
-	while (i < half)
-		room[n++] = list[i++];
-	while (j < count)
-		room[n++] = list[j++];
-	memcpy(list, room, n * sizeof(*list));
+				.cost = share_gpu_ms(jv->share, lost_ms),
+				.bare_cost =
+					jv->share ? 0 : bare_cost(pass, shape, attempt, lost_ms),
+				.submitted_ms = job->submitted_ms };
 }
 
 static void victim_add(struct pass *pass, uint32_t list, const struct victim *victim)
@@ -230,7 +178,7 @@ static void victims_split(struct pass *pass, uint32_t list, struct victim *rest)
 			continue;
 		leaver.leaver = i + 1;
 		leaver.told = 0;
-		leaver.cost = 0;
+		leaver.cost = leaver.bare_cost = 0;
 		leaver.share = (int64_t)shape_wish(rest->shape, i).gpus * GPU_SHARE;
 		shares += leaver.share;
 		victim_add(pass, list, &leaver);
@@ -296,11 +244,9 @@ static void victims_make(struct pass *pass, uint32_t list)
 		victims_read(pass, list,
 			     list < queues ? queue[list].running : queue[list - queues].elastic,
 			     false);
-	if (list < queues &&
-	    pass->victim_counts[list] > 1) /* those that take turns are sorted by turn */
-		victims_sort(pass->victims[list],
-			     arena_new_array(pass->arena, struct victim, pass->victim_counts[list]),
-			     pass->victim_counts[list]);
+	if (list < queues) /* those that take turns are sorted by turn */
+		pass->victims[list] =
+			victims_sort(pass, pass->victims[list], pass->victim_counts[list]);
 }
 
 int64_t queue_mature_ms(const struct pass *pass, uint32_t queue)
@@ -339,7 +285,9 @@ static void coming_grow(struct pass *pass)
 	const struct victim *old = pass->coming;
 	const uint32_t *jobs = pass->coming_jobs, *open = pass->coming_open;
 
-	pass->coming_room = pass->coming_room ? pass->coming_room * 2 : 16;
+	pass->coming_room = pass->coming_room
+				    ? pass->coming_room * 2
+				    : sorted_size(&pass->view->pool, pass->view->leaving) + 16;
 	pass->coming = arena_new_array(pass->arena, struct victim, pass->coming_room);
 	pass->coming_jobs = arena_new_array(pass->arena, uint32_t, pass->coming_room);
 	pass->coming_open = arena_new_array(pass->arena, uint32_t, pass->coming_room);
@@ -383,16 +331,13 @@ bool coming_has_surplus(const struct pass *pass, const struct victim *v)
 
 static struct victim *coming_find(struct pass *pass, uint32_t job)
 {
-	uint32_t first = 0, end = pass->coming_sorted;
+	uint32_t first = 0, left = pass->coming_sorted;
 
-	while (first < end) {
-		uint32_t middle = first + (end - first) / 2;
-
-		if (pass->coming_jobs[middle] < job)
-			first = middle + 1;
-		else
-			end = middle;
+	for (uint32_t half = left / 2; left > 1; half = left / 2) {
+		first += pass->coming_jobs[first + half - 1] < job ? half : 0; /* no jump */
+		left -= half;
 	}
+	first += left && pass->coming_jobs[first] < job;
 	if (first == pass->coming_sorted || pass->coming_jobs[first] != job)
 		for (first = pass->coming_sorted;
 		     first < pass->coming_count && pass->coming_jobs[first] != job; first++)
@@ -436,9 +381,7 @@ void coming_hold(struct pass *pass, uint32_t job, bool more)
 	v->holds += more ? 1 : UINT32_MAX;
 	if (v->holds != more)
 		return;
-	standing_leave(&pass->standings, v->queue, v->tier, more ? v->share : -v->share);
-	spend_leave(pass, job, more ? v->share : -v->share);
-	pledge_attempt(pass, v, more ? -1 : 1);
+	victim_counts(pass, v, more);
 }
 
 void promise_hold(struct pass *pass, const struct promise_view *p, bool more)
@@ -512,6 +455,8 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	if (v->queue == hunt->j->queue.v)
 		return v->rank < hunt->rank || (v->turn && turn_is_before(hunt, v));
 	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
+	if (hunt_is_bare(hunt) || victim_is_bare(v))
+		return bare_may_go(hunt, v, top);
 	if (hunt->pledged)
 		return pledge_takes(hunt->pass, hunt->j->queue.v, hunt->need, v, top);
 	return pledge_lets_go(hunt->pass, v, top) &&
@@ -539,21 +484,43 @@ static bool queue_has_elastic(const struct hunt *hunt)
 				     sorted_before(pool, elastic, hunt->rank, 0);
 }
 
-/* Quickly no: a queue not above its share gives nothing, but to those below it (standing_above). */
-static bool queue_may_give(const struct hunt *hunt, uint32_t queue)
+/* Of another queue: its work that holds GPUs, or that which holds none. */
+enum gives { GIVES_GPUS = 1, GIVES_BARE = 2 };
+
+/* May standard work of the queue go that holds so much? */
+static bool queue_lets_go(const struct hunt *hunt, uint32_t queue, int64_t share)
 {
-	struct victim v = { .queue = queue, .tier = TIER_STANDARD };
+	const struct victim v = { .queue = queue, .tier = TIER_STANDARD, .share = share };
+
+	return candidate_may_go(hunt, &v);
+}
+
+/* Quickly no: a queue not above its share gives nothing, but to those below it (standing_above). */
+static bool queue_gives_gpus(const struct hunt *hunt, uint32_t queue)
+{
 	const struct standing *at = &hunt->pass->standings.at[queue];
-	uint32_t running = hunt->pass->view->queues.at[queue].running;
+
+	if (hunt->pledged)
+		return true;
+	if (hunt->j->tier != TIER_CRITICAL &&
+	    (hunt_is_bare(hunt) ? at->beside_part <= at->beside_share : at->use <= at->share) &&
+	    !queue_is_in(hunt->pass->view, hunt->j->queue.v, queue))
+		return false;
+	return queue_lets_go(hunt, queue, 1);
+}
+
+/* What it may give: enum gives. */
+static unsigned queue_may_give(const struct hunt *hunt, uint32_t queue)
+{
+	const struct queue_view *qv = &hunt->pass->view->queues.at[queue];
+	unsigned gives;
 
 	if (queue == hunt->j->queue.v)
-		return queue_has_lower(hunt->pass, queue, hunt->rank);
-	if (hunt->pledged)
-		return running != 0;
-	if (!running || (at->use <= at->share && hunt->j->tier != TIER_CRITICAL &&
-			 !queue_is_in(hunt->pass->view, hunt->j->queue.v, queue)))
-		return false;
-	return candidate_may_go(hunt, &v);
+		return queue_has_lower(hunt->pass, queue, hunt->rank) ? GIVES_GPUS | GIVES_BARE : 0;
+	if (!qv->running)
+		return 0;
+	gives = queue_gives_gpus(hunt, queue) ? GIVES_GPUS : 0;
+	return qv->bare && queue_lets_go(hunt, queue, 0) ? gives | GIVES_BARE : gives;
 }
 
 /* Promises to lower ranks of the same queue (the place goes to the higher one), and those that leave anyhow. */
@@ -594,20 +561,59 @@ static void fresh_make(struct hunt *hunt)
 	}
 }
 
-/* From a queue's own lists lower ranks go; its equals come from the list of those that can do without some ranks, and from turns_find. */
-static void list_add(struct hunt *hunt, uint32_t list)
+/* When the first who is too young to be in it no longer is. */
+static void list_wakes(struct pass *pass, uint32_t list)
 {
-	struct pass *pass = hunt->pass;
-	struct candidates *kept = &pass->kept;
-	uint32_t queues = pass->standings.count;
-
-	victims_make(pass, list);
 	if (pass->victims_mature_ms[list])
 		pass_wake(pass, pass->victims_mature_ms[list]);
+}
+
+/* Does each of the list's jobs come into question as it is? */
+static bool list_is_whole(const struct hunt *hunt, uint32_t list)
+{
+	const struct pass *pass = hunt->pass;
+
 	for (uint32_t i = 0; i < pass->victim_counts[list]; i++) {
 		const struct victim *v = &pass->victims[list][i];
 
-		if (pass_job_leaves(pass, v->job) || (v->rank < hunt->rank && list >= queues))
+		if (pass_job_leaves(pass, v->job) ||
+		    (v->queue == hunt->j->queue.v && v->tier != TIER_BEST_EFFORT &&
+		     v->rank >= hunt->rank))
+			return false;
+	}
+	return true;
+}
+
+/* The only list that gives is taken as it is, where that can be: such lists are long. */
+static bool list_serve(struct hunt *hunt, uint32_t list)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = hunt_kept(hunt);
+
+	if (list >= pass->standings.count || !list_is_whole(hunt, list))
+		return false;
+	list_wakes(pass, list);
+	kept->list = pass->victims[list];
+	kept->count = pass->victim_counts[list];
+	for (uint32_t i = 0; i < kept->count; i++)
+		kept->shares += kept->list[i].share + kept->list[i].told;
+	return true;
+}
+
+/* From a queue's own lists lower ranks go; its equals come from the list of those that can do without some ranks, and from turns_find. */
+static void list_add(struct hunt *hunt, uint32_t list, unsigned gives)
+{
+	struct pass *pass = hunt->pass;
+	struct candidates *kept = hunt_kept(hunt);
+	uint32_t queues = pass->standings.count;
+
+	victims_make(pass, list);
+	list_wakes(pass, list);
+	for (uint32_t i = 0; i < pass->victim_counts[list]; i++) {
+		const struct victim *v = &pass->victims[list][i];
+
+		if (pass_job_leaves(pass, v->job) || (v->rank < hunt->rank && list >= queues) ||
+		    !(gives & (victim_is_bare(v) ? GIVES_BARE : GIVES_GPUS)))
 			continue;
 		if (v->queue != hunt->j->queue.v || v->tier == TIER_BEST_EFFORT ||
 		    v->rank < hunt->rank)
@@ -642,20 +648,25 @@ static bool list_is_void(const struct pass *pass, uint32_t list)
 static void kept_make(struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
-	struct candidates *kept = &pass->kept;
+	struct candidates *kept = hunt_kept(hunt);
 	uint32_t room = list_room(hunt, 0), lists = 0, queues = pass->standings.count, giving = 0;
 	uint32_t *give = arena_new_array(pass->arena, uint32_t, queues + 1);
+	uint8_t *gives = arena_new_array(pass->arena, uint8_t, queues + 1);
+	struct hunt little = *hunt; /* the lists serve others that need less of these */
 	struct turns turns = { .hunt = hunt };
 	bool alone = true;
 
+	little.beside = (struct beside){ 0, 0 };
 	for (uint32_t q = 1; q < queues; q++) {
 		alone = alone && (q == hunt->j->queue.v || !pass->view->queues.at[q].running);
-		if (list_is_void(pass, q) || !queue_may_give(hunt, q))
+		gives[giving] = list_is_void(pass, q) ? 0 : (uint8_t)queue_may_give(&little, q);
+		if (!gives[giving])
 			continue;
 		give[giving++] = q;
 		room += list_room(hunt, q);
 	}
 	if (queue_has_elastic(hunt)) {
+		gives[giving] = GIVES_GPUS | GIVES_BARE;
 		give[giving++] = queues + hunt->j->queue.v;
 		room += list_room(hunt, queues + hunt->j->queue.v);
 	}
@@ -668,13 +679,19 @@ static void kept_make(struct hunt *hunt)
 				     .starts = pass->starts,
 				     .need = alone ? 0 : hunt->need,
 				     .pledged = hunt->pledged };
-	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
 	pass->steps += room;
-	list_add(hunt, 0);
+	if (giving == 1 && !turns.count && !pass->victim_counts[0] && (gives[0] & GIVES_GPUS) &&
+	    pass->victim_counts[give[0]] && list_serve(hunt, give[0])) {
+		if (pass->victims_mature_ms[0])
+			pass_wake(pass, pass->victims_mature_ms[0]);
+		return;
+	}
+	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
+	list_add(hunt, 0, GIVES_GPUS | GIVES_BARE);
 	for (uint32_t i = 0; i < giving; i++) {
 		uint32_t before = kept->count;
 
-		list_add(hunt, give[i]);
+		list_add(hunt, give[i], gives[i]);
 		lists += kept->count > before;
 	}
 	for (uint32_t i = 0; i < turns.count; i++) {
@@ -682,13 +699,12 @@ static void kept_make(struct hunt *hunt)
 		kept->shares += turns.list[i].share + turns.list[i].told;
 	}
 	if (lists > 1 || kept->turns || turns.count)
-		victims_sort(kept->list, arena_new_array(pass->arena, struct victim, room + 1),
-			     kept->count);
+		kept->list = victims_sort(pass, kept->list, kept->count);
 }
 
 void hunt_scratch_make(struct hunt *hunt)
 {
-	struct candidates *kept = &hunt->pass->kept;
+	struct candidates *kept = hunt_kept(hunt);
 
 	if (kept->scratch_room < hunt->count) {
 		kept->scratch_room = hunt->count + hunt->count / 2 + 16;
@@ -699,7 +715,7 @@ void hunt_scratch_make(struct hunt *hunt)
 
 static bool kept_serves(const struct hunt *hunt)
 {
-	const struct candidates *kept = &hunt->pass->kept;
+	const struct candidates *kept = hunt_kept(hunt);
 
 	return kept->list && kept->pledged == hunt->pledged && kept->queue == hunt->j->queue.v &&
 	       kept->rank == hunt->rank && kept->work == hunt->work &&
@@ -710,7 +726,7 @@ static bool kept_serves(const struct hunt *hunt)
 bool hunt_candidates(struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
-	struct candidates *kept = &pass->kept;
+	struct candidates *kept = hunt_kept(hunt);
 
 	coming_make(pass);
 	fresh_make(hunt);
@@ -724,40 +740,4 @@ bool hunt_candidates(struct hunt *hunt)
 	(void)pass_shape(pass, hunt->j->shape);
 	hunt->shares += space_free_share(&pass->view->space, 0, pass->suits);
 	return hunt->count && hunt->shares >= hunt->least;
-}
-
-/* Known from another job of the queue: lower ranks, larger needs, more work and who is due later find no more candidates. */
-bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, struct turn_wish turn,
-		     int64_t need, int64_t least)
-{
-	const struct barren *b = pass->barren ? &pass->barren[queue] : NULL;
-
-	return b && b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
-	       (!turn.work || (b->work && turn.work >= b->work && turn.due_ms >= b->due_ms)) &&
-	       b->shares < least;
-}
-
-bool hunt_is_barren(const struct hunt *hunt)
-{
-	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank,
-			       (struct turn_wish){ hunt->work, hunt->due_ms }, hunt->need,
-			       hunt->least);
-}
-
-void hunt_barren_note(struct hunt *hunt)
-{
-	struct pass *pass = hunt->pass;
-	int64_t shares = hunt->count ? hunt->shares : -1;
-
-	if (pass->blocks.set || pass->aparts.any)
-		return; /* from others less may be kept */
-	if (!pass->barren)
-		pass->barren = arena_new_array(pass->arena, struct barren, pass->standings.count);
-	pass->barren[hunt->j->queue.v] = (struct barren){ .rank = hunt->rank,
-							  .work = hunt->work,
-							  .due_ms = hunt->due_ms,
-							  .need = hunt->need,
-							  .shares = shares,
-							  .changes = pass->changes,
-							  .known = true };
 }

@@ -62,26 +62,45 @@ static int64_t own_share(const struct hunt *hunt, const struct victim *v)
 											 : 0;
 }
 
+/* The same of processors and memory, for a job without GPUs. */
+static void own_beside_count(struct hunt *hunt, const struct victim *v, int sign)
+{
+	struct beside beside;
+
+	if (!hunt_is_bare(hunt) || v->queue != hunt->j->queue.v || v->coming ||
+	    v->tier == TIER_BEST_EFFORT)
+		return;
+	beside = victim_beside(hunt->pass, v);
+	hunt->own_beside.cpu_milli += sign * beside.cpu_milli;
+	hunt->own_beside.ram_mib += sign * beside.ram_mib;
+}
+
+/* The promise goes, or is there again. */
+static void promise_counts(struct hunt *hunt, const struct victim *v, bool goes)
+{
+	struct pass *pass = hunt->pass;
+
+	standing_promise(&pass->standings, v->queue, v->tier, goes ? -v->share : v->share);
+	beside_move(&pass->standings, v->queue, v->tier, victim_beside(pass, v), goes ? -1 : 1);
+	pledge_promise(pass, v->promise, goes ? -1 : 1);
+	spend_promise(pass, v->promise, goes ? -1 : 1);
+	promise_hold(pass, v->promise, !goes);
+}
+
 static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
 {
 	hunt->own += give ? own_share(hunt, v) : -own_share(hunt, v);
+	own_beside_count(hunt, v, give ? 1 : -1);
 	if (v->promise) {
 		hunt_promise_move(hunt, v->promise, give);
-		standing_promise(&hunt->pass->standings, v->queue, v->tier,
-				 give ? -v->share : v->share);
-		pledge_promise(hunt->pass, v->promise, give ? -1 : 1);
-		spend_promise(hunt->pass, v->promise, give ? -1 : 1);
-		promise_hold(hunt->pass, v->promise, !give);
+		promise_counts(hunt, v, give);
 		return;
 	}
 	tasks_move(hunt, v, give);
-	if (v->coming) {
+	if (v->coming)
 		coming_hold(hunt->pass, v->job, give);
-		return;
-	}
-	standing_leave(&hunt->pass->standings, v->queue, v->tier, give ? v->share : -v->share);
-	spend_leave(hunt->pass, v->job, give ? v->share : -v->share);
-	pledge_attempt(hunt->pass, v, give ? -1 : 1);
+	else
+		victim_counts(hunt->pass, v, give);
 }
 
 /*
@@ -96,8 +115,9 @@ static void victim_move(struct hunt *hunt, const struct victim *v, bool give)
  */
 static bool own_is_enough(const struct hunt *hunt)
 {
-	return !hunt->own || hunt->need <= hunt->own ||
-	       standing_within(&hunt->pass->standings, hunt->j->queue.v, 0, hunt->need);
+	return (!hunt->own || hunt->need <= hunt->own ||
+		standing_within(&hunt->pass->standings, hunt->j->queue.v, 0, hunt->need)) &&
+	       bare_own_is_enough(hunt);
 }
 
 static bool room_is_enough(const struct hunt *hunt)
@@ -167,6 +187,11 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 		if (v->leaver) /* nobody is evicted for a rank beyond the least width */
 			continue;
 		top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
+		if (hunt_is_bare(hunt) || victim_is_bare(v)) {
+			if (bare_comes_back(hunt, v, top))
+				return false;
+			continue;
+		}
 		if (pledge_brings_back(hunt->pass, v, top))
 			return false;
 		if (!hunt->pledged && hunt->j->tier != TIER_CRITICAL &&
@@ -265,6 +290,7 @@ static bool solution_close(struct hunt *hunt, const struct place_request *reques
 
 	ret->count = count;
 	hunt->own = 0; /* all are taken back below */
+	hunt->own_beside = (struct beside){ 0, 0 };
 	good = good && set_is_final(hunt, ret->chosen, count) &&
 	       promises_allow(hunt, ret->chosen, count) &&
 	       place_find(&pass->view->space, request, pass->arena, &ret->place, NULL) == 0;
@@ -275,18 +301,14 @@ static bool solution_close(struct hunt *hunt, const struct place_request *reques
 			ret->spare_cost += v->cost;
 		else
 			ret->cost += v->cost;
-		if (v->promise) {
-			standing_promise(&pass->standings, v->queue, v->tier, v->share);
-			pledge_promise(pass, v->promise, 1);
-			spend_promise(pass, v->promise, 1);
-			promise_hold(pass, v->promise, true);
-		} else if (v->coming) {
+		ret->bare_cost += v->bare_cost;
+		ret->gpus += hunt_is_bare(hunt) && !v->promise && !v->coming ? v->share : 0;
+		if (v->promise)
+			promise_counts(hunt, v, false);
+		else if (v->coming)
 			coming_hold(pass, v->job, false);
-		} else {
-			standing_leave(&pass->standings, v->queue, v->tier, -v->share);
-			spend_leave(pass, v->job, -v->share);
-			pledge_attempt(pass, v, 1);
-		}
+		else
+			victim_counts(pass, v, false);
 	}
 	space_rollback(&pass->view->space, mark);
 	return good;
@@ -321,6 +343,9 @@ static bool unit_swap(struct hunt *hunt, uint32_t unit, bool nodes, const struct
 	uint32_t mark = space_mark(&hunt->pass->view->space), count = base->count;
 	bool good;
 
+	/* Mostly it is elsewhere, which is known before anything is moved. */
+	if (!victim_touches(hunt, candidate(hunt, added[0]), &request))
+		return false;
 	*ret = (struct solution){ .chosen = hunt->scratch };
 	memcpy(ret->chosen, base->chosen, count * sizeof(*ret->chosen));
 	for (uint32_t i = 0; i < count; i++)
@@ -344,6 +369,10 @@ static bool solution_better(const struct solution *a, const struct solution *b)
 		return a->cost < b->cost;
 	if (a->spare_cost != b->spare_cost)
 		return a->spare_cost < b->spare_cost;
+	if (a->gpus != b->gpus)
+		return a->gpus < b->gpus;
+	if (a->bare_cost != b->bare_cost)
+		return a->bare_cost < b->bare_cost;
 	return a->count < b->count;
 }
 
@@ -373,21 +402,39 @@ static int64_t unit_free(const struct hunt *hunt, uint32_t unit, bool nodes)
 	return space_free_share(space, unit - 1, classes);
 }
 
-/* GPU shares that would be free in the unit when the candidates seen so far were gone. */
-static int64_t *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
+/* What would be free in the unit when the candidates seen so far were gone; processors and memory of nodes alone. */
+struct tally {
+	int64_t share;
+	struct beside beside;
+	uint32_t stamp;
+};
+
+static struct tally *unit_tally(struct hunt *hunt, uint32_t unit, bool nodes)
 {
 	struct pass *pass = hunt->pass;
 	uint32_t units = pass->view->space.node_count + pass->view->space.domain_count + 1;
+	struct tally *tally;
 
-	if (!pass->tally) {
-		pass->tally = arena_new_array(pass->arena, int64_t, units);
-		pass->tally_stamp = arena_new_array(pass->arena, uint32_t, units);
+	if (!pass->tally)
+		pass->tally = arena_new_array(pass->arena, struct tally, units);
+	tally = &pass->tally[unit];
+	if (tally->stamp != pass->stamp) {
+		*tally = (struct tally){ .share = unit_free(hunt, unit, nodes),
+					 .stamp = pass->stamp };
+		if (nodes) {
+			const struct place_node *node = space_at(&pass->view->space, unit - 1);
+
+			tally->beside = (struct beside){ node->cpu_free, node->ram_free };
+		}
 	}
-	if (pass->tally_stamp[unit] != pass->stamp) {
-		pass->tally_stamp[unit] = pass->stamp;
-		pass->tally[unit] = unit_free(hunt, unit, nodes);
-	}
-	return &pass->tally[unit];
+	return tally;
+}
+
+static bool tally_is_enough(const struct hunt *hunt, const struct tally *tally, bool nodes)
+{
+	return tally->share >= hunt->least &&
+	       (!nodes || (tally->beside.cpu_milli >= hunt->beside.cpu_milli &&
+			   tally->beside.ram_mib >= hunt->beside.ram_mib));
 }
 
 struct choice {
@@ -453,6 +500,13 @@ static int64_t hold_share(struct hold hold)
 	return hold.part ? (hold.mask ? hold.part : 0) : (int64_t)bits_count(hold.mask) * GPU_SHARE;
 }
 
+static void tally_add(struct tally *tally, struct hold hold)
+{
+	tally->share += hold_share(hold);
+	tally->beside.cpu_milli += hold.cpu_milli;
+	tally->beside.ram_mib += hold.ram_mib;
+}
+
 /* Promised GPUs that are free, or will be when their holders are gone. */
 static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool nodes)
 {
@@ -460,8 +514,8 @@ static void promise_tally(struct hunt *hunt, const struct promise_view *p, bool 
 		int32_t rank = space_rank(&hunt->pass->view->space, promise_node(p, i));
 
 		if (rank != RANK_NONE)
-			*unit_tally(hunt, unit_of(hunt, (uint32_t)rank, nodes), nodes) +=
-				hold_share(promise_task(p, i));
+			tally_add(unit_tally(hunt, unit_of(hunt, (uint32_t)rank, nodes), nodes),
+				  promise_task(p, i));
 	}
 }
 
@@ -483,7 +537,7 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		int32_t rank = space_rank(&hunt->pass->view->space, task->node.v);
 		const struct place_node *node;
 		struct hold hold;
-		int64_t *tally;
+		struct tally *tally;
 		uint32_t unit;
 
 		if (rank == RANK_NONE || !victim_has(v, i, task))
@@ -493,8 +547,9 @@ static void candidate_tally(struct hunt *hunt, uint32_t index, bool nodes, struc
 		tally = unit_tally(hunt, unit, nodes);
 		hold = task_hold(task, v->shape, i);
 		hold.mask &= node->usable & ~node->blocked & ~(node->promised & ~node->shared);
-		*tally += hold_share(hold);
-		if (*tally >= hunt->least && !same_unit_follows(hunt, v, i, unit, nodes))
+		tally_add(tally, hold);
+		if (tally_is_enough(hunt, tally, nodes) &&
+		    !same_unit_follows(hunt, v, i, unit, nodes))
 			unit_try(hunt, unit, nodes, index + 1, choice);
 	}
 }
@@ -612,7 +667,7 @@ bool hunt_solve(struct hunt *hunt, struct solution *ret)
 	bool nodes = units_are_nodes(hunt->shape);
 	struct choice choice = { .any = false };
 
-	if (hunt->room_short || (!nodes && !hunt->shape->require) || hunt->shape->gpus == 0) {
+	if (hunt->room_short || (!nodes && (!hunt->shape->require || hunt_is_bare(hunt)))) {
 		unit_try(hunt, 0, false, hunt->count, &choice);
 	} else {
 		hunt->pass->stamp++;

@@ -237,6 +237,7 @@ static void promise_keep(struct pass *pass, const struct promise_view *p,
 			 const struct placement *place)
 {
 	promise_space_move(pass, p, false);
+	beside_move(&pass->standings, p->queue, p->tier, beside_of_promise(pass->view, p), -1);
 	pass->promises_gone[p - pass->view->promises.at] = true;
 	pass_start(pass, p->job, place, true);
 }
@@ -334,18 +335,20 @@ struct goer {
 	uint32_t attempt, told, goes_for;
 };
 
-/* Of those that were warned for another job, by attempt: open addressing, at most half full. */
+/* Those that were warned for another job, in the order of their jobs. Slots find one by its attempt: open addressing, at most half full. */
 struct goers {
-	struct goer *slots;
+	struct goer *list; /* from 1 on; [0] is none of them */
+	uint32_t count;
+	uint32_t *slots; /* index in the list, 0 = free */
 	uint32_t mask;
 };
 
 /* The attempt's slot, or the free one where it would stand. */
-static struct goer *goer_find(const struct goers *goers, uint32_t attempt)
+static uint32_t *goer_slot(const struct goers *goers, uint32_t attempt)
 {
 	uint32_t at = attempt * UINT32_C(2654435761) & goers->mask;
 
-	while (goers->slots[at].attempt && goers->slots[at].attempt != attempt)
+	while (goers->slots[at] && goers->list[goers->slots[at]].attempt != attempt)
 		at = (at + 1) & goers->mask;
 	return &goers->slots[at];
 }
@@ -367,19 +370,23 @@ static void goers_make(struct pass *pass, struct goers *ret)
 
 	while (size < 2 * count)
 		size *= 2;
-	*ret = (struct goers){ arena_new_array(pass->arena, struct goer, size), size - 1 };
+	*ret = (struct goers){ .list = arena_new_array(pass->arena, struct goer, (size_t)count + 1),
+			       .slots = arena_new_array(pass->arena, uint32_t, size),
+			       .mask = size - 1 };
 	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any;
 	     any = sorted_next(&pass->view->pool, &walk)) {
 		const struct attempt *attempt = goer_attempt(pass, walk.id, &id);
 
-		if (attempt)
-			*goer_find(ret, id) = (struct goer){ id, attempt->for_job, 0 };
+		if (!attempt)
+			continue;
+		ret->list[++ret->count] = (struct goer){ id, attempt->for_job, 0 };
+		*goer_slot(ret, id) = ret->count;
 	}
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
 
 		for (uint32_t v = 0; v < p->victims; v++) {
-			struct goer *goer = goer_find(ret, promise_victim(p, v));
+			struct goer *goer = &ret->list[*goer_slot(ret, promise_victim(p, v))];
 
 			if (!goer->goes_for || goer->told == p->job)
 				goer->goes_for = goer->attempt ? p->job : 0;
@@ -390,29 +397,26 @@ static void goers_make(struct pass *pass, struct goers *ret)
 /* Victims nobody counts on any more are spared; those that go for another job now are told so, with the time they have. */
 static void warned_review(struct pass *pass)
 {
-	struct sorted_walk walk;
 	struct goers goers;
 
 	if (!pass->view->warned)
 		return;
 	goers_make(pass, &goers);
-	for (bool any = sorted_begin(&pass->view->pool, pass->view->warned, &walk); any;
-	     any = sorted_next(&pass->view->pool, &walk)) {
-		uint32_t id, goes_for;
-		const struct attempt *attempt = goer_attempt(pass, walk.id, &id);
+	for (uint32_t i = 1; i <= goers.count; i++) {
+		const struct goer *goer = &goers.list[i];
 
-		if (!attempt)
-			continue;
-		goes_for = goer_find(&goers, id)->goes_for;
-		if (!goes_for) {
-			pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt = id;
-		} else if (goes_for != attempt->for_job) {
+		if (!goer->goes_for) {
+			pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt =
+				goer->attempt;
+		} else if (goer->goes_for != goer->told) {
 			struct event_attempt_warned *e =
 				&pass_emit(pass, EVENT_ATTEMPT_WARNED)->attempt_warned;
 
-			e->attempt = id;
-			e->for_job = goes_for;
-			e->deadline_ms = attempt->deadline_ms;
+			e->attempt = goer->attempt;
+			e->for_job = goer->goes_for;
+			e->deadline_ms =
+				attempt_get(pass->facts, (struct attempt_id){ goer->attempt })
+					->deadline_ms;
 		}
 	}
 }

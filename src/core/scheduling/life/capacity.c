@@ -60,6 +60,12 @@ static void prices_read(const struct facts *facts, const struct pool *pool, stru
 		t->spot_micro = t->demand_micro / 3;
 }
 
+/* Each attempt but the first began with a restart, which counts as run time and is no work; a limit counts it too. */
+static int64_t restarts_ms(const struct job *job, uint32_t attempts, int64_t restart_ms)
+{
+	return job->limit_ms || attempts < 2 ? 0 : (int64_t)(attempts - 1) * restart_ms;
+}
+
 static void task_read(const struct facts *facts, const struct job *job, const struct pool *pool,
 		      struct spot_task *ret)
 {
@@ -74,6 +80,7 @@ static void task_read(const struct facts *facts, const struct job *job, const st
 		.lose_ms = job->checkpoint_every_ms ? job->checkpoint_every_ms : LOSE_MS,
 		.look_ms = LOOK_MS
 	};
+	ret->work_ms += restarts_ms(job, job->attempts, ret->restart_ms);
 	ret->since_ms = ret->there ? facts->now_ms - pool->turned_ms : 0;
 	prices_read(facts, pool, ret);
 }
@@ -226,6 +233,9 @@ static bool wants_spot(struct pass *pass, const struct job *job)
 	t.pending_ms = ran_ms < t.restart_ms ? t.restart_ms - ran_ms : 0;
 	if (saved_ms > attempt->released_ms)
 		t.work_ms -= saved_ms - attempt->released_ms;
+	else /* its restart is in pending_ms, or comes again */
+		t.work_ms += restarts_ms(job, job->attempts - 1, t.restart_ms) -
+			     restarts_ms(job, job->attempts, t.restart_ms);
 	pass_wake(pass, facts->now_ms + LOOK_MOST_MS);
 	return spot_choose(&t, &known) == SPOT_ON_SPOT;
 }

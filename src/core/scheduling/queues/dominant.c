@@ -5,6 +5,7 @@
 
 #include "core/placement/find.h"
 #include "core/placement/parts.h"
+#include "core/scheduling/queues/beside.h"
 #include "core/scheduling/queues/standing.h"
 
 __extension__ typedef __int128 wide;
@@ -170,6 +171,7 @@ void dominant_take(struct standings *s, uint32_t queue, uint8_t tier, const stru
 	for (uint32_t i = 0; i < place->count; i++)
 		task_add(s->view, &added, place->ranks[i], shape,
 			 place->which ? (uint32_t)place->which[i] : i, sign);
+	beside_move(s, queue, tier, (struct beside){ added.cpu_milli, added.ram_mib }, 1);
 	for (; queue; queue = s->view->queues.at[queue].parent) {
 		amounts_add(&s->at[queue].holds, &added);
 		if (sign < 0)

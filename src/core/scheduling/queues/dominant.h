@@ -7,8 +7,8 @@
  *	16 GPUs, 128 processors. a runs 2 GPUs with 8 processors each: 2 GPUs.
  *	b runs without GPUs on 64 processors: half of them, so it counts as half of the GPUs, 8.
  *
- * Counted is standard and critical work as it runs now, without promises. It decides whose turn it is; it takes nothing back, for
- * guarantees and shares are of GPUs. Source: Ghodsi and others, Dominant Resource Fairness, NSDI 2011; here the GPUs stand for the
+ * Counted is standard and critical work as it runs now, without promises. It decides whose turn it is; what is taken back goes by
+ * GPUs, and by processors and memory (beside.h). Source: Ghodsi and others, Dominant Resource Fairness, NSDI 2011; here the GPUs stand for the
  * whole, and equal parts are not enforced on what runs.
  */
 #include <stdint.h>

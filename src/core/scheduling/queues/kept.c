@@ -33,10 +33,10 @@ static bool above_keeps(const struct pass *pass, uint32_t id)
 
 bool kept_any(struct pass *pass)
 {
-	for (uint32_t id = 1; id < pass->standings.count; id++)
-		if (queue_keeps(pass->facts, id))
-			return true;
-	return false;
+	for (uint32_t id = 1; !pass->keeps_known && id < pass->standings.count; id++)
+		pass->keeps = pass->keeps || queue_keeps(pass->facts, id);
+	pass->keeps_known = pass->standings.count > 0;
+	return pass->keeps;
 }
 
 static int index_of(const struct pass *pass, uint32_t queue, struct name_id model)

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "core/scheduling/queues/beside.h"
 #include "core/scheduling/queues/dominant.h"
 #include "core/scheduling/queues/spend.h"
 #include "core/scheduling/queues/window.h"
@@ -289,6 +290,8 @@ static void demands_make(struct standings *s, const struct standings *before, st
 		}
 		at->wait = least(at->wait, 2 * s->enough);
 		at->wait_critical = least(at->wait_critical, 2 * s->enough);
+		if (at->wants)
+			at->wait_beside = qv->wait_beside;
 		at->demand =
 			at->use + at->wait + qv->again[TIER_STANDARD] + qv->again[TIER_CRITICAL];
 		at->demand_critical = at->critical + at->wait_critical + qv->again[TIER_CRITICAL];
@@ -317,13 +320,6 @@ static void sums_up(struct standings *s)
 }
 
 /* --- shares ----------------------------------------------------------------------------------------------- */
-
-/* One taker of a parent's share: a child, or the parent's own jobs (queue 0 here). */
-struct taker {
-	uint32_t queue;
-	int64_t demand, critical, guarantee, weight, share;
-	int64_t kept; /* of its guarantee, not lent while idle */
-};
 
 /* The rest by weight among those who want more; what one cannot use passes on. */
 static void rest_fill(struct taker *takers, uint32_t count, int64_t rest)
@@ -376,11 +372,25 @@ static void guarantees_cut(struct taker *takers, uint32_t count, int64_t amount,
 	}
 }
 
+void takers_divide(struct taker *takers, uint32_t count, int64_t amount)
+{
+	int64_t wanted = 0, withheld = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		takers[i].share = least(takers[i].guarantee, takers[i].demand);
+		wanted += takers[i].share;
+		withheld += takers[i].kept > takers[i].share ? takers[i].kept - takers[i].share : 0;
+	}
+	if (wanted > amount)
+		guarantees_cut(takers, count, amount, wanted);
+	else
+		rest_fill(takers, count, amount - wanted - withheld);
+}
+
 static void shares_divide(struct standings *s, uint32_t parent, struct taker *takers)
 {
 	const struct queue_view *queues = s->view->queues.at;
 	const struct standing *own = &s->at[parent];
-	int64_t wanted = 0, withheld = 0;
 	uint32_t count = 0;
 
 	for (uint32_t id = queues[parent].first_child; id; id = queues[id].next_sibling) {
@@ -401,15 +411,7 @@ static void shares_divide(struct standings *s, uint32_t parent, struct taker *ta
 		takers[count++] = (struct taker){ .demand = own->own_demand,
 						  .critical = own->own_demand_critical,
 						  .weight = 1 };
-	for (uint32_t i = 0; i < count; i++) {
-		takers[i].share = least(takers[i].guarantee, takers[i].demand);
-		wanted += takers[i].share;
-		withheld += takers[i].kept > takers[i].share ? takers[i].kept - takers[i].share : 0;
-	}
-	if (wanted > s->at[parent].share)
-		guarantees_cut(takers, count, s->at[parent].share, wanted);
-	else
-		rest_fill(takers, count, s->at[parent].share - wanted - withheld);
+	takers_divide(takers, count, s->at[parent].share);
 	for (uint32_t i = 0; i < count; i++)
 		if (takers[i].queue)
 			s->at[takers[i].queue].share = takers[i].share;
@@ -486,6 +488,7 @@ void standings_make_like(struct standings *ret, const struct facts *facts, const
 	for (uint32_t i = 0; i < ret->count; i++)
 		shares_divide(ret, view->queue_order.at[i], takers);
 	dominant_make(ret);
+	beside_make(ret, takers);
 	turn_shares_make(ret);
 	reserved_list(ret, arena);
 }

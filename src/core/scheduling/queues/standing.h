@@ -30,6 +30,12 @@ struct standing {
 	/* The part of the jobs that sit in the queue itself; with no queues below it, all. */
 	int64_t own_use, own_demand, own_demand_critical, own_share;
 	struct amounts holds;
+	/* Processors and memory, see beside.h. */
+	struct beside beside, own_beside; /* as use: of its subtree, of the jobs that sit in it */
+	struct beside wait_beside; /* what its own waiting jobs want */
+	struct beside beside_demand, own_beside_demand;
+	int64_t beside_part; /* the larger part of `beside`, as a share */
+	int64_t beside_share, own_beside_share;
 	int64_t dominant; /* its largest part of any resource but the GPUs together, as a share; dominant.h */
 	int64_t turn_share; /* its share; of a queue that wants no GPUs its weighted part: for the order */
 	int64_t past; /* GPU-ms used until now, as they still count */
@@ -52,6 +58,16 @@ struct standings {
 	uint32_t reserved_count;
 	uint32_t *reserved; /* queues that lend nothing, none below another */
 };
+
+/* One taker of a parent's share: a child, or the parent's own jobs (queue 0 here). */
+struct taker {
+	uint32_t queue;
+	int64_t demand, critical, guarantee, weight, share;
+	int64_t kept; /* of its guarantee, not lent while idle */
+};
+
+/* Divides the amount: sets the share of each. */
+void takers_divide(struct taker *takers, uint32_t count, int64_t amount);
 
 void standings_make(struct standings *ret, const struct facts *facts, const struct view *view,
 		    struct arena *arena);

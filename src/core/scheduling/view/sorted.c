@@ -229,6 +229,7 @@ static void walk_down(const struct sorted_pool *pool, struct sorted_walk *walk, 
 	for (; node; node = node_at(pool, node)->left) {
 		CHECK(walk->depth < SORTED_DEPTH_MAX);
 		walk->path[walk->depth++] = node;
+		__builtin_prefetch(&pool->nodes.at[node_at(pool, node)->right]); /* is next */
 	}
 }
 

@@ -126,6 +126,9 @@ static void running_move(struct view *view, const struct facts *facts, uint32_t 
 	move(&view->pool, &queue->running, jv->rank, id);
 	if (job_get(facts, (struct job_id){ id })->checkpoints && jv->tier != TIER_CRITICAL)
 		move(&view->pool, &queue->savers, jv->rank, id);
+	if (jv->tier == TIER_STANDARD &&
+	    !shape_get(facts, job_get(facts, (struct job_id){ id })->shape)->gpus)
+		queue->bare += enter ? 1 : UINT32_MAX;
 }
 
 static void run_leave(struct view *view, const struct facts *facts, uint32_t id)
@@ -141,6 +144,7 @@ static void run_leave(struct view *view, const struct facts *facts, uint32_t id)
 	queue->again[jv->tier] -= jv->again_share;
 	jv->leave_share = jv->again_share = 0;
 	set_move(view, &view->leaving, &jv->leaving, false, id);
+	set_move(view, &view->shrinking, &jv->shrinking, false, id);
 	set_move(view, &view->warned, &jv->warned, false, id);
 	set_move(view, &view->lacking, &jv->lacking, false, id);
 	time_move(view, &view->narrow, &jv->grow_ms, 0, id);
@@ -199,9 +203,8 @@ static int64_t run_end_ms(const struct facts *facts, const struct job *job,
 	return end_ms > 0 ? end_ms : 1;
 }
 
-/* Once its attempt has left, the job waits; not where it is to end, goes on at a place that is promised to it, or may not run then. */
-static bool job_waits_again(const struct facts *facts, const struct job *job,
-			    const struct attempt *attempt)
+bool job_waits_again(const struct facts *facts, const struct job *job,
+		     const struct attempt *attempt)
 {
 	if (job->cancel_asked || job->held || job->promise ||
 	    shape_get(facts, job->shape)->window.v)
@@ -269,6 +272,7 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 		 attempt->lacks_ms && attempt->state == ATTEMPT_ACTIVE, id);
 	time_move(view, &view->narrow, &jv->grow_ms, attempt_grow_ms(facts, job, attempt), id);
 	set_move(view, &view->leaving, &jv->leaving, leaving, id);
+	set_move(view, &view->shrinking, &jv->shrinking, !leaving && attempt->leaving, id);
 	set_move(view, &view->warned, &jv->warned,
 		 attempt->warned_ms && attempt->state != ATTEMPT_STOPPING, id);
 	time_move(view, &view->deadlines, &jv->deadline_ms, run_deadline_ms(facts, job, attempt),

@@ -56,7 +56,12 @@ struct job_view {
 	bool array_holds; /* it counts against the array's limit */
 	bool aging, elastic; /* in these sets of its queue */
 	bool chooses; /* life/capacity.c decides which nodes it may use */
-	uint8_t unused[1];
+	bool shrinking; /* in that set */
+};
+
+/* What work needs beside GPUs. */
+struct beside {
+	int64_t cpu_milli, ram_mib;
 };
 
 struct bucket {
@@ -67,6 +72,7 @@ struct bucket {
 	uint32_t next; /* chain of its look-up slot, or of the free ones */
 	uint32_t first; /* of the jobs; by it the bucket stands in its queue's line: */
 	int64_t due_ms; /* when that one is due */
+	struct beside beside; /* what one job's least width needs beside GPUs */
 	uint16_t work_class; /* of what its jobs need still, due.h; 0 = the policy asks for none */
 	uint8_t run_class;
 	bool declared; /* its jobs have a run-time limit: a claim is lent to such */
@@ -101,6 +107,8 @@ struct queue_view {
 	int64_t leave[TIERS]; /* of these, by attempts that were warned or stopped */
 	int64_t again[TIERS]; /* of these, what they will wait for when they have left */
 	int64_t promised[TIERS];
+	struct beside wait_beside; /* least widths of its waiting jobs, but for best-effort ones */
+	uint32_t bare; /* running standard jobs that ask for no GPU */
 	struct amounts holds; /* its standard and critical work; true while the space is */
 	uint32_t parent; /* of the tree; children are linked by name */
 	uint32_t first_child, next_sibling;
@@ -181,6 +189,7 @@ struct view {
 		declared; /* of `ends` those that are more than a guess: of jobs with a limit or an estimate, or that leave */
 	uint32_t warned; /* jobs that wind down and are not stopped yet */
 	uint32_t leaving; /* jobs whose attempt was warned or stopped */
+	uint32_t shrinking; /* jobs that go on without some ranks, which are about to leave */
 	uint32_t lacking; /* jobs whose gang lost ranks and runs with fewer than its least width */
 	uint32_t
 		narrow; /* key: time from which it may grow; id: job that runs and could be wider */
@@ -246,6 +255,9 @@ bool booking_holds(const struct booking *booking,
 int64_t attempt_saved_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
 bool attempt_is_leaving(const struct attempt *attempt);
+/* Once its attempt has left, the job waits; not where it is to end, goes on at a place that is promised to it, or may not run then. */
+bool job_waits_again(const struct facts *facts, const struct job *job,
+		     const struct attempt *attempt);
 /* GPU shares of its ranks that were told to leave, whatever becomes of the others. */
 int64_t attempt_told_share(const struct facts *facts, const struct attempt *attempt,
 			   const struct shape *shape);

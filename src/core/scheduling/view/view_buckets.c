@@ -171,6 +171,10 @@ static void bucket_count(struct view *view, const struct bucket *b, int32_t more
 		queue->waits_odd += (uint32_t)more;
 	else
 		queue->wait[tier] += more * b->share;
+	if (tier != TIER_BEST_EFFORT) {
+		queue->wait_beside.cpu_milli += more * b->beside.cpu_milli;
+		queue->wait_beside.ram_mib += more * b->beside.ram_mib;
+	}
 	for (uint32_t i = 0; i < TIERS; i++)
 		others += queue->waits[i];
 	if (!others)
@@ -240,6 +244,8 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 	const struct shape *shape = shape_get(facts, job->shape);
 	struct bucket wanted = { .rank = job_rank(job),
 				 .share = least_share(shape),
+				 .beside = { shape_cpu_milli(shape, shape->tasks_min),
+					     shape_memory_mib(shape, shape->tasks_min) },
 				 .queue = job->queue.v,
 				 .shape = job->shape.v,
 				 .run_class = run_class_of(job),

@@ -29,7 +29,9 @@ static void queue_same(const struct view *a, const struct view *b, uint32_t q)
 	CHECK(a->space_stale || memcmp(&qa->holds, &qb->holds, sizeof(qa->holds)) == 0);
 	CHECK(line_same(&qa->line, &qb->line));
 	CHECK(qa->waits_odd == qb->waits_odd && qa->widest >= qb->widest);
-	CHECK(qa->waits_timed == qb->waits_timed);
+	CHECK(qa->waits_timed == qb->waits_timed && qa->bare == qb->bare);
+	CHECK(qa->wait_beside.cpu_milli == qb->wait_beside.cpu_milli &&
+	      qa->wait_beside.ram_mib == qb->wait_beside.ram_mib);
 	for (uint32_t tier = 0; tier < TIERS; tier++) {
 		CHECK(qa->wait[tier] == qb->wait[tier] && qa->waits[tier] == qb->waits[tier]);
 		CHECK(qa->hold[tier] == qb->hold[tier]);
@@ -121,6 +123,7 @@ void view_verify(const struct view *view, const struct facts *facts)
 	sets_same(view, view->lacking, fresh, fresh->lacking);
 	sets_same(view, view->narrow, fresh, fresh->narrow);
 	sets_same(view, view->marked, fresh, fresh->marked);
+	sets_same(view, view->shrinking, fresh, fresh->shrinking);
 	sets_same(view, view->chooses, fresh, fresh->chooses);
 	sets_same(view, view->nodes_due, fresh, fresh->nodes_due);
 	if (!view->space_stale) {
