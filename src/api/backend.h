@@ -39,6 +39,7 @@ struct command {
 	/* plain body of a JOB_SUBMITTED (JSON): sealed by the daemon, named in the event; NULL = none */
 	const void *body;
 	size_t body_size;
+	bool patient; /* it may wait a little for others, so that they share a commit */
 	void *context;
 	void (*done)(void *context, const struct command_reply *reply);
 	struct arena *arena; /* holds all of the above, this struct too */

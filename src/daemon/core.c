@@ -176,6 +176,8 @@ static bool take_messages(struct daemon *d, struct batch *batch, struct message 
 		case CORE_FACT: take_fact(d, batch, (struct fact_message *)message); break;
 		case CORE_NODE: take_node(d, batch, (struct node_message *)message); break;
 		case CORE_NODES: take_nodes(d, batch, (struct nodes_message *)message); break;
+		case CORE_MASK: take_mask(d, batch, (struct mask_message *)message); break;
+		case CORE_MASKS: take_masks(d, batch, (struct mask_message *)message); break;
 		case CORE_ADOPTED: take_adopted(d, message); break;
 		case CORE_STOP: stop = true; break;
 		}
@@ -341,6 +343,8 @@ static void refuse_all(struct daemon *d, struct message *messages)
 			free(message); /* a new engine tells it again */
 		} else if (message->kind == CORE_NODES) {
 			nodes_message_destroy((struct nodes_message *)message);
+		} else if (message->kind == CORE_MASK || message->kind == CORE_MASKS) {
+			mask_message_destroy((struct mask_message *)message);
 		} else if (message->kind == CORE_ADOPTED) {
 			take_adopted(d, message);
 		}
@@ -394,11 +398,31 @@ int64_t core_wait_ms(struct daemon *d)
 			: REBUILD_PAUSE_MS; /* or the gate's word that it has emptied itself */
 }
 
+/* Many turns in a row, each with a commit of its own, cost more than the waiting of a few messages: until when those that can wait do. */
+static int64_t quiet_until_ns(const struct core_hand *hand)
+{
+	int64_t last_ns = hand->began_ns[(hand->next + WAVE_TURNS - 1) % WAVE_TURNS],
+		oldest_ns = hand->began_ns[hand->next];
+
+	if (!oldest_ns || last_ns - oldest_ns > WAVE_LOAD_MS * INT64_C(1000000))
+		return 0;
+	return last_ns + WAVE_MS * INT64_C(1000000);
+}
+
+static void hand_note(struct core_hand *hand, int64_t began_ns)
+{
+	hand->began_ns[hand->next] = began_ns;
+	hand->next = (hand->next + 1) % WAVE_TURNS;
+}
+
 bool core_pass(struct daemon *d, struct core_hand *hand, int64_t wait_ms)
 {
 	if (!hand->messages)
-		hand->messages = mailbox_take(&d->core_box, TURN_MESSAGES, wait_ms);
+		hand->messages =
+			mailbox_gather(&d->core_box, TURN_MESSAGES, wait_ms, quiet_until_ns(hand));
 	if (!atomic_load(&d->faulted)) {
+		if (hand->messages)
+			hand_note(hand, clock_mono_ns());
 		hand->stop |= turn(d, &hand->messages);
 		return !hand->stop || hand->messages;
 	}

@@ -163,7 +163,7 @@ static int start_zones(struct daemon *d, struct batch *batch, struct err *err)
 int start_state(struct daemon *d, struct batch *batch, struct err *err)
 {
 	struct event passed;
-	if (facts_lost_numbers(&d->facts, &passed))
+	if (facts_lost_numbers(&d->facts, &passed) || d->settled)
 		core_append(d, batch, &passed);
 	if (d->kubernetes && !claim_is_known(d)) {
 		claim_event(d, &passed);

@@ -105,7 +105,10 @@ void effects_report(void *daemon, const struct engine_fact *fact)
 	/* Before the end is told: its job must find no node ready for the next try. */
 	if (fact->kind == ENGINE_EXITED && fact->cause == ENGINE_CAUSE_NO_SPACE)
 		space_lacks(d);
-	mailbox_send(&d->core_box, &message->message);
+	if (d->engine_ops->elsewhere)
+		mailbox_send_soon(&d->core_box, &message->message);
+	else
+		mailbox_send(&d->core_box, &message->message);
 }
 
 /* --- start --------------------------------------------------------------------------------------------------- */
@@ -368,7 +371,8 @@ int effects_open_engine(struct daemon *d, struct err *err)
 						.report = effects_report,
 						.node = nodes_report,
 						.nodes = nodes_report_all,
-						.gangs = { pods_offer, pods_withdraw } };
+						.gangs = { pods_offer, pods_withdraw, masks_report,
+							   masks_report_all } };
 	return d->engine_ops->open(&options, &d->engine, err);
 }
 

@@ -20,6 +20,7 @@ struct mailbox {
 	struct message *first, **end;
 	size_t size;
 	bool poked;
+	bool urgent; /* a message came that need not wait for others */
 };
 
 void mailbox_init(struct mailbox *box);
@@ -28,8 +29,13 @@ void mailbox_send(struct mailbox *box, struct message *message);
 /* As send, but the receiver is not woken if it waits: mailbox_wake must follow soon. For several messages in a row. */
 void mailbox_add(struct mailbox *box, struct message *message);
 void mailbox_wake(struct mailbox *box);
+/* As send, but a receiver that gathers need not take it before its time (mailbox_gather). */
+void mailbox_send_soon(struct mailbox *box, struct message *message);
 /* Wakes the receiver without a message. */
 void mailbox_poke(struct mailbox *box);
 size_t mailbox_size(struct mailbox *box);
 /* Up to `most` messages in the order sent, linked; NULL when none came within wait_ms (-1 = for ever) or on a poke. */
 struct message *mailbox_take(struct mailbox *box, size_t most, int64_t wait_ms);
+/* The same; where all were sent by mailbox_send_soon, the wait lasts until quiet_until_ns (clock_mono_ns) or wait_ms is over. */
+struct message *mailbox_gather(struct mailbox *box, size_t most, int64_t wait_ms,
+			       int64_t quiet_until_ns);

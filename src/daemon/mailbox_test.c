@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "daemon/mailbox.h"
 
 enum { SENDERS = 4, EACH = 20000 };
@@ -99,12 +100,38 @@ static void a_poke_wakes_without_a_message(void **state)
 	mailbox_deinit(&box);
 }
 
+static void what_can_wait_comes_after_its_time_and_with_what_can_not(void **state)
+{
+	(void)state;
+	mailbox_init(&box);
+	struct message m[3] = { { .kind = 0 }, { .kind = 1 }, { .kind = 2 } };
+	const int64_t until_ns = clock_mono_ns() + 20 * INT64_C(1000000);
+
+	mailbox_send_soon(&box, &m[0]);
+	mailbox_send_soon(&box, &m[1]);
+	assert_ptr_equal(mailbox_gather(&box, 1, -1, until_ns), &m[0]);
+	assert_true(clock_mono_ns() >= until_ns);
+	/* What was left behind waits no longer. */
+	assert_ptr_equal(mailbox_gather(&box, 8, -1, INT64_MAX), &m[1]);
+	mailbox_send_soon(&box, &m[0]);
+	mailbox_send(&box, &m[2]);
+	assert_ptr_equal(mailbox_gather(&box, 8, -1, INT64_MAX), &m[0]);
+	assert_ptr_equal(m[0].next, &m[2]);
+	/* Who does not gather takes all, and so does who has something to do himself. */
+	mailbox_send_soon(&box, &m[1]);
+	assert_ptr_equal(mailbox_take(&box, 8, -1), &m[1]);
+	mailbox_send_soon(&box, &m[0]);
+	assert_ptr_equal(mailbox_gather(&box, 8, 1, INT64_MAX), &m[0]);
+	mailbox_deinit(&box);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_message_arrives_once_and_in_its_senders_order),
 		cmocka_unit_test(no_more_than_asked_for_is_taken),
 		cmocka_unit_test(what_was_added_arrives_with_the_wake_or_before),
+		cmocka_unit_test(what_can_wait_comes_after_its_time_and_with_what_can_not),
 		cmocka_unit_test(a_poke_wakes_without_a_message),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

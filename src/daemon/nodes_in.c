@@ -4,7 +4,7 @@
  *
  * What people said of a node to Fairlead stays: a cordon, a drain, a quarantine. The engine takes back only states that it set itself, which
  * their reason tells. So it is with GPUs that other work takes: a device plugin says how many of a node are taken and not which, so as many
- * of those that are free are set aside, with a reason of ours.
+ * of those that are free are set aside, with a reason of ours. Where a driver publishes the devices (DRA) it is known which they are.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -281,6 +281,14 @@ static void take_away(struct daemon *d, struct batch *batch, struct node_id id,
 	uint32_t taken = taken_mask(&d->facts, id);
 	uint32_t count = (uint32_t)__builtin_popcount(taken);
 
+	if (found->gpus_by_index) {
+		uint32_t wanted = (uint32_t)found->gpus_taken_mask & all &
+				  ~(held_mask(&d->facts, id) & ~taken);
+
+		set_aside(d, batch, id, wanted & ~node->set_aside_mask, true, found->name);
+		set_aside(d, batch, id, taken & ~wanted, false, found->name);
+		return;
+	}
 	if (found->gpus_taken > count)
 		set_aside(d, batch, id,
 			  choose(all & ~node->set_aside_mask & ~held_mask(&d->facts, id),

@@ -187,6 +187,7 @@ static void gang_submit(struct daemon *d, const struct engine_gang *gang,
 	command = command_create(event, body.data, body.size);
 	command->context = offered;
 	command->done = submitted;
+	command->patient = true;
 	d->backend.send(d->backend.context, command);
 }
 
@@ -213,6 +214,8 @@ void pods_offer(void *daemon, const struct engine_gang *gang)
 	e->tolerates = gang->tolerates;
 	e->require = gang->require;
 	e->prefer = gang->prefer;
+	e->spread = gang->apart;
+	e->mask = gang->mask;
 	e->external = 1;
 	e->uid = e->gid = -1;
 	e->grace_ms = 0; /* what a pod is given to end well is its own matter */
@@ -285,7 +288,9 @@ static void adopt_one(struct daemon *d, const struct facts *facts, struct job_id
 		pods[rank].over = task && task->state >= TASK_EXITED;
 		pods[rank].started = task && task->was_started;
 	}
-	d->engine_ops->pods->adopt(d->engine, id.v, job->attempt.v, pods, body.pod_count);
+	d->engine_ops->pods->adopt(d->engine, id.v, job->attempt.v,
+				   facts_name(facts, shape_get(facts, job->shape)->mask), pods,
+				   body.pod_count);
 }
 
 void pods_adopt(struct daemon *d, const struct facts *facts)

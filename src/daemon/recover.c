@@ -259,6 +259,7 @@ int recover_follow(struct daemon *d, bool promote, struct err *err)
 	arena_deinit(&replay.arena);
 	atomic_fetch_add(&d->damaged, replay.damaged);
 	if (replay.damaged) { /* it was not told of what was passed over */
+		d->settled |= facts_settle(&d->facts);
 		view_destroy(d->view);
 		d->view = view_create(&d->facts);
 	}
@@ -297,6 +298,7 @@ int recover(struct daemon *d, bool create, struct err *err)
 	if (replay.damaged)
 		log_line(LOG_ERROR, "%s; what they told is missing, all else is there", lost);
 	atomic_store(&d->damaged, replay.damaged);
+	d->settled = facts_settle(&d->facts);
 	d->view = view_create(&d->facts);
 	d->wake_ms = 0;
 	d->again = true;

@@ -132,7 +132,10 @@ static void send_command(void *context, struct command *command)
 		command->event.job_submitted.body =
 			arena_strdup(command->arena, digest_format(&message->blob, name));
 	}
-	send_message(&d->core_box, &message->message);
+	if (command->patient)
+		mailbox_send_soon(&d->core_box, &message->message);
+	else
+		send_message(&d->core_box, &message->message);
 }
 
 static void body_mac(void *context, const void *body, size_t size, char out[DIGEST_HEX_MAX])

@@ -29,6 +29,10 @@ enum {
 	TURN_MESSAGES = 512, /* messages of one turn */
 	TURN_BYTES = 32 << 20, /* of sealed bodies: no further message is taken beyond it */
 	/* A turn should last 5 ms at most. What is behind these goes on in the next one. */
+	WAVE_TURNS =
+		8, /* so many within WAVE_LOAD_MS: what an engine tells then waits for WAVE_MS since the last */
+	WAVE_LOAD_MS = 100,
+	WAVE_MS = 8,
 	TAKE_US = 2000, /* no further message is taken after this */
 	DECIDE_UNTIL_US = 3000, /* and no further step of deciding begun after this */
 	DECIDE_BUDGET = 5000,
@@ -82,6 +86,8 @@ enum core_message {
 	CORE_FACT,
 	CORE_NODE, /* what an engine with a cluster found of a node */
 	CORE_NODES, /* and the names of all */
+	CORE_MASK, /* nodes that are left for pods of one kind */
+	CORE_MASKS, /* and the names of all: others end */
 	CORE_ADOPTED, /* the engine has said what it found: in front of this */
 	CORE_STOP
 };
@@ -98,6 +104,13 @@ struct fact_message {
 struct node_message {
 	struct message message;
 	struct engine_node node;
+};
+struct mask_message {
+	struct message message;
+	char *name, *why;
+	bool whole, ended;
+	char **in, **out; /* of CORE_MASKS: in are names of masks */
+	uint32_t in_count, out_count;
 };
 struct nodes_message {
 	struct message message;
@@ -210,6 +223,7 @@ struct daemon {
 	atomic_bool faulted; /* a commit failed: the core must rebuild */
 	atomic_bool full; /* the disk has no room for new work */
 	atomic_uint_fast64_t damaged; /* records set aside when the journal was read last */
+	bool settled; /* two held a GPU then (facts_settle): the next start writes it down */
 	pthread_mutex_t problem_lock;
 	char problem[256];
 
@@ -265,6 +279,8 @@ int start_state(struct daemon *d, struct batch *batch, struct err *err) MUST_CHE
 struct core_hand {
 	struct message *messages; /* taken from the mailbox; may be for more than one turn */
 	bool stop;
+	int64_t began_ns[WAVE_TURNS]; /* of the last turns with records, the oldest at `next` */
+	uint32_t next;
 };
 bool core_pass(struct daemon *d, struct core_hand *hand, int64_t wait_ms);
 /* After a failed commit: until state may be read back. */
@@ -394,6 +410,13 @@ void nodes_report_all(void *daemon, const char *const *names, size_t count);
 void take_node(struct daemon *d, struct batch *batch, struct node_message *message);
 void take_nodes(struct daemon *d, struct batch *batch, struct nodes_message *message);
 void nodes_message_destroy(struct nodes_message *message);
+
+/* masks_in.c: masks that an engine makes. As above. */
+void masks_report(void *daemon, const struct engine_mask *mask);
+void masks_report_all(void *daemon, const char *const *names, uint32_t count);
+void take_mask(struct daemon *d, struct batch *batch, struct mask_message *message);
+void take_masks(struct daemon *d, struct batch *batch, struct mask_message *message);
+void mask_message_destroy(struct mask_message *message);
 
 /* pods_in.c: pods that others made. The callbacks come from any thread and do not block; the rest is the engine thread's. */
 void pods_offer(void *daemon, const struct engine_gang *gang);

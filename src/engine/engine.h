@@ -185,6 +185,8 @@ struct engine_node {
 	bool gone; /* and the rest says nothing */
 	uint32_t gpus;
 	uint32_t gpus_taken; /* of these, by work that is not Fairlead's */
+	bool gpus_by_index; /* which ones are taken is known: the mask says it, and gpus_taken nothing */
+	uint64_t gpus_taken_mask;
 	char product[160]; /* what the maker calls its GPUs; "" = not known */
 	int64_t gpu_memory_mib;
 	char driver[64];

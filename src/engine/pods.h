@@ -36,6 +36,8 @@ struct engine_gang {
 	bool preempts;
 	const char *labels, *tolerates; /* as in struct engine_node */
 	const char *require, *prefer; /* levels of topology; "" = none */
+	const char *apart; /* no two of its pods in one place of this level; "" = anyhow */
+	const char *mask; /* it runs on these nodes alone (struct engine_mask); "" = on any */
 	uint32_t pod_count;
 	const struct engine_pod
 		*pods; /* by rank: those of the first role, then those of the next */
@@ -46,11 +48,25 @@ struct engine_gang {
 	} roles[ENGINE_GANG_ROLES];
 };
 
+/* Nodes that are left for gangs that name it: made by the first word of it. Strings stay the caller's; nodes that the daemon does not know are passed over. */
+struct engine_mask {
+	const char *name;
+	const char *why; /* it is these, in words */
+	bool whole; /* `in` is all of it */
+	bool ended; /* and the rest says nothing */
+	const char *const *in, *const *out; /* names of nodes that came and went */
+	uint32_t in_count, out_count;
+};
+
 /* The daemon's; from any thread of the engine, without blocking. */
 struct engine_gangs {
 	void (*offer)(void *context, const struct engine_gang *gang);
 	/* Its pods are not all there any more, and it did not start. */
 	void (*withdraw)(void *context, uint64_t job, const char *why);
+	/* Before the offer that names it, and whenever it changed. */
+	void (*mask)(void *context, const struct engine_mask *mask);
+	/* The names of all there are, once after a start: others are of earlier days, and end. */
+	void (*masks)(void *context, const char *const *names, uint32_t count);
 };
 
 /* What an engine with pods can do besides. The first four come from the daemon's engine thread, `find` from any. */
@@ -58,8 +74,8 @@ struct engine_pod_ops {
 	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
 	void (*answer)(struct engine *engine, const char *key, uint64_t job, bool over,
 		       const char *problem);
-	/* Before `adopt`, of each gang that is not over: its job, and its attempt, 0 = it waits. */
-	void (*adopt)(struct engine *engine, uint64_t job, uint64_t attempt,
+	/* Before `adopt`, of each gang that is not over: its job, its mask ("" = none), and its attempt, 0 = it waits. */
+	void (*adopt)(struct engine *engine, uint64_t job, uint64_t attempt, const char *mask,
 		      const struct engine_pod *pods, uint32_t count);
 	void (*job_over)(struct engine *engine, uint64_t job, const char *text);
 	/* Why it waits, in words; `room`: because no nodes have room for it. May come again. */

@@ -66,6 +66,20 @@ def test_a_binding_that_goes_on_being_refused_is_not_asked_without_pause():
         s.wait_for(job, "succeeded")
 
 
+def test_a_conflict_at_a_deletion_or_at_letting_go_is_asked_again():
+    with cluster(nodes=1, through=True) as (b, s):
+        job = s.submit("-g", "1", "-e", "WORD=x", "--", "sleep")
+        s.wait_for(job, "running")
+        name = s.pod(job, 0)
+        s.proxy.rules += [refuse(method, ending, refusal(409, "Conflict"), 2) for method, ending in (
+            ("DELETE", "/pods/" + name), ("PATCH", "/pods/" + name), ("DELETE", "/secrets/" + name[:-2]))]
+        s.run("cancel", str(job))
+        s.wait_for(job, "cancelled")
+        wait_until("nothing is held", gone(s))
+        wait_until("the Secret is gone", lambda: not b.get("/api/v1/namespaces/default/secrets")["items"])
+        assert s.proxy.count("DELETE " + PODS + "/" + name) == 3 and s.proxy.count("PATCH " + PODS + "/" + name) == 3
+
+
 def test_gates_hold_a_pod_back_until_they_are_gone():
     with cluster(nodes=1, through=True) as (b, s):
         def gate(method, path, thing):

@@ -115,14 +115,14 @@ def test_a_pod_that_is_deleted_by_hand_ends_its_job_waiting_or_running():
 
 def test_what_is_not_supported_is_refused_by_name_and_gates_are_waited_for():
     with cluster(nodes=1) as (b, s):
-        pod(b, "claims", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "none"}}])
+        pod(b, "odd", labels={"fairlead.dev/gang-size": "many"})
         pod(b, "gated", schedulingGates=[{"name": "example.com/later"}])
-        wait_until("it is refused", lambda: "NotPlaced" in events(b, "claims"))
-        assert "volume data" in events(b, "claims")["NotPlaced"]["message"]
-        assert condition(b, "claims")["reason"] == "NotPlaced"
+        wait_until("it is refused", lambda: "NotPlaced" in events(b, "odd"))
+        assert "gang-size \"many\"" in events(b, "odd")["NotPlaced"]["message"]
+        assert condition(b, "odd")["reason"] == "NotPlaced"
         pod(b, "plain")
         wait_until("a plain one runs", lambda: phase(b, "plain") == "Running")
-        assert node(b, "gated") is None and node(b, "claims") is None and len(jobs(s)) == 1
+        assert node(b, "gated") is None and node(b, "odd") is None and len(jobs(s)) == 1
         status, answer = b.call("PATCH", PODS + "/gated", {"spec": {"schedulingGates": None}}, "application/merge-patch+json")
         assert status == 200, answer
         wait_until("without gates it runs", lambda: phase(b, "gated") == "Running")

@@ -66,8 +66,8 @@ int read_align(struct reading *r, const struct conf *c, const char *what)
 	return 0;
 }
 
-int read_label_map(struct reading *r, const struct conf *c, const char *what, uint32_t most,
-		   const char **ret)
+int read_label_table(struct reading *r, const struct conf *c, const char *what, uint32_t most,
+		     const char **ret)
 {
 	if (c->type != CONF_MAP || !c->count || c->count > most)
 		return conf_error(r->err, r->file, c,
@@ -93,12 +93,12 @@ int read_label_map(struct reading *r, const struct conf *c, const char *what, ui
 
 int read_labels(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_label_map(r, c, what, JOB_LABELS_MAX, &r->job->own_labels);
+	return read_label_table(r, c, what, JOB_LABELS_MAX, &r->job->own_labels);
 }
 
 int read_apart_from(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_label_map(r, c, what, JOB_LABELS_MAX, &r->job->apart_from);
+	return read_label_table(r, c, what, JOB_LABELS_MAX, &r->job->apart_from);
 }
 
 static int read_level(struct reading *r, const struct conf *c, const char *what, const char **ret)

@@ -43,8 +43,8 @@ int jobfile_env_name(struct reading *r, const struct conf *item, const char *wha
 jobfile_reader read_window, read_window_end;
 jobfile_reader read_labels, read_apart_from, read_apart_level, read_apart_prefer;
 /* A map of 1 to `most` labels as "key=value,key=value". */
-int read_label_map(struct reading *r, const struct conf *c, const char *what, uint32_t most,
-		   const char **ret);
+int read_label_table(struct reading *r, const struct conf *c, const char *what, uint32_t most,
+		     const char **ret);
 jobfile_reader read_align, read_capacity, read_data, read_spread, read_throughput,
 	read_min_throughput, read_mix_models;
 /* When all fields have been read: accepted models and how fast they are belong together. */

@@ -456,7 +456,7 @@ static int read_tolerates(struct reading *r, const struct conf *c, const char *w
 
 static int read_selector(struct reading *r, const struct conf *c, const char *what)
 {
-	return read_label_map(r, c, what, SHAPE_LABELS_MAX, &r->job->labels);
+	return read_label_table(r, c, what, SHAPE_LABELS_MAX, &r->job->labels);
 }
 
 static int read_resize(struct reading *r, const struct conf *c, const char *what)

@@ -12,10 +12,11 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 #include "engine/kubernetes/refusal.h"
 
-enum { PART_SECRET, PART_SERVICE, AGAIN_MS = 500, AGAIN_MAX_MS = 15000 };
+enum { PART_SECRET, PART_SERVICE, AGAIN_MS = 500, AGAIN_MAX_MS = 15000, ERRAND_MOST = 12 };
 
 struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t rank, const char *uid)
 {
@@ -106,8 +107,13 @@ static void ready_if_all(struct engine *engine, struct attempt_entry *attempt)
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		struct rank_state *state = &attempt->ranks[rank];
 
-		if (!state->uid[0] || state->over || state->ready)
+		if (!state->uid[0] || state->over || state->ready || state->claims_busy)
 			continue;
+		if (state->claims && !claims_are_done(engine, state)) {
+			if (!attempt->stopping && !state->failed)
+				claims_want(engine, attempt, rank);
+			continue;
+		}
 		state->ready = true;
 		rank_report(engine, attempt, rank, ENGINE_READY);
 	}
@@ -166,16 +172,83 @@ void parts_make(struct engine *engine, struct attempt_entry *attempt)
 	ready_if_all(engine, attempt);
 }
 
-static void noted(void *context, const struct kube_answer *answer)
+/* --- what nobody waits for -------------------------------------------------------------------------------------------- */
+
+/* It names its object by uid or by a name that is never given again, so it may be asked for late and often. */
+struct errand {
+	struct kube_client *client;
+	const char *method, *type; /* static */
+	uint32_t refused; /* in a row */
+	size_t body_at, size; /* of all; body_at 0 = none */
+	char text[]; /* path, body */
+};
+
+static void errand_answered(void *context, const struct kube_answer *answer);
+
+static void errand_send(struct errand *errand)
 {
+	struct buf body = BUF_INIT;
+
+	if (errand->body_at)
+		buf_adds(&body, errand->text + errand->body_at);
+	kube_call(errand->client, &(struct kube_request){ .method = errand->method,
+							  .path = errand->text,
+							  .type = errand->type,
+							  .body = errand->body_at ? &body : NULL,
+							  .done = errand_answered,
+							  .context = errand });
+}
+
+/* The timer frees its own. */
+static void errand_again(void *context)
+{
+	const struct errand *errand = context;
+	struct errand *again = malloc(errand->size);
+
+	CHECK(again);
+	memcpy(again, errand, errand->size);
+	errand_send(again);
+}
+
+/* 404, 422: it is gone, or another one of its name is there. What else is refused may pass: a change at the same moment (409), say. */
+static void errand_answered(void *context, const struct kube_answer *answer)
+{
+	struct errand *errand = context;
 	struct kube_refusal refusal;
 
-	(void)context;
 	if (!answer->status || status_is_done(answer->status) || answer->status == 404 ||
-	    answer->status == 409)
-		return;
-	refusal_read(answer, &refusal);
-	log_line(LOG_WARN, "Kubernetes: %s", refusal.text);
+	    answer->status == 422) {
+		free(errand);
+	} else if (errand->refused < ERRAND_MOST) {
+		kube_later_free(errand->client, again_ms(errand->refused++), errand_again, errand);
+	} else {
+		/* A uid that does not fit is a conflict, too: then there is nothing left to do. The next list shows what is. */
+		refusal_read(answer, &refusal);
+		if (answer->status != 409)
+			log_line(LOG_WARN, "Kubernetes: %s", refusal.text);
+		free(errand);
+	}
+}
+
+/* The body is left empty; NULL = none. */
+static void errand_give(struct engine *engine, const char *method, const char *type,
+			const struct buf *path, struct buf *body)
+{
+	size_t path_size = path->size + 1, size = path_size + (body ? body->size + 1 : 0);
+	struct errand *errand = calloc(1, sizeof(*errand) + size);
+
+	CHECK(errand);
+	errand->client = engine->client;
+	errand->method = method;
+	errand->type = type;
+	errand->size = sizeof(*errand) + size;
+	memcpy(errand->text, buf_text(path), path_size);
+	if (body) {
+		errand->body_at = path_size;
+		memcpy(errand->text + path_size, buf_text(body), body->size + 1);
+		buf_deinit(body);
+	}
+	errand_send(errand);
 }
 
 /* They belong to the pod of rank 0, which may be kept for its output: secrets are not kept with it. */
@@ -193,9 +266,7 @@ void parts_remove(struct engine *engine, const struct attempt_entry *attempt)
 			continue;
 		buf_addf(&path, "/api/v1/namespaces/%s/%s/%s", engine->site.namespace,
 			 part_folder[i], name);
-		kube_call(engine->client, &(struct kube_request){ .method = "DELETE",
-								  .path = buf_text(&path),
-								  .done = noted });
+		errand_give(engine, "DELETE", NULL, &path, NULL);
 	}
 }
 
@@ -232,6 +303,13 @@ static void pod_look(struct engine *engine, const struct rank_state *state, stru
 							  .path = buf_text(&path),
 							  .done = pod_looked_at,
 							  .context = about });
+}
+
+void rank_look(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
+{
+	const struct rank_state *state = &attempt->ranks[rank];
+
+	pod_look(engine, state, about_create(engine, attempt->id, rank, state->uid));
 }
 
 static void look_again(void *context)
@@ -281,14 +359,14 @@ static void bind_later(struct engine *engine, struct attempt_entry *attempt, uin
 static void pod_was_found(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 			  const struct kube_pod *pod)
 {
-	struct rank_state *state = &attempt->ranks[rank];
-
-	if (state->uid[0] && strcmp(state->uid, pod->uid) != 0) {
-		rank_lost_pod(engine, attempt, rank, "its pod was removed from Kubernetes");
-		return;
-	}
 	pod_is_made(engine, attempt, rank, pod);
 	bind_later(engine, attempt, rank, pod);
+}
+
+/* Of its name, and made anew by somebody. */
+static bool is_another(const struct rank_state *state, const struct kube_pod *pod)
+{
+	return state->uid[0] && strcmp(state->uid, pod->uid) != 0;
 }
 
 static void pod_is_not_there(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
@@ -322,6 +400,8 @@ static void pod_looked_at(void *context, const struct kube_answer *answer)
 		;
 	} else if (answer->status == 404) {
 		pod_is_not_there(engine, attempt, about->rank);
+	} else if (read && is_another(&attempt->ranks[about->rank], &pod)) {
+		rank_lost_pod(engine, attempt, about->rank, "its pod was removed from Kubernetes");
 	} else if (!read) {
 		/* Nothing is known: an account whose rights are being changed, say. */
 		refusal_read(answer, &refusal);
@@ -368,13 +448,20 @@ static void pod_came(void *context, const struct kube_answer *answer)
 	free(about);
 }
 
+static bool attempt_claims(struct engine *engine, const struct engine_start *start, uint32_t rank)
+{
+	const struct attempt_entry *attempt = live_find(engine, start->attempt);
+
+	return attempt && attempt->ranks[rank].own_claim;
+}
+
 void pod_make(struct engine *engine, const struct engine_start *start, uint32_t rank,
 	      struct arena *arena)
 {
 	AUTO_BUF path = BUF_INIT;
 	struct buf body = BUF_INIT;
 
-	manifest_pod(&engine->site, start, rank, arena, &body);
+	manifest_pod(&engine->site, start, rank, attempt_claims(engine, start, rank), arena, &body);
 	buf_addf(&path, "/api/v1/namespaces/%s/pods", engine->site.namespace);
 	kube_call(engine->client,
 		  &(struct kube_request){ .method = "POST",
@@ -424,6 +511,11 @@ void pod_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t ran
 	AUTO_BUF path = BUF_INIT;
 	struct buf body = BUF_INIT;
 
+	claims_of_rank(engine, attempt, rank);
+	if (state->claims && !state->bound && !claims_are_done(engine, state)) {
+		claims_want(engine, attempt, rank);
+		return;
+	}
 	if (attempt->gang) {
 		gang_bind(engine, attempt, rank);
 		return;
@@ -459,10 +551,7 @@ void pod_delete(struct engine *engine, const char *namespace, const char *name, 
 
 	manifest_delete(uid, grace_s, &body);
 	buf_addf(&path, "/api/v1/namespaces/%s/pods/%s", namespace, name);
-	kube_call(engine->client, &(struct kube_request){ .method = "DELETE",
-							  .path = buf_text(&path),
-							  .body = &body,
-							  .done = noted });
+	errand_give(engine, "DELETE", NULL, &path, &body);
 }
 
 void pod_let_go(struct engine *engine, const char *namespace, const char *name, const char *uid)
@@ -472,12 +561,7 @@ void pod_let_go(struct engine *engine, const char *namespace, const char *name, 
 
 	manifest_let_go(uid, &body);
 	buf_addf(&path, "/api/v1/namespaces/%s/pods/%s", namespace, name);
-	kube_call(engine->client,
-		  &(struct kube_request){ .method = "PATCH",
-					  .path = buf_text(&path),
-					  .type = "application/strategic-merge-patch+json",
-					  .body = &body,
-					  .done = noted });
+	errand_give(engine, "PATCH", "application/strategic-merge-patch+json", &path, &body);
 }
 
 static void stop_again(void *context)
@@ -502,13 +586,12 @@ static void rank_was_deleted(void *context, const struct kube_answer *answer)
 
 	pthread_mutex_lock(&engine->lock);
 	state = answer->status ? about_find(about, &attempt) : NULL;
-	if (state &&
-	    (status_is_done(answer->status) || answer->status == 404 || answer->status == 409)) {
-		state->refused =
-			0; /* 409: there is another one of its name. The watch tells the rest. */
+	if (state && (status_is_done(answer->status) || answer->status == 404)) {
+		state->refused = 0; /* the watch tells the rest */
 	} else if (state && !state->over) {
+		/* 409: there is another one of its name, which the watch tells, or it changed at that moment, and must be asked again. */
 		refusal_read(answer, &refusal);
-		if (!state->refused)
+		if (!state->refused && answer->status != 409)
 			log_line(LOG_WARN,
 				 "Kubernetes: pod %s can't be stopped, which is tried again: %s",
 				 state->name, refusal.text);
@@ -534,8 +617,6 @@ static int64_t grace_of(const struct attempt_entry *attempt)
 void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
 {
 	struct rank_state *state = &attempt->ranks[rank];
-	AUTO_BUF path = BUF_INIT;
-	struct buf body = BUF_INIT;
 
 	if (attempt->gang) {
 		gang_rank_stop(engine, attempt, rank);
@@ -553,8 +634,18 @@ void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 					: "it was stopped before it was started");
 		return;
 	}
+	rank_delete(engine, attempt, rank, grace_of(attempt));
+}
+
+void rank_delete(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		 int64_t grace_s)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+	AUTO_BUF path = BUF_INIT;
+	struct buf body = BUF_INIT;
+
 	state->deleting = true;
-	manifest_delete(state->uid, grace_of(attempt), &body);
+	manifest_delete(state->uid, grace_s, &body);
 	rank_path(state, "", &path);
 	kube_call(engine->client,
 		  &(struct kube_request){

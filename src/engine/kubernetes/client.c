@@ -504,6 +504,14 @@ static void take_answers(struct kube_client *client)
 	}
 }
 
+static bool is_given(struct kube_client *client)
+{
+	pthread_mutex_lock(&client->lock);
+	bool given = client->given != NULL;
+	pthread_mutex_unlock(&client->lock);
+	return given;
+}
+
 static void end_all(struct exchange *x)
 {
 	for (struct exchange *next; x; x = next) {
@@ -525,6 +533,8 @@ static void *client_main(void *argument)
 		send_ready(client);
 		(void)curl_multi_perform(client->multi, &running);
 		take_answers(client);
+		if (is_given(client))
+			continue;
 		wait_ms = IDLE_MS;
 		if (client->paused) {
 			int64_t left_ms = client->paused->due_ms - clock_boot_ms();
@@ -550,9 +560,12 @@ static void *client_main(void *argument)
 static void give(struct kube_client *client, struct exchange *x)
 {
 	pthread_mutex_lock(&client->lock);
+	bool first = !client->given;
 	put_last(&client->given_end, x);
 	pthread_mutex_unlock(&client->lock);
-	(void)curl_multi_wakeup(client->multi);
+	/* Its own thread looks before it waits; and what is taken is taken whole. */
+	if (first && !pthread_equal(pthread_self(), client->thread))
+		(void)curl_multi_wakeup(client->multi);
 }
 
 static struct exchange *exchange_create(struct kube_client *client, void *context)

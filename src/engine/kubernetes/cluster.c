@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
 /* --- attempts --------------------------------------------------------------------------------------------- */
@@ -43,6 +44,8 @@ void live_remove(struct engine *engine, struct attempt_entry *attempt)
 	HASH_DEL(engine->attempts, attempt);
 	free(attempt->parts[0]);
 	free(attempt->parts[1]);
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+		free(attempt->ranks[rank].claims);
 	free(attempt->ranks);
 	free(attempt);
 }
@@ -63,15 +66,38 @@ static struct node_entry *node_entry_get(struct engine *engine, const char *name
 	return entry;
 }
 
+void node_changed(struct engine *engine, struct node_entry *entry)
+{
+	if (entry->changed)
+		return;
+	entry->changed = true;
+	entry->next_changed = engine->changed;
+	engine->changed = entry;
+}
+
 static int64_t rest(int64_t room, int64_t taken)
 {
 	return room > taken ? room - taken : 0;
 }
 
-static void node_describe(const struct engine *engine, const struct node_entry *entry,
+/* Of a node without a device plugin whose driver publishes its GPUs. */
+static void gpus_describe(struct engine *engine, const struct gpu_table *table,
+			  struct engine_node *ret)
+{
+	ret->gpus = table->count;
+	ret->gpus_by_index = true;
+	ret->gpus_taken_mask = devices_taken(engine, table);
+	if (!ret->product[0])
+		snprintf(ret->product, sizeof(ret->product), "%s", table->product);
+	if (!ret->gpu_memory_mib)
+		ret->gpu_memory_mib = table->memory_mib;
+}
+
+static void node_describe(struct engine *engine, const struct node_entry *entry,
 			  struct engine_node *ret)
 {
 	const struct kube_node *node = entry->node;
+	const struct gpu_table *table = node->room.gpus ? NULL : devices_gpus(engine, node->name);
 
 	*ret = (struct engine_node){
 		.gpus = node->room.gpus > 64 ? 64 : (uint32_t)node->room.gpus,
@@ -90,6 +116,9 @@ static void node_describe(const struct engine *engine, const struct node_entry *
 	snprintf(ret->labels, sizeof(ret->labels), "%s", node->labels);
 	snprintf(ret->taints, sizeof(ret->taints), "%s", node->taints);
 	memcpy(ret->places, node->places.name, sizeof(ret->places));
+	devices_label(engine, entry, ret->labels);
+	if (table)
+		gpus_describe(engine, table, ret);
 	snprintf(ret->reason, sizeof(ret->reason), "Kubernetes: %s",
 		 node->deleting     ? "the node is being deleted"
 		 : !node->ready     ? "the node is not ready"
@@ -118,9 +147,10 @@ static void node_tell(struct engine *engine, struct node_entry *entry)
 {
 	struct engine_node told = { .gone = true };
 
-	entry->changed = false;
 	if (entry->node && node_fits(entry)) {
 		node_describe(engine, entry, &told);
+		if (!entry->told)
+			entry->told_now = true;
 		entry->told = true;
 	} else if (entry->told) {
 		snprintf(told.name, sizeof(told.name), "%.63s", entry->name);
@@ -129,6 +159,9 @@ static void node_tell(struct engine *engine, struct node_entry *entry)
 		return;
 	}
 	engine->options.node(engine->options.context, &told);
+	if (entry->told_now)
+		masks_node_told(engine, entry->name);
+	entry->told_now = false;
 }
 
 /* A level that no node had before concerns all: what each says of its place counts by the levels there are. */
@@ -137,32 +170,33 @@ static void levels_follow(struct engine *engine)
 	struct node_entry *entry, *next;
 	uint32_t levels = engine->levels;
 
-	HASH_ITER(hh, engine->nodes, entry, next)
-	{
+	for (entry = engine->changed; entry; entry = entry->next_changed)
 		if (entry->node)
 			levels |= places_levels(&entry->node->places);
-	}
 	if (levels == engine->levels)
 		return;
 	engine->levels = levels;
 	HASH_ITER(hh, engine->nodes, entry, next)
 	{
-		entry->changed = true;
+		node_changed(engine, entry);
 	}
 }
 
 /* Before both lists are there, what pods take is not known, and nothing may be placed by it. */
 static void tell_changed_nodes(struct engine *engine)
 {
-	struct node_entry *entry, *next;
+	struct node_entry *entry;
 
-	if (!engine->pods_listed || !engine->nodes_listed)
+	if (!engine->pods_listed || !engine->nodes_listed || !devices_listed(engine))
+		return;
+	devices_refresh(engine);
+	if (!engine->changed)
 		return;
 	levels_follow(engine);
-	HASH_ITER(hh, engine->nodes, entry, next)
-	{
-		if (entry->changed)
-			node_tell(engine, entry);
+	while ((entry = engine->changed)) {
+		engine->changed = entry->next_changed;
+		entry->changed = false;
+		node_tell(engine, entry);
 	}
 }
 
@@ -188,7 +222,8 @@ static void node_is_gone(struct engine *engine, struct node_entry *entry)
 		return;
 	free(entry->node);
 	entry->node = NULL;
-	entry->changed = true;
+	node_changed(engine, entry);
+	masks_node(engine, entry->name, NULL);
 	/* First: else the core, told of an end alone, would place the job there again. */
 	if (entry->told)
 		node_tell(engine, entry);
@@ -234,7 +269,8 @@ static void node_is_there_now(struct engine *engine, struct node_entry *entry,
 		node_keep(entry, node);
 	else
 		entry->unclear_said = false;
-	entry->changed |= came || memcmp(entry->node, node, sizeof(*node)) != 0;
+	if (came || memcmp(entry->node, node, sizeof(*node)) != 0)
+		node_changed(engine, entry);
 	free(entry->node);
 	entry->node = node;
 	entry->removal_s = node->removal_s;
@@ -246,6 +282,7 @@ static void node_came(void *context, const char *json, size_t size, bool deleted
 {
 	struct engine *engine = context;
 	struct kube_node *node = malloc(sizeof(*node));
+	struct placed_node *placed = NULL;
 	struct node_entry *entry;
 	struct err err = { 0 };
 
@@ -259,6 +296,9 @@ static void node_came(void *context, const char *json, size_t size, bool deleted
 		free(node);
 		return;
 	}
+	/* What the core can't use of it, nothing can be placed on. */
+	if (!deleted && placed_node_read(json, size, &placed, &err) < 0)
+		node->unclear = true;
 	pthread_mutex_lock(&engine->lock);
 	entry = node_entry_get(engine, node->name);
 	entry->seen = !deleted;
@@ -266,6 +306,8 @@ static void node_came(void *context, const char *json, size_t size, bool deleted
 		node_is_gone(engine, entry);
 		free(node);
 	} else {
+		if (placed)
+			masks_node(engine, entry->name, placed);
 		node_is_there_now(engine, entry, node);
 	}
 	pthread_mutex_unlock(&engine->lock);
@@ -314,25 +356,39 @@ static void nodes_listed(void *context)
 	look_at_nodes_of_ranks(engine);
 	look_at_all(engine);
 	tell_changed_nodes(engine);
-	if (engine->pods_listed && !engine->nodes_unclear)
+	if (engine->pods_listed && devices_listed(engine) && !engine->nodes_unclear)
 		tell_all_names(engine);
+	masks_flush(engine, false);
 	pthread_cond_broadcast(&engine->listed);
 	pthread_mutex_unlock(&engine->lock);
 }
 
-static void nodes_paused(void *context)
+void cluster_list_came(struct engine *engine)
+{
+	if (!engine->pods_listed || !engine->nodes_listed || !devices_listed(engine))
+		return;
+	gangs_look(engine);
+	tell_changed_nodes(engine);
+	if (!engine->nodes_unclear)
+		tell_all_names(engine);
+	pthread_cond_broadcast(&engine->listed);
+}
+
+void cluster_paused(void *context)
 {
 	struct engine *engine = context;
 
 	pthread_mutex_lock(&engine->lock);
+	gangs_decide(engine);
 	gangs_look(engine);
 	tell_changed_nodes(engine);
+	masks_flush(engine, false);
 	pthread_mutex_unlock(&engine->lock);
 }
 
 /* --- pods ----------------------------------------------------------------------------------------------------- */
 
-static void count_not(struct pod_entry *entry)
+static void count_not(struct engine *engine, struct pod_entry *entry)
 {
 	if (!entry->node)
 		return;
@@ -340,7 +396,7 @@ static void count_not(struct pod_entry *entry)
 	entry->node->others.cpu_milli -= entry->use.cpu_milli;
 	entry->node->others.memory_mib -= entry->use.memory_mib;
 	entry->node->unclear -= entry->unclear;
-	entry->node->changed = true;
+	node_changed(engine, entry->node);
 	entry->node = NULL;
 }
 
@@ -353,7 +409,7 @@ static void count(struct engine *engine, struct pod_entry *entry, const struct k
 	    (!node || (entry->unclear == pod->unclear &&
 		       memcmp(&entry->use, &pod->use, sizeof(pod->use)) == 0)))
 		return;
-	count_not(entry);
+	count_not(engine, entry);
 	entry->use = pod->use;
 	entry->unclear = pod->unclear;
 	entry->node = node;
@@ -363,7 +419,7 @@ static void count(struct engine *engine, struct pod_entry *entry, const struct k
 	node->others.cpu_milli += pod->use.cpu_milli;
 	node->others.memory_mib += pod->use.memory_mib;
 	node->unclear += pod->unclear;
-	node->changed = true;
+	node_changed(engine, node);
 }
 
 static struct pod_entry *pod_entry_get(struct engine *engine, const char *uid)
@@ -391,14 +447,24 @@ static void left_over(struct engine *engine, const struct kube_pod *pod)
 		pod_delete(engine, pod->namespace, pod->name, pod->uid, GRACE_USUAL_S);
 }
 
+/* The rank that it is now: one that others made may have become that since it was told last. */
+static struct attempt_entry *attempt_of(struct engine *engine, const struct pod_entry *entry,
+					uint32_t *ret_rank)
+{
+	*ret_rank = entry->rank;
+	return entry->ours ? live_find(engine, entry->attempt)
+			   : gangs_attempt(engine, entry->uid, ret_rank);
+}
+
 static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
 {
-	struct attempt_entry *attempt = entry->ours ? live_find(engine, entry->attempt) : NULL;
+	uint32_t rank;
+	struct attempt_entry *attempt = attempt_of(engine, entry, &rank);
 
-	count_not(entry);
-	if (attempt && entry->rank < attempt->tasks &&
-	    strcmp(attempt->ranks[entry->rank].uid, entry->uid) == 0)
-		rank_lost_pod(engine, attempt, entry->rank, "its pod was removed from Kubernetes");
+	count_not(engine, entry);
+	if (attempt && rank < attempt->tasks && strcmp(attempt->ranks[rank].uid, entry->uid) == 0)
+		rank_lost_pod(engine, attempt, rank, "its pod was removed from Kubernetes");
+	masks_pod(engine, entry->uid, NULL);
 	gangs_lost(engine, entry->uid);
 	HASH_DEL(engine->pods, entry);
 	free(entry);
@@ -441,12 +507,39 @@ static void pods_begin(void *context)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+static int64_t up(int64_t amount, int64_t unit)
+{
+	return amount / unit + (amount % unit != 0);
+}
+
+/* By all rules of the API: amounts of the pod as a whole and resizes under way too. */
+static void use_from(const struct placed_pod *pod, struct kube_use *ret)
+{
+	static const struct kube_use none;
+
+	*ret = none;
+	PLACED_EACH(pod, placed_amount, amount, pod->requests)
+	{
+		const char *name = placed_text(pod, amount->name);
+		int64_t milli = amount->milli < 0 ? 0 : amount->milli;
+
+		if (strcmp(name, KUBE_GPU) == 0)
+			ret->gpus = up(milli, 1000);
+		else if (strcmp(name, "cpu") == 0)
+			ret->cpu_milli = milli;
+		else if (strcmp(name, "memory") == 0)
+			ret->memory_mib = up(milli, INT64_C(1048576000));
+	}
+}
+
 static void pod_came(void *context, const char *json, size_t size, bool deleted)
 {
 	struct engine *engine = context;
 	struct kube_pod pod;
+	struct placed_pod *placed = NULL;
 	struct pod_entry *entry = NULL;
 	struct err err = { 0 };
+	uint32_t rank;
 
 	if (pod_read(json, size, &pod, &err) < 0) {
 		log_line(LOG_WARN, "Kubernetes: a pod can't be read, not even its name: %s",
@@ -456,8 +549,14 @@ static void pod_came(void *context, const char *json, size_t size, bool deleted)
 		pthread_mutex_unlock(&engine->lock);
 		return;
 	}
+	if (!deleted && placed_pod_read(json, size, &placed, &err) < 0)
+		pod.unclear = true;
+	else if (!deleted)
+		use_from(placed, &pod.use);
 	pthread_mutex_lock(&engine->lock);
 	if (!deleted) {
+		if (placed)
+			masks_pod(engine, pod.uid, placed);
 		/* A pod of ours whose labels were taken away is still ours. */
 		if (!manifest_owns(&engine->site, &pod) && pod_is_for_us(engine, &pod))
 			gangs_saw(engine, json, size, &pod);
@@ -465,7 +564,7 @@ static void pod_came(void *context, const char *json, size_t size, bool deleted)
 	} else {
 		HASH_FIND_STR(engine->pods, pod.uid, entry);
 		if (entry) {
-			if (entry->ours && pod_is_over(&pod))
+			if (pod_is_over(&pod) && attempt_of(engine, entry, &rank))
 				pod_is_there(engine, &pod); /* what it was last says how it ended */
 			pod_is_gone(engine, entry);
 		}
@@ -492,6 +591,26 @@ static void tell_missing(struct engine *engine)
 	}
 }
 
+/* A pod that was made and removed between two watches is in neither; that of an answer which came with the list may still be told. */
+static void look_for_unseen(struct engine *engine)
+{
+	struct attempt_entry *attempt, *next;
+	const struct pod_entry *entry;
+
+	HASH_ITER(hh, engine->attempts, attempt, next)
+	{
+		for (uint32_t rank = 0; !attempt->gang && rank < attempt->tasks; rank++) {
+			const struct rank_state *state = &attempt->ranks[rank];
+
+			if (!state->uid[0] || state->over)
+				continue;
+			HASH_FIND_STR(engine->pods, state->uid, entry);
+			if (!entry)
+				rank_look(engine, attempt, rank);
+		}
+	}
+}
+
 static void pods_listed(void *context)
 {
 	struct engine *engine = context;
@@ -508,12 +627,15 @@ static void pods_listed(void *context)
 	if (!engine->missing_told)
 		tell_missing(engine);
 	engine->missing_told |= !engine->pods_unclear;
+	look_for_unseen(engine);
 	engine->pods_listed = true;
-	gangs_look(engine);
 	look_at_all(engine);
 	tell_changed_nodes(engine);
-	if (engine->nodes_listed && !engine->nodes_unclear)
+	if (engine->nodes_listed && devices_listed(engine) && !engine->nodes_unclear)
 		tell_all_names(engine);
+	masks_listed(engine);
+	gangs_look(engine);
+	masks_flush(engine, false);
 	pthread_cond_broadcast(&engine->listed);
 	pthread_mutex_unlock(&engine->lock);
 }
@@ -522,20 +644,22 @@ static void pods_listed(void *context)
 
 void follow_start(struct engine *engine)
 {
+	devices_start(engine);
+	sources_start(engine);
 	engine->node_watch =
 		watch_create(engine->client, &(struct watch_options){ .path = "/api/v1/nodes",
 								      .context = engine,
 								      .begin = nodes_begin,
 								      .object = node_came,
 								      .listed = nodes_listed,
-								      .pause = nodes_paused });
+								      .pause = cluster_paused });
 	engine->pod_watch =
 		watch_create(engine->client, &(struct watch_options){ .path = "/api/v1/pods",
 								      .context = engine,
 								      .begin = pods_begin,
 								      .object = pod_came,
 								      .listed = pods_listed,
-								      .pause = nodes_paused });
+								      .pause = cluster_paused });
 }
 
 void cluster_deinit(struct engine *engine)
@@ -544,7 +668,10 @@ void cluster_deinit(struct engine *engine)
 	struct pod_entry *pod, *next_pod;
 	struct attempt_entry *attempt, *next;
 
+	devices_deinit(engine);
 	gangs_deinit(engine);
+	masks_deinit(engine);
+	sources_deinit(engine);
 	HASH_ITER(hh, engine->attempts, attempt, next)
 	{
 		live_remove(engine, attempt);

@@ -15,7 +15,9 @@
 #include "engine/engine.h"
 #include "engine/kubernetes/client.h"
 #include "engine/kubernetes/manifest.h"
+#include "engine/kubernetes/masks/masks.h"
 #include "engine/kubernetes/objects.h"
+#include "engine/kubernetes/predicates/predicates.h"
 #include "engine/kubernetes/watch.h"
 
 enum { INSTANCE_MAX = 17, GRACE_USUAL_S = 30 };
@@ -27,8 +29,10 @@ struct node_entry {
 		*node; /* as it was told last; NULL = there is no such node, but pods name it */
 	struct kube_use others; /* of pods on it that are not Fairlead's work */
 	bool seen; /* in the list that is being taken */
-	bool changed; /* not told yet */
+	bool changed; /* not told yet: in the list of those */
+	struct node_entry *next_changed;
 	bool told; /* the daemon knows of it */
+	bool told_now; /* and did not before */
 	bool unfit, unclear_said; /* it was said why it can't be used */
 	uint32_t unclear; /* pods on it of which is not known what they take */
 	int64_t removal_s; /* kube_node, as it was last */
@@ -54,6 +58,7 @@ struct rank_state {
 	bool asked; /* its pod is being made; of a gang: was adopted, and not seen since */
 	bool bound, binding, started, over; /* over: its end was told */
 	bool ready; /* told */
+	bool volumes_asked, volumes_chosen; /* its claims were told its node; and bear it */
 	bool deleting; /* we asked for its deletion */
 	bool nowhere; /* its node is no longer there: nobody but us takes its pod away */
 	bool unclear; /* its pod can't be read, or may be one that can't */
@@ -61,6 +66,12 @@ struct rank_state {
 	int main_code;
 	bool main_oom;
 	uint32_t refused; /* deletions, bindings in a row */
+	/* devices/: */
+	char *claims; /* names of its pod's claims, one a line; NULL = not known, or none */
+	bool own_claim; /* it is Fairlead's own, named as the pod */
+	bool claims_busy; /* they are being seen to, since: */
+	int64_t claims_since_ms;
+	uint64_t gpu_mask; /* the core chose these of its node */
 	/* Why it was given up by us, where it was: told when nothing of it is left. */
 	bool failed, failed_never_ran;
 	enum engine_cause failed_cause;
@@ -77,6 +88,10 @@ struct attempt_entry {
 	bool released, stopping,
 		ended; /* ended: forgotten by the daemon, kept until its pods are let go */
 	int64_t grace_s, warned_s;
+	int64_t decide_ms; /* of a gang that does not fit where it was placed: when that is final; 0 = it fits */
+	int64_t volumes_ms; /* since when it waits for volumes; 0 = it doesn't */
+	bool placed; /* the API server has told that all its pods are bound, or over */
+	bool leans; /* it waits until pods of older attempts are bound */
 	bool unreachable, reach_told;
 	char *parts[2]; /* Secret, Service that are still to be made; NULL = none */
 	bool had[2]; /* it has one of them */
@@ -90,7 +105,8 @@ struct gangs {
 	struct group *groups; /* by key */
 	struct gang *gangs, *jobs; /* by key of the offer; by job */
 	struct group *dirty; /* those that are to be looked at, linked */
-	bool ticking;
+	bool ticking, waits; /* waits: groups are looked at when a little time has passed */
+	int64_t looked_ms; /* boot clock */
 	uint32_t writes; /* of conditions and Events, in this period */
 	int64_t period_ms;
 };
@@ -111,9 +127,13 @@ struct engine {
 	bool pods_unclear, nodes_unclear, pods_unclear_next, nodes_unclear_next;
 	bool missing_told;
 	struct node_entry *nodes; /* by name */
+	struct node_entry *changed; /* those of them that are to be told, linked */
 	struct pod_entry *pods; /* by uid */
 	struct attempt_entry *attempts; /* by id */
 	struct gangs gangs;
+	struct devices *devices; /* devices/devices.h; NULL = not followed yet */
+	struct predicates known; /* all that decides where a pod may run */
+	struct masks masks;
 };
 
 /* A request about a rank: who asked, so that a late answer finds what it is about or nothing. */
@@ -133,6 +153,10 @@ struct attempt_entry *live_add(struct engine *engine, uint64_t id, uint32_t task
 void live_remove(struct engine *engine, struct attempt_entry *attempt);
 void follow_start(struct engine *engine);
 void cluster_deinit(struct engine *engine);
+void cluster_list_came(struct engine *engine); /* one of the lists of devices/; under the lock */
+/* It is told at the next pause. */
+void node_changed(struct engine *engine, struct node_entry *entry);
+void cluster_paused(void *engine); /* what came together was told */
 
 /* ranks.c: facts of a rank */
 void rank_report(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
@@ -172,3 +196,8 @@ void parts_remove(struct engine *engine, const struct attempt_entry *attempt);
 void pod_let_go(struct engine *engine, const char *namespace, const char *name, const char *uid);
 void parts_make(struct engine *engine, struct attempt_entry *attempt);
 void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+/* Asks what there is of its pod: nobody told. */
+void rank_look(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+/* Asks for the deletion of its pod, until it is granted. */
+void rank_delete(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		 int64_t grace_s);

@@ -12,10 +12,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 #include "engine/kubernetes/refusal.h"
 
-enum { ADOPT_WAIT_S = 30, SITE_WAIT_S = 30, SITE_PAUSE_MS = 500 };
+enum { ADOPT_WAIT_S = 30, SITE_WAIT_S = 30, SITE_PAUSE_MS = 500, CHECK_BYTES = 64 << 20 };
 
 /* --- begin and end --------------------------------------------------------------------------------------------- */
 
@@ -30,11 +31,13 @@ static int kubernetes_open(const struct engine_options *options, struct engine *
 	CHECK(engine && cluster && options->instance);
 	engine->options = *options;
 	arena_init(&engine->arena, 128 << 20);
+	arena_init(&engine->masks.arena, CHECK_BYTES);
 	rc = access_find(cluster->config, cluster->context, &engine->arena, &engine->access, err);
 	if (rc == 0)
 		rc = kube_client_create(&engine->access, &engine->client, err);
 	if (rc < 0) {
 		arena_deinit(&engine->arena);
+		arena_deinit(&engine->masks.arena);
 		free(engine);
 		return rc;
 	}
@@ -132,7 +135,12 @@ static int kubernetes_site(struct engine *engine, struct engine_site *ret, struc
 	return 0;
 }
 
-/* Until both lists are there: what they hold is told then. */
+static bool all_listed(const struct engine *engine)
+{
+	return engine->pods_listed && engine->nodes_listed && devices_listed(engine);
+}
+
+/* Until the lists are there: what they hold is told then. */
 static int kubernetes_adopt(struct engine *engine, const uint64_t *attempts,
 			    const uint32_t *task_counts, const uint32_t *const *launches,
 			    size_t count, struct err *err)
@@ -151,9 +159,9 @@ static int kubernetes_adopt(struct engine *engine, const uint64_t *attempts,
 	pthread_mutex_lock(&engine->lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += ADOPT_WAIT_S;
-	while (!(engine->pods_listed && engine->nodes_listed) && rc == 0)
+	while (!all_listed(engine) && rc == 0)
 		rc = pthread_cond_timedwait(&engine->listed, &engine->lock, &until);
-	rc = engine->pods_listed && engine->nodes_listed ? 0 : -1;
+	rc = all_listed(engine) ? 0 : -1;
 	pthread_mutex_unlock(&engine->lock);
 	if (rc == 0)
 		return 0;
@@ -172,6 +180,25 @@ static void rank_name(const struct engine *engine, struct attempt_entry *attempt
 	manifest_pod_name(&engine->site, attempt->job, attempt->id, rank, name);
 	snprintf(state->name, sizeof(state->name), "%s", name);
 	snprintf(state->namespace, sizeof(state->namespace), "%s", engine->site.namespace);
+}
+
+/* Where a driver publishes the GPUs, the pod gets them by a claim of its name. */
+static void rank_needs(struct engine *engine, const struct engine_start *start,
+		       struct attempt_entry *attempt, uint32_t rank)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+	const struct engine_gpu_place *place = &start->places[rank];
+	char name[MANIFEST_NAME_MAX];
+
+	if (!place->gpu_mask || !devices_are_published(engine, place->node))
+		return;
+	snprintf(state->node, sizeof(state->node), "%s", place->node);
+	state->gpu_mask = place->gpu_mask;
+	state->own_claim = true;
+	free(state->claims);
+	manifest_pod_name(&engine->site, start->job, start->attempt, rank, name);
+	state->claims = strdup(name);
+	CHECK(state->claims);
 }
 
 static int kubernetes_start(struct engine *engine, const struct engine_start *start,
@@ -208,6 +235,7 @@ static int kubernetes_start(struct engine *engine, const struct engine_start *st
 			attempt->parts[1] = buf_take(&part);
 		}
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+			rank_needs(engine, start, attempt, rank);
 			if (attempt->ranks[rank].uid[0])
 				continue; /* made before a restart */
 			rank_name(engine, attempt, rank);
@@ -238,7 +266,12 @@ static int kubernetes_release(struct engine *engine, uint64_t id, struct err *er
 
 	pthread_mutex_lock(&engine->lock);
 	rc = find(engine, id, &attempt, err);
-	for (uint32_t rank = 0; rc == 0 && rank < attempt->tasks; rank++) {
+	if (rc == 0 && attempt->gang && !attempt->stopping) {
+		attempt->released = true;
+		gang_release(engine, attempt);
+		masks_flush(engine, false);
+	}
+	for (uint32_t rank = 0; rc == 0 && !attempt->gang && rank < attempt->tasks; rank++) {
 		struct rank_state *state = &attempt->ranks[rank];
 
 		attempt->released = true;

@@ -12,6 +12,7 @@
 #define SCRIPT_FOLDER "/etc/fairlead"
 #define SCRIPT_KEY "script"
 #define OWNER_MARK "\"@owner@\""
+#define CLAIM_NAME "gpus" /* the pod's own name for its claim, and that of the request in it */
 
 enum { GRACE_USUAL_S = 30 };
 
@@ -238,7 +239,7 @@ static void add_command(const struct engine_start *start, uint32_t rank, struct 
 	buf_addc(out, ']');
 }
 
-static void add_resources(const struct engine_gpu_place *place, struct buf *out)
+static void add_resources(const struct engine_gpu_place *place, bool claim, struct buf *out)
 {
 	int gpus = __builtin_popcountll(place->gpu_mask);
 	char amount[32];
@@ -255,12 +256,15 @@ static void add_resources(const struct engine_gpu_place *place, struct buf *out)
 			snprintf(amount, sizeof(amount), "%" PRId64 "Mi", place->memory_mib);
 			add_member(out, "memory", amount);
 		}
-		if (gpus > 0) {
+		if (gpus > 0 && !claim) {
 			snprintf(amount, sizeof(amount), "%d", gpus);
 			add_member(out, KUBE_GPU, amount);
 		}
 	}
-	buf_adds(out, "}}");
+	buf_addc(out, '}');
+	if (claim)
+		buf_adds(out, ",\"claims\":[{\"name\":\"" CLAIM_NAME "\"}]");
+	buf_addc(out, '}');
 }
 
 /* Whether the job may stay on a node that became unreachable is Fairlead's to say, not the clock's. */
@@ -289,7 +293,7 @@ static void add_tolerations(const struct engine_start *start, uint32_t rank, str
 }
 
 static void add_container(const struct manifest_site *site, const struct engine_start *start,
-			  uint32_t rank, struct arena *arena, struct buf *out)
+			  uint32_t rank, bool claim, struct arena *arena, struct buf *out)
 {
 	buf_adds(out, "\"containers\":[{");
 	add_member(out, "name", KUBE_CONTAINER);
@@ -301,7 +305,7 @@ static void add_container(const struct manifest_site *site, const struct engine_
 	buf_addc(out, ',');
 	add_env(site, start, rank, arena, out);
 	buf_addc(out, ',');
-	add_resources(&start->places[rank], out);
+	add_resources(&start->places[rank], claim, out);
 	buf_adds(out, ",\"volumeMounts\":[{\"name\":\"shm\",\"mountPath\":\"/dev/shm\"}");
 	if (engine_script(start, rank))
 		buf_adds(out, ",{\"name\":\"script\",\"mountPath\":\"" SCRIPT_FOLDER
@@ -332,7 +336,7 @@ static void add_volumes(const struct manifest_site *site, const struct engine_st
 }
 
 void manifest_pod(const struct manifest_site *site, const struct engine_start *start, uint32_t rank,
-		  struct arena *arena, struct buf *out)
+		  bool claim, struct arena *arena, struct buf *out)
 {
 	char name[MANIFEST_NAME_MAX], number[32], host[32];
 
@@ -364,7 +368,13 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 		GRACE_USUAL_S);
 	add_tolerations(start, rank, out);
 	buf_addc(out, ',');
-	add_container(site, start, rank, arena, out);
+	if (claim) {
+		manifest_pod_name(site, start->job, start->attempt, rank, name);
+		buf_adds(out, "\"resourceClaims\":[{\"name\":\"" CLAIM_NAME "\"");
+		add_member(out, "resourceClaimName", name);
+		buf_adds(out, "}],");
+	}
+	add_container(site, start, rank, claim, arena, out);
 	buf_addc(out, ',');
 	add_volumes(site, start, rank, out);
 	buf_adds(out, "}}");
@@ -443,6 +453,39 @@ void manifest_owned(const char *body, const char *pod, const char *uid, struct b
 	add_member(out, "uid", uid);
 	buf_addc(out, '}');
 	buf_adds(out, mark + strlen(OWNER_MARK));
+}
+
+void manifest_claim(const struct manifest_site *site, uint64_t job, uint64_t attempt, uint64_t rank,
+		    const char *pod_uid, const char *class, uint32_t gpus, struct buf *out)
+{
+	char name[MANIFEST_NAME_MAX], number[32];
+
+	manifest_pod_name(site, job, attempt, rank, name);
+	buf_adds(
+		out,
+		"{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceClaim\",\"metadata\":{");
+	add_member(out, "name", name);
+	add_member(out, "namespace", site->namespace);
+	buf_adds(out, ",\"labels\":{");
+	add_member(out, "app.kubernetes.io/managed-by", "fairlead");
+	add_member(out, KUBE_LABEL_INSTANCE, site->instance);
+	snprintf(number, sizeof(number), "%" PRIu64, job);
+	add_member(out, KUBE_LABEL_JOB, number);
+	snprintf(number, sizeof(number), "%" PRIu64, attempt);
+	add_member(out, KUBE_LABEL_ATTEMPT, number);
+	snprintf(number, sizeof(number), "%" PRIu64, rank);
+	add_member(out, KUBE_LABEL_RANK, number);
+	buf_adds(out, "},\"finalizers\":[\"resource.kubernetes.io/delete-protection\"],"
+		      "\"ownerReferences\":[{");
+	add_member(out, "apiVersion", "v1");
+	add_member(out, "kind", "Pod");
+	add_member(out, "name", name);
+	add_member(out, "uid", pod_uid);
+	buf_adds(out, "}]},\"spec\":{\"devices\":{\"requests\":[{");
+	add_member(out, "name", CLAIM_NAME);
+	buf_adds(out, ",\"exactly\":{");
+	add_member(out, "deviceClassName", class);
+	buf_addf(out, ",\"allocationMode\":\"ExactCount\",\"count\":%u}}]}}}", gpus);
 }
 
 /* --- small ones ------------------------------------------------------------------------------------------------- */

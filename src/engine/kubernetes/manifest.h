@@ -28,8 +28,12 @@ void manifest_attempt_name(const struct manifest_site *site, uint64_t job, uint6
 /* Which rank a pod of this site is. By what nobody can change in a pod: its name and its scheduler; labels anybody may. False: it is not ours. */
 bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod);
 bool manifest_needs_secret(const struct engine_start *start);
+/* claim: its GPUs come by the ResourceClaim of its name, else from a device plugin. */
 void manifest_pod(const struct manifest_site *site, const struct engine_start *start, uint32_t rank,
-		  struct arena *arena, struct buf *out);
+		  bool claim, struct arena *arena, struct buf *out);
+/* That claim, belonging to the pod: so many GPUs of a DeviceClass. */
+void manifest_claim(const struct manifest_site *site, uint64_t job, uint64_t attempt, uint64_t rank,
+		    const char *pod_uid, const char *class, uint32_t gpus, struct buf *out);
 /* owner: uid of the pod of rank 0, put in later by manifest_owned. */
 void manifest_secret(const struct manifest_site *site, const struct engine_start *start,
 		     struct buf *out);

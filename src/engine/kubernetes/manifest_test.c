@@ -72,7 +72,7 @@ static void a_pod_is_written_as_ever(void **state)
 
 	(void)state;
 	assert_true(manifest_needs_secret(&start));
-	manifest_pod(&site, &start, 1, &arena, &pod);
+	manifest_pod(&site, &start, 1, false, &arena, &pod);
 	golden("pod", &pod);
 	assert_null(strstr(buf_text(&pod), "geheim"));
 	manifest_secret(&site, &start, &secret);
@@ -100,7 +100,7 @@ static void a_script_of_a_single_task_lies_in_the_secret(void **state)
 
 	(void)state;
 	assert_true(manifest_needs_secret(&start));
-	manifest_pod(&site, &start, 0, &arena, &pod);
+	manifest_pod(&site, &start, 0, false, &arena, &pod);
 	golden("pod-script", &pod);
 	manifest_secret(&site, &start, &secret);
 	assert_non_null(strstr(buf_text(&secret), "\"script.0\":\"echo $HOME\\n\""));

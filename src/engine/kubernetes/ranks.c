@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/devices/devices.h"
 
 static void tell(struct engine *engine, const struct engine_fact *fact)
 {
@@ -57,6 +58,10 @@ void rank_over(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 	if (attempt->gang)
 		fact.never_ran = !attempt->ranks[rank].bound;
 	attempt->ranks[rank].over = true;
+	claims_of_rank(engine, attempt, rank);
+	if (attempt->ranks[rank].claims && !attempt->ranks[rank].bound)
+		claims_undo(engine, &attempt->ranks[rank]);
+	devices_claims_count_anew(engine, attempt->ranks[rank].node);
 	snprintf(fact.text, sizeof(fact.text), "%.255s", text);
 	tell(engine, &fact);
 }
@@ -337,7 +342,9 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 			 pod->node[0] ? pod->node : pod->meant_for);
 	state->bound |= pod->node[0] != '\0';
 	state->unclear = false;
-	if (attempt->gang && (first || state->asked) && !attempt->described)
+	claims_of_rank(engine, attempt, rank);
+	if (attempt->gang && (first || state->asked) && !attempt->described &&
+	    (state->bound || !state->claims))
 		rank_report(engine, attempt, rank, ENGINE_READY);
 	state->asked &= !attempt->gang;
 	if (state->over) {

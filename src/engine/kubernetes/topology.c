@@ -52,6 +52,14 @@ void places_read(struct places *places, const char *key, const char *value)
 	}
 }
 
+int places_level_of(const char *key)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(labels); i++)
+		if (strcmp(labels[i].key, key) == 0)
+			return labels[i].level;
+	return -1;
+}
+
 unsigned places_levels(const struct places *places)
 {
 	unsigned levels = 0;

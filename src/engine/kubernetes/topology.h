@@ -17,4 +17,6 @@ struct places {
 
 /* A label of the node. One that says nothing of its place, or has a longer value, is passed over. */
 void places_read(struct places *places, const char *key, const char *value);
+/* The level that a label says; -1 = none. */
+int places_level_of(const char *key);
 unsigned places_levels(const struct places *places); /* a bit for each level that it says */

@@ -11,7 +11,7 @@
 #include "engine/kubernetes/client.h"
 #include "engine/kubernetes/refusal.h"
 
-enum { AGAIN_MS = 500, CONTINUE_MAX = 4096 };
+enum { AGAIN_MS = 500, ABSENT_MS = 60000, CONTINUE_MAX = 4096, OLD_MAX = 20 };
 
 struct watch {
 	struct kube_client *client;
@@ -21,6 +21,7 @@ struct watch {
 	int64_t pause_ms;
 	uint32_t
 		page; /* objects asked for at once: fewer where a page was larger than an answer may be */
+	uint32_t old; /* lists in a row that were older than what was told before */
 	bool expired; /* the stream said that the version is too old */
 	bool troubled; /* it was said that nothing comes */
 };
@@ -172,12 +173,45 @@ static void page_is_refused(struct watch *w, const struct kube_answer *answer)
 		list(w, NULL);
 		return;
 	}
+	if (w->options.absent && (answer->status == 403 || answer->status == 404)) {
+		w->options.absent(w->options.context);
+		kube_later(w->client, ABSENT_MS, list_later, w);
+		return;
+	}
 	refusal_read(answer, &refusal);
 	if (answer->status == 0)
 		trouble(w, "list", answer->problem);
 	else if (answer->status != 410) /* a page's list is too old by now */
 		trouble(w, "list", refusal.text);
 	pause_and(w, list_later);
+}
+
+/* Versions are numbers that grow. Of others nothing is said. */
+static bool is_older(const char *version, const char *than)
+{
+	size_t size = strlen(version), than_size = strlen(than);
+
+	if (!size || strspn(version, "0123456789") != size ||
+	    strspn(than, "0123456789") != than_size)
+		return false;
+	return size != than_size ? size < than_size : strcmp(version, than) < 0;
+}
+
+/*
+ * A list from before what the watch told already would take objects for gone that have come since, and so run their work twice. The API
+ * server does not answer so to our question; a cache on the way may, or one server of several whose store lags behind. A store that was set
+ * back by a backup answers so for ever: then it is believed in the end.
+ */
+static bool is_old_list(struct watch *w, const struct kube_answer *answer)
+{
+	char version[WATCH_VERSION_MAX] = "";
+
+	read_version(answer->body, answer->size, version);
+	if (!is_older(version, w->version) || ++w->old > OLD_MAX) {
+		w->old = 0;
+		return false;
+	}
+	return true;
 }
 
 static void page_came(void *context, const struct kube_answer *answer)
@@ -191,6 +225,11 @@ static void page_came(void *context, const struct kube_answer *answer)
 		return;
 	if (answer->status != 200) {
 		page_is_refused(w, answer);
+		return;
+	}
+	if (is_old_list(w, answer)) {
+		trouble(w, "list", "it is older than what came before");
+		pause_and(w, list_later);
 		return;
 	}
 	head = calloc(1, sizeof(*head));

@@ -8,6 +8,8 @@
  *	object	an object as it is now (of the list, or because it changed), or deleted: then as it was last
  *	listed	the list is complete: what was not told since `begin` is no longer there
  *
+ * A list that is older than what was told before is not told: another one is asked for.
+ *
  * An object may be told twice, and older than it was told before: its resourceVersion says nothing of order to us, so a handler takes
  * what it is told. Between `begin` and `listed` no change is told.
  */
@@ -28,6 +30,8 @@ struct watch_options {
 	void (*listed)(void *context);
 	void (*pause)(
 		void *context); /* what came together was told: a page, a change; may be NULL */
+	void (*absent)(
+		void *context); /* the server has no such objects, or does not show them; asked again each minute. NULL = that is a failure like others */
 };
 
 struct watch *watch_create(struct kube_client *client, const struct watch_options *options);

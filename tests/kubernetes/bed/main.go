@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Kubernetes without machines: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in one program, and what the
-// scheduler says of nodes and of expressions about devices. The name that it is called by says which it is. Tests start it on loopback;
+// scheduler says of nodes, of expressions about devices and of claims. The name that it is called by says which it is. Tests start it on loopback;
 // nothing of the product uses it.
 package main
 
@@ -33,8 +33,10 @@ func main() {
 		os.Exit(feasibleNodes(os.Stdin, os.Stdout))
 	case "cel-answers":
 		os.Exit(celAnswers(os.Stdin, os.Stdout))
+	case "device-answers":
+		os.Exit(deviceAnswers(os.Stdin, os.Stdout))
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call it as etcd, kube-apiserver, kube-controller-manager, kube-scheduler, feasible-nodes or cel-answers\n", name)
+		fmt.Fprintf(os.Stderr, "%s: call it as etcd, kube-apiserver, kube-controller-manager, kube-scheduler, feasible-nodes, cel-answers or device-answers\n", name)
 		os.Exit(2)
 	}
 }

@@ -18,8 +18,9 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/log.h"
+#include "engine/kubernetes/devices/devices.h"
 
-enum { AGAIN_MS = 10000, TICK_MS = 5000, PODS_MAX = 4096 };
+enum { AGAIN_MS = 10000, TICK_MS = 5000, LOOK_MS = 10, GATHER_TELL_MS = 5000, PODS_MAX = 4096 };
 
 /* --- members and groups ----------------------------------------------------------------------------------------- */
 
@@ -62,6 +63,7 @@ static struct group *group_get(struct engine *engine, const struct member *membe
 	CHECK(group);
 	group->key = buf_take(&key);
 	group->kind = wish->kind;
+	group->since_ms = clock_boot_ms();
 	HASH_ADD_KEYPTR(hh, engine->gangs.groups, group->key, strlen(group->key), group);
 	return group;
 }
@@ -115,7 +117,7 @@ struct gang *gang_of_job(struct engine *engine, uint64_t job)
 	return gang;
 }
 
-static void gang_set_job(struct engine *engine, struct gang *gang, uint64_t job)
+void gang_set_job(struct engine *engine, struct gang *gang, uint64_t job)
 {
 	if (gang->job)
 		HASH_DELETE(hh_job, engine->gangs.jobs, gang);
@@ -137,6 +139,32 @@ static struct gang *gang_create(struct engine *engine, const char *key, uint32_t
 	return gang;
 }
 
+static void gangs_next_of(struct engine *engine, const struct mask *mask)
+{
+	struct member *member, *next;
+
+	if (!mask->serial || mask->gangs)
+		return;
+	HASH_ITER(hh, engine->gangs.members, member, next)
+	{
+		if (member->wish && !member->gang && strcmp(member->mask, mask->name) == 0)
+			group_touch(engine, member->group);
+	}
+}
+
+void gang_has_places(struct engine *engine, struct gang *gang)
+{
+	const struct mask *mask = gang->mask;
+
+	for (uint32_t rank = 0; rank < gang->count; rank++)
+		if (gang->members[rank] && !gang->members[rank]->bound &&
+		    !gang->members[rank]->over)
+			return;
+	mask_leave(gang);
+	if (mask)
+		gangs_next_of(engine, mask);
+}
+
 /* Its members are free again. */
 static void gang_dissolve(struct engine *engine, struct gang *gang)
 {
@@ -153,11 +181,16 @@ static void gang_dissolve(struct engine *engine, struct gang *gang)
 
 static void gang_remove(struct engine *engine, struct gang *gang)
 {
+	struct mask *mask = gang->mask;
+
+	mask_leave(gang);
 	gang_dissolve(engine, gang);
 	gang_set_job(engine, gang, 0);
 	HASH_DEL(engine->gangs.gangs, gang);
 	free(gang->members);
 	free(gang);
+	if (mask)
+		gangs_next_of(engine, mask);
 }
 
 static void gang_withdraw(struct engine *engine, struct gang *gang)
@@ -209,7 +242,8 @@ static void member_remove(struct engine *engine, struct member *member)
 static bool is_free(const struct member *member)
 {
 	return member->wish && !member->gang && !member->gated && !member->deleting &&
-	       !member->bound && !member->over && !member->wish->problem[0];
+	       !member->bound && !member->over && !member->wish->problem[0] &&
+	       !member->lacks_devices;
 }
 
 static bool has_begun(const struct group *group)
@@ -332,7 +366,11 @@ static void gang_offer(struct engine *engine, struct gang *gang)
 {
 	const struct member *first = gang->members[0];
 	const struct pod_wish *wish = first->wish;
+	char problem[ENGINE_POD_TEXT_MAX] = "";
+	bool full = false;
 	struct engine_pod *pods = calloc(gang->count, sizeof(*pods));
+	char labels[KUBE_LABELS_MAX + 1];
+	const char *of_devices;
 	struct engine_gang offer = { .key = gang->key,
 				     .namespace = first->namespace,
 				     .name = gang->count > 1 ? wish->gang : first->name,
@@ -340,20 +378,38 @@ static void gang_offer(struct engine *engine, struct gang *gang)
 				     .tier = wish->tier,
 				     .priority = wish->priority,
 				     .preempts = wish->preempts,
-				     .labels = wish->labels,
+				     .labels = labels,
 				     .tolerates = wish->tolerates,
-				     .require = wish->require,
+				     .require = gang->require,
+				     .apart = gang->apart,
 				     .prefer = wish->prefer,
 				     .pod_count = gang->count,
 				     .pods = pods };
 
 	CHECK(pods);
+	memcpy(labels, wish->labels, sizeof(labels));
+	of_devices = devices_gang_label(engine, gang, labels);
+	if (of_devices)
+		snprintf(problem, sizeof(problem), "%s", of_devices);
 	gang->again_ms = 0;
+	if (!problem[0] && gang_shape(engine, gang, gang->require, gang->apart, problem))
+		(void)mask_join(engine, gang, &full);
+	offer.mask = gang->mask ? gang->mask->name : "";
 	for (uint32_t rank = 0; rank < gang->count; rank++)
 		pods[rank] = (struct engine_pod){ .namespace = gang->members[rank]->namespace,
 						  .name = gang->members[rank]->name,
 						  .uid = gang->members[rank]->uid };
-	if (unlike(gang)) {
+	if (full) {
+		snprintf(
+			gang->text, sizeof(gang->text),
+			"pods of %d kinds with rules of their own about nodes wait already: it waits for one of them",
+			PREDICATE_MARKS);
+		gang_tell(engine, gang, TELL_WAITS, gang->text);
+		gang->again_ms = clock_boot_ms() + AGAIN_MS;
+	} else if (problem[0]) {
+		snprintf(gang->text, sizeof(gang->text), "%s", problem);
+		gang_tell(engine, gang, TELL_REFUSED, gang->text);
+	} else if (unlike(gang)) {
 		snprintf(gang->text, sizeof(gang->text), "the pods of its gang have unlike %s",
 			 unlike(gang));
 		gang_tell(engine, gang, TELL_REFUSED, gang->text);
@@ -369,6 +425,27 @@ static void gang_offer(struct engine *engine, struct gang *gang)
 	free(pods);
 }
 
+/* A pod that is in the way of others of its kind (they want to be apart, spread, want the same port) is placed when those before it are. */
+static bool waits_its_turn(struct engine *engine, struct member *member)
+{
+	struct member *alone[1] = { member };
+	struct gang probe = { .members = alone, .count = 1 };
+	struct mask *mask = NULL;
+	char name[MASK_NAME_MAX];
+	bool serial;
+
+	if (!member->wish->wants || !gang_mask_name(engine, &probe, name, &serial) || !serial)
+		return false;
+	snprintf(member->mask, sizeof(member->mask), "%s", name);
+	HASH_FIND_STR(engine->masks.by_name, name, mask);
+	if (!mask || !mask->gangs)
+		return false;
+	member_tell(
+		engine, member, TELL_WAITS,
+		"pods of its kind are placed one after the other, for its rules are about them");
+	return true;
+}
+
 static void gang_form(struct engine *engine, struct member **members, uint32_t count)
 {
 	char key[ENGINE_KEY_MAX];
@@ -379,6 +456,8 @@ static void gang_form(struct engine *engine, struct member **members, uint32_t c
 	HASH_FIND_STR(engine->gangs.gangs, key, gang);
 	if (gang)
 		return; /* of these very pods, and still on its way out */
+	if (count == 1 && waits_its_turn(engine, members[0]))
+		return;
 	gang = gang_create(engine, key, count);
 	for (uint32_t rank = 0; rank < count; rank++) {
 		gang->members[rank] = members[rank];
@@ -392,6 +471,8 @@ static void tell_gathering(struct engine *engine, const struct group *group, uin
 {
 	char text[ENGINE_POD_TEXT_MAX];
 
+	if (clock_boot_ms() - group->since_ms < GATHER_TELL_MS)
+		return; /* most come together; tick() looks again */
 	snprintf(text, sizeof(text), "%u of the %lld pods of its gang are there", have,
 		 (long long)group->size);
 	for (struct member *member = group->members; member; member = member->next)
@@ -399,21 +480,49 @@ static void tell_gathering(struct engine *engine, const struct group *group, uin
 			member_tell(engine, member, TELL_GATHERS, text);
 }
 
+/* What decides where it may run can't be read. */
+static bool lacks_right(const struct engine *engine, const struct member *member,
+			char text[ENGINE_POD_TEXT_MAX])
+{
+	static const struct {
+		uint32_t wants;
+		enum source_kind source;
+	} needs[] = { { WANTS_CLAIMS, SOURCE_CLAIMS },
+		      { WANTS_CLAIMS, SOURCE_VOLUMES },
+		      { WANTS_CLAIMS, SOURCE_CLASSES },
+		      { WANTS_NAMESPACES, SOURCE_NAMESPACES } };
+
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		const char *problem = source_problem(engine, needs[i].source);
+
+		if (!(member->wish->wants & needs[i].wants) || !problem)
+			continue;
+		snprintf(text, ENGINE_POD_TEXT_MAX,
+			 "where it may run is not known: %s; docs/kubernetes.md, Rights", problem);
+		return true;
+	}
+	return false;
+}
+
 static void tell_problems(struct engine *engine, const struct group *group)
 {
 	for (struct member *member = group->members; member; member = member->next) {
 		char text[ENGINE_POD_TEXT_MAX];
 
-		if (!member->wish || !member->wish->problem[0] || member->bound || member->deleting)
+		if (!member->wish || member->bound || member->deleting)
 			continue;
-		snprintf(text, sizeof(text), "Fairlead does not support this yet: %s",
-			 member->wish->problem);
+		if (!lacks_right(engine, member, text) && !member->wish->problem[0])
+			continue;
+		if (member->wish->problem[0])
+			snprintf(text, sizeof(text), "Fairlead does not support this yet: %s",
+				 member->wish->problem);
 		member_tell(engine, member, TELL_REFUSED, text);
 	}
 }
 
 static void form_alone(struct engine *engine, struct member **members, uint32_t count)
 {
+	qsort(members, count, sizeof(struct member *), compare_age);
 	for (uint32_t i = 0; i < count; i++)
 		gang_form(engine, &members[i], 1);
 }
@@ -445,22 +554,58 @@ static void group_form(struct engine *engine, struct group *group, struct member
 	} else if (count < group->size) {
 		tell_gathering(engine, group, count);
 	} else {
+		qsort(members, count, sizeof(struct member *), compare_age);
 		gang_form(engine, members, group->size > 0 ? (uint32_t)group->size : 1);
 	}
+}
+
+/* What the claims of waiting pods mean may be known only now, or otherwise than before. */
+static void resolve_claims(struct engine *engine, struct group *group)
+{
+	char text[ENGINE_POD_TEXT_MAX];
+	enum devices_answer answer;
+
+	for (struct member *member = group->members; member; member = member->next) {
+		if (!member->wish || member->gang || member->bound || member->deleting)
+			continue;
+		answer = devices_resolve(engine, member, text);
+		member->lacks_devices = answer != DEVICES_KNOWN;
+		if (answer == DEVICES_COMING && clock_boot_ms() - group->since_ms < GATHER_TELL_MS)
+			continue; /* tick() looks again */
+		if (member->lacks_devices && !member->gated)
+			member_tell(engine, member, TELL_REFUSED, text);
+	}
+}
+
+/* Claims, slices or classes have changed. */
+static void look_at_claims(struct engine *engine)
+{
+	struct member *member, *next;
+
+	if (!engine->devices || !engine->devices->claims_changed)
+		return;
+	engine->devices->claims_changed = false;
+	HASH_ITER(hh, engine->gangs.members, member, next)
+	{
+		if (member->lacks_devices)
+			group_touch(engine, member->group);
+	}
+	claims_sweep(engine);
 }
 
 static void group_look(struct engine *engine, struct group *group)
 {
 	struct member **free_ones = calloc(group->count + 1, sizeof(*free_ones));
+	char text[ENGINE_POD_TEXT_MAX];
 	uint32_t count = 0;
 
 	CHECK(free_ones);
+	resolve_claims(engine, group);
 	tell_problems(engine, group);
 	for (struct member *member = group->members; member; member = member->next)
-		if (is_free(member))
+		if (is_free(member) && !lacks_right(engine, member, text))
 			free_ones[count++] = member;
 	if (count) {
-		qsort(free_ones, count, sizeof(struct member *), compare_age);
 		group_form(engine, group, free_ones, count);
 	}
 	free(free_ones);
@@ -477,19 +622,49 @@ static void tick(void *context);
 
 static void tick_wanted(struct engine *engine)
 {
-	if (engine->gangs.ticking || !engine->gangs.members)
+	if (engine->gangs.ticking || (!engine->gangs.members && !engine->masks.by_name))
 		return;
 	engine->gangs.ticking = true;
 	kube_later(engine->client, TICK_MS, tick, engine);
 }
 
+static void look_late(void *context)
+{
+	struct engine *engine = context;
+
+	pthread_mutex_lock(&engine->lock);
+	engine->gangs.waits = false;
+	gangs_look(engine);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Pods come in crowds, and a gang of thousands must not be looked through for each of them: then once in LOOK_MS. */
+static bool is_too_soon(struct engine *engine)
+{
+	int64_t now_ms = clock_boot_ms();
+
+	if (engine->gangs.waits)
+		return true;
+	if (now_ms - engine->gangs.looked_ms < LOOK_MS) {
+		engine->gangs.waits = true;
+		kube_later(engine->client, LOOK_MS, look_late, engine);
+		return true;
+	}
+	engine->gangs.looked_ms = now_ms;
+	return false;
+}
+
 void gangs_look(struct engine *engine)
 {
-	struct group *list = engine->gangs.dirty, *group;
+	struct group *list, *group;
 
-	if (!engine->pods_listed)
+	if (!engine->pods_listed || !devices_listed(engine) || !sources_ready(engine))
 		return;
+	look_at_claims(engine);
+	list = engine->gangs.dirty;
 	tick_wanted(engine);
+	if (!list || is_too_soon(engine))
+		return;
 	engine->gangs.dirty = NULL; /* those that become so meanwhile are looked at next time */
 	while (list) {
 		group = list;
@@ -506,6 +681,7 @@ void gangs_look(struct engine *engine)
 static void tick(void *context)
 {
 	struct engine *engine = context;
+	struct member *member, *next_member;
 	struct gang *gang, *next;
 	struct group *group, *next_group;
 	int64_t now_ms = clock_boot_ms();
@@ -521,6 +697,11 @@ static void tick(void *context)
 		else if (!gang->offered && !gang->job && !gang->broken)
 			gang_offer(engine, gang);
 	}
+	HASH_ITER(hh, engine->gangs.members, member, next_member)
+	{
+		if (member->lacks_devices)
+			group_touch(engine, member->group);
+	}
 	HASH_ITER(hh, engine->gangs.groups, group, next_group)
 	{
 		if (group->kind == GANG_ALONE || group->need == NEED_ASKED ||
@@ -529,7 +710,11 @@ static void tick(void *context)
 		group->need = NEED_ASK;
 		group_touch(engine, group);
 	}
+	gangs_decide(engine);
 	gangs_look(engine);
+	masks_flush(engine, false);
+	masks_end_unused(engine);
+	tick_wanted(engine);
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -561,6 +746,9 @@ static void member_describe(struct engine *engine, struct member *member, const 
 	}
 	free(member->wish);
 	member->wish = wish;
+	/* After a restart: what was not known of a gang that was adopted. */
+	if (member->gang && member->gang->mask)
+		mask_learn(member->gang->mask, wish);
 	if (!member->group)
 		group_join(engine, member);
 }
@@ -608,7 +796,9 @@ void gangs_saw(struct engine *engine, const char *json, size_t size, const struc
 		member_leaves_gang(engine, member, "was bound by another scheduler");
 	else if (member->deleting && member->gang && !member->gang->attempt)
 		member_leaves_gang(engine, member, "was deleted");
-	if (changed)
+	if (member->bound && member->gang)
+		gang_has_places(engine, member->gang);
+	if (changed || member->lacks_devices)
 		group_touch(engine, member->group);
 }
 
@@ -692,7 +882,7 @@ static void kubernetes_gang_answer(struct engine *engine, const char *key, uint6
 
 /* As in a list: what is not seen then is gone. */
 static void kubernetes_gang_adopt(struct engine *engine, uint64_t job, uint64_t attempt,
-				  const struct engine_pod *pods, uint32_t count)
+				  const char *mask, const struct engine_pod *pods, uint32_t count)
 {
 	struct attempt_entry *live;
 	struct member **members = calloc(count + 1, sizeof(*members));
@@ -713,6 +903,8 @@ static void kubernetes_gang_adopt(struct engine *engine, uint64_t job, uint64_t 
 		gang = gang_create(engine, key, count);
 	gang_set_job(engine, gang, job);
 	gang->attempt = attempt;
+	if (*mask && !gang->mask)
+		mask_adopt(engine, mask, gang);
 	live = attempt ? live_add(engine, attempt, count) : NULL;
 	for (uint32_t rank = 0; rank < count; rank++) {
 		if (live && pods[rank].over)
@@ -745,6 +937,12 @@ static void kubernetes_job_over(struct engine *engine, uint64_t job, const char 
 
 	pthread_mutex_lock(&engine->lock);
 	gang = gang_of_job(engine, job);
+	if (gang && gang->mask) {
+		const struct mask *mask = gang->mask;
+
+		mask_leave(gang);
+		gangs_next_of(engine, mask);
+	}
 	if (gang && !gang->broken && gang->members[0] && !gang->members[0]->bound) {
 		/* A person cancelled it, say. Its pods are not placed against his word. */
 		gang->attempt = 0;
@@ -775,6 +973,7 @@ void gangs_forget(struct engine *engine, const struct attempt_entry *attempt)
 		}
 	}
 	gang->attempt = 0;
+	gang_unassume(engine, attempt);
 	/* Where its job goes on all the same, it would wait in vain. */
 	if (gang->broken)
 		gang_break(engine, gang, "its pods have run");

@@ -21,9 +21,11 @@ struct member {
 	struct group *group; /* NULL = not seen yet */
 	struct member *next; /* of the group */
 	struct gang *gang; /* NULL = of none yet */
+	char mask[MASK_NAME_MAX]; /* that it waits to be the next of */
 	uint32_t rank;
 	bool seen; /* in the list that is being taken */
 	bool gated, deleting, bound, over;
+	bool lacks_devices; /* its claims are still to come, or to be known */
 	bool told; /* what was told of it last: */
 	uint8_t told_kind;
 	uint32_t told_hash, told_count; /* of the words; how often of this kind */
@@ -47,7 +49,7 @@ struct group {
 	uint32_t count;
 	enum need need;
 	int64_t size; /* where it is known */
-	int64_t asked_ms;
+	int64_t asked_ms, since_ms; /* boot clock; since: it came */
 	char problem[ENGINE_POD_TEXT_MAX]; /* why it is not known */
 	bool dirty; /* is to be looked at: in the list of those */
 	struct group *next_dirty;
@@ -62,6 +64,10 @@ struct gang {
 	bool offered; /* and not answered */
 	bool broken; /* a member is gone: it is taken back, or ends */
 	bool withdrawn;
+	struct mask *mask; /* NULL = it may run on any node */
+	struct gang *next_of_mask;
+	char require[KUBE_WORD_MAX], apart[KUBE_WORD_MAX]; /* levels, as its pods' affinity says */
+	uint32_t bounces; /* so often in a row it did not fit where it was placed */
 	int64_t again_ms; /* when it is offered again, or taken back again; 0 = not */
 	char text[ENGINE_POD_TEXT_MAX]; /* why it waits, or was refused */
 };
@@ -85,6 +91,10 @@ void group_touch(struct engine *engine, struct group *group); /* it is looked at
 /* --- need.c: how many pods a group needs before it can start. */
 void need_find(struct engine *engine,
 	       struct group *group); /* sets `need`, now or when the API server has answered */
+
+void gang_set_job(struct engine *engine, struct gang *gang, uint64_t job);
+/* Where all its members are bound, its mask is of no more use, and the next of its kind may come. */
+void gang_has_places(struct engine *engine, struct gang *gang);
 
 /* --- run.c: attempts of gangs. */
 void gang_start(struct engine *engine, const struct engine_start *start);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Read in one walk over the object. What only says what would be nicer (preferred affinity, ScheduleAnyway) is passed over; what must hold and
- * can't be made to hold yet is a problem, and the first one is told.
+ * Read in one walk over the object. What only says what would be nicer (preferred affinity, ScheduleAnyway) is passed over; what must hold is
+ * for the predicates, which read the pod once more; what can't be made to hold yet is a problem, and the first one is told.
  */
 #include "engine/kubernetes/gangs/pod_wish.h"
 
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "engine/kubernetes/reading.h"
 
 enum { PRIORITY_MOST = 1000000, PAIR_MAX = 63, LIST_MOST = 8 };
@@ -27,6 +28,12 @@ struct walk {
 	struct conventions given;
 	uint32_t label_count, tolerate_count;
 	int64_t class_priority;
+	/* Claims: those that the pod names, and what became of those from templates, by the pod's own names for them. */
+	struct claim_name {
+		char own[KUBE_WORD_MAX], claim[KUBE_NAME_MAX];
+	} wanted[WISH_CLAIMS_MAX], made[WISH_CLAIMS_MAX];
+	uint32_t wanted_count, made_count;
+	struct buf rules; /* the parts of the spec that say where it may run, as they stand there */
 };
 
 static void refuse(struct pod_wish *wish, const char *format, ...)
@@ -174,7 +181,7 @@ static void read_selector(struct walk *w)
 		read_cut(w->r, value, sizeof(value));
 		if (!*value || !node_label_is_kept(key) ||
 		    !pair_add(w->wish->labels, &w->label_count, key, value))
-			refuse(w->wish, "nodeSelector %.80s", key);
+			w->wish->wants |= WANTS_NODES;
 	}
 }
 
@@ -237,19 +244,27 @@ static bool read_required(struct walk *w)
 
 static void read_affinity(struct walk *w)
 {
-	static const char *const kinds[] = { "nodeAffinity", "podAffinity", "podAntiAffinity" };
+	static const struct {
+		const char *name;
+		uint32_t wants;
+	} kinds[] = { { "nodeAffinity", WANTS_NODES },
+		      { "podAffinity", WANTS_PODS },
+		      { "podAntiAffinity", WANTS_PODS } };
 	struct json_slice key;
 
 	if (!enter_object(w->r))
 		return;
 	while (pull_member(w->r, &key)) {
-		const char *kind = "affinity of a new kind";
+		uint32_t wants = 0;
 
 		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-			if (pull_key_is(&key, kinds[i]))
-				kind = kinds[i];
-		if (read_required(w))
-			refuse(w->wish, "%s that is required", kind);
+			if (pull_key_is(&key, kinds[i].name))
+				wants = kinds[i].wants;
+		if (!read_required(w))
+			continue;
+		if (!wants)
+			refuse(w->wish, "affinity of a new kind that is required");
+		w->wish->wants |= wants;
 	}
 }
 
@@ -266,30 +281,24 @@ static void read_spread(struct walk *w)
 		else
 			pull_skip(w->r);
 	}
-	if (strcmp(unmet, "ScheduleAnyway") != 0)
+	if (strcmp(unmet, "DoNotSchedule") == 0)
+		w->wish->wants |= WANTS_SPREAD;
+	else if (strcmp(unmet, "ScheduleAnyway") != 0)
 		refuse(w->wish, "topologySpreadConstraints with whenUnsatisfiable %.20s", unmet);
 }
 
 /* Where it lies decides on which nodes the pod can run. */
 static void read_volume(struct walk *w)
 {
-	char name[KUBE_WORD_MAX] = "";
 	struct json_slice key;
-	bool bound = false;
 
 	if (!enter_object(w->r))
 		return;
 	while (pull_member(w->r, &key)) {
-		if (pull_key_is(&key, "name")) {
-			read_cut(w->r, name, sizeof(name));
-			continue;
-		}
-		bound |= pull_key_is(&key, "persistentVolumeClaim") ||
-			 pull_key_is(&key, "ephemeral");
+		if (pull_key_is(&key, "persistentVolumeClaim") || pull_key_is(&key, "ephemeral"))
+			w->wish->wants |= WANTS_CLAIMS;
 		pull_skip(w->r);
 	}
-	if (bound)
-		refuse(w->wish, "volume %.60s, which has a PersistentVolumeClaim", name);
 }
 
 static void read_request_names(struct walk *w)
@@ -305,8 +314,7 @@ static void read_request_names(struct walk *w)
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 			fine |= pull_key_is(&key, known[i]);
 		if (!fine)
-			refuse(w->wish, "a request for %.*s", key.size > 80 ? 80 : (int)key.size,
-			       key.data);
+			w->wish->wants |= WANTS_RESOURCES;
 		pull_skip(w->r);
 	}
 }
@@ -320,11 +328,8 @@ static void read_resource_names(struct walk *w)
 	while (pull_member(w->r, &key)) {
 		if (pull_key_is(&key, "requests")) {
 			read_request_names(w);
-		} else if (pull_key_is(&key, "claims") && enter_array(w->r)) {
-			for (; pull_element(w->r); pull_skip(w->r))
-				refuse(w->wish, "a ResourceClaim (DRA)");
-		} else if (!pull_key_is(&key, "claims")) {
-			pull_skip(w->r);
+		} else {
+			pull_skip(w->r); /* "claims" names those of the pod, by container */
 		}
 	}
 }
@@ -343,7 +348,7 @@ static void read_port(struct walk *w)
 			pull_skip(w->r);
 	}
 	if (port)
-		refuse(w->wish, "hostPort %lld", (long long)port);
+		w->wish->wants |= WANTS_PORTS;
 }
 
 static void read_container(struct walk *w)
@@ -373,10 +378,87 @@ static void read_each(struct walk *w, void (*read)(struct walk *w))
 		read(w);
 }
 
+static bool read_claim_name(struct walk *w, struct claim_name *ret)
+{
+	struct json_slice key;
+
+	*ret = (struct claim_name){ 0 };
+	if (!enter_object(w->r))
+		return false;
+	while (pull_member(w->r, &key)) {
+		if (pull_key_is(&key, "name"))
+			read_cut(w->r, ret->own, sizeof(ret->own));
+		else if (pull_key_is(&key, "resourceClaimName"))
+			read_cut(w->r, ret->claim, sizeof(ret->claim));
+		else
+			pull_skip(w->r);
+	}
+	return true;
+}
+
 static void read_claim(struct walk *w)
 {
-	refuse(w->wish, "a ResourceClaim (DRA)");
-	pull_skip(w->r);
+	struct claim_name claim;
+
+	if (!read_claim_name(w, &claim))
+		return;
+	if (w->wanted_count == WISH_CLAIMS_MAX)
+		refuse(w->wish, "more than %d ResourceClaims", WISH_CLAIMS_MAX);
+	else
+		w->wanted[w->wanted_count++] = claim;
+}
+
+static void read_claim_made(struct walk *w)
+{
+	struct claim_name claim;
+
+	if (read_claim_name(w, &claim) && w->made_count < WISH_CLAIMS_MAX)
+		w->made[w->made_count++] = claim;
+}
+
+static void read_status(struct walk *w)
+{
+	struct json_slice key;
+
+	if (!enter_object(w->r))
+		return;
+	while (pull_member(w->r, &key)) {
+		if (pull_key_is(&key, "resourceClaimStatuses"))
+			read_each(w, read_claim_made);
+		else
+			pull_skip(w->r);
+	}
+}
+
+/* The claim of a template is named in the pod's status; one that is said there to be nothing is not needed. */
+static const char *claim_of(struct walk *w, const struct claim_name *wanted)
+{
+	for (uint32_t i = 0; !wanted->claim[0] && i < w->made_count; i++)
+		if (strcmp(w->made[i].own, wanted->own) == 0)
+			return w->made[i].claim;
+	return wanted->claim[0] ? wanted->claim : NULL;
+}
+
+static void claims_find(struct walk *w)
+{
+	struct pod_wish *wish = w->wish;
+	size_t used = 0;
+
+	wish->own_gpus = wish->use.gpus;
+	for (uint32_t i = 0; i < w->wanted_count; i++) {
+		const char *name = claim_of(w, &w->wanted[i]);
+
+		wish->claims_missing |= !name;
+		if (!name || !*name)
+			continue;
+		if (used + strlen(name) + 2 > sizeof(wish->claims)) {
+			refuse(wish, "ResourceClaims with names of more than %d characters",
+			       WISH_CLAIMS_BYTES - 2);
+			return;
+		}
+		used += (size_t)snprintf(wish->claims + used, sizeof(wish->claims) - used, "%s%s",
+					 used ? "\n" : "", name);
+	}
 }
 
 static void read_preemption(struct walk *w)
@@ -387,6 +469,23 @@ static void read_preemption(struct walk *w)
 	w->wish->preempts = strcmp(policy, "Never") != 0;
 }
 
+/* Of these the text counts: pods of one template have the same. */
+static bool is_rule(const struct json_slice *key)
+{
+	return pull_key_is(key, "nodeSelector") || pull_key_is(key, "tolerations") ||
+	       pull_key_is(key, "affinity") || pull_key_is(key, "topologySpreadConstraints");
+}
+
+static void keep_rule(struct walk *w, const struct json_slice *key, struct json_slice value)
+{
+	if (!is_rule(key) || w->r->problem)
+		return;
+	buf_addf(&w->rules, "%.*s:%.*s\n", (int)key->size, key->data, (int)value.size, value.data);
+	if (pull_key_is(key, "affinity") &&
+	    memmem(value.data, value.size, "\"namespaceSelector\"", 19))
+		w->wish->wants |= WANTS_NAMESPACES;
+}
+
 static void read_spec(struct walk *w)
 {
 	struct json_slice key;
@@ -394,6 +493,9 @@ static void read_spec(struct walk *w)
 	if (!enter_object(w->r))
 		return;
 	while (pull_member(w->r, &key)) {
+		const char *from = (pull_peek(w->r), w->r->at);
+		const struct json_slice name = key;
+
 		if (pull_key_is(&key, "nodeSelector")) {
 			read_selector(w);
 		} else if (pull_key_is(&key, "tolerations")) {
@@ -416,10 +518,12 @@ static void read_spec(struct walk *w)
 			if (pull_key_is(&key, "schedulingGroup") ||
 			    pull_key_is(&key, "workloadRef"))
 				refuse(w->wish, "%.*s", (int)key.size, key.data);
-			if (pull_key_is(&key, "resources") && pull_peek(w->r) == PULL_OBJECT)
-				refuse(w->wish, "resources of the pod as a whole");
-			pull_skip(w->r);
+			if (pull_key_is(&key, "resources"))
+				read_resource_names(w);
+			else
+				pull_skip(w->r);
 		}
+		keep_rule(w, &name, (struct json_slice){ from, (size_t)(w->r->at - from), false });
 	}
 }
 
@@ -509,8 +613,9 @@ int pod_wish_read(const char *json, size_t size, const struct kube_pod *pod, str
 		  struct err *err)
 {
 	struct json_reader r;
-	struct walk w = { .r = &r, .wish = ret };
+	struct walk w = { .r = &r, .wish = ret, .rules = BUF_INIT };
 	struct json_slice key;
+	struct digest digest;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->use = pod->use;
@@ -522,12 +627,18 @@ int pod_wish_read(const char *json, size_t size, const struct kube_pod *pod, str
 			read_metadata(&w);
 		else if (pull_key_is(&key, "spec"))
 			read_spec(&w);
+		else if (pull_key_is(&key, "status"))
+			read_status(&w);
 		else
 			pull_skip(&r);
 	}
+	digest = digest_of(w.rules.data, w.rules.size);
+	digest_format(&digest, ret->rules);
+	buf_deinit(&w.rules);
 	if (pull_finish(&r, err) < 0)
 		return err ? -(int)err->code : -(int)ERR_INVALID;
 	kind_find(&w);
 	priority_find(&w);
+	claims_find(&w);
 	return 0;
 }

@@ -4,8 +4,10 @@
  * What a pod that others made asks of its scheduler: read from its object once, when it is seen. Labels and annotations of ours are formats:
  * docs/decisions/0015.
  *
- * What can't be honoured yet is not guessed: `problem` names it, and such a pod is not placed.
+ * What can't be honoured yet is not guessed: `problem` names it, and such a pod is not placed. What the core does not know of (`wants`) becomes a
+ * mask of nodes: masks/masks.h.
  */
+#include "base/digest.h"
 #include "engine/kubernetes/objects.h"
 
 #define WISH_QUEUE KUBE_DOMAIN "queue"
@@ -28,7 +30,18 @@ enum gang_kind {
 	GANG_OTHER /* owner that Fairlead knows nothing of: each pod alone, with a warning */
 };
 
-enum { WISH_CREATED_MAX = 32, WISH_SIZE_MAX = 4096 };
+/* What decides where it may run besides what the core looks at. */
+enum wish_kind {
+	WANTS_NODES = 1, /* affinity, or labels that the core does not keep */
+	WANTS_PODS = 2, /* affinity or anti-affinity to pods */
+	WANTS_SPREAD = 4,
+	WANTS_CLAIMS = 8,
+	WANTS_PORTS = 16,
+	WANTS_RESOURCES = 32, /* that the core does not count */
+	WANTS_NAMESPACES = 64 /* labels of namespaces decide */
+};
+
+enum { WISH_CREATED_MAX = 32, WISH_SIZE_MAX = 4096, WISH_CLAIMS_MAX = 8, WISH_CLAIMS_BYTES = 640 };
 
 struct pod_wish {
 	struct kube_use use;
@@ -42,6 +55,12 @@ struct pod_wish {
 	char owner_api[KUBE_NAME_MAX], owner_kind[KUBE_WORD_MAX]; /* controller; "" = none */
 	char require[KUBE_WORD_MAX], prefer[KUBE_WORD_MAX];
 	char labels[KUBE_LABELS_MAX + 1], tolerates[KUBE_LABELS_MAX + 1];
+	char claims[WISH_CLAIMS_BYTES]; /* names of its ResourceClaims, one a line */
+	uint64_t claims_likeness; /* what they ask for; 0 = nothing */
+	bool claims_missing; /* one from a template is not made yet */
+	int64_t own_gpus; /* those of `use` that it asks for as a resource; the others are of its claims */
+	uint32_t wants; /* of wish_kind */
+	char rules[DIGEST_HEX_MAX]; /* digest of what it says of nodes and other pods */
 	char problem[KUBE_TEXT_MAX]; /* "" = it can be placed */
 };
 

@@ -125,27 +125,10 @@ static void what_cannot_be_honoured_is_named(void **state)
 	static const struct {
 		const char *json, *problem;
 	} cases[] = {
-		{ POD("",
-		      ",\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{}]}}"),
-		  "podAntiAffinity that is required" },
-		{ POD("",
-		      ",\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[]}}}"),
-		  "nodeAffinity that is required" },
-		{ POD("", ",\"topologySpreadConstraints\":[{\"maxSkew\":1}]"),
-		  "topologySpreadConstraints with whenUnsatisfiable DoNotSchedule" },
-		{ POD("", ",\"nodeSelector\":{\"disk\":\"ssd\"}"), "nodeSelector disk" },
-		{ POD("",
-		      ",\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{\"claimName\":\"c\"}}]"),
-		  "volume d, which has a PersistentVolumeClaim" },
-		{ POD("", ",\"containers\":[{\"resources\":{\"requests\":{\"rdma/hca\":\"1\"}}}]"),
-		  "a request for rdma/hca" },
-		{ POD("", ",\"initContainers\":[{\"resources\":{\"claims\":[{\"name\":\"c\"}]}}]"),
-		  "a ResourceClaim (DRA)" },
-		{ POD("", ",\"resourceClaims\":[{\"name\":\"c\"}]"), "a ResourceClaim (DRA)" },
-		{ POD("", ",\"containers\":[{\"ports\":[{\"hostPort\":80}]}]"), "hostPort 80" },
 		{ POD("", ",\"schedulingGroup\":{\"podGroupName\":\"g\"}"), "schedulingGroup" },
-		{ POD("", ",\"resources\":{\"requests\":{\"cpu\":\"1\"}}"),
-		  "resources of the pod as a whole" },
+		{ POD("",
+		      ",\"affinity\":{\"cloudAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{}]}}"),
+		  "affinity of a new kind that is required" },
 		{ POD(",\"labels\":{\"fairlead.dev/gang\":\"g\"}", ""),
 		  "fairlead.dev/gang without fairlead.dev/gang-size" },
 		{ POD(",\"labels\":{\"fairlead.dev/gang-size\":\"4097\"}", ""),
@@ -167,6 +150,90 @@ static void what_cannot_be_honoured_is_named(void **state)
 	}
 }
 
+static void claims_are_those_of_the_pod_and_those_made_of_templates(void **state)
+{
+	static const struct {
+		const char *json, *claims;
+		bool missing;
+	} cases[] = {
+		{ POD("", ",\"resourceClaims\":[{\"name\":\"c\",\"resourceClaimName\":\"mine\"}]"),
+		  "mine", false },
+		{ POD("",
+		      ",\"resourceClaims\":[{\"name\":\"c\",\"resourceClaimTemplateName\":\"t\"}]"),
+		  "", true },
+		{ POD("",
+		      ",\"resourceClaims\":[{\"name\":\"c\",\"resourceClaimTemplateName\":\"t\"},{\"name\":\"d\",\"resourceClaimName\":\"mine\"}]},"
+		      "\"status\":{\"resourceClaimStatuses\":[{\"name\":\"c\",\"resourceClaimName\":\"p-c-x7\"}]"),
+		  "p-c-x7\nmine", false },
+		/* It is said that none is needed. */
+		{ POD("",
+		      ",\"resourceClaims\":[{\"name\":\"c\",\"resourceClaimTemplateName\":\"t\"}]},"
+		      "\"status\":{\"resourceClaimStatuses\":[{\"name\":\"c\"}]"),
+		  "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		read_text(cases[i].json);
+		assert_string_equal(wish.problem, "");
+		assert_string_equal(wish.claims, cases[i].claims);
+		assert_int_equal(wish.claims_missing, cases[i].missing);
+	}
+	read_text(POD(
+		"",
+		",\"resourceClaims\":[{\"name\":\"1\"},{\"name\":\"2\"},{\"name\":\"3\"},{\"name\":\"4\"},{\"name\":\"5\"},"
+		"{\"name\":\"6\"},{\"name\":\"7\"},{\"name\":\"8\"},{\"name\":\"9\"}]"));
+	assert_string_equal(wish.problem, "more than 8 ResourceClaims");
+}
+
+static void rules_about_nodes_and_pods_become_wants(void **state)
+{
+	static const struct {
+		const char *json;
+		uint32_t wants;
+	} cases[] = {
+		{ POD("",
+		      ",\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{}]}}"),
+		  WANTS_PODS },
+		{ POD("",
+		      ",\"affinity\":{\"podAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"namespaceSelector\":{}}]}}"),
+		  WANTS_PODS | WANTS_NAMESPACES },
+		{ POD("",
+		      ",\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[]}}}"),
+		  WANTS_NODES },
+		{ POD("", ",\"topologySpreadConstraints\":[{\"maxSkew\":1}]"), WANTS_SPREAD },
+		{ POD("", ",\"nodeSelector\":{\"disk\":\"ssd\"}"), WANTS_NODES },
+		{ POD("",
+		      ",\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{\"claimName\":\"c\"}}]"),
+		  WANTS_CLAIMS },
+		{ POD("", ",\"containers\":[{\"resources\":{\"requests\":{\"rdma/hca\":\"1\"}}}]"),
+		  WANTS_RESOURCES },
+		{ POD("", ",\"containers\":[{\"ports\":[{\"hostPort\":80}]}]"), WANTS_PORTS },
+		{ POD("", ",\"resources\":{\"requests\":{\"cpu\":\"1\"}}"), 0 },
+		{ POD("", ",\"tolerations\":[{\"operator\":\"Exists\"}]"), 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		read_text(cases[i].json);
+		assert_int_equal(wish.wants, cases[i].wants);
+		assert_string_equal(wish.problem, "");
+	}
+}
+
+static void pods_of_one_template_have_equal_rules(void **state)
+{
+	char first[DIGEST_HEX_MAX];
+
+	(void)state;
+	read_text(POD(",\"labels\":{\"index\":\"1\"}", ",\"nodeSelector\":{\"disk\":\"ssd\"}"));
+	memcpy(first, wish.rules, sizeof(first));
+	read_text(POD(",\"labels\":{\"index\":\"2\"}", ",\"nodeSelector\":{\"disk\":\"ssd\"}"));
+	assert_string_equal(wish.rules, first);
+	read_text(POD("", ",\"nodeSelector\":{\"disk\":\"hdd\"}"));
+	assert_string_not_equal(wish.rules, first);
+}
+
 static void priorities_are_cut_at_what_the_core_takes(void **state)
 {
 	(void)state;
@@ -186,6 +253,9 @@ int main(void)
 		cmocka_unit_test(a_binding_is_written_as_ever),
 		cmocka_unit_test(each_convention_says_who_belongs_together),
 		cmocka_unit_test(what_cannot_be_honoured_is_named),
+		cmocka_unit_test(claims_are_those_of_the_pod_and_those_made_of_templates),
+		cmocka_unit_test(rules_about_nodes_and_pods_become_wants),
+		cmocka_unit_test(pods_of_one_template_have_equal_rules),
 		cmocka_unit_test(priorities_are_cut_at_what_the_core_takes),
 	};
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
 static void never_ran(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
@@ -27,14 +28,25 @@ static void rank_begin(struct engine *engine, struct attempt_entry *attempt, uin
 	else if (!gang || member->gang != gang)
 		never_ran(engine, attempt, rank, ENGINE_CAUSE_LOST,
 			  "its pod is not of this job any more");
-	else
-		rank_report(engine, attempt, rank, ENGINE_READY);
+}
+
+/* The start may come before the answer to the offer. */
+static struct gang *gang_started(struct engine *engine, const struct engine_start *start)
+{
+	struct gang *gang = gang_of_job(engine, start->job);
+	const struct member *member = member_find(engine, start->pods[0].uid);
+
+	if (gang || !member || !member->gang || !member->gang->offered || member->gang->job ||
+	    member->gang->count != start->place_count)
+		return gang;
+	gang_set_job(engine, member->gang, start->job);
+	return member->gang;
 }
 
 void gang_start(struct engine *engine, const struct engine_start *start)
 {
 	struct attempt_entry *attempt = live_add(engine, start->attempt, start->place_count);
-	struct gang *gang = gang_of_job(engine, start->job);
+	struct gang *gang = gang_started(engine, start);
 
 	if (attempt->described || attempt->tasks != start->place_count)
 		return;
@@ -50,8 +62,11 @@ void gang_start(struct engine *engine, const struct engine_start *start)
 		snprintf(state->namespace, sizeof(state->namespace), "%s", pod->namespace);
 		snprintf(state->name, sizeof(state->name), "%s", pod->name);
 		snprintf(state->node, sizeof(state->node), "%s", start->places[rank].node);
+		state->gpu_mask = start->places[rank].gpu_mask;
+		claims_of_rank(engine, attempt, rank);
 		rank_begin(engine, attempt, rank, gang && !gang->broken ? gang : NULL);
 	}
+	gang_check(engine, attempt);
 }
 
 /* --- binding --------------------------------------------------------------------------------------------------------- */
@@ -73,6 +88,7 @@ static void not_bound(struct engine *engine, struct attempt_entry *attempt, uint
 		      enum engine_cause cause, const char *text)
 {
 	attempt->ranks[rank].binding = false;
+	masks_assume(engine, attempt->ranks[rank].uid, NULL);
 	if (attempt->stopping)
 		never_ran(engine, attempt, rank, ENGINE_CAUSE_STOPPED,
 			  "it was stopped before it was started");
@@ -87,6 +103,8 @@ static void is_bound(struct engine *engine, struct attempt_entry *attempt, uint3
 	attempt->ranks[rank].bound = true;
 	if (member)
 		member->bound = true;
+	if (member && member->gang)
+		gang_has_places(engine, member->gang);
 	if (attempt->stopping)
 		gang_rank_stop(engine, attempt, rank);
 }
@@ -206,8 +224,7 @@ void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32
 			  "it was stopped before it was started");
 		return;
 	}
-	state->deleting = true;
 	if (member)
 		member_tell(engine, member, TELL_PREEMPTED, "Fairlead stops its job");
-	pod_delete(engine, state->namespace, state->name, state->uid, POD_OWN_GRACE);
+	rank_delete(engine, attempt, rank, POD_OWN_GRACE);
 }

@@ -49,6 +49,7 @@ static void *block_add(struct block *block, size_t size, size_t align)
 		block->full = true;
 		return NULL;
 	}
+	memset(block->data + block->size, 0, at - block->size); /* equal objects are equal blocks */
 	block->size = at + size;
 	return block->data + at;
 }
@@ -155,7 +156,7 @@ static at_t read_key(struct json_reader *r, struct block *block, const struct js
 	return (at_t)(copy - block->data);
 }
 
-at_t read_label_map(struct json_reader *r, struct block *block)
+at_t read_labels_of(struct json_reader *r, struct block *block)
 {
 	struct chain chain = { 0 };
 	struct json_slice key;
@@ -263,7 +264,7 @@ static void read_requirements(struct json_reader *r, struct block *block, struct
 /* matchLabels: {a: b} is the same as a In [b]. */
 static void read_match_labels(struct json_reader *r, struct block *block, struct chain *chain)
 {
-	at_t labels = read_label_map(r, block);
+	at_t labels = read_labels_of(r, block);
 
 	PLACED_EACH(block->data, placed_label, label, labels)
 	{

@@ -30,7 +30,7 @@ at_t read_text(struct json_reader *r, struct block *block);
 bool read_flag(struct json_reader *r);
 int32_t read_int32(struct json_reader *r, int32_t otherwise);
 at_t read_words(struct json_reader *r, struct block *block);
-at_t read_label_map(struct json_reader *r, struct block *block);
+at_t read_labels_of(struct json_reader *r, struct block *block);
 void read_selector(struct json_reader *r, struct block *block, struct placed_selector *ret);
 /* A node selector: its nodeSelectorTerms. */
 bool read_node_selector(struct json_reader *r, struct block *block, at_t *ret_terms);

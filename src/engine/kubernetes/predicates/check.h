@@ -14,6 +14,7 @@ struct check {
 	const struct predicates *p;
 	const struct placed_pod *pod;
 	const char *const *counted;
+	uint32_t times; /* so many such pods need room */
 	struct arena *arena;
 	struct topology *topologies;
 	struct meeting *meeting; /* other pods, relations.c */
@@ -30,9 +31,11 @@ const struct known_pod *check_pods(const struct check *check, const struct known
 void relations_begin(struct check *check);
 enum predicate relations_meet(const struct check *check, const struct known_node *node);
 /* spread.c */
+bool spread_counts(const struct placed_pod *pod, const struct placed_pod *other);
 void spread_begin(struct check *check);
 bool spread_meets(const struct check *check, const struct known_node *node);
 /* fits.c */
+bool pods_share_port(const struct placed_pod *a, const struct placed_pod *b);
 bool ports_free(const struct check *check, const struct known_node *node);
 enum predicate resources_free(const struct check *check, const struct known_node *node);
 /* volumes.c */

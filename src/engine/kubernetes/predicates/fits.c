@@ -39,6 +39,16 @@ static bool pod_holds(const struct placed_pod *holder, const struct placed_pod *
 	return false;
 }
 
+bool pods_share_port(const struct placed_pod *a, const struct placed_pod *b)
+{
+	PLACED_EACH(a, placed_port, port, a->ports)
+	{
+		if (pod_holds(b, a, port))
+			return true;
+	}
+	return false;
+}
+
 bool ports_free(const struct check *check, const struct known_node *node)
 {
 	const struct placed_pod *pod = check->pod;
@@ -93,7 +103,7 @@ static bool resource_free(const struct check *check, const struct known_node *no
 		return true;
 	CHECK_PODS(check, other, node)
 	left -= amount_of(other->pod, other->pod->requests, name);
-	return need <= left;
+	return need <= left / check->times;
 }
 
 enum predicate resources_free(const struct check *check, const struct known_node *node)
@@ -102,7 +112,7 @@ enum predicate resources_free(const struct check *check, const struct known_node
 
 	CHECK_PODS(check, other, node)
 	pods -= other->pod != NULL;
-	if (pods < 1)
+	if (pods < (int64_t)check->times)
 		return PREDICATE_PODS;
 	PLACED_EACH(check->pod, placed_amount, wish, check->pod->requests)
 	{

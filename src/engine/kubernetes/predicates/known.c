@@ -52,12 +52,24 @@ static void node_drop(struct predicates *p, struct known_node *known)
 	free(known);
 }
 
-void predicates_node_set(struct predicates *p, struct placed_node *node)
+struct known_node *predicates_node(const struct predicates *p, const char *name)
+{
+	return node_find(p, name);
+}
+
+bool predicates_node_set(struct predicates *p, struct placed_node *node)
 {
 	struct known_node *known = node_add(p, placed_text(node, node->name));
 
+	if (known->node && known->node->size == node->size &&
+	    memcmp(known->node, node, node->size) == 0) {
+		free(node);
+		return false;
+	}
 	free(known->node);
 	known->node = node;
+	known->touched = true;
+	return true;
 }
 
 void predicates_node_remove(struct predicates *p, const char *name)
@@ -73,13 +85,39 @@ void predicates_node_remove(struct predicates *p, const char *name)
 
 /* --- pods ------------------------------------------------------------------------------------------------------- */
 
+static void keeper_link(struct predicates *p, struct known_pod *known)
+{
+	if (!known->pod->apart)
+		return;
+	known->previous_keeper = NULL;
+	known->next_keeper = p->keepers;
+	if (known->next_keeper)
+		known->next_keeper->previous_keeper = known;
+	p->keepers = known;
+}
+
+static void keeper_unlink(struct predicates *p, struct known_pod *known)
+{
+	if (!known->pod->apart)
+		return;
+	if (known->next_keeper)
+		known->next_keeper->previous_keeper = known->previous_keeper;
+	if (known->previous_keeper)
+		known->previous_keeper->next_keeper = known->next_keeper;
+	else
+		p->keepers = known->next_keeper;
+}
+
 static void pod_link(struct predicates *p, struct known_pod *known)
 {
 	const struct placed_pod *pod = known->pod;
+	const char *node = pod->node ? placed_text(pod, pod->node) : known->assumed;
 
-	if (!pod->node || pod->over)
+	if (!node || pod->over)
 		return;
-	known->node = node_add(p, placed_text(pod, pod->node));
+	known->node = node_add(p, node);
+	known->node->touched = true;
+	keeper_link(p, known);
 	known->previous = NULL;
 	known->next = known->node->pods;
 	if (known->next)
@@ -93,6 +131,8 @@ static void pod_unlink(struct predicates *p, struct known_pod *known)
 
 	if (!node)
 		return;
+	node->touched = true;
+	keeper_unlink(p, known);
 	if (known->next)
 		known->next->previous = known->previous;
 	if (known->previous)
@@ -112,20 +152,56 @@ void predicates_pod_remove(struct predicates *p, const char *uid)
 		return;
 	HASH_DELETE(hh, p->pods, known);
 	pod_unlink(p, known);
+	free(known->assumed);
 	free(known->pod);
 	free(known);
 }
 
-void predicates_pod_set(struct predicates *p, struct placed_pod *pod)
+const struct placed_pod *predicates_pod(const struct predicates *p, const char *uid)
 {
 	struct known_pod *known;
-	const char *uid = placed_text(pod, pod->uid);
 
+	HASH_FIND_STR(p->pods, uid, known);
+	return known ? known->pod : NULL;
+}
+
+bool predicates_pod_set(struct predicates *p, struct placed_pod *pod)
+{
+	struct known_pod *known, *before;
+	const char *uid = placed_text(pod, pod->uid);
+	char *assumed = NULL;
+
+	HASH_FIND_STR(p->pods, uid, before);
+	if (before && before->pod->size == pod->size && memcmp(before->pod, pod, pod->size) == 0) {
+		free(pod);
+		return false;
+	}
+	if (before) {
+		assumed = before->assumed;
+		before->assumed = NULL;
+	}
 	predicates_pod_remove(p, uid);
 	known = calloc(1, sizeof(*known));
 	CHECK(known);
 	known->pod = pod;
+	known->assumed = assumed;
 	HASH_ADD_KEYPTR(hh, p->pods, uid, strlen(uid), known);
+	pod_link(p, known);
+	return true;
+}
+
+void predicates_pod_assume(struct predicates *p, const char *uid, const char *node)
+{
+	struct known_pod *known;
+
+	HASH_FIND_STR(p->pods, uid, known);
+	if (!known || (!node && !known->assumed) ||
+	    (node && known->assumed && strcmp(node, known->assumed) == 0))
+		return;
+	pod_unlink(p, known);
+	free(known->assumed);
+	known->assumed = node ? strdup(node) : NULL;
+	CHECK(!node || known->assumed);
 	pod_link(p, known);
 }
 
@@ -152,9 +228,27 @@ static void thing_set(struct known_thing **things, const char *name, void *block
 	known = calloc(1, sizeof(*known));
 	CHECK(known);
 	known->block = block;
+	known->seen = true;
 	known->name = strdup(name);
 	CHECK(known->name);
 	HASH_ADD_KEYPTR(hh, *things, known->name, strlen(known->name), known);
+}
+
+void predicates_things_begin(struct known_thing *things)
+{
+	for (struct known_thing *known = things; known; known = known->hh.next)
+		known->seen = false;
+}
+
+void predicates_things_listed(struct known_thing **things)
+{
+	struct known_thing *known, *next;
+
+	HASH_ITER(hh, *things, known, next)
+	{
+		if (!known->seen)
+			thing_remove(things, known->name);
+	}
 }
 
 void predicates_namespace_set(struct predicates *p, struct placed_namespace *namespace)
@@ -189,6 +283,16 @@ void predicates_volume_set(struct predicates *p, struct placed_volume *volume)
 	thing_set(&p->volumes, placed_text(volume, volume->name), volume);
 }
 
+void predicates_class_set(struct predicates *p, struct placed_class *class)
+{
+	thing_set(&p->classes, placed_text(class, class->name), class);
+}
+
+void predicates_class_remove(struct predicates *p, const char *name)
+{
+	thing_remove(&p->classes, name);
+}
+
 void predicates_volume_remove(struct predicates *p, const char *name)
 {
 	thing_remove(&p->volumes, name);
@@ -208,6 +312,8 @@ void predicates_deinit(struct predicates *p)
 		thing_remove(&p->claims, p->claims->name);
 	while (p->volumes)
 		thing_remove(&p->volumes, p->volumes->name);
+	while (p->classes)
+		thing_remove(&p->classes, p->classes->name);
 	free((void *)p->nodes);
 	*p = (struct predicates){ 0 };
 }

@@ -164,13 +164,21 @@ bool tolerates(const struct placed_pod *pod, const char *key, const char *value,
 	return false;
 }
 
+/* The node is ready again, and the taint that said otherwise is taken away a moment later. */
+static bool is_of_the_past(const struct placed_node *node, const char *key)
+{
+	return node->ready && (strcmp(key, "node.kubernetes.io/not-ready") == 0 ||
+			       strcmp(key, "node.kubernetes.io/unreachable") == 0);
+}
+
 const struct placed_taint *untolerated(const struct placed_pod *pod, const struct placed_node *node)
 {
 	PLACED_EACH(node, placed_taint, taint, node->taints)
 	{
 		const char *effect = placed_text(node, taint->effect);
 
-		if (strcmp(effect, "NoSchedule") != 0 && strcmp(effect, "NoExecute") != 0)
+		if ((strcmp(effect, "NoSchedule") != 0 && strcmp(effect, "NoExecute") != 0) ||
+		    is_of_the_past(node, placed_text(node, taint->key)))
 			continue;
 		if (!tolerates(pod, placed_text(node, taint->key), placed_text(node, taint->value),
 			       effect))

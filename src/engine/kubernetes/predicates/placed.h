@@ -71,12 +71,15 @@ struct placed_pod {
 	at_t node_terms, near, apart, spreads, tolerations, ports;
 	at_t requests; /* placed_amount; what it takes of its node, by the rules of the API */
 	at_t claims; /* placed_word: PersistentVolumeClaims */
+	uint32_t size; /* of the block, in bytes */
 	bool has_node_terms; /* else the list says nothing */
 	bool deleting, over;
 };
 struct placed_node {
 	at_t name, labels, taints, allocatable;
+	uint32_t size; /* of the block, in bytes */
 	bool cordoned, deleting;
+	bool ready; /* by its condition */
 };
 /* Labels are all that is looked at of a namespace. */
 struct placed_namespace {
@@ -84,8 +87,16 @@ struct placed_namespace {
 };
 struct placed_claim {
 	at_t namespace, name, volume, class; /* volume 0 = not bound */
+	at_t selected; /* node that a volume is made for; 0 = none was chosen */
 	bool bound; /* the binding is complete */
 	bool lost, deleting, alone; /* alone: ReadWriteOncePod */
+};
+/* Of a StorageClass: whether a claim of it is bound only when a pod's node is known, and on which nodes its volumes can be. */
+struct placed_class {
+	at_t name, provisioner;
+	at_t topologies; /* placed_node_term; nodes of any of them */
+	bool waits; /* WaitForFirstConsumer */
+	bool has_topologies;
 };
 struct placed_volume {
 	at_t name, labels, node_terms;
@@ -110,6 +121,8 @@ int placed_node_read(const char *json, size_t size, struct placed_node **ret, st
 int placed_namespace_read(const char *json, size_t size, struct placed_namespace **ret,
 			  struct err *err) MUST_CHECK;
 int placed_claim_read(const char *json, size_t size, struct placed_claim **ret, struct err *err)
+	MUST_CHECK;
+int placed_class_read(const char *json, size_t size, struct placed_class **ret, struct err *err)
 	MUST_CHECK;
 int placed_volume_read(const char *json, size_t size, struct placed_volume **ret, struct err *err)
 	MUST_CHECK;

@@ -7,11 +7,12 @@
 
 /* What every object says of itself. */
 struct named {
-	at_t namespace, name, labels;
+	at_t namespace, name, labels, selected;
+	uint32_t size; /* of the whole block */
 	bool deleting, bound; /* bound: the mark on a claim whose binding is complete */
 };
 
-static void read_marks(struct json_reader *r, struct named *ret)
+static void read_marks(struct json_reader *r, struct block *block, struct named *ret)
 {
 	struct json_slice key;
 
@@ -19,7 +20,10 @@ static void read_marks(struct json_reader *r, struct named *ret)
 		return;
 	while (pull_member(r, &key)) {
 		ret->bound |= pull_key_is(&key, "pv.kubernetes.io/bind-completed");
-		pull_skip(r);
+		if (pull_key_is(&key, "volume.kubernetes.io/selected-node"))
+			ret->selected = read_text(r, block);
+		else
+			pull_skip(r);
 	}
 }
 
@@ -35,9 +39,9 @@ static void read_metadata(struct json_reader *r, struct block *block, struct nam
 		} else if (pull_key_is(&key, "namespace")) {
 			ret->namespace = read_text(r, block);
 		} else if (pull_key_is(&key, "labels")) {
-			ret->labels = read_label_map(r, block);
+			ret->labels = read_labels_of(r, block);
 		} else if (pull_key_is(&key, "annotations")) {
-			read_marks(r, ret);
+			read_marks(r, block, ret);
 		} else if (pull_key_is(&key, "deletionTimestamp")) {
 			ret->deleting = pull_peek(r) == PULL_STRING;
 			pull_skip(r);
@@ -71,6 +75,7 @@ static int read_object(const char *json, size_t size, size_t struct_size, part_r
 		else
 			pull_skip(&r);
 	}
+	named->size = (uint32_t)block.size;
 	rc = block_take(&block, &r, ret, err);
 	block_deinit(&block);
 	return rc;
@@ -122,6 +127,35 @@ static void node_spec(struct json_reader *r, struct block *block)
 	((struct placed_node *)(void *)block->data)->taints = taints.first;
 }
 
+static bool read_condition_ready(struct json_reader *r, struct block *block)
+{
+	struct json_slice key;
+	bool of_ready = false, is_true = false;
+
+	if (!enter_object(r))
+		return false;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "type"))
+			of_ready = text_is(block, read_text(r, block), "Ready");
+		else if (pull_key_is(&key, "status"))
+			is_true = text_is(block, read_text(r, block), "True");
+		else
+			pull_skip(r);
+	}
+	return of_ready && is_true;
+}
+
+static bool read_ready(struct json_reader *r, struct block *block)
+{
+	bool ready = false;
+
+	if (!enter_array(r))
+		return false;
+	while (pull_element(r))
+		ready |= read_condition_ready(r, block);
+	return ready;
+}
+
 static void node_status(struct json_reader *r, struct block *block)
 {
 	struct json_slice key;
@@ -132,6 +166,8 @@ static void node_status(struct json_reader *r, struct block *block)
 		if (pull_key_is(&key, "allocatable"))
 			((struct placed_node *)(void *)block->data)->allocatable =
 				read_amounts(r, block);
+		else if (pull_key_is(&key, "conditions"))
+			((struct placed_node *)(void *)block->data)->ready = read_ready(r, block);
 		else
 			pull_skip(r);
 	}
@@ -151,6 +187,7 @@ int placed_node_read(const char *json, size_t size, struct placed_node **ret, st
 	node->name = named.name;
 	node->labels = named.labels;
 	node->deleting = named.deleting;
+	node->size = named.size;
 	*ret = node;
 	return 0;
 }
@@ -227,6 +264,7 @@ int placed_claim_read(const char *json, size_t size, struct placed_claim **ret, 
 	claim->namespace = named.namespace;
 	claim->name = named.name;
 	claim->deleting = named.deleting;
+	claim->selected = named.selected;
 	claim->bound = named.bound && claim->volume;
 	*ret = claim;
 	return 0;
@@ -268,5 +306,87 @@ int placed_volume_read(const char *json, size_t size, struct placed_volume **ret
 	volume->name = named.name;
 	volume->labels = named.labels;
 	*ret = volume;
+	return 0;
+}
+
+/* --- storage classes --------------------------------------------------------------------------------------------------- */
+
+/* allowedTopologies: terms of matchLabelExpressions, each a key and the values that it may have. */
+static void read_topology(struct json_reader *r, struct block *block, struct chain *terms)
+{
+	struct placed_node_term term = { 0 }, *link;
+	struct chain labels = { 0 };
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (!pull_key_is(&key, "matchLabelExpressions")) {
+			pull_skip(r);
+			continue;
+		}
+		if (!enter_array(r))
+			continue;
+		while (pull_element(r)) {
+			struct placed_requirement found = { .op = OP_IN }, *one;
+
+			if (!enter_object(r))
+				continue;
+			while (pull_member(r, &key)) {
+				if (pull_key_is(&key, "key"))
+					found.key = read_text(r, block);
+				else if (pull_key_is(&key, "values"))
+					found.values = read_words(r, block);
+				else
+					pull_skip(r);
+			}
+			one = chain_add(block, &labels, sizeof(*one));
+			*one = found;
+		}
+	}
+	term.labels = labels.first;
+	link = chain_add(block, terms, sizeof(*link));
+	*link = term;
+}
+
+int placed_class_read(const char *json, size_t size, struct placed_class **ret, struct err *err)
+{
+	struct placed_class found = { 0 };
+	struct named named = { 0 };
+	struct chain terms = { 0 };
+	struct json_reader r;
+	struct json_slice key;
+	struct block block;
+	void *taken;
+	int rc;
+
+	(void)block_init(&block, size, sizeof(found));
+	pull_init(&r, json, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "metadata")) {
+			read_metadata(&r, &block, &named);
+		} else if (pull_key_is(&key, "provisioner")) {
+			found.provisioner = read_text(&r, &block);
+		} else if (pull_key_is(&key, "volumeBindingMode")) {
+			found.waits =
+				text_is(&block, read_text(&r, &block), "WaitForFirstConsumer");
+		} else if (pull_key_is(&key, "allowedTopologies")) {
+			if (enter_array(&r))
+				while (pull_element(&r))
+					read_topology(&r, &block, &terms);
+		} else {
+			pull_skip(&r);
+		}
+	}
+	found.name = named.name;
+	found.topologies = terms.first;
+	found.has_topologies = terms.first != 0;
+	memcpy(block.data, &found, sizeof(found));
+	rc = block_take(&block, &r, &taken, err);
+	block_deinit(&block);
+	if (rc < 0)
+		return rc;
+	*ret = taken;
 	return 0;
 }

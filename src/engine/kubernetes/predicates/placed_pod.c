@@ -29,7 +29,7 @@ static void read_metadata(struct reading *from)
 		} else if (pull_key_is(&key, "namespace")) {
 			from->pod.namespace = read_text(&from->r, &from->block);
 		} else if (pull_key_is(&key, "labels")) {
-			from->pod.labels = read_label_map(&from->r, &from->block);
+			from->pod.labels = read_labels_of(&from->r, &from->block);
 		} else if (pull_key_is(&key, "deletionTimestamp")) {
 			from->pod.deleting = pull_peek(&from->r) == PULL_STRING;
 			pull_skip(&from->r);
@@ -334,7 +334,7 @@ static void read_spec(struct reading *from)
 		if (pull_key_is(&key, "nodeName"))
 			from->pod.node = read_text(r, &from->block);
 		else if (pull_key_is(&key, "nodeSelector"))
-			from->pod.node_selector = read_label_map(r, &from->block);
+			from->pod.node_selector = read_labels_of(r, &from->block);
 		else if (pull_key_is(&key, "affinity"))
 			read_affinity(from);
 		else if (pull_key_is(&key, "tolerations"))
@@ -465,6 +465,7 @@ static void finish(struct reading *from)
 	from->wishes.runs = from->pod.node != 0;
 	from->pod.requests =
 		amounts_copy(&from->block, &from->wishes.block, wishes_sum(&from->wishes));
+	from->pod.size = (uint32_t)from->block.size;
 	memcpy(from->block.data, &from->pod, sizeof(from->pod));
 }
 

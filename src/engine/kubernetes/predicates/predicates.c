@@ -127,10 +127,52 @@ static enum predicate check_node(const struct check *check, const struct known_n
 	return relations_meet(check, known);
 }
 
+enum predicate predicates_check_one(const struct predicates *p, const struct placed_pod *pod,
+				    const char *node, const char *const *counted, uint32_t times,
+				    struct arena *arena, const char **problem)
+{
+	struct check check = {
+		.p = p, .pod = pod, .counted = counted, .times = times, .arena = arena
+	};
+	const struct known_node *known = predicates_node(p, node);
+
+	*problem = volumes_problem(&check);
+	if (!known || !known->node)
+		return PREDICATE_END;
+	if (*problem)
+		return PREDICATE_VOLUME;
+	relations_begin(&check);
+	spread_begin(&check);
+	return check_node(&check, known);
+}
+
+static bool tolerates_key(const struct placed_pod *pod, const char *key)
+{
+	return tolerates(pod, key, "", "NoSchedule") && tolerates(pod, key, "any", "NoSchedule") &&
+	       tolerates(pod, key, "any", "NoExecute");
+}
+
+bool predicates_taint_keeps(const struct predicates *p, const struct placed_pod *pod,
+			    const char *key)
+{
+	if (tolerates_key(pod, key))
+		return false;
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct placed_node *node = p->nodes[i]->node;
+
+		for (const struct placed_taint *taint =
+			     node ? PLACED(node, placed_taint, node->taints) : NULL;
+		     taint; taint = PLACED(node, placed_taint, taint->next))
+			if (strcmp(placed_text(node, taint->key), key) == 0)
+				return true;
+	}
+	return false;
+}
+
 void predicates_check(const struct predicates *p, const struct placed_pod *pod,
 		      const char *const *counted, struct arena *arena, struct feasible *ret)
 {
-	struct check check = { .p = p, .pod = pod, .counted = counted, .arena = arena };
+	struct check check = { .p = p, .pod = pod, .counted = counted, .times = 1, .arena = arena };
 
 	*ret = (struct feasible){ .reason = arena_new_array(arena, uint8_t, p->count + 1) };
 	ret->problem = volumes_problem(&check);

@@ -215,6 +215,66 @@ static void a_volume_that_is_not_bound_keeps_it_waiting(void **state)
 	assert_string_equal(asked("", "'volumes':[{'name':'v','ephemeral':{}}]"), "v");
 }
 
+static enum predicate one(const char *node, const char *spec, uint32_t times)
+{
+	struct placed_pod *pod = pod_of("asks", "'app':'web'", spec);
+	const char *problem;
+	enum predicate found =
+		predicates_check_one(&known, pod, node, NULL, times, &arena, &problem);
+
+	free(pod);
+	return found;
+}
+
+static void a_pod_on_its_way_counts_where_it_goes(void **state)
+{
+	(void)state;
+	node_say("n0", "", "", "'cpu':'1',");
+	node_say("n1", "", "", "'cpu':'1',");
+	predicates_pod_set(&known,
+			   pod_of("way", "'app':'db'",
+				  "'containers':[{'resources':{'requests':{'cpu':'600m'}}}]"));
+	assert_int_equal(one("n0", "'containers':[{'resources':{'requests':{'cpu':'1'}}}]", 1),
+			 PREDICATE_FITS);
+	predicates_pod_assume(&known, "way", "n0");
+	assert_int_equal(one("n0", "'containers':[{'resources':{'requests':{'cpu':'1'}}}]", 1),
+			 PREDICATE_RESOURCE);
+	assert_int_equal(one("n1", "'containers':[{'resources':{'requests':{'cpu':'1'}}}]", 1),
+			 PREDICATE_FITS);
+	/* What is told of it meanwhile does not say where it goes. */
+	assert_true(predicates_pod_set(&known, pod_of("way", "'app':'db','more':'1'",
+						      "'containers':[{'resources':{'requests':"
+						      "{'cpu':'600m'}}}]")));
+	assert_int_equal(one("n0", "'containers':[{'resources':{'requests':{'cpu':'1'}}}]", 1),
+			 PREDICATE_RESOURCE);
+	predicates_pod_assume(&known, "way", NULL);
+	assert_int_equal(one("n0", "'containers':[{'resources':{'requests':{'cpu':'1'}}}]", 1),
+			 PREDICATE_FITS);
+	assert_int_equal(one("n0", "'containers':[{'resources':{'requests':{'cpu':'500m'}}}]", 2),
+			 PREDICATE_FITS);
+	assert_int_equal(one("n0", "'containers':[{'resources':{'requests':{'cpu':'500m'}}}]", 3),
+			 PREDICATE_RESOURCE);
+	assert_int_equal(one("n2", "", 1), PREDICATE_END);
+	/* The same again is no change. */
+	assert_false(predicates_pod_set(&known, pod_of("way", "'app':'db','more':'1'",
+						       "'containers':[{'resources':{'requests':"
+						       "{'cpu':'600m'}}}]")));
+}
+
+static void a_pod_that_keeps_others_away_is_known_while_it_runs(void **state)
+{
+	struct placed_pod *pod = pod_of("asks", "'app':'db'", "");
+
+	(void)state;
+	node_say("n0", "", "", "");
+	assert_false(predicates_kept_away(&known, pod));
+	runs("keeps", "'app':'web'", RUNS_ON("n0", "," NEAR("podAntiAffinity", "zone", "db")));
+	assert_true(predicates_kept_away(&known, pod));
+	predicates_pod_remove(&known, "keeps");
+	assert_false(predicates_kept_away(&known, pod));
+	free(pod);
+}
+
 static void nodes_come_and_go_with_their_pods(void **state)
 {
 	(void)state;
@@ -264,6 +324,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_others_count_is_left_to_them, fresh, clear),
 		cmocka_unit_test_setup_teardown(a_volume_that_is_not_bound_keeps_it_waiting, fresh,
 						clear),
+		cmocka_unit_test_setup_teardown(a_pod_on_its_way_counts_where_it_goes, fresh,
+						clear),
+		cmocka_unit_test_setup_teardown(a_pod_that_keeps_others_away_is_known_while_it_runs,
+						fresh, clear),
 		cmocka_unit_test_setup_teardown(nodes_come_and_go_with_their_pods, fresh, clear),
 		cmocka_unit_test_setup_teardown(an_object_that_says_too_much_is_refused, fresh,
 						clear),

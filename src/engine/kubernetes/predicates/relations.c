@@ -123,6 +123,11 @@ static void meet(struct check *check, const struct placed_pod *other, const stru
 		meeting->any_near |= mark_set(mark, node);
 }
 
+static bool is_same(const struct placed_pod *a, const struct placed_pod *b)
+{
+	return strcmp(placed_text(a, a->uid), placed_text(b, b->uid)) == 0;
+}
+
 void relations_begin(struct check *check)
 {
 	const struct placed_pod *pod = check->pod;
@@ -137,6 +142,13 @@ void relations_begin(struct check *check)
 		mark_add(check, &check->meeting->apart, placed_text(pod, term->topology_key));
 	}
 	check->meeting->self = all_name(check, pod);
+	if (!pod->near && !pod->apart) {
+		for (const struct known_pod *known = check->p->keepers; known;
+		     known = known->next_keeper)
+			if (known->node->node && !is_same(known->pod, pod))
+				meet(check, known->pod, known->node);
+		return;
+	}
 	for (uint32_t i = 0; i < check->p->count; i++) {
 		const struct known_node *node = check->p->nodes[i];
 
@@ -178,4 +190,68 @@ enum predicate relations_meet(const struct check *check, const struct known_node
 	    any_marked(check->meeting->refused, node->index))
 		return PREDICATE_ANTI_AFFINITY;
 	return PREDICATE_FITS;
+}
+
+static bool is_for_one(const struct predicates *p, const struct placed_pod *pod, at_t name)
+{
+	const struct placed_claim *claim =
+		predicates_claim(p, placed_text(pod, pod->namespace), placed_text(pod, name));
+
+	return claim && claim->alone;
+}
+
+static bool share_claim(const struct predicates *p, const struct placed_pod *a,
+			const struct placed_pod *b)
+{
+	if (strcmp(placed_text(a, a->namespace), placed_text(b, b->namespace)) != 0)
+		return false;
+	PLACED_EACH(a, placed_word, mine, a->claims)
+	{
+		PLACED_EACH(b, placed_word, theirs, b->claims)
+		{
+			if (strcmp(placed_text(a, mine->text), placed_text(b, theirs->text)) == 0 &&
+			    is_for_one(p, a, mine->text))
+				return true;
+		}
+	}
+	return false;
+}
+
+uint32_t predicates_relation(const struct predicates *p, const struct placed_pod *first,
+			     const struct placed_pod *other)
+{
+	const struct check check = { .p = p, .pod = first };
+	uint32_t found = 0;
+
+	PLACED_EACH(first, placed_pod_term, term, first->near)
+	{
+		if (term_names(&check, first, term, other))
+			found |= POD_NEAR;
+	}
+	PLACED_EACH(first, placed_pod_term, term, first->apart)
+	{
+		if (term_names(&check, first, term, other))
+			found |= POD_APART;
+	}
+	if (spread_counts(first, other))
+		found |= POD_SPREAD;
+	if (pods_share_port(first, other))
+		found |= POD_PORTS;
+	if (share_claim(p, first, other))
+		found |= POD_CLAIM;
+	return found;
+}
+
+bool predicates_kept_away(const struct predicates *p, const struct placed_pod *pod)
+{
+	const struct check check = { .p = p, .pod = pod };
+
+	for (const struct known_pod *known = p->keepers; known; known = known->next_keeper) {
+		PLACED_EACH(known->pod, placed_pod_term, term, known->pod->apart)
+		{
+			if (!is_same(known->pod, pod) && term_names(&check, known->pod, term, pod))
+				return true;
+		}
+	}
+	return false;
 }

@@ -46,6 +46,18 @@ static bool is_spread(const struct placed_pod *pod, const struct placed_spread *
 	       label_keys_match(pod, wish, other);
 }
 
+bool spread_counts(const struct placed_pod *pod, const struct placed_pod *other)
+{
+	if (strcmp(placed_text(other, other->namespace), placed_text(pod, pod->namespace)) != 0)
+		return false;
+	PLACED_EACH(pod, placed_spread, wish, pod->spreads)
+	{
+		if (is_spread(pod, wish, other))
+			return true;
+	}
+	return false;
+}
+
 /* A selector without requirements takes part as if it found none: so kube-scheduler has it, and pods are written for that. */
 static bool selects_all(const struct placed_pod *pod, const struct placed_spread *wish)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Volumes that are bound: the node must be one from which the volume can be reached, by its node affinity and by its labels of zone and
- * region. A claim that is not bound yet keeps the pod waiting: who binds it looks where the pod goes, and Fairlead has no part in that.
+ * region. A claim whose class waits for its first consumer gets a volume that is made for the node, which its class's topologies must have.
+ * Any other claim that is not bound yet keeps the pod waiting.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,8 @@ static const struct {
 	{ "topology.kubernetes.io/zone", "topology.kubernetes.io/zone" },
 	{ "topology.kubernetes.io/region", "topology.kubernetes.io/region" },
 };
+#define NO_PROVISIONER "kubernetes.io/no-provisioner"
+
 enum { ZONE_KEYS = sizeof(zone_keys) / sizeof(zone_keys[0]), PATH_ROOM = 512 };
 
 static const void *thing_find(struct known_thing *things, const char *name)
@@ -65,6 +68,30 @@ static bool claim_is_used(const struct check *check, const struct placed_claim *
 	return false;
 }
 
+const struct placed_claim *predicates_claim(const struct predicates *p, const char *namespace,
+					    const char *name)
+{
+	char path[PATH_ROOM];
+
+	snprintf(path, sizeof(path), "%s/%s", namespace, name);
+	return thing_find(p->claims, path);
+}
+
+/* Local volumes that were made beforehand have no provisioner: which of them a claim gets is not for a scheduler that chooses none. */
+const struct placed_class *predicates_claim_waits(const struct predicates *p,
+						  const struct placed_claim *claim)
+{
+	const struct placed_class *class =
+		claim->bound || claim->volume || claim->lost || claim->deleting
+			? NULL
+			: thing_find(p->classes, placed_text(claim, claim->class));
+
+	return class && class->waits &&
+			       strcmp(placed_text(class, class->provisioner), NO_PROVISIONER) != 0
+		       ? class
+		       : NULL;
+}
+
 const char *volumes_problem(const struct check *check)
 {
 	PLACED_EACH(check->pod, placed_word, name, check->pod->claims)
@@ -77,8 +104,10 @@ const char *volumes_problem(const struct check *check)
 			return "a volume's claim is being deleted";
 		if (claim->lost)
 			return "a volume's claim has lost its volume";
+		if (!claim->bound && predicates_claim_waits(check->p, claim))
+			continue;
 		if (!claim->bound)
-			return "a volume's claim is not bound, and Fairlead does not choose volumes";
+			return "a volume's claim is not bound yet";
 		if (!volume_find(check, claim))
 			return "a claim's volume is not there";
 		if (claim->alone && claim_is_used(check, claim))
@@ -133,6 +162,14 @@ bool volumes_meet(const struct check *check, const struct placed_node *node)
 		const struct placed_claim *claim = claim_find(check, name->text);
 		const struct placed_volume *volume = claim ? volume_find(check, claim) : NULL;
 
+		const struct placed_class *class =
+			claim && !claim->bound ? predicates_claim_waits(check->p, claim) : NULL;
+
+		if (class && class->has_topologies &&
+		    !node_terms_match(class, class->topologies, node, false))
+			return false;
+		if (class)
+			continue; /* its volume is made for the node */
 		if (!volume)
 			return false;
 		if (volume->has_node_terms &&

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Masks of nodes that an engine makes (docs/decisions/0016) become events: what changed of each. After a start the engine tells each mask
+ * whole, and the difference to what the journal has is the event; and it tells the names of all, so that masks of earlier days end.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/state.h"
+
+#define MASKS_OF_PODS "pods-" /* how the names of an engine's masks begin */
+
+/* --- on the way ------------------------------------------------------------------------------------------------- */
+
+static char **names_copy(const char *const *names, uint32_t count)
+{
+	char **copy = calloc(count + 1, sizeof(*copy));
+
+	CHECK(copy);
+	for (uint32_t i = 0; i < count; i++) {
+		copy[i] = strdup(names[i]);
+		CHECK(copy[i]);
+	}
+	return copy;
+}
+
+static void names_free(char **names, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		free(names[i]);
+	free(names);
+}
+
+static struct mask_message *message_new(int kind)
+{
+	struct mask_message *message = calloc(1, sizeof(*message));
+
+	CHECK(message);
+	message->message.kind = kind;
+	return message;
+}
+
+void masks_report(void *daemon, const struct engine_mask *mask)
+{
+	struct daemon *d = daemon;
+	struct mask_message *message = message_new(CORE_MASK);
+
+	message->name = strdup(mask->name);
+	message->why = strdup(mask->why);
+	CHECK(message->name && message->why);
+	message->whole = mask->whole;
+	message->ended = mask->ended;
+	message->in = names_copy(mask->in, mask->in_count);
+	message->in_count = mask->in_count;
+	message->out = names_copy(mask->out, mask->out_count);
+	message->out_count = mask->out_count;
+	mailbox_send(&d->core_box, &message->message);
+}
+
+void masks_report_all(void *daemon, const char *const *names, uint32_t count)
+{
+	struct daemon *d = daemon;
+	struct mask_message *message = message_new(CORE_MASKS);
+
+	message->in = names_copy(names, count);
+	message->in_count = count;
+	mailbox_send(&d->core_box, &message->message);
+}
+
+void mask_message_destroy(struct mask_message *message)
+{
+	names_free(message->in, message->in_count);
+	names_free(message->out, message->out_count);
+	free(message->name);
+	free(message->why);
+	free(message);
+}
+
+/* --- in the core's thread ---------------------------------------------------------------------------------------- */
+
+static void admit(struct daemon *d, struct batch *batch, struct event *event)
+{
+	struct err err = { 0 };
+
+	if (core_admit_own(d, batch, event, &err) < 0)
+		log_line(LOG_WARN, "which nodes are left for pods of a kind is not taken: %s",
+			 err.text);
+	batch->essential = true;
+}
+
+static void mask_ends(struct daemon *d, struct batch *batch, const char *name)
+{
+	struct event event = event_make(EVENT_NODE_MASK, 0, "engine");
+	char copy[NAME_MAX_BYTES + 1];
+
+	snprintf(copy, sizeof(copy), "%s", name);
+	event.node_mask.name = copy;
+	event.node_mask.why = "";
+	event.node_mask.ended = 1;
+	admit(d, batch, &event);
+}
+
+static uint32_t ids_of(const struct facts *facts, char *const *names, uint32_t count, int64_t *ret)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct node_id id = facts_node_find(facts, names[i]);
+
+		if (id.v)
+			ret[found++] = id.v;
+	}
+	return found;
+}
+
+/* Those that are in it and were not named. */
+static uint32_t others_of(const struct facts *facts, const struct mask_message *message,
+			  struct arena *arena, const int64_t *in, uint32_t in_count, int64_t *ret)
+{
+	uint32_t row = facts_mask_find(facts, facts_name_find(facts, message->name)), found = 0;
+	bool *named = arena_new_array(arena, bool, facts->nodes.count + 1);
+
+	for (uint32_t i = 0; i < in_count; i++)
+		named[in[i]] = true;
+	for (uint32_t id = 1; row && id <= facts->nodes.count; id++)
+		if (!named[id] && node_is_in(node_get(facts, (struct node_id){ id }), row))
+			ret[found++] = id;
+	return found;
+}
+
+void take_mask(struct daemon *d, struct batch *batch, struct mask_message *message)
+{
+	struct event event = event_make(EVENT_NODE_MASK, 0, "engine");
+	struct event_node_mask *e = &event.node_mask;
+	uint32_t room = d->facts.nodes.count + message->in_count + message->out_count + 1;
+	int64_t *in = arena_new_array(&batch->arena, int64_t, room),
+		*out = arena_new_array(&batch->arena, int64_t, room);
+
+	if (message->ended) {
+		mask_ends(d, batch, message->name);
+		mask_message_destroy(message);
+		return;
+	}
+	e->name = message->name;
+	e->why = message->why;
+	e->in = in;
+	e->in_count = ids_of(&d->facts, message->in, message->in_count, in);
+	e->out = out;
+	e->out_count = message->whole
+			       ? others_of(&d->facts, message, &batch->arena, in, e->in_count, out)
+			       : ids_of(&d->facts, message->out, message->out_count, out);
+	admit(d, batch, &event);
+	mask_message_destroy(message);
+}
+
+static bool is_named(const struct mask_message *message, const char *name)
+{
+	for (uint32_t i = 0; i < message->in_count; i++)
+		if (strcmp(message->in[i], name) == 0)
+			return true;
+	return false;
+}
+
+void take_masks(struct daemon *d, struct batch *batch, struct mask_message *message)
+{
+	for (uint32_t row = 1; row <= d->facts.masks.count; row++) {
+		const char *name = facts_name(&d->facts, mask_get(&d->facts, row)->name);
+
+		if (strncmp(name, MASKS_OF_PODS, strlen(MASKS_OF_PODS)) == 0 &&
+		    !is_named(message, name))
+			mask_ends(d, batch, name);
+	}
+	mask_message_destroy(message);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the claims of a pod mean for the core. Pods from one template ask for the same, and are one kind; what a kind needs is found out by
+ * allocating it on each node as if nothing were taken: so many of what it gets are whole GPUs.
+ *
+ *	kind "2 GPUs of class gpu.nvidia.com"     n0: 2 GPUs, n1: 2 GPUs, n2 (no GPUs): none     -> 2 GPUs, on n0 and n1
+ *
+ * Where four such pods fit on a node with eight GPUs, any GPUs will do, and counts say whether there is room. Else (a part of the GPUs, two with
+ * the same attribute, network cards beside, MIG, GPUs of some nodes alone) counts don't, and such claims are refused.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "engine/kubernetes/devices/devices.h"
+#include "engine/kubernetes/gangs/gangs.h"
+
+enum { KINDS_MAX = 1024 }; /* then they are found out anew */
+
+const char *claims_next(const char *names, char out[KUBE_NAME_MAX])
+{
+	size_t size = strcspn(names, "\n");
+
+	if (!*names)
+		return NULL;
+	snprintf(out, KUBE_NAME_MAX, "%.*s", (int)size, names);
+	return names[size] ? names + size + 1 : names + size;
+}
+
+/* The claims that the member names; the number that is not there, and which. */
+static uint32_t claims_gather(struct engine *engine, const struct member *member,
+			      struct claim_entry *ret[WISH_CLAIMS_MAX], char lacks[KUBE_NAME_MAX])
+{
+	char name[KUBE_NAME_MAX];
+	uint32_t count = 0;
+
+	lacks[0] = '\0';
+	for (const char *at = member->wish->claims;
+	     count < WISH_CLAIMS_MAX && (at = claims_next(at, name));) {
+		ret[count] = claim_find(engine, member->namespace, name);
+		if (!ret[count])
+			memcpy(lacks, name, sizeof(name));
+		count++;
+	}
+	return count;
+}
+
+void devices_kinds_clear(struct engine *engine)
+{
+	struct device_kind *kind, *next;
+
+	HASH_ITER(hh, engine->devices->kinds, kind, next)
+	{
+		HASH_DEL(engine->devices->kinds, kind);
+		free(kind);
+	}
+}
+
+static enum dra_state all_free(void *context, const struct dra_slice *slice,
+			       const struct dra_device *device)
+{
+	(void)context;
+	(void)slice;
+	(void)device;
+	return DRA_FREE;
+}
+
+struct trial {
+	struct engine *engine;
+	const struct dra_claim *claims[DRA_CLAIMS_MAX];
+	uint32_t claim_count; /* of one pod */
+};
+
+static enum dra_verdict try_on(struct trial *trial, const char *node, uint32_t pods,
+			       enum dra_state (*state)(void *, const struct dra_slice *,
+						       const struct dra_device *),
+			       struct dra_answer *ret)
+{
+	struct devices *devices = trial->engine->devices;
+	uint32_t count = trial->claim_count * pods;
+
+	*ret = (struct dra_answer){ .why = "" };
+	if (!trial->claim_count || count > DRA_CLAIMS_MAX)
+		return DRA_NO_ROOM;
+	for (uint32_t i = trial->claim_count; i < count; i++)
+		trial->claims[i] = trial->claims[i % trial->claim_count];
+	arena_reset(&devices->arena);
+	return dra_allocate(&devices->inventory,
+			    &(struct dra_question){ .node = node,
+						    .claims = trial->claims,
+						    .claim_count = count,
+						    .state = state,
+						    .context = trial->engine },
+			    &devices->arena, ret);
+}
+
+static void count_given(const struct trial *trial, const struct dra_answer *answer, uint32_t *gpus,
+			uint32_t *others)
+{
+	*gpus = *others = 0;
+	for (uint32_t i = 0; i < trial->claim_count; i++)
+		for (uint32_t j = 0; j < answer->allocations[i].count; j++) {
+			const struct dra_choice_made *made = &answer->allocations[i].made[j];
+			bool gpu = dra_is_gpu(made->slice, made->device) && made->slice->where.node;
+
+			*gpus += gpu;
+			*others += !gpu;
+		}
+}
+
+static void kind_on(struct device_kind *kind, struct trial *trial, const char *node)
+{
+	const struct gpu_table *table = devices_gpus(trial->engine, node);
+	struct dra_answer answer;
+	uint32_t gpus, others;
+	enum dra_verdict verdict = try_on(trial, node, 1, all_free, &answer);
+
+	if (verdict == DRA_BAD && !kind->problem[0])
+		snprintf(kind->problem, sizeof(kind->problem), "ResourceClaim %.100s: %.250s",
+			 trial->claims[0]->name, answer.why);
+	if (verdict != DRA_FITS && table && table->count > kind->most_without)
+		kind->most_without = table->count;
+	if (verdict != DRA_FITS)
+		return;
+	count_given(trial, &answer, &gpus, &others);
+	if (kind->fits && kind->gpus != gpus)
+		snprintf(
+			kind->problem, sizeof(kind->problem),
+			"its ResourceClaims mean %u GPUs on one node and %u on another; Fairlead counts with one number",
+			kind->gpus, gpus);
+	kind->fits = true;
+	kind->gpus = gpus;
+	kind->exact |= others > 0 || !gpus;
+	if (gpus && table && table->count / gpus > 1 &&
+	    try_on(trial, node, table->count / gpus, all_free, &answer) != DRA_FITS)
+		kind->exact = true;
+}
+
+static void kind_find_out(struct engine *engine, struct device_kind *kind, struct trial *trial)
+{
+	struct node_entry *node, *next;
+
+	kind->revision = engine->devices->revision;
+	kind->gpus = kind->most_without = 0;
+	kind->fits = kind->exact = false;
+	kind->problem[0] = '\0';
+	for (uint32_t i = 0; i < trial->claim_count; i++)
+		kind->exact |= trial->claims[i]->constraint_count > 0;
+	HASH_ITER(hh, engine->nodes, node, next)
+	{
+		if (node->node)
+			kind_on(kind, trial, node->name);
+	}
+	/* The core would place it there. */
+	kind->exact |= kind->fits && kind->most_without >= kind->gpus;
+}
+
+static uint64_t likeness(const struct trial *trial)
+{
+	uint64_t all = trial->claim_count;
+
+	for (uint32_t i = 0; i < trial->claim_count; i++)
+		all = all * UINT64_C(6364136223846793005) + trial->claims[i]->likeness;
+	return all;
+}
+
+static struct device_kind *kind_get(struct engine *engine, struct trial *trial)
+{
+	struct devices *devices = engine->devices;
+	struct device_kind *kind = NULL;
+	uint64_t key = likeness(trial);
+
+	HASH_FIND(hh, devices->kinds, &key, sizeof(key), kind);
+	if (!kind && HASH_COUNT(devices->kinds) == KINDS_MAX)
+		devices_kinds_clear(engine);
+	if (!kind) {
+		kind = calloc(1, sizeof(*kind));
+		CHECK(kind);
+		kind->likeness = key;
+		kind->revision = UINT64_MAX;
+		HASH_ADD(hh, devices->kinds, likeness, sizeof(kind->likeness), kind);
+	}
+	if (kind->revision != devices->revision)
+		kind_find_out(engine, kind, trial);
+	return kind;
+}
+
+/* Whether no other pod that waits names this claim too. One at a time: the core would count its GPUs for each. */
+static bool is_first_user(struct engine *engine, const struct member *member,
+			  struct claim_entry *entry)
+{
+	const struct member *user = NULL;
+
+	if (entry->claim->owner_pod && strcmp(entry->claim->owner_pod, member->uid) == 0)
+		return true;
+	if (entry->user[0] && strcmp(entry->user, member->uid) != 0)
+		user = member_find(engine, entry->user);
+	if (user && !user->over && !user->deleting)
+		return false;
+	memcpy(entry->user, member->uid, sizeof(entry->user));
+	return true;
+}
+
+/* The claims that are not allocated yet; another that is has its nodes already. */
+static bool trial_make(struct engine *engine, const struct member *member, struct trial *trial,
+		       char lacks[KUBE_NAME_MAX], const struct claim_entry **ret_allocated)
+{
+	struct claim_entry *entries[WISH_CLAIMS_MAX];
+	uint32_t count = claims_gather(engine, member, entries, lacks);
+
+	*trial = (struct trial){ .engine = engine };
+	*ret_allocated = NULL;
+	if (lacks[0])
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct dra_claim *claim = entries[i]->claim;
+
+		if (claim->allocated || !is_first_user(engine, member, entries[i]))
+			*ret_allocated = entries[i];
+		else
+			trial->claims[trial->claim_count++] = claim;
+	}
+	return true;
+}
+
+enum devices_answer devices_resolve(struct engine *engine, struct member *member,
+				    char text[ENGINE_POD_TEXT_MAX])
+{
+	struct pod_wish *wish = member->wish;
+	const struct claim_entry *allocated;
+	const struct device_kind *kind;
+	struct trial trial;
+	char lacks[KUBE_NAME_MAX];
+
+	text[0] = '\0';
+	if (!wish->claims[0] && !wish->claims_missing)
+		return DEVICES_KNOWN;
+	if (wish->claims_missing || !trial_make(engine, member, &trial, lacks, &allocated)) {
+		snprintf(text, ENGINE_POD_TEXT_MAX, "its ResourceClaim%s%.200s is not there yet",
+			 wish->claims_missing ? "" : " ", wish->claims_missing ? "" : lacks);
+		return DEVICES_COMING;
+	}
+	if (allocated) {
+		snprintf(
+			text, ENGINE_POD_TEXT_MAX,
+			"Fairlead does not support this yet: ResourceClaim %.200s is in use by other pods",
+			allocated->claim->name);
+		return DEVICES_WAIT;
+	}
+	kind = kind_get(engine, &trial);
+	if (kind->problem[0] || !kind->fits) {
+		snprintf(text, ENGINE_POD_TEXT_MAX, "%.390s",
+			 kind->problem[0] ? kind->problem
+					  : "no node has the devices that its ResourceClaims "
+					    "ask for, even when nothing is taken");
+		return DEVICES_WAIT;
+	}
+	if (kind->exact) {
+		snprintf(
+			text, ENGINE_POD_TEXT_MAX,
+			"Fairlead does not support this yet: ResourceClaims for which not just any whole GPUs of any node will do");
+		return DEVICES_WAIT;
+	}
+	if (kind->gpus && wish->own_gpus) {
+		snprintf(text, ENGINE_POD_TEXT_MAX,
+			 "it asks for GPUs as " KUBE_GPU " and by ResourceClaims");
+		return DEVICES_WAIT;
+	}
+	wish->claims_likeness = kind->likeness;
+	wish->use.gpus = wish->own_gpus + kind->gpus;
+	return DEVICES_KNOWN;
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Masks kept and told. A node's verdict for each mask is kept with the node (known_node.verdict), so what is told is what changed:
+ *
+ *	0	not looked at, or the daemon does not know the node
+ *	1	it is in the mask
+ *	1 + r	it is not, for reason r (enum predicate)
+ *
+ * What concerns one node (its labels and taints, ports and resources that its pods take) is looked at for that node when it was touched.
+ * A pod that a rule about pods names may change the verdict of any node: then the mask is stale.
+ */
+#include "engine/kubernetes/masks/masks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/gangs/gangs.h"
+
+/* A stale mask is made anew after PAUSE_TIMES what making it took last. */
+enum { PAUSE_TIMES = 10, TIMER_MS = 50, UNUSED_MS = 5000 };
+
+static const char *const counted[] = { KUBE_GPU, "cpu", "memory", NULL };
+
+/* --- one mask ------------------------------------------------------------------------------------------------------ */
+
+struct change {
+	const char **in, **out;
+	uint32_t in_count, out_count;
+};
+
+static struct change change_new(struct engine *engine)
+{
+	uint32_t room = engine->known.count + 1;
+	struct change change = { calloc(room, sizeof(char *)), calloc(room, sizeof(char *)), 0, 0 };
+
+	CHECK(change.in && change.out);
+	return change;
+}
+
+static void change_free(struct change *change)
+{
+	free((void *)change->in);
+	free((void *)change->out);
+}
+
+static bool is_told(struct engine *engine, const char *name)
+{
+	struct node_entry *entry = NULL;
+
+	HASH_FIND_STR(engine->nodes, name, entry);
+	return entry && entry->told;
+}
+
+static void verdict_set(struct mask *mask, struct known_node *node, uint8_t verdict,
+			struct change *change)
+{
+	uint8_t before = node->verdict[mask->slot];
+
+	if (before == verdict)
+		return;
+	if (before)
+		mask->failed[before]--;
+	if (verdict)
+		mask->failed[verdict]++;
+	node->verdict[mask->slot] = verdict;
+	if (verdict == 1 + PREDICATE_FITS)
+		change->in[change->in_count++] = node->name;
+	else if (before == 1 + PREDICATE_FITS)
+		change->out[change->out_count++] = node->name;
+}
+
+static uint32_t reps_of(struct engine *engine, const struct mask *mask,
+			const struct placed_pod *ret[MASK_KINDS_MAX])
+{
+	for (const struct gang *gang = mask->gangs; gang; gang = gang->next_of_mask) {
+		uint32_t count = gang_kinds(engine, gang, ret);
+
+		if (count && count <= MASK_KINDS_MAX)
+			return count;
+	}
+	return 0;
+}
+
+/* So many pods of the gang may come to lie on the node, by the GPUs that it has. */
+static uint32_t times_of(struct engine *engine, const struct mask *mask, const char *name)
+{
+	const struct gang *gang = mask->gangs;
+	const struct pod_wish *wish = gang && gang->members[0] ? gang->members[0]->wish : NULL;
+	struct node_entry *entry = NULL;
+	int64_t times;
+
+	if (!wish || gang->count == 1 || gang->apart[0] || !(wish->wants & WANTS_RESOURCES))
+		return 1;
+	HASH_FIND_STR(engine->nodes, name, entry);
+	times = wish->use.gpus && entry && entry->node ? entry->node->room.gpus / wish->use.gpus
+						       : gang->count;
+	times = times > gang->count ? gang->count : times;
+	return times < 1 ? 1 : (uint32_t)times;
+}
+
+static enum predicate look_at_one(struct engine *engine, struct mask *mask,
+				  const struct placed_pod *const *reps, uint32_t count,
+				  const char *name, uint32_t times)
+{
+	enum predicate found = count ? PREDICATE_FITS : PREDICATE_NODE_NAME;
+
+	for (uint32_t i = 0; i < count && found == PREDICATE_FITS; i++) {
+		found = predicates_check_one(&engine->known, reps[i], name, counted, times,
+					     &engine->masks.arena, &mask->problem);
+		arena_reset(&engine->masks.arena);
+	}
+	return found;
+}
+
+static void look_at_touched(struct engine *engine, struct mask *mask, struct change *change)
+{
+	const struct placed_pod *reps[MASK_KINDS_MAX];
+	uint32_t count = reps_of(engine, mask, reps);
+
+	for (uint32_t i = 0; i < engine->known.count; i++) {
+		struct known_node *node = engine->known.nodes[i];
+
+		if (!node->touched)
+			continue;
+		verdict_set(
+			mask, node,
+			node->node && is_told(engine, node->name)
+				? (uint8_t)(1 + look_at_one(engine, mask, reps, count, node->name,
+							    times_of(engine, mask, node->name)))
+				: 0,
+			change);
+	}
+}
+
+static void look_at_all(struct engine *engine, struct mask *mask, struct change *change)
+{
+	const struct placed_pod *reps[MASK_KINDS_MAX];
+	uint32_t count = reps_of(engine, mask, reps);
+	uint8_t *worst = calloc(engine->known.count + 1, 1);
+	int64_t began_ns = clock_mono_ns();
+
+	CHECK(worst);
+	mask->problem = NULL;
+	for (uint32_t r = 0; r < count; r++) {
+		struct feasible feasible;
+
+		predicates_check(&engine->known, reps[r], counted, &engine->masks.arena, &feasible);
+		mask->problem = feasible.problem ? feasible.problem : mask->problem;
+		for (uint32_t i = 0; i < engine->known.count; i++)
+			if (worst[i] == PREDICATE_FITS)
+				worst[i] = feasible.reason[i];
+		arena_reset(&engine->masks.arena);
+	}
+	for (uint32_t i = 0; i < engine->known.count; i++) {
+		struct known_node *node = engine->known.nodes[i];
+		uint32_t times = times_of(engine, mask, node->name);
+
+		if (times > 1 && worst[i] == PREDICATE_FITS)
+			worst[i] =
+				(uint8_t)look_at_one(engine, mask, reps, count, node->name, times);
+		verdict_set(mask, node,
+			    node->node && is_told(engine, node->name) ? (uint8_t)(1 + worst[i]) : 0,
+			    change);
+	}
+	free(worst);
+	mask->stale = false;
+	mask->next_ms = clock_boot_ms() + PAUSE_TIMES * ((clock_mono_ns() - began_ns) / 1000000);
+}
+
+/* "node affinity keeps them from 8 of 12 nodes, host port from 2" */
+static void why_say(const struct mask *mask, char why[MASK_WHY_MAX])
+{
+	uint32_t all = 0;
+	size_t used = 0;
+
+	why[0] = '\0';
+	for (uint32_t v = 1; v <= PREDICATE_END; v++)
+		all += mask->failed[v];
+	if (mask->problem) {
+		snprintf(why, MASK_WHY_MAX, "%s", mask->problem);
+		return;
+	}
+	for (uint32_t v = 2; v <= PREDICATE_END; v++) {
+		if (!mask->failed[v] || used >= MASK_WHY_MAX)
+			continue;
+		used += (size_t)snprintf(
+			why + used, MASK_WHY_MAX - used,
+			used ? ", %s from %u" : "%s keeps them from %u of %u nodes",
+			predicate_name((enum predicate)(v - 1)), mask->failed[v], all);
+	}
+}
+
+static void mask_tell(struct engine *engine, struct mask *mask, struct change *change)
+{
+	char why[MASK_WHY_MAX];
+	struct engine_mask told = { .name = mask->name,
+				    .why = why,
+				    .whole = !mask->told,
+				    .in = change->in,
+				    .in_count = change->in_count,
+				    .out = change->out,
+				    .out_count = change->out_count };
+
+	if (mask->told && !change->in_count && !change->out_count)
+		return;
+	why_say(mask, why);
+	mask->told = true;
+	engine->options.gangs.mask(engine->options.context, &told);
+}
+
+static void mask_refresh(struct engine *engine, struct mask *mask, bool all)
+{
+	const struct placed_pod *reps[MASK_KINDS_MAX];
+	struct change change;
+
+	if (!reps_of(engine, mask, reps)) {
+		mask->stale = false; /* its pods are not known yet, or are bound */
+		return;
+	}
+	change = change_new(engine);
+	if (mask->stale && (all || !mask->told || clock_boot_ms() >= mask->next_ms))
+		look_at_all(engine, mask, &change);
+	else if (!mask->stale && !mask->related)
+		look_at_touched(engine, mask, &change);
+	if (mask->told || !mask->stale)
+		mask_tell(engine, mask, &change);
+	change_free(&change);
+}
+
+void mask_stale(struct mask *mask)
+{
+	mask->stale = true;
+}
+
+/* --- all of them ---------------------------------------------------------------------------------------------------- */
+
+static void later(void *context)
+{
+	struct engine *engine = context;
+
+	pthread_mutex_lock(&engine->lock);
+	engine->masks.waiting = false;
+	masks_flush(engine, false);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+void masks_flush(struct engine *engine, bool all)
+{
+	struct mask *mask, *next;
+	bool touched = false, waits = false;
+
+	if (!engine->masks.by_name || !engine->pods_listed || !engine->nodes_listed ||
+	    !sources_ready(engine))
+		return;
+	for (uint32_t i = 0; i < engine->known.count && !touched; i++)
+		touched = engine->known.nodes[i]->touched;
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		if (mask->gangs && (touched || mask->stale))
+			mask_refresh(engine, mask, all);
+		waits |= mask->gangs && mask->stale;
+	}
+	for (uint32_t i = 0; touched && i < engine->known.count; i++)
+		engine->known.nodes[i]->touched = false;
+	if (waits && !engine->masks.waiting) {
+		engine->masks.waiting = true;
+		kube_later(engine->client, TIMER_MS, later, engine);
+	}
+}
+
+static bool concerns(struct engine *engine, const struct mask *mask, const struct placed_pod *pod)
+{
+	const struct placed_pod *reps[MASK_KINDS_MAX];
+	uint32_t count = reps_of(engine, mask, reps);
+	const struct predicates *p = &engine->known;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (predicates_relation(p, reps[i], pod) ||
+		    (pod->apart && predicates_relation(p, pod, reps[i]) & POD_APART))
+			return true;
+	return false;
+}
+
+static void pod_matters(struct engine *engine, const struct placed_pod *pod)
+{
+	struct mask *mask, *next;
+
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		if (!mask->stale && (mask->related || pod->apart) && concerns(engine, mask, pod))
+			mask->stale = true;
+	}
+}
+
+/* A mask with rules about pods is not looked at node by node: what a pod takes makes it stale where that matters. */
+static void node_matters(struct engine *engine)
+{
+	struct mask *mask, *next;
+
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		mask->stale |= mask->related && mask->counts;
+	}
+}
+
+static bool counts_somewhere(const struct placed_pod *pod)
+{
+	return pod && pod->node && !pod->over;
+}
+
+void masks_pod(struct engine *engine, const char *uid, struct placed_pod *pod)
+{
+	const struct placed_pod *before = predicates_pod(&engine->known, uid);
+	bool counted_before = counts_somewhere(before);
+
+	if (before && pod && before->size == pod->size && memcmp(before, pod, pod->size) == 0) {
+		free(pod);
+		return;
+	}
+	if (counted_before || counts_somewhere(pod))
+		node_matters(engine);
+	if (counted_before)
+		pod_matters(engine, before);
+	if (!pod) {
+		predicates_pod_remove(&engine->known, uid);
+		return;
+	}
+	(void)predicates_pod_set(&engine->known, pod);
+	if (counts_somewhere(pod))
+		pod_matters(engine, pod);
+}
+
+void masks_assume(struct engine *engine, const char *uid, const char *node)
+{
+	const struct placed_pod *pod = predicates_pod(&engine->known, uid);
+
+	if (!pod || pod->node)
+		return;
+	predicates_pod_assume(&engine->known, uid, node);
+	node_matters(engine);
+	pod_matters(engine, pod);
+}
+
+static void all_related_are_stale(struct engine *engine)
+{
+	struct mask *mask, *next;
+
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		mask->stale |= mask->related;
+	}
+}
+
+/* Its bits in the daemon's masks go with what is told of each: before the node itself is forgotten. */
+static void node_leaves(struct engine *engine, struct known_node *node)
+{
+	struct mask *mask, *next;
+
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		struct change change = change_new(engine);
+
+		verdict_set(mask, node, 0, &change);
+		if (mask->told)
+			mask_tell(engine, mask, &change);
+		change_free(&change);
+	}
+}
+
+void masks_node(struct engine *engine, const char *name, struct placed_node *node)
+{
+	if (!node) {
+		struct known_node *known = predicates_node(&engine->known, name);
+
+		if (known)
+			node_leaves(engine, known);
+		predicates_node_remove(&engine->known, name);
+		all_related_are_stale(engine);
+	} else if (predicates_node_set(&engine->known, node)) {
+		all_related_are_stale(engine);
+	}
+}
+
+void masks_node_told(struct engine *engine, const char *name)
+{
+	struct known_node *node = predicates_node(&engine->known, name);
+
+	if (!node)
+		return;
+	node->touched = true;
+	all_related_are_stale(engine);
+}
+
+void masks_things(struct engine *engine)
+{
+	struct mask *mask, *next;
+
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		mask->stale = true;
+	}
+}
+
+/* Those that the daemon knows from before and that nobody names any more. */
+void masks_listed(struct engine *engine)
+{
+	const char **names;
+	struct mask *mask, *next;
+	uint32_t count = 0;
+
+	if (engine->masks.names_told)
+		return;
+	engine->masks.names_told = true;
+	names = calloc(HASH_COUNT(engine->masks.by_name) + 1, sizeof(*names));
+	CHECK(names);
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		names[count++] = mask->name;
+	}
+	engine->options.gangs.masks(engine->options.context, names, count);
+	free((void *)names);
+}
+
+/* --- who uses one ------------------------------------------------------------------------------------------------------ */
+
+static void mask_end(struct engine *engine, struct mask *mask)
+{
+	for (uint32_t i = 0; i < engine->known.count; i++)
+		engine->known.nodes[i]->verdict[mask->slot] = 0;
+	engine->masks.slots[mask->slot] = NULL;
+	HASH_DEL(engine->masks.by_name, mask);
+	if (mask->told || mask->adopted)
+		engine->options.gangs.mask(
+			engine->options.context,
+			&(struct engine_mask){ .name = mask->name, .why = "", .ended = true });
+	free(mask);
+}
+
+static struct mask *mask_named(struct engine *engine, const char *name)
+{
+	struct mask *mask = NULL;
+	uint32_t slot = 0;
+
+	HASH_FIND_STR(engine->masks.by_name, name, mask);
+	if (mask)
+		return mask;
+	while (slot < PREDICATE_MARKS && engine->masks.slots[slot] &&
+	       engine->masks.slots[slot]->gangs)
+		slot++;
+	if (slot == PREDICATE_MARKS)
+		return NULL;
+	if (engine->masks.slots[slot])
+		mask_end(engine, engine->masks.slots[slot]);
+	mask = calloc(1, sizeof(*mask));
+	CHECK(mask);
+	snprintf(mask->name, sizeof(mask->name), "%s", name);
+	mask->slot = slot;
+	mask->stale = true;
+	engine->masks.slots[slot] = mask;
+	HASH_ADD_STR(engine->masks.by_name, name, mask);
+	return mask;
+}
+
+void mask_learn(struct mask *mask, const struct pod_wish *wish)
+{
+	mask->related |= (wish->wants & (WANTS_PODS | WANTS_SPREAD | WANTS_CLAIMS)) != 0;
+	mask->counts |= (wish->wants & (WANTS_PORTS | WANTS_RESOURCES)) != 0;
+	mask->stale = true;
+}
+
+static void mask_take(struct mask *mask, struct gang *gang)
+{
+	if (gang->mask)
+		return;
+	gang->mask = mask;
+	gang->next_of_mask = mask->gangs;
+	mask->gangs = gang;
+	for (uint32_t rank = 0; rank < gang->count; rank++) {
+		const struct pod_wish *wish =
+			gang->members[rank] ? gang->members[rank]->wish : NULL;
+
+		if (wish)
+			mask_learn(mask, wish);
+	}
+}
+
+void mask_adopt(struct engine *engine, const char *name, struct gang *gang)
+{
+	struct mask *mask = mask_named(engine, name);
+
+	if (!mask)
+		return;
+	mask->adopted = true;
+	mask_take(mask, gang);
+}
+
+struct mask *mask_join(struct engine *engine, struct gang *gang, bool *ret_full)
+{
+	char name[MASK_NAME_MAX];
+	struct mask *mask;
+	bool serial;
+
+	*ret_full = false;
+	if (gang->mask)
+		return gang->mask;
+	if (!gang_mask_name(engine, gang, name, &serial))
+		return NULL;
+	mask = mask_named(engine, name);
+	*ret_full = !mask;
+	if (!mask)
+		return NULL;
+	mask->serial |= serial;
+	mask_take(mask, gang);
+	if (!mask->told)
+		mask_refresh(engine, mask, true);
+	return mask;
+}
+
+void mask_leave(struct gang *gang)
+{
+	struct mask *mask = gang->mask;
+
+	if (!mask)
+		return;
+	for (struct gang **at = &mask->gangs; *at; at = &(*at)->next_of_mask)
+		if (*at == gang) {
+			*at = gang->next_of_mask;
+			break;
+		}
+	gang->mask = NULL;
+	/* The next of its kind may be there already. */
+	if (!mask->gangs) {
+		mask->stale = true;
+		mask->empty_ms = clock_boot_ms();
+	}
+}
+
+void masks_end_unused(struct engine *engine)
+{
+	struct mask *mask, *next;
+
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		if (!mask->gangs && clock_boot_ms() - mask->empty_ms >= UNUSED_MS)
+			mask_end(engine, mask);
+	}
+}
+
+void masks_deinit(struct engine *engine)
+{
+	struct mask *mask, *next;
+
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		HASH_DEL(engine->masks.by_name, mask);
+		free(mask);
+	}
+	predicates_deinit(&engine->known);
+	arena_deinit(&engine->masks.arena);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Masks: the nodes that are left for pods of one kind, told to the core by name (docs/decisions/0016). All of it is under the engine's lock.
+ *
+ *	kind	pods of which the predicates say the same: equal rules, and equal labels as far as somebody's rules look at them
+ *	mask	the nodes on which each kind of a gang may run. Gangs of the same kinds share one; without a gang that waits it ends
+ *
+ * What the core counts itself (GPUs, processors, memory) is left out of a mask, so that it can make room; all of it counts when a gang is bound.
+ *
+ * Cost: a pod or node that changes is looked at once for each mask whose rules are about the node alone. Rules about other pods cost a whole
+ * check (predicates.h), made anew only when a pod came or went that they name, and no more than a tenth of the time.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/arena.h"
+#include "engine/kubernetes/predicates/predicates.h"
+
+struct engine;
+struct gang;
+struct member;
+struct attempt_entry;
+struct watch;
+
+enum { MASK_NAME_MAX = 64, MASK_KIND_MAX = 17, MASK_KINDS_MAX = 8, MASK_WHY_MAX = 240 };
+
+struct mask {
+	UT_hash_handle hh;
+	char name[MASK_NAME_MAX];
+	uint32_t slot; /* of known_node.verdict: 0 = not looked at, else 1 + enum predicate */
+	struct gang *gangs; /* that use it, linked */
+	bool told; /* the daemon has heard of it in this process */
+	bool adopted; /* the daemon has it from before a restart */
+	bool stale; /* it is to be made anew as a whole */
+	bool related; /* its rules are about other pods */
+	bool counts; /* what pods take of a node matters: ports, resources */
+	bool serial; /* its pods are in each other's way: one gang at a time */
+	int64_t empty_ms; /* without gangs: since when */
+	int64_t next_ms; /* not made anew as a whole before */
+	uint32_t failed[PREDICATE_END + 1]; /* nodes by verdict */
+	const char *problem; /* why it is empty, whatever the node; NULL */
+};
+
+/* What is followed besides pods and nodes. */
+enum source_kind { SOURCE_NAMESPACES, SOURCE_CLAIMS, SOURCE_VOLUMES, SOURCE_CLASSES, SOURCE_END };
+struct source {
+	struct engine *engine;
+	enum source_kind kind;
+	struct watch *watch;
+	bool listed;
+	char problem[160]; /* why it can't be had; "" = none */
+};
+
+struct masks {
+	struct mask *by_name, *slots[PREDICATE_MARKS];
+	struct source sources[SOURCE_END];
+	struct arena arena; /* of one check */
+	bool waiting; /* a timer looks at those that are stale */
+	bool names_told;
+};
+
+/* --- sources.c */
+void sources_start(struct engine *engine);
+void sources_deinit(struct engine *engine);
+/* Each was listed, or can't be had. */
+bool sources_ready(const struct engine *engine);
+/* Why pods that need it can't be placed; NULL = it is there. */
+const char *source_problem(const struct engine *engine, enum source_kind kind);
+
+/* --- masks.c */
+/* A pod or node as it is now, or gone (NULL); takes the block over. */
+void masks_pod(struct engine *engine, const char *uid, struct placed_pod *pod);
+void masks_node(struct engine *engine, const char *name, struct placed_node *node);
+void masks_node_told(struct engine *engine, const char *name); /* the daemon knows it now */
+void masks_assume(struct engine *engine, const char *uid, const char *node);
+void masks_things(struct engine *engine); /* claims, volumes, namespaces changed */
+/* Tells what has changed; all: also what could wait. */
+void masks_flush(struct engine *engine, bool all);
+void masks_listed(struct engine *engine); /* all pods were told: masks of earlier days may end */
+/* The gang's mask: made where there is none. NULL = it needs none; or there are too many (`full`). */
+struct mask *mask_join(struct engine *engine, struct gang *gang, bool *ret_full);
+void mask_adopt(struct engine *engine, const char *name, struct gang *gang);
+struct pod_wish;
+void mask_learn(struct mask *mask, const struct pod_wish *wish); /* of a pod of it */
+void mask_leave(struct gang *gang);
+void mask_stale(struct mask *mask);
+void masks_end_unused(struct engine *engine);
+void masks_deinit(struct engine *engine);
+
+/* --- kinds.c */
+/* Those members of the gang that are unlike each other to the predicates; more than MASK_KINDS_MAX: MASK_KINDS_MAX + 1. */
+uint32_t gang_kinds(struct engine *engine, const struct gang *gang,
+		    const struct placed_pod *ret[MASK_KINDS_MAX]);
+/* False: it needs no mask. */
+bool gang_mask_name(struct engine *engine, const struct gang *gang, char ret[MASK_NAME_MAX],
+		    bool *ret_serial);
+/* How its pods lie to each other, as the core says it: levels, "" = anyhow. False: it can't, and why. */
+bool gang_shape(struct engine *engine, const struct gang *gang, char require[64], char apart[64],
+		char problem[400]);
+
+/* --- binding.c */
+void gang_check(struct engine *engine, struct attempt_entry *attempt); /* at its start */
+void gang_release(struct engine *engine, struct attempt_entry *attempt);
+void gangs_decide(struct engine *engine); /* what waits for volumes, or to be given up */
+void gang_unassume(struct engine *engine, const struct attempt_entry *attempt);
