@@ -82,6 +82,7 @@ struct attempt {
 	bool wanted; /* release came before all were ready: the gate opens when they are */
 	bool resized; /* ranks come to it while it is there */
 	bool ending; /* it is to be stopped: no rank of it is begun any more */
+	uint32_t generation; /* of the newest "world" that its tasks were given */
 	uint16_t port;
 	bool stale; /* of no interest to the core: stopped and cleared, no facts */
 	bool adopted; /* its folder may be there already */
@@ -178,8 +179,10 @@ int local_resize(struct engine *e, const struct engine_start *start, int64_t gra
 		 struct err *err) MUST_CHECK;
 /* A rank that was to come to an attempt that is being stopped: told as ended. The mutex held. */
 void rank_never(struct engine *e, struct rank *rank);
-/* "world" in the folder that tasks can see: who belongs to the attempt. */
-int put_world(int folder, const struct engine_start *start, struct err *err) MUST_CHECK;
+/* "world" in the folder that tasks can see: who belongs to the attempt. The mutex held: several workers and the core may
+ * come with one at the same time. */
+int put_world(struct attempt *attempt, int folder, const struct engine_start *start,
+	      struct err *err) MUST_CHECK;
 
 /* local_bury.c: on a worker, the mutex not held */
 void bury_rank(struct engine *e, struct rank *rank);

@@ -258,25 +258,40 @@ static int make_attempt_folders(struct engine *e, const struct attempt *attempt,
 	return 0;
 }
 
+/* Ranks may leave and come while this order waited for a worker: what a newer one told its tasks stays. */
+static int put_world_and_hosts(struct engine *e, struct attempt *attempt, int folder,
+			       const struct order *order, struct err *err)
+{
+	AUTO_BUF hosts = BUF_INIT;
+	int result = 0;
+
+	task_env_hostfile(&hosts, &order->nodes);
+	pthread_mutex_lock(&e->lock);
+	if (order->start.generation >= attempt->generation) {
+		result = place_put(folder, "hosts", hosts.data, hosts.size, err);
+		if (result == 0 && fchmodat(folder, "hosts", 0644, 0) < 0)
+			result = err_errno(err, ERR_IO, errno,
+					   "could not make the host file readable");
+		if (result == 0)
+			result = put_world(attempt, folder, &order->start, err);
+	}
+	pthread_mutex_unlock(&e->lock);
+	return result;
+}
+
 /* What tasks can see: RUN/ATTEMPT/hosts, and RUN/ATTEMPT/RANK for the shepherds. */
-static int make_run_folder(struct engine *e, const struct attempt *attempt,
-			   const struct order *order, struct err *err)
+static int make_run_folder(struct engine *e, struct attempt *attempt, const struct order *order,
+			   struct err *err)
 {
 	char path[PATH_MAX];
-	AUTO_BUF hosts = BUF_INIT;
 
 	snprintf(path, sizeof(path), "%s/%" PRIu64, e->run, attempt->number);
 	if (mkdir(path, 0711) < 0 && errno != EEXIST)
 		return err_errno(err, ERR_IO, errno, "could not make the folder %s", path);
-	task_env_hostfile(&hosts, &order->nodes);
 	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder < 0)
 		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
-	int result = place_put(folder, "hosts", hosts.data, hosts.size, err);
-	if (result == 0 && fchmodat(folder, "hosts", 0644, 0) < 0)
-		result = err_errno(err, ERR_IO, errno, "could not make the host file readable");
-	if (result == 0)
-		result = put_world(folder, &order->start, err);
+	int result = put_world_and_hosts(e, attempt, folder, order, err);
 	close(folder);
 	return result;
 }

@@ -52,10 +52,12 @@ static void add_world(struct buf *out, const struct engine_start *start, bool ra
 	buf_adds(out, "]");
 }
 
-int put_world(int folder, const struct engine_start *start, struct err *err)
+int put_world(struct attempt *attempt, int folder, const struct engine_start *start,
+	      struct err *err)
 {
 	AUTO_BUF text = BUF_INIT;
 
+	attempt->generation = start->generation;
 	buf_adds(&text, "{");
 	add_world(&text, start, true);
 	buf_adds(&text, "}\n");
@@ -66,7 +68,8 @@ int put_world(int folder, const struct engine_start *start, struct err *err)
 }
 
 /* The same for the tasks of a running attempt. */
-static int tell_tasks(struct engine *e, const struct engine_start *start, struct err *err)
+static int tell_tasks(struct engine *e, struct attempt *attempt, const struct engine_start *start,
+		      struct err *err)
 {
 	char path[PATH_MAX];
 
@@ -74,7 +77,7 @@ static int tell_tasks(struct engine *e, const struct engine_start *start, struct
 	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder < 0)
 		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
-	int result = put_world(folder, start, err);
+	int result = put_world(attempt, folder, start, err);
 	close(folder);
 	return result;
 }
@@ -196,7 +199,7 @@ int local_resize(struct engine *e, const struct engine_start *start, int64_t gra
 		pthread_mutex_unlock(&e->lock);
 		return 0;
 	}
-	result = tell_tasks(e, start, err);
+	result = tell_tasks(e, attempt, start, err);
 	for (uint32_t i = 0; i < attempt->count && i < start->place_count; i++) {
 		struct rank *rank = attempt->ranks[i];
 
