@@ -72,29 +72,46 @@ struct gang {
 	char text[ENGINE_POD_TEXT_MAX]; /* why it waits, or was refused */
 };
 
-/* --- gangs.c: what is there, and what becomes one job. */
+enum { GANG_AGAIN_MS = 10000 }; /* what may have got lost is said again */
+
+/* --- gangs.c: what is there. */
 bool pod_is_for_us(const struct engine *engine, const struct kube_pod *pod);
 void gangs_begin(struct engine *engine); /* of a list */
 void gangs_saw(struct engine *engine, const char *json, size_t size, const struct kube_pod *pod);
 void gangs_lost(struct engine *engine, const char *uid);
 void gangs_listed(struct engine *engine);
-void gangs_look(struct engine *engine); /* what came together was told */
 void gangs_deinit(struct engine *engine);
 struct member *member_find(struct engine *engine, const char *uid);
+struct member *member_get(struct engine *engine, const char *uid); /* made, where there is none */
+void member_leaves_gang(struct engine *engine, struct member *member, const char *what);
+void group_touch(struct engine *engine, struct group *group); /* it is looked at soon */
+void group_remove(struct engine *engine, struct group *group);
+struct gang *gang_create(struct engine *engine, const char *key, uint32_t count);
+void gang_remove(struct engine *engine, struct gang *gang); /* its members are free again */
+void gang_set_job(struct engine *engine, struct gang *gang, uint64_t job);
+/* A member of it is gone or bound by somebody else. One that has an attempt hears of it by its rank. */
+void gang_break(struct engine *engine, struct gang *gang, const char *text);
+void gang_withdraw(struct engine *engine, struct gang *gang);
+/* Where all its members are bound, its mask is of no more use, and the next of its kind may come. */
+void gang_has_places(struct engine *engine, struct gang *gang);
+void gangs_next_of(struct engine *engine, const struct mask *mask);
 struct gang *gang_of_job(struct engine *engine, uint64_t job);
 /* The attempt that the pod belongs to; NULL = to none. */
 struct attempt_entry *gangs_attempt(struct engine *engine, const char *uid, uint32_t *ret_rank);
 /* The attempt is forgotten; its job may wait again. */
 void gangs_forget(struct engine *engine, const struct attempt_entry *attempt);
-void group_touch(struct engine *engine, struct group *group); /* it is looked at soon */
+
+/* --- form.c: what becomes one job. */
+void group_look(struct engine *engine, struct group *group);
+void gang_offer(struct engine *engine, struct gang *gang);
+void gang_key(struct member *const *members, uint32_t count, char out[ENGINE_KEY_MAX]);
+
+/* --- look.c: when groups are looked at. */
+void gangs_look(struct engine *engine); /* what came together was told */
 
 /* --- need.c: how many pods a group needs before it can start. */
 void need_find(struct engine *engine,
 	       struct group *group); /* sets `need`, now or when the API server has answered */
-
-void gang_set_job(struct engine *engine, struct gang *gang, uint64_t job);
-/* Where all its members are bound, its mask is of no more use, and the next of its kind may come. */
-void gang_has_places(struct engine *engine, struct gang *gang);
 
 /* --- run.c: attempts of gangs. */
 void gang_start(struct engine *engine, const struct engine_start *start);
@@ -114,4 +131,5 @@ void member_tell(struct engine *engine, struct member *member, enum tell_kind ki
 		 const char *text);
 void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, const char *text);
 
+/* --- answers.c: what the daemon says of gangs. */
 extern const struct engine_pod_ops kubernetes_pod_ops;
