@@ -227,7 +227,7 @@ def test_the_checkpoint_example_goes_on_where_it_was(fresh):
     ("command: x\nname: \"a\\x1b[2J\"\n", 'standard input:2:7: name "a\\x1b[2J" may only have letters a-z A-Z, digits and . _ -\n'),
     ("command: x\nsecrets: {A: s3cret}\n", "does not stand in the job file"),
     ("command: x\npriority: 99999999999999999999\n", "priority: 99999999999999999999 is not between -1000 and 1000\n"),
-    ("command: x\ntasks: -3\n", "tasks: -3 is not between 1 and 4096\n"),
+    ("command: x\ntasks: -3\n", "tasks: -3 is not between 1 and 16384\n"),
     ("command: x\nlimit: -3h\n", 'limit: duration "-3h" has a sign; write for example 90s, 1h30m or 7d\n'),
     ("command: x\nmemory: 99999999999999999999TiB\n", 'memory: size "99999999999999999999TiB" is too large; write for example'),
     ("", "the job file is empty"),

@@ -173,12 +173,22 @@ static void read_pod(struct json_reader *json, struct arena *arena, struct job_p
 
 static void read_pods(struct json_reader *json, struct arena *arena, struct body_parts *parts)
 {
-	parts->pods = arena_new_array(arena, struct job_pod, TASKS_MAX);
+	uint32_t room = 0;
+
 	pull_array(json);
 	while (pull_element(json)) {
 		if (parts->pod_count == TASKS_MAX) {
 			pull_fail(json, "the body has too many pods");
 			return;
+		}
+		if (parts->pod_count == room) { /* most have one pod */
+			struct job_pod *pods =
+				arena_new_array(arena, struct job_pod, room ? room * 4 : 4);
+
+			if (room)
+				memcpy(pods, parts->pods, room * sizeof(*pods));
+			parts->pods = pods;
+			room = room ? room * 4 : 4;
 		}
 		read_pod(json, arena, &parts->pods[parts->pod_count++]);
 	}

@@ -67,7 +67,7 @@ static void each_limit_is_kept_and_one_more_refused(void **state)
 	bad(listed("command: x\ndepends_on: [", "%zu, ", DEPENDS_MAX + 1, "]\n"));
 	good(listed("command: x\ngpus: {model: [", "m%zu, ", SHAPE_MODELS_MAX, "]}\n"));
 	bad(listed("command: x\ngpus: {model: [", "m%zu, ", SHAPE_MODELS_MAX + 1, "]}\n"));
-	assert_int_equal(good("command: x\ntasks: 4096\n").event.job_submitted.tasks_max,
+	assert_int_equal(good("command: x\ntasks: 16384\n").event.job_submitted.tasks_max,
 			 TASKS_MAX);
 	assert_int_equal(good("command: x\ngpus: 32\n").event.job_submitted.gpus, NODE_GPUS_MAX);
 	assert_int_equal(good("command: x\narray: 10000\n").event.job_submitted.array_count,
@@ -153,7 +153,7 @@ static const char *with_value(struct buf *out, const char *field, const char *va
 	buf_clear(out);
 	if (strncmp(field, "roles.", 6) == 0) /* in a role with as many tasks as there may be */
 		buf_addf(out, "roles: [{name: w, %s%s: %s}]\n",
-			 strcmp(field, "roles.min") == 0 ? "tasks: 4096, " : "", dot + 1, value);
+			 strcmp(field, "roles.min") == 0 ? "tasks: 16384, " : "", dot + 1, value);
 	else if (dot)
 		buf_addf(out, "%.*s: {%s: %s}\n", (int)(dot - field), field, dot + 1, value);
 	else

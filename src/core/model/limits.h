@@ -16,7 +16,7 @@ enum {
 	RATE_MAX_MBPS = 1000000000,
 	FAILED_JOBS_KEPT = 4, /* per node and GPU */
 	LIKE_RUNS = 32, /* run times remembered of jobs that are alike */
-	TASKS_MAX = 4096, /* of one job */
+	TASKS_MAX = 16384, /* of one job */
 	DEPENDS_MAX = 64,
 	ARRAY_MAX = 10000,
 	PATH_MAX_BYTES = 479,

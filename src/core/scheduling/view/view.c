@@ -176,15 +176,23 @@ static void run_enter(struct view *view, const struct facts *facts, uint32_t id,
 	queue->hold[jv->tier] += jv->share;
 }
 
-static int64_t run_deadline_ms(const struct facts *facts, const struct job *job,
-			       const struct attempt *attempt)
+/* Looks at every task only where some node is left: each of their words comes by here. */
+static int64_t run_drain_ms(const struct view *view, const struct facts *facts,
+			    const struct job *job, const struct attempt *attempt)
+{
+	return view->draining ? attempt_drain_ms(facts, job, attempt)
+			      : attempt_window_ms(facts, job, attempt);
+}
+
+static int64_t run_deadline_ms(const struct view *view, const struct facts *facts,
+			       const struct job *job, const struct attempt *attempt)
 {
 	int64_t limit_ms = attempt->state == ATTEMPT_ACTIVE ? job_limit_end_ms(facts, job) : 0;
 
 	if (attempt->state == ATTEMPT_STOPPING)
 		return limit_ms;
 	if (!attempt->warned_ms) {
-		int64_t drain_ms = attempt_drain_ms(facts, job, attempt);
+		int64_t drain_ms = run_drain_ms(view, facts, job, attempt);
 
 		return drain_ms > DRAIN_NOW && (!limit_ms || drain_ms < limit_ms) ? drain_ms
 										  : limit_ms;
@@ -275,8 +283,8 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 	set_move(view, &view->shrinking, &jv->shrinking, !leaving && attempt->leaving, id);
 	set_move(view, &view->warned, &jv->warned,
 		 attempt->warned_ms && attempt->state != ATTEMPT_STOPPING, id);
-	time_move(view, &view->deadlines, &jv->deadline_ms, run_deadline_ms(facts, job, attempt),
-		  id);
+	time_move(view, &view->deadlines, &jv->deadline_ms,
+		  run_deadline_ms(view, facts, job, attempt), id);
 	time_move(view, &view->ends, &jv->end_ms, run_end_ms(facts, job, attempt), id);
 	time_move(view, &view->declared, &jv->declared_ms,
 		  job->limit_ms || job->estimate_ms || leaving ? jv->end_ms : 0, id);
@@ -299,7 +307,7 @@ static bool job_needs(const struct view *view, const struct facts *facts, const 
 	if (!attempt->warned_ms)
 		return (view->draining || shape_get(facts, job->shape)->window.v) &&
 		       attempt_drain_ms(facts, job, attempt) == DRAIN_NOW;
-	return !attempt->for_job && !attempt_drain_ms(facts, job, attempt);
+	return !attempt->for_job && !run_drain_ms(view, facts, job, attempt);
 }
 
 static bool row_is_empty(const struct job_view *row)

@@ -18,7 +18,7 @@
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
-enum { GATHER_TELL_MS = 5000, PODS_MAX = 4096 };
+enum { GATHER_TELL_MS = 5000 };
 
 static bool is_free(const struct member *member)
 {
@@ -328,10 +328,10 @@ static void group_form(struct engine *engine, struct group *group, struct member
 		for (uint32_t i = 0; i < count; i++)
 			member_tell(engine, members[i], TELL_ALONE, group->problem);
 		form_alone(engine, members, count);
-	} else if (group->size > PODS_MAX) {
+	} else if (group->size > WISH_SIZE_MAX) {
 		for (uint32_t i = 0; i < count; i++)
 			member_tell(engine, members[i], TELL_REFUSED,
-				    "a gang has more than 4096 pods");
+				    "a gang has more than 16384 pods");
 	} else if (count < group->size) {
 		tell_gathering(engine, group, count);
 	} else {

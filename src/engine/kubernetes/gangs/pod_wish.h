@@ -41,7 +41,7 @@ enum wish_kind {
 	WANTS_NAMESPACES = 64 /* labels of namespaces decide */
 };
 
-enum { WISH_CREATED_MAX = 32, WISH_SIZE_MAX = 4096, WISH_CLAIMS_MAX = 8, WISH_CLAIMS_BYTES = 640 };
+enum { WISH_CREATED_MAX = 32, WISH_SIZE_MAX = 16384, WISH_CLAIMS_MAX = 8, WISH_CLAIMS_BYTES = 640 };
 
 struct pod_wish {
 	struct kube_use use;

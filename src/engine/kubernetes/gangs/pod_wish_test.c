@@ -131,8 +131,8 @@ static void what_cannot_be_honoured_is_named(void **state)
 		  "affinity of a new kind that is required" },
 		{ POD(",\"labels\":{\"fairlead.dev/gang\":\"g\"}", ""),
 		  "fairlead.dev/gang without fairlead.dev/gang-size" },
-		{ POD(",\"labels\":{\"fairlead.dev/gang-size\":\"4097\"}", ""),
-		  "fairlead.dev/gang-size \"4097\": it must be a number from 1 to 4096" },
+		{ POD(",\"labels\":{\"fairlead.dev/gang-size\":\"16385\"}", ""),
+		  "fairlead.dev/gang-size \"16385\": it must be a number from 1 to 16384" },
 		{ POD(",\"labels\":{\"kueue.x-k8s.io/pod-group-name\":\"g\"}", ""),
 		  "a pod group of Kueue without its total count" },
 		/* What is only preferred is passed over. */
