@@ -3,8 +3,8 @@
 
 Of each request, before it is carried out: dropped, 500, 429 (with Retry-After or without), 409 of a change, 410 of a list, 401. Carried out, and then: the
 answer is lost with its connection, 504, or it comes late. Of a read: an answer of before (of the same object, or the whole list). Of a watch:
-refused, 410 (as status or as an event), cut between two changes or in the middle of one, silent for a while, changes told twice, changes of before
-told once more. The token expires: from then on only the new one is taken, which lies in the kubeconfig's token file.
+refused, 410 (as status or as an event), cut between two changes or in the middle of one, silent for a while or until the client gives it up, changes told
+again up to four times, up to four changes of before told once more (each counts). The token expires: from then on only the new one is taken, which lies in the kubeconfig's token file.
 
 Each fault is a line of the log: seconds, kind, request."""
 
@@ -17,13 +17,13 @@ import ssl
 import threading
 import time
 
-REQUEST = {"dropped": 4, "answer-lost": 6, "504-done": 6, "500": 4, "429": 2, "429-after": 1, "late": 4, "401": 1, "token": 0.05}
+REQUEST = {"dropped": 4, "answer-lost": 6, "504-done": 6, "500": 4, "429": 0.6, "429-after": 0.2, "late": 4, "401": 1, "token": 0.05}
 CHANGE = {"409": 3}
 LIST = {"410": 2, "stale-list": 20}
 GET = {"stale": 6}
 WATCH = {"refused": 2, "410": 2, "dropped": 1}
-STREAM = {"twice": 60, "before": 30, "cut": 1, "torn": 1, "410-event": 1.5, "silent": 0.7}
-HEAD_MAX, OLD_LISTS = 65536, 6
+STREAM = {"twice": 60, "before": 30, "cut": 1, "torn": 1, "410-event": 1.5, "silent": 0.7, "stalled": 0.05}
+OLD_LISTS, OLD_STATES, MOST_AGAIN = 6, 5, 4
 
 
 def status(code, reason, message="a fault that was made"):
@@ -124,7 +124,7 @@ class FaultProxy:
         if headers.get("authorization") != "Bearer " + self.token:
             return self.answer(writer, 401, status(401, "Unauthorized", "the token has expired"))
         if "watch=1" in path:
-            await self.watch(method, path, headers, writer)
+            await self.watch(method, path, headers, reader, writer)
             return False
         return await self.request(method, path, headers, body, writer)
 
@@ -196,7 +196,7 @@ class FaultProxy:
         if fault == "504-done":
             return self.answer(writer, 504, status(504, REASONS[504]))
         if fault == "late":
-            await asyncio.sleep(self.dice.random() * 2)
+            await asyncio.sleep(self.dice.random() ** 2)
         self.answer(writer, code, text)
         await writer.drain()
         return True
@@ -216,7 +216,7 @@ class FaultProxy:
 
     # --- watches
 
-    async def watch(self, method, path, headers, writer):
+    async def watch(self, method, path, headers, reader, writer):
         what = "WATCH " + path.split("?")[0]
         fault = self.choose(WATCH, what)
         if fault == "dropped":
@@ -233,60 +233,64 @@ class FaultProxy:
                 self.answer(writer, int(first.split(" ")[1]), await self.body(up, answer))
                 return
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
-            await self.stream(up, writer, what)
+            await self.stream(up, reader, writer, what)
         finally:
             upstream.close()
-
-    async def lines(self, up):
-        rest = b""
-        while True:
-            size = int(await up.readline(), 16)
-            rest += await up.readexactly(size)
-            await up.readline()
-            if not size:
-                return
-            *whole, rest = rest.split(b"\n")
-            for line in whole:
-                yield line + b"\n"
 
     @staticmethod
     def tell(writer, line):
         writer.write(b"%x\r\n%s\r\n" % (len(line), line))
 
-    async def stream(self, up, writer, what):
-        before = {}  # by uid, the newest state that was told but one
-        newest = {}
-        async for line in self.lines(up):
-            if writer.is_closing():
-                return
-            uid = re.search(rb'"uid":"([^"]*)"', line)
-            fault = self.choose(STREAM, what, 0.9)
-            if fault == "cut":
-                raise Cut
-            if fault == "torn":
-                writer.write(b"%x\r\n%s" % (len(line), line[:len(line) // 2]))
-                await writer.drain()
-                raise Cut
-            if fault == "410-event":
-                self.tell(writer, b'{"type":"ERROR","object":%s}\n' % status(410, "Expired", "too old resource version"))
-            if fault == "silent":
-                await asyncio.sleep(self.dice.random() * 6)
-                self.last = time.monotonic()
-            self.tell(writer, line)
-            if fault == "twice":
-                self.tell(writer, line)
-            if uid and not line.startswith(b'{"type":"BOOKMARK"'):
-                uid = uid.group(1)
-                if line.startswith(b'{"type":"DELETED"'):
-                    before.pop(uid, None)
-                    newest.pop(uid, None)
-                else:
-                    if uid in newest:
-                        before[uid] = newest[uid]
-                    newest[uid] = line
-                    if fault == "before" and uid in before:
-                        self.tell(writer, before[uid])
-                        self.tell(writer, line)  # the server never ends with what is old
-            await writer.drain()
+    async def stream(self, up, reader, writer, what):
+        told, rest = {}, b""  # told: by uid, the newest states
+        while True:
+            size = int(await up.readline(), 16)
+            rest += await up.readexactly(size)
+            await up.readline()
+            if not size:
+                break
+            *whole, rest = rest.split(b"\n")
+            for line in whole:
+                if writer.is_closing():
+                    return
+                await self.change(reader, writer, what, line + b"\n", told)
         writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    async def change(self, reader, writer, what, line, told):
+        uid = re.search(rb'"uid":"([^"]*)"', line)
+        fault = self.choose(STREAM, what, 0.9)
+        if fault == "cut":
+            raise Cut
+        if fault == "torn":
+            writer.write(b"%x\r\n%s" % (len(line), line[:len(line) // 2]))
+            await writer.drain()
+            raise Cut
+        if fault == "410-event":
+            self.tell(writer, b'{"type":"ERROR","object":%s}\n' % status(410, "Expired", "too old resource version"))
+        if fault == "stalled":
+            await reader.read(1)  # nothing comes, and at the end the client has closed it
+            raise Cut
+        if fault == "silent":
+            await asyncio.sleep(self.dice.random() * 6)
+            self.last = time.monotonic()
+        self.tell(writer, line)
+        for i in range(self.dice.randint(1, MOST_AGAIN) if fault == "twice" else 0):
+            self.tell(writer, line)
+            if i:
+                self.note(fault, what)
+        if uid and not line.startswith(b'{"type":"BOOKMARK"'):
+            uid = uid.group(1)
+            if line.startswith(b'{"type":"DELETED"'):
+                told.pop(uid, None)
+            else:
+                old = told.setdefault(uid, [])
+                for i in range(self.dice.randint(1, MOST_AGAIN) if fault == "before" and old else 0):
+                    self.tell(writer, self.dice.choice(old))
+                    if i:
+                        self.note(fault, what)
+                if fault == "before" and old:
+                    self.tell(writer, line)  # the server never ends with what is old
+                old.append(line)
+                del old[:-OLD_STATES]
         await writer.drain()

@@ -3,6 +3,7 @@
 
 import contextlib
 import signal
+import threading
 import time
 
 from bed import wait_until
@@ -263,3 +264,38 @@ def test_claims_that_only_some_nodes_can_have_are_refused_rather_than_tried_for_
         template(b, "gpus", request(1, selector='device.attributes["gpu.nvidia.com"].productName.startsWith("NVIDIA H100")'))
         pod(b, "one")
         wait_until("it says why", lambda: "not just any whole GPUs of any node" in condition(b, "one").get("message", ""))
+
+
+def test_where_devices_are_chosen_anew_after_the_release_the_place_is_checked_again():
+    with dra_cluster(through=True) as (b, s):
+        volumes, volume_claims = "/api/v1/persistentvolumes", "/api/v1/namespaces/default/persistentvolumeclaims"
+        b.make("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "late"}, "provisioner": "p.example.com", "volumeBindingMode": "WaitForFirstConsumer"})
+        b.make(volume_claims, {"metadata": {"name": "data"}, "spec": {"storageClassName": "late", "accessModes": ["ReadWriteOnce"],
+                                                                      "resources": {"requests": {"storage": "1Gi"}}}})
+        template(b, "gpus", request(1))
+        pod(b, "one", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+        chosen = lambda: b.get(volume_claims + "/data")["metadata"].get("annotations", {}).get("volume.kubernetes.io/selected-node")
+        wait_until("it is released, and waits for its volume", chosen)
+        first = chosen()
+        # Its devices are taken away, so that they are wanted anew; and while that is asked for, its node is closed to it.
+        held, go = threading.Event(), threading.Event()
+
+        def hold(method, path, body):
+            if method == "PATCH" and "/resourceclaims/" in path and path.endswith("/status"):
+                held.set()
+                go.wait(60)
+        s.proxy.rules.append(hold)
+        (c,) = claims_of(b, "one")
+        status, answer = b.call("PATCH", "%s/%s/status" % (CLAIMS, c["metadata"]["name"]), {"status": {"allocation": None, "reservedFor": None}},
+                                "application/merge-patch+json")
+        assert status == 200, answer
+        b.make(volumes, {"metadata": {"name": "data"}, "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "d.example.com", "volumeHandle": "data"},
+            "claimRef": {"namespace": "default", "name": "data"}, "storageClassName": "late"}})
+        wait_until("devices are asked for", held.is_set)
+        b.call("PATCH", "/api/v1/nodes/" + first, {"spec": {"taints": [{"key": "closed", "value": "", "effect": "NoSchedule"}]}}, "application/merge-patch+json")
+        wait_until("the daemon knows of it", lambda: any("closed" in str(n) for n in s.ask("nodes")))
+        go.set()
+        wait_until("it runs", lambda: phase(b, "one") == "Running")
+        assert node(b, "one") != first
+        assert [pool for pool, _ in devices_of_pod(b, "one")] == [node(b, "one")]

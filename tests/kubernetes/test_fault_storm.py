@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FAULTS = int(os.environ.get("FAIRLEAD_FAULTS", "50000"))
 SECONDS = int(os.environ.get("FAIRLEAD_FAULTS_SECONDS", "40"))
 SEED = int(os.environ.get("FAIRLEAD_FAULTS_SEED", "1"))
-NODES, GPUS, CONVERGE_S, MOST = 8, 8, 30, 15  # MOST: of one kind that one of the churners keeps
+NODES, GPUS, CONVERGE_S, MOST = 16, 8, 30, 8  # MOST: of one kind that one of the churners keeps
 
 
 class Churn:
@@ -31,15 +31,15 @@ class Churn:
         self.bed, self.serve, self.dice, self.stop, self.name = Api(b), s, random.Random("%s %s" % (seed, name)), False, name
         self.client = harness.Client(s.data)
         self.jobs, self.pods, self.number, self.did = [], [], 0, collections.Counter()
-        self.problem, self.crowded = None, False
+        self.problem, self.crowded, self.forced = None, False, collections.Counter()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
     def run(self):
         try:
             while not self.stop:
-                getattr(self, self.dice.choices(("job", "cancel", "pod", "gang", "delete", "replace", "force"), (10, 3, 6, 3, 4, 3, 1))[0])()
-                time.sleep(self.dice.random() * 0.1)
+                getattr(self, self.dice.choices(("job", "cancel", "pod", "gang", "delete", "replace", "force"), (20, 2, 3, 1, 2, 1, 1))[0])()
+                time.sleep(self.dice.random() * 0.05)
         except Exception as e:
             self.problem = repr(e)
             raise
@@ -52,12 +52,12 @@ class Churn:
             return self.cancel()
         self.number += 1
         if self.number % 5 == 0:  # no more than the machines can do: it is to be over soon after the last fault
-            self.crowded = sum(j["state"] == "queued" and j["name"].startswith("j") for j in self.client.get("/api/v1/jobs?limit=500&active=1")["jobs"]) > 10
+            self.crowded = sum(j["name"].startswith("j") for j in self.client.get("/api/v1/jobs?limit=500&state=queued")["jobs"]) > 30
         if self.crowded:
             return self.cancel()
-        short = self.dice.random() < 0.7
-        job = {"name": "j%s%d" % (self.name, self.number), "command": ["true" if short else "sleep"], "gpus": self.dice.choice((1, 1, 2, 4, 8)),
-               "tasks": self.dice.choice((1, 1, 2, 3, 4)), "image": "none", "retries": 3}
+        short = self.dice.random() < 0.9
+        job = {"name": "j%s%d" % (self.name, self.number), "command": ["true" if short else "sleep"], "gpus": self.dice.choice((1, 1, 1, 2, 4, 8)),
+               "tasks": self.dice.choice((1, 2, 3, 4, 8)), "image": "none", "retries": 3}
         if self.dice.random() < 0.3:
             job["env"] = {"WORD": "x"}
         status, answer = self.client.once("POST", "/api/v1/jobs", job, {"Idempotency-Key": job["name"]})
@@ -85,7 +85,7 @@ class Churn:
             return self.delete()
         self.number += 1
         name = "p%s%d" % (self.name, self.number)
-        short = self.dice.random() < 0.5
+        short = self.dice.random() < 0.8
         self.make(name, "true" if short else "sleep", self.dice.choice((1, 2, 4)))
         self.pods.append(name)
         self.count("pods")
@@ -94,7 +94,7 @@ class Churn:
         if len(self.pods) > MOST:
             return self.delete()
         self.number += 1
-        size, command = self.dice.choice((2, 3, 4)), self.dice.choice(("true", "sleep"))
+        size, command = self.dice.choice((2, 3, 4)), self.dice.choice(("true", "true", "sleep"))
         for i in range(size):
             gang = "g%s%d" % (self.name, self.number)
             name = "%s-%d" % (gang, i)
@@ -128,6 +128,7 @@ class Churn:
         self.bed.call("PATCH", PODS + "/" + name, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
         self.bed.call("DELETE", PODS + "/" + name, {"gracePeriodSeconds": 0})
         self.make(name, "true", 1, labels={"made": "anew"})
+        self.forced[name] += 1
         self.count("forced")
 
     def end(self):
@@ -152,8 +153,7 @@ def differences(b, s):
     uids = {p["metadata"]["uid"]: p for p in pods}
     pods_of = collections.defaultdict(list)
     for job in client.jobs():
-        one = client.get("/api/v1/jobs/%d" % job["id"])
-        state, mine = one["state"], ours.pop(job["id"], [])
+        state, mine = job["state"], ours.pop(job["id"], [])
         if state in ("starting", "stopping", "unreachable", "preempting"):
             found.append("job %d is %s, %s" % (job["id"], state, [(p["metadata"]["name"], p["metadata"]["uid"], p["spec"].get("nodeName"), p["status"]["phase"])
                                                                      for p in mine or [p for p in pods if p["metadata"]["name"] == job["name"]]]))
@@ -162,6 +162,7 @@ def differences(b, s):
         elif not job["name"].startswith("j"):
             pods_of[job["name"]].append(state)
         elif state == "running":
+            one = client.get("/api/v1/jobs/%d" % job["id"])
             attempt = one["attempts"][-1]["attempt"]
             names = sorted((int(p["metadata"]["labels"]["fairlead.dev/rank"]), p["status"]["phase"]) for p in mine
                            if int(p["metadata"]["labels"]["fairlead.dev/attempt"]) == attempt)
@@ -239,7 +240,7 @@ def test_faults_duplicate_nothing_and_are_forgotten_soon():
         s = Serve(b, kubeconfig=proxy.kubeconfig)
         s.up()
         s.wait_for_nodes(NODES)
-        witness, churns = Witness(b, GPUS), [Churn(b, s, SEED, name) for name in "abc"]
+        witness, churns = Witness(b, GPUS), [Churn(b, s, SEED, name) for name in "abcdef"]
         proxy.on, end = True, time.monotonic() + SECONDS
         while faults(proxy, churns) < FAULTS and time.monotonic() < end and not witness.problems and not any(c.problem for c in churns):
             assert s.process.poll() is None and not proxy.problem, proxy.problem
@@ -262,7 +263,9 @@ def test_faults_duplicate_nothing_and_are_forgotten_soon():
         witness.end()
         assert not witness.problems, witness.problems[:5]
         assert not left, left
-        twice = {name: n for name, n in b.made().items() if n > 1}
+        # Made, the answer lost, and taken away by force before it was asked again: then it is made a second time, and that is right.
+        forced = sum((c.forced for c in churns), collections.Counter())
+        twice = {name: n for name, n in b.made().items() if n > 1 + forced[name]}
         assert not twice, twice
         assert "Every record is as it was written." in s.run("journal", "verify").out
     except BaseException:

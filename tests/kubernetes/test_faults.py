@@ -173,6 +173,17 @@ def test_a_watch_goes_on_after_what_it_can_not_take():
         wait_until("it is followed again", lambda: "/api/v1/pods is followed again" in s.log())
 
 
+def test_a_watch_that_goes_silent_is_asked_for_anew():
+    with cluster(nodes=1, through=True) as (b, s):
+        s.wait_for(s.submit("-g", "1", "--", "true"), "succeeded")
+        silent = {asked.split(" ")[1] for asked in s.proxy.asked if "watch=1" in asked}  # those that are open now stay so, and tell nothing
+        s.proxy.rules.append(lambda method, path, body: method == "WATCH" and path in silent)
+        began = time.monotonic()
+        s.wait_for(s.submit("-g", "1", "--", "true"), "succeeded")
+        assert time.monotonic() - began < 30
+        assert any("watch=1" in asked and "/api/v1/pods" in asked and asked.split(" ")[1] not in silent for asked in s.proxy.asked)
+
+
 def test_containers_of_others_do_not_keep_a_job_that_has_ended():
     with cluster(nodes=1, through=True) as (b, s):
         def inject(method, path, thing):

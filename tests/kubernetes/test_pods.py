@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods that others make, with `schedulerName: fairlead`, on a real API server."""
 
+import json
 import signal
 import time
 
 from bed import wait_until
 from cluster import PODS, cluster
+from proxy import refusal
 
 
 def pod(b, name, gpus=1, command="sleep", labels=None, annotations=None, **spec):
@@ -224,3 +226,24 @@ def test_pods_of_another_scheduler_on_the_same_node_are_counted():
         b.call("DELETE", PODS + "/other")
         wait_until("then it runs too", lambda: phase(b, "wide") == "Running")
         assert s.run("explain", "default/nobody", check=False).code != 0
+
+
+def test_a_binding_that_goes_on_being_refused_is_not_asked_without_pause_and_the_place_is_checked_again():
+    with cluster(nodes=2, through=True) as (b, s):
+        asked = []
+
+        def refuse(method, path, body):
+            if method == "POST" and path.endswith("/binding"):
+                asked.append(json.loads(body)["target"]["name"])
+                return refusal(409, "Conflict")
+        s.proxy.rules.append(refuse)
+        pod(b, "one")
+        wait_until("it is refused", lambda: len(asked) >= 3)
+        began, before = time.monotonic(), len(asked)
+        time.sleep(3)
+        assert len(asked) - before <= 2 + (time.monotonic() - began) / 1.5
+        b.call("PATCH", "/api/v1/nodes/" + asked[0], {"spec": {"taints": [{"key": "closed", "value": "", "effect": "NoSchedule"}]}}, "application/merge-patch+json")
+        wait_until("the other node is asked for", lambda: asked[-1] != asked[0])
+        s.proxy.rules.clear()
+        wait_until("it runs", lambda: phase(b, "one") == "Running")
+        assert node(b, "one") != asked[0]

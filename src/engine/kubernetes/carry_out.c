@@ -50,8 +50,7 @@ struct rank_state *about_find(const struct about *about, struct attempt_entry **
 	return strcmp(state->uid, about->uid) == 0 ? state : NULL;
 }
 
-/* After so many refusals in a row. */
-static int64_t again_ms(uint32_t refused)
+int64_t again_ms(uint32_t refused)
 {
 	int64_t pause_ms = refused < 6 ? (int64_t)AGAIN_MS << refused : AGAIN_MAX_MS;
 

@@ -15,7 +15,8 @@
 enum {
 	CONNECT_MS = 10000,
 	ANSWER_MS = 60000,
-	SILENCE_S = 150, /* of a stream: bookmarks come each minute */
+	SILENCE_S =
+		10, /* of a stream: then it is asked for anew, which costs next to nothing where nothing has changed */
 	TOKEN_EVERY_MS = 30000,
 	IDLE_MS = 1000,
 	FENCED_MS = 50

@@ -182,6 +182,8 @@ void attempt_look(struct engine *engine, struct attempt_entry *attempt);
 
 /* carry_out.c: requests */
 enum { POD_OWN_GRACE = -1 }; /* of a deletion: as the pod itself says */
+/* How long after so many refusals in a row it is asked again. */
+int64_t again_ms(uint32_t refused);
 /* The message of a refusal, else the answer's number. */
 void kube_problem(const struct kube_answer *answer, char out[256]);
 void pod_make(struct engine *engine, const struct engine_start *start, uint32_t rank,

@@ -123,7 +123,9 @@ static void done(struct engine *engine, struct attempt_entry *attempt, uint32_t 
 	struct rank_state *state = &attempt->ranks[rank];
 
 	state->claims_busy = false;
-	if (attempt->released)
+	if (attempt->released && attempt->gang)
+		gang_release(engine, attempt); /* where it was to go may have changed meanwhile */
+	else if (attempt->released)
 		pod_bind(engine, attempt, rank);
 	else if (attempt->gang)
 		rank_report(engine, attempt, rank, ENGINE_READY);

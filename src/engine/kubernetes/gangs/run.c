@@ -101,12 +101,26 @@ static void is_bound(struct engine *engine, struct attempt_entry *attempt, uint3
 	struct member *member = member_find(engine, attempt->ranks[rank].uid);
 
 	attempt->ranks[rank].bound = true;
+	attempt->ranks[rank].refused = 0;
 	if (member)
 		member->bound = true;
 	if (member && member->gang)
 		gang_has_places(engine, member->gang);
 	if (attempt->stopping)
 		gang_rank_stop(engine, attempt, rank);
+}
+
+/* A binding was refused in passing. What holds by then says whether the pod still fits. */
+static void release_again(void *context)
+{
+	const struct about *about = context;
+	struct engine *engine = about->engine;
+	struct attempt_entry *attempt;
+
+	pthread_mutex_lock(&engine->lock);
+	if (about_find(about, &attempt) && attempt->released && !attempt->stopping)
+		gang_release(engine, attempt);
+	pthread_mutex_unlock(&engine->lock);
 }
 
 static void looked_at(void *context, const struct kube_answer *answer)
@@ -137,7 +151,8 @@ static void looked_at(void *context, const struct kube_answer *answer)
 				    : "its pod was deleted in Kubernetes");
 	} else {
 		state->binding = false;
-		gang_bind(engine, attempt, about->rank);
+		kube_later_free(engine->client, again_ms(state->refused++), release_again, about);
+		about = NULL;
 	}
 	pthread_mutex_unlock(&engine->lock);
 	free(about);
