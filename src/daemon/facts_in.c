@@ -94,6 +94,14 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 	if (attempt->state == ATTEMPT_OVER || attempt->state == ATTEMPT_FREE ||
 	    fact->rank >= attempt->tasks)
 		return false;
+	if (fact->kind == ENGINE_SHIELDED || fact->kind == ENGINE_UNSHIELDED) {
+		if (attempt->shielded == (fact->kind == ENGINE_SHIELDED))
+			return false;
+		*ret = event_make(EVENT_ATTEMPT_SHIELDED, 0, "engine");
+		ret->attempt_shielded.attempt = (int64_t)fact->attempt;
+		ret->attempt_shielded.shielded = fact->kind == ENGINE_SHIELDED;
+		return true;
+	}
 	if (fact->kind == ENGINE_UNREACHABLE || fact->kind == ENGINE_REACHABLE) {
 		if (attempt->unreachable == (fact->kind == ENGINE_UNREACHABLE))
 			return false;
@@ -128,6 +136,8 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 		ret->task_started.gpu_limited = fact->gpu_limited;
 		return true;
 	case ENGINE_REPORT: return report_event(facts, message, attempt, task, ret);
+	case ENGINE_SHIELDED:
+	case ENGINE_UNSHIELDED:
 	case ENGINE_UNREACHABLE:
 	case ENGINE_REACHABLE: break;
 	case ENGINE_EXITED:

@@ -38,6 +38,8 @@ enum engine_fact_kind {
 	ENGINE_REPORT, /* progress or checkpoint from inside the job */
 	ENGINE_UNREACHABLE, /* of the attempt: no word comes from where a rank is, and nothing proves that it stopped */
 	ENGINE_REACHABLE, /* that is over */
+	ENGINE_SHIELDED, /* of the attempt: who made it allows no disruption now */
+	ENGINE_UNSHIELDED, /* that is over */
 	ENGINE_GONE /* the engine has no trace of this attempt's rank, or only one of an earlier boot */
 };
 

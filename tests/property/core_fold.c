@@ -506,6 +506,12 @@ static struct event make_report(struct fold *f)
 		e.attempt_unreachable.unreachable = below(f, 2);
 		return e;
 	}
+	if (one_in(f, 20)) {
+		e = event_make(EVENT_ATTEMPT_SHIELDED, 0, "engine");
+		e.attempt_shielded.attempt = id;
+		e.attempt_shielded.shielded = below(f, 2);
+		return e;
+	}
 	e = event_make(EVENT_TASK_STARTED, 0, "engine");
 	e.task_started.attempt = id;
 	e.task_started.rank = rank;

@@ -332,6 +332,7 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 	attempt->why = clamp_u8(e->why, STOP_MOVED);
 	attempt->ended_ms = f->now_ms;
 	attempt->unreachable = 0;
+	attempt->shielded = false;
 	forecast_judge(f, attempt, e);
 	job_charge(f, job, e);
 	for (uint32_t i = 0; i < e->blamed_nodes_count; i++)
@@ -352,6 +353,14 @@ void apply_attempt_unreachable(struct facts *f, const struct event_attempt_unrea
 	attempt_edit(f, id)->unreachable = e->unreachable != 0;
 	job_edit(f, job)->reason = reason;
 	job_follow(f, id);
+}
+
+void apply_attempt_shielded(struct facts *f, const struct event_attempt_shielded *e)
+{
+	struct attempt_id id = attempt_live(f, e->attempt);
+
+	if (id.v)
+		attempt_edit(f, id)->shielded = e->shielded != 0;
 }
 
 /* --- tasks --------------------------------------------------------------------------------------------------- */

@@ -201,6 +201,19 @@ static void an_unreachable_attempt_comes_back_to_what_it_was(void **state)
 	is(1, JOB_RUNNING);
 }
 
+static void a_shield_is_the_attempts_and_ends_with_it(void **state)
+{
+	(void)state;
+	run_job();
+	fits(EVENT_OF(ATTEMPT_SHIELDED, attempt_shielded, 120, .attempt = 1, .shielded = 1));
+	is(1, JOB_RUNNING);
+	assert_true(attempt_get(&f, (struct attempt_id){ 1 })->shielded);
+	fits(EVENT_OF(ATTEMPT_SHIELDED, attempt_shielded, 130, .attempt = 1));
+	assert_false(attempt_get(&f, (struct attempt_id){ 1 })->shielded);
+	does_not_fit(
+		EVENT_OF(ATTEMPT_SHIELDED, attempt_shielded, 140, .attempt = 7, .shielded = 1));
+}
+
 static void a_final_state_never_changes(void **state)
 {
 	(void)state;
@@ -512,6 +525,7 @@ int main(void)
 		STORY(what_an_attempt_cost_comes_off_the_budgets_that_it_names),
 		STORY(a_requeued_job_that_was_not_evicted_is_queued),
 		STORY(an_unreachable_attempt_comes_back_to_what_it_was),
+		STORY(a_shield_is_the_attempts_and_ends_with_it),
 		STORY(a_final_state_never_changes),
 		STORY(a_job_with_a_live_attempt_does_not_end),
 		STORY(nothing_from_an_older_attempt_is_taken),

@@ -192,7 +192,7 @@ static void model_ended(const struct event_attempt_ended *e)
 		return;
 	job = &model.job[attempt->job];
 	attempt->over = true;
-	attempt->unreachable = false;
+	attempt->unreachable = attempt->shielded = false;
 	attempt->why = e->why < 0 ? 0 : e->why > STOP_MOVED ? STOP_MOVED : (int)e->why;
 	job->attempt = 0;
 	job->used = plus(job->used, at_least_0(e->used_gpu_ms));
@@ -464,6 +464,14 @@ static void model_unreachable(const struct event_attempt_unreachable *e)
 	follow(attempt);
 }
 
+static void model_shielded(const struct event_attempt_shielded *e)
+{
+	struct model_attempt *attempt = live(e->attempt);
+
+	if (attempt)
+		attempt->shielded = e->shielded != 0;
+}
+
 uint32_t model_holding(const struct model_attempt *attempt)
 {
 	uint32_t count = 0;
@@ -651,6 +659,8 @@ void model_apply(const struct event *event, const struct facts *f)
 		model_ended(&event->attempt_ended);
 	} else if (event->kind == EVENT_ATTEMPT_UNREACHABLE) {
 		model_unreachable(&event->attempt_unreachable);
+	} else if (event->kind == EVENT_ATTEMPT_SHIELDED) {
+		model_shielded(&event->attempt_shielded);
 	} else if (event->kind == EVENT_TASK_READY) {
 		model_task(event->task_ready.attempt, event->task_ready.rank,
 			   event->task_ready.launch, TASK_READY);

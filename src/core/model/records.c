@@ -422,6 +422,7 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(U32, slowdown_permille),
 					       ONE(I64, transfer_ms),
 					       ONE(I64, transfer_micro),
+					       ONE(BOOL, shielded),
 					       LAST };
 #undef SELF
 

@@ -362,6 +362,41 @@ static void best_effort_work_is_stopped_at_once(void **state)
 	world_deinit(&w);
 }
 
+static void shield(struct world *w, uint32_t job, bool shielded)
+{
+	struct event e = world_event(w, EVENT_ATTEMPT_SHIELDED);
+
+	e.attempt_shielded.attempt = job_get(&w->facts, (struct job_id){ job })->attempt.v;
+	e.attempt_shielded.shielded = shielded;
+	world_apply(w, &e);
+}
+
+/* Of two jobs that are alike the later one goes, but for a shield; and where only shielded ones are, one of them goes all the same. */
+static void what_is_shielded_goes_last(void **state)
+{
+	uint32_t first, second, high;
+	struct world w;
+
+	(void)state;
+	for (int both = 0; both < 2; both++) {
+		world_init(&w, "n0:2");
+		world_policy(&w, 0, MINUTE);
+		first = world_submit(&w, (struct wish){ .gpus = 1 });
+		world_run(&w);
+		second = world_submit(&w, (struct wish){ .gpus = 1 });
+		world_run(&w);
+		world_at(&w, 1000 + 60 * MINUTE);
+		shield(&w, second, true);
+		shield(&w, first, both);
+		high = world_submit(&w, (struct wish){ .gpus = 1, .priority = 1 });
+		world_run(&w);
+		assert_int_equal(world_running(&w, high), 1);
+		assert_int_equal(world_running(&w, first), both);
+		assert_int_equal(world_running(&w, second), !both);
+		world_deinit(&w);
+	}
+}
+
 static void a_young_job_is_safe_until_it_is_mature(void **state)
 {
 	uint32_t high;
@@ -757,6 +792,7 @@ int main(void)
 		cmocka_unit_test(two_preemptors_do_not_count_on_the_same_gpus),
 		cmocka_unit_test(what_one_victim_leaves_over_serves_the_next),
 		cmocka_unit_test(best_effort_work_is_stopped_at_once),
+		cmocka_unit_test(what_is_shielded_goes_last),
 		cmocka_unit_test(a_young_job_is_safe_until_it_is_mature),
 		cmocka_unit_test(the_cheapest_node_is_cleared),
 		cmocka_unit_test(one_wide_victim_goes_before_many_small_ones_that_cost_more),

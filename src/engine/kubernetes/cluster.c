@@ -646,6 +646,7 @@ void follow_start(struct engine *engine)
 {
 	devices_start(engine);
 	sources_start(engine);
+	budgets_start(engine);
 	engine->node_watch =
 		watch_create(engine->client, &(struct watch_options){ .path = "/api/v1/nodes",
 								      .context = engine,
@@ -670,6 +671,7 @@ void cluster_deinit(struct engine *engine)
 
 	devices_deinit(engine);
 	gangs_deinit(engine);
+	budgets_deinit(engine);
 	masks_deinit(engine);
 	sources_deinit(engine);
 	HASH_ITER(hh, engine->attempts, attempt, next)

@@ -92,6 +92,7 @@ struct attempt_entry {
 	int64_t volumes_ms; /* since when it waits for volumes; 0 = it doesn't */
 	bool placed; /* the API server has told that all its pods are bound, or over */
 	bool leans; /* it waits until pods of older attempts are bound */
+	bool shielded, shield_told; /* gangs/budgets.c; told: and the daemon knows */
 	bool unreachable, reach_told;
 	char *parts[2]; /* Secret, Service that are still to be made; NULL = none */
 	bool had[2]; /* it has one of them */
@@ -109,6 +110,10 @@ struct gangs {
 	int64_t looked_ms; /* boot clock */
 	uint32_t writes; /* of conditions and Events, in this period */
 	int64_t period_ms;
+	struct watch *budget_watch;
+	struct budget *budgets; /* by namespace and name */
+	bool budgets_wait,
+		budgets_absent; /* wait: shields are looked at when a little time has passed */
 };
 
 struct engine {

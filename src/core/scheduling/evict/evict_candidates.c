@@ -8,6 +8,12 @@
 
 #include "core/scheduling/evict/evict.h"
 
+/*
+ * What it costs besides to stop one that is shielded: as much as to lose 35 years of a GPU. So it goes where nothing cheaper serves, and no
+ * shield holds back what is guaranteed to others for ever. Of millions of victims the sum still fits.
+ */
+static const int64_t SHIELD_GPU_MS = INT64_C(1) << 40;
+
 /* What of its run is lost, and its restart. */
 static int64_t victim_lost_ms(const struct facts *facts, const struct job *job,
 			      const struct attempt *attempt)
@@ -21,7 +27,8 @@ static int64_t victim_lost_ms(const struct facts *facts, const struct job *job,
 
 int64_t victim_cost(const struct facts *facts, const struct job *job, const struct attempt *attempt)
 {
-	return share_gpu_ms(attempt_share(facts, attempt), victim_lost_ms(facts, job, attempt));
+	return share_gpu_ms(attempt_share(facts, attempt), victim_lost_ms(facts, job, attempt)) +
+	       (attempt->shielded ? SHIELD_GPU_MS : 0);
 }
 
 bool pass_job_leaves(const struct pass *pass, uint32_t job)
@@ -38,20 +45,22 @@ struct victim victim_of(const struct pass *pass, uint32_t id)
 
 	const struct shape *shape = shape_get(pass->facts, job->shape);
 	int64_t told = attempt_told_share(pass->facts, attempt, shape),
-		lost_ms = victim_lost_ms(pass->facts, job, attempt);
+		lost_ms = victim_lost_ms(pass->facts, job, attempt),
+		shield = attempt->shielded ? SHIELD_GPU_MS : 0;
 
-	return (struct victim){ .job = id,
-				.queue = jv->queue,
-				.attempt = attempt,
-				.shape = shape,
-				.rank = jv->rank,
-				.share = jv->share - told,
-				.told = told,
-				.tier = jv->tier,
-				.cost = share_gpu_ms(jv->share, lost_ms),
-				.bare_cost =
-					jv->share ? 0 : bare_cost(pass, shape, attempt, lost_ms),
-				.submitted_ms = job->submitted_ms };
+	return (struct victim){
+		.job = id,
+		.queue = jv->queue,
+		.attempt = attempt,
+		.shape = shape,
+		.rank = jv->rank,
+		.share = jv->share - told,
+		.told = told,
+		.tier = jv->tier,
+		.cost = share_gpu_ms(jv->share, lost_ms) + (jv->share ? shield : 0),
+		.bare_cost = jv->share ? 0 : bare_cost(pass, shape, attempt, lost_ms) + shield,
+		.submitted_ms = job->submitted_ms
+	};
 }
 
 static void victim_add(struct pass *pass, uint32_t list, const struct victim *victim)

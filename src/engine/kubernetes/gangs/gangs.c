@@ -315,6 +315,8 @@ void gangs_saw(struct engine *engine, const char *json, size_t size, const struc
 		gang_has_places(engine, member->gang);
 	if (changed || member->lacks_devices)
 		group_touch(engine, member->group);
+	if (changed)
+		budgets_touch(engine);
 }
 
 void gangs_lost(struct engine *engine, const char *uid)
@@ -323,6 +325,7 @@ void gangs_lost(struct engine *engine, const char *uid)
 
 	if (member)
 		member_remove(engine, member);
+	budgets_touch(engine);
 }
 
 void gangs_begin(struct engine *engine)

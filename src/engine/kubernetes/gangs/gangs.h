@@ -118,6 +118,11 @@ void gang_start(struct engine *engine, const struct engine_start *start);
 void gang_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 
+/* --- budgets.c: PodDisruptionBudgets. */
+void budgets_start(struct engine *engine);
+void budgets_deinit(struct engine *engine);
+void budgets_touch(struct engine *engine); /* pods that run came, went or are being deleted */
+
 /* --- tell.c: Events and conditions. */
 enum tell_kind {
 	TELL_WAITS, /* in the line, for a rule or for others */

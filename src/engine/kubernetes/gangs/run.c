@@ -51,6 +51,7 @@ void gang_start(struct engine *engine, const struct engine_start *start)
 	if (attempt->described || attempt->tasks != start->place_count)
 		return;
 	attempt->described = attempt->gang = true;
+	attempt->shield_told = true; /* the core takes it for open */
 	attempt->job = start->job;
 	if (gang && !gang->broken)
 		gang->attempt = start->attempt;
@@ -104,6 +105,7 @@ static void is_bound(struct engine *engine, struct attempt_entry *attempt, uint3
 	attempt->ranks[rank].refused = 0;
 	if (member)
 		member->bound = true;
+	budgets_touch(engine);
 	if (member && member->gang)
 		gang_has_places(engine, member->gang);
 	if (attempt->stopping)
@@ -241,5 +243,6 @@ void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32
 	}
 	if (member)
 		member_tell(engine, member, TELL_PREEMPTED, "Fairlead stops its job");
+	budgets_touch(engine);
 	rank_delete(engine, attempt, rank, POD_OWN_GRACE);
 }

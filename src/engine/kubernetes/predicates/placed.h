@@ -102,6 +102,12 @@ struct placed_volume {
 	at_t name, labels, node_terms;
 	bool has_node_terms;
 };
+/* Of a PodDisruptionBudget: whose pods, and how many more of them may be disrupted now. */
+struct placed_budget {
+	at_t namespace, name;
+	struct placed_selector pods;
+	int32_t allowed;
+};
 
 static inline const char *placed_text(const void *block, at_t at)
 {
@@ -125,6 +131,8 @@ int placed_claim_read(const char *json, size_t size, struct placed_claim **ret, 
 int placed_class_read(const char *json, size_t size, struct placed_class **ret, struct err *err)
 	MUST_CHECK;
 int placed_volume_read(const char *json, size_t size, struct placed_volume **ret, struct err *err)
+	MUST_CHECK;
+int placed_budget_read(const char *json, size_t size, struct placed_budget **ret, struct err *err)
 	MUST_CHECK;
 /* The value of a label, NULL where there is none. */
 const char *placed_label_find(const void *block, at_t labels, const char *key);

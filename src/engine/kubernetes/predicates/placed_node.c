@@ -309,6 +309,55 @@ int placed_volume_read(const char *json, size_t size, struct placed_volume **ret
 	return 0;
 }
 
+/* --- budgets --------------------------------------------------------------------------------------------------------- */
+
+static void budget_spec(struct json_reader *r, struct block *block)
+{
+	struct placed_budget *budget = (void *)block->data;
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "selector"))
+			read_selector(r, block, &budget->pods);
+		else
+			pull_skip(r);
+	}
+}
+
+static void budget_status(struct json_reader *r, struct block *block)
+{
+	struct placed_budget *budget = (void *)block->data;
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "disruptionsAllowed"))
+			budget->allowed = read_int32(r, 0);
+		else
+			pull_skip(r);
+	}
+}
+
+int placed_budget_read(const char *json, size_t size, struct placed_budget **ret, struct err *err)
+{
+	struct named named = { 0 };
+	struct placed_budget *budget;
+	void *taken;
+	int rc = read_object(json, size, sizeof(*budget), budget_spec, budget_status, &named,
+			     &taken, err);
+
+	if (rc < 0)
+		return rc;
+	budget = taken;
+	budget->namespace = named.namespace;
+	budget->name = named.name;
+	*ret = budget;
+	return 0;
+}
+
 /* --- storage classes --------------------------------------------------------------------------------------------------- */
 
 /* allowedTopologies: terms of matchLabelExpressions, each a key and the values that it may have. */
