@@ -41,7 +41,14 @@ bool effects_follow(uint32_t kind)
 	       kind == EVENT_ATTEMPT_WARNED || kind == EVENT_ATTEMPT_STOPPED ||
 	       kind == EVENT_ATTEMPT_ENDED || kind == EVENT_JOB_ENDED ||
 	       kind == EVENT_ATTEMPT_SHRUNK || kind == EVENT_ATTEMPT_GROWN ||
-	       kind == EVENT_RANKS_LEFT;
+	       kind == EVENT_RANKS_LEFT || kind == EVENT_PROMISE_MADE ||
+	       kind == EVENT_PROMISE_DROPPED;
+}
+
+static void promise_send(struct daemon *d, int64_t job)
+{
+	if (d->engine_ops->pods)
+		effect_send(d, EFFECT_PODS_PROMISE, (uint64_t)job, 0);
 }
 
 /* Events of the kinds that effects_follow names, and no others, come here. */
@@ -66,6 +73,10 @@ void effects_of_event(struct daemon *d, const struct event *event)
 		effect_send(d, EFFECT_RESIZE, (uint64_t)event->ranks_left.attempt, GRACE_OF_JOB);
 	else if (event->kind == EVENT_ATTEMPT_ENDED)
 		effect_send(d, EFFECT_FORGET, (uint64_t)event->attempt_ended.attempt, 0);
+	else if (event->kind == EVENT_PROMISE_MADE)
+		promise_send(d, event->promise_made.job);
+	else if (event->kind == EVENT_PROMISE_DROPPED)
+		promise_send(d, event->promise_dropped.job);
 	else if (event->kind == EVENT_JOB_ENDED)
 		effect_send(d, EFFECT_JOB_OVER, (uint64_t)event->job_ended.job, 0);
 }
@@ -418,8 +429,11 @@ static int command(struct daemon *d, const struct facts *facts, enum effect_kind
 	case EFFECT_JOB_OVER:
 	case EFFECT_PODS_ANSWER:
 	case EFFECT_PODS_WHY:
+	case EFFECT_PODS_PROMISE:
 	case EFFECT_QUIT: return 0;
 	}
+	if (d->engine_ops->pods)
+		pods_disrupted(d, facts, id);
 	int result = d->engine_ops->stop(d->engine, id, grace_ms, err);
 	if (result < 0 && err->code == ERR_NOT_FOUND && !attempt_is_over(facts, id)) {
 		stopped_nothing(d, facts, id);
@@ -621,7 +635,11 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 			remove_empty_folder(d, effect->attempt);
 		break;
 	case EFFECT_PODS_ANSWER:
+		pods_effect(d, effect);
+		pods_promise(d, facts, effect->attempt); /* it may have come before the answer */
+		break;
 	case EFFECT_PODS_WHY: pods_effect(d, effect); break;
+	case EFFECT_PODS_PROMISE: pods_promise(d, facts, effect->attempt); break;
 	case EFFECT_QUIT: break;
 	}
 	publication_release(publication);

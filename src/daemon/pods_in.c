@@ -54,9 +54,10 @@ static void over_text(const struct facts *facts, uint32_t id, char *out, size_t 
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	const char *reason = facts_text(facts, job->reason);
 
-	snprintf(out, room,
-		 "job %u of these pods is over (%s%s%s); pods that are made anew are new work", id,
-		 job_state_name(job->state), *reason ? ": " : "", reason);
+	snprintf(
+		out, room,
+		"job %u of these pods is over (%s%s%s), and they are not placed any more; delete them where others are to be made in their place",
+		id, job_state_name(job->state), *reason ? ": " : "", reason);
 }
 
 static void submitted(void *context, const struct command_reply *reply)
@@ -256,6 +257,56 @@ void pods_withdraw(void *daemon, uint64_t job, const char *why)
 	publication_release(publication);
 }
 
+/* --- places and ends --------------------------------------------------------------------------------------------------- */
+
+void pods_promise(struct daemon *d, const struct facts *facts, uint64_t job)
+{
+	const struct engine_pod_ops *ops = d->engine_ops->pods;
+	const struct job *of;
+	const char **nodes;
+	uint32_t count = 0;
+
+	if (!ops || !d->engine || !job_is_there(facts, (int64_t)job) ||
+	    !job_get(facts, (struct job_id){ (uint32_t)job })->external)
+		return;
+	of = job_get(facts, (struct job_id){ (uint32_t)job });
+	nodes = calloc(TASKS_MAX, sizeof(*nodes));
+	CHECK(nodes);
+	for (uint32_t row = of->promise; row && count < TASKS_MAX;) {
+		const struct promise *promise = table_get(&facts->promises, row);
+
+		if (!promise->victim)
+			nodes[count++] = facts_name(
+				facts, node_get(facts, (struct node_id){ promise->node })->name);
+		row = promise->next;
+	}
+	ops->promised(d->engine, job, nodes, count);
+	free(nodes);
+}
+
+/* A person's word, a limit, or an end of its own are no disruption. */
+void pods_disrupted(struct daemon *d, const struct facts *facts, uint64_t id)
+{
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	enum stop_why why = (enum stop_why)attempt->why;
+	char text[ENGINE_POD_TEXT_MAX];
+
+	if (!d->engine || !job_get(facts, attempt->job)->external ||
+	    (why != STOP_EVICTED && why != STOP_MOVED && why != STOP_NODE))
+		return;
+	if (why == STOP_NODE)
+		snprintf(text, sizeof(text),
+			 "Fairlead stops it, for its node is drained or failed");
+	else if (attempt->for_job)
+		snprintf(text, sizeof(text), "Fairlead stops it to make room for job %u (%s)",
+			 attempt->for_job,
+			 facts_name(facts,
+				    job_get(facts, (struct job_id){ attempt->for_job })->name));
+	else
+		snprintf(text, sizeof(text), "Fairlead stops it to make room for other work");
+	d->engine_ops->pods->disrupted(d->engine, id, why != STOP_NODE, text);
+}
+
 /* --- after a restart, and at the end ---------------------------------------------------------------------------------- */
 
 static void adopt_one(struct daemon *d, const struct facts *facts, struct job_id id,
@@ -307,6 +358,8 @@ void pods_adopt(struct daemon *d, const struct facts *facts)
 		if (!job->external || job_state_is_final(job->state))
 			continue;
 		adopt_one(d, facts, (struct job_id){ id }, &arena);
+		if (!job->attempt.v)
+			pods_promise(d, facts, id);
 		arena_reset(&arena);
 	}
 	arena_deinit(&arena);

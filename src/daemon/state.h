@@ -132,6 +132,7 @@ enum effect_kind {
 	EFFECT_JOB_OVER, /* attempt: the job's number */
 	EFFECT_PODS_ANSWER, /* what became of a gang that was offered; attempt: its job */
 	EFFECT_PODS_WHY, /* why a gang waits; attempt: its job */
+	EFFECT_PODS_PROMISE, /* which place a gang is promised, if any; attempt: its job */
 	EFFECT_QUIT
 };
 struct effect {
@@ -424,6 +425,9 @@ void pods_withdraw(void *daemon, uint64_t job, const char *why);
 void pods_adopt(struct daemon *d, const struct facts *facts);
 void pods_over(struct daemon *d, const struct facts *facts, uint64_t job);
 void pods_effect(struct daemon *d, const struct effect *effect);
+void pods_promise(struct daemon *d, const struct facts *facts, uint64_t job);
+/* Before it is stopped. */
+void pods_disrupted(struct daemon *d, const struct facts *facts, uint64_t attempt);
 
 /* pods_tell.c: a thread that says why gangs wait; none without an engine that has pods */
 void pods_tell_start(struct daemon *d);

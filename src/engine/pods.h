@@ -69,7 +69,7 @@ struct engine_gangs {
 	void (*masks)(void *context, const char *const *names, uint32_t count);
 };
 
-/* What an engine with pods can do besides. The first four come from the daemon's engine thread, `find` from any. */
+/* What an engine with pods can do besides. `find` comes from any thread, the others from the daemon's engine thread. */
 struct engine_pod_ops {
 	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
 	void (*answer)(struct engine *engine, const char *key, uint64_t job, bool over,
@@ -80,6 +80,12 @@ struct engine_pod_ops {
 	void (*job_over)(struct engine *engine, uint64_t job, const char *text);
 	/* Why it waits, in words; `room`: because no nodes have room for it. May come again. */
 	void (*why)(struct engine *engine, uint64_t job, bool room, const char *text);
+	/* Its pods get these places, by rank, once others have left them; count 0 = it has no such promise (any more). May come again. */
+	void (*promised)(struct engine *engine, uint64_t job, const char *const *nodes,
+			 uint32_t count);
+	/* Before the attempt is stopped for other work, or because of its nodes, and not because it was to end: may come again. */
+	void (*disrupted)(struct engine *engine, uint64_t attempt, bool preempted,
+			  const char *text);
 	/* The job of a pod; 0 and `text`: it has none, and why. False: there is no such pod that asks for Fairlead. */
 	bool (*find)(struct engine *engine, const char *namespace, const char *name,
 		     uint64_t *ret_job, char text[ENGINE_POD_TEXT_MAX]);

@@ -115,6 +115,74 @@ def test_a_pod_that_is_deleted_by_hand_ends_its_job_waiting_or_running():
         wait_until("and so is the other", lambda: {j["name"]: j["state"] for j in jobs(s)}["runs"] == "failed")
 
 
+def nominated(b, name):
+    return get(b, name)["status"].get("nominatedNodeName")
+
+
+def test_who_makes_room_is_told_so_first_and_the_place_is_shown_meanwhile():
+    with cluster(nodes=1) as (b, s):
+        b.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+
+        def one_makes_room(low, high):
+            pod(b, low, gpus=8, command="slow", labels={"fairlead.dev/tier": "best-effort"}, terminationGracePeriodSeconds=90)
+            wait_until("it runs", lambda: phase(b, low) == "Running")
+            pod(b, high, gpus=8, priorityClassName="high")
+            wait_until("the place is shown", lambda: nominated(b, high) == "n0")
+            wait_until("the victim is being deleted", lambda: "deletionTimestamp" in get(b, low)["metadata"])
+            assert node(b, high) is None
+
+        def is_gone(name):
+            b.call("DELETE", PODS + "/" + name, {"gracePeriodSeconds": 0})
+
+        one_makes_room("low", "high")
+        told = condition(b, "low", "DisruptionTarget")
+        assert (told["status"], told["reason"]) == ("True", "PreemptionByScheduler") and "make room" in told["message"], told
+        assert get(b, "low")["metadata"]["deletionGracePeriodSeconds"] == 90
+        assert "Preempted" in events(b, "low")
+        # The daemon that comes after knows of the place, and of nothing else does it make one.
+        s.kill()
+        s.up()
+        is_gone("low")
+        wait_until("the other runs", lambda: phase(b, "high") == "Running")
+        s.run("cancel", str(next(j["id"] for j in jobs(s) if j["name"] == "high")))
+        wait_until("it is gone", lambda: b.call("GET", PODS + "/high")[0] == 404)
+        # Who is cancelled is promised nothing any more, and its pod is not placed when there is room.
+        one_makes_room("second", "waits")
+        s.run("cancel", str(next(j["id"] for j in jobs(s) if j["name"] == "waits")))
+        wait_until("it is not shown any more", lambda: nominated(b, "waits") is None)
+        is_gone("second")
+        wait_until("its job is over", lambda: all(j["state"] not in ("running", "queued") for j in jobs(s)))
+        assert "delete them" in condition(b, "waits")["message"] and condition(b, "waits")["reason"] == "NotPlaced"
+        pod(b, "last", gpus=8)
+        wait_until("another one runs in its place", lambda: phase(b, "last") == "Running")
+        assert node(b, "waits") is None
+
+
+def test_pods_of_a_gang_that_was_cancelled_are_not_placed_and_new_ones_are_new_work():
+    with cluster(nodes=1, gpus=2, parts=("kwok", "controller-manager")) as (b, s):
+        pod(b, "fills", gpus=2)
+        wait_until("it runs", lambda: phase(b, "fills") == "Running")
+        batch_job(b, "gang", 2)
+        wait_until("the gang waits", lambda: [j["state"] for j in jobs(s) if j["name"] == "gang"] == ["queued"])
+        first = {p["metadata"]["uid"] for p in pods_of(b, "gang")}
+        s.run("cancel", str(next(j["id"] for j in jobs(s) if j["name"] == "gang")))
+        for again in (False, True):
+            wait_until("its pods are told", lambda: all(
+                condition(b, p["metadata"]["name"]).get("reason") == "NotPlaced" for p in pods_of(b, "gang")))
+            s.kill()
+            if not again:
+                b.call("DELETE", PODS + "/fills")
+            s.up()
+        pod(b, "narrow")
+        wait_until("other work runs", lambda: phase(b, "narrow") == "Running")
+        assert bound(pods_of(b, "gang")) == 0
+        b.call("DELETE", PODS + "/narrow")
+        for p in pods_of(b, "gang"):
+            b.call("DELETE", PODS + "/" + p["metadata"]["name"])
+        wait_until("its controller makes new ones, and they run", lambda: bound(pods_of(b, "gang")) == 2
+                   and not first & {p["metadata"]["uid"] for p in pods_of(b, "gang")})
+
+
 def test_what_is_not_supported_is_refused_by_name_and_gates_are_waited_for():
     with cluster(nodes=1) as (b, s):
         pod(b, "odd", labels={"fairlead.dev/gang-size": "many"})

@@ -44,6 +44,7 @@ void live_remove(struct engine *engine, struct attempt_entry *attempt)
 	HASH_DEL(engine->attempts, attempt);
 	free(attempt->parts[0]);
 	free(attempt->parts[1]);
+	free(attempt->disrupted);
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
 		free(attempt->ranks[rank].claims);
 	free(attempt->ranks);

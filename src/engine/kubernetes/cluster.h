@@ -60,6 +60,7 @@ struct rank_state {
 	bool ready; /* told */
 	bool volumes_asked, volumes_chosen; /* its claims were told its node; and bear it */
 	bool deleting; /* we asked for its deletion */
+	bool disrupting; /* its condition says so first */
 	bool nowhere; /* its node is no longer there: nobody but us takes its pod away */
 	bool unclear; /* its pod can't be read, or may be one that can't */
 	bool main_ended; /* and containers beside it are being stopped. With: */
@@ -92,6 +93,8 @@ struct attempt_entry {
 	int64_t volumes_ms; /* since when it waits for volumes; 0 = it doesn't */
 	bool placed; /* the API server has told that all its pods are bound, or over */
 	bool leans; /* it waits until pods of older attempts are bound */
+	char *disrupted; /* why its pods are stopped, where that is a disruption; NULL = it is none */
+	bool preempted; /* that is: other work takes its place */
 	bool shielded, shield_told; /* gangs/budgets.c; told: and the daemon knows */
 	bool unreachable, reach_told;
 	char *parts[2]; /* Secret, Service that are still to be made; NULL = none */

@@ -61,6 +61,7 @@ struct kube_pod {
 		waiting_text[KUBE_TEXT_MAX];
 	char reason[KUBE_WORD_MAX], text[KUBE_TEXT_MAX]; /* of its status */
 	char disruption[KUBE_WORD_MAX]; /* reason of the condition DisruptionTarget; "" = none */
+	char nominated[KUBE_NAME_MAX]; /* node of its status, where it is not bound; "" = none */
 };
 
 struct kube_node {

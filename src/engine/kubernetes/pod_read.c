@@ -350,6 +350,8 @@ static void read_status(struct json_reader *r, struct kube_pod *pod, int64_t ask
 			read_cut(r, pod->reason, sizeof(pod->reason));
 		} else if (pull_key_is(&key, "message")) {
 			read_cut(r, pod->text, sizeof(pod->text));
+		} else if (pull_key_is(&key, "nominatedNodeName")) {
+			read_cut(r, pod->nominated, sizeof(pod->nominated));
 		} else if (pull_key_is(&key, "conditions")) {
 			if (enter_array(r))
 				while (pull_element(r))

@@ -9,6 +9,18 @@
 #include "base/clock.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
+/* A person cancelled its job, say. Its pods are not placed against his word, also when some of them are gone. */
+static void gang_cancel(struct engine *engine, struct gang *gang, const char *text)
+{
+	snprintf(gang->text, sizeof(gang->text), "%s", text);
+	for (uint32_t rank = 0; rank < gang->count; rank++)
+		if (gang->members[rank]) {
+			gang->members[rank]->cancelled = true;
+			member_nominate(engine, gang->members[rank], "");
+		}
+	gang_tell(engine, gang, TELL_REFUSED, gang->text);
+}
+
 static void kubernetes_gang_answer(struct engine *engine, const char *key, uint64_t job, bool over,
 				   const char *problem)
 {
@@ -23,9 +35,12 @@ static void kubernetes_gang_answer(struct engine *engine, const char *key, uint6
 			gang_withdraw(engine, gang);
 		} else if (gang->broken) {
 			gang_remove(engine, gang);
-		} else if (!job || over) {
+		} else if (over) {
+			gang->again_ms = 0;
+			gang_cancel(engine, gang, problem);
+		} else if (!job) {
 			snprintf(gang->text, sizeof(gang->text), "%s", problem);
-			gang->again_ms = over ? 0 : clock_boot_ms() + GANG_AGAIN_MS;
+			gang->again_ms = clock_boot_ms() + GANG_AGAIN_MS;
 			gang_tell(engine, gang, TELL_REFUSED, gang->text);
 		}
 	}
@@ -97,15 +112,45 @@ static void kubernetes_job_over(struct engine *engine, uint64_t job, const char 
 		gangs_next_of(engine, mask);
 	}
 	if (gang && !gang->broken && gang->members[0] && !gang->members[0]->bound) {
-		/* A person cancelled it, say. Its pods are not placed against his word. */
 		gang->attempt = 0;
 		gang_set_job(engine, gang, 0);
-		snprintf(gang->text, sizeof(gang->text), "%s", text);
-		gang_tell(engine, gang, TELL_REFUSED, gang->text);
+		gang_cancel(engine, gang, text);
 	} else if (gang) {
 		gang_remove(engine, gang);
 	}
 	gangs_look(engine);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void kubernetes_gang_promised(struct engine *engine, uint64_t job, const char *const *nodes,
+				     uint32_t count)
+{
+	struct gang *gang;
+
+	pthread_mutex_lock(&engine->lock);
+	gang = gang_of_job(engine, job);
+	if (gang && !gang->attempt && !gang->broken) {
+		gang->promised = count > 0;
+		for (uint32_t rank = 0; rank < gang->count; rank++)
+			if (gang->members[rank])
+				member_nominate(engine, gang->members[rank],
+						rank < count ? nodes[rank] : "");
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void kubernetes_gang_disrupted(struct engine *engine, uint64_t id, bool preempted,
+				      const char *text)
+{
+	struct attempt_entry *attempt;
+
+	pthread_mutex_lock(&engine->lock);
+	attempt = live_find(engine, id);
+	if (attempt && attempt->gang && !attempt->disrupted) {
+		attempt->disrupted = strdup(text);
+		CHECK(attempt->disrupted);
+		attempt->preempted = preempted;
+	}
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -136,6 +181,9 @@ static void describe_member(const struct member *member, char text[ENGINE_POD_TE
 			 member->wish->problem);
 	else if (gang && gang->text[0])
 		snprintf(text, ENGINE_POD_TEXT_MAX, "%s", gang->text);
+	else if (member->cancelled)
+		snprintf(text, ENGINE_POD_TEXT_MAX,
+			 "its job is over; pods that are made anew are new work");
 	else if (!gang && member->group && member->group->size > 1)
 		snprintf(text, ENGINE_POD_TEXT_MAX, "its gang of %lld pods is not complete",
 			 (long long)member->group->size);
@@ -168,5 +216,7 @@ const struct engine_pod_ops kubernetes_pod_ops = {
 	.adopt = kubernetes_gang_adopt,
 	.job_over = kubernetes_job_over,
 	.why = kubernetes_gang_why,
+	.promised = kubernetes_gang_promised,
+	.disrupted = kubernetes_gang_disrupted,
 	.find = kubernetes_pod_find,
 };

@@ -23,7 +23,7 @@ enum { GATHER_TELL_MS = 5000 };
 static bool is_free(const struct member *member)
 {
 	return member->wish && !member->gang && !member->gated && !member->deleting &&
-	       !member->bound && !member->over && !member->wish->problem[0] &&
+	       !member->cancelled && !member->bound && !member->over && !member->wish->problem[0] &&
 	       !member->lacks_devices;
 }
 

@@ -171,6 +171,8 @@ static void gang_dissolve(struct engine *engine, struct gang *gang)
 		if (!member || member->gang != gang)
 			continue;
 		member->gang = NULL;
+		if (!member->bound && !member->deleting)
+			member_nominate(engine, member, "");
 		group_touch(engine, member->group);
 	}
 }
@@ -229,6 +231,7 @@ static void member_remove(struct engine *engine, struct member *member)
 	member_leaves_gang(engine, member, "was removed");
 	group_leave(engine, member);
 	HASH_DEL(engine->gangs.members, member);
+	free(member->nominated);
 	free(member->wish);
 	free(member);
 }
@@ -278,6 +281,18 @@ static bool is_ours_to_bind(struct engine *engine, const struct member *member,
 	return attempt && strcmp(attempt->ranks[member->rank].node, pod->node) == 0;
 }
 
+/* By a daemon before this one. Others may name a node as well, and are let: only what stands there when it is seen first is taken back. */
+static void nominated_before(struct engine *engine, struct member *member,
+			     const struct kube_pod *pod)
+{
+	if (!pod->nominated[0] || member->nominated)
+		return;
+	member->nominated = strdup(pod->nominated);
+	CHECK(member->nominated);
+	if (member->gang && !member->gang->promised)
+		member_nominate(engine, member, "");
+}
+
 void gangs_saw(struct engine *engine, const char *json, size_t size, const struct kube_pod *pod)
 {
 	struct member *member = member_find(engine, pod->uid);
@@ -301,6 +316,8 @@ void gangs_saw(struct engine *engine, const char *json, size_t size, const struc
 	member->bound = pod->node[0] != '\0';
 	snprintf(member->namespace, sizeof(member->namespace), "%s", pod->namespace);
 	snprintf(member->name, sizeof(member->name), "%s", pod->name);
+	if (!member->group && !member->bound)
+		nominated_before(engine, member, pod);
 	if (!member->group || (!member->bound && !member->gang))
 		member_describe(engine, member, json, size, pod);
 	if (member->bound) {
@@ -384,6 +401,8 @@ void gangs_forget(struct engine *engine, const struct attempt_entry *attempt)
 		struct member *member = gang->members[rank];
 
 		gang->broken |= !member || member->deleting || member->bound || member->over;
+		if (member && !member->bound)
+			member_nominate(engine, member, "");
 		if (member && member->over) {
 			gang->members[rank] = NULL;
 			member->gang = NULL;
@@ -418,6 +437,7 @@ void gangs_deinit(struct engine *engine)
 	HASH_ITER(hh, engine->gangs.members, member, next_member)
 	{
 		HASH_DEL(engine->gangs.members, member);
+		free(member->nominated);
 		free(member->wish);
 		free(member);
 	}

@@ -22,9 +22,11 @@ struct member {
 	struct member *next; /* of the group */
 	struct gang *gang; /* NULL = of none yet */
 	char mask[MASK_NAME_MAX]; /* that it waits to be the next of */
+	char *nominated; /* node that its status names, as far as is known; NULL = none */
 	uint32_t rank;
 	bool seen; /* in the list that is being taken */
 	bool gated, deleting, bound, over;
+	bool cancelled; /* its job ended before it ran: it is placed no more */
 	bool lacks_devices; /* its claims are still to come, or to be known */
 	bool told; /* what was told of it last: */
 	uint8_t told_kind;
@@ -64,6 +66,7 @@ struct gang {
 	bool offered; /* and not answered */
 	bool broken; /* a member is gone: it is taken back, or ends */
 	bool withdrawn;
+	bool promised; /* places, once others have left them */
 	struct mask *mask; /* NULL = it may run on any node */
 	struct gang *next_of_mask;
 	char require[KUBE_WORD_MAX], apart[KUBE_WORD_MAX]; /* levels, as its pods' affinity says */
@@ -134,6 +137,10 @@ enum tell_kind {
 };
 void member_tell(struct engine *engine, struct member *member, enum tell_kind kind,
 		 const char *text);
+/* Its place once others have left it, as others of the cluster look for it; "" = none. */
+void member_nominate(struct engine *engine, struct member *member, const char *node);
+/* Says in its conditions that it is disrupted, then deletes it. */
+void member_disrupt(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, const char *text);
 
 /* --- answers.c: what the daemon says of gangs. */

@@ -30,6 +30,15 @@ static void rank_begin(struct engine *engine, struct attempt_entry *attempt, uin
 			  "its pod is not of this job any more");
 }
 
+/* It got another place than was promised. */
+static void denominate(struct engine *engine, const struct rank_state *state)
+{
+	struct member *member = member_find(engine, state->uid);
+
+	if (member && member->nominated && strcmp(member->nominated, state->node) != 0)
+		member_nominate(engine, member, "");
+}
+
 /* The start may come before the answer to the offer. */
 static struct gang *gang_started(struct engine *engine, const struct engine_start *start)
 {
@@ -65,6 +74,7 @@ void gang_start(struct engine *engine, const struct engine_start *start)
 		snprintf(state->node, sizeof(state->node), "%s", start->places[rank].node);
 		state->gpu_mask = start->places[rank].gpu_mask;
 		claims_of_rank(engine, attempt, rank);
+		denominate(engine, state);
 		rank_begin(engine, attempt, rank, gang && !gang->broken ? gang : NULL);
 	}
 	gang_check(engine, attempt);
@@ -230,9 +240,7 @@ void gang_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
 {
 	struct rank_state *state = &attempt->ranks[rank];
-	struct member *member = member_find(engine, state->uid);
-
-	if (state->over || state->deleting)
+	if (state->over || state->deleting || state->disrupting)
 		return;
 	if (!state->bound && (state->binding || !engine->pods_listed))
 		return; /* what comes of it is told by the answer, or by the list */
@@ -241,8 +249,9 @@ void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32
 			  "it was stopped before it was started");
 		return;
 	}
-	if (member)
-		member_tell(engine, member, TELL_PREEMPTED, "Fairlead stops its job");
 	budgets_touch(engine);
-	rank_delete(engine, attempt, rank, POD_OWN_GRACE);
+	if (attempt->disrupted)
+		member_disrupt(engine, attempt, rank);
+	else
+		rank_delete(engine, attempt, rank, POD_OWN_GRACE);
 }

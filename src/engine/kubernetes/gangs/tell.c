@@ -59,33 +59,74 @@ static void noted(void *context, const struct kube_answer *answer)
 
 /* --- conditions -------------------------------------------------------------------------------------------------------- */
 
-static void condition_write(struct engine *engine, const struct member *member, const char *type,
-			    bool status, const char *reason, const char *text)
+static void status_begin(const char *namespace, const char *name, const char *uid, struct buf *path,
+			 struct buf *body)
 {
-	AUTO_BUF path = BUF_INIT;
-	struct buf body = BUF_INIT;
+	buf_addf(path, "/api/v1/namespaces/%s/pods/%s/status", namespace, name);
+	buf_adds(body, "{\"metadata\":{");
+	add_text(body, "uid", uid);
+	buf_adds(body, "},\"status\":{");
+}
+
+static void status_send(struct engine *engine, const struct buf *path, struct buf *body,
+			void (*done)(void *context, const struct kube_answer *answer),
+			void *context)
+{
+	buf_adds(body, "}}");
+	kube_call(engine->client,
+		  &(struct kube_request){ .method = "PATCH",
+					  .path = buf_text(path),
+					  .type = "application/strategic-merge-patch+json",
+					  .body = body,
+					  .done = done,
+					  .context = context });
+	engine->gangs.writes++;
+}
+
+static void add_condition(struct buf *body, const char *type, bool status, const char *reason,
+			  const char *text)
+{
 	char now[TIME_MAX];
 
 	time_now(now);
-	buf_addf(&path, "/api/v1/namespaces/%s/pods/%s/status", member->namespace, member->name);
-	buf_adds(&body, "{\"metadata\":{");
-	add_text(&body, "uid", member->uid);
-	buf_adds(&body, "},\"status\":{\"conditions\":[{");
-	add_text(&body, "type", type);
-	buf_addf(&body, ",\"status\":\"%s\",", status ? "True" : "False");
-	add_text(&body, "reason", reason);
-	buf_addc(&body, ',');
-	add_text(&body, "message", text);
-	buf_addc(&body, ',');
-	add_text(&body, "lastTransitionTime", now);
-	buf_adds(&body, "}]}}");
-	kube_call(engine->client,
-		  &(struct kube_request){ .method = "PATCH",
-					  .path = buf_text(&path),
-					  .type = "application/strategic-merge-patch+json",
-					  .body = &body,
-					  .done = noted });
-	engine->gangs.writes++;
+	buf_adds(body, "\"conditions\":[{");
+	add_text(body, "type", type);
+	buf_addf(body, ",\"status\":\"%s\",", status ? "True" : "False");
+	add_text(body, "reason", reason);
+	buf_addc(body, ',');
+	add_text(body, "message", text);
+	buf_addc(body, ',');
+	add_text(body, "lastTransitionTime", now);
+	buf_adds(body, "}]");
+}
+
+static void condition_write(struct engine *engine, const struct member *member, const char *reason,
+			    const char *text)
+{
+	AUTO_BUF path = BUF_INIT;
+	struct buf body = BUF_INIT;
+
+	status_begin(member->namespace, member->name, member->uid, &path, &body);
+	add_condition(&body, "PodScheduled", false, reason, text);
+	status_send(engine, &path, &body, noted, NULL);
+}
+
+void member_nominate(struct engine *engine, struct member *member, const char *node)
+{
+	AUTO_BUF path = BUF_INIT;
+	struct buf body = BUF_INIT;
+
+	if (strcmp(member->nominated ? member->nominated : "", node) == 0)
+		return;
+	free(member->nominated);
+	member->nominated = *node ? strdup(node) : NULL;
+	CHECK(member->nominated || !*node);
+	status_begin(member->namespace, member->name, member->uid, &path, &body);
+	if (*node)
+		add_text(&body, "nominatedNodeName", node);
+	else
+		buf_adds(&body, "\"nominatedNodeName\":null");
+	status_send(engine, &path, &body, noted, NULL);
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------------- */
@@ -225,11 +266,44 @@ void member_tell(struct engine *engine, struct member *member, enum tell_kind ki
 	member->told_ms = now_ms;
 	event_write(engine, member, kind, text);
 	if (reasons[kind].condition)
-		condition_write(engine, member, "PodScheduled", false, reasons[kind].condition,
-				text);
-	else if (kind == TELL_PREEMPTED)
-		condition_write(engine, member, "DisruptionTarget", true, "PreemptionByScheduler",
-				text);
+		condition_write(engine, member, reasons[kind].condition, text);
+}
+
+/* --- disruption ---------------------------------------------------------------------------------------------------------- */
+
+/* Whatever came of the condition: it is stopped. */
+static void disruption_said(void *context, const struct kube_answer *answer)
+{
+	struct about *about = context;
+	struct engine *engine = about->engine;
+	struct attempt_entry *attempt;
+	struct rank_state *state;
+
+	noted(NULL, answer);
+	pthread_mutex_lock(&engine->lock);
+	state = answer->status ? about_find(about, &attempt) : NULL;
+	if (state && !state->over && !state->deleting)
+		rank_delete(engine, attempt, about->rank, POD_OWN_GRACE);
+	pthread_mutex_unlock(&engine->lock);
+	free(about);
+}
+
+void member_disrupt(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+	struct member *member = member_find(engine, state->uid);
+	AUTO_BUF path = BUF_INIT;
+	struct buf body = BUF_INIT;
+
+	state->disrupting = true;
+	if (member && attempt->preempted)
+		member_tell(engine, member, TELL_PREEMPTED, attempt->disrupted);
+	status_begin(state->namespace, state->name, state->uid, &path, &body);
+	add_condition(&body, "DisruptionTarget", true,
+		      attempt->preempted ? "PreemptionByScheduler" : "DrainByFairlead",
+		      attempt->disrupted);
+	status_send(engine, &path, &body, disruption_said,
+		    about_create(engine, attempt->id, rank, state->uid));
 }
 
 void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, const char *text)

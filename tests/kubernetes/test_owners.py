@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods of Deployments, StatefulSets and custom resources, made by the real controllers (and, for the custom resource, by the test)."""
+
+from bed import wait_until
+from cluster import PODS, cluster
+from test_pods import condition, crd, events, jobs, phase, pod
+
+APPS = "/apis/apps/v1/namespaces/default/"
+MERGE = "application/merge-patch+json"
+
+
+def template(app, gpus=1, **spec):
+    return {"metadata": {"labels": {"app": app}},
+            "spec": {"schedulerName": "fairlead", "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 1, **spec,
+                     "containers": [{"name": "main", "image": "none", "command": ["sleep"], "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]}}
+
+
+def owner(b, kind, name, replicas, **spec):
+    b.make(APPS + kind, {"metadata": {"name": name}, "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+                                                              "template": template(name), **spec}})
+
+
+def change(b, kind, name, spec):
+    status, answer = b.call("PATCH", APPS + kind + "/" + name, {"spec": spec}, MERGE)
+    assert status == 200, answer
+
+
+def pods_of(b, app):
+    return [p for p in b.get(PODS + "?labelSelector=app%3D" + app)["items"] if "deletionTimestamp" not in p["metadata"]]
+
+
+def running(b, app):
+    return [p["metadata"]["name"] for p in pods_of(b, app) if p["status"]["phase"] == "Running"]
+
+
+def live(s, state="running"):
+    return [j for j in jobs(s) if j["state"] == state]
+
+
+def test_a_deployment_grows_shrinks_rolls_and_goes():
+    with cluster(nodes=1, gpus=4, parts=("kwok", "controller-manager")) as (b, s):
+        owner(b, "deployments", "web", 2)
+        wait_until("two run", lambda: len(running(b, "web")) == 2)
+        wait_until("each pod is a job of its own", lambda: [(j["tasks_min"], j["user"]) for j in live(s)] == [(1, "default")] * 2)
+        change(b, "deployments", "web", {"replicas": 5})  # one more than there is room for
+        wait_until("four run", lambda: len(running(b, "web")) == 4)
+        waits = next(p["metadata"]["name"] for p in pods_of(b, "web") if p["status"]["phase"] == "Pending")
+        wait_until("the fifth says why it waits", lambda: condition(b, waits).get("reason") == "Unschedulable")
+        change(b, "deployments", "web", {"replicas": 3})
+        wait_until("three are left", lambda: len(pods_of(b, "web")) == 3 and len(running(b, "web")) == 3)
+        wait_until("and as many jobs", lambda: (len(live(s)), len(live(s, "queued"))) == (3, 0))
+        before = set(running(b, "web"))
+        change(b, "deployments", "web", {"template": {"spec": {"terminationGracePeriodSeconds": 2}}})
+        wait_until("all pods are of the new template", lambda: len(running(b, "web")) == len(pods_of(b, "web")) == 3
+                   and not before & set(running(b, "web")))
+        # All rolled: the API server says so, and no old job holds a GPU.
+        wait_until("the roll-out is complete", lambda: b.get(APPS + "deployments/web")["status"].get("updatedReplicas") == 3)
+        wait_until("three jobs run", lambda: len(live(s)) == 3)
+        assert [n["gpus"]["free"] for n in s.ask("nodes")] == [1]
+        assert not any("GangUnknown" in events(b, name) for name in running(b, "web"))
+        b.call("DELETE", APPS + "deployments/web?propagationPolicy=Background")
+        wait_until("nothing is left", lambda: not pods_of(b, "web") and not live(s) and not live(s, "queued"))
+
+
+def test_a_stateful_set_comes_in_order_and_a_pod_of_it_comes_back():
+    with cluster(nodes=2, gpus=2, parts=("kwok", "controller-manager")) as (b, s):
+        owner(b, "statefulsets", "db", 3, serviceName="db")
+        wait_until("three run", lambda: sorted(running(b, "db")) == ["db-0", "db-1", "db-2"])
+        uid = b.get(PODS + "/db-1")["metadata"]["uid"]
+        b.call("DELETE", PODS + "/db-1")
+        wait_until("it is made anew under its name, and runs", lambda: "db-1" in running(b, "db") and b.get(PODS + "/db-1")["metadata"]["uid"] != uid)
+        wait_until("the old one's job is over, the new one's runs",
+                   lambda: sorted(j["state"] for j in jobs(s) if j["name"] == "db-1") == ["failed", "running"])
+
+
+def worker(b, name, job, uid, gpus=1, **marks):
+    return b.make(PODS, {"metadata": {"name": name, **marks, "ownerReferences": [
+        {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": job, "uid": uid, "controller": True}]},
+        "spec": template(job, gpus)["spec"]})
+
+
+def test_the_replicas_of_a_training_job_are_one_gang():
+    with cluster(nodes=2, gpus=4, parts=("kwok", "controller-manager")) as (b, s):
+        path = crd(b, "kubeflow.org", "v1", "PyTorchJob", "pytorchjobs")
+        made = b.make(path, {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "train"},
+                             "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": 2}}}})
+        uid = made["metadata"]["uid"]
+        worker(b, "train-master-0", "train", uid, gpus=2)
+        worker(b, "train-worker-0", "train", uid, gpus=2)
+        wait_until("two of three wait", lambda: condition(b, "train-master-0").get("reason") == "GangIncomplete")
+        assert "2 of the 3 pods" in condition(b, "train-master-0")["message"] and not jobs(s)
+        worker(b, "train-worker-1", "train", uid, gpus=2)
+        names = ["train-master-0", "train-worker-0", "train-worker-1"]
+        wait_until("all run", lambda: [phase(b, n) for n in names] == ["Running"] * 3)
+        assert [(j["name"], j["tasks_min"]) for j in jobs(s)] == [("train", 3)]
+        # The operator's convention beside it: a PodGroup of as many as it says starts, and the owner is not asked.
+        groups = crd(b, "scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups")
+        b.make(groups, {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "pair"}, "spec": {"minMember": 2}})
+        other = b.make(path, {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "pair"},
+                              "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 4}}}})["metadata"]["uid"]
+        for i in range(2):
+            worker(b, "pair-worker-%d" % i, "pair", other, labels={"scheduling.x-k8s.io/pod-group": "pair"})
+        wait_until("both run", lambda: [phase(b, "pair-worker-%d" % i) for i in range(2)] == ["Running"] * 2)
+        assert [j["tasks_min"] for j in jobs(s) if j["name"] == "pair"] == [2]
+        # Its owner is deleted: the pods go, and the job with them.
+        b.call("DELETE", path + "/train?propagationPolicy=Background")
+        wait_until("the pods are gone", lambda: not any(b.call("GET", PODS + "/" + n)[0] == 200 for n in names))
+        wait_until("the job is over", lambda: {j["name"]: j["state"] for j in jobs(s)}["train"] == "failed")
+
+
+def test_an_owner_that_goes_while_its_pods_wait_leaves_nothing():
+    with cluster(nodes=1, gpus=1, parts=("kwok", "controller-manager")) as (b, s):
+        pod(b, "fills")
+        wait_until("it runs", lambda: phase(b, "fills") == "Running")
+        b.make("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "waits"}, "spec": {
+            "parallelism": 2, "completions": 2, "template": {**template("waits"), "spec": {**template("waits")["spec"], "restartPolicy": "Never"}}}})
+        wait_until("its gang waits", lambda: [(j["name"], j["tasks_min"]) for j in live(s, "queued")] == [("waits", 2)])
+        b.call("DELETE", "/apis/batch/v1/namespaces/default/jobs/waits?propagationPolicy=Background")
+        wait_until("its job is over", lambda: {j["name"]: j["state"] for j in jobs(s)}["waits"] == "cancelled")
+        wait_until("nothing is left", lambda: not pods_of(b, "waits"))
+        assert phase(b, "fills") == "Running" and len(jobs(s)) == 2
