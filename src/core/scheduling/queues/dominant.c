@@ -58,10 +58,12 @@ void dominant_capacity_read(struct view *view)
 	struct amounts *all = &view->capacity;
 
 	*all = (struct amounts){ 0 };
+	view->usable_gpus = 0;
 	for (uint32_t rank = 0; rank < view->space.node_count; rank++) {
 		const struct place_node *node = space_at(&view->space, rank);
 		uint8_t model = view->models.at[node->traits];
 
+		view->usable_gpus += bits_count(node->usable);
 		if (!node->ready)
 			continue;
 		all->cpu_milli += node->cpu_all < SPACE_UNLIMITED ? node->cpu_all : 0;

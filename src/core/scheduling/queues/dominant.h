@@ -20,7 +20,7 @@ struct attempt;
 
 /* The space was built anew: which models there are, and how much of all. */
 void dominant_models_read(struct view *view, const struct facts *facts);
-/* Nodes became ready, or are no longer. */
+/* Nodes became ready, or are no longer; GPUs work, or no longer. */
 void dominant_capacity_read(struct view *view);
 /* Tasks of a running attempt come (1) or go (-1) in what the queue holds. */
 void dominant_hold(struct view *view, const struct facts *facts, uint32_t queue,

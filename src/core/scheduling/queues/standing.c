@@ -473,9 +473,7 @@ void standings_make_like(struct standings *ret, const struct facts *facts, const
 	struct taker *takers;
 
 	*ret = (struct standings){ .facts = facts, .view = view, .count = facts->queues.count + 1 };
-	for (uint32_t rank = 0; rank < view->space.node_count; rank++)
-		ret->capacity +=
-			(int64_t)bits_count(space_at(&view->space, rank)->usable) * GPU_SHARE;
+	ret->capacity = view->usable_gpus * GPU_SHARE;
 	ret->at = arena_new_array(arena, struct standing, ret->count);
 	takers = arena_new_array(arena, struct taker, ret->count + 1);
 	for (uint32_t id = 0; id < ret->count; id++)

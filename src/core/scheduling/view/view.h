@@ -171,6 +171,7 @@ struct view {
 	ARRAY(uint32_t) queue_order; /* every queue that exists, parents first, by name */
 	ARRAY(struct promise_view) promises; /* by job id */
 	struct amounts capacity; /* of the nodes that are ready */
+	int64_t usable_gpus; /* of all nodes, ready or not */
 	ARRAY(uint8_t)
 	models; /* by traits of the space: index of its model in amounts, VIEW_MODELS = none */
 	uint32_t model_count;

@@ -129,6 +129,7 @@ void view_verify(const struct view *view, const struct facts *facts)
 	if (!view->space_stale) {
 		space_verify(&view->space);
 		CHECK(space_same(&view->space, &fresh->space));
+		CHECK(view->usable_gpus == fresh->usable_gpus);
 		CHECK(view->holders.buf.size == fresh->holders.buf.size &&
 		      memcmp(view->holders.at, fresh->holders.at, view->holders.buf.size) == 0);
 	}
