@@ -30,6 +30,7 @@ struct clearing {
 	const struct shape *shape;
 	uint64_t suits; /* classes of nodes that do */
 	bool one_node; /* all tasks on one node */
+	bool plain; /* whether it fits on a node follows from numbers of free GPUs, processors and memory */
 	uint32_t domain;
 	uint32_t moves_most;
 	int64_t cost_most;
@@ -71,9 +72,15 @@ static struct place_request request_of(const struct clearing *c, uint32_t tasks)
 	return request;
 }
 
+/* That have to fit on one. */
+static uint32_t node_tasks(const struct clearing *c)
+{
+	return c->one_node ? c->shape->tasks_min : 1;
+}
+
 static struct place_request node_request(const struct clearing *c, uint32_t rank)
 {
-	struct place_request request = request_of(c, c->one_node ? c->shape->tasks_min : 1);
+	struct place_request request = request_of(c, node_tasks(c));
 
 	request.domain = 0;
 	request.rank = (int32_t)rank;
@@ -95,6 +102,94 @@ static void all_shift(const struct clearing *c, const uint32_t *moves, uint32_t 
 			mover_take(c->pass, mover_at(c, moves[i]));
 }
 
+/* --- a node without some of its movers ---------------------------------------------------------------------------- */
+
+/*
+ * On most nodes GPUs are held whole, and most wishes ask for no more than GPUs, processors and memory. Then the node's own numbers say
+ * what place_find would, and nothing is given back in the space, where each change is counted at all levels. Else it is.
+ */
+struct trial {
+	uint32_t rank;
+	bool plain;
+	uint32_t busy; /* of a plain one: what is held without those who are gone */
+	int64_t cpu_free, ram_free;
+	struct place_request request; /* of others */
+	uint32_t mark;
+};
+
+static bool wish_is_plain(const struct shape *shape)
+{
+	return shape->gpus && !shape_is_part(shape) && !shape->role_count && !shape->align &&
+	       !shape->apart && !shape->max_slowdown && !shape->data[0].v &&
+	       shape->require != LEVEL_ISLAND;
+}
+
+static void trial_shift(const struct clearing *c, struct trial *trial, uint32_t at, bool give)
+{
+	const struct node_mover *m = &c->movers->at[at];
+
+	if (!trial->plain) {
+		all_shift(c, &m->mover, 1, give);
+		return;
+	}
+	trial->busy = give ? trial->busy & ~m->mask : trial->busy | m->mask;
+	trial->cpu_free += give ? m->cpu_milli : -m->cpu_milli;
+	trial->ram_free += give ? m->ram_mib : -m->ram_mib;
+}
+
+static void trial_give(const struct clearing *c, struct trial *trial, uint32_t at)
+{
+	trial_shift(c, trial, at, true);
+}
+
+static void trial_take(const struct clearing *c, struct trial *trial, uint32_t at)
+{
+	trial_shift(c, trial, at, false);
+}
+
+/* Those that move so far are gone. The node is ready, and its class suits. */
+static void trial_begin(const struct clearing *c, uint32_t rank, struct trial *ret)
+{
+	const struct place_node *node = space_at(&c->pass->view->space, rank);
+
+	*ret = (struct trial){ .rank = rank,
+			       .plain = c->plain && !node->shared && !node->sliced &&
+					node->class != CLASS_MIXED,
+			       .busy = node->busy,
+			       .cpu_free = node->cpu_free,
+			       .ram_free = node->ram_free };
+	if (!ret->plain) {
+		ret->request = node_request(c, rank);
+		ret->mark = space_mark(&c->pass->view->space);
+		all_shift(c, c->moves, c->count, true);
+		return;
+	}
+	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++)
+		if (is_moved(c, c->movers->at[i].mover))
+			trial_give(c, ret, i);
+}
+
+static bool trial_fits(const struct clearing *c, const struct trial *trial)
+{
+	const struct place_node *node = space_at(&c->pass->view->space, trial->rank);
+	int64_t tasks = node_tasks(c);
+
+	if (!trial->plain)
+		return fits(c, &trial->request);
+	c->pass->work++;
+	return bits_count(node->usable & ~trial->busy & ~node->promised & ~node->blocked) >=
+		       tasks * c->shape->gpus &&
+	       (!c->shape->cpu_milli || trial->cpu_free >= tasks * c->shape->cpu_milli) &&
+	       (!c->shape->memory_mib || trial->ram_free >= tasks * c->shape->memory_mib);
+}
+
+/* The space is as it was before. */
+static void trial_end(const struct clearing *c, const struct trial *trial)
+{
+	if (!trial->plain)
+		space_rollback(&c->pass->view->space, trial->mark);
+}
+
 /* --- which nodes ------------------------------------------------------------------------------------------------ */
 
 /* What the node lacks for the task, by sums; at most 0: nothing. */
@@ -106,7 +201,7 @@ static struct lack lack_of(const struct clearing *c, uint32_t rank)
 {
 	const struct space *space = &c->pass->view->space;
 	const struct place_node *node = space_at(space, rank);
-	int64_t tasks = c->one_node ? c->shape->tasks_min : 1;
+	int64_t tasks = node_tasks(c);
 	struct lack lack = {
 		shape_share_on(c->shape, space->traits.at[node->traits].gpu_memory_mib) * tasks -
 			(int64_t)bits_count(place_node_free(node)) * GPU_SHARE - node->open_share,
@@ -169,16 +264,15 @@ static int64_t node_estimate(const struct clearing *c, uint32_t rank)
 /* When all who may move are gone: sums say nothing of parts that lie on several GPUs. The space is as before. */
 static bool node_could(const struct clearing *c, uint32_t rank)
 {
-	struct place_request request = node_request(c, rank);
-	uint32_t mark = space_mark(&c->pass->view->space);
+	struct trial trial;
 	bool could;
 
-	all_shift(c, c->moves, c->count, true);
+	trial_begin(c, rank, &trial);
 	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++)
 		if (!is_moved(c, c->movers->at[i].mover))
-			mover_give(c->pass, mover_at(c, c->movers->at[i].mover));
-	could = fits(c, &request);
-	space_rollback(&c->pass->view->space, mark);
+			trial_give(c, &trial, i);
+	could = trial_fits(c, &trial);
+	trial_end(c, &trial);
 	return could;
 }
 
@@ -190,12 +284,13 @@ static uint32_t nodes_pick(const struct clearing *c, uint32_t ret[NODES_TRIED])
 	int64_t costs[NODES_TRIED];
 	uint32_t count = 0, asked = 0;
 
-	for (uint32_t rank = d->first; rank < d->end; rank++) {
+	for (uint32_t i = 0; i < c->movers->rank_count; i++) {
+		uint32_t rank = c->movers->ranks[i], at = count;
 		const struct place_node *node = space_at(space, rank);
-		uint32_t at = count;
 		int64_t cost;
 
-		if (!node->ready || !(c->suits >> node->class & 1))
+		if (rank < d->first || rank >= d->end || !node->ready ||
+		    !(c->suits >> node->class & 1))
 			continue;
 		cost = node_estimate(c, rank);
 		if (cost < 0 || c->cost + cost > c->cost_most ||
@@ -218,39 +313,35 @@ static uint32_t nodes_pick(const struct clearing *c, uint32_t ret[NODES_TRIED])
 
 /* --- clearing one ----------------------------------------------------------------------------------------------- */
 
-/* Gives back from the cheapest on until the request fits; or all, when they are to be taken back the cheapest first. */
-static bool give_until_fit(const struct clearing *c, const struct place_request *request, bool all,
+/* Gives back from the cheapest on until the task fits; or all, when they are to be taken back the cheapest first. */
+static bool give_until_fit(const struct clearing *c, struct trial *trial, bool all,
 			   struct step *step)
 {
-	uint32_t rank = step->rank;
-
-	for (uint32_t i = c->movers->first[rank]; i < c->movers->first[rank + 1]; i++) {
-		uint32_t mover = c->movers->at[i].mover;
-
-		if (is_moved(c, mover))
+	for (uint32_t i = c->movers->first[step->rank]; i < c->movers->first[step->rank + 1]; i++) {
+		if (is_moved(c, c->movers->at[i].mover))
 			continue;
-		mover_give(c->pass, mover_at(c, mover));
-		step->moves[step->count++] = mover;
-		if (!all && fits(c, request))
+		trial_give(c, trial, i);
+		step->moves[step->count++] = i;
+		if (!all && trial_fits(c, trial))
 			return true;
 	}
-	return all && fits(c, request);
+	return all && trial_fits(c, trial);
 }
 
-static void take_back(const struct clearing *c, const struct place_request *request,
-		      bool cheap_first, struct step *step)
+static void take_back(const struct clearing *c, struct trial *trial, bool cheap_first,
+		      struct step *step)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < step->count; i++) {
 		uint32_t *at = &step->moves[cheap_first ? i : step->count - 1 - i];
 
-		mover_take(c->pass, mover_at(c, *at));
-		if (fits(c, request)) {
+		trial_take(c, trial, *at);
+		if (trial_fits(c, trial)) {
 			*at = UINT32_MAX;
 			continue;
 		}
-		mover_give(c->pass, mover_at(c, *at));
+		trial_give(c, trial, *at);
 	}
 	for (uint32_t i = 0; i < step->count; i++)
 		if (step->moves[i] != UINT32_MAX)
@@ -284,7 +375,6 @@ static bool moves_place(const struct clearing *c, struct step *step)
 		if (!mover_find(c->pass, c->movers, m, &step->to[i]))
 			return false;
 		place_keep(c->pass, &step->to[i], m->shape);
-		step->cost += m->cost;
 	}
 	return true;
 }
@@ -299,31 +389,41 @@ static uint32_t node_movers(const struct clearing *c, uint32_t rank)
 	return count;
 }
 
-/* The space is as before. */
-static bool node_clear(const struct clearing *c, uint32_t rank, bool cheap_first, struct step *ret)
+/* Who goes, and what that costs; false: nobody would be enough, or too many. The space is as before. */
+static bool node_choose(const struct clearing *c, bool cheap_first, struct step *step)
 {
-	struct place_request request = node_request(c, rank);
-	uint32_t mark = space_mark(&c->pass->view->space), given;
+	struct trial trial;
+	uint32_t given;
 	bool good;
 
-	*ret = (struct step){ .rank = rank };
-	ret->moves = arena_new_array(c->pass->arena, uint32_t,
-				     c->movers->first[rank + 1] - c->movers->first[rank] + 1);
-	all_shift(c, c->moves, c->count, true);
-	good = give_until_fit(c, &request, cheap_first, ret);
-	given = ret->count;
+	trial_begin(c, step->rank, &trial);
+	good = give_until_fit(c, &trial, cheap_first, step);
+	given = step->count;
 	if (good)
-		take_back(c, &request, cheap_first, ret);
-	ret->needs_all = good && ret->count == given && given == node_movers(c, rank);
-	good = good && c->count + ret->count <= c->moves_most &&
-	       place_find(&c->pass->view->space, &request, c->pass->arena, &ret->slot, NULL) == 0;
-	if (good) {
-		all_shift(c, ret->moves, ret->count, false);
-		all_shift(c, c->moves, c->count, false);
-		good = moves_place(c, ret);
+		take_back(c, &trial, cheap_first, step);
+	trial_end(c, &trial);
+	step->needs_all = good && step->count == given && given == node_movers(c, step->rank);
+	for (uint32_t i = 0; i < step->count; i++) {
+		step->cost += c->movers->at[step->moves[i]].cost;
+		step->moves[i] = c->movers->at[step->moves[i]].mover;
 	}
+	return good && c->count + step->count <= c->moves_most;
+}
+
+/* The task's place when they are gone, and those who moved from there before. The space is as before. */
+static bool slot_find(const struct clearing *c, struct step *step)
+{
+	struct place_request request = node_request(c, step->rank);
+	uint32_t mark = space_mark(&c->pass->view->space);
+	bool good;
+
+	for (uint32_t i = c->movers->first[step->rank]; i < c->movers->first[step->rank + 1]; i++)
+		if (is_moved(c, c->movers->at[i].mover))
+			mover_give(c->pass, mover_at(c, c->movers->at[i].mover));
+	all_shift(c, step->moves, step->count, true);
+	good = place_find(&c->pass->view->space, &request, c->pass->arena, &step->slot, NULL) == 0;
 	space_rollback(&c->pass->view->space, mark);
-	return good && c->cost + ret->cost <= c->cost_most;
+	return good;
 }
 
 static bool step_better(const struct step *a, const struct step *b)
@@ -331,6 +431,25 @@ static bool step_better(const struct step *a, const struct step *b)
 	if (a->cost != b->cost)
 		return a->cost < b->cost;
 	return a->count < b->count;
+}
+
+/* A way that is better than `best` (NULL = any is). Where those who go could go to is sought last: that takes longest. The space is
+ * as before. */
+static bool node_clear(const struct clearing *c, uint32_t rank, bool cheap_first,
+		       const struct step *best, struct step *ret)
+{
+	uint32_t mark = space_mark(&c->pass->view->space);
+	bool good;
+
+	*ret = (struct step){ .rank = rank };
+	ret->moves = arena_new_array(c->pass->arena, uint32_t,
+				     c->movers->first[rank + 1] - c->movers->first[rank] + 1);
+	if (!node_choose(c, cheap_first, ret) || c->cost + ret->cost > c->cost_most ||
+	    (best && !step_better(ret, best)) || !slot_find(c, ret))
+		return false;
+	good = moves_place(c, ret);
+	space_rollback(&c->pass->view->space, mark);
+	return good;
 }
 
 /* The cheapest room for one task more. The space is as before. */
@@ -341,14 +460,11 @@ static bool step_find(const struct clearing *c, struct step *ret)
 	bool any = false;
 
 	for (uint32_t i = 0; i < 2 * count; i++) {
-		bool good;
-
 		if (i % 2 && step.needs_all) { /* the other way comes to the same */
 			c->pass->work += 1 + step.count;
 			continue;
 		}
-		good = node_clear(c, ranks[i / 2], i % 2, &step);
-		if (!good || (any && !step_better(&step, ret)))
+		if (!node_clear(c, ranks[i / 2], i % 2, any ? ret : NULL, &step))
 			continue;
 		*ret = step;
 		any = true;
@@ -510,6 +626,7 @@ bool clear_find(struct pass *pass, const struct movers *movers, const struct stu
 
 	space_classes_of(&pass->view->space, shape, &c.suits);
 	c.suits &= ~pass->closed;
+	c.plain = wish_is_plain(shape);
 	if (!c.one_node && shape->require)
 		count = domains_pick(&c, domains);
 	for (uint32_t i = 0; i < count; i++) {

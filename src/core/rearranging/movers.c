@@ -359,6 +359,7 @@ static void nodes_fill(const struct pass *pass, struct movers *ret, uint32_t ind
 		ret->at[next[rank] - 1].share += task_share(pass, m, i);
 		ret->at[next[rank] - 1].cpu_milli += shape_wish(m->shape, i).cpu_milli;
 		ret->at[next[rank] - 1].ram_mib += shape_wish(m->shape, i).memory_mib;
+		ret->at[next[rank] - 1].mask |= mover_task(pass, m, i)->gpu_mask;
 	}
 	seen_clear(pass, m, seen);
 }
@@ -369,6 +370,7 @@ static void nodes_make(struct pass *pass, uint64_t *seen, struct movers *ret)
 	uint32_t *next = arena_new_array(pass->arena, uint32_t, nodes + 1);
 
 	ret->first = arena_new_array(pass->arena, uint32_t, nodes + 1);
+	ret->ranks = arena_new_array(pass->arena, uint32_t, nodes + 1);
 	for (uint32_t k = 0; k < ret->count; k++) {
 		for (uint32_t i = 0; i < ret->list[k].attempt->tasks; i++)
 			next[task_rank(pass, &ret->list[k], i)] +=
@@ -377,6 +379,8 @@ static void nodes_make(struct pass *pass, uint64_t *seen, struct movers *ret)
 	}
 	for (rank = 0; rank < nodes; rank++) {
 		ret->first[rank] = sum;
+		if (next[rank])
+			ret->ranks[ret->rank_count++] = rank;
 		sum += next[rank];
 		next[rank] = ret->first[rank];
 	}

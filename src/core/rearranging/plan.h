@@ -32,6 +32,7 @@ struct node_mover {
 	uint32_t mover; /* index */
 	int64_t cost; /* the mover's */
 	int64_t share, cpu_milli, ram_mib;
+	uint32_t mask; /* GPUs, those of which it has a part too */
 };
 
 /* All who may be moved, cheapest first; of equal cost the later submission. */
@@ -39,6 +40,7 @@ struct movers {
 	struct mover *list;
 	uint32_t count;
 	uint32_t *first; /* by rank of nodes, and one behind: where its movers begin in `at` */
+	uint32_t *ranks, rank_count; /* nodes that have any, rising */
 	struct node_mover *at; /* of each node the cheapest first */
 	uint64_t *
 		barred; /* ranks to which nobody is moved: maintenance is announced, or GPUs are reserved in advance; NULL = none */

@@ -313,6 +313,92 @@ static void where_one_move_would_do_no_job_waits(void **state)
 	assert_true(moves > WORLDS); /* else this shows nothing */
 }
 
+/* --- on paper and in the space -------------------------------------------------------------------------------------- */
+
+static void processors_set(struct world *w)
+{
+	for (uint32_t node = 1; node <= NODES; node++) {
+		struct event e = world_event(w, EVENT_NODE_SET);
+
+		e.node_set.name =
+			facts_name(&w->facts, node_get(&w->facts, (struct node_id){ node })->name);
+		e.node_set.gpus = NODE_GPUS;
+		e.node_set.model = "H100-80GB";
+		e.node_set.gpu_memory_mib = 80 * 1024;
+		e.node_set.cpu_milli = 8000;
+		world_apply(w, &e);
+	}
+}
+
+static uint64_t places_mark(const struct world *w, uint64_t sum)
+{
+	for (uint32_t id = 1; id <= w->facts.jobs.count; id++) {
+		const struct attempt *a = job_of(w, id)->attempt.v
+						  ? attempt_get(&w->facts, job_of(w, id)->attempt)
+						  : NULL;
+
+		for (uint32_t i = 0; a && i < a->tasks; i++)
+			sum = (sum ^ id ^ (uint64_t)task_get(&w->facts, a, i)->node.v << 20 ^
+			       (uint64_t)task_get(&w->facts, a, i)->gpu_mask << 32) *
+			      UINT64_C(0x9e3779b97f4a7c15);
+	}
+	return sum ^ w->moves;
+}
+
+/* What comes to lie where. No fabric is described, so no place is too slow for whoever says max_slowdown. */
+static uint64_t places_of(uint64_t seed, int64_t max_slowdown, uint32_t *moves)
+{
+	uint64_t sum = 0;
+	struct world w;
+
+	random_state = seed;
+	world_init(&w, "n0:4 n1:4 n2:4 n3:4 n4:4");
+	processors_set(&w);
+	world_policy(&w, 0, 0);
+	bounds_widen(&w, 0);
+	for (int i = 0; i < STEPS; i++) {
+		struct wish wish = { .tasks = 1 + (below(3) == 0) * below(3),
+				     .checkpoint = below(4) != 0 };
+
+		world_at(&w, w.now_ms + MOVES_LOOK_MS + below(60000));
+		for (uint32_t id = 1; id <= w.facts.jobs.count; id++)
+			if (job_of(&w, id)->attempt.v ? below(6) == 0
+						      : job_is_waiting(job_of(&w, id)) && below(2))
+				world_cancel(&w, id);
+		wish.gpus = 1 + below(NODE_GPUS);
+		wish.cpu_milli = 1000 * (int64_t)below(8);
+		wish.require = below(4) ? "" : "node";
+		wish.part = below(8) ? 0 : GPU_SHARE / 2;
+		wish.max_slowdown = max_slowdown;
+		if (wish.part)
+			wish.gpus = wish.tasks = 1;
+		(void)world_submit(&w, wish);
+		world_run(&w);
+		world_at(&w, w.now_ms + MOVES_LOOK_MS);
+		world_run(&w);
+		sum = places_mark(&w, sum);
+	}
+	*moves += w.moves;
+	world_deinit(&w);
+	return sum;
+}
+
+/* Most wishes are tried on the node's own numbers, one with max_slowdown in the space: both must say the same. */
+static void tried_on_paper_and_in_the_space_the_same_jobs_move(void **state)
+{
+	uint32_t moves = 0, others = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+		uint64_t on_paper = places_of(seed, 0, &moves);
+
+		assert_true(on_paper == places_of(seed, 1, &others));
+	}
+	print_message("%u moves\n", moves);
+	assert_int_equal(moves, others);
+	assert_true(moves > WORLDS);
+}
+
 /* --- a look is bounded ------------------------------------------------------------------------------------------- */
 
 enum { MANY_NODES = MOVES_READ_MAX / 8 + 44, HOLE_A = 7, HOLE_B = 200 };
@@ -380,6 +466,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_looked_for_again_while_nothing_happens),
 		cmocka_unit_test(what_a_person_asks_for_is_done_once),
 		cmocka_unit_test(where_one_move_would_do_no_job_waits),
+		cmocka_unit_test(tried_on_paper_and_in_the_space_the_same_jobs_move),
 		cmocka_unit_test(of_very_many_that_save_a_look_reads_those_beside_free_gpus),
 	};
 

@@ -160,6 +160,7 @@ uint32_t world_submit(struct world *w, struct wish wish)
 	s->preempts = !wish.polite;
 	s->checkpoint = wish.checkpoint;
 	s->restart_cost_ms = wish.restart_cost_ms;
+	s->max_slowdown = wish.max_slowdown;
 	s->grace_ms = wish.grace_ms ? wish.grace_ms : -1;
 	s->held = wish.held;
 	s->rejoins = wish.rejoins;

@@ -37,7 +37,7 @@ struct world {
 struct wish {
 	const char *name, *queue, *user, *models, *require, *prefer;
 	int64_t kind, tasks, tasks_max, gpus, priority, limit_ms, cpu_milli, memory_mib,
-		gpu_memory_mib, retries, depends, array, restart_cost_ms, estimate_ms;
+		gpu_memory_mib, retries, depends, array, restart_cost_ms, estimate_ms, max_slowdown;
 	enum tier tier;
 	int64_t grace_ms; /* 0 = the policy's; gpus: 0 = one, -1 = none */
 	bool best_effort, polite, checkpoint, held, rejoins;
