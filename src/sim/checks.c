@@ -10,6 +10,7 @@
 #include "core/model/roles.h"
 #include "sim/checks_fit.h"
 #include "sim/checks_shared.h"
+#include "sim/checks_spot.h"
 
 enum { MEMORY_CAP = 1 << 28 };
 
@@ -41,9 +42,7 @@ void checks_problem(struct checks *checks, const struct facts *facts, const char
 		arena_printf(&checks->memory, "at %s: %s", when, text);
 }
 
-/* An array that index fits into; new records are zero. */
-static void *room_for(struct checks *checks, void *array, uint32_t index, uint32_t *room,
-		      size_t bytes)
+void *checks_room(struct checks *checks, void *array, uint32_t index, uint32_t *room, size_t bytes)
 {
 	uint32_t larger = *room ? *room : 16;
 	void *grown;
@@ -86,16 +85,16 @@ static void book_queue(struct checks *checks, const struct facts *f, struct queu
 		       int64_t share)
 {
 	for (; id.v; id = queue_get(f, id)->parent) {
-		checks->queues = room_for(checks, checks->queues, id.v, &checks->queue_room,
-					  sizeof(*checks->queues));
+		checks->queues = checks_room(checks, checks->queues, id.v, &checks->queue_room,
+					     sizeof(*checks->queues));
 		checks->queues[id.v] += share;
 	}
 }
 
 static void book_node(struct checks *checks, uint32_t node, int64_t cpu_milli, int64_t ram_mib)
 {
-	checks->nodes =
-		room_for(checks, checks->nodes, node, &checks->node_room, sizeof(*checks->nodes));
+	checks->nodes = checks_room(checks, checks->nodes, node, &checks->node_room,
+				    sizeof(*checks->nodes));
 	checks->nodes[node].cpu_milli += cpu_milli;
 	checks->nodes[node].ram_mib += ram_mib;
 }
@@ -119,8 +118,8 @@ static void book_placed(struct checks *checks, const struct facts *f,
 			  shape_wish(shape, i).memory_mib);
 		book_queue(checks, f, job->queue, task_share(f, shape, i, (uint32_t)e->nodes[i]));
 	}
-	checks->live = room_for(checks, checks->live, checks->live_count, &checks->live_room,
-				sizeof(*checks->live));
+	checks->live = checks_room(checks, checks->live, checks->live_count, &checks->live_room,
+				   sizeof(*checks->live));
 	checks->live[checks->live_count++] = (uint32_t)e->attempt;
 }
 
@@ -527,8 +526,8 @@ static void note_for(struct checks *checks, int64_t attempt, int64_t job)
 {
 	if (attempt <= 0 || attempt > UINT32_MAX || job <= 0)
 		return;
-	checks->for_job = room_for(checks, checks->for_job, (uint32_t)attempt, &checks->for_room,
-				   sizeof(*checks->for_job));
+	checks->for_job = checks_room(checks, checks->for_job, (uint32_t)attempt, &checks->for_room,
+				      sizeof(*checks->for_job));
 	checks->for_job[attempt] = (uint32_t)job;
 }
 
@@ -545,8 +544,8 @@ static void check_critical(struct checks *checks, const struct facts *f, int64_t
 static void note_eviction(struct checks *checks, const struct facts *f, int64_t attempt,
 			  uint32_t for_job)
 {
-	checks->evictions = room_for(checks, checks->evictions, checks->eviction_count,
-				     &checks->eviction_room, sizeof(*checks->evictions));
+	checks->evictions = checks_room(checks, checks->evictions, checks->eviction_count,
+					&checks->eviction_room, sizeof(*checks->evictions));
 	checks->evictions[checks->eviction_count++] = (struct checks_eviction){
 		.attempt = (uint32_t)attempt,
 		.for_job = for_job,
@@ -661,6 +660,8 @@ void checks_event(struct checks *checks, const struct facts *f, const struct eng
 		check_grown(checks, f, engine, &e->attempt_grown);
 	if (e->kind == EVENT_RANKS_LEFT)
 		book_left(checks, f, &e->ranks_left);
+	if (e->kind == EVENT_CAPACITY_CHOSEN)
+		checks_chosen(checks, f, &e->capacity_chosen);
 	if (e->kind == EVENT_PROMISE_MADE)
 		check_promise(checks, &e->promise_made);
 	if (e->kind == EVENT_ATTEMPT_WARNED) {
@@ -712,6 +713,7 @@ void checks_settled(struct checks *checks, const struct facts *f)
 {
 	for (uint32_t i = 0; i < checks->live_count; i++)
 		check_whole(checks, f, checks->live[i]);
+	checks_for_spot(checks, f);
 	for (uint32_t i = 0; i < checks->eviction_count; i++) {
 		struct checks_eviction *eviction = &checks->evictions[i];
 

@@ -9,7 +9,8 @@
  *			between their minimum and maximum; no command before all ranks are ready;
  *			nothing critical is evicted; final states are final
  *	settled		no gang runs on without a member (unless it may rejoin); everybody
- *			evicted had somebody to make room for
+ *			evicted had somebody to make room for; nobody waits for spot
+ *			nodes who would miss a deadline by it
  *	the end		everybody for whom somebody was evicted started, unless what happened
  *			meanwhile forbade it
  *
@@ -44,13 +45,16 @@ struct checks {
 	int64_t *queues; /* share in use, by id; with what is below */
 	uint32_t *for_job; /* by attempt: for whom it was to go */
 	uint32_t *live; /* attempts placed and not ended, any order */
+	uint32_t *for_spot; /* jobs that were told to wait for spot nodes alone; some do no more */
 	struct checks_eviction *evictions;
 	uint32_t node_room, queue_room, for_room, live_room, live_count, eviction_room,
-		eviction_count;
+		eviction_count, for_spot_room, for_spot_count;
 };
 
 void checks_init(struct checks *checks, int64_t start_ms);
 void checks_deinit(struct checks *checks);
+/* An array of the checkers into which index fits; new records are zero. */
+void *checks_room(struct checks *checks, void *array, uint32_t index, uint32_t *room, size_t bytes);
 /* An event that is about to be applied; the engine has not heard of it. */
 void checks_event(struct checks *checks, const struct facts *facts, const struct engine_sim *engine,
 		  const struct event *event);

@@ -473,6 +473,98 @@ static void time_that_runs_backwards_is_seen(void **state)
 	assert_problem("backwards");
 }
 
+static void choose(uint32_t job, enum capacity capacity)
+{
+	struct event e = make(EVENT_CAPACITY_CHOSEN);
+
+	e.capacity_chosen.job = job;
+	e.capacity_chosen.capacity = capacity;
+	take(e);
+}
+
+static void add_spot_node(void)
+{
+	struct event e = make(EVENT_NODE_MARKED);
+
+	add_node("n4", "r1");
+	e.node_marked.node = 4;
+	e.node_marked.capacity = CAPACITY_SPOT;
+	take(e);
+}
+
+/* It runs for ten minutes at most. */
+static uint32_t submit_due(int64_t in_ms)
+{
+	struct event_job_submitted job = plain;
+
+	job.checkpoint = 1;
+	job.capacity = CAPACITY_ANY;
+	job.deadline_ms = facts.now_ms + in_ms;
+	job.limit_ms = 600000;
+	return submit(job);
+}
+
+static void a_choice_for_one_that_leaves_none_is_seen(void **state)
+{
+	(void)state;
+	add_spot_node();
+	choose(submit(plain), CAPACITY_ANY);
+	assert_problem("which leaves no choice");
+}
+
+static void a_choice_for_one_that_runs_is_seen(void **state)
+{
+	uint32_t job;
+
+	(void)state;
+	add_spot_node();
+	job = submit_due(3600000);
+	place(job, 1, 1, 0, 0);
+	choose(job, CAPACITY_ON_DEMAND);
+	assert_problem("which has its place");
+}
+
+static void a_choice_where_no_node_is_a_spot_node_is_seen(void **state)
+{
+	(void)state;
+	choose(submit_due(3600000), CAPACITY_ANY);
+	assert_problem("where none is a spot node");
+}
+
+static void a_wait_without_time_for_it_is_seen(void **state)
+{
+	(void)state;
+	add_spot_node();
+	choose(submit_due(3600000), CAPACITY_SPOT);
+	assert_clean();
+	choose(submit_due(500000), CAPACITY_SPOT);
+	assert_problem("is to wait for spot nodes, and has no time");
+}
+
+static void a_wait_that_goes_on_too_long_is_seen(void **state)
+{
+	struct event e = event_make(EVENT_CLOCK_TICKED, 3000000, "test");
+
+	(void)state;
+	add_spot_node();
+	choose(submit_due(3600000), CAPACITY_SPOT);
+	take(e);
+	checks_settled(&checks, &facts);
+	assert_clean();
+	e.time_ms = 3000001;
+	take(e);
+	checks_settled(&checks, &facts);
+	assert_problem("waits for spot nodes, and has no time");
+}
+
+static void a_job_on_a_spot_node_that_did_not_allow_for_it_is_seen(void **state)
+{
+	(void)state;
+	add_spot_node();
+	place(submit(plain), 4, 1, 0, 0);
+	assert_problem("which is a spot node");
+}
+
 static int set_up(void **state)
 {
 	struct event e = make(EVENT_LEVELS_SET);
@@ -534,6 +626,12 @@ int main(void)
 		TEST(an_eviction_for_one_that_was_cancelled_is_excused),
 		TEST(a_second_end_is_seen),
 		TEST(time_that_runs_backwards_is_seen),
+		TEST(a_choice_for_one_that_leaves_none_is_seen),
+		TEST(a_choice_for_one_that_runs_is_seen),
+		TEST(a_choice_where_no_node_is_a_spot_node_is_seen),
+		TEST(a_wait_without_time_for_it_is_seen),
+		TEST(a_wait_that_goes_on_too_long_is_seen),
+		TEST(a_job_on_a_spot_node_that_did_not_allow_for_it_is_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

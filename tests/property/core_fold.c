@@ -8,7 +8,7 @@
  * the same and ask to be woken at the same time.
  *
  * Each seed has a mood: which parts of the core it uses much (elastic jobs, parts of GPUs, limited arrays, calendars, money,
- * weights of terms, labels, guarantees by model, a policy that changes), on how many nodes, under how much load. Nodes are
+ * weights of terms, labels, guarantees by model, spot nodes, a policy that changes), on how many nodes, under how much load. Nodes are
  * also set anew with fewer GPUs than are held.
  */
 #include <inttypes.h>
@@ -30,7 +30,11 @@ enum {
 	REBUILD_EVERY = 32,
 	FITS_FROM = 1000,
 	TIMES_FROM = 2000,
-	SPEEDS_FROM = 3000
+	SPEEDS_FROM = 3000,
+	SPOT_FROM = 4000,
+	SPOT_END = 5000,
+	SPOT_TOO_FROM = 400000, /* as in stream.c */
+	SPOT_TOO_END = 500000
 };
 
 /* What a seed has much of, and which parts of the policy it uses. */
@@ -41,6 +45,7 @@ struct mood {
 	bool fits; /* wishes about the place: seeds from FITS_FROM on, so that the others stay as they were */
 	bool speeds; /* how fast GPUs talk to each other: likewise, from SPEEDS_FROM on */
 	bool times; /* what is announced for a time: likewise, from TIMES_FROM on */
+	bool spot; /* spot nodes, and jobs that may use them: seeds from SPOT_FROM to SPOT_END */
 };
 
 struct fold {
@@ -51,7 +56,7 @@ struct fold {
 	uint64_t seq;
 	int64_t now_ms;
 	struct mood mood;
-	uint32_t accepted, refused, decided, rebuilt;
+	uint32_t accepted, refused, decided, rebuilt, chosen;
 };
 
 static uint32_t below(struct fold *f, uint32_t limit)
@@ -101,6 +106,8 @@ static struct event make_mark(struct fold *f)
 	if (f->mood.fits)
 		e.node_marked.data = one_in(f, 2) ? "web" : "web,books";
 	e.node_marked.class = one_in(f, 3) ? below(f, NODE_CLASS_INFERENCE + 1) : NODE_CLASS_ANY;
+	if (f->mood.spot)
+		e.node_marked.capacity = one_in(f, 4) ? below(f, 2) : CAPACITY_SPOT;
 	return e;
 }
 
@@ -168,7 +175,8 @@ static struct event make_money(struct fold *f)
 	struct event e = event_make(one_in(f, 2) ? EVENT_PRICE_SET : EVENT_BUDGET_SET, 0, "test");
 
 	if (e.kind == EVENT_PRICE_SET) {
-		e.price_set.model = pick(f, models, 3);
+		e.price_set.model =
+			f->mood.spot && one_in(f, 2) ? "spot:H100-80GB" : pick(f, models, 3);
 		e.price_set.micro_per_hour = (int64_t)below(f, 5) * 1000000 - 1;
 	} else {
 		e.budget_set.queue = queue_names[below(f, QUEUES)];
@@ -273,6 +281,18 @@ static void make_fit(struct fold *f, struct event_job_submitted *j)
 	}
 }
 
+/* Which nodes: those who say by when they must be done leave the choice, mostly. */
+static void make_spot(struct fold *f, struct event_job_submitted *j)
+{
+	if (j->kind == KIND_INFERENCE || j->tier == TIER_CRITICAL)
+		return;
+	j->checkpoint = !one_in(f, 10);
+	j->checkpoint_every_ms = (int64_t)below(f, 4) * 30000;
+	j->capacity = one_in(f, 4) ? below(f, CAPACITY_ANY + 1) : CAPACITY_ANY;
+	if (!one_in(f, 4))
+		j->deadline_ms = f->now_ms + (int64_t)(60 + below(f, 7200)) * 1000;
+}
+
 static struct event make_job(struct fold *f)
 {
 	static const char *const models[] = { "", "", "", "H100-80GB", "A100-80GB,H100-80GB" };
@@ -331,6 +351,8 @@ static struct event make_job(struct fold *f)
 		j->tasks_max = j->tasks_max > j->tasks_min ? j->tasks_max : j->tasks_min;
 		j->max_slowdown = one_in(f, 2) ? 1 + below(f, 900) : 0;
 	}
+	if (f->mood.spot && !one_in(f, 4))
+		make_spot(f, j);
 	if (f->mood.depends && f->facts.jobs.count && one_in(f, 3))
 		make_depends(f, j);
 	j->body = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -456,6 +478,21 @@ static struct event make_node_command(struct fold *f)
 	return e;
 }
 
+/* A node goes, or is there again. */
+static struct event make_coming(struct fold *f)
+{
+	struct event e = event_make(EVENT_NODE_STATE, 0, "test");
+
+	e.node_state.node = 1 + below(f, f->facts.nodes.count);
+	e.node_state.state =
+		node_get(&f->facts, (struct node_id){ (uint32_t)e.node_state.node })->state ==
+				NODE_READY
+			? NODE_DOWN
+			: NODE_READY;
+	e.node_state.reason = "chance";
+	return e;
+}
+
 /* Reports. */
 
 static struct event make_exit(struct fold *f, uint32_t attempt, uint32_t rank)
@@ -560,6 +597,8 @@ static struct event make_event(struct fold *f)
 		return make_money(f);
 	if (dice < 9 && f->mood.fits && f->facts.nodes.count && one_in(f, 2))
 		return make_numa(f);
+	if (dice < 9 && f->mood.spot && f->facts.nodes.count && one_in(f, 2))
+		return make_coming(f);
 	if (dice < 9 && f->mood.marks && f->facts.nodes.count)
 		return one_in(f, 3) ? make_mask(f) : make_mark(f);
 	if (dice < 9 && f->mood.calendars)
@@ -614,8 +653,10 @@ static int turn(struct fold *f)
 			if (rebuild_check(&f->facts, &decided, budget, &why) < 0)
 				return fprintf(stderr, "%s\n", why.text), -1;
 		}
-		for (uint32_t i = 0; i < decided.count; i++)
+		for (uint32_t i = 0; i < decided.count; i++) {
+			f->chosen += decided.events[i].kind == EVENT_CAPACITY_CHOSEN;
 			take(f, &decided.events[i]);
+		}
 		f->decided += decided.count;
 	}
 	return 0;
@@ -674,6 +715,10 @@ int main(int argc, char **argv)
 	f.mood.marks |= f.mood.fits;
 	f.mood.times = seed >= TIMES_FROM;
 	f.mood.speeds = seed >= SPEEDS_FROM;
+	f.mood.spot = (seed >= SPOT_FROM && seed < SPOT_END) ||
+		      (seed >= SPOT_TOO_FROM && seed < SPOT_TOO_END);
+	f.mood.money |= f.mood.spot && one_in(&f, 2);
+	f.mood.submits = f.mood.spot ? 20 : f.mood.submits;
 	set_up(&f);
 	for (int64_t step = 0; step < steps && rc == 0; step++) {
 		struct event e;
@@ -687,9 +732,9 @@ int main(int argc, char **argv)
 	}
 	fprintf(stderr,
 		"seed %" PRId64
-		": %u events accepted, %u refused, %u decisions, %u jobs, %u attempts, rebuilt %u times\n",
+		": %u events accepted, %u refused, %u decisions, %u jobs, %u attempts, %u choices of spot or on-demand nodes, rebuilt %u times\n",
 		seed, f.accepted, f.refused, f.decided, f.facts.jobs.count, f.facts.attempts.count,
-		f.rebuilt);
+		f.chosen, f.rebuilt);
 	view_destroy(f.view);
 	facts_deinit(&f.facts);
 	arena_deinit(&f.step);

@@ -31,7 +31,9 @@ enum {
 	FITS_FROM = 100000,
 	TIMES_FROM = 200000,
 	BARE_FROM = 300000,
-	BARE_END = 400000
+	BARE_END = 400000,
+	SPOT_FROM = 400000,
+	SPOT_END = 500000
 };
 
 struct eviction {
@@ -46,7 +48,7 @@ struct life {
 	struct buf said; /* decisions since the last comparison */
 	uint32_t promised_mask[NODES_MAX + 1], promised_job[NODES_MAX + 1][NODE_GPUS_MAX];
 	struct eviction evictions[PAIRS_MAX]; /* since anybody did anything */
-	uint32_t eviction_count, promises, placed;
+	uint32_t eviction_count, promises, placed, chosen;
 };
 
 struct stream {
@@ -56,9 +58,11 @@ struct stream {
 	uint32_t order[NODES_MAX];
 	int64_t gpus[NODES_MAX];
 	const char *model[NODES_MAX];
+	bool spot_node[NODES_MAX];
 	bool fits; /* jobs have wishes about the place: seeds from FITS_FROM on */
 	bool times; /* maintenance is announced: seeds from TIMES_FROM on */
 	bool bare; /* half of the jobs and some nodes have no GPUs, and processors are scarce: seeds from BARE_FROM to BARE_END */
+	bool spot; /* some nodes are spot nodes, and come and go: seeds from SPOT_FROM to SPOT_END */
 };
 
 static uint32_t below(struct stream *s, uint32_t limit)
@@ -255,6 +259,7 @@ static void observe(void *context, const struct world *world, const struct event
 	if (!decision)
 		return;
 	say(l, e);
+	l->chosen += e->kind == EVENT_CAPACITY_CHOSEN;
 	if (e->kind == EVENT_PROMISE_MADE)
 		promise_note(l, &e->promise_made);
 	else if (e->kind == EVENT_PROMISE_DROPPED)
@@ -299,6 +304,15 @@ static void numa_set(const struct stream *s, struct life *l, uint32_t n)
 	(void)offer(l, &e);
 }
 
+static void spot_set(struct life *l, uint32_t n)
+{
+	struct event e = event_make(EVENT_NODE_MARKED, 0, "test");
+
+	e.node_marked.node = facts_node_find(&l->world.facts, name_of(l, "n", n)).v;
+	e.node_marked.capacity = CAPACITY_SPOT;
+	(void)offer(l, &e);
+}
+
 static void node_set(struct stream *s, struct life *l, uint32_t n)
 {
 	struct event e = event_make(EVENT_NODE_SET, 0, "test");
@@ -315,6 +329,8 @@ static void node_set(struct stream *s, struct life *l, uint32_t n)
 	(void)offer(l, &e);
 	if (s->fits && s->gpus[n])
 		numa_set(s, l, n);
+	if (s->spot_node[n])
+		spot_set(l, n);
 }
 
 static void queue_set(struct life *l, uint32_t q, int64_t guarantee, int64_t limit, int64_t weight)
@@ -372,6 +388,7 @@ static void set_up(struct stream *s)
 		s->model[n] = models[below(s, 3)];
 		if (s->bare && one_in(s, 6))
 			s->gpus[n] = 0;
+		s->spot_node[n] = s->spot && one_in(s, 2);
 	}
 	life_begin(s, &s->lives[0], false);
 	life_begin(s, &s->lives[1], true);
@@ -442,6 +459,13 @@ static void submit(struct stream *s)
 		wish.own_labels = one_in(s, 4) ? "app=web" : "";
 		wish.apart_from = one_in(s, 5) ? "app=web" : "";
 		wish.apart_wish = *wish.apart_from && one_in(s, 4);
+	}
+	if (s->spot && wish.kind != KIND_INFERENCE && wish.tier != TIER_CRITICAL && !one_in(s, 4)) {
+		wish.checkpoint = work.checkpoints = true;
+		wish.capacity = one_in(s, 4) ? CAPACITY_SPOT : CAPACITY_ANY;
+		wish.deadline_ms = one_in(s, 4) ? 0
+						: s->lives[0].world.now_ms +
+							  (int64_t)(60 + below(s, 5400)) * 1000;
 	}
 	unlike_tasks_add(&s->random, &wish, numbers, &work);
 	wish.body = wish.body_mac =
@@ -526,6 +550,10 @@ static void disturb_node(struct stream *s)
 	if (s->times && one_in(s, 4)) {
 		announce(s, n);
 		return;
+	}
+	if (s->spot_node[n]) { /* it goes, or is there again */
+		gpu = false;
+		state = one_in(s, 2) ? 0 : 3;
 	}
 	for (int i = 0; i < 2; i++) {
 		struct life *l = &s->lives[i];
@@ -648,16 +676,18 @@ int main(int argc, char **argv)
 	s.bare = seed >= BARE_FROM && seed < BARE_END;
 	s.fits = s.bare ? seed % 3 == 0 : seed >= FITS_FROM;
 	s.times = s.bare ? seed % 6 == 0 : seed >= TIMES_FROM;
+	s.spot = seed >= SPOT_FROM && seed < SPOT_END;
 	set_up(&s);
 	for (int64_t step = 0; step < steps && !problems(&s); step++)
 		step_once(&s);
 	for (int i = 0; i < 2; i++)
 		life_over(&s.lives[i]);
 	printf("seed %" PRId64
-	       ": %u nodes, %u jobs, %u attempts, %u promises, %u evictions, %" PRIu64 " events\n",
+	       ": %u nodes, %u jobs, %u attempts, %u promises, %u evictions, %u choices of spot or on-demand nodes, %" PRIu64
+	       " events\n",
 	       seed, s.nodes, s.lives[0].world.facts.jobs.count,
 	       s.lives[0].world.facts.attempts.count, s.lives[0].promises,
-	       s.lives[0].world.checks.eviction_count, s.lives[0].world.seq);
+	       s.lives[0].world.checks.eviction_count, s.lives[0].chosen, s.lives[0].world.seq);
 	bad = problems(&s);
 	for (int i = 0; i < 2; i++) {
 		const struct checks *c = &s.lives[i].world.checks;

@@ -80,6 +80,7 @@ struct work cluster_work_of(const struct whole *w, const char *name)
 	if (one_in(&random, 6))
 		work.takes_ms *= 20; /* a slow file server */
 	work.straggles = one_in(&random, 10);
+	work.runs_dry = one_in(&random, 4);
 	return work;
 }
 
@@ -265,7 +266,8 @@ static void finishes(struct cluster *c, struct run *run)
 {
 	run->worked = true;
 	for (uint32_t rank = 0; rank < run->rank_count; rank++)
-		if (run->ranks[rank].state == RANK_RUNNING && !run->ranks[rank].serves)
+		if (run->ranks[rank].state == RANK_RUNNING && !run->ranks[rank].serves &&
+		    !(run->ranks[rank].leaving && run->work.runs_dry))
 			cluster_rank_ends(c, run, rank, ENGINE_CAUSE_EXIT, 0, 0);
 }
 
@@ -274,6 +276,7 @@ static void compare(struct cluster *c)
 	for (size_t id = 1; id < c->run_room; id++)
 		if (c->runs[id] && !c->runs[id]->forgotten && c->engine_open)
 			cluster_tell_all(c, c->runs[id]);
+	cluster_tell_nodes(c);
 	c->compare_ms = c->w->now_ms + CLUSTER_COMPARE_MS;
 }
 
@@ -298,6 +301,13 @@ static void node_dies(struct cluster *c, uint32_t node, int64_t notice_ms)
 						  notice_ms);
 }
 
+static void node_goes(struct cluster *c, uint32_t node, int64_t notice_ms)
+{
+	c->nodes[node].dead = true;
+	c->nodes[node].removed = spot_is(c->w, node) && one_in(&c->random, 2);
+	node_dies(c, node, notice_ms);
+}
+
 static void happen(struct cluster *c, const struct thing *thing)
 {
 	struct run *run = cluster_run_find(c, thing->run);
@@ -307,11 +317,14 @@ static void happen(struct cluster *c, const struct thing *thing)
 		return; /* of an earlier start of it */
 	switch (thing->kind) {
 	case THING_WORD: word_arrives(c, thing); return;
-	case THING_NODE_BACK: c->nodes[thing->rank].dead = false; return;
+	case THING_NODE_BACK:
+		c->nodes[thing->rank].dead = false;
+		cluster_tell_nodes(c);
+		return;
 	case THING_NODE_GOES:
-		c->nodes[thing->rank].dead = !c->w->calm;
 		if (!c->w->calm)
-			node_dies(c, thing->rank, 5000);
+			node_goes(c, thing->rank, 5000);
+		cluster_tell_nodes(c);
 		return;
 	case THING_READY: rank_is_ready(c, run, thing->rank); return;
 	case THING_STARTED: rank_starts(c, run, thing->rank); return;
@@ -399,7 +412,7 @@ const struct nodes_found *cluster_nodes(void)
 	};
 
 	for (uint32_t i = 0; i < NODES; i++) {
-		const bool bare = i == NODES - 1;
+		const bool bare = i == NODES - 1, spot = spot_is(whole, i);
 
 		snprintf(names[i], sizeof(names[i]), "n%u", i);
 		nodes[i] = (struct node_found){ .name = names[i],
@@ -407,14 +420,14 @@ const struct nodes_found *cluster_nodes(void)
 							 : i % 3 == 2 ? "A100-80GB"
 								      : "H100-80GB",
 						.driver = "550.54.14",
-						.cuda = "12.4",
+						.cuda = spot ? "" : "12.4",
 						.gpu_count = bare    ? 0
 							     : i % 2 ? 4
 								     : 8,
 						.gpu_memory_mib = bare ? 0 : 81920,
 						.cpu_milli = 64000,
 						.ram_mib = 524288,
-						.simulated = true,
+						.simulated = !spot,
 						.domains = "" };
 	}
 	return &found;
@@ -476,9 +489,11 @@ void cluster_fault(struct cluster *c, const struct item *item)
 	uint32_t node = below(&random, NODES);
 	struct run *run = run_choose(c, &random);
 
+	if (item->kind == FAULT_NODE || item->kind == FAULT_NOTICE)
+		node = spot_goes(c->w, node, item->seed);
+
 	if (item->kind == FAULT_NODE && !c->nodes[node].dead) {
-		c->nodes[node].dead = true;
-		node_dies(c, node, 5000 + below(&random, 120000));
+		node_goes(c, node, 5000 + below(&random, 120000));
 		thing_add(c,
 			  (struct thing){ .at_ms = c->w->now_ms + 60000 + below(&random, 1800000),
 					  .kind = THING_NODE_BACK,

@@ -54,6 +54,7 @@ struct rank {
 struct work {
 	int64_t runtime_ms, fails_after_ms, ready_ms, start_ms, stop_ms, takes_ms;
 	bool straggles;
+	bool runs_dry; /* elastic: there is nothing more to do when a rank is told to leave, which sees to its own end */
 };
 
 /* A checkpoint's files. */
@@ -82,6 +83,7 @@ struct host {
 	uint64_t holder[NODE_GPUS_MAX]; /* of whole GPUs */
 	uint32_t broken; /* GPUs on which tasks crash */
 	bool dead;
+	bool removed; /* and there is no such node any more: a spot node */
 	int64_t away_ms; /* not heard from until then */
 };
 
@@ -100,6 +102,7 @@ struct cluster {
 	int64_t bad_link_ms, compare_ms;
 	bool engine_open, adopting;
 	void (*report)(void *context, const struct engine_fact *fact);
+	void (*node)(void *context, const struct engine_node *node);
 	void *context;
 };
 
@@ -125,3 +128,6 @@ void cluster_word_send(struct cluster *cluster, const struct engine_fact *fact, 
 void cluster_tell(struct cluster *cluster, const struct run *run, uint32_t rank);
 void cluster_tell_checkpoint(struct cluster *cluster, const struct run *run, uint32_t rank);
 void cluster_tell_all(struct cluster *cluster, const struct run *run);
+
+/* spot.c: whether its spot nodes are there */
+void cluster_tell_nodes(struct cluster *cluster);

@@ -18,6 +18,7 @@ static int engine_open(const struct engine_options *options, struct engine **ret
 
 	(void)err;
 	c->report = options->report;
+	c->node = options->node;
 	c->context = options->context;
 	c->engine_open = true;
 	c->compare_ms = c->w->now_ms + CLUSTER_COMPARE_MS;
@@ -263,6 +264,9 @@ static void rank_resize(struct cluster *c, struct run *run, const struct engine_
 	r->leaving = true;
 	r->exit_ms = exit_time(c, run, r, grace_ms);
 	cluster_plan(c, r->exit_ms, THING_EXIT, run, rank);
+	if (run->work.runs_dry && run->running_ms)
+		cluster_plan(c, c->w->now_ms + (r->exit_ms - c->w->now_ms) / 2, THING_FINISH, run,
+			     rank);
 }
 
 static void run_widen(struct run *run, uint32_t count)
@@ -371,6 +375,7 @@ static int engine_adopt(struct engine *engine, const uint64_t *attempts,
 		tell_gone(c, attempts[i], run, task_counts[i], launches[i]);
 	}
 	c->adopting = false;
+	cluster_tell_nodes(c);
 	return 0;
 }
 

@@ -253,11 +253,12 @@ static void ask_again(struct whole *w, struct wish *wish, bool other)
 		       other ? other_answered : submit_answered, wish);
 }
 
-/* A width: fixed, a range of which ranks come and go, or servers with workers. */
-static void body_tasks(struct buf *out, struct sim_random *random)
+/* A width: fixed, a range of which ranks come and go, or servers with workers. Returns whether four GPUs of one node are enough. */
+static bool body_tasks(struct buf *out, struct sim_random *random)
 {
 	static const uint32_t gpus[] = { 1, 1, 1, 2, 4, 8 };
-	uint32_t tasks = one_in(random, 3) ? 1 + below(random, 4) : 1, kind = below(random, 10);
+	uint32_t tasks = one_in(random, 3) ? 1 + below(random, 4) : 1, kind = below(random, 10),
+		 each = 0;
 
 	if (kind == 0) {
 		buf_addf(out, ",\"tasks\":\"%u..%u\",\"gpus\":%u", 1 + below(random, 2),
@@ -278,25 +279,27 @@ static void body_tasks(struct buf *out, struct sim_random *random)
 		buf_addf(out, ",\"tasks\":%u,\"gpus\":0,\"cpus\":%u,\"memory\":\"%uGiB\"", tasks,
 			 cpus, gib);
 	} else {
-		buf_addf(out, ",\"tasks\":%u,\"gpus\":%u", tasks,
-			 gpus[below(random, tasks > 2 ? 5 : 6)]);
+		each = gpus[below(random, tasks > 2 ? 5 : 6)];
+		buf_addf(out, ",\"tasks\":%u,\"gpus\":%u", tasks, each);
 		if (one_in(random, 3))
 			buf_addf(out, ",\"cpus\":%u,\"memory\":\"16GiB\"",
 				 4 * (1 + below(random, 3)));
 	}
 	if (tasks > 1 && one_in(random, 2))
 		buf_adds(out, ",\"rejoin\":true");
+	return each && tasks * each <= 4;
 }
 
-static char *body_make(struct sim_random *random, uint32_t number)
+static char *body_make(const struct whole *w, struct sim_random *random, uint32_t number)
 {
 	static const char *const queues[] = { "default", "red", "red", "blue" };
 	struct buf out = BUF_INIT;
-	bool saves = one_in(random, 2);
+	bool saves = one_in(random, 2), small, batch;
 
 	buf_addf(&out, "{\"name\":\"j%u\",\"queue\":\"%s\"", number, queues[below(random, 4)]);
-	body_tasks(&out, random);
-	buf_addf(&out, ",\"kind\":\"%s\"", one_in(random, 3) ? "batch" : "training");
+	small = body_tasks(&out, random);
+	batch = one_in(random, 3);
+	buf_addf(&out, ",\"kind\":\"%s\"", batch ? "batch" : "training");
 	if (one_in(random, 4))
 		buf_adds(&out, ",\"tier\":\"best-effort\"");
 	else if (one_in(random, 8))
@@ -311,6 +314,8 @@ static char *body_make(struct sim_random *random, uint32_t number)
 		buf_addf(&out,
 			 ",\"checkpoint\":{\"how\":\"signal\",\"every\":\"%um\",\"grace\":\"%us\"}",
 			 1 + below(random, 10), 10 + below(random, 120));
+	if (saves)
+		spot_wish(w, random, batch, small, &out);
 	buf_adds(&out,
 		 ",\"workdir\":\"/\",\"command\":[\"work\"],\"env\":{\"SECRET\":\"" SECRET "\"}}");
 	return buf_take(&out);
@@ -323,7 +328,7 @@ static void submit(struct whole *w, const struct item *item)
 	struct wish *wish = &p->wishes[p->wish_count++];
 
 	*wish = (struct wish){ .number = (uint32_t)(item - w->plan), .next_ms = w->now_ms };
-	wish->body = body_make(&random, wish->number);
+	wish->body = body_make(w, &random, wish->number);
 }
 
 /* --- changes of mind ------------------------------------------------------------------------------------------------------------ */

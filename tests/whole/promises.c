@@ -369,6 +369,7 @@ static void check_event(struct whole *w, const struct event *e)
 	case EVENT_ATTEMPT_STOPPED: check_limit(w, &e->attempt_stopped); break;
 	case EVENT_ATTEMPT_ENDED: check_charge(w, e); break;
 	case EVENT_JOB_ENDED: check_ended(w, &e->job_ended); break;
+	case EVENT_CAPACITY_CHOSEN: w->chosen++; break;
 	}
 }
 
@@ -556,6 +557,7 @@ void promises_end(struct whole *w)
 	checks_end(&p->checks, &p->facts);
 	checks_tell(w);
 	check_queues(w);
+	w->learned = spot_learned(&p->facts);
 	if (io_disk_holds(w->disk, people_secret(w), strlen(people_secret(w))))
 		whole_problem(w, "a secret stands on the disk as it is");
 }

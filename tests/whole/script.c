@@ -54,6 +54,8 @@ void script_make(struct whole *w, int64_t length_ms)
 		uint32_t count = (uint32_t)((int64_t)usual[kind] * length_ms / (6 * HOUR_MS));
 
 		count += below(&random, 1 + count / 3);
+		if (kind == FAULT_NOTICE && spot_is(w, SPOT_NODE))
+			count *= 3; /* they go and come */
 		for (uint32_t i = 0; i < count; i++) {
 			CHECK(w->plan_count < PLAN_MAX);
 			w->plan[w->plan_count++] = (struct item){

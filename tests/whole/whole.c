@@ -37,7 +37,7 @@ struct whole *whole;
 struct outcome {
 	char problem[PROBLEM_MAX];
 	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused, told,
-		resyncs;
+		resyncs, chosen, learned;
 	uint32_t items[ITEM_KINDS], plan_count;
 	int64_t virtual_ms;
 	double cpu_s;
@@ -295,6 +295,8 @@ static void outcome_fill(const struct whole *w, struct outcome *o)
 	o->refused = w->refused;
 	o->told = w->told;
 	o->resyncs = w->resyncs;
+	o->chosen = w->chosen;
+	o->learned = w->learned;
 	o->plan_count = w->plan_count;
 	memcpy(o->items, w->items, sizeof(o->items));
 	o->virtual_ms = w->now_ms - w->start_ms;
@@ -419,7 +421,7 @@ static void tell_failure(const struct options *options, uint64_t seed)
 
 struct sums {
 	uint64_t seeds, failed, events, steps, restarts, rebuilds, evictions, left, told, resyncs,
-		faults, least_events, least_faults;
+		chosen, learned, faults, least_events, least_faults;
 	double cpu_s, hours;
 };
 
@@ -437,6 +439,8 @@ static void sums_add(struct sums *s, const struct outcome *o)
 	s->left += o->left;
 	s->told += o->told;
 	s->resyncs += o->resyncs;
+	s->chosen += o->chosen;
+	s->learned += o->learned;
 	s->faults += faults;
 	s->cpu_s += o->cpu_s;
 	s->hours += (double)o->virtual_ms / (double)HOUR_MS;
@@ -452,11 +456,13 @@ static void sums_tell(const struct sums *s)
 	       " events (%" PRIu64 " at least), %" PRIu64 " faults (%" PRIu64 " at least), %" PRIu64
 	       " starts, %" PRIu64 " rebuilds, %" PRIu64 " evictions, %" PRIu64
 	       " ranks that left, %" PRIu64 " events told to listeners (%" PRIu64
-	       " times anew), %" PRIu64
+	       " times anew), %" PRIu64 " choices of nodes for jobs with a deadline, %" PRIu64
+	       " times of spot nodes learned, %" PRIu64
 	       " passes; %.1f s of processor, %.0f times as fast as the clock\n",
 	       s->seeds, s->failed, s->hours, s->events, s->least_events, s->faults,
 	       s->least_faults, s->restarts, s->rebuilds, s->evictions, s->left, s->told,
-	       s->resyncs, s->steps, s->cpu_s, s->cpu_s > 0 ? s->hours * 3600 / s->cpu_s : 0);
+	       s->resyncs, s->chosen, s->learned, s->steps, s->cpu_s,
+	       s->cpu_s > 0 ? s->hours * 3600 / s->cpu_s : 0);
 }
 
 static int run_seeds(const struct options *options)

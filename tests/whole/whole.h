@@ -18,7 +18,7 @@
 #include "sim/engine_sim.h"
 #include "store/testing/io_disk.h"
 
-enum { NODES = 7, PLAN_MAX = 2000, PROBLEM_MAX = 512 };
+enum { NODES = 7, SPOT_NODE = 1, PLAN_MAX = 2000, PROBLEM_MAX = 512 };
 #define FOLDER "/d"
 #define HOUR_MS ((int64_t)3600000)
 #define NEVER INT64_MAX
@@ -102,7 +102,7 @@ struct whole {
 	char problem[PROBLEM_MAX]; /* the first; "" = none */
 	uint64_t damages; /* of copies of its disk */
 	uint64_t steps, events, restarts, rebuilds, evictions, left, requests, refused, told,
-		resyncs;
+		resyncs, chosen, learned; /* nodes for jobs with a deadline; what spot nodes did */
 	uint32_t items[ITEM_KINDS];
 	uint64_t turns_at_once; /* rounds since time went on */
 };
@@ -184,6 +184,14 @@ int64_t cluster_look(struct cluster *cluster, const char *path);
 /* The rank's place is ready, or it ran already. */
 bool cluster_rank_ready(const struct cluster *cluster, uint64_t attempt, uint32_t rank);
 const char *cluster_job_name(const struct cluster *cluster, uint64_t attempt);
+
+/* spot.c: in half of the seeds some nodes are spot nodes, and some jobs may use them */
+bool spot_is(const struct whole *w, uint32_t node);
+/* The node that goes: mostly a spot node, where there are some. */
+uint32_t spot_goes(const struct whole *w, uint32_t node, uint64_t seed);
+void spot_wish(const struct whole *w, struct sim_random *random, bool batch, bool small,
+	       struct buf *body); /* of a job that makes checkpoints */
+uint64_t spot_learned(const struct facts *facts); /* times of nodes that ended */
 
 /* people.c: who asks for what, and remembers what was answered */
 struct people *people_create(struct whole *w);
