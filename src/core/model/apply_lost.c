@@ -162,8 +162,9 @@ static bool holder_find(const struct facts *f, struct buf *gpus, struct holder *
 			};
 
 			if (task_holds(task) && task->node.v <= f->nodes.count &&
-			    !gpus_hold((struct holder *)gpus->data + (size_t)task->node.v * NODE_GPUS, task,
-				       &who, ret))
+			    !gpus_hold((struct holder *)gpus->data +
+					       (size_t)task->node.v * NODE_GPUS,
+				       task, &who, ret))
 				return true;
 		}
 	}
