@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "engine/kubernetes/predicates/match.h"
 #include "engine/kubernetes/predicates/predicates.h"
 
 static size_t label_count(const void *block, at_t labels)
@@ -62,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct placed_namespace *namespace = NULL;
 	struct placed_volume *volume = NULL;
 	struct placed_claim *claim = NULL;
+	struct placed_budget *budget = NULL;
 	struct placed_pod *pod = NULL;
 	struct err err = { 0 };
 	int rc = placed_pod_read(text, size, &pod, &err);
@@ -71,6 +73,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_check_refusal(rc, &err);
 	} else {
 		check_labels(data, size, label_count(pod, pod->labels));
+		if (placed_budget_read(text, size, &budget, &err) == 0) {
+			if (!budget->pods.given)
+				CHECK(!selector_matches(budget, &budget->pods, pod, pod->labels));
+			free(budget);
+		}
 		ask(pod, data, size);
 		free(pod);
 	}

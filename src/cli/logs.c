@@ -6,6 +6,7 @@
 #include "cli/follow.h"
 #include "cli/jobs.h"
 #include "cli/problem.h"
+#include "core/model/limits.h"
 
 /* "12" or "12/3", "40_3" or "40_3/1" */
 static int parse_target(struct invocation *in, struct client *client, uint32_t *ret_job,
@@ -15,7 +16,7 @@ static int parse_target(struct invocation *in, struct client *client, uint32_t *
 	struct err why;
 
 	*ret_rank = -1;
-	if (slash && parse_int(slash + 1, 0, 4095, ret_rank, &why) < 0)
+	if (slash && parse_int(slash + 1, 0, TASKS_MAX - 1, ret_rank, &why) < 0)
 		return err_set(err, ERR_INVALID,
 			       "\"%.60s\": behind the slash stands a rank, from 0", text);
 	if (slash)

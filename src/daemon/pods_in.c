@@ -270,6 +270,10 @@ void pods_promise(struct daemon *d, const struct facts *facts, uint64_t job)
 	    !job_get(facts, (struct job_id){ (uint32_t)job })->external)
 		return;
 	of = job_get(facts, (struct job_id){ (uint32_t)job });
+	if (!of->promise) {
+		ops->promised(d->engine, job, NULL, 0);
+		return;
+	}
 	nodes = calloc(TASKS_MAX, sizeof(*nodes));
 	CHECK(nodes);
 	for (uint32_t row = of->promise; row && count < TASKS_MAX;) {
@@ -291,7 +295,8 @@ void pods_disrupted(struct daemon *d, const struct facts *facts, uint64_t id)
 	enum stop_why why = (enum stop_why)attempt->why;
 	char text[ENGINE_POD_TEXT_MAX];
 
-	if (!d->engine || !job_get(facts, attempt->job)->external ||
+	if (!d->engine || attempt->state == ATTEMPT_FREE ||
+	    !job_get(facts, attempt->job)->external ||
 	    (why != STOP_EVICTED && why != STOP_MOVED && why != STOP_NODE))
 		return;
 	if (why == STOP_NODE)

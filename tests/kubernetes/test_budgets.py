@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """PodDisruptionBudgets: whose pods are stopped for others last."""
 
+import json
+
 from bed import wait_until
-from cluster import cluster
+from cluster import PODS, cluster
+from test_owners import APPS, running, template
 from test_pods import jobs, phase, pod
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -16,6 +19,18 @@ def budget(b, name, labels, **rule):
 def best_effort(b, name, app):
     pod(b, name, gpus=8, labels={"fairlead.dev/tier": "best-effort", "app": app}, terminationGracePeriodSeconds=7)
     wait_until(name + " runs", lambda: phase(b, name) == "Running")
+
+
+def shields(s):
+    """How many attempts are shielded, by the journal."""
+    now = {}
+    for line in s.run("journal", "show", "-o", "json").out.splitlines():
+        record = json.loads(line)
+        if record["kind"] == "attempt-shielded":
+            now[record["record"]["attempt"]] = record["record"].get("shielded", 0)
+        elif record["kind"] == "attempt-ended":
+            now.pop(record["record"]["attempt"], None)
+    return sum(now.values())
 
 
 def test_who_has_a_budget_is_stopped_last_but_is_stopped():
@@ -32,3 +47,29 @@ def test_who_has_a_budget_is_stopped_last_but_is_stopped():
         pod(b, "second", gpus=8, priorityClassName="high")
         wait_until("it runs too, for nothing else serves", lambda: phase(b, "second") == "Running")
         wait_until("whose budget was broken is over", lambda: {j["name"]: j["state"] for j in jobs(s)}["kept"] == "cancelled")
+
+
+def test_a_budget_that_allows_one_gives_one_and_holds_the_others_back():
+    with cluster(nodes=1, gpus=4, parts=("kwok", "controller-manager")) as (b, s):
+        b.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        pod(b, "other", labels={"fairlead.dev/tier": "best-effort"})  # has run longest: the last to go, but for budgets
+        wait_until("it runs", lambda: phase(b, "other") == "Running")
+        status = budget(b, "web", {"app": "web"}, maxUnavailable=1)
+        made = template("web")
+        made["metadata"]["labels"]["fairlead.dev/tier"] = "best-effort"
+        b.make(APPS + "deployments", {"metadata": {"name": "web"}, "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": made}})
+        wait_until("the budget allows one", lambda: (status().get("currentHealthy"), status().get("disruptionsAllowed")) == (3, 1))
+        wait_until("Fairlead knows", lambda: shields(s) == 2)
+        pod(b, "first", priorityClassName="high")
+        wait_until("it runs", lambda: phase(b, "first") == "Running")
+        assert len(running(b, "web")) == 2 and phase(b, "other") == "Running"
+        wait_until("the budget allows none", lambda: status().get("disruptionsAllowed") == 0)
+        # After a restart the same is known.
+        s.kill()
+        s.up()
+        pod(b, "second", priorityClassName="high")
+        wait_until("it runs", lambda: phase(b, "second") == "Running")
+        assert len(running(b, "web")) == 2
+        wait_until("it went that no budget names", lambda: b.call("GET", PODS + "/other")[0] == 404)
+        b.call("DELETE", BUDGETS + "/web")
+        wait_until("without the budget nobody is shielded", lambda: shields(s) == 0)

@@ -50,6 +50,12 @@ def test_a_pod_is_placed_runs_and_ends():
         job = jobs(s)[0]
         assert (job["name"], job["user"], job["queue"]) == ("one", "default", "default")
         assert get(b, "one")["metadata"]["annotations"]["fairlead.dev/job"] == str(job["id"])
+        own = s.submit("--", "true")
+        s.wait_for(own, "succeeded")
+        # Output stays with the nodes: Fairlead says who shows it.
+        for number, name in ((job["id"], "one"), (own, s.pod(own, 0))):
+            said = s.run("logs", str(number), check=False)
+            assert said.code and "kubectl -n default logs %s" % name in " ".join(said.err.split()), said
 
 
 def batch_job(b, name, parallelism, gpus=1, command="sleep", **spec):

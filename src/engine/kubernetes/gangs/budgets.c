@@ -186,11 +186,12 @@ static void look_late(void *context)
 
 	pthread_mutex_lock(&engine->lock);
 	engine->gangs.budgets_wait = false;
-	shields_look(engine);
+	if (engine->pods_listed) /* else gangs_listed asks again */
+		shields_look(engine);
 	pthread_mutex_unlock(&engine->lock);
 }
 
-static void shields_want(struct engine *engine)
+void budgets_want(struct engine *engine)
 {
 	if (engine->gangs.budgets_wait)
 		return;
@@ -201,7 +202,7 @@ static void shields_want(struct engine *engine)
 void budgets_touch(struct engine *engine)
 {
 	if (engine->gangs.budgets)
-		shields_want(engine);
+		budgets_want(engine);
 }
 
 /* --- following ---------------------------------------------------------------------------------------------------------- */
@@ -279,7 +280,7 @@ static void object_came(void *context, const char *json, size_t size, bool delet
 	}
 	pthread_mutex_lock(&engine->lock);
 	budget_take(engine, block, deleted);
-	shields_want(engine);
+	budgets_want(engine);
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -295,7 +296,7 @@ static void listed(void *context)
 			budget_remove(engine, budget);
 	}
 	engine->gangs.budgets_absent = false;
-	shields_want(engine);
+	budgets_want(engine);
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -309,7 +310,7 @@ static void absent(void *context)
 			LOG_WARN,
 			"Kubernetes: poddisruptionbudgets can't be listed: pods are stopped for others without regard to them (docs/kubernetes.md, Rights)");
 	engine->gangs.budgets_absent = true;
-	shields_want(engine);
+	budgets_want(engine);
 	pthread_mutex_unlock(&engine->lock);
 }
 

@@ -377,6 +377,7 @@ void gangs_listed(struct engine *engine)
 		tell_lost(engine, member);
 		member_remove(engine, member);
 	}
+	budgets_want(engine);
 }
 
 struct attempt_entry *gangs_attempt(struct engine *engine, const char *uid, uint32_t *ret_rank)

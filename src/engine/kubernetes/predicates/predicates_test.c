@@ -2,6 +2,7 @@
 /* Single cases that can be read. That all of them together say what kube-scheduler says: tests/kubernetes/test_feasible.py. */
 #include "base/testing.h"
 #include "base/buf.h"
+#include "engine/kubernetes/predicates/match.h"
 #include "engine/kubernetes/predicates/predicates.h"
 
 static struct predicates known;
@@ -314,6 +315,49 @@ static void an_object_that_says_too_much_is_refused(void **state)
 	assert_true(placed_pod_read("{\"spec\":[]}", 11, &pod, &err) < 0);
 }
 
+static bool budget_names(const char *selector, int32_t allowed, const char *labels)
+{
+	AUTO_BUF json = BUF_INIT;
+	struct placed_pod *pod = pod_of("asks", labels, "");
+	struct placed_budget *budget;
+	struct err err = { 0 };
+	bool names;
+
+	buf_addf(
+		&json,
+		"{'metadata':{'name':'b','namespace':'d'},'spec':{'minAvailable':'50%%'%s},'status':{'disruptionsAllowed':%d}}",
+		selector, allowed);
+	for (size_t i = 0; i < json.size; i++)
+		if (json.data[i] == '\'')
+			json.data[i] = '"';
+	if (placed_budget_read(json.data, json.size, &budget, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(budget->allowed, allowed);
+	assert_string_equal(placed_text(budget, budget->name), "b");
+	assert_string_equal(placed_text(budget, budget->namespace), "d");
+	names = selector_matches(budget, &budget->pods, pod, pod->labels);
+	free(budget);
+	free(pod);
+	return names;
+}
+
+/* As policy/v1 has it: without a selector it names no pod, with an empty one every pod of its namespace. */
+static void a_budget_names_pods_by_its_selector(void **state)
+{
+	(void)state;
+	assert_false(budget_names("", 1, "'app':'a'"));
+	assert_true(budget_names(",'selector':{}", 0, "'app':'a'"));
+	assert_true(
+		budget_names(",'selector':{'matchLabels':{'app':'a'}}", 2, "'app':'a','x':'y'"));
+	assert_false(budget_names(",'selector':{'matchLabels':{'app':'a'}}", 2, "'app':'b'"));
+	assert_true(budget_names(
+		",'selector':{'matchExpressions':[{'key':'app','operator':'In','values':['b','c']}]}",
+		0, "'app':'c'"));
+	assert_false(budget_names(
+		",'selector':{'matchExpressions':[{'key':'app','operator':'DoesNotExist'}]}", 0,
+		"'app':'c'"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +373,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_pod_that_keeps_others_away_is_known_while_it_runs,
 						fresh, clear),
 		cmocka_unit_test_setup_teardown(nodes_come_and_go_with_their_pods, fresh, clear),
+		cmocka_unit_test(a_budget_names_pods_by_its_selector),
 		cmocka_unit_test_setup_teardown(an_object_that_says_too_much_is_refused, fresh,
 						clear),
 	};
