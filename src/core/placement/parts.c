@@ -334,6 +334,21 @@ void parts_follow(struct space *space, uint32_t rank)
 	n->open_steps = steps;
 }
 
+void parts_copy(struct space *to, const struct space *from, uint32_t rank)
+{
+	const struct place_node *n = space_at(from, rank);
+
+	for (uint32_t changed = n->open_steps ^ space_at(to, rank)->open_steps; changed;
+	     changed &= changed - 1) {
+		uint32_t step = (uint32_t)__builtin_ctz(changed);
+
+		if (n->open_steps >> step & 1)
+			bits_add(set_at(to, n->class, step), to->node_count, rank);
+		else
+			bits_remove(set_at(to, n->class, step), to->node_count, rank);
+	}
+}
+
 void parts_build(struct space *space, const struct facts *facts)
 {
 	for (uint32_t id = 1; id <= facts->shapes.count && !space->slices; id++) {

@@ -27,6 +27,8 @@ uint8_t parts_clear(struct space *space, uint32_t rank);
 void parts_rollback(struct space *space, uint32_t entries);
 /* The node has changed: what is open of its GPUs, and the sets. */
 void parts_follow(struct space *space, uint32_t rank);
+/* The sets of `to` as those of `from` are for the node; it itself is not yet copied. */
+void parts_copy(struct space *to, const struct space *from, uint32_t rank);
 void parts_verify(const struct space *space);
 bool parts_same(const struct space *a, const struct space *b);
 

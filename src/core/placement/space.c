@@ -100,6 +100,50 @@ void space_copy(struct space *to, const struct space *from)
 	buf_copy(&to->numa_rooms.buf, &from->numa_rooms.buf);
 }
 
+/* Equal in `to` again: of the buffers only what says something of the node. */
+static void node_copy(struct space *to, const struct space *from, uint32_t rank)
+{
+	struct place_node *n = &to->nodes.at[rank];
+	size_t gpu = (size_t)rank * from->gpus_max, room = (size_t)rank * NUMA_MAX;
+
+	space_node_count_in(to, rank, false);
+	if (from->parts)
+		parts_copy(to, from, rank);
+	memcpy(n, space_at(from, rank), sizeof(*n));
+	space_node_count_in(to, rank, true);
+	if (from->parts)
+		memcpy(&to->gpu_parts.at[gpu], &from->gpu_parts.at[gpu],
+		       from->gpus_max * sizeof(*from->gpu_parts.at));
+	if (from->numa)
+		memcpy(&to->numa_rooms.at[room], &from->numa_rooms.at[room],
+		       NUMA_MAX * sizeof(*from->numa_rooms.at));
+}
+
+void space_copy_next(struct space *to, struct space *from, uint32_t *since, uint64_t *seen)
+{
+	uint32_t first = *since - 1, count = from->log_count;
+
+	if (!*since || from->log_low < first || count - first > from->node_count * 4) {
+		space_copy(to, from);
+	} else {
+		for (uint32_t i = first; i < count; i++) {
+			uint32_t rank = from->log.at[i].rank;
+
+			if (seen[rank / 64] >> rank % 64 & 1)
+				continue;
+			seen[rank / 64] |= UINT64_C(1) << rank % 64;
+			node_copy(to, from, rank);
+		}
+		for (uint32_t i = first; i < count; i++)
+			seen[from->log.at[i].rank / 64] = 0;
+		to->open_share = from->open_share;
+		to->slice_share = from->slice_share;
+		demand_copy(&to->demand, &from->demand, from->class_count);
+	}
+	*since = count + 1;
+	from->log_low = count;
+}
+
 /* --- questions ------------------------------------------------------------------------------------ */
 
 int32_t space_rank(const struct space *space, uint32_t node)
@@ -480,11 +524,13 @@ void space_rollback(struct space *space, uint32_t mark)
 			numa_rollback(space, undo->numa);
 		space_node_put(space, undo->rank, undo, undo->parts > 0);
 	}
+	if (space->log_low > mark)
+		space->log_low = mark;
 }
 
 void space_commit(struct space *space)
 {
-	space->log_count = space->parts_log_count = space->numa_log_count = 0;
+	space->log_count = space->parts_log_count = space->numa_log_count = space->log_low = 0;
 }
 
 /* --- checks ---------------------------------------------------------------------------------------- */

@@ -229,6 +229,8 @@ struct pass {
 	uint32_t bare_set; /* ... and the set of blocks */
 	uint32_t copy_changes,
 		copy_set; /* the same of the view's copy of the space without reservations */
+	uint32_t copy_since; /* of it, for space_copy_next */
+	uint64_t *copy_seen;
 	uint32_t moves,
 		moves_at; /* of reservations into the space and out, since the pass had so many changes */
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */

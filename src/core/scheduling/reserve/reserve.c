@@ -262,7 +262,10 @@ bool reserve_fits_bare(struct pass *pass, const struct place_request *request)
 		return place_find(&view->bare, request, NULL, NULL, NULL) == 0;
 	reserve_layer(pass, 0, false);
 	if (pass->moves_at == pass->changes && pass->moves > view->space.node_count / 4) {
-		space_copy(&view->bare, &view->space);
+		if (!pass->copy_seen)
+			pass->copy_seen = arena_new_array(pass->arena, uint64_t,
+							  bits_row(view->space.node_count) + 1);
+		space_copy_next(&view->bare, &view->space, &pass->copy_since, pass->copy_seen);
 		pass->copy_changes = pass->changes + 1;
 		pass->copy_set = pass->blocks.set;
 	}
