@@ -169,11 +169,8 @@ static void queue_line(const struct words *w, struct chain *chain)
 {
 	const struct queue *queue = queue_get(w->facts, w->j->queue);
 	const char *name = facts_name(w->facts, queue->name), *limit = "no limit";
-	const struct standing *at;
-	struct standings s;
+	const struct standing *at = &w->before->at[w->j->queue.v];
 
-	standings_make_like(&s, w->facts, w->view, w->before, w->arena);
-	at = &s.at[w->j->queue.v];
 	if (w->j->promise) { /* its share is as large as what it uses and is promised: of no interest */
 		chain_add(
 			chain, REASON_NONE,
@@ -208,12 +205,9 @@ static void queue_line(const struct words *w, struct chain *chain)
 /* Where its part of processors, memory or one model is larger than its part of the GPUs, that is what counts for its turn. */
 static void dominant_line(const struct words *w, struct chain *chain)
 {
-	const struct standing *at;
-	struct standings s;
+	const struct standing *at = &w->before->at[w->j->queue.v];
 
-	standings_make(&s, w->facts, w->view, w->arena);
-	at = &s.at[w->j->queue.v];
-	if (at->dominant > at->use && s.capacity)
+	if (at->dominant > at->use && w->before->capacity)
 		chain_add(
 			chain, REASON_NONE,
 			arena_printf(
@@ -226,16 +220,13 @@ static void dominant_line(const struct words *w, struct chain *chain)
 /* Processors or memory lack: what of them its queue may take back. */
 static void beside_line(const struct words *w, struct chain *chain, enum reason reason)
 {
-	const struct standing *at;
-	struct standings s;
+	const struct standing *at = &w->before->at[w->j->queue.v];
 	int64_t whole, guarantee;
 
 	if (reason != REASON_CPU && reason != REASON_RAM)
 		return;
-	standings_make(&s, w->facts, w->view, w->arena);
-	at = &s.at[w->j->queue.v];
-	whole = dominant_whole(&s);
-	guarantee = s.capacity > 0 ? at->guarantee : 0;
+	whole = dominant_whole(w->before);
+	guarantee = w->before->capacity > 0 ? at->guarantee : 0;
 	chain_add(
 		chain, REASON_NONE,
 		arena_printf(

@@ -193,7 +193,10 @@ static void pass_watch(const struct words *w, struct watched *ret, bool alone)
 	pass_begin(&pass, w->facts, w->view, UINT64_MAX, w->arena);
 	pass.watch = &ret->watch;
 	pass.promises_gone = arena_new_array(w->arena, bool, w->view->promise_count + 1);
-	standings_make_like(&pass.standings, w->facts, w->view, w->before, w->arena);
+	if (w->before && w->before->facts == w->facts)
+		standings_copy(&pass.standings, w->before, w->arena);
+	else
+		standings_make_like(&pass.standings, w->facts, w->view, w->before, w->arena);
 	pledges_make(&pass);
 	promises_place(&pass);
 	if (alone)

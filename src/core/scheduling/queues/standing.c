@@ -491,6 +491,14 @@ void standings_make_like(struct standings *ret, const struct facts *facts, const
 	reserved_list(ret, arena);
 }
 
+void standings_copy(struct standings *ret, const struct standings *from, struct arena *arena)
+{
+	*ret = *from;
+	ret->at = arena_new_array(arena, struct standing, from->count);
+	memcpy(ret->at, from->at, from->count * sizeof(*from->at));
+	ret->committed = NULL; /* made anew when it is asked for */
+}
+
 /* --- changes -------------------------------------------------------------------------------------------------- */
 
 static void path_add(struct standings *s, uint32_t queue, uint8_t tier, int64_t hold, int64_t plan)

@@ -75,6 +75,8 @@ void standings_make(struct standings *ret, const struct facts *facts, const stru
  * do, and are not counted again. NULL = count all. */
 void standings_make_like(struct standings *ret, const struct facts *facts, const struct view *view,
 			 const struct standings *before, struct arena *arena);
+/* As they were made: of the same facts and view, unchanged since. */
+void standings_copy(struct standings *ret, const struct standings *from, struct arena *arena);
 
 /* An attempt starts, a place is promised, an attempt begins to leave; -share takes it back. */
 void standing_start(struct standings *s, uint32_t queue, uint8_t tier, int64_t share);
