@@ -151,7 +151,7 @@ static void roles_that_make_no_sense_are_no_submission(void **state)
 	(void)state;
 	does_not_fit(submitted("worker,worker", 3));
 	does_not_fit(submitted("server,worker", -1));
-	does_not_fit(submitted("server,worker", 4096)); /* 4,097 in all */
+	does_not_fit(submitted("server,worker", 16384)); /* 16,385 in all */
 	does_not_fit(submitted("a,b,c,d,e,f,g,h,i", 3));
 	fits(submitted("server,worker", 0)); /* not said: as many as the least */
 	assert_int_equal(shape_get(&f, job(1)->shape)->tasks_max, 2);

@@ -125,7 +125,9 @@ void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32
 void budgets_start(struct engine *engine);
 void budgets_deinit(struct engine *engine);
 void budgets_want(struct engine *engine); /* all are looked at soon */
-void budgets_touch(struct engine *engine); /* the same where there are budgets: pods that run came, went or are being deleted */
+void budgets_touch(
+	struct engine *
+		engine); /* the same where there are budgets: pods that run came, went or are being deleted */
 
 /* --- tell.c: Events and conditions. */
 enum tell_kind {
