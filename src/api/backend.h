@@ -15,6 +15,8 @@
 #include "base/err.h"
 #include "core/core.h"
 
+struct engine_output;
+
 struct api_backend;
 struct http_request;
 
@@ -101,6 +103,8 @@ struct api_backend {
 	const char *logs_folder;
 	bool one_thread; /* there are no other threads (tests/whole): event_hub_pass is called by whoever made this */
 	bool pods; /* jobs run as pods of a cluster, not on this machine; their output is not in logs_folder */
+	/* Where `pods`: what a pod has printed. False: it is asked for too much at this moment; else `done` comes once, from any thread. */
+	bool (*pod_output)(void *context, const struct engine_output *output); /* engine/pods.h */
 	/* Where `pods`: the job of a pod that somebody else made; job 0: it has none, for this reason. False: there is no such pod. Any thread. */
 	bool (*pod_job)(void *context, const char *namespace, const char *name, uint32_t *ret_job,
 			char text[API_POD_TEXT_MAX]);

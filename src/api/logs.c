@@ -2,8 +2,8 @@
 /* Logs: which rank of which attempt is meant. */
 #include <string.h>
 #include "api/call.h"
-#include "api/jobfile/jobfile.h"
 #include "api/log_feed.h"
+#include "api/pod_logs.h"
 #include "api/tally.h"
 #include "base/parse.h"
 
@@ -69,61 +69,15 @@ static int wish_read(struct call *call, struct log_wish *ret, struct err *err)
 	return 0;
 }
 
-/* The pod of a rank: one that others made stands in the job's body, one of Fairlead's is named from its rank (engine/kubernetes/manifest.c). */
-static int pod_of_rank(struct call *call, const struct log_wish *wish, const char **ret_namespace,
-		       const char **ret_name, struct err *err)
-{
-	const struct api_backend *backend = call->api->backend;
-	const struct work_site *site = &call->facts->site;
-	struct buf plain = BUF_INIT;
-	struct job_body body;
-	int rc;
-
-	if (!job_get(call->facts, (struct job_id){ wish->job })->external) {
-		*ret_namespace = arena_strdup(call->arena, site->namespace);
-		*ret_name = arena_printf(call->arena, "fairlead-%.8s-%u-%u-%u", site->instance,
-					 wish->job, wish->attempt, wish->rank);
-		return 0;
-	}
-	rc = backend->body(backend->context, call->facts, (struct job_id){ wish->job }, &plain,
-			   err);
-	if (rc >= 0)
-		rc = job_body_parse(buf_text(&plain), plain.size, call->arena, &body, err);
-	buf_deinit(&plain);
-	if (rc >= 0 && wish->rank >= body.pod_count)
-		rc = err_set(err, ERR_CORRUPT, "the body of job %u names %u pods", wish->job,
-			     body.pod_count);
-	if (rc < 0)
-		return rc;
-	*ret_namespace = body.pods[wish->rank].namespace;
-	*ret_name = body.pods[wish->rank].name;
-	return 0;
-}
-
-static int refuse_pods(struct call *call, const struct log_wish *wish, struct err *err)
-{
-	const char *namespace, *name;
-	int rc = pod_of_rank(call, wish, &namespace, &name, err);
-
-	if (rc < 0)
-		return rc;
-	return err_set(
-		err, ERR_UNSUPPORTED,
-		"job %u runs as pods, whose output Fairlead does not keep in this release: kubectl -n %s logs %s",
-		wish->job, namespace, name);
-}
-
 void handle_job_logs(struct call *call)
 {
 	struct log_wish wish = { 0 };
 	struct err err = { 0 };
 
-	int rc = wish_read(call, &wish, &err);
-
-	if (rc >= 0 && call->api->backend->pods && !wish.errors)
-		rc = refuse_pods(call, &wish, &err);
-	if (rc < 0)
+	if (wish_read(call, &wish, &err) < 0)
 		call_fail(call, &err);
+	else if (call->api->backend->pods && !wish.errors)
+		pod_log_begin(call, &wish);
 	else
 		log_feed_begin(call->api->log_feed, call, &wish);
 }

@@ -333,6 +333,22 @@ static bool pod_job(void *context, const char *namespace, const char *name, uint
 	return found;
 }
 
+static bool pod_output(void *context, const struct engine_output *output)
+{
+	static const char none[] = "the daemon has no cluster at this moment";
+	struct daemon *d = context;
+	bool there, begun = true;
+
+	pthread_mutex_lock(&d->engine_swap);
+	there = d->engine && d->engine_ops->pods;
+	if (there)
+		begun = d->engine_ops->pods->output(d->engine, output);
+	pthread_mutex_unlock(&d->engine_swap);
+	if (!there)
+		output->done(output->context, 0, none, strlen(none));
+	return begun;
+}
+
 /* --- workers ------------------------------------------------------------------------------------------------------ */
 
 static void work(void *context, void (*fn)(void *argument), void *argument)
@@ -381,6 +397,7 @@ void serve_open(struct daemon *d)
 		.logs_folder = d->logs_folder,
 		.pods = d->kubernetes != NULL,
 		.pod_job = pod_job,
+		.pod_output = pod_output,
 	};
 }
 

@@ -24,6 +24,17 @@ struct engine_pod {
 	bool started, over; /* that it began, that it ended was told before */
 };
 
+/* What a pod has printed, standard output and error as one. Strings stay the caller's. */
+struct engine_output {
+	const char *namespace, *name;
+	bool own; /* Fairlead made it */
+	int64_t limit_bytes; /* from the first that is asked for */
+	int64_t tail_lines; /* the last so many; 0 = all */
+	/* Once, from any thread. 200: its output; else the number of the answer, 0 = none came, and why not. */
+	void (*done)(void *context, int status, const char *text, size_t size);
+	void *context;
+};
+
 enum { ENGINE_GANG_ROLES = 8, ENGINE_KEY_MAX = 65, ENGINE_POD_TEXT_MAX = 400 };
 
 struct engine_gang {
@@ -69,7 +80,7 @@ struct engine_gangs {
 	void (*masks)(void *context, const char *const *names, uint32_t count);
 };
 
-/* What an engine with pods can do besides. `find` comes from any thread, the others from the daemon's engine thread. */
+/* What an engine with pods can do besides. `find` and `output` come from any thread, the others from the daemon's engine thread. */
 struct engine_pod_ops {
 	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
 	void (*answer)(struct engine *engine, const char *key, uint64_t job, bool over,
@@ -86,6 +97,8 @@ struct engine_pod_ops {
 	/* Before the attempt is stopped for other work, or because of its nodes, and not because it was to end: may come again. */
 	void (*disrupted)(struct engine *engine, uint64_t attempt, bool preempted,
 			  const char *text);
+	/* Answers at once; false: as many as it does at a time are being asked for. From any thread. */
+	bool (*output)(struct engine *engine, const struct engine_output *output);
 	/* The job of a pod; 0 and `text`: it has none, and why. False: there is no such pod that asks for Fairlead. */
 	bool (*find)(struct engine *engine, const char *namespace, const char *name,
 		     uint64_t *ret_job, char text[ENGINE_POD_TEXT_MAX]);

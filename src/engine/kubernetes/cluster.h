@@ -142,6 +142,7 @@ struct engine {
 	struct devices *devices; /* devices/devices.h; NULL = not followed yet */
 	struct predicates known; /* all that decides where a pod may run */
 	struct masks masks;
+	uint32_t outputs; /* of pods, that are being asked for */
 };
 
 /* A request about a rank: who asked, so that a late answer finds what it is about or nothing. */
@@ -187,6 +188,9 @@ bool node_answers(struct engine *engine, const char *name);
 void ranks_saw_node(struct engine *engine, const char *name);
 /* Tells whether word comes from all its ranks, where that is not known yet. */
 void attempt_look(struct engine *engine, struct attempt_entry *attempt);
+
+/* output.c: what a pod has printed */
+bool kubernetes_pod_output(struct engine *engine, const struct engine_output *wish);
 
 /* carry_out.c: requests */
 enum { POD_OWN_GRACE = -1 }; /* of a deletion: as the pod itself says */

@@ -219,4 +219,5 @@ const struct engine_pod_ops kubernetes_pod_ops = {
 	.promised = kubernetes_gang_promised,
 	.disrupted = kubernetes_gang_disrupted,
 	.find = kubernetes_pod_find,
+	.output = kubernetes_pod_output,
 };

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a rank printed that runs as a pod: its node has it, and the engine asks there. Standard output and error are one. */
+#include "api/pod_logs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/jobfile/jobfile.h"
+#include "base/check.h"
+#include "engine/pods.h"
+
+enum { OUTPUT_LIMIT = 16 << 20, TAIL_LINES_MAX = 1000000, POD_NAME_MAX = 320 };
+
+struct pod_log {
+	struct http_request *request;
+	struct log_wish wish;
+	char pod[POD_NAME_MAX]; /* as kubectl takes it: "-n NAMESPACE logs NAME" */
+};
+
+/* The pod of a rank: one that others made stands in the job's body, one of Fairlead's is named from its rank (engine/kubernetes/manifest.c). */
+static int pod_of_rank(struct call *call, const struct log_wish *wish, struct engine_output *ret,
+		       struct err *err)
+{
+	const struct api_backend *backend = call->api->backend;
+	const struct work_site *site = &call->facts->site;
+	struct buf plain = BUF_INIT;
+	struct job_body body;
+	int rc;
+
+	ret->own = !job_get(call->facts, (struct job_id){ wish->job })->external;
+	if (ret->own) {
+		ret->namespace = arena_strdup(call->arena, site->namespace);
+		ret->name = arena_printf(call->arena, "fairlead-%.8s-%u-%u-%u", site->instance,
+					 wish->job, wish->attempt, wish->rank);
+		return 0;
+	}
+	rc = backend->body(backend->context, call->facts, (struct job_id){ wish->job }, &plain,
+			   err);
+	if (rc >= 0)
+		rc = job_body_parse(buf_text(&plain), plain.size, call->arena, &body, err);
+	buf_deinit(&plain);
+	if (rc >= 0 && wish->rank >= body.pod_count)
+		rc = err_set(err, ERR_CORRUPT, "the body of job %u names %u pods", wish->job,
+			     body.pod_count);
+	if (rc < 0)
+		return rc;
+	ret->namespace = body.pods[wish->rank].namespace;
+	ret->name = body.pods[wish->rank].name;
+	return 0;
+}
+
+static void refused(const struct pod_log *log, int status, const char *text)
+{
+	struct err err = { 0 };
+
+	if (status == 404)
+		err_set(&err, ERR_NOT_FOUND,
+			"the pod of this rank is not there any more, and what it printed went with it: %.200s",
+			text);
+	else if (status == 400)
+		err_set(&err, ERR_NOT_FOUND,
+			"Kubernetes shows no output of this pod: %.200s; more can be asked with kubectl %s",
+			text, log->pod);
+	else if (status == 403)
+		err_set(&err, ERR_UNAVAILABLE,
+			"Fairlead may not ask for the output of pods: %.200s; docs/kubernetes.md, Rights",
+			text);
+	else
+		err_set(&err, ERR_UNAVAILABLE,
+			"the output of this pod can't be had, for its node gives it: %.200s; once that answers, again or kubectl %s",
+			text, log->pod);
+	http_reply_error(log->request, &err);
+}
+
+static void came(void *context, int status, const char *text, size_t size)
+{
+	struct pod_log *log = context;
+	struct buf body = BUF_INIT;
+	bool cut = size >= OUTPUT_LIMIT;
+	uint64_t skip = log->wish.offset > 0 ? (uint64_t)log->wish.offset : 0;
+
+	if (status != 200) {
+		refused(log, status, text);
+		free(log);
+		return;
+	}
+	if (log->wish.offset < 0 && (uint64_t)-log->wish.offset < size)
+		skip = size - (uint64_t)-log->wish.offset;
+	if (skip < size)
+		buf_add(&body, text + skip, size - (size_t)skip);
+	if (cut)
+		buf_addf(&body,
+			 "\n[fairlead: no more than %d MiB are shown; the rest: kubectl %s]\n",
+			 OUTPUT_LIMIT >> 20, log->pod);
+	http_reply(log->request, 200, "text/plain; charset=utf-8", &body);
+	free(log);
+}
+
+void pod_log_begin(struct call *call, const struct log_wish *wish)
+{
+	const struct api_backend *backend = call->api->backend;
+	struct pod_log *log = calloc(1, sizeof(*log));
+	struct engine_output output = { .limit_bytes = OUTPUT_LIMIT, .done = came, .context = log };
+	struct err err = { 0 };
+	int rc = pod_of_rank(call, wish, &output, &err);
+
+	CHECK(log && call->permitted);
+	log->request = call->request;
+	log->wish = *wish;
+	if (rc >= 0)
+		snprintf(log->pod, sizeof(log->pod), "-n %s logs %s", output.namespace,
+			 output.name);
+	if (rc >= 0 && wish->follow)
+		rc = err_set(
+			&err, ERR_UNSUPPORTED,
+			"job %u runs as pods, whose output Fairlead does not follow in this release: kubectl %s -f",
+			wish->job, log->pod);
+	if (rc < 0) {
+		call_fail(call, &err);
+		free(log);
+		return;
+	}
+	if (wish->offset < 0) /* no line is shorter than a byte */
+		output.tail_lines = -wish->offset < TAIL_LINES_MAX ? -wish->offset : TAIL_LINES_MAX;
+	http_add_header(call->request, "X-Fairlead-Attempt",
+			arena_printf(call->arena, "%u", wish->attempt));
+	call_release(call);
+	if (!backend->pod_output(backend->context, &output)) {
+		err_set(&err, ERR_UNAVAILABLE,
+			"the daemon asks for the output of as many pods as it does at a time; again in a moment, or kubectl %s",
+			log->pod);
+		http_reply_error(log->request, &err);
+		free(log);
+	}
+}

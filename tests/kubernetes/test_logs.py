@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlead logs` of pods: the API server asks the node's kubelet, which a stand-in of the test's plays."""
+
+import http.server
+import ssl
+import subprocess
+import threading
+import urllib.parse
+
+from bed import wait_until
+from cluster import PODS, cluster
+from test_pods import jobs, phase, pod
+
+
+class Kubelet(http.server.BaseHTTPRequestHandler):
+    """GET /containerLogs/NAMESPACE/POD/CONTAINER"""
+
+    said = {}  # by pod
+
+    def do_GET(self):
+        url = urllib.parse.urlparse(self.path)
+        words, query = url.path.split("/"), urllib.parse.parse_qs(url.query)
+        text = self.said.get(words[3]) if words[1] == "containerLogs" else None
+        body = (text or "").encode()
+        if "tailLines" in query:
+            body = b"".join(body.splitlines(True)[-int(query["tailLines"][0]):])
+        body = body[:int(query.get("limitBytes", [len(body)])[0])]
+        self.send_response(404 if text is None else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
+
+
+def kubelet(b):
+    """Its port, of a server with a certificate of its own."""
+    key, certificate = b.path("kubelet.key"), b.path("kubelet.crt")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "1",
+                    "-subj", "/CN=kubelet"], check=True, capture_output=True)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Kubelet)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def answers_at(b, node, port):
+    def is_so():
+        b.call("PATCH", "/api/v1/nodes/%s/status" % node, {"status": {
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}}, "application/merge-patch+json")
+        status = b.get("/api/v1/nodes/" + node)["status"]
+        return status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port") == port
+    wait_until("the node says where its kubelet is", is_so)
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_what_pods_print_is_shown_and_why_it_is_not():
+    with cluster(nodes=1) as (b, s):
+        pod(b, "theirs")
+        wait_until("it runs", lambda: phase(b, "theirs") == "Running")
+        own = s.submit("--", "sleep")
+        s.wait_for(own, "running")
+        theirs, name = jobs(s)[-1]["id"] if jobs(s)[-1]["name"] == "theirs" else jobs(s)[0]["id"], s.pod(own, 0)
+        # No kubelet answers for nodes that kwok plays: said, with what is left to do.
+        for number, named in ((theirs, "theirs"), (own, name)):
+            said = s.run("logs", str(number), check=False)
+            assert said.code and "can't be had, for its node gives it" in words(said.err) and "kubectl -n default logs " + named in words(said.err), said
+            said = s.run("logs", "-f", str(number), check=False)
+            assert said.code and "kubectl -n default logs %s -f" % named in words(said.err), said
+        server = kubelet(b)
+        try:
+            answers_at(b, "n0", server.server_address[1])
+            Kubelet.said = {"theirs": "one\ntwo\nthree\n", name: "x" * (17 << 20)}
+            assert s.run("logs", str(theirs)).out == "one\ntwo\nthree\n"
+            assert s.run("logs", str(theirs), "--tail", "9").out == "wo\nthree\n"
+            said = s.run("logs", str(own)).out
+            assert said.startswith("x" * (16 << 20) + "\n[fairlead: no more than 16 MiB are shown") and name in said[16 << 20:], said[16 << 20:][:200]
+            # Gone with its pod.
+            b.call("DELETE", PODS + "/theirs")
+            wait_until("it is gone", lambda: b.call("GET", PODS + "/theirs")[0] == 404)
+            said = s.run("logs", str(theirs), check=False)
+            assert said.code and "is not there any more" in words(said.err), said
+        finally:
+            server.shutdown()
+            server.server_close()
