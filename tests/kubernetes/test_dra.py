@@ -102,6 +102,20 @@ def test_a_pod_with_a_claim_from_a_template_gets_the_devices_that_were_chosen():
         wait_until("what it had is given back", lambda: not all_claims(b))
 
 
+def test_devices_may_be_published_before_their_node_is_there():
+    with cluster(nodes=1, gpus=0) as (b, s):
+        device_class(b)
+        publish(b, "late", [gpu(g) for g in range(4)])
+        publish(b, "n0", [gpu(g) for g in range(2)])
+        wait_until("those that came last are known", lambda: [n["gpus"]["total"] for n in s.ask("nodes")] == [2])
+        b.node("late", gpus=0)
+        wait_until("so are the others", lambda: sorted(n["gpus"]["total"] for n in s.ask("nodes")) == [2, 4])
+        b.call("DELETE", "/api/v1/nodes/late")
+        wait_until("it is gone", lambda: [n["gpus"]["total"] for n in s.ask("nodes") if n["state"] == "ready"] == [2])
+        b.node("late", gpus=0)
+        wait_until("and comes back with them", lambda: sorted(n["gpus"]["total"] for n in s.ask("nodes") if n["state"] == "ready") == [2, 4])
+
+
 def test_a_job_of_fairlead_gets_a_claim_of_its_own():
     with dra_cluster(nodes=1) as (b, s):
         first = s.submit("-g", "8", "--", "sleep", "1000")

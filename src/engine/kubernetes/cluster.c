@@ -274,6 +274,8 @@ static void node_is_there_now(struct engine *engine, struct node_entry *entry,
 		node_changed(engine, entry);
 	free(entry->node);
 	entry->node = node;
+	if (came)
+		devices_node_came(engine, entry);
 	entry->removal_s = node->removal_s;
 	if (came || before != node->ready || off != node->off)
 		ranks_saw_node(engine, entry->name);

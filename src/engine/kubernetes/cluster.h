@@ -29,6 +29,7 @@ struct node_entry {
 		*node; /* as it was told last; NULL = there is no such node, but pods name it */
 	struct kube_use others; /* of pods on it that are not Fairlead's work */
 	bool seen; /* in the list that is being taken */
+	bool devices_seen; /* it was looked for what is published of it */
 	bool changed; /* not told yet: in the list of those */
 	struct node_entry *next_changed;
 	bool told; /* the daemon knows of it */

@@ -469,19 +469,29 @@ static void node_look(struct engine *engine, struct node_entry *node)
 	node_changed(engine, node); /* taints of devices may have changed too */
 }
 
+void devices_node_came(struct engine *engine, struct node_entry *node)
+{
+	node->devices_seen = false;
+	if (engine->devices)
+		engine->devices->node_came = true;
+}
+
 void devices_refresh(struct engine *engine)
 {
 	struct devices *devices = engine->devices;
 	struct node_entry *node, *next;
-	bool first = !devices->tables;
+	bool first = !devices->tables, all = devices->tables_revision != devices->revision;
 
-	if (!devices_listed(engine) || devices->tables_revision == devices->revision)
+	if (!devices_listed(engine) || (!all && !devices->node_came))
 		return;
 	devices->tables_revision = devices->revision;
+	devices->node_came = false;
 	HASH_ITER(hh, engine->nodes, node, next)
 	{
-		if (node->node)
-			node_look(engine, node);
+		if (!node->node || (!all && node->devices_seen))
+			continue;
+		node_look(engine, node);
+		node->devices_seen = true;
 	}
 	if (!first || !devices->tables)
 		return;

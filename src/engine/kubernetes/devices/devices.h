@@ -78,6 +78,7 @@ struct devices {
 	bool absent_told;
 	uint64_t revision; /* counts changes of slices and classes */
 	uint64_t tables_revision;
+	bool node_came; /* since the tables were made: some are not looked at */
 	bool claims_changed; /* since gangs were looked at */
 	bool ticking;
 	struct arena arena; /* of one question */
@@ -92,6 +93,8 @@ void devices_deinit(struct engine *engine);
 /* --- devices.c: what is there */
 /* Before nodes are told: their GPUs by what is published now. */
 void devices_refresh(struct engine *engine);
+void devices_node_came(struct engine *engine,
+		       struct node_entry *node); /* its devices may have been published before */
 /* Also: a pod of ours ended or began, so who has its claims counts otherwise. */
 void devices_claims_count_anew(struct engine *engine, const char *node);
 /* Of a node whose GPUs are published by a driver; NULL = of no such node. */
