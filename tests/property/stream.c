@@ -48,7 +48,7 @@ struct life {
 	struct buf said; /* decisions since the last comparison */
 	uint32_t promised_mask[NODES_MAX + 1], promised_job[NODES_MAX + 1][NODE_GPUS_MAX];
 	struct eviction evictions[PAIRS_MAX]; /* since anybody did anything */
-	uint32_t eviction_count, promises, placed, chosen;
+	uint32_t eviction_count, promises, placed, chosen, back; /* back: moves to spot nodes */
 };
 
 struct stream {
@@ -183,6 +183,8 @@ static void promise_note(struct life *l, const struct event_promise_made *e)
 
 	promise_forget(l, job);
 	l->promises++;
+	l->back += e->victims_count == 1 &&
+		   job_get(&l->world.facts, (struct job_id){ job })->attempt.v == e->victims[0];
 	for (uint32_t i = 0; i < e->nodes_count; i++) {
 		uint32_t node = (uint32_t)e->nodes[i], mask = (uint32_t)e->masks[i];
 
@@ -683,11 +685,12 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		life_over(&s.lives[i]);
 	printf("seed %" PRId64
-	       ": %u nodes, %u jobs, %u attempts, %u promises, %u evictions, %u choices of spot or on-demand nodes, %" PRIu64
+	       ": %u nodes, %u jobs, %u attempts, %u promises, %u evictions, %u choices of spot or on-demand nodes, %u moves to spot nodes, %" PRIu64
 	       " events\n",
 	       seed, s.nodes, s.lives[0].world.facts.jobs.count,
 	       s.lives[0].world.facts.attempts.count, s.lives[0].promises,
-	       s.lives[0].world.checks.eviction_count, s.lives[0].chosen, s.lives[0].world.seq);
+	       s.lives[0].world.checks.eviction_count, s.lives[0].chosen, s.lives[0].back,
+	       s.lives[0].world.seq);
 	bad = problems(&s);
 	for (int i = 0; i < 2; i++) {
 		const struct checks *c = &s.lives[i].world.checks;
