@@ -154,7 +154,8 @@ static void numbers_have_bounds(void **state)
 		"the number of GPUs per task is -1; it must be between 0 and 32");
 	e = job(&w);
 	e.job_submitted.tasks_min = TASKS_MAX + 1;
-	refused(&w, &e, ERR_INVALID, "the number of tasks is 16385; it must be between 1 and 16384");
+	refused(&w, &e, ERR_INVALID,
+		"the number of tasks is 16385; it must be between 1 and 16384");
 	e = job(&w);
 	e.job_submitted.tasks_min = 4;
 	e.job_submitted.tasks_max = 2;
