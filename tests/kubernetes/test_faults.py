@@ -221,6 +221,19 @@ def test_a_removed_node_is_no_proof_before_its_kubelet_had_time_to_stop_its_pods
         assert "was removed from Kubernetes" in s.run("job", str(job), "--history").out
 
 
+def test_a_pod_that_has_a_ranks_name_and_is_another_one_goes_though_the_attempt_still_lives():
+    with cluster(nodes=1) as (b, s):
+        job = s.submit("-g", "1", "-t", "2", "--", "sleep")
+        s.wait_for(job, "running")
+        name = s.pod(job, 0)
+        pause_kubelet(b)  # so that the other rank can't end
+        b.call("PATCH", PODS + "/" + name, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+        b.call("DELETE", PODS + "/" + name, {"gracePeriodSeconds": 0})
+        b.pod(name, scheduler="fairlead")
+        wait_until("that one is taken away", lambda: b.call("GET", PODS + "/" + name)[0] == 404)
+        assert s.attempt(job) == 1 and s.state(job) not in ("queued", "failed")
+
+
 def test_where_a_removed_node_is_no_proof_a_person_says_so():
     with cluster(nodes=2, labels={"fairlead.dev/removed-node": "wait"}) as (b, s):
         job = s.submit("-g", "8", "--", "sleep")

@@ -15,8 +15,18 @@
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 #include "engine/kubernetes/refusal.h"
+#include "engine/kubernetes/rights.h"
 
-enum { PART_SECRET, PART_SERVICE, AGAIN_MS = 500, AGAIN_MAX_MS = 15000, ERRAND_MOST = 12 };
+enum {
+	PART_SECRET,
+	PART_SERVICE,
+	AGAIN_MS = 500,
+	AGAIN_MAX_MS = 15000,
+	ERRAND_MOST = 12,
+	PARKED_MAX = 100000,
+	PROBE_MS = 10000,
+	PROBE_COUNT = 4
+};
 
 struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t rank, const char *uid)
 {
@@ -80,7 +90,7 @@ static enum kube_next making(void *context, const struct kube_answer *answer)
 		refusal_read(answer, &refusal);
 		if (refusal_is(&refusal, "AlreadyExists"))
 			return KUBE_TELL;
-	} else if (!kube_is_passing(answer->status)) {
+	} else if (!kube_is_passing(answer->status) && !right_is_lacking(answer)) {
 		return KUBE_TELL;
 	}
 	return is_wanted(context) ? KUBE_AGAIN : KUBE_TELL;
@@ -175,7 +185,8 @@ void parts_make(struct engine *engine, struct attempt_entry *attempt)
 
 /* It names its object by uid or by a name that is never given again, so it may be asked for late and often. */
 struct errand {
-	struct kube_client *client;
+	struct engine *engine;
+	struct errand *next; /* of those that lack a right */
 	const char *method, *type; /* static */
 	uint32_t refused; /* in a row */
 	size_t body_at, size; /* of all; body_at 0 = none */
@@ -190,12 +201,13 @@ static void errand_send(struct errand *errand)
 
 	if (errand->body_at)
 		buf_adds(&body, errand->text + errand->body_at);
-	kube_call(errand->client, &(struct kube_request){ .method = errand->method,
-							  .path = errand->text,
-							  .type = errand->type,
-							  .body = errand->body_at ? &body : NULL,
-							  .done = errand_answered,
-							  .context = errand });
+	kube_call(errand->engine->client,
+		  &(struct kube_request){ .method = errand->method,
+					  .path = errand->text,
+					  .type = errand->type,
+					  .body = errand->body_at ? &body : NULL,
+					  .done = errand_answered,
+					  .context = errand });
 }
 
 /* The timer frees its own. */
@@ -209,6 +221,69 @@ static void errand_again(void *context)
 	errand_send(again);
 }
 
+static struct errand *errands_take(struct engine *engine)
+{
+	struct errand *errand = engine->parked;
+
+	if (!errand)
+		return NULL;
+	engine->parked = errand->next;
+	if (!engine->parked)
+		engine->parked_last = NULL;
+	engine->parked_count--;
+	return errand;
+}
+
+/* Some of those that lack a right: whether it has come. */
+static void errands_probe(void *context)
+{
+	struct engine *engine = context;
+	struct errand *errand;
+
+	pthread_mutex_lock(&engine->lock);
+	engine->probing = false;
+	for (int i = 0; i < PROBE_COUNT && (errand = errands_take(engine)); i++)
+		errand_send(errand);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* It lacks a right, and waits until somebody gives it. */
+static void errand_park(struct errand *errand)
+{
+	struct engine *engine = errand->engine;
+
+	pthread_mutex_lock(&engine->lock);
+	if (engine->parked_count >= PARKED_MAX)
+		free(errands_take(engine)); /* the oldest: a list of pods shows what is left */
+	errand->next = NULL;
+	if (engine->parked_last)
+		engine->parked_last->next = errand;
+	else
+		engine->parked = errand;
+	engine->parked_last = errand;
+	engine->parked_count++;
+	if (!engine->probing)
+		kube_later(engine->client, PROBE_MS, errands_probe, engine);
+	engine->probing = true;
+	pthread_mutex_unlock(&engine->lock);
+}
+
+void errands_go_on(struct engine *engine)
+{
+	struct errand *errand;
+
+	while ((errand = errands_take(engine)))
+		errand_send(errand);
+}
+
+void errands_deinit(struct engine *engine)
+{
+	struct errand *errand;
+
+	while ((errand = errands_take(engine)))
+		free(errand);
+}
+
 /* 404, 422: it is gone, or another one of its name is there. What else is refused may pass: a change at the same moment (409), say. */
 static void errand_answered(void *context, const struct kube_answer *answer)
 {
@@ -218,8 +293,11 @@ static void errand_answered(void *context, const struct kube_answer *answer)
 	if (!answer->status || status_is_done(answer->status) || answer->status == 404 ||
 	    answer->status == 422) {
 		free(errand);
+	} else if (right_is_lacking(answer)) {
+		errand_park(errand);
 	} else if (errand->refused < ERRAND_MOST) {
-		kube_later_free(errand->client, again_ms(errand->refused++), errand_again, errand);
+		kube_later_free(errand->engine->client, again_ms(errand->refused++), errand_again,
+				errand);
 	} else {
 		/* A uid that does not fit is a conflict, too: then there is nothing left to do. The next list shows what is. */
 		refusal_read(answer, &refusal);
@@ -237,7 +315,7 @@ static void errand_give(struct engine *engine, const char *method, const char *t
 	struct errand *errand = calloc(1, sizeof(*errand) + size);
 
 	CHECK(errand);
-	errand->client = engine->client;
+	errand->engine = engine;
 	errand->method = method;
 	errand->type = type;
 	errand->size = sizeof(*errand) + size;
@@ -434,7 +512,7 @@ static void pod_came(void *context, const struct kube_answer *answer)
 	    pod_read(answer->body, answer->size, &pod, NULL) == 0) {
 		pod_is_made(engine, attempt, about->rank, &pod);
 	} else if (attempt && (status_is_done(answer->status) || answer->status == 409 ||
-			       kube_is_passing(answer->status))) {
+			       kube_is_passing(answer->status) || right_is_lacking(answer))) {
 		/* It is there, or may be. */
 		pod_look(engine, &attempt->ranks[about->rank], about);
 		about = NULL;
@@ -492,7 +570,7 @@ static void pod_was_bound(void *context, const struct kube_answer *answer)
 		attempt_look(engine, attempt);
 	} else if (!state->bound && !state->over && !attempt->stopping) {
 		/* Refused: it is being deleted, or it is bound by a request whose answer got lost. The pod itself says which. */
-		if (answer->status == 409 || answer->status == 404) {
+		if (answer->status == 409 || answer->status == 404 || right_is_lacking(answer)) {
 			pod_look(engine, state, about);
 			about = NULL;
 		} else {

@@ -11,6 +11,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/kubernetes/refusal.h"
+#include "engine/kubernetes/rights.h"
 
 enum {
 	CONNECT_MS = 10000,
@@ -51,7 +53,8 @@ struct kube_client {
 	pthread_mutex_t lock;
 	struct exchange *given, **given_end; /* under the lock: not yet taken by the thread */
 	bool ending; /* under the lock */
-	char trouble[256]; /* under the lock */
+	char trouble[256],
+		lacking[256]; /* under the lock; lacking: the right that was missed last */
 	struct kube_figures figures; /* under the lock */
 
 	/* the thread's */
@@ -64,6 +67,9 @@ struct kube_client {
 	uint32_t in_flight, flight_max, answered; /* answered: since flight_max changed */
 	bool (*may_send)(void *context); /* NULL = always */
 	void *may_send_context;
+	struct rights rights;
+	void (*granted)(void *context); /* a right came that was lacking */
+	void *granted_context;
 	struct arena token_arena;
 	const char *token;
 	int64_t token_ms;
@@ -376,6 +382,27 @@ static void again(struct kube_client *client, struct exchange *x, long status, c
 	pause_until(client, x, clock_boot_ms() + pause_ms);
 }
 
+static void note_right(struct kube_client *client, struct exchange *x, long status)
+{
+	const struct kube_answer answer = answer_of(x, status, "");
+	const char *path = x->url + strlen(client->access->server);
+	enum rights_change change = rights_note(&client->rights, x->method, path, &answer);
+	struct kube_refusal refusal;
+
+	if (change == RIGHTS_SAME)
+		return;
+	refusal_read(&answer, &refusal);
+	pthread_mutex_lock(&client->lock);
+	if (change == RIGHTS_LACKS)
+		snprintf(client->lacking, sizeof(client->lacking),
+			 "%.200s (docs/kubernetes.md, Rights)", refusal.text);
+	else if (!client->rights.count)
+		client->lacking[0] = '\0';
+	pthread_mutex_unlock(&client->lock);
+	if (change == RIGHTS_GRANTED && client->granted)
+		client->granted(client->granted_context);
+}
+
 static bool is_sent_again(struct exchange *x, long status, const char *problem)
 {
 	enum kube_next next = KUBE_USUAL;
@@ -415,6 +442,7 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 		client->token_ms = -TOKEN_EVERY_MS; /* it may have been renewed meanwhile */
 	if (!x->held && !x->too_large && (!x->line || status != 200))
 		note_trouble(client, status == 0 || status == 401 ? problem : "");
+	note_right(client, x, status);
 	if (is_sent_again(x, status, problem))
 		again(client, x, status, after_s);
 	else
@@ -556,6 +584,24 @@ static void *client_main(void *argument)
 	return NULL;
 }
 
+/* --- words in paths ----------------------------------------------------------------------------------------------- */
+
+static bool is_unreserved(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '_' || c == '.' || c == '~';
+}
+
+void kube_add_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (is_unreserved(*text))
+			buf_addc(out, *text);
+		else
+			buf_addf(out, "%%%02X", (unsigned char)*text);
+	}
+}
+
 /* --- from outside --------------------------------------------------------------------------------------------------- */
 
 static void give(struct kube_client *client, struct exchange *x)
@@ -628,6 +674,12 @@ void kube_client_fence(struct kube_client *client, bool (*may_send)(void *contex
 	client->may_send_context = context;
 }
 
+void kube_client_rights(struct kube_client *client, void (*granted)(void *context), void *context)
+{
+	client->granted = granted;
+	client->granted_context = context;
+}
+
 void kube_client_figures(struct kube_client *client, struct kube_figures *ret)
 {
 	pthread_mutex_lock(&client->lock);
@@ -638,7 +690,8 @@ void kube_client_figures(struct kube_client *client, struct kube_figures *ret)
 void kube_client_problem(struct kube_client *client, char out[256])
 {
 	pthread_mutex_lock(&client->lock);
-	memcpy(out, client->trouble, sizeof(client->trouble));
+	memcpy(out, client->trouble[0] ? client->trouble : client->lacking,
+	       sizeof(client->trouble));
 	pthread_mutex_unlock(&client->lock);
 }
 

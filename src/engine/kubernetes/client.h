@@ -70,6 +70,8 @@ void kube_later(struct kube_client *client, int64_t in_ms, void (*fn)(void *cont
 /* The same; then, or at the client's end, the context is freed. */
 void kube_later_free(struct kube_client *client, int64_t in_ms, void (*fn)(void *context),
 		     void *context);
+/* A value of a query. */
+void kube_add_escaped(struct buf *out, const char *text);
 /* Whether such an answer is usually no answer. */
 bool kube_is_passing(int status);
 
@@ -77,9 +79,12 @@ bool kube_is_passing(int status);
  * ask: they change nothing. Before the first request. */
 void kube_client_fence(struct kube_client *client, bool (*may_send)(void *context), void *context);
 
+/* A right which the account lacked (rights.h) has come: told on the client's thread. Before the first request. */
+void kube_client_rights(struct kube_client *client, void (*granted)(void *context), void *context);
+
 struct kube_figures {
 	uint64_t sent, repeated, slowed; /* requests; those of them sent again; 429s */
 };
 void kube_client_figures(struct kube_client *client, struct kube_figures *ret);
-/* Why the server can't be reached at present; "" = it can. */
+/* Why the server can't be reached at present, or which right it misses; "" = neither. */
 void kube_client_problem(struct kube_client *client, char out[256]);

@@ -473,6 +473,15 @@ static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
 	free(entry);
 }
 
+/* It bears the name of a rank's pod, and another one is or was that: made by somebody's hand, or by a request that was carried out late. */
+static bool is_double(const struct attempt_entry *attempt, uint32_t rank,
+		      const struct kube_pod *pod)
+{
+	const char *uid = attempt->ranks[rank].uid;
+
+	return uid[0] && strcmp(uid, pod->uid) != 0;
+}
+
 static void pod_is_there(struct engine *engine, struct kube_pod *pod)
 {
 	struct pod_entry *entry = pod_entry_get(engine, pod->uid);
@@ -480,7 +489,7 @@ static void pod_is_there(struct engine *engine, struct kube_pod *pod)
 	uint32_t rank = (uint32_t)pod->rank;
 	struct attempt_entry *attempt =
 		of_us ? live_find(engine, pod->attempt) : gangs_attempt(engine, pod->uid, &rank);
-	bool belongs = attempt && rank < attempt->tasks;
+	bool belongs = attempt && rank < attempt->tasks && !is_double(attempt, rank, pod);
 
 	entry->seen = true;
 	entry->ours = belongs;
@@ -672,6 +681,7 @@ void cluster_deinit(struct engine *engine)
 	struct pod_entry *pod, *next_pod;
 	struct attempt_entry *attempt, *next;
 
+	errands_deinit(engine);
 	devices_deinit(engine);
 	gangs_deinit(engine);
 	budgets_deinit(engine);

@@ -112,6 +112,7 @@ struct gangs {
 	struct group *dirty; /* those that are to be looked at, linked */
 	bool ticking, waits; /* waits: groups are looked at when a little time has passed */
 	int64_t looked_ms; /* boot clock */
+	int64_t again_ms; /* when what could not be told is told again; 0 = nothing is */
 	uint32_t writes; /* of conditions and Events, in this period */
 	int64_t period_ms;
 	struct watch *budget_watch;
@@ -135,6 +136,9 @@ struct engine {
 	/* Of one not even the name could be read: in the newest list or since then; in the list that is coming. */
 	bool pods_unclear, nodes_unclear, pods_unclear_next, nodes_unclear_next;
 	bool missing_told;
+	struct errand *parked, *parked_last; /* requests that lack a right (carry_out.c) */
+	uint32_t parked_count;
+	bool probing;
 	struct node_entry *nodes; /* by name */
 	struct node_entry *changed; /* those of them that are to be told, linked */
 	struct pod_entry *pods; /* by uid */
@@ -197,6 +201,8 @@ bool kubernetes_pod_output(struct engine *engine, const struct engine_output *wi
 enum { POD_OWN_GRACE = -1 }; /* of a deletion: as the pod itself says */
 /* How long after so many refusals in a row it is asked again. */
 int64_t again_ms(uint32_t refused);
+void errands_go_on(struct engine *engine); /* a right came; under the lock */
+void errands_deinit(struct engine *engine);
 /* The message of a refusal, else the answer's number. */
 void kube_problem(const struct kube_answer *answer, char out[256]);
 void pod_make(struct engine *engine, const struct engine_start *start, uint32_t rank,

@@ -20,6 +20,16 @@ enum { ADOPT_WAIT_S = 30, SITE_WAIT_S = 30, SITE_PAUSE_MS = 500, CHECK_BYTES = 6
 
 /* --- begin and end --------------------------------------------------------------------------------------------- */
 
+/* What waited for it goes on. */
+static void right_came(void *context)
+{
+	struct engine *engine = context;
+
+	pthread_mutex_lock(&engine->lock);
+	errands_go_on(engine);
+	pthread_mutex_unlock(&engine->lock);
+}
+
 static int kubernetes_open(const struct engine_options *options, struct engine **ret,
 			   struct err *err)
 {
@@ -42,6 +52,7 @@ static int kubernetes_open(const struct engine_options *options, struct engine *
 		return rc;
 	}
 	kube_client_fence(engine->client, options->may_write, options->may_write_context);
+	kube_client_rights(engine->client, right_came, engine);
 	snprintf(engine->instance, sizeof(engine->instance), "%s", options->instance);
 	engine->site = (struct manifest_site){
 		.instance = engine->instance,

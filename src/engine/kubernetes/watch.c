@@ -29,22 +29,6 @@ struct watch {
 static void list(struct watch *w, const char *go_on);
 static void follow(struct watch *w);
 
-static bool is_unreserved(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '-' || c == '_' || c == '.' || c == '~';
-}
-
-static void add_escaped(struct buf *out, const char *text)
-{
-	for (; *text; text++) {
-		if (is_unreserved(*text))
-			buf_addc(out, *text);
-		else
-			buf_addf(out, "%%%02X", (unsigned char)*text);
-	}
-}
-
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
 struct list_head {
@@ -262,7 +246,7 @@ static void list(struct watch *w, const char *go_on)
 	buf_addf(&path, "%s?limit=%u", w->options.path, w->page);
 	if (go_on) {
 		buf_adds(&path, "&continue=");
-		add_escaped(&path, go_on);
+		kube_add_escaped(&path, go_on);
 	}
 	kube_call(w->client, &(struct kube_request){ .method = "GET",
 						     .path = buf_text(&path),
@@ -352,7 +336,7 @@ static void follow(struct watch *w)
 	w->followed_ms = clock_boot_ms();
 	buf_addf(&path, "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=",
 		 w->options.path, WATCH_S);
-	add_escaped(&path, w->version);
+	kube_add_escaped(&path, w->version);
 	kube_call(w->client, &(struct kube_request){ .method = "GET",
 						     .path = buf_text(&path),
 						     .once = true,

@@ -26,8 +26,9 @@
 #include "engine/kubernetes/gangs/gangs.h"
 #include "engine/kubernetes/predicates/placed.h"
 #include "engine/kubernetes/refusal.h"
+#include "engine/kubernetes/rights.h"
 
-enum { AGAIN_MS = 250, PATIENT_MS = 5000, GIVE_UP_MS = 60000, SWEEP_MS = 5000 };
+enum { AGAIN_MS = 250, PATIENT_MS = 5000, GIVE_UP_MS = 60000, SWEEP_MS = 5000, RIGHT_MS = 10000 };
 #define API "/apis/resource.k8s.io/v1/"
 #define MERGE "application/merge-patch+json"
 
@@ -227,6 +228,11 @@ static void written(void *context, const struct kube_answer *answer)
 		if (status_is_done(answer->status) || gone ||
 		    (write->finalizer && entry && entry->no_finalizer)) {
 			step(engine, attempt, write->about.rank);
+		} else if (right_is_lacking(answer)) {
+			attempt->ranks[write->about.rank].claims_since_ms = clock_boot_ms();
+			kube_later_free(engine->client, RIGHT_MS, step_again,
+					about_create(engine, attempt->id, write->about.rank,
+						     write->about.uid));
 		} else {
 			kube_problem(answer, text);
 			snprintf(words, sizeof(words), "ResourceClaim: %.250s", text);

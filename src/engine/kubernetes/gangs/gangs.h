@@ -144,6 +144,8 @@ void member_tell(struct engine *engine, struct member *member, enum tell_kind ki
 void member_nominate(struct engine *engine, struct member *member, const char *node);
 /* Says in its conditions that it is disrupted, then deletes it. */
 void member_disrupt(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+/* What could not be told for want of a right, when some time has passed. */
+void gangs_tell_again(struct engine *engine);
 void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, const char *text);
 
 /* --- answers.c: what the daemon says of gangs. */

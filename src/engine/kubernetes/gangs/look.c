@@ -119,6 +119,7 @@ static void tick(void *context)
 		group_touch(engine, group);
 	}
 	gangs_decide(engine);
+	gangs_tell_again(engine);
 	gangs_look(engine);
 	masks_flush(engine, false);
 	masks_end_unused(engine);

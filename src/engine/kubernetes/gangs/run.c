@@ -11,6 +11,7 @@
 
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
+#include "engine/kubernetes/rights.h"
 
 static void never_ran(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		      enum engine_cause cause, const char *text)
@@ -195,7 +196,7 @@ static void answered(void *context, const struct kube_answer *answer)
 		;
 	} else if (answer->status >= 200 && answer->status < 300) {
 		is_bound(engine, attempt, about->rank);
-	} else if (answer->status == 409 || answer->status == 404) {
+	} else if (answer->status == 409 || answer->status == 404 || right_is_lacking(answer)) {
 		look(engine, state, about);
 		about = NULL;
 	} else {

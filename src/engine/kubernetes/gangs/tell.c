@@ -15,8 +15,16 @@
 #include "base/digest.h"
 #include "base/log.h"
 #include "engine/kubernetes/gangs/gangs.h"
+#include "engine/kubernetes/rights.h"
 
-enum { TELL_PAUSE_MS = 60000, PERIOD_MS = 5000, WRITES_MAX = 200, TIME_MAX = 32, NAME_CUT = 200 };
+enum {
+	TELL_PAUSE_MS = 60000,
+	PERIOD_MS = 5000,
+	WRITES_MAX = 200,
+	TIME_MAX = 32,
+	NAME_CUT = 200,
+	RIGHT_MS = 10000
+};
 
 static const struct {
 	const char *event, *condition; /* reasons; NULL = no condition */
@@ -47,9 +55,16 @@ static void add_text(struct buf *out, const char *key, const char *text)
 
 static void noted(void *context, const struct kube_answer *answer)
 {
+	struct engine *engine = context;
 	char text[256];
 
-	(void)context;
+	if (right_is_lacking(answer)) {
+		pthread_mutex_lock(&engine->lock);
+		if (!engine->gangs.again_ms)
+			engine->gangs.again_ms = clock_boot_ms() + RIGHT_MS;
+		pthread_mutex_unlock(&engine->lock);
+		return; /* which one is said in the log */
+	}
 	if (!answer->status || answer->status < 300 || answer->status == 404 ||
 	    answer->status == 409)
 		return;
@@ -108,7 +123,7 @@ static void condition_write(struct engine *engine, const struct member *member, 
 
 	status_begin(member->namespace, member->name, member->uid, &path, &body);
 	add_condition(&body, "PodScheduled", false, reason, text);
-	status_send(engine, &path, &body, noted, NULL);
+	status_send(engine, &path, &body, noted, engine);
 }
 
 void member_nominate(struct engine *engine, struct member *member, const char *node)
@@ -126,7 +141,7 @@ void member_nominate(struct engine *engine, struct member *member, const char *n
 		add_text(&body, "nominatedNodeName", node);
 	else
 		buf_adds(&body, "\"nominatedNodeName\":null");
-	status_send(engine, &path, &body, noted, NULL);
+	status_send(engine, &path, &body, noted, engine);
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------------- */
@@ -149,9 +164,10 @@ static void event_came(void *context, const struct kube_answer *answer)
 						  .path = repeat->path,
 						  .type = "application/merge-patch+json",
 						  .body = &body,
-						  .done = noted });
+						  .done = noted,
+						  .context = repeat->engine });
 	} else {
-		noted(NULL, answer);
+		noted(repeat->engine, answer);
 	}
 	free(repeat->path);
 	free(repeat->body);
@@ -279,7 +295,7 @@ static void disruption_said(void *context, const struct kube_answer *answer)
 	struct attempt_entry *attempt;
 	struct rank_state *state;
 
-	noted(NULL, answer);
+	noted(engine, answer);
 	pthread_mutex_lock(&engine->lock);
 	state = answer->status ? about_find(about, &attempt) : NULL;
 	if (state && !state->over && !state->deleting)
@@ -311,4 +327,28 @@ void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, co
 	for (uint32_t rank = 0; rank < gang->count; rank++)
 		if (gang->members[rank])
 			member_tell(engine, gang->members[rank], kind, text);
+}
+
+static void member_tell_again(struct engine *engine, struct member *member)
+{
+	if (!member->told)
+		return;
+	member->told = false;
+	if (member->gang && member->gang->text[0] && !member->bound)
+		member_tell(engine, member, (enum tell_kind)member->told_kind, member->gang->text);
+	else
+		group_touch(engine, member->group);
+}
+
+void gangs_tell_again(struct engine *engine)
+{
+	struct member *member, *next;
+
+	if (!engine->gangs.again_ms || engine->gangs.again_ms > clock_boot_ms())
+		return;
+	engine->gangs.again_ms = 0;
+	HASH_ITER(hh, engine->gangs.members, member, next)
+	{
+		member_tell_again(engine, member);
+	}
 }

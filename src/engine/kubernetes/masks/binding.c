@@ -20,8 +20,9 @@
 #include "engine/kubernetes/cluster.h"
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
+#include "engine/kubernetes/rights.h"
 
-enum { HOLD_MS = 1000, HOLD_MOST_MS = 60000, VOLUMES_WAIT_MS = 600000 };
+enum { HOLD_MS = 1000, HOLD_MOST_MS = 60000, VOLUMES_WAIT_MS = 600000, RIGHT_MS = 10000 };
 
 #define NOTE_SELECTED "volume.kubernetes.io/selected-node"
 
@@ -143,6 +144,19 @@ void gang_check(struct engine *engine, struct attempt_entry *attempt)
 
 /* --- volumes that are made for a node ------------------------------------------------------------------------------------ */
 
+static void ask_again(void *context)
+{
+	const struct about *about = context;
+	struct attempt_entry *attempt;
+	struct rank_state *state;
+
+	pthread_mutex_lock(&about->engine->lock);
+	state = about_find(about, &attempt);
+	if (state)
+		state->volumes_asked = false; /* at the next look */
+	pthread_mutex_unlock(&about->engine->lock);
+}
+
 static void told(void *context, const struct kube_answer *answer)
 {
 	struct about *about = context;
@@ -152,8 +166,11 @@ static void told(void *context, const struct kube_answer *answer)
 
 	pthread_mutex_lock(&engine->lock);
 	/* 404: the claim is gone; the next look finds that out. */
-	if (about_find(about, &attempt) && answer->status >= 300 && answer->status != 404 &&
-	    attempt->volumes_ms) {
+	if (right_is_lacking(answer)) {
+		kube_later_free(engine->client, RIGHT_MS, ask_again, about);
+		about = NULL;
+	} else if (about_find(about, &attempt) && answer->status >= 300 && answer->status != 404 &&
+		   attempt->volumes_ms) {
 		kube_problem(answer, text);
 		snprintf(words, sizeof(words), "its claim can't be told its node: %.200s", text);
 		give_back(engine, attempt, about->rank, words);
