@@ -588,6 +588,15 @@ static void given_back(void *context, const struct kube_answer *answer)
 	free(giving);
 }
 
+/* The pod is placed again: what its claim has by now is that attempt's. */
+static bool is_placed_again(struct engine *engine, const char *uid)
+{
+	uint32_t rank;
+	const struct attempt_entry *attempt = gangs_attempt(engine, uid, &rank);
+
+	return attempt && rank < attempt->tasks && !attempt->ranks[rank].over;
+}
+
 static void give_back(struct giving *giving)
 {
 	struct engine *engine = giving->engine;
@@ -596,7 +605,8 @@ static void give_back(struct giving *giving)
 	struct buf body = BUF_INIT;
 	AUTO_BUF path = BUF_INIT;
 
-	if (!claim || !is_reserved(claim, &giving->pod)) {
+	if (!claim || !is_reserved(claim, &giving->pod) ||
+	    is_placed_again(engine, giving->pod.uid)) {
 		free(giving);
 		return;
 	}
