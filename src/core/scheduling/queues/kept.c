@@ -121,11 +121,14 @@ void kept_take(struct pass *pass, uint32_t queue, uint8_t tier, const struct sha
 			   shape, place->which ? (uint32_t)place->which[i] : i, 1);
 }
 
-static void kept_make(struct pass *pass)
+void kept_count(struct pass *pass)
 {
 	const struct space *space = &pass->view->space;
-	struct kept_use *kept = arena_new(pass->arena, struct kept_use);
+	struct kept_use *kept;
 
+	if (pass->kept_models)
+		return;
+	kept = arena_new(pass->arena, struct kept_use);
 	pass->kept_models = kept;
 	kept->queues = arena_new_array(pass->arena, uint32_t, pass->standings.count);
 	for (uint32_t i = 1; i < pass->standings.count; i++) {
@@ -223,8 +226,7 @@ uint64_t kept_close(struct pass *pass, uint32_t queue, uint8_t tier, const struc
 	int64_t need = shape_share(space, shape, tasks);
 	uint64_t closed = 0;
 
-	if (!pass->kept_models)
-		kept_make(pass);
+	kept_count(pass);
 	for (classes &= ~(UINT64_C(1) << CLASS_MIXED); classes; classes &= classes - 1) {
 		int class = __builtin_ctzll(classes);
 		int64_t room = model_room(pass, queue, tier, space->traits.at[class].model);

@@ -22,6 +22,8 @@ struct placement;
 
 /* Does any queue keep GPUs of a model? */
 bool kept_any(struct pass *pass);
+/* The sums of this pass, if they are not made yet: before a promise is taken out of them for a question. */
+void kept_count(struct pass *pass);
 /* Classes of `classes` that are closed to so many tasks of a job of the queue. Lowers pass->widest to what there is room for in the others;
  * when it closes one, ret_why says how little is left beside what is kept. */
 uint64_t kept_close(struct pass *pass, uint32_t queue, uint8_t tier, const struct shape *shape,
