@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal in PostgreSQL: the same as in files, whoever is killed, whatever wire is cut."""
 
+import itertools
 import os
 import re
 import shutil
@@ -225,6 +226,17 @@ def test_another_key_or_none_is_refused_before_anything_is_taken_over():
         d.up()
 
 
+def commits_wait(s, number):
+    """Whether a commit waits for the stand-by already: the server takes a new setting a moment after it was told."""
+    probe = threading.Thread(target=s.ask, args=("CREATE TABLE probe_%d ()" % number,))
+    probe.start()
+    waits = 0
+    while probe.is_alive() and not waits:
+        waits = int(s.ask("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+    probe.join()
+    return waits
+
+
 def test_a_commit_whose_stand_by_was_not_waited_for_is_not_acknowledged():
     with server.Server() as s, harness.Daemon(store=s.address) as d:
         first = d.submit("true")
@@ -234,6 +246,8 @@ def test_a_commit_whose_stand_by_was_not_waited_for_is_not_acknowledged():
             s.ask("ALTER SYSTEM SET synchronous_standby_names = '%s'" % name)
             s.ask("SELECT pg_reload_conf()")
         stand_by("nobody")
+        numbers = itertools.count()
+        harness.wait_until("commits wait for the stand-by", lambda: commits_wait(s, next(numbers)))
         load = Load(d.data, 2)
         load.acknowledged["true"] = first
         for call in ("pg_cancel_backend", "pg_terminate_backend") * 3:
