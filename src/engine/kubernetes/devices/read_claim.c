@@ -62,7 +62,7 @@ static void read_choice_key(struct walk *w, const struct json_slice *key, struct
 		if (!choice->all && strcmp(mode, "ExactCount") != 0 && *mode)
 			choice->problem = arena_printf(w->arena, "allocationMode %.40s", mode);
 	} else if (pull_key_is(key, "count")) {
-		choice->count = dra_number(w->r, 0);
+		choice->count = read_int64(w->r, 0);
 	} else if (pull_key_is(key, "adminAccess")) {
 		if (read_flag(w->r))
 			choice->problem = "adminAccess";

@@ -33,7 +33,7 @@ static void read_attribute(struct walk *w, struct dra_device *device, struct cel
 			a->truth = read_flag(w->r);
 		} else if (pull_key_is(&key, "int")) {
 			a->kind = CEL_INT;
-			a->number = dra_number(w->r, 0);
+			a->number = read_int64(w->r, 0);
 		} else if (pull_key_is(&key, "string") || pull_key_is(&key, "version")) {
 			a->kind = pull_key_is(&key, "string") ? CEL_STRING : CEL_VERSION;
 			a->text = dra_text(w->r, w->arena);
@@ -252,9 +252,9 @@ static void read_pool(struct walk *w, struct dra_slice *slice)
 		if (pull_key_is(&key, "name"))
 			slice->pool = dra_text(w->r, w->arena);
 		else if (pull_key_is(&key, "generation"))
-			slice->generation = dra_number(w->r, 0);
+			slice->generation = read_int64(w->r, 0);
 		else if (pull_key_is(&key, "resourceSliceCount"))
-			slice->slice_count = dra_number(w->r, 0);
+			slice->slice_count = read_int64(w->r, 0);
 		else
 			pull_skip(w->r);
 	}

@@ -39,17 +39,6 @@ const char *dra_text(struct json_reader *r, struct arena *arena)
 	return r->problem ? "" : pull_text(r, &slice, arena);
 }
 
-int64_t dra_number(struct json_reader *r, int64_t otherwise)
-{
-	int64_t number = otherwise;
-
-	if (pull_peek(r) == PULL_NUMBER)
-		pull_int(r, &number);
-	else
-		pull_skip(r);
-	return number;
-}
-
 const char *dra_raw(struct json_reader *r, struct arena *arena)
 {
 	struct json_slice slice = value_skip(r);

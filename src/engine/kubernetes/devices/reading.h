@@ -15,7 +15,6 @@ void *grow(struct json_reader *r, struct arena *arena, struct grown *list, size_
 
 /* Never NULL; "" = none. */
 const char *dra_text(struct json_reader *r, struct arena *arena);
-int64_t dra_number(struct json_reader *r, int64_t otherwise);
 /* The value that comes next, as it stands there. */
 const char *dra_raw(struct json_reader *r, struct arena *arena);
 const char *dra_key(struct json_reader *r, struct arena *arena, const struct json_slice *key);

@@ -117,7 +117,7 @@ bool read_flag(struct json_reader *r)
 	return flag;
 }
 
-int32_t read_int32(struct json_reader *r, int32_t otherwise)
+int64_t read_int64(struct json_reader *r, int64_t otherwise)
 {
 	int64_t number = otherwise;
 
@@ -125,6 +125,13 @@ int32_t read_int32(struct json_reader *r, int32_t otherwise)
 		pull_int(r, &number);
 	else
 		pull_skip(r);
+	return number;
+}
+
+int32_t read_int32(struct json_reader *r, int32_t otherwise)
+{
+	int64_t number = read_int64(r, otherwise);
+
 	return number > INT32_MAX || number < INT32_MIN ? otherwise : (int32_t)number;
 }
 

@@ -28,6 +28,7 @@ void *chain_add(struct block *block, struct chain *chain, size_t size);
 /* null, and what is of another type, reads as none. */
 at_t read_text(struct json_reader *r, struct block *block);
 bool read_flag(struct json_reader *r);
+int64_t read_int64(struct json_reader *r, int64_t otherwise); /* such a one reads as `otherwise` */
 int32_t read_int32(struct json_reader *r, int32_t otherwise);
 at_t read_words(struct json_reader *r, struct block *block);
 at_t read_labels_of(struct json_reader *r, struct block *block);
