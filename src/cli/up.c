@@ -40,7 +40,7 @@ const struct command command_up = {
 	.about =
 		"The daemon keeps everything in its data folder and takes up what runs there when it starts again: stopping or killing it "
 		"neither stops nor changes running jobs. On this machine commands reach it through a socket in the folder, and the system "
-		"says who is calling; whoever starts it first is its administrator. `kill $(cat DIR/journal/lock)` stops it.\n\n"
+		"says who is calling; whoever starts it first is its administrator. `fairlead down` stops it.\n\n"
 		"Without --nodes it uses the GPUs of this machine. With simulated nodes the processes of jobs are real, the GPUs are not, "
 		"and every screen says so.",
 	.flags = flags,

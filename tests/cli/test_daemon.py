@@ -107,6 +107,33 @@ def test_the_files_of_a_daemon_are_closed_to_other_accounts():
             assert done.code == 4 and "is closed to this account; its owner and root can do that" in done.err, (words, done)
 
 
+def test_down_ends_the_daemon_and_no_job(tmp_path):
+    with harness.Daemon(nodes="sim:1x2xH100-80GB") as d:
+        job = d.submit("sh", "-c", "sleep 1000")
+        d.wait(job, "running")
+        there = d.shepherds()
+        assert there
+        for options in ({"user": "nobody"}, {"env": {"FAIRLEAD_DATA": str(tmp_path)}}):
+            if "user" in options and os.geteuid() != 0:
+                continue
+            other = d.run("down", check=False, **options)
+            assert d.alive(), other
+            assert other.code == (4 if "user" in options else 0), other
+        assert other.out == "No daemon runs on %s.\n" % tmp_path
+        done = d.run("down")
+        assert d.process.wait(0) == 0, done  # it is over when the command is
+        assert done.out == "The daemon of %s has ended. Jobs that run go on; the next start takes them up again.\n" % d.data
+        assert d.shepherds() == there
+        assert d.run("down").out == "No daemon runs on %s.\n" % d.data
+        d.up()
+        d.wait(job, "running")
+        assert d.shepherds() == there
+    in_background = command("up", "-d", "--data", str(tmp_path), "--nodes", "sim:1x1xH100-80GB")
+    assert in_background.returncode == 0, in_background
+    assert "has ended" in command("down", "--data", str(tmp_path)).stdout
+    assert command("jobs", "--data", str(tmp_path)).returncode == 6
+
+
 def test_nodes_and_gpus_are_taken_out_of_use_and_back():
     with harness.Daemon(nodes="sim:2x2xH100-80GB") as d:
         d.run("nodes", "cordon", "node1", "--reason", "fan")
