@@ -14,6 +14,8 @@
  *
  *	greedy		spot whenever there is any, else it waits; on demand to the end when the time left is no more than the work and two restarts
  *	uniform		Uniform Progress: a straight line from start to deadline; behind it and without spot on demand, until the line is two restarts behind
+ *			("the same in `sim replay`": plain:uniform-progress, which is asked when its mind would change, not at each sample, saves
+ *			every minute and pays no restart at its first start)
  *	fairlead	core/scheduling/life/spot.h, which has seen the file up to the start
  *	untaught	the same, which has not, and does not learn
  *	core		decided by the whole core (event 38, docs/decisions/0018): the trace goes through `sim convert --from spot`, one spot node and one on
@@ -34,6 +36,7 @@
 #include "core/scheduling/life/spot.h"
 #include "sim/replay/convert.h"
 #include "sim/replay/core_run.h"
+#include "sim/replay/plain.h"
 #include "sim/replay/workload.h"
 #include "base/arena.h"
 #include "base/conf.h"
@@ -293,9 +296,9 @@ static void cluster_read(struct arena *arena, struct scenario *ret)
 	CHECK(scenario_read_site("cluster", documents[0], arena, ret, &err) == 0);
 }
 
-/* The file up to a few days past the deadline: what comes later decides nothing. */
-static double core_cost(const struct scenario *cluster, const struct trace *t, uint32_t start,
-			const struct setting *set, uint32_t *missed)
+/* The file up to a few days past the deadline: what comes later decides nothing. plain NULL: the core itself. */
+static double replay_cost(const struct scenario *cluster, const struct trace *t, uint32_t start,
+			  const struct setting *set, const char *plain, uint32_t *missed)
 {
 	struct workload_job job = { .name = "task",
 				    .queue = "",
@@ -316,10 +319,16 @@ static double core_cost(const struct scenario *cluster, const struct trace *t, u
 	struct outcome outcome;
 	struct err err = { 0 };
 	double cost;
+	int rc;
 
-	if (core_run("core", cluster, &workload,
-		     &(struct core_run_options){ .availability = &t->availability }, &outcome,
-		     &err) < 0) {
+	if (plain)
+		rc = plain_run(plain_find(plain), cluster, &workload, &t->availability, SEED,
+			       &outcome, &err);
+	else
+		rc = core_run("core", cluster, &workload,
+			      &(struct core_run_options){ .availability = &t->availability },
+			      &outcome, &err);
+	if (rc < 0) {
 		fprintf(stderr, "spot: %s\n", err.text);
 		exit(2);
 	}
@@ -344,7 +353,7 @@ static uint32_t draw(uint64_t *state, uint32_t below)
 static void row(const struct scenario *cluster, const char *date, const struct setting *set,
 		uint32_t starts)
 {
-	double cost[RULES] = { 0 }, least = 0, core = 0;
+	double cost[RULES] = { 0 }, least = 0, core = 0, played = 0;
 	uint32_t core_missed = 0;
 	uint32_t count = 0, missed[RULES] = { 0 }, late = 0;
 
@@ -359,7 +368,8 @@ static void row(const struct scenario *cluster, const char *date, const struct s
 			const uint32_t start = draw(&random, t->count - span);
 
 			least += floor_of(t, start, set);
-			core += core_cost(cluster, t, start, set, &core_missed);
+			core += replay_cost(cluster, t, start, set, NULL, &core_missed);
+			played += replay_cost(cluster, t, start, set, "uniform-progress", &late);
 			for (enum rule rule = 0; rule < VARIED; rule++)
 				cost[rule] += task_run(t, start, set, rule, &missed[rule]);
 		}
@@ -370,10 +380,11 @@ static void row(const struct scenario *cluster, const char *date, const struct s
 	}
 	least /= count;
 	core /= count;
+	played /= count;
 	printf("| %s | %" PRId64
-	       " | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f %% | %.2f | %u | %.2f | %.0f %% | %u | %.2f |\n",
+	       " | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f %% | %.2f | %u | %.2f | %.0f %% | %u | %.2f |\n",
 	       date, set->deadline_ms / HOUR_MS, (double)set->restart_ms / (double)HOUR_MS,
-	       cost[GREEDY], cost[UNIFORM], least, cost[FAIRLEAD],
+	       cost[GREEDY], cost[UNIFORM], played, least, cost[FAIRLEAD],
 	       (cost[UNIFORM] - cost[FAIRLEAD]) / (cost[UNIFORM] - least) * 100, cost[UNTAUGHT],
 	       late, core, (cost[UNIFORM] - core) / (cost[UNIFORM] - least) * 100, core_missed,
 	       WORK_H * demand_dollars);
@@ -469,8 +480,8 @@ int main(int argc, char **argv)
 		constants_try(starts);
 		return 0;
 	}
-	printf("| files of | deadline h | restart h | greedy | Uniform Progress | floor | Fairlead | closed | untaught | missed | core | closed | missed | on demand |\n"
-	       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+	printf("| files of | deadline h | restart h | greedy | Uniform Progress | the same in `sim replay` | floor | Fairlead | closed | untaught | missed | core | closed | missed | on demand |\n"
+	       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (uint32_t f = 0; f < trace_count; f++)
 		for (size_t s = 0; s < SETTINGS; s++)
 			if (!f || strcmp(traces[f].date, traces[f - 1].date) != 0)

@@ -69,7 +69,7 @@ const struct command command_sim_replay = {
 	.summary = "play a workload on a cluster in virtual time, policy beside policy",
 	.about =
 		"The jobs run on the same code that schedules real ones; plain policies (fifo-strict, fifo-skip, fifo-fastest, sjf-strict, sjf-skip, ssf-skip, "
-		"srtf, srsf, las, best-fit, random, fgd) stand beside it for reference. The same input gives the same figures, to the bit. The "
+		"srtf, srsf, las, best-fit, random, fgd, and for spot nodes under a deadline spot-greedy and uniform-progress) stand beside it for reference. The same input gives the same figures, to the bit. The "
 		"exit status is 2 on bad input.",
 	.flags = flags,
 	.examples =

@@ -181,5 +181,20 @@ def test_nodes_come_and_go_and_what_it_cost_is_told(tmp_path):
     figures = json.loads((tmp_path / "out" / "replay.json").read_text())["policies"][0]["figures"]
     assert figures["completion_s"]["most"] <= 50400 and 30 < figures["cost"] < 60 and figures["evictions"] >= 5, figures
     assert 'data-figure="cost"' in (tmp_path / "out" / "replay.html").read_text()
-    refused = fairlead(*words, "--policy", "plain:fifo-skip")
-    assert refused.returncode == 2 and "leave --availability or this policy out" in refused.stderr
+    assert figures["deadlines"] == 1 and figures["deadlines_missed"] == 0 and "0 of 1 deadlines missed" in done.stdout
+    names = ("fairlead", "plain:uniform-progress", "plain:spot-greedy", "plain:fifo-skip")
+    done = fairlead(*words, *(word for name in names for word in ("--policy", name)), "--report", str(tmp_path / "all"))
+    assert done.returncode == 0, done
+    policies = {p["policy"]: p["figures"] for p in json.loads((tmp_path / "all" / "replay.json").read_text())["policies"]}
+    assert policies["fairlead"] == figures
+    for name in ("uniform-progress", "spot-greedy"):
+        assert policies[name]["deadlines_missed"] == 0 and figures["cost"] <= policies[name]["cost"] < 60, policies
+    assert figures["cost"] < policies["uniform-progress"]["cost"]  # its line has it on demand though spot is near
+    cells = Cells()
+    cells.feed((tmp_path / "all" / "replay.html").read_text())
+    rows = [row for row in cells.rows if row]
+    assert [(row["cost"], row["deadlines_missed"]) for row in rows] == [(p["cost"], p["deadlines_missed"]) for p in policies.values()]
+    (tmp_path / "a.csv").write_text("#fairlead-availability 1\nat_s,node,there\n0,s-2,0\n")
+    for name in names:
+        refused = fairlead(*words, "--policy", name)
+        assert refused.returncode == 2 and 'a.csv:3:1: the cluster has no node "s-2"' in refused.stderr, refused

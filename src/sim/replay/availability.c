@@ -71,6 +71,12 @@ int availability_read(const char *path, struct availability *ret, struct err *er
 	return rc;
 }
 
+int availability_no_node(const struct availability *a, uint32_t change, struct err *err)
+{
+	return err_at(err, ERR_INVALID, a->path, (int)a->changes[change].line, 1,
+		      "the cluster has no node \"%.60s\"", a->changes[change].node);
+}
+
 void availability_deinit(struct availability *a)
 {
 	free(a->changes);

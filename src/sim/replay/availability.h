@@ -35,4 +35,7 @@ int availability_read(const char *path, struct availability *ret, struct err *er
 /* The same from a text, which is changed and must live as long; `path` for messages. */
 int availability_parse(const char *path, char *text, struct availability *ret, struct err *err)
 	MUST_CHECK;
+/* Says that the cluster has no node of the name in a change. */
+int availability_no_node(const struct availability *availability, uint32_t change, struct err *err)
+	MUST_CHECK;
 void availability_deinit(struct availability *availability); /* takes a zeroed one too */

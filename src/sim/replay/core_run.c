@@ -305,8 +305,7 @@ static int nodes_known(const struct facts *facts, const struct availability *a, 
 {
 	for (uint32_t i = 0; a && i < a->count; i++)
 		if (!facts_node_find(facts, a->changes[i].node).v)
-			return err_at(err, ERR_INVALID, a->path, (int)a->changes[i].line, 1,
-				      "the cluster has no node \"%.60s\"", a->changes[i].node);
+			return availability_no_node(a, i, err);
 	return 0;
 }
 

@@ -146,8 +146,13 @@ static void job_add(const struct outcome *o, const struct sums *s, uint32_t i,
 	c->fairness[at] = took / (alone * crowd(s, from->submit_ms, out->end_ms));
 }
 
-static void count_job(const struct outcome_job *out, struct figures *f)
+static void count_job(const struct workload_job *from, const struct outcome_job *out,
+		      struct figures *f)
 {
+	f->deadlines += from->deadline_ms > 0;
+	f->deadlines_missed +=
+		from->deadline_ms > 0 &&
+		(out->end_ms < 0 || out->end_ms > from->submit_ms + from->deadline_ms);
 	f->refused += out->refused;
 	f->unfinished += !out->refused && out->end_ms < 0;
 	f->evictions += out->evictions;
@@ -168,7 +173,7 @@ void figures_make(const struct outcome *o, struct figures *f)
 	*f = (struct figures){ .jobs = count };
 	sums_init(&s, o);
 	for (uint32_t i = 0; i < count; i++) {
-		count_job(&o->jobs[i], f);
+		count_job(&o->workload->jobs[i], &o->jobs[i], f);
 		if (o->jobs[i].end_ms >= 0)
 			job_add(o, &s, i, &c, f->ended++);
 	}

@@ -20,13 +20,14 @@ struct spread {
 
 struct figures {
 	uint32_t jobs, ended, refused, unfinished, evictions;
+	uint32_t deadlines, deadlines_missed; /* jobs that had one; that ended later, or never */
 	struct spread completion_s, wait_s, delay_s, slowdown, fairness;
 	double makespan_s; /* from the first submission to the last end */
 	double utilisation; /* part of all GPUs held from the first submission to the last */
 	double utilisation_whole; /* ... to the last end */
 	double unallocated_full; /* part of all GPUs open when as many had been wanted as there are; -1 = never */
 	double used_gpu_h, lost_gpu_h;
-	double cost; /* in the unit of the policy's prices; 0 = nothing has a price, or the policy knows none */
+	double cost; /* in the unit of the policy's prices; 0 = nothing has a price */
 };
 
 /* Sorts the values; all 0 without any. */

@@ -37,7 +37,7 @@ static const char style[] =
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
-enum cell_form { CELL_TIME, CELL_RATIO, CELL_PERCENT, CELL_COUNT };
+enum cell_form { CELL_TIME, CELL_RATIO, CELL_PERCENT, CELL_COUNT, CELL_WHOLE };
 enum better { BETTER_LESS, BETTER_MORE };
 
 static const struct cell {
@@ -67,19 +67,28 @@ static const struct cell {
 	{ "GPU-hours<br>done twice", "lost_gpu_h", offsetof(struct figures, lost_gpu_h), CELL_COUNT,
 	  BETTER_LESS },
 	{ "paid", "cost", offsetof(struct figures, cost), CELL_COUNT, BETTER_LESS },
+	{ "deadlines<br>missed", "deadlines_missed", offsetof(struct figures, deadlines_missed),
+	  CELL_WHOLE, BETTER_LESS },
 };
 
 static double value_of(const struct figures *f, const struct cell *cell)
 {
+	uint32_t whole;
 	double value;
 
+	if (cell->form == CELL_WHOLE) {
+		memcpy(&whole, (const char *)f + cell->offset, sizeof whole);
+		return whole;
+	}
 	memcpy(&value, (const char *)f + cell->offset, sizeof value);
 	return value;
 }
 
-/* What is paid stands there when it is known of all. */
+/* What is paid stands there when it is known of all, deadlines when there are any. */
 static bool is_shown(const struct replay_result *results, uint32_t count, const struct cell *cell)
 {
+	if (cell->form == CELL_WHOLE)
+		return results[0].figures.deadlines > 0;
 	for (uint32_t i = 0; i < count; i++)
 		if (cell->offset == offsetof(struct figures, cost) &&
 		    !(results[i].figures.cost > 0))
@@ -96,6 +105,7 @@ static void value_text(struct buf *out, double value, enum cell_form form)
 	case CELL_RATIO: buf_addf(out, "%.2f", value); return;
 	case CELL_PERCENT: buf_addf(out, "%.1f %%", value * 100); return;
 	case CELL_COUNT: buf_addf(out, "%.1f", value); return;
+	case CELL_WHOLE: buf_addf(out, "%.0f", value); return;
 	}
 	UNREACHABLE();
 }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "sim/replay/plain_cluster.h"
+#include "sim/replay/plain_spot.h"
 
 enum { SKIP_MOST = 50, SKIP_ALL = INT32_MAX };
 
@@ -18,21 +19,24 @@ struct plain_policy {
 	enum plain_choice choice;
 	int32_t skip; /* looks past so many that do not fit */
 	bool anew; /* all is placed anew each time */
+	enum plain_spot_rule spot;
 };
 
 static const struct plain_policy policies[] = {
-	{ "fifo-strict", BY_SUBMISSION, CHOOSE_FIRST, 0, false },
-	{ "fifo-skip", BY_SUBMISSION, CHOOSE_FIRST, SKIP_MOST, false },
-	{ "fifo-fastest", BY_SUBMISSION, CHOOSE_FASTEST, 0, true },
-	{ "sjf-strict", BY_RUN, CHOOSE_FIRST, 0, false },
-	{ "sjf-skip", BY_RUN, CHOOSE_FIRST, SKIP_MOST, false },
-	{ "ssf-skip", BY_SIZE, CHOOSE_FIRST, SKIP_MOST, false },
-	{ "srtf", BY_REST, CHOOSE_FIRST, SKIP_ALL, true },
-	{ "srsf", BY_REST_SIZE, CHOOSE_FIRST, SKIP_ALL, true },
-	{ "las", BY_SERVICE, CHOOSE_FIRST, SKIP_ALL, true },
-	{ "best-fit", BY_SUBMISSION, CHOOSE_BEST_FIT, SKIP_ALL, false },
-	{ "random", BY_SUBMISSION, CHOOSE_RANDOM, SKIP_ALL, false },
-	{ "fgd", BY_SUBMISSION, CHOOSE_FGD, SKIP_ALL, false },
+	{ "fifo-strict", BY_SUBMISSION, CHOOSE_FIRST, 0, false, SPOT_RULE_NONE },
+	{ "fifo-skip", BY_SUBMISSION, CHOOSE_FIRST, SKIP_MOST, false, SPOT_RULE_NONE },
+	{ "fifo-fastest", BY_SUBMISSION, CHOOSE_FASTEST, 0, true, SPOT_RULE_NONE },
+	{ "sjf-strict", BY_RUN, CHOOSE_FIRST, 0, false, SPOT_RULE_NONE },
+	{ "sjf-skip", BY_RUN, CHOOSE_FIRST, SKIP_MOST, false, SPOT_RULE_NONE },
+	{ "ssf-skip", BY_SIZE, CHOOSE_FIRST, SKIP_MOST, false, SPOT_RULE_NONE },
+	{ "srtf", BY_REST, CHOOSE_FIRST, SKIP_ALL, true, SPOT_RULE_NONE },
+	{ "srsf", BY_REST_SIZE, CHOOSE_FIRST, SKIP_ALL, true, SPOT_RULE_NONE },
+	{ "las", BY_SERVICE, CHOOSE_FIRST, SKIP_ALL, true, SPOT_RULE_NONE },
+	{ "best-fit", BY_SUBMISSION, CHOOSE_BEST_FIT, SKIP_ALL, false, SPOT_RULE_NONE },
+	{ "random", BY_SUBMISSION, CHOOSE_RANDOM, SKIP_ALL, false, SPOT_RULE_NONE },
+	{ "fgd", BY_SUBMISSION, CHOOSE_FGD, SKIP_ALL, false, SPOT_RULE_NONE },
+	{ "spot-greedy", BY_SUBMISSION, CHOOSE_FIRST, SKIP_ALL, false, SPOT_RULE_GREEDY },
+	{ "uniform-progress", BY_SUBMISSION, CHOOSE_FIRST, SKIP_ALL, false, SPOT_RULE_UNIFORM },
 };
 
 const struct plain_policy *plain_find(const char *name)
@@ -59,7 +63,11 @@ struct plain_state {
 	int64_t rest_ms,
 		attained_ms; /* attained: GPU time; anew: brought up to date at each event */
 	int64_t end_ms, since_ms;
+	int64_t pending_ms; /* of the restart that it began with */
+	double price; /* of what it holds, in millionths for an hour */
 	uint32_t speed; /* where it runs, in thousandths */
+	enum plain_at at; /* of those whose nodes the policy chooses */
+	bool began; /* a start from now on is one from a checkpoint */
 	struct plain_place *places; /* NULL = it waits */
 };
 
@@ -75,6 +83,8 @@ struct plain_run {
 	uint32_t running_count, arrived;
 	int64_t now_ms, wanted;
 	bool freed; /* something came free since all that wait were looked at */
+	const struct availability *availability; /* NULL = all nodes stay */
+	uint32_t changed; /* of its changes */
 };
 
 /* --- whose turn ----------------------------------------------------------------------------------------------- */
@@ -162,6 +172,62 @@ static uint32_t running_first(struct plain_run *r)
 	return first;
 }
 
+/* The policy chooses its nodes: it has a deadline, and may use all of them. */
+static bool is_chosen_for(const struct plain_run *r, const struct workload_job *from)
+{
+	return r->policy->spot && from->deadline_ms && from->checkpoints &&
+	       from->capacity != CAPACITY_SPOT && plain_may_spot(from);
+}
+
+static int64_t ran_ms(const struct plain_run *r, const struct plain_state *state)
+{
+	return state->places ? r->now_ms - state->since_ms : 0;
+}
+
+static struct plain_spot_task spot_task(const struct plain_run *r, uint32_t job)
+{
+	const struct workload_job *from = &r->workload->jobs[job];
+	const struct plain_state *state = &r->jobs[job];
+	const int64_t ran = ran_ms(r, state), done = ran - state->pending_ms;
+
+	return (struct plain_spot_task){
+		.now_ms = r->now_ms,
+		.submit_ms = from->submit_ms,
+		.deadline_ms = from->deadline_ms,
+		.work_ms = from->run_ms,
+		.rest_ms = state->rest_ms -
+			   (state->places && done > 0 ? done * state->speed / 1000 : 0),
+		.restart_ms = from->restart_ms,
+		.pending_ms = state->places && done < 0 ? -done : 0,
+		.every_ms = from->checkpoint_every_ms,
+		.unsaved_ms = ran,
+		.at = state->places ? state->at : AT_NOWHERE,
+	};
+}
+
+static bool take_at(struct plain_run *r, uint32_t job, enum plain_at at, struct plain_place *ret)
+{
+	struct workload_job there = r->workload->jobs[job];
+
+	there.capacity = at == AT_SPOT ? CAPACITY_SPOT : CAPACITY_ON_DEMAND;
+	r->jobs[job].at = at;
+	return plain_take(&r->cluster, &there, ret);
+}
+
+/* On spot nodes if the policy would have them and they are there; else what it says then. */
+static bool take_chosen(struct plain_run *r, uint32_t job, struct plain_place *ret)
+{
+	const struct plain_spot_task task = spot_task(r, job);
+	enum plain_at at = plain_spot_choose(r->policy->spot, &task, true);
+
+	if (at == AT_SPOT) {
+		if (take_at(r, job, AT_SPOT, ret))
+			return true;
+		at = plain_spot_choose(r->policy->spot, &task, false);
+	}
+	return at == AT_DEMAND && take_at(r, job, AT_DEMAND, ret);
+}
+
 static bool start(struct plain_run *r, uint32_t job)
 {
 	const struct workload_job *from = &r->workload->jobs[job];
@@ -169,14 +235,18 @@ static bool start(struct plain_run *r, uint32_t job)
 	struct plain_place *places = malloc(workload_tasks(from) * sizeof *places);
 
 	CHECK(places);
-	if (!plain_take(&r->cluster, from, places)) {
+	if (is_chosen_for(r, from) ? !take_chosen(r, job, places)
+				   : !plain_take(&r->cluster, from, places)) {
 		free(places);
 		return false;
 	}
 	state->places = places;
 	state->since_ms = r->now_ms;
+	state->price = plain_price(&r->cluster, from, places);
 	state->speed = plain_speed(&r->cluster, from, places);
-	state->end_ms = r->now_ms + workload_ms_at(state->rest_ms, state->speed);
+	state->pending_ms = state->began && !r->policy->anew ? from->restart_ms : 0;
+	state->end_ms =
+		r->now_ms + state->pending_ms + workload_ms_at(state->rest_ms, state->speed);
 	if (r->outcome->jobs[job].start_ms < 0)
 		r->outcome->jobs[job].start_ms = r->now_ms;
 	running_add(r, job);
@@ -186,6 +256,8 @@ static bool start(struct plain_run *r, uint32_t job)
 static void leave(struct plain_run *r, uint32_t job)
 {
 	plain_give(&r->cluster, &r->workload->jobs[job], r->jobs[job].places);
+	r->outcome->jobs[job].cost +=
+		r->jobs[job].price / 1e6 * (double)ran_ms(r, &r->jobs[job]) / 3600000;
 	free(r->jobs[job].places);
 	r->jobs[job].places = NULL;
 	r->freed = true;
@@ -239,22 +311,30 @@ static void arrive(struct plain_run *r, uint32_t job)
 	}
 }
 
-/* What ran since the last event has progressed, less what beginning again costs it. */
+/* What ran since it began has progressed, less its restart. When a node is lost only what was saved counts. */
+static void interrupt(struct plain_run *r, uint32_t job, bool lost)
+{
+	const struct workload_job *from = &r->workload->jobs[job];
+	struct plain_state *state = &r->jobs[job];
+	const int64_t ran = ran_ms(r, state),
+		      restart_ms = r->policy->anew ? from->restart_ms : state->pending_ms;
+	int64_t saved_ms = ran, kept_ms;
+
+	if (lost)
+		saved_ms = from->checkpoint_every_ms ? ran - ran % from->checkpoint_every_ms : 0;
+	kept_ms = saved_ms > restart_ms ? saved_ms - restart_ms : 0;
+	state->rest_ms -= kept_ms * state->speed / 1000;
+	state->began = state->rest_ms < from->run_ms;
+	state->attained_ms += gpu_ms(from, ran);
+	r->outcome->jobs[job].used_ms += gpu_ms(from, ran);
+	r->outcome->jobs[job].lost_ms += gpu_ms(from, ran - (r->policy->anew ? kept_ms : saved_ms));
+	leave(r, job);
+}
+
 static void interrupt_all(struct plain_run *r)
 {
-	for (uint32_t i = 0; i < r->running_count; i++) {
-		const uint32_t job = r->running[i];
-		const struct workload_job *from = &r->workload->jobs[job];
-		struct plain_state *state = &r->jobs[job];
-		const int64_t ran_ms = r->now_ms - state->since_ms;
-		const int64_t kept_ms = ran_ms > from->restart_ms ? ran_ms - from->restart_ms : 0;
-
-		state->rest_ms -= kept_ms * state->speed / 1000;
-		state->attained_ms += gpu_ms(from, ran_ms);
-		r->outcome->jobs[job].used_ms += gpu_ms(from, ran_ms);
-		r->outcome->jobs[job].lost_ms += gpu_ms(from, ran_ms - kept_ms);
-		leave(r, job);
-	}
+	for (uint32_t i = 0; i < r->running_count; i++)
+		interrupt(r, r->running[i], false);
 }
 
 static int by_number(const void *a, const void *b)
@@ -290,15 +370,109 @@ static void note(struct plain_run *r)
 						   .waiting = r->waiting_count });
 }
 
-static void step(struct plain_run *r)
+/* --- nodes ------------------------------------------------------------------------------------------------------- */
+
+static bool has_lost(const struct plain_run *r, uint32_t job)
+{
+	for (uint32_t t = 0; t < workload_tasks(&r->workload->jobs[job]); t++)
+		if (!r->cluster.nodes[r->jobs[job].places[t].node].there)
+			return true;
+	return false;
+}
+
+static bool leaves(const struct plain_run *r, uint32_t job)
+{
+	const struct plain_spot_task task = spot_task(r, job);
+
+	return is_chosen_for(r, &r->workload->jobs[job]) &&
+	       plain_spot_leaves(r->policy->spot, &task);
+}
+
+/* Those that have lost a node, or else those that the policy takes away from theirs. */
+static void stop_some(struct plain_run *r, bool lost)
+{
+	const uint32_t count = r->running_count;
+	uint32_t *ran = malloc((count + 1) * sizeof *ran);
+
+	CHECK(ran);
+	memcpy(ran, r->running, count * sizeof *ran);
+	r->running_count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (lost ? has_lost(r, ran[i]) : leaves(r, ran[i])) {
+			interrupt(r, ran[i], lost);
+			r->outcome->jobs[ran[i]].evictions++;
+			waiting_add(r, ran[i]);
+		} else {
+			running_add(r, ran[i]);
+		}
+	free(ran);
+}
+
+static int64_t change_ms(const struct plain_run *r)
+{
+	return r->availability && r->changed < r->availability->count
+		       ? r->availability->changes[r->changed].at_ms
+		       : INT64_MAX;
+}
+
+static void nodes_change(struct plain_run *r)
+{
+	while (change_ms(r) <= r->now_ms) {
+		const struct availability_change *c = &r->availability->changes[r->changed++];
+
+		r->cluster.nodes[plain_node_find(&r->cluster, c->node)].there = c->there;
+		r->freed = true;
+		if (!c->there)
+			stop_some(r, true);
+	}
+}
+
+/* When the policy changes its mind about a job though nothing comes or goes. */
+static int64_t look_ms(const struct plain_run *r)
+{
+	int64_t look = INT64_MAX;
+
+	for (uint32_t i = 0; r->policy->spot && i < r->running_count + r->waiting_count; i++) {
+		const uint32_t job =
+			i < r->running_count ? r->running[i] : r->waiting[i - r->running_count];
+		const struct plain_spot_task task = spot_task(r, job);
+		const int64_t at_ms = is_chosen_for(r, &r->workload->jobs[job])
+					      ? plain_spot_look_ms(r->policy->spot, &task)
+					      : INT64_MAX;
+
+		look = at_ms < look ? at_ms : look;
+	}
+	return look;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* INT64_MAX: nothing comes any more that could change anything. */
+static int64_t next_ms(const struct plain_run *r)
 {
 	const struct workload *w = r->workload;
 	const int64_t end_ms = r->running_count ? r->jobs[r->running[0]].end_ms : INT64_MAX;
 	const int64_t come_ms = r->arrived < w->count ? w->jobs[r->arrived].submit_ms : INT64_MAX;
+	const bool any = r->arrived < w->count || r->running_count || r->waiting_count;
 
-	r->now_ms = end_ms < come_ms ? end_ms : come_ms;
+	return sooner(sooner(end_ms, come_ms), sooner(any ? change_ms(r) : INT64_MAX, look_ms(r)));
+}
+
+static void step(struct plain_run *r, int64_t at_ms)
+{
+	const struct workload *w = r->workload;
+
+	r->now_ms = at_ms;
 	while (r->running_count && r->jobs[r->running[0]].end_ms <= r->now_ms)
 		end(r, running_first(r));
+	nodes_change(r);
+	if (r->policy->spot) {
+		stop_some(r, false);
+		r->freed = true;
+	}
 	while (r->arrived < w->count && w->jobs[r->arrived].submit_ms <= r->now_ms)
 		arrive(r, r->arrived++);
 	if (r->policy->anew) {
@@ -311,26 +485,51 @@ static void step(struct plain_run *r)
 	note(r);
 }
 
-void plain_run(const struct plain_policy *policy, const struct scenario *cluster,
-	       const struct workload *w, uint64_t seed, struct outcome *ret)
+static int nodes_known(const struct plain_cluster *c, const struct availability *a, struct err *err)
 {
-	struct plain_run r = { .policy = policy, .workload = w, .outcome = ret };
+	for (uint32_t i = 0; a && i < a->count; i++)
+		if (plain_node_find(c, a->changes[i].node) < 0)
+			return availability_no_node(a, i, err);
+	return 0;
+}
 
-	outcome_init(ret, policy->name, w);
+static void jobs_play(struct plain_run *r)
+{
+	const struct workload *w = r->workload;
+	int64_t at_ms;
+
+	r->jobs = calloc(w->count, sizeof *r->jobs);
+	r->waiting = calloc((size_t)w->count + 1, sizeof *r->waiting);
+	r->running = calloc((size_t)w->count + 1, sizeof *r->running);
+	CHECK(r->jobs && r->waiting && r->running);
+	for (uint32_t i = 0; i < w->count; i++)
+		r->jobs[i].rest_ms = w->jobs[i].run_ms;
+	while ((at_ms = next_ms(r)) != INT64_MAX)
+		step(r, at_ms);
+	for (uint32_t i = 0; i < w->count; i++)
+		free(r->jobs[i].places);
+	free(r->jobs);
+	free(r->waiting);
+	free(r->running);
+}
+
+int plain_run(const struct plain_policy *policy, const struct scenario *cluster,
+	      const struct workload *w, const struct availability *availability, uint64_t seed,
+	      struct outcome *ret, struct err *err)
+{
+	struct plain_run r = {
+		.policy = policy, .workload = w, .outcome = ret, .availability = availability
+	};
+	int rc;
+
 	plain_cluster_init(&r.cluster, cluster, policy->choice, w, seed);
-	ret->capacity = r.cluster.capacity;
-	r.jobs = calloc(w->count, sizeof *r.jobs);
-	r.waiting = calloc((size_t)w->count + 1, sizeof *r.waiting);
-	r.running = calloc((size_t)w->count + 1, sizeof *r.running);
-	CHECK(r.jobs && r.waiting && r.running);
-	for (uint32_t i = 0; i < w->count; i++)
-		r.jobs[i].rest_ms = w->jobs[i].run_ms;
-	while (r.arrived < w->count || r.running_count)
-		step(&r);
-	for (uint32_t i = 0; i < w->count; i++)
-		free(r.jobs[i].places);
-	free(r.jobs);
-	free(r.waiting);
-	free(r.running);
+	rc = nodes_known(&r.cluster, availability, err);
+	if (rc == 0) {
+		outcome_init(ret, policy->name, w);
+		ret->capacity = r.cluster.capacity;
+		ret->priced = true;
+		jobs_play(&r);
+	}
 	plain_cluster_deinit(&r.cluster);
+	return rc;
 }

@@ -12,12 +12,19 @@
  *			what runs on loses its restart cost
  *	las		the least attained service (GPU time so far) first, likewise, knows no run times
  *	best-fit, random, fgd	by submission, each job once at its arrival: which node is the question
+ *	spot-greedy, uniform-progress	by submission; which nodes a job with a deadline uses is the question (plain_spot.h)
+ *
+ * Nodes may come and go. What goes takes its work along: a job begins again where it last saved, else at its beginning; one that "places anew"
+ * stops also saves at each stop. Jobs use spot nodes as with the core: those that say so, and training with checkpoints that says nothing.
  */
+#include "sim/replay/availability.h"
 #include "sim/replay/outcome.h"
 #include "sim/scenario.h"
 
 /* NULL: there is none of that name. */
 const struct plain_policy *plain_find(const char *name);
 const char *plain_names(void); /* for messages: "fifo-strict, fifo-skip, ..." */
-void plain_run(const struct plain_policy *policy, const struct scenario *cluster,
-	       const struct workload *workload, uint64_t seed, struct outcome *ret);
+/* availability NULL: all nodes stay. Negative: one that comes and goes is not in the cluster. */
+int plain_run(const struct plain_policy *policy, const struct scenario *cluster,
+	      const struct workload *workload, const struct availability *availability,
+	      uint64_t seed, struct outcome *ret, struct err *err) MUST_CHECK;

@@ -37,8 +37,17 @@ static int part_tightest(const struct plain_node *n, uint32_t part)
 	return best;
 }
 
+bool plain_may_spot(const struct workload_job *job)
+{
+	if (job->capacity)
+		return job->capacity != CAPACITY_ON_DEMAND;
+	return job->checkpoints && job->kind == KIND_TRAINING && job->tier != TIER_CRITICAL;
+}
+
 bool plain_fits(const struct plain_node *n, const struct workload_job *job)
 {
+	if (!n->there || (n->spot ? !plain_may_spot(job) : job->capacity == CAPACITY_SPOT))
+		return false;
 	if (n->cpu_milli < job->cpu_milli || n->ram_mib < job->memory_mib)
 		return false;
 	if (job->gpus == 0)
@@ -291,7 +300,55 @@ uint32_t plain_speed(const struct plain_cluster *c, const struct workload_job *j
 	return least;
 }
 
+int32_t plain_node_find(const struct plain_cluster *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->count; i++)
+		if (strcmp(c->nodes[i].name, name) == 0)
+			return (int32_t)i;
+	return -1;
+}
+
+double plain_price(const struct plain_cluster *c, const struct workload_job *job,
+		   const struct plain_place *places)
+{
+	double price = 0;
+
+	for (uint32_t t = 0; t < workload_tasks(job); t++) {
+		const uint32_t gpus = t < job->tasks ? job->gpus : job->rest_gpus;
+
+		price += (double)c->nodes[places[t].node].price_micro *
+			 (job->gpu_part ? (double)job->gpu_part / (double)GPU_SHARE : gpus);
+	}
+	return price;
+}
+
 /* --- the beginning ---------------------------------------------------------------------------------------- */
+
+static int64_t price_named(const struct scenario_policy *policy, const char *before,
+			   const char *model)
+{
+	const size_t size = strlen(before);
+
+	for (uint32_t i = 0; i < policy->price_count; i++)
+		if (strncmp(policy->price_models[i], before, size) == 0 &&
+		    strcmp(policy->price_models[i] + size, model) == 0 &&
+		    policy->prices_micro[i] >= 0)
+			return policy->prices_micro[i];
+	return -1;
+}
+
+/* That of "spot:MODEL" for a spot node, else of its model, else of "any". */
+static int64_t price_of(const struct scenario_policy *policy, const struct scenario_node *node)
+{
+	int64_t price =
+		node->capacity == CAPACITY_SPOT ? price_named(policy, "spot:", node->model) : -1;
+
+	if (price <= 0)
+		price = price_named(policy, "", node->model);
+	if (price < 0)
+		price = price_named(policy, "", "any");
+	return price > 0 ? price : 0;
+}
 
 void plain_cluster_init(struct plain_cluster *c, const struct scenario *from,
 			enum plain_choice choice, const struct workload *workload, uint64_t seed)
@@ -310,6 +367,9 @@ void plain_cluster_init(struct plain_cluster *c, const struct scenario *from,
 					  .name = node->name,
 					  .gpus = node->gpus,
 					  .free = node->gpus,
+					  .price_micro = price_of(&from->policy, node),
+					  .spot = node->capacity == CAPACITY_SPOT,
+					  .there = true,
 					  .open_sum = node->gpus * GPU_SHARE };
 		for (uint32_t g = 0; g < node->gpus; g++)
 			n->open[g] = GPU_SHARE;

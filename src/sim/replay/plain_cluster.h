@@ -25,6 +25,8 @@ struct plain_node {
 	const char *model, *name;
 	uint32_t gpus, free; /* free: wholly open */
 	uint32_t open_sum; /* of all GPUs together */
+	int64_t price_micro; /* of a GPU for an hour */
+	bool spot, there;
 };
 
 struct plain_place {
@@ -53,6 +55,13 @@ void plain_cluster_deinit(struct plain_cluster *cluster);
 /* All tasks or none; ret has room for all of them. */
 bool plain_take(struct plain_cluster *cluster, const struct workload_job *job,
 		struct plain_place *ret);
+/* By its name; -1 = there is none. */
+int32_t plain_node_find(const struct plain_cluster *cluster, const char *name);
+/* Whether a job that does not say which nodes it may use may go on spot nodes, and one that does: as with the core. */
+bool plain_may_spot(const struct workload_job *job);
+/* What its GPUs cost for an hour, in millionths. */
+double plain_price(const struct plain_cluster *cluster, const struct workload_job *job,
+		   const struct plain_place *places);
 /* In thousandths: that of its slowest task. */
 uint32_t plain_speed(const struct plain_cluster *cluster, const struct workload_job *job,
 		     const struct plain_place *places);

@@ -41,13 +41,7 @@ static int policy_run(const struct replay_words *o, const char *policy, const st
 			return err_set(err, ERR_INVALID,
 				       "plain policy \"%.40s\" is not known; there are %s",
 				       policy + 6, plain_names());
-		if (availability)
-			return err_set(
-				err, ERR_INVALID,
-				"%s knows no nodes that come and go: leave --availability or this policy out",
-				policy);
-		plain_run(plain, site, workload, o->seed, ret);
-		return 0;
+		return plain_run(plain, site, workload, availability, o->seed, ret, err);
 	}
 	if (!own && scenario_rules_file_read(policy, arena, &ruled, err) < 0)
 		return -1;

@@ -76,6 +76,8 @@ static void result_table(FILE *out, const struct replay_result *result)
 		f->used_gpu_h);
 	if (f->cost > 0)
 		fprintf(out, "  %.2f paid for the GPUs held\n", f->cost);
+	if (f->deadlines)
+		fprintf(out, "  %u of %u deadlines missed\n", f->deadlines_missed, f->deadlines);
 	foretold_table(out, &result->outcome);
 	if (f->unallocated_full >= 0)
 		fprintf(out,
@@ -154,6 +156,9 @@ static void figures_json(struct buf *out, const struct figures *f)
 		f->utilisation, f->utilisation_whole, f->used_gpu_h, f->lost_gpu_h);
 	if (f->cost > 0)
 		buf_addf(out, ",\"cost\":%.10g", f->cost);
+	if (f->deadlines)
+		buf_addf(out, ",\"deadlines\":%u,\"deadlines_missed\":%u", f->deadlines,
+			 f->deadlines_missed);
 	if (f->unallocated_full >= 0)
 		buf_addf(out, ",\"unallocated_full\":%.10g", f->unallocated_full);
 	spread_json(out, "completion_s", &f->completion_s);

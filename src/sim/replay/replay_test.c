@@ -45,8 +45,11 @@ static void jobs_read(struct example *x, const char *jobs)
 
 static void plain(struct example *x, const char *policy)
 {
+	struct err err = { 0 };
+
 	outcome_deinit(&x->outcome);
-	plain_run(plain_find(policy), &x->site, &x->workload, 1, &x->outcome);
+	if (plain_run(plain_find(policy), &x->site, &x->workload, NULL, 1, &x->outcome, &err) < 0)
+		fail_msg("%s", err.text);
 }
 
 static void core(struct example *x)
@@ -339,6 +342,96 @@ static void a_node_that_goes_takes_its_work_along(void **state)
 	done(&x);
 }
 
+static void plain_with_nodes(struct example *x, const char *policy, const char *changes)
+{
+	struct availability a;
+	struct err err = { 0 };
+	char *text =
+		arena_printf(&x->arena, "#fairlead-availability 1\nat_s,node,there\n%s", changes);
+
+	outcome_deinit(&x->outcome);
+	if (availability_parse("a.csv", text, &a, &err) < 0 ||
+	    plain_run(plain_find(policy), &x->site, &x->workload, &a, 1, &x->outcome, &err) < 0)
+		fail_msg("%s", err.text);
+	availability_deinit(&a);
+}
+
+/* The same numbers as under the core, above; one that places anew has lost a restart too. */
+static void plain_policies_lose_their_nodes_too(void **state)
+{
+	static const char *const policies[] = { "fifo-strict", "fifo-skip", "best-fit", "random" };
+	struct example x;
+
+	(void)state;
+	site_read(&x, "cluster: {nodes: [{name: \"s[1-2]\", gpus: 1, model: L4, capacity: spot}]}\n"
+		      "policy: {prices: {\"spot:L4\": 36, L4: 72}}\n");
+	jobs_read(&x, "job,submit_s,run_s,tasks,kind,checkpoints,checkpoint_every_s,restart_s\n"
+		      "gang,0,100,2,training,yes,10,5\n");
+	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+		plain_with_nodes(&x, policies[i], "55,s1,0\n80,s1,1\n");
+		ran(&x, 0, 0, 135);
+		assert_int_equal(x.outcome.jobs[0].evictions, 1);
+		assert_int_equal(x.outcome.jobs[0].lost_ms, 10000);
+		near(x.outcome.jobs[0].cost, 2.2);
+	}
+	plain_with_nodes(&x, "srtf", "55,s1,0\n80,s1,1\n");
+	ran(&x, 0, 0, 135);
+	plain_with_nodes(&x, "fifo-skip", "55,s1,0\n"); /* and waits for ever */
+	assert_int_equal(x.outcome.jobs[0].end_ms, -1);
+	workload_deinit(&x.workload);
+	jobs_read(
+		&x,
+		"job,submit_s,run_s,kind,checkpoints,capacity\n"
+		"trains,0,10,training,yes,\nserves,0,10,inference,,\nkept,0,10,training,yes,on-demand\n");
+	plain_with_nodes(&x, "fifo-skip", "0,s1,1\n");
+	ran(&x, 0, 0, 10);
+	assert_int_equal(x.outcome.jobs[1].end_ms, -1); /* not on spot nodes */
+	assert_int_equal(x.outcome.jobs[2].end_ms, -1);
+	done(&x);
+}
+
+/* plain_spot.h, by hand. On demand an hour costs 36, on spot 9. */
+static void spot_rules_keep_the_deadline(void **state)
+{
+	struct example x;
+	struct figures f;
+
+	(void)state;
+	site_read(&x,
+		  "cluster: {nodes: [{name: d, gpus: 1, model: L4}, {name: s, gpus: 1, model: L4, "
+		  "capacity: spot}]}\npolicy: {prices: {L4: 36, \"spot:L4\": 9}}\n");
+	jobs_read(&x,
+		  "job,submit_s,run_s,kind,checkpoints,checkpoint_every_s,restart_s,deadline_s\n"
+		  "j,0,1000,training,yes,10,50,2000\n");
+	/* Never spot: on demand from 900 on. */
+	plain_with_nodes(&x, "spot-greedy", "0,s,0\n");
+	ran(&x, 0, 900, 1900);
+	near(x.outcome.jobs[0].cost, 10);
+	/* To 200 on demand; waits until the line is there too, at 400; on demand again, from 450 on after the restart. At 700 it has done 450
+	 * where the line is at 350: on spot, from 750 on. What goes at 805 had saved at 800: 500 are done, where the line comes to at 1,000.
+	 * Before that spot is there again, at 900. */
+	plain_with_nodes(&x, "uniform-progress", "0,s,0\n500,s,1\n");
+	ran(&x, 0, 0, 1300);
+	near(x.outcome.jobs[0].cost, 5 + 1.5);
+	plain_with_nodes(&x, "uniform-progress", "0,s,0\n500,s,1\n805,s,0\n900,s,1\n");
+	ran(&x, 0, 0, 1450);
+	near(x.outcome.jobs[0].cost, 5 + 655 * 9 / 3600.0);
+	assert_int_equal(x.outcome.jobs[0].lost_ms, 5000);
+	assert_int_equal(x.outcome.jobs[0].evictions, 3);
+	/* They know of no other jobs: the second finds the only node on demand taken. */
+	workload_deinit(&x.workload);
+	jobs_read(&x,
+		  "job,submit_s,run_s,kind,checkpoints,checkpoint_every_s,restart_s,deadline_s\n"
+		  "j,0,1000,training,yes,10,50,2000\nk,1,1000,training,yes,10,50,2000\n");
+	plain_with_nodes(&x, "spot-greedy", "0,s,0\n");
+	ran(&x, 0, 900, 1900);
+	ran(&x, 1, 1900, 2900);
+	figures_make(&x.outcome, &f);
+	assert_int_equal(f.deadlines, 2);
+	assert_int_equal(f.deadlines_missed, 1);
+	done(&x);
+}
+
 static void nodes_that_can_not_come_and_go_are_named(void **state)
 {
 	static const struct {
@@ -435,6 +528,8 @@ int main(void)
 		cmocka_unit_test(what_never_runs_is_counted_apart),
 		cmocka_unit_test(starts_are_foretold_and_held_against_what_came),
 		cmocka_unit_test(a_node_that_goes_takes_its_work_along),
+		cmocka_unit_test(plain_policies_lose_their_nodes_too),
+		cmocka_unit_test(spot_rules_keep_the_deadline),
 		cmocka_unit_test(nodes_that_can_not_come_and_go_are_named),
 		cmocka_unit_test(figures_by_hand),
 		cmocka_unit_test(a_replay_is_the_same_to_the_bit),
