@@ -71,6 +71,10 @@ struct api_status {
 	int64_t behind_ms; /* of a stand-by: how long ago it had followed all there was */
 	int64_t epoch; /* of the journal's writer, as it was seen */
 	int64_t resident_bytes;
+	/* Of a daemon whose work runs on a cluster. */
+	bool on_cluster, cluster_seen; /* seen: its nodes and pods were listed */
+	char cluster_problem[256]; /* "" = none */
+	uint32_t pods_refused; /* that ask for Fairlead, and that it does not take */
 };
 
 enum { API_POD_TEXT_MAX = 400 };

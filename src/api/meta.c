@@ -147,6 +147,15 @@ static void election_add(struct buf *out, const struct api_status *status)
 	out_end(out, '}');
 }
 
+static void cluster_add(struct buf *out, const struct api_status *status)
+{
+	out_object(out, "cluster");
+	out_bool(out, "seen", status->cluster_seen);
+	out_text(out, "problem", status->cluster_problem);
+	out_int(out, "pods_refused", status->pods_refused);
+	out_end(out, '}');
+}
+
 void handle_status(struct call *call)
 {
 	const struct api_status status = status_get(call);
@@ -168,6 +177,8 @@ void handle_status(struct call *call)
 	out_text(&out, "damage", lost);
 	if (status.elected)
 		election_add(&out, &status);
+	if (status.on_cluster)
+		cluster_add(&out, &status);
 	out_bool(&out, "simulated", status.simulated_nodes);
 	out_bool(&out, "runs_as_root", status.runs_as_root);
 	if (call->caller.role == ROLE_ADMIN) {

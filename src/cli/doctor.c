@@ -29,6 +29,7 @@ struct examination {
 	const char *folder;
 	json_t *findings;
 	bool problem;
+	bool on_cluster; /* its work runs on Kubernetes: this machine need have nothing for it */
 };
 
 enum finding { FINE, REMARK, PROBLEM };
@@ -161,6 +162,25 @@ static void check_forecasts(struct examination *e, const json_t *forecasts)
 	     (long long)scored, (long long)get_int(forecasts, "in_time"), (long long)known);
 }
 
+static void check_cluster(struct examination *e, const json_t *cluster, const json_t *status)
+{
+	const char *problem = get_text(cluster, "problem");
+	int64_t refused = get_int(cluster, "pods_refused");
+
+	if (*problem)
+		find(e, "cluster", PROBLEM, "%s", problem);
+	else if (!get_bool(cluster, "seen"))
+		find(e, "cluster", REMARK, "its nodes and pods are being listed");
+	else
+		find(e, "cluster", FINE, "%lld nodes with %lld GPUs",
+		     (long long)get_int(status, "nodes"),
+		     (long long)get_int(json_object_get(status, "gpus"), "total"));
+	if (refused > 0)
+		find(e, "pods", REMARK,
+		     "%lld pods with schedulerName: fairlead are not taken; `kubectl describe pod` and `fairlead explain NAMESPACE/POD` say why",
+		     (long long)refused);
+}
+
 static void check_status(struct examination *e, const json_t *status)
 {
 	int64_t lag = get_int(status, "last_seq") - get_int(status, "history_seq");
@@ -199,7 +219,9 @@ static void check_status(struct examination *e, const json_t *status)
 	check_forecasts(e, json_object_get(status, "forecasts"));
 	if (get_bool(status, "simulated"))
 		find(e, "gpus", REMARK, "nodes are simulated: processes are real, GPUs are not");
-	if (!get_bool(status, "runs_as_root"))
+	if (e->on_cluster)
+		check_cluster(e, json_object_get(status, "cluster"), status);
+	else if (!get_bool(status, "runs_as_root"))
 		find(e, "account", REMARK,
 		     "the daemon has no root rights: it runs only its own account's jobs");
 }
@@ -237,6 +259,7 @@ static void check_daemon(struct examination *e)
 			     err.text);
 		return;
 	}
+	e->on_cluster = json_object_get(status, "cluster") != NULL;
 	check_status(e, status);
 	check_promised(e, client);
 	json_decref(status);
@@ -367,9 +390,11 @@ static int run_doctor(struct invocation *in, struct err *err)
 	check_file_system(&e);
 	check_quarantine(&e);
 	check_daemon(&e);
-	check_shepherd(&e);
-	check_cgroups(&e);
-	check_gpus(&e);
+	if (!e.on_cluster) {
+		check_shepherd(&e);
+		check_cgroups(&e);
+		check_gpus(&e);
+	}
 	output_init(&output, in);
 	output_list(&output, columns, e.findings, "check");
 	json_decref(e.findings);

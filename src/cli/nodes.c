@@ -5,6 +5,7 @@
 #include "cli/jobs.h"
 #include "cli/moment.h"
 #include "cli/nouns.h"
+#include "cli/problem.h"
 
 static int64_t gpus_of(const json_t *row, const char *name)
 {
@@ -138,11 +139,45 @@ static const struct column columns[] = {
 	{ 0 },
 };
 
+/* Why the list of a cluster is empty. It is only a remark: no error where the daemon does not tell. */
+static void remark_none(struct client *client)
+{
+	json_t *status = NULL;
+	const json_t *cluster;
+	struct err err;
+
+	if (client_get(client, "/api/v1/status", &status, &err) < 0)
+		return;
+	cluster = json_object_get(status, "cluster");
+	if (!cluster)
+		notice("there are no nodes");
+	else if (*get_text(cluster, "problem"))
+		notice("no nodes are known: %s", get_text(cluster, "problem"));
+	else if (!get_bool(cluster, "seen"))
+		notice("the nodes of the cluster are being listed; ask again");
+	else
+		notice("the cluster has no nodes");
+	json_decref(status);
+}
+
 static int show(struct invocation *in, struct client *client, const struct output *output,
 		struct err *err)
 {
+	json_t *rows = NULL, *row;
+	bool simulated = false;
+	size_t index;
+	int rc = fetch_list(client, "/api/v1/nodes", "nodes", &rows, err);
+
 	(void)in;
-	return show_noun(client, output, "/api/v1/nodes", "nodes", columns, "name", err);
+	if (rc < 0)
+		return rc;
+	output_list(output, columns, rows, "name");
+	json_array_foreach(rows, index, row) simulated = simulated || get_bool(row, "simulated");
+	notice_simulated(output, simulated);
+	if (!json_array_size(rows))
+		remark_none(client);
+	json_decref(rows);
+	return 0;
 }
 
 static int run_nodes(struct invocation *in, struct err *err)

@@ -112,7 +112,10 @@ static int queue_choose(const struct facts *facts, const struct engine_gang *gan
 	e->team = facts_team_find(facts, gang->namespace) ? gang->namespace : "default";
 	e->queue = name;
 	if (!id.v)
-		return err_set(err, ERR_NOT_FOUND, "there is no queue \"%s\"", name);
+		return err_set(
+			err, ERR_NOT_FOUND,
+			"there is no queue \"%s\": `fairlead queues create %s` makes it, or let the pod's fairlead.dev/queue name another; this is looked at again every ten seconds",
+			name, name);
 	team = facts_name(facts, queue_get(facts, id)->team);
 	if (*team && strcmp(team, e->team) != 0)
 		return err_set(

@@ -183,6 +183,22 @@ static void status_of_lease(struct daemon *d, struct api_status *ret)
 	ret->accepting &= !ret->stands_by;
 }
 
+/* One that stands by has no engine yet. */
+static void status_of_cluster(struct daemon *d, struct api_status *ret)
+{
+	struct engine_cluster_state state;
+
+	pthread_mutex_lock(&d->engine_swap);
+	if (d->engine && d->engine_ops->pods) {
+		d->engine_ops->pods->look(d->engine, &state);
+		ret->on_cluster = true;
+		ret->cluster_seen = state.seen;
+		ret->pods_refused = state.refused;
+		snprintf(ret->cluster_problem, sizeof(ret->cluster_problem), "%s", state.problem);
+	}
+	pthread_mutex_unlock(&d->engine_swap);
+}
+
 static void get_status(void *context, struct api_status *ret)
 {
 	struct daemon *d = context;
@@ -209,6 +225,7 @@ static void get_status(void *context, struct api_status *ret)
 	};
 	if (d->lease)
 		status_of_lease(d, ret);
+	status_of_cluster(d, ret);
 	pthread_mutex_lock(&d->problem_lock);
 	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);
 	pthread_mutex_unlock(&d->problem_lock);

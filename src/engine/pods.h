@@ -80,7 +80,14 @@ struct engine_gangs {
 	void (*masks)(void *context, const char *const *names, uint32_t count);
 };
 
-/* What an engine with pods can do besides. `find` and `output` come from any thread, the others from the daemon's engine thread. */
+/* How it stands with the cluster. */
+struct engine_cluster_state {
+	bool seen; /* its nodes and pods were listed */
+	char problem[256]; /* the API server does not answer, or a right is missing; "" = none */
+	uint32_t refused; /* pods that ask for Fairlead and that it does not take */
+};
+
+/* What an engine with pods can do besides. `find`, `output` and `look` come from any thread, the others from the daemon's engine thread. */
 struct engine_pod_ops {
 	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
 	void (*answer)(struct engine *engine, const char *key, uint64_t job, bool over,
@@ -102,4 +109,5 @@ struct engine_pod_ops {
 	/* The job of a pod; 0 and `text`: it has none, and why. False: there is no such pod that asks for Fairlead. */
 	bool (*find)(struct engine *engine, const char *namespace, const char *name,
 		     uint64_t *ret_job, char text[ENGINE_POD_TEXT_MAX]);
+	void (*look)(struct engine *engine, struct engine_cluster_state *ret);
 };

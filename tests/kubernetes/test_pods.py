@@ -196,12 +196,27 @@ def test_what_is_not_supported_is_refused_by_name_and_gates_are_waited_for():
         wait_until("it is refused", lambda: "NotPlaced" in events(b, "odd"))
         assert "gang-size \"many\"" in events(b, "odd")["NotPlaced"]["message"]
         assert condition(b, "odd")["reason"] == "NotPlaced"
+        found = s.run("doctor", "-o", "json").out
+        assert "1 pods with schedulerName: fairlead are not taken" in found and "1 nodes with 8 GPUs" in found and "shepherd" not in found, found
         pod(b, "plain")
         wait_until("a plain one runs", lambda: phase(b, "plain") == "Running")
         assert node(b, "gated") is None and node(b, "odd") is None and len(jobs(s)) == 1
         status, answer = b.call("PATCH", PODS + "/gated", {"spec": {"schedulingGates": None}}, "application/merge-patch+json")
         assert status == 200, answer
         wait_until("without gates it runs", lambda: phase(b, "gated") == "Running")
+
+
+def test_a_queue_that_is_not_there_is_named_and_pods_are_taken_when_it_is_made():
+    with cluster(nodes=0) as (b, s):
+        wait_until("the nodes are listed", lambda: "the cluster has no nodes" in s.run("nodes").err)
+        b.node("n0")
+        pod(b, "one", labels={"fairlead.dev/queue": "vision"})
+        wait_until("it is refused", lambda: condition(b, "one") and condition(b, "one")["reason"] == "NotPlaced")
+        assert "`fairlead queues create vision` makes it" in condition(b, "one")["message"]
+        assert condition(b, "one")["message"] in s.run("explain", "default/one").out
+        s.run("queues", "create", "vision")
+        wait_until("it runs", lambda: phase(b, "one") == "Running")
+        assert jobs(s)[0]["queue"] == "vision"
 
 
 def test_the_daemon_is_killed_and_nothing_is_bound_twice_or_lost():

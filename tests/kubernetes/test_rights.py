@@ -4,6 +4,7 @@ loses nothing, and goes on when somebody gives it."""
 
 import contextlib
 import copy
+import json
 
 from bed import wait_until
 from test_manifests import deployed
@@ -99,6 +100,8 @@ def own_jobs(b, s):
         s.run("cancel", str(job))
         missed()
         assert s.state(job) not in ("cancelled", "failed")
+        found = {row["check"]: row for row in json.loads(s.run("doctor", "-o", "json", check=False).out)}
+        assert found["cluster"]["result"] == "problem" and 'cannot delete resource "pods"' in found["cluster"]["text"], found
     s.wait_for(job, "cancelled")
     with without(b, s, ("patch", "pods", OWN), ("delete", "secrets", OWN)) as missed:
         job = s.submit("-g", "1", "-e", "WORD=x", "--", "true")

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
 /* A person cancelled its job, say. Its pods are not placed against his word, also when some of them are gone. */
@@ -211,6 +212,29 @@ static bool kubernetes_pod_find(struct engine *engine, const char *namespace, co
 	return found != NULL;
 }
 
+static bool is_refused(const struct member *member)
+{
+	const struct gang *gang = member->gang;
+
+	return (member->wish && member->wish->problem[0]) ||
+	       (gang && !gang->job && !gang->offered && gang->text[0]);
+}
+
+static void kubernetes_look(struct engine *engine, struct engine_cluster_state *ret)
+{
+	const struct member *member, *next;
+
+	*ret = (struct engine_cluster_state){ 0 };
+	pthread_mutex_lock(&engine->lock);
+	ret->seen = engine->nodes_listed && engine->pods_listed && devices_listed(engine);
+	for (member = engine->gangs.members; member; member = next) {
+		next = member->hh.next;
+		ret->refused += is_refused(member);
+	}
+	pthread_mutex_unlock(&engine->lock);
+	kube_client_problem(engine->client, ret->problem);
+}
+
 const struct engine_pod_ops kubernetes_pod_ops = {
 	.answer = kubernetes_gang_answer,
 	.adopt = kubernetes_gang_adopt,
@@ -219,5 +243,6 @@ const struct engine_pod_ops kubernetes_pod_ops = {
 	.promised = kubernetes_gang_promised,
 	.disrupted = kubernetes_gang_disrupted,
 	.find = kubernetes_pod_find,
+	.look = kubernetes_look,
 	.output = kubernetes_pod_output,
 };
