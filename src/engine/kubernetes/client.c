@@ -21,7 +21,9 @@ enum {
 		10, /* of a stream: then it is asked for anew, which costs next to nothing where nothing has changed */
 	TOKEN_EVERY_MS = 30000,
 	IDLE_MS = 1000,
-	FENCED_MS = 50
+	FENCED_MS = 50,
+	STREAMS_MOST =
+		64 /* with a connection kept for each beside those of requests: else requests close and open theirs all the time */
 };
 
 struct exchange {
@@ -713,7 +715,8 @@ int kube_client_create(const struct kube_access *access, struct kube_client **re
 		client->random = (uint64_t)clock_mono_ns() | 1;
 	client->multi = curl_multi_init();
 	CHECK(client->multi);
-	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)KUBE_FLIGHT_MAX + 8);
+	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS,
+			  (long)KUBE_FLIGHT_MAX + STREAMS_MOST);
 	pthread_mutex_init(&client->lock, NULL);
 	CHECK(pthread_create(&client->thread, NULL, client_main, client) == 0);
 	*ret = client;

@@ -42,6 +42,7 @@ struct attempt_entry *live_add(struct engine *engine, uint64_t id, uint32_t task
 void live_remove(struct engine *engine, struct attempt_entry *attempt)
 {
 	HASH_DEL(engine->attempts, attempt);
+	gangs_decide_not(engine, attempt);
 	free(attempt->parts[0]);
 	free(attempt->parts[1]);
 	free(attempt->disrupted);

@@ -94,6 +94,8 @@ struct attempt_entry {
 	int64_t volumes_ms; /* since when it waits for volumes; 0 = it doesn't */
 	bool placed; /* the API server has told that all its pods are bound, or over */
 	bool leans; /* it waits until pods of older attempts are bound */
+	bool undecided; /* one of these three: in the list of those */
+	struct attempt_entry *next_undecided, *before_undecided;
 	char *disrupted; /* why its pods are stopped, where that is a disruption; NULL = it is none */
 	bool preempted; /* that is: other work takes its place */
 	bool shielded, shield_told; /* gangs/budgets.c; told: and the daemon knows */
@@ -110,6 +112,7 @@ struct gangs {
 	struct group *groups; /* by key */
 	struct gang *gangs, *jobs; /* by key of the offer; by job */
 	struct group *dirty; /* those that are to be looked at, linked */
+	struct attempt_entry *undecided, *last_undecided; /* likewise, whenever something changes */
 	bool ticking, waits; /* waits: groups are looked at when a little time has passed */
 	int64_t looked_ms; /* boot clock */
 	int64_t again_ms; /* when what could not be told is told again; 0 = nothing is */

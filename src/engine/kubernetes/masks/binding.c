@@ -62,6 +62,38 @@ static int64_t fit(struct engine *engine, struct attempt_entry *attempt, char te
 	return -1;
 }
 
+/* --- what is decided later --------------------------------------------------------------------------------------------- */
+
+static bool is_undecided(const struct attempt_entry *attempt)
+{
+	return attempt->decide_ms || attempt->volumes_ms || attempt->leans;
+}
+
+/* It is looked at whenever something has changed, the oldest first: of those that wait for nothing there may be thousands. */
+static void decide_later(struct engine *engine, struct attempt_entry *attempt)
+{
+	struct gangs *gangs = &engine->gangs;
+
+	if (attempt->undecided)
+		return;
+	attempt->undecided = true;
+	attempt->before_undecided = gangs->last_undecided;
+	attempt->next_undecided = NULL;
+	*(gangs->undecided ? &gangs->last_undecided->next_undecided : &gangs->undecided) = attempt;
+	gangs->last_undecided = attempt;
+}
+
+void gangs_decide_not(struct engine *engine, struct attempt_entry *attempt)
+{
+	struct attempt_entry *before = attempt->before_undecided, *next = attempt->next_undecided;
+
+	if (!attempt->undecided)
+		return;
+	attempt->undecided = false;
+	*(before ? &before->next_undecided : &engine->gangs.undecided) = next;
+	*(next ? &next->before_undecided : &engine->gangs.last_undecided) = before;
+}
+
 /* --- what does not fit ------------------------------------------------------------------------------------------------ */
 
 static void give_back(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
@@ -100,10 +132,12 @@ static void does_not_fit(struct engine *engine, struct attempt_entry *attempt, u
 		hold = hold_ms(++gang->bounces);
 	if (attempt->decide_ms && clock_boot_ms() < attempt->decide_ms)
 		return;
-	if (hold)
-		attempt->decide_ms = clock_boot_ms() + hold;
-	else
+	if (!hold) {
 		give_back(engine, attempt, rank, text);
+		return;
+	}
+	attempt->decide_ms = clock_boot_ms() + hold;
+	decide_later(engine, attempt);
 }
 
 static void ready_all(struct engine *engine, struct attempt_entry *attempt)
@@ -251,8 +285,10 @@ static bool volumes_are_there(struct engine *engine, struct attempt_entry *attem
 		}
 		all &= found == VOLUMES_THERE;
 	}
-	if (!all && !attempt->volumes_ms)
+	if (!all && !attempt->volumes_ms) {
 		attempt->volumes_ms = clock_boot_ms();
+		decide_later(engine, attempt);
+	}
 	return all;
 }
 
@@ -310,8 +346,10 @@ void gang_release(struct engine *engine, struct attempt_entry *attempt)
 	if (!all_fit(engine, attempt))
 		return;
 	attempt->leans = leans_on_others(engine, attempt);
-	if (attempt->leans)
+	if (attempt->leans) {
+		decide_later(engine, attempt);
 		return;
+	}
 	if (!volumes_are_there(engine, attempt))
 		return;
 	attempt->volumes_ms = 0;
@@ -330,14 +368,13 @@ void gangs_decide(struct engine *engine)
 {
 	struct attempt_entry *attempt, *next;
 
-	HASH_ITER(hh, engine->attempts, attempt, next)
-	{
-		if (!attempt->gang || attempt->stopping ||
-		    (!attempt->decide_ms && !attempt->volumes_ms && !attempt->leans))
-			continue;
-		if (attempt->released)
+	for (attempt = engine->gangs.undecided; attempt; attempt = next) {
+		if (!attempt->stopping && attempt->released)
 			gang_release(engine, attempt);
-		else
+		else if (!attempt->stopping)
 			gang_check(engine, attempt);
+		next = attempt->next_undecided;
+		if (attempt->stopping || !is_undecided(attempt))
+			gangs_decide_not(engine, attempt);
 	}
 }

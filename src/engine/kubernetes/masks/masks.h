@@ -105,4 +105,5 @@ bool gang_shape(struct engine *engine, const struct gang *gang, char require[64]
 void gang_check(struct engine *engine, struct attempt_entry *attempt); /* at its start */
 void gang_release(struct engine *engine, struct attempt_entry *attempt);
 void gangs_decide(struct engine *engine); /* what waits for volumes, or to be given up */
+void gangs_decide_not(struct engine *engine, struct attempt_entry *attempt); /* it goes */
 void gang_unassume(struct engine *engine, const struct attempt_entry *attempt);
