@@ -28,7 +28,7 @@ static void check_list(const char *list)
 static void check_wish(const struct pod_wish *wish)
 {
 	CHECK((wish->kind == GANG_ALONE) == !wish->gang[0] || wish->kind >= GANG_JOB);
-	CHECK(wish->size >= 0 && wish->size <= WISH_SIZE_MAX);
+	CHECK(wish->size >= 0 && wish->size <= ENGINE_TASKS_MAX);
 	CHECK(wish->priority >= -1000000 && wish->priority <= 1000000);
 	CHECK(wish->kind != GANG_OWN || wish->size || wish->problem[0]);
 	check_list(wish->labels);

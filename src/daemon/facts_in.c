@@ -20,6 +20,7 @@ SAME(LOST);
 SAME(LOG_LIMIT);
 SAME(NO_SPACE);
 #undef SAME
+_Static_assert((int)TASKS_MAX == (int)ENGINE_TASKS_MAX, "what a job may have, an engine takes");
 
 static bool exit_event(const struct facts *facts, const struct engine_fact *fact,
 		       const struct attempt *attempt, const struct task *task, struct event *ret)

@@ -31,6 +31,8 @@
 #include "base/err.h"
 #include "engine/pods.h"
 
+enum { ENGINE_TASKS_MAX = 16384 }; /* of one job */
+
 enum engine_fact_kind {
 	ENGINE_READY, /* a rank's place is prepared */
 	ENGINE_STARTED, /* a rank's command runs */

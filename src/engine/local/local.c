@@ -361,10 +361,10 @@ static int local_adopt(struct engine *e, const uint64_t *attempts, const uint32_
 
 int check_start(const struct engine_start *start, struct err *err)
 {
-	if (start->place_count == 0 || start->place_count > TASKS_MAX)
+	if (start->place_count == 0 || start->place_count > ENGINE_TASKS_MAX)
 		return err_set(err, ERR_INVALID,
 			       "attempt %" PRIu64 ": %u tasks; the local engine starts 1 to %d",
-			       start->attempt, start->place_count, TASKS_MAX);
+			       start->attempt, start->place_count, ENGINE_TASKS_MAX);
 	if ((start->workdir && start->workdir[0] != '/') ||
 	    (start->checkpoint_dir && start->checkpoint_dir[0] != '/'))
 		return err_set(err, ERR_INVALID,

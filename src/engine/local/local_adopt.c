@@ -128,7 +128,8 @@ static uint32_t count_ranks(const struct engine *e, uint64_t number)
 
 		if (*end == '.') /* started anew */
 			(void)strtoul(end + 1, &end, 10);
-		if (*end == '\0' && end != entry->d_name && rank < TASKS_MAX && rank >= count)
+		if (*end == '\0' && end != entry->d_name && rank < ENGINE_TASKS_MAX &&
+		    rank >= count)
 			count = (uint32_t)rank + 1;
 	}
 	if (dir)

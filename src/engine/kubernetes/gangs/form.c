@@ -328,10 +328,13 @@ static void group_form(struct engine *engine, struct group *group, struct member
 		for (uint32_t i = 0; i < count; i++)
 			member_tell(engine, members[i], TELL_ALONE, group->problem);
 		form_alone(engine, members, count);
-	} else if (group->size > WISH_SIZE_MAX) {
+	} else if (group->size > ENGINE_TASKS_MAX) {
+		char problem[64];
+
+		snprintf(problem, sizeof(problem), "a gang has more than %d pods",
+			 ENGINE_TASKS_MAX);
 		for (uint32_t i = 0; i < count; i++)
-			member_tell(engine, members[i], TELL_REFUSED,
-				    "a gang has more than 16384 pods");
+			member_tell(engine, members[i], TELL_REFUSED, problem);
 	} else if (count < group->size) {
 		tell_gathering(engine, group, count);
 	} else {

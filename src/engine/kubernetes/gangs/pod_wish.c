@@ -569,7 +569,7 @@ static void kind_find(struct walk *w)
 	struct pod_wish *wish = w->wish;
 	const struct conventions *given = &w->given;
 
-	wish->size = number_of(wish, WISH_GANG_SIZE, given->size, 1, WISH_SIZE_MAX);
+	wish->size = number_of(wish, WISH_GANG_SIZE, given->size, 1, ENGINE_TASKS_MAX);
 	if (given->own[0]) {
 		kind_set(wish, GANG_OWN, given->own);
 		if (!wish->size)
@@ -582,7 +582,7 @@ static void kind_find(struct walk *w)
 		kind_set(wish, GANG_KUEUE, given->kueue);
 		if (!wish->size)
 			wish->size = number_of(wish, "kueue.x-k8s.io/pod-group-total-count",
-					       given->kueue_size, 1, WISH_SIZE_MAX);
+					       given->kueue_size, 1, ENGINE_TASKS_MAX);
 		if (!wish->size)
 			refuse(wish, "a pod group of Kueue without its total count");
 	} else if (strcmp(wish->owner_kind, "Job") == 0 &&

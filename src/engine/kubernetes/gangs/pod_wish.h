@@ -8,6 +8,7 @@
  * mask of nodes: masks/masks.h.
  */
 #include "base/digest.h"
+#include "engine/engine.h"
 #include "engine/kubernetes/objects.h"
 
 #define WISH_QUEUE KUBE_DOMAIN "queue"
@@ -41,7 +42,7 @@ enum wish_kind {
 	WANTS_NAMESPACES = 64 /* labels of namespaces decide */
 };
 
-enum { WISH_CREATED_MAX = 32, WISH_SIZE_MAX = 16384, WISH_CLAIMS_MAX = 8, WISH_CLAIMS_BYTES = 640 };
+enum { WISH_CREATED_MAX = 32, WISH_CLAIMS_MAX = 8, WISH_CLAIMS_BYTES = 640 };
 
 struct pod_wish {
 	struct kube_use use;
