@@ -12,9 +12,11 @@ enum { CHANGES_MAX = 64 };
 static int changes_read(struct invocation *in, struct whatif_changes *ret, struct err *err)
 {
 	const char **nodes = arena_new_array(in->arena, const char *, CHANGES_MAX);
+	const char **slices = arena_new_array(in->arena, const char *, CHANGES_MAX);
 	const char *text;
 
 	*ret = (struct whatif_changes){ .nodes = nodes,
+					.slices = slices,
 					.availability = arg_flag(in, "availability"),
 					.policy = arg_flag(in, "policy") };
 	if (arg_number(in, "spot", 0, 100, -1, &ret->spot, err) < 0)
@@ -24,9 +26,17 @@ static int changes_read(struct invocation *in, struct whatif_changes *ret, struc
 			return err_set(err, ERR_INVALID, "more than %d times --nodes", CHANGES_MAX);
 		nodes[ret->node_count++] = text;
 	}
-	if (!ret->node_count && !ret->policy && ret->spot < 0 && !ret->availability)
-		return err_set(err, ERR_INVALID,
-			       "what if what? Say --nodes, --policy, --spot or --availability");
+	while ((text = arg_flag_at(in, "slices", ret->slice_count))) {
+		if (ret->slice_count == CHANGES_MAX)
+			return err_set(err, ERR_INVALID, "more than %d times --slices",
+				       CHANGES_MAX);
+		slices[ret->slice_count++] = text;
+	}
+	if (!ret->node_count && !ret->policy && ret->spot < 0 && !ret->availability &&
+	    !ret->slice_count)
+		return err_set(
+			err, ERR_INVALID,
+			"what if what? Say --nodes, --policy, --slices, --spot or --availability");
 	return 0;
 }
 
@@ -73,6 +83,9 @@ static const struct flag flags[] = {
 	{ "spot", 0, "PERCENT",
 	  "so much of the nodes of each model, the last ones, are spot nodes, and the others are not",
 	  false },
+	{ "slices", 0, "MODEL",
+	  "GPUs of that model are cut into slices (MIG) as the queue asks for them, and jobs that asked for a part of a GPU take slices",
+	  true },
 	{ "availability", 0, "FILE", "when nodes are there: docs/workload-format.md", false },
 	{ "policy", 0, "FILE",
 	  "queues and policy in place of those of the cluster: docs/workload-format.md", false },
@@ -83,13 +96,15 @@ static const struct flag flags[] = {
 const struct command command_plan_what_if = {
 	.name = "plan what-if",
 	.arguments = "",
-	.summary = "play the cluster's own history with other nodes, spot nodes or another policy",
+	.summary =
+		"play the cluster's own history with other nodes, slices, spot nodes or another policy",
 	.about =
 		"The jobs of the journal run again in virtual time, on the code that schedules real ones: once on the nodes, queues and policy of "
 		"today, once with the changes, beside what really happened. The data folder is only read. What is taken as simple is said.",
 	.flags = flags,
 	.examples = "fairlead plan what-if --nodes +4xH100-80GB\n"
 		    "fairlead plan what-if --nodes -2xA100-80GB --policy lend-everything.yaml\n"
+		    "fairlead plan what-if --slices A100-80GB\n"
 		    "fairlead plan what-if --spot 50 --availability east.csv",
 	.shares = SHARES_DAEMON,
 	.run = run_what_if,

@@ -367,6 +367,17 @@ static int read_limit(struct reader *r, const struct conf *limit, struct scenari
 	return reader_share(r, limit, "limit", &queue->limit_share);
 }
 
+static int read_money(struct reader *r, const struct conf *c, const char *what, int64_t most,
+		      int64_t *ret_micro)
+{
+	if (c->type == CONF_SCALAR && parse_money(c->text, ret_micro) &&
+	    *ret_micro <= most * 1000000)
+		return 0;
+	return conf_error(r->err, r->file, c,
+			  "%s: wanted is an amount such as 4 or 2.50, of %lld at most", what,
+			  (long long)most);
+}
+
 /* Fills what the item says and leaves the rest of the queue as it is. */
 int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
 {
@@ -401,8 +412,9 @@ int scenario_read_queue(struct reader *r, const struct conf *item, struct scenar
 	if (rc == 0)
 		rc = reader_size(r, item, "limit_ram", &queue->limit_ram_mib);
 	queue->budget_said = conf_find(item, "budget") != NULL;
-	if (rc == 0)
-		rc = reader_int(r, item, "budget", 0, 1000000000, &queue->budget);
+	if (rc == 0 && queue->budget_said)
+		rc = read_money(r, conf_find(item, "budget"), "budget", 1000000000,
+				&queue->budget_micro);
 	if (strcmp(queue->parent, "root") == 0)
 		queue->parent = "";
 	return rc;
@@ -491,7 +503,7 @@ static int read_order(struct reader *r, const struct conf *c, struct scenario_po
 	return rc;
 }
 
-/* {H100-80GB: 4, any: 1}: of a GPU, per hour. */
+/* {H100-80GB: 4, any: 1.25}: of a GPU, per hour. */
 static int read_prices(struct reader *r, const struct conf *c, struct scenario_policy *p)
 {
 	const char **models = arena_new_array(r->arena, const char *, c->count + 1);
@@ -499,12 +511,10 @@ static int read_prices(struct reader *r, const struct conf *c, struct scenario_p
 	int rc = 0;
 
 	if (c->type != CONF_MAP)
-		return conf_error(r->err, r->file, c,
-				  "prices must be a map of models to whole numbers");
+		return conf_error(r->err, r->file, c, "prices must be a map of models to amounts");
 	for (uint32_t i = 0; i < c->count && rc == 0; i++) {
 		models[i] = c->items[i]->key;
-		rc = conf_int(r->err, r->file, c->items[i], "price", 0, 1000000, &prices[i]);
-		prices[i] *= 1000000;
+		rc = read_money(r, c->items[i], "price", 1000000, &prices[i]);
 		p->price_count++;
 	}
 	p->price_models = models;

@@ -65,7 +65,7 @@ struct scenario_queue {
 	const char *guarantee_models; /* likewise */
 	int64_t *guarantee_model_shares;
 	uint32_t guarantee_model_count;
-	int64_t budget; /* left */
+	int64_t budget_micro; /* left */
 	bool budget_said;
 	bool reserved;
 	int line;

@@ -214,7 +214,7 @@ int run_set_queue(struct run *run, const struct scenario_queue *queue, struct er
 		return rc;
 	e = event_make(EVENT_BUDGET_SET, 0, "scenario");
 	e.budget_set.queue = queue->name;
-	e.budget_set.left_micro = queue->budget * 1000000;
+	e.budget_set.left_micro = queue->budget_micro;
 	return offer(run, &e, queue->line, err);
 }
 

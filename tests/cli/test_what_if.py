@@ -67,6 +67,21 @@ def test_another_share_of_spot_nodes_is_tried(d, tmp_path):
         assert done.code != 0 and said in done.err, (words, done)
 
 
+def test_slices_on_a_pool_are_tried():
+    """Parts of one GPU that may not lie beside each other ran one after the other; slices of it run together."""
+    with harness.Daemon(nodes="sim:1x1xA100-80GB") as daemon:
+        daemon.run("policy", "set", "--share-gpus", "off")
+        numbers = [daemon.submit("sleep", "2", flags=("--kind", "batch", "-g", part)) for part in ("0.5", "1/7", "1/7", "1")]
+        for number in numbers:
+            daemon.wait(number, "succeeded")
+        done = daemon.run("plan", "what-if", "--slices", "A100-80GB")
+        assert "The GPUs of 1 nodes may be cut into slices. 3 jobs that asked for a part of a GPU take" in done.out, done
+        again, changed = (p["figures"] for p in json.loads(daemon.run("plan", "what-if", "--slices", "A100-80GB", "-o", "json").out)["policies"][1:])
+        assert again["ended"] == changed["ended"] == 4 and changed["completion_s"]["most"] < again["completion_s"]["most"] - 1, (again, changed)
+        done = daemon.run("plan", "what-if", "--slices", "L4", check=False)
+        assert done.code != 0 and "no node has GPUs of that model" in done.err, done
+
+
 def test_a_folder_without_a_journal_is_refused(d, tmp_path):
     done = d.run("sim", "convert", "--from", "journal", str(tmp_path), check=False)
     assert done.code != 0 and done.err

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/digest.h"
 #include "core/placement/traits.h"
+#include "core/scheduling/admit/admit.h"
 #include "sim/play.h"
 #include "sim/replay/foretold.h"
 #include "sim/runner.h"
@@ -190,6 +191,29 @@ static void roles_write(const struct workload_job *from, struct event_job_submit
 	j->tasks_min = j->tasks_max = workload_tasks(from);
 }
 
+static void wishes_write(const struct workload_job *from, struct event_job_submitted *j)
+{
+	const struct workload_wishes *w = from->wishes;
+
+	j->gpu_part_mib = from->gpu_part_mib;
+	if (from->gpu_part_mib)
+		j->gpu_part = 0;
+	if (!w)
+		return;
+	j->slice = w->slice;
+	if (*w->slice && strcmp(w->slice, SLICE_FIT) != 0)
+		j->gpu_part = 0;
+	j->require = w->require;
+	j->prefer = w->prefer;
+	j->spread = w->spread;
+	j->regions = w->regions;
+	j->labels = w->labels;
+	j->tolerates = w->tolerates;
+	j->min_driver = w->min_driver;
+	j->min_cuda = w->min_cuda;
+	j->window = w->window;
+}
+
 static struct event submission(const struct workload_job *from, struct lists *lists)
 {
 	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "replay");
@@ -223,6 +247,7 @@ static struct event submission(const struct workload_job *from, struct lists *li
 	}
 	j->throughput = lists->speeds;
 	roles_write(from, j, lists->roles);
+	wishes_write(from, j);
 	j->body = j->body_mac = j->client_key = lists->key;
 	return e;
 }

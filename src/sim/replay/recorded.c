@@ -7,8 +7,9 @@
 
 #include "base/check.h"
 #include "core/model/gpu_wish.h"
+#include "sim/world.h"
 
-#define HOUR_MICRO INT64_C(1000000)
+#define WEEK_MS (INT64_C(7) * 24 * 3600 * 1000)
 
 /* --- jobs, as they come --------------------------------------------------------------------------------------- */
 
@@ -47,15 +48,45 @@ static const char *models_copy(const char *text)
 	for (char *c = copy; *c; c++)
 		if (*c == ',')
 			*c = '|';
+		else if (*c == '"')
+			*c = '_';
 	return copy;
 }
 
+/* Such that a workload has no column for. */
 static bool has_wishes(const struct event_job_submitted *e)
 {
-	return *e->require || *e->prefer || *e->spread || *e->min_driver || *e->min_cuda ||
-	       e->min_capability || *e->regions || *e->labels || *e->tolerates || *e->data ||
-	       *e->window || e->throughput_count || e->min_throughput || e->max_slowdown ||
-	       e->align;
+	return e->min_capability || *e->data || e->min_throughput || e->max_slowdown || e->align ||
+	       *e->mask || *e->apart_from;
+}
+
+static void wish_take(const char **to, const char *text)
+{
+	if (*text)
+		*to = models_copy(text);
+}
+
+/* Each with a place for it among the columns. */
+static void wishes_take(struct workload_job *as, const struct event_job_submitted *e)
+{
+	struct workload_wishes *w = workload_wishes_of(as);
+
+	wish_take(&w->slice, e->slice);
+	wish_take(&w->require, e->require);
+	wish_take(&w->prefer, e->prefer);
+	wish_take(&w->spread, e->spread);
+	wish_take(&w->regions, e->regions);
+	wish_take(&w->labels, e->labels);
+	wish_take(&w->tolerates, e->tolerates);
+	wish_take(&w->min_driver, e->min_driver);
+	wish_take(&w->min_cuda, e->min_cuda);
+	wish_take(&w->window, e->window);
+}
+
+static void speeds_take(struct workload_job *as, const struct event_job_submitted *e)
+{
+	for (uint32_t i = 0; i < WORKLOAD_MODELS_MAX && i < e->throughput_count; i++)
+		as->speeds[i] = (uint16_t)e->throughput[i];
 }
 
 static void submitted(struct recorded *r, const struct event *event)
@@ -90,7 +121,10 @@ static void submitted(struct recorded *r, const struct event *event)
 		as->checkpoint_every_ms = e->checkpoint_every_ms;
 		as->capacity = (uint8_t)e->capacity;
 		job->went.start_ms = job->went.end_ms = -1;
-		job->leave_out = *e->roles ? 1 : (e->gpu_part_mib || *e->slice) ? 2 : 0;
+		as->gpu_part_mib = e->gpu_part_mib;
+		wishes_take(as, e);
+		speeds_take(as, e);
+		job->leave_out = *e->roles != 0;
 		job->depends = e->depends_count > 0;
 		job->elastic = e->tasks_max > e->tasks_min;
 		job->wishes = has_wishes(e);
@@ -186,6 +220,29 @@ void recorded_init(struct recorded *r)
 	facts_init(&r->facts);
 }
 
+static void wish_free(const char *text)
+{
+	if (text && *text)
+		free((void *)(uintptr_t)text);
+}
+
+static void wishes_free(struct workload_wishes *w)
+{
+	if (!w)
+		return;
+	wish_free(w->slice);
+	wish_free(w->require);
+	wish_free(w->prefer);
+	wish_free(w->spread);
+	wish_free(w->regions);
+	wish_free(w->labels);
+	wish_free(w->tolerates);
+	wish_free(w->min_driver);
+	wish_free(w->min_cuda);
+	wish_free(w->window);
+	free(w);
+}
+
 void recorded_deinit(struct recorded *r)
 {
 	for (uint32_t id = 0; id < r->job_room; id++) {
@@ -193,6 +250,7 @@ void recorded_deinit(struct recorded *r)
 		free((void *)(uintptr_t)r->jobs[id].as.queue);
 		free((void *)(uintptr_t)r->jobs[id].as.user);
 		free((void *)(uintptr_t)r->jobs[id].as.models);
+		wishes_free(r->jobs[id].as.wishes);
 	}
 	free(r->jobs);
 	free(r->kept);
@@ -220,8 +278,7 @@ static bool keep(struct recorded *r, uint32_t id)
 	struct recorded_job *job = &r->jobs[id];
 
 	run_until_now(r, id);
-	r->unlike += job->leave_out == 1;
-	r->parts += job->leave_out == 2;
+	r->unlike += job->leave_out;
 	r->never_ran += !job->leave_out && job->as.run_ms <= 0;
 	if (job->leave_out || job->as.run_ms <= 0)
 		return false;
@@ -229,6 +286,18 @@ static bool keep(struct recorded *r, uint32_t id)
 	r->depends += job->depends;
 	r->wishes += job->wishes;
 	return true;
+}
+
+/* Whether the hour of the week decides anything: then a play, which begins at an hour of its own, must begin at that of the history. */
+static bool has_hours(const struct recorded *r)
+{
+	for (uint32_t i = 0; i < r->kept_count; i++)
+		if (*r->jobs[r->kept[i]].as.wishes->window)
+			return true;
+	for (uint32_t id = 1; id <= r->facts.queues.count; id++)
+		if (queue_get(&r->facts, (struct queue_id){ id })->calendar.v)
+			return true;
+	return false;
 }
 
 int recorded_close(struct recorded *r, struct err *err)
@@ -252,6 +321,8 @@ int recorded_close(struct recorded *r, struct err *err)
 		return err_set(err, ERR_NOT_FOUND,
 			       "the journal ends without a node: there is no cluster to play on");
 	r->start_ms = r->jobs[r->kept[0]].as.submit_ms;
+	if (has_hours(r))
+		r->start_ms -= (r->start_ms - WORLD_EPOCH_MS) % WEEK_MS;
 	return 0;
 }
 
@@ -298,9 +369,17 @@ static void time_if(FILE *out, int64_t ms)
 		time_put(out, ms);
 }
 
+static void speeds_put(const struct workload_job *as, FILE *out)
+{
+	for (uint32_t i = 0; i < WORKLOAD_MODELS_MAX && as->speeds[i]; i++)
+		fprintf(out, "%s%u.%03u", i ? "|" : "", as->speeds[i] / 1000u,
+			as->speeds[i] % 1000u);
+}
+
 static void job_put(const struct recorded *r, const struct workload_job *as, FILE *out)
 {
 	const struct gpu_wish wish = { as->gpus, as->gpu_part };
+	const struct workload_wishes *w = as->wishes;
 	char gpus[GPU_WISH_TEXT_MAX];
 
 	fprintf(out, "%s,", as->name);
@@ -318,21 +397,28 @@ static void job_put(const struct recorded *r, const struct workload_job *as, FIL
 	fprintf(out, ",%s,", as->checkpoints ? "yes" : "");
 	time_put(out, as->restart_ms);
 	time_if(out, as->checkpoint_every_ms);
-	fprintf(out, ",%s\n", capacity_name(as->capacity));
+	fprintf(out, ",%s,", capacity_name(as->capacity));
+	speeds_put(as, out);
+	fputc(',', out);
+	if (as->gpu_part_mib)
+		fprintf(out, "%" PRId64, as->gpu_part_mib);
+	fprintf(out, ",%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n", w->slice, w->require, w->prefer, w->spread,
+		w->regions, w->labels, w->tolerates, w->min_driver, w->min_cuda, w->window);
 }
 
 void recorded_workload(const struct recorded *r, FILE *out)
 {
 	fputs("#fairlead-workload 1\n"
 	      "job,submit_s,run_s,tasks,gpus,models,gpu_memory_mib,cpus,memory_mib,queue,user,kind,tier,priority,limit_s,estimate_s,"
-	      "deadline_s,checkpoints,restart_s,checkpoint_every_s,capacity\n",
+	      "deadline_s,checkpoints,restart_s,checkpoint_every_s,capacity,speeds,gpu_part_mib,slice,require,prefer,spread,regions,labels,"
+	      "tolerates,min_driver,min_cuda,window\n",
 	      out);
 	recorded_remarks(r, "# ", out);
 	for (uint32_t i = 0; i < r->kept_count; i++)
 		job_put(r, &r->jobs[r->kept[i]].as, out);
 }
 
-static void remark(FILE *out, const char *before, uint32_t count, const char *what)
+void recorded_remark(FILE *out, const char *before, uint32_t count, const char *what)
 {
 	if (count)
 		fprintf(out, "%s%u %s\n", before, count, what);
@@ -340,174 +426,16 @@ static void remark(FILE *out, const char *before, uint32_t count, const char *wh
 
 void recorded_remarks(const struct recorded *r, const char *before, FILE *out)
 {
-	remark(out, before, r->never_ran, "jobs never ran: left out");
-	remark(out, before, r->unlike, "jobs of unlike tasks (roles): left out");
-	remark(out, before, r->parts,
-	       "jobs with a slice, or a part of a GPU by its memory: left out");
-	remark(out, before, r->still, "jobs still run: taken as if they had ended now");
-	remark(out, before, r->elastic, "elastic jobs: taken at their least width");
-	remark(out, before, r->depends, "jobs waited for others: taken as if they had not");
-	remark(out, before, r->wishes,
-	       "jobs with wishes for places, versions, hours or speed: taken without them");
-	remark(out, before, r->nodes_gone,
-	       "nodes were there once and are gone: the cluster is that of the end");
-}
-
-/* --- the cluster as text ---------------------------------------------------------------------------------------------- */
-
-static void node_put(const struct facts *f, const struct node *node, FILE *out)
-{
-	fprintf(out, "    - {name: \"%s\", gpus: %u", facts_name(f, node->name), node->gpu_count);
-	if (node->model.v)
-		fprintf(out, ", model: \"%s\"", facts_name(f, node->model));
-	if (node->gpu_memory_mib)
-		fprintf(out, ", memory: %uMiB", node->gpu_memory_mib);
-	fprintf(out, ", cpus: %u, ram: %uMiB", node->cpu_milli / 1000, node->ram_mib);
-	if (node->class != NODE_CLASS_ANY)
-		fprintf(out, ", class: %s", node_class_name(node->class));
-	if (node->capacity == CAPACITY_SPOT)
-		fputs(", capacity: spot", out);
-	for (uint32_t l = 0; l < f->level_count; l++)
-		if (node->domain[l].v)
-			fprintf(out, ", %s: \"%s\"", facts_name(f, f->level[l]),
-				facts_name(f, node->domain[l]));
-	fputs("}\n", out);
-}
-
-static void cluster_put(const struct facts *f, FILE *out)
-{
-	fputs("cluster:\n", out);
-	if (f->level_count)
-		fputs("  levels: [", out);
-	for (uint32_t l = 0; l < f->level_count; l++)
-		fprintf(out, "%s\"%s\"", l ? ", " : "", facts_name(f, f->level[l]));
-	fputs(f->level_count ? "]\n  nodes:\n" : "  nodes:\n", out);
-	for (uint32_t id = 1; id <= f->nodes.count; id++) {
-		const struct node *node = node_get(f, (struct node_id){ id });
-
-		if (node->name.v && node->state != NODE_GONE)
-			node_put(f, node, out);
-	}
-}
-
-static void share_put(FILE *out, int64_t share)
-{
-	const struct gpu_wish wish = { 1, (uint32_t)(share % GPU_SHARE) };
-	char part[GPU_WISH_TEXT_MAX];
-
-	if (share % GPU_SHARE == 0)
-		fprintf(out, "%" PRId64, share / GPU_SHARE);
-	else if (share < GPU_SHARE)
-		fputs(gpu_wish_text(&wish, part), out);
-	else
-		fprintf(out, "%" PRId64 ".%03" PRId64, share / GPU_SHARE,
-			share % GPU_SHARE * 1000 / GPU_SHARE);
-}
-
-static void models_put(const struct facts *f, const char *what, const struct name_id *models,
-		       const int64_t *shares, FILE *out)
-{
-	fprintf(out, ", %s: {", what);
-	for (uint32_t i = 0; i < QUEUE_MODELS_MAX && models[i].v; i++) {
-		fprintf(out, "%s\"%s\": ", i ? ", " : "", facts_name(f, models[i]));
-		share_put(out, shares[i]);
-	}
-	fputc('}', out);
-}
-
-static void queue_put(const struct facts *f, const struct queue *q, FILE *out)
-{
-	fprintf(out, "  - {name: \"%s\"", facts_name(f, q->name));
-	if (q->parent.v)
-		fprintf(out, ", parent: \"%s\"", facts_name(f, queue_get(f, q->parent)->name));
-	if (q->guarantee_model[0].v) {
-		models_put(f, "guarantee", q->guarantee_model, q->guarantee_model_share, out);
-	} else if (q->guarantee_share) {
-		fputs(", guarantee: ", out);
-		share_put(out, q->guarantee_share);
-	}
-	if (q->limit_model[0].v) {
-		models_put(f, "limit", q->limit_model, q->limit_model_share, out);
-	} else if (q->limit_share >= 0) {
-		fputs(", limit: ", out);
-		share_put(out, q->limit_share);
-	}
-	fprintf(out, ", weight: %" PRId64, q->weight);
-	if (q->reserved)
-		fputs(", reserved: true", out);
-	if (q->limit_cpu_milli)
-		fprintf(out, ", limit_cpus: %" PRId64, q->limit_cpu_milli / 1000);
-	if (q->limit_ram_mib)
-		fprintf(out, ", limit_ram: %" PRId64 "MiB", q->limit_ram_mib);
-	fputs("}\n", out);
-}
-
-static void duration_put(FILE *out, const char *what, int64_t ms)
-{
-	fprintf(out, "  %s: %" PRId64 "ms\n", what, ms);
-}
-
-static void prices_put(const struct facts *f, FILE *out)
-{
-	bool any = false;
-
-	for (uint32_t i = 1; i <= f->prices.count; i++) {
-		const struct price *p = table_get(&f->prices, i);
-
-		if (p->micro_per_hour < 0 || p->micro_per_hour % HOUR_MICRO)
-			continue;
-		fprintf(out, "%s\"%s\": %" PRId64, any ? ", " : "  prices: {",
-			facts_name(f, p->model), p->micro_per_hour / HOUR_MICRO);
-		any = true;
-	}
-	fputs(any ? "}\n" : "", out);
-}
-
-static void policy_put(const struct facts *f, FILE *out)
-{
-	const struct policy *p = &f->policy;
-
-	fputs("policy:\n", out);
-	duration_put(out, "min_runtime", p->min_runtime_ms);
-	duration_put(out, "grace", p->grace_ms);
-	duration_put(out, "rejoin", p->rejoin_ms);
-	duration_put(out, "default_limit", p->default_limit_ms);
-	if (p->collect_after_ms)
-		duration_put(out, "collect_after", p->collect_after_ms);
-	else
-		fputs("  collect_after: off\n", out);
-	if (p->half_life_ms)
-		duration_put(out, "half_life", p->half_life_ms);
-	else
-		fputs("  half_life: off\n", out);
-	fprintf(out, "  packing: %s\n  allow_critical_burst: %s\n", p->packing ? "true" : "false",
-		p->allow_critical_burst ? "true" : "false");
-	fprintf(out, "  backfill: {depth: %" PRId64 "}\n", p->backfill_depth);
-	fprintf(out,
-		"  order: {deadline: %" PRId64 ", efficiency: %" PRId64 ", age: %" PRId64
-		", user: %" PRId64 ", budget: %" PRId64 "}\n",
-		p->order_deadline, p->order_efficiency, p->order_age, p->order_user,
-		p->order_budget);
-	prices_put(f, out);
-}
-
-/* Parents before their children, however they came to be so. */
-static void queues_put(const struct facts *f, uint32_t parent, FILE *out)
-{
-	for (uint32_t id = 1; id <= f->queues.count; id++) {
-		const struct queue *q = queue_get(f, (struct queue_id){ id });
-
-		if (!q->name.v || q->removed || q->parent.v != parent)
-			continue;
-		queue_put(f, q, out);
-		queues_put(f, id, out);
-	}
-}
-
-void recorded_cluster(const struct recorded *r, FILE *out)
-{
-	cluster_put(&r->facts, out);
-	fputs("queues:\n", out);
-	queues_put(&r->facts, 0, out);
-	policy_put(&r->facts, out);
+	recorded_remark(out, before, r->never_ran, "jobs never ran: left out");
+	recorded_remark(out, before, r->unlike, "jobs of unlike tasks (roles): left out");
+	recorded_remark(out, before, r->still, "jobs still run: taken as if they had ended now");
+	recorded_remark(out, before, r->elastic, "elastic jobs: taken at their least width");
+	recorded_remark(out, before, r->depends,
+			"jobs waited for others: taken as if they had not");
+	recorded_remark(
+		out, before, r->wishes,
+		"jobs with a least compute capability, speed or bandwidth, data sets, NUMA wishes, certain nodes or others to keep away from: taken without them");
+	recorded_remark(out, before, r->nodes_gone,
+			"nodes were there once and are gone: the cluster is that of the end");
+	recorded_cluster_remarks(r, before, out);
 }

@@ -10,8 +10,8 @@
  *	recorded_workload	a workload file
  *	recorded_outcome	the same jobs, as they really went
  *
- * A job's run time is what it really ran, without what it lost. Left out, and counted: jobs that never ran; groups of unlike tasks; parts of a
- * GPU by memory, and slices. Taken, and counted: jobs that still run, with their run time so far; elastic ones at their least width; those
+ * A job's run time is what it really ran, without what it lost. Left out, and counted: jobs that never ran; groups of unlike tasks.
+ * Taken, and counted: jobs that still run, with their run time so far; elastic ones at their least width; those
  * that waited for other jobs, as if they had not; those with wishes that a workload has no column for, as if without.
  */
 #include <stdio.h>
@@ -33,11 +33,12 @@ struct recorded {
 	uint32_t job_room, job_count; /* ids up to this one */
 	uint32_t *kept; /* ids of those that are in the workload, in its order */
 	uint32_t kept_count;
-	int64_t start_ms, end_ms; /* first submission; last event; since 1970 */
+	int64_t start_ms,
+		end_ms; /* first submission, or the beginning of a week before it where hours matter; last event; since 1970 */
 	int64_t used, wanted;
 	uint32_t running, waiting;
 	struct outcome outcome; /* its moments, from the first event on */
-	uint32_t never_ran, unlike, parts, still, elastic, depends, wishes, nodes_gone;
+	uint32_t never_ran, unlike, still, elastic, depends, wishes, nodes_gone;
 };
 
 void recorded_init(struct recorded *recorded);
@@ -52,3 +53,7 @@ void recorded_outcome(const struct recorded *recorded, const struct workload *wo
 		      struct outcome *ret);
 /* What was left out or taken as simple, a line for each, with `before` in front; nothing: no lines. */
 void recorded_remarks(const struct recorded *recorded, const char *before, FILE *out);
+/* Of these, what a cluster file can't say. */
+void recorded_cluster_remarks(const struct recorded *recorded, const char *before, FILE *out);
+void recorded_remark(FILE *out, const char *before, uint32_t count,
+		     const char *what); /* 0: no line */

@@ -145,7 +145,8 @@ static int tear_down(void **state)
 #define HEAD                                                                                                                    \
 	"#fairlead-workload 1\n"                                                                                                \
 	"job,submit_s,run_s,tasks,gpus,models,gpu_memory_mib,cpus,memory_mib,queue,user,kind,tier,priority,limit_s,estimate_s," \
-	"deadline_s,checkpoints,restart_s,checkpoint_every_s,capacity\n"
+	"deadline_s,checkpoints,restart_s,checkpoint_every_s,capacity,speeds,gpu_part_mib,slice,require,prefer,spread,regions," \
+	"labels,tolerates,min_driver,min_cuda,window\n"
 
 static void a_job_that_was_evicted_and_one_that_still_runs(void)
 {
@@ -182,13 +183,173 @@ static void what_ran_is_the_workload_and_what_did_not_is_counted(void **state)
 	a_job_that_was_evicted_and_one_that_still_runs();
 	assert_int_equal(recorded_close(&r, &err), 0);
 	text = text_of(recorded_workload);
-	assert_string_equal(text, HEAD
-			    "# 1 jobs never ran: left out\n"
-			    "# 1 jobs with a slice, or a part of a GPU by its memory: left out\n"
-			    "# 1 jobs still run: taken as if they had ended now\n"
-			    "a_b,0,70,1,2,,0,0,0,vision,ann,training,standard,0,7200,,,,0,,\n"
-			    "a_b,80,60,1,2,,0,0,0,vision,ann,training,standard,0,,,,,0,,\n");
+	assert_string_equal(
+		text,
+		HEAD "# 2 jobs never ran: left out\n"
+		     "# 1 jobs still run: taken as if they had ended now\n"
+		     "a_b,0,70,1,2,,0,0,0,vision,ann,training,standard,0,7200,,,,0,,,,,,,,,,,,,,\n"
+		     "a_b,80,60,1,2,,0,0,0,vision,ann,training,standard,0,,,,,0,,,,,,,,,,,,,,\n");
 	free(text);
+}
+
+static void site_of(struct arena *arena, struct scenario *ret)
+{
+	struct err err = { 0 };
+	char *made = text_of(recorded_cluster);
+	const char *text = arena_strdup(arena, made);
+	struct conf **documents;
+	size_t count;
+
+	free(made);
+	assert_int_equal(conf_parse("c", text, strlen(text), arena, &documents, &count, &err), 0);
+	if (scenario_read_site("c", documents[0], arena, ret, &err) < 0)
+		fail_msg("line %d: %s", err.line, err.text);
+}
+
+static void marked(const char *labels, const char *taints)
+{
+	struct event e;
+
+	begin(&e, EVENT_NODE_MARKED, 0)->node_marked.node = 1;
+	e.node_marked.labels = labels;
+	e.node_marked.taints = taints;
+	e.node_marked.data = "";
+	e.node_marked.partitioning = PARTITIONING_AUTO;
+	take(&e);
+}
+
+/* What a job wishes stands in its line, and what nodes and queues are in the cluster file. */
+static void what_places_are_like_and_who_wishes_for_them_is_kept(void **state)
+{
+	const int64_t gpus[] = { 1 }, layouts[] = { SLICE_3G | SLICE_3G << 16 },
+		      speeds[] = { 1000, 450 };
+	struct scenario site;
+	struct arena arena;
+	struct err err = { 0 };
+	struct workload w;
+	struct event e;
+	char *text;
+
+	(void)state;
+	marked("disk=fast,zone=a b", "kept=\"vision\"");
+	begin(&e, EVENT_LAYOUT_SET, 0)->layout_set.node = 1;
+	e.layout_set.gpus = gpus;
+	e.layout_set.layouts = layouts;
+	e.layout_set.gpus_count = e.layout_set.layouts_count = 1;
+	e.layout_set.reason = "";
+	take(&e);
+	begin(&e, EVENT_BUDGET_SET, 1)->budget_set.queue = "vision";
+	e.budget_set.left_micro = 12500000;
+	e.budget_set.currency = "EUR";
+	take(&e);
+	begin(&e, EVENT_PRICE_SET, 1)->price_set.model = "L4";
+	e.price_set.micro_per_hour = 800000;
+	take(&e);
+	submission(&e, 9 * 86400, 1)->kind = KIND_BATCH;
+	e.job_submitted.gpus = 1;
+	e.job_submitted.slice = "3g.40gb";
+	e.job_submitted.gpu_part = GPU_SHARE / 7 * 3;
+	e.job_submitted.labels = "disk=fast,zone=a b";
+	e.job_submitted.tolerates = "kept";
+	e.job_submitted.window = "mon-fri 20:00-08:00, sat-sun";
+	take(&e);
+	starts(9 * 86400 + 10, 1, 1);
+	stops(9 * 86400 + 70, 1, 60, 0);
+	ends(9 * 86400 + 70, 1);
+	submission(&e, 9 * 86400 + 80, 2)->gpu_part_mib = 20480;
+	e.job_submitted.gpus = 1;
+	e.job_submitted.models = "H100-80GB,L4";
+	e.job_submitted.throughput = speeds;
+	e.job_submitted.throughput_count = 2;
+	take(&e);
+	starts(9 * 86400 + 90, 2, 2);
+	stops(9 * 86400 + 150, 2, 60, 0);
+	ends(9 * 86400 + 150, 2);
+	assert_int_equal(recorded_close(&r, &err), 0);
+	assert_int_equal(r.start_ms,
+			 START_MS + INT64_C(7) * 86400 * 1000); /* the hour of the week is kept */
+	text = text_of(recorded_workload);
+	if (workload_parse("w", text, &w, &err) < 0)
+		fail_msg("line %d: %s", err.line, err.text);
+	assert_int_equal(w.jobs[0].submit_ms, 2 * 86400 * 1000);
+	assert_string_equal(w.jobs[0].wishes->slice, "3g.40gb");
+	assert_string_equal(w.jobs[0].wishes->labels, "disk=fast,zone=a b");
+	assert_string_equal(w.jobs[0].wishes->tolerates, "kept");
+	assert_string_equal(w.jobs[0].wishes->window, "mon-fri 20:00-08:00, sat-sun");
+	assert_int_equal(w.jobs[0].gpu_part, GPU_SHARE / 7 * 3);
+	assert_int_equal(w.jobs[1].gpu_part_mib, 20480);
+	assert_int_equal(w.jobs[1].speeds[1], 450);
+	assert_null(w.jobs[1].wishes);
+	workload_deinit(&w);
+	free(text);
+	arena_init(&arena, 16 << 20);
+	site_of(&arena, &site);
+	assert_string_equal(site.nodes[0].labels, "disk=fast,zone=a b");
+	assert_string_equal(site.nodes[0].taints, "kept=\"vision\"");
+	assert_int_equal(site.nodes[0].partitioning, PARTITIONING_AUTO);
+	assert_int_equal(site.nodes[0].layout_count, 4);
+	assert_int_equal(site.nodes[0].layouts[0], 0);
+	assert_int_equal(site.nodes[0].layouts[1], layouts[0]);
+	assert_int_equal(site.queues[1].budget_micro, 12500000);
+	assert_int_equal(site.policy.prices_micro[0], 800000);
+	assert_int_equal(site.policy.patience, r.facts.policy.patience);
+	assert_int_equal(site.policy.defragment, r.facts.policy.defragment);
+	arena_deinit(&arena);
+}
+
+static char *remarks_of(void)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	recorded_remarks(&r, "", out);
+	fclose(out);
+	return text;
+}
+
+static void what_is_left_out_is_said(void **state)
+{
+	struct event e;
+	char *text = remarks_of();
+
+	(void)state;
+	assert_string_equal(text, "");
+	free(text);
+	begin(&e, EVENT_NODE_STATE, 5)->node_state.node = 2;
+	e.node_state.state = NODE_DOWN;
+	e.node_state.reason = "";
+	take(&e);
+	begin(&e, EVENT_NODE_WINDOW, 5)->node_window.node = 1;
+	e.node_window.from_ms = START_MS;
+	e.node_window.to_ms = START_MS + 1;
+	e.node_window.reason = "";
+	take(&e);
+	text = remarks_of();
+	assert_string_equal(
+		text, "1 nodes are down, drained or set apart now: taken as if they were ready\n"
+		      "1 nodes have announced maintenance: left out\n");
+	free(text);
+}
+
+static void models_whose_gpus_can_be_cut_are(void **state)
+{
+	struct err err = { 0 };
+	struct scenario site;
+	struct arena arena;
+	uint32_t nodes;
+
+	(void)state;
+	arena_init(&arena, 16 << 20);
+	site_of(&arena, &site);
+	assert_int_equal(whatif_slices_change(&site, "H100-80GB", &arena, &nodes, &err), 0);
+	assert_int_equal(nodes, 1);
+	assert_int_equal(site.nodes[0].partitioning, PARTITIONING_AUTO);
+	assert_true(whatif_slices_change(&site, "L4", &arena, &nodes, &err) < 0);
+	assert_non_null(strstr(err.text, "can't be cut"));
+	assert_true(whatif_slices_change(&site, "B200", &arena, &nodes, &err) < 0);
+	assert_non_null(strstr(err.text, "no node has GPUs of that model"));
+	arena_deinit(&arena);
 }
 
 static void what_happened_is_an_outcome_like_any_other(void **state)
@@ -218,20 +379,6 @@ static void what_happened_is_an_outcome_like_any_other(void **state)
 	outcome_deinit(&o);
 	workload_deinit(&w);
 	free(text);
-}
-
-static void site_of(struct arena *arena, struct scenario *ret)
-{
-	struct err err = { 0 };
-	char *made = text_of(recorded_cluster);
-	const char *text = arena_strdup(arena, made);
-	struct conf **documents;
-	size_t count;
-
-	free(made);
-	assert_int_equal(conf_parse("c", text, strlen(text), arena, &documents, &count, &err), 0);
-	if (scenario_read_site("c", documents[0], arena, ret, &err) < 0)
-		fail_msg("line %d: %s", err.line, err.text);
 }
 
 static void the_cluster_of_the_end_can_be_read_back(void **state)
@@ -307,6 +454,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_ran_is_the_workload_and_what_did_not_is_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_happened_is_an_outcome_like_any_other, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_places_are_like_and_who_wishes_for_them_is_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_left_out_is_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(models_whose_gpus_can_be_cut_are, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(the_cluster_of_the_end_can_be_read_back, set_up,
 						tear_down),

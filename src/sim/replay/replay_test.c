@@ -239,6 +239,36 @@ static void what_saves_regularly_loses_what_came_after(void **state)
 	done(&x);
 }
 
+/* Two slices and a part by memory side by side on cut and whole GPUs; labels, taints and a deadline of the queue's hours beside them. */
+static void wishes_reach_the_core(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(
+		&x,
+		"cluster:\n  levels: [rack]\n  nodes:\n"
+		"    - {name: a, gpus: 1, model: A100-80GB, rack: r0, mig: [[3g.40gb, 3g.40gb]]}\n"
+		"    - {name: b, gpus: 1, model: H100-80GB, rack: r1, labels: {disk: fast}, taints: [kept]}\n");
+	jobs_read(
+		&x,
+		"job,submit_s,run_s,gpus,slice,gpu_part_mib,labels,tolerates,require\n"
+		"s1,0,100,1,3g.40gb,,,,\ns2,0,100,1,3g.40gb,,,,\ns3,1,100,1,3g.40gb,,,,\n"
+		"p1,0,100,0.5,,40960,,kept,\np2,0,100,0.5,,40960,disk=fast,kept,\np3,0,100,0.5,,40960,,kept,rack\n"
+		"no,0,100,1,,,,,\nrefused,0,100,1,,,,,shelf\n");
+	core(&x);
+	ran(&x, 0, 0, 100);
+	ran(&x, 1, 0, 100);
+	for (uint32_t i = 2; i < 5; i++) /* those of 0 s stand before that of 1 s */
+		ran(&x, i, i < 4 ? 0 : 100, i < 4 ? 100 : 200);
+	assert_int_equal(x.outcome.jobs[5].end_ms, -1); /* the one is cut, the other kept */
+	assert_true(x.outcome.jobs[6].refused); /* there is no such level */
+	ran(&x, 7, 100, 200);
+	plain(&x, "fifo-skip"); /* it takes each for the part that it is */
+	assert_int_equal(x.outcome.jobs[0].start_ms, 0);
+	done(&x);
+}
+
 static void what_never_runs_is_counted_apart(void **state)
 {
 	struct example x;
@@ -525,6 +555,7 @@ int main(void)
 		cmocka_unit_test(a_gang_takes_whole_nodes_and_one_with_the_rest),
 		cmocka_unit_test(a_slower_model_takes_longer),
 		cmocka_unit_test(what_saves_regularly_loses_what_came_after),
+		cmocka_unit_test(wishes_reach_the_core),
 		cmocka_unit_test(what_never_runs_is_counted_apart),
 		cmocka_unit_test(starts_are_foretold_and_held_against_what_came),
 		cmocka_unit_test(a_node_that_goes_takes_its_work_along),

@@ -9,7 +9,9 @@
 #include "base/check.h"
 #include "base/conf.h"
 #include "base/parse.h"
+#include "core/partitioning/geometry.h"
 #include "sim/replay/core_run.h"
+#include "sim/replay/plain_fragment.h"
 #include "sim/scenario_file.h"
 
 #define MEMORY_CAP ((size_t)1 << 30)
@@ -112,6 +114,113 @@ void whatif_spot_change(struct scenario *site, int64_t percent, struct arena *ar
 	site->nodes = nodes;
 }
 
+int whatif_slices_change(struct scenario *site, const char *model, struct arena *arena,
+			 uint32_t *ret_nodes, struct err *err)
+{
+	struct scenario_node *nodes =
+		arena_new_array(arena, struct scenario_node, site->node_count);
+
+	*ret_nodes = 0;
+	memcpy(nodes, site->nodes, site->node_count * sizeof *nodes);
+	for (uint32_t i = 0; i < site->node_count; i++) {
+		struct scenario_node *n = &nodes[i];
+
+		if (strcmp(n->model, model) != 0)
+			continue;
+		if (!geometry_of(model, (uint32_t)n->gpu_memory_mib))
+			return err_set(
+				err, ERR_INVALID,
+				"--slices \"%.60s\": GPUs of that model can't be cut into slices",
+				model);
+		n->partitioning = PARTITIONING_AUTO;
+		++*ret_nodes;
+	}
+	site->nodes = nodes;
+	return *ret_nodes
+		       ? 0
+		       : err_set(err, ERR_INVALID,
+				 "--slices \"%.60s\": no node has GPUs of that model; `fairlead nodes` lists the models",
+				 model);
+}
+
+/* --- jobs on slices ------------------------------------------------------------------------------------------------ */
+
+static bool is_named(const struct whatif_changes *changes, const char *model)
+{
+	for (uint32_t i = 0; i < changes->slice_count; i++)
+		if (strcmp(changes->slices[i], model) == 0)
+			return true;
+	return false;
+}
+
+/* The smallest slice of the models named, of those that the job accepts, that has its part of the compute and the memory that it said, as `slice: fit`
+ * would find it; NULL: none has. */
+static const struct slice_profile *slice_for(const struct whatif *w,
+					     const struct whatif_changes *changes,
+					     const struct workload_job *job, const char **ret_model)
+{
+	for (uint32_t i = 0; i < w->changed.node_count; i++) {
+		const struct scenario_node *n = &w->changed.nodes[i];
+		const struct slice_profile *profile;
+		const int64_t memory_mib = job->gpu_memory_mib > job->gpu_part_mib
+						   ? job->gpu_memory_mib
+						   : job->gpu_part_mib;
+
+		if (!is_named(changes, n->model) || !plain_model_is_accepted(job->models, n->model))
+			continue;
+		profile = geometry_need(geometry_of(n->model, (uint32_t)n->gpu_memory_mib),
+					job->gpu_part, (uint32_t)memory_mib);
+		*ret_model = n->model;
+		if (profile)
+			return profile;
+	}
+	return NULL;
+}
+
+/* What may run on a slice: a part of a GPU for one task, or for an endpoint's, that is not trained. */
+static bool may_slice(const struct workload_job *job)
+{
+	return (job->gpu_part || job->gpu_part_mib) && job->kind != KIND_TRAINING &&
+	       (job->tasks == 1 || job->kind == KIND_INFERENCE) &&
+	       !(job->wishes && *job->wishes->slice);
+}
+
+static void job_slice(struct whatif *w, struct workload_job *job, const char *model,
+		      const struct slice_profile *profile)
+{
+	struct workload_wishes *wishes = arena_new(&w->arena, struct workload_wishes);
+	char text[SLICE_TEXT_MAX];
+
+	*wishes = job->wishes ? *job->wishes : workload_wishes_none;
+	wishes->slice = arena_strdup(&w->arena, slice_wish_text(profile_wish(profile), text));
+	job->wishes = wishes;
+	job->models = model;
+	job->gpu_part = slice_share(profile_wish(profile));
+	job->gpu_part_mib = job->gpu_memory_mib = 0;
+}
+
+/* Who asked for a part of a GPU takes the smallest slice that has as much. */
+static void jobs_change(struct whatif *w, const struct whatif_changes *changes)
+{
+	const uint32_t count = w->workload.count;
+
+	w->changed_jobs = w->workload;
+	w->changed_jobs.jobs = arena_new_array(&w->arena, struct workload_job, count);
+	memcpy(w->changed_jobs.jobs, w->workload.jobs, count * sizeof *w->workload.jobs);
+	for (uint32_t i = 0; changes->slice_count && i < count; i++) {
+		struct workload_job *job = &w->changed_jobs.jobs[i];
+		const struct slice_profile *profile = NULL;
+		const char *model = NULL;
+
+		if (may_slice(job))
+			profile = slice_for(w, changes, job, &model);
+		if (profile)
+			job_slice(w, job, model, profile);
+		w->sliced_jobs += profile != NULL;
+		w->slices_short += model && !profile;
+	}
+}
+
 static uint32_t spot_nodes(const struct scenario *site)
 {
 	uint32_t count = 0;
@@ -181,6 +290,12 @@ static int change(struct whatif *w, const struct whatif_changes *changes, struct
 		rc = availability_read(changes->availability, &w->availability, err);
 	if (rc == 0 && changes->policy)
 		rc = scenario_rules_file_read(changes->policy, &w->arena, &w->changed, err);
+	for (uint32_t i = 0, nodes = 0; i < changes->slice_count && rc == 0; i++) {
+		rc = whatif_slices_change(&w->changed, changes->slices[i], &w->arena, &nodes, err);
+		w->sliced_nodes += nodes;
+	}
+	if (rc == 0)
+		jobs_change(w, changes);
 	w->gpus_before = gpus_of(&w->as_is);
 	w->gpus_after = gpus_of(&w->changed);
 	w->spot_before = spot_nodes(&w->as_is);
@@ -205,7 +320,7 @@ int whatif_run(struct recorded *recorded, const struct whatif_changes *changes, 
 		      &ret->results[WHATIF_AGAIN].outcome, err);
 	if (rc == 0)
 		rc = core_run(
-			"what if", &ret->changed, &ret->workload,
+			"what if", &ret->changed, &ret->changed_jobs,
 			&(struct core_run_options){
 				.availability = changes->availability ? &ret->availability : NULL },
 			&ret->results[WHATIF_CHANGED].outcome, err);
@@ -255,11 +370,32 @@ static void counts_tell(const struct whatif *w, FILE *out)
 	for (uint32_t i = 0; i < WHATIF_COLUMNS; i++)
 		fprintf(out, " %16u", w->results[i].figures.ended);
 	fputc('\n', out);
+	if (w->results[WHATIF_AGAIN].figures.deadlines) {
+		fprintf(out, "%-28s", "deadlines missed");
+		for (uint32_t i = 0; i < WHATIF_COLUMNS; i++)
+			fprintf(out, " %16u", w->results[i].figures.deadlines_missed);
+		fputc('\n', out);
+	}
 	if (w->results[WHATIF_AGAIN].figures.cost > 0 ||
 	    w->results[WHATIF_CHANGED].figures.cost > 0)
 		fprintf(out, "%-28s %16s %16.2f %16.2f\n", "cost, by the prices", "not reckoned",
 			w->results[WHATIF_AGAIN].figures.cost,
 			w->results[WHATIF_CHANGED].figures.cost);
+}
+
+static void slices_tell(const struct whatif *w, FILE *out)
+{
+	if (!w->sliced_nodes)
+		return;
+	fprintf(out,
+		"The GPUs of %u nodes may be cut into slices. %u jobs that asked for a part of a GPU take the smallest slice there with as much compute and the memory that they said.\n",
+		w->sliced_nodes, w->sliced_jobs);
+	if (w->slices_short)
+		fprintf(out, "%u jobs ask for a part that no slice has; they stay as they are.\n",
+			w->slices_short);
+	if (!w->sliced_jobs)
+		fputs("So nobody uses any: training, several tasks that work together and whole GPUs do not run on slices.\n",
+		      out);
 }
 
 static void waits_tell(const struct figures *again, const struct figures *changed, bool fewer,
@@ -292,6 +428,7 @@ static void verdict_tell(const struct whatif *w, FILE *out)
 	if (w->gpus_after != w->gpus_before)
 		fprintf(out, "The cluster would have %lld GPUs in place of %lld.\n",
 			(long long)w->gpus_after, (long long)w->gpus_before);
+	slices_tell(w, out);
 	if (w->spot_after != w->spot_before)
 		fprintf(out, "%u nodes would be spot nodes in place of %u.%s\n", w->spot_after,
 			w->spot_before,

@@ -8,9 +8,11 @@
 #include "base/parse.h"
 #include "core/model/facts.h"
 #include "core/model/gpu_wish.h"
+#include "core/partitioning/geometry.h"
+#include "core/scheduling/admit/admit.h"
 #include "sim/replay/rows.h"
 
-enum { WORD_MAX = 128 };
+enum { WORD_MAX = 128, WISH_MAX = 8192 };
 
 static const char mark[] = "#fairlead-workload 1";
 
@@ -54,14 +56,20 @@ static int gpus_read(const struct rows *in, const char *text, struct workload_jo
 	return 0;
 }
 
-static int word_read(const struct rows *in, const char *what, char *text, const char **ret)
+static int text_read(const struct rows *in, const char *what, char *text, size_t most,
+		     const char **ret)
 {
-	if (strlen(text) > WORD_MAX)
-		return rows_complain(in, "%s has more than %d bytes", what, WORD_MAX);
+	if (strlen(text) > most)
+		return rows_complain(in, "%s has more than %zu bytes", what, most);
 	if (!text_is_utf8(text, strlen(text)))
 		return rows_complain(in, "%s is not UTF-8", what);
 	*ret = text;
 	return 0;
+}
+
+static int word_read(const struct rows *in, const char *what, char *text, const char **ret)
+{
+	return text_read(in, what, text, WORD_MAX, ret);
 }
 
 static int models_read(const struct rows *in, char *text, struct workload_job *job)
@@ -149,6 +157,18 @@ enum column {
 	COLUMN_CHECKPOINT_EVERY,
 	COLUMN_SPEEDS,
 	COLUMN_CAPACITY,
+	COLUMN_GPU_PART,
+	/* Wishes: as in the struct. */
+	COLUMN_SLICE,
+	COLUMN_REQUIRE,
+	COLUMN_PREFER,
+	COLUMN_SPREAD,
+	COLUMN_REGIONS,
+	COLUMN_LABELS,
+	COLUMN_TOLERATES,
+	COLUMN_MIN_DRIVER,
+	COLUMN_MIN_CUDA,
+	COLUMN_WINDOW,
 	COLUMN_COUNT
 };
 
@@ -176,7 +196,34 @@ static const char *const columns[COLUMN_COUNT] = {
 	"checkpoint_every_s",
 	"speeds",
 	"capacity",
+	"gpu_part_mib",
+	"slice",
+	"require",
+	"prefer",
+	"spread",
+	"regions",
+	"labels",
+	"tolerates",
+	"min_driver",
+	"min_cuda",
+	"window",
 };
+
+/* Room for them is made with the first. */
+static int wish_read(const struct rows *in, enum column column, char *text,
+		     struct workload_job *job)
+{
+	struct workload_wishes *wishes = workload_wishes_of(job);
+	const char **const at[] = { &wishes->slice,     &wishes->require,    &wishes->prefer,
+				    &wishes->spread,    &wishes->regions,    &wishes->labels,
+				    &wishes->tolerates, &wishes->min_driver, &wishes->min_cuda,
+				    &wishes->window };
+
+	for (char *c = text; *c; c++)
+		if (*c == '|')
+			*c = ',';
+	return text_read(in, columns[column], text, WISH_MAX, at[column - COLUMN_SLICE]);
+}
 
 static int field_read(const struct rows *in, enum column column, char *text,
 		      struct workload_job *job)
@@ -228,6 +275,17 @@ static int field_read(const struct rows *in, enum column column, char *text,
 	case COLUMN_CAPACITY:
 		return choice_read(in, what, text, capacity_find, "on-demand, spot or any",
 				   &job->capacity);
+	case COLUMN_GPU_PART: return count_read(in, what, text, 1, INT32_MAX, &job->gpu_part_mib);
+	case COLUMN_SLICE:
+	case COLUMN_REQUIRE:
+	case COLUMN_PREFER:
+	case COLUMN_SPREAD:
+	case COLUMN_REGIONS:
+	case COLUMN_LABELS:
+	case COLUMN_TOLERATES:
+	case COLUMN_MIN_DRIVER:
+	case COLUMN_MIN_CUDA:
+	case COLUMN_WINDOW: return wish_read(in, column, text, job);
 	case COLUMN_COUNT: break;
 	}
 	UNREACHABLE();
@@ -286,6 +344,28 @@ static int head_read(struct rows *in, struct head *head)
 
 /* --- jobs ------------------------------------------------------------------------------------------------ */
 
+/* A slice, or a part by memory, is of one GPU; which part of it is taken for the figures and for plain policies. */
+static int slice_check(const struct rows *in, struct workload_job *job)
+{
+	const char *slice = job->wishes ? job->wishes->slice : "";
+	uint32_t wish;
+
+	if (!*slice && !job->gpu_part_mib)
+		return 0;
+	if (job->gpus != 1 || job->rest_gpus)
+		return rows_complain(in, "%s: say gpus 1, or a part of one",
+				     *slice ? "slice" : "gpu_part_mib");
+	if (*slice && job->gpu_part_mib)
+		return rows_complain(in, "slice or gpu_part_mib, not both");
+	if (!*slice || strcmp(slice, SLICE_FIT) == 0)
+		return 0;
+	if (!slice_wish_parse(slice, &wish) || !slice_share(wish))
+		return rows_complain(
+			in, "slice is \"%.40s\": wanted is one such as 1g.10gb, or fit", slice);
+	job->gpu_part = slice_share(wish);
+	return 0;
+}
+
 static int job_read(const struct rows *in, const struct head *head, char *line,
 		    struct workload_job *job)
 {
@@ -318,6 +398,8 @@ static int job_read(const struct rows *in, const struct head *head, char *line,
 	if (job->rest_gpus && (job->gpu_part || job->rest_gpus >= job->gpus))
 		return rows_complain(in, "rest_gpus: %u is not less than the whole GPUs of a task",
 				     job->rest_gpus);
+	if (slice_check(in, job) < 0)
+		return -1;
 	if (job->checkpoint_every_ms && !job->checkpoints)
 		return rows_complain(in, "checkpoint_every_s: say checkpoints yes");
 	if (speeds_check(in, job) < 0)
@@ -358,9 +440,8 @@ int workload_parse(const char *path, char *text, struct workload *ret, struct er
 			ret->jobs = reallocarray(ret->jobs, room, sizeof *ret->jobs);
 			CHECK(ret->jobs);
 		}
-		if (job_read(&in, &head, line, &ret->jobs[ret->count]) < 0)
+		if (job_read(&in, &head, line, &ret->jobs[ret->count++]) < 0)
 			return -ERR_INVALID;
-		ret->count++;
 	}
 	if (!ret->count)
 		return rows_complain(&in, "there are no jobs");
@@ -383,8 +464,22 @@ int workload_read(const char *path, struct workload *ret, struct err *err)
 	return rc;
 }
 
+const struct workload_wishes workload_wishes_none = { "", "", "", "", "", "", "", "", "", "" };
+
+struct workload_wishes *workload_wishes_of(struct workload_job *job)
+{
+	if (job->wishes)
+		return job->wishes;
+	job->wishes = malloc(sizeof *job->wishes);
+	CHECK(job->wishes);
+	*job->wishes = workload_wishes_none;
+	return job->wishes;
+}
+
 void workload_deinit(struct workload *w)
 {
+	for (uint32_t i = 0; i < w->count; i++)
+		free(w->jobs[i].wishes);
 	free(w->jobs);
 	free(w->text);
 	*w = (struct workload){ 0 };

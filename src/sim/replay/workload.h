@@ -18,6 +18,15 @@
 enum { WORKLOAD_JOBS_MAX = 10000000, WORKLOAD_TASKS_MAX = 100000, WORKLOAD_MODELS_MAX = 8 };
 #define WORKLOAD_TIME_MAX_MS (INT64_C(20) * 366 * 86400 * 1000)
 
+/* What a job says of the places that it takes; "" = nothing. Lists are comma separated. Plain policies do not look at it. */
+struct workload_wishes {
+	const char *slice; /* of a GPU (MIG), by its name, or "fit" */
+	const char *require, *prefer, *spread; /* topology levels */
+	const char *regions, *labels, *tolerates;
+	const char *min_driver, *min_cuda;
+	const char *window; /* a calendar (core/scheduling/queues/calendar.h) */
+};
+
 struct workload_job {
 	const char *name, *queue, *user,
 		*models; /* models: accepted ones, comma separated; "" = any */
@@ -34,6 +43,8 @@ struct workload_job {
 	uint16_t speeds
 		[WORKLOAD_MODELS_MAX]; /* by model, in thousandths of what run_ms says; [0] 0 = all alike */
 	int32_t priority;
+	int64_t gpu_part_mib; /* its part is so much memory of a GPU; gpu_part says what share that is taken for. 0 = not said */
+	struct workload_wishes *wishes; /* NULL = none */
 	uint8_t capacity; /* which nodes it may use; 0 = not said */
 	uint8_t kind, tier; /* enums of core/model/facts.h */
 	uint8_t checkpoints; /* it can be stopped and goes on where it was */
@@ -51,6 +62,9 @@ int workload_read(const char *path, struct workload *ret, struct err *err) MUST_
 /* The same from a text, which is changed and must live as long; `path` for messages. */
 int workload_parse(const char *path, char *text, struct workload *ret, struct err *err) MUST_CHECK;
 void workload_deinit(struct workload *workload); /* takes a zeroed one too */
+extern const struct workload_wishes workload_wishes_none;
+/* Those of the job, "" each if it has none yet; workload_deinit frees them. */
+struct workload_wishes *workload_wishes_of(struct workload_job *job);
 /* GPUs of all its tasks, in 1/63000. */
 int64_t workload_share(const struct workload_job *job);
 /* With that of the rest. */

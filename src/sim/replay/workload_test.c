@@ -81,6 +81,37 @@ static void the_columns_that_were_added_read_as_ever(void **state)
 	workload_deinit(&w);
 }
 
+static void wishes_read_as_ever(void **state)
+{
+	struct workload w;
+	struct err err = { 0 };
+	const struct workload_job *j;
+
+	(void)state;
+	if (workload_read(getenv("FAIRLEAD_GOLDEN_WISHES"), &w, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(w.count, 3);
+	j = &w.jobs[0];
+	assert_string_equal(j->wishes->slice, "1g.10gb");
+	assert_int_equal(workload_share(j), GPU_SHARE / 7);
+	assert_string_equal(j->wishes->require, "rack");
+	assert_string_equal(j->wishes->prefer, "zone");
+	assert_string_equal(j->wishes->spread, "node");
+	assert_string_equal(j->wishes->regions, "eu,us");
+	assert_string_equal(j->wishes->labels, "disk=fast,arch=x86");
+	assert_string_equal(j->wishes->tolerates, "kept,old=yes");
+	assert_string_equal(j->wishes->min_driver, "550.54.14");
+	assert_string_equal(j->wishes->min_cuda, "12.4");
+	assert_string_equal(j->wishes->window, "mon-fri 20:00-08:00,sat-sun");
+	j = &w.jobs[1];
+	assert_int_equal(j->gpu_part_mib, 20000);
+	assert_int_equal(workload_share(j), GPU_SHARE / 4);
+	assert_null(j->wishes);
+	assert_string_equal(w.jobs[2].wishes->slice, "fit");
+	assert_string_equal(w.jobs[2].wishes->window, "");
+	workload_deinit(&w);
+}
+
 static void refused(const char *text, int line, const char *words)
 {
 	char *copy = strdup(text);
@@ -130,6 +161,23 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 		"there are 1 speeds for 0 models");
 	refused("#fairlead-workload 1\nsubmit_s,run_s,models,speeds\n0,1,A,0\n", 3, "speeds: 0;");
 	refused("#fairlead-workload 1\nsubmit_s,run_s,models,speeds\n0,1,A,61\n", 3, "speeds: ");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,gpus,slice\n0,1,2,fit\n", 3,
+		"slice: say gpus 1");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,slice\n0,1,half\n", 3,
+		"wanted is one such as");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,slice,gpu_part_mib\n0,1,fit,7\n", 3,
+		"not both");
+	refused("#fairlead-workload 1\nsubmit_s,run_s,gpu_part_mib\n0,1,0\n", 3, "gpu_part_mib");
+}
+
+static void a_wish_has_a_limit(void **state)
+{
+	char text[9000] = "#fairlead-workload 1\nsubmit_s,run_s,labels\n0,1,";
+	const size_t size = strlen(text);
+
+	(void)state;
+	memset(text + size, 'x', 8193);
+	refused(text, 3, "labels has more than 8192 bytes");
 }
 
 static void a_file_that_is_none_is_named(void **state)
@@ -155,7 +203,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_frozen_example_reads_as_ever),
 		cmocka_unit_test(the_columns_that_were_added_read_as_ever),
+		cmocka_unit_test(wishes_read_as_ever),
 		cmocka_unit_test(what_is_wrong_is_named_with_its_line),
+		cmocka_unit_test(a_wish_has_a_limit),
 		cmocka_unit_test(a_file_that_is_none_is_named),
 	};
 
