@@ -166,7 +166,7 @@ static int refuse_fields(struct config *c, const struct conf *map, const char *c
 		if (value && value->type != CONF_NULL)
 			return conf_error(
 				c->err, c->file, value,
-				"%s is not supported; accounts by token, token file or client certificate are",
+				"%s is not supported; accounts by token, token file, client certificate or exec are",
 				names[i]);
 	}
 	return 0;
@@ -199,12 +199,20 @@ static int cluster_read(struct config *c, const struct conf *map, struct kube_ac
 	return 0;
 }
 
-static int user_read(struct config *c, const struct conf *map, struct kube_access *access)
+const char *access_base64(struct access_bytes bytes, struct arena *arena)
 {
-	static const char *const refused[] = {
-		"exec", "auth-provider", "username",  "password",
-		"as",   "as-uid",        "as-groups", "as-user-extra"
-	};
+	unsigned char *text = arena_alloc(arena, bytes.size / 3 * 4 + 5);
+
+	(void)EVP_EncodeBlock(text, (const unsigned char *)bytes.data, (int)bytes.size);
+	return (const char *)text;
+}
+
+static int user_read(struct config *c, const struct conf *map, const struct conf *cluster,
+		     struct kube_access *access)
+{
+	static const char *const refused[] = { "auth-provider", "username",  "password",     "as",
+					       "as-uid",        "as-groups", "as-user-extra" };
+	const struct conf *exec = conf_find(map, "exec");
 	int rc = refuse_fields(c, map, refused, ARRAY_SIZE(refused));
 
 	if (rc == 0)
@@ -218,6 +226,8 @@ static int user_read(struct config *c, const struct conf *map, struct kube_acces
 	if (rc == 0 && !access->certificate.data != !access->key.data)
 		rc = conf_error(c->err, c->file, map,
 				"a client certificate and its key go together; one is missing");
+	if (rc == 0 && exec && exec->type != CONF_NULL)
+		rc = access_exec_read(c->file, exec, cluster, c->folder, c->arena, access, c->err);
 	return rc;
 }
 
@@ -241,7 +251,7 @@ static int context_read(struct config *c, const struct conf *document, const cha
 		rc = cluster_read(c, cluster, access);
 	if (rc == 0 && user_name)
 		rc = item_of(c, document, "users", "user", user_name, &user);
-	return rc < 0 || !user ? rc : user_read(c, user, access);
+	return rc < 0 || !user ? rc : user_read(c, user, cluster, access);
 }
 
 int access_parse(const char *file, const char *text, size_t size, const char *folder,

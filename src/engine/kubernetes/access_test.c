@@ -12,6 +12,8 @@ static struct arena arena;
 #define CLUSTER "clusters:\n- name: c\n  cluster:\n    server: https://h:6443/\n"
 #define CONTEXT "contexts:\n- name: x\n  context: {cluster: c, user: u, namespace: jobs}\n"
 #define CURRENT "current-context: x\n"
+#define EXEC CLUSTER CONTEXT CURRENT "users:\n- name: u\n  user:\n    exec: "
+#define V1 "apiVersion: client.authentication.k8s.io/v1, "
 
 static int parse(const char *text, const char *context, struct kube_access *ret, struct err *err)
 {
@@ -44,8 +46,16 @@ static void what_would_be_another_identity_is_refused_by_name(void **state)
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{ CLUSTER CONTEXT CURRENT "users: [{name: u, user: {exec: {command: x}}}]",
-		  "exec" },
+		{ EXEC "{}", "exec has no command" },
+		{ EXEC "{command: x}", "the apiVersion of exec" },
+		{ EXEC "{command: x, apiVersion: client.authentication.k8s.io/v1alpha1}",
+		  "the apiVersion of exec" },
+		{ EXEC "{command: x, " V1 "interactiveMode: Always}", "nobody who could type" },
+		{ EXEC "{command: x, " V1 "args: y}", "args: a list" },
+		{ EXEC "{command: x, " V1 "env: [{value: y}]}", "has no name" },
+		{ CLUSTER CONTEXT CURRENT
+		  "users: [{name: u, user: {token: t, exec: {command: x}}}]",
+		  "besides" },
 		{ CLUSTER CONTEXT CURRENT "users: [{name: u, user: {username: x}}]", "username" },
 		{ CLUSTER CONTEXT CURRENT "users: [{name: u, user: {as: x}}]", "as is not" },
 		{ CLUSTER CONTEXT CURRENT
@@ -76,6 +86,31 @@ static void what_would_be_another_identity_is_refused_by_name(void **state)
 	}
 }
 
+static void a_program_may_give_the_account(void **state)
+{
+	struct kube_access access;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(
+		parse(EXEC
+		      "{" V1
+		      "command: bin/get, args: [token, --for=me], env: [{name: A, value: b}], provideClusterInfo: true, installHint: ask}",
+		      NULL, &access, &err),
+		0);
+	assert_string_equal(access.exec->argv[0], "/nowhere/bin/get");
+	assert_string_equal(access.exec->argv[2], "--for=me");
+	assert_null(access.exec->argv[3]);
+	assert_string_equal(access.exec->env[0], "A=b");
+	assert_null(access.exec->env[1]);
+	assert_string_equal(access.exec->hint, "ask");
+	assert_string_equal(
+		access.exec->info,
+		"KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{\"interactive\":false,\"cluster\":{\"server\":\"https://h:6443\"}}}");
+	assert_int_equal(parse(EXEC "{" V1 "command: get}", NULL, &access, &err), 0);
+	assert_string_equal(access.exec->argv[0], "get"); /* looked for in PATH */
+}
+
 static void another_context_may_be_named(void **state)
 {
 	struct kube_access access;
@@ -94,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(address_and_account_come_from_the_context),
 		cmocka_unit_test(what_would_be_another_identity_is_refused_by_name),
+		cmocka_unit_test(a_program_may_give_the_account),
 		cmocka_unit_test(another_context_may_be_named),
 	};
 	int failed;

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/kubernetes/credential.h"
 #include "engine/kubernetes/refusal.h"
 #include "engine/kubernetes/rights.h"
 
@@ -34,6 +35,7 @@ struct exchange {
 	struct buf body, answer;
 	size_t read; /* of `answer`: lines told */
 	bool once, stopped, too_large, frees;
+	bool renewed; /* it was refused with what a program gave, and the program is run again for it */
 	bool held; /* its time was over before its bytes left */
 	kube_done *done;
 	kube_judge *judge;
@@ -43,6 +45,7 @@ struct exchange {
 	int64_t due_ms; /* boot clock: not before */
 	int64_t pause_ms;
 	CURL *curl;
+	uint64_t serial; /* of the credential that it was sent with */
 	struct curl_slist *headers;
 	char problem[CURL_ERROR_SIZE];
 };
@@ -75,6 +78,9 @@ struct kube_client {
 	struct arena token_arena;
 	const char *token;
 	int64_t token_ms;
+	struct credential *credential; /* from a program; NULL = the access says it all */
+	struct credential_text *given_text; /* what it gave, of this serial; 0 = nothing yet */
+	uint64_t serial;
 	uint64_t random;
 };
 
@@ -183,6 +189,11 @@ static struct curl_blob blob_of(struct access_bytes bytes)
 				   .flags = CURL_BLOB_NOCOPY };
 }
 
+static struct access_bytes text_bytes(const char *text)
+{
+	return (struct access_bytes){ text, strlen(text) };
+}
+
 /* What is the same for all requests. */
 static CURL *make_handle(struct kube_client *client)
 {
@@ -192,6 +203,11 @@ static CURL *make_handle(struct kube_client *client)
 	CURL *curl = curl_easy_init();
 
 	CHECK(curl);
+	if (client->credential) { /* another one may come while this handle is in use */
+		certificate = blob_of(text_bytes(client->given_text->certificate));
+		key = blob_of(text_bytes(client->given_text->key));
+		certificate.flags = key.flags = CURL_BLOB_COPY;
+	}
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -225,6 +241,7 @@ static void add_headers(struct exchange *x)
 {
 	const struct kube_access *access = x->client->access;
 	const char *token = access->token_file ? x->client->token : access->token;
+	const struct credential_text *given = x->client->given_text;
 	AUTO_BUF text = BUF_INIT;
 
 	add_header(x, "Expect:");
@@ -234,6 +251,8 @@ static void add_headers(struct exchange *x)
 		add_header(x, buf_text(&text));
 		buf_clear(&text);
 	}
+	if (given && given->token[0])
+		token = given->token;
 	if (token) {
 		buf_addf(&text, "Authorization: Bearer %s", token);
 		add_header(x, buf_text(&text));
@@ -270,6 +289,7 @@ static void send_now(struct kube_client *client, struct exchange *x)
 	x->held = false;
 	x->problem[0] = '\0';
 	x->curl = curl;
+	x->serial = client->serial;
 	curl_easy_setopt(curl, CURLOPT_URL, x->url);
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, x->headers);
@@ -309,7 +329,7 @@ static void unfly(struct kube_client *client, struct exchange *x)
 	*at = x->next;
 	client->in_flight -= !x->line;
 	curl_multi_remove_handle(client->multi, x->curl);
-	if (client->spare_count < KUBE_FLIGHT_MAX)
+	if (client->spare_count < KUBE_FLIGHT_MAX && x->serial == client->serial)
 		client->spare[client->spare_count++] = x->curl;
 	else
 		curl_easy_cleanup(x->curl);
@@ -409,6 +429,8 @@ static bool is_sent_again(struct exchange *x, long status, const char *problem)
 {
 	enum kube_next next = KUBE_USUAL;
 
+	if (status == 401 && x->client->credential && !x->line && !x->renewed)
+		return (x->renewed = true); /* it was not carried out */
 	if (x->line || x->once || x->too_large)
 		return false;
 	if (x->judge && status) {
@@ -442,6 +464,8 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 		pace(client, status);
 	if (status == 401)
 		client->token_ms = -TOKEN_EVERY_MS; /* it may have been renewed meanwhile */
+	if (status == 401 && client->credential)
+		credential_refused(client->credential, x->serial);
 	if (!x->held && !x->too_large && (!x->line || status != 200))
 		note_trouble(client, status == 0 || status == 401 ? problem : "");
 	note_right(client, x, status);
@@ -502,10 +526,59 @@ static void wake_paused(struct kube_client *client)
 	}
 }
 
+/* --- credentials that a program gives ----------------------------------------------------------------------------------- */
+
+static void without_credential(struct kube_client *client, struct exchange *x, const char *problem)
+{
+	note_trouble(client, problem);
+	buf_clear(&x->answer);
+	x->read = 0;
+	if (is_sent_again(x, 0, problem))
+		again(client, x, 0, 0);
+	else
+		tell(x, 0, problem);
+}
+
+/* Where there is none, and none comes at present, what is to be sent has got no answer. */
+static bool has_credential(struct kube_client *client)
+{
+	uint64_t before = client->serial;
+	char problem[256];
+	struct exchange *x;
+
+	if (!client->credential)
+		return true;
+	switch (credential_now(client->credential, &client->serial, client->given_text, problem)) {
+	case CREDENTIAL_COMES: return false;
+	case CREDENTIAL_IS:
+		while (client->serial != before && client->spare_count)
+			curl_easy_cleanup(client->spare[--client->spare_count]);
+		return true;
+	case CREDENTIAL_FAILS: break;
+	}
+	while ((x = client->streams)) {
+		client->streams = x->next;
+		without_credential(client, x, problem);
+	}
+	while ((x = client->ready)) {
+		client->ready = x->next;
+		if (!client->ready)
+			client->ready_end = &client->ready;
+		without_credential(client, x, problem);
+	}
+	return false;
+}
+
+/* --- the thread, further ------------------------------------------------------------------------------------------------ */
+
 static void send_ready(struct kube_client *client)
 {
 	struct exchange *x;
 
+	if (!client->streams && !client->ready)
+		return;
+	if (!has_credential(client))
+		return;
 	while ((x = client->streams)) {
 		client->streams = x->next;
 		send_now(client, x);
@@ -571,8 +644,10 @@ static void *client_main(void *argument)
 			int64_t left_ms = client->paused->due_ms - clock_boot_ms();
 			wait_ms = left_ms < 0 ? 0 : left_ms < IDLE_MS ? (int)left_ms : IDLE_MS;
 		}
-		if (client->ready && client->in_flight < client->flight_max)
-			wait_ms = is_fenced(client) ? FENCED_MS : 0;
+		if (client->streams) /* they wait for a credential, whose coming wakes */
+			wait_ms = wait_ms < FENCED_MS ? wait_ms : FENCED_MS;
+		else if (client->ready && client->in_flight < client->flight_max)
+			wait_ms = client->credential || is_fenced(client) ? FENCED_MS : 0;
 		(void)curl_multi_poll(client->multi, NULL, 0, wait_ms, NULL);
 	}
 	while (client->flying) {
@@ -697,6 +772,24 @@ void kube_client_problem(struct kube_client *client, char out[256])
 	pthread_mutex_unlock(&client->lock);
 }
 
+static void client_free(struct kube_client *client)
+{
+	curl_multi_cleanup(client->multi);
+	arena_deinit(&client->token_arena);
+	pthread_mutex_destroy(&client->lock);
+	if (client->given_text)
+		explicit_bzero(client->given_text, sizeof(*client->given_text));
+	free(client->given_text);
+	free(client);
+}
+
+static void credential_changed(void *context)
+{
+	struct kube_client *client = context;
+
+	(void)curl_multi_wakeup(client->multi);
+}
+
 int kube_client_create(const struct kube_access *access, struct kube_client **ret, struct err *err)
 {
 	struct kube_client *client;
@@ -718,6 +811,16 @@ int kube_client_create(const struct kube_access *access, struct kube_client **re
 	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS,
 			  (long)KUBE_FLIGHT_MAX + STREAMS_MOST);
 	pthread_mutex_init(&client->lock, NULL);
+	if (access->exec) {
+		int rc = credential_create(access->exec, credential_changed, client,
+					   &client->credential, err);
+		if (rc < 0) {
+			client_free(client);
+			return rc;
+		}
+		client->given_text = calloc(1, sizeof(*client->given_text));
+		CHECK(client->given_text);
+	}
 	CHECK(pthread_create(&client->thread, NULL, client_main, client) == 0);
 	*ret = client;
 	return 0;
@@ -732,11 +835,9 @@ void kube_client_destroy(struct kube_client *client)
 	pthread_mutex_unlock(&client->lock);
 	(void)curl_multi_wakeup(client->multi);
 	pthread_join(client->thread, NULL);
+	credential_destroy(client->credential); /* it wakes the client: before that goes */
 	end_all(client->given);
 	for (uint32_t i = 0; i < client->spare_count; i++)
 		curl_easy_cleanup(client->spare[i]);
-	curl_multi_cleanup(client->multi);
-	arena_deinit(&client->token_arena);
-	pthread_mutex_destroy(&client->lock);
-	free(client);
+	client_free(client);
 }
