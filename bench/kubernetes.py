@@ -5,14 +5,19 @@ machine). A table of figures; nothing is asserted. Run it on a quiet machine.
 
     bench/kubernetes.py BUILD [--nodes N] [--gpus N] [--loads PODSxGANG,...] [--rounds N] [--who NAME,...] [--large | --small] [--bare]
                         [--journal FOLDER] [--json FILE] [--table FILE] [--perf FILE] [--verbose]
+    bench/kubernetes.py BUILD --cases [NAME,...] [--who NAME,...] ...       reclaim, verdicts, consolidation: bench/kubernetes_cases.py
+    bench/kubernetes.py BUILD --whole [--budget SECONDS] [--table FILE]     the four loads on 1,000 nodes, those on 5,000, and the cases, one after the other
 
 Loads: 7500x1 is 7,500 pods of one GPU, 7500x20 the same in gangs of 20. By default the four of 7,500 pods on 1,000 nodes with 8 GPUs; --large the four
 of 40,000 (the last of 10,000) on 5,000; --small a minute's worth on 200. Nodes and pods are played by kwok; --bare does without: then nodes do not
 beat and pods do not run, and all of the machine is left to API server and scheduler.
 
-In a round each load is bound by each program in turn, the order turned about from round to round, on the same API server: the program is started
-afresh, pods are made 32 requests at a time, and a watch notes when each is seen bound. Fairlead's journal lies in a folder of --journal, which should
-be a disk. etcd lies in memory.
+In a round each load is bound by each program in turn, the order turned about from round to round. Each time the cluster is what it was when its nodes were
+made: etcd gets their data back, and all programs start afresh. Pods are made 32 requests at a time, and a watch notes when each is seen bound. Fairlead's
+journal lies in a folder of --journal, which should be a disk. etcd lies in memory.
+
+--budget: a load is not begun when what is left of so many seconds is less than it took last time. Of --whole, the loads on 1,000 nodes have 30 % of it,
+those on 5,000 have 55 %, the cases the rest; rounds beyond the first are as many as find time.
 
 per second   pods, from the first request that makes one to the last that is seen bound
 P50, P99     ms from when the API server took the pod to when it was seen bound; `gang` counts from its last pod to its last binding
@@ -21,10 +26,11 @@ CPU, memory  of the program: ms of processor time for each pod, and the most tha
 of blind, of stock   the median of the ratios of the same round: pods per second
 
 kube-scheduler has its client's limit of requests lifted (50 a second otherwise); it knows no gangs, and places their pods one by one. A gang may have
-4,096 pods in Fairlead: where a load's gangs are larger, Fairlead's are cut to that, and the table says so.
+16,384 pods in Fairlead: where a load's gangs are larger, Fairlead's are cut to that, and the table says so.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -42,10 +48,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tests/kubernetes"))
 sys.dont_write_bytecode = True
 
+import kubernetes_cases
 from bed import Bed, free_port, wait_until
 
 ACCOUNT = "bench-scheduler"
-GANG_MAX = 4096
+GANG_MAX = 16384
 PODS = "/api/v1/namespaces/default/pods"
 DEFAULT = ["7500x1", "7500x20", "7500x500", "7500x7500"]
 LARGE = ["40000x1", "40000x20", "40000x500", "10000x10000"]
@@ -53,7 +60,9 @@ SMALL = ["1500x1", "1500x20", "1500x500"]
 
 
 class BenchBed(Bed):
-    """With an account for the program that is measured, whose requests the API server counts."""
+    """With an account for the program that is measured, whose requests the API server counts. audits: it writes down each request about a pod."""
+
+    audits = False
 
     def write_keys(self):
         super().write_keys()
@@ -65,6 +74,43 @@ class BenchBed(Bed):
         self.account = self.path("kubeconfig-scheduler")
         with open(self.account, "w") as f:
             json.dump(config, f)
+
+    def start(self, name, *words):
+        if name == "kube-apiserver" and self.audits:
+            with open(self.path("audit.yaml"), "w") as f:
+                json.dump({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"],
+                           "rules": [{"level": "Metadata", "verbs": ["create", "delete"], "resources": [{"group": "", "resources": ["pods", "pods/binding"]}]},
+                                     {"level": "Metadata", "users": [ACCOUNT], "verbs": ["patch"], "resources": [{"group": "", "resources": ["pods/status"]}]},
+                                     {"level": "None"}]}, f)
+            words += ("--audit-policy-file", self.path("audit.yaml"), "--audit-log-path", self.path("audit.log"), "--audit-log-mode", "blocking")
+        super().start(name, *words)
+
+    def end_all(self, gently=False):
+        for _, process in reversed(self.running):
+            if gently:
+                process.terminate()
+            else:
+                process.kill()
+            process.wait()
+        self.running = []
+
+    def keep(self):
+        """What is in the cluster now is what renew() goes back to."""
+        while self.running[-1][0] != "etcd":
+            process = self.running.pop()[1]
+            process.kill()
+            process.wait()
+        self.end_all(gently=True)
+        shutil.move(self.path("etcd"), self.path("kept"))
+
+    def renew(self):
+        self.end_all()
+        shutil.rmtree(self.path("etcd"), ignore_errors=True)
+        shutil.copytree(self.path("kept"), self.path("etcd"))
+        self.start_all()
+
+    def prepare_cases(self):
+        self.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
 
     def let_in(self):
         self.make("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
@@ -92,12 +138,6 @@ class BenchBed(Bed):
             key = "%s %s%s %s" % (of["verb"], of["resource"], "/" + of["subresource"] if of["subresource"] else "", of["code"])
             found[key] = found.get(key, 0) + float(count)
         return found
-
-    def empty(self):
-        for path in (PODS, "/api/v1/namespaces/default/events"):
-            status, answer = self.call("DELETE", path + "?gracePeriodSeconds=0")
-            assert status == 200, answer
-        wait_until("all pods are gone", lambda: not self.get(PODS + "?limit=1")["items"])
 
 
 class Program:
@@ -164,6 +204,7 @@ class Fairlead(Program):
         self.folder = tempfile.mkdtemp(prefix="fairlead-bench-", dir=self.options.journal)
         program = os.path.join(self.options.build, "src/cli/fairlead")
         env = dict(os.environ, FAIRLEAD_DATA=self.folder, NO_COLOR="1")
+        self.program, self.env = program, env
         self.popen([program, "serve", "--engine", "kubernetes", "--kubeconfig", self.bed.account, "--image", "none"], stdout=subprocess.PIPE, env=env)
         assert self.process.stdout.readline(), self.bed.log("fairlead")
 
@@ -171,6 +212,16 @@ class Fairlead(Program):
             done = subprocess.run([program, "nodes", "-o", "json"], capture_output=True, text=True, env=env)
             return done.returncode == 0 and sum(n["state"] == "ready" for n in json.loads(done.stdout)) == self.nodes
         wait_until("Fairlead knows the nodes", ready)
+
+
+    def run(self, *words):
+        subprocess.run([self.program, *words], check=True, stdout=subprocess.DEVNULL, env=self.env)
+
+    def client(self):
+        os.environ.setdefault("FAIRLEAD_BUILD", self.options.build)
+        sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tests"))
+        import harness
+        return harness.Client(self.folder)
 
 
 KINDS = {kind.name: kind for kind in (Blind, Stock, Fairlead)}
@@ -184,8 +235,9 @@ def run_load(b, program, pods, gang, options):
     """One load bound by one program: figures."""
     own = min(gang, GANG_MAX) if program.name == "fairlead" else gang
     pods = pods // own * own if program.name == "fairlead" and own < gang else pods
+    b.renew()
     program.start()
-    time.sleep(1)
+    time.sleep(4)  # an API server that has just come up is busy with itself
     calls, kinds, (cpu, _) = b.calls(), b.requests(), program.usage()
     perf = subprocess.Popen(["perf", "record", "-q", "-g", "-s", "-p", str(program.process.pid), "-o", options.perf]) if options.perf else None
     out = subprocess.run([options.load, "pods", b.kubeconfig, program.scheduler, str(pods), str(own)], stdout=subprocess.PIPE, text=True)
@@ -212,7 +264,6 @@ def run_load(b, program, pods, gang, options):
         gangs.setdefault(r[0] // own, []).append(r)
     whole = [max(r[2] for r in g) - max(r[1] for r in g) for g in gangs.values() if all(r[2] for r in g)]
     assert program.name != "fairlead" or all(all(r[2] for r in g) or not any(r[2] for r in g) for g in gangs.values()), "a gang is bound in part"
-    b.empty()
     return {"pods": pods, "gang": own, "bound": len(done), "per_second": len(done) / max((r[2] for r in done), default=1) * 1e6,
             "made_per_second": pods / max(r[1] for r in rows) * 1e6, "p50_ms": quantile(waits, 0.5), "p99_ms": quantile(waits, 0.99),
             "gang_p50_ms": quantile(whole, 0.5) / 1000, "gang_p99_ms": quantile(whole, 0.99) / 1000,
@@ -220,9 +271,10 @@ def run_load(b, program, pods, gang, options):
 
 
 def table(results, options):
+    """Of loads that were measured."""
     lines = ["| load | by | bound | per second | least..most | P50 ms | P99 ms | gang P50, P99 ms | calls/pod | CPU ms/pod | MiB | of blind | of stock |",
              "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
-    for load in options.loads:
+    for load in results:
         for who in options.who:
             of = results[load][who]
             if not of:
@@ -251,6 +303,9 @@ def arguments():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--who", default="blind,stock,fairlead")
     p.add_argument("--large", action="store_true")
+    p.add_argument("--whole", action="store_true")
+    p.add_argument("--cases", nargs="?", const="")
+    p.add_argument("--budget", type=float, default=float("inf"), help="seconds")
     p.add_argument("--small", action="store_true")
     p.add_argument("--bare", action="store_true")
     p.add_argument("--journal", default=tempfile.gettempdir())
@@ -261,40 +316,91 @@ def arguments():
     options = p.parse_args()
     options.load = os.path.join(os.path.abspath(options.build), "bench/kubernetes_load")
     options.build = os.path.abspath(options.build)
-    options.nodes = options.nodes or (5000 if options.large else 200 if options.small else 1000)
-    options.loads = options.loads.split(",") if options.loads else LARGE if options.large else SMALL if options.small else DEFAULT
     options.who = options.who.split(",")
     return options
+
+
+def sets(options):
+    """What is measured: nodes, loads, rounds at most, part of the time."""
+    if options.whole:
+        return [(1000, DEFAULT, 5, 0.3), (5000, LARGE, 3, 0.55)]
+    if options.cases is not None:
+        return []
+    nodes = options.nodes or (5000 if options.large else 200 if options.small else 1000)
+    loads = options.loads.split(",") if options.loads else LARGE if options.large else SMALL if options.small else DEFAULT
+    return [(nodes, loads, options.rounds, 1)]
+
+
+@contextlib.contextmanager
+def cluster(nodes, options, audits=False):
+    """Stopped, with these nodes in it."""
+    b = BenchBed(() if options.bare and not audits else ("kwok",), os.path.join(os.path.dirname(HERE), "tests/kubernetes/kubelet.yaml") if audits else None)
+    b.audits = audits
+    try:
+        b.start_all()
+        b.let_in()
+        subprocess.run([options.load, "nodes", b.kubeconfig, str(nodes), str(options.gpus)], check=True)
+        time.sleep(2)  # kwok has played them by then
+        b.keep()
+        yield b
+    finally:
+        b.end_all()
+        shutil.rmtree(b.folder)
+
+
+def measure(nodes, loads, rounds, options, left):
+    """Rounds of all loads by all programs, as long as time is left: by load and program, figures of each round."""
+    results, took = {load: {who: [] for who in options.who} for load in loads}, {}
+    with cluster(nodes, options) as b:
+        for number, load in ((number, load) for number in range(rounds) for load in loads):
+            pods, gang = (int(x) for x in load.split("x"))
+            if left() < took.get(load, 0):
+                print("no time is left for round %d of %s" % (number + 1, load), file=sys.stderr)
+                continue
+            began = time.monotonic()
+            for who in options.who[number % len(options.who):] + options.who[:number % len(options.who)]:
+                figures = run_load(b, KINDS[who](b, nodes, options), pods, gang, options)
+                results[load][who].append(figures)
+                print("%s %s: %s" % (load, who, {k: round(v, 2) for k, v in figures.items()}), file=sys.stderr)
+            took[load] = time.monotonic() - began
+    return results
+
+
+def cases(options, left):
+    with cluster(kubernetes_cases.NODES, options, audits=True) as b:
+        names = options.cases.split(",") if options.cases else list(kubernetes_cases.CASES)
+        return kubernetes_cases.run(b, [KINDS[who] for who in options.who], options, names, left)
+
+
+def write(options, parts, found):
+    text = "\n\n".join(parts) + "\n"
+    if options.table:
+        with open(options.table, "w") as f:
+            f.write(text)
+    if options.json:
+        with open(options.json, "w") as f:
+            json.dump(found, f, indent=1)
 
 
 def main():
     options = arguments()
     subprocess.run(["ninja", "-C", options.build, "bench/kubernetes_load", "src/cli/fairlead"], check=True, stdout=subprocess.DEVNULL)
-    results = {load: {who: [] for who in options.who} for load in options.loads}
-    b = BenchBed(() if options.bare else ("kwok",))
-    try:
-        b.start_all()
-        b.let_in()
-        subprocess.run([options.load, "nodes", b.kubeconfig, str(options.nodes), str(options.gpus)], check=True)
-        for number in range(options.rounds):
-            for load in options.loads:
-                pods, gang = (int(x) for x in load.split("x"))
-                turned = options.who[number % len(options.who):] + options.who[:number % len(options.who)]
-                for who in turned:
-                    figures = run_load(b, KINDS[who](b, options.nodes, options), pods, gang, options)
-                    results[load][who].append(figures)
-                    print("%s %s: %s" % (load, who, {k: round(v, 2) for k, v in figures.items()}), file=sys.stderr)
-    finally:
-        b.stop()
-        if options.json:
-            with open(options.json, "w") as f:
-                json.dump({"nodes": options.nodes, "gpus": options.gpus, "bare": options.bare, "results": results}, f, indent=1)
-    text = "%d nodes with %d GPUs%s, %d rounds, %d processors\n\n%s\n" % (
-        options.nodes, options.gpus, ", bare" if options.bare else " played by kwok", options.rounds, os.cpu_count(), table(results, options))
-    print(text)
-    if options.table:
-        with open(options.table, "w") as f:
-            f.write(text)
+    began, parts, found, ends = time.monotonic(), [], {"gpus": options.gpus, "bare": options.bare, "sets": []}, 0
+    for nodes, loads, rounds, part in sets(options):
+        ends += part * options.budget
+        results = measure(nodes, loads, rounds, options, lambda end=ends: began + end - time.monotonic())
+        parts.append("%d nodes with %d GPUs%s, %d rounds at most, %d processors\n\n%s" % (
+            nodes, options.gpus, ", bare" if options.bare else " played by kwok", rounds, os.cpu_count(), table(results, options)))
+        found["sets"].append({"nodes": nodes, "results": results})
+        print(parts[-1] + "\n", flush=True)
+        write(options, parts, found)
+    if options.whole or options.cases is not None:
+        rows = cases(options, lambda: began + options.budget - time.monotonic())
+        parts.append("cases, %d nodes with %d GPUs, times of the API server\n\n%s" % (kubernetes_cases.NODES, kubernetes_cases.GPUS, kubernetes_cases.table(rows)))
+        found["cases"] = rows
+        print(parts[-1], flush=True)
+        write(options, parts, found)
+    print("%.0f s" % (time.monotonic() - began), file=sys.stderr)
 
 
 if __name__ == "__main__":

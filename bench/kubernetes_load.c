@@ -4,6 +4,7 @@
  *
  *	kubernetes_load nodes KUBECONFIG COUNT GPUS		makes nodes n-0, n-1 ..., ready
  *	kubernetes_load pods KUBECONFIG SCHEDULER COUNT GANG	makes pods of one GPU, each GANG of them a gang, and follows them
+ *	kubernetes_load make KUBECONFIG SCHEDULER COUNT GANG NAME GPUS LABELS CLASS	makes pods NAME-0 ..., and no more. LABELS: queue=low,tier=best-effort; - = none, no priority class
  *	kubernetes_load blind KUBECONFIG SCHEDULER GPUS		binds each pod to the next node that it has not given GPUS pods yet
  *
  * `pods` keeps IN_FLIGHT requests under way, and prints a line for each pod: number, when the API server had taken it, when it was seen
@@ -179,8 +180,8 @@ static int nodes_main(uint32_t count, uint32_t gpus)
 
 /* --- pods --------------------------------------------------------------------------------------------------------- */
 
-static const char *scheduler;
-static uint32_t gang;
+static const char *scheduler, *named = "p", *labels, *class;
+static uint32_t gang, pod_gpus = 1;
 
 static struct {
 	int64_t *bound_us;
@@ -188,18 +189,36 @@ static struct {
 	uint32_t bound, twice;
 } seen;
 
+static void add_labels(struct buf *out)
+{
+	for (const char *at = labels, *end; at && *at; at = *end ? end + 1 : end) {
+		const char *is = strchr(at, '=');
+
+		end = at + strcspn(at, ",");
+		if (!is || is > end)
+			fail("labels are KEY=VALUE,...");
+		buf_addf(out, "%s\"fairlead.dev/%.*s\":\"%.*s\"", at == labels ? "" : ",",
+			 (int)(is - at), at, (int)(end - is - 1), is + 1);
+	}
+}
+
 static void write_pod(uint32_t number, struct buf *out)
 {
-	buf_addf(out, "{\"metadata\":{\"name\":\"p-%u\"", number);
+	buf_addf(out, "{\"metadata\":{\"name\":\"%s-%u\",\"labels\":{", named, number);
+	add_labels(out);
 	if (gang > 1)
-		buf_addf(
-			out,
-			",\"labels\":{\"fairlead.dev/gang\":\"g-%u\"},\"annotations\":{\"fairlead.dev/gang-size\":\"%u\"}",
-			number / gang, gang);
+		buf_addf(out, "%s\"fairlead.dev/gang\":\"%s-g-%u\"", labels ? "," : "", named,
+			 number / gang);
+	buf_adds(out, "}");
+	if (gang > 1)
+		buf_addf(out, ",\"annotations\":{\"fairlead.dev/gang-size\":\"%u\"}", gang);
+	buf_addf(out, "},\"spec\":{\"schedulerName\":\"%s\"", scheduler);
+	if (class)
+		buf_addf(out, ",\"priorityClassName\":\"%s\"", class);
 	buf_addf(
 		out,
-		"},\"spec\":{\"schedulerName\":\"%s\",\"restartPolicy\":\"Never\",\"automountServiceAccountToken\":false,\"containers\":[{\"name\":\"main\",\"image\":\"none\",\"command\":[\"sleep\"],\"resources\":{\"limits\":{\"nvidia.com/gpu\":1,\"cpu\":\"4\",\"memory\":\"16Gi\"}}}]}}",
-		scheduler);
+		",\"restartPolicy\":\"Never\",\"automountServiceAccountToken\":false,\"containers\":[{\"name\":\"main\",\"image\":\"none\",\"command\":[\"sleep\"],\"resources\":{\"limits\":{\"nvidia.com/gpu\":%u,\"cpu\":\"4\",\"memory\":\"16Gi\"}}}]}}",
+		pod_gpus);
 }
 
 static void saw(void *context, const char *json, size_t size, bool deleted)
@@ -252,6 +271,20 @@ static int pods_main(uint32_t count)
 		       (long long)seen.bound_us[i], seen.node[i][0] ? seen.node[i] : "-");
 	if (seen.twice)
 		fail("pods were seen on two nodes");
+	return 0;
+}
+
+static const char *unless_none(const char *text)
+{
+	return strcmp(text, "-") == 0 ? NULL : text;
+}
+
+static int make_main(uint32_t count)
+{
+	make_all(PODS, count, write_pod);
+	while (__atomic_load_n(&making.made, __ATOMIC_ACQUIRE) < count)
+		usleep(LOOK_US);
+	kube_client_destroy(client);
 	return 0;
 }
 
@@ -334,10 +367,15 @@ static uint32_t number_of(const char *text, uint32_t most)
 	return (uint32_t)number;
 }
 
+static int words_of(const char *mode)
+{
+	return strcmp(mode, "make") == 0 ? 10 : strcmp(mode, "pods") == 0 ? 6 : 5;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 5 + (argc > 1 && strcmp(argv[1], "pods") == 0))
-		fail("nodes KUBECONFIG COUNT GPUS | pods KUBECONFIG SCHEDULER COUNT GANG | blind KUBECONFIG SCHEDULER GPUS");
+	if (argc < 2 || argc != words_of(argv[1]))
+		fail("nodes KUBECONFIG COUNT GPUS | pods KUBECONFIG SCHEDULER COUNT GANG | make KUBECONFIG SCHEDULER COUNT GANG NAME GPUS LABELS CLASS | blind KUBECONFIG SCHEDULER GPUS");
 	connect_to(argv[2]);
 	scheduler = argv[3];
 	if (strcmp(argv[1], "nodes") == 0)
@@ -345,5 +383,11 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "blind") == 0)
 		return blind_main(number_of(argv[4], 32));
 	gang = number_of(argv[5], COUNT_MAX);
-	return pods_main(number_of(argv[4], COUNT_MAX));
+	if (strcmp(argv[1], "pods") == 0)
+		return pods_main(number_of(argv[4], COUNT_MAX));
+	named = argv[6];
+	pod_gpus = number_of(argv[7], 32);
+	labels = unless_none(argv[8]);
+	class = unless_none(argv[9]);
+	return make_main(number_of(argv[4], COUNT_MAX));
 }
