@@ -55,16 +55,20 @@ def figure_of(figures, name):
     return figures
 
 
+def browsed(folder):
+    browser = ["chromium", "--headless", "--disable-gpu", "--user-data-dir=%s" % (folder / "browser"), "--dump-dom"]
+    if os.getuid() == 0:
+        browser.append("--no-sandbox")
+    return subprocess.run([*browser, "file://%s/out/replay.html" % folder], capture_output=True, text=True, timeout=240)
+
+
 def test_the_page_in_a_browser_says_what_the_json_says(tmp_path):
     table = replayed(tmp_path)
     assert "plain" not in table and "fifo-strict: 300 jobs, 300 ended" in table and "replay.html" in table
     assert [line.split()[0] for line in table.split("completion  ")[-1].splitlines()[1:4]] == ["fairlead", "fifo-strict", "sjf-skip"]
     report = json.loads((tmp_path / "out" / "replay.json").read_text())
     assert report["format"] == "fairlead-replay 1" and report["gpus"] == 32 and len(report["policies"]) == 3
-    browser = ["chromium", "--headless", "--disable-gpu", "--user-data-dir=%s" % (tmp_path / "browser"), "--dump-dom"]
-    if os.getuid() == 0:
-        browser.append("--no-sandbox")
-    done = subprocess.run([*browser, "file://%s/out/replay.html" % tmp_path], capture_output=True, text=True, timeout=240)
+    done = browsed(tmp_path)
     cells = Cells()
     cells.feed(done.stdout)
     rows = [row for row in cells.rows if row]
@@ -75,6 +79,32 @@ def test_the_page_in_a_browser_says_what_the_json_says(tmp_path):
             assert value == figure_of(policy["figures"], name), (policy["policy"], name)
     assert done.stdout.count("<figure>") == 2 + 2 + 3
     assert "<script" not in done.stdout and "http" not in done.stdout.replace("http://www.w3.org", "")
+
+
+def test_a_page_with_all_columns_says_what_the_json_says_and_praises_few(tmp_path):
+    """Queues, prices, deadlines, nodes that go: the table in the browser is the JSON; a star stands where half of the policies at most are as good."""
+    (tmp_path / "c.yaml").write_text(CLUSTER.replace("gpus: 8}", "gpus: 8, model: L4}") + 'queues:\n  - {name: a}\n  - {name: b}\npolicy: {prices: {L4: 1.25}}\n')
+    lines = ["%d,%d,%d,%s,%d" % (40 * i, 60 + 997 * i % 5000, (1, 2, 8, 1, 4)[i % 5], "ab"[i % 2], 3600 * (i % 3)) for i in range(200)]
+    (tmp_path / "w.csv").write_text("#fairlead-workload 1\nsubmit_s,run_s,gpus,queue,deadline_s\n" + "\n".join(lines) + "\n")
+    (tmp_path / "a.csv").write_text("#fairlead-availability 1\nat_s,node,there\n2000,n1,0\n4000,n1,1\n")
+    words = ["--cluster", str(tmp_path / "c.yaml"), "--workload", str(tmp_path / "w.csv"), "--availability", str(tmp_path / "a.csv")]
+    names = ("fairlead", "plain:fifo-strict", "plain:sjf-skip", "plain:las")
+    done = fairlead("sim", "replay", *words, *(word for name in names for word in ("--policy", name)), "--report", str(tmp_path / "out"))
+    assert done.returncode == 0, done
+    policies = json.loads((tmp_path / "out" / "replay.json").read_text())["policies"]
+    page = browsed(tmp_path).stdout
+    cells = Cells()
+    cells.feed(page)
+    rows = [row for row in cells.rows if row]
+    assert len(rows) == 4 + 2 * 4, page
+    for row, policy in zip(rows, policies + [p for _ in "ab" for p in policies]):
+        assert len(row) == (5 if any(name.startswith("queues.") for name in row) else 12)
+        for name, value in row.items():
+            found = policy if name.startswith("queues.") else policy["figures"]
+            assert value == figure_of(found, name), (policy["policy"], name)
+    best = re.findall(r'class="best" data-figure="([^"]+)"', page)
+    assert best and "utilisation" not in best and all(best.count(name) <= 2 for name in best), best
+    assert page.count("<figure>") == 2 + 2 + 4
 
 
 def test_the_example_of_two_clusters_in_one_says_what_comes_out(tmp_path):

@@ -20,7 +20,7 @@ static const char style[] =
 	"h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}p{color:var(--soft);margin:.2rem 0 1rem}"
 	"table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}"
 	"th,td{padding:.35rem .45rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}"
-	"th:first-child{text-align:left}thead th{font-weight:600;color:var(--soft);font-size:.85rem;vertical-align:bottom}"
+	"th:first-child,.name{text-align:left}thead th{font-weight:600;color:var(--soft);font-size:.85rem;vertical-align:bottom}"
 	"td.best{font-weight:700;background:var(--best)}td.best::before{content:\"\\2605\\00a0\"}"
 	".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,560px),1fr));gap:1.6rem}"
 	"figure{margin:0}figcaption{color:var(--soft);font-size:.9rem}figcaption b{color:var(--ink);font-size:1rem;display:block}"
@@ -38,7 +38,7 @@ static const char style[] =
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
 enum cell_form { CELL_TIME, CELL_RATIO, CELL_PERCENT, CELL_COUNT, CELL_WHOLE };
-enum better { BETTER_LESS, BETTER_MORE };
+enum better { BETTER_LESS, BETTER_MORE, BETTER_UNSAID };
 
 static const struct cell {
 	const char *name, *about;
@@ -61,7 +61,7 @@ static const struct cell {
 	{ "fairness<br>99 %", "fairness.p99", offsetof(struct figures, fairness.p99), CELL_RATIO,
 	  BETTER_LESS },
 	{ "GPUs<br>in use", "utilisation", offsetof(struct figures, utilisation), CELL_PERCENT,
-	  BETTER_MORE },
+	  BETTER_UNSAID },
 	{ "all ended<br>after", "makespan_s", offsetof(struct figures, makespan_s), CELL_TIME,
 	  BETTER_LESS },
 	{ "GPU-hours<br>done twice", "lost_gpu_h", offsetof(struct figures, lost_gpu_h), CELL_COUNT,
@@ -110,21 +110,28 @@ static void value_text(struct buf *out, double value, enum cell_form form)
 	UNREACHABLE();
 }
 
-/* Nobody is where all are equal. */
+static bool is_better(const struct cell *cell, double a, double b)
+{
+	return cell->better == BETTER_LESS ? a < b : a > b;
+}
+
+/* Nobody is where more than half are as good. */
 static bool is_best(const struct replay_result *results, uint32_t count, uint32_t i,
 		    const struct cell *cell)
 {
 	const double value = value_of(&results[i].figures, cell);
-	bool differ = false;
+	uint32_t as_good = 0;
 
+	if (cell->better == BETTER_UNSAID)
+		return false;
 	for (uint32_t k = 0; k < count; k++) {
 		const double other = value_of(&results[k].figures, cell);
 
-		if (cell->better == BETTER_LESS ? other < value : other > value)
+		if (is_better(cell, other, value))
 			return false;
-		differ |= other < value || other > value;
+		as_good += !is_better(cell, value, other);
 	}
-	return differ;
+	return count > 1 && as_good * 2 <= count;
 }
 
 static void row_add(struct buf *out, const struct replay_result *results, uint32_t count,
@@ -161,7 +168,7 @@ static void queue_row(struct buf *out, const char *policy, const struct queue_fi
 {
 	buf_adds(out, "<tr><th>");
 	html_add(out, q->queue);
-	buf_adds(out, "</th><td>");
+	buf_adds(out, "</th><td class=\"name\">");
 	html_add(out, policy);
 	buf_addf(out, "</td><td>%u</td>", q->ended);
 	time_cell(out, i, "completion_s.mean", q->completion_s.mean);
@@ -184,7 +191,7 @@ static void queues_table(struct buf *out, const struct replay_result *results, u
 	if (queues > 1)
 		buf_adds(
 			out,
-			"<h2>Queue by queue</h2>\n<div class=\"scroll\"><table><thead><tr><th>queue</th><th>policy</th><th>jobs<br>ended</th>"
+			"<h2>Queue by queue</h2>\n<div class=\"scroll\"><table><thead><tr><th>queue</th><th class=\"name\">policy</th><th>jobs<br>ended</th>"
 			"<th>completion<br>mean</th><th>completion<br>99 %</th><th>wait<br>mean</th><th>wait<br>99 %</th><th>delay<br>mean</th>"
 			"<th>evictions</th></tr></thead>\n<tbody>");
 	for (uint32_t q = 0; queues > 1 && q < queues; q++)
@@ -212,8 +219,8 @@ static void figures_table(struct buf *out, const struct replay_result *results, 
 	buf_adds(
 		out,
 		"<p>&#9733; the best of its column. Completion: from submission to end; wait: to the first command; delay: completion less "
-		"the time that the job takes alone; slowdown: their ratio; fairness: completion over what an even part of the cluster would "
-		"have given, over 1 is worse than that.</p>\n");
+		"the time that the job takes alone; slowdown: completion over that time; fairness: completion over what an even part of the cluster would "
+		"have given, over 1 is worse than that. GPUs in use, while jobs came, count what was done twice too. Paid: by the policy's prices.</p>\n");
 }
 
 /* --- charts --------------------------------------------------------------------------------------------------- */
@@ -242,21 +249,47 @@ static void times_fill(const struct page *p, const struct course *c)
 		p->x[i] = ((double)(c->from_ms + c->piece_ms * i) + (double)c->piece_ms / 2) / 1000;
 }
 
+enum {
+	STRETCHES = 150
+}; /* lines over each other are read better in fewer points than a course has */
+
+static double stretch_mean(const struct course *c, uint32_t from, uint32_t end, bool waiting)
+{
+	double sum = 0;
+
+	for (uint32_t k = from; k < end; k++)
+		sum += waiting ? c->pieces[k].waiting : c->pieces[k].used;
+	return sum / (end - from);
+}
+
+/* Means of as many pieces each as make at most STRETCHES; how many. */
+static uint32_t stretches_fill(const struct page *p, const struct course *c, bool waiting)
+{
+	const uint32_t each = (c->count + STRETCHES - 1) / STRETCHES;
+	uint32_t count = 0;
+
+	for (uint32_t from = 0; from < c->count; from += each) {
+		const uint32_t end = from + each < c->count ? from + each : c->count;
+
+		p->x[count] = ((double)c->from_ms + (double)c->piece_ms * (from + end) / 2) / 1000;
+		p->y[count++] = stretch_mean(c, from, end, waiting);
+	}
+	return count;
+}
+
 static void over_time(struct page *p, bool waiting)
 {
 	struct chart c = { p->out, AXIS_TIME, waiting ? AXIS_NUMBER : AXIS_PERCENT, p->span_s,
 			   waiting ? p->waiting_most : 1 };
 
 	chart_begin(&c, waiting ? "Jobs that wait" : "GPUs in use",
-		    waiting ? "Less is better." : "More is better while jobs wait.",
+		    waiting ? "Less is better. Means over short stretches."
+			    : "More is better while jobs wait. Means over short stretches.",
 		    "since the first submission", waiting ? "jobs" : "part of all GPUs");
 	for (uint32_t i = 0; i < p->count; i++) {
-		const struct course *course = &p->courses[i];
+		const uint32_t count = stretches_fill(p, &p->courses[i], waiting);
 
-		times_fill(p, course);
-		for (uint32_t k = 0; k < course->count; k++)
-			p->y[k] = waiting ? course->pieces[k].waiting : course->pieces[k].used;
-		chart_line(&c, i, p->names[i], p->x, p->y, course->count);
+		chart_line(&c, i, p->names[i], p->x, p->y, count);
 	}
 	chart_end(&c, p->names, p->count, false);
 }

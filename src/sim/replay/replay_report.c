@@ -15,9 +15,9 @@ const char *replay_seconds_text(double s, char ret[32])
 {
 	if (s < 600)
 		snprintf(ret, 32, "%.3g s", s);
-	else if (s < 36000)
+	else if (s < 7200)
 		snprintf(ret, 32, "%.1f min", s / 60);
-	else if (s < 864000)
+	else if (s < 259200)
 		snprintf(ret, 32, "%.1f h", s / 3600);
 	else
 		snprintf(ret, 32, "%.1f d", s / 86400);
