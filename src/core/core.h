@@ -99,6 +99,10 @@ struct decisions {
 void decide(const struct facts *facts, struct view *view, uint64_t budget, struct arena *step,
 	    struct decisions *ret);
 
+/* Where decide would answer from what the pass before has shown (view/rest.h): a whole pass decides nothing, and asks for the same
+ * wake_ms; else aborts. What is made in the arena is the caller's to throw away. */
+void decide_verify(const struct facts *facts, struct view *view, struct arena *step);
+
 /* Name of the policy as it stands in Decided records: "default/1". */
 extern const char *const core_policy_name;
 

@@ -99,6 +99,7 @@ static uint32_t turn(struct world *w)
 	struct decisions decided;
 
 	arena_reset(&w->step);
+	decide_verify(&w->facts, w->view, &w->step);
 	decide(&w->facts, w->view, w->budget, &w->step, &decided);
 	if (++w->turns % w->look_every == 0)
 		look(w, &decided);

@@ -645,6 +645,7 @@ static int turn(struct fold *f)
 		if (round > 1000)
 			return fprintf(stderr, "decide says \"more\" for ever\n"), -1;
 		arena_reset(&f->step);
+		decide_verify(&f->facts, f->view, &f->step);
 		decide(&f->facts, f->view, budget, &f->step, &decided);
 		if (one_in(f, REBUILD_EVERY)) {
 			f->rebuilt++;
@@ -659,6 +660,7 @@ static int turn(struct fold *f)
 		}
 		f->decided += decided.count;
 	}
+	decide_verify(&f->facts, f->view, &f->step);
 	return 0;
 }
 

@@ -472,6 +472,7 @@ static void look_deep(struct whole *w)
 	facts_verify(&d->facts);
 	view_verify(d->view, &d->facts);
 	arena_reset(&p->step);
+	decide_verify(&d->facts, d->view, &p->step);
 	decide(&d->facts, d->view, UINT64_C(1) << 40, &p->step, &decided);
 	if (rebuild_check(&d->facts, &decided, UINT64_C(1) << 40, &err) < 0)
 		whole_problem(w, "%s", err.text);

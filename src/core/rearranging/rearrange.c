@@ -14,15 +14,21 @@
 
 /* --- when ------------------------------------------------------------------------------------------------------ */
 
+static void again_wake(struct pass *pass, int64_t again_ms, int64_t looked_ms)
+{
+	int64_t next_ms = looked_ms + MOVES_LOOK_MS;
+
+	pass_wake(pass, again_ms > next_ms ? again_ms : next_ms);
+}
+
 static void look_wake(struct pass *pass)
 {
 	const struct moves *m = &pass->facts->moves;
-	int64_t next_ms = m->looked_ms + MOVES_LOOK_MS;
 
 	if (m->stale)
-		pass_wake(pass, next_ms);
+		pass_wake(pass, m->looked_ms + MOVES_LOOK_MS);
 	else if (m->again_ms)
-		pass_wake(pass, m->again_ms > next_ms ? m->again_ms : next_ms);
+		again_wake(pass, m->again_ms, m->looked_ms);
 }
 
 /* How many jobs may still be moved in this hour. */
@@ -154,7 +160,8 @@ static void look_note(struct pass *pass, const struct movers *movers)
 	int64_t again_ms = moves_left(pass->facts) ? movers->again_ms : m->hour_ms + MOVES_HOUR_MS;
 
 	pass_emit(pass, EVENT_MOVES_PLANNED)->moves_planned.again_ms = again_ms;
-	pass_wake(pass, again_ms);
+	if (again_ms > 0)
+		again_wake(pass, again_ms, pass->facts->now_ms);
 }
 
 /* Also when nobody waits for it. */

@@ -241,6 +241,7 @@ struct pass {
 	bool seek,
 		sought; /* jobs that may have been kept from their turn are looked for; one was */
 	bool unsought; /* one of them was not */
+	bool waits; /* for the next review: it came to its end without one */
 	uint8_t *queues_keep; /* by queue, see reserve_kept.c; NULL = not yet asked */
 	/* bounds of the queue of the job at hand, see bounds.h */
 	struct bound_use *bounds; /* by queue; NULL = not yet made */
@@ -262,6 +263,7 @@ struct pass {
 	struct starts *anew; /* those that may be placed anew, see anew.h; NULL = none */
 	struct stuck stuck[STUCK_MAX]; /* the first ones, in their order */
 	uint32_t stuck_count;
+	bool stuck_unsure; /* one is none because of what is kept for others */
 	bool spares_wait; /* best-effort work waits for its turn until moves have been looked for */
 	struct watch *watch; /* what explain wants to know of one job; NULL = nothing */
 };
@@ -388,6 +390,8 @@ void reserve_want(struct pass *pass, const struct job *job, int64_t end_ms);
 void reserve_keep(struct pass *pass);
 /* Is any reservation kept from such a job? */
 bool reserve_is_in_way(const struct pass *pass);
+/* As many shares are kept in the space now. */
+bool reserve_keeps(const struct pass *pass, int64_t share);
 /* Keeps in the space what was reserved before that turn, however long a job would run. */
 void reserve_layer_before(struct pass *pass, uint32_t turn);
 /* False: it does not fit though nothing reserved were kept in the space; by counts, whatever is kept now. */
@@ -431,8 +435,10 @@ bool reserve_waits(struct pass *pass, uint32_t job);
 void reserve_note(struct pass *pass, const struct reservation *r);
 /* Every job had its turn: those that nobody waits for any more are dropped. */
 void reserve_end(struct pass *pass);
-/* The pass is at its end: notes the review, or is woken for the next one when anything happened since the last. */
+/* Every job had its turn: notes the review. */
 void reserve_reviewed(struct pass *pass);
+/* The pass is at its end: it is woken for the next review when anything happened since the last. */
+void reserve_wake(struct pass *pass);
 
 /* stuck.c: a job that nobody can make room for, standard or critical, is remembered when enough for it is free. */
 void stuck_note(struct pass *pass, uint32_t job);
@@ -459,5 +465,7 @@ void pass_start_move(struct pass *pass, uint32_t event, const struct placement *
 
 /* All of it, but for wider jobs and moves: both come only when this decided nothing that changes who holds what. */
 void pass_run(struct pass *pass);
+/* rest.c: into the view, what it shows of the next one. */
+void rest_note(struct pass *pass);
 /* Those who could be wider. */
 void pass_grow(struct pass *pass);

@@ -419,6 +419,8 @@ void world_decide(struct world *w)
 		CHECK(++passes < PASSES_MAX);
 		if (!w->quiet)
 			world_check(w);
+		if (!w->quiet)
+			decide_verify(&w->facts, w->view, &w->step);
 	} while (d.more);
 	w->wake_ms = d.wake_ms;
 }

@@ -30,15 +30,19 @@ void stuck_note(struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = pass_shape(pass, job->shape);
+	int64_t lacks;
 
 	if (pass->stuck_count == STUCK_MAX || !job->preempts || !shape->gpus || shape->role_count ||
 	    shape->slice ||
 	    (pass->facts->policy.defragment == DEFRAGMENT_OFF && !pass->facts->moves.asked))
 		return;
-	if (space_free_share(&pass->view->space, 0, pass->suits & ~pass->closed) <
-	    (shape->gpu_part_mib ? shape->tasks_min
-				 : shape_share(&pass->view->space, shape, shape->tasks_min)))
+	lacks = (shape->gpu_part_mib ? shape->tasks_min
+				     : shape_share(&pass->view->space, shape, shape->tasks_min)) -
+		space_free_share(&pass->view->space, 0, pass->suits & ~pass->closed);
+	if (lacks > 0) {
+		pass->stuck_unsure = pass->stuck_unsure || reserve_keeps(pass, lacks);
 		return;
+	}
 	pass->stuck[pass->stuck_count++] = (struct stuck){ .job = id,
 							   .turn = pass->reservation_count,
 							   .closed = pass->closed };

@@ -130,6 +130,17 @@ bool reserve_is_in_way(const struct pass *pass)
 	return false;
 }
 
+bool reserve_keeps(const struct pass *pass, int64_t share)
+{
+	for (uint32_t i = 0; share > 0 && i < pass->reservation_count; i++) {
+		const struct reservation *r = &pass->reservations[i];
+
+		if (r->is_kept)
+			share -= r->place.parts ? share : placement_share(&r->place, r->shape);
+	}
+	return share <= 0;
+}
+
 void reserve_layer_before(struct pass *pass, uint32_t turn)
 {
 	pass->layer_end_ms = -1;

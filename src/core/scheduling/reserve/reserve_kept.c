@@ -352,16 +352,24 @@ void reserve_end(struct pass *pass)
 
 void reserve_reviewed(struct pass *pass)
 {
+	pass->waits = !(pass->review && pass->ahead);
+	if (pass->watch)
+		return;
+	if (!pass->waits)
+		(void)pass_emit(pass, EVENT_RESERVATIONS_REVIEWED);
+	else if (pass->sought)
+		pass_emit(pass, EVENT_RESERVATIONS_REVIEWED)->reservations_reviewed.kept = 1;
+}
+
+/* What the pass decided is something that happened: so the next one would be woken as well. */
+void reserve_wake(struct pass *pass)
+{
 	const struct facts *f = pass->facts;
 
-	if (pass->review && pass->ahead && !pass->watch) {
-		(void)pass_emit(pass, EVENT_RESERVATIONS_REVIEWED);
+	if (!pass->waits)
 		return;
-	}
-	if (pass->sought && !pass->watch)
-		pass_emit(pass, EVENT_RESERVATIONS_REVIEWED)->reservations_reviewed.kept = 1;
-	if (pass->unsought && f->seq > f->sought_seq)
+	if (pass->unsought && (pass->count || f->seq > f->sought_seq))
 		pass_wake(pass, f->sought_ms + RESERVE_SEEK_MS);
-	if (pass->unreviewed && (pass->sought || f->seq > f->reviewed_seq))
+	if ((pass->unreviewed || pass->sought) && (pass->count || f->seq > f->reviewed_seq))
 		pass_wake(pass, f->reviewed_ms + RESERVE_REVIEW_MS);
 }

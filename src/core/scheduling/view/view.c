@@ -592,6 +592,7 @@ static void ended_follow(struct view *view, const struct facts *facts,
 
 void view_follow(struct view *view, const struct facts *facts, const struct event *event)
 {
+	rest_follow(&view->rest, event);
 	switch (event->kind) {
 	case EVENT_NODE_FOUND: return; /* nothing decides by it until the fabric is described */
 	case EVENT_FABRIC_SET:

@@ -24,6 +24,7 @@
 #include "core/core.h"
 #include "core/placement/space.h"
 #include "core/scheduling/view/line.h"
+#include "core/scheduling/view/rest.h"
 #include "core/scheduling/view/sorted.h"
 #include "core/scheduling/view/turners.h"
 
@@ -202,6 +203,7 @@ struct view {
 			   * reservations in advance */
 	uint64_t booked; /* reservations in advance for people, by row */
 	bool space_stale, queues_stale;
+	struct rest rest;
 };
 
 /* The row of any id; zeroes where nothing of the job is in the index, and of none. */
