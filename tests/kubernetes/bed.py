@@ -41,13 +41,13 @@ def wait_until(what, holds):
 
 class Bed:
     """parts: which of "controller-manager", "scheduler" and "kwok" run beside etcd and the API server. pod_stages: a file with stages for pods
-    in place of kwok's own, which let each pod run for ever and forget finalizers when it is deleted."""
+    in place of kwok's own, which let each pod run for ever and forget finalizers when it is deleted. server: further words for the API server."""
 
-    def __init__(self, parts=(), pod_stages=None):
+    def __init__(self, parts=(), pod_stages=None, server=()):
         self.programs = programs()
         self.folder = tempfile.mkdtemp(prefix="fairlead-bed-", dir="/dev/shm")
         self.running = []
-        self.parts, self.pod_stages = parts, pod_stages
+        self.parts, self.pod_stages, self.server = parts, pod_stages, server
         self.port = free_port()
         self.token = secrets.token_hex(16)
         self.url = "https://127.0.0.1:%d" % self.port
@@ -88,7 +88,7 @@ class Bed:
                    "--cert-dir", self.path("certs"), "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.0.0.0/24",
                    "--allow-privileged=true", "--disable-admission-plugins", "ServiceAccount",
                    "--service-account-issuer", self.url + "/", "--service-account-key-file", self.path("sa.pub"),
-                   "--service-account-signing-key-file", self.path("sa.key"), "--token-auth-file", self.path("tokens.csv"))
+                   "--service-account-signing-key-file", self.path("sa.key"), "--token-auth-file", self.path("tokens.csv"), *self.server)
         wait_until("the API server is ready", self.is_ready)
         if "controller-manager" in self.parts:
             self.start("kube-controller-manager", "--kubeconfig", self.kubeconfig, "--leader-elect=false", "--secure-port", str(free_port()),
@@ -164,8 +164,8 @@ class Bed:
 
 
 @contextlib.contextmanager
-def bed(*parts, pod_stages=None):
-    b = Bed(parts, pod_stages)
+def bed(*parts, pod_stages=None, server=()):
+    b = Bed(parts, pod_stages, server)
     try:
         b.start_all()
         yield b

@@ -109,9 +109,9 @@ class Serve:
 
 
 @contextlib.contextmanager
-def cluster(nodes=2, gpus=8, parts=("kwok",), words=(), through=False, labels=None):
+def cluster(nodes=2, gpus=8, parts=("kwok",), words=(), through=False, labels=None, server=()):
     """A cluster with ready nodes n0, n1 ... and a daemon that knows them. through: a proxy stands between (`s.proxy`)."""
-    with bed(*parts, pod_stages=os.path.join(os.path.dirname(os.path.abspath(__file__)), "kubelet.yaml")) as b:
+    with bed(*parts, pod_stages=os.path.join(os.path.dirname(os.path.abspath(__file__)), "kubelet.yaml"), server=server) as b:
         for i in range(nodes):
             b.node("n%d" % i, gpus=gpus, **(labels or {}))
         proxy = Proxy(b) if through else None

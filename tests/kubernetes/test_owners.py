@@ -108,6 +108,32 @@ def test_the_replicas_of_a_training_job_are_one_gang():
         wait_until("the job is over", lambda: {j["name"]: j["state"] for j in jobs(s)}["train"] == "failed")
 
 
+def test_a_ray_cluster_is_one_gang_and_what_it_adds_later_is_placed_by_itself():
+    with cluster(nodes=2, gpus=4, parts=("kwok", "controller-manager")) as (b, s):
+        path = crd(b, "ray.io", "v1", "RayCluster", "rayclusters")
+        uid = b.make(path, {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "tune"}, "spec": {
+            "headGroupSpec": {}, "workerGroupSpecs": [{"groupName": "a", "replicas": 1, "numOfHosts": 2}, {"groupName": "b", "minReplicas": 1}]}})["metadata"]["uid"]
+        names = ["tune-head", "tune-a-0", "tune-a-1", "tune-b-0", "tune-b-1"]
+
+        def come(name, gpus):
+            b.make(PODS, {"metadata": {"name": name, "ownerReferences": [
+                {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "tune", "uid": uid, "controller": True}]}, "spec": template("tune", gpus)["spec"]})
+        for name in names[:3]:
+            come(name, 1)
+        wait_until("one is waited for", lambda: "3 of the 4 pods" in condition(b, "tune-head").get("message", ""))
+        come("tune-b-0", 2)
+        wait_until("all run", lambda: [phase(b, n) for n in names[:4]] == ["Running"] * 4)
+        assert [(j["name"], j["tasks_min"]) for j in jobs(s)] == [("tune", 4)]
+        come("tune-b-1", 2)  # its autoscaler wants more
+        wait_until("it runs too", lambda: phase(b, "tune-b-1") == "Running")
+        assert [j["tasks_min"] for j in jobs(s)] == [4, 1]
+        # A step of a workflow has nothing to wait for, and no warning.
+        b.make(PODS, {"metadata": {"name": "step", "ownerReferences": [
+            {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": "flow", "uid": uid, "controller": True}]}, "spec": template("flow")["spec"]})
+        wait_until("it runs", lambda: phase(b, "step") == "Running")
+        assert "GangUnknown" not in events(b, "step")
+
+
 def test_an_owner_that_goes_while_its_pods_wait_leaves_nothing():
     with cluster(nodes=1, gpus=1, parts=("kwok", "controller-manager")) as (b, s):
         pod(b, "fills")

@@ -270,6 +270,37 @@ def crd(b, group, version, kind, plural):
     return path
 
 
+NATIVE = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+
+
+def test_pod_groups_of_kubernetes_itself_are_gangs():
+    with cluster(nodes=0, server=("--feature-gates", "GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+                                  "--runtime-config", "scheduling.k8s.io/v1alpha2=true")) as (b, s):
+        for i in range(3):
+            b.node("n%d" % i, **{"topology.kubernetes.io/zone": "aab"[i]})
+        pod(b, "first", gpus=8, schedulingGroup={"podGroupName": "pair"})
+        wait_until("its group is waited for", lambda: "PodGroup" in condition(b, "first").get("message", ""))
+        pod(b, "fills", gpus=8, nodeSelector={"kubernetes.io/hostname": "n0"})  # each zone has room for one more
+        wait_until("it runs", lambda: phase(b, "fills") == "Running")
+        b.make(NATIVE, {"metadata": {"name": "pair"}, "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 2}}, "schedulingConstraints": {"topology": [{"key": "topology.kubernetes.io/zone"}]}}})
+        wait_until("the second is waited for", lambda: "its gang of 2 pods is not complete" in s.run("explain", "default/first").out)
+        pod(b, "second", gpus=8, schedulingGroup={"podGroupName": "pair"})
+        wait_until("no zone has room for both", lambda: condition(b, "second").get("reason") == "Unschedulable")
+        assert phase(b, "first") == phase(b, "second") == "Pending"
+        b.call("DELETE", PODS + "/fills")
+        wait_until("both run", lambda: [phase(b, n) for n in ("first", "second")] == ["Running"] * 2)
+        assert {node(b, n) for n in ("first", "second")} == {"n0", "n1"}
+        assert [j["tasks_min"] for j in jobs(s) if j["name"] == "pair"] == [2]
+        # A third comes when its gang has begun: it is placed by itself. So are all of a group that says that they may be.
+        b.make(NATIVE, {"metadata": {"name": "loose"}, "spec": {"schedulingPolicy": {"basic": {}}}})
+        pod(b, "third", gpus=4, schedulingGroup={"podGroupName": "pair"})
+        for name, gpus in (("large", 32), ("one", 2), ("two", 2)):
+            pod(b, name, gpus=gpus, schedulingGroup={"podGroupName": "loose"})
+        wait_until("they run", lambda: [phase(b, n) for n in ("third", "one", "two")] == ["Running"] * 3)
+        assert phase(b, "large") == "Pending" and len(jobs(s)) == 6, jobs(s)
+
+
 def test_pod_groups_of_others_are_gangs():
     with cluster(nodes=2) as (b, s):
         sigs = crd(b, "scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups")

@@ -52,6 +52,8 @@ struct group {
 	enum need need;
 	int64_t size; /* where it is known */
 	int64_t asked_ms, since_ms; /* boot clock; since: it came */
+	char together
+		[KUBE_WORD_MAX]; /* label of nodes of which all must have one value; "" = any */
 	char problem[ENGINE_POD_TEXT_MAX]; /* why it is not known */
 	bool dirty; /* is to be looked at: in the list of those */
 	struct group *next_dirty;

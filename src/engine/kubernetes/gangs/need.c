@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many pods of a group start together. A number that the pods bear themselves counts; else the object by which they belong together is
- * read: of a PodGroup its least number, of a Job what is still to run at once, of Kubeflow's jobs all replicas.
+ * asked for (owner_read.h).
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "engine/kubernetes/gangs/gangs.h"
-#include "engine/kubernetes/reading.h"
+#include "engine/kubernetes/gangs/owner_read.h"
 
 struct question {
 	struct engine *engine;
@@ -18,117 +18,9 @@ struct question {
 	char group[]; /* key */
 };
 
-/* What is read of such an object; -1 = it does not say. */
-struct numbers {
-	int64_t least, parallelism, completions, succeeded, replicas;
-};
-
-static void read_replica_specs(struct json_reader *r, struct numbers *numbers)
-{
-	struct json_slice key;
-
-	if (!enter_object(r))
-		return;
-	while (pull_member(r, &key)) {
-		int64_t replicas = 1;
-
-		if (!enter_object(r))
-			continue;
-		while (pull_member(r, &key)) {
-			if (pull_key_is(&key, "replicas") && pull_peek(r) == PULL_NUMBER)
-				pull_int(r, &replicas);
-			else
-				pull_skip(r);
-		}
-		numbers->replicas = (numbers->replicas < 0 ? 0 : numbers->replicas) + replicas;
-	}
-}
-
-static bool ends_with(const struct json_slice *key, const char *end)
-{
-	size_t size = strlen(end);
-
-	return key->size >= size && memcmp(key->data + key->size - size, end, size) == 0;
-}
-
-static void read_spec(struct json_reader *r, struct numbers *numbers)
-{
-	struct json_slice key;
-
-	if (!enter_object(r))
-		return;
-	while (pull_member(r, &key)) {
-		int64_t *number = pull_key_is(&key, "minMember")     ? &numbers->least
-				  : pull_key_is(&key, "parallelism") ? &numbers->parallelism
-				  : pull_key_is(&key, "completions") ? &numbers->completions
-								     : NULL;
-
-		if (number && pull_peek(r) == PULL_NUMBER)
-			pull_int(r, number);
-		else if (ends_with(&key, "ReplicaSpecs"))
-			read_replica_specs(r, numbers);
-		else
-			pull_skip(r);
-	}
-}
-
-static void read_status(struct json_reader *r, struct numbers *numbers)
-{
-	struct json_slice key;
-
-	if (!enter_object(r))
-		return;
-	while (pull_member(r, &key)) {
-		if (pull_key_is(&key, "succeeded") && pull_peek(r) == PULL_NUMBER)
-			pull_int(r, &numbers->succeeded);
-		else
-			pull_skip(r);
-	}
-}
-
-static bool numbers_read(const struct kube_answer *answer, struct numbers *ret)
-{
-	struct json_reader r;
-	struct json_slice key;
-
-	*ret = (struct numbers){ -1, -1, -1, 0, -1 };
-	pull_init(&r, answer->body, answer->size);
-	pull_object(&r);
-	while (pull_member(&r, &key)) {
-		if (pull_key_is(&key, "spec"))
-			read_spec(&r, ret);
-		else if (pull_key_is(&key, "status"))
-			read_status(&r, ret);
-		else
-			pull_skip(&r);
-	}
-	return pull_finish(&r, NULL) == 0;
-}
-
-/* Of a Job, no more than what is left to do comes at once. */
-static int64_t size_of(enum gang_kind kind, const struct numbers *numbers)
-{
-	int64_t left = numbers->completions - numbers->succeeded;
-
-	switch (kind) {
-	case GANG_SIGS:
-	case GANG_VOLCANO: return numbers->least;
-	case GANG_KUBEFLOW: return numbers->replicas;
-	case GANG_JOB:
-		if (numbers->completions < 0 || numbers->parallelism < left)
-			return numbers->parallelism;
-		return left > 0 ? left : 1;
-	case GANG_ALONE:
-	case GANG_OWN:
-	case GANG_KUEUE:
-	case GANG_OTHER: break;
-	}
-	return -1;
-}
-
 static bool is_named_by_pods(enum gang_kind kind)
 {
-	return kind == GANG_SIGS || kind == GANG_VOLCANO;
+	return kind == GANG_NATIVE || kind == GANG_SIGS || kind == GANG_VOLCANO;
 }
 
 static void answered(void *context, const struct kube_answer *answer)
@@ -136,17 +28,26 @@ static void answered(void *context, const struct kube_answer *answer)
 	struct question *question = context;
 	struct engine *engine = question->engine;
 	struct group *group = NULL;
-	struct numbers numbers;
+	struct owner_numbers numbers = { 0 };
 
 	pthread_mutex_lock(&engine->lock);
 	if (answer->status)
 		HASH_FIND_STR(engine->gangs.groups, question->group, group);
 	if (group && group->need == NEED_ASKED) {
-		group->size = answer->status == 200 && numbers_read(answer, &numbers)
-				      ? size_of(question->kind, &numbers)
-				      : -1;
-		if (group->size >= 0) {
+		group->size =
+			answer->status == 200 && owner_read(answer->body, answer->size, &numbers)
+				? owner_gang_size(question->kind, &numbers)
+				: -1;
+		memcpy(group->together, numbers.together, sizeof(group->together));
+		if (numbers.more) {
+			group->need = NEED_MISSING;
+			snprintf(
+				group->problem, sizeof(group->problem),
+				"its PodGroup has more than one topology constraint; one is understood");
+		} else if (group->size >= 0) {
 			group->need = NEED_KNOWN;
+			if (numbers.single)
+				group->kind = GANG_ALONE;
 		} else if (is_named_by_pods(question->kind)) {
 			group->need = NEED_MISSING;
 			snprintf(group->problem, sizeof(group->problem),
@@ -172,6 +73,14 @@ static void path_of(const struct member *member, struct buf *out)
 	const struct pod_wish *wish = member->wish;
 
 	switch (wish->kind) {
+	case GANG_NATIVE:
+		buf_addf(out, "/apis/scheduling.k8s.io/v1alpha2/namespaces/%s/podgroups/%s",
+			 member->namespace, wish->gang);
+		return;
+	case GANG_RAY:
+		buf_addf(out, "/apis/%s/namespaces/%s/rayclusters/%s", wish->owner_api,
+			 member->namespace, wish->gang);
+		return;
 	case GANG_SIGS:
 		buf_addf(out, "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/%s/podgroups/%s",
 			 member->namespace, wish->gang);

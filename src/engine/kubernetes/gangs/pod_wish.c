@@ -17,7 +17,8 @@ enum { PRIORITY_MOST = 1000000, PAIR_MAX = 63, LIST_MOST = 8 };
 
 /* Names by label, and by annotation where there is no such label. */
 struct conventions {
-	char own[KUBE_NAME_MAX], sigs[KUBE_NAME_MAX], volcano[KUBE_NAME_MAX], kueue[KUBE_NAME_MAX];
+	char native[KUBE_NAME_MAX], own[KUBE_NAME_MAX], sigs[KUBE_NAME_MAX], volcano[KUBE_NAME_MAX],
+		kueue[KUBE_NAME_MAX];
 	char size[KUBE_WORD_MAX], kueue_size[KUBE_WORD_MAX], priority[KUBE_WORD_MAX];
 	char owner[KUBE_NAME_MAX];
 };
@@ -486,6 +487,22 @@ static void keep_rule(struct walk *w, const struct json_slice *key, struct json_
 		w->wish->wants |= WANTS_NAMESPACES;
 }
 
+static void read_scheduling_group(struct walk *w)
+{
+	struct json_slice key;
+
+	if (!enter_object(w->r))
+		return;
+	while (pull_member(w->r, &key)) {
+		if (pull_key_is(&key, "podGroupName"))
+			read_cut(w->r, w->given.native, sizeof(w->given.native));
+		else
+			pull_skip(w->r);
+	}
+	if (!w->given.native[0])
+		refuse(w->wish, "a schedulingGroup that names no PodGroup");
+}
+
 static void read_spec(struct walk *w)
 {
 	struct json_slice key;
@@ -514,9 +531,10 @@ static void read_spec(struct walk *w)
 			pull_int(w->r, &w->class_priority);
 		} else if (pull_key_is(&key, "preemptionPolicy")) {
 			read_preemption(w);
+		} else if (pull_key_is(&key, "schedulingGroup")) {
+			read_scheduling_group(w);
 		} else {
-			if (pull_key_is(&key, "schedulingGroup") ||
-			    pull_key_is(&key, "workloadRef"))
+			if (pull_key_is(&key, "workloadRef"))
 				refuse(w->wish, "%.*s", (int)key.size, key.data);
 			if (pull_key_is(&key, "resources"))
 				read_resource_names(w);
@@ -555,8 +573,9 @@ static void kind_set(struct pod_wish *wish, enum gang_kind kind, const char *nam
 /* Replicas of these come and go one by one. */
 static bool owner_is_of_single_pods(const struct pod_wish *wish)
 {
-	static const char *const kinds[] = { "ReplicaSet", "StatefulSet", "DaemonSet",
-					     "ReplicationController", "Node" };
+	static const char *const kinds[] = { "ReplicaSet", "StatefulSet",
+					     "DaemonSet",  "ReplicationController",
+					     "Node",       "Workflow" };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(wish->owner_kind, kinds[i]) == 0)
@@ -574,6 +593,8 @@ static void kind_find(struct walk *w)
 		kind_set(wish, GANG_OWN, given->own);
 		if (!wish->size)
 			refuse(wish, WISH_GANG " without " WISH_GANG_SIZE);
+	} else if (given->native[0]) {
+		kind_set(wish, GANG_NATIVE, given->native);
 	} else if (given->sigs[0]) {
 		kind_set(wish, GANG_SIGS, given->sigs);
 	} else if (given->volcano[0]) {
@@ -590,6 +611,9 @@ static void kind_find(struct walk *w)
 		kind_set(wish, GANG_JOB, given->owner);
 	} else if (strncmp(wish->owner_api, "kubeflow.org/", 13) == 0) {
 		kind_set(wish, GANG_KUBEFLOW, given->owner);
+	} else if (strcmp(wish->owner_kind, "RayCluster") == 0 &&
+		   strncmp(wish->owner_api, "ray.io/", 7) == 0) {
+		kind_set(wish, GANG_RAY, given->owner);
 	} else if (!owner_is_of_single_pods(wish)) {
 		kind_set(wish, wish->size ? GANG_OWN : GANG_OTHER, given->owner);
 	}

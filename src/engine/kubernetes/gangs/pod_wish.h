@@ -23,11 +23,13 @@
 enum gang_kind {
 	GANG_ALONE,
 	GANG_OWN, /* fairlead.dev/gang, with gang-size */
+	GANG_NATIVE, /* PodGroup of Kubernetes itself (scheduling.k8s.io), which the pod's schedulingGroup names */
 	GANG_SIGS, /* PodGroup of scheduler-plugins */
 	GANG_VOLCANO, /* PodGroup of Volcano */
 	GANG_KUEUE, /* Kueue's pod group, with its total count */
 	GANG_JOB, /* owner Job of batch/v1: as many as run at once */
 	GANG_KUBEFLOW, /* owner of kubeflow.org: all replicas */
+	GANG_RAY, /* owner RayCluster: its head and all its workers */
 	GANG_OTHER /* owner that Fairlead knows nothing of: each pod alone, with a warning */
 };
 

@@ -93,9 +93,17 @@ static void each_convention_says_who_belongs_together(void **state)
 		{ POD(OWNER("batch/v1", "Job"), ""), GANG_JOB, "o", 0 },
 		{ POD(OWNER("batch.example.com/v1", "Job"), ""), GANG_OTHER, "o", 0 },
 		{ POD(OWNER("kubeflow.org/v1", "PyTorchJob"), ""), GANG_KUBEFLOW, "o", 0 },
-		{ POD(OWNER("ray.io/v1", "RayCluster"), ""), GANG_OTHER, "o", 0 },
+		{ POD(OWNER("ray.io/v1", "RayCluster"), ""), GANG_RAY, "o", 0 },
+		{ POD(OWNER("ray.io.example.com/v1", "RayCluster"), ""), GANG_OTHER, "o", 0 },
+		{ POD(OWNER("argoproj.io/v1alpha1", "Workflow"), ""), GANG_ALONE, "", 0 },
+		{ POD(OWNER("batch/v1", "Job"), ",\"schedulingGroup\":{\"podGroupName\":\"g\"}"),
+		  GANG_NATIVE, "g", 0 },
 		{ POD(OWNER("ray.io/v1",
 			    "RayCluster") ",\"annotations\":{\"fairlead.dev/gang-size\":\"3\"}",
+		      ""),
+		  GANG_RAY, "o", 3 },
+		{ POD(OWNER("example.com/v1",
+			    "Fleet") ",\"annotations\":{\"fairlead.dev/gang-size\":\"3\"}",
 		      ""),
 		  GANG_OWN, "o", 3 },
 		{ POD(OWNER("batch/v1", "Job") ",\"labels\":{\"fairlead.dev/gang-size\":\"1\"}",
@@ -125,7 +133,7 @@ static void what_cannot_be_honoured_is_named(void **state)
 	static const struct {
 		const char *json, *problem;
 	} cases[] = {
-		{ POD("", ",\"schedulingGroup\":{\"podGroupName\":\"g\"}"), "schedulingGroup" },
+		{ POD("", ",\"schedulingGroup\":{}"), "a schedulingGroup that names no PodGroup" },
 		{ POD("",
 		      ",\"affinity\":{\"cloudAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":[{}]}}"),
 		  "affinity of a new kind that is required" },

@@ -263,6 +263,10 @@ bool gang_shape(struct engine *engine, const struct gang *gang, char require[64]
 	snprintf(require, 64, "%s", gang->members[0]->wish->require);
 	if (gang->count == 1)
 		return true;
+	if (gang->members[0]->group && gang->members[0]->group->together[0] &&
+	    !level_set(engine, "the PodGroup's topology", gang->members[0]->group->together,
+		       require, problem))
+		return false;
 	if (count > MASK_KINDS_MAX) {
 		snprintf(
 			problem, 400,

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/kubernetes/gangs/owner_read.h"
+
+#include <string.h>
+
+#include "engine/kubernetes/reading.h"
+
+static void count_more(struct owner_numbers *numbers, int64_t replicas)
+{
+	if (replicas < 0 || replicas > ENGINE_TASKS_MAX)
+		replicas = ENGINE_TASKS_MAX + 1; /* refused with its number */
+	numbers->replicas = (numbers->replicas < 0 ? 0 : numbers->replicas) + replicas;
+}
+
+static void read_replica_specs(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		int64_t replicas = 1;
+
+		if (!enter_object(r))
+			continue;
+		while (pull_member(r, &key)) {
+			if (pull_key_is(&key, "replicas") && pull_peek(r) == PULL_NUMBER)
+				pull_int(r, &replicas);
+			else
+				pull_skip(r);
+		}
+		count_more(numbers, replicas);
+	}
+}
+
+/* Of a RayCluster: how many replicas each group has, and of how many hosts each is. */
+static void read_worker_groups(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_array(r))
+		return;
+	while (pull_element(r)) {
+		int64_t least = 0, replicas = -1, hosts = 1;
+
+		if (!enter_object(r))
+			continue;
+		while (pull_member(r, &key)) {
+			int64_t *number = pull_key_is(&key, "replicas")      ? &replicas
+					  : pull_key_is(&key, "minReplicas") ? &least
+					  : pull_key_is(&key, "numOfHosts")  ? &hosts
+									     : NULL;
+
+			if (number && pull_peek(r) == PULL_NUMBER)
+				pull_int(r, number);
+			else
+				pull_skip(r);
+		}
+		if (replicas < 0)
+			replicas = least;
+		if (replicas > ENGINE_TASKS_MAX || hosts > ENGINE_TASKS_MAX || hosts < 0)
+			replicas = hosts = ENGINE_TASKS_MAX;
+		count_more(numbers, replicas * hosts);
+	}
+}
+
+static void read_gang(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "minCount") && pull_peek(r) == PULL_NUMBER)
+			pull_int(r, &numbers->least);
+		else
+			pull_skip(r);
+	}
+}
+
+/* Of a PodGroup of Kubernetes itself: `gang: {minCount: 3}` or `basic: {}`. */
+static void read_policy(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "basic") && pull_peek(r) == PULL_OBJECT) {
+			numbers->single = true;
+			pull_skip(r);
+		} else if (pull_key_is(&key, "gang")) {
+			read_gang(r, numbers);
+		} else {
+			pull_skip(r);
+		}
+	}
+}
+
+static void read_constraint(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "key") && numbers->together[0]) {
+			numbers->more = true;
+			pull_skip(r);
+		} else if (pull_key_is(&key, "key")) {
+			read_cut(r, numbers->together, sizeof(numbers->together));
+		} else {
+			pull_skip(r);
+		}
+	}
+}
+
+static void read_topology(struct json_reader *r, struct owner_numbers *numbers)
+{
+	if (!enter_array(r))
+		return;
+	while (pull_element(r))
+		read_constraint(r, numbers);
+}
+
+static void read_constraints(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "topology"))
+			read_topology(r, numbers);
+		else
+			pull_skip(r);
+	}
+}
+
+static bool ends_with(const struct json_slice *key, const char *end)
+{
+	size_t size = strlen(end);
+
+	return key->size >= size && memcmp(key->data + key->size - size, end, size) == 0;
+}
+
+static void read_spec(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		int64_t *number = pull_key_is(&key, "minMember")     ? &numbers->least
+				  : pull_key_is(&key, "parallelism") ? &numbers->parallelism
+				  : pull_key_is(&key, "completions") ? &numbers->completions
+								     : NULL;
+
+		if (number && pull_peek(r) == PULL_NUMBER)
+			pull_int(r, number);
+		else if (ends_with(&key, "ReplicaSpecs"))
+			read_replica_specs(r, numbers);
+		else if (pull_key_is(&key, "workerGroupSpecs"))
+			read_worker_groups(r, numbers);
+		else if (pull_key_is(&key, "schedulingPolicy"))
+			read_policy(r, numbers);
+		else if (pull_key_is(&key, "schedulingConstraints"))
+			read_constraints(r, numbers);
+		else
+			pull_skip(r);
+	}
+}
+
+static void read_status(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "succeeded") && pull_peek(r) == PULL_NUMBER)
+			pull_int(r, &numbers->succeeded);
+		else
+			pull_skip(r);
+	}
+}
+
+bool owner_read(const char *json, size_t size, struct owner_numbers *ret)
+{
+	struct json_reader r;
+	struct json_slice key;
+
+	*ret = (struct owner_numbers){ -1, -1, -1, 0, -1, false, "", false };
+	pull_init(&r, json, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "spec"))
+			read_spec(&r, ret);
+		else if (pull_key_is(&key, "status"))
+			read_status(&r, ret);
+		else
+			pull_skip(&r);
+	}
+	return pull_finish(&r, NULL) == 0;
+}
+
+/* Of a Job, no more than what is left to do comes at once. */
+int64_t owner_gang_size(enum gang_kind kind, const struct owner_numbers *numbers)
+{
+	int64_t left = numbers->completions - numbers->succeeded;
+
+	switch (kind) {
+	case GANG_SIGS:
+	case GANG_VOLCANO:
+	case GANG_NATIVE: return numbers->single ? 1 : numbers->least;
+	case GANG_RAY: return numbers->replicas < 0 ? 1 : numbers->replicas + 1;
+	case GANG_KUBEFLOW: return numbers->replicas;
+	case GANG_JOB:
+		if (numbers->completions < 0 || numbers->parallelism < left)
+			return numbers->parallelism;
+		return left > 0 ? left : 1;
+	case GANG_ALONE:
+	case GANG_OWN:
+	case GANG_KUEUE:
+	case GANG_OTHER: break;
+	}
+	return -1;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the object by which pods belong together says of how many start at once: of a PodGroup its least number, of a Job what is still to
+ * run at once, of Kubeflow's jobs all replicas, of a RayCluster its head and all workers.
+ */
+#include "engine/kubernetes/gangs/pod_wish.h"
+
+/* -1 = it does not say. */
+struct owner_numbers {
+	int64_t least, parallelism, completions, succeeded, replicas;
+	bool single; /* its policy says that they have nothing to do with each other */
+	char together[KUBE_WORD_MAX]; /* label of nodes; "" = any */
+	bool more; /* and it says more than one of them */
+};
+
+/* False: it can't be read. More than ENGINE_TASKS_MAX may come out, which nobody places. */
+bool owner_read(const char *json, size_t size, struct owner_numbers *ret);
+/* -1 = it does not say. */
+int64_t owner_gang_size(enum gang_kind kind, const struct owner_numbers *numbers);

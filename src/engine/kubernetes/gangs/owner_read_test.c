@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/testing.h"
+#include "engine/engine.h"
+#include "engine/kubernetes/gangs/owner_read.h"
+
+#define RAY(groups) "{\"spec\":{\"headGroupSpec\":{},\"workerGroupSpecs\":" groups "}}"
+#define NATIVE(spec) "{\"spec\":" spec "}"
+
+static void owners_say_how_many_start_together(void **state)
+{
+	static const struct {
+		enum gang_kind kind;
+		const char *json;
+		int64_t size;
+	} cases[] = {
+		{ GANG_JOB,
+		  "{\"spec\":{\"parallelism\":4,\"completions\":10},\"status\":{\"succeeded\":3}}",
+		  4 },
+		{ GANG_JOB,
+		  "{\"spec\":{\"parallelism\":4,\"completions\":10},\"status\":{\"succeeded\":8}}",
+		  2 },
+		{ GANG_JOB, "{\"spec\":{\"parallelism\":4}}", 4 },
+		{ GANG_KUBEFLOW,
+		  "{\"spec\":{\"pytorchReplicaSpecs\":{\"Master\":{},\"Worker\":{\"replicas\":3}}}}",
+		  4 },
+		{ GANG_KUBEFLOW, "{\"spec\":{}}", -1 },
+		{ GANG_SIGS, "{\"spec\":{\"minMember\":5}}", 5 },
+		{ GANG_VOLCANO, "{\"spec\":{\"minMember\":\"5\"}}", -1 },
+		{ GANG_RAY,
+		  RAY("[{\"replicas\":2,\"numOfHosts\":4,\"minReplicas\":1},{\"minReplicas\":3},{}]"),
+		  12 },
+		{ GANG_RAY, RAY("[]"), 1 },
+		{ GANG_RAY, RAY("null"), 1 },
+		{ GANG_NATIVE, NATIVE("{\"schedulingPolicy\":{\"gang\":{\"minCount\":3}}}"), 3 },
+		{ GANG_NATIVE, NATIVE("{\"schedulingPolicy\":{\"gang\":null,\"basic\":{}}}"), 1 },
+		{ GANG_NATIVE, NATIVE("{\"schedulingPolicy\":{}}"), -1 },
+	};
+	struct owner_numbers numbers;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(owner_read(cases[i].json, strlen(cases[i].json), &numbers));
+		assert_int_equal(owner_gang_size(cases[i].kind, &numbers), cases[i].size);
+	}
+}
+
+/* Whatever numbers an object has, nothing overflows and what is too many stays too many. */
+static void what_is_too_many_stays_so(void **state)
+{
+	static const char *const groups[] = {
+		RAY("[{\"replicas\":9223372036854775807,\"numOfHosts\":2}]"),
+		RAY("[{\"replicas\":2,\"numOfHosts\":9223372036854775807}]"),
+		RAY("[{\"replicas\":2,\"numOfHosts\":-9223372036854775807}]"),
+		"{\"spec\":{\"mpiReplicaSpecs\":{\"A\":{\"replicas\":9223372036854775807},\"B\":{\"replicas\":-5}}}}",
+	};
+	struct owner_numbers numbers;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		assert_true(owner_read(groups[i], strlen(groups[i]), &numbers));
+		assert_true(numbers.replicas > ENGINE_TASKS_MAX);
+	}
+}
+
+static void a_topology_is_one_label(void **state)
+{
+	static const char one
+		[] = NATIVE("{\"schedulingConstraints\":{\"topology\":[{\"key\":\"rack\"}]}}"),
+	     two[] = NATIVE(
+		     "{\"schedulingConstraints\":{\"topology\":[{\"key\":\"rack\"},{\"key\":\"zone\"}]}}"),
+	     none[] = NATIVE("{\"schedulingConstraints\":{\"topology\":null}}"),
+	     torn[] = "{\"spec\":{\"x\":";
+	struct owner_numbers numbers;
+
+	(void)state;
+	assert_true(owner_read(one, strlen(one), &numbers));
+	assert_string_equal(numbers.together, "rack");
+	assert_false(numbers.more);
+	assert_true(owner_read(two, strlen(two), &numbers));
+	assert_true(numbers.more);
+	assert_true(owner_read(none, strlen(none), &numbers));
+	assert_string_equal(numbers.together, "");
+	assert_false(owner_read(torn, strlen(torn), &numbers));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(owners_say_how_many_start_together),
+		cmocka_unit_test(what_is_too_many_stays_so),
+		cmocka_unit_test(a_topology_is_one_label),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
