@@ -282,8 +282,8 @@ static void take_away(struct daemon *d, struct batch *batch, struct node_id id,
 	uint32_t count = (uint32_t)__builtin_popcount(taken);
 
 	if (found->gpus_by_index) {
-		uint32_t wanted = (uint32_t)found->gpus_taken_mask & all &
-				  ~(held_mask(&d->facts, id) & ~taken);
+		/* Those too that a task holds which will not get them: it is to go elsewhere. */
+		uint32_t wanted = (uint32_t)found->gpus_taken_mask & all;
 
 		set_aside(d, batch, id, wanted & ~node->set_aside_mask, true, found->name);
 		set_aside(d, batch, id, taken & ~wanted, false, found->name);

@@ -353,7 +353,19 @@ struct chooser {
 	const struct rank_state *state;
 	const struct gpu_table *table;
 	bool patient;
+	bool exact; /* of the node, and not of these GPUs alone */
+	bool later; /* what work has that is over comes free */
 };
+
+static bool is_held(const struct chooser *c, const struct dra_slice *slice,
+		    const struct dra_device *device)
+{
+	const struct held *held = device_held(c->engine, slice, device);
+
+	while (held && c->later && !claim_is_live(c->engine, held->by))
+		held = held->also;
+	return held != NULL;
+}
 
 static enum dra_state state_for(void *context, const struct dra_slice *slice,
 				const struct dra_device *device)
@@ -361,7 +373,8 @@ static enum dra_state state_for(void *context, const struct dra_slice *slice,
 	const struct chooser *c = context;
 	char key[DEVICE_KEY_MAX];
 
-	if (device_held(c->engine, slice, device))
+	if (is_held(c, slice, device) ||
+	    (c->exact && device_is_promised(c->engine, c->state->node, slice, device)))
 		return DRA_TAKEN;
 	if (!c->table || !c->state->gpu_mask || !dra_is_gpu(slice, device))
 		return DRA_FREE;
@@ -374,6 +387,59 @@ static enum dra_state state_for(void *context, const struct dra_slice *slice,
 	return DRA_FREE;
 }
 
+/* One that the core chose is still of work that has ended: it comes free soon. What another live rank has is that one's for long. */
+static bool is_patient(struct engine *engine, const struct rank_state *state,
+		       const struct gpu_table *table)
+{
+	const struct held *held;
+
+	if (clock_boot_ms() - state->claims_since_ms >= PATIENT_MS)
+		return false;
+	for (uint32_t i = 0; table && i < table->count; i++) {
+		HASH_FIND_STR(engine->devices->held, table->keys[i], held);
+		for (; state->gpu_mask >> i & 1 && held; held = held->also)
+			if (!claim_is_live(engine, held->by))
+				return true;
+	}
+	return false;
+}
+
+static enum dra_verdict allocate(struct chooser *chooser, const struct dra_claim *const *claims,
+				 uint32_t count, struct dra_answer *ret)
+{
+	struct devices *devices = chooser->engine->devices;
+	const char *node = chooser->state->node;
+	const struct known_node *known = predicates_node(&chooser->engine->known, node);
+
+	arena_reset(&devices->arena);
+	return dra_allocate(&devices->inventory,
+			    &(struct dra_question){ .node = node,
+						    .placed = known ? known->node : NULL,
+						    .claims = claims,
+						    .claim_count = count,
+						    .state = state_for,
+						    .context = chooser },
+			    &devices->arena, ret);
+}
+
+/* Work that has ended gives back soon what it has; where that is of no help, the rank goes elsewhere. */
+static void no_room(struct chooser *chooser, struct attempt_entry *attempt, uint32_t rank,
+		    const struct dra_claim *const *claims, uint32_t count)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+	struct dra_answer answer;
+	char text[KUBE_NAME_MAX + 160];
+
+	snprintf(text, sizeof(text),
+		 "node %.100s has no devices left that its ResourceClaims could have", state->node);
+	chooser->later = true;
+	if ((chooser->exact || allocate(chooser, claims, count, &answer) == DRA_NO_ROOM) &&
+	    gang_bounce(chooser->engine, attempt, rank, state->claims_since_ms, text))
+		state->claims_busy = false;
+	else
+		wait_for(chooser->engine, attempt, rank, text);
+}
+
 /* True: each claim without an allocation has a plan. */
 static bool choose(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		   struct claim_entry *const *entries, uint32_t count)
@@ -382,9 +448,7 @@ static bool choose(struct engine *engine, struct attempt_entry *attempt, uint32_
 	const struct dra_claim *claims[WISH_CLAIMS_MAX];
 	struct chooser chooser = { .engine = engine,
 				   .state = state,
-				   .table = devices_gpus(engine, state->node),
-				   .patient =
-					   clock_boot_ms() - state->claims_since_ms < PATIENT_MS };
+				   .table = devices_gpus(engine, state->node) };
 	struct dra_answer answer;
 	enum dra_verdict verdict;
 	char text[KUBE_NAME_MAX + 160];
@@ -393,23 +457,17 @@ static bool choose(struct engine *engine, struct attempt_entry *attempt, uint32_
 		claim_plan_drop(engine, entries[i]);
 		claims[i] = entries[i]->claim;
 	}
-	arena_reset(&engine->devices->arena);
-	verdict = dra_allocate(&engine->devices->inventory,
-			       &(struct dra_question){ .node = state->node,
-						       .claims = claims,
-						       .claim_count = count,
-						       .state = state_for,
-						       .context = &chooser },
-			       &engine->devices->arena, &answer);
+	chooser.exact = !state->own_claim && claims_are_exact(engine, claims, count);
+	chooser.patient = !chooser.exact && is_patient(engine, state, chooser.table);
+	if (chooser.exact)
+		devices_promises(engine, state);
+	verdict = allocate(&chooser, claims, count, &answer);
 	if (verdict == DRA_BAD) {
 		snprintf(text, sizeof(text), "its ResourceClaims on node %.100s: %.200s",
 			 state->node, answer.why);
 		fail(engine, attempt, rank, ENGINE_CAUSE_START, text);
 	} else if (verdict == DRA_NO_ROOM) {
-		snprintf(text, sizeof(text),
-			 "node %.100s has no devices left that its ResourceClaims could have",
-			 state->node);
-		wait_for(engine, attempt, rank, text);
+		no_room(&chooser, attempt, rank, claims, count);
 	}
 	if (verdict != DRA_FITS)
 		return false;

@@ -25,6 +25,28 @@ void device_key(const char *driver, const char *pool, const char *device, char o
 	snprintf(out, DEVICE_KEY_MAX, "%s/%s/%s", driver, pool, device);
 }
 
+/* Of "driver/pool/device", where a pool may be named with slashes: masks that look at its devices, and who counts its GPUs. */
+static void key_matters(struct engine *engine, const char *key)
+{
+	const char *from = strchr(key, '/'), *end = strrchr(key, '/');
+	char pool[DEVICE_KEY_MAX] = "";
+	const struct gpu_table *table;
+	struct node_entry *node = NULL;
+	bool counted = false;
+
+	if (from && end > from)
+		snprintf(pool, sizeof(pool), "%.*s", (int)(end - from - 1), from + 1);
+	HASH_FIND_STR(engine->nodes, pool, node);
+	masks_devices(engine, node ? node->name : NULL);
+	if (!node)
+		return;
+	table = devices_gpus(engine, node->name);
+	for (uint32_t i = 0; table && i < table->count; i++)
+		counted |= strcmp(table->keys[i], key) == 0;
+	if (!counted)
+		node_changed(engine, node); /* it may be a part of a GPU */
+}
+
 static struct held *held_find(const struct engine *engine, const char *key)
 {
 	struct held *held = NULL;
@@ -47,6 +69,7 @@ static void hold(struct engine *engine, struct claim_entry *entry, const char *k
 	struct held *first = held_find(engine, key), *held = calloc(1, sizeof(*held));
 
 	CHECK(held);
+	key_matters(engine, key);
 	held->by = entry;
 	held->key = strdup(key);
 	CHECK(held->key);
@@ -70,6 +93,7 @@ static void release(struct engine *engine, const struct claim_entry *entry, cons
 
 	if (!first)
 		return;
+	key_matters(engine, key);
 	if (first->by != entry) {
 		for (; first->also && first->also->by != entry;)
 			first = first->also;
@@ -436,7 +460,7 @@ const char *devices_gang_label(const struct engine *engine, const struct gang *g
 	for (uint32_t rank = 0; rank < gang->count; rank++) {
 		const struct pod_wish *wish = gang->members[rank]->wish;
 
-		claims |= wish->claims_likeness != 0;
+		claims |= wish->use.gpus > wish->own_gpus;
 		plugin |= wish->own_gpus > 0;
 	}
 	if (claims && plugin)
@@ -472,8 +496,10 @@ static void node_look(struct engine *engine, struct node_entry *node)
 void devices_node_came(struct engine *engine, struct node_entry *node)
 {
 	node->devices_seen = false;
-	if (engine->devices)
-		engine->devices->node_came = true;
+	if (!engine->devices)
+		return;
+	engine->devices->node_came = engine->devices->claims_changed = true;
+	engine->devices->kinds_revision++;
 }
 
 void devices_refresh(struct engine *engine)
@@ -502,7 +528,7 @@ void devices_refresh(struct engine *engine)
 }
 
 /* Whether the core counts the GPUs that this claim has, for a rank that it placed. */
-static bool is_of_live_rank(struct engine *engine, const struct claim_entry *entry)
+bool claim_is_live(struct engine *engine, const struct claim_entry *entry)
 {
 	const struct dra_claim *claim = entry->claim;
 
@@ -531,7 +557,7 @@ static enum dra_state taken_by_others(void *context, const struct dra_slice *sli
 	struct engine *engine = context;
 
 	for (const struct held *held = device_held(engine, slice, device); held; held = held->also)
-		if (!dra_is_gpu(slice, device) || !is_of_live_rank(engine, held->by))
+		if (!dra_is_gpu(slice, device) || !claim_is_live(engine, held->by))
 			return DRA_TAKEN;
 	return DRA_FREE;
 }
@@ -586,4 +612,58 @@ void devices_claims_count_anew(struct engine *engine, const char *node)
 	HASH_FIND_STR(engine->nodes, node, entry);
 	if (entry)
 		node_changed(engine, entry);
+}
+
+/* --- placed, and not said in a claim yet ----------------------------------------------------------------------------------- */
+
+static bool claims_have_devices(const struct engine *engine, const struct rank_state *state)
+{
+	char name[KUBE_NAME_MAX];
+
+	for (const char *at = state->claims; (at = claims_next(at, name));) {
+		const struct claim_entry *entry = claim_find(engine, state->namespace, name);
+
+		if (!entry || (!entry->planned && !entry->claim->allocated))
+			return false;
+	}
+	return true;
+}
+
+/* Jobs of Fairlead's own alone: gangs choose their devices in the moment that they are placed. */
+void devices_promises(struct engine *engine, const struct rank_state *but)
+{
+	struct gpu_table *table, *next;
+	const struct attempt_entry *attempt;
+
+	HASH_ITER(hh, engine->devices->tables, table, next)
+	{
+		table->promised = 0;
+	}
+	for (attempt = engine->attempts; attempt; attempt = attempt->hh.next)
+		for (uint32_t rank = 0; !attempt->gang && !attempt->ended && rank < attempt->tasks;
+		     rank++) {
+			const struct rank_state *state = &attempt->ranks[rank];
+
+			if (state == but || state->over || !state->claims || !state->gpu_mask ||
+			    claims_have_devices(engine, state))
+				continue;
+			HASH_FIND_STR(engine->devices->tables, state->node, table);
+			if (table)
+				table->promised |= state->gpu_mask;
+		}
+}
+
+bool device_is_promised(const struct engine *engine, const char *node,
+			const struct dra_slice *slice, const struct dra_device *device)
+{
+	const struct gpu_table *table = devices_gpus(engine, node);
+	char key[DEVICE_KEY_MAX];
+
+	if (!table || !table->promised || !dra_is_gpu(slice, device))
+		return false;
+	device_key(slice->driver, slice->pool, device->name, key);
+	for (uint32_t i = 0; i < table->count; i++)
+		if (table->promised >> i & 1 && strcmp(table->keys[i], key) == 0)
+			return true;
+	return false;
 }

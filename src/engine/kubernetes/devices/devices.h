@@ -51,15 +51,17 @@ struct gpu_table {
 	char driver[KUBE_NAME_MAX];
 	char product[KUBE_TEXT_MAX];
 	int64_t memory_mib;
+	uint64_t promised; /* placed there, and no claim says so yet: devices_promises */
 };
 
 /* Pods whose claims ask for the same. */
 struct device_kind {
 	UT_hash_handle hh;
 	uint64_t likeness; /* of all claims of a pod */
-	uint64_t revision; /* of the inventory that it was found out with */
+	uint64_t revision; /* kinds_revision that it was found out with */
 	uint32_t gpus; /* of a pod; 0 with `problem` or none */
 	bool exact; /* which GPUs matters, or they are not only GPUs: counts don't say whether it fits */
+	bool some; /* not all nodes with enough GPUs can have it */
 	bool fits; /* some node can have it when nothing is taken */
 	uint32_t
 		most_without; /* GPUs of the largest node that can't, of those whose driver publishes them */
@@ -77,6 +79,7 @@ struct devices {
 	bool listed[DEVICE_LISTS];
 	bool absent_told;
 	uint64_t revision; /* counts changes of slices and classes */
+	uint64_t kinds_revision; /* counts those, and nodes that came */
 	uint64_t tables_revision;
 	bool node_came; /* since the tables were made: some are not looked at */
 	bool claims_changed; /* since gangs were looked at */
@@ -136,6 +139,17 @@ struct member;
 enum devices_answer devices_resolve(struct engine *engine, struct member *member,
 				    char text[ENGINE_POD_TEXT_MAX]);
 void devices_kinds_clear(struct engine *engine);
+/* Whether the node has what the member's claims ask for, for so many such pods at once: now, where counts don't say it; else ever. */
+bool devices_fit(struct engine *engine, const struct member *member, const char *node,
+		 uint32_t times);
+/* Whether counts don't say if a node can have these claims, which one pod names. */
+bool claims_are_exact(struct engine *engine, const struct dra_claim *const *claims, uint32_t count);
+/* Which GPUs are placed for ranks whose claims don't have them yet (`promised` of the tables); but for that rank. */
+void devices_promises(struct engine *engine, const struct rank_state *but);
+bool device_is_promised(const struct engine *engine, const char *node,
+			const struct dra_slice *slice, const struct dra_device *device);
+/* A claim that has it is of a pod that Fairlead placed and that is not over. */
+bool claim_is_live(struct engine *engine, const struct claim_entry *entry);
 
 /* --- claims.c: a rank and its claims */
 /* Sees to the claims of the rank's pod; when they are its own, READY is told, or the pod is bound where it was released. */

@@ -19,10 +19,17 @@ bool devices_listed(const struct engine *engine)
 	       devices->listed[LIST_CLAIMS];
 }
 
+static void published_anew(struct engine *engine)
+{
+	engine->devices->revision++;
+	engine->devices->kinds_revision++;
+	masks_devices(engine, NULL);
+}
+
 static void list_is_here(struct engine *engine, int list)
 {
 	engine->devices->listed[list] = true;
-	engine->devices->revision++;
+	published_anew(engine);
 	engine->devices->claims_changed = true;
 	cluster_list_came(engine);
 }
@@ -53,7 +60,7 @@ static void slice_came(void *context, const char *json, size_t size, bool delete
 		return;
 	}
 	pthread_mutex_lock(&engine->lock);
-	engine->devices->revision++;
+	published_anew(engine);
 	engine->devices->claims_changed = true;
 	if (deleted) {
 		dra_slice_remove(&engine->devices->inventory, slice->name);
@@ -94,7 +101,7 @@ static void class_came(void *context, const char *json, size_t size, bool delete
 		return;
 	}
 	pthread_mutex_lock(&engine->lock);
-	engine->devices->revision++;
+	published_anew(engine);
 	engine->devices->claims_changed = true;
 	if (deleted) {
 		dra_class_remove(&engine->devices->inventory, class->name);

@@ -5,8 +5,9 @@
  *
  *	kind "2 GPUs of class gpu.nvidia.com"     n0: 2 GPUs, n1: 2 GPUs, n2 (no GPUs): none     -> 2 GPUs, on n0 and n1
  *
- * Where four such pods fit on a node with eight GPUs, any GPUs will do, and counts say whether there is room. Else (a part of the GPUs, two with
- * the same attribute, network cards beside, MIG, GPUs of some nodes alone) counts don't, and such claims are refused.
+ * Where four such pods fit on a node with eight GPUs, any GPUs will do, and counts say whether there is room. Where only some nodes can have them, a
+ * mask leaves the others out. Else (a part of the GPUs, two with the same attribute, network cards beside, MIG) counts don't say it: then the mask
+ * says where such a pod fits now, with all that is given away, and pods of the kind are placed one after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ struct trial {
 	struct engine *engine;
 	const struct dra_claim *claims[DRA_CLAIMS_MAX];
 	uint32_t claim_count; /* of one pod */
+	const char *node; /* that is asked about */
 };
 
 static enum dra_verdict try_on(struct trial *trial, const char *node, uint32_t pods,
@@ -77,6 +79,7 @@ static enum dra_verdict try_on(struct trial *trial, const char *node, uint32_t p
 			       struct dra_answer *ret)
 {
 	struct devices *devices = trial->engine->devices;
+	const struct known_node *known = predicates_node(&trial->engine->known, node);
 	uint32_t count = trial->claim_count * pods;
 
 	*ret = (struct dra_answer){ .why = "" };
@@ -87,10 +90,11 @@ static enum dra_verdict try_on(struct trial *trial, const char *node, uint32_t p
 	arena_reset(&devices->arena);
 	return dra_allocate(&devices->inventory,
 			    &(struct dra_question){ .node = node,
+						    .placed = known ? known->node : NULL,
 						    .claims = trial->claims,
 						    .claim_count = count,
 						    .state = state,
-						    .context = trial->engine },
+						    .context = trial },
 			    &devices->arena, ret);
 }
 
@@ -140,9 +144,9 @@ static void kind_find_out(struct engine *engine, struct device_kind *kind, struc
 {
 	struct node_entry *node, *next;
 
-	kind->revision = engine->devices->revision;
+	kind->revision = engine->devices->kinds_revision;
 	kind->gpus = kind->most_without = 0;
-	kind->fits = kind->exact = false;
+	kind->fits = kind->exact = kind->some = false;
 	kind->problem[0] = '\0';
 	for (uint32_t i = 0; i < trial->claim_count; i++)
 		kind->exact |= trial->claims[i]->constraint_count > 0;
@@ -152,7 +156,7 @@ static void kind_find_out(struct engine *engine, struct device_kind *kind, struc
 			kind_on(kind, trial, node->name);
 	}
 	/* The core would place it there. */
-	kind->exact |= kind->fits && kind->most_without >= kind->gpus;
+	kind->some = kind->fits && kind->most_without >= kind->gpus;
 }
 
 static uint64_t likeness(const struct trial *trial)
@@ -180,7 +184,7 @@ static struct device_kind *kind_get(struct engine *engine, struct trial *trial)
 		kind->revision = UINT64_MAX;
 		HASH_ADD(hh, devices->kinds, likeness, sizeof(kind->likeness), kind);
 	}
-	if (kind->revision != devices->revision)
+	if (kind->revision != devices->kinds_revision)
 		kind_find_out(engine, kind, trial);
 	return kind;
 }
@@ -255,18 +259,91 @@ enum devices_answer devices_resolve(struct engine *engine, struct member *member
 					    "ask for, even when nothing is taken");
 		return DEVICES_WAIT;
 	}
-	if (kind->exact) {
-		snprintf(
-			text, ENGINE_POD_TEXT_MAX,
-			"Fairlead does not support this yet: ResourceClaims for which not just any whole GPUs of any node will do");
-		return DEVICES_WAIT;
-	}
 	if (kind->gpus && wish->own_gpus) {
 		snprintf(text, ENGINE_POD_TEXT_MAX,
 			 "it asks for GPUs as " KUBE_GPU " and by ResourceClaims");
 		return DEVICES_WAIT;
 	}
 	wish->claims_likeness = kind->likeness;
+	wish->claims_exact = kind->exact;
+	wish->wants &= ~(uint32_t)WANTS_DEVICES;
+	if (kind->exact || kind->some)
+		wish->wants |= WANTS_DEVICES;
 	wish->use.gpus = wish->own_gpus + kind->gpus;
 	return DEVICES_KNOWN;
+}
+
+/* --- where it fits ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_of_trial(const struct trial *trial, const struct claim_entry *entry)
+{
+	for (uint32_t i = 0; i < trial->claim_count; i++)
+		if (trial->claims[i] == entry->claim)
+			return true;
+	return false;
+}
+
+/* As things are now. What the claims themselves are about to get is theirs. */
+static enum dra_state as_it_is(void *context, const struct dra_slice *slice,
+			       const struct dra_device *device)
+{
+	const struct trial *trial = context;
+
+	for (const struct held *held = device_held(trial->engine, slice, device); held;
+	     held = held->also)
+		if (!is_of_trial(trial, held->by))
+			return DRA_TAKEN;
+	return device_is_promised(trial->engine, trial->node, slice, device) ? DRA_TAKEN : DRA_FREE;
+}
+
+/* The core places no more of them there than it has GPUs free. */
+static uint32_t times_with_gpus(struct engine *engine, const struct device_kind *kind,
+				const char *node, uint32_t times)
+{
+	const struct gpu_table *table = devices_gpus(engine, node);
+	struct held *held;
+	uint32_t count = 0;
+
+	if (!kind->gpus || !table)
+		return times;
+	for (uint32_t i = 0; i < table->count; i++) {
+		HASH_FIND_STR(engine->devices->held, table->keys[i], held);
+		count += table->there[i] && !held;
+	}
+	count /= kind->gpus;
+	count = count < times ? count : times;
+	return count ? count : 1;
+}
+
+bool devices_fit(struct engine *engine, const struct member *member, const char *node,
+		 uint32_t times)
+{
+	const struct claim_entry *allocated;
+	const struct device_kind *kind;
+	struct trial trial;
+	struct dra_answer answer;
+	char lacks[KUBE_NAME_MAX];
+
+	if (!member->wish || !member->wish->claims[0] || !engine->devices ||
+	    !trial_make(engine, member, &trial, lacks, &allocated) || allocated)
+		return true; /* what becomes of it is seen when the claims are written */
+	kind = kind_get(engine, &trial);
+	if (kind->problem[0] || !kind->fits)
+		return false;
+	if (!kind->exact)
+		return !kind->some || try_on(&trial, node, 1, all_free, &answer) == DRA_FITS;
+	times = times_with_gpus(engine, kind, node, times);
+	if (times > DRA_CLAIMS_MAX / trial.claim_count)
+		times = DRA_CLAIMS_MAX / trial.claim_count;
+	trial.node = node;
+	return try_on(&trial, node, times, as_it_is, &answer) == DRA_FITS;
+}
+
+bool claims_are_exact(struct engine *engine, const struct dra_claim *const *claims, uint32_t count)
+{
+	struct trial trial = { .engine = engine, .claim_count = count };
+
+	for (uint32_t i = 0; i < count; i++)
+		trial.claims[i] = claims[i];
+	return kind_get(engine, &trial)->exact;
 }

@@ -221,6 +221,7 @@ static bool waits_its_turn(struct engine *engine, struct member *member)
 	HASH_FIND_STR(engine->masks.by_name, name, mask);
 	if (!mask || !mask->gangs)
 		return false;
+	mask->serial = true; /* one from before a restart does not know it */
 	member_tell(
 		engine, member, TELL_WAITS,
 		"pods of its kind are placed one after the other, for its rules are about them");

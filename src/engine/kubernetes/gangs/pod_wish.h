@@ -41,7 +41,9 @@ enum wish_kind {
 	WANTS_CLAIMS = 8,
 	WANTS_PORTS = 16,
 	WANTS_RESOURCES = 32, /* that the core does not count */
-	WANTS_NAMESPACES = 64 /* labels of namespaces decide */
+	WANTS_NAMESPACES = 64, /* labels of namespaces decide */
+	WANTS_DEVICES =
+		128 /* claims that not every node with GPUs can meet; set by devices/kinds.c */
 };
 
 enum { WISH_CREATED_MAX = 32, WISH_CLAIMS_MAX = 8, WISH_CLAIMS_BYTES = 640 };
@@ -61,6 +63,7 @@ struct pod_wish {
 	char claims[WISH_CLAIMS_BYTES]; /* names of its ResourceClaims, one a line */
 	uint64_t claims_likeness; /* what they ask for; 0 = nothing */
 	bool claims_missing; /* one from a template is not made yet */
+	bool claims_exact; /* the core's counts don't say whether a node has what they ask for */
 	int64_t own_gpus; /* those of `use` that it asks for as a resource; the others are of its claims */
 	uint32_t wants; /* of wish_kind */
 	char rules[DIGEST_HEX_MAX]; /* digest of what it says of nodes and other pods */

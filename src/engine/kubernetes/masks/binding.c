@@ -122,6 +122,18 @@ static int64_t hold_ms(uint32_t bounces)
 	return hold > HOLD_MOST_MS ? HOLD_MOST_MS : hold;
 }
 
+bool gang_bounce(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		 int64_t since_ms, const char *text)
+{
+	struct gang *gang = gang_of_job(engine, attempt->job);
+
+	if (!gang || clock_boot_ms() - since_ms < hold_ms(gang->bounces + 1))
+		return false;
+	gang->bounces++;
+	give_back(engine, attempt, rank, text);
+	return true;
+}
+
 static void does_not_fit(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 			 const char *text)
 {

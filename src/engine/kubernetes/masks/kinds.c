@@ -91,6 +91,8 @@ static void kind_text(const struct predicates *p, const struct member *member,
 		buf_addf(out, "port %d %s %s\n", port->port, placed_text(pod, port->protocol),
 			 placed_text(pod, port->ip));
 	}
+	if (member->wish->wants & WANTS_DEVICES)
+		buf_addf(out, "devices %llx\n", (unsigned long long)member->wish->claims_likeness);
 	PLACED_EACH(pod, placed_word, claim, pod->claims)
 	{
 		buf_addf(out, "claim %s\n", placed_text(pod, claim->text));
@@ -162,7 +164,7 @@ bool gang_mask_name(struct engine *engine, const struct gang *gang, char ret[MAS
 	if (!needs || count > MASK_KINDS_MAX)
 		return false;
 	if (gang->count == 1 && count == 1)
-		*ret_serial = predicates_relation(p, pods[0], pods[0]) != 0;
+		*ret_serial = wish->claims_exact || predicates_relation(p, pods[0], pods[0]) != 0;
 	for (uint32_t i = 0; i < count; i++)
 		buf_addf(&text, "%s\n", kinds[i]);
 	if (*ret_serial)

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
 /* A stale mask is made anew after PAUSE_TIMES what making it took last. */
@@ -94,13 +95,33 @@ static uint32_t times_of(struct engine *engine, const struct mask *mask, const c
 	struct node_entry *entry = NULL;
 	int64_t times;
 
-	if (!wish || gang->count == 1 || gang->apart[0] || !(wish->wants & WANTS_RESOURCES))
+	if (!wish || gang->count == 1 || gang->apart[0] ||
+	    !(wish->wants & (WANTS_RESOURCES | WANTS_DEVICES)))
 		return 1;
 	HASH_FIND_STR(engine->nodes, name, entry);
-	times = wish->use.gpus && entry && entry->node ? entry->node->room.gpus / wish->use.gpus
-						       : gang->count;
+	times = gang->count;
+	if (wish->use.gpus && entry && entry->node) {
+		const struct gpu_table *table = devices_gpus(engine, name);
+		int64_t gpus =
+			entry->node->room.gpus || !table ? entry->node->room.gpus : table->count;
+
+		times = gpus / wish->use.gpus;
+	}
 	times = times > gang->count ? gang->count : times;
 	return times < 1 ? 1 : (uint32_t)times;
+}
+
+static bool claims_are_met(struct engine *engine, const struct mask *mask,
+			   const struct placed_pod *const *reps, uint32_t count, const char *name)
+{
+	for (uint32_t i = 0; mask->devices && i < count; i++) {
+		const struct member *member =
+			member_find(engine, placed_text(reps[i], reps[i]->uid));
+
+		if (member && !devices_fit(engine, member, name, times_of(engine, mask, name)))
+			return false;
+	}
+	return true;
 }
 
 static enum predicate look_at_one(struct engine *engine, struct mask *mask,
@@ -114,6 +135,8 @@ static enum predicate look_at_one(struct engine *engine, struct mask *mask,
 					     &engine->masks.arena, &mask->problem);
 		arena_reset(&engine->masks.arena);
 	}
+	if (found == PREDICATE_FITS && !claims_are_met(engine, mask, reps, count, name))
+		found = PREDICATE_DEVICES;
 	return found;
 }
 
@@ -163,6 +186,9 @@ static void look_at_all(struct engine *engine, struct mask *mask, struct change 
 		if (times > 1 && worst[i] == PREDICATE_FITS)
 			worst[i] =
 				(uint8_t)look_at_one(engine, mask, reps, count, node->name, times);
+		else if (worst[i] == PREDICATE_FITS && node->node &&
+			 !claims_are_met(engine, mask, reps, count, node->name))
+			worst[i] = PREDICATE_DEVICES;
 		verdict_set(mask, node,
 			    node->node && is_told(engine, node->name) ? (uint8_t)(1 + worst[i]) : 0,
 			    change);
@@ -223,6 +249,8 @@ static void mask_refresh(struct engine *engine, struct mask *mask, bool all)
 		return;
 	}
 	change = change_new(engine);
+	if (mask->devices)
+		devices_promises(engine, NULL);
 	if (mask->stale && (all || !mask->told || clock_boot_ms() >= mask->next_ms))
 		look_at_all(engine, mask, &change);
 	else if (!mask->stale && !mask->related)
@@ -406,6 +434,19 @@ void masks_things(struct engine *engine)
 	}
 }
 
+void masks_devices(struct engine *engine, const char *node)
+{
+	struct known_node *known = node ? predicates_node(&engine->known, node) : NULL;
+	struct mask *mask, *next;
+
+	if (known)
+		known->touched = true;
+	HASH_ITER(hh, engine->masks.by_name, mask, next)
+	{
+		mask->stale |= mask->devices && (!known || mask->related);
+	}
+}
+
 /* Those that the daemon knows from before and that nobody names any more. */
 void masks_listed(struct engine *engine)
 {
@@ -470,6 +511,7 @@ void mask_learn(struct mask *mask, const struct pod_wish *wish)
 {
 	mask->related |= (wish->wants & (WANTS_PODS | WANTS_SPREAD | WANTS_CLAIMS)) != 0;
 	mask->counts |= (wish->wants & (WANTS_PORTS | WANTS_RESOURCES)) != 0;
+	mask->devices |= wish->claims[0] != '\0';
 	mask->stale = true;
 }
 
@@ -516,7 +558,7 @@ struct mask *mask_join(struct engine *engine, struct gang *gang, bool *ret_full)
 		return NULL;
 	mask->serial |= serial;
 	mask_take(mask, gang);
-	if (!mask->told)
+	if (!mask->told || mask->devices)
 		mask_refresh(engine, mask, true);
 	return mask;
 }

@@ -37,6 +37,7 @@ struct mask {
 	bool stale; /* it is to be made anew as a whole */
 	bool related; /* its rules are about other pods */
 	bool counts; /* what pods take of a node matters: ports, resources */
+	bool devices; /* its pods have ResourceClaims */
 	bool serial; /* its pods are in each other's way: one gang at a time */
 	int64_t empty_ms; /* without gangs: since when */
 	int64_t next_ms; /* not made anew as a whole before */
@@ -77,6 +78,8 @@ void masks_node(struct engine *engine, const char *name, struct placed_node *nod
 void masks_node_told(struct engine *engine, const char *name); /* the daemon knows it now */
 void masks_assume(struct engine *engine, const char *uid, const char *node);
 void masks_things(struct engine *engine); /* claims, volumes, namespaces changed */
+/* Devices of the node were given away or came free; NULL = of any node, or others are published. */
+void masks_devices(struct engine *engine, const char *node);
 /* Tells what has changed; all: also what could wait. */
 void masks_flush(struct engine *engine, bool all);
 void masks_listed(struct engine *engine); /* all pods were told: masks of earlier days may end */
@@ -106,4 +109,7 @@ void gang_check(struct engine *engine, struct attempt_entry *attempt); /* at its
 void gang_release(struct engine *engine, struct attempt_entry *attempt);
 void gangs_decide(struct engine *engine); /* what waits for volumes, or to be given up */
 void gangs_decide_not(struct engine *engine, struct attempt_entry *attempt); /* it goes */
+/* A rank of a gang lacks devices since then, where the core was told that its node has them. False: it holds its place for a while, longer each time. */
+bool gang_bounce(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		 int64_t since_ms, const char *text);
 void gang_unassume(struct engine *engine, const struct attempt_entry *attempt);

@@ -22,6 +22,7 @@ const char *predicate_name(enum predicate predicate)
 		[PREDICATE_SPREAD] = "topology spread",
 		[PREDICATE_AFFINITY] = "pod affinity",
 		[PREDICATE_ANTI_AFFINITY] = "pod anti-affinity",
+		[PREDICATE_DEVICES] = "a ResourceClaim",
 	};
 
 	return predicate < PREDICATE_END ? names[predicate] : "";

@@ -31,6 +31,7 @@ enum predicate {
 	PREDICATE_SPREAD,
 	PREDICATE_AFFINITY,
 	PREDICATE_ANTI_AFFINITY, /* of the pod, or of one that runs */
+	PREDICATE_DEVICES, /* its ResourceClaims: asked by masks, not here */
 	PREDICATE_END
 };
 const char *predicate_name(enum predicate predicate); /* in words: "node affinity" */

@@ -52,7 +52,7 @@ static void runs(const char *name, const char *labels, const char *spec)
 /* One letter for each node n0, n1, ...: f fits, else the reason. */
 static const char *asked(const char *labels, const char *spec)
 {
-	static const char letters[] = "fnctapPrvsAN-";
+	static const char letters[] = "fnctapPrvsAND-";
 	static char text[16];
 	struct placed_pod *pod = pod_of("asks", labels, spec);
 
