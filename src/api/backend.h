@@ -106,6 +106,8 @@ struct api_backend {
 	/* LOGS/JOB/ATTEMPT/RANK.out and .err: see src/engine/local/README.md */
 	const char *logs_folder;
 	bool one_thread; /* there are no other threads (tests/whole): event_hub_pass is called by whoever made this */
+	const char *const *
+		host_paths; /* where `pods`: folders of nodes that jobs may mount; NULL-terminated, NULL = none */
 	bool pods; /* jobs run as pods of a cluster, not on this machine; their output is not in logs_folder */
 	/* Where `pods`: what a pod has printed. False: it is asked for too much at this moment; else `done` comes once, from any thread. */
 	bool (*pod_output)(void *context, const struct engine_output *output); /* engine/pods.h */

@@ -178,6 +178,47 @@ static int submission_permit(struct submission *s, struct err *err)
 	return rc < 0 ? err_prefix(err, "window") : 0;
 }
 
+/* Whether the job's path is the folder or in it. */
+static bool is_within(const char *path, const char *folder)
+{
+	size_t length = strlen(folder);
+
+	while (length && folder[length - 1] == '/')
+		length--;
+	return strncmp(path, folder, length) == 0 && (!path[length] || path[length] == '/');
+}
+
+static bool host_path_permitted(const struct api_backend *backend, const char *path)
+{
+	for (size_t i = 0; backend->host_paths && backend->host_paths[i]; i++)
+		if (is_within(path, backend->host_paths[i]))
+			return true;
+	return false;
+}
+
+/* What is asked for its pods. */
+static int pods_permit(const struct call *call, const struct job_request *request, struct err *err)
+{
+	const struct api_backend *backend = call->api->backend;
+
+	if (request->image && !backend->pods)
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"image is for a cluster; this daemon runs programs as they are on its machine: leave it out");
+	if (request->pod_field && !backend->pods)
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"%s is for a cluster; this daemon runs programs as they are on its machine, with its folders, devices and memory under their own names: leave it out",
+			request->pod_field);
+	for (uint32_t i = 0; i < request->host_path_count; i++)
+		if (!host_path_permitted(backend, request->host_paths[i]))
+			return err_set(
+				err, ERR_FORBIDDEN,
+				"volumes: the folder %.200s of nodes is not open to jobs here; whoever runs the daemon opens folders with --host-path",
+				request->host_paths[i]);
+	return 0;
+}
+
 static int submission_read(struct submission *s, struct err *err)
 {
 	struct call *call = s->call;
@@ -188,10 +229,8 @@ static int submission_read(struct submission *s, struct err *err)
 
 	if (rc >= 0)
 		rc = submission_permit(s, err);
-	if (rc >= 0 && s->request.image && !call->api->backend->pods)
-		rc = err_set(
-			err, ERR_UNSUPPORTED,
-			"image is for a cluster; this daemon runs programs as they are on its machine: leave it out");
+	if (rc >= 0)
+		rc = pods_permit(call, &s->request, err);
 	if (rc < 0)
 		return rc;
 	job->body_mac = request_mac(call, &s->request);
@@ -246,9 +285,12 @@ static void zone_told(void *context, const struct command_reply *reply)
 static void submission_send(struct submission *s)
 {
 	struct call *call = s->call;
-	struct command *command =
-		command_create(&s->request.event, s->request.body, s->request.body_size);
+	struct command *command;
 
+	/* Its mask is made when the submission is durable; until then the job runs nowhere. */
+	if (s->request.pod_rules)
+		s->request.event.job_submitted.mask = s->request.pod_rules;
+	command = command_create(&s->request.event, s->request.body, s->request.body_size);
 	CHECK(call->permitted);
 	call_release(call);
 	command->context = s;
@@ -438,6 +480,8 @@ static int planning_read(struct call *call, struct planning *p, struct err *err)
 		rc = jobfile_read(file, one, call->arena, &p->jobs[i].request, err);
 		if (rc >= 0)
 			rc = submission_permit(&p->jobs[i], err);
+		if (rc >= 0)
+			rc = pods_permit(call, &p->jobs[i].request, err);
 		if (rc < 0)
 			return rc;
 	}

@@ -7,14 +7,18 @@
 #include "daemon/daemon.h"
 #include "engine/engine.h"
 
+enum { HOST_PATHS_MAX = 16 };
+
 static int run_serve(struct invocation *in, struct err *err)
 {
 	const char *engine = arg_flag(in, "engine");
+	const char *host_paths[HOST_PATHS_MAX + 1] = { NULL };
 	const struct engine_cluster cluster = {
 		.config = arg_flag(in, "kubeconfig"),
 		.context = arg_flag(in, "context"),
 		.namespace = arg_flag(in, "namespace"),
 		.image = arg_flag(in, "image"),
+		.host_paths = host_paths,
 		.moved = arg_has(in, "moved"),
 	};
 	const struct daemon_options options = {
@@ -26,6 +30,16 @@ static int run_serve(struct invocation *in, struct err *err)
 		.background = arg_has(in, "detach"),
 	};
 
+	for (size_t i = 0; arg_flag_at(in, "host-path", i); i++) {
+		if (i == HOST_PATHS_MAX)
+			return err_set(err, ERR_INVALID, "--host-path is given more than %d times",
+				       HOST_PATHS_MAX);
+		host_paths[i] = arg_flag_at(in, "host-path", i);
+		if (host_paths[i][0] != '/' || strstr(host_paths[i], "/.."))
+			return err_set(err, ERR_INVALID,
+				       "--host-path %.200s: it must be an absolute path without ..",
+				       host_paths[i]);
+	}
 	if (!engine)
 		return err_set(err, ERR_INVALID, "say where jobs run: --engine kubernetes");
 	if (strcmp(engine, "kubernetes") != 0)
@@ -44,6 +58,9 @@ static const struct flag flags[] = {
 	{ "context", 0, "NAME", "context of that file; default: the current one", false },
 	{ "namespace", 0, "NAME", "where pods of jobs are made; default: the context's", false },
 	{ "image", 0, "NAME", "container image of jobs that name none", false },
+	{ "host-path", 0, "DIR",
+	  "a folder of nodes that jobs may mount, and what is in it, as volumes: {NAME: {host: DIR, path: PATH}}",
+	  true },
 	{ "stand-by", 0, NULL,
 	  "be one of several daemons on the journal in --store: one leads, by a Lease; the others follow and take over",
 	  false },

@@ -51,7 +51,7 @@ static void promise_send(struct daemon *d, int64_t job)
 		effect_send(d, EFFECT_PODS_PROMISE, (uint64_t)job, 0);
 }
 
-/* Events of the kinds that effects_follow names, and no others, come here. */
+/* Events of the kinds that effects_follow names, submissions that own_follow names, and no others, come here. */
 void effects_of_event(struct daemon *d, const struct event *event)
 {
 	if (event->kind == EVENT_ATTEMPT_PLACED)
@@ -77,6 +77,9 @@ void effects_of_event(struct daemon *d, const struct event *event)
 		promise_send(d, event->promise_made.job);
 	else if (event->kind == EVENT_PROMISE_DROPPED)
 		promise_send(d, event->promise_dropped.job);
+	else if (event->kind == EVENT_JOB_SUBMITTED)
+		effect_send(d, EFFECT_OWN_CAME, (uint64_t)event->job_submitted.job,
+			    event->job_submitted.array_count);
 	else if (event->kind == EVENT_JOB_ENDED)
 		effect_send(d, EFFECT_JOB_OVER, (uint64_t)event->job_ended.job, 0);
 }
@@ -268,6 +271,8 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 				    arena),
 		.workdir = body.workdir,
 		.image = body.image,
+		.masked = shape_get(facts, job->shape)->mask.v != 0,
+		.overlays = { body.overlays[0], body.overlays[1] },
 		.checkpoint_signal = body.checkpoint_signal,
 		.checkpoint_every_ms = job->checkpoints ? job->checkpoint_every_ms : 0,
 		.simulated_gpus = node_get(facts, task_get(facts, attempt, 0)->node)->simulated,
@@ -427,6 +432,7 @@ static int command(struct daemon *d, const struct facts *facts, enum effect_kind
 	case EFFECT_START_FROM:
 	case EFFECT_FORGET:
 	case EFFECT_JOB_OVER:
+	case EFFECT_OWN_CAME:
 	case EFFECT_PODS_ANSWER:
 	case EFFECT_PODS_WHY:
 	case EFFECT_PODS_PROMISE:
@@ -634,6 +640,7 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 		else
 			remove_empty_folder(d, effect->attempt);
 		break;
+	case EFFECT_OWN_CAME: own_came(d, facts, effect); break;
 	case EFFECT_PODS_ANSWER:
 		pods_effect(d, effect);
 		pods_promise(d, facts, effect->attempt); /* it may have come before the answer */

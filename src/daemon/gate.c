@@ -197,7 +197,7 @@ enum { DECODE_ALL = 0 };
 static void release_event(struct daemon *d, struct batch *batch, const struct batch_record *r)
 {
 	const char *text = batch->texts.data + r->at;
-	const bool follow = effects_follow(r->kind);
+	const bool follow = effects_follow(r->kind) || own_follow(d, r->kind, text, r->size);
 	struct event event = { .seq = r->seq, .time_ms = r->time_ms };
 	struct err err = { 0 };
 	event.kind = r->kind;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "api/jobfile/jobfile.h"
 #include "daemon/state.h"
 
 #define MASKS_OF_PODS "pods-" /* how the names of an engine's masks begin */
@@ -90,7 +91,23 @@ static void admit(struct daemon *d, struct batch *batch, struct event *event)
 	batch->essential = true;
 }
 
-static void mask_ends(struct daemon *d, struct batch *batch, const char *name)
+/* A mask that a submission names first has no nodes until the engine tells them. Answers whether it was made. */
+bool mask_for_submission(struct daemon *d, struct batch *batch, const struct event *submission)
+{
+	const char *name =
+		submission->kind == EVENT_JOB_SUBMITTED ? submission->job_submitted.mask : "";
+	struct event event = event_make(EVENT_NODE_MASK, 0, "engine");
+
+	if (strncmp(name, JOBFILE_OWN_MASK, strlen(JOBFILE_OWN_MASK)) != 0 ||
+	    facts_mask_find(&d->facts, facts_name_find(&d->facts, name)))
+		return false;
+	event.node_mask.name = name;
+	event.node_mask.why = "which nodes can give its pods what they ask for is being looked up";
+	admit(d, batch, &event);
+	return true;
+}
+
+void mask_ends(struct daemon *d, struct batch *batch, const char *name)
 {
 	struct event event = event_make(EVENT_NODE_MASK, 0, "engine");
 	char copy[NAME_MAX_BYTES + 1];

@@ -363,8 +363,12 @@ void pods_adopt(struct daemon *d, const struct facts *facts)
 		if (!job_is_there(facts, id))
 			continue;
 		job = job_get(facts, (struct job_id){ id });
-		if (!job->external || job_state_is_final(job->state))
+		if (job_state_is_final(job->state))
 			continue;
+		if (!job->external) {
+			own_tell(d, facts, id);
+			continue;
+		}
 		adopt_one(d, facts, (struct job_id){ id }, &arena);
 		if (!job->attempt.v)
 			pods_promise(d, facts, id);
@@ -378,7 +382,8 @@ void pods_over(struct daemon *d, const struct facts *facts, uint64_t job)
 	char text[ENGINE_POD_TEXT_MAX] = "";
 
 	if (!d->engine || !job_is_there(facts, (int64_t)job) ||
-	    !job_get(facts, (struct job_id){ (uint32_t)job })->external)
+	    (!job_get(facts, (struct job_id){ (uint32_t)job })->external &&
+	     !own_is_masked(facts, (uint32_t)job)))
 		return;
 	over_text(facts, (uint32_t)job, text, sizeof(text));
 	d->engine_ops->pods->job_over(d->engine, job, text);

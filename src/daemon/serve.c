@@ -413,6 +413,7 @@ void serve_open(struct daemon *d)
 		.work = work,
 		.logs_folder = d->logs_folder,
 		.pods = d->kubernetes != NULL,
+		.host_paths = d->kubernetes ? d->kubernetes->host_paths : NULL,
 		.pod_job = pod_job,
 		.pod_output = pod_output,
 	};

@@ -130,6 +130,7 @@ enum effect_kind {
 	EFFECT_RESIZE, /* who belongs to a running attempt has changed */
 	EFFECT_FORGET,
 	EFFECT_JOB_OVER, /* attempt: the job's number */
+	EFFECT_OWN_CAME, /* jobs whose pods run on the nodes of a mask alone; attempt: the first of them; grace_ms: how many */
 	EFFECT_PODS_ANSWER, /* what became of a gang that was offered; attempt: its job */
 	EFFECT_PODS_WHY, /* why a gang waits; attempt: its job */
 	EFFECT_PODS_PROMISE, /* which place a gang is promised, if any; attempt: its job */
@@ -417,6 +418,8 @@ void masks_report(void *daemon, const struct engine_mask *mask);
 void masks_report_all(void *daemon, const char *const *names, uint32_t count);
 void take_mask(struct daemon *d, struct batch *batch, struct mask_message *message);
 void take_masks(struct daemon *d, struct batch *batch, struct mask_message *message);
+bool mask_for_submission(struct daemon *d, struct batch *batch, const struct event *submission);
+void mask_ends(struct daemon *d, struct batch *batch, const char *name);
 void mask_message_destroy(struct mask_message *message);
 
 /* pods_in.c: pods that others made. The callbacks come from any thread and do not block; the rest is the engine thread's. */
@@ -428,6 +431,12 @@ void pods_effect(struct daemon *d, const struct effect *effect);
 void pods_promise(struct daemon *d, const struct facts *facts, uint64_t job);
 /* Before it is stopped. */
 void pods_disrupted(struct daemon *d, const struct facts *facts, uint64_t attempt);
+
+/* own_in.c: own jobs that name a mask. own_follow: whether this record is the submission of one. */
+bool own_follow(const struct daemon *d, uint32_t kind, const char *text, size_t size);
+bool own_is_masked(const struct facts *facts, uint32_t job);
+void own_tell(struct daemon *d, const struct facts *facts, uint32_t job);
+void own_came(struct daemon *d, const struct facts *facts, const struct effect *effect);
 
 /* pods_tell.c: a thread that says why gangs wait; none without an engine that has pods */
 void pods_tell_start(struct daemon *d);

@@ -131,6 +131,9 @@ struct engine_start {
 	int64_t checkpoint_every_ms; /* one is asked for so long after the newest; 0 = never by the clock */
 	bool simulated_gpus; /* there is no real device behind the indices */
 	const char *image; /* container image; NULL = the job names none */
+	const char *overlays
+		[2]; /* of a cluster: JSON that is merged into its pods, in this order; NULL = none */
+	bool masked; /* of a cluster: its pods run on the nodes of a mask alone (struct engine_own) */
 	const char *const
 		*tolerates; /* taints "key" or "key=value", NULL-terminated; NULL = none */
 	bool own_hosts; /* set by an engine whose places are hosts of their own: `node` of each is a name that resolves */
@@ -216,6 +219,8 @@ struct engine_cluster {
 	const char *config; /* file with address and account; NULL = where it usually is */
 	const char *context, *namespace; /* NULL = the file's */
 	const char *image; /* for jobs that name none; NULL = none */
+	const char *const *
+		host_paths; /* folders of nodes that jobs may mount; NULL-terminated, NULL = none */
 	bool moved; /* nothing of the journal's jobs runs any more where they ran: they are looked for here */
 };
 

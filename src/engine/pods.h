@@ -87,6 +87,17 @@ struct engine_cluster_state {
 	uint32_t refused; /* pods that ask for Fairlead and that it does not take */
 };
 
+/* A job of Fairlead's own whose pods ask for something that only the engine knows where it is: claims, resources that the core does not count.
+ * The engine tells the mask of that name. Strings stay the caller's. */
+struct engine_own {
+	uint64_t job;
+	const char *mask;
+	const char *overlay; /* what its pods ask for: JSON, as `overlays` of struct engine_start */
+	uint32_t tasks; /* at most */
+	int64_t gpus; /* of each */
+	bool apart; /* no two of them on one node */
+};
+
 /* What an engine with pods can do besides. `find`, `output` and `look` come from any thread, the others from the daemon's engine thread. */
 struct engine_pod_ops {
 	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
@@ -95,6 +106,8 @@ struct engine_pod_ops {
 	/* Before `adopt`, of each gang that is not over: its job, its mask ("" = none), and its attempt, 0 = it waits. */
 	void (*adopt)(struct engine *engine, uint64_t job, uint64_t attempt, const char *mask,
 		      const struct engine_pod *pods, uint32_t count);
+	/* When its submission is durable, and before `adopt` of the engine where it is not over; until job_over. May come again. */
+	void (*own)(struct engine *engine, const struct engine_own *own);
 	void (*job_over)(struct engine *engine, uint64_t job, const char *text);
 	/* Why it waits, in words; `room`: because no nodes have room for it. May come again. */
 	void (*why)(struct engine *engine, uint64_t job, bool room, const char *text);

@@ -16,6 +16,7 @@
 #include "api/jobfile/jobfile_reading.h"
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/digest.h"
 #include "base/parse.h"
 #include "core/model/facts.h"
 #include "core/scheduling/life/interval.h"
@@ -176,6 +177,8 @@ static int finish(struct reading *r)
 		rc = jobfile_sweep_finish(r);
 	if (rc == 0)
 		rc = jobfile_fit_finish(r);
+	if (rc == 0)
+		rc = jobfile_pods_finish(r);
 	if (rc < 0)
 		return rc;
 	if (!job->checkpoint)
@@ -183,6 +186,19 @@ static int finish(struct reading *r)
 	if (!job->name[0])
 		job->name = default_name(r);
 	return 0;
+}
+
+/* Of what decides it: what its pods ask for, and how many may come to lie on one node. */
+static const char *own_mask(const struct reading *r)
+{
+	const struct event_job_submitted *job = r->job;
+	const char *numbers = arena_printf(r->arena, "%lld %lld %d", (long long)job->tasks_max,
+					   (long long)job->gpus, *job->spread != '\0');
+	const struct digest digest =
+		digest_of_two(r->body.pod, strlen(r->body.pod) + 1, numbers, strlen(numbers));
+	char hex[DIGEST_HEX_MAX];
+
+	return arena_printf(r->arena, JOBFILE_OWN_MASK "%.12s", digest_format(&digest, hex));
 }
 
 int jobfile_read(const char *file, const struct conf *document, struct arena *arena,
@@ -195,6 +211,7 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 			     .err = err,
 			     .job = &event.job_submitted };
 	AUTO_BUF body = BUF_INIT;
+	const char **host_paths;
 	int rc;
 
 	event.job_submitted = (struct event_job_submitted){ .name = "",
@@ -247,9 +264,16 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 			err, ERR_TOO_LARGE, file, 0, 0,
 			"command, environment and paths of the job take %zu bytes; the limit is %d",
 			body.size, JOBFILE_BODY_MAX);
+	host_paths = arena_new_array(arena, const char *, r.body.host_path_count + 1);
+	for (uint32_t i = 0; i < r.body.host_path_count; i++)
+		host_paths[i] = r.body.host_paths[i];
 	*ret = (struct job_request){ .event = event,
+				     .host_paths = host_paths,
 				     .body = arena_strndup(arena, body.data, body.size),
 				     .image = r.body.image,
+				     .pod_field = r.body.pod_field,
+				     .pod_rules = r.body.has_rules ? own_mask(&r) : NULL,
+				     .host_path_count = r.body.host_path_count,
 				     .body_size = body.size,
 				     .depend_arrays = r.depend_arrays };
 	return 0;

@@ -26,6 +26,11 @@ struct job_request {
 		body; /* JSON: command or script, env, workdir, checkpoint path and signal ...: what the engine needs, may hold secrets */
 	size_t body_size;
 	const char *image; /* also in the body; NULL = not said */
+	/* What its pods get on a cluster, also in the body: the first field of it, NULL = none; folders of nodes; whether some nodes can't give it. */
+	const char *pod_field;
+	const char *const *host_paths;
+	uint32_t host_path_count;
+	const char *pod_rules; /* the mask of nodes that can; NULL = any node can */
 	/* Where depends[i] was written as 17_3: the number of the array, else 0. That it is one has to be seen. */
 	const int64_t *depend_arrays; /* NULL when it depends on none */
 };
@@ -50,6 +55,9 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
  */
 void jobfile_write(const struct conf *document, struct buf *out);
 
+/* How names of masks begin that own jobs name (docs/decisions/0021). */
+#define JOBFILE_OWN_MASK "pods-own-"
+
 enum {
 	JOBFILE_COMMAND_MAX =
 		131071, /* bytes of one argument, of `command` as text, of NAME=value: Linux takes no more */
@@ -65,7 +73,13 @@ enum {
 	JOBFILE_RETRIES_MAX = 100,
 	JOBFILE_PRIORITY_MAX = 1000,
 	JOBFILE_CPUS_MAX = 4096,
-	SWEEP_NAMES_MAX = 16
+	SWEEP_NAMES_MAX = 16,
+	JOBFILE_VOLUMES_MAX = 32,
+	JOBFILE_RESOURCES_MAX = 16,
+	JOBFILE_RESOURCE_MAX = 1000000, /* of one of them */
+	JOBFILE_PULL_SECRETS_MAX = 8,
+	JOBFILE_OVERLAY_MAX = 64 << 10, /* bytes of `kubernetes` as JSON */
+	JOBFILE_OVERLAY_VALUES_MAX = 2000
 };
 
 /* Values of one variable in a sweep. */
@@ -94,6 +108,8 @@ struct job_body {
 	const char *const *env; /* "NAME=value", secrets included; NULL-terminated, never NULL */
 	const char *workdir; /* absolute or NULL */
 	const char *image; /* of its containers; NULL = not said */
+	const char
+		*overlays[2]; /* JSON, of its pods: merged into them in this order; NULL = none */
 	const char *checkpoint_path; /* absolute or NULL = a folder of the daemon's */
 	int checkpoint_signal; /* number; 0 = none */
 	const char *const *

@@ -230,6 +230,10 @@ static void read_member(struct json_reader *json, const struct json_slice *key, 
 		body->workdir = read_text(json, arena);
 	} else if (pull_key_is(key, "image")) {
 		body->image = read_text(json, arena);
+	} else if (pull_key_is(key, "pod")) {
+		body->overlays[0] = read_text(json, arena);
+	} else if (pull_key_is(key, "kubernetes")) {
+		body->overlays[1] = read_text(json, arena);
 	} else if (pull_key_is(key, "checkpoint_path")) {
 		body->checkpoint_path = read_text(json, arena);
 	} else if (pull_key_is(key, "checkpoint_signal")) {
@@ -335,6 +339,8 @@ void job_body_write(const struct body_source *from, struct buf *out)
 	write_command(out, from);
 	write_member(out, "workdir", from->workdir);
 	write_member(out, "image", from->image);
+	write_member(out, "pod", from->pod);
+	write_member(out, "kubernetes", from->overlay);
 	write_member(out, "checkpoint_path", from->checkpoint_path);
 	write_member(out, "checkpoint_signal", from->checkpoint_signal);
 	if (from->sweep)

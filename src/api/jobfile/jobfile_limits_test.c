@@ -81,6 +81,32 @@ static void each_limit_is_kept_and_one_more_refused(void **state)
 		86400000);
 }
 
+static void what_pods_get_has_limits(void **state)
+{
+	(void)state;
+	good(listed("command: x\nvolumes: {", "v%1$zu: /v%1$zu, ", JOBFILE_VOLUMES_MAX, "}\n"));
+	bad(listed("command: x\nvolumes: {", "v%1$zu: /v%1$zu, ", JOBFILE_VOLUMES_MAX + 1, "}\n"));
+	good(listed("command: x\nresources: {", "x/r%zu: 1, ", JOBFILE_RESOURCES_MAX, "}\n"));
+	bad(listed("command: x\nresources: {", "x/r%zu: 1, ", JOBFILE_RESOURCES_MAX + 1, "}\n"));
+	good(listed("command: x\npull_secrets: [", "s%zu, ", JOBFILE_PULL_SECRETS_MAX, "]\n"));
+	bad(listed("command: x\npull_secrets: [", "s%zu, ", JOBFILE_PULL_SECRETS_MAX + 1, "]\n"));
+	/* Three values are the maps around them, one is the list. */
+	good(listed("command: x\nkubernetes: {spec: {dnsConfig: {searches: [", "s%zu, ",
+		    JOBFILE_OVERLAY_VALUES_MAX - 3, "]}}}\n"));
+	assert_non_null(strstr(bad(listed("command: x\nkubernetes: {spec: {dnsConfig: {searches: [",
+					  "s%zu, ", JOBFILE_OVERLAY_VALUES_MAX - 2, "]}}}\n"))
+				       .text,
+			       "2000 values"));
+	good(filled("command: x\nkubernetes: {metadata: {annotations: {a: ", 'x',
+		    JOBFILE_OVERLAY_MAX - 38, "}}}\n"));
+	assert_non_null(strstr(bad(filled("command: x\nkubernetes: {metadata: {annotations: {a: ",
+					  'x', JOBFILE_OVERLAY_MAX - 32, "}}}\n"))
+				       .text,
+			       "the limit is 65536"));
+	good(filled("command: x\nservice_account: ", 'x', 253, "\n"));
+	bad(filled("command: x\nservice_account: ", 'x', 254, "\n"));
+}
+
 /* Items of 100,000 bytes each: the sum is what is refused. */
 static void the_sums_have_limits_too(void **state)
 {
@@ -230,6 +256,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_limit_is_kept_and_one_more_refused,
 						jobfile_begin, jobfile_end),
+		cmocka_unit_test_setup_teardown(what_pods_get_has_limits, jobfile_begin,
+						jobfile_end),
 		cmocka_unit_test_setup_teardown(the_sums_have_limits_too, jobfile_begin,
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_text_over_ten_mib_is_too_large, jobfile_begin,

@@ -21,7 +21,7 @@ struct reading {
 	bool has_count; /* of the array */
 	int64_t sweep_jobs;
 	const struct conf *throughput;
-	const struct conf *tasks, *roles; /* where they are said; NULL = not */
+	const struct conf *tasks, *roles, *shm; /* where they are said; NULL = not */
 	int64_t role_min; /* of the role at hand; 0 = not said */
 	bool role_ends;
 };
@@ -38,6 +38,15 @@ jobfile_reader read_array, read_array_count, read_array_limit, read_depends_on;
 jobfile_reader read_command, read_script, read_env, read_secrets, read_workdir, read_image;
 /* Whether the key is a name that a variable of a job may have. */
 int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
+
+/* jobfile_pods.c, jobfile_overlay.c */
+jobfile_reader read_volumes, read_node_resources, read_shm, read_service_account, read_pull_secrets,
+	read_kubernetes;
+/* When all fields have been read: what they say together. */
+int jobfile_pods_finish(struct reading *r) MUST_CHECK;
+/* Why a volume can't have that name, or be at that path of a container; NULL = it can. */
+const char *jobfile_volume_name(const char *name);
+const char *jobfile_mount_path(const char *path);
 
 /* jobfile_fit.c */
 jobfile_reader read_window, read_window_end;

@@ -14,6 +14,17 @@ struct body_source {
 	const struct body_source
 		*roles; /* command or script, env of each; none of them = the job's */
 	uint32_t role_count;
+	/* Of its pods on a cluster. JSON: */
+	const char *pod,
+		*overlay; /* what they get besides: from fields of the job file; from `kubernetes` */
+	const char *volumes, *mounts, *resources, *pull_secrets; /* members, without the brackets */
+	const char *service_account;
+	int64_t shm_mib;
+	bool locks_memory; /* it asks for what only works on memory that stays where it is */
+	bool has_rules; /* not every node will do: a claim's volume is somewhere, a resource not everywhere */
+	const char *pod_field; /* the first field that only means something there; NULL = none */
+	const char *host_paths[JOBFILE_VOLUMES_MAX]; /* folders of nodes that it mounts */
+	uint32_t host_path_count;
 };
 struct json_reader;
 struct job_body;

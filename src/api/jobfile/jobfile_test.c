@@ -66,6 +66,7 @@ static void files_of_old_are_read_as_ever(void **state)
 	golden("request.json");
 	golden("roles");
 	golden("image");
+	golden("pods");
 }
 
 static void a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back(void **state)
@@ -259,6 +260,91 @@ static const struct {
 	{ "command: x\nimage: a b\n", 2, 8, "must be the name of a container image" },
 	{ "command: x\nimage: :a\n", 2, 8, "must be the name of a container image" },
 	{ "command: x\nimage: \"\"\n", 2, 8, "must be the name of a container image" },
+	{ "command: x\nvolumes: []\n", 2, 10, "must be a map of 1 to 32 volumes" },
+	{ "command: x\nvolumes: {A: /data}\n", 2, 11, "small letters" },
+	{ "command: x\nvolumes: {shm: /data}\n", 2, 11, "a volume of Fairlead's own" },
+	{ "command: x\nvolumes: {fairlead-x: /data}\n", 2, 11, "a volume of Fairlead's own" },
+	{ "command: x\nvolumes: {a: data}\n", 2, 14, "no place for a volume" },
+	{ "command: x\nvolumes: {a: /}\n", 2, 14, "no place for a volume" },
+	{ "command: x\nvolumes: {a: /d/../x}\n", 2, 14, "no place for a volume" },
+	{ "command: x\nvolumes: {a: /dev/shm}\n", 2, 14, "the machine's or Fairlead's own" },
+	{ "command: x\nvolumes: {a: /etc/fairlead/x}\n", 2, 14, "the machine's or Fairlead's own" },
+	{ "command: x\nvolumes: {a: /d, b: /d}\n", 2, 18, "a and b have the same path" },
+	{ "command: x\nvolumes: {a: {claim: b}}\n", 2, 11, "needs a path" },
+	{ "command: x\nvolumes: {a: {path: /d, clam: b}}\n", 2, 25, "did you mean \"claim\"?" },
+	{ "command: x\nvolumes: {a: {path: /d, claim: B}}\n", 2, 32, "no name of an object" },
+	{ "command: x\nvolumes: {a: {path: /d, claim: b, empty: true}}\n", 2, 42,
+	  "a is claim already" },
+	{ "command: x\nvolumes: {a: {path: /d, secret: fairlead-0-1-2}}\n", 2, 33,
+	  "Fairlead's own" },
+	{ "command: x\nvolumes: {a: {path: /d, nfs: files}}\n", 2, 30, "HOST:/PATH" },
+	{ "command: x\nvolumes: {a: {path: /d, nfs: \"f:/a/../b\"}}\n", 2, 30, "HOST:/PATH" },
+	{ "command: x\nvolumes: {a: {path: /d, host: /a/../b}}\n", 2, 31, "must not be / nor" },
+	{ "command: x\nvolumes: {a: {path: /d, empty: much}}\n", 2, 32, "empty" },
+	{ "command: x\nresources: {cpu: 1}\n", 2, 13, "for cpu write cpus" },
+	{ "command: x\nresources: {nvidia.com/gpu: 1}\n", 2, 13, "write gpus" },
+	{ "command: x\nresources: {hca: 1}\n", 2, 13, "no resource of a cluster's nodes" },
+	{ "command: x\nresources: {kubernetes.io/x: 1}\n", 2, 13,
+	  "no resource of a cluster's nodes" },
+	{ "command: x\nresources: {rdma/hca: 0}\n", 2, 23, "rdma/hca" },
+	{ "command: x\nresources: {rdma/hca: 1000001}\n", 2, 23, "rdma/hca" },
+	{ "command: x\nresources: {rdma/hca: 1}\nroles: [{name: a}]\n", 3, 8,
+	  "roles don't go with resources" },
+	{ "command: x\nshm: 0MiB\n", 2, 6, "1MiB" },
+	{ "command: x\nmemory: 1GiB\nshm: 2GiB\n", 3, 6, "shm is more than memory" },
+	{ "command: x\nservice_account: A b\n", 2, 18, "no name of an object" },
+	{ "command: x\npull_secrets: []\n", 2, 15, "1 to 8 names" },
+	{ "command: x\nkubernetes: 3\n", 2, 13, "must be a map" },
+	{ "command: x\nkubernetes: {metadata: {name: x}}\n", 2, 25,
+	  "metadata.name can't be set: Fairlead knows its pods by their names" },
+	{ "command: x\nkubernetes: {metadata: {finalizers: [x]}}\n", 2, 25,
+	  "metadata.finalizers can't" },
+	{ "command: x\nkubernetes: {metadata: {labels: {fairlead.dev/job: 1}}}\n", 2, 34,
+	  "fairlead.dev/job is Fairlead's own" },
+	{ "command: x\nkubernetes: {metadata: {annotations: {a.fairlead.dev/x: 1}}}\n", 2, 39,
+	  "Fairlead's own" },
+	{ "command: x\nkubernetes: {metadata: {annotations: {a.kubernetes.io/x: 1}}}\n", 2, 39,
+	  "those who run it" },
+	{ "command: x\nkubernetes: {spec: {schedulerName: x}}\n", 2, 21,
+	  "spec.schedulerName can't" },
+	{ "command: x\nkubernetes: {spec: {hostNetwork: true}}\n", 2, 21,
+	  "apart from their nodes" },
+	{ "command: x\nkubernetes: {spec: {affinity: {}}}\n", 2, 21, "write selector, topology" },
+	{ "command: x\nkubernetes: {spec: {newField: 1}}\n", 2, 21,
+	  "none of the fields that a job may set" },
+	{ "command: x\nkubernetes: {spec: 3}\n", 2, 20, "must be a map" },
+	{ "command: x\nkubernetes: {spec: {dnsPolicy: }}\n", 2, 32, "left empty" },
+	{ "command: x\nkubernetes: {spec: {volumes: {a: b}}}\n", 2, 31, "can't be set" },
+	{ "command: x\nkubernetes: {spec: {dnsConfig: [a]}}\n", 2, 32, "must not be a list" },
+	{ "command: x\nkubernetes: {spec: {volumes: [{name: x, hostPath: {path: /}}]}}\n", 2, 41,
+	  "write volumes: {NAME: {host" },
+	{ "command: x\nkubernetes: {spec: {volumes: [{name: shm, emptyDir: {}}]}}\n", 2, 38,
+	  "a volume of Fairlead's own" },
+	{ "command: x\nkubernetes: {spec: {volumes: [{name: x, secret: {secretName: fairlead-0-1-2}}]}}\n",
+	  2, 62, "Fairlead's own" },
+	{ "command: x\nkubernetes: {spec: {containers: [{image: x}]}}\n", 2, 34, "needs a name" },
+	{ "command: x\nkubernetes: {spec: {containers: {name: main}}}\n", 2, 21,
+	  "must be a list of maps" },
+	{ "command: x\nkubernetes: {spec: {containers: [{name: main, image: x}]}}\n", 2, 47,
+	  "write image" },
+	{ "command: x\nkubernetes: {spec: {containers: [{name: main, resources: {}}]}}\n", 2, 47,
+	  "write gpus, cpus, memory or resources" },
+	{ "command: x\nkubernetes: {spec: {containers: [{name: b, resources: {}}]}}\n", 2, 44,
+	  "Fairlead counts" },
+	{ "command: x\nkubernetes: {spec: {initContainers: [{name: main}]}}\n", 2, 45,
+	  "main is the name" },
+	{ "command: x\nkubernetes: {spec: {containers: [{name: main, securityContext: {privileged: true}}]}}\n",
+	  2, 65, "apart from their nodes" },
+	{ "command: x\nkubernetes: {spec: {containers: [{name: main, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]}}\n",
+	  2, 86, "SYS_ADMIN is not for jobs" },
+	{ "command: x\nkubernetes: {spec: {containers: [{name: main, volumeMounts: [{name: x, mountPath: /dev/shm}]}]}}\n",
+	  2, 83, "the machine's or Fairlead's own" },
+	{ "command: x\nkubernetes: {spec: {containers: [{name: b, env: [{name: A, valueFrom: {secretKeyRef: {name: fairlead-a}}}]}]}}\n",
+	  2, 93, "Fairlead's own" },
+	{ "command: x\nkubernetes: {spec: {securityContext: {runAsUser: 0755}}}\n", 2, 50,
+	  "plain decimal number" },
+	{ "command: x\nkubernetes: {spec: {securityContext: {runAsUser: 1e3}}}\n", 2, 50,
+	  "plain decimal number" },
 	{ "command: x\nkind: inference\n", 2, 7, "needs a later release" },
 	{ "command: x\ngpus: {cnt: 2}\n", 2, 8,
 	  "gpus has no field \"cnt\"; did you mean \"count\"?" },
@@ -502,6 +588,26 @@ static void a_sweep_gives_each_job_of_the_array_its_combination(void **state)
 	}
 }
 
+/* Jobs that ask for the same of their nodes share a mask; others do not. */
+static void what_some_nodes_lack_makes_a_mask(void **state)
+{
+	static const char claim[] = "command: x\nvolumes: {data: /data}\n";
+	const char *mask = good(claim).pod_rules;
+
+	(void)state;
+	assert_int_equal(strncmp(mask, JOBFILE_OWN_MASK, strlen(JOBFILE_OWN_MASK)), 0);
+	assert_string_equal(
+		good("name: other\ncommand: y\nvolumes: {data: {path: /data}}\n").pod_rules, mask);
+	assert_string_not_equal(good("command: x\nvolumes: {other: /data}\n").pod_rules, mask);
+	assert_string_not_equal(good("command: x\ntasks: 2\nvolumes: {data: /data}\n").pod_rules,
+				mask);
+	assert_non_null(good("command: x\nresources: {rdma/hca: 1}\n").pod_rules);
+	assert_null(
+		good("command: x\nshm: 1GiB\nvolumes: {a: {empty: true, path: /a}}\n").pod_rules);
+	assert_string_equal(good("command: x\nshm: 1GiB\nkubernetes: {}\n").pod_field, "shm");
+	assert_null(good("command: x\n").pod_field);
+}
+
 static void a_command_text_is_given_to_the_shell(void **state)
 {
 	struct job_body body = body_of("command: echo $X | cat\n");
@@ -643,6 +749,8 @@ int main(void)
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_sweep_gives_each_job_of_the_array_its_combination,
 						jobfile_begin, jobfile_end),
+		cmocka_unit_test_setup_teardown(what_some_nodes_lack_makes_a_mask, jobfile_begin,
+						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_command_text_is_given_to_the_shell, jobfile_begin,
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_script_stays_whole, jobfile_begin, jobfile_end),

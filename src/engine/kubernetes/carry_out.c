@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/overlay.h"
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 #include "engine/kubernetes/refusal.h"
@@ -537,8 +538,18 @@ void pod_make(struct engine *engine, const struct engine_start *start, uint32_t 
 {
 	AUTO_BUF path = BUF_INIT;
 	struct buf body = BUF_INIT;
+	struct err err;
 
 	manifest_pod(&engine->site, start, rank, attempt_claims(engine, start, rank), arena, &body);
+	for (size_t i = 0; i < ARRAY_SIZE(start->overlays); i++) {
+		if (!start->overlays[i] ||
+		    overlay_merge(&body, start->overlays[i], arena, &err) >= 0)
+			continue;
+		buf_deinit(&body);
+		rank_over(engine, live_find(engine, start->attempt), rank, ENGINE_CAUSE_START, 0,
+			  true, err.text);
+		return;
+	}
 	buf_addf(&path, "/api/v1/namespaces/%s/pods", engine->site.namespace);
 	kube_call(engine->client,
 		  &(struct kube_request){ .method = "POST",

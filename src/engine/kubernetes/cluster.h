@@ -86,6 +86,7 @@ struct attempt_entry {
 	uint64_t id, job;
 	uint32_t tasks;
 	bool gang; /* of pods that others made: gangs/ */
+	bool asks_masks; /* of an own job that names a mask: masks/own.c */
 	bool described; /* start was called in this process: what follows is known */
 	bool released, stopping,
 		ended; /* ended: forgotten by the daemon, kept until its pods are let go */

@@ -235,6 +235,7 @@ static int kubernetes_start(struct engine *engine, const struct engine_start *st
 	if (!attempt->described && attempt->tasks == start->place_count) {
 		attempt->described = true;
 		attempt->job = start->job;
+		attempt->asks_masks = start->masked;
 		attempt->had[0] = manifest_needs_secret(start);
 		attempt->had[1] = start->place_count > 1;
 		if (attempt->had[0]) {
@@ -282,7 +283,13 @@ static int kubernetes_release(struct engine *engine, uint64_t id, struct err *er
 		gang_release(engine, attempt);
 		masks_flush(engine, false);
 	}
-	for (uint32_t rank = 0; rc == 0 && !attempt->gang && rank < attempt->tasks; rank++) {
+	if (rc == 0 && attempt->asks_masks && !attempt->stopping) {
+		attempt->released = true;
+		own_release(engine, attempt);
+		masks_flush(engine, false);
+	}
+	for (uint32_t rank = 0;
+	     rc == 0 && !attempt->gang && !attempt->asks_masks && rank < attempt->tasks; rank++) {
 		struct rank_state *state = &attempt->ranks[rank];
 
 		attempt->released = true;

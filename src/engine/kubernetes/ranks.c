@@ -279,8 +279,11 @@ static void rank_goes_on(struct engine *engine, struct attempt_entry *attempt, u
 		rank_stop(engine, attempt, rank);
 	} else if (attempt->released && !attempt->stopping && !state->bound && !state->binding &&
 		   !pod->deleting && !pod->gated) {
-		pod_bind(engine, attempt,
-			 rank); /* released before it was seen, or held back by gates */
+		/* Released before it was seen, or held back by gates. */
+		if (attempt->asks_masks)
+			own_release(engine, attempt);
+		else
+			pod_bind(engine, attempt, rank);
 	}
 }
 

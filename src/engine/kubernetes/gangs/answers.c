@@ -105,6 +105,7 @@ static void kubernetes_job_over(struct engine *engine, uint64_t job, const char 
 	struct gang *gang;
 
 	pthread_mutex_lock(&engine->lock);
+	own_job_over(engine, job);
 	gang = gang_of_job(engine, job);
 	if (gang && gang->mask) {
 		const struct mask *mask = gang->mask;
@@ -238,6 +239,7 @@ static void kubernetes_look(struct engine *engine, struct engine_cluster_state *
 const struct engine_pod_ops kubernetes_pod_ops = {
 	.answer = kubernetes_gang_answer,
 	.adopt = kubernetes_gang_adopt,
+	.own = own_job_came,
 	.job_over = kubernetes_job_over,
 	.why = kubernetes_gang_why,
 	.promised = kubernetes_gang_promised,

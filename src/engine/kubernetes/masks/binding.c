@@ -70,7 +70,7 @@ static bool is_undecided(const struct attempt_entry *attempt)
 }
 
 /* It is looked at whenever something has changed, the oldest first: of those that wait for nothing there may be thousands. */
-static void decide_later(struct engine *engine, struct attempt_entry *attempt)
+void gangs_decide_later(struct engine *engine, struct attempt_entry *attempt)
 {
 	struct gangs *gangs = &engine->gangs;
 
@@ -100,6 +100,7 @@ static void give_back(struct engine *engine, struct attempt_entry *attempt, uint
 		      const char *text)
 {
 	struct gang *gang = gang_of_job(engine, attempt->job);
+	const struct own_job *own = own_find(engine, attempt->job);
 
 	attempt->decide_ms = 0;
 	attempt->volumes_ms = 0;
@@ -107,7 +108,13 @@ static void give_back(struct engine *engine, struct attempt_entry *attempt, uint
 	/* First, or the core would place it there again. */
 	if (gang && gang->mask)
 		mask_stale(gang->mask);
+	if (own && own->mask)
+		mask_stale(own->mask);
 	masks_flush(engine, true);
+	if (!attempt->gang) {
+		own_give_back(engine, attempt, rank, text);
+		return;
+	}
 	rank_over(engine, attempt, rank, ENGINE_CAUSE_LOST, 0, true, text);
 }
 
@@ -138,10 +145,12 @@ static void does_not_fit(struct engine *engine, struct attempt_entry *attempt, u
 			 const char *text)
 {
 	struct gang *gang = gang_of_job(engine, attempt->job);
+	struct own_job *own = own_find(engine, attempt->job);
+	uint32_t *bounces = gang ? &gang->bounces : own ? &own->bounces : NULL;
 	int64_t hold = 0;
 
-	if (gang && !attempt->decide_ms)
-		hold = hold_ms(++gang->bounces);
+	if (bounces && !attempt->decide_ms)
+		hold = hold_ms(++*bounces);
 	if (attempt->decide_ms && clock_boot_ms() < attempt->decide_ms)
 		return;
 	if (!hold) {
@@ -149,7 +158,7 @@ static void does_not_fit(struct engine *engine, struct attempt_entry *attempt, u
 		return;
 	}
 	attempt->decide_ms = clock_boot_ms() + hold;
-	decide_later(engine, attempt);
+	gangs_decide_later(engine, attempt);
 }
 
 static void ready_all(struct engine *engine, struct attempt_entry *attempt)
@@ -299,7 +308,7 @@ static bool volumes_are_there(struct engine *engine, struct attempt_entry *attem
 	}
 	if (!all && !attempt->volumes_ms) {
 		attempt->volumes_ms = clock_boot_ms();
-		decide_later(engine, attempt);
+		gangs_decide_later(engine, attempt);
 	}
 	return all;
 }
@@ -354,12 +363,13 @@ static bool leans_on_others(struct engine *engine, const struct attempt_entry *a
 void gang_release(struct engine *engine, struct attempt_entry *attempt)
 {
 	struct gang *gang = gang_of_job(engine, attempt->job);
+	struct own_job *own = own_find(engine, attempt->job);
 
 	if (!all_fit(engine, attempt))
 		return;
 	attempt->leans = leans_on_others(engine, attempt);
 	if (attempt->leans) {
-		decide_later(engine, attempt);
+		gangs_decide_later(engine, attempt);
 		return;
 	}
 	if (!volumes_are_there(engine, attempt))
@@ -367,6 +377,8 @@ void gang_release(struct engine *engine, struct attempt_entry *attempt)
 	attempt->volumes_ms = 0;
 	if (gang)
 		gang->bounces = 0;
+	if (own)
+		own->bounces = 0;
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct rank_state *state = &attempt->ranks[i];
 
@@ -381,7 +393,9 @@ void gangs_decide(struct engine *engine)
 	struct attempt_entry *attempt, *next;
 
 	for (attempt = engine->gangs.undecided; attempt; attempt = next) {
-		if (!attempt->stopping && attempt->released)
+		if (!attempt->stopping && attempt->asks_masks)
+			own_release(engine, attempt);
+		else if (!attempt->stopping && attempt->released)
 			gang_release(engine, attempt);
 		else if (!attempt->stopping)
 			gang_check(engine, attempt);

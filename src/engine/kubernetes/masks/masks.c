@@ -75,9 +75,18 @@ static void verdict_set(struct mask *mask, struct known_node *node, uint8_t verd
 		change->out[change->out_count++] = node->name;
 }
 
+static bool is_used(const struct mask *mask)
+{
+	return mask->gangs || mask->own_jobs;
+}
+
 static uint32_t reps_of(struct engine *engine, const struct mask *mask,
 			const struct placed_pod *ret[MASK_KINDS_MAX])
 {
+	if (mask->own) {
+		ret[0] = mask->own;
+		return 1;
+	}
 	for (const struct gang *gang = mask->gangs; gang; gang = gang->next_of_mask) {
 		uint32_t count = gang_kinds(engine, gang, ret);
 
@@ -95,6 +104,14 @@ static uint32_t times_of(struct engine *engine, const struct mask *mask, const c
 	struct node_entry *entry = NULL;
 	int64_t times;
 
+	if (mask->own) {
+		HASH_FIND_STR(engine->nodes, name, entry);
+		times = mask->own_gpus && entry && entry->node
+				? entry->node->room.gpus / mask->own_gpus
+				: mask->own_tasks;
+		times = times > mask->own_tasks ? mask->own_tasks : times;
+		return times < 1 ? 1 : (uint32_t)times;
+	}
 	if (!wish || gang->count == 1 || gang->apart[0] ||
 	    !(wish->wants & (WANTS_RESOURCES | WANTS_DEVICES)))
 		return 1;
@@ -289,9 +306,9 @@ void masks_flush(struct engine *engine, bool all)
 		touched = engine->known.nodes[i]->touched;
 	HASH_ITER(hh, engine->masks.by_name, mask, next)
 	{
-		if (mask->gangs && (touched || mask->stale))
+		if (is_used(mask) && (touched || mask->stale))
 			mask_refresh(engine, mask, all);
-		waits |= mask->gangs && mask->stale;
+		waits |= is_used(mask) && mask->stale;
 	}
 	for (uint32_t i = 0; touched && i < engine->known.count; i++)
 		engine->known.nodes[i]->touched = false;
@@ -479,6 +496,7 @@ static void mask_end(struct engine *engine, struct mask *mask)
 		engine->options.gangs.mask(
 			engine->options.context,
 			&(struct engine_mask){ .name = mask->name, .why = "", .ended = true });
+	free(mask->own);
 	free(mask);
 }
 
@@ -491,7 +509,7 @@ static struct mask *mask_named(struct engine *engine, const char *name)
 	if (mask)
 		return mask;
 	while (slot < PREDICATE_MARKS && engine->masks.slots[slot] &&
-	       engine->masks.slots[slot]->gangs)
+	       is_used(engine->masks.slots[slot]))
 		slot++;
 	if (slot == PREDICATE_MARKS)
 		return NULL;
@@ -588,9 +606,22 @@ void masks_end_unused(struct engine *engine)
 
 	HASH_ITER(hh, engine->masks.by_name, mask, next)
 	{
-		if (!mask->gangs && clock_boot_ms() - mask->empty_ms >= UNUSED_MS)
+		if (!is_used(mask) && clock_boot_ms() - mask->empty_ms >= UNUSED_MS)
 			mask_end(engine, mask);
 	}
+	own_jobs_again(engine);
+}
+
+struct mask *mask_own(struct engine *engine, const char *name)
+{
+	return mask_named(engine, name);
+}
+
+void mask_own_leave(struct mask *mask)
+{
+	mask->own_jobs--;
+	if (!mask->own_jobs)
+		mask->empty_ms = clock_boot_ms();
 }
 
 void masks_deinit(struct engine *engine)
@@ -600,8 +631,10 @@ void masks_deinit(struct engine *engine)
 	HASH_ITER(hh, engine->masks.by_name, mask, next)
 	{
 		HASH_DEL(engine->masks.by_name, mask);
+		free(mask->own);
 		free(mask);
 	}
+	own_jobs_deinit(engine);
 	predicates_deinit(&engine->known);
 	arena_deinit(&engine->masks.arena);
 }

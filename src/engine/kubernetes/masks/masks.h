@@ -32,6 +32,10 @@ struct mask {
 	char name[MASK_NAME_MAX];
 	uint32_t slot; /* of known_node.verdict: 0 = not looked at, else 1 + enum predicate */
 	struct gang *gangs; /* that use it, linked */
+	struct placed_pod *own; /* of own jobs: stands for their pods */
+	uint32_t own_jobs; /* so many use it */
+	int64_t own_gpus; /* of each of their pods */
+	uint32_t own_tasks; /* that may come to lie on one node */
 	bool told; /* the daemon has heard of it in this process */
 	bool adopted; /* the daemon has it from before a restart */
 	bool stale; /* it is to be made anew as a whole */
@@ -43,6 +47,19 @@ struct mask {
 	int64_t next_ms; /* not made anew as a whole before */
 	uint32_t failed[PREDICATE_END + 1]; /* nodes by verdict */
 	const char *problem; /* why it is empty, whatever the node; NULL */
+};
+
+/* A job of Fairlead's own that names a mask, until it is over. */
+struct own_job {
+	UT_hash_handle hh;
+	uint64_t job;
+	char name[MASK_NAME_MAX];
+	struct mask *mask; /* NULL = there are too many */
+	struct placed_pod *pod; /* until a mask has it */
+	uint32_t tasks;
+	int64_t gpus;
+	bool apart; /* no two of its pods on one node */
+	uint32_t bounces; /* so often in a row it did not fit where it was placed */
 };
 
 /* What is followed besides pods and nodes. */
@@ -57,6 +74,7 @@ struct source {
 
 struct masks {
 	struct mask *by_name, *slots[PREDICATE_MARKS];
+	struct own_job *own; /* by job */
 	struct source sources[SOURCE_END];
 	struct arena arena; /* of one check */
 	bool waiting; /* a timer looks at those that are stale */
@@ -92,6 +110,21 @@ void mask_leave(struct gang *gang);
 void mask_stale(struct mask *mask);
 void masks_end_unused(struct engine *engine);
 void masks_deinit(struct engine *engine);
+/* That of own jobs; NULL: there are too many. */
+struct mask *mask_own(struct engine *engine, const char *name);
+void mask_own_leave(struct mask *mask);
+
+/* --- own.c: jobs of Fairlead's own */
+struct engine_own;
+struct own_job *own_find(struct engine *engine, uint64_t job);
+void own_job_came(struct engine *engine, const struct engine_own *job); /* takes the lock */
+void own_job_over(struct engine *engine, uint64_t job);
+void own_jobs_again(struct engine *engine);
+void own_jobs_deinit(struct engine *engine);
+void own_release(struct engine *engine, struct attempt_entry *attempt);
+/* Its pod is deleted, and then told as not started. */
+void own_give_back(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		   const char *text);
 
 /* --- kinds.c */
 /* Those members of the gang that are unlike each other to the predicates; more than MASK_KINDS_MAX: MASK_KINDS_MAX + 1. */
@@ -108,6 +141,7 @@ bool gang_shape(struct engine *engine, const struct gang *gang, char require[64]
 void gang_check(struct engine *engine, struct attempt_entry *attempt); /* at its start */
 void gang_release(struct engine *engine, struct attempt_entry *attempt);
 void gangs_decide(struct engine *engine); /* what waits for volumes, or to be given up */
+void gangs_decide_later(struct engine *engine, struct attempt_entry *attempt);
 void gangs_decide_not(struct engine *engine, struct attempt_entry *attempt); /* it goes */
 /* A rank of a gang lacks devices since then, where the core was told that its node has them. False: it holds its place for a while, longer each time. */
 bool gang_bounce(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs of Fairlead's own whose pods run on the nodes of a mask alone (docs/decisions/0021): the engine hears of each when its submission is
+ * durable, and after a restart, and makes the mask.
+ */
+#include <string.h>
+
+#include "api/jobfile/jobfile.h"
+#include "base/arena.h"
+#include "base/log.h"
+#include "daemon/state.h"
+
+/* Submissions are many, so they are not decoded to find that out. */
+bool own_follow(const struct daemon *d, uint32_t kind, const char *text, size_t size)
+{
+	static const char mark[] = "\"mask\":\"" JOBFILE_OWN_MASK;
+
+	return kind == EVENT_JOB_SUBMITTED && d->engine_ops->pods &&
+	       memmem(text, size, mark, sizeof(mark) - 1) != NULL;
+}
+
+bool own_is_masked(const struct facts *facts, uint32_t job)
+{
+	const struct job *of = job_get(facts, (struct job_id){ job });
+
+	return !of->external && shape_get(facts, of->shape)->mask.v != 0;
+}
+
+void own_tell(struct daemon *d, const struct facts *facts, uint32_t id)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	const struct shape *shape = shape_get(facts, job->shape);
+	struct buf text = BUF_INIT;
+	struct job_body body = { 0 };
+	struct arena arena;
+	struct err err = { 0 };
+	int rc;
+
+	if (!d->engine || !own_is_masked(facts, id))
+		return;
+	arena_init(&arena, 256 << 20);
+	rc = d->backend.body(d, facts, (struct job_id){ id }, &text, &err);
+	if (rc == 0)
+		rc = job_body_parse(text.data, text.size, &arena, &body, &err);
+	buf_deinit(&text);
+	if (rc < 0 || !body.overlays[0])
+		log_line(LOG_ERROR, "what the pods of job %u ask for is not known: %s", id,
+			 rc < 0 ? err.text : "its body does not say");
+	else
+		d->engine_ops->pods->own(
+			d->engine, &(struct engine_own){ .job = id,
+							 .mask = facts_name(facts, shape->mask),
+							 .overlay = body.overlays[0],
+							 .tasks = shape->tasks_max,
+							 .gpus = shape->gpus,
+							 .apart = shape->apart != 0 });
+	arena_deinit(&arena);
+}
+
+void own_came(struct daemon *d, const struct facts *facts, const struct effect *effect)
+{
+	const uint64_t count = effect->grace_ms > 1 ? (uint64_t)effect->grace_ms : 1;
+
+	for (uint64_t id = effect->attempt; id < effect->attempt + count; id++)
+		if (job_is_there(facts, (int64_t)id) &&
+		    !job_state_is_final(job_get(facts, (struct job_id){ (uint32_t)id })->state))
+			own_tell(d, facts, (uint32_t)id);
+}
