@@ -4,7 +4,7 @@
 Of each request, before it is carried out: dropped, 500, 429 (with Retry-After or without), 409 of a change, 410 of a list, 401. Carried out, and then: the
 answer is lost with its connection, 504, or it comes late. Of a read: an answer of before (of the same object, or the whole list). Of a watch:
 refused, 410 (as status or as an event), cut between two changes or in the middle of one, silent for a while or until the client gives it up, changes told
-again up to four times, up to four changes of before told once more (each counts). The token expires: from then on only the new one is taken, which lies in the kubeconfig's token file.
+again with newest states of other objects, states of before told once more (up to 60, of which each counts: a change that the server did not tell then). The token expires: from then on only the new one is taken, which lies in the kubeconfig's token file.
 
 Each fault is a line of the log: seconds, kind, request."""
 
@@ -23,7 +23,7 @@ LIST = {"410": 2, "stale-list": 20}
 GET = {"stale": 6}
 WATCH = {"refused": 2, "410": 2, "dropped": 1}
 STREAM = {"twice": 60, "before": 30, "cut": 1, "torn": 1, "410-event": 1.5, "silent": 0.7, "stalled": 0.05}
-OLD_LISTS, OLD_STATES, MOST_AGAIN = 6, 5, 4
+OLD_LISTS, OLD_STATES, MOST_AGAIN = 6, 5, 60
 
 
 def status(code, reason, message="a fault that was made"):
@@ -94,7 +94,8 @@ class FaultProxy:
         if not self.on or self.dice.random() >= (rate or self.rate):
             return None
         kind = self.dice.choices(list(kinds), list(kinds.values()))[0]
-        self.note(kind, what)
+        if kind not in ("twice", "before"):  # those are counted one by one
+            self.note(kind, what)
         return kind
 
     # --- one client
@@ -275,22 +276,28 @@ class FaultProxy:
             await asyncio.sleep(self.dice.random() * 6)
             self.last = time.monotonic()
         self.tell(writer, line)
-        for i in range(self.dice.randint(1, MOST_AGAIN) if fault == "twice" else 0):
-            self.tell(writer, line)
-            if i:
-                self.note(fault, what)
-        if uid and not line.startswith(b'{"type":"BOOKMARK"'):
-            uid = uid.group(1)
-            if line.startswith(b'{"type":"DELETED"'):
-                told.pop(uid, None)
-            else:
-                old = told.setdefault(uid, [])
-                for i in range(self.dice.randint(1, MOST_AGAIN) if fault == "before" and old else 0):
-                    self.tell(writer, self.dice.choice(old))
-                    if i:
-                        self.note(fault, what)
-                if fault == "before" and old:
-                    self.tell(writer, line)  # the server never ends with what is old
-                old.append(line)
-                del old[:-OLD_STATES]
+        uid = uid.group(1) if uid and not line.startswith(b'{"type":"BOOKMARK"') else None
+        if uid and line.startswith(b'{"type":"DELETED"'):
+            told.pop(uid, None)
+        elif uid:
+            told.setdefault(uid, []).append(line)
+            del told[uid][:-OLD_STATES]
+        if fault in ("twice", "before"):
+            await self.tell_again(writer, what, told, line, fault)
         await writer.drain()
+
+    async def tell_again(self, writer, what, told, line, fault):
+        """This change, and newest states of other objects, once more; or states of before. Each is a fault. The server never ends with what is old."""
+        known, touched = list(told.values()), {}
+        for i in range(self.dice.randint(1, MOST_AGAIN)):
+            states = self.dice.choice(known) if known and (i or fault == "before") else [line]
+            if fault == "before":
+                if len(states) < 2:
+                    continue
+                touched[id(states)] = states
+                self.tell(writer, self.dice.choice(states[:-1]))
+            else:
+                self.tell(writer, states[-1])
+            self.note(fault, what)
+        for states in touched.values():
+            self.tell(writer, states[-1])

@@ -19,7 +19,7 @@ from witness import Api, Witness, holds
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FAULTS = int(os.environ.get("FAIRLEAD_FAULTS", "50000"))
-SECONDS = int(os.environ.get("FAIRLEAD_FAULTS_SECONDS", "40"))
+SECONDS = int(os.environ.get("FAIRLEAD_FAULTS_SECONDS", "170"))
 SEED = int(os.environ.get("FAIRLEAD_FAULTS_SEED", "1"))
 NODES, GPUS, CONVERGE_S, MOST = 16, 8, 30, 8  # MOST: of one kind that one of the churners keeps
 
@@ -130,6 +130,49 @@ class Churn:
         self.make(name, "true", 1, labels={"made": "anew"})
         self.forced[name] += 1
         self.count("forced")
+
+    def end(self):
+        self.stop = True
+        self.thread.join()
+        assert not self.problem, self.problem
+
+
+class Stir:
+    """Notes of no meaning on what is there, as fast as the API server takes them: each is a change that the watches tell, and that the proxy can
+    tell wrongly. Pods that the witness knows, nodes, and things beside them."""
+
+    OTHERS = ("/api/v1/namespaces/default", "/api/v1/namespaces/default/persistentvolumeclaims/stirred", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/stirred",
+              "/apis/storage.k8s.io/v1/storageclasses/stirred")
+
+    def __init__(self, b, witness, seed, name):
+        self.bed, self.witness, self.dice, self.stop, self.count, self.problem = Api(b), witness, random.Random("%s %s" % (seed, name)), False, 0, None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    @staticmethod
+    def prepare(b):
+        b.make("/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": "stirred"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "stirred", "resources": {"requests": {"storage": "1Gi"}}}})
+        b.make("/apis/policy/v1/namespaces/default/poddisruptionbudgets", {"metadata": {"name": "stirred"}, "spec": {
+            "maxUnavailable": 1, "selector": {"matchLabels": {"nobody": "has"}}}})
+        b.make("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "stirred"}, "provisioner": "nobody", "volumeBindingMode": "WaitForFirstConsumer"})
+
+    def path(self):
+        kind = self.dice.random()
+        pods = list(self.witness.pods.values()) if kind < 0.7 else []
+        if pods:
+            return PODS + "/" + self.dice.choice(pods)["metadata"]["name"]
+        return "/api/v1/nodes/n%d" % self.dice.randrange(NODES) if kind < 0.9 else self.dice.choice(self.OTHERS)
+
+    def run(self):
+        try:
+            while not self.stop:
+                self.count += 1
+                status, answer = self.bed.call("PATCH", self.path(), {"metadata": {"annotations": {"stirred": str(self.count)}}}, "application/merge-patch+json")
+                assert status in (200, 404, 409), (status, answer)
+        except Exception as e:
+            self.problem = repr(e)
+            raise
 
     def end(self):
         self.stop = True
@@ -248,17 +291,20 @@ def test_faults_duplicate_nothing_and_are_forgotten_soon():
         s = Serve(b, kubeconfig=proxy.kubeconfig)
         s.up()
         s.wait_for_nodes(NODES)
+        Stir.prepare(b)
         witness, churns = Witness(b, GPUS), [Churn(b, s, SEED, name) for name in "abcdef"]
+        stirs = [Stir(b, witness, SEED, name) for name in "xyz"]
         proxy.on, end = True, time.monotonic() + SECONDS
-        while faults(proxy, churns) < FAULTS and time.monotonic() < end and not witness.problems and not any(c.problem for c in churns):
+        while faults(proxy, churns) < FAULTS and time.monotonic() < end and not witness.problems and not any(c.problem for c in churns + stirs):
             assert s.process.poll() is None and not proxy.problem, proxy.problem
             time.sleep(0.5)
-        for churn in churns:
-            churn.end()
+        for one in churns + stirs:
+            one.end()
         proxy.on = False
         took = time.monotonic()
-        print("seed %d: %d faults %s; churn %s; %d changes seen" % (
-            SEED, faults(proxy, churns), dict(sorted(proxy.counts.items())), dict(sum((c.did for c in churns), collections.Counter())), witness.seen))
+        print("seed %d: %d faults in %.0f s %s; churn %s; %d notes; %d changes of pods seen" % (
+            SEED, faults(proxy, churns), SECONDS - (end - time.monotonic()), dict(sorted(proxy.counts.items())), dict(sum((c.did for c in churns), collections.Counter())),
+            sum(stir.count for stir in stirs), witness.seen))
         give_up_waiting(s)
         left = ["not looked yet"]
         while left and time.monotonic() - max(took, proxy.last) < CONVERGE_S and not witness.problems:
