@@ -346,6 +346,7 @@ static void adopt_one(struct daemon *d, const struct facts *facts, struct job_id
 		pods[rank].node = task ? facts_name(facts, node_get(facts, task->node)->name) : "";
 		pods[rank].over = task && task->state >= TASK_EXITED;
 		pods[rank].started = task && task->was_started;
+		pods[rank].gpu_mask = task ? task->gpu_mask : 0;
 	}
 	d->engine_ops->pods->adopt(d->engine, id.v, job->attempt.v,
 				   facts_name(facts, shape_get(facts, job->shape)->mask), pods,

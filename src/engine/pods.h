@@ -21,6 +21,7 @@ struct engine_pod {
 	const char *namespace, *name, *uid;
 	/* Of an attempt that lives, when it is adopted: */
 	const char *node; /* that was chosen for it */
+	uint64_t gpu_mask; /* and these GPUs of it */
 	bool started, over; /* that it began, that it ended was told before */
 };
 

@@ -49,13 +49,15 @@ static bool others_use(const struct dra_claim *claim, const struct rank_state *s
 	return claim->consumer_count > is_reserved(claim, state);
 }
 
-/* Of a node no more is known here than its name: an allocation that asks for labels is none of ours. */
-static bool is_for_node(const struct dra_claim *claim, const char *node)
+bool claim_is_for_node(const struct engine *engine, const struct dra_claim *claim, const char *node)
 {
+	const struct known_node *known = predicates_node(&engine->known, node);
 	char json[KUBE_NAME_MAX + 32];
 	struct placed_node *placed;
 	bool fits;
 
+	if (known && known->node)
+		return dra_where_has(&claim->where, node, known->node);
 	snprintf(json, sizeof(json), "{\"metadata\":{\"name\":\"%s\"}}", node);
 	if (placed_node_read(json, strlen(json), &placed, NULL) < 0)
 		return false;
@@ -73,7 +75,7 @@ bool claims_are_done(struct engine *engine, const struct rank_state *state)
 		const struct claim_entry *entry = claim_find(engine, state->namespace, name);
 
 		if (!entry || !entry->claim->allocated || !is_reserved(entry->claim, state) ||
-		    !is_for_node(entry->claim, state->node))
+		    !claim_is_for_node(engine, entry->claim, state->node))
 			return false;
 	}
 	return true;
@@ -520,7 +522,7 @@ static bool claims_find(struct engine *engine, struct attempt_entry *attempt, ui
 			fail(engine, attempt, rank, ENGINE_CAUSE_LOST, text);
 			return false;
 		}
-		if (claim->allocated && !is_for_node(claim, state->node)) {
+		if (claim->allocated && !claim_is_for_node(engine, claim, state->node)) {
 			if (others_use(claim, state)) {
 				snprintf(text, sizeof(text),
 					 "ResourceClaim %.200s is in use on another node", name);
@@ -574,6 +576,8 @@ static void step(struct engine *engine, struct attempt_entry *attempt, uint32_t 
 	for (uint32_t i = 0; i < count; i++) {
 		if (entries[i]->claim->allocated)
 			continue;
+		if (entries[i]->planned && !entries[i]->claim->owner_pod)
+			continue; /* for all who share it */
 		open[open_count++] = entries[i];
 		planned &= entries[i]->planned != NULL;
 	}

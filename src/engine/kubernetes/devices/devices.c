@@ -527,7 +527,7 @@ void devices_refresh(struct engine *engine)
 	}
 }
 
-/* Whether the core counts the GPUs that this claim has, for a rank that it placed. */
+/* Whether the core counts the GPUs that this claim has, for a rank that it placed. Of pods that share one, it counts them for the first. */
 bool claim_is_live(struct engine *engine, const struct claim_entry *entry)
 {
 	const struct dra_claim *claim = entry->claim;
@@ -545,7 +545,8 @@ bool claim_is_live(struct engine *engine, const struct claim_entry *entry)
 			attempt = pod && pod->ours ? live_find(engine, pod->attempt) : NULL;
 			rank = pod ? pod->rank : 0;
 		}
-		if (attempt && rank < attempt->tasks && !attempt->ranks[rank].over)
+		if (attempt && rank < attempt->tasks && !attempt->ranks[rank].over &&
+		    (claim->owner_pod || attempt->ranks[rank].gpu_mask))
 			return true;
 	}
 	return false;

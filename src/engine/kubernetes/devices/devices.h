@@ -148,6 +148,8 @@ bool claims_are_exact(struct engine *engine, const struct dra_claim *const *clai
 void devices_promises(struct engine *engine, const struct rank_state *but);
 bool device_is_promised(const struct engine *engine, const char *node,
 			const struct dra_slice *slice, const struct dra_device *device);
+bool claim_is_for_node(const struct engine *engine, const struct dra_claim *claim,
+		       const char *node);
 /* A claim that has it is of a pod that Fairlead placed and that is not over. */
 bool claim_is_live(struct engine *engine, const struct claim_entry *entry);
 

@@ -71,6 +71,12 @@ struct trial {
 	const struct dra_claim *claims[DRA_CLAIMS_MAX];
 	uint32_t claim_count; /* of one pod */
 	const char *node; /* that is asked about */
+	/* Others that the pod names: */
+	const struct claim_entry *fixed[WISH_CLAIMS_MAX]; /* other pods use them: where they are */
+	uint32_t fixed_count;
+	bool together; /* pods of its gang share one that is counted for another of them */
+	const struct claim_entry *busy; /* can't be had now: */
+	const char *why;
 };
 
 static enum dra_verdict try_on(struct trial *trial, const char *node, uint32_t pods,
@@ -205,53 +211,67 @@ static bool is_first_user(struct engine *engine, const struct member *member,
 	return true;
 }
 
-/* The claims that are not allocated yet; another that is has its nodes already. */
+static bool others_use(const struct dra_claim *claim, const struct member *member)
+{
+	for (uint32_t i = 0; i < claim->consumer_count; i++)
+		if (strcmp(claim->consumers[i].uid, member->uid) != 0)
+			return true;
+	return false;
+}
+
+/* The pod that it is counted for belongs to the same gang. */
+static bool is_of_gang(struct engine *engine, const struct member *member,
+		       const struct claim_entry *entry)
+{
+	const struct member *user = member_find(engine, entry->user);
+
+	return user && user->group == member->group && member->group &&
+	       member->group->kind != GANG_ALONE && user->gang == member->gang;
+}
+
+static void trial_add(struct trial *trial, const struct member *member, struct claim_entry *entry)
+{
+	const struct dra_claim *claim = entry->claim;
+	bool own = claim->owner_pod && strcmp(claim->owner_pod, member->uid) == 0;
+
+	if (claim->allocated && !own && others_use(claim, member)) {
+		trial->fixed[trial->fixed_count++] = entry;
+	} else if (claim->allocated) {
+		trial->busy = entry;
+		trial->why =
+			"has devices that it was to be used with elsewhere, and that are being given back";
+	} else if (is_first_user(trial->engine, member, entry)) {
+		trial->claims[trial->claim_count++] = claim;
+	} else if (is_of_gang(trial->engine, member, entry)) {
+		trial->together = true;
+	} else {
+		trial->busy = entry;
+		trial->why = "gets its devices for another pod first, which waits";
+	}
+	if (claim->consumer_count == DRA_CONSUMERS_MAX) {
+		trial->busy = entry;
+		trial->why = "is used by 256 pods already, which is Kubernetes' most";
+	}
+}
+
 static bool trial_make(struct engine *engine, const struct member *member, struct trial *trial,
-		       char lacks[KUBE_NAME_MAX], const struct claim_entry **ret_allocated)
+		       char lacks[KUBE_NAME_MAX])
 {
 	struct claim_entry *entries[WISH_CLAIMS_MAX];
 	uint32_t count = claims_gather(engine, member, entries, lacks);
 
 	*trial = (struct trial){ .engine = engine };
-	*ret_allocated = NULL;
-	if (lacks[0])
-		return false;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct dra_claim *claim = entries[i]->claim;
-
-		if (claim->allocated || !is_first_user(engine, member, entries[i]))
-			*ret_allocated = entries[i];
-		else
-			trial->claims[trial->claim_count++] = claim;
-	}
-	return true;
+	for (uint32_t i = 0; !lacks[0] && i < count; i++)
+		trial_add(trial, member, entries[i]);
+	return !lacks[0];
 }
 
-enum devices_answer devices_resolve(struct engine *engine, struct member *member,
-				    char text[ENGINE_POD_TEXT_MAX])
+/* Of those that the pod does not share. */
+static enum devices_answer kind_resolve(struct engine *engine, struct pod_wish *wish,
+					struct trial *trial, char text[ENGINE_POD_TEXT_MAX])
 {
-	struct pod_wish *wish = member->wish;
-	const struct claim_entry *allocated;
-	const struct device_kind *kind;
-	struct trial trial;
-	char lacks[KUBE_NAME_MAX];
+	const struct device_kind *kind = kind_get(engine, trial);
 
-	text[0] = '\0';
-	if (!wish->claims[0] && !wish->claims_missing)
-		return DEVICES_KNOWN;
-	if (wish->claims_missing || !trial_make(engine, member, &trial, lacks, &allocated)) {
-		snprintf(text, ENGINE_POD_TEXT_MAX, "its ResourceClaim%s%.200s is not there yet",
-			 wish->claims_missing ? "" : " ", wish->claims_missing ? "" : lacks);
-		return DEVICES_COMING;
-	}
-	if (allocated) {
-		snprintf(
-			text, ENGINE_POD_TEXT_MAX,
-			"Fairlead does not support this yet: ResourceClaim %.200s is in use by other pods",
-			allocated->claim->name);
-		return DEVICES_WAIT;
-	}
-	kind = kind_get(engine, &trial);
 	if (kind->problem[0] || !kind->fits) {
 		snprintf(text, ENGINE_POD_TEXT_MAX, "%.390s",
 			 kind->problem[0] ? kind->problem
@@ -266,11 +286,80 @@ enum devices_answer devices_resolve(struct engine *engine, struct member *member
 	}
 	wish->claims_likeness = kind->likeness;
 	wish->claims_exact = kind->exact;
-	wish->wants &= ~(uint32_t)WANTS_DEVICES;
+	wish->use.gpus = wish->own_gpus + kind->gpus;
 	if (kind->exact || kind->some)
 		wish->wants |= WANTS_DEVICES;
-	wish->use.gpus = wish->own_gpus + kind->gpus;
 	return DEVICES_KNOWN;
+}
+
+static bool has_gpus(const struct engine *engine, const struct dra_claim *claim)
+{
+	const struct gpu_table *table;
+	char key[DEVICE_KEY_MAX];
+
+	for (uint32_t i = 0; i < claim->result_count; i++) {
+		device_key(claim->results[i].driver, claim->results[i].pool,
+			   claim->results[i].device, key);
+		for (table = engine->devices->tables; table; table = table->hh.next)
+			for (uint32_t k = 0; k < table->count; k++)
+				if (strcmp(table->keys[k], key) == 0)
+					return true;
+	}
+	return false;
+}
+
+/* Claims that others have as well: it runs where they are, and their GPUs are counted once. */
+static enum devices_answer shared_resolve(struct engine *engine, struct pod_wish *wish,
+					  const struct trial *trial, char text[ENGINE_POD_TEXT_MAX])
+{
+	bool gpus = trial->together;
+
+	for (uint32_t i = 0; i < trial->fixed_count; i++) {
+		const char *uid = trial->fixed[i]->claim->uid;
+
+		for (size_t k = 0; uid[k]; k++)
+			wish->claims_likeness = (wish->claims_likeness ^ (unsigned char)uid[k]) *
+						UINT64_C(1099511628211);
+		gpus |= has_gpus(engine, trial->fixed[i]->claim);
+		wish->wants |= WANTS_DEVICES;
+	}
+	wish->claims_together = trial->together;
+	if (!gpus || !wish->use.gpus)
+		return DEVICES_KNOWN;
+	snprintf(
+		text, ENGINE_POD_TEXT_MAX,
+		"it shares GPUs of a ResourceClaim with other pods and asks for others of its own; write one claim with all of them");
+	return DEVICES_WAIT;
+}
+
+enum devices_answer devices_resolve(struct engine *engine, struct member *member,
+				    char text[ENGINE_POD_TEXT_MAX])
+{
+	struct pod_wish *wish = member->wish;
+	enum devices_answer answer = DEVICES_KNOWN;
+	struct trial trial;
+	char lacks[KUBE_NAME_MAX];
+
+	text[0] = '\0';
+	if (!wish->claims[0] && !wish->claims_missing)
+		return DEVICES_KNOWN;
+	if (wish->claims_missing || !trial_make(engine, member, &trial, lacks)) {
+		snprintf(text, ENGINE_POD_TEXT_MAX, "its ResourceClaim%s%.200s is not there yet",
+			 wish->claims_missing ? "" : " ", wish->claims_missing ? "" : lacks);
+		return DEVICES_COMING;
+	}
+	if (trial.busy) {
+		snprintf(text, ENGINE_POD_TEXT_MAX, "its ResourceClaim %.200s %s",
+			 trial.busy->claim->name, trial.why);
+		return DEVICES_COMING;
+	}
+	wish->claims_likeness = 0;
+	wish->claims_exact = false;
+	wish->use.gpus = wish->own_gpus;
+	wish->wants &= ~(uint32_t)WANTS_DEVICES;
+	if (trial.claim_count)
+		answer = kind_resolve(engine, wish, &trial, text);
+	return answer == DEVICES_KNOWN ? shared_resolve(engine, wish, &trial, text) : answer;
 }
 
 /* --- where it fits ------------------------------------------------------------------------------------------------------------ */
@@ -318,21 +407,28 @@ static uint32_t times_with_gpus(struct engine *engine, const struct device_kind 
 bool devices_fit(struct engine *engine, const struct member *member, const char *node,
 		 uint32_t times)
 {
-	const struct claim_entry *allocated;
 	const struct device_kind *kind;
 	struct trial trial;
 	struct dra_answer answer;
 	char lacks[KUBE_NAME_MAX];
 
 	if (!member->wish || !member->wish->claims[0] || !engine->devices ||
-	    !trial_make(engine, member, &trial, lacks, &allocated) || allocated)
+	    !trial_make(engine, member, &trial, lacks) || trial.busy)
 		return true; /* what becomes of it is seen when the claims are written */
+	for (uint32_t i = 0; i < trial.fixed_count; i++)
+		if (!claim_is_for_node(engine, trial.fixed[i]->claim, node))
+			return false;
+	if (!trial.claim_count)
+		return true;
 	kind = kind_get(engine, &trial);
 	if (kind->problem[0] || !kind->fits)
 		return false;
 	if (!kind->exact)
 		return !kind->some || try_on(&trial, node, 1, all_free, &answer) == DRA_FITS;
 	times = times_with_gpus(engine, kind, node, times);
+	for (uint32_t i = 0; i < trial.claim_count; i++)
+		if (!trial.claims[i]->owner_pod)
+			times = 1; /* all who share it have the same */
 	if (times > DRA_CLAIMS_MAX / trial.claim_count)
 		times = DRA_CLAIMS_MAX / trial.claim_count;
 	trial.node = node;

@@ -93,6 +93,7 @@ static void kubernetes_gang_adopt(struct engine *engine, uint64_t job, uint64_t 
 		snprintf(state->namespace, sizeof(state->namespace), "%s", pods[rank].namespace);
 		snprintf(state->name, sizeof(state->name), "%s", pods[rank].name);
 		snprintf(state->node, sizeof(state->node), "%s", pods[rank].node);
+		state->gpu_mask = pods[rank].gpu_mask;
 		state->bound = state->started = pods[rank].started;
 		state->asked = true;
 	}

@@ -63,6 +63,7 @@ struct pod_wish {
 	char claims[WISH_CLAIMS_BYTES]; /* names of its ResourceClaims, one a line */
 	uint64_t claims_likeness; /* what they ask for; 0 = nothing */
 	bool claims_missing; /* one from a template is not made yet */
+	bool claims_together; /* of one that pods of its gang share */
 	bool claims_exact; /* the core's counts don't say whether a node has what they ask for */
 	int64_t own_gpus; /* those of `use` that it asks for as a resource; the others are of its claims */
 	uint32_t wants; /* of wish_kind */

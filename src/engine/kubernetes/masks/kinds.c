@@ -280,5 +280,11 @@ bool gang_shape(struct engine *engine, const struct gang *gang, char require[64]
 		for (uint32_t k = 0; k < count; k++)
 			if (!pair_shape(engine, pods[i], pods[k], require, apart, problem))
 				return false;
-	return true;
+	for (uint32_t rank = 0; rank < gang->count; rank++)
+		if (gang->members[rank]->wish->claims_together)
+			snprintf(require, 64, "node"); /* where its devices are */
+	if (apart[0] && strcmp(require, "node") == 0)
+		snprintf(problem, 400,
+			 "pods of one gang are to be together on a node and apart from each other");
+	return !problem[0];
 }
