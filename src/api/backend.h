@@ -58,6 +58,9 @@ struct api_status {
 	/* works, but records of the journal could not be read at the last start: the facts name them */
 	bool degraded;
 	char problem[256];
+	/* the same is decided again and again, with pauses between: what; "" = nothing. How often since the start */
+	char loop[256];
+	uint64_t loops_braked;
 	uint64_t last_seq, history_seq;
 	bool simulated_nodes, runs_as_root;
 	uint64_t turns, decisions, commits; /* counters since the start */

@@ -21,6 +21,7 @@ static struct api_status status_get(const struct call *call)
 void handle_healthz(struct call *call)
 {
 	const struct api_status status = status_get(call);
+	const bool bad = status.degraded || *status.loop;
 	struct buf out = BUF_INIT;
 
 	char lost[LOST_TEXT_MAX];
@@ -30,10 +31,13 @@ void handle_healthz(struct call *call)
 	out_text(&out, "status",
 		 status.stands_by    ? "standing-by"
 		 : !status.accepting ? "failing"
-		 : status.degraded   ? "degraded"
+		 : bad               ? "degraded"
 				     : "ok");
-	if ((!status.accepting && !status.stands_by) || status.degraded)
-		out_text(&out, "problem", status.accepting ? lost : status.problem);
+	if ((!status.accepting && !status.stands_by) || bad)
+		out_text(&out, "problem",
+			 !status.accepting ? status.problem
+			 : *status.loop    ? status.loop
+					   : lost);
 	if (status.elected)
 		out_text(&out, "leader", status.leader);
 	out_end(&out, '}');
@@ -168,6 +172,7 @@ void handle_status(struct call *call)
 	out_text(&out, "policy", core_policy_name);
 	out_bool(&out, "accepting", status.accepting);
 	out_text(&out, "problem", status.problem);
+	out_text(&out, "loop", status.loop);
 	out_int(&out, "started_ms", status.started_ms);
 	out_time(&out, "started", status.started_ms);
 	out_int(&out, "now_ms", status.now_ms);
@@ -376,6 +381,10 @@ void handle_metrics(struct call *call)
 	       (int64_t)s.turns);
 	metric(&out, "decisions_total", "counter", "Decisions since the start.",
 	       (int64_t)s.decisions);
+	metric(&out, "decisions_paused", "gauge",
+	       "1 while the same is decided again and again, with pauses between.", *s.loop != 0);
+	metric(&out, "decision_loops_total", "counter", "How often that began since the start.",
+	       (int64_t)s.loops_braked);
 	metric(&out, "commits_total", "counter", "Commits of the journal since the start.",
 	       (int64_t)s.commits);
 	metric_us(&out, "longest_turn_seconds", "Longest turn of the core since the start.",

@@ -198,6 +198,8 @@ static void check_status(struct examination *e, const json_t *status)
 		     get_text(status, "version"));
 	else
 		find(e, "daemon", PROBLEM, "it takes no new work: %s", get_text(status, "problem"));
+	if (get_text(status, "loop")[0])
+		find(e, "decisions", PROBLEM, "%s", get_text(status, "loop"));
 	if (get_int(status, "records_lost") > 0)
 		find(e, "records", REMARK, "%s; what they told is missing, all else is there",
 		     get_text(status, "damage"));

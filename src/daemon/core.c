@@ -30,8 +30,57 @@ static void append(struct daemon *d, struct batch *batch, struct event *event)
 	view_follow(d->view, &d->facts, event);
 }
 
+/* --- the brake ----------------------------------------------------------------------------------------- */
+
+static void loop_say(struct daemon *d)
+{
+	pthread_mutex_lock(&d->problem_lock);
+	snprintf(d->loop, sizeof(d->loop), "%s", d->brake.text);
+	pthread_mutex_unlock(&d->problem_lock);
+}
+
+static void loop_released(struct daemon *d, const char *why)
+{
+	if (!brake_release(&d->brake))
+		return;
+	loop_say(d);
+	if (d->loop_said)
+		log_line(LOG_WARN, "deciding goes on without pauses: %s", why);
+	d->loop_said = false;
+}
+
+static void loop_note(struct daemon *d, const struct decisions *made)
+{
+	if (!brake_note(&d->brake, made->events, made->count, clock_boot_ms()))
+		return;
+	atomic_fetch_add(&d->loops_braked, 1);
+	loop_say(d);
+	d->loop_said = !d->loop_said_ms || clock_boot_ms() - d->loop_said_ms > BRAKE_WINDOW_MS;
+	if (!d->loop_said)
+		return;
+	d->loop_said_ms = clock_boot_ms();
+	log_line(LOG_ERROR, "%s", d->brake.text);
+}
+
+#ifdef FAIRLEAD_FAILPOINTS
+/* A defect for tests: while there is one job, its reservation is given up again and again. */
+static void loop_plant(struct daemon *d, struct decisions *made)
+{
+	d->loops = d->loops || (d->facts.jobs.count == 1 && FAILPOINT("core-loop"));
+	if (!d->loops || made->count || d->facts.jobs.count != 1)
+		return;
+	made->events = arena_new(&d->step, struct event);
+	made->events[0] = event_make(EVENT_RESERVATION_DROPPED, d->facts.now_ms, "fairlead");
+	made->events[0].reservation_dropped.job = 1;
+	made->count = 1;
+}
+#endif
+
+/* What comes from outside. That time has passed, as the core asked to be told, is no news. */
 void core_append(struct daemon *d, struct batch *batch, struct event *event)
 {
+	if (event->kind != EVENT_CLOCK_TICKED)
+		loop_released(d, "something has happened");
 	event->time_ms = event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());
 	append(d, batch, event);
 }
@@ -61,17 +110,24 @@ static void append_decisions(struct daemon *d, struct batch *batch, const struct
 
 void core_decide(struct daemon *d, struct batch *batch, int64_t began_ns)
 {
-	d->again = false;
-	for (;;) {
+	if (brake_is_over(&d->brake, clock_boot_ms()))
+		loop_released(d, "nothing was decided for a minute");
+	d->again = brake_left_ms(&d->brake, clock_boot_ms()) > 0;
+	while (!d->again) {
 		struct decisions made = { 0 };
 		arena_reset(&d->step);
 		decide(&d->facts, d->view, DECIDE_BUDGET, &d->step, &made);
+#ifdef FAIRLEAD_FAILPOINTS
+		loop_plant(d, &made);
+#endif
 		d->wake_ms = made.wake_ms;
 		if (made.count > 0)
 			append_decisions(d, batch, &made);
 		if (made.count == 0 && !made.more)
 			return;
-		if (clock_mono_ns() - began_ns > (int64_t)DECIDE_UNTIL_US * 1000) {
+		loop_note(d, &made);
+		if (brake_left_ms(&d->brake, clock_boot_ms()) > 0 ||
+		    clock_mono_ns() - began_ns > (int64_t)DECIDE_UNTIL_US * 1000) {
 			d->again = true;
 			return;
 		}
@@ -359,7 +415,7 @@ static int64_t wait_for(struct daemon *d)
 	if (d->adopting)
 		return -1; /* a message ends it */
 	if (d->again)
-		return 0;
+		return brake_left_ms(&d->brake, clock_boot_ms());
 	if (d->wake_ms == 0)
 		return -1;
 	int64_t left = d->wake_ms - event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());

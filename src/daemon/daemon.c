@@ -553,6 +553,7 @@ int daemon_run(const struct daemon_options *options, struct err *err)
 	result = run(d, options, &background, err);
 	if (result < 0)
 		background_failed(&background, err);
+	brake_deinit(&d->brake);
 	free(d);
 	free(folder);
 	return result;

@@ -215,6 +215,7 @@ static void get_status(void *context, struct api_status *ret)
 		.runs_as_root = d->root,
 		.turns = atomic_load(&d->turns),
 		.decisions = atomic_load(&d->decisions),
+		.loops_braked = atomic_load(&d->loops_braked),
 		.commits = atomic_load(&d->commits),
 		.longest_turn_us = atomic_load(&d->longest_turn_us),
 		.longest_commit_us = atomic_load(&d->longest_commit_us),
@@ -228,6 +229,7 @@ static void get_status(void *context, struct api_status *ret)
 	status_of_cluster(d, ret);
 	pthread_mutex_lock(&d->problem_lock);
 	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);
+	snprintf(ret->loop, sizeof(ret->loop), "%s", d->loop);
 	pthread_mutex_unlock(&d->problem_lock);
 	pthread_mutex_lock(&d->publication_lock);
 	ret->last_seq = d->durable_seq;

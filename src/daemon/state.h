@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "core/core.h"
+#include "daemon/brake.h"
 #include "daemon/event_clock.h"
 #include "daemon/mailbox.h"
 #include "engine/engine.h"
@@ -189,6 +190,12 @@ struct daemon {
 	int64_t rebuild_ms; /* boot clock: when state was last read back after a failed commit */
 	uint64_t rebuilt_seq; /* up to here; nothing beyond it durable means that it was in vain */
 	bool again; /* the last turn stopped deciding early */
+	struct brake brake;
+	int64_t loop_said_ms; /* boot clock: when the log last said that the brake is on; not more than once in a minute */
+	bool loop_said; /* that it is on now: its end is said too */
+#ifdef FAIRLEAD_FAILPOINTS
+	bool loops; /* a loop was planted (core-loop) */
+#endif
 	uint64_t batches_sent;
 	int64_t epoch; /* of the journal, where it is in a database */
 	struct known_clock known;
@@ -228,6 +235,9 @@ struct daemon {
 	bool settled; /* two held a GPU then (facts_settle): the next start writes it down */
 	pthread_mutex_t problem_lock;
 	char problem[256];
+	char loop
+		[BRAKE_TEXT_MAX]; /* under problem_lock: what is decided again and again; "" = nothing */
+	atomic_uint_fast64_t loops_braked; /* since the start */
 
 	/* counters, any thread */
 	atomic_uint_fast64_t turns, decisions, commits;

@@ -209,6 +209,34 @@ def test_output_that_a_nearly_full_disk_had_no_room_for_is_missed_aloud(tmp_path
             os.unlink(folder + "/ballast")
 
 
+@needs_failpoints
+def test_what_is_decided_again_and_again_is_braked_and_said_until_something_happens():
+    """A planted defect: while there is one job its reservation is given up again and again. Without a brake that is thousands of records a second."""
+    with harness.Daemon(env={"FAIRLEAD_FAILPOINT": "core-loop:error", "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as d:
+        client = harness.Client(d.data)
+        d.submit("sleep", "600")
+        harness.wait_until("the brake is on", lambda: client.get("/api/v1/status")["loop"])
+        loop = client.get("/api/v1/status")["loop"]
+        assert '"reservation-dropped" of 1' in loop and "report it" in loop, loop
+        assert client.once("GET", "/healthz")[1] == {"status": "degraded", "problem": loop}
+        assert "fairlead_decisions_paused 1\n" in metrics(client)
+        doctor = d.run("doctor", check=False)
+        assert doctor.code != 0 and "again and again" in doctor.out, doctor
+        assert d.log().count("again and again") == 1
+
+        def quiet():
+            """Fully braked it decides once in a second; each time is two records, and the clock's."""
+            before = client.get("/api/v1/status")["last_seq"]
+            time.sleep(2)
+            return client.get("/api/v1/status")["last_seq"] - before < 20
+        harness.wait_until("the pauses have grown", quiet)
+        d.submit("true")        # something happens, and there are two jobs
+        harness.wait_until("the brake is off", lambda: not client.get("/api/v1/status")["loop"])
+        assert client.once("GET", "/healthz")[1]["status"] == "ok"
+        text = metrics(client)
+        assert "fairlead_decisions_paused 0\n" in text and "fairlead_decision_loops_total 0\n" not in text
+
+
 def metrics(client):
     with contextlib.closing(harness.UnixConnection(client.path)) as connection:
         connection.request("GET", "/metrics")

@@ -123,6 +123,7 @@ static void memory_drop(struct whole *w)
 	journal_close(d->journal);
 	seal_key_close(d->key);
 	arena_deinit(&d->step);
+	brake_deinit(&d->brake);
 }
 
 /* Nothing of it is left but what the disk keeps. */

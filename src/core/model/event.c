@@ -81,6 +81,17 @@ const struct event_info *event_info(uint32_t kind)
 	return row ? &row->info : NULL;
 }
 
+int64_t event_subject(const struct event *event)
+{
+	const struct event_kind_row *row = kind_row(event->kind);
+
+	for (const struct event_field *field = row ? row->fields() : NULL; field && field->name;
+	     field++)
+		if (field->type == 'i')
+			return *(const int64_t *)((const char *)event + EVENT_BODY + field->offset);
+	return 0;
+}
+
 void event_fields(uint32_t kind, void *context,
 		  void (*take)(void *context, const char *name, char type))
 {

@@ -97,6 +97,9 @@ void event_encode(const struct event *event, struct buf *out);
  * an error that names the number. Wrong types, sizes beyond the limits and bad JSON are errors. */
 int event_decode(uint32_t kind, uint64_t seq, int64_t time_ms, const char *text, size_t size,
 		 struct arena *arena, struct event *ret, struct err *err) MUST_CHECK;
+/* What it is of: the first number of its kind, mostly a job, an attempt or a node; 0 = it has none. */
+int64_t event_subject(const struct event *event);
+
 /* For tests and documentation: walks the fields of a kind. type: 'i', 't' or 'l'. */
 void event_fields(uint32_t kind, void *context,
 		  void (*take)(void *context, const char *name, char type));

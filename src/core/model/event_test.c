@@ -341,6 +341,19 @@ static void note_field(void *context, const char *name, char type)
 	snprintf(seen->text + size, sizeof(seen->text) - size, "%s:%c ", name, type);
 }
 
+static void an_event_is_of_its_first_number(void **state)
+{
+	struct event placed = event_make(EVENT_ATTEMPT_PLACED, 0, "fairlead"),
+		     started = event_make(EVENT_DAEMON_STARTED, 0, "fairlead");
+
+	(void)state;
+	placed.attempt_placed.job = 7;
+	placed.attempt_placed.attempt = 9;
+	assert_int_equal(event_subject(&placed), 7);
+	started.kind = EVENT_NONE;
+	assert_int_equal(event_subject(&started), 0);
+}
+
 static void the_table_tells_names_numbers_and_fields(void **state)
 {
 	struct seen seen = { "" };
@@ -400,6 +413,7 @@ int main(void)
 		cmocka_unit_test(a_list_has_a_limit),
 		cmocka_unit_test(cut_and_changed_records_never_crash),
 		cmocka_unit_test(the_table_tells_names_numbers_and_fields),
+		cmocka_unit_test(an_event_is_of_its_first_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
