@@ -34,7 +34,7 @@ static enum task_stream which(const struct log_wish *wish)
 }
 
 /* Nothing more can come: asked before the files are read, so that what was written last is still found. */
-static bool rank_is_over(const struct facts *f, const struct log_wish *wish)
+bool log_rank_is_over(const struct facts *f, const struct log_wish *wish)
 {
 	const struct attempt *attempt;
 	const struct task *task;
@@ -53,7 +53,7 @@ static bool rank_is_over(const struct facts *f, const struct log_wish *wish)
 static bool reader_step(struct log_feed *feed, struct reader *r, const struct facts *f)
 {
 	char gap[96], data[PIECE_BYTES];
-	const bool over = !r->wish.follow || rank_is_over(f, &r->wish);
+	const bool over = !r->wish.follow || log_rank_is_over(f, &r->wish);
 	struct task_log_piece piece;
 	struct err err = { 0 };
 

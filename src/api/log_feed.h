@@ -18,5 +18,7 @@ struct log_wish {
 	bool follow;
 	int64_t offset; /* negative: from the end */
 };
+/* Nothing more can come. */
+bool log_rank_is_over(const struct facts *f, const struct log_wish *wish);
 /* Makes the call's answer a stream of the log's bytes. Errors are answered too. */
 void log_feed_begin(struct log_feed *feed, struct call *call, const struct log_wish *wish);

@@ -2,6 +2,7 @@
 /* What a rank printed that runs as a pod: its node has it, and the engine asks there. Standard output and error are one. */
 #include "api/pod_logs.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +10,20 @@
 #include "base/check.h"
 #include "engine/pods.h"
 
-enum { OUTPUT_LIMIT = 16 << 20, TAIL_LINES_MAX = 1000000, POD_NAME_MAX = 320 };
+enum {
+	OUTPUT_LIMIT = 16 << 20,
+	WAITING_MAX = 1 << 20, /* for one who follows */
+	TAIL_LINES_MAX = 1000000,
+	POD_NAME_MAX = 320
+};
 
 struct pod_log {
 	struct http_request *request;
+	const struct api_backend *backend;
+	pthread_mutex_t lock;
+	struct http_stream
+		*stream; /* under the lock, of one who follows; NULL = not begun, or gone */
+	uint32_t users; /* likewise: the engine, and the stream that is not closed */
 	struct log_wish wish;
 	char pod[POD_NAME_MAX]; /* as kubectl takes it: "-n NAMESPACE logs NAME" */
 };
@@ -72,6 +83,94 @@ static void refused(const struct pod_log *log, int status, const char *text)
 	http_reply_error(log->request, &err);
 }
 
+static void log_leave(struct pod_log *log)
+{
+	bool last;
+
+	pthread_mutex_lock(&log->lock);
+	last = --log->users == 0;
+	pthread_mutex_unlock(&log->lock);
+	if (!last)
+		return;
+	pthread_mutex_destroy(&log->lock);
+	free(log);
+}
+
+/* --- one who follows ------------------------------------------------------------------------------------------ */
+
+static void closed(void *context, struct http_stream *stream)
+{
+	struct pod_log *log = context;
+
+	(void)stream;
+	pthread_mutex_lock(&log->lock);
+	log->stream = NULL;
+	pthread_mutex_unlock(&log->lock);
+	log_leave(log);
+}
+
+static void begin(struct pod_log *log, const char *text, size_t size)
+{
+	pthread_mutex_lock(&log->lock);
+	log->users++;
+	log->stream = http_stream_begin(log->request, "text/plain; charset=utf-8", OUTPUT_LIMIT,
+					log, closed);
+	if (log->stream && size)
+		(void)http_stream_send(log->stream, text, size);
+	pthread_mutex_unlock(&log->lock);
+}
+
+static bool more(void *context, const char *text, size_t size)
+{
+	struct pod_log *log = context;
+	bool sent = false;
+	size_t waits;
+
+	pthread_mutex_lock(&log->lock);
+	if (log->stream) {
+		waits = http_stream_waiting(log->stream);
+		sent = (!waits || waits + size <= WAITING_MAX) &&
+		       http_stream_send(log->stream, text, size);
+	}
+	pthread_mutex_unlock(&log->lock);
+	return sent;
+}
+
+static enum engine_output_next next(void *context)
+{
+	struct pod_log *log = context;
+	struct frozen *frozen;
+	bool heard, over;
+
+	pthread_mutex_lock(&log->lock);
+	heard = log->stream != NULL;
+	pthread_mutex_unlock(&log->lock);
+	if (!heard)
+		return OUTPUT_UNHEARD;
+	frozen = log->backend->frozen(log->backend->context);
+	over = log_rank_is_over(&frozen->facts, &log->wish);
+	log->backend->release(log->backend->context, frozen);
+	return over ? OUTPUT_ENDS : OUTPUT_GOES_ON;
+}
+
+static void ended(void *context, const char *problem)
+{
+	struct pod_log *log = context;
+	AUTO_BUF text = BUF_INIT;
+
+	pthread_mutex_lock(&log->lock);
+	if (log->stream && *problem) {
+		buf_addf(&text, "\n[fairlead: %.300s]\n", problem);
+		(void)http_stream_send(log->stream, text.data, text.size);
+	}
+	if (log->stream)
+		http_stream_end(log->stream);
+	pthread_mutex_unlock(&log->lock);
+	log_leave(log);
+}
+
+/* --- one answer ---------------------------------------------------------------------------------------------------- */
+
 static void came(void *context, int status, const char *text, size_t size)
 {
 	struct pod_log *log = context;
@@ -81,11 +180,16 @@ static void came(void *context, int status, const char *text, size_t size)
 
 	if (status != 200) {
 		refused(log, status, text);
-		free(log);
+		log_leave(log);
 		return;
 	}
 	if (log->wish.offset < 0 && (uint64_t)-log->wish.offset < size)
 		skip = size - (uint64_t)-log->wish.offset;
+	if (log->wish.follow) {
+		skip = skip < size ? skip : size;
+		begin(log, text + skip, size - (size_t)skip);
+		return;
+	}
 	if (skip < size)
 		buf_add(&body, text + skip, size - (size_t)skip);
 	if (cut)
@@ -93,31 +197,35 @@ static void came(void *context, int status, const char *text, size_t size)
 			 "\n[fairlead: no more than %d MiB are shown; the rest: kubectl %s]\n",
 			 OUTPUT_LIMIT >> 20, log->pod);
 	http_reply(log->request, 200, "text/plain; charset=utf-8", &body);
-	free(log);
+	log_leave(log);
 }
 
 void pod_log_begin(struct call *call, const struct log_wish *wish)
 {
 	const struct api_backend *backend = call->api->backend;
 	struct pod_log *log = calloc(1, sizeof(*log));
-	struct engine_output output = { .limit_bytes = OUTPUT_LIMIT, .done = came, .context = log };
+	struct engine_output output = { .limit_bytes = OUTPUT_LIMIT,
+					.done = came,
+					.context = log,
+					.follow = wish->follow,
+					.more = more,
+					.next = next,
+					.ended = ended };
 	struct err err = { 0 };
 	int rc = pod_of_rank(call, wish, &output, &err);
 
 	CHECK(log && call->permitted);
+	pthread_mutex_init(&log->lock, NULL);
+	log->users = 1;
+	log->backend = backend;
 	log->request = call->request;
 	log->wish = *wish;
 	if (rc >= 0)
 		snprintf(log->pod, sizeof(log->pod), "-n %s logs %s", output.namespace,
 			 output.name);
-	if (rc >= 0 && wish->follow)
-		rc = err_set(
-			&err, ERR_UNSUPPORTED,
-			"job %u runs as pods, whose output Fairlead does not follow in this release: kubectl %s -f",
-			wish->job, log->pod);
 	if (rc < 0) {
 		call_fail(call, &err);
-		free(log);
+		log_leave(log);
 		return;
 	}
 	if (wish->offset < 0) /* no line is shorter than a byte */
@@ -130,6 +238,6 @@ void pod_log_begin(struct call *call, const struct log_wish *wish)
 			"the daemon asks for the output of as many pods as it does at a time; again in a moment, or kubectl %s",
 			log->pod);
 		http_reply_error(log->request, &err);
-		free(log);
+		log_leave(log);
 	}
 }

@@ -155,8 +155,8 @@ const struct command command_logs = {
 	.summary = "show what a job printed, live or afterwards",
 	.about =
 		"Without a rank it is rank 0. On a terminal colours pass, and other control sequences are shown instead of obeyed. The logs of "
-		"other people's jobs are for their team's lead and for administrators. On Kubernetes the pod's node is asked: both streams as one, at "
-		"most 16 MiB, and not with --follow.",
+		"other people's jobs are for their team's lead and for administrators. On Kubernetes the pod's node is asked: both streams as one, and without "
+		"--follow at most 16 MiB.",
 	.flags = flags,
 	.examples = "fairlead logs -f 12\tfollow rank 0\n"
 		    "fairlead logs 12/3 --stderr\twhat rank 3 complained of\n"

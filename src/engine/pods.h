@@ -25,6 +25,13 @@ struct engine_pod {
 	bool started, over; /* that it began, that it ended was told before */
 };
 
+/* How it is with output that is followed. */
+enum engine_output_next {
+	OUTPUT_GOES_ON,
+	OUTPUT_ENDS, /* nothing further is printed: what is there is told, and then it is over */
+	OUTPUT_UNHEARD /* nobody listens any more */
+};
+
 /* What a pod has printed, standard output and error as one. Strings stay the caller's. */
 struct engine_output {
 	const char *namespace, *name;
@@ -34,6 +41,11 @@ struct engine_output {
 	/* Once, from any thread. 200: its output; else the number of the answer, 0 = none came, and why not. */
 	void (*done)(void *context, int status, const char *text, size_t size);
 	void *context;
+	bool follow; /* behind a `done` with 200, from any thread: */
+	bool (*more)(void *context, const char *text,
+		     size_t size); /* false: no room for it now, it comes again */
+	enum engine_output_next (*next)(void *context); /* asked when no more came for a while */
+	void (*ended)(void *context, const char *problem); /* the last; "" = no problem */
 };
 
 enum { ENGINE_GANG_ROLES = 8, ENGINE_KEY_MAX = 65, ENGINE_POD_TEXT_MAX = 400 };

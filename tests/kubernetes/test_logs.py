@@ -2,11 +2,14 @@
 """`fairlead logs` of pods: the API server asks the node's kubelet, which a stand-in of the test's plays."""
 
 import http.server
+import socket
 import ssl
 import subprocess
 import threading
+import time
 import urllib.parse
 
+import harness
 from bed import wait_until
 from cluster import PODS, cluster
 from test_pods import jobs, phase, pod
@@ -16,11 +19,40 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
     """GET /containerLogs/NAMESPACE/POD/CONTAINER"""
 
     said = {}  # by pod
+    lines = {}  # by pod: those that come with their times, one after the other; None = the container has ended
+    asked, cut = [], 0  # cut: so many connections are closed in the midst of a line
+
+    def timed(self, pod, query):
+        """As a kubelet: times in front, from the second on that is asked for; followed, until the container has ended."""
+        Kubelet.asked.append(query)
+        follows, since, at = query.get("follow") == ["true"], query.get("sinceTime", [""])[0][:19], 0
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        while True:
+            while at < len(self.lines[pod]) and self.lines[pod][at] is not None:
+                stamp, text = self.lines[pod][at]
+                at += 1
+                if stamp[:19] < since:
+                    continue
+                self.wfile.write(("%s %s\n" % (stamp, text)).encode())
+                if follows and Kubelet.cut and text == "cut here":
+                    Kubelet.cut -= 1
+                    self.wfile.write(b"2026-11-23T07:00:59Z half a li")
+                    self.wfile.flush()
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    return
+            self.wfile.flush()
+            if not follows or at < len(self.lines[pod]):
+                return
+            time.sleep(0.05)
 
     def do_GET(self):
         url = urllib.parse.urlparse(self.path)
         words, query = url.path.split("/"), urllib.parse.parse_qs(url.query)
         text = self.said.get(words[3]) if words[1] == "containerLogs" else None
+        if words[1] == "containerLogs" and words[3] in self.lines:
+            return self.timed(words[3], query)
         body = (text or "").encode()
         if "tailLines" in query:
             body = b"".join(body.splitlines(True)[-int(query["tailLines"][0]):])
@@ -73,7 +105,7 @@ def test_what_pods_print_is_shown_and_why_it_is_not():
             said = s.run("logs", str(number), check=False)
             assert said.code and "can't be had, for its node gives it" in words(said.err) and "kubectl -n default logs " + named in words(said.err), said
             said = s.run("logs", "-f", str(number), check=False)
-            assert said.code and "kubectl -n default logs %s -f" % named in words(said.err), said
+            assert said.code and "can't be had, for its node gives it" in words(said.err), said
         server = kubelet(b)
         try:
             answers_at(b, "n0", server.server_address[1])
@@ -88,5 +120,60 @@ def test_what_pods_print_is_shown_and_why_it_is_not():
             said = s.run("logs", str(theirs), check=False)
             assert said.code and "is not there any more" in words(said.err), said
         finally:
+            server.shutdown()
+            server.server_close()
+
+
+def test_output_is_followed_over_breaks_until_the_rank_has_ended():
+    with cluster(nodes=1) as (b, s):
+        own = s.submit("--", "sleep")
+        s.wait_for(own, "running")
+        name = s.pod(own, 0)
+        server = kubelet(b)
+        second = "2026-11-23T07:00:%02d.5Z"
+        lines = Kubelet.lines[name] = [(second % i, "line %d" % i) for i in range(3)] + [(second % 2, "line 2 again")]
+        try:
+            answers_at(b, "n0", server.server_address[1])
+            Kubelet.cut = 2
+            with open(b.path("followed"), "wb") as out:
+                follower = subprocess.Popen([harness.PROGRAM, "logs", "-f", str(own)], stdout=out, stderr=out, env=s.env)
+
+            def followed():
+                with open(b.path("followed")) as f:
+                    return f.read()
+            wait_until("what there is came", lambda: "line 2 again\n" in followed())
+            lines.append((second % 3, "cut here"))
+            lines.append((second % 4, "behind the cut"))
+            wait_until("the connection broke twice, and it goes on", lambda: "behind the cut\n" in followed() and not Kubelet.cut)
+            # Over the silence of a stream, which is asked for anew after ten seconds.
+            before = len(Kubelet.asked)
+            wait_until("it was asked for anew", lambda: len(Kubelet.asked) > before)
+            lines.append((second % 5, "behind the silence"))
+            wait_until("it goes on", lambda: "behind the silence\n" in followed())
+            # The rank ends, its last words come, and the stream ends.
+            s.run("cancel", str(own))
+            lines += [(second % 6, "last words"), None]
+            assert follower.wait(harness.PATIENCE_S) == 0, followed()
+            assert followed().splitlines() == ["line 0", "line 1", "line 2", "line 2 again", "cut here", "behind the cut", "behind the silence", "last words"], followed()
+        finally:
+            Kubelet.lines.clear()
+            server.shutdown()
+            server.server_close()
+
+
+def test_output_of_a_rank_that_ended_is_there_while_its_pod_is():
+    with cluster(nodes=1) as (b, s):
+        own = s.submit("--", "true")
+        s.wait_for(own, "succeeded")
+        name = s.pod(own, 0)
+        server = kubelet(b)
+        try:
+            answers_at(b, "n0", server.server_address[1])
+            Kubelet.said = {name: "it was good\n"}
+            assert s.run("logs", str(own)).out == "it was good\n"
+            Kubelet.lines[name] = [("2026-11-23T07:00:00Z", "it was good"), None]
+            assert s.run("logs", "-f", str(own)).out == "it was good\n"
+        finally:
+            Kubelet.lines.clear()
             server.shutdown()
             server.server_close()

@@ -24,7 +24,7 @@ enum {
 	IDLE_MS = 1000,
 	FENCED_MS = 50,
 	STREAMS_MOST =
-		64 /* with a connection kept for each beside those of requests: else requests close and open theirs all the time */
+		256 /* with a connection kept for each beside those of requests: else requests close and open theirs all the time */
 };
 
 struct exchange {

@@ -152,6 +152,8 @@ struct engine {
 	struct predicates known; /* all that decides where a pod may run */
 	struct masks masks;
 	uint32_t outputs; /* of pods, that are being asked for */
+	uint32_t follow_count;
+	struct wanted *follows; /* output.c: those that are followed */
 };
 
 /* A request about a rank: who asked, so that a late answer finds what it is about or nothing. */
@@ -199,6 +201,7 @@ void ranks_saw_node(struct engine *engine, const char *name);
 void attempt_look(struct engine *engine, struct attempt_entry *attempt);
 
 /* output.c: what a pod has printed */
+void outputs_end(struct engine *engine); /* when the client has ended */
 bool kubernetes_pod_output(struct engine *engine, const struct engine_output *wish);
 
 /* carry_out.c: requests */

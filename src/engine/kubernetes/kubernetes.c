@@ -73,6 +73,7 @@ static void kubernetes_close(struct engine *engine)
 	if (!engine)
 		return;
 	kube_client_destroy(engine->client);
+	outputs_end(engine);
 	cluster_deinit(engine);
 	pthread_mutex_destroy(&engine->lock);
 	pthread_cond_destroy(&engine->listed);

@@ -2,6 +2,10 @@
 /*
  * What a pod has printed, asked of the API server, which asks the node's kubelet. One answer of at most `limit_bytes`, and nothing is kept
  * here. OUTPUT_MOST are asked for at a time: each is held in memory whole.
+ *
+ * Who follows gets such an answer first, of at most FOLLOW_FIRST bytes, and then the lines of a stream. A stream comes to an end when its container does, when its connection
+ * breaks, after ten seconds of silence, and when its reader is too slow: then it is asked for anew from the newest line on (output.h), unless the rank has ended and
+ * nothing new came.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,55 +13,239 @@
 
 #include "base/check.h"
 #include "engine/kubernetes/cluster.h"
+#include "engine/kubernetes/output.h"
 #include "engine/kubernetes/refusal.h"
 
-enum { OUTPUT_MOST = 8 };
+enum {
+	OUTPUT_MOST = 8,
+	FOLLOWS_MOST = 200,
+	FOLLOW_FIRST = 1 << 20,
+	PAUSE_MS = 200,
+	PAUSE_MAX_MS = 10000,
+	FAILURES_MAX =
+		6 /* in a row, of a rank that has ended: then what is left of its output is given up */
+};
 
 struct wanted {
+	struct wanted *next; /* of those that are followed */
 	struct engine *engine;
-	void (*done)(void *context, int status, const char *text, size_t size);
-	void *context;
+	struct engine_output wish;
+	char *path; /* up to the query, and what it says of the container */
+	struct output_place place;
+	uint32_t failures;
+	bool told,
+		full; /* by the stream that is open: a new line; it was stopped, for its reader is slow */
+	struct buf line;
 };
+
+/* --- ends ---------------------------------------------------------------------------------------------------- */
+
+static void wanted_free(struct wanted *wanted)
+{
+	struct engine *engine = wanted->engine;
+
+	pthread_mutex_lock(&engine->lock);
+	if (wanted->wish.follow) {
+		for (struct wanted **at = &engine->follows; *at; at = &(*at)->next)
+			if (*at == wanted) {
+				*at = wanted->next;
+				break;
+			}
+		engine->follow_count--;
+	} else {
+		engine->outputs--;
+	}
+	pthread_mutex_unlock(&engine->lock);
+	free(wanted->path);
+	buf_deinit(&wanted->line);
+	free(wanted);
+}
+
+static void follow_ends(struct wanted *wanted, const char *problem)
+{
+	wanted->wish.ended(wanted->wish.context, problem);
+	wanted_free(wanted);
+}
+
+void outputs_end(struct engine *engine)
+{
+	while (engine->follows)
+		follow_ends(engine->follows, "the daemon left the cluster");
+}
+
+/* --- following ---------------------------------------------------------------------------------------------------- */
+
+static bool line_came(void *context, const char *line, size_t size)
+{
+	struct wanted *wanted = context;
+	const char *text;
+
+	if (!output_is_new(&wanted->place, line, size, &text))
+		return true;
+	buf_clear(&wanted->line);
+	buf_add(&wanted->line, text, (size_t)(line + size - text));
+	buf_addc(&wanted->line, '\n');
+	wanted->full =
+		!wanted->wish.more(wanted->wish.context, wanted->line.data, wanted->line.size);
+	if (wanted->full)
+		return false;
+	output_told(&wanted->place, line, size);
+	wanted->told = true;
+	return true;
+}
+
+static void follow(struct wanted *wanted);
+
+static void follow_again(void *context)
+{
+	follow(context);
+}
+
+static void follow_later(struct wanted *wanted, int64_t pause_ms)
+{
+	kube_later(wanted->engine->client, pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS,
+		   follow_again, wanted);
+}
+
+/* What stood behind the last newline, of one that prints no more. */
+static void rest_came(struct wanted *wanted, const struct kube_answer *answer)
+{
+	const char *text;
+
+	if (answer->size && output_is_new(&wanted->place, answer->body, answer->size, &text))
+		(void)wanted->wish.more(wanted->wish.context, text,
+					(size_t)(answer->body + answer->size - text));
+}
+
+static void stream_ended(void *context, const struct kube_answer *answer)
+{
+	struct wanted *wanted = context;
+	bool well = answer->status == 200 && !*answer->problem;
+	enum engine_output_next next;
+	struct kube_refusal refusal;
+
+	if (kube_is_end(answer))
+		return; /* outputs_end() */
+	next = wanted->wish.next(wanted->wish.context);
+	wanted->failures = answer->status == 200 ? 0 : wanted->failures + 1;
+	if (next == OUTPUT_UNHEARD) {
+		follow_ends(wanted, "");
+	} else if (answer->status == 404) {
+		follow_ends(wanted,
+			    "the pod is not there any more, and what it printed went with it");
+	} else if (next == OUTPUT_ENDS && well && !wanted->told && !wanted->full) {
+		rest_came(wanted, answer);
+		follow_ends(wanted, "");
+	} else if (next == OUTPUT_ENDS && wanted->failures >= FAILURES_MAX) {
+		refusal_read(answer, &refusal);
+		follow_ends(wanted, answer->status ? refusal.text : answer->problem);
+	} else {
+		follow_later(wanted, (int64_t)PAUSE_MS << (wanted->failures % 8));
+	}
+}
+
+static void follow(struct wanted *wanted)
+{
+	AUTO_BUF path = BUF_INIT;
+
+	output_again(&wanted->place);
+	wanted->told = wanted->full = false;
+	buf_addf(&path, "%sfollow=true&timestamps=true", wanted->path);
+	if (wanted->place.newest_ns) {
+		buf_adds(&path, "&sinceTime=");
+		kube_add_escaped(&path, wanted->place.stamp);
+	}
+	kube_call(wanted->engine->client, &(struct kube_request){ .method = "GET",
+								  .path = buf_text(&path),
+								  .line = line_came,
+								  .done = stream_ended,
+								  .context = wanted });
+}
+
+/* The lines that came whole; what is behind the last newline comes again with the stream. */
+static void follow_begins(struct wanted *wanted, const struct kube_answer *answer)
+{
+	AUTO_BUF out = BUF_INIT;
+	const char *at = answer->body, *end = answer->body + answer->size, *newline, *text;
+
+	for (; at < end && (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1) {
+		size_t size = (size_t)(newline - at);
+
+		if (!output_is_new(&wanted->place, at, size, &text))
+			continue;
+		buf_add(&out, text, (size_t)(newline + 1 - text));
+		output_told(&wanted->place, at, size);
+	}
+	wanted->wish.done(wanted->wish.context, 200, buf_text(&out), out.size);
+	follow(wanted);
+}
+
+/* --- one answer ---------------------------------------------------------------------------------------------------- */
 
 static void came(void *context, const struct kube_answer *answer)
 {
 	struct wanted *wanted = context;
+	struct engine_output *wish = &wanted->wish;
 	struct kube_refusal refusal;
 
-	pthread_mutex_lock(&wanted->engine->lock);
-	wanted->engine->outputs--;
-	pthread_mutex_unlock(&wanted->engine->lock);
+	if (answer->status == 200 && wish->follow) {
+		follow_begins(wanted, answer);
+		return;
+	}
 	if (answer->status == 200) {
-		wanted->done(wanted->context, 200, answer->body, answer->size);
+		wish->done(wish->context, 200, answer->body, answer->size);
 	} else if (!answer->status) {
-		wanted->done(wanted->context, 0, answer->problem ? answer->problem : "it ends",
-			     answer->problem ? strlen(answer->problem) : 7);
+		wish->done(wish->context, 0, answer->problem ? answer->problem : "it ends",
+			   answer->problem ? strlen(answer->problem) : 7);
 	} else {
 		refusal_read(answer, &refusal);
-		wanted->done(wanted->context, answer->status, refusal.text, strlen(refusal.text));
+		wish->done(wish->context, answer->status, refusal.text, strlen(refusal.text));
 	}
-	free(wanted);
+	wanted_free(wanted);
+}
+
+/* False: there are as many as may be. */
+static bool has_room(struct engine *engine, struct wanted *wanted)
+{
+	bool full;
+
+	pthread_mutex_lock(&engine->lock);
+	full = wanted->wish.follow ? engine->follow_count >= FOLLOWS_MOST
+				   : engine->outputs >= OUTPUT_MOST;
+	if (!full && wanted->wish.follow) {
+		wanted->next = engine->follows;
+		engine->follows = wanted;
+		engine->follow_count++;
+	} else if (!full) {
+		engine->outputs++;
+	}
+	pthread_mutex_unlock(&engine->lock);
+	return !full;
 }
 
 bool kubernetes_pod_output(struct engine *engine, const struct engine_output *wish)
 {
-	struct wanted *wanted;
-	AUTO_BUF path = BUF_INIT;
-	bool full;
+	struct wanted *wanted = calloc(1, sizeof(*wanted));
+	struct buf path = BUF_INIT;
+	int64_t limit =
+		wish->follow && wish->limit_bytes > FOLLOW_FIRST ? FOLLOW_FIRST : wish->limit_bytes;
 
-	pthread_mutex_lock(&engine->lock);
-	full = engine->outputs >= OUTPUT_MOST;
-	engine->outputs += !full;
-	pthread_mutex_unlock(&engine->lock);
-	if (full)
-		return false;
-	wanted = calloc(1, sizeof(*wanted));
 	CHECK(wanted);
-	*wanted = (struct wanted){ engine, wish->done, wish->context };
-	buf_addf(&path, "/api/v1/namespaces/%s/pods/%s/log?limitBytes=%" PRId64, wish->namespace,
-		 wish->name, wish->limit_bytes);
+	wanted->engine = engine;
+	wanted->wish = *wish;
+	if (!has_room(engine, wanted)) {
+		free(wanted);
+		return false;
+	}
+	buf_addf(&path, "/api/v1/namespaces/%s/pods/%s/log?", wish->namespace, wish->name);
 	if (wish->own)
-		buf_adds(&path, "&container=" KUBE_CONTAINER);
+		buf_adds(&path, "container=" KUBE_CONTAINER "&");
+	wanted->path = strdup(buf_text(&path));
+	CHECK(wanted->path);
+	wanted->wish.namespace = wanted->wish.name = NULL; /* the caller's */
+	buf_addf(&path, "limitBytes=%" PRId64, limit);
+	if (wish->follow)
+		buf_adds(&path, "&timestamps=true");
 	if (wish->tail_lines)
 		buf_addf(&path, "&tailLines=%" PRId64, wish->tail_lines);
 	kube_call(engine->client, &(struct kube_request){ .method = "GET",
@@ -65,5 +253,6 @@ bool kubernetes_pod_output(struct engine *engine, const struct engine_output *wi
 							  .once = true,
 							  .done = came,
 							  .context = wanted });
+	buf_deinit(&path);
 	return true;
 }
