@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAMS = ("src/cli/fairlead", "src/shepherd/fairlead-shepherd", "tests/engine/engine_drive", "src/engine/kubernetes_feasible")
+PROGRAMS = ("src/cli/fairlead", "src/shepherd/fairlead-shepherd", "src/shepherd/fairlead-pod-shepherd", "tests/engine/engine_drive", "src/engine/kubernetes_feasible")
 
 
 def reachable(path):

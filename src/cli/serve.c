@@ -6,6 +6,33 @@
 #include "cli/serving.h"
 #include "daemon/daemon.h"
 #include "engine/engine.h"
+#include "base/parse.h"
+#include "cli/shepherd_address.h"
+
+enum { LEASE_USUAL_MS = 300 * 1000, LEASE_LEAST_MS = 10 * 1000, LEASE_MOST_MS = 3600 * 1000 };
+
+/* How its pods reach the daemon. */
+static int find_shepherds(struct invocation *in, char server[SHEPHERD_ADDRESS_MAX],
+			  struct engine_cluster *ret, struct err *err)
+{
+	const char *listen = arg_flag(in, "pod-listen"), *address = arg_flag(in, "pod-address"),
+		   *image = arg_flag(in, "shepherd-image"), *lease = arg_flag(in, "pod-lease");
+
+	if (!listen && !address && !image && !lease)
+		return 0;
+	if (!listen || !image)
+		return err_set(
+			err, ERR_INVALID,
+			"pods have shepherds with --pod-listen, where they reach this daemon, and --shepherd-image, where they have the program from: give both");
+	ret->lease_ms = LEASE_USUAL_MS;
+	if (lease && parse_duration(lease, &ret->lease_ms, err) < 0)
+		return -1;
+	if (ret->lease_ms < LEASE_LEAST_MS || ret->lease_ms > LEASE_MOST_MS)
+		return err_set(err, ERR_INVALID, "--pod-lease %.40s: expected 10s to 1h", lease);
+	ret->shepherd_server = server;
+	ret->shepherd_image = image;
+	return shepherd_address(address ? address : listen, server, err);
+}
 
 enum { HOST_PATHS_MAX = 16 };
 
@@ -13,7 +40,8 @@ static int run_serve(struct invocation *in, struct err *err)
 {
 	const char *engine = arg_flag(in, "engine");
 	const char *host_paths[HOST_PATHS_MAX + 1] = { NULL };
-	const struct engine_cluster cluster = {
+	char server[SHEPHERD_ADDRESS_MAX];
+	struct engine_cluster cluster = {
 		.config = arg_flag(in, "kubeconfig"),
 		.context = arg_flag(in, "context"),
 		.namespace = arg_flag(in, "namespace"),
@@ -24,6 +52,7 @@ static int run_serve(struct invocation *in, struct err *err)
 	const struct daemon_options options = {
 		.data = client_data_folder(in),
 		.listen = arg_flag(in, "listen"),
+		.pod_listen = arg_flag(in, "pod-listen"),
 		.store = arg_flag(in, "store"),
 		.kubernetes = &cluster,
 		.stand_by = arg_has(in, "stand-by"),
@@ -47,6 +76,8 @@ static int run_serve(struct invocation *in, struct err *err)
 			err, ERR_UNSUPPORTED,
 			"there is no engine \"%.60s\" here: kubernetes is; `fairlead up` runs jobs on this machine",
 			engine);
+	if (find_shepherds(in, server, &cluster, err) < 0)
+		return -1;
 	return daemon_run(&options, err);
 }
 
@@ -61,6 +92,18 @@ static const struct flag flags[] = {
 	{ "host-path", 0, "DIR",
 	  "a folder of nodes that jobs may mount, and what is in it, as volumes: {NAME: {host: DIR, path: PATH}}",
 	  true },
+	{ "pod-listen", 0, "HOST:PORT",
+	  "where shepherds in pods reach this daemon, over HTTP; nothing else is answered there. With it jobs may have checkpoints",
+	  false },
+	{ "pod-address", 0, "HOST:PORT",
+	  "what pods are told of it: a Service, say; its name is looked up once; default: what --pod-listen says",
+	  false },
+	{ "shepherd-image", 0, "NAME",
+	  "container image with the program fairlead-pod-shepherd, such as the daemon's own",
+	  false },
+	{ "pod-lease", 0, "DURATION",
+	  "so long a task in a pod with a shepherd goes on without a word from the daemon, 10s to 1h; default: 5m",
+	  false },
 	{ "stand-by", 0, NULL,
 	  "be one of several daemons on the journal in --store: one leads, by a Lease; the others follow and take over",
 	  false },

@@ -267,7 +267,8 @@ static int open_door(struct daemon *d, const struct daemon_options *options, str
 					   .handle = api_handle,
 					   .head = api_head,
 					   .pass = serve_pass };
-	return http_start(&http, &d->server, err);
+	int result = http_start(&http, &d->server, err);
+	return result < 0 ? result : shepherd_calls_open(d, options->pod_listen, err);
 }
 
 /*
@@ -360,6 +361,7 @@ static void block_signals(void)
 static void close_files(struct daemon *d)
 {
 	api_destroy(d->api);
+	shepherd_calls_destroy(d);
 	history_close(d->history);
 	history_close(d->history_reader);
 	journal_close(d->reader);
@@ -369,6 +371,7 @@ static void close_files(struct daemon *d)
 
 static void end(struct daemon *d)
 {
+	shepherd_calls_close(d);
 	http_stop(d->server);
 	atomic_store(&d->ending, true);
 	gpu_watch_join(d); /* its commands are for the core */
@@ -394,6 +397,7 @@ static void end(struct daemon *d)
 /* Of one that did not come to lead, or failed at it. */
 static void end_following(struct daemon *d)
 {
+	shepherd_calls_close(d);
 	http_stop(d->server);
 	atomic_store(&d->ending, true);
 	feeder_join(d);
@@ -504,6 +508,8 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	d->store.address = options->store;
 	d->store.join = options->kubernetes != NULL;
 	d->kubernetes = options->kubernetes;
+	if (options->pod_listen)
+		shepherd_calls_create(d);
 	if (find_nodes(d, options, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
 	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
 	    open_history(d, err) < 0 || open_cluster(d, err) < 0)

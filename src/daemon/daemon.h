@@ -20,6 +20,8 @@ struct engine_cluster;
 struct daemon_options {
 	const char *data; /* data folder; made when missing */
 	const char *listen; /* HOST:PORT on loopback, NULL = only the Unix socket */
+	const char *
+		pod_listen; /* HOST:PORT for shepherds in pods (shepherd_calls.c); NULL = none. With `kubernetes` only */
 	const char *nodes; /* NULL = this machine as found; "sim:4x8xH100-80GB" = simulated nodes */
 	const char *
 		cluster; /* a cluster file with the nodes, all simulated; NULL = none. Not with `nodes` */

@@ -54,6 +54,8 @@ static void promise_send(struct daemon *d, int64_t job)
 /* Events of the kinds that effects_follow names, submissions that own_follow names, and no others, come here. */
 void effects_of_event(struct daemon *d, const struct event *event)
 {
+	if (event->kind == EVENT_ATTEMPT_WARNED || event->kind == EVENT_ATTEMPT_ENDED)
+		shepherd_calls_wake(d);
 	if (event->kind == EVENT_ATTEMPT_PLACED)
 		effect_send(d, EFFECT_START, (uint64_t)event->attempt_placed.attempt, 0);
 	else if (event->kind == EVENT_ATTEMPT_RELEASED)
@@ -305,6 +307,11 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 			arena_printf(arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
 	ret->tolerates = tolerates_of(facts, job, arena);
 	ret->checkpoint_offered = !job->checkpoints;
+	if (d->shepherd_calls && job->checkpoints) {
+		char *token = arena_alloc(arena, SHEPHERD_TOKEN_MAX);
+		shepherd_token(d, id, token);
+		ret->pod_token = token;
+	}
 	ret->resume_path = resume_path;
 	return 0;
 }

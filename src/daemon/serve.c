@@ -19,10 +19,10 @@ static void refuse(struct command *command, const struct err *err)
 	command_destroy(command);
 }
 
-static const char *pods_lack(const struct event_job_submitted *job)
+static const char *pods_lack(const struct daemon *d, const struct event_job_submitted *job)
 {
-	if (job->checkpoint)
-		return "checkpoint: pods have no report socket yet";
+	if (job->checkpoint && !d->kubernetes->shepherd_server)
+		return "checkpoint: pods have a report socket where the daemon was started with --pod-listen and --shepherd-image";
 	if (job->gpu_part || job->gpu_part_mib)
 		return "parts and slices of GPUs";
 	if (job->align)
@@ -33,11 +33,12 @@ static const char *pods_lack(const struct event_job_submitted *job)
 }
 
 /* What pods can't do yet is refused by name. */
-static int pods_can(const struct event *event, struct err *err)
+static int pods_can(const struct daemon *d, const struct event *event, struct err *err)
 {
-	const char *what = event->kind == EVENT_LAYOUT_SET      ? "cutting GPUs into slices"
-			   : event->kind == EVENT_JOB_SUBMITTED ? pods_lack(&event->job_submitted)
-								: NULL;
+	const char *what = event->kind == EVENT_LAYOUT_SET ? "cutting GPUs into slices"
+			   : event->kind == EVENT_JOB_SUBMITTED
+				   ? pods_lack(d, &event->job_submitted)
+				   : NULL;
 
 	if (!what)
 		return 0;
@@ -49,7 +50,7 @@ static int pods_can(const struct event *event, struct err *err)
 static int may_run_as(const struct daemon *d, const struct event *event, struct err *err)
 {
 	if (d->kubernetes)
-		return pods_can(event, err);
+		return pods_can(d, event, err);
 	if (event->kind != EVENT_JOB_SUBMITTED || d->root ||
 	    (uid_t)event->job_submitted.uid == geteuid())
 		return 0;

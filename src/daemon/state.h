@@ -268,6 +268,7 @@ struct daemon {
 	struct api_backend backend;
 	struct api *api;
 	struct http_server *server;
+	struct shepherd_calls *shepherd_calls; /* NULL = no pods have shepherds */
 	char logs_folder[4096];
 };
 
@@ -451,6 +452,15 @@ void own_came(struct daemon *d, const struct facts *facts, const struct effect *
 /* pods_tell.c: a thread that says why gangs wait; none without an engine that has pods */
 void pods_tell_start(struct daemon *d);
 void pods_tell_join(struct daemon *d);
+
+/* shepherd_calls.c: what shepherds in pods ask */
+enum { SHEPHERD_TOKEN_MAX = 96 };
+void shepherd_token(struct daemon *d, uint64_t attempt, char out[SHEPHERD_TOKEN_MAX]);
+void shepherd_calls_create(struct daemon *d);
+int shepherd_calls_open(struct daemon *d, const char *listen, struct err *err) MUST_CHECK;
+void shepherd_calls_wake(struct daemon *d); /* something was published that one of them waits for */
+void shepherd_calls_close(struct daemon *d); /* answers all of them */
+void shepherd_calls_destroy(struct daemon *d);
 
 /* feeder.c: the history thread */
 void feeder_start(struct daemon *d);

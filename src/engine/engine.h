@@ -134,6 +134,8 @@ struct engine_start {
 	const char *overlays
 		[2]; /* of a cluster: JSON that is merged into its pods, in this order; NULL = none */
 	bool masked; /* of a cluster: its pods run on the nodes of a mask alone (struct engine_own) */
+	const char *
+		pod_token; /* by which shepherds of the attempt's pods are known; NULL = it has none */
 	const char *const
 		*tolerates; /* taints "key" or "key=value", NULL-terminated; NULL = none */
 	bool own_hosts; /* set by an engine whose places are hosts of their own: `node` of each is a name that resolves */
@@ -221,6 +223,11 @@ struct engine_cluster {
 	const char *image; /* for jobs that name none; NULL = none */
 	const char *const *
 		host_paths; /* folders of nodes that jobs may mount; NULL-terminated, NULL = none */
+	/* Pods of jobs with checkpoints have a shepherd (docs/decisions/0022): */
+	const char *
+		shepherd_server; /* numeric address at which it reaches the daemon; NULL = there are none */
+	const char *shepherd_image; /* that has the program */
+	int64_t lease_ms;
 	bool moved; /* nothing of the journal's jobs runs any more where they ran: they are looked for here */
 };
 

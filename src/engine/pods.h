@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/err.h"
 
 struct engine;
 
@@ -111,7 +112,7 @@ struct engine_own {
 	bool apart; /* no two of them on one node */
 };
 
-/* What an engine with pods can do besides. `find`, `output` and `look` come from any thread, the others from the daemon's engine thread. */
+/* What an engine with pods can do besides. `find`, `output`, `word` and `look` come from any thread, the others from the daemon's engine thread. */
 struct engine_pod_ops {
 	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
 	void (*answer)(struct engine *engine, const char *key, uint64_t job, bool over,
@@ -130,6 +131,10 @@ struct engine_pod_ops {
 	/* Before the attempt is stopped for other work, or because of its nodes, and not because it was to end: may come again. */
 	void (*disrupted)(struct engine *engine, uint64_t attempt, bool preempted,
 			  const char *text);
+	/* A word from the shepherd of a pod that Fairlead made (docs/decisions/0022), from any thread: it asks for its lease, or has so many
+	 * reports. 0: it may have it, and is heard of. ERR_CONFLICT: its rank is over; ERR_UNAVAILABLE: not now. */
+	int (*word)(struct engine *engine, uint64_t attempt, uint32_t rank, uint32_t reports,
+		    int64_t *ret_lease_ms, struct err *err);
 	/* Answers at once; false: as many as it does at a time are being asked for. From any thread. */
 	bool (*output)(struct engine *engine, const struct engine_output *output);
 	/* The job of a pod; 0 and `text`: it has none, and why. False: there is no such pod that asks for Fairlead. */

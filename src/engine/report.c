@@ -8,7 +8,7 @@
 
 enum { SEEN_STEP = 1, SEEN_CHECKPOINT = 2, SEEN_WATCH = 4 };
 
-static bool path_is_fit(const char *path)
+bool report_path_is_fit(const char *path)
 {
 	if (path[0] == '\0')
 		return false;
@@ -42,7 +42,7 @@ static void member_read(struct json_reader *r, const struct json_slice *key, str
 		pull_string(r, &text);
 		pull_copy(r, &text, report->checkpoint, sizeof(report->checkpoint));
 		report->has_checkpoint = true;
-		if (!r->problem && !path_is_fit(report->checkpoint))
+		if (!r->problem && !report_path_is_fit(report->checkpoint))
 			pull_fail(
 				r,
 				"checkpoint must be a path without \"..\" and control characters");

@@ -25,6 +25,8 @@ struct report {
  * sender. */
 int report_parse(const char *line, size_t size, struct report *ret, struct err *err) MUST_CHECK;
 
+/* Not empty, without `..` and control characters. */
+bool report_path_is_fit(const char *path);
 /* The checkpoint as absolute path; folder may be NULL (then it must have been absolute). */
 int report_path(const struct report *report, const char *folder, char out[REPORT_PATH_MAX],
 		struct err *err) MUST_CHECK;

@@ -63,7 +63,7 @@ static void read_folder(const struct shepherd *s, struct wishes *wishes)
 		close(copy);
 }
 
-static void stop_begin(struct shepherd *s, int64_t grace_ms)
+void control_stop(struct shepherd *s, int64_t grace_ms)
 {
 	int64_t kill_at = clock_boot_ms() + grace_ms;
 	bool first = !s->stopping;
@@ -122,7 +122,7 @@ static void leave_begin(struct shepherd *s, int64_t grace_ms, bool listens)
 	if (s->stopping || s->leave_at_ms)
 		return;
 	if (!listens || s->phase < RUNNING) {
-		stop_begin(s, grace_ms);
+		control_stop(s, grace_ms);
 		return;
 	}
 	s->leave_at_ms = clock_boot_ms() + grace_ms;
@@ -132,7 +132,7 @@ void control_leave(struct shepherd *s, int64_t now)
 {
 	if (!s->leave_at_ms || now < s->leave_at_ms || s->stopping)
 		return;
-	stop_begin(s, LEAVE_GRACE_MS);
+	control_stop(s, LEAVE_GRACE_MS);
 }
 
 static void world_changed(struct shepherd *s, uint64_t number)
@@ -173,7 +173,7 @@ void control_look(struct shepherd *s)
 		s->stop_seen = wishes.stop;
 		(void)FAILPOINT_RANK("shepherd-stop-seen", s->spec.rank);
 		overdrawn_look(s);
-		stop_begin(s, wishes.stop_grace_ms);
+		control_stop(s, wishes.stop_grace_ms);
 	}
 	if (wishes.go && s->phase == WAITING)
 		release(s);

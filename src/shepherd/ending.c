@@ -44,7 +44,7 @@ void ending_begin(struct shepherd *s)
 	close_fd(&s->go_fd);
 	if (at_once)
 		s->kill_at_ms = now;
-	else if (!s->stopping)
+	else if (!s->stopping || s->kill_at_ms == INT64_MAX)
 		s->kill_at_ms = now + LEFTOVER_GRACE_MS;
 	s->kill_pause_ms = KILL_FIRST_MS;
 	if (!at_once && s->kill_at_ms > now)

@@ -118,8 +118,10 @@ static void set_limits(const struct task_spec *spec)
 {
 	struct rlimit core, files;
 
-	(void)small_file_write("/proc/self/oom_score_adj", "0");
-	(void)proctree_put_brand(spec->brand);
+	if (!spec->in_pod) {
+		(void)small_file_write("/proc/self/oom_score_adj", "0");
+		(void)proctree_put_brand(spec->brand);
+	}
 	if (getrlimit(RLIMIT_CORE, &core) == 0) {
 		core.rlim_cur = 0;
 		(void)setrlimit(RLIMIT_CORE, &core);
@@ -172,7 +174,7 @@ static void bind_processors(const struct task_spec *spec, int status)
 
 static void become_user(const struct task_spec *spec, const struct account *account, int status)
 {
-	if (geteuid() == 0) {
+	if (geteuid() == 0 && !spec->in_pod) {
 		if (setgroups((size_t)account->group_count, account->groups) < 0 ||
 		    setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
 		    setresuid(spec->uid, spec->uid, spec->uid) < 0)

@@ -20,8 +20,21 @@ static void log_go_on(const struct shepherd *s, enum task_stream stream, struct 
 		log->offset = end;
 }
 
+/* In a pod the task writes where its container does: the kubelet keeps it. */
+static int output_of_pod(int ret_child_ends[2], struct err *err)
+{
+	for (int i = 0; i < 2; i++) {
+		ret_child_ends[i] = fcntl(i ? STDERR_FILENO : STDOUT_FILENO, F_DUPFD_CLOEXEC, 16);
+		if (ret_child_ends[i] < 0)
+			return err_errno(err, ERR_IO, errno, "the container has no output");
+	}
+	return 0;
+}
+
 int output_open(struct shepherd *s, int ret_child_ends[2], struct err *err)
 {
+	if (s->pod)
+		return output_of_pod(ret_child_ends, err);
 	int folder = task_log_folder(s->spec.logs, s->spec.job, s->spec.attempt, err);
 
 	if (folder < 0)

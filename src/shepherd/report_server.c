@@ -23,6 +23,7 @@
 #include "engine/failpoint.h"
 #include "engine/local/fact_file.h"
 #include "engine/local/place.h"
+#include "shepherd/pod.h"
 #include "shepherd/shepherd.h"
 #include "store/io.h"
 
@@ -151,6 +152,8 @@ static int append(struct shepherd *s, const struct engine_fact *fact, struct err
 		return err_errno(err, ERR_IO, errno, "the report could not be kept");
 	if (fact->checkpoint)
 		asking_reported(s);
+	if (s->pod)
+		pod_reported(s->pod, fact);
 	return 0;
 }
 

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * fairlead-shepherd PLACE: owns one task. See shepherd.h for the phases and README.md for the whole
- * story.
- *
- * It is started by the local engine with: descriptor 3 = the lock of its place, taken already (so
- * there is no moment in which it lives without it), stderr = shepherd.log of the place, an
- * environment of two fixed variables.
- */
+/* The loop that owns one task: see shepherd.h for the phases and README.md for the whole story. */
 #include "shepherd/shepherd.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +11,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,15 +18,14 @@
 #include "base/log.h"
 #include "engine/failpoint.h"
 #include "engine/local/place.h"
+#include "shepherd/pod.h"
 #include "store/io.h"
 
 enum { POLLS_MAX = CLIENTS_MAX + 8, OUTPUT_ROUNDS = 16 };
 
-static struct shepherd the_shepherd; /* one per process; large buffers, so not on the stack */
-
 /* --- set-up --- */
 
-static int open_signals(struct shepherd *s, struct err *err)
+int shepherd_signals(struct shepherd *s, struct err *err)
 {
 	sigset_t set;
 
@@ -52,43 +42,19 @@ static int open_signals(struct shepherd *s, struct err *err)
 	return 0;
 }
 
-static int open_place(struct shepherd *s, const char *path, struct err *err)
-{
-	AUTO_BUF text = BUF_INIT;
-
-	if (snprintf(s->path, sizeof(s->path), "%s", path) >= (int)sizeof(s->path))
-		return err_set(err, ERR_TOO_LARGE, "the path of the task's place is too long");
-	s->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (s->folder < 0)
-		return err_errno(err, ERR_IO, errno, "could not open the task's place %s", path);
-	int result = place_read(s->folder, "spec", &text, err);
-	if (result != 0)
-		return result < 0 ? result
-				  : err_set(err, ERR_NOT_FOUND, "there is no spec in %s", path);
-	if (spec_parse(buf_text(&text), text.size, &s->arena, &s->spec, err) < 0)
-		return -1;
-	explicit_bzero(text.data, text.size);
-	if (mkfifoat(s->folder, "wake", 0600) < 0 && errno != EEXIST)
-		return err_errno(err, ERR_IO, errno, "could not make the wake pipe");
-	/* Opened for both: without a writer it would be at its end all the time. */
-	s->wake = openat(s->folder, "wake", O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-	if (s->wake < 0)
-		return err_errno(err, ERR_IO, errno, "could not open the wake pipe");
-	return 0;
-}
-
-static void become_shepherd(struct shepherd *s)
+void shepherd_become(struct shepherd *s)
 {
 	s->tree.root = getpid();
 	s->tree.brand = s->spec.brand;
 	s->tree.cgroups = &s->spec.cgroups;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_DUMPABLE, 0); /* the environment of the task is in our memory */
-	/* Of all processes this should be the last that the kernel kills for memory; needs root. */
-	(void)small_file_write("/proc/self/oom_score_adj", "-900");
+	/* Of all processes this should be the last that the kernel kills for memory; needs root. In a pod the kubelet says who is. */
+	if (!s->pod)
+		(void)small_file_write("/proc/self/oom_score_adj", "-900");
 }
 
-static int prepare(struct shepherd *s, struct err *err)
+int shepherd_prepare(struct shepherd *s, struct err *err)
 {
 	(void)FAILPOINT_RANK("shepherd-begin", s->spec.rank);
 	if (report_server_open(s, err) < 0)
@@ -235,10 +201,10 @@ static void collect_children(struct shepherd *s)
 }
 
 /* Not by the engine's wish: the machine goes down, or the place was removed under us. With all that
- * is ours. */
+ * is ours. In a pod: it is being deleted, and its kubelet kills what is left when its grace is over. */
 static void shut_down(struct shepherd *s)
 {
-	int64_t kill_at = clock_boot_ms() + SHUTDOWN_GRACE_MS;
+	int64_t kill_at = s->pod ? INT64_MAX : clock_boot_ms() + SHUTDOWN_GRACE_MS;
 
 	if (s->shutdown)
 		return;
@@ -276,6 +242,8 @@ static int timeout_ms(struct shepherd *s)
 
 	wait = least(wait, report_server_flush(s, false));
 	wait = least(wait, asking_left_ms(s, now));
+	if (s->pod)
+		wait = least(wait, pod_left_ms(s, now));
 	if (s->leave_at_ms && !s->stopping)
 		wait = least(wait, s->leave_at_ms - now);
 	if (s->kill_at_ms != INT64_MAX)
@@ -301,6 +269,8 @@ static void check_times(struct shepherd *s)
 	report_server_look(s);
 	asking_look(s, now);
 	control_leave(s, now);
+	if (s->pod)
+		pod_look(s, now);
 	memory_look(s);
 	if (s->phase < ENDING && s->stopping && now >= s->kill_at_ms) {
 		s->kill_at_ms = now;
@@ -310,7 +280,7 @@ static void check_times(struct shepherd *s)
 		ending_step(s);
 }
 
-static void turn(struct shepherd *s)
+void shepherd_turn(struct shepherd *s)
 {
 	struct pollfd polls[POLLS_MAX] = {
 		{ .fd = s->wake, .events = POLLIN },
@@ -344,7 +314,7 @@ static void turn(struct shepherd *s)
 	check_times(s);
 }
 
-static void init(struct shepherd *s)
+void shepherd_init(struct shepherd *s)
 {
 	*s = (struct shepherd){
 		.folder = -1, .wake = -1, .signals = -1, .go_fd = -1, .status_fd = -1
@@ -357,33 +327,4 @@ static void init(struct shepherd *s)
 	s->kill_at_ms = INT64_MAX;
 	s->recheck_ms = clock_boot_ms() + RECHECK_MS;
 	arena_init(&s->arena, SHEPHERD_MEMORY);
-}
-
-int main(int argc, char **argv)
-{
-	struct shepherd *s = &the_shepherd;
-	struct err err;
-
-	log_open("fairlead-shepherd", LOG_INFO);
-	if (argc != 2) {
-		log_line(LOG_ERROR,
-			 "this program is started by the daemon: fairlead-shepherd PLACE");
-		return 2;
-	}
-	if (syscall(SYS_close_range, PLACE_LOCK_FD + 1, ~0U, 0) < 0)
-		log_line(LOG_WARN, "inherited files could not be closed: %s",
-			 err_errno_text(errno));
-	(void)fcntl(PLACE_LOCK_FD, F_SETFD, FD_CLOEXEC);
-	init(s);
-	if (open_signals(s, &err) < 0 || open_place(s, argv[1], &err) < 0) {
-		log_line(LOG_ERROR, "%s", err.text);
-		return 1; /* no exit record: the engine sees the lock free and buries the task as lost, never run */
-	}
-	become_shepherd(s);
-	if (prepare(s, &err) < 0)
-		ending_fail(s, &err);
-	while (s->phase != OVER)
-		turn(s);
-	ending_record(s);
-	return 0;
 }

@@ -123,8 +123,16 @@ struct shepherd {
 	int64_t kill_pause_ms;
 	int64_t recheck_ms;
 	int64_t ask_at_ms; /* boot clock; when a checkpoint is asked for, if the job says how often */
+	struct pod *pod; /* its task runs in a pod of a cluster (pod.h); NULL = on this machine */
 	struct engine_fact end;
 };
+
+/* shepherd.c, in this order */
+void shepherd_init(struct shepherd *s);
+int shepherd_signals(struct shepherd *s, struct err *err) MUST_CHECK;
+void shepherd_become(struct shepherd *s);
+int shepherd_prepare(struct shepherd *s, struct err *err) MUST_CHECK;
+void shepherd_turn(struct shepherd *s);
 
 /* launch.c: makes the launcher process; it prepares itself as the user and waits for go. */
 int launch_task(struct shepherd *s, struct err *err) MUST_CHECK;
@@ -141,7 +149,7 @@ struct account {
 };
 _Noreturn void launcher_run(const struct task_spec *spec, const struct account *account,
 			    const char *const *env, const struct launch_fds *fds, pid_t parent);
-/* account.c: never fails; a user without account gets `/` as home and its one group. */
+/* account.c, and pod_account.c in a pod: never fails; a user without account gets `/` as home and its one group. */
 void account_find(const struct task_spec *spec, struct arena *arena, struct account *ret);
 
 /* output.c */
@@ -174,6 +182,8 @@ int64_t report_look_end(struct shepherd *s, int result); /* bytes, 0 = not known
 
 /* control.c: what the engine wants; reads the folder and acts. */
 void control_look(struct shepherd *s);
+/* As a stop that the engine wants. */
+void control_stop(struct shepherd *s, int64_t grace_ms);
 /* Stops a rank that was told to leave and is still there when its time is over. */
 void control_leave(struct shepherd *s, int64_t now);
 /* Sends the checkpoint signal that is still due, if somebody waits for it now. */

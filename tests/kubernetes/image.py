@@ -38,7 +38,10 @@ with bed("kwok") as b, tempfile.TemporaryDirectory(dir="/dev/shm") as data, temp
     os.chmod(keys, 0o755)
     with open(b.kubeconfig) as f, open(keys + "/kubeconfig", "w") as to:
         to.write(f.read())
-    daemon = subprocess.Popen(inside(*container["command"], "--kubeconfig", "/run/kubeconfig", "--image", "none"), env=env, stdout=subprocess.PIPE, text=True)
+    words = [w for w in container["command"] if not w.startswith("--pod-address=")]
+    shepherd = subprocess.run(inside("fairlead-pod-shepherd", "install", "/tmp/shepherd"), env=env, capture_output=True, text=True)
+    assert shepherd.returncode == 0, shepherd.stderr
+    daemon = subprocess.Popen(inside(*words, "--pod-address", "127.0.0.1:7071", "--kubeconfig", "/run/kubeconfig", "--image", "none"), env=env, stdout=subprocess.PIPE, text=True)
 
     def ask(*words):
         return subprocess.run(inside("fairlead", *words), env=env, capture_output=True, text=True)

@@ -18,12 +18,12 @@ import yaml
 import harness
 import server
 import test_dra
-from bed import TOP, Bed, programs, wait_until
+from bed import TOP, Bed, free_port, programs, wait_until
 from cluster import Serve
 
 CHART = os.path.join(TOP, "deploy/helm/fairlead")
 ACCOUNT = "system:serviceaccount:fairlead:fairlead"
-FOLDERS = {"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/namespaces/%s/serviceaccounts",
+FOLDERS = {"Service": "/api/v1/namespaces/%s/services", "Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/namespaces/%s/serviceaccounts",
            "StatefulSet": "/apis/apps/v1/namespaces/%s/statefulsets",
            "PodDisruptionBudget": "/apis/policy/v1/namespaces/%s/poddisruptionbudgets",
            **{kind: "/apis/rbac.authorization.k8s.io/v1/" + folder for kind, folder in (
@@ -76,6 +76,12 @@ class Deployed(Serve):
         pod = next(m for m in manifests if m["kind"] == "StatefulSet")["spec"]["template"]["spec"]
         self.words = [w for w in pod["containers"][0]["command"][1:] if not w.startswith("--store=")]
         assert (store is not None) == (len(self.words) < len(pod["containers"][0]["command"]) - 1)
+        # The Service's name and its port are the cluster's: here it is this machine.
+        services = [m["metadata"]["name"] for m in manifests if m["kind"] == "Service"]
+        address = next(w for w in self.words if w.startswith("--pod-address="))
+        assert address == "--pod-address=%s.fairlead.svc:7071" % services[0] and len(services) == 1, (address, services)
+        self.words = [w for w in self.words if not w.startswith(("--pod-address=", "--pod-listen="))] + [
+            "--pod-listen=127.0.0.1:%d" % free_port()]
         if store:
             self.words.append("--store=" + store)
 

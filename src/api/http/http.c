@@ -482,7 +482,8 @@ union address {
 };
 
 /* "127.0.0.1:7070", "localhost:0" or "[::1]:7070". */
-static int listen_parse(const char *text, union address *ret, socklen_t *ret_size, struct err *err)
+static int listen_parse(const char *text, bool anywhere, union address *ret, socklen_t *ret_size,
+			struct err *err)
 {
 	const char *colon = strrchr(text, ':');
 	char host[64];
@@ -510,19 +511,18 @@ static int listen_parse(const char *text, union address *ret, socklen_t *ret_siz
 		ret->v4.sin_family = AF_INET;
 		ret->v4.sin_port = htons((uint16_t)port);
 		*ret_size = sizeof ret->v4;
-		if ((ntohl(ret->v4.sin_addr.s_addr) >> 24) == 127)
+		if (anywhere || (ntohl(ret->v4.sin_addr.s_addr) >> 24) == 127)
 			return 0;
 	} else if (inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1) {
 		ret->v6.sin6_family = AF_INET6;
 		ret->v6.sin6_port = htons((uint16_t)port);
 		*ret_size = sizeof ret->v6;
-		if (IN6_IS_ADDR_LOOPBACK(&ret->v6.sin6_addr))
+		if (anywhere || IN6_IS_ADDR_LOOPBACK(&ret->v6.sin6_addr))
 			return 0;
 	} else {
-		return err_set(
-			err, ERR_INVALID,
-			"listen address \"%s\": the host must be 127.0.0.1, [::1] or localhost",
-			host);
+		return err_set(err, ERR_INVALID, "listen address \"%s\": the host must be %s", host,
+			       anywhere ? "a numeric address, such as 0.0.0.0"
+					: "127.0.0.1, [::1] or localhost");
 	}
 	return err_set(
 		err, ERR_UNSUPPORTED,
@@ -538,7 +538,7 @@ static int tcp_listen(struct http_server *server, const char *text, int *ret, st
 	const int one = 1;
 	int fd;
 
-	if (listen_parse(text, &address, &size, err) < 0)
+	if (listen_parse(text, server->options.listen_anywhere, &address, &size, err) < 0)
 		return -(int)ERR_INVALID;
 	fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)

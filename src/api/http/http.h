@@ -47,8 +47,9 @@ struct http_options {
 	/* The caller knows that nobody else may listen there (the daemon holds its data folder's lock): what is there is left from
 	 * before, even if it answers. A process that a killed daemon was just starting holds its listener until it executes. */
 	bool unix_owned;
-	/* "127.0.0.1:7070" or "[::1]:0"; NULL = none; only loopback is accepted (no TLS yet) */
+	/* "127.0.0.1:7070" or "[::1]:0"; NULL = none; only loopback is accepted (no TLS yet), unless: */
 	const char *listen;
+	bool listen_anywhere; /* what is answered there may be asked for by anybody */
 	void *context;
 	void (*handle)(void *context, struct http_request *request);
 	/* Called when the head is there and the body is not; may be NULL. Nonzero: it has answered already (http_reply,

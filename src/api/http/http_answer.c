@@ -187,7 +187,8 @@ int request_check_host(const struct http_request *r, struct err *err)
 		   *site = http_header(r, "Sec-Fetch-Site");
 	const size_t size = host ? host_name_size(host) : 0;
 
-	if (!size || !host_is_loopback(host, size))
+	if (!size || (!r->connection->listener->server->options.listen_anywhere &&
+		      !host_is_loopback(host, size)))
 		return err_set(
 			err, ERR_FORBIDDEN,
 			"Host \"%.80s\" is not a name of this daemon; use 127.0.0.1, [::1] or localhost",

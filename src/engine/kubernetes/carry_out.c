@@ -691,11 +691,12 @@ static void rank_was_deleted(void *context, const struct kube_answer *answer)
 	free(about);
 }
 
-/* 0 would say that nobody need wait for the kubelet. Of a warning a pod hears nothing, so its time begins with the stop. */
+/* 0 would say that nobody need wait for the kubelet. Of a warning a pod without a shepherd hears nothing, so its time begins with the stop. */
 static int64_t grace_of(const struct attempt_entry *attempt)
 {
-	int64_t grace_s =
-		attempt->warned_s > attempt->grace_s ? attempt->warned_s : attempt->grace_s;
+	bool heard = attempt->ranks[0].lease_ms > 0;
+	int64_t grace_s = attempt->warned_s > attempt->grace_s && !heard ? attempt->warned_s
+									 : attempt->grace_s;
 
 	if (!attempt->stopping)
 		return GRACE_USUAL_S;

@@ -68,6 +68,12 @@ struct rank_state {
 	int main_code;
 	bool main_oom;
 	uint32_t refused; /* deletions, bindings in a row */
+	/* Of its shepherd (shepherds.c): */
+	int64_t lease_ms; /* its task runs by leases of so long; 0 = it has none */
+	int64_t heard_ms; /* boot clock: no lease was given later */
+	bool lease_watched; /* it is looked at when its lease ends */
+	int64_t reports_ms; /* since when they are counted */
+	uint32_t reports;
 	/* devices/: */
 	char *claims; /* names of its pod's claims, one a line; NULL = not known, or none */
 	bool own_claim; /* it is Fairlead's own, named as the pod */
@@ -181,6 +187,8 @@ void cluster_paused(void *engine); /* what came together was told */
 /* ranks.c: facts of a rank */
 void rank_report(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		 enum engine_fact_kind kind);
+/* Nothing says whether it runs. */
+bool rank_is_silent(struct engine *engine, const struct rank_state *state);
 /* It is over, once. */
 void rank_over(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 	       enum engine_cause cause, int code, bool never_ran, const char *text);
@@ -199,6 +207,17 @@ bool node_answers(struct engine *engine, const char *name);
 void ranks_saw_node(struct engine *engine, const char *name);
 /* Tells whether word comes from all its ranks, where that is not known yet. */
 void attempt_look(struct engine *engine, struct attempt_entry *attempt);
+
+/* shepherds.c: leases of tasks */
+/* What its pod says of it. */
+void lease_of_pod(struct rank_state *state, const struct kube_pod *pod);
+/* No word comes from where it runs: once its lease has ended it is over. */
+void lease_watch(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+/* The shepherd's own words on an end that is not the task's. False: it left none. */
+bool shepherd_tells_end(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+			const struct kube_pod *pod);
+int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank, uint32_t reports,
+		    int64_t *ret_lease_ms, struct err *err);
 
 /* output.c: what a pod has printed */
 void outputs_end(struct engine *engine); /* when the client has ended */

@@ -58,6 +58,9 @@ static int kubernetes_open(const struct engine_options *options, struct engine *
 		.instance = engine->instance,
 		.namespace = cluster->namespace ? cluster->namespace : engine->access.namespace,
 		.image = cluster->image,
+		.shepherd_server = cluster->shepherd_server,
+		.shepherd_image = cluster->shepherd_image,
+		.lease_ms = cluster->lease_ms,
 	};
 	pthread_mutex_init(&engine->lock, NULL);
 	pthread_condattr_init(&attributes);
@@ -237,7 +240,7 @@ static int kubernetes_start(struct engine *engine, const struct engine_start *st
 		attempt->described = true;
 		attempt->job = start->job;
 		attempt->asks_masks = start->masked;
-		attempt->had[0] = manifest_needs_secret(start);
+		attempt->had[0] = manifest_needs_secret(&engine->site, start);
 		attempt->had[1] = start->place_count > 1;
 		if (attempt->had[0]) {
 			manifest_secret(&engine->site, start, &part);
@@ -302,7 +305,8 @@ static int kubernetes_release(struct engine *engine, uint64_t id, struct err *er
 	return rc;
 }
 
-/* Pods have no socket of ours yet: who is to save its work hears SIGTERM when it is stopped, and has its grace from then. */
+/* A shepherd hears of it when it asks for its lease (daemon/shepherd_calls.c). Where there is none, who is to save its work hears SIGTERM when
+ * it is stopped, and has its grace from then. */
 static int kubernetes_warn(struct engine *engine, uint64_t id, int64_t grace_ms, struct err *err)
 {
 	struct attempt_entry *attempt;

@@ -12,6 +12,9 @@
 #define SCRIPT_FOLDER "/etc/fairlead"
 #define SCRIPT_KEY "script"
 #define OWNER_MARK "\"@owner@\""
+#define SHEPHERD_HOME "/run/fairlead" /* a folder that the containers of a pod share */
+#define SHEPHERD_PROGRAM SHEPHERD_HOME "/shepherd"
+#define TOKEN_KEY "token"
 #define CLAIM_NAME "gpus" /* the pod's own name for its claim, and that of the request in it */
 
 enum { GRACE_USUAL_S = 30 };
@@ -124,8 +127,15 @@ static void add_labels(const struct manifest_site *site, const struct engine_sta
 
 /* --- pods ------------------------------------------------------------------------------------------------- */
 
-bool manifest_needs_secret(const struct engine_start *start)
+bool manifest_has_shepherd(const struct manifest_site *site, const struct engine_start *start)
 {
+	return site->shepherd_server && start->pod_token && !start->checkpoint_offered;
+}
+
+bool manifest_needs_secret(const struct manifest_site *site, const struct engine_start *start)
+{
+	if (manifest_has_shepherd(site, start))
+		return true;
 	for (uint32_t rank = 0; rank < start->place_count; rank++) {
 		const char *const *env = engine_env(start, rank);
 
@@ -218,15 +228,39 @@ static void add_env(const struct manifest_site *site, const struct engine_start 
 		}
 		buf_addc(out, '}');
 	}
+	if (manifest_has_shepherd(site, start))
+		buf_addf(
+			out,
+			",{\"name\":\"FAIRLEAD_POD_TOKEN\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"%s\",\"key\":\"" TOKEN_KEY
+			"\"}}}",
+			secret);
 	buf_addc(out, ']');
 }
 
-static void add_command(const struct engine_start *start, uint32_t rank, struct buf *out)
+/* Before the task's own command. */
+static void add_shepherd(const struct manifest_site *site, const struct engine_start *start,
+			 struct buf *out)
+{
+	buf_addf(out,
+		 "\"" SHEPHERD_PROGRAM "\",\"run\",\"--home\",\"" SHEPHERD_HOME
+		 "\",\"--server\",\"%s\",\"--ended\",\"/dev/termination-log\",",
+		 site->shepherd_server);
+	if (start->checkpoint_signal)
+		buf_addf(out, "\"--signal\",\"%d\",", start->checkpoint_signal);
+	if (start->checkpoint_every_ms)
+		buf_addf(out, "\"--every-ms\",\"%" PRId64 "\",", start->checkpoint_every_ms);
+	buf_adds(out, "\"--\",");
+}
+
+static void add_command(const struct manifest_site *site, const struct engine_start *start,
+			uint32_t rank, struct buf *out)
 {
 	const char *script = engine_script(start, rank);
 	const char *const *argv = engine_argv(start, rank);
 
 	buf_adds(out, "\"command\":[");
+	if (manifest_has_shepherd(site, start))
+		add_shepherd(site, start, out);
 	if (script && strncmp(script, "#!", 2) != 0)
 		buf_adds(out, "\"/bin/sh\",");
 	if (script)
@@ -301,16 +335,31 @@ static void add_container(const struct manifest_site *site, const struct engine_
 	if (start->workdir)
 		add_member(out, "workingDir", start->workdir);
 	buf_addc(out, ',');
-	add_command(start, rank, out);
+	add_command(site, start, rank, out);
 	buf_addc(out, ',');
 	add_env(site, start, rank, arena, out);
 	buf_addc(out, ',');
 	add_resources(&start->places[rank], claim, out);
 	buf_adds(out, ",\"volumeMounts\":[{\"name\":\"shm\",\"mountPath\":\"/dev/shm\"}");
+	if (manifest_has_shepherd(site, start))
+		buf_adds(out, ",{\"name\":\"fairlead\",\"mountPath\":\"" SHEPHERD_HOME "\"}");
 	if (engine_script(start, rank))
 		buf_adds(out, ",{\"name\":\"script\",\"mountPath\":\"" SCRIPT_FOLDER
 			      "\",\"readOnly\":true}");
 	buf_adds(out, "]}]");
+}
+
+/* The program comes from Fairlead's own image: the job's need not have it. */
+static void add_shepherd_init(const struct manifest_site *site, struct buf *out)
+{
+	buf_adds(out, "\"initContainers\":[{\"name\":\"fairlead\"");
+	add_member(out, "image", site->shepherd_image);
+	buf_adds(
+		out,
+		",\"command\":[\"fairlead-pod-shepherd\",\"install\",\"" SHEPHERD_PROGRAM "\"],"
+		"\"resources\":{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"},\"limits\":{\"memory\":\"64Mi\"}},"
+		"\"volumeMounts\":[{\"name\":\"fairlead\",\"mountPath\":\"" SHEPHERD_HOME
+		"\"}]}],");
 }
 
 /* Memory of /dev/shm counts as the task's: it may take half of that. Without a limit: what the node has. */
@@ -324,6 +373,8 @@ static void add_volumes(const struct manifest_site *site, const struct engine_st
 		buf_addf(out, ",\"sizeLimit\":\"%" PRId64 "Mi\"",
 			 start->places[rank].memory_mib / 2);
 	buf_adds(out, "}}");
+	if (manifest_has_shepherd(site, start))
+		buf_adds(out, ",{\"name\":\"fairlead\",\"emptyDir\":{\"sizeLimit\":\"64Mi\"}}");
 	if (engine_script(start, rank)) {
 		manifest_attempt_name(site, start->job, start->attempt, secret);
 		buf_addf(
@@ -353,6 +404,10 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 	add_member(out, KUBE_DOMAIN "job-name", start->job_name);
 	add_member(out, KUBE_DOMAIN "user", start->user);
 	add_member(out, KUBE_DOMAIN "queue", start->queue);
+	if (manifest_has_shepherd(site, start)) {
+		snprintf(number, sizeof(number), "%" PRId64, site->lease_ms);
+		add_member(out, KUBE_NOTE_LEASE, number);
+	}
 	buf_adds(out, "},\"finalizers\":[\"" KUBE_FINALIZER "\"]},\"spec\":{");
 	add_member(out, "schedulerName", KUBE_SCHEDULER);
 	add_member(out, "restartPolicy", "Never");
@@ -374,6 +429,8 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 		add_member(out, "resourceClaimName", name);
 		buf_adds(out, "}],");
 	}
+	if (manifest_has_shepherd(site, start))
+		add_shepherd_init(site, out);
 	add_container(site, start, rank, claim, arena, out);
 	buf_addc(out, ',');
 	add_volumes(site, start, rank, out);
@@ -427,6 +484,8 @@ void manifest_secret(const struct manifest_site *site, const struct engine_start
 			add_secrets(start, rank, out);
 		done |= bit;
 	}
+	if (manifest_has_shepherd(site, start))
+		add_member(out, TOKEN_KEY, start->pod_token);
 	buf_adds(out, "}}");
 }
 

@@ -18,6 +18,8 @@ enum { MANIFEST_PORT = 29500, MANIFEST_NAME_MAX = 64 };
 struct manifest_site {
 	const char *instance, *namespace;
 	const char *image; /* of jobs that name none; NULL = they are refused */
+	const char *shepherd_server, *shepherd_image; /* NULL = no pod has a shepherd */
+	int64_t lease_ms; /* that it lives by */
 };
 
 void manifest_pod_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
@@ -27,7 +29,9 @@ void manifest_attempt_name(const struct manifest_site *site, uint64_t job, uint6
 			   char out[MANIFEST_NAME_MAX]);
 /* Which rank a pod of this site is. By what nobody can change in a pod: its name and its scheduler; labels anybody may. False: it is not ours. */
 bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod);
-bool manifest_needs_secret(const struct engine_start *start);
+/* Its pods have a shepherd: docs/decisions/0022. */
+bool manifest_has_shepherd(const struct manifest_site *site, const struct engine_start *start);
+bool manifest_needs_secret(const struct manifest_site *site, const struct engine_start *start);
 /* claim: its GPUs come by the ResourceClaim of its name, else from a device plugin. */
 void manifest_pod(const struct manifest_site *site, const struct engine_start *start, uint32_t rank,
 		  bool claim, struct arena *arena, struct buf *out);

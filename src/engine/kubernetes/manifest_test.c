@@ -71,7 +71,7 @@ static void a_pod_is_written_as_ever(void **state)
 	AUTO_BUF service = BUF_INIT;
 
 	(void)state;
-	assert_true(manifest_needs_secret(&start));
+	assert_true(manifest_needs_secret(&site, &start));
 	manifest_pod(&site, &start, 1, false, &arena, &pod);
 	golden("pod", &pod);
 	assert_null(strstr(buf_text(&pod), "geheim"));
@@ -99,11 +99,51 @@ static void a_script_of_a_single_task_lies_in_the_secret(void **state)
 	AUTO_BUF secret = BUF_INIT;
 
 	(void)state;
-	assert_true(manifest_needs_secret(&start));
+	assert_true(manifest_needs_secret(&site, &start));
 	manifest_pod(&site, &start, 0, false, &arena, &pod);
 	golden("pod-script", &pod);
 	manifest_secret(&site, &start, &secret);
 	assert_non_null(strstr(buf_text(&secret), "\"script.0\":\"echo $HOME\\n\""));
+}
+
+static void a_pod_of_a_job_with_checkpoints_has_a_shepherd(void **state)
+{
+	static const char *const argv[] = { "python3", "train.py", NULL };
+	static const char *const env[] = { NULL };
+	const struct engine_gpu_place place = { .node = "n0" };
+	struct engine_start start = { .job = 12,
+				      .attempt = 34,
+				      .job_name = "resnet",
+				      .user = "alice",
+				      .queue = "vision",
+				      .argv = argv,
+				      .env = env,
+				      .checkpoint_dir = "/checkpoints",
+				      .resume_path = "/checkpoints/step-7",
+				      .checkpoint_signal = 10,
+				      .checkpoint_every_ms = 600000,
+				      .pod_token = "fp_34_geheim",
+				      .place_count = 1,
+				      .places = &place };
+	struct manifest_site with = site;
+	AUTO_BUF pod = BUF_INIT;
+	AUTO_BUF secret = BUF_INIT;
+
+	(void)state;
+	assert_false(manifest_has_shepherd(&with, &start));
+	assert_false(manifest_needs_secret(&with, &start));
+	with.shepherd_server = "10.0.0.7:7071";
+	with.shepherd_image = "hub/fairlead:1";
+	with.lease_ms = 300000;
+	assert_true(manifest_has_shepherd(&with, &start));
+	assert_true(manifest_needs_secret(&with, &start));
+	manifest_pod(&with, &start, 0, false, &arena, &pod);
+	golden("pod-shepherd", &pod);
+	assert_null(strstr(buf_text(&pod), "geheim"));
+	manifest_secret(&with, &start, &secret);
+	assert_non_null(strstr(buf_text(&secret), "\"token\":\"fp_34_geheim\""));
+	start.checkpoint_offered = true; /* it declares none */
+	assert_false(manifest_has_shepherd(&with, &start));
 }
 
 static void small_ones_name_the_pod_by_its_uid(void **state)
@@ -167,6 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pod_is_written_as_ever),
 		cmocka_unit_test(a_script_of_a_single_task_lies_in_the_secret),
+		cmocka_unit_test(a_pod_of_a_job_with_checkpoints_has_a_shepherd),
 		cmocka_unit_test(a_pod_is_known_by_what_nobody_can_change),
 		cmocka_unit_test(small_ones_name_the_pod_by_its_uid),
 	};

@@ -16,6 +16,7 @@
 #define KUBE_LABEL_RANK KUBE_DOMAIN "rank"
 #define KUBE_NOTE_NODE KUBE_DOMAIN "node"
 #define KUBE_NOTE_STOPPED KUBE_DOMAIN "stopped"
+#define KUBE_NOTE_LEASE KUBE_DOMAIN "lease-ms"
 #define KUBE_LABEL_REMOVAL KUBE_DOMAIN "removed-node"
 #define KUBE_TAINT_OFF "node.kubernetes.io/out-of-service"
 #define KUBE_FINALIZER KUBE_DOMAIN "end-recorded"
@@ -43,6 +44,7 @@ struct kube_pod {
 	char node[KUBE_NAME_MAX]; /* "" = not bound */
 	char meant_for[KUBE_NAME_MAX]; /* note of ours */
 	char stopped[KUBE_WORD_MAX]; /* note of ours: why a person says that nothing of it runs */
+	int64_t lease_ms; /* note of ours: its task runs by leases of so long; 0 = it does not */
 	char instance[KUBE_WORD_MAX]; /* whose it is: label of ours, "" = nobody's */
 	uint64_t job, attempt, rank; /* labels of ours */
 	char scheduler[KUBE_WORD_MAX];
@@ -57,6 +59,7 @@ struct kube_pod {
 	bool running, ended;
 	bool ended_first; /* before its deletion was asked for */
 	int64_t code;
+	char ended_text[KUBE_TEXT_MAX]; /* what it left as its message */
 	char ended_reason[KUBE_WORD_MAX], waiting_reason[KUBE_WORD_MAX],
 		waiting_text[KUBE_TEXT_MAX];
 	char reason[KUBE_WORD_MAX], text[KUBE_TEXT_MAX]; /* of its status */

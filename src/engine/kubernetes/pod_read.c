@@ -11,7 +11,7 @@ struct status_of_container {
 	bool running, ended;
 	int64_t code, ended_s;
 	char name[KUBE_WORD_MAX], ended_reason[KUBE_WORD_MAX], waiting_reason[KUBE_WORD_MAX],
-		waiting_text[KUBE_TEXT_MAX];
+		waiting_text[KUBE_TEXT_MAX], ended_text[KUBE_TEXT_MAX];
 };
 
 struct wishes {
@@ -82,6 +82,8 @@ static void read_notes(struct json_reader *r, struct kube_pod *pod)
 			read_cut(r, pod->meant_for, sizeof(pod->meant_for));
 		else if (pull_key_is(&key, KUBE_NOTE_STOPPED))
 			read_cut(r, pod->stopped, sizeof(pod->stopped));
+		else if (pull_key_is(&key, KUBE_NOTE_LEASE))
+			pod->lease_ms = (int64_t)read_number(r);
 		else
 			pull_skip(r);
 	}
@@ -252,6 +254,8 @@ static void read_state(struct json_reader *r, struct status_of_container *status
 			else if (pull_key_is(&inner, "reason"))
 				read_cut(r, ended ? status->ended_reason : status->waiting_reason,
 					 KUBE_WORD_MAX);
+			else if (ended && pull_key_is(&inner, "message"))
+				read_cut(r, status->ended_text, KUBE_TEXT_MAX);
 			else if (waiting && pull_key_is(&inner, "message"))
 				read_cut(r, status->waiting_text, KUBE_TEXT_MAX);
 			else
@@ -303,6 +307,7 @@ static void take_statuses(struct kube_pod *pod, const struct statuses *all, int6
 	memcpy(pod->ended_reason, status->ended_reason, sizeof(pod->ended_reason));
 	memcpy(pod->waiting_reason, status->waiting_reason, sizeof(pod->waiting_reason));
 	memcpy(pod->waiting_text, status->waiting_text, sizeof(pod->waiting_text));
+	memcpy(pod->ended_text, status->ended_text, sizeof(pod->ended_text));
 }
 
 static void read_condition(struct json_reader *r, struct kube_pod *pod)

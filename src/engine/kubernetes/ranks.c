@@ -7,6 +7,7 @@
  *	it was never bound and is being deleted: the API server binds no such pod
  *	a person or controller says so: its deletion by force (no grace), the annotation fairlead.dev/stopped, or the taint out-of-service of a
  *	node that is not ready
+ *	its shepherd's lease has ended, and no word comes from its node (shepherds.c)
  *	its node was removed from the cluster, and the time is over that a kubelet which still hears us would have needed to stop it
  *
  * The last is the word of whoever removes a machine, and may be a mistake by hand: so the pod is deleted at once, and the attempt is
@@ -95,6 +96,8 @@ static void tell_end(struct engine *engine, struct attempt_entry *attempt, uint3
 		/* What had ended well before anybody deleted it has ended well. */
 		rank_over(engine, attempt, rank, ENGINE_CAUSE_STOPPED, code,
 			  !state->started && !pod->ended, "");
+	} else if (by_itself && shepherd_tells_end(engine, attempt, rank, pod)) {
+		;
 	} else if (oom) {
 		rank_over(engine, attempt, rank, ENGINE_CAUSE_MEMORY, code, false,
 			  "killed for memory by the kernel of its node");
@@ -345,6 +348,7 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 			 pod->node[0] ? pod->node : pod->meant_for);
 	state->bound |= pod->node[0] != '\0';
 	state->unclear = false;
+	lease_of_pod(state, pod);
 	claims_of_rank(engine, attempt, rank);
 	if (attempt->gang && (first || state->asked) && !attempt->described &&
 	    (state->bound || !state->claims))
@@ -391,7 +395,7 @@ void rank_lost_pod(struct engine *engine, struct attempt_entry *attempt, uint32_
 /* --- silence -------------------------------------------------------------------------------------------------------- */
 
 /* A rank from which no word comes, so that nothing says whether it runs. */
-static bool is_silent(struct engine *engine, const struct rank_state *state)
+bool rank_is_silent(struct engine *engine, const struct rank_state *state)
 {
 	if (state->over)
 		return false;
@@ -424,11 +428,13 @@ void attempt_look(struct engine *engine, struct attempt_entry *attempt)
 		return; /* looked at then */
 	snprintf(fact.text, sizeof(fact.text), "the nodes of its tasks answer");
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
-		if (!is_silent(engine, &attempt->ranks[rank]))
+		if (!rank_is_silent(engine, &attempt->ranks[rank]))
+			continue;
+		lease_watch(engine, attempt, rank);
+		if (fact.kind == ENGINE_UNREACHABLE)
 			continue;
 		fact.kind = ENGINE_UNREACHABLE;
 		silence_text(engine, &attempt->ranks[rank], fact.text);
-		break;
 	}
 	if (attempt->reach_told && attempt->unreachable == (fact.kind == ENGINE_UNREACHABLE))
 		return;

@@ -44,6 +44,7 @@ struct task_spec {
 	const char *run; /* folder that the task can reach: report socket, script, hosts */
 	uint16_t port; /* rendezvous, the same for all ranks */
 	uint64_t brand; /* see proctree.h */
+	bool in_pod; /* limits, groups and priorities are the container's; not in the file */
 	struct cgroup_set cgroups; /* to be made for this task; empty where there are none */
 };
 

@@ -248,4 +248,5 @@ const struct engine_pod_ops kubernetes_pod_ops = {
 	.find = kubernetes_pod_find,
 	.look = kubernetes_look,
 	.output = kubernetes_pod_output,
+	.word = kubernetes_word,
 };

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shepherd/pod.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "engine/local/place.h"
+#include "shepherd/shepherd.h"
+
+enum {
+	KEPT_MAX = 64, /* reports that the daemon does not have yet; of more the oldest go */
+	SENT_MAX = 16, /* at a time */
+	PROGRESS_PAUSE_MS = 5000, /* progress alone is sent this often */
+	WAIT_MAX_MS = 15000, /* that the daemon may keep a question open */
+	ANSWER_MS = 5000, /* beyond that */
+	FIRST_PAUSE_MS = 100,
+	LAST_PAUSE_MS = 2000,
+	FENCED_GRACE_MS = 5000
+};
+
+struct pod {
+	struct pod_options options;
+	char path[96];
+	int folder;
+	pthread_t lease_thread, report_thread;
+	atomic_int_fast64_t lease_ms, until_ms; /* boot clock; 0 = none was given yet */
+	atomic_bool fenced;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t changed;
+	struct engine_fact kept[KEPT_MAX];
+	uint32_t kept_count;
+	bool finishing;
+	char refusal[200]; /* why it may not go on */
+	/* the loop's: */
+	bool stopped;
+	char lost[256];
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t pod_margin_ms(int64_t lease_ms)
+{
+	return least(lease_ms / 10, 10000);
+}
+
+int64_t pod_grace_ms(int64_t lease_ms)
+{
+	return pod_margin_ms(lease_ms) + least(lease_ms / 5, 30000);
+}
+
+static void pause_ms(int64_t ms)
+{
+	struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&pause, NULL);
+}
+
+struct pod *pod_create(const struct pod_options *options)
+{
+	struct pod *pod = calloc(1, sizeof(*pod));
+	pthread_condattr_t attributes;
+
+	CHECK(pod);
+	pod->options = *options;
+	snprintf(pod->path, sizeof(pod->path), "/pods/v1/attempts/%" PRIu64 "/ranks/%u/",
+		 options->attempt, options->rank);
+	pthread_mutex_init(&pod->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&pod->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return pod;
+}
+
+static int ask(struct pod *pod, const char *what, const char *body, int64_t timeout_ms,
+	       struct buf *answer, struct err *err)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s%s", pod->path, what);
+	return pod_http_post(&(struct pod_post){ .server = pod->options.server,
+						 .path = path,
+						 .token = pod->options.token,
+						 .body = body,
+						 .timeout_ms = timeout_ms },
+			     answer, err);
+}
+
+/* {"error": {"message": ...}} */
+static void read_refusal(const struct buf *answer, char *out, size_t room)
+{
+	struct json_reader r;
+	struct json_slice key, text;
+
+	out[0] = '\0';
+	pull_init(&r, buf_text(answer), answer->size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (!pull_key_is(&key, "error")) {
+			pull_skip(&r);
+			continue;
+		}
+		pull_object(&r);
+		while (pull_member(&r, &key)) {
+			if (!pull_key_is(&key, "message")) {
+				pull_skip(&r);
+				continue;
+			}
+			pull_string(&r, &text);
+			snprintf(out, room, "%.*s", (int)least((int64_t)text.size, 180), text.data);
+		}
+	}
+}
+
+/* --- the lease ----------------------------------------------------------------------------------------------------- */
+
+struct lease {
+	int64_t lease_ms, pause_ms, grace_ms;
+	uint64_t warning;
+};
+
+static int lease_read(const struct buf *answer, struct lease *ret, struct err *err)
+{
+	struct lease lease = { 0 };
+	struct json_reader r;
+	struct json_slice key;
+
+	pull_init(&r, buf_text(answer), answer->size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "lease_ms"))
+			pull_int(&r, &lease.lease_ms);
+		else if (pull_key_is(&key, "pause_ms"))
+			pull_int(&r, &lease.pause_ms);
+		else if (pull_key_is(&key, "warning"))
+			pull_uint(&r, &lease.warning);
+		else if (pull_key_is(&key, "grace_ms"))
+			pull_int(&r, &lease.grace_ms);
+		else
+			pull_skip(&r);
+	}
+	if (!r.problem && (lease.lease_ms <= 0 || lease.pause_ms < 0 || lease.grace_ms < 0))
+		pull_fail(&r, "times are whole milliseconds");
+	*ret = lease;
+	return pull_finish(&r, err);
+}
+
+/* The answer to a question that was sent then. False: what it says could not be noted here. */
+static bool lease_take(struct pod *pod, const struct lease *lease, int64_t sent_ms,
+		       uint64_t *warning)
+{
+	bool first = !atomic_load(&pod->until_ms);
+	struct err err;
+	int result = 0;
+
+	atomic_store(&pod->lease_ms, lease->lease_ms);
+	atomic_store(&pod->until_ms, sent_ms + lease->lease_ms);
+	if (lease->warning > *warning) {
+		result = place_put_command(pod->folder, "warn", lease->warning, lease->grace_ms,
+					   &err);
+		if (result == 0)
+			*warning = lease->warning;
+	}
+	if (result == 0 && first)
+		result = place_put(pod->folder, "go", "", 0, &err);
+	if (result < 0) {
+		log_line(LOG_ERROR, "%s; trying again", err.text);
+		if (first)
+			atomic_store(&pod->until_ms, 0);
+	}
+	place_wake(pod->folder);
+	return result == 0;
+}
+
+static void fence(struct pod *pod, int status, const struct buf *answer)
+{
+	pthread_mutex_lock(&pod->lock);
+	read_refusal(answer, pod->refusal, sizeof(pod->refusal));
+	pthread_mutex_unlock(&pod->lock);
+	log_line(LOG_WARN, "it may not go on (%d): %s", status, pod->refusal);
+	atomic_store(&pod->fenced, true);
+	place_wake(pod->folder);
+}
+
+/* Seldom, and once when it is over. */
+static void say_silence(const struct err *err, int64_t *said_ms)
+{
+	int64_t now = clock_boot_ms();
+
+	if (*said_ms && now - *said_ms < 60000)
+		return;
+	*said_ms = now;
+	log_line(LOG_WARN, "no word from Fairlead: %s", err->text);
+}
+
+static void *lease_main(void *argument)
+{
+	struct pod *pod = argument;
+	AUTO_BUF answer = BUF_INIT;
+	uint64_t warning = 0;
+	int64_t silent_ms = 0, pause = FIRST_PAUSE_MS;
+
+	for (;;) {
+		int64_t lease_ms = atomic_load(&pod->lease_ms), sent_ms = clock_boot_ms();
+		int64_t wait_ms = least(lease_ms / 4, WAIT_MAX_MS);
+		struct lease lease;
+		struct err err = { 0 };
+		char body[96];
+
+		snprintf(body, sizeof(body), "{\"wait_ms\":%" PRId64 ",\"warning\":%" PRIu64 "}",
+			 wait_ms, warning);
+		int status =
+			ask(pod, "lease", body,
+			    wait_ms + (lease_ms ? least(lease_ms / 8 + 200, ANSWER_MS) : ANSWER_MS),
+			    &answer, &err);
+		if (status == 200 && lease_read(&answer, &lease, &err) == 0) {
+			pause = FIRST_PAUSE_MS;
+			if (silent_ms)
+				log_line(LOG_INFO, "Fairlead answers again");
+			silent_ms = 0;
+			if (!lease_take(pod, &lease, sent_ms, &warning))
+				pause_ms(LAST_PAUSE_MS);
+			else if (lease.pause_ms)
+				pause_ms(least(lease.pause_ms, lease.lease_ms / 4));
+			continue;
+		}
+		if (status == 403 || status == 409) {
+			fence(pod, status, &answer);
+			return NULL;
+		}
+		if (status > 0)
+			err_set(&err, ERR_UNREACHABLE, "%.80s answers %d", pod->options.server,
+				status);
+		say_silence(&err, &silent_ms);
+		pause_ms(pause);
+		pause = least(pause * 2,
+			      lease_ms ? least(lease_ms / 20 + 50, LAST_PAUSE_MS) : LAST_PAUSE_MS);
+	}
+}
+
+/* --- reports ---------------------------------------------------------------------------------------------------------- */
+
+/* Of progress the newest says all; checkpoints are kept as they came. */
+void pod_reported(struct pod *pod, const struct engine_fact *fact)
+{
+	pthread_mutex_lock(&pod->lock);
+	if (pod->kept_count && !fact->checkpoint && !pod->kept[pod->kept_count - 1].checkpoint)
+		pod->kept_count--;
+	if (pod->kept_count == KEPT_MAX)
+		memmove(pod->kept, pod->kept + 1, sizeof(*pod->kept) * (size_t)--pod->kept_count);
+	pod->kept[pod->kept_count++] = *fact;
+	pthread_cond_broadcast(&pod->changed);
+	pthread_mutex_unlock(&pod->lock);
+}
+
+static bool has_checkpoint(const struct pod *pod)
+{
+	for (uint32_t i = 0; i < pod->kept_count; i++)
+		if (pod->kept[i].checkpoint)
+			return true;
+	return false;
+}
+
+static void wait_until(struct pod *pod, int64_t ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	(void)pthread_cond_timedwait(&pod->changed, &pod->lock, &until);
+}
+
+/* Under the lock: waits until there is something to send now. */
+static void wait_for_reports(struct pod *pod, int64_t sent_ms)
+{
+	while (!pod->kept_count && !pod->finishing)
+		pthread_cond_wait(&pod->changed, &pod->lock);
+	while (!has_checkpoint(pod) && !pod->finishing) {
+		int64_t left = sent_ms + PROGRESS_PAUSE_MS - clock_boot_ms();
+
+		if (left <= 0)
+			return;
+		wait_until(pod, left);
+	}
+}
+
+static void reports_format(const struct pod *pod, struct buf *out)
+{
+	buf_adds(out, "{\"reports\":[");
+	for (uint32_t i = 0; i < pod->kept_count && i < SENT_MAX; i++) {
+		const struct engine_fact *fact = &pod->kept[i];
+
+		buf_addf(out, "%s{\"number\":%" PRIu64, i ? "," : "", fact->number);
+		if (fact->step >= 0)
+			buf_addf(out, ",\"step\":%" PRId64, fact->step);
+		if (fact->checkpoint) {
+			buf_adds(out, ",\"checkpoint\":");
+			buf_add_json(out, fact->path, strlen(fact->path));
+			buf_addf(out, ",\"bytes\":%" PRId64, fact->bytes);
+		}
+		buf_addc(out, '}');
+	}
+	buf_adds(out, "]}");
+}
+
+static void drop_until(struct pod *pod, uint64_t number)
+{
+	uint32_t count = 0;
+
+	while (count < pod->kept_count && pod->kept[count].number <= number)
+		count++;
+	pod->kept_count -= count;
+	memmove(pod->kept, pod->kept + count, sizeof(*pod->kept) * pod->kept_count);
+	pthread_cond_broadcast(&pod->changed);
+}
+
+static int kept_read(const struct buf *answer, uint64_t *ret, struct err *err)
+{
+	struct json_reader r;
+	struct json_slice key;
+
+	*ret = 0;
+	pull_init(&r, buf_text(answer), answer->size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "kept"))
+			pull_uint(&r, ret);
+		else
+			pull_skip(&r);
+	}
+	return pull_finish(&r, err);
+}
+
+static void *report_main(void *argument)
+{
+	struct pod *pod = argument;
+	AUTO_BUF body = BUF_INIT;
+	AUTO_BUF answer = BUF_INIT;
+	int64_t sent_ms = 0, pause = FIRST_PAUSE_MS;
+
+	for (;;) {
+		uint64_t number;
+		struct err err;
+
+		pthread_mutex_lock(&pod->lock);
+		wait_for_reports(pod, sent_ms);
+		buf_clear(&body);
+		reports_format(pod, &body);
+		bool all_sent = !pod->kept_count;
+		pthread_mutex_unlock(&pod->lock);
+		if (all_sent)
+			return NULL; /* and the task is over */
+		int status = ask(pod, "reports", buf_text(&body), ANSWER_MS, &answer, &err);
+		sent_ms = clock_boot_ms();
+		if (status == 200 && kept_read(&answer, &number, &err) == 0) {
+			pthread_mutex_lock(&pod->lock);
+			uint32_t before = pod->kept_count;
+			drop_until(pod, number);
+			bool some = pod->kept_count < before;
+			pthread_mutex_unlock(&pod->lock);
+			if (some) {
+				pause = FIRST_PAUSE_MS;
+				continue;
+			}
+		}
+		pause_ms(pause);
+		pause = least(pause * 2, LAST_PAUSE_MS);
+	}
+}
+
+void pod_finish(struct pod *pod, int64_t patience_ms)
+{
+	int64_t until_ms = clock_boot_ms() + patience_ms;
+
+	pthread_mutex_lock(&pod->lock);
+	pod->finishing = true;
+	pthread_cond_broadcast(&pod->changed);
+	while (pod->kept_count && !atomic_load(&pod->fenced)) {
+		int64_t left = until_ms - clock_boot_ms();
+
+		if (left <= 0)
+			break;
+		wait_until(pod, least(left, 200));
+	}
+	pthread_mutex_unlock(&pod->lock);
+}
+
+/* --- the loop's -------------------------------------------------------------------------------------------------------- */
+
+void pod_start(struct pod *pod, int folder)
+{
+	pod->folder = folder;
+	CHECK(pthread_create(&pod->lease_thread, NULL, lease_main, pod) == 0);
+	CHECK(pthread_create(&pod->report_thread, NULL, report_main, pod) == 0);
+}
+
+static int64_t stop_at_ms(const struct pod *pod)
+{
+	int64_t until_ms = atomic_load(&pod->until_ms), lease_ms = atomic_load(&pod->lease_ms);
+
+	return until_ms ? until_ms - pod_grace_ms(lease_ms) : INT64_MAX;
+}
+
+int64_t pod_left_ms(const struct shepherd *s, int64_t now)
+{
+	int64_t at = stop_at_ms(s->pod);
+
+	return s->pod->stopped || at == INT64_MAX ? INT64_MAX : at - now;
+}
+
+void pod_look(struct shepherd *s, int64_t now)
+{
+	struct pod *pod = s->pod;
+	int64_t until_ms = atomic_load(&pod->until_ms);
+	int64_t kill_ms = until_ms - pod_margin_ms(atomic_load(&pod->lease_ms)) - now;
+	bool fenced = atomic_load(&pod->fenced);
+
+	if (pod->stopped || s->phase >= OVER || (!fenced && now < stop_at_ms(pod)))
+		return;
+	pod->stopped = true;
+	pthread_mutex_lock(&pod->lock);
+	snprintf(pod->lost, sizeof(pod->lost), "%s%.180s",
+		 fenced ? "Fairlead says that it may not go on: "
+			: "no word from Fairlead, and its lease ends",
+		 fenced ? pod->refusal : "");
+	pthread_mutex_unlock(&pod->lock);
+	log_line(LOG_WARN, "the task is stopped: %s", pod->lost);
+	if (fenced)
+		kill_ms = until_ms ? least(kill_ms, FENCED_GRACE_MS) : 0;
+	control_stop(s, kill_ms > 0 ? kill_ms : 0);
+}
+
+const char *pod_lost(const struct pod *pod)
+{
+	return pod->lost;
+}

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs with checkpoints as pods: their shepherds, which report, ask and live by leases. A stand-in for kubelets runs them as processes here."""
+
+import base64
+import contextlib
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from bed import bed, free_port, wait_until
+from cluster import Serve
+from stand_in import StandIn
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+JOB = os.path.join(HERE, "shepherd_job.py")
+LEASE_S = 10
+
+
+@contextlib.contextmanager
+def machines(*nodes, lease="%ds" % LEASE_S, gpus=8):
+    port = free_port()
+    with bed() as b, StandIn(b, *nodes, gpus=gpus, daemon="127.0.0.1:%d" % port) as kubelets:
+        s = Serve(b, "--pod-listen", "127.0.0.1:%d" % port, "--shepherd-image", "fairlead", "--pod-lease", lease)
+        s.pod_port = port
+        try:
+            s.up()
+            s.wait_for_nodes(len(nodes))
+            yield b, s, kubelets
+        except BaseException:
+            print("the daemon's log:\n" + s.log())
+            raise
+        finally:
+            s.destroy()
+
+
+def submit(s, folder, *words, flags=()):
+    """A job that counts: a step each 20 ms, written to FOLDER/steps; saves when it is asked to."""
+    os.makedirs(folder, exist_ok=True)
+    return s.submit("--checkpoint", "signal", "--checkpoint-path", str(folder), "--workdir", HERE, *flags, "--", sys.executable, JOB, *words)
+
+
+def steps(folder):
+    """(attempt, step) in the order in which they were done."""
+    try:
+        with open(os.path.join(folder, "steps")) as f:
+            return [tuple(map(int, line.split())) for line in f if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
+def attempts_in(done):
+    """Each time it changes: an attempt that comes twice ran beside another one."""
+    return [attempt for i, (attempt, _) in enumerate(done) if i == 0 or done[i - 1][0] != attempt]
+
+
+def goes_on(folder, more=20):
+    count = len(steps(folder))
+    wait_until("it goes on", lambda: len(steps(folder)) >= count + more)
+
+
+def process_of(kubelets, s, job, attempt=1):
+    return next(p.process for p in kubelets.pods.values() if p.labels["fairlead.dev/job"] == str(job)
+                and p.labels["fairlead.dev/attempt"] == str(attempt))
+
+
+def ask(s, token, path, body):
+    request = urllib.request.Request("http://127.0.0.1:%d%s" % (s.pod_port, path), json.dumps(body).encode(), method="POST",
+                                     headers={"Host": "fairlead-pods.fairlead.svc:7071", **({"Authorization": "Bearer " + token} if token else {})})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)["error"]["message"]
+
+
+def token_of(b, s, job):
+    """That of its newest attempt, which lies in a Secret and not in the pod."""
+    pod = b.get("/api/v1/namespaces/default/pods/" + s.pod(job, 0))
+    name = pod["metadata"]["name"].rsplit("-", 1)[0]
+    token = base64.b64decode(b.get("/api/v1/namespaces/default/secrets/" + name)["data"]["token"]).decode()
+    assert token not in json.dumps(pod)
+    return token
+
+
+def test_a_task_in_a_pod_reports_and_saves_before_it_makes_room_and_goes_on_from_there(tmp_path):
+    with machines("n0") as (b, s, kubelets):
+        s.run("policy", "set", "--min-runtime", "1s")
+        job = submit(s, tmp_path, "400", flags=["--gpus", "8", "--checkpoint-grace", "60s"])
+        wait_until("it has reported", lambda: (s.ask("job", str(job))["attempts"][-1].get("step") or 0) > 5 or steps(tmp_path))
+        wait_until("it has done some steps", lambda: len(steps(tmp_path)) > 60)
+        critical = s.submit("--gpus", "8", "--tier", "critical", "--workdir", "/", "--", "true")
+        s.wait_for(critical, "succeeded")
+        s.wait_for(job, "succeeded")
+        told = s.ask("job", str(job))
+        assert told["attempt_count"] == 2 and told["checkpoints"], told
+        done = steps(tmp_path)
+        assert [step for _, step in done] == list(range(1, 401)), "a step was lost or done twice"
+        assert len({attempt for attempt, _ in done}) == 2
+        kinds = [row["kind"] for row in s.ask("job", str(job), "--history")]
+        assert kinds.index("attempt-warned") < kinds.index("checkpoint-saved") < kinds.index("attempt-stopped"), kinds
+
+
+def test_a_token_is_good_for_its_attempt_alone_and_a_stale_one_is_refused_by_name(tmp_path):
+    with machines("n0") as (b, s, kubelets):
+        job = submit(s, tmp_path, "100000", flags=["--gpus", "1"])
+        s.wait_for(job, "running")
+        goes_on(tmp_path)
+        token, lease = token_of(b, s, job), "/pods/v1/attempts/1/ranks/0/lease"
+        status, answer = ask(s, token, lease, {"wait_ms": 0, "warning": 0})
+        assert (status, answer) == (200, {"lease_ms": LEASE_S * 1000})
+        assert ask(s, None, lease, {})[0] == 401
+        assert ask(s, token[:-1] + ("0" if token[-1] != "0" else "1"), lease, {})[0] == 401
+        assert ask(s, token, "/pods/v1/attempts/1/ranks/7/lease", {})[0] == 404
+        assert ask(s, token, "/api/v1/jobs", {})[0] == 404
+        status, answer = ask(s, token, "/pods/v1/attempts/2/ranks/0/lease", {})
+        assert status == 403 and "of attempt 1, and not of attempt 2" in answer
+        # What the report socket refuses is refused here, too: who holds the token need not be a shepherd.
+        for report in ({"number": 0, "step": 1}, {"number": 999, "step": -1}, {"number": 999, "checkpoint": "relative"},
+                       {"number": 999, "checkpoint": "/a/../b"}, {"number": 999}):
+            assert ask(s, token, lease.replace("lease", "reports"), {"reports": [report]})[0] == 400, report
+        assert ask(s, token, lease.replace("lease", "reports"), {"reports": [{"number": 999, "step": 1}] * 65})[0] == 400
+        s.run("cancel", str(job))
+        s.wait_for(job, "cancelled")
+        status, answer = ask(s, token, lease, {"wait_ms": 0, "warning": 0})
+        assert status == 409 and "attempt 1 is over" in answer
+        assert ask(s, token, lease.replace("lease", "reports"), {"reports": [{"number": 9999, "step": 9999}]})[0] == 409
+
+
+def test_without_a_word_from_the_daemon_a_task_stops_before_its_lease_ends_and_never_runs_twice(tmp_path):
+    with machines("n0", "n1") as (b, s, kubelets):
+        job = submit(s, tmp_path, "900", "stubborn", flags=["--gpus", "8"])
+        goes_on(tmp_path)
+        process = process_of(kubelets, s, job)
+        s.kill()
+        killed = time.monotonic()
+        wait_until("its shepherd has stopped it", lambda: process.poll() is not None)
+        # What the daemon waits for before it takes a silent task for stopped.
+        assert time.monotonic() - killed < LEASE_S * 1.05 + 2
+        before = steps(tmp_path)
+        assert before and before[-1][1] < 900, "it had ended by itself"
+        s.up()
+        s.wait_for(job, "succeeded")
+        assert s.ask("job", str(job))["attempt_count"] == 2
+        after = steps(tmp_path)
+        assert after[:len(before)] == before and attempts_in(after) == [1, 2]
+        assert "no word from Fairlead" in s.run("job", str(job), "--history").out
+
+
+def test_a_daemon_that_is_back_within_the_lease_is_not_noticed(tmp_path):
+    with machines("n0", lease="5m") as (b, s, kubelets):
+        job = submit(s, tmp_path, "400", flags=["--gpus", "8"])
+        goes_on(tmp_path)
+        process = process_of(kubelets, s, job)
+        s.kill()
+        goes_on(tmp_path, 50)
+        s.up()
+        s.wait_for(job, "succeeded")
+        assert process.poll() == 0 and s.ask("job", str(job))["attempt_count"] == 1
+        assert [step for _, step in steps(tmp_path)] == list(range(1, 401))
+        # What it reported while nobody was there came in all the same.
+        assert s.ask("job", str(job))["attempts"][-1]["tasks"][0]["step"] == 400
+
+
+def test_a_node_that_is_cut_off_loses_its_job_when_the_lease_has_ended_and_not_before(tmp_path):
+    with machines("n0", "n1") as (b, s, kubelets):
+        job = submit(s, tmp_path, "100000", flags=["--gpus", "8"])
+        goes_on(tmp_path)
+        pod = b.get("/api/v1/namespaces/default/pods/" + s.pod(job, 0))
+        node = pod["spec"]["nodeName"]
+        process = process_of(kubelets, s, job)
+        kubelets.cut(node)
+        s.wait_for(job, "unreachable")
+        # Its shepherd is heard all the while: longer than a lease, and it is not started elsewhere.
+        goes_on(tmp_path, int((LEASE_S * 1.05 + 4) / 0.02))
+        assert process.poll() is None and s.ask("job", str(job))["attempt_count"] == 1
+        kubelets.wire(node).cut()
+        wait_until("it runs elsewhere", lambda: s.ask("job", str(job))["attempt_count"] == 2)
+        assert process.poll() is not None, "it still ran when it was started elsewhere"
+        wait_until("it goes on there", lambda: steps(tmp_path)[-1][0] == 2)
+        assert attempts_in(steps(tmp_path)) == [1, 2]
+        assert "whose lease has ended" in s.run("job", str(job), "--history").out
+        second = b.get("/api/v1/namespaces/default/pods/" + s.pod(job, 0))
+        assert second["spec"]["nodeName"] != node
+        s.run("cancel", str(job))
