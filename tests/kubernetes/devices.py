@@ -31,6 +31,7 @@ class Maker:
     def __init__(self, seed):
         self.r = random.Random(seed)
         self.node = "n%d" % self.r.randrange(3)
+        self.waits = 0  # share of devices that are to be made ready first
 
     def chance(self, share):
         return self.r.random() < share
@@ -48,6 +49,8 @@ class Maker:
         if self.chance(0.1):
             device["taints"] = [{"key": self.r.choice(["a", "b"]), "value": self.r.choice(["", "x"]),
                                  "effect": self.r.choice(["NoSchedule", "NoExecute", "None"])}]
+        if self.chance(self.waits):
+            device.update(bindingConditions=["Ready"], bindingFailureConditions=["Failed"], bindsToNode=self.chance(0.5))
         return device
 
     def where(self):
@@ -98,6 +101,7 @@ class Maker:
     def pool(self, number):
         driver = self.r.choice(DRIVERS)
         pool = "pool-%d" % number
+        self.waits = self.r.choice([0, 0, 0, 0.3])
         if driver == DRIVERS[0] and self.chance(0.4):
             return self.partitioned(driver, pool)
         if self.chance(0.1):
@@ -169,3 +173,86 @@ class Maker:
 
 def question(seed):
     return Maker(seed).question()
+
+
+# --- machines as they are built: GPUs of eight memory slices with their MIG placements, network cards at the same PCIe roots, and claims that fit
+
+PROFILES = {"1g.10gb": (1, 1, range(7)), "1g.20gb": (1, 2, (0, 2, 4, 6)), "2g.20gb": (2, 2, (0, 2, 4)), "3g.40gb": (3, 4, (0, 4)), "4g.40gb": (4, 4, (0,)),
+            "7g.80gb": (7, 8, (0,))}
+
+
+class Machine(Maker):
+    def named(self, name, kind, root, **more):
+        return {"name": name, "attributes": {"type": {"string": kind}, "resource.kubernetes.io/pcieRoot": {"string": "pci%d" % root},
+                                             **{k: {"string": v} for k, v in more.items()}}}
+
+    def gpu(self, i):
+        """The whole of it, and its parts."""
+        def uses(memory, compute):
+            return [{"counterSet": "gpu-%d" % i, "counters": {"compute": {"value": str(compute)}, **{"memory-%d" % m: {"value": "1"} for m in memory}}}]
+
+        yield {**self.named("gpu-%d" % i, "gpu", i // 2, uuid="GPU-%d" % i), "consumesCounters": uses(range(8), 7)}
+        for profile, (compute, size, starts) in PROFILES.items():
+            for start in starts:
+                yield {**self.named("gpu-%d-mig-%s-%d" % (i, profile.replace(".", "-"), start), "mig", i // 2, profile=profile, parent="GPU-%d" % i),
+                       "consumesCounters": uses(range(start, start + size), compute)}
+
+    def published(self, gpus):
+        here = {"nodeName": self.node}
+        slices = [self.slice("gpus-%d" % i, DRIVERS[0], self.node, 1, gpus + 1, devices=list(self.gpu(i)), **here) for i in range(gpus)]
+        slices.append(self.slice("gpus-counters", DRIVERS[0], self.node, 1, gpus + 1, sharedCounters=[
+            {"name": "gpu-%d" % i, "counters": {"compute": {"value": "7"}, **{"memory-%d" % m: {"value": "1"} for m in range(8)}}} for i in range(gpus)], **here))
+        nics = [self.named("nic-%d" % i, "nic", i // self.r.choice([1, 2])) for i in range(self.r.randrange(1, gpus + 1))]
+        if self.chance(0.1):
+            for nic in nics:
+                nic.update(bindingConditions=["Ready"], bindingFailureConditions=["Failed"], bindsToNode=True)
+        return slices + [self.slice("nics", DRIVERS[1], self.node, 1, 1, devices=nics, **here)]
+
+    def given_away(self, slices, share):
+        """Devices that can be in use together."""
+        left, taken = {}, []
+        for s in slices:
+            for counters in s["spec"].get("sharedCounters", []):
+                left.update({(counters["name"], k): int(v["value"]) for k, v in counters["counters"].items()})
+        every = [(s, d) for s in slices for d in s["spec"].get("devices", [])]
+        for s, d in self.r.sample(every, int(len(every) * share)):
+            uses = {(u["counterSet"], k): int(v["value"]) for u in d.get("consumesCounters", []) for k, v in u["counters"].items()}
+            if all(left[k] >= n for k, n in uses.items()):
+                left.update({k: left[k] - n for k, n in uses.items()})
+                taken.append("%s/%s/%s" % (s["spec"]["driver"], s["spec"]["pool"]["name"], d["name"]))
+        return taken
+
+    def part(self):
+        profile = self.r.choices(list(PROFILES), [6, 2, 3, 3, 1, 1])[0]
+        return {"deviceClassName": "mig", "allocationMode": "ExactCount", "count": self.r.choices([1, 2, 3], [6, 2, 1])[0],
+                "selectors": [selector('device.attributes["gpu.nvidia.com"].profile == "%s"' % profile)]}
+
+    def claim(self, number):
+        whole = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": self.r.choice([1, 1, 2])}
+        nic = {"deviceClassName": "nic", "allocationMode": "ExactCount", "count": 1}
+        kind, constraints = self.r.randrange(6), []
+        first = {"name": "a", "exactly": whole if kind < 2 else self.part()}
+        if kind == 5:
+            first = {"name": "a", "firstAvailable": [{"name": "big", **whole}, {"name": "small", **self.part()}]}
+        requests = [first]
+        if self.chance(0.5):
+            requests.append({"name": "b", "exactly": nic if self.chance(0.7) else self.part()})
+            if self.chance(0.7):
+                constraints.append({"matchAttribute": "resource.kubernetes.io/pcieRoot"})
+        if self.chance(0.15):
+            constraints.append({self.r.choice(["matchAttribute", "distinctAttribute"]): "gpu.nvidia.com/parent", "requests": ["a"]})
+        return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c%d" % number, "namespace": "default"},
+                "spec": {"devices": {"requests": requests, **({"constraints": constraints} if constraints else {})}}}
+
+    def question(self):
+        slices = self.published(self.r.randrange(1, 5))
+        taken = self.given_away(slices, self.r.choice([0, 0.05, 0.1, 0.3]))
+        self.r.shuffle(slices)
+        return {"node": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.node}}, "slices": slices, "taken": taken,
+                "classes": [{"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name},
+                             "spec": {"selectors": [selector(t) for t in texts]}} for name, texts in CLASSES],
+                "claims": [self.claim(i) for i in range(self.r.choice([1, 1, 2, 3]))]}
+
+
+def machine(seed):
+    return Machine(seed).question()

@@ -39,8 +39,9 @@ def all_are_distinct(question, given):
     return True
 
 
-def test_generated_claims_get_the_devices_that_kube_scheduler_gives_them():
-    questions = [devices.question(seed) for seed in range(FIRST, FIRST + QUESTIONS)]
+def compared(generate, count):
+    """How often both said what; no difference is left."""
+    questions = [generate(seed) for seed in range(FIRST, FIRST + count)]
     ours, theirs = ask(OURS, questions), ask(os.path.join(programs(), "device-answers"), questions)
     counts, different = collections.Counter(), []
     for seed, (question, mine, other) in enumerate(zip(questions, ours, theirs), FIRST):
@@ -55,4 +56,14 @@ def test_generated_claims_get_the_devices_that_kube_scheduler_gives_them():
             different.append((seed, mine, other))
     print(dict(counts))
     assert not different, (len(different), different[:3])
+    return counts
+
+
+def test_generated_claims_get_the_devices_that_kube_scheduler_gives_them():
+    counts = compared(devices.question, QUESTIONS)
     assert min(counts["fits"], counts["none"], counts["bad"]) > QUESTIONS / 20, counts
+
+
+def test_parts_of_gpus_and_network_cards_are_those_that_kube_scheduler_gives():
+    counts = compared(devices.machine, QUESTIONS // 2)
+    assert min(counts["fits"], counts["none"]) > QUESTIONS / 10, counts

@@ -5,7 +5,7 @@ import signal
 
 from bed import wait_until
 from cluster import PODS, cluster
-from test_dra import API, DRIVER, all_claims, device_class, devices_of_pod, dra_cluster, gpu, nobody_shares, pod, publish, request, template
+from test_dra import API, CLAIMS, DRIVER, all_claims, claims_of, device_class, devices_of_pod, dra_cluster, gpu, nobody_shares, pod, publish, request, template
 from test_pods import condition, node, phase
 
 NIC = "nic.example.com"
@@ -195,4 +195,44 @@ def test_a_daemon_that_is_killed_places_mig_devices_without_overlap():
             s.up()
         wait_until("all run", lambda: len(running(b, pods)) == 13)
         no_overlap(b)
+        nobody_shares(b)
+
+
+def attached(i, **more):
+    """A device that is brought to its node when it is given away."""
+    return {"name": "nic-%d" % i, "bindsToNode": True, "bindingConditions": ["example.com/attached"], "bindingFailureConditions": ["example.com/failed"], **more}
+
+
+def say(b, name, condition_type):
+    """As the device's driver does, of the only device that the pod's claim has."""
+    (c,) = claims_of(b, name)
+    (result,) = c["status"]["allocation"]["devices"]["results"]
+    c["status"]["devices"] = [{k: result[k] for k in ("driver", "pool", "device")}]
+    c["status"]["devices"][0]["conditions"] = [{"type": condition_type, "status": "True", "reason": "Said", "message": "says the test",
+                                                "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    status, answer = b.call("PUT", CLAIMS + "/" + c["metadata"]["name"] + "/status", c)
+    assert status == 200, answer
+    return result["device"]
+
+
+def test_a_pod_is_bound_when_its_devices_have_been_made_ready():
+    with cluster(nodes=1, gpus=0, parts=("kwok", "controller-manager")) as (b, s):
+        nic_class(b)
+        publish(b, "n0", [attached(i) for i in range(2)], driver=NIC)
+        template(b, "nic", request(1, name="nic", cls="nic"))
+        pod(b, "one", claims=[{"name": "nic", "resourceClaimTemplateName": "nic"}])
+        wait_until("it has a device", lambda: claims_of(b, "one"))
+        (c,) = claims_of(b, "one")
+        assert c["status"]["allocation"]["devices"]["results"][0]["bindingConditions"] == ["example.com/attached"], c
+        assert c["status"]["allocation"]["nodeSelector"], c
+        s.kill()
+        s.up()
+        wait_until("the next daemon knows it", lambda: s.ask("jobs"))
+        assert not node(b, "one"), "it is not bound before"
+        say(b, "one", "example.com/failed")
+        wait_until("it is given back, and one is given anew", lambda: claims_of(b, "one") and not claims_of(b, "one")[0]["status"].get("devices"))
+        assert not node(b, "one")
+        assert any("says the test" in str(a) for a in s.ask("job", "1")["attempts"]), s.ask("job", "1")
+        say(b, "one", "example.com/attached")
+        wait_until("it runs", lambda: phase(b, "one") == "Running")
         nobody_shares(b)

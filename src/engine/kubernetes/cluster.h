@@ -79,6 +79,7 @@ struct rank_state {
 	bool own_claim; /* it is Fairlead's own, named as the pod */
 	bool claims_busy; /* they are being seen to, since: */
 	int64_t claims_since_ms;
+	int64_t conditions_ms; /* devices of them are being made ready since; 0 = they are not */
 	uint64_t gpu_mask; /* the core chose these of its node */
 	/* Why it was given up by us, where it was: told when nothing of it is left. */
 	bool failed, failed_never_ran;

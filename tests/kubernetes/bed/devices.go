@@ -64,7 +64,7 @@ func deviceAnswerOne(ctx context.Context, question deviceQuestion) deviceAnswer 
 		taken.AllocatedDevices.Insert(structured.MakeDeviceID(parts[0], parts[1], parts[2]))
 	}
 	structured.EnableAllocators("incubating") // the one that kube-scheduler uses with the features that are on by themselves
-	features := structured.Features{DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true}
+	features := structured.Features{DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true, DeviceBindingAndStatus: true}
 	allocator, err := structured.NewAllocator(ctx, features, taken, known, question.Slices, cel.NewCache(100, cel.Features{EnableConsumableCapacity: true}))
 	if err != nil {
 		return bad(err)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Devices that have to be waited for are looked at last, with all of their pool.
+ *
  * A search in depth: claim by claim, request by request, device by device. What a device needs is marked when it is chosen and taken back when
  * what comes behind it fails:
  *
@@ -170,6 +172,35 @@ static void candidate_add(struct search *s, uint32_t pool, const struct dra_slic
 				    .first = state == DRA_FIRST };
 }
 
+static bool pool_waits(const struct search *s, const struct dra_pool *pool)
+{
+	for (uint32_t i = 0; i < pool->slice_count; i++) {
+		const struct dra_slice *slice = pool->slices[i];
+
+		if (!dra_slice_is_for(slice, s->question->node, s->question->placed))
+			continue;
+		for (uint32_t k = 0; k < slice->device_count; k++)
+			if (slice->devices[k].binding_json)
+				return true;
+	}
+	return false;
+}
+
+/* As they are, but those whose devices have to be waited for behind the others. */
+static const struct dra_pool **pools_sorted(const struct search *s,
+					    const struct dra_pool *const *pools, uint32_t count)
+{
+	const struct dra_pool **sorted = (const struct dra_pool **)arena_new_array(
+		s->arena, const struct dra_pool *, count + 1);
+	uint32_t at = 0;
+
+	for (int waits = 0; waits < 2; waits++)
+		for (uint32_t i = 0; i < count; i++)
+			if (pool_waits(s, pools[i]) == (waits == 1))
+				sorted[at++] = pools[i];
+	return sorted;
+}
+
 /* False: a pool is incomplete or wrong, which matters to requests for all devices alone. */
 static bool candidates_gather(struct search *s, struct dra_inventory *inventory)
 {
@@ -178,6 +209,7 @@ static bool candidates_gather(struct search *s, struct dra_inventory *inventory)
 	bool whole = true;
 
 	dra_pools_of(inventory, s->question->node, s->arena, &pools, &count);
+	pools = pools_sorted(s, pools, count);
 	for (uint32_t i = 0; i < count; i++)
 		for (uint32_t j = 0; j < pools[i]->slice_count; j++)
 			room += pools[i]->slices[j]->device_count;

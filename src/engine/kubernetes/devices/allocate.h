@@ -6,8 +6,8 @@
  *
  * The work is bounded: after DRA_STEPS_MAX looks at a device the answer is that it was too much, and nothing is allocated.
  *
- * tests/kubernetes/test_devices.py lays the answers beside those of k8s.io/dynamic-resource-allocation. Other than there a device with binding
- * conditions, or that may be allocated many times over, is never chosen; and distinctAttribute holds for all devices of a request.
+ * tests/kubernetes/test_devices.py lays the answers beside those of k8s.io/dynamic-resource-allocation. Other than there a device that may be
+ * allocated many times over is never chosen; and distinctAttribute holds for all devices of a request.
  */
 #include "engine/kubernetes/devices/inventory.h"
 

@@ -6,6 +6,7 @@
  *	choose devices on the node   all claims of the pod together; held from now on
  *	PATCH finalizers             where Kubernetes' own is not there yet
  *	PATCH status                 allocation and reservation in one, for each claim
+ *	its binding conditions       awaited, where the devices have any
  *	READY, and when the attempt is released: bound
  *
  * Each PATCH names the resourceVersion that was read: whoever changed the claim meanwhile wins, and it is looked at again. So a request that is
@@ -29,6 +30,7 @@
 #include "engine/kubernetes/rights.h"
 
 enum { AGAIN_MS = 250, PATIENT_MS = 5000, GIVE_UP_MS = 60000, SWEEP_MS = 5000, RIGHT_MS = 10000 };
+enum { CONDITIONS_MS = 600000 }; /* as kube-scheduler waits by itself */
 #define API "/apis/resource.k8s.io/v1/"
 #define MERGE "application/merge-patch+json"
 
@@ -68,14 +70,15 @@ bool claim_is_for_node(const struct engine *engine, const struct dra_claim *clai
 
 bool claims_are_done(struct engine *engine, const struct rank_state *state)
 {
-	const char *at = state->claims ? state->claims : "";
+	const char *at = state->claims ? state->claims : "", *device, *text;
 	char name[KUBE_NAME_MAX];
 
 	while ((at = claims_next(at, name))) {
 		const struct claim_entry *entry = claim_find(engine, state->namespace, name);
 
 		if (!entry || !entry->claim->allocated || !is_reserved(entry->claim, state) ||
-		    !claim_is_for_node(engine, entry->claim, state->node))
+		    !claim_is_for_node(engine, entry->claim, state->node) ||
+		    dra_claim_binding(entry->claim, &device, &text) != DRA_BIND_NOW)
 			return false;
 	}
 	return true;
@@ -554,6 +557,37 @@ static bool clashes(struct engine *engine, struct attempt_entry *attempt, uint32
 	return true;
 }
 
+/* False: a device is still being made ready, or failed. */
+static bool conditions_hold(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+			    const struct dra_claim *claim)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+	const char *device, *said;
+	enum dra_binding found = dra_claim_binding(claim, &device, &said);
+	int64_t now_ms = clock_boot_ms();
+	char text[2 * KUBE_NAME_MAX];
+
+	if (found == DRA_BIND_NOW)
+		return true;
+	if (!state->conditions_ms)
+		state->conditions_ms = now_ms;
+	if (found == DRA_BIND_WAIT && now_ms - state->conditions_ms < CONDITIONS_MS) {
+		kube_later_free(engine->client, AGAIN_MS, step_again,
+				about_create(engine, attempt->id, rank, state->uid));
+		return false;
+	}
+	snprintf(text, sizeof(text),
+		 found == DRA_BIND_WAIT
+			 ? "device %.60s was not made ready in ten minutes: it waits for %.120s"
+			 : "device %.60s could not be made ready: %.120s",
+		 device, said);
+	if (gang_bounce(engine, attempt, rank, state->conditions_ms, text))
+		state->claims_busy = false;
+	else
+		wait_for(engine, attempt, rank, text);
+	return false;
+}
+
 /* Whatever is next for the rank's claims; again after each answer. */
 static void step(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
 {
@@ -566,7 +600,7 @@ static void step(struct engine *engine, struct attempt_entry *attempt, uint32_t 
 		state->claims_busy = false;
 		return;
 	}
-	if (clock_boot_ms() - state->claims_since_ms > 2 * GIVE_UP_MS) {
+	if (!state->conditions_ms && clock_boot_ms() - state->claims_since_ms > 2 * GIVE_UP_MS) {
 		fail(engine, attempt, rank, ENGINE_CAUSE_LOST,
 		     "its ResourceClaims are changed by somebody else all the time");
 		return;
@@ -596,7 +630,8 @@ static void step(struct engine *engine, struct attempt_entry *attempt, uint32_t 
 		}
 	}
 	for (uint32_t i = 0; i < count; i++)
-		if (clashes(engine, attempt, rank, entries[i]))
+		if (clashes(engine, attempt, rank, entries[i]) ||
+		    !conditions_hold(engine, attempt, rank, entries[i]->claim))
 			return;
 	done(engine, attempt, rank);
 }
@@ -608,6 +643,7 @@ void claims_want(struct engine *engine, struct attempt_entry *attempt, uint32_t 
 	if (state->claims_busy || state->over || !state->uid[0])
 		return;
 	state->claims_busy = true;
+	state->conditions_ms = 0;
 	state->claims_since_ms = clock_boot_ms();
 	step(engine, attempt, rank);
 }

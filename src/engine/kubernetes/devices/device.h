@@ -30,6 +30,8 @@ enum {
 	DRA_CONSUMERS_MAX = 256, /* of a claim */
 	DRA_OBJECT_MAX = 2 << 20, /* bytes of JSON */
 	DRA_CONFIGS_MAX = 64,
+	DRA_CONDITIONS_MAX =
+		16, /* of a device; Kubernetes has 4 to wait for, and 8 that are said */
 };
 
 /* Which nodes have it. Kubernetes lets one of these be said. */
@@ -68,6 +70,9 @@ struct dra_device {
 	const struct dra_taint *taints;
 	uint32_t taint_count;
 	struct dra_where where; /* where its slice says so by device */
+	const char *binding_json,
+		*failures_json; /* conditions to wait for, or that it failed: lists as they stand there; NULL = none */
+	bool binds_to_node; /* an allocation of it is for the chosen node alone */
 	const char *odd; /* why it is never chosen; NULL = it may be */
 };
 
@@ -134,6 +139,18 @@ struct dra_constraint {
 struct dra_result {
 	const char *request, *driver, *pool, *device;
 	bool admin; /* seen beside others, and takes nothing from them */
+	const char *const *binding, *const *failures; /* names of conditions */
+	uint32_t binding_count, failure_count;
+};
+struct dra_condition {
+	const char *type, *text;
+	bool is; /* "True" */
+};
+/* What is said of a device that the claim has. */
+struct dra_device_status {
+	const char *driver, *pool, *device;
+	const struct dra_condition *conditions;
+	uint32_t condition_count;
 };
 struct dra_consumer {
 	const char *group, *resource, *name, *uid; /* group "" and resource "pods" for pods */
@@ -160,7 +177,14 @@ struct dra_claim {
 	struct dra_where where; /* the nodes that the allocation can be used on */
 	const struct dra_consumer *consumers; /* reservedFor */
 	uint32_t consumer_count;
+	const struct dra_device_status *statuses;
+	uint32_t status_count;
 };
+
+enum dra_binding { DRA_BIND_NOW, DRA_BIND_WAIT, DRA_BIND_FAILED };
+/* Whether pods with this claim may be bound: else the device that is waited for, or failed, and the condition or what is said of it. */
+enum dra_binding dra_claim_binding(const struct dra_claim *claim, const char **ret_device,
+				   const char **ret_text);
 
 /* The caller frees what is returned with dra_..._free. */
 int dra_slice_read(const char *json, size_t size, struct dra_slice **ret, struct err *err)

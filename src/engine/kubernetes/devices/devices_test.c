@@ -189,11 +189,53 @@ static void what_is_not_built_is_named(void **state)
 			fail_msg("%s: %s", cases[i].request, answer.why);
 	}
 	/* Devices that would be given other than Kubernetes does are never given. */
-	publish(SLICE(
-		"s", "1",
-		"\"devices\":[{\"name\":\"a\",\"allowMultipleAllocations\":true},{\"name\":\"b\","
-		"\"bindingConditions\":[\"x\"]},{\"name\":\"c\",\"attributes\":{\"l\":{\"ints\":[1]}}}]"));
+	publish(SLICE("s", "1",
+		      "\"devices\":[{\"name\":\"a\",\"allowMultipleAllocations\":true},"
+		      "{\"name\":\"c\",\"attributes\":{\"l\":{\"ints\":[1]}}}]"));
 	assert_int_equal(ask(CLAIM(EXACTLY(""))), DRA_NO_ROOM);
+}
+
+static void binding_conditions_are_waited_for_until_they_hold_or_one_says_failed(void **state)
+{
+	static const struct {
+		const char *conditions;
+		enum dra_binding found;
+		const char *device, *text;
+	} cases[] = {
+		{ "", DRA_BIND_WAIT, "b", "Ready" },
+		{ "{\"type\":\"Ready\",\"status\":\"True\"}", DRA_BIND_WAIT, "b", "Cooled" },
+		{ "{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Cooled\",\"status\":\"False\"}",
+		  DRA_BIND_WAIT, "b", "Cooled" },
+		{ "{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Cooled\",\"status\":\"True\"},"
+		  "{\"type\":\"Lost\",\"status\":\"False\"}",
+		  DRA_BIND_NOW, "", "" },
+		{ "{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Cooled\",\"status\":\"True\"},"
+		  "{\"type\":\"Lost\",\"status\":\"True\",\"message\":\"no cable\"}",
+		  DRA_BIND_FAILED, "b", "no cable" },
+	};
+	struct err err = { 0 };
+	const char *device, *text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		AUTO_BUF json = BUF_INIT;
+
+		buf_addf(
+			&json,
+			"{\"metadata\":{\"name\":\"c\"},\"spec\":{},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+			"{\"driver\":\"d\",\"pool\":\"p\",\"device\":\"a\"},"
+			"{\"driver\":\"d\",\"pool\":\"p\",\"device\":\"b\",\"bindingConditions\":[\"Ready\",\"Cooled\"],"
+			"\"bindingFailureConditions\":[\"Lost\"]}]}},\"devices\":["
+			"{\"driver\":\"d\",\"pool\":\"q\",\"device\":\"b\",\"conditions\":[{\"type\":\"Lost\",\"status\":\"True\"}]},"
+			"{\"driver\":\"d\",\"pool\":\"p\",\"device\":\"b\",\"conditions\":[%s]}]}}",
+			cases[i].conditions);
+		dra_claim_free(claim);
+		claim = NULL;
+		assert_int_equal(dra_claim_read(buf_text(&json), json.size, &claim, &err), 0);
+		assert_int_equal(dra_claim_binding(claim, &device, &text), cases[i].found);
+		assert_string_equal(device, cases[i].device);
+		assert_string_equal(text, cases[i].text);
+	}
 }
 
 /* One request for each pair of devices that are not there: all ways are tried, and there are too many. */
@@ -249,6 +291,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_pool_counts_when_it_is_whole_and_newest, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_built_is_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			binding_conditions_are_waited_for_until_they_hold_or_one_says_failed, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(the_work_is_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(lists_that_are_too_long_are_refused, setup,
 						teardown),

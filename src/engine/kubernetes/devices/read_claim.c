@@ -273,7 +273,9 @@ static void read_results(struct walk *w)
 
 		if (!result || !enter_object(w->r))
 			return;
-		*result = (struct dra_result){ "", "", "", "", false };
+		*result = (struct dra_result){
+			.request = "", .driver = "", .pool = "", .device = ""
+		};
 		while (pull_member(w->r, &key)) {
 			if (pull_key_is(&key, "request"))
 				result->request = dra_text(w->r, w->arena);
@@ -285,6 +287,12 @@ static void read_results(struct walk *w)
 				result->device = dra_text(w->r, w->arena);
 			else if (pull_key_is(&key, "adminAccess"))
 				result->admin = read_flag(w->r);
+			else if (pull_key_is(&key, "bindingConditions"))
+				dra_texts(w->r, w->arena, &result->binding, &result->binding_count,
+					  DRA_CONDITIONS_MAX);
+			else if (pull_key_is(&key, "bindingFailureConditions"))
+				dra_texts(w->r, w->arena, &result->failures, &result->failure_count,
+					  DRA_CONDITIONS_MAX);
 			else
 				pull_skip(w->r);
 		}
@@ -348,6 +356,66 @@ static void read_consumers(struct walk *w)
 	w->claim->consumer_count = list.count;
 }
 
+static void read_conditions(struct walk *w, struct dra_device_status *status)
+{
+	struct grown list = { 0 };
+	struct json_slice key;
+
+	if (!enter_array(w->r))
+		return;
+	while (pull_element(w->r)) {
+		struct dra_condition *c =
+			grow(w->r, w->arena, &list, sizeof(*c), DRA_CONDITIONS_MAX);
+
+		if (!c || !enter_object(w->r))
+			return;
+		*c = (struct dra_condition){ "", "", false };
+		while (pull_member(w->r, &key)) {
+			if (pull_key_is(&key, "type"))
+				c->type = dra_text(w->r, w->arena);
+			else if (pull_key_is(&key, "status"))
+				c->is = strcmp(dra_text(w->r, w->arena), "True") == 0;
+			else if (pull_key_is(&key, "message"))
+				c->text = dra_text(w->r, w->arena);
+			else
+				pull_skip(w->r);
+		}
+	}
+	status->conditions = list.items;
+	status->condition_count = list.count;
+}
+
+static void read_device_statuses(struct walk *w)
+{
+	struct grown list = { 0 };
+	struct json_slice key;
+
+	if (!enter_array(w->r))
+		return;
+	while (pull_element(w->r)) {
+		struct dra_device_status *status =
+			grow(w->r, w->arena, &list, sizeof(*status), DRA_RESULTS_MAX);
+
+		if (!status || !enter_object(w->r))
+			return;
+		*status = (struct dra_device_status){ .driver = "", .pool = "", .device = "" };
+		while (pull_member(w->r, &key)) {
+			if (pull_key_is(&key, "driver"))
+				status->driver = dra_text(w->r, w->arena);
+			else if (pull_key_is(&key, "pool"))
+				status->pool = dra_text(w->r, w->arena);
+			else if (pull_key_is(&key, "device"))
+				status->device = dra_text(w->r, w->arena);
+			else if (pull_key_is(&key, "conditions"))
+				read_conditions(w, status);
+			else
+				pull_skip(w->r);
+		}
+	}
+	w->claim->statuses = list.items;
+	w->claim->status_count = list.count;
+}
+
 static void read_status(struct walk *w)
 {
 	struct json_slice key;
@@ -359,6 +427,8 @@ static void read_status(struct walk *w)
 			read_allocation(w);
 		else if (pull_key_is(&key, "reservedFor"))
 			read_consumers(w);
+		else if (pull_key_is(&key, "devices"))
+			read_device_statuses(w);
 		else
 			pull_skip(w->r);
 	}

@@ -187,6 +187,20 @@ static void read_taints(struct walk *w, struct dra_device *device)
 	device->taint_count = list.count;
 }
 
+/* As it stands there; NULL = there is none, or nothing in it. */
+static const char *read_list(struct walk *w)
+{
+	const char *at = (pull_peek(w->r), w->r->at);
+	uint32_t count = 0;
+
+	if (!enter_array(w->r))
+		return NULL;
+	for (; pull_element(w->r); count++)
+		pull_skip(w->r);
+	return count && !w->r->problem ? arena_strndup(w->arena, at, (size_t)(w->r->at - at))
+				       : NULL;
+}
+
 static void read_device(struct walk *w, struct dra_device *device)
 {
 	struct json_slice key;
@@ -211,9 +225,11 @@ static void read_device(struct walk *w, struct dra_device *device)
 			if (device->cel.many_allocations)
 				device->odd = "it may be allocated many times over";
 		} else if (pull_key_is(&key, "bindingConditions")) {
-			if (pull_peek(w->r) == PULL_ARRAY)
-				device->odd = "it has binding conditions";
-			pull_skip(w->r);
+			device->binding_json = read_list(w);
+		} else if (pull_key_is(&key, "bindingFailureConditions")) {
+			device->failures_json = read_list(w);
+		} else if (pull_key_is(&key, "bindsToNode")) {
+			device->binds_to_node = read_flag(w->r);
 		} else if (!dra_where_key(w->r, w->arena, &key, &device->where)) {
 			pull_skip(w->r);
 		}

@@ -39,6 +39,11 @@ static void add_results(struct buf *out, const struct dra_claim *claim,
 		add_member(out, "device", made->device->name);
 		if (choice->tolerations_json)
 			buf_addf(out, ",\"tolerations\":%s", choice->tolerations_json);
+		if (made->device->binding_json)
+			buf_addf(out, ",\"bindingConditions\":%s", made->device->binding_json);
+		if (made->device->failures_json)
+			buf_addf(out, ",\"bindingFailureConditions\":%s",
+				 made->device->failures_json);
 		buf_addc(out, '}');
 	}
 	buf_addc(out, ']');
@@ -118,13 +123,14 @@ static void add_configs(struct engine *engine, struct buf *out, const struct dra
 	buf_addc(out, ']');
 }
 
-/* Devices that all nodes have can be used anywhere; others only there. */
+/* Devices that all nodes have can be used anywhere, unless they are brought to the one; others only there. */
 static bool is_everywhere(const struct dra_allocation *allocation)
 {
 	for (uint32_t i = 0; i < allocation->count; i++) {
 		const struct dra_choice_made *made = &allocation->made[i];
 
-		if (!(made->slice->by_device ? made->device->where.all : made->slice->where.all))
+		if (made->device->binds_to_node ||
+		    !(made->slice->by_device ? made->device->where.all : made->slice->where.all))
 			return false;
 	}
 	return true;
