@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/model/roles.h"
 #include "core/scheduling/reserve/estimate.h"
 #include "sim/arrivals.h"
 
@@ -31,10 +32,31 @@ static uint64_t mixed(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* A prime number of runs makes run * a + b a permutation for each a from 1 on. The middle of the cell. */
-static uint32_t cell_per_mille(uint32_t job, uint32_t run)
+/*
+ * Jobs of one user, with one name but for digits, and as wide: they are of one campaign, and what makes one of them long makes the others
+ * long. Were each taken apart, twenty that run would in each run of the plan be as long in sum as they are in the mean, and the plan
+ * far too sure: on public traces one wait in three was longer than what was said for nine of ten.
+ */
+static uint64_t campaign_of(const struct facts *facts, const struct job *job)
 {
-	uint64_t hash = mixed(job);
+	const struct shape *shape = shape_get(facts, job->shape);
+	uint64_t hash = mixed((uint64_t)shape_gpus(shape, shape->tasks_min) << 32 | job->user.v);
+	char last = '\0';
+
+	for (const char *c = facts_name(facts, job->name); *c; c++) {
+		const char sign = *c >= '0' && *c <= '9' ? '#' : *c;
+
+		if (sign != '#' || last != '#')
+			hash = mixed(hash + (unsigned char)sign);
+		last = sign;
+	}
+	return hash;
+}
+
+/* A prime number of runs makes run * a + b a permutation for each a from 1 on. The middle of the cell. */
+static uint32_t cell_per_mille(uint64_t campaign, uint32_t run)
+{
+	uint64_t hash = mixed(campaign);
 	uint32_t a = (uint32_t)(hash % (PLAN_RUNS - 1)) + 1, b = (uint32_t)(hash >> 32) % PLAN_RUNS;
 
 	return ((run * a + b) % PLAN_RUNS * 2000 + 1000) / (2 * PLAN_RUNS);
@@ -44,8 +66,10 @@ static int64_t run_rest_ms(void *context, const struct facts *facts, uint32_t jo
 {
 	const struct planning *planning = context;
 
-	return estimate_rest_ms(facts, planning->facts, job_get(facts, (struct job_id){ job }),
-				age_ms, cell_per_mille(job, planning->run));
+	const struct job *of = job_get(facts, (struct job_id){ job });
+
+	return estimate_rest_ms(facts, planning->facts, of, age_ms,
+				cell_per_mille(campaign_of(facts, of), planning->run));
 }
 
 static struct plan_job *row_of(struct planning *planning, uint32_t job)

@@ -88,6 +88,25 @@ static void test_one_plan_serves_the_whole_queue_and_changes_nothing(void **stat
 	world_deinit(&w);
 }
 
+/* Ten of one campaign one after the other: each run of the plan has them all short or all long. */
+static void test_jobs_of_one_campaign_are_long_together(void **state)
+{
+	const struct plan_limits limits = { 0 };
+	struct plan_answer a;
+	struct plan plan;
+	struct world w;
+	uint32_t first;
+
+	(void)state;
+	first = example(&w, 10);
+	plan_make(&w.facts, w.now_ms, &limits, &plan);
+	assert_true(plan_ask(&plan, first + 9, &a));
+	assert_int_equal(a.start_ms, w.now_ms + 10 * 30 * MINUTE);
+	assert_int_equal(a.start_by_ms, w.now_ms + 10 * 50 * MINUTE);
+	plan_deinit(&plan);
+	world_deinit(&w);
+}
+
 static void test_what_is_cut_is_said(void **state)
 {
 	const struct plan_limits limits = { .starts_max = 3 };
@@ -162,6 +181,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_start_is_told_with_even_odds_and_nine_of_ten),
 		cmocka_unit_test(test_one_plan_serves_the_whole_queue_and_changes_nothing),
+		cmocka_unit_test(test_jobs_of_one_campaign_are_long_together),
 		cmocka_unit_test(test_what_is_cut_is_said),
 		cmocka_unit_test(test_what_can_never_start_is_in_no_run),
 		cmocka_unit_test(test_jobs_come_as_they_came_the_day_before),

@@ -161,8 +161,30 @@ static void ended(void *context, const struct facts *facts, uint32_t id, int64_t
 
 /* --- arrivals -------------------------------------------------------------------------------------------------- */
 
+enum { NAME_TOLD_MAX = 24 };
+
+/*
+ * To the core, jobs whose names differ in digits alone are runs of one program. Where a name is nothing but a number, as in most public
+ * traces, it says nothing of the kind: then jobs are alike that are as wide, which the name tells in letters ("gpus-bc": 12).
+ */
+static const char *name_told(const struct workload_job *from, char ret[NAME_TOLD_MAX])
+{
+	char digits[12];
+
+	for (const char *c = from->name; *c; c++)
+		if (*c < '0' || *c > '9')
+			return from->name;
+	snprintf(digits, sizeof digits, "%u",
+		 (uint32_t)((workload_share(from) + (int64_t)GPU_SHARE - 1) / (int64_t)GPU_SHARE));
+	for (char *c = digits; *c; c++)
+		*c = (char)(*c - '0' + 'a');
+	snprintf(ret, NAME_TOLD_MAX, "gpus-%s", digits);
+	return ret;
+}
+
 /* What of an event lies elsewhere. */
 struct lists {
+	char name[NAME_TOLD_MAX];
 	char key[DIGEST_HEX_MAX];
 	int64_t speeds[WORKLOAD_MODELS_MAX];
 	int64_t roles[2 * ROLE_NUMBERS];
@@ -219,7 +241,7 @@ static struct event submission(const struct workload_job *from, struct lists *li
 	struct event e = event_make(EVENT_JOB_SUBMITTED, 0, "replay");
 	struct event_job_submitted *j = &e.job_submitted;
 
-	j->name = *from->name ? from->name : "job";
+	j->name = name_told(from, lists->name);
 	j->user = *from->user ? from->user : "user";
 	j->queue = *from->queue ? from->queue : "default";
 	j->kind = from->kind;

@@ -202,6 +202,19 @@ static void course_json(struct buf *out, const struct outcome *o)
 	course_deinit(&c);
 }
 
+/* [name, submitted, said at even odds, said for 9 of 10, waited]: ms; waited -1 where it never started. */
+static void question_json(struct buf *out, const struct outcome *o, const struct foretold *said)
+{
+	const struct workload_job *from = &o->workload->jobs[said->job];
+	const int64_t start_ms = o->jobs[said->job].start_ms;
+
+	buf_addc(out, '[');
+	buf_add_json(out, from->name, strlen(from->name));
+	buf_addf(out, ",%lld,%lld,%lld,%lld]", (long long)from->submit_ms, (long long)said->even_ms,
+		 (long long)said->safe_ms,
+		 (long long)(start_ms < 0 ? -1 : start_ms - from->submit_ms));
+}
+
 static void foretold_json(struct buf *out, const struct outcome *o)
 {
 	struct foretold_figures f;
@@ -212,8 +225,14 @@ static void foretold_json(struct buf *out, const struct outcome *o)
 	buf_addf(
 		out,
 		",\"foretold\":{\"asked\":%u,\"started\":%u,\"before_p50\":%.10g,\"before_p90\":%.10g,"
-		"\"width\":%.10g,\"pinball_s\":%.10g,\"pinball_plain_s\":%.10g}",
+		"\"width\":%.10g,\"pinball_s\":%.10g,\"pinball_plain_s\":%.10g,\"questions\":[",
 		f.asked, f.started, f.by_even, f.by_safe, f.width, f.loss_s, f.plain_loss_s);
+	for (uint32_t i = 0; i < o->foretold_count; i++) {
+		if (i)
+			buf_addc(out, ',');
+		question_json(out, o, &o->foretold[i]);
+	}
+	buf_adds(out, "]}");
 }
 
 static void job_json(struct buf *out, const struct workload_job *from,

@@ -328,6 +328,27 @@ static void starts_are_foretold_and_held_against_what_came(void **state)
 	done(&x);
 }
 
+/* Two kinds of jobs whose names are numbers, short on one GPU and long on two: what one waits for is told from those as wide. */
+static void numbers_are_no_names(void **state)
+{
+	struct err err = { 0 };
+	struct example x;
+
+	(void)state;
+	site_read(&x, "cluster: {nodes: [{name: n, gpus: 2}]}\n");
+	jobs_read(
+		&x,
+		"job,submit_s,run_s,gpus\n1,0,10,1\n2,0,10,1\n3,0,10,1\n4,0,10,1\n5,0,10,1\n6,0,10,1\n"
+		"7,100,1000,2\n8,1200,1000,2\n9,2300,1000,2\n10,3400,1000,2\n11,4500,1000,2\n"
+		"12,6000,1000,2\n13,6001,10,1\n");
+	if (core_run("fairlead", &x.site, &x.workload, &(struct core_run_options){ .foretell = 1 },
+		     &x.outcome, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(x.outcome.foretold[x.outcome.foretold_count - 1].job, 12);
+	near((double)x.outcome.foretold[x.outcome.foretold_count - 1].even_ms / 1000, 999);
+	done(&x);
+}
+
 static void with_nodes(struct example *x, const char *changes)
 {
 	struct availability a;
@@ -558,6 +579,7 @@ int main(void)
 		cmocka_unit_test(wishes_reach_the_core),
 		cmocka_unit_test(what_never_runs_is_counted_apart),
 		cmocka_unit_test(starts_are_foretold_and_held_against_what_came),
+		cmocka_unit_test(numbers_are_no_names),
 		cmocka_unit_test(a_node_that_goes_takes_its_work_along),
 		cmocka_unit_test(plain_policies_lose_their_nodes_too),
 		cmocka_unit_test(spot_rules_keep_the_deadline),
