@@ -219,14 +219,25 @@ static int pods_permit(const struct call *call, const struct job_request *reques
 	return 0;
 }
 
+static int document_read(const struct call *call, const char *file, const struct conf *document,
+			 struct job_request *ret, struct err *err)
+{
+	return call->api->backend->pods
+		       ? jobfile_read_for_pods(file, document, call->arena, ret, err)
+		       : jobfile_read(file, document, call->arena, ret, err);
+}
+
 static int submission_read(struct submission *s, struct err *err)
 {
 	struct call *call = s->call;
 	struct event_job_submitted *job = &s->request.event.job_submitted;
 	size_t size;
 	const char *text = http_body(call->request, &size);
-	int rc = jobfile_parse(file_name(call), text, size, call->arena, &s->request, err);
+	struct conf *document;
+	int rc = jobfile_read_text(file_name(call), text, size, call->arena, &document, err);
 
+	if (rc >= 0)
+		rc = document_read(call, file_name(call), document, &s->request, err);
 	if (rc >= 0)
 		rc = submission_permit(s, err);
 	if (rc >= 0)
@@ -477,7 +488,7 @@ static int planning_read(struct call *call, struct planning *p, struct err *err)
 	for (uint32_t i = 0; i < p->count; i++) {
 		one = list ? list->items[i] : document;
 		p->jobs[i].call = call;
-		rc = jobfile_read(file, one, call->arena, &p->jobs[i].request, err);
+		rc = document_read(call, file, one, &p->jobs[i].request, err);
 		if (rc >= 0)
 			rc = submission_permit(&p->jobs[i], err);
 		if (rc >= 0)

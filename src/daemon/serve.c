@@ -24,7 +24,7 @@ static const char *pods_lack(const struct daemon *d, const struct event_job_subm
 	if (job->checkpoint && !d->kubernetes->shepherd_server)
 		return "checkpoint: pods have a report socket where the daemon was started with --pod-listen and --shepherd-image";
 	if (job->gpu_part || job->gpu_part_mib)
-		return "parts and slices of GPUs";
+		return "parts of GPUs; write a slice that the nodes have, by its name, such as gpus: 1g.10gb";
 	if (job->align)
 		return "align";
 	if (job->tasks_min < job->tasks_max && job->resize == RESIZE_FREE)

@@ -107,7 +107,7 @@ def test_cordoned_nodes_take_nothing_new():
 
 def test_what_pods_can_not_do_is_refused_by_name():
     with cluster(nodes=1) as (b, s):
-        for words, text in ((["-g", "0.5"], "parts and slices"), (["--checkpoint", "signal"], "checkpoint"), (["-t", "1..2"], "resize: restart"),
+        for words, text in ((["-g", "0.5"], "parts of GPUs; write a slice"), (["--checkpoint", "signal"], "checkpoint"), (["-t", "1..2"], "resize: restart"),
                             (["--align", "numa"], "align")):
             refused = s.run("run", "-d", *words, "--", "true", check=False)
             assert refused.code == 2 and text in refused.err, refused

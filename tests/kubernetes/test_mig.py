@@ -39,3 +39,26 @@ def test_pods_of_others_get_no_more_slices_than_a_node_has():
         wait_until("it says why", lambda: any("resources" in s.run("explain", "default/" + n, check=False).out for n in rest))
         b.call("DELETE", PODS + "/" + running(b, pods)[0])
         wait_until("one more runs", lambda: len(running(b, rest)) == 1)
+
+
+def test_a_job_asks_for_a_slice_by_its_name():
+    with cluster(nodes=0) as (b, s):
+        mig_node(b, "m0", _1g_10gb=2)
+        mig_node(b, "m1", _3g_40gb=1)
+        b.node("n0", gpus=8)
+        s.wait_for_nodes(3)
+        b.call("PATCH", "/api/v1/nodes/m1", {"spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}}, "application/merge-patch+json")
+        mig_pod(b, "other")
+        wait_until("another's pod has one", lambda: phase(b, "other") == "Running")
+        jobs = [s.submit("-g", "1g.10gb", "--", "sleep", "1000") for _ in range(2)]
+        wide = s.submit("-g", "3g.40gb", "--", "sleep", "1000")
+        s.wait_for(jobs[0], "running")
+        s.wait_for(wide, "running")
+        limits = lambda job: b.get(PODS + "/" + s.pod(job, 0))["spec"]["containers"][0]["resources"]["limits"]
+        assert limits(jobs[0])["nvidia.com/mig-1g.10gb"] == "1" and "nvidia.com/gpu" not in limits(jobs[0])
+        assert [node(b, s.pod(job, 0)) for job in (jobs[0], wide)] == ["m0", "m1"]
+        assert s.state(jobs[1]) == "queued"
+        b.call("DELETE", PODS + "/other")
+        s.wait_for(jobs[1], "running")
+        fit = s.run("submit", "-", check=False, stdin="command: x\ngpus: {slice: fit, memory: 9GiB}\n")
+        assert fit.code and "such as 1g.10gb" in fit.err, fit

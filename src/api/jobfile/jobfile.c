@@ -201,14 +201,15 @@ static const char *own_mask(const struct reading *r)
 	return arena_printf(r->arena, JOBFILE_OWN_MASK "%.12s", digest_format(&digest, hex));
 }
 
-int jobfile_read(const char *file, const struct conf *document, struct arena *arena,
-		 struct job_request *ret, struct err *err)
+static int read_document(const char *file, const struct conf *document, bool for_pods,
+			 struct arena *arena, struct job_request *ret, struct err *err)
 {
 	struct event event = event_make(EVENT_JOB_SUBMITTED, 0, "");
 	struct reading r = { .file = file,
 			     .document = document,
 			     .arena = arena,
 			     .err = err,
+			     .for_pods = for_pods,
 			     .job = &event.job_submitted };
 	AUTO_BUF body = BUF_INIT;
 	const char **host_paths;
@@ -277,6 +278,18 @@ int jobfile_read(const char *file, const struct conf *document, struct arena *ar
 				     .body_size = body.size,
 				     .depend_arrays = r.depend_arrays };
 	return 0;
+}
+
+int jobfile_read(const char *file, const struct conf *document, struct arena *arena,
+		 struct job_request *ret, struct err *err)
+{
+	return read_document(file, document, false, arena, ret, err);
+}
+
+int jobfile_read_for_pods(const char *file, const struct conf *document, struct arena *arena,
+			  struct job_request *ret, struct err *err)
+{
+	return read_document(file, document, true, arena, ret, err);
 }
 
 int jobfile_read_text(const char *file, const char *text, size_t size, struct arena *arena,

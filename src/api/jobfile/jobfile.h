@@ -49,6 +49,9 @@ int jobfile_read_text(const char *file, const char *text, size_t size, struct ar
 		      struct conf **ret, struct err *err) MUST_CHECK;
 int jobfile_read(const char *file, const struct conf *document, struct arena *arena,
 		 struct job_request *ret, struct err *err) MUST_CHECK;
+/* As a cluster takes it: a slice by its name is a resource of pods, which the device plugin counts (nvidia.com/mig-1g.10gb). */
+int jobfile_read_for_pods(const char *file, const struct conf *document, struct arena *arena,
+			  struct job_request *ret, struct err *err) MUST_CHECK;
 /*
  * The document in one line: JSON, but for plain numbers that JSON does not know (007), which stay
  * as written. Reads back the same.

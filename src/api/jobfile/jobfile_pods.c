@@ -10,6 +10,8 @@
 #include "base/check.h"
 #include "base/parse.h"
 
+#define KUBE_MIG "nvidia.com/mig-" /* and the name of a slice */
+
 enum { OBJECT_NAME_MAX = 253, LABEL_MAX = 63, MOUNT_MAX = 1000, HOST_MAX = 255 };
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
@@ -334,7 +336,7 @@ static const char *said_elsewhere(const char *name)
 		{ "cpu", "cpus" },
 		{ "memory", "memory" },
 		{ "nvidia.com/gpu", "gpus" },
-		{ "nvidia.com/mig-", "gpus" },
+		{ KUBE_MIG, "gpus" },
 		{ "amd.com/gpu", "gpus" },
 		{ "requests.", "plain names" },
 		{ "limits.", "plain names" },
@@ -493,11 +495,36 @@ static void spec_write(const struct body_source *from, struct buf *out)
 		buf_addf(out, ",\"imagePullSecrets\":[%s]", from->pull_secrets);
 }
 
+/* The device plugin has the slices that exist, each profile as a resource of its own. */
+static int slice_for_pods(struct reading *r)
+{
+	const struct conf *gpus = conf_find(r->document, "gpus");
+	const char *slice = r->job->slice;
+
+	if (strcmp(slice, "fit") == 0)
+		return conf_error(
+			r->err, r->file, gpus ? gpus : r->document,
+			"gpus: slice: fit is not known on a cluster yet; write the name of a slice that its nodes have, such as 1g.10gb");
+	if (*r->job->models || r->job->gpu_memory_mib || r->job->gpu_part)
+		return conf_error(
+			r->err, r->file, gpus ? gpus : r->document,
+			"gpus: on a cluster a slice is found by its name alone; leave count, model and memory out, and write labels for the nodes that you mean");
+	r->body.resources = arena_printf(r->arena, "%s%s\"" KUBE_MIG "%s\":\"1\"",
+					 r->body.resources ? r->body.resources : "",
+					 r->body.resources ? "," : "", slice);
+	r->body.has_rules = true;
+	r->job->slice = "";
+	r->job->gpus = 0;
+	return 0;
+}
+
 int jobfile_pods_finish(struct reading *r)
 {
 	const struct body_source *from = &r->body;
 	AUTO_BUF out = BUF_INIT;
 
+	if (r->for_pods && *r->job->slice && slice_for_pods(r) < 0)
+		return -(int)r->err->code;
 	if (r->shm && r->job->memory_mib && from->shm_mib > r->job->memory_mib)
 		return conf_error(
 			r->err, r->file, r->shm,

@@ -18,6 +18,7 @@ struct reading {
 	bool has_how;
 	const int64_t *depend_arrays; /* see struct job_request */
 	const struct conf *array;
+	bool for_pods; /* a cluster takes it */
 	bool has_count; /* of the array */
 	int64_t sweep_jobs;
 	const struct conf *throughput;

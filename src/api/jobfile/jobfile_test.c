@@ -623,6 +623,51 @@ static void a_command_text_is_given_to_the_shell(void **state)
 	assert_int_equal(body.checkpoint_signal, 0);
 }
 
+/* What the device plugin counts is a resource of the pod. */
+static void a_slice_is_a_resource_of_pods(void **state)
+{
+	static const struct {
+		const char *gpus, *resources, *why;
+	} cases[] = {
+		{ "1g.10gb", "{\"nvidia.com/mig-1g.10gb\":\"1\"}", NULL },
+		{ "{slice: 3g.40gb}\nresources: {rdma/hca: 2}",
+		  "{\"rdma/hca\":\"2\",\"nvidia.com/mig-3g.40gb\":\"1\"}", NULL },
+		{ "{slice: fit, memory: 9GiB}", NULL, "such as 1g.10gb" },
+		{ "{slice: 1g.10gb, model: A100-80GB}", NULL, "by its name alone" },
+		{ "1g.10gb\nresources: {nvidia.com/mig-1g.10gb: 1}", NULL, "write gpus" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct job_request request;
+		struct conf *document;
+		struct job_body body;
+		struct err err = { 0 };
+		AUTO_BUF text = BUF_INIT;
+		int rc;
+
+		buf_addf(&text, "command: x\ngpus: %s\n", cases[i].gpus);
+		assert_int_equal(jobfile_read_text("job.yaml", buf_text(&text), text.size,
+						   &jobfile_arena, &document, &err),
+				 0);
+		rc = jobfile_read_for_pods("job.yaml", document, &jobfile_arena, &request, &err);
+		if (cases[i].why) {
+			assert_true(rc < 0);
+			if (!strstr(err.text, cases[i].why))
+				fail_msg("%s: %s", cases[i].gpus, err.text);
+			continue;
+		}
+		assert_int_equal(rc, 0);
+		assert_int_equal(request.event.job_submitted.gpus, 0);
+		assert_string_equal(request.event.job_submitted.slice, "");
+		assert_non_null(request.pod_rules);
+		assert_int_equal(job_body_parse(request.body, request.body_size, &jobfile_arena,
+						&body, &err),
+				 0);
+		assert_non_null(strstr(body.overlays[0], cases[i].resources));
+	}
+}
+
 static void a_script_stays_whole(void **state)
 {
 	struct job_body body = body_of("script: |\n  a\n  b\ncheckpoint: signal\n");
@@ -752,6 +797,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_some_nodes_lack_makes_a_mask, jobfile_begin,
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_command_text_is_given_to_the_shell, jobfile_begin,
+						jobfile_end),
+		cmocka_unit_test_setup_teardown(a_slice_is_a_resource_of_pods, jobfile_begin,
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_script_stays_whole, jobfile_begin, jobfile_end),
 		cmocka_unit_test_setup_teardown(damaged_bodies_are_refused, jobfile_begin,
