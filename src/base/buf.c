@@ -179,3 +179,9 @@ const char *buf_text(const struct buf *buf)
 {
 	return buf->data ? buf->data : "";
 }
+
+void buf_add_json_member(struct buf *buf, const char *key, const char *text)
+{
+	buf_addf(buf, "\"%s\":", key);
+	buf_add_json(buf, text, strlen(text));
+}

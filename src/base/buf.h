@@ -31,6 +31,8 @@ void buf_addi(struct buf *buf, int64_t number);
  * that JSON would take plain (utf8_is_control); bad UTF-8 becomes U+FFFD.
  */
 void buf_add_json(struct buf *buf, const char *text, size_t size);
+/* "key":"text", the key as it stands */
+void buf_add_json_member(struct buf *buf, const char *key, const char *text);
 /* Takes the bytes out (caller frees with free()); the buf is empty afterwards. Never NULL. */
 char *buf_take(struct buf *buf);
 /* The text, "" when nothing was added. */

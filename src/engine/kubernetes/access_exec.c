@@ -119,12 +119,6 @@ static int version_read(struct reader *r, const struct conf *map, struct access_
 	return 0;
 }
 
-static void add_text(struct buf *out, const char *key, const char *text)
-{
-	buf_addf(out, "\"%s\":", key);
-	buf_add_json(out, text, strlen(text));
-}
-
 /* What the program is told: KUBERNETES_EXEC_INFO. */
 static int info_make(struct reader *r, const struct conf *map, const struct conf *cluster,
 		     const struct kube_access *access, struct access_exec *exec)
@@ -142,13 +136,13 @@ static int info_make(struct reader *r, const struct conf *map, const struct conf
 			r->err, r->file, conf_find(cluster, more),
 			"extensions of a cluster are not passed on to the program of exec in this release: take provideClusterInfo or them away");
 	buf_adds(&out, "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",");
-	add_text(&out, "apiVersion", exec->version);
+	buf_add_json_member(&out, "apiVersion", exec->version);
 	buf_adds(&out, ",\"spec\":{\"interactive\":false");
 	if (tells) {
 		const char *authority = NULL;
 
 		buf_adds(&out, ",\"cluster\":{");
-		add_text(&out, "server", access->server);
+		buf_add_json_member(&out, "server", access->server);
 		if (access->insecure)
 			buf_adds(&out, ",\"insecure-skip-tls-verify\":true");
 		if (text_of(r, cluster, "certificate-authority-data", BASE64_MAX, &authority) < 0)
@@ -157,7 +151,7 @@ static int info_make(struct reader *r, const struct conf *map, const struct conf
 			authority = access_base64(access->authority, r->arena);
 		if (authority) {
 			buf_addc(&out, ',');
-			add_text(&out, "certificate-authority-data", authority);
+			buf_add_json_member(&out, "certificate-authority-data", authority);
 		}
 		buf_addc(&out, '}');
 	}

@@ -52,12 +52,6 @@ static void add_time(struct buf *out, const char *key)
 	buf_addf(out, "\"%s\":\"%s.%06dZ\"", key, text, (int)(now_ms % 1000) * 1000);
 }
 
-static void add_text(struct buf *out, const char *key, const char *text)
-{
-	buf_addf(out, "\"%s\":", key);
-	buf_add_json(out, text, strlen(text));
-}
-
 /* Held by `holder` from now on, where it stood as it was seen. */
 static void lease_write(const struct lease *lease, const char *holder, struct buf *out)
 {
@@ -66,19 +60,19 @@ static void lease_write(const struct lease *lease, const char *holder, struct bu
 
 	buf_adds(out,
 		 "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{");
-	add_text(out, "name", lease->name);
+	buf_add_json_member(out, "name", lease->name);
 	if (seen->exists) {
 		buf_addc(out, ',');
-		add_text(out, "resourceVersion", seen->version);
+		buf_add_json_member(out, "resourceVersion", seen->version);
 	}
 	buf_adds(out, ",\"annotations\":{");
-	add_text(out, "fairlead.dev/address", lease->address);
+	buf_add_json_member(out, "fairlead.dev/address", lease->address);
 	buf_adds(out, "}},\"spec\":{");
-	add_text(out, "holderIdentity", holder);
+	buf_add_json_member(out, "holderIdentity", holder);
 	buf_addf(out, ",\"leaseDurationSeconds\":%d,\"leaseTransitions\":%" PRId64 ",",
 		 LEASE_LASTS_MS / 1000, seen->transitions + (seen->exists && !mine));
 	if (mine && seen->acquired[0])
-		add_text(out, "acquireTime", seen->acquired);
+		buf_add_json_member(out, "acquireTime", seen->acquired);
 	else
 		add_time(out, "acquireTime");
 	buf_addc(out, ',');

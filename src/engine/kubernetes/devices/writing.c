@@ -9,12 +9,6 @@ void claim_add_text(struct buf *out, const char *text)
 	buf_add_json(out, text, strlen(text));
 }
 
-static void add_member(struct buf *out, const char *key, const char *text)
-{
-	buf_addf(out, "\"%s\":", key);
-	claim_add_text(out, text);
-}
-
 static const struct dra_choice *choice_of(const struct dra_claim *claim,
 					  const struct dra_choice_made *made)
 {
@@ -30,13 +24,13 @@ static void add_results(struct buf *out, const struct dra_claim *claim,
 		const struct dra_choice *choice = choice_of(claim, made);
 
 		buf_adds(out, i ? ",{" : "{");
-		add_member(out, "request", choice->name);
+		buf_add_json_member(out, "request", choice->name);
 		buf_addc(out, ',');
-		add_member(out, "driver", made->slice->driver);
+		buf_add_json_member(out, "driver", made->slice->driver);
 		buf_addc(out, ',');
-		add_member(out, "pool", made->slice->pool);
+		buf_add_json_member(out, "pool", made->slice->pool);
 		buf_addc(out, ',');
-		add_member(out, "device", made->device->name);
+		buf_add_json_member(out, "device", made->device->name);
 		if (choice->tolerations_json)
 			buf_addf(out, ",\"tolerations\":%s", choice->tolerations_json);
 		if (made->device->binding_json)
@@ -54,7 +48,7 @@ static void add_config(struct buf *out, const char *source, const char *const *r
 {
 	buf_adds(out, *first ? "{" : ",{");
 	*first = false;
-	add_member(out, "source", source);
+	buf_add_json_member(out, "source", source);
 	buf_adds(out, ",\"requests\":[");
 	for (uint32_t i = 0; i < count; i++) {
 		if (i)
@@ -169,23 +163,23 @@ void claim_add_reserved(struct buf *out, const struct dra_claim *claim,
 		buf_adds(out, first ? "{" : ",{");
 		first = false;
 		if (*c->group) {
-			add_member(out, "apiGroup", c->group);
+			buf_add_json_member(out, "apiGroup", c->group);
 			buf_addc(out, ',');
 		}
-		add_member(out, "resource", c->resource);
+		buf_add_json_member(out, "resource", c->resource);
 		buf_addc(out, ',');
-		add_member(out, "name", c->name);
+		buf_add_json_member(out, "name", c->name);
 		buf_addc(out, ',');
-		add_member(out, "uid", c->uid);
+		buf_add_json_member(out, "uid", c->uid);
 		buf_addc(out, '}');
 	}
 	if (with) {
 		buf_adds(out, first ? "{" : ",{");
-		add_member(out, "resource", "pods");
+		buf_add_json_member(out, "resource", "pods");
 		buf_addc(out, ',');
-		add_member(out, "name", state->name);
+		buf_add_json_member(out, "name", state->name);
 		buf_addc(out, ',');
-		add_member(out, "uid", state->uid);
+		buf_add_json_member(out, "uid", state->uid);
 		buf_addc(out, '}');
 	}
 	buf_addc(out, ']');
@@ -194,7 +188,7 @@ void claim_add_reserved(struct buf *out, const struct dra_claim *claim,
 void claim_add_head(struct buf *out, const struct dra_claim *claim)
 {
 	buf_adds(out, "{\"metadata\":{");
-	add_member(out, "uid", claim->uid);
+	buf_add_json_member(out, "uid", claim->uid);
 	buf_addc(out, ',');
-	add_member(out, "resourceVersion", claim->version);
+	buf_add_json_member(out, "resourceVersion", claim->version);
 }
