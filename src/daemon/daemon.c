@@ -384,6 +384,7 @@ static void end(struct daemon *d)
 	if (!atomic_load(&d->faulted))
 		snapshot_take(d);
 	d->engine_ops->close(d->engine);
+	lease_close(d->life);
 	lease_close(d->lease); /* nothing more of this daemon goes to the cluster */
 	if (!resume_join(d)) {
 		log_line(LOG_WARN,
@@ -455,7 +456,7 @@ static int lead_in_turn(struct daemon *d, const struct daemon_options *options,
 	int result = open_door(d, options, err);
 
 	if (result == 0)
-		result = stand_by_open(d, err);
+		result = stand_by_open(d, &d->lease, err);
 	if (result < 0)
 		return result;
 	printf("Fairlead %s stands by, for work on Kubernetes.\nData folder: %s\nJournal: %s\n",
@@ -530,6 +531,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	if (result == 0) {
 		greet(d, &found, database, lost);
 		background_ready(background);
+		stand_by_live(d);
 		wait_for_end();
 	}
 	end(d);

@@ -190,7 +190,7 @@ void stand_by_lead(struct daemon *d)
 
 /* --- begin ---------------------------------------------------------------------------------------------------------- */
 
-int stand_by_open(struct daemon *d, struct err *err)
+int stand_by_open(struct daemon *d, struct lease **ret, struct err *err)
 {
 	char name[64], holder[LEASE_HOLDER_MAX], address[LEASE_ADDRESS_MAX], host[64] = "";
 	char journal[JOURNAL_NAME_MAX];
@@ -213,5 +213,17 @@ int stand_by_open(struct daemon *d, struct err *err)
 						   .name = name,
 						   .holder = holder,
 						   .address = address },
-			  &d->lease, err);
+			  ret, err);
+}
+
+void stand_by_live(struct daemon *d)
+{
+	struct err err = { 0 };
+
+	if (!d->kubernetes)
+		return;
+	if (stand_by_open(d, &d->life, &err) < 0)
+		log_line(LOG_WARN, "no Lease says that this daemon is there: %s", err.text);
+	else
+		lease_want(d->life, true);
 }

@@ -204,6 +204,7 @@ struct daemon {
 
 	/* stand_by.c */
 	struct lease *lease; /* by which one of several daemons leads; NULL = there is one */
+	struct lease *life; /* which that one renews for people to see: it fences nothing */
 	atomic_bool
 		stands_by; /* another one leads: the main thread follows it and owns the facts */
 	atomic_int_fast64_t followed_ms; /* boot clock: when all there was had been followed last */
@@ -401,7 +402,8 @@ int64_t daemon_wall_ms(void); /* FAIRLEAD_TEST_WALL_STEP_MS moves it, in builds 
 /* stand_by.c: one of several daemons on a journal. By the main thread. */
 enum { STAND_BY_LEADS, STAND_BY_ENDS };
 /* Behind the door's opening: begins to look who leads. */
-int stand_by_open(struct daemon *d, struct err *err) MUST_CHECK;
+int stand_by_open(struct daemon *d, struct lease **ret, struct err *err) MUST_CHECK;
+void stand_by_live(struct daemon *d); /* of one that leads alone */
 /* Follows the journal until this daemon leads and has the journal for itself, or is asked to end. */
 int stand_by_wait(struct daemon *d, struct err *err) MUST_CHECK;
 /* Until it is asked to end. Does not come back when it has lost the lead. */

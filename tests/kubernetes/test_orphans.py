@@ -13,11 +13,12 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
 class Leader:
-    """Renews the Lease of an instance, as a daemon with --stand-by does."""
+    """Renews the Lease of an instance, as its daemon does."""
 
     def __init__(self, b, instance):
         self.bed, self.path, self.stop = b, "%s/fairlead-%s" % (LEASES, instance[:12]), threading.Event()
-        b.make(LEASES, {"metadata": {"name": "fairlead-" + instance[:12]}, "spec": {"holderIdentity": "host_1", "leaseDurationSeconds": 8}})
+        status, answer = b.call("PATCH", self.path, {"spec": {"holderIdentity": "host_1", "leaseDurationSeconds": 8}}, "application/merge-patch+json")
+        assert status == 200, answer  # the daemon that was there made it
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
@@ -46,6 +47,10 @@ def test_pods_whose_journal_is_lost_are_let_go_when_they_are_over_and_nobody_lea
             s.wait_for(job, "running")
         one, two = s.pod(first, 0), s.pod(second, 0)
         instance = b.get(PODS + "/" + one)["metadata"]["labels"]["fairlead.dev/instance"]
+        # One that leads alone has a Lease, too, by which it is seen.
+        wait_until("it has one", lambda: b.call("GET", "%s/fairlead-%s" % (LEASES, instance[:12]))[0] == 200)
+        done = let_go(s, instance)
+        assert done.code != 0 and "leads, and lets its pods go" in " ".join(done.err.split()), done
         s.kill()
         shutil.rmtree(s.data)
         os.mkdir(s.data)

@@ -125,6 +125,24 @@ def nominated(b, name):
     return get(b, name)["status"].get("nominatedNodeName")
 
 
+def test_a_place_that_could_not_be_shown_is_shown_later():
+    with cluster(nodes=1, through=True) as (b, s):
+        refused = []
+
+        def rule(method, path, body):
+            if "nominatedNodeName" not in body or method != "PATCH" or len(refused) == 2:
+                return None
+            refused.append(path)
+            return refusal(422, "Invalid", "a webhook does not like it")
+        s.proxy.rules.append(rule)
+        b.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        pod(b, "low", gpus=8, command="slow", labels={"fairlead.dev/tier": "best-effort"}, terminationGracePeriodSeconds=90)
+        wait_until("it runs", lambda: phase(b, "low") == "Running")
+        pod(b, "high", gpus=8, priorityClassName="high")
+        wait_until("the place is shown", lambda: nominated(b, "high") == "n0")
+        assert len(refused) == 2
+
+
 def test_who_makes_room_is_told_so_first_and_the_place_is_shown_meanwhile():
     with cluster(nodes=1) as (b, s):
         b.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})

@@ -124,6 +124,7 @@ struct gangs {
 	bool ticking, waits; /* waits: groups are looked at when a little time has passed */
 	int64_t looked_ms; /* boot clock */
 	int64_t again_ms; /* when what could not be told is told again; 0 = nothing is */
+	int64_t nominate_ms; /* likewise, places that were refused */
 	uint32_t writes; /* of conditions and Events, in this period */
 	int64_t period_ms;
 	struct watch *budget_watch;

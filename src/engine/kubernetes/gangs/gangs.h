@@ -23,6 +23,7 @@ struct member {
 	struct gang *gang; /* NULL = of none yet */
 	char mask[MASK_NAME_MAX]; /* that it waits to be the next of */
 	char *nominated; /* node that its status names, as far as is known; NULL = none */
+	bool nominate_again; /* the API server did not take that */
 	uint32_t rank;
 	bool seen; /* in the list that is being taken */
 	bool gated, deleting, bound, over;
@@ -146,7 +147,7 @@ void member_tell(struct engine *engine, struct member *member, enum tell_kind ki
 void member_nominate(struct engine *engine, struct member *member, const char *node);
 /* Says in its conditions that it is disrupted, then deletes it. */
 void member_disrupt(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
-/* What could not be told for want of a right, when some time has passed. */
+/* What could not be told for want of a right or was refused, when some time has passed. */
 void gangs_tell_again(struct engine *engine);
 void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, const char *text);
 

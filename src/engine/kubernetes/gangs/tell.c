@@ -47,12 +47,6 @@ static void time_now(char out[TIME_MAX])
 	strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &parts);
 }
 
-static void add_text(struct buf *out, const char *key, const char *text)
-{
-	buf_addf(out, "\"%s\":", key);
-	buf_add_json(out, text, strlen(text));
-}
-
 static void noted(void *context, const struct kube_answer *answer)
 {
 	struct engine *engine = context;
@@ -79,7 +73,7 @@ static void status_begin(const char *namespace, const char *name, const char *ui
 {
 	buf_addf(path, "/api/v1/namespaces/%s/pods/%s/status", namespace, name);
 	buf_adds(body, "{\"metadata\":{");
-	add_text(body, "uid", uid);
+	buf_add_json_member(body, "uid", uid);
 	buf_adds(body, "},\"status\":{");
 }
 
@@ -105,13 +99,13 @@ static void add_condition(struct buf *body, const char *type, bool status, const
 
 	time_now(now);
 	buf_adds(body, "\"conditions\":[{");
-	add_text(body, "type", type);
+	buf_add_json_member(body, "type", type);
 	buf_addf(body, ",\"status\":\"%s\",", status ? "True" : "False");
-	add_text(body, "reason", reason);
+	buf_add_json_member(body, "reason", reason);
 	buf_addc(body, ',');
-	add_text(body, "message", text);
+	buf_add_json_member(body, "message", text);
 	buf_addc(body, ',');
-	add_text(body, "lastTransitionTime", now);
+	buf_add_json_member(body, "lastTransitionTime", now);
 	buf_adds(body, "}]");
 }
 
@@ -126,22 +120,57 @@ static void condition_write(struct engine *engine, const struct member *member, 
 	status_send(engine, &path, &body, noted, engine);
 }
 
-void member_nominate(struct engine *engine, struct member *member, const char *node)
+struct nomination {
+	struct engine *engine;
+	char uid[KUBE_WORD_MAX];
+};
+
+static void nominated(void *context, const struct kube_answer *answer)
 {
+	struct nomination *nomination = context;
+	struct engine *engine = nomination->engine;
+	struct member *member;
+
+	noted(engine, answer);
+	if (answer->status >= 300 && answer->status != 404) {
+		pthread_mutex_lock(&engine->lock);
+		member = member_find(engine, nomination->uid);
+		if (member && !member->bound) {
+			member->nominate_again = true;
+			if (!engine->gangs.nominate_ms)
+				engine->gangs.nominate_ms = clock_boot_ms() + RIGHT_MS;
+		}
+		pthread_mutex_unlock(&engine->lock);
+	}
+	free(nomination);
+}
+
+static void nomination_write(struct engine *engine, struct member *member)
+{
+	struct nomination *nomination = calloc(1, sizeof(*nomination));
 	AUTO_BUF path = BUF_INIT;
 	struct buf body = BUF_INIT;
 
+	CHECK(nomination);
+	nomination->engine = engine;
+	memcpy(nomination->uid, member->uid, sizeof(nomination->uid));
+	member->nominate_again = false;
+	status_begin(member->namespace, member->name, member->uid, &path, &body);
+	if (member->nominated)
+		buf_add_json_member(&body, "nominatedNodeName", member->nominated);
+	else
+		buf_adds(&body, "\"nominatedNodeName\":null");
+	status_send(engine, &path, &body, nominated, nomination);
+}
+
+void member_nominate(struct engine *engine, struct member *member, const char *node)
+{
 	if (strcmp(member->nominated ? member->nominated : "", node) == 0)
 		return;
 	free(member->nominated);
 	member->nominated = *node ? strdup(node) : NULL;
 	CHECK(member->nominated || !*node);
-	status_begin(member->namespace, member->name, member->uid, &path, &body);
-	if (*node)
-		add_text(&body, "nominatedNodeName", node);
-	else
-		buf_adds(&body, "\"nominatedNodeName\":null");
-	status_send(engine, &path, &body, noted, engine);
+	nomination_write(engine, member);
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------------- */
@@ -190,19 +219,19 @@ static void event_body(struct engine *engine, const struct member *member, enum 
 
 	time_now(now);
 	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{");
-	add_text(out, "name", name);
+	buf_add_json_member(out, "name", name);
 	buf_addc(out, ',');
-	add_text(out, "namespace", member->namespace);
+	buf_add_json_member(out, "namespace", member->namespace);
 	buf_adds(out, "},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",");
-	add_text(out, "name", member->name);
+	buf_add_json_member(out, "name", member->name);
 	buf_addc(out, ',');
-	add_text(out, "namespace", member->namespace);
+	buf_add_json_member(out, "namespace", member->namespace);
 	buf_addc(out, ',');
-	add_text(out, "uid", member->uid);
+	buf_add_json_member(out, "uid", member->uid);
 	buf_adds(out, "},");
-	add_text(out, "reason", reasons[kind].event);
+	buf_add_json_member(out, "reason", reasons[kind].event);
 	buf_addc(out, ',');
-	add_text(out, "message", text);
+	buf_add_json_member(out, "message", text);
 	buf_addf(
 		out,
 		",\"type\":\"%s\",\"count\":1,\"source\":{\"component\":\"" KUBE_SCHEDULER
@@ -226,7 +255,7 @@ static void event_write(struct engine *engine, const struct member *member, enum
 	event_body(engine, member, kind, buf_text(&name), text, &body);
 	repeat->engine = engine;
 	buf_addc(&again, '{');
-	add_text(&again, "message", text);
+	buf_add_json_member(&again, "message", text);
 	buf_addf(&again, ",\"count\":%u,\"lastTimestamp\":\"%s\"}", member->told_count, now);
 	repeat->body = buf_take(&again);
 	buf_addf(&again, "%s/%s", buf_text(&path), buf_text(&name));
@@ -340,10 +369,25 @@ static void member_tell_again(struct engine *engine, struct member *member)
 		group_touch(engine, member->group);
 }
 
+static void nominate_again(struct engine *engine)
+{
+	struct member *member, *next;
+
+	if (!engine->gangs.nominate_ms || engine->gangs.nominate_ms > clock_boot_ms())
+		return;
+	engine->gangs.nominate_ms = 0;
+	HASH_ITER(hh, engine->gangs.members, member, next)
+	{
+		if (member->nominate_again && !member->bound)
+			nomination_write(engine, member);
+	}
+}
+
 void gangs_tell_again(struct engine *engine)
 {
 	struct member *member, *next;
 
+	nominate_again(engine);
 	if (!engine->gangs.again_ms || engine->gangs.again_ms > clock_boot_ms())
 		return;
 	engine->gangs.again_ms = 0;
