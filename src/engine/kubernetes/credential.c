@@ -23,6 +23,7 @@
 enum {
 	LOOK_MS = 50, /* while it runs: whether it has ended, or all is to end */
 	COMPLAINT_MAX = 160,
+	PIECES_MAX = 64, /* that are read between two looks */
 	AHEAD_MS =
 		30000, /* so long before it expires it is renewed; a tenth of its life where that is less */
 	PAUSE_MS = 1000,
@@ -209,12 +210,12 @@ static int spawn(const struct access_exec *exec, int out, int complaints, pid_t 
 	return rc;
 }
 
-/* What is there to be read; false when no more will come. */
+/* What is there to be read, and not for ever where it comes faster than it is read; false when no more will come. */
 static bool drain(int fd, struct buf *out, size_t most)
 {
 	char piece[4096];
 
-	for (;;) {
+	for (int i = 0; i < PIECES_MAX; i++) {
 		ssize_t got = read(fd, piece, sizeof(piece));
 
 		if (got < 0 && errno == EINTR)
@@ -225,6 +226,7 @@ static bool drain(int fd, struct buf *out, size_t most)
 			buf_add(out, piece,
 				(size_t)got < most - out->size ? (size_t)got : most - out->size);
 	}
+	return true;
 }
 
 static bool is_ending(struct credential *credential)
@@ -235,7 +237,7 @@ static bool is_ending(struct credential *credential)
 	return ending;
 }
 
-/* Until it has ended, is out of time, or all is to end: then it is killed with what it started. True: by itself. */
+/* Until it has ended, prints too much, is out of time, or all is to end: then it is killed with what it started. True: by itself. */
 static bool follow(struct credential *credential, pid_t pid, int out, int complaints,
 		   struct buf *text, struct buf *said, int *ret_status)
 {
@@ -243,7 +245,8 @@ static bool follow(struct credential *credential, pid_t pid, int out, int compla
 	bool more[2] = { true, true };
 	pid_t ended = 0;
 
-	while (!ended && clock_boot_ms() < end_ms && !is_ending(credential)) {
+	while (!ended && text->size <= EXEC_OUTPUT_MAX && clock_boot_ms() < end_ms &&
+	       !is_ending(credential)) {
 		struct pollfd fds[2] = { { .fd = more[0] ? out : -1, .events = POLLIN },
 					 { .fd = more[1] ? complaints : -1, .events = POLLIN } };
 
@@ -304,10 +307,12 @@ static int run(struct credential *credential, struct credential_text *ret, struc
 		(void)fcntl(out[0], F_SETFL, O_NONBLOCK);
 		(void)fcntl(complaints[0], F_SETFL, O_NONBLOCK);
 		by_itself = follow(credential, pid, out[0], complaints[0], &text, &said, &status);
-		rc = ended_well(by_itself, status, &said, err);
+		if (text.size > EXEC_OUTPUT_MAX)
+			rc = err_set(err, ERR_TOO_LARGE, "it printed more than %d bytes",
+				     EXEC_OUTPUT_MAX);
+		else
+			rc = ended_well(by_itself, status, &said, err);
 	}
-	if (rc == 0 && text.size > EXEC_OUTPUT_MAX)
-		rc = err_set(err, ERR_TOO_LARGE, "it printed more than %d bytes", EXEC_OUTPUT_MAX);
 	if (rc == 0)
 		rc = credential_parse(credential->exec, buf_text(&text), text.size, clock_wall_ms(),
 				      ret, err);
@@ -335,9 +340,10 @@ static void has(struct credential *c, const struct credential_text *text)
 	*c->text = *text;
 	c->serial++;
 	c->wanted = c->failed = false;
-	c->expires_ms = left_ms ? now_ms + left_ms : 0;
-	c->renew_ms =
-		left_ms ? c->expires_ms - (left_ms / 10 < AHEAD_MS ? left_ms / 10 : AHEAD_MS) : 0;
+	c->expires_ms = text->expires_ms ? now_ms + left_ms : 0;
+	c->renew_ms = text->expires_ms
+			      ? c->expires_ms - (left_ms / 10 < AHEAD_MS ? left_ms / 10 : AHEAD_MS)
+			      : 0;
 	/* Where the server refuses what has just been given, it is not run all the time. */
 	c->again_ms = now_ms + PAUSE_MS;
 	c->pause_ms = PAUSE_MS;

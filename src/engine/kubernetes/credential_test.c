@@ -183,6 +183,24 @@ static void one_that_does_not_end_is_ended_with_what_it_started(void **state)
 	assert_true(clock_boot_ms() - began_ms < EXEC_MOST_MS);
 }
 
+/* The pipe is never empty then. */
+static void one_that_prints_without_end_is_ended(void **state)
+{
+	char problem[256];
+	uint64_t serial = 0;
+	struct credential *c = begin("exec yes");
+	int64_t began_ms = clock_boot_ms();
+
+	(void)state;
+	assert_int_equal(wait_for(c, &serial, problem), CREDENTIAL_FAILS);
+	assert_non_null(strstr(problem, "it printed more than"));
+	credential_destroy(c);
+	c = begin("exec yes >&2");
+	usleep(300000);
+	credential_destroy(c);
+	assert_true(clock_boot_ms() - began_ms < EXEC_MOST_MS);
+}
+
 static void one_that_is_not_there_is_said_at_once(void **state)
 {
 	char *argv[] = { (char[]){ "no-such-program" }, NULL };
@@ -208,6 +226,7 @@ int main(void)
 		cmocka_unit_test(what_the_server_refused_is_asked_for_anew),
 		cmocka_unit_test(what_goes_wrong_is_said_with_its_own_words),
 		cmocka_unit_test(one_that_does_not_end_is_ended_with_what_it_started),
+		cmocka_unit_test(one_that_prints_without_end_is_ended),
 		cmocka_unit_test(one_that_is_not_there_is_said_at_once),
 	};
 
