@@ -134,23 +134,44 @@ static int check_capability(struct walk *w, const struct conf *c)
 		c->text);
 }
 
-/* Of what Fairlead itself made: an attempt's Secret is for its own pods. */
+/* Of what Fairlead itself made: an attempt's Secret is for its own pods, and what is in them of Fairlead's stays as it is. */
 static bool names_ours(const struct conf *c, const char *path)
 {
 	return c->key && (strcmp(c->key, "secretName") == 0 || strcmp(c->key, "name") == 0) &&
-	       begins(c->text, "fairlead-") && !begins(path, "metadata.");
+	       jobfile_is_ours(c->text) && !begins(path, "metadata.");
+}
+
+static bool ends(const char *text, const char *with)
+{
+	const size_t length = strlen(text), size = strlen(with);
+
+	return length >= size && strcmp(text + length - size, with) == 0;
+}
+
+/* The kubelet asks, from the node: whom it can reach is more than what a pod can. */
+static bool asks_others(const char *path)
+{
+	return ends(path, ".httpGet.host") || ends(path, ".tcpSocket.host");
 }
 
 static int check_scalar(struct walk *w, const struct conf *c, const char *path)
 {
-	const size_t length = strlen(path);
-
-	if (length > 18 && strcmp(path + length - 18, "capabilities.add[]") == 0)
+	if (ends(path, ".capabilities.add[]"))
 		return check_capability(w, c);
+	if (ends(path, ".seccompProfile.type") && strcmp(c->text, "Unconfined") == 0)
+		return conf_error(
+			w->r->err, w->r->file, c,
+			"kubernetes: %s can't be Unconfined: pods of jobs are kept apart from their nodes",
+			path);
+	if (asks_others(path))
+		return conf_error(w->r->err, w->r->file, c,
+				  "kubernetes: %s can't be set: a node asks its own pod alone",
+				  path);
 	if (names_ours(c, path))
 		return conf_error(
 			w->r->err, w->r->file, c,
-			"kubernetes: %s: names that begin with fairlead- are Fairlead's own", path);
+			"kubernetes: %s: fairlead and names that begin with fairlead- are Fairlead's own",
+			path);
 	if (begins(path, "spec.") && c->key && strcmp(c->key, "mountPath") == 0 &&
 	    jobfile_mount_path(c->text))
 		return conf_error(w->r->err, w->r->file, c, "kubernetes: %s: %.60s %s", path,
@@ -175,7 +196,9 @@ static int check_key(struct walk *w, const struct conf *c, const char *path)
 			w->r, c,
 			"kubernetes: %s: %.100s is Fairlead's own: it knows its pods by it", path,
 			c->key);
-	if (length >= 13 && strncmp(domain - 13, "kubernetes.io", 13) == 0 && !labels)
+	if (!labels && (begins(c->key, "io.kubernetes.") ||
+			(length >= 13 && strncmp(domain - 13, "kubernetes.io", 13) == 0) ||
+			(length >= 6 && strncmp(domain - 6, "k8s.io", 6) == 0)))
 		return jobfile_key_error(
 			w->r, c,
 			"kubernetes: %s: %.100s is for Kubernetes and those who run it to say",

@@ -67,14 +67,21 @@ static bool is_straight(const char *path)
 	return *path != '\0';
 }
 
+bool jobfile_is_ours(const char *object)
+{
+	return strcmp(object, "fairlead") == 0 || strncmp(object, "fairlead-", 9) == 0;
+}
+
 const char *jobfile_mount_path(const char *path)
 {
-	static const char *const kept[] = { "/dev", "/proc", "/sys", "/etc/fairlead" };
+	static const char *const kept[] = { "/dev",          "/proc",         "/sys",
+					    "/etc/fairlead", "/run/fairlead", "/var/run/fairlead" };
 
 	if (!is_straight(path) || strchr(path, ':') || strlen(path) > MOUNT_MAX)
 		return "is no place for a volume; it must be an absolute path other than /, without // and .., without a colon";
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-		if (is_within(path, kept[i]))
+		if (is_within(path, kept[i]) || strcmp(path, "/run") == 0 ||
+		    strcmp(path, "/var/run") == 0) /* a link to it in most images */
 			return "is no place for a volume: it is the machine's or Fairlead's own";
 	return NULL;
 }
@@ -90,9 +97,11 @@ static int object_name(struct reading *r, const struct conf *c, const char *what
 			r->err, r->file, c,
 			"%s: \"%.60s\" is no name of an object in Kubernetes; it has small letters, digits, hyphens and dots",
 			what, *ret);
-	if (strncmp(*ret, "fairlead-", 9) == 0)
-		return conf_error(r->err, r->file, c,
-				  "%s: names that begin with fairlead- are Fairlead's own", what);
+	if (jobfile_is_ours(*ret))
+		return conf_error(
+			r->err, r->file, c,
+			"%s: fairlead and names that begin with fairlead- are Fairlead's own",
+			what);
 	return 0;
 }
 

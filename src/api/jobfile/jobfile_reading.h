@@ -48,6 +48,8 @@ int jobfile_pods_finish(struct reading *r) MUST_CHECK;
 /* Why a volume can't have that name, or be at that path of a container; NULL = it can. */
 const char *jobfile_volume_name(const char *name);
 const char *jobfile_mount_path(const char *path);
+/* Whether an object of that name in Kubernetes is Fairlead's own. */
+bool jobfile_is_ours(const char *object);
 
 /* jobfile_fit.c */
 jobfile_reader read_window, read_window_end;

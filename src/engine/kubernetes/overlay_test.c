@@ -49,6 +49,31 @@ static void what_is_added_is_merged(void **state)
 	}
 }
 
+/* A command may have any byte but NUL; what is merged must not change it. */
+static void every_character_of_a_text_stays(void **state)
+{
+	AUTO_BUF pod = BUF_INIT;
+	AUTO_BUF before = BUF_INIT;
+	struct err err;
+	static const char hard[] =
+		"\xc2\x80\xc2\x85\xe2\x80\xa8\xe2\x80\xa9\xef\xbb\xbf\xef\xbf\xbe\xf0\x9f\x9a\x80 x: # - {}[]&*!|>%@`";
+	char text[400] = "";
+	size_t size = 0;
+
+	(void)state;
+	for (int c = 1; c < 128; c++)
+		text[size++] = (char)c;
+	memcpy(text + size, hard, sizeof(hard));
+	size += sizeof(hard) - 1;
+	buf_adds(&pod, "{\"a\":");
+	buf_add_json(&pod, text, size);
+	buf_adds(&pod, "}");
+	buf_adds(&before, buf_text(&pod));
+	if (overlay_merge(&pod, "{}", &arena, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(buf_text(&pod), buf_text(&before));
+}
+
 static void what_is_no_map_is_refused_and_the_pod_stays(void **state)
 {
 	static const char *const texts[] = {
@@ -118,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_added_is_merged),
+		cmocka_unit_test(every_character_of_a_text_stays),
 		cmocka_unit_test(a_pod_with_all_that_a_job_may_add_is_written_as_ever),
 		cmocka_unit_test(what_is_no_map_is_refused_and_the_pod_stays),
 	};
