@@ -6,6 +6,8 @@
  *								say, and comes at once when a checkpoint is wanted
  *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/reports	progress and checkpoints; answered with the number up to which they are durable
  *
+ *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/ended		nothing is left of its task, which ended with `code`
+ *
  * Who asks has the token of the attempt: a MAC of its number with the key of the data folder, so that nothing has to be kept, and every
  * daemon with that key knows it. It says and learns things of that attempt alone.
  *
@@ -103,10 +105,8 @@ static int token_check(struct daemon *d, const char *header, uint64_t *ret, stru
 
 /* --- what is asked, and of what ---------------------------------------------------------------------------------------- */
 
-enum question { QUESTION_LEASE, QUESTION_REPORTS };
-
 struct asked {
-	enum question question;
+	enum engine_word_kind kind;
 	uint64_t attempt;
 	uint32_t rank;
 };
@@ -133,9 +133,12 @@ static int path_read(struct http_request *request, struct asked *ret, struct err
 	is = is && path_number(&at, &ret->attempt) && strncmp(at, "/ranks/", 7) == 0;
 	at += is ? 7 : 0;
 	is = is && path_number(&at, &rank) &&
-	     (strcmp(at, "/lease") == 0 || strcmp(at, "/reports") == 0);
+	     (strcmp(at, "/lease") == 0 || strcmp(at, "/reports") == 0 ||
+	      strcmp(at, "/ended") == 0);
 	ret->rank = (uint32_t)rank;
-	ret->question = is && strcmp(at, "/lease") == 0 ? QUESTION_LEASE : QUESTION_REPORTS;
+	ret->kind = !is || strcmp(at, "/lease") == 0 ? WORD_LEASE
+		    : strcmp(at, "/ended") == 0      ? WORD_ENDED
+						     : WORD_REPORTS;
 	return is ? 0
 		  : err_set(err, ERR_NOT_FOUND, "there is nothing here but for shepherds in pods");
 }
@@ -177,7 +180,7 @@ static int64_t warning_of(const struct publication *publication, uint64_t id, in
 	return attempt->warned_ms;
 }
 
-static int word(struct daemon *d, const struct asked *asked, uint32_t reports,
+static int word(struct daemon *d, const struct asked *asked, const struct engine_word *said,
 		int64_t *ret_lease_ms, struct err *err)
 {
 	int result;
@@ -186,7 +189,7 @@ static int word(struct daemon *d, const struct asked *asked, uint32_t reports,
 		return err_set(err, ERR_UNAVAILABLE, "this daemon stands by: another one leads");
 	pthread_mutex_lock(&d->engine_swap);
 	if (d->engine && d->engine_ops->pods)
-		result = d->engine_ops->pods->word(d->engine, asked->attempt, asked->rank, reports,
+		result = d->engine_ops->pods->word(d->engine, asked->attempt, asked->rank, said,
 						   ret_lease_ms, err);
 	else
 		result = err_set(err, ERR_UNAVAILABLE, "the daemon has no cluster at this moment");
@@ -293,7 +296,8 @@ static void lease_ask(struct shepherd_calls *calls, const struct publication *pu
 	struct err err;
 
 	if (lease_read(request, &wait_ms, &parked.warning, &err) < 0 ||
-	    word(calls->daemon, asked, 0, &parked.lease_ms, &err) < 0) {
+	    word(calls->daemon, asked, &(struct engine_word){ .kind = WORD_LEASE },
+		 &parked.lease_ms, &err) < 0) {
 		http_reply_error(request, &err);
 		return;
 	}
@@ -399,7 +403,9 @@ static int reports_take(struct daemon *d, const struct publication *publication,
 		news += reports->fact[i].number > task->reports;
 	/* The word that it has started may still be on its way. */
 	if (result == 0 && news && task->state == TASK_RUNNING) {
-		result = word(d, asked, news, &lease_ms, err);
+		result = word(d, asked,
+			      &(struct engine_word){ .kind = WORD_REPORTS, .reports = news },
+			      &lease_ms, err);
 		for (uint32_t i = 0; result == 0 && i < reports->count; i++)
 			if (reports->fact[i].number > task->reports)
 				effects_report(d, &reports->fact[i]);
@@ -420,6 +426,39 @@ static void reports_ask(struct shepherd_calls *calls, const struct publication *
 		return;
 	}
 	buf_addf(&out, "{\"kept\":%" PRIu64 "}\n", kept);
+	http_reply(request, 200, "application/json", &out);
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------------ */
+
+static void ended_say(struct shepherd_calls *calls, const struct asked *asked,
+		      struct http_request *request)
+{
+	struct engine_word said = { .kind = WORD_ENDED };
+	struct json_reader r;
+	struct json_slice key;
+	struct buf out = BUF_INIT;
+	int64_t code = -1, lease_ms;
+	struct err err;
+	size_t size;
+	const char *body = http_body(request, &size);
+
+	pull_init(&r, body, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		if (pull_key_is(&key, "code"))
+			pull_int(&r, &code);
+		else
+			pull_skip(&r);
+	}
+	if (!r.problem && (code < 0 || code > 255))
+		pull_fail(&r, "code is from 0 to 255");
+	said.code = (int)code;
+	if (pull_finish(&r, &err) < 0 || word(calls->daemon, asked, &said, &lease_ms, &err) < 0) {
+		http_reply_error(request, &err);
+		return;
+	}
+	buf_adds(&out, "{}\n");
 	http_reply(request, 200, "application/json", &out);
 }
 
@@ -467,8 +506,10 @@ static void handle(void *context, struct http_request *request)
 		result = err_set(&err, ERR_UNAVAILABLE, "this daemon stands by: another one leads");
 	if (result < 0)
 		http_reply_error(request, &err);
-	else if (asked->question == QUESTION_LEASE)
+	else if (asked->kind == WORD_LEASE)
 		lease_ask(calls, publication, asked, request);
+	else if (asked->kind == WORD_ENDED)
+		ended_say(calls, asked, request);
 	else
 		reports_ask(calls, publication, asked, request);
 	publication_release(publication);

@@ -112,6 +112,14 @@ struct engine_own {
 	bool apart; /* no two of them on one node */
 };
 
+/* What a shepherd has to say. */
+enum engine_word_kind { WORD_LEASE, WORD_REPORTS, WORD_ENDED };
+struct engine_word {
+	enum engine_word_kind kind;
+	uint32_t reports; /* so many; they go their own way */
+	int code; /* nothing is left of the task, which ended with it */
+};
+
 /* What an engine with pods can do besides. `find`, `output`, `word` and `look` come from any thread, the others from the daemon's engine thread. */
 struct engine_pod_ops {
 	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
@@ -131,10 +139,10 @@ struct engine_pod_ops {
 	/* Before the attempt is stopped for other work, or because of its nodes, and not because it was to end: may come again. */
 	void (*disrupted)(struct engine *engine, uint64_t attempt, bool preempted,
 			  const char *text);
-	/* A word from the shepherd of a pod that Fairlead made (docs/decisions/0022), from any thread: it asks for its lease, or has so many
-	 * reports. 0: it may have it, and is heard of. ERR_CONFLICT: its rank is over; ERR_UNAVAILABLE: not now. */
-	int (*word)(struct engine *engine, uint64_t attempt, uint32_t rank, uint32_t reports,
-		    int64_t *ret_lease_ms, struct err *err);
+	/* A word from the shepherd of a pod that Fairlead made (docs/decisions/0022), from any thread. 0: it is heard of, and *ret_lease_ms is what
+	 * it lives by. ERR_CONFLICT: its rank is over; ERR_UNAVAILABLE: not now. */
+	int (*word)(struct engine *engine, uint64_t attempt, uint32_t rank,
+		    const struct engine_word *word, int64_t *ret_lease_ms, struct err *err);
 	/* Answers at once; false: as many as it does at a time are being asked for. From any thread. */
 	bool (*output)(struct engine *engine, const struct engine_output *output);
 	/* The job of a pod; 0 and `text`: it has none, and why. False: there is no such pod that asks for Fairlead. */

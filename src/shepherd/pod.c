@@ -25,7 +25,8 @@ enum {
 	ANSWER_MS = 5000, /* beyond that */
 	FIRST_PAUSE_MS = 100,
 	LAST_PAUSE_MS = 2000,
-	FENCED_GRACE_MS = 5000
+	FENCED_GRACE_MS = 5000,
+	END_MS = 5000
 };
 
 struct pod {
@@ -386,7 +387,25 @@ static void *report_main(void *argument)
 	}
 }
 
-void pod_finish(struct pod *pod, int64_t patience_ms)
+/* Its kubelet says so, too, and this is not waited for long. */
+static void say_end(struct pod *pod, int code)
+{
+	int64_t until_ms = clock_boot_ms() + END_MS;
+	AUTO_BUF answer = BUF_INIT;
+	struct err err;
+	char body[32];
+
+	snprintf(body, sizeof(body), "{\"code\":%d}", code);
+	while (clock_boot_ms() < until_ms && !atomic_load(&pod->fenced)) {
+		int status = ask(pod, "ended", body, END_MS, &answer, &err);
+
+		if (status == 200 || (status >= 400 && status < 500))
+			return;
+		pause_ms(FIRST_PAUSE_MS * 2);
+	}
+}
+
+void pod_finish(struct pod *pod, int code, int64_t patience_ms)
 {
 	int64_t until_ms = clock_boot_ms() + patience_ms;
 
@@ -401,6 +420,7 @@ void pod_finish(struct pod *pod, int64_t patience_ms)
 		wait_until(pod, least(left, 200));
 	}
 	pthread_mutex_unlock(&pod->lock);
+	say_end(pod, code);
 }
 
 /* --- the loop's -------------------------------------------------------------------------------------------------------- */

@@ -40,8 +40,9 @@ void pod_look(struct shepherd *s, int64_t now);
 int64_t pod_left_ms(const struct shepherd *s, int64_t now); /* until that is due */
 /* A report that was kept here. */
 void pod_reported(struct pod *pod, const struct engine_fact *fact);
-/* The task is over: waits until what it reported is with the daemon, for patience_ms at most. */
-void pod_finish(struct pod *pod, int64_t patience_ms);
+/* Nothing is left of the task, whose container ends with this code: waits until what it reported is with the daemon, for patience_ms at
+ * most, and then says so. */
+void pod_finish(struct pod *pod, int code, int64_t patience_ms);
 /* Why it was stopped by this program; "" = it was not. */
 const char *pod_lost(const struct pod *pod);
 

@@ -230,7 +230,7 @@ static int run(struct shepherd *s, const struct words *words)
 		shepherd_turn(s);
 	ending_record(s);
 	if (s->ran && !pod_lost(s->pod)[0])
-		pod_finish(s->pod, FINISH_MS);
+		pod_finish(s->pod, exit_code(s), FINISH_MS);
 	if (s->failed)
 		log_line(LOG_ERROR, "%s", s->end.text);
 	say_end(s, words->ended);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The job of test_shepherds.py: counts to STEPS, a step each 20 ms and a line for each in `steps`; saves when it is warned, and then waits.
 
-What comes behind STEPS: `stubborn` = it does not end at SIGTERM.
+What comes behind STEPS: `stubborn` = it does not end at SIGTERM; `fail` = it ends with 7.
 """
 
 import os
@@ -33,3 +33,5 @@ with open(os.path.join(folder, "steps"), "a", buffering=1) as out:
             time.sleep(600)
         elif step % 10 == 0:
             fairlead.report(step)
+if "fail" in sys.argv:
+    sys.exit(7)

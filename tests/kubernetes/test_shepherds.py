@@ -122,6 +122,7 @@ def test_a_token_is_good_for_its_attempt_alone_and_a_stale_one_is_refused_by_nam
                        {"number": 999, "checkpoint": "/a/../b"}, {"number": 999}):
             assert ask(s, token, lease.replace("lease", "reports"), {"reports": [report]})[0] == 400, report
         assert ask(s, token, lease.replace("lease", "reports"), {"reports": [{"number": 999, "step": 1}] * 65})[0] == 400
+        assert ask(s, token, lease.replace("lease", "ended"), {"code": 256})[0] == ask(s, token, lease.replace("lease", "ended"), {})[0] == 400
         s.run("cancel", str(job))
         s.wait_for(job, "cancelled")
         status, answer = ask(s, token, lease, {"wait_ms": 0, "warning": 0})
@@ -185,3 +186,17 @@ def test_a_node_that_is_cut_off_loses_its_job_when_the_lease_has_ended_and_not_b
         second = b.get("/api/v1/namespaces/default/pods/" + s.pod(job, 0))
         assert second["spec"]["nodeName"] != node
         s.run("cancel", str(job))
+
+
+def test_a_task_that_ends_while_its_kubelet_is_not_heard_has_ended_by_its_shepherds_word(tmp_path):
+    with machines("n0", "n1", lease="1h") as (b, s, kubelets):
+        jobs = [submit(s, tmp_path / name, "200", *words, flags=["--gpus", "4", "--retries", "0"])
+                for name, words in (("well", []), ("badly", ["fail"]))]
+        for folder in ("well", "badly"):
+            goes_on(tmp_path / folder)
+        for node in ("n0", "n1"):
+            kubelets.cut(node)
+        s.wait_for(jobs[0], "succeeded")
+        s.wait_for(jobs[1], "failed")
+        assert [s.ask("job", str(job))["attempt_count"] for job in jobs] == [1, 1]
+        assert [step for _, step in steps(tmp_path / "well")] == list(range(1, 201))

@@ -72,6 +72,8 @@ struct rank_state {
 	int64_t lease_ms; /* its task runs by leases of so long; 0 = it has none */
 	int64_t heard_ms; /* boot clock: no lease was given later */
 	bool lease_watched; /* it is looked at when its lease ends */
+	bool end_told; /* its shepherd says that nothing is left of it. With: */
+	int end_code;
 	int64_t reports_ms; /* since when they are counted */
 	uint32_t reports;
 	/* devices/: */
@@ -218,8 +220,8 @@ void lease_watch(struct engine *engine, struct attempt_entry *attempt, uint32_t 
 /* The shepherd's own words on an end that is not the task's. False: it left none. */
 bool shepherd_tells_end(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 			const struct kube_pod *pod);
-int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank, uint32_t reports,
-		    int64_t *ret_lease_ms, struct err *err);
+int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank,
+		    const struct engine_word *word, int64_t *ret_lease_ms, struct err *err);
 
 /* output.c: what a pod has printed */
 void outputs_end(struct engine *engine); /* when the client has ended */

@@ -12,7 +12,8 @@
  * Only lengths of time are compared, each on one clock. A daemon that has just started takes it that the one before it heard the shepherd
  * at that moment. A shepherd that was not heard before the rank was given up asks in vain: the task that waits for it never starts.
  *
- * While word comes from the node its kubelet says how the rank ends, and the lease proves nothing that is needed.
+ * While word comes from the node its kubelet says how the rank ends, and the lease proves nothing that is needed. The shepherd says it, too, when
+ * nothing is left of its task: that counts where the kubelet is not heard.
  */
 #include <stdio.h>
 #include <string.h>
@@ -47,10 +48,23 @@ static void lease_look(void *context);
 static void look_later(struct engine *engine, const struct attempt_entry *attempt, uint32_t rank)
 {
 	const struct rank_state *state = &attempt->ranks[rank];
-	int64_t left_ms = lease_end_ms(state) - clock_boot_ms();
+	int64_t left_ms = state->end_told ? 0 : lease_end_ms(state) - clock_boot_ms();
 
 	kube_later_free(engine->client, left_ms > 0 ? left_ms : 0, lease_look,
 			about_create(engine, attempt->id, rank, state->uid));
+}
+
+/* By its shepherd's word. */
+static void end_as_told(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+
+	if (attempt->stopping && state->end_code)
+		rank_over(engine, attempt, rank, ENGINE_CAUSE_STOPPED, state->end_code, false, "");
+	else
+		rank_over(engine, attempt, rank, ENGINE_CAUSE_EXIT, state->end_code, false,
+			  "its shepherd said so, and no word comes from its node");
+	pod_delete(engine, state->namespace, state->name, state->uid, GRACE_USUAL_S);
 }
 
 static void lease_look(void *context)
@@ -67,6 +81,8 @@ static void lease_look(void *context)
 		;
 	} else if (!rank_is_silent(engine, state)) {
 		state->lease_watched = false;
+	} else if (state->end_told) {
+		end_as_told(engine, attempt, about->rank);
 	} else if (clock_boot_ms() < lease_end_ms(state)) {
 		look_later(engine, attempt, about->rank);
 	} else {
@@ -128,8 +144,18 @@ static int reports_are_too_many(struct rank_state *state, uint32_t reports, stru
 		       REPORTS_MOST, REPORTS_PERIOD_MS / 1000);
 }
 
-int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank, uint32_t reports,
-		    int64_t *ret_lease_ms, struct err *err)
+static void end_take(struct engine *engine, struct attempt_entry *attempt, uint32_t rank, int code)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+
+	state->end_told = true;
+	state->end_code = code;
+	if (rank_is_silent(engine, state))
+		look_later(engine, attempt, rank);
+}
+
+int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank,
+		    const struct engine_word *word, int64_t *ret_lease_ms, struct err *err)
 {
 	struct attempt_entry *attempt;
 	struct rank_state *state;
@@ -148,10 +174,12 @@ int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank, uint32_t 
 	else if (engine->options.may_write &&
 		 !engine->options.may_write(engine->options.may_write_context))
 		result = err_set(err, ERR_UNAVAILABLE, "another daemon may lead by now");
-	else if (reports)
-		result = reports_are_too_many(state, reports, err);
-	else
+	else if (word->kind == WORD_REPORTS)
+		result = reports_are_too_many(state, word->reports, err);
+	else if (word->kind == WORD_LEASE)
 		state->heard_ms = clock_boot_ms();
+	else
+		end_take(engine, attempt, rank, word->code);
 	if (result == 0)
 		*ret_lease_ms = state->lease_ms;
 	pthread_mutex_unlock(&engine->lock);
