@@ -6,6 +6,8 @@
  *	spot FOLDER [STARTS]		default: 100 random starts for each file
  *	spot FOLDER STARTS constants	what other constants of the rule would do, and what comes of choosing them on the other files
  *
+ *	spot FOLDER STARTS rules	what each part of the rule earns, left out
+ *
  * FOLDER holds files as availability__1-node__aws-02-15-2023__us-east-1a_v100_1.json: {"metadata": {"gap_seconds": 195}, "data": [0, 1, ...]};
  * a value above 0 is read as "there is one", as their source documents it (a program of the same authors reads it the other way round).
  *
@@ -53,6 +55,11 @@ enum rule { GREEDY, UNIFORM, FAIRLEAD, UNTAUGHT, VARIED, RULES };
 struct constants {
 	int64_t reserve; /* restarts for each coming and going */
 	int64_t pick; /* who is short of time waits until (mean / pick) has gone by */
+	/* A part of the rule that is left out: */
+	bool never_back; /* on demand it stays there to the end */
+	bool any_spot; /* leaves a node on demand for any spot node, however it pays or short of time it is */
+	bool never_waits; /* on demand whenever there is no spot */
+	bool no_memory; /* of what the pool did before the task came */
 };
 
 static struct constants varied;
@@ -179,10 +186,15 @@ static enum spot_place varied_choose(const struct run *r)
 		return SPOT_ON_SPOT;
 	if (spare_ms <= 0)
 		return SPOT_ON_DEMAND;
+	if (t->at == SPOT_ON_DEMAND && varied.never_back)
+		return SPOT_ON_DEMAND;
 	if (t->there && t->at == SPOT_ON_DEMAND)
-		return can_go && pays && lasted ? SPOT_ON_SPOT : SPOT_ON_DEMAND;
+		return can_go && (varied.any_spot || (pays && lasted)) ? SPOT_ON_SPOT
+								       : SPOT_ON_DEMAND;
 	if (t->there)
 		return can_go ? SPOT_ON_SPOT : SPOT_ON_DEMAND;
+	if (varied.never_waits)
+		return SPOT_ON_DEMAND;
 	if (t->at == SPOT_ON_DEMAND)
 		return spare_ms > reserve_ms + turn_ms ? SPOT_WAITS : SPOT_ON_DEMAND;
 	return spare_ms > reserve_ms ? SPOT_WAITS : SPOT_ON_DEMAND;
@@ -208,7 +220,7 @@ static void see(struct run *r, const struct trace *t, uint32_t at)
 	const bool there = t->there[at];
 
 	if (at && there != t->there[at - 1]) {
-		if (r->rule != UNTAUGHT)
+		if (r->rule != UNTAUGHT && !(r->rule == VARIED && varied.no_memory))
 			spot_pool_note(&r->pool, !there, r->task.since_ms);
 		r->task.since_ms = 0;
 	} else if (at) {
@@ -387,7 +399,7 @@ static void row(const struct scenario *cluster, const char *date, const struct s
 	       cost[GREEDY], cost[UNIFORM], played, least, cost[FAIRLEAD],
 	       (cost[UNIFORM] - cost[FAIRLEAD]) / (cost[UNIFORM] - least) * 100, cost[UNTAUGHT],
 	       late, core, (cost[UNIFORM] - core) / (cost[UNIFORM] - least) * 100, core_missed,
-	       WORK_H * demand_dollars);
+	       (double)WORK_H * demand_dollars);
 }
 
 static const struct setting settings[] = {
@@ -399,8 +411,10 @@ enum { SETTINGS = sizeof settings / sizeof *settings };
 /* --- other constants ---------------------------------------------------------------------------------------------- */
 
 static const struct constants tried[] = {
-	{ 4, 4 }, { 1, 4 }, { 2, 4 }, { 3, 4 }, { 6, 4 },
-	{ 8, 4 }, { 4, 1 }, { 4, 2 }, { 4, 8 }, { 4, 16 },
+	{ .reserve = 4, .pick = 4 },  { .reserve = 1, .pick = 4 }, { .reserve = 2, .pick = 4 },
+	{ .reserve = 3, .pick = 4 },  { .reserve = 6, .pick = 4 }, { .reserve = 8, .pick = 4 },
+	{ .reserve = 4, .pick = 1 },  { .reserve = 4, .pick = 2 }, { .reserve = 4, .pick = 8 },
+	{ .reserve = 4, .pick = 16 },
 };
 enum { TRIED = sizeof tried / sizeof *tried };
 
@@ -460,6 +474,40 @@ static void constants_try(uint32_t starts)
 	       chosen, even, missed);
 }
 
+/* --- what each part of the rule earns ------------------------------------------------------------------------------ */
+
+static void rules_leave_out(uint32_t starts)
+{
+	static const struct {
+		const char *name;
+		struct constants without;
+	} parts[] = {
+		{ "nothing", { .reserve = 4, .pick = 4 } },
+		{ "time in reserve for each coming and going", { .reserve = 0, .pick = 4 } },
+		{ "it leaves a node on demand only when spot has lasted and pays",
+		  { .reserve = 4, .pick = 4, .any_spot = true } },
+		{ "it leaves a node on demand at all",
+		  { .reserve = 4, .pick = 4, .never_back = true } },
+		{ "it waits for spot while there is time",
+		  { .reserve = 4, .pick = 4, .never_waits = true } },
+		{ "it remembers how long spot was there and away",
+		  { .reserve = 4, .pick = 4, .no_memory = true } },
+	};
+	double whole = 0;
+
+	printf("| left out | dollars over the floor | deadlines missed |\n|---|---|---|\n");
+	for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+		uint32_t missed = 0;
+		double over = 0;
+
+		varied = parts[p].without;
+		for (uint32_t f = 0; f < trace_count; f++)
+			over += over_floor(&traces[f], f, starts, VARIED, &missed) / trace_count;
+		whole = p ? whole : over;
+		printf("| %s | %.2f (%+.2f) | %u |\n", parts[p].name, over, over - whole, missed);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t starts = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100;
@@ -469,7 +517,7 @@ int main(int argc, char **argv)
 	glob_t found;
 
 	if (argc < 2 || argc > 4)
-		return fprintf(stderr, "usage: spot FOLDER [STARTS [constants]]\n"), 2;
+		return fprintf(stderr, "usage: spot FOLDER [STARTS [constants|rules]]\n"), 2;
 	snprintf(pattern, sizeof pattern, "%s/availability__1-node__*.json", argv[1]);
 	if (glob(pattern, 0, NULL, &found) != 0)
 		return fprintf(stderr, "spot: there is no %s\n", pattern), 2;
@@ -477,7 +525,10 @@ int main(int argc, char **argv)
 		trace_read(found.gl_pathv[i]);
 	cluster_read(&arena, &cluster);
 	if (argc > 3) {
-		constants_try(starts);
+		if (strcmp(argv[3], "rules") == 0)
+			rules_leave_out(starts);
+		else
+			constants_try(starts);
 		return 0;
 	}
 	printf("| files of | deadline h | restart h | greedy | Uniform Progress | the same in `sim replay` | floor | Fairlead | closed | untaught | missed | core | closed | missed | on demand |\n"
