@@ -41,6 +41,7 @@ void api_keep(struct api *api, const char *folder)
 {
 	char path[PATH_MAX];
 
+	snprintf(api->folder, sizeof(api->folder), "%s", folder);
 	snprintf(path, sizeof(path), "%s/forecasts", folder);
 	forecasts_keep(api->forecasts, io_real(), path);
 }

@@ -21,6 +21,7 @@ struct api {
 	struct planner *planner;
 	struct forecasts *forecasts;
 	struct log_feed *log_feed;
+	char folder[4096]; /* where what outlives the daemon is kept; "" = nowhere */
 };
 
 struct call {

@@ -150,6 +150,9 @@ static void operation_add(struct buf *out, const struct route *route)
 			out,
 			"\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}},"
 			"\"application/yaml\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}}}},");
+	else if (strchr(route->body, '/'))
+		buf_addf(out, "\"requestBody\":{\"required\":true,\"content\":{\"%s\":{}}},",
+			 route->body);
 	else if (*route->body)
 		buf_addf(
 			out,

@@ -43,7 +43,7 @@ struct route {
 	const char *summary;
 	uint8_t least[RELATION_COUNT]; /* enum role; ROLE_NONE = nobody */
 	uint8_t flags;
-	const char *body; /* name of its schema, "" = takes none */
+	const char *body; /* name of its schema, or a media type; "" = takes none */
 	const char *response; /* name of a schema, "object" or a media type */
 	struct route_query query[ROUTE_QUERIES_MAX];
 	size_t query_count;

@@ -13,6 +13,7 @@
 #include "api/jobfile/jobfile.h"
 #include "api/money.h"
 #include "api/planner.h"
+#include "api/snapshots.h"
 #include "api/zones.h"
 #include "base/check.h"
 #include "base/conf.h"
@@ -227,6 +228,23 @@ static int document_read(const struct call *call, const char *file, const struct
 		       : jobfile_read(file, document, call->arena, ret, err);
 }
 
+/* A dry run has sent none. */
+static int snapshot_permit(const struct call *call, const struct job_request *request, bool dry_run,
+			   struct err *err)
+{
+	if (!request->snapshot || dry_run)
+		return 0;
+	if (call->api->backend->pods)
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"snapshot: pods don't get snapshots in this release; put the code into the image or on a volume");
+	if (!snapshot_is_there(call->api, call->caller.uid, request->snapshot))
+		return err_set(err, ERR_NOT_FOUND,
+			       "snapshot: there is no snapshot %s of yours: it must be told first",
+			       request->snapshot);
+	return 0;
+}
+
 static int submission_read(struct submission *s, struct err *err)
 {
 	struct call *call = s->call;
@@ -242,6 +260,9 @@ static int submission_read(struct submission *s, struct err *err)
 		rc = submission_permit(s, err);
 	if (rc >= 0)
 		rc = pods_permit(call, &s->request, err);
+	if (rc >= 0)
+		rc = snapshot_permit(call, &s->request, call_query_int(call, "dry_run", 0) != 0,
+				     err);
 	if (rc < 0)
 		return rc;
 	job->body_mac = request_mac(call, &s->request);

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "api/jobfile/jobfile.h"
 #include "base/check.h"
 #include "base/parse.h"
+#include "cli/folder.h"
 #include "cli/problem.h"
 
 /* Files */
@@ -124,6 +126,7 @@ static const struct {
 	{ "cpus", NULL, "cpus" },
 	{ "memory", NULL, "memory" },
 	{ "workdir", NULL, "workdir" },
+	{ "snapshot", NULL, "snapshot" },
 	{ "image", NULL, "image" },
 	{ "checkpoint", "checkpoint", "how" },
 	{ "checkpoint-signal", "checkpoint", "signal" },
@@ -170,6 +173,9 @@ const struct flag submission_flags[] = {
 	{ "secret", 0, "NAME=FILE", "a variable whose value is read from a file and never shown",
 	  true },
 	{ "workdir", 'C', "DIR", "the folder the tasks start in; default: the current one", false },
+	{ "snapshot", 0, "DIR",
+	  "run in a copy of DIR (. is this folder) as it is now, without what .gitignore and .fairleadignore name",
+	  false },
 	{ "image", 0, "NAME", "the container image of its pods, on a cluster", false },
 	{ "limit", 'l', "DURATION", "the longest it may run: 90s, 1h30m, 7d; then it is stopped",
 	  false },
@@ -546,6 +552,30 @@ static int fill_workdir(const struct invocation *in, struct submission *submissi
 	return 0;
 }
 
+/* true: the working folder. What is there already is an id. */
+static int fill_snapshot(const struct invocation *in, struct submission *submission,
+			 struct err *err)
+{
+	struct conf *said = find(submission->document, "snapshot");
+	const struct conf *workdir = find(submission->document, "workdir");
+	char folder[PATH_MAX];
+
+	if (!said || said->type != CONF_SCALAR || tree_is_id(said->text))
+		return 0;
+	if (!said->quoted && strcmp(said->text, "true") == 0 && workdir &&
+	    workdir->type == CONF_SCALAR)
+		said->text = workdir->text;
+	if (!realpath(said->text, folder))
+		return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_FORBIDDEN, errno,
+				 "snapshot: the folder \"%.300s\" can't be found", said->text);
+	submission->folder = arena_new(in->arena, struct folder);
+	if (folder_read(arena_strdup(in->arena, folder), in->arena, submission->folder, err) < 0)
+		return -(int)err->code;
+	said->text = submission->folder->id;
+	said->quoted = true;
+	return 0;
+}
+
 /* Messages about a document made of flags name the flag. */
 static int name_flag(const struct submission *submission, struct err *err)
 {
@@ -586,6 +616,8 @@ int submission_check(const struct invocation *in, struct submission *submission,
 		rc = fill_secrets(in, submission, err);
 		if (rc >= 0)
 			rc = fill_workdir(in, submission, err);
+		if (rc >= 0)
+			rc = fill_snapshot(in, submission, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -642,6 +674,11 @@ int submission_send(const struct invocation *in, struct client *client,
 			     .headers = headers };
 	int rc;
 
+	if (submission->folder && !dry_run) {
+		rc = folder_send(submission->folder, client, in->arena, err);
+		if (rc < 0)
+			return rc;
+	}
 	if (!key && !dry_run)
 		key = new_key(in->arena);
 	if (key)

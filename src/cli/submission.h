@@ -8,11 +8,14 @@
 #include "base/conf.h"
 #include "cli/client.h"
 
+struct folder;
+
 struct submission {
 	struct conf *document;
 	const char *file; /* name for messages; "" = made from flags */
 	const char *const *flags; /* flag of each line of a document made from flags, from line 1 */
 	size_t flag_count;
+	struct folder *folder; /* its snapshot, to be sent first; NULL = none */
 };
 
 /* path "-" is standard input. */

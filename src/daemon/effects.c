@@ -272,6 +272,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.env = job_body_env(&body, job->array_count ? attempt->job.v - job->array_first : 0,
 				    arena),
 		.workdir = body.workdir,
+		.snapshot = body.snapshot,
 		.image = body.image,
 		.masked = shape_get(facts, job->shape)->mask.v != 0,
 		.overlays = { body.overlays[0], body.overlays[1] },

@@ -124,6 +124,8 @@ struct engine_start {
 	const char *script; /* run by /bin/sh, NULL if argv */
 	const char *const *env; /* "NAME=value", NULL-terminated: the job's own, secrets resolved */
 	const char *workdir; /* absolute; NULL = home of the user, / when there is none */
+	const char *
+		snapshot; /* id: its tasks start in a copy of that, in place of workdir; NULL = none */
 	const char *checkpoint_dir; /* absolute, made by the engine as the user; NULL = none */
 	bool checkpoint_offered; /* nobody asked for this folder: left out where the user can't get to it */
 	const char *resume_path; /* newest complete checkpoint, NULL = start from the beginning */

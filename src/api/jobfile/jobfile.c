@@ -272,6 +272,7 @@ static int read_document(const char *file, const struct conf *document, bool for
 				     .host_paths = host_paths,
 				     .body = arena_strndup(arena, body.data, body.size),
 				     .image = r.body.image,
+				     .snapshot = r.body.snapshot,
 				     .pod_field = r.body.pod_field,
 				     .pod_rules = r.body.has_rules ? own_mask(&r) : NULL,
 				     .host_path_count = r.body.host_path_count,

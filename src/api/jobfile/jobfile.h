@@ -26,6 +26,7 @@ struct job_request {
 		body; /* JSON: command or script, env, workdir, checkpoint path and signal ...: what the engine needs, may hold secrets */
 	size_t body_size;
 	const char *image; /* also in the body; NULL = not said */
+	const char *snapshot; /* likewise */
 	/* What its pods get on a cluster, also in the body: the first field of it, NULL = none; folders of nodes; whether some nodes can't give it. */
 	const char *pod_field;
 	const char *const *host_paths;
@@ -110,6 +111,7 @@ struct job_body {
 	const char *script; /* run by /bin/sh */
 	const char *const *env; /* "NAME=value", secrets included; NULL-terminated, never NULL */
 	const char *workdir; /* absolute or NULL */
+	const char *snapshot; /* id of what its tasks start in, in place of that; NULL = none */
 	const char *image; /* of its containers; NULL = not said */
 	const char
 		*overlays[2]; /* JSON, of its pods: merged into them in this order; NULL = none */

@@ -228,6 +228,8 @@ static void read_member(struct json_reader *json, const struct json_slice *key, 
 		body->script = read_text(json, arena);
 	} else if (pull_key_is(key, "workdir")) {
 		body->workdir = read_text(json, arena);
+	} else if (pull_key_is(key, "snapshot")) {
+		body->snapshot = read_text(json, arena);
 	} else if (pull_key_is(key, "image")) {
 		body->image = read_text(json, arena);
 	} else if (pull_key_is(key, "pod")) {
@@ -273,6 +275,9 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 	}
 	if (!all_run(&body, &parts))
 		pull_fail(&json, "the body must have a command or a script");
+	if (body.snapshot &&
+	    (strlen(body.snapshot) != 64 || strspn(body.snapshot, "0123456789abcdef") != 64))
+		pull_fail(&json, "the body names a snapshot that can't be one");
 	if (!is_absolute(body.workdir) || !is_absolute(body.checkpoint_path))
 		pull_fail(&json, "a path in the body is not absolute");
 	if (pull_finish(&json, err) < 0)
@@ -338,6 +343,7 @@ void job_body_write(const struct body_source *from, struct buf *out)
 	buf_addc(out, '}');
 	write_command(out, from);
 	write_member(out, "workdir", from->workdir);
+	write_member(out, "snapshot", from->snapshot);
 	write_member(out, "image", from->image);
 	write_member(out, "pod", from->pod);
 	write_member(out, "kubernetes", from->overlay);

@@ -215,6 +215,23 @@ int read_image(struct reading *r, const struct conf *c, const char *what)
 	return 0;
 }
 
+/* The command has made an id of a folder. */
+int read_snapshot(struct reading *r, const struct conf *c, const char *what)
+{
+	const char *text;
+	int rc = conf_text(r->err, r->file, c, what, JOBFILE_WORKDIR_MAX, &text);
+
+	if (rc < 0)
+		return rc;
+	if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
+		return conf_error(
+			r->err, r->file, c,
+			"%s must be the id of a snapshot here: 64 hexadecimal digits; folders are read by `fairlead submit`, where they are",
+			what);
+	r->body.snapshot = text;
+	return 0;
+}
+
 int read_workdir(struct reading *r, const struct conf *c, const char *what)
 {
 	return jobfile_path(r, c, what, JOBFILE_WORKDIR_MAX, &r->body.workdir);

@@ -10,7 +10,7 @@ struct body_source {
 	const struct conf *command, *script; /* one of them */
 	const struct conf *env, *secrets; /* maps */
 	const struct conf *sweep; /* a map of lists */
-	const char *workdir, *image, *checkpoint_path, *checkpoint_signal;
+	const char *workdir, *snapshot, *image, *checkpoint_path, *checkpoint_signal;
 	const struct body_source
 		*roles; /* command or script, env of each; none of them = the job's */
 	uint32_t role_count;

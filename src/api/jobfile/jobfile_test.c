@@ -67,6 +67,7 @@ static void files_of_old_are_read_as_ever(void **state)
 	golden("roles");
 	golden("image");
 	golden("pods");
+	golden("snapshot");
 }
 
 static void a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back(void **state)
@@ -260,6 +261,9 @@ static const struct {
 	{ "command: x\nimage: a b\n", 2, 8, "must be the name of a container image" },
 	{ "command: x\nimage: :a\n", 2, 8, "must be the name of a container image" },
 	{ "command: x\nimage: \"\"\n", 2, 8, "must be the name of a container image" },
+	{ "command: x\nsnapshot: .\n", 2, 11,
+	  "64 hexadecimal digits; folders are read by `fairlead submit`" },
+	{ "command: x\nsnapshot: [a]\n", 2, 11, "snapshot" },
 	{ "command: x\nvolumes: []\n", 2, 10, "must be a map of 1 to 32 volumes" },
 	{ "command: x\nvolumes: {A: /data}\n", 2, 11, "small letters" },
 	{ "command: x\nvolumes: {shm: /data}\n", 2, 11, "a volume of Fairlead's own" },
@@ -568,7 +572,8 @@ static void the_body_comes_back_as_given(void **state)
 	(void)state;
 	body = body_of(
 		"command: [a, \"b \\\"c\\\"\", '']\nenv: {X: 1.50, Y: \"\\u00fc\\n\"}\nsecrets: {S: {value: geheim}}\n"
-		"workdir: /w\nimage: hub/a@sha256:00\ncheckpoint: {how: signal, signal: USR2, path: /c}\n");
+		"workdir: /w\nsnapshot: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n"
+		"image: hub/a@sha256:00\ncheckpoint: {how: signal, signal: USR2, path: /c}\n");
 	assert_string_equal(body.argv[0], "a");
 	assert_string_equal(body.argv[1], "b \"c\"");
 	assert_string_equal(body.argv[2], "");
@@ -581,6 +586,8 @@ static void the_body_comes_back_as_given(void **state)
 	assert_string_equal(body.secrets[0], "S");
 	assert_null(body.secrets[1]);
 	assert_string_equal(body.workdir, "/w");
+	assert_string_equal(body.snapshot,
+			    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08");
 	assert_string_equal(body.image, "hub/a@sha256:00");
 	assert_string_equal(body.checkpoint_path, "/c");
 	assert_int_equal(body.checkpoint_signal, 12);
@@ -711,6 +718,7 @@ static void damaged_bodies_are_refused(void **state)
 		"{\"script\":\"b\"",
 		"{\"script\":\"a\",\"workdir\":\"b\"}",
 		"{\"script\":\"a\",\"checkpoint_signal\":\"KILL\"}",
+		"{\"script\":\"a\",\"snapshot\":\"../../etc\"}",
 		"{\"script\":\"a\",\"env\":[]}",
 		"{\"script\":\"a\",\"env\":{\"A\":1}}",
 		"{\"script\":\"\\u0000\"}",

@@ -30,7 +30,7 @@ enum {
 	CLEAN_LOOKS = 2,
 	BURY_AGAIN_MS = 1000,
 	SPEC_MEMORY = 256 << 20,
-	FOLDER_DEPTH_MAX = 8
+	FOLDER_DEPTH_MAX = 64 /* tasks make folders in their copy of a snapshot */
 };
 
 static void pause_ms(long ms)

@@ -30,9 +30,10 @@
 #include "engine/local/local.h"
 #include "engine/local/mps.h"
 #include "engine/local/place.h"
+#include "engine/tree.h"
 #include "store/io.h"
 
-enum { ORDER_MEMORY = 256 << 20, PORT_LEAST = 20000, PORT_TRIES = 2000 };
+enum { ORDER_MEMORY = 256 << 20, TREE_MEMORY = 64 << 20, PORT_LEAST = 20000, PORT_TRIES = 2000 };
 
 /* --- the order --- */
 
@@ -83,6 +84,7 @@ struct order *order_copy(const struct engine *e, const struct engine_start *star
 	order->start.env = copy_words(start->env, &order->arena);
 	order->start.roles = copy_roles(start, &order->arena);
 	order->start.workdir = copy_text(start->workdir, &order->arena);
+	order->start.snapshot = copy_text(start->snapshot, &order->arena);
 	order->start.checkpoint_dir = start->checkpoint_offered && !e->open_to_all
 					      ? NULL
 					      : copy_text(start->checkpoint_dir, &order->arena);
@@ -364,6 +366,58 @@ static int make_checkpoint_folder(struct engine *e, const struct engine_start *s
 	return result;
 }
 
+/* The list of a snapshot, and the folder of its files. */
+static int snapshot_read(const struct engine *e, const struct engine_start *start, struct buf *text,
+			 int *ret_files, struct err *err)
+{
+	char path[PATH_MAX];
+	int folder, rc;
+
+	snprintf(path, sizeof(path), "%.3500s/code/%lld/trees", e->folder, (long long)start->uid);
+	folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rc = folder < 0 ? 1 : place_read(folder, start->snapshot, text, err);
+	if (folder >= 0)
+		close(folder);
+	if (rc < 0)
+		return rc;
+	snprintf(path, sizeof(path), "%.3500s/code/%lld/files", e->folder, (long long)start->uid);
+	*ret_files = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (rc > 0 || *ret_files < 0)
+		return err_set(err, ERR_NOT_FOUND, "the snapshot %s is not there any more",
+			       start->snapshot);
+	return 0;
+}
+
+/* RUN/ATTEMPT/code, the user's. */
+static int make_snapshot(struct engine *e, struct order *order, struct err *err)
+{
+	AUTO_BUF text = BUF_INIT;
+	char path[PATH_MAX];
+	struct arena arena;
+	struct tree tree;
+	int files = -1, run, rc;
+
+	if (!order->start.snapshot)
+		return 0;
+	snprintf(path, sizeof(path), "%s/%" PRIu64, e->run, order->start.attempt);
+	run = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (run < 0)
+		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
+	remove_folder_at(run, "code.new");
+	arena_init(&arena, TREE_MEMORY);
+	rc = snapshot_read(e, &order->start, &text, &files, err);
+	if (rc == 0)
+		rc = tree_parse(text.data, text.size, &arena, &tree, err);
+	if (rc == 0)
+		rc = tree_unpack(&tree, files, run, "code", order->start.uid, order->start.gid,
+				 err);
+	if (files >= 0)
+		close(files);
+	close(run);
+	arena_deinit(&arena);
+	return rc;
+}
+
 void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *order)
 {
 	struct err err;
@@ -371,6 +425,8 @@ void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *or
 
 	if (result == 0)
 		result = make_run_folder(e, attempt, order, &err);
+	if (result == 0)
+		result = make_snapshot(e, order, &err);
 	if (result == 0)
 		result = make_checkpoint_folder(e, &order->start, &err);
 	if (result == 0 && !attempt->port)
@@ -449,12 +505,13 @@ static int write_spec(struct engine *e, struct rank *rank, struct order *order, 
 {
 	const struct engine_start *start = &order->start;
 	char name[80], own[PLACE_NAME_MAX], hostfile[PATH_MAX], report[PATH_MAX], world[PATH_MAX],
-		pipes[PATH_MAX];
+		pipes[PATH_MAX], code[PATH_MAX];
 	struct arena arena;
 	AUTO_BUF text = BUF_INIT;
 
 	snprintf(hostfile, sizeof(hostfile), "%s/%" PRIu64 "/hosts", e->run, start->attempt);
 	snprintf(world, sizeof(world), "%s/%" PRIu64 "/world", e->run, start->attempt);
+	snprintf(code, sizeof(code), "%s/%" PRIu64 "/code", e->run, start->attempt);
 	snprintf(report, sizeof(report), "%.500s/report", run);
 	struct task_env_place at = { .nodes = &order->nodes,
 				     .report_socket = report,
@@ -472,7 +529,7 @@ static int write_spec(struct engine *e, struct rank *rank, struct order *order, 
 		.gid = start->gid,
 		.argv = (const char **)(uintptr_t)engine_argv(start, rank->number),
 		.script = engine_script(start, rank->number),
-		.workdir = start->workdir,
+		.workdir = start->snapshot ? code : start->workdir,
 		.checkpoint_dir = start->checkpoint_dir,
 		.checkpoint_signal = start->checkpoint_signal,
 		.checkpoint_every_ms = start->checkpoint_every_ms,
