@@ -67,6 +67,9 @@ static void take_line(struct world *world, const char *text, size_t size)
 	if (dra_class_read(text, size, &class, &err) == 0)
 		dra_class_set(&world->inventory, class);
 	if (dra_claim_read(text, size, &claim, &err) == 0) {
+		const char *device, *said;
+
+		CHECK(dra_claim_binding(claim, &device, &said) == DRA_BIND_NOW || claim->allocated);
 		dra_claim_free(world->claim);
 		world->claim = claim;
 	}
