@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/replay/workload.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,16 +214,27 @@ static const char *const columns[COLUMN_COUNT] = {
 static int wish_read(const struct rows *in, enum column column, char *text,
 		     struct workload_job *job)
 {
-	struct workload_wishes *wishes = workload_wishes_of(job);
-	const char **const at[] = { &wishes->slice,     &wishes->require,    &wishes->prefer,
-				    &wishes->spread,    &wishes->regions,    &wishes->labels,
-				    &wishes->tolerates, &wishes->min_driver, &wishes->min_cuda,
-				    &wishes->window };
+	static const size_t at[] = {
+		offsetof(struct workload_wishes, slice),
+		offsetof(struct workload_wishes, require),
+		offsetof(struct workload_wishes, prefer),
+		offsetof(struct workload_wishes, spread),
+		offsetof(struct workload_wishes, regions),
+		offsetof(struct workload_wishes, labels),
+		offsetof(struct workload_wishes, tolerates),
+		offsetof(struct workload_wishes, min_driver),
+		offsetof(struct workload_wishes, min_cuda),
+		offsetof(struct workload_wishes, window),
+	};
+	const char *wish = "";
 
 	for (char *c = text; *c; c++)
 		if (*c == '|')
 			*c = ',';
-	return text_read(in, columns[column], text, WISH_MAX, at[column - COLUMN_SLICE]);
+	if (text_read(in, columns[column], text, WISH_MAX, &wish) < 0)
+		return -1;
+	memcpy((char *)workload_wishes_of(job) + at[column - COLUMN_SLICE], &wish, sizeof wish);
+	return 0;
 }
 
 static int field_read(const struct rows *in, enum column column, char *text,
