@@ -169,7 +169,10 @@ static int source_empty(struct reading *r, const struct conf *c, struct buf *out
 	if (c->type == CONF_SCALAR && !c->quoted && strcmp(c->text, "true") == 0)
 		return 0;
 	if (conf_size_mib(r->err, r->file, c, "empty", &mib) < 0)
-		return -1;
+		return -(int)r->err->code;
+	if (!mib) /* Kubernetes takes 0 as no limit */
+		return conf_error(r->err, r->file, c,
+				  "empty must be true or a size of 1MiB at least");
 	buf_addf(out, "\"sizeLimit\":\"%lldMi\"", (long long)mib);
 	return 0;
 }
@@ -518,9 +521,11 @@ static int slice_for_pods(struct reading *r)
 		return conf_error(
 			r->err, r->file, gpus ? gpus : r->document,
 			"gpus: on a cluster a slice is found by its name alone; leave count, model and memory out, and write labels for the nodes that you mean");
-	r->body.resources = arena_printf(r->arena, "%s%s\"" KUBE_MIG "%s\":\"1\"",
+	/* Names of resources have no plus: 1g.10gb+me is 1g.10gb.me there. */
+	r->body.resources = arena_printf(r->arena, "%s%s\"" KUBE_MIG "%.*s%s\":\"1\"",
 					 r->body.resources ? r->body.resources : "",
-					 r->body.resources ? "," : "", slice);
+					 r->body.resources ? "," : "", (int)strcspn(slice, "+"),
+					 slice, strchr(slice, '+') ? ".me" : "");
 	r->body.has_rules = true;
 	r->job->slice = "";
 	r->job->gpus = 0;

@@ -288,6 +288,7 @@ static const struct {
 	{ "command: x\nvolumes: {a: {path: /d, nfs: \"f:/a/../b\"}}\n", 2, 30, "HOST:/PATH" },
 	{ "command: x\nvolumes: {a: {path: /d, host: /a/../b}}\n", 2, 31, "must not be / nor" },
 	{ "command: x\nvolumes: {a: {path: /d, empty: much}}\n", 2, 32, "empty" },
+	{ "command: x\nvolumes: {a: {path: /d, empty: 0MiB}}\n", 2, 32, "1MiB at least" },
 	{ "command: x\nresources: {cpu: 1}\n", 2, 13, "for cpu write cpus" },
 	{ "command: x\nresources: {nvidia.com/gpu: 1}\n", 2, 13, "write gpus" },
 	{ "command: x\nresources: {hca: 1}\n", 2, 13, "no resource of a cluster's nodes" },
@@ -657,6 +658,7 @@ static void a_slice_is_a_resource_of_pods(void **state)
 		const char *gpus, *resources, *why;
 	} cases[] = {
 		{ "1g.10gb", "{\"nvidia.com/mig-1g.10gb\":\"1\"}", NULL },
+		{ "1g.10gb+me", "{\"nvidia.com/mig-1g.10gb.me\":\"1\"}", NULL },
 		{ "{slice: 3g.40gb}\nresources: {rdma/hca: 2}",
 		  "{\"rdma/hca\":\"2\",\"nvidia.com/mig-3g.40gb\":\"1\"}", NULL },
 		{ "{slice: fit, memory: 9GiB}", NULL, "such as 1g.10gb" },
