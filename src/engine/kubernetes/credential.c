@@ -254,6 +254,11 @@ static bool follow(struct credential *credential, pid_t pid, int out, int compla
 		more[0] = more[0] && drain(out, text, EXEC_OUTPUT_MAX + 1);
 		more[1] = more[1] && drain(complaints, said, COMPLAINT_MAX);
 		ended = waitpid(pid, ret_status, WNOHANG);
+		if (ended <
+		    0) { /* whoever started the daemon ignores SIGCHLD: what was printed has to do */
+			*ret_status = 0;
+			ended = pid;
+		}
 	}
 	if (ended == pid) {
 		(void)drain(out, text, EXEC_OUTPUT_MAX + 1);

@@ -3,6 +3,7 @@
 #include "engine/kubernetes/credential.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -183,6 +184,20 @@ static void one_that_does_not_end_is_ended_with_what_it_started(void **state)
 	assert_true(clock_boot_ms() - began_ms < EXEC_MOST_MS);
 }
 
+static void it_is_read_where_ends_of_children_are_ignored(void **state)
+{
+	char problem[256] = "";
+	uint64_t serial = 0;
+	struct credential *c;
+
+	(void)state;
+	assert_true(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	c = begin(PRINT("t"));
+	assert_int_equal(wait_for(c, &serial, problem), CREDENTIAL_IS);
+	credential_destroy(c);
+	assert_true(signal(SIGCHLD, SIG_DFL) != SIG_ERR);
+}
+
 /* The pipe is never empty then. */
 static void one_that_prints_without_end_is_ended(void **state)
 {
@@ -226,6 +241,7 @@ int main(void)
 		cmocka_unit_test(what_the_server_refused_is_asked_for_anew),
 		cmocka_unit_test(what_goes_wrong_is_said_with_its_own_words),
 		cmocka_unit_test(one_that_does_not_end_is_ended_with_what_it_started),
+		cmocka_unit_test(it_is_read_where_ends_of_children_are_ignored),
 		cmocka_unit_test(one_that_prints_without_end_is_ended),
 		cmocka_unit_test(one_that_is_not_there_is_said_at_once),
 	};
