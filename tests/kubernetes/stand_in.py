@@ -24,6 +24,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import traceback
 import urllib.parse
 
 import harness
@@ -82,7 +83,7 @@ class Wire:
 class Pod:
     def __init__(self, kubelet, pod):
         self.kubelet, self.namespace, self.name = kubelet, pod["metadata"]["namespace"], pod["metadata"]["name"]
-        self.node, self.uid, self.spec, self.labels = pod["spec"]["nodeName"], pod["metadata"]["uid"], pod["spec"], pod["metadata"]["labels"]
+        self.node, self.uid, self.spec, self.labels = pod["spec"]["nodeName"], pod["metadata"]["uid"], pod["spec"], pod["metadata"].get("labels", {})
         self.folder = tempfile.mkdtemp(prefix="pod-", dir=kubelet.folder)
         self.message = os.path.join(self.folder, "message")
         self.process, self.told, self.kill_at, self.stopping = None, None, None, False
@@ -282,6 +283,7 @@ class StandIn:
                 self.turn()
         except Exception as e:  # told by the test's own thread
             self.problem = e
+            traceback.print_exc()
 
     def turn(self):
         status, listed = self.bed.call("GET", PODS + "?fieldSelector=" + urllib.parse.quote("spec.nodeName!="))

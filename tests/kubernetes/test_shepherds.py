@@ -200,3 +200,16 @@ def test_a_task_that_ends_while_its_kubelet_is_not_heard_has_ended_by_its_shephe
         s.wait_for(jobs[1], "failed")
         assert [s.ask("job", str(job))["attempt_count"] for job in jobs] == [1, 1]
         assert [step for _, step in steps(tmp_path / "well")] == list(range(1, 201))
+
+
+def test_a_note_of_a_lease_on_a_pod_of_others_proves_nothing(tmp_path):
+    with machines("n0") as (b, s, kubelets):
+        b.make("/api/v1/namespaces/default/pods", {
+            "metadata": {"name": "other", "annotations": {"fairlead.dev/lease-ms": "1000"}},
+            "spec": {"schedulerName": "fairlead", "automountServiceAccountToken": False, "restartPolicy": "Never", "containers": [
+                {"name": "main", "image": "none", "command": ["sleep", "600"], "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}})
+        wait_until("it runs", lambda: [j["state"] for j in s.ask("jobs")] == ["running"])
+        kubelets.cut("n0")
+        wait_until("nothing is heard of it", lambda: [j["state"] for j in s.ask("jobs")] == ["unreachable"])
+        time.sleep(5)  # longer than such a lease and its margin
+        assert [j["state"] for j in s.ask("jobs")] == ["unreachable"]

@@ -348,7 +348,8 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 			 pod->node[0] ? pod->node : pod->meant_for);
 	state->bound |= pod->node[0] != '\0';
 	state->unclear = false;
-	lease_of_pod(state, pod);
+	if (!attempt->gang) /* of pods that others made the note says nothing: no shepherd of ours is in them */
+		lease_of_pod(state, pod);
 	claims_of_rank(engine, attempt, rank);
 	if (attempt->gang && (first || state->asked) && !attempt->described &&
 	    (state->bound || !state->claims))
