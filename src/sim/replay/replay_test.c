@@ -393,6 +393,32 @@ static void a_node_that_goes_takes_its_work_along(void **state)
 	done(&x);
 }
 
+/* One that may choose its nodes as well, though it looks again and again while it can: in time, too late, and where spot costs no less. */
+static void a_job_for_which_no_node_comes_does_not_keep_the_play_going(void **state)
+{
+	static const char *const prices[] = { "1", "3" };
+	struct example x;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof prices / sizeof *prices; i++) {
+		char site[200];
+
+		snprintf(
+			site, sizeof site,
+			"cluster: {nodes: [{name: s, gpus: 1, model: L4, capacity: spot}, {name: d, gpus: 1, model: L4}]}\n"
+			"policy: {prices: {L4: 3, \"spot:L4\": %s}}\n",
+			prices[i]);
+		site_read(&x, site);
+		jobs_read(&x, "job,submit_s,run_s,kind,checkpoints,checkpoint_every_s,deadline_s\n"
+			      "a,0,100,training,yes,10,4000\nb,0,100,training,yes,10,50\n");
+		with_nodes(&x, "0,s,0\n0,d,0\n");
+		assert_int_equal(x.outcome.jobs[0].end_ms, -1);
+		assert_int_equal(x.outcome.jobs[1].end_ms, -1);
+		assert_true(x.outcome.turns < 1000);
+		done(&x);
+	}
+}
+
 static void plain_with_nodes(struct example *x, const char *policy, const char *changes)
 {
 	struct availability a;
@@ -581,6 +607,7 @@ int main(void)
 		cmocka_unit_test(starts_are_foretold_and_held_against_what_came),
 		cmocka_unit_test(numbers_are_no_names),
 		cmocka_unit_test(a_node_that_goes_takes_its_work_along),
+		cmocka_unit_test(a_job_for_which_no_node_comes_does_not_keep_the_play_going),
 		cmocka_unit_test(plain_policies_lose_their_nodes_too),
 		cmocka_unit_test(spot_rules_keep_the_deadline),
 		cmocka_unit_test(nodes_that_can_not_come_and_go_are_named),

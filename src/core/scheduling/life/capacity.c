@@ -100,7 +100,7 @@ static bool has_on_demand(const struct pass *pass, const struct shape *shape)
 	return false;
 }
 
-/* Sets what the job uses until then, and the time that it can still lose. */
+/* Sets what the job uses until then (0 = until something happens: time alone changes nothing), and the time that it can still lose. */
 static enum capacity waiting_choice(struct pass *pass, const struct job *job,
 				    const struct shape *shape, const struct pool *pool,
 				    int64_t *ret_until_ms, int64_t *ret_spare_ms)
@@ -115,9 +115,11 @@ static enum capacity waiting_choice(struct pass *pass, const struct job *job,
 	t.there = false;
 	next_ms = *ret_spare_ms - spot_reserve(&t, &known);
 	if (!has_on_demand(pass, shape) || t.left_ms < t.work_ms ||
-	    t.spot_micro >= t.demand_micro) {
-		next_ms = LOOK_MOST_MS; /* nothing else there, or nothing to lose any more */
-	} else if (spot_choose(&t, &known) == SPOT_WAITS) {
+	    t.spot_micro >= t.demand_micro) { /* nothing else there, or nothing to lose any more */
+		*ret_until_ms = 0;
+		return chosen;
+	}
+	if (spot_choose(&t, &known) == SPOT_WAITS) {
 		chosen = CAPACITY_SPOT;
 	} else {
 		t.there = true;
