@@ -33,22 +33,6 @@ static enum task_stream which(const struct log_wish *wish)
 	return wish->errors ? TASK_STDERR : TASK_STDOUT;
 }
 
-/* Nothing more can come: asked before the files are read, so that what was written last is still found. */
-bool log_rank_is_over(const struct facts *f, const struct log_wish *wish)
-{
-	const struct attempt *attempt;
-	const struct task *task;
-
-	if (wish->attempt > f->attempts.count)
-		return true;
-	attempt = attempt_get(f, (struct attempt_id){ wish->attempt });
-	if (attempt->job.v != wish->job || attempt->state == ATTEMPT_OVER ||
-	    attempt->state == ATTEMPT_FREE)
-		return true;
-	task = task_get(f, attempt, wish->rank);
-	return !task || task->state >= TASK_EXITED;
-}
-
 /* Under the lock. True when something was sent. */
 static bool reader_step(struct log_feed *feed, struct reader *r, const struct facts *f)
 {

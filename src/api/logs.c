@@ -7,6 +7,22 @@
 #include "api/tally.h"
 #include "base/parse.h"
 
+/* Nothing more can come: asked before the files are read, so that what was written last is still found. */
+bool log_rank_is_over(const struct facts *f, const struct log_wish *wish)
+{
+	const struct attempt *attempt;
+	const struct task *task;
+
+	if (wish->attempt > f->attempts.count)
+		return true;
+	attempt = attempt_get(f, (struct attempt_id){ wish->attempt });
+	if (attempt->job.v != wish->job || attempt->state == ATTEMPT_OVER ||
+	    attempt->state == ATTEMPT_FREE)
+		return true;
+	task = task_get(f, attempt, wish->rank);
+	return !task || task->state >= TASK_EXITED;
+}
+
 /* The attempt asked for, which must be one of this job's. */
 static int attempt_choose(struct call *call, uint32_t id, const struct job *job, uint32_t *ret,
 			  struct err *err)
