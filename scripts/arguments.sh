@@ -27,3 +27,7 @@ refuse_more() { # how many there may be, arguments
   refuse_options "$@"
   [ $# -le "$most" ] || refuse "\"${!#}\" is one argument too many"
 }
+
+date_line() { # file with what was printed, pattern of the lines that count: one line with the date and what was run, for docs/testing.md
+  printf '%s %s: %s\n' "$(date -u +%F)" "$(basename "$0")" "$(grep -h -o "$2.*" "$1" | paste -sd ';' | sed 's/;/; /g')"
+}

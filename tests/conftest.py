@@ -18,7 +18,7 @@ def too_late(number, frame):
 
 
 # The longest, longest first: where tests run at once, each worker begins with one of them.
-LONG = ("test_killing_shepherds", "test_a_job_preempted_and_a_daemon_killed", "test_gangs_start_whole", "test_on_a_full_disk",
+LONG = ("test_faults_duplicate_nothing", "test_killing_shepherds", "test_a_job_preempted_and_a_daemon_killed", "test_gangs_start_whole", "test_on_a_full_disk",
         "test_killing_the_daemon", "test_what_a_job_prints")
 
 

@@ -15,12 +15,14 @@ import server
 
 STORES = os.path.join(os.environ.get("FAIRLEAD_BUILD", "build"), "tests", "postgres", "stores")
 OPERATIONS = int(os.environ.get("FAIRLEAD_STORE_OPERATIONS", "50000"))
+SEED = int(os.environ.get("FAIRLEAD_STORE_SEED", "5"))
 
 
 def test_both_stores_keep_the_same_history(tmp_path):
     with server.Server() as s:
-        done = subprocess.run([STORES, s.address, str(tmp_path), "5", str(OPERATIONS)], capture_output=True, text=True, timeout=900)
+        done = subprocess.run([STORES, s.address, str(tmp_path), str(SEED), str(OPERATIONS)], capture_output=True, text=True, timeout=900 + OPERATIONS // 10)
         assert done.returncode == 0, done.stderr
+        print("seed %d: %s" % (SEED, done.stdout.strip()))
         assert done.stdout.startswith("%d operations: " % OPERATIONS)
         counts = [int(n) for n in re.findall(r"\d+", done.stdout)]
         assert counts[1] == int(s.ask("SELECT count(*) FROM fairlead.record")) > OPERATIONS and min(counts) > 0

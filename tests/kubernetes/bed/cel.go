@@ -3,12 +3,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
-	"os"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -54,26 +50,5 @@ func celAnswerOne(question celQuestion) celAnswer {
 }
 
 func celAnswers(in io.Reader, out io.Writer) int {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
-	written := bufio.NewWriter(out)
-	defer written.Flush()
-	for lines.Scan() {
-		var question celQuestion
-		if err := json.Unmarshal(lines.Bytes(), &question); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		text, err := json.Marshal(celAnswerOne(question))
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		written.Write(append(text, '\n'))
-	}
-	if err := lines.Err(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	return answerLines(in, out, 1<<20, celAnswerOne)
 }

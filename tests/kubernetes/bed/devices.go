@@ -3,12 +3,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,26 +83,5 @@ func deviceAnswerOne(ctx context.Context, question deviceQuestion) deviceAnswer 
 }
 
 func deviceAnswers(in io.Reader, out io.Writer) int {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 16<<20)
-	written := bufio.NewWriter(out)
-	defer written.Flush()
-	for lines.Scan() {
-		var question deviceQuestion
-		if err := json.Unmarshal(lines.Bytes(), &question); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		text, err := json.Marshal(deviceAnswerOne(context.Background(), question))
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		written.Write(append(text, '\n'))
-	}
-	if err := lines.Err(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	return answerLines(in, out, 16<<20, func(question deviceQuestion) deviceAnswer { return deviceAnswerOne(context.Background(), question) })
 }
