@@ -214,7 +214,8 @@ static bool take_at(struct plain_run *r, uint32_t job, enum plain_at at, struct 
 	return plain_take(&r->cluster, &there, ret);
 }
 
-/* On spot nodes if the policy would have them and they are there; else what it says then. */
+/* On spot nodes if the policy would have them and they are there; else what it says then. Where nothing is left on demand spot is better than
+ * nothing. */
 static bool take_chosen(struct plain_run *r, uint32_t job, struct plain_place *ret)
 {
 	const struct plain_spot_task task = spot_task(r, job);
@@ -225,7 +226,8 @@ static bool take_chosen(struct plain_run *r, uint32_t job, struct plain_place *r
 			return true;
 		at = plain_spot_choose(r->policy->spot, &task, false);
 	}
-	return at == AT_DEMAND && take_at(r, job, AT_DEMAND, ret);
+	return at == AT_DEMAND &&
+	       (take_at(r, job, AT_DEMAND, ret) || take_at(r, job, AT_SPOT, ret));
 }
 
 static bool start(struct plain_run *r, uint32_t job)
@@ -380,12 +382,29 @@ static bool has_lost(const struct plain_run *r, uint32_t job)
 	return false;
 }
 
-static bool leaves(const struct plain_run *r, uint32_t job)
+static bool demand_is_open(struct plain_run *r, uint32_t job)
+{
+	struct workload_job there = r->workload->jobs[job];
+	struct plain_place *places = malloc(workload_tasks(&there) * sizeof *places);
+	bool open;
+
+	CHECK(places);
+	there.capacity = CAPACITY_ON_DEMAND;
+	open = plain_take(&r->cluster, &there, places);
+	if (open)
+		plain_give(&r->cluster, &there, places);
+	free(places);
+	return open;
+}
+
+/* It leaves spot nodes for others only when these are open. */
+static bool leaves(struct plain_run *r, uint32_t job)
 {
 	const struct plain_spot_task task = spot_task(r, job);
 
 	return is_chosen_for(r, &r->workload->jobs[job]) &&
-	       plain_spot_leaves(r->policy->spot, &task);
+	       plain_spot_leaves(r->policy->spot, &task) &&
+	       (task.at != AT_SPOT || demand_is_open(r, job));
 }
 
 /* Those that have lost a node, or else those that the policy takes away from theirs. */

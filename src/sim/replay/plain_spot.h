@@ -8,7 +8,8 @@
  *				and without spot the job runs on demand, until it is two restarts (a minute at least) ahead of it; on spot it stays until it is taken away
  *
  * Both have one net: when the time left is no more than the work, two restarts and what is not saved, the job runs on demand to the end. The
- * rules know how long a job takes. They know of no other jobs: where nodes on demand are all taken a deadline may be missed.
+ * rules know how long a job takes. They know of no other jobs: where nodes on demand are all taken, or there are none, the job runs on spot
+ * meanwhile, and a deadline may be missed.
  *
  * By hand: 1,000 s of work, a deadline at 2,000 s, a restart of 50 s, saved every 10 s. The line rises by one in two seconds. A job
  * that waits with nothing done is on the line and runs on demand; at 200 s it has done 200 where the line is at 100, two restarts ahead:

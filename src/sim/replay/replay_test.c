@@ -509,6 +509,41 @@ static void spot_rules_keep_the_deadline(void **state)
 	done(&x);
 }
 
+/* With no time left, and no node on demand for it, it runs on spot. Once such a node is open it moves there: saved at once, a restart of 50 s. */
+static void where_nothing_is_left_on_demand_a_rule_uses_spot(void **state)
+{
+	static const char *const policies[] = { "spot-greedy", "uniform-progress" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+		struct example x;
+
+		site_read(&x,
+			  "cluster: {nodes: [{name: s, gpus: 1, model: L4, capacity: spot}]}\n");
+		jobs_read(
+			&x,
+			"job,submit_s,run_s,kind,checkpoints,checkpoint_every_s,restart_s,deadline_s\n"
+			"late,0,1000,training,yes,10,50,500\n");
+		plain_with_nodes(&x, policies[i], "0,s,1\n");
+		ran(&x, 0, 0, 1000);
+		plain_with_nodes(&x, policies[i], "0,s,0\n0,s,1\n100,s,0\n100,s,1\n");
+		ran(&x, 0, 0, 1050); /* away for no time at all: its work is gone all the same */
+		done(&x);
+		site_read(
+			&x,
+			"cluster: {nodes: [{name: d, gpus: 1, model: L4}, {name: s, gpus: 1, model: L4, capacity: spot}]}\n");
+		jobs_read(
+			&x,
+			"job,submit_s,run_s,kind,checkpoints,checkpoint_every_s,restart_s,deadline_s\n"
+			"first,0,300,batch,,,,\nlate,0,1000,training,yes,10,50,500\n");
+		plain_with_nodes(&x, policies[i], "0,s,1\n");
+		ran(&x, 0, 0, 300);
+		ran(&x, 1, 0, 1050);
+		assert_int_equal(x.outcome.jobs[1].evictions, 1);
+		done(&x);
+	}
+}
+
 static void nodes_that_can_not_come_and_go_are_named(void **state)
 {
 	static const struct {
@@ -610,6 +645,7 @@ int main(void)
 		cmocka_unit_test(a_job_for_which_no_node_comes_does_not_keep_the_play_going),
 		cmocka_unit_test(plain_policies_lose_their_nodes_too),
 		cmocka_unit_test(spot_rules_keep_the_deadline),
+		cmocka_unit_test(where_nothing_is_left_on_demand_a_rule_uses_spot),
 		cmocka_unit_test(nodes_that_can_not_come_and_go_are_named),
 		cmocka_unit_test(figures_by_hand),
 		cmocka_unit_test(a_replay_is_the_same_to_the_bit),
