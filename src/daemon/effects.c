@@ -54,7 +54,8 @@ static void promise_send(struct daemon *d, int64_t job)
 /* Events of the kinds that effects_follow names, submissions that own_follow names, and no others, come here. */
 void effects_of_event(struct daemon *d, const struct event *event)
 {
-	if (event->kind == EVENT_ATTEMPT_WARNED || event->kind == EVENT_ATTEMPT_ENDED)
+	if (event->kind == EVENT_ATTEMPT_WARNED || event->kind == EVENT_ATTEMPT_STOPPED ||
+	    event->kind == EVENT_ATTEMPT_ENDED)
 		shepherd_calls_wake(d);
 	if (event->kind == EVENT_ATTEMPT_PLACED)
 		effect_send(d, EFFECT_START, (uint64_t)event->attempt_placed.attempt, 0);

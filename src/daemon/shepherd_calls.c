@@ -42,6 +42,7 @@ struct parked {
 	uint64_t attempt;
 	uint32_t rank;
 	int64_t warning; /* the newest that it knows */
+	bool stopping; /* it knows that it is to stop */
 	int64_t lease_ms, until_ms; /* boot clock */
 };
 
@@ -170,13 +171,15 @@ static int rank_lives(const struct facts *facts, const struct asked *asked, stru
 }
 
 /* Its wished-for checkpoint: a number that grows with each wish, 0 = there is none; and until when it may take. */
-static int64_t warning_of(const struct publication *publication, uint64_t id, int64_t *ret_grace_ms)
+static int64_t warning_of(const struct publication *publication, uint64_t id, bool *ret_stop,
+			  int64_t *ret_grace_ms)
 {
 	const struct attempt *attempt =
 		attempt_get(&publication->frozen.facts, (struct attempt_id){ (uint32_t)id });
 	int64_t now = publication->clock.event_ms + clock_boot_ms() - publication->clock.boot_ms;
 
 	*ret_grace_ms = attempt->deadline_ms > now ? attempt->deadline_ms - now : 0;
+	*ret_stop = attempt->state == ATTEMPT_STOPPING;
 	return attempt->warned_ms;
 }
 
@@ -200,7 +203,7 @@ static int word(struct daemon *d, const struct asked *asked, const struct engine
 /* --- the lease -------------------------------------------------------------------------------------------------------- */
 
 static void lease_reply(struct http_request *request, int64_t lease_ms, int64_t pause_ms,
-			int64_t warning, int64_t grace_ms)
+			int64_t warning, bool stop, int64_t grace_ms)
 {
 	struct buf out = BUF_INIT;
 
@@ -208,7 +211,11 @@ static void lease_reply(struct http_request *request, int64_t lease_ms, int64_t 
 	if (pause_ms)
 		buf_addf(&out, ",\"pause_ms\":%" PRId64, pause_ms);
 	if (warning)
-		buf_addf(&out, ",\"warning\":%" PRId64 ",\"grace_ms\":%" PRId64, warning, grace_ms);
+		buf_addf(&out, ",\"warning\":%" PRId64, warning);
+	if (stop)
+		buf_adds(&out, ",\"stop\":true");
+	if (warning || stop)
+		buf_addf(&out, ",\"grace_ms\":%" PRId64, grace_ms);
 	buf_adds(&out, "}\n");
 	http_reply(request, 200, "application/json", &out);
 }
@@ -220,22 +227,24 @@ static bool lease_answer(const struct publication *publication, const struct par
 	const struct asked asked = { .attempt = parked->attempt, .rank = parked->rank };
 	struct err err;
 	int64_t grace_ms = 0, warning;
+	bool stop;
 
 	if (rank_lives(&publication->frozen.facts, &asked, &err) < 0) {
 		http_reply_error(parked->request, &err);
 		return true;
 	}
-	warning = warning_of(publication, parked->attempt, &grace_ms);
+	warning = warning_of(publication, parked->attempt, &stop, &grace_ms);
 	if (warning <= parked->warning)
 		warning = 0;
-	if (!warning && !at_once)
+	stop &= !parked->stopping;
+	if (!warning && !stop && !at_once)
 		return false;
-	lease_reply(parked->request, parked->lease_ms, 0, warning, grace_ms);
+	lease_reply(parked->request, parked->lease_ms, 0, warning, stop, grace_ms);
 	return true;
 }
 
 static int lease_read(struct http_request *request, int64_t *ret_wait_ms, int64_t *ret_warning,
-		      struct err *err)
+		      bool *ret_stopping, struct err *err)
 {
 	struct json_reader r;
 	struct json_slice key;
@@ -249,6 +258,8 @@ static int lease_read(struct http_request *request, int64_t *ret_wait_ms, int64_
 			pull_int(&r, ret_wait_ms);
 		else if (pull_key_is(&key, "warning"))
 			pull_int(&r, ret_warning);
+		else if (pull_key_is(&key, "stopping"))
+			pull_bool(&r, ret_stopping);
 		else
 			pull_skip(&r);
 	}
@@ -295,7 +306,7 @@ static void lease_ask(struct shepherd_calls *calls, const struct publication *pu
 	int64_t wait_ms = 0;
 	struct err err;
 
-	if (lease_read(request, &wait_ms, &parked.warning, &err) < 0 ||
+	if (lease_read(request, &wait_ms, &parked.warning, &parked.stopping, &err) < 0 ||
 	    word(calls->daemon, asked, &(struct engine_word){ .kind = WORD_LEASE },
 		 &parked.lease_ms, &err) < 0) {
 		http_reply_error(request, &err);
@@ -305,7 +316,7 @@ static void lease_ask(struct shepherd_calls *calls, const struct publication *pu
 		return;
 	parked.until_ms = clock_boot_ms() + wait_ms;
 	if (!park(calls, &parked))
-		lease_reply(request, parked.lease_ms, PAUSE_MS, 0, 0);
+		lease_reply(request, parked.lease_ms, PAUSE_MS, 0, false, 0);
 }
 
 /* --- reports ---------------------------------------------------------------------------------------------------------- */

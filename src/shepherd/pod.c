@@ -131,6 +131,7 @@ static void read_refusal(const struct buf *answer, char *out, size_t room)
 struct lease {
 	int64_t lease_ms, pause_ms, grace_ms;
 	uint64_t warning;
+	bool stop;
 };
 
 static int lease_read(const struct buf *answer, struct lease *ret, struct err *err)
@@ -148,6 +149,8 @@ static int lease_read(const struct buf *answer, struct lease *ret, struct err *e
 			pull_int(&r, &lease.pause_ms);
 		else if (pull_key_is(&key, "warning"))
 			pull_uint(&r, &lease.warning);
+		else if (pull_key_is(&key, "stop"))
+			pull_bool(&r, &lease.stop);
 		else if (pull_key_is(&key, "grace_ms"))
 			pull_int(&r, &lease.grace_ms);
 		else
@@ -161,7 +164,7 @@ static int lease_read(const struct buf *answer, struct lease *ret, struct err *e
 
 /* The answer to a question that was sent then. False: what it says could not be noted here. */
 static bool lease_take(struct pod *pod, const struct lease *lease, int64_t sent_ms,
-		       uint64_t *warning)
+		       uint64_t *warning, bool *stopping)
 {
 	bool first = !atomic_load(&pod->until_ms);
 	struct err err;
@@ -174,6 +177,10 @@ static bool lease_take(struct pod *pod, const struct lease *lease, int64_t sent_
 					   &err);
 		if (result == 0)
 			*warning = lease->warning;
+	}
+	if (result == 0 && lease->stop && !*stopping) {
+		result = place_put_command(pod->folder, "stop", 1, lease->grace_ms, &err);
+		*stopping = result == 0;
 	}
 	if (result == 0 && first)
 		result = place_put(pod->folder, "go", "", 0, &err);
@@ -212,6 +219,7 @@ static void *lease_main(void *argument)
 	struct pod *pod = argument;
 	AUTO_BUF answer = BUF_INIT;
 	uint64_t warning = 0;
+	bool stopping = false;
 	int64_t silent_ms = 0, pause = FIRST_PAUSE_MS;
 
 	for (;;) {
@@ -219,10 +227,11 @@ static void *lease_main(void *argument)
 		int64_t wait_ms = least(lease_ms / 4, WAIT_MAX_MS);
 		struct lease lease;
 		struct err err = { 0 };
-		char body[96];
+		char body[128];
 
-		snprintf(body, sizeof(body), "{\"wait_ms\":%" PRId64 ",\"warning\":%" PRIu64 "}",
-			 wait_ms, warning);
+		snprintf(body, sizeof(body),
+			 "{\"wait_ms\":%" PRId64 ",\"warning\":%" PRIu64 ",\"stopping\":%s}",
+			 wait_ms, warning, stopping ? "true" : "false");
 		int status =
 			ask(pod, "lease", body,
 			    wait_ms + (lease_ms ? least(lease_ms / 8 + 200, ANSWER_MS) : ANSWER_MS),
@@ -232,7 +241,7 @@ static void *lease_main(void *argument)
 			if (silent_ms)
 				log_line(LOG_INFO, "Fairlead answers again");
 			silent_ms = 0;
-			if (!lease_take(pod, &lease, sent_ms, &warning))
+			if (!lease_take(pod, &lease, sent_ms, &warning, &stopping))
 				pause_ms(LAST_PAUSE_MS);
 			else if (lease.pause_ms)
 				pause_ms(least(lease.pause_ms, lease.lease_ms / 4));

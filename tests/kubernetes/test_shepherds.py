@@ -213,3 +213,15 @@ def test_a_note_of_a_lease_on_a_pod_of_others_proves_nothing(tmp_path):
         wait_until("nothing is heard of it", lambda: [j["state"] for j in s.ask("jobs")] == ["unreachable"])
         time.sleep(5)  # longer than such a lease and its margin
         assert [j["state"] for j in s.ask("jobs")] == ["unreachable"]
+
+
+def test_a_job_is_cancelled_where_no_kubelet_hears_of_it(tmp_path):
+    with machines("n0", lease="1h") as (b, s, kubelets):
+        job = submit(s, tmp_path, "100000", flags=["--gpus", "1"])
+        goes_on(tmp_path)
+        process = process_of(kubelets, s, job)
+        kubelets.cut("n0")
+        s.wait_for(job, "unreachable")
+        s.run("cancel", str(job))
+        s.wait_for(job, "cancelled")
+        assert process.poll() is not None
