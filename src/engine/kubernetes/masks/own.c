@@ -52,8 +52,11 @@ static void own_join(struct engine *engine, struct own_job *own)
 	if (!own->mask)
 		return;
 	own->mask->own_jobs++;
-	if (own->mask->own)
+	if (own->mask->own) { /* that of a job like it; of an array there may be thousands */
+		free(own->pod);
+		own->pod = NULL;
 		return;
+	}
 	own->mask->own = own->pod;
 	own->pod = NULL;
 	own->mask->own_gpus = own->gpus;
