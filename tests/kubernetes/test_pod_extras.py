@@ -125,12 +125,13 @@ def test_a_job_runs_where_the_volume_of_its_claim_is():
         s.run("cancel", str(job))
         s.wait_for(waits, "succeeded")
         # A claim that comes later than the job.
-        late = submit(s, "command: [\"true\"]\ngpus: 1\nvolumes: {late: /data}\n")
+        late = submit(s, "command: [\"true\"]\ngpus: 1\narray: 3\nvolumes: {late: /data}\n")
         wait_until("it says why", lambda: "claim is not there" in s.run("explain", str(late)).out)
         claim(b, "late", storageClassName="", volumeName="late")
         volume(b, "late", "a")
-        s.wait_for(late, "succeeded")
-        assert s.pods()[s.pod(late, 0)]["spec"]["nodeName"] in ("n0", "n2")
+        for job in range(late, late + 3):
+            s.wait_for(job, "succeeded")
+            assert s.pods()[s.pod(job, 0)]["spec"]["nodeName"] in ("n0", "n2")
 
 
 def test_a_volume_is_made_for_the_node_of_its_job():

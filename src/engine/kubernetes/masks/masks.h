@@ -75,6 +75,7 @@ struct source {
 struct masks {
 	struct mask *by_name, *slots[PREDICATE_MARKS];
 	struct own_job *own; /* by job */
+	bool own_left_out; /* one of them found all masks taken */
 	struct source sources[SOURCE_END];
 	struct arena arena; /* of one check */
 	bool waiting; /* a timer looks at those that are stale */

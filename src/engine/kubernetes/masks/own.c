@@ -49,8 +49,10 @@ static struct placed_pod *stand_in_read(const struct engine *engine, const struc
 static void own_join(struct engine *engine, struct own_job *own)
 {
 	own->mask = mask_own(engine, own->name);
-	if (!own->mask)
+	if (!own->mask) {
+		engine->masks.own_left_out = true;
 		return;
+	}
 	own->mask->own_jobs++;
 	if (own->mask->own) { /* that of a job like it; of an array there may be thousands */
 		free(own->pod);
@@ -100,6 +102,7 @@ void own_job_over(struct engine *engine, uint64_t job)
 		mask_own_leave(own->mask);
 	free(own->pod);
 	free(own);
+	own_jobs_again(engine);
 }
 
 /* Those that found all masks taken. */
@@ -107,11 +110,15 @@ void own_jobs_again(struct engine *engine)
 {
 	struct own_job *own, *next;
 
+	if (!engine->masks.own_left_out)
+		return;
+	engine->masks.own_left_out = false;
 	HASH_ITER(hh, engine->masks.own, own, next)
 	{
 		if (!own->mask && own->pod)
 			own_join(engine, own);
 	}
+	masks_flush(engine, true);
 }
 
 void own_jobs_deinit(struct engine *engine)
