@@ -4,8 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -15,8 +13,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-
-enum { GROUPS_MAX = 4096, ACCOUNT_ROOM = 65536 };
+#include "engine/account.h"
 
 /* --- the rights of one thread --- */
 
@@ -24,7 +21,7 @@ struct rights {
 	uid_t uid;
 	gid_t gid;
 	int group_count;
-	gid_t groups[GROUPS_MAX];
+	gid_t groups[ACCOUNT_GROUPS_MAX];
 };
 
 /* The library's function would change all threads. */
@@ -43,25 +40,6 @@ static bool thread_set_ids(uid_t uid, gid_t gid)
 	(void)setfsgid(gid);
 	(void)setfsuid(uid);
 	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
-}
-
-static void account_groups(uid_t uid, gid_t gid, struct rights *ret)
-{
-	struct passwd record, *found = NULL;
-	char *room = malloc(ACCOUNT_ROOM);
-
-	CHECK(room);
-	ret->uid = uid;
-	ret->gid = gid;
-	ret->groups[0] = gid;
-	ret->group_count = 1;
-	if (getpwuid_r(uid, &record, room, ACCOUNT_ROOM, &found) == 0 && found) {
-		int count = GROUPS_MAX;
-
-		if (getgrouplist(found->pw_name, gid, ret->groups, &count) >= 0)
-			ret->group_count = count;
-	}
-	free(room);
 }
 
 static bool rights_take(const struct rights *rights)
@@ -171,10 +149,12 @@ int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct
 	if (geteuid() == 0 && ask->uid != 0) {
 		rights = calloc(2, sizeof(*rights));
 		CHECK(rights);
-		rights[0].group_count = getgroups(GROUPS_MAX, rights[0].groups);
+		rights[0].group_count = getgroups(ACCOUNT_GROUPS_MAX, rights[0].groups);
 		CHECK(rights[0].group_count >= 0);
 		rights[0].gid = getegid();
-		account_groups(ask->uid, ask->gid, &rights[1]);
+		rights[1].uid = ask->uid;
+		rights[1].gid = ask->gid;
+		rights[1].group_count = account_groups(ask->uid, ask->gid, rights[1].groups);
 	}
 	if (rights && !rights_take(&rights[1]))
 		result = err_set(err, ERR_INTERNAL,
