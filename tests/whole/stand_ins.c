@@ -145,13 +145,6 @@ void log_feed_begin(struct log_feed *feed, struct call *call, const struct log_w
 	UNREACHABLE();
 }
 
-bool log_rank_is_over(const struct facts *f, const struct log_wish *wish)
-{
-	(void)f;
-	(void)wish;
-	UNREACHABLE();
-}
-
 /* --- checkpoints: files of the cluster ---------------------------------------------------------------------------------- */
 
 int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
