@@ -24,13 +24,7 @@
 #include "engine/local/spec.h"
 #include "engine/local/task_env.h"
 
-enum {
-	WORKERS = 4,
-	RESCAN_MS = 2000,
-	RUN_PATH_MAX = 128,
-	LOCK_LOOKS = 20,
-	LOCK_LOOK_MS = 10
-};
+enum { WORKERS = 4, RESCAN_MS = 2000, RUN_PATH_MAX = 128, LOCK_LOOKS = 20, LOCK_LOOK_MS = 10 };
 
 enum rank_state {
 	RANK_PREPARING, /* no shepherd yet */
