@@ -220,10 +220,21 @@ bool cluster_all_ready(const struct run *run)
 	return true;
 }
 
+void cluster_work_begins(struct cluster *c, struct run *run)
+{
+	bool all = run->begun && !run->stopping && !run->running_ms, any = false;
+
+	for (uint32_t i = 0; i < run->rank_count; i++) {
+		any = any || run->ranks[i].state == RANK_RUNNING;
+		all = all && (run->ranks[i].state == RANK_RUNNING || run->ranks[i].left);
+	}
+	if (all && any)
+		runs_now(c, run);
+}
+
 static void rank_starts(struct cluster *c, struct run *run, uint32_t rank)
 {
 	struct rank *r = &run->ranks[rank];
-	bool all = true;
 
 	if (r->state != RANK_READY || run->stopping)
 		return;
@@ -236,10 +247,7 @@ static void rank_starts(struct cluster *c, struct run *run, uint32_t rank)
 	cluster_tell(c, run, rank);
 	if (run->worked && !r->serves) /* it comes when there is nothing left to do */
 		cluster_rank_ends(c, run, rank, ENGINE_CAUSE_EXIT, 0, 0);
-	for (uint32_t i = 0; i < run->rank_count; i++)
-		all = all && (run->ranks[i].state == RANK_RUNNING || run->ranks[i].left);
-	if (all && !run->running_ms)
-		runs_now(c, run);
+	cluster_work_begins(c, run);
 	for (uint32_t g = 0; g < NODE_GPUS_MAX; g++)
 		if (r->mask >> g & 1 && cluster_host(c, r)->broken >> g & 1)
 			cluster_plan(c, c->w->now_ms + 5000, THING_CRASH, run, rank);

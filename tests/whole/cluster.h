@@ -113,6 +113,8 @@ bool cluster_run_finished(const struct run *run);
 void cluster_plan(struct cluster *cluster, int64_t at_ms, enum thing_kind kind,
 		  const struct run *run, uint32_t rank);
 bool cluster_all_ready(const struct run *run);
+/* A rank has started, or the job goes on without one: when all that are left run, work is done from here on. */
+void cluster_work_begins(struct cluster *c, struct run *run);
 void cluster_rank_ends(struct cluster *cluster, struct run *run, uint32_t rank,
 		       enum engine_cause cause, int code, int64_t after_ms);
 void cluster_save_begin(struct cluster *cluster, struct run *run);

@@ -298,6 +298,7 @@ static int engine_resize(struct engine *engine, const struct engine_start *start
 		run_widen(run, start->place_count);
 	for (uint32_t rank = 0; rank < run->rank_count && rank < start->place_count; rank++)
 		rank_resize(c, run, start, rank, grace_ms);
+	cluster_work_begins(c, run);
 	c->resizes++;
 	return 0;
 }
