@@ -530,6 +530,7 @@ void mask_learn(struct mask *mask, const struct pod_wish *wish)
 	mask->related |= (wish->wants & (WANTS_PODS | WANTS_SPREAD | WANTS_CLAIMS)) != 0;
 	mask->counts |= (wish->wants & (WANTS_PORTS | WANTS_RESOURCES)) != 0;
 	mask->devices |= wish->claims[0] != '\0';
+	mask->exact |= wish->claims_exact;
 	mask->stale = true;
 }
 
@@ -576,7 +577,7 @@ struct mask *mask_join(struct engine *engine, struct gang *gang, bool *ret_full)
 		return NULL;
 	mask->serial |= serial;
 	mask_take(mask, gang);
-	if (!mask->told || mask->devices)
+	if (!mask->told || mask->exact)
 		mask_refresh(engine, mask, true);
 	return mask;
 }

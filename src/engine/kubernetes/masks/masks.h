@@ -42,6 +42,7 @@ struct mask {
 	bool related; /* its rules are about other pods */
 	bool counts; /* what pods take of a node matters: ports, resources */
 	bool devices; /* its pods have ResourceClaims */
+	bool exact; /* and what is free of their devices matters: it must be of this moment */
 	bool serial; /* its pods are in each other's way: one gang at a time */
 	int64_t empty_ms; /* without gangs: since when */
 	int64_t next_ms; /* not made anew as a whole before */
