@@ -172,7 +172,7 @@ def test_mig_devices_and_whole_gpus_keep_out_of_each_others_way():
         wait_until("what is left of the first is filled", lambda: len(running(b, small)) == 3)
         no_overlap(b)
         rest = [n for n in small if phase(b, n) != "Running"]
-        wait_until("the next waits for room, and the other for that one", lambda: sorted(reason(b, n) for n in rest) == ["Queued", "Unschedulable"])
+        wait_until("the next waits for room, and the other for that one", lambda: sorted(str(reason(b, n)) for n in rest) == ["Queued", "Unschedulable"])
         s.run("cancel", str(job))
         wait_until("the other GPU is cut", lambda: len(running(b, small)) == 5)
         no_overlap(b)
@@ -218,9 +218,10 @@ def say(b, name, condition_type):
 def test_a_pod_is_bound_when_its_devices_have_been_made_ready():
     with cluster(nodes=1, gpus=0, parts=("kwok", "controller-manager")) as (b, s):
         nic_class(b)
-        publish(b, "n0", [attached(i) for i in range(2)], driver=NIC)
+        publish(b, "n0", [attached(i) for i in range(3)], driver=NIC)
         template(b, "nic", request(1, name="nic", cls="nic"))
-        pod(b, "one", claims=[{"name": "nic", "resourceClaimTemplateName": "nic"}])
+        want_nic = [{"name": "nic", "resourceClaimTemplateName": "nic"}]
+        pod(b, "one", claims=want_nic)
         wait_until("it has a device", lambda: claims_of(b, "one"))
         (c,) = claims_of(b, "one")
         assert c["status"]["allocation"]["devices"]["results"][0]["bindingConditions"] == ["example.com/attached"], c
@@ -229,6 +230,10 @@ def test_a_pod_is_bound_when_its_devices_have_been_made_ready():
         s.up()
         wait_until("the next daemon knows it", lambda: s.ask("jobs"))
         assert not node(b, "one"), "it is not bound before"
+        pod(b, "other", claims=want_nic)
+        wait_until("the next of its kind does not wait for it", lambda: claims_of(b, "other"))
+        say(b, "other", "example.com/attached")
+        wait_until("it runs before", lambda: phase(b, "other") == "Running" and not node(b, "one"))
         say(b, "one", "example.com/failed")
         wait_until("it is given back, and one is given anew", lambda: claims_of(b, "one") and not claims_of(b, "one")[0]["status"].get("devices"))
         assert not node(b, "one")

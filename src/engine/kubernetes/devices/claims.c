@@ -617,6 +617,8 @@ static void step(struct engine *engine, struct attempt_entry *attempt, uint32_t 
 	}
 	if (open_count && !planned && !choose(engine, attempt, rank, open, open_count))
 		return;
+	if (attempt->gang)
+		gang_settles(engine, gang_of_job(engine, attempt->job));
 	for (uint32_t i = 0; i < count; i++) {
 		const struct dra_claim *claim = entries[i]->claim;
 

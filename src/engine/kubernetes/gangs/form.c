@@ -219,7 +219,7 @@ static bool waits_its_turn(struct engine *engine, struct member *member)
 		return false;
 	snprintf(member->mask, sizeof(member->mask), "%s", name);
 	HASH_FIND_STR(engine->masks.by_name, name, mask);
-	if (!mask || !mask->gangs)
+	if (!mask || !mask_is_taken(mask))
 		return false;
 	mask->serial = true; /* one from before a restart does not know it */
 	member_tell(

@@ -135,11 +135,29 @@ struct gang *gang_create(struct engine *engine, const char *key, uint32_t count)
 	return gang;
 }
 
+bool mask_is_taken(const struct mask *mask)
+{
+	for (const struct gang *gang = mask->gangs; gang; gang = gang->next_of_mask)
+		if (!gang->settled)
+			return true;
+	return false;
+}
+
+/* Where its rules are about other pods as well, it is bound first. */
+void gang_settles(struct engine *engine, struct gang *gang)
+{
+	if (!gang || gang->settled || gang->count != 1 || !gang->mask || gang->mask->related)
+		return;
+	gang->settled = true;
+	gangs_next_of(engine, gang->mask);
+	gangs_look(engine);
+}
+
 void gangs_next_of(struct engine *engine, const struct mask *mask)
 {
 	struct member *member, *next;
 
-	if (!mask->serial || mask->gangs)
+	if (!mask->serial || mask_is_taken(mask))
 		return;
 	HASH_ITER(hh, engine->gangs.members, member, next)
 	{
@@ -411,6 +429,7 @@ void gangs_forget(struct engine *engine, const struct attempt_entry *attempt)
 		}
 	}
 	gang->attempt = 0;
+	gang->settled = false;
 	gang_unassume(engine, attempt);
 	/* Where its job goes on all the same, it would wait in vain. */
 	if (gang->broken)

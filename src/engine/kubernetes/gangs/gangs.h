@@ -70,6 +70,7 @@ struct gang {
 	bool broken; /* a member is gone: it is taken back, or ends */
 	bool withdrawn;
 	bool promised; /* places, once others have left them */
+	bool settled; /* its devices are chosen, so the next of its kind may be placed */
 	struct mask *mask; /* NULL = it may run on any node */
 	struct gang *next_of_mask;
 	char require[KUBE_WORD_MAX], apart[KUBE_WORD_MAX]; /* levels, as its pods' affinity says */
@@ -101,6 +102,9 @@ void gang_withdraw(struct engine *engine, struct gang *gang);
 /* Where all its members are bound, its mask is of no more use, and the next of its kind may come. */
 void gang_has_places(struct engine *engine, struct gang *gang);
 void gangs_next_of(struct engine *engine, const struct mask *mask);
+/* Whether a gang of it is still to be placed, or to get its devices. */
+bool mask_is_taken(const struct mask *mask);
+void gang_settles(struct engine *engine, struct gang *gang);
 struct gang *gang_of_job(struct engine *engine, uint64_t job);
 /* The attempt that the pod belongs to; NULL = to none. */
 struct attempt_entry *gangs_attempt(struct engine *engine, const char *uid, uint32_t *ret_rank);

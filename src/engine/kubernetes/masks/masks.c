@@ -87,12 +87,16 @@ static uint32_t reps_of(struct engine *engine, const struct mask *mask,
 		ret[0] = mask->own;
 		return 1;
 	}
-	for (const struct gang *gang = mask->gangs; gang; gang = gang->next_of_mask) {
-		uint32_t count = gang_kinds(engine, gang, ret);
+	/* What those have that are placed is theirs: of them it would be free. */
+	for (int placed = 0; placed < 2; placed++)
+		for (const struct gang *gang = mask->gangs; gang; gang = gang->next_of_mask) {
+			uint32_t count = (gang->attempt != 0) == (placed == 1)
+						 ? gang_kinds(engine, gang, ret)
+						 : 0;
 
-		if (count && count <= MASK_KINDS_MAX)
-			return count;
-	}
+			if (count && count <= MASK_KINDS_MAX)
+				return count;
+		}
 	return 0;
 }
 
