@@ -64,7 +64,8 @@ def test_a_gang_of_pods_that_makes_room_is_moved_and_loses_its_daemon_has_the_we
         assert digests[0] == digests[1] and len(tries) == 3, (digests, tries)
         # Each went on from the last step that the one before it had reported.
         for before, after in zip(tries, tries[1:]):
-            saved = re.findall("step ([0-9]+) saved", output(kubelets, s, job, before))
-            assert re.findall("from step ([0-9]+) of", output(kubelets, s, job, after)) == saved[-1:], (before, after)
+            saved = [row["event"] for row in s.ask("job", str(job), "--history")
+                     if row["kind"] == "checkpoint-saved" and row["event"]["attempt"] == before]
+            assert re.findall("from step ([0-9]+) of", output(kubelets, s, job, after)) == [str(saved[-1]["step"])], (before, after)
         kinds = [row["kind"] for row in s.ask("job", str(job), "--history") if row["kind"] in ("attempt-warned", "attempt-stopped")]
         assert kinds == ["attempt-warned", "attempt-stopped"] * 2, kinds
