@@ -82,6 +82,19 @@ def test_slices_on_a_pool_are_tried():
         assert done.code != 0 and "no node has GPUs of that model" in done.err, done
 
 
+def test_a_job_that_no_node_of_the_pool_would_take_stays_as_it_is():
+    """A part of a GPU for a job that asks for a label which only the other pool has."""
+    with harness.Daemon(nodes="sim:1x1xA100-80GB,1x1xH100-80GB") as daemon:
+        daemon.run("nodes", "set", "node1", "--labels", "disk=fast,region=eu")
+        for wish in ("selector: {disk: fast}", "region: eu", "selector: {disk: fast}\nregion: [us, eu]"):
+            done = daemon.submit_file(f"command: [sleep, '1']\nkind: batch\ngpus: 0.5\n{wish}\n")
+            daemon.wait(json.loads(done.out)["id"], "succeeded")
+        done = daemon.run("plan", "what-if", "--slices", "A100-80GB")
+        assert "0 jobs that asked for a part of a GPU take" in done.out and "never run" not in done.out, done
+        done = daemon.run("plan", "what-if", "--slices", "H100-80GB")
+        assert "3 jobs that asked for a part of a GPU take" in done.out and "never run" not in done.out, done
+
+
 def test_a_folder_without_a_journal_is_refused(d, tmp_path):
     done = d.run("sim", "convert", "--from", "journal", str(tmp_path), check=False)
     assert done.code != 0 and done.err

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/conf.h"
 #include "base/parse.h"
+#include "core/model/facts.h"
 #include "core/partitioning/geometry.h"
 #include "sim/replay/core_run.h"
 #include "sim/replay/plain_fragment.h"
@@ -153,6 +154,61 @@ static bool is_named(const struct whatif_changes *changes, const char *model)
 	return false;
 }
 
+/* Is one of so many bytes in the list? */
+static bool list_holds(const char *list, const char *one, size_t size)
+{
+	for (; *list; list += strcspn(list, ","), list += *list == ',')
+		if (strcspn(list, ",") == size && strncmp(list, one, size) == 0)
+			return true;
+	return false;
+}
+
+static bool labels_meet(const char *has, const char *wanted)
+{
+	for (; *wanted; wanted += strcspn(wanted, ","), wanted += *wanted == ',')
+		if (!list_holds(has, wanted, strcspn(wanted, ",")))
+			return false;
+	return true;
+}
+
+static bool regions_meet(const char *has, const char *regions)
+{
+	static const char key[] = "region=";
+
+	for (; *has; has += strcspn(has, ","), has += *has == ',')
+		if (strncmp(has, key, sizeof key - 1) == 0 &&
+		    list_holds(regions, has + sizeof key - 1, strcspn(has, ",") - sizeof key + 1))
+			return true;
+	return !*regions;
+}
+
+/* A taint is tolerated by its whole name or by its key. */
+static bool taints_meet(const char *taints, const char *tolerates)
+{
+	for (; *taints; taints += strcspn(taints, ","), taints += *taints == ',')
+		if (!list_holds(tolerates, taints, strcspn(taints, ",")) &&
+		    !list_holds(tolerates, taints, strcspn(taints, "=,")))
+			return false;
+	return true;
+}
+
+/* May the job run on the node, whatever its GPUs are? */
+static bool node_suits(const struct scenario_node *n, const struct workload_job *job)
+{
+	const struct workload_wishes *w = job->wishes ? job->wishes : &workload_wishes_none;
+
+	if (n->capacity == CAPACITY_SPOT ? !plain_may_spot(job) : job->capacity == CAPACITY_SPOT)
+		return false;
+	if (n->class != NODE_CLASS_ANY &&
+	    (n->class == NODE_CLASS_INFERENCE) != (job->kind == KIND_INFERENCE))
+		return false;
+	return n->cpu_milli >= job->cpu_milli && n->ram_mib >= job->memory_mib &&
+	       labels_meet(n->labels, w->labels) && regions_meet(n->labels, w->regions) &&
+	       taints_meet(n->taints, w->tolerates) &&
+	       version_parse(n->driver) >= version_parse(w->min_driver) &&
+	       version_parse(n->cuda) >= version_parse(w->min_cuda);
+}
+
 /* The smallest slice of the models named, of those that the job accepts, that has its part of the compute and the memory that it said, as `slice: fit`
  * would find it; NULL: none has. */
 static const struct slice_profile *slice_for(const struct whatif *w,
@@ -166,7 +222,8 @@ static const struct slice_profile *slice_for(const struct whatif *w,
 						   ? job->gpu_memory_mib
 						   : job->gpu_part_mib;
 
-		if (!is_named(changes, n->model) || !plain_model_is_accepted(job->models, n->model))
+		if (!is_named(changes, n->model) ||
+		    !plain_model_is_accepted(job->models, n->model) || !node_suits(n, job))
 			continue;
 		profile = geometry_need(geometry_of(n->model, (uint32_t)n->gpu_memory_mib),
 					job->gpu_part, (uint32_t)memory_mib);
