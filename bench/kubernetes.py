@@ -384,6 +384,7 @@ def write(options, parts, found):
 
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what it started ends with it
     subprocess.run(["ninja", "-C", options.build, "bench/kubernetes_load", "src/cli/fairlead"], check=True, stdout=subprocess.DEVNULL)
     began, parts, found, ends = time.monotonic(), [], {"gpus": options.gpus, "bare": options.bare, "sets": []}, 0
     for nodes, loads, rounds, part in sets(options):
