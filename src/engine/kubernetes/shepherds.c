@@ -180,7 +180,7 @@ int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank,
 		state->heard_ms = clock_boot_ms();
 	else
 		end_take(engine, attempt, rank, word->code);
-	if (result == 0)
+	if (result == 0 && state)
 		*ret_lease_ms = state->lease_ms;
 	pthread_mutex_unlock(&engine->lock);
 	return result;

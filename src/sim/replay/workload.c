@@ -226,14 +226,15 @@ static int wish_read(const struct rows *in, enum column column, char *text,
 		offsetof(struct workload_wishes, min_cuda),
 		offsetof(struct workload_wishes, window),
 	};
-	const char *wish = "";
+	const char *wish = "", **field;
 
 	for (char *c = text; *c; c++)
 		if (*c == '|')
 			*c = ',';
 	if (text_read(in, columns[column], text, WISH_MAX, &wish) < 0)
 		return -1;
-	memcpy((char *)workload_wishes_of(job) + at[column - COLUMN_SLICE], &wish, sizeof wish);
+	field = (void *)((char *)workload_wishes_of(job) + at[column - COLUMN_SLICE]);
+	*field = wish;
 	return 0;
 }
 
