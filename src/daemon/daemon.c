@@ -355,6 +355,8 @@ static void block_signals(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGPIPE);
+	sigaddset(&set,
+		  SIGCONT); /* but where connections to a cluster are: engine/kubernetes/wake.h */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 

@@ -91,7 +91,9 @@ bool failpoint_hit(const char *name, int64_t rank)
 		if (strcmp(point->action, "kill") == 0)
 			kill(getpid(), SIGKILL);
 		else if (strcmp(point->action, "pause") == 0)
-			kill(getpid(), SIGSTOP);
+			(void)tgkill(
+				getpid(), gettid(),
+				SIGSTOP); /* this thread goes no further, which kill() leaves open */
 		else if (strcmp(point->action, "hold") == 0)
 			wait_at_gate();
 		else

@@ -182,7 +182,8 @@ int tree_parse(const char *text, size_t size, struct arena *arena, struct tree *
 	while (r.at < r.end) {
 		struct tree_entry *e = &tree.entries[tree.count];
 
-		if (!entry_read(&r, e) || (tree.count && strcmp(e[-1].path, e->path) >= 0))
+		if (tree.count == lines || !entry_read(&r, e) ||
+		    (tree.count && strcmp(e[-1].path, e->path) >= 0))
 			return err_set(err, ERR_INVALID,
 				       "line %u of the snapshot's list is not as it must be",
 				       tree.count + 2);

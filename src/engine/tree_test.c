@@ -42,6 +42,18 @@ static void a_list_comes_back_as_it_was(void **state)
 	assert_string_equal(id, "cf9bcc688917afcacc35d199b5eb8d68f020c8c1187128c900501eb72e19a0b1");
 }
 
+/* Room was made for as many files as there are lines. */
+static void what_stands_behind_the_last_line_is_no_file(void **state)
+{
+	static const char text[] = HEAD "F 1 " ONE " a\nF 1 " ONE " b";
+	struct tree tree;
+	struct err err;
+
+	(void)state;
+	assert_true(tree_parse(text, strlen(text), &arena, &tree, &err) < 0);
+	assert_non_null(strstr(err.text, "line 3"));
+}
+
 static void no_path_leads_out(void **state)
 {
 	static const char *const paths[] = { "..",   "../a", "a/../b", "/a",  "a/",
@@ -143,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_comes_back_as_it_was),
+		cmocka_unit_test(what_stands_behind_the_last_line_is_no_file),
 		cmocka_unit_test(no_path_leads_out),
 		cmocka_unit_test(each_limit_is_kept_and_one_more_refused),
 		cmocka_unit_test(what_is_unpacked_is_whole_or_not_there),

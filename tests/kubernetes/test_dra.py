@@ -173,7 +173,8 @@ def test_what_is_not_honoured_is_said_by_name():
         wait_until("a claim is awaited", lambda: "absent is not there yet" in condition(b, "nobody").get("message", ""))
         claim(b, "absent", request(1))
         wait_until("and taken when it comes", lambda: phase(b, "nobody") == "Running")
-        assert devices_of_pod(b, "nobody") and jobs(s)[0]["state"] == "running"
+        assert devices_of_pod(b, "nobody")
+        wait_until("its job runs", lambda: jobs(s)[0]["state"] == "running")
 
 
 def test_configurations_of_class_and_claim_are_handed_over():

@@ -284,6 +284,40 @@ def test_killing_the_database_under_load_loses_and_repeats_nothing():
         nothing_lost_or_repeated(b, leader_of(daemons)[0], load, gang, before)
 
 
+def sleeps(s):
+    with open("/proc/%d/stat" % s.process.pid) as f:
+        return f.read().rsplit(") ", 1)[1][0] == "T"
+
+
+def test_a_leader_that_sleeps_between_its_last_look_and_its_bytes_writes_nothing_either():
+    if not harness.has_failpoints():
+        pytest.skip("this build has no failpoints")
+    with pair(NODES) as (db, b, daemons):
+        gang, before = begin(b, leader_of(daemons)[0])
+        first, second = leader_of(daemons)
+        second.kill()
+        second.env["FAIRLEAD_FAILPOINT"] = "kubernetes-write:pause:9"
+        second.up()
+        assert leader_of(daemons) == (first, second)
+        first.kill()
+        first.up()
+        assert leader_of(daemons) == (second, first)
+        load = Load(daemons)
+        wait_until("it sleeps in the middle of a write", lambda: sleeps(second))
+        user = USERS[daemons.index(second)]
+        wait_until("the other one leads", lambda: Asker(first.data).election().get("leads"))
+        load.more(3)
+        asleep = b.changes(user, 0, 1e12)
+        woken = time.time()
+        second.process.send_signal(signal.SIGCONT)
+        assert second.process.wait(timeout=harness.PATIENCE_S) != 0
+        wrote = [c for c in b.changes(user, woken - 0.01, time.time()) if not (c[2] == "leases" and c[4] >= 400)]
+        assert not wrote and len(asleep) >= 9, (wrote, asleep)
+        del second.env["FAIRLEAD_FAILPOINT"]
+        second.up()
+        nothing_lost_or_repeated(b, leader_of(daemons)[0], load, gang, before)
+
+
 @pytest.mark.parametrize("half", (0, 1))  # each within the time that a test has
 def test_a_leader_that_sleeps_beyond_its_lease_writes_nothing_when_it_wakes(half):
     took, dice = [], random.Random(5 + half)

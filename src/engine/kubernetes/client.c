@@ -11,9 +11,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/failpoint.h"
 #include "engine/kubernetes/credential.h"
 #include "engine/kubernetes/refusal.h"
 #include "engine/kubernetes/rights.h"
+#include "engine/kubernetes/wake.h"
 
 enum {
 	CONNECT_MS = 10000,
@@ -209,6 +211,8 @@ static CURL *make_handle(struct kube_client *client)
 		certificate.flags = key.flags = CURL_BLOB_COPY;
 	}
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	if (client->may_send)
+		wake_add(curl);
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
 	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
@@ -274,6 +278,8 @@ static int before_request(void *context, char *there, char *here, int there_port
 	(void)there_port;
 	(void)here_port;
 	x->held = !x->line && is_fenced(x->client);
+	if (!x->held && x->client->may_send && strcmp(x->method, "GET") != 0)
+		(void)FAILPOINT("kubernetes-write");
 	return x->held ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
@@ -630,9 +636,14 @@ static void end_all(struct exchange *x)
 static void *client_main(void *argument)
 {
 	struct kube_client *client = argument;
+	bool watches = false;
 	int running, wait_ms;
 
 	while (take_given(client)) {
+		if (client->may_send && !watches) {
+			wake_watch();
+			watches = true;
+		}
 		wake_paused(client);
 		send_ready(client);
 		(void)curl_multi_perform(client->multi, &running);

@@ -35,7 +35,8 @@ struct wanted {
 	uint32_t failures;
 	bool told,
 		full; /* by the stream that is open: a new line; it was stopped, for its reader is slow */
-	struct buf line;
+	struct buf line, rest; /* rest: what stood behind the last newline */
+	bool whole; /* the last stream was ended by the kubelet, and all of it was told */
 };
 
 /* --- ends ---------------------------------------------------------------------------------------------------- */
@@ -58,6 +59,7 @@ static void wanted_free(struct wanted *wanted)
 	pthread_mutex_unlock(&engine->lock);
 	free(wanted->path);
 	buf_deinit(&wanted->line);
+	buf_deinit(&wanted->rest);
 	free(wanted);
 }
 
@@ -108,13 +110,21 @@ static void follow_later(struct wanted *wanted, int64_t pause_ms)
 }
 
 /* What stood behind the last newline, of one that prints no more. */
-static void rest_came(struct wanted *wanted, const struct kube_answer *answer)
+static void rest_came(struct wanted *wanted)
 {
-	const char *text;
+	const char *text, *rest = buf_text(&wanted->rest);
 
-	if (answer->size && output_is_new(&wanted->place, answer->body, answer->size, &text))
+	if (wanted->rest.size && output_is_new(&wanted->place, rest, wanted->rest.size, &text))
 		(void)wanted->wish.more(wanted->wish.context, text,
-					(size_t)(answer->body + answer->size - text));
+					(size_t)(rest + wanted->rest.size - text));
+}
+
+/* The kubelet ended it, so that was all up to now. */
+static void note_rest(struct wanted *wanted, const struct kube_answer *answer)
+{
+	buf_clear(&wanted->rest);
+	buf_add(&wanted->rest, answer->body, answer->size);
+	wanted->whole = !wanted->full;
 }
 
 static void stream_ended(void *context, const struct kube_answer *answer)
@@ -126,15 +136,22 @@ static void stream_ended(void *context, const struct kube_answer *answer)
 
 	if (kube_is_end(answer))
 		return; /* outputs_end() */
+	if (well)
+		note_rest(wanted, answer);
+	else if (answer->status != 404)
+		wanted->whole = false;
 	next = wanted->wish.next(wanted->wish.context);
 	wanted->failures = answer->status == 200 ? 0 : wanted->failures + 1;
 	if (next == OUTPUT_UNHEARD) {
+		follow_ends(wanted, "");
+	} else if (answer->status == 404 && wanted->whole) {
+		rest_came(wanted);
 		follow_ends(wanted, "");
 	} else if (answer->status == 404) {
 		follow_ends(wanted,
 			    "the pod is not there any more, and what it printed went with it");
 	} else if (next == OUTPUT_ENDS && well && !wanted->told && !wanted->full) {
-		rest_came(wanted, answer);
+		rest_came(wanted);
 		follow_ends(wanted, "");
 	} else if (next == OUTPUT_ENDS && wanted->failures >= FAILURES_MAX) {
 		refusal_read(answer, &refusal);
