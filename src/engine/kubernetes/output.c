@@ -144,15 +144,13 @@ static void stream_ended(void *context, const struct kube_answer *answer)
 	wanted->failures = answer->status == 200 ? 0 : wanted->failures + 1;
 	if (next == OUTPUT_UNHEARD) {
 		follow_ends(wanted, "");
-	} else if (answer->status == 404 && wanted->whole) {
+	} else if ((answer->status == 404 && wanted->whole) ||
+		   (next == OUTPUT_ENDS && well && !wanted->told && !wanted->full)) {
 		rest_came(wanted);
 		follow_ends(wanted, "");
 	} else if (answer->status == 404) {
 		follow_ends(wanted,
 			    "the pod is not there any more, and what it printed went with it");
-	} else if (next == OUTPUT_ENDS && well && !wanted->told && !wanted->full) {
-		rest_came(wanted);
-		follow_ends(wanted, "");
 	} else if (next == OUTPUT_ENDS && wanted->failures >= FAILURES_MAX) {
 		refusal_read(answer, &refusal);
 		follow_ends(wanted, answer->status ? refusal.text : answer->problem);
