@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api/history_page.h"
-#include "api/http/wait.h"
+#include "base/wait.h"
 #include "base/check.h"
 #include "base/clock.h"
 

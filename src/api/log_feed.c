@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "api/http/wait.h"
+#include "base/wait.h"
 #include "base/check.h"
 #include "engine/task_log.h"
 

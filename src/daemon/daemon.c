@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/http/wait.h"
+#include "base/wait.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/background.h"

@@ -5,16 +5,13 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/wait.h"
 
 void mailbox_init(struct mailbox *box)
 {
 	*box = (struct mailbox){ 0 };
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_mutex_init(&box->lock, NULL);
-	pthread_cond_init(&box->filled, &attributes);
-	pthread_condattr_destroy(&attributes);
+	cond_init(&box->filled);
 	box->end = &box->first;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/http/wait.h"
+#include "base/wait.h"
 #include "api/planner.h"
 #include "base/check.h"
 #include "daemon/state.h"

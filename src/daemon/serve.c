@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/http/wait.h"
+#include "base/wait.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/http/wait.h"
+#include "base/wait.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/log.h"

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "engine/local/place.h"
 #include "shepherd/shepherd.h"
 
@@ -72,17 +73,13 @@ static void pause_ms(int64_t ms)
 struct pod *pod_create(const struct pod_options *options)
 {
 	struct pod *pod = calloc(1, sizeof(*pod));
-	pthread_condattr_t attributes;
 
 	CHECK(pod);
 	pod->options = *options;
 	snprintf(pod->path, sizeof(pod->path), "/pods/v1/attempts/%" PRIu64 "/ranks/%u/",
 		 options->attempt, options->rank);
 	pthread_mutex_init(&pod->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&pod->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	cond_init(&pod->changed);
 	return pod;
 }
 
@@ -284,17 +281,10 @@ static bool has_checkpoint(const struct pod *pod)
 	return false;
 }
 
-static void wait_until(struct pod *pod, int64_t ms)
+static void wait_ms(struct pod *pod, int64_t ms)
 {
-	struct timespec until;
+	const struct timespec until = wait_until(ms);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
 	(void)pthread_cond_timedwait(&pod->changed, &pod->lock, &until);
 }
 
@@ -308,7 +298,7 @@ static void wait_for_reports(struct pod *pod, int64_t sent_ms)
 
 		if (left <= 0)
 			return;
-		wait_until(pod, left);
+		wait_ms(pod, left);
 	}
 }
 
@@ -426,7 +416,7 @@ void pod_finish(struct pod *pod, int code, int64_t patience_ms)
 
 		if (left <= 0)
 			break;
-		wait_until(pod, least(left, 200));
+		wait_ms(pod, least(left, 200));
 	}
 	pthread_mutex_unlock(&pod->lock);
 	say_end(pod, code);

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "api/http/wait.h"
+#include "base/wait.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/parse.h"

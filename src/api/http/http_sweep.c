@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "api/http/wait.h"
+#include "base/wait.h"
 #include "base/check.h"
 #include "base/clock.h"
 

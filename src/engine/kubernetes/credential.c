@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/moment.h"
+#include "base/wait.h"
 
 enum {
 	LOOK_MS = 50, /* while it runs: whether it has ended, or all is to end */
@@ -378,15 +379,8 @@ static int64_t due_ms(const struct credential *c)
 
 static void wait_ms(struct credential *c, int64_t ms)
 {
-	struct timespec until;
+	const struct timespec until = wait_until(ms);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
 	pthread_cond_timedwait(&c->wake, &c->lock, &until);
 }
 
@@ -484,7 +478,6 @@ int credential_create(const struct access_exec *exec, void (*changed)(void *cont
 		      struct credential **ret, struct err *err)
 {
 	struct credential *c;
-	pthread_condattr_t attributes;
 
 	if (!is_found(exec->argv[0]))
 		return err_set(
@@ -504,10 +497,7 @@ int credential_create(const struct access_exec *exec, void (*changed)(void *cont
 	c->again_ms = 1;
 	c->pause_ms = PAUSE_MS;
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->wake, &attributes);
-	pthread_condattr_destroy(&attributes);
+	cond_init(&c->wake);
 	CHECK(pthread_create(&c->thread, NULL, credential_main, c) == 0);
 	*ret = c;
 	return 0;

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "engine/kubernetes/cluster.h"
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
@@ -35,7 +36,6 @@ static int kubernetes_open(const struct engine_options *options, struct engine *
 {
 	const struct engine_cluster *cluster = options->cluster;
 	struct engine *engine = calloc(1, sizeof(*engine));
-	pthread_condattr_t attributes;
 	int rc;
 
 	CHECK(engine && cluster && options->instance);
@@ -63,10 +63,7 @@ static int kubernetes_open(const struct engine_options *options, struct engine *
 		.lease_ms = cluster->lease_ms,
 	};
 	pthread_mutex_init(&engine->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&engine->listed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	cond_init(&engine->listed);
 	*ret = engine;
 	return 0;
 }

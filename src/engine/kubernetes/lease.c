@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/wait.h"
 #include "engine/kubernetes/client.h"
 #include "engine/kubernetes/lease_read.h"
 
@@ -201,7 +202,6 @@ int lease_open(const struct lease_options *options, struct lease **ret, struct e
 	struct lease *lease = calloc(1, sizeof(*lease));
 	const char *namespace = options->cluster->namespace;
 	AUTO_BUF path = BUF_INIT;
-	pthread_condattr_t attributes;
 	int rc;
 
 	CHECK(lease);
@@ -225,10 +225,7 @@ int lease_open(const struct lease_options *options, struct lease **ret, struct e
 	CHECK(lease->folder && lease->path && lease->name && lease->address);
 	lease_rule_init(&lease->rule, options->holder);
 	pthread_mutex_init(&lease->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&lease->given_back, &attributes);
-	pthread_condattr_destroy(&attributes);
+	cond_init(&lease->given_back);
 	kube_later(lease->client, 0, tick, lease);
 	*ret = lease;
 	return 0;
