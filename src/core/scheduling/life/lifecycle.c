@@ -32,6 +32,16 @@ static int64_t grace_left_ms(const struct facts *facts, const struct job *job,
 	return left_ms < grace_ms ? left_ms : grace_ms;
 }
 
+/* Time to save for one that is warned now: its grace, or what is left until a node under it goes. */
+static int64_t time_to_save_ms(const struct facts *facts, const struct job *job,
+			       const struct attempt *attempt)
+{
+	int64_t grace_ms = job_grace_ms(facts, job);
+	int64_t goes_ms = attempt_goes_ms(facts, attempt, facts->now_ms);
+
+	return goes_ms && goes_ms - facts->now_ms < grace_ms ? goes_ms - facts->now_ms : grace_ms;
+}
+
 int64_t short_grace_ms(const struct facts *facts, const struct job *job,
 		       const struct attempt *attempt)
 {
@@ -395,7 +405,7 @@ static void waiting_due(struct pass *pass, uint32_t id, const struct job *job)
 /* A node under it is drained, or its window closes: it may save its work first. Or the drain was called off. */
 static void drain_due(struct pass *pass, const struct job *job, const struct attempt *attempt)
 {
-	int64_t grace_ms = job_grace_ms(pass->facts, job);
+	int64_t grace_ms = time_to_save_ms(pass->facts, job, attempt);
 	struct event_attempt_warned *e;
 
 	if (attempt->warned_ms) {
@@ -553,6 +563,14 @@ static const char *leave_text(struct pass *pass, uint32_t id, enum stop_why why,
 	return arena_printf(pass->arena, "moves to another place, so that job %u fits", for_job);
 }
 
+/* Its deadline; or, when a node under it is to go before that, as was said meanwhile, the time when that goes. */
+static int64_t warned_until_ms(const struct facts *facts, const struct attempt *attempt)
+{
+	int64_t goes_ms = attempt_goes_ms(facts, attempt, attempt->warned_ms);
+
+	return goes_ms && goes_ms < attempt->deadline_ms ? goes_ms : attempt->deadline_ms;
+}
+
 void lifecycle_warned(struct pass *pass)
 {
 	const struct facts *facts = pass->facts;
@@ -567,11 +585,12 @@ void lifecycle_warned(struct pass *pass)
 						      : STOP_EVICTED;
 		bool saved = job->checkpoints &&
 			     attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
-		bool over = facts->now_ms >= attempt->deadline_ms;
+		int64_t end_ms = warned_until_ms(facts, attempt);
+		bool over = facts->now_ms >= end_ms;
 		const char *text;
 
 		if (!saved && !over) {
-			pass_wake(pass, attempt->deadline_ms);
+			pass_wake(pass, end_ms);
 			continue;
 		}
 		text = attempt->for_job ? leave_text(pass, walk.id, why, attempt->for_job)
@@ -596,7 +615,8 @@ void lifecycle_shrink(struct pass *pass, uint32_t id, const int64_t *ranks, uint
 static void leave(struct pass *pass, uint32_t id, enum stop_why why, uint32_t for_job, bool at_once)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
-	int64_t grace_ms = job_grace_ms(pass->facts, job);
+	int64_t grace_ms =
+		time_to_save_ms(pass->facts, job, attempt_get(pass->facts, job->attempt));
 	struct event_attempt_warned *e;
 
 	if (at_once || grace_ms == 0) {

@@ -202,6 +202,24 @@ int64_t attempt_window_ms(const struct facts *facts, const struct job *job,
 				       attempt->placed_ms + job_expected_ms(facts, job));
 }
 
+int64_t attempt_goes_ms(const struct facts *facts, const struct attempt *attempt, int64_t after_ms)
+{
+	int64_t first_ms = 0;
+
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+		const struct node *node = node_get(facts, task->node);
+
+		if (!task_holds(task))
+			continue;
+		if (node->state == NODE_DRAINING && node->drain_ms > after_ms)
+			first_ms = sooner_ms(node->drain_ms, first_ms);
+		if (node_has_window(node) && node->window_from_ms > after_ms)
+			first_ms = sooner_ms(node->window_from_ms, first_ms);
+	}
+	return first_ms;
+}
+
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt)
 {
