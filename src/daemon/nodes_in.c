@@ -6,6 +6,7 @@
  * their reason tells. So it is with GPUs that other work takes: a device plugin says how many of a node are taken and not which, so as many
  * of those that are free are set aside, with a reason of ours. Where a driver publishes the devices (DRA) it is known which they are.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@
 #include "node/discover.h"
 
 #define STATE_REASON "Kubernetes: "
+#define CLOSED_BEFORE "; closed by a person before"
+#define STAYS_CLOSED "closed by a person before a notice that was withdrawn"
 #define TAKEN_REASON "taken by pods that Fairlead did not place"
 
 /* --- on the way ------------------------------------------------------------------------------------------- */
@@ -188,8 +191,31 @@ static void mark_node(struct daemon *d, struct batch *batch, struct node_id id,
 static bool is_ours(const struct facts *facts, const struct node *node)
 {
 	return node->state == NODE_READY ||
-	       ((node->state == NODE_CORDONED || node->state == NODE_DOWN) &&
+	       ((node->state == NODE_CORDONED || node->state == NODE_DOWN ||
+		 node->state == NODE_DRAINING) &&
 		strncmp(facts_text(facts, node->reason), STATE_REASON, strlen(STATE_REASON)) == 0);
+}
+
+/* By a person, now or before a notice came. */
+static bool is_closed(const struct facts *facts, const struct node *node)
+{
+	return !is_ours(facts, node) || (node->state == NODE_DRAINING &&
+					 strstr(facts_text(facts, node->reason), CLOSED_BEFORE));
+}
+
+/* It goes, and sooner than is known: that is news also of a node that a person has closed. */
+static bool goes_sooner(const struct daemon *d, const struct node *node,
+			const struct engine_node *found)
+{
+	int64_t at_ms = found->goes_in_ms ? d->facts.now_ms + found->goes_in_ms : 0;
+
+	if (node->state != NODE_DRAINING)
+		return is_ours(&d->facts, node) || node->state == NODE_CORDONED ||
+		       node->state == NODE_QUARANTINED;
+	/* Told again of the same: its time runs since it was told first. */
+	if (strncmp(facts_text(&d->facts, node->reason), found->reason, strlen(found->reason)) == 0)
+		return false;
+	return at_ms && (!node->drain_ms || at_ms < node->drain_ms);
 }
 
 static void set_state(struct daemon *d, struct batch *batch, struct node_id id,
@@ -198,14 +224,25 @@ static void set_state(struct daemon *d, struct batch *batch, struct node_id id,
 	struct event event = event_make(EVENT_NODE_STATE, 0, "engine");
 	const struct node *node = node_get(&d->facts, id);
 	enum node_state state = !found->ready     ? NODE_DOWN
+				: found->goes     ? NODE_DRAINING
 				: found->cordoned ? NODE_CORDONED
 						  : NODE_READY;
+	char reason[sizeof(found->reason) + sizeof(CLOSED_BEFORE)];
 
-	if (node->state == state || !is_ours(&d->facts, node))
+	if (state == NODE_DRAINING ? !goes_sooner(d, node, found)
+				   : node->state == state || !is_ours(&d->facts, node))
 		return;
+	snprintf(reason, sizeof(reason), "%s%s", state == NODE_READY ? "" : found->reason,
+		 state == NODE_DRAINING && is_closed(&d->facts, node) ? CLOSED_BEFORE : "");
+	/* What a person closed stays closed when the notice is withdrawn. */
+	if ((state == NODE_READY || state == NODE_CORDONED) && is_closed(&d->facts, node)) {
+		state = NODE_CORDONED;
+		snprintf(reason, sizeof(reason), "%s", STAYS_CLOSED);
+	}
 	event.node_state.node = id.v;
 	event.node_state.state = state;
-	event.node_state.reason = state == NODE_READY ? "" : found->reason;
+	event.node_state.within_ms = state == NODE_DRAINING ? found->goes_in_ms : 0;
+	event.node_state.reason = reason;
 	admit(d, batch, &event, found->name);
 }
 

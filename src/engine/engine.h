@@ -204,7 +204,9 @@ struct engine_node {
 	int64_t cpu_milli, ram_mib; /* for Fairlead's work: what others take is off */
 	bool ready;
 	bool cordoned;
-	char reason[192]; /* why it is not ready or cordoned */
+	bool goes; /* it will be taken away */
+	int64_t goes_in_ms; /* in so long from now; 0 = nobody says when */
+	char reason[192]; /* why it is not ready or cordoned, or goes */
 	bool spot; /* may be taken away at any time */
 	char labels[513], taints[513]; /* "key=value,key=value" */
 	uint32_t

@@ -109,6 +109,8 @@ static void node_describe(struct engine *engine, const struct node_entry *entry,
 		.ram_mib = rest(node->room.memory_mib, entry->others.memory_mib),
 		.ready = node->ready && !node->deleting,
 		.spot = node->spot,
+		.goes = node->goes,
+		.goes_in_ms = node->goes_in_s * 1000,
 		.cordoned = node->cordoned || node->problem[0] || node->unclear || entry->unclear,
 		.levels = engine->levels,
 	};
@@ -125,6 +127,7 @@ static void node_describe(struct engine *engine, const struct node_entry *entry,
 		 node->deleting     ? "the node is being deleted"
 		 : !node->ready     ? "the node is not ready"
 		 : node->off        ? "the node is out of service"
+		 : node->goes       ? node->goes_why
 		 : node->unclear    ? "what the API server says of the node can't be read"
 		 : entry->unclear   ? "what a pod on it takes can't be read"
 		 : node->problem[0] ? node->problem

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "engine/kubernetes/departure.h"
 #include "engine/kubernetes/quantity.h"
 #include "engine/kubernetes/reading.h"
 
@@ -183,7 +184,8 @@ static void read_taint(struct json_reader *r, struct kube_node *node, uint32_t *
 			pull_skip(r);
 	}
 	node->off |= strcmp(name, KUBE_TAINT_OFF) == 0;
-	if (taint_matters(name, effect) && !list_add(node->taints, TAINTS_KEPT, count, name, value))
+	if (taint_matters(name, effect) && !departure_read(node, name, value) &&
+	    !list_add(node->taints, TAINTS_KEPT, count, name, value))
 		snprintf(node->problem, sizeof(node->problem),
 			 "its taint %.60s is longer than Fairlead keeps, or one of too many", name);
 }

@@ -76,6 +76,9 @@ struct kube_node {
 	bool ready, cordoned, deleting;
 	bool spot; /* may be taken away at any time, as its provider's labels say */
 	bool off; /* somebody said with the taint out-of-service that nothing runs there any more */
+	bool goes; /* a taint says that it will be taken away (departure.h) */
+	int64_t goes_in_s; /* in so long; 0 = nobody says when */
+	char goes_why[KUBE_TEXT_MAX];
 	bool unclear; /* something of it besides its name can't be read */
 	int64_t removal_s; /* its removal means so long afterwards that nothing runs there; -1 = never, 0 = not said (label of ours) */
 	char labels[KUBE_LABELS_MAX + 1], taints[KUBE_LABELS_MAX + 1]; /* "key=value,..." */

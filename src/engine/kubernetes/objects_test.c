@@ -256,6 +256,62 @@ static void a_pool_says_what_the_removal_of_its_nodes_means(void **state)
 			    .off);
 }
 
+static void a_node_that_will_go_says_how_soon(void **state)
+{
+	static const struct {
+		const char *spot, *taints;
+		int64_t in_s; /* -1 = it stays */
+	} cases[] = {
+		{ "", "aws-node-termination-handler/spot-itn", 110 },
+		{ "", "aws-node-termination-handler/rebalance-recommendation", -1 },
+		{ "", "aws-node-termination-handler/scheduled-maintenance", 0 },
+		{ "", "aws-node-termination-handler/asg-lifecycle-termination", 0 },
+		{ "\"cloud.google.com/gke-spot\":\"true\"",
+		  "cloud.google.com/impending-node-termination", 25 },
+		{ "", "cloud.google.com/impending-node-termination", 0 },
+		{ "\"kubernetes.azure.com/scalesetpriority\":\"spot\"",
+		  "remediator.kubernetes.azure.com/unschedulable", 25 },
+		{ "", "remediator.kubernetes.azure.com/unschedulable", 0 },
+		{ "\"karpenter.sh/capacity-type\":\"spot\"", "karpenter.sh/disrupted", 110 },
+		{ "", "karpenter.sh/disrupted", 0 },
+		{ "", "karpenter.sh/disruption\",\"value\":\"disrupting", 0 },
+		{ "", "karpenter.sh/disruption\",\"value\":\"candidate", -1 },
+		{ "", "ToBeDeletedByClusterAutoscaler\",\"value\":\"1763881200", 590 },
+		{ "", "DeletionCandidateOfClusterAutoscaler", -1 },
+		{ "", "node.kubernetes.io/unschedulable", -1 },
+		/* Of several the one that leaves the least time, in whatever order. */
+		{ "",
+		  "ToBeDeletedByClusterAutoscaler\",\"effect\":\"NoSchedule\"},{\"key\":\"aws-node-termination-handler/spot-itn",
+		  110 },
+		{ "",
+		  "aws-node-termination-handler/spot-itn\",\"effect\":\"NoSchedule\"},{\"key\":\"karpenter.sh/disrupted",
+		  110 },
+	};
+	AUTO_BUF text = BUF_INIT;
+	struct kube_node node;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		buf_clear(&text);
+		buf_addf(
+			&text,
+			"{\"metadata\":{\"name\":\"n\",\"labels\":{%s}},\"spec\":{\"taints\":[{\"key\":\"%s\",\"effect\":\"NoSchedule\"}]}}",
+			cases[i].spot, cases[i].taints);
+		node = node_of(buf_text(&text));
+		assert_int_equal(node.goes ? node.goes_in_s : -1, cases[i].in_s);
+		assert_true(node.goes == (node.goes_why[0] != '\0'));
+		assert_string_equal(node.problem, "");
+	}
+	/* One that only asks to be avoided says nothing; one with a long value is read all the same. */
+	assert_false(node_of("{\"metadata\":{\"name\":\"n\"},\"spec\":{\"taints\":[{\"key\":"
+			     "\"karpenter.sh/disrupted\",\"effect\":\"PreferNoSchedule\"}]}}")
+			     .goes);
+	node = node_of(
+		"{\"metadata\":{\"name\":\"n\"},\"spec\":{\"taints\":[{\"key\":\"aws-node-termination-handler/spot-itn\","
+		"\"value\":\"spot-itn-47ddfb5e39791606bec3e91ea4cdfa64\",\"effect\":\"NoSchedule\"}]}}");
+	assert_true(node.goes && !node.problem[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +320,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_pod_is_that_of_its_main_container),
 		cmocka_unit_test(a_pod_of_ours_says_which_rank_it_is),
 		cmocka_unit_test(a_node_is_read_with_what_matters_of_it),
+		cmocka_unit_test(a_node_that_will_go_says_how_soon),
 		cmocka_unit_test(a_taint_that_can_not_be_kept_closes_the_node),
 		cmocka_unit_test(what_is_damaged_is_refused),
 		cmocka_unit_test(what_can_not_be_read_whole_is_still_there),

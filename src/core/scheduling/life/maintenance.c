@@ -103,12 +103,16 @@ enum stop_why attempt_leave_why(const struct pass *pass, const struct attempt *a
 
 const char *attempt_leave_text(struct pass *pass, const struct attempt *attempt)
 {
+	const char *drained = "";
+
 	if (attempt_leave_why(pass, attempt) == STOP_WINDOW)
 		return "its window closes";
 	for (uint32_t i = 0; i < attempt->tasks; i++) {
 		const struct task *task = table_get(&pass->facts->tasks, attempt->first_task + i);
 		const struct node *node = node_get(pass->facts, task->node);
 
+		if (task_holds(task) && node->state == NODE_DRAINING && !*drained)
+			drained = facts_text(pass->facts, node->reason);
 		if (!task_holds(task) || node->state == NODE_DRAINING)
 			continue;
 		if (node_has_window(node))
@@ -123,5 +127,6 @@ const char *attempt_leave_text(struct pass *pass, const struct attempt *attempt)
 						    facts_name(pass->facts, b->name));
 		}
 	}
-	return "its node is being drained";
+	return *drained ? arena_printf(pass->arena, "its node is being drained: %.150s", drained)
+			: "its node is being drained";
 }
