@@ -112,6 +112,7 @@ struct api_backend {
 	const char *const *
 		host_paths; /* where `pods`: folders of nodes that jobs may mount; NULL-terminated, NULL = none */
 	bool pods; /* jobs run as pods of a cluster, not on this machine; their output is not in logs_folder */
+	const char *snapshots_lack; /* where `pods`: why they get none; NULL = they do */
 	/* Where `pods`: what a pod has printed. False: it is asked for too much at this moment; else `done` comes once, from any thread. */
 	bool (*pod_output)(void *context, const struct engine_output *output); /* engine/pods.h */
 	/* Where `pods`: the job of a pod that somebody else made; job 0: it has none, for this reason. False: there is no such pod. Any thread. */

@@ -2,10 +2,10 @@
 /*
  * Snapshots of working folders (engine/tree.h), in the data folder:
  *
- *	code/UID/trees/ID		the list
- *	code/UID/files/DIGEST	what is in files
+ *	code/ACCOUNT/trees/ID		the list
+ *	code/ACCOUNT/files/DIGEST	what is in files
  *
- * Of each account by itself: who knows the digest of somebody's file must not get the file by it. A list is taken when all its files are there;
+ * ACCOUNT is a uid, or where jobs run as pods the SHA-256 of the user's name: those have no uid of this machine. Of each account by itself: who knows the digest of somebody's file must not get the file by it. A list is taken when all its files are there;
  * else the answer says which are missing.
  *
  * What no job needs that is not over, and what was not named for a day, is removed: at a new snapshot, once an hour at most. Naming is telling
@@ -42,7 +42,8 @@ static struct {
 	pthread_mutex_t lock;
 	int64_t swept_s;
 	struct {
-		int64_t uid, bytes, counted_s;
+		char name[SNAPSHOT_ACCOUNT_MAX];
+		int64_t bytes, counted_s;
 	} accounts[ACCOUNTS];
 } sweep = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -55,8 +56,21 @@ static int folder_open(const char *path, bool make)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+void snapshot_account(bool pods, int64_t uid, const char *user, char ret[SNAPSHOT_ACCOUNT_MAX])
+{
+	if (pods)
+		tree_id(user, strlen(user), ret);
+	else
+		snprintf(ret, SNAPSHOT_ACCOUNT_MAX, "%" PRId64, uid);
+}
+
+static void account_of(const struct call *call, char ret[SNAPSHOT_ACCOUNT_MAX])
+{
+	snapshot_account(call->api->backend->pods, call->caller.uid, call->caller.user, ret);
+}
+
 /* trees or files of an account; -1: there is none. */
-static int kept_open(const struct api *api, int64_t uid, const char *what, bool make)
+static int kept_open(const struct api *api, const char *account, const char *what, bool make)
 {
 	char path[PATH_MAX];
 	int folder;
@@ -65,11 +79,11 @@ static int kept_open(const struct api *api, int64_t uid, const char *what, bool 
 	folder = folder_open(path, make);
 	if (folder >= 0)
 		close(folder);
-	snprintf(path, sizeof(path), "%.3000s/code/%" PRId64, api->folder, uid);
+	snprintf(path, sizeof(path), "%.3000s/code/%.64s", api->folder, account);
 	folder = folder_open(path, make);
 	if (folder >= 0)
 		close(folder);
-	snprintf(path, sizeof(path), "%.3000s/code/%" PRId64 "/%s", api->folder, uid, what);
+	snprintf(path, sizeof(path), "%.3000s/code/%.64s/%s", api->folder, account, what);
 	return folder_open(path, make);
 }
 
@@ -101,11 +115,12 @@ static int file_put(int folder, const char *name, const void *data, size_t size,
 
 static int caller_may(const struct call *call, struct err *err)
 {
-	if (!call->api->folder[0] || call->api->backend->pods)
-		return err_set(
-			err, ERR_UNSUPPORTED,
-			"snapshots need a daemon that runs jobs on its own machine; on a cluster put the code into the image or on a volume");
-	if (call->caller.uid < 0)
+	if (call->api->backend->snapshots_lack)
+		return err_set(err, ERR_UNSUPPORTED, "snapshot: %s",
+			       call->api->backend->snapshots_lack);
+	if (!call->api->folder[0])
+		return err_set(err, ERR_UNSUPPORTED, "this daemon keeps no snapshots");
+	if (!call->api->backend->pods && call->caller.uid < 0)
 		return err_set(err, ERR_FORBIDDEN,
 			       "%s has no account on this machine, whose snapshot it could be",
 			       call->caller.user);
@@ -145,16 +160,17 @@ static void sum(void *context, int folder, const char *name, const struct stat *
 }
 
 /* What the account has with so much more. */
-static int64_t bytes_with(int64_t uid, int folder, int64_t more)
+static int64_t bytes_with(const char *account, int folder, int64_t more)
 {
 	const int64_t now_s = (int64_t)time(NULL);
-	const size_t at = (size_t)(uid % ACCOUNTS);
+	const size_t at = digest_of(account, strlen(account)).bytes[0] % ACCOUNTS;
 	int64_t bytes = 0;
 
 	pthread_mutex_lock(&sweep.lock);
-	if (sweep.accounts[at].uid != uid || now_s - sweep.accounts[at].counted_s >= COUNTED_S) {
+	if (strcmp(sweep.accounts[at].name, account) != 0 ||
+	    now_s - sweep.accounts[at].counted_s >= COUNTED_S) {
 		each(folder, sum, &bytes);
-		sweep.accounts[at].uid = uid;
+		snprintf(sweep.accounts[at].name, SNAPSHOT_ACCOUNT_MAX, "%s", account);
 		sweep.accounts[at].bytes = bytes;
 		sweep.accounts[at].counted_s = now_s;
 	}
@@ -239,14 +255,15 @@ static void sweep_account(void *context, int folder, const char *name, const str
 {
 	const struct names *trees = context;
 	struct names used = *trees, files = { .before_s = trees->before_s };
-	char path[64];
+	char path[SNAPSHOT_ACCOUNT_MAX + 8];
 	int lists, kept;
 
-	if (!S_ISDIR(st->st_mode) || strspn(name, "0123456789") != strlen(name))
+	if (!S_ISDIR(st->st_mode) || strlen(name) >= SNAPSHOT_ACCOUNT_MAX ||
+	    strspn(name, "0123456789abcdef") != strlen(name))
 		return;
-	snprintf(path, sizeof(path), "%.40s/trees", name);
+	snprintf(path, sizeof(path), "%.64s/trees", name);
 	lists = openat(folder, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	snprintf(path, sizeof(path), "%.40s/files", name);
+	snprintf(path, sizeof(path), "%.64s/files", name);
 	kept = openat(folder, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (lists >= 0) {
 		each(lists, remove_unused, &used);
@@ -323,9 +340,37 @@ static void snapshots_sweep(const struct call *call)
 
 /* --- requests ---------------------------------------------------------------------------------------------------------- */
 
-bool snapshot_is_there(const struct api *api, int64_t uid, const char *id)
+int snapshot_read(const struct api *api, const char *account, bool tree, const char *name,
+		  struct buf *out, struct err *err)
 {
-	int trees = kept_open(api, uid, "trees", false);
+	int folder = kept_open(api, account, tree ? "trees" : "files", false),
+	    fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : 1;
+	struct stat st;
+
+	if (folder >= 0)
+		close(folder);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_size > TREE_FILE_MAX))
+		got = -1;
+	for (off_t left = got > 0 ? st.st_size : 0; left > 0 && got > 0; left -= got) {
+		buf_reserve(out, (size_t)left);
+		got = read(fd, out->data + out->size, (size_t)left);
+		out->size += got > 0 ? (size_t)got : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	return got > 0 ? 0
+		       : err_set(err, ERR_NOT_FOUND, "%.64s of the snapshot is not there any more",
+				 name);
+}
+
+bool snapshot_is_there(const struct call *call, const char *id)
+{
+	char account[SNAPSHOT_ACCOUNT_MAX];
+	int trees;
+
+	account_of(call, account);
+	trees = kept_open(call->api, account, "trees", false);
 	const bool there = trees >= 0 && touch(trees, id);
 
 	if (trees >= 0)
@@ -354,11 +399,13 @@ static uint32_t missing_add(const struct tree *tree, int files, struct buf *out)
 static int tree_keep(struct call *call, const char *text, size_t size, struct buf *out,
 		     struct err *err)
 {
-	int files = kept_open(call->api, call->caller.uid, "files", true),
-	    trees = kept_open(call->api, call->caller.uid, "trees", true), rc = 0;
-	char id[TREE_ID_MAX];
+	char id[TREE_ID_MAX], account[SNAPSHOT_ACCOUNT_MAX];
+	int files, trees, rc = 0;
 	struct tree tree;
 
+	account_of(call, account);
+	files = kept_open(call->api, account, "files", true);
+	trees = kept_open(call->api, account, "trees", true);
 	if (files < 0 || trees < 0)
 		rc = err_errno(err, ERR_IO, errno, "the snapshot can't be kept");
 	if (rc >= 0)
@@ -400,10 +447,11 @@ static int file_keep(struct call *call, const char *digest, struct err *err)
 {
 	size_t size;
 	const char *text = http_body(call->request, &size);
-	char found[TREE_ID_MAX];
+	char found[TREE_ID_MAX], account[SNAPSHOT_ACCOUNT_MAX];
 	int64_t bytes;
 	int files, rc;
 
+	account_of(call, account);
 	tree_id(text, size, found);
 	if (!tree_is_id(digest) || strcmp(found, digest) != 0)
 		return err_set(err, ERR_INVALID,
@@ -411,10 +459,10 @@ static int file_keep(struct call *call, const char *digest, struct err *err)
 	if (size > TREE_FILE_MAX)
 		return err_set(err, ERR_TOO_LARGE, "the file has %zu bytes; the limit is %d", size,
 			       TREE_FILE_MAX);
-	files = kept_open(call->api, call->caller.uid, "files", true);
+	files = kept_open(call->api, account, "files", true);
 	if (files < 0)
 		return err_errno(err, ERR_IO, errno, "the snapshot can't be kept");
-	bytes = bytes_with(call->caller.uid, files, (int64_t)size);
+	bytes = bytes_with(account, files, (int64_t)size);
 	if (bytes > USER_BYTES_MAX)
 		rc = err_set(err, ERR_TOO_LARGE,
 			     "the snapshots of %s have %" PRId64 " bytes; the limit is %" PRId64

@@ -234,11 +234,10 @@ static int snapshot_permit(const struct call *call, const struct job_request *re
 {
 	if (!request->snapshot || dry_run)
 		return 0;
-	if (call->api->backend->pods)
-		return err_set(
-			err, ERR_UNSUPPORTED,
-			"snapshot: pods don't get snapshots in this release; put the code into the image or on a volume");
-	if (!snapshot_is_there(call->api, call->caller.uid, request->snapshot))
+	if (call->api->backend->snapshots_lack)
+		return err_set(err, ERR_UNSUPPORTED, "snapshot: %s",
+			       call->api->backend->snapshots_lack);
+	if (!snapshot_is_there(call, request->snapshot))
 		return err_set(err, ERR_NOT_FOUND,
 			       "snapshot: there is no snapshot %s of yours: it must be told first",
 			       request->snapshot);

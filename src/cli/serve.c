@@ -93,7 +93,7 @@ static const struct flag flags[] = {
 	  "a folder of nodes that jobs may mount, and what is in it, as volumes: {NAME: {host: DIR, path: PATH}}",
 	  true },
 	{ "pod-listen", 0, "HOST:PORT",
-	  "where shepherds in pods reach this daemon, over HTTP; nothing else is answered there. With it jobs may have checkpoints",
+	  "where shepherds in pods reach this daemon, over HTTP; nothing else is answered there. With it jobs may have checkpoints and snapshots of folders",
 	  false },
 	{ "pod-address", 0, "HOST:PORT",
 	  "what pods are told of it: a Service, say; its name is looked up once; default: what --pod-listen says",

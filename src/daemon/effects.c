@@ -309,7 +309,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 			arena_printf(arena, "%s/checkpoints/%u", d->folder, attempt->job.v);
 	ret->tolerates = tolerates_of(facts, job, arena);
 	ret->checkpoint_offered = !job->checkpoints;
-	if (d->shepherd_calls && job->checkpoints) {
+	if (d->shepherd_calls && (job->checkpoints || body.snapshot)) {
 		char *token = arena_alloc(arena, SHEPHERD_TOKEN_MAX);
 		shepherd_token(d, id, token);
 		ret->pod_token = token;

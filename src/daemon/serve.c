@@ -401,6 +401,15 @@ static void *work_main(void *argument)
 	return NULL;
 }
 
+static const char *snapshots_lack(const struct daemon *d)
+{
+	if (d->kubernetes && !d->kubernetes->shepherd_server)
+		return "pods get it where the daemon was started with --pod-listen, where they reach it, and --shepherd-image, which has the program that gets it; without, put the code into the image or on a volume";
+	if (d->kubernetes && journal_database(d->journal))
+		return "a daemon for pods whose journal is in a database keeps none in this release; put the code into the image or on a volume";
+	return NULL;
+}
+
 void serve_open(struct daemon *d)
 {
 	d->backend = (struct api_backend){
@@ -416,6 +425,7 @@ void serve_open(struct daemon *d)
 		.work = work,
 		.logs_folder = d->logs_folder,
 		.pods = d->kubernetes != NULL,
+		.snapshots_lack = snapshots_lack(d),
 		.host_paths = d->kubernetes ? d->kubernetes->host_paths : NULL,
 		.pod_job = pod_job,
 		.pod_output = pod_output,

@@ -8,6 +8,8 @@
  *
  *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/ended		nothing is left of its task, which ended with `code`
  *
+ *	GET  /pods/v1/attempts/ATTEMPT/ranks/RANK/code[/N]	the job's snapshot (code_calls.c)
+ *
  * Who asks has the token of the attempt: a MAC of its number with the key of the data folder, so that nothing has to be kept, and every
  * daemon with that key knows it. It says and learns things of that attempt alone.
  *
@@ -110,6 +112,8 @@ struct asked {
 	enum engine_word_kind kind;
 	uint64_t attempt;
 	uint32_t rank;
+	bool code; /* not a word, but the snapshot is asked for: */
+	int64_t code_from; /* CODE_LIST, or the files from this line of it on */
 };
 
 static bool path_number(const char **at, uint64_t *ret)
@@ -123,19 +127,40 @@ static bool path_number(const char **at, uint64_t *ret)
 	return *ret < UINT32_MAX;
 }
 
+/* What stands behind the rank: "/code", "/code/12". */
+static bool code_path(const char *at, int64_t *ret_from)
+{
+	uint64_t from = 0;
+
+	if (strncmp(at, "/code", 5) != 0)
+		return false;
+	at += 5;
+	*ret_from = CODE_LIST;
+	if (!*at)
+		return true;
+	at++;
+	if (at[-1] != '/' || !path_number(&at, &from) || *at)
+		return false;
+	*ret_from = (int64_t)from;
+	return true;
+}
+
 static int path_read(struct http_request *request, struct asked *ret, struct err *err)
 {
 	const char *at = http_path(request);
 	uint64_t rank = 0;
-	bool is = strncmp(at, PATH_HEAD, sizeof(PATH_HEAD) - 1) == 0 &&
-		  strcmp(http_method(request), "POST") == 0;
+	bool is = strncmp(at, PATH_HEAD, sizeof(PATH_HEAD) - 1) == 0,
+	     posts = strcmp(http_method(request), "POST") == 0;
 
 	at += is ? sizeof(PATH_HEAD) - 1 : 0;
 	is = is && path_number(&at, &ret->attempt) && strncmp(at, "/ranks/", 7) == 0;
 	at += is ? 7 : 0;
-	is = is && path_number(&at, &rank) &&
-	     (strcmp(at, "/lease") == 0 || strcmp(at, "/reports") == 0 ||
-	      strcmp(at, "/ended") == 0);
+	is = is && path_number(&at, &rank);
+	ret->code =
+		is && strcmp(http_method(request), "GET") == 0 && code_path(at, &ret->code_from);
+	is = ret->code || (is && posts &&
+			   (strcmp(at, "/lease") == 0 || strcmp(at, "/reports") == 0 ||
+			    strcmp(at, "/ended") == 0));
 	ret->rank = (uint32_t)rank;
 	ret->kind = !is || strcmp(at, "/lease") == 0 ? WORD_LEASE
 		    : strcmp(at, "/ended") == 0      ? WORD_ENDED
@@ -517,6 +542,8 @@ static void handle(void *context, struct http_request *request)
 		result = err_set(&err, ERR_UNAVAILABLE, "this daemon stands by: another one leads");
 	if (result < 0)
 		http_reply_error(request, &err);
+	else if (asked->code)
+		code_answer(calls->daemon, request, asked->attempt, asked->code_from);
 	else if (asked->kind == WORD_LEASE)
 		lease_ask(calls, publication, asked, request);
 	else if (asked->kind == WORD_ENDED)

@@ -464,6 +464,10 @@ void shepherd_calls_wake(struct daemon *d); /* something was published that one 
 void shepherd_calls_close(struct daemon *d); /* answers all of them */
 void shepherd_calls_destroy(struct daemon *d);
 
+/* code_calls.c: the job's snapshot, for who has shown that it is of the attempt. Answers later, by a worker. */
+enum { CODE_LIST = -1 };
+void code_answer(struct daemon *d, struct http_request *request, uint64_t attempt, int64_t from);
+
 /* feeder.c: the history thread */
 void feeder_start(struct daemon *d);
 void feeder_join(struct daemon *d);

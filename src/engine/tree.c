@@ -210,7 +210,15 @@ struct unpacking {
 	uid_t uid;
 	gid_t gid;
 	bool gives; /* files are given to the user */
+	bool for_all; /* everybody may write */
 };
+
+static int folder_give(const struct unpacking *u, int folder)
+{
+	if (u->gives && fchown(folder, u->uid, u->gid) < 0)
+		return -1;
+	return u->for_all ? fchmod(folder, 0777) : 0;
+}
 
 /* The folder that the path lies in, made where it is missing; -1 with errno. *ret_name: what stands behind its last slash. */
 static int folder_of(const struct unpacking *u, const char *path, const char **ret_name)
@@ -229,7 +237,7 @@ static int folder_of(const struct unpacking *u, const char *path, const char **r
 			       ? openat(folder, name,
 					O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 			       : -1;
-		if (next >= 0 && made && u->gives && fchown(next, u->uid, u->gid) < 0) {
+		if (next >= 0 && made && folder_give(u, next) < 0) {
 			close(next);
 			next = -1;
 		}
@@ -274,7 +282,7 @@ static int file_make(const struct unpacking *u, const struct tree_entry *e, int 
 	if (rc == 0 && u->gives)
 		rc = fchown(to, u->uid, u->gid);
 	if (rc == 0)
-		rc = fchmod(to, e->executes ? 0755 : 0644);
+		rc = fchmod(to, (e->executes ? 0755 : 0644) | (u->for_all ? 0022 : 0));
 	if (to >= 0)
 		close(to);
 	if (from >= 0)
@@ -301,10 +309,9 @@ static int entry_make(const struct unpacking *u, const struct tree_entry *e)
 	return rc;
 }
 
-int tree_unpack(const struct tree *tree, int files, int parent, const char *name, uid_t uid,
-		gid_t gid, struct err *err)
+static int unpack(struct unpacking u, const struct tree *tree, int parent, const char *name,
+		  struct err *err)
 {
-	struct unpacking u = { .files = files, .uid = uid, .gid = gid, .gives = geteuid() == 0 };
 	char fresh[300];
 	struct stat st;
 	int rc = 0;
@@ -322,10 +329,26 @@ int tree_unpack(const struct tree *tree, int files, int parent, const char *name
 			rc = err_errno(err, ERR_IO, errno,
 				       "\"%.200s\" of the snapshot can't be made",
 				       tree->entries[i].path);
-	if (rc == 0 && u.gives && fchown(u.top, uid, gid) < 0)
+	if (rc == 0 && folder_give(&u, u.top) < 0)
 		rc = err_errno(err, ERR_IO, errno, "the snapshot can't be given to its user");
 	close(u.top);
 	if (rc == 0 && renameat(parent, fresh, parent, name) < 0)
 		rc = err_errno(err, ERR_IO, errno, "the snapshot can't be put in its place");
 	return rc;
+}
+
+int tree_unpack(const struct tree *tree, int files, int parent, const char *name, uid_t uid,
+		gid_t gid, struct err *err)
+{
+	return unpack(
+		(struct unpacking){
+			.files = files, .uid = uid, .gid = gid, .gives = geteuid() == 0 },
+		tree, parent, name, err);
+}
+
+int tree_unpack_for_all(const struct tree *tree, int files, int parent, const char *name,
+			struct err *err)
+{
+	return unpack((struct unpacking){ .files = files, .for_all = true }, tree, parent, name,
+		      err);
 }

@@ -46,12 +46,25 @@ void pod_finish(struct pod *pod, int code, int64_t patience_ms);
 /* Why it was stopped by this program; "" = it was not. */
 const char *pod_lost(const struct pod *pod);
 
-/* pod_http.c: one POST on a connection of its own. The status, or negative: no answer came within timeout_ms. */
+/* pod_http.c: one request on a connection of its own. The status, or negative: no answer came within timeout_ms. */
 struct pod_post {
-	const char *server, *path, *token, *body;
+	const char *server, *path, *token;
+	const char *body; /* NULL: it is a GET */
 	int64_t timeout_ms;
+	size_t most; /* bytes of the answer; 0 = 64 KiB */
 };
 int pod_http_post(const struct pod_post *post, struct buf *ret_body, struct err *err) MUST_CHECK;
+
+/* pod_fetch.c: the snapshot of an attempt, from the daemon (docs/decisions/0027). Asks again until it has it or hears that it is not to get it. */
+struct pod_fetch {
+	const char *server, *token;
+	const char *snapshot; /* its id */
+	const char *into; /* a folder, in which it makes `code` */
+	uint64_t attempt;
+	uint32_t rank;
+	int64_t pause_ms; /* before it asks again, at first; 0 = the usual */
+};
+int pod_fetch(const struct pod_fetch *fetch, struct err *err) MUST_CHECK;
 
 /* pod_main.c: a copy of this program at another place, for containers that have it from there. */
 int pod_install(const char *path, struct err *err) MUST_CHECK;

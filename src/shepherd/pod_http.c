@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A POST over HTTP/1.1, as small as it can be: a connection for each, an answer of a known length. libc alone, and no look-up of names: in
+/* A GET or POST over HTTP/1.1, as small as it can be: a connection for each, an answer of a known length. libc alone, and no look-up of names: in
  * somebody else's image there may be nothing to look them up with. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "shepherd/pod.h"
 
-enum { ANSWER_MAX = 64 << 10 };
+enum { ANSWER_USUAL = 64 << 10, HEAD_MAX = 16 << 10 };
 
 union address {
 	struct sockaddr any;
@@ -104,11 +104,14 @@ static int send_all(const struct pod_post *post, int fd, int64_t until_ms, struc
 {
 	AUTO_BUF head = BUF_INIT;
 
-	buf_addf(
-		&head,
-		"POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
-		"Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-		post->path, post->server, post->token, strlen(post->body), post->body);
+	buf_addf(&head,
+		 "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n",
+		 post->body ? "POST" : "GET", post->path, post->server, post->token);
+	if (post->body)
+		buf_addf(&head, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+			 strlen(post->body), post->body);
+	else
+		buf_adds(&head, "\r\n");
 	for (size_t at = 0; at < head.size;) {
 		ssize_t n = send(fd, head.data + at, head.size - at, MSG_NOSIGNAL);
 
@@ -141,7 +144,7 @@ static int read_all(const struct pod_post *post, int fd, int64_t until_ms, struc
 					 post->server);
 		else if (!wait_for(fd, POLLIN, until_ms))
 			return no_answer(post, "does not answer in time", err);
-		if (out->size > ANSWER_MAX)
+		if (out->size > (post->most ? post->most : ANSWER_USUAL) + HEAD_MAX)
 			return no_answer(post, "answers too much", err);
 	}
 }

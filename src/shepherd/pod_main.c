@@ -4,6 +4,8 @@
  *
  *	fairlead-pod-shepherd install FILE
  *		copies itself there: what an init container does, with the image of Fairlead, into a volume of the pod
+ *	fairlead-pod-shepherd fetch --server ADDRESS --attempt N --rank N --snapshot ID --into DIR
+ *		makes DIR/code, a copy of the snapshot: another init container's work
  *	fairlead-pod-shepherd run --home DIR --server ADDRESS [--signal N] [--every-ms N] [--ended FILE] -- COMMAND...
  *		gets a lease, runs the command as its task, and ends as it does. FAIRLEAD_POD_TOKEN is the attempt's token, and not handed on
  *
@@ -13,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,12 +240,71 @@ static int run(struct shepherd *s, const struct words *words)
 	return exit_code(s);
 }
 
+static int fetch_read(int argc, char **argv, struct pod_fetch *ret, struct err *err)
+{
+	int64_t attempt = 0, rank = -1;
+	int result = 0;
+
+	for (int i = 2; i + 1 < argc && result == 0; i += 2) {
+		const char *value = argv[i + 1];
+
+		if (strcmp(argv[i], "--server") == 0)
+			ret->server = value;
+		else if (strcmp(argv[i], "--snapshot") == 0)
+			ret->snapshot = value;
+		else if (strcmp(argv[i], "--into") == 0)
+			ret->into = value;
+		else if (strcmp(argv[i], "--attempt") == 0)
+			result = parse_int(value, 1, UINT32_MAX, &attempt, err);
+		else if (strcmp(argv[i], "--rank") == 0)
+			result = parse_int(value, 0, UINT32_MAX, &rank, err);
+		else
+			result = err_set(err, ERR_INVALID, "there is no option %.40s", argv[i]);
+	}
+	ret->attempt = (uint64_t)attempt;
+	ret->rank = (uint32_t)rank;
+	ret->token = getenv(TOKEN_NAME);
+	if (result == 0 && (!ret->server || !ret->snapshot || !ret->into || !ret->token ||
+			    !attempt || rank < 0 || argc % 2))
+		return err_set(
+			err, ERR_INVALID,
+			"it takes --server, --attempt, --rank, --snapshot, --into, and the attempt's token in " TOKEN_NAME);
+	return result;
+}
+
+/* The first process of a container hears only what it asks to hear. */
+static void end_at_once(int number)
+{
+	_exit(128 + number);
+}
+
+/* ended: the container's message. */
+static int fetch(int argc, char **argv, const char *ended)
+{
+	struct pod_fetch fetch = { 0 };
+	struct err err;
+	FILE *file;
+
+	(void)signal(SIGTERM, end_at_once);
+	if (fetch_read(argc, argv, &fetch, &err) == 0 && pod_fetch(&fetch, &err) == 0)
+		return 0;
+	log_line(LOG_ERROR, "%s", err.text);
+	file = access(ended, W_OK) == 0 ? fopen(ended, "we") : NULL;
+	if (file) {
+		fprintf(file, "%s\n", err.text);
+		fclose(file);
+	}
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct words words = { 0 };
 	struct err err;
 
 	log_open("fairlead", LOG_INFO);
+	if (argc >= 2 && strcmp(argv[1], "fetch") == 0)
+		return fetch(argc, argv, "/dev/termination-log");
 	if (argc == 3 && strcmp(argv[1], "install") == 0) {
 		if (pod_install(argv[2], &err) == 0)
 			return 0;

@@ -87,6 +87,7 @@ class Pod:
         self.folder = tempfile.mkdtemp(prefix="pod-", dir=kubelet.folder)
         self.message = os.path.join(self.folder, "message")
         self.process, self.told, self.kill_at, self.stopping = None, None, None, False
+        self.first, self.firsts, self.place = None, None, None  # its init containers: the one that runs, those to come
 
     def path(self):
         return "/api/v1/namespaces/%s/pods/%s" % (self.namespace, self.name)
@@ -131,9 +132,9 @@ class Pod:
     def here(self, text, container, volumes):
         """A text of the pod in the words of this machine."""
         text = text.replace("$$", "$")
-        for mount in container.get("volumeMounts", []):
-            if mount["name"] != "shm":
-                text = text.replace(mount["mountPath"], volumes[mount["name"]])
+        places = {mount["mountPath"]: volumes[mount["name"]] for mount in container.get("volumeMounts", []) if mount["name"] != "shm"}
+        if places:
+            text = re.sub(r"(?<![\w.-])(%s)(?![\w.-])" % "|".join(map(re.escape, places)), lambda found: places[found[1]], text)
         text = re.sub(r"rank-[0-9]+\.fairlead-[0-9a-f]+-[0-9]+-[0-9]+", "127.0.0.1", text)
         if self.kubelet.daemon and text == self.kubelet.daemon:
             return self.kubelet.wire(self.node).address
@@ -160,23 +161,50 @@ class Pod:
     def begin(self, container, volumes, env, log):
         words = [self.here(word, container, volumes) for word in container["command"] + container.get("args", [])]
         program = words[0] if "/" in words[0] else shutil.which(words[0], path=env["PATH"]) or words[0]
-        return subprocess.Popen([program, *words[1:]], env=env, cwd=container.get("workingDir", self.folder), stdin=subprocess.DEVNULL,
-                                stdout=log, stderr=log, start_new_session=True)
+        cwd = self.here(container.get("workingDir", self.folder), container, volumes)
+        return subprocess.Popen([program, *words[1:]], env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
     def start(self):
-        volumes = self.volumes()
         container = self.spec["containers"][0]
-        env = None if volumes is None else self.variables(container, volumes)
-        if env is None:
+        if not self.place:
+            volumes = self.volumes()
+            env = None if volumes is None else self.variables(container, volumes)
+            if env is None:
+                return
+            self.place, self.firsts = (volumes, env), list(self.spec.get("initContainers", []))
+        volumes, env = self.place
+        code = self.first.poll() if self.first else 0
+        if code:
+            return self.failed_first(code)
+        if code is None:
             return
         with open(os.path.join(self.folder, "log"), "ab") as log:
-            for first in self.spec.get("initContainers", []):
-                assert self.begin(first, volumes, self.variables(first, volumes), log).wait(60) == 0, self.log()
-            self.process = self.begin(container, volumes, env, log)
+            if self.firsts:
+                first = self.firsts.pop(0)
+                self.first_name = first["name"]
+                self.first = self.begin(first, volumes, self.variables(first, volumes), log)
+            else:
+                self.process, self.first = self.begin(container, volumes, env, log), None
+
+    def failed_first(self, code):
+        """An init container did not do it: the others never begin."""
+        if self.told:
+            return
+        told = self.log().strip().splitlines()[-1:]
+        container = self.spec["containers"][0]
+        status, answer = self.kubelet.bed.call("PATCH", self.path() + "/status", {"metadata": {"uid": self.uid}, "status": {
+            "phase": "Failed", "startTime": now(),
+            "initContainerStatuses": [{"name": self.first_name, "image": "none", "imageID": "", "ready": False, "restartCount": 0, "state": {
+                "terminated": {"exitCode": code if code >= 0 else 128 - code, "reason": "Error", "message": "".join(told), "startedAt": now(),
+                               "finishedAt": now()}}}],
+            "containerStatuses": [{"name": container["name"], "image": container["image"], "imageID": "", "ready": False, "restartCount": 0,
+                                   "state": {"waiting": {"reason": "PodInitializing"}}}]}}, STRATEGIC)
+        assert status in (200, 404, 409), answer
+        self.told = ("Failed", {"terminated": {}})
 
     def stop(self, grace_s):
-        if not self.stopping and self.process:
-            self.process.send_signal(signal.SIGTERM)
+        if not self.stopping and (self.process or self.first):
+            (self.process or self.first).send_signal(signal.SIGTERM)
         self.stopping = True
         kill_at = time.monotonic() + grace_s
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
@@ -187,9 +215,10 @@ class Pod:
             self.start()
         if "deletionTimestamp" in pod["metadata"] and not self.stopping:
             self.stop(pod["metadata"].get("deletionGracePeriodSeconds", 30))
-        if self.kill_at and time.monotonic() > self.kill_at and self.process and self.process.poll() is None:
+        if self.kill_at and time.monotonic() > self.kill_at:
             self.kill()
-        code = self.process.poll() if self.process else 137 if self.stopping else None
+        runs = self.process or self.first
+        code = runs.poll() if runs and (self.process or self.stopping) else 137 if self.stopping or self.told else None
         if code is None:
             if self.process:
                 self.tell("Running", {"running": {"startedAt": now()}} if not self.told else self.told[1])
@@ -207,7 +236,8 @@ class Pod:
 
     def kill(self):
         """All of it: what a kubelet's end of a container's namespace does."""
-        seen, left = set(), [self.process.pid]
+        runs = self.process or self.first
+        seen, left = set(), [runs.pid] if runs and runs.poll() is None else []
         while left:
             pid = left.pop()
             if pid not in seen:
@@ -251,10 +281,11 @@ class StandIn:
             wire.cut()
         for pod in self.pods.values():
             if kind:
-                print("--- %s on %s:\n%s" % (pod.name, pod.node, pod.log() if pod.process else "(not begun)"))
-            if pod.process and pod.process.poll() is None:
-                pod.kill()
-                pod.process.wait()
+                print("--- %s on %s:\n%s" % (pod.name, pod.node, pod.log() if pod.place else "(not begun)"))
+            pod.kill()
+            for process in (pod.process, pod.first):
+                if process:
+                    process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
         assert kind or not self.problem, self.problem
 
@@ -301,7 +332,7 @@ class StandIn:
                 self.pods[uid].look(pod)
             there = {pod["metadata"]["uid"] for pod in listed["items"]}
             for uid, pod in self.pods.items():
-                if uid not in there and pod.process and pod.process.poll() is None and pod.node not in self.cut_off:
+                if uid not in there and pod.node not in self.cut_off:
                     pod.kill()  # it was deleted by force
 
     def of(self, name):

@@ -213,6 +213,8 @@ static void request_destroy(void *cls, struct MHD_Connection *mhd, void **contex
 	if (r->stream)
 		stream_closed(r->stream);
 	buf_deinit(&r->answer);
+	if (r->held)
+		atomic_fetch_sub(r->held, r->held_bytes);
 	buf_deinit(&r->body);
 	arena_deinit(&r->arena);
 	free(r);

@@ -84,6 +84,9 @@ void *http_user(const struct http_request *r);
 /* before the answer */
 void http_add_header(struct http_request *r, const char *name, const char *value);
 
+/* `bytes` of memory that the answer takes are in *counter already; they leave it with the request, once its client has the answer or is gone. */
+void http_hold(struct http_request *r, _Atomic int64_t *counter, int64_t bytes);
+
 /* Answers; takes the bytes out of body (may be NULL = empty). */
 void http_reply(struct http_request *r, int status, const char *content_type, struct buf *body);
 /* Answers with {"error":{"code","message","file","line","column"}} and the code's HTTP status. */

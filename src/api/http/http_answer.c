@@ -37,6 +37,12 @@ void http_add_header(struct http_request *r, const char *name, const char *value
 	r->headers = h;
 }
 
+void http_hold(struct http_request *r, _Atomic int64_t *counter, int64_t bytes)
+{
+	r->held = counter;
+	r->held_bytes = bytes;
+}
+
 void answer_make(struct http_request *r)
 {
 	const size_t size = r->answer.size;

@@ -95,6 +95,8 @@ struct http_request {
 		*response; /* a stream's from the start, others' made when they are sent */
 	struct http_stream *stream;
 	struct http_request *next_answered;
+	_Atomic int64_t *held; /* counter that `held_bytes` leave at the end; NULL = none */
+	int64_t held_bytes;
 	bool begun, counted, close, queued;
 };
 

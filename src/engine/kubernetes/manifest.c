@@ -15,6 +15,7 @@
 #define SHEPHERD_HOME "/run/fairlead" /* a folder that the containers of a pod share */
 #define SHEPHERD_PROGRAM SHEPHERD_HOME "/shepherd"
 #define TOKEN_KEY "token"
+#define CODE_HOME "/fairlead" /* a volume; the snapshot is in its folder `code` */
 #define CLAIM_NAME "gpus" /* the pod's own name for its claim, and that of the request in it */
 
 enum { GRACE_USUAL_S = 30 };
@@ -132,9 +133,19 @@ bool manifest_has_shepherd(const struct manifest_site *site, const struct engine
 	return site->shepherd_server && start->pod_token && !start->checkpoint_offered;
 }
 
+bool manifest_has_code(const struct manifest_site *site, const struct engine_start *start)
+{
+	return site->shepherd_server && start->pod_token && start->snapshot;
+}
+
+static bool has_token(const struct manifest_site *site, const struct engine_start *start)
+{
+	return manifest_has_shepherd(site, start) || manifest_has_code(site, start);
+}
+
 bool manifest_needs_secret(const struct manifest_site *site, const struct engine_start *start)
 {
-	if (manifest_has_shepherd(site, start))
+	if (has_token(site, start))
 		return true;
 	for (uint32_t rank = 0; rank < start->place_count; rank++) {
 		const char *const *env = engine_env(start, rank);
@@ -191,6 +202,15 @@ static bool is_left_out(const char *name)
 	       strcmp(name, "FAIRLEAD_NODE") == 0;
 }
 
+static void add_token(const char *secret, struct buf *out)
+{
+	buf_addf(
+		out,
+		"{\"name\":\"FAIRLEAD_POD_TOKEN\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"%s\",\"key\":\"" TOKEN_KEY
+		"\"}}}",
+		secret);
+}
+
 static void add_env(const struct manifest_site *site, const struct engine_start *start,
 		    uint32_t rank, struct arena *arena, struct buf *out)
 {
@@ -228,12 +248,10 @@ static void add_env(const struct manifest_site *site, const struct engine_start 
 		}
 		buf_addc(out, '}');
 	}
-	if (manifest_has_shepherd(site, start))
-		buf_addf(
-			out,
-			",{\"name\":\"FAIRLEAD_POD_TOKEN\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"%s\",\"key\":\"" TOKEN_KEY
-			"\"}}}",
-			secret);
+	if (manifest_has_shepherd(site, start)) {
+		buf_addc(out, ',');
+		add_token(secret, out);
+	}
 	buf_addc(out, ']');
 }
 
@@ -333,7 +351,9 @@ static void add_container(const struct manifest_site *site, const struct engine_
 	buf_adds(out, "\"containers\":[{");
 	add_member(out, "name", KUBE_CONTAINER);
 	add_member(out, "image", start->image ? start->image : site->image ? site->image : "");
-	if (start->workdir)
+	if (manifest_has_code(site, start))
+		add_member(out, "workingDir", CODE_HOME "/code");
+	else if (start->workdir)
 		add_member(out, "workingDir", start->workdir);
 	buf_addc(out, ',');
 	add_command(site, start, rank, out);
@@ -344,6 +364,8 @@ static void add_container(const struct manifest_site *site, const struct engine_
 	buf_adds(out, ",\"volumeMounts\":[{\"name\":\"shm\",\"mountPath\":\"/dev/shm\"}");
 	if (manifest_has_shepherd(site, start))
 		buf_adds(out, ",{\"name\":\"fairlead\",\"mountPath\":\"" SHEPHERD_HOME "\"}");
+	if (manifest_has_code(site, start))
+		buf_adds(out, ",{\"name\":\"code\",\"mountPath\":\"" CODE_HOME "\"}");
 	if (engine_script(start, rank))
 		buf_adds(out, ",{\"name\":\"script\",\"mountPath\":\"" SCRIPT_FOLDER
 			      "\",\"readOnly\":true}");
@@ -353,14 +375,52 @@ static void add_container(const struct manifest_site *site, const struct engine_
 /* The program comes from Fairlead's own image: the job's need not have it. */
 static void add_shepherd_init(const struct manifest_site *site, struct buf *out)
 {
-	buf_adds(out, "\"initContainers\":[{\"name\":\"fairlead\"");
+	buf_adds(out, "{\"name\":\"fairlead\"");
 	add_member(out, "image", site->shepherd_image);
 	buf_adds(
 		out,
 		",\"command\":[\"fairlead-pod-shepherd\",\"install\",\"" SHEPHERD_PROGRAM "\"],"
 		"\"resources\":{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"},\"limits\":{\"memory\":\"64Mi\"}},"
-		"\"volumeMounts\":[{\"name\":\"fairlead\",\"mountPath\":\"" SHEPHERD_HOME
-		"\"}]}],");
+		"\"volumeMounts\":[{\"name\":\"fairlead\",\"mountPath\":\"" SHEPHERD_HOME "\"}]}");
+}
+
+/* The token is this container's, and not the task's. */
+static void add_code_init(const struct manifest_site *site, const struct engine_start *start,
+			  uint32_t rank, struct buf *out)
+{
+	char secret[MANIFEST_NAME_MAX];
+
+	manifest_attempt_name(site, start->job, start->attempt, secret);
+	buf_adds(out, "{\"name\":\"code\"");
+	add_member(out, "image", site->shepherd_image);
+	buf_addf(out,
+		 ",\"command\":[\"fairlead-pod-shepherd\",\"fetch\",\"--server\",\"%s\","
+		 "\"--attempt\",\"%" PRIu64 "\",\"--rank\",\"%u\",\"--snapshot\",\"%s\","
+		 "\"--into\",\"" CODE_HOME "\"],\"env\":[",
+		 site->shepherd_server, start->attempt, rank, start->snapshot);
+	add_token(secret, out);
+	buf_adds(
+		out,
+		"],\"resources\":{\"requests\":{\"cpu\":\"10m\",\"memory\":\"32Mi\"},\"limits\":{\"memory\":\"128Mi\"}},"
+		"\"volumeMounts\":[{\"name\":\"code\",\"mountPath\":\"" CODE_HOME "\"}]}");
+}
+
+static void add_inits(const struct manifest_site *site, const struct engine_start *start,
+		      uint32_t rank, struct buf *out)
+{
+	const bool shepherd = manifest_has_shepherd(site, start),
+		   code = manifest_has_code(site, start);
+
+	if (!shepherd && !code)
+		return;
+	buf_adds(out, "\"initContainers\":[");
+	if (shepherd)
+		add_shepherd_init(site, out);
+	if (shepherd && code)
+		buf_addc(out, ',');
+	if (code)
+		add_code_init(site, start, rank, out);
+	buf_adds(out, "],");
 }
 
 /* Memory of /dev/shm counts as the task's: it may take half of that. Without a limit: what the node has. */
@@ -376,6 +436,8 @@ static void add_volumes(const struct manifest_site *site, const struct engine_st
 	buf_adds(out, "}}");
 	if (manifest_has_shepherd(site, start))
 		buf_adds(out, ",{\"name\":\"fairlead\",\"emptyDir\":{\"sizeLimit\":\"64Mi\"}}");
+	if (manifest_has_code(site, start))
+		buf_adds(out, ",{\"name\":\"code\",\"emptyDir\":{}}");
 	if (engine_script(start, rank)) {
 		manifest_attempt_name(site, start->job, start->attempt, secret);
 		buf_addf(
@@ -430,8 +492,7 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 		add_member(out, "resourceClaimName", name);
 		buf_adds(out, "}],");
 	}
-	if (manifest_has_shepherd(site, start))
-		add_shepherd_init(site, out);
+	add_inits(site, start, rank, out);
 	add_container(site, start, rank, claim, arena, out);
 	buf_addc(out, ',');
 	add_volumes(site, start, rank, out);
@@ -485,7 +546,7 @@ void manifest_secret(const struct manifest_site *site, const struct engine_start
 			add_secrets(start, rank, out);
 		done |= bit;
 	}
-	if (manifest_has_shepherd(site, start))
+	if (has_token(site, start))
 		add_member(out, TOKEN_KEY, start->pod_token);
 	buf_adds(out, "}}");
 }

@@ -31,6 +31,8 @@ void manifest_attempt_name(const struct manifest_site *site, uint64_t job, uint6
 bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod);
 /* Its pods have a shepherd: docs/decisions/0022. */
 bool manifest_has_shepherd(const struct manifest_site *site, const struct engine_start *start);
+/* Its task begins in a copy of the job's snapshot: docs/decisions/0027. */
+bool manifest_has_code(const struct manifest_site *site, const struct engine_start *start);
 bool manifest_needs_secret(const struct manifest_site *site, const struct engine_start *start);
 /* claim: its GPUs come by the ResourceClaim of its name, else from a device plugin. */
 void manifest_pod(const struct manifest_site *site, const struct engine_start *start, uint32_t rank,

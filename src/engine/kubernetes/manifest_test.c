@@ -146,6 +146,49 @@ static void a_pod_of_a_job_with_checkpoints_has_a_shepherd(void **state)
 	assert_false(manifest_has_shepherd(&with, &start));
 }
 
+static void a_pod_of_a_job_with_a_snapshot_gets_it_before_its_task_begins(void **state)
+{
+	static const char *const argv[] = { "python3", "train.py", NULL };
+	static const char *const env[] = { NULL };
+	const struct engine_gpu_place place = { .node = "n0" };
+	struct engine_start start = {
+		.job = 12,
+		.attempt = 34,
+		.job_name = "resnet",
+		.user = "alice",
+		.queue = "vision",
+		.argv = argv,
+		.env = env,
+		.workdir = "/home/alice",
+		.snapshot = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		.checkpoint_offered = true,
+		.pod_token = "fp_34_geheim",
+		.place_count = 1,
+		.places = &place
+	};
+	struct manifest_site with = site;
+	AUTO_BUF pod = BUF_INIT;
+	AUTO_BUF secret = BUF_INIT;
+
+	(void)state;
+	assert_false(manifest_has_code(&with, &start));
+	with.shepherd_server = "10.0.0.7:7071";
+	with.shepherd_image = "hub/fairlead:1";
+	assert_true(manifest_has_code(&with, &start));
+	assert_false(manifest_has_shepherd(&with, &start));
+	assert_true(manifest_needs_secret(&with, &start));
+	manifest_pod(&with, &start, 0, false, &arena, &pod);
+	golden("pod-code", &pod);
+	assert_null(strstr(buf_text(&pod), "geheim"));
+	manifest_secret(&with, &start, &secret);
+	assert_non_null(strstr(buf_text(&secret), "\"token\":\"fp_34_geheim\""));
+	start.checkpoint_offered = false; /* with a shepherd, too */
+	buf_clear(&pod);
+	manifest_pod(&with, &start, 0, false, &arena, &pod);
+	assert_non_null(strstr(buf_text(&pod), "\"install\""));
+	assert_non_null(strstr(buf_text(&pod), "\"fetch\""));
+}
+
 static void small_ones_name_the_pod_by_its_uid(void **state)
 {
 	AUTO_BUF out = BUF_INIT;
@@ -208,6 +251,7 @@ int main(void)
 		cmocka_unit_test(a_pod_is_written_as_ever),
 		cmocka_unit_test(a_script_of_a_single_task_lies_in_the_secret),
 		cmocka_unit_test(a_pod_of_a_job_with_checkpoints_has_a_shepherd),
+		cmocka_unit_test(a_pod_of_a_job_with_a_snapshot_gets_it_before_its_task_begins),
 		cmocka_unit_test(a_pod_is_known_by_what_nobody_can_change),
 		cmocka_unit_test(small_ones_name_the_pod_by_its_uid),
 	};
