@@ -33,7 +33,7 @@ enum {
 	WAVE_TURNS =
 		8, /* so many within WAVE_LOAD_MS: what an engine tells then waits for WAVE_MS since the last */
 	WAVE_LOAD_MS = 100,
-	WAVE_MS = 8,
+	WAVE_MS = 16,
 	TAKE_US = 2000, /* no further message is taken after this */
 	DECIDE_UNTIL_US = 3000, /* and no further step of deciding begun after this */
 	DECIDE_BUDGET = 5000,

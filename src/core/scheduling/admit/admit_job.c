@@ -359,13 +359,16 @@ static int64_t task_share_most(const struct facts *f, const struct event_job_sub
 static int critical_check(const struct admission *a, const struct event_job_submitted *e,
 			  struct queue_id queue)
 {
-	int64_t need = *e->roles ? submission_gpus(e) * GPU_SHARE
-				 : e->tasks_min * task_share_most(a->facts, e),
-		guarantee = queue_guarantee(a->facts, queue);
+	int64_t need, guarantee;
 
-	if (queue_get(a->facts, queue)->guarantee_model[0].v)
-		guarantee = pledge_most(a->facts, queue_get(a->facts, queue), e);
-	if (e->tier != TIER_CRITICAL || a->facts->policy.allow_critical_burst || need <= guarantee)
+	if (e->tier != TIER_CRITICAL || a->facts->policy.allow_critical_burst)
+		return 0;
+	need = *e->roles ? submission_gpus(e) * GPU_SHARE
+			 : e->tasks_min * task_share_most(a->facts, e);
+	guarantee = queue_get(a->facts, queue)->guarantee_model[0].v
+			    ? pledge_most(a->facts, queue_get(a->facts, queue), e)
+			    : queue_guarantee(a->facts, queue);
+	if (need <= guarantee)
 		return 0;
 	return err_set(
 		a->err, ERR_QUOTA,

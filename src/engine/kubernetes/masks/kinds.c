@@ -159,8 +159,7 @@ bool gang_mask_name(struct engine *engine, const struct gang *gang, char ret[MAS
 		needs = gang->members[rank]->wish->wants != 0;
 	for (uint32_t i = 0; i < count && i < MASK_KINDS_MAX && !needs; i++)
 		needs = predicates_kept_away(p, pods[i]) ||
-			predicates_taint_keeps(p, pods[i],
-					       KUBE_GPU); /* the core has no such taint */
+			predicates_gpu_taint_keeps(p, pods[i]); /* the core has no such taint */
 	if (!needs || count > MASK_KINDS_MAX)
 		return false;
 	if (gang->count == 1 && count == 1)

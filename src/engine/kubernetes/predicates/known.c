@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "engine/kubernetes/objects.h"
 #include "engine/kubernetes/predicates/predicates.h"
 
 enum { PATH_ROOM = 512 };
@@ -57,6 +58,25 @@ struct known_node *predicates_node(const struct predicates *p, const char *name)
 	return node_find(p, name);
 }
 
+static bool gpu_tainted(const struct placed_node *node)
+{
+	for (const struct placed_taint *taint = node ? PLACED(node, placed_taint, node->taints)
+						     : NULL;
+	     taint; taint = PLACED(node, placed_taint, taint->next))
+		if (strcmp(placed_text(node, taint->key), KUBE_GPU) == 0)
+			return true;
+	return false;
+}
+
+/* In place of what was known; NULL = of none any more. */
+static void node_put(struct predicates *p, struct known_node *known, struct placed_node *node)
+{
+	p->gpu_tainted -= gpu_tainted(known->node);
+	p->gpu_tainted += gpu_tainted(node);
+	free(known->node);
+	known->node = node;
+}
+
 bool predicates_node_set(struct predicates *p, struct placed_node *node)
 {
 	struct known_node *known = node_add(p, placed_text(node, node->name));
@@ -66,8 +86,7 @@ bool predicates_node_set(struct predicates *p, struct placed_node *node)
 		free(node);
 		return false;
 	}
-	free(known->node);
-	known->node = node;
+	node_put(p, known, node);
 	known->touched = true;
 	return true;
 }
@@ -78,8 +97,7 @@ void predicates_node_remove(struct predicates *p, const char *name)
 
 	if (!known)
 		return;
-	free(known->node);
-	known->node = NULL;
+	node_put(p, known, NULL);
 	node_drop(p, known);
 }
 

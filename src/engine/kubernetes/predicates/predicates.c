@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "engine/kubernetes/objects.h"
 #include "engine/kubernetes/predicates/check.h"
 #include "engine/kubernetes/predicates/match.h"
 
@@ -153,21 +154,9 @@ static bool tolerates_key(const struct placed_pod *pod, const char *key)
 	       tolerates(pod, key, "any", "NoExecute");
 }
 
-bool predicates_taint_keeps(const struct predicates *p, const struct placed_pod *pod,
-			    const char *key)
+bool predicates_gpu_taint_keeps(const struct predicates *p, const struct placed_pod *pod)
 {
-	if (tolerates_key(pod, key))
-		return false;
-	for (uint32_t i = 0; i < p->count; i++) {
-		const struct placed_node *node = p->nodes[i]->node;
-
-		for (const struct placed_taint *taint =
-			     node ? PLACED(node, placed_taint, node->taints) : NULL;
-		     taint; taint = PLACED(node, placed_taint, taint->next))
-			if (strcmp(placed_text(node, taint->key), key) == 0)
-				return true;
-	}
-	return false;
+	return p->gpu_tainted > 0 && !tolerates_key(pod, KUBE_GPU);
 }
 
 void predicates_check(const struct predicates *p, const struct placed_pod *pod,

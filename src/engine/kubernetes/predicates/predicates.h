@@ -66,6 +66,7 @@ struct known_thing {
 struct predicates {
 	struct known_node *by_name, **nodes; /* nodes: by index */
 	uint32_t count, room;
+	uint32_t gpu_tainted; /* nodes with a taint by the name of the GPU's resource */
 	struct known_pod *pods;
 	struct known_pod *keepers; /* on nodes, with anti-affinity of their own */
 	struct known_thing *namespaces, *claims, *volumes, *classes;
@@ -122,9 +123,8 @@ uint32_t predicates_relation(const struct predicates *p, const struct placed_pod
 			     const struct placed_pod *other);
 /* Some pod on a node would keep this one away, somewhere. */
 bool predicates_kept_away(const struct predicates *p, const struct placed_pod *pod);
-/* Some node has a taint with this key that the pod does not tolerate. */
-bool predicates_taint_keeps(const struct predicates *p, const struct placed_pod *pod,
-			    const char *key);
+/* Some node has a taint by the name of the GPU's resource that the pod does not tolerate. */
+bool predicates_gpu_taint_keeps(const struct predicates *p, const struct placed_pod *pod);
 /* The StorageClass of a claim that is not bound and is to be bound once the node is known; NULL = it is bound, or waits for something else. */
 const struct placed_class *predicates_claim_waits(const struct predicates *p,
 						  const struct placed_claim *claim);
