@@ -50,6 +50,7 @@ enum reason {
 	REASON_RESERVED, /* the same of a reservation in advance that is not for it */
 	REASON_APART, /* it would fit, but for jobs that it keeps away from, or that keep away from it */
 	REASON_SPOT, /* it runs on spot nodes alone, or on none, and no other kind would do */
+	REASON_PAUSE, /* it was lost again and again as soon as it had started */
 	REASON_END
 };
 const char *reason_name(enum reason reason);

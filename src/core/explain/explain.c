@@ -44,6 +44,7 @@ const char *reason_name(enum reason reason)
 		[REASON_RESERVED] = "reserved",
 		[REASON_APART] = "apart",
 		[REASON_SPOT] = "spot",
+		[REASON_PAUSE] = "pause",
 	};
 
 	return (size_t)reason < ARRAY_SIZE(names) ? names[reason] : "unknown";
@@ -238,7 +239,7 @@ static struct verdict waiting_verdict(struct words *w)
 	if (v.code == REASON_QUOTA_LIMIT || v.code == REASON_GUARANTEE_ONLY ||
 	    v.code == REASON_BUDGET || v.code == REASON_RESERVATION || v.code == REASON_WINDOW ||
 	    v.code == REASON_MAINTENANCE || v.code == REASON_RESERVED || v.code == REASON_APART ||
-	    (w->starts_only && v.code != REASON_NONE))
+	    v.code == REASON_PAUSE || (w->starts_only && v.code != REASON_NONE))
 		return v;
 	ever = ever_verdict(w);
 	w->never = ever.code != REASON_NONE;

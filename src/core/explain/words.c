@@ -573,6 +573,7 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_MAINTENANCE: return words_maintenance(w, v);
 	case REASON_RESERVED: return words_reserved(w, v);
 	case REASON_APART: return words_apart(w, v);
+	case REASON_PAUSE: return words_pause(w, v);
 	case REASON_GUARANTEE_ONLY:
 		return arena_printf(
 			w->arena,
@@ -769,6 +770,8 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 			queue_text(w, v->at), words_money(w, v->at, v->need - v->have));
 	case REASON_SLOWDOWN: return words_speed_remedy(w, v);
 	case REASON_PARTITION: return words_slice_remedy(w, v);
+	case REASON_PAUSE:
+		return "waiting until then; `fairlead job --history` tells how each attempt ended";
 	case REASON_END: break;
 	}
 	return "";

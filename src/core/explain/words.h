@@ -27,6 +27,7 @@ const char *words_task(const struct words *w); /* what one task wants: 2 GPUs, 0
 const char *words_part_summary(const struct words *w, const struct verdict *v);
 const char *words_reserved(const struct words *w, const struct verdict *v);
 const char *words_apart(const struct words *w, const struct verdict *v);
+const char *words_pause(const struct words *w, const struct verdict *v);
 const char *words_reserved_remedy(const struct words *w, const struct verdict *v);
 const char *words_maintenance(const struct words *w, const struct verdict *v);
 const char *words_maintenance_remedy(const struct words *w, const struct verdict *v);

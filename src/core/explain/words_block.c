@@ -2,6 +2,8 @@
 /* What is kept from a job for a time, and what would help. */
 #include "core/explain/words.h"
 
+#include "core/scheduling/life/pause.h"
+
 static const char *node_name(const struct words *w, uint32_t node)
 {
 	return arena_strdup(
@@ -100,4 +102,19 @@ const char *words_apart(const struct words *w, const struct verdict *v)
 		names_text(w->facts, by->apart_from, JOB_LABELS_MAX, names), level, v->holder.v,
 		facts_name(w->facts, other->name),
 		other->attempt.v ? "is on" : "will have a place on", node_name(w, v->at));
+}
+
+/* It was lost again and again: how often, how soon, why the last time, and when it is tried again. */
+const char *words_pause(const struct words *w, const struct verdict *v)
+{
+	struct pause pause = job_pause(w->facts, w->j);
+	const char *reason = facts_text(w->facts, w->j->reason);
+
+	return arena_printf(w->arena,
+			    "was lost or could not be started %u times in a row%s, each time "
+			    "within %s of its start%s%s%s; it is tried again %s",
+			    pause.losses, pause.losses == PAUSE_COUNT_MAX ? " or more" : "",
+			    words_duration(w, pause.longest_ms > 1000 ? pause.longest_ms : 1000),
+			    *reason ? " (the last time: " : "", reason, *reason ? ")" : "",
+			    words_until(w, v->have));
 }

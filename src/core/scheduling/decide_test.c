@@ -77,6 +77,8 @@ static void a_full_disk_costs_no_retry_and_sets_nothing_aside(void **state)
 	for (int i = 0; i < 5; i++) {
 		world_exit_rank(&w, job, 1, CAUSE_NO_SPACE, 0);
 		world_run(&w);
+		world_at(&w, w.now_ms + 10000); /* it is tried again after a pause (life/pause.h) */
+		world_run(&w);
 		assert_int_equal(world_state(&w, job), JOB_RUNNING);
 		assert_int_equal(job_get(&w.facts, (struct job_id){ job })->retries_left, 1);
 		assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->failed_job[0], 0);

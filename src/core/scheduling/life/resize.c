@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/placement/numa.h"
+#include "core/scheduling/life/pause.h"
 #include "core/scheduling/pass.h"
 
 enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256, GROW_STEPS_MAX = 4096, GROW_ROUND_MS = 10000 };
@@ -637,6 +638,7 @@ static bool lacking_try(struct pass *pass, uint32_t id)
 	uint32_t count;
 	const int64_t *ranks = ranks_lacking(pass, attempt, shape, &count);
 	int64_t until_ms = attempt->lacks_ms + pass->facts->policy.rejoin_ms,
+		pause_ms = ranks_pause_until_ms(pass->facts, attempt),
 		need = ranks_gpus(shape, ranks, count) * GPU_SHARE;
 	char duration[DURATION_TEXT_MAX];
 	struct placement place;
@@ -645,6 +647,7 @@ static bool lacking_try(struct pass *pass, uint32_t id)
 	pass->work++;
 	blocks_for_running(pass, id);
 	may_come = !attempt->warned_ms && !attempt->unreachable &&
+		   pause_ms <= pass->facts->now_ms &&
 		   quota_room(&pass->standings, job->queue.v, job->tier, false, need, NULL) >= need;
 	if (may_come && lacking_find(pass, job, attempt, ranks, count, &place)) {
 		grow(pass, job, ranks, &place);
@@ -660,6 +663,7 @@ static bool lacking_try(struct pass *pass, uint32_t id)
 				     format_duration(pass->facts->policy.rejoin_ms, duration)));
 	} else {
 		pass_wake(pass, until_ms);
+		pass_wake(pass, pause_ms);
 		return may_come && lacking_make_room(pass, id, ranks, count);
 	}
 	return false;

@@ -16,6 +16,7 @@
 #include "core/scheduling/reserve/estimate.h"
 #include "core/scheduling/pass.h"
 #include "core/scheduling/order/terms.h"
+#include "core/scheduling/life/pause.h"
 #include "core/scheduling/queues/window.h"
 
 /* Where the walk through a bucket stands. */
@@ -447,6 +448,21 @@ static bool bucket_is_hopeless(struct pass *pass, const struct cursor *c, uint32
 	return true;
 }
 
+/* It was lost again and again as soon as it had started, and the core is woken when it may start. */
+static bool job_is_paused(struct pass *pass, uint32_t bucket, uint32_t id, const struct job *job)
+{
+	int64_t until_ms = job_pause_until_ms(pass->facts, job);
+
+	if (until_ms <= pass->facts->now_ms)
+		return false;
+	pass_wake(pass, until_ms);
+	watch_note(pass, bucket, id,
+		   &(struct verdict){ .code = REASON_PAUSE,
+				      .have = until_ms,
+				      .need = job_pause(pass->facts, job).losses });
+	return true;
+}
+
 /* Outside its own window, or its queue's calendar, a job waits, and the core is woken when it may start. */
 static bool job_is_outside(struct pass *pass, uint32_t bucket, uint32_t id, const struct job *job)
 {
@@ -509,7 +525,7 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 
 	pass->work++;
 	pass->unpaid_micro = 0;
-	if (job_is_outside(pass, bucket, id, job))
+	if (job_is_paused(pass, bucket, id, job) || job_is_outside(pass, bucket, id, job))
 		return TRY_BLOCKED;
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = job_leaves_ms(pass->facts, job);

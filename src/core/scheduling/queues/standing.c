@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "core/scheduling/life/pause.h"
 #include "core/scheduling/queues/beside.h"
 #include "core/scheduling/queues/dominant.h"
 #include "core/scheduling/queues/spend.h"
@@ -149,7 +150,9 @@ static void booked_read(struct standings *s)
 
 int64_t standing_opens_ms(const struct standings *s, const struct job *job, int64_t from_ms)
 {
-	int64_t at_ms = from_ms, length_ms = job_expected_ms(s->facts, job), before_ms;
+	int64_t pause_ms = job_pause_until_ms(s->facts, job),
+		at_ms = pause_ms > from_ms ? pause_ms : from_ms,
+		length_ms = job_expected_ms(s->facts, job), before_ms;
 	uint32_t rounds = 0;
 
 	do {

@@ -77,7 +77,8 @@ struct bucket {
 	uint16_t work_class; /* of what its jobs need still, due.h; 0 = the policy asks for none */
 	uint8_t run_class;
 	bool declared; /* its jobs have a run-time limit: a claim is lent to such */
-	bool timed; /* its jobs have a window of their own */
+	bool timed; /* its jobs have a window of their own, or a pause */
+	int64_t pause_until_ms; /* its jobs were lost again and again: no attempt before, life/pause.h; 0 = at any time */
 	uint64_t
 		booked; /* reservations in advance for people, by row, that are for its jobs' users and teams */
 };
@@ -102,7 +103,7 @@ struct queue_view {
 	int64_t wait
 		[TIERS]; /* shares of the least widths of the jobs in its line; those of which share is -1 count nothing */
 	uint32_t waits[TIERS], waits_odd,
-		waits_timed; /* these jobs; of them those with share -1, with a window of their own */
+		waits_timed; /* these jobs; of them those with share -1, with a window of their own or a pause */
 	int64_t widest; /* no job in its line has a larger share */
 	int64_t hold[TIERS]; /* shares held by attempts */
 	int64_t leave[TIERS]; /* of these, by attempts that were warned or stopped */

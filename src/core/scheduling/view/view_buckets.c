@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "core/model/roles.h"
+#include "core/scheduling/life/pause.h"
 #include "core/scheduling/order/arrays.h"
 #include "core/scheduling/order/due.h"
 
@@ -53,7 +54,7 @@ static uint32_t bucket_hash(const struct bucket *b)
 		     ((uint64_t)b->work_class << 48 | (uint64_t)b->declared << 40 |
 		      (uint64_t)b->shape << 8 | b->run_class);
 
-	x ^= b->booked * UINT64_C(0xff51afd7ed558ccd);
+	x ^= (b->booked ^ (uint64_t)b->pause_until_ms) * UINT64_C(0xff51afd7ed558ccd);
 	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	return (uint32_t)(x ^ x >> 32);
 }
@@ -132,7 +133,8 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 		if (b->queue == wanted->queue && b->rank == wanted->rank &&
 		    b->shape == wanted->shape && b->run_class == wanted->run_class &&
 		    b->declared == wanted->declared && b->booked == wanted->booked &&
-		    b->work_class == wanted->work_class)
+		    b->work_class == wanted->work_class &&
+		    b->pause_until_ms == wanted->pause_until_ms)
 			return index;
 	}
 	index = view->bucket_free;
@@ -251,11 +253,12 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 				 .run_class = run_class_of(job),
 				 .work_class = work_class_of(facts, job),
 				 .declared = job->limit_ms > 0,
-				 .timed = shape->window.v != 0,
+				 .pause_until_ms = job_pause_until_ms(facts, job),
 				 .booked = bookings_of(facts, job) };
 	bool waits = job_may_start(job) && jv->array != ARRAY_BACK;
 	uint32_t bucket = 0;
 
+	wanted.timed = shape->window.v || wanted.pause_until_ms;
 	if (waits)
 		bucket = bucket_get(view, &wanted);
 	if (bucket == jv->bucket)
