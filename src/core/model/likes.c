@@ -132,11 +132,19 @@ static void runs_take(const struct like *like, struct like_runs *ret)
 	}
 }
 
+/* A name that is a number says nothing: folded, all of them are one. */
+static bool says_something(const char *name)
+{
+	return name[strspn(name, "0123456789")] != '\0';
+}
+
 void likes_find(const struct facts *f, const struct like_wish *wish, struct like_runs *ret)
 {
+	int level = says_something(wish->name) ? LIKE_NAME : LIKE_USER;
+
 	ret->count = 0;
 	ret->level = LIKE_ALL;
-	for (int level = LIKE_NAME; level >= LIKE_ALL && f->likes.count; level--) {
+	for (; level >= LIKE_ALL && f->likes.count; level--) {
 		uint32_t row = row_find(f, like_key(wish, (enum like_level)level));
 
 		if (!row || row_get(f, row)->runs < LIKE_LEAST)

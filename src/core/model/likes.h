@@ -8,7 +8,7 @@
  *	LIKE_QUEUE	jobs of the same queue and as many GPUs
  *	LIKE_ALL	all jobs
  *
- * "train-7" and "train-12" of vera are alike, "train" and "train-12" are not.
+ * "train-7" and "train-12" of vera are alike, "train" and "train-12" are not. A name that is nothing but a number makes nothing alike.
  *
  * The memory is bounded: LIKE_SETS sets of LIKE_WAYS rows, LIKE_RUNS newest run times per row. The hash of what is alike says
  * which set; in a full set the row that learned nothing for the longest time is given up. So it is content, not a cache:

@@ -162,6 +162,30 @@ static void test_the_memory_is_bounded_and_forgets_what_learned_nothing_for_long
 	facts_deinit(&facts);
 }
 
+static void test_names_that_are_numbers_make_nothing_alike(void **state)
+{
+	struct like_wish wide = { "vera", "17", "default", 8 },
+			 narrow = { "vera", "4711", "default", 1 };
+	struct facts facts;
+	struct like_runs runs;
+
+	(void)state;
+	facts_init(&facts);
+	for (int i = 0; i < LIKE_LEAST; i++) {
+		likes_learn(&facts, &wide, 9000);
+		likes_learn(&facts, &narrow, 100);
+	}
+	likes_find(&facts, &wide, &runs);
+	assert_int_equal(runs.level, LIKE_USER);
+	assert_int_equal(runs.ms[0], 9000);
+	wide.name = narrow.name = "run-17";
+	for (int i = 0; i < LIKE_LEAST; i++)
+		likes_learn(&facts, &narrow, 100);
+	likes_find(&facts, &wide, &runs);
+	assert_int_equal(runs.level, LIKE_NAME);
+	facts_deinit(&facts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_the_forecast_is_judged_when_the_attempt_ends),
 		cmocka_unit_test(
 			test_the_memory_is_bounded_and_forgets_what_learned_nothing_for_longest),
+		cmocka_unit_test(test_names_that_are_numbers_make_nothing_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
