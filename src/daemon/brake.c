@@ -21,8 +21,26 @@ bool brake_release(struct brake *brake)
 		brake->used = 0;
 	}
 	brake->calls = brake->stale = 0;
+	brake->happened = false;
 	brake->pause_ms = brake->until_ms = 0;
 	brake->text[0] = '\0';
+	return was;
+}
+
+bool brake_happened(struct brake *brake)
+{
+	bool was = brake->rested && brake_release(brake);
+
+	brake->happened = true;
+	brake->until_ms = 0;
+	return was;
+}
+
+bool brake_rest(struct brake *brake)
+{
+	bool was = brake->happened && brake_release(brake);
+
+	brake->rested = true;
 	return was;
 }
 
@@ -82,6 +100,7 @@ bool brake_note(struct brake *brake, const struct event *events, uint32_t count,
 	if (!count)
 		return false;
 	brake->last_ms = now_ms;
+	brake->rested = false;
 	if (brake->calls < BRAKE_FREE && !soon) {
 		brake->calls++;
 		return false;
@@ -99,8 +118,8 @@ bool brake_note(struct brake *brake, const struct event *events, uint32_t count,
 	if (!on)
 		snprintf(
 			brake->text, sizeof(brake->text),
-			"the same is decided again and again although nothing has happened, as \"%s\" of %lld: there are pauses between, which end "
-			"when something happens; this is a defect of Fairlead, please report it",
+			"the same is decided again and again although nothing has happened, as \"%s\" of %lld: there are pauses between, each of which "
+			"ends when something happens; this is a defect of Fairlead, please report it",
 			event_info(events[0].kind)->name, (long long)event_subject(&events[0]));
 	return !on;
 }

@@ -73,6 +73,66 @@ static void what_happens_ends_it_and_counts_begin_anew(void **state)
 	brake_deinit(&brake);
 }
 
+/* Each 100 ms something happens, and the circle has time for so many calls between. */
+static uint32_t calls_amid(struct brake *brake, int64_t now_ms, uint32_t between, bool rests)
+{
+	const struct event e = dropped(7);
+
+	for (uint32_t call = 1; call <= 100000; call++) {
+		if (call % between == 0 && rests)
+			(void)brake_rest(brake);
+		if (call % between == 0)
+			(void)brake_happened(brake);
+		if (brake_note(brake, &e, 1, now_ms + (int64_t)call * 100 / between))
+			return call;
+	}
+	return 0;
+}
+
+static void a_circle_amid_much_that_happens_is_braked_as_well(void **state)
+{
+	struct brake brake = { 0 };
+	int64_t pause_ms;
+
+	(void)state;
+	assert_int_equal(calls_amid(&brake, 5000, 100, false),
+			 BRAKE_FREE + BRAKE_SEEN + BRAKE_CALLS);
+	pause_ms = brake.pause_ms;
+	assert_false(brake_happened(&brake)); /* it is on still, though the pause is over */
+	assert_int_equal(brake_left_ms(&brake, brake.last_ms), 0);
+	(void)calls_amid(&brake, brake.last_ms, 1, false);
+	assert_true(brake.pause_ms > pause_ms);
+	assert_true(brake_rest(&brake));
+	assert_string_equal(brake.text, "");
+	brake_deinit(&brake);
+}
+
+/* Answers what happens, however often it answers the same. */
+static void who_comes_to_rest_between_is_not_braked(void **state)
+{
+	struct brake brake = { 0 };
+
+	(void)state;
+	assert_int_equal(calls_amid(&brake, 5000, 100, true), 0);
+	brake_deinit(&brake);
+}
+
+/* The clock wakes it each time: rest alone means nothing. */
+static void a_circle_that_waits_for_the_clock_is_braked_as_well(void **state)
+{
+	const struct event e = dropped(7);
+	struct brake brake = { 0 };
+	uint32_t call = 1;
+
+	(void)state;
+	for (; call < 100000 && !brake_note(&brake, &e, 1, 5000 + call); call++)
+		assert_false(brake_rest(&brake));
+	assert_int_equal(call, BRAKE_FREE + BRAKE_SEEN + BRAKE_CALLS);
+	assert_false(brake_rest(&brake));
+	assert_true(brake_happened(&brake));
+	brake_deinit(&brake);
+}
+
 static void soon_after_it_takes_less(void **state)
 {
 	struct brake brake = { 0 };
@@ -146,6 +206,9 @@ int main(void)
 		cmocka_unit_test(the_same_decision_without_end_is_braked),
 		cmocka_unit_test(the_pause_grows_up_to_a_limit),
 		cmocka_unit_test(what_happens_ends_it_and_counts_begin_anew),
+		cmocka_unit_test(a_circle_amid_much_that_happens_is_braked_as_well),
+		cmocka_unit_test(who_comes_to_rest_between_is_not_braked),
+		cmocka_unit_test(a_circle_that_waits_for_the_clock_is_braked_as_well),
 		cmocka_unit_test(soon_after_it_takes_less),
 		cmocka_unit_test(as_long_as_something_is_new_nothing_is_braked),
 		cmocka_unit_test(what_is_decided_now_and_then_is_not_braked),

@@ -39,9 +39,9 @@ static void loop_say(struct daemon *d)
 	pthread_mutex_unlock(&d->problem_lock);
 }
 
-static void loop_released(struct daemon *d, const char *why)
+static void loop_released(struct daemon *d, bool was, const char *why)
 {
-	if (!brake_release(&d->brake))
+	if (!was)
 		return;
 	loop_say(d);
 	if (d->loop_said)
@@ -80,7 +80,7 @@ static void loop_plant(struct daemon *d, struct decisions *made)
 void core_append(struct daemon *d, struct batch *batch, struct event *event)
 {
 	if (event->kind != EVENT_CLOCK_TICKED)
-		loop_released(d, "something has happened");
+		loop_released(d, brake_happened(&d->brake), "something has happened");
 	event->time_ms = event_clock_read(&d->clock, daemon_wall_ms(), clock_boot_ms());
 	append(d, batch, event);
 }
@@ -111,7 +111,7 @@ static void append_decisions(struct daemon *d, struct batch *batch, const struct
 void core_decide(struct daemon *d, struct batch *batch, int64_t began_ns)
 {
 	if (brake_is_over(&d->brake, clock_boot_ms()))
-		loop_released(d, "nothing was decided for a minute");
+		loop_released(d, brake_release(&d->brake), "nothing was decided for a minute");
 	d->again = brake_left_ms(&d->brake, clock_boot_ms()) > 0;
 	while (!d->again) {
 		struct decisions made = { 0 };
@@ -123,8 +123,10 @@ void core_decide(struct daemon *d, struct batch *batch, int64_t began_ns)
 		d->wake_ms = made.wake_ms;
 		if (made.count > 0)
 			append_decisions(d, batch, &made);
-		if (made.count == 0 && !made.more)
+		if (made.count == 0 && !made.more) {
+			loop_released(d, brake_rest(&d->brake), "something has happened");
 			return;
+		}
 		loop_note(d, &made);
 		if (brake_left_ms(&d->brake, clock_boot_ms()) > 0 ||
 		    clock_mono_ns() - began_ns > (int64_t)DECIDE_UNTIL_US * 1000) {
