@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +31,7 @@ enum {
 		30000, /* so long before it expires it is renewed; a tenth of its life where that is less */
 	PAUSE_MS = 1000,
 	PAUSE_MAX_MS = 60000,
+	TAKEN_MS = 2 * PAUSE_MAX_MS, /* what was not refused for so long had been taken */
 	ENVIRONMENT_MAX = 4096,
 	STAMP_MAX = 64
 };
@@ -46,6 +49,9 @@ struct credential {
 	uint64_t serial; /* 0 = none was had yet */
 	int64_t expires_ms, renew_ms; /* boot clock; 0 = not */
 	int64_t again_ms, pause_ms; /* boot clock: it is not run before */
+	int64_t given_ms; /* boot clock: when it gave the newest one */
+	uint32_t refusals; /* of such, on end, each soon after it was given */
+	uint64_t random;
 	struct credential_text *text;
 	char problem[256];
 };
@@ -350,16 +356,27 @@ static void has(struct credential *c, const struct credential_text *text)
 	c->renew_ms = text->expires_ms
 			      ? c->expires_ms - (left_ms / 10 < AHEAD_MS ? left_ms / 10 : AHEAD_MS)
 			      : 0;
-	/* Where the server refuses what has just been given, it is not run all the time. */
+	c->given_ms = now_ms;
 	c->again_ms = now_ms + PAUSE_MS;
 	c->pause_ms = PAUSE_MS;
 }
 
+/* The engine and the Lease have a program each; of what they say at the same time one line is enough. */
+static bool says_it_first(_Atomic int64_t *told_ms)
+{
+	int64_t now_ms = clock_boot_ms(), before_ms = atomic_load(told_ms);
+
+	return (!before_ms || now_ms - before_ms > PAUSE_MAX_MS) &&
+	       atomic_compare_exchange_strong(told_ms, &before_ms, now_ms);
+}
+
 static void has_not(struct credential *c, const struct err *err)
 {
+	static _Atomic int64_t told_ms;
+
 	snprintf(c->problem, sizeof(c->problem), "its credentials' program \"%.60s\": %.150s",
 		 c->exec->argv[0], err->text);
-	if (!c->failed)
+	if (!c->failed && says_it_first(&told_ms))
 		log_line(
 			LOG_WARN,
 			"Kubernetes: the program \"%.100s\" of the kubeconfig: %.300s; it is run again, and can be tried by hand",
@@ -429,7 +446,8 @@ enum credential_state credential_now(struct credential *c, uint64_t *serial,
 	bool holds;
 
 	pthread_mutex_lock(&c->lock);
-	holds = c->serial && (!c->expires_ms || clock_boot_ms() < c->expires_ms) && !c->wanted;
+	holds = c->serial && (!c->expires_ms || clock_boot_ms() < c->expires_ms) &&
+		(!c->wanted || (c->refusals > 1 && clock_boot_ms() < c->again_ms));
 	state = holds ? CREDENTIAL_IS : c->failed ? CREDENTIAL_FAILS : CREDENTIAL_COMES;
 	if (state == CREDENTIAL_FAILS)
 		memcpy(problem, c->problem, sizeof(c->problem));
@@ -441,13 +459,45 @@ enum credential_state credential_now(struct credential *c, uint64_t *serial,
 	return state;
 }
 
+int64_t credential_pause_ms(uint32_t refusals, uint64_t random)
+{
+	int64_t pause_ms = PAUSE_MS;
+
+	while (refusals-- > 1 && pause_ms < PAUSE_MAX_MS)
+		pause_ms *= 2;
+	if (pause_ms > PAUSE_MAX_MS)
+		pause_ms = PAUSE_MAX_MS;
+	return pause_ms - (int64_t)(random % (uint64_t)(pause_ms / 4));
+}
+
+/* Under the lock. */
+static void refused(struct credential *c)
+{
+	static _Atomic int64_t told_ms;
+	int64_t again_ms;
+
+	if (clock_boot_ms() - c->given_ms > TAKEN_MS)
+		c->refusals = 0;
+	c->refusals++;
+	c->random = c->random * UINT64_C(6364136223846793005) + 1442695040888963407;
+	again_ms = c->given_ms + credential_pause_ms(c->refusals, c->random >> 33);
+	if (again_ms > c->again_ms)
+		c->again_ms = again_ms;
+	c->wanted = true;
+	if (c->refusals == 2 && says_it_first(&told_ms))
+		log_line(
+			LOG_WARN,
+			"Kubernetes: the API server does not know the account that the program \"%.100s\" of the kubeconfig gives, though it was run anew (401); it is run "
+			"again, ever more seldom, at last once a minute. Is it for this cluster, and may its user log in?",
+			c->exec->argv[0]);
+	pthread_cond_signal(&c->wake);
+}
+
 void credential_refused(struct credential *c, uint64_t serial)
 {
 	pthread_mutex_lock(&c->lock);
-	if (serial == c->serial && !c->wanted) {
-		c->wanted = true;
-		pthread_cond_signal(&c->wake);
-	}
+	if (serial == c->serial && !c->wanted)
+		refused(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -496,6 +546,8 @@ int credential_create(const struct access_exec *exec, void (*changed)(void *cont
 	c->wanted = true;
 	c->again_ms = 1;
 	c->pause_ms = PAUSE_MS;
+	if (getrandom(&c->random, sizeof(c->random), GRND_NONBLOCK) < 0)
+		c->random = (uint64_t)clock_boot_ms();
 	pthread_mutex_init(&c->lock, NULL);
 	cond_init(&c->wake);
 	CHECK(pthread_create(&c->thread, NULL, credential_main, c) == 0);

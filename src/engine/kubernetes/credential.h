@@ -7,6 +7,10 @@
  *
  * A thread of its own runs it: at first, shortly before what it gave expires, and when the API server did not take that (401). What it gave
  * holds until it expires, also while the program fails. It has EXEC_MOST_MS for its answer; nobody can type into it.
+ *
+ * Where the server refuses what has just been given, again and again, running it more often helps nobody, and may cost its maker (a cloud counts
+ * calls): pauses double up to a minute, each with a random part. Meanwhile the newest one goes on to be used, for it may be the server
+ * that is not well.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +48,7 @@ enum credential_state {
 /* *serial: of the one that the caller has, 0 = none. When there is a newer one it is copied, and *serial set. */
 enum credential_state credential_now(struct credential *credential, uint64_t *serial,
 				     struct credential_text *ret, char problem[256]);
+/* From one run of the program to the next when what it gave was refused so many times on end; random: any number. */
+int64_t credential_pause_ms(uint32_t refusals, uint64_t random);
 /* The API server did not take the one of this serial. */
 void credential_refused(struct credential *credential, uint64_t serial);

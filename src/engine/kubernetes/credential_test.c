@@ -161,6 +161,41 @@ static void what_the_server_refused_is_asked_for_anew(void **state)
 	credential_destroy(c);
 }
 
+static void the_pause_after_refusals_doubles_up_to_a_minute_with_a_random_part(void **state)
+{
+	(void)state;
+	assert_int_equal(credential_pause_ms(1, 0), 1000);
+	assert_int_equal(credential_pause_ms(2, 0), 2000);
+	assert_int_equal(credential_pause_ms(6, 0), 32000);
+	assert_int_equal(credential_pause_ms(7, 0), 60000);
+	assert_int_equal(credential_pause_ms(UINT32_MAX, 0), 60000);
+	assert_int_equal(credential_pause_ms(7, 14999), 45001);
+	for (uint64_t random = 0; random < 100000; random += 777)
+		assert_in_range(credential_pause_ms(3, random), 3001, 4000);
+}
+
+/* Each one it gives is refused at once: it is not run all the time, and what there is goes on to be used. */
+static void what_is_refused_again_is_used_on_until_the_program_may_run(void **state)
+{
+	struct credential *c = begin(PRINT("$$"));
+	char problem[256];
+	uint64_t serial = 0;
+	int64_t began_ms;
+	enum credential_state is;
+
+	(void)state;
+	assert_int_equal(wait_for(c, &serial, problem), CREDENTIAL_IS);
+	began_ms = clock_boot_ms();
+	credential_refused(c, serial);
+	assert_int_equal(wait_for(c, &serial, problem), CREDENTIAL_IS);
+	assert_int_equal(serial, 2);
+	credential_refused(c, serial);
+	is = credential_now(c, &serial, &given, problem);
+	assert_true(is == CREDENTIAL_IS || clock_boot_ms() - began_ms > 1500);
+	assert_true(serial == 2 || clock_boot_ms() - began_ms > 1500);
+	credential_destroy(c);
+}
+
 static void what_goes_wrong_is_said_with_its_own_words(void **state)
 {
 	char problem[256];
@@ -239,6 +274,9 @@ int main(void)
 		cmocka_unit_test(what_is_too_long_is_refused),
 		cmocka_unit_test(it_gets_its_environment_and_nothing_to_read),
 		cmocka_unit_test(what_the_server_refused_is_asked_for_anew),
+		cmocka_unit_test(
+			the_pause_after_refusals_doubles_up_to_a_minute_with_a_random_part),
+		cmocka_unit_test(what_is_refused_again_is_used_on_until_the_program_may_run),
 		cmocka_unit_test(what_goes_wrong_is_said_with_its_own_words),
 		cmocka_unit_test(one_that_does_not_end_is_ended_with_what_it_started),
 		cmocka_unit_test(it_is_read_where_ends_of_children_are_ignored),
