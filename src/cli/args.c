@@ -102,6 +102,11 @@ static int parse_flag(struct invocation *in, const struct flag *const *flags, si
 		if (left < 2)
 			return err_set(err, ERR_INVALID, "--%s needs a value: %s", flag->name,
 				       flag->value);
+		if (strncmp(words[1], "--", 2) == 0) /* its value was forgotten */
+			return err_set(
+				err, ERR_INVALID,
+				"--%s needs a value: %s (if it is to be \"%.60s\", write --%s=%.60s)",
+				flag->name, flag->value, words[1], flag->name, words[1]);
 		text = words[1];
 		used = 2;
 	}

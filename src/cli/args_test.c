@@ -148,6 +148,8 @@ static void what_is_wrong_is_said(void **state)
 		{ { "--nonsense" }, "has no flag --nonsense" },
 		{ { "-z" }, "has no flag -z" },
 		{ { "--size" }, "--size needs a value: N" },
+		{ { "--size", "--quick" },
+		  "--size needs a value: N (if it is to be \"--quick\", write --size=--quick)" },
 		{ { "--size=1", "--size=2" }, "--size is given twice" },
 		{ { "--quick=yes" }, "takes no value" },
 		{ { "--form", "c" }, "one of a|b, not \"c\"" },
