@@ -11,6 +11,7 @@
 #include "api/tally.h"
 #include "base/check.h"
 #include "core/model/roles.h"
+#include "core/model/taken.h"
 
 enum { ATTEMPTS_SHOWN = 100 };
 
@@ -72,7 +73,19 @@ static void part_add(struct buf *out, const struct facts *f, const struct task *
 		out_int(out, "gpu_slice_start", slice_at_start(task->slice));
 }
 
-static void task_add(struct buf *out, const struct facts *f, uint32_t rank, const struct task *task)
+/* Of the GPUs that it holds, the first that something else uses too. */
+static const char *task_taken_by(const struct facts *f, const struct task *task)
+{
+	const char *by = NULL;
+
+	for (uint32_t gpu = 0; task->node.v && !by && gpu < NODE_GPUS_MAX; gpu++)
+		if (task->gpu_mask >> gpu & 1)
+			by = gpu_taken_by(f, task->node, gpu);
+	return by ? by : "";
+}
+
+static void task_add(struct buf *out, const struct facts *f, bool over, uint32_t rank,
+		     const struct task *task)
 {
 	out_object(out, NULL);
 	out_int(out, "rank", rank);
@@ -80,6 +93,7 @@ static void task_add(struct buf *out, const struct facts *f, uint32_t rank, cons
 	gpu_list_add(out, "gpus", task->gpu_mask);
 	if (task->gpu_part && task->node.v)
 		part_add(out, f, task);
+	out_text(out, "gpu_taken_by", over || !task_holds(task) ? "" : task_taken_by(f, task));
 	out_int(out, "from_ms", task_holds(task) ? task->from_ms : 0);
 	out_text(out, "state", task->leaving ? "leaving" : task_state_name(task->state));
 	out_int(out, "step", task->step);
@@ -114,7 +128,7 @@ static void attempt_add(struct buf *out, const struct facts *f, uint32_t id,
 		const struct task *task = task_get(f, attempt, rank);
 
 		if (task)
-			task_add(out, f, rank, task);
+			task_add(out, f, attempt->state == ATTEMPT_OVER, rank, task);
 	}
 	out_end(out, ']');
 	out_int(out, "bandwidth_mbps", attempt->bandwidth_mbps);

@@ -7,6 +7,7 @@
 #include "api/schema.h"
 #include "api/slices.h"
 #include "api/tally.h"
+#include "core/model/taken.h"
 #include "core/placement/demand.h"
 
 static struct api_status status_get(const struct call *call)
@@ -293,6 +294,23 @@ static void slice_metrics(struct buf *out, const struct facts *f, const struct t
 	}
 }
 
+/* By node: who it is has no place in a label, as each process would be a series of its own. */
+static void taken_metrics(struct buf *out, const struct facts *f)
+{
+	metric_head(out, "taken_gpus", "gauge",
+		    "GPUs that something uses which Fairlead did not place.");
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+		uint32_t count = 0;
+
+		for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++)
+			count += gpu_taken_by(f, (struct node_id){ id }, gpu) != NULL;
+		if (count && node->state != NODE_GONE)
+			buf_addf(out, "fairlead_taken_gpus{node=\"%s\"} %u\n",
+				 facts_name(f, node->name), count);
+	}
+}
+
 static void forecast_metrics(struct call *call, struct buf *out)
 {
 	struct forecast_errors e;
@@ -353,6 +371,7 @@ void handle_metrics(struct call *call)
 		"fairlead_gpus{state=\"free\"} %u\nfairlead_gpus{state=\"allocated\"} %u\nfairlead_gpus{state=\"unusable\"} %u\nfairlead_gpus{state=\"cut\"} %u\n",
 		gpus.free, gpus.allocated, gpus.unusable, gpus.cut);
 	slice_metrics(&out, f, &tally);
+	taken_metrics(&out, f);
 	metric(&out, "shared_gpus", "gauge",
 	       "Of the allocated GPUs, those of which parts are held.", gpus.shared);
 	metric_head(&out, "shared_gpus_open", "gauge", "What is left of these, in GPUs.");

@@ -7,6 +7,7 @@
 #include "api/slices.h"
 #include "api/tally.h"
 #include "base/check.h"
+#include "core/model/taken.h"
 #include "core/placement/demand.h"
 #include "base/clock.h"
 
@@ -94,6 +95,23 @@ static void numa_add(struct buf *out, const struct facts *f, const struct node *
 	out_end(out, ']');
 }
 
+/* GPUs that something uses which Fairlead did not place. */
+static void taken_add(struct buf *out, const struct facts *f, struct node_id id)
+{
+	out_list(out, "taken");
+	for (uint32_t gpu = 0; gpu < node_get(f, id)->gpu_count; gpu++) {
+		const char *by = gpu_taken_by(f, id, gpu);
+
+		if (!by)
+			continue;
+		out_object(out, NULL);
+		out_int(out, "index", gpu);
+		out_text(out, "by", by);
+		out_end(out, '}');
+	}
+	out_end(out, ']');
+}
+
 static void node_add(struct buf *out, const struct facts *f, const struct tally *tally, uint32_t id,
 		     int64_t fragment, const bool *wishes)
 {
@@ -132,6 +150,7 @@ static void node_add(struct buf *out, const struct facts *f, const struct tally 
 	out_share(out, "fragment", fragment);
 	out_share(out, "slices_idle", slices.idle);
 	out_share(out, "slices_unasked", slices.unasked);
+	taken_add(out, f, (struct node_id){ id });
 	node_jobs_add(out, tally, node, id);
 	out_end(out, '}');
 }
@@ -468,6 +487,13 @@ void handle_gpu_set(struct call *call)
 	}
 	if (!given) {
 		err_set(&err, ERR_INVALID, "the request body needs \"set_aside\", true or false");
+		call_fail(call, &err);
+		return;
+	}
+	if (taken_by(event.gpu_state.reason)) {
+		err_set(&err, ERR_INVALID,
+			"a reason that begins with \"" GPU_TAKEN
+			"\" is Fairlead's own, and would end by itself; use other words");
 		call_fail(call, &err);
 		return;
 	}

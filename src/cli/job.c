@@ -567,6 +567,23 @@ static const struct column rank_columns[] = {
 	{ 0 },
 };
 
+/* Who else uses GPUs of it: of each task the first. */
+static void add_taken(const json_t *attempt, struct buf *out)
+{
+	const json_t *task;
+	size_t index;
+
+	json_array_foreach(json_object_get(attempt, "tasks"), index, task)
+	{
+		const char *by = get_text(task, "gpu_taken_by");
+
+		if (!*by)
+			continue;
+		line(out, "GPU in use too");
+		buf_addf(out, "of rank %lld: %s\n", (long long)get_int(task, "rank"), by);
+	}
+}
+
 static void add_attempt(const struct output *output, const json_t *attempt, struct buf *out)
 {
 	if (!attempt || !attempt_number(attempt))
@@ -593,6 +610,7 @@ static void add_attempt(const struct output *output, const json_t *attempt, stru
 		say_time(out, get_int(attempt, "ended_ms"));
 		buf_addc(out, '\n');
 	}
+	add_taken(attempt, out);
 	if (json_array_size(json_object_get(attempt, "tasks")))
 		output_table(output, rank_columns, json_object_get(attempt, "tasks"), out);
 }

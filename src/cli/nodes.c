@@ -89,7 +89,18 @@ static void cell_domains(const json_t *row, struct buf *out)
 	}
 }
 
-/* Announced maintenance, then why it is not ready. */
+/* "GPU 0 taken: process 4242 (python3) of alice; GPU 3 taken: ..." */
+static void add_taken(const json_t *row, struct buf *text)
+{
+	const json_t *taken;
+	size_t index;
+
+	json_array_foreach(json_object_get(row, "taken"), index, taken)
+		buf_addf(text, "%sGPU %lld taken: %s", text->size ? "; " : "",
+			 (long long)get_int(taken, "index"), get_text(taken, "by"));
+}
+
+/* Announced maintenance, then why it is not ready, then who else has GPUs of it. */
 static void cell_reason(const json_t *row, struct buf *out)
 {
 	const char *reason = get_text(row, "reason"), *why = get_text(row, "maintenance_reason");
@@ -105,6 +116,7 @@ static void cell_reason(const json_t *row, struct buf *out)
 	}
 	if (*reason && strcmp(get_text(row, "state"), "maintenance") != 0)
 		buf_addf(&text, "%s%s", text.size ? "; " : "", reason);
+	add_taken(row, &text);
 	cell_text(out, buf_text(&text));
 }
 

@@ -6,7 +6,9 @@
  * task over its bound is stopped, at once and alone; its neighbours are not touched, though it is they who would be refused memory next.
  * Where MPS keeps the bound this finds nothing.
  *
- * Each ten seconds: whether the driver still is the one that the facts name, and whether all GPUs answer. A driver that was exchanged under
+ * Each four seconds: who else uses a GPU (gpu_strangers.h).
+ *
+ * Each eight seconds: whether the driver still is the one that the facts name, and whether all GPUs answer. A driver that was exchanged under
  * a running daemon does not start until all programs have let go of the old one; until then the GPUs are set aside, for whatever starts
  * would fail. Those are taken back into use when they answer again, and the facts get the new versions, before anything is placed by them.
  *
@@ -19,11 +21,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/gpu_strangers.h"
 #include "daemon/state.h"
 #include "node/discover.h"
 #include "node/nvml.h"
 
-enum { LOOK_MS = 1000, DRIVER_MS = 10000, PARTS_MAX = 4096 };
+enum { LOOK_MS = 1000, STRANGERS_MS = 4000, DRIVER_MS = 8000, PARTS_MAX = 4096 };
 #define ASIDE "NVIDIA driver: " /* GPUs set aside for this begin their reason with it */
 
 /* A task with a bound. */
@@ -40,7 +43,8 @@ struct gpu_watch {
 	pthread_cond_t end;
 	bool ending; /* under the lock */
 	struct nvml *nvml; /* open while there are parts */
-	int64_t driver_at_ms; /* boot clock: next look at the driver */
+	int64_t driver_at_ms, strangers_at_ms; /* boot clock: next look at them */
+	struct gpu_strangers *strangers;
 	struct part *parts;
 	uint32_t count;
 	uint64_t parts_seq; /* the facts that they were read from */
@@ -169,9 +173,9 @@ static void send(struct gpu_watch *w, struct event *event)
 	w->d->backend.send(w->d, command);
 }
 
-static void gpus_mark(struct gpu_watch *w, uint32_t node, uint32_t mask, bool aside,
-		      const char *reason)
+static void gpus_mark(void *context, uint32_t node, uint32_t mask, bool aside, const char *reason)
 {
+	struct gpu_watch *w = context;
 	struct event event = event_make(EVENT_GPU_STATE, 0, "fairlead");
 
 	if (!mask)
@@ -276,22 +280,40 @@ static void driver_compare(struct gpu_watch *w, const struct facts *f, uint32_t 
 	gpus_mark(w, id, aside & ~silent, false, "");
 }
 
-static void driver_look(struct gpu_watch *w)
+/* nvml NULL: it could not be opened, for the reason in `err`. */
+static void driver_look(struct gpu_watch *w, struct nvml *nvml, const struct err *err)
 {
 	const struct node_found *found = &w->d->found->nodes[0];
 	struct publication *publication = publication_get(w->d);
 	const struct facts *f = &publication->frozen.facts;
 	struct node_id id = facts_node_find(f, found->name);
+
+	if (id.v && node_get(f, id)->state != NODE_GONE)
+		driver_compare(w, f, id.v, nvml, err);
+	publication_release(publication);
+}
+
+/* Opened for this alone where nothing else keeps it open: a driver can be exchanged only while nobody has it. */
+static void looks_due(struct gpu_watch *w)
+{
+	const int64_t now_ms = clock_boot_ms();
 	struct nvml *nvml = w->nvml;
 	struct err err = { 0 };
 
+	if (now_ms < w->driver_at_ms && now_ms < w->strangers_at_ms)
+		return;
 	if (!nvml && nvml_open(&nvml, &err) == NVML_ABSENT)
 		(void)err_set(&err, ERR_UNAVAILABLE, "NVIDIA driver: its library is gone");
-	if (id.v && node_get(f, id)->state != NODE_GONE)
-		driver_compare(w, f, id.v, nvml, &err);
+	if (nvml && now_ms >= w->strangers_at_ms)
+		gpu_strangers_look(w->strangers, w->d, nvml, gpus_mark, w);
+	if (now_ms >= w->driver_at_ms) {
+		driver_look(w, nvml, &err);
+		w->driver_at_ms = clock_boot_ms() + DRIVER_MS;
+	}
+	if (now_ms >= w->strangers_at_ms)
+		w->strangers_at_ms = clock_boot_ms() + STRANGERS_MS;
 	if (nvml != w->nvml)
 		nvml_close(nvml);
-	publication_release(publication);
 }
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
@@ -309,10 +331,7 @@ static void look(struct gpu_watch *w)
 		w->nvml = NULL; /* the look at the driver says why */
 	if (w->nvml)
 		parts_look(w);
-	if (clock_boot_ms() < w->driver_at_ms)
-		return;
-	driver_look(w);
-	w->driver_at_ms = clock_boot_ms() + DRIVER_MS;
+	looks_due(w);
 }
 
 static void *watch_main(void *argument)
@@ -345,6 +364,7 @@ void gpu_watch_start(struct daemon *d)
 	w->d = d;
 	w->parts = calloc(PARTS_MAX, sizeof(*w->parts));
 	CHECK(w->parts);
+	w->strangers = gpu_strangers_create();
 	w->driver_at_ms = clock_boot_ms() + DRIVER_MS;
 	pthread_mutex_init(&w->lock, NULL);
 	cond_init(&w->end);
@@ -363,6 +383,7 @@ void gpu_watch_join(struct daemon *d)
 	pthread_cond_signal(&w->end);
 	pthread_mutex_unlock(&w->lock);
 	pthread_join(w->thread, NULL);
+	gpu_strangers_destroy(w->strangers);
 	free(w->parts);
 	free(w);
 	d->gpu_watch = NULL;

@@ -12,6 +12,11 @@ struct nvml_memory {
 	unsigned long long total, free, used;
 };
 
+struct nvml_memory_more { /* nvmlMemory_v2_t */
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+
 struct nvml_pci { /* nvmlPciInfo_t of the third version */
 	char old_bus[16];
 	unsigned domain, bus, device, id, subsystem;
@@ -50,6 +55,8 @@ struct nvml {
 	int (*pcie_width)(nvml_device device, unsigned *ret);
 	int (*processes)(nvml_device device, unsigned *count, struct nvml_process_row *ret);
 	int (*mps_processes)(nvml_device device, unsigned *count, struct nvml_process_row *ret);
+	int (*graphics)(nvml_device device, unsigned *count, struct nvml_process_row *ret);
+	int (*memory_more)(nvml_device device, struct nvml_memory_more *ret);
 };
 
 static void resolve_more(struct nvml *nvml)
@@ -70,6 +77,8 @@ static void resolve_more(struct nvml *nvml)
 		{ "nvmlDeviceGetMaxPcieLinkWidth", &nvml->pcie_width },
 		{ "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes },
 		{ "nvmlDeviceGetMPSComputeRunningProcesses_v3", &nvml->mps_processes },
+		{ "nvmlDeviceGetGraphicsRunningProcesses_v3", &nvml->graphics },
+		{ "nvmlDeviceGetMemoryInfo_v2", &nvml->memory_more },
 	};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
@@ -337,4 +346,24 @@ int nvml_processes(struct nvml *nvml, uint32_t index, struct nvml_process ret[NV
 		return count;
 	more = processes_add(nvml->mps_processes, device, ret, count);
 	return more < 0 ? count : more;
+}
+
+int nvml_graphics(struct nvml *nvml, uint32_t index, struct nvml_process ret[NVML_PROCESSES_MAX])
+{
+	nvml_device device;
+
+	if (!nvml->graphics || nvml->device_by_index(index, &device) != 0)
+		return -1;
+	return processes_add(nvml->graphics, device, ret, 0);
+}
+
+int64_t nvml_used(struct nvml *nvml, uint32_t index)
+{
+	struct nvml_memory_more memory = { .version = (unsigned)sizeof(memory) | 2U << 24 };
+	nvml_device device;
+
+	if (!nvml->memory_more || nvml->device_by_index(index, &device) != 0 ||
+	    nvml->memory_more(device, &memory) != 0 || memory.used > (uint64_t)INT64_MAX)
+		return -1;
+	return (int64_t)memory.used;
 }

@@ -69,3 +69,7 @@ struct nvml_process {
 };
 /* Processes that compute on the GPU, each once, at most NVML_PROCESSES_MAX; -1: the driver does not tell. ret NULL: only whether it does. */
 int nvml_processes(struct nvml *nvml, uint32_t index, struct nvml_process ret[NVML_PROCESSES_MAX]);
+/* The same of those that draw on it, as display servers do. One that does both is in both lists. */
+int nvml_graphics(struct nvml *nvml, uint32_t index, struct nvml_process ret[NVML_PROCESSES_MAX]);
+/* Memory in use, without what the driver keeps for itself; -1: it does not tell. */
+int64_t nvml_used(struct nvml *nvml, uint32_t index);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/explain/inner.h"
+#include "core/model/taken.h"
 #include "core/scheduling/admit/admit.h"
 #include "core/scheduling/life/capacity.h"
 #include "core/scheduling/order/due.h"
@@ -426,9 +427,50 @@ static void nodes_line(const struct words *w, struct chain *chain)
 			       node_state_name(node->state), *reason ? ": " : "", reason));
 }
 
+struct taken {
+	const char *by;
+	uint32_t count, node, gpu; /* all of them; the first */
+};
+
+/* Of the node's GPUs those that something uses which Fairlead did not place; the first of all is kept. */
+static uint32_t taken_mask(const struct words *w, uint32_t node, struct taken *ret)
+{
+	uint32_t mask = 0, count = node_get(w->facts, (struct node_id){ node })->gpu_count;
+
+	for (uint32_t gpu = 0; gpu < count; gpu++) {
+		const char *by = gpu_taken_by(w->facts, (struct node_id){ node }, gpu);
+
+		if (!by)
+			continue;
+		mask |= UINT32_C(1) << gpu;
+		if (!ret->count++)
+			*ret = (struct taken){ .by = by, .count = 1, .node = node, .gpu = gpu };
+	}
+	return mask;
+}
+
+static void taken_line(const struct words *w, struct chain *chain, const struct taken *taken)
+{
+	if (taken->count)
+		chain_add(
+			chain, REASON_NONE,
+			arena_printf(
+				w->arena,
+				"%s %s taken by what Fairlead did not place, and %s back when it is gone; "
+				"%s GPU %u of node \"%s\": %s",
+				words_gpus(w, taken->count), taken->count == 1 ? "is" : "are",
+				taken->count == 1 ? "comes" : "come",
+				taken->count == 1 ? "it is" : "the first is", taken->gpu,
+				facts_name(
+					w->facts,
+					node_get(w->facts, (struct node_id){ taken->node })->name),
+				taken->by));
+}
+
 /* GPUs of usable nodes that are set aside: they look idle, and no job gets them. */
 static void aside_line(const struct words *w, struct chain *chain)
 {
+	struct taken taken = { 0 };
 	uint32_t count = 0, first = 0;
 
 	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++) {
@@ -437,9 +479,13 @@ static void aside_line(const struct words *w, struct chain *chain)
 
 		if (!at->ready || !mask)
 			continue;
+		mask &= ~taken_mask(w, at->node, &taken);
+		if (!mask)
+			continue;
 		first = count ? first : at->node;
 		count += (uint32_t)__builtin_popcount(mask);
 	}
+	taken_line(w, chain, &taken);
 	if (count)
 		chain_add(
 			chain, REASON_NONE,

@@ -20,6 +20,8 @@
  *	near 0 1 10			common ancestor of two GPUs; of others 40
  *	pcie 5 16
  *	process 0 1234 1073741824	on GPU 0, with so many bytes
+ *	graphics 0 1234 1073741824	one that draws on it
+ *	used 0 1073741824		memory of GPU 0 in use
  *	broken 18			the library does not start, with this code
  *	lost 2				GPU 2 does not answer
  */
@@ -40,13 +42,14 @@ enum {
 struct process {
 	unsigned gpu, pid;
 	unsigned long long bytes;
+	int draws;
 };
 
 static struct {
 	char driver[96], name[96], odd_name[96];
 	int cuda, broken, odd, lost, major, minor, blind, silent;
 	unsigned gpus, switched, generation, width;
-	unsigned long long memory;
+	unsigned long long memory, used[GPUS];
 	char bus[GPUS][32];
 	unsigned link[GPUS][GPUS], apart[GPUS][GPUS], near[GPUS][GPUS];
 	struct process process[PROCESSES];
@@ -92,7 +95,12 @@ static void line_read(const char *line)
 	else if (sscanf(line, "near %u %u %u", &a, &b, &c) == 3 && a < GPUS && b < GPUS)
 		s.near[a][b] = s.near[b][a] = c;
 	else if (sscanf(line, "process %u %u %llu", &a, &b, &bytes) == 3 && s.processes < PROCESSES)
-		s.process[s.processes++] = (struct process){ a, b, bytes };
+		s.process[s.processes++] = (struct process){ a, b, bytes, 0 };
+	else if (sscanf(line, "graphics %u %u %llu", &a, &b, &bytes) == 3 &&
+		 s.processes < PROCESSES)
+		s.process[s.processes++] = (struct process){ a, b, bytes, 1 };
+	else if (sscanf(line, "used %u %llu", &a, &bytes) == 2 && a < GPUS)
+		s.used[a] = bytes;
 	else if (strncmp(line, "blind", 5) == 0)
 		s.blind = 1;
 	else if (strncmp(line, "silent", 6) == 0)
@@ -143,6 +151,8 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, int *ret);
 int nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned *ret);
 int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *ret);
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned *count, void *ret);
+int nvmlDeviceGetMemoryInfo_v2(void *device, void *ret);
 const char *nvmlErrorString(int result);
 
 int nvmlInit_v2(void)
@@ -290,7 +300,7 @@ int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret)
 	return s.width ? 0 : UNSUPPORTED;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *ret)
+static int processes_tell(const void *device, unsigned *count, void *ret, int draws)
 {
 	struct row {
 		unsigned pid;
@@ -301,7 +311,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void 
 
 	state_read();
 	for (unsigned i = 0; i < s.processes; i++) {
-		if (s.process[i].gpu != index_of(device))
+		if (s.process[i].gpu != index_of(device) || s.process[i].draws != draws)
 			continue;
 		if (found < room)
 			rows[found] = (struct row){ s.process[i].pid, s.process[i].bytes, 0, 0 };
@@ -309,6 +319,33 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void 
 	}
 	*count = found;
 	return found > room ? TOO_SMALL : 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *ret)
+{
+	return processes_tell(device, count, ret, 0);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned *count, void *ret)
+{
+	return processes_tell(device, count, ret, 1);
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void *device, void *ret)
+{
+	struct {
+		unsigned version;
+		unsigned long long total, reserved, free, used;
+	} *memory = ret;
+
+	if (memory->version != (sizeof(*memory) | 2U << 24))
+		return INVALID;
+	state_read();
+	memory->total = s.memory;
+	memory->used = s.used[index_of(device)];
+	memory->reserved = 0;
+	memory->free = s.memory - memory->used;
+	return 0;
 }
 
 const char *nvmlErrorString(int result)

@@ -438,6 +438,25 @@ int admit_node_numa(const struct admission *a, const struct event_node_numa *e)
 	return numa_is(a->facts, node, e) ? CORE_ALREADY : 0;
 }
 
+/* All are set aside, and not for another reason than this one. */
+static bool aside_is_known(const struct admission *a, const struct node *node,
+			   const struct event_gpu_state *e)
+{
+	const uint32_t row = ((uint32_t)e->node - 1) * NODE_GPUS_MAX + 1;
+
+	if ((node->set_aside_mask & e->mask) != e->mask)
+		return false;
+	for (uint32_t gpu = 0; e->reason[0] && gpu < node->gpu_count; gpu++) {
+		const struct gpu_record *record =
+			e->mask >> gpu & 1 ? table_get(&a->facts->gpus, row + gpu) : NULL;
+
+		if (record &&
+		    strncmp(facts_text(a->facts, record->reason), e->reason, REASON_MAX_BYTES) != 0)
+			return false;
+	}
+	return true;
+}
+
 int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e)
 {
 	const struct node *node = node_known(a, e->node);
@@ -449,8 +468,7 @@ int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e)
 		return err_set(a->err, ERR_INVALID,
 			       "node \"%s\" has GPUs 0 to %d; another one is named",
 			       facts_name(a->facts, node->name), (int)node->gpu_count - 1);
-	if (e->set_aside ? (node->set_aside_mask & e->mask) == e->mask
-			 : (node->set_aside_mask & e->mask) == 0)
+	if (e->set_aside ? aside_is_known(a, node, e) : (node->set_aside_mask & e->mask) == 0)
 		return CORE_ALREADY;
 	return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/model/taken.h"
 #include "core/scheduling/testing.h"
 
 #include <string.h>
@@ -382,6 +383,41 @@ static void what_is_in_use_is_not_removed(void **state)
 	world_deinit(&w);
 }
 
+/* What has a GPU may be something else by now, and a person may keep what is taken. */
+static void a_gpu_is_set_aside_anew_for_another_reason(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = world_event(&w, EVENT_GPU_STATE);
+	e.gpu_state.node = 1;
+	e.gpu_state.mask = 6;
+	e.gpu_state.set_aside = 1;
+	e.gpu_state.reason = GPU_TAKEN "process 7 (a) of ann";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	assert_string_equal(gpu_taken_by(&w.facts, (struct node_id){ 1 }, 2),
+			    "process 7 (a) of ann");
+	assert_null(gpu_taken_by(&w.facts, (struct node_id){ 1 }, 0));
+	e.gpu_state.mask = 4;
+	e.gpu_state.reason = "";
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	e.gpu_state.reason = "fan";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_null(gpu_taken_by(&w.facts, (struct node_id){ 1 }, 2));
+	assert_non_null(gpu_taken_by(&w.facts, (struct node_id){ 1 }, 1));
+	e.gpu_state.mask = 6;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	e.gpu_state.set_aside = 0;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	world_deinit(&w);
+}
+
 static void a_final_job_is_not_changed(void **state)
 {
 	struct world w;
@@ -578,6 +614,7 @@ int main(void)
 		cmocka_unit_test(numbers_have_bounds),
 		cmocka_unit_test(queues_form_a_tree_whose_guarantees_add_up),
 		cmocka_unit_test(what_is_in_use_is_not_removed),
+		cmocka_unit_test(a_gpu_is_set_aside_anew_for_another_reason),
 		cmocka_unit_test(a_final_job_is_not_changed),
 		cmocka_unit_test(decisions_do_not_come_from_outside),
 		cmocka_unit_test(the_last_admin_stays),
