@@ -78,7 +78,7 @@ static void refused(const struct pod_log *log, int status, const char *text)
 			text);
 	else
 		err_set(&err, ERR_UNAVAILABLE,
-			"the output of this pod can't be had, for its node gives it: %.200s; once that answers, again or kubectl %s",
+			"the node of this pod, which keeps its output, does not answer: %.200s; try again when it does, or use kubectl %s",
 			text, log->pod);
 	http_reply_error(log->request, &err);
 }

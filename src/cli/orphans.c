@@ -16,14 +16,14 @@ static struct engine_cluster cluster_of(const struct invocation *in)
 
 static json_t *row_of(const struct orphan *orphan)
 {
-	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:b}", "instance", orphan->instance, "pod",
+	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:b, s:s}", "instance", orphan->instance, "pod",
 			 orphan->name, "job", (json_int_t)orphan->job, "node", orphan->node,
 			 "state",
 			 orphan->over       ? "over"
 			 : orphan->deleting ? "stopping"
 			 : orphan->node[0]  ? "bound"
 					    : "waits",
-			 "deleting", orphan->deleting);
+			 "deleting", orphan->deleting, "leader", orphan->leader);
 }
 
 static const struct column columns[] = {
@@ -32,6 +32,7 @@ static const struct column columns[] = {
 	{ "JOB", "job", CELL_INT },
 	{ "STATE", "state", CELL_TEXT },
 	{ "NODE", "node", CELL_TEXT },
+	{ "LEADER", "leader", CELL_TEXT },
 	{ 0 },
 };
 
@@ -41,18 +42,23 @@ static int run_orphans(struct invocation *in, struct err *err)
 	struct orphan *found = NULL;
 	struct output output;
 	json_t *rows;
-	size_t count = 0;
+	size_t count = 0, led = 0;
 	int rc = orphans_list(&cluster, &found, &count, err);
 
 	if (rc < 0)
 		return rc;
 	rows = json_array();
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		json_array_append_new(rows, row_of(&found[i]));
+		led += found[i].leader[0] && strcmp(found[i].leader, "?") != 0;
+	}
 	output_init(&output, in);
 	output_list(&output, columns, rows, "pod");
 	json_decref(rows);
 	free(found);
+	if (led)
+		notice("%zu of %zu belong to a daemon that lives (LEADER): they are no orphans, it lets them go itself when their ends are recorded.",
+		       led, count);
 	return 0;
 }
 
@@ -130,7 +136,8 @@ const struct command command_orphans = {
 	.summary = "list pods that Kubernetes keeps until a Fairlead has recorded their end",
 	.about =
 		"A pod of Fairlead's can be deleted when its end is in the journal. When the journal is lost for good, nobody records it, and the pods stay. This "
-		"lists all pods that are kept, of every Fairlead in the namespace; the instance says whose they are. Asks the API server; no daemon is needed.",
+		"lists all pods that are kept, of every Fairlead in the namespace; the instance says whose they are, and LEADER which daemon renewed its Lease within the last 30 seconds: such a "
+		"daemon lives, and its pods are no orphans (? = the account may not look). Asks the API server; no daemon is needed.",
 	.flags = flags,
 	.examples = "fairlead orphans --namespace fairlead-jobs",
 	.shares = SHARES_OUTPUT,
@@ -143,8 +150,8 @@ const struct command command_orphans_let_go = {
 	.summary = "let Kubernetes delete the ended pods of a Fairlead whose journal is lost",
 	.about =
 		"Takes the finalizer from the pods of this instance in which nothing runs any more; the others stay as they are. Only for a journal that is lost: a daemon that has it "
-		"takes the pods of jobs that are not recorded yet for lost, and runs those jobs again. While a daemon holds the instance's Lease this is refused; a daemon "
-		"without --stand-by has no Lease, so look for it yourself.",
+		"takes the pods of jobs that are not recorded yet for lost, and runs those jobs again. While a daemon renews the instance's Lease this is refused; one "
+		"that may not have a Lease says so in its log, so look for it yourself.",
 	.flags = flags,
 	.examples = "fairlead orphans let-go 3f2a9c1b5d6e7f80 --namespace fairlead-jobs",
 	.least = 1,

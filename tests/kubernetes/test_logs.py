@@ -103,9 +103,9 @@ def test_what_pods_print_is_shown_and_why_it_is_not():
         # No kubelet answers for nodes that kwok plays: said, with what is left to do.
         for number, named in ((theirs, "theirs"), (own, name)):
             said = s.run("logs", str(number), check=False)
-            assert said.code and "can't be had, for its node gives it" in words(said.err) and "kubectl -n default logs " + named in words(said.err), said
+            assert said.code and "the node of this pod, which keeps its output, does not answer" in words(said.err) and "kubectl -n default logs " + named in words(said.err), said
             said = s.run("logs", "-f", str(number), check=False)
-            assert said.code and "can't be had, for its node gives it" in words(said.err), said
+            assert said.code and "the node of this pod, which keeps its output, does not answer" in words(said.err), said
         server = kubelet(b)
         try:
             answers_at(b, "n0", server.server_address[1])

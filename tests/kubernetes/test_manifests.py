@@ -130,7 +130,7 @@ def use_everything(b, s):
     gang = s.submit("-t", "2", "-g", "1", "-e", "A=b", "--", "true")
     wait_until("the gang has ended", lambda: s.state(gang) == "succeeded")
     said = s.run("logs", str(gang), check=False)  # no kubelet answers here
-    assert "its node gives it" in " ".join(said.err.split()), said
+    assert "which keeps its output, does not answer" in " ".join(said.err.split()), said
     long = s.submit("-g", "8", "--", "sleep")
     s.wait_for(long, "running")
     b.make("/apis/batch/v1/namespaces/default/jobs", {

@@ -49,6 +49,9 @@ def test_pods_whose_journal_is_lost_are_let_go_when_they_are_over_and_nobody_lea
         instance = b.get(PODS + "/" + one)["metadata"]["labels"]["fairlead.dev/instance"]
         # One that leads alone has a Lease, too, by which it is seen.
         wait_until("it has one", lambda: b.call("GET", "%s/fairlead-%s" % (LEASES, instance[:12]))[0] == 200)
+        seen = s.run("orphans", "--kubeconfig", s.kubeconfig)
+        assert "2 of 2 belong to a daemon that lives" in " ".join(seen.err.split()), seen
+        assert {row["leader"] for row in s.ask("orphans", "--kubeconfig", s.kubeconfig)} == {b.get("%s/fairlead-%s" % (LEASES, instance[:12]))["spec"]["holderIdentity"]}
         done = let_go(s, instance)
         assert done.code != 0 and "leads, and lets its pods go" in " ".join(done.err.split()), done
         s.kill()
@@ -69,5 +72,6 @@ def test_pods_whose_journal_is_lost_are_let_go_when_they_are_over_and_nobody_lea
         done = let_go(s, instance)
         assert done.code == 0 and "1 pods let go" in done.err and "1 are not over" in done.err, done
         wait_until("it is gone", lambda: b.call("GET", PODS + "/" + one)[0] == 404)
+        wait_until("nobody leads them", lambda: [row["leader"] for row in s.ask("orphans", "--kubeconfig", s.kubeconfig)] == [""])
         assert orphans(s) == {two: "bound"} and b.get(PODS + "/" + two)["metadata"]["finalizers"]
         assert "fairlead-" + instance[:8] in s.run("orphans", "--kubeconfig", s.kubeconfig).out

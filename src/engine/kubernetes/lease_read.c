@@ -68,6 +68,8 @@ static void read_spec(struct json_reader *r, struct lease_seen *ret)
 			read_text(r, ret->holder, sizeof(ret->holder));
 		else if (pull_key_is(&key, "acquireTime"))
 			read_text(r, ret->acquired, sizeof(ret->acquired));
+		else if (pull_key_is(&key, "renewTime"))
+			read_text(r, ret->renewed, sizeof(ret->renewed));
 		else if (pull_key_is(&key, "leaseDurationSeconds"))
 			read_number(r, &lasts_s);
 		else if (pull_key_is(&key, "leaseTransitions"))

@@ -35,6 +35,8 @@ struct lease_seen {
 	char address[LEASE_ADDRESS_MAX]; /* where the holder answers */
 	char version[LEASE_TEXT_MAX]; /* resourceVersion */
 	char acquired[LEASE_TEXT_MAX]; /* acquireTime, as it stands there */
+	char renewed
+		[LEASE_TEXT_MAX]; /* renewTime, likewise: for people; no rule goes by another machine's clock */
 	int64_t lasts_ms, transitions;
 };
 

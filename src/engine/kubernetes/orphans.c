@@ -2,13 +2,16 @@
 #include "engine/kubernetes/orphans.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/moment.h"
 #include "engine/kubernetes/client.h"
 #include "engine/kubernetes/lease_read.h"
 #include "engine/kubernetes/manifest.h"
@@ -215,26 +218,6 @@ static int list_all(struct line *line, struct listing *listing, struct err *err)
 	return rc < 0 ? rc : 0;
 }
 
-int orphans_list(const struct engine_cluster *cluster, struct orphan **ret, size_t *ret_count,
-		 struct err *err)
-{
-	struct listing listing = { .found = NULL };
-	struct line line;
-	int rc = line_open(cluster, &line, err);
-
-	if (rc < 0)
-		return rc;
-	rc = list_all(&line, &listing, err);
-	line_close(&line);
-	if (rc < 0) {
-		free(listing.found);
-		return rc;
-	}
-	*ret = listing.found;
-	*ret_count = listing.count;
-	return 0;
-}
-
 /* --- who leads ---------------------------------------------------------------------------------------------------------- */
 
 /* exists false: there is no such Lease. */
@@ -252,6 +235,84 @@ static int lease_get(struct line *line, const char *path, struct lease_seen *ret
 	return lease_read(line->body.data, line->body.size, ret, err);
 }
 
+static void lease_path(const struct line *line, const char *instance, struct buf *path)
+{
+	buf_addf(path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/fairlead-%.12s",
+		 line->namespace, instance);
+}
+
+/* Parts of a second are left off. */
+static bool is_fresh(const char *renewed)
+{
+	char whole[32];
+	int64_t at_ms, age_ms;
+
+	snprintf(whole, sizeof(whole), "%.*sZ", (int)strcspn(renewed, ".Z"), renewed);
+	if (moment_parse(whole, &at_ms) != 0)
+		return false;
+	age_ms = clock_wall_ms() - at_ms;
+	return age_ms < ORPHANS_LIVE_S * 1000 && age_ms > -ORPHANS_LIVE_S * 1000;
+}
+
+static int leader_find(struct line *line, const char *instance, char ret[ORPHANS_LEADER_MAX],
+		       struct err *err)
+{
+	AUTO_BUF path = BUF_INIT;
+	struct lease_seen seen;
+	int rc;
+
+	lease_path(line, instance, &path);
+	rc = lease_get(line, buf_text(&path), &seen, err);
+	ret[0] = '\0';
+	if (rc == 0 && seen.holder[0] && is_fresh(seen.renewed))
+		snprintf(ret, ORPHANS_LEADER_MAX, "%.*s", ORPHANS_LEADER_MAX - 1, seen.holder);
+	if (rc >= 0 || line->status != 403)
+		return rc;
+	snprintf(ret, ORPHANS_LEADER_MAX, "?");
+	*err = (struct err){ 0 };
+	return 0;
+}
+
+/* Of each instance once. */
+static int leaders_find(struct line *line, struct orphan *found, size_t count, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		size_t same = 0;
+
+		while (strcmp(found[same].instance, found[i].instance) != 0)
+			same++;
+		if (same < i)
+			memcpy(found[i].leader, found[same].leader, sizeof(found[i].leader));
+		else
+			rc = leader_find(line, found[i].instance, found[i].leader, err);
+	}
+	return rc;
+}
+
+int orphans_list(const struct engine_cluster *cluster, struct orphan **ret, size_t *ret_count,
+		 struct err *err)
+{
+	struct listing listing = { .found = NULL };
+	struct line line;
+	int rc = line_open(cluster, &line, err);
+
+	if (rc < 0)
+		return rc;
+	rc = list_all(&line, &listing, err);
+	if (rc == 0)
+		rc = leaders_find(&line, listing.found, listing.count, err);
+	line_close(&line);
+	if (rc < 0) {
+		free(listing.found);
+		return rc;
+	}
+	*ret = listing.found;
+	*ret_count = listing.count;
+	return 0;
+}
+
 int orphans_leader(const struct engine_cluster *cluster, const char *instance, char ret[256],
 		   struct err *err)
 {
@@ -263,8 +324,7 @@ int orphans_leader(const struct engine_cluster *cluster, const char *instance, c
 	if (rc < 0)
 		return rc;
 	ret[0] = '\0';
-	buf_addf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/fairlead-%.12s",
-		 line.namespace, instance);
+	lease_path(&line, instance, &path);
 	rc = lease_get(&line, buf_text(&path), &first, err);
 	if (rc == 0 && first.holder[0]) {
 		(void)sleep(LOOK_AGAIN_S);
