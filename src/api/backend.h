@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "core/core.h"
 
+struct code_store;
 struct engine_output;
 
 struct api_backend;
@@ -112,6 +113,7 @@ struct api_backend {
 	const char *const *
 		host_paths; /* where `pods`: folders of nodes that jobs may mount; NULL-terminated, NULL = none */
 	bool pods; /* jobs run as pods of a cluster, not on this machine; their output is not in logs_folder */
+	struct code_store *code; /* where snapshots are kept (store/code.h); NULL = nowhere */
 	const char *snapshots_lack; /* where `pods`: why they get none; NULL = they do */
 	/* Where `pods`: what a pod has printed. False: it is asked for too much at this moment; else `done` comes once, from any thread. */
 	bool (*pod_output)(void *context, const struct engine_output *output); /* engine/pods.h */

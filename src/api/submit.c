@@ -234,14 +234,7 @@ static int snapshot_permit(const struct call *call, const struct job_request *re
 {
 	if (!request->snapshot || dry_run)
 		return 0;
-	if (call->api->backend->snapshots_lack)
-		return err_set(err, ERR_UNSUPPORTED, "snapshot: %s",
-			       call->api->backend->snapshots_lack);
-	if (!snapshot_is_there(call, request->snapshot))
-		return err_set(err, ERR_NOT_FOUND,
-			       "snapshot: there is no snapshot %s of yours: it must be told first",
-			       request->snapshot);
-	return 0;
+	return snapshot_find(call, request->snapshot, err);
 }
 
 static int submission_read(struct submission *s, struct err *err)

@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "daemon/state.h"
 #include "engine/tree.h"
+#include "store/code.h"
 
 enum { ANSWER_USUAL = 2 << 20, ANSWERS_MOST = 256 << 20, MEMORY = 64 << 20 };
 
@@ -67,6 +68,8 @@ static int find(const struct code_call *call, struct arena *arena, const char **
 static int files_add(const struct code_call *call, const char *account, const struct tree *tree,
 		     struct buf *out, struct err *err)
 {
+	struct code_store *code = call->daemon->backend.code;
+
 	if (call->from >= tree->count)
 		return err_set(err, ERR_NOT_FOUND, "the snapshot's list has no line %" PRId64,
 			       call->from);
@@ -78,7 +81,7 @@ static int files_add(const struct code_call *call, const char *account, const st
 			continue;
 		if (before && before + (size_t)e->size > ANSWER_USUAL)
 			break;
-		if (snapshot_read(call->daemon->api, account, false, e->digest, out, err) < 0)
+		if (code_get(code, account, CODE_FILES, e->digest, out, err) < 0)
 			return -1;
 		if (out->size - before != (size_t)e->size)
 			return err_set(err, ERR_CORRUPT,
@@ -97,7 +100,7 @@ static int answer_fill(const struct code_call *call, struct arena *arena, struct
 	int rc = find(call, arena, &id, account, err);
 
 	if (rc == 0)
-		rc = snapshot_read(call->daemon->api, account, true, id, &list, err);
+		rc = code_get(call->daemon->backend.code, account, CODE_TREES, id, &list, err);
 	if (rc < 0)
 		return rc;
 	if (call->from == CODE_LIST) {

@@ -24,6 +24,7 @@
 #include "engine/kubernetes/lease.h"
 #include "core/scheduling/queues/calendar.h"
 #include "node/discover.h"
+#include "store/code.h"
 #include "store/io.h"
 
 int64_t daemon_wall_ms(void)
@@ -364,6 +365,7 @@ static void close_files(struct daemon *d)
 {
 	api_destroy(d->api);
 	shepherd_calls_destroy(d);
+	code_store_destroy(d->backend.code);
 	history_close(d->history);
 	history_close(d->history_reader);
 	journal_close(d->reader);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "daemon/state.h"
 #include "engine/kubernetes/lease.h"
+#include "store/code.h"
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
@@ -401,12 +402,18 @@ static void *work_main(void *argument)
 	return NULL;
 }
 
+/* Where the daemons for a cluster share a journal they share this, too; on one machine the engine makes copies of files. */
+static struct code_store *code_open(const struct daemon *d)
+{
+	const char *address = d->kubernetes ? journal_address(d->journal) : NULL;
+
+	return address ? code_store_database(address) : code_store_files(d->folder);
+}
+
 static const char *snapshots_lack(const struct daemon *d)
 {
 	if (d->kubernetes && !d->kubernetes->shepherd_server)
 		return "pods get it where the daemon was started with --pod-listen, where they reach it, and --shepherd-image, which has the program that gets it; without, put the code into the image or on a volume";
-	if (d->kubernetes && journal_database(d->journal))
-		return "a daemon for pods whose journal is in a database keeps none in this release; put the code into the image or on a volume";
 	return NULL;
 }
 
@@ -425,6 +432,7 @@ void serve_open(struct daemon *d)
 		.work = work,
 		.logs_folder = d->logs_folder,
 		.pods = d->kubernetes != NULL,
+		.code = code_open(d),
 		.snapshots_lack = snapshots_lack(d),
 		.host_paths = d->kubernetes ? d->kubernetes->host_paths : NULL,
 		.pod_job = pod_job,

@@ -253,6 +253,11 @@ const char *journal_database(const struct journal *journal)
 	return journal->postgres ? postgres_name(journal->postgres) : NULL;
 }
 
+const char *journal_address(const struct journal *journal)
+{
+	return journal->postgres ? postgres_address(journal->postgres) : NULL;
+}
+
 int journal_follow(struct journal *journal, const struct journal_reader *reader, struct err *err)
 {
 	return journal->state.following ? remote_follow(journal, reader, err) : 0;

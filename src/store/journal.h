@@ -145,6 +145,8 @@ int journal_blob_erase(struct journal *journal, const struct digest *digest, str
 	MUST_CHECK;
 /* Where the records are, when that is a database: its name and server. NULL: in files. Valid while the journal is open. */
 const char *journal_database(const struct journal *journal);
+/* ... and how it is reached, with what passwords are in it: for others of this program that keep something there. */
+const char *journal_address(const struct journal *journal);
 /* Seals the open segment and starts the next one; nothing when it has no records. Done by append itself when size
  * or month asks for it. 0, JOURNAL_FULL (it stays open), or negative (then failed). */
 int journal_seal(struct journal *journal, struct err *err) MUST_CHECK;

@@ -190,12 +190,12 @@ class Pod:
         """An init container did not do it: the others never begin."""
         if self.told:
             return
-        told = self.log().strip().splitlines()[-1:]
+        told = re.sub("^.* error: ", "", (self.log().strip().splitlines() or [""])[-1])
         container = self.spec["containers"][0]
         status, answer = self.kubelet.bed.call("PATCH", self.path() + "/status", {"metadata": {"uid": self.uid}, "status": {
             "phase": "Failed", "startTime": now(),
             "initContainerStatuses": [{"name": self.first_name, "image": "none", "imageID": "", "ready": False, "restartCount": 0, "state": {
-                "terminated": {"exitCode": code if code >= 0 else 128 - code, "reason": "Error", "message": "".join(told), "startedAt": now(),
+                "terminated": {"exitCode": code if code >= 0 else 128 - code, "reason": "Error", "message": told, "startedAt": now(),
                                "finishedAt": now()}}}],
             "containerStatuses": [{"name": container["name"], "image": container["image"], "imageID": "", "ready": False, "restartCount": 0,
                                    "state": {"waiting": {"reason": "PodInitializing"}}}]}}, STRATEGIC)

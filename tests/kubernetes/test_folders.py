@@ -2,12 +2,23 @@
 """Working folders as snapshots for jobs that run as pods: an init container of Fairlead's gets them at the daemon. A stand-in for kubelets runs the
 pods' processes here (stand_in.py)."""
 
+import contextlib
+import glob
 import hashlib
+import http.client
 import json
 import os
+import sys
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "postgres"))
+
+import pytest
+
+import harness
+import server
+from bed import wait_until
 from cluster import cluster
 from test_shepherds import machines, token_of
 
@@ -38,19 +49,41 @@ def get(s, token, path):
         return e.code, e.read()
 
 
-def test_a_task_begins_in_a_copy_of_the_folder_and_a_changed_line_is_in_the_next(tmp_path):
-    with machines("n0") as (b, s, kubelets):
+@contextlib.contextmanager
+def journal(kind):
+    """The flags of a daemon whose journal is there."""
+    if kind == "files":
+        yield ()
+    else:
+        with server.Server() as db:
+            yield ("--store", db.address)
+
+
+def call(s, token, method, path, body):
+    """Of the API, over the socket, by whose token this is."""
+    connection = harness.UnixConnection(os.path.join(s.data, "fairlead.sock"))
+    connection.request(method, path, body=body, headers={"Authorization": "Bearer " + token, "Content-Type": "text/plain"})
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.parametrize("kind", ["files", "database"])
+def test_each_rank_begins_in_a_copy_of_the_folder_and_a_changed_line_is_in_the_next(tmp_path, kind):
+    with journal(kind) as words, machines("n0", "n1", words=words) as (b, s, kubelets):
         folder_with(tmp_path, run_sh="echo first; cat data.txt; pwd; echo spoilt > data.txt; mkdir made; env", data_txt="one\n")
         (tmp_path / "deep/er").mkdir(parents=True)
         (tmp_path / "deep/er/tool").write_text("#!/bin/sh\necho a tool\n")
         (tmp_path / "deep/er/tool").chmod(0o755)
         (tmp_path / "link").symlink_to("data.txt")
-        first = submit(s, str(tmp_path), "sh", "run.sh")
+        first = submit(s, str(tmp_path), "sh", "run.sh", flags=["--tasks", "2", "--gpus", "8"])
         s.wait_for(first, "succeeded")
-        out, = outputs(kubelets, first)
-        assert "first\none\n" in out and "/code\n" in out, out
-        # The task has no need of the token, and does not get it.
-        assert "FAIRLEAD_POD_TOKEN" not in out
+        outs = outputs(kubelets, first)
+        assert len(outs) == 2
+        for out in outs:
+            assert "first\none\n" in out and "/code\n" in out, out
+            # The task has no need of the token, and does not get it.
+            assert "FAIRLEAD_POD_TOKEN" not in out
+        assert os.path.exists(os.path.join(s.data, "code")) == (kind == "files")
         folder_with(tmp_path, run_sh="cat link; deep/er/tool; ls -ld deep data.txt")
         second = submit(s, str(tmp_path), "sh", "run.sh")
         s.wait_for(second, "succeeded")
@@ -86,3 +119,57 @@ def test_without_a_door_for_pods_a_folder_is_refused_by_name(tmp_path):
         folder_with(tmp_path, a="a")
         said = s.run("run", "-d", "--snapshot", str(tmp_path), "--", "true", check=False)
         assert said.code and "--pod-listen" in said.err and "--shepherd-image" in said.err and "snapshot" in said.err
+
+
+@pytest.mark.parametrize("kind", ["files", "database"])
+def test_only_what_lacks_is_sent_and_nobody_gets_what_is_another_ones(tmp_path, kind):
+    with journal(kind) as words, machines("n0", words=words) as (b, s, kubelets):
+        s.run("users", "add", "bob", "--team", "default", "--uid", "4242", "--gid", "4242")
+        bob = s.run("token", "create", "--user", "bob").out.strip()
+        mine = s.run("token", "create").out.strip()
+        digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("same", "new")}
+
+        def listed(*names):
+            return "fairlead-tree 1\n" + "".join("F %d %s %s\n" % (len(name), digests[name], name) for name in sorted(names))
+        status, told = call(s, mine, "POST", "/api/v1/snapshots", listed("same"))
+        assert status == 200 and told["missing"] == [digests["same"]]
+        for _ in range(2):
+            assert call(s, mine, "PUT", "/api/v1/snapshots/files/" + digests["same"], "same")[0] == 200
+        assert call(s, mine, "PUT", "/api/v1/snapshots/files/" + digests["new"], "other")[0] == 400
+        status, told = call(s, mine, "POST", "/api/v1/snapshots", listed("same"))
+        assert status == 200 and told["missing"] == []
+        assert call(s, mine, "POST", "/api/v1/snapshots", listed("same", "new"))[1]["missing"] == [digests["new"]]
+        # He learns nothing of it, and does not get it by its name.
+        assert call(s, bob, "POST", "/api/v1/snapshots", listed("same"))[1]["missing"] == [digests["same"]]
+        job = "command: 'true'\nimage: none\nsnapshot: '%s'\n" % told["id"]
+        status, said = call(s, bob, "POST", "/api/v1/jobs", job)
+        assert status == 404 and "of yours" in said["error"]["message"], said
+        assert call(s, mine, "POST", "/api/v1/jobs", job)[0] == 201
+
+
+@pytest.mark.parametrize("kind", ["files", "database"])
+def test_a_daemon_that_is_away_while_the_folder_is_asked_for_is_asked_again(tmp_path, kind):
+    with journal(kind) as words, machines("n0", words=words) as (b, s, kubelets):
+        folder_with(tmp_path, run_sh="echo it came")
+        with kubelets.lock:
+            job = submit(s, str(tmp_path), "sh", "run.sh")
+            wait_until("its pod is bound", lambda: any(p["spec"].get("nodeName") for p in s.pods().values()))
+            s.kill()
+        wait_until("it asks in vain", lambda: any("asks again" in p.log() for p in kubelets.pods.values() if p.place))
+        s.up()
+        s.wait_for(job, "succeeded")
+        assert "it came" in outputs(kubelets, job)[0]
+        assert s.ask("job", str(job))["attempt_count"] == 1
+
+
+def test_what_came_with_other_content_is_never_executed(tmp_path):
+    with machines("n0") as (b, s, kubelets):
+        folder_with(tmp_path, run_sh="echo right", z="z")
+        with kubelets.lock:
+            job = submit(s, str(tmp_path), "sh", "run.sh", flags=["--retries", "0"])
+            name = hashlib.sha256(b"echo right").hexdigest()
+            with open(glob.glob(os.path.join(s.data, "code", "*", "files", name))[0], "w") as f:
+                f.write("echo wrong")
+        s.wait_for(job, "failed")
+        assert "its init container code: run.sh of the snapshot came 5 times with other content" in s.run("job", str(job)).out
+        assert "wrong" not in outputs(kubelets, job)[0].splitlines()

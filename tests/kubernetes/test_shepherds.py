@@ -20,10 +20,10 @@ LEASE_S = 10
 
 
 @contextlib.contextmanager
-def machines(*nodes, lease="%ds" % LEASE_S, gpus=8):
+def machines(*nodes, lease="%ds" % LEASE_S, gpus=8, words=()):
     port = free_port()
     with bed() as b, StandIn(b, *nodes, gpus=gpus, daemon="127.0.0.1:%d" % port) as kubelets:
-        s = Serve(b, "--pod-listen", "127.0.0.1:%d" % port, "--shepherd-image", "fairlead", "--pod-lease", lease)
+        s = Serve(b, "--pod-listen", "127.0.0.1:%d" % port, "--shepherd-image", "fairlead", "--pod-lease", lease, *words)
         s.pod_port = port
         try:
             s.up()

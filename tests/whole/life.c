@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "store/code.h"
 #include "store/io.h"
 #include "whole.h"
 
@@ -117,6 +118,7 @@ static void memory_drop(struct whole *w)
 		facts_deinit(&d->facts);
 	}
 	api_destroy(d->api);
+	code_store_destroy(d->backend.code);
 	if (d->engine)
 		d->engine_ops->close(d->engine);
 	journal_close(d->reader);

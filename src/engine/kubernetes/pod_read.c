@@ -295,6 +295,27 @@ static void read_container_status(struct json_reader *r, struct statuses *all)
 	all->named = strcmp(status.name, KUBE_CONTAINER) == 0;
 }
 
+/* An init container that did not do it: then the pod has failed, and says no more of it itself. */
+static void read_init_status(struct json_reader *r, char ret[KUBE_TEXT_MAX])
+{
+	struct status_of_container status = { 0 };
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "name"))
+			read_cut(r, status.name, sizeof(status.name));
+		else if (pull_key_is(&key, "state"))
+			read_state(r, &status);
+		else
+			pull_skip(r);
+	}
+	if (status.ended && status.code && !ret[0])
+		snprintf(ret, KUBE_TEXT_MAX, "its init container %.20s: %.110s", status.name,
+			 status.ended_text[0] ? status.ended_text : status.ended_reason);
+}
+
 static void take_statuses(struct kube_pod *pod, const struct statuses *all, int64_t asked_s)
 {
 	const struct status_of_container *status = &all->ours;
@@ -342,7 +363,7 @@ static enum pod_phase phase_of(const char *text)
 
 static void read_status(struct json_reader *r, struct kube_pod *pod, int64_t asked_s)
 {
-	char phase[KUBE_WORD_MAX] = "";
+	char phase[KUBE_WORD_MAX] = "", begins[KUBE_TEXT_MAX] = "";
 	struct statuses statuses = { 0 };
 	struct json_slice key;
 
@@ -361,6 +382,10 @@ static void read_status(struct json_reader *r, struct kube_pod *pod, int64_t ask
 			if (enter_array(r))
 				while (pull_element(r))
 					read_condition(r, pod);
+		} else if (pull_key_is(&key, "initContainerStatuses")) {
+			if (enter_array(r))
+				while (pull_element(r))
+					read_init_status(r, begins);
 		} else if (pull_key_is(&key, "containerStatuses")) {
 			if (enter_array(r))
 				while (pull_element(r))
@@ -369,6 +394,8 @@ static void read_status(struct json_reader *r, struct kube_pod *pod, int64_t ask
 			pull_skip(r);
 		}
 	}
+	if (!pod->text[0])
+		memcpy(pod->text, begins, sizeof(pod->text));
 	take_statuses(pod, &statuses, asked_s);
 	pod->phase = phase_of(phase);
 }

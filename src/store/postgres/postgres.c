@@ -193,6 +193,11 @@ const char *postgres_name(const struct postgres *p)
 	return p->name;
 }
 
+const char *postgres_address(const struct postgres *p)
+{
+	return p->address;
+}
+
 /* --- appending ------------------------------------------------------------------------------------------------------ */
 
 static const char append[] =

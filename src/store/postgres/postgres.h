@@ -50,6 +50,7 @@ int postgres_address_check(const char *address, struct err *err) MUST_CHECK;
 void postgres_close(struct postgres *postgres); /* NULL is fine */
 /* Database and server, for messages. */
 const char *postgres_name(const struct postgres *postgres);
+const char *postgres_address(const struct postgres *postgres);
 /* Of one that was opened with POSTGRES_FOLLOWS: behind this nobody who wrote before can write. */
 int postgres_take_over(struct postgres *postgres, struct postgres_head *ret, struct err *err)
 	MUST_CHECK;
