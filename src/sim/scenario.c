@@ -22,6 +22,7 @@ static const struct scenario_policy policy_default = {
 	.defragment = -1,
 	.defragment_moves = -1,
 	.defragment_work_ms = -1,
+	.spot_notice_ms = -1,
 	.share_gpus = -1,
 	.packing = true,
 };
@@ -562,6 +563,8 @@ static int read_turns(struct reader *r, const struct conf *c, struct scenario_po
 	}
 	if (rc == 0)
 		rc = reader_duration(r, c, "reserve_unsure", NULL, 0, &p->reserve_unsure_ms);
+	if (rc == 0)
+		rc = reader_duration(r, c, "spot_notice", NULL, 1, &p->spot_notice_ms);
 	return rc;
 }
 
@@ -576,7 +579,8 @@ static int read_policy(struct reader *r, const struct conf *c)
 					     "budget_warns",    "allow_critical_burst",
 					     "share_gpus",      "defragment_moves",
 					     "defragment_work", "patience",
-					     "take_turns",      "reserve_unsure" };
+					     "take_turns",      "reserve_unsure",
+					     "spot_notice" };
 	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
 											 "window" };
 	struct scenario_policy *p = &r->s->policy;

@@ -83,7 +83,7 @@ struct scenario_policy {
 	bool packing, allow_critical_burst;
 	int64_t share_gpus; /* -1 = the core's own default */
 	int64_t defragment_moves, defragment_work_ms; /* likewise */
-	int64_t patience, take_turns, reserve_unsure_ms;
+	int64_t patience, take_turns, reserve_unsure_ms, spot_notice_ms;
 };
 
 /* A place of a task that runs already when the scenario starts. */

@@ -354,6 +354,43 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 	world_deinit(&w);
 }
 
+static void what_a_spot_node_may_cost_is_said_where_its_notice_is_too_short(void **state)
+{
+	struct event e, spot;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8 n1:8");
+	world_policy(&w, 120000, 600000);
+	e = submission(&w, "default", 8, TIER_STANDARD, 0);
+	e.job_submitted.checkpoint = 1;
+	e.job_submitted.kind = KIND_TRAINING;
+	assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "spot"));
+	spot = world_event(&w, EVENT_NODE_MARKED);
+	spot.node_marked.node = 1;
+	spot.node_marked.capacity = CAPACITY_SPOT;
+	world_apply(&w, &spot);
+	assert_non_null(strstr(
+		explain_prospect(&w.facts, w.view, &e, &w.step),
+		"; on a spot node that is taken back it has 30s to save, and a checkpoint takes 1m: work since its newest checkpoint may be lost there"));
+	assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "at most"));
+	e.job_submitted.checkpoint_every_ms = 600000;
+	assert_non_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step),
+			       "may be lost there, at most that of 11m"));
+	e.job_submitted.checkpoint_every_ms = CHECKPOINT_AUTO;
+	assert_non_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step),
+			       "and a machine or the loss of a spot node is expected to break"));
+	assert_non_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step),
+			       "may be lost there, at most that of "));
+	/* Twice the notice, as EC2 gives it, is enough. */
+	spot = world_event(&w, EVENT_POLICY_SET);
+	spot.policy_set.grace_ms = 120000;
+	spot.policy_set.spot_notice_ms = 120000;
+	world_apply(&w, &spot);
+	assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "spot"));
+	world_deinit(&w);
+}
+
 static void a_job_that_is_protected_by_its_age_is_named_with_the_end_of_that(void **state)
 {
 	struct explanation e;
@@ -699,6 +736,7 @@ int main(void)
 		cmocka_unit_test(a_reservation_is_named_with_its_holder),
 		cmocka_unit_test(a_dry_run_changes_nothing_and_says_what_would_be),
 		cmocka_unit_test(what_may_happen_is_said_in_one_sentence),
+		cmocka_unit_test(what_a_spot_node_may_cost_is_said_where_its_notice_is_too_short),
 		cmocka_unit_test(a_job_that_is_protected_by_its_age_is_named_with_the_end_of_that),
 		cmocka_unit_test(a_level_that_no_place_offers_is_told_without_naming_who_runs),
 		cmocka_unit_test(a_wish_above_the_limit_of_its_queue_is_told_when_it_is_submitted),

@@ -126,6 +126,25 @@ static const char *deadline_text(const struct facts *facts, const struct event_j
 		duration_text(arena, left_ms > 0 ? left_ms : 0), duration_text(arena, run_ms));
 }
 
+/* Spot nodes that are taken away before it could save: what it may lose there. */
+static const char *notice_text(const struct facts *facts, const struct event_job_submitted *e,
+			       struct arena *arena)
+{
+	struct interval interval;
+	int64_t every_ms = e->checkpoint_every_ms;
+
+	interval_choose(facts, e, &interval);
+	if (!interval.tight)
+		return "";
+	every_ms = every_ms == CHECKPOINT_AUTO ? interval.every_ms : every_ms;
+	return arena_printf(
+		arena,
+		"; on a spot node that is taken back it has %s to save, and a checkpoint takes %s: work since its newest checkpoint may be lost there%s%s",
+		duration_text(arena, interval.notice_ms), duration_text(arena, interval.cost_ms),
+		every_ms > 0 ? ", at most that of " : "",
+		every_ms > 0 ? duration_text(arena, every_ms + interval.cost_ms) : "");
+}
+
 /* The interval between checkpoints that was left to Fairlead, and what it rests on. */
 static const char *interval_text(const struct facts *facts, const struct event_job_submitted *e,
 				 struct arena *arena)
@@ -137,11 +156,12 @@ static const char *interval_text(const struct facts *facts, const struct event_j
 	interval_choose(facts, e, &interval);
 	return arena_printf(
 		arena,
-		"; it is asked for a checkpoint every %s, as one takes %s (%s) and a machine is expected to break it off once in %s",
+		"; it is asked for a checkpoint every %s, as one takes %s (%s) and %s is expected to break it off once in %s",
 		duration_text(arena, interval.every_ms), duration_text(arena, interval.cost_ms),
 		e->checkpoint_cost_ms ? "declared"
 		: interval.measured   ? "measured"
 				      : "assumed",
+		interval.tight ? "a machine or the loss of a spot node" : "a machine",
 		duration_text(arena, interval.mean_ms / 60000 * 60000));
 }
 
@@ -182,8 +202,9 @@ const char *explain_prospect(const struct facts *facts, struct view *view,
 				      : "starts again from the beginning");
 	else
 		text = standard_prospect(facts, e, arena);
-	return arena_printf(arena, "%s%s%s%s%s%s", text, limit, window_text(e, arena),
+	return arena_printf(arena, "%s%s%s%s%s%s%s", text, limit, window_text(e, arena),
 			    deadline_text(facts, e, arena), interval_text(facts, e, arena),
+			    notice_text(facts, e, arena),
 			    impossible_text(facts, view, job_submitted, arena));
 }
 

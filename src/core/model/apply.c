@@ -210,6 +210,8 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 	policy_set(&p->patience, e->patience);
 	policy_set(&p->take_turns, e->take_turns);
 	policy_set(&p->reserve_unsure_ms, e->reserve_unsure_ms);
+	if (e->spot_notice_ms > 0)
+		p->spot_notice_ms = e->spot_notice_ms;
 	if (e->keep_ended_ms > 0)
 		p->keep_ended_ms = e->keep_ended_ms;
 	if (e->share_gpus >= SHARE_GPUS_TEAM && e->share_gpus <= SHARE_GPUS_OFF)

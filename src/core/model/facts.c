@@ -29,6 +29,7 @@ static const struct policy first_policy = {
 	.patience = 10,
 	.take_turns = 1,
 	.reserve_unsure_ms = INT64_C(14) * 86400000,
+	.spot_notice_ms = 30000,
 };
 
 void facts_init(struct facts *f)

@@ -502,6 +502,7 @@ struct policy {
 	int64_t patience; /* hours by which others may be submitted later and still go first, for each GPU-hour of work (due.h); 0 = first come */
 	int64_t take_turns; /* 1 = work that was served long goes for equals that are expected to be shorter */
 	int64_t reserve_unsure_ms; /* a job waits so long before a place is kept for it until ends that nobody declared */
+	int64_t spot_notice_ms; /* between the notice that a spot node is taken away and its end */
 };
 
 /* Jobs that were moved so that GPUs came to lie together (core/rearranging). */

@@ -79,6 +79,7 @@ static const struct field policy_fields[] = { ONE(I64, min_runtime_ms),
 					      ONE(I64, patience),
 					      ONE(I64, take_turns),
 					      ONE(I64, reserve_unsure_ms),
+					      ONE(I64, spot_notice_ms),
 					      LAST };
 #undef SELF
 

@@ -256,6 +256,7 @@ static void policy_put(const struct facts *f, FILE *out)
 	fprintf(out, "  patience: %" PRId64 "\n  take_turns: %s\n  budget_warns: %s\n", p->patience,
 		p->take_turns ? "true" : "false", p->budget_warns ? "true" : "false");
 	duration_put(out, "reserve_unsure", p->reserve_unsure_ms);
+	duration_put(out, "spot_notice", p->spot_notice_ms);
 	prices_put(f, out);
 }
 

@@ -39,6 +39,7 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		{ "patience", e->patience, 1000 },
 		{ "take_turns", e->take_turns, 1 },
 		{ "reserve_unsure", e->reserve_unsure_ms, ADMIT_DURATION_MAX_MS },
+		{ "spot_notice", e->spot_notice_ms, ADMIT_DURATION_MAX_MS },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -52,7 +53,8 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 	if (e->defragment_work_ms == 0 &&
 	    admit_range(a, "defragment_work (ms)", 0, 1, ADMIT_DURATION_MAX_MS) < 0)
 		return -(int)ERR_INVALID;
-	return 0;
+	return e->spot_notice_ms ? 0
+				 : admit_range(a, "spot_notice (ms)", 0, 1, ADMIT_DURATION_MAX_MS);
 }
 
 static bool levels_are(const struct facts *f, const char *levels)

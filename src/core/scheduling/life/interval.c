@@ -3,10 +3,17 @@
 
 #include <string.h>
 
+#include "core/scheduling/life/spot.h"
+
 enum { MINUTE_MS = 60000 };
 #define DAY_MS (INT64_C(86400) * 1000)
 #define PRIOR_MS (200 * DAY_MS)
 #define MEAN_MOST_MS (INT64_C(40000) * DAY_MS) /* products stay below 2^63 */
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
 /* The largest number whose square is not more. */
 static int64_t root_of(int64_t square)
@@ -60,6 +67,70 @@ static void history_read(const struct facts *f, const struct event_job_submitted
 		ret->cost_ms = took_ms / ret->measured;
 }
 
+/* As admission will have it (capacity_check). */
+static bool may_use_spot(const struct event_job_submitted *e)
+{
+	return e->capacity == CAPACITY_SPOT || e->capacity == CAPACITY_ANY ||
+	       (!e->capacity && e->checkpoint && e->kind == KIND_TRAINING &&
+		e->tier != TIER_CRITICAL);
+}
+
+/* Of spot nodes that are known: GPUs of the widest; 0 = there are none. */
+static int64_t spot_width(const struct facts *f)
+{
+	int64_t widest = 0;
+
+	for (uint32_t id = 1; id <= f->nodes.count; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+
+		if (node->state != NODE_GONE && node->capacity == CAPACITY_SPOT &&
+		    node->gpu_count > widest)
+			widest = node->gpu_count;
+	}
+	return widest;
+}
+
+/* How long spot nodes stay, in the pool where that is shortest; what they stay now counts. */
+static int64_t spot_stays_ms(const struct facts *f)
+{
+	int64_t least_ms = INT64_MAX;
+
+	for (uint32_t row = 1; row <= f->pools.count; row++) {
+		const struct pool *pool = table_get(&f->pools, row);
+		const struct spot_pool known = {
+			.there_ms = pool->there_ms +
+				    (pool->nodes_there ? f->now_ms - pool->turned_ms : 0),
+			.there = pool->there,
+		};
+		int64_t mean_ms = spot_pool_mean(&known, true);
+
+		least_ms = mean_ms < least_ms ? mean_ms : least_ms;
+	}
+	return least_ms;
+}
+
+/* Spot nodes that are taken away at shorter notice than a checkpoint takes are breaks, too. */
+static void reclaims_count(const struct facts *f, const struct event_job_submitted *e,
+			   int64_t ranks, struct interval *ret)
+{
+	int64_t grace_ms = e->grace_ms < 0 ? f->policy.grace_ms : e->grace_ms;
+	int64_t time_ms = least(grace_ms, f->policy.spot_notice_ms), width, on_each, reclaim_ms;
+
+	if (!may_use_spot(e) || time_ms >= ret->cost_ms)
+		return;
+	width = spot_width(f);
+	if (!width || !f->pools.count)
+		return;
+	ret->tight = true;
+	ret->notice_ms = time_ms;
+	on_each = e->gpus > 0 && e->gpus < width ? width / e->gpus : 1;
+	reclaim_ms = spot_stays_ms(f) / ((ranks + on_each - 1) / on_each);
+	reclaim_ms = reclaim_ms > 1000 ? least(reclaim_ms, 1000 * DAY_MS) : 1000;
+	/* 1 / (1 / a + 1 / b); the product of seconds stays below 2^63. */
+	ret->mean_ms = (ret->mean_ms / 1000) * (reclaim_ms / 1000) /
+		       (ret->mean_ms / 1000 + reclaim_ms / 1000) * 1000;
+}
+
 void interval_choose(const struct facts *f, const struct event_job_submitted *e,
 		     struct interval *ret)
 {
@@ -74,6 +145,7 @@ void interval_choose(const struct facts *f, const struct event_job_submitted *e,
 	ret->cost_ms = ret->cost_ms < DAY_MS ? ret->cost_ms : DAY_MS;
 	ret->mean_ms = (PRIOR_MS + exposed_ms) / (1 + (int64_t)ret->failures) / ranks;
 	ret->mean_ms = ret->mean_ms < MEAN_MOST_MS ? ret->mean_ms : MEAN_MOST_MS;
+	reclaims_count(f, e, ranks, ret);
 	ret->every_ms = root_of(2 * ret->cost_ms * ret->mean_ms) / 1000 * 1000;
 	if (ret->every_ms < MINUTE_MS)
 		ret->every_ms = MINUTE_MS;

@@ -15,8 +15,18 @@
  * J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17 (1974). Daly's higher terms matter only
  * where C is not small against M; there the limits below hold.
  *
+ * Where it may run on spot nodes, these are taken away as well. With a notice (the policy's `spot_notice`, or the job's grace where that is
+ * less) that is no shorter than C it saves then, and nothing is lost; with a shorter one each of them is a break as any other. So then
+ *
+ *	1 / M	is the sum of 1 / M as above and 1 / (how long spot nodes stay / how many of them the job lies on); of several pools the one that
+ *		they stay in for the shortest time, and each node takes as many ranks as the widest has room for
+ *
+ * By hand: a rank with 8 GPUs on nodes of 8 that stay for an hour, 30 s of notice, C a minute: M is an hour less 45 s, and the root of
+ * 2 * 1 * 59.99 is 10.95 min. What one reclaim can lose is that and a checkpoint.
+ *
  * It is worked out once, when the job is submitted, and stands in the record.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include "core/model/facts.h"
 
@@ -25,6 +35,8 @@ enum { INTERVAL_HISTORY = 2000, INTERVAL_LIKE = 8, CHECKPOINT_AUTO = -1 };
 struct interval {
 	int64_t every_ms; /* a minute to a day, whole seconds */
 	int64_t cost_ms, mean_ms; /* C and M of the job */
+	bool tight; /* it may lie on spot nodes, and has less time than C to save when one is taken away: */
+	int64_t notice_ms;
 	uint32_t failures,
 		measured; /* what they rest on: machines that broke, checkpoints timed; 0 = assumed */
 };

@@ -97,12 +97,92 @@ static void what_a_checkpoint_of_a_like_job_took_is_measured(void **state)
 	world_deinit(&w);
 }
 
+static void node_is_spot(struct world *w, const char *name)
+{
+	struct event e = world_event(w, EVENT_NODE_MARKED);
+
+	e.node_marked.node = facts_node_find(&w->facts, name).v;
+	e.node_marked.capacity = CAPACITY_SPOT;
+	world_apply(w, &e);
+}
+
+static struct interval chosen_for(const struct world *w, struct event_job_submitted job)
+{
+	struct interval interval;
+
+	job.name = "train";
+	job.user = "ann";
+	job.kind = KIND_TRAINING;
+	job.tasks_min = job.tasks_min ? job.tasks_min : 1;
+	job.grace_ms = job.grace_ms ? job.grace_ms : 2 * MINUTE;
+	interval_choose(&w->facts, &job, &interval);
+	return interval;
+}
+
+/* The second worked example of interval.h. */
+static void where_a_notice_is_shorter_than_a_checkpoint_reclaims_are_breaks(void **state)
+{
+	const struct event_job_submitted job = { .checkpoint = 1, .gpus = 8 };
+	struct event_job_submitted other;
+	struct interval interval, alone;
+	struct event e;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8 n1:8");
+	alone = chosen_for(&w, job);
+	assert_false(alone.tight); /* there are no spot nodes */
+	node_is_spot(&w, "n0");
+	interval = chosen_for(&w, job);
+	assert_int_equal(interval.notice_ms, 30000);
+	assert_int_equal(interval.mean_ms, 3599 * 1000);
+	assert_int_equal(interval.every_ms, 657 * 1000); /* 10.95 min */
+
+	/* 16 ranks of one GPU lie on two nodes of 8, so half the time; two of 8 GPUs likewise. */
+	other = job;
+	other.gpus = 1;
+	other.tasks_min = 16;
+	assert_int_equal(chosen_for(&w, other).mean_ms / 1000 / 10, 179);
+	other.gpus = 8;
+	other.tasks_min = 2;
+	assert_int_equal(chosen_for(&w, other).mean_ms / 1000 / 10, 179);
+
+	/* Enough of a notice for its checkpoint; and jobs that are on no spot node. */
+	other = job;
+	other.checkpoint_cost_ms = 30000;
+	assert_false(chosen_for(&w, other).tight);
+	other.checkpoint_cost_ms = 30001;
+	assert_int_equal(chosen_for(&w, other).notice_ms, 30000);
+	other = job;
+	other.capacity = CAPACITY_ON_DEMAND;
+	assert_false(chosen_for(&w, other).tight);
+	assert_int_equal(chosen_for(&w, other).every_ms, alone.every_ms);
+	other = job;
+	other.tier = TIER_CRITICAL;
+	assert_false(chosen_for(&w, other).tight);
+
+	/* EC2's two minutes; but the job's own grace ends before. */
+	e = world_event(&w, EVENT_POLICY_SET);
+	e.policy_set.spot_notice_ms = 2 * MINUTE;
+	world_apply(&w, &e);
+	assert_false(chosen_for(&w, job).tight);
+	other = job;
+	other.grace_ms = 20000;
+	assert_int_equal(chosen_for(&w, other).notice_ms, 20000);
+
+	/* Nodes that stay longer are worth fewer checkpoints. */
+	world_at(&w, w.now_ms + INT64_C(99) * 60 * MINUTE);
+	assert_int_equal(chosen_for(&w, other).mean_ms / MINUTE, 5877);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_history_a_rank_breaks_once_in_200_days),
 		cmocka_unit_test(it_is_never_below_a_minute_nor_above_a_day),
 		cmocka_unit_test(machines_that_broke_make_it_shorter),
+		cmocka_unit_test(where_a_notice_is_shorter_than_a_checkpoint_reclaims_are_breaks),
 		cmocka_unit_test(what_a_checkpoint_of_a_like_job_took_is_measured),
 	};
 
