@@ -8,7 +8,10 @@ import hashlib
 import http.client
 import json
 import os
+import shutil
+import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -19,7 +22,7 @@ import pytest
 import harness
 import server
 from bed import wait_until
-from cluster import cluster
+from cluster import Serve, cluster
 from test_shepherds import machines, token_of
 
 
@@ -49,14 +52,36 @@ def get(s, token, path):
         return e.code, e.read()
 
 
+class Journal:
+    """Where a daemon has it, and what it takes to look there at what is kept of folders."""
+
+    def __init__(self, db=None):
+        self.db, self.words = db, ("--store", db.address) if db else ()
+
+    def ask(self, text):
+        return subprocess.run([os.path.join(server.PROGRAMS, "psql"), "-XAtq", self.db.address, "-c", text], stdout=subprocess.PIPE, text=True,
+                              check=True, timeout=harness.PATIENCE_S).stdout.split()
+
+    def kept(self, s, what):
+        if self.db:
+            return self.ask("SELECT encode(name, 'hex') FROM fairlead.code WHERE kind = %d" % ("files", "trees").index(what))
+        return [os.path.basename(path) for path in glob.glob(os.path.join(s.data, "code", "*", what, "*"))]
+
+    def grow_old(self, s):
+        """As if nothing had been named for a day."""
+        if self.db:
+            self.ask("UPDATE fairlead.code SET named_s = named_s - 90000")
+        for path in glob.glob(os.path.join(s.data, "code", "*", "*", "*")):
+            os.utime(path, (0, time.time() - 90000))
+
+
 @contextlib.contextmanager
 def journal(kind):
-    """The flags of a daemon whose journal is there."""
     if kind == "files":
-        yield ()
+        yield Journal()
     else:
         with server.Server() as db:
-            yield ("--store", db.address)
+            yield Journal(db)
 
 
 def call(s, token, method, path, body):
@@ -69,7 +94,7 @@ def call(s, token, method, path, body):
 
 @pytest.mark.parametrize("kind", ["files", "database"])
 def test_each_rank_begins_in_a_copy_of_the_folder_and_a_changed_line_is_in_the_next(tmp_path, kind):
-    with journal(kind) as words, machines("n0", "n1", words=words) as (b, s, kubelets):
+    with journal(kind) as j, machines("n0", "n1", words=j.words) as (b, s, kubelets):
         folder_with(tmp_path, run_sh="echo first; cat data.txt; pwd; echo spoilt > data.txt; mkdir made; env", data_txt="one\n")
         (tmp_path / "deep/er").mkdir(parents=True)
         (tmp_path / "deep/er/tool").write_text("#!/bin/sh\necho a tool\n")
@@ -123,7 +148,7 @@ def test_without_a_door_for_pods_a_folder_is_refused_by_name(tmp_path):
 
 @pytest.mark.parametrize("kind", ["files", "database"])
 def test_only_what_lacks_is_sent_and_nobody_gets_what_is_another_ones(tmp_path, kind):
-    with journal(kind) as words, machines("n0", words=words) as (b, s, kubelets):
+    with journal(kind) as j, machines("n0", words=j.words) as (b, s, kubelets):
         s.run("users", "add", "bob", "--team", "default", "--uid", "4242", "--gid", "4242")
         bob = s.run("token", "create", "--user", "bob").out.strip()
         mine = s.run("token", "create").out.strip()
@@ -149,7 +174,7 @@ def test_only_what_lacks_is_sent_and_nobody_gets_what_is_another_ones(tmp_path, 
 
 @pytest.mark.parametrize("kind", ["files", "database"])
 def test_a_daemon_that_is_away_while_the_folder_is_asked_for_is_asked_again(tmp_path, kind):
-    with journal(kind) as words, machines("n0", words=words) as (b, s, kubelets):
+    with journal(kind) as j, machines("n0", words=j.words) as (b, s, kubelets):
         folder_with(tmp_path, run_sh="echo it came")
         with kubelets.lock:
             job = submit(s, str(tmp_path), "sh", "run.sh")
@@ -171,5 +196,43 @@ def test_what_came_with_other_content_is_never_executed(tmp_path):
             with open(glob.glob(os.path.join(s.data, "code", "*", "files", name))[0], "w") as f:
                 f.write("echo wrong")
         s.wait_for(job, "failed")
-        assert "its init container code: run.sh of the snapshot came 5 times with other content" in s.run("job", str(job)).out
+        assert "its init container fairlead-code: run.sh of the snapshot came 5 times with other content" in s.run("job", str(job)).out
         assert "wrong" not in outputs(kubelets, job)[0].splitlines()
+
+
+@pytest.mark.parametrize("kind", ["files", "database"])
+def test_what_no_job_needs_goes_after_a_day(tmp_path, kind):
+    with journal(kind) as j, machines("n0", words=j.words) as (b, s, kubelets):
+        blocker = s.submit("--gpus", "8", "--workdir", "/", "--", "sleep", "1000")
+        s.wait_for(blocker, "running")
+        waits = submit(s, folder_with(tmp_path, a="waits"), "cat", "a", flags=["--gpus", "8"])
+        over = submit(s, folder_with(tmp_path, a="over"), "true", flags=["--gpus", "8"])
+        s.run("cancel", str(over))
+        s.wait_for(over, "cancelled")
+        assert len(j.kept(s, "trees")) == len(j.kept(s, "files")) == 2
+        j.grow_old(s)
+        s.kill()  # it looks once an hour
+        s.up()
+        new = submit(s, folder_with(tmp_path, a="new"), "true", flags=["--gpus", "8"])
+        names = {hashlib.sha256(text).hexdigest() for text in (b"waits", b"new")}
+        assert len(j.kept(s, "trees")) == 2 and set(j.kept(s, "files")) == names
+        s.run("cancel", str(blocker))
+        s.wait_for(waits, "succeeded")
+        s.wait_for(new, "succeeded")
+        assert "waits" in outputs(kubelets, waits)[0]
+
+
+def test_another_replica_has_what_was_told_to_the_first(tmp_path):
+    with journal("database") as j, machines("n0", words=j.words) as (b, s, kubelets):
+        with kubelets.lock:
+            job = submit(s, folder_with(tmp_path, run_sh="echo it came"), "sh", "run.sh")
+            wait_until("its pod is bound", lambda: any(p["spec"].get("nodeName") for p in s.pods().values()))
+            s.kill()
+        other = Serve(b, *s.words)
+        try:
+            shutil.copytree(os.path.join(s.data, "keys"), os.path.join(other.data, "keys"))
+            other.up()
+            other.wait_for(job, "succeeded")
+            assert "it came" in outputs(kubelets, job)[0]
+        finally:
+            other.destroy()

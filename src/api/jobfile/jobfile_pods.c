@@ -75,7 +75,8 @@ bool jobfile_is_ours(const char *object)
 const char *jobfile_mount_path(const char *path)
 {
 	static const char *const kept[] = { "/dev",          "/proc",         "/sys",
-					    "/etc/fairlead", "/run/fairlead", "/var/run/fairlead" };
+					    "/etc/fairlead", "/run/fairlead", "/var/run/fairlead",
+					    "/fairlead" };
 
 	if (!is_straight(path) || strchr(path, ':') || strlen(path) > MOUNT_MAX)
 		return "is no place for a volume; it must be an absolute path other than /, without // and .., without a colon";

@@ -274,6 +274,8 @@ static const struct {
 	{ "command: x\nvolumes: {a: /dev/shm}\n", 2, 14, "the machine's or Fairlead's own" },
 	{ "command: x\nvolumes: {a: /etc/fairlead/x}\n", 2, 14, "the machine's or Fairlead's own" },
 	{ "command: x\nvolumes: {a: /run/fairlead}\n", 2, 14, "the machine's or Fairlead's own" },
+	{ "command: x\nvolumes: {a: /fairlead/code}\n", 2, 14, "the machine's or Fairlead's own" },
+	{ "command: x\nvolumes: {fairlead-code: /data}\n", 2, 11, "a volume of Fairlead's own" },
 	{ "command: x\nvolumes: {a: /var/run}\n", 2, 14, "the machine's or Fairlead's own" },
 	{ "command: x\nvolumes: {a: /d, b: /d}\n", 2, 18, "a and b have the same path" },
 	{ "command: x\nvolumes: {a: {claim: b}}\n", 2, 11, "needs a path" },

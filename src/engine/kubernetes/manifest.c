@@ -365,7 +365,7 @@ static void add_container(const struct manifest_site *site, const struct engine_
 	if (manifest_has_shepherd(site, start))
 		buf_adds(out, ",{\"name\":\"fairlead\",\"mountPath\":\"" SHEPHERD_HOME "\"}");
 	if (manifest_has_code(site, start))
-		buf_adds(out, ",{\"name\":\"code\",\"mountPath\":\"" CODE_HOME "\"}");
+		buf_adds(out, ",{\"name\":\"fairlead-code\",\"mountPath\":\"" CODE_HOME "\"}");
 	if (engine_script(start, rank))
 		buf_adds(out, ",{\"name\":\"script\",\"mountPath\":\"" SCRIPT_FOLDER
 			      "\",\"readOnly\":true}");
@@ -391,7 +391,7 @@ static void add_code_init(const struct manifest_site *site, const struct engine_
 	char secret[MANIFEST_NAME_MAX];
 
 	manifest_attempt_name(site, start->job, start->attempt, secret);
-	buf_adds(out, "{\"name\":\"code\"");
+	buf_adds(out, "{\"name\":\"fairlead-code\"");
 	add_member(out, "image", site->shepherd_image);
 	buf_addf(out,
 		 ",\"command\":[\"fairlead-pod-shepherd\",\"fetch\",\"--server\",\"%s\","
@@ -402,7 +402,7 @@ static void add_code_init(const struct manifest_site *site, const struct engine_
 	buf_adds(
 		out,
 		"],\"resources\":{\"requests\":{\"cpu\":\"10m\",\"memory\":\"32Mi\"},\"limits\":{\"memory\":\"128Mi\"}},"
-		"\"volumeMounts\":[{\"name\":\"code\",\"mountPath\":\"" CODE_HOME "\"}]}");
+		"\"volumeMounts\":[{\"name\":\"fairlead-code\",\"mountPath\":\"" CODE_HOME "\"}]}");
 }
 
 static void add_inits(const struct manifest_site *site, const struct engine_start *start,
@@ -437,7 +437,7 @@ static void add_volumes(const struct manifest_site *site, const struct engine_st
 	if (manifest_has_shepherd(site, start))
 		buf_adds(out, ",{\"name\":\"fairlead\",\"emptyDir\":{\"sizeLimit\":\"64Mi\"}}");
 	if (manifest_has_code(site, start))
-		buf_adds(out, ",{\"name\":\"code\",\"emptyDir\":{}}");
+		buf_adds(out, ",{\"name\":\"fairlead-code\",\"emptyDir\":{}}");
 	if (engine_script(start, rank)) {
 		manifest_attempt_name(site, start->job, start->attempt, secret);
 		buf_addf(
