@@ -178,9 +178,14 @@ static size_t take_command(struct daemon *d, struct batch *batch, struct command
 	struct command *command = message->command;
 	struct command_reply reply = { 0 };
 	if (!refused_by_state(d, command->event.kind, &reply)) {
-		const bool masked = mask_for_submission(d, batch, &command->event);
+		struct err too_many = { 0 };
+		const int masked = mask_for_submission(d, batch, &command->event, &too_many);
 		int result = core_admit(&d->facts, d->view, &command->event, command->arena,
 					&reply.job, &reply.err);
+		if (result != CORE_ALREADY && masked < 0) {
+			reply.err = too_many;
+			result = masked;
+		}
 		if (result == CORE_ALREADY) {
 			reply.already = true;
 		} else if (result == 0) {
@@ -193,7 +198,7 @@ static size_t take_command(struct daemon *d, struct batch *batch, struct command
 			if (message->sealed.size > 0)
 				batch_blob(batch, command, &message->blob, &message->sealed);
 		}
-		if (masked && result != 0)
+		if (masked > 0 && result != 0)
 			mask_ends(d, batch, command->event.job_submitted.mask);
 	}
 	buf_deinit(&message->sealed);

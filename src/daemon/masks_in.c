@@ -91,20 +91,103 @@ static void admit(struct daemon *d, struct batch *batch, struct event *event)
 	batch->essential = true;
 }
 
-/* A mask that a submission names first has no nodes until the engine tells them. Answers whether it was made. */
-bool mask_for_submission(struct daemon *d, struct batch *batch, const struct event *submission)
+/* --- who made them ------------------------------------------------------------------------------------------------ */
+
+static bool mask_is_there(const struct daemon *d, const char *name)
 {
-	const char *name =
-		submission->kind == EVENT_JOB_SUBMITTED ? submission->job_submitted.mask : "";
+	return facts_mask_find(&d->facts, facts_name_find(&d->facts, name)) != 0;
+}
+
+static bool is_own(const char *name)
+{
+	return strncmp(name, JOBFILE_OWN_MASK, strlen(JOBFILE_OWN_MASK)) == 0;
+}
+
+/* In its own row, a free one, or that of a mask that has ended: there are no more of them than rows. */
+static void maker_note(struct daemon *d, const char *mask, const char *user)
+{
+	struct mask_maker *found = NULL;
+
+	for (uint32_t i = 0; i < MASKS_MAX; i++) {
+		struct mask_maker *maker = &d->mask_makers[i];
+
+		if (strcmp(maker->mask, mask) == 0) {
+			found = maker;
+			break;
+		}
+		if (!found && (!maker->mask[0] || !mask_is_there(d, maker->mask)))
+			found = maker;
+	}
+	CHECK(found);
+	snprintf(found->mask, sizeof(found->mask), "%s", mask);
+	snprintf(found->user, sizeof(found->user), "%s", user);
+}
+
+/* What the journal has of days before: each belongs to the first of its jobs that is not over. */
+static void makers_read(struct daemon *d)
+{
+	const struct facts *f = &d->facts;
+	uint32_t seen[MASKS_MAX / 32] = { 0 };
+
+	if (d->mask_makers_known)
+		return;
+	d->mask_makers_known = true;
+	for (uint32_t id = 1; id <= f->jobs.count; id++) {
+		const struct job *job = job_get(f, (struct job_id){ id });
+		struct name_id mask;
+		uint32_t row;
+
+		if (job_state_is_final(job->state))
+			continue;
+		mask = shape_get(f, job->shape)->mask;
+		row = mask.v && is_own(facts_name(f, mask)) ? facts_mask_find(f, mask) : 0;
+		if (!row || seen[(row - 1) / 32] >> (row - 1) % 32 & 1)
+			continue;
+		seen[(row - 1) / 32] |= UINT32_C(1) << (row - 1) % 32;
+		maker_note(d, facts_name(f, mask), facts_name(f, job->user));
+	}
+}
+
+static uint32_t masks_made_by(const struct daemon *d, const char *user)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < MASKS_MAX; i++)
+		count += d->mask_makers[i].mask[0] && strcmp(d->mask_makers[i].user, user) == 0 &&
+			 mask_is_there(d, d->mask_makers[i].mask);
+	return count;
+}
+
+/* A mask that a submission names first has no nodes until the engine tells them. 1 when it was made; negative: its user, or all
+ * together, have too many, as `err` says. */
+int mask_for_submission(struct daemon *d, struct batch *batch, const struct event *submission,
+			struct err *err)
+{
+	const char *name = submission->kind == EVENT_JOB_SUBMITTED ? submission->job_submitted.mask
+								   : "",
+		   *user;
 	struct event event = event_make(EVENT_NODE_MASK, 0, "engine");
 
-	if (strncmp(name, JOBFILE_OWN_MASK, strlen(JOBFILE_OWN_MASK)) != 0 ||
-	    facts_mask_find(&d->facts, facts_name_find(&d->facts, name)))
-		return false;
+	if (!is_own(name) || mask_is_there(d, name))
+		return 0;
+	user = submission->job_submitted.user;
+	makers_read(d);
+	if (masks_made_by(d, user) >= OWN_MASKS_OF_USER)
+		return err_set(
+			err, ERR_QUOTA,
+			"jobs of user \"%.60s\" that are not over ask for %d different sets of claims, volumes and extended resources already, which is the most for one user; "
+			"submit it when some of them have ended, or as an array: its jobs ask for the same",
+			user, OWN_MASKS_OF_USER);
 	event.node_mask.name = name;
 	event.node_mask.why = "which nodes can give its pods what they ask for is being looked up";
-	admit(d, batch, &event);
-	return true;
+	if (core_admit_own(d, batch, &event, NULL) < 0)
+		return err_set(
+			err, ERR_QUOTA,
+			"%d different sets of what pods ask of nodes beside GPUs are in use, which is the most; submit it when some of those jobs have ended",
+			MASKS_MAX);
+	batch->essential = true;
+	maker_note(d, name, user);
+	return 1;
 }
 
 void mask_ends(struct daemon *d, struct batch *batch, const char *name)

@@ -166,6 +166,12 @@ struct known_clock {
 	char boot_id[BOOT_ID_MAX];
 };
 
+/* Masks of nodes are few, so that one user does not take them all. */
+enum { OWN_MASKS_OF_USER = 64 };
+struct mask_maker {
+	char mask[NAME_MAX_BYTES + 1], user[NAME_MAX_BYTES + 1]; /* "" = free */
+};
+
 struct daemon {
 	const char *folder;
 	char build[64], boot_id[BOOT_ID_MAX];
@@ -191,6 +197,8 @@ struct daemon {
 	uint64_t rebuilt_seq; /* up to here; nothing beyond it durable means that it was in vain */
 	bool again; /* the last turn stopped deciding early */
 	struct brake brake;
+	struct mask_maker mask_makers[MASKS_MAX]; /* those of own jobs, by whoever named them first */
+	bool mask_makers_known; /* those of earlier days were read */
 	int64_t loop_said_ms; /* boot clock: when the log last said that the brake is on; not more than once in a minute */
 	bool loop_said; /* that it is on now: its end is said too */
 #ifdef FAIRLEAD_FAILPOINTS
@@ -431,7 +439,8 @@ void masks_report(void *daemon, const struct engine_mask *mask);
 void masks_report_all(void *daemon, const char *const *names, uint32_t count);
 void take_mask(struct daemon *d, struct batch *batch, struct mask_message *message);
 void take_masks(struct daemon *d, struct batch *batch, struct mask_message *message);
-bool mask_for_submission(struct daemon *d, struct batch *batch, const struct event *submission);
+int mask_for_submission(struct daemon *d, struct batch *batch, const struct event *submission,
+			struct err *err) MUST_CHECK;
 void mask_ends(struct daemon *d, struct batch *batch, const char *name);
 void mask_message_destroy(struct mask_message *message);
 

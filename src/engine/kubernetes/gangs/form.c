@@ -148,7 +148,7 @@ void gang_offer(struct engine *engine, struct gang *gang)
 	const struct member *first = gang->members[0];
 	const struct pod_wish *wish = first->wish;
 	char problem[ENGINE_POD_TEXT_MAX] = "";
-	bool full = false;
+	enum mask_full full = MASK_ROOM;
 	struct engine_pod *pods = calloc(gang->count, sizeof(*pods));
 	char labels[KUBE_LABELS_MAX + 1];
 	const char *of_devices;
@@ -180,11 +180,14 @@ void gang_offer(struct engine *engine, struct gang *gang)
 		pods[rank] = (struct engine_pod){ .namespace = gang->members[rank]->namespace,
 						  .name = gang->members[rank]->name,
 						  .uid = gang->members[rank]->uid };
-	if (full) {
+	if (full != MASK_ROOM) {
 		snprintf(
 			gang->text, sizeof(gang->text),
-			"pods of %d kinds with rules of their own about nodes wait already: it waits for one of them",
-			PREDICATE_MARKS);
+			"pods of %d kinds with rules of their own about nodes wait already%s: it waits for one of them",
+			full == MASK_ALL_TAKEN ? PREDICATE_MARKS : MASKS_OF_NAMESPACE,
+			full == MASK_ALL_TAKEN
+				? ""
+				: " in this namespace, which is the most for one namespace");
 		gang_tell(engine, gang, TELL_WAITS, gang->text);
 		gang->again_ms = clock_boot_ms() + GANG_AGAIN_MS;
 	} else if (problem[0]) {

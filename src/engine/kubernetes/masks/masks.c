@@ -564,19 +564,47 @@ void mask_adopt(struct engine *engine, const char *name, struct gang *gang)
 	mask_take(mask, gang);
 }
 
-struct mask *mask_join(struct engine *engine, struct gang *gang, bool *ret_full)
+/* In which its gangs are; NULL = it has none. */
+static const char *namespace_of(const struct mask *mask)
+{
+	for (const struct gang *gang = mask->gangs; gang; gang = gang->next_of_mask)
+		for (uint32_t rank = 0; rank < gang->count; rank++)
+			if (gang->members[rank])
+				return gang->members[rank]->namespace;
+	return NULL;
+}
+
+static bool namespace_is_full(const struct engine *engine, const char *namespace)
+{
+	uint32_t count = 0;
+
+	for (uint32_t slot = 0; slot < PREDICATE_MARKS; slot++) {
+		const struct mask *mask = engine->masks.slots[slot];
+		const char *of = mask ? namespace_of(mask) : NULL;
+
+		count += of && strcmp(of, namespace) == 0;
+	}
+	return count >= MASKS_OF_NAMESPACE;
+}
+
+struct mask *mask_join(struct engine *engine, struct gang *gang, enum mask_full *ret_full)
 {
 	char name[MASK_NAME_MAX];
-	struct mask *mask;
+	struct mask *mask = NULL;
 	bool serial;
 
-	*ret_full = false;
+	*ret_full = MASK_ROOM;
 	if (gang->mask)
 		return gang->mask;
 	if (!gang_mask_name(engine, gang, name, &serial))
 		return NULL;
+	HASH_FIND_STR(engine->masks.by_name, name, mask);
+	if (!mask && namespace_is_full(engine, gang->members[0]->namespace)) {
+		*ret_full = MASK_NAMESPACE_FULL;
+		return NULL;
+	}
 	mask = mask_named(engine, name);
-	*ret_full = !mask;
+	*ret_full = mask ? MASK_ROOM : MASK_ALL_TAKEN;
 	if (!mask)
 		return NULL;
 	mask->serial |= serial;

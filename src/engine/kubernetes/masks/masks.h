@@ -26,12 +26,15 @@ struct attempt_entry;
 struct watch;
 
 enum { MASK_NAME_MAX = 64, MASK_KIND_MAX = 17, MASK_KINDS_MAX = 8, MASK_WHY_MAX = 240 };
+/* Of the PREDICATE_MARKS masks, so that the pods of one namespace do not take them all. */
+enum { MASKS_OF_NAMESPACE = 128 };
+enum mask_full { MASK_ROOM, MASK_ALL_TAKEN, MASK_NAMESPACE_FULL };
 
 struct mask {
 	UT_hash_handle hh;
 	char name[MASK_NAME_MAX];
 	uint32_t slot; /* of known_node.verdict: 0 = not looked at, else 1 + enum predicate */
-	struct gang *gangs; /* that use it, linked */
+	struct gang *gangs; /* that use it, linked; all of one namespace */
 	struct placed_pod *own; /* of own jobs: stands for their pods */
 	uint32_t own_jobs; /* so many use it */
 	int64_t own_gpus; /* of each of their pods */
@@ -103,8 +106,8 @@ void masks_devices(struct engine *engine, const char *node);
 /* Tells what has changed; all: also what could wait. */
 void masks_flush(struct engine *engine, bool all);
 void masks_listed(struct engine *engine); /* all pods were told: masks of earlier days may end */
-/* The gang's mask: made where there is none. NULL = it needs none; or there are too many (`full`). */
-struct mask *mask_join(struct engine *engine, struct gang *gang, bool *ret_full);
+/* The gang's mask: made where there is none. NULL = it needs none; or there are too many. */
+struct mask *mask_join(struct engine *engine, struct gang *gang, enum mask_full *ret_full);
 void mask_adopt(struct engine *engine, const char *name, struct gang *gang);
 struct pod_wish;
 void mask_learn(struct mask *mask, const struct pod_wish *wish); /* of a pod of it */

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks of nodes are few: one user's jobs, or the pods of one namespace, do not take them all."""
+
+from bed import wait_until
+from cluster import cluster
+from test_pod_extras import submit
+from test_pods import condition, phase, pod
+
+USER_MOST, NAMESPACE_MOST = 64, 128
+
+
+def wish(i):
+    return "command: [\"true\"]\nresources: {example.com/fpga: %d}\n" % (i + 1)
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_one_user_holds_a_quarter_of_the_masks_at_most():
+    with cluster(nodes=1) as (b, s):
+        held = [submit(s, wish(i)) for i in range(USER_MOST)]
+        same = submit(s, wish(0))
+        refused = submit(s, wish(USER_MOST), check=False)
+        assert refused.code != 0 and "%d different sets of claims" % USER_MOST in words(refused.err), refused
+        # What asks for the same needs none of its own, and neither does what asks for nothing; the journal knows whose they are.
+        s.kill()
+        s.up()
+        refused = submit(s, wish(USER_MOST), check=False)
+        assert refused.code != 0 and "most for one user" in words(refused.err), refused
+        s.wait_for(submit(s, "command: [\"true\"]\n"), "succeeded")
+        s.run("cancel", str(held[1]))
+        wait_until("there is room", lambda: submit(s, wish(USER_MOST), check=False).code == 0)
+        assert s.state(same) == "queued"
+
+
+def test_pods_of_one_namespace_hold_half_of_the_masks_at_most():
+    with cluster(nodes=1) as (b, s):
+        for i in range(NAMESPACE_MOST + 1):
+            pod(b, "p%d" % i, nodeSelector={"kind": "k%d" % i})
+        wait_until("one says that there are too many", lambda: any(
+            "%d kinds" % NAMESPACE_MOST in str(condition(b, "p%d" % i)) and "in this namespace" in str(condition(b, "p%d" % i)) for i in range(NAMESPACE_MOST + 1)))
+        for i in range(NAMESPACE_MOST + 1):
+            b.call("DELETE", "/api/v1/namespaces/default/pods/p%d" % i)
+        pod(b, "then", nodeSelector={"kubernetes.io/hostname": "n0"})
+        wait_until("its turn comes", lambda: phase(b, "then") == "Running")
