@@ -103,6 +103,9 @@ void decide(const struct facts *facts, struct view *view, uint64_t budget, struc
 /* Where decide would answer from what the pass before has shown (view/rest.h): a whole pass decides nothing, and asks for the same
  * wake_ms; else aborts. What is made in the arena is the caller's to throw away. */
 void decide_verify(const struct facts *facts, struct view *view, struct arena *step);
+/* Until when one that was warned may save: its grace since then, or until a node under it goes. That may have been said, put off or withdrawn since it
+ * was told, so its deadline alone does not say. Of one that was stopped: its deadline. */
+int64_t attempt_until_ms(const struct facts *facts, const struct attempt *attempt);
 
 /* Name of the policy as it stands in Decided records: "default/1". */
 extern const char *const core_policy_name;

@@ -482,8 +482,8 @@ static bool command_failed(struct daemon *d, const struct facts *facts, const st
 static void command_again(struct daemon *d, const struct facts *facts, uint64_t id)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
-	int64_t left =
-		attempt->deadline_ms > facts->now_ms ? attempt->deadline_ms - facts->now_ms : 0;
+	int64_t until = attempt_until_ms(facts, attempt),
+		left = until > facts->now_ms ? until - facts->now_ms : 0;
 	switch ((enum attempt_state)attempt->state) {
 	case ATTEMPT_FREE:
 	case ATTEMPT_OVER: break;

@@ -199,11 +199,12 @@ static int rank_lives(const struct facts *facts, const struct asked *asked, stru
 static int64_t warning_of(const struct publication *publication, uint64_t id, bool *ret_stop,
 			  int64_t *ret_grace_ms)
 {
-	const struct attempt *attempt =
-		attempt_get(&publication->frozen.facts, (struct attempt_id){ (uint32_t)id });
-	int64_t now = publication->clock.event_ms + clock_boot_ms() - publication->clock.boot_ms;
+	const struct facts *facts = &publication->frozen.facts;
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	int64_t now = publication->clock.event_ms + clock_boot_ms() - publication->clock.boot_ms,
+		until = attempt_until_ms(facts, attempt);
 
-	*ret_grace_ms = attempt->deadline_ms > now ? attempt->deadline_ms - now : 0;
+	*ret_grace_ms = until > now ? until - now : 0;
 	*ret_stop = attempt->state == ATTEMPT_STOPPING;
 	return attempt->warned_ms;
 }

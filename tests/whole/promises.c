@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "cluster.h"
+#include "core/core.h"
 #include "sim/rebuild.h"
 
 enum { ARENA_BYTES = 256 << 20, LOOK_EVERY = 60, SWAPS_MOST = 2, SLEW = 200 };
@@ -497,7 +498,7 @@ static void check_left_nodes(struct whole *w)
 		const struct attempt *a = attempt_get(f, (struct attempt_id){ p->checks.live[i] });
 
 		bool told = a->state == ATTEMPT_STOPPING ||
-			    (a->warned_ms && f->now_ms < a->deadline_ms);
+			    (a->warned_ms && f->now_ms < attempt_until_ms(f, a));
 
 		for (uint32_t rank = 0; rank < a->tasks && !told; rank++) {
 			const struct task *task = task_get(f, a, rank);

@@ -563,14 +563,6 @@ static const char *leave_text(struct pass *pass, uint32_t id, enum stop_why why,
 	return arena_printf(pass->arena, "moves to another place, so that job %u fits", for_job);
 }
 
-/* Its deadline; or, when a node under it is to go before that, as was said meanwhile, the time when that goes. */
-static int64_t warned_until_ms(const struct facts *facts, const struct attempt *attempt)
-{
-	int64_t goes_ms = attempt_goes_ms(facts, attempt, attempt->warned_ms);
-
-	return goes_ms && goes_ms < attempt->deadline_ms ? goes_ms : attempt->deadline_ms;
-}
-
 void lifecycle_warned(struct pass *pass)
 {
 	const struct facts *facts = pass->facts;
@@ -585,7 +577,7 @@ void lifecycle_warned(struct pass *pass)
 						      : STOP_EVICTED;
 		bool saved = job->checkpoints &&
 			     attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
-		int64_t end_ms = warned_until_ms(facts, attempt);
+		int64_t end_ms = attempt_until_ms(facts, attempt);
 		bool over = facts->now_ms >= end_ms;
 		const char *text;
 

@@ -296,6 +296,7 @@ static void job_run_sync(struct view *view, const struct facts *facts, uint32_t 
 static bool job_needs(const struct view *view, const struct facts *facts, const struct job *job)
 {
 	const struct attempt *attempt;
+	int64_t drain_ms;
 
 	if (job_is_due(facts, job))
 		return true;
@@ -307,7 +308,10 @@ static bool job_needs(const struct view *view, const struct facts *facts, const 
 	if (!attempt->warned_ms)
 		return (view->draining || shape_get(facts, job->shape)->window.v) &&
 		       attempt_drain_ms(facts, job, attempt) == DRAIN_NOW;
-	return !attempt->for_job && !run_drain_ms(view, facts, job, attempt);
+	if (attempt->for_job)
+		return false;
+	drain_ms = run_drain_ms(view, facts, job, attempt);
+	return !drain_ms || drain_ms > attempt->warned_ms; /* called off, or put off */
 }
 
 static bool row_is_empty(const struct job_view *row)

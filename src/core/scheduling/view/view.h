@@ -248,12 +248,12 @@ uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
 enum { DRAIN_NOW = 1 };
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
-/* When the first node under it goes of those that go after that time: a drain's deadline, the beginning of maintenance. 0 = none does; how long one
- * stays that should have gone before nobody knows. */
-int64_t attempt_goes_ms(const struct facts *facts, const struct attempt *attempt, int64_t after_ms);
 /* The same for its own window alone (window.h). */
 int64_t attempt_window_ms(const struct facts *facts, const struct job *job,
 			  const struct attempt *attempt);
+/* When the first node under it goes of those that go after that time: a drain's deadline, the beginning of maintenance. 0 = none does; how long one
+ * stays that should have gone before nobody knows. */
+int64_t attempt_goes_ms(const struct facts *facts, const struct attempt *attempt, int64_t after_ms);
 /* Must the job be gone when the reservation in advance begins? Critical work never: it is not placed there unless it declares a limit. */
 bool booking_moves(const struct facts *facts, const struct booking *booking, const struct job *job);
 bool booking_holds(const struct booking *booking,

@@ -220,6 +220,20 @@ int64_t attempt_goes_ms(const struct facts *facts, const struct attempt *attempt
 	return first_ms;
 }
 
+int64_t attempt_until_ms(const struct facts *facts, const struct attempt *attempt)
+{
+	int64_t until_ms, goes_ms;
+
+	if (!attempt->warned_ms || attempt->state == ATTEMPT_STOPPING ||
+	    attempt->state == ATTEMPT_OVER)
+		return attempt->deadline_ms;
+	until_ms = attempt->warned_ms + job_grace_ms(facts, job_get(facts, attempt->job));
+	if (until_ms < attempt->deadline_ms)
+		until_ms = attempt->deadline_ms;
+	goes_ms = attempt_goes_ms(facts, attempt, attempt->warned_ms);
+	return goes_ms && goes_ms < until_ms ? goes_ms : until_ms;
+}
+
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt)
 {
