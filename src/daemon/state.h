@@ -197,7 +197,8 @@ struct daemon {
 	uint64_t rebuilt_seq; /* up to here; nothing beyond it durable means that it was in vain */
 	bool again; /* the last turn stopped deciding early */
 	struct brake brake;
-	struct mask_maker mask_makers[MASKS_MAX]; /* those of own jobs, by whoever named them first */
+	struct mask_maker
+		mask_makers[MASKS_MAX]; /* those of own jobs, by whoever named them first */
 	bool mask_makers_known; /* those of earlier days were read */
 	int64_t loop_said_ms; /* boot clock: when the log last said that the brake is on; not more than once in a minute */
 	bool loop_said; /* that it is on now: its end is said too */
