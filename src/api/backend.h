@@ -79,6 +79,8 @@ struct api_status {
 	bool on_cluster, cluster_seen; /* seen: its nodes and pods were listed */
 	char cluster_problem[256]; /* "" = none */
 	uint32_t pods_refused; /* that ask for Fairlead, and that it does not take */
+	uint32_t conflicts; /* pools of nodes with two placement authorities */
+	char conflict[512]; /* one of them, and who they are; "" = none */
 };
 
 enum { API_POD_TEXT_MAX = 400 };

@@ -158,6 +158,8 @@ static void cluster_add(struct buf *out, const struct api_status *status)
 	out_bool(out, "seen", status->cluster_seen);
 	out_text(out, "problem", status->cluster_problem);
 	out_int(out, "pods_refused", status->pods_refused);
+	out_int(out, "conflicts", status->conflicts);
+	out_text(out, "conflict", status->conflict);
 	out_end(out, '}');
 }
 
@@ -372,6 +374,9 @@ void handle_metrics(struct call *call)
 		gpus.free, gpus.allocated, gpus.unusable, gpus.cut);
 	slice_metrics(&out, f, &tally);
 	taken_metrics(&out, f);
+	if (s.on_cluster)
+		metric(&out, "authority_conflicts", "gauge",
+		       "Pools of nodes with two placement authorities.", s.conflicts);
 	metric(&out, "shared_gpus", "gauge",
 	       "Of the allocated GPUs, those of which parts are held.", gpus.shared);
 	metric_head(&out, "shared_gpus_open", "gauge", "What is left of these, in GPUs.");

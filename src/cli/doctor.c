@@ -175,6 +175,9 @@ static void check_cluster(struct examination *e, const json_t *cluster, const js
 		find(e, "cluster", FINE, "%lld nodes with %lld GPUs",
 		     (long long)get_int(status, "nodes"),
 		     (long long)get_int(json_object_get(status, "gpus"), "total"));
+	if (*get_text(cluster, "conflict"))
+		find(e, "authority", PROBLEM, "%s%s", get_text(cluster, "conflict"),
+		     get_int(cluster, "conflicts") > 1 ? "; other pools too" : "");
 	if (refused > 0)
 		find(e, "pods", REMARK,
 		     "%lld pods with schedulerName: fairlead are not taken; `kubectl describe pod` and `fairlead explain NAMESPACE/POD` say why",

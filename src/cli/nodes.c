@@ -172,6 +172,21 @@ static void remark_none(struct client *client)
 	json_decref(status);
 }
 
+/* Who else places work on nodes of a pool. Likewise only a remark. */
+static void remark_conflict(struct client *client)
+{
+	json_t *status = NULL;
+	const char *text;
+	struct err err;
+
+	if (client_get(client, "/api/v1/status", &status, &err) < 0)
+		return;
+	text = get_text(json_object_get(status, "cluster"), "conflict");
+	if (*text)
+		notice("%s", text);
+	json_decref(status);
+}
+
 static int show(struct invocation *in, struct client *client, const struct output *output,
 		struct err *err)
 {
@@ -188,6 +203,8 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 	notice_simulated(output, simulated);
 	if (!json_array_size(rows))
 		remark_none(client);
+	else if (!simulated)
+		remark_conflict(client);
 	json_decref(rows);
 	return 0;
 }

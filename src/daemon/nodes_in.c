@@ -13,13 +13,13 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "core/model/taken.h"
 #include "daemon/state.h"
 #include "node/discover.h"
 
 #define STATE_REASON "Kubernetes: "
 #define CLOSED_BEFORE "; closed by a person before"
 #define STAYS_CLOSED "closed by a person before a notice that was withdrawn"
-#define TAKEN_REASON "taken by pods that Fairlead did not place"
 
 /* --- on the way ------------------------------------------------------------------------------------------- */
 
@@ -268,32 +268,43 @@ static uint32_t held_mask(const struct facts *facts, struct node_id id)
 
 static uint32_t taken_mask(const struct facts *facts, struct node_id id)
 {
-	const struct node *node = node_get(facts, id);
 	uint32_t taken = 0;
 
-	for (uint32_t i = 0; i < node->gpu_count; i++) {
-		const struct gpu_record *gpu =
-			table_get(&facts->gpus, (id.v - 1) * NODE_GPUS_MAX + i + 1);
-
-		if (node->set_aside_mask >> i & 1 &&
-		    strcmp(facts_text(facts, gpu->reason), TAKEN_REASON) == 0)
-			taken |= UINT32_C(1) << i;
-	}
+	for (uint32_t i = 0; i < node_get(facts, id)->gpu_count; i++)
+		taken |= gpu_taken_by(facts, id, i) ? UINT32_C(1) << i : 0;
 	return taken;
 }
 
+/* By pods, as the engine names them; all of a node for one reason, as which pod has which GPU is not known. */
 static void set_aside(struct daemon *d, struct batch *batch, struct node_id id, uint32_t mask,
-		      bool aside, const char *name)
+		      bool aside, const struct engine_node *found)
 {
 	struct event event = event_make(EVENT_GPU_STATE, 0, "engine");
+	char reason[sizeof(found->gpus_taken_by) + sizeof(GPU_TAKEN)];
 
 	if (!mask)
 		return;
+	snprintf(reason, sizeof(reason), GPU_TAKEN "%s", found->gpus_taken_by);
 	event.gpu_state.node = id.v;
 	event.gpu_state.mask = mask;
 	event.gpu_state.set_aside = aside;
-	event.gpu_state.reason = aside ? TAKEN_REASON : "";
-	admit(d, batch, &event, name);
+	event.gpu_state.reason = !aside ? "" : found->gpus_taken_by[0] ? reason : GPU_TAKEN_PODS;
+	admit(d, batch, &event, found->name);
+}
+
+/* What was taken before, and by others. */
+static void say_anew(struct daemon *d, struct batch *batch, struct node_id id, uint32_t mask,
+		     const struct engine_node *found)
+{
+	uint32_t changed = 0;
+
+	for (uint32_t i = 0; found->gpus_taken_by[0] && i < NODE_GPUS_MAX; i++) {
+		const char *by = mask >> i & 1 ? gpu_taken_by(&d->facts, id, i) : NULL;
+
+		if (by && strcmp(by, found->gpus_taken_by) != 0)
+			changed |= UINT32_C(1) << i;
+	}
+	set_aside(d, batch, id, changed, true, found);
 }
 
 /* From the last index down: those that nobody holds first, so that what is placed goes on undisturbed. */
@@ -322,18 +333,18 @@ static void take_away(struct daemon *d, struct batch *batch, struct node_id id,
 		/* Those too that a task holds which will not get them: it is to go elsewhere. */
 		uint32_t wanted = (uint32_t)found->gpus_taken_mask & all;
 
-		set_aside(d, batch, id, wanted & ~node->set_aside_mask, true, found->name);
-		set_aside(d, batch, id, taken & ~wanted, false, found->name);
+		set_aside(d, batch, id, wanted & ~node->set_aside_mask, true, found);
+		set_aside(d, batch, id, taken & ~wanted, false, found);
 		return;
 	}
 	if (found->gpus_taken > count)
 		set_aside(d, batch, id,
 			  choose(all & ~node->set_aside_mask & ~held_mask(&d->facts, id),
 				 found->gpus_taken - count),
-			  true, found->name);
+			  true, found);
 	else
-		set_aside(d, batch, id, choose(taken, count - found->gpus_taken), false,
-			  found->name);
+		set_aside(d, batch, id, choose(taken, count - found->gpus_taken), false, found);
+	say_anew(d, batch, id, taken, found);
 }
 
 static void node_gone(struct daemon *d, struct batch *batch, struct node_id id, const char *name)

@@ -196,6 +196,8 @@ static void status_of_cluster(struct daemon *d, struct api_status *ret)
 		ret->on_cluster = true;
 		ret->cluster_seen = state.seen;
 		ret->pods_refused = state.refused;
+		ret->conflicts = state.conflicts;
+		snprintf(ret->conflict, sizeof(ret->conflict), "%s", state.conflict);
 		snprintf(ret->cluster_problem, sizeof(ret->cluster_problem), "%s", state.problem);
 	}
 	pthread_mutex_unlock(&d->engine_swap);

@@ -196,6 +196,7 @@ struct engine_node {
 	bool gone; /* and the rest says nothing */
 	uint32_t gpus;
 	uint32_t gpus_taken; /* of these, by work that is not Fairlead's */
+	char gpus_taken_by[200]; /* these pods, with their schedulers; "" = not known */
 	bool gpus_by_index; /* which ones are taken is known: the mask says it, and gpus_taken nothing */
 	uint64_t gpus_taken_mask;
 	char product[160]; /* what the maker calls its GPUs; "" = not known */

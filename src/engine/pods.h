@@ -99,6 +99,8 @@ struct engine_cluster_state {
 	bool seen; /* its nodes and pods were listed */
 	char problem[256]; /* the API server does not answer, or a right is missing; "" = none */
 	uint32_t refused; /* pods that ask for Fairlead and that it does not take */
+	uint32_t conflicts; /* pools with two placement authorities */
+	char conflict[512]; /* one of them, and who they are; "" = none */
 };
 
 /* A job of Fairlead's own whose pods ask for something that only the engine knows where it is: claims, resources that the core does not count.

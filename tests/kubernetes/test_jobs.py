@@ -87,7 +87,7 @@ def test_gpus_of_pods_that_others_placed_are_not_given_away():
         pod = b.pod("other", gpus=6)
         b.make(PODS + "/other/binding", {"metadata": {"name": "other", "uid": pod["metadata"]["uid"]},
                                          "target": {"kind": "Node", "name": "n0"}})
-        wait_until("its GPUs are taken", lambda: "taken by pods" in s.run("gpus", "-o", "json").out)
+        wait_until("its GPUs are taken", lambda: "taken: pod default/other (default-scheduler)" in s.run("gpus", "-o", "json").out)
         wide = s.submit("-g", "3", "--", "true")
         s.wait_for(s.submit("-g", "2", "--", "true"), "succeeded")
         assert s.state(wide) == "queued"

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "engine/kubernetes/authority.h"
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
@@ -68,6 +69,11 @@ static struct node_entry *node_entry_get(struct engine *engine, const char *name
 	return entry;
 }
 
+struct node_entry *node_entry_find(struct engine *engine, const char *name)
+{
+	return *name ? node_entry_get(engine, name) : NULL;
+}
+
 void node_changed(struct engine *engine, struct node_entry *entry)
 {
 	if (entry->changed)
@@ -120,6 +126,7 @@ static void node_describe(struct engine *engine, const struct node_entry *entry,
 	snprintf(ret->labels, sizeof(ret->labels), "%s", node->labels);
 	snprintf(ret->taints, sizeof(ret->taints), "%s", node->taints);
 	memcpy(ret->places, node->places.name, sizeof(ret->places));
+	holders_say(entry, ret->gpus_taken_by);
 	devices_label(engine, entry, ret->labels);
 	if (table)
 		gpus_describe(engine, table, ret);
@@ -469,6 +476,7 @@ static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
 	struct attempt_entry *attempt = attempt_of(engine, entry, &rank);
 
 	count_not(engine, entry);
+	holder_leave(entry);
 	if (attempt && rank < attempt->tasks && strcmp(attempt->ranks[rank].uid, entry->uid) == 0)
 		rank_lost_pod(engine, attempt, rank, "its pod was removed from Kubernetes");
 	masks_pod(engine, entry->uid, NULL);
@@ -500,6 +508,7 @@ static void pod_is_there(struct engine *engine, struct kube_pod *pod)
 	entry->attempt = attempt ? attempt->id : 0;
 	entry->rank = rank;
 	count(engine, entry, pod);
+	holder_follow(engine, entry, pod);
 	if (belongs && pod->unclear)
 		rank_saw_unclear(engine, attempt, rank, pod);
 	else if (belongs)
@@ -698,6 +707,7 @@ void cluster_deinit(struct engine *engine)
 	HASH_ITER(hh, engine->pods, pod, next_pod)
 	{
 		HASH_DEL(engine->pods, pod);
+		holder_leave(pod);
 		free(pod);
 	}
 	HASH_ITER(hh, engine->nodes, node, next_node)

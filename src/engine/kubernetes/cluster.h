@@ -28,6 +28,7 @@ struct node_entry {
 	struct kube_node
 		*node; /* as it was told last; NULL = there is no such node, but pods name it */
 	struct kube_use others; /* of pods on it that are not Fairlead's work */
+	struct holder *holders; /* all pods on it that hold GPUs (authority.h) */
 	bool seen; /* in the list that is being taken */
 	bool devices_seen; /* it was looked for what is published of it */
 	bool changed; /* not told yet: in the list of those */
@@ -45,6 +46,7 @@ struct pod_entry {
 	char uid[KUBE_WORD_MAX];
 	struct node_entry *node; /* it counts there; NULL = it does not */
 	struct kube_use use;
+	struct holder *holder; /* of GPUs (authority.h); NULL = it has none */
 	bool ours; /* of a live attempt */
 	bool seen;
 	bool unclear;
@@ -184,6 +186,8 @@ void live_remove(struct engine *engine, struct attempt_entry *attempt);
 void follow_start(struct engine *engine);
 void cluster_deinit(struct engine *engine);
 void cluster_list_came(struct engine *engine); /* one of the lists of devices/; under the lock */
+/* What is known of the node so far, made where it is new; NULL for "". */
+struct node_entry *node_entry_find(struct engine *engine, const char *name);
 /* It is told at the next pause. */
 void node_changed(struct engine *engine, struct node_entry *entry);
 void cluster_paused(void *engine); /* what came together was told */

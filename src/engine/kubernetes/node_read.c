@@ -31,7 +31,7 @@ static const char *const kept[] = {
 };
 
 struct labels {
-	uint32_t count;
+	uint32_t count, pool; /* place of the label that said its pool */
 	char driver_major[16], driver_minor[16], driver_revision[16];
 };
 
@@ -70,6 +70,33 @@ static const struct {
 	{ "fairlead.dev/capacity", "spot" },
 };
 
+/* By which label a node says its pool: ours, those of providers and Karpenter. The first that it has counts. */
+static const char *const pool_labels[] = { "fairlead.dev/pool",
+					   "karpenter.sh/nodepool",
+					   "cloud.google.com/gke-nodepool",
+					   "eks.amazonaws.com/nodegroup",
+					   "kubernetes.azure.com/agentpool",
+					   "pool" };
+
+/* Who places work there, and in which pool that is. */
+static void read_authority(const char *key, const char *value, struct kube_node *node,
+			   struct labels *labels)
+{
+	if (strcmp(key, KUBE_LABEL_AUTHORITY) == 0) {
+		snprintf(node->authority, sizeof(node->authority), "%.63s", value);
+		if (*value && strcmp(value, KUBE_SCHEDULER) != 0)
+			snprintf(node->problem, sizeof(node->problem),
+				 "its label " KUBE_LABEL_AUTHORITY
+				 " says that %.63s places work there",
+				 value);
+	}
+	for (uint32_t i = 0; i < ARRAY_SIZE(pool_labels); i++)
+		if (strcmp(key, pool_labels[i]) == 0 && (!node->pool[0] || i < labels->pool)) {
+			snprintf(node->pool, sizeof(node->pool), "%.63s", value);
+			labels->pool = i;
+		}
+}
+
 /* "300" or "wait"; what is neither is as if it were not said. 0 is a second: the word of whoever removes nodes there is trusted. */
 static int64_t removal_of(const char *text)
 {
@@ -89,6 +116,7 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 
 	read_cut(r, value, sizeof(value));
 	places_read(&node->places, key, value);
+	read_authority(key, value, node, labels);
 	if (strcmp(key, KUBE_LABEL_REMOVAL) == 0)
 		node->removal_s = removal_of(value);
 	if (strcmp(key, "nvidia.com/gpu.product") == 0)

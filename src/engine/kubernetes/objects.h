@@ -18,6 +18,7 @@
 #define KUBE_NOTE_STOPPED KUBE_DOMAIN "stopped"
 #define KUBE_NOTE_LEASE KUBE_DOMAIN "lease-ms"
 #define KUBE_LABEL_REMOVAL KUBE_DOMAIN "removed-node"
+#define KUBE_LABEL_AUTHORITY KUBE_DOMAIN "authority"
 #define KUBE_TAINT_OFF "node.kubernetes.io/out-of-service"
 #define KUBE_FINALIZER KUBE_DOMAIN "end-recorded"
 #define KUBE_SCHEDULER "fairlead"
@@ -83,6 +84,8 @@ struct kube_node {
 	int64_t removal_s; /* its removal means so long afterwards that nothing runs there; -1 = never, 0 = not said (label of ours) */
 	char labels[KUBE_LABELS_MAX + 1], taints[KUBE_LABELS_MAX + 1]; /* "key=value,..." */
 	struct places places;
+	char authority[KUBE_WORD_MAX]; /* who places work with GPUs on it (label of ours); "" = it does not say */
+	char pool[KUBE_WORD_MAX]; /* by a label of ours or of its provider; "" = none */
 	char problem[KUBE_TEXT_MAX]; /* why it can't be used at all */
 };
 

@@ -312,6 +312,29 @@ static void a_node_that_will_go_says_how_soon(void **state)
 	assert_true(node.goes && !node.problem[0]);
 }
 
+static void a_node_says_its_pool_and_who_places_work_there(void **state)
+{
+	struct kube_node node =
+		node_of("{\"metadata\":{\"name\":\"n\",\"labels\":{\"pool\":\"p\","
+			"\"karpenter.sh/nodepool\":\"k\",\"fairlead.dev/pool\":\"f\","
+			"\"eks.amazonaws.com/nodegroup\":\"e\"}}}");
+
+	(void)state;
+	assert_string_equal(node.pool, "f");
+	assert_string_equal(node.authority, "");
+	node = node_of(
+		"{\"metadata\":{\"name\":\"n\",\"labels\":{\"pool\":\"p\","
+		"\"karpenter.sh/nodepool\":\"k\",\"fairlead.dev/authority\":\"fairlead\"}}}");
+	assert_string_equal(node.pool, "k");
+	assert_string_equal(node.authority, "fairlead");
+	assert_string_equal(node.problem, "");
+	node = node_of(
+		"{\"metadata\":{\"name\":\"n\",\"labels\":{\"fairlead.dev/authority\":\"volcano\"}}}");
+	assert_string_equal(node.pool, "");
+	assert_string_equal(node.problem,
+			    "its label fairlead.dev/authority says that volcano places work there");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +344,7 @@ int main(void)
 		cmocka_unit_test(a_pod_of_ours_says_which_rank_it_is),
 		cmocka_unit_test(a_node_is_read_with_what_matters_of_it),
 		cmocka_unit_test(a_node_that_will_go_says_how_soon),
+		cmocka_unit_test(a_node_says_its_pool_and_who_places_work_there),
 		cmocka_unit_test(a_taint_that_can_not_be_kept_closes_the_node),
 		cmocka_unit_test(what_is_damaged_is_refused),
 		cmocka_unit_test(what_can_not_be_read_whole_is_still_there),

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "engine/kubernetes/authority.h"
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
@@ -233,6 +234,8 @@ static void kubernetes_look(struct engine *engine, struct engine_cluster_state *
 		next = member->hh.next;
 		ret->refused += is_refused(member);
 	}
+	if (ret->seen)
+		ret->conflicts = authority_conflicts(engine, ret->conflict);
 	pthread_mutex_unlock(&engine->lock);
 	kube_client_problem(engine->client, ret->problem);
 }

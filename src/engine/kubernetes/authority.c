@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/kubernetes/authority.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+enum { NAMED_MAX = 64 };
+
+struct holder {
+	struct holder *next, *before;
+	struct node_entry *node;
+	bool ours; /* of a live attempt */
+	char scheduler[KUBE_WORD_MAX], name[KUBE_WORD_MAX + KUBE_NAME_MAX];
+};
+
+/* --- who holds GPUs ------------------------------------------------------------------------------------------------ */
+
+void holder_leave(struct pod_entry *entry)
+{
+	struct holder *holder = entry->holder;
+
+	if (!holder)
+		return;
+	if (holder->before)
+		holder->before->next = holder->next;
+	else
+		holder->node->holders = holder->next;
+	if (holder->next)
+		holder->next->before = holder->before;
+	free(holder);
+	entry->holder = NULL;
+}
+
+void holder_follow(struct engine *engine, struct pod_entry *entry, const struct kube_pod *pod)
+{
+	struct node_entry *node =
+		pod->use.gpus > 0 && !pod_is_over(pod) ? node_entry_find(engine, pod->node) : NULL;
+	struct holder *holder = entry->holder;
+
+	if (holder && holder->node == node && holder->ours == entry->ours)
+		return;
+	if (holder)
+		node_changed(engine, holder->node);
+	holder_leave(entry);
+	if (!node)
+		return;
+	holder = calloc(1, sizeof(*holder));
+	CHECK(holder);
+	holder->node = node;
+	holder->ours = entry->ours;
+	snprintf(holder->scheduler, sizeof(holder->scheduler), "%s", pod->scheduler);
+	snprintf(holder->name, sizeof(holder->name), "%s/%s", pod->namespace, pod->name);
+	holder->next = node->holders;
+	if (holder->next)
+		holder->next->before = holder;
+	node->holders = holder;
+	entry->holder = holder;
+	node_changed(engine, node);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct holder *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+static uint32_t others_of(const struct node_entry *node, const struct holder *ret[NAMED_MAX])
+{
+	uint32_t count = 0;
+
+	for (const struct holder *h = node->holders; h && count < NAMED_MAX; h = h->next)
+		if (!h->ours)
+			ret[count++] = h;
+	qsort(ret, count, sizeof(const struct holder *), by_name);
+	return count;
+}
+
+/* A node has few pods with GPUs. Those that would make it too long are counted. */
+void holders_say(const struct node_entry *node, char out[HOLDERS_TEXT_MAX])
+{
+	const struct holder *others[NAMED_MAX];
+	uint32_t count = others_of(node, others);
+	size_t size = 0;
+
+	out[0] = '\0';
+	for (uint32_t i = 0; i < count; i++) {
+		char one[160];
+
+		snprintf(one, sizeof(one), "%s%.100s (%.40s)",
+			 i           ? ", "
+			 : count > 1 ? "pods "
+				     : "pod ",
+			 others[i]->name, others[i]->scheduler);
+		if (size + strlen(one) + 16 > HOLDERS_TEXT_MAX) {
+			snprintf(out + size, HOLDERS_TEXT_MAX - size, " and %u more", count - i);
+			return;
+		}
+		size += (size_t)snprintf(out + size, HOLDERS_TEXT_MAX - size, "%s", one);
+	}
+}
+
+/* --- pools --------------------------------------------------------------------------------------------------------- */
+
+/* What is seen of a pool. */
+struct pool {
+	UT_hash_handle hh;
+	const char *name;
+	bool own; /* a node by itself, that names none */
+	const struct node_entry *first, *other; /* nodes that declare different authorities */
+	const struct node_entry *work; /* has work of Fairlead's */
+	bool declared; /* some node says fairlead */
+	const struct holder *strange; /* of another scheduler, the first by name */
+	const struct node_entry *wrong; /* has work of Fairlead's, and declares another authority */
+};
+
+static const char *declared_by(const struct node_entry *node)
+{
+	return node->node->authority[0] ? node->node->authority : KUBE_SCHEDULER;
+}
+
+static bool is_fairleads(const struct node_entry *node)
+{
+	return strcmp(declared_by(node), KUBE_SCHEDULER) == 0;
+}
+
+static void pool_take(struct pool *pool, const struct node_entry *node)
+{
+	bool fairleads = is_fairleads(node);
+
+	if (!pool->first)
+		pool->first = node;
+	else if (strcmp(declared_by(pool->first), declared_by(node)) != 0 && !pool->other)
+		pool->other = node;
+	pool->declared |= fairleads && node->node->authority[0];
+	for (const struct holder *h = node->holders; h; h = h->next) {
+		if (h->ours && fairleads)
+			pool->work = node;
+		else if (h->ours)
+			pool->wrong = node;
+		else if (fairleads && strcmp(h->scheduler, KUBE_SCHEDULER) != 0 &&
+			 (!pool->strange || strcmp(h->name, pool->strange->name) < 0))
+			pool->strange = h;
+	}
+}
+
+static void node_says(const struct node_entry *node, char out[static 160])
+{
+	snprintf(out, 160, "%.40s (node %.60s%s)", declared_by(node), node->name,
+		 node->node->authority[0] ? "" : ", which has no label");
+}
+
+static bool pool_says(const struct pool *pool, char out[CONFLICT_TEXT_MAX])
+{
+	char first[160], other[160];
+
+	if (pool->other) {
+		node_says(pool->first, first);
+		node_says(pool->other, other);
+		snprintf(
+			out, CONFLICT_TEXT_MAX,
+			"pool %.60s has two placement authorities: %s and %s; give all of its nodes one label " KUBE_LABEL_AUTHORITY,
+			pool->name, first, other);
+	} else if (pool->wrong) {
+		snprintf(
+			out, CONFLICT_TEXT_MAX,
+			"%s %.60s has two placement authorities: %.40s, by its label " KUBE_LABEL_AUTHORITY
+			", and fairlead, whose work still runs on node %.60s; drain that",
+			pool->own ? "node" : "pool", pool->name, declared_by(pool->wrong),
+			pool->wrong->name);
+	} else if (pool->strange && (pool->declared || pool->work)) {
+		snprintf(
+			out, CONFLICT_TEXT_MAX,
+			"%s %.60s has two placement authorities: fairlead and %.40s, which placed pod %.100s on node %.60s; "
+			"keep that scheduler off, or give the nodes another label " KUBE_LABEL_AUTHORITY,
+			pool->own ? "node" : "pool", pool->name, pool->strange->scheduler,
+			pool->strange->name, pool->strange->node->name);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* Those that nodes name, and nodes by themselves: these may have the same names. */
+static struct pool *pool_get(struct pool *pools[2], const struct node_entry *node)
+{
+	const bool own = !node->node->pool[0];
+	const char *name = own ? node->name : node->node->pool;
+	struct pool *pool = NULL;
+
+	HASH_FIND_STR(pools[own], name, pool);
+	if (pool)
+		return pool;
+	pool = calloc(1, sizeof(*pool));
+	CHECK(pool);
+	pool->name = name;
+	pool->own = own;
+	HASH_ADD_KEYPTR(hh, pools[own], name, strlen(name), pool);
+	return pool;
+}
+
+/* Empties them. */
+static uint32_t pools_say(struct pool **pools, char out[CONFLICT_TEXT_MAX])
+{
+	struct pool *pool, *next;
+	char text[CONFLICT_TEXT_MAX], first[KUBE_NAME_MAX] = "";
+	uint32_t count = 0;
+
+	HASH_ITER(hh, *pools, pool, next)
+	{
+		if (pool_says(pool, text)) {
+			if (!count++ || strcmp(pool->name, first) < 0) {
+				snprintf(first, sizeof(first), "%s", pool->name);
+				memcpy(out, text, sizeof(text));
+			}
+		}
+		HASH_DEL(*pools, pool);
+		free(pool);
+	}
+	return count;
+}
+
+uint32_t authority_conflicts(struct engine *engine, char out[CONFLICT_TEXT_MAX])
+{
+	struct pool *pools[2] = { NULL, NULL };
+	struct node_entry *entry, *next;
+	char alone[CONFLICT_TEXT_MAX] = "";
+	uint32_t count, more;
+
+	out[0] = '\0';
+	HASH_ITER(hh, engine->nodes, entry, next)
+	{
+		if (entry->node)
+			pool_take(pool_get(pools, entry), entry);
+	}
+	count = pools_say(&pools[0], out);
+	more = pools_say(&pools[1], alone);
+	if (!count)
+		memcpy(out, alone, sizeof(alone));
+	return count + more;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who places work on which nodes: pods that hold GPUs, by node, with the scheduler that each names; and what nodes declare.
+ *
+ * A node's label fairlead.dev/authority names who places work with GPUs on it: `fairlead`, or a word for somebody else. Without it Fairlead
+ * does. All nodes of a pool have one. Two in one pool are in conflict: nodes that declare different ones; a pod with GPUs of another scheduler where
+ * Fairlead is declared, or where it has work itself; Fairlead's work where another is declared.
+ */
+#include "engine/kubernetes/cluster.h"
+
+/* The pod holds GPUs of its node, or does so no more. Under the lock, whenever it was told. */
+void holder_follow(struct engine *engine, struct pod_entry *entry, const struct kube_pod *pod);
+void holder_leave(struct pod_entry *entry);
+/* Pods on the node that are not Fairlead's work and hold GPUs: "pods a/b (default-scheduler) and c/d (volcano)"; "" = none. */
+enum { HOLDERS_TEXT_MAX = 200 };
+void holders_say(const struct node_entry *node, char out[HOLDERS_TEXT_MAX]);
+/* How many pools have two authorities, and what is to be said of the first by name, pools before nodes; "" = none. Under the lock. */
+enum { CONFLICT_TEXT_MAX = 512 };
+uint32_t authority_conflicts(struct engine *engine, char out[CONFLICT_TEXT_MAX]);
