@@ -32,6 +32,7 @@ void asking_reported(struct shepherd *s)
 	char path[PATH_MAX];
 	int fd;
 
+	s->go_at_ms = s->go_at_ms ? clock_boot_ms() : 0; /* it has saved: it may go */
 	if (!s->spec.checkpoint_every_ms || !mark_path(s, path))
 		return;
 	asking_begin(s);

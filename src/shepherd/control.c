@@ -103,7 +103,7 @@ void control_signal(struct shepherd *s)
 	s->signal_due = proctree_notify(&s->tree, s->spec.checkpoint_signal) == 0;
 }
 
-static void warn(struct shepherd *s, int64_t grace_ms)
+void control_warn(struct shepherd *s, int64_t grace_ms)
 {
 	asking_begin(s);
 	report_server_notice(s, grace_ms);
@@ -183,6 +183,6 @@ void control_look(struct shepherd *s)
 	if (wishes.warn && s->phase >= RUNNING) {
 		s->warn_seen = wishes.warn;
 		if (s->phase == RUNNING && !s->stopping)
-			warn(s, wishes.warn_grace_ms);
+			control_warn(s, wishes.warn_grace_ms);
 	}
 }

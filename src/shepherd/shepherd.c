@@ -219,13 +219,33 @@ static void shut_down(struct shepherd *s)
 	(void)proctree_signal(&s->tree, false, SIGCONT);
 }
 
+/* SIGTERM is all that a kubelet says when a pod is evicted or deleted, or its machine goes down; how long there is it does not say. A task of which Fairlead
+ * knows nothing of that yet is asked for a checkpoint first. */
+static void go(struct shepherd *s)
+{
+	if (!s->pod || s->phase != RUNNING || s->stopping || s->go_at_ms) {
+		shut_down(s);
+		return;
+	}
+	s->go_at_ms = clock_boot_ms() + GO_MS;
+	control_warn(s, GO_MS);
+}
+
+static void go_look(struct shepherd *s, int64_t now)
+{
+	if (s->stopping || s->phase != RUNNING)
+		s->go_at_ms = 0;
+	else if (s->go_at_ms && now >= s->go_at_ms)
+		shut_down(s);
+}
+
 static void read_signals(struct shepherd *s)
 {
 	struct signalfd_siginfo info;
 
 	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		if (info.ssi_signo != SIGCHLD)
-			shut_down(s);
+			go(s);
 	collect_children(s);
 }
 
@@ -246,6 +266,8 @@ static int timeout_ms(struct shepherd *s)
 		wait = least(wait, pod_left_ms(s, now));
 	if (s->leave_at_ms && !s->stopping)
 		wait = least(wait, s->leave_at_ms - now);
+	if (s->go_at_ms)
+		wait = least(wait, s->go_at_ms - now);
 	if (s->kill_at_ms != INT64_MAX)
 		wait = least(wait, s->kill_at_ms - now);
 	if (s->phase == RUNNING && !s->spec.cgroups.memory[0])
@@ -269,6 +291,7 @@ static void check_times(struct shepherd *s)
 	report_server_look(s);
 	asking_look(s, now);
 	control_leave(s, now);
+	go_look(s, now);
 	if (s->pod)
 		pod_look(s, now);
 	memory_look(s);

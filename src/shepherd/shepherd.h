@@ -30,6 +30,7 @@ enum {
 	RECHECK_MS = 2000, /* the folder is looked at this often even if nobody woke us */
 	LEFTOVER_GRACE_MS = 1000, /* for what the task left behind when its main process ended */
 	SHUTDOWN_GRACE_MS = 20000, /* when the machine goes down (SIGTERM to the shepherd) */
+	GO_MS = 10000, /* in a pod that is evicted: to save, before SIGTERM reaches the task. Of 30 s as usual, 15 of a machine that goes down */
 	KILL_FIRST_MS = 10, /* the kill loop: from this ... */
 	KILL_SLOWEST_MS = 500, /* ... to this pause between passes */
 	MEMORY_LOOK_MS = 500,
@@ -112,6 +113,7 @@ struct shepherd {
 	bool signal_due; /* the checkpoint signal found nobody who waits for it yet */
 	bool stopping; /* a stop came */
 	bool shutdown; /* the machine goes down */
+	int64_t go_at_ms; /* boot clock; in a pod that somebody takes away: until then, or its next checkpoint, it may save. 0 = nobody does */
 	bool failed; /* it could not be started; end.text says why */
 	bool disk_full; /* and that is why */
 	int refused_code; /* what the user asked to run is of no use: 126, 127; else 0 */
@@ -183,6 +185,7 @@ int64_t report_look_end(struct shepherd *s, int result); /* bytes, 0 = not known
 /* control.c: what the engine wants; reads the folder and acts. */
 void control_look(struct shepherd *s);
 /* As a stop that the engine wants. */
+void control_warn(struct shepherd *s, int64_t grace_ms); /* a checkpoint is wanted */
 void control_stop(struct shepherd *s, int64_t grace_ms);
 /* Stops a rank that was told to leave and is still there when its time is over. */
 void control_leave(struct shepherd *s, int64_t now);

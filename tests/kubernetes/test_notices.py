@@ -88,6 +88,22 @@ def test_a_notice_that_is_withdrawn_and_a_node_that_a_person_closed():
         assert told["state"] == "cordoned" and "by a person" in told["reason"], told
 
 
+def test_what_kubectl_drain_does(tmp_path):
+    """It cordons the node and evicts the pods: SIGTERM is all that a task's shepherd hears."""
+    with machines("n0", "n1") as (b, s, kubelets):
+        job = submit(s, tmp_path, "500", flags=["--gpus", "8"])
+        goes_on(tmp_path)
+        first, name = node_of(b, s, job), s.pod(job, 0)
+        status, answer = b.call("PATCH", "/api/v1/nodes/" + first, {"spec": {"unschedulable": True}}, MERGE)
+        assert status == 200, answer
+        b.make("/api/v1/namespaces/default/pods/%s/eviction" % name, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
+        s.wait_for(job, "succeeded")
+        assert node_of(b, s, job) != first and state_of(s, first)["state"] == "cordoned"
+        done = steps(tmp_path)
+        assert [step for _, step in done] == list(range(1, 501)), "a step was lost or done twice"
+        assert attempts_in(done) == [1, 2]
+
+
 def test_maintenance_that_begins_before_a_grace_is_over(tmp_path):
     with machines("n0", "n1") as (b, s, kubelets):
         job = submit(s, tmp_path, "500", flags=["--gpus", "8", "--checkpoint-grace", "10m"])
