@@ -104,17 +104,26 @@ const char *words_apart(const struct words *w, const struct verdict *v)
 		other->attempt.v ? "is on" : "will have a place on", node_name(w, v->at));
 }
 
+static const char *words_elsewhere(const struct words *w, int64_t at_ms)
+{
+	return at_ms > w->facts->now_ms ? arena_printf(w->arena, " %s", words_until(w, at_ms))
+					: " as soon as there is a place";
+}
+
 /* It was lost again and again: how often, how soon, why the last time, and when it is tried again. */
 const char *words_pause(const struct words *w, const struct verdict *v)
 {
 	struct pause pause = job_pause(w->facts, w->j);
+	bool elsewhere = pause.elsewhere_ms < pause.until_ms;
 	const char *reason = facts_text(w->facts, w->j->reason);
 
 	return arena_printf(w->arena,
 			    "was lost or could not be started %u times in a row%s, each time "
-			    "within %s of its start%s%s%s; it is tried again %s",
+			    "within %s of its start%s%s%s; it is tried again %s%s%s%s",
 			    pause.losses, pause.losses == PAUSE_COUNT_MAX ? " or more" : "",
 			    words_duration(w, pause.longest_ms > 1000 ? pause.longest_ms : 1000),
 			    *reason ? " (the last time: " : "", reason, *reason ? ")" : "",
-			    words_until(w, v->have));
+			    words_until(w, v->have), elsewhere ? ", on a node other than " : "",
+			    elsewhere ? node_name(w, pause.node.v) : "",
+			    elsewhere ? words_elsewhere(w, pause.elsewhere_ms) : "");
 }

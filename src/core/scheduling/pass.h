@@ -455,6 +455,9 @@ bool order_try(struct pass *pass, uint32_t job);
 /* start.c: its place, as wide as its queue (`room`, GPU shares) and the free GPUs allow. Tasks; 0 when not even the least width fits. */
 uint32_t pass_place(struct pass *pass, uint32_t job, const struct shape *shape, int64_t room,
 		    struct placement *ret);
+/* The same, on other nodes than this one. */
+uint32_t pass_place_beside(struct pass *pass, uint32_t job, const struct shape *shape, int64_t room,
+			   struct node_id node, struct placement *ret);
 /* There is a node where it failed last, which it avoids. */
 bool pass_avoids(const struct pass *pass, const struct job *job);
 /* Puts the start of a job into the decisions and the space. `promised`: the place is promised to it. */

@@ -37,10 +37,21 @@ static bool was_short_loss(const struct facts *facts, const struct attempt *atte
 	       lived_ms(attempt) < window_ms(facts);
 }
 
+struct node_id attempt_short_loss_node(const struct facts *facts, const struct attempt *attempt)
+{
+	const struct task *task;
+
+	if (!was_short_loss(facts, attempt) || attempt->first_failed_rank < 0)
+		return (struct node_id){ 0 };
+	task = task_get(facts, attempt, (uint32_t)attempt->first_failed_rank);
+	return task ? task->node : (struct node_id){ 0 };
+}
+
 struct pause job_pause(const struct facts *facts, const struct job *job)
 {
 	struct pause pause = { 0 };
 	struct attempt_id id = job->last_attempt;
+	int64_t ended_ms, pause_ms;
 
 	if (job->attempt.v || job_state_is_final(job->state))
 		return pause;
@@ -54,9 +65,14 @@ struct pause job_pause(const struct facts *facts, const struct job *job)
 			pause.longest_ms = lived_ms(attempt);
 		id.v = attempt->previous;
 	}
-	if (pause.losses > 1)
-		pause.until_ms = attempt_get(facts, job->last_attempt)->ended_ms +
-				 pause_after_ms(pause.losses);
+	if (pause.losses < 2)
+		return pause;
+	ended_ms = attempt_get(facts, job->last_attempt)->ended_ms;
+	pause_ms = pause_after_ms(pause.losses);
+	pause.until_ms = pause.elsewhere_ms = ended_ms + pause_ms;
+	pause.node = attempt_short_loss_node(facts, attempt_get(facts, job->last_attempt));
+	if (pause.node.v && pause_ms > PAUSE_ELSEWHERE_MOST_MS)
+		pause.elsewhere_ms = ended_ms + PAUSE_ELSEWHERE_MOST_MS;
 	return pause;
 }
 

@@ -49,7 +49,10 @@ static void what_is_lost_at_once_again_and_again_waits_longer_each_time(void **s
 	for (int64_t pause_ms = 1000; pause_ms <= 64000; pause_ms *= 2) {
 		lose(&w, job, 0);
 		assert_false(runs(&w, job));
-		assert_int_equal(w.wake_ms, w.now_ms + pause_ms);
+		/* Another node, if there were one, would be tried sooner than its long pauses are over. */
+		assert_int_equal(w.wake_ms, w.now_ms + (pause_ms < PAUSE_ELSEWHERE_MOST_MS
+								? pause_ms
+								: PAUSE_ELSEWHERE_MOST_MS));
 		world_at(&w, w.now_ms + pause_ms - 1);
 		assert_false(runs(&w, job));
 		world_at(&w, w.now_ms + 1);

@@ -449,17 +449,13 @@ static bool bucket_is_hopeless(struct pass *pass, const struct cursor *c, uint32
 }
 
 /* It was lost again and again as soon as it had started, and the core is woken when it may start. */
-static bool job_is_paused(struct pass *pass, uint32_t bucket, uint32_t id, const struct job *job)
+static bool job_is_paused(struct pass *pass, const struct job *job)
 {
 	int64_t until_ms = job_pause_until_ms(pass->facts, job);
 
 	if (until_ms <= pass->facts->now_ms)
 		return false;
 	pass_wake(pass, until_ms);
-	watch_note(pass, bucket, id,
-		   &(struct verdict){ .code = REASON_PAUSE,
-				      .have = until_ms,
-				      .need = job_pause(pass->facts, job).losses });
 	return true;
 }
 
@@ -514,6 +510,45 @@ static bool memo_says_no(struct pass *pass, const struct shape *shape, struct sh
 	return !fits_without_reservations(pass, shape, memo);
 }
 
+/*
+ * A job that pauses long starts meanwhile on what is free of other nodes than the one where it was lost last. It asks for nothing, so nobody makes
+ * room for it.
+ */
+static enum try_result paused_try(struct pass *pass, uint32_t bucket, uint32_t id,
+				  const struct job *job)
+{
+	const struct shape *shape = pass_shape(pass, job->shape);
+	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min),
+		leaves_ms = job_leaves_ms(pass->facts, job), room;
+	struct pause pause = job_pause(pass->facts, job);
+	struct verdict why = { 0 };
+	struct placement place;
+
+	if (pause.elsewhere_ms > pass->facts->now_ms)
+		pass_wake(pass, pause.elsewhere_ms);
+	reserve_want(pass, job, job->tier == TIER_BEST_EFFORT ? 0 : leaves_ms);
+	blocks_for(pass, job, leaves_ms);
+	if (pause.elsewhere_ms <= pass->facts->now_ms &&
+	    standing_would_be_open(&pass->standings, job) &&
+	    bounds_allow(pass, job->queue.v, job->tier, shape, shape->tasks_min, &why) &&
+	    (job->tier != TIER_CRITICAL ||
+	     pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &why)) &&
+	    spend_allows(pass, job, &why)) {
+		room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
+		if (room >= need) {
+			reserve_keep(pass);
+			if (pass_place_beside(pass, id, shape, room, pause.node, &place)) {
+				pass_start(pass, id, &place, false);
+				return TRY_STARTED;
+			}
+		}
+	}
+	watch_note(pass, bucket, id,
+		   &(struct verdict){
+			   .code = REASON_PAUSE, .have = pause.until_ms, .need = pause.losses });
+	return TRY_BLOCKED;
+}
+
 static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
@@ -525,7 +560,9 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 
 	pass->work++;
 	pass->unpaid_micro = 0;
-	if (job_is_paused(pass, bucket, id, job) || job_is_outside(pass, bucket, id, job))
+	if (job_is_paused(pass, job))
+		return paused_try(pass, bucket, id, job);
+	if (job_is_outside(pass, bucket, id, job))
 		return TRY_BLOCKED;
 	if (job->tier != TIER_BEST_EFFORT)
 		end_ms = job_leaves_ms(pass->facts, job);

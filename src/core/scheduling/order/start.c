@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start of a waiting job: its place, and what the decisions and the pass note of it. order.c says whose turn it is. */
+#include "core/scheduling/life/pause.h"
 #include "core/scheduling/order/anew.h"
 #include "core/scheduling/queues/dominant.h"
 #include "core/scheduling/reserve/estimate.h"
@@ -31,15 +32,19 @@ static uint32_t place_widest(struct pass *pass, uint32_t job, const struct shape
 	return 0;
 }
 
-/* Where the job's last attempt failed: a place there is the last that it is given. RANK_NONE = nowhere. */
+/* Where the job's last attempt failed, or was lost soon after its start: a place there is the last that it is given. RANK_NONE = nowhere. */
 static int32_t rank_to_avoid(const struct pass *pass, const struct job *job)
 {
 	const struct attempt *attempt;
 	const struct task *task;
+	struct node_id lost;
 
 	if (!job->last_attempt.v)
 		return RANK_NONE;
 	attempt = attempt_get(pass->facts, job->last_attempt);
+	lost = attempt_short_loss_node(pass->facts, attempt);
+	if (lost.v)
+		return space_rank(&pass->view->space, lost.v);
 	if ((attempt->why != STOP_FAILED && attempt->why != STOP_START) ||
 	    attempt->first_failed_rank < 0)
 		return RANK_NONE;
@@ -70,6 +75,19 @@ uint32_t pass_place(struct pass *pass, uint32_t id, const struct shape *shape, i
 		aparts_for(pass, job, false);
 	}
 	return tasks ? tasks : place_widest(pass, id, shape, room, ret);
+}
+
+uint32_t pass_place_beside(struct pass *pass, uint32_t id, const struct shape *shape, int64_t room,
+			   struct node_id node, struct placement *ret)
+{
+	int32_t rank = space_rank(&pass->view->space, node.v);
+	uint32_t mark = space_mark(&pass->view->space), tasks;
+
+	if (rank != RANK_NONE)
+		space_close(&pass->view->space, (uint32_t)rank);
+	tasks = place_widest(pass, id, shape, room, ret);
+	space_rollback(&pass->view->space, mark);
+	return tasks;
 }
 
 /* --- the start ----------------------------------------------------------------------------------------- */

@@ -148,11 +148,9 @@ static void booked_read(struct standings *s)
 	}
 }
 
-int64_t standing_opens_ms(const struct standings *s, const struct job *job, int64_t from_ms)
+static int64_t opens_ms(const struct standings *s, const struct job *job, int64_t at_ms)
 {
-	int64_t pause_ms = job_pause_until_ms(s->facts, job),
-		at_ms = pause_ms > from_ms ? pause_ms : from_ms,
-		length_ms = job_expected_ms(s->facts, job), before_ms;
+	int64_t length_ms = job_expected_ms(s->facts, job), before_ms;
 	uint32_t rounds = 0;
 
 	do {
@@ -164,6 +162,18 @@ int64_t standing_opens_ms(const struct standings *s, const struct job *job, int6
 				at_ms = calendar_start_ms(s->at[id].calendar, at_ms, length_ms);
 	} while (at_ms > before_ms && ++rounds < OPENS_ROUNDS_MAX);
 	return at_ms == before_ms ? at_ms : -1;
+}
+
+int64_t standing_opens_ms(const struct standings *s, const struct job *job, int64_t from_ms)
+{
+	int64_t pause_ms = job_pause_until_ms(s->facts, job);
+
+	return opens_ms(s, job, pause_ms > from_ms ? pause_ms : from_ms);
+}
+
+bool standing_would_be_open(const struct standings *s, const struct job *job)
+{
+	return opens_ms(s, job, s->facts->now_ms) == s->facts->now_ms;
 }
 
 bool standing_is_open(const struct standings *s, const struct job *job)

@@ -91,6 +91,8 @@ int64_t quota_room(const struct standings *s, uint32_t queue, uint8_t tier, bool
  * it; -1 = never. */
 int64_t standing_opens_ms(const struct standings *s, const struct job *job, int64_t from_ms);
 /* It may start now, as far as these go. */
+/* But for a pause of its own (life/pause.h). */
+bool standing_would_be_open(const struct standings *s, const struct job *job);
 bool standing_is_open(const struct standings *s, const struct job *job);
 /* With `share` more, is the queue and all above it, up to below `top`, within their shares? Where the queue is `top` itself, the
  * other one is below it: then the jobs that sit in it count, against their own part. The same goes for standing_above. */
