@@ -84,7 +84,8 @@ struct kube_node {
 	int64_t removal_s; /* its removal means so long afterwards that nothing runs there; -1 = never, 0 = not said (label of ours) */
 	char labels[KUBE_LABELS_MAX + 1], taints[KUBE_LABELS_MAX + 1]; /* "key=value,..." */
 	struct places places;
-	char authority[KUBE_WORD_MAX]; /* who places work with GPUs on it (label of ours); "" = it does not say */
+	char authority
+		[KUBE_WORD_MAX]; /* who places work with GPUs on it (label of ours); "" = it does not say */
 	char pool[KUBE_WORD_MAX]; /* by a label of ours or of its provider; "" = none */
 	char problem[KUBE_TEXT_MAX]; /* why it can't be used at all */
 };
