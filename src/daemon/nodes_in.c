@@ -196,11 +196,10 @@ static bool is_ours(const struct facts *facts, const struct node *node)
 		strncmp(facts_text(facts, node->reason), STATE_REASON, strlen(STATE_REASON)) == 0);
 }
 
-/* By a person, now or before a notice came. */
+/* By a person, now or before a notice came; also while it is down since. */
 static bool is_closed(const struct facts *facts, const struct node *node)
 {
-	return !is_ours(facts, node) || (node->state == NODE_DRAINING &&
-					 strstr(facts_text(facts, node->reason), CLOSED_BEFORE));
+	return !is_ours(facts, node) || strstr(facts_text(facts, node->reason), CLOSED_BEFORE);
 }
 
 /* It goes, and sooner than is known: that is news also of a node that a person has closed. */
@@ -228,14 +227,16 @@ static void set_state(struct daemon *d, struct batch *batch, struct node_id id,
 				: found->cordoned ? NODE_CORDONED
 						  : NODE_READY;
 	char reason[sizeof(found->reason) + sizeof(CLOSED_BEFORE)];
+	bool closed;
 
 	if (state == NODE_DRAINING ? !goes_sooner(d, node, found)
 				   : node->state == state || !is_ours(&d->facts, node))
 		return;
+	closed = is_closed(&d->facts, node);
 	snprintf(reason, sizeof(reason), "%s%s", state == NODE_READY ? "" : found->reason,
-		 state == NODE_DRAINING && is_closed(&d->facts, node) ? CLOSED_BEFORE : "");
+		 closed ? CLOSED_BEFORE : "");
 	/* What a person closed stays closed when the notice is withdrawn. */
-	if ((state == NODE_READY || state == NODE_CORDONED) && is_closed(&d->facts, node)) {
+	if ((state == NODE_READY || state == NODE_CORDONED) && closed) {
 		state = NODE_CORDONED;
 		snprintf(reason, sizeof(reason), "%s", STAYS_CLOSED);
 	}

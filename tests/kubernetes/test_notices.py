@@ -88,6 +88,20 @@ def test_a_notice_that_is_withdrawn_and_a_node_that_a_person_closed():
         assert told["state"] == "cordoned" and "by a person" in told["reason"], told
 
 
+def test_a_node_that_a_person_closed_stays_so_though_it_was_down_after_a_notice():
+    with machines("n0") as (b, s, kubelets):
+        s.run("nodes", "cordon", "n0", "--reason", "smells")
+        taint(b, "n0", "aws-node-termination-handler/spot-itn")
+        wait_until("the notice counts", lambda: state_of(s, "n0")["state"] == "draining")
+        kubelets.ready("n0", "False")
+        wait_until("it is down", lambda: state_of(s, "n0")["state"] == "down")
+        taint(b, "n0")
+        kubelets.ready("n0", "True")
+        wait_until("it is back", lambda: state_of(s, "n0")["state"] != "down")
+        told = state_of(s, "n0")
+        assert told["state"] == "cordoned" and "by a person" in told["reason"], told
+
+
 def test_what_kubectl_drain_does(tmp_path):
     """It cordons the node and evicts the pods: SIGTERM is all that a task's shepherd hears."""
     with machines("n0", "n1") as (b, s, kubelets):
