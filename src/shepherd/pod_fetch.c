@@ -7,7 +7,7 @@
  *	INTO/code		the task's working folder, there when it is whole
  *
  * Answers that don't come, or say "not now", are asked for again, for as long as the attempt lives: who is over hears that, with its next
- * question or by its kubelet. One that is wrong is asked for again a few times, and no more.
+ * question or by its kubelet. One that is wrong, or that the daemon says is damaged, is asked for again a few times, and no more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +63,12 @@ static int refused(struct fetching *f, int status, struct err *err)
 		       (int)strcspn(text, "\"\n"), text);
 }
 
+/* What is kept of it there is not what was told: that may be a disk which reads wrongly, and asking for ever would hold the job's GPUs. */
+static bool is_damaged(const struct fetching *f)
+{
+	return strstr(buf_text(&f->answer), "\"code\":\"corrupt\"") != NULL;
+}
+
 /* Until an answer with content comes, or one that will not change. */
 static int ask(struct fetching *f, const char *what, struct err *err)
 {
@@ -84,6 +90,8 @@ static int ask(struct fetching *f, const char *what, struct err *err)
 			return refused(f, status, err);
 		if (status > 0)
 			(void)refused(f, status, err);
+		if (status == 500 && is_damaged(f) && ++f->wrong >= WRONG_MOST)
+			return -1;
 		if (!f->tries)
 			log_line(LOG_WARN, "%s; asks again", err->text);
 		rest(f);

@@ -108,26 +108,42 @@ static int files_put(struct code_store *store, const char *account, enum code_ki
 	return whole ? 0 : err_errno(err, ERR_IO, saved, "the snapshot can't be kept");
 }
 
+/* What can't be read now may be read later: only what is gone is none. */
+static int not_read(const char *name, int number, struct err *err)
+{
+	return number == ENOENT ? code_none(name, err)
+				: err_errno(err, ERR_IO, number,
+					    "%.64s of the snapshot can't be read", name);
+}
+
 static int files_get(struct code_store *store, const char *account, enum code_kind kind,
 		     const char *name, struct buf *out, struct err *err)
 {
 	int folder = kept_open(store, account, kind, false),
-	    fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : 1;
-	struct stat st;
+	    fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC),
+	    problem = fd < 0 ? errno : 0;
+	struct stat st = { 0 };
 
 	if (folder >= 0)
 		close(folder);
-	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_size > FILE_MOST))
-		got = -1;
-	for (off_t left = got > 0 ? st.st_size : 0; left > 0 && got > 0; left -= got) {
+	if (!problem && fstat(fd, &st) < 0)
+		problem = errno;
+	if (!problem && st.st_size > FILE_MOST)
+		problem = EFBIG;
+	for (off_t left = st.st_size; left > 0 && !problem;) {
 		buf_reserve(out, (size_t)left);
-		got = read(fd, out->data + out->size, (size_t)left);
+		ssize_t got = read(fd, out->data + out->size, (size_t)left);
+
+		if (got < 0)
+			problem = errno;
+		else if (!got)
+			break; /* it is shorter by now, which its digest will tell */
 		out->size += got > 0 ? (size_t)got : 0;
+		left -= got > 0 ? got : 0;
 	}
 	if (fd >= 0)
 		close(fd);
-	return got > 0 ? 0 : code_none(name, err);
+	return problem ? not_read(name, problem, err) : 0;
 }
 
 static int files_name(struct code_store *store, const char *account, enum code_kind kind,

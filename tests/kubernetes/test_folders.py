@@ -236,3 +236,28 @@ def test_another_replica_has_what_was_told_to_the_first(tmp_path):
             assert "it came" in outputs(kubelets, job)[0]
         finally:
             other.destroy()
+
+
+def test_a_file_that_is_damaged_where_it_is_kept_ends_the_attempt_and_says_so(tmp_path):
+    with machines("n0") as (b, s, kubelets):
+        folder_with(tmp_path, run_sh="echo cut short", z="z")
+        with kubelets.lock:
+            job = submit(s, str(tmp_path), "sh", "run.sh", flags=["--retries", "0"])
+            name = hashlib.sha256(b"echo cut short").hexdigest()
+            os.truncate(glob.glob(os.path.join(s.data, "code", "*", "files", name))[0], 4)
+        s.wait_for(job, "failed")
+        assert name[:20] in s.run("job", str(job)).out and "its init container fairlead-code" in s.run("job", str(job)).out
+
+
+def test_a_file_that_cannot_be_read_for_a_while_is_asked_for_again(tmp_path):
+    with machines("n0") as (b, s, kubelets):
+        folder_with(tmp_path, run_sh="echo it came late")
+        with kubelets.lock:
+            job = submit(s, str(tmp_path), "sh", "run.sh", flags=["--retries", "0"])
+            path = glob.glob(os.path.join(s.data, "code", "*", "files", hashlib.sha256(b"echo it came late").hexdigest()))[0]
+            os.rename(path, path + ".kept")
+            os.symlink(path + ".kept", path)  # which the daemon does not follow
+        wait_until("it asks in vain", lambda: any("asks again" in p.log() for p in kubelets.pods.values() if p.place))
+        os.rename(path + ".kept", path)
+        s.wait_for(job, "succeeded")
+        assert "it came late" in outputs(kubelets, job)[0]
