@@ -17,6 +17,8 @@ enum {
 	NAMED_MAX = 2, /* of these in the reason */
 	AFTER_MS = 5000, /* a task's memory may be there so long after it */
 	AGAIN_MS = 60000, /* a reason is worded anew no more often */
+	RETURNS_MS = 600000, /* what is taken again so soon after it was back, */
+	QUIET_MS = 60000, /* is back only when nobody was seen for so long */
 	PROGRAM_MAX = 16,
 	ACCOUNT_MAX = 40
 };
@@ -44,6 +46,8 @@ struct watched {
 	bool memory_before;
 	struct holder last; /* who had it last */
 	int64_t held_ms, said_ms; /* boot clock: last seen held; last marked */
+	int64_t seen_ms, back_ms; /* somebody was last seen; it was last given back, 0 = never */
+	bool returns; /* who has it came back soon */
 };
 
 struct gpu_strangers {
@@ -327,6 +331,8 @@ static void gpu_look(struct gpu_strangers *s, struct daemon *d, struct nvml *nvm
 	for (int i = 0; i < count; i++)
 		process_judge(s, d, gpu, &s->processes[i], graphics > 0 ? graphics : 0);
 	alone = memory_alone(s, nvml, gpu, count, graphics > 0 ? graphics : 0);
+	if (s->count || alone)
+		watched->seen_ms = clock_boot_ms();
 	strangers_confirm(s, watched, at_once);
 	if (s->count)
 		strangers_say(s, s->text[gpu]);
@@ -336,6 +342,12 @@ static void gpu_look(struct gpu_strangers *s, struct daemon *d, struct nvml *nvm
 }
 
 /* --- against the facts -------------------------------------------------------------------------------------------- */
+
+/* Programs that come and go would fill the journal, and jobs would be placed between them. */
+static bool waits_for_quiet(const struct watched *gpu)
+{
+	return gpu->returns && clock_boot_ms() < gpu->seen_ms + QUIET_MS;
+}
 
 /* What the facts are to say of the GPU: 1 = it is taken, as the text has it; 0 = it is not; -1 = no word. */
 static int gpu_compare(struct gpu_strangers *s, const struct facts *f, struct node_id id,
@@ -347,13 +359,26 @@ static int gpu_compare(struct gpu_strangers *s, const struct facts *f, struct no
 	if (!s->known[gpu] || (aside && !by))
 		return -1;
 	if (!text[0])
-		return by ? 0 : -1;
+		return by && !waits_for_quiet(&s->gpu[gpu]) ? 0 : -1;
 	if (by && (strcmp(by, text + strlen(GPU_TAKEN)) == 0 ||
 		   clock_boot_ms() < s->gpu[gpu].said_ms + AGAIN_MS ||
 		   (strncmp(by, MEMORY, strlen(MEMORY)) == 0 &&
 		    strncmp(text + strlen(GPU_TAKEN), MEMORY, strlen(MEMORY)) == 0)))
 		return -1;
 	return 1;
+}
+
+/* It is said now that somebody has it, or nobody any more. */
+static void watched_note(struct watched *gpu, bool taken, bool before)
+{
+	const int64_t now_ms = clock_boot_ms();
+
+	if (taken)
+		gpu->said_ms = now_ms;
+	else
+		gpu->back_ms = now_ms;
+	if (taken && !before)
+		gpu->returns = gpu->back_ms && now_ms < gpu->back_ms + RETURNS_MS;
 }
 
 static void findings_tell(struct gpu_strangers *s, const struct facts *f, struct node_id id,
@@ -365,8 +390,8 @@ static void findings_tell(struct gpu_strangers *s, const struct facts *f, struct
 	for (uint32_t gpu = 0; gpu < count; gpu++) {
 		what[gpu] = gpu_compare(s, f, id, gpu);
 		back |= what[gpu] == 0 ? UINT32_C(1) << gpu : 0;
-		if (what[gpu] > 0)
-			s->gpu[gpu].said_ms = clock_boot_ms();
+		if (what[gpu] >= 0)
+			watched_note(&s->gpu[gpu], what[gpu] > 0, gpu_taken_by(f, id, gpu) != NULL);
 	}
 	mark(context, id.v, back, false, "");
 	for (uint32_t gpu = 0; gpu < count; gpu++) {

@@ -171,3 +171,18 @@ def test_a_restart_keeps_what_is_taken_and_a_person_comes_first(machine, strange
     told.say("gpus 2")
     harness.time.sleep(10)  # two looks
     assert states(d) == ["set-aside", "free"], "who set it aside takes it back"
+
+
+def test_what_comes_and_goes_does_not_fill_the_journal(machine, stranger):
+    d, told = machine
+    for _ in range(2):
+        told.say("gpus 2", on(0, stranger))
+        harness.wait_until("GPU 0 is taken", lambda: states(d) == ["set-aside", "free"])
+        told.say("gpus 2")
+        harness.time.sleep(10)  # two looks
+    assert states(d) == ["set-aside", "free"], "it came back a moment ago, and will again"
+    told.say("gpus 2", on(0, stranger))
+    harness.time.sleep(5)  # a look
+    assert [e["event"].get("set_aside", 0) for e in d.ask("events", "--limit", "1000") if e["kind"] == "gpu-state"] == [1, 0, 1]
+    told.say("gpus 2")
+    harness.wait_until("nobody was seen for a minute", lambda: states(d) == ["free", "free"], 180)
