@@ -56,11 +56,19 @@ static void rest(struct fetching *f)
 /* A sentence of the daemon's: {"error":{"code":"...","message":"..."}}; where it is something else, that. */
 static int refused(struct fetching *f, int status, struct err *err)
 {
-	const char *text = strstr(buf_text(&f->answer), "\"message\":\"");
+	const char *at = strstr(buf_text(&f->answer), "\"message\":\"");
+	char text[ERR_TEXT_MAX];
+	size_t size = 0;
 
-	text = text ? text + 11 : buf_text(&f->answer);
-	return err_set(err, ERR_FORBIDDEN, "Fairlead does not give the snapshot (%d): %.*s", status,
-		       (int)strcspn(text, "\"\n"), text);
+	at = at ? at + 11 : buf_text(&f->answer);
+	for (; *at && *at != '"' && *at != '\n' && size + 1 < sizeof(text); at++) {
+		if (*at == '\\' && (at[1] == '"' || at[1] == '\\'))
+			at++;
+		text[size++] = *at;
+	}
+	text[size] = '\0';
+	return err_set(err, ERR_FORBIDDEN, "Fairlead does not give the snapshot (%d): %s", status,
+		       text);
 }
 
 /* What is kept of it there is not what was told: that may be a disk which reads wrongly, and asking for ever would hold the job's GPUs. */
