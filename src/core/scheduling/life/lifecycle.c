@@ -37,7 +37,7 @@ static int64_t time_to_save_ms(const struct facts *facts, const struct job *job,
 			       const struct attempt *attempt)
 {
 	int64_t grace_ms = job_grace_ms(facts, job);
-	int64_t goes_ms = attempt_goes_ms(facts, attempt, facts->now_ms);
+	int64_t goes_ms = attempt_goes_ms(facts, attempt, facts->now_ms - 1); /* or goes now */
 
 	return goes_ms && goes_ms - facts->now_ms < grace_ms ? goes_ms - facts->now_ms : grace_ms;
 }
