@@ -553,11 +553,12 @@ static void note_eviction(struct checks *checks, const struct facts *f, int64_t 
 	};
 }
 
-/* Of each role, counted by hand. */
+/* Of each role that it is narrowed in, counted by hand: another one may lack ranks that were lost and are to come again. */
 static bool is_narrowed_too_far(const struct facts *f, const struct attempt *attempt,
 				const struct shape *shape, const struct event_attempt_shrunk *e)
 {
 	uint32_t stay[ROLES_MAX] = { 0 };
+	bool goes[ROLES_MAX] = { false };
 
 	if (!shape->role_count)
 		return attempt_width(attempt) <
@@ -565,10 +566,14 @@ static bool is_narrowed_too_far(const struct facts *f, const struct attempt *att
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
 		if (task_holds(task_get(f, attempt, rank)) && !task_get(f, attempt, rank)->leaving)
 			stay[shape_role(shape, rank)]++;
-	for (uint32_t i = 0; i < e->ranks_count; i++)
-		stay[shape_role(shape, (uint32_t)e->ranks[i])]--;
+	for (uint32_t i = 0; i < e->ranks_count; i++) {
+		uint32_t role = shape_role(shape, (uint32_t)e->ranks[i]);
+
+		goes[role] = true;
+		stay[role]--;
+	}
 	for (uint32_t i = 0; i < shape->role_count; i++)
-		if (stay[i] < shape->role_min[i] || stay[i] > shape->role_max[i])
+		if (goes[i] && (stay[i] < shape->role_min[i] || stay[i] > shape->role_max[i]))
 			return true;
 	return false;
 }
