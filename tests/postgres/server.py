@@ -12,6 +12,8 @@ import tempfile
 import threading
 import time
 
+import harness
+
 PROGRAMS = max(glob.glob("/usr/lib/postgresql/*/bin"), default="/usr/lib/postgresql/15/bin")
 
 
@@ -25,7 +27,7 @@ class Server:
     """`with Server() as s:` s.kill() and s.start() again as often as a test likes. Root has it run by the package's account: the server refuses root."""
 
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="fairlead-postgres-")
+        self.folder = tempfile.mkdtemp(prefix="fairlead-postgres-", dir=harness.TMP)  # in memory where there is room: no test here cuts the power
         self.as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
         self.port, self.process = free_port(), None
         self.address = "postgresql://fairlead@127.0.0.1:%d/postgres" % self.port

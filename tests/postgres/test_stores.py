@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -18,9 +19,9 @@ OPERATIONS = int(os.environ.get("FAIRLEAD_STORE_OPERATIONS", "50000"))
 SEED = int(os.environ.get("FAIRLEAD_STORE_SEED", "5"))
 
 
-def test_both_stores_keep_the_same_history(tmp_path):
-    with server.Server() as s:
-        done = subprocess.run([STORES, s.address, str(tmp_path), str(SEED), str(OPERATIONS)], capture_output=True, text=True, timeout=900 + OPERATIONS // 10)
+def test_both_stores_keep_the_same_history():
+    with server.Server() as s, tempfile.TemporaryDirectory(prefix="fairlead-test-", dir=harness.TMP) as files:
+        done = subprocess.run([STORES, s.address, files, str(SEED), str(OPERATIONS)], capture_output=True, text=True, timeout=900 + OPERATIONS // 10)
         assert done.returncode == 0, done.stderr
         print("seed %d: %s" % (SEED, done.stdout.strip()))
         assert done.stdout.startswith("%d operations: " % OPERATIONS)
