@@ -81,7 +81,7 @@ static uint32_t others_of(const struct node_entry *node, const struct holder *re
 /* A node has few pods with GPUs. Those that would make it too long are counted. */
 void holders_say(const struct node_entry *node, char out[HOLDERS_TEXT_MAX])
 {
-	const struct holder *others[NAMED_MAX];
+	const struct holder *others[NAMED_MAX] = { NULL };
 	uint32_t count = others_of(node, others);
 	size_t size = 0;
 

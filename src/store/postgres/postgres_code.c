@@ -170,7 +170,7 @@ static void sizes_find(const PGresult *result, const char *const *names, size_t 
 		       int64_t *ret_sizes)
 {
 	const size_t rows = (size_t)PQntuples(result);
-	struct named *found = calloc(rows + 1, sizeof(*found)), key, *at;
+	struct named *found = calloc(rows + 1, sizeof(*found)), key = { .bytes = 0 }, *at;
 
 	CHECK(found);
 	for (size_t i = 0; i < rows; i++) {
