@@ -1,88 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 (FIPS 180-4) for the program that runs in other people's images: what base/digest.h promises, without OpenSSL. Its constants are the
- * first 32 bits of the fractions of cube roots of primes, its start those of square roots. */
-#include <string.h>
+/* What base/digest.h promises, for the program that runs in other people's images: by libsodium, which can be linked in whole, without OpenSSL. */
+#include <sodium/crypto_hash_sha256.h>
+#include <sodium/utils.h>
 
 #include "base/digest.h"
 
-static const uint32_t constants[64] = {
-	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
-	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
-	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
-	0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
-	0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
-	0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
-	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
-	0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
-	0xc67178f2
-};
-
-enum { BLOCK = 64, LENGTH_AT = 56 };
-
-static uint32_t turned(uint32_t x, int by)
-{
-	return x >> by | x << (32 - by);
-}
-
-static void block_take(uint32_t state[8], const uint8_t *block)
-{
-	uint32_t w[64], v[8];
-
-	for (size_t i = 0; i < 16; i++)
-		w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
-		       (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
-	for (size_t i = 16; i < 64; i++)
-		w[i] = w[i - 16] + w[i - 7] +
-		       (turned(w[i - 15], 7) ^ turned(w[i - 15], 18) ^ w[i - 15] >> 3) +
-		       (turned(w[i - 2], 17) ^ turned(w[i - 2], 19) ^ w[i - 2] >> 10);
-	memcpy(v, state, sizeof(v));
-	for (size_t i = 0; i < 64; i++) {
-		const uint32_t one = v[7] + constants[i] + w[i] +
-				     (turned(v[4], 6) ^ turned(v[4], 11) ^ turned(v[4], 25)) +
-				     ((v[4] & v[5]) ^ (~v[4] & v[6])),
-			       two = (turned(v[0], 2) ^ turned(v[0], 13) ^ turned(v[0], 22)) +
-				     ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-
-		memmove(v + 1, v, 7 * sizeof(*v));
-		v[4] += one;
-		v[0] = one + two;
-	}
-	for (size_t i = 0; i < 8; i++)
-		state[i] += v[i];
-}
-
 struct digest digest_of(const void *data, size_t size)
 {
-	uint32_t state[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-			      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
-	const uint8_t *at = data;
-	uint8_t last[2 * BLOCK] = { 0 };
-	const size_t rest = size % BLOCK, end = rest < LENGTH_AT ? BLOCK : 2 * BLOCK;
 	struct digest ret;
 
-	for (size_t left = size; left >= BLOCK; left -= BLOCK, at += BLOCK)
-		block_take(state, at);
-	if (rest)
-		memcpy(last, at, rest);
-	last[rest] = 0x80;
-	for (size_t i = 0; i < 8; i++)
-		last[end - 1 - i] = (uint8_t)((uint64_t)size * 8 >> 8 * i);
-	for (size_t from = 0; from < end; from += BLOCK)
-		block_take(state, last + from);
-	for (size_t i = 0; i < DIGEST_BYTES; i++)
-		ret.bytes[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
+	(void)crypto_hash_sha256(ret.bytes, data, size);
 	return ret;
 }
 
 const char *digest_format(const struct digest *d, char out[DIGEST_HEX_MAX])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < DIGEST_BYTES; i++) {
-		out[2 * i] = digits[d->bytes[i] >> 4];
-		out[2 * i + 1] = digits[d->bytes[i] & 15];
-	}
-	out[DIGEST_HEX_MAX - 1] = '\0';
-	return out;
+	return sodium_bin2hex(out, DIGEST_HEX_MAX, d->bytes, DIGEST_BYTES);
 }
