@@ -272,21 +272,29 @@ struct statuses {
 	uint32_t running; /* containers */
 };
 
-static void read_container_status(struct json_reader *r, struct statuses *all)
+static bool read_one_status(struct json_reader *r, struct status_of_container *status)
 {
-	struct status_of_container status = { 0 };
 	struct json_slice key;
 
 	if (!enter_object(r))
-		return;
+		return false;
 	while (pull_member(r, &key)) {
 		if (pull_key_is(&key, "name"))
-			read_cut(r, status.name, sizeof(status.name));
+			read_cut(r, status->name, sizeof(status->name));
 		else if (pull_key_is(&key, "state"))
-			read_state(r, &status);
+			read_state(r, status);
 		else
 			pull_skip(r);
 	}
+	return true;
+}
+
+static void read_container_status(struct json_reader *r, struct statuses *all)
+{
+	struct status_of_container status = { 0 };
+
+	if (!read_one_status(r, &status))
+		return;
 	all->running += status.running;
 	if (all->named || (all->any && strcmp(status.name, KUBE_CONTAINER) != 0))
 		return;
@@ -299,18 +307,9 @@ static void read_container_status(struct json_reader *r, struct statuses *all)
 static void read_init_status(struct json_reader *r, char ret[KUBE_TEXT_MAX])
 {
 	struct status_of_container status = { 0 };
-	struct json_slice key;
 
-	if (!enter_object(r))
+	if (!read_one_status(r, &status))
 		return;
-	while (pull_member(r, &key)) {
-		if (pull_key_is(&key, "name"))
-			read_cut(r, status.name, sizeof(status.name));
-		else if (pull_key_is(&key, "state"))
-			read_state(r, &status);
-		else
-			pull_skip(r);
-	}
 	if (status.ended && status.code && !ret[0])
 		snprintf(ret, KUBE_TEXT_MAX, "its init container %.20s: %.110s", status.name,
 			 status.ended_text[0] ? status.ended_text : status.ended_reason);
