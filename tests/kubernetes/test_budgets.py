@@ -39,7 +39,7 @@ def test_who_has_a_budget_is_stopped_last_but_is_stopped():
         status = budget(b, "kept", {"app": "kept"}, minAvailable=1)
         best_effort(b, "open", "other")
         best_effort(b, "kept", "kept")  # came later, so it would go first
-        wait_until("the budget allows nothing", lambda: status().get("currentHealthy") == 1 and status()["disruptionsAllowed"] == 0)
+        wait_until("the budget allows nothing", lambda: (status().get("currentHealthy"), status().get("disruptionsAllowed")) == (1, 0))
         wait_until("Fairlead knows", lambda: "attempt-shielded" in s.run("journal", "show").out)
         pod(b, "first", gpus=8, priorityClassName="high")
         wait_until("it runs", lambda: phase(b, "first") == "Running")

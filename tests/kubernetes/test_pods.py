@@ -229,7 +229,7 @@ def test_a_queue_that_is_not_there_is_named_and_pods_are_taken_when_it_is_made()
         wait_until("the nodes are listed", lambda: "the cluster has no nodes" in s.run("nodes").err)
         b.node("n0")
         pod(b, "one", labels={"fairlead.dev/queue": "vision"})
-        wait_until("it is refused", lambda: condition(b, "one") and condition(b, "one")["reason"] == "NotPlaced")
+        wait_until("it is refused", lambda: condition(b, "one").get("reason") == "NotPlaced")
         assert "`fairlead queues create vision` makes it" in condition(b, "one")["message"]
         assert condition(b, "one")["message"] in s.run("explain", "default/one").out
         s.run("queues", "create", "vision")

@@ -22,7 +22,7 @@ def test_a_gang_lies_under_one_leaf_and_new_labels_add_levels():
         nodes = sorted(p["spec"]["nodeName"] for p in s.pods().values())
         assert nodes in (["n0", "n2"], ["n1", "n3"])
         b.node("n4", **{LEAF: "l0", CLIQUE: "c1", "topology.kubernetes.io/zone": "z"})
-        wait_until("there is a third level", lambda: domains(s).get("n4") == ["z", "l0", "c1"] and domains(s)["n0"] == ["z", "l0", ""])
+        wait_until("there is a third level", lambda: [domains(s).get(n) for n in ("n4", "n0")] == [["z", "l0", "c1"], ["z", "l0", ""]])
         s.kill()
         s.up()
         assert domains(s)["n4"] == ["z", "l0", "c1"] and s.state(gang) == "running"
