@@ -490,9 +490,10 @@ void handle_gpu_set(struct call *call)
 		call_fail(call, &err);
 		return;
 	}
-	if (taken_by(event.gpu_state.reason)) {
+	if (taken_by(event.gpu_state.reason) ||
+	    strncmp(event.gpu_state.reason, GPU_SILENT, strlen(GPU_SILENT)) == 0) {
 		err_set(&err, ERR_INVALID,
-			"a reason that begins with \"" GPU_TAKEN
+			"a reason that begins with \"" GPU_TAKEN "\" or \"" GPU_SILENT
 			"\" is Fairlead's own, and would end by itself; use other words");
 		call_fail(call, &err);
 		return;

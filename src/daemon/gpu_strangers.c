@@ -381,6 +381,30 @@ static void watched_note(struct watched *gpu, bool taken, bool before)
 		gpu->returns = gpu->back_ms && now_ms < gpu->back_ms + RETURNS_MS;
 }
 
+static const char *reason_of(const struct facts *f, struct node_id id, uint32_t gpu)
+{
+	const struct gpu_record *record = table_get(&f->gpus, (id.v - 1) * NODE_GPUS_MAX + gpu + 1);
+
+	return facts_text(f, record->reason);
+}
+
+void gpus_back_tell(const struct facts *f, struct node_id id, uint32_t mask, gpus_mark_fn *mark,
+		    void *context)
+{
+	uint32_t left = mask & node_get(f, id)->set_aside_mask;
+
+	while (left) {
+		const char *reason = reason_of(f, id, (uint32_t)__builtin_ctz(left));
+		uint32_t same = 0;
+
+		for (uint32_t gpu = 0; gpu < NODE_GPUS_MAX; gpu++)
+			if (left >> gpu & 1 && strcmp(reason_of(f, id, gpu), reason) == 0)
+				same |= UINT32_C(1) << gpu;
+		mark(context, id.v, same, false, reason);
+		left &= ~same;
+	}
+}
+
 static void findings_tell(struct gpu_strangers *s, const struct facts *f, struct node_id id,
 			  gpus_mark_fn *mark, void *context)
 {
@@ -393,7 +417,7 @@ static void findings_tell(struct gpu_strangers *s, const struct facts *f, struct
 		if (what[gpu] >= 0)
 			watched_note(&s->gpu[gpu], what[gpu] > 0, gpu_taken_by(f, id, gpu) != NULL);
 	}
-	mark(context, id.v, back, false, "");
+	gpus_back_tell(f, id, back, mark, context);
 	for (uint32_t gpu = 0; gpu < count; gpu++) {
 		uint32_t mask = 0;
 

@@ -22,5 +22,8 @@ void gpu_strangers_destroy(struct gpu_strangers *s); /* NULL is fine */
 /* One look; what came of it goes to `mark`. */
 typedef void gpus_mark_fn(void *context, uint32_t node, uint32_t mask, bool aside,
 			  const char *reason);
+/* They are back, each for the reason that it was set aside for, as the facts have it: by now it may be set aside for another one, and stays so then. */
+void gpus_back_tell(const struct facts *f, struct node_id id, uint32_t mask, gpus_mark_fn *mark,
+		    void *context);
 void gpu_strangers_look(struct gpu_strangers *s, struct daemon *d, struct nvml *nvml,
 			gpus_mark_fn *mark, void *context);

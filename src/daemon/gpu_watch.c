@@ -21,13 +21,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/model/taken.h"
 #include "daemon/gpu_strangers.h"
 #include "daemon/state.h"
 #include "node/discover.h"
 #include "node/nvml.h"
 
 enum { LOOK_MS = 1000, STRANGERS_MS = 4000, DRIVER_MS = 8000, PARTS_MAX = 4096 };
-#define ASIDE "NVIDIA driver: " /* GPUs set aside for this begin their reason with it */
 
 /* A task with a bound. */
 struct part {
@@ -181,7 +181,8 @@ static void gpus_mark(void *context, uint32_t node, uint32_t mask, bool aside, c
 	if (!mask)
 		return;
 	log_line(aside ? LOG_WARN : LOG_INFO, "GPUs %#x %s%s%s", mask,
-		 aside ? "are set aside" : "are back in use", aside ? ": " : "", reason);
+		 aside ? "are set aside" : "are back in use", aside ? ": " : "",
+		 aside ? reason : "");
 	event.gpu_state.node = node;
 	event.gpu_state.mask = mask;
 	event.gpu_state.set_aside = aside;
@@ -200,7 +201,7 @@ static uint32_t gpus_aside(const struct facts *f, uint32_t id)
 			table_get(&f->gpus, (id - 1) * NODE_GPUS_MAX + gpu + 1);
 
 		if (node->set_aside_mask >> gpu & 1 &&
-		    strncmp(facts_text(f, record->reason), ASIDE, strlen(ASIDE)) == 0)
+		    strncmp(facts_text(f, record->reason), GPU_SILENT, strlen(GPU_SILENT)) == 0)
 			mask |= UINT32_C(1) << gpu;
 	}
 	return mask;
@@ -277,7 +278,7 @@ static void driver_compare(struct gpu_watch *w, const struct facts *f, uint32_t 
 			versions_send(w, f, id, driver, cuda);
 	}
 	gpus_mark(w, id, silent & ~node->set_aside_mask, true, why.text);
-	gpus_mark(w, id, aside & ~silent, false, "");
+	gpus_back_tell(f, (struct node_id){ id }, aside & ~silent, gpus_mark, w);
 }
 
 /* nvml NULL: it could not be opened, for the reason in `err`. */

@@ -10,6 +10,7 @@
 
 #define GPU_TAKEN "taken: "
 #define GPU_TAKEN_PODS "taken by pods that Fairlead did not place" /* in journals written before */
+#define GPU_SILENT "NVIDIA driver: " /* likewise, of GPUs whose driver does not answer */
 
 /* Who has it, from the reason; NULL = the reason is another one. */
 static inline const char *taken_by(const char *reason)

@@ -36,7 +36,8 @@ int admit_node_found(const struct admission *a, const struct event_node_found *e
 int admit_node_numa(const struct admission *a, const struct event_node_numa *e) MUST_CHECK;
 int admit_node_mask(const struct admission *a, const struct event_node_mask *e) MUST_CHECK;
 int admit_node_marked(const struct admission *a, const struct event_node_marked *e) MUST_CHECK;
-int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e) MUST_CHECK;
+/* Leaves out of the mask what a watch of GPUs may not change. */
+int admit_gpu_state(const struct admission *a, struct event_gpu_state *e) MUST_CHECK;
 
 /* admit_slices.c */
 int admit_layout_set(const struct admission *a, const struct event_layout_set *e) MUST_CHECK;

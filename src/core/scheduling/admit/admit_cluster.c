@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "core/model/apply.h"
+#include "core/model/taken.h"
 
 enum { DEFRAGMENT_MOVES_MAX = 100000 };
 
@@ -459,7 +460,44 @@ static bool aside_is_known(const struct admission *a, const struct node *node,
 	return true;
 }
 
-int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e)
+static bool begins_with(const char *text, const char *words)
+{
+	return strncmp(text, words, strlen(words)) == 0;
+}
+
+/* A watch that sets GPUs aside for this reason may do so in place of that one. */
+static bool watch_replaces(const char *reason, const char *there)
+{
+	return begins_with(reason, GPU_SILENT) ? begins_with(there, GPU_SILENT)
+					       : taken_by(there) != NULL;
+}
+
+/*
+ * Watches of GPUs set aside and give back what they saw a moment before: by now a person may have set a GPU aside for a reason of his own. So what
+ * is set aside for another reason than a watch's stays as it is, and a watch's "back" names the reason that it ends. A person's word counts as it is.
+ */
+static void watched_leave_out(const struct admission *a, const struct node *node,
+			      struct event_gpu_state *e)
+{
+	const uint32_t row = ((uint32_t)e->node - 1) * NODE_GPUS_MAX + 1;
+
+	if (!begins_with(e->reason, GPU_SILENT) && !taken_by(e->reason))
+		return;
+	for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++) {
+		const struct gpu_record *record;
+		const char *there;
+
+		if (!(e->mask >> gpu & 1) || !(node->set_aside_mask >> gpu & 1))
+			continue;
+		record = table_get(&a->facts->gpus, row + gpu);
+		there = facts_text(a->facts, record->reason);
+		if (e->set_aside ? !watch_replaces(e->reason, there)
+				 : strncmp(there, e->reason, REASON_MAX_BYTES) != 0)
+			e->mask &= ~(INT64_C(1) << gpu);
+	}
+}
+
+int admit_gpu_state(const struct admission *a, struct event_gpu_state *e)
 {
 	const struct node *node = node_known(a, e->node);
 	int rc = node ? admit_text(a, "the reason", e->reason) : -(int)ERR_NOT_FOUND;
@@ -470,6 +508,7 @@ int admit_gpu_state(const struct admission *a, const struct event_gpu_state *e)
 		return err_set(a->err, ERR_INVALID,
 			       "node \"%s\" has GPUs 0 to %d; another one is named",
 			       facts_name(a->facts, node->name), (int)node->gpu_count - 1);
+	watched_leave_out(a, node, e);
 	if (e->set_aside ? aside_is_known(a, node, e) : (node->set_aside_mask & e->mask) == 0)
 		return CORE_ALREADY;
 	return 0;

@@ -383,6 +383,60 @@ static void what_is_in_use_is_not_removed(void **state)
 	world_deinit(&w);
 }
 
+/* A watch of GPUs says what was so a moment before: a person's set-aside of that moment is neither overwritten nor ended. */
+static void a_watch_leaves_alone_what_a_person_set_aside(void **state)
+{
+	static const char taken[] = GPU_TAKEN "process 7 (a) of ann",
+			  silent[] = GPU_SILENT "GPU is lost";
+	const struct node_id n0 = { 1 };
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = world_event(&w, EVENT_GPU_STATE);
+	e.gpu_state.node = 1;
+	e.gpu_state.mask = 2;
+	e.gpu_state.set_aside = 1;
+	e.gpu_state.reason = "smells";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	/* Looked at before that: of two GPUs the other one is taken, and of one none. */
+	e.gpu_state.mask = 6;
+	e.gpu_state.reason = taken;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_int_equal(e.gpu_state.mask, 4);
+	assert_null(gpu_taken_by(&w.facts, n0, 1));
+	assert_non_null(gpu_taken_by(&w.facts, n0, 2));
+	e.gpu_state.mask = 2;
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	e.gpu_state.mask = 6;
+	e.gpu_state.reason = silent;
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	/* A person keeps it when its program goes: what the watch gives back is another reason's. */
+	e.gpu_state.mask = 12;
+	e.gpu_state.reason = "fan";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	e.gpu_state.mask = 14;
+	e.gpu_state.set_aside = 0;
+	e.gpu_state.reason = taken;
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	assert_int_equal(node_get(&w.facts, n0)->set_aside_mask, 14);
+	/* A person's words with which he gives it back name no reason. */
+	e.gpu_state.mask = 14;
+	e.gpu_state.reason = "mended";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_int_equal(node_get(&w.facts, n0)->set_aside_mask, 0);
+	e.gpu_state.mask = 3;
+	e.gpu_state.set_aside = 1;
+	e.gpu_state.reason = taken;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	e.gpu_state.set_aside = 0;
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_int_equal(node_get(&w.facts, n0)->set_aside_mask, 0);
+	world_deinit(&w);
+}
+
 /* What has a GPU may be something else by now, and a person may keep what is taken. */
 static void a_gpu_is_set_aside_anew_for_another_reason(void **state)
 {
@@ -615,6 +669,7 @@ int main(void)
 		cmocka_unit_test(queues_form_a_tree_whose_guarantees_add_up),
 		cmocka_unit_test(what_is_in_use_is_not_removed),
 		cmocka_unit_test(a_gpu_is_set_aside_anew_for_another_reason),
+		cmocka_unit_test(a_watch_leaves_alone_what_a_person_set_aside),
 		cmocka_unit_test(a_final_job_is_not_changed),
 		cmocka_unit_test(decisions_do_not_come_from_outside),
 		cmocka_unit_test(the_last_admin_stays),
