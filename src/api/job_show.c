@@ -118,7 +118,7 @@ static void attempt_add(struct buf *out, const struct facts *f, uint32_t id,
 	out_int(out, "released_ms", attempt->released_ms);
 	out_int(out, "ended_ms", attempt->ended_ms);
 	out_int(out, "warned_ms", attempt->warned_ms);
-	out_int(out, "deadline_ms", attempt->deadline_ms);
+	out_int(out, "deadline_ms", attempt_until_ms(f, attempt));
 	out_int(out, "for_job", attempt->for_job);
 	out_int(out, "resumed_from", attempt->resume_number);
 	out_bool(out, "unreachable", attempt->unreachable);

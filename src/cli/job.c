@@ -579,7 +579,7 @@ static void add_taken(const json_t *attempt, struct buf *out)
 
 		if (!*by)
 			continue;
-		line(out, "GPU in use too");
+		line(out, "in use too");
 		buf_addf(out, "of rank %lld: %s\n", (long long)get_int(task, "rank"), by);
 	}
 }
@@ -603,6 +603,11 @@ static void add_attempt(const struct output *output, const json_t *attempt, stru
 	if (get_int(attempt, "released_ms")) {
 		line(out, "started");
 		say_time(out, get_int(attempt, "released_ms"));
+		buf_addc(out, '\n');
+	}
+	if (strcmp(get_text(attempt, "state"), "active") == 0 && get_int(attempt, "warned_ms")) {
+		line(out, "saves until");
+		say_time(out, get_int(attempt, "deadline_ms"));
 		buf_addc(out, '\n');
 	}
 	if (get_int(attempt, "ended_ms")) {

@@ -34,6 +34,27 @@ def test_a_job_makes_way_for_maintenance_and_goes_on_when_the_node_is_back():
         d.wait(late, "succeeded")
 
 
+def test_a_job_that_saves_says_until_when_though_the_notice_moves():
+    """What was told first is an hour too long by then, or too short; what the node's announcement says now holds."""
+    with harness.Daemon("sim:1x1xH100-80GB") as d:
+        d.run("policy", "set", "--min-runtime", "0s", "--grace", "1h")
+        job = d.submit("sleep", "600")
+        d.wait(job, "running")
+        told = []
+        for begins in ("30m", "50m", "20m"):
+            d.run("nodes", "maintenance", "node0", "--from", begins, "--for", "1h")
+            d.wait(job, "checkpointing")
+            attempt = d.job(job)["attempts"][0]
+            assert attempt["deadline_ms"] == node(d)["maintenance_from_ms"], attempt
+            text = d.run("job", str(job)).out
+            told += [line for line in text.splitlines() if line.startswith("saves until")]
+        assert len(set(told)) == 3, told
+        d.run("nodes", "maintenance", "node0", "--off")
+        d.wait(job, "running")
+        assert "saves until" not in d.run("job", str(job)).out
+        d.run("cancel", str(job))
+
+
 def test_maintenance_that_is_called_off_is_over_and_survives_no_restart():
     with harness.Daemon("sim:2x1xH100-80GB") as d:
         d.run("nodes", "maintenance", "node0", "node1", "--for", "10h")
