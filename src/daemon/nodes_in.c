@@ -26,11 +26,15 @@
 void nodes_report(void *daemon, const struct engine_node *node)
 {
 	struct daemon *d = daemon;
-	struct node_message *message = calloc(1, sizeof(*message));
+	const size_t size = node->taken_count * sizeof(*node->taken);
+	struct node_message *message = calloc(1, sizeof(*message) + size);
 
 	CHECK(message);
 	message->message.kind = CORE_NODE;
 	message->node = *node;
+	if (size)
+		memcpy(message->taken, node->taken, size);
+	message->node.taken = message->taken;
 	mailbox_send(&d->core_box, &message->message);
 }
 
@@ -276,36 +280,49 @@ static uint32_t taken_mask(const struct facts *facts, struct node_id id)
 	return taken;
 }
 
-/* By pods, as the engine names them; all of a node for one reason, as which pod has which GPU is not known. */
+/* By what the engine says; "" = by pods that it does not name. */
 static void set_aside(struct daemon *d, struct batch *batch, struct node_id id, uint32_t mask,
-		      bool aside, const struct engine_node *found)
+		      const char *by, const char *node)
 {
 	struct event event = event_make(EVENT_GPU_STATE, 0, "engine");
-	char reason[sizeof(found->gpus_taken_by) + sizeof(GPU_TAKEN)];
+	char reason[sizeof(((struct engine_taken *)NULL)->by) + sizeof(GPU_TAKEN)];
 
 	if (!mask)
 		return;
-	snprintf(reason, sizeof(reason), GPU_TAKEN "%s", found->gpus_taken_by);
+	snprintf(reason, sizeof(reason), GPU_TAKEN "%s", by);
 	event.gpu_state.node = id.v;
 	event.gpu_state.mask = mask;
-	event.gpu_state.set_aside = aside;
-	event.gpu_state.reason = !aside ? "" : found->gpus_taken_by[0] ? reason : GPU_TAKEN_PODS;
-	admit(d, batch, &event, found->name);
+	event.gpu_state.set_aside = true;
+	event.gpu_state.reason = by[0] ? reason : GPU_TAKEN_PODS;
+	admit(d, batch, &event, node);
 }
 
-/* What was taken before, and by others. */
+static void give_back(struct daemon *d, struct batch *batch, struct node_id id, uint32_t mask,
+		      const char *node)
+{
+	struct event event = event_make(EVENT_GPU_STATE, 0, "engine");
+
+	if (!mask)
+		return;
+	event.gpu_state.node = id.v;
+	event.gpu_state.mask = mask;
+	event.gpu_state.reason = "";
+	admit(d, batch, &event, node);
+}
+
+/* Those of the mask that are taken already, and by others. */
 static void say_anew(struct daemon *d, struct batch *batch, struct node_id id, uint32_t mask,
-		     const struct engine_node *found)
+		     const char *by, const char *node)
 {
 	uint32_t changed = 0;
 
-	for (uint32_t i = 0; found->gpus_taken_by[0] && i < NODE_GPUS_MAX; i++) {
-		const char *by = mask >> i & 1 ? gpu_taken_by(&d->facts, id, i) : NULL;
+	for (uint32_t i = 0; by[0] && i < NODE_GPUS_MAX; i++) {
+		const char *before = mask >> i & 1 ? gpu_taken_by(&d->facts, id, i) : NULL;
 
-		if (by && strcmp(by, found->gpus_taken_by) != 0)
+		if (before && strcmp(before, by) != 0)
 			changed |= UINT32_C(1) << i;
 	}
-	set_aside(d, batch, id, changed, true, found);
+	set_aside(d, batch, id, changed, by, node);
 }
 
 /* From the last index down: those that nobody holds first, so that what is placed goes on undisturbed. */
@@ -322,6 +339,25 @@ static uint32_t choose(uint32_t from, uint32_t count)
 	return chosen;
 }
 
+/* Which ones are taken is known, and mostly by what. Those too that a task holds which will not get them: it is to go elsewhere. */
+static void take_those(struct daemon *d, struct batch *batch, struct node_id id, uint32_t all,
+		       const struct engine_node *found)
+{
+	uint32_t wanted = (uint32_t)found->gpus_taken_mask & all, rest = wanted;
+	uint32_t aside = node_get(&d->facts, id)->set_aside_mask;
+
+	for (uint32_t i = 0; i < found->taken_count; i++) {
+		uint32_t mask = (uint32_t)found->taken[i].gpus & rest;
+
+		rest &= ~mask;
+		set_aside(d, batch, id, mask & ~aside, found->taken[i].by, found->name);
+		say_anew(d, batch, id, mask & aside, found->taken[i].by, found->name);
+	}
+	set_aside(d, batch, id, rest & ~aside, found->gpus_taken_by, found->name);
+	give_back(d, batch, id, taken_mask(&d->facts, id) & ~wanted, found->name);
+}
+
+/* How many are taken is known; all of a node are for one reason. */
 static void take_away(struct daemon *d, struct batch *batch, struct node_id id,
 		      const struct engine_node *found)
 {
@@ -331,21 +367,17 @@ static void take_away(struct daemon *d, struct batch *batch, struct node_id id,
 	uint32_t count = (uint32_t)__builtin_popcount(taken);
 
 	if (found->gpus_by_index) {
-		/* Those too that a task holds which will not get them: it is to go elsewhere. */
-		uint32_t wanted = (uint32_t)found->gpus_taken_mask & all;
-
-		set_aside(d, batch, id, wanted & ~node->set_aside_mask, true, found);
-		set_aside(d, batch, id, taken & ~wanted, false, found);
+		take_those(d, batch, id, all, found);
 		return;
 	}
 	if (found->gpus_taken > count)
 		set_aside(d, batch, id,
 			  choose(all & ~node->set_aside_mask & ~held_mask(&d->facts, id),
 				 found->gpus_taken - count),
-			  true, found);
+			  found->gpus_taken_by, found->name);
 	else
-		set_aside(d, batch, id, choose(taken, count - found->gpus_taken), false, found);
-	say_anew(d, batch, id, taken, found);
+		give_back(d, batch, id, choose(taken, count - found->gpus_taken), found->name);
+	say_anew(d, batch, id, taken, found->gpus_taken_by, found->name);
 }
 
 static void node_gone(struct daemon *d, struct batch *batch, struct node_id id, const char *name)

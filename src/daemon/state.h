@@ -105,6 +105,7 @@ struct fact_message {
 struct node_message {
 	struct message message;
 	struct engine_node node;
+	struct engine_taken taken[]; /* of the node */
 };
 struct mask_message {
 	struct message message;

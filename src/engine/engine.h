@@ -191,6 +191,12 @@ enum { ENGINE_LEVELS = 6 };
 extern const char *const engine_level_names[ENGINE_LEVELS];
 
 /* A node as an engine with a cluster of its own finds it. */
+/* GPUs of a node, and by what they are taken. */
+struct engine_taken {
+	uint64_t gpus; /* by index */
+	char by[200];
+};
+
 struct engine_node {
 	char name[64];
 	bool gone; /* and the rest says nothing */
@@ -199,6 +205,8 @@ struct engine_node {
 	char gpus_taken_by[200]; /* these pods, with their schedulers; "" = not known */
 	bool gpus_by_index; /* which ones are taken is known: the mask says it, and gpus_taken nothing */
 	uint64_t gpus_taken_mask;
+	const struct engine_taken *taken; /* of the mask, as far as is known; the teller's */
+	uint32_t taken_count;
 	char product[160]; /* what the maker calls its GPUs; "" = not known */
 	int64_t gpu_memory_mib;
 	char driver[64];

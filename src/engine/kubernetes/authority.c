@@ -15,6 +15,26 @@ struct holder {
 	char scheduler[KUBE_WORD_MAX], name[KUBE_WORD_MAX + KUBE_NAME_MAX];
 };
 
+/* --- schedulers ---------------------------------------------------------------------------------------------------- */
+
+/* Of most pods; not copied for each. */
+static char usual_scheduler[] = "default-scheduler";
+
+void scheduler_keep(struct pod_entry *entry, const char *name)
+{
+	if (entry->scheduler || strcmp(name, KUBE_SCHEDULER) == 0)
+		return;
+	entry->scheduler = strcmp(name, usual_scheduler) == 0 ? usual_scheduler : strdup(name);
+	CHECK(entry->scheduler);
+}
+
+void scheduler_drop(struct pod_entry *entry)
+{
+	if (entry->scheduler != usual_scheduler)
+		free(entry->scheduler);
+	entry->scheduler = NULL;
+}
+
 /* --- who holds GPUs ------------------------------------------------------------------------------------------------ */
 
 void holder_leave(struct pod_entry *entry)
@@ -58,6 +78,35 @@ void holder_follow(struct engine *engine, struct pod_entry *entry, const struct 
 	node->holders = holder;
 	entry->holder = holder;
 	node_changed(engine, node);
+}
+
+void claimants_clear(struct node_entry *node)
+{
+	struct holder *holder = node->claimants, *next;
+
+	for (; holder; holder = next) {
+		next = holder->next;
+		free(holder);
+	}
+	node->claimants = NULL;
+	node->claims_work = false;
+}
+
+void claimant_add(struct node_entry *node, const char *scheduler, const char *name)
+{
+	uint32_t count = 0;
+	struct holder *holder;
+
+	for (holder = node->claimants; holder; holder = holder->next)
+		if (strcmp(holder->name, name) == 0 || ++count == NAMED_MAX)
+			return;
+	holder = calloc(1, sizeof(*holder));
+	CHECK(holder);
+	holder->node = node;
+	snprintf(holder->scheduler, sizeof(holder->scheduler), "%s", scheduler);
+	snprintf(holder->name, sizeof(holder->name), "%s", name);
+	holder->next = node->claimants;
+	node->claimants = holder;
 }
 
 static int by_name(const void *a, const void *b)
@@ -126,6 +175,21 @@ static bool is_fairleads(const struct node_entry *node)
 	return strcmp(declared_by(node), KUBE_SCHEDULER) == 0;
 }
 
+static void pool_take_work(struct pool *pool, const struct node_entry *node, bool works)
+{
+	if (works && is_fairleads(node))
+		pool->work = node;
+	else if (works)
+		pool->wrong = node;
+}
+
+static void pool_take_stranger(struct pool *pool, const struct holder *h)
+{
+	if (strcmp(h->scheduler, KUBE_SCHEDULER) != 0 &&
+	    (!pool->strange || strcmp(h->name, pool->strange->name) < 0))
+		pool->strange = h;
+}
+
 static void pool_take(struct pool *pool, const struct node_entry *node)
 {
 	bool fairleads = is_fairleads(node);
@@ -135,15 +199,14 @@ static void pool_take(struct pool *pool, const struct node_entry *node)
 	else if (strcmp(declared_by(pool->first), declared_by(node)) != 0 && !pool->other)
 		pool->other = node;
 	pool->declared |= fairleads && node->node->authority[0];
-	for (const struct holder *h = node->holders; h; h = h->next) {
-		if (h->ours && fairleads)
-			pool->work = node;
-		else if (h->ours)
-			pool->wrong = node;
-		else if (fairleads && strcmp(h->scheduler, KUBE_SCHEDULER) != 0 &&
-			 (!pool->strange || strcmp(h->name, pool->strange->name) < 0))
-			pool->strange = h;
-	}
+	pool_take_work(pool, node, node->claims_work);
+	for (const struct holder *h = node->holders; h; h = h->next)
+		if (h->ours)
+			pool_take_work(pool, node, true);
+		else if (fairleads)
+			pool_take_stranger(pool, h);
+	for (const struct holder *h = node->claimants; h && fairleads; h = h->next)
+		pool_take_stranger(pool, h);
 }
 
 static void node_says(const struct node_entry *node, char out[static 160])

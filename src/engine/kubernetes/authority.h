@@ -9,12 +9,18 @@
  */
 #include "engine/kubernetes/cluster.h"
 
+/* What the pod asks for, kept while it is there. */
+void scheduler_keep(struct pod_entry *entry, const char *name);
+void scheduler_drop(struct pod_entry *entry);
 /* The pod holds GPUs of its node, or does so no more. Under the lock, whenever it was told. */
 void holder_follow(struct engine *engine, struct pod_entry *entry, const struct kube_pod *pod);
 void holder_leave(struct pod_entry *entry);
 /* Pods on the node that are not Fairlead's work and hold GPUs: "pods a/b (default-scheduler) and c/d (volcano)"; "" = none. */
 enum { HOLDERS_TEXT_MAX = 200 };
 void holders_say(const struct node_entry *node, char out[HOLDERS_TEXT_MAX]);
+/* Of devices that drivers publish, reckoned when the node is told (devices/claimants.c): nobody has any; a pod has some. */
+void claimants_clear(struct node_entry *node);
+void claimant_add(struct node_entry *node, const char *scheduler, const char *name);
 /* How many pools have two authorities, and what is to be said of the first by name, pools before nodes; "" = none. Under the lock. */
 enum { CONFLICT_TEXT_MAX = 512 };
 uint32_t authority_conflicts(struct engine *engine, char out[CONFLICT_TEXT_MAX]);

@@ -89,20 +89,20 @@ static int64_t rest(int64_t room, int64_t taken)
 }
 
 /* Of a node without a device plugin whose driver publishes its GPUs. */
-static void gpus_describe(struct engine *engine, const struct gpu_table *table,
-			  struct engine_node *ret)
+static void gpus_describe(struct engine *engine, struct node_entry *entry,
+			  const struct gpu_table *table, struct engine_node *ret)
 {
 	ret->gpus = table->count;
 	ret->gpus_by_index = true;
 	ret->gpus_taken_mask = devices_taken(engine, table);
+	ret->taken = claimants_look(engine, entry, table, ret->gpus_taken_mask, &ret->taken_count);
 	if (!ret->product[0])
 		snprintf(ret->product, sizeof(ret->product), "%s", table->product);
 	if (!ret->gpu_memory_mib)
 		ret->gpu_memory_mib = table->memory_mib;
 }
 
-static void node_describe(struct engine *engine, const struct node_entry *entry,
-			  struct engine_node *ret)
+static void node_describe(struct engine *engine, struct node_entry *entry, struct engine_node *ret)
 {
 	const struct kube_node *node = entry->node;
 	const struct gpu_table *table = node->room.gpus ? NULL : devices_gpus(engine, node->name);
@@ -128,8 +128,9 @@ static void node_describe(struct engine *engine, const struct node_entry *entry,
 	memcpy(ret->places, node->places.name, sizeof(ret->places));
 	holders_say(entry, ret->gpus_taken_by);
 	devices_label(engine, entry, ret->labels);
+	claimants_clear(entry);
 	if (table)
-		gpus_describe(engine, table, ret);
+		gpus_describe(engine, entry, table, ret);
 	snprintf(ret->reason, sizeof(ret->reason), "Kubernetes: %s",
 		 node->deleting     ? "the node is being deleted"
 		 : !node->ready     ? "the node is not ready"
@@ -234,6 +235,7 @@ static void node_is_gone(struct engine *engine, struct node_entry *entry)
 		return;
 	free(entry->node);
 	entry->node = NULL;
+	claimants_clear(entry);
 	node_changed(engine, entry);
 	masks_node(engine, entry->name, NULL);
 	/* First: else the core, told of an end alone, would place the job there again. */
@@ -482,6 +484,7 @@ static void pod_is_gone(struct engine *engine, struct pod_entry *entry)
 	masks_pod(engine, entry->uid, NULL);
 	gangs_lost(engine, entry->uid);
 	HASH_DEL(engine->pods, entry);
+	scheduler_drop(entry);
 	free(entry);
 }
 
@@ -504,6 +507,7 @@ static void pod_is_there(struct engine *engine, struct kube_pod *pod)
 	bool belongs = attempt && rank < attempt->tasks && !is_double(attempt, rank, pod);
 
 	entry->seen = true;
+	scheduler_keep(entry, pod->scheduler);
 	entry->ours = belongs;
 	entry->attempt = attempt ? attempt->id : 0;
 	entry->rank = rank;
@@ -708,11 +712,13 @@ void cluster_deinit(struct engine *engine)
 	{
 		HASH_DEL(engine->pods, pod);
 		holder_leave(pod);
+		scheduler_drop(pod);
 		free(pod);
 	}
 	HASH_ITER(hh, engine->nodes, node, next_node)
 	{
 		HASH_DEL(engine->nodes, node);
+		claimants_clear(node);
 		free(node->node);
 		free(node);
 	}

@@ -29,6 +29,8 @@ struct node_entry {
 		*node; /* as it was told last; NULL = there is no such node, but pods name it */
 	struct kube_use others; /* of pods on it that are not Fairlead's work */
 	struct holder *holders; /* all pods on it that hold GPUs (authority.h) */
+	struct holder *claimants; /* and those of others that have some by claims */
+	bool claims_work; /* work of Fairlead's has some by claims */
 	bool seen; /* in the list that is being taken */
 	bool devices_seen; /* it was looked for what is published of it */
 	bool changed; /* not told yet: in the list of those */
@@ -47,6 +49,7 @@ struct pod_entry {
 	struct node_entry *node; /* it counts there; NULL = it does not */
 	struct kube_use use;
 	struct holder *holder; /* of GPUs (authority.h); NULL = it has none */
+	char *scheduler; /* that it asks for; NULL = Fairlead */
 	bool ours; /* of a live attempt */
 	bool seen;
 	bool unclear;

@@ -55,6 +55,11 @@ static struct held *held_find(const struct engine *engine, const char *key)
 	return held;
 }
 
+const struct held *device_held_by_key(const struct engine *engine, const char *key)
+{
+	return held_find(engine, key);
+}
+
 const struct held *device_held(const struct engine *engine, const struct dra_slice *slice,
 			       const struct dra_device *device)
 {

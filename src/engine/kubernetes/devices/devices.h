@@ -85,6 +85,7 @@ struct devices {
 	bool claims_changed; /* since gangs were looked at */
 	bool ticking;
 	struct arena arena; /* of one question */
+	struct engine_taken taken[NODE_GPUS_MOST]; /* of the node that was looked at last */
 };
 
 struct gang;
@@ -115,6 +116,8 @@ const char *devices_gang_label(const struct engine *engine, const struct gang *g
 uint64_t devices_taken(struct engine *engine, const struct gpu_table *table);
 struct claim_entry *claim_find(const struct engine *engine, const char *namespace,
 			       const char *name);
+/* Claims that have the device, from this one on by `also`; NULL = none. */
+const struct held *device_held_by_key(const struct engine *engine, const char *key);
 /* What the API server said of one; takes it over. An older word than the one that is known is passed over. */
 void claim_set(struct engine *engine, struct dra_claim *claim);
 void claim_remove(struct engine *engine, struct claim_entry *entry);
@@ -152,6 +155,12 @@ bool claim_is_for_node(const struct engine *engine, const struct dra_claim *clai
 		       const char *node);
 /* A claim that has it is of a pod that Fairlead placed and that is not over. */
 bool claim_is_live(struct engine *engine, const struct claim_entry *entry);
+
+/* --- claimants.c: who has the GPUs of a node */
+/* Says by what each GPU of `taken` is taken, and tells the node's authority of the pods. The list is good until the next call. */
+const struct engine_taken *claimants_look(struct engine *engine, struct node_entry *node,
+					  const struct gpu_table *table, uint64_t taken,
+					  uint32_t *ret_count);
 
 /* --- claims.c: a rank and its claims */
 /* Sees to the claims of the rank's pod; when they are its own, READY is told, or the pod is bound where it was released. */
