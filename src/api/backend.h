@@ -116,6 +116,9 @@ struct api_backend {
 		host_paths; /* where `pods`: folders of nodes that jobs may mount; NULL-terminated, NULL = none */
 	bool pods; /* jobs run as pods of a cluster, not on this machine; their output is not in logs_folder */
 	struct code_store *code; /* where snapshots are kept (store/code.h); NULL = nowhere */
+	bool image_needed; /* where `pods`: a job that names no image has none */
+	/* Whether whoever carries jobs out can do what this one asks. NULL = all of it. Any thread. */
+	int (*permit)(void *context, const struct event *event, struct err *err);
 	const char *snapshots_lack; /* where `pods`: why they get none; NULL = they do */
 	/* Where `pods`: what a pod has printed. False: it is asked for too much at this moment; else `done` comes once, from any thread. */
 	bool (*pod_output)(void *context, const struct engine_output *output); /* engine/pods.h */

@@ -58,7 +58,7 @@ static void account_of(const struct call *call, char ret[SNAPSHOT_ACCOUNT_MAX])
 	snapshot_account(call->api->backend->pods, call->caller.uid, call->caller.user, ret);
 }
 
-static int caller_may(const struct call *call, struct err *err)
+int snapshots_permit(const struct call *call, struct err *err)
 {
 	if (call->api->backend->snapshots_lack)
 		return err_set(err, ERR_UNSUPPORTED, "snapshot: %s",
@@ -232,7 +232,7 @@ int snapshot_find(const struct call *call, const char *id, struct err *err)
 	char account[SNAPSHOT_ACCOUNT_MAX];
 	int64_t bytes = -1;
 
-	if (caller_may(call, err) < 0)
+	if (snapshots_permit(call, err) < 0)
 		return -(int)err->code;
 	account_of(call, account);
 	if (was_told(account, id))
@@ -301,7 +301,7 @@ void handle_snapshot_put(struct call *call)
 	size_t size;
 	const char *text = http_body(call->request, &size);
 
-	if (caller_may(call, &err) < 0 || tree_keep(call, text, size, &out, &err) < 0) {
+	if (snapshots_permit(call, &err) < 0 || tree_keep(call, text, size, &out, &err) < 0) {
 		buf_deinit(&out);
 		call_fail(call, &err);
 		return;
@@ -340,7 +340,7 @@ void handle_snapshot_file(struct call *call)
 	struct err err = { 0 };
 	struct buf out = BUF_INIT;
 
-	if (caller_may(call, &err) < 0 || file_keep(call, call->match.param[0], &err) < 0) {
+	if (snapshots_permit(call, &err) < 0 || file_keep(call, call->match.param[0], &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}

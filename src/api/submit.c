@@ -211,6 +211,10 @@ static int pods_permit(const struct call *call, const struct job_request *reques
 			err, ERR_UNSUPPORTED,
 			"%s is for a cluster; this daemon runs programs as they are on its machine, with its folders, devices and memory under their own names: leave it out",
 			request->pod_field);
+	if (!request->image && backend->image_needed)
+		return err_set(
+			err, ERR_INVALID,
+			"the job names no image, and the daemon was started without --image: say image, such as pytorch/pytorch:2.8.0");
 	for (uint32_t i = 0; i < request->host_path_count; i++)
 		if (!host_path_permitted(backend, request->host_paths[i]))
 			return err_set(
@@ -232,9 +236,17 @@ static int document_read(const struct call *call, const char *file, const struct
 static int snapshot_permit(const struct call *call, const struct job_request *request, bool dry_run,
 			   struct err *err)
 {
-	if (!request->snapshot || dry_run)
+	if (!request->snapshot)
 		return 0;
-	return snapshot_find(call, request->snapshot, err);
+	return dry_run ? snapshots_permit(call, err) : snapshot_find(call, request->snapshot, err);
+}
+
+/* So that a dry run refuses what a submission does. */
+static int engine_permits(const struct call *call, const struct event *event, struct err *err)
+{
+	const struct api_backend *backend = call->api->backend;
+
+	return backend->permit ? backend->permit(backend->context, event, err) : 0;
 }
 
 static int submission_read(struct submission *s, struct err *err)
@@ -255,6 +267,8 @@ static int submission_read(struct submission *s, struct err *err)
 	if (rc >= 0)
 		rc = snapshot_permit(call, &s->request, call_query_int(call, "dry_run", 0) != 0,
 				     err);
+	if (rc >= 0)
+		rc = engine_permits(call, &s->request.event, err);
 	if (rc < 0)
 		return rc;
 	job->body_mac = request_mac(call, &s->request);

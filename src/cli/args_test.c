@@ -219,7 +219,9 @@ static int from_flags(const char *const *words, struct submission *submission, s
 
 	if (rc >= 0)
 		rc = submission_from_flags(in, submission, err);
-	return rc < 0 ? rc : submission_check(in, submission, err);
+	if (rc >= 0)
+		rc = submission_check(in, submission, err);
+	return rc < 0 ? rc : submission_check_folder(submission, err);
 }
 
 static void flags_of_run_become_fields(void **state)

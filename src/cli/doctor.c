@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/holder.h"
 #include "cli/jobs.h"
 #include "cli/problem.h"
 #include "cli/promised.h"
@@ -52,22 +53,6 @@ static void find(struct examination *e, const char *what, enum finding finding, 
 }
 
 /* the data folder */
-
-/* The process that holds the journal's lock; 0 = none, -1 = not to be seen. */
-static long lock_holder(const char *folder, struct arena *arena)
-{
-	const char *path = arena_printf(arena, "%s/journal/lock", folder);
-	char text[32] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	long holder = 0;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -1;
-	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
-		holder = read(fd, text, sizeof(text) - 1) > 0 ? strtol(text, NULL, 10) : -1;
-	close(fd);
-	return holder;
-}
 
 static void check_folder(struct examination *e)
 {
@@ -251,7 +236,7 @@ static void check_daemon(struct examination *e)
 	AUTO_CLIENT client = NULL;
 	json_t *status = NULL;
 	struct err err;
-	long holder = lock_holder(e->folder, e->in->arena);
+	long holder = holder_find(e->folder, e->in->arena);
 
 	if (client_open(e->in, &client, &err) < 0 ||
 	    client_get(client, "/api/v1/status", &status, &err) < 0) {
@@ -341,7 +326,7 @@ static void check_shepherd(struct examination *e)
 static int rebuild(struct invocation *in, const char *folder, struct err *err)
 {
 	struct history *history = NULL;
-	long holder = lock_holder(folder, in->arena);
+	long holder = holder_find(folder, in->arena);
 	int rc = client_may_read_folder(in, err);
 
 	if (rc < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stops the daemon of a data folder. Who it is, the kernel says at the socket: what is written in the folder may be
- * older than the process. The process is held by a pidfd before it is asked to end, so no other one with its number is.
+ * older than the process. One that has not come so far yet has the folder's lock open. The process is held by a pidfd
+ * before it is asked to end, so no other one with its number is.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/holder.h"
 #include "cli/output.h"
 #include "cli/problem.h"
 
@@ -67,7 +69,8 @@ static int find_daemon(const char *path, int *conn, pid_t *ret, struct err *err)
 	return 0;
 }
 
-static int end_process(pid_t pid, struct err *err)
+/* starting: the folder whose lock it must hold, for it answers nowhere yet; NULL = it does. 1 = it is no daemon. */
+static int end_process(pid_t pid, const char *starting, struct arena *arena, struct err *err)
 {
 	struct pollfd ended = { .fd = pidfd_open(pid, 0), .events = POLLIN };
 	int rc = 0, got = 0;
@@ -76,7 +79,9 @@ static int end_process(pid_t pid, struct err *err)
 		return errno == ESRCH ? 0
 				      : err_errno(err, ERR_UNAVAILABLE, errno,
 						  "cannot watch process %ld", (long)pid);
-	if (pidfd_send_signal(ended.fd, SIGTERM, NULL, 0) < 0 && errno != ESRCH)
+	if (starting && !holder_is_daemon(pid, starting, arena))
+		rc = 1;
+	if (rc == 0 && pidfd_send_signal(ended.fd, SIGTERM, NULL, 0) < 0 && errno != ESRCH)
 		rc = errno == EPERM
 			     ? err_set(err, ERR_FORBIDDEN,
 				       "the daemon is process %ld of another account; that account and root can stop it",
@@ -99,17 +104,22 @@ static int run_down(struct invocation *in, struct err *err)
 	const char *folder = client_data_folder(in);
 	const char *path = arena_printf(in->arena, "%s/fairlead.sock", folder);
 	AUTO_BUF out = BUF_INIT;
+	const char *starting = NULL;
 	int conn = -1, rc;
 	pid_t pid;
 
 	rc = find_daemon(path, &conn, &pid, err);
+	if (rc == 0 && pid == 0) {
+		starting = folder;
+		pid = (pid_t)holder_find(folder, in->arena);
+	}
 	if (rc == 0 && pid > 0)
-		rc = end_process(pid, err);
+		rc = end_process(pid, starting, in->arena, err);
 	if (conn >= 0)
 		close(conn);
 	if (rc < 0)
 		return rc;
-	if (pid > 0)
+	if (pid > 0 && rc == 0)
 		buf_addf(
 			&out,
 			"The daemon of %s has ended. Jobs that run go on; the next start takes them up again.\n",

@@ -178,12 +178,16 @@ static int entry_add(struct walk *w, const struct tree_entry *entry)
 			w->err, ERR_TOO_LARGE,
 			"snapshot: \"%.300s\" has more than %d files; name folders that the job does not need in .fairleadignore",
 			w->path, TREE_FILES_MAX);
-	if (strlen(entry->path) > TREE_PATH_MAX ||
-	    !text_is_utf8(entry->path, strlen(entry->path)) || strpbrk(entry->path, "\n\r\t\x7f"))
+	if (strlen(entry->path) > TREE_PATH_MAX)
 		return err_set(
 			w->err, ERR_INVALID,
-			"snapshot: a file in \"%.300s\" has a name that can't be sent; rename it",
-			w->path);
+			"snapshot: \"%.300s...\" has a path of more than %d bytes; shorten it, or name its folder in .fairleadignore",
+			entry->path, TREE_PATH_MAX);
+	if (!text_is_utf8(entry->path, strlen(entry->path)) || strpbrk(entry->path, "\n\r\t\x7f"))
+		return err_set(
+			w->err, ERR_INVALID,
+			"snapshot: the name of \"%.300s\" is no UTF-8 or has a line break, a tab or the like, and can't be sent; rename it, or name its folder in .fairleadignore",
+			entry->path);
 	tree->entries[tree->count++] = *entry;
 	tree->bytes += entry->size;
 	if (tree->bytes > TREE_BYTES_MAX)

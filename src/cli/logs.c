@@ -48,11 +48,23 @@ static bool take(void *context, const char *data, size_t size)
 	return true;
 }
 
-/* A traceback is on stderr, and who looks at an empty stdout may not think of it. */
-static void say_nothing_came(const struct invocation *in, uint32_t job, int64_t rank)
+/* A traceback is on stderr, and who looks at an empty stdout may not think of it. In pods both are one. */
+static void say_nothing_came(const struct invocation *in, struct client *client, uint32_t job,
+			     int64_t rank)
 {
-	bool other = arg_has(in, "stderr");
+	bool other = arg_has(in, "stderr"), pods;
+	json_t *status = NULL;
+	struct err err = { 0 };
 
+	pods = client_get(client, "/api/v1/status", &status, &err) >= 0 &&
+	       json_object_get(status, "cluster");
+	json_decref(status);
+	if (pods && other)
+		notice("pods print both streams as one: leave out --stderr");
+	else if (pods)
+		notice("rank %lld of job %u has printed nothing", (long long)rank, job);
+	if (pods)
+		return;
 	notice("rank %lld of job %u has printed nothing to %s; `fairlead logs %u/%lld%s` shows its %s",
 	       (long long)rank, job, other ? "stderr" : "stdout", job, (long long)rank,
 	       other ? "" : " --stderr", other ? "stdout" : "stderr");
@@ -98,7 +110,7 @@ static int show_ranks(struct invocation *in, struct client *client, uint32_t job
 		}
 		client_stream_end(client, &streams[i]);
 		if (rc >= 0 && count == 1 && !writers[i].any && !interrupted())
-			say_nothing_came(in, job, first);
+			say_nothing_came(in, client, job, first);
 		log_writer_end(&writers[i]);
 	}
 	return rc;

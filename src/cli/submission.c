@@ -597,7 +597,7 @@ static int name_flag(const struct submission *submission, struct err *err)
 	return err_prefix(err, "--%s", flag);
 }
 
-static int check_folder(const struct submission *submission, struct err *err)
+int submission_check_folder(const struct submission *submission, struct err *err)
 {
 	const struct conf *folder = conf_find(submission->document, "workdir");
 
@@ -622,9 +622,7 @@ int submission_check(const struct invocation *in, struct submission *submission,
 			return rc;
 	}
 	rc = jobfile_read(submission->file, submission->document, in->arena, &request, err);
-	if (rc < 0)
-		return name_flag(submission, err);
-	return check_folder(submission, err);
+	return rc < 0 ? name_flag(submission, err) : 0;
 }
 
 /* Sending */
@@ -661,6 +659,20 @@ static void find_place(const struct submission *submission, struct err *err)
 	}
 }
 
+/* In pods it is a folder of the container. */
+static int check_folder(const struct submission *submission, struct client *client, struct err *err)
+{
+	struct err other = { 0 };
+	json_t *status = NULL;
+	int rc = submission_check_folder(submission, err);
+
+	if (rc < 0 && client_get(client, "/api/v1/status", &status, &other) >= 0 &&
+	    json_object_get(status, "cluster"))
+		rc = 0;
+	json_decref(status);
+	return rc;
+}
+
 int submission_send(const struct invocation *in, struct client *client,
 		    const struct submission *submission, bool dry_run, json_t **ret,
 		    struct err *err)
@@ -672,13 +684,12 @@ int submission_send(const struct invocation *in, struct client *client,
 					     : "/api/v1/jobs?prospect=1",
 			     .content_type = "application/yaml",
 			     .headers = headers };
-	int rc;
+	int rc = check_folder(submission, client, err);
 
-	if (submission->folder && !dry_run) {
+	if (rc >= 0 && submission->folder && !dry_run)
 		rc = folder_send(submission->folder, client, in->arena, err);
-		if (rc < 0)
-			return rc;
-	}
+	if (rc < 0)
+		return rc;
 	if (!key && !dry_run)
 		key = new_key(in->arena);
 	if (key)

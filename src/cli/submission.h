@@ -28,6 +28,8 @@ extern const struct flag submission_flags[]; /* these flags */
 /* Fills in and checks all that can be checked here. */
 int submission_check(const struct invocation *in, struct submission *submission, struct err *err)
 	MUST_CHECK;
+/* Whether its working folder can be entered here. Where jobs run as pods it need not be. */
+int submission_check_folder(const struct submission *submission, struct err *err) MUST_CHECK;
 /*
  * Sends it; tries once more with the same key when the connection broke, so that it is never there
  * twice.

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +13,18 @@
 
 /* The child ends its words with one of these bytes; after FAILED comes the error's code and text. */
 enum { SAID_READY = 1, SAID_FAILED = 2 };
+enum { PATIENCE_MS = 2000 };
+
+static void log_path(const char *folder, char ret[static PATH_MAX])
+{
+	snprintf(ret, PATH_MAX, "%s/daemon.log", folder);
+}
 
 static int child_detach(int out, const char *folder, struct err *err)
 {
 	setsid();
-	char log[4096];
-	snprintf(log, sizeof(log), "%s/daemon.log", folder);
+	char log[PATH_MAX];
+	log_path(folder, log);
 	int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (log_fd < 0 || null_fd < 0)
@@ -29,14 +37,59 @@ static int child_detach(int out, const char *folder, struct err *err)
 	return 0;
 }
 
-/* Passes the child's words on until it says how it went. */
-static int parent_wait(int in, struct err *err)
+/* From its end on; NULL = it can't be read. */
+static FILE *log_follow(const char *folder)
 {
-	char failure[ERR_TEXT_MAX + 8] = "";
+	char path[PATH_MAX];
+	log_path(folder, path);
+	int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0640);
+	FILE *log = fd < 0 ? NULL : fdopen(fd, "r");
+	if (log)
+		fseek(log, 0, SEEK_END);
+	else if (fd >= 0)
+		close(fd);
+	return log;
+}
+
+/* What keeps it from being up, from its log behind where that ended before. */
+static void show_warnings(FILE *log, bool *shown)
+{
+	static const char mark[] = " fairlead warning: ";
+	char line[2048];
+
+	clearerr(log);
+	while (fgets(line, sizeof(line), log)) {
+		const char *text = strstr(line, mark);
+
+		if (text)
+			fprintf(stderr, "fairlead: not up yet: %s", text + sizeof(mark) - 1);
+		if (text && !*shown)
+			fputs("fairlead: it goes on trying. Ctrl-C ends this waiting alone, `fairlead down` the daemon\n",
+			      stderr);
+		*shown |= text != NULL;
+	}
+}
+
+/* The next byte that the child says. */
+static bool child_says(int in, FILE *log, bool *shown, char *ret)
+{
+	struct pollfd said = { .fd = in, .events = POLLIN };
+
+	while (poll(&said, 1, PATIENCE_MS) == 0)
+		if (log)
+			show_warnings(log, shown);
+	return read(in, ret, 1) == 1;
+}
+
+/* Passes the child's words on until it says how it went. */
+static int parent_wait(int in, FILE *log, struct err *err)
+{
+	bool shown = false;
+	char failure[ERR_TEXT_MAX + ERR_FILE_MAX + 40] = "";
 	size_t size = 0;
 	bool failed = false;
 	char c;
-	while (read(in, &c, 1) == 1) {
+	while (child_says(in, log, &shown, &c)) {
 		if (failed) {
 			if (size < sizeof(failure) - 1)
 				failure[size++] = c;
@@ -64,16 +117,21 @@ int background_begin(struct background *background, bool wanted, const char *fol
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return err_errno(err, ERR_UNAVAILABLE, errno, "the daemon can't be started");
+	FILE *log = log_follow(folder);
 	pid_t child = fork();
-	if (child < 0)
+	if (child < 0) {
+		if (log)
+			fclose(log);
 		return err_errno(err, ERR_UNAVAILABLE, errno, "the daemon can't be started");
-	if (child > 0) {
-		close(ends[1]);
-		int result = parent_wait(ends[0], err);
-		close(ends[0]);
-		return result;
 	}
+	if (child > 0)
+		close(ends[1]);
+	int result = child > 0 ? parent_wait(ends[0], log, err) : 0;
 	close(ends[0]);
+	if (log)
+		fclose(log);
+	if (child > 0)
+		return result;
 	background->pipe_fd = ends[1];
 	if (child_detach(ends[1], folder, err) < 0) {
 		background_failed(background, err);
@@ -99,8 +157,13 @@ void background_failed(struct background *background, const struct err *err)
 	if (background->pipe_fd < 0)
 		return;
 	fflush(stdout);
-	char said[ERR_TEXT_MAX + 8];
-	int size = snprintf(said, sizeof(said), "%c%c%s", SAID_FAILED, (char)err->code, err->text);
+	char said[ERR_TEXT_MAX + ERR_FILE_MAX + 40], place[ERR_FILE_MAX + 32] = "";
+	if (err->file[0] && err->line > 0)
+		snprintf(place, sizeof(place), "%s:%d:%d: ", err->file, err->line, err->column);
+	else if (err->file[0])
+		snprintf(place, sizeof(place), "%s: ", err->file);
+	int size = snprintf(said, sizeof(said), "%c%c%s%s", SAID_FAILED, (char)err->code, place,
+			    err->text);
 	(void)!write(background->pipe_fd, said, (size_t)size);
 	close(background->pipe_fd);
 	background->pipe_fd = -1;

@@ -47,9 +47,11 @@ static int pods_can(const struct daemon *d, const struct event *event, struct er
 		       "the engine kubernetes does not support this in this release: %s", what);
 }
 
-/* A daemon without root can start processes as its own user only. */
-static int may_run_as(const struct daemon *d, const struct event *event, struct err *err)
+/* What it says of a job is said of a dry run, too. A daemon without root can start processes as its own user only. */
+static int may_run_as(void *context, const struct event *event, struct err *err)
 {
+	const struct daemon *d = context;
+
 	if (d->kubernetes)
 		return pods_can(d, event, err);
 	if (event->kind != EVENT_JOB_SUBMITTED || d->root ||
@@ -435,6 +437,8 @@ void serve_open(struct daemon *d)
 		.logs_folder = d->logs_folder,
 		.pods = d->kubernetes != NULL,
 		.code = code_open(d),
+		.image_needed = d->kubernetes && !d->kubernetes->image,
+		.permit = may_run_as,
 		.snapshots_lack = snapshots_lack(d),
 		.host_paths = d->kubernetes ? d->kubernetes->host_paths : NULL,
 		.pod_job = pod_job,

@@ -23,8 +23,8 @@ PODS = "/api/v1/namespaces/default/pods"
 class Serve:
     """The daemon, outside the cluster, with the bed's kubeconfig."""
 
-    def __init__(self, b, *words, kubeconfig=None):
-        self.bed, self.words = b, words
+    def __init__(self, b, *words, kubeconfig=None, image="none"):
+        self.bed, self.words = b, (*words, *(("--image", image) if image else ()))
         self.kubeconfig = kubeconfig or b.kubeconfig
         self.data = tempfile.mkdtemp(prefix="fairlead-test-", dir=harness.TMP)
         self.env = dict(os.environ, FAIRLEAD_DATA=self.data, NO_COLOR="1")
@@ -32,7 +32,7 @@ class Serve:
 
     def command(self, *more):
         return ["setpriv", "--pdeathsig", "KILL", harness.PROGRAM, "serve", "--engine", "kubernetes", "--kubeconfig", self.kubeconfig,
-                "--image", "none", *self.words, *more]
+                *self.words, *more]
 
     def refuses(self, *more, program=None):
         """What it says instead of starting."""
@@ -109,13 +109,13 @@ class Serve:
 
 
 @contextlib.contextmanager
-def cluster(nodes=2, gpus=8, parts=("kwok",), words=(), through=False, labels=None, server=()):
+def cluster(nodes=2, gpus=8, parts=("kwok",), words=(), through=False, labels=None, server=(), image="none"):
     """A cluster with ready nodes n0, n1 ... and a daemon that knows them. through: a proxy stands between (`s.proxy`)."""
     with bed(*parts, pod_stages=os.path.join(os.path.dirname(os.path.abspath(__file__)), "kubelet.yaml"), server=server) as b:
         for i in range(nodes):
             b.node("n%d" % i, gpus=gpus, **(labels or {}))
         proxy = Proxy(b) if through else None
-        s = Serve(b, *words, kubeconfig=proxy.kubeconfig if proxy else None)
+        s = Serve(b, *words, kubeconfig=proxy.kubeconfig if proxy else None, image=image)
         s.proxy = proxy
         try:
             s.up()

@@ -138,8 +138,11 @@ def test_what_can_not_be_sent_is_named(code):
         with open(os.path.join(code, "large"), "wb") as f:
             f.truncate((8 << 20) + 1)
         refused("more than 8 MiB; name it in .fairleadignore", "")
-        put(code, {".fairleadignore": "large\n"})
+        put(code, {".fairleadignore": "large\nodd*\n"})
         run(d, code, "--", "true")
+        put(code, {"two\nlines": "x"})
+        refused("two\\nlines", "")
+        os.unlink(os.path.join(code, "two\nlines"))
         done = d.submit_file("command: x\nsnapshot: %s\n" % ("0" * 64), check=False)
         assert "there is no snapshot" in done.err, done
 

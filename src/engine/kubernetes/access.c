@@ -13,7 +13,7 @@
 #include "base/conf.h"
 
 #define ACCOUNT_FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
-enum { FILE_MAX = 1 << 20, TEXT_MAX = 4096 };
+enum { FILE_MAX = 1 << 20, TEXT_MAX = 4096, NAMES_SHOWN = 10 };
 
 /* --- files --------------------------------------------------------------------------------------------- */
 
@@ -132,6 +132,24 @@ static int bytes_of(struct config *c, const struct conf *map, const char *name,
 	return rc < 0 || !path ? rc : read_file(path, c->arena, ret, c->err);
 }
 
+/* Those that list `of` has, of which the reader may have meant one. */
+static const char *names_of(struct config *c, const struct conf *document, const char *of)
+{
+	const struct conf *list = conf_find(document, of);
+	const char *names = "";
+	size_t count = list && list->type == CONF_LIST ? list->count : 0;
+
+	for (size_t i = 0; i < count && i < NAMES_SHOWN; i++) {
+		const struct conf *name =
+			list->items[i]->type == CONF_MAP ? conf_find(list->items[i], "name") : NULL;
+
+		if (name && name->type == CONF_SCALAR)
+			names = arena_printf(c->arena, "%s%s%.100s", names,
+					     *names ? ", " : "; it has ", name->text);
+	}
+	return count > NAMES_SHOWN ? arena_printf(c->arena, "%s and others", names) : names;
+}
+
 /* The map `body` of the item that bears this name in list `of`. */
 static int item_of(struct config *c, const struct conf *document, const char *of, const char *body,
 		   const char *name, const struct conf **ret)
@@ -154,7 +172,8 @@ static int item_of(struct config *c, const struct conf *document, const char *of
 					  body);
 		return 0;
 	}
-	return conf_error(c->err, c->file, document, "%s has no \"%.100s\"", of, name);
+	return conf_error(c->err, c->file, document, "%s has no \"%.100s\"%s", of, name,
+			  names_of(c, document, of));
 }
 
 static int refuse_fields(struct config *c, const struct conf *map, const char *const *names,
@@ -275,7 +294,8 @@ int access_parse(const char *file, const char *text, size_t size, const char *fo
 	}
 	if (!context || !*context)
 		return conf_error(err, file, documents[0],
-				  "no context is current; name one with --context");
+				  "no context is current: name one with --context%s",
+				  names_of(&c, documents[0], "contexts"));
 	rc = context_read(&c, documents[0], context, &access);
 	if (rc < 0)
 		return rc;
@@ -315,6 +335,11 @@ static int from_file(const char *path, const char *context, struct arena *arena,
 					     : arena_strndup(arena, path, (size_t)(slash - path));
 	int rc = read_file(path, arena, &text, err);
 
+	if (rc < 0 && strchr(path, ':'))
+		return err_set(
+			err, ERR_NOT_FOUND,
+			"\"%.300s\" can't be opened; where KUBECONFIG names several files, name one with --kubeconfig, or write them into one with `kubectl config view --flatten --raw`",
+			path);
 	if (rc < 0)
 		return err_prefix(err, "the kubeconfig");
 	return access_parse(path, text.data, text.size, folder, context, arena, ret, err);

@@ -121,7 +121,9 @@ static void another_context_may_be_named(void **state)
 		parse(CLUSTER CONTEXT CURRENT "users: [{name: u, user: {}}]", "x", &access, &err),
 		0);
 	assert_true(parse(CLUSTER CONTEXT CURRENT "users: []", "y", &access, &err) < 0);
-	assert_non_null(strstr(err.text, "contexts has no \"y\""));
+	assert_string_equal(err.text, "contexts has no \"y\"; it has x");
+	assert_true(parse(CLUSTER CONTEXT "users: []", NULL, &access, &err) < 0);
+	assert_string_equal(err.text, "no context is current: name one with --context; it has x");
 }
 
 int main(void)

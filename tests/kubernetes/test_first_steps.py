@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people do first, and what they do wrong then: each is told what it was, where, and how to mend it."""
+
+import json
+import shutil
+import subprocess
+
+import harness
+from bed import bed
+from cluster import Serve, cluster
+
+
+def test_a_working_folder_need_be_in_the_image_alone():
+    with cluster(nodes=1) as (b, s):
+        job = s.submit("--workdir", "/no/such/folder", "--", "sleep")
+        s.wait_for(job, "running")
+        (pod,) = s.pods().values()
+        assert pod["spec"]["containers"][0]["workingDir"] == "/no/such/folder"
+
+
+def test_a_dry_run_refuses_what_a_submission_refuses():
+    with cluster(nodes=1) as (b, s):
+        for text, why in (("tasks: 1..2\n", "write resize: restart"), ("checkpoint: signal\n", "--pod-listen"),
+                          ("snapshot: %s\n" % ("0" * 64), "--pod-listen")):
+            for words in ((), ("--dry-run",)):
+                done = s.run("submit", *words, "-", stdin="command: x\n" + text, check=False)
+                assert done.code and why in done.err, (words, text, done)
+        assert s.ask("jobs") == []
+
+
+def test_a_job_without_an_image_is_refused_where_the_daemon_has_none():
+    with cluster(nodes=1, image=None) as (b, s):
+        for words in ((), ("--dry-run",)):
+            done = s.run("run", *words, "--", "true", check=False)
+            assert done.code == 2 and "the job names no image" in done.err, done
+        s.wait_for(s.submit("--image", "here", "--", "true"), "running", "succeeded")
+
+
+def test_who_printed_nothing_is_not_sent_to_a_stream_that_pods_lack():
+    with cluster(nodes=1) as (b, s):
+        job = s.submit("--", "sleep")
+        s.wait_for(job, "running")
+        assert "leave out --stderr" in s.run("logs", str(job), "--stderr", check=False).err
+
+
+def test_one_that_can_not_reach_its_cluster_says_so_and_can_be_ended():
+    with bed() as b:
+        with open(b.kubeconfig) as f:
+            config = json.load(f)
+        config["users"][0]["user"]["token"] = "wrong"
+        with open(b.path("wrong"), "w") as f:
+            json.dump(config, f)
+        s = Serve(b, kubeconfig=b.path("wrong"))
+        waits = subprocess.Popen(s.command("--detach")[3:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=s.env,
+                                 text=True)
+        try:
+            said = waits.stderr.readline()
+            assert "not up yet" in said and "it does not know this account (401)" in said, said
+            assert "has ended" in s.run("down").out
+            assert waits.wait(timeout=harness.PATIENCE_S) != 0
+            assert "No daemon runs" in s.run("down").out
+        finally:
+            s.run("down")
+            waits.kill()
+            waits.communicate()
+        s.env["KUBECONFIG"] = "%s:/nowhere" % b.kubeconfig
+        said = s.refuses(program=[harness.PROGRAM, "serve", "-d", "--engine", "kubernetes"])
+        assert "KUBECONFIG names several files" in said, said
+        said = s.refuses("-d", "--context", "other")
+        assert "wrong:1:1: contexts has no \"other\"; it has bed" in " ".join(said.split()), said
+        shutil.rmtree(s.data)
