@@ -27,6 +27,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		CHECK(!body.workdir || body.workdir[0] == '/');
 		CHECK(!body.checkpoint_path || body.checkpoint_path[0] == '/');
 		CHECK(body.checkpoint_signal >= 0 && body.checkpoint_signal < 65);
+		for (const char *const *word = job_git_env(&body.git, &arena); *word; word++)
+			CHECK(strncmp(*word, "FAIRLEAD_GIT_", 13) == 0 && strchr(*word, '=') &&
+			      !strpbrk(*word, "\n\r"));
 		for (const char *const *env = body.env; *env; env++)
 			CHECK(strchr(*env, '=') != NULL);
 		for (const char *const *secret = body.secrets; *secret; secret++)

@@ -55,6 +55,8 @@ static void check_body(const struct job_request *request, struct arena *arena)
 		CHECK(!role->argv || !role->script);
 		CHECK(role->argv || role->script || body.argv || body.script);
 	}
+	CHECK(!body.git.remote ||
+	      strcmp(job_git_remote(body.git.remote, arena), body.git.remote) == 0);
 	CHECK(!body.workdir || body.workdir[0] == '/');
 	CHECK(!body.checkpoint_path || body.checkpoint_path[0] == '/');
 	for (const char *const *env = body.env; *env; env++)

@@ -67,7 +67,7 @@ class Daemon:
             os.chown(self.data, user, user)
         if data is None:
             os.chmod(self.data, 0o711)
-        self.env = dict(os.environ, FAIRLEAD_DATA=self.data, NO_COLOR="1", **(env or {}))
+        self.env = dict(os.environ, FAIRLEAD_DATA=self.data, NO_COLOR="1", **dict({"FAIRLEAD_GIT": "no"}, **(env or {})))
         self.env.pop("FAIRLEAD_SERVER", None)
         self.process, self.greeting = None, ""
 

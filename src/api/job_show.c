@@ -496,6 +496,24 @@ static void names_add(struct buf *out, const char *key, const char *const *list,
 	out_end(out, ']');
 }
 
+static void git_add(struct buf *out, const struct job_git *git)
+{
+	if (!job_git_is_known(git))
+		return;
+	out_object(out, "git");
+	if (git->commit)
+		out_text(out, "commit", git->commit);
+	if (git->branch)
+		out_text(out, "branch", git->branch);
+	if (git->changed >= 0)
+		out_int(out, "changed", git->changed);
+	if (git->untracked >= 0)
+		out_int(out, "untracked", git->untracked);
+	if (git->remote)
+		out_text(out, "remote", git->remote);
+	out_end(out, '}');
+}
+
 static void spec_reply(struct call *call, const struct job_body *body)
 {
 	struct buf out = BUF_INIT;
@@ -513,6 +531,7 @@ static void spec_reply(struct call *call, const struct job_body *body)
 		out_text(&out, "workdir", body->workdir);
 	if (body->image)
 		out_text(&out, "image", body->image);
+	git_add(&out, &body->git);
 	if (body->checkpoint_path)
 		out_text(&out, "checkpoint_path", body->checkpoint_path);
 	out_text(&out, "checkpoint_signal", jobfile_signal_name(body->checkpoint_signal));

@@ -620,6 +620,24 @@ static void add_attempt(const struct output *output, const json_t *attempt, stru
 		output_table(output, rank_columns, json_object_get(attempt, "tasks"), out);
 }
 
+/* Only its owner may see what it was made from, and not every daemon tells. */
+static void add_git(struct invocation *in, struct client *client, uint32_t id, struct buf *out)
+{
+	json_t *spec = NULL;
+	const json_t *git;
+	struct err err;
+
+	if (client_get(client, client_path(in->arena, "/api/v1/jobs/%u/spec", id), &spec, &err) < 0)
+		return;
+	git = json_object_get(spec, "git");
+	if (git) {
+		line(out, "git");
+		job_git_say(git, out);
+		buf_addc(out, '\n');
+	}
+	json_decref(spec);
+}
+
 static int show_job(struct invocation *in, struct client *client, const struct output *output,
 		    struct err *err)
 {
@@ -636,6 +654,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		add_head(output, job, job_whole_reason(client, in->arena, job), &out);
 		prose_wrap(&out, output->width, 14);
 		add_owner(job, &out);
+		add_git(in, client, id, &out);
 		add_wish(job, &out);
 		add_speed(job, &out);
 		if (json_object_get(job, "transfer")) {

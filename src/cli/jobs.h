@@ -15,6 +15,8 @@ void say_estimate(const json_t *answer, struct buf *out);
 void say_price(const json_t *answer, struct buf *out);
 void say_transfer(const json_t *transfer, struct buf *out); /* "about 2m 30s, 13.50 EUR" */
 int show_dry_run(const struct output *output, const json_t *answer); /* exit status */
+/* What it was made from: commit, branch, changes, remote. */
+void job_git_say(const json_t *git, struct buf *out);
 /* Why the job ended, in full where the job itself has only the beginning. In the arena or the job. */
 const char *job_whole_reason(struct client *client, struct arena *arena, const json_t *job);
 /* "job 12 failed: rank 0 exited with 3" */

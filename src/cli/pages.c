@@ -175,6 +175,7 @@ static const char environment_intro[] =
 	"FAIRLEAD_DATA: the data folder of the daemon to speak to. Without it: /var/lib/fairlead for root, else fairlead in XDG_STATE_HOME or "
 	"~/.local/state; when no daemon runs there but one of the machine's does, that one.\n\n"
 	"FAIRLEAD_SERVER, FAIRLEAD_TOKEN: a daemon over TCP, http://HOST:PORT, and the token for it. Flags come before variables.\n\n"
+	"FAIRLEAD_GIT: where it is \"no\", run and submit don't note the state of git.\n\n"
 	"NO_COLOR, TERM: no colours when the first is set to anything or the second is dumb. Colour is never the only sign.\n\n"
 	"TZ: dates are shown in local time.\n\n"
 	"Inside a job Fairlead sets many more; see docs/task-environment.md.\n";

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -11,6 +13,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "cli/folder.h"
+#include "cli/git_state.h"
 #include "cli/problem.h"
 
 /* Files */
@@ -576,6 +579,51 @@ static int fill_snapshot(const struct invocation *in, struct submission *submiss
 	return 0;
 }
 
+static void add_git(struct arena *arena, struct conf *document, const struct job_git *git)
+{
+	struct conf *map = make(arena, CONF_MAP, "git", 0);
+
+	append(arena, document, map);
+	if (git->commit)
+		append(arena, map, make_text(arena, "commit", git->commit, true, 0));
+	if (git->branch)
+		append(arena, map, make_text(arena, "branch", git->branch, true, 0));
+	if (git->changed >= 0)
+		append(arena, map,
+		       make_text(arena, "changed", arena_printf(arena, "%" PRId64, git->changed),
+				 false, 0));
+	if (git->untracked >= 0)
+		append(arena, map,
+		       make_text(arena, "untracked",
+				 arena_printf(arena, "%" PRId64, git->untracked), false, 0));
+	if (git->remote)
+		append(arena, map, make_text(arena, "remote", git->remote, true, 0));
+}
+
+/* Of what is sent, or of where it runs; else of where the command is typed. Whatever comes of it, the job is submitted. */
+static void fill_git(const struct invocation *in, struct submission *submission)
+{
+	const struct conf *workdir = find(submission->document, "workdir");
+	const char *wish = getenv("FAIRLEAD_GIT"), *first;
+	char here[PATH_MAX], why[GIT_WHY_MAX];
+	struct job_git git;
+	int rc;
+
+	if (find(submission->document, "git") || (wish && strcmp(wish, "no") == 0) ||
+	    arg_has(in, "dry-run") || !getcwd(here, sizeof(here)))
+		return;
+	first = submission->folder                        ? submission->folder->path
+		: workdir && workdir->type == CONF_SCALAR ? workdir->text
+							  : here;
+	rc = git_state_read(first, in->arena, &git, why);
+	if (rc && !why[0] && strcmp(first, here) != 0)
+		rc = git_state_read(here, in->arena, &git, why);
+	if (rc && why[0])
+		notice("the state of git is not noted: %s", why);
+	if (!rc && job_git_is_known(&git))
+		add_git(in->arena, submission->document, &git);
+}
+
 /* Messages about a document made of flags name the flag. */
 static int name_flag(const struct submission *submission, struct err *err)
 {
@@ -618,6 +666,8 @@ int submission_check(const struct invocation *in, struct submission *submission,
 			rc = fill_workdir(in, submission, err);
 		if (rc >= 0)
 			rc = fill_snapshot(in, submission, err);
+		if (rc >= 0)
+			fill_git(in, submission);
 		if (rc < 0)
 			return rc;
 	}

@@ -123,6 +123,8 @@ struct engine_start {
 	const char *const *argv; /* NULL-terminated; or NULL and script */
 	const char *script; /* run by /bin/sh, NULL if argv */
 	const char *const *env; /* "NAME=value", NULL-terminated: the job's own, secrets resolved */
+	const char *const *
+		made_from; /* "NAME=value", NULL-terminated: what the job was made from, for its tasks; NULL = nothing is known */
 	const char *workdir; /* absolute; NULL = home of the user, / when there is none */
 	const char *
 		snapshot; /* id: its tasks start in a copy of that, in place of workdir; NULL = none */

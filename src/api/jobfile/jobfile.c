@@ -210,7 +210,8 @@ static int read_document(const char *file, const struct conf *document, bool for
 			     .arena = arena,
 			     .err = err,
 			     .for_pods = for_pods,
-			     .job = &event.job_submitted };
+			     .job = &event.job_submitted,
+			     .body.git = JOB_GIT_NONE };
 	AUTO_BUF body = BUF_INIT;
 	const char **host_paths;
 	int rc;

@@ -74,6 +74,9 @@ enum {
 	JOBFILE_CHECKPOINT_PATH_MAX = 400, /* leaves room for the names of checkpoints below it */
 	JOBFILE_WORKDIR_MAX = 4000,
 	JOBFILE_IMAGE_MAX = 400,
+	JOBFILE_BRANCH_MAX = 255,
+	JOBFILE_REMOTE_MAX = 1000,
+	JOBFILE_CHANGED_MAX = 1000000, /* files that are told as changed; of more, so many */
 	JOBFILE_RETRIES_MAX = 100,
 	JOBFILE_PRIORITY_MAX = 1000,
 	JOBFILE_CPUS_MAX = 4096,
@@ -85,6 +88,24 @@ enum {
 	JOBFILE_OVERLAY_MAX = 64 << 10, /* bytes of `kubernetes` as JSON */
 	JOBFILE_OVERLAY_VALUES_MAX = 2000
 };
+
+/* The state of git where a job was submitted (docs/decisions/0029). What is not known, or not there, is NULL or -1. */
+struct job_git {
+	const char *commit; /* 40 or 64 hexadecimal digits; NULL = none yet */
+	const char *branch; /* NULL = none is checked out */
+	const char *remote; /* its address, without user and password */
+	int64_t changed; /* files that differ from the commit */
+	int64_t untracked; /* files and folders that git does not know */
+};
+#define JOB_GIT_NONE ((struct job_git){ .changed = -1, .untracked = -1 })
+bool job_git_is_known(const struct job_git *git);
+/*
+ * An address of a remote without user, password, query and fragment, in the arena: git@host:path as host:path. NULL when it is not sure that
+ * none of them is left, or it is no text.
+ */
+const char *job_git_remote(const char *address, struct arena *arena);
+/* FAIRLEAD_GIT_COMMIT=... and so on, of what is known. NULL-terminated, in the arena. */
+const char *const *job_git_env(const struct job_git *git, struct arena *arena);
 
 /* Values of one variable in a sweep. */
 struct sweep_axis {
@@ -113,6 +134,7 @@ struct job_body {
 	const char *workdir; /* absolute or NULL */
 	const char *snapshot; /* id of what its tasks start in, in place of that; NULL = none */
 	const char *image; /* of its containers; NULL = not said */
+	struct job_git git; /* where it was submitted */
 	const char
 		*overlays[2]; /* JSON, of its pods: merged into them in this order; NULL = none */
 	const char *checkpoint_path; /* absolute or NULL = a folder of the daemon's */

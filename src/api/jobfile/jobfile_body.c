@@ -232,6 +232,8 @@ static void read_member(struct json_reader *json, const struct json_slice *key, 
 		body->snapshot = read_text(json, arena);
 	} else if (pull_key_is(key, "image")) {
 		body->image = read_text(json, arena);
+	} else if (pull_key_is(key, "git")) {
+		job_git_read(json, arena, &body->git);
 	} else if (pull_key_is(key, "pod")) {
 		body->overlays[0] = read_text(json, arena);
 	} else if (pull_key_is(key, "kubernetes")) {
@@ -254,7 +256,7 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 		   struct err *err)
 {
 	struct body_parts parts = { 0 };
-	struct job_body body = { 0 };
+	struct job_body body = { .git = JOB_GIT_NONE };
 	struct json_reader json;
 	struct json_slice key;
 
@@ -345,6 +347,7 @@ void job_body_write(const struct body_source *from, struct buf *out)
 	write_member(out, "workdir", from->workdir);
 	write_member(out, "snapshot", from->snapshot);
 	write_member(out, "image", from->image);
+	job_git_write(&from->git, out);
 	write_member(out, "pod", from->pod);
 	write_member(out, "kubernetes", from->overlay);
 	write_member(out, "checkpoint_path", from->checkpoint_path);

@@ -53,6 +53,12 @@ static void each_limit_is_kept_and_one_more_refused(void **state)
 	good(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX - 1,
 		    "}\n"));
 	bad(filled("command: x\ncheckpoint: {path: /", 'x', JOBFILE_CHECKPOINT_PATH_MAX, "}\n"));
+	good(filled("command: x\ngit: {branch: ", 'x', JOBFILE_BRANCH_MAX, "}\n"));
+	bad(filled("command: x\ngit: {branch: ", 'x', JOBFILE_BRANCH_MAX + 1, "}\n"));
+	good(filled("command: x\ngit: {remote: /", 'x', JOBFILE_REMOTE_MAX - 1, "}\n"));
+	bad(filled("command: x\ngit: {remote: /", 'x', JOBFILE_REMOTE_MAX, "}\n"));
+	good("command: x\ngit: {changed: 1000000, untracked: 1000000}\n");
+	bad("command: x\ngit: {untracked: 1000001}\n");
 	good(filled("command: x\nname: ", 'x', NAME_MAX_BYTES, "\n"));
 	bad(filled("command: x\nname: ", 'x', NAME_MAX_BYTES + 1, "\n"));
 	good(filled("command: x\nenv: {A: ", 'x', JOBFILE_COMMAND_MAX - 2, "}\n"));

@@ -63,6 +63,10 @@ jobfile_reader read_align, read_capacity, read_data, read_spread, read_throughpu
 /* When all fields have been read: accepted models and how fast they are belong together. */
 int jobfile_fit_finish(struct reading *r) MUST_CHECK;
 
+/* jobfile_git.c */
+jobfile_reader read_git, read_git_commit, read_git_branch, read_git_changed, read_git_untracked,
+	read_git_remote;
+
 /* jobfile_roles.c */
 jobfile_reader read_roles, read_roles_name, read_roles_min, read_roles_ends_job;
 /* When all other fields have been read: what a role does not say is what the job says. */

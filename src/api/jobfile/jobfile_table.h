@@ -14,6 +14,7 @@ struct body_source {
 	const struct body_source
 		*roles; /* command or script, env of each; none of them = the job's */
 	uint32_t role_count;
+	struct job_git git;
 	/* Of its pods on a cluster. JSON: */
 	const char *pod,
 		*overlay; /* what they get besides: from fields of the job file; from `kubernetes` */
@@ -30,6 +31,8 @@ struct json_reader;
 struct job_body;
 void jobfile_sweep_write(const struct conf *sweep, struct buf *out);
 void jobfile_sweep_read(struct json_reader *json, struct arena *arena, struct job_body *body);
+void job_git_write(const struct job_git *git, struct buf *out);
+void job_git_read(struct json_reader *json, struct arena *arena, struct job_git *git);
 void job_body_write(const struct body_source *from, struct buf *out);
 
 enum { JOBFILE_FIELDS_MAX = 96 };

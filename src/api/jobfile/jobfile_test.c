@@ -68,6 +68,7 @@ static void files_of_old_are_read_as_ever(void **state)
 	golden("image");
 	golden("pods");
 	golden("snapshot");
+	golden("git");
 }
 
 static void a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back(void **state)
@@ -264,6 +265,15 @@ static const struct {
 	{ "command: x\nsnapshot: .\n", 2, 11,
 	  "64 hexadecimal digits; folders are read by `fairlead submit`" },
 	{ "command: x\nsnapshot: [a]\n", 2, 11, "snapshot" },
+	{ "command: x\ngit: main\n", 2, 6, "{} notes nothing" },
+	{ "command: x\ngit: {commit: 5f0c0a3}\n", 2, 15, "40 or 64" },
+	{ "command: x\ngit: {branch: \"a\\tb\"}\n", 2, 15, "control characters" },
+	{ "command: x\ngit: {branch: ''}\n", 2, 15, "control characters" },
+	{ "command: x\ngit: {changed: -1}\n", 2, 16, "changed" },
+	{ "command: x\ngit: {comit: a}\n", 2, 7, "did you mean \"commit\"" },
+	{ "command: x\ngit: {remote: \"https://u:geheim@h/p\"}\n", 2, 15,
+	  "without user, password" },
+	{ "command: x\nroles: [{name: a, git: {}}]\n", 2, 19, "git" },
 	{ "command: x\nvolumes: []\n", 2, 10, "must be a map of 1 to 32 volumes" },
 	{ "command: x\nvolumes: {A: /data}\n", 2, 11, "small letters" },
 	{ "command: x\nvolumes: {shm: /data}\n", 2, 11, "a volume of Fairlead's own" },
@@ -723,6 +733,10 @@ static void damaged_bodies_are_refused(void **state)
 		"{\"script\":\"a\",\"workdir\":\"b\"}",
 		"{\"script\":\"a\",\"checkpoint_signal\":\"KILL\"}",
 		"{\"script\":\"a\",\"snapshot\":\"../../etc\"}",
+		"{\"script\":\"a\",\"git\":[]}",
+		"{\"script\":\"a\",\"git\":{\"commit\":\"0a\"}}",
+		"{\"script\":\"a\",\"git\":{\"changed\":1000001}}",
+		"{\"script\":\"a\",\"git\":{\"branch\":\"a\\n\"}}",
 		"{\"script\":\"a\",\"env\":[]}",
 		"{\"script\":\"a\",\"env\":{\"A\":1}}",
 		"{\"script\":\"\\u0000\"}",

@@ -106,6 +106,29 @@ static void a_script_of_a_single_task_lies_in_the_secret(void **state)
 	assert_non_null(strstr(buf_text(&secret), "\"script.0\":\"echo $HOME\\n\""));
 }
 
+static void what_a_job_was_made_from_is_plain_and_needs_no_secret(void **state)
+{
+	static const char *const argv[] = { "true", NULL }, *const env[] = { NULL },
+				 *const made_from[] = { "FAIRLEAD_GIT_BRANCH=$(HOME) \"x\"", NULL };
+	const struct engine_gpu_place place = { .node = "n0" };
+	const struct engine_start start = { .job = 1,
+					    .attempt = 2,
+					    .job_name = "s",
+					    .argv = argv,
+					    .env = env,
+					    .made_from = made_from,
+					    .place_count = 1,
+					    .places = &place };
+	AUTO_BUF pod = BUF_INIT;
+
+	(void)state;
+	assert_false(manifest_needs_secret(&site, &start));
+	manifest_pod(&site, &start, 0, false, &arena, &pod);
+	assert_non_null(
+		strstr(buf_text(&pod),
+		       "{\"name\":\"FAIRLEAD_GIT_BRANCH\",\"value\":\"$$(HOME) \\\"x\\\"\"}"));
+}
+
 static void a_pod_of_a_job_with_checkpoints_has_a_shepherd(void **state)
 {
 	static const char *const argv[] = { "python3", "train.py", NULL };
@@ -251,6 +274,7 @@ int main(void)
 		cmocka_unit_test(a_pod_is_written_as_ever),
 		cmocka_unit_test(a_script_of_a_single_task_lies_in_the_secret),
 		cmocka_unit_test(a_pod_of_a_job_with_checkpoints_has_a_shepherd),
+		cmocka_unit_test(what_a_job_was_made_from_is_plain_and_needs_no_secret),
 		cmocka_unit_test(a_pod_of_a_job_with_a_snapshot_gets_it_before_its_task_begins),
 		cmocka_unit_test(a_pod_is_known_by_what_nobody_can_change),
 		cmocka_unit_test(small_ones_name_the_pod_by_its_uid),

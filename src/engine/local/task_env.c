@@ -19,7 +19,7 @@ static const char *host_of(const struct engine_start *start, uint32_t rank)
 	return start->own_hosts ? start->places[rank].node : LOCAL_HOST;
 }
 
-enum { OWN_VARIABLES_MAX = 64, NAME_ROOM = 64 };
+enum { OWN_VARIABLES_MAX = 72, NAME_ROOM = 64 };
 
 struct env {
 	struct arena *arena;
@@ -164,6 +164,12 @@ static void add_job(struct env *env, const struct engine_start *start,
 	if (start->array_size) {
 		set_number(env, "FAIRLEAD_ARRAY_INDEX", start->array_index);
 		set_number(env, "FAIRLEAD_ARRAY_SIZE", start->array_size);
+	}
+	for (const char *const *word = start->made_from; word && *word; word++) {
+		const size_t name = strcspn(*word, "=");
+
+		CHECK((*word)[name]);
+		set(env, arena_strndup(env->arena, *word, name), *word + name + 1);
 	}
 	unset(env, "FAIRLEAD_CHECKPOINT_DIR");
 	unset(env, "FAIRLEAD_RESUME_FROM");

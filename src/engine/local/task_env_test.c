@@ -17,7 +17,9 @@ static const struct engine_gpu_place places[] = {
 
 static const char **build(const char *const *env, uint32_t rank, struct arena *arena)
 {
-	struct engine_start start = { .job = 3,
+	static const char *const made_from[] = { "FAIRLEAD_GIT_COMMIT=a=b", NULL };
+	struct engine_start start = { .made_from = made_from,
+				      .job = 3,
 				      .attempt = 4,
 				      .job_name = "name",
 				      .user = "u",
@@ -72,6 +74,7 @@ static void unlike_tasks_are_told_their_role_and_where_the_others_are(void **sta
 static void fairleads_names_win_over_the_jobs(void **state)
 {
 	const char *const mine[] = { "RANK=9",
+				     "FAIRLEAD_GIT_COMMIT=stale",
 				     "FAIRLEAD_RESUME_FROM=/stale",
 				     "FAIRLEAD_SIMULATED_GPUS=1",
 				     "FAIRLEAD_CHECKPOINT_EVERY_SECONDS=5",
@@ -85,6 +88,7 @@ static void fairleads_names_win_over_the_jobs(void **state)
 	arena_init(&arena, 1 << 20);
 	const char **env = build(mine, 1, &arena);
 	assert_string_equal(task_env_find(env, "RANK"), "1");
+	assert_string_equal(task_env_find(env, "FAIRLEAD_GIT_COMMIT"), "a=b");
 	assert_string_equal(task_env_find(env, "RANKING"), "2");
 	assert_string_equal(task_env_find(env, "MINE"), "1");
 	assert_string_equal(task_env_find(env, "CUDA_VISIBLE_DEVICES"), "");
