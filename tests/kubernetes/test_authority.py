@@ -2,6 +2,8 @@
 """Who places work on which nodes: pods of another scheduler are named with it, nodes declared to be another's are let alone, and two in one pool
 is an error that names both. The other one is the stock kube-scheduler."""
 
+import time
+
 from cluster import PODS, cluster, harness, wait_until
 
 LABEL = "fairlead.dev/authority"
@@ -15,6 +17,18 @@ def label(b, node, **labels):
 
 def conflict(s):
     return harness.Client(s.data).get("/api/v1/status")["cluster"]["conflict"]
+
+
+def events(b, node):
+    """Those of a node, by reason: there is one of each at most."""
+    path = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%%3DNode,involvedObject.uid%%3D%s,involvedObject.name%%3D%s" % (node, node)
+    found = b.get(path)["items"]
+    assert len({e["reason"] for e in found}) == len(found), found
+    return {e["reason"]: e for e in found}
+
+
+def version(event):
+    return event["metadata"]["resourceVersion"]
 
 
 def test_pods_of_another_scheduler_are_named_and_two_on_one_node_is_an_error():
@@ -68,3 +82,28 @@ def test_nodes_declared_to_be_anothers_are_let_alone_and_a_pool_has_one_authorit
         pod = b.pod("other", gpus=1)
         b.make(PODS + "/other/binding", {"metadata": {"name": "other", "uid": pod["metadata"]["uid"]}, "target": {"kind": "Node", "name": "n1"}})
         wait_until("a stranger is there", lambda: "pool a has two placement authorities: fairlead and default-scheduler" in conflict(s))
+
+
+def test_nodes_of_a_pool_with_two_authorities_have_an_event_which_is_not_written_at_each_look():
+    with cluster(nodes=2) as (b, s):
+        label(b, "n0", pool="a")
+        label(b, "n1", pool="a", authority="volcano")
+        warning = lambda node: events(b, node).get("AuthorityConflict")
+        wait_until("both nodes have one", lambda: warning("n0") and warning("n1"))
+        first = {node: warning(node) for node in ("n0", "n1")}
+        for event in first.values():
+            assert (event["type"], event["count"], event["message"]) == ("Warning", 1, conflict(s)), event
+            assert "volcano (node n1)" in event["message"] and event["source"] == {"component": "fairlead"}, event
+        b.node("n2")
+        time.sleep(6)  # longer than from a change to a look
+        b.call("DELETE", "/api/v1/nodes/n2")
+        time.sleep(6)
+        assert {node: warning(node) for node in first} == first
+        s.kill()
+        s.up()
+        wait_until("the next daemon says it in the same Event", lambda: all(version(warning(node)) != version(first[node]) for node in first))
+        assert {warning(node)["message"] for node in first} == {conflict(s)}
+        label(b, "n1", authority="fairlead")
+        wait_until("it is over", lambda: all("AuthorityConflictOver" in events(b, node) for node in first))
+        over = events(b, "n1")["AuthorityConflictOver"]
+        assert (over["type"], over["message"]) == ("Normal", "pool a has one placement authority again"), over

@@ -17,6 +17,7 @@ import yaml
 
 import harness
 import server
+import test_authority
 import test_dra
 from bed import TOP, Bed, free_port, programs, wait_until
 from cluster import Serve
@@ -147,7 +148,19 @@ def use_everything(b, s):
     s.run("cancel", first["annotations"]["fairlead.dev/job"])
     wait_until("that pod is gone", lambda: first["uid"] not in [p["metadata"]["uid"] for p in theirs()])
     b.call("DELETE", "/apis/batch/v1/namespaces/default/jobs/theirs?propagationPolicy=Background")
+    use_events_of_nodes(b, s)
     use_devices(b, s)
+
+
+def use_events_of_nodes(b, s):
+    """A pod of another scheduler on a node that is declared to be Fairlead's."""
+    test_authority.label(b, "n0", authority="fairlead")
+    pod = b.pod("stranger")
+    b.make("/api/v1/namespaces/default/pods/stranger/binding", {"metadata": {"name": "stranger", "uid": pod["metadata"]["uid"]},
+                                                                "target": {"kind": "Node", "name": "n0"}})
+    wait_until("the node has an Event", lambda: "AuthorityConflict" in test_authority.events(b, "n0"))
+    b.call("DELETE", "/api/v1/namespaces/default/pods/stranger?gracePeriodSeconds=0")
+    wait_until("and one when it is over", lambda: "AuthorityConflictOver" in test_authority.events(b, "n0"))
 
 
 def use_devices(b, s):
@@ -215,5 +228,5 @@ def test_the_chart_is_well_formed():
     assert "0 chart(s) failed" in helm("lint", "--strict", CHART).stdout
     text = helm("template", "a-name", CHART, "--namespace", "there", "--set", "podNamespaces={one,two},podOwners=null").stdout
     manifests = list(yaml.safe_load_all(text))
-    assert {m["metadata"].get("namespace") for m in manifests} == {None, "there", "fairlead-jobs", "one", "two"}
+    assert {m["metadata"].get("namespace") for m in manifests} == {None, "there", "fairlead-jobs", "default", "one", "two"}
     assert all(re.match("a-name", m["metadata"]["name"]) for m in manifests)

@@ -12,7 +12,8 @@ from test_manifests import deployed
 JOBS = "/api/v1/namespaces/fairlead-jobs/pods"
 OTHERS = "/api/v1/namespaces/default/pods"
 OF_CLUSTER = "/apis/rbac.authorization.k8s.io/v1/clusterroles/fairlead"
-ROLES = ("/apis/rbac.authorization.k8s.io/v1/namespaces/fairlead-jobs/roles/fairlead-jobs", OF_CLUSTER + "-pods", OF_CLUSTER)
+ROLES = (*("/apis/rbac.authorization.k8s.io/v1/namespaces/" + place for place in ("fairlead-jobs/roles/fairlead-jobs", "default/roles/fairlead-nodes")),
+         OF_CLUSTER + "-pods", OF_CLUSTER)
 
 
 def said(s):

@@ -215,31 +215,38 @@ static void node_says(const struct node_entry *node, char out[static 160])
 		 node->node->authority[0] ? "" : ", which has no label");
 }
 
-static bool pool_says(const struct pool *pool, char out[CONFLICT_TEXT_MAX])
+/* False: it has one authority. */
+static bool pool_says(const struct pool *pool, struct conflict *ret)
 {
+	const char *kind = pool->own ? "node" : "pool";
 	char first[160], other[160];
 
+	ret->pool = pool->name;
+	ret->own = pool->own;
 	if (pool->other) {
+		ret->nodes[0] = pool->first;
+		ret->nodes[1] = pool->other;
 		node_says(pool->first, first);
 		node_says(pool->other, other);
 		snprintf(
-			out, CONFLICT_TEXT_MAX,
+			ret->text, CONFLICT_TEXT_MAX,
 			"pool %.60s has two placement authorities: %s and %s; give all of its nodes one label " KUBE_LABEL_AUTHORITY,
 			pool->name, first, other);
 	} else if (pool->wrong) {
+		ret->nodes[0] = pool->wrong;
 		snprintf(
-			out, CONFLICT_TEXT_MAX,
+			ret->text, CONFLICT_TEXT_MAX,
 			"%s %.60s has two placement authorities: %.40s, by its label " KUBE_LABEL_AUTHORITY
 			", and fairlead, whose work still runs on node %.60s; drain that",
-			pool->own ? "node" : "pool", pool->name, declared_by(pool->wrong),
-			pool->wrong->name);
+			kind, pool->name, declared_by(pool->wrong), pool->wrong->name);
 	} else if (pool->strange && (pool->declared || pool->work)) {
+		ret->nodes[0] = pool->strange->node;
 		snprintf(
-			out, CONFLICT_TEXT_MAX,
+			ret->text, CONFLICT_TEXT_MAX,
 			"%s %.60s has two placement authorities: fairlead and %.40s, which placed pod %.100s on node %.60s; "
 			"keep that scheduler off, or give the nodes another label " KUBE_LABEL_AUTHORITY,
-			pool->own ? "node" : "pool", pool->name, pool->strange->scheduler,
-			pool->strange->name, pool->strange->node->name);
+			kind, pool->name, pool->strange->scheduler, pool->strange->name,
+			pool->strange->node->name);
 	} else {
 		return false;
 	}
@@ -265,42 +272,60 @@ static struct pool *pool_get(struct pool *pools[2], const struct node_entry *nod
 }
 
 /* Empties them. */
-static uint32_t pools_say(struct pool **pools, char out[CONFLICT_TEXT_MAX])
+static void pools_say(struct pool **pools,
+		      void (*see)(void *context, const struct conflict *conflict), void *context)
 {
 	struct pool *pool, *next;
-	char text[CONFLICT_TEXT_MAX], first[KUBE_NAME_MAX] = "";
-	uint32_t count = 0;
 
 	HASH_ITER(hh, *pools, pool, next)
 	{
-		if (pool_says(pool, text)) {
-			if (!count++ || strcmp(pool->name, first) < 0) {
-				snprintf(first, sizeof(first), "%s", pool->name);
-				memcpy(out, text, sizeof(text));
-			}
-		}
+		struct conflict conflict = { 0 };
+
+		if (pool_says(pool, &conflict))
+			see(context, &conflict);
 		HASH_DEL(*pools, pool);
 		free(pool);
 	}
-	return count;
 }
 
-uint32_t authority_conflicts(struct engine *engine, char out[CONFLICT_TEXT_MAX])
+void conflicts_each(struct engine *engine,
+		    void (*see)(void *context, const struct conflict *conflict), void *context)
 {
 	struct pool *pools[2] = { NULL, NULL };
 	struct node_entry *entry, *next;
-	char alone[CONFLICT_TEXT_MAX] = "";
-	uint32_t count, more;
 
-	out[0] = '\0';
 	HASH_ITER(hh, engine->nodes, entry, next)
 	{
 		if (entry->node)
 			pool_take(pool_get(pools, entry), entry);
 	}
-	count = pools_say(&pools[0], out);
-	more = pools_say(&pools[1], alone);
-	if (!count)
-		memcpy(out, alone, sizeof(alone));
-	return count + more;
+	pools_say(&pools[0], see, context);
+	pools_say(&pools[1], see, context);
+}
+
+struct first {
+	uint32_t count;
+	bool own;
+	char pool[KUBE_NAME_MAX], *out;
+};
+
+static void first_keep(void *context, const struct conflict *conflict)
+{
+	struct first *first = context;
+
+	if (first->count++ &&
+	    (first->own != conflict->own ? conflict->own : strcmp(conflict->pool, first->pool) > 0))
+		return;
+	first->own = conflict->own;
+	snprintf(first->pool, sizeof(first->pool), "%s", conflict->pool);
+	memcpy(first->out, conflict->text, CONFLICT_TEXT_MAX);
+}
+
+uint32_t authority_conflicts(struct engine *engine, char out[CONFLICT_TEXT_MAX])
+{
+	struct first first = { .out = out };
+
+	out[0] = '\0';
+	conflicts_each(engine, first_keep, &first);
+	return first.count;
 }

@@ -21,6 +21,22 @@ void holders_say(const struct node_entry *node, char out[HOLDERS_TEXT_MAX]);
 /* Of devices that drivers publish, reckoned when the node is told (devices/claimants.c): nobody has any; a pod has some. */
 void claimants_clear(struct node_entry *node);
 void claimant_add(struct node_entry *node, const char *scheduler, const char *name);
+/* A pool with two authorities. */
+enum { CONFLICT_TEXT_MAX = 512, CONFLICT_NODES = 2 };
+struct conflict {
+	const char *pool;
+	bool own; /* it is a node by itself */
+	const struct node_entry
+		*nodes[CONFLICT_NODES]; /* that the text names; the second may be NULL */
+	char text[CONFLICT_TEXT_MAX];
+};
+/* In no order. Under the lock. */
+void conflicts_each(struct engine *engine,
+		    void (*see)(void *context, const struct conflict *conflict), void *context);
 /* How many pools have two authorities, and what is to be said of the first by name, pools before nodes; "" = none. Under the lock. */
-enum { CONFLICT_TEXT_MAX = 512 };
 uint32_t authority_conflicts(struct engine *engine, char out[CONFLICT_TEXT_MAX]);
+
+/* authority_tell.c: Events on the nodes of such pools. Under the lock. */
+void authority_changed(struct engine *engine); /* nodes, or who has GPUs there */
+void authority_look(struct engine *engine, int64_t in_ms);
+void authority_deinit(struct engine *engine);

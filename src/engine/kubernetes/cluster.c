@@ -206,6 +206,7 @@ static void tell_changed_nodes(struct engine *engine)
 	if (!engine->changed)
 		return;
 	levels_follow(engine);
+	authority_changed(engine);
 	while ((entry = engine->changed)) {
 		engine->changed = entry->next_changed;
 		entry->changed = false;
@@ -699,6 +700,7 @@ void cluster_deinit(struct engine *engine)
 	struct attempt_entry *attempt, *next;
 
 	errands_deinit(engine);
+	authority_deinit(engine);
 	devices_deinit(engine);
 	gangs_deinit(engine);
 	budgets_deinit(engine);

@@ -162,6 +162,8 @@ struct engine {
 	struct node_entry *changed; /* those of them that are to be told, linked */
 	struct pod_entry *pods; /* by uid */
 	struct attempt_entry *attempts; /* by id */
+	struct told_conflict *told_conflicts; /* authority_tell.c */
+	int64_t authority_look_ms; /* boot clock: when they are looked at next; 0 = nothing changed */
 	struct gangs gangs;
 	struct devices *devices; /* devices/devices.h; NULL = not followed yet */
 	struct predicates known; /* all that decides where a pod may run */

@@ -8,23 +8,15 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/log.h"
+#include "engine/kubernetes/events.h"
 #include "engine/kubernetes/gangs/gangs.h"
 #include "engine/kubernetes/rights.h"
 
-enum {
-	TELL_PAUSE_MS = 60000,
-	PERIOD_MS = 5000,
-	WRITES_MAX = 200,
-	TIME_MAX = 32,
-	NAME_CUT = 200,
-	RIGHT_MS = 10000
-};
+enum { TELL_PAUSE_MS = 60000, PERIOD_MS = 5000, WRITES_MAX = 200, RIGHT_MS = 10000 };
 
 static const struct {
 	const char *event, *condition; /* reasons; NULL = no condition */
@@ -37,15 +29,6 @@ static const struct {
 	[TELL_ALONE] = { "GangUnknown", NULL, true },
 	[TELL_PREEMPTED] = { "Preempted", NULL, true },
 };
-
-static void time_now(char out[TIME_MAX])
-{
-	time_t now = (time_t)(clock_wall_ms() / 1000);
-	struct tm parts;
-
-	gmtime_r(&now, &parts);
-	strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &parts);
-}
 
 static void noted(void *context, const struct kube_answer *answer)
 {
@@ -95,9 +78,9 @@ static void status_send(struct engine *engine, const struct buf *path, struct bu
 static void add_condition(struct buf *body, const char *type, bool status, const char *reason,
 			  const char *text)
 {
-	char now[TIME_MAX];
+	char now[KUBE_TIME_MAX];
 
-	time_now(now);
+	kube_time_now(now);
 	buf_adds(body, "\"conditions\":[{");
 	buf_add_json_member(body, "type", type);
 	buf_addf(body, ",\"status\":\"%s\",", status ? "True" : "False");
@@ -175,96 +158,19 @@ void member_nominate(struct engine *engine, struct member *member, const char *n
 
 /* --- Events ------------------------------------------------------------------------------------------------------------- */
 
-/* The Event of a reason for a pod is there already: counted up. */
-struct repeat {
-	struct engine *engine;
-	char *path, *body;
-};
-
-static void event_came(void *context, const struct kube_answer *answer)
+static void member_event(struct engine *engine, const struct member *member, enum tell_kind kind,
+			 const char *text)
 {
-	struct repeat *repeat = context;
-	struct buf body = BUF_INIT;
-
-	if (answer->status == 409) {
-		buf_adds(&body, repeat->body);
-		kube_call(repeat->engine->client,
-			  &(struct kube_request){ .method = "PATCH",
-						  .path = repeat->path,
-						  .type = "application/merge-patch+json",
-						  .body = &body,
-						  .done = noted,
-						  .context = repeat->engine });
-	} else {
-		noted(repeat->engine, answer);
-	}
-	free(repeat->path);
-	free(repeat->body);
-	free(repeat);
-}
-
-static void event_name(const struct member *member, enum tell_kind kind, struct buf *out)
-{
-	char hex[DIGEST_HEX_MAX];
-	struct digest digest = digest_of_two(member->uid, strlen(member->uid) + 1,
-					     reasons[kind].event, strlen(reasons[kind].event));
-
-	buf_addf(out, "%.*s.%.16s", NAME_CUT, member->name, digest_format(&digest, hex));
-}
-
-static void event_body(struct engine *engine, const struct member *member, enum tell_kind kind,
-		       const char *name, const char *text, struct buf *out)
-{
-	char now[TIME_MAX];
-
-	time_now(now);
-	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{");
-	buf_add_json_member(out, "name", name);
-	buf_addc(out, ',');
-	buf_add_json_member(out, "namespace", member->namespace);
-	buf_adds(out, "},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",");
-	buf_add_json_member(out, "name", member->name);
-	buf_addc(out, ',');
-	buf_add_json_member(out, "namespace", member->namespace);
-	buf_addc(out, ',');
-	buf_add_json_member(out, "uid", member->uid);
-	buf_adds(out, "},");
-	buf_add_json_member(out, "reason", reasons[kind].event);
-	buf_addc(out, ',');
-	buf_add_json_member(out, "message", text);
-	buf_addf(
-		out,
-		",\"type\":\"%s\",\"count\":1,\"source\":{\"component\":\"" KUBE_SCHEDULER
-		"\"},\"reportingComponent\":\"" KUBE_DOMAIN
-		"scheduler\",\"reportingInstance\":\"%s\",\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\"}",
-		reasons[kind].warning ? "Warning" : "Normal", engine->instance, now, now);
-}
-
-static void event_write(struct engine *engine, const struct member *member, enum tell_kind kind,
-			const char *text)
-{
-	struct repeat *repeat = calloc(1, sizeof(*repeat));
-	AUTO_BUF path = BUF_INIT, name = BUF_INIT;
-	struct buf body = BUF_INIT, again = BUF_INIT;
-	char now[TIME_MAX];
-
-	CHECK(repeat);
-	time_now(now);
-	event_name(member, kind, &name);
-	buf_addf(&path, "/api/v1/namespaces/%s/events", member->namespace);
-	event_body(engine, member, kind, buf_text(&name), text, &body);
-	repeat->engine = engine;
-	buf_addc(&again, '{');
-	buf_add_json_member(&again, "message", text);
-	buf_addf(&again, ",\"count\":%u,\"lastTimestamp\":\"%s\"}", member->told_count, now);
-	repeat->body = buf_take(&again);
-	buf_addf(&again, "%s/%s", buf_text(&path), buf_text(&name));
-	repeat->path = buf_take(&again);
-	kube_call(engine->client, &(struct kube_request){ .method = "POST",
-							  .path = buf_text(&path),
-							  .body = &body,
-							  .done = event_came,
-							  .context = repeat });
+	event_write(engine,
+		    &(struct kube_event){ .kind = "Pod",
+					  .namespace = member->namespace,
+					  .name = member->name,
+					  .uid = member->uid,
+					  .reason = reasons[kind].event,
+					  .text = text,
+					  .warning = reasons[kind].warning,
+					  .count = member->told_count },
+		    noted);
 	engine->gangs.writes++;
 }
 
@@ -309,7 +215,7 @@ void member_tell(struct engine *engine, struct member *member, enum tell_kind ki
 	member->told_kind = (uint8_t)kind;
 	member->told_hash = hash;
 	member->told_ms = now_ms;
-	event_write(engine, member, kind, text);
+	member_event(engine, member, kind, text);
 	if (reasons[kind].condition)
 		condition_write(engine, member, reasons[kind].condition, text);
 }
