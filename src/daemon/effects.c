@@ -7,7 +7,7 @@
  * checkpoint to resume from is looked at first (resume.c).
  *
  * A command that could not be carried out for want of space or the like is given again each second until it could, or its attempt
- * is over: nobody else would.
+ * is over: nobody else would. So is a start whose body can't be read because the store does not answer: the job is not to blame.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -326,32 +326,40 @@ static bool is_to_start(const struct facts *facts, uint64_t id)
 	return attempt_get(facts, (struct attempt_id){ (uint32_t)id })->state == ATTEMPT_PREPARING;
 }
 
-static void start_from(struct daemon *d, const struct facts *facts, uint64_t id, const char *path)
+/* Answers whether it is to be given again. */
+static bool start_from(struct daemon *d, const struct facts *facts, const struct effect *effect)
 {
+	const uint64_t id = effect->attempt;
 	if (!is_to_start(facts, id))
-		return;
+		return false;
 	struct arena arena;
 	struct err err = { 0 };
 	struct engine_start start;
 	arena_init(&arena, 256 << 20);
-	int result = start_describe(d, facts, id, path, &arena, &start, &err);
+	int result = start_describe(d, facts, id, effect->path, &arena, &start, &err);
+	bool again = result == -(int)ERR_UNAVAILABLE;
 	if (result == 0)
 		result = d->engine_ops->start(d->engine, &start, &err);
-	if (result < 0)
+	if (again && !effect->given_again)
+		log_line(LOG_ERROR,
+			 "attempt %lu waits for its start, which is tried each second: %s",
+			 (unsigned long)id, err.text);
+	else if (result < 0 && !again)
 		never_started(d, id, attempt_get(facts, (struct attempt_id){ (uint32_t)id })->tasks,
 			      err_is_full(&err) ? ENGINE_CAUSE_NO_SPACE : ENGINE_CAUSE_START,
 			      err.text);
 	arena_deinit(&arena);
+	return again;
 }
 
-static void start(struct daemon *d, const struct facts *facts, uint64_t id)
+static bool start(struct daemon *d, const struct facts *facts, const struct effect *effect)
 {
-	if (!is_to_start(facts, id))
-		return;
-	if (attempt_get(facts, (struct attempt_id){ (uint32_t)id })->resume_number)
-		resume_find(d, id);
-	else
-		start_from(d, facts, id, NULL);
+	const uint64_t id = effect->attempt;
+	if (!is_to_start(facts, id) ||
+	    !attempt_get(facts, (struct attempt_id){ (uint32_t)id })->resume_number)
+		return start_from(d, facts, effect);
+	resume_find(d, id);
+	return false;
 }
 
 /* --- running attempts that become narrower or wider ---- */
@@ -488,7 +496,7 @@ static void command_again(struct daemon *d, const struct facts *facts, uint64_t 
 	switch ((enum attempt_state)attempt->state) {
 	case ATTEMPT_FREE:
 	case ATTEMPT_OVER: break;
-	case ATTEMPT_PREPARING: start(d, facts, id); break;
+	case ATTEMPT_PREPARING: effect_send(d, EFFECT_START, id, 0); break;
 	case ATTEMPT_ACTIVE:
 		effect_send(d, EFFECT_RELEASE, id, 0);
 		if (attempt->warned_ms)
@@ -631,10 +639,10 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 		break;
 	case EFFECT_ADOPT: adopt(d, facts); break;
 	case EFFECT_START:
-		start(d, facts, effect->attempt);
+		again = start(d, facts, effect);
 		(void)FAILPOINT("effects-after-start");
 		break;
-	case EFFECT_START_FROM: start_from(d, facts, effect->attempt, effect->path); break;
+	case EFFECT_START_FROM: again = start_from(d, facts, effect); break;
 	case EFFECT_RELEASE:
 		(void)FAILPOINT("effects-before-release");
 		again = command_failed(d, facts, effect);
@@ -650,7 +658,7 @@ static bool carry_out(struct daemon *d, const struct effect *effect)
 		else
 			remove_empty_folder(d, effect->attempt);
 		break;
-	case EFFECT_OWN_CAME: own_came(d, facts, effect); break;
+	case EFFECT_OWN_CAME: again = own_came(d, facts, effect); break;
 	case EFFECT_PODS_ANSWER:
 		pods_effect(d, effect);
 		pods_promise(d, facts, effect->attempt); /* it may have come before the answer */

@@ -26,7 +26,7 @@ bool own_is_masked(const struct facts *facts, uint32_t job)
 	return !of->external && shape_get(facts, of->shape)->mask.v != 0;
 }
 
-void own_tell(struct daemon *d, const struct facts *facts, uint32_t id)
+bool own_tell(struct daemon *d, const struct facts *facts, uint32_t id, bool said)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	const struct shape *shape = shape_get(facts, job->shape);
@@ -34,19 +34,21 @@ void own_tell(struct daemon *d, const struct facts *facts, uint32_t id)
 	struct job_body body = { 0 };
 	struct arena arena;
 	struct err err = { 0 };
+	bool again;
 	int rc;
 
 	if (!d->engine || !own_is_masked(facts, id))
-		return;
+		return false;
 	arena_init(&arena, 256 << 20);
 	rc = d->backend.body(d, facts, (struct job_id){ id }, &text, &err);
+	again = rc == -(int)ERR_UNAVAILABLE;
 	if (rc == 0)
 		rc = job_body_parse(text.data, text.size, &arena, &body, &err);
 	buf_deinit(&text);
-	if (rc < 0 || !body.overlays[0])
+	if ((rc < 0 || !body.overlays[0]) && !said)
 		log_line(LOG_ERROR, "what the pods of job %u ask for is not known: %s", id,
 			 rc < 0 ? err.text : "its body does not say");
-	else
+	else if (rc >= 0 && body.overlays[0])
 		d->engine_ops->pods->own(
 			d->engine, &(struct engine_own){ .job = id,
 							 .mask = facts_name(facts, shape->mask),
@@ -55,14 +57,17 @@ void own_tell(struct daemon *d, const struct facts *facts, uint32_t id)
 							 .gpus = shape->gpus,
 							 .apart = shape->apart != 0 });
 	arena_deinit(&arena);
+	return again;
 }
 
 /* One that is over by now is told, too: with its end, which the engine hears of next, its mask ends. */
-void own_came(struct daemon *d, const struct facts *facts, const struct effect *effect)
+bool own_came(struct daemon *d, const struct facts *facts, const struct effect *effect)
 {
 	const uint64_t count = effect->grace_ms > 1 ? (uint64_t)effect->grace_ms : 1;
 
 	for (uint64_t id = effect->attempt; id < effect->attempt + count; id++)
-		if (job_is_there(facts, (int64_t)id))
-			own_tell(d, facts, (uint32_t)id);
+		if (job_is_there(facts, (int64_t)id) &&
+		    own_tell(d, facts, (uint32_t)id, effect->given_again))
+			return true;
+	return false;
 }

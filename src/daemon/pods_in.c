@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/jobfile/jobfile.h"
 #include "base/check.h"
@@ -317,7 +318,8 @@ void pods_disrupted(struct daemon *d, const struct facts *facts, uint64_t id)
 
 /* --- after a restart, and at the end ---------------------------------------------------------------------------------- */
 
-static void adopt_one(struct daemon *d, const struct facts *facts, struct job_id id,
+/* Answers whether it is to be done again: the store did not answer. */
+static bool adopt_one(struct daemon *d, const struct facts *facts, struct job_id id, bool said,
 		      struct arena *arena)
 {
 	const struct job *job = job_get(facts, id);
@@ -327,13 +329,15 @@ static void adopt_one(struct daemon *d, const struct facts *facts, struct job_id
 	struct engine_pod *pods;
 	struct err err = { 0 };
 	int rc = d->backend.body(d, facts, id, &text, &err);
+	bool again = rc == -(int)ERR_UNAVAILABLE;
 
 	if (rc == 0)
 		rc = job_body_parse(text.data, text.size, arena, &body, &err);
 	buf_deinit(&text);
 	if (rc < 0 || (attempt && attempt->tasks > body.pod_count)) {
-		log_line(LOG_ERROR, "the pods of job %u are not known: %s", id.v, err.text);
-		return;
+		if (!said)
+			log_line(LOG_ERROR, "the pods of job %u are not known: %s", id.v, err.text);
+		return again;
 	}
 	pods = arena_new_array(arena, struct engine_pod, body.pod_count);
 	for (uint32_t rank = 0; rank < body.pod_count; rank++) {
@@ -351,11 +355,16 @@ static void adopt_one(struct daemon *d, const struct facts *facts, struct job_id
 	d->engine_ops->pods->adopt(d->engine, id.v, job->attempt.v,
 				   facts_name(facts, shape_get(facts, job->shape)->mask), pods,
 				   body.pod_count);
+	return false;
 }
 
+/*
+ * Waits for a store that does not answer: a pod that the engine does not know yet would be offered as a new job.
+ */
 void pods_adopt(struct daemon *d, const struct facts *facts)
 {
 	struct arena arena;
+	bool said = false;
 
 	arena_init(&arena, 256 << 20);
 	for (uint32_t id = 1; id <= facts->jobs.count; id++) {
@@ -366,12 +375,12 @@ void pods_adopt(struct daemon *d, const struct facts *facts)
 		job = job_get(facts, (struct job_id){ id });
 		if (job_state_is_final(job->state))
 			continue;
-		if (!job->external) {
-			own_tell(d, facts, id);
-			continue;
-		}
-		adopt_one(d, facts, (struct job_id){ id }, &arena);
-		if (!job->attempt.v)
+		for (; job->external ? adopt_one(d, facts, (struct job_id){ id }, said, &arena)
+				     : own_tell(d, facts, id, said);
+		     sleep(1), said = true)
+			if (atomic_load(&d->ending))
+				break;
+		if (job->external && !job->attempt.v)
 			pods_promise(d, facts, id);
 		arena_reset(&arena);
 	}

@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/jobfile/jobfile.h"
 #include "base/check.h"
@@ -36,13 +37,32 @@ struct resume {
 
 /* --- one checkpoint ------------------------------------------------------------------------------------------ */
 
-const char *job_checkpoint_folder(struct daemon *d, const struct facts *facts, struct job_id id,
-				  struct arena *arena)
+/* While the store does not answer: one of these threads waits, and not the start of anything else. */
+static int body_wait(struct daemon *d, const struct facts *facts, struct job_id id, struct buf *ret,
+		     struct err *err)
+{
+	for (bool said = false;; said = true) {
+		int rc = d->backend.body(d, facts, id, ret, err);
+
+		if (rc != -(int)ERR_UNAVAILABLE || atomic_load(&d->ending))
+			return rc;
+		if (!said)
+			log_line(
+				LOG_ERROR,
+				"job %u waits for its checkpoint, which is looked for each second: %s",
+				id.v, err->text);
+		sleep(1);
+	}
+}
+
+/* As the job says, or its own in the data folder. */
+static const char *folder_of(struct daemon *d, const struct facts *facts, struct job_id id,
+			     struct arena *arena)
 {
 	struct buf text = BUF_INIT;
 	struct job_body body = { 0 };
-	struct err err;
-	bool given = d->backend.body(d, facts, id, &text, &err) == 0 &&
+	struct err err = { 0 };
+	bool given = body_wait(d, facts, id, &text, &err) == 0 &&
 		     job_body_parse(text.data, text.size, arena, &body, &err) == 0 &&
 		     body.checkpoint_path;
 	buf_deinit(&text);
@@ -84,7 +104,7 @@ static const char *find_path(struct daemon *d, const struct facts *facts, struct
 		const char *path = checkpoint->path;
 		if (path[0] != '/') {
 			if (!folder)
-				folder = job_checkpoint_folder(d, facts, id, arena);
+				folder = folder_of(d, facts, id, arena);
 			path = arena_printf(arena, "%s/%s", folder, path);
 		}
 		/* It lies where the pods have it. */

@@ -388,9 +388,6 @@ void resume_find(struct daemon *d, uint64_t attempt); /* answered by effects_sta
 void effects_start_from(
 	struct daemon *d, uint64_t attempt,
 	const char *path); /* effects.c; path is copied; NULL = from the beginning */
-/* As the job says, or its own in the data folder. */
-const char *job_checkpoint_folder(struct daemon *d, const struct facts *facts, struct job_id id,
-				  struct arena *arena);
 
 /* space.c */
 void space_lacks(struct daemon *d); /* a start failed for it; any thread, does not block */
@@ -459,8 +456,9 @@ void pods_disrupted(struct daemon *d, const struct facts *facts, uint64_t attemp
 /* own_in.c: own jobs that name a mask. own_follow: whether this record is the submission of one. */
 bool own_follow(const struct daemon *d, uint32_t kind, const char *text, size_t size);
 bool own_is_masked(const struct facts *facts, uint32_t job);
-void own_tell(struct daemon *d, const struct facts *facts, uint32_t job);
-void own_came(struct daemon *d, const struct facts *facts, const struct effect *effect);
+/* Both answer whether it is to be told again: the store did not answer. said: a failure was logged before. */
+bool own_tell(struct daemon *d, const struct facts *facts, uint32_t job, bool said);
+bool own_came(struct daemon *d, const struct facts *facts, const struct effect *effect);
 
 /* pods_tell.c: a thread that says why gangs wait; none without an engine that has pods */
 void pods_tell_start(struct daemon *d);
