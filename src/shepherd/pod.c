@@ -216,12 +216,13 @@ static void *lease_main(void *argument)
 	struct pod *pod = argument;
 	AUTO_BUF answer = BUF_INIT;
 	uint64_t warning = 0;
-	bool stopping = false;
+	bool stopping = false, unheard = false;
 	int64_t silent_ms = 0, pause = FIRST_PAUSE_MS;
 
 	for (;;) {
 		int64_t lease_ms = atomic_load(&pod->lease_ms), sent_ms = clock_boot_ms();
-		int64_t wait_ms = least(lease_ms / 4, WAIT_MAX_MS);
+		/* Who did not answer may be asleep, and behind a Service the next one is another: answers come at once then, or not. */
+		int64_t wait_ms = unheard ? 0 : least(lease_ms / 4, WAIT_MAX_MS);
 		struct lease lease;
 		struct err err = { 0 };
 		char body[128];
@@ -233,6 +234,7 @@ static void *lease_main(void *argument)
 			ask(pod, "lease", body,
 			    wait_ms + (lease_ms ? least(lease_ms / 8 + 200, ANSWER_MS) : ANSWER_MS),
 			    &answer, &err);
+		unheard = status <= 0;
 		if (status == 200 && lease_read(&answer, &lease, &err) == 0) {
 			pause = FIRST_PAUSE_MS;
 			if (silent_ms)

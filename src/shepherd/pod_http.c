@@ -16,7 +16,12 @@
 #include "base/clock.h"
 #include "shepherd/pod.h"
 
-enum { ANSWER_USUAL = 64 << 10, HEAD_MAX = 16 << 10 };
+enum {
+	ANSWER_USUAL = 64 << 10,
+	HEAD_MAX = 16 << 10,
+	CONNECT_MS =
+		3000 /* behind a Service there may be a machine that is gone, and another one that answers */
+};
 
 union address {
 	struct sockaddr any;
@@ -174,7 +179,8 @@ static int answer_split(const struct pod_post *post, struct buf *answer, struct 
 int pod_http_post(const struct pod_post *post, struct buf *ret_body, struct err *err)
 {
 	int64_t until_ms = clock_boot_ms() + post->timeout_ms;
-	int fd = open_connection(post, until_ms, err), result;
+	int64_t open_ms = post->timeout_ms < CONNECT_MS ? post->timeout_ms : CONNECT_MS;
+	int fd = open_connection(post, until_ms - post->timeout_ms + open_ms, err), result;
 
 	if (fd < 0)
 		return fd;

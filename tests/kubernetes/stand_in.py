@@ -57,8 +57,11 @@ class Wire:
                 return
             threading.Thread(target=self.carry, args=(near,), daemon=True).start()
 
+    def where(self):
+        return self.to
+
     def carry(self, near):
-        with near, contextlib.suppress(OSError), socket.create_connection(self.to) as far:
+        with near, contextlib.suppress(OSError), socket.create_connection(self.where()) as far:
             self.ends |= {near, far}
             there = threading.Thread(target=self.copy, args=(near, far), daemon=True)
             there.start()

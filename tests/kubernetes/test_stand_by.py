@@ -146,15 +146,16 @@ def leader_of(daemons):
 
 
 @contextlib.contextmanager
-def pair(nodes=3):
+def pair(nodes=3, parts=("kwok",), words=((), ())):
+    """words: what each of the two is started with besides."""
     with server.Server() as db:
-        b = WatchedBed(("kwok",), os.path.join(HERE, "kubelet.yaml"))
+        b = WatchedBed(parts, os.path.join(HERE, "kubelet.yaml"))
         daemons = []
         try:
             b.start_all()
             for i in range(nodes):
                 b.node("n%d" % i)
-            daemons = [Serve(b, "--stand-by", "--store", db.address, kubeconfig=b.path(user)) for user in USERS]
+            daemons = [Serve(b, "--stand-by", "--store", db.address, *more, kubeconfig=b.path(user)) for user, more in zip(USERS, words)]
             for s in daemons:
                 open(s.data + ".log", "wb").close()
             daemons[0].up()

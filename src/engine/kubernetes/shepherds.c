@@ -168,12 +168,13 @@ int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank,
 		result = err_set(err, ERR_UNAVAILABLE,
 				 "the pod of rank %u of attempt %llu was not seen yet", rank,
 				 (unsigned long long)id);
-	else if (state->over || attempt->ended)
-		result = err_set(err, ERR_CONFLICT, "rank %u of attempt %llu is over", rank,
-				 (unsigned long long)id);
+	/* Before all that is final: one that slept takes ranks for over whose leases the next leader has renewed. */
 	else if (engine->options.may_write &&
 		 !engine->options.may_write(engine->options.may_write_context))
 		result = err_set(err, ERR_UNAVAILABLE, "another daemon may lead by now");
+	else if (state->over || attempt->ended)
+		result = err_set(err, ERR_CONFLICT, "rank %u of attempt %llu is over", rank,
+				 (unsigned long long)id);
 	else if (word->kind == WORD_REPORTS)
 		result = reports_are_too_many(state, word->reports, err);
 	else if (word->kind == WORD_LEASE)
