@@ -103,6 +103,13 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 		ret->attempt_shielded.shielded = fact->kind == ENGINE_SHIELDED;
 		return true;
 	}
+	if (fact->kind == ENGINE_DEAF) {
+		if (attempt->deaf)
+			return false;
+		*ret = event_make(EVENT_ATTEMPT_DEAF, 0, "engine");
+		ret->attempt_deaf.attempt = (int64_t)fact->attempt;
+		return true;
+	}
 	if (fact->kind == ENGINE_UNREACHABLE || fact->kind == ENGINE_REACHABLE) {
 		if (attempt->unreachable == (fact->kind == ENGINE_UNREACHABLE))
 			return false;
@@ -139,6 +146,7 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 	case ENGINE_REPORT: return report_event(facts, message, attempt, task, ret);
 	case ENGINE_SHIELDED:
 	case ENGINE_UNSHIELDED:
+	case ENGINE_DEAF:
 	case ENGINE_UNREACHABLE:
 	case ENGINE_REACHABLE: break;
 	case ENGINE_EXITED:

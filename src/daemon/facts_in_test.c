@@ -103,6 +103,18 @@ static void nothing_is_heard_of_an_unknown_attempt_or_rank(void **state)
 	assert_false(news(ENGINE_EXITED, 2, 0, &event));
 }
 
+static void that_no_warning_is_heard_is_news_once(void **state)
+{
+	struct event event;
+
+	(void)state;
+	assert_true(news(ENGINE_DEAF, 0, 0, &event));
+	assert_int_equal(event.kind, EVENT_ATTEMPT_DEAF);
+	assert_int_equal(event.attempt_deaf.attempt, 1);
+	happen(event);
+	assert_false(news(ENGINE_DEAF, 0, 0, &event));
+}
+
 static void a_shield_is_news_once_and_so_is_its_end(void **state)
 {
 	struct event event;
@@ -181,6 +193,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_fact_is_news_once, start, stop),
 		cmocka_unit_test_setup_teardown(silence_is_news_once_and_so_is_its_end, start,
 						stop),
+		cmocka_unit_test_setup_teardown(that_no_warning_is_heard_is_news_once, start, stop),
 		cmocka_unit_test_setup_teardown(a_shield_is_news_once_and_so_is_its_end, start,
 						stop),
 		cmocka_unit_test_setup_teardown(nothing_is_heard_of_an_unknown_attempt_or_rank,

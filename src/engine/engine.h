@@ -10,7 +10,8 @@
  *	start    every rank's place is prepared (folder, cgroup, log files, shepherd); nothing of the user runs yet.
  *	         Each rank answers READY, or FAILED when its place can't be made.
  *	release  all ranks are ready, and that is durable: the commands run. Each answers STARTED, later EXITED.
- *	warn     a checkpoint is wanted: the job's signal, and a notice to whoever listens on the report socket.
+ *	warn     a checkpoint is wanted: the job's signal, and a notice to whoever listens on the report socket. Where nothing can hear
+ *	         it the engine answers DEAF, and gets a stop with the grace that is left.
  *	stop     SIGTERM to the whole process tree, after grace SIGKILL, until nothing is left. Each rank answers EXITED.
  *	         For ranks never released: the place is taken down, EXITED with `never_ran`.
  *	resize   who belongs to a released attempt has changed: ranks that come are prepared and run as soon as they are ready;
@@ -42,6 +43,7 @@ enum engine_fact_kind {
 	ENGINE_REACHABLE, /* that is over */
 	ENGINE_SHIELDED, /* of the attempt: who made it allows no disruption now */
 	ENGINE_UNSHIELDED, /* that is over */
+	ENGINE_DEAF, /* of the attempt: nothing in it heard the warning, nor hears one later */
 	ENGINE_GONE /* the engine has no trace of this attempt's rank, or only one of an earlier boot */
 };
 

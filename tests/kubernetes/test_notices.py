@@ -63,6 +63,29 @@ def test_one_that_does_not_save_in_time_is_stopped_when_its_node_goes():
         assert attempt["ended_ms"] - attempt["warned_ms"] >= 20000, "it had most of the 25 s"
 
 
+def test_one_without_checkpoints_is_asked_to_end_at_the_notice_and_goes_on_elsewhere(tmp_path):
+    """Nothing in its pod hears a warning, so it gets SIGTERM in its place, with the time that is left."""
+    ran, go = tmp_path / "ran", tmp_path / "go"
+    with machines("n0", "n1") as (b, s, kubelets):
+        job = s.submit("--gpus", "8", "--", "sh", "-c", "trap 'echo term >> %s; while ! test -e %s; do sleep 0.1; done; exit 3' TERM; "
+                       "echo run >> %s; while :; do sleep 0.1; done" % (ran, go, ran))
+        wait_until("it runs", lambda: ran.exists())
+        first, name = node_of(b, s, job), s.pod(job, 0)
+        taint(b, first, "aws-node-termination-handler/spot-itn")
+        wait_until("it hears SIGTERM", lambda: "term" in ran.read_text())
+        meta = b.get("/api/v1/namespaces/default/pods/" + name)["metadata"]
+        assert 30 < meta["deletionGracePeriodSeconds"] <= 110, "it has the time that is left"
+        go.write_text("")
+        wait_until("it runs elsewhere", lambda: ran.read_text().split() == ["run", "term", "run"])
+        assert node_of(b, s, job) != first
+        told = s.ask("job", str(job))
+        attempt = told["attempts"][0]
+        assert attempt["why"] == "node" and attempt["ended_ms"] < state_of(s, first)["drain_ms"], attempt
+        assert attempt["deadline_ms"] <= state_of(s, first)["drain_ms"] and told["retries_left"] == 0, attempt
+        kinds = [row["kind"] for row in s.ask("job", str(job), "--history")]
+        assert kinds.index("attempt-warned") < kinds.index("attempt-deaf") < kinds.index("attempt-stopped"), kinds
+
+
 def test_a_notice_that_is_withdrawn_and_a_node_that_a_person_closed():
     with machines("n0") as (b, s, kubelets):
         job = s.submit("--gpus", "8", "--checkpoint-grace", "10m", *DEAF, "sh", "-c", "trap '' USR1; while :; do sleep 1; done")

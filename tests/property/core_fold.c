@@ -543,6 +543,11 @@ static struct event make_report(struct fold *f)
 		e.attempt_unreachable.unreachable = below(f, 2);
 		return e;
 	}
+	if (one_in(f, 60)) {
+		e = event_make(EVENT_ATTEMPT_DEAF, 0, "engine");
+		e.attempt_deaf.attempt = id;
+		return e;
+	}
 	if (one_in(f, 20)) {
 		e = event_make(EVENT_ATTEMPT_SHIELDED, 0, "engine");
 		e.attempt_shielded.attempt = id;

@@ -363,6 +363,14 @@ void apply_attempt_shielded(struct facts *f, const struct event_attempt_shielded
 		attempt_edit(f, id)->shielded = e->shielded != 0;
 }
 
+void apply_attempt_deaf(struct facts *f, const struct event_attempt_deaf *e)
+{
+	struct attempt_id id = attempt_live(f, e->attempt);
+
+	if (id.v)
+		attempt_edit(f, id)->deaf = true;
+}
+
 /* --- tasks --------------------------------------------------------------------------------------------------- */
 
 static const struct task *task_row(const struct facts *f, uint32_t row)

@@ -214,6 +214,16 @@ static void a_shield_is_the_attempts_and_ends_with_it(void **state)
 		EVENT_OF(ATTEMPT_SHIELDED, attempt_shielded, 140, .attempt = 7, .shielded = 1));
 }
 
+static void who_hears_no_warning_stays_so(void **state)
+{
+	(void)state;
+	run_job();
+	fits(EVENT_OF(ATTEMPT_DEAF, attempt_deaf, 120, .attempt = 1));
+	is(1, JOB_RUNNING);
+	assert_true(attempt_get(&f, (struct attempt_id){ 1 })->deaf);
+	does_not_fit(EVENT_OF(ATTEMPT_DEAF, attempt_deaf, 140, .attempt = 7));
+}
+
 static void a_final_state_never_changes(void **state)
 {
 	(void)state;
@@ -526,6 +536,7 @@ int main(void)
 		STORY(a_requeued_job_that_was_not_evicted_is_queued),
 		STORY(an_unreachable_attempt_comes_back_to_what_it_was),
 		STORY(a_shield_is_the_attempts_and_ends_with_it),
+		STORY(who_hears_no_warning_stays_so),
 		STORY(a_final_state_never_changes),
 		STORY(a_job_with_a_live_attempt_does_not_end),
 		STORY(nothing_from_an_older_attempt_is_taken),

@@ -661,6 +661,10 @@ void model_apply(const struct event *event, const struct facts *f)
 		model_unreachable(&event->attempt_unreachable);
 	} else if (event->kind == EVENT_ATTEMPT_SHIELDED) {
 		model_shielded(&event->attempt_shielded);
+	} else if (event->kind == EVENT_ATTEMPT_DEAF) {
+		attempt = live(event->attempt_deaf.attempt);
+		if (attempt)
+			attempt->deaf = true;
 	} else if (event->kind == EVENT_TASK_READY) {
 		model_task(event->task_ready.attempt, event->task_ready.rank,
 			   event->task_ready.launch, TASK_READY);

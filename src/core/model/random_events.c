@@ -427,7 +427,7 @@ static const struct {
 	{ EVENT_JOBS_FORGOTTEN, 2 },    { EVENT_RECORDS_LOST, 1 },
 	{ EVENT_ENGINE_CLAIMED, 1 },    { EVENT_SEARCHED, 1 },
 	{ EVENT_MOVES_PLANNED, 2 },     { EVENT_DEFRAG_ASKED, 1 },
-	{ EVENT_ATTEMPT_SHIELDED, 2 },
+	{ EVENT_ATTEMPT_SHIELDED, 2 },  { EVENT_ATTEMPT_DEAF, 2 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -731,6 +731,8 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 	} else if (e->kind == EVENT_ATTEMPT_SHIELDED) {
 		e->attempt_shielded.attempt = attempt;
 		e->attempt_shielded.shielded = random_upto(r, 1);
+	} else if (e->kind == EVENT_ATTEMPT_DEAF) {
+		e->attempt_deaf.attempt = attempt;
 	} else if (e->kind == EVENT_TASK_READY) {
 		e->task_ready.attempt = attempt;
 		e->task_ready.rank = random_upto(r, 5);

@@ -424,6 +424,7 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(I64, transfer_ms),
 					       ONE(I64, transfer_micro),
 					       ONE(BOOL, shielded),
+					       ONE(BOOL, deaf),
 					       LAST };
 #undef SELF
 

@@ -242,6 +242,34 @@ static void a_drained_node_is_left_after_a_checkpoint(void **state)
 	world_deinit(&w);
 }
 
+/* A minute is left at 0:00, and 55 s when it is said that nothing hears: then it is asked to end, and has these. */
+static void who_hears_no_warning_is_stopped_with_the_time_that_is_left(void **state)
+{
+	const struct attempt *attempt;
+	struct world w;
+	struct event e;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1");
+	world_policy(&w, MINUTE, 0);
+	job = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_run(&w);
+	set_node(&w, "n0", NODE_DRAINING);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_CHECKPOINTING);
+	world_at(&w, 5000);
+	e = world_event(&w, EVENT_ATTEMPT_DEAF);
+	e.attempt_deaf.attempt = 1;
+	world_apply(&w, &e);
+	world_run(&w);
+	assert_string_equal(world_places(&w, job), "n1/1");
+	attempt = attempt_get(&w.facts, (struct attempt_id){ 1 });
+	assert_int_equal(attempt->why, STOP_NODE);
+	assert_int_equal(attempt->deadline_ms, attempt->warned_ms + MINUTE);
+	world_deinit(&w);
+}
+
 static void a_drain_that_is_called_off_spares(void **state)
 {
 	struct world w;
@@ -357,6 +385,7 @@ int main(void)
 		cmocka_unit_test(a_run_time_limit_counts_earlier_attempts_without_what_was_lost),
 		cmocka_unit_test(a_job_that_ends_just_in_time_runs_before_a_reserved_one),
 		cmocka_unit_test(a_drained_node_is_left_after_a_checkpoint),
+		cmocka_unit_test(who_hears_no_warning_is_stopped_with_the_time_that_is_left),
 		cmocka_unit_test(a_drain_that_is_called_off_spares),
 		cmocka_unit_test(a_job_that_does_not_fit_holds_up_nobody),
 		cmocka_unit_test(queues_take_turns_by_their_use_of_their_share),

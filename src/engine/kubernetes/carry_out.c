@@ -691,7 +691,8 @@ static void rank_was_deleted(void *context, const struct kube_answer *answer)
 	free(about);
 }
 
-/* 0 would say that nobody need wait for the kubelet. Of a warning a pod without a shepherd hears nothing, so its time begins with the stop. */
+/* 0 would say that nobody need wait for the kubelet. Of a warning a pod without a shepherd hears nothing, so where it was warned all the same (its pod
+ * was out of sight at that moment) its time begins with the stop. */
 static int64_t grace_of(const struct attempt_entry *attempt)
 {
 	bool heard = attempt->ranks[0].lease_ms > 0;

@@ -302,8 +302,23 @@ static int kubernetes_release(struct engine *engine, uint64_t id, struct err *er
 	return rc;
 }
 
-/* A shepherd hears of it when it asks for its lease (daemon/shepherd_calls.c). Where there is none, who is to save its work hears SIGTERM when
- * it is stopped, and has its grace from then. */
+/* Its pods were seen, and none has a shepherd. */
+static bool hears_nothing(const struct attempt_entry *attempt)
+{
+	bool seen = false;
+
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct rank_state *state = &attempt->ranks[rank];
+
+		if (state->lease_ms)
+			return false;
+		seen = seen || (state->uid[0] && !state->over);
+	}
+	return seen;
+}
+
+/* A shepherd hears of it when it asks for its lease (daemon/shepherd_calls.c). Where there is none, SIGTERM is all that who is to save its work can
+ * hear: the core stops it then, with the time that it has. */
 static int kubernetes_warn(struct engine *engine, uint64_t id, int64_t grace_ms, struct err *err)
 {
 	struct attempt_entry *attempt;
@@ -313,6 +328,8 @@ static int kubernetes_warn(struct engine *engine, uint64_t id, int64_t grace_ms,
 	rc = find(engine, id, &attempt, err);
 	if (rc == 0)
 		attempt->warned_s = (grace_ms + 999) / 1000;
+	if (rc == 0 && hears_nothing(attempt))
+		rank_report(engine, attempt, 0, ENGINE_DEAF);
 	pthread_mutex_unlock(&engine->lock);
 	return rc;
 }

@@ -162,6 +162,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_JOB_PRIORITY_SET: return admit_job_priority_set(&a, &event->job_priority_set);
 	case EVENT_ATTEMPT_UNREACHABLE: return admit_report(&a, event->attempt_unreachable.attempt);
 	case EVENT_ATTEMPT_SHIELDED: return admit_report(&a, event->attempt_shielded.attempt);
+	case EVENT_ATTEMPT_DEAF: return admit_report(&a, event->attempt_deaf.attempt);
 	case EVENT_TASK_READY: return admit_report(&a, event->task_ready.attempt);
 	case EVENT_TASK_STARTED: return admit_report(&a, event->task_started.attempt);
 	case EVENT_TASK_EXITED: return admit_report(&a, event->task_exited.attempt);

@@ -577,17 +577,20 @@ void lifecycle_warned(struct pass *pass)
 						      : STOP_EVICTED;
 		bool saved = job->checkpoints &&
 			     attempt_saved_ms(facts, job, attempt) >= attempt->warned_ms;
-		int64_t end_ms = attempt_until_ms(facts, attempt);
+		int64_t end_ms = attempt_until_ms(facts, attempt), grace_ms;
 		bool over = facts->now_ms >= end_ms;
 		const char *text;
 
-		if (!saved && !over) {
+		if (!saved && !over && !attempt->deaf) {
 			pass_wake(pass, end_ms);
 			continue;
 		}
 		text = attempt->for_job ? leave_text(pass, walk.id, why, attempt->for_job)
 					: attempt_leave_text(pass, attempt);
-		attempt_stop(pass, job, why, over ? 0 : short_grace_ms(facts, job, attempt), text);
+		grace_ms = over                      ? 0
+			   : attempt->deaf && !saved ? end_ms - facts->now_ms
+						     : short_grace_ms(facts, job, attempt);
+		attempt_stop(pass, job, why, grace_ms, text);
 	}
 }
 

@@ -711,6 +711,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_MOVES_PLANNED:
 	case EVENT_DEFRAG_ASKED:
 	case EVENT_ATTEMPT_SHIELDED:
+	case EVENT_ATTEMPT_DEAF:
 	case EVENT_ENGINE_CLAIMED:
 	case EVENT_KIND_LIMIT: return; /* nothing in the index depends on these */
 	}
