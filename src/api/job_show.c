@@ -392,6 +392,22 @@ void estimate_add(struct buf *out, const struct facts *f, const struct estimate 
 	out_end(out, '}');
 }
 
+/* What pods wait for that have their place, Kubernetes says: an image, a Secret, a volume that can't be mounted. */
+static void summary_add(struct buf *out, const struct facts *f, uint32_t id,
+			const struct explanation *e)
+{
+	const struct job *job = id ? job_get(f, (struct job_id){ id }) : NULL;
+	AUTO_BUF text = BUF_INIT;
+
+	buf_adds(&text, e->summary);
+	if (job && job->state == JOB_STARTING && f->site.namespace[0] && !job->external)
+		buf_addf(
+			&text,
+			"; what its pods still wait for: kubectl describe pods -n %s -l fairlead.dev/job=%u",
+			f->site.namespace, id);
+	out_text(out, "summary", buf_text(&text));
+}
+
 void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
 		     const char *state, const struct explanation *e,
 		     const struct explain_change *change, const struct estimate *estimate,
@@ -401,7 +417,7 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 	out_int(out, "job", job);
 	out_text(out, "state", state);
 	out_text(out, "reason", reason_name(e->reason));
-	out_text(out, "summary", e->summary);
+	summary_add(out, f, job, e);
 	out_text(out, "remedy", e->remedy);
 	out_int(out, "position", e->position);
 	out_list(out, "lines");

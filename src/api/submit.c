@@ -350,7 +350,12 @@ static void prospect_find(struct submission *s)
 	const struct facts *facts;
 	struct view *view = planner_enter(call->api->planner, call->frozen, 0, &facts);
 	const char *text = explain_prospect(facts, view, &s->request.event, call->arena);
+	struct api_status status = { 0 };
 
+	if (call->api->backend->pods)
+		call->api->backend->status(call->api->backend->context, &status);
+	if (status.on_cluster && !status.cluster_seen)
+		text = "The nodes of the cluster are being listed: whether it can start there is not known yet";
 	s->prospect = text ? arena_strdup(call->arena, text) : "";
 	planner_leave(call->api->planner);
 }

@@ -471,7 +471,7 @@ static void add_use(const json_t *job, struct buf *out)
 		buf_addc(out, '\n');
 	}
 	if (*get_text(job, "capacity"))
-		buf_addf(out, "%-13s%s%s%s\n", "capacity", get_text(job, "capacity"),
+		buf_addf(out, "%-14s%s%s%s\n", "capacity", get_text(job, "capacity"),
 			 strcmp(get_text(job, "capacity"), get_text(job, "capacity_now")) != 0
 				 ? ", for now "
 				 : "",

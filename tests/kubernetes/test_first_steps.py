@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import harness
-from bed import bed
+from bed import bed, wait_until
 from cluster import Serve, cluster
 
 
@@ -36,6 +36,32 @@ def test_a_job_without_an_image_is_refused_where_the_daemon_has_none():
         s.wait_for(s.submit("--image", "here", "--", "true"), "running", "succeeded")
 
 
+def test_what_keeps_a_job_and_where_it_runs_is_said():
+    with cluster(nodes=2) as (b, s):
+        job = json.loads(s.run("submit", "-", "-o", "json", stdin="command: sleep\nvolumes: {imagenet: /data}\n").out)["id"]
+        wait_until("it is known that it can't run", lambda: s.ask("explain", str(job))["reason"] == "node_class")
+        why = s.ask("explain", str(job))["summary"]
+        assert why == 'may run on none of the 2 nodes: the volume claim "imagenet" is not there', why
+        gang = s.submit("-t", "2", "-g", "8", "--", "sleep")
+        s.wait_for(gang, "running")
+        why = s.ask("explain", str(gang))["summary"]
+        assert why == "it has its place on n0, n1 and does not wait (running)", why
+
+
+def test_a_cluster_without_nodes_or_without_the_namespace():
+    with bed() as b:
+        s = Serve(b)
+        try:
+            said = s.refuses("--namespace", "nowhere")
+            assert 'no namespace "nowhere"' in said and "kubectl create namespace nowhere" in said, said
+            s.up()
+            wait_until("it has seen the cluster", lambda: "being listed" not in s.run("doctor", check=False).out)
+            said = s.run("run", "-d", "--", "true").out
+            assert "this cluster has no nodes" in said, said
+        finally:
+            s.destroy()
+
+
 def test_who_printed_nothing_is_not_sent_to_a_stream_that_pods_lack():
     with cluster(nodes=1) as (b, s):
         job = s.submit("--", "sleep")
@@ -63,9 +89,15 @@ def test_one_that_can_not_reach_its_cluster_says_so_and_can_be_ended():
             s.run("down")
             waits.kill()
             waits.communicate()
+        config["clusters"][0]["cluster"]["server"] = b.url.replace("https", "http")
+        with open(b.path("http"), "w") as f:
+            json.dump(config, f)
+        s.kubeconfig = b.path("http")
+        said = s.refuses()
+        assert "Client sent an HTTP request to an HTTPS server" in said, said
         s.env["KUBECONFIG"] = "%s:/nowhere" % b.kubeconfig
         said = s.refuses(program=[harness.PROGRAM, "serve", "-d", "--engine", "kubernetes"])
         assert "KUBECONFIG names several files" in said, said
         said = s.refuses("-d", "--context", "other")
-        assert "wrong:1:1: contexts has no \"other\"; it has bed" in " ".join(said.split()), said
+        assert "http:1:1: contexts has no \"other\"; it has bed" in " ".join(said.split()), said
         shutil.rmtree(s.data)

@@ -382,6 +382,33 @@ static const char *width_text(const struct words *w)
 		width, w->shape->tasks_max);
 }
 
+enum { NODES_SHOWN = 3 };
+
+/* " on n0, n1, n2 and others": where its ranks have their places. */
+static const char *where_text(const struct words *w)
+{
+	const struct attempt *attempt = attempt_get(w->facts, w->j->last_attempt);
+	uint32_t shown[NODES_SHOWN], count = 0, seen;
+	const char *text = "";
+
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(w->facts, attempt, rank);
+		const uint32_t node = task ? task->node.v : 0;
+
+		for (seen = 0; seen < count && seen < NODES_SHOWN && shown[seen] != node;)
+			seen++;
+		if (!node || seen < count)
+			continue;
+		if (count == NODES_SHOWN)
+			return arena_printf(w->arena, "%s and others", text);
+		shown[count] = node;
+		text = arena_printf(
+			w->arena, "%s%s%s", text, count++ ? ", " : " on ",
+			facts_name(w->facts, node_get(w->facts, (struct node_id){ node })->name));
+	}
+	return text;
+}
+
 static void explain_done(const struct words *w, struct explanation *ret)
 {
 	const char *state = job_state_name(w->j->state), *why = facts_text(w->facts, w->j->reason);
@@ -390,8 +417,9 @@ static void explain_done(const struct words *w, struct explanation *ret)
 		ret->summary = arena_printf(w->arena, "it has ended (%s) and waits for nothing%s%s",
 					    state, why[0] ? ": " : "", why);
 	else
-		ret->summary = arena_printf(w->arena, "it has its place and does not wait (%s)%s%s",
-					    state, width_text(w), words_near(w));
+		ret->summary =
+			arena_printf(w->arena, "it has its place%s and does not wait (%s)%s%s",
+				     where_text(w), state, width_text(w), words_near(w));
 	ret->remedy = "";
 }
 

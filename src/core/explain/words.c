@@ -164,6 +164,9 @@ static const char *mask_summary(const struct words *w, const char *others)
 	why = facts_text(w->facts, mask_get(w->facts, row)->why);
 	for (uint32_t id = 1; id <= w->facts->nodes.count; id++)
 		all += node_get(w->facts, (struct node_id){ id })->state != NODE_GONE;
+	if (!mask_nodes(w->facts, row))
+		return arena_printf(w->arena, "may run on none of the %u nodes%s%s", all,
+				    *why ? ": " : "", why);
 	return arena_printf(
 		w->arena, "may run on %u of the %u nodes alone%s%s%s, and %s are not among them",
 		mask_nodes(w->facts, row), all, *why ? " (" : "", why, *why ? ")" : "", others);
@@ -240,11 +243,15 @@ const char *words_shut_out(const struct words *w, const struct verdict *v)
 	return trait_summary(w, v, "these nodes");
 }
 
+static const char *wish_text(const struct words *w);
+
 /* Why no node at all will do. */
 static const char *lack_summary(const struct words *w, const struct verdict *v)
 {
 	if (v->level != TRAIT_MODEL)
 		return trait_summary(w, v, "the nodes that suit it otherwise");
+	if (!w->view->space.traits_count)
+		return arena_printf(w->arena, "needs %s; this cluster has no nodes", wish_text(w));
 	return arena_printf(w->arena, "needs a GPU of model %s; this cluster has none",
 			    models_text(w));
 }
@@ -290,7 +297,7 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 	case TRAIT_LABEL:
 		return "asking for fewer labels, or an admin who labels a node: fairlead nodes set NODE --labels KEY=VALUE";
 	case TRAIT_MASK:
-		return "asking less of the nodes: the pod's affinity, spread, tolerations, host ports or volumes";
+		return "mending that, or asking less of the nodes: volumes, resources, affinity, spread, tolerations, host ports";
 	case TRAIT_TAINT:
 		return arena_printf(w->arena, "tolerating it: tolerates: [%s]",
 				    facts_name(w->facts, (struct name_id){ v->at }));
@@ -303,6 +310,8 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 	case TRAIT_MEMORY:
 	case TRAIT_END: break;
 	}
+	if (!w->view->space.traits_count)
+		return "nodes that join the cluster";
 	return arena_printf(w->arena, "accepting one of the models of this cluster: %s",
 			    cluster_models(w));
 }

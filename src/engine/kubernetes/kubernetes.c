@@ -108,11 +108,14 @@ static void site_answered(void *context, const struct kube_answer *answer)
 	pthread_mutex_unlock(&question->engine->lock);
 }
 
-static void ask_site(struct engine *engine, struct question *ret)
+/* body NULL: it is looked at. */
+static void ask_site(struct engine *engine, const char *path, struct buf *body,
+		     struct question *ret)
 {
 	*ret = (struct question){ .engine = engine };
-	kube_call(engine->client, &(struct kube_request){ .method = "GET",
-							  .path = "/api/v1/namespaces/kube-system",
+	kube_call(engine->client, &(struct kube_request){ .method = body ? "POST" : "GET",
+							  .path = path,
+							  .body = body,
 							  .once = true,
 							  .done = site_answered,
 							  .context = ret });
@@ -122,13 +125,36 @@ static void ask_site(struct engine *engine, struct question *ret)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+/*
+ * Whether the namespace of the jobs is there, by a Secret that is not made: of objects there it may make Secrets, and
+ * of namespaces it need not have the right to look at this one. Any other answer will be met again.
+ */
+static int namespace_check(struct engine *engine, struct err *err)
+{
+	struct question question;
+	struct buf path = BUF_INIT, body = BUF_INIT;
+
+	buf_addf(&path, "/api/v1/namespaces/%s/secrets?dryRun=All", engine->site.namespace);
+	buf_adds(&body, "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{"
+			"\"name\":\"fairlead-is-the-namespace-there\"}}");
+	ask_site(engine, buf_text(&path), &body, &question);
+	buf_deinit(&path);
+	buf_deinit(&body);
+	if (question.status != 404)
+		return 0;
+	return err_set(
+		err, ERR_NOT_FOUND,
+		"the cluster at %s has no namespace \"%s\", in which jobs would run: make it with `kubectl create namespace %s`, or name another with --namespace",
+		engine->access.server, engine->site.namespace, engine->site.namespace);
+}
+
 static int kubernetes_site(struct engine *engine, struct engine_site *ret, struct err *err)
 {
 	int64_t until_ms = clock_boot_ms() + SITE_WAIT_S * INT64_C(1000);
 	struct question question;
 
 	for (;;) {
-		ask_site(engine, &question);
+		ask_site(engine, "/api/v1/namespaces/kube-system", NULL, &question);
 		if (question.uid[0])
 			break;
 		if (question.status == 403 || question.status == 404)
@@ -136,12 +162,14 @@ static int kubernetes_site(struct engine *engine, struct engine_site *ret, struc
 				err, ERR_FORBIDDEN,
 				"the Kubernetes API server at %s does not let this account get the namespace kube-system, whose uid tells clusters apart (docs/kubernetes.md, Rights): %.200s",
 				engine->access.server, question.refusal.text);
-		if (clock_boot_ms() > until_ms)
+		if (clock_boot_ms() > until_ms || !kube_is_passing(question.status))
 			return err_set(err, ERR_UNREACHABLE,
 				       "the Kubernetes API server at %s: %.200s",
 				       engine->access.server, question.refusal.text);
 		(void)usleep(SITE_PAUSE_MS * 1000);
 	}
+	if (namespace_check(engine, err) < 0)
+		return -(int)err->code;
 	snprintf(ret->cluster, sizeof(ret->cluster), "%s", question.uid);
 	snprintf(ret->namespace, sizeof(ret->namespace), "%s", engine->site.namespace);
 	return 0;

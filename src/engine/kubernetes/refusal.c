@@ -7,6 +7,19 @@
 #include "engine/kubernetes/client.h"
 #include "engine/kubernetes/reading.h"
 
+enum { PLAIN_MAX = 160 };
+
+/* The first line of what is no object of Kubernetes: of a server or proxy on the way. Pages for people are left out. */
+static void plain_read(const struct kube_answer *answer, struct kube_refusal *ret)
+{
+	const size_t size = answer->size < PLAIN_MAX ? answer->size : PLAIN_MAX;
+	const char *end = memchr(answer->body, '\n', size);
+
+	if (answer->body[0] != '<')
+		snprintf(ret->text, sizeof(ret->text), "status %d: %.*s", answer->status,
+			 (int)(end ? (size_t)(end - answer->body) : size), answer->body);
+}
+
 void refusal_read(const struct kube_answer *answer, struct kube_refusal *ret)
 {
 	struct kube_refusal read = { .reason = "" };
@@ -17,6 +30,10 @@ void refusal_read(const struct kube_answer *answer, struct kube_refusal *ret)
 	snprintf(ret->text, sizeof(ret->text), "status %d", answer->status);
 	if (!answer->status || !answer->size)
 		return;
+	if (answer->body[0] != '{') {
+		plain_read(answer, ret);
+		return;
+	}
 	pull_init(&r, answer->body, answer->size);
 	pull_object(&r);
 	while (pull_member(&r, &key)) {

@@ -46,8 +46,8 @@ static int64_t fit(struct engine *engine, struct attempt_entry *attempt, char te
 			continue;
 		found = predicates_check_one(&engine->known, pod, state->node, NULL, 1,
 					     &engine->masks.arena, &problem);
-		arena_reset(&engine->masks.arena);
 		if (found == PREDICATE_FITS) {
+			arena_reset(&engine->masks.arena);
 			masks_assume(engine, state->uid, state->node);
 			continue;
 		}
@@ -56,6 +56,7 @@ static int64_t fit(struct engine *engine, struct attempt_entry *attempt, char te
 			 problem                  ? problem
 			 : found == PREDICATE_END ? "the node was removed from Kubernetes"
 						  : predicate_name(found));
+		arena_reset(&engine->masks.arena);
 		gang_unassume(engine, attempt);
 		return rank;
 	}

@@ -145,15 +145,23 @@ static bool claims_are_met(struct engine *engine, const struct mask *mask,
 	return true;
 }
 
+/* The text goes with the arena. */
+static void problem_set(struct mask *mask, const char *problem)
+{
+	snprintf(mask->problem, sizeof(mask->problem), "%s", problem ? problem : "");
+}
+
 static enum predicate look_at_one(struct engine *engine, struct mask *mask,
 				  const struct placed_pod *const *reps, uint32_t count,
 				  const char *name, uint32_t times)
 {
 	enum predicate found = count ? PREDICATE_FITS : PREDICATE_NODE_NAME;
+	const char *problem = NULL;
 
 	for (uint32_t i = 0; i < count && found == PREDICATE_FITS; i++) {
 		found = predicates_check_one(&engine->known, reps[i], name, counted, times,
-					     &engine->masks.arena, &mask->problem);
+					     &engine->masks.arena, &problem);
+		problem_set(mask, problem);
 		arena_reset(&engine->masks.arena);
 	}
 	if (found == PREDICATE_FITS && !claims_are_met(engine, mask, reps, count, name))
@@ -189,12 +197,13 @@ static void look_at_all(struct engine *engine, struct mask *mask, struct change 
 	int64_t began_ns = clock_mono_ns();
 
 	CHECK(worst);
-	mask->problem = NULL;
+	problem_set(mask, NULL);
 	for (uint32_t r = 0; r < count; r++) {
 		struct feasible feasible;
 
 		predicates_check(&engine->known, reps[r], counted, &engine->masks.arena, &feasible);
-		mask->problem = feasible.problem ? feasible.problem : mask->problem;
+		if (feasible.problem)
+			problem_set(mask, feasible.problem);
 		for (uint32_t i = 0; i < engine->known.count; i++)
 			if (worst[i] == PREDICATE_FITS)
 				worst[i] = feasible.reason[i];
@@ -228,7 +237,7 @@ static void why_say(const struct mask *mask, char why[MASK_WHY_MAX])
 	why[0] = '\0';
 	for (uint32_t v = 1; v <= PREDICATE_END; v++)
 		all += mask->failed[v];
-	if (mask->problem) {
+	if (mask->problem[0]) {
 		snprintf(why, MASK_WHY_MAX, "%s", mask->problem);
 		return;
 	}

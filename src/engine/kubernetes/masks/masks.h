@@ -50,7 +50,7 @@ struct mask {
 	int64_t empty_ms; /* without gangs: since when */
 	int64_t next_ms; /* not made anew as a whole before */
 	uint32_t failed[PREDICATE_END + 1]; /* nodes by verdict */
-	const char *problem; /* why it is empty, whatever the node; NULL */
+	char problem[160]; /* why it is empty, whatever the node; "" */
 };
 
 /* A job of Fairlead's own that names a mask, until it is over. */

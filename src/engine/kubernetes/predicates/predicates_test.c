@@ -211,7 +211,7 @@ static void a_volume_that_is_not_bound_keeps_it_waiting(void **state)
 	assert_string_equal(asked("", "'volumes':[{'name':'v','persistentVolumeClaim':"
 				      "{'claimName':'none'}}]"),
 			    "v");
-	assert_string_equal(feasible.problem, "a volume's claim is not there");
+	assert_string_equal(feasible.problem, "the volume claim \"none\" is not there");
 	assert_string_equal(asked("", "'volumes':[{'name':'v','emptyDir':{}}]"), "f");
 	assert_string_equal(asked("", "'volumes':[{'name':'v','ephemeral':{}}]"), "v");
 }

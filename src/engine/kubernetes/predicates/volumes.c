@@ -92,26 +92,36 @@ const struct placed_class *predicates_claim_waits(const struct predicates *p,
 		       : NULL;
 }
 
+static const char *claim_problem(const struct check *check, at_t name)
+{
+	const struct placed_claim *claim = claim_find(check, name);
+
+	if (!claim)
+		return "is not there";
+	if (claim->deleting)
+		return "is being deleted";
+	if (claim->lost)
+		return "has lost its volume";
+	if (!claim->bound && predicates_claim_waits(check->p, claim))
+		return NULL;
+	if (!claim->bound)
+		return "is not bound yet";
+	if (!volume_find(check, claim))
+		return "is bound to a volume that is not there";
+	if (claim->alone && claim_is_used(check, claim))
+		return "is for one pod alone, and another uses it";
+	return NULL;
+}
+
 const char *volumes_problem(const struct check *check)
 {
 	PLACED_EACH(check->pod, placed_word, name, check->pod->claims)
 	{
-		const struct placed_claim *claim = claim_find(check, name->text);
+		const char *problem = claim_problem(check, name->text);
 
-		if (!claim)
-			return "a volume's claim is not there";
-		if (claim->deleting)
-			return "a volume's claim is being deleted";
-		if (claim->lost)
-			return "a volume's claim has lost its volume";
-		if (!claim->bound && predicates_claim_waits(check->p, claim))
-			continue;
-		if (!claim->bound)
-			return "a volume's claim is not bound yet";
-		if (!volume_find(check, claim))
-			return "a claim's volume is not there";
-		if (claim->alone && claim_is_used(check, claim))
-			return "a volume is for one pod alone, and another uses it";
+		if (problem)
+			return arena_printf(check->arena, "the volume claim \"%.80s\" %s",
+					    placed_text(check->pod, name->text), problem);
 	}
 	return NULL;
 }
