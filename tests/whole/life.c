@@ -139,7 +139,7 @@ static void process_end(struct whole *w, struct io_disk *image)
 		free(w->daemon);
 		transport_drop(w);
 	}
-	if (w->daemon)
+	if (w->daemon && !w->died_ms)
 		w->died_ms = w->now_ms;
 	w->daemon = NULL;
 	w->core = (struct core_hand){ 0 };

@@ -453,6 +453,7 @@ void promises_started(struct whole *w)
 		 journal_read(d->journal, p->facts.seq + 1, 0, false, &reader, &err) < 0)
 		whole_problem(w, "the journal can't be read: %s", err.text);
 	p->catching_up = false;
+	w->died_ms = 0;
 	if (!w->problem[0] && facts_hash(&p->facts) != facts_hash(&d->facts))
 		whole_problem(w,
 			      "the daemon comes back with other facts than it showed at record %lu",

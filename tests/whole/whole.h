@@ -84,7 +84,7 @@ struct whole {
 	struct core_hand core;
 	struct effects_hand effects;
 	int64_t up_ms; /* when it is started again */
-	int64_t died_ms; /* the last time */
+	int64_t died_ms; /* the first time since it was up; 0 = it did not */
 	int64_t stalled_ms[ACTORS]; /* a thread stands still until then */
 	int64_t full_until_ms; /* the disk */
 	bool dead; /* died in the middle of a pass: nothing of it leaves any more */

@@ -754,6 +754,13 @@ static void growth_note(struct pass *pass, uint32_t id)
 		pass->memos[job->shape.v].no_growth = true;
 }
 
+/* In the space as it is for nobody in particular: who was tried last may have had nodes closed to it. */
+static bool any_is_free(struct pass *pass)
+{
+	blocks_none(pass);
+	return space_free_gpus(&pass->view->space, 0, UINT64_MAX) > 0;
+}
+
 /* From the `from`-th on, so many looks. */
 static void grow_some(struct pass *pass, uint32_t *ids, uint32_t from, uint32_t looks_most)
 {
@@ -770,13 +777,11 @@ static void grow_some(struct pass *pass, uint32_t *ids, uint32_t from, uint32_t 
 		}
 		count = narrow_read(pass, &walk, &any, ids);
 		for (uint32_t i = 0; i < count; i++) {
-			if (steps++ == GROW_STEPS_MAX || looks == looks_most ||
-			    !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
+			if (steps++ == GROW_STEPS_MAX || looks == looks_most || !any_is_free(pass))
 				return;
 			if (growth_is_hopeless(pass, ids[i]))
 				continue;
 			looks++;
-			blocks_none(pass);
 			if (!grow_try(pass, ids[i]))
 				growth_note(pass, ids[i]);
 		}
@@ -805,7 +810,7 @@ void resize_grow(struct pass *pass)
 	reserve_layer(pass, INT64_MAX, true);
 	ids = arena_new_array(pass->arena, uint32_t, GROW_STEPS_MAX);
 	grow_some(pass, ids, 0, narrow > GROW_LOOKS_MAX ? half : GROW_LOOKS_MAX);
-	if (narrow <= GROW_LOOKS_MAX || !space_free_gpus(&pass->view->space, 0, UINT64_MAX))
+	if (narrow <= GROW_LOOKS_MAX || !any_is_free(pass))
 		return;
 	grow_some(pass, ids, (uint32_t)(now_ms / GROW_ROUND_MS * half % narrow), half);
 	pass_wake(pass, (now_ms / GROW_ROUND_MS + 1) * GROW_ROUND_MS);
