@@ -34,7 +34,52 @@ static int find_shepherds(struct invocation *in, char server[SHEPHERD_ADDRESS_MA
 	return shepherd_address(address ? address : listen, server, err);
 }
 
-enum { HOST_PATHS_MAX = 16 };
+enum { HOST_PATHS_MAX = 16, LABEL_KEY_MAX = 253 };
+
+static int level_find(const char *text, size_t size)
+{
+	for (int i = 0; i < ENGINE_LEVELS; i++)
+		if (strlen(engine_level_names[i]) == size &&
+		    strncmp(engine_level_names[i], text, size) == 0)
+			return i;
+	return -1;
+}
+
+/* LEVEL=KEY */
+static int find_level_labels(const struct invocation *in, struct engine_level_labels *ret,
+			     struct err *err)
+{
+	const char *text;
+
+	for (size_t i = 0; (text = arg_flag_at(in, "topology-label", i)); i++) {
+		const size_t size = strcspn(text, "=");
+		const char *key = text + size + (text[size] == '=');
+		const int level = level_find(text, size);
+
+		if (i == ENGINE_LEVEL_LABELS_MAX)
+			return err_set(err, ERR_INVALID,
+				       "--topology-label is given more than %d times",
+				       ENGINE_LEVEL_LABELS_MAX);
+		if (level < 0 || !*key || strlen(key) > LABEL_KEY_MAX || strpbrk(key, "=, "))
+			return err_set(
+				err, ERR_INVALID,
+				"--topology-label %.200s: expected a level (region, zone, core, spine, leaf, island), = and the key of a label of nodes, such as leaf=cloud.provider.com/topology-rack",
+				text);
+		if (strcmp(key, "kubernetes.io/hostname") == 0)
+			return err_set(
+				err, ERR_INVALID,
+				"--topology-label %.200s: that label says which node it is, and a node is below all levels; leave it out",
+				text);
+		for (uint32_t j = 0; j < ret->count; j++)
+			if (strcmp(ret->label[j].key, key) == 0)
+				return err_set(err, ERR_INVALID,
+					       "--topology-label names the label %.200s twice",
+					       key);
+		ret->label[ret->count].level = (uint32_t)level;
+		ret->label[ret->count++].key = key;
+	}
+	return 0;
+}
 
 static int run_serve(struct invocation *in, struct err *err)
 {
@@ -76,7 +121,8 @@ static int run_serve(struct invocation *in, struct err *err)
 			err, ERR_UNSUPPORTED,
 			"there is no engine \"%.60s\" here: kubernetes is; `fairlead up` runs jobs on this machine",
 			engine);
-	if (find_shepherds(in, server, &cluster, err) < 0)
+	if (find_level_labels(in, &cluster.level_labels, err) < 0 ||
+	    find_shepherds(in, server, &cluster, err) < 0)
 		return -1;
 	return daemon_run(&options, err);
 }
@@ -91,6 +137,9 @@ static const struct flag flags[] = {
 	{ "image", 0, "NAME", "container image of jobs that name none", false },
 	{ "host-path", 0, "DIR",
 	  "a folder of nodes that jobs may mount, and what is in it, as volumes: {NAME: {host: DIR, path: PATH}}",
+	  true },
+	{ "topology-label", 0, "LEVEL=KEY",
+	  "a label of nodes that says where they stand: region, zone, core, spine, leaf or island; such as the labels that a Topology of Kueue names",
 	  true },
 	{ "pod-listen", 0, "HOST:PORT",
 	  "where shepherds in pods reach this daemon, over HTTP; nothing else is answered there. With it jobs may have checkpoints and snapshots of folders",

@@ -194,13 +194,13 @@ struct engine;
 enum { ENGINE_LEVELS = 6 };
 extern const char *const engine_level_names[ENGINE_LEVELS];
 
-/* A node as an engine with a cluster of its own finds it. */
 /* GPUs of a node, and by what they are taken. */
 struct engine_taken {
 	uint64_t gpus; /* by index */
 	char by[200];
 };
 
+/* A node as an engine with a cluster of its own finds it. */
 struct engine_node {
 	char name[64];
 	bool gone; /* and the rest says nothing */
@@ -233,6 +233,16 @@ struct engine_site {
 	char namespace[64];
 };
 
+/* Labels of nodes that say where they stand, beside those that are known and before them. Strings stay the caller's. */
+enum { ENGINE_LEVEL_LABELS_MAX = 16 };
+struct engine_level_labels {
+	uint32_t count;
+	struct {
+		uint32_t level; /* of engine_level_names */
+		const char *key;
+	} label[ENGINE_LEVEL_LABELS_MAX];
+};
+
 /* The cluster of an engine that has one. Strings stay the caller's. */
 struct engine_cluster {
 	const char *config; /* file with address and account; NULL = where it usually is */
@@ -240,6 +250,7 @@ struct engine_cluster {
 	const char *image; /* for jobs that name none; NULL = none */
 	const char *const *
 		host_paths; /* folders of nodes that jobs may mount; NULL-terminated, NULL = none */
+	struct engine_level_labels level_labels;
 	/* Pods of jobs with checkpoints have a shepherd (docs/decisions/0022): */
 	const char *
 		shepherd_server; /* numeric address at which it reaches the daemon; NULL = there are none */

@@ -218,6 +218,7 @@ def test_the_plain_manifests_are_what_the_chart_gives(tmp_path):
     (["podNamespaces={*,a}"], "one or the other"),
     (["podNamespaces={Team}"], "podNamespaces"),
     (["jobs.namespace="], "jobs"),
+    (["topologyLabels={rack=a.b/rack}"], "topologyLabels"),
 ])
 def test_values_that_do_not_fit_together_are_refused(words, said):
     done = helm("template", "fairlead", CHART, *[w for word in words for w in ("--set", word)], check=False)
@@ -226,7 +227,10 @@ def test_values_that_do_not_fit_together_are_refused(words, said):
 
 def test_the_chart_is_well_formed():
     assert "0 chart(s) failed" in helm("lint", "--strict", CHART).stdout
-    text = helm("template", "a-name", CHART, "--namespace", "there", "--set", "podNamespaces={one,two},podOwners=null").stdout
+    text = helm("template", "a-name", CHART, "--namespace", "there", "--set", "podNamespaces={one,two},podOwners=null,topologyLabels={leaf=a.b/rack,spine=a.b/block}").stdout
     manifests = list(yaml.safe_load_all(text))
     assert {m["metadata"].get("namespace") for m in manifests} == {None, "there", "fairlead-jobs", "default", "one", "two"}
     assert all(re.match("a-name", m["metadata"]["name"]) for m in manifests)
+    (daemon,) = [m for m in manifests if m["kind"] == "StatefulSet"]
+    command = daemon["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert [w for w in command if "topology" in w] == ["--topology-label=leaf=a.b/rack", "--topology-label=spine=a.b/block"]

@@ -304,7 +304,7 @@ static void node_came(void *context, const char *json, size_t size, bool deleted
 	struct err err = { 0 };
 
 	CHECK(node);
-	if (node_read(json, size, node, &err) < 0) {
+	if (node_read(json, size, &engine->options.cluster->level_labels, node, &err) < 0) {
 		log_line(LOG_WARN, "Kubernetes: a node can't be read, not even its name: %s",
 			 err.text);
 		pthread_mutex_lock(&engine->lock);

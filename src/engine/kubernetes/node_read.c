@@ -31,6 +31,7 @@ static const char *const kept[] = {
 };
 
 struct labels {
+	const struct engine_level_labels *places;
 	uint32_t count, pool; /* place of the label that said its pool */
 	char driver_major[16], driver_minor[16], driver_revision[16];
 };
@@ -115,7 +116,7 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 	char value[KUBE_TEXT_MAX];
 
 	read_cut(r, value, sizeof(value));
-	places_read(&node->places, key, value);
+	places_read(&node->places, labels->places, key, value);
 	read_authority(key, value, node, labels);
 	if (strcmp(key, KUBE_LABEL_REMOVAL) == 0)
 		node->removal_s = removal_of(value);
@@ -142,9 +143,10 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 		(void)list_add(node->labels, LABELS_KEPT, &labels->count, key, value);
 }
 
-static void read_labels(struct json_reader *r, struct kube_node *node)
+static void read_labels(struct json_reader *r, const struct engine_level_labels *places,
+			struct kube_node *node)
 {
-	struct labels labels = { 0 };
+	struct labels labels = { .places = places };
 	struct json_slice key;
 	char name[KUBE_NAME_MAX];
 
@@ -165,7 +167,8 @@ static void read_labels(struct json_reader *r, struct kube_node *node)
 			 labels.driver_revision[0] ? "." : "", labels.driver_revision);
 }
 
-static void read_metadata(struct json_reader *r, struct kube_node *node)
+static void read_metadata(struct json_reader *r, const struct engine_level_labels *places,
+			  struct kube_node *node)
 {
 	struct json_slice key;
 
@@ -175,7 +178,7 @@ static void read_metadata(struct json_reader *r, struct kube_node *node)
 		if (pull_key_is(&key, "name")) {
 			read_cut(r, node->name, sizeof(node->name));
 		} else if (pull_key_is(&key, "labels")) {
-			read_labels(r, node);
+			read_labels(r, places, node);
 		} else if (pull_key_is(&key, "deletionTimestamp")) {
 			node->deleting = pull_peek(r) == PULL_STRING;
 			pull_skip(r);
@@ -276,7 +279,8 @@ static void read_status(struct json_reader *r, struct kube_node *node)
 	}
 }
 
-int node_read(const char *json, size_t size, struct kube_node *ret, struct err *err)
+int node_read(const char *json, size_t size, const struct engine_level_labels *places,
+	      struct kube_node *ret, struct err *err)
 {
 	struct json_slice metadata = { 0 }, spec = { 0 }, status = { 0 }, key;
 	struct json_reader r, part;
@@ -297,7 +301,7 @@ int node_read(const char *json, size_t size, struct kube_node *ret, struct err *
 	if (pull_finish(&r, err) < 0)
 		return err ? -(int)err->code : -(int)ERR_INVALID;
 	pull_init(&part, metadata.data ? metadata.data : "{}", metadata.data ? metadata.size : 2);
-	read_metadata(&part, ret);
+	read_metadata(&part, places, ret);
 	if (pull_finish(&part, err) < 0)
 		return err ? -(int)err->code : -(int)ERR_INVALID;
 	if (!ret->name[0])

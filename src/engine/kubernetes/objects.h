@@ -91,7 +91,9 @@ struct kube_node {
 };
 
 int pod_read(const char *json, size_t size, struct kube_pod *ret, struct err *err) MUST_CHECK;
-int node_read(const char *json, size_t size, struct kube_node *ret, struct err *err) MUST_CHECK;
+/* places: labels that say where nodes stand, besides those of the table; NULL = none */
+int node_read(const char *json, size_t size, const struct engine_level_labels *places,
+	      struct kube_node *ret, struct err *err) MUST_CHECK;
 
 /* Whether a label of nodes is one of those that Fairlead keeps, so that jobs can ask for it. */
 bool node_label_is_kept(const char *key);

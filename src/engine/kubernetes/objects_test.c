@@ -16,12 +16,14 @@ static struct kube_pod pod_of(const char *json)
 	return pod;
 }
 
+static const struct engine_level_labels *own_places; /* NULL = none */
+
 static struct kube_node node_of(const char *json)
 {
 	struct kube_node node;
 	struct err err = { 0 };
 
-	if (node_read(json, strlen(json), &node, &err) < 0)
+	if (node_read(json, strlen(json), own_places, &node, &err) < 0)
 		fail_msg("%s", err.text);
 	return node;
 }
@@ -159,6 +161,29 @@ static void a_node_says_where_it_stands(void **state)
 	node = node_of(
 		"{\"metadata\":{\"name\":\"n\",\"labels\":{\"topology.kubernetes.io/zone\":\"\"}}}");
 	assert_int_equal(places_levels(&node.places), 0);
+}
+
+static void labels_that_a_person_named_say_it_first(void **state)
+{
+	static const char json[] =
+		"{\"metadata\":{\"name\":\"n\",\"labels\":{\"network.topology.nvidia.com/leaf\":\"s1\",\"c.d/second\":\"b\","
+		"\"c.d/rack\":\"r\",\"topology.kubernetes.io/zone\":\"z\"}}}";
+	static const struct engine_level_labels own = {
+		3, { { 4, "c.d/rack" }, { 4, "c.d/second" }, { 2, "topology.kubernetes.io/zone" } }
+	};
+	struct kube_node node = node_of(json);
+
+	(void)state;
+	assert_string_equal(node.places.name[4], "s1");
+	own_places = &own;
+	node = node_of(json);
+	own_places = NULL;
+	assert_string_equal(node.places.name[4], "r");
+	assert_string_equal(node.places.name[2], "z"); /* what it usually says it says no more */
+	assert_int_equal(places_levels(&node.places), 1 << 2 | 1 << 4);
+	assert_int_equal(places_level_of(&own, "topology.kubernetes.io/zone"), 2);
+	assert_int_equal(places_level_of(NULL, "topology.kubernetes.io/zone"), 1);
+	assert_int_equal(places_level_of(NULL, "c.d/rack"), -1);
 }
 
 /* It is there, and whose it is can be said: that is much more than nothing. */
@@ -339,6 +364,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_node_says_where_it_stands),
+		cmocka_unit_test(labels_that_a_person_named_say_it_first),
 		cmocka_unit_test(what_a_pod_takes_is_what_the_api_server_counts),
 		cmocka_unit_test(the_end_of_a_pod_is_that_of_its_main_container),
 		cmocka_unit_test(a_pod_of_ours_says_which_rank_it_is),

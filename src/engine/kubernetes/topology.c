@@ -35,29 +35,41 @@ static const struct {
 	{ "topology.k8s.aws/ultraserver-id", ISLAND },
 };
 
-void places_read(struct places *places, const char *key, const char *value)
+/* Which label it is, the one that counts first from 1; 0 = none that says a place. */
+static unsigned label_find(const struct engine_level_labels *own, const char *key,
+			   unsigned *ret_level)
 {
-	for (unsigned i = 0; i < ARRAY_SIZE(labels); i++) {
-		unsigned level = labels[i].level;
-
-		if (strcmp(labels[i].key, key) != 0)
-			continue;
-		if (!*value || strlen(value) > PLACE_MAX || strchr(value, ',') ||
-		    (places->by[level] && places->by[level] <= i + 1))
-			return;
-		memset(places->name[level], 0, sizeof(places->name[level]));
-		memcpy(places->name[level], value, strlen(value));
-		places->by[level] = (unsigned char)(i + 1);
-		return;
-	}
+	for (unsigned i = 0; own && i < own->count; i++)
+		if (strcmp(own->label[i].key, key) == 0) {
+			*ret_level = own->label[i].level;
+			return i + 1;
+		}
+	for (unsigned i = 0; i < ARRAY_SIZE(labels); i++)
+		if (strcmp(labels[i].key, key) == 0) {
+			*ret_level = labels[i].level;
+			return ENGINE_LEVEL_LABELS_MAX + i + 1;
+		}
+	return 0;
 }
 
-int places_level_of(const char *key)
+void places_read(struct places *places, const struct engine_level_labels *own, const char *key,
+		 const char *value)
 {
-	for (unsigned i = 0; i < ARRAY_SIZE(labels); i++)
-		if (strcmp(labels[i].key, key) == 0)
-			return labels[i].level;
-	return -1;
+	unsigned level = 0, at = label_find(own, key, &level);
+
+	if (!at || !*value || strlen(value) > PLACE_MAX || strchr(value, ',') ||
+	    (places->by[level] && places->by[level] <= at))
+		return;
+	memset(places->name[level], 0, sizeof(places->name[level]));
+	memcpy(places->name[level], value, strlen(value));
+	places->by[level] = (unsigned char)at;
+}
+
+int places_level_of(const struct engine_level_labels *own, const char *key)
+{
+	unsigned level = 0;
+
+	return label_find(own, key, &level) ? (int)level : -1;
 }
 
 unsigned places_levels(const struct places *places)

@@ -15,8 +15,9 @@ struct places {
 	unsigned char by[ENGINE_LEVELS]; /* which label said so, from 1: the least counts */
 };
 
-/* A label of the node. One that says nothing of its place, or has a longer value, is passed over. */
-void places_read(struct places *places, const char *key, const char *value);
+/* A label of the node. One that says nothing of its place, or has a longer value, is passed over. `own`: besides the table's; NULL = none. */
+void places_read(struct places *places, const struct engine_level_labels *own, const char *key,
+		 const char *value);
 /* The level that a label says; -1 = none. */
-int places_level_of(const char *key);
+int places_level_of(const struct engine_level_labels *own, const char *key);
 unsigned places_levels(const struct places *places); /* a bit for each level that it says */

@@ -181,7 +181,7 @@ bool gang_mask_name(struct engine *engine, const struct gang *gang, char ret[MAS
 /* The level of the core's that a topology key is; NULL = none. */
 static const char *level_of(const struct engine *engine, const char *key)
 {
-	int level = places_level_of(key);
+	int level = places_level_of(&engine->options.cluster->level_labels, key);
 
 	if (strcmp(key, KEY_HOST) == 0)
 		return "node";
