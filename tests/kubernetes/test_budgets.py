@@ -49,6 +49,32 @@ def test_who_has_a_budget_is_stopped_last_but_is_stopped():
         wait_until("whose budget was broken is over", lambda: {j["name"]: j["state"] for j in jobs(s)}["kept"] == "cancelled")
 
 
+def test_a_node_that_is_taken_away_is_left_as_budgets_allow():
+    """As whoever takes it away would ask them: what a budget keeps stays until it allows it, and what none keeps goes at the notice."""
+    with cluster(nodes=1, parts=("kwok", "controller-manager")) as (b, s):
+        status = budget(b, "kept", {"app": "kept"}, minAvailable=1)
+        for name in ("open", "kept"):
+            pod(b, name, gpus=4, labels={"app": name})
+            b.call("PATCH", PODS + "/" + name, {"metadata": {"finalizers": ["example.com/seen"]}}, "application/merge-patch+json")
+            wait_until(name + " runs", lambda: phase(b, name) == "Running")
+        wait_until("the budget allows nothing", lambda: (status().get("currentHealthy"), status().get("disruptionsAllowed")) == (1, 0))
+        node = b.get(PODS + "/kept")["spec"]["nodeName"]
+        answer = b.call("PATCH", "/api/v1/nodes/" + node, {"spec": {"taints": [
+            {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}}, "application/merge-patch+json")
+        assert answer[0] == 200, answer
+        going = lambda name: "deletionTimestamp" in b.get(PODS + "/" + name)["metadata"]
+        wait_until("the one without a budget goes", lambda: going("open"))
+        told = [c for c in b.get(PODS + "/open")["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+        assert [c["reason"] for c in told] == ["EvictionByEvictionAPI"], told
+        wait_until("the other one was asked for", lambda: "would violate the pod's disruption budget" in s.log())
+        assert not going("kept") and not any(c["type"] == "DisruptionTarget" for c in b.get(PODS + "/kept")["status"]["conditions"])
+        b.call("DELETE", BUDGETS + "/kept")
+        wait_until("without the budget it goes, too", lambda: going("kept"))
+        for name in ("open", "kept"):
+            b.call("PATCH", PODS + "/" + name, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+        wait_until("both are over", lambda: {j["state"] for j in jobs(s)} == {"cancelled"})
+
+
 def test_a_budget_that_allows_one_gives_one_and_holds_the_others_back():
     with cluster(nodes=1, gpus=4, parts=("kwok", "controller-manager")) as (b, s):
         b.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})

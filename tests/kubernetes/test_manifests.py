@@ -147,6 +147,13 @@ def use_everything(b, s):
     first = theirs()[0]["metadata"]
     s.run("cancel", first["annotations"]["fairlead.dev/job"])
     wait_until("that pod is gone", lambda: first["uid"] not in [p["metadata"]["uid"] for p in theirs()])
+    wait_until("the next one runs", lambda: any(p["status"]["phase"] == "Running" for p in theirs()))
+    again = theirs()[0]["metadata"]
+    node = "/api/v1/nodes/n0"
+    status, answer = b.call("PATCH", node, {"spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}}, "application/merge-patch+json")
+    assert status == 200, answer
+    wait_until("it is evicted from a node that goes", lambda: again["uid"] not in [p["metadata"]["uid"] for p in theirs()])
+    b.call("PATCH", node, {"spec": {"taints": None}}, "application/merge-patch+json")
     b.call("DELETE", "/apis/batch/v1/namespaces/default/jobs/theirs?propagationPolicy=Background")
     use_events_of_nodes(b, s)
     use_devices(b, s)

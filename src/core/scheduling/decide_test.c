@@ -270,6 +270,41 @@ static void who_hears_no_warning_is_stopped_with_the_time_that_is_left(void **st
 	world_deinit(&w);
 }
 
+/* The node goes at 5:00 and the policy's grace is a minute: they are asked to end at 4:00. Of a notice that is shorter, at once. */
+static void tasks_of_others_end_a_grace_before_their_node_goes(void **state)
+{
+	struct world w;
+	struct event e;
+	uint32_t job, late;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1");
+	world_policy(&w, MINUTE, 0);
+	job = world_submit(&w, (struct wish){ .external = true });
+	late = world_submit(&w, (struct wish){ .external = true });
+	world_run(&w);
+	e = world_event(&w, EVENT_NODE_STATE);
+	e.node_state.node = 1;
+	e.node_state.state = NODE_DRAINING;
+	e.node_state.within_ms = 5 * MINUTE - w.now_ms;
+	world_apply(&w, &e);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_RUNNING);
+	assert_int_equal(w.wake_ms, 4 * MINUTE);
+	world_at(&w, 4 * MINUTE);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_CANCELLED);
+	assert_int_equal(attempt_get(&w.facts, (struct attempt_id){ 1 })->why, STOP_NODE);
+	e = world_event(&w, EVENT_NODE_STATE);
+	e.node_state.node = 2;
+	e.node_state.state = NODE_DRAINING;
+	e.node_state.within_ms = MINUTE / 2;
+	world_apply(&w, &e);
+	world_run(&w);
+	assert_int_equal(world_state(&w, late), JOB_CANCELLED);
+	world_deinit(&w);
+}
+
 static void a_drain_that_is_called_off_spares(void **state)
 {
 	struct world w;
@@ -386,6 +421,7 @@ int main(void)
 		cmocka_unit_test(a_job_that_ends_just_in_time_runs_before_a_reserved_one),
 		cmocka_unit_test(a_drained_node_is_left_after_a_checkpoint),
 		cmocka_unit_test(who_hears_no_warning_is_stopped_with_the_time_that_is_left),
+		cmocka_unit_test(tasks_of_others_end_a_grace_before_their_node_goes),
 		cmocka_unit_test(a_drain_that_is_called_off_spares),
 		cmocka_unit_test(a_job_that_does_not_fit_holds_up_nobody),
 		cmocka_unit_test(queues_take_turns_by_their_use_of_their_share),

@@ -161,7 +161,8 @@ uint32_t world_submit(struct world *w, struct wish wish)
 	s->checkpoint = wish.checkpoint;
 	s->restart_cost_ms = wish.restart_cost_ms;
 	s->max_slowdown = wish.max_slowdown;
-	s->grace_ms = wish.grace_ms ? wish.grace_ms : -1;
+	s->external = wish.external;
+	s->grace_ms = wish.external ? 0 : wish.grace_ms ? wish.grace_ms : -1;
 	s->held = wish.held;
 	s->rejoins = wish.rejoins;
 	s->array_count = wish.array;

@@ -41,6 +41,7 @@ struct wish {
 	enum tier tier;
 	int64_t grace_ms; /* 0 = the policy's; gpus: 0 = one, -1 = none */
 	bool best_effort, polite, checkpoint, held, rejoins;
+	bool external; /* of somebody else's tasks, whose grace is their own */
 	int64_t part, part_mib; /* of one GPU, in 1/63000 or of its memory */
 	const char *slice; /* "1g.10gb"; NULL = none */
 };

@@ -727,6 +727,32 @@ void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 	rank_delete(engine, attempt, rank, grace_of(attempt));
 }
 
+/* Not now, for a budget allows none of its pods to go: that is an answer, and asked again. */
+static enum kube_next evicting(void *context, const struct kube_answer *answer)
+{
+	(void)context;
+	return answer->status == 429 ? KUBE_TELL : KUBE_USUAL;
+}
+
+void rank_evict(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
+{
+	struct rank_state *state = &attempt->ranks[rank];
+	AUTO_BUF path = BUF_INIT;
+	struct buf body = BUF_INIT;
+
+	state->deleting = true;
+	manifest_evict(state->namespace, state->name, state->uid, &body);
+	rank_path(state, "/eviction", &path);
+	kube_call(engine->client,
+		  &(struct kube_request){
+			  .method = "POST",
+			  .path = buf_text(&path),
+			  .body = &body,
+			  .judge = evicting,
+			  .done = rank_was_deleted,
+			  .context = about_create(engine, attempt->id, rank, state->uid) });
+}
+
 void rank_delete(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		 int64_t grace_s)
 {

@@ -452,6 +452,7 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 	curl_off_t after_s = 0;
 	char problem[CURL_ERROR_SIZE + 64] = "";
 	long status = 0;
+	bool repeat;
 
 	curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(x->curl, CURLINFO_RETRY_AFTER, &after_s);
@@ -466,8 +467,10 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 	if (code != CURLE_OK && !x->line)
 		status = 0;
 	unfly(client, x);
+	repeat = is_sent_again(x, status, problem);
+	/* A 429 that whoever asked takes for an answer (that of a disruption budget) says nothing of the server's load. */
 	if (!x->line && !x->held)
-		pace(client, status);
+		pace(client, status == 429 && x->judge && !repeat ? 200 : status);
 	if (status == 401)
 		client->token_ms = -TOKEN_EVERY_MS; /* it may have been renewed meanwhile */
 	if (status == 401 && client->credential)
@@ -475,7 +478,7 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 	if (!x->held && !x->too_large && (!x->line || status != 200))
 		note_trouble(client, status == 0 || status == 401 ? problem : "");
 	note_right(client, x, status);
-	if (is_sent_again(x, status, problem))
+	if (repeat)
 		again(client, x, status, after_s);
 	else
 		tell(x, status, problem);

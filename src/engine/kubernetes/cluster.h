@@ -258,6 +258,8 @@ void parts_make(struct engine *engine, struct attempt_entry *attempt);
 void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 /* Asks what there is of its pod: nobody told. */
 void rank_look(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+/* Asks for the eviction of its pod, until the API server grants it: its budgets may be in the way. */
+void rank_evict(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 /* Asks for the deletion of its pod, until it is granted. */
 void rank_delete(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		 int64_t grace_s);

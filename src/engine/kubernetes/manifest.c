@@ -650,6 +650,16 @@ void manifest_delete(const char *uid, int64_t grace_s, struct buf *out)
 	buf_adds(out, "}}");
 }
 
+void manifest_evict(const char *namespace, const char *name, const char *uid, struct buf *out)
+{
+	buf_adds(out, "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{");
+	add_member(out, "name", name);
+	add_member(out, "namespace", namespace);
+	buf_adds(out, "},\"deleteOptions\":");
+	manifest_delete(uid, -1, out); /* its own grace */
+	buf_addc(out, '}');
+}
+
 void manifest_let_go(const char *uid, struct buf *out)
 {
 	buf_adds(out, "{\"metadata\":{");

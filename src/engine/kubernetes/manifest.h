@@ -54,6 +54,8 @@ void manifest_gang_binding(const char *namespace, const char *pod, const char *u
 			   const char *node, uint64_t job, uint64_t attempt, uint64_t rank,
 			   struct buf *out);
 /* grace_s below 0: as the pod itself says. */
+/* The same asked of the API server's eviction, which refuses while a budget allows no disruption. */
+void manifest_evict(const char *namespace, const char *name, const char *uid, struct buf *out);
 void manifest_delete(const char *uid, int64_t grace_s, struct buf *out);
 /* A strategic merge patch that takes our finalizer away. */
 void manifest_let_go(const char *uid, struct buf *out);

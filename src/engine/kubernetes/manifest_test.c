@@ -225,6 +225,12 @@ static void small_ones_name_the_pod_by_its_uid(void **state)
 		buf_text(&out),
 		"{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"gracePeriodSeconds\":30,\"preconditions\":{\"uid\":\"u\"}}");
 	buf_clear(&out);
+	manifest_evict("team", "p", "u", &out);
+	assert_string_equal(
+		buf_text(&out),
+		"{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":\"p\",\"namespace\":\"team\"},"
+		"\"deleteOptions\":{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":\"u\"}}}");
+	buf_clear(&out);
 	manifest_let_go("u", &out);
 	assert_string_equal(
 		buf_text(&out),

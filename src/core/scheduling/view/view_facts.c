@@ -237,7 +237,8 @@ int64_t attempt_until_ms(const struct facts *facts, const struct attempt *attemp
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt)
 {
-	int64_t grace_ms = job_grace_ms(facts, job),
+	/* Pods of others have a grace of their own, which is not known here: they are told as if it were the policy's. */
+	int64_t grace_ms = job->external ? facts->policy.grace_ms : job_grace_ms(facts, job),
 		end_ms = attempt->placed_ms + job_expected_ms(facts, job),
 		first_ms = attempt_window_ms(facts, job, attempt);
 

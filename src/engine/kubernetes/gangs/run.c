@@ -238,6 +238,22 @@ void gang_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 
 /* --- ending ------------------------------------------------------------------------------------------------------------ */
 
+/* Its provider, Karpenter or an autoscaler takes a node away on which some of it is. */
+static bool is_departing(struct engine *engine, const struct attempt_entry *attempt)
+{
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct node_entry *entry =
+			attempt->ranks[rank].over
+				? NULL
+				: node_entry_find(engine, attempt->ranks[rank].node);
+
+		if (entry && entry->node && entry->node->goes)
+			return true;
+	}
+	return false;
+}
+
+/* Whoever takes a node away evicts its pods, too, and asks their budgets: so it is asked for here. Twice does no harm: who is being deleted goes on so. */
 void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
 {
 	struct rank_state *state = &attempt->ranks[rank];
@@ -251,7 +267,9 @@ void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32
 		return;
 	}
 	budgets_touch(engine);
-	if (attempt->disrupted)
+	if (attempt->disrupted && !attempt->preempted && is_departing(engine, attempt))
+		rank_evict(engine, attempt, rank);
+	else if (attempt->disrupted)
 		member_disrupt(engine, attempt, rank);
 	else
 		rank_delete(engine, attempt, rank, POD_OWN_GRACE);
