@@ -84,6 +84,11 @@ struct api_status {
 };
 
 enum { API_POD_TEXT_MAX = 400 };
+struct api_pod {
+	uint32_t job; /* 0 = it has none, and `text` says why */
+	uint32_t attempt, rank; /* 0 = the newest attempt */
+	char text[API_POD_TEXT_MAX];
+};
 
 struct api_backend {
 	void *context;
@@ -122,9 +127,9 @@ struct api_backend {
 	const char *snapshots_lack; /* where `pods`: why they get none; NULL = they do */
 	/* Where `pods`: what a pod has printed. False: it is asked for too much at this moment; else `done` comes once, from any thread. */
 	bool (*pod_output)(void *context, const struct engine_output *output); /* engine/pods.h */
-	/* Where `pods`: the job of a pod that somebody else made; job 0: it has none, for this reason. False: there is no such pod. Any thread. */
-	bool (*pod_job)(void *context, const char *namespace, const char *name, uint32_t *ret_job,
-			char text[API_POD_TEXT_MAX]);
+	/* Where `pods`: whose a pod is. False: there is no such pod. Any thread. */
+	bool (*pod_job)(void *context, const char *namespace, const char *name,
+			struct api_pod *ret);
 };
 
 /* The event stream: the daemon calls this with each durable event, in order, from one thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods that others made, where the engine knows of such: which job a pod is. */
+/* Pods, where the engine knows of such: which job a pod is. */
 #include "api/call.h"
 #include "api/json_out.h"
 
@@ -7,17 +7,16 @@ void handle_pod_show(struct call *call)
 {
 	const struct api_backend *backend = call->api->backend;
 	const char *namespace = call->match.param[0], *name = call->match.param[1];
-	char text[API_POD_TEXT_MAX] = "";
+	struct api_pod pod = { 0 };
 	struct buf out = BUF_INIT;
 	struct err err = { 0 };
-	uint32_t job = 0;
 
 	if (!backend->pods) {
 		err_set(&err, ERR_NOT_FOUND, "this daemon does not run work on Kubernetes");
 		call_fail(call, &err);
 		return;
 	}
-	if (!backend->pod_job(backend->context, namespace, name, &job, text)) {
+	if (!backend->pod_job(backend->context, namespace, name, &pod)) {
 		err_set(&err, ERR_NOT_FOUND,
 			"there is no pod \"%.60s/%.80s\" that asks for Fairlead and is not over",
 			namespace, name);
@@ -27,8 +26,10 @@ void handle_pod_show(struct call *call)
 	out_object(&out, NULL);
 	out_text(&out, "namespace", namespace);
 	out_text(&out, "name", name);
-	out_int(&out, "job", job);
-	out_text(&out, "reason", text);
+	out_int(&out, "job", pod.job);
+	out_int(&out, "attempt", pod.attempt);
+	out_int(&out, "rank", pod.rank);
+	out_text(&out, "reason", pod.text);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/follow.h"
 #include "cli/jobs.h"
+#include "cli/pods.h"
 #include "cli/prose.h"
 
 static void add_sentence(struct buf *out, const char *before, const char *text)
@@ -106,27 +107,16 @@ static int show_one(struct invocation *in, struct client *client, const struct o
 	return 0;
 }
 
-/* A pod that somebody else made, as NAMESPACE/NAME: the job that it is, or why it is none. */
+/* A pod: the job that it is, or why it is none. */
 static int show_pod(struct invocation *in, struct client *client, const struct output *output,
 		    struct err *err)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789.-/";
-	const char *word = in->args[0], *slash = strchr(word, '/');
+	const char *word = in->args[0];
 	AUTO_BUF out = BUF_INIT;
 	json_t *answer = NULL;
 	uint32_t id;
-	int rc;
+	int rc = pod_find(in, client, word, &answer, err);
 
-	if (!slash || slash == word || !slash[1] || strchr(slash + 1, '/') ||
-	    strspn(word, allowed) != strlen(word))
-		return err_set(err, ERR_INVALID,
-			       "\"%.80s\" is no pod: write NAMESPACE/NAME, as Kubernetes has them",
-			       word);
-	rc = client_get(client,
-			client_path(in->arena, "/api/v1/pods/%s/%s",
-				    arena_strndup(in->arena, word, (size_t)(slash - word)),
-				    slash + 1),
-			&answer, err);
 	if (rc < 0)
 		return rc;
 	id = (uint32_t)get_int(answer, "job");
@@ -176,7 +166,7 @@ const struct command command_explain = {
 	.arguments = "ID|NAMESPACE/POD",
 	.summary = "say why a job waits, who is ahead, and what would let it start",
 	.about =
-		"The number of an array explains all of its jobs together: how many wait for which reason. 40_3 is its number 3. On Kubernetes a pod that others made is named as NAMESPACE/POD.",
+		"The number of an array explains all of its jobs together: how many wait for which reason. 40_3 is its number 3. On Kubernetes a pod is named as NAMESPACE/POD.",
 	.examples = "fairlead explain 12\n"
 		    "fairlead explain 40\tan array: how many wait, and why\n"
 		    "fairlead explain 40_3\tone job of it\n"

@@ -343,18 +343,20 @@ static int get_submission(void *context, uint32_t job, void *take_context,
 	return result;
 }
 
-static bool pod_job(void *context, const char *namespace, const char *name, uint32_t *ret_job,
-		    char text[API_POD_TEXT_MAX])
+static bool pod_job(void *context, const char *namespace, const char *name, struct api_pod *ret)
 {
 	struct daemon *d = context;
-	uint64_t job = 0;
+	struct engine_pod_found pod = { 0 };
 
-	_Static_assert((int)API_POD_TEXT_MAX == (int)ENGINE_POD_TEXT_MAX, "one text");
 	pthread_mutex_lock(&d->engine_swap);
 	bool found = d->engine && d->engine_ops->pods &&
-		     d->engine_ops->pods->find(d->engine, namespace, name, &job, text);
+		     d->engine_ops->pods->find(d->engine, namespace, name, &pod);
 	pthread_mutex_unlock(&d->engine_swap);
-	*ret_job = (uint32_t)job;
+	*ret = (struct api_pod){ .job = (uint32_t)pod.job,
+				 .attempt = (uint32_t)pod.attempt,
+				 .rank = (uint32_t)pod.rank };
+	_Static_assert(sizeof(ret->text) == sizeof(pod.text), "one text");
+	memcpy(ret->text, pod.text, sizeof(ret->text));
 	return found;
 }
 

@@ -123,6 +123,12 @@ struct engine_word {
 };
 
 /* What an engine with pods can do besides. `find`, `output`, `word` and `look` come from any thread, the others from the daemon's engine thread. */
+struct engine_pod_found {
+	uint64_t job; /* 0 = it has none, and `text` says why */
+	uint64_t attempt, rank; /* 0 = the newest attempt */
+	char text[ENGINE_POD_TEXT_MAX];
+};
+
 struct engine_pod_ops {
 	/* The offer became this job (`over`: which has ended); or job is 0 and `problem` says why not: it is offered again later. */
 	void (*answer)(struct engine *engine, const char *key, uint64_t job, bool over,
@@ -147,8 +153,8 @@ struct engine_pod_ops {
 		    const struct engine_word *word, int64_t *ret_lease_ms, struct err *err);
 	/* Answers at once; false: as many as it does at a time are being asked for. From any thread. */
 	bool (*output)(struct engine *engine, const struct engine_output *output);
-	/* The job of a pod; 0 and `text`: it has none, and why. False: there is no such pod that asks for Fairlead. */
+	/* Whose a pod is. False: there is no such pod that asks for Fairlead. One that bears the name of an own job's may be gone. */
 	bool (*find)(struct engine *engine, const char *namespace, const char *name,
-		     uint64_t *ret_job, char text[ENGINE_POD_TEXT_MAX]);
+		     struct engine_pod_found *ret);
 	void (*look)(struct engine *engine, struct engine_cluster_state *ret);
 };

@@ -111,6 +111,13 @@ def test_what_pods_print_is_shown_and_why_it_is_not():
             answers_at(b, "n0", server.server_address[1])
             Kubelet.said = {"theirs": "one\ntwo\nthree\n", name: "x" * (17 << 20)}
             assert s.run("logs", str(theirs)).out == "one\ntwo\nthree\n"
+            # By the names that kubectl shows, of both kinds.
+            assert s.run("logs", "default/theirs").out == "one\ntwo\nthree\n"
+            assert s.run("logs", "default/" + name, "--tail", "3").out.startswith("xxx\n")
+            assert s.run("explain", "default/" + name).out.startswith("job %d is running\n" % own)
+            for absent in ("default/nobody", "other/" + name):
+                said = s.run("logs", absent, check=False)
+                assert said.code == 3 and "there is no pod" in said.err, said
             assert s.run("logs", str(theirs), "--tail", "9").out == "wo\nthree\n"
             said = s.run("logs", str(own)).out
             assert said.startswith("x" * (16 << 20) + "\n[fairlead: no more than 16 MiB are shown") and name in said[16 << 20:], said[16 << 20:][:200]

@@ -89,19 +89,26 @@ static bool is_instance(const char *text)
 	return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
 }
 
-bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod)
+bool manifest_named(const struct manifest_site *site, const char *namespace, const char *name,
+		    uint64_t *ret_job, uint64_t *ret_attempt, uint64_t *ret_rank)
 {
 	char head[MANIFEST_NAME_MAX];
-	const char *at = pod->name;
-	uint64_t job, attempt, rank;
 
 	snprintf(head, sizeof(head), "fairlead-%.8s", site->instance);
-	if (strcmp(pod->namespace, site->namespace) != 0 ||
-	    strcmp(pod->scheduler, KUBE_SCHEDULER) != 0 || strncmp(at, head, strlen(head)) != 0)
+	if (strcmp(namespace, site->namespace) != 0 || strncmp(name, head, strlen(head)) != 0)
 		return false;
-	at += strlen(head);
-	if (!take_number(&at, &job) || !take_number(&at, &attempt) || !take_number(&at, &rank) ||
-	    *at || !attempt || attempt >= UINT32_MAX || rank >= UINT32_MAX)
+	name += strlen(head);
+	return take_number(&name, ret_job) && take_number(&name, ret_attempt) &&
+	       take_number(&name, ret_rank) && !*name && *ret_attempt && *ret_job < UINT32_MAX &&
+	       *ret_attempt < UINT32_MAX && *ret_rank < UINT32_MAX;
+}
+
+bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod)
+{
+	uint64_t job, attempt, rank;
+
+	if (strcmp(pod->scheduler, KUBE_SCHEDULER) != 0 ||
+	    !manifest_named(site, pod->namespace, pod->name, &job, &attempt, &rank))
 		return false;
 	/* Another Fairlead whose instance begins alike. */
 	if (is_instance(pod->instance) && strcmp(pod->instance, site->instance) != 0)

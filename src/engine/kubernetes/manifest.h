@@ -22,6 +22,9 @@ struct manifest_site {
 	int64_t lease_ms; /* that it lives by */
 };
 
+/* Whether a pod of that name is of a job of its own. */
+bool manifest_named(const struct manifest_site *site, const char *namespace, const char *name,
+		    uint64_t *ret_job, uint64_t *ret_attempt, uint64_t *ret_rank);
 void manifest_pod_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
 		       uint64_t rank, char out[MANIFEST_NAME_MAX]);
 /* Of the attempt's Secret and Service. */

@@ -10,6 +10,7 @@
 #include "engine/kubernetes/authority.h"
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
+#include "engine/kubernetes/manifest.h"
 
 /* A person cancelled its job, say. Its pods are not placed against his word, also when some of them are gone. */
 static void gang_cancel(struct engine *engine, struct gang *gang, const char *text)
@@ -196,21 +197,28 @@ static void describe_member(const struct member *member, char text[ENGINE_POD_TE
 }
 
 static bool kubernetes_pod_find(struct engine *engine, const char *namespace, const char *name,
-				uint64_t *ret_job, char text[ENGINE_POD_TEXT_MAX])
+				struct engine_pod_found *ret)
 {
 	const struct member *member, *next, *found = NULL;
 
-	*ret_job = 0;
+	*ret = (struct engine_pod_found){ 0 };
+	if (manifest_named(&engine->site, namespace, name, &ret->job, &ret->attempt, &ret->rank))
+		return true;
+	*ret = (struct engine_pod_found){ 0 };
 	pthread_mutex_lock(&engine->lock);
 	for (member = engine->gangs.members; member; member = next) {
 		next = member->hh.next;
 		if (strcmp(member->name, name) == 0 && strcmp(member->namespace, namespace) == 0)
 			found = member;
 	}
-	if (found && found->gang && found->gang->job)
-		*ret_job = found->gang->job;
-	else if (found)
-		describe_member(found, text);
+	if (found && found->gang && found->gang->job) {
+		ret->job = found->gang->job;
+		while (ret->rank + 1 < found->gang->count &&
+		       found->gang->members[ret->rank] != found)
+			ret->rank++;
+	} else if (found) {
+		describe_member(found, ret->text);
+	}
 	pthread_mutex_unlock(&engine->lock);
 	return found != NULL;
 }
