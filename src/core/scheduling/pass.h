@@ -318,6 +318,8 @@ void lifecycle_due(
 	struct pass *pass); /* ready, failed, cancelled, ended, drained, run-time limit */
 void lifecycle_warned(struct pass *pass); /* those that wind down: saved, or out of time */
 void lifecycle_nodes(struct pass *pass); /* black holes */
+/* When a job that is told to make room now has left, at the latest; of one that leaves already, when it will have. */
+int64_t lifecycle_leaves_ms(const struct pass *pass, uint32_t job);
 /* Tells a running job to make room for another: stopped at once, or warned. */
 void lifecycle_evict(struct pass *pass, uint32_t job, uint32_t for_job);
 /* Tells a running job to go on at the place that is promised to it, so that `for_job` fits (itself: so that free GPUs lie

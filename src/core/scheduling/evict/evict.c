@@ -30,6 +30,8 @@
  */
 #include "core/scheduling/evict/evict.h"
 
+#include "core/scheduling/queues/window.h"
+
 /* --- carrying it out --------------------------------------------------------------------------------------------------- */
 
 static void promise_emit(struct hunt *hunt, const struct solution *solution)
@@ -217,6 +219,72 @@ void hunt_barren_note(struct hunt *hunt)
 				 .known = true };
 }
 
+/* --- in time ---------------------------------------------------------------------------------------------------------------- */
+
+/* When the last of them has left its place, at the latest. */
+static int64_t solution_leaves_ms(const struct hunt *hunt, const struct solution *solution)
+{
+	const struct pass *pass = hunt->pass;
+	int64_t last_ms = pass->facts->now_ms;
+
+	for (uint32_t i = 0; i < solution->count; i++) {
+		const struct victim *v = candidate(hunt, solution->chosen[i]);
+		int64_t at_ms;
+
+		if (v->promise)
+			continue;
+		at_ms = lifecycle_leaves_ms(pass, v->job);
+		last_ms = at_ms > last_ms ? at_ms : last_ms;
+	}
+	return last_ms;
+}
+
+/* Maintenance or a reservation of others begins on a node of the place before a run that starts then is over. */
+static bool solution_is_late(const struct hunt *hunt, const struct solution *solution,
+			     int64_t from_ms)
+{
+	const struct pass *pass = hunt->pass;
+	const struct placement *place = &solution->place;
+	int64_t to_ms = from_ms + job_stays_ms(pass->facts, hunt->j, from_ms);
+	uint32_t mask = 0;
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		bool opens;
+
+		if (!i || place->ranks[i] != place->ranks[i - 1])
+			mask = blocks_of_node(pass, hunt->j, place->ranks[i], from_ms, to_ms,
+					      &opens);
+		if (mask == UINT32_MAX || mask & place->masks[i])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The place must serve when the victims have left it, not now: a node that is free of maintenance for the next hour serves no job of 55 minutes whose
+ * victim has a grace of ten. Where the first solution comes too late for its place another one is sought, among the places that serve
+ * from then on.
+ */
+static bool hunt_solve_in_time(struct hunt *hunt, struct solution *ret)
+{
+	struct pass *pass = hunt->pass;
+	int64_t from_ms;
+	bool solved;
+
+	if (!hunt_solve(hunt, ret))
+		return false;
+	if (!blocks_exist(pass))
+		return true;
+	from_ms = solution_leaves_ms(hunt, ret);
+	if (!solution_is_late(hunt, ret, from_ms))
+		return true;
+	blocks_for(pass, hunt->j, from_ms + job_stays_ms(pass->facts, hunt->j, from_ms));
+	solved = hunt_solve(hunt, ret) &&
+		 !solution_is_late(hunt, ret, solution_leaves_ms(hunt, ret));
+	blocks_for(pass, hunt->j, job_leaves_ms(pass->facts, hunt->j));
+	return solved;
+}
+
 /* --- the search --------------------------------------------------------------------------------------------------------- */
 
 /* May the pass search once more? Else it is cut; one that only explains goes on without. */
@@ -261,7 +329,7 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 	reserve_keep(pass);
 	if (hunt_candidates(&hunt) && search_allowed(&hunt)) {
 		hunt_scratch_make(&hunt);
-		if (hunt_solve(&hunt, &solution)) {
+		if (hunt_solve_in_time(&hunt, &solution)) {
 			hunt_carry_out(&hunt, &solution);
 			rc = 0;
 		} else {
@@ -285,7 +353,7 @@ static int hunt_for(struct hunt *hunt)
 		return pledged_for(pass, hunt);
 	}
 	hunt_scratch_make(hunt);
-	if (!hunt_solve(hunt, &solution)) {
+	if (!hunt_solve_in_time(hunt, &solution)) {
 		pass->searches += !hunt->urgent;
 		return pledged_for(pass, hunt);
 	}

@@ -625,13 +625,30 @@ static void leave(struct pass *pass, uint32_t id, enum stop_why why, uint32_t fo
 	pass_wake(pass, e->deadline_ms);
 }
 
+/* It has no time to save. */
+static bool leaves_at_once(const struct job *job, const struct attempt *attempt)
+{
+	return job->tier == TIER_BEST_EFFORT || attempt->state == ATTEMPT_PREPARING;
+}
+
+int64_t lifecycle_leaves_ms(const struct pass *pass, uint32_t id)
+{
+	const struct facts *facts = pass->facts;
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(facts, job->attempt);
+
+	if (attempt_is_leaving(attempt))
+		return attempt_until_ms(facts, attempt);
+	return facts->now_ms +
+	       (leaves_at_once(job, attempt) ? 0 : time_to_save_ms(facts, job, attempt));
+}
+
 void lifecycle_evict(struct pass *pass, uint32_t id, uint32_t for_job)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct attempt *attempt = attempt_get(pass->facts, job->attempt);
 
-	leave(pass, id, STOP_EVICTED, for_job,
-	      job->tier == TIER_BEST_EFFORT || attempt->state == ATTEMPT_PREPARING);
+	leave(pass, id, STOP_EVICTED, for_job, leaves_at_once(job, attempt));
 }
 
 void lifecycle_move(struct pass *pass, uint32_t id, uint32_t for_job)
