@@ -10,6 +10,7 @@
 #include "api/call.h"
 #include "api/forecast.h"
 #include "api/job_show.h"
+#include "api/jobfile/checkpoint_place.h"
 #include "api/jobfile/jobfile.h"
 #include "api/money.h"
 #include "api/planner.h"
@@ -27,6 +28,7 @@ struct submission {
 	struct job_request request;
 	struct event zone; /* that its window needs, to be told before; kind 0 = none */
 	struct command *command; /* waits until that is known */
+	const char *place; /* what is to be said of its checkpoints in pods; "" = nothing */
 	const char *prospect;
 };
 
@@ -260,6 +262,8 @@ static int submission_read(struct submission *s, struct err *err)
 
 	if (rc >= 0)
 		rc = document_read(call, file_name(call), document, &s->request, err);
+	if (rc >= 0 && job->checkpoint && call->api->backend->pods)
+		s->place = checkpoint_place_text(document, call->arena);
 	if (rc >= 0)
 		rc = submission_permit(s, err);
 	if (rc >= 0)
@@ -356,7 +360,8 @@ static void prospect_find(struct submission *s)
 		call->api->backend->status(call->api->backend->context, &status);
 	if (status.on_cluster && !status.cluster_seen)
 		text = "The nodes of the cluster are being listed: whether it can start there is not known yet";
-	s->prospect = text ? arena_strdup(call->arena, text) : "";
+	s->prospect = arena_printf(call->arena, "%s%s%s", text ? text : "",
+				   s->place && *s->place ? ". " : "", s->place ? s->place : "");
 	planner_leave(call->api->planner);
 }
 

@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "base/parse.h"
 
+enum { KNOWN_LISTED = 12, KNOWN_TEXT_MAX = 300 };
+
 const struct conf *conf_find(const struct conf *map, const char *key)
 {
 	if (!map || map->type != CONF_MAP)
@@ -37,9 +39,24 @@ static bool is_known(const char *key, const char *const *known, size_t count)
 	return false;
 }
 
+/* "; it has a, b and c"; of many it is said elsewhere. */
+static void list_known(const char *const *known, size_t count, char out[KNOWN_TEXT_MAX])
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < count && count <= KNOWN_LISTED && used < KNOWN_TEXT_MAX; i++)
+		used += (size_t)snprintf(out + used, KNOWN_TEXT_MAX - used, "%s%s",
+					 !i               ? "; it has "
+					 : i + 1 == count ? " and "
+							  : ", ",
+					 known[i]);
+}
+
 int conf_only(struct err *err, const char *file, const struct conf *map, const char *what,
 	      const char *const *known, size_t count)
 {
+	char others[KNOWN_TEXT_MAX];
 	const char *hint;
 
 	for (size_t i = 0; i < map->count; i++) {
@@ -47,11 +64,12 @@ int conf_only(struct err *err, const char *file, const struct conf *map, const c
 
 		if (is_known(item->key, known, count))
 			continue;
+		list_known(known, count, others);
 		hint = spelling_hint(item->key, known, count);
 		return err_at(err, ERR_INVALID, file, item->key_line, item->key_column,
 			      hint ? "%s has no field \"%.100s\"; did you mean \"%s\"?"
-				   : "%s has no field \"%.100s\"",
-			      what, item->key, hint);
+				   : "%s has no field \"%.100s\"%s",
+			      what, item->key, hint ? hint : others);
 	}
 	return 0;
 }

@@ -460,7 +460,7 @@ static void unknown_fields_are_refused_with_a_hint(void **state)
 	assert_int_equal(err.column, 1);
 	map = parse_one(&arena, "{name: x, colour: blue}");
 	assert_int_equal(conf_only(&err, "f", map, "job", known, 3), -(int)ERR_INVALID);
-	assert_string_equal(err.text, "job has no field \"colour\"");
+	assert_string_equal(err.text, "job has no field \"colour\"; it has name, tasks and gpus");
 	assert_int_equal(err.column, 11);
 	assert_int_equal(conf_error(&err, "f", map, "x %d", 5), -(int)ERR_INVALID);
 	assert_string_equal(err.text, "x 5");

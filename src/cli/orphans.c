@@ -56,6 +56,8 @@ static int run_orphans(struct invocation *in, struct err *err)
 	output_list(&output, columns, rows, "pod");
 	json_decref(rows);
 	free(found);
+	if (!count)
+		notice("no pod of Fairlead's is held in that namespace");
 	if (led)
 		notice("%zu of %zu belong to a daemon that lives (LEADER): they are no orphans, it lets them go itself when their ends are recorded.",
 		       led, count);

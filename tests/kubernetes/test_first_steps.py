@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import harness
-from bed import bed, wait_until
+from bed import bed, free_port, wait_until
 from cluster import Serve, cluster
 
 
@@ -46,6 +46,21 @@ def test_what_keeps_a_job_and_where_it_runs_is_said():
         s.wait_for(gang, "running")
         why = s.ask("explain", str(gang))["summary"]
         assert why == "it has its place on n0, n1 and does not wait (running)", why
+
+
+def test_checkpoints_that_go_with_the_pod_are_named_when_they_are_submitted():
+    with cluster(nodes=1, words=("--pod-listen", "127.0.0.1:%d" % free_port(), "--shepherd-image", "here")) as (b, s):
+        said = lambda text: " ".join(s.run("submit", "--dry-run", "-", stdin="command: x\n" + text).out.split())
+        lost = {"checkpoint: signal\n": "It names no checkpoint.path",
+                "checkpoint: {path: /ckpt/a}\n": "checkpoint.path /ckpt/a is on none of its volumes",
+                "checkpoint: {path: /ckpt/a}\nvolumes: {data: /ckpt2}\n": "is on none of its volumes",
+                "checkpoint: {path: /ckpt/a}\nvolumes: {data: /ckpt, tmp: {empty: true, path: /ckpt/a}}\n": "is on the volume tmp, which keeps nothing",
+                "checkpoint: {path: /ckpt}\nvolumes: {data: {claim: d, path: /ckpt, read_only: true}}\n": "is on the volume data, which keeps nothing"}
+        for text, why in lost.items():
+            assert why in said(text), (text, said(text))
+        mounted = "kubernetes: {spec: {containers: [{name: main, volumeMounts: [{name: v, mountPath: /ckpt}]}]}}\n"
+        for text in ("volumes: {data: /ckpt}\n", "volumes: {data: {claim: d, path: /ckpt/a}}\n", mounted):
+            assert "checkpoint.path" not in said("checkpoint: {path: /ckpt/a}\n" + text), text
 
 
 def test_a_cluster_without_nodes_or_without_the_namespace():
