@@ -405,6 +405,11 @@ static void summary_add(struct buf *out, const struct facts *f, uint32_t id,
 			&text,
 			"; what its pods still wait for: kubectl describe pods -n %s -l fairlead.dev/job=%u",
 			f->site.namespace, id);
+	if (job && job->state == JOB_UNREACHABLE && f->site.namespace[0])
+		buf_addf(
+			&text,
+			"; it goes on elsewhere when it is proved that they stopped: %sby the node when it is back, by its removal when it is gone for good (kubectl delete node), or by a person's word (kubectl annotate pod fairlead.dev/stopped=WHY)",
+			job->checkpoint ? "by the end of their lease, " : "");
 	out_text(out, "summary", buf_text(&text));
 }
 

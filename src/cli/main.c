@@ -101,6 +101,11 @@ static const char *familiar_word(const char *word)
 		{ "resume", "release" },
 		{ "unhold", "release" },
 		{ "login", "token" },
+		{ "what-if", "plan what-if" },
+		{ "whatif", "plan what-if" },
+		{ "cordon", "nodes cordon" },
+		{ "uncordon", "nodes ready" },
+		{ "drain", "nodes drain" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
@@ -138,7 +143,10 @@ static int unknown_subcommand(const char *noun, const char *word, struct err *er
 		if (strncmp(commands[i]->name, noun, length) == 0 &&
 		    commands[i]->name[length] == ' ')
 			names[count++] = commands[i]->name + length + 1;
-	hint = spelling_hint(word, names, count);
+	hint = strcmp(noun, "nodes") == 0 &&
+			       (strcmp(word, "uncordon") == 0 || strcmp(word, "undrain") == 0)
+		       ? "ready"
+		       : spelling_hint(word, names, count);
 	if (hint)
 		return err_set(err, ERR_INVALID,
 			       "%s has no sub-command \"%.60s\"; did you mean \"%s\"?", noun, word,

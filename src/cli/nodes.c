@@ -89,15 +89,30 @@ static void cell_domains(const json_t *row, struct buf *out)
 	}
 }
 
-/* "GPU 0 taken: process 4242 (python3) of alice; GPU 3 taken: ..." */
+/* "GPU 0 taken: process 4242 (python3) of alice; GPUs 2 to 7 taken: ...": those that follow each other and one has, at once. */
 static void add_taken(const json_t *row, struct buf *text)
 {
-	const json_t *taken;
-	size_t index;
+	const json_t *all = json_object_get(row, "taken");
+	const size_t count = json_array_size(all);
 
-	json_array_foreach(json_object_get(row, "taken"), index, taken)
-		buf_addf(text, "%sGPU %lld taken: %s", text->size ? "; " : "",
-			 (long long)get_int(taken, "index"), get_text(taken, "by"));
+	for (size_t i = 0, end; i < count; i = end) {
+		const json_t *first = json_array_get(all, i);
+		const long long from = get_int(first, "index");
+
+		for (end = i + 1; end < count; end++) {
+			const json_t *next = json_array_get(all, end);
+
+			if (get_int(next, "index") != from + (long long)(end - i) ||
+			    strcmp(get_text(next, "by"), get_text(first, "by")) != 0)
+				break;
+		}
+		if (end == i + 1)
+			buf_addf(text, "%sGPU %lld taken: %s", text->size ? "; " : "", from,
+				 get_text(first, "by"));
+		else
+			buf_addf(text, "%sGPUs %lld to %lld taken: %s", text->size ? "; " : "",
+				 from, from + (long long)(end - i) - 1, get_text(first, "by"));
+	}
 }
 
 /* Announced maintenance, then why it is not ready, then who else has GPUs of it. */

@@ -8,6 +8,12 @@ import subprocess
 import harness
 from bed import bed, free_port, wait_until
 from cluster import Serve, cluster
+from stand_in import StandIn
+
+
+def told(text):
+    """Of a table that is passed on, where blanks in a field are underscores."""
+    return " ".join(text.replace("_", " ").split())
 
 
 def test_a_working_folder_need_be_in_the_image_alone():
@@ -46,6 +52,31 @@ def test_what_keeps_a_job_and_where_it_runs_is_said():
         s.wait_for(gang, "running")
         why = s.ask("explain", str(gang))["summary"]
         assert why == "it has its place on n0, n1 and does not wait (running)", why
+        s.run("cancel", str(gang))
+        s.wait_for(gang, "cancelled")
+        b.pod("other", gpus=6, nodeName="n0")
+        wait_until("the pod of another is named once", lambda: "GPUs 2 to 7 taken: pod default/other (default-scheduler)" in told(s.run("nodes").out))
+        for words, meant in (("nodes uncordon n0", "ready"), ("uncordon n0", "nodes ready"), ("what-if", "plan what-if")):
+            assert 'did you mean "%s"?' % meant in s.run(*words.split(), check=False).err
+
+
+def test_what_ends_the_wait_for_a_node_that_is_gone_is_said():
+    with bed() as b, StandIn(b, "n0") as kubelets:
+        s = Serve(b)
+        try:
+            s.up()
+            s.wait_for_nodes(1)
+            job = s.submit("--workdir", "/", "--", "sleep", "1000")
+            s.wait_for(job, "running")
+            kubelets.cut("n0")
+            s.wait_for(job, "unreachable")
+            why = s.ask("explain", str(job))["summary"]
+            assert "n0 is not ready" in why and "kubectl delete node" in why and "fairlead.dev/stopped" in why, why
+            kubelets.cut_off.clear()
+            kubelets.ready("n0", "True")
+            s.wait_for(job, "running")
+        finally:
+            s.destroy()
 
 
 def test_checkpoints_that_go_with_the_pod_are_named_when_they_are_submitted():

@@ -412,14 +412,16 @@ static const char *where_text(const struct words *w)
 static void explain_done(const struct words *w, struct explanation *ret)
 {
 	const char *state = job_state_name(w->j->state), *why = facts_text(w->facts, w->j->reason);
+	const bool unreachable = w->j->state == JOB_UNREACHABLE && why[0];
 
 	if (job_state_is_final(w->j->state))
 		ret->summary = arena_printf(w->arena, "it has ended (%s) and waits for nothing%s%s",
 					    state, why[0] ? ": " : "", why);
 	else
 		ret->summary =
-			arena_printf(w->arena, "it has its place%s and does not wait (%s)%s%s",
-				     where_text(w), state, width_text(w), words_near(w));
+			arena_printf(w->arena, "it has its place%s and does not wait (%s)%s%s%s%s",
+				     where_text(w), state, width_text(w), words_near(w),
+				     unreachable ? ": " : "", unreachable ? why : "");
 	ret->remedy = "";
 }
 
