@@ -15,6 +15,8 @@ enum {
 	HOLDERS_MAX = 4096,
 	STRANGERS_MAX = 64, /* of one GPU that are looked at */
 	NAMED_MAX = 2, /* of these in the reason */
+	ALIKE_LOOKS =
+		3, /* one program that is another process each time counts at so many looks in a row */
 	AFTER_MS = 5000, /* a task's memory may be there so long after it */
 	AGAIN_MS = 60000, /* a reason is worded anew no more often */
 	RETURNS_MS = 600000, /* what is taken again so soon after it was back, */
@@ -37,11 +39,12 @@ struct stranger {
 	char program[PROGRAM_MAX], account[ACCOUNT_MAX];
 	uint32_t job; /* it is of that job, which has not got this GPU; 0 = of none */
 	bool over; /* or had it */
+	uint32_t looks; /* in a row at which it, or one like it, was there */
 };
 
 /* What is kept of a GPU from look to look. */
 struct watched {
-	pid_t before[STRANGERS_MAX]; /* strangers of the last look */
+	struct stranger before[STRANGERS_MAX]; /* of the last look */
 	uint32_t before_count;
 	bool memory_before;
 	struct holder last; /* who had it last */
@@ -298,18 +301,41 @@ static int64_t memory_alone(const struct gpu_strangers *s, struct nvml *nvml, ui
 	return used >= FEW_BYTES ? used : 0;
 }
 
-/* Of the strangers, those that count: they were there at the last look. */
+/* The same program of the same account, which is of no task. */
+static bool is_alike(const struct stranger *a, const struct stranger *b)
+{
+	return !a->job && !b->job && a->shown == b->shown && strcmp(a->program, b->program) == 0 &&
+	       strcmp(a->account, b->account) == 0;
+}
+
+/* It was there at the last look; or one like it, and before that another one: a program that is started again and again. */
+static bool was_there(const struct watched *gpu, struct stranger *stranger)
+{
+	bool same = false;
+
+	stranger->looks = 0;
+	for (uint32_t i = 0; i < gpu->before_count; i++) {
+		const struct stranger *before = &gpu->before[i];
+		bool is_same = before->pid == stranger->pid;
+
+		same = same || is_same;
+		if ((is_same || is_alike(before, stranger)) && before->looks > stranger->looks)
+			stranger->looks = before->looks;
+	}
+	stranger->looks++;
+	return same || stranger->looks >= ALIKE_LOOKS;
+}
+
+/* Of the strangers, those that count. */
 static void strangers_confirm(struct gpu_strangers *s, struct watched *gpu, bool at_once)
 {
-	pid_t now[STRANGERS_MAX];
+	struct stranger now[STRANGERS_MAX];
 	uint32_t kept = 0, seen = s->count;
 
 	for (uint32_t i = 0; i < seen; i++) {
-		bool before = at_once;
+		bool before = was_there(gpu, &s->strangers[i]) || at_once;
 
-		now[i] = s->strangers[i].pid;
-		for (uint32_t k = 0; k < gpu->before_count; k++)
-			before = before || gpu->before[k] == now[i];
+		now[i] = s->strangers[i];
 		if (before)
 			s->strangers[kept++] = s->strangers[i];
 	}

@@ -6,7 +6,8 @@
  *
  * A GPU that somebody else uses is taken: set aside with a reason that names who it is (core/model/taken.h), and back when they are gone. A
  * task that is there already is let alone. What is seen counts when it is seen at two looks, since processes and memory of a task that
- * ends may be there a moment longer; the first look of a daemon counts at once.
+ * ends may be there a moment longer; the first look of a daemon counts at once. A program that is another process at each look (a script that starts
+ * it again and again) counts at three in a row.
  *
  * Left out: what Fairlead's tasks run; programs that serve or watch GPUs, and those that draw too, while they have less than 1 GiB. Memory is
  * told apart only where no task has the GPU and the driver tells how much each process has. A process that this machine does not show (it runs

@@ -4,6 +4,7 @@
 import getpass
 import os
 import subprocess
+import threading
 
 import pytest
 
@@ -84,6 +85,34 @@ def test_a_gpu_that_a_stranger_computes_on_is_taken_until_it_is_gone(machine, st
     said = [e for e in d.ask("events", "--limit", "1000") if e["kind"] == "gpu-state"]
     assert [e["event"].get("set_aside", 0) for e in said] == [1, 0], said
     assert named(stranger) in said[0]["event"]["reason"]
+
+
+def test_a_program_that_is_started_again_and_again_is_seen_though_it_is_another_process_each_time(machine):
+    d, told = machine
+    gone, over = [], threading.Event()
+
+    def churn():
+        while not over.is_set():
+            process = subprocess.Popen(["sleep", "600"])
+            told.say("gpus 2", on(0, process))
+            gone.append(process.pid)
+            over.wait(1.5)  # less than the time between two looks: none of them is there at both
+            process.kill()
+            process.wait()
+
+    again = threading.Thread(target=churn)
+    again.start()
+    try:
+        harness.wait_until("GPU 0 is taken", lambda: states(d) == ["set-aside", "free"])
+        assert "(sleep) of %s" % getpass.getuser() in d.ask("gpus")[0]["reason"]
+        assert len(gone) > 2
+    finally:
+        over.set()
+        again.join()
+    told.say("gpus 2")
+    d.stop()  # one that comes back soon is waited for a minute; a daemon that has just started has forgotten that
+    d.up()
+    harness.wait_until("it is back", lambda: states(d) == ["free", "free"])
 
 
 def test_a_task_beside_a_stranger_goes_on_and_it_is_said(machine, stranger):
