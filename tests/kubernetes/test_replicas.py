@@ -3,11 +3,13 @@
 a stand-in for kube-proxy that asks each daemon what the chart's readinessProbe asks; pods are run by the stand-in for kubelets."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
 import subprocess
 import threading
+import urllib.error
 
 import yaml
 
@@ -16,7 +18,7 @@ from bed import TOP, free_port, wait_until
 from stand_in import StandIn, Wire
 from test_folders import outputs
 from test_shepherds import ask, attempts_in, goes_on, process_of, steps, submit, token_of
-from test_stand_by import USERS, Asker, leader_of, pair
+from test_stand_by import USERS, Asker, WatchedBed, leader_of, pair
 
 LEASE = "2m"
 
@@ -76,11 +78,11 @@ class Service(Wire):
 
 
 @contextlib.contextmanager
-def replicas(*nodes):
+def replicas(*nodes, way=WatchedBed.path):
     service = Service([free_port() for _ in USERS])
     words = [("--pod-listen", "127.0.0.1:%d" % door, "--pod-address", service.address, "--shepherd-image", "fairlead", "--pod-lease", LEASE) for door in service.doors]
     try:
-        with pair(0, (), words) as (_, b, daemons), StandIn(b, *nodes, daemon=service.address) as kubelets:
+        with pair(0, (), words, way) as (_, b, daemons), StandIn(b, *nodes, daemon=service.address) as kubelets:
             service.watch(daemons)
             for s, door in zip(daemons, service.doors):
                 s.pod_port = door
@@ -164,6 +166,44 @@ def test_a_leader_that_sleeps_keeps_no_shepherd_and_says_nothing_final_when_it_w
         other.run("cancel", str(job))
         other.wait_for(job, "cancelled")
         made_once(b)
+
+
+def test_a_leader_that_is_cut_off_from_the_cluster_gives_no_leases_and_the_next_one_does(tmp_path):
+    wires = []
+
+    def way(b, user):
+        with open(b.path(user)) as f:
+            config = json.load(f)
+        wires.append(Wire(b.port))
+        config["clusters"][0]["cluster"]["server"] = "https://" + wires[-1].address
+        with open(b.path(user + "-wire"), "w") as f:
+            json.dump(config, f)
+        return f.name
+
+    with replicas("n0", way=way) as (b, daemons, service, kubelets):
+        leader, other = leader_of(daemons)
+        job = submit(leader, tmp_path, "100000", flags=["--gpus", "8"])
+        goes_on(tmp_path)
+        process, token = process_of(kubelets, leader, job), token_of(b, leader, job)
+        wires[daemons.index(leader)].cut()
+
+        def answer():
+            try:
+                return ask(leader, token, "/pods/v1/attempts/1/ranks/0/lease", {"wait_ms": 0, "warning": 0})[0]
+            except urllib.error.URLError:
+                return None  # it has ended: the journal is the other one's
+        wait_until("it gives no leases", lambda: answer() in (503, None))
+        leads(other)
+        reported = other.ask("job", str(job))["attempts"][-1]["tasks"][0]["step"] or 0
+        wait_until("reports come in", lambda: other.ask("job", str(job))["attempts"][-1]["tasks"][0]["step"] > reported)
+        goes_on(tmp_path)
+        assert answer() in (503, None)
+        assert process.poll() is None and other.ask("job", str(job))["attempt_count"] == 1
+        other.run("cancel", str(job))
+        other.wait_for(job, "cancelled")
+        made_once(b)
+        for wire in wires:
+            wire.cut()
 
 
 def test_a_shepherd_that_gets_no_answer_asks_more_often_and_finds_who_leads_in_time(tmp_path):

@@ -146,8 +146,8 @@ def leader_of(daemons):
 
 
 @contextlib.contextmanager
-def pair(nodes=3, parts=("kwok",), words=((), ())):
-    """words: what each of the two is started with besides."""
+def pair(nodes=3, parts=("kwok",), words=((), ()), way=WatchedBed.path):
+    """words: what each of the two is started with besides; way: the kubeconfig of a user."""
     with server.Server() as db:
         b = WatchedBed(parts, os.path.join(HERE, "kubelet.yaml"))
         daemons = []
@@ -155,7 +155,7 @@ def pair(nodes=3, parts=("kwok",), words=((), ())):
             b.start_all()
             for i in range(nodes):
                 b.node("n%d" % i)
-            daemons = [Serve(b, "--stand-by", "--store", db.address, *more, kubeconfig=b.path(user)) for user, more in zip(USERS, words)]
+            daemons = [Serve(b, "--stand-by", "--store", db.address, *more, kubeconfig=way(b, user)) for user, more in zip(USERS, words)]
             for s in daemons:
                 open(s.data + ".log", "wb").close()
             daemons[0].up()

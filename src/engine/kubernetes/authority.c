@@ -116,14 +116,19 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-static uint32_t others_of(const struct node_entry *node, const struct holder *ret[NAMED_MAX])
+/* How many there are; the list has NAMED_MAX of them at most, by name. */
+static uint32_t others_of(const struct node_entry *node, const struct holder *ret[NAMED_MAX],
+			  uint32_t *ret_listed)
 {
-	uint32_t count = 0;
+	uint32_t count = 0, listed = 0;
 
-	for (const struct holder *h = node->holders; h && count < NAMED_MAX; h = h->next)
-		if (!h->ours)
-			ret[count++] = h;
-	qsort(ret, count, sizeof(const struct holder *), by_name);
+	for (const struct holder *h = node->holders; h; h = h->next) {
+		if (!h->ours && listed < NAMED_MAX)
+			ret[listed++] = h;
+		count += !h->ours;
+	}
+	qsort(ret, listed, sizeof(const struct holder *), by_name);
+	*ret_listed = listed;
 	return count;
 }
 
@@ -131,11 +136,11 @@ static uint32_t others_of(const struct node_entry *node, const struct holder *re
 void holders_say(const struct node_entry *node, char out[HOLDERS_TEXT_MAX])
 {
 	const struct holder *others[NAMED_MAX] = { NULL };
-	uint32_t count = others_of(node, others);
+	uint32_t listed, count = others_of(node, others, &listed);
 	size_t size = 0;
 
 	out[0] = '\0';
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < listed; i++) {
 		char one[160];
 
 		snprintf(one, sizeof(one), "%s%.100s (%.40s)",
