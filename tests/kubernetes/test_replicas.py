@@ -18,7 +18,7 @@ from bed import TOP, free_port, wait_until
 from stand_in import StandIn, Wire
 from test_folders import outputs
 from test_shepherds import ask, attempts_in, goes_on, process_of, steps, submit, token_of
-from test_stand_by import USERS, Asker, WatchedBed, leader_of, pair
+from test_stand_by import LEASES, USERS, Asker, WatchedBed, leader_of, pair
 
 LEASE = "2m"
 
@@ -245,3 +245,5 @@ def test_who_follows_answers_nothing_as_if_it_led(tmp_path):
         # A person who came to the wrong one is told where to go.
         refused = other.run("cancel", str(job), check=False)
         assert refused.code != 0 and "stands by" in refused.err and leader.data in refused.err, refused
+        (lease,) = b.get(LEASES)["items"]
+        assert lease["spec"]["holderIdentity"].split("_")[0] == socket.gethostname()  # which is the pod's name in a StatefulSet
