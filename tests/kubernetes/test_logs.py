@@ -20,6 +20,7 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
 
     said = {}  # by pod
     lines = {}  # by pod: those that come with their times, one after the other; None = the container has ended
+    starting = set()  # pods whose container does not run yet
     asked, cut = [], 0  # cut: so many connections are closed in the midst of a line
 
     def timed(self, pod, query):
@@ -51,6 +52,14 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlparse(self.path)
         words, query = url.path.split("/"), urllib.parse.parse_qs(url.query)
         text = self.said.get(words[3]) if words[1] == "containerLogs" else None
+        if words[1] == "containerLogs" and words[3] in self.starting:
+            Kubelet.asked.append(query)
+            body = b'container "main" in pod "%s" is waiting to start: ContainerCreating' % words[3].encode()
+            self.send_response(400)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return
         if words[1] == "containerLogs" and words[3] in self.lines:
             return self.timed(words[3], query)
         body = (text or "").encode()
@@ -163,6 +172,32 @@ def test_output_is_followed_over_breaks_until_the_rank_has_ended():
             assert follower.wait(harness.PATIENCE_S) == 0, followed()
             assert followed().splitlines() == ["line 0", "line 1", "line 2", "line 2 again", "cut here", "behind the cut", "behind the silence", "last words"], followed()
         finally:
+            Kubelet.lines.clear()
+            server.shutdown()
+            server.server_close()
+
+
+def test_one_that_has_not_begun_is_followed_from_its_first_line():
+    with cluster(nodes=1) as (b, s):
+        own = s.submit("--", "sleep")
+        s.wait_for(own, "running")
+        name = s.pod(own, 0)
+        server = kubelet(b)
+        Kubelet.starting.add(name)
+        Kubelet.lines[name] = [("2026-11-23T07:00:00.5Z", "first"), None]
+        try:
+            answers_at(b, "n0", server.server_address[1])
+            said = s.run("logs", str(own), check=False)
+            assert said.code == 3 and "is waiting to start: ContainerCreating" in words(said.err), said
+            follower = subprocess.Popen([harness.PROGRAM, "logs", "-f", str(own)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=s.env, text=True)
+            before = len(Kubelet.asked)
+            wait_until("it is asked for again", lambda: len(Kubelet.asked) >= before + 3)
+            Kubelet.starting.clear()
+            assert follower.stdout.readline() == "first\n"
+            s.run("cancel", str(own))
+            assert follower.wait(harness.PATIENCE_S) == 0, follower.stdout.read()
+        finally:
+            Kubelet.starting.clear()
             Kubelet.lines.clear()
             server.shutdown()
             server.server_close()

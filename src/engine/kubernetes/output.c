@@ -197,6 +197,18 @@ static void follow_begins(struct wanted *wanted, const struct kube_answer *answe
 
 /* --- one answer ---------------------------------------------------------------------------------------------------- */
 
+/* In the words of kubelets and of the API server; other requests that are wrong stay so. */
+static bool is_to_come(const struct kube_answer *answer)
+{
+	struct kube_refusal refusal;
+
+	if (answer->status != 400)
+		return false;
+	refusal_read(answer, &refusal);
+	return strstr(refusal.text, "is waiting to start") ||
+	       strstr(refusal.text, "does not have a host assigned");
+}
+
 static void came(void *context, const struct kube_answer *answer)
 {
 	struct wanted *wanted = context;
@@ -205,6 +217,11 @@ static void came(void *context, const struct kube_answer *answer)
 
 	if (answer->status == 200 && wish->follow) {
 		follow_begins(wanted, answer);
+		return;
+	}
+	if (wish->follow && is_to_come(answer)) {
+		wish->done(wish->context, 200, "", 0);
+		follow_later(wanted, PAUSE_MS);
 		return;
 	}
 	if (answer->status == 200) {
