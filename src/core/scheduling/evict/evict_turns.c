@@ -45,14 +45,17 @@ static bool turn_can_end(const struct victim *v, const struct job *job)
 	return job->checkpoints && v->attempt->state == ATTEMPT_ACTIVE && !v->attempt->exited;
 }
 
-/* What its going costs: what it can't save in time, and the restart. Told in time it saves within its grace. */
+/*
+ * What its going costs: what it can't save in time, and the restart. Told in time it saves within its grace; but who lost work before is
+ * taken to lose as much again. So what turns destroy stays below what they win, also where two can't save at all.
+ */
 static int64_t turn_cost(const struct pass *pass, const struct victim *v, const struct job *job)
 {
-	int64_t grace_ms = job_grace_ms(pass->facts, job);
+	int64_t grace_ms = job_grace_ms(pass->facts, job), cost = v->cost;
 
-	if (!grace_ms)
-		return v->cost;
-	return share_gpu_ms(v->share, grace_ms + (int64_t)job->restart_cost_ms);
+	if (grace_ms)
+		cost = share_gpu_ms(v->share, grace_ms + (int64_t)job->restart_cost_ms);
+	return cost < INT64_MAX - job->lost_gpu_ms ? cost + job->lost_gpu_ms : INT64_MAX;
 }
 
 static bool is_before(const struct hunt *hunt, int64_t due_ms)

@@ -61,7 +61,8 @@ static bool goes(const struct world *w, const struct hunt *hunt, uint32_t id, in
 		wait_ms = job->run_ms / TURN_PART - ran;
 	if (wait_ms <= 0 && class >= wanted) {
 		cost = share_gpu_ms(attempt_share(f, attempt),
-				    job_grace_ms(f, job) + (int64_t)job->restart_cost_ms);
+				    job_grace_ms(f, job) + (int64_t)job->restart_cost_ms) +
+		       job->lost_gpu_ms;
 		if (work_class_floor_ms(class) - work_class_floor_ms(work) > cost &&
 		    hunt->due_ms < work_due_ms(f, job->submitted_ms, class))
 			return true;
