@@ -99,15 +99,17 @@ void effects_adopt_anew(struct daemon *d)
 	effect_send(d, EFFECT_ADOPT_ANEW, 0, 0);
 }
 
-void effects_start_from(struct daemon *d, uint64_t attempt, const char *path)
+void effects_start_from(struct daemon *d, uint64_t attempt, const struct resume_from *from)
 {
 	struct effect *effect = calloc(1, sizeof(*effect));
 	CHECK(effect);
 	effect->message.kind = EFFECT_START_FROM;
 	effect->attempt = attempt;
-	if (path) {
-		effect->path = strdup(path);
+	effect->from = *from;
+	if (from->path) {
+		effect->path = strdup(from->path);
 		CHECK(effect->path);
+		effect->from.path = effect->path;
 	}
 	mailbox_send(&d->engine_box, &effect->message);
 }
@@ -244,8 +246,8 @@ static const struct engine_pod *pods_describe(const struct job_body *body, struc
 }
 
 static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
-			  const char *resume_path, struct arena *arena, struct engine_start *ret,
-			  struct err *err)
+			  const struct resume_from *from, struct arena *arena,
+			  struct engine_start *ret, struct err *err)
 {
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
 	const struct job *job = job_get(facts, attempt->job);
@@ -315,7 +317,9 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		shepherd_token(d, id, token);
 		ret->pod_token = token;
 	}
-	ret->resume_path = resume_path;
+	ret->resume_path = from->path;
+	ret->resume_number = from->number;
+	ret->resume_bytes = from->bytes;
 	return 0;
 }
 
@@ -336,7 +340,7 @@ static bool start_from(struct daemon *d, const struct facts *facts, const struct
 	struct err err = { 0 };
 	struct engine_start start;
 	arena_init(&arena, 256 << 20);
-	int result = start_describe(d, facts, id, effect->path, &arena, &start, &err);
+	int result = start_describe(d, facts, id, &effect->from, &arena, &start, &err);
 	bool again = result == -(int)ERR_UNAVAILABLE;
 	if (result == 0)
 		result = d->engine_ops->start(d->engine, &start, &err);
@@ -383,8 +387,8 @@ static int resize(struct daemon *d, const struct facts *facts, uint64_t id, int6
 		grace_ms = job->grace_ms == UINT32_MAX ? facts->policy.grace_ms
 						       : (int64_t)job->grace_ms;
 	arena_init(&arena, 256 << 20);
-	int result = start_describe(d, facts, id, checkpoint ? checkpoint->path : NULL, &arena,
-				    &start, err);
+	const struct resume_from from = { .path = checkpoint ? checkpoint->path : NULL };
+	int result = start_describe(d, facts, id, &from, &arena, &start, err);
 	if (result == 0)
 		result = d->engine_ops->resize(d->engine, &start, grace_ms, err);
 	arena_deinit(&arena);

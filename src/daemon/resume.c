@@ -91,43 +91,58 @@ static void checkpoint_void(struct daemon *d, struct job_id job,
 		 reason);
 }
 
-/* The path to resume from; NULL = from the beginning. */
-static const char *find_path(struct daemon *d, const struct facts *facts, struct job_id id,
-			     uint32_t number, struct arena *arena)
+static const char missing[] = "it is missing or can't be read",
+		  torn[] = "it is smaller than it was when it was reported complete";
+
+/* Why it is void; NULL = it is good, or nothing is known. */
+static const char *problem_of(struct daemon *d, const struct job *job, uint32_t id,
+			      const struct checkpoint *checkpoint, const char *path)
+{
+	/* As the user, who could have put a link to what is not his in its place meanwhile. */
+	const struct checkpoint_ask ask = { .path = path,
+					    .uid = (uid_t)job->uid,
+					    .gid = (gid_t)job->gid,
+					    .patience_ms = LOOK_PATIENCE_MS };
+	int64_t bytes = 0;
+	bool is_missing;
+	int result;
+	/* It lies where the pods have it: their shepherds look at it. */
+	if (d->kubernetes)
+		return !torn_take(d, id, checkpoint->number, &is_missing) ? NULL
+		       : is_missing                                       ? missing
+									  : torn;
+	result = checkpoint_look(&ask, &bytes, NULL);
+	/* Where the user's rights can't be had, nothing is known; the start will say so. */
+	if (result > 0 || result == -(int)ERR_INTERNAL ||
+	    (result == 0 && bytes >= checkpoint->bytes))
+		return NULL;
+	return result < 0 ? missing : torn;
+}
+
+static struct resume_from find_checkpoint(struct daemon *d, const struct facts *facts,
+					  struct job_id id, uint32_t number, struct arena *arena)
 {
 	const struct job *job = job_get(facts, id);
-	const char *folder = NULL;
+	const char *folder = NULL, *problem;
 	while (number > 0) {
 		const struct checkpoint *checkpoint = job_checkpoint(facts, job, number);
 		if (!checkpoint)
-			return NULL;
+			break;
 		const char *path = checkpoint->path;
 		if (path[0] != '/') {
 			if (!folder)
 				folder = folder_of(d, facts, id, arena);
 			path = arena_printf(arena, "%s/%s", folder, path);
 		}
-		/* It lies where the pods have it. */
-		if (d->kubernetes)
-			return path;
-		/* As the user, who could have put a link to what is not his in its place meanwhile. */
-		const struct checkpoint_ask ask = { .path = path,
-						    .uid = (uid_t)job->uid,
-						    .gid = (gid_t)job->gid,
-						    .patience_ms = LOOK_PATIENCE_MS };
-		int64_t bytes = 0;
-		int result = checkpoint_look(&ask, &bytes, NULL);
-		/* Where the user's rights can't be had, nothing is known; the start will say so. */
-		if (result > 0 || result == -(int)ERR_INTERNAL ||
-		    (result == 0 && bytes >= checkpoint->bytes))
-			return path;
-		checkpoint_void(
-			d, id, checkpoint,
-			result < 0 ? "it is missing or can't be read"
-				   : "it is smaller than it was when it was reported complete");
+		problem = problem_of(d, job, id.v, checkpoint, path);
+		if (!problem)
+			return (struct resume_from){ .path = path,
+						     .number = checkpoint->number,
+						     .bytes = checkpoint->bytes };
+		checkpoint_void(d, id, checkpoint, problem);
 		number = checkpoint->number - 1;
 	}
-	return NULL;
+	return (struct resume_from){ 0 };
 }
 
 /* --- the threads --------------------------------------------------------------------------------------------- */
@@ -139,13 +154,13 @@ static void find(struct daemon *d, uint64_t id)
 	const struct facts *facts = &publication->frozen.facts;
 	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
 	struct arena arena;
-	const char *path = NULL;
+	struct resume_from from = { 0 };
 	arena_init(&arena, 256 << 20);
 	/* Of one that is over meanwhile nothing is looked at; the engine thread sees it too. */
 	if (attempt->state == ATTEMPT_PREPARING)
-		path = find_path(d, facts, attempt->job, attempt->resume_number, &arena);
+		from = find_checkpoint(d, facts, attempt->job, attempt->resume_number, &arena);
 	if (!atomic_load(&d->ending))
-		effects_start_from(d, id, path);
+		effects_start_from(d, id, &from);
 	arena_deinit(&arena);
 	publication_release(publication);
 }

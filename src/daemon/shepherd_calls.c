@@ -8,6 +8,7 @@
  *
  *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/ended		nothing is left of its task, which ended with `code`
  *
+ *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/torn		the checkpoint that it was to resume from is not good (torn_calls.c)
  *	GET  /pods/v1/attempts/ATTEMPT/ranks/RANK/code[/N]	the job's snapshot (code_calls.c)
  *
  * Who asks has the token of the attempt: a MAC of its number with the key of the data folder, so that nothing has to be kept, and every
@@ -112,6 +113,7 @@ struct asked {
 	enum engine_word_kind kind;
 	uint64_t attempt;
 	uint32_t rank;
+	bool torn; /* no word for the engine: what it found of its checkpoint */
 	bool code; /* not a word, but the snapshot is asked for: */
 	int64_t code_from; /* CODE_LIST, or the files from this line of it on */
 };
@@ -158,9 +160,11 @@ static int path_read(struct http_request *request, struct asked *ret, struct err
 	is = is && path_number(&at, &rank);
 	ret->code =
 		is && strcmp(http_method(request), "GET") == 0 && code_path(at, &ret->code_from);
-	is = ret->code || (is && posts &&
-			   (strcmp(at, "/lease") == 0 || strcmp(at, "/reports") == 0 ||
-			    strcmp(at, "/ended") == 0));
+	ret->torn = is && posts && strcmp(at, "/torn") == 0;
+	is = ret->code || ret->torn ||
+	     (is && posts &&
+	      (strcmp(at, "/lease") == 0 || strcmp(at, "/reports") == 0 ||
+	       strcmp(at, "/ended") == 0));
 	ret->rank = (uint32_t)rank;
 	ret->kind = !is || strcmp(at, "/lease") == 0 ? WORD_LEASE
 		    : strcmp(at, "/ended") == 0      ? WORD_ENDED
@@ -545,6 +549,8 @@ static void handle(void *context, struct http_request *request)
 		http_reply_error(request, &err);
 	else if (asked->code)
 		code_answer(calls->daemon, request, asked->attempt, asked->code_from);
+	else if (asked->torn)
+		torn_say(calls->daemon, request, &publication->frozen.facts, asked->attempt);
 	else if (asked->kind == WORD_LEASE)
 		lease_ask(calls, publication, asked, request);
 	else if (asked->kind == WORD_ENDED)

@@ -138,11 +138,27 @@ enum effect_kind {
 	EFFECT_PODS_PROMISE, /* which place a gang is promised, if any; attempt: its job */
 	EFFECT_QUIT
 };
+/* Where an attempt begins: path NULL = at the beginning. */
+struct resume_from {
+	const char *path;
+	uint32_t number; /* of the job's checkpoints */
+	int64_t bytes; /* that its files had together when it was reported; 0 = not known */
+};
+
+/* What a shepherd in a pod said of the checkpoint that its task was to resume from. */
+struct torn {
+	uint32_t job; /* 0 = empty */
+	uint32_t number;
+	bool missing; /* else it is smaller than it was */
+};
+enum { TORN_KEPT = 256 };
+
 struct effect {
 	struct message message;
 	uint64_t attempt;
 	int64_t grace_ms;
 	char *path; /* of START_FROM: malloced, NULL = from the beginning. Of PODS_...: words */
+	struct resume_from from; /* of START_FROM, with that path */
 	char key[ENGINE_KEY_MAX]; /* of PODS_ANSWER */
 	bool flag; /* of PODS_ANSWER: the job has ended; of PODS_WHY: room lacks */
 	bool given_again;
@@ -280,6 +296,9 @@ struct daemon {
 	struct api *api;
 	struct http_server *server;
 	struct shepherd_calls *shepherd_calls; /* NULL = no pods have shepherds */
+	pthread_mutex_t torn_lock; /* of what follows */
+	struct torn torn[TORN_KEPT];
+	uint32_t torn_next; /* which is overwritten */
 	char logs_folder[4096];
 };
 
@@ -385,9 +404,8 @@ size_t resume_waiting(struct daemon *d);
 void resume_start(struct daemon *d);
 bool resume_join(struct daemon *d); /* false: one of them is stuck there */
 void resume_find(struct daemon *d, uint64_t attempt); /* answered by effects_start_from */
-void effects_start_from(
-	struct daemon *d, uint64_t attempt,
-	const char *path); /* effects.c; path is copied; NULL = from the beginning */
+void effects_start_from(struct daemon *d, uint64_t attempt,
+			const struct resume_from *from); /* effects.c; it is copied */
 
 /* space.c */
 void space_lacks(struct daemon *d); /* a start failed for it; any thread, does not block */
@@ -472,6 +490,12 @@ int shepherd_calls_open(struct daemon *d, const char *listen, struct err *err) M
 void shepherd_calls_wake(struct daemon *d); /* something was published that one of them waits for */
 void shepherd_calls_close(struct daemon *d); /* answers all of them */
 void shepherd_calls_destroy(struct daemon *d);
+
+/* torn_calls.c: checkpoints that shepherds did not find good. The facts say of the attempt that it is live. */
+void torn_say(struct daemon *d, struct http_request *request, const struct facts *facts,
+	      uint64_t attempt);
+/* Whether it was said of that checkpoint; it is forgotten then. */
+bool torn_take(struct daemon *d, uint32_t job, uint32_t number, bool *ret_missing);
 
 /* code_calls.c: the job's snapshot, for who has shown that it is of the attempt. Answers later, by a worker. */
 enum { CODE_LIST = -1 };

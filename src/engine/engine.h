@@ -133,6 +133,8 @@ struct engine_start {
 	const char *checkpoint_dir; /* absolute, made by the engine as the user; NULL = none */
 	bool checkpoint_offered; /* nobody asked for this folder: left out where the user can't get to it */
 	const char *resume_path; /* newest complete checkpoint, NULL = start from the beginning */
+	uint32_t resume_number; /* of the job's checkpoints, where it is known */
+	int64_t resume_bytes; /* that it had when it was reported; 0 = not known */
 	int checkpoint_signal; /* sent by warn; 0 = only the notice on the report socket */
 	int64_t checkpoint_every_ms; /* one is asked for so long after the newest; 0 = never by the clock */
 	bool simulated_gpus; /* there is no real device behind the indices */

@@ -8,13 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/wait.h"
+#include "engine/checkpoint.h"
 #include "engine/local/place.h"
 #include "shepherd/shepherd.h"
 
@@ -27,6 +30,9 @@ enum {
 	FIRST_PAUSE_MS = 100,
 	LAST_PAUSE_MS = 2000,
 	FENCED_GRACE_MS = 5000,
+	LOOKS = 4, /* at a checkpoint that does not seem good, before that is believed: file servers keep what they saw for a while */
+	LOOK_PAUSE_MS = 1000,
+	LOOK_PATIENCE_MS = 60000,
 	END_MS = 5000
 };
 
@@ -34,10 +40,13 @@ struct pod {
 	struct pod_options options;
 	char path[96];
 	int folder;
-	pthread_t lease_thread, report_thread;
+	pthread_t lease_thread, report_thread, look_thread;
 	atomic_int_fast64_t lease_ms, until_ms; /* boot clock; 0 = none was given yet */
 	atomic_bool fenced;
+	atomic_bool torn; /* the checkpoint that it was to go on from */
 	pthread_mutex_t lock; /* of what follows */
+	bool looked; /* at that checkpoint: it is good, or there is none */
+	bool leased, gone; /* the first lease was given; the task was told to go */
 	pthread_cond_t changed;
 	struct engine_fact kept[KEPT_MAX];
 	uint32_t kept_count;
@@ -159,6 +168,20 @@ static int lease_read(const struct buf *answer, struct lease *ret, struct err *e
 	return pull_finish(&r, err);
 }
 
+/* The task starts when it may and its checkpoint is good. */
+static int go_when_due(struct pod *pod, struct err *err)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&pod->lock);
+	if (pod->leased && pod->looked && !pod->gone) {
+		result = place_put(pod->folder, "go", "", 0, err);
+		pod->gone = result == 0;
+	}
+	pthread_mutex_unlock(&pod->lock);
+	return result;
+}
+
 /* The answer to a question that was sent then. False: what it says could not be noted here. */
 static bool lease_take(struct pod *pod, const struct lease *lease, int64_t sent_ms,
 		       uint64_t *warning, bool *stopping)
@@ -179,8 +202,12 @@ static bool lease_take(struct pod *pod, const struct lease *lease, int64_t sent_
 		result = place_put_command(pod->folder, "stop", 1, lease->grace_ms, &err);
 		*stopping = result == 0;
 	}
-	if (result == 0 && first)
-		result = place_put(pod->folder, "go", "", 0, &err);
+	if (result == 0) {
+		pthread_mutex_lock(&pod->lock);
+		pod->leased = true;
+		pthread_mutex_unlock(&pod->lock);
+		result = go_when_due(pod, &err);
+	}
 	if (result < 0) {
 		log_line(LOG_ERROR, "%s; trying again", err.text);
 		if (first)
@@ -258,6 +285,109 @@ static void *lease_main(void *argument)
 		pause = least(pause * 2,
 			      lease_ms ? least(lease_ms / 20 + 50, LAST_PAUSE_MS) : LAST_PAUSE_MS);
 	}
+}
+
+/* --- what it goes on from ------------------------------------------------------------------------------------------ */
+
+bool pod_resume_parse(const char *text, int64_t *ret_number, int64_t *ret_bytes)
+{
+	const char *colon = strchr(text, ':');
+	char number[24];
+
+	if (!colon || (size_t)(colon - text) >= sizeof(number))
+		return false;
+	snprintf(number, sizeof(number), "%.*s", (int)(colon - text), text);
+	return parse_int(number, 1, UINT32_MAX, ret_number, NULL) == 0 &&
+	       parse_int(colon + 1, 0, INT64_MAX, ret_bytes, NULL) == 0;
+}
+
+/* -1: it is not there, or can't be read. INT64_MAX: it is there, and that is all that can be known. */
+static int64_t resume_size(const struct pod *pod, struct err *err)
+{
+	const struct checkpoint_ask ask = { .path = pod->options.resume_path,
+					    .uid = geteuid(),
+					    .gid = getegid(),
+					    .patience_ms = LOOK_PATIENCE_MS };
+	int64_t bytes = 0;
+	int result = checkpoint_look(&ask, &bytes, err);
+
+	return result > 0 || result == -(int)ERR_INTERNAL ? INT64_MAX : result < 0 ? -1 : bytes;
+}
+
+enum said {
+	SAID, /* the daemon knows */
+	SAID_IN_VAIN, /* it is of an older release, or does not see it so: then it is as if nobody had looked */
+	SAID_TO_FENCE /* the task may not go on anyway */
+};
+
+static enum said torn_say(struct pod *pod, int64_t bytes)
+{
+	AUTO_BUF answer = BUF_INIT;
+	int64_t silent_ms = 0;
+	struct err err;
+	char body[96], text[40] = "";
+
+	if (bytes >= 0)
+		snprintf(text, sizeof(text), ",\"bytes\":%" PRId64, bytes);
+	snprintf(body, sizeof(body), "{\"number\":%" PRId64 "%s}", pod->options.resume_number,
+		 text);
+	for (;;) {
+		int status = ask(pod, "torn", body, ANSWER_MS, &answer, &err);
+
+		if (status == 200)
+			return SAID;
+		if (status == 403 || status == 409) {
+			fence(pod, status, &answer);
+			return SAID_TO_FENCE;
+		}
+		if (status >= 400 && status < 500)
+			return SAID_IN_VAIN;
+		if (status > 0)
+			err_set(&err, ERR_UNREACHABLE, "%.80s answers %d", pod->options.server,
+				status);
+		say_silence(&err, &silent_ms);
+		pause_ms(LAST_PAUSE_MS);
+	}
+}
+
+static void torn_note(struct pod *pod, int64_t bytes)
+{
+	pthread_mutex_lock(&pod->lock);
+	if (bytes < 0)
+		snprintf(pod->refusal, sizeof(pod->refusal),
+			 "\"%.120s\" is missing or can't be read", pod->options.resume_path);
+	else
+		snprintf(pod->refusal, sizeof(pod->refusal),
+			 "it has %" PRId64 " bytes, and had %" PRId64, bytes,
+			 pod->options.resume_bytes);
+	pthread_mutex_unlock(&pod->lock);
+	atomic_store(&pod->torn, true);
+}
+
+static void *look_main(void *argument)
+{
+	struct pod *pod = argument;
+	struct err err = { 0 };
+	int64_t bytes = resume_size(pod, &err);
+	enum said said = SAID_IN_VAIN;
+
+	for (int i = 1; i < LOOKS && bytes < pod->options.resume_bytes; i++) {
+		pause_ms(LOOK_PAUSE_MS);
+		bytes = resume_size(pod, &err);
+	}
+	if (bytes < pod->options.resume_bytes)
+		said = torn_say(pod, bytes);
+	if (said == SAID)
+		torn_note(pod, bytes);
+	if (said == SAID_IN_VAIN) {
+		pthread_mutex_lock(&pod->lock);
+		pod->looked = true;
+		pthread_mutex_unlock(&pod->lock);
+		if (go_when_due(pod, &err) < 0) /* the next lease tries again */
+			log_line(LOG_ERROR, "%s; trying again", err.text);
+	}
+	place_wake(pod->folder);
+	return NULL;
 }
 
 /* --- reports ---------------------------------------------------------------------------------------------------------- */
@@ -429,8 +559,11 @@ void pod_finish(struct pod *pod, int code, int64_t patience_ms)
 void pod_start(struct pod *pod, int folder)
 {
 	pod->folder = folder;
+	pod->looked = !pod->options.resume_path;
 	CHECK(pthread_create(&pod->lease_thread, NULL, lease_main, pod) == 0);
 	CHECK(pthread_create(&pod->report_thread, NULL, report_main, pod) == 0);
+	if (pod->options.resume_path)
+		CHECK(pthread_create(&pod->look_thread, NULL, look_main, pod) == 0);
 }
 
 static int64_t stop_at_ms(const struct pod *pod)
@@ -452,19 +585,20 @@ void pod_look(struct shepherd *s, int64_t now)
 	struct pod *pod = s->pod;
 	int64_t until_ms = atomic_load(&pod->until_ms);
 	int64_t kill_ms = until_ms - pod_margin_ms(atomic_load(&pod->lease_ms)) - now;
-	bool fenced = atomic_load(&pod->fenced);
+	bool fenced = atomic_load(&pod->fenced), torn = !fenced && atomic_load(&pod->torn);
 
-	if (pod->stopped || s->phase >= OVER || (!fenced && now < stop_at_ms(pod)))
+	if (pod->stopped || s->phase >= OVER || (!fenced && !torn && now < stop_at_ms(pod)))
 		return;
 	pod->stopped = true;
 	pthread_mutex_lock(&pod->lock);
 	snprintf(pod->lost, sizeof(pod->lost), "%s%.180s",
 		 fenced ? "Fairlead says that it may not go on: "
+		 : torn ? "the checkpoint to resume from is not good any more: "
 			: "no word from Fairlead, and its lease ends",
-		 fenced ? pod->refusal : "");
+		 fenced || torn ? pod->refusal : "");
 	pthread_mutex_unlock(&pod->lock);
 	log_line(LOG_WARN, "the task is stopped: %s", pod->lost);
-	if (fenced)
+	if (fenced || torn)
 		kill_ms = until_ms ? least(kill_ms, FENCED_GRACE_MS) : 0;
 	control_stop(s, kill_ms > 0 ? kill_ms : 0);
 }

@@ -4,6 +4,9 @@
  * The shepherd inside a pod (docs/decisions/0022): where Fairlead made the pod and the job has checkpoints, it is the container's command, and
  * the task is what stands behind it. To the task all is as on one machine: report socket, signals, a checkpoint asked for by the clock.
  *
+ * Where it goes on from a checkpoint, a third thread looks first whether that is as it was when it was reported: the daemon can't see the pod's
+ * volumes. Where it is not the task does not start, the daemon hears of it, and the attempt counts as lost: the next one goes on from the one before.
+ *
  * Two threads talk with the daemon, over HTTP:
  *
  *	lease	 "may it go on?" The answer is good for lease_ms from the moment when the question was *sent*, on this machine's boot clock.
@@ -13,6 +16,7 @@
  *
  * What the daemon asks for comes with the answer to the first and becomes a file in the task's place, as if the local engine had made it.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/err.h"
@@ -31,7 +35,12 @@ struct pod_options {
 	const char *token;
 	uint64_t attempt;
 	uint32_t rank;
+	/* Of the checkpoint that it goes on from: */
+	const char *resume_path; /* NULL = none, or nothing is known of it */
+	int64_t resume_number, resume_bytes;
 };
+/* "7:123", number and bytes. False: it is not that. */
+bool pod_resume_parse(const char *text, int64_t *ret_number, int64_t *ret_bytes);
 struct pod *pod_create(const struct pod_options *options);
 /* Once the launcher is ready and signals are blocked: begins to ask. folder: of the task's place. */
 void pod_start(struct pod *pod, int folder);

@@ -32,6 +32,8 @@
 
 enum { FINISH_MS = 20000, CODE_MACHINE = 125, TOKEN_MAX = 128 };
 #define TOKEN_NAME "FAIRLEAD_POD_TOKEN"
+#define RESUME_NAME                                                                                \
+	"FAIRLEAD_POD_RESUME" /* "7:123": the checkpoint of FAIRLEAD_RESUME_FROM, and the bytes that it had */
 #define SOCKET_NAME "FAIRLEAD_REPORT_SOCKET"
 
 static struct shepherd the_shepherd; /* one per process; large buffers, so not on the stack */
@@ -103,7 +105,7 @@ static int number_of(const char *name, int64_t max, int64_t *ret, struct err *er
 	return err_set(err, ERR_INVALID, "%s is not set to a number", name);
 }
 
-/* The container's, but for the token; with the socket. */
+/* The container's, but for what is the shepherd's; with the socket. */
 static const char **task_environment(struct shepherd *s)
 {
 	size_t count = 0, kept = 0;
@@ -113,6 +115,7 @@ static const char **task_environment(struct shepherd *s)
 	const char **env = arena_new_array(&s->arena, const char *, count + 2);
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(environ[i], TOKEN_NAME "=", sizeof(TOKEN_NAME)) != 0 &&
+		    strncmp(environ[i], RESUME_NAME "=", sizeof(RESUME_NAME)) != 0 &&
 		    strncmp(environ[i], SOCKET_NAME "=", sizeof(SOCKET_NAME)) != 0)
 			env[kept++] = environ[i];
 	env[kept] = arena_printf(&s->arena, SOCKET_NAME "=%s/report", s->spec.run);
@@ -172,7 +175,10 @@ static int fill_spec(struct shepherd *s, const struct words *words, struct err *
 
 static int begin(struct shepherd *s, const struct words *words, struct err *err)
 {
-	const char *given = getenv(TOKEN_NAME);
+	const char *given = getenv(TOKEN_NAME), *resume = getenv(RESUME_NAME);
+	int64_t number = 0, bytes = 0;
+	bool looks = resume && getenv("FAIRLEAD_RESUME_FROM") &&
+		     pod_resume_parse(resume, &number, &bytes);
 	static char token[TOKEN_MAX];
 
 	if (!given || strlen(given) >= sizeof(token))
@@ -181,11 +187,15 @@ static int begin(struct shepherd *s, const struct words *words, struct err *err)
 	if (fill_spec(s, words, err) < 0 || make_place(s, words->home, err) < 0)
 		return -1;
 	s->spec.env = task_environment(s);
-	s->pod = pod_create(&(struct pod_options){ .home = words->home,
-						   .server = words->server,
-						   .token = token,
-						   .attempt = s->spec.attempt,
-						   .rank = s->spec.rank });
+	s->pod = pod_create(
+		&(struct pod_options){ .home = words->home,
+				       .server = words->server,
+				       .token = token,
+				       .attempt = s->spec.attempt,
+				       .rank = s->spec.rank,
+				       .resume_path = looks ? getenv("FAIRLEAD_RESUME_FROM") : NULL,
+				       .resume_number = number,
+				       .resume_bytes = bytes });
 	return shepherd_signals(s, err);
 }
 
@@ -210,8 +220,7 @@ static void say_end(const struct shepherd *s, const char *path)
 	file = fopen(path, "we");
 	if (!file)
 		return;
-	fprintf(file, "fairlead: %s: %s\n", lost[0] ? "lost" : "start",
-		lost[0] ? lost : s->end.text);
+	fprintf(file, "fairlead: %s: %s", lost[0] ? "lost" : "start", lost[0] ? lost : s->end.text);
 	fclose(file);
 }
 

@@ -27,7 +27,7 @@ class Serve:
         self.bed, self.words = b, (*words, *(("--image", image) if image else ()))
         self.kubeconfig = kubeconfig or b.kubeconfig
         self.data = tempfile.mkdtemp(prefix="fairlead-test-", dir=harness.TMP)
-        self.env = dict(os.environ, FAIRLEAD_DATA=self.data, NO_COLOR="1")
+        self.env = dict(os.environ, FAIRLEAD_DATA=self.data, NO_COLOR="1", FAIRLEAD_GIT="no")
         self.process = None
 
     def command(self, *more):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The job of test_shepherds.py: counts to STEPS, a step each 20 ms and a line for each in `steps`; saves when it is warned, and then waits.
+"""The job of test_shepherds.py: counts to STEPS, a step each 20 ms and a line for each in `steps`; saves when it is warned, and then waits. Of several
+ranks the first one saves.
 
 What comes behind STEPS: `stubborn` = it does not end at SIGTERM; `fail` = it ends with 7.
 """
@@ -25,7 +26,7 @@ with open(os.path.join(folder, "steps"), "a", buffering=1) as out:
     for step in range(first + 1, int(sys.argv[1]) + 1):
         print(os.environ["FAIRLEAD_ATTEMPT"], step, file=out)
         time.sleep(0.02)
-        if fairlead.checkpoint_wanted():
+        if fairlead.checkpoint_wanted() and os.environ["RANK"] == "0":
             path = os.path.join(folder, "at-%d" % step)
             with open(path, "w") as f:
                 f.write(str(step))

@@ -116,6 +116,20 @@ def test_each_rank_begins_in_a_copy_of_the_folder_and_a_changed_line_is_in_the_n
         assert "one\na tool\n" in out and "drwxrwxrwx" in out and "-rw-rw-rw-" in out, out
 
 
+def test_tasks_in_pods_know_the_commit_that_their_folder_is_of(tmp_path):
+    folder = folder_with(tmp_path, main_py="1\n")
+    git = ["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run(git + words, check=True)
+    commit = subprocess.run(git + ["rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    folder_with(tmp_path, main_py="2\n")
+    with machines("n0") as (b, s, kubelets):
+        s.env["FAIRLEAD_GIT"] = ""
+        job = submit(s, folder, "sh", "-c", "echo $FAIRLEAD_GIT_COMMIT $FAIRLEAD_GIT_BRANCH $FAIRLEAD_GIT_CHANGED; ls -A", flags=["--gpus", "1"])
+        s.wait_for(job, "succeeded")
+        assert outputs(kubelets, job) == ["%s main 1\nmain.py\n" % commit]
+
+
 def test_only_the_attempts_own_folder_is_answered_and_only_while_it_lives(tmp_path):
     with machines("n0") as (b, s, kubelets):
         job = submit(s, folder_with(tmp_path, a="first", b="second"), "sleep", "600")

@@ -10,6 +10,8 @@ import time
 import urllib.error
 import urllib.request
 
+import pytest
+
 from bed import bed, free_port, wait_until
 from cluster import Serve
 from stand_in import StandIn
@@ -224,4 +226,70 @@ def test_a_job_is_cancelled_where_no_kubelet_hears_of_it(tmp_path):
         s.wait_for(job, "unreachable")
         s.run("cancel", str(job))
         s.wait_for(job, "cancelled")
-        assert process.poll() is not None
+        wait_until("its shepherd has ended, too, which said so before", lambda: process.poll() is not None)
+
+
+def saves_and_makes_room(s, folder, job):
+    """The step of the checkpoint that it saved, and the critical job that has its GPUs now."""
+    before = len(s.ask("job", str(job))["checkpoints"])
+    goes_on(folder)
+    critical = s.submit("--gpus", "8", "--tier", "critical", "--workdir", "/", "--", "sleep", "1000")
+    s.wait_for(critical, "running")
+    checkpoints = s.ask("job", str(job))["checkpoints"]
+    assert len(checkpoints) == before + 1
+    return max(c["step"] for c in checkpoints), critical
+
+
+def begun_at(s, folder, job, which):
+    """The first step of the job's attempt number `which`, from 1; None = its task has not begun."""
+    attempts = s.ask("job", str(job))["attempts"]
+    number = attempts[which - 1]["attempt"] if len(attempts) >= which else 0
+    return next((step for attempt, step in steps(folder) if attempt == number), None)
+
+
+@pytest.mark.parametrize("tasks, damage", [(1, "smaller"), (1, "missing"), (2, "missing")])
+def test_a_checkpoint_that_went_bad_is_found_when_the_pod_starts_and_the_one_before_is_taken(tmp_path, tasks, damage):
+    with machines("n0") as (b, s, kubelets):
+        s.run("policy", "set", "--min-runtime", "1s")
+        job = submit(s, tmp_path, "100000", flags=["--gpus", str(8 // tasks), "--tasks", str(tasks), "--checkpoint-grace", "60s"])
+        first, critical = saves_and_makes_room(s, tmp_path, job)
+        s.run("cancel", str(critical))
+        s.wait_for(job, "running")
+        wait_until("it has gone on", lambda: begun_at(s, tmp_path, job, 2))
+        assert begun_at(s, tmp_path, job, 2) == first + 1
+        second, critical = saves_and_makes_room(s, tmp_path, job)
+        newest = os.path.join(tmp_path, "at-%d" % second)
+        if damage == "smaller":
+            os.truncate(newest, 1)
+        else:
+            os.unlink(newest)
+        s.run("cancel", str(critical))
+        wait_until("it has gone on from the one before", lambda: begun_at(s, tmp_path, job, 4))
+        assert begun_at(s, tmp_path, job, 4) == first + 1
+        assert begun_at(s, tmp_path, job, 3) is None, "a task began with a checkpoint that is not good"
+        told = s.ask("job", str(job))
+        assert [c["number"] for c in told["checkpoints"] if not c["void"]] == [1], told["checkpoints"]
+        assert [a["resumed_from"] for a in told["attempts"]] == [0, 1, 2, 1], told["attempts"]
+        history = s.ask("job", str(job), "--history")
+        assert [row["kind"] for row in history].count("checkpoint-void") == 1
+        assert "the checkpoint to resume from is not good any more" in json.dumps(history)
+        assert told["lost_gpu_ms"] > 0, told  # what lies between the two
+        s.run("cancel", str(job))
+        s.wait_for(job, "cancelled")
+
+
+def test_what_a_shepherd_says_of_a_checkpoint_is_held_against_the_report(tmp_path):
+    with machines("n0") as (b, s, kubelets):
+        s.run("policy", "set", "--min-runtime", "1s")
+        job = submit(s, tmp_path, "100000", flags=["--gpus", "8", "--checkpoint-grace", "60s"])
+        step, critical = saves_and_makes_room(s, tmp_path, job)
+        s.run("cancel", str(critical))
+        wait_until("it has gone on", lambda: begun_at(s, tmp_path, job, 2))
+        token, torn = token_of(b, s, job), "/pods/v1/attempts/3/ranks/0/torn"
+        for body in ({"number": 2}, {"number": 0}, {"number": 1, "bytes": len(str(step))}, {"number": 1, "bytes": -2}, {}):
+            assert ask(s, token, torn, body)[0] == 400, body
+        assert ask(s, None, torn, {"number": 1})[0] == 401
+        assert ask(s, token, torn, {"number": 1, "later": []}) == (200, {})
+        # It is believed when the next attempt looks for what to begin with: one that runs has taken up what it goes on from.
+        goes_on(tmp_path)
+        assert s.ask("job", str(job))["checkpoints"][0]["void"] is False

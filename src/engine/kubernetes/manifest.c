@@ -259,6 +259,10 @@ static void add_env(const struct manifest_site *site, const struct engine_start 
 		buf_addc(out, ',');
 		add_token(secret, out);
 	}
+	/* A variable, for shepherds of older images refuse options that they don't know. */
+	if (manifest_has_shepherd(site, start) && start->resume_path && start->resume_number)
+		buf_addf(out, ",{\"name\":\"FAIRLEAD_POD_RESUME\",\"value\":\"%u:%" PRId64 "\"}",
+			 start->resume_number, start->resume_bytes);
 	buf_addc(out, ']');
 }
 

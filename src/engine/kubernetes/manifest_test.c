@@ -163,6 +163,12 @@ static void a_pod_of_a_job_with_checkpoints_has_a_shepherd(void **state)
 	manifest_pod(&with, &start, 0, false, &arena, &pod);
 	golden("pod-shepherd", &pod);
 	assert_null(strstr(buf_text(&pod), "geheim"));
+	/* What the shepherd is to look at, where it is known. */
+	start.resume_number = 7;
+	start.resume_bytes = 1048576;
+	buf_clear(&pod);
+	manifest_pod(&with, &start, 0, false, &arena, &pod);
+	golden("pod-resume", &pod);
 	manifest_secret(&with, &start, &secret);
 	assert_non_null(strstr(buf_text(&secret), "\"token\":\"fp_34_geheim\""));
 	start.checkpoint_offered = true; /* it declares none */
