@@ -26,6 +26,7 @@ struct pod_log {
 	uint32_t users; /* likewise: the engine, and the stream that is not closed */
 	struct log_wish wish;
 	char pod[POD_NAME_MAX]; /* as kubectl takes it: "-n NAMESPACE logs NAME" */
+	bool comes; /* as in struct engine_output */
 };
 
 /* The pod of a rank: one that others made stands in the job's body, one of Fairlead's is named from its rank (engine/kubernetes/manifest.c). */
@@ -64,7 +65,11 @@ static void refused(const struct pod_log *log, int status, const char *text)
 {
 	struct err err = { 0 };
 
-	if (status == 404)
+	if (status == 404 && log->comes && !strstr(text, "\" not found"))
+		err_set(&err, ERR_NOT_FOUND,
+			"the node of this rank has not begun it, or knows nothing of it any more: %.200s; again in a moment, or with -f",
+			text);
+	else if (status == 404)
 		err_set(&err, ERR_NOT_FOUND,
 			"the pod of this rank is not there any more, and what it printed went with it: %.200s",
 			text);
@@ -207,6 +212,7 @@ void pod_log_begin(struct call *call, const struct log_wish *wish)
 	struct engine_output output = { .limit_bytes = OUTPUT_LIMIT,
 					.done = came,
 					.context = log,
+					.comes = !log_rank_is_over(call->facts, wish),
 					.follow = wish->follow,
 					.more = more,
 					.next = next,
@@ -220,6 +226,7 @@ void pod_log_begin(struct call *call, const struct log_wish *wish)
 	log->backend = backend;
 	log->request = call->request;
 	log->wish = *wish;
+	log->comes = output.comes;
 	if (rc >= 0)
 		snprintf(log->pod, sizeof(log->pod), "-n %s logs %s", output.namespace,
 			 output.name);

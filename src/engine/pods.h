@@ -42,6 +42,7 @@ struct engine_output {
 	/* Once, from any thread. 200: its output; else the number of the answer, 0 = none came, and why not. */
 	void (*done)(void *context, int status, const char *text, size_t size);
 	void *context;
+	bool comes; /* its rank is not over: where there is no pod or no container yet, there will be */
 	bool follow; /* behind a `done` with 200, from any thread: */
 	bool (*more)(void *context, const char *text,
 		     size_t size); /* false: no room for it now, it comes again */

@@ -20,6 +20,7 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
 
     said = {}  # by pod
     lines = {}  # by pod: those that come with their times, one after the other; None = the container has ended
+    unknown = set()  # pods that were asked for and are in none of these
     starting = set()  # pods whose container does not run yet
     asked, cut = [], 0  # cut: so many connections are closed in the midst of a line
 
@@ -62,6 +63,8 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
             return
         if words[1] == "containerLogs" and words[3] in self.lines:
             return self.timed(words[3], query)
+        if text is None:
+            Kubelet.unknown.add(words[3])
         body = (text or "").encode()
         if "tailLines" in query:
             body = b"".join(body.splitlines(True)[-int(query["tailLines"][0]):])
@@ -196,6 +199,15 @@ def test_one_that_has_not_begun_is_followed_from_its_first_line():
             assert follower.stdout.readline() == "first\n"
             s.run("cancel", str(own))
             assert follower.wait(harness.PATIENCE_S) == 0, follower.stdout.read()
+            # One whose kubelet does not know it yet, as it is with `run`, which asks at once.
+            ran = subprocess.Popen([harness.PROGRAM, "run", "--", "sleep"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=s.env, text=True)
+            wait_until("its pod runs", lambda: len(s.ask("jobs")) == 2 and s.state(own + 1) == "running")
+            path = s.pod(own + 1, 0)
+            wait_until("it was asked for in vain", lambda: path in Kubelet.unknown)
+            Kubelet.lines[path] = [("2026-11-23T07:00:00.5Z", "of run"), None]
+            assert ran.stdout.readline() == "of run\n"
+            s.run("cancel", str(own + 1))
+            ran.communicate(timeout=harness.PATIENCE_S)
         finally:
             Kubelet.starting.clear()
             Kubelet.lines.clear()

@@ -36,6 +36,7 @@ struct wanted {
 	bool told,
 		full; /* by the stream that is open: a new line; it was stopped, for its reader is slow */
 	struct buf line, rest; /* rest: what stood behind the last newline */
+	bool began; /* some answer had output, if only none yet */
 	bool whole; /* the last stream was ended by the kubelet, and all of it was told */
 };
 
@@ -141,6 +142,7 @@ static void stream_ended(void *context, const struct kube_answer *answer)
 	else if (answer->status != 404)
 		wanted->whole = false;
 	next = wanted->wish.next(wanted->wish.context);
+	wanted->began = wanted->began || answer->status == 200;
 	wanted->failures = answer->status == 200 ? 0 : wanted->failures + 1;
 	if (next == OUTPUT_UNHEARD) {
 		follow_ends(wanted, "");
@@ -148,7 +150,7 @@ static void stream_ended(void *context, const struct kube_answer *answer)
 		   (next == OUTPUT_ENDS && well && !wanted->told && !wanted->full)) {
 		rest_came(wanted);
 		follow_ends(wanted, "");
-	} else if (answer->status == 404) {
+	} else if (answer->status == 404 && (wanted->began || next == OUTPUT_ENDS)) {
 		follow_ends(wanted,
 			    "the pod is not there any more, and what it printed went with it");
 	} else if (next == OUTPUT_ENDS && wanted->failures >= FAILURES_MAX) {
@@ -191,17 +193,20 @@ static void follow_begins(struct wanted *wanted, const struct kube_answer *answe
 		buf_add(&out, text, (size_t)(newline + 1 - text));
 		output_told(&wanted->place, at, size);
 	}
+	wanted->began = true;
 	wanted->wish.done(wanted->wish.context, 200, buf_text(&out), out.size);
 	follow(wanted);
 }
 
 /* --- one answer ---------------------------------------------------------------------------------------------------- */
 
-/* In the words of kubelets and of the API server; other requests that are wrong stay so. */
-static bool is_to_come(const struct kube_answer *answer)
+/* By the words of kubelets and of the API server; other requests that are wrong stay so. A kubelet does not know a pod at once. */
+static bool is_to_come(const struct wanted *wanted, const struct kube_answer *answer)
 {
 	struct kube_refusal refusal;
 
+	if (answer->status == 404)
+		return wanted->wish.comes;
 	if (answer->status != 400)
 		return false;
 	refusal_read(answer, &refusal);
@@ -219,7 +224,7 @@ static void came(void *context, const struct kube_answer *answer)
 		follow_begins(wanted, answer);
 		return;
 	}
-	if (wish->follow && is_to_come(answer)) {
+	if (wish->follow && is_to_come(wanted, answer)) {
 		wish->done(wish->context, 200, "", 0);
 		follow_later(wanted, PAUSE_MS);
 		return;
