@@ -117,13 +117,14 @@ const char *words_pause(const struct words *w, const struct verdict *v)
 	bool elsewhere = pause.elsewhere_ms < pause.until_ms;
 	const char *reason = facts_text(w->facts, w->j->reason);
 
-	return arena_printf(w->arena,
-			    "was lost or could not be started %u times in a row%s, each time "
-			    "within %s of its start%s%s%s; it is tried again %s%s%s%s",
-			    pause.losses, pause.losses == PAUSE_COUNT_MAX ? " or more" : "",
-			    words_duration(w, pause.longest_ms > 1000 ? pause.longest_ms : 1000),
-			    *reason ? " (the last time: " : "", reason, *reason ? ")" : "",
-			    words_until(w, v->have), elsewhere ? ", on a node other than " : "",
-			    elsewhere ? node_name(w, pause.node.v) : "",
-			    elsewhere ? words_elsewhere(w, pause.elsewhere_ms) : "");
+	return arena_printf(
+		w->arena,
+		"was lost or could not be started %u times in a row%s, each time "
+		"within %s of its start%s%s%s; it is tried again %s%s%s%s, or now by `fairlead release %u`",
+		pause.losses, pause.losses == PAUSE_COUNT_MAX ? " or more" : "",
+		words_duration(w, pause.longest_ms > 1000 ? pause.longest_ms : 1000),
+		*reason ? " (the last time: " : "", reason, *reason ? ")" : "",
+		words_until(w, v->have), elsewhere ? ", on a node other than " : "",
+		elsewhere ? node_name(w, pause.node.v) : "",
+		elsewhere ? words_elsewhere(w, pause.elsewhere_ms) : "", w->job);
 }

@@ -462,9 +462,15 @@ void apply_job_held(struct facts *f, const struct event_job_held *e)
 void apply_job_released(struct facts *f, const struct event_job_released *e)
 {
 	struct job_id id = job_open(f, e->job);
+	struct attempt_id last;
 	struct job *job;
 
-	if (!id.v || !job_get(f, id)->held)
+	if (!id.v)
+		return;
+	last = job_get(f, id)->last_attempt;
+	if (last.v && !job_get(f, id)->attempt.v && !attempt_get(f, last)->forgiven)
+		attempt_edit(f, last)->forgiven = true;
+	if (!job_get(f, id)->held)
 		return;
 	job = job_edit(f, id);
 	job->held = false;

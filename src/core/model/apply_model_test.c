@@ -116,6 +116,7 @@ static void same_attempt(const struct facts *f, uint32_t id)
 	SAME(attempt->unreachable, want->unreachable);
 	SAME(attempt->shielded, want->shielded);
 	SAME(attempt->deaf, want->deaf);
+	SAME(attempt->forgiven, want->forgiven);
 	SAME(attempt->warned_ms != 0, want->warned);
 	SAME(attempt->for_job, want->for_job);
 	SAME(attempt->deadline_ms, want->deadline);

@@ -404,6 +404,7 @@ struct attempt {
 	uint8_t state, why, unreachable;
 	bool shielded; /* who made it allows no disruption now: the last to be stopped for others */
 	bool deaf; /* nothing in it hears a warning */
+	bool forgiven; /* a person released its job afterwards: losses up to here count no more for pauses */
 	uint32_t previous; /* of the same job, 0 = none or lost */
 	int64_t likely_ms,
 		safe_ms; /* what was expected of its run when it was placed: half and 9 of 10 end by then; 0 = nothing */

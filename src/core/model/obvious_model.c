@@ -427,6 +427,15 @@ static void model_held(int64_t id, bool held)
 		wait_again(job);
 }
 
+static void model_released(int64_t id)
+{
+	struct model_job *job = open_job(id);
+
+	model_held(id, false);
+	if (job && job->last && !job->attempt)
+		model.attempt[job->last].forgiven = true;
+}
+
 static void model_warned(const struct event_attempt_warned *e)
 {
 	struct model_attempt *attempt = live(e->attempt);
@@ -597,7 +606,7 @@ static void model_job_event(const struct event *event, const struct facts *f)
 	} else if (event->kind == EVENT_JOB_HELD) {
 		model_held(event->job_held.job, true);
 	} else if (event->kind == EVENT_JOB_RELEASED) {
-		model_held(event->job_released.job, false);
+		model_released(event->job_released.job);
 	} else if (event->kind == EVENT_JOB_REQUEUED) {
 		model_requeued(&event->job_requeued);
 	} else if (event->kind == EVENT_JOB_ENDED) {

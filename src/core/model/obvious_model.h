@@ -19,7 +19,7 @@ struct model_attempt {
 	bool parts; /* of GPUs: keeps its width */
 	bool gone;
 	uint32_t job, ranks;
-	bool released, warned, stopping, over, unreachable, shielded, deaf;
+	bool released, warned, stopping, over, unreachable, shielded, deaf, forgiven;
 	int64_t deadline, checkpoint_ms, resume;
 	uint32_t for_job;
 	int why, first_failed;

@@ -425,6 +425,7 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(I64, transfer_micro),
 					       ONE(BOOL, shielded),
 					       ONE(BOOL, deaf),
+					       ONE(BOOL, forgiven),
 					       LAST };
 #undef SELF
 

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "core/model/apply.h"
+#include "core/scheduling/life/pause.h"
 
 /* --- jobs --------------------------------------------------------------------------------------------------------------- */
 
@@ -53,7 +54,7 @@ static int admit_job_released(const struct admission *a, const struct event_job_
 
 	if (!job)
 		return job_failure(a);
-	return job->held ? 0 : CORE_ALREADY;
+	return job->held || job_pause_until_ms(a->facts, job) > a->facts->now_ms ? 0 : CORE_ALREADY;
 }
 
 static int admit_job_cancel_asked(const struct admission *a, const struct event_job_cancel_asked *e)

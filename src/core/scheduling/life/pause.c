@@ -58,7 +58,7 @@ struct pause job_pause(const struct facts *facts, const struct job *job)
 	while (id.v && pause.losses < PAUSE_COUNT_MAX) {
 		const struct attempt *attempt = attempt_get(facts, id);
 
-		if (!was_short_loss(facts, attempt))
+		if (attempt->forgiven || !was_short_loss(facts, attempt))
 			break;
 		pause.losses++;
 		if (lived_ms(attempt) > pause.longest_ms)

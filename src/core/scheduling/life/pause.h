@@ -11,7 +11,7 @@
  *	7	could not be started: disk full		0 s	12:00:08	12:00:10	2 s, then 4 s ... 5 min
  *
  * A short loss is an attempt that was lost, or could not be started, within the policy's window of early failures (black_hole) of its
- * start. Any other end (evicted, drained, failed by itself) begins the count anew. A long pause is for where it was lost
+ * start. Any other end (evicted, drained, failed by itself) begins the count anew, and so does a person who releases the job. A long pause is for where it was lost
  * last: on other nodes it is tried again after half a minute at most, on what is free there. Ranks that are started anew in a running gang pause by
  * the same steps.
  *

@@ -181,6 +181,42 @@ static void a_policy_with_a_longer_window_calls_longer_lives_short(void **state)
 	world_deinit(&w);
 }
 
+/* Who has mended the cause need not wait; and what is lost then is the first loss again. */
+static void who_releases_a_job_ends_its_pause(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	job = world_submit(&w, (struct wish){ .name = "job" });
+	e = world_event(&w, EVENT_JOB_RELEASED);
+	e.job_released.job = job;
+	assert_int_equal(core_admit(&w.facts, w.view, &e, &w.step, NULL, &err), CORE_ALREADY);
+	for (uint32_t i = 0; i < 5; i++) {
+		lose(&w, job, 0);
+		world_at(&w, w.now_ms + (i < 4 ? pause_after_ms(i + 1) : 0));
+	}
+	assert_false(runs(&w, job));
+	e = world_event(&w, EVENT_JOB_RELEASED);
+	e.job_released.job = job;
+	assert_int_equal(core_admit(&w.facts, w.view, &e, &w.step, NULL, &err), 0);
+	world_apply(&w, &e);
+	assert_true(runs(&w, job));
+	view_verify(w.view, &w.facts);
+	e = world_event(&w, EVENT_JOB_RELEASED);
+	e.job_released.job = job;
+	assert_int_equal(core_admit(&w.facts, w.view, &e, &w.step, NULL, &err), CORE_ALREADY);
+	lose(&w, job, 0);
+	assert_true(runs(&w, job));
+	lose(&w, job, 0);
+	assert_false(runs(&w, job));
+	assert_int_equal(job_pause(&w.facts, job_get(&w.facts, (struct job_id){ job })).losses, 2);
+	world_deinit(&w);
+}
+
 static void explain_says_how_often_and_when_it_is_tried_again(void **state)
 {
 	struct explanation why;
@@ -199,7 +235,7 @@ static void explain_says_how_often_and_when_it_is_tried_again(void **state)
 	assert_string_equal(
 		why.summary,
 		"was lost or could not be started 3 times in a row, each time within 4s of its "
-		"start (the last time: rank 0 was lost with n0); it is tried again in 2s");
+		"start (the last time: rank 0 was lost with n0); it is tried again in 2s, or now by `fairlead release 1`");
 	world_deinit(&w);
 }
 
@@ -260,6 +296,7 @@ int main(void)
 		cmocka_unit_test(who_was_never_lost_does_not_wait_with_one_that_is_like_him),
 		cmocka_unit_test(a_disk_that_is_full_costs_no_retry_and_is_not_tried_without_end),
 		cmocka_unit_test(a_policy_with_a_longer_window_calls_longer_lives_short),
+		cmocka_unit_test(who_releases_a_job_ends_its_pause),
 		cmocka_unit_test(explain_says_how_often_and_when_it_is_tried_again),
 		cmocka_unit_test(ranks_that_are_lost_again_and_again_pause_too),
 	};
