@@ -47,12 +47,16 @@ static bool task_is_lost_again(const struct pass *pass, const struct task *task)
 	       pass->facts->now_ms - task->from_ms < pass->facts->policy.blackhole_window_ms;
 }
 
-/* Else nobody would go on: ranks that are coming begin where the attempt began, so that it ends and goes on from its checkpoint. */
-static bool any_rank_runs(const struct pass *pass, const struct attempt *attempt)
+/* Else nobody would go on: who was told to leave goes, and ranks that are coming begin where the attempt began, so that it ends and
+ * goes on from its checkpoint. */
+static bool any_rank_stays(const struct pass *pass, const struct attempt *attempt)
 {
-	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
-		if (task_at(pass, attempt, rank)->state == TASK_RUNNING)
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_at(pass, attempt, rank);
+
+		if (task->state == TASK_RUNNING && !task->leaving)
 			return true;
+	}
 	return false;
 }
 
@@ -80,7 +84,7 @@ static bool is_wide_without(const struct pass *pass, const struct attempt *attem
 static bool may_lose(const struct pass *pass, const struct job *job, const struct attempt *attempt,
 		     uint32_t lost, bool again)
 {
-	if (attempt->warned_ms || attempt->unreachable || !any_rank_runs(pass, attempt))
+	if (attempt->warned_ms || attempt->unreachable || !any_rank_stays(pass, attempt))
 		return false;
 	if (job_is_free(pass->facts, job) &&
 	    is_wide_without(pass, attempt, shape_get(pass->facts, job->shape), lost))
