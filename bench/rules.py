@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each rule of the policy earns on generated load: each is left out in turn, by the policy's own words.
 
-    bench/rules.py BUILD [--seeds N] [--days N] [--load PERCENT] [--table FILE]
+    bench/rules.py BUILD [--seeds N] [--days N] [--load PERCENT] [--spare-saves SECONDS] [--only-whole] [--table FILE]
 
 20 nodes of 8 GPUs in two racks, half H100 and half A100, two queues with a third of the cluster promised to each; `fairlead sim generate`
 makes the load. Means over the seeds; beside each the difference from all rules, seed by seed, with its standard error. Rules that are no words of the policy have tables of their own:
@@ -38,6 +38,21 @@ FIGURES = [("wait, mean, min", lambda f: f["wait_s"]["mean"] / 60), ("wait, P99,
            ("stopped, a job", lambda f: f["evictions"] / f["jobs"]), ("GPU-hours done twice, %", lambda f: 100 * f["lost_gpu_h"] / f["used_gpu_h"])]
 
 
+def spare_saves(path, seconds):
+    """Best-effort jobs that save do so that often by themselves, as one that is asked to. They are stopped without a warning."""
+    lines = []
+    for line in path.read_text().splitlines():
+        cells = line.split(",")
+        if line.startswith("job,"):
+            names = cells
+            line += ",checkpoint_every_s"
+        elif not line.startswith("#"):
+            of = dict(zip(names, cells))
+            line += ",%d" % seconds if of["tier"] == "best-effort" and of["checkpoints"] else ","
+        lines.append(line)
+    path.write_text("\n".join(lines) + "\n")
+
+
 def cell(values, whole):
     """Mean, and the mean difference with its standard error."""
     differ = [v - w for v, w in zip(values, whole)]
@@ -52,6 +67,8 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--days", type=int, default=14)
     parser.add_argument("--load", type=int, default=85)
+    parser.add_argument("--spare-saves", type=int, metavar="SECONDS", help="best-effort jobs that save do so that often; default: only when warned")
+    parser.add_argument("--only-whole", action="store_true", help="leave no rule out")
     parser.add_argument("--table")
     a = parser.parse_args()
     fairlead = str(Path(a.build) / "src/cli/fairlead")
@@ -62,7 +79,9 @@ def main():
         for seed in range(1, a.seeds + 1):
             subprocess.run([fairlead, "sim", "generate", "--cluster", cluster, "--days", str(a.days), "--load", str(a.load), "--seed", str(seed),
                             "--out", "%s/%d.csv" % (folder, seed)], check=True)
-        for name, policy in RULES:
+            if a.spare_saves:
+                spare_saves(Path(folder) / ("%d.csv" % seed), a.spare_saves)
+        for name, policy in RULES[:1] if a.only_whole else RULES:
             rules = Path(folder) / "p.yaml"
             rules.write_text("policy: %s\n" % policy)
             of_seeds = []

@@ -391,6 +391,32 @@ static void what_a_spot_node_may_cost_is_said_where_its_notice_is_too_short(void
 	world_deinit(&w);
 }
 
+/* It is stopped without a warning, so what it saves when it is warned is never saved. */
+static void a_best_effort_job_is_told_to_save_as_it_runs(void **state)
+{
+	struct event e;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = submission(&w, "default", 1, TIER_BEST_EFFORT, 0);
+	assert_non_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step),
+			       "it then starts again from the beginning"));
+	e.job_submitted.checkpoint = 1;
+	assert_non_null(strstr(
+		explain_prospect(&w.facts, w.view, &e, &w.step),
+		"from the newest checkpoint that it made by itself; with `checkpoint: {every: auto}` it is asked for them"));
+	e.job_submitted.checkpoint_every_ms = CHECKPOINT_AUTO;
+	assert_non_null(strstr(
+		explain_prospect(&w.facts, w.view, &e, &w.step),
+		"from its newest checkpoint; it is asked for a checkpoint every 53m31s, as one takes 1m (assumed) and a machine or other "
+		"work is expected to break it off once in"));
+	e.job_submitted.checkpoint_every_ms = 0;
+	e.job_submitted.external = 1;
+	assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "auto"));
+	world_deinit(&w);
+}
+
 static void a_job_that_is_protected_by_its_age_is_named_with_the_end_of_that(void **state)
 {
 	struct explanation e;
@@ -737,6 +763,7 @@ int main(void)
 		cmocka_unit_test(a_dry_run_changes_nothing_and_says_what_would_be),
 		cmocka_unit_test(what_may_happen_is_said_in_one_sentence),
 		cmocka_unit_test(what_a_spot_node_may_cost_is_said_where_its_notice_is_too_short),
+		cmocka_unit_test(a_best_effort_job_is_told_to_save_as_it_runs),
 		cmocka_unit_test(a_job_that_is_protected_by_its_age_is_named_with_the_end_of_that),
 		cmocka_unit_test(a_level_that_no_place_offers_is_told_without_naming_who_runs),
 		cmocka_unit_test(a_wish_above_the_limit_of_its_queue_is_told_when_it_is_submitted),

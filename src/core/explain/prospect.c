@@ -145,6 +145,15 @@ static const char *notice_text(const struct facts *facts, const struct event_job
 		every_ms > 0 ? duration_text(arena, every_ms + interval.cost_ms) : "");
 }
 
+/* What is expected to break it off. */
+static const char *broken_by(const struct interval *interval)
+{
+	if (interval->goes_first)
+		return interval->tight ? "a machine, the loss of a spot node or other work"
+				       : "a machine or other work";
+	return interval->tight ? "a machine or the loss of a spot node" : "a machine";
+}
+
 /* The interval between checkpoints that was left to Fairlead, and what it rests on. */
 static const char *interval_text(const struct facts *facts, const struct event_job_submitted *e,
 				 struct arena *arena)
@@ -161,8 +170,7 @@ static const char *interval_text(const struct facts *facts, const struct event_j
 		e->checkpoint_cost_ms ? "declared"
 		: interval.measured   ? "measured"
 				      : "assumed",
-		interval.tight ? "a machine or the loss of a spot node" : "a machine",
-		duration_text(arena, interval.mean_ms / 60000 * 60000));
+		broken_by(&interval), duration_text(arena, interval.mean_ms / 60000 * 60000));
 }
 
 static const char *window_text(const struct event_job_submitted *e, struct arena *arena)
@@ -198,8 +206,10 @@ const char *explain_prospect(const struct facts *facts, struct view *view,
 			arena,
 			"Best-effort job: it runs on spare GPUs only, and is stopped at once, without warning, when other work needs "
 			"them; it then %s",
-			e->checkpoint ? "goes on later from its newest checkpoint"
-				      : "starts again from the beginning");
+			!e->checkpoint ? "starts again from the beginning"
+			: e->checkpoint_every_ms || e->external
+				? "goes on later from its newest checkpoint"
+				: "goes on later from the newest checkpoint that it made by itself; with `checkpoint: {every: auto}` it is asked for them");
 	else
 		text = standard_prospect(facts, e, arena);
 	return arena_printf(arena, "%s%s%s%s%s%s%s", text, limit, window_text(e, arena),

@@ -38,9 +38,15 @@ static int64_t checkpoint_took_ms(const struct attempt *a)
 							       : 0;
 }
 
-/* What the newest attempts tell: run time and breaks of all ranks, cost of checkpoints of the job's likes. */
+/* How long the newest attempts ran. */
+struct exposed {
+	int64_t ranks_ms; /* of all ranks */
+	int64_t spare_ms; /* of best-effort attempts, as a whole */
+};
+
+/* What the newest attempts tell: run time and breaks of all ranks, stops of best-effort work, cost of checkpoints of the job's likes. */
 static void history_read(const struct facts *f, const struct event_job_submitted *e,
-			 int64_t *ret_exposed_ms, struct interval *ret)
+			 struct exposed *exposed, struct interval *ret)
 {
 	struct name_id name = facts_name_find(f, e->name), user = facts_name_find(f, e->user);
 	uint32_t first =
@@ -54,9 +60,13 @@ static void history_read(const struct facts *f, const struct event_job_submitted
 
 		if (!a->job.v || !a->released_ms)
 			continue;
-		*ret_exposed_ms += (end_ms - a->released_ms) * a->tasks;
+		exposed->ranks_ms += (end_ms - a->released_ms) * a->tasks;
 		ret->failures += machine_broke(a);
 		job = job_get(f, a->job);
+		if (job->tier == TIER_BEST_EFFORT) {
+			exposed->spare_ms += end_ms - a->released_ms;
+			ret->stops += a->why == STOP_EVICTED;
+		}
 		if (ret->measured < INTERVAL_LIKE && checkpoint_took_ms(a) && name.v && user.v &&
 		    job->name.v == name.v && job->user.v == user.v) {
 			took_ms += checkpoint_took_ms(a);
@@ -109,12 +119,20 @@ static int64_t spot_stays_ms(const struct facts *f)
 	return least_ms;
 }
 
+/* Other breaks come beside: 1 / (1 / a + 1 / b). The product of seconds stays below 2^63. */
+static void breaks_add(struct interval *ret, int64_t mean_ms)
+{
+	mean_ms = mean_ms > 1000 ? least(mean_ms, 1000 * DAY_MS) : 1000;
+	ret->mean_ms = (ret->mean_ms / 1000) * (mean_ms / 1000) /
+		       (ret->mean_ms / 1000 + mean_ms / 1000) * 1000;
+}
+
 /* Spot nodes that are taken away at shorter notice than a checkpoint takes are breaks, too. */
 static void reclaims_count(const struct facts *f, const struct event_job_submitted *e,
 			   int64_t ranks, struct interval *ret)
 {
 	int64_t grace_ms = e->grace_ms < 0 ? f->policy.grace_ms : e->grace_ms;
-	int64_t time_ms = least(grace_ms, f->policy.spot_notice_ms), width, on_each, reclaim_ms;
+	int64_t time_ms = least(grace_ms, f->policy.spot_notice_ms), width, on_each;
 
 	if (!may_use_spot(e) || time_ms >= ret->cost_ms)
 		return;
@@ -124,28 +142,28 @@ static void reclaims_count(const struct facts *f, const struct event_job_submitt
 	ret->tight = true;
 	ret->notice_ms = time_ms;
 	on_each = e->gpus > 0 && e->gpus < width ? width / e->gpus : 1;
-	reclaim_ms = spot_stays_ms(f) / ((ranks + on_each - 1) / on_each);
-	reclaim_ms = reclaim_ms > 1000 ? least(reclaim_ms, 1000 * DAY_MS) : 1000;
-	/* 1 / (1 / a + 1 / b); the product of seconds stays below 2^63. */
-	ret->mean_ms = (ret->mean_ms / 1000) * (reclaim_ms / 1000) /
-		       (ret->mean_ms / 1000 + reclaim_ms / 1000) * 1000;
+	breaks_add(ret, spot_stays_ms(f) / ((ranks + on_each - 1) / on_each));
 }
 
 void interval_choose(const struct facts *f, const struct event_job_submitted *e,
 		     struct interval *ret)
 {
-	int64_t exposed_ms = 0, ranks = e->tasks_min > 0 ? e->tasks_min : 1;
+	int64_t ranks = e->tasks_min > 0 ? e->tasks_min : 1;
+	struct exposed exposed = { 0, 0 };
 
 	*ret = (struct interval){ .cost_ms = MINUTE_MS };
-	history_read(f, e, &exposed_ms, ret);
+	history_read(f, e, &exposed, ret);
 	if (e->checkpoint_cost_ms > 0) {
 		ret->cost_ms = e->checkpoint_cost_ms;
 		ret->measured = 0;
 	}
 	ret->cost_ms = ret->cost_ms < DAY_MS ? ret->cost_ms : DAY_MS;
-	ret->mean_ms = (PRIOR_MS + exposed_ms) / (1 + (int64_t)ret->failures) / ranks;
+	ret->mean_ms = (PRIOR_MS + exposed.ranks_ms) / (1 + (int64_t)ret->failures) / ranks;
 	ret->mean_ms = ret->mean_ms < MEAN_MOST_MS ? ret->mean_ms : MEAN_MOST_MS;
 	reclaims_count(f, e, ranks, ret);
+	ret->goes_first = e->tier == TIER_BEST_EFFORT;
+	if (ret->goes_first)
+		breaks_add(ret, (DAY_MS + exposed.spare_ms) / (1 + (int64_t)ret->stops));
 	ret->every_ms = root_of(2 * ret->cost_ms * ret->mean_ms) / 1000 * 1000;
 	if (ret->every_ms < MINUTE_MS)
 		ret->every_ms = MINUTE_MS;

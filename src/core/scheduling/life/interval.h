@@ -24,6 +24,13 @@
  * By hand: a rank with 8 GPUs on nodes of 8 that stay for an hour, 30 s of notice, C a minute: M is an hour less 45 s, and the root of
  * 2 * 1 * 59.99 is 10.95 min. What one reclaim can lose is that and a checkpoint.
  *
+ * Best-effort work is stopped at once when others need its GPUs, without a warning in which it could save. So for it
+ *
+ *	1 / M	has 1 / (a day + run time of best-effort attempts) * (1 + times one of them was stopped for others) beside, of the same
+ *		attempts as above; so without history once a day, however many ranks it has
+ *
+ * By hand: a rank, no history, C one minute: 200 days and a day make 1,432.8 min, and the root of 2 * 1 * 1,432.8 is 53.5 min.
+ *
  * It is worked out once, when the job is submitted, and stands in the record.
  */
 #include <stdbool.h>
@@ -37,6 +44,8 @@ struct interval {
 	int64_t cost_ms, mean_ms; /* C and M of the job */
 	bool tight; /* it may lie on spot nodes, and has less time than C to save when one is taken away: */
 	int64_t notice_ms;
+	bool goes_first; /* best-effort work, which others stop: */
+	uint32_t stops; /* times that best-effort work was stopped for others */
 	uint32_t failures,
 		measured; /* what they rest on: machines that broke, checkpoints timed; 0 = assumed */
 };

@@ -12,6 +12,7 @@ static struct interval chosen(const struct world *w, int64_t ranks, int64_t cost
 
 	e.job_submitted.name = "train";
 	e.job_submitted.user = "ann";
+	e.job_submitted.tier = TIER_STANDARD;
 	e.job_submitted.tasks_min = ranks;
 	e.job_submitted.checkpoint_cost_ms = cost_ms;
 	interval_choose(&w->facts, &e.job_submitted, &interval);
@@ -64,6 +65,49 @@ static void machines_that_broke_make_it_shorter(void **state)
 	assert_int_equal(after.failures, 1);
 	assert_true(after.mean_ms <= before.mean_ms / 2 + MINUTE);
 	assert_true(after.every_ms < before.every_ms);
+	world_deinit(&w);
+}
+
+/* The worked example of interval.h; then it is stopped for others twice in an hour each, and standard work changes nothing. */
+static void best_effort_work_is_stopped_by_others_too(void **state)
+{
+	struct event_job_submitted e = { .name = "train",
+					 .user = "ann",
+					 .tasks_min = 1,
+					 .checkpoint = 1,
+					 .tier = TIER_BEST_EFFORT };
+	struct interval interval;
+	struct event ended;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	interval_choose(&w.facts, &e, &interval);
+	assert_true(interval.goes_first && interval.stops == 0);
+	assert_int_equal(interval.mean_ms / 6000, 14328); /* 1,432.8 min */
+	assert_int_equal(interval.every_ms, 3211 * 1000); /* 53.5 min */
+	for (uint8_t i = 0; i < 4; i++) {
+		uint32_t job = world_submit(
+			&w, (struct wish){ .name = "other", .gpus = 1, .best_effort = i < 2 });
+
+		world_decide(&w);
+		world_run(&w);
+		world_at(&w, w.now_ms + INT64_C(60) * MINUTE);
+		ended = world_event(&w, EVENT_ATTEMPT_ENDED);
+		ended.attempt_ended.attempt = job_get(&w.facts, (struct job_id){ job })->attempt.v;
+		ended.attempt_ended.why = STOP_EVICTED;
+		world_apply(&w, &ended);
+	}
+	interval_choose(&w.facts, &e, &interval);
+	assert_int_equal(interval.stops, 2);
+	assert_int_equal(interval.mean_ms / MINUTE, 519); /* 26 h / 3, and 200 days beside */
+	e.tasks_min = 64; /* others stop a gang as a whole, machines break each rank */
+	interval_choose(&w.facts, &e, &interval);
+	assert_int_equal(interval.mean_ms / MINUTE, 466);
+	e.tier = TIER_STANDARD;
+	interval_choose(&w.facts, &e, &interval);
+	assert_false(interval.goes_first);
+	assert_int_equal(interval.mean_ms / MINUTE, 4503);
 	world_deinit(&w);
 }
 
@@ -122,7 +166,9 @@ static struct interval chosen_for(const struct world *w, struct event_job_submit
 /* The second worked example of interval.h. */
 static void where_a_notice_is_shorter_than_a_checkpoint_reclaims_are_breaks(void **state)
 {
-	const struct event_job_submitted job = { .checkpoint = 1, .gpus = 8 };
+	const struct event_job_submitted job = { .checkpoint = 1,
+						 .gpus = 8,
+						 .tier = TIER_STANDARD };
 	struct event_job_submitted other;
 	struct interval interval, alone;
 	struct event e;
@@ -182,6 +228,7 @@ int main(void)
 		cmocka_unit_test(without_history_a_rank_breaks_once_in_200_days),
 		cmocka_unit_test(it_is_never_below_a_minute_nor_above_a_day),
 		cmocka_unit_test(machines_that_broke_make_it_shorter),
+		cmocka_unit_test(best_effort_work_is_stopped_by_others_too),
 		cmocka_unit_test(where_a_notice_is_shorter_than_a_checkpoint_reclaims_are_breaks),
 		cmocka_unit_test(what_a_checkpoint_of_a_like_job_took_is_measured),
 	};
