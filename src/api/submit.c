@@ -112,16 +112,16 @@ static int queue_permit(struct call *call, const char *name, struct err *err)
 		       name, team, call->caller.user, call->caller.team);
 }
 
-/* Of all that was asked for, the body included: a repeated key with anything else in it is a conflict. */
+/* Of all that was asked for, the body included, but not the state of git: a repeated key with anything else in it is a conflict. */
 static const char *request_mac(struct call *call, const struct job_request *request)
 {
 	AUTO_BUF all = BUF_INIT;
 	char *mac = arena_alloc(call->arena, DIGEST_HEX_MAX);
 
-	buf_reserve(&all, request->body_size + EVENT_BYTES_USUAL);
+	buf_reserve(&all, request->lasting_size + EVENT_BYTES_USUAL);
 	event_encode(&request->event, &all);
 	buf_addc(&all, '\n');
-	buf_add(&all, request->body, request->body_size);
+	buf_add(&all, request->lasting, request->lasting_size);
 	call->api->backend->body_mac(call->api->backend->context, all.data, all.size, mac);
 	return mac;
 }

@@ -107,6 +107,19 @@ def test_what_is_said_is_taken_and_it_can_be_left_out(daemon, place):
     assert refused.code == 2 and "without user, password" in refused.err and "geheim" not in refused.err.split("\n")[0], refused
 
 
+def test_a_second_try_with_the_same_key_gives_the_same_job_also_when_files_changed_meanwhile(daemon, place):
+    d, folder = daemon, place + "/r"
+    commit = repository(folder)
+    first, _ = submit(d, folder, "--key", "again")
+    write(folder + "/train.py", "two\n")
+    write(folder + "/out.txt", "what the first try left\n")
+    again, _ = submit(d, folder, "--key", "again")
+    assert again == first
+    assert d.ask("job", str(first), "--spec")["git"] == {"commit": commit, "branch": "main", "changed": 0, "untracked": 0}  # of the first
+    other = d.run("run", "--detach", "-g", "0", "--key", "again", "--", "false", check=False)
+    assert other.code != 0 and "another content" in other.err, other
+
+
 def test_no_branch_no_commit_linked_trees_and_submodules(daemon, place):
     d, folder = daemon, place + "/r"
     commit = repository(folder)

@@ -201,6 +201,20 @@ static const char *own_mask(const struct reading *r)
 	return arena_printf(r->arena, JOBFILE_OWN_MASK "%.12s", digest_format(&digest, hex));
 }
 
+/* Uses up both. */
+static void lasting_write(struct reading *r, struct buf *body, struct job_request *ret)
+{
+	ret->lasting = ret->body;
+	ret->lasting_size = ret->body_size;
+	if (!job_git_is_known(&r->body.git))
+		return;
+	r->body.git = JOB_GIT_NONE;
+	buf_clear(body);
+	job_body_write(&r->body, body);
+	ret->lasting = arena_strndup(r->arena, body->data, body->size);
+	ret->lasting_size = body->size;
+}
+
 static int read_document(const char *file, const struct conf *document, bool for_pods,
 			 struct arena *arena, struct job_request *ret, struct err *err)
 {
@@ -279,6 +293,7 @@ static int read_document(const char *file, const struct conf *document, bool for
 				     .host_path_count = r.body.host_path_count,
 				     .body_size = body.size,
 				     .depend_arrays = r.depend_arrays };
+	lasting_write(&r, &body, ret);
 	return 0;
 }
 

@@ -25,6 +25,9 @@ struct job_request {
 	const char *
 		body; /* JSON: command or script, env, workdir, checkpoint path and signal ...: what the engine needs, may hold secrets */
 	size_t body_size;
+	/* The body without what a second try of the same job may say differently: the state of git. The same text where nothing is said of it. */
+	const char *lasting;
+	size_t lasting_size;
 	const char *image; /* also in the body; NULL = not said */
 	const char *snapshot; /* likewise */
 	/* What its pods get on a cluster, also in the body: the first field of it, NULL = none; folders of nodes; whether some nodes can't give it. */
