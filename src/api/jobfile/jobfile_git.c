@@ -38,10 +38,18 @@ static bool is_host(const char *text, size_t size)
 	return strspn(port + 1, "0123456789") >= size - (size_t)(port + 1 - text);
 }
 
+/* Mirrors take an address within an address, https://mirror/https://user:password@host/path; and a space in front leaves no scheme to see. */
+static bool has_inner_user(const char *text)
+{
+	const char *inner = strstr(text, "://");
+
+	return inner && strchr(inner, '@');
+}
+
 /* https://user:password@host/path?token=x: without user, password and what is behind the path. */
 static const char *bare_url(const char *address, size_t scheme, struct arena *arena)
 {
-	const char *rest = address + scheme, *at;
+	const char *rest = address + scheme, *at, *bare;
 	const size_t authority = strcspn(rest, "/?#");
 	size_t skip = 0;
 
@@ -51,8 +59,9 @@ static const char *bare_url(const char *address, size_t scheme, struct arena *ar
 	if (!is_host(rest + skip, authority - skip))
 		return NULL;
 	rest += skip;
-	return arena_printf(arena, "%.*s%.*s", (int)scheme, address, (int)strcspn(rest, "?#"),
+	bare = arena_printf(arena, "%.*s%.*s", (int)scheme, address, (int)strcspn(rest, "?#"),
 			    rest);
+	return has_inner_user(bare + scheme) ? NULL : bare;
 }
 
 /* user@host:path, as ssh has it; else a folder of the machine. */
@@ -61,6 +70,8 @@ static const char *bare_path(const char *address, struct arena *arena)
 	const size_t first = strcspn(address, "/"), host = strcspn(address, ":/");
 	const char *at = memrchr(address, '@', first);
 
+	if (has_inner_user(address))
+		return NULL;
 	if (address[host] != ':' || !at)
 		return arena_strdup(arena, address);
 	if (at > address + host || address[0] == '[')
