@@ -342,7 +342,9 @@ static bool start_from(struct daemon *d, const struct facts *facts, const struct
 	arena_init(&arena, 256 << 20);
 	int result = start_describe(d, facts, id, &effect->from, &arena, &start, &err);
 	bool again = result == -(int)ERR_UNAVAILABLE;
-	if (result == 0)
+	if (result == 0 && effect->from.unknown) /* it can be read by now */
+		resume_find(d, id);
+	else if (result == 0)
 		result = d->engine_ops->start(d->engine, &start, &err);
 	if (again && !effect->given_again)
 		log_line(LOG_ERROR,

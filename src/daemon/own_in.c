@@ -60,13 +60,16 @@ bool own_tell(struct daemon *d, const struct facts *facts, uint32_t id, bool sai
 	return again;
 }
 
-/* One that is over by now is told, too: with its end, which the engine hears of next, its mask ends. */
+/* One that is over by now is told, too: with its end, which the engine hears of next, its mask ends. Not so where the store did not answer
+ * before: the engine may have heard of its end, and the mask would stay. */
 bool own_came(struct daemon *d, const struct facts *facts, const struct effect *effect)
 {
 	const uint64_t count = effect->grace_ms > 1 ? (uint64_t)effect->grace_ms : 1;
 
 	for (uint64_t id = effect->attempt; id < effect->attempt + count; id++)
 		if (job_is_there(facts, (int64_t)id) &&
+		    !(effect->given_again &&
+		      job_state_is_final(job_get(facts, (struct job_id){ (uint32_t)id })->state)) &&
 		    own_tell(d, facts, (uint32_t)id, effect->given_again))
 			return true;
 	return false;

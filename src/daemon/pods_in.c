@@ -367,7 +367,7 @@ void pods_adopt(struct daemon *d, const struct facts *facts)
 	bool said = false;
 
 	arena_init(&arena, 256 << 20);
-	for (uint32_t id = 1; id <= facts->jobs.count; id++) {
+	for (uint32_t id = 1; id <= facts->jobs.count && !atomic_load(&d->ending); id++) {
 		const struct job *job;
 
 		if (!job_is_there(facts, id))

@@ -55,19 +55,20 @@ static int body_wait(struct daemon *d, const struct facts *facts, struct job_id 
 	}
 }
 
-/* As the job says, or its own in the data folder. */
+/* As the job says, or its own in the data folder; NULL = what the job says can't be read. */
 static const char *folder_of(struct daemon *d, const struct facts *facts, struct job_id id,
 			     struct arena *arena)
 {
 	struct buf text = BUF_INIT;
 	struct job_body body = { 0 };
 	struct err err = { 0 };
-	bool given = body_wait(d, facts, id, &text, &err) == 0 &&
-		     job_body_parse(text.data, text.size, arena, &body, &err) == 0 &&
-		     body.checkpoint_path;
+	bool known = body_wait(d, facts, id, &text, &err) == 0 &&
+		     job_body_parse(text.data, text.size, arena, &body, &err) == 0;
 	buf_deinit(&text);
-	return given ? body.checkpoint_path
-		     : arena_printf(arena, "%s/checkpoints/%u", d->folder, id.v);
+	if (!known)
+		return NULL;
+	return body.checkpoint_path ? body.checkpoint_path
+				    : arena_printf(arena, "%s/checkpoints/%u", d->folder, id.v);
 }
 
 static void void_done(void *context, const struct command_reply *reply)
@@ -132,6 +133,8 @@ static struct resume_from find_checkpoint(struct daemon *d, const struct facts *
 		if (path[0] != '/') {
 			if (!folder)
 				folder = folder_of(d, facts, id, arena);
+			if (!folder) /* nothing can be said of it, least of all that it is missing */
+				return (struct resume_from){ .unknown = true };
 			path = arena_printf(arena, "%s/%s", folder, path);
 		}
 		problem = problem_of(d, job, id.v, checkpoint, path);

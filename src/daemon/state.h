@@ -143,6 +143,7 @@ struct resume_from {
 	const char *path;
 	uint32_t number; /* of the job's checkpoints */
 	int64_t bytes; /* that its files had together when it was reported; 0 = not known */
+	bool unknown; /* where it lies can't be read at this moment: it is not to be begun */
 };
 
 /* What a shepherd in a pod said of the checkpoint that its task was to resume from. */

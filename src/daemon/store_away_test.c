@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of jobs while their bodies can't be read from the store. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "core/model/edit.h"
+#include "daemon/state.h"
+
+static struct daemon d;
+static struct arena home;
+static int body_code, body_calls, sent, told, started;
+static char engine; /* stands for one: nobody looks into it */
+
+static int body_of(void *context, const struct facts *facts, struct job_id job, struct buf *ret,
+		   struct err *err)
+{
+	(void)context;
+	(void)facts;
+	(void)job;
+	body_calls++;
+	if (body_code)
+		return err_set(err, (enum err_code)body_code, "the store is away");
+	buf_adds(
+		ret,
+		"{\"env\":{},\"secrets\":{},\"argv\":[\"x\"],\"pod\":\"{}\",\"checkpoint_path\":\"/none\"}");
+	return 0;
+}
+
+static void send_of(void *context, struct command *command)
+{
+	(void)context;
+	sent++;
+	command_destroy(command);
+}
+
+static void own_of(struct engine *to, const struct engine_own *own)
+{
+	(void)to;
+	(void)own;
+	told++;
+}
+
+static int start_of(struct engine *to, const struct engine_start *start, struct err *err)
+{
+	(void)to;
+	(void)start;
+	(void)err;
+	started++;
+	return 0;
+}
+
+static const struct engine_pod_ops pod_ops = { .own = own_of };
+static const struct engine_ops ops = { .pods = &pod_ops, .start = start_of };
+
+static void happen(struct event event)
+{
+	event.seq = d.facts.seq + 1;
+	apply(&d.facts, &event);
+}
+
+static void submit(int64_t id, const char *mask)
+{
+	struct event job = event_make(EVENT_JOB_SUBMITTED, 1, "t");
+
+	job.job_submitted.job = id;
+	job.job_submitted.name = "j";
+	job.job_submitted.queue = "default";
+	job.job_submitted.tasks_min = job.job_submitted.tasks_max = 1;
+	job.job_submitted.gpus = 1;
+	job.job_submitted.mask = mask;
+	job.job_submitted.checkpoint = 1;
+	happen(job);
+}
+
+static int begin(void **state)
+{
+	struct event queue = event_make(EVENT_QUEUE_SET, 1, "t"),
+		     node = event_make(EVENT_NODE_SET, 1, "t");
+
+	(void)state;
+	daemon_init(&d, "/none/either");
+	facts_init(&d.facts);
+	arena_init(&home, 1 << 20);
+	queue.queue_set.name = "default";
+	queue.queue_set.limit_share = -1;
+	happen(queue);
+	node.node_set.name = "n0";
+	node.node_set.gpus = 4;
+	happen(node);
+	d.backend.body = body_of;
+	d.backend.send = send_of;
+	d.engine_ops = &ops;
+	d.engine = (struct engine *)&engine;
+	body_code = body_calls = sent = told = started = 0;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	facts_deinit(&d.facts);
+	arena_deinit(&home);
+	return 0;
+}
+
+static void a_mask_is_not_made_for_a_job_whose_end_was_heard_meanwhile(void **state)
+{
+	struct effect came = { .attempt = 1 };
+	struct event ended = event_make(EVENT_JOB_ENDED, 2, "t");
+
+	(void)state;
+	submit(1, "own:1");
+	body_code = ERR_UNAVAILABLE;
+	assert_true(own_came(&d, &d.facts, &came));
+	came.given_again = true;
+	body_code = 0;
+	assert_false(own_came(&d, &d.facts, &came));
+	assert_int_equal(told, 1);
+	ended.job_ended.job = 1;
+	ended.job_ended.state = JOB_CANCELLED;
+	ended.job_ended.rank = -1;
+	happen(ended);
+	assert_false(own_came(&d, &d.facts, &came));
+	assert_int_equal(told, 1);
+}
+
+static void an_end_waits_for_no_store(void **state)
+{
+	(void)state;
+	submit(1, "own:1");
+	submit(2, "own:2");
+	submit(3, "own:3");
+	body_code = ERR_UNAVAILABLE; /* each such answer may take ten seconds */
+	atomic_store(&d.ending, true);
+	pods_adopt(&d, &d.facts);
+	assert_true(body_calls <= 1);
+}
+
+static void place_with_a_checkpoint(void)
+{
+	static const int64_t nodes[] = { 1 }, masks[] = { 1 };
+	struct event placed = event_make(EVENT_ATTEMPT_PLACED, 2, "t"),
+		     saved = event_make(EVENT_CHECKPOINT_SAVED, 3, "t");
+
+	submit(1, "");
+	placed.attempt_placed.job = placed.attempt_placed.attempt = 1;
+	placed.attempt_placed.nodes = nodes;
+	placed.attempt_placed.masks = masks;
+	placed.attempt_placed.nodes_count = placed.attempt_placed.masks_count = 1;
+	happen(placed);
+	saved.checkpoint_saved.job = saved.checkpoint_saved.attempt = 1;
+	saved.checkpoint_saved.report = saved.checkpoint_saved.number = 1;
+	saved.checkpoint_saved.path = "step-1"; /* in the folder that the body names */
+	saved.checkpoint_saved.bytes = 1;
+	happen(saved);
+	attempt_edit(&d.facts, (struct attempt_id){ 1 })->resume_number =
+		1; /* as its next one would */
+	d.published = publication_create(&d);
+}
+
+static void a_checkpoint_whose_folder_can_not_be_read_is_not_void(void **state)
+{
+	struct effects_hand again = { 0 };
+	struct message *message;
+
+	(void)state;
+	place_with_a_checkpoint();
+	resume_open(&d);
+	body_code = ERR_IO;
+	resume_find(&d, 1);
+	assert_true(resume_pass(&d, 0));
+	assert_int_equal(sent, 0);
+	/* It can be read again: it is looked for anew, and the job does not begin anew. */
+	body_code = 0;
+	assert_true(effects_pass(&d, &again, false));
+	assert_int_equal(started, 0);
+	assert_int_equal(resume_waiting(&d), 1);
+	assert_true(resume_pass(&d, 0));
+	assert_int_equal(sent, 1); /* now it is known to be missing */
+	assert_true(effects_pass(&d, &again, false));
+	assert_int_equal(started, 1);
+	/* It never can: the attempt ends with the reason. */
+	body_code = ERR_CORRUPT;
+	resume_find(&d, 1);
+	assert_true(resume_pass(&d, 0));
+	assert_true(effects_pass(&d, &again, false));
+	assert_int_equal(sent, 1);
+	assert_int_equal(started, 1);
+	message = mailbox_take(&d.core_box, 1, 0);
+	assert_non_null(message);
+	assert_string_equal(((struct fact_message *)message)->fact.text, "the store is away");
+	free(message);
+	publication_release(d.published);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_mask_is_not_made_for_a_job_whose_end_was_heard_meanwhile, begin, end),
+		cmocka_unit_test_setup_teardown(an_end_waits_for_no_store, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_checkpoint_whose_folder_can_not_be_read_is_not_void, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
