@@ -124,6 +124,16 @@ static uint32_t beside_next(const struct pass *pass, const struct attempt *attem
 	return least < UINT32_MAX ? least : 0;
 }
 
+/* One that runs stays: those that are coming have nothing of what was done, so with the last that runs it would be lost. */
+static uint32_t surplus_most(const struct pass *pass, const struct attempt *attempt, uint32_t most)
+{
+	uint32_t runs = 0;
+
+	for (uint32_t rank = 0; rank < attempt->tasks && runs <= most; rank++)
+		runs += rank_may_leave(pass, attempt, rank);
+	return runs > most ? most : runs ? runs - 1 : 0;
+}
+
 /* Which ranks it can do without: from nodes where it has the fewest, and of these the highest, so that the rest stays together. */
 static uint32_t surplus_pick(struct pass *pass, const struct attempt *attempt,
 			     const struct shape *shape, uint32_t most, struct surplus *ret)
@@ -131,6 +141,7 @@ static uint32_t surplus_pick(struct pass *pass, const struct attempt *attempt,
 	const uint32_t *beside = ranks_beside(pass, attempt);
 	uint32_t found = 0, spare[ROLES_MAX];
 
+	most = surplus_most(pass, attempt, most);
 	spare[0] = most;
 	for (uint32_t role = 0; role < shape->role_count; role++) {
 		uint32_t width = attempt_role_width(pass->facts, attempt, shape, role);

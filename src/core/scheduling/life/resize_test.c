@@ -84,11 +84,42 @@ static void without_time_to_come_back_nobody_goes_for_a_rank(void **state)
 	world_deinit(&w);
 }
 
+/* What rank 0 has done is nowhere else: the one that comes beside it has not begun. */
+static void the_only_rank_that_runs_is_not_told_to_leave_for_one_that_comes(void **state)
+{
+	const struct attempt *attempt;
+	uint32_t elastic, other, late;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1");
+	world_policy(&w, MINUTE, 0);
+	elastic = world_submit(
+		&w, (struct wish){
+			    .name = "elastic", .tasks = 1, .tasks_max = 2, .best_effort = true });
+	other = world_submit(&w, (struct wish){ .name = "other" });
+	world_run(&w);
+	assert_int_equal(world_running(&w, elastic), 1);
+	world_at(&w, 60 * MINUTE);
+	world_exit(&w, other, 0);
+	for (int i = 0; i < 3; i++)
+		world_decide(&w); /* it grows; its second rank's place is prepared */
+	assert_int_equal(world_running(&w, elastic), 2);
+	late = world_submit(&w, (struct wish){ .name = "late" });
+	world_decide(&w);
+	attempt = attempt_get(&w.facts, job_get(&w.facts, (struct job_id){ elastic })->attempt);
+	assert_false(task_get(&w.facts, attempt, 0)->leaving);
+	world_run(&w);
+	assert_int_equal(world_running(&w, late), 1);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_free_for_lost_ranks_is_kept_for_them),
 		cmocka_unit_test(without_time_to_come_back_nobody_goes_for_a_rank),
+		cmocka_unit_test(the_only_rank_that_runs_is_not_told_to_leave_for_one_that_comes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
